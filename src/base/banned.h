@@ -1,0 +1,16 @@
+/*
+ * banned: calls that are not made here, as compile errors.
+ *
+ * Each has a safer sibling: num and str for parsing, buf for building text, stamp for civil time,
+ * host/child for processes. Included by defs.h, after the libc headers that declare them.
+ */
+#pragma once
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#pragma GCC poison atoi atol atoll strtol strtoul strtoll strtoull sscanf strcpy strcat sprintf
+#pragma GCC poison vsprintf strncat strtok strtok_r gmtime localtime gmtime_r localtime_r system   \
+    popen

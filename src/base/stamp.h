@@ -1,0 +1,50 @@
+/*
+ * stamp: an instant with its offset, as RFC 3339 writes it and as Go's time.Time keeps it.
+ *
+ * Civil arithmetic is the proleptic Gregorian calendar in UTC; no time zones, no clock. Go's zero
+ * time, year 1, is a stamp like any other.
+ */
+#pragma once
+
+#include "base/err.h"
+
+#define STAMP_TEXT_MAX 48
+
+struct stamp {
+    int64_t sec;    /* since 1970-01-01T00:00:00Z */
+    int32_t nsec;   /* 0 … 999,999,999 */
+    int32_t offset; /* seconds east of UTC */
+};
+
+struct civil {
+    int64_t year;
+    int month; /* 1 … 12 */
+    int day;   /* 1 … 31 */
+    int hour;
+    int minute;
+    int second;
+    int weekday; /* 0 = Sunday */
+};
+
+extern const struct stamp stamp_zero; /* 0001-01-01T00:00:00Z */
+
+struct stamp stamp_from_usec(usec_t wall); /* UTC */
+usec_t stamp_to_usec(struct stamp s);
+bool stamp_is_zero(struct stamp s);
+
+/* RFC 3339 as Go's time.Time reads it from JSON (the text between the quotes). */
+NODISCARD
+int stamp_parse(struct str text, struct stamp *ret, struct err *err);
+
+/* RFC 3339 with up to nine digits, trailing zeros removed; -ERR_INVALID where Go refuses (year,
+ * offset). */
+NODISCARD
+int stamp_print(struct stamp s, char out[STAMP_TEXT_MAX], struct str *ret, struct err *err);
+
+/* Kubernetes' forms: metav1.Time (whole seconds, UTC) and metav1.MicroTime (exactly six digits,
+ * UTC). */
+struct str stamp_print_seconds(usec_t wall, char out[STAMP_TEXT_MAX]);
+struct str stamp_print_micro(usec_t wall, char out[STAMP_TEXT_MAX]);
+
+struct civil civil_from_sec(int64_t sec); /* UTC */
+int64_t civil_to_sec(const struct civil *c);

@@ -1,0 +1,238 @@
+#include "format/jwriter.h"
+
+#include "base/utf8.h"
+
+#include <math.h>
+
+struct jwriter jwriter_on(struct buf *out)
+{
+    return (struct jwriter){ .out = out };
+}
+
+static void jw_before(struct jwriter *w)
+{
+    if (w->after_key) {
+        w->after_key = false;
+        return;
+    }
+    if (w->comma[w->depth]) {
+        buf_add_char(w->out, ',');
+    }
+    w->comma[w->depth] = true;
+}
+
+static void jw_open(struct jwriter *w, char c)
+{
+    jw_before(w);
+    buf_add_char(w->out, c);
+    ASSERT(w->depth < JSON_DEPTH_MAX);
+    w->depth++;
+    w->comma[w->depth] = false;
+}
+
+static void jw_close(struct jwriter *w, char c)
+{
+    ASSERT(w->depth > 0 && !w->after_key);
+    w->depth--;
+    buf_add_char(w->out, c);
+}
+
+void jw_obj(struct jwriter *w)
+{
+    jw_open(w, '{');
+}
+
+void jw_obj_end(struct jwriter *w)
+{
+    jw_close(w, '}');
+}
+
+void jw_arr(struct jwriter *w)
+{
+    jw_open(w, '[');
+}
+
+void jw_arr_end(struct jwriter *w)
+{
+    jw_close(w, ']');
+}
+
+void jw_key(struct jwriter *w, struct str key)
+{
+    jw_before(w);
+    json_quote(w->out, key);
+    buf_add_char(w->out, ':');
+    w->after_key = true;
+}
+
+void jw_str(struct jwriter *w, struct str s)
+{
+    jw_before(w);
+    json_quote(w->out, s);
+}
+
+void jw_i64(struct jwriter *w, int64_t n)
+{
+    jw_before(w);
+    buf_printf(w->out, "%lld", (long long)n);
+}
+
+void jw_bool(struct jwriter *w, bool b)
+{
+    jw_before(w);
+    buf_add(w->out, b ? STR("true") : STR("false"));
+}
+
+void jw_null(struct jwriter *w)
+{
+    jw_before(w);
+    buf_add(w->out, STR("null"));
+}
+
+/* Go trims "e-09" to "e-9". */
+static void float_trim_exponent(char *text)
+{
+    size_t n = strlen(text);
+    if (n >= 4 && text[n - 4] == 'e' && text[n - 3] == '-' && text[n - 2] == '0') {
+        text[n - 2] = text[n - 1];
+        text[n - 1] = '\0';
+    }
+}
+
+int jw_f64(struct jwriter *w, double f, struct err *err)
+{
+    if (!isfinite(f)) {
+        return err_set(err, ERR_INVALID, "JSON has no number for %s",
+                       isnan(f) ? "NaN"
+                       : f > 0  ? "+Inf"
+                                : "-Inf");
+    }
+    /* The fewest digits that give the same double back. */
+    char text[400];
+    int digits = 0;
+    for (digits = 0; digits < 17; digits++) {
+        (void)snprintf(text, sizeof(text), "%.*e", digits, f);
+        if (strtod(text, NULL) == f) {
+            break;
+        }
+    }
+    double size = fabs(f);
+    if (size != 0 && (size < 1e-6 || size >= 1e21)) {
+        float_trim_exponent(text);
+    } else {
+        int64_t exponent = 0;
+        struct str exponent_text =
+            str_sub(str_from(text), str_find_char(str_from(text), 'e') + 1, 8);
+        (void)str_cut_prefix(exponent_text, STR("+"), &exponent_text); /* optional */
+        bool known = str_to_i64(exponent_text, &exponent);
+        ASSERT(known);
+        int decimals = (int)MAX((int64_t)digits - exponent, (int64_t)0);
+        (void)snprintf(text, sizeof(text), "%.*f", decimals, f);
+    }
+    jw_before(w);
+    buf_add(w->out, str_from(text));
+    return 0;
+}
+
+void jw_raw(struct jwriter *w, struct str json)
+{
+    jw_before(w);
+    buf_add(w->out, json);
+}
+
+static void jw_members(struct jwriter *w, const struct jval *v)
+{
+    JVAL_EACH (v, member) {
+        jw_key(w, jval_key(member));
+        jw_val(w, member);
+    }
+}
+
+void jw_val(struct jwriter *w, const struct jval *v)
+{
+    switch (jval_kind(v)) {
+    case JNULL:
+        jw_null(w);
+        break;
+    case JBOOL:
+        jw_bool(w, v->n != 0);
+        break;
+    case JNUM:
+        jw_raw(w, (struct str){ .p = v->p, .n = v->n });
+        break;
+    case JSTR:
+        jw_str(w, jval_str(v));
+        break;
+    case JARR:
+        jw_arr(w);
+        JVAL_EACH (v, item) {
+            jw_val(w, item);
+        }
+        jw_arr_end(w);
+        break;
+    case JOBJ:
+        jw_obj(w);
+        jw_members(w, v);
+        jw_obj_end(w);
+        break;
+    }
+}
+
+void jw_pair(struct jwriter *w, const char *key, struct str value)
+{
+    jw_key(w, str_from(key));
+    jw_str(w, value);
+}
+
+static void quote_ascii(struct buf *out, unsigned char c)
+{
+    static const char from[] = "\"\\\b\f\n\r\t";
+    static const char to[] = "\"\\bfnrt";
+    const char *hit = c == '\0' ? NULL : strchr(from, c);
+    if (hit != NULL) {
+        buf_add_char(out, '\\');
+        buf_add_char(out, to[hit - from]);
+    } else if (c < 0x20 || c == '<' || c == '>' || c == '&') {
+        buf_printf(out, "\\u%04x", c);
+    } else {
+        buf_add_char(out, (char)c);
+    }
+}
+
+static bool quote_is_plain(unsigned char c)
+{
+    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&';
+}
+
+void json_quote(struct buf *out, struct str s)
+{
+    buf_add_char(out, '"');
+    size_t at = 0;
+    while (at < s.n) {
+        size_t plain = at;
+        while (plain < s.n && quote_is_plain((unsigned char)s.p[plain])) {
+            plain++;
+        }
+        buf_add(out, str_sub(s, at, plain - at));
+        at = plain;
+        if (at == s.n) {
+            break;
+        }
+        if ((unsigned char)s.p[at] < 0x80) {
+            quote_ascii(out, (unsigned char)s.p[at++]);
+            continue;
+        }
+        uint32_t point;
+        size_t n = utf8_decode(str_sub(s, at, s.n), &point);
+        if (n == 0) {
+            buf_add(out, STR("\\ufffd"));
+            n = 1;
+        } else if (point == 0x2028 || point == 0x2029) {
+            buf_printf(out, "\\u%04x", point);
+        } else {
+            buf_add(out, str_sub(s, at, n));
+        }
+        at += n;
+    }
+    buf_add_char(out, '"');
+}
