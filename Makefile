@@ -1,0 +1,50 @@
+# The front door. `make demo` and `make test` install the Debian packages they need (as root or through sudo).
+# meson and ninja do the building; each lane of the tests has its own build folder below build/.
+
+PYTHON ?= /usr/bin/python3
+PREFIX ?= /usr/local
+SEEDS ?= 300
+FUZZ_SECONDS ?= 20
+
+.PHONY: all demo test test-cluster bench fuzz lint install clean
+all: build/drydock
+
+# The product: optimised, assertions on.
+.PHONY: build/drydock
+build/drydock:
+	@tools/deps build
+	@tools/configure build/release -Dbuildtype=release -Ddebug=true -Dtests=false --prefix=$(PREFIX)
+	@ninja -C build/release --quiet
+	@ln -sf release/drydock build/drydock
+	@ln -sf release/drydock build/kubectl-drydock
+
+demo: build/drydock
+	@build/drydock demo
+
+test:
+	@tools/deps test lint
+	@tools/test
+
+test-cluster:
+	@tools/deps test
+	@tools/test-cluster
+
+bench: build/drydock
+	@tools/deps test
+	@$(PYTHON) bench/run
+
+fuzz:
+	@tools/deps test
+	@tools/configure build/fuzz -Dbuildtype=debugoptimized -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false
+	@ninja -C build/fuzz --quiet
+	@tests/fuzz/run build/fuzz $(FUZZ_SECONDS)
+
+lint:
+	@tools/deps lint
+	@tools/lint
+
+install: build/drydock
+	@ninja -C build/release --quiet install
+
+clean:
+	rm -rf build
