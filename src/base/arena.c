@@ -100,6 +100,7 @@ struct str arena_str(struct arena *a, struct str s)
 
 struct str arena_printf(struct arena *a, const char *fmt, ...)
 {
+    ASSERT(fmt != NULL);
     va_list args;
     va_start(args, fmt);
     va_list again;

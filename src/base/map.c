@@ -86,7 +86,8 @@ uint32_t map_count(const struct map *m)
 static struct map_item *map_item_find(const struct map *m, struct str name, unsigned hash)
 {
     struct map_item *item = NULL;
-    HASH_FIND_BYHASHVALUE(hh, m->items, name.p, name.n, hash, item);
+    const char *p = name.n > 0 ? name.p : ""; /* uthash compares; memcmp wants no NULL */
+    HASH_FIND_BYHASHVALUE(hh, m->items, p, name.n, hash, item);
     return item;
 }
 

@@ -1,0 +1,11 @@
+/*
+ * metrics: a registry as the Prometheus text format 0.0.4 has it.
+ */
+#pragma once
+
+#include "base/metric.h"
+
+#define METRICS_CONTENT_TYPE STR("text/plain; version=0.0.4; charset=utf-8")
+
+/* Runs the registry's collectors, then writes all families in the order of their registration. */
+void metrics_print(struct metrics *m, struct buf *out);
