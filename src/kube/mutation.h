@@ -1,0 +1,34 @@
+/*
+ * mutation: known bugs that a test may switch on, to prove that the swarm finds them.
+ *
+ * The set is empty in production: no command sets it, only tests do. Each name says what the
+ * mutated code does wrong.
+ */
+#pragma once
+
+#include "base/defs.h"
+
+enum mutation {
+    MUTATION_SKIP_RV,             /* patches go out without their resourceVersion */
+    MUTATION_ACT_WITHOUT_LEASE,   /* sends whether it leads or not */
+    MUTATION_LOSE_DELETIONS,      /* a relist keeps what the new list does not have */
+    MUTATION_IGNORE_410,          /* an expired resourceVersion is asked for again and again */
+    MUTATION_STALE_OVERWRITE,     /* an older watch event overwrites what a reply said */
+    MUTATION_NO_RESYNC_AFTER_CUT, /* a watch that broke is not opened again */
+    MUTATION_LEASE_BY_WALL_CLOCK, /* judges another's lease by comparing wall clocks */
+    MUTATION_LEASE_NEVER_STOPS,   /* holds its lease for ever once it has it, renewed or not */
+    MUTATION_DROP_FAILED_NODE,    /* a node whose patch failed is not tried again */
+    MUTATION_RELEASE_OTHERS,      /* releases the lease at the end whoever holds it */
+    MUTATION_DATA_BYTES_WRONG,    /* writes the data annotation with a space Go would not write */
+    MUTATION_COUNT,
+};
+
+/* A set of them, bit by bit. */
+typedef uint32_t mutations_t;
+
+#define MUTATION_BIT(m) ((mutations_t)1 << (m))
+
+static inline bool mutated(mutations_t set, enum mutation m)
+{
+    return (set & MUTATION_BIT(m)) != 0;
+}

@@ -1,0 +1,91 @@
+/*
+ * controller: keeps every node's maintenance state, through the doors alone.
+ *
+ * It watches the nodes, decides in turns what each is to carry (engine.h) and sends the difference
+ * as merge patches with a resourceVersion, never more than a window of them at a time. It acts only
+ * while it holds the leader lease, or always where election is off. It knows nothing but port/: the
+ * swarm, the demo and production run the same code, and two of them run side by side in one
+ * process. Nothing polls: an idle controller has no timer but the lease's.
+ */
+#pragma once
+
+#include "base/log.h"
+#include "base/str.h"
+#include "kube/mutation.h"
+#include "port/api.h"
+#include "port/loop.h"
+
+struct metrics; /* base/metric.h */
+struct controller;
+
+#define CONTROLLER_WINDOW 32u /* patches in flight; more only queue in the API server */
+#define CONTROLLER_LEASE_NAME STR("maintenance-controller-leader-election.cloud.sap")
+
+struct controller_config {
+    struct str identity;        /* "<hostname>_<uuid>": who holds the lease */
+    struct str lease_namespace; /* empty = "default" */
+    struct str lease_name;      /* empty = CONTROLLER_LEASE_NAME */
+    struct str server;          /* the API server's host and port, for metrics; may be empty */
+    bool elect;                 /* false: it leads from the start and there is no lease */
+    uint32_t window;            /* 0 = CONTROLLER_WINDOW */
+    mutations_t mutations;      /* tests only */
+    /* Called from the loop when leadership has begun or ended; may be NULL. After an end that was
+     * not asked for, the controller stands for election again; a command may prefer to exit. */
+    void (*on_leading)(void *ctx, bool leading);
+    /* Called from the loop, once, when controller_stop has finished; may be NULL. */
+    void (*on_stopped)(void *ctx);
+    void *ctx;
+};
+
+/* The doors, the log and the registry are borrowed and outlive it; `log` and `metrics` may be NULL.
+ * The texts of the configuration are copied. */
+struct controller *controller_new(struct loop *loop, struct api *api, struct log *log,
+                                  struct metrics *metrics, const struct controller_config *config);
+
+/* The orderly end: stops acting, lets what is in flight finish for a moment, gives the lease back,
+ * then calls on_stopped. controller_free follows, not from within on_stopped. */
+void controller_stop(struct controller *c);
+
+/* Like a crash: nothing more is sent. Accepts NULL. */
+void controller_free(struct controller *c);
+
+bool controller_synced(const struct controller *c);  /* the first list of nodes is complete */
+bool controller_leading(const struct controller *c); /* may act at this instant */
+/* True when it is synced and its watch is not failing; otherwise `*ret_why` says what is missing,
+ * and lives until the next call into the controller. */
+bool controller_ready(const struct controller *c, struct str *ret_why);
+
+/* A node as the controller knows it. Texts live until the controller runs again. */
+struct controller_node {
+    struct str name;
+    struct str uid;
+    struct str state; /* the state label as it is on the server; empty = none yet */
+    struct str data;  /* the data annotation; empty = none yet */
+    struct str error; /* why the node is not touched; empty = nothing is wrong */
+    uint64_t version; /* resourceVersion */
+    bool unschedulable;
+    bool ready;
+    bool busy; /* a patch is in flight */
+};
+
+uint32_t controller_node_count(const struct controller *c);
+/* In the order in which they were first seen. False stops the walk. */
+void controller_each_node(const struct controller *c,
+                          bool (*fn)(void *ctx, const struct controller_node *node), void *ctx);
+bool controller_find_node(const struct controller *c, struct str name, struct controller_node *ret);
+
+struct controller_stats {
+    uint64_t turns;
+    uint64_t patches;   /* sent */
+    uint64_t conflicts; /* answered 409 */
+    uint64_t errors;    /* other failures of a patch */
+    uint64_t relists;
+    uint64_t bad_input; /* lines and objects that could not be read */
+    uint32_t in_flight;
+    uint32_t dirty; /* nodes that wait for a decision */
+    uint32_t later; /* nodes that wait after a failure */
+};
+void controller_stats(const struct controller *c, struct controller_stats *ret);
+
+/* Asserts what must hold between turns; the swarm calls it after every event. */
+void controller_check(const struct controller *c);
