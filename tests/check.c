@@ -9,6 +9,7 @@ static size_t tests_n;
 static struct arena data_arena;
 static uint64_t property_seed;
 static const char *property_name;
+static int64_t case_n = -1;
 
 void check_register(const char *name, void (*run)(void **state))
 {
@@ -26,9 +27,17 @@ void check_fail(const char *file, int line, const char *fmt, ...)
     if (property_name != NULL) {
         print_error("%s fails with seed %llu\n", property_name, (unsigned long long)property_seed);
     }
+    if (case_n >= 0) {
+        print_error("case %lld\n", (long long)case_n);
+    }
     print_error("%s\n", text);
     _fail(file, line);
     abort();
+}
+
+void check_case(int64_t n)
+{
+    case_n = n;
 }
 
 void check_eq(int64_t a, int64_t b, const char *what, const char *file, int line)
@@ -56,6 +65,7 @@ void check_property(void (*body)(struct rng *rng), const char *name)
         count = 1;
     }
     property_name = name;
+    case_n = -1;
     for (uint64_t i = 0; i < count; i++) {
         struct rng rng;
         property_seed = first + i;

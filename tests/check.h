@@ -24,6 +24,8 @@ void check_fail(const char *file, int line, const char *fmt, ...) PRINTF_LIKE(3,
 NORETURN;
 void check_eq(int64_t a, int64_t b, const char *what, const char *file, int line);
 void check_str(struct str a, struct str b, const char *what, const char *file, int line);
+/* Names the case of a table that runs now; failures say it. -1: none. */
+void check_case(int64_t n);
 void check_property(void (*body)(struct rng *rng), const char *name);
 
 #define TEST(name)                                                                                 \

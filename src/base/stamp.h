@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 
-#define STAMP_TEXT_MAX 48
+#define STAMP_TEXT_MAX 64 /* also the largest year that fits 64 bits */
 
 struct stamp {
     int64_t sec;    /* since 1970-01-01T00:00:00Z */
@@ -36,6 +36,10 @@ bool stamp_is_zero(struct stamp s);
 NODISCARD
 int stamp_parse(struct str text, struct stamp *ret, struct err *err);
 
+/* metav1.MicroTime as Kubernetes reads it: the same with exactly six digits behind the point. */
+NODISCARD
+int stamp_parse_micro(struct str text, struct stamp *ret, struct err *err);
+
 /* RFC 3339 with up to nine digits, trailing zeros removed; -ERR_INVALID where Go refuses (year,
  * offset). */
 NODISCARD
@@ -45,6 +49,9 @@ int stamp_print(struct stamp s, char out[STAMP_TEXT_MAX], struct str *ret, struc
  * UTC). */
 struct str stamp_print_seconds(usec_t wall, char out[STAMP_TEXT_MAX]);
 struct str stamp_print_micro(usec_t wall, char out[STAMP_TEXT_MAX]);
+
+/* Go's time.Time.String(): "2026-01-02 03:04:05.25 +0530 +0530"; an offset of 0 is "+0000 UTC". */
+struct str stamp_print_go(struct stamp s, char out[STAMP_TEXT_MAX]);
 
 struct civil civil_from_sec(int64_t sec); /* UTC */
 int64_t civil_to_sec(const struct civil *c);
