@@ -1,0 +1,54 @@
+/*
+ * command: one subcommand of drydock, as a table entry.
+ *
+ * To add one: a file in cmd/ that defines a `const struct command`, a line in this header and a
+ * line in cmd/main.c. Parsing, help, completion and the exit codes of bad command lines come with
+ * the table.
+ */
+#pragma once
+
+#include "cmd/options.h"
+
+enum command_exit {
+    COMMAND_OK = 0,
+    COMMAND_FAILED = 1, /* it was asked for something sensible and could not do it */
+    COMMAND_USAGE = 2,  /* the command line is wrong */
+};
+
+struct command_call {
+    const struct command *command;
+    const char *program;    /* "drydock", or "kubectl drydock" */
+    void *config;           /* of command->config_size, filled from the flags */
+    const struct str *args; /* what is no flag; NUL-terminated, as they come from argv */
+    uint32_t arg_count;     /* within the command's bounds */
+    struct arena *memory;   /* lives as long as the call */
+};
+
+struct command {
+    const char *name;
+    const char *args;    /* how the usage line names them: "FILE…"; NULL = none */
+    const char *summary; /* one line, for the list of commands */
+    const char *text;    /* for its own help; lines are wrapped, blank lines kept */
+    struct option_table options;
+    size_t config_size;
+    uint32_t args_min;
+    uint32_t args_max;
+    int (*run)(const struct command_call *call); /* answers the exit code */
+};
+
+/* Prints "program command: text" to stderr and answers COMMAND_FAILED. */
+int command_fail(const struct command_call *call, const struct err *err);
+
+/* All commands, in the order in which help lists them; ends with NULL. */
+struct command_list {
+    const struct command *const *items;
+};
+
+/* Finds the command of the first argument, parses and runs it; answers the exit code. */
+int command_main(const struct command_list *list, char *const *argv);
+
+/* Help of all commands, or of one. */
+void command_list_help(const struct command_list *list, const char *program, struct buf *out);
+void command_help(const struct command *command, const char *program, struct buf *out);
+/* A script for bash's complete builtin that knows every command and flag of the list. */
+void command_completion(const struct command_list *list, struct buf *out);

@@ -1,0 +1,6 @@
+/*
+ * commands: the subcommands, one file each.
+ */
+#pragma once
+
+#include "cmd/command.h"

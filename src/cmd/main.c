@@ -1,0 +1,16 @@
+#include "cmd/commands.h"
+
+#include <signal.h>
+
+/* In the order in which help lists them. */
+static const struct command *const commands[] = {
+    NULL,
+};
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    /* A peer that closes its end is an error of one exchange, not the end of the process. */
+    (void)signal(SIGPIPE, SIG_IGN);
+    return command_main(&(struct command_list){ .items = commands }, argv);
+}

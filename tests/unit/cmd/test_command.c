@@ -1,0 +1,97 @@
+#include "cmd/command.h"
+#include "tests/check.h"
+
+#include <unistd.h>
+
+struct greet_config {
+    struct str name;
+    struct str mood;
+};
+
+static const struct option greet_flags[] = {
+    { .name = "name",
+      .kind = OPTION_FILE,
+      OPTION(struct greet_config, name),
+      .value = "FILE",
+      .initial = "world",
+      .help = "whom" },
+    { .name = "mood",
+      .kind = OPTION_CHOICE,
+      OPTION(struct greet_config, mood),
+      .initial = "good",
+      .choices = "good|bad",
+      .help = "how" },
+};
+
+/* The exit code tells what arrived: no globals are needed to look inside. */
+static int greet_run(const struct command_call *call)
+{
+    const struct greet_config *config = call->config;
+    return (int)config->name.n * 10 + (int)call->arg_count;
+}
+
+static const struct command greet = {
+    .name = "greet",
+    .args = "WORD…",
+    .summary = "greets",
+    .text = "Greets whoever is there.",
+    .options = { .options = greet_flags, .count = ARRAY_LEN(greet_flags) },
+    .config_size = sizeof(struct greet_config),
+    .args_min = 1,
+    .args_max = 2,
+    .run = greet_run,
+};
+static const struct command *const items[] = { &greet, NULL };
+static const struct command_list list = { .items = items };
+
+static int run(const char *program, const char *a, const char *b, const char *c)
+{
+    char *argv[] = { (char *)(uintptr_t)program, (char *)(uintptr_t)a, (char *)(uintptr_t)b,
+                     (char *)(uintptr_t)c, NULL };
+    return command_main(&list, argv);
+}
+
+TEST(command_main_runs_the_named_command)
+{
+    CHECK_EQ(run("/usr/bin/drydock", "greet", "a", NULL), 51);
+    CHECK_EQ(run("kubectl-drydock", "greet", "--name=abc", "x"), 31);
+}
+
+TEST(command_main_refuses_bad_command_lines_with_2)
+{
+    CHECK_EQ(run("drydock", NULL, NULL, NULL), COMMAND_USAGE);
+    CHECK_EQ(run("drydock", "dance", NULL, NULL), COMMAND_USAGE);
+    CHECK_EQ(run("drydock", "greet", NULL, NULL), COMMAND_USAGE);
+    CHECK_EQ(run("drydock", "greet", "--nome=x", "x"), COMMAND_USAGE);
+    CHECK_EQ(run("drydock", "completion", "fish", NULL), COMMAND_USAGE);
+    CHECK_EQ(run("drydock", "help", "dance", NULL), COMMAND_USAGE);
+    char *argv[] = { (char *)(uintptr_t) "drydock", (char *)(uintptr_t) "greet",
+                     (char *)(uintptr_t) "1",       (char *)(uintptr_t) "2",
+                     (char *)(uintptr_t) "3",       NULL };
+    CHECK_EQ(command_main(&list, argv), COMMAND_USAGE);
+}
+
+TEST(command_help_has_usage_text_and_flags)
+{
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    command_help(&greet, "kubectl drydock", &out);
+    CHECK_STR(buf_str(&out), "usage: kubectl drydock greet [flags] WORD…\n\n"
+                             "Greets whoever is there.\n\n"
+                             "flags:\n"
+                             "  --name FILE                 whom (default world)\n"
+                             "  --mood good|bad             how (default good)\n");
+}
+
+TEST(command_completion_knows_commands_flags_and_values)
+{
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    command_completion(&list, &out);
+    struct str script = buf_str(&out);
+    CHECK(str_contains(script, STR("compgen -W 'greet completion version help'")));
+    CHECK(str_contains(script, STR("greet) flags='--name --mood --help'")));
+    CHECK(
+        str_contains(script, STR("greet:-mood|greet:--mood) COMPREPLY=($(compgen -W 'good bad ")));
+    CHECK(str_contains(script, STR("greet:--name) COMPREPLY=($(compgen -f")));
+}
