@@ -1,0 +1,167 @@
+"""process: programs under test: started, watched, asked over HTTP, and always ended."""
+
+import http.client
+import os
+import re
+import signal
+import socket
+import subprocess
+
+from wait import wait_for
+
+
+def drydock():
+    """The program under test."""
+    path = os.path.abspath(os.environ.get("DRYDOCK", "build/drydock"))
+    assert os.access(path, os.X_OK), f"{path} is not there: build first, or set DRYDOCK"
+    return path
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def fetch(port, path, method="GET", timeout=5, headers=None):
+    """One HTTP exchange with a program on loopback: (status, headers, body)."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+    try:
+        connection.request(method, path, headers=headers or {})
+        response = connection.getresponse()
+        return response.status, response.headers, response.read().decode()
+    finally:
+        connection.close()
+
+
+class Process:
+    """A child whose two outputs go to files; used as a context manager."""
+
+    def __init__(self, arguments, folder, name, env=None, cwd=None):
+        os.makedirs(folder, exist_ok=True)
+        self.name = name
+        self.out_path = os.path.join(folder, name + ".out")
+        self.err_path = os.path.join(folder, name + ".err")
+        with open(self.out_path, "wb") as out, open(self.err_path, "wb") as err:
+            self.popen = subprocess.Popen(
+                arguments, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=cwd or folder,
+                env={**os.environ, **(env or {})})
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    @property
+    def pid(self):
+        return self.popen.pid
+
+    def out(self):
+        with open(self.out_path, encoding="utf-8", errors="backslashreplace") as f:
+            return f.read()
+
+    def log(self):
+        with open(self.err_path, encoding="utf-8", errors="backslashreplace") as f:
+            return f.read()
+
+    def alive(self):
+        return self.popen.poll() is None
+
+    def send(self, number):
+        self.popen.send_signal(number)
+
+    def wait(self, timeout=10):
+        """The exit status; a process that does not end is a failure that shows its log."""
+        try:
+            return self.popen.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(
+                f"{self.name} still runs after {timeout:g} s\n{self.log()[-4000:]}") from None
+
+    def end(self):
+        """Nothing outlives its test."""
+        if self.alive():
+            self.send(signal.SIGCONT)
+            self.send(signal.SIGKILL)
+        self.popen.wait()
+
+
+SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$")
+LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
+
+
+def parse_metrics(text):
+    """{(name, ((label, value), …)): float} of a Prometheus text exposition."""
+    samples = {}
+    for line in text.splitlines():
+        if not line or line.startswith("#"):
+            continue
+        match = SAMPLE.match(line)
+        assert match, f"not a sample of the text format: {line!r}"
+        name, labels, value = match.groups()
+        samples[(name, tuple(sorted(LABEL.findall(labels or ""))))] = float(value)
+    return samples
+
+
+class Controller(Process):
+    """`drydock controller` with ports of its own."""
+
+    def __init__(self, kubeconfig, folder, name="controller", flags=(), env=None):
+        self.metrics_port, self.health_port = free_port(), free_port()
+        arguments = [drydock(), "controller"]
+        if kubeconfig is not None:
+            arguments += ["--kubeconfig", str(kubeconfig)]
+        arguments += ["--metrics-addr", f"127.0.0.1:{self.metrics_port}",
+                      "--health-addr", f"127.0.0.1:{self.health_port}",
+                      "--metrics-timeout", "0s", *flags]
+        super().__init__(arguments, folder, name, env)
+
+    def __exit__(self, kind, *_):
+        # A controller must be able to end in order after whatever the test did to it.
+        if kind is None and self.alive():
+            self.stop()
+        self.end()
+
+    def stop(self, timeout=10):
+        self.send(signal.SIGTERM)
+        status = self.wait(timeout)
+        assert status == 0, f"exit status {status} after SIGTERM\n{self.log()[-4000:]}"
+
+    def get(self, path, **kwargs):
+        return fetch(self.metrics_port, path, **kwargs)
+
+    def health(self, path):
+        return fetch(self.health_port, path)
+
+    def wait_ready(self, deadline=10):
+        wait_for(lambda: self.alive_or_fail() and self.health("/readyz")[0] == 200, deadline,
+                 f"{self.name} is ready")
+        return self
+
+    def alive_or_fail(self):
+        status = self.popen.poll()
+        if status is not None:
+            raise SystemExit(f"{self.name} has ended with {status}\n{self.log()[-4000:]}")
+        return True
+
+    def metrics(self):
+        status, _, body = self.get("/metrics")
+        assert status == 200
+        return parse_metrics(body)
+
+    def metric(self, name, **labels):
+        """Sum of the samples that have (at least) these labels."""
+        wanted = set(labels.items())
+        return sum(v for (n, pairs), v in self.metrics().items()
+                   if n == name and wanted <= set(pairs))
+
+    def usage(self):
+        """(CPU seconds so far, resident bytes now, resident bytes at most)."""
+        with open(f"/proc/{self.pid}/stat", encoding="ascii") as f:
+            fields = f.read().rsplit(") ", 1)[1].split()
+        with open(f"/proc/{self.pid}/status", encoding="ascii") as f:
+            sizes = dict(re.findall(r"^(VmRSS|VmHWM):\s+(\d+) kB", f.read(), re.M))
+        ticks = os.sysconf("SC_CLK_TCK")
+        return ((int(fields[11]) + int(fields[12])) / ticks,
+                int(sizes["VmRSS"]) * 1024, int(sizes["VmHWM"]) * 1024)
