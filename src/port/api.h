@@ -56,6 +56,7 @@ struct api_watch_spec {
     usec_t silence_max; /* no byte for that long ends it with ERR_TIMEOUT; 0 = never */
 };
 
+struct api;
 struct api_call;  /* a request in flight */
 struct api_watch; /* an open watch */
 
