@@ -1,10 +1,14 @@
 """Fixtures of the end-to-end suites. See tests/e2e/README.md."""
 
 import os
+import subprocess
+import uuid
 
+import kubernetes
 import pytest
 
 from backend import Cluster, Sandbox
+from wait import wait_for
 
 
 def pytest_addoption(parser):
@@ -51,3 +55,101 @@ def pytest_make_collect_report():
 @pytest.fixture(scope="session")
 def backend_name(request):
     return request.config.getoption("--backend")
+
+
+@pytest.fixture(scope="session")
+def backend(backend_name, tmp_path_factory):
+    """The cluster that most suites share."""
+    folder = tmp_path_factory.mktemp(backend_name)
+    with (Cluster(folder) if backend_name == "cluster" else Sandbox(folder)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def client(backend):
+    """The official client library."""
+    with backend.client() as api_client:
+        yield Client(api_client)
+
+
+class Client:
+    """The parts of the official library that the cases use."""
+
+    def __init__(self, api_client):
+        self.api = api_client
+        self.core = kubernetes.client.CoreV1Api(api_client)
+        self.apps = kubernetes.client.AppsV1Api(api_client)
+        self.policy = kubernetes.client.PolicyV1Api(api_client)
+        self.leases = kubernetes.client.CoordinationV1Api(api_client)
+        self.custom = kubernetes.client.CustomObjectsApi(api_client)
+
+
+@pytest.fixture
+def unique():
+    """A name that no other test uses."""
+    return "t" + uuid.uuid4().hex[:8]
+
+
+@pytest.fixture
+def kubectl(backend):
+    """kubectl(argument…): runs it and returns what it printed; check=False: the whole result."""
+    path, env = backend.kubectl_path(), backend.kubectl_env()
+
+    def run(*arguments, stdin=None, check=True, timeout=60):
+        result = subprocess.run([path, "--kubeconfig", backend.kubeconfig, *arguments],
+                                input=stdin, env=env, text=True, capture_output=True,
+                                timeout=timeout, check=False)
+        if not check:
+            return result
+        assert result.returncode == 0, f"kubectl {' '.join(arguments)}: {result.stderr}"
+        return result.stdout
+
+    return run
+
+
+@pytest.fixture
+def namespace(backend, client, unique):
+    client.core.create_namespace({"metadata": {"name": unique}})
+    if backend.name == "cluster":
+        # Admission refuses pods until a controller has made it.
+        wait_for(lambda: client.core.read_namespaced_service_account("default", unique),
+                 what="the namespace has its service account")
+    yield unique
+    client.core.delete_namespace(unique)
+
+
+@pytest.fixture
+def make_node(client):
+    """make_node(name, labels): a node with a (simulated) kubelet, gone after the test."""
+    made = []
+
+    def make(name, labels=None, annotations=None, ready=True):
+        client.core.create_node({
+            "metadata": {"name": name, "annotations": annotations or {},
+                         "labels": {"kubernetes.io/hostname": name, **(labels or {})}}})
+        made.append(name)
+        if ready:
+            wait_for(lambda: node_ready(client.core.read_node(name)), 20, f"{name} is ready")
+        return name
+
+    yield make
+    for name in made:
+        try:
+            client.core.delete_node(name)
+        except kubernetes.client.ApiException as error:
+            if error.status != 404:
+                raise
+
+
+def node_ready(node):
+    conditions = {c.type: c.status for c in node.status.conditions or []}
+    return conditions.get("Ready") == "True" and not any(
+        t.key == "node.kubernetes.io/not-ready" for t in node.spec.taints or [])
+
+
+@pytest.fixture
+def nodes(request, make_node, unique):
+    """Names of ready nodes of this test's own, labelled e2e=<unique>; two unless marked."""
+    marker = request.node.get_closest_marker("nodes")
+    return [make_node(f"{unique}-n{i}", {"e2e": unique})
+            for i in range(marker.args[0] if marker else 2)]
