@@ -11,6 +11,13 @@
 #include <string.h>
 #include <time.h>
 
+/* With _FORTIFY_SOURCE these are macros for clang, which refuses to poison a macro. */
+#undef sprintf
+#undef vsprintf
+#undef strcpy
+#undef strcat
+#undef strncat
+
 #pragma GCC poison atoi atol atoll strtol strtoul strtoll strtoull sscanf strcpy strcat sprintf
 #pragma GCC poison vsprintf strncat strtok strtok_r gmtime localtime gmtime_r localtime_r system   \
     popen
