@@ -247,8 +247,9 @@ bool goformat_match(struct str format, struct str text)
                    text) != GOPATTERN_DIFFERS;
     }
     if (str_eq(format, STR("ipv4"))) {
-        return gopattern_match(STR("^((25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])(\\.|$)){4}$"), text) !=
-               GOPATTERN_DIFFERS;
+        return gopattern_match(STR("^(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"
+                                   "(\\.(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])){3}$"),
+                               text) != GOPATTERN_DIFFERS;
     }
     return true;
 }
