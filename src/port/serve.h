@@ -17,6 +17,7 @@ struct serve_request {
     struct str path;  /* percent-encoded, without query */
     struct str query; /* without '?' */
     struct str body;
+    struct str peer; /* common name of the client's verified certificate; empty = none */
     /* Case-insensitive; STR_NONE when absent. */
     struct str (*header)(const struct serve_exchange *x, const char *name);
 };
@@ -34,8 +35,11 @@ struct serve_ops {
 /* Implementations embed this first. */
 struct serve_exchange {
     const struct serve_ops *ops;
-    void (*on_close)(void *ctx); /* set by the handler before serve_start */
+    void (*on_close)(void *ctx); /* set by the handler that keeps the exchange */
     void *on_close_ctx;
+    /* May be NULL: a stream's peer has taken all it was given, from the loop. */
+    void (*on_drain)(void *ctx);
+    void *on_drain_ctx;
 };
 
 typedef void (*serve_handler)(void *ctx, struct serve_exchange *x, const struct serve_request *req);

@@ -1,0 +1,684 @@
+#include "host/http.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/keyvalq_struct.h>
+#include <event2/listener.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/ssl.h>
+
+#include "base/heap.h"
+#include "base/list.h"
+#include "host/address.h"
+#include "host/loop.h"
+#include "host/tls.h"
+
+#define HTTP_ACCEPT_PAUSE                                                                          \
+    MSECONDS(100)        /* out of descriptors: let some close before trying again                 \
+                          */
+#define HTTP_PEER_MAX 65 /* a common name has at most 64 characters (X.520), and its NUL */
+
+enum http_state {
+    HTTP_READING,   /* a request is on its way, or the first one is awaited */
+    HTTP_ANSWERING, /* it is with the handler, or the answer is being sent */
+    HTTP_IDLE,      /* between requests */
+};
+
+struct http_conn {
+    struct list link; /* of the server; the one used last is at the end */
+    struct http_server *server;
+    struct bufferevent *bev;         /* borrowed: evhttp frees it */
+    struct evhttp_connection *evcon; /* borrowed; NULL until attached */
+    enum http_state state;
+    struct loop_timer timer; /* ends reading and idling */
+    struct http_exchange *x; /* with the handler; NULL otherwise */
+};
+
+struct http_exchange {
+    struct serve_exchange door; /* first: the door is the exchange */
+    struct http_conn *conn;
+    struct evhttp_request *req;
+    bool streaming;
+    struct loop_timer drained;
+    char peer[HTTP_PEER_MAX];
+};
+
+struct http_server {
+    struct loop *loop;
+    struct http_config config; /* without its texts */
+    serve_handler handler;
+    void *ctx;
+    struct evhttp *http;
+    struct evconnlistener *listener; /* borrowed: evhttp frees it */
+    struct ssl_ctx_st *tls;
+    uint16_t port;
+    struct list conns;
+    uint32_t idle; /* connections between requests */
+    bool paused;
+    struct loop_timer resume;
+    bool stopping;
+    bool stopped;
+    struct loop_timer stop_timer;
+    void (*on_stopped)(void *ctx);
+    void *on_stopped_ctx;
+    struct http_stats stats;
+};
+
+static struct http_exchange *http_exchange_of(const struct serve_exchange *x)
+{
+    return CONTAINER_OF((struct serve_exchange *)(uintptr_t)x, struct http_exchange, door);
+}
+
+static void http_exchange_free(struct http_exchange *x)
+{
+    loop_timer_done(&x->drained);
+    heap_free(x);
+}
+
+static void http_listen_update(struct http_server *s);
+
+static void http_conn_enter(struct http_conn *conn, enum http_state state)
+{
+    struct http_server *s = conn->server;
+    s->idle -= conn->state == HTTP_IDLE ? 1 : 0;
+    s->idle += state == HTTP_IDLE ? 1 : 0;
+    conn->state = state;
+    http_listen_update(s);
+    if (state == HTTP_ANSWERING) {
+        loop_timer_stop(&conn->timer);
+        return;
+    }
+    usec_t limit = state == HTTP_IDLE ? s->config.idle_time_max : s->config.request_time_max;
+    loop_timer_set(&conn->timer, loop_now(s->loop) + limit);
+}
+
+/* Drops the connection, wherever it is; the rest happens in http_on_close. */
+static void http_conn_drop(void *ctx)
+{
+    struct http_conn *conn = ctx;
+    evhttp_connection_free(conn->evcon);
+}
+
+/* One that idles can be closed for a newcomer; without such a one, newcomers wait in the kernel. */
+static void http_listen_update(struct http_server *s)
+{
+    bool room = s->stats.connections < s->config.connections_max || s->idle > 0;
+    bool wanted = room && !s->stopping && !s->paused;
+    if (s->listener == NULL) {
+        return;
+    }
+    if (wanted) {
+        (void)evconnlistener_enable(s->listener); /* fails only when epoll does */
+    } else {
+        (void)evconnlistener_disable(s->listener);
+    }
+}
+
+static void http_stop_check(struct http_server *s)
+{
+    if (s->stopping && !s->stopped && s->stats.connections == 0) {
+        loop_timer_set(&s->stop_timer, loop_now(s->loop));
+    }
+}
+
+/* evhttp is about to free the connection: the peer has gone, or we dropped it. */
+static void http_on_close(struct evhttp_connection *evcon UNUSED, void *ctx)
+{
+    struct http_conn *conn = ctx;
+    struct http_server *s = conn->server;
+    struct http_exchange *x = STEAL(conn->x);
+    list_del(&conn->link);
+    loop_timer_done(&conn->timer);
+    s->stats.connections--;
+    s->idle -= conn->state == HTTP_IDLE ? 1 : 0;
+    if (x != NULL) {
+        if (x->door.on_close != NULL) {
+            x->door.on_close(x->door.on_close_ctx);
+        }
+        /* After a failure evhttp leaves a request that was with the user to the user. */
+        if (evhttp_request_get_connection(x->req) == NULL) {
+            evhttp_request_free(x->req);
+        }
+        http_exchange_free(x);
+    }
+    heap_free(conn);
+    http_listen_update(s);
+    http_stop_check(s);
+}
+
+static void http_on_input(struct evbuffer *buffer UNUSED, const struct evbuffer_cb_info *info,
+                          void *ctx)
+{
+    struct http_conn *conn = ctx;
+    if (conn->state == HTTP_IDLE && info->n_added > 0) {
+        http_conn_enter(conn, HTTP_READING);
+    }
+}
+
+/* Full: the connection that has idled longest makes room, as its owner can open another. */
+static void http_make_room(struct http_server *s)
+{
+    LIST_EACH (&s->conns, item) {
+        struct http_conn *conn = CONTAINER_OF(item, struct http_conn, link);
+        if (s->stats.connections > s->config.connections_max && conn->state == HTTP_IDLE) {
+            http_conn_drop(conn);
+        }
+    }
+    http_listen_update(s);
+}
+
+/*
+ * evhttp tells of a connection only with its first request, but time and number are limited from
+ * the first byte on. It hands itself to the bufferevent as the callbacks' argument, and there we
+ * find it. This runs right after the accept, before anything can have been read.
+ */
+static void http_attach(evutil_socket_t none UNUSED, short what UNUSED, void *ctx)
+{
+    struct http_conn *conn = ctx;
+    struct http_server *s = conn->server;
+    if (s == NULL) {
+        heap_free(conn); /* the server has gone within the same turn */
+        return;
+    }
+    void *arg = NULL;
+    bufferevent_getcb(conn->bev, NULL, NULL, NULL, &arg);
+    ASSERT(arg != NULL);
+    conn->evcon = arg;
+    ASSERT(evhttp_connection_get_bufferevent(conn->evcon) == conn->bev);
+    evhttp_connection_set_closecb(conn->evcon, http_on_close, conn);
+
+    int on = 1;
+    (void)setsockopt(bufferevent_getfd(conn->bev), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    struct timeval stall = { .tv_sec = (time_t)(s->config.stall_time_max / 1000000),
+                             .tv_usec = (suseconds_t)(s->config.stall_time_max % 1000000) };
+    (void)bufferevent_set_timeouts(conn->bev, NULL, &stall);
+    /* What is sent while an answer is under way waits in the socket, not in our memory. */
+    bufferevent_setwatermark(conn->bev, EV_READ, 0,
+                             s->config.body_bytes_max + s->config.header_bytes_max);
+    (void)evbuffer_add_cb(bufferevent_get_input(conn->bev), http_on_input, conn);
+    http_conn_enter(conn, HTTP_READING);
+}
+
+static struct bufferevent *http_on_accept(struct event_base *base, void *ctx)
+{
+    struct http_server *s = ctx;
+    struct bufferevent *bev;
+    if (s->tls == NULL) {
+        bev = bufferevent_socket_new(base, -1, 0);
+    } else {
+        SSL *ssl = SSL_new(s->tls);
+        if (ssl == NULL) {
+            out_of_memory(sizeof(struct http_conn));
+        }
+        bev = bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING,
+                                             BEV_OPT_CLOSE_ON_FREE);
+    }
+    if (bev == NULL) {
+        out_of_memory(sizeof(struct http_conn));
+    }
+    if (s->tls != NULL) {
+        bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
+    }
+    struct http_conn *conn = HEAP_NEW(struct http_conn);
+    conn->server = s;
+    conn->bev = bev;
+    loop_timer_init(&conn->timer, s->loop, http_conn_drop, conn);
+    list_add(&s->conns, &conn->link);
+    s->stats.connections++;
+    s->stats.accepted++;
+    http_make_room(s);
+    int r = event_base_once(base, -1, EV_TIMEOUT, http_attach, conn, NULL);
+    ASSERT(r == 0);
+    return bev;
+}
+
+static void http_on_accept_error(struct evconnlistener *listener UNUSED, void *ctx)
+{
+    struct http_server *s = ctx;
+    s->paused = true;
+    http_listen_update(s);
+    loop_timer_set(&s->resume, loop_now(s->loop) + HTTP_ACCEPT_PAUSE);
+}
+
+static void http_resume(void *ctx)
+{
+    struct http_server *s = ctx;
+    s->paused = false;
+    http_listen_update(s);
+}
+
+static struct str http_header(const struct serve_exchange *door, const char *name)
+{
+    struct http_exchange *x = http_exchange_of(door);
+    return str_from(evhttp_find_header(evhttp_request_get_input_headers(x->req), name));
+}
+
+static const struct {
+    enum evhttp_cmd_type type;
+    const char *name;
+} http_methods[] = {
+    { EVHTTP_REQ_GET, "GET" },       { EVHTTP_REQ_POST, "POST" },
+    { EVHTTP_REQ_PUT, "PUT" },       { EVHTTP_REQ_PATCH, "PATCH" },
+    { EVHTTP_REQ_DELETE, "DELETE" }, { EVHTTP_REQ_OPTIONS, "OPTIONS" },
+    { EVHTTP_REQ_HEAD, "HEAD" },
+};
+
+static struct str http_method(struct evhttp_request *req)
+{
+    for (size_t i = 0; i < ARRAY_LEN(http_methods); i++) {
+        if (http_methods[i].type == evhttp_request_get_command(req)) {
+            return str_from(http_methods[i].name);
+        }
+    }
+    return STR_NONE;
+}
+
+struct http_refusal {
+    int status;
+    const char *why;
+};
+
+/* What a proxy in front could read in another way than evhttp does: RFC 9112, 6.3 and 11.2. */
+static struct http_refusal http_odd(struct evhttp_request *req)
+{
+    struct evkeyvalq *headers = evhttp_request_get_input_headers(req);
+    uint32_t lengths = 0;
+    uint32_t hosts = 0;
+    uint64_t length = 0;
+    for (struct evkeyval *h = headers->tqh_first; h != NULL; h = h->next.tqe_next) {
+        struct str key = str_from(h->key);
+        if (str_eq_fold(key, STR("Transfer-Encoding"))) {
+            return (struct http_refusal){ 411, "a request body needs a Content-Length" };
+        }
+        if (str_eq_fold(key, STR("Trailer"))) {
+            return (struct http_refusal){ 400, "trailers are not accepted" };
+        }
+        if (str_eq_fold(key, STR("Host"))) {
+            hosts++;
+        }
+        if (str_eq_fold(key, STR("Content-Length"))) {
+            lengths++;
+            if (!str_to_u64(str_from(h->value), &length)) {
+                return (struct http_refusal){ 400, "Content-Length is no number" };
+            }
+        }
+    }
+    if (lengths > 1 || hosts > 1) {
+        return (struct http_refusal){ 400, "a header that counts is there twice" };
+    }
+    if (length > 0 && evhttp_request_get_command(req) == EVHTTP_REQ_HEAD) {
+        return (struct http_refusal){ 400, "a HEAD request has no body" };
+    }
+    const char *uri = evhttp_request_get_uri(req);
+    if (uri == NULL || uri[0] != '/') {
+        return (struct http_refusal){ 400, "the request target is no path" };
+    }
+    return (struct http_refusal){ 0, NULL };
+}
+
+static void http_refuse(struct http_conn *conn, struct evhttp_request *req,
+                        struct http_refusal refusal)
+{
+    conn->server->stats.refused++;
+    struct evkeyvalq *headers = evhttp_request_get_output_headers(req);
+    (void)evhttp_add_header(headers, "Connection", "close");
+    (void)evhttp_add_header(headers, "Content-Type", "text/plain; charset=utf-8");
+    struct evbuffer *body = evbuffer_new();
+    if (body == NULL) {
+        out_of_memory(0);
+    }
+    (void)evbuffer_add_printf(body, "%s\n", refusal.why);
+    evhttp_send_reply(req, refusal.status, NULL, body);
+    evbuffer_free(body);
+}
+
+static struct http_conn *http_find(struct http_server *s, struct evhttp_connection *evcon)
+{
+    for (struct list *item = s->conns.prev; item != &s->conns; item = item->prev) {
+        struct http_conn *conn = CONTAINER_OF(item, struct http_conn, link);
+        if (conn->evcon == evcon) {
+            list_del(&conn->link);
+            list_add(&s->conns, &conn->link);
+            return conn;
+        }
+    }
+    return NULL;
+}
+
+/* The answer has gone out in full. */
+static void http_on_complete(struct evhttp_request *req UNUSED, void *ctx)
+{
+    http_conn_enter(ctx, HTTP_IDLE);
+}
+
+static struct str http_peer(struct http_exchange *x)
+{
+    SSL *ssl = x->conn->server->tls != NULL ? bufferevent_openssl_get_ssl(x->conn->bev) : NULL;
+    X509 *cert = ssl != NULL ? SSL_get0_peer_certificate(ssl) : NULL;
+    if (cert == NULL || SSL_get_verify_result(ssl) != X509_V_OK) {
+        return STR_NONE;
+    }
+    int n = X509_NAME_get_text_by_NID(X509_get_subject_name(cert), NID_commonName, x->peer,
+                                      sizeof(x->peer));
+    return n > 0 ? (struct str){ .p = x->peer, .n = (size_t)n } : STR_NONE;
+}
+
+static const struct serve_ops http_ops;
+
+static void http_drained(void *ctx)
+{
+    struct http_exchange *x = ctx;
+    if (x->door.on_drain != NULL) {
+        x->door.on_drain(x->door.on_drain_ctx);
+    }
+}
+
+static void http_on_request(struct evhttp_request *req, void *ctx)
+{
+    struct http_server *s = ctx;
+    struct http_conn *conn = http_find(s, evhttp_request_get_connection(req));
+    ASSERT(conn != NULL);
+    http_conn_enter(conn, HTTP_ANSWERING);
+    evhttp_request_set_on_complete_cb(req, http_on_complete, conn);
+    struct http_refusal odd = http_odd(req);
+    if (odd.status != 0) {
+        http_refuse(conn, req, odd);
+        return;
+    }
+    struct http_exchange *x = HEAP_NEW(struct http_exchange);
+    x->door.ops = &http_ops;
+    x->conn = conn;
+    x->req = req;
+    loop_timer_init(&x->drained, s->loop, http_drained, x);
+    conn->x = x;
+    s->stats.requests++;
+
+    struct evbuffer *input = evhttp_request_get_input_buffer(req);
+    size_t n = evbuffer_get_length(input);
+    struct str target = str_from(evhttp_request_get_uri(req));
+    struct serve_request request = {
+        .method = http_method(req),
+        .body = { .p = n > 0 ? (const char *)evbuffer_pullup(input, -1) : "", .n = n },
+        .peer = http_peer(x),
+        .header = http_header,
+    };
+    struct str fragment;
+    (void)str_cut(target, STR("#"), &target, &fragment);
+    (void)str_cut(target, STR("?"), &request.path, &request.query);
+    s->handler(s->ctx, &x->door, &request);
+}
+
+static void http_set_header(struct serve_exchange *door, const char *name, struct str value)
+{
+    struct http_exchange *x = http_exchange_of(door);
+    char small[512];
+    char *text = value.n < sizeof(small) ? small : heap_alloc(value.n + 1);
+    memcpy(text, value.p, value.n);
+    text[value.n] = '\0';
+    /* Refuses line breaks, so a value from outside cannot become a second header. */
+    (void)evhttp_add_header(evhttp_request_get_output_headers(x->req), name, text);
+    if (text != small) {
+        heap_free(text);
+    }
+}
+
+static void http_set_type(struct http_exchange *x, struct str content_type)
+{
+    if (content_type.n > 0) {
+        http_set_header(&x->door, "Content-Type", content_type);
+    }
+    if (x->conn->server->stopping) {
+        http_set_header(&x->door, "Connection", STR("close"));
+    }
+}
+
+static void http_reply(struct serve_exchange *door, int status, struct str content_type,
+                       struct str body)
+{
+    struct http_exchange *x = http_exchange_of(door);
+    ASSERT(!x->streaming);
+    http_set_type(x, content_type);
+    struct evbuffer *bytes = evbuffer_new();
+    if (bytes == NULL) {
+        out_of_memory(body.n);
+    }
+    if (evhttp_request_get_command(x->req) == EVHTTP_REQ_HEAD) {
+        char length[24];
+        int n = snprintf(length, sizeof(length), "%zu", body.n);
+        http_set_header(door, "Content-Length", (struct str){ .p = length, .n = (size_t)n });
+    } else if (body.n > 0 && evbuffer_add(bytes, body.p, body.n) != 0) {
+        out_of_memory(body.n);
+    }
+    struct evhttp_request *req = x->req;
+    x->conn->x = NULL;
+    http_exchange_free(x);
+    evhttp_send_reply(req, status, NULL, bytes);
+    evbuffer_free(bytes);
+}
+
+static void http_start(struct serve_exchange *door, int status, struct str content_type)
+{
+    struct http_exchange *x = http_exchange_of(door);
+    ASSERT(!x->streaming);
+    http_set_type(x, content_type);
+    x->streaming = true;
+    evhttp_send_reply_start(x->req, status, NULL);
+}
+
+static void http_on_drain(struct evhttp_connection *evcon UNUSED, void *ctx)
+{
+    struct http_exchange *x = ctx;
+    loop_timer_set(&x->drained, loop_now(x->conn->server->loop));
+}
+
+static void http_chunk(struct serve_exchange *door, struct str bytes)
+{
+    struct http_exchange *x = http_exchange_of(door);
+    ASSERT(x->streaming);
+    struct evbuffer *chunk = evbuffer_new();
+    if (chunk == NULL || (bytes.n > 0 && evbuffer_add(chunk, bytes.p, bytes.n) != 0)) {
+        out_of_memory(bytes.n);
+    }
+    evhttp_send_reply_chunk_with_cb(x->req, chunk, http_on_drain, x);
+    evbuffer_free(chunk);
+}
+
+static void http_end(struct serve_exchange *door)
+{
+    struct http_exchange *x = http_exchange_of(door);
+    ASSERT(x->streaming);
+    struct evhttp_request *req = x->req;
+    x->conn->x = NULL;
+    http_exchange_free(x);
+    evhttp_send_reply_end(req);
+}
+
+static size_t http_backlog(const struct serve_exchange *door)
+{
+    struct http_exchange *x = http_exchange_of(door);
+    return evbuffer_get_length(bufferevent_get_output(x->conn->bev));
+}
+
+static const struct serve_ops http_ops = {
+    .set_header = http_set_header,
+    .reply = http_reply,
+    .start = http_start,
+    .chunk = http_chunk,
+    .end = http_end,
+    .backlog = http_backlog,
+};
+
+static void http_defaults(struct http_config *c)
+{
+    c->header_bytes_max = c->header_bytes_max > 0 ? c->header_bytes_max : HTTP_HEADER_BYTES_MAX;
+    c->body_bytes_max = c->body_bytes_max > 0 ? c->body_bytes_max : HTTP_BODY_BYTES_MAX;
+    c->connections_max = c->connections_max > 0 ? c->connections_max : HTTP_CONNECTIONS_MAX;
+    c->request_time_max = c->request_time_max > 0 ? c->request_time_max : HTTP_REQUEST_TIME_MAX;
+    c->idle_time_max = c->idle_time_max > 0 ? c->idle_time_max : HTTP_IDLE_TIME_MAX;
+    c->stall_time_max = c->stall_time_max > 0 ? c->stall_time_max : HTTP_STALL_TIME_MAX;
+}
+
+static int http_listen(struct http_server *s, struct str listen, struct err *err)
+{
+    struct address a;
+    int r = address_parse(listen, &a, err);
+    if (r < 0) {
+        return r;
+    }
+    unsigned flags = LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE;
+    struct event_base *base = host_loop_base(s->loop);
+    s->listener = evconnlistener_new_bind(base, NULL, NULL, flags, SOMAXCONN,
+                                          (struct sockaddr *)&a.storage, (int)a.length);
+    if (s->listener == NULL && a.any && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL)) {
+        /* A kernel without IPv6: all interfaces are those of IPv4. */
+        struct sockaddr_in v4 = { .sin_family = AF_INET,
+                                  .sin_port = ((struct sockaddr_in6 *)&a.storage)->sin6_port };
+        s->listener = evconnlistener_new_bind(base, NULL, NULL, flags, SOMAXCONN,
+                                              (struct sockaddr *)&v4, sizeof(v4));
+    }
+    if (s->listener == NULL) {
+        return err_set_os(err, errno, "listen on '" STR_FMT "'", STR_ARG(listen));
+    }
+    struct sockaddr_storage bound;
+    socklen_t length = sizeof(bound);
+    r = getsockname(evconnlistener_get_fd(s->listener), (struct sockaddr *)&bound, &length);
+    ASSERT(r == 0);
+    s->port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+                                                : ((struct sockaddr_in *)&bound)->sin_port);
+    if (evhttp_bind_listener(s->http, s->listener) == NULL) {
+        out_of_memory(0);
+    }
+    evconnlistener_set_error_cb(s->listener, http_on_accept_error);
+    return 0;
+}
+
+static void http_stop_done(void *ctx);
+
+struct http_server *http_server_new(struct loop *loop, const struct http_config *config,
+                                    serve_handler handler, void *ctx, struct err *err)
+{
+    struct http_server *s = HEAP_NEW(struct http_server);
+    *s = (struct http_server){ .loop = loop, .config = *config, .handler = handler, .ctx = ctx };
+    list_init(&s->conns);
+    loop_timer_init(&s->resume, loop, http_resume, s);
+    loop_timer_init(&s->stop_timer, loop, http_stop_done, s);
+    http_defaults(&s->config);
+    int r = 0;
+    if (config->tls_cert.n > 0) {
+        struct tls_files files = { .cert = config->tls_cert,
+                                   .key = config->tls_key,
+                                   .client_ca = config->tls_client_ca };
+        r = tls_server_new(&files, &s->tls, err);
+    }
+    if (r == 0) {
+        s->http = evhttp_new(host_loop_base(loop));
+        if (s->http == NULL) {
+            out_of_memory(sizeof(*s));
+        }
+        uint16_t methods = 0;
+        for (size_t i = 0; i < ARRAY_LEN(http_methods); i++) {
+            methods |= (uint16_t)http_methods[i].type;
+        }
+        evhttp_set_allowed_methods(s->http, methods);
+        evhttp_set_max_headers_size(s->http, (ev_ssize_t)s->config.header_bytes_max);
+        evhttp_set_max_body_size(s->http, (ev_ssize_t)s->config.body_bytes_max);
+        evhttp_set_default_content_type(s->http, NULL);
+        evhttp_set_bevcb(s->http, http_on_accept, s);
+        evhttp_set_gencb(s->http, http_on_request, s);
+        r = http_listen(s, config->listen, err);
+    }
+    if (r < 0) {
+        http_server_free(s);
+        return NULL;
+    }
+    s->config.listen = STR_NONE; /* the texts are the caller's */
+    s->config.tls_cert = s->config.tls_key = s->config.tls_client_ca = STR_NONE;
+    return s;
+}
+
+uint16_t http_server_port(const struct http_server *s)
+{
+    return s->port;
+}
+
+struct http_stats http_server_stats(const struct http_server *s)
+{
+    return s->stats;
+}
+
+static void http_stop_done(void *ctx)
+{
+    struct http_server *s = ctx;
+    LIST_EACH (&s->conns, item) {
+        struct http_conn *conn = CONTAINER_OF(item, struct http_conn, link);
+        if (conn->evcon != NULL) { /* otherwise it was accepted in this turn and is on its way */
+            http_conn_drop(conn);
+        }
+    }
+    if (!s->stopped) {
+        s->stopped = true;
+        loop_timer_stop(&s->stop_timer);
+        s->on_stopped(s->on_stopped_ctx);
+    }
+}
+
+/* Whoever keeps the stream hears that it is over; the peer sees its proper end. */
+static void http_end_stream(struct http_exchange *x)
+{
+    if (x->door.on_close != NULL) {
+        x->door.on_close(x->door.on_close_ctx);
+    }
+    (void)evhttp_add_header(evhttp_request_get_output_headers(x->req), "Connection", "close");
+    http_end(&x->door);
+}
+
+void http_server_stop(struct http_server *s, usec_t grace, void (*on_stopped)(void *ctx), void *ctx)
+{
+    ASSERT(!s->stopping);
+    s->stopping = true;
+    s->on_stopped = on_stopped;
+    s->on_stopped_ctx = ctx;
+    http_listen_update(s);
+    loop_timer_set(&s->stop_timer, loop_now(s->loop) + grace);
+    LIST_EACH (&s->conns, item) {
+        struct http_conn *conn = CONTAINER_OF(item, struct http_conn, link);
+        if (conn->x != NULL && conn->x->streaming) {
+            http_end_stream(conn->x);
+        } else if (conn->state == HTTP_IDLE) {
+            http_conn_drop(conn);
+        }
+    }
+    http_stop_check(s);
+}
+
+void http_server_free(struct http_server *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    s->stopping = true;
+    s->stopped = true; /* nobody is to be told any more */
+    LIST_EACH (&s->conns, item) {
+        struct http_conn *conn = CONTAINER_OF(item, struct http_conn, link);
+        if (conn->evcon == NULL) { /* http_attach is about to run; it frees it */
+            list_del(&conn->link);
+            loop_timer_done(&conn->timer);
+            conn->server = NULL;
+        }
+    }
+    s->listener = NULL;
+    if (s->http != NULL) {
+        evhttp_free(s->http);
+    }
+    ASSERT(list_empty(&s->conns));
+    tls_free(s->tls);
+    loop_timer_done(&s->resume);
+    loop_timer_done(&s->stop_timer);
+    heap_free(s);
+}

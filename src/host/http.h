@@ -1,0 +1,62 @@
+/*
+ * http: an HTTP/1.1 server on libevent's evhttp, behind port/serve.h.
+ *
+ * Everything a stranger could hold is limited: bytes of headers and body, connections, the time a
+ * request may take to arrive, the time a connection may idle, the time a peer may refuse to read.
+ * Request bodies come with a length: chunked ones and trailers are refused, and whatever could be
+ * read in two ways (two lengths, a length with a sign, a body where none belongs) closes the
+ * connection. Paths stay percent-encoded.
+ */
+#pragma once
+
+#include "base/limits.h"
+#include "port/loop.h"
+#include "port/serve.h"
+
+#define HTTP_HEADER_BYTES_MAX ((size_t)64 * 1024) /* a bearer token of 8 KiB, eight times */
+#define HTTP_BODY_BYTES_MAX REQUEST_BYTES_MAX
+#define HTTP_CONNECTIONS_MAX 512u /* descriptors are limited to 1024 on many hosts */
+#define HTTP_REQUEST_TIME_MAX                                                                      \
+    SECONDS(32)                         /* the original's; a slow sender holds no slot for ever    \
+                                         */
+#define HTTP_IDLE_TIME_MAX SECONDS(90)  /* the original's; longer than a scrape interval */
+#define HTTP_STALL_TIME_MAX SECONDS(30) /* a peer that reads nothing for so long is gone */
+
+struct http_config {
+    struct str listen;        /* ":8080", "127.0.0.1:0", "[::1]:0"; port 0 takes a free one */
+    struct str tls_cert;      /* PEM, leaf first; empty = plain HTTP */
+    struct str tls_key;       /* PEM */
+    struct str tls_client_ca; /* PEM; empty = certificates of clients are not asked for */
+    size_t header_bytes_max;  /* each of these: 0 = the default above */
+    size_t body_bytes_max;
+    uint32_t connections_max;
+    usec_t request_time_max;
+    usec_t idle_time_max;
+    usec_t stall_time_max;
+};
+
+struct http_stats {
+    uint32_t connections;
+    uint64_t accepted;
+    uint64_t requests; /* that reached the handler */
+    uint64_t refused;  /* that were odd, or over a limit which this module checks */
+};
+
+struct http_server;
+
+/* Listens at once. The handler is called from the loop. NULL with `err` where it cannot. */
+NODISCARD
+struct http_server *http_server_new(struct loop *loop, const struct http_config *config,
+                                    serve_handler handler, void *ctx, struct err *err);
+
+uint16_t http_server_port(const struct http_server *s);
+struct http_stats http_server_stats(const struct http_server *s);
+
+/* Accepts no more, ends streams in order (after their on_close), lets answers under way finish for
+ * at most `grace`; then calls `on_stopped` from the loop, once. */
+void http_server_stop(struct http_server *s, usec_t grace, void (*on_stopped)(void *ctx),
+                      void *ctx);
+
+/* Closes all connections now; exchanges that handlers keep get their on_close. Accepts NULL. Not
+ * from within a handler. */
+void http_server_free(struct http_server *s);
