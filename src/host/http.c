@@ -55,7 +55,8 @@ struct http_server {
     serve_handler handler;
     void *ctx;
     struct evhttp *http;
-    struct evconnlistener *listener; /* borrowed: evhttp frees it */
+    struct evhttp_bound_socket *bound; /* borrowed: evhttp frees it, and the listener with it */
+    struct evconnlistener *listener;   /* borrowed; NULL once nobody listens any more */
     struct ssl_ctx_st *tls;
     uint16_t port;
     struct list conns;
@@ -551,7 +552,8 @@ static int http_listen(struct http_server *s, struct str listen, struct err *err
     ASSERT(r == 0);
     s->port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
                                                 : ((struct sockaddr_in *)&bound)->sin_port);
-    if (evhttp_bind_listener(s->http, s->listener) == NULL) {
+    s->bound = evhttp_bind_listener(s->http, s->listener);
+    if (s->bound == NULL) {
         out_of_memory(0);
     }
     evconnlistener_set_error_cb(s->listener, http_on_accept_error);
@@ -644,7 +646,8 @@ void http_server_stop(struct http_server *s, usec_t grace, void (*on_stopped)(vo
     s->stopping = true;
     s->on_stopped = on_stopped;
     s->on_stopped_ctx = ctx;
-    http_listen_update(s);
+    s->listener = NULL;
+    evhttp_del_accept_socket(s->http, s->bound); /* from now on the kernel refuses */
     loop_timer_set(&s->stop_timer, loop_now(s->loop) + grace);
     LIST_EACH (&s->conns, item) {
         struct http_conn *conn = CONTAINER_OF(item, struct http_conn, link);

@@ -427,9 +427,13 @@ TEST(http_stop_ends_streams_and_lets_answers_finish)
     CHECK(GOT(&slow, "late but whole"));
     CHECK(GOT(&slow, "Connection: close\r\n"));
     CHECK_EQ(b.closed, 1);
-    /* Nobody listens any more. */
-    CLEANUP(client_done)
-    struct client late = { .fd = socket(AF_INET, SOCK_STREAM, 0) };
+    struct sockaddr_in to = { .sin_family = AF_INET,
+                              .sin_port = htons(http_server_port(b.server)),
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK_EQ(connect(fd, (struct sockaddr *)&to, sizeof(to)), -1);
+    CHECK_EQ(errno, ECONNREFUSED);
+    CHECK_EQ(close(fd), 0);
     CHECK_EQ(b.requests, 3);
 }
 
@@ -456,8 +460,9 @@ TEST(http_free_closes_kept_exchanges)
     client_send(&c, STR("GET /stream HTTP/1.1\r\nHost: h\r\n\r\n"));
     UNTIL(&b, &c, b.kept != NULL);
     CLEANUP(client_done)
-    struct client d = client_open(&b); /* not accepted yet */
-    bench_done(&b);
+    struct client d = client_open(&b);
+    bench_done(&b); /* before `d` was accepted */
+    CHECK(d.fd >= 0);
     CHECK_EQ(b.closed, 1);
 }
 

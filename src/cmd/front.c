@@ -1,0 +1,176 @@
+#include "cmd/front.h"
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/heap.h"
+#include "sandbox/apiserver.h"
+
+#define FRONT_CHUNK_BYTES ((size_t)64 * 1024) /* lines that are there together go out together */
+
+struct front_stream {
+    struct list link;
+    struct serve_exchange *x; /* borrowed: until on_close or serve_end */
+    struct apiserver_watch *watch;
+};
+
+struct front_waiting {
+    struct list link;
+    struct arena memory; /* holds the reply */
+    struct apiserver_reply reply;
+    struct serve_exchange *x;
+    struct loop_timer timer;
+};
+
+void front_init(struct front *f, struct loop *loop, struct apiserver *server)
+{
+    *f = (struct front){ .loop = loop, .server = server };
+    list_init(&f->streams);
+    list_init(&f->waiting);
+}
+
+void front_done(struct front *f)
+{
+    ASSERT(list_empty(&f->streams));
+    ASSERT(list_empty(&f->waiting));
+}
+
+static void front_stream_free(struct front_stream *s)
+{
+    list_del(&s->link);
+    apiserver_watch_close(s->watch);
+    heap_free(s);
+}
+
+static void front_stream_closed(void *ctx)
+{
+    front_stream_free(ctx);
+}
+
+/* Gives the peer what there is, as long as it keeps up; it is called again when more is there or
+ * when the peer has read. */
+static void front_pump(void *ctx)
+{
+    struct front_stream *s = ctx;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    CLEANUP(buf_done)
+    struct buf chunk = { 0 };
+    bool ended = false;
+    struct str line;
+    while (serve_backlog(s->x) + chunk.n < FRONT_BACKLOG_MAX &&
+           apiserver_watch_next(s->watch, &tmp, &line, &ended)) {
+        buf_add(&chunk, line);
+        buf_add_char(&chunk, '\n');
+        if (chunk.n >= FRONT_CHUNK_BYTES) {
+            serve_chunk(s->x, buf_str(&chunk));
+            buf_reset(&chunk);
+            arena_reset(&tmp);
+        }
+    }
+    if (chunk.n > 0) {
+        serve_chunk(s->x, buf_str(&chunk));
+    }
+    if (ended) {
+        serve_end(s->x);
+        front_stream_free(s);
+    }
+}
+
+static void front_stream(struct front *f, struct serve_exchange *x,
+                         const struct apiserver_reply *reply)
+{
+    struct front_stream *s = HEAP_NEW(struct front_stream);
+    s->x = x;
+    s->watch = reply->watch;
+    list_add(&f->streams, &s->link);
+    x->on_close = front_stream_closed;
+    x->on_close_ctx = s;
+    x->on_drain = front_pump;
+    x->on_drain_ctx = s;
+    serve_start(x, reply->status, reply->content_type);
+    apiserver_watch_notify(s->watch, front_pump, s);
+}
+
+static void front_headers(struct serve_exchange *x, const struct apiserver_reply *reply)
+{
+    serve_set_header(x, "Cache-Control", STR("no-cache, private"));
+    if (reply->retry_after > 0) {
+        char seconds[24];
+        int n = snprintf(seconds, sizeof(seconds), "%lld",
+                         (long long)((reply->retry_after + 999999) / 1000000));
+        serve_set_header(x, "Retry-After", (struct str){ .p = seconds, .n = (size_t)n });
+    }
+    if (reply->warning.n > 0) {
+        serve_set_header(x, "Warning", reply->warning);
+    }
+    if (reply->allow.n > 0) {
+        serve_set_header(x, "Allow", reply->allow);
+    }
+    if (reply->www_authenticate.n > 0) {
+        serve_set_header(x, "Www-Authenticate", reply->www_authenticate);
+    }
+}
+
+static void front_waiting_free(void *ctx)
+{
+    struct front_waiting *w = ctx;
+    list_del(&w->link);
+    loop_timer_done(&w->timer);
+    arena_done(&w->memory);
+    heap_free(w);
+}
+
+static void front_waiting_fire(void *ctx)
+{
+    struct front_waiting *w = ctx;
+    serve_reply(w->x, w->reply.status, w->reply.content_type, w->reply.body);
+    front_waiting_free(w);
+}
+
+static void front_wait(struct front *f, struct serve_exchange *x, struct arena *memory,
+                       const struct apiserver_reply *reply)
+{
+    struct front_waiting *w = HEAP_NEW(struct front_waiting);
+    w->memory = *memory;
+    *memory = (struct arena){ 0 };
+    w->reply = *reply;
+    w->x = x;
+    list_add(&f->waiting, &w->link);
+    x->on_close = front_waiting_free;
+    x->on_close_ctx = w;
+    loop_timer_init(&w->timer, f->loop, front_waiting_fire, w);
+    double speed = f->speed > 0 ? f->speed : 1;
+    loop_timer_set(&w->timer, loop_now(f->loop) + (usec_t)((double)reply->delay / speed));
+}
+
+void front_handle(void *ctx, struct serve_exchange *x, const struct serve_request *req)
+{
+    struct front *f = ctx;
+    CLEANUP(arena_done)
+    struct arena memory = { 0 };
+    f->requests++;
+    struct apiserver_request request = {
+        .method = req->method,
+        .path = req->path,
+        .accept = req->header(x, "Accept"),
+        .content_type = req->header(x, "Content-Type"),
+        .authorization = req->header(x, "Authorization"),
+        .user_agent = req->header(x, "User-Agent"),
+        .body = req->body,
+    };
+    if (req->query.n > 0) {
+        request.path =
+            arena_printf(&memory, STR_FMT "?" STR_FMT, STR_ARG(req->path), STR_ARG(req->query));
+    }
+    request.anonymous = f->certificates && req->peer.n == 0 && request.authorization.n == 0;
+    struct apiserver_reply reply = { 0 };
+    apiserver_handle(f->server, &request, &memory, &reply);
+    front_headers(x, &reply);
+    if (reply.watch != NULL) {
+        front_stream(f, x, &reply);
+    } else if (reply.delay > 0) {
+        front_wait(f, x, &memory, &reply);
+    } else {
+        serve_reply(x, reply.status, reply.content_type, reply.body);
+    }
+}

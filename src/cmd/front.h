@@ -1,0 +1,33 @@
+/*
+ * front: puts HTTP before the sandbox's API server.
+ *
+ * Maps headers both ways, streams watches no faster than their readers read, and lets an answer
+ * wait where the real server would take its time.
+ */
+#pragma once
+
+#include "base/list.h"
+#include "port/loop.h"
+#include "port/serve.h"
+
+struct apiserver;
+
+#define FRONT_BACKLOG_MAX ((size_t)256 * 1024) /* of one watch, before its reader has to catch up  \
+                                                */
+
+struct front {
+    struct loop *loop;        /* borrowed: real time, as sockets know no other */
+    struct apiserver *server; /* borrowed */
+    bool certificates;        /* clients without a certificate are anonymous */
+    double speed;             /* delays of the world's clock pass that much faster; 0 = 1 */
+    struct list streams;      /* open watches */
+    struct list waiting;      /* answers that wait for their time */
+    uint64_t requests;
+};
+
+void front_init(struct front *f, struct loop *loop, struct apiserver *server);
+/* The HTTP server is freed before: it closes what is open. */
+void front_done(struct front *f);
+
+/* A serve_handler. */
+void front_handle(void *ctx, struct serve_exchange *x, const struct serve_request *req);
