@@ -1,0 +1,88 @@
+#include "kube/client.h"
+
+#include "format/json.h"
+
+void client_init(struct client *c, struct loop *loop, struct api *api)
+{
+    *c = (struct client){ .loop = loop, .api = api };
+    retry_gate_init(&c->gate);
+}
+
+bool client_open(const struct client *c)
+{
+    return retry_gate_open(&c->gate, loop_now(c->loop));
+}
+
+usec_t client_open_at(const struct client *c)
+{
+    return c->gate.until;
+}
+
+enum retry_verdict client_note(struct client *c, enum api_verb verb, const struct api_reply *reply)
+{
+    enum retry_verdict verdict = retry_judge(reply);
+    if (c->on_reply != NULL) {
+        c->on_reply(c->ctx, verb, reply->status);
+    }
+    retry_gate_note(&c->gate, verdict, reply->retry_after, loop_now(c->loop), loop_random(c->loop));
+    return verdict;
+}
+
+enum retry_verdict client_note_watch(struct client *c, const struct api_watch_event *event,
+                                     bool opened)
+{
+    const struct api_reply reply = {
+        .status = event->kind == API_WATCH_OPEN ? 200
+                  : event->err != NULL          ? 0
+                                                : event->status,
+        .retry_after = event->retry_after,
+        .err = event->err,
+    };
+    /* A stream that breaks has been counted when it opened, and is no reason to quiet the others:
+     * their own connections may be well. */
+    return opened ? retry_judge(&reply) : client_note(c, API_GET, &reply);
+}
+
+/* Enough of a Status message to act on; a body may be a whole HTML page. */
+#define EXPLAIN_MAX 300
+
+void client_explain(int status, struct str body, const struct err *cause, struct err *ret)
+{
+    if (cause != NULL) {
+        *ret = *cause;
+        return;
+    }
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct err ignored = { 0 };
+    const struct jval *root = NULL;
+    struct str message = body;
+    if (json_parse(body, JSON_GO, &tmp, &root, &ignored) == 0) {
+        struct str text = jval_str(jval_get(root, STR("message")));
+        message = text.n > 0 ? text : body;
+    }
+    enum err_code code = status == 404   ? ERR_NOTFOUND
+                         : status == 409 ? ERR_CONFLICT
+                         : status == 410 ? ERR_GONE
+                         : status == 429 ? ERR_BUSY
+                         : status == 401 || status == 403
+                             ? ERR_DENIED
+                             : (status >= 500 ? ERR_BUSY : ERR_INVALID);
+    message = str_sub(str_trim(message), 0, EXPLAIN_MAX);
+    (void)err_set(ret, code, "the server answered %d%s" STR_FMT, status, message.n > 0 ? ": " : "",
+                  STR_ARG(message));
+}
+
+void client_add_segment(struct buf *path, struct str name)
+{
+    for (size_t i = 0; i < name.n; i++) {
+        unsigned char c = (unsigned char)name.p[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                     c == '-' || c == '.' || c == '_' || c == '~' || c == ':';
+        if (plain) {
+            buf_add_char(path, (char)c);
+        } else {
+            buf_printf(path, "%%%02X", c);
+        }
+    }
+}

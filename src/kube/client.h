@@ -1,0 +1,41 @@
+/*
+ * client: one API server as all parts of a controller share it: the door, its gate and its tally.
+ *
+ * Whoever gets a reply says so with client_note before anything else; that counts it and closes or
+ * opens the gate. Nothing is queued here: who finds the gate closed sets its own timer for
+ * client_open_at.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "kube/mutation.h"
+#include "kube/retry.h"
+#include "port/api.h"
+#include "port/loop.h"
+
+struct client {
+    struct loop *loop; /* borrowed */
+    struct api *api;   /* borrowed */
+    struct retry_gate gate;
+    mutations_t mutations;
+    /* Every answer, for metrics; may be NULL. Status 0 is no answer. */
+    void (*on_reply)(void *ctx, enum api_verb verb, int status);
+    void *ctx;
+};
+
+void client_init(struct client *c, struct loop *loop, struct api *api);
+
+bool client_open(const struct client *c);
+usec_t client_open_at(const struct client *c);
+
+enum retry_verdict client_note(struct client *c, enum api_verb verb, const struct api_reply *reply);
+/* The same for the beginning and the end of a watch; `opened`: its beginning was noted. */
+enum retry_verdict client_note_watch(struct client *c, const struct api_watch_event *event,
+                                     bool opened);
+
+/* "the server answered 403: nodes is forbidden": the message of a Status body, or the transport's.
+ */
+void client_explain(int status, struct str body, const struct err *cause, struct err *ret);
+
+/* A path segment, percent-encoded: a name from a stranger must not become another path. */
+void client_add_segment(struct buf *path, struct str name);

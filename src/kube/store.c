@@ -1,0 +1,240 @@
+#include "kube/store.h"
+
+#include "base/heap.h"
+
+void store_init(struct store *s, const struct store_kind *kind, void *ctx, uint64_t hash_key)
+{
+    *s = (struct store){ .kind = kind, .ctx = ctx };
+    map_init(&s->items, hash_key, ~hash_key);
+    list_init(&s->dirty);
+}
+
+static void store_unmark(struct store *s, struct store_item *item)
+{
+    if (list_linked(&item->dirty)) {
+        list_del(&item->dirty);
+        s->dirty_count--;
+    }
+}
+
+static void store_forget(struct store *s, struct store_item *item)
+{
+    if (s->on_gone != NULL) {
+        s->on_gone(s->ctx, item);
+    }
+    store_unmark(s, item);
+    (void)map_del(&s->items, item->name); /* it is there: the map gave it to us */
+    if (s->kind->drop != NULL) {
+        s->kind->drop(s->ctx, item->object);
+    }
+    arena_done(&item->memory);
+    heap_free(item);
+}
+
+static void store_clear(struct store *s)
+{
+    MAP_EACH (&s->items, entry) {
+        store_forget(s, map_item_value(entry));
+    }
+    s->version_max = 0;
+}
+
+void store_done(struct store *s)
+{
+    if (s->kind == NULL) {
+        return;
+    }
+    store_clear(s);
+    map_done(&s->items);
+    s->kind = NULL;
+}
+
+void store_list_begin(struct store *s)
+{
+    s->list++;
+    s->list_floor = s->version_max;
+}
+
+bool store_list_end(struct store *s, uint64_t version)
+{
+    /* A list is at least as new as anything known when it was asked for. */
+    if (version < s->list_floor) {
+        store_clear(s);
+        return false;
+    }
+    if (mutated(s->mutations, MUTATION_LOSE_DELETIONS)) {
+        return true;
+    }
+    MAP_EACH (&s->items, entry) {
+        struct store_item *item = map_item_value(entry);
+        /* What a reply made newer than the list will be deleted by the watch, if at all. */
+        if (item->seen != s->list && item->version <= version) {
+            store_forget(s, item);
+        }
+    }
+    s->version_max = MAX(s->version_max, version);
+    return true;
+}
+
+uint64_t store_version(const struct jval *object)
+{
+    uint64_t version = 0;
+    struct str text = jval_str(jval_at(object, "metadata.resourceVersion"));
+    return str_to_u64(text, &version) ? version : 0;
+}
+
+/* Name and version, or what is wrong with the object. */
+static int store_identify(const struct store *s, const struct jval *object, struct str *ret_name,
+                          uint64_t *ret_version, struct err *err)
+{
+    struct str name = jval_str(jval_at(object, "metadata.name"));
+    if (name.n == 0) {
+        return err_set(err, ERR_PROTO, "a %s without a name", s->kind->name);
+    }
+    uint64_t version = store_version(object);
+    if (version == 0) {
+        struct str text = jval_str(jval_at(object, "metadata.resourceVersion"));
+        return err_set(err, ERR_PROTO,
+                       "%s '" STR_FMT "': resourceVersion '" STR_FMT "', want a number",
+                       s->kind->name, STR_ARG(str_sub(name, 0, 64)), STR_ARG(str_sub(text, 0, 64)));
+    }
+    *ret_name = name;
+    *ret_version = version;
+    return 0;
+}
+
+void store_mark(struct store *s, struct store_item *item)
+{
+    if (!list_linked(&item->dirty)) {
+        list_add(&s->dirty, &item->dirty);
+        s->dirty_count++;
+    }
+}
+
+void store_await(struct store_item *item)
+{
+    item->watched = true;
+}
+
+struct store_item *store_take(struct store *s)
+{
+    if (list_empty(&s->dirty)) {
+        return NULL;
+    }
+    struct store_item *item = CONTAINER_OF(s->dirty.next, struct store_item, dirty);
+    store_unmark(s, item);
+    return item;
+}
+
+/* Puts the new projection in the old one's place. */
+static int store_replace(struct store *s, struct store_item *item, const struct jval *object,
+                         uint64_t version, struct err *err)
+{
+    struct arena memory = { .first = 64 };
+    void *projection = NULL;
+    int r = s->kind->project(s->ctx, object, &memory, &projection, err);
+    if (r < 0) {
+        arena_done(&memory);
+        return r;
+    }
+    bool fresh = item->object == NULL;
+    bool same = !fresh && s->kind->same(item->object, projection);
+    struct arena old_memory = item->memory;
+    void *old = item->object;
+    item->object = projection;
+    item->memory = memory;
+    item->version = version;
+    s->version_max = MAX(s->version_max, version);
+    if (!same || item->watched) {
+        item->watched = false;
+        store_mark(s, item);
+    }
+    if (s->on_change != NULL && !same) {
+        s->on_change(s->ctx, item, old);
+    }
+    if (!fresh && s->kind->drop != NULL) {
+        s->kind->drop(s->ctx, old);
+    }
+    arena_done(&old_memory);
+    return 0;
+}
+
+static int store_add(struct store *s, struct str name, const struct jval *object, uint64_t version,
+                     struct err *err)
+{
+    struct store_item *item = heap_alloc(sizeof(*item) + name.n + 1);
+    memcpy(item->name_bytes, name.p, name.n);
+    item->name = (struct str){ .p = item->name_bytes, .n = name.n };
+    int r = store_replace(s, item, object, version, err);
+    if (r < 0) {
+        heap_free(item);
+        return r;
+    }
+    (void)map_put(&s->items, name, item); /* it was not there */
+    item->seen = s->list;
+    return 0;
+}
+
+int store_observe(struct store *s, const struct jval *object, bool deleted, struct err *err)
+{
+    struct str name;
+    uint64_t version;
+    int r = store_identify(s, object, &name, &version, err);
+    if (r < 0) {
+        return r;
+    }
+    struct store_item *item = map_find(&s->items, name);
+    if (item == NULL) {
+        s->version_max = MAX(s->version_max, version);
+        return deleted ? 0 : store_add(s, name, object, version, err);
+    }
+    bool older = version < item->version && !mutated(s->mutations, MUTATION_STALE_OVERWRITE);
+    if (deleted) {
+        if (!older) {
+            s->version_max = MAX(s->version_max, version);
+            store_forget(s, item);
+        }
+        return 0;
+    }
+    item->seen = s->list;
+    return older || version == item->version ? 0 : store_replace(s, item, object, version, err);
+}
+
+int store_learn(struct store *s, const struct jval *object, struct err *err)
+{
+    struct str name;
+    uint64_t version;
+    int r = store_identify(s, object, &name, &version, err);
+    if (r < 0) {
+        return r;
+    }
+    struct store_item *item = map_find(&s->items, name);
+    if (item == NULL || version <= item->version) {
+        return 0;
+    }
+    r = store_replace(s, item, object, version, err);
+    return r < 0 ? r : 1;
+}
+
+struct store_item *store_find(const struct store *s, struct str name)
+{
+    return map_find(&s->items, name);
+}
+
+uint32_t store_count(const struct store *s)
+{
+    return map_count(&s->items);
+}
+
+void store_check(const struct store *s)
+{
+    uint32_t dirty = 0;
+    MAP_EACH (&s->items, entry) {
+        const struct store_item *item = map_item_value(entry);
+        ASSERT(str_eq(map_item_name(entry), item->name));
+        ASSERT(item->object != NULL);
+        ASSERT(item->version > 0 && item->version <= s->version_max);
+        dirty += list_linked(&item->dirty) ? 1 : 0;
+    }
+    ASSERT(dirty == s->dirty_count);
+}
