@@ -1,0 +1,353 @@
+#include "profile/controller.h"
+
+#include "sandbox/vloop.h"
+#include "tests/check.h"
+#include "tests/lib/fake_api.h"
+
+/* 2026-01-02T03:04:05Z */
+#define WALL SECONDS(1767323045)
+
+struct story {
+    struct vloop *time;
+    struct loop *loop;
+    struct fake_api api;
+    struct controller *c;
+    struct arena a;
+    int leading;
+    int stopped;
+};
+
+static void story_on_leading(void *ctx, bool leading)
+{
+    struct story *s = ctx;
+    s->leading += leading ? 1 : -1;
+}
+
+static void story_on_stopped(void *ctx)
+{
+    struct story *s = ctx;
+    s->stopped++;
+}
+
+static void story_begin(struct story *s, const struct controller_config *config)
+{
+    *s = (struct story){ .time = vloop_new(1, WALL) };
+    s->loop = vloop_root(s->time);
+    fake_api_init(&s->api);
+    struct controller_config all = *config;
+    all.on_leading = story_on_leading;
+    all.on_stopped = story_on_stopped;
+    all.ctx = s;
+    s->c = controller_new(s->loop, &s->api.api, NULL, NULL, &all);
+}
+
+static void story_end(struct story *s)
+{
+    controller_check(s->c);
+    controller_free(s->c);
+    fake_api_done(&s->api);
+    arena_done(&s->a);
+    CHECK_EQ(vloop_armed(s->time), 0);
+    vloop_free(s->time);
+}
+
+static void story_run(struct story *s, usec_t span)
+{
+    (void)vloop_run(s->time, vloop_now(s->time) + span);
+    controller_check(s->c);
+}
+
+static struct str event_of(struct story *s, const char *type, const char *object)
+{
+    return arena_printf(&s->a, "{\"type\":\"%s\",\"object\":%s}", type, object);
+}
+
+static const char *node_of(struct story *s, const char *name, int version, const char *extra)
+{
+    return arena_printf(&s->a,
+                        "{\"metadata\":{\"name\":\"%s\",\"uid\":\"u-%s\","
+                        "\"resourceVersion\":\"%d\"%s}}",
+                        name, name, version, extra)
+        .p;
+}
+
+static void story_sync(struct story *s, int version)
+{
+    struct str mark =
+        arena_printf(&s->a,
+                     "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"%d\","
+                     "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}",
+                     version);
+    fake_line(fake_watch_first(&s->api), mark);
+}
+
+#define DATA                                                                                       \
+    "{\\\"Profiles\\\":{\\\"default\\\":{\\\"Transition\\\":\\\"2026-01-02T03:04:05Z\\\","         \
+    "\\\"Current\\\":\\\"operational\\\",\\\"Previous\\\":\\\"operational\\\"}},"                  \
+    "\\\"Notifications\\\":{}}"
+#define DONE                                                                                       \
+    ",\"labels\":{\"cloud.sap/maintenance-state\":\"operational\"},"                               \
+    "\"annotations\":{\"cloud.sap/maintenance-data\":\"" DATA "\"}"
+
+TEST(controller_gives_a_node_its_state_and_then_rests)
+{
+    struct story s;
+    story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
+    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    story_run(&s, 0);
+    CHECK_EQ(s.api.call_count, 0); /* not before everything is known */
+    story_sync(&s, 7);
+    story_run(&s, 0);
+    CHECK_EQ(s.leading, 1);
+    CHECK_EQ(s.api.call_count, 1);
+    struct fake_call *patch = fake_call_first(&s.api);
+    CHECK_EQ(patch->verb, API_PATCH);
+    CHECK_STR(patch->path, "/api/v1/nodes/n1");
+    CHECK_STR(patch->content_type, "application/merge-patch+json");
+    CHECK_STR(patch->body,
+              "{\"metadata\":{\"annotations\":{\"cloud.sap/maintenance-data\":\"" DATA "\"},"
+              "\"labels\":{\"cloud.sap/maintenance-state\":\"operational\"},"
+              "\"resourceVersion\":\"5\"}}");
+    fake_reply(&s.api, patch, 200, str_from(node_of(&s, "n1", 8, DONE)));
+    story_run(&s, HOURS(1));
+    CHECK_EQ(s.api.sent, 1);
+    CHECK_EQ(vloop_armed(s.time), 0); /* idle means no timers */
+    struct controller_node node;
+    CHECK(controller_find_node(s.c, STR("n1"), &node));
+    CHECK_STR(node.state, "operational");
+    CHECK_EQ(node.version, 8);
+    story_end(&s);
+}
+
+TEST(controller_ignores_an_event_that_its_own_write_overtook)
+{
+    struct story s;
+    story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
+    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    story_sync(&s, 5);
+    story_run(&s, 0);
+    fake_reply(&s.api, fake_call_first(&s.api), 200, str_from(node_of(&s, "n1", 8, DONE)));
+    fake_line(fake_watch_first(&s.api), event_of(&s, "MODIFIED", node_of(&s, "n1", 6, "")));
+    story_run(&s, HOURS(1));
+    CHECK_EQ(s.api.sent, 1);
+    story_end(&s);
+}
+
+TEST(controller_observes_again_after_a_conflict)
+{
+    struct story s;
+    story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
+    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    story_sync(&s, 5);
+    story_run(&s, 0);
+    fake_reply(&s.api, fake_call_first(&s.api), 409, STR("{}"));
+    story_run(&s, 0);
+    CHECK_EQ(s.api.call_count, 0);
+    /* A heartbeat changes nothing that counts, only the version. */
+    fake_line(fake_watch_first(&s.api), event_of(&s, "MODIFIED", node_of(&s, "n1", 6, "")));
+    story_run(&s, 0);
+    CHECK_EQ(s.api.call_count, 1);
+    CHECK(str_ends(fake_call_first(&s.api)->body, STR("\"resourceVersion\":\"6\"}}")));
+    story_end(&s);
+}
+
+TEST(controller_reads_the_node_when_no_event_explains_a_conflict)
+{
+    struct story s;
+    story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
+    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    story_sync(&s, 5);
+    story_run(&s, 0);
+    fake_reply(&s.api, fake_call_first(&s.api), 409, STR("{}"));
+    story_run(&s, SECONDS(5));
+    CHECK_EQ(s.api.call_count, 1);
+    CHECK_EQ(fake_call_first(&s.api)->verb, API_GET);
+    fake_reply(&s.api, fake_call_first(&s.api), 200, str_from(node_of(&s, "n1", 9, DONE)));
+    story_run(&s, HOURS(1));
+    CHECK_EQ(s.api.sent, 2);
+    CHECK_EQ(vloop_armed(s.time), 0);
+    story_end(&s);
+}
+
+TEST(controller_lets_a_failing_node_wait_alone)
+{
+    struct story s;
+    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .window = 1 });
+    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n2", 6, "")));
+    story_sync(&s, 6);
+    story_run(&s, 0);
+    CHECK_EQ(s.api.call_count, 1); /* the window */
+    fake_reply(&s.api, fake_call_first(&s.api), 500, STR("{\"message\":\"webhook\"}"));
+    story_run(&s, 0);
+    CHECK_STR(fake_call_first(&s.api)->path, "/api/v1/nodes/n2");
+    fake_reply(&s.api, fake_call_first(&s.api), 200, str_from(node_of(&s, "n2", 8, DONE)));
+    story_run(&s, SECONDS(2));
+    CHECK_STR(fake_call_first(&s.api)->path, "/api/v1/nodes/n1");
+    story_end(&s);
+}
+
+TEST(controller_is_quiet_for_as_long_as_the_server_asks)
+{
+    struct story s;
+    story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
+    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    story_sync(&s, 6);
+    story_run(&s, 0);
+    fake_reply_after(&s.api, fake_call_first(&s.api), 429, SECONDS(7));
+    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n2", 7, "")));
+    story_run(&s, SECONDS(7) - 1);
+    CHECK_EQ(s.api.call_count, 0);
+    story_run(&s, SECONDS(2));
+    CHECK_EQ(s.api.call_count, 2);
+    story_end(&s);
+}
+
+TEST(controller_leaves_a_node_alone_whose_data_it_cannot_read)
+{
+    struct story s;
+    story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
+    fake_line(fake_watch_first(&s.api),
+              event_of(&s, "ADDED",
+                       node_of(&s, "n1", 5,
+                               ",\"annotations\":{\"cloud.sap/maintenance-data\":"
+                               "\"{\\\"Extra\\\":1}\"}")));
+    story_sync(&s, 6);
+    story_run(&s, HOURS(1));
+    CHECK_EQ(s.api.sent, 0);
+    struct controller_node node;
+    CHECK(controller_find_node(s.c, STR("n1"), &node));
+    CHECK_STR(node.error,
+              "failed to parse json value in data annotation: json: unknown field \"Extra\"");
+    /* Mended by hand, it is served again. */
+    fake_line(fake_watch_first(&s.api), event_of(&s, "MODIFIED", node_of(&s, "n1", 7, "")));
+    story_run(&s, 0);
+    CHECK_EQ(s.api.call_count, 1);
+    story_end(&s);
+}
+
+TEST(controller_survives_what_no_server_should_send)
+{
+    static const struct {
+        const char *line;
+        const char *why;
+    } cases[] = {
+        { "{\"type\":\"ADDED\",\"object\":{", "malformed" },
+        { "\x00\x01", "malformed" },
+        { "[]", "type" },
+        { "{\"type\":\"NEW\",\"object\":{}}", "type" },
+        { "{\"type\":\"ADDED\",\"object\":[1]}", "without a name" },
+        { "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"n\"}}}", "want a number" },
+        { "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"n\xff\xfe\","
+          "\"resourceVersion\":\"4\"}}}",
+          "malformed" },
+        { "{\"type\":\"BOOKMARK\",\"object\":{}}", "bookmark" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct story s;
+        story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
+        fake_line(fake_watch_first(&s.api), str_from(cases[i].line));
+        story_run(&s, SECONDS(1));
+        struct str why = STR_NONE;
+        CHECK(!controller_ready(s.c, &why));
+        CHECK(str_contains(why, str_from(cases[i].why)));
+        /* It lists again, and a server that has come to its senses is served. */
+        CHECK_EQ(s.api.watched, 2);
+        fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+        story_sync(&s, 6);
+        story_run(&s, 0);
+        CHECK(controller_ready(s.c, &why));
+        CHECK_EQ(s.api.call_count, 1);
+        story_end(&s);
+    }
+}
+
+TEST(controller_refuses_a_ten_megabyte_annotation)
+{
+    struct story s;
+    story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
+    CLEANUP(buf_done)
+    struct buf line = { 0 };
+    buf_add(&line, STR("{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"n\","
+                       "\"resourceVersion\":\"4\",\"annotations\":{"
+                       "\"cloud.sap/maintenance-data\":\""));
+    for (int i = 0; i < 10 * 1024 * 1024; i++) {
+        buf_add_char(&line, 'x');
+    }
+    buf_add(&line, STR("\"}}}}"));
+    fake_line(fake_watch_first(&s.api), buf_str(&line));
+    struct str why = STR_NONE;
+    CHECK(!controller_ready(s.c, &why));
+    CHECK(str_contains(why, STR("at most")));
+    CHECK_EQ(controller_node_count(s.c), 0);
+    story_run(&s, SECONDS(1));
+    story_end(&s);
+}
+
+TEST(controller_acts_only_while_it_leads)
+{
+    struct story s;
+    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .elect = true });
+    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    story_sync(&s, 6);
+    story_run(&s, 0);
+    struct fake_call *get = fake_call_first(&s.api);
+    CHECK_STR(get->path, "/apis/coordination.k8s.io/v1/namespaces/default/leases/"
+                         "maintenance-controller-leader-election.cloud.sap");
+    CHECK_EQ(s.api.call_count, 1);
+    fake_reply(&s.api, get, 404, STR("{}"));
+    story_run(&s, 0);
+    struct fake_call *post = fake_call_first(&s.api);
+    CHECK_EQ(post->verb, API_POST);
+    struct str lease = arena_str(&s.a, post->body);
+    CHECK(str_contains(lease, STR("\"holderIdentity\":\"a_1\"")));
+    lease = arena_concat(&s.a, STR("{\"metadata\":{\"resourceVersion\":\"3\"},\"spec\":"),
+                         str_sub(lease, str_find(lease, STR("\"spec\":")) + 7, SIZE_MAX));
+    fake_reply(&s.api, post, 201, lease);
+    story_run(&s, 0);
+    CHECK(controller_leading(s.c));
+    CHECK_EQ(s.leading, 1);
+    CHECK_EQ(s.api.call_count, 1);
+    struct fake_call *patch = fake_call_first(&s.api);
+    CHECK_EQ(patch->verb, API_PATCH);
+    fake_reply(&s.api, patch, 200, str_from(node_of(&s, "n1", 8, DONE)));
+    story_run(&s, SECONDS(11)); /* the renewal gets no answer */
+    CHECK(!controller_leading(s.c));
+    CHECK_EQ(s.leading, 0);
+    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n2", 9, "")));
+    story_run(&s, 0);
+    CHECK_EQ(s.api.call_count, 1); /* the renewal, and no patch */
+    CHECK_EQ(fake_call_first(&s.api)->verb, API_PUT);
+    story_end(&s);
+}
+
+TEST(controller_stop_waits_for_answers_and_reports)
+{
+    struct story s;
+    story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
+    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    story_sync(&s, 6);
+    story_run(&s, 0);
+    controller_stop(s.c);
+    story_run(&s, SECONDS(1));
+    CHECK_EQ(s.stopped, 0);
+    fake_reply(&s.api, fake_call_first(&s.api), 200, str_from(node_of(&s, "n1", 8, DONE)));
+    story_run(&s, 0);
+    CHECK_EQ(s.stopped, 1);
+    CHECK_EQ(s.leading, 0);
+    story_end(&s);
+}
+
+TEST(controller_forgets_a_node_with_its_patch_under_way)
+{
+    struct story s;
+    story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
+    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    story_sync(&s, 6);
+    story_run(&s, 0);
+    fake_line(fake_watch_first(&s.api), event_of(&s, "DELETED", node_of(&s, "n1", 7, "")));
+    story_run(&s, 0);
+    CHECK_EQ(controller_node_count(s.c), 0);
+    CHECK_EQ(s.api.call_count, 0);
+    story_end(&s);
+}
