@@ -1,0 +1,38 @@
+/*
+ * endpoint: how libcurl is told to reach one server: URL, trust, name to verify, proxy.
+ *
+ * Made once from a cluster_access; what can be wrong without asking the network is found here.
+ */
+#pragma once
+
+#include <curl/curl.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "host/access.h"
+
+struct endpoint {
+    struct arena memory;
+    const struct cluster_access *access; /* borrowed: from whoever made it */
+    struct str base;                     /* "https://host:port/prefix", without a final '/' */
+    struct str host_header;              /* "Host: …" when the URL holds another name */
+    struct curl_slist connect_to;        /* data NULL = none */
+    bool tls;
+};
+
+NODISCARD
+int endpoint_init(struct endpoint *e, const struct cluster_access *access, struct err *err);
+void endpoint_done(struct endpoint *e);
+
+/* Sets what all requests to this server share. */
+void endpoint_prepare(const struct endpoint *e, CURL *easy);
+
+/* A sentence about a transfer that failed, with the server's name in front. `detail` is libcurl's
+ * error buffer. */
+int endpoint_error(const struct endpoint *e, CURL *easy, CURLcode code, const char *detail,
+                   struct err *err);
+
+/* Whether certificate and key are PEM and belong together; `whose` begins the message. */
+NODISCARD
+int endpoint_check_pair(struct str cert_pem, struct str key_pem, const char *whose,
+                        struct err *err);

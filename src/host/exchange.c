@@ -1,0 +1,221 @@
+#include "host/exchange.h"
+
+#include "base/heap.h"
+
+/* All of a request's bytes, or none: libcurl ends the transfer on a short count. */
+static size_t reply_take(struct exchange *x, struct str bytes)
+{
+    struct slot *s = x->slot;
+    buf_add(&s->reply, bytes);
+    if (s->reply.full) {
+        x->over_limit = true;
+        return 0;
+    }
+    return bytes.n;
+}
+
+static size_t watch_take(struct exchange *x, struct str bytes)
+{
+    struct slot *s = x->slot;
+    if (x->lines_end > WATCH_BACKLOG_MAX) {
+        x->paused = true;
+        return CURL_WRITEFUNC_PAUSE;
+    }
+    size_t before = s->reply.n;
+    if (reply_take(x, bytes) == 0) {
+        return 0;
+    }
+    size_t last = str_rfind_char(bytes, '\n');
+    if (last != SIZE_MAX) {
+        x->lines_end = before + last + 1;
+        if (!list_linked(&x->ready)) {
+            list_add(&x->transport->ready, &x->ready);
+        }
+        loop_timer_pull(&x->transport->pump, loop_now(x->transport->loop));
+    }
+    if (s->reply.n - x->lines_end > x->transport->limits.line_bytes_max) {
+        x->over_limit = true;
+        return 0;
+    }
+    return bytes.n;
+}
+
+static size_t curl_on_body(char *data, size_t size, size_t n, void *ctx)
+{
+    struct slot *s = ctx;
+    struct exchange *x = s->exchange;
+    struct str bytes = { .p = data, .n = size * n };
+    if (bytes.n == 0) {
+        return 0;
+    }
+    x->last_byte = loop_now(x->transport->loop);
+    x->transport->stats.bytes_received += bytes.n;
+    return x->watch && x->opened ? watch_take(x, bytes) : reply_take(x, bytes);
+}
+
+static size_t curl_on_header(char *data, size_t size, size_t n, void *ctx)
+{
+    struct slot *s = ctx;
+    struct exchange *x = s->exchange;
+    struct str line = { .p = data, .n = size * n };
+    x->last_byte = loop_now(x->transport->loop);
+    if (str_trim(line).n > 0) {
+        return line.n;
+    }
+    /* The empty line: the status is final, unless it was an interim one. */
+    long status = 0;
+    (void)curl_easy_getinfo(s->easy, CURLINFO_RESPONSE_CODE, &status);
+    x->head_done = status >= 200;
+    if (x->watch && status == 200) {
+        x->opened = true;
+        x->status = 200;
+        s->reply.max = x->transport->limits.line_bytes_max + 2 * WATCH_BACKLOG_MAX;
+        if (!list_linked(&x->ready)) {
+            list_add(&x->transport->ready, &x->ready);
+        }
+        loop_timer_pull(&x->transport->pump, loop_now(x->transport->loop));
+    }
+    return line.n;
+}
+
+static struct slot *slot_new(struct transport *t)
+{
+    struct slot *s = HEAP_NEW(struct slot);
+    s->memory.first = 2048;
+    s->easy = curl_easy_init();
+    if (s->easy == NULL) {
+        out_of_memory(sizeof(*s));
+    }
+    endpoint_prepare(&t->endpoint, s->easy);
+    (void)curl_easy_setopt(s->easy, CURLOPT_PRIVATE, s);
+    (void)curl_easy_setopt(s->easy, CURLOPT_ERRORBUFFER, s->detail);
+    (void)curl_easy_setopt(s->easy, CURLOPT_WRITEFUNCTION, curl_on_body);
+    (void)curl_easy_setopt(s->easy, CURLOPT_WRITEDATA, s);
+    (void)curl_easy_setopt(s->easy, CURLOPT_HEADERFUNCTION, curl_on_header);
+    (void)curl_easy_setopt(s->easy, CURLOPT_HEADERDATA, s);
+    (void)curl_easy_setopt(s->easy, CURLOPT_SHARE, t->share);
+    return s;
+}
+
+struct slot *slot_take(struct transport *t)
+{
+    if (list_empty(&t->slots)) {
+        return slot_new(t);
+    }
+    struct slot *s = CONTAINER_OF(t->slots.next, struct slot, link);
+    list_del(&s->link);
+    return s;
+}
+
+void slot_give(struct transport *t, struct slot *s)
+{
+    s->exchange = NULL;
+    credential_unref(STEAL(s->credential));
+    arena_reset(&s->memory);
+    buf_reset(&s->reply);
+    if (s->reply.cap > SLOT_KEEP_MAX) {
+        buf_done(&s->reply);
+    }
+    list_add(&t->slots, &s->link);
+}
+
+void slot_free(struct slot *s)
+{
+    list_del(&s->link);
+    curl_easy_cleanup(s->easy);
+    credential_unref(s->credential);
+    arena_done(&s->memory);
+    buf_done(&s->reply);
+    heap_free(s);
+}
+
+/* libcurl reads the list and never owns it, so its links may live in the arena. */
+static void header_add(struct slot *s, struct curl_slist ***end, struct str line)
+{
+    struct curl_slist *item = ARENA_NEW(&s->memory, struct curl_slist);
+    item->data = (char *)(uintptr_t)line.p;
+    **end = item;
+    *end = &item->next;
+}
+
+static struct curl_slist *slot_headers(struct slot *s, const struct exchange *x)
+{
+    const struct transport *t = x->transport;
+    const struct cluster_access *access = t->access;
+    struct curl_slist *first = NULL;
+    struct curl_slist **end = &first;
+    header_add(s, &end, STR("Accept: application/json"));
+    header_add(s, &end, STR("Expect:")); /* the round trip it costs buys nothing here */
+    if (t->endpoint.host_header.n > 0) {
+        header_add(s, &end, t->endpoint.host_header);
+    }
+    if (x->body.n > 0 || x->verb == API_POST || x->verb == API_PUT || x->verb == API_PATCH) {
+        struct str type = x->content_type.n > 0 ? x->content_type : API_JSON;
+        header_add(s, &end, arena_concat(&s->memory, STR("Content-Type: "), type));
+    }
+    if (s->credential->authorization.n > 0) {
+        header_add(s, &end,
+                   arena_concat(&s->memory, STR("Authorization: "), s->credential->authorization));
+    }
+    if (access->impersonate_user.n > 0) {
+        header_add(s, &end,
+                   arena_concat(&s->memory, STR("Impersonate-User: "), access->impersonate_user));
+    }
+    if (access->impersonate_uid.n > 0) {
+        header_add(s, &end,
+                   arena_concat(&s->memory, STR("Impersonate-Uid: "), access->impersonate_uid));
+    }
+    for (uint32_t i = 0; i < access->impersonate_groups_n; i++) {
+        header_add(
+            s, &end,
+            arena_concat(&s->memory, STR("Impersonate-Group: "), access->impersonate_groups[i]));
+    }
+    return first;
+}
+
+static void slot_load_verb(struct slot *s, const struct exchange *x)
+{
+    static const char *const verbs[] = {
+        [API_GET] = NULL,      [API_POST] = NULL,       [API_PUT] = "PUT",
+        [API_PATCH] = "PATCH", [API_DELETE] = "DELETE",
+    };
+    bool with_body =
+        x->body.n > 0 || x->verb == API_POST || x->verb == API_PUT || x->verb == API_PATCH;
+    if (with_body) {
+        /* Order matters: POST first, or libcurl falls back to reading a file. */
+        (void)curl_easy_setopt(s->easy, CURLOPT_POST, 1L);
+        (void)curl_easy_setopt(s->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)x->body.n);
+        (void)curl_easy_setopt(s->easy, CURLOPT_POSTFIELDS, x->body.p);
+    } else {
+        (void)curl_easy_setopt(s->easy, CURLOPT_POSTFIELDS, NULL);
+        (void)curl_easy_setopt(s->easy, CURLOPT_HTTPGET, 1L);
+    }
+    (void)curl_easy_setopt(s->easy, CURLOPT_CUSTOMREQUEST, verbs[x->verb]);
+}
+
+static struct curl_blob slot_blob(struct str pem)
+{
+    return (struct curl_blob){ .data = (void *)(uintptr_t)pem.p,
+                               .len = pem.n,
+                               .flags = CURL_BLOB_NOCOPY };
+}
+
+void slot_load(struct slot *s, const struct exchange *x)
+{
+    const struct transport *t = x->transport;
+    s->detail[0] = '\0';
+    s->reply.max = x->watch ? ERROR_BODY_MAX : t->limits.reply_bytes_max;
+    (void)curl_easy_setopt(s->easy, CURLOPT_URL,
+                           arena_concat(&s->memory, t->endpoint.base, x->path).p);
+    (void)curl_easy_setopt(s->easy, CURLOPT_HTTPHEADER, slot_headers(s, x));
+    (void)curl_easy_setopt(s->easy, CURLOPT_CONNECTTIMEOUT_MS,
+                           (long)(t->limits.connect_max / 1000));
+    slot_load_verb(s, x);
+    if (t->endpoint.tls) {
+        struct curl_blob cert = slot_blob(s->credential->cert_pem);
+        struct curl_blob key = slot_blob(s->credential->key_pem);
+        bool with = cert.len > 0;
+        (void)curl_easy_setopt(s->easy, CURLOPT_SSLCERT_BLOB, with ? &cert : NULL);
+        (void)curl_easy_setopt(s->easy, CURLOPT_SSLKEY_BLOB, with ? &key : NULL);
+    }
+}

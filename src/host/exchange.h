@@ -1,0 +1,97 @@
+/*
+ * exchange: one request or watch on its way, inside the transport; and the reusable half of it that
+ * libcurl needs.
+ *
+ * An exchange is small, because thousands may wait. What is large (libcurl's handle, buffers) is a
+ * slot, of which there are as many as may be in flight; slots are used again.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "host/credentials.h"
+#include "host/endpoint.h"
+#include "host/multi.h"
+#include "host/transport.h"
+
+#define WATCH_BACKLOG_MAX                                                                          \
+    ((size_t)256 * 1024) /* whole lines not yet delivered; beyond it the stream is paused */
+#define ERROR_BODY_MAX ((size_t)1024 * 1024) /* of a refused watch: a Status has a few hundred */
+#define SLOT_KEEP_MAX ((size_t)64 * 1024)    /* a larger buffer goes back to the system at once */
+#define RETRY_AFTER_MAX HOURS(1)             /* a server that asks for more is not obeyed blindly */
+
+struct slot {
+    struct list link; /* in the transport's free ones */
+    CURL *easy;
+    struct arena memory; /* URL and headers of the request it carries */
+    struct buf reply;
+    struct exchange *exchange; /* borrowed: the one it carries */
+    struct credential *credential;
+    char detail[CURL_ERROR_SIZE];
+};
+
+enum exchange_state {
+    EXCHANGE_QUEUED,
+    EXCHANGE_FLYING,
+    EXCHANGE_OVER, /* its end waits for delivery */
+};
+
+struct exchange {
+    struct list link;  /* queue or flying */
+    struct list ready; /* there is something to deliver */
+    struct transport *transport;
+    struct slot *slot; /* from its start to its end */
+    enum exchange_state state;
+    bool watch;
+    bool in_callback; /* its callback runs: it is freed afterwards */
+    bool dropped;     /* cancelled meanwhile */
+    enum api_verb verb;
+    struct str path;
+    struct str content_type;
+    struct str body;
+    api_on_reply on_reply;
+    api_on_event on_event;
+    void *ctx;
+    struct loop_timer timer; /* deadline, or look at a watch's silence */
+    usec_t timeout;          /* request: whole; watch: silence_max */
+    usec_t last_byte;        /* monotonic */
+    int status;
+    usec_t retry_after;
+    struct err *err; /* NULL = none */
+    bool head_done;  /* the answer's headers are all there */
+    bool over_limit; /* the answer is too long */
+    /* of a watch */
+    bool opened;
+    bool open_told;
+    bool paused;
+    size_t lines_end; /* behind the last \n in the slot's buffer */
+    char text[];      /* path, content type and body */
+};
+
+struct transport {
+    struct api door;   /* first: the door is the transport */
+    struct loop *loop; /* borrowed: from whoever made it */
+    const struct cluster_access *access;
+    struct endpoint endpoint;
+    struct credentials *credentials;
+    struct multi *multi;
+    CURLSH *share; /* TLS sessions, so that a new connection needs no full handshake */
+    struct transport_limits limits;
+    struct transport_stats stats;
+    struct list queue;
+    struct list watch_queue;
+    struct list flying;
+    struct list ready;
+    struct list slots; /* free */
+    struct loop_timer pump;
+    bool pumping;
+    bool freed; /* from inside a callback: the pump ends it */
+};
+
+/* A slot with libcurl's handle set up for the server. */
+struct slot *slot_take(struct transport *t);
+/* Back to the free ones; the handle is in no multi. */
+void slot_give(struct transport *t, struct slot *s);
+void slot_free(struct slot *s);
+/* Sets URL, verb, headers and body for its exchange. */
+void slot_load(struct slot *s, const struct exchange *x);

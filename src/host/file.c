@@ -1,0 +1,98 @@
+#include "host/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+
+#define PATH_BYTES_MAX 4096u /* PATH_MAX of Linux, its NUL included */
+
+/* Paths come from configuration: they may hold anything. */
+static int path_text(struct str path, char out[PATH_BYTES_MAX], struct err *err)
+{
+    if (path.n == 0) {
+        return err_set(err, ERR_INVALID, "the file name is empty");
+    }
+    if (path.n >= PATH_BYTES_MAX || str_find_char(path, '\0') != SIZE_MAX) {
+        return err_set(err, ERR_INVALID, "no file can have a name of %zu bytes like this", path.n);
+    }
+    memcpy(out, path.p, path.n);
+    out[path.n] = '\0';
+    return 0;
+}
+
+bool file_mark_eq(const struct file_mark *a, const struct file_mark *b)
+{
+    return a->inode == b->inode && a->mtime_ns == b->mtime_ns && a->size == b->size;
+}
+
+int file_mark(struct str path, struct file_mark *ret, struct err *err)
+{
+    char name[PATH_BYTES_MAX];
+    int r = path_text(path, name, err);
+    if (r < 0) {
+        return r;
+    }
+    struct stat st;
+    if (stat(name, &st) < 0) {
+        return err_set_os(err, errno, "file '%s'", name);
+    }
+    *ret = (struct file_mark){
+        .inode = st.st_ino,
+        .mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
+        .size = st.st_size,
+    };
+    return 0;
+}
+
+static void fd_done(int *fd)
+{
+    if (*fd >= 0) {
+        (void)close(*fd); /* was only read from */
+    }
+}
+
+int file_read(struct str path, size_t max, struct arena *out, struct str *ret, struct err *err)
+{
+    char name[PATH_BYTES_MAX];
+    int r = path_text(path, name, err);
+    if (r < 0) {
+        return r;
+    }
+    /* Without O_NONBLOCK a FIFO in its place would hold the process for ever. */
+    CLEANUP(fd_done)
+    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        return err_set_os(err, errno, "file '%s'", name);
+    }
+    struct stat st;
+    if (fstat(fd, &st) < 0) {
+        return err_set_os(err, errno, "file '%s'", name);
+    }
+    if (S_ISDIR(st.st_mode)) {
+        return err_set(err, ERR_INVALID, "file '%s': is a directory", name);
+    }
+    CLEANUP(buf_done)
+    struct buf text = { .max = max };
+    for (;;) {
+        char chunk[8192];
+        ssize_t n = read(fd, chunk, sizeof(chunk));
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return err_set_os(err, errno, "file '%s'", name);
+        }
+        if (n == 0) {
+            break;
+        }
+        buf_add(&text, (struct str){ .p = chunk, .n = (size_t)n });
+        if (text.full) {
+            return err_set(err, ERR_LIMIT, "file '%s': is longer than %zu bytes", name, max);
+        }
+    }
+    *ret = arena_str(out, buf_str(&text));
+    return 0;
+}

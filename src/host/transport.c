@@ -1,0 +1,482 @@
+#include "host/transport.h"
+
+#include "base/heap.h"
+#include "host/exchange.h"
+
+static struct transport *transport_of(struct api *api)
+{
+    return CONTAINER_OF(api, struct transport, door);
+}
+
+static void transport_wake(struct transport *t)
+{
+    loop_timer_pull(&t->pump, loop_now(t->loop));
+}
+
+/* Puts an exchange's end before its reader; it leaves the queue or the multi. */
+static void exchange_end(struct exchange *x)
+{
+    list_del(&x->link);
+    loop_timer_stop(&x->timer);
+    x->state = EXCHANGE_OVER;
+    if (!list_linked(&x->ready)) {
+        list_add(&x->transport->ready, &x->ready);
+    }
+    transport_wake(x->transport);
+}
+
+static void exchange_fail(struct exchange *x, const struct err *err)
+{
+    if (x->state == EXCHANGE_FLYING) {
+        multi_remove(x->transport->multi, x->slot->easy);
+    }
+    x->err = HEAP_NEW(struct err);
+    *x->err = *err;
+    x->transport->stats.replies[0]++;
+    exchange_end(x);
+}
+
+static void exchange_free(struct exchange *x)
+{
+    struct transport *t = x->transport;
+    if (x->state == EXCHANGE_FLYING) {
+        multi_remove(t->multi, x->slot->easy);
+    }
+    if (x->slot != NULL) {
+        if (x->watch) {
+            t->stats.watches--;
+        } else {
+            t->stats.in_flight--;
+        }
+        slot_give(t, x->slot);
+    } else if (x->state == EXCHANGE_QUEUED) {
+        if (x->watch) {
+            t->stats.watches_queued--;
+        } else {
+            t->stats.queued--;
+        }
+    }
+    list_del(&x->link);
+    list_del(&x->ready);
+    loop_timer_done(&x->timer);
+    heap_free(x->err);
+    heap_free(x);
+}
+
+/* Cancelled by its owner. From inside its own callback, the pump frees it. */
+static void exchange_drop(struct exchange *x)
+{
+    if (x->in_callback) {
+        x->dropped = true;
+        return;
+    }
+    struct transport *t = x->transport;
+    exchange_free(x);
+    if (!t->freed) {
+        transport_wake(t); /* its place is free */
+    }
+}
+
+static void on_exchange_timer(void *ctx)
+{
+    struct exchange *x = ctx;
+    struct transport *t = x->transport;
+    struct err err = { 0 };
+    usec_t now = loop_now(t->loop);
+    if (!x->watch) {
+        const char *where =
+            x->state == EXCHANGE_QUEUED ? "while it waited in the queue" : "from the server";
+        (void)err_set(&err, ERR_TIMEOUT, "server '" STR_FMT "': no answer in %lld ms, %s",
+                      STR_ARG(t->access->server), (long long)(x->timeout / 1000), where);
+        if (x->state == EXCHANGE_QUEUED) {
+            t->stats.queued--;
+        }
+        exchange_fail(x, &err);
+        return;
+    }
+    if (now < x->last_byte + x->timeout) {
+        loop_timer_set(&x->timer, x->last_byte + x->timeout);
+        return;
+    }
+    (void)err_set(&err, ERR_TIMEOUT, "server '" STR_FMT "': the watch was silent for %lld ms",
+                  STR_ARG(t->access->server), (long long)(x->timeout / 1000));
+    exchange_fail(x, &err);
+}
+
+static struct exchange *exchange_new(struct transport *t, struct str path, struct str content_type,
+                                     struct str body)
+{
+    ASSERT(path.n > 0 && path.p[0] == '/');
+    struct exchange *x = heap_alloc(sizeof(*x) + path.n + content_type.n + body.n + 1);
+    x->transport = t;
+    char *at = x->text;
+    struct str *into[] = { &x->path, &x->content_type, &x->body };
+    const struct str from[] = { path, content_type, body };
+    for (size_t i = 0; i < ARRAY_LEN(from); i++) {
+        if (from[i].n > 0) {
+            memcpy(at, from[i].p, from[i].n);
+        }
+        *into[i] = (struct str){ .p = at, .n = from[i].n };
+        at += from[i].n;
+    }
+    loop_timer_init(&x->timer, t->loop, on_exchange_timer, x);
+    return x;
+}
+
+static struct api_call *transport_send(struct api *api, const struct api_request *request,
+                                       api_on_reply on_reply, void *ctx)
+{
+    struct transport *t = transport_of(api);
+    struct exchange *x = exchange_new(t, request->path, request->content_type, request->body);
+    x->verb = request->verb;
+    x->on_reply = on_reply;
+    x->ctx = ctx;
+    x->timeout = request->timeout > 0 ? request->timeout : API_TIMEOUT;
+    loop_timer_set(&x->timer, loop_now(t->loop) + x->timeout);
+    list_add(&t->queue, &x->link);
+    t->stats.queued++;
+    transport_wake(t);
+    return (struct api_call *)x;
+}
+
+static void transport_cancel(struct api *api UNUSED, struct api_call *call)
+{
+    exchange_drop((struct exchange *)call);
+}
+
+static struct api_watch *transport_watch(struct api *api, const struct api_watch_spec *spec,
+                                         api_on_event on_event, void *ctx)
+{
+    struct transport *t = transport_of(api);
+    struct exchange *x = exchange_new(t, spec->path, STR_NONE, STR_NONE);
+    x->watch = true;
+    x->verb = API_GET;
+    x->on_event = on_event;
+    x->ctx = ctx;
+    x->timeout = spec->silence_max;
+    list_add(&t->watch_queue, &x->link);
+    t->stats.watches_queued++;
+    transport_wake(t);
+    return (struct api_watch *)x;
+}
+
+static void transport_watch_stop(struct api *api UNUSED, struct api_watch *watch)
+{
+    exchange_drop((struct exchange *)watch);
+}
+
+static const struct api_ops transport_ops = {
+    .send = transport_send,
+    .cancel = transport_cancel,
+    .watch = transport_watch,
+    .watch_stop = transport_watch_stop,
+};
+
+/* libcurl is through with a transfer, one way or the other. */
+static void on_transfer_done(void *ctx, CURL *easy, CURLcode result)
+{
+    struct transport *t = ctx;
+    char *private = NULL;
+    (void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private);
+    struct slot *s = (struct slot *)(void *)private;
+    struct exchange *x = s->exchange;
+    struct err err = { 0 };
+    long status = 0;
+    long connects = 0;
+    curl_off_t retry_after = 0;
+    (void)curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+    (void)curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &connects);
+    (void)curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &retry_after);
+    t->stats.connections += (uint64_t)MAX(connects, 0L);
+    x->state = EXCHANGE_OVER; /* it has left the multi */
+    if (status == 401) {
+        credentials_refused(t->credentials, s->credential);
+    }
+    if (x->over_limit) {
+        (void)err_set(&err, ERR_LIMIT, "server '" STR_FMT "': %s is longer than %zu bytes",
+                      STR_ARG(t->access->server), x->opened ? "a line of the watch" : "the answer",
+                      x->opened ? t->limits.line_bytes_max : s->reply.max);
+    } else if (result != CURLE_OK) {
+        (void)endpoint_error(&t->endpoint, easy, result, s->detail, &err);
+    } else if (!x->head_done) {
+        /* libcurl takes a connection that closes among the headers for their end. */
+        (void)err_set(&err, ERR_IO, "server '" STR_FMT "': the answer broke off in its headers",
+                      STR_ARG(t->access->server));
+    } else if (x->opened && s->reply.n > x->lines_end) {
+        (void)err_set(&err, ERR_PROTO, "server '" STR_FMT "': the watch ended within a line",
+                      STR_ARG(t->access->server));
+    }
+    if (err.code != 0) {
+        exchange_fail(x, &err);
+        return;
+    }
+    x->status = (int)status;
+    x->retry_after = MIN(SECONDS(MAX(retry_after, (curl_off_t)0)), RETRY_AFTER_MAX);
+    t->stats.replies[MIN(MAX(status / 100, 0L), 5L)]++;
+    exchange_end(x);
+}
+
+/* Sends the first of a queue. False when it has to wait. */
+static bool transport_start(struct transport *t, struct exchange *x)
+{
+    struct credential *credential;
+    struct err err = { 0 };
+    int r = credentials_take(t->credentials, &credential, &err);
+    if (r == -ERR_BUSY) {
+        return false;
+    }
+    if (x->watch) {
+        t->stats.watches_queued--;
+    } else {
+        t->stats.queued--;
+    }
+    if (r < 0) {
+        (void)err_wrap(&err, "server '" STR_FMT "'", STR_ARG(t->access->server));
+        exchange_fail(x, &err);
+        return true;
+    }
+    x->slot = slot_take(t);
+    x->slot->exchange = x;
+    x->slot->credential = credential;
+    slot_load(x->slot, x);
+    x->state = EXCHANGE_FLYING;
+    list_del(&x->link);
+    list_add(&t->flying, &x->link);
+    if (x->watch) {
+        t->stats.watches++;
+        t->stats.sent_watch++;
+        x->last_byte = loop_now(t->loop);
+        if (x->timeout > 0) {
+            loop_timer_set(&x->timer, x->last_byte + x->timeout);
+        }
+    } else {
+        t->stats.in_flight++;
+        t->stats.sent[x->verb]++;
+    }
+    multi_add(t->multi, x->slot->easy);
+    return true;
+}
+
+static void transport_start_all(struct transport *t)
+{
+    while (!list_empty(&t->watch_queue) && t->stats.watches < t->limits.watches_max) {
+        if (!transport_start(t, CONTAINER_OF(t->watch_queue.next, struct exchange, link))) {
+            return; /* what a plugin holds up is held up for all */
+        }
+    }
+    while (!list_empty(&t->queue) && t->stats.in_flight < t->limits.requests_max) {
+        if (!transport_start(t, CONTAINER_OF(t->queue.next, struct exchange, link))) {
+            return;
+        }
+    }
+}
+
+/* Tells a watch's reader one thing; false when the reader has dropped the watch. */
+static bool watch_tell(struct exchange *x, const struct api_watch_event *event)
+{
+    x->in_callback = true;
+    x->on_event(x->ctx, event);
+    x->in_callback = false;
+    return !x->dropped;
+}
+
+/* Hands out the lines that are complete. False when the reader has dropped the watch. */
+static bool watch_tell_lines(struct exchange *x)
+{
+    struct slot *s = x->slot;
+    size_t at = 0;
+    while (at < x->lines_end) {
+        struct str rest = { .p = s->reply.p + at, .n = x->lines_end - at };
+        size_t n = str_find_char(rest, '\n');
+        struct api_watch_event event = {
+            .kind = API_WATCH_LINE,
+            .status = x->status,
+            .line = { .p = rest.p, .n = n },
+        };
+        at += n + 1;
+        if (n > 0 && !watch_tell(x, &event)) {
+            return false;
+        }
+    }
+    buf_drop(&s->reply, x->lines_end);
+    x->lines_end = 0;
+    if (s->reply.n == 0 && s->reply.cap > SLOT_KEEP_MAX) {
+        buf_done(&s->reply);
+    }
+    return true;
+}
+
+static void deliver_watch(struct exchange *x)
+{
+    if (x->opened && !x->open_told) {
+        x->open_told = true;
+        struct api_watch_event event = { .kind = API_WATCH_OPEN, .status = x->status };
+        if (!watch_tell(x, &event)) {
+            exchange_free(x);
+            return;
+        }
+    }
+    if (x->opened && x->lines_end > 0 && !watch_tell_lines(x)) {
+        exchange_free(x);
+        return;
+    }
+    if (x->state != EXCHANGE_OVER) {
+        if (x->paused) {
+            x->paused = false;
+            /* May hand over bytes at once; a failure shows as the end of the transfer. */
+            (void)curl_easy_pause(x->slot->easy, CURLPAUSE_CONT);
+        }
+        return;
+    }
+    struct api_watch_event event = {
+        .kind = API_WATCH_END,
+        .status = x->err == NULL || x->opened ? x->status : 0,
+        .line = x->err == NULL && !x->opened ? buf_str(&x->slot->reply) : STR_NONE,
+        .retry_after = x->retry_after,
+        .err = x->err,
+    };
+    (void)watch_tell(x, &event); /* it ends now, either way */
+    exchange_free(x);
+}
+
+static void deliver_call(struct exchange *x)
+{
+    struct api_reply reply = {
+        .status = x->status,
+        .body = x->err == NULL ? buf_str(&x->slot->reply) : STR_NONE,
+        .retry_after = x->retry_after,
+        .err = x->err,
+    };
+    x->in_callback = true;
+    x->on_reply(x->ctx, &reply);
+    exchange_free(x);
+}
+
+static void transport_end(struct transport *t);
+
+/* The one place where readers are called: first what has come, then what may go. What becomes ready
+ * meanwhile waits for the next turn. */
+static void on_pump(void *ctx)
+{
+    struct transport *t = ctx;
+    struct list batch;
+    list_init(&batch);
+    while (!list_empty(&t->ready)) {
+        struct list *first = t->ready.next;
+        list_del(first);
+        list_add(&batch, first);
+    }
+    t->pumping = true;
+    while (!list_empty(&batch)) {
+        struct exchange *x = CONTAINER_OF(batch.next, struct exchange, ready);
+        list_del(&x->ready);
+        if (t->freed) {
+            exchange_free(x);
+        } else if (x->watch) {
+            deliver_watch(x);
+        } else {
+            deliver_call(x);
+        }
+    }
+    t->pumping = false;
+    if (t->freed) {
+        transport_end(t);
+        return;
+    }
+    transport_start_all(t);
+}
+
+static void on_credentials(void *ctx)
+{
+    transport_wake(ctx);
+}
+
+struct api *transport_new(struct loop *loop, const struct cluster_access *access, struct err *err)
+{
+    struct transport *t = HEAP_NEW(struct transport);
+    t->door.ops = &transport_ops;
+    t->loop = loop;
+    t->access = access;
+    if (endpoint_init(&t->endpoint, access, err) < 0) {
+        heap_free(t);
+        return NULL;
+    }
+    list_init(&t->queue);
+    list_init(&t->watch_queue);
+    list_init(&t->flying);
+    list_init(&t->ready);
+    list_init(&t->slots);
+    loop_timer_init(&t->pump, loop, on_pump, t);
+    t->multi = multi_new(loop, on_transfer_done, t);
+    t->share = curl_share_init();
+    if (t->share == NULL) {
+        out_of_memory(sizeof(*t));
+    }
+    (void)curl_share_setopt(t->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
+    t->credentials = credentials_new(loop, access, on_credentials, t);
+    transport_set_limits(&t->door, &(struct transport_limits){ 0 });
+    return &t->door;
+}
+
+static void drop_all(struct list *head)
+{
+    LIST_EACH (head, link) {
+        exchange_drop(CONTAINER_OF(link, struct exchange, link));
+    }
+}
+
+/* Nobody is called any more; what a running callback still holds goes when it returns. */
+static void transport_drop(struct transport *t)
+{
+    t->freed = true;
+    drop_all(&t->queue);
+    drop_all(&t->watch_queue);
+    drop_all(&t->flying);
+}
+
+static void transport_end(struct transport *t)
+{
+    while (!list_empty(&t->ready)) {
+        exchange_free(CONTAINER_OF(t->ready.next, struct exchange, ready));
+    }
+    LIST_EACH (&t->slots, link) {
+        slot_free(CONTAINER_OF(link, struct slot, link));
+    }
+    loop_timer_done(&t->pump);
+    credentials_free(t->credentials);
+    (void)curl_share_cleanup(t->share); /* its users are gone */
+    multi_free(t->multi);
+    endpoint_done(&t->endpoint);
+    heap_free(t);
+}
+
+void transport_free(struct api *api)
+{
+    if (api == NULL) {
+        return;
+    }
+    struct transport *t = transport_of(api);
+    transport_drop(t);
+    if (!t->pumping) {
+        transport_end(t);
+    }
+}
+
+void transport_set_limits(struct api *api, const struct transport_limits *limits)
+{
+    struct transport *t = transport_of(api);
+    t->limits = *limits;
+    struct transport_limits *l = &t->limits;
+    l->requests_max = l->requests_max > 0 ? l->requests_max : TRANSPORT_REQUESTS_MAX;
+    l->watches_max = l->watches_max > 0 ? l->watches_max : TRANSPORT_WATCHES_MAX;
+    l->connect_max = l->connect_max > 0 ? l->connect_max : TRANSPORT_CONNECT_MAX;
+    l->reply_bytes_max = l->reply_bytes_max > 0 ? l->reply_bytes_max : REPLY_BYTES_MAX;
+    l->line_bytes_max = l->line_bytes_max > 0 ? l->line_bytes_max : TRANSPORT_LINE_MAX;
+    multi_set_connections_max(t->multi, l->requests_max + l->watches_max);
+    transport_wake(t);
+}
+
+struct transport_stats transport_stats(const struct api *api)
+{
+    return ((const struct transport *)(const void *)api)->stats; /* the door is its first member */
+}

@@ -1,0 +1,61 @@
+/*
+ * transport: the door to a cluster on a real machine, on libcurl.
+ *
+ * HTTP/1.1 with keep-alive; a watch owns its connection. Requests beyond `requests_max` wait in
+ * order of arrival, watches beyond `watches_max` likewise. Nothing is called back from inside
+ * api_send, api_watch or libcurl: what happens is noted and delivered in a later turn of the loop.
+ * Handles may be cancelled at any time, also from inside a callback.
+ *
+ * Nothing is retried here but one thing, by libcurl: a request sent over a connection that had been
+ * used before, and that was closed before the first line of the answer came, is sent once more over
+ * a fresh one, whatever its verb. The server closes idle connections at will, so without this every
+ * quiet minute would end in an error. The price is that a server that dies right after acting sees
+ * the request twice. Writes of this project bear that: patches carry a resourceVersion, creations a
+ * name, evictions are idempotent.
+ *
+ * A peer that is gone without a word is found by TCP keepalive (30 s, then three times 15 s), by
+ * TCP_USER_TIMEOUT, by each request's deadline and by each watch's silence_max.
+ */
+#pragma once
+
+#include "base/limits.h"
+#include "host/access.h"
+#include "port/api.h"
+#include "port/loop.h"
+
+#define TRANSPORT_REQUESTS_MAX 32u /* beyond it a busy API server only queues, too */
+#define TRANSPORT_WATCHES_MAX 256u /* a drain watches one node's pods; each has a connection */
+#define TRANSPORT_CONNECT_MAX SECONDS(10)
+#define TRANSPORT_LINE_MAX                                                                         \
+    (OBJECT_BYTES_MAX + (size_t)64 * 1024) /* one object and the words around it */
+
+struct transport_limits {
+    uint32_t requests_max; /* 0 = the default, in all of them */
+    uint32_t watches_max;
+    usec_t connect_max; /* name, TCP and TLS together */
+    size_t reply_bytes_max;
+    size_t line_bytes_max;
+};
+
+struct transport_stats {
+    uint32_t queued;    /* requests that wait for their turn or for a credential */
+    uint32_t in_flight; /* requests sent, or answered and not yet delivered */
+    uint32_t watches;   /* open or opening */
+    uint32_t watches_queued;
+    uint64_t sent[API_DELETE + 1]; /* requests by verb */
+    uint64_t sent_watch;
+    uint64_t replies[6];  /* by class of the status: [2] = 2xx; [0] = no answer */
+    uint64_t connections; /* made since the beginning */
+    uint64_t bytes_received;
+};
+
+/* `access` is borrowed for as long as the transport lives. Fails on what can be seen without the
+ * network: a server that is no URL, PEM that is none, a key of another certificate. */
+struct api *transport_new(struct loop *loop, const struct cluster_access *access, struct err *err);
+
+/* What is in flight is dropped without a callback. Also from inside one. Accepts NULL. */
+void transport_free(struct api *api);
+
+void transport_set_limits(struct api *api, const struct transport_limits *limits);
+
+struct transport_stats transport_stats(const struct api *api);

@@ -1,0 +1,238 @@
+#include "tests/lib/peer.h"
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
+#include <event2/listener.h>
+#include <netinet/in.h>
+
+#include "base/heap.h"
+#include "base/list.h"
+
+struct peer {
+    struct loop *loop;
+    SSL_CTX *tls;
+    struct evconnlistener *listener;
+    uint16_t port;
+    uint32_t accepted;
+    uint32_t open;
+    uint32_t reused;
+    struct list conns;
+    peer_handler handler;
+    void *ctx;
+};
+
+struct peer_conn {
+    struct list link;
+    struct peer *peer;
+    struct bufferevent *bev;
+    uint32_t number;
+    uint32_t requests;
+    bool closing;
+    bool gone;
+    bool in_handler;
+};
+
+static void conn_free(struct peer_conn *c)
+{
+    if (c->in_handler) {
+        c->gone = true;
+        return;
+    }
+    list_del(&c->link);
+    c->peer->open--;
+    bufferevent_free(c->bev);
+    heap_free(c);
+}
+
+/* One request out of the input; false when it is not there in full. */
+static bool conn_request(struct peer_conn *c)
+{
+    struct evbuffer *in = bufferevent_get_input(c->bev);
+    size_t n = evbuffer_get_length(in);
+    if (n == 0 || c->closing) {
+        return false;
+    }
+    struct str all = { .p = (const char *)evbuffer_pullup(in, -1), .n = n };
+    size_t end = str_find(all, STR("\r\n\r\n"));
+    if (end == SIZE_MAX) {
+        return false;
+    }
+    struct peer_request request = { .head = str_sub(all, 0, end + 2) };
+    struct str line;
+    struct str rest;
+    struct str version;
+    (void)str_cut(request.head, STR("\r\n"), &line, &rest);
+    (void)str_cut(line, STR(" "), &request.method, &rest);
+    (void)str_cut(rest, STR(" "), &request.path, &version);
+    uint32_t length = 0;
+    (void)str_to_u32(peer_header(&request, STR("Content-Length")), &length);
+    if (n < end + 4 + length) {
+        return false;
+    }
+    request.body = str_sub(all, end + 4, length);
+    request.conn_number = c->number;
+    request.conn_requests = ++c->requests;
+    c->in_handler = true;
+    c->peer->handler(c->peer->ctx, c, &request);
+    c->in_handler = false;
+    (void)evbuffer_drain(in, end + 4 + length);
+    return true;
+}
+
+static void on_read(struct bufferevent *bev UNUSED, void *ctx)
+{
+    struct peer_conn *c = ctx;
+    while (!c->gone && conn_request(c)) {
+    }
+    if (c->gone) {
+        conn_free(c);
+    }
+}
+
+static void on_written(struct bufferevent *bev, void *ctx)
+{
+    struct peer_conn *c = ctx;
+    if (c->closing && evbuffer_get_length(bufferevent_get_output(bev)) == 0) {
+        conn_free(c);
+    }
+}
+
+static void on_event(struct bufferevent *bev, short what, void *ctx)
+{
+    struct peer_conn *c = ctx;
+    if ((what & BEV_EVENT_CONNECTED) != 0) {
+        SSL *ssl = bufferevent_openssl_get_ssl(bev);
+        c->peer->reused += ssl != NULL && SSL_session_reused(ssl) ? 1 : 0;
+        return;
+    }
+    conn_free(c);
+}
+
+static void on_accept(struct evconnlistener *listener UNUSED, evutil_socket_t fd,
+                      struct sockaddr *address UNUSED, int n UNUSED, void *ctx)
+{
+    struct peer *p = ctx;
+    struct peer_conn *c = HEAP_NEW(struct peer_conn);
+    c->peer = p;
+    c->number = ++p->accepted;
+    p->open++;
+    list_add(&p->conns, &c->link);
+    struct event_base *base = host_loop_base(p->loop);
+    c->bev = p->tls == NULL
+                 ? bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE)
+                 : bufferevent_openssl_socket_new(base, fd, SSL_new(p->tls),
+                                                  BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
+    ASSERT(c->bev != NULL);
+    bufferevent_setcb(c->bev, on_read, on_written, on_event, c);
+    int r = bufferevent_enable(c->bev, EV_READ | EV_WRITE);
+    ASSERT(r == 0);
+}
+
+struct peer *peer_new(struct loop *loop, SSL_CTX *tls, peer_handler handler, void *ctx)
+{
+    struct peer *p = HEAP_NEW(struct peer);
+    p->loop = loop;
+    p->tls = tls;
+    p->handler = handler;
+    p->ctx = ctx;
+    list_init(&p->conns);
+    struct sockaddr_in address = {
+        .sin_family = AF_INET,
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    };
+    p->listener = evconnlistener_new_bind(
+        host_loop_base(loop), on_accept, p, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 64,
+        (struct sockaddr *)(void *)&address, (int)sizeof(address));
+    ASSERT(p->listener != NULL);
+    socklen_t size = sizeof(address);
+    int r =
+        getsockname(evconnlistener_get_fd(p->listener), (struct sockaddr *)(void *)&address, &size);
+    ASSERT(r == 0);
+    p->port = ntohs(address.sin_port);
+    return p;
+}
+
+void peer_free(struct peer *p)
+{
+    if (p == NULL) {
+        return;
+    }
+    LIST_EACH (&p->conns, link) {
+        conn_free(CONTAINER_OF(link, struct peer_conn, link));
+    }
+    evconnlistener_free(p->listener);
+    heap_free(p);
+}
+
+uint16_t peer_port(const struct peer *p)
+{
+    return p->port;
+}
+
+uint32_t peer_accepted(const struct peer *p)
+{
+    return p->accepted;
+}
+
+uint32_t peer_open(const struct peer *p)
+{
+    return p->open;
+}
+
+uint32_t peer_reused(const struct peer *p)
+{
+    return p->reused;
+}
+
+void peer_write(struct peer_conn *c, struct str bytes)
+{
+    int r = bufferevent_write(c->bev, bytes.p, bytes.n);
+    ASSERT(r == 0);
+}
+
+void peer_close(struct peer_conn *c)
+{
+    c->closing = true;
+    if (evbuffer_get_length(bufferevent_get_output(c->bev)) == 0) {
+        conn_free(c);
+    }
+}
+
+void peer_reply(struct peer_conn *c, int status, struct str headers, struct str body)
+{
+    (void)evbuffer_add_printf(bufferevent_get_output(c->bev),
+                              "HTTP/1.1 %d X\r\nContent-Length: %zu\r\n" STR_FMT "\r\n", status,
+                              body.n, STR_ARG(headers));
+    if (body.n > 0) {
+        peer_write(c, body);
+    }
+}
+
+void peer_stream(struct peer_conn *c)
+{
+    peer_write(c, STR("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"));
+}
+
+void peer_chunk(struct peer_conn *c, struct str bytes)
+{
+    (void)evbuffer_add_printf(bufferevent_get_output(c->bev), "%zx\r\n", bytes.n);
+    if (bytes.n > 0) {
+        peer_write(c, bytes);
+    }
+    peer_write(c, STR("\r\n"));
+}
+
+struct str peer_header(const struct peer_request *request, struct str name)
+{
+    struct str rest = request->head;
+    struct str line;
+    while (str_cut(rest, STR("\r\n"), &line, &rest)) {
+        struct str key;
+        struct str value;
+        if (str_cut(line, STR(":"), &key, &value) && str_eq_fold(key, name)) {
+            return str_trim(value);
+        }
+    }
+    return STR_NONE;
+}

@@ -1,0 +1,222 @@
+#include "host/endpoint.h"
+
+#include "base/buf.h"
+#include "host/transport.h"
+#include "tests/check.h"
+#include "tests/lib/certs.h"
+#include "tests/lib/peer.h"
+
+/* A server with a certificate, an authority, and what a client makes of both. */
+struct story {
+    struct arena memory;
+    struct loop *loop;
+    struct peer *peer;
+    struct cert ca;
+    struct cert other_ca;
+    struct cert server;
+    struct cert client;
+    SSL_CTX *tls;
+    struct cluster_access access;
+    struct str host; /* header of the last request */
+    int status;
+    char said[512];
+    bool done;
+};
+
+static void answer(void *ctx, struct peer_conn *conn, const struct peer_request *request)
+{
+    struct story *s = ctx;
+    s->host = arena_str(&s->memory, peer_header(request, STR("Host")));
+    peer_reply(conn, 200,
+               str_eq(request->path, STR("/close")) ? STR("Connection: close\r\n") : STR_NONE,
+               STR("{}"));
+    if (str_eq(request->path, STR("/close"))) {
+        peer_close(conn);
+    }
+}
+
+static void story_begin(struct story *s, const struct cert_spec *server, bool clients)
+{
+    *s = (struct story){ .loop = host_loop_new() };
+    s->ca = cert_make(&s->memory, &(struct cert_spec){ .name = "ca", .authority = true }, NULL);
+    s->other_ca =
+        cert_make(&s->memory, &(struct cert_spec){ .name = "other", .authority = true }, NULL);
+    s->server = cert_make(&s->memory, server, &s->ca);
+    s->client = cert_make(&s->memory, &(struct cert_spec){ .name = "client" }, &s->ca);
+    s->tls = cert_server(&s->server, clients ? &s->ca : NULL);
+    s->peer = peer_new(s->loop, s->tls, answer, s);
+    s->access.server = arena_printf(&s->memory, "https://127.0.0.1:%u", peer_port(s->peer));
+    s->access.ca_pem = s->ca.cert_pem;
+}
+
+static void story_end(struct story *s)
+{
+    peer_free(s->peer);
+    SSL_CTX_free(s->tls);
+    cert_done(&s->ca);
+    cert_done(&s->other_ca);
+    cert_done(&s->server);
+    cert_done(&s->client);
+    host_loop_free(s->loop);
+    arena_done(&s->memory);
+}
+
+static void on_reply(void *ctx, const struct api_reply *reply)
+{
+    struct story *s = ctx;
+    s->status = reply->status;
+    s->done = true;
+    memset(s->said, 0, sizeof(s->said));
+    if (reply->err != NULL) {
+        memcpy(s->said, reply->err->msg, sizeof(s->said));
+    }
+}
+
+static void ask(struct story *s, struct api *api, const char *path)
+{
+    struct api_request request = { .path = str_from(path) };
+    s->done = false;
+    (void)api_send(api, &request, on_reply, s);
+    RUN_UNTIL(s->loop, s->done);
+}
+
+static void ask_once(struct story *s)
+{
+    struct err err = { 0 };
+    struct api *api = transport_new(s->loop, &s->access, &err);
+    CHECK_STR(err.msg, "");
+    ask(s, api, "/");
+    transport_free(api);
+}
+
+static const struct cert_spec good = { .name = "server", .san = "IP:127.0.0.1,DNS:api.example" };
+
+TEST(endpoint_trusts_the_given_authority)
+{
+    struct story s;
+    story_begin(&s, &good, false);
+    ask_once(&s);
+    CHECK_STR(s.said, "");
+    CHECK_EQ(s.status, 200);
+    story_end(&s);
+}
+
+TEST(endpoint_names_an_unknown_authority)
+{
+    struct story s;
+    story_begin(&s, &good, false);
+    s.access.ca_pem = s.other_ca.cert_pem;
+    ask_once(&s);
+    CHECK_EQ(s.status, 0);
+    CHECK(str_contains(str_from(s.said), STR("': certificate signed by unknown authority (")));
+    CHECK(str_starts(str_from(s.said), STR("server 'https://127.0.0.1:")));
+    s.access.ca_pem = STR_NONE;
+    s.access.insecure = true;
+    ask_once(&s);
+    CHECK_EQ(s.status, 200);
+    story_end(&s);
+}
+
+TEST(endpoint_names_an_expired_certificate)
+{
+    struct story s;
+    story_begin(&s, &(struct cert_spec){ .name = "x", .san = "IP:127.0.0.1", .expired = true },
+                false);
+    ask_once(&s);
+    CHECK(str_contains(str_from(s.said), STR("the certificate does not verify (certificate has "
+                                             "expired)")));
+    story_end(&s);
+}
+
+TEST(endpoint_names_a_certificate_for_another_host)
+{
+    struct story s;
+    story_begin(&s, &(struct cert_spec){ .name = "x", .san = "DNS:api.example" }, false);
+    ask_once(&s);
+    CHECK(str_contains(str_from(s.said), STR("the certificate is not for this host (")));
+    CHECK(str_contains(str_from(s.said), STR("'127.0.0.1'")));
+    story_end(&s);
+}
+
+TEST(endpoint_verifies_tls_server_name_instead_of_the_host)
+{
+    struct story s;
+    story_begin(&s, &(struct cert_spec){ .name = "x", .san = "DNS:api.example" }, false);
+    s.access.tls_server_name = STR("api.example");
+    ask_once(&s);
+    CHECK_STR(s.said, "");
+    CHECK_EQ(s.status, 200);
+    CHECK_STR(s.host, str_sub(s.access.server, 8, SIZE_MAX));
+    s.access.tls_server_name = STR("other.example");
+    ask_once(&s);
+    CHECK(str_contains(str_from(s.said), STR("'other.example'")));
+    story_end(&s);
+}
+
+TEST(endpoint_shows_a_client_certificate)
+{
+    struct story s;
+    story_begin(&s, &good, true);
+    ask_once(&s);
+    CHECK_EQ(s.status, 0);
+    CHECK(str_contains(str_from(s.said), STR("certificate required")));
+    s.access.cert_pem = s.client.cert_pem;
+    s.access.key_pem = s.client.key_pem;
+    ask_once(&s);
+    CHECK_STR(s.said, "");
+    CHECK_EQ(s.status, 200);
+    story_end(&s);
+}
+
+TEST(endpoint_refuses_a_key_of_another_certificate)
+{
+    struct story s;
+    story_begin(&s, &good, false);
+    struct err err = { 0 };
+    s.access.cert_pem = s.client.cert_pem;
+    CHECK(transport_new(s.loop, &s.access, &err) == NULL);
+    CHECK(str_contains(str_from(err.msg), STR("only one is given")));
+    s.access.key_pem = s.ca.key_pem;
+    CHECK(transport_new(s.loop, &s.access, &err) == NULL);
+    CHECK_STR(err.msg, "credentials: the client key is not that of the certificate");
+    s.access.key_pem = STR("?");
+    CHECK(transport_new(s.loop, &s.access, &err) == NULL);
+    CHECK_STR(err.msg, "credentials: the client key is not PEM, or has a password");
+    s.access.cert_pem = STR("?");
+    CHECK(transport_new(s.loop, &s.access, &err) == NULL);
+    CHECK_STR(err.msg, "credentials: the client certificate is not PEM");
+    story_end(&s);
+}
+
+TEST(endpoint_says_that_the_server_does_not_speak_tls)
+{
+    struct story s;
+    story_begin(&s, &good, false);
+    struct peer *plain = peer_new(s.loop, NULL, answer, &s);
+    s.access.server = arena_printf(&s.memory, "https://127.0.0.1:%u", peer_port(plain));
+    struct err err = { 0 };
+    struct api *api = transport_new(s.loop, &s.access, &err);
+    struct api_request request = { .path = STR("/"), .timeout = MSECONDS(50) };
+    (void)api_send(api, &request, on_reply, &s);
+    RUN_UNTIL(s.loop, s.done); /* the peer waits for a request, the client for a greeting */
+    CHECK_EQ(s.status, 0);
+    transport_free(api);
+    peer_free(plain);
+    story_end(&s);
+}
+
+TEST(endpoint_resumes_tls_sessions_on_new_connections)
+{
+    struct story s;
+    story_begin(&s, &good, false);
+    struct err err = { 0 };
+    struct api *api = transport_new(s.loop, &s.access, &err);
+    ask(&s, api, "/close");
+    CHECK_EQ(s.status, 200);
+    ask(&s, api, "/close");
+    CHECK_EQ(s.status, 200);
+    CHECK_EQ(peer_accepted(s.peer), 2);
+    CHECK_EQ(peer_reused(s.peer), 1);
+    transport_free(api);
+    story_end(&s);
+}
