@@ -2,18 +2,13 @@
 
 #include "base/limits.h"
 #include "base/utf8.h"
-
-#define TAG_KIND_BITS 3u
-#define TAG_KIND_MASK ((1u << TAG_KIND_BITS) - 1)
+#include "format/tape.h"
 
 struct parser {
     struct str text;
     size_t at;
     unsigned flags;
-    struct arena *out;
-    struct jval *tape;
-    uint32_t n;
-    uint32_t cap;
+    struct tape tape;
     uint32_t open[JSON_DEPTH_MAX]; /* tape indices of the containers around us */
     uint32_t depth;
     struct err *err;
@@ -46,16 +41,6 @@ static int parser_fail(struct parser *p, size_t at, const char *what)
     }
     return err_set(p->err, ERR_INVALID, "line %u, column %u: found %s, want %s", p->err->pos.line,
                    p->err->pos.column, found, what);
-}
-
-static struct jval *parser_push(struct parser *p, enum jkind kind)
-{
-    if (p->n == p->cap) {
-        ARENA_GROW(p->out, p->tape, p->n, p->cap);
-    }
-    struct jval *v = &p->tape[p->n++];
-    v->tag = (1u << TAG_KIND_BITS) | (uint32_t)kind;
-    return v;
 }
 
 static void parser_skip_space(struct parser *p)
@@ -203,14 +188,14 @@ static int parser_string_decoded(struct parser *p, struct jval *v)
         }
     }
     ASSERT(!decoded.full);
-    v->p = arena_str(p->out, buf_str(&decoded)).p;
+    v->p = arena_str(p->tape.out, buf_str(&decoded)).p;
     v->n = (uint32_t)decoded.n;
     return 0;
 }
 
 static int parser_string(struct parser *p)
 {
-    struct jval *v = parser_push(p, JSTR);
+    struct jval *v = tape_push(&p->tape, JSTR);
     size_t start = ++p->at;
     while (p->at < p->text.n) {
         char c = p->text.p[p->at];
@@ -281,7 +266,7 @@ static int parser_number(struct parser *p)
             return parser_fail(p, p->at, "a digit");
         }
     }
-    struct jval *v = parser_push(p, JNUM);
+    struct jval *v = tape_push(&p->tape, JNUM);
     v->p = p->text.p + start;
     v->n = (uint32_t)(p->at - start);
     return 0;
@@ -301,7 +286,7 @@ static int parser_word(struct parser *p)
     struct str rest = str_sub(p->text, p->at, p->text.n);
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         if (str_starts(rest, words[i].word)) {
-            struct jval *v = parser_push(p, words[i].kind);
+            struct jval *v = tape_push(&p->tape, words[i].kind);
             v->p = rest.p;
             v->n = words[i].n;
             p->at += words[i].word.n;
@@ -318,24 +303,22 @@ static int parser_open(struct parser *p, enum jkind kind)
         return err_set(p->err, ERR_LIMIT, "line %u, column %u: nested deeper than %u",
                        p->err->pos.line, p->err->pos.column, JSON_DEPTH_MAX);
     }
-    p->open[p->depth++] = p->n;
-    parser_push(p, kind)->p = p->text.p + p->at;
+    p->open[p->depth++] = p->tape.n;
+    tape_push(&p->tape, kind)->p = p->text.p + p->at;
     p->at++;
     return 0;
 }
 
 static void parser_close(struct parser *p)
 {
-    struct jval *v = &p->tape[p->open[--p->depth]];
-    uint32_t span = p->n - (uint32_t)(v - p->tape);
-    v->tag = span << TAG_KIND_BITS | (v->tag & TAG_KIND_MASK);
+    tape_close(&p->tape, p->open[--p->depth]);
     p->at++;
 }
 
 /* A scalar, or the opening of a container. */
 static int parser_value(struct parser *p)
 {
-    if (p->n >= JSON_VALUES_MAX) {
+    if (p->tape.n >= JSON_VALUES_MAX) {
         return err_set(p->err, ERR_LIMIT, "more than %u values", JSON_VALUES_MAX);
     }
     if (p->at >= p->text.n) {
@@ -375,7 +358,7 @@ static int parser_key(struct parser *p)
  * value. */
 static int parser_in_container(struct parser *p, bool first, bool *ret_closed)
 {
-    struct jval *v = &p->tape[p->open[p->depth - 1]];
+    struct jval *v = &p->tape.cells[p->open[p->depth - 1]];
     bool object = jval_kind(v) == JOBJ;
     *ret_closed = false;
     if (p->at < p->text.n && p->text.p[p->at] == (object ? '}' : ']')) {
@@ -424,7 +407,7 @@ int json_parse(struct str text, unsigned flags, struct arena *out, const struct 
     if (text.n > UINT32_MAX / 2) {
         return err_set(err, ERR_LIMIT, "a document of %zu bytes is too long", text.n);
     }
-    struct parser p = { .text = text, .flags = flags, .out = out, .err = err };
+    struct parser p = { .text = text, .flags = flags, .tape = { .out = out }, .err = err };
     int r = parser_run(&p);
     if (r < 0) {
         return r;
@@ -433,13 +416,13 @@ int json_parse(struct str text, unsigned flags, struct arena *out, const struct 
     if (p.at < text.n && (flags & JSON_TRAILING) == 0) {
         return parser_fail(&p, p.at, "nothing after the value");
     }
-    *ret = p.tape;
+    *ret = p.tape.cells;
     return 0;
 }
 
 enum jkind jval_kind(const struct jval *v)
 {
-    return v == NULL ? JNULL : (enum jkind)(v->tag & TAG_KIND_MASK);
+    return v == NULL ? JNULL : (enum jkind)(v->tag & TAPE_KIND_MASK);
 }
 
 const char *jkind_name(enum jkind kind)
@@ -451,7 +434,7 @@ const char *jkind_name(enum jkind kind)
 
 uint32_t jval_span(const struct jval *v)
 {
-    return v->tag >> TAG_KIND_BITS;
+    return v->tag >> TAPE_KIND_BITS;
 }
 
 const struct jval *jval_first(const struct jval *parent)

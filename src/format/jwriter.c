@@ -89,14 +89,55 @@ void jw_null(struct jwriter *w)
     buf_add(w->out, STR("null"));
 }
 
-/* Go trims "e-09" to "e-9". */
-static void float_trim_exponent(char *text)
+/* Puts the point into "d.ddde±xx" where the exponent says, with zeros around: those are not digits
+ * of the double, so libc's "%f", which has them, would not do. */
+static void float_spread(struct buf *out, struct str digits, int64_t exponent)
 {
-    size_t n = strlen(text);
-    if (n >= 4 && text[n - 4] == 'e' && text[n - 3] == '-' && text[n - 2] == '0') {
-        text[n - 2] = text[n - 1];
-        text[n - 1] = '\0';
+    if (exponent < 0) {
+        buf_add(out, STR("0."));
+        for (int64_t i = -1; i > exponent; i--) {
+            buf_add_char(out, '0');
+        }
     }
+    for (size_t i = 0; i < digits.n || (int64_t)i <= exponent; i++) {
+        if (exponent >= 0 && (int64_t)i == exponent + 1) {
+            buf_add_char(out, '.');
+        }
+        buf_add_char(out, i < digits.n ? digits.p[i] : '0');
+    }
+}
+
+/* As ES6 writes numbers, and so encoding/json. */
+static void float_print(struct buf *out, double size)
+{
+    /* The fewest digits that give the same double back. */
+    char text[32];
+    for (int precision = 0; precision < 17; precision++) {
+        (void)snprintf(text, sizeof(text), "%.*e", precision, size);
+        if (strtod(text, NULL) == size) {
+            break;
+        }
+    }
+    struct str mantissa;
+    struct str exponent_text;
+    (void)str_cut(str_from(text), STR("e"), &mantissa, &exponent_text); /* "%e" has one */
+    bool negative = exponent_text.p[0] == '-';
+    int64_t exponent = 0;
+    bool known = str_to_i64(str_sub(exponent_text, 1, exponent_text.n - 1), &exponent);
+    ASSERT(known);
+    if (size != 0 && (size < 1e-6 || size >= 1e21)) {
+        buf_add(out, mantissa);
+        buf_printf(out, "e%c%lld", negative ? '-' : '+', (long long)exponent);
+        return;
+    }
+    char digits[32];
+    size_t n = 0;
+    for (size_t i = 0; i < mantissa.n; i++) {
+        if (mantissa.p[i] != '.') {
+            digits[n++] = mantissa.p[i];
+        }
+    }
+    float_spread(out, (struct str){ .p = digits, .n = n }, negative ? -exponent : exponent);
 }
 
 int jw_f64(struct jwriter *w, double f, struct err *err)
@@ -107,30 +148,11 @@ int jw_f64(struct jwriter *w, double f, struct err *err)
                        : f > 0  ? "+Inf"
                                 : "-Inf");
     }
-    /* The fewest digits that give the same double back. */
-    char text[400];
-    int digits = 0;
-    for (digits = 0; digits < 17; digits++) {
-        (void)snprintf(text, sizeof(text), "%.*e", digits, f);
-        if (strtod(text, NULL) == f) {
-            break;
-        }
-    }
-    double size = fabs(f);
-    if (size != 0 && (size < 1e-6 || size >= 1e21)) {
-        float_trim_exponent(text);
-    } else {
-        int64_t exponent = 0;
-        struct str exponent_text =
-            str_sub(str_from(text), str_find_char(str_from(text), 'e') + 1, 8);
-        (void)str_cut_prefix(exponent_text, STR("+"), &exponent_text); /* optional */
-        bool known = str_to_i64(exponent_text, &exponent);
-        ASSERT(known);
-        int decimals = (int)MAX((int64_t)digits - exponent, (int64_t)0);
-        (void)snprintf(text, sizeof(text), "%.*f", decimals, f);
-    }
     jw_before(w);
-    buf_add(w->out, str_from(text));
+    if (signbit(f)) {
+        buf_add_char(w->out, '-');
+    }
+    float_print(w->out, fabs(f));
     return 0;
 }
 

@@ -1,0 +1,36 @@
+/*
+ * yaml: reading YAML 1.1 into the tape of json.h, with the place of every value.
+ *
+ * Scanning is libyaml's. Scalars mean what yaml.v2 makes of them (yscalar.h), aliases are copies,
+ * "<<" merges mappings (keys written out win), names of members become strings. Refused: a name
+ * that comes twice, names that are no scalars, an alias inside its own anchor, more depth or values
+ * than limits.h allows.
+ */
+#pragma once
+
+#include "format/json.h"
+
+struct ydoc {
+    const struct jval *root;   /* never NULL: an empty document is null */
+    const struct ymark *marks; /* of each cell of the tape */
+};
+
+struct ymark {
+    struct pos pos;      /* the column counts characters */
+    enum jkind key_kind; /* of a member's name, before it became a string */
+};
+
+/* The first document. Everything lives in `out`; `text` may go. */
+NODISCARD
+int ydoc_parse(struct str text, struct arena *out, struct ydoc *ret, struct err *err);
+/* All documents of the stream; `*ret_n` may be 0. */
+NODISCARD
+int ydoc_parse_all(struct str text, struct arena *out, struct ydoc **ret, uint32_t *ret_n,
+                   struct err *err);
+
+/* Where a value of this document begins; line 0 for NULL. */
+struct pos ydoc_pos(const struct ydoc *doc, const struct jval *v);
+/* Where the name of a member begins. */
+struct pos ydoc_key_pos(const struct ydoc *doc, const struct jval *member);
+/* What the name of a member was: JSTR, or JBOOL for `yes: …`, JNUM for `1: …`. */
+enum jkind ydoc_key_kind(const struct ydoc *doc, const struct jval *member);
