@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "format/json.h"
 #include "port/loop.h"
 
 struct apiserver;
@@ -18,9 +19,10 @@ struct apiserver_request {
     struct str path;   /* with its query, percent-encoded */
     struct str accept; /* empty = application/json */
     struct str content_type;
-    struct str authorization; /* the header; "" = the administrator's client certificate */
-    bool anonymous;           /* no certificate at all */
-    struct str user_agent;    /* field manager of writes that name none */
+    struct str authorization;    /* the header; "" = the administrator's client certificate */
+    bool anonymous;              /* no certificate at all */
+    struct str impersonate_user; /* header Impersonate-User; "" = none */
+    struct str user_agent;       /* field manager of writes that name none */
     struct str body;
 };
 
@@ -38,7 +40,11 @@ struct apiserver_reply {
 
 /* `seed` gives uids and generated names, so a simulated run repeats exactly. */
 struct apiserver *apiserver_new(struct loop *loop, uint64_t seed);
+/* Watches still open are ended and freed; their handles are gone. Accepts NULL. */
 void apiserver_free(struct apiserver *s);
+
+/* "Bearer `token`" is the administrator too; without a token every Authorization is refused. */
+void apiserver_set_token(struct apiserver *s, struct str token);
 
 /* The answer's texts live in `out`. Whatever the request holds, there is an answer. */
 void apiserver_handle(struct apiserver *s, const struct apiserver_request *request,
@@ -59,3 +65,33 @@ void apiserver_restart(struct apiserver *s);
 /* Makes resourceVersions before now expire: lists continue with 410, watches get the ERROR event.
  */
 void apiserver_compact(struct apiserver *s);
+
+/* Reading in process, without a request. Values live until the next write. */
+typedef void (*apiserver_visit)(void *ctx, const struct jval *object);
+/* Visits the objects of a resource in order of namespace and name; namespace "" = all. `visit`
+ * must not write. */
+void apiserver_each(struct apiserver *s, struct str group, struct str plural, struct str namespace,
+                    apiserver_visit visit, void *ctx);
+/* NULL when there is none; namespace "" for what has none. */
+const struct jval *apiserver_find(struct apiserver *s, struct str group, struct str plural,
+                                  struct str namespace, struct str name);
+uint32_t apiserver_count(struct apiserver *s, struct str group, struct str plural);
+uint64_t apiserver_version(const struct apiserver *s); /* the latest resourceVersion */
+
+struct apiserver_commit {
+    struct str group;
+    struct str plural;
+    struct str namespace;
+    struct str name;
+    uint64_t version;
+    const struct jval *old; /* NULL: created */
+    const struct jval *now; /* NULL: deleted */
+};
+
+/* Called inside every committed write, after it took effect: for checks, which may read and must
+ * not write. One listener; NULL ends it. */
+typedef void (*apiserver_on_commit_fn)(void *ctx, const struct apiserver_commit *commit);
+void apiserver_on_commit(struct apiserver *s, apiserver_on_commit_fn fn, void *ctx);
+
+/* Asserts what must always hold; O(objects). */
+void apiserver_check(const struct apiserver *s);

@@ -1,0 +1,103 @@
+#include "sandbox/server.h"
+#include "sandbox/strategic.h"
+
+enum patch_type { PATCH_NONE, PATCH_JSON, PATCH_MERGE, PATCH_STRATEGIC, PATCH_APPLY };
+
+static enum patch_type patch_type(struct str content_type)
+{
+    struct str type;
+    struct str rest;
+    (void)str_cut(content_type, STR(";"), &type, &rest); /* parameters do not matter */
+    type = str_trim(type);
+    if (str_eq(type, STR("application/json-patch+json"))) {
+        return PATCH_JSON;
+    }
+    if (str_eq(type, STR("application/merge-patch+json"))) {
+        return PATCH_MERGE;
+    }
+    if (str_eq(type, STR("application/strategic-merge-patch+json"))) {
+        return PATCH_STRATEGIC;
+    }
+    return str_eq(type, STR("application/apply-patch+yaml")) ? PATCH_APPLY : PATCH_NONE;
+}
+
+static void patch_merge(struct arena *a, struct tree *target, const struct tree *patch)
+{
+    TREE_EACH (patch, member) {
+        struct tree *have = tree_get(target, member->key);
+        if (tree_kind(member) == JNULL) {
+            (void)tree_del(target, member->key); /* absent is as good */
+        } else if (tree_kind(member) == JOBJ) {
+            if (tree_kind(have) != JOBJ) {
+                have = tree_obj(a);
+                tree_set(a, target, member->key, have);
+            }
+            patch_merge(a, have, member);
+        } else {
+            tree_set(a, target, member->key, tree_clone(a, member));
+        }
+    }
+}
+
+static struct status *patch_apply_to(struct call *c, enum patch_type type, struct tree *obj)
+{
+    struct tree *patch;
+    struct err err = { 0 };
+    if (tree_parse(c->request->body, c->a, &patch, &err) < 0) {
+        return status_bad_request(c->a, "error decoding patch: %s", err.msg);
+    }
+    if (type == PATCH_MERGE && tree_kind(patch) == JOBJ) {
+        patch_merge(c->a, obj, patch);
+        return NULL;
+    }
+    if (type == PATCH_STRATEGIC && tree_kind(patch) == JOBJ) {
+        const struct tree *schema = types_builtin(&c->s->types, c->kind->group, c->kind->kind);
+        int r = strategic_merge(&c->s->types, schema, c->a, obj, patch, &err);
+        if (r == -ERR_PROTO) {
+            return status_internal(c->a, arena_str(c->a, str_from(err.msg)));
+        }
+        return r < 0 ? status_bad_request(c->a, "%s", err.msg) : NULL;
+    }
+    return status_bad_request(c->a,
+                              "error decoding patch: json: cannot unmarshal %s into Go value "
+                              "of type map[string]interface {}",
+                              jkind_name(tree_kind(patch)));
+}
+
+static struct status *patch_unsupported(struct call *c)
+{
+    return status_new(c->a, 415, "UnsupportedMediaType",
+                      STR("the body of the request was in an unknown format - accepted media types "
+                          "include: application/json-patch+json, application/merge-patch+json, "
+                          "application/apply-patch+yaml"));
+}
+
+struct status *verb_patch(struct call *c)
+{
+    enum patch_type type = patch_type(c->request->content_type);
+    if (type == PATCH_NONE) {
+        return status_generic(c->a, 415, "UnsupportedMediaType",
+                              STR("415: Unsupported Media Type"));
+    }
+    if (type == PATCH_STRATEGIC && kind_is(c->kind, KIND_CUSTOM)) {
+        return patch_unsupported(c);
+    }
+    struct object *old = call_find(c);
+    if (old == NULL) {
+        return status_not_found(c->a, c->kind, c->route.name);
+    }
+    struct tree *obj = object_tree(old, c->a);
+    view_show(c->kind, &c->s->kinds, obj, c->a);
+    struct status *status = patch_apply_to(c, type, obj);
+    if (status == NULL) {
+        status = write_check_name(c, obj);
+    }
+    if (status == NULL) {
+        status = content_decode(c, obj);
+    }
+    if (status != NULL) {
+        return status;
+    }
+    view_store(c->kind, &c->s->kinds, obj, c->a);
+    return write_update(c, old, obj);
+}
