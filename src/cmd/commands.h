@@ -4,3 +4,5 @@
 #pragma once
 
 #include "cmd/command.h"
+
+extern const struct command command_sandbox;

@@ -155,6 +155,7 @@ void front_handle(void *ctx, struct serve_exchange *x, const struct serve_reques
         .accept = req->header(x, "Accept"),
         .content_type = req->header(x, "Content-Type"),
         .authorization = req->header(x, "Authorization"),
+        .impersonate_user = req->header(x, "Impersonate-User"),
         .user_agent = req->header(x, "User-Agent"),
         .body = req->body,
     };

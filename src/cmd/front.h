@@ -12,8 +12,9 @@
 
 struct apiserver;
 
-#define FRONT_BACKLOG_MAX ((size_t)256 * 1024) /* of one watch, before its reader has to catch up  \
-                                                */
+#define FRONT_BACKLOG_MAX                                                                          \
+    ((size_t)256 * 1024) /* of one watch, before its reader has to catch up                        \
+                          */
 
 struct front {
     struct loop *loop;        /* borrowed: real time, as sockets know no other */

@@ -1,0 +1,11 @@
+/*
+ * kubeconfig_text: the file that leads kubectl to a sandbox.
+ */
+#pragma once
+
+#include "base/arena.h"
+
+struct pki;
+
+/* `pki` NULL: plain HTTP, no credentials. */
+struct str kubeconfig_text(struct str server, const struct pki *pki, struct arena *out);

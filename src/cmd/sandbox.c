@@ -1,0 +1,176 @@
+#include <signal.h>
+#include <stdio.h>
+
+#include "cmd/commands.h"
+#include "cmd/front.h"
+#include "cmd/kubeconfig_text.h"
+#include "host/http.h"
+#include "host/loop.h"
+#include "host/pki.h"
+#include "host/publish.h"
+#include "sandbox/apiserver.h"
+#include "sandbox/scaled.h"
+
+#define SANDBOX_GRACE SECONDS(2) /* answers are made in microseconds; only their sending waits */
+
+struct sandbox_options {
+    struct str listen;
+    struct str kubeconfig;
+    uint32_t nodes;
+    double speed;
+    uint64_t seed;
+    bool tls;
+};
+
+static const struct option sandbox_flags[] = {
+    { .name = "listen",
+      .kind = OPTION_TEXT,
+      OPTION(struct sandbox_options, listen),
+      .value = "ADDRESS",
+      .initial = "127.0.0.1:0",
+      .help = "where the API is served; port 0 takes a free one" },
+    { .name = "nodes",
+      .kind = OPTION_U32,
+      OPTION(struct sandbox_options, nodes),
+      .value = "N",
+      .initial = "3",
+      .help = "nodes the world starts with" },
+    { .name = "write-kubeconfig",
+      .kind = OPTION_FILE,
+      OPTION(struct sandbox_options, kubeconfig),
+      .value = "FILE",
+      .help = "written when the API is served; kubectl takes it with --kubeconfig" },
+    { .name = "speed",
+      .kind = OPTION_F64,
+      OPTION(struct sandbox_options, speed),
+      .value = "X",
+      .initial = "1",
+      .help = "how much faster than real time the world's clock runs" },
+    { .name = "seed",
+      .kind = OPTION_U64,
+      OPTION(struct sandbox_options, seed),
+      .value = "N",
+      .initial = "1",
+      .help = "of all chance in the world: names, uids, durations" },
+    { .name = "tls",
+      .kind = OPTION_BOOL,
+      OPTION(struct sandbox_options, tls),
+      .help = "serve HTTPS; the kubeconfig then carries a CA and a client certificate" },
+};
+
+struct sandbox {
+    const struct sandbox_options *options;
+    struct loop *loop;
+    struct loop *time; /* the world's: `loop` itself, or a faster one on it */
+    struct apiserver *server;
+    struct front front;
+    struct http_server *http;
+    bool stopping;
+};
+
+static void sandbox_stopped(void *ctx)
+{
+    struct sandbox *s = ctx;
+    host_loop_stop(s->loop);
+}
+
+static void sandbox_on_signal(void *ctx, int signo UNUSED)
+{
+    struct sandbox *s = ctx;
+    if (s->stopping) {
+        host_loop_stop(s->loop); /* whoever asks twice does not want to wait */
+        return;
+    }
+    s->stopping = true;
+    http_server_stop(s->http, SANDBOX_GRACE, sandbox_stopped, s);
+}
+
+static void sandbox_done(struct sandbox *s)
+{
+    http_server_free(s->http);
+    apiserver_free(s->server);
+    if (s->time != s->loop) {
+        scaled_free(s->time);
+    }
+    host_loop_free(s->loop);
+}
+
+/* The address as clients use it: all interfaces are reached by the first. */
+static struct str sandbox_url(const struct sandbox *s, struct arena *out)
+{
+    struct str listen = s->options->listen;
+    struct str host = str_sub(listen, 0, str_rfind_char(listen, ':'));
+    if (host.n == 0 || str_eq(host, STR("0.0.0.0")) || str_eq(host, STR("[::]"))) {
+        host = STR("127.0.0.1");
+    }
+    return arena_printf(out, "http%s://" STR_FMT ":%u", s->options->tls ? "s" : "", STR_ARG(host),
+                        http_server_port(s->http));
+}
+
+static int sandbox_serve(struct sandbox *s, struct arena *memory, struct err *err)
+{
+    const struct sandbox_options *o = s->options;
+    struct http_config config = { .listen = o->listen };
+    struct pki pki;
+    if (o->tls) {
+        int r = pki_make(loop_wall(s->loop), memory, &pki, err);
+        if (r < 0) {
+            return r;
+        }
+        config.tls_cert = pki.server_cert;
+        config.tls_key = pki.server_key;
+        config.tls_client_ca = pki.ca_cert;
+    }
+    s->http = http_server_new(s->loop, &config, front_handle, &s->front, err);
+    if (s->http == NULL) {
+        return -(int)err->code;
+    }
+    struct str url = sandbox_url(s, memory);
+    if (o->kubeconfig.n > 0) {
+        struct str text = kubeconfig_text(url, o->tls ? &pki : NULL, memory);
+        int r = publish_file(o->kubeconfig, text, err);
+        if (r < 0) {
+            return r;
+        }
+    }
+    (void)printf("serving " STR_FMT ", %u nodes%s" STR_FMT "\n", STR_ARG(url), o->nodes,
+                 o->kubeconfig.n > 0 ? ", kubeconfig " : "", STR_ARG(o->kubeconfig));
+    (void)fflush(stdout);
+    return 0;
+}
+
+static int sandbox_run(const struct command_call *call)
+{
+    const struct sandbox_options *o = call->config;
+    struct err err = { 0 };
+    if (!(o->speed > 0 && o->speed <= SCALED_SPEED_MAX)) {
+        (void)err_set(&err, ERR_INVALID, "flag '--speed': want more than 0 and at most %.0f",
+                      SCALED_SPEED_MAX);
+        (void)command_fail(call, &err);
+        return COMMAND_USAGE;
+    }
+    CLEANUP(sandbox_done)
+    struct sandbox s = { .options = o, .loop = host_loop_new() };
+    s.time = o->speed == 1 ? s.loop : scaled_new(s.loop, o->speed);
+    s.server = apiserver_new(s.time, o->seed);
+    front_init(&s.front, s.loop, s.server);
+    s.front.certificates = o->tls;
+    s.front.speed = o->speed;
+    if (sandbox_serve(&s, call->memory, &err) < 0) {
+        return command_fail(call, &err);
+    }
+    host_loop_on_signal(s.loop, SIGTERM, sandbox_on_signal, &s);
+    host_loop_on_signal(s.loop, SIGINT, sandbox_on_signal, &s);
+    host_loop_run(s.loop);
+    return COMMAND_OK;
+}
+
+const struct command command_sandbox = {
+    .name = "sandbox",
+    .summary = "serve a simulated cluster: an API server and a world of nodes",
+    .text = "Serves the Kubernetes API from memory, with simulated nodes behind it, for kubectl "
+            "and any other client. Nothing is kept: the world ends with the process.",
+    .options = { .options = sandbox_flags, .count = ARRAY_LEN(sandbox_flags) },
+    .config_size = sizeof(struct sandbox_options),
+    .run = sandbox_run,
+};
