@@ -150,7 +150,7 @@ class Controller(Process):
         assert status == 200
         return parse_metrics(body)
 
-    def metric(self, name, **labels):
+    def metric(self, name, /, **labels):
         """Sum of the samples that have (at least) these labels."""
         wanted = set(labels.items())
         return sum(v for (n, pairs), v in self.metrics().items()

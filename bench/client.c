@@ -1,0 +1,221 @@
+/*
+ * client: sends one request a node to an API server, as fast as plain connections can.
+ *
+ *     client POST|PATCH CONNECTIONS COUNT TEMPLATE HOST PORT CA CERT KEY
+ *
+ * The yardstick of the benchmark: what the API server itself takes for N writes. Each connection is
+ * a process with a blocking keep-alive TLS connection and nothing else, which sends, waits for the
+ * answer and goes on; so the client costs next to nothing and the server bounds the time. @NAME@ in
+ * the template stands for the node's name (bench-00000, …). Prints the seconds taken; exit 1 when
+ * an answer is not a 2xx.
+ */
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BODY_MAX (64u * 1024u)    /* a node of the benchmark has some 5 KiB */
+#define ANSWER_MAX (256u * 1024u) /* the whole node comes back */
+
+struct job {
+    const char *method;
+    const char *host;
+    const char *port;
+    const char *ca;
+    const char *cert;
+    const char *key;
+    unsigned connections;
+    unsigned count;
+    char template[BODY_MAX];
+};
+
+static _Noreturn void die(const char *what)
+{
+    fprintf(stderr, "client: %s\n", what);
+    ERR_print_errors_fp(stderr);
+    exit(1);
+}
+
+static unsigned number(const char *text)
+{
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+    if (*text == '\0' || *end != '\0' || value > 1000000) {
+        die("a number is expected");
+    }
+    return (unsigned)value;
+}
+
+static void read_template(struct job *job, const char *path)
+{
+    FILE *f = fopen(path, "rbe");
+    if (f == NULL) {
+        die("the template cannot be read");
+    }
+    size_t n = fread(job->template, 1, sizeof(job->template) - 1, f);
+    job->template[n] = '\0';
+    fclose(f);
+}
+
+static int dial(const struct job *job)
+{
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+    struct addrinfo *found;
+    if (getaddrinfo(job->host, job->port, &hints, &found) != 0) {
+        die("the host is unknown");
+    }
+    int fd = socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, found->ai_addr, found->ai_addrlen) != 0) {
+        die("no connection");
+    }
+    freeaddrinfo(found);
+    int on = 1;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    return fd;
+}
+
+static SSL *handshake(const struct job *job)
+{
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    if (context == NULL || SSL_CTX_load_verify_locations(context, job->ca, NULL) != 1 ||
+        SSL_CTX_use_certificate_chain_file(context, job->cert) != 1 ||
+        SSL_CTX_use_PrivateKey_file(context, job->key, SSL_FILETYPE_PEM) != 1) {
+        die("the certificates cannot be used");
+    }
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+    SSL *tls = SSL_new(context);
+    if (tls == NULL || SSL_set_fd(tls, dial(job)) != 1 || SSL_connect(tls) != 1) {
+        die("no TLS connection");
+    }
+    return tls;
+}
+
+/* The template with the node's name in it. */
+static size_t fill(const struct job *job, unsigned node, char *out)
+{
+    static const char mark[] = "@NAME@";
+    char name[32];
+    snprintf(name, sizeof(name), "bench-%05u", node);
+    size_t length = 0;
+    for (const char *p = job->template; *p != '\0';) {
+        bool hit = strncmp(p, mark, sizeof(mark) - 1) == 0;
+        const char *piece = hit ? name : p;
+        size_t n = hit ? strlen(name) : 1;
+        if (length + n >= BODY_MAX) {
+            die("the template is too long");
+        }
+        memcpy(out + length, piece, n);
+        length += n;
+        p += hit ? sizeof(mark) - 1 : 1;
+    }
+    return length;
+}
+
+static void request(const struct job *job, SSL *tls, unsigned node)
+{
+    static char body[BODY_MAX];
+    static char message[BODY_MAX + 1024];
+    bool patch = strcmp(job->method, "PATCH") == 0;
+    char path[64] = "/api/v1/nodes";
+    if (patch) {
+        snprintf(path, sizeof(path), "/api/v1/nodes/bench-%05u", node);
+    }
+    size_t length = fill(job, node, body);
+    int head = snprintf(message, 1024,
+                        "%s %s HTTP/1.1\r\nHost: %s\r\nAccept: application/json\r\n"
+                        "Content-Type: application/%sjson\r\nContent-Length: %zu\r\n\r\n",
+                        job->method, path, job->host, patch ? "merge-patch+" : "", length);
+    memcpy(message + head, body, length);
+    if (SSL_write(tls, message, head + (int)length) <= 0) {
+        die("the connection broke while writing");
+    }
+}
+
+/* Reads up to the end of one answer: a length, or chunks that end with an empty one. */
+static void answer(SSL *tls)
+{
+    static char text[ANSWER_MAX];
+    size_t have = 0;
+    for (;;) {
+        int n = SSL_read(tls, text + have, (int)(sizeof(text) - 1 - have));
+        if (n <= 0) {
+            die("the connection broke while reading");
+        }
+        have += (size_t)n;
+        text[have] = '\0';
+        char *end = strstr(text, "\r\n\r\n");
+        if (end == NULL) {
+            continue;
+        }
+        if (strncmp(text, "HTTP/1.1 2", 10) != 0) {
+            fprintf(stderr, "client: %.300s\n", text);
+            exit(1);
+        }
+        const char *length = strcasestr(text, "\r\nContent-Length: ");
+        size_t head = (size_t)(end + 4 - text);
+        bool whole = length != NULL && length < end
+                         ? have - head >= strtoul(length + 18, NULL, 10)
+                         : have - head >= 5 && memcmp(text + have - 5, "0\r\n\r\n", 5) == 0;
+        if (whole) {
+            return;
+        }
+    }
+}
+
+/* One connection's share of the nodes. */
+static _Noreturn void serve(const struct job *job, unsigned share)
+{
+    SSL *tls = handshake(job);
+    for (unsigned node = share; node < job->count; node += job->connections) {
+        request(job, tls, node);
+        answer(tls);
+    }
+    exit(0);
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+int main(int argc, char **argv)
+{
+    static struct job job;
+    if (argc != 10) {
+        die("usage: client POST|PATCH CONNECTIONS COUNT TEMPLATE HOST PORT CA CERT KEY");
+    }
+    job.method = argv[1];
+    job.connections = number(argv[2]);
+    job.count = number(argv[3]);
+    read_template(&job, argv[4]);
+    job.host = argv[5];
+    job.port = argv[6];
+    job.ca = argv[7];
+    job.cert = argv[8];
+    job.key = argv[9];
+
+    double start = seconds();
+    for (unsigned i = 0; i < job.connections; i++) {
+        if (fork() == 0) {
+            serve(&job, i);
+        }
+    }
+    int bad = 0;
+    int status;
+    while (wait(&status) > 0) {
+        bad |= status;
+    }
+    printf("%.3f\n", seconds() - start);
+    return bad != 0;
+}

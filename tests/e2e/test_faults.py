@@ -1,0 +1,293 @@
+"""Faults on the real control plane: servers die and freeze, networks fail, leaders are killed.
+
+After each fault everything must converge: every node carries exactly what the contract says, and
+nothing was written by a controller that does not lead.
+"""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from backend import Cluster
+from contract import DATA, FRESH, LEASE, STATE
+from process import Controller, parse_metrics
+from proxy import Proxy
+from wait import holds_for, wait_for
+
+pytestmark = pytest.mark.backend("cluster")
+
+NODES = 40
+ELECT = ("--enable-leader-election",)
+TAKEOVER = 26  # 15 s of lease, seen up to 5 s late, looked at every 5 s
+
+
+@pytest.fixture(scope="module")
+def lean(tmp_path_factory):
+    """A control plane of this suite's own, to be mistreated."""
+    with Cluster(tmp_path_factory.mktemp("faults"), lean=True) as server:
+        yield server
+
+
+class Fleet:
+    """Nodes, as the API server has them; every call is one plain request."""
+
+    def __init__(self, access):
+        self.access = access
+
+    def request(self, method, path, body=None, content_type="application/json"):
+        status, answer = self.access.request(method, path, body, content_type)
+        assert status in (200, 201), f"{method} {path}: {status} {answer}"
+        return answer
+
+    def create(self, name):
+        self.request("POST", "/api/v1/nodes",
+                     {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+
+    def delete_all(self):
+        self.request("DELETE", "/api/v1/nodes")
+
+    def patch(self, name, meta):
+        self.request("PATCH", f"/api/v1/nodes/{name}", {"metadata": meta},
+                     "application/merge-patch+json")
+
+    def strip(self, name):
+        """Takes the label away: work for whoever leads."""
+        self.patch(name, {"labels": {STATE: None}})
+
+    def all(self):
+        return self.request("GET", "/api/v1/nodes")["items"]
+
+    def served(self, count):
+        nodes = self.all()
+        return len(nodes) == count and all(
+            n["metadata"].get("labels", {}).get(STATE) == "operational"
+            and FRESH.fullmatch(n["metadata"].get("annotations", {}).get(DATA, "")) for n in nodes)
+
+    def holder(self):
+        for item in self.request("GET", "/apis/coordination.k8s.io/v1/leases")["items"]:
+            if item["metadata"]["name"] == LEASE:
+                return item["spec"].get("holderIdentity") or ""
+        return ""
+
+    def node_patches(self):
+        """How many patches of nodes the server has seen, whatever became of them."""
+        status, text = self.access.request("GET", "/metrics")
+        assert status == 200
+        return sum(value for (name, labels), value in parse_metrics(text).items()
+                   if name == "apiserver_request_total"
+                   and {("verb", "PATCH"), ("resource", "nodes")} <= set(labels))
+
+    def drop_lease(self):
+        for item in self.request("GET", "/apis/coordination.k8s.io/v1/leases")["items"]:
+            if item["metadata"]["name"] == LEASE:
+                space = item["metadata"]["namespace"]
+                self.request("DELETE", f"/apis/coordination.k8s.io/v1/namespaces/{space}/leases/{LEASE}")
+
+
+@pytest.fixture
+def fleet(lean):
+    lean.start()  # a test before may have left it in pieces
+    fleet = Fleet(lean.access)
+    fleet.drop_lease()
+    for i in range(NODES):
+        fleet.create(f"node-{i:02}")
+    yield fleet
+    fleet.delete_all()
+
+
+@pytest.fixture
+def start(lean, tmp_path):
+    running = []
+
+    def run(name="controller", flags=(), kubeconfig=None):
+        controller = Controller(kubeconfig or lean.kubeconfig, tmp_path / name, name, flags)
+        running.append(controller)
+        return controller
+
+    yield run
+    for controller in running:
+        controller.end()
+
+
+@pytest.fixture
+def proxied(lean, tmp_path):
+    """(proxy, kubeconfig through it)"""
+    access = lean.access
+    with Proxy(access.host, access.port) as proxy:
+        path = access.variant(tmp_path / "proxied", {"server": f"https://127.0.0.1:{proxy.port}"})
+        yield proxy, path
+
+
+class Load:
+    """Keeps taking labels away in the background, so that there is always something to do."""
+
+    def __init__(self, fleet):
+        self.fleet, self.done = fleet, threading.Event()
+        self.rounds = 0
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def run(self):
+        number = 0
+        while not self.done.wait(0.02):
+            try:
+                self.fleet.strip(f"node-{number % NODES:02}")
+                self.rounds += 1
+            except (AssertionError, OSError, ValueError):
+                pass  # the server is being mistreated
+            number += 1
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.done.set()
+        self.thread.join(30)
+
+
+def leading(controller):
+    return controller.metric("leader_election_master_status", name=LEASE) == 1
+
+
+def converges(fleet, deadline=30):
+    wait_for(lambda: fleet.served(NODES), deadline, "every node is served", interval=0.2)
+
+
+# --- servers ---
+
+
+def test_the_api_server_is_killed_and_restarted_under_load(lean, fleet, start):
+    controller = start(flags=ELECT).wait_ready()
+    converges(fleet)
+    with Load(fleet) as load:
+        wait_for(lambda: load.rounds >= 20, what="the load runs")
+        for _ in range(2):
+            os.kill(lean.pid("kube-apiserver"), signal.SIGKILL)
+            lean.start()
+            rounds = load.rounds
+            wait_for(lambda r=rounds: load.rounds >= r + 20, 20, "the load runs again")
+    converges(fleet)
+    assert controller.alive()
+    # A lease that could not be renewed in time is lost, and then taken again.
+    wait_for(lambda: leading(controller), TAKEOVER, "it leads")
+    controller.wait_ready(20)
+    controller.stop()
+
+
+def test_etcd_is_paused(lean, fleet, start):
+    controller = start().wait_ready()
+    converges(fleet)
+    etcd = lean.pid("etcd")
+    os.kill(etcd, signal.SIGSTOP)
+    try:
+        holds_for(controller.alive, 12, "it waits", interval=0.5)
+        assert controller.health("/healthz")[0] == 200
+    finally:
+        os.kill(etcd, signal.SIGCONT)
+    wait_for(lambda: fleet.all(), 20, "the server answers again")
+    for i in range(NODES):
+        fleet.strip(f"node-{i:02}")
+    converges(fleet)
+    controller.stop()
+
+
+# --- networks ---
+
+
+def test_connections_are_cut_again_and_again(fleet, start, proxied):
+    proxy, kubeconfig = proxied
+    controller = start(kubeconfig=kubeconfig).wait_ready()
+    converges(fleet)
+    with Load(fleet) as load:
+        for _ in range(5):
+            rounds = load.rounds
+            wait_for(lambda r=rounds: load.rounds >= r + 10, what="the load runs")
+            proxy.cut()
+    converges(fleet)
+    controller.wait_ready(20)
+    controller.stop()
+
+
+def test_connections_are_refused_for_a_while(fleet, start, proxied):
+    proxy, kubeconfig = proxied
+    controller = start(kubeconfig=kubeconfig).wait_ready()
+    converges(fleet)
+    proxy.refuse()
+    for i in range(NODES):
+        fleet.strip(f"node-{i:02}")
+    fleet.create("late")
+    wait_for(lambda: controller.health("/readyz")[0] != 200, what="it says that it is cut off")
+    assert not any(n["metadata"].get("labels", {}).get(STATE) for n in fleet.all())
+    proxy.resume()
+    wait_for(lambda: fleet.served(NODES + 1), 40, "every node is served", interval=0.2)
+    controller.wait_ready()
+    controller.stop()
+
+
+def test_a_slow_network_only_takes_longer(fleet, start, proxied):
+    proxy, kubeconfig = proxied
+    proxy.delay(0.2)
+    controller = start(kubeconfig=kubeconfig).wait_ready(30)
+    converges(fleet, 60)
+    controller.stop()
+
+
+def test_a_frozen_network_is_noticed_and_survived(fleet, start, proxied):
+    """Nothing moves and nothing is closed: deadlines must end what is in flight."""
+    proxy, kubeconfig = proxied
+    controller = start(kubeconfig=kubeconfig, flags=ELECT).wait_ready()
+    converges(fleet)
+    wait_for(lambda: leading(controller), what="it leads")
+    proxy.freeze()
+    for i in range(NODES):
+        fleet.strip(f"node-{i:02}")
+    wait_for(lambda: not leading(controller), 14, "it stops leading before the lease runs out")
+    proxy.resume()
+    converges(fleet, TAKEOVER + 30)
+    controller.wait_ready(30)
+    controller.stop()
+
+
+# --- leaders ---
+
+
+def pair(start):
+    """(the leader, the other one)"""
+    one, other = start("one", ELECT).wait_ready(), start("other", ELECT).wait_ready()
+    wait_for(lambda: leading(one) or leading(other), what="one leads")
+    return (one, other) if leading(one) else (other, one)
+
+
+def test_a_killed_leader_is_replaced(fleet, start):
+    leader, other = pair(start)
+    converges(fleet)
+    with Load(fleet):
+        leader.send(signal.SIGKILL)
+        leader.wait()
+        wait_for(lambda: leading(other), TAKEOVER, "the other leads")
+    converges(fleet)
+    other.stop()
+
+
+def test_a_frozen_leader_does_not_write_after_it_wakes(fleet, start):
+    """Stopped in mid-work, it wakes with work in its queue and a lease that is another's."""
+    leader, other = pair(start)
+    converges(fleet)
+    patches = leader.metric("drydock_patches_total")
+    with Load(fleet):
+        wait_for(lambda: leader.metric("drydock_patches_total") > patches, what="it works")
+        leader.send(signal.SIGSTOP)
+        wait_for(lambda: leading(other), TAKEOVER, "the other leads")
+        holder = fleet.holder()
+    converges(fleet)
+    # Nobody has anything to do now, so a patch that the server sees comes from the one that wakes.
+    # It may end itself, as the original does when it has lost its lease.
+    patches = fleet.node_patches()
+    leader.send(signal.SIGCONT)
+    holds_for(lambda: fleet.holder() == holder, 8, "the lease stays where it is", interval=0.2)
+    assert fleet.node_patches() == patches, "it has written after waking"
+    assert not leader.alive() or not leading(leader)
+    converges(fleet)
+    other.stop()
