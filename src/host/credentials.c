@@ -148,7 +148,7 @@ static int token_file_read(struct credentials *c, struct err *err)
 }
 
 /* A file that cannot be read for a moment, while it is replaced, is no reason to drop a token the
- * server still takes. */
+ * server still takes; before the first reading, a token given beside the file serves. */
 static int token_file_refresh(struct credentials *c, struct err *err)
 {
     usec_t now = loop_now(c->loop);
@@ -164,6 +164,12 @@ static int token_file_refresh(struct credentials *c, struct err *err)
         return 0;
     }
     int r = token_file_read(c, err);
+    if (r < 0 && c->current == NULL && c->access->token.n > 0) {
+        credentials_put(c, &(struct credential_parts){ .token = c->access->token,
+                                                       .cert_pem = c->access->cert_pem,
+                                                       .key_pem = c->access->key_pem });
+        return 0;
+    }
     return r < 0 && c->current != NULL && !c->refused ? 0 : r;
 }
 
@@ -270,6 +276,10 @@ static int exec_take(struct credentials *c, struct str answer, struct err *err)
     r = exec_times(c, status, err);
     if (r < 0) {
         return r;
+    }
+    if (parts.cert_pem.n == 0) {
+        parts.cert_pem = c->access->cert_pem;
+        parts.key_pem = c->access->key_pem;
     }
     credentials_put(c, &parts);
     return 0;

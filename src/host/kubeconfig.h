@@ -1,0 +1,40 @@
+/*
+ * kubeconfig: how to reach a cluster, from the files and the environment that kubectl uses.
+ *
+ * The order is the contract's: --kubeconfig, then KUBECONFIG (a list; what the first file says of a
+ * name counts), then the service account of the pod we run in, then ~/.kube/config. Every complaint
+ * names the file, the line where there is one, what was found and what was wanted. Tokens, keys and
+ * passwords never appear in one.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "host/access.h"
+
+#define KUBECONFIG_FILES_MAX 64u /* of the list in KUBECONFIG */
+#define KUBECONFIG_SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
+
+struct kubeconfig_source {
+    struct str path;                /* --kubeconfig; empty = not given */
+    struct str context;             /* --kubecontext; empty = the file's current-context */
+    const char *const *env;         /* "NAME=value", …, NULL; NULL = the process's own */
+    struct str service_account_dir; /* empty = KUBECONFIG_SERVICE_ACCOUNT */
+    bool no_files; /* a file that is named inside the configuration is an error: for fuzzing */
+};
+
+/* One file's content. */
+struct kubeconfig_text {
+    struct str path; /* for messages, and where relative names begin */
+    struct str text;
+};
+
+/* Everything `ret` points to lives in `out`. */
+NODISCARD
+int kubeconfig_load(const struct kubeconfig_source *source, struct arena *out,
+                    struct cluster_access *ret, struct err *err);
+
+/* The same from contents in memory, the first one first. */
+NODISCARD
+int kubeconfig_parse(const struct kubeconfig_source *source, const struct kubeconfig_text *texts,
+                     uint32_t n, struct arena *out, struct cluster_access *ret, struct err *err);
