@@ -646,6 +646,11 @@ bool controller_leading(const struct controller *c)
     return !c->stopping && (c->config.elect ? lease_is_held(&c->lease) : c->leading);
 }
 
+struct str controller_leader(const struct controller *c)
+{
+    return c->config.elect ? lease_holder(&c->lease) : c->config.identity;
+}
+
 bool controller_ready(const struct controller *c, struct str *ret_why)
 {
     if (c->reflector.synced && !c->reflector.failing) {
@@ -669,6 +674,8 @@ static struct controller_node controller_view(const struct store_item *item)
         .unschedulable = node->unschedulable,
         .ready = node->ready,
         .busy = task != NULL && task->call != NULL,
+        .labels = node->labels,
+        .label_count = node->label_count,
     };
 }
 

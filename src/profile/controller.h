@@ -17,6 +17,7 @@
 
 struct metrics; /* base/metric.h */
 struct controller;
+struct node_label; /* kube/node.h */
 
 #define CONTROLLER_WINDOW 32u /* patches in flight; more only queue in the API server */
 #define CONTROLLER_LEASE_NAME STR("maintenance-controller-leader-election.cloud.sap")
@@ -51,6 +52,8 @@ void controller_free(struct controller *c);
 
 bool controller_synced(const struct controller *c);  /* the first list of nodes is complete */
 bool controller_leading(const struct controller *c); /* may act at this instant */
+/* Who leads, as far as it knows: the lease's holder, or itself where election is off. */
+struct str controller_leader(const struct controller *c);
 /* True when it is synced and its watch is not failing; otherwise `*ret_why` says what is missing,
  * and lives until the next call into the controller. */
 bool controller_ready(const struct controller *c, struct str *ret_why);
@@ -65,7 +68,9 @@ struct controller_node {
     uint64_t version; /* resourceVersion */
     bool unschedulable;
     bool ready;
-    bool busy; /* a patch is in flight */
+    bool busy;                       /* a patch is in flight */
+    const struct node_label *labels; /* kube/node.h; sorted by key */
+    uint32_t label_count;
 };
 
 uint32_t controller_node_count(const struct controller *c);

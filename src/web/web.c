@@ -49,10 +49,16 @@ static void web_redirect(struct serve_exchange *x, int status, struct str to)
 
 /* ---- JSON of nodes ---- */
 
-static void web_labels(struct jwriter *w, const struct web_node *node)
+/* All labels, or with `only` those that it exports. */
+static void web_labels(struct jwriter *w, const struct web_node *node,
+                       const struct web_source *only)
 {
     jw_obj(w);
     for (uint32_t i = 0; i < node->label_count; i++) {
+        if (only != NULL &&
+            (only->exports == NULL || !only->exports(only->ctx, node->labels[i].key))) {
+            continue;
+        }
         jw_key(w, node->labels[i].key);
         jw_str(w, node->labels[i].value);
     }
@@ -76,13 +82,14 @@ static void web_node_json(struct jwriter *w, const struct web_node *node)
     web_flag(w, "ready", node->ready);
     web_flag(w, "cordoned", node->unschedulable);
     jw_key(w, STR("labels"));
-    web_labels(w, node);
+    web_labels(w, node, NULL);
     jw_obj_end(w);
 }
 
 struct web_info_walk {
     struct jwriter w;
     usec_t wall;
+    const struct web_source *source;
 };
 
 static void web_info_node(void *ctx, const struct web_node *node)
@@ -118,14 +125,14 @@ static void web_info_node(void *ctx, const struct web_node *node)
     jw_obj_end(w);
     jw_arr_end(w);
     jw_key(w, STR("labels"));
-    web_labels(w, node);
+    web_labels(w, node, walk->source);
     jw_pair(w, "updated", updated);
     jw_obj_end(w);
 }
 
 void web_info(const struct web_source *source, usec_t wall, struct buf *out)
 {
-    struct web_info_walk walk = { .w = jwriter_on(out), .wall = wall };
+    struct web_info_walk walk = { .w = jwriter_on(out), .wall = wall, .source = source };
     jw_arr(&walk.w);
     source->each_node(source->ctx, web_info_node, &walk);
     jw_arr_end(&walk.w);

@@ -55,6 +55,9 @@ struct web_source {
     void (*status)(void *ctx, struct web_status *ret);
     void (*each_node)(void *ctx, void (*fn)(void *fn_ctx, const struct web_node *node),
                       void *fn_ctx);
+    /* Whether /api/v1/info shows a label (the configuration's dashboard.labelFilter); NULL = none,
+     * as without that setting. */
+    bool (*exports)(void *ctx, struct str key);
 };
 
 struct web;

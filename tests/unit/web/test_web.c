@@ -113,7 +113,13 @@ static void fleet_each(void *ctx, void (*fn)(void *fn_ctx, const struct web_node
     }
 }
 
-static const struct web_label zone_a[] = { { STR_INIT("zone"), STR_INIT("<a>") } };
+static const struct web_label zone_a[] = { { STR_INIT("other"), STR_INIT("x") },
+                                           { STR_INIT("zone"), STR_INIT("<a>") } };
+
+static bool fleet_exports(void *ctx UNUSED, struct str key)
+{
+    return str_eq(key, STR("zone"));
+}
 
 static void fleet_init(struct fleet *f)
 {
@@ -125,7 +131,7 @@ static void fleet_init(struct fleet *f)
                                      .ready = true,
                                      .updated = SECONDS(1700000001) + 500000,
                                      .labels = zone_a,
-                                     .label_count = 1 };
+                                     .label_count = 2 };
     f->nodes[1] = (struct web_node){ .name = STR("b") };
     f->status =
         (struct web_status){ .identity = STR("me_1"), .leader = STR("me_1"), .ready = true };
@@ -155,6 +161,7 @@ TEST(web_info_has_the_shape_of_the_original)
     fleet_init(&f);
     CLEANUP(fake_done)
     struct fake x = { 0 };
+    f.source.exports = fleet_exports;
     f.nodes[0].error = STR("annotation \"x\"\nis bad");
     ask(web_handle, f.web, &x, "POST", "/api/v1/info");
     CHECK_EQ(x.status, 200);

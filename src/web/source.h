@@ -1,0 +1,22 @@
+/*
+ * source: a controller as web and health read it.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "web/health.h"
+#include "web/web.h"
+
+struct controller;
+
+struct source {
+    const struct controller *controller; /* borrowed; NULL = none runs */
+    struct str title;                    /* borrowed; shown as the cluster's name */
+    struct str identity;                 /* borrowed */
+    struct web_source web;               /* for web_new */
+    struct health health;                /* for health_handle */
+    struct arena tmp;                    /* of one node's labels */
+};
+
+void source_init(struct source *s, const struct controller *controller);
+void source_done(struct source *s);
