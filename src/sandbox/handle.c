@@ -1,4 +1,5 @@
 #include "sandbox/auth.h"
+#include "sandbox/discovery.h"
 #include "sandbox/server.h"
 #include "sandbox/show.h"
 
@@ -69,7 +70,7 @@ static bool accept_range(struct call *c, struct str range)
         return true;
     }
     if (!str_eq(group, STR("meta.k8s.io")) || !str_eq(version, STR("v1"))) {
-        return str_eq(group, STR("apidiscovery.k8s.io")) && c->kind == NULL;
+        return false;
     }
     if (str_eq(as, STR("Table"))) {
         c->output = OUTPUT_TABLE;
@@ -250,19 +251,6 @@ static struct status *call_route(struct call *c)
     return call_resource(c);
 }
 
-static struct status *call_version(struct call *c)
-{
-    c->reply->status = 200;
-    c->reply->content_type = STR("application/json");
-    c->reply->body =
-        STR("{\"major\":\"1\",\"minor\":\"35\",\"emulationMajor\":\"1\",\"emulationMinor\":\"35\","
-            "\"minCompatibilityMajor\":\"1\",\"minCompatibilityMinor\":\"34\","
-            "\"gitVersion\":\"v1.35.4\",\"gitCommit\":\"$Format:%H$\",\"gitTreeState\":\"\","
-            "\"buildDate\":\"1970-01-01T00:00:00Z\",\"goVersion\":\"go1.26.8\","
-            "\"compiler\":\"gc\",\"platform\":\"linux/amd64\"}");
-    return NULL;
-}
-
 static struct status *call_dispatch(struct call *c)
 {
     enum route_target target = c->route.target;
@@ -273,25 +261,15 @@ static struct status *call_dispatch(struct call *c)
     if (status != NULL) {
         return status;
     }
-    switch (target) {
-    case ROUTE_VERSION:
-        return call_version(c);
-    case ROUTE_HEALTH:
-        call_text(c, 200, STR("ok"));
+    struct discovery_reply reply;
+    if (!discovery_answer(&c->s->kinds, &c->s->types, c->route.path, c->request->accept, c->a,
+                          &reply)) {
+        call_text(c, 404, STR("404 page not found\n"));
         return NULL;
-    case ROUTE_API:
-    case ROUTE_APIS:
-    case ROUTE_GROUP:
-    case ROUTE_RESOURCES:
-    case ROUTE_ROOT:
-    case ROUTE_OPENAPI:
-    case ROUTE_METRICS:
-    case ROUTE_UNKNOWN:
-    case ROUTE_COLLECTION:
-    case ROUTE_OBJECT:
-        break;
     }
-    call_text(c, 404, STR("404 page not found\n"));
+    c->reply->status = 200;
+    c->reply->content_type = reply.content_type;
+    c->reply->body = reply.body;
     return NULL;
 }
 

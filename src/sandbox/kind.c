@@ -1,6 +1,7 @@
 #include "sandbox/kind.h"
 
 #include "base/heap.h"
+#include "sandbox/types.h"
 
 #define NS KIND_NAMESPACED
 #define GEN KIND_GENERATION
@@ -204,6 +205,7 @@ static void kind_from_version(struct kind *kind, const struct tree *spec,
         kind->flags |= KIND_NAMESPACED;
     }
     kind->version_spec = tree_clone(a, version);
+    kind->schema = types_custom(a, tree_at(kind->version_spec, "schema.openAPIV3Schema"));
     if (tree_at(version, "subresources.status") != NULL) {
         kind->subresources |= SUBRESOURCE_STATUS;
     }

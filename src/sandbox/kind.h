@@ -50,6 +50,7 @@ struct kind {
     uint32_t store; /* kinds with the same number are views of the same objects */
     /* Custom kinds only; borrowed: from the arena below. */
     const struct tree *version_spec; /* the element of spec.versions: schema, columns, … */
+    const struct tree *schema;       /* as types_custom makes it */
     struct str definition;           /* name of the CustomResourceDefinition */
     struct arena arena;
 };

@@ -1,3 +1,5 @@
+#include "format/jsonpatch.h"
+#include "format/mergepatch.h"
 #include "sandbox/server.h"
 #include "sandbox/strategic.h"
 
@@ -21,47 +23,60 @@ static enum patch_type patch_type(struct str content_type)
     return str_eq(type, STR("application/apply-patch+yaml")) ? PATCH_APPLY : PATCH_NONE;
 }
 
-static void patch_merge(struct arena *a, struct tree *target, const struct tree *patch)
+static struct status *patch_json(struct call *c, struct tree **obj, const struct tree *patch)
 {
-    TREE_EACH (patch, member) {
-        struct tree *have = tree_get(target, member->key);
-        if (tree_kind(member) == JNULL) {
-            (void)tree_del(target, member->key); /* absent is as good */
-        } else if (tree_kind(member) == JOBJ) {
-            if (tree_kind(have) != JOBJ) {
-                have = tree_obj(a);
-                tree_set(a, target, member->key, have);
-            }
-            patch_merge(a, have, member);
-        } else {
-            tree_set(a, target, member->key, tree_clone(a, member));
-        }
+    struct err err = { 0 };
+    if (tree_kind(patch) != JARR) {
+        return status_bad_request(c->a, "error decoding patch: json: cannot unmarshal object into "
+                                        "Go value of type []handlers.jsonPatchOp");
+    }
+    switch (jsonpatch_apply(*obj, patch, c->a, obj, &err)) {
+    case 0:
+        return NULL;
+    case -ERR_INVALID:
+        return status_bad_request(c->a, "%s", err.msg);
+    case -ERR_LIMIT:
+        return status_new(c->a, 413, "RequestEntityTooLarge", arena_printf(c->a, "%s", err.msg));
+    default:
+        return status_generic(c->a, 422, "Invalid",
+                              STR("the server rejected our request due to an error in our "
+                                  "request"));
     }
 }
 
-static struct status *patch_apply_to(struct call *c, enum patch_type type, struct tree *obj)
+static struct status *patch_strategic(struct call *c, struct tree *obj, const struct tree *patch)
+{
+    struct err err = { 0 };
+    const struct tree *schema = types_builtin(&c->s->types, c->kind->group, c->kind->kind);
+    int r = strategic_merge(&c->s->types, schema, c->a, obj, patch, &err);
+    if (r == -ERR_PROTO) {
+        return status_internal(c->a, arena_str(c->a, str_from(err.msg)));
+    }
+    return r < 0 ? status_bad_request(c->a, "%s", err.msg) : NULL;
+}
+
+static struct status *patch_change(struct call *c, enum patch_type type, struct tree **obj)
 {
     struct tree *patch;
     struct err err = { 0 };
     if (tree_parse(c->request->body, c->a, &patch, &err) < 0) {
         return status_bad_request(c->a, "error decoding patch: %s", err.msg);
     }
-    if (type == PATCH_MERGE && tree_kind(patch) == JOBJ) {
-        patch_merge(c->a, obj, patch);
-        return NULL;
+    if (type == PATCH_JSON) {
+        return patch_json(c, obj, patch);
     }
-    if (type == PATCH_STRATEGIC && tree_kind(patch) == JOBJ) {
-        const struct tree *schema = types_builtin(&c->s->types, c->kind->group, c->kind->kind);
-        int r = strategic_merge(&c->s->types, schema, c->a, obj, patch, &err);
-        if (r == -ERR_PROTO) {
-            return status_internal(c->a, arena_str(c->a, str_from(err.msg)));
-        }
-        return r < 0 ? status_bad_request(c->a, "%s", err.msg) : NULL;
+    if (tree_kind(patch) != JOBJ) {
+        return status_bad_request(c->a,
+                                  "error decoding patch: json: cannot unmarshal %s into Go value "
+                                  "of type map[string]interface {}",
+                                  jkind_name(tree_kind(patch)));
     }
-    return status_bad_request(c->a,
-                              "error decoding patch: json: cannot unmarshal %s into Go value "
-                              "of type map[string]interface {}",
-                              jkind_name(tree_kind(patch)));
+    if (type == PATCH_STRATEGIC) {
+        return patch_strategic(c, *obj, patch);
+    }
+    return mergepatch_apply(*obj, patch, c->a, obj, &err) < 0
+               ? status_bad_request(c->a, "error decoding patch: %s", err.msg)
+               : NULL;
 }
 
 static struct status *patch_unsupported(struct call *c)
@@ -88,9 +103,11 @@ struct status *verb_patch(struct call *c)
     }
     struct tree *obj = object_tree(old, c->a);
     view_show(c->kind, &c->s->kinds, obj, c->a);
-    struct status *status = patch_apply_to(c, type, obj);
+    struct status *status = patch_change(c, type, &obj);
     if (status == NULL) {
-        status = write_check_name(c, obj);
+        status = tree_kind(obj) != JOBJ
+                     ? status_bad_request(c->a, "the patch leaves no object behind")
+                     : write_check_name(c, obj);
     }
     if (status == NULL) {
         status = content_decode(c, obj);

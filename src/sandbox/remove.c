@@ -147,9 +147,14 @@ struct status *delete_object(struct call *c, struct object *o, const struct dele
         *ret = object_ref(o);
         return NULL;
     }
-    delete_mark(c, obj, grace);
     uint64_t rv = storage_next(&c->s->storage);
-    struct object *now = object_new(o->store, obj, rv, o->manager, c->a);
+    struct object *now;
+    if (*ret_gone && c->kind != c->s->pods) {
+        now = object_with_rv(o, rv, c->a); /* only what ends gracefully is marked before it goes */
+    } else {
+        delete_mark(c, obj, grace);
+        now = object_new(o->store, obj, rv, o->manager, c->a);
+    }
     *ret = object_ref(now);
     if (*ret_gone) {
         storage_delete(&c->s->storage, now);

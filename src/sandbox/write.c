@@ -106,6 +106,14 @@ struct status *call_admit(struct call *c, struct str name)
     return write_admit_namespace(c, name);
 }
 
+/* Events are refused in the name of the group they are stored in. */
+static struct status *call_invalid(struct call *c, struct status *list, struct str name)
+{
+    const struct kind *kind =
+        kind_is(c->kind, KIND_EVENTS_VIEW) ? kinds_of_store(&c->s->kinds, c->kind->store) : c->kind;
+    return status_invalid(list, kind, name);
+}
+
 static void write_generate_name(struct call *c, struct tree *obj)
 {
     struct str name = tree_text_at(obj, "metadata.name");
@@ -183,7 +191,7 @@ struct status *write_create(struct call *c, struct tree *obj)
     rules_create(&list, c->kind, obj, c->a);
     content_validate(c, NULL, obj, &list);
     if (list != NULL) {
-        return status_invalid(list, c->kind, name);
+        return call_invalid(c, list, name);
     }
     if (storage_find(&c->s->storage, c->kind->store, c->route.namespace, name) != NULL) {
         return status_exists(c->a, c->kind, name);
@@ -396,7 +404,7 @@ static struct status *update_validate(struct call *c, struct tree *before, struc
     struct status *list = NULL;
     rules_update(&list, c->kind, before, after, c->a);
     content_validate(c, before, after, &list);
-    return status_invalid(list, c->kind, name);
+    return call_invalid(c, list, name);
 }
 
 struct status *write_update(struct call *c, struct object *old, struct tree *obj)
