@@ -23,8 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BODY_MAX (64u * 1024u)    /* a node of the benchmark has some 5 KiB */
-#define ANSWER_MAX (256u * 1024u) /* the whole node comes back */
+#define BODY_MAX 65536ul    /* a node of the benchmark has some 5 KiB */
+#define ANSWER_MAX 262144ul /* the whole node comes back */
 
 struct job {
     const char *method;

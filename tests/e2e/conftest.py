@@ -61,7 +61,8 @@ def backend_name(request):
 def backend(backend_name, tmp_path_factory):
     """The cluster that most suites share."""
     folder = tmp_path_factory.mktemp(backend_name)
-    with (Cluster(folder) if backend_name == "cluster" else Sandbox(folder)) as server:
+    with (Cluster(folder) if backend_name == "cluster"
+          else Sandbox(folder, flags=["--tls"])) as server:
         yield server
 
 
