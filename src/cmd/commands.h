@@ -5,4 +5,5 @@
 
 #include "cmd/command.h"
 
+extern const struct command command_controller;
 extern const struct command command_sandbox;

@@ -4,6 +4,7 @@
 
 /* In the order in which help lists them. */
 static const struct command *const commands[] = {
+    &command_controller,
     &command_sandbox,
     NULL,
 };

@@ -41,6 +41,7 @@ struct store_item {
     struct arena memory; /* of `object` */
     void *object;        /* the projection */
     void *extra;         /* the keeper's own; the store does not look at it */
+    usec_t decided;      /* the keeper's own: when it last decided about it, wall time */
     char name_bytes[];
 };
 

@@ -429,7 +429,8 @@ static void controller_decide(struct controller *c, struct store_item *item)
     };
     struct engine_effect effect;
     struct err err = { 0 };
-    if (engine_decide(&engine_default, &view, loop_wall(c->loop), &c->tmp, &effect, &err) < 0) {
+    item->decided = loop_wall(c->loop);
+    if (engine_decide(&engine_default, &view, item->decided, &c->tmp, &effect, &err) < 0) {
         controller_reject(c, item, &err);
         return;
     }
@@ -614,6 +615,7 @@ void controller_free(struct controller *c)
     if (c == NULL) {
         return;
     }
+    c->log = NULL; /* what ends now is not news */
     if (c->gauges.metrics != NULL) {
         metrics_off_collect(c->gauges.metrics, controller_collect, c);
     }
@@ -671,6 +673,7 @@ static struct controller_node controller_view(const struct store_item *item)
         .data = node->annotations[0],
         .error = task != NULL ? buf_str(&task->error) : STR_NONE,
         .version = item->version,
+        .decided = item->decided,
         .unschedulable = node->unschedulable,
         .ready = node->ready,
         .busy = task != NULL && task->call != NULL,

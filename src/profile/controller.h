@@ -66,6 +66,7 @@ struct controller_node {
     struct str data;  /* the data annotation; empty = none yet */
     struct str error; /* why the node is not touched; empty = nothing is wrong */
     uint64_t version; /* resourceVersion */
+    usec_t decided;   /* wall time of the last decision about it; 0 = none yet */
     bool unschedulable;
     bool ready;
     bool busy;                       /* a patch is in flight */

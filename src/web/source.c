@@ -50,6 +50,7 @@ static bool source_node(void *ctx, const struct controller_node *node)
                                                .ready = node->ready,
                                                .unschedulable = node->unschedulable,
                                                .busy = node->busy,
+                                               .updated = node->decided,
                                                .labels = labels,
                                                .label_count = node->label_count });
     return true;

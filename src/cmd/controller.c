@@ -1,0 +1,452 @@
+#include "cmd/commands.h"
+#include "host/file.h"
+#include "host/http.h"
+#include "host/kubeconfig.h"
+#include "host/loop.h"
+#include "host/transport.h"
+#include "profile/controller.h"
+#include "web/source.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define NAMESPACE_FILE STR("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+#define SCRAPE_LOOK SECONDS(1)  /* how often the last scrape is looked for, as the original */
+#define SERVE_GRACE SECONDS(5)  /* for answers under way when the servers end */
+#define HOSTNAME_BYTES_MAX 256u /* POSIX allows 255 */
+
+struct controller_flags {
+    struct str metrics_addr;
+    struct str health_addr;
+    struct str pprof_addr;
+    usec_t metrics_timeout;
+    bool elect;
+    bool esx;
+    bool kubernikus;
+    struct str kubecontext;
+    struct str kubeconfig;
+    struct str lease_namespace;
+    struct str log_format;
+    bool zap_devel;
+    struct str zap_encoder;
+    struct str zap_log_level;
+    struct str zap_stacktrace_level;
+    struct str zap_time_encoding;
+};
+
+static const struct option controller_options[] = {
+    { "metrics-addr", OPTION_TEXT, OPTION(struct controller_flags, metrics_addr), "ADDRESS",
+      ":8080", NULL, "where metrics, dashboard and JSON are served; 0 disables it" },
+    { "health-addr", OPTION_TEXT, OPTION(struct controller_flags, health_addr), "ADDRESS", ":8081",
+      NULL, "where /healthz and /readyz are served; 0 disables it" },
+    { "pprof-addr", OPTION_TEXT, OPTION(struct controller_flags, pprof_addr), "ADDRESS", "", NULL,
+      "accepted and ignored: there is no Go runtime to profile" },
+    { "metrics-timeout", OPTION_DURATION, OPTION(struct controller_flags, metrics_timeout),
+      "DURATION", "65s", NULL, "how long to wait for one last scrape after SIGTERM" },
+    { "enable-leader-election", OPTION_BOOL, OPTION(struct controller_flags, elect), NULL, "false",
+      NULL, "act only while holding the Lease; needed with more than one replica" },
+    { "enable-esx-maintenance", OPTION_BOOL, OPTION(struct controller_flags, esx), NULL, "false",
+      NULL, "refused: not part of this version" },
+    { "enable-kubernikus-maintenance", OPTION_BOOL, OPTION(struct controller_flags, kubernikus),
+      NULL, "false", NULL, "refused: not part of this version" },
+    { "kubecontext", OPTION_TEXT, OPTION(struct controller_flags, kubecontext), "NAME", "", NULL,
+      "context of the kubeconfig; otherwise KUBECONTEXT, then the file's own choice" },
+    { "kubeconfig", OPTION_FILE, OPTION(struct controller_flags, kubeconfig), "FILE", "", NULL,
+      "how to reach the cluster; otherwise KUBECONFIG, the service account, ~/.kube/config" },
+    { "lease-namespace", OPTION_TEXT, OPTION(struct controller_flags, lease_namespace), "NAME", "",
+      NULL, "where the leader's Lease is; in a pod, its own namespace" },
+    { "log-format", OPTION_CHOICE, OPTION(struct controller_flags, log_format), "FORMAT", "",
+      "text|json", "how log lines look; wins over --zap-encoder" },
+    { "zap-devel", OPTION_BOOL, OPTION(struct controller_flags, zap_devel), NULL, "true", NULL,
+      "text and debug level unless told otherwise; false: JSON and info" },
+    { "zap-encoder", OPTION_CHOICE, OPTION(struct controller_flags, zap_encoder), "ENCODER", "",
+      "json|console", "how log lines look" },
+    { "zap-log-level", OPTION_TEXT, OPTION(struct controller_flags, zap_log_level), "LEVEL", "",
+      NULL, "debug, info, error, panic, or a number: the larger the more" },
+    { "zap-stacktrace-level", OPTION_CHOICE, OPTION(struct controller_flags, zap_stacktrace_level),
+      "LEVEL", "", "info|error|panic", "accepted and ignored: log lines carry no stack traces" },
+    { "zap-time-encoding", OPTION_CHOICE, OPTION(struct controller_flags, zap_time_encoding),
+      "ENCODING", "", "epoch|millis|nanos|iso8601|rfc3339|rfc3339nano",
+      "accepted and ignored: times are RFC 3339 with microseconds" },
+};
+
+/* One running controller and what it stands on, in the order of its making. */
+struct app {
+    const struct controller_flags *flags;
+    struct arena *memory; /* borrowed: the call's */
+    struct log log;
+    struct metrics metrics;
+    struct loop *loop;
+    struct cluster_access access;
+    struct api *api;
+    struct controller *controller;
+    struct source source;
+    struct web *web;
+    struct http_server *web_server;
+    struct http_server *health_server;
+    struct loop_timer scrape; /* after SIGTERM: looks for the last one */
+    usec_t serve_until;
+    uint64_t scrapes; /* when SIGTERM came */
+    struct metric_series *cpu;
+    struct metric_series *rss;
+    struct metric_series *turn_max;
+    bool ending;
+    int code;
+};
+
+/* ── log ───────────────────────────────────────────────────────────────────────────────────── */
+
+static void app_write_log(void *ctx, struct str line)
+{
+    (void)ctx;
+    size_t done = 0;
+    while (done < line.n) {
+        ssize_t n = write(STDERR_FILENO, line.p + done, line.n - done);
+        if (n <= 0) {
+            return; /* nobody reads; there is nobody to tell */
+        }
+        done += (size_t)n;
+    }
+}
+
+static usec_t app_wall(void *ctx)
+{
+    return loop_wall(ctx);
+}
+
+static int app_log_level(const struct controller_flags *flags, enum log_level *ret, struct err *err)
+{
+    struct str level = flags->zap_log_level;
+    uint32_t number;
+    if (level.n == 0) {
+        *ret = flags->zap_devel ? LOG_DEBUG : LOG_INFO;
+    } else if (str_eq(level, STR("debug")) || (str_to_u32(level, &number) && number > 0)) {
+        *ret = LOG_DEBUG;
+    } else if (str_eq(level, STR("info"))) {
+        *ret = LOG_INFO;
+    } else if (str_eq(level, STR("error")) || str_eq(level, STR("panic"))) {
+        *ret = LOG_ERROR;
+    } else {
+        return err_set(err, ERR_INVALID,
+                       "--zap-log-level '" STR_FMT "': want debug, info, error, panic or a number "
+                       "from 1",
+                       STR_ARG(level));
+    }
+    return 0;
+}
+
+static int app_init_log(struct app *app, struct err *err)
+{
+    const struct controller_flags *flags = app->flags;
+    bool json = flags->log_format.n > 0    ? str_eq(flags->log_format, STR("json"))
+                : flags->zap_encoder.n > 0 ? str_eq(flags->zap_encoder, STR("json"))
+                                           : !flags->zap_devel;
+    app->log = (struct log){
+        .write = app_write_log,
+        .wall = app_wall,
+        .wall_ctx = app->loop,
+        .format = json ? LOG_JSON : LOG_TEXT,
+        .name = STR("controllers.maintenance"),
+    };
+    return app_log_level(flags, &app->log.level, err);
+}
+
+/* ── who and where ─────────────────────────────────────────────────────────────────────────── */
+
+static struct str app_identity(struct app *app)
+{
+    char host[HOSTNAME_BYTES_MAX] = { 0 };
+    if (gethostname(host, sizeof(host) - 1) != 0 || host[0] == '\0') {
+        (void)snprintf(host, sizeof(host), "unknown");
+    }
+    uint64_t high = (loop_random(app->loop) & ~0xf000ULL) | 0x4000ULL;
+    uint64_t low = (loop_random(app->loop) >> 2) | (1ULL << 63);
+    return arena_printf(app->memory, "%s_%08x-%04x-%04x-%04x-%012llx", host, (unsigned)(high >> 32),
+                        (unsigned)(high >> 16) & 0xffff, (unsigned)high & 0xffff,
+                        (unsigned)(low >> 48), (unsigned long long)(low & 0xffffffffffffULL));
+}
+
+static int app_find_namespace(struct app *app, struct str *ret, struct err *err)
+{
+    struct str text;
+    if (app->flags->lease_namespace.n > 0) {
+        *ret = app->flags->lease_namespace;
+        return 0;
+    }
+    if (file_read(NAMESPACE_FILE, CREDENTIAL_FILE_BYTES_MAX, app->memory, &text, err) < 0) {
+        return err_wrap(err, "leader election: not in a pod, so --lease-namespace is needed");
+    }
+    *ret = str_trim(text);
+    return ret->n > 0 ? 0
+                      : err_set(err, ERR_INVALID, "leader election: " STR_FMT " is empty",
+                                STR_ARG(NAMESPACE_FILE));
+}
+
+/* "https://10.0.0.1:6443/path" → "10.0.0.1:6443" */
+static struct str app_server_host(struct str server)
+{
+    struct str host;
+    struct str rest;
+    if (!str_cut(server, STR("://"), &rest, &host)) {
+        host = server;
+    }
+    (void)str_cut(host, STR("/"), &host, &rest); /* without a path it is the host already */
+    return host;
+}
+
+/* ── metrics of the process ────────────────────────────────────────────────────────────────── */
+
+static void app_collect(void *ctx)
+{
+    struct app *app = ctx;
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) == 0) {
+        double seconds = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                         (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+        metric_add(app->cpu, MAX(0.0, seconds - app->cpu->value));
+    }
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct err ignored = { 0 };
+    struct str text;
+    struct str size;
+    struct str resident;
+    uint64_t pages = 0;
+    if (file_read(STR("/proc/self/statm"), 4096, &tmp, &text, &ignored) == 0 &&
+        str_cut(text, STR(" "), &size, &resident)) {
+        (void)str_cut(resident, STR(" "), &resident, &size); /* the rest is of no interest */
+        if (str_to_u64(resident, &pages)) {
+            metric_set(app->rss, (double)pages * (double)sysconf(_SC_PAGESIZE));
+        }
+    }
+    metric_set(app->turn_max, (double)host_loop_stats(app->loop).turn_max / 1e6);
+    host_loop_stats_reset(app->loop);
+}
+
+static void app_init_metrics(struct app *app)
+{
+    static const struct metric_spec cpu = {
+        .name = "process_cpu_seconds_total",
+        .help = "Total user and system CPU time spent in seconds.",
+        .kind = METRIC_COUNTER,
+    };
+    static const struct metric_spec rss = {
+        .name = "process_resident_memory_bytes",
+        .help = "Resident memory size in bytes.",
+        .kind = METRIC_GAUGE,
+    };
+    static const struct metric_spec start = {
+        .name = "process_start_time_seconds",
+        .help = "Start time of the process since unix epoch in seconds.",
+        .kind = METRIC_GAUGE,
+    };
+    static const struct metric_spec turn_max = {
+        .name = "drydock_turn_duration_seconds_max",
+        .help = "The longest turn of the event loop since the last scrape.",
+        .kind = METRIC_GAUGE,
+    };
+    metrics_init(&app->metrics);
+    app->cpu = metric_series(metrics_family(&app->metrics, &cpu), NULL);
+    app->rss = metric_series(metrics_family(&app->metrics, &rss), NULL);
+    app->turn_max = metric_series(metrics_family(&app->metrics, &turn_max), NULL);
+    metric_set(metric_series(metrics_family(&app->metrics, &start), NULL),
+               (double)loop_wall(app->loop) / 1e6);
+    metrics_on_collect(&app->metrics, app_collect, app);
+}
+
+/* ── the end ───────────────────────────────────────────────────────────────────────────────── */
+
+static void app_leave(struct app *app, int code)
+{
+    app->code = code;
+    host_loop_stop(app->loop);
+}
+
+static void app_on_web_stopped(void *ctx)
+{
+    app_leave(ctx, COMMAND_OK);
+}
+
+/* The lease is free by now; only the metrics' last values are still waited for. */
+static void app_on_scrape_timer(void *ctx)
+{
+    struct app *app = ctx;
+    usec_t now = loop_now(app->loop);
+    bool scraped = app->web == NULL || web_scrapes(app->web) > app->scrapes;
+    if (!scraped && now < app->serve_until) {
+        log_debug(&app->log, "Awaiting an other metrics scrape");
+        loop_timer_set(&app->scrape, MIN(now + SCRAPE_LOOK, app->serve_until));
+    } else if (app->web_server != NULL) {
+        http_server_stop(app->web_server, SERVE_GRACE, app_on_web_stopped, app);
+    } else {
+        app_leave(app, COMMAND_OK);
+    }
+}
+
+static void app_on_stopped(void *ctx)
+{
+    struct app *app = ctx;
+    loop_timer_set(&app->scrape, loop_now(app->loop));
+}
+
+static void app_on_signal(void *ctx, int signo)
+{
+    struct app *app = ctx;
+    if (app->ending) {
+        app_leave(app, COMMAND_FAILED); /* a second signal means now */
+        return;
+    }
+    log_info(&app->log, "stopping", KV_TEXT("signal", signo == SIGTERM ? "SIGTERM" : "SIGINT"));
+    app->ending = true;
+    app->scrapes = app->web == NULL ? 0 : web_scrapes(app->web);
+    app->serve_until = loop_now(app->loop) + app->flags->metrics_timeout;
+    controller_stop(app->controller);
+}
+
+static void app_on_leading(void *ctx, bool leading)
+{
+    struct app *app = ctx;
+    if (!leading && !app->ending) {
+        app_leave(app, COMMAND_FAILED); /* as the original: its pod starts anew as a follower */
+    }
+}
+
+static void app_done(struct app *app)
+{
+    http_server_free(app->web_server);
+    http_server_free(app->health_server);
+    web_free(app->web);
+    source_done(&app->source);
+    loop_timer_done(&app->scrape);
+    controller_free(app->controller);
+    transport_free(app->api);
+    if (app->cpu != NULL) {
+        metrics_done(&app->metrics);
+    }
+    host_loop_free(app->loop);
+}
+
+/* ── the beginning ─────────────────────────────────────────────────────────────────────────── */
+
+static int app_refuse(const struct controller_flags *flags, struct err *err)
+{
+    if (flags->esx || flags->kubernikus) {
+        return err_set(err, ERR_INVALID, "%s: this version has no such part",
+                       flags->esx ? "--enable-esx-maintenance" : "--enable-kubernikus-maintenance");
+    }
+    return 0;
+}
+
+static int app_reach(struct app *app, struct err *err)
+{
+    struct str context = app->flags->kubecontext;
+    if (context.n == 0) {
+        context = str_from(getenv("KUBECONTEXT"));
+    }
+    const struct kubeconfig_source source = {
+        .path = app->flags->kubeconfig,
+        .context = context,
+    };
+    int r = kubeconfig_load(&source, app->memory, &app->access, err);
+    if (r < 0) {
+        return r;
+    }
+    app->api = transport_new(app->loop, &app->access, err);
+    return app->api == NULL ? -(int)err->code : 0;
+}
+
+static bool address_is_off(struct str address)
+{
+    return address.n == 0 || str_eq(address, STR("0"));
+}
+
+static int app_serve(struct app *app, struct err *err)
+{
+    if (!address_is_off(app->flags->metrics_addr)) {
+        const struct http_config config = { .listen = app->flags->metrics_addr };
+        app->web = web_new(app->loop, &app->source.web, &app->metrics);
+        app->web_server = http_server_new(app->loop, &config, web_handle, app->web, err);
+        if (app->web_server == NULL) {
+            return err_wrap(err, "--metrics-addr");
+        }
+        log_info(&app->log, "serving metrics and dashboard",
+                 KV_I64("port", http_server_port(app->web_server)));
+    }
+    if (!address_is_off(app->flags->health_addr)) {
+        const struct http_config config = { .listen = app->flags->health_addr };
+        app->health_server =
+            http_server_new(app->loop, &config, health_handle, &app->source.health, err);
+        if (app->health_server == NULL) {
+            return err_wrap(err, "--health-addr");
+        }
+        log_info(&app->log, "serving probes", KV_I64("port", http_server_port(app->health_server)));
+    }
+    return 0;
+}
+
+static int app_start(struct app *app, struct err *err)
+{
+    struct str space = STR_NONE;
+    int r = app_refuse(app->flags, err);
+    r = r < 0 ? r : app_init_log(app, err);
+    r = r < 0 ? r : app_reach(app, err);
+    if (r == 0 && app->flags->elect) {
+        r = app_find_namespace(app, &space, err);
+    }
+    if (r < 0) {
+        return r;
+    }
+    app_init_metrics(app);
+    struct str identity = app_identity(app);
+    log_info(&app->log, "starting", KV_TEXT("version", DRYDOCK_VERSION),
+             KV_STR("server", app->access.server), KV_STR("identity", identity),
+             KV_BOOL("election", app->flags->elect));
+    app->controller = controller_new(app->loop, app->api, &app->log, &app->metrics,
+                                     &(struct controller_config){
+                                         .identity = identity,
+                                         .lease_namespace = space,
+                                         .server = app_server_host(app->access.server),
+                                         .elect = app->flags->elect,
+                                         .on_leading = app_on_leading,
+                                         .on_stopped = app_on_stopped,
+                                         .ctx = app,
+                                     });
+    source_init(&app->source, app->controller);
+    app->source.identity = identity;
+    app->source.title = app->access.name.n > 0 ? app->access.name : app->access.server;
+    return app_serve(app, err);
+}
+
+static int controller_run(const struct command_call *call)
+{
+    struct err err = { 0 };
+    struct app app = { .flags = call->config, .memory = call->memory, .loop = host_loop_new() };
+    loop_timer_init(&app.scrape, app.loop, app_on_scrape_timer, &app);
+    int code = COMMAND_FAILED;
+    if (app_start(&app, &err) < 0) {
+        (void)command_fail(call, &err); /* answers COMMAND_FAILED, as it is */
+    } else {
+        host_loop_on_signal(app.loop, SIGTERM, app_on_signal, &app);
+        host_loop_on_signal(app.loop, SIGINT, app_on_signal, &app);
+        host_loop_run(app.loop);
+        code = app.code;
+        if (code == COMMAND_OK) {
+            log_info(&app.log, "Received SIGTERM or SIGINT. See you later.");
+        }
+    }
+    app_done(&app);
+    return code;
+}
+
+const struct command command_controller = {
+    .name = "controller",
+    .summary = "keep the maintenance state of every node",
+    .text = "Watches the nodes of one cluster and keeps for each the label "
+            "cloud.sap/maintenance-state and the annotation cloud.sap/maintenance-data. Flags, "
+            "lease and annotation are those of the maintenance-controller, so either may take "
+            "over from the other.",
+    .options = { .options = controller_options, .count = ARRAY_LEN(controller_options) },
+    .config_size = sizeof(struct controller_flags),
+    .run = controller_run,
+};
