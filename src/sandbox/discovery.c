@@ -506,10 +506,8 @@ static bool openapi_v2_write(struct discovery *d)
     buf_add_char(&d->body, '\0');
     buf_add_char(&d->body, '\x4a');
     buf_add_char(&d->body, '\0');
-    struct str first;
-    struct str rest;
-    (void)str_cut(d->accept, STR(","), &first, &rest); /* the whole when there is no comma */
-    d->content_type = arena_str(d->out, str_trim(first)).p;
+    /* Clients ask with an '@' that no parser of media types takes; the answer has a dot. */
+    d->content_type = PROTOBUF_V2 ".v1.0+protobuf";
     return true;
 }
 
