@@ -1,0 +1,26 @@
+/* What is printed is read back as the same instant; the stricter form is part of the laxer one. */
+#include "base/stamp.h"
+#include "tests/fuzz/target.h"
+
+FUZZ_TARGET(text)
+{
+    struct err err = { 0 };
+    struct stamp s;
+    struct stamp again;
+    char out[STAMP_TEXT_MAX];
+    struct str printed;
+    int lax = stamp_parse(text, &s, &err);
+    int strict = stamp_parse_micro(text, &again, &err);
+    ASSERT(strict < 0 || lax == 0);
+    if (lax < 0) {
+        ASSERT(err.msg[0] != '\0');
+        return;
+    }
+    ASSERT(s.nsec >= 0 && s.nsec < 1000000000);
+    if (stamp_print(s, out, &printed, &err) == 0) {
+        int r = stamp_parse(printed, &again, &err);
+        ASSERT(r == 0 && again.sec == s.sec && again.nsec == s.nsec && again.offset == s.offset);
+    }
+    int r = stamp_parse_micro(stamp_print_micro(stamp_to_usec(s), out), &again, &err);
+    ASSERT(r == 0 || s.sec < -62167219200 || s.sec >= 253402300800); /* five digits of a year */
+}

@@ -1,0 +1,86 @@
+#include "tests/lib/oracle.h"
+
+#include <jansson.h>
+
+static bool same(const struct jval *v, const json_t *other);
+
+static bool same_object(const struct jval *v, const json_t *other)
+{
+    const char *key;
+    json_t *value;
+    uint32_t ours = 0;
+    JVAL_EACH (v, member) {
+        ours += jval_get(v, jval_key(member)) == member ? 1 : 0; /* the last of each name */
+    }
+    if (ours != json_object_size(other)) {
+        return false;
+    }
+    json_object_foreach((json_t *)(uintptr_t)other, key, value)
+    {
+        const struct jval *member = jval_get(v, str_from(key));
+        if (member == NULL || !same(member, value)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool same_array(const struct jval *v, const json_t *other)
+{
+    size_t i = 0;
+    if (v->n != json_array_size(other)) {
+        return false;
+    }
+    JVAL_EACH (v, item) {
+        if (!same(item, json_array_get(other, i++))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool same(const struct jval *v, const json_t *other)
+{
+    int64_t whole;
+    double real;
+    switch (json_typeof(other)) {
+    case JSON_OBJECT:
+        return jval_kind(v) == JOBJ && same_object(v, other);
+    case JSON_ARRAY:
+        return jval_kind(v) == JARR && same_array(v, other);
+    case JSON_STRING:
+        return jval_kind(v) == JSTR &&
+               str_eq(jval_str(v), (struct str){ .p = json_string_value(other),
+                                                 .n = json_string_length(other) });
+    case JSON_INTEGER:
+        return jval_i64(v, &whole) && whole == json_integer_value(other);
+    case JSON_REAL:
+        /* Ours gives up on texts of more than 511 bytes. */
+        return jval_kind(v) == JNUM &&
+               (v->n > 511 || (jval_f64(v, &real) && real == json_real_value(other)));
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return jval_kind(v) == JBOOL && jval_bool(v, false) == json_is_true(other);
+    case JSON_NULL:
+        return jval_kind(v) == JNULL;
+    }
+    return false;
+}
+
+enum oracle_verdict oracle_json(struct str text, const struct jval *root)
+{
+    json_error_t error;
+    json_t *other =
+        json_loadb(text.n > 0 ? text.p : "", text.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+    enum oracle_verdict verdict = ORACLE_AGREES;
+    if (other == NULL) {
+        enum json_error_code code = json_error_code(&error);
+        bool unsure = code == json_error_numeric_overflow || code == json_error_null_byte_in_key ||
+                      code == json_error_stack_overflow;
+        verdict = root == NULL ? ORACLE_AGREES : unsure ? ORACLE_UNSURE : ORACLE_OBJECTS;
+    } else if (root == NULL || !same(root, other)) {
+        verdict = ORACLE_OBJECTS;
+    }
+    json_decref(other);
+    return verdict;
+}
