@@ -210,15 +210,19 @@ static void eviction_success(struct call *c)
 
 struct status *verb_evict(struct call *c)
 {
-    struct tree *body;
+    struct tree *body = NULL;
     struct err err = { 0 };
-    if (tree_parse(c->request->body, c->a, &body, &err) < 0 || tree_kind(body) != JOBJ) {
+    struct status *status = call_decode(c, c->request->body, &body, &err);
+    if (status != NULL) {
+        return status;
+    }
+    if (tree_kind(body) != JOBJ) {
         return status_bad_request(c->a,
                                   "the object provided is unrecognized (must be of type Eviction): "
                                   "couldn't get version/kind; json parse error: %s",
                                   err.msg);
     }
-    struct status *status = call_admit(c, c->route.name);
+    status = call_admit(c, c->route.name);
     if (status != NULL) {
         return status;
     }

@@ -83,6 +83,8 @@ struct status *verb_scale(struct call *c);
 /* What the verbs share. */
 struct object *call_find(struct call *c);
 struct status *call_body(struct call *c, struct tree **ret);
+/* `*ret` untouched and `err` set when the body does not parse as JSON. */
+struct status *call_decode(struct call *c, struct str body, struct tree **ret, struct err *err);
 struct str server_uid(struct apiserver *s, struct arena *a);
 struct str server_time(struct apiserver *s, struct arena *a);
 struct str server_suffix(struct apiserver *s, struct arena *a);

@@ -1,3 +1,4 @@
+#include "format/yaml.h"
 #include "sandbox/defaults.h"
 #include "sandbox/server.h"
 #include "sandbox/show.h"
@@ -15,10 +16,43 @@ static struct status *body_unrecognized(struct call *c, const char *why)
                               STR_ARG(str_sub(shown, 0, MIN(shown.n, (size_t)200))));
 }
 
+/* JSON, or YAML for those who say so; other forms are refused before anything is read. */
+struct status *call_decode(struct call *c, struct str body, struct tree **ret, struct err *err)
+{
+    struct str type;
+    struct str rest;
+    (void)str_cut(c->request->content_type, STR(";"), &type, &rest); /* parameters do not matter */
+    type = str_trim(type);
+    if (str_eq(type, STR("application/yaml")) ||
+        str_eq(type, STR("application/apply-patch+yaml"))) {
+        struct ydoc doc;
+        if (ydoc_parse(body, c->a, &doc, err) < 0) {
+            return status_bad_request(c->a, "error decoding YAML: %s", err->msg);
+        }
+        *ret = tree_from(c->a, doc.root);
+        return NULL;
+    }
+    if (str_starts(type, STR("application/vnd.kubernetes.protobuf")) ||
+        str_eq(type, STR("application/cbor"))) {
+        return status_new(c->a, 415, "UnsupportedMediaType",
+                          STR("the body of the request was in an unknown format - accepted media "
+                              "types include: application/json, application/yaml"));
+    }
+    if (tree_parse(body, c->a, ret, err) < 0) {
+        *ret = NULL; /* the caller words the refusal */
+    }
+    return NULL;
+}
+
 struct status *call_body(struct call *c, struct tree **ret)
 {
     struct err err = { 0 };
-    if (tree_parse(c->request->body, c->a, ret, &err) < 0) {
+    *ret = NULL;
+    struct status *status = call_decode(c, c->request->body, ret, &err);
+    if (status != NULL) {
+        return status;
+    }
+    if (*ret == NULL) {
         bool cut = str_contains(str_from(err.msg), STR("found the end"));
         return body_unrecognized(c, cut ? "unexpected end of JSON input" : err.msg);
     }
