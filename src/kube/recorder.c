@@ -1,0 +1,402 @@
+#include "kube/recorder.h"
+
+#include "base/heap.h"
+#include "base/stamp.h"
+#include "format/jwriter.h"
+
+struct recorder_series {
+    struct arena memory;
+    struct str key;
+    struct str name;
+    struct str space;
+    struct str json;   /* without the series: what a creation sends */
+    struct list link;  /* in the queue */
+    uint32_t count;    /* 1 = no series yet */
+    usec_t last_wall;  /* of the last repeat */
+    usec_t last_at;    /* the same, monotonic */
+    usec_t refresh_at; /* when the count is to be written again */
+    bool created;      /* the server has it */
+    bool unwritten;    /* counted more than the server knows */
+    bool ending;       /* forgotten once it is written */
+};
+
+static void recorder_send(void *ctx);
+static void recorder_tidy(void *ctx);
+
+void recorder_init(struct recorder *r, struct client *client, struct str controller,
+                   struct str instance)
+{
+    *r = (struct recorder){ .client = client, .controller = controller, .instance = instance };
+    map_init(&r->series, loop_random(client->loop), loop_random(client->loop));
+    list_init(&r->queue);
+    loop_timer_init(&r->send, client->loop, recorder_send, r);
+    loop_timer_init(&r->tidy, client->loop, recorder_tidy, r);
+}
+
+static void recorder_unqueue(struct recorder *r, struct recorder_series *s)
+{
+    if (list_linked(&s->link)) {
+        list_del(&s->link);
+        r->stats.queued--;
+    }
+}
+
+static void recorder_forget(struct recorder *r, struct recorder_series *s)
+{
+    recorder_unqueue(r, s);
+    (void)map_del(&r->series, s->key); /* it is there: every series is */
+    r->stats.remembered--;
+    arena_done(&s->memory);
+    heap_free(s);
+}
+
+void recorder_done(struct recorder *r)
+{
+    if (r->client == NULL) {
+        return;
+    }
+    if (r->call != NULL) {
+        api_cancel(r->client->api, STEAL(r->call));
+    }
+    MAP_EACH (&r->series, item) {
+        recorder_forget(r, map_item_value(item));
+    }
+    map_done(&r->series);
+    loop_timer_done(&r->send);
+    loop_timer_done(&r->tidy);
+    buf_done(&r->path);
+    buf_done(&r->body);
+    r->client = NULL;
+}
+
+/* ── making ────────────────────────────────────────────────────────────────────────────────── */
+
+static void recorder_key_ref(struct buf *key, const struct recorder_ref *ref)
+{
+    const struct str parts[] = { ref->kind,  ref->api_version, ref->name,
+                                 ref->space, ref->uid,         ref->version };
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        buf_add(key, parts[i]);
+        buf_add_char(key, '\0');
+    }
+}
+
+static void recorder_key(const struct recorder_event *e, struct buf *key)
+{
+    const struct str parts[] = { e->type, e->action, e->reason };
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        buf_add(key, parts[i]);
+        buf_add_char(key, '\0');
+    }
+    recorder_key_ref(key, &e->regarding);
+    recorder_key_ref(key, &e->related);
+}
+
+static void recorder_write_ref(struct jwriter *w, const char *key, const struct recorder_ref *ref)
+{
+    if (ref->name.n == 0) {
+        return;
+    }
+    jw_key(w, str_from(key));
+    jw_obj(w);
+    jw_pair(w, "kind", ref->kind);
+    if (ref->space.n > 0) {
+        jw_pair(w, "namespace", ref->space);
+    }
+    jw_pair(w, "name", ref->name);
+    jw_pair(w, "uid", ref->uid);
+    jw_pair(w, "apiVersion", ref->api_version);
+    jw_pair(w, "resourceVersion", ref->version);
+    jw_obj_end(w);
+}
+
+/* A DNS subdomain, as names of events must be. */
+static bool recorder_name_is_valid(struct str name)
+{
+    bool start = true; /* of a piece between dots */
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i];
+        bool alnum = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        bool inner = c == '-' && !start && i + 1 < name.n && name.p[i + 1] != '.';
+        bool dot = c == '.' && !start && i + 1 < name.n;
+        if (!alnum && !inner && !dot) {
+            return false;
+        }
+        start = c == '.';
+    }
+    return name.n > 0 && name.n <= 253;
+}
+
+static struct str recorder_name(struct recorder *r, struct arena *a, struct str object)
+{
+    struct loop *loop = r->client->loop;
+    /* Two events of one instant still need two names. */
+    r->last_ns = MAX(r->last_ns + 1, loop_wall(loop) * 1000);
+    struct str name =
+        arena_printf(a, STR_FMT ".%llx", STR_ARG(object), (unsigned long long)r->last_ns);
+    if (recorder_name_is_valid(name)) {
+        return name;
+    }
+    uint64_t high = (loop_random(loop) & ~0xf000ULL) | 0x4000ULL;
+    uint64_t low = (loop_random(loop) >> 2) | (1ULL << 63);
+    return arena_printf(a, "%08x-%04x-%04x-%04x-%012llx", (unsigned)(high >> 32),
+                        (unsigned)(high >> 16) & 0xffff, (unsigned)high & 0xffff,
+                        (unsigned)(low >> 48), (unsigned long long)(low & 0xffffffffffffULL));
+}
+
+static void recorder_compose(struct recorder *r, struct recorder_series *s,
+                             const struct recorder_event *e)
+{
+    char text[STAMP_TEXT_MAX];
+    buf_reset(&r->body);
+    struct jwriter w = jwriter_on(&r->body);
+    jw_obj(&w);
+    jw_pair(&w, "apiVersion", STR("events.k8s.io/v1"));
+    jw_pair(&w, "kind", STR("Event"));
+    jw_key(&w, STR("metadata"));
+    jw_obj(&w);
+    jw_pair(&w, "name", s->name);
+    jw_pair(&w, "namespace", s->space);
+    jw_obj_end(&w);
+    jw_pair(&w, "eventTime", stamp_print_micro(loop_wall(r->client->loop), text));
+    jw_pair(&w, "reportingController", r->controller);
+    jw_pair(&w, "reportingInstance", r->instance);
+    jw_pair(&w, "action", e->action);
+    jw_pair(&w, "reason", e->reason);
+    recorder_write_ref(&w, "regarding", &e->regarding);
+    recorder_write_ref(&w, "related", &e->related);
+    jw_pair(&w, "note", str_sub(e->note, 0, RECORDER_NOTE_BYTES_MAX));
+    jw_pair(&w, "type", e->type);
+    jw_obj_end(&w);
+    s->json = arena_str(&s->memory, buf_str(&r->body));
+}
+
+/* Whoever has been silent for longest makes room; a series that waits to be sent stays. */
+static bool recorder_make_room(struct recorder *r)
+{
+    if (r->stats.remembered < RECORDER_REMEMBERED_MAX) {
+        return true;
+    }
+    MAP_EACH (&r->series, item) {
+        struct recorder_series *s = map_item_value(item);
+        if (!list_linked(&s->link)) {
+            recorder_forget(r, s);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool recorder_enqueue(struct recorder *r, struct recorder_series *s)
+{
+    if (list_linked(&s->link)) {
+        return true;
+    }
+    if (r->stats.queued >= RECORDER_QUEUE_MAX) {
+        return false;
+    }
+    list_add(&r->queue, &s->link);
+    r->stats.queued++;
+    loop_timer_pull(&r->send, MAX(loop_now(r->client->loop), r->not_before));
+    return true;
+}
+
+static void recorder_add_first(struct recorder *r, const struct recorder_event *e, struct str key)
+{
+    usec_t now = loop_now(r->client->loop);
+    if (r->stats.queued >= RECORDER_QUEUE_MAX || !recorder_make_room(r)) {
+        r->stats.dropped++;
+        return;
+    }
+    struct recorder_series *s = HEAP_NEW(struct recorder_series);
+    s->memory.first = 1024;
+    s->key = arena_str(&s->memory, key);
+    s->space =
+        arena_str(&s->memory, e->regarding.space.n > 0 ? e->regarding.space : STR("default"));
+    s->name = recorder_name(r, &s->memory, e->regarding.name);
+    s->count = 1;
+    s->last_at = now;
+    s->refresh_at = now + RECORDER_REFRESH;
+    recorder_compose(r, s, e);
+    (void)map_put(&r->series, s->key, s); /* it was not there */
+    r->stats.remembered++;
+    (void)recorder_enqueue(r, s); /* there is room: asked above */
+    loop_timer_pull(&r->tidy, now + RECORDER_SILENCE);
+}
+
+void recorder_add(struct recorder *r, const struct recorder_event *event)
+{
+    CLEANUP(buf_done)
+    struct buf key = { 0 };
+    recorder_key(event, &key);
+    struct recorder_series *s = map_find(&r->series, buf_str(&key));
+    if (s == NULL) {
+        recorder_add_first(r, event, buf_str(&key));
+        return;
+    }
+    s->count++;
+    s->last_wall = loop_wall(r->client->loop);
+    s->last_at = loop_now(r->client->loop);
+    s->unwritten = true;
+    s->ending = false;
+    if (s->count == 2 && !recorder_enqueue(r, s)) {
+        r->stats.dropped++;
+    }
+}
+
+/* ── sending ───────────────────────────────────────────────────────────────────────────────── */
+
+static struct recorder_series *recorder_first(const struct recorder *r)
+{
+    return list_empty(&r->queue) ? NULL : CONTAINER_OF(r->queue.next, struct recorder_series, link);
+}
+
+/* True when a token is there now; otherwise `*ret_at` is when the next one is. The bucket is kept
+ * as the time at which it would be full. */
+static bool recorder_take_token(struct recorder *r, usec_t now, usec_t *ret_at)
+{
+    const usec_t step = SECONDS(1) / RECORDER_RATE;
+    usec_t full = MAX(r->allowed_at, now);
+    if (full + step > now + (usec_t)RECORDER_BURST * step) {
+        *ret_at = full + step - (usec_t)RECORDER_BURST * step;
+        return false;
+    }
+    r->allowed_at = full + step;
+    return true;
+}
+
+static void recorder_next(struct recorder *r)
+{
+    if (!list_empty(&r->queue) && r->call == NULL) {
+        loop_timer_pull(&r->send, MAX(loop_now(r->client->loop), r->not_before));
+    }
+}
+
+/* Sent, rejected or lost: the queue's first is done with. */
+static void recorder_pass(struct recorder *r, struct recorder_series *s)
+{
+    r->tries = 0;
+    recorder_unqueue(r, s);
+    if (s->ending) {
+        recorder_forget(r, s);
+    } else if (!s->created) {
+        recorder_forget(r, s); /* a repeat starts anew */
+    } else if (s->unwritten && s->count == 2) {
+        (void)recorder_enqueue(r, s); /* repeated while its creation was under way */
+    }
+    recorder_next(r);
+}
+
+static void recorder_on_reply(void *ctx, const struct api_reply *reply)
+{
+    struct recorder *r = ctx;
+    struct recorder_series *s = recorder_first(r);
+    ASSERT(s != NULL);
+    bool patch = s->created;
+    r->call = NULL;
+    enum retry_verdict verdict = client_note(r->client, patch ? API_PATCH : API_POST, reply);
+    if (reply->status == 0) {
+        usec_t wait = RECORDER_RETRY +
+                      (usec_t)(loop_random(r->client->loop) % (uint64_t)(RECORDER_RETRY / 4));
+        r->not_before = loop_now(r->client->loop) + wait;
+        if (++r->tries < RECORDER_TRIES) {
+            recorder_next(r);
+            return;
+        }
+        r->stats.lost++;
+    } else if (verdict == RETRY_ABSENT && patch) {
+        s->created = false; /* it has expired on the server: make it again */
+        recorder_next(r);
+        return;
+    } else if (verdict == RETRY_DONE || (verdict == RETRY_OBSERVE && !patch)) {
+        /* A creation that finds its own name went through the first time. */
+        r->stats.created += patch ? 0 : 1;
+        r->stats.patched += patch ? 1 : 0;
+        s->unwritten = patch ? false : s->unwritten;
+        s->created = true;
+        s->refresh_at = loop_now(r->client->loop) + RECORDER_REFRESH;
+    } else {
+        r->stats.rejected++;
+    }
+    recorder_pass(r, s);
+}
+
+static void recorder_send(void *ctx)
+{
+    struct recorder *r = ctx;
+    struct recorder_series *s = recorder_first(r);
+    usec_t now = loop_now(r->client->loop);
+    usec_t at = MAX(r->not_before, client_open_at(r->client));
+    if (s == NULL || r->call != NULL) {
+        return;
+    }
+    if (now < at || !recorder_take_token(r, now, &at)) {
+        loop_timer_set(&r->send, at);
+        return;
+    }
+    struct api_request request = { .verb = API_POST, .body = s->json };
+    buf_reset(&r->path);
+    buf_add(&r->path, STR("/apis/events.k8s.io/v1/namespaces/"));
+    client_add_segment(&r->path, s->space);
+    buf_add(&r->path, STR("/events"));
+    if (s->created) {
+        char text[STAMP_TEXT_MAX];
+        buf_add_char(&r->path, '/');
+        client_add_segment(&r->path, s->name);
+        buf_reset(&r->body);
+        struct jwriter w = jwriter_on(&r->body);
+        jw_obj(&w);
+        jw_key(&w, STR("series"));
+        jw_obj(&w);
+        jw_key(&w, STR("count"));
+        jw_i64(&w, s->count);
+        jw_pair(&w, "lastObservedTime", stamp_print_micro(s->last_wall, text));
+        jw_obj_end(&w);
+        jw_obj_end(&w);
+        request.verb = API_PATCH;
+        request.content_type = API_STRATEGIC_PATCH;
+        request.body = buf_str(&r->body);
+    }
+    request.path = buf_str(&r->path);
+    r->call = api_send(r->client->api, &request, recorder_on_reply, r);
+}
+
+/* Writes counts that are due, and forgets what has been silent. */
+static void recorder_tidy(void *ctx)
+{
+    struct recorder *r = ctx;
+    usec_t now = loop_now(r->client->loop);
+    usec_t next = USEC_NEVER;
+    MAP_EACH (&r->series, item) {
+        struct recorder_series *s = map_item_value(item);
+        bool silent = now >= s->last_at + RECORDER_SILENCE;
+        if (list_linked(&s->link)) {
+            next = MIN(next, now + RECORDER_SILENCE);
+        } else if (silent && !s->unwritten) {
+            recorder_forget(r, s);
+        } else if (silent || (s->unwritten && now >= s->refresh_at)) {
+            s->ending = silent;
+            (void)recorder_enqueue(r, s); /* a full queue: the next look finds it again */
+            next = MIN(next, now + RECORDER_SILENCE);
+        } else {
+            next = MIN(next, s->last_at + RECORDER_SILENCE);
+            next = s->unwritten ? MIN(next, s->refresh_at) : next;
+        }
+    }
+    if (next != USEC_NEVER) {
+        loop_timer_set(&r->tidy, next);
+    }
+}
+
+void recorder_check(const struct recorder *r)
+{
+    uint32_t queued = 0;
+    ASSERT(map_count(&r->series) == r->stats.remembered);
+    ASSERT(r->stats.remembered <= RECORDER_REMEMBERED_MAX);
+    MAP_EACH (&r->series, item) {
+        const struct recorder_series *s = map_item_value(item);
+        queued += list_linked(&s->link) ? 1 : 0;
+    }
+    ASSERT(queued == r->stats.queued && queued <= RECORDER_QUEUE_MAX);
+    ASSERT(r->call == NULL || queued > 0);
+}
