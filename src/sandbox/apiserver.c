@@ -20,6 +20,7 @@ static void server_tell(struct apiserver *s, const struct storage_change *change
         .plural = kind->plural,
         .namespace = change->now->namespace,
         .name = change->now->name,
+        .user_agent = s->agent,
         .version = change->now->rv,
         .old = change->old == NULL ? NULL : change->old->root,
         .now = change->deleted ? NULL : change->now->root,

@@ -83,6 +83,7 @@ struct apiserver_commit {
     struct str plural;
     struct str namespace;
     struct str name;
+    struct str user_agent; /* of the request; empty: the server's own doing */
     uint64_t version;
     const struct jval *old; /* NULL: created */
     const struct jval *now; /* NULL: deleted */

@@ -10,6 +10,7 @@ struct api_call {
     struct apiserver *server;
     struct arena memory;
     struct api_request request;
+    struct str agent;
     api_on_reply on_reply;
     void *ctx;
     usec_t deadline;             /* in the view's time */
@@ -206,7 +207,7 @@ static void door_execute(struct api_call *call, struct apiserver_reply *ret)
         .method = door_methods[r->verb],
         .path = r->path,
         .content_type = r->content_type,
-        .user_agent = STR("drydock"),
+        .user_agent = call->agent,
         .body = r->body,
     };
     apiserver_handle(call->server, &request, &call->memory, ret);
@@ -297,6 +298,7 @@ static struct api_call *door_send(struct api *api, const struct api_request *req
     call->request.path = arena_str(&call->memory, request->path);
     call->request.content_type = arena_str(&call->memory, request->content_type);
     call->request.body = arena_str(&call->memory, request->body);
+    call->agent = arena_str(&call->memory, d->agent);
     loop_timer_init(&call->transit, d->net, door_call_arrives, call);
     loop_timer_init(&call->delivered, d->view, door_call_delivered, call);
     usec_t timeout = request->timeout != 0 ? request->timeout : API_TIMEOUT;
@@ -338,9 +340,16 @@ struct api *door_new(struct loop *view, struct apiserver *server, struct faults 
         d->faults = &d->own;
     }
     d->memory.first = 1024;
+    d->agent = STR("drydock");
     list_init(&d->calls);
     list_init(&d->watches);
     return &d->api;
+}
+
+void door_set_agent(struct api *api, struct str agent)
+{
+    struct door *d = door_of(api);
+    d->agent = arena_str(&d->memory, agent);
 }
 
 void door_free(struct api *api)

@@ -19,6 +19,8 @@
 /* `faults` is borrowed and may be NULL: a calm network of the door's own. */
 struct api *door_new(struct loop *view, struct apiserver *server, struct faults *faults);
 void door_free(struct api *api); /* accepts NULL */
+/* What the server sees as its User-Agent from now on; "drydock" at first. */
+void door_set_agent(struct api *api, struct str agent);
 
 /* Every connection breaks: watches end, and calls in flight fail whether executed or not. */
 void door_cut(struct api *api);

@@ -20,7 +20,8 @@ struct door {
     uint32_t in_flight;
     uint32_t tallies_n;
     struct door_tally tallies[DOOR_RESOURCES_MAX];
-    struct arena memory; /* of the tallies' names */
+    struct str agent;
+    struct arena memory; /* of the tallies' names and the agent's */
 };
 
 /* Why there was no answer; `text` is static. */

@@ -246,7 +246,7 @@ static void door_watch_arrives(void *ctx)
                          &(struct apiserver_request){
                              .method = STR("GET"),
                              .path = w->path,
-                             .user_agent = STR("drydock"),
+                             .user_agent = w->door->agent,
                          },
                          &tmp, &reply);
         door_watch_answered(w, &reply);

@@ -280,6 +280,7 @@ void apiserver_handle(struct apiserver *s, const struct apiserver_request *reque
     struct call call = { .s = s, .request = request, .reply = ret, .a = out };
     struct err err = { 0 };
     struct status *status;
+    s->agent = request->user_agent;
     if (route_parse(request->path, out, &call.route, &err) < 0) {
         status = status_bad_request(out, "%s", err.msg);
     } else {
@@ -289,5 +290,6 @@ void apiserver_handle(struct apiserver *s, const struct apiserver_request *reque
         call_tree(&call, status->code, status_tree(status, out));
         ret->retry_after = SECONDS(status->retry_after_seconds);
     }
+    s->agent = STR_NONE;
     ASSERT(ret->status != 0);
 }

@@ -29,6 +29,7 @@ struct apiserver {
     struct arena arena; /* what lives as long as the server */
     struct types types;
     struct str token;
+    struct str agent; /* of the request that is being answered */
     apiserver_on_commit_fn on_commit;
     void *on_commit_ctx;
     const struct kind *namespaces;
