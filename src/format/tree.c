@@ -1,5 +1,9 @@
 #include "format/tree.h"
 
+#include "base/map.h"
+
+#define TREE_MEMBERS_SCANNED 64u /* objects of more members are rare, and may be an attack */
+
 static struct tree *tree_new(struct arena *a, enum jkind kind)
 {
     struct tree *t = ARENA_NEW(a, struct tree);
@@ -32,6 +36,28 @@ static void tree_link(struct tree *parent, struct tree *child)
     parent->n++;
 }
 
+/* Of a name that comes twice the last value counts, in the first one's place. A map finds the
+ * place where looking through all members would take too long. */
+static void tree_from_members(struct arena *a, struct tree *t, const struct jval *v)
+{
+    if (v->n <= TREE_MEMBERS_SCANNED) {
+        JVAL_EACH (v, member) {
+            tree_set(a, t, jval_key(member), tree_from(a, member));
+        }
+        return;
+    }
+    CLEANUP(map_done)
+    struct map last = { 0 };
+    JVAL_EACH (v, member) {
+        (void)map_put(&last, jval_key(member), (void *)(uintptr_t)member); /* replaces are wanted */
+    }
+    MAP_EACH (&last, item) {
+        struct tree *child = tree_from(a, map_item_value(item));
+        child->key = arena_str(a, map_item_name(item));
+        tree_link(t, child);
+    }
+}
+
 struct tree *tree_from(struct arena *a, const struct jval *v)
 {
     struct tree *t = tree_new(a, jval_kind(v));
@@ -51,9 +77,7 @@ struct tree *tree_from(struct arena *a, const struct jval *v)
         }
         break;
     case JOBJ:
-        JVAL_EACH (v, member) {
-            tree_set(a, t, jval_key(member), tree_from(a, member));
-        }
+        tree_from_members(a, t, v);
         break;
     }
     return t;
@@ -183,6 +207,11 @@ static bool tree_scalar_eq(const struct tree *a, const struct tree *b)
 {
     if (str_eq(a->text, b->text)) {
         return a->truth == b->truth;
+    }
+    int64_t ia;
+    int64_t ib;
+    if (tree_number(a, &ia) && tree_number(b, &ib)) {
+        return ia == ib; /* as doubles, neighbours above 2^53 are the same */
     }
     double fa;
     double fb;

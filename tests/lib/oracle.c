@@ -78,6 +78,8 @@ enum oracle_verdict oracle_json(struct str text, const struct jval *root)
         bool unsure = code == json_error_numeric_overflow || code == json_error_null_byte_in_key ||
                       code == json_error_stack_overflow;
         verdict = root == NULL ? ORACLE_AGREES : unsure ? ORACLE_UNSURE : ORACLE_OBJECTS;
+    } else if (root == NULL && str_find_char(text, '\0') != SIZE_MAX) {
+        verdict = ORACLE_UNSURE; /* jansson takes a NUL byte behind the value for the end */
     } else if (root == NULL || !same(root, other)) {
         verdict = ORACLE_OBJECTS;
     }

@@ -8,7 +8,7 @@
 enum oracle_verdict {
     ORACLE_AGREES,
     ORACLE_OBJECTS, /* one takes the text and the other does not, or the values differ */
-    ORACLE_UNSURE,  /* beyond what either of the two can say: numbers too large, names with NUL */
+    ORACLE_UNSURE,  /* beyond what either of the two can say: numbers too large, NUL */
 };
 
 /* `root` is what json_parse made of `text`, NULL when it refused it. */

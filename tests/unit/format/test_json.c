@@ -1,7 +1,9 @@
 #include "format/json.h"
-#include "format/jsplit.h"
-#include "format/tree.h"
+
+#include "base/limits.h"
+#include "format/jwriter.h"
 #include "tests/check.h"
+#include "tests/lib/oracle.h"
 
 TEST(json_parse_reads_a_document)
 {
@@ -32,35 +34,190 @@ TEST(json_parse_says_where_and_what)
     CHECK_STR(err.msg, "line 2, column 6: found '2', want ':'");
 }
 
-TEST(tree_edits_and_prints)
+TEST(json_errors_name_what_was_found_and_wanted)
+{
+    static const char *const cases[][2] = {
+        { "", "line 1, column 1: found the end, want a value" },
+        { "[1,]", "line 1, column 4: found ']', want a value" },
+        { "[1 2]", "line 1, column 4: found '2', want ',' or ']'" },
+        { "{\"a\":1 \"b\"}", "line 1, column 8: found '\"', want ',' or '}'" },
+        { "{a:1}", "line 1, column 2: found 'a', want a member name" },
+        { "nul", "line 1, column 1: found 'n', want a value" },
+        { "1 x", "line 1, column 3: found 'x', want nothing after the value" },
+        { "-", "line 1, column 2: found the end, want a digit" },
+        { "1.", "line 1, column 3: found the end, want a digit" },
+        { "1e+", "line 1, column 4: found the end, want a digit" },
+        { "01", "line 1, column 2: found '1', want nothing after the value" },
+        { "\"a", "line 1, column 3: found the end, want the closing '\"'" },
+        { "\"\\x\"", "line 1, column 3: found 'x', want one of \" \\ / b f n r t u" },
+        { "\"\\", "line 1, column 3: found the end, want an escape" },
+        { "\"\\u12\"", "line 1, column 4: found '1', want four hexadecimal digits" },
+        { "\"\\ud800\"", "line 1, column 4: found 'd', want a surrogate pair" },
+        { "\"\x01\"", "line 1, column 2: found byte 0x01, want no control character in a string" },
+        { "\"\xff\"", "line 1, column 2: found byte 0xff, want valid UTF-8" },
+        { "\"\\n\xff\"", "line 1, column 4: found byte 0xff, want valid UTF-8" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(arena_done)
+        struct arena a = { 0 };
+        struct err err = { 0 };
+        const struct jval *v = NULL;
+        check_case((int64_t)i);
+        CHECK_EQ(json_parse(str_from(cases[i][0]), 0, &a, &v, &err), -ERR_INVALID);
+        CHECK_STR(err.msg, cases[i][1]);
+        CHECK(v == NULL);
+    }
+    check_case(-1);
+}
+
+TEST(json_go_mode_replaces_what_is_no_unicode)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
     struct err err = { 0 };
-    struct tree *t;
-    CHECK_EQ(tree_parse(STR("{\"metadata\":{\"name\":\"n\"},\"l\":[1,2]}"), &a, &t, &err), 0);
-    tree_set_at(&a, t, "metadata.labels", tree_obj(&a));
-    tree_set(&a, tree_at(t, "metadata.labels"), STR("a.b/c"), tree_str(&a, STR("<d>")));
-    tree_insert(tree_get(t, STR("l")), 1, tree_bool(&a, true));
-    CHECK_STR(tree_json(&a, t),
-              "{\"metadata\":{\"name\":\"n\",\"labels\":{\"a.b/c\":\"\\u003cd\\u003e\"}},"
-              "\"l\":[1,true,2]}");
-    CHECK(tree_del_at(t, "metadata.name"));
-    CHECK(tree_eq(t, tree_clone(&a, t)));
+    const struct jval *v;
+    CHECK_EQ(json_parse(STR("\"a\xff"
+                            "\xc3\xa9\\ud800\\udc00\\ud800x\""),
+                        JSON_GO, &a, &v, &err),
+             0);
+    CHECK_STR(jval_str(v), "a\xef\xbf\xbd\xc3\xa9\xf0\x90\x80\x80\xef\xbf\xbdx");
 }
 
-TEST(jsplit_yields_each_item_and_the_metadata)
+TEST(json_trailing_stops_after_the_first_value)
 {
-    struct jsplit s;
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
     struct err err = { 0 };
-    struct str item;
-    jsplit_init(
-        &s,
-        STR("{\"kind\":\"L\",\"items\":[{\"a\":\"}]\"}, {\"b\":[]}],\"metadata\":{\"x\":1}}\n"));
-    CHECK_EQ(jsplit_next(&s, &item, &err), 1);
-    CHECK_STR(item, "{\"a\":\"}]\"}");
-    CHECK_EQ(jsplit_next(&s, &item, &err), 1);
-    CHECK_STR(item, "{\"b\":[]}");
-    CHECK_EQ(jsplit_next(&s, &item, &err), 0);
-    CHECK_STR(s.metadata, "{\"x\":1}");
+    const struct jval *v;
+    CHECK_EQ(json_parse(STR("{\"a\":1}garbage"), JSON_TRAILING, &a, &v, &err), 0);
+    CHECK_EQ(v->n, 1);
+}
+
+TEST(json_depth_is_limited)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct err err = { 0 };
+    const struct jval *v;
+    char text[JSON_DEPTH_MAX * 2 + 2];
+    memset(text, '[', JSON_DEPTH_MAX + 1);
+    CHECK_EQ(json_parse((struct str){ text, JSON_DEPTH_MAX + 1 }, 0, &a, &v, &err), -ERR_LIMIT);
+    CHECK_STR(err.msg, "line 1, column 193: nested deeper than 192");
+    memset(text + JSON_DEPTH_MAX, ']', JSON_DEPTH_MAX);
+    CHECK_EQ(json_parse((struct str){ text, (size_t)JSON_DEPTH_MAX * 2 }, 0, &a, &v, &err), 0);
+}
+
+TEST(jval_readers_answer_absent_for_what_is_not_there)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct err err = { 0 };
+    const struct jval *v;
+    int64_t whole;
+    double real;
+    CHECK_EQ(json_parse(STR("{\"s\":\"x\",\"n\":1.5,\"l\":[]}"), 0, &a, &v, &err), 0);
+    CHECK_EQ(jval_kind(NULL), JNULL);
+    CHECK(jval_get(NULL, STR("a")) == NULL);
+    CHECK(jval_at(v, "s.deeper") == NULL);
+    CHECK(jval_first(jval_at(v, "l")) == NULL);
+    CHECK(jval_str(jval_at(v, "n")).p == NULL);
+    CHECK(jval_bool(jval_at(v, "n"), true));
+    CHECK(!jval_i64(jval_at(v, "n"), &whole));
+    CHECK(jval_f64(jval_at(v, "n"), &real));
+    CHECK(!jval_f64(jval_at(v, "s"), &real));
+    CHECK_STR(jkind_name(JARR), "a list");
+}
+
+TEST(jval_eq_compares_values_whatever_their_order)
+{
+    static const struct {
+        const char *left;
+        const char *right;
+        bool equal;
+    } cases[] = {
+        { "{\"a\":1,\"b\":[2]}", "{\"b\":[2],\"a\":1}", true },
+        { "{\"a\":1,\"a\":2}", "{\"a\":2}", true },
+        { "{\"a\":null}", "{\"b\":null}", false },
+        { "[1,2]", "[1]", false },
+        { "[1,2]", "[1,3]", false },
+        { "1", "1.0", true },
+        { "1e2", "100", true },
+        { "9007199254740993", "9007199254740992", false },
+        { "true", "false", false },
+        { "null", "false", false },
+        { "\"a\"", "\"\\u0061\"", true },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(arena_done)
+        struct arena a = { 0 };
+        struct err err = { 0 };
+        const struct jval *left;
+        const struct jval *right;
+        check_case((int64_t)i);
+        CHECK_EQ(json_parse(str_from(cases[i].left), 0, &a, &left, &err), 0);
+        CHECK_EQ(json_parse(str_from(cases[i].right), 0, &a, &right, &err), 0);
+        CHECK_EQ(jval_eq(left, right), cases[i].equal);
+        CHECK_EQ(jval_eq(right, left), cases[i].equal);
+    }
+    check_case(-1);
+}
+
+static void check_with_oracle(struct str text, struct arena *a)
+{
+    struct err err = { 0 };
+    const struct jval *root = NULL;
+    int r = json_parse(text, 0, a, &root, &err);
+    CHECK(r == 0 || err.msg[0] != '\0');
+    if (oracle_json(text, root) == ORACLE_OBJECTS) {
+        check_fail(__FILE__, __LINE__, "jansson disagrees on '" STR_FMT "'", STR_ARG(text));
+    }
+    if (r == 0) {
+        CLEANUP(buf_done)
+        struct buf out = { 0 };
+        struct jwriter w = jwriter_on(&out);
+        const struct jval *again;
+        jw_val(&w, root);
+        CHECK_EQ(json_parse(buf_str(&out), 0, a, &again, &err), 0);
+        CHECK(jval_eq(root, again));
+    }
+}
+
+/* The input ends where it ends: the copy has no byte more for a reader to look at. */
+TEST(json_survives_every_cut_and_agrees_with_jansson)
+{
+    static const char text[] = "{\"a\":[1,-2.5e+3,\"x\\u00e9\\n\\ud83d\\ude00\",true,false,null],"
+                               "\"\xc3\xa9\":{\"c\":{}}} ";
+    for (size_t n = 0; n < sizeof(text); n++) {
+        CLEANUP(arena_done)
+        struct arena a = { 0 };
+        char *copy = arena_alloc(&a, n);
+        memcpy(copy, text, n);
+        check_with_oracle((struct str){ .p = copy, .n = n }, &a);
+    }
+}
+
+/* Documents put together from pieces, then bent: both readers take and refuse the same. */
+PROPERTY(json_agrees_with_jansson)
+{
+    static const char *const pieces[] = {
+        "{",     "}",        "[",           "]",   ",",           ":",
+        "\"a\"", "\"b\\n\"", "\"\\u0041\"", "1",   "-0",          "2.5e-3",
+        "true",  "false",    "null",        " ",   "\n",          "\"\\ud83d\\ude00\"",
+        "0",     "\xc3\xa9", "\"",          "\\",  "\"\\ud800\"", "{\"a\":1}",
+        "[1,2]", "{\"k\":",  "[",           "1e5",
+    };
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    for (int round = 0; round < 20; round++) {
+        CLEANUP(buf_done)
+        struct buf text = { 0 };
+        for (uint32_t n = rng_below(rng, 14); n > 0; n--) {
+            buf_add(&text, str_from(pieces[rng_below(rng, ARRAY_LEN(pieces))]));
+        }
+        if (text.n > 0 && rng_chance(rng, 100)) {
+            text.p[rng_below(rng, (uint32_t)text.n)] = (char)rng_below(rng, 256);
+        }
+        check_with_oracle(buf_str(&text), &a);
+        arena_reset(&a);
+    }
 }
