@@ -27,17 +27,13 @@ static struct status *content_unknown(struct call *c, const struct schema_paths 
     return NULL;
 }
 
-struct status *content_decode(struct call *c, struct tree *obj)
+struct status *content_decode_known(struct call *c, struct tree *obj)
 {
     struct schema_paths unknown = { 0 };
     struct err err = { 0 };
     if (kind_is(c->kind, KIND_CUSTOM)) {
         schema_prune(&c->s->types, c->kind->schema, SCHEMA_CUSTOM, c->a, obj, &unknown);
-        struct status *status = content_unknown(c, &unknown);
-        if (status == NULL) {
-            schema_default(&c->s->types, c->kind->schema, c->a, obj);
-        }
-        return status;
+        return content_unknown(c, &unknown);
     }
     const struct tree *schema = types_builtin(&c->s->types, c->kind->group, c->kind->kind);
     if (types_check(&c->s->types, schema, obj, &err) < 0) {
@@ -45,6 +41,15 @@ struct status *content_decode(struct call *c, struct tree *obj)
     }
     schema_prune(&c->s->types, schema, 0, c->a, obj, &unknown);
     return content_unknown(c, &unknown);
+}
+
+struct status *content_decode(struct call *c, struct tree *obj)
+{
+    struct status *status = content_decode_known(c, obj);
+    if (status == NULL && kind_is(c->kind, KIND_CUSTOM)) {
+        schema_default(&c->s->types, c->kind->schema, c->a, obj);
+    }
+    return status;
 }
 
 void content_validate(struct call *c, const struct tree *old, struct tree *obj,

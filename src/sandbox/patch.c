@@ -1,5 +1,6 @@
 #include "format/jsonpatch.h"
 #include "format/mergepatch.h"
+#include "sandbox/apply.h"
 #include "sandbox/server.h"
 #include "sandbox/strategic.h"
 
@@ -87,6 +88,102 @@ static struct status *patch_unsupported(struct call *c)
                           "application/apply-patch+yaml"));
 }
 
+static struct status *apply_options(struct call *c)
+{
+    static const struct kind options = { .group = STR_INIT("meta.k8s.io"),
+                                         .kind = STR_INIT("PatchOptions"),
+                                         .group_kind = STR_INIT("PatchOptions.meta.k8s.io") };
+    struct status *list = NULL;
+    if (c->route.params.field_manager.n == 0) {
+        status_cause(&list, c->a, STATUS_REQUIRED, STR("fieldManager"),
+                     STR("Required value: is required for apply patch"));
+    }
+    return status_invalid(list, &options, STR(""));
+}
+
+void apply_request_init(struct call *c, const struct object *old, struct apply_request *ret)
+{
+    *ret = (struct apply_request){
+        .types = &c->s->types,
+        .schema = kind_is(c->kind, KIND_CUSTOM)
+                      ? c->kind->schema
+                      : types_builtin(&c->s->types, c->kind->group, c->kind->kind),
+        .api_version = c->kind->api_version,
+        .manager = c->manager.n > 0 ? c->manager : STR("unknown"),
+        .subresource = c->subresource == SUBRESOURCE_STATUS ? STR("status") : STR(""),
+        .has_status = (c->kind->subresources & SUBRESOURCE_STATUS) != 0,
+        .time = server_time(c->s, c->a),
+        .creator = old == NULL ? STR("") : old->manager,
+    };
+    (void)route_bool(c->route.params.force, &ret->force); /* else false */
+}
+
+static struct status *apply_refused(struct call *c, int r, const struct schema_causes *causes,
+                                    struct str message, const struct err *err)
+{
+    if (r == -ERR_INVALID) {
+        return status_bad_request(c->a, "%s", err->msg);
+    }
+    if (r != -ERR_CONFLICT) {
+        return status_internal(c->a, arena_str(c->a, str_from(err->msg)));
+    }
+    struct status *list = NULL;
+    for (uint32_t i = 0; i < causes->n; i++) {
+        struct str reason = arena_str(c->a, causes->items[i].reason);
+        status_cause(&list, c->a, reason.p, causes->items[i].field, causes->items[i].message);
+    }
+    struct status *status = status_new(c->a, 409, "Conflict", message);
+    status->first = list == NULL ? NULL : list->first;
+    status->last = list == NULL ? NULL : list->last;
+    return status;
+}
+
+static struct status *verb_apply(struct call *c)
+{
+    struct tree *configuration;
+    struct status *status = apply_options(c);
+    if (status == NULL) {
+        status = call_body(c, &configuration);
+    }
+    if (status == NULL) {
+        status = write_check_name(c, configuration);
+    }
+    if (status == NULL) {
+        status = content_decode_known(c, configuration);
+    }
+    if (status != NULL) {
+        return status;
+    }
+    struct object *old = call_find(c);
+    if (old == NULL && c->subresource != 0) {
+        return status_not_found(c->a, c->kind, c->route.name);
+    }
+    struct apply_request request;
+    apply_request_init(c, old, &request);
+    struct tree *live = old == NULL ? NULL : object_tree(old, c->a);
+    if (live != NULL) {
+        view_show(c->kind, &c->s->kinds, live, c->a);
+    }
+    struct tree *obj;
+    struct schema_causes causes = { 0 };
+    struct str message = STR("");
+    struct err err = { 0 };
+    int r = apply_merge(&request, c->a, live, configuration, &obj, &causes, &message, &err);
+    if (r < 0) {
+        return apply_refused(c, r, &causes, message, &err);
+    }
+    c->applying = true;
+    if (old == NULL) {
+        return write_create(c, obj);
+    }
+    status = content_decode(c, obj);
+    if (status != NULL) {
+        return status;
+    }
+    view_store(c->kind, &c->s->kinds, obj, c->a);
+    return write_update(c, old, obj);
+}
+
 struct status *verb_patch(struct call *c)
 {
     enum patch_type type = patch_type(c->request->content_type);
@@ -96,6 +193,9 @@ struct status *verb_patch(struct call *c)
     }
     if (type == PATCH_STRATEGIC && kind_is(c->kind, KIND_CUSTOM)) {
         return patch_unsupported(c);
+    }
+    if (type == PATCH_APPLY) {
+        return verb_apply(c);
     }
     struct object *old = call_find(c);
     if (old == NULL) {

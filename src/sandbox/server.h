@@ -51,6 +51,7 @@ struct call {
     unsigned subresource; /* of enum kind_subresource; 0 = the object itself */
     enum output output;
     bool dry_run;
+    bool applying; /* a server-side apply: managedFields are already as they shall be */
     struct str manager;
 };
 
@@ -97,6 +98,8 @@ struct status *write_create(struct call *c, struct tree *obj);
 struct status *write_update(struct call *c, struct object *old, struct tree *obj);
 
 void write_answer(struct call *c, int code, struct tree *obj);
+struct apply_request;
+void apply_request_init(struct call *c, const struct object *old, struct apply_request *ret);
 struct status *write_check_name(struct call *c, const struct tree *obj);
 /* Refuses new content in namespaces that are absent or going away. */
 struct status *call_admit(struct call *c, struct str name);
@@ -104,6 +107,8 @@ struct status *call_admit(struct call *c, struct str name);
 /* What an object of its kind may hold: types and unknown fields, which refuse or warn; custom
  * objects are pruned and get their defaults. `obj` is in the form of the request. */
 struct status *content_decode(struct call *c, struct tree *obj);
+/* The types and unknown fields alone: nothing is filled in. */
+struct status *content_decode_known(struct call *c, struct tree *obj);
 /* Custom objects against their schema; `old` NULL: a new object. */
 void content_validate(struct call *c, const struct tree *old, struct tree *obj,
                       struct status **list);

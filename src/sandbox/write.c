@@ -1,4 +1,5 @@
 #include "format/yaml.h"
+#include "sandbox/apply.h"
 #include "sandbox/defaults.h"
 #include "sandbox/server.h"
 #include "sandbox/show.h"
@@ -163,10 +164,13 @@ static void write_generate_name(struct call *c, struct tree *obj)
 static void write_born(struct call *c, struct tree *obj)
 {
     static const char *const dropped[] = { "deletionTimestamp", "deletionGracePeriodSeconds",
-                                           "generation", "selfLink", "managedFields" };
+                                           "generation", "selfLink" };
     struct tree *metadata = tree_make_at(c->a, obj, "metadata");
     for (size_t i = 0; i < ARRAY_LEN(dropped); i++) {
         (void)tree_del(metadata, str_from(dropped[i])); /* absent is as good */
+    }
+    if (!c->applying) {
+        (void)tree_del(metadata, STR("managedFields")); /* kept only where apply needs them */
     }
     tree_set(c->a, metadata, STR("uid"), tree_str(c->a, server_uid(c->s, c->a)));
     tree_set(c->a, metadata, STR("creationTimestamp"), tree_str(c->a, server_time(c->s, c->a)));
@@ -457,6 +461,11 @@ struct status *write_update(struct call *c, struct object *old, struct tree *obj
         return status;
     }
     update_generation(c, before, after);
+    if (!c->applying && tree_at(before, "metadata.managedFields") != NULL) {
+        struct apply_request request;
+        apply_request_init(c, old, &request);
+        apply_track(&request, c->a, before, after);
+    }
     tree_set_at(c->a, after, "metadata.resourceVersion", tree_str(c->a, current));
     bool same = tree_eq(before, after);
     if (update_finishes_deletion(after) && !same) {
@@ -472,7 +481,7 @@ struct status *write_update(struct call *c, struct object *old, struct tree *obj
         return NULL;
     }
     struct object *o =
-        object_new(c->kind->store, after, storage_next(&c->s->storage), c->manager, c->a);
+        object_new(c->kind->store, after, storage_next(&c->s->storage), old->manager, c->a);
     object_ref(o);
     storage_put(&c->s->storage, o);
     call_object(c, 200, o);
