@@ -6,13 +6,19 @@
 #include "base/duration.h"
 #include "base/stamp.h"
 
-#define REPEAT_MAX 10000u /* product of all repetitions; beyond it the C library eats memory */
+#define COST_MAX 2000u /* nodes after repetition; the C library copies them, then squares them */
+#define GROUPS_MAX 32u
 #define PATTERN_MAX 4096u
 
 struct rewrite {
     struct str rest;
     struct buf out;
-    uint64_t repeats;
+    /* What the C library will copy, for each open group: all but the last atom, and that one. */
+    struct {
+        uint64_t sum;
+        uint64_t last;
+    } cost[GROUPS_MAX];
+    uint32_t depth;
     bool icase;
     bool unknown;
 };
@@ -26,6 +32,41 @@ static void skip(struct rewrite *w, size_t n)
 {
     n = MIN(n, w->rest.n);
     w->rest = str_sub(w->rest, n, w->rest.n - n);
+}
+
+static void atom(struct rewrite *w)
+{
+    w->cost[w->depth].sum += w->cost[w->depth].last;
+    w->cost[w->depth].last = 1;
+}
+
+static void repeat(struct rewrite *w, uint64_t times)
+{
+    w->cost[w->depth].last *= times;
+    w->unknown = w->unknown || w->cost[w->depth].sum + w->cost[w->depth].last > COST_MAX;
+}
+
+static void group_open(struct rewrite *w)
+{
+    if (w->depth + 1 == GROUPS_MAX) {
+        w->unknown = true;
+        return;
+    }
+    w->depth++;
+    w->cost[w->depth].sum = 0;
+    w->cost[w->depth].last = 0;
+}
+
+static void group_close(struct rewrite *w)
+{
+    if (w->depth == 0) {
+        w->unknown = true;
+        return;
+    }
+    uint64_t all = w->cost[w->depth].sum + w->cost[w->depth].last + 1;
+    w->depth--;
+    atom(w);
+    w->cost[w->depth].last = all;
 }
 
 static void escape_outside(struct rewrite *w)
@@ -139,10 +180,26 @@ static void repetition(struct rewrite *w)
         w->unknown = true; /* a brace that is no repetition stands for itself in Go */
         return;
     }
-    w->repeats *= MAX(n, 1u);
-    w->unknown = w->repeats > REPEAT_MAX;
+    repeat(w, n + 1u);
     buf_add(&w->out, str_sub(w->rest, 0, end + 1));
     skip(w, end + 1);
+}
+
+static void rewrite_char(struct rewrite *w)
+{
+    char c = peek(w, 0);
+    buf_add_char(&w->out, c);
+    skip(w, 1);
+    if (c == '(') {
+        group_open(w);
+    } else if (c == ')') {
+        group_close(w);
+    } else if (c == '*' || c == '+' || c == '?') {
+        repeat(w, 2);
+        skip(w, peek(w, 0) == '?' ? 1 : 0); /* lazy or greedy, the question is if it matches */
+    } else {
+        atom(w);
+    }
 }
 
 static void rewrite_next(struct rewrite *w)
@@ -150,8 +207,10 @@ static void rewrite_next(struct rewrite *w)
     char c = peek(w, 0);
     if (c == '\\') {
         escape_outside(w);
+        atom(w);
     } else if (c == '[') {
         bracket(w);
+        atom(w);
     } else if (c == '{') {
         repetition(w);
     } else if (c == '(' && peek(w, 1) == '?') {
@@ -161,12 +220,9 @@ static void rewrite_next(struct rewrite *w)
         }
         buf_add_char(&w->out, '(');
         skip(w, 3);
+        group_open(w);
     } else {
-        buf_add_char(&w->out, c);
-        skip(w, 1);
-        if ((c == '*' || c == '+' || c == '?') && peek(w, 0) == '?') {
-            skip(w, 1); /* lazy or greedy, the question is only whether it matches */
-        }
+        rewrite_char(w);
     }
 }
 
@@ -175,7 +231,7 @@ enum gopattern_answer gopattern_match(struct str pattern, struct str text)
     if (pattern.n > PATTERN_MAX) {
         return GOPATTERN_UNKNOWN;
     }
-    struct rewrite w = { .rest = pattern, .repeats = 1 };
+    struct rewrite w = { .rest = pattern };
     if (str_cut_prefix(w.rest, STR("(?i)"), &w.rest)) {
         w.icase = true;
     }

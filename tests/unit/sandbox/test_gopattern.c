@@ -26,6 +26,8 @@ TEST(gopattern_matches_as_go_does)
         { "\\p{Greek}", "x", GOPATTERN_UNKNOWN },
         { "(?P<x>a)", "a", GOPATTERN_UNKNOWN },
         { "((a{1000}){1000}){1000}", "a", GOPATTERN_UNKNOWN },
+        { "((((((((((((((((a+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+", "a", GOPATTERN_UNKNOWN },
+        { "^a+b+c+d+e+f+g+h+i+j+k+l+m+n+o+p+$", "abcdefghijklmnop", GOPATTERN_MATCHES },
         { "[a", "a", GOPATTERN_UNKNOWN },
         { "a{", "a", GOPATTERN_UNKNOWN },
         { "\\", "a", GOPATTERN_UNKNOWN },
