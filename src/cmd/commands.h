@@ -6,4 +6,5 @@
 #include "cmd/command.h"
 
 extern const struct command command_controller;
+extern const struct command command_demo;
 extern const struct command command_sandbox;

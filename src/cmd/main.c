@@ -6,6 +6,7 @@
 static const struct command *const commands[] = {
     &command_controller,
     &command_sandbox,
+    &command_demo,
     NULL,
 };
 

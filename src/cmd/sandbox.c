@@ -4,19 +4,23 @@
 #include "cmd/commands.h"
 #include "cmd/front.h"
 #include "cmd/kubeconfig_text.h"
+#include "host/file.h"
 #include "host/http.h"
 #include "host/loop.h"
 #include "host/pki.h"
 #include "host/publish.h"
 #include "sandbox/apiserver.h"
 #include "sandbox/scaled.h"
+#include "sandbox/world.h"
 
 #define SANDBOX_GRACE SECONDS(2) /* answers are made in microseconds; only their sending waits */
 
 struct sandbox_options {
     struct str listen;
     struct str kubeconfig;
+    struct str world;
     uint32_t nodes;
+    uint32_t zones;
     double speed;
     uint64_t seed;
     bool tls;
@@ -35,6 +39,17 @@ static const struct option sandbox_flags[] = {
       .value = "N",
       .initial = "3",
       .help = "nodes the world starts with" },
+    { .name = "zones",
+      .kind = OPTION_U32,
+      OPTION(struct sandbox_options, zones),
+      .value = "N",
+      .initial = "3",
+      .help = "availability zones they are spread over" },
+    { .name = "world",
+      .kind = OPTION_FILE,
+      OPTION(struct sandbox_options, world),
+      .value = "FILE",
+      .help = "YAML that describes the world: its durations, and objects to begin with" },
     { .name = "write-kubeconfig",
       .kind = OPTION_FILE,
       OPTION(struct sandbox_options, kubeconfig),
@@ -63,6 +78,7 @@ struct sandbox {
     struct loop *loop;
     struct loop *time; /* the world's: `loop` itself, or a faster one on it */
     struct apiserver *server;
+    struct world *world;
     struct front front;
     struct http_server *http;
     bool stopping;
@@ -88,6 +104,7 @@ static void sandbox_on_signal(void *ctx, int signo UNUSED)
 static void sandbox_done(struct sandbox *s)
 {
     http_server_free(s->http);
+    world_free(s->world);
     apiserver_free(s->server);
     if (s->time != s->loop) {
         scaled_free(s->time);
@@ -133,19 +150,51 @@ static int sandbox_serve(struct sandbox *s, struct arena *memory, struct err *er
             return r;
         }
     }
-    (void)printf("serving " STR_FMT ", %u nodes%s" STR_FMT "\n", STR_ARG(url), o->nodes,
-                 o->kubeconfig.n > 0 ? ", kubeconfig " : "", STR_ARG(o->kubeconfig));
+    (void)printf("serving " STR_FMT ", %u nodes%s" STR_FMT "\n", STR_ARG(url),
+                 world_nodes(s->world), o->kubeconfig.n > 0 ? ", kubeconfig " : "",
+                 STR_ARG(o->kubeconfig));
     (void)fflush(stdout);
     return 0;
+}
+
+static int sandbox_populate(struct sandbox *s, struct arena *memory, struct err *err)
+{
+    const struct sandbox_options *o = s->options;
+    struct world_config config = {
+        .seed = o->seed,
+        .nodes = o->nodes,
+        .zones = o->zones,
+        .heartbeats = WORLD_HEARTBEATS_BOTH,
+    };
+    struct str *objects = NULL;
+    uint32_t n = 0;
+    if (o->world.n > 0) {
+        struct str text;
+        int r = file_read(o->world, CONFIG_FILE_BYTES_MAX, memory, &text, err);
+        if (r == 0) {
+            r = world_file_read(text, memory, &config, &objects, &n, err);
+        }
+        if (r < 0) {
+            return err_wrap(err, "world '" STR_FMT "'", STR_ARG(o->world));
+        }
+    }
+    s->world = world_new(s->time, s->server, &config);
+    return world_create(s->world, objects, n, err);
 }
 
 static int sandbox_run(const struct command_call *call)
 {
     const struct sandbox_options *o = call->config;
     struct err err = { 0 };
-    if (!(o->speed > 0 && o->speed <= SCALED_SPEED_MAX)) {
-        (void)err_set(&err, ERR_INVALID, "flag '--speed': want more than 0 and at most %.0f",
-                      SCALED_SPEED_MAX);
+    const char *wrong = !(o->speed > 0 && o->speed <= SCALED_SPEED_MAX) ? "speed"
+                        : o->nodes > WORLD_NODES_MAX                    ? "nodes"
+                        : o->zones < 1 || o->zones > WORLD_ZONES_MAX    ? "zones"
+                                                                        : NULL;
+    if (wrong != NULL) {
+        (void)err_set(
+            &err, ERR_INVALID,
+            "flag '--%s' is out of its bounds: nodes 0 to %u, zones 1 to %u, speed above 0 to %.0f",
+            wrong, WORLD_NODES_MAX, WORLD_ZONES_MAX, SCALED_SPEED_MAX);
         (void)command_fail(call, &err);
         return COMMAND_USAGE;
     }
@@ -156,6 +205,9 @@ static int sandbox_run(const struct command_call *call)
     front_init(&s.front, s.loop, s.server);
     s.front.certificates = o->tls;
     s.front.speed = o->speed;
+    if (sandbox_populate(&s, call->memory, &err) < 0) {
+        return command_fail(call, &err);
+    }
     if (sandbox_serve(&s, call->memory, &err) < 0) {
         return command_fail(call, &err);
     }

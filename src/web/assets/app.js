@@ -3,6 +3,7 @@
 
 const $ = (id) => document.getElementById(id);
 const ZONE = "topology.kubernetes.io/zone";
+const STATE = "cloud.sap/maintenance-state"; // shown as the state already
 const STATES = [
   { key: "all", title: "Nodes", tone: "--accent" },
   { key: "operational", title: "Operational", tone: "--ok" },
@@ -84,7 +85,7 @@ function layoutGrid() {
   const grid = $("grid");
   const wide = order.length <= 60;
   grid.classList.toggle("wide", wide);
-  const size = wide ? "132px" : order.length <= 400 ? "26px" : order.length <= 1500 ? "17px" : "11px";
+  const size = wide ? "104px" : order.length <= 400 ? "26px" : order.length <= 1500 ? "17px" : "11px";
   grid.style.setProperty("--cell", wide ? "30px" : size);
   grid.style.setProperty("--gap", order.length > 1500 ? "3px" : "5px");
   grid.style.setProperty("--round", order.length > 1500 ? "3px" : "6px");
@@ -242,7 +243,7 @@ function drawRows() {
   const rows = shown.slice(first, last).map((name) => {
     const node = nodes.get(name).data;
     const kubelet = [node.ready ? "ready" : "not ready", node.cordoned ? "cordoned" : ""].filter(Boolean).join(", ");
-    const labels = Object.entries(node.labels).map(([k, v]) => `${k.split("/").pop()}=${v}`).join("  ");
+    const labels = Object.entries(node.labels).filter(([k]) => k !== STATE).map(([k, v]) => `${k.split("/").pop()}=${v}`).join("  ");
     return element("div", { class: name === chosen ? "row chosen" : "row", role: "listitem", onclick: () => choose(name) },
       element("span", {}, name), element("span", {}, node.error ? element("span", { class: "tag fault", title: node.error }, "error") : tag(node)),
       element("span", {}, node.ready ? kubelet : element("span", { class: "tag down" }, kubelet)), element("span", { class: "labels", title: labels }, labels));
