@@ -126,7 +126,7 @@ static int token_file_read(struct credentials *c, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct str text;
+    struct str text = STR_NONE;
     int r = file_mark(c->access->token_file, &c->mark, err);
     if (r == 0) {
         r = file_read(c->access->token_file, CREDENTIAL_FILE_BYTES_MAX, &tmp, &text, err);

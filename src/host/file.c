@@ -47,10 +47,31 @@ int file_mark(struct str path, struct file_mark *ret, struct err *err)
     return 0;
 }
 
-static void fd_done(int *fd)
+static int fd_read(int fd, const char *name, struct buf *text, struct err *err)
 {
-    if (*fd >= 0) {
-        (void)close(*fd); /* was only read from */
+    struct stat st;
+    if (fstat(fd, &st) < 0) {
+        return err_set_os(err, errno, "file '%s'", name);
+    }
+    if (S_ISDIR(st.st_mode)) {
+        return err_set(err, ERR_INVALID, "file '%s': is a directory", name);
+    }
+    for (;;) {
+        char chunk[8192];
+        ssize_t n = read(fd, chunk, sizeof(chunk));
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return err_set_os(err, errno, "file '%s'", name);
+        }
+        if (n == 0) {
+            return 0;
+        }
+        buf_add(text, (struct str){ .p = chunk, .n = (size_t)n });
+        if (text->full) {
+            return err_set(err, ERR_LIMIT, "file '%s': is longer than %zu bytes", name, text->max);
+        }
     }
 }
 
@@ -62,36 +83,16 @@ int file_read(struct str path, size_t max, struct arena *out, struct str *ret, s
         return r;
     }
     /* Without O_NONBLOCK a FIFO in its place would hold the process for ever. */
-    CLEANUP(fd_done)
     int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         return err_set_os(err, errno, "file '%s'", name);
     }
-    struct stat st;
-    if (fstat(fd, &st) < 0) {
-        return err_set_os(err, errno, "file '%s'", name);
-    }
-    if (S_ISDIR(st.st_mode)) {
-        return err_set(err, ERR_INVALID, "file '%s': is a directory", name);
-    }
     CLEANUP(buf_done)
     struct buf text = { .max = max };
-    for (;;) {
-        char chunk[8192];
-        ssize_t n = read(fd, chunk, sizeof(chunk));
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
-            return err_set_os(err, errno, "file '%s'", name);
-        }
-        if (n == 0) {
-            break;
-        }
-        buf_add(&text, (struct str){ .p = chunk, .n = (size_t)n });
-        if (text.full) {
-            return err_set(err, ERR_LIMIT, "file '%s': is longer than %zu bytes", name, max);
-        }
+    r = fd_read(fd, name, &text, err);
+    (void)close(fd); /* was only read from */
+    if (r < 0) {
+        return r;
     }
     *ret = arena_str(out, buf_str(&text));
     return 0;

@@ -106,8 +106,10 @@ static void on_event(void *ctx, const struct api_watch_event *event)
 
 static struct api_call *get(struct story *s, const char *path)
 {
-    struct api_request request = { .verb = API_GET, .path = str_from(path) };
-    return api_send(s->api, &request, on_reply, s);
+    const struct api_request *request =
+        &(struct api_request){ .verb = API_GET, .path = str_from(path) };
+    struct api_call *call = api_send(s->api, request, on_reply, s);
+    return call;
 }
 
 static void watch(struct story *s, usec_t silence_max)
@@ -556,6 +558,87 @@ TEST(transport_speaks_basic_authentication_and_impersonates)
     (void)get(&s, "/");
     RUN_UNTIL(s.loop, s.replies == 1);
     CHECK_STR(buf_str(&s.asked), "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==;");
+    story_end(&s);
+}
+
+static void refuse_first(void *ctx, struct peer_conn *conn, const struct peer_request *request)
+{
+    struct story *s = ctx;
+    buf_printf(&s->asked, STR_FMT ";", STR_ARG(peer_header(request, STR("Authorization"))));
+    peer_reply(conn, s->step++ == 0 ? 401 : 200, STR_NONE, STR("x"));
+}
+
+TEST(transport_holds_requests_back_while_a_plugin_runs)
+{
+    static const struct str args[] = {
+        STR_INIT("-c"),
+        STR_INIT("echo '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":"
+                 "\"ExecCredential\",\"status\":{\"token\":\"'$$'\"}}'"),
+    };
+    struct story s;
+    story_begin(&s, NULL, refuse_first);
+    s.access.exec = (struct access_exec){
+        .command = STR("/bin/sh"),
+        .args = args,
+        .args_n = 2,
+        .api_version = STR("client.authentication.k8s.io/v1"),
+    };
+    story_open(&s);
+    transport_set_limits(s.api, &(struct transport_limits){ .requests_max = 1 });
+    (void)get(&s, "/");
+    (void)get(&s, "/");
+    (void)get(&s, "/");
+    host_loop_turn(s.loop, 0);
+    CHECK_EQ(transport_stats(s.api).queued, 3);
+    RUN_UNTIL(s.loop, s.replies == 3);
+    CHECK_STR(buf_str(&s.seen), "401 x;200 x;200 x;");
+    /* One run served all: after a refusal the plugin rests before it is asked again. */
+    struct str first;
+    struct str second;
+    struct str rest;
+    (void)str_cut(buf_str(&s.asked), STR(";"), &first, &rest);
+    (void)str_cut(rest, STR(";"), &second, &rest);
+    CHECK(str_starts(first, STR("Bearer ")));
+    CHECK_STR(first, second);
+    story_end(&s);
+}
+
+/* The server's name leads nowhere: only the proxy can have answered. */
+TEST(transport_goes_through_a_proxy)
+{
+    struct story s;
+    story_begin(&s, NULL, answer);
+    s.access.proxy_url = arena_str(&s.memory, s.access.server);
+    s.access.server = STR("http://server.invalid:8080");
+    story_open(&s);
+    (void)get(&s, "/a");
+    RUN_UNTIL(s.loop, s.replies == 1);
+    CHECK_STR(buf_str(&s.asked), "GET http://server.invalid:8080/a;");
+    CHECK_STR(buf_str(&s.seen), "200 http://server.invalid:8080/a;");
+    story_end(&s);
+}
+
+static void refuse_tunnel(void *ctx, struct peer_conn *conn, const struct peer_request *request)
+{
+    struct story *s = ctx;
+    buf_printf(&s->asked, STR_FMT " " STR_FMT ";", STR_ARG(request->method),
+               STR_ARG(request->path));
+    peer_reply(conn, 403, STR_NONE, STR("no"));
+}
+
+TEST(transport_says_that_the_proxy_refused_the_tunnel)
+{
+    struct story s;
+    story_begin(&s, NULL, refuse_tunnel);
+    s.access.proxy_url = arena_str(&s.memory, s.access.server);
+    s.access.server = STR("https://server.invalid:6443");
+    s.access.tls_server_name = STR("other.invalid");
+    story_open(&s);
+    (void)get(&s, "/a");
+    RUN_UNTIL(s.loop, s.replies == 1);
+    CHECK_STR(buf_str(&s.asked), "CONNECT server.invalid:6443;");
+    CHECK(str_starts(str_from(s.last), STR("server 'https://server.invalid:6443': ")));
+    CHECK(str_contains(str_from(s.last), STR("403")));
     story_end(&s);
 }
 
