@@ -96,7 +96,7 @@ TEST(child_tells_a_signal_from_an_exit)
 TEST(child_is_killed_at_its_deadline_with_what_it_started)
 {
     struct story s;
-    run(&s, "sleep 1000 & echo $!; wait", MSECONDS(100), 1000);
+    run(&s, "sleep 1000 & echo $!; wait", MSECONDS(500), 1000);
     CHECK_EQ(s.ended_by.code, ERR_TIMEOUT);
     CHECK_EQ(s.signo, SIGKILL);
     uint32_t pid;
