@@ -19,6 +19,7 @@ struct rewrite {
         uint64_t last;
     } cost[GROUPS_MAX];
     uint32_t depth;
+    bool repeated; /* the last thing was a repetition; Go has none of repetitions themselves */
     bool icase;
     bool unknown;
 };
@@ -36,12 +37,15 @@ static void skip(struct rewrite *w, size_t n)
 
 static void atom(struct rewrite *w)
 {
+    w->repeated = false;
     w->cost[w->depth].sum += w->cost[w->depth].last;
     w->cost[w->depth].last = 1;
 }
 
 static void repeat(struct rewrite *w, uint64_t times)
 {
+    w->unknown = w->unknown || w->repeated;
+    w->repeated = true;
     w->cost[w->depth].last *= times;
     w->unknown = w->unknown || w->cost[w->depth].sum + w->cost[w->depth].last > COST_MAX;
 }
@@ -53,6 +57,7 @@ static void group_open(struct rewrite *w)
         return;
     }
     w->depth++;
+    w->repeated = false;
     w->cost[w->depth].sum = 0;
     w->cost[w->depth].last = 0;
 }

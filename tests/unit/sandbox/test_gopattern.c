@@ -28,6 +28,7 @@ TEST(gopattern_matches_as_go_does)
         { "((a{1000}){1000}){1000}", "a", GOPATTERN_UNKNOWN },
         { "((((((((((((((((a+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+)+", "a", GOPATTERN_UNKNOWN },
         { "^a+b+c+d+e+f+g+h+i+j+k+l+m+n+o+p+$", "abcdefghijklmnop", GOPATTERN_MATCHES },
+        { "a++", "a", GOPATTERN_UNKNOWN },
         { "[a", "a", GOPATTERN_UNKNOWN },
         { "a{", "a", GOPATTERN_UNKNOWN },
         { "\\", "a", GOPATTERN_UNKNOWN },
