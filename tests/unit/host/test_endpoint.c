@@ -220,3 +220,21 @@ TEST(endpoint_resumes_tls_sessions_on_new_connections)
     transport_free(api);
     story_end(&s);
 }
+
+TEST(endpoint_refuses_what_is_no_server)
+{
+    static const char *const bad[] = { "", "ftp://x", "https://", "https://a b", "https://[::1" };
+    struct loop *loop = host_loop_new();
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct cluster_access access = { .server = str_from(bad[i]) };
+        struct err err = { 0 };
+        CHECK(transport_new(loop, &access, &err) == NULL);
+        CHECK_EQ(err.code, ERR_INVALID);
+        CHECK(str_contains(str_from(err.msg), STR("want https://HOST[:PORT][/PATH]")));
+    }
+    struct cluster_access access = { .server = STR("https://x"), .ca_pem = STR("no pem") };
+    struct err err = { 0 };
+    CHECK(transport_new(loop, &access, &err) == NULL);
+    CHECK_STR(err.msg, "certificate-authority: holds no certificate in PEM form");
+    host_loop_free(loop);
+}
