@@ -238,8 +238,9 @@ static void lease_schedule(struct lease *l, usec_t next_try)
 {
     usec_t at = l->call != NULL ? USEC_NEVER : next_try;
     l->next_try = next_try;
-    if (l->state == LEASE_HOLD) {
-        at = MIN(at, MAX(l->held_until, loop_now(l->client->loop)));
+    if (l->state == LEASE_HOLD && !mutated(l->client->mutations, MUTATION_LEASE_NEVER_STOPS)) {
+        usec_t now = loop_now(l->client->loop);
+        at = MIN(at, MAX(l->held_until, now));
     } else if (l->state == LEASE_RELEASE) {
         at = MIN(at, l->release_end);
     }
