@@ -13,6 +13,13 @@ static struct str path_item(struct arena *a, struct str path, uint32_t i)
     return arena_printf(a, STR_FMT "[%u]", STR_ARG(path), i);
 }
 
+/* Where the pruning is, as a chain on the stack: it is printed only for what is unknown. */
+struct prune_path {
+    const struct prune_path *up;
+    struct str key; /* "" = an element */
+    uint32_t i;
+};
+
 struct prune {
     struct types *types;
     struct arena *a;
@@ -20,11 +27,20 @@ struct prune {
     struct schema_paths *unknown;
 };
 
-static void unknown_add(struct prune *p, struct str path)
+static struct str prune_path_print(struct arena *a, const struct prune_path *path)
+{
+    if (path == NULL) {
+        return STR("");
+    }
+    struct str above = prune_path_print(a, path->up);
+    return path->key.p != NULL ? path_member(a, above, path->key) : path_item(a, above, path->i);
+}
+
+static void unknown_add(struct prune *p, const struct prune_path *path)
 {
     struct schema_paths *u = p->unknown;
     ARENA_GROW(p->a, u->items, u->n, u->cap);
-    u->items[u->n++] = path;
+    u->items[u->n++] = prune_path_print(p->a, path);
 }
 
 /* Go keeps numbers as int64 or float64: 1.0 and 1e3 come back as 1 and 1000. */
@@ -44,15 +60,17 @@ static void number_normalise(struct arena *a, struct tree *number)
     }
 }
 
-static void prune(struct prune *p, const struct tree *schema, struct tree *value, struct str path)
+static void prune(struct prune *p, const struct tree *schema, struct tree *value,
+                  const struct prune_path *path)
 {
     if (value->kind == JNUM && (p->flags & SCHEMA_CUSTOM) != 0) {
         number_normalise(p->a, value);
     }
     if (value->kind == JARR) {
-        uint32_t i = 0;
+        struct prune_path at = { .up = path };
         TREE_EACH (value, item) {
-            prune(p, types_item(p->types, schema), item, path_item(p->a, path, i++));
+            prune(p, types_item(p->types, schema), item, &at);
+            at.i++;
         }
     }
     if (value->kind != JOBJ) {
@@ -60,13 +78,13 @@ static void prune(struct prune *p, const struct tree *schema, struct tree *value
     }
     bool keeps = schema == NULL || types_keeps_unknown(p->types, schema);
     TREE_EACH (value, member) {
-        struct str at = path_member(p->a, path, member->key);
+        struct prune_path at = { .up = path, .key = member->key };
         const struct tree *below = types_member(p->types, schema, member->key);
         if (below == NULL && !keeps) {
-            unknown_add(p, at);
+            unknown_add(p, &at);
             (void)tree_del(value, member->key);
         } else {
-            prune(p, below, member, at);
+            prune(p, below, member, &at);
         }
     }
 }
@@ -80,7 +98,7 @@ void schema_prune(struct types *types, const struct tree *schema, unsigned flags
                   struct tree *object, struct schema_paths *ret_unknown)
 {
     struct prune p = { .types = types, .a = a, .flags = flags, .unknown = ret_unknown };
-    prune(&p, schema, object, STR(""));
+    prune(&p, schema, object, NULL);
     if ((flags & SCHEMA_CUSTOM) != 0 && ret_unknown->n > 1) {
         qsort(ret_unknown->items, ret_unknown->n, sizeof(ret_unknown->items[0]), path_compare);
     }

@@ -337,6 +337,12 @@ void types_closure(struct types *t, struct str name, struct map *ret)
     }
 }
 
+/* Where the check is, as a chain on the stack: it is printed only when something is wrong. */
+struct check_path {
+    const struct check_path *up;
+    struct str key;
+};
+
 struct check {
     struct types *types;
     struct arena tmp;
@@ -372,8 +378,18 @@ static struct str go_type(struct check *c, const struct tree *schema)
     return str_eq(type, STR("boolean")) ? STR("bool") : type;
 }
 
+static struct str check_path_print(struct check *c, const struct check_path *path)
+{
+    if (path == NULL) {
+        return STR("");
+    }
+    struct str above = check_path_print(c, path->up);
+    return arena_printf(&c->tmp, STR_FMT "%s" STR_FMT, STR_ARG(above), above.n > 0 ? "." : "",
+                        STR_ARG(path->key));
+}
+
 static int check_fail_type(struct check *c, const struct tree *schema, const struct tree *value,
-                           struct str path)
+                           const struct check_path *path)
 {
     static const char *const found[] = { "null", "bool", "number", "string", "array", "object" };
     bool digits =
@@ -383,7 +399,7 @@ static int check_fail_type(struct check *c, const struct tree *schema, const str
                    "json: cannot unmarshal %s%s" STR_FMT " into Go struct field " STR_FMT
                    "." STR_FMT " of type " STR_FMT,
                    found[value->kind], digits ? " " : "", STR_ARG(digits ? value->text : STR("")),
-                   STR_ARG(c->struct_name), STR_ARG(path), STR_ARG(type));
+                   STR_ARG(c->struct_name), STR_ARG(check_path_print(c, path)), STR_ARG(type));
 }
 
 static bool scalar_fits(const struct tree *schema, const struct tree *value)
@@ -405,22 +421,20 @@ static bool scalar_fits(const struct tree *schema, const struct tree *value)
 }
 
 static int check_value(struct check *c, const struct tree *schema, const struct tree *value,
-                       struct str path);
+                       const struct check_path *path);
 
 static int check_members(struct check *c, const struct tree *schema, const struct tree *value,
-                         struct str path)
+                         const struct check_path *path)
 {
+    /* Go names fields, not the keys of a map. */
+    bool named = tree_get(schema, STR("properties")) != NULL;
     TREE_EACH (value, member) {
         const struct tree *below = types_member(c->types, schema, member->key);
         if (below == NULL) {
             continue;
         }
-        struct str at = path; /* Go names fields, not the keys of a map */
-        if (tree_get(schema, STR("properties")) != NULL) {
-            at = arena_printf(&c->tmp, STR_FMT "%s" STR_FMT, STR_ARG(path), path.n > 0 ? "." : "",
-                              STR_ARG(member->key));
-        }
-        int r = check_value(c, below, member, at);
+        struct check_path at = { .up = path, .key = member->key };
+        int r = check_value(c, below, member, named ? &at : path);
         if (r < 0) {
             return r;
         }
@@ -429,7 +443,7 @@ static int check_members(struct check *c, const struct tree *schema, const struc
 }
 
 static int check_value(struct check *c, const struct tree *schema, const struct tree *value,
-                       struct str path)
+                       const struct check_path *path)
 {
     if (value->kind == JNULL) {
         return 0;
@@ -466,7 +480,7 @@ int types_check(struct types *t, const struct tree *schema, const struct tree *o
                 struct err *err)
 {
     struct check c = { .types = t, .struct_name = tree_text_at(object, "kind"), .err = err };
-    int r = check_members(&c, schema, object, STR(""));
+    int r = check_members(&c, schema, object, NULL);
     arena_done(&c.tmp);
     return r;
 }

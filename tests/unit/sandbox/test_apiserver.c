@@ -100,3 +100,83 @@ TEST(apiserver_watch_tells_from_the_loop_and_ends_in_time)
     CHECK(ended);
     apiserver_watch_close(reply.watch);
 }
+
+struct growth {
+    uint64_t version;
+    uint32_t commits;
+};
+
+static void on_commit(void *ctx, const struct apiserver_commit *commit)
+{
+    struct growth *growth = ctx;
+    CHECK(commit->version > growth->version);
+    CHECK(commit->old != NULL || commit->now != NULL);
+    growth->version = commit->version;
+    growth->commits++;
+}
+
+static const char *const paths[] = {
+    "/api/v1/nodes",
+    "/api/v1/nodes/a",
+    "/api/v1/nodes/b/status",
+    "/api/v1/namespaces/default/pods",
+    "/api/v1/namespaces/default/pods/a",
+    "/api/v1/namespaces/default/pods/a/eviction",
+    "/api/v1/namespaces/default/pods/a/binding",
+    "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+    "/apis/policy/v1/namespaces/default/poddisruptionbudgets/a?dryRun=All",
+    "/apis/coordination.k8s.io/v1/namespaces/default/leases/a?fieldManager=m&force=true",
+    "/api/v1/namespaces/default",
+    "/api/v1/nodes?watch=1&timeoutSeconds=3",
+    "/apis/events.k8s.io/v1/namespaces/default/events",
+    "/apis/apps/v1/namespaces/default/deployments/a/scale",
+    "/api/v1/nodes?limit=1&resourceVersion=101",
+};
+
+static const char *const bodies[] = {
+    "",
+    "{}",
+    "[]",
+    "null",
+    "{\"metadata\":{\"name\":\"a\"}}",
+    "{\"metadata\":{\"name\":\"b\",\"finalizers\":[\"x.io/f\"]}}",
+    "{\"metadata\":{\"finalizers\":null}}",
+    "{\"metadata\":7}",
+    "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}",
+    "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"selector\":{}},\"target\":{\"name\":\"n\"}}",
+    "{\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\"}]}}",
+    "[{\"op\":\"remove\",\"path\":\"/spec\"}]",
+    "[{\"op\":\"replace\",\"path\":\"\",\"value\":[]}]",
+    "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"a\"}}",
+    "{\"gracePeriodSeconds\":0,\"propagationPolicy\":\"Foreground\"}",
+};
+
+/* Any request has an answer, and every write that counts a higher version. */
+PROPERTY(apiserver_survives_any_request_and_versions_only_grow)
+{
+    static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD" };
+    static const char *const types[] = { JSON,
+                                         MERGE,
+                                         "application/json-patch+json",
+                                         "application/strategic-merge-patch+json",
+                                         "application/apply-patch+yaml",
+                                         "text/plain" };
+    CLEANUP(world_done)
+    struct world w;
+    world_init(&w, rng_next(rng));
+    struct growth growth = { .version = apiserver_version(w.server) };
+    apiserver_on_commit(w.server, on_commit, &growth);
+    for (int step = 0; step < 60; step++) {
+        struct apiserver_reply reply =
+            ask(&w, methods[rng_below(rng, ARRAY_LEN(methods))],
+                paths[rng_below(rng, ARRAY_LEN(paths))], types[rng_below(rng, ARRAY_LEN(types))],
+                bodies[rng_below(rng, ARRAY_LEN(bodies))]);
+        CHECK(reply.status >= 200 && reply.status < 600);
+        CHECK(reply.watch != NULL || reply.content_type.n > 0);
+        apiserver_watch_close(reply.watch);
+        if (rng_chance(rng, 100)) {
+            (void)vloop_run(w.vloop, vloop_now(w.vloop) + SECONDS(1));
+        }
+    }
+    apiserver_check(w.server);
+}
