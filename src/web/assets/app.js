@@ -267,7 +267,7 @@ function tell(text) {
 function tellMany(names, text) {
   if (names.length === 0) return;
   if (names.length <= 4) names.forEach((name) => tell(`${name} ${text}`));
-  else tell(`${names.length} nodes ${text}`);
+  else tell(`${names.length} nodes ${text.replace(/^is /, "are ").replace(/^was /, "were ").replace("its label", "their labels")}`);
 }
 
 // ---- what the stream says ----
