@@ -107,7 +107,8 @@ void job_tend(struct world *w, struct thing *t)
     tree_set(a, status, STR("succeeded"),
              n.succeeded > 0 ? tree_i64(a, n.succeeded) : tree_null(a));
     tree_set(a, status, STR("failed"), n.failed > 0 ? tree_i64(a, n.failed) : tree_null(a));
-    tree_set(a, status, STR("terminating"), tree_i64(a, 0));
+    tree_set(a, status, STR("terminating"), tree_i64(a, n.deleting));
+    tree_set(a, status, STR("uncountedTerminatedPods"), tree_obj(a));
     if (done) {
         job_finish(t, status, "Complete", "CompletionsReached",
                    "Reached expected number of succeeded pods");

@@ -170,6 +170,7 @@ struct tree *workload_owner(struct thing *owner);
 struct workload_count {
     uint32_t alive; /* neither deleting nor finished */
     uint32_t ready;
+    uint32_t deleting;
     uint32_t succeeded;
     uint32_t failed;
 };

@@ -10,6 +10,7 @@ struct workload_count workload_count(struct thing *owner)
         struct thing *t = THING_OF(item, sibling);
         n.alive += !t->deleting && !t->finished;
         n.ready += !t->deleting && !t->finished && t->ready;
+        n.deleting += t->deleting && !t->finished;
         n.succeeded += t->succeeded;
         n.failed += t->finished && !t->succeeded;
     }
@@ -129,6 +130,7 @@ void replicaset_tend(struct world *w, struct thing *t)
     tree_set(a, status, STR("availableReplicas"),
              n.ready > 0 ? tree_i64(a, n.ready) : tree_null(a));
     tree_set(a, status, STR("observedGeneration"), tree_i64(a, generation));
+    tree_set(a, status, STR("terminatingReplicas"), tree_i64(a, n.deleting));
     thing_set_status(t, CONTROLLER, status);
 }
 
@@ -198,6 +200,7 @@ struct rollout {
     bool recreate;
     uint32_t replicas;
     uint32_t ready;
+    uint32_t deleting;
     uint32_t old_replicas;
     uint32_t old_spec;
 };
@@ -220,6 +223,7 @@ static void rollout_read(struct thing *t, const struct jval *object, struct str 
         struct workload_count n = workload_count(set);
         ret->replicas += n.alive;
         ret->ready += n.ready;
+        ret->deleting += n.deleting;
         if (str_ends(set->name, hash)) {
             ret->current = set;
         } else {
@@ -274,6 +278,7 @@ static void deployment_status(struct thing *t, const struct rollout *r)
     }
     tree_set(a, status, STR("observedGeneration"),
              tree_i64(a, jval_number(object, "metadata.generation", 1)));
+    tree_set(a, status, STR("terminatingReplicas"), tree_i64(a, r->deleting));
     struct tree *list = tree_arr(a);
     tree_add(list, available
                        ? world_condition(w, old, "Available", "True", "MinimumReplicasAvailable",
