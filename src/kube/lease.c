@@ -78,7 +78,8 @@ static int lease_observe(struct lease *l, struct str json, struct err *err)
     struct arena tmp = { 0 };
     const struct jval *root = NULL;
     if (json.n > LEASE_BYTES_MAX) {
-        return err_set(err, ERR_LIMIT, "a Lease of %zu bytes, at most %u", json.n, LEASE_BYTES_MAX);
+        return err_set(err, ERR_LIMIT, "a Lease of %zu bytes, at most %zu", json.n,
+                       LEASE_BYTES_MAX);
     }
     int r = json_parse(json, 0, &tmp, &root, err);
     if (r < 0) {
@@ -175,7 +176,7 @@ static int lease_compose(struct lease *l, bool release, struct err *err)
     buf_reset(&l->body);
     tree_print(root, &l->body);
     return l->body.full
-               ? err_set(err, ERR_LIMIT, "the Lease is larger than %u bytes", LEASE_BYTES_MAX)
+               ? err_set(err, ERR_LIMIT, "the Lease is larger than %zu bytes", LEASE_BYTES_MAX)
                : 0;
 }
 

@@ -22,9 +22,10 @@
 #define LEASE_DURATION SECONDS(15)
 #define LEASE_RENEW_DEADLINE SECONDS(10)
 #define LEASE_RETRY SECONDS(5)
-#define LEASE_TIMEOUT SECONDS(5)       /* of one request */
-#define LEASE_RELEASE_MAX SECONDS(5)   /* giving it back is a courtesy: others wait at most 15 s */
-#define LEASE_BYTES_MAX (256u * 1024u) /* the record is some 400 bytes; grants are added to it */
+#define LEASE_TIMEOUT SECONDS(5)     /* of one request */
+#define LEASE_RELEASE_MAX SECONDS(5) /* giving it back is a courtesy: others wait at most 15 s */
+#define LEASE_BYTES_MAX                                                                            \
+    ((size_t)256 * 1024) /* the record is some 400 bytes; grants are added to it */
 
 enum lease_state {
     LEASE_IDLE,

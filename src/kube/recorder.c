@@ -277,9 +277,7 @@ static void recorder_pass(struct recorder *r, struct recorder_series *s)
 {
     r->tries = 0;
     recorder_unqueue(r, s);
-    if (s->ending) {
-        recorder_forget(r, s);
-    } else if (!s->created) {
+    if (s->ending || !s->created) {
         recorder_forget(r, s); /* a repeat starts anew */
     } else if (s->unwritten && s->count == 2) {
         (void)recorder_enqueue(r, s); /* repeated while its creation was under way */

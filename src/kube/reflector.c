@@ -8,10 +8,10 @@
 #define BACKOFF_MAX SECONDS(30)
 #define TIMEOUT_LOW 290u /* client-go: five to ten minutes, so that servers shed old watches */
 #define TIMEOUT_SPAN 290u
-#define LIVED_WELL SECONDS(5)  /* a stream that ends sooner is answered by a wait */
-#define SHORT_ENDS_MAX 2u      /* then the list is asked for in pages */
-#define RESUMES_MAX 5u         /* refusals to resume before a new list; 410 needs only one */
-#define LINE_KEPT (64u * 1024) /* larger working memory is given back after the line */
+#define LIVED_WELL SECONDS(5)         /* a stream that ends sooner is answered by a wait */
+#define SHORT_ENDS_MAX 2u             /* then the list is asked for in pages */
+#define RESUMES_MAX 5u                /* refusals to resume before a new list; 410 needs only one */
+#define LINE_KEPT ((size_t)64 * 1024) /* larger working memory is given back after the line */
 
 static void reflector_list(struct reflector *r);
 static void reflector_open(struct reflector *r, enum reflector_state state);

@@ -177,8 +177,8 @@ static int store_add(struct store *s, struct str name, const struct jval *object
 
 int store_observe(struct store *s, const struct jval *object, bool deleted, struct err *err)
 {
-    struct str name;
-    uint64_t version;
+    struct str name = STR_NONE;
+    uint64_t version = 0;
     int r = store_identify(s, object, &name, &version, err);
     if (r < 0) {
         return r;
@@ -202,8 +202,8 @@ int store_observe(struct store *s, const struct jval *object, bool deleted, stru
 
 int store_learn(struct store *s, const struct jval *object, struct err *err)
 {
-    struct str name;
-    uint64_t version;
+    struct str name = STR_NONE;
+    uint64_t version = 0;
     int r = store_identify(s, object, &name, &version, err);
     if (r < 0) {
         return r;
