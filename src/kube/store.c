@@ -162,6 +162,7 @@ static int store_replace(struct store *s, struct store_item *item, const struct 
 static int store_add(struct store *s, struct str name, const struct jval *object, uint64_t version,
                      struct err *err)
 {
+    ASSERT(name.p != NULL);
     struct store_item *item = heap_alloc(sizeof(*item) + name.n + 1);
     memcpy(item->name_bytes, name.p, name.n);
     item->name = (struct str){ .p = item->name_bytes, .n = name.n };
