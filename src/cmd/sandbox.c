@@ -13,6 +13,8 @@
 #include "sandbox/scaled.h"
 #include "sandbox/world.h"
 
+#define SANDBOX_BOOT SECONDS(5)  /* of machines that join; who waits at a terminal waits for real  \
+                                  */
 #define SANDBOX_GRACE SECONDS(2) /* answers are made in microseconds; only their sending waits */
 
 struct sandbox_options {
@@ -165,6 +167,7 @@ static int sandbox_populate(struct sandbox *s, struct arena *memory, struct err 
         .nodes = o->nodes,
         .zones = o->zones,
         .heartbeats = WORLD_HEARTBEATS_BOTH,
+        .boot = SANDBOX_BOOT,
     };
     struct str *objects = NULL;
     uint32_t n = 0;
