@@ -13,10 +13,11 @@ all: build/drydock
 .PHONY: build/drydock
 build/drydock:
 	@tools/deps build
-	@tools/configure build/release -Dbuildtype=release -Ddebug=true -Dtests=false --prefix=$(PREFIX)
+	@tools/configure build/release -Dbuildtype=debugoptimized -Dtests=false --prefix=$(PREFIX)
 	@ninja -C build/release --quiet
 	@ln -sf release/drydock build/drydock
 	@ln -sf release/drydock build/kubectl-drydock
+	@ln -sf release/tests/swarm/swarm build/swarm
 
 demo: build/drydock
 	@build/drydock demo

@@ -114,14 +114,26 @@ struct str arena_printf(struct arena *a, const char *fmt, ...)
     return (struct str){ .p = text, .n = (size_t)n };
 }
 
+static struct str arena_join(struct arena *a, struct str left, struct str between, struct str right)
+{
+    const struct str parts[] = { left, between, right };
+    char *text = arena_alloc(a, left.n + between.n + right.n + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        if (parts[i].n > 0) {
+            memcpy(text + n, parts[i].p, parts[i].n);
+            n += parts[i].n;
+        }
+    }
+    return (struct str){ .p = text, .n = n };
+}
+
 struct str arena_concat(struct arena *a, struct str left, struct str right)
 {
-    char *text = arena_alloc(a, left.n + right.n + 1);
-    if (left.n > 0) {
-        memcpy(text, left.p, left.n);
-    }
-    if (right.n > 0) {
-        memcpy(text + left.n, right.p, right.n);
-    }
-    return (struct str){ .p = text, .n = left.n + right.n };
+    return arena_join(a, left, STR_NONE, right);
+}
+
+struct str arena_path(struct arena *a, struct str left, struct str right)
+{
+    return arena_join(a, left, left.n > 0 ? STR(".") : STR_NONE, right);
 }

@@ -39,3 +39,5 @@ void *arena_grow(struct arena *a, const void *items, uint32_t n, uint32_t *cap, 
 struct str arena_str(struct arena *a, struct str s);
 struct str arena_printf(struct arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
 struct str arena_concat(struct arena *a, struct str left, struct str right);
+/* "left.right", or `right` alone behind an empty left: the path of a member. */
+struct str arena_path(struct arena *a, struct str left, struct str right);

@@ -14,11 +14,6 @@ struct str str_sub(struct str s, size_t from, size_t n)
     return (struct str){ .p = s.n == 0 ? s.p : s.p + from, .n = MIN(n, s.n - from) };
 }
 
-bool str_eq(struct str a, struct str b)
-{
-    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
-}
-
 static char str_lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;

@@ -26,7 +26,11 @@ struct str {
 struct str str_from(const char *text);
 struct str str_sub(struct str s, size_t from, size_t n);
 
-bool str_eq(struct str a, struct str b);
+/* Inline: half of all that a store or a tree does is this. */
+static inline bool str_eq(struct str a, struct str b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
 bool str_eq_fold(struct str a, struct str b); /* ASCII case is ignored */
 int str_cmp(struct str a, struct str b);      /* byte order, as Go compares strings */
 bool str_starts(struct str s, struct str prefix);

@@ -50,7 +50,7 @@ static int op_read(const struct tree *t, struct op *ret, struct err *err)
     if (tree_kind(t) != JOBJ) {
         return err_set(err, ERR_INVALID, "found %s, want an object", jkind_name(tree_kind(t)));
     }
-    struct str name;
+    struct str name = STR_NONE;
     int r = op_text(t, "op", &name, err);
     if (r < 0) {
         return r;

@@ -288,19 +288,13 @@ static void list_check(struct validation *v, const struct tree *schema, const st
     duplicates_check(v, schema, value, path);
 }
 
-static struct str below(struct validation *v, struct str path, struct str key)
-{
-    return arena_printf(v->a, STR_FMT "%s" STR_FMT, STR_ARG(path), path.n > 0 ? "." : "",
-                        STR_ARG(key));
-}
-
 static void required_check(struct validation *v, const struct tree *names, const struct tree *value,
                            struct str path)
 {
     TREE_EACH (names, name) {
         if (tree_get(value, tree_text(name)) == NULL) {
-            schema_cause_add(v->causes, v->a, "FieldValueRequired", below(v, path, tree_text(name)),
-                             STR("Required value"));
+            schema_cause_add(v->causes, v->a, "FieldValueRequired",
+                             arena_path(v->a, path, tree_text(name)), STR("Required value"));
         }
     }
 }
@@ -322,13 +316,13 @@ static void object_check(struct validation *v, const struct tree *schema, const 
         for (size_t i = 0; i < ARRAY_LEN(names); i++) {
             if (tree_text(tree_get(value, str_from(names[i]))).n == 0) {
                 schema_cause_add(v->causes, v->a, "FieldValueRequired",
-                                 below(v, path, str_from(names[i])), STR("Required value"));
+                                 arena_path(v->a, path, str_from(names[i])), STR("Required value"));
             }
         }
     }
     TREE_EACH (value, member) {
         validate(v, types_member(v->types, schema, member->key), member, tree_get(old, member->key),
-                 below(v, path, member->key));
+                 arena_path(v->a, path, member->key));
     }
 }
 

@@ -1,0 +1,239 @@
+/*
+ * swarm: random worlds with faults, from seeds; see docs/swarm.md.
+ */
+#include <getopt.h>
+#include <time.h>
+
+#include "tests/swarm/trial.h"
+
+struct swarm {
+    uint64_t first;
+    uint64_t seeds;
+    enum story story;
+    bool has_keep;
+    struct str keep;
+    mutations_t mutations;
+    bool verbose;
+};
+
+static const char *const mutation_names[MUTATION_COUNT] = {
+    [MUTATION_SKIP_RV] = "skip-rv",
+    [MUTATION_ACT_WITHOUT_LEASE] = "act-without-lease",
+    [MUTATION_LOSE_DELETIONS] = "lose-deletions",
+    [MUTATION_IGNORE_410] = "ignore-410",
+    [MUTATION_STALE_OVERWRITE] = "stale-overwrite",
+    [MUTATION_NO_RESYNC_AFTER_CUT] = "no-resync-after-cut",
+    [MUTATION_LEASE_BY_WALL_CLOCK] = "lease-by-wall-clock",
+    [MUTATION_LEASE_NEVER_STOPS] = "lease-never-stops",
+    [MUTATION_DROP_FAILED_NODE] = "drop-failed-node",
+    [MUTATION_RELEASE_OTHERS] = "release-others",
+    [MUTATION_DATA_BYTES_WRONG] = "data-bytes-wrong",
+};
+
+/* CPU time: the figure is a property of the code, not of what else the machine does. */
+static double cpu_seconds(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Leaves deeds out, one after the other, as long as the run still breaks a promise. */
+static void shrink(struct plan *plan, mutations_t mutations, uint32_t kept[PLAN_DEEDS_MAX],
+                   struct trial_outcome *last)
+{
+    for (uint32_t i = 0; i < plan->n; i++) {
+        kept[i] = i;
+    }
+    for (uint32_t i = plan->n; i-- > 0;) {
+        struct plan fewer = *plan;
+        memmove(&fewer.deeds[i], &fewer.deeds[i + 1], (fewer.n - i - 1) * sizeof(fewer.deeds[0]));
+        fewer.n--;
+        struct trial_outcome outcome;
+        trial_run(&fewer, mutations, false, &outcome);
+        if (outcome.broken) {
+            memmove(&kept[i], &kept[i + 1], (plan->n - i - 1) * sizeof(kept[0]));
+            *plan = fewer;
+            *last = outcome;
+        }
+    }
+}
+
+static void report(const struct swarm *s, struct plan *plan, struct trial_outcome outcome)
+{
+    uint32_t kept[PLAN_DEEDS_MAX];
+    uint32_t before = plan->n;
+    shrink(plan, s->mutations, kept, &outcome);
+    printf("seed %llu (%s, %u nodes, %u controllers) at %.3f s: %s\n",
+           (unsigned long long)plan->seed, story_name(plan->story), plan->nodes, plan->processes,
+           (double)outcome.at / 1e6, outcome.why);
+    printf("  %u of %u deeds are enough:", plan->n, before);
+    for (uint32_t i = 0; i < plan->n; i++) {
+        printf(" %s", deed_name(plan->deeds[i].kind));
+    }
+    printf("\n  again: build/swarm --first %llu --seeds 1 --story %s --keep '",
+           (unsigned long long)plan->seed, story_name(plan->story));
+    for (uint32_t i = 0; i < plan->n; i++) {
+        printf("%s%u", i == 0 ? "" : ",", kept[i]);
+    }
+    printf("' --verbose");
+    for (unsigned m = 0; m < MUTATION_COUNT; m++) {
+        if (mutated(s->mutations, (enum mutation)m)) {
+            printf(" --mutation %s", mutation_names[m]);
+        }
+    }
+    printf("\n");
+}
+
+/* True when the seed kept every promise. */
+static bool run_seed(const struct swarm *s, uint64_t seed, uint64_t *hash, double *node_days)
+{
+    struct plan plan;
+    struct err err = { 0 };
+    plan_make(&plan, seed, s->story);
+    if (s->has_keep && plan_keep(&plan, s->keep, &err) < 0) {
+        (void)fprintf(stderr, "swarm: --keep: %s\n", err.msg);
+        exit(2);
+    }
+    struct trial_outcome outcome;
+    trial_run(&plan, s->mutations, s->verbose, &outcome);
+    *hash = (*hash ^ outcome.hash) * 0x100000001b3ULL;
+    *node_days += (double)outcome.node_time / (double)DAYS(1);
+    if (outcome.broken && s->has_keep) {
+        printf("seed %llu at %.3f s: %s\n", (unsigned long long)seed, (double)outcome.at / 1e6,
+               outcome.why);
+    } else if (outcome.broken) {
+        report(s, &plan, outcome);
+    } else if (seed % 16 == 0) {
+        struct trial_outcome again;
+        trial_run(&plan, s->mutations, false, &again);
+        if (again.hash != outcome.hash) {
+            printf("seed %llu: the same seed gave two hashes\n", (unsigned long long)seed);
+            return false;
+        }
+    }
+    return !outcome.broken;
+}
+
+static int run_seeds(const struct swarm *s)
+{
+    uint64_t violations = 0;
+    uint64_t hash = 0xcbf29ce484222325ULL;
+    double node_days = 0;
+    double start = cpu_seconds();
+    for (uint64_t i = 0; i < s->seeds; i++) {
+        violations += !run_seed(s, s->first + i, &hash, &node_days);
+    }
+    double took = MAX(cpu_seconds() - start, 1e-9);
+    printf("%llu seeds, %llu violations, hash %016llx, %.0f node-days/s\n",
+           (unsigned long long)s->seeds, (unsigned long long)violations, (unsigned long long)hash,
+           node_days / took);
+    return violations > 0;
+}
+
+/* Each known bug, alone, must break a promise within the seeds. */
+static int run_mutations(struct swarm *s)
+{
+    int missed = 0;
+    for (unsigned m = 0; m < MUTATION_COUNT; m++) {
+        bool caught = false;
+        for (uint64_t i = 0; i < s->seeds && !caught; i++) {
+            struct plan plan;
+            struct trial_outcome outcome;
+            plan_make(&plan, s->first + i, s->story);
+            trial_run(&plan, MUTATION_BIT(m), false, &outcome);
+            caught = outcome.broken;
+            if (caught) {
+                printf("%-20s caught by seed %llu: %.90s\n", mutation_names[m],
+                       (unsigned long long)(s->first + i), outcome.why);
+            }
+        }
+        if (!caught) {
+            printf("%-20s NOT caught in %llu seeds\n", mutation_names[m],
+                   (unsigned long long)s->seeds);
+            missed++;
+        }
+    }
+    printf("%d mutations, %d missed\n", (int)MUTATION_COUNT, missed);
+    return missed > 0;
+}
+
+static NORETURN void usage(int status)
+{
+    (void)fputs("usage: swarm [--seeds N] [--first S] [--story NAME] [--keep I,J…] [--verbose]\n"
+                "             [--mutation NAME]… [--mutations]\n"
+                "stories: storm churn election wire quiet\n",
+                status == 0 ? stdout : stderr);
+    exit(status);
+}
+
+static uint64_t number_of(const char *text)
+{
+    uint64_t value;
+    if (!str_to_u64(str_from(text), &value)) {
+        usage(2);
+    }
+    return value;
+}
+
+static mutations_t mutation_of(const char *text)
+{
+    for (unsigned m = 0; m < MUTATION_COUNT; m++) {
+        if (str_eq(str_from(mutation_names[m]), str_from(text))) {
+            return MUTATION_BIT(m);
+        }
+    }
+    usage(2);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        { "seeds", required_argument, NULL, 's' },
+        { "first", required_argument, NULL, 'f' },
+        { "story", required_argument, NULL, 't' },
+        { "keep", required_argument, NULL, 'k' },
+        { "mutation", required_argument, NULL, 'm' },
+        { "mutations", no_argument, NULL, 'M' },
+        { "verbose", no_argument, NULL, 'v' },
+        { "help", no_argument, NULL, 'h' },
+        { NULL, 0, NULL, 0 },
+    };
+    (void)setvbuf(stdout, NULL, _IOLBF, 0); /* a finding is shown when it is found */
+    struct swarm s = { .seeds = 100, .story = STORIES };
+    bool all_mutations = false;
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (option) {
+        case 's':
+            s.seeds = number_of(optarg);
+            break;
+        case 'f':
+            s.first = number_of(optarg);
+            break;
+        case 't':
+            if (!story_find(str_from(optarg), &s.story)) {
+                usage(2);
+            }
+            break;
+        case 'k':
+            s.has_keep = true;
+            s.keep = str_from(optarg);
+            break;
+        case 'm':
+            s.mutations |= mutation_of(optarg);
+            break;
+        case 'M':
+            all_mutations = true;
+            break;
+        case 'v':
+            s.verbose = true;
+            break;
+        case 'h':
+            usage(0);
+        default:
+            usage(2);
+        }
+    }
+    return all_mutations ? run_mutations(&s) : run_seeds(&s);
+}

@@ -1,0 +1,177 @@
+#include "tests/swarm/plan.h"
+
+#include "base/rng.h"
+
+static const char *const story_names[STORIES] = {
+    [STORY_STORM] = "storm", [STORY_CHURN] = "churn", [STORY_ELECTION] = "election",
+    [STORY_WIRE] = "wire",   [STORY_QUIET] = "quiet",
+};
+
+static const char *const deed_names[DEED_KINDS] = {
+    [DEED_NODE_ADD] = "node-add",
+    [DEED_NODE_REMOVE] = "node-remove",
+    [DEED_NODE_REPLACE] = "node-replace",
+    [DEED_NODE_REBOOT] = "node-reboot",
+    [DEED_NODE_TOUCH] = "node-touch",
+    [DEED_STATE_ERASE] = "state-erase",
+    [DEED_STATE_FORGE] = "state-forge",
+    [DEED_DATA_ERASE] = "data-erase",
+    [DEED_DATA_BREAK] = "data-break",
+    [DEED_PROFILE_SET] = "profile-set",
+    [DEED_CRASH] = "crash",
+    [DEED_CRASH_BEFORE] = "crash-before-effect",
+    [DEED_CRASH_AFTER] = "crash-after-effect",
+    [DEED_START] = "start",
+    [DEED_STOP] = "stop",
+    [DEED_FREEZE] = "freeze",
+    [DEED_CLOCK_STEP] = "clock-step",
+    [DEED_CUT] = "cut",
+    [DEED_STALL] = "stall",
+    [DEED_WEATHER] = "weather",
+    [DEED_SERVER_DOWN] = "server-down",
+    [DEED_SERVER_RESTART] = "server-restart",
+    [DEED_COMPACT] = "compact",
+};
+
+/* Which deeds a story draws from; `n` of them, more or less. */
+struct story_shape {
+    uint32_t deeds;
+    enum deed_kind kinds[DEED_KINDS];
+    uint32_t n;
+};
+
+#define NODE_DEEDS                                                                                 \
+    DEED_NODE_ADD, DEED_NODE_REMOVE, DEED_NODE_REPLACE, DEED_NODE_REBOOT, DEED_NODE_TOUCH,         \
+        DEED_STATE_ERASE, DEED_STATE_FORGE, DEED_DATA_ERASE, DEED_DATA_BREAK, DEED_PROFILE_SET
+#define PROCESS_DEEDS                                                                              \
+    DEED_CRASH, DEED_CRASH_BEFORE, DEED_CRASH_AFTER, DEED_START, DEED_STOP, DEED_FREEZE,           \
+        DEED_CLOCK_STEP
+#define WIRE_DEEDS                                                                                 \
+    DEED_CUT, DEED_STALL, DEED_WEATHER, DEED_SERVER_DOWN, DEED_SERVER_RESTART, DEED_COMPACT
+
+static const struct story_shape shapes[STORIES] = {
+    [STORY_STORM] = { 40, { NODE_DEEDS, PROCESS_DEEDS, WIRE_DEEDS }, 23 },
+    [STORY_CHURN] = { 50, { NODE_DEEDS, DEED_WEATHER, DEED_COMPACT }, 12 },
+    [STORY_ELECTION] = { 30, { PROCESS_DEEDS, DEED_CUT, DEED_STATE_ERASE, DEED_DATA_ERASE }, 10 },
+    [STORY_WIRE] = { 30, { WIRE_DEEDS, DEED_NODE_ADD, DEED_NODE_REMOVE, DEED_STATE_ERASE }, 9 },
+    [STORY_QUIET] = { 4, { DEED_NODE_ADD, DEED_STATE_ERASE, DEED_CRASH }, 3 },
+};
+
+static usec_t deed_span(enum deed_kind kind, struct rng *rng)
+{
+    switch (kind) {
+    case DEED_CLOCK_STEP:
+        return rng_usec(rng, -HOURS(2), HOURS(2));
+    case DEED_FREEZE:
+    case DEED_CUT:
+    case DEED_STALL:
+        /* Short ones test patience, long ones outlive the lease and the silence that is allowed. */
+        return rng_chance(rng, 500) ? rng_usec(rng, MSECONDS(100), SECONDS(12))
+                                    : rng_usec(rng, SECONDS(12), MINUTES(4));
+    default:
+        return rng_usec(rng, SECONDS(1), MINUTES(2));
+    }
+}
+
+static void plan_add_deed(struct plan *p, struct rng *rng)
+{
+    const struct story_shape *shape = &shapes[p->story];
+    struct deed *deed = &p->deeds[p->n++];
+    deed->kind = shape->kinds[rng_below(rng, shape->n)];
+    deed->at = rng_usec(rng, 0, p->wild);
+    deed->span = deed_span(deed->kind, rng);
+    deed->who = rng_below(rng, 1u << 16);
+    deed->what = rng_below(rng, 1u << 16);
+}
+
+static int deed_order(const void *left, const void *right)
+{
+    const struct deed *a = left;
+    const struct deed *b = right;
+    if (a->at != b->at) {
+        return a->at < b->at ? -1 : 1;
+    }
+    if (a->kind != b->kind) {
+        return a->kind < b->kind ? -1 : 1;
+    }
+    return a->who < b->who ? -1 : a->who > b->who;
+}
+
+void plan_make(struct plan *p, uint64_t seed, enum story story)
+{
+    struct rng rng;
+    rng_init(&rng, seed);
+    /* Quiet runs are long, and prove little besides that nothing happens: one in sixteen. */
+    enum story drawn =
+        rng_chance(&rng, 62) ? STORY_QUIET : (enum story)rng_below(&rng, STORY_QUIET);
+    *p = (struct plan){
+        .seed = seed,
+        .story = story == STORIES ? drawn : story,
+        .nodes = 1 + rng_below(&rng, 12),
+        .processes = 1 + rng_below(&rng, PLAN_PROCESSES_MAX),
+        .wild = MINUTES(3 + rng_below(&rng, 12)),
+        .calm = MINUTES(8),
+        .still = MINUTES(10),
+        .latency = 1 + rng_below(&rng, 40),
+    };
+    p->elect = p->processes > 1 || rng_chance(&rng, 700);
+    if (p->story == STORY_QUIET) {
+        p->nodes = 1000 + rng_below(&rng, 2000); /* the fleets drydock is for */
+        p->still = HOURS(12);
+    }
+    if (p->story == STORY_ELECTION) {
+        p->processes = 2 + rng_below(&rng, PLAN_PROCESSES_MAX - 1);
+        p->elect = true;
+    }
+    for (uint32_t i = 0; i < p->processes; i++) {
+        /* Quartz is good to 100 ppm; a virtual machine's clock is worse. */
+        p->drift[i] = (int32_t)rng_below(&rng, 4001) - 2000;
+        p->skew[i] = rng_usec(&rng, -MINUTES(10), MINUTES(10));
+    }
+    uint32_t wanted = shapes[p->story].deeds / 2 + rng_below(&rng, shapes[p->story].deeds / 2 + 1);
+    while (p->n < wanted) {
+        plan_add_deed(p, &rng);
+    }
+    qsort(p->deeds, p->n, sizeof(p->deeds[0]), deed_order);
+}
+
+int plan_keep(struct plan *p, struct str indices, struct err *err)
+{
+    struct deed kept[PLAN_DEEDS_MAX];
+    uint32_t n = 0;
+    struct str piece;
+    while (indices.n > 0 && str_split_next(&indices, ',', &piece)) {
+        uint32_t i;
+        if (!str_to_u32(piece, &i) || i >= p->n || n == PLAN_DEEDS_MAX) {
+            return err_set(err, ERR_INVALID, "deed '" STR_FMT "': want a number below %u",
+                           STR_ARG(piece), p->n);
+        }
+        kept[n++] = p->deeds[i];
+    }
+    if (n > 0) {
+        memcpy(p->deeds, kept, n * sizeof(kept[0]));
+    }
+    p->n = n;
+    return 0;
+}
+
+const char *story_name(enum story story)
+{
+    return story < STORIES ? story_names[story] : "any";
+}
+
+bool story_find(struct str name, enum story *ret)
+{
+    for (unsigned i = 0; i < STORIES; i++) {
+        if (str_eq(str_from(story_names[i]), name)) {
+            *ret = (enum story)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *deed_name(enum deed_kind kind)
+{
+    return deed_names[kind];
+}

@@ -1,0 +1,81 @@
+/*
+ * plan: what happens in one simulated run: a world, and a list of deeds on a time line, all from
+ * one seed.
+ *
+ * A plan is data, so a failing one can be shrunk: deeds are left out one by one while it still
+ * fails, and the ones that are left are named in the line that reproduces it. A deed that makes no
+ * sense when its time comes (its node is gone) does nothing.
+ */
+#pragma once
+
+#include "base/err.h"
+
+#define PLAN_DEEDS_MAX 64u    /* more only make a failure harder to read */
+#define PLAN_PROCESSES_MAX 3u /* two that fight over a lease, and one to come between them */
+
+enum deed_kind {
+    /* to nodes */
+    DEED_NODE_ADD,
+    DEED_NODE_REMOVE,
+    DEED_NODE_REPLACE, /* removed and at once there again, with another uid */
+    DEED_NODE_REBOOT,
+    DEED_NODE_TOUCH,  /* a label that is none of our business changes */
+    DEED_STATE_ERASE, /* the state label is gone */
+    DEED_STATE_FORGE, /* the state label says something that is not so */
+    DEED_DATA_ERASE,
+    DEED_DATA_BREAK,  /* the data annotation cannot be read any more */
+    DEED_PROFILE_SET, /* the profile label changes */
+    /* to controllers */
+    DEED_CRASH,
+    DEED_CRASH_BEFORE, /* at its next effect: the request never leaves */
+    DEED_CRASH_AFTER,  /* at its next effect: the request leaves, its answer is never seen */
+    DEED_START,
+    DEED_STOP,       /* in order: the lease is given back */
+    DEED_FREEZE,     /* for `span`, as SIGSTOP and SIGCONT do */
+    DEED_CLOCK_STEP, /* civil time jumps by `span` */
+    /* to the wire and the server */
+    DEED_CUT,         /* its connections break, and none comes up for `span` */
+    DEED_STALL,       /* its watches stay open and deliver nothing for `span` */
+    DEED_WEATHER,     /* fault rates of `what` severity for `span` */
+    DEED_SERVER_DOWN, /* for `span` */
+    DEED_SERVER_RESTART,
+    DEED_COMPACT,
+    DEED_KINDS,
+};
+
+struct deed {
+    usec_t at;
+    usec_t span;
+    enum deed_kind kind;
+    uint32_t who;  /* which node or controller, modulo how many there are */
+    uint32_t what; /* the deed's own choice */
+};
+
+enum story { STORY_STORM, STORY_CHURN, STORY_ELECTION, STORY_WIRE, STORY_QUIET, STORIES };
+
+struct plan {
+    uint64_t seed;
+    enum story story;
+    uint32_t nodes;
+    uint32_t processes;
+    bool elect;                        /* false only with one process */
+    usec_t wild;                       /* deeds happen until then, faults end */
+    usec_t calm;                       /* then everything must come right within that */
+    usec_t still;                      /* and nothing may be written for that long */
+    uint32_t latency;                  /* base latency of the wire, milliseconds */
+    int32_t drift[PLAN_PROCESSES_MAX]; /* parts per million */
+    usec_t skew[PLAN_PROCESSES_MAX];
+    struct deed deeds[PLAN_DEEDS_MAX];
+    uint32_t n;
+};
+
+/* `story` may be STORIES: the seed chooses. */
+void plan_make(struct plan *p, uint64_t seed, enum story story);
+
+/* Keeps only the deeds named: "0,4,7"; "" keeps none. */
+NODISCARD
+int plan_keep(struct plan *p, struct str indices, struct err *err);
+
+const char *story_name(enum story story);
+bool story_find(struct str name, enum story *ret);
+const char *deed_name(enum deed_kind kind);

@@ -1,0 +1,51 @@
+/*
+ * process: one controller as an operating system sees it: started, crashed, frozen, cut off,
+ * stopped in order.
+ *
+ * Each start is a new incarnation with an identity of its own; its clock and its network stay.
+ */
+#pragma once
+
+#include "kube/mutation.h"
+#include "profile/controller.h"
+#include "sandbox/door.h"
+#include "sandbox/vloop.h"
+#include "tests/swarm/promise.h"
+#include "tests/swarm/tap.h"
+
+struct process {
+    uint32_t index;
+    uint32_t incarnation;
+    bool elect;
+    mutations_t mutations;
+    struct vloop *vloop;      /* borrowed */
+    struct apiserver *server; /* borrowed */
+    struct promise *promise;  /* borrowed */
+    struct loop *view;
+    uint32_t view_id; /* as the trace names it */
+    struct faults faults;
+    struct api *door;
+    struct tap tap;
+    struct controller *controller; /* NULL while it does not run */
+    bool stopped;                  /* the orderly end has come */
+    usec_t start_at;               /* when something will start it again; USEC_NEVER: nothing */
+    usec_t thaw_at;
+    usec_t join_at;      /* when its network is back */
+    struct map versions; /* node name → struct seen *: never goes back */
+    struct arena arena;  /* of this incarnation */
+    char identity[64];
+};
+
+void process_init(struct process *p, uint32_t index, struct vloop *vloop, struct apiserver *server,
+                  struct promise *promise);
+void process_done(struct process *p);
+
+void process_start(struct process *p);
+void process_crash(struct process *p);
+bool process_runs(const struct process *p);
+bool process_frozen(const struct process *p);
+
+/* After an event: buries what has ended. */
+void process_bury(struct process *p);
+/* What must hold inside; `deep` looks at each node. It runs. */
+void process_check(struct process *p, bool deep);
