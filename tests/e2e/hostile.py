@@ -160,15 +160,30 @@ class Hostile:
 
     def good_watch(self, handler, url, query, body):
         handler.begin()
+        since = int(query.get("resourceVersion", ["0"])[0] or 0)
         if "sendInitialEvents" in query:
             handler.chunk(self.events())
-        self.hold(handler)
+            since = self.version
+        self.hold(handler, since)
 
-    def hold(self, handler):
-        """Keeps a stream open as long as the answers do not change."""
+    def touch(self, name):
+        """A change by somebody else."""
+        with self.lock:
+            self.version += 1
+            self.nodes[name]["metadata"]["resourceVersion"] = str(self.version)
+
+    def hold(self, handler, since=None):
+        """Keeps a stream open as long as the answers do not change; tells of later versions."""
         answers = self.answers
-        while self.answers is answers and not self.closing.wait(0.05):
-            pass
+        while self.answers is answers and not self.closing.wait(0.02):
+            if since is None:
+                continue
+            with self.lock:
+                news = [n for n in self.nodes.values()
+                        if int(n["metadata"]["resourceVersion"]) > since]
+                since = self.version
+            handler.chunk(b"".join(json.dumps({"type": "MODIFIED", "object": n}).encode() + b"\n"
+                                   for n in news))
         handler.finish_stream()
 
     def good_patch(self, handler, url, query, body):

@@ -115,6 +115,7 @@ class Controller(Process):
         arguments += ["--metrics-addr", f"127.0.0.1:{self.metrics_port}",
                       "--health-addr", f"127.0.0.1:{self.health_port}",
                       "--metrics-timeout", "0s", *flags]
+        self.stopped = False
         super().__init__(arguments, folder, name, env)
 
     def __exit__(self, kind, *_):
@@ -125,6 +126,7 @@ class Controller(Process):
 
     def stop(self, timeout=10):
         self.send(signal.SIGTERM)
+        self.stopped = True
         status = self.wait(timeout)
         assert status == 0, f"exit status {status} after SIGTERM\n{self.log()[-4000:]}"
 
