@@ -13,7 +13,8 @@
 #include "sandbox/scaled.h"
 #include "sandbox/world.h"
 
-#define SANDBOX_BOOT SECONDS(5)  /* of machines that join; who waits at a terminal waits for real  \
+#define SANDBOX_BOOT                                                                               \
+    SECONDS(5)                   /* of machines that join; who waits at a terminal waits for real  \
                                   */
 #define SANDBOX_GRACE SECONDS(2) /* answers are made in microseconds; only their sending waits */
 
@@ -26,6 +27,7 @@ struct sandbox_options {
     double speed;
     uint64_t seed;
     bool tls;
+    bool bare;
 };
 
 static const struct option sandbox_flags[] = {
@@ -73,6 +75,10 @@ static const struct option sandbox_flags[] = {
       .kind = OPTION_BOOL,
       OPTION(struct sandbox_options, tls),
       .help = "serve HTTPS; the kubeconfig then carries a CA and a client certificate" },
+    { .name = "bare",
+      .kind = OPTION_BOOL,
+      OPTION(struct sandbox_options, bare),
+      .help = "the API alone: no nodes, no controllers, nobody but clients writes" },
 };
 
 struct sandbox {
@@ -153,8 +159,8 @@ static int sandbox_serve(struct sandbox *s, struct arena *memory, struct err *er
         }
     }
     (void)printf("serving " STR_FMT ", %u nodes%s" STR_FMT "\n", STR_ARG(url),
-                 world_nodes(s->world), o->kubeconfig.n > 0 ? ", kubeconfig " : "",
-                 STR_ARG(o->kubeconfig));
+                 s->world == NULL ? 0 : world_nodes(s->world),
+                 o->kubeconfig.n > 0 ? ", kubeconfig " : "", STR_ARG(o->kubeconfig));
     (void)fflush(stdout);
     return 0;
 }
@@ -162,6 +168,9 @@ static int sandbox_serve(struct sandbox *s, struct arena *memory, struct err *er
 static int sandbox_populate(struct sandbox *s, struct arena *memory, struct err *err)
 {
     const struct sandbox_options *o = s->options;
+    if (o->bare) {
+        return 0;
+    }
     struct world_config config = {
         .seed = o->seed,
         .nodes = o->nodes,

@@ -12,7 +12,7 @@
 static void server_tell(struct apiserver *s, const struct storage_change *change)
 {
     const struct kind *kind = kinds_of_store(&s->kinds, change->now->store);
-    if (s->on_commit == NULL || kind == NULL) {
+    if ((s->on_commit == NULL && s->on_check == NULL) || kind == NULL) {
         return;
     }
     struct apiserver_commit commit = {
@@ -25,7 +25,12 @@ static void server_tell(struct apiserver *s, const struct storage_change *change
         .old = change->old == NULL ? NULL : change->old->root,
         .now = change->deleted ? NULL : change->now->root,
     };
-    s->on_commit(s->on_commit_ctx, &commit);
+    if (s->on_commit != NULL) {
+        s->on_commit(s->on_commit_ctx, &commit);
+    }
+    if (s->on_check != NULL) {
+        s->on_check(s->on_check_ctx, &commit);
+    }
 }
 
 /* A definition came, changed or went: its kinds follow. */
@@ -268,6 +273,12 @@ void apiserver_on_commit(struct apiserver *s, apiserver_on_commit_fn fn, void *c
 {
     s->on_commit = fn;
     s->on_commit_ctx = ctx;
+}
+
+void apiserver_on_check(struct apiserver *s, apiserver_on_commit_fn fn, void *ctx)
+{
+    s->on_check = fn;
+    s->on_check_ctx = ctx;
 }
 
 void apiserver_check(const struct apiserver *s)

@@ -93,6 +93,8 @@ struct apiserver_commit {
  * not write. One listener; NULL ends it. */
 typedef void (*apiserver_on_commit_fn)(void *ctx, const struct apiserver_commit *commit);
 void apiserver_on_commit(struct apiserver *s, apiserver_on_commit_fn fn, void *ctx);
+/* A second listener beside the world's, called after it: for invariants. NULL ends it. */
+void apiserver_on_check(struct apiserver *s, apiserver_on_commit_fn fn, void *ctx);
 
 /* Asserts what must always hold; O(objects). */
 void apiserver_check(const struct apiserver *s);

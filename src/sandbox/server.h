@@ -32,6 +32,8 @@ struct apiserver {
     struct str agent; /* of the request that is being answered */
     apiserver_on_commit_fn on_commit;
     void *on_commit_ctx;
+    apiserver_on_commit_fn on_check;
+    void *on_check_ctx;
     const struct kind *namespaces;
     const struct kind *pods;
     const struct kind *budgets;

@@ -66,7 +66,7 @@ def test_the_sandbox_answers_as_recorded(name, tmp_path):
     """Each case on a server of its own: it starts in milliseconds. What the sandbox leaves out is
     listed with the reason; a case that it has learnt meanwhile must leave the list."""
     case = player.load(name)
-    with Sandbox(tmp_path, nodes=0) as server:
+    with Sandbox(tmp_path, flags=["--bare"]) as server:
         player.Cleaner(server.access).prelude()
         if name in EXCEPTIONS:
             with pytest.raises(player.Mismatch):
