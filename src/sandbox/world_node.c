@@ -317,6 +317,24 @@ static void node_beat(void *ctx)
     arena_reset(&w->tmp);
 }
 
+/* The machine behind a new Node object is switched on. */
+static void node_power_on(struct thing *t, uint32_t number)
+{
+    struct world *w = t->w;
+    t->number = number;
+    loop_timer_init(&t->beat, w->loop, node_beat, t);
+    if (w->config.boot == 0) {
+        node_boot_done(t);
+    } else {
+        node_post_status(t, KUBELET, NODE_NOT_READY);
+        node_go_down(t, w->config.boot);
+    }
+    THINGS_EACH(w, THING_DAEMONSET, set)
+    {
+        thing_dirty(set);
+    }
+}
+
 void node_tend(struct world *w, struct thing *t)
 {
     usec_t now = loop_now(w->loop);
@@ -325,12 +343,9 @@ void node_tend(struct world *w, struct thing *t)
         return;
     }
     if (t->beat.loop == NULL) {
-        /* Its first sight: a Node that somebody else made has no machine of ours behind it. */
-        loop_timer_init(&t->beat, w->loop, node_beat, t);
-        THINGS_EACH(w, THING_DAEMONSET, set)
-        {
-            thing_dirty(set);
-        }
+        /* Somebody made a Node by hand: a machine is found for it, as kwok does. */
+        node_power_on(t, w->numbers++);
+        object = thing_object(t);
     }
     bool asked = jval_get(jval_at(object, "metadata.annotations"), STR(NODE_REBOOT)) != NULL;
     if (asked && !t->rebooting && t->machine_up) {
@@ -392,18 +407,7 @@ int world_add_node(struct world *w, struct str name, struct err *err)
     }
     struct thing *t = world_find(w, THING_NODE, name);
     ASSERT(t != NULL);
-    t->number = number;
-    loop_timer_init(&t->beat, w->loop, node_beat, t);
-    if (w->config.boot == 0) {
-        node_boot_done(t);
-    } else {
-        node_post_status(t, KUBELET, NODE_NOT_READY);
-        node_go_down(t, w->config.boot);
-    }
-    THINGS_EACH(w, THING_DAEMONSET, set)
-    {
-        thing_dirty(set);
-    }
+    node_power_on(t, number);
     return 0;
 }
 

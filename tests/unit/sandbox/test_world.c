@@ -414,6 +414,21 @@ TEST(world_node_can_be_added_and_removed)
     scene_done(&s);
 }
 
+TEST(world_node_made_by_hand_gets_a_machine)
+{
+    struct scene s;
+    scene_init(&s, 1);
+    CHECK_EQ(
+        scene_send(&s, "POST", "/api/v1/nodes",
+                   "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"mine\"}}"),
+        201);
+    scene_run(&s, SECONDS(5));
+    CHECK_STR(scene_node_condition(&s, "mine"), "False");
+    scene_run(&s, SECONDS(40));
+    CHECK_STR(scene_node_condition(&s, "mine"), "True");
+    scene_done(&s);
+}
+
 TEST(world_statefulset_keeps_order_and_names)
 {
     struct scene s;
