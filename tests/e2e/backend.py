@@ -125,9 +125,14 @@ class Sandbox(Backend):
 
     name = "sandbox"
 
-    def __init__(self, folder, nodes=0, flags=()):
+    def __init__(self, folder, nodes=0, flags=(), world=None):
         super().__init__(folder)
         self.flags = ["--nodes", str(nodes), *flags]
+        if world:
+            path = os.path.join(self.folder, "world.yaml")
+            with open(path, "w", encoding="utf-8") as f:
+                yaml.safe_dump(world, f)
+            self.flags += ["--world", path]
         self.process = None
 
     def start(self):

@@ -57,12 +57,17 @@ def backend_name(request):
     return request.config.getoption("--backend")
 
 
+# As fast as kwok: the cases are not about waiting.
+WORLD = {"heartbeats": "both", "delays": {
+    "react": "10ms", "startMin": "50ms", "startMax": "200ms", "stop": "200ms", "run": "1s"}}
+
+
 @pytest.fixture(scope="session")
 def backend(backend_name, tmp_path_factory):
     """The cluster that most suites share."""
     folder = tmp_path_factory.mktemp(backend_name)
     with (Cluster(folder) if backend_name == "cluster"
-          else Sandbox(folder, flags=["--tls"])) as server:
+          else Sandbox(folder, nodes=3, flags=["--tls"], world=WORLD)) as server:
         yield server
 
 
@@ -121,16 +126,15 @@ def namespace(backend, client, unique):
 
 @pytest.fixture
 def make_node(client):
-    """make_node(name, labels): a node with a (simulated) kubelet, gone after the test."""
+    """make_node(name, labels, annotations): a Node object, gone after the test. On the cluster kwok
+    gives it a kubelet, on the sandbox it has none."""
     made = []
 
-    def make(name, labels=None, annotations=None, ready=True):
+    def make(name, labels=None, annotations=None):
         client.core.create_node({
             "metadata": {"name": name, "annotations": annotations or {},
                          "labels": {"kubernetes.io/hostname": name, **(labels or {})}}})
         made.append(name)
-        if ready:
-            wait_for(lambda: node_ready(client.core.read_node(name)), 20, f"{name} is ready")
         return name
 
     yield make
@@ -149,8 +153,34 @@ def node_ready(node):
 
 
 @pytest.fixture
-def nodes(request, make_node, unique):
-    """Names of ready nodes of this test's own, labelled e2e=<unique>; two unless marked."""
+def nodes(request, backend, client, make_node, unique):
+    """Names of ready nodes with kubelets, labelled e2e=<unique>; two unless marked. The sandbox
+    lends machines of its world and has them back as they were."""
     marker = request.node.get_closest_marker("nodes")
-    return [make_node(f"{unique}-n{i}", {"e2e": unique})
-            for i in range(marker.args[0] if marker else 2)]
+    count = marker.args[0] if marker else 2
+    if backend.name == "cluster":
+        names = [make_node(f"{unique}-n{i}", {"e2e": unique}) for i in range(count)]
+    else:
+        names = [f"node-{i + 1:03}" for i in range(count)]
+        # The test before has deleted its namespace, which takes a moment.
+        wait_for(lambda: not client.core.list_pod_for_all_namespaces().items, 20,
+                 "the machines are empty", interval=0.02)
+    before = {}
+    for name in names:
+        before[name] = wait_for(lambda n=name: node_ready(client.core.read_node(n)) and
+                                client.core.read_node(n), 20, f"{name} is ready")
+        client.core.patch_node(name, {"metadata": {"labels": {"e2e": unique}}})
+    yield names
+    if backend.name == "sandbox":
+        for name in names:
+            give_back(client, before[name])
+
+
+def give_back(client, before):
+    now = client.core.read_node(before.metadata.name)
+    restored = {}
+    for kind in ("labels", "annotations"):
+        old, new = getattr(before.metadata, kind) or {}, getattr(now.metadata, kind) or {}
+        restored[kind] = {**{key: None for key in new}, **old}
+    client.core.patch_node(before.metadata.name,
+                           {"metadata": restored, "spec": {"unschedulable": None}})

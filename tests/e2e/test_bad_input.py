@@ -164,7 +164,7 @@ def test_a_refused_connection_is_tried_until_the_server_is_there(backend, client
         proxy.refuse()
         scheme = "https" if access.tls else "http"
         path = access.variant(tmp_path / "k", {"server": f"{scheme}://127.0.0.1:{proxy.port}"})
-        name = make_node(unique, ready=False)
+        name = make_node(unique)
         controller = start(path)
         says(controller, "connect|reset|refused", "127.0.0.1")
         assert controller.health("/readyz")[0] != 200

@@ -18,6 +18,13 @@ OLD = "2020-01-02T03:04:05.000000006Z"
 
 
 @pytest.fixture
+def nodes(request, make_node, unique):
+    """Node objects of this test's own; whether kubelets are behind them does not matter here."""
+    marker = request.node.get_closest_marker("nodes")
+    return [make_node(f"{unique}-n{i}") for i in range(marker.args[0])]
+
+
+@pytest.fixture
 def start(backend, tmp_path):
     """start(name, flags): a controller that is ready; ended in order after the test."""
     running = []
@@ -74,7 +81,7 @@ def test_other_metadata_is_left_alone(client, make_node, unique, start):
     annotations = dict(after.metadata.annotations)
     del annotations[DATA]
     assert annotations == before.metadata.annotations
-    assert after.spec == before.spec
+    assert after.spec.unschedulable == before.spec.unschedulable
 
 
 @pytest.mark.nodes(1)
@@ -188,7 +195,7 @@ def test_a_broken_annotation_stops_that_node_alone(client, make_node, unique, st
 
 
 def test_a_new_node_is_labelled_at_once(client, make_node, unique, controller):
-    name = make_node(unique, ready=False)
+    name = make_node(unique)
     wait_for(lambda: is_fresh(read(client, name)), 2, "the new node is labelled")
 
 
@@ -276,7 +283,7 @@ def test_one_acts_and_an_orderly_exit_hands_over_fast(client, make_node, unique,
     one = start("one", ELECT)
     wait_for(lambda: leading(one), what="the first leads")
     other = start("other", ELECT)
-    name = make_node(unique + "-a", ready=False)
+    name = make_node(unique + "-a")
     wait_for(lambda: is_fresh(read(client, name)), what="labelled")
     assert not leading(other) and other.metric("drydock_patches_total") == 0
     assert other.health("/readyz")[0] == 200
@@ -287,7 +294,7 @@ def test_one_acts_and_an_orderly_exit_hands_over_fast(client, make_node, unique,
     wait_for(lambda: leading(other), 12, "the second takes over without waiting for expiry")
     assert holder(client) not in ("", before)
     assert lease(client).spec.lease_transitions >= 1
-    name = make_node(unique + "-b", ready=False)
+    name = make_node(unique + "-b")
     wait_for(lambda: is_fresh(read(client, name)), what="labelled by the second")
 
 
@@ -299,7 +306,7 @@ def test_a_killed_leader_is_replaced_when_its_lease_has_run_out(client, make_nod
         one, other = other, one
     one.send(signal.SIGKILL)
     one.wait()
-    name = make_node(unique, ready=False)
+    name = make_node(unique)
     # 15 s of lease, seen up to 5 s late, looked at every 5 s.
     wait_for(lambda: leading(other), 26, "the second takes over")
     wait_for(lambda: is_fresh(read(client, name)), what="labelled by the second")
