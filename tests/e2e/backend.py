@@ -125,9 +125,9 @@ class Sandbox(Backend):
 
     name = "sandbox"
 
-    def __init__(self, folder, nodes=0, flags=(), world=None):
+    def __init__(self, folder, nodes=None, flags=(), world=None):
         super().__init__(folder)
-        self.flags = ["--nodes", str(nodes), *flags]
+        self.flags = [*(["--nodes", str(nodes)] if nodes is not None else []), *flags]
         if world:
             path = os.path.join(self.folder, "world.yaml")
             with open(path, "w", encoding="utf-8") as f:
