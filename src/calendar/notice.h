@@ -1,0 +1,46 @@
+/*
+ * notice: is a notification due? The schedules periodic, scheduled and oneshot.
+ *
+ * They are the original's, which compares days by their number in the month alone: `scheduled` is
+ * silent on the second of March when it last spoke on the second of February, and on the first of a
+ * month when it never spoke, for that is the day of Go's zero time.
+ */
+#pragma once
+
+#include "base/stamp.h"
+
+#define NOTICE_INTERVAL_NS INT64_C(3600000000000) /* periodic, when nothing is configured */
+#define NOTICE_DELAY_NS INT64_C(60000000000)      /* oneshot, likewise */
+
+enum notice_kind {
+    NOTICE_PERIODIC,
+    NOTICE_SCHEDULED,
+    NOTICE_ONESHOT,
+};
+
+struct notice {
+    enum notice_kind kind;
+    int64_t span_ns;  /* periodic: interval; oneshot: delay, may be negative */
+    uint32_t instant; /* scheduled: second of the day, UTC */
+    uint8_t weekdays; /* scheduled: bit 0 = Sunday */
+};
+
+struct notice_facts {
+    bool moved;           /* the current state is not the previous one */
+    bool was_operational; /* the previous state was operational */
+    struct stamp transition;
+    struct stamp last; /* when this notification was last sent; stamp_zero for never */
+    struct stamp now;
+};
+
+struct notice_answer {
+    bool due;
+    const char *reason; /* the original's words when not due; NULL where it has none */
+    usec_t next;        /* when `due` could change by itself; USEC_NEVER when it stays */
+};
+
+/* Any case; -ERR_INVALID names what is known. */
+NODISCARD
+int notice_parse_kind(struct str text, enum notice_kind *ret, struct err *err);
+
+struct notice_answer notice_at(const struct notice *n, const struct notice_facts *facts);

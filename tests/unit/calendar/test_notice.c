@@ -1,0 +1,138 @@
+#include "calendar/notice.h"
+#include "tests/unit/calendar/schedule.h"
+
+/* The schedule of a recorded case; false when it is of another kind. */
+static bool notice_read(const struct jval *one, struct schedule_config *c, struct notice *n,
+                        struct arena *a)
+{
+    if (vectors_kind(one, "weekday") || jval_get(one, STR("last")) == NULL) {
+        return false;
+    }
+    struct err err = { 0 };
+    *n = (struct notice){ 0 };
+    CHECK_EQ(notice_parse_kind(jval_str(jval_get(one, STR("kind"))), &n->kind, &err), 0);
+    schedule_open(c, one, a);
+    switch (n->kind) {
+    case NOTICE_PERIODIC:
+        n->span_ns = schedule_span(c, "interval", NOTICE_INTERVAL_NS);
+        break;
+    case NOTICE_SCHEDULED:
+        n->instant = schedule_clock(c, "instant");
+        n->weekdays = schedule_weekdays(c, "weekdays");
+        break;
+    case NOTICE_ONESHOT:
+        n->span_ns = schedule_span(c, "delay", NOTICE_DELAY_NS);
+        break;
+    }
+    return true;
+}
+
+TEST(notice_is_due_as_recorded)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    const struct jval *all = jval_get(vectors_load("vectors/schedule.json", &a), STR("cases"));
+    int cases = 0;
+    JVAL_EACH (all, one) {
+        struct schedule_config config;
+        struct notice n;
+        if (!notice_read(one, &config, &n, &a)) {
+            continue;
+        }
+        vectors_enter(one);
+        cases++;
+        CHECK_EQ(!config.bad, vectors_ok(one));
+        struct str current = jval_str(jval_get(one, STR("current")));
+        struct str previous = jval_str(jval_get(one, STR("previous")));
+        struct notice_facts facts = {
+            .moved = !str_eq(current, previous),
+            .was_operational = str_eq(previous, STR("operational")),
+            .transition = schedule_stamp(one, "transition"),
+            .last = schedule_stamp(one, "last"),
+            .now = schedule_stamp(one, "now"),
+        };
+        struct notice_answer answer = notice_at(&n, &facts);
+        CHECK_EQ(answer.due, jval_bool(jval_get(one, STR("due")), false));
+        CHECK(!answer.due || answer.reason == NULL);
+        CHECK(answer.next > stamp_to_usec(facts.now));
+    }
+    check_case(-1);
+    CHECK_EQ(cases, 111);
+}
+
+TEST(notice_kind_in_any_case)
+{
+    struct err err = { 0 };
+    enum notice_kind kind;
+    CHECK_EQ(notice_parse_kind(STR("OneShot"), &kind, &err), 0);
+    CHECK_EQ(kind, NOTICE_ONESHOT);
+    CHECK_EQ(notice_parse_kind(STR("daily"), &kind, &err), -ERR_INVALID);
+    CHECK_STR(err.msg, "schedule type 'daily': want 'periodic', 'scheduled' or 'oneshot'");
+}
+
+#define MONDAY INT64_C(1772409600) /* 2026-03-02 */
+
+TEST(notice_gives_the_words_of_the_original)
+{
+    struct notice_facts facts = { .now = { .sec = MONDAY }, .last = stamp_zero };
+    struct notice n = { .kind = NOTICE_PERIODIC, .span_ns = NOTICE_INTERVAL_NS };
+    facts.was_operational = true;
+    CHECK_STR(notice_at(&n, &facts).reason, "NotifyPeriodic: interval not passed or operational");
+    facts.was_operational = false;
+    facts.last = facts.now;
+    CHECK_STR(notice_at(&n, &facts).reason, "NotifyPeriodic: interval not passed or operational");
+    CHECK_EQ(notice_at(&n, &facts).next, SECONDS(MONDAY + 3600));
+
+    n = (struct notice){ .kind = NOTICE_SCHEDULED, .weekdays = 1 << 1, .instant = 3600 };
+    CHECK_STR(notice_at(&n, &facts).reason,
+              "NotifyScheduled: current time is before specified instant");
+    facts.now.sec += 3600;
+    CHECK_STR(notice_at(&n, &facts).reason, "NotifyScheduled: already triggered today");
+    CHECK_EQ(notice_at(&n, &facts).next, SECONDS(MONDAY + 7 * DAY_SEC + 3600));
+    facts.now.sec += DAY_SEC;
+    CHECK_STR(notice_at(&n, &facts).reason, "NotifyScheduled: weekday not contained");
+
+    n = (struct notice){ .kind = NOTICE_ONESHOT, .span_ns = NOTICE_DELAY_NS };
+    facts.transition = stamp_zero;
+    CHECK_STR(notice_at(&n, &facts).reason, "NotifyOneshot: StateChange is zero");
+    facts.transition = (struct stamp){ .sec = MONDAY - 1 };
+    CHECK_STR(notice_at(&n, &facts).reason, "NotifyOneshot: already notified");
+    facts.transition = facts.now;
+    CHECK(notice_at(&n, &facts).reason == NULL);
+    CHECK_EQ(notice_at(&n, &facts).next, SECONDS(facts.now.sec + 60));
+}
+
+TEST(notice_without_weekdays_is_never_due)
+{
+    struct notice n = { .kind = NOTICE_SCHEDULED };
+    struct notice_facts facts = { .now = { .sec = MONDAY } };
+    CHECK_EQ(notice_at(&n, &facts).next, USEC_NEVER);
+}
+
+/* What is answered holds until the time that is told; it is due then if it was not. */
+PROPERTY(notice_tells_when_it_is_due)
+{
+    struct notice n = {
+        .kind = (enum notice_kind)rng_below(rng, 3),
+        .span_ns = rng_below(rng, 100000) * INT64_C(1000000000),
+        .instant = rng_below(rng, DAY_SEC),
+        .weekdays = (uint8_t)(1 + rng_below(rng, 127)),
+    };
+    struct notice_facts facts = {
+        .transition = { .sec = MONDAY + rng_below(rng, 3000000) },
+        .last = { .sec = MONDAY + rng_below(rng, 3000000), .offset = 7200 },
+    };
+    usec_t now = SECONDS(MONDAY + rng_below(rng, 3000000));
+    facts.now = stamp_from_usec(now);
+    struct notice_answer answer = notice_at(&n, &facts);
+    CHECK(answer.next > now);
+    usec_t until = MIN(answer.next, now + DAYS(60));
+    for (int probe = 0; probe < 50; probe++) {
+        facts.now = stamp_from_usec(rng_usec(rng, now, until - 1));
+        CHECK_EQ(notice_at(&n, &facts).due, answer.due);
+    }
+    if (answer.next != USEC_NEVER && !answer.due) {
+        facts.now = stamp_from_usec(answer.next);
+        CHECK(notice_at(&n, &facts).due);
+    }
+}
