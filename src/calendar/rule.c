@@ -1,0 +1,178 @@
+#include "calendar/rule.h"
+
+#include "calendar/day.h"
+
+#define RULE_EDGES 10 /* of five years: an edge may be a week from its own, and all are there */
+
+static bool rule_take(struct str *rest, char c)
+{
+    return str_cut_prefix(*rest, (struct str){ .p = &c, .n = 1 }, rest);
+}
+
+static bool rule_number(struct str *rest, int low, int high, int *ret)
+{
+    int value = 0;
+    size_t n = 0;
+    while (n < rest->n && n < 4 && rest->p[n] >= '0' && rest->p[n] <= '9') {
+        value = value * 10 + (rest->p[n++] - '0');
+    }
+    *rest = str_sub(*rest, n, rest->n - n);
+    *ret = value;
+    return n > 0 && value >= low && value <= high;
+}
+
+/* "[+-]hh[:mm[:ss]]" in seconds. */
+static bool rule_time(struct str *rest, int hours_max, int32_t *ret)
+{
+    int sign = rule_take(rest, '-') ? -1 : 1;
+    int hours;
+    int minutes = 0;
+    int seconds = 0;
+    if (sign > 0) {
+        (void)rule_take(rest, '+'); /* may be there */
+    }
+    if (!rule_number(rest, 0, hours_max, &hours) ||
+        (rule_take(rest, ':') && (!rule_number(rest, 0, 59, &minutes) ||
+                                  (rule_take(rest, ':') && !rule_number(rest, 0, 59, &seconds))))) {
+        return false;
+    }
+    *ret = sign * (hours * 3600 + minutes * 60 + seconds);
+    return true;
+}
+
+static bool rule_name(struct str *rest, struct str *ret)
+{
+    bool quoted = rule_take(rest, '<');
+    size_t n = 0;
+    while (n < rest->n) {
+        char c = rest->p[n];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!letter && !(quoted && ((c >= '0' && c <= '9') || c == '+' || c == '-'))) {
+            break;
+        }
+        n++;
+    }
+    *ret = str_sub(*rest, 0, n);
+    *rest = str_sub(*rest, n, rest->n - n);
+    return n >= 3 && (!quoted || rule_take(rest, '>'));
+}
+
+static bool rule_read_edge(struct str *rest, struct rule_edge *ret)
+{
+    bool good;
+    *ret = (struct rule_edge){ .time = 7200 };
+    if (!rule_take(rest, ',')) {
+        return false;
+    }
+    if (rule_take(rest, 'M')) {
+        ret->form = EDGE_WEEKDAY;
+        good = rule_number(rest, 1, 12, &ret->month) && rule_take(rest, '.') &&
+               rule_number(rest, 1, 5, &ret->week) && rule_take(rest, '.') &&
+               rule_number(rest, 0, 6, &ret->day);
+    } else if (rule_take(rest, 'J')) {
+        ret->form = EDGE_JULIAN;
+        good = rule_number(rest, 1, 365, &ret->day);
+    } else {
+        ret->form = EDGE_DAY;
+        good = rule_number(rest, 0, 365, &ret->day);
+    }
+    return good && (!rule_take(rest, '/') || rule_time(rest, 167, &ret->time));
+}
+
+bool rule_parse(struct str text, struct rule *ret)
+{
+    struct rule r = { .saving = { .dst = true } };
+    int32_t west;
+    if (!rule_name(&text, &r.standard.name) || !rule_time(&text, 24, &west)) {
+        return false;
+    }
+    r.standard.offset = -west;
+    r.changes = text.n > 0;
+    if (r.changes) {
+        r.saving.offset = r.standard.offset + 3600;
+        if (!rule_name(&text, &r.saving.name)) {
+            return false;
+        }
+        if (text.n > 0 && text.p[0] != ',') {
+            if (!rule_time(&text, 24, &west)) {
+                return false;
+            }
+            r.saving.offset = -west;
+        }
+        if (!rule_read_edge(&text, &r.start) || !rule_read_edge(&text, &r.end)) {
+            return false;
+        }
+    }
+    if (text.n > 0) {
+        return false;
+    }
+    *ret = r;
+    return true;
+}
+
+/* The instant of an edge in a year; `offset` is that of the clock before it. */
+static int64_t edge_instant(const struct rule_edge *e, int64_t year, int32_t offset)
+{
+    struct civil first = { .year = year,
+                           .month = e->form == EDGE_WEEKDAY ? e->month : 1,
+                           .day = 1 };
+    int64_t day = day_of(civil_to_sec(&first));
+    bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    if (e->form == EDGE_WEEKDAY) {
+        int length = day_month_max(e->month) - (e->month == 2 && !leap ? 1 : 0);
+        int ahead = (e->day - day_weekday(day) + 7) % 7 + (e->week - 1) * 7;
+        day += ahead < length ? ahead : ahead - 7; /* the fifth is the last */
+    } else {
+        /* "J60" is the first of March in every year. */
+        day += e->form == EDGE_JULIAN ? e->day - 1 + (leap && e->day >= 60 ? 1 : 0) : e->day;
+    }
+    return day * DAY_SEC + e->time - offset;
+}
+
+struct rule_turn {
+    int64_t at;
+    const struct rule_kind *to;
+};
+
+struct rule_span rule_at(const struct rule *r, int64_t sec)
+{
+    struct rule_span span = {
+        .from = INT64_MIN, .until = INT64_MAX, .before = r->standard.offset, .kind = &r->standard
+    };
+    if (!r->changes) {
+        return span;
+    }
+    struct rule_turn turns[RULE_EDGES] = { 0 };
+    int n = 0;
+    int64_t year = civil_from_sec(sec + r->standard.offset).year;
+    for (int i = 0; i < RULE_EDGES; i++) {
+        bool start = i % 2 == 0;
+        struct rule_turn turn = {
+            .at = edge_instant(start ? &r->start : &r->end, year - 2 + i / 2,
+                               start ? r->standard.offset : r->saving.offset),
+            .to = start ? &r->saving : &r->standard,
+        };
+        int place = n++;
+        for (; place > 0 && turns[place - 1].at > turn.at; place--) {
+            turns[place] = turns[place - 1];
+        }
+        turns[place] = turn;
+    }
+    const struct rule_kind *before = turns[0].to == &r->saving ? &r->standard : &r->saving;
+    const struct rule_kind *now = before;
+    for (int i = 0; i < n; i++) {
+        if (i + 1 < n && turns[i].at == turns[i + 1].at) {
+            continue; /* one that lasts no time: daylight saving all year is written so */
+        }
+        if (turns[i].at > sec) {
+            span.until = turns[i].at;
+            break;
+        }
+        span.from = turns[i].at;
+        before = now;
+        now = turns[i].to;
+    }
+    span.before = before->offset;
+    span.kind = now;
+    return span;
+}

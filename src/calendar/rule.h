@@ -1,0 +1,42 @@
+/*
+ * rule: how a zone goes on for ever, "CET-1CEST,M3.5.0,M10.5.0/3": the footer of a TZif file, in
+ * the form of POSIX' TZ with the hours of RFC 8536 section 3.3.1.
+ */
+#pragma once
+
+#include "base/str.h"
+
+/* One way to set the clocks. */
+struct rule_kind {
+    int32_t offset; /* seconds east of UTC */
+    bool dst;
+    struct str name;
+};
+
+/* When clocks change, in a year: "M3.5.0/2", "J60", "59". */
+struct rule_edge {
+    enum { EDGE_WEEKDAY, EDGE_JULIAN, EDGE_DAY } form;
+    int month;
+    int week;
+    int day;      /* weekday, or day of the year */
+    int32_t time; /* seconds after that day's midnight, on the clock before the change */
+};
+
+struct rule {
+    struct rule_kind standard;
+    bool changes; /* the rest is used */
+    struct rule_kind saving;
+    struct rule_edge start; /* of daylight saving time */
+    struct rule_edge end;
+};
+
+struct rule_span {
+    int64_t from;  /* INT64_MIN when clocks never change */
+    int64_t until; /* INT64_MAX likewise */
+    int32_t before;
+    const struct rule_kind *kind;
+};
+
+/* Names are slices of `text`. False when it is no rule. */
+bool rule_parse(struct str text, struct rule *ret);
+struct rule_span rule_at(const struct rule *r, int64_t sec);
