@@ -8,7 +8,7 @@
 
 #include "base/stamp.h"
 
-#define DAY_SEC 86400
+#define DAY_SEC INT64_C(86400)
 #define DAY_WEEK 0x7fu /* every weekday; bit 0 is Sunday */
 
 struct day_date {

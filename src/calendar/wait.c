@@ -108,12 +108,12 @@ static usec_t wait_next(const struct wait *w, struct stamp last, struct stamp no
         at = lapse_order(soonest, at) > 0 ? soonest : at;
     }
     bool stays = passed || w->exclude == DAY_WEEK;
-    int64_t limit = at.sec + (int64_t)WAIT_DAYS_MAX * DAY_SEC;
+    int64_t limit = at.sec + WAIT_DAYS_MAX * DAY_SEC;
     while (at.sec < limit) {
         if (wait_passed(w, last, at) != passed) {
             return lapse_wake(at);
         }
-        if (stays && at.sec > settled.sec + (int64_t)WAIT_DAYS_SETTLED * DAY_SEC) {
+        if (stays && at.sec > settled.sec + WAIT_DAYS_SETTLED * DAY_SEC) {
             return USEC_NEVER;
         }
         struct stamp border = wait_border(last, at);

@@ -106,8 +106,8 @@ static int zone_read_table(struct zone *z, const struct zone_counts *c, const ch
 int zone_parse(struct str bytes, struct arena *out, const struct zone **ret, struct err *err)
 {
     struct zone *z = ARENA_NEW(out, struct zone);
-    struct zone_counts counts;
-    size_t n;
+    struct zone_counts counts = { 0 };
+    size_t n = 0;
     if (bytes.n > ZONE_BYTES_MAX) {
         return err_set(err, ERR_LIMIT, "time zone: found %zu bytes, want %zu at most", bytes.n,
                        ZONE_BYTES_MAX);

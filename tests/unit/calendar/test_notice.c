@@ -115,7 +115,7 @@ PROPERTY(notice_tells_when_it_is_due)
     struct notice n = {
         .kind = (enum notice_kind)rng_below(rng, 3),
         .span_ns = rng_below(rng, 100000) * INT64_C(1000000000),
-        .instant = rng_below(rng, DAY_SEC),
+        .instant = rng_below(rng, (uint32_t)DAY_SEC),
         .weekdays = (uint8_t)(1 + rng_below(rng, 127)),
     };
     struct notice_facts facts = {

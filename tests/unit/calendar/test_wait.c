@@ -4,7 +4,8 @@
 /* Go's Duration.Seconds(). */
 static double wait_seconds(int64_t ns)
 {
-    return (double)(ns / 1000000000) + (double)(ns % 1000000000) / 1e9;
+    int64_t whole = ns / 1000000000;
+    return (double)whole + (double)(ns % 1000000000) / 1e9;
 }
 
 TEST(wait_passes_as_recorded)
@@ -65,7 +66,7 @@ TEST(wait_exclude_tells_its_way_through_an_excluded_day)
 {
     struct wait w = { .duration_ns = 3600000000000, .exclude = 1 << 1 };
     int64_t sunday = 1646524800; /* 2022-03-06 */
-    struct stamp last = { .sec = sunday + 12 * 3600 };
+    struct stamp last = { .sec = sunday + INT64_C(12) * 3600 };
     struct wait_answer answer = wait_at(&w, last, last);
     static const struct {
         bool passed;
@@ -110,7 +111,7 @@ TEST(wait_looks_again_at_very_long_waits)
         looks++;
     }
     CHECK(looks > 1 && looks < 12);
-    CHECK(now.sec - last.sec > INT64_C(1390) * DAY_SEC && now.sec - last.sec < 1410 * DAY_SEC);
+    CHECK(now.sec - last.sec > 1390 * DAY_SEC && now.sec - last.sec < 1410 * DAY_SEC);
 }
 
 /* What is answered holds until the time that is told, and not at it. */

@@ -108,10 +108,10 @@ TEST(window_over_midnight_belongs_to_its_evening)
     static const struct {
         int day; /* of May 2026; the first is a Friday */
         int hour;
-        bool passed;
+        int passed;
         int next_day;
         int next_hour;
-        bool after;
+        int after;
     } cases[] = {
         { 1, 3, false, 1, 22, true },  { 1, 22, false, 1, 22, true }, { 1, 23, true, 2, 4, false },
         { 2, 0, true, 2, 4, false },   { 2, 3, true, 2, 4, false },   { 2, 4, false, 8, 22, true },
