@@ -34,10 +34,12 @@ static struct notice_answer notice_periodic(const struct notice *n, const struct
     if (f->moved) {
         return (struct notice_answer){ .due = true, .next = USEC_NEVER };
     }
-    if (f->was_operational) {
-        return (struct notice_answer){ .reason = reason, .next = USEC_NEVER };
+    struct notice_answer answer = { .reason = reason, .next = USEC_NEVER };
+    if (!f->was_operational) {
+        answer = notice_after(n, f->last, f->now, reason);
     }
-    return notice_after(n, f->last, f->now, reason);
+    answer.note = "NotifyPeriodic: no state change";
+    return answer;
 }
 
 static int notice_month_day(int64_t sec)
@@ -86,6 +88,7 @@ static struct notice_answer notice_oneshot(const struct notice *n, const struct 
 {
     if (stamp_is_zero(f->transition)) {
         return (struct notice_answer){ .reason = "NotifyOneshot: StateChange is zero",
+                                       .loud = true,
                                        .next = USEC_NEVER };
     }
     if (lapse_order(f->last, f->transition) > 0) {

@@ -36,6 +36,8 @@ struct notice_facts {
 struct notice_answer {
     bool due;
     const char *reason; /* the original's words when not due; NULL where it has none */
+    const char *note;   /* what it says before, due or not; NULL mostly */
+    bool loud;          /* it gives the reason without log-details as well */
     usec_t next;        /* when `due` could change by itself; USEC_NEVER when it stays */
 };
 

@@ -81,7 +81,11 @@ TEST(notice_gives_the_words_of_the_original)
     facts.was_operational = false;
     facts.last = facts.now;
     CHECK_STR(notice_at(&n, &facts).reason, "NotifyPeriodic: interval not passed or operational");
+    CHECK_STR(notice_at(&n, &facts).note, "NotifyPeriodic: no state change");
     CHECK_EQ(notice_at(&n, &facts).next, SECONDS(MONDAY + 3600));
+    facts.moved = true;
+    CHECK(notice_at(&n, &facts).note == NULL);
+    facts.moved = false;
 
     n = (struct notice){ .kind = NOTICE_SCHEDULED, .weekdays = 1 << 1, .instant = 3600 };
     CHECK_STR(notice_at(&n, &facts).reason,
@@ -95,8 +99,10 @@ TEST(notice_gives_the_words_of_the_original)
     n = (struct notice){ .kind = NOTICE_ONESHOT, .span_ns = NOTICE_DELAY_NS };
     facts.transition = stamp_zero;
     CHECK_STR(notice_at(&n, &facts).reason, "NotifyOneshot: StateChange is zero");
+    CHECK(notice_at(&n, &facts).loud);
     facts.transition = (struct stamp){ .sec = MONDAY - 1 };
     CHECK_STR(notice_at(&n, &facts).reason, "NotifyOneshot: already notified");
+    CHECK(!notice_at(&n, &facts).loud);
     facts.transition = facts.now;
     CHECK(notice_at(&n, &facts).reason == NULL);
     CHECK_EQ(notice_at(&n, &facts).next, SECONDS(facts.now.sec + 60));
