@@ -4,11 +4,13 @@
 #include "format/jwriter.h"
 #include "kube/lease.h"
 #include "kube/node.h"
+#include "kube/recorder.h"
 #include "kube/reflector.h"
 #include "profile/engine.h"
 #include "profile/gauges.h"
 
 #define NODES_PATH STR("/api/v1/nodes")
+#define CONTROLLER_NAME STR("maintenance") /* as events name it */
 #define TASK_BACKOFF_BASE MSECONDS(500)
 #define TASK_BACKOFF_MAX MINUTES(5)
 #define REFUSED_FAILURES 4u       /* a refusal starts with a wait of some seconds */
@@ -45,6 +47,7 @@ struct controller {
     struct store store;
     struct reflector reflector;
     struct lease lease;
+    struct recorder recorder;
     struct gauges gauges;
     struct loop_timer turn;
     struct loop_timer wake; /* for `later` */
@@ -396,6 +399,25 @@ static void controller_compose(struct controller *c, const struct engine_effect 
     jw_obj_end(&w);
 }
 
+/* Tells whoever looks at the node why nothing happens to it. */
+static void controller_record_reject(struct controller *c, const struct store_item *item,
+                                     const struct err *err)
+{
+    const struct node *node = item->object;
+    recorder_add(&c->recorder, &(struct recorder_event){
+                                   .type = STR("Warning"),
+                                   .reason = STR("MaintenanceDataUnreadable"),
+                                   .action = STR("ReadMaintenanceData"),
+                                   .note = str_from(err->msg),
+                                   .regarding = {
+                                       .kind = STR("Node"),
+                                       .api_version = STR("v1"),
+                                       .name = item->name,
+                                       .uid = node->uid,
+                                   },
+                               });
+}
+
 /* The annotation cannot be read: the node is left as it is, and that is visible. */
 static void controller_reject(struct controller *c, struct store_item *item, const struct err *err)
 {
@@ -404,6 +426,7 @@ static void controller_reject(struct controller *c, struct store_item *item, con
     if (!str_eq(buf_str(&task->error), str_from(err->msg))) {
         log_error(c->log, "Failed to reconcile. Skipping node patching.",
                   KV_STR("node", item->name), KV_ERR(err));
+        controller_record_reject(c, item, err);
         buf_reset(&task->error);
         buf_add(&task->error, str_from(err->msg));
     }
@@ -541,6 +564,12 @@ static void controller_init_kube(struct controller *c, struct api *api)
     c->client.mutations = c->config.mutations;
     c->client.on_reply = controller_on_reply;
     c->client.ctx = c;
+    struct str hostname;
+    struct str rest;
+    (void)str_cut(c->config.identity, STR("_"), &hostname, &rest); /* without one it is all */
+    recorder_init(
+        &c->recorder, &c->client, CONTROLLER_NAME,
+        arena_printf(&c->memory, STR_FMT "-" STR_FMT, STR_ARG(CONTROLLER_NAME), STR_ARG(hostname)));
     intern_init(&c->labels, loop_random(c->loop), loop_random(c->loop));
     c->annotations[0] = DATA_ANNOTATION;
     c->keep = (struct node_keep){
@@ -622,6 +651,7 @@ void controller_free(struct controller *c)
     if (c->config.elect) {
         lease_done(&c->lease);
     }
+    recorder_done(&c->recorder);
     reflector_done(&c->reflector);
     store_done(&c->store); /* ends the tasks too */
     ASSERT(c->stats.in_flight == 0 && c->stats.later == 0);
@@ -720,6 +750,7 @@ void controller_check(const struct controller *c)
     uint32_t later = 0;
     store_check(&c->store);
     intern_check(&c->labels);
+    recorder_check(&c->recorder);
     if (c->config.elect) {
         lease_check(&c->lease);
     }

@@ -213,8 +213,16 @@ TEST(controller_leaves_a_node_alone_whose_data_it_cannot_read)
                                ",\"annotations\":{\"cloud.sap/maintenance-data\":"
                                "\"{\\\"Extra\\\":1}\"}")));
     story_sync(&s, 6);
+    story_run(&s, SECONDS(1));
+    /* The node is not written to, and whoever looks at it learns why. */
+    struct fake_call *call = fake_call_first(&s.api);
+    CHECK_EQ(s.api.sent, 1);
+    CHECK_STR(call->path, "/apis/events.k8s.io/v1/namespaces/default/events");
+    CHECK(str_contains(call->body, STR("\"reason\":\"MaintenanceDataUnreadable\"")));
+    CHECK(str_contains(call->body, STR("\"reportingInstance\":\"maintenance-a\"")));
+    fake_reply(&s.api, call, 201, STR("{}"));
     story_run(&s, HOURS(1));
-    CHECK_EQ(s.api.sent, 0);
+    CHECK_EQ(s.api.sent, 1);
     struct controller_node node;
     CHECK(controller_find_node(s.c, STR("n1"), &node));
     CHECK_STR(node.error,
