@@ -31,29 +31,28 @@ static int chain_find(struct str text, struct str piece, const struct names *nam
 int chain_parse(struct str text, const struct names *names, struct arena *out, struct chain *ret,
                 struct err *err)
 {
-    struct chain_link links[CHAIN_MAX];
-    uint32_t n = 0;
+    struct chain chain = { 0 };
+    uint32_t cap = 0;
     struct str rest = text;
     bool more = text.n > 0;
     while (more) {
         struct str piece;
         more = str_cut(rest, STR("&&"), &piece, &rest);
-        if (n == CHAIN_MAX) {
+        if (chain.n == CHAIN_MAX) {
             int r = err_set(err, ERR_LIMIT, "a chain has at most %u instances", CHAIN_MAX);
             err->pos = json_pos(text, (size_t)(piece.p - text.p));
             return r;
         }
-        int r = chain_find(text, piece, names, &links[n], err);
+        struct chain_link link = { 0 };
+        int r = chain_find(text, piece, names, &link, err);
         if (r < 0) {
             return r;
         }
-        n++;
+        ARENA_GROW(out, chain.links, chain.n, cap);
+        link.name = arena_str(out, link.name);
+        chain.links[chain.n++] = link;
     }
-    *ret = (struct chain){ .n = n, .links = ARENA_ARRAY(out, struct chain_link, n) };
-    for (uint32_t i = 0; i < n; i++) {
-        ret->links[i] = links[i];
-        ret->links[i].name = arena_str(out, links[i].name);
-    }
+    *ret = chain;
     return 0;
 }
 

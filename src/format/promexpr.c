@@ -12,9 +12,9 @@ enum promnode_kind {
     NODE_MISTAKE, /* evaluating it fails with the message in `constant` */
     NODE_PREFIX,
     NODE_INFIX,
-    NODE_CHOICE, /* items: condition, then, otherwise */
+    NODE_CHOICE,
     NODE_LIST,
-    NODE_DATE, /* items: its arguments */
+    NODE_DATE,
 };
 
 struct promnode {
@@ -22,9 +22,13 @@ struct promnode {
     enum promop op;
     char sign;
     struct promvalue constant;
-    struct regex *regex; /* of =~ and !~ where the right side is constant */
+    struct regex *regex;              /* of =~ and !~ where the right side is constant */
+    const struct promnode *condition; /* NODE_CHOICE */
+    const struct promnode *left;      /* NODE_INFIX, NODE_CHOICE: where the condition holds */
+    const struct promnode *right;     /* and NODE_PREFIX */
     uint32_t n;
-    struct promnode **items; /* its operands */
+    struct promnode *first; /* NODE_LIST, NODE_DATE: elements or arguments */
+    struct promnode *next;  /* in its list */
 };
 
 struct parser {
@@ -32,7 +36,7 @@ struct parser {
     struct promlex_token token;
     struct arena *out;
     struct err *err;
-    uint32_t nodes;
+    uint32_t words;
     uint32_t depth;
 };
 
@@ -66,6 +70,11 @@ static int parser_wants(struct parser *p, const char *wanted)
 
 static int parser_next(struct parser *p)
 {
+    if (p->words++ == PROMEXPR_WORDS_MAX) {
+        return parser_at(p, p->lex.text.p + p->lex.at,
+                         err_set(p->err, ERR_LIMIT, "an expression has at most %u words and signs",
+                                 PROMEXPR_WORDS_MAX));
+    }
     return promlex_next(&p->lex, p->out, &p->token, p->err);
 }
 
@@ -74,41 +83,29 @@ static bool parser_sees(const struct parser *p, char sign)
     return p->token.kind == PROMLEX_SIGN && p->token.sign == sign;
 }
 
-/* A node with room for `n` operands. */
-static int parser_node(struct parser *p, enum promnode_kind kind, uint32_t n, struct promnode **ret)
+static struct promnode *parser_node(struct parser *p, enum promnode_kind kind)
 {
-    if (p->nodes++ == PROMEXPR_NODES_MAX) {
-        return parser_at(p, p->lex.text.p,
-                         err_set(p->err, ERR_LIMIT,
-                                 "an expression has at most %u operands and operators",
-                                 PROMEXPR_NODES_MAX));
-    }
-    *ret = ARENA_NEW(p->out, struct promnode);
-    (*ret)->kind = kind;
-    (*ret)->n = n;
-    (*ret)->items = ARENA_ARRAY(p->out, struct promnode *, n);
-    return 0;
+    struct promnode *node = ARENA_NEW(p->out, struct promnode);
+    node->kind = kind;
+    return node;
 }
 
-static int parser_constant(struct parser *p, struct promvalue value, struct promnode **ret)
+static struct promnode *parser_constant(struct parser *p, struct promvalue value)
 {
-    int r = parser_node(p, NODE_CONSTANT, 0, ret);
-    if (r == 0) {
-        (*ret)->constant = value;
-    }
-    return r;
+    struct promnode *node = parser_node(p, NODE_CONSTANT);
+    node->constant = value;
+    return node;
 }
 
 /* An operator on constants becomes its result, or the mistake that it is. */
 static int parser_fold(struct parser *p, struct promnode *node, const char *place)
 {
-    for (uint32_t i = 0; i < node->n; i++) {
-        if (node->items[i]->kind != NODE_CONSTANT) {
-            return 0;
-        }
+    if (node->right->kind != NODE_CONSTANT ||
+        (node->kind == NODE_INFIX && node->left->kind != NODE_CONSTANT)) {
+        return 0;
     }
     struct run run = { .tmp = p->out, .err = p->err };
-    struct promvalue result;
+    struct promvalue result = { .kind = PROM_NIL };
     int r = eval_node(node, &run, &result);
     if (r < 0) {
         return parser_at(p, place, r);
@@ -121,21 +118,31 @@ static int parser_fold(struct parser *p, struct promnode *node, const char *plac
 static int parse_expression(struct parser *p, struct promnode **ret);
 static int parse_operand(struct parser *p, struct promnode **ret);
 
-static int parse_item(struct parser *p, struct promnode *node, uint32_t *cap)
+/* One more element behind `*last` of the node's list. */
+static int parse_item(struct parser *p, struct promnode *node, struct promnode **last)
 {
-    ARENA_GROW(p->out, node->items, node->n, *cap);
-    int r = parse_expression(p, &node->items[node->n]);
-    node->n += r == 0 ? 1 : 0;
-    return r;
+    struct promnode *item = NULL;
+    int r = parse_expression(p, &item);
+    if (r < 0) {
+        return r;
+    }
+    if (*last == NULL) {
+        node->first = item;
+    } else {
+        (*last)->next = item;
+    }
+    *last = item;
+    node->n++;
+    return 0;
 }
 
 /* At '[', up to and with ']'. Commas may be left out or repeated, as gval has it. */
 static int parse_list(struct parser *p, struct promnode *node)
 {
-    uint32_t cap = 0;
+    struct promnode *last = NULL;
     int r = parser_next(p);
     while (r == 0 && !parser_sees(p, ']')) {
-        r = parser_sees(p, ',') ? parser_next(p) : parse_item(p, node, &cap);
+        r = parser_sees(p, ',') ? parser_next(p) : parse_item(p, node, &last);
     }
     return r == 0 ? parser_next(p) : r;
 }
@@ -143,13 +150,13 @@ static int parse_list(struct parser *p, struct promnode *node)
 /* At '(', up to and with ')'. */
 static int parse_arguments(struct parser *p, struct promnode *node)
 {
-    uint32_t cap = 0;
+    struct promnode *last = NULL;
     int r = parser_next(p);
     if (r == 0 && parser_sees(p, ')')) {
         return parser_next(p);
     }
     while (r == 0) {
-        r = parse_item(p, node, &cap);
+        r = parse_item(p, node, &last);
         if (r == 0 && parser_sees(p, ')')) {
             return parser_next(p);
         }
@@ -184,6 +191,7 @@ static int parse_step(struct parser *p, struct str *path)
     if (!parser_sees(p, ']')) {
         return parser_wants(p, "an operator or ']'");
     }
+    ASSERT(key != NULL);
     *path = key->kind == NODE_CONSTANT
                 ? arena_printf(p->out, STR_FMT "." STR_FMT, STR_ARG(*path),
                                STR_ARG(promvalue_print(&key->constant, p->out)))
@@ -231,55 +239,56 @@ static int parse_name(struct parser *p, struct promnode **ret)
         return r;
     }
     if (yes || str_eq(name, STR("false"))) {
-        return parser_constant(p, promvalue_bool(yes), ret);
+        *ret = parser_constant(p, promvalue_bool(yes));
+        return 0;
     }
     if (str_eq(name, STR("date"))) {
-        r = parser_node(p, NODE_DATE, 0, ret);
-        return r == 0 && parser_sees(p, '(') ? parse_arguments(p, *ret) : r;
+        *ret = parser_node(p, NODE_DATE);
+        return parser_sees(p, '(') ? parse_arguments(p, *ret) : 0;
     }
-    r = parser_node(p, str_eq(name, STR("value")) ? NODE_VALUE : NODE_MISTAKE, 0, ret);
-    return r == 0 ? parse_path(p, name, *ret) : r;
+    *ret = parser_node(p, str_eq(name, STR("value")) ? NODE_VALUE : NODE_MISTAKE);
+    return parse_path(p, name, *ret);
 }
 
-static int parse_number(struct parser *p, struct promnode **ret)
+static int parse_literal(struct parser *p, struct promnode **ret)
 {
     double number = 0;
-    if (!gofloat_parse(p->token.text, &number)) {
+    bool text = p->token.kind == PROMLEX_TEXT;
+    if (!text && !gofloat_parse(p->token.text, &number)) {
         return parser_wants(p, "a decimal number that fits 64 bits");
     }
-    int r = parser_constant(p, promvalue_number(number), ret);
-    return r == 0 ? parser_next(p) : r;
-}
-
-static int parse_text(struct parser *p, struct promnode **ret)
-{
-    int r = parser_constant(p, promvalue_text(p->token.value), ret);
-    return r == 0 ? parser_next(p) : r;
+    *ret = parser_constant(p, text ? promvalue_text(p->token.value) : promvalue_number(number));
+    return parser_next(p);
 }
 
 static int parse_prefix(struct parser *p, struct promnode **ret)
 {
     struct promlex_token token = p->token;
-    struct promnode *node = NULL;
-    int r = parser_node(p, NODE_PREFIX, 1, &node);
-    r = r == 0 ? parser_next(p) : r;
-    r = r == 0 ? parse_operand(p, &node->items[0]) : r;
+    struct promnode *operand = NULL;
+    int r = parser_next(p);
+    if (r == 0) {
+        r = parse_operand(p, &operand);
+    }
     if (r < 0) {
         return r;
     }
-    node->sign = token.sign;
-    *ret = node;
-    return parser_fold(p, node, token.text.p);
+    ASSERT(operand != NULL);
+    *ret = parser_node(p, NODE_PREFIX);
+    (*ret)->sign = token.sign;
+    (*ret)->right = operand;
+    return parser_fold(p, *ret, token.text.p);
 }
 
 static int parse_bracket(struct parser *p, struct promnode **ret)
 {
     if (p->token.sign == '[') {
-        int r = parser_node(p, NODE_LIST, 0, ret);
-        return r == 0 ? parse_list(p, *ret) : r;
+        *ret = parser_node(p, NODE_LIST);
+        return parse_list(p, *ret);
     }
     int r = parser_next(p);
-    r = r == 0 ? parse_expression(p, ret) : r;
+    if (r == 0) {
+        r = parse_expression(p, ret);
+    }
     if (r == 0 && !parser_sees(p, ')')) {
         r = parser_wants(p, "an operator or ')'");
     }
@@ -288,11 +297,8 @@ static int parse_bracket(struct parser *p, struct promnode **ret)
 
 static int parse_operand(struct parser *p, struct promnode **ret)
 {
-    if (p->token.kind == PROMLEX_NUMBER) {
-        return parse_number(p, ret);
-    }
-    if (p->token.kind == PROMLEX_TEXT) {
-        return parse_text(p, ret);
+    if (p->token.kind == PROMLEX_NUMBER || p->token.kind == PROMLEX_TEXT) {
+        return parse_literal(p, ret);
     }
     if (p->depth == PROMEXPR_DEPTH_MAX) {
         return parser_at(
@@ -336,9 +342,33 @@ static enum promop parser_operator(const struct parser *p)
     return best;
 }
 
-/* Behind the left operand, at the operator. */
-static int parse_infix(struct parser *p, enum promop op, struct promnode *left,
-                       struct promnode **ret);
+static int parse_power(struct parser *p, unsigned power, struct promnode **ret);
+
+/* At the operator; `*tree` is the left operand, and then the whole. */
+static int parse_infix(struct parser *p, enum promop op, struct promnode **tree)
+{
+    const char *place = p->token.text.p;
+    struct promnode *right = NULL;
+    /* The token is the operator's first character; the others belong to it. */
+    p->lex.at = (size_t)(place - p->lex.text.p) + promop_rules[op].text.n;
+    int r = parser_next(p);
+    if (r == 0) {
+        r = parse_power(p, promop_rules[op].power + 1u, &right);
+    }
+    if (r < 0) {
+        return r;
+    }
+    ASSERT(right != NULL);
+    struct promnode *node = parser_node(p, NODE_INFIX);
+    node->op = op;
+    node->left = *tree;
+    node->right = right;
+    *tree = node;
+    if ((op == PROMOP_MATCH || op == PROMOP_DIFFER) && right->kind == NODE_CONSTANT) {
+        r = regex_compile(promvalue_print(&right->constant, p->out), p->out, &node->regex, p->err);
+    }
+    return r < 0 ? parser_at(p, place, r) : parser_fold(p, node, place);
+}
 
 /* Operators that bind as tightly as `power` or tighter. */
 static int parse_power(struct parser *p, unsigned power, struct promnode **ret)
@@ -346,68 +376,54 @@ static int parse_power(struct parser *p, unsigned power, struct promnode **ret)
     int r = parse_operand(p, ret);
     enum promop op = PROMOP_COUNT;
     while (r == 0 && (op = parser_operator(p)) != PROMOP_COUNT && promop_rules[op].power >= power) {
-        r = parse_infix(p, op, *ret, ret);
+        r = parse_infix(p, op, ret);
     }
     return r;
 }
 
-static int parse_infix(struct parser *p, enum promop op, struct promnode *left,
-                       struct promnode **ret)
+/* At '?'; `*tree` is the condition, and then the whole. */
+static int parse_choice(struct parser *p, struct promnode **tree)
 {
-    const char *place = p->token.text.p;
-    struct promnode *node = NULL;
-    int r = parser_node(p, NODE_INFIX, 2, &node);
-    /* The token is the operator's first character; the others belong to it. */
-    p->lex.at = (size_t)(place - p->lex.text.p) + promop_rules[op].text.n;
-    r = r == 0 ? parser_next(p) : r;
-    r = r == 0 ? parse_power(p, promop_rules[op].power + 1u, &node->items[1]) : r;
+    struct promnode *yes = NULL;
+    struct promnode *no = NULL;
+    int r = parser_next(p);
+    if (r == 0) {
+        r = parse_expression(p, &yes);
+    }
     if (r < 0) {
         return r;
     }
-    node->op = op;
-    node->items[0] = left;
-    const struct promnode *right = node->items[1];
-    if ((op == PROMOP_MATCH || op == PROMOP_DIFFER) && right->kind == NODE_CONSTANT) {
-        r = regex_compile(promvalue_print(&right->constant, p->out), p->out, &node->regex, p->err);
-        if (r < 0) {
-            return parser_at(p, place, r);
+    if (p->token.kind == PROMLEX_END) {
+        /* Without its other branch, at the very end, a choice may be nothing, which is false. */
+        no = parser_constant(p, (struct promvalue){ .kind = PROM_NIL });
+    } else if (!parser_sees(p, ':')) {
+        return parser_wants(p, "an operator or ':'");
+    } else {
+        r = parser_next(p);
+        if (r == 0) {
+            r = parse_expression(p, &no);
         }
     }
-    *ret = node;
-    return parser_fold(p, node, place);
+    struct promnode *node = parser_node(p, NODE_CHOICE);
+    node->condition = *tree;
+    node->left = yes;
+    node->right = no;
+    *tree = node;
+    return r;
 }
 
 static int parse_expression(struct parser *p, struct promnode **ret)
 {
-    struct promnode *node = NULL;
-    struct promnode *condition = NULL;
     if (p->depth == PROMEXPR_DEPTH_MAX) {
         return parser_at(
             p, p->token.text.p,
             err_set(p->err, ERR_LIMIT, "an expression nests at most %u deep", PROMEXPR_DEPTH_MAX));
     }
-    int r = parse_power(p, 0, &condition);
-    if (r < 0 || !parser_sees(p, '?')) {
-        *ret = condition;
-        return r;
-    }
-    p->depth++;
-    r = parser_node(p, NODE_CHOICE, 3, &node);
-    r = r == 0 ? parser_next(p) : r;
-    r = r == 0 ? parse_expression(p, &node->items[1]) : r;
-    if (r == 0 && parser_sees(p, ':')) {
-        r = parser_next(p);
-        r = r == 0 ? parse_expression(p, &node->items[2]) : r;
-    } else if (r == 0 && p->token.kind == PROMLEX_END) {
-        /* Without its other branch, at the very end, a choice may be nothing, which is false. */
-        r = parser_constant(p, (struct promvalue){ .kind = PROM_NIL }, &node->items[2]);
-    } else if (r == 0) {
-        r = parser_wants(p, "an operator or ':'");
-    }
-    p->depth--;
-    if (r == 0) {
-        node->items[0] = condition;
-        *ret = node;
+    int r = parse_power(p, 0, ret);
+    if (r == 0 && parser_sees(p, '?')) {
+        p->depth++;
+        r = parse_choice(p, ret);
+        p->depth--;
     }
     return r;
 }
@@ -421,7 +437,9 @@ int promexpr_parse(struct str text, struct arena *out, struct promexpr *ret, str
     struct parser p = { .lex = { .text = copy }, .out = out, .err = err };
     struct promnode *root = NULL;
     int r = parser_next(&p);
-    r = r == 0 ? parse_expression(&p, &root) : r;
+    if (r == 0) {
+        r = parse_expression(&p, &root);
+    }
     if (r == 0 && p.token.kind != PROMLEX_END) {
         r = parser_wants(&p, "an operator or the end");
     }
@@ -433,13 +451,13 @@ int promexpr_parse(struct str text, struct arena *out, struct promexpr *ret, str
 
 static int eval_match(const struct promnode *node, struct run *run, struct promvalue *ret)
 {
-    struct promvalue text;
-    struct promvalue pattern;
+    struct promvalue text = { .kind = PROM_NIL };
+    struct promvalue pattern = { .kind = PROM_NIL };
     struct regex *regex = node->regex;
     bool matches = false;
-    int r = eval_node(node->items[0], run, &text);
+    int r = eval_node(node->left, run, &text);
     if (r == 0 && regex == NULL) {
-        r = eval_node(node->items[1], run, &pattern);
+        r = eval_node(node->right, run, &pattern);
         if (r == 0) {
             r = regex_compile(promvalue_print(&pattern, run->tmp), run->tmp, &regex, run->err);
         }
@@ -455,12 +473,12 @@ static int eval_match(const struct promnode *node, struct run *run, struct promv
 
 static int eval_infix(const struct promnode *node, struct run *run, struct promvalue *ret)
 {
-    struct promvalue left;
-    struct promvalue right;
+    struct promvalue left = { .kind = PROM_NIL };
+    struct promvalue right = { .kind = PROM_NIL };
     if (node->op == PROMOP_MATCH || node->op == PROMOP_DIFFER) {
         return eval_match(node, run, ret);
     }
-    int r = eval_node(node->items[0], run, &left);
+    int r = eval_node(node->left, run, &left);
     if (r < 0) {
         return r;
     }
@@ -471,26 +489,27 @@ static int eval_infix(const struct promnode *node, struct run *run, struct promv
         *ret = left;
         return 0;
     }
-    r = eval_node(node->items[1], run, &right);
+    r = eval_node(node->right, run, &right);
     return r == 0 ? promvalue_infix(node->op, &left, &right, run->tmp, ret, run->err) : r;
 }
 
 static int eval_list(const struct promnode *node, struct run *run, struct promvalue *ret)
 {
     struct promvalue *items = ARENA_ARRAY(run->tmp, struct promvalue, node->n);
-    for (uint32_t i = 0; i < node->n; i++) {
-        int r = eval_node(node->items[i], run, &items[i]);
+    uint32_t n = 0;
+    for (const struct promnode *item = node->first; item != NULL; item = item->next) {
+        int r = eval_node(item, run, &items[n++]);
         if (r < 0) {
             return r;
         }
     }
-    *ret = (struct promvalue){ .kind = PROM_LIST, .n = node->n, .items = items };
+    *ret = (struct promvalue){ .kind = PROM_LIST, .n = n, .items = items };
     return 0;
 }
 
 static int eval_date(const struct promnode *node, struct run *run, struct promvalue *ret)
 {
-    struct promvalue arguments;
+    struct promvalue arguments = { .kind = PROM_NIL };
     int r = eval_list(node, run, &arguments);
     if (r < 0) {
         return r;
@@ -503,7 +522,7 @@ static int eval_date(const struct promnode *node, struct run *run, struct promva
 
 static int eval_node(const struct promnode *node, struct run *run, struct promvalue *ret)
 {
-    struct promvalue first;
+    struct promvalue first = { .kind = PROM_NIL };
     int r = 0;
     switch (node->kind) {
     case NODE_CONSTANT:
@@ -515,13 +534,14 @@ static int eval_node(const struct promnode *node, struct run *run, struct promva
     case NODE_MISTAKE:
         return err_set(run->err, ERR_INVALID, STR_FMT, STR_ARG(node->constant.text));
     case NODE_PREFIX:
-        r = eval_node(node->items[0], run, &first);
+        r = eval_node(node->right, run, &first);
         return r == 0 ? promvalue_prefix(node->sign, &first, run->tmp, ret, run->err) : r;
     case NODE_INFIX:
         return eval_infix(node, run, ret);
     case NODE_CHOICE:
-        r = eval_node(node->items[0], run, &first);
-        return r == 0 ? eval_node(node->items[promvalue_is_zero(&first) ? 2 : 1], run, ret) : r;
+        r = eval_node(node->condition, run, &first);
+        return r == 0 ? eval_node(promvalue_is_zero(&first) ? node->right : node->left, run, ret)
+                      : r;
     case NODE_LIST:
         return eval_list(node, run, ret);
     case NODE_DATE:
@@ -534,7 +554,7 @@ int promexpr_eval(const struct promexpr *e, double value, struct arena *tmp, boo
                   struct err *err)
 {
     struct run run = { .value = value, .tmp = tmp, .err = err };
-    struct promvalue result;
+    struct promvalue result = { .kind = PROM_NIL };
     int r = eval_node(e->root, &run, &result);
     if (r == 0 && !promvalue_to_bool(&result, ret)) {
         r = err_set(err, ERR_INVALID, "expected bool but got " STR_FMT " (%s)",

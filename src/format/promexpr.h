@@ -17,7 +17,7 @@
 #include "base/err.h"
 
 #define PROMEXPR_BYTES_MAX 4096u /* no line that people write is longer */
-#define PROMEXPR_NODES_MAX 512u  /* operands and operators; bounds the evaluation's stack */
+#define PROMEXPR_WORDS_MAX 1024u /* and signs; bounds the evaluation's stack */
 #define PROMEXPR_DEPTH_MAX 64u   /* of brackets and prefix operators; bounds the parser's stack */
 
 struct promexpr {

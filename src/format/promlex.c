@@ -45,25 +45,33 @@ static void skip_white(struct promlex *lex)
     }
 }
 
+static void skip_digits(struct promlex *lex, bool hex)
+{
+    for (;; lex->at++) {
+        char c = peek(lex, 0);
+        char lower = (char)(c | 0x20);
+        if (!is_digit(c) && c != '_' && !(hex && lower >= 'a' && lower <= 'f')) {
+            return;
+        }
+    }
+}
+
 /* More than numbers: what is none is refused by whoever reads its value, as a whole. */
 static void skip_number(struct promlex *lex)
 {
     bool prefixed =
-        peek(lex, 0) == '0' && strchr("xXbBoO", peek(lex, 1)) != NULL && peek(lex, 1) != '\0';
+        peek(lex, 0) == '0' && peek(lex, 1) != '\0' && strchr("xXbBoO", peek(lex, 1)) != NULL;
     bool hex = prefixed && (peek(lex, 1) | 0x20) == 'x';
     lex->at += prefixed ? 2 : 0;
-    for (;; lex->at++) {
-        char c = peek(lex, 0);
-        char lower = (char)(c | 0x20);
-        if (is_digit(c) || c == '_' || c == '.' || (hex && lower >= 'a' && lower <= 'f')) {
-            continue;
-        }
-        if (lower != 'e' && lower != 'p') {
-            return;
-        }
-        if (peek(lex, 1) == '+' || peek(lex, 1) == '-') {
-            lex->at++;
-        }
+    skip_digits(lex, hex);
+    if (peek(lex, 0) == '.') {
+        lex->at++;
+        skip_digits(lex, hex);
+    }
+    char lower = (char)(peek(lex, 0) | 0x20);
+    if (lower == 'e' || lower == 'p') {
+        lex->at += peek(lex, 1) == '+' || peek(lex, 1) == '-' ? 2 : 1;
+        skip_digits(lex, false);
     }
 }
 
@@ -194,12 +202,14 @@ static int read_text(struct promlex *lex, struct arena *out, struct promlex_toke
 int promlex_next(struct promlex *lex, struct arena *out, struct promlex_token *ret, struct err *err)
 {
     skip_white(lex);
-    struct promlex_token token = { .kind = PROMLEX_END };
     size_t start = lex->at;
     char c = peek(lex, 0);
+    struct promlex_token token = { .kind = PROMLEX_END, .text = str_sub(lex->text, start, 0) };
     if (start == lex->text.n) {
-        c = '\0';
-    } else if (is_digit(c) || (c == '.' && is_digit(peek(lex, 1)))) {
+        *ret = token;
+        return 0;
+    }
+    if (is_digit(c) || (c == '.' && is_digit(peek(lex, 1)))) {
         token.kind = PROMLEX_NUMBER;
         skip_number(lex);
     } else if (c == '"' || c == '\'' || c == '`') {

@@ -227,7 +227,8 @@ static bool value_equal(const struct promvalue *a, const struct promvalue *b)
  * one. */
 static int64_t to_i64(double x)
 {
-    return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
+    static const double edge = 9223372036854775808.0; /* 2^63 */
+    return x >= -edge && x < edge ? (int64_t)x : INT64_MIN;
 }
 
 static double shift(double a, double b, bool left)

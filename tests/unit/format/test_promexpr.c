@@ -88,6 +88,7 @@ TEST(promexpr_holds_as_gval_says)
         { "5 & value == 4", 6, true },
         { "0x1p4 == 16", 0, true },
         { ".5 == 0.5", 0, true },
+        { "value in [1 .0.5]", 0.5, true },
         { "`a\\n` == \"a\\\\n\"", 0, true },
         { "\"\\x41\\u00e4\\U0001F600\\101\\t\" == \"A\u00e4\U0001F600A\t\"", 0, true },
         { "'\\'' == \"'\"", 0, true },
@@ -287,11 +288,11 @@ TEST(promexpr_has_limits_and_names_them)
         CHECK_STR(err.msg, "an expression nests at most 64 deep");
     }
     check_case(-1);
-    uint32_t operands = PROMEXPR_NODES_MAX / 2;
+    uint32_t operands = PROMEXPR_WORDS_MAX / 2; /* an operator or the end behind each */
     CHECK_EQ(run(repeat("value+", operands - 1, "1", &a), 1, &a, &passed, &err), 0);
     CHECK(passed);
     CHECK_EQ(run(repeat("value+", operands, "1", &a), 1, &a, &passed, &err), -ERR_LIMIT);
-    CHECK_STR(err.msg, "an expression has at most 512 operands and operators");
+    CHECK_STR(err.msg, "an expression has at most 1024 words and signs");
     CHECK_EQ(run(repeat(" ", PROMEXPR_BYTES_MAX, "1", &a), 1, &a, &passed, &err), -ERR_LIMIT);
     CHECK_STR(err.msg, "an expression has at most 4096 bytes");
 }
