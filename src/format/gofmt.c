@@ -568,12 +568,16 @@ static bool format_number(struct format *f, int64_t *ret)
 {
     size_t start = f->at;
     int64_t value = 0;
+    *ret = 0;
     while (f->at < f->text.n && f->text.p[f->at] >= '0' && f->text.p[f->at] <= '9') {
-        value = MIN(value * 10 + (f->text.p[f->at] - '0'), (int64_t)SIZE_LIMIT + 1);
-        f->at++;
+        if (value > SIZE_LIMIT) {
+            f->at = f->text.n; /* as Go does: the rest of the format is lost */
+            return false;
+        }
+        value = value * 10 + (f->text.p[f->at++] - '0');
     }
-    *ret = value > SIZE_LIMIT ? 0 : value;
-    return f->at > start && value <= SIZE_LIMIT;
+    *ret = value;
+    return f->at > start;
 }
 
 /* "[3]": the next argument is the third. */
@@ -711,6 +715,8 @@ static void format_verb(struct format *f, struct verb *v)
     if (verb == 'T') {
         struct str name = str_from(value->kind == GO_NONE ? "<nil>" : goval_type_name(value));
         put_padded(v, cut_points(v, name), /* zero= */ true);
+    } else if (verb == 'w') {
+        put_complaint(v, value, verb); /* only Go's Errorf knows it */
     } else {
         put_value(v, value, verb);
     }

@@ -333,6 +333,10 @@ bool goval_member(const struct goval *v, struct str name, struct arena *a, struc
             return true;
         }
     }
+    if (v->kind == GO_TIME && v->type != NULL && str_eq(name, STR("Time"))) {
+        *ret = goval_time(v->time); /* v1.Time is a struct around it */
+        return true;
+    }
     return v->kind == GO_STRUCT && v->type != NULL && type_field(v->type, v->json, name, a, ret);
 }
 

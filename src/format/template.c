@@ -181,7 +181,10 @@ static int eval_field(struct run *x, uint32_t at, struct str name, const struct 
     }
     if (!goval_member(&receiver, name, &x->tmp, value)) {
         *value = (struct goval){ 0 };
-        if (receiver.kind != GO_MAP) {
+        /* Names of resources are lower case: what is not is a method mistyped. */
+        bool resource =
+            receiver.type != &gotype_resources || !(name.p[0] >= 'A' && name.p[0] <= 'Z');
+        if (receiver.kind != GO_MAP || !resource) {
             return RUN_FAIL(x, at, "found '." STR_FMT "', want a field that %s%s has",
                             STR_ARG(shown),
                             receiver.kind == GO_NIL ? "the nil pointer of type " : "",

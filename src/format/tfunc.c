@@ -92,7 +92,7 @@ static int func_js(struct tcall *c)
             buf_add_char(&text, '\\');
             buf_add_char(&text, (char)point);
         } else if (point == '<' || point == '>' || point == '&' || point == '=' ||
-                   !gofmt_is_print(point)) {
+                   (point != 0x7f && !gofmt_is_print(point))) {
             buf_printf(&text, "\\u%04X", point);
         } else {
             utf8_add(&text, point);

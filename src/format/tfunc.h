@@ -14,6 +14,7 @@ struct tcall {
     struct arena *tmp;
     const struct goval *args; /* of a method: behind the receiver, which is the first */
     uint32_t n;
+    int part; /* of a method: which of those that `run` serves */
     struct goval *ret;
     struct err *err;
 };
@@ -31,6 +32,7 @@ struct tmethod {
     struct str name;
     const char *args; /* one letter each: s string, i integer, t time */
     int (*run)(struct tcall *c);
+    int part;
 };
 
 const struct tfunc *tfunc_find(struct str name); /* NULL: there is none */

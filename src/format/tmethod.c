@@ -34,65 +34,20 @@ static struct civil civil_of(const struct tcall *c)
     return civil_from_sec(c->args[0].time.sec + c->args[0].time.offset);
 }
 
-static int time_year(struct tcall *c)
-{
-    *c->ret = goval_i64(civil_of(c).year);
-    return 0;
-}
+enum { YEAR, MONTH, DAY, WEEKDAY, HOUR, MINUTE, SECOND, NANOSECOND, YEAR_DAY, UNIX };
 
-static int time_month(struct tcall *c)
+static int time_part(struct tcall *c)
 {
-    *c->ret = goval_i64(civil_of(c).month);
-    c->ret->type = &gotype_month;
-    return 0;
-}
-
-static int time_day(struct tcall *c)
-{
-    *c->ret = goval_i64(civil_of(c).day);
-    return 0;
-}
-
-static int time_weekday(struct tcall *c)
-{
-    *c->ret = goval_i64(civil_of(c).weekday);
-    c->ret->type = &gotype_weekday;
-    return 0;
-}
-
-static int time_hour(struct tcall *c)
-{
-    *c->ret = goval_i64(civil_of(c).hour);
-    return 0;
-}
-
-static int time_minute(struct tcall *c)
-{
-    *c->ret = goval_i64(civil_of(c).minute);
-    return 0;
-}
-
-static int time_second(struct tcall *c)
-{
-    *c->ret = goval_i64(civil_of(c).second);
-    return 0;
-}
-
-static int time_nanosecond(struct tcall *c)
-{
-    *c->ret = goval_i64(c->args[0].time.nsec);
-    return 0;
-}
-
-static int time_year_day(struct tcall *c)
-{
-    *c->ret = goval_i64(gotime_year_day(c->args[0].time));
-    return 0;
-}
-
-static int time_unix(struct tcall *c)
-{
-    *c->ret = goval_i64(c->args[0].time.sec);
+    struct stamp time = c->args[0].time;
+    struct civil date = civil_of(c);
+    const int64_t parts[] = {
+        [YEAR] = date.year,       [MONTH] = date.month,   [DAY] = date.day,
+        [HOUR] = date.hour,       [MINUTE] = date.minute, [WEEKDAY] = date.weekday,
+        [UNIX] = time.sec,        [SECOND] = date.second, [YEAR_DAY] = gotime_year_day(time),
+        [NANOSECOND] = time.nsec,
+    };
+    *c->ret = goval_i64(parts[c->part]);
+    c->ret->type = c->part == MONTH ? &gotype_month : c->part == WEEKDAY ? &gotype_weekday : NULL;
     return 0;
 }
 
@@ -113,12 +68,6 @@ static int time_utc(struct tcall *c)
 {
     *c->ret = goval_time(c->args[0].time);
     c->ret->time.offset = 0;
-    return 0;
-}
-
-static int time_time(struct tcall *c)
-{
-    *c->ret = goval_time(c->args[0].time);
     return 0;
 }
 
@@ -158,21 +107,11 @@ static int stamp_cmp(struct stamp a, struct stamp b)
     return order != 0 ? order : (a.nsec > b.nsec) - (a.nsec < b.nsec);
 }
 
-static int time_before(struct tcall *c)
-{
-    *c->ret = goval_bool(stamp_cmp(c->args[0].time, c->args[1].time) < 0);
-    return 0;
-}
+enum { BEFORE = -1, EQUAL, AFTER };
 
-static int time_after(struct tcall *c)
+static int time_compare(struct tcall *c)
 {
-    *c->ret = goval_bool(stamp_cmp(c->args[0].time, c->args[1].time) > 0);
-    return 0;
-}
-
-static int time_equal(struct tcall *c)
-{
-    *c->ret = goval_bool(stamp_cmp(c->args[0].time, c->args[1].time) == 0);
+    *c->ret = goval_bool(stamp_cmp(c->args[0].time, c->args[1].time) == c->part);
     return 0;
 }
 
@@ -191,25 +130,14 @@ static int time_sub(struct tcall *c)
     return 0;
 }
 
-static int duration_in(struct tcall *c, double unit)
+/* `part` is the unit in seconds. Whole ones and the rest apart, or the last digit is another. */
+static int duration_in(struct tcall *c)
 {
-    *c->ret = (struct goval){ .kind = GO_FLOAT, .parts = { (double)c->args[0].number / unit } };
+    int64_t unit = (int64_t)c->part * NSEC_SEC;
+    int64_t ns = c->args[0].number;
+    double amount = (double)(ns / unit) + (double)(ns % unit) / (double)unit;
+    *c->ret = (struct goval){ .kind = GO_FLOAT, .parts = { amount } };
     return 0;
-}
-
-static int duration_hours(struct tcall *c)
-{
-    return duration_in(c, 3600.0 * NSEC_SEC);
-}
-
-static int duration_minutes(struct tcall *c)
-{
-    return duration_in(c, 60.0 * NSEC_SEC);
-}
-
-static int duration_seconds(struct tcall *c)
-{
-    return duration_in(c, NSEC_SEC);
 }
 
 static int quantity_read(struct tcall *c, struct quantity *ret)
@@ -259,79 +187,62 @@ static int quantity_of_sign(struct tcall *c)
     return r;
 }
 
-static int resource_get(struct tcall *c, struct str name)
+enum { CPU, MEMORY, PODS, STORAGE, EPHEMERAL };
+
+static int resource_get(struct tcall *c)
 {
-    if (!goval_member(&c->args[0], name, c->tmp, c->ret)) {
+    static const struct str names[] = {
+        [CPU] = STR_INIT("cpu"),
+        [MEMORY] = STR_INIT("memory"),
+        [PODS] = STR_INIT("pods"),
+        [STORAGE] = STR_INIT("storage"),
+        [EPHEMERAL] = STR_INIT("ephemeral-storage"),
+    };
+    if (!goval_member(&c->args[0], names[c->part], c->tmp, c->ret)) {
         *c->ret = goval_from(gotype_resources.item, NULL, c->tmp);
     }
     return 0;
 }
 
-static int resource_cpu(struct tcall *c)
-{
-    return resource_get(c, STR("cpu"));
-}
-
-static int resource_memory(struct tcall *c)
-{
-    return resource_get(c, STR("memory"));
-}
-
-static int resource_pods(struct tcall *c)
-{
-    return resource_get(c, STR("pods"));
-}
-
-static int resource_storage(struct tcall *c)
-{
-    return resource_get(c, STR("storage"));
-}
-
-static int resource_ephemeral(struct tcall *c)
-{
-    return resource_get(c, STR("ephemeral-storage"));
-}
-
 static const struct tmethod methods[] = {
-    { GO_TIME, NULL, STR_INIT("Format"), "s", time_format },
-    { GO_TIME, NULL, STR_INIT("String"), "", any_string },
-    { GO_TIME, NULL, STR_INIT("Year"), "", time_year },
-    { GO_TIME, NULL, STR_INIT("Month"), "", time_month },
-    { GO_TIME, NULL, STR_INIT("Day"), "", time_day },
-    { GO_TIME, NULL, STR_INIT("Weekday"), "", time_weekday },
-    { GO_TIME, NULL, STR_INIT("Hour"), "", time_hour },
-    { GO_TIME, NULL, STR_INIT("Minute"), "", time_minute },
-    { GO_TIME, NULL, STR_INIT("Second"), "", time_second },
-    { GO_TIME, NULL, STR_INIT("Nanosecond"), "", time_nanosecond },
-    { GO_TIME, NULL, STR_INIT("YearDay"), "", time_year_day },
-    { GO_TIME, NULL, STR_INIT("Unix"), "", time_unix },
-    { GO_TIME, NULL, STR_INIT("UnixMilli"), "", time_unix_milli },
-    { GO_TIME, NULL, STR_INIT("IsZero"), "", time_is_zero },
-    { GO_TIME, NULL, STR_INIT("UTC"), "", time_utc },
-    { GO_TIME, NULL, STR_INIT("Time"), "", time_time },
-    { GO_TIME, NULL, STR_INIT("Add"), "i", time_add },
-    { GO_TIME, NULL, STR_INIT("AddDate"), "iii", time_add_date },
-    { GO_TIME, NULL, STR_INIT("Before"), "t", time_before },
-    { GO_TIME, NULL, STR_INIT("After"), "t", time_after },
-    { GO_TIME, NULL, STR_INIT("Equal"), "t", time_equal },
-    { GO_TIME, NULL, STR_INIT("Sub"), "t", time_sub },
-    { GO_NIL, NULL, STR_INIT("IsZero"), "", time_is_zero },
-    { GO_INT, &gotype_month, STR_INIT("String"), "", any_string },
-    { GO_INT, &gotype_weekday, STR_INIT("String"), "", any_string },
-    { GO_INT, &gotype_duration, STR_INIT("String"), "", any_string },
-    { GO_INT, &gotype_duration, STR_INIT("Hours"), "", duration_hours },
-    { GO_INT, &gotype_duration, STR_INIT("Minutes"), "", duration_minutes },
-    { GO_INT, &gotype_duration, STR_INIT("Seconds"), "", duration_seconds },
-    { GO_QUANTITY, NULL, STR_INIT("String"), "", any_string },
-    { GO_QUANTITY, NULL, STR_INIT("Value"), "", quantity_of_value },
-    { GO_QUANTITY, NULL, STR_INIT("MilliValue"), "", quantity_of_milli },
-    { GO_QUANTITY, NULL, STR_INIT("IsZero"), "", quantity_is_zero },
-    { GO_QUANTITY, NULL, STR_INIT("Sign"), "", quantity_of_sign },
-    { GO_MAP, &gotype_resources, STR_INIT("Cpu"), "", resource_cpu },
-    { GO_MAP, &gotype_resources, STR_INIT("Memory"), "", resource_memory },
-    { GO_MAP, &gotype_resources, STR_INIT("Pods"), "", resource_pods },
-    { GO_MAP, &gotype_resources, STR_INIT("Storage"), "", resource_storage },
-    { GO_MAP, &gotype_resources, STR_INIT("StorageEphemeral"), "", resource_ephemeral },
+    { GO_TIME, NULL, STR_INIT("Format"), "s", time_format, 0 },
+    { GO_TIME, NULL, STR_INIT("String"), "", any_string, 0 },
+    { GO_TIME, NULL, STR_INIT("Year"), "", time_part, YEAR },
+    { GO_TIME, NULL, STR_INIT("Month"), "", time_part, MONTH },
+    { GO_TIME, NULL, STR_INIT("Day"), "", time_part, DAY },
+    { GO_TIME, NULL, STR_INIT("Weekday"), "", time_part, WEEKDAY },
+    { GO_TIME, NULL, STR_INIT("Hour"), "", time_part, HOUR },
+    { GO_TIME, NULL, STR_INIT("Minute"), "", time_part, MINUTE },
+    { GO_TIME, NULL, STR_INIT("Second"), "", time_part, SECOND },
+    { GO_TIME, NULL, STR_INIT("Nanosecond"), "", time_part, NANOSECOND },
+    { GO_TIME, NULL, STR_INIT("YearDay"), "", time_part, YEAR_DAY },
+    { GO_TIME, NULL, STR_INIT("Unix"), "", time_part, UNIX },
+    { GO_TIME, NULL, STR_INIT("UnixMilli"), "", time_unix_milli, 0 },
+    { GO_TIME, NULL, STR_INIT("IsZero"), "", time_is_zero, 0 },
+    { GO_TIME, NULL, STR_INIT("UTC"), "", time_utc, 0 },
+    { GO_TIME, NULL, STR_INIT("Add"), "i", time_add, 0 },
+    { GO_TIME, NULL, STR_INIT("AddDate"), "iii", time_add_date, 0 },
+    { GO_TIME, NULL, STR_INIT("Before"), "t", time_compare, BEFORE },
+    { GO_TIME, NULL, STR_INIT("After"), "t", time_compare, AFTER },
+    { GO_TIME, NULL, STR_INIT("Equal"), "t", time_compare, EQUAL },
+    { GO_TIME, NULL, STR_INIT("Sub"), "t", time_sub, 0 },
+    { GO_NIL, NULL, STR_INIT("IsZero"), "", time_is_zero, 0 },
+    { GO_INT, &gotype_month, STR_INIT("String"), "", any_string, 0 },
+    { GO_INT, &gotype_weekday, STR_INIT("String"), "", any_string, 0 },
+    { GO_INT, &gotype_duration, STR_INIT("String"), "", any_string, 0 },
+    { GO_INT, &gotype_duration, STR_INIT("Hours"), "", duration_in, 3600 },
+    { GO_INT, &gotype_duration, STR_INIT("Minutes"), "", duration_in, 60 },
+    { GO_INT, &gotype_duration, STR_INIT("Seconds"), "", duration_in, 1 },
+    { GO_QUANTITY, NULL, STR_INIT("String"), "", any_string, 0 },
+    { GO_QUANTITY, NULL, STR_INIT("Value"), "", quantity_of_value, 0 },
+    { GO_QUANTITY, NULL, STR_INIT("MilliValue"), "", quantity_of_milli, 0 },
+    { GO_QUANTITY, NULL, STR_INIT("IsZero"), "", quantity_is_zero, 0 },
+    { GO_QUANTITY, NULL, STR_INIT("Sign"), "", quantity_of_sign, 0 },
+    { GO_MAP, &gotype_resources, STR_INIT("Cpu"), "", resource_get, CPU },
+    { GO_MAP, &gotype_resources, STR_INIT("Memory"), "", resource_get, MEMORY },
+    { GO_MAP, &gotype_resources, STR_INIT("Pods"), "", resource_get, PODS },
+    { GO_MAP, &gotype_resources, STR_INIT("Storage"), "", resource_get, STORAGE },
+    { GO_MAP, &gotype_resources, STR_INIT("StorageEphemeral"), "", resource_get, EPHEMERAL },
 };
 
 const struct tmethod *tmethod_find(const struct goval *receiver, struct str name)
@@ -364,5 +275,6 @@ int tmethod_call(const struct tmethod *m, struct tcall *c)
                                              : "a time");
         }
     }
+    c->part = m->part;
     return m->run(c);
 }
