@@ -483,6 +483,10 @@ static bool put_known(struct verb *v, const struct goval *value, uint32_t verb)
     if (as_text && !plain && !v->go_syntax && text_of(value, v->tmp, &text)) {
         return put_string(v, text, verb);
     }
+    if (as_text && value->kind == GO_NIL && value->type->kind == GO_TIME && !v->complaining) {
+        buf_add(v->out, STR("<nil>")); /* what fmt makes of a String() that met a nil */
+        return true;
+    }
     switch (value->kind) {
     case GO_BOOL:
         if (verb == 'v' || verb == 't') {

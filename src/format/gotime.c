@@ -1,5 +1,7 @@
 #include "format/gotime.h"
 
+#define DAY_SEC 86400
+
 static const struct str months[] = {
     STR_INIT("January"),   STR_INIT("February"), STR_INIT("March"),    STR_INIT("April"),
     STR_INIT("May"),       STR_INIT("June"),     STR_INIT("July"),     STR_INIT("August"),
@@ -24,7 +26,7 @@ int gotime_year_day(struct stamp time)
 {
     struct civil c = civil_from_sec(time.sec + time.offset);
     struct civil first = { .year = c.year, .month = 1, .day = 1 };
-    return (int)((time.sec + time.offset - civil_to_sec(&first)) / (24 * 3600)) + 1;
+    return (int)((time.sec + time.offset - civil_to_sec(&first)) / DAY_SEC) + 1;
 }
 
 enum piece {
@@ -116,7 +118,7 @@ static void put_zone(struct buf *out, int32_t offset, const struct form *f)
     int32_t size = offset < 0 ? -offset : offset;
     int32_t parts[] = { size / 3600, size / 60 % 60, size % 60 };
     buf_add_char(out, offset < 0 ? '-' : '+');
-    for (int i = 0; i < f->width; i++) {
+    for (int i = 0; i < MIN(f->width, (int)ARRAY_LEN(parts)); i++) {
         if (i > 0 && f->fill != 0) {
             buf_add_char(out, f->fill);
         }
@@ -139,9 +141,15 @@ static void put_piece(struct buf *out, struct stamp time, const struct form *f)
     struct civil c = civil_from_sec(time.sec + time.offset);
     int noon = c.hour % 12 == 0 ? 12 : c.hour % 12;
     const int64_t numbers[] = {
-        [MONTH_NUMBER] = c.month, [DAY_NUMBER] = c.day, [DAY_OF_YEAR] = gotime_year_day(time),
-        [HOUR] = c.hour,          [HOUR_12] = noon,     [MINUTE] = c.minute,
-        [SECOND] = c.second,      [YEAR] = c.year,      [YEAR_SHORT] = c.year % 100,
+        [MONTH_NUMBER] = c.month,
+        [DAY_NUMBER] = c.day,
+        [DAY_OF_YEAR] = gotime_year_day(time),
+        [HOUR] = c.hour,
+        [HOUR_12] = noon,
+        [MINUTE] = c.minute,
+        [SECOND] = c.second,
+        [YEAR] = c.year,
+        [YEAR_SHORT] = (c.year < 0 ? -c.year : c.year) % 100,
     };
     switch (f->piece) {
     case MONTH_LONG:

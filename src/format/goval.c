@@ -43,8 +43,8 @@ const struct gotype gotype_resources = { .name = "v1.ResourceList",
 #define STRUCT_TYPE(id, go, ...)                                                                   \
     static const struct gofield id##_fields[] = { __VA_ARGS__, { 0 } };                            \
     static const struct gotype id = { .name = go, .kind = GO_STRUCT, .fields = id##_fields }
-#define SLICE_TYPE(id, of)                                                                         \
-    static const struct gotype id = { .name = "[]" #of, .kind = GO_SLICE, .item = &(of) }
+#define SLICE_TYPE(id, go, of)                                                                     \
+    static const struct gotype id = { .name = "[]" go, .kind = GO_SLICE, .item = &(of) }
 
 STRUCT_TYPE(type_kind, "schema.GroupVersionKind", { "Version", "apiVersion", &type_string, 0 },
             { "Kind", "kind", &type_string, 0 });
@@ -57,7 +57,7 @@ STRUCT_TYPE(type_owner, "v1.OwnerReference", { "APIVersion", "apiVersion", &type
             { "Kind", "kind", &type_string, 0 }, { "Name", "name", &type_string, 0 },
             { "UID", "uid", &type_uid, 0 }, { "Controller", "controller", &type_bool_pointer, 0 },
             { "BlockOwnerDeletion", "blockOwnerDeletion", &type_bool_pointer, 0 });
-SLICE_TYPE(type_owners, type_owner);
+SLICE_TYPE(type_owners, "v1.OwnerReference", type_owner);
 
 STRUCT_TYPE(type_object_meta, "v1.ObjectMeta", { "Name", "name", &type_string, 0 },
             { "GenerateName", "generateName", &type_string, 0 },
@@ -86,7 +86,7 @@ STRUCT_TYPE(type_object_meta, "v1.ObjectMeta", { "Name", "name", &type_string, 0
 STRUCT_TYPE(type_taint, "v1.Taint", { "Key", "key", &type_string, 0 },
             { "Value", "value", &type_string, 0 }, { "Effect", "effect", &type_effect, 0 },
             { "TimeAdded", "timeAdded", &type_time_pointer, 0 });
-SLICE_TYPE(type_taints, type_taint);
+SLICE_TYPE(type_taints, "v1.Taint", type_taint);
 STRUCT_TYPE(type_spec, "v1.NodeSpec", { "PodCIDR", "podCIDR", &type_string, 0 },
             { "PodCIDRs", "podCIDRs", &type_strings, 0 },
             { "ProviderID", "providerID", &type_string, 0 },
@@ -99,10 +99,10 @@ STRUCT_TYPE(type_condition, "v1.NodeCondition", { "Type", "type", &type_conditio
             { "LastHeartbeatTime", "lastHeartbeatTime", &type_time, 0 },
             { "LastTransitionTime", "lastTransitionTime", &type_time, 0 },
             { "Reason", "reason", &type_string, 0 }, { "Message", "message", &type_string, 0 });
-SLICE_TYPE(type_conditions, type_condition);
+SLICE_TYPE(type_conditions, "v1.NodeCondition", type_condition);
 STRUCT_TYPE(type_address, "v1.NodeAddress", { "Type", "type", &type_address_type, 0 },
             { "Address", "address", &type_string, 0 });
-SLICE_TYPE(type_addresses, type_address);
+SLICE_TYPE(type_addresses, "v1.NodeAddress", type_address);
 STRUCT_TYPE(type_endpoint, "v1.DaemonEndpoint", { "Port", "Port", &type_i32, 0 });
 STRUCT_TYPE(type_endpoints, "v1.NodeDaemonEndpoints",
             { "KubeletEndpoint", "kubeletEndpoint", &type_endpoint, 0 });
@@ -118,10 +118,10 @@ STRUCT_TYPE(type_info, "v1.NodeSystemInfo", { "MachineID", "machineID", &type_st
             { "Architecture", "architecture", &type_string, 0 });
 STRUCT_TYPE(type_image, "v1.ContainerImage", { "Names", "names", &type_strings, 0 },
             { "SizeBytes", "sizeBytes", &type_i64, 0 });
-SLICE_TYPE(type_images, type_image);
+SLICE_TYPE(type_images, "v1.ContainerImage", type_image);
 STRUCT_TYPE(type_attached, "v1.AttachedVolume", { "Name", "name", &type_volume, 0 },
             { "DevicePath", "devicePath", &type_string, 0 });
-SLICE_TYPE(type_attached_list, type_attached);
+SLICE_TYPE(type_attached_list, "v1.AttachedVolume", type_attached);
 STRUCT_TYPE(type_node_status, "v1.NodeStatus", { "Capacity", "capacity", &gotype_resources, 0 },
             { "Allocatable", "allocatable", &gotype_resources, 0 },
             { "Phase", "phase", &type_phase, 0 },
@@ -171,11 +171,15 @@ struct goval goval_str_with(struct str text, const struct gomember *members, uin
     return (struct goval){ .kind = GO_STRING, .text = text, .members = members, .n = n };
 }
 
+struct entry {
+    const struct jval *json;
+};
+
 /* By name, and of equal names in the order of the text: all cells are of one tape. */
-static int member_cmp(const void *left, const void *right)
+static int entry_cmp(const void *left, const void *right)
 {
-    const struct jval *l = *(const struct jval *const *)left;
-    const struct jval *r = *(const struct jval *const *)right;
+    const struct jval *l = ((const struct entry *)left)->json;
+    const struct jval *r = ((const struct entry *)right)->json;
     int order = str_cmp(jval_key(l), jval_key(r));
     return order != 0 ? order : (l > r) - (l < r);
 }
@@ -186,17 +190,18 @@ static void map_open(struct goval *v, const struct jval *json, struct arena *a)
     if (jval_kind(json) != JOBJ) {
         return;
     }
-    const struct jval **sorted = ARENA_ARRAY(a, const struct jval *, json->n + 1);
+    struct entry *sorted = ARENA_ARRAY(a, struct entry, json->n + 1);
     uint32_t n = 0;
     JVAL_EACH (json, one) {
-        sorted[n++] = one;
+        sorted[n++].json = one;
     }
-    qsort(sorted, n, sizeof(*sorted), member_cmp);
+    qsort(sorted, n, sizeof(*sorted), entry_cmp);
     struct gomember *members = ARENA_ARRAY(a, struct gomember, n + 1);
     for (uint32_t i = 0; i < n; i++) {
-        struct str name = jval_key(sorted[i]);
-        if (i + 1 == n || !str_eq(name, jval_key(sorted[i + 1]))) {
-            members[v->n++] = (struct gomember){ name, goval_from(v->type->item, sorted[i], a) };
+        struct str name = jval_key(sorted[i].json);
+        if (i + 1 == n || !str_eq(name, jval_key(sorted[i + 1].json))) {
+            members[v->n++] =
+                (struct gomember){ name, goval_from(v->type->item, sorted[i].json, a) };
         }
     }
     v->members = members;

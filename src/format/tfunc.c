@@ -154,7 +154,7 @@ static struct goval zero_of(const struct gotype *type, struct arena *tmp)
 
 static int index_one(struct tcall *c, struct goval *item, const struct goval *index)
 {
-    size_t at;
+    size_t at = 0;
     size_t n = item->kind == GO_STRING ? item->text.n : item->n;
     if (item->kind == GO_MAP) {
         struct goval found;
@@ -265,31 +265,47 @@ static bool basic_eq(const struct goval *a, const struct goval *b)
     }
 }
 
-static int eq_two(struct tcall *c, const struct goval *a, const struct goval *b, bool *ret)
+static int eq_refuse(struct tcall *c, const struct goval *a, const struct goval *b)
 {
-    bool basic = kind_is_basic(a->kind);
-    if (basic != kind_is_basic(b->kind) || (basic && a->kind != b->kind)) {
-        *ret = false;
-        return a->kind == GO_NONE || b->kind == GO_NONE
-                   ? 0
-                   : CALL_FAIL(c, "found %s and %s, want two of a kind to compare",
-                               goval_type_name(a), goval_type_name(b));
+    return CALL_FAIL(c, "found %s and %s, want two of a kind that can be compared",
+                     goval_type_name(a), goval_type_name(b));
+}
+
+/* Lists, maps, structs, times, quantities and nothing at all. */
+static int eq_other(struct tcall *c, const struct goval *a, const struct goval *b, bool *ret)
+{
+    bool lists =
+        a->kind == GO_MAP || a->kind == GO_SLICE || b->kind == GO_MAP || b->kind == GO_SLICE;
+    bool nothing = a->kind == GO_NONE || b->kind == GO_NONE;
+    bool nil = goval_is_nil(a) || goval_is_nil(b);
+    bool apart = a->kind != b->kind && !nothing && (lists || !nil);
+    if (apart || (lists && !nil)) {
+        return eq_refuse(c, a, b);
     }
-    if (basic) {
-        *ret = basic_eq(a, b);
-    } else if (goval_is_nil(a) || goval_is_nil(b)) {
+    if (nil) {
         *ret = goval_is_nil(a) == goval_is_nil(b);
-    } else if (a->kind != b->kind || a->kind == GO_MAP || a->kind == GO_SLICE) {
-        return CALL_FAIL(c, "found %s and %s, which cannot be compared", goval_type_name(a),
-                         goval_type_name(b));
     } else if (a->kind == GO_TIME) {
         *ret = a->time.sec == b->time.sec && a->time.nsec == b->time.nsec &&
                a->time.offset == b->time.offset;
+    } else if (a->kind == GO_QUANTITY) {
+        *ret = str_eq(a->text, b->text);
     } else {
-        *ret = a->kind == GO_QUANTITY ? str_eq(a->text, b->text)
-                                      : a->json == b->json && a->members == b->members;
+        *ret = a->json == b->json && a->members == b->members;
     }
     return 0;
+}
+
+static int eq_two(struct tcall *c, const struct goval *a, const struct goval *b, bool *ret)
+{
+    if (!kind_is_basic(a->kind) && !kind_is_basic(b->kind)) {
+        return eq_other(c, a, b, ret);
+    }
+    if (a->kind == b->kind) {
+        *ret = basic_eq(a, b);
+        return 0;
+    }
+    *ret = false;
+    return a->kind == GO_NONE || b->kind == GO_NONE ? 0 : eq_refuse(c, a, b);
 }
 
 static int func_eq(struct tcall *c)
@@ -321,8 +337,7 @@ static int order_two(struct tcall *c, int *ret)
     const struct goval *a = &c->args[0];
     const struct goval *b = &c->args[1];
     if (a->kind != b->kind) {
-        return CALL_FAIL(c, "found %s and %s, want two of a kind to compare", goval_type_name(a),
-                         goval_type_name(b));
+        return eq_refuse(c, a, b);
     }
     if (a->kind == GO_INT) {
         *ret = (a->number > b->number) - (a->number < b->number);

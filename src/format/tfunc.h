@@ -28,11 +28,11 @@ struct tfunc {
 
 struct tmethod {
     enum gokind kind;
+    int part;                  /* which of those that `run` serves */
     const struct gotype *type; /* NULL: any of the kind */
     struct str name;
     const char *args; /* one letter each: s string, i integer, t time */
     int (*run)(struct tcall *c);
-    int part;
 };
 
 const struct tfunc *tfunc_find(struct str name); /* NULL: there is none */
