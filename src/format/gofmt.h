@@ -18,4 +18,5 @@ void gofmt_printf(struct buf *out, struct str format, const struct goval *args, 
 
 /* strconv.Quote and its relatives: `mark` is '"' or '\''; `ascii` escapes all else. */
 void gofmt_quote(struct buf *out, struct str text, char mark, bool ascii);
-bool gofmt_is_print(uint32_t point); /* unicode.IsPrint, without the planes' unassigned points */
+/* unicode.IsPrint, except that most points Unicode has not given away yet count as printable. */
+bool gofmt_is_print(uint32_t point);

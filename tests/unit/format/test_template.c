@@ -133,6 +133,30 @@ TEST(template_gives_what_go_gives)
     CHECK_EQ(count, 1065);
 }
 
+/* Cut anywhere, a template is text, another template or an error with its place. */
+TEST(template_cut_at_every_byte_has_an_answer)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct fixture f;
+    const struct jval *all = vectors_load("vectors/template.json", &a);
+    const struct jval *cases = jval_get(all, STR("cases"));
+    fixture_init(&f, jval_at(all, "nodes.full"), jval_at(all, "params.p1"), &a);
+    JVAL_EACH (cases, one) {
+        vectors_enter(one);
+        struct str text = vectors_text(one, "t", &a);
+        for (size_t n = 0; n < text.n; n++) {
+            enum stage stage;
+            arena_reset(&tmp);
+            struct str got = render(str_sub(text, 0, n), &f.root, &stage, &tmp);
+            CHECK(stage == STAGE_OUT || str_starts(got, STR("line ")));
+        }
+    }
+    check_case(-1);
+}
+
 /* A node of our own, for what the recorded ones do not have. */
 static const char node_text[] =
     "{\"metadata\":{\"name\":\"n1\",\"labels\":{\"b\":\"2\",\"a\":\"0\",\"a\":\"1\",\"n\":7},"
