@@ -163,7 +163,7 @@ int duration_parse(struct str text, int64_t *ret_ns, struct err *err)
     }
     uint64_t total = 0;
     while (s.n > 0) {
-        uint64_t part;
+        uint64_t part = 0;
         int r = duration_part(text, &s, &part, err);
         if (r < 0) {
             return r;

@@ -88,6 +88,7 @@ void metrics_collect(struct metrics *m)
 static struct str metric_key(struct metric *f, const struct str *values)
 {
     struct buf *key = &f->registry->key;
+    ASSERT(values != NULL || f->label_count == 0);
     buf_reset(key);
     for (uint32_t i = 0; i < f->label_count; i++) {
         buf_printf(key, "%zu:", values[i].n);

@@ -15,8 +15,7 @@
 #define METRIC_LABELS_MAX 4u      /* more dimensions make a table nobody reads */
 #define METRIC_BUCKETS_MAX 24u    /* a histogram is a sketch, not a recording */
 #define METRIC_SERIES_MAX 10000u  /* label values come from clusters: owners, hosts, profiles */
-#define METRIC_OVERFLOW "_others" /* every label of the series that takes what is over the limit   \
-                                   */
+#define METRIC_OVERFLOW "_others" /* labels of the series that takes what is over the limit */
 
 enum metric_kind { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 
