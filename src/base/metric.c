@@ -88,9 +88,10 @@ void metrics_collect(struct metrics *m)
 static struct str metric_key(struct metric *f, const struct str *values)
 {
     struct buf *key = &f->registry->key;
-    ASSERT(values != NULL || f->label_count == 0);
+    uint32_t count = f->label_count;
+    ASSERT(values != NULL || count == 0);
     buf_reset(key);
-    for (uint32_t i = 0; i < f->label_count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         buf_printf(key, "%zu:", values[i].n);
         buf_add(key, values[i]);
     }

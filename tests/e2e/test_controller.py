@@ -188,6 +188,9 @@ def test_a_broken_annotation_stops_that_node_alone(client, make_node, unique, st
                              and bad in entry], what="the log tells")[0]
     assert "failed to parse json value in data annotation" in line
     assert state(read(client, bad)) is None and annotation(read(client, bad)) == text
+    wait_for(lambda: [event for event in client.core.list_namespaced_event("default").items
+                      if event.reason == "MaintenanceDataUnreadable"
+                      and event.involved_object.name == bad], what="the node tells")
 
     patch_meta(client, bad, annotations={DATA: None})
     wait_for(lambda: is_fresh(read(client, bad)), what="the repaired node is labelled")
