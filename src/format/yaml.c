@@ -33,6 +33,7 @@ struct reader {
     struct level open[YAML_DEPTH_MAX];
     uint32_t depth;
     uint32_t values; /* of all documents */
+    bool lenient;    /* a name may come twice */
     struct map anchors;
     struct err *err;
 };
@@ -274,7 +275,7 @@ static int check_names(struct reader *r, uint32_t at, struct map *names)
     while (key < r->tape.n) {
         struct str name = jval_str(&r->tape.cells[key]);
         uintptr_t before = (uintptr_t)map_put(names, name, (void *)((uintptr_t)key + 1));
-        if (before != 0) {
+        if (before != 0 && !r->lenient) {
             (void)err_set(r->err, ERR_INVALID, "key '" STR_FMT "' is here again, it is in line %u",
                           STR_ARG(name), r->marks[before - 1].pos.line);
             return reader_fail(r, r->marks[key].pos);
@@ -440,11 +441,13 @@ static void reader_done(struct reader *r)
     map_done(&r->anchors);
 }
 
-int ydoc_parse(struct str text, struct arena *out, struct ydoc *ret, struct err *err)
+static int parse_first(struct str text, bool lenient, struct arena *out, struct ydoc *ret,
+                       struct err *err)
 {
     CLEANUP(reader_done)
     struct reader r;
     reader_init(&r, text, out, err);
+    r.lenient = lenient;
     struct ydoc doc;
     int result = reader_next(&r, &doc);
     if (result < 0) {
@@ -458,6 +461,16 @@ int ydoc_parse(struct str text, struct arena *out, struct ydoc *ret, struct err 
     }
     *ret = doc;
     return 0;
+}
+
+int ydoc_parse(struct str text, struct arena *out, struct ydoc *ret, struct err *err)
+{
+    return parse_first(text, /* lenient= */ false, out, ret, err);
+}
+
+int ydoc_parse_lenient(struct str text, struct arena *out, struct ydoc *ret, struct err *err)
+{
+    return parse_first(text, /* lenient= */ true, out, ret, err);
 }
 
 int ydoc_parse_all(struct str text, struct arena *out, struct ydoc **ret, uint32_t *ret_n,

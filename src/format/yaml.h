@@ -3,8 +3,8 @@
  *
  * Scanning is libyaml's. Scalars mean what yaml.v2 makes of them (yscalar.h), aliases are copies,
  * "<<" merges mappings (keys written out win), names of members become strings. Refused: a name
- * that comes twice, names that are no scalars, an alias inside its own anchor, more depth or values
- * than limits.h allows.
+ * that comes twice (unless asked for), names that are no scalars, an alias inside its own anchor,
+ * more depth or values than limits.h allows.
  */
 #pragma once
 
@@ -23,6 +23,10 @@ struct ymark {
 /* The first document. Everything lives in `out`; `text` may go. */
 NODISCARD
 int ydoc_parse(struct str text, struct arena *out, struct ydoc *ret, struct err *err);
+/* The same for files that yaml.v2 has read so far: of a name that comes twice the last one counts,
+ * which is what jval_get answers. */
+NODISCARD
+int ydoc_parse_lenient(struct str text, struct arena *out, struct ydoc *ret, struct err *err);
 /* All documents of the stream; `*ret_n` may be 0. */
 NODISCARD
 int ydoc_parse_all(struct str text, struct arena *out, struct ydoc **ret, uint32_t *ret_n,

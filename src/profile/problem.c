@@ -1,0 +1,39 @@
+#include "profile/problem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void problems_add(struct problems *p, struct pos pos, const char *fmt, ...)
+{
+    if (p->n == PROBLEMS_MAX) {
+        p->more++;
+        return;
+    }
+    char text[sizeof(((struct err *)0)->msg)];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args); /* what does not fit is for nobody to read */
+    va_end(args);
+    if (p->n == p->cap) {
+        ARENA_GROW(p->out, p->items, p->n, p->cap);
+    }
+    p->items[p->n++] = (struct problem){ .pos = pos, .text = arena_str(p->out, str_from(text)) };
+}
+
+static bool before(struct pos a, struct pos b)
+{
+    return a.line != b.line ? a.line < b.line : a.column < b.column;
+}
+
+void problems_sort(struct problems *p)
+{
+    for (uint32_t i = 1; i < p->n; i++) {
+        struct problem one = p->items[i];
+        uint32_t at = i;
+        while (at > 0 && before(one.pos, p->items[at - 1].pos)) {
+            p->items[at] = p->items[at - 1];
+            at--;
+        }
+        p->items[at] = one;
+    }
+}
