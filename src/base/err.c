@@ -1,3 +1,4 @@
+#define ERR_ITSELF
 #include "base/err.h"
 
 #include <errno.h>

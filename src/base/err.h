@@ -42,4 +42,11 @@ int err_wrap(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3); /* "fmt: 
 int err_set_os(struct err *err, int os, const char *fmt, ...)
     PRINTF_LIKE(3, 4); /* "fmt: strerror" */
 
+/* The analyser cannot know that no code is 0, and would follow failures that answer success. */
+#if defined(__clang_analyzer__) && !defined(ERR_ITSELF)
+#define err_set(...) ((void)(err_set)(__VA_ARGS__), -(int)ERR_INVALID)
+#define err_wrap(...) ((void)(err_wrap)(__VA_ARGS__), -(int)ERR_INVALID)
+#define err_set_os(...) ((void)(err_set_os)(__VA_ARGS__), -(int)ERR_IO)
+#endif
+
 const char *err_code_name(enum err_code code);

@@ -88,10 +88,8 @@ void metrics_collect(struct metrics *m)
 static struct str metric_key(struct metric *f, const struct str *values)
 {
     struct buf *key = &f->registry->key;
-    uint32_t count = f->label_count;
-    ASSERT(values != NULL || count == 0);
     buf_reset(key);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < f->label_count; i++) {
         buf_printf(key, "%zu:", values[i].n);
         buf_add(key, values[i]);
     }
@@ -124,6 +122,11 @@ static struct metric_series *metric_intern(struct metric *f, const struct str *v
 
 struct metric_series *metric_series(struct metric *f, const struct str *values)
 {
+    static const struct str none = { NULL, 0 };
+    if (values == NULL) {
+        ASSERT(f->label_count == 0);
+        values = &none;
+    }
     struct metric_series *s = map_find(&f->by_values, metric_key(f, values));
     if (s != NULL) {
         return s;

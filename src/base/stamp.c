@@ -328,5 +328,5 @@ int64_t civil_to_sec(const struct civil *c)
     int64_t day_of_year = (153 * month + 2) / 5 + c->day - 1;
     int64_t day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
     int64_t days = era * 146097 + day_of_era - 719468;
-    return days * DAY_SEC + c->hour * 3600 + c->minute * 60 + c->second;
+    return days * DAY_SEC + (int64_t)c->hour * 3600 + (int64_t)c->minute * 60 + c->second;
 }

@@ -136,7 +136,10 @@ static void store_remember(struct store *s, struct object *old, struct object *n
 
 static void storage_own(struct storage *st, const struct object *o, bool add)
 {
-    const struct jval *owners = o == NULL ? NULL : jval_get(o->metadata, STR("ownerReferences"));
+    if (o == NULL) {
+        return;
+    }
+    const struct jval *owners = jval_get(o->metadata, STR("ownerReferences"));
     if (jval_first(owners) == NULL) {
         return;
     }

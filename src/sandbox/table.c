@@ -188,9 +188,8 @@ static void cell_custom(struct cells *c, const struct tree *column)
     } else if (str_eq(type, STR("date"))) {
         struct str age = table_since(c->a, value, c->wall);
         cell = tree_str(c->a, str_eq(age, STR("<unknown>")) ? STR("<invalid>") : age);
-    } else if (str_eq(type, STR("boolean")) && kind == JBOOL) {
-        cell = tree_clone(c->a, value);
-    } else if (str_eq(type, STR("number")) && kind == JNUM) {
+    } else if ((str_eq(type, STR("boolean")) && kind == JBOOL) ||
+               (str_eq(type, STR("number")) && kind == JNUM)) {
         cell = tree_clone(c->a, value);
     } else if (str_eq(type, STR("integer")) && kind == JNUM && str_to_f64(value->text, &f)) {
         int64_t n;

@@ -145,7 +145,7 @@ static int run_mutations(struct swarm *s)
             caught = outcome.broken;
             if (caught) {
                 printf("%-20s caught by seed %llu: %.90s\n", mutation_names[m],
-                       (unsigned long long)(s->first + i), outcome.why);
+                       (unsigned long long)plan.seed, outcome.why);
             }
         }
         if (!caught) {
