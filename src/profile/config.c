@@ -1,0 +1,399 @@
+#include "profile/config.h"
+
+struct loader {
+    struct ucfg u;
+    struct config *config;
+    struct problems *problems;
+};
+
+static struct pos place(const struct uval *v, struct pos otherwise)
+{
+    return v != NULL && v->pos.line > 0 ? v->pos : otherwise;
+}
+
+/* A mapping, or NULL: when nothing was given, and when something else was, which is a problem. */
+static const struct uval *read_obj(struct loader *l, const struct uval *v, const char *what)
+{
+    struct err err = { 0 };
+    const struct uval *obj = NULL;
+    if (ucfg_obj(&l->u, v, &obj, &err) < 0) {
+        problems_add(l->problems, v->pos, "%s: %s", what, err.msg);
+        return NULL;
+    }
+    if (obj != NULL && obj->list) {
+        problems_add(l->problems, obj->pos, "%s: found a list, want a mapping", what);
+        return NULL;
+    }
+    return obj;
+}
+
+static struct ucfg_list read_list(struct loader *l, const struct uval *v, const char *what)
+{
+    struct err err = { 0 };
+    struct ucfg_list list = { 0 };
+    if (ucfg_list(&l->u, v, &list, &err) < 0) {
+        problems_add(l->problems, v->pos, "%s: %s", what, err.msg);
+    }
+    return list;
+}
+
+/* False when it could not be read, which is a problem then. */
+static bool read_str(struct loader *l, const struct uval *v, const char *what, struct str *ret)
+{
+    struct err err = { 0 };
+    if (ucfg_str(&l->u, v, ret, &err) < 0) {
+        problems_add(l->problems, v->pos, "key '%s': %s", what, err.msg);
+        return false;
+    }
+    return true;
+}
+
+static void load_intervals(struct loader *l)
+{
+    struct err err = { 0 };
+    const struct uval *obj = read_obj(l, ucfg_get(l->u.root, STR("intervals")), "key 'intervals'");
+    const struct uval *v = ucfg_get(obj, STR("requeue"));
+    struct pos pos = place(v, place(obj, l->u.root->pos));
+    if (ucfg_duration(&l->u, v, &l->config->requeue_ns, &err) < 0) {
+        problems_add(l->problems, pos, "key 'requeue': %s", err.msg);
+    } else if (l->config->requeue_ns == 0) {
+        problems_add(l->problems, pos, "key 'intervals.requeue': found %s, want a duration",
+                     v == NULL ? "nothing" : "0");
+    }
+}
+
+static void load_dashboard(struct loader *l)
+{
+    struct err err = { 0 };
+    const struct uval *obj = read_obj(l, ucfg_get(l->u.root, STR("dashboard")), "key 'dashboard'");
+    const struct uval *v = ucfg_get(obj, STR("labelFilter"));
+    if (ucfg_strs(&l->u, v, &l->config->label_filter, &err) < 0) {
+        problems_add(l->problems, v->pos, "key 'labelFilter': %s", err.msg);
+    }
+}
+
+/* The closest that people get to a name they mean: the same one in another case. */
+static const char *suggest(const struct plugin_table *table, struct str name)
+{
+    for (uint32_t i = 0; i < table->n; i++) {
+        if (str_eq_fold(str_from(table->items[i].name), name)) {
+            return table->items[i].name;
+        }
+    }
+    return NULL;
+}
+
+static const struct plugin *find_plugin(struct loader *l, enum plugin_kind kind, struct str type,
+                                        struct pos pos)
+{
+    const struct plugin *p = plugin_find(&plugin_tables[kind], type);
+    struct str shown = str_sub(type, 0, MIN(type.n, (size_t)64));
+    if (p == NULL) {
+        const char *near = suggest(&plugin_tables[kind], type);
+        if (near != NULL) {
+            problems_add(l->problems, pos, "found type '" STR_FMT "', want '%s'", STR_ARG(shown),
+                         near);
+        } else {
+            problems_add(l->problems, pos, "found type '" STR_FMT "', want that of a %s plugin",
+                         STR_ARG(shown), plugin_kind_names[kind]);
+        }
+        return NULL;
+    }
+    if (p->later) {
+        problems_add(l->problems, pos, "%s plugin '%s' comes later, want another one",
+                     plugin_kind_names[kind], p->name);
+        return NULL;
+    }
+    return p;
+}
+
+static void load_schedule(struct loader *l, const struct uval *instance,
+                          struct config_instance *ret)
+{
+    const struct uval *obj = read_obj(l, ucfg_get(instance, STR("schedule")), "key 'schedule'");
+    const struct uval *type = ucfg_get(obj, STR("type"));
+    const struct uval *config = ucfg_get(obj, STR("config"));
+    struct pos pos = place(obj, ret->pos);
+    uint32_t before = l->problems->n + l->problems->more;
+    struct str name = STR("");
+    config = read_obj(l, config, "key 'schedule.config'");
+    if (l->problems->n + l->problems->more != before || !read_str(l, type, "type", &name)) {
+        return;
+    }
+    if (config == NULL) {
+        problems_add(l->problems, pos,
+                     "found a notification without 'schedule.config', want a schedule");
+        return;
+    }
+    for (uint32_t i = 0; i < plugin_schedules.n; i++) {
+        if (str_eq_fold(str_from(plugin_schedules.items[i].name), name)) {
+            ret->schedule = &plugin_schedules.items[i];
+        }
+    }
+    if (ret->schedule == NULL) {
+        problems_add(l->problems, place(type, pos),
+                     "found schedule '" STR_FMT "', want periodic, scheduled or oneshot",
+                     STR_ARG(str_sub(name, 0, MIN(name.n, (size_t)64))));
+        return;
+    }
+    ret->schedule_values = plugin_read(ret->schedule, &l->u, config, config->pos, l->problems);
+}
+
+static void add_instance(struct loader *l, enum plugin_kind kind,
+                         const struct config_instance *instance)
+{
+    struct config_instances *list = &l->config->instances[kind];
+    for (uint32_t i = 0; i < list->n; i++) {
+        if (str_eq(list->items[i].name, instance->name)) {
+            list->items[i] = *instance;
+            return;
+        }
+    }
+    if (list->n == list->cap) {
+        ARENA_GROW(l->u.out, list->items, list->n, list->cap);
+    }
+    list->items[list->n++] = *instance;
+}
+
+/* An instance that is not right is known all the same: who uses it has made no mistake. */
+static void load_instance(struct loader *l, enum plugin_kind kind, const struct uval *v)
+{
+    const struct uval *obj = read_obj(l, v, "an instance");
+    if (obj == NULL && v->kind != UVAL_NULL) {
+        return;
+    }
+    const struct uval *type_value = ucfg_get(obj, STR("type"));
+    struct config_instance instance = { .name = STR(""), .pos = v->pos };
+    struct str type = STR("");
+    bool named = read_str(l, type_value, "type", &type);
+    if (!read_str(l, ucfg_get(obj, STR("name")), "name", &instance.name)) {
+        return;
+    }
+    instance.plugin = named ? find_plugin(l, kind, type, place(type_value, v->pos)) : NULL;
+    const struct uval *config = ucfg_get(obj, STR("config"));
+    uint32_t before = l->problems->n + l->problems->more;
+    config = read_obj(l, config, "key 'config'");
+    if (instance.plugin != NULL && l->problems->n + l->problems->more == before) {
+        instance.values =
+            plugin_read(instance.plugin, &l->u, config, place(config, v->pos), l->problems);
+    }
+    if (kind == PLUGIN_NOTIFY) {
+        load_schedule(l, obj, &instance);
+    }
+    add_instance(l, kind, &instance);
+}
+
+static void load_instances(struct loader *l)
+{
+    const struct uval *obj = read_obj(l, ucfg_get(l->u.root, STR("instances")), "key 'instances'");
+    for (uint32_t kind = 0; kind < PLUGIN_KINDS; kind++) {
+        const struct uval *v = ucfg_get(obj, str_from(plugin_kind_keys[kind]));
+        struct ucfg_list list = read_list(l, v, plugin_kind_keys[kind]);
+        if (list.n > CONFIG_INSTANCES_MAX) {
+            problems_add(l->problems, v->pos, "key '%s': found %u instances, want %u at most",
+                         plugin_kind_keys[kind], list.n, CONFIG_INSTANCES_MAX);
+            continue;
+        }
+        for (uint32_t i = 0; i < list.n; i++) {
+            load_instance(l, (enum plugin_kind)kind, &list.items[i]);
+        }
+    }
+}
+
+static bool find_name(void *ctx, struct str name, uint32_t *ret_index)
+{
+    const struct config_instances *list = ctx;
+    for (uint32_t i = 0; i < list->n; i++) {
+        if (str_eq(list->items[i].name, name)) {
+            *ret_index = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct names names_of(struct loader *l, enum plugin_kind kind)
+{
+    return (struct names){ .find = find_name,
+                           .ctx = &l->config->instances[kind],
+                           .kind = plugin_kind_names[kind] };
+}
+
+/* Where a line of the source begins; the end of the text when it has fewer. */
+static struct str source_from(struct str text, struct pos pos)
+{
+    struct str rest = text;
+    struct str line = STR("");
+    for (uint32_t i = 0; i < pos.line && rest.p != NULL; i++) {
+        if (!str_split_next(&rest, '\n', &line)) {
+            return STR("");
+        }
+    }
+    size_t at = 0;
+    for (uint32_t column = 1; at < line.n && column < pos.column; column++) {
+        do {
+            at++;
+        } while (at < line.n && ((unsigned char)line.p[at] & 0xc0u) == 0x80u);
+    }
+    return str_sub(line, at, line.n - at);
+}
+
+/* The place within a scalar, where the source shows it as it is; its beginning otherwise. */
+static struct pos place_within(const struct loader *l, const struct uval *v, struct str text,
+                               struct pos within)
+{
+    struct pos pos = v->pos;
+    struct str source = source_from(l->u.text, pos);
+    bool quoted = source.n > 0 && (source.p[0] == '"' || source.p[0] == '\'');
+    if (within.line == 1 && within.column > 0 && v->kind == UVAL_STR &&
+        str_starts(quoted ? str_sub(source, 1, source.n - 1) : source, text)) {
+        pos.column += within.column - 1 + (quoted ? 1 : 0);
+    }
+    return pos;
+}
+
+static void load_chain(struct loader *l, const struct uval *v, enum plugin_kind kind,
+                       const char *what, struct chain *ret)
+{
+    struct err err = { 0 };
+    struct names names = names_of(l, kind);
+    struct str text = STR("");
+    if (read_str(l, v, what, &text) && chain_parse(text, &names, l->u.out, ret, &err) < 0) {
+        problems_add(l->problems, place_within(l, v, text, err.pos), "%s", err.msg);
+    }
+}
+
+static void load_transition(struct loader *l, const struct uval *v, struct config_transition *ret)
+{
+    struct err err = { 0 };
+    const struct uval *obj = read_obj(l, v, "a transition");
+    if (obj == NULL && v->kind != UVAL_NULL) {
+        return;
+    }
+    const struct uval *check = ucfg_get(obj, STR("check"));
+    const struct uval *next = ucfg_get(obj, STR("next"));
+    struct names names = names_of(l, PLUGIN_CHECK);
+    struct str text = STR("");
+    if (read_str(l, check, "check", &text)) {
+        if (text.n == 0) {
+            problems_add(l->problems, place(check, v->pos),
+                         "key 'check': found nothing, want an expression");
+        } else if (expr_parse(text, &names, l->u.out, &ret->check, &err) < 0) {
+            problems_add(l->problems, place_within(l, check, text, err.pos), "%s", err.msg);
+        } else if (ret->check.n == 0) {
+            problems_add(l->problems, place(check, v->pos),
+                         "key 'check': found only spaces, want an expression");
+        }
+    }
+    text = STR("");
+    if (read_str(l, next, "next", &text) && !label_state_parse(text, &ret->next)) {
+        problems_add(l->problems, place(next, v->pos),
+                     "key 'next': found '" STR_FMT "', want a state such as in-maintenance",
+                     STR_ARG(str_sub(text, 0, MIN(text.n, (size_t)64))));
+    }
+    load_chain(l, ucfg_get(obj, STR("trigger")), PLUGIN_TRIGGER, "trigger", &ret->trigger);
+}
+
+static void load_state(struct loader *l, const struct uval *v, struct config_state *ret)
+{
+    const struct uval *obj = read_obj(l, v, "a state");
+    load_chain(l, ucfg_get(obj, STR("enter")), PLUGIN_TRIGGER, "enter", &ret->enter);
+    load_chain(l, ucfg_get(obj, STR("notify")), PLUGIN_NOTIFY, "notify", &ret->notify);
+    struct ucfg_list list = read_list(l, ucfg_get(obj, STR("transitions")), "key 'transitions'");
+    ret->transitions = ARENA_ARRAY(l->u.out, struct config_transition, list.n + 1);
+    for (; ret->transition_n < list.n; ret->transition_n++) {
+        load_transition(l, &list.items[ret->transition_n], &ret->transitions[ret->transition_n]);
+    }
+}
+
+static void add_profile(struct loader *l, const struct config_profile *profile)
+{
+    struct config *c = l->config;
+    for (uint32_t i = 0; i < c->profile_n; i++) {
+        if (str_eq(c->profiles[i].name, profile->name)) {
+            c->profiles[i] = *profile;
+            return;
+        }
+    }
+    if (c->profile_n == c->profile_cap) {
+        ARENA_GROW(l->u.out, c->profiles, c->profile_n, c->profile_cap);
+    }
+    c->profiles[c->profile_n++] = *profile;
+}
+
+static void load_profile(struct loader *l, const struct uval *v)
+{
+    const struct uval *obj = read_obj(l, v, "a profile");
+    if (obj == NULL && v->kind != UVAL_NULL) {
+        return;
+    }
+    const struct uval *name = ucfg_get(obj, STR("name"));
+    struct config_profile profile = { .name = STR("") };
+    if (read_str(l, name, "name", &profile.name) && profile.name.n == 0) {
+        problems_add(l->problems, place(name, v->pos),
+                     "key 'name': found nothing, want the profile's name");
+    }
+    for (uint32_t i = 0; i < LABEL_STATE_COUNT; i++) {
+        const struct uval *state = ucfg_get(obj, label_state_name((enum label_state)i));
+        load_state(l, state, &profile.states[i]);
+    }
+    add_profile(l, &profile);
+}
+
+static void load_profiles(struct loader *l)
+{
+    struct config_profile standard = { .name = LABEL_DEFAULT_PROFILE };
+    struct ucfg_list list = read_list(l, ucfg_get(l->u.root, STR("profiles")), "key 'profiles'");
+    add_profile(l, &standard);
+    if (list.n > CONFIG_PROFILES_MAX) {
+        problems_add(l->problems, list.items[0].pos, "found %u profiles, want %u at most", list.n,
+                     CONFIG_PROFILES_MAX);
+        return;
+    }
+    for (uint32_t i = 0; i < list.n; i++) {
+        load_profile(l, &list.items[i]);
+    }
+}
+
+int config_load(struct str text, struct ucfg_env env, struct arena *out, struct config *ret,
+                struct problems *problems)
+{
+    struct config config = { 0 };
+    struct loader l = { .config = &config, .problems = problems };
+    ASSERT(problems->n == 0);
+    int result = ucfg_load(text, env, out, &l.u, problems);
+    if (result == 0) {
+        load_intervals(&l);
+        load_dashboard(&l);
+        load_instances(&l);
+        load_profiles(&l);
+    }
+    problems_sort(problems);
+    if (problems->n > 0) {
+        return -ERR_INVALID;
+    }
+    *ret = config;
+    return 0;
+}
+
+const struct config_profile *config_find_profile(const struct config *c, struct str name)
+{
+    for (uint32_t i = 0; i < c->profile_n; i++) {
+        if (str_eq(c->profiles[i].name, name)) {
+            return &c->profiles[i];
+        }
+    }
+    return NULL;
+}
+
+const struct config_instance *config_find_instance(const struct config *c, enum plugin_kind kind,
+                                                   struct str name)
+{
+    const struct config_instances *list = &c->instances[kind];
+    for (uint32_t i = 0; i < list->n; i++) {
+        if (str_eq(list->items[i].name, name)) {
+            return &list->items[i];
+        }
+    }
+    return NULL;
+}

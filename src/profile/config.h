@@ -1,0 +1,68 @@
+/*
+ * config: a whole maintenance.yaml, read and checked: instances of plugins with their typed values,
+ * profiles with their states, transitions, expressions and chains.
+ *
+ * Reading goes on behind a problem, so that all of them are listed at once. A configuration is
+ * never changed after it was read; a newer one takes its place as a whole, arena and all.
+ */
+#pragma once
+
+#include "format/chain.h"
+#include "format/expr.h"
+#include "profile/label.h"
+#include "profile/plugins.h"
+
+#define CONFIG_INSTANCES_MAX 1000u /* of one kind; the largest files have some dozens */
+#define CONFIG_PROFILES_MAX 1000u
+
+struct config_instance {
+    const struct plugin *plugin;
+    struct str name;
+    struct plugin_value *values;
+    const struct plugin *schedule; /* of a notification; NULL otherwise */
+    struct plugin_value *schedule_values;
+    struct pos pos;
+};
+
+struct config_instances {
+    struct config_instance *items; /* of a name that came twice the last one */
+    uint32_t n;
+    uint32_t cap;
+};
+
+struct config_transition {
+    struct expr check;
+    enum label_state next;
+    struct chain trigger;
+};
+
+struct config_state {
+    struct chain enter;
+    struct chain notify;
+    struct config_transition *transitions;
+    uint32_t transition_n;
+};
+
+struct config_profile {
+    struct str name;
+    struct config_state states[LABEL_STATE_COUNT];
+};
+
+struct config {
+    int64_t requeue_ns;
+    struct ucfg_strs label_filter;
+    struct config_instances instances[PLUGIN_KINDS];
+    struct config_profile *profiles; /* "default" is among them, written or not */
+    uint32_t profile_n;
+    uint32_t profile_cap;
+};
+
+/* Everything lives in `out`, the configuration's own arena. -ERR_INVALID when there are problems;
+ * they are sorted by place. */
+NODISCARD
+int config_load(struct str text, struct ucfg_env env, struct arena *out, struct config *ret,
+                struct problems *problems);
+
+const struct config_profile *config_find_profile(const struct config *c, struct str name);
+const struct config_instance *config_find_instance(const struct config *c, enum plugin_kind kind,
+                                                   struct str name);

@@ -1,0 +1,207 @@
+/* How the tables of plugins.c read a configuration. */
+#include "base/duration.h"
+#include "calendar/window.h"
+#include "profile/plugins.h"
+
+static const char *const wanted[] = {
+    [PLUGIN_TEXT] = "a text that is not empty",
+    [PLUGIN_CHOICE] = NULL, /* its own words */
+    [PLUGIN_BOOL] = "true or false",
+    [PLUGIN_INT] = "an integer other than 0",
+    [PLUGIN_DURATION] = "a duration such as 1h30m",
+    [PLUGIN_SPAN] = "a duration such as 1h30m",
+    [PLUGIN_CLOCK] = "a time such as '22:00'",
+    [PLUGIN_CRON] = "a pattern such as '0 22 * * mon'",
+    [PLUGIN_TEXTS] = "a list that is not empty",
+    [PLUGIN_WEEKDAYS] = "weekdays such as [mon, fri]",
+    [PLUGIN_DATES] = "days such as [Jan 1]",
+};
+
+static int read_choice(const struct plugin_key *key, struct str text, struct err *err)
+{
+    struct str rest = str_from(key->choices);
+    struct str piece;
+    while (str_split_next(&rest, '|', &piece)) {
+        if (str_eq(piece, text)) {
+            return 0;
+        }
+    }
+    return err_set(err, ERR_INVALID, "found '" STR_FMT "', want one of %s",
+                   STR_ARG(str_sub(text, 0, MIN(text.n, (size_t)64))), key->choices);
+}
+
+/* What a text means beyond being one. */
+static int read_text(const struct plugin_key *key, struct str text, struct arena *out,
+                     struct plugin_value *ret, struct err *err)
+{
+    uint32_t second = 0;
+    int result = 0;
+    switch (key->type) {
+    case PLUGIN_CHOICE:
+        return read_choice(key, text, err);
+    case PLUGIN_SPAN:
+        if (duration_parse(text, &ret->number, err) < 0) {
+            return err_set(err, ERR_INVALID, "found '" STR_FMT "', want %s",
+                           STR_ARG(str_sub(text, 0, MIN(text.n, (size_t)64))), wanted[PLUGIN_SPAN]);
+        }
+        return 0;
+    case PLUGIN_CLOCK:
+        result = day_parse_clock(text, &second, err);
+        ret->number = second;
+        return result;
+    case PLUGIN_CRON:
+        ret->cron = ARENA_NEW(out, struct cron);
+        return cron_parse(text, ret->cron, err);
+    default:
+        return 0;
+    }
+}
+
+static int read_items(const struct plugin_key *key, struct arena *out, struct plugin_value *ret,
+                      struct err *err)
+{
+    int result = 0;
+    if (key->type == PLUGIN_DATES) {
+        ret->dates = ARENA_ARRAY(out, struct day_date, ret->item_n + 1);
+    }
+    for (uint32_t i = 0; result == 0 && i < ret->item_n; i++) {
+        int weekday = 0;
+        if (key->type == PLUGIN_WEEKDAYS) {
+            result = day_parse_weekday(ret->items[i], &weekday, err);
+            ret->number |= INT64_C(1) << weekday;
+        } else if (key->type == PLUGIN_DATES) {
+            result = day_parse_date(ret->items[i], &ret->dates[i], err);
+        }
+    }
+    return result;
+}
+
+/* Converts; `v` may be the default of the table. */
+static int read_value(const struct plugin_key *key, const struct ucfg *u, const struct uval *v,
+                      struct plugin_value *ret, struct err *err)
+{
+    struct ucfg_strs strs = { 0 };
+    int result;
+    switch (key->type) {
+    case PLUGIN_BOOL:
+        return ucfg_bool(u, v, &ret->truth, err);
+    case PLUGIN_INT:
+        return ucfg_int(u, v, &ret->number, err);
+    case PLUGIN_DURATION:
+        return ucfg_duration(u, v, &ret->number, err);
+    case PLUGIN_TEXTS:
+    case PLUGIN_WEEKDAYS:
+    case PLUGIN_DATES:
+        result = ucfg_strs(u, v, &strs, err);
+        ret->items = strs.items;
+        ret->item_n = strs.n;
+        return result < 0 ? result : read_items(key, u->out, ret, err);
+    case PLUGIN_TEXT:
+    case PLUGIN_CHOICE:
+    case PLUGIN_SPAN:
+    case PLUGIN_CLOCK:
+    case PLUGIN_CRON:
+        break;
+    }
+    result = ucfg_str(u, v, &ret->text, err);
+    if (result < 0 || ret->text.n == 0) {
+        return result; /* whether it may be empty is asked elsewhere */
+    }
+    return read_text(key, ret->text, u->out, ret, err);
+}
+
+/* As go-ucfg understands "required": a list of one empty text was an empty text. */
+static bool is_empty(const struct plugin_key *key, const struct uval *v,
+                     const struct plugin_value *value)
+{
+    switch (key->type) {
+    case PLUGIN_BOOL:
+        return false;
+    case PLUGIN_INT:
+    case PLUGIN_DURATION:
+        return value->number == 0;
+    case PLUGIN_TEXTS:
+    case PLUGIN_WEEKDAYS:
+    case PLUGIN_DATES:
+        return value->item_n == 0 ||
+               (v != NULL && v->kind != UVAL_OBJ && value->item_n == 1 && value->items[0].n == 0);
+    default:
+        return value->text.n == 0;
+    }
+}
+
+static bool is_given(const struct uval *config, const char *key)
+{
+    const struct uval *v = key != NULL ? ucfg_get(config, str_from(key)) : NULL;
+    return v != NULL && v->kind != UVAL_NULL;
+}
+
+static void read_key(const struct plugin_key *key, const struct ucfg *u, const struct uval *config,
+                     struct plugin_value *ret, struct problems *problems)
+{
+    struct err err = { 0 };
+    const struct uval *v = ucfg_get(config, str_from(key->name));
+    struct uval initial = { .kind = UVAL_STR,
+                            .text = str_from(key->initial != NULL ? key->initial : "") };
+    ret->given = is_given(config, key->name);
+    ret->pos = ret->given && v->pos.line > 0 ? v->pos : ret->pos;
+    if (!ret->given && key->initial != NULL) {
+        int result = read_value(key, u, &initial, ret, &err);
+        ASSERT(result == 0);
+        return;
+    }
+    bool required = key->required && !is_given(config, key->unless);
+    bool failed = read_value(key, u, v, ret, &err) < 0;
+    bool empty = !failed && is_empty(key, v, ret);
+    if (failed && !(required && v != NULL && v->kind == UVAL_STR && v->text.n == 0)) {
+        problems_add(problems, ret->pos, "key '%s': %s", key->name, err.msg);
+    } else if (failed || (required && empty)) {
+        problems_add(problems, ret->pos, "key '%s': found %s, want %s", key->name,
+                     !ret->given                                               ? "nothing"
+                     : key->type == PLUGIN_INT || key->type == PLUGIN_DURATION ? "0"
+                                                                               : "it empty",
+                     key->choices != NULL ? key->choices : wanted[key->type]);
+    }
+}
+
+/* What a window must be as a whole. */
+static void check_window(const struct plugin *p, const struct plugin_value *values,
+                         struct problems *problems)
+{
+    struct err err = { 0 };
+    const struct plugin_value *cron = plugin_get(p, values, "cron");
+    const struct plugin_value *duration = plugin_get(p, values, "duration");
+    const struct plugin_value *end = plugin_get(p, values, "end");
+    struct window window = { .weekdays = (uint8_t)plugin_get(p, values, "weekdays")->number,
+                             .overnight = plugin_get(p, values, "overnight")->truth,
+                             .open = (uint32_t)plugin_get(p, values, "start")->number,
+                             .close = (uint32_t)end->number };
+    if (cron->given) {
+        if (duration->number <= 0) {
+            problems_add(problems, duration->given ? duration->pos : cron->pos,
+                         "key 'duration': found nothing above 0, want how long 'cron' opens");
+        }
+        if (end->given || plugin_get(p, values, "start")->given) {
+            problems_add(problems, cron->pos,
+                         "key 'cron': found 'start' or 'end' beside it, want one of both");
+        }
+    } else if (window_check(&window, &err) < 0) {
+        problems_add(problems, end->pos, "key 'end': %s", err.msg);
+    }
+}
+
+struct plugin_value *plugin_read(const struct plugin *p, const struct ucfg *u,
+                                 const struct uval *config, struct pos at,
+                                 struct problems *problems)
+{
+    struct plugin_value *values = ARENA_ARRAY(u->out, struct plugin_value, p->key_n + 1);
+    uint32_t before = problems->n + problems->more;
+    for (uint32_t i = 0; i < p->key_n; i++) {
+        values[i].pos = at;
+        read_key(&p->keys[i], u, config, &values[i], problems);
+    }
+    if (problems->n + problems->more == before && str_eq(str_from(p->name), STR("timeWindow"))) {
+        check_window(p, values, problems);
+    }
+    return values;
+}
