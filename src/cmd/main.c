@@ -5,6 +5,7 @@
 /* In the order in which help lists them. */
 static const struct command *const commands[] = {
     &command_controller,
+    &command_check,
     &command_sandbox,
     &command_demo,
     NULL,

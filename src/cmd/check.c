@@ -1,0 +1,67 @@
+#include "cmd/commands.h"
+#include "cmd/complain.h"
+#include "host/file.h"
+#include "profile/config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CHECK_OUTPUT_MAX ((size_t)1024 * 1024) /* a hundred problems a file have some KiB */
+#define CHECK_FILES_MAX 1000u                  /* what a shell's pattern gives */
+
+static bool find_env(void *ctx, struct str name, struct str *ret)
+{
+    (void)ctx; /* there is one environment */
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    const char *value = getenv(arena_str(&tmp, name).p);
+    *ret = str_from(value);
+    return value != NULL;
+}
+
+/* Answers whether the file is fine. */
+static bool check_file(struct str path, struct buf *out)
+{
+    CLEANUP(arena_done)
+    struct arena memory = { 0 };
+    struct err err = { 0 };
+    struct str text;
+    if (file_read(path, UCFG_BYTES_MAX, &memory, &text, &err) < 0) {
+        buf_printf(out, "%s\n", err.msg); /* it names the file */
+        return false;
+    }
+    struct problems problems = { .out = &memory };
+    struct config config;
+    if (config_load(text, (struct ucfg_env){ .find = find_env }, &memory, &config, &problems) < 0) {
+        complain_problems(path, text, &problems, out);
+        return false;
+    }
+    complain_fine(path, &config, out);
+    return true;
+}
+
+static int check_run(const struct command_call *call)
+{
+    bool fine = true;
+    for (uint32_t i = 0; i < call->arg_count; i++) {
+        CLEANUP(buf_done)
+        struct buf out = { .max = CHECK_OUTPUT_MAX };
+        fine = check_file(call->args[i], &out) && fine;
+        (void)fwrite(out.p, 1, out.n, stdout); /* a closed pipe is the reader's business */
+    }
+    return fine ? COMMAND_OK : COMMAND_FAILED;
+}
+
+const struct command command_check = {
+    .name = "check",
+    .args = "FILE…",
+    .summary = "validate configuration files and list every problem",
+    .text = "Reads each file as the controller would, without a cluster, and lists all that is "
+            "wrong with it: the file, line and column, what was found and what is wanted, with a "
+            "mark under the place. Variables are taken from the environment.\n\n"
+            "Exit code 0: all files are fine. 1: there are problems. 2: the command line is "
+            "wrong.",
+    .args_min = 1,
+    .args_max = CHECK_FILES_MAX,
+    .run = check_run,
+};
