@@ -231,8 +231,7 @@ static int read_key(struct reader *r, struct str *ret)
                                         : read_plain(r, ":", ret);
     skip_space(r);
     if (result == 0 && (r->rest.n == 0 || r->rest.p[0] != ':')) {
-        result = err_set(r->err, ERR_INVALID, "found no ':' behind '" STR_FMT "'",
-                         STR_ARG(str_sub(*ret, 0, MIN(ret->n, (size_t)64))));
+        result = err_set(r->err, ERR_INVALID, "found '{' without 'key: value' behind it");
     }
     if (result == 0) {
         skip(r, 1);

@@ -76,6 +76,21 @@ static int read_items(const struct plugin_key *key, struct arena *out, struct pl
     return result;
 }
 
+/* Messages are logged, so they do not show what a variable holds: it may be a secret. */
+static int hide_variable(const struct plugin_key *key, const struct uval *v, int result,
+                         struct err *err)
+{
+    bool variable = v != NULL && v->kind == UVAL_SPLICE;
+    for (uint32_t i = 0; v != NULL && i < v->item_n; i++) {
+        variable = variable || v->items[i]->kind == UVAL_SPLICE;
+    }
+    if (result == 0 || !variable) {
+        return result;
+    }
+    return err_set(err, ERR_INVALID, "found something else behind its variable, want %s",
+                   key->choices != NULL ? key->choices : wanted[key->type]);
+}
+
 /* Converts; `v` may be the default of the table. */
 static int read_value(const struct plugin_key *key, const struct ucfg *u, const struct uval *v,
                       struct plugin_value *ret, struct err *err)
@@ -95,7 +110,7 @@ static int read_value(const struct plugin_key *key, const struct ucfg *u, const 
         result = ucfg_strs(u, v, &strs, err);
         ret->items = strs.items;
         ret->item_n = strs.n;
-        return result < 0 ? result : read_items(key, u->out, ret, err);
+        return result < 0 ? result : hide_variable(key, v, read_items(key, u->out, ret, err), err);
     case PLUGIN_TEXT:
     case PLUGIN_CHOICE:
     case PLUGIN_SPAN:
@@ -107,7 +122,7 @@ static int read_value(const struct plugin_key *key, const struct ucfg *u, const 
     if (result < 0 || ret->text.n == 0) {
         return result; /* whether it may be empty is asked elsewhere */
     }
-    return read_text(key, ret->text, u->out, ret, err);
+    return hide_variable(key, v, read_text(key, ret->text, u->out, ret, err), err);
 }
 
 /* As go-ucfg understands "required": a list of one empty text was an empty text. */

@@ -337,11 +337,16 @@ static int given(const struct ucfg *u, const struct uval *v, struct uval *ret, b
     return *ret_given ? ucfg_resolve(u, v, ret, err) : 0;
 }
 
-/* "found 'abc', want an integer" */
+/* "found 'abc', want an integer". Messages are logged, so what a variable holds is not shown: it
+ * may be a secret. */
 static int fail_kind(const struct ucfg *u, const struct uval *v, const char *wanted,
                      struct err *err)
 {
     struct str text;
+    if (v->dynamic) {
+        return err_set(err, ERR_INVALID, "found %s behind its variable, want %s", uval_kind_name(v),
+                       wanted);
+    }
     if (!uval_text(v, u->out, &text)) {
         return err_set(err, ERR_INVALID, "found %s, want %s", uval_kind_name(v), wanted);
     }

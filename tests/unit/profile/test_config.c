@@ -347,6 +347,41 @@ TEST(config_lists_all_problems_in_the_order_of_the_file)
     CHECK_STR(problems.items[1].text, "key 'duration': found '30', want a duration such as 1h30m");
 }
 
+/* Problems are logged; an environment holds secrets. */
+TEST(config_keeps_what_variables_hold_to_itself)
+{
+    static const char *const configs[] = {
+        "type: wait, config: {duration: '${S}'}",
+        "type: nodeCount, config: {count: '${S}'}",
+        "type: clusterSemver, config: {key: k, profileScoped: '${S}'}",
+        "type: stagger, config: {duration: 'x${S}', leaseName: l, leaseNamespace: n}",
+        "type: waitExclude, config: {duration: 1s, exclude: [mon, '${S}']}",
+        "type: timeWindow, config: {start: '${S}', end: '9:00', weekdays: mon}",
+        "type: hasLabel, config: {key: '{{ x }} ${S}'}",
+        "type: hasLabel, config: {key: '[${S}] ${S}'}",
+        "type: hasLabel, config: {key: '\"${S}'}",
+    };
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct err err = { 0 };
+    const struct jval *vars = NULL;
+    CHECK_EQ(json_parse(STR("{\"S\":\"hunter2\"}"), 0, &a, &vars, &err), 0);
+    struct ucfg_env env = { .find = find_env, .ctx = (void *)(uintptr_t)vars };
+    for (size_t i = 0; i < ARRAY_LEN(configs); i++) {
+        check_case((int64_t)i);
+        struct problems problems = { .out = &a };
+        struct config c;
+        struct str yaml = arena_printf(&a,
+                                       "intervals: {requeue: 1m}\ninstances:\n  check:\n"
+                                       "  - {%s}\n",
+                                       configs[i]);
+        CHECK_EQ(config_load(yaml, env, &a, &c, &problems), -ERR_INVALID);
+        CHECK_EQ(problems.n, 1);
+        CHECK(!str_contains(problems.items[0].text, STR("hunter2")));
+    }
+    check_case(-1);
+}
+
 /* Whatever is cut off or changed, the answer is a configuration or a list of problems. */
 PROPERTY(config_survives_damage)
 {
