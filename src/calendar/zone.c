@@ -205,7 +205,8 @@ struct zone_pace zone_pace(const struct zone *z, int64_t sec)
 {
     struct zone_span span = zone_at(z, sec);
     int64_t back = (int64_t)span.before - span.offset; /* how far the clocks were put back */
-    if (back > 0 && sec - span.from < back) {
+    /* Unsigned: the first span begins as long ago as a number can say. */
+    if (back > 0 && (uint64_t)sec - (uint64_t)span.from < (uint64_t)back) {
         return (struct zone_pace){ .stands = true,
                                    .local = span.from + span.before - 1,
                                    .until = MIN(span.until, span.from + back) };

@@ -254,7 +254,7 @@ static bool same(const struct tree *a, const struct tree *b)
     if (tree_kind(a) != tree_kind(b)) {
         return false;
     }
-    if (tree_kind(a) == JNULL) {
+    if (a == NULL || b == NULL || a->kind == JNULL) {
         return true;
     }
     if (a->kind != JARR && a->kind != JOBJ) {

@@ -66,6 +66,9 @@ static bool parts_split(struct str s, struct parts *ret)
     return digits_at(s, at) == s.n;
 }
 
+#define EXPONENT_MAX 1000000
+#define MAGNITUDE_DIGITS 39 /* printing may move as many from the number into the exponent */
+
 static bool suffix_read(struct str text, struct suffix *ret)
 {
     for (size_t i = 0; i < ARRAY_LEN(suffixes); i++) {
@@ -80,7 +83,7 @@ static bool suffix_read(struct str text, struct suffix *ret)
         number = str_sub(number, 1, number.n - 1);
     }
     if ((text.p[0] != 'e' && text.p[0] != 'E') || !str_to_i64(number, &exponent) ||
-        exponent > 1000000 || exponent < -1000000) {
+        exponent > EXPONENT_MAX || exponent < -EXPONENT_MAX) {
         return false;
     }
     *ret = (struct suffix){ .format = QUANTITY_EXPONENT, .exponent = (int32_t)exponent };
@@ -180,6 +183,9 @@ int quantity_parse(struct str text, struct quantity *ret, struct err *err)
         }
     } else {
         q.scale += suffix.exponent;
+        if (q.scale > EXPONENT_MAX - MAGNITUDE_DIGITS) {
+            return too_large(err);
+        }
         (void)round_up(&q, NANO); /* rounding is what is wanted */
     }
     if (q.magnitude > 0 && text_is_kept(&parts, &suffix)) {

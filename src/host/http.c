@@ -546,12 +546,15 @@ static int http_listen(struct http_server *s, struct str listen, struct err *err
     if (s->listener == NULL) {
         return err_set_os(err, errno, "listen on '" STR_FMT "'", STR_ARG(listen));
     }
-    struct sockaddr_storage bound;
+    struct sockaddr_storage bound = { 0 };
     socklen_t length = sizeof(bound);
     r = getsockname(evconnlistener_get_fd(s->listener), (struct sockaddr *)&bound, &length);
     ASSERT(r == 0);
-    s->port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
-                                                : ((struct sockaddr_in *)&bound)->sin_port);
+    struct sockaddr_in6 v6 = { 0 };
+    struct sockaddr_in v4 = { 0 };
+    memcpy(&v6, &bound, sizeof(v6));
+    memcpy(&v4, &bound, sizeof(v4));
+    s->port = ntohs(bound.ss_family == AF_INET6 ? v6.sin6_port : v4.sin_port);
     s->bound = evhttp_bind_listener(s->http, s->listener);
     if (s->bound == NULL) {
         out_of_memory(0);

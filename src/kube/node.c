@@ -107,8 +107,10 @@ static bool node_same(const void *left, const void *right)
         return false;
     }
     for (uint32_t i = 0; i < NODE_ANNOTATIONS_MAX; i++) {
-        if ((a->annotations[i].p == NULL) != (b->annotations[i].p == NULL) ||
-            !str_eq(a->annotations[i], b->annotations[i])) {
+        struct str was = a->annotations[i];
+        struct str is = b->annotations[i];
+        /* Absent and empty are two things. */
+        if ((was.p == NULL) != (is.p == NULL) || (was.p != NULL && !str_eq(was, is))) {
             return false;
         }
     }
