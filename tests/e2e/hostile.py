@@ -70,6 +70,8 @@ class Handler(BaseHTTPRequestHandler):
             kind = "watch" if query.get("watch", ["0"])[0] in ("1", "true") else "list"
         elif url.path.startswith("/api/v1/nodes/") and self.command == "PATCH":
             kind = "patch"
+        elif url.path.startswith("/api/v1/nodes/") and self.command == "GET":
+            kind = "node"
         with server.lock:
             server.seen.append((kind, self.command, self.path))
             answer = server.answers.get(kind) or server.answers.get("any")
@@ -85,7 +87,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Hostile:
-    """`answers` maps watch, list, patch, other or any to a function of the handler."""
+    """`answers` maps watch, list, node, patch, other or any to a function of the handler."""
 
     def __init__(self, names=("good",), tls=None):
         self.lock = threading.RLock()
@@ -149,21 +151,21 @@ class Hostile:
         handler.answer(200, answer)
 
     def events(self):
-        """What a stream begins with: all nodes and the bookmark that ends them."""
+        """What a stream begins with, all nodes and the bookmark that ends them, and its version."""
         with self.lock:
             lines = [{"type": "ADDED", "object": n} for n in self.nodes.values()]
             lines.append({"type": "BOOKMARK", "object": {
                 "kind": "Node", "apiVersion": "v1", "metadata": {
                     "resourceVersion": str(self.version),
                     "annotations": {"k8s.io/initial-events-end": "true"}}}})
-        return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+            return b"".join(json.dumps(line).encode() + b"\n" for line in lines), self.version
 
     def good_watch(self, handler, url, query, body):
         handler.begin()
         since = int(query.get("resourceVersion", ["0"])[0] or 0)
         if "sendInitialEvents" in query:
-            handler.chunk(self.events())
-            since = self.version
+            lines, since = self.events()
+            handler.chunk(lines)
         self.hold(handler, since)
 
     def touch(self, name):
@@ -196,6 +198,11 @@ class Hostile:
                 meta[key].update(patch["metadata"].get(key, {}))
             meta["resourceVersion"] = str(self.version)
             answer = self.nodes[name]
+        handler.answer(200, answer)
+
+    def good_node(self, handler, url, query, body):
+        with self.lock:
+            answer = self.nodes[url.path.rsplit("/", 1)[1]]
         handler.answer(200, answer)
 
     def good_other(self, handler, url, query, body):

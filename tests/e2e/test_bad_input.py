@@ -290,7 +290,7 @@ BAD_LINES = {
 @pytest.mark.parametrize("what", BAD_LINES)
 def test_a_malformed_watch_line_is_reported_and_survived(what, start, tmp_path):
     with Hostile() as server:
-        server.answers = {"watch": lines(server.events(), BAD_LINES[what])}
+        server.answers = {"watch": lines(server.events()[0], BAD_LINES[what])}
         controller = start(server.kubeconfig(tmp_path / "k"))
         says(controller, "cannot be read|watch failed|expired|not valid|invalid|Failed")
         controller.log().encode("utf-8")  # whatever came in, the log is text
