@@ -10,15 +10,30 @@ struct str node_label(const struct node *n, struct str key)
     return STR_NONE;
 }
 
-static bool node_is_ready(const struct jval *object)
+struct str node_annotation(const struct node *n, struct str key)
 {
-    const struct jval *conditions = jval_at(object, "status.conditions");
-    JVAL_EACH (conditions, condition) {
-        if (str_eq(jval_str(jval_get(condition, STR("type"))), STR("Ready"))) {
-            return str_eq(jval_str(jval_get(condition, STR("status"))), STR("True"));
+    for (uint32_t i = 0; i < n->annotation_count; i++) {
+        if (str_eq(intern_str(n->annotations[i].key), key)) {
+            return n->annotations[i].value;
         }
     }
-    return false;
+    return STR_NONE;
+}
+
+struct str node_condition(const struct node *n, struct str type)
+{
+    for (uint32_t i = 0; i < n->condition_count; i++) {
+        if (str_eq(intern_str(n->conditions[i].type), type)) {
+            return intern_str(n->conditions[i].status);
+        }
+    }
+    return STR_NONE;
+}
+
+/* How many items a list has; 0 for what is no list. */
+static uint32_t node_list_count(const struct jval *list)
+{
+    return jval_kind(list) == JARR ? list->n : 0;
 }
 
 /* All that can be wrong, before anything is taken that would have to be given back. */
@@ -40,20 +55,95 @@ static int node_validate(const struct node_keep *keep, const struct jval *object
                 STR_ARG(name), STR_ARG(keep->annotations[i]), value.n, NODE_ANNOTATION_BYTES_MAX);
         }
     }
+    uint32_t conditions = node_list_count(jval_at(object, "status.conditions"));
+    uint32_t finalizers = node_list_count(jval_at(object, "metadata.finalizers"));
+    if (conditions > NODE_CONDITIONS_MAX || finalizers > NODE_FINALIZERS_MAX) {
+        return err_set(err, ERR_LIMIT,
+                       "node '" STR_FMT "': %u conditions and %u finalizers, at most %u and %u "
+                       "are read",
+                       STR_ARG(name), conditions, finalizers, NODE_CONDITIONS_MAX,
+                       NODE_FINALIZERS_MAX);
+    }
     return 0;
 }
 
-/* The object's arena is one block of just the right size: 5,000 nodes leave no slack. */
-static size_t node_size(const struct node_keep *keep, const struct jval *object, uint32_t labels)
+static uint32_t node_annotation_count(const struct node_keep *keep, const struct jval *object,
+                                      size_t *ret_bytes)
 {
-    size_t align = _Alignof(max_align_t);
-    size_t size = sizeof(struct node) + labels * sizeof(struct node_label) +
-                  jval_str(jval_at(object, "metadata.uid")).n + 1 + 3 * align;
+    const struct jval *annotations = jval_at(object, "metadata.annotations");
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < keep->annotation_count; i++) {
+        const struct jval *value = jval_get(annotations, keep->annotations[i]);
+        if (jval_kind(value) == JSTR) {
+            *ret_bytes += jval_str(value).n + 1 + _Alignof(max_align_t);
+            n++;
+        }
+    }
+    return n;
+}
+
+/* The object's arena is one block of just the right size: 5,000 nodes leave no slack. */
+static struct node *node_make(const struct node_keep *keep, const struct jval *object,
+                              uint32_t labels, struct arena *out)
+{
+    size_t size = 0;
+    uint32_t annotations = node_annotation_count(keep, object, &size);
+    uint32_t conditions = node_list_count(jval_at(object, "status.conditions"));
+    uint32_t finalizers = node_list_count(jval_at(object, "metadata.finalizers"));
+    size += sizeof(struct node) + labels * sizeof(struct node_label) +
+            annotations * sizeof(struct node_annotation) +
+            conditions * sizeof(struct node_condition) + finalizers * sizeof(void *) +
+            jval_str(jval_at(object, "metadata.uid")).n + 1 + 6 * _Alignof(max_align_t);
+    out->first = size;
+    struct node *n = ARENA_NEW(out, struct node);
+    n->labels = ARENA_ARRAY(out, struct node_label, labels);
+    n->annotations = ARENA_ARRAY(out, struct node_annotation, annotations);
+    n->conditions = ARENA_ARRAY(out, struct node_condition, conditions);
+    n->finalizers = ARENA_ARRAY(out, const struct intern_text *, finalizers);
+    return n;
+}
+
+static void node_fill_lists(const struct node_keep *keep, const struct jval *object, struct node *n)
+{
+    const struct jval *given = jval_at(object, "status.conditions");
+    if (jval_kind(given) == JARR) {
+        JVAL_EACH (given, condition) {
+            n->conditions[n->condition_count++] = (struct node_condition){
+                .type = intern_take(keep->labels, jval_str(jval_get(condition, STR("type")))),
+                .status = intern_take(keep->labels, jval_str(jval_get(condition, STR("status")))),
+            };
+        }
+    }
+    given = jval_at(object, "metadata.finalizers");
+    if (jval_kind(given) == JARR) {
+        JVAL_EACH (given, finalizer) {
+            n->finalizers[n->finalizer_count++] = intern_take(keep->labels, jval_str(finalizer));
+        }
+    }
+}
+
+static void node_fill_maps(const struct node_keep *keep, const struct jval *object, struct node *n,
+                           struct arena *out)
+{
+    const struct jval *labels = jval_at(object, "metadata.labels");
+    if (jval_kind(labels) == JOBJ) {
+        JVAL_EACH (labels, value) {
+            n->labels[n->label_count++] = (struct node_label){
+                .key = intern_take(keep->labels, jval_key(value)),
+                .value = intern_take(keep->labels, jval_str(value)),
+            };
+        }
+    }
     const struct jval *annotations = jval_at(object, "metadata.annotations");
     for (uint32_t i = 0; i < keep->annotation_count; i++) {
-        size += jval_str(jval_get(annotations, keep->annotations[i])).n + 1 + align;
+        const struct jval *value = jval_get(annotations, keep->annotations[i]);
+        if (jval_kind(value) == JSTR) {
+            n->annotations[n->annotation_count++] = (struct node_annotation){
+                .key = intern_take(keep->labels, keep->annotations[i]),
+                .value = arena_str(out, jval_str(value)),
+            };
+        }
     }
-    return size;
 }
 
 static int node_project(void *ctx, const struct jval *object, struct arena *out, void **ret,
@@ -66,51 +156,42 @@ static int node_project(void *ctx, const struct jval *object, struct arena *out,
         return r;
     }
     const struct jval *labels = jval_at(object, "metadata.labels");
-    labels = jval_kind(labels) == JOBJ ? labels : NULL;
-    uint32_t label_count = labels == NULL ? 0 : labels->n;
-    out->first = node_size(keep, object, label_count);
-    struct node *n = ARENA_NEW(out, struct node);
-    struct node_label *kept = ARENA_ARRAY(out, struct node_label, label_count);
-    n->labels = kept;
-    JVAL_EACH (labels, value) {
-        kept[n->label_count++] = (struct node_label){
-            .key = intern_take(keep->labels, jval_key(value)),
-            .value = intern_take(keep->labels, jval_str(value)),
-        };
-    }
+    struct node *n = node_make(keep, object, jval_kind(labels) == JOBJ ? labels->n : 0, out);
+    node_fill_maps(keep, object, n, out);
+    node_fill_lists(keep, object, n);
     n->uid = arena_str(out, jval_str(jval_at(object, "metadata.uid")));
     n->unschedulable = jval_bool(jval_at(object, "spec.unschedulable"), false);
     n->deleting = jval_str(jval_at(object, "metadata.deletionTimestamp")).n > 0;
-    n->ready = node_is_ready(object);
-    const struct jval *annotations = jval_at(object, "metadata.annotations");
-    for (uint32_t i = 0; i < keep->annotation_count; i++) {
-        const struct jval *value = jval_get(annotations, keep->annotations[i]);
-        if (jval_kind(value) == JSTR) {
-            n->annotations[i] = arena_str(out, jval_str(value));
-        }
-    }
+    n->ready = str_eq(node_condition(n, STR("Ready")), STR("True"));
     *ret = n;
     return 0;
+}
+
+/* Arrays of interned texts: equal texts are the same pointer. */
+static bool node_same_texts(const void *a, uint32_t a_n, const void *b, uint32_t b_n, size_t size)
+{
+    return a_n == b_n && (a_n == 0 || memcmp(a, b, a_n * size) == 0);
 }
 
 static bool node_same(const void *left, const void *right)
 {
     const struct node *a = left;
     const struct node *b = right;
-    if (a->label_count != b->label_count || a->unschedulable != b->unschedulable ||
-        a->ready != b->ready || a->deleting != b->deleting || !str_eq(a->uid, b->uid)) {
+    if (a->unschedulable != b->unschedulable || a->deleting != b->deleting ||
+        a->annotation_count != b->annotation_count || !str_eq(a->uid, b->uid)) {
         return false;
     }
-    /* Interned: equal texts are the same pointer. */
-    if (a->label_count > 0 &&
-        memcmp(a->labels, b->labels, a->label_count * sizeof(a->labels[0])) != 0) {
+    if (!node_same_texts(a->labels, a->label_count, b->labels, b->label_count,
+                         sizeof(a->labels[0])) ||
+        !node_same_texts(a->conditions, a->condition_count, b->conditions, b->condition_count,
+                         sizeof(a->conditions[0])) ||
+        !node_same_texts(a->finalizers, a->finalizer_count, b->finalizers, b->finalizer_count,
+                         sizeof(a->finalizers[0]))) {
         return false;
     }
-    for (uint32_t i = 0; i < NODE_ANNOTATIONS_MAX; i++) {
-        struct str was = a->annotations[i];
-        struct str is = b->annotations[i];
-        /* Absent and empty are two things. */
-        if ((was.p == NULL) != (is.p == NULL) || (was.p != NULL && !str_eq(was, is))) {
+    for (uint32_t i = 0; i < a->annotation_count; i++) {
+        if (a->annotations[i].key != b->annotations[i].key ||
+            !str_eq(a->annotations[i].value, b->annotations[i].value)) {
             return false;
         }
     }
@@ -124,6 +205,16 @@ static void node_drop(void *ctx, void *object)
     for (uint32_t i = 0; i < n->label_count; i++) {
         intern_give(keep->labels, n->labels[i].key);
         intern_give(keep->labels, n->labels[i].value);
+    }
+    for (uint32_t i = 0; i < n->annotation_count; i++) {
+        intern_give(keep->labels, n->annotations[i].key);
+    }
+    for (uint32_t i = 0; i < n->condition_count; i++) {
+        intern_give(keep->labels, n->conditions[i].type);
+        intern_give(keep->labels, n->conditions[i].status);
+    }
+    for (uint32_t i = 0; i < n->finalizer_count; i++) {
+        intern_give(keep->labels, n->finalizers[i]);
     }
 }
 

@@ -10,8 +10,10 @@
 #include "kube/intern.h"
 #include "kube/store.h"
 
-#define NODE_ANNOTATIONS_MAX 4u /* kept of one node; the keeper names them */
-#define NODE_LABELS_MAX 1024u   /* no sane node has a tenth */
+#define NODE_ANNOTATIONS_MAX 256u /* kept of one node; the keeper names them */
+#define NODE_LABELS_MAX 1024u     /* no sane node has a tenth */
+#define NODE_CONDITIONS_MAX 256u  /* a node has five, with every problem detector twenty */
+#define NODE_FINALIZERS_MAX 256u
 #define NODE_ANNOTATION_BYTES_MAX                                                                  \
     ((size_t)256 * 1024) /* the API server's limit for all annotations of an object */
 
@@ -20,21 +22,35 @@ struct node_label {
     const struct intern_text *value;
 };
 
+struct node_annotation {
+    const struct intern_text *key;
+    struct str value;
+};
+
+struct node_condition {
+    const struct intern_text *type;
+    const struct intern_text *status;
+};
+
 struct node {
     struct str uid;
-    const struct node_label *labels; /* as the server gave them: sorted by key */
+    struct node_label *labels; /* as the server gave them: sorted by key */
     uint32_t label_count;
     bool unschedulable;
-    bool ready;    /* the Ready condition is True */
-    bool deleting; /* it has a deletionTimestamp */
-    /* In the order of node_keep; STR_NONE when absent, which is not the empty text. */
-    struct str annotations[NODE_ANNOTATIONS_MAX];
+    bool ready;                          /* the Ready condition is True */
+    bool deleting;                       /* it has a deletionTimestamp */
+    struct node_annotation *annotations; /* those of node_keep that are there */
+    uint32_t annotation_count;
+    struct node_condition *conditions; /* as the server gave them */
+    uint32_t condition_count;
+    const struct intern_text **finalizers;
+    uint32_t finalizer_count;
 };
 
 /* The context of node_kind: where labels are interned and which annotations are kept. */
 struct node_keep {
     struct intern *labels;         /* borrowed */
-    const struct str *annotations; /* borrowed */
+    const struct str *annotations; /* borrowed; may be replaced between lists */
     uint32_t annotation_count;     /* <= NODE_ANNOTATIONS_MAX */
 };
 
@@ -43,3 +59,7 @@ extern const struct store_kind node_kind;
 
 /* The label's value, or STR_NONE: `.p` is NULL then, and not for an empty value. */
 struct str node_label(const struct node *n, struct str key);
+/* The same for an annotation that is kept. */
+struct str node_annotation(const struct node *n, struct str key);
+/* The status of the first condition of that type, or STR_NONE. */
+struct str node_condition(const struct node *n, struct str type);

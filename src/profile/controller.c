@@ -448,7 +448,7 @@ static void controller_decide(struct controller *c, struct store_item *item)
     const struct engine_node view = {
         .profile_label = node_label(node, LABEL_PROFILE),
         .state_label = node_label(node, LABEL_STATE),
-        .data = node->annotations[0],
+        .data = node_annotation(node, DATA_ANNOTATION),
     };
     struct engine_effect effect;
     struct err err = { 0 };
@@ -700,7 +700,7 @@ static struct controller_node controller_view(const struct store_item *item)
         .name = item->name,
         .uid = node->uid,
         .state = node_label(node, LABEL_STATE),
-        .data = node->annotations[0],
+        .data = node_annotation(node, DATA_ANNOTATION),
         .error = task != NULL ? buf_str(&task->error) : STR_NONE,
         .version = item->version,
         .decided = item->decided,

@@ -201,8 +201,10 @@ TEST(node_keeps_what_decisions_use)
     const struct node *n = item->object;
     CHECK(n->ready && n->unschedulable && n->deleting);
     CHECK_STR(n->uid, "u1");
-    CHECK(n->annotations[0].p == NULL);
-    CHECK_STR(n->annotations[1], "2");
+    CHECK(node_annotation(n, STR("z")).p == NULL);
+    CHECK_STR(node_annotation(n, STR("also")), "2");
+    CHECK_STR(node_condition(n, STR("DiskPressure")), "False");
+    CHECK(node_condition(n, STR("PIDPressure")).p == NULL);
     CHECK(node_label(n, STR("e")).p != NULL);
     CHECK(node_label(n, STR("f")).p == NULL);
     CHECK(item->memory.total < 512); /* one block of just its size */

@@ -1,0 +1,57 @@
+/*
+ * check: one plugin a file; each answers for one node whether it passes, why, and when the answer
+ * could change by itself.
+ *
+ * Checks are pure: they look at the subject, the fleet, the facts that were asked for elsewhere and
+ * the time. What they would have to ask for (Prometheus, leases, pods) they name as a want; until
+ * the answer is there the verdict is PENDING, which does not pass. Texts are made only when
+ * somebody will read them (`explain`), for most decisions are made for nobody's eyes.
+ */
+#pragma once
+
+#include "profile/config.h"
+#include "profile/facts.h"
+#include "profile/fleet.h"
+#include "profile/subject.h"
+
+enum check_answer {
+    CHECK_FAIL,
+    CHECK_PASS,
+    CHECK_ERROR,   /* it cannot be told; `error` says why. The chain fails */
+    CHECK_PENDING, /* not known yet, a want is out. The chain does not pass and is no error */
+};
+
+struct check_input {
+    const struct config *config;
+    const struct subject *subject;
+    const struct fleet *fleet;
+    const struct facts *facts;
+    struct str profile;      /* whose transition it is */
+    enum label_state state;  /* of that profile */
+    struct stamp transition; /* when it came into that state */
+    struct stamp now;        /* UTC */
+    bool granted;            /* the ledger holds a grant of this node for this profile: limits and
+                              * staggers that it took do not hold it back */
+    bool explain;            /* make info and reason */
+    struct arena *out;
+};
+
+struct check_verdict {
+    enum check_answer answer;
+    usec_t next;      /* wall time; USEC_NEVER: not before something is observed */
+    struct str error; /* CHECK_ERROR, explain or not: one line */
+    struct str info;  /* explain: a JSON object as /api/v1/info shows it, keys sorted; empty = {} */
+    struct str reason; /* explain: in words, with current numbers, for people; may be empty */
+    struct facts_want *wants; /* what would have to be asked for, or asked for again */
+    uint32_t want_n;
+    bool limit;    /* maxMaintenance: it fails for want of room; `room` says which */
+    uint64_t room; /* a hash of the instance and the group: whoever waits for the same room waits in
+                    * one line. Given for passing verdicts, too */
+};
+
+/* `index` is that of config->instances[PLUGIN_CHECK]. */
+void check_run(const struct check_input *in, uint32_t index, struct check_verdict *ret);
+
+/* maxMaintenance: how many more nodes fit into that room as of now (may be negative). `*ret_next`
+ * is when that could grow by itself (skipAfter). */
+int64_t check_room_left(const struct check_input *in, uint32_t index, usec_t *ret_next);
