@@ -1,7 +1,7 @@
 #include "sandbox/discovery.h"
 
+#include "base/sha256.h"
 #include "sandbox/openapi.h"
-#include "sandbox/sha256.h"
 
 #define AGGREGATED "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 #define PROTOBUF_V2 "application/com.github.proto-openapi.spec.v2"

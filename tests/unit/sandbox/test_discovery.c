@@ -1,5 +1,4 @@
 #include "sandbox/discovery.h"
-#include "sandbox/sha256.h"
 #include "tests/check.h"
 
 struct fixture {
@@ -186,26 +185,4 @@ TEST(discovery_gives_old_clients_an_empty_document)
     CHECK_EQ(reply.body.p[6], 21); /* length of the info message */
     CHECK_STR(tree_text_at(parsed(&f, ask(&f, STR("/openapi/v2"), STR("")).body), "swagger"),
               "2.0");
-}
-
-TEST(sha256_hashes_the_published_examples)
-{
-    static const struct {
-        const char *text;
-        const char *hex;
-    } cases[] = {
-        { "", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" },
-        { "abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
-        { "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
-          "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" },
-    };
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        unsigned char hash[SHA256_BYTES];
-        char hex[2 * SHA256_BYTES + 1];
-        sha256(str_from(cases[i].text), hash);
-        for (size_t j = 0; j < SHA256_BYTES; j++) {
-            (void)snprintf(hex + 2 * j, 3, "%02x", hash[j]);
-        }
-        CHECK_STR((const char *)hex, cases[i].hex);
-    }
 }
