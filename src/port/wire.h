@@ -1,0 +1,93 @@
+/*
+ * wire: the door to third parties: an HTTP request to somebody's server, or a mail.
+ *
+ * A reply is an observation: on_reply comes from the loop, never from inside the call that sends,
+ * once, unless the call is cancelled before; what it is given lives until it returns. The door
+ * retries nothing and follows no redirect: a hook that moved is for its owner to correct, and a
+ * request with a secret in it goes where it was sent and nowhere else.
+ *
+ * Messages name the host and never the rest of a URL, which may be a secret.
+ */
+#pragma once
+
+#include "base/err.h"
+
+#define WIRE_TIMEOUT SECONDS(30) /* the whole exchange, queueing included */
+#define WIRE_REPLY_MAX                                                                             \
+    ((size_t)256 * 1024) /* chat servers answer with a word or the message they were given */
+
+struct wire_header {
+    struct str name;
+    struct str value;
+};
+
+struct wire_request {
+    struct str method; /* "POST" */
+    struct str url;    /* absolute, http or https */
+    const struct wire_header *headers;
+    uint32_t header_n;
+    struct str body;
+    usec_t timeout;   /* 0 = WIRE_TIMEOUT */
+    size_t reply_max; /* 0 = WIRE_REPLY_MAX; a longer answer is ERR_LIMIT */
+};
+
+/* The payload is header and text, its lines may end in \n or \r\n. STARTTLS is used when the server
+ * offers it, and its certificate must verify. With `auth` the server must offer AUTH, and the
+ * link must be encrypted unless it ends on this machine. */
+struct wire_mail {
+    struct str address; /* host:port */
+    struct str from;
+    const struct str *to;
+    uint32_t to_n;
+    struct str payload;
+    bool auth;
+    struct str identity; /* as whom to act; mostly empty */
+    struct str user;
+    struct str password;
+    usec_t timeout; /* 0 = WIRE_TIMEOUT */
+};
+
+struct wire_reply {
+    int status;      /* HTTP status, or the SMTP code that decided: 250 = the server has taken it;
+                        0 = no answer, then `err` says why */
+    struct str body; /* of SMTP: the text behind the code */
+    usec_t retry_after;    /* from the header; 0 = none */
+    const struct err *err; /* NULL when there is a status */
+};
+
+typedef void (*wire_on_reply)(void *ctx, const struct wire_reply *reply);
+
+struct wire;
+struct wire_call; /* a request or a mail in flight */
+
+struct wire_ops {
+    struct wire_call *(*http)(struct wire *wire, const struct wire_request *request,
+                              wire_on_reply on_reply, void *ctx);
+    struct wire_call *(*mail)(struct wire *wire, const struct wire_mail *mail,
+                              wire_on_reply on_reply, void *ctx);
+    void (*cancel)(struct wire *wire, struct wire_call *call);
+};
+
+struct wire {
+    const struct wire_ops *ops;
+};
+
+/* The texts are copied. The handle is good until on_reply is called or the call is cancelled. What
+ * cannot be sent at all (no URL, a line break in an address) is told by on_reply like the rest. */
+static inline struct wire_call *wire_http(struct wire *wire, const struct wire_request *request,
+                                          wire_on_reply on_reply, void *ctx)
+{
+    return wire->ops->http(wire, request, on_reply, ctx);
+}
+
+static inline struct wire_call *wire_mail(struct wire *wire, const struct wire_mail *mail,
+                                          wire_on_reply on_reply, void *ctx)
+{
+    return wire->ops->mail(wire, mail, on_reply, ctx);
+}
+
+/* No reply will come; whether the other side has acted is unknown. */
+static inline void wire_cancel(struct wire *wire, struct wire_call *call)
+{
+    wire->ops->cancel(wire, call);
+}

@@ -1,0 +1,54 @@
+/*
+ * notify: one message about one node, from its template to whoever reads it.
+ *
+ * A call reads the whole Node, renders the instance's templates over it and sends the result by the
+ * instance's plugin. It ends once: sent, failed, or cancelled. Nothing is tried again here but the
+ * record of a Slack thread: when to send and whether once more is the caller's. What a call needs
+ * is copied when it begins, so the configuration may be replaced while it is under way.
+ *
+ * Messages that share a Slack thread go one after the other, so that two nodes which change in one
+ * moment do not open two threads; the door keeps their queue.
+ */
+#pragma once
+
+#include "base/list.h"
+#include "base/stamp.h"
+#include "kube/client.h"
+#include "port/wire.h"
+#include "profile/config.h"
+
+struct notify_door {
+    struct loop *loop;     /* borrowed, all three */
+    struct client *client; /* for the Node and for slackThread's Lease */
+    struct wire *wire;
+    struct list calls; /* under way, in the order in which they began */
+};
+
+/* What a template is told besides the Node. */
+struct notify_facts {
+    struct str node;            /* its name */
+    struct str state;           /* "in-maintenance" */
+    struct str profile;         /* the one whose state it is */
+    struct str profile_current; /* .Profile.Current; empty = `profile` */
+    struct str profile_last;    /* .Profile.Last; the profile of the state before, may be empty */
+    bool in_maintenance;        /* any profile of the node is */
+    bool log_details;
+    struct stamp last_transition;
+};
+
+struct notify_call;
+
+/* `err` is NULL when the message is sent. `retry_after` is how long the other side asks to be left
+ * alone; 0 = it did not say. The call is gone by then. */
+typedef void (*notify_on_done)(void *ctx, const struct err *err, usec_t retry_after);
+
+void notify_door_init(struct notify_door *door, struct loop *loop, struct client *client,
+                      struct wire *wire);
+
+/* `instance` is one of PLUGIN_NOTIFY. on_done comes from the loop, never from inside. */
+struct notify_call *notify_send(struct notify_door *door, const struct config_instance *instance,
+                                const struct notify_facts *facts, notify_on_done on_done,
+                                void *ctx);
+
+/* on_done will not come; whether the message went out is unknown. */
+void notify_cancel(struct notify_call *call);
