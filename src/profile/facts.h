@@ -1,14 +1,17 @@
 /*
  * facts: what foreign systems answered, as the checks read it: a plain lookup.
  *
- * Who asks them is profile/inquiry.h. A fact that is not known, or is older than the configured
- * refresh interval, is named as a want by the check that needs it; an old answer counts until the
- * new one is there.
+ * Who asks them is profile/inquiry.h; tests put answers here by hand. A fact that is not known, or
+ * is older than the configured refresh interval, is named as a want by the check that needs it; an
+ * old answer counts until the new one is there. What a lookup gives lives until the next change.
  */
 #pragma once
 
 #include "base/stamp.h"
 #include "base/str.h"
+
+/* More nodes at a time than any fleet needs; each is a lease to read. */
+#define FACTS_LEASES_MAX 1000u
 
 enum facts_kind {
     FACTS_PROMETHEUS, /* by check instance: the answer is the same for every node */
@@ -19,7 +22,8 @@ enum facts_kind {
 struct facts_want {
     enum facts_kind kind;
     uint32_t index;  /* of the check instance */
-    struct str node; /* FACTS_AFFINITY; borrowed: copied by whoever keeps it */
+    struct str node; /* FACTS_AFFINITY: whose pods; FACTS_STAGGER: who asks, the first holder of a
+                      * lease that has to be made. Borrowed: copied by whoever keeps it */
 };
 
 struct facts_prometheus {
@@ -49,9 +53,29 @@ struct facts_affinity {
     usec_t asked;
 };
 
-struct facts; /* profile/inquiry.h keeps it */
+struct facts;
+
+struct facts *facts_new(void);
+void facts_free(struct facts *f); /* accepts NULL */
 
 struct facts_prometheus facts_prometheus(const struct facts *f, uint32_t index);
-/* The i-th lease of a stagger. */
+/* The i-th lease of a stagger. The leases behind a free one may be unknown: nobody needs them. */
 struct facts_lease facts_stagger(const struct facts *f, uint32_t index, uint32_t i);
 struct facts_affinity facts_affinity(const struct facts *f, struct str node);
+
+/* A node may go by this lease at that wall time: it has run out, is not there yet, or says nothing
+ * that one could wait for (another's object of that name). False while it is unknown. */
+bool facts_lease_is_free(const struct facts_lease *lease, usec_t wall);
+/* When it will be free by itself; USEC_NEVER when it is free or unknown. */
+usec_t facts_lease_free_at(const struct facts_lease *lease, usec_t wall);
+
+/* Each answers whether a check could tell the new answer from the old one; `asked` alone is no
+ * difference. Texts are copied. */
+bool facts_put_prometheus(struct facts *f, uint32_t index, const struct facts_prometheus *answer);
+bool facts_put_lease(struct facts *f, uint32_t index, uint32_t i, const struct facts_lease *answer);
+bool facts_put_affinity(struct facts *f, struct str node, const struct facts_affinity *answer);
+
+/* The instances of a new configuration: the i-th has the answers that from[i] had, none for
+ * UINT32_MAX. No two have the same. */
+void facts_reindex(struct facts *f, const uint32_t *from, uint32_t n);
+void facts_forget_node(struct facts *f, struct str node);

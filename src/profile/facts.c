@@ -1,0 +1,269 @@
+#include "profile/facts.h"
+
+#include "base/arena.h"
+#include "base/heap.h"
+#include "base/map.h"
+
+#define FACTS_TEXT_FIRST 256u /* most answers have no text at all, the others a sentence */
+
+struct facts_lease_slot {
+    struct facts_lease answer;
+    struct arena text;
+};
+
+struct facts_instance {
+    struct facts_prometheus answer;
+    struct arena text;
+    struct facts_lease_slot **leases;
+    uint32_t lease_n;
+    uint32_t lease_cap;
+    struct arena table; /* of `leases` */
+};
+
+struct facts_node {
+    struct facts_affinity answer;
+    struct arena text;
+};
+
+struct facts {
+    struct facts_instance **instances; /* by index; NULL = nothing is known */
+    uint32_t instance_n;
+    struct arena table; /* of `instances` */
+    struct map nodes;   /* name → struct facts_node */
+};
+
+struct facts *facts_new(void)
+{
+    return HEAP_NEW(struct facts);
+}
+
+static void facts_free_instance(struct facts_instance *x)
+{
+    if (x == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < x->lease_n; i++) {
+        arena_done(&x->leases[i]->text);
+        heap_free(x->leases[i]);
+    }
+    arena_done(&x->table);
+    arena_done(&x->text);
+    heap_free(x);
+}
+
+static void facts_free_node(struct facts_node *x)
+{
+    if (x != NULL) {
+        arena_done(&x->text);
+        heap_free(x);
+    }
+}
+
+void facts_free(struct facts *f)
+{
+    if (f == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < f->instance_n; i++) {
+        facts_free_instance(f->instances[i]);
+    }
+    MAP_EACH (&f->nodes, item) {
+        facts_free_node(map_item_value(item));
+    }
+    map_done(&f->nodes);
+    arena_done(&f->table);
+    heap_free(f);
+}
+
+static const struct facts_instance *facts_find(const struct facts *f, uint32_t index)
+{
+    return index < f->instance_n ? f->instances[index] : NULL;
+}
+
+struct facts_prometheus facts_prometheus(const struct facts *f, uint32_t index)
+{
+    const struct facts_instance *x = facts_find(f, index);
+    return x != NULL ? x->answer : (struct facts_prometheus){ 0 };
+}
+
+struct facts_lease facts_stagger(const struct facts *f, uint32_t index, uint32_t i)
+{
+    const struct facts_instance *x = facts_find(f, index);
+    return x != NULL && i < x->lease_n ? x->leases[i]->answer : (struct facts_lease){ 0 };
+}
+
+struct facts_affinity facts_affinity(const struct facts *f, struct str node)
+{
+    const struct facts_node *x = map_find(&f->nodes, node);
+    return x != NULL ? x->answer : (struct facts_affinity){ 0 };
+}
+
+/* ── leases ────────────────────────────────────────────────────────────────────────────────── */
+
+#define FACTS_LEASE_SPAN_MAX DAYS(36500) /* leaseDurationSeconds has 32 bits: 68 years */
+
+/* The first instant at which it has run out: the original asks for more than the duration. */
+static usec_t facts_lease_end(const struct facts_lease *lease)
+{
+    int64_t seconds = MAX(lease->duration_s, (int64_t)0);
+    seconds = MIN(seconds, FACTS_LEASE_SPAN_MAX / SECONDS(1));
+    return stamp_to_usec(lease->renewed) + SECONDS(seconds) + 1;
+}
+
+bool facts_lease_is_free(const struct facts_lease *lease, usec_t wall)
+{
+    if (!lease->known || lease->error.n > 0) {
+        return false;
+    }
+    return lease->absent || !lease->complete || wall >= facts_lease_end(lease);
+}
+
+usec_t facts_lease_free_at(const struct facts_lease *lease, usec_t wall)
+{
+    if (!lease->known || lease->error.n > 0 || facts_lease_is_free(lease, wall)) {
+        return USEC_NEVER;
+    }
+    return facts_lease_end(lease);
+}
+
+/* ── putting ───────────────────────────────────────────────────────────────────────────────── */
+
+static struct facts_instance *facts_make(struct facts *f, uint32_t index)
+{
+    if (index >= f->instance_n) {
+        /* Rare: the number of instances is known from facts_reindex on, but for tests. */
+        struct facts_instance **old = f->instances;
+        f->instances = ARENA_ARRAY(&f->table, struct facts_instance *, (size_t)index + 1);
+        for (uint32_t i = 0; i < f->instance_n; i++) {
+            f->instances[i] = old[i];
+        }
+        f->instance_n = index + 1;
+    }
+    if (f->instances[index] == NULL) {
+        struct facts_instance *x = HEAP_NEW(struct facts_instance);
+        x->text.first = FACTS_TEXT_FIRST;
+        x->table.first = FACTS_TEXT_FIRST;
+        f->instances[index] = x;
+    }
+    return f->instances[index];
+}
+
+static bool facts_same_number(double a, double b)
+{
+    return memcmp(&a, &b, sizeof(a)) == 0; /* NaN is as good as NaN */
+}
+
+static bool facts_same_prometheus(const struct facts_prometheus *a,
+                                  const struct facts_prometheus *b)
+{
+    if (a->known != b->known || !str_eq(a->error, b->error) || a->warning_n != b->warning_n ||
+        !facts_same_number(a->value, b->value)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < a->warning_n; i++) {
+        if (!str_eq(a->warnings[i], b->warnings[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool facts_put_prometheus(struct facts *f, uint32_t index, const struct facts_prometheus *answer)
+{
+    struct facts_instance *x = facts_make(f, index);
+    if (facts_same_prometheus(&x->answer, answer)) {
+        x->answer.asked = answer->asked;
+        return false;
+    }
+    arena_reset(&x->text);
+    x->answer = *answer;
+    x->answer.error = answer->error.n > 0 ? arena_str(&x->text, answer->error) : STR_NONE;
+    struct str *warnings = NULL;
+    if (answer->warning_n > 0) {
+        warnings = ARENA_ARRAY(&x->text, struct str, answer->warning_n);
+    }
+    for (uint32_t i = 0; i < answer->warning_n; i++) {
+        warnings[i] = arena_str(&x->text, answer->warnings[i]);
+    }
+    x->answer.warnings = warnings;
+    return true;
+}
+
+static bool facts_same_stamp(struct stamp a, struct stamp b)
+{
+    return a.sec == b.sec && a.nsec == b.nsec && a.offset == b.offset;
+}
+
+static bool facts_same_lease(const struct facts_lease *a, const struct facts_lease *b)
+{
+    return a->known == b->known && a->absent == b->absent && a->complete == b->complete &&
+           str_eq(a->error, b->error) && str_eq(a->holder, b->holder) &&
+           facts_same_stamp(a->renewed, b->renewed) && a->duration_s == b->duration_s;
+}
+
+bool facts_put_lease(struct facts *f, uint32_t index, uint32_t i, const struct facts_lease *answer)
+{
+    ASSERT(i < FACTS_LEASES_MAX);
+    struct facts_instance *x = facts_make(f, index);
+    while (x->lease_n <= i) {
+        ARENA_GROW(&x->table, x->leases, x->lease_n, x->lease_cap);
+        struct facts_lease_slot *slot = HEAP_NEW(struct facts_lease_slot);
+        slot->text.first = FACTS_TEXT_FIRST;
+        x->leases[x->lease_n++] = slot;
+    }
+    struct facts_lease_slot *slot = x->leases[i];
+    if (facts_same_lease(&slot->answer, answer)) {
+        slot->answer.asked = answer->asked;
+        return false;
+    }
+    arena_reset(&slot->text);
+    slot->answer = *answer;
+    slot->answer.error = answer->error.n > 0 ? arena_str(&slot->text, answer->error) : STR_NONE;
+    slot->answer.holder = answer->holder.n > 0 ? arena_str(&slot->text, answer->holder) : STR_NONE;
+    return true;
+}
+
+bool facts_put_affinity(struct facts *f, struct str node, const struct facts_affinity *answer)
+{
+    struct facts_node *x = map_find(&f->nodes, node);
+    if (x == NULL) {
+        x = HEAP_NEW(struct facts_node);
+        x->text.first = FACTS_TEXT_FIRST;
+        (void)map_put(&f->nodes, node, x); /* it was not there */
+    }
+    if (x->answer.known == answer->known && x->answer.has == answer->has &&
+        str_eq(x->answer.error, answer->error)) {
+        x->answer.asked = answer->asked;
+        return false;
+    }
+    arena_reset(&x->text);
+    x->answer = *answer;
+    x->answer.error = answer->error.n > 0 ? arena_str(&x->text, answer->error) : STR_NONE;
+    return true;
+}
+
+void facts_reindex(struct facts *f, const uint32_t *from, uint32_t n)
+{
+    struct arena table = { 0 };
+    struct facts_instance **instances = NULL;
+    if (n > 0) {
+        instances = ARENA_ARRAY(&table, struct facts_instance *, n);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (from[i] < f->instance_n) {
+            instances[i] = STEAL(f->instances[from[i]]);
+        }
+    }
+    for (uint32_t i = 0; i < f->instance_n; i++) {
+        facts_free_instance(f->instances[i]);
+    }
+    arena_done(&f->table);
+    f->table = table;
+    f->instances = instances;
+    f->instance_n = n;
+}
+
+void facts_forget_node(struct facts *f, struct str node)
+{
+    facts_free_node(map_del(&f->nodes, node));
+}
