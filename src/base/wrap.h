@@ -1,0 +1,29 @@
+/*
+ * wrap: sentences in lines of limited width, as a terminal shows them.
+ *
+ * Text comes from anybody: control characters are shown as '?', so that no label can move a
+ * cursor. A word that is wider than the line stays whole, for people copy names and paths.
+ */
+#pragma once
+
+#include "base/buf.h"
+
+struct wrap {
+    struct buf *out;
+    uint32_t columns; /* 0 = lines have no end */
+    uint32_t hang;    /* where a line goes on that was broken */
+    uint32_t column;  /* where the cursor is, from 0 */
+    size_t gap;       /* in `out`: where the line can be broken; 0 = nowhere */
+};
+
+/* Adds text behind what is there; lines break at spaces only, whoever wrote them. A line break in
+ * the text is one in the output. */
+void wrap_add(struct wrap *w, struct str text);
+void wrap_printf(struct wrap *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* Spaces up to that column, at least one. */
+void wrap_tab(struct wrap *w, uint32_t column);
+void wrap_end(
+    struct wrap *w); /* of the line, without spaces at its end; the next one has no hang */
+
+/* Columns that a text takes: characters, of which none is wide. */
+uint32_t wrap_width(struct str text);
