@@ -32,8 +32,10 @@ static bool check_file(struct str path, struct buf *out)
     }
     struct problems problems = { .out = &memory };
     struct config config;
-    if (config_load(text, (struct ucfg_env){ .find = find_env }, &memory, &config, &problems) < 0) {
-        complain_problems(path, text, &problems, out);
+    int result =
+        config_load(text, (struct ucfg_env){ .find = find_env }, &memory, &config, &problems);
+    complain_problems(path, text, &problems, out);
+    if (result < 0) {
         return false;
     }
     complain_fine(path, &config, out);
@@ -58,8 +60,9 @@ const struct command command_check = {
     .summary = "validate configuration files and list every problem",
     .text = "Reads each file as the controller would, without a cluster, and lists all that is "
             "wrong with it: the file, line and column, what was found and what is wanted, with a "
-            "mark under the place. Variables are taken from the environment.\n\n"
-            "Exit code 0: all files are fine. 1: there are problems. 2: the command line is "
+            "mark under the place. Variables are taken from the environment. A warning tells of "
+            "a message that will fail when it is due; the file can be used as it is.\n\n"
+            "Exit code 0: all files can be used. 1: there are problems. 2: the command line is "
             "wrong.",
     .args_min = 1,
     .args_max = CHECK_FILES_MAX,

@@ -80,12 +80,13 @@ void complain_problems(struct str path, struct str text, const struct problems *
 {
     for (uint32_t i = 0; i < problems->n; i++) {
         const struct problem *p = &problems->items[i];
+        const char *kind = p->warning ? "warning: " : "";
         if (p->pos.line == 0) {
-            buf_printf(out, STR_FMT ": " STR_FMT "\n", STR_ARG(path), STR_ARG(p->text));
+            buf_printf(out, STR_FMT ": %s" STR_FMT "\n", STR_ARG(path), kind, STR_ARG(p->text));
             continue;
         }
-        buf_printf(out, STR_FMT ":%u:%u: " STR_FMT "\n", STR_ARG(path), p->pos.line, p->pos.column,
-                   STR_ARG(p->text));
+        buf_printf(out, STR_FMT ":%u:%u: %s" STR_FMT "\n", STR_ARG(path), p->pos.line,
+                   p->pos.column, kind, STR_ARG(p->text));
         add_source(text, p->pos, out);
     }
     if (problems->more > 0) {

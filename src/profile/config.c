@@ -114,10 +114,10 @@ static void load_schedule(struct loader *l, const struct uval *instance,
     const struct uval *type = ucfg_get(obj, STR("type"));
     const struct uval *config = ucfg_get(obj, STR("config"));
     struct pos pos = place(obj, ret->pos);
-    uint32_t before = l->problems->n + l->problems->more;
+    uint32_t before = l->problems->errors;
     struct str name = STR("");
     config = read_obj(l, config, "key 'schedule.config'");
-    if (l->problems->n + l->problems->more != before || !read_str(l, type, "type", &name)) {
+    if (l->problems->errors != before || !read_str(l, type, "type", &name)) {
         return;
     }
     if (config == NULL) {
@@ -171,9 +171,9 @@ static void load_instance(struct loader *l, enum plugin_kind kind, const struct 
     }
     instance.plugin = named ? find_plugin(l, kind, type, place(type_value, v->pos)) : NULL;
     const struct uval *config = ucfg_get(obj, STR("config"));
-    uint32_t before = l->problems->n + l->problems->more;
+    uint32_t before = l->problems->errors;
     config = read_obj(l, config, "key 'config'");
-    if (instance.plugin != NULL && l->problems->n + l->problems->more == before) {
+    if (instance.plugin != NULL && l->problems->errors == before) {
         instance.values =
             plugin_read(instance.plugin, &l->u, config, place(config, v->pos), l->problems);
     }
@@ -219,39 +219,6 @@ static struct names names_of(struct loader *l, enum plugin_kind kind)
                            .kind = plugin_kind_names[kind] };
 }
 
-/* Where a line of the source begins; the end of the text when it has fewer. */
-static struct str source_from(struct str text, struct pos pos)
-{
-    struct str rest = text;
-    struct str line = STR("");
-    for (uint32_t i = 0; i < pos.line && rest.p != NULL; i++) {
-        if (!str_split_next(&rest, '\n', &line)) {
-            return STR("");
-        }
-    }
-    size_t at = 0;
-    for (uint32_t column = 1; at < line.n && column < pos.column; column++) {
-        do {
-            at++;
-        } while (at < line.n && ((unsigned char)line.p[at] & 0xc0u) == 0x80u);
-    }
-    return str_sub(line, at, line.n - at);
-}
-
-/* The place within a scalar, where the source shows it as it is; its beginning otherwise. */
-static struct pos place_within(const struct loader *l, const struct uval *v, struct str text,
-                               struct pos within)
-{
-    struct pos pos = v->pos;
-    struct str source = source_from(l->u.text, pos);
-    bool quoted = source.n > 0 && (source.p[0] == '"' || source.p[0] == '\'');
-    if (within.line == 1 && within.column > 0 && v->kind == UVAL_STR &&
-        str_starts(quoted ? str_sub(source, 1, source.n - 1) : source, text)) {
-        pos.column += within.column - 1 + (quoted ? 1 : 0);
-    }
-    return pos;
-}
-
 static void load_chain(struct loader *l, const struct uval *v, enum plugin_kind kind,
                        const char *what, struct chain *ret)
 {
@@ -259,7 +226,7 @@ static void load_chain(struct loader *l, const struct uval *v, enum plugin_kind 
     struct names names = names_of(l, kind);
     struct str text = STR("");
     if (read_str(l, v, what, &text) && chain_parse(text, &names, l->u.out, ret, &err) < 0) {
-        problems_add(l->problems, place_within(l, v, text, err.pos), "%s", err.msg);
+        problems_add(l->problems, ucfg_place(&l->u, v, text, err.pos), "%s", err.msg);
     }
 }
 
@@ -279,7 +246,7 @@ static void load_transition(struct loader *l, const struct uval *v, struct confi
             problems_add(l->problems, place(check, v->pos),
                          "key 'check': found nothing, want an expression");
         } else if (expr_parse(text, &names, l->u.out, &ret->check, &err) < 0) {
-            problems_add(l->problems, place_within(l, check, text, err.pos), "%s", err.msg);
+            problems_add(l->problems, ucfg_place(&l->u, check, text, err.pos), "%s", err.msg);
         } else if (ret->check.n == 0) {
             problems_add(l->problems, place(check, v->pos),
                          "key 'check': found only spaces, want an expression");
@@ -369,7 +336,7 @@ int config_load(struct str text, struct ucfg_env env, struct arena *out, struct 
         load_profiles(&l);
     }
     problems_sort(problems);
-    if (problems->n > 0) {
+    if (problems->errors > 0) {
         return -ERR_INVALID;
     }
     *ret = config;

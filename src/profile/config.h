@@ -57,8 +57,8 @@ struct config {
     uint32_t profile_cap;
 };
 
-/* Everything lives in `out`, the configuration's own arena. -ERR_INVALID when there are problems;
- * they are sorted by place. */
+/* Everything lives in `out`, the configuration's own arena. -ERR_INVALID when there are errors;
+ * warnings alone keep nothing from running. The problems are sorted by place. */
 NODISCARD
 int config_load(struct str text, struct ucfg_env env, struct arena *out, struct config *ret,
                 struct problems *problems);

@@ -1,10 +1,12 @@
 /* How the tables of plugins.c read a configuration. */
 #include "base/duration.h"
 #include "calendar/window.h"
+#include "format/template.h"
 #include "profile/plugins.h"
 
 static const char *const wanted[] = {
     [PLUGIN_TEXT] = "a text that is not empty",
+    [PLUGIN_TEMPLATE] = "a template that is not empty",
     [PLUGIN_CHOICE] = NULL, /* its own words */
     [PLUGIN_BOOL] = "true or false",
     [PLUGIN_INT] = "an integer other than 0",
@@ -112,6 +114,7 @@ static int read_value(const struct plugin_key *key, const struct ucfg *u, const 
         ret->item_n = strs.n;
         return result < 0 ? result : hide_variable(key, v, read_items(key, u->out, ret, err), err);
     case PLUGIN_TEXT:
+    case PLUGIN_TEMPLATE:
     case PLUGIN_CHOICE:
     case PLUGIN_SPAN:
     case PLUGIN_CLOCK:
@@ -151,6 +154,25 @@ static bool is_given(const struct uval *config, const char *key)
     return v != NULL && v->kind != UVAL_NULL;
 }
 
+/* A template that cannot be read fails when its message is due, as it does for the original; a
+ * file that has one serves its nodes nevertheless. */
+static void check_template(const struct plugin_key *key, const struct ucfg *u, const struct uval *v,
+                           const struct plugin_value *value, struct problems *problems)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct err err = { 0 };
+    struct template *ignored = NULL;
+    if (template_parse(value->text, &tmp, &ignored, &err) == 0) {
+        return;
+    }
+    if (v->kind == UVAL_SPLICE) {
+        (void)err_set(&err, ERR_INVALID, "found no template behind its variables");
+    }
+    problems_warn(problems, v->pos.line > 0 ? ucfg_place(u, v, value->text, err.pos) : value->pos,
+                  "key '%s': %s; the message cannot be sent", key->name, err.msg);
+}
+
 static void read_key(const struct plugin_key *key, const struct ucfg *u, const struct uval *config,
                      struct plugin_value *ret, struct problems *problems)
 {
@@ -176,6 +198,8 @@ static void read_key(const struct plugin_key *key, const struct ucfg *u, const s
                      : key->type == PLUGIN_INT || key->type == PLUGIN_DURATION ? "0"
                                                                                : "it empty",
                      key->choices != NULL ? key->choices : wanted[key->type]);
+    } else if (key->type == PLUGIN_TEMPLATE && !empty) {
+        check_template(key, u, v, ret, problems);
     }
 }
 
@@ -205,18 +229,57 @@ static void check_window(const struct plugin *p, const struct plugin_value *valu
     }
 }
 
+/* What goes into the request line and the headers as it is. */
+static void check_webhook(const struct plugin *p, const struct plugin_value *values,
+                          struct problems *problems)
+{
+    const struct plugin_value *url = plugin_get(p, values, "url");
+    const struct plugin_value *headers = plugin_get(p, values, "headers");
+    const struct plugin_value *method = plugin_get(p, values, "method");
+    const struct plugin_value *timeout = plugin_get(p, values, "timeout");
+    if (!str_starts(url->text, STR("http://")) && !str_starts(url->text, STR("https://"))) {
+        problems_add(problems, url->pos,
+                     "key 'url': found something else, want http://… or "
+                     "https://…");
+    }
+    for (size_t i = 0; i < method->text.n; i++) {
+        if (method->text.p[i] < 'A' || method->text.p[i] > 'Z') {
+            problems_add(problems, method->pos,
+                         "key 'method': found something else, want a "
+                         "method such as POST");
+            break;
+        }
+    }
+    for (uint32_t i = 0; i < headers->item_n; i++) {
+        struct str name;
+        struct str value;
+        if (!str_cut(headers->items[i], STR(":"), &name, &value) || str_trim(name).n == 0 ||
+            str_find_char(headers->items[i], '\n') != SIZE_MAX) {
+            problems_add(problems, headers->pos,
+                         "key 'headers': found something else at %u, want 'Name: value'", i + 1);
+        }
+    }
+    if (timeout->number <= 0) {
+        problems_add(problems, timeout->pos,
+                     "key 'timeout': found nothing above 0, want a "
+                     "duration such as 30s");
+    }
+}
+
 struct plugin_value *plugin_read(const struct plugin *p, const struct ucfg *u,
                                  const struct uval *config, struct pos at,
                                  struct problems *problems)
 {
     struct plugin_value *values = ARENA_ARRAY(u->out, struct plugin_value, p->key_n + 1);
-    uint32_t before = problems->n + problems->more;
+    uint32_t before = problems->errors;
     for (uint32_t i = 0; i < p->key_n; i++) {
         values[i].pos = at;
         read_key(&p->keys[i], u, config, &values[i], problems);
     }
-    if (problems->n + problems->more == before && str_eq(str_from(p->name), STR("timeWindow"))) {
+    if (problems->errors == before && str_eq(str_from(p->name), STR("timeWindow"))) {
         check_window(p, values, problems);
+    } else if (problems->errors == before && str_eq(str_from(p->name), STR("webhook"))) {
+        check_webhook(p, values, problems);
     }
     return values;
 }

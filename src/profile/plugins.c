@@ -95,7 +95,7 @@ static const struct plugin_key mail_keys[] = {
     { "from", PLUGIN_TEXT, .required = true, .help = "the sender" },
     { "to", PLUGIN_TEXTS, .required = true, .help = "the receivers" },
     { "subject", PLUGIN_TEXT, .required = true, .help = "the subject" },
-    { "message", PLUGIN_TEXT, .required = true, .help = "a template of the text" },
+    { "message", PLUGIN_TEMPLATE, .required = true, .help = "a template of the text" },
     { "identity", PLUGIN_TEXT, .help = "as whom to act, mostly empty" },
     { "user", PLUGIN_TEXT, .help = "who logs in" },
     { "password", PLUGIN_TEXT, .help = "the password" },
@@ -103,16 +103,30 @@ static const struct plugin_key mail_keys[] = {
 static const struct plugin_key slack_keys[] = {
     { "hook", PLUGIN_TEXT, .required = true, .help = "the address of the webhook" },
     { "channel", PLUGIN_TEXT, .required = true, .help = "the channel" },
-    { "message", PLUGIN_TEXT, .required = true, .help = "a template of the text" },
+    { "message", PLUGIN_TEMPLATE, .required = true, .help = "a template of the text" },
 };
 static const struct plugin_key slack_thread_keys[] = {
     { "token", PLUGIN_TEXT, .required = true, .help = "the token of the bot" },
     { "channel", PLUGIN_TEXT, .required = true, .help = "the channel" },
-    { "title", PLUGIN_TEXT, .required = true, .help = "a template of a thread's first text" },
-    { "message", PLUGIN_TEXT, .required = true, .help = "a template of the text" },
+    { "title", PLUGIN_TEMPLATE, .required = true, .help = "a template of a thread's first text" },
+    { "message", PLUGIN_TEMPLATE, .required = true, .help = "a template of the text" },
     { "leaseName", PLUGIN_TEXT, .required = true, .help = "the lease that holds the thread" },
     { "leaseNamespace", PLUGIN_TEXT, .required = true, .help = "where the lease is" },
     { "period", PLUGIN_DURATION, .required = true, .help = "how long a thread is used" },
+    { "url", PLUGIN_TEXT, .initial = "https://slack.com/api/chat.postMessage", .help = "where to post" },
+};
+static const struct plugin_key webhook_keys[] = {
+    { "url", PLUGIN_TEXT, .required = true, .help = "where to send it, http or https" },
+    { "method", PLUGIN_TEXT, .initial = "POST", .help = "the method of the request" },
+    { "body", PLUGIN_TEMPLATE,
+      .initial = "{\"node\":{{printf \"%q\" .Node.Name}},\"profile\":{{printf \"%q\" .Profile}},"
+                 "\"state\":{{printf \"%q\" .State}},\"inMaintenance\":{{.InMaintenance}},"
+                 "\"lastTransition\":\"{{.LastTransition.Format \"2006-01-02T15:04:05Z07:00\"}}\"}",
+      .help = "a template of the body" },
+    { "contentType", PLUGIN_TEXT, .initial = "application/json", .help = "what the body is" },
+    { "headers", PLUGIN_TEXTS, .help = "more headers, each 'Name: value'" },
+    { "secret", PLUGIN_TEXT, .help = "signs the body: X-Drydock-Signature: sha256=HEX, an HMAC" },
+    { "timeout", PLUGIN_DURATION, .initial = "30s", .help = "how long an answer may take" },
 };
 
 static const struct plugin notifications[] = {
@@ -123,6 +137,8 @@ static const struct plugin notifications[] = {
     { .name = "slackThread", KEYS(slack_thread_keys), .help = "posts to Slack, in threads",
       .example = "{token: '${TOKEN}', channel: '#ops', title: t, message: m, "
                  "leaseName: l, leaseNamespace: n, period: 12h}" },
+    { .name = "webhook", KEYS(webhook_keys), .help = "sends a request to any server; 2xx is success",
+      .example = "{url: 'https://example.org/hook', secret: '${SECRET}'}" },
 };
 
 static const struct plugin_key alter_keys[] = {

@@ -16,6 +16,7 @@ enum plugin_kind { PLUGIN_CHECK, PLUGIN_NOTIFY, PLUGIN_TRIGGER, PLUGIN_KINDS };
 
 enum plugin_type {
     PLUGIN_TEXT,     /* text */
+    PLUGIN_TEMPLATE, /* text; one that is no template is a warning */
     PLUGIN_CHOICE,   /* text, one of `choices` */
     PLUGIN_BOOL,     /* truth */
     PLUGIN_INT,      /* number */

@@ -3,21 +3,36 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void problems_add(struct problems *p, struct pos pos, const char *fmt, ...)
+static void add(struct problems *p, struct problem problem, const char *fmt, va_list args)
 {
     if (p->n == PROBLEMS_MAX) {
         p->more++;
         return;
     }
     char text[sizeof(((struct err *)0)->msg)];
-    va_list args;
-    va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args); /* what does not fit is for nobody to read */
-    va_end(args);
     if (p->n == p->cap) {
         ARENA_GROW(p->out, p->items, p->n, p->cap);
     }
-    p->items[p->n++] = (struct problem){ .pos = pos, .text = arena_str(p->out, str_from(text)) };
+    problem.text = arena_str(p->out, str_from(text));
+    p->items[p->n++] = problem;
+}
+
+void problems_add(struct problems *p, struct pos pos, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    p->errors++;
+    add(p, (struct problem){ .pos = pos }, fmt, args);
+    va_end(args);
+}
+
+void problems_warn(struct problems *p, struct pos pos, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    add(p, (struct problem){ .pos = pos, .warning = true }, fmt, args);
+    va_end(args);
 }
 
 static bool before(struct pos a, struct pos b)

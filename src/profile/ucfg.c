@@ -125,7 +125,7 @@ int ucfg_load(struct str text, struct ucfg_env env, struct arena *out, struct uc
 {
     struct err err = { 0 };
     struct loader l = { .out = out, .problems = problems };
-    uint32_t before = problems->n + problems->more;
+    uint32_t before = problems->errors;
     if (text.n > UCFG_BYTES_MAX) {
         problems_add(problems, (struct pos){ 0 }, "found %zu bytes, want %zu at most", text.n,
                      UCFG_BYTES_MAX);
@@ -143,7 +143,7 @@ int ucfg_load(struct str text, struct ucfg_env env, struct arena *out, struct uc
     if (root->kind != UVAL_OBJ && root->kind != UVAL_NULL) {
         problems_add(problems, root->pos, "found %s, want a mapping", uval_kind_name(root));
     }
-    if (problems->n + problems->more != before) {
+    if (problems->errors != before) {
         return -ERR_INVALID;
     }
     *ret = (struct ucfg){ .text = text, .root = root, .env = env, .out = out };
@@ -535,4 +535,63 @@ int ucfg_obj(const struct ucfg *u, const struct uval *v, const struct uval **ret
     *copy = value;
     *ret = copy;
     return 0;
+}
+
+/* A line of the text, from 1, without its end; the empty one behind the last. */
+static struct str line_at(struct str text, uint32_t number)
+{
+    struct str rest = text;
+    struct str line = STR("");
+    for (uint32_t i = 0; i < number; i++) {
+        if (rest.p == NULL || !str_split_next(&rest, '\n', &line)) {
+            return STR("");
+        }
+    }
+    (void)str_cut_suffix(line, STR("\r"), &line);
+    return line;
+}
+
+static uint32_t characters(struct str text)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < text.n; i++) {
+        n += ((unsigned char)text.p[i] & 0xc0u) != 0x80u;
+    }
+    return n;
+}
+
+/* What follows the first characters of a line. */
+static struct str behind(struct str line, uint32_t count)
+{
+    size_t at = 0;
+    for (uint32_t i = 0; at < line.n && i < count; i++) {
+        do {
+            at++;
+        } while (at < line.n && ((unsigned char)line.p[at] & 0xc0u) == 0x80u);
+    }
+    return str_sub(line, at, SIZE_MAX);
+}
+
+struct pos ucfg_place(const struct ucfg *u, const struct uval *v, struct str text,
+                      struct pos within)
+{
+    struct pos pos = v->pos;
+    if (v->kind != UVAL_STR || within.line == 0 || within.column == 0) {
+        return pos;
+    }
+    struct str wanted = line_at(text, within.line);
+    uint32_t before = characters(str_sub(wanted, 0, within.column - 1));
+    struct str source = behind(line_at(u->text, pos.line), pos.column > 0 ? pos.column - 1 : 0);
+    if (source.n > 0 && (source.p[0] == '|' || source.p[0] == '>')) {
+        struct str line = line_at(u->text, pos.line + within.line);
+        bool same = wanted.n > 0 && str_ends(line, wanted);
+        return same ? (struct pos){ pos.line + within.line,
+                                    characters(line) - characters(wanted) + before + 1 }
+                    : pos;
+    }
+    bool quoted = source.n > 0 && (source.p[0] == '"' || source.p[0] == '\'');
+    if (within.line == 1 && str_starts(quoted ? str_sub(source, 1, SIZE_MAX) : source, text)) {
+        pos.column += before + (quoted ? 1 : 0);
+    }
+    return pos;
 }

@@ -71,3 +71,8 @@ int ucfg_strs(const struct ucfg *u, const struct uval *v, struct ucfg_strs *ret,
  * for go-ucfg; `list` tells. */
 NODISCARD
 int ucfg_obj(const struct ucfg *u, const struct uval *v, const struct uval **ret, struct err *err);
+
+/* The place within a scalar whose value is `text`, where the source shows it as it is; its
+ * beginning otherwise. Columns of `within` are bytes, those of the answer characters. */
+struct pos ucfg_place(const struct ucfg *u, const struct uval *v, struct str text,
+                      struct pos within);

@@ -13,9 +13,9 @@ static struct str complain(const char *yaml, struct arena *a)
     struct problems problems = { .out = a };
     struct config config;
     struct str text = str_from(yaml);
-    if (config_load(text, (struct ucfg_env){ 0 }, a, &config, &problems) < 0) {
-        complain_problems(STR("f.yaml"), text, &problems, &out);
-    } else {
+    int result = config_load(text, (struct ucfg_env){ 0 }, a, &config, &problems);
+    complain_problems(STR("f.yaml"), text, &problems, &out);
+    if (result == 0) {
         complain_fine(STR("f.yaml"), &config, &out);
     }
     return arena_str(a, buf_str(&out));
@@ -44,6 +44,26 @@ TEST(check_marks_each_place)
               "f.yaml:4:48: key 'count': found 'x', want an integer\n"
               "     4 |   - {type: nodeCount, name: ü, config: {count: x}}\n"
               "       |                                                ^\n");
+}
+
+TEST(check_warns_and_finds_the_file_fine)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    CHECK_STR(
+        complain("intervals: {requeue: 1m}\n"
+                 "instances:\n"
+                 "  notify:\n"
+                 "  - type: slack\n"
+                 "    name: tell\n"
+                 "    config: {hook: h, channel: c, message: '{{ .Node.Name'}\n"
+                 "    schedule: {type: oneshot, config: {}}\n",
+                 &a),
+        "f.yaml:6:58: warning: key 'message': line 1, column 14: found the end of the template, "
+        "want '}}'; the message cannot be sent\n"
+        "     6 |     config: {hook: h, channel: c, message: '{{ .Node.Name'}\n"
+        "       |                                                          ^\n"
+        "f.yaml: fine, 1 profile, 0 checks, 0 triggers, 1 notification\n");
 }
 
 static uint32_t columns(struct str line)

@@ -285,6 +285,87 @@ TEST(config_reads_a_window_by_cron)
     check_case(-1);
 }
 
+/* A drop-in serves its nodes with a template that the original would also have stumbled over. */
+TEST(config_warns_of_templates_and_loads_nevertheless)
+{
+    static const struct {
+        const char *message; /* behind "message: " */
+        uint32_t line;       /* 0: no warning */
+        uint32_t column;
+    } cases[] = {
+        { "'{{ .Node.Name }}'", 0, 0 },        { "'ü {{ .Node.Name'", 7, 32 },
+        { "'{{ nope 1 }}'", 7, 20 },           { "|\n        fine\n        ü {{ if }} x\n", 9, 16 },
+        { "\"two\\nlines {{ if }}\"", 7, 16 }, { "'${X}'", 7, 16 },
+    };
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct err err = { 0 };
+    const struct jval *vars = NULL;
+    CHECK_EQ(json_parse(STR("{\"X\":\"{{ hidden\"}"), 0, &a, &vars, &err), 0);
+    struct ucfg_env env = { .find = find_env, .ctx = (void *)(uintptr_t)vars };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        struct problems problems = { .out = &a };
+        struct config c;
+        struct str yaml =
+            arena_printf(&a,
+                         "intervals: {requeue: 1m}\ninstances:\n  notify:\n"
+                         "  - type: slack\n    schedule: {type: oneshot, config: {}}\n"
+                         "    config:\n      message: %s\n"
+                         "      hook: h\n      channel: c\n    name: n\n",
+                         cases[i].message);
+        CHECK_EQ(config_load(yaml, env, &a, &c, &problems), 0);
+        CHECK_EQ(c.instances[PLUGIN_NOTIFY].n, 1);
+        CHECK_EQ(problems.errors, 0);
+        CHECK_EQ(problems.n, cases[i].line == 0 ? 0 : 1);
+        if (problems.n > 0) {
+            CHECK(problems.items[0].warning);
+            CHECK_EQ(problems.items[0].pos.line, cases[i].line);
+            CHECK_EQ(problems.items[0].pos.column, cases[i].column);
+            CHECK(str_starts(problems.items[0].text, STR("key 'message': ")));
+            CHECK(!str_contains(problems.items[0].text, STR("hidden")));
+        }
+    }
+    check_case(-1);
+}
+
+TEST(config_checks_what_a_webhook_puts_into_its_request)
+{
+    static const struct {
+        const char *config;
+        const char *text; /* NULL: fine */
+    } cases[] = {
+        { "{url: 'https://a/b', method: PUT, headers: ['A: b', 'C:d']}", NULL },
+        { "{url: 'http://a', headers: 'A: b', timeout: 5s}", NULL },
+        { "{url: 'ftp://a'}", "key 'url': found something else, want http://… or https://…" },
+        { "{url: 'http://a', method: po st}",
+          "key 'method': found something else, want a method such as POST" },
+        { "{url: 'http://a', headers: ['A: b', 'nothing']}",
+          "key 'headers': found something else at 2, want 'Name: value'" },
+        { "{url: 'http://a', headers: [\"A: b\\r\\nB: c\"]}",
+          "key 'headers': found something else at 1, want 'Name: value'" },
+        { "{url: 'http://a', timeout: 0s}",
+          "key 'timeout': found nothing above 0, want a duration such as 30s" },
+    };
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        struct problems problems;
+        struct config c;
+        struct str yaml = arena_printf(&a,
+                                       "intervals: {requeue: 1m}\ninstances:\n  notify:\n"
+                                       "  - {type: webhook, name: w, config: %s, "
+                                       "schedule: {type: oneshot, config: {}}}\n",
+                                       cases[i].config);
+        CHECK_EQ(load(yaml.p, &a, &c, &problems) == 0, cases[i].text == NULL);
+        if (cases[i].text != NULL) {
+            CHECK_STR(problems.items[0].text, cases[i].text);
+        }
+    }
+    check_case(-1);
+}
+
 /* The tables are data: each example must be what its own table accepts. */
 TEST(plugin_examples_are_accepted)
 {
@@ -307,7 +388,9 @@ TEST(plugin_examples_are_accepted)
             struct arena env = { 0 };
             const struct jval *vars = NULL;
             struct err err = { 0 };
-            CHECK_EQ(json_parse(STR("{\"HOOK\":\"h\",\"TOKEN\":\"t\"}"), 0, &env, &vars, &err), 0);
+            CHECK_EQ(json_parse(STR("{\"HOOK\":\"h\",\"TOKEN\":\"t\",\"SECRET\":\"s\"}"), 0, &env,
+                                &vars, &err),
+                     0);
             struct ucfg_env lookup = { .find = find_env, .ctx = (void *)(uintptr_t)vars };
             CHECK_EQ(ucfg_load(str_from(p->example), lookup, &a, &u, &problems), 0);
             const struct plugin_value *values = plugin_read(p, &u, u.root, u.root->pos, &problems);
