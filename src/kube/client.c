@@ -18,13 +18,19 @@ usec_t client_open_at(const struct client *c)
     return c->gate.until;
 }
 
-enum retry_verdict client_note(struct client *c, enum api_verb verb, const struct api_reply *reply)
+void client_note_as(struct client *c, enum api_verb verb, const struct api_reply *reply,
+                    enum retry_verdict verdict)
 {
-    enum retry_verdict verdict = retry_judge(reply);
     if (c->on_reply != NULL) {
         c->on_reply(c->ctx, verb, reply->status);
     }
     retry_gate_note(&c->gate, verdict, reply->retry_after, loop_now(c->loop), loop_random(c->loop));
+}
+
+enum retry_verdict client_note(struct client *c, enum api_verb verb, const struct api_reply *reply)
+{
+    enum retry_verdict verdict = retry_judge(reply);
+    client_note_as(c, verb, reply, verdict);
     return verdict;
 }
 

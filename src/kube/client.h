@@ -29,6 +29,10 @@ bool client_open(const struct client *c);
 usec_t client_open_at(const struct client *c);
 
 enum retry_verdict client_note(struct client *c, enum api_verb verb, const struct api_reply *reply);
+/* The same for an answer of which the caller knows better what it means: a 429 that a disruption
+ * budget gave concerns one pod, and is no reason to quiet anybody else. */
+void client_note_as(struct client *c, enum api_verb verb, const struct api_reply *reply,
+                    enum retry_verdict verdict);
 /* The same for the beginning and the end of a watch; `opened`: its beginning was noted. */
 enum retry_verdict client_note_watch(struct client *c, const struct api_watch_event *event,
                                      bool opened);

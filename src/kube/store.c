@@ -46,6 +46,7 @@ void store_done(struct store *s)
     }
     store_clear(s);
     map_done(&s->items);
+    buf_done(&s->key);
     s->kind = NULL;
 }
 
@@ -84,7 +85,7 @@ uint64_t store_version(const struct jval *object)
 }
 
 /* Name and version, or what is wrong with the object. */
-static int store_identify(const struct store *s, const struct jval *object, struct str *ret_name,
+static int store_identify(struct store *s, const struct jval *object, struct str *ret_name,
                           uint64_t *ret_version, struct err *err)
 {
     struct str name = jval_str(jval_at(object, "metadata.name"));
@@ -97,6 +98,13 @@ static int store_identify(const struct store *s, const struct jval *object, stru
         return err_set(err, ERR_PROTO,
                        "%s '" STR_FMT "': resourceVersion '" STR_FMT "', want a number",
                        s->kind->name, STR_ARG(str_sub(name, 0, 64)), STR_ARG(str_sub(text, 0, 64)));
+    }
+    if (s->kind->spaced) {
+        buf_reset(&s->key);
+        buf_add(&s->key, jval_str(jval_at(object, "metadata.namespace")));
+        buf_add_char(&s->key, '/');
+        buf_add(&s->key, name);
+        name = buf_str(&s->key);
     }
     *ret_name = name;
     *ret_version = version;

@@ -1,6 +1,8 @@
 /*
  * store: what is known of one kind of object, by name, and which of it has changed.
  *
+ * Objects that live in namespaces have names of the form "namespace/name" here.
+ *
  * Of each object only a projection is kept, made by the kind's own functions in the item's own
  * arena. Three sources feed it: a list (objects that a finished list did not have are gone), the
  * watch, and the replies to our own writes. resourceVersions are compared as numbers (Kubernetes
@@ -14,6 +16,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/list.h"
 #include "base/map.h"
@@ -23,6 +26,7 @@
 /* The items' own parts, given by whoever keeps the store. */
 struct store_kind {
     const char *name; /* "node", for messages */
+    bool spaced;      /* lives in namespaces: its items are named "namespace/name" */
     /* Reads the parts that count. The object has been checked to have a name and a version. */
     int (*project)(void *ctx, const struct jval *object, struct arena *out, void **ret,
                    struct err *err);
@@ -54,6 +58,7 @@ struct store {
     uint32_t list;         /* number of the list under way, or of the last one */
     uint64_t version_max;  /* the newest seen */
     uint64_t list_floor;   /* version_max when the list began */
+    struct buf key;        /* of the spaced object at hand */
     mutations_t mutations; /* tests only */
     /* Called before an item goes for good; may be NULL. */
     void (*on_gone)(void *ctx, struct store_item *item);

@@ -263,3 +263,39 @@ PROPERTY(store_agrees_with_the_server_in_the_end)
     }
     fixture_end(&f);
 }
+
+static int spaced_project(void *ctx UNUSED, const struct jval *object, struct arena *out,
+                          void **ret, struct err *err UNUSED)
+{
+    struct str *uid = ARENA_NEW(out, struct str);
+    *uid = arena_str(out, jval_str(jval_at(object, "metadata.uid")));
+    *ret = uid;
+    return 0;
+}
+
+static bool spaced_same(const void *a, const void *b)
+{
+    return str_eq(*(const struct str *)a, *(const struct str *)b);
+}
+
+TEST(store_names_spaced_objects_by_namespace_and_name)
+{
+    static const struct store_kind kind = {
+        .name = "pod", .spaced = true, .project = spaced_project, .same = spaced_same
+    };
+    struct fixture f = { 0 };
+    struct err err = { 0 };
+    store_init(&f.store, &kind, &f, 9);
+    observe(&f, "a", 1, ",\"namespace\":\"x\"");
+    observe(&f, "a", 2, ",\"namespace\":\"y\"");
+    observe(&f, "a", 3, ",\"namespace\":\"x\"");
+    CHECK_EQ(store_count(&f.store), 2);
+    CHECK_EQ(store_find(&f.store, STR("x/a"))->version, 3);
+    CHECK_STR(store_find(&f.store, STR("y/a"))->name, "y/a");
+    CHECK(store_find(&f.store, STR("a")) == NULL);
+    const struct jval *gone = object(&f, "a", 4, ",\"namespace\":\"y\"");
+    CHECK_EQ(store_observe(&f.store, gone, true, &err), 0);
+    CHECK_EQ(store_count(&f.store), 1);
+    store_done(&f.store);
+    arena_done(&f.a);
+}

@@ -1,0 +1,91 @@
+/*
+ * drain: sends the pods of nodes away as their budgets allow, moved by events and never by polling.
+ *
+ * Each drain watches the pods of its node; all drains of one controller share a watch of the
+ * PodDisruptionBudgets, which runs only while a drain does. A pod is evicted in the moment in which
+ * the status of its budget says that it may. Evictions of ours which that status does not show yet
+ * count against it, across all drains, so one allowed disruption is asked for once. Pods that wait
+ * for one budget are served in order: the oldest drain first, then by name. An eviction needs one
+ * budget and holds no other, so no two drains can wait for each other.
+ *
+ * Left alone, as neither sent away nor waited for: pods of DaemonSets, mirror pods, and finished
+ * pods (Succeeded or Failed: nothing of them runs; kubectl drain deletes them). Pods that are being
+ * deleted are waited for. Without `force` no pod goes that a budget holds (I5).
+ *
+ * Cordoning is the caller's: a drain says nothing about the node, only about its pods.
+ */
+#pragma once
+
+#include "kube/client.h"
+#include "kube/recorder.h"
+
+struct drains; /* all drains of one controller */
+struct drain;  /* of one node */
+
+struct drains_config {
+    struct client *client;     /* borrowed */
+    struct recorder *recorder; /* borrowed; NULL: no Events */
+    mutations_t mutations;     /* tests only */
+};
+
+struct drain_spec {
+    struct str node;     /* copied */
+    struct str node_uid; /* copied; for Events */
+    /* How long budgets may refuse a pod, from the first moment in which one held it; USEC_NEVER:
+     * for ever. With `force` it is then deleted, otherwise the drain has timed out and goes on. */
+    usec_t eviction_timeout;
+    /* How long a pod may take to go once its deletion has begun, its grace period at least. With
+     * `force` it is then deleted without grace. */
+    usec_t deletion_timeout;
+    bool force;
+    usec_t grace; /* for every pod, in whole seconds; < 0: the pod's own */
+};
+
+/* Texts live until the loop runs. */
+struct drain_status {
+    bool synced;          /* the node's pods are known */
+    uint32_t left;        /* pods that have to go, those included that are being deleted */
+    uint32_t terminating; /* of them */
+    uint64_t evicted;     /* accepted by the server */
+    uint64_t refused;     /* refused by a budget (429) */
+    uint64_t forced;      /* deletions that no budget was asked for, or without grace */
+    /* What waits longest, and for what; `pod` empty: nothing waits. */
+    struct str pod;
+    struct str space;
+    struct str budget; /* empty: it is no budget that holds it */
+    struct str reason; /* a sentence with current numbers */
+    usec_t since;      /* wall; when it began to wait, or its budget last let a pod go */
+    bool blocked;      /* it waits too long for that to be the way of things */
+    bool timed_out;    /* it waits longer than the drain's timeouts allow */
+};
+
+struct drains_stats {
+    uint32_t active;
+    uint32_t blocked;  /* of them */
+    uint64_t sent;     /* evictions asked for, repeats included */
+    uint64_t evicted;  /* accepted */
+    uint64_t refused;  /* by a budget */
+    uint64_t absent;   /* the pod had gone already */
+    uint64_t failed;   /* conflicts, errors and silence: tried again */
+    uint64_t forced;   /* deletions after a timeout that were accepted */
+    uint64_t finished; /* times a drain had nothing left */
+    bool blind;        /* budgets cannot be watched */
+};
+
+struct drains *drains_new(struct loop *loop, const struct drains_config *config);
+/* Like a crash: every drain is gone and nothing more is sent. Accepts NULL; not from on_change. */
+void drains_free(struct drains *ds);
+
+/* `on_change` comes from the loop when the drain is done (or is not any more), blocked, unblocked,
+ * timed out, or waits for something else. It may start and stop drains. */
+struct drain *drain_start(struct drains *ds, const struct drain_spec *spec,
+                          void (*on_change)(void *ctx), void *ctx);
+/* Nothing more is sent; what is under way may still happen. Accepts NULL. */
+void drain_stop(struct drain *d);
+
+/* No pod is left that would have to go. A pod that comes later ends this. */
+bool drain_is_done(const struct drain *d);
+void drain_status(const struct drain *d, struct drain_status *ret);
+void drains_stats(const struct drains *ds, struct drains_stats *ret);
+
+void drains_check(const struct drains *ds);

@@ -1,0 +1,286 @@
+#include "base/heap.h"
+#include "drain/room.h"
+#include "format/jwriter.h"
+
+bool drain_may_send(const struct drain *d)
+{
+    return d->flying < DRAIN_WINDOW && client_open(d->drains->config.client);
+}
+
+void drain_flight_orphan(struct drain_flight *f)
+{
+    if (f->patient != NULL) {
+        f->patient->flight = NULL;
+        f->patient = NULL;
+    }
+}
+
+void drain_flight_free(struct drain_flight *f)
+{
+    struct drain *d = f->drain;
+    if (f->call != NULL) {
+        api_cancel(d->drains->config.client->api, STEAL(f->call));
+        d->flying--;
+    }
+    if (list_linked(&f->charge)) {
+        list_del(&f->charge);
+        f->warden->charged--;
+        drain_warden_mark(f->warden);
+    }
+    drain_flight_orphan(f);
+    list_del(&f->link);
+    arena_done(&f->memory);
+    heap_free(f);
+}
+
+/* ── answers ───────────────────────────────────────────────────────────────────────────────── */
+
+/* Short for what a moment mends, long for what a person must. */
+#define FAILED_BASE MSECONDS(500)
+#define FAILED_MAX SECONDS(30)
+#define DENIED_BASE SECONDS(10)
+#define DENIED_MAX MINUTES(5)
+/* For a refusal whose budget is not watched; that is all the events there are. */
+#define UNWATCHED_BASE SECONDS(2)
+#define UNWATCHED_MAX SECONDS(30)
+
+static void patient_back_off(struct drain_patient *p, usec_t base, usec_t max)
+{
+    struct client *client = p->drain->drains->config.client;
+    if (p->backoff.base != base) {
+        p->backoff = (struct backoff){ .base = base, .max = max };
+    }
+    usec_t wait = backoff_next(&p->backoff, loop_random(client->loop));
+    p->retry_at = MAX(loop_now(client->loop) + wait, client_open_at(client));
+}
+
+/* True when a disruption budget gave this 429, with its words. An overloaded server's has no such
+ * cause. */
+static bool flight_budget_refused(const struct api_reply *reply, struct arena *tmp,
+                                  struct str *ret_why)
+{
+    const struct jval *root = NULL;
+    struct err ignored = { 0 };
+    if (reply->status != 429 || json_parse(reply->body, JSON_GO, tmp, &root, &ignored) < 0) {
+        return false;
+    }
+    JVAL_EACH (jval_at(root, "details.causes"), cause) {
+        if (str_eq(jval_str(jval_get(cause, STR("reason"))), STR("DisruptionBudget"))) {
+            *ret_why = str_sub(jval_str(jval_get(cause, STR("message"))), 0, 300);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void flight_on_refused(struct drain_flight *f, struct str why)
+{
+    struct drain *d = f->drain;
+    struct drain_patient *p = f->patient;
+    struct drain_warden *w = f->warden;
+    usec_t now = loop_now(d->drains->loop);
+    d->refused++;
+    d->drains->stats.refused++;
+    if (p == NULL) {
+        return;
+    }
+    p->refused_at = p->refused_at < 0 ? now : p->refused_at;
+    buf_reset(&p->why);
+    buf_add(&p->why, why);
+    if (w == NULL) {
+        patient_back_off(p, UNWATCHED_BASE, UNWATCHED_MAX);
+    } else if (f->exempt) {
+        p->try_at = now + backoff_next(&p->tries, loop_random(d->drains->loop));
+    } else {
+        w->refused_version = MAX(w->refused_version, f->version);
+        w->retry_at = now + backoff_next(&w->backoff, loop_random(d->drains->loop));
+    }
+}
+
+static void flight_on_accepted(struct drain_flight *f)
+{
+    struct drain *d = f->drain;
+    struct drain_patient *p = f->patient;
+    usec_t now = loop_now(d->drains->loop);
+    if (f->deed == DRAIN_EVICT) {
+        d->evicted++;
+        d->drains->stats.evicted++;
+    } else {
+        d->forced++;
+        d->drains->stats.forced++;
+    }
+    if (f->warden != NULL) {
+        f->warden->moved_at = now;
+        f->warden->refused_version = 0;
+        backoff_reset(&f->warden->backoff);
+    }
+    if (p != NULL) {
+        p->accepted = true;
+        p->killed = f->deed == DRAIN_KILL;
+        p->retry_at = 0;
+        backoff_reset(&p->backoff);
+    }
+    f->settle_at = now + DRAIN_SETTLE;
+    drain_tell_accepted(f);
+}
+
+static void flight_on_failed(struct drain_flight *f, const struct api_reply *reply,
+                             enum retry_verdict verdict)
+{
+    struct drain_patient *p = f->patient;
+    struct drains_stats *stats = &f->drain->drains->stats;
+    if (verdict == RETRY_ABSENT) {
+        stats->absent++;
+        if (p != NULL) {
+            p->gone = true;
+        }
+        return;
+    }
+    stats->failed++;
+    if (p == NULL) {
+        return;
+    }
+    struct err err = { 0 };
+    client_explain(reply->status, reply->body, reply->err, &err);
+    buf_reset(&p->why);
+    buf_add(&p->why, str_from(err.msg));
+    if (verdict == RETRY_REFUSED) {
+        patient_back_off(p, DENIED_BASE, DENIED_MAX);
+    } else {
+        patient_back_off(p, FAILED_BASE, FAILED_MAX);
+    }
+    if (p->wait != DRAIN_WAIT_STUCK) {
+        drain_patient_wait(p, DRAIN_WAIT_FAILED, loop_now(f->drain->drains->loop));
+    }
+}
+
+static void flight_on_reply(void *ctx, const struct api_reply *reply)
+{
+    struct drain_flight *f = ctx;
+    struct drain *d = f->drain;
+    struct client *client = d->drains->config.client;
+    enum api_verb verb = f->deed == DRAIN_EVICT ? API_POST : API_DELETE;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct str why = STR_NONE;
+    f->call = NULL;
+    d->flying--;
+    drain_mark(d);
+    bool accepted = false;
+    if (f->deed == DRAIN_EVICT && flight_budget_refused(reply, &tmp, &why)) {
+        client_note_as(client, verb, reply, RETRY_LATER);
+        flight_on_refused(f, why);
+    } else {
+        enum retry_verdict verdict = client_note(client, verb, reply);
+        accepted = verdict == RETRY_DONE;
+        if (accepted) {
+            flight_on_accepted(f);
+        } else {
+            flight_on_failed(f, reply, verdict);
+        }
+    }
+    /* A disruption that was spent counts until the budget's status shows it: the watch may be
+     * slower than this answer. */
+    if (!accepted || !list_linked(&f->charge)) {
+        drain_flight_free(f);
+    }
+}
+
+/* ── questions ─────────────────────────────────────────────────────────────────────────────── */
+
+static void flight_write_options(struct jwriter *w, const struct drain_flight *f)
+{
+    usec_t grace = f->deed == DRAIN_KILL ? 0 : f->drain->spec.grace;
+    if (grace >= 0) {
+        jw_key(w, STR("gracePeriodSeconds"));
+        jw_i64(w, grace / SECONDS(1));
+    }
+    /* Another pod of that name may be there by now: it is not this one's heir. */
+    jw_key(w, STR("preconditions"));
+    jw_obj(w);
+    jw_pair(w, "uid", f->uid);
+    jw_obj_end(w);
+}
+
+static void flight_write_body(struct buf *body, const struct drain_flight *f)
+{
+    buf_reset(body);
+    struct jwriter w = jwriter_on(body);
+    jw_obj(&w);
+    if (f->deed == DRAIN_EVICT) {
+        jw_pair(&w, "apiVersion", STR("policy/v1"));
+        jw_pair(&w, "kind", STR("Eviction"));
+        jw_key(&w, STR("metadata"));
+        jw_obj(&w);
+        jw_pair(&w, "name", f->name);
+        jw_pair(&w, "namespace", f->space);
+        jw_obj_end(&w);
+        jw_key(&w, STR("deleteOptions"));
+        jw_obj(&w);
+        flight_write_options(&w, f);
+        jw_obj_end(&w);
+    } else {
+        jw_pair(&w, "apiVersion", STR("v1"));
+        jw_pair(&w, "kind", STR("DeleteOptions"));
+        flight_write_options(&w, f);
+    }
+    jw_obj_end(&w);
+}
+
+static void flight_note(struct drain_flight *f)
+{
+    if (f->deed == DRAIN_EVICT) {
+        f->note = STR("Evicting pod during node drain");
+    } else if (f->deed == DRAIN_KILL) {
+        f->note = STR("Force deleting pod that exceeded grace period during node drain");
+    } else {
+        CLEANUP(buf_done)
+        struct buf why = { 0 };
+        drain_explain(f->patient, &why);
+        f->note = arena_printf(&f->memory,
+                               "Force deleting pod that could not be evicted during node "
+                               "drain: " STR_FMT,
+                               STR_ARG(buf_str(&why)));
+    }
+}
+
+void drain_send(struct drain_patient *p, enum drain_deed deed, bool exempt)
+{
+    struct drain *d = p->drain;
+    struct drains *ds = d->drains;
+    struct drain_flight *f = HEAP_NEW(struct drain_flight);
+    ASSERT(p->flight == NULL && drain_may_send(d));
+    *f = (struct drain_flight){
+        .drain = d,
+        .patient = p,
+        .warden = p->warden,
+        .deed = deed,
+        .exempt = exempt,
+        .version = p->warden != NULL ? p->warden->item->version : 0,
+        .memory = { .first = 512 },
+    };
+    f->space = arena_str(&f->memory, drain_space(p->item));
+    f->name = arena_str(&f->memory, drain_name(p->item));
+    f->uid = arena_str(&f->memory, drain_patient_pod(p)->uid);
+    flight_note(f);
+    list_add(&d->flights, &f->link);
+    p->flight = f;
+    if (deed == DRAIN_EVICT && p->warden != NULL && !exempt) {
+        drain_warden_charge(p->warden, f);
+    }
+    buf_reset(&ds->path);
+    buf_add(&ds->path, STR("/api/v1/namespaces/"));
+    client_add_segment(&ds->path, f->space);
+    buf_add(&ds->path, STR("/pods/"));
+    client_add_segment(&ds->path, f->name);
+    buf_add(&ds->path, deed == DRAIN_EVICT ? STR("/eviction") : STR(""));
+    flight_write_body(&ds->body, f);
+    const struct api_request request = {
+        .verb = deed == DRAIN_EVICT ? API_POST : API_DELETE,
+        .path = buf_str(&ds->path),
+        .body = buf_str(&ds->body),
+    };
+    f->call = api_send(ds->config.client->api, &request, flight_on_reply, f);
+    d->flying++;
+    ds->stats.sent += deed == DRAIN_EVICT ? 1 : 0;
+}

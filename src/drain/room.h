@@ -1,0 +1,214 @@
+/*
+ * room: what the files of this folder share: a drain, its pods, the budgets' own side, and requests
+ * in flight.
+ *
+ * A patient is our side of a pod, a warden our side of a budget that covers patients; both hang at
+ * their store item and go with it. A flight is a request on its way; one that spends a disruption
+ * outlives its answer until the budget's status shows the spending (it is a charge until then).
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/list.h"
+#include "drain/budget.h"
+#include "drain/drain.h"
+#include "drain/pod.h"
+#include "kube/reflector.h"
+
+#define DRAIN_WINDOW                                                                               \
+    16u /* requests in flight of one drain: a server notices, but is not flooded                   \
+         */
+#define DRAIN_SETTLE SECONDS(5) /* an accepted eviction that its budget does not show by then */
+#define DRAIN_BLOCKED_AFTER SECONDS(10)    /* a replacement that starts is no news */
+#define DRAIN_BUDGETS_PATIENCE SECONDS(10) /* without a list of budgets, then by trying */
+
+enum drain_deed {
+    DRAIN_EVICT,
+    DRAIN_DELETE, /* what a budget held for too long, with grace */
+    DRAIN_KILL,   /* what does not go, without */
+};
+
+/* Whether an unready pod may go is the server's to say. What it should say is known from the
+ * budget's status, so where that is no, it is asked rarely. */
+#define DRAIN_UNREADY_BASE SECONDS(30)
+#define DRAIN_UNREADY_MAX MINUTES(5)
+
+/* Why a pod is not on its way. */
+enum drain_wait {
+    DRAIN_WAIT_NONE,
+    DRAIN_WAIT_BUDGET, /* its budget allows no disruption, or refused one */
+    DRAIN_WAIT_MANY,   /* it has several budgets, and the API evicts no such pod */
+    DRAIN_WAIT_FAILED, /* the server answered otherwise; `why` has its words */
+    DRAIN_WAIT_STUCK,  /* its deletion takes too long */
+};
+
+struct drain_warden {
+    struct drains *drains;
+    struct store_item *item;
+    struct list patients; /* by their `cover` */
+    struct list charges;  /* flights, by their `charge` */
+    uint32_t charged;
+    uint64_t refused_version; /* the server refused what this version allows; 0: nothing */
+    usec_t retry_at;          /* then it is tried again, should no newer version come */
+    struct backoff backoff;
+    usec_t moved_at; /* it last let one of our pods go; -1: never */
+};
+
+struct drain_patient {
+    struct drain *drain;
+    struct store_item *item;
+    struct list link;            /* in drain->patients, by name */
+    struct drain_warden *warden; /* its budget; the first one if it has several */
+    struct list cover;           /* in warden->patients */
+    bool many;
+    uint64_t shape; /* of the budgets when `warden` was found */
+    struct drain_flight *flight;
+    bool accepted; /* the server will delete it */
+    bool gone;     /* the server does not know it: its end is only not seen yet */
+    bool killed;   /* deleted without grace */
+    usec_t retry_at;
+    struct backoff backoff;
+    usec_t refused_at;  /* a budget first held it; -1: none has */
+    usec_t deleting_at; /* its deletion began; USEC_NEVER: it has not */
+    usec_t try_at;      /* unready under a budget: the server is asked then, whatever is allowed */
+    struct backoff tries;
+    enum drain_wait wait;   /* what it waits for now, */
+    enum drain_wait waited; /* what for it waited last, */
+    usec_t wait_at;         /* and since when */
+    struct buf why;         /* the server's words */
+};
+
+struct drain_flight {
+    struct drain *drain;
+    struct list link;              /* in drain->flights */
+    struct drain_patient *patient; /* NULL: it has gone, or is another one by now */
+    struct drain_warden *warden;   /* the budget it is about; NULL: none, or gone */
+    struct list charge;            /* in warden->charges while it counts there */
+    struct api_call *call;         /* NULL: answered, and only a charge any more */
+    enum drain_deed deed;
+    bool exempt;           /* no disruption is spent */
+    uint64_t version;      /* of the budget when it was sent */
+    uint64_t seen_version; /* of the pod when its deletion was seen; 0: not yet */
+    usec_t settle_at;      /* answered: the charge ends, seen or not */
+    struct arena memory;
+    struct str space;
+    struct str name;
+    struct str uid;
+    struct str note; /* of the Event to send when it is accepted */
+};
+
+/* What a drain shows; compared to notice a change. */
+struct drain_view {
+    bool synced;
+    bool done;
+    bool blocked;
+    bool timed_out;
+    enum drain_wait wait;
+    const struct drain_patient *patient; /* only compared */
+};
+
+struct drain {
+    struct drains *drains;
+    struct list link; /* in drains->drains, oldest first */
+    struct drain_spec spec;
+    struct arena memory; /* of the spec's texts */
+    void (*on_change)(void *ctx);
+    void *ctx;
+    struct store pods;
+    struct reflector reflector;
+    struct list patients;
+    struct list flights;
+    uint32_t flying; /* flights without an answer */
+    bool synced;
+    bool dirty;
+    bool notify;
+    usec_t next; /* it must be looked at then; USEC_NEVER: events will tell */
+    uint32_t left;
+    uint32_t terminating;
+    uint64_t evicted;
+    uint64_t refused;
+    uint64_t forced;
+    struct drain_view view;
+    struct drain_patient *worst; /* waits longest; NULL: none */
+    usec_t worst_since;          /* monotonic */
+    struct buf told;             /* what the last Event about a blocked pod was about */
+    struct buf reason;
+};
+
+struct drains {
+    struct loop *loop;
+    struct drains_config config;
+    struct list drains;
+    struct loop_timer turn;
+    struct store budgets;
+    struct reflector reflector;
+    bool watching;
+    bool synced;
+    bool blind;     /* budgets cannot be watched: evictions are tried */
+    uint64_t shape; /* counts up when a pod may have another budget than before */
+    usec_t blind_at;
+    struct err trouble; /* the last failure of the budgets' watch */
+    struct buf path;
+    struct buf body;
+    struct drains_stats stats;
+};
+
+static inline struct drain_pod *drain_patient_pod(const struct drain_patient *p)
+{
+    return p->item->object;
+}
+
+static inline struct drain_budget *drain_warden_budget(const struct drain_warden *w)
+{
+    return w->item->object;
+}
+
+/* now + span, and never when the span is. */
+static inline usec_t drain_after(usec_t now, usec_t span)
+{
+    return now > 0 && span >= USEC_NEVER - now ? USEC_NEVER : now + span;
+}
+
+/* The halves of "namespace/name". */
+static inline struct str drain_space(const struct store_item *item)
+{
+    return str_sub(item->name, 0, str_find_char(item->name, '/'));
+}
+
+static inline struct str drain_name(const struct store_item *item)
+{
+    return str_sub(item->name, str_find_char(item->name, '/') + 1, item->name.n);
+}
+
+/* drain.c */
+void drain_mark(struct drain *d);
+/* The patient waits for something that is not under way, since `since` if that is new. */
+void drain_patient_wait(struct drain_patient *p, enum drain_wait wait, usec_t since);
+void drains_mark_all(struct drains *ds);
+
+/* warden.c: which budget covers which pod, and what it allows. */
+void drains_watch_budgets(struct drains *ds);
+void drains_unwatch_budgets(struct drains *ds);
+/* Evictions can be decided about. */
+bool drains_ready(const struct drains *ds);
+/* Finds the patient's budget, if that may have changed. */
+void drain_patient_match(struct drain_patient *p);
+void drain_patient_uncover(struct drain_patient *p);
+/* It allows one disruption more than we have asked for. */
+bool drain_warden_open(const struct drain_warden *w, usec_t now);
+void drain_warden_charge(struct drain_warden *w, struct drain_flight *f);
+void drain_warden_settle(struct drain_flight *f);
+/* All drains that have patients under it are looked at again. */
+void drain_warden_mark(const struct drain_warden *w);
+
+/* flight.c: requests. */
+bool drain_may_send(const struct drain *d);
+void drain_send(struct drain_patient *p, enum drain_deed deed, bool exempt);
+/* The pod is not there any more, or is another one. */
+void drain_flight_orphan(struct drain_flight *f);
+void drain_flight_free(struct drain_flight *f);
+
+/* tell.c: words for people. */
+void drain_explain(const struct drain_patient *p, struct buf *out);
+void drain_tell_accepted(const struct drain_flight *f);
+void drain_tell_blocked(struct drain *d);

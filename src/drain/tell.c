@@ -1,0 +1,159 @@
+#include "base/duration.h"
+#include "drain/room.h"
+
+/* The names of all budgets that cover the patient. */
+static void tell_budgets(const struct drain_patient *p, struct buf *out)
+{
+    const struct drains *ds = p->drain->drains;
+    struct str space = drain_space(p->item);
+    const char *gap = "";
+    MAP_EACH (&ds->budgets.items, entry) {
+        const struct store_item *item = map_item_value(entry);
+        if (drain_budget_covers(item->object, space, drain_patient_pod(p))) {
+            buf_printf(out, "%s" STR_FMT, gap, STR_ARG(drain_name(item)));
+            gap = ", ";
+        }
+    }
+}
+
+static void tell_budget(const struct drain_patient *p, struct buf *out)
+{
+    const struct drains *ds = p->drain->drains;
+    const struct drain_warden *w = p->warden;
+    if (w == NULL) {
+        buf_printf(out, "a budget refuses: " STR_FMT, STR_ARG(buf_str(&p->why)));
+        if (ds->blind) {
+            buf_printf(out, "; budgets cannot be watched, so evictions are tried: %s",
+                       ds->trouble.code != 0 ? ds->trouble.msg : "no list of them has come");
+        }
+        return;
+    }
+    const struct drain_budget *b = drain_warden_budget(w);
+    struct str name = drain_name(w->item);
+    if (!b->counted) {
+        buf_printf(out, "budget " STR_FMT " has changed and is not counted yet", STR_ARG(name));
+    } else if (b->allowed <= 0) {
+        buf_printf(out,
+                   "budget " STR_FMT " allows no disruption: %lld of %lld wanted pods are healthy",
+                   STR_ARG(name), (long long)b->healthy, (long long)b->desired);
+    } else if (w->refused_version >= w->item->version) {
+        buf_printf(out, "budget " STR_FMT " refuses: " STR_FMT, STR_ARG(name),
+                   STR_ARG(p->why.n > 0 ? buf_str(&p->why) : STR("its status is about to change")));
+    } else {
+        buf_printf(out, "budget " STR_FMT " allows %lld, and %u under way before this one",
+                   STR_ARG(name), (long long)b->allowed, w->charged);
+    }
+}
+
+static void tell_stuck(const struct drain_patient *p, struct buf *out)
+{
+    char text[DURATION_TEXT_MAX];
+    const struct drain_pod *pod = drain_patient_pod(p);
+    usec_t span = loop_now(p->drain->drains->loop) - p->deleting_at;
+    span -= span % SECONDS(1);
+    buf_printf(out, "still there " STR_FMT " after its deletion began",
+               STR_ARG(duration_print(span * 1000, text)));
+    if (pod->finalizer.n > 0) {
+        buf_printf(out, ", held by finalizer " STR_FMT, STR_ARG(str_sub(pod->finalizer, 0, 128)));
+    } else if (p->killed) {
+        buf_add(out, STR(", although deleted without grace"));
+    }
+}
+
+void drain_explain(const struct drain_patient *p, struct buf *out)
+{
+    switch (p->wait) {
+    case DRAIN_WAIT_BUDGET:
+        tell_budget(p, out);
+        break;
+    case DRAIN_WAIT_MANY:
+        buf_add(out, STR("several budgets cover it ("));
+        tell_budgets(p, out);
+        buf_add(out, STR("), and the eviction API evicts no such pod"));
+        break;
+    case DRAIN_WAIT_FAILED:
+        buf_add(out, buf_str(&p->why));
+        break;
+    case DRAIN_WAIT_STUCK:
+        tell_stuck(p, out);
+        break;
+    case DRAIN_WAIT_NONE:
+        break;
+    }
+}
+
+static struct recorder_ref tell_node(const struct drain *d)
+{
+    return (struct recorder_ref){
+        .kind = STR("Node"),
+        .api_version = STR("v1"),
+        .name = d->spec.node,
+        .uid = d->spec.node_uid,
+    };
+}
+
+void drain_tell_accepted(const struct drain_flight *f)
+{
+    struct recorder *recorder = f->drain->drains->config.recorder;
+    if (recorder == NULL) {
+        return;
+    }
+    recorder_add(recorder,
+                 &(struct recorder_event){
+                     .type = STR("Normal"),
+                     .reason = f->deed == DRAIN_EVICT ? STR("Evicting") : STR("ForceDeleting"),
+                     .action = STR("Drain"),
+                     .note = f->note,
+                     .regarding = {
+                         .kind = STR("Pod"),
+                         .api_version = STR("v1"),
+                         .name = f->name,
+                         .space = f->space,
+                         .uid = f->uid,
+                     },
+                     .related = tell_node(f->drain),
+                 });
+}
+
+/* One Event on the pod and one on the node, and no other while the same pod waits for the same. */
+void drain_tell_blocked(struct drain *d)
+{
+    struct recorder *recorder = d->drains->config.recorder;
+    const struct drain_patient *p = d->worst;
+    CLEANUP(buf_done)
+    struct buf key = { 0 };
+    CLEANUP(buf_done)
+    struct buf note = { 0 };
+    if (recorder == NULL) {
+        return;
+    }
+    struct str uid = drain_patient_pod(p)->uid;
+    struct str budget = p->warden != NULL ? p->warden->item->name : STR_NONE;
+    buf_printf(&key, "%d " STR_FMT " " STR_FMT, (int)p->wait, STR_ARG(uid), STR_ARG(budget));
+    if (str_eq(buf_str(&key), buf_str(&d->told))) {
+        return;
+    }
+    buf_reset(&d->told);
+    buf_add(&d->told, buf_str(&key));
+    const char *what = p->wait == DRAIN_WAIT_STUCK ? "does not go" : "cannot be evicted";
+    buf_printf(&note, "pod " STR_FMT " %s: " STR_FMT, STR_ARG(p->item->name), what,
+               STR_ARG(buf_str(&d->reason)));
+    struct recorder_event event = {
+        .type = STR("Warning"),
+        .reason = STR("DrainBlocked"),
+        .action = STR("Drain"),
+        .note = buf_str(&note),
+        .regarding = {
+            .kind = STR("Pod"),
+            .api_version = STR("v1"),
+            .name = drain_name(p->item),
+            .space = drain_space(p->item),
+            .uid = uid,
+        },
+        .related = tell_node(d),
+    };
+    recorder_add(recorder, &event);
+    event.regarding = tell_node(d);
+    event.related = (struct recorder_ref){ 0 };
+    recorder_add(recorder, &event);
+}

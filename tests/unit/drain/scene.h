@@ -1,0 +1,275 @@
+/*
+ * scene: a simulated cluster with drains in it, for tests.
+ */
+#pragma once
+
+#include "drain/drain.h"
+#include "sandbox/door.h"
+#include "sandbox/vloop.h"
+#include "sandbox/world.h"
+#include "tests/check.h"
+
+#define SCENE_DRAINS 8u
+
+struct scene_drain {
+    struct scene *scene;
+    struct drain *drain;
+    bool stop_when_done;
+    uint32_t changes;
+};
+
+struct scene {
+    struct vloop *v;
+    struct apiserver *server;
+    struct world *world;
+    struct faults faults;
+    struct api *door;
+    struct client client;
+    struct recorder recorder;
+    struct drains *drains;
+    struct scene_drain drain[SCENE_DRAINS];
+    struct arena memory;
+    /* Watched at every commit. */
+    const char *app;   /* pods with this label app … */
+    uint32_t ready;    /* … that are ready and not being deleted, now */
+    uint32_t least;    /* … and at the least */
+    uint32_t evicting; /* pods that began to be deleted */
+};
+
+/* The drain that most tests want. */
+static const struct drain_spec scene_patient_spec = {
+    .node = STR_INIT("node-001"),
+    .node_uid = STR_INIT("node-001-uid"),
+    .eviction_timeout = MINUTES(10),
+    .deletion_timeout = MINUTES(10),
+    .grace = -1,
+};
+
+static inline void scene_run(struct scene *s, usec_t span)
+{
+    usec_t until = vloop_now(s->v) + span;
+    while (vloop_step(s->v, until)) {
+        drains_check(s->drains);
+    }
+}
+
+static inline struct str scene_ask(struct scene *s, int status, const char *method,
+                                   const char *path, const char *body)
+{
+    struct apiserver_request request = {
+        .method = str_from(method),
+        .path = str_from(path),
+        .content_type = str_eq(str_from(method), STR("PATCH")) ? STR("application/merge-patch+json")
+                                                               : STR("application/json"),
+        .body = str_from(body),
+    };
+    struct apiserver_reply reply;
+    apiserver_handle(s->server, &request, &s->memory, &reply);
+    if (reply.status != status) {
+        check_fail(__FILE__, __LINE__, "%s %s: %d " STR_FMT, method, path, reply.status,
+                   STR_ARG(reply.body));
+    }
+    return reply.body;
+}
+
+static inline void scene_cordon(struct scene *s, const char *node, bool on)
+{
+    scene_ask(s, 200, "PATCH", arena_printf(&s->memory, "/api/v1/nodes/%s", node).p,
+              on ? "{\"spec\":{\"unschedulable\":true}}" : "{\"spec\":{\"unschedulable\":null}}");
+}
+
+static inline void scene_create(struct scene *s, const char *yaml)
+{
+    struct world_config config = { 0 };
+    struct str *objects;
+    uint32_t n;
+    struct err err = { 0 };
+    if (world_file_read(str_from(yaml), &s->memory, &config, &objects, &n, &err) != 0 ||
+        world_create(s->world, objects, n, &err) != 0) {
+        check_fail(__FILE__, __LINE__, "%s", err.msg);
+    }
+}
+
+static inline bool scene_counts(const struct scene *s, const struct jval *pod)
+{
+    bool ready = false;
+    JVAL_EACH (jval_at(pod, "status.conditions"), c) {
+        ready = ready || (str_eq(jval_str(jval_at(c, "type")), STR("Ready")) &&
+                          str_eq(jval_str(jval_at(c, "status")), STR("True")));
+    }
+    return ready && jval_at(pod, "metadata.deletionTimestamp") == NULL &&
+           str_eq(jval_str(jval_at(pod, "metadata.labels.app")), str_from(s->app));
+}
+
+static inline void scene_on_commit(void *ctx, const struct apiserver_commit *commit)
+{
+    struct scene *s = ctx;
+    if (!str_eq(commit->plural, STR("pods"))) {
+        return;
+    }
+    s->evicting += jval_at(commit->now, "metadata.deletionTimestamp") != NULL &&
+                           jval_at(commit->old, "metadata.deletionTimestamp") == NULL
+                       ? 1
+                       : 0;
+    if (s->app != NULL) {
+        s->ready -= scene_counts(s, commit->old) ? 1 : 0;
+        s->ready += scene_counts(s, commit->now) ? 1 : 0;
+        s->least = MIN(s->least, s->ready);
+    }
+}
+
+static inline void scene_open(struct scene *s)
+{
+    s->door = door_new(vloop_root(s->v), s->server, &s->faults);
+    client_init(&s->client, vloop_root(s->v), s->door);
+    recorder_init(&s->recorder, &s->client, STR("maintenance"), STR("maintenance-test"));
+    s->drains = drains_new(vloop_root(s->v), &(struct drains_config){ .client = &s->client,
+                                                                      .recorder = &s->recorder });
+}
+
+static inline void scene_close(struct scene *s)
+{
+    drains_check(s->drains);
+    drains_free(s->drains);
+    recorder_done(&s->recorder);
+    door_free(s->door);
+}
+
+/* `app`, when not NULL, counts from here on. */
+static inline void scene_begin(struct scene *s, uint32_t nodes, const char *app, const char *yaml)
+{
+    *s = (struct scene){ .v = vloop_new(7, SECONDS(1767323045)), .app = app };
+    s->server = apiserver_new(vloop_root(s->v), 7);
+    s->world =
+        world_new(vloop_root(s->v), s->server, &(struct world_config){ .seed = 7, .nodes = nodes });
+    world_on_commit(s->world, scene_on_commit, s);
+    faults_init(&s->faults, 7);
+    scene_open(s);
+    /* Everything starts on node-001. */
+    for (uint32_t i = 2; i <= nodes; i++) {
+        scene_cordon(s, arena_printf(&s->memory, "node-%03u", i).p, true);
+    }
+    scene_create(s, yaml);
+    scene_run(s, MINUTES(1));
+    for (uint32_t i = 2; i <= nodes; i++) {
+        scene_cordon(s, arena_printf(&s->memory, "node-%03u", i).p, false);
+    }
+    scene_cordon(s, "node-001", true);
+    scene_run(s, SECONDS(10));
+    s->least = s->ready;
+    s->evicting = 0;
+}
+
+static inline void scene_end(struct scene *s)
+{
+    scene_close(s);
+    faults_done(&s->faults);
+    world_free(s->world);
+    apiserver_free(s->server);
+    arena_done(&s->memory);
+    CHECK_EQ(vloop_armed(s->v), 0);
+    vloop_free(s->v);
+}
+
+static inline void scene_on_change(void *ctx)
+{
+    struct scene_drain *one = ctx;
+    one->changes++;
+    if (one->stop_when_done && drain_is_done(one->drain)) {
+        drain_stop(STEAL(one->drain));
+    }
+}
+
+static inline struct drain *scene_drain(struct scene *s, uint32_t i, const struct drain_spec *spec)
+{
+    s->drain[i].scene = s;
+    s->drain[i].drain = drain_start(s->drains, spec, scene_on_change, &s->drain[i]);
+    return s->drain[i].drain;
+}
+
+static inline struct drain_status scene_status(const struct drain *d)
+{
+    struct drain_status status;
+    drain_status(d, &status);
+    return status;
+}
+
+/* Runs until the drain is done, and answers whether it is. */
+static inline bool scene_finish(struct scene *s, const struct drain *d, usec_t most)
+{
+    usec_t until = vloop_now(s->v) + most;
+    while (!drain_is_done(d) && vloop_step(s->v, until)) {
+        drains_check(s->drains);
+    }
+    return drain_is_done(d);
+}
+
+static inline uint64_t scene_sent(struct scene *s, const char *resource, enum door_verb verb)
+{
+    uint32_t n;
+    const struct door_tally *tallies = door_tallies(s->door, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        if (str_eq(tallies[i].resource, str_from(resource))) {
+            return tallies[i].sent[verb];
+        }
+    }
+    return 0;
+}
+
+struct scene_search {
+    const char *reason;
+    const char *kind;
+    uint32_t found;
+    struct str note;
+};
+
+static inline void scene_search_event(void *ctx, const struct jval *event)
+{
+    struct scene_search *search = ctx;
+    if (str_eq(jval_str(jval_at(event, "reason")), str_from(search->reason)) &&
+        str_eq(jval_str(jval_at(event, "involvedObject.kind")), str_from(search->kind))) {
+        search->found++;
+        search->note = jval_str(jval_at(event, "message"));
+    }
+}
+
+/* Events (kept in their core form) with that reason about that kind; the note is the last one's. */
+static inline uint32_t scene_events(struct scene *s, const char *reason, const char *kind,
+                                    struct str *ret_note)
+{
+    struct scene_search search = { .reason = reason, .kind = kind };
+    apiserver_each(s->server, STR(""), STR("events"), STR(""), scene_search_event, &search);
+    if (ret_note != NULL) {
+        *ret_note = arena_str(&s->memory, search.note);
+    }
+    return search.found;
+}
+
+struct scene_census {
+    const char *node;
+    uint32_t pods;
+    struct str first;
+};
+
+static inline void scene_census_visit(void *ctx, const struct jval *pod)
+{
+    struct scene_census *c = ctx;
+    if (str_eq(jval_str(jval_at(pod, "spec.nodeName")), str_from(c->node))) {
+        c->first = c->pods++ == 0 ? jval_str(jval_at(pod, "metadata.name")) : c->first;
+    }
+}
+
+static inline uint32_t scene_pods(struct scene *s, const char *node)
+{
+    struct scene_census c = { .node = node };
+    apiserver_each(s->server, STR(""), STR("pods"), STR(""), scene_census_visit, &c);
+    return c.pods;
+}
+
+/* The first pod there, by name. */
+static inline struct str scene_pod(struct scene *s, const char *node)
+{
+    struct scene_census c = { .node = node };
+    apiserver_each(s->server, STR(""), STR("pods"), STR(""), scene_census_visit, &c);
+    return arena_str(&s->memory, c.first);
+}

@@ -1,0 +1,230 @@
+#include "drain/drain.h"
+
+#include "tests/unit/drain/scene.h"
+
+TEST(drain_of_an_empty_node_is_done_once_the_pods_are_known)
+{
+    struct scene s;
+    scene_begin(&s, 2, NULL, "{}");
+    struct drain *d = scene_drain(&s, 0, &scene_patient_spec);
+    CHECK(!drain_is_done(d));
+    CHECK(!scene_status(d).synced);
+    CHECK(scene_finish(&s, d, SECONDS(5)));
+    scene_run(&s, 0);
+    struct drain_status status = scene_status(d);
+    CHECK(status.synced && !status.blocked);
+    CHECK_EQ(status.left, 0);
+    CHECK_EQ(s.drain[0].changes, 1);
+    CHECK_EQ(scene_sent(&s, "pods/eviction", DOOR_POST), 0);
+    struct drains_stats stats;
+    drains_stats(s.drains, &stats);
+    CHECK_EQ(stats.active, 1);
+    CHECK_EQ(stats.finished, 1);
+    scene_end(&s);
+}
+
+TEST(drain_leaves_daemons_mirrors_and_finished_pods_alone)
+{
+    struct scene s;
+    scene_begin(&s, 1, NULL,
+                "workloads:\n"
+                "- {name: agent, kind: DaemonSet}\n"
+                "- {name: once, kind: Job, replicas: 1}\n"
+                "objects:\n"
+                "- apiVersion: v1\n"
+                "  kind: Pod\n"
+                "  metadata:\n"
+                "    name: static\n"
+                "    namespace: default\n"
+                "    annotations: {kubernetes.io/config.mirror: abc}\n"
+                "  spec: {nodeName: node-001, containers: [{name: a, image: b}]}\n");
+    CHECK_EQ(scene_pods(&s, "node-001"), 3);
+    struct drain *d = scene_drain(&s, 0, &scene_patient_spec);
+    CHECK(scene_finish(&s, d, SECONDS(5)));
+    CHECK_EQ(scene_status(d).left, 0);
+    scene_run(&s, MINUTES(1));
+    CHECK_EQ(scene_sent(&s, "pods/eviction", DOOR_POST), 0);
+    CHECK_EQ(scene_pods(&s, "node-001"), 3);
+    scene_end(&s);
+}
+
+TEST(drain_sends_pods_without_a_budget_away_at_once)
+{
+    struct scene s;
+    scene_begin(&s, 2, NULL, "workloads: [{name: web, replicas: 40}]");
+    CHECK_EQ(scene_pods(&s, "node-001"), 40);
+    struct drain *d = scene_drain(&s, 0, &scene_patient_spec);
+    scene_run(&s, SECONDS(1));
+    CHECK_EQ(s.evicting, 40);
+    CHECK_EQ(scene_status(d).left, 40);
+    CHECK_EQ(scene_status(d).terminating, 40);
+    CHECK(scene_finish(&s, d, SECONDS(10)));
+    scene_run(&s, MINUTES(1));
+    CHECK_EQ(scene_sent(&s, "pods/eviction", DOOR_POST), 40);
+    CHECK_EQ(scene_status(d).evicted, 40);
+    struct str note;
+    CHECK_EQ(scene_events(&s, "Evicting", "Pod", &note), 40);
+    CHECK_STR(note, "Evicting pod during node drain");
+    CHECK_EQ(scene_pods(&s, "node-002"), 40);
+    scene_end(&s);
+}
+
+TEST(drain_behind_a_budget_of_one_asks_once_a_pod)
+{
+    struct scene s;
+    scene_begin(&s, 2, "web",
+                "workloads: [{name: web, replicas: 30}]\n"
+                "budgets: [{name: web, maxUnavailable: 1}]\n");
+    CHECK_EQ(s.ready, 30);
+    CHECK_EQ(scene_pods(&s, "node-001"), 30);
+    uint64_t before = door_sent(s.door);
+    struct drain *d = scene_drain(&s, 0, &scene_patient_spec);
+    CHECK(scene_finish(&s, d, HOURS(1)));
+    CHECK_EQ(s.least, 29); /* I5 */
+    CHECK_EQ(s.evicting, 30);
+    CHECK_EQ(scene_status(d).evicted, 30);
+    CHECK_EQ(scene_status(d).refused, 0);
+    CHECK_EQ(scene_sent(&s, "pods/eviction", DOOR_POST), 30);
+    CHECK_EQ(scene_sent(&s, "pods", DOOR_DELETE), 0);
+    /* Two watches and an eviction a pod; the Events about it are extra. */
+    uint64_t events = scene_sent(&s, "events", DOOR_POST);
+    uint64_t requests = door_sent(s.door) - before - events;
+    CHECK(requests * 10 <= 30 * 12);
+    CHECK_EQ(s.drain[0].changes, 2); /* synced, done: no budget that moves blocks anybody */
+    scene_end(&s);
+}
+
+TEST(drain_waits_without_timers_until_a_replica_is_back)
+{
+    struct scene s;
+    scene_begin(&s, 3, "web",
+                "workloads: [{name: web, replicas: 2}]\n"
+                "budgets: [{name: web, minAvailable: 2}]\n");
+    struct str name = scene_pod(&s, "node-001");
+    struct drain_spec spec = scene_patient_spec;
+    spec.eviction_timeout = USEC_NEVER;
+    struct drain *d = scene_drain(&s, 0, &spec);
+    scene_run(&s, SECONDS(5));
+    struct drain_status status = scene_status(d);
+    CHECK(!status.blocked && !status.timed_out);
+    CHECK_STR(status.pod, name);
+    CHECK_STR(status.space, "default");
+    CHECK_STR(status.budget, "web");
+    CHECK_STR(status.reason, "budget web allows no disruption: 2 of 2 wanted pods are healthy");
+    CHECK_EQ(scene_events(&s, "DrainBlocked", "Pod", NULL), 0);
+    scene_run(&s, SECONDS(10));
+    status = scene_status(d);
+    CHECK(status.blocked);
+    CHECK_EQ(s.drain[0].changes, 2);
+    CHECK(status.since > 0 && status.since < loop_wall(vloop_root(s.v)) - SECONDS(10));
+    struct str note;
+    CHECK_EQ(scene_events(&s, "DrainBlocked", "Pod", &note), 1);
+    CHECK_STR(note, arena_printf(&s.memory,
+                                 "pod default/" STR_FMT " cannot be evicted: budget web allows no "
+                                 "disruption: 2 of 2 wanted pods are healthy",
+                                 STR_ARG(name)));
+    CHECK_EQ(scene_events(&s, "DrainBlocked", "Node", NULL), 1);
+    uint64_t sent = door_sent(s.door);
+    scene_run(&s, HOURS(1));
+    /* Nothing polls: only the watches are opened anew as they end. */
+    CHECK_EQ(scene_sent(&s, "pods/eviction", DOOR_POST), 0);
+    CHECK(door_sent(s.door) - sent <= 2 * 13);
+    CHECK_EQ(scene_events(&s, "DrainBlocked", "Pod", NULL), 1);
+    struct drains_stats stats;
+    drains_stats(s.drains, &stats);
+    CHECK_EQ(stats.blocked, 1);
+    scene_ask(&s, 200, "PATCH", "/apis/apps/v1/namespaces/default/deployments/web",
+              "{\"spec\":{\"replicas\":3}}");
+    CHECK(scene_finish(&s, d, MINUTES(1)));
+    CHECK_EQ(s.least, 2);
+    CHECK_EQ(scene_status(d).refused, 0);
+    CHECK_EQ(scene_sent(&s, "pods/eviction", DOOR_POST), 2);
+    drains_stats(s.drains, &stats);
+    CHECK_EQ(stats.blocked, 0);
+    scene_end(&s);
+}
+
+TEST(drains_of_two_nodes_share_a_budget_and_both_end)
+{
+    struct scene s;
+    scene_begin(&s, 4, "web",
+                "workloads: [{name: web, replicas: 6}, {name: db, replicas: 6}]\n"
+                "budgets: [{name: web, maxUnavailable: 1}, {name: db, maxUnavailable: "
+                "1}]\n");
+    /* Half of each moves to node-002. */
+    scene_cordon(&s, "node-003", true);
+    scene_cordon(&s, "node-004", true);
+    struct drain_spec spec = scene_patient_spec;
+    struct drain *first = scene_drain(&s, 0, &spec);
+    while (scene_pods(&s, "node-002") < 6) {
+        scene_run(&s, MSECONDS(100));
+    }
+    drain_stop(first);
+    scene_cordon(&s, "node-002", true);
+    scene_cordon(&s, "node-003", false);
+    scene_cordon(&s, "node-004", false);
+    scene_run(&s, MINUTES(1));
+    CHECK(scene_pods(&s, "node-001") >= 4 && scene_pods(&s, "node-002") >= 4);
+    s.least = s.ready;
+    spec.node = STR("node-002");
+    struct drain *second = scene_drain(&s, 1, &spec);
+    spec.node = STR("node-001");
+    first = scene_drain(&s, 0, &spec);
+    scene_run(&s, SECONDS(4));
+    /* The older one goes first, and the younger one says what it waits for. */
+    CHECK(scene_status(second).evicted > 0);
+    CHECK_EQ(scene_status(first).evicted, 0);
+    CHECK_STR(scene_status(first).budget, "db");
+    CHECK(scene_finish(&s, first, HOURS(1)));
+    CHECK(scene_finish(&s, second, HOURS(1)));
+    CHECK_EQ(s.least, 5);
+    CHECK_EQ(scene_status(first).refused + scene_status(second).refused, 0);
+    CHECK_EQ(scene_pods(&s, "node-001") + scene_pods(&s, "node-002"), 0);
+    scene_end(&s);
+}
+
+TEST(drain_deletes_by_force_what_a_budget_holds_for_too_long)
+{
+    struct scene s;
+    scene_begin(&s, 2, "web",
+                "workloads: [{name: web, replicas: 2}]\n"
+                "budgets: [{name: web, minAvailable: 2}]\n");
+    struct drain_spec spec = scene_patient_spec;
+    spec.force = true;
+    spec.eviction_timeout = MINUTES(5);
+    struct drain *d = scene_drain(&s, 0, &spec);
+    scene_run(&s, MINUTES(5) - SECONDS(1));
+    CHECK_EQ(s.evicting, 0);
+    CHECK(scene_finish(&s, d, MINUTES(1)));
+    CHECK_EQ(s.least, 0);
+    CHECK_EQ(scene_status(d).forced, 2);
+    CHECK_EQ(scene_status(d).evicted, 0);
+    scene_run(&s, SECONDS(10));
+    struct str note;
+    CHECK_EQ(scene_events(&s, "ForceDeleting", "Pod", &note), 2);
+    CHECK_STR(note, "Force deleting pod that could not be evicted during node drain: budget web "
+                    "allows no disruption: 2 of 2 wanted pods are healthy");
+    scene_end(&s);
+}
+
+TEST(drain_without_force_times_out_and_goes_on)
+{
+    struct scene s;
+    scene_begin(&s, 2, "web",
+                "workloads: [{name: web, replicas: 2}]\n"
+                "budgets: [{name: web, minAvailable: 2}]\n");
+    struct drain *d = scene_drain(&s, 0, &scene_patient_spec);
+    scene_run(&s, MINUTES(10) - SECONDS(1));
+    CHECK(!scene_status(d).timed_out);
+    scene_run(&s, MINUTES(1));
+    CHECK(scene_status(d).timed_out);
+    CHECK_EQ(s.drain[0].changes, 3);
+    scene_run(&s, HOURS(1));
+    CHECK_EQ(s.evicting, 0);
+    scene_ask(&s, 200, "PATCH", "/apis/policy/v1/namespaces/default/poddisruptionbudgets/web",
+              "{\"spec\":{\"minAvailable\":1}}");
+    CHECK(scene_finish(&s, d, MINUTES(1)));
+    CHECK(!scene_status(d).timed_out);
+    CHECK_EQ(s.least, 1);
+    scene_end(&s);
+}
