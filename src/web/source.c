@@ -2,6 +2,7 @@
 
 #include "kube/node.h"
 #include "profile/controller.h"
+#include "profile/data.h"
 
 static bool source_ready(void *ctx, struct str *ret_why)
 {
@@ -28,6 +29,39 @@ static void source_status(void *ctx, struct web_status *ret)
     *ret = status;
 }
 
+/* A node's profiles as its label and its annotation have them; what cannot be read is left out. */
+static void source_profiles(struct source *s, const struct controller_node *node,
+                            struct web_node *ret)
+{
+    struct str label = STR_NONE;
+    for (uint32_t i = 0; i < node->label_count; i++) {
+        if (str_eq(intern_str(node->labels[i].key), LABEL_PROFILE)) {
+            label = intern_str(node->labels[i].value);
+        }
+    }
+    struct data data = { 0 };
+    struct err err = { 0 };
+    if (data_parse(node->data, &s->tmp, &data, &err) < 0) {
+        data = (struct data){ 0 }; /* the node's error says it */
+    }
+    struct web_profile *profiles = NULL;
+    uint32_t cap = 0;
+    struct str name;
+    for (size_t at = 0; label_profile_next(label, &at, &name);) {
+        const struct data_profile *known = data_find(&data, name);
+        if (ret->profile_count == cap) {
+            ARENA_GROW(&s->tmp, profiles, ret->profile_count, cap);
+        }
+        struct web_profile *p = &profiles[ret->profile_count++];
+        p->name = name;
+        if (known != NULL && !known->null) {
+            p->state = known->current;
+            p->since = stamp_is_zero(known->transition) ? 0 : stamp_to_usec(known->transition);
+        }
+    }
+    ret->profiles = profiles;
+}
+
 struct source_walk {
     struct source *source;
     void (*fn)(void *fn_ctx, const struct web_node *node);
@@ -44,15 +78,15 @@ static bool source_node(void *ctx, const struct controller_node *node)
         labels[i] = (struct web_label){ .key = intern_str(node->labels[i].key),
                                         .value = intern_str(node->labels[i].value) };
     }
-    walk->fn(walk->fn_ctx, &(struct web_node){ .name = node->name,
-                                               .state = node->state,
-                                               .error = node->error,
-                                               .ready = node->ready,
-                                               .unschedulable = node->unschedulable,
-                                               .busy = node->busy,
-                                               .updated = node->decided,
-                                               .labels = labels,
-                                               .label_count = node->label_count });
+    struct web_node shown = { .name = node->name,
+                              .state = node->state,
+                              .error = node->error,
+                              .ready = node->ready,
+                              .unschedulable = node->unschedulable,
+                              .labels = labels,
+                              .label_count = node->label_count };
+    source_profiles(walk->source, node, &shown);
+    walk->fn(walk->fn_ctx, &shown);
     return true;
 }
 
@@ -66,11 +100,42 @@ static void source_each_node(void *ctx, void (*fn)(void *fn_ctx, const struct we
     }
 }
 
+static bool source_report(void *ctx, struct str name, struct arena *out, struct report *ret)
+{
+    struct source *s = ctx;
+    struct controller_node node;
+    if (s->controller == NULL || !controller_find_node(s->controller, name, &node)) {
+        return false;
+    }
+    struct web_node shown = { 0 };
+    arena_reset(&s->tmp);
+    source_profiles(s, &node, &shown);
+    struct report_profile *profiles = ARENA_ARRAY(out, struct report_profile, shown.profile_count);
+    for (uint32_t i = 0; i < shown.profile_count; i++) {
+        profiles[i].name = arena_str(out, shown.profiles[i].name);
+        profiles[i].since = shown.profiles[i].since;
+        (void)label_state_parse(shown.profiles[i].state, &profiles[i].state); /* or at rest */
+        profiles[i].next = profiles[i].state;
+    }
+    *ret = (struct report){ .node = arena_str(out, node.name),
+                            .state = arena_str(out, node.state),
+                            .error = arena_str(out, node.error),
+                            .ready = node.ready,
+                            .cordoned = node.unschedulable,
+                            .updated = node.decided,
+                            .profiles = profiles,
+                            .profile_n = shown.profile_count };
+    return true;
+}
+
 void source_init(struct source *s, const struct controller *controller)
 {
     *s = (struct source){
         .controller = controller,
-        .web = { .ctx = s, .status = source_status, .each_node = source_each_node },
+        .web = { .ctx = s,
+                 .status = source_status,
+                 .each_node = source_each_node,
+                 .report = source_report },
         .health = { .ctx = s, .ready = source_ready },
     };
 }

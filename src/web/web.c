@@ -6,6 +6,8 @@
 #include "format/jwriter.h"
 #include "web/assets.h"
 #include "web/metrics.h"
+#include "web/relay.h"
+#include "web/survey.h"
 
 #define WEB_JSON STR("application/json")
 #define WEB_TEXT STR("text/plain; charset=utf-8")
@@ -14,6 +16,10 @@ struct web_stream {
     struct list link;
     struct web *web;
     struct serve_exchange *x; /* borrowed: until on_close or serve_end */
+    struct arena memory;
+    struct str node;    /* empty = of the whole fleet */
+    uint64_t told_hash; /* of the node's document as it was sent last */
+    usec_t told;        /* when it was looked at last */
 };
 
 /* What was sent last of a node. */
@@ -28,17 +34,32 @@ struct web {
     struct metrics *metrics;
     struct list streams;
     uint32_t stream_count;
+    uint32_t fleet_stream_count; /* of them, those that are not about one node */
     uint64_t scrapes;
     struct map seen;
     uint64_t round;
     uint64_t status_hash;
-    usec_t spoken; /* when something was sent last */
+    usec_t spoken; /* when all streams were last kept alive */
     struct loop_timer timer;
+    struct surveys surveys;
+    struct relay *relay;
 };
 
 static void web_refuse(struct serve_exchange *x, int status, struct str text)
 {
     serve_reply(x, status, WEB_TEXT, text);
+}
+
+static void web_error(struct serve_exchange *x, int status, struct str text)
+{
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    struct jwriter w = jwriter_on(&out);
+    jw_obj(&w);
+    jw_pair(&w, "error", text);
+    jw_obj_end(&w);
+    serve_set_header(x, "Cache-Control", STR("no-store"));
+    serve_reply(x, status, WEB_JSON, buf_str(&out));
 }
 
 static void web_redirect(struct serve_exchange *x, int status, struct str to)
@@ -49,26 +70,29 @@ static void web_redirect(struct serve_exchange *x, int status, struct str to)
 
 /* ---- JSON of nodes ---- */
 
-/* All labels, or with `only` those that it exports. */
-static void web_labels(struct jwriter *w, const struct web_node *node,
-                       const struct web_source *only)
-{
-    jw_obj(w);
-    for (uint32_t i = 0; i < node->label_count; i++) {
-        if (only != NULL &&
-            (only->exports == NULL || !only->exports(only->ctx, node->labels[i].key))) {
-            continue;
-        }
-        jw_key(w, node->labels[i].key);
-        jw_str(w, node->labels[i].value);
-    }
-    jw_obj_end(w);
-}
-
 static void web_flag(struct jwriter *w, const char *key, bool truth)
 {
     jw_key(w, str_from(key));
     jw_bool(w, truth);
+}
+
+static void web_time(struct jwriter *w, const char *key, usec_t wall)
+{
+    char text[STAMP_TEXT_MAX];
+    struct str printed;
+    struct err err = { 0 };
+    if (wall != 0 && stamp_print(stamp_from_usec(wall), text, &printed, &err) == 0) {
+        jw_pair(w, key, printed);
+    }
+}
+
+static void web_profile_json(struct jwriter *w, const struct web_profile *profile)
+{
+    jw_obj(w);
+    jw_pair(w, "name", profile->name);
+    jw_pair(w, "state", profile->state);
+    web_time(w, "since", profile->since);
+    jw_obj_end(w);
 }
 
 static void web_node_json(struct jwriter *w, const struct web_node *node)
@@ -81,61 +105,20 @@ static void web_node_json(struct jwriter *w, const struct web_node *node)
     }
     web_flag(w, "ready", node->ready);
     web_flag(w, "cordoned", node->unschedulable);
-    jw_key(w, STR("labels"));
-    web_labels(w, node, NULL);
-    jw_obj_end(w);
-}
-
-struct web_info_walk {
-    struct jwriter w;
-    usec_t wall;
-    const struct web_source *source;
-};
-
-static void web_info_node(void *ctx, const struct web_node *node)
-{
-    struct web_info_walk *walk = ctx;
-    struct jwriter *w = &walk->w;
-    if (node->state.n == 0 && node->error.n == 0) {
-        return; /* as the original: a node is listed once it has been evaluated */
-    }
-    struct str state = node->state.n > 0 ? node->state : STR("operational");
-    char text[STAMP_TEXT_MAX];
-    struct str updated;
-    struct err err = { 0 };
-    usec_t when = node->updated != 0 ? node->updated : walk->wall;
-    if (stamp_print(stamp_from_usec(when), text, &updated, &err) < 0) {
-        updated = STR("0001-01-01T00:00:00Z"); /* Go's zero time, for a clock beyond all years */
-    }
-    jw_obj(w);
-    jw_pair(w, "node", node->name);
     jw_key(w, STR("profiles"));
     jw_arr(w);
-    jw_obj(w);
-    jw_key(w, STR("applied"));
-    jw_obj(w);
-    jw_pair(w, "next", state);
-    jw_key(w, STR("transitions"));
-    jw_arr(w);
-    jw_arr_end(w);
-    jw_pair(w, "error", node->error);
-    jw_obj_end(w);
-    jw_pair(w, "name", STR("default"));
-    jw_pair(w, "state", state);
-    jw_obj_end(w);
+    for (uint32_t i = 0; i < node->profile_count; i++) {
+        web_profile_json(w, &node->profiles[i]);
+    }
     jw_arr_end(w);
     jw_key(w, STR("labels"));
-    web_labels(w, node, walk->source);
-    jw_pair(w, "updated", updated);
+    jw_obj(w);
+    for (uint32_t i = 0; i < node->label_count; i++) {
+        jw_key(w, node->labels[i].key);
+        jw_str(w, node->labels[i].value);
+    }
     jw_obj_end(w);
-}
-
-void web_info(const struct web_source *source, usec_t wall, struct buf *out)
-{
-    struct web_info_walk walk = { .w = jwriter_on(out), .wall = wall, .source = source };
-    jw_arr(&walk.w);
-    source->each_node(source->ctx, web_info_node, &walk);
-    jw_arr_end(&walk.w);
+    jw_obj_end(w);
 }
 
 /* ---- server-sent events ---- */
@@ -154,6 +137,18 @@ static void web_status_json(struct web *web, struct jwriter *w)
     jw_pair(w, "why", s.ready ? STR_NONE : s.why);
     jw_key(w, STR("writes"));
     jw_i64(w, (int64_t)s.writes);
+    jw_key(w, STR("config"));
+    jw_obj(w);
+    jw_pair(w, "file", s.config_file);
+    jw_pair(w, "error", s.config_error);
+    web_time(w, "loaded", s.config_loaded);
+    jw_obj_end(w);
+    jw_key(w, STR("profiles"));
+    jw_arr(w);
+    for (uint32_t i = 0; i < s.profile_count; i++) {
+        jw_str(w, s.profiles[i]);
+    }
+    jw_arr_end(w);
     jw_obj_end(w);
 }
 
@@ -268,12 +263,29 @@ static void web_snapshot(struct web *web, struct buf *out)
     web_event(out, "snapshot", buf_str(&json));
 }
 
+/* The document about one node; false: there is no such node. */
+static bool web_explain(struct web *web, struct str node, bool dated, struct buf *out)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct report report;
+    if (!web->source->report(web->source->ctx, node, &tmp, &report)) {
+        return false;
+    }
+    report.now = dated ? loop_wall(web->loop) : 0;
+    struct jwriter w = jwriter_on(out);
+    report_print_json(&report, &w);
+    return true;
+}
+
 static void web_stream_closed(void *ctx)
 {
     struct web_stream *stream = ctx;
     struct web *web = stream->web;
     list_del(&stream->link);
     web->stream_count--;
+    web->fleet_stream_count -= stream->node.n == 0 ? 1 : 0;
+    arena_done(&stream->memory);
     heap_free(stream);
     if (web->stream_count == 0) {
         loop_timer_stop(&web->timer);
@@ -287,48 +299,103 @@ static void web_stream_end(struct web_stream *stream)
     serve_end(x);
 }
 
-static void web_send_all(struct web *web, struct str bytes)
+/* Whether it is still there. Who lags too far behind comes back and begins afresh. */
+static bool web_stream_send(struct web_stream *stream, struct str bytes)
 {
-    web->spoken = loop_now(web->loop);
+    if (serve_backlog(stream->x) > WEB_BACKLOG_MAX) {
+        web_stream_end(stream);
+        return false;
+    }
+    serve_chunk(stream->x, bytes);
+    return true;
+}
+
+/* What a stream about one node has to say; only what changed. */
+static void web_stream_explain(struct web_stream *stream, bool now)
+{
+    struct web *web = stream->web;
+    if (!now && loop_now(web->loop) - stream->told < WEB_EXPLAIN_EVERY) {
+        return;
+    }
+    CLEANUP(buf_done)
+    struct buf json = { 0 };
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    stream->told = loop_now(web->loop);
+    bool there = web_explain(web, stream->node, /* dated= */ false, &json);
+    uint64_t hash = there ? web_hash(&json) : 1;
+    if (hash == stream->told_hash) {
+        return;
+    }
+    stream->told_hash = hash;
+    buf_reset(&json);
+    if (there && web_explain(web, stream->node, /* dated= */ true, &json)) {
+        web_event(&out, "explain", buf_str(&json));
+    } else {
+        web_event(&out, "gone", STR("{}"));
+    }
+    (void)web_stream_send(stream, buf_str(&out)); /* nothing follows for this one */
+}
+
+static void web_send_all(struct web *web, struct str bytes, bool fleet_only)
+{
     LIST_EACH (&web->streams, item) {
         struct web_stream *stream = CONTAINER_OF(item, struct web_stream, link);
-        if (serve_backlog(stream->x) > WEB_BACKLOG_MAX) {
-            web_stream_end(stream); /* it comes back and begins with a fresh snapshot */
-        } else {
-            serve_chunk(stream->x, bytes);
+        if (stream->node.n == 0 || !fleet_only) {
+            (void)web_stream_send(stream, bytes); /* likewise */
         }
+    }
+}
+
+static void web_tell_fleet(struct web *web)
+{
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    if (web_changes(web, &out)) {
+        web_send_all(web, buf_str(&out), /* fleet_only= */ true);
     }
 }
 
 static void web_tick(void *ctx)
 {
     struct web *web = ctx;
-    CLEANUP(buf_done)
-    struct buf out = { 0 };
-    if (web_changes(web, &out)) {
-        web_send_all(web, buf_str(&out));
-    } else if (loop_now(web->loop) - web->spoken >= WEB_KEEPALIVE) {
-        web_send_all(web, STR(": still here\n\n"));
+    if (web->fleet_stream_count > 0) {
+        web_tell_fleet(web);
+    }
+    LIST_EACH (&web->streams, item) {
+        struct web_stream *stream = CONTAINER_OF(item, struct web_stream, link);
+        if (stream->node.n > 0) {
+            web_stream_explain(stream, /* now= */ false);
+        }
+    }
+    if (loop_now(web->loop) - web->spoken >= WEB_KEEPALIVE) {
+        web->spoken = loop_now(web->loop);
+        web_send_all(web, STR(": still here\n\n"), /* fleet_only= */ false);
     }
     if (web->stream_count > 0) {
         loop_timer_set(&web->timer, loop_now(web->loop) + WEB_INTERVAL);
     }
 }
 
-static void web_events(struct web *web, struct serve_exchange *x)
+static void web_stream_begin(struct web *web, struct serve_exchange *x, struct str node)
 {
     if (web->stream_count >= WEB_STREAMS_MAX) {
         serve_set_header(x, "Retry-After", STR("5"));
         web_refuse(x, 503, STR("too many event streams are open\n"));
         return;
     }
-    /* Those who are there already get what is new, so that all stand at the same point. */
-    web_tick(web);
+    if (node.n == 0) {
+        web_tell_fleet(web); /* those who are there get what is new: all stand at one point */
+    }
     struct web_stream *stream = HEAP_NEW(struct web_stream);
     stream->web = web;
     stream->x = x;
+    stream->node = arena_str(&stream->memory, node);
     list_add(&web->streams, &stream->link);
-    web->stream_count++;
+    if (web->stream_count++ == 0) {
+        web->spoken = loop_now(web->loop);
+    }
+    web->fleet_stream_count += node.n == 0 ? 1 : 0;
     x->on_close = web_stream_closed;
     x->on_close_ctx = stream;
     serve_set_header(x, "Cache-Control", STR("no-store"));
@@ -337,10 +404,14 @@ static void web_events(struct web *web, struct serve_exchange *x)
     CLEANUP(buf_done)
     struct buf out = { 0 };
     buf_add(&out, STR("retry: 1000\n\n"));
-    web_snapshot(web, &out);
+    if (node.n == 0) {
+        web_snapshot(web, &out);
+    }
     serve_chunk(x, buf_str(&out));
-    web->spoken = loop_now(web->loop);
     loop_timer_pull(&web->timer, loop_now(web->loop) + WEB_INTERVAL);
+    if (node.n > 0) {
+        web_stream_explain(stream, /* now= */ true);
+    }
 }
 
 /* ---- routes ---- */
@@ -374,31 +445,108 @@ static void web_metrics(struct web *web, struct serve_exchange *x)
     serve_reply(x, out.full ? 500 : 200, METRICS_CONTENT_TYPE, buf_str(&out));
 }
 
-static void web_info_reply(struct web *web, struct serve_exchange *x)
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    if (c >= 'a' && c <= 'f') {
+        return c - 'a' + 10;
+    }
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* The value of a query's key, decoded; empty when it is not there. What is no escape is itself. */
+static struct str web_param(struct str query, struct str key, struct arena *out)
+{
+    struct str pair;
+    while (query.n > 0 && str_split_next(&query, '&', &pair)) {
+        struct str name;
+        struct str value;
+        (void)str_cut(pair, STR("="), &name, &value);
+        if (!str_eq(name, key)) {
+            continue;
+        }
+        char *text = ARENA_ARRAY(out, char, value.n + 1);
+        size_t n = 0;
+        for (size_t i = 0; i < value.n; i++) {
+            bool escape = value.p[i] == '%' && i + 2 < value.n && hex_digit(value.p[i + 1]) >= 0 &&
+                          hex_digit(value.p[i + 2]) >= 0;
+            if (escape) {
+                text[n++] = (char)(hex_digit(value.p[i + 1]) * 16 + hex_digit(value.p[i + 2]));
+                i += 2;
+            } else {
+                text[n++] = value.p[i] == '+' ? ' ' : value.p[i];
+            }
+        }
+        return (struct str){ .p = text, .n = n };
+    }
+    return STR_NONE;
+}
+
+static bool web_leads(struct web *web)
+{
+    struct web_status s = { 0 };
+    web->source->status(web->source->ctx, &s);
+    return s.leading;
+}
+
+static void web_explain_reply(struct web *web, struct serve_exchange *x, struct str node)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    web_info(web->source, loop_wall(web->loop), &out);
-    if (out.full) {
-        web_refuse(x, 500, STR("{\"error\":\"the document is too large\"}"));
-        return;
+    if (node.n == 0) {
+        web_error(x, 400, STR("want the name of a node: ?node=NAME"));
+    } else if (!web_explain(web, node, /* dated= */ true, &out)) {
+        buf_printf(&out, "there is no node '" STR_FMT "'", STR_ARG(node));
+        web_error(x, 404, buf_str(&out));
+    } else {
+        serve_set_header(x, "Cache-Control", STR("no-store"));
+        serve_reply(x, 200, WEB_JSON, buf_str(&out));
     }
-    serve_reply(x, 200, WEB_JSON, buf_str(&out));
+}
+
+/* What only the leader can tell; false: the path is none of these. */
+static bool web_reports(struct web *web, struct serve_exchange *x, const struct serve_request *req)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct str node = web_param(req->query, STR("node"), &tmp);
+    bool info = str_eq(req->path, STR("/api/v1/info"));
+    bool status = str_eq(req->path, STR("/api/v1/status"));
+    bool stream = str_eq(req->path, STR("/api/v1/events")) && node.n > 0;
+    bool foreign = web->relay != NULL && !web_leads(web);
+    if (!info && !status && !stream && !str_eq(req->path, STR("/api/v1/explain"))) {
+        return false;
+    }
+    if (stream && foreign) {
+        web_error(x, 503, STR("this replica does not lead: ask /api/v1/explain"));
+    } else if (foreign) {
+        relay_start(web->relay, x, req);
+    } else if (stream) {
+        web_stream_begin(web, x, node);
+    } else if (info || status) {
+        survey_start(&web->surveys, info ? SURVEY_INFO : SURVEY_STATUS, x);
+    } else {
+        web_explain_reply(web, x, node);
+    }
+    return true;
 }
 
 void web_handle(void *ctx, struct serve_exchange *x, const struct serve_request *req)
 {
     struct web *web = ctx;
     struct str file;
-    if (str_eq(req->path, STR("/api/v1/info"))) {
-        web_info_reply(web, x); /* any method, as the original */
-    } else if (!str_eq(req->method, STR("GET")) && !str_eq(req->method, STR("HEAD"))) {
+    bool any = str_eq(req->path, STR("/api/v1/info")); /* any method, as the original */
+    if (!any && !str_eq(req->method, STR("GET")) && !str_eq(req->method, STR("HEAD"))) {
         serve_set_header(x, "Allow", STR("GET, HEAD"));
         web_refuse(x, 405, STR("405 method not allowed\n"));
+    } else if (web_reports(web, x, req)) {
+        return;
     } else if (str_eq(req->path, STR("/metrics"))) {
         web_metrics(web, x);
     } else if (str_eq(req->path, STR("/api/v1/events")) && str_eq(req->method, STR("GET"))) {
-        web_events(web, x);
+        web_stream_begin(web, x, STR_NONE);
     } else if (str_eq(req->path, STR("/")) || str_eq(req->path, STR("/static/"))) {
         web_asset(x, STR("index.html"));
     } else if (str_eq(req->path, STR("/static"))) {
@@ -421,7 +569,13 @@ struct web *web_new(struct loop *loop, const struct web_source *source, struct m
     list_init(&web->streams);
     map_init(&web->seen, loop_random(loop), loop_random(loop));
     loop_timer_init(&web->timer, loop, web_tick, web);
+    surveys_init(&web->surveys, loop, source);
     return web;
+}
+
+void web_set_relay(struct web *web, struct relay *relay)
+{
+    web->relay = relay;
 }
 
 void web_free(struct web *web)
@@ -429,6 +583,7 @@ void web_free(struct web *web)
     if (web == NULL) {
         return;
     }
+    surveys_done(&web->surveys);
     LIST_EACH (&web->streams, item) {
         web_stream_end(CONTAINER_OF(item, struct web_stream, link));
     }

@@ -1,30 +1,42 @@
 /*
  * web: what a browser, a script or Prometheus sees of a running controller.
  *
- *   /                 the dashboard (its files below /static/)
- *   /api/v1/info      nodes, profiles and states, in the original's shape
- *   /api/v1/events    server-sent events: one snapshot, then what changed
- *   /metrics          Prometheus text
+ *   /                          the dashboard (its files below /static/)
+ *   /api/v1/info               nodes, profiles and checks, in the original's shape
+ *   /api/v1/status             the fleet in one document (profile/roster.h)
+ *   /api/v1/explain?node=NAME  one node with all its checks (profile/report.h)
+ *   /api/v1/events             server-sent events: one snapshot, then what changed
+ *   /api/v1/events?node=NAME   the same for explain: the document, again whenever it changes
+ *   /metrics                   Prometheus text
  *
  * It reads through `struct web_source`, so tests and the demo need no controller. Nothing runs
  * while nobody looks: with the first open event stream a timer begins to compare nodes with what
- * was sent last, with the last one it ends.
+ * was sent last, with the last one it ends. A replica that does not lead and has a relay answers
+ * info, status and explain with what the leader says.
  */
 #pragma once
 
 #include "base/metric.h"
 #include "port/loop.h"
 #include "port/serve.h"
+#include "profile/report.h"
 
 #define WEB_STREAMS_MAX 64u /* browsers on one replica; each costs a snapshot */
 #define WEB_BACKLOG_MAX                                                                            \
-    ((size_t)8 * 1024 * 1024)      /* a snapshot of 20,000 nodes; who lags more is dropped */
-#define WEB_INTERVAL MSECONDS(250) /* changes within it are sent as one */
-#define WEB_KEEPALIVE SECONDS(15)  /* proxies close what is silent for 30 to 60 s */
+    ((size_t)8 * 1024 * 1024)        /* a snapshot of 20,000 nodes; who lags more is dropped */
+#define WEB_INTERVAL MSECONDS(250)   /* changes within it are sent as one */
+#define WEB_KEEPALIVE SECONDS(15)    /* proxies close what is silent for 30 to 60 s */
+#define WEB_EXPLAIN_EVERY SECONDS(1) /* seconds count down in its texts; nobody reads faster */
 
 struct web_label {
     struct str key;
     struct str value;
+};
+
+struct web_profile {
+    struct str name;
+    struct str state;
+    usec_t since; /* wall time; 0 = unknown */
 };
 
 struct web_node {
@@ -33,10 +45,10 @@ struct web_node {
     struct str error; /* why it is not touched; empty = nothing is wrong */
     bool ready;
     bool unschedulable;
-    bool busy;      /* a write is in flight */
-    usec_t updated; /* wall time of the last evaluation; 0 = unknown */
     const struct web_label *labels;
     uint32_t label_count;
+    const struct web_profile *profiles; /* in the label's order */
+    uint32_t profile_count;
 };
 
 struct web_status {
@@ -47,6 +59,11 @@ struct web_status {
     bool ready;
     struct str why;  /* not ready because of this */
     uint64_t writes; /* patches sent since the start */
+    struct str config_file;
+    struct str config_error;    /* why the file is not in force; empty = it is */
+    usec_t config_loaded;       /* wall time; 0 = unknown */
+    const struct str *profiles; /* those that are configured */
+    uint32_t profile_count;
 };
 
 /* Texts that it hands out live until it is called again or the loop runs. */
@@ -55,15 +72,17 @@ struct web_source {
     void (*status)(void *ctx, struct web_status *ret);
     void (*each_node)(void *ctx, void (*fn)(void *fn_ctx, const struct web_node *node),
                       void *fn_ctx);
-    /* Whether /api/v1/info shows a label (the configuration's dashboard.labelFilter); NULL = none,
-     * as without that setting. */
-    bool (*exports)(void *ctx, struct str key);
+    /* All there is to say about a node; it lives in `out`. False: no such node. */
+    bool (*report)(void *ctx, struct str node, struct arena *out, struct report *ret);
 };
 
+struct relay; /* web/relay.h */
 struct web;
 
 /* All borrowed; `metrics` may be NULL. */
 struct web *web_new(struct loop *loop, const struct web_source *source, struct metrics *metrics);
+/* Borrowed; NULL = this replica always speaks for itself. */
+void web_set_relay(struct web *w, struct relay *relay);
 /* Ends open streams. Accepts NULL. */
 void web_free(struct web *w);
 
@@ -72,6 +91,3 @@ void web_handle(void *ctx, struct serve_exchange *x, const struct serve_request 
 
 uint32_t web_streams(const struct web *w);
 uint64_t web_scrapes(const struct web *w); /* hits of /metrics; a shutdown waits for one more */
-
-/* The document of /api/v1/info. */
-void web_info(const struct web_source *source, usec_t wall, struct buf *out);

@@ -1,9 +1,11 @@
 #include "web/web.h"
 
 #include "format/json.h"
+#include "profile/roster.h"
 #include "sandbox/vloop.h"
 #include "tests/check.h"
 #include "web/health.h"
+#include "web/survey.h"
 
 /* An exchange that remembers what was said. */
 struct fake {
@@ -92,6 +94,9 @@ struct fleet {
     struct loop *loop;
     struct web_node nodes[4];
     uint32_t n;
+    uint32_t repeat; /* node "a" is there so many times more */
+    uint32_t reported;
+    struct str error; /* of every profile */
     struct web_status status;
     struct web_source source;
     struct metrics metrics;
@@ -111,25 +116,68 @@ static void fleet_each(void *ctx, void (*fn)(void *fn_ctx, const struct web_node
     for (uint32_t i = 0; i < f->n; i++) {
         fn(fn_ctx, &f->nodes[i]);
     }
+    for (uint32_t i = 0; i < f->repeat; i++) {
+        fn(fn_ctx, &f->nodes[0]);
+    }
 }
 
 static const struct web_label zone_a[] = { { STR_INIT("other"), STR_INIT("x") },
                                            { STR_INIT("zone"), STR_INIT("<a>") } };
 
-static bool fleet_exports(void *ctx UNUSED, struct str key)
+static const struct web_profile in_os = { STR_INIT("os"), STR_INIT("operational"),
+                                          SECONDS(1700000000) };
+
+static struct report_check check = { .name = STR_INIT("reboot"),
+                                     .type = STR_INIT("hasAnnotation"),
+                                     .reason = STR_INIT("annotation reboot is not there"),
+                                     .next = USEC_NEVER };
+static struct report_transition transition = { .target = LABEL_STATE_REQUIRED,
+                                               .expression = STR_INIT("reboot"),
+                                               .next = USEC_NEVER,
+                                               .checks = &check,
+                                               .check_n = 1 };
+static struct report_label exported = { STR_INIT("zone"), STR_INIT("<a>") };
+
+static bool fleet_report(void *ctx, struct str name, struct arena *out, struct report *ret)
 {
-    return str_eq(key, STR("zone"));
+    struct fleet *f = ctx;
+    f->reported++;
+    for (uint32_t i = 0; i < f->n; i++) {
+        const struct web_node *node = &f->nodes[i];
+        if (!str_eq(node->name, name)) {
+            continue;
+        }
+        struct report_profile *p = ARENA_NEW(out, struct report_profile);
+        *p = (struct report_profile){
+            .name = STR("os"), .error = f->error, .transitions = &transition, .transition_n = 1
+        };
+        (void)label_state_parse(node->state, &p->state);
+        *ret = (struct report){ .node = node->name,
+                                .state = node->state,
+                                .error = node->error,
+                                .updated = node->state.n > 0 ? SECONDS(1700000001) + 500000 : 0,
+                                .labels = &exported,
+                                .label_n = 1,
+                                .profiles = p,
+                                .profile_n = 1 };
+        report_mark(ret);
+        return true;
+    }
+    return false;
 }
 
 static void fleet_init(struct fleet *f)
 {
     *f = (struct fleet){ .n = 2, .time = vloop_new(1, SECONDS(1700000000)) };
     f->loop = vloop_view(f->time, 0);
-    f->source = (struct web_source){ .ctx = f, .status = fleet_status, .each_node = fleet_each };
+    f->source = (struct web_source){
+        .ctx = f, .status = fleet_status, .each_node = fleet_each, .report = fleet_report
+    };
     f->nodes[0] = (struct web_node){ .name = STR("a"),
                                      .state = STR("operational"),
                                      .ready = true,
-                                     .updated = SECONDS(1700000001) + 500000,
+                                     .profiles = &in_os,
+                                     .profile_count = 1,
                                      .labels = zone_a,
                                      .label_count = 2 };
     f->nodes[1] = (struct web_node){ .name = STR("b") };
@@ -161,17 +209,106 @@ TEST(web_info_has_the_shape_of_the_original)
     fleet_init(&f);
     CLEANUP(fake_done)
     struct fake x = { 0 };
-    f.source.exports = fleet_exports;
-    f.nodes[0].error = STR("annotation \"x\"\nis bad");
+    f.error = STR("check \"x\"\nis bad");
     ask(web_handle, f.web, &x, "POST", "/api/v1/info");
     CHECK_EQ(x.status, 200);
-    CHECK_STR(
-        buf_str(&x.body),
-        "[{\"node\":\"a\",\"profiles\":[{\"applied\":{\"next\":\"operational\","
-        "\"transitions\":[],\"error\":\"annotation \\\"x\\\"\\nis bad\"},\"name\":\"default\","
-        "\"state\":\"operational\"}],\"labels\":{\"zone\":\"\\u003ca\\u003e\"},"
-        "\"updated\":\"2023-11-14T22:13:21.5Z\"}]");
+    CHECK_STR(buf_str(&x.body),
+              "[{\"node\":\"a\",\"profiles\":[{\"applied\":{\"next\":\"operational\","
+              "\"transitions\":[{\"passed\":false,\"target\":\"maintenance-required\",\"chain\":{"
+              "\"passed\":false,\"info\":{\"reboot\":{\"id\":\"hasAnnotation\",\"passed\":false,"
+              "\"info\":{}}},\"expression\":\"reboot\"},\"error\":\"\"}],"
+              "\"error\":\"check \\\"x\\\"\\nis bad\"},\"name\":\"os\","
+              "\"state\":\"operational\"}],\"labels\":{\"zone\":\"\\u003ca\\u003e\"},"
+              "\"updated\":\"2023-11-14T22:13:21.5Z\"}]");
     CHECK(str_contains(buf_str(&x.headers), STR("Content-Type: application/json\n")));
+}
+
+TEST(web_explains_one_node)
+{
+    CLEANUP(fleet_done)
+    struct fleet f;
+    fleet_init(&f);
+    CLEANUP(fake_done)
+    struct fake x = { 0 };
+    f.nodes[0].name = STR("a b/c");
+    ask(web_handle, f.web, &x, "GET", "/api/v1/explain?x=1&node=a+b%2fc");
+    CHECK_EQ(x.status, 200);
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct err err = { 0 };
+    struct report report;
+    CHECK_EQ(report_parse(buf_str(&x.body), &a, &report, &err), 0);
+    CHECK_STR(report.node, "a b/c");
+    CHECK_EQ(report.now, loop_wall(f.loop));
+    CHECK(report.profiles[0].transitions[0].checks[0].holds);
+    static const struct {
+        const char *path;
+        int status;
+        const char *body;
+    } cases[] = {
+        { "/api/v1/explain", 400, "{\"error\":\"want the name of a node: ?node=NAME\"}" },
+        { "/api/v1/explain?node=%zz", 404, "{\"error\":\"there is no node '%zz'\"}" },
+        { "/api/v1/explain?node=%22", 404, "{\"error\":\"there is no node '\\\"'\"}" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(fake_done)
+        struct fake y = { 0 };
+        ask(web_handle, f.web, &y, "GET", cases[i].path);
+        CHECK_EQ(y.status, cases[i].status);
+        CHECK_STR(buf_str(&y.body), cases[i].body);
+    }
+}
+
+TEST(web_status_sums_the_fleet_up)
+{
+    CLEANUP(fleet_done)
+    struct fleet f;
+    fleet_init(&f);
+    CLEANUP(fake_done)
+    struct fake x = { 0 };
+    struct str configured[] = { STR("os"), STR("other") };
+    f.status.profiles = configured;
+    f.status.profile_count = 2;
+    f.status.config_file = STR("m.yaml");
+    f.status.config_error = STR("m.yaml:1:1: no");
+    f.nodes[0].state = STR("in-maintenance");
+    ask(web_handle, f.web, &x, "GET", "/api/v1/status");
+    CHECK_EQ(x.status, 200);
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct err err = { 0 };
+    struct roster roster;
+    CHECK_EQ(roster_parse(buf_str(&x.body), &a, &roster, &err), 0);
+    CHECK_EQ(roster.nodes, 2);
+    CHECK_EQ(roster.profile_n, 2);
+    CHECK_EQ(roster.profiles[0].counts[LABEL_STATE_MAINTENANCE], 1);
+    CHECK_EQ(roster.entry_n, 1);
+    CHECK_STR(roster.config_error, "m.yaml:1:1: no");
+    CHECK_STR(roster.leader, "me_1");
+}
+
+/* A large fleet is looked at over several turns, and whoever leaves meanwhile is not answered. */
+TEST(web_surveys_a_large_fleet_in_slices)
+{
+    CLEANUP(fleet_done)
+    struct fleet f;
+    fleet_init(&f);
+    CLEANUP(fake_done)
+    struct fake x = { 0 };
+    CLEANUP(fake_done)
+    struct fake gone = { 0 };
+    f.repeat = 2 * SURVEY_SLICE + 10;
+    ask(web_handle, f.web, &x, "GET", "/api/v1/info");
+    CHECK(!x.ended);
+    CHECK_EQ(f.reported, SURVEY_SLICE);
+    ask(web_handle, f.web, &gone, "GET", "/api/v1/info");
+    gone.door.on_close(gone.door.on_close_ctx);
+    pass(&f, SECONDS(1));
+    CHECK(x.ended);
+    CHECK(!gone.ended);
+    CHECK_EQ(f.reported, 3 * SURVEY_SLICE + 10 + 2);
+    ask(web_handle, f.web, &gone, "GET", "/api/v1/status");
+    CHECK(!gone.ended); /* ends with the server */
 }
 
 TEST(web_info_of_nothing_is_an_empty_list)
@@ -199,7 +336,10 @@ TEST(web_events_begin_with_a_snapshot_and_go_on_with_what_changed)
     CHECK(str_starts(buf_str(&x.body), STR("retry: 1000\n\nevent: snapshot\ndata: {\"status\":{")));
     CHECK(str_contains(buf_str(&x.body),
                        STR("{\"name\":\"b\",\"state\":\"\",\"ready\":false,\"cordoned\":false,"
-                           "\"labels\":{}}]}\n\n")));
+                           "\"profiles\":[],\"labels\":{}}]}\n\n")));
+    CHECK(str_contains(buf_str(&x.body),
+                       STR("\"profiles\":[{\"name\":\"os\",\"state\":\"operational\",\"since\":"
+                           "\"2023-11-14T22:13:20Z\"}],\"labels\":{\"other\":\"x\",")));
     buf_reset(&x.body);
     pass(&f, SECONDS(2));
     CHECK_EQ(x.body.n, 0); /* nothing changed, nothing is said */
@@ -211,12 +351,12 @@ TEST(web_events_begin_with_a_snapshot_and_go_on_with_what_changed)
     f.status.leading = true;
     pass(&f, WEB_INTERVAL);
     CHECK(str_starts(buf_str(&x.body), STR("event: status\ndata: {\"version\":")));
-    CHECK(str_contains(
-        buf_str(&x.body),
-        STR("event: delta\ndata: "
-            "{\"set\":[{\"name\":\"b\",\"state\":\"operational\",\"ready\":true,"
-            "\"cordoned\":false,\"labels\":{}},{\"name\":\"c\",\"state\":\"\",\"ready\":false,"
-            "\"cordoned\":false,\"labels\":{}}],\"del\":[]}\n\n")));
+    CHECK(str_contains(buf_str(&x.body),
+                       STR("event: delta\ndata: "
+                           "{\"set\":[{\"name\":\"b\",\"state\":\"operational\",\"ready\":true,"
+                           "\"cordoned\":false,\"profiles\":[],\"labels\":{}},{\"name\":\"c\","
+                           "\"state\":\"\",\"ready\":false,"
+                           "\"cordoned\":false,\"profiles\":[],\"labels\":{}}],\"del\":[]}\n\n")));
     buf_reset(&x.body);
     f.n = 1;
     pass(&f, WEB_INTERVAL);
@@ -227,6 +367,36 @@ TEST(web_events_begin_with_a_snapshot_and_go_on_with_what_changed)
     x.door.on_close(x.door.on_close_ctx);
     CHECK_EQ(web_streams(f.web), 0);
     CHECK(!vloop_step(f.time, loop_now(f.loop) + HOURS(1))); /* no timer runs for nobody */
+}
+
+TEST(web_events_of_one_node_follow_its_report)
+{
+    CLEANUP(fleet_done)
+    struct fleet f;
+    fleet_init(&f);
+    CLEANUP(fake_done)
+    struct fake x = { 0 };
+    ask(web_handle, f.web, &x, "GET", "/api/v1/events?node=a");
+    CHECK(x.streaming);
+    CHECK(str_starts(buf_str(&x.body),
+                     STR("retry: 1000\n\nevent: explain\ndata: {\"node\":\"a\",\"state\":")));
+    CHECK(str_contains(buf_str(&x.body), STR("\"now\":\"2023-11-14T22:13:20Z\"")));
+    buf_reset(&x.body);
+    pass(&f, SECONDS(5));
+    CHECK_EQ(x.body.n, 0); /* time alone is no change */
+    f.error = STR("boom");
+    pass(&f, WEB_EXPLAIN_EVERY + WEB_INTERVAL);
+    CHECK(str_starts(buf_str(&x.body), STR("event: explain\ndata: {")));
+    CHECK(str_contains(buf_str(&x.body), STR("\"error\":\"boom\"")));
+    buf_reset(&x.body);
+    f.n = 0;
+    pass(&f, WEB_EXPLAIN_EVERY + WEB_INTERVAL);
+    CHECK_STR(buf_str(&x.body), "event: gone\ndata: {}\n\n");
+    x.backlog = WEB_BACKLOG_MAX + 1;
+    f.n = 1;
+    pass(&f, WEB_EXPLAIN_EVERY + WEB_INTERVAL);
+    CHECK(x.ended);
+    CHECK_EQ(web_streams(f.web), 0);
 }
 
 TEST(web_events_drop_who_does_not_read)

@@ -1,0 +1,307 @@
+#include "web/relay.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "base/heap.h"
+#include "base/list.h"
+#include "format/jwriter.h"
+#include "kube/client.h"
+
+#define RELAY_NOBODY "no maintenance-controller is leading"
+
+struct relay {
+    struct loop *loop;
+    struct relay_config config;
+    struct arena memory;
+    struct list calls;
+    uint32_t call_n;
+    /* Where the leader was found last, so that the pod is not asked for every time. */
+    struct arena found;
+    struct str holder;
+    struct str address;
+};
+
+struct relay_call {
+    struct list link;
+    struct relay *relay;
+    struct serve_exchange *x; /* borrowed: until it is answered or closed */
+    struct arena memory;
+    struct str target; /* path and query */
+    struct str holder;
+    struct str name; /* the leader's pod, or host */
+    struct api_call *api_call;
+    struct wire_call *wire_call;
+    struct loop_timer timer;
+    usec_t until;
+};
+
+static void call_free(void *ctx)
+{
+    struct relay_call *call = ctx;
+    list_del(&call->link);
+    call->relay->call_n--;
+    if (call->api_call != NULL) {
+        api_cancel(call->relay->config.api, call->api_call);
+    }
+    if (call->wire_call != NULL) {
+        wire_cancel(call->relay->config.wire, call->wire_call);
+    }
+    loop_timer_done(&call->timer);
+    arena_done(&call->memory);
+    heap_free(call);
+}
+
+static void refuse(struct serve_exchange *x, int status, struct str text)
+{
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    struct jwriter w = jwriter_on(&out);
+    jw_obj(&w);
+    jw_pair(&w, "error", text);
+    jw_obj_end(&w);
+    serve_set_header(x, "Cache-Control", STR("no-store"));
+    serve_reply(x, status, STR("application/json"), buf_str(&out));
+}
+
+PRINTF_LIKE(3, 4)
+static void call_fail(struct relay_call *call, int status, const char *fmt, ...)
+{
+    char text[sizeof(((struct err *)NULL)->msg)];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args); /* a text that is cut off still tells */
+    va_end(args);
+    call->relay->holder = STR_NONE; /* whatever was known of the leader may be what is wrong */
+    refuse(call->x, status, str_from(text));
+    call_free(call);
+}
+
+static void call_on_timer(void *ctx)
+{
+    struct relay_call *call = ctx;
+    if (call->name.n == 0) {
+        call_fail(call, 503, "the API server did not say within a second who leads");
+    } else {
+        call_fail(call, 502, "the leader '" STR_FMT "' did not answer within a second",
+                  STR_ARG(call->name));
+    }
+}
+
+/* ---- the leader itself ---- */
+
+static void call_on_answer(void *ctx, const struct wire_reply *reply)
+{
+    struct relay_call *call = ctx;
+    call->wire_call = NULL;
+    if (reply->status == 0) {
+        call_fail(call, 502, "the leader '" STR_FMT "' cannot be reached: %s", STR_ARG(call->name),
+                  reply->err->msg);
+        return;
+    }
+    serve_set_header(call->x, "Cache-Control", STR("no-store"));
+    serve_reply(call->x, reply->status, STR("application/json"), reply->body);
+    call_free(call);
+}
+
+static void call_leader(struct relay_call *call, struct str address)
+{
+    struct relay *r = call->relay;
+    bool six = str_find_char(address, ':') != SIZE_MAX;
+    struct str url =
+        arena_printf(&call->memory, "http://%s" STR_FMT "%s:%u" STR_FMT, six ? "[" : "",
+                     STR_ARG(address), six ? "]" : "", r->config.port, STR_ARG(call->target));
+    static const struct wire_header header = { STR_INIT(RELAY_HEADER), STR_INIT("1") };
+    call->wire_call = wire_http(r->config.wire,
+                                &(struct wire_request){
+                                    .method = STR("GET"),
+                                    .url = url,
+                                    .headers = &header,
+                                    .header_n = 1,
+                                    .timeout = MAX(call->until - loop_now(r->loop), MSECONDS(1)),
+                                    .reply_max = RELAY_REPLY_MAX,
+                                },
+                                call_on_answer, call);
+}
+
+static void call_found(struct relay_call *call, struct str address)
+{
+    struct relay *r = call->relay;
+    arena_reset(&r->found);
+    r->holder = arena_str(&r->found, call->holder);
+    r->address = arena_str(&r->found, address);
+    call_leader(call, r->address);
+}
+
+/* ---- where it is ---- */
+
+static void call_get(struct relay_call *call, struct str path, api_on_reply on_reply)
+{
+    struct relay *r = call->relay;
+    call->api_call = api_send(
+        r->config.api,
+        &(struct api_request){ .verb = API_GET,
+                               .path = path,
+                               .timeout = MAX(call->until - loop_now(r->loop), MSECONDS(1)) },
+        on_reply, call);
+}
+
+/* The document of a reply, or NULL after the call has failed with what is wrong. */
+static const struct jval *call_read(struct relay_call *call, const struct api_reply *reply,
+                                    const char *what)
+{
+    const struct jval *root = NULL;
+    struct err err = { 0 };
+    if (reply->status != 200) {
+        client_explain(reply->status, reply->body, reply->err, &err);
+    } else if (json_parse(reply->body, 0, &call->memory, &root, &err) < 0) {
+        root = NULL;
+    } /* The body ends with the reply: what is read from it is copied by whoever keeps it. */
+    if (root == NULL) {
+        call_fail(call, reply->status == 0 ? 503 : 502, "%s '" STR_FMT "': %s", what,
+                  STR_ARG(call->name.n > 0 ? call->name : call->relay->config.lease_name), err.msg);
+    }
+    return root;
+}
+
+static void call_on_node(void *ctx, const struct api_reply *reply)
+{
+    struct relay_call *call = ctx;
+    call->api_call = NULL;
+    if (reply->status == 404) {
+        call_fail(call, 502,
+                  "the leader is '" STR_FMT "', and neither a pod nor a node has that "
+                  "name",
+                  STR_ARG(call->name));
+        return;
+    }
+    const struct jval *node = call_read(call, reply, "the leader's node");
+    if (node == NULL) {
+        return;
+    }
+    JVAL_EACH (jval_at(node, "status.addresses"), address) {
+        if (str_eq(jval_str(jval_get(address, STR("type"))), STR("InternalIP"))) {
+            call_found(call, jval_str(jval_get(address, STR("address"))));
+            return;
+        }
+    }
+    call_fail(call, 502, "the leader's node '" STR_FMT "' has no address", STR_ARG(call->name));
+}
+
+static void call_on_pod(void *ctx, const struct api_reply *reply)
+{
+    struct relay_call *call = ctx;
+    call->api_call = NULL;
+    if (reply->status == 404) {
+        CLEANUP(buf_done)
+        struct buf path = { 0 };
+        buf_add(&path, STR("/api/v1/nodes/"));
+        client_add_segment(&path, call->name);
+        call_get(call, buf_str(&path), call_on_node);
+        return;
+    }
+    const struct jval *pod = call_read(call, reply, "the leader's pod");
+    if (pod == NULL) {
+        return;
+    }
+    struct str address = jval_str(jval_at(pod, "status.podIP"));
+    if (address.n == 0) {
+        call_fail(call, 502, "the leader's pod '" STR_FMT "' has no address yet",
+                  STR_ARG(call->name));
+        return;
+    }
+    call_found(call, address);
+}
+
+static void call_on_lease(void *ctx, const struct api_reply *reply)
+{
+    struct relay_call *call = ctx;
+    struct relay *r = call->relay;
+    call->api_call = NULL;
+    if (reply->status == 404) {
+        call_fail(call, 503, RELAY_NOBODY);
+        return;
+    }
+    const struct jval *lease = call_read(call, reply, "the lease");
+    if (lease == NULL) {
+        return;
+    }
+    struct str holder = jval_str(jval_at(lease, "spec.holderIdentity"));
+    struct str rest;
+    if (holder.n == 0) {
+        call_fail(call, 503, RELAY_NOBODY);
+        return;
+    }
+    call->holder = arena_str(&call->memory, holder);
+    (void)str_cut(call->holder, STR("_"), &call->name, &rest);
+    if (r->holder.n > 0 && str_eq(r->holder, call->holder)) {
+        call_leader(call, r->address);
+        return;
+    }
+    CLEANUP(buf_done)
+    struct buf path = { 0 };
+    buf_add(&path, STR("/api/v1/namespaces/"));
+    client_add_segment(&path, r->config.lease_namespace);
+    buf_add(&path, STR("/pods/"));
+    client_add_segment(&path, call->name);
+    call_get(call, buf_str(&path), call_on_pod);
+}
+
+void relay_start(struct relay *r, struct serve_exchange *x, const struct serve_request *req)
+{
+    if (req->header(x, RELAY_HEADER).n > 0) {
+        /* Whoever sent it believes that this replica leads; it no longer does. */
+        refuse(x, 503, STR(RELAY_NOBODY));
+        return;
+    }
+    if (r->call_n >= RELAY_CALLS_MAX) {
+        refuse(x, 503, STR("too many requests wait for the leader"));
+        return;
+    }
+    struct relay_call *call = HEAP_NEW(struct relay_call);
+    call->relay = r;
+    call->x = x;
+    call->until = loop_now(r->loop) + RELAY_BUDGET;
+    call->target = arena_printf(&call->memory, STR_FMT "%s" STR_FMT, STR_ARG(req->path),
+                                req->query.n > 0 ? "?" : "", STR_ARG(req->query));
+    list_add(&r->calls, &call->link);
+    r->call_n++;
+    x->on_close = call_free;
+    x->on_close_ctx = call;
+    loop_timer_init(&call->timer, r->loop, call_on_timer, call);
+    loop_timer_set(&call->timer, call->until);
+    CLEANUP(buf_done)
+    struct buf path = { 0 };
+    buf_add(&path, STR("/apis/coordination.k8s.io/v1/namespaces/"));
+    client_add_segment(&path, r->config.lease_namespace);
+    buf_add(&path, STR("/leases/"));
+    client_add_segment(&path, r->config.lease_name);
+    call_get(call, buf_str(&path), call_on_lease);
+}
+
+struct relay *relay_new(struct loop *loop, const struct relay_config *config)
+{
+    struct relay *r = HEAP_NEW(struct relay);
+    r->loop = loop;
+    r->config = *config;
+    r->config.lease_namespace = arena_str(&r->memory, config->lease_namespace);
+    r->config.lease_name = arena_str(&r->memory, config->lease_name);
+    list_init(&r->calls);
+    return r;
+}
+
+void relay_free(struct relay *r)
+{
+    if (r == NULL) {
+        return;
+    }
+    LIST_EACH (&r->calls, item) {
+        struct relay_call *call = CONTAINER_OF(item, struct relay_call, link);
+        call->x->on_close = NULL;
+        call_free(call);
+    }
+    arena_done(&r->found);
+    arena_done(&r->memory);
+    heap_free(r);
+}

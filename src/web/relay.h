@@ -1,0 +1,38 @@
+/*
+ * relay: lets a replica that does not lead answer with what the leader says.
+ *
+ * The leader is who holds the Lease, "<pod>_<uuid>". Its address is that of the pod of this name,
+ * or, for pods in the host's network, whose host name is the node's, that of the node. The port is
+ * the one that this replica serves on, unless another is configured: replicas have the same flags.
+ * One second is all a request gets. What goes wrong is said as {"error":"…"} with status 502 or
+ * 503. A request that was relayed already is never relayed again.
+ */
+#pragma once
+
+#include "port/api.h"
+#include "port/loop.h"
+#include "port/serve.h"
+#include "port/wire.h"
+
+#define RELAY_BUDGET SECONDS(1)
+#define RELAY_REPLY_MAX ((size_t)64 * 1024 * 1024) /* /api/v1/info of 20,000 nodes */
+#define RELAY_HEADER "X-Drydock-Relayed"
+#define RELAY_CALLS_MAX 64u /* at a time; browsers and scripts of one replica */
+
+struct relay_config {
+    struct api *api;   /* borrowed */
+    struct wire *wire; /* borrowed */
+    struct str lease_namespace;
+    struct str lease_name;
+    uint32_t port; /* where the leader serves */
+};
+
+struct relay;
+
+/* The texts are copied. */
+struct relay *relay_new(struct loop *loop, const struct relay_config *config);
+/* Cancels what is under way: nobody is answered any more. Accepts NULL. */
+void relay_free(struct relay *r);
+
+/* Takes the exchange and answers it. */
+void relay_start(struct relay *r, struct serve_exchange *x, const struct serve_request *req);

@@ -1,0 +1,143 @@
+#include "web/survey.h"
+
+#include "base/heap.h"
+#include "format/jwriter.h"
+#include "profile/roster.h"
+
+struct survey {
+    struct list link;
+    struct surveys *all;
+    enum survey_kind kind;
+    struct serve_exchange *x; /* borrowed: until it is answered or closed */
+    struct loop_timer timer;
+    struct arena names;
+    struct str *items;
+    uint32_t n;
+    uint32_t cap;
+    uint32_t at;
+    struct buf out;
+    struct jwriter writer;
+    struct arena memory; /* of the roster */
+    struct roster roster;
+};
+
+static void survey_free(void *ctx)
+{
+    struct survey *s = ctx;
+    list_del(&s->link);
+    loop_timer_done(&s->timer);
+    arena_done(&s->names);
+    arena_done(&s->memory);
+    buf_done(&s->out);
+    heap_free(s);
+}
+
+static void survey_name(void *ctx, const struct web_node *node)
+{
+    struct survey *s = ctx;
+    if (s->n == s->cap) {
+        ARENA_GROW(&s->names, s->items, s->n, s->cap);
+    }
+    s->items[s->n++] = arena_str(&s->names, node->name);
+}
+
+static void survey_begin(struct survey *s)
+{
+    const struct web_source *source = s->all->source;
+    s->writer = jwriter_on(&s->out);
+    if (s->kind == SURVEY_INFO) {
+        jw_arr(&s->writer);
+    } else {
+        struct web_status status = { 0 };
+        source->status(source->ctx, &status);
+        s->roster = (struct roster){
+            .version = STR(DRYDOCK_VERSION),
+            .title = arena_str(&s->memory, status.title),
+            .leader = arena_str(&s->memory, status.leader),
+            .why = status.ready ? STR_NONE : arena_str(&s->memory, status.why),
+            .config_file = arena_str(&s->memory, status.config_file),
+            .config_error = arena_str(&s->memory, status.config_error),
+            .config_loaded = status.config_loaded,
+            .now = loop_wall(s->all->loop),
+        };
+        for (uint32_t i = 0; i < status.profile_count; i++) {
+            (void)roster_profile(&s->roster, &s->memory, status.profiles[i]);
+        }
+    }
+    source->each_node(source->ctx, survey_name, s);
+}
+
+static void survey_answer(struct survey *s)
+{
+    if (s->kind == SURVEY_INFO) {
+        jw_arr_end(&s->writer);
+    } else {
+        roster_sort(&s->roster);
+        roster_print_json(&s->roster, &s->writer);
+    }
+    struct serve_exchange *x = s->x;
+    serve_set_header(x, "Cache-Control", STR("no-store"));
+    if (s->out.full) {
+        serve_reply(x, 500, STR("application/json"),
+                    STR("{\"error\":\"the document is too large\"}\n"));
+    } else {
+        serve_reply(x, 200, STR("application/json"), buf_str(&s->out));
+    }
+    survey_free(s);
+}
+
+static void survey_turn(void *ctx)
+{
+    struct survey *s = ctx;
+    const struct web_source *source = s->all->source;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    uint32_t end = MIN(s->n, s->at + SURVEY_SLICE);
+    for (; s->at < end; s->at++) {
+        struct report report;
+        arena_reset(&tmp);
+        if (!source->report(source->ctx, s->items[s->at], &tmp, &report)) {
+            continue;
+        }
+        if (s->kind == SURVEY_STATUS) {
+            roster_add(&s->roster, &report, &s->memory);
+        } else if (report.updated != 0 || report.error.n > 0) {
+            /* As the original: a node is listed once it has been looked at. */
+            report_print_info(&report, &s->writer);
+        }
+    }
+    if (s->at < s->n) {
+        loop_timer_set(&s->timer, loop_now(s->all->loop));
+    } else {
+        survey_answer(s);
+    }
+}
+
+void survey_start(struct surveys *all, enum survey_kind kind, struct serve_exchange *x)
+{
+    struct survey *s = HEAP_NEW(struct survey);
+    s->all = all;
+    s->kind = kind;
+    s->x = x;
+    list_add(&all->running, &s->link);
+    loop_timer_init(&s->timer, all->loop, survey_turn, s);
+    x->on_close = survey_free;
+    x->on_close_ctx = s;
+    survey_begin(s);
+    survey_turn(s);
+}
+
+void surveys_init(struct surveys *s, struct loop *loop, const struct web_source *source)
+{
+    *s = (struct surveys){ .loop = loop, .source = source };
+    list_init(&s->running);
+}
+
+void surveys_done(struct surveys *s)
+{
+    LIST_EACH (&s->running, item) {
+        struct survey *one = CONTAINER_OF(item, struct survey, link);
+        one->x->on_close = NULL;
+        survey_free(one);
+    }
+}

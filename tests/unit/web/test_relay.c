@@ -1,0 +1,282 @@
+#include "web/relay.h"
+
+#include "base/buf.h"
+#include "sandbox/apiserver.h"
+#include "sandbox/door.h"
+#include "sandbox/vloop.h"
+#include "sandbox/wire.h"
+#include "tests/check.h"
+
+/* An exchange that remembers what was said. */
+struct fake {
+    struct serve_exchange door;
+    struct str relayed; /* the header's value */
+    int status;
+    struct buf body;
+};
+
+static void fake_header(struct serve_exchange *x UNUSED, const char *name UNUSED,
+                        struct str value UNUSED)
+{
+}
+
+static void fake_reply(struct serve_exchange *x, int status, struct str type, struct str body)
+{
+    struct fake *f = CONTAINER_OF(x, struct fake, door);
+    CHECK_EQ(f->status, 0); /* once */
+    CHECK_STR(type, "application/json");
+    f->status = status;
+    buf_add(&f->body, body);
+}
+
+static const struct serve_ops fake_ops = { .set_header = fake_header, .reply = fake_reply };
+
+static struct str fake_get(const struct serve_exchange *x, const char *name)
+{
+    CHECK_STR(name, RELAY_HEADER);
+    return CONTAINER_OF((struct serve_exchange *)(uintptr_t)x, struct fake, door)->relayed;
+}
+
+struct scene {
+    struct vloop *time;
+    struct loop *loop;
+    struct apiserver *server;
+    struct api *api;
+    struct inbox inbox;
+    struct wire *wire;
+    struct relay *relay;
+    struct inbox_answer answer;
+};
+
+static void scene_answer(void *ctx, const struct inbox_message *message UNUSED,
+                         struct inbox_answer *answer)
+{
+    struct scene *s = ctx;
+    *answer = s->answer;
+}
+
+static void scene_init(struct scene *s)
+{
+    *s = (struct scene){ .time = vloop_new(1, SECONDS(1700000000)) };
+    s->loop = vloop_view(s->time, 0);
+    s->server = apiserver_new(s->loop, 1);
+    s->api = door_new(s->loop, s->server, NULL);
+    inbox_init(&s->inbox);
+    s->inbox.script = scene_answer;
+    s->inbox.ctx = s;
+    s->answer = (struct inbox_answer){ .status = 200, .body = STR("[\"the leader's\"]") };
+    s->wire = sandbox_wire_new(s->loop, &s->inbox, NULL);
+    s->relay = relay_new(s->loop, &(struct relay_config){ .api = s->api,
+                                                          .wire = s->wire,
+                                                          .lease_namespace = STR("kube-system"),
+                                                          .lease_name = STR("the.lease"),
+                                                          .port = 9090 });
+}
+
+static void scene_done(struct scene *s)
+{
+    relay_free(s->relay);
+    sandbox_wire_free(s->wire);
+    inbox_done(&s->inbox);
+    door_free(s->api);
+    apiserver_free(s->server);
+    vloop_view_free(s->loop);
+    vloop_free(s->time);
+}
+
+static void call(struct scene *s, const char *method, const char *path, const char *body)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct apiserver_reply reply = { 0 };
+    struct apiserver_request request = { .method = str_from(method),
+                                         .path = str_from(path),
+                                         .content_type = STR("application/merge-patch+json"),
+                                         .body = str_from(body) };
+    if (str_eq(request.method, STR("POST"))) {
+        request.content_type = STR("application/json");
+    }
+    apiserver_handle(s->server, &request, &a, &reply);
+    CHECK(reply.status == 200 || reply.status == 201);
+}
+
+#define LEASES "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+#define PODS "/api/v1/namespaces/kube-system/pods"
+
+static void lead(struct scene *s, const char *holder)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    call(s, "POST", LEASES,
+         arena_printf(
+             &a, "{\"metadata\":{\"name\":\"the.lease\"},\"spec\":{\"holderIdentity\":\"%s\"}}",
+             holder)
+             .p);
+}
+
+static void add_pod(struct scene *s, const char *ip)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    call(s, "POST", PODS,
+         "{\"metadata\":{\"name\":\"ctl-0\"},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":"
+         "\"i\"}]}}");
+    call(
+        s, "PATCH", PODS "/ctl-0/status",
+        arena_printf(&a, "{\"status\":{\"podIP\":\"%s\",\"podIPs\":[{\"ip\":\"%s\"}]}}", ip, ip).p);
+}
+
+static void ask(struct scene *s, struct fake *f)
+{
+    f->door = (struct serve_exchange){ .ops = &fake_ops };
+    relay_start(s->relay, &f->door,
+                &(struct serve_request){ .method = STR("GET"),
+                                         .path = STR("/api/v1/explain"),
+                                         .query = STR("node=n1"),
+                                         .header = fake_get });
+}
+
+static void pass(struct scene *s, usec_t time)
+{
+    usec_t until = loop_now(s->loop) + time;
+    while (vloop_step(s->time, until)) {
+    }
+}
+
+static void expect(struct scene *s, int status, const char *body)
+{
+    struct fake f = { 0 };
+    ask(s, &f);
+    pass(s, SECONDS(2));
+    CHECK_EQ(f.status, status);
+    CHECK_STR(buf_str(&f.body), body);
+    buf_done(&f.body);
+}
+
+TEST(relay_answers_with_what_the_leader_says)
+{
+    CLEANUP(scene_done)
+    struct scene s;
+    scene_init(&s);
+    lead(&s, "ctl-0_1a2b");
+    add_pod(&s, "10.1.2.3");
+    expect(&s, 200, "[\"the leader's\"]");
+    const struct inbox_message *m = inbox_at(&s.inbox, 0);
+    CHECK_STR(m->request.url, "http://10.1.2.3:9090/api/v1/explain?node=n1");
+    CHECK_STR(m->request.method, "GET");
+    CHECK_STR(inbox_header(m, RELAY_HEADER), "1");
+    s.answer = (struct inbox_answer){ .status = 404, .body = STR("{\"error\":\"no such\"}") };
+    expect(&s, 404, "{\"error\":\"no such\"}");
+    CHECK_EQ(s.inbox.arrived, 2);
+}
+
+TEST(relay_knows_addresses_of_six_words_and_of_the_host)
+{
+    CLEANUP(scene_done)
+    struct scene s;
+    scene_init(&s);
+    lead(&s, "ctl-0_1a2b");
+    call(&s, "POST", "/api/v1/nodes", "{\"metadata\":{\"name\":\"ctl-0\"}}");
+    expect(&s, 502, "{\"error\":\"the leader's node 'ctl-0' has no address\"}");
+    call(&s, "PATCH", "/api/v1/nodes/ctl-0/status",
+         "{\"status\":{\"addresses\":[{\"type\":\"Hostname\",\"address\":\"x\"},"
+         "{\"type\":\"InternalIP\",\"address\":\"fd00::7\"}]}}");
+    expect(&s, 200, "[\"the leader's\"]");
+    CHECK_STR(inbox_at(&s.inbox, 0)->request.url, "http://[fd00::7]:9090/api/v1/explain?node=n1");
+}
+
+TEST(relay_says_when_nobody_leads)
+{
+    CLEANUP(scene_done)
+    struct scene s;
+    scene_init(&s);
+    expect(&s, 503, "{\"error\":\"no maintenance-controller is leading\"}");
+    lead(&s, "");
+    expect(&s, 503, "{\"error\":\"no maintenance-controller is leading\"}");
+    call(&s, "PATCH", LEASES "/the.lease", "{\"spec\":{\"holderIdentity\":\"away_1\"}}");
+    expect(&s, 502,
+           "{\"error\":\"the leader is 'away', and neither a pod nor a node has that name\"}");
+    CHECK_EQ(s.inbox.arrived, 0);
+}
+
+TEST(relay_never_relays_twice)
+{
+    CLEANUP(scene_done)
+    struct scene s;
+    scene_init(&s);
+    lead(&s, "ctl-0_1a2b");
+    add_pod(&s, "10.1.2.3");
+    struct fake f = { .relayed = STR("1") };
+    ask(&s, &f);
+    CHECK_EQ(f.status, 503);
+    CHECK_STR(buf_str(&f.body), "{\"error\":\"no maintenance-controller is leading\"}");
+    buf_done(&f.body);
+}
+
+TEST(relay_gives_up_after_a_second_and_forgets_the_address)
+{
+    CLEANUP(scene_done)
+    struct scene s;
+    scene_init(&s);
+    lead(&s, "ctl-0_1a2b");
+    add_pod(&s, "10.1.2.3");
+    expect(&s, 200, "[\"the leader's\"]");
+    s.answer.status = 0; /* silence */
+    struct fake f = { 0 };
+    ask(&s, &f);
+    pass(&s, RELAY_BUDGET);
+    CHECK_EQ(f.status, 502);
+    CHECK(str_contains(buf_str(&f.body), STR("{\"error\":\"the leader 'ctl-0' ")));
+    buf_done(&f.body);
+    s.answer = (struct inbox_answer){ .failure = ERR_IO };
+    struct fake broken = { 0 };
+    ask(&s, &broken);
+    pass(&s, RELAY_BUDGET);
+    CHECK_EQ(broken.status, 502);
+    CHECK(str_contains(buf_str(&broken.body), STR("cannot be reached")));
+    buf_done(&broken.body);
+    /* It has moved, as pods of a StatefulSet do. */
+    call(&s, "PATCH", PODS "/ctl-0/status",
+         "{\"status\":{\"podIP\":\"10.1.2.9\",\"podIPs\":[{\"ip\":\"10.1.2.9\"}]}}");
+    s.answer = (struct inbox_answer){ .status = 200, .body = STR("{}") };
+    expect(&s, 200, "{}");
+    CHECK_STR(inbox_at(&s.inbox, s.inbox.n - 1)->request.url,
+              "http://10.1.2.9:9090/api/v1/explain?node=n1");
+}
+
+TEST(relay_forgets_who_goes_away)
+{
+    CLEANUP(scene_done)
+    struct scene s;
+    scene_init(&s);
+    lead(&s, "ctl-0_1a2b");
+    add_pod(&s, "10.1.2.3");
+    struct fake gone = { 0 };
+    struct fake kept = { 0 };
+    ask(&s, &gone);
+    gone.door.on_close(gone.door.on_close_ctx);
+    ask(&s, &kept);
+    relay_free(STEAL(s.relay));
+    pass(&s, SECONDS(3));
+    CHECK_EQ(gone.status, 0);
+    CHECK_EQ(kept.status, 0);
+}
+
+TEST(relay_takes_a_limited_number_at_a_time)
+{
+    CLEANUP(scene_done)
+    struct scene s;
+    scene_init(&s);
+    static struct fake many[RELAY_CALLS_MAX + 1];
+    for (uint32_t i = 0; i <= RELAY_CALLS_MAX; i++) {
+        ask(&s, &many[i]);
+    }
+    CHECK_EQ(many[RELAY_CALLS_MAX].status, 503);
+    CHECK_STR(buf_str(&many[RELAY_CALLS_MAX].body),
+              "{\"error\":\"too many requests wait for the leader\"}");
+    pass(&s, SECONDS(2));
+    for (uint32_t i = 0; i <= RELAY_CALLS_MAX; i++) {
+        CHECK_EQ(many[i].status, 503);
+        buf_done(&many[i].body);
+    }
+}
