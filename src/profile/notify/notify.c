@@ -1,0 +1,276 @@
+#include "profile/notify/notify.h"
+
+#include "base/heap.h"
+#include "format/template.h"
+#include "profile/notify/call.h"
+
+#define EXPLAIN_MAX 200u /* of a stranger's answer; more is a page and not a reason */
+
+static const struct notify_sender *const senders[] = {
+    &notify_mail,
+    &notify_slack,
+    &notify_slack_thread,
+    &notify_webhook,
+};
+
+void notify_door_init(struct notify_door *door, struct loop *loop, struct client *client,
+                      struct wire *wire)
+{
+    *door = (struct notify_door){ .loop = loop, .client = client, .wire = wire };
+    list_init(&door->calls);
+}
+
+const struct plugin_value *call_value(const struct notify_call *call, const char *key)
+{
+    return plugin_get(call->plugin, call->values, key);
+}
+
+int call_render(struct notify_call *call, const char *key, struct str *ret, struct err *err)
+{
+    CLEANUP(buf_done)
+    struct buf out = { .max = NOTIFY_TEXT_MAX };
+    struct template *t = NULL;
+    int r = template_parse(call_value(call, key)->text, &call->memory, &t, err);
+    if (r == 0) {
+        r = template_render(t, &call->root, &out, err);
+    }
+    if (r < 0) {
+        return err_wrap(err, "template of '%s'", key);
+    }
+    if (out.full) {
+        return err_set(err, ERR_LIMIT, "template of '%s': found more than %zu bytes, want fewer",
+                       key, out.max);
+    }
+    *ret = arena_str(&call->memory, buf_str(&out));
+    return 0;
+}
+
+static void on_api_reply(void *ctx, const struct api_reply *reply)
+{
+    struct notify_call *call = ctx;
+    call->api = NULL;
+    call->on_api(call, reply);
+}
+
+void call_api(struct notify_call *call, const struct api_request *request, api_on_reply on_reply)
+{
+    ASSERT(call->api == NULL && call->wire == NULL);
+    call->on_api = on_reply;
+    call->verb = request->verb;
+    call->api = api_send(call->door->client->api, request, on_api_reply, call);
+}
+
+static void on_wire_reply(void *ctx, const struct wire_reply *reply)
+{
+    struct notify_call *call = ctx;
+    call->wire = NULL;
+    call->on_wire(call, reply);
+}
+
+void call_http(struct notify_call *call, const struct wire_request *request, wire_on_reply on_reply)
+{
+    ASSERT(call->api == NULL && call->wire == NULL);
+    call->on_wire = on_reply;
+    call->wire = wire_http(call->door->wire, request, on_wire_reply, call);
+}
+
+void call_mail(struct notify_call *call, const struct wire_mail *mail, wire_on_reply on_reply)
+{
+    ASSERT(call->api == NULL && call->wire == NULL);
+    call->on_wire = on_reply;
+    call->wire = wire_mail(call->door->wire, mail, on_wire_reply, call);
+}
+
+static void on_call_timer(void *ctx)
+{
+    struct notify_call *call = ctx;
+    call->on_timer(call);
+}
+
+void call_later(struct notify_call *call, usec_t at, void (*on_timer)(struct notify_call *call))
+{
+    call->on_timer = on_timer;
+    loop_timer_set(&call->timer, at);
+}
+
+void call_explain(const struct wire_reply *reply, const char *who, struct err *ret)
+{
+    if (reply->err != NULL) {
+        *ret = *reply->err;
+        return;
+    }
+    struct str line;
+    struct str rest;
+    (void)str_cut(str_trim(reply->body), STR("\n"), &line, &rest); /* one line or several */
+    line = str_sub(str_trim(line), 0, EXPLAIN_MAX);
+    bool later = reply->status == 429 || reply->status == 503;
+    (void)err_set(ret, later ? ERR_BUSY : ERR_DENIED, "%s answered %d%s" STR_FMT, who,
+                  reply->status, line.n > 0 ? ": " : "", STR_ARG(line));
+}
+
+static void call_free(struct notify_call *call)
+{
+    const struct notify_sender *sender = call->sender;
+    struct notify_door *door = call->door;
+    if (call->api != NULL) {
+        api_cancel(door->client->api, call->api);
+    }
+    if (call->wire != NULL) {
+        wire_cancel(door->wire, call->wire);
+    }
+    list_del(&call->link);
+    loop_timer_done(&call->timer);
+    arena_done(&call->memory);
+    heap_free(call);
+    if (sender->wake == NULL) {
+        return;
+    }
+    LIST_EACH (&door->calls, item) {
+        struct notify_call *other = CONTAINER_OF(item, struct notify_call, link);
+        if (other->sender == sender) {
+            sender->wake(other);
+        }
+    }
+}
+
+void call_end(struct notify_call *call, const struct err *err, usec_t retry_after)
+{
+    notify_on_done on_done = call->on_done;
+    void *ctx = call->ctx;
+    struct err copy = { 0 };
+    if (err != NULL) {
+        copy = *err; /* it may live in the call */
+    }
+    call_free(call);
+    on_done(ctx, err != NULL ? &copy : NULL, MIN(retry_after, NOTIFY_RETRY_AFTER_MAX));
+}
+
+static struct goval call_struct(struct notify_call *call, const struct gomember *members,
+                                uint32_t n)
+{
+    struct gomember *copy = ARENA_ARRAY(&call->memory, struct gomember, n);
+    memcpy(copy, members, n * sizeof(*members));
+    return goval_struct(copy, n);
+}
+
+/* What templates see, under the names of the original. */
+static void call_make_root(struct notify_call *call, const struct jval *node)
+{
+    const struct notify_facts *f = &call->facts;
+    const struct gomember profile[] = {
+        { STR("Current"), goval_str(f->profile_current) },
+        { STR("Last"), goval_str(f->profile_last) },
+    };
+    const struct gomember root[] = {
+        { STR("State"), goval_str(f->state) },
+        { STR("Profile"),
+          goval_str_with(f->profile, call_struct(call, profile, ARRAY_LEN(profile)).members,
+                         ARRAY_LEN(profile)) },
+        { STR("Node"), goval_from(&gotype_node, node, &call->memory) },
+        { STR("InMaintenance"), goval_bool(f->in_maintenance) },
+        { STR("LogDetails"), goval_bool(f->log_details) },
+        { STR("LastTransition"), goval_time(f->last_transition) },
+    };
+    call->root = call_struct(call, root, ARRAY_LEN(root));
+}
+
+static void on_node(void *ctx, const struct api_reply *reply)
+{
+    struct notify_call *call = ctx;
+    struct client *client = call->door->client;
+    struct err err = { 0 };
+    const struct jval *node = NULL;
+    enum retry_verdict verdict = client_note(client, API_GET, reply);
+    if (verdict != RETRY_DONE) {
+        usec_t wait = MAX(client_open_at(client) - loop_now(call->door->loop), (usec_t)0);
+        client_explain(reply->status, reply->body, reply->err, &err);
+        (void)err_wrap(&err, "node '" STR_FMT "'", STR_ARG(call->facts.node));
+        call_end(call, &err, MAX(reply->retry_after, wait));
+        return;
+    }
+    struct str body = arena_str(&call->memory, reply->body);
+    if (json_parse(body, JSON_GO, &call->memory, &node, &err) < 0) {
+        (void)err_wrap(&err, "node '" STR_FMT "'", STR_ARG(call->facts.node));
+        call_end(call, &err, 0);
+        return;
+    }
+    call_make_root(call, node);
+    if (call->sender->send(call, &err) < 0) {
+        call_end(call, &err, 0);
+    }
+}
+
+static void call_begin(struct notify_call *call)
+{
+    struct client *client = call->door->client;
+    struct err err = { 0 };
+    if (!client_open(client)) {
+        (void)err_set(&err, ERR_BUSY, "the API server asked to be left alone for a while");
+        call_end(call, &err, client_open_at(client) - loop_now(call->door->loop));
+        return;
+    }
+    CLEANUP(buf_done)
+    struct buf path = { 0 };
+    buf_add(&path, STR("/api/v1/nodes/"));
+    client_add_segment(&path, call->facts.node);
+    struct api_request request = { .verb = API_GET, .path = buf_str(&path) };
+    call_api(call, &request, on_node);
+}
+
+static void copy_values(struct notify_call *call, const struct plugin_value *from)
+{
+    uint32_t n = call->plugin->key_n;
+    call->values = ARENA_ARRAY(&call->memory, struct plugin_value, n);
+    for (uint32_t i = 0; i < n; i++) {
+        struct plugin_value *v = &call->values[i];
+        *v = from[i];
+        v->text = arena_str(&call->memory, from[i].text);
+        v->items = ARENA_ARRAY(&call->memory, struct str, from[i].item_n);
+        for (uint32_t j = 0; j < from[i].item_n; j++) {
+            v->items[j] = arena_str(&call->memory, from[i].items[j]);
+        }
+        v->dates = NULL;
+        v->cron = NULL;
+    }
+}
+
+static void copy_facts(struct notify_call *call, const struct notify_facts *facts)
+{
+    struct notify_facts *f = &call->facts;
+    *f = *facts;
+    struct str *const texts[] = { &f->node, &f->state, &f->profile, &f->profile_current,
+                                  &f->profile_last };
+    if (f->profile_current.n == 0) {
+        f->profile_current = f->profile;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        *texts[i] = arena_str(&call->memory, *texts[i]);
+    }
+}
+
+struct notify_call *notify_send(struct notify_door *door, const struct config_instance *instance,
+                                const struct notify_facts *facts, notify_on_done on_done, void *ctx)
+{
+    struct notify_call *call = HEAP_NEW(struct notify_call);
+    for (size_t i = 0; i < ARRAY_LEN(senders); i++) {
+        if (str_eq(str_from(senders[i]->name), str_from(instance->plugin->name))) {
+            call->sender = senders[i];
+        }
+    }
+    ASSERT(call->sender != NULL);
+    call->door = door;
+    call->plugin = instance->plugin;
+    call->on_done = on_done;
+    call->ctx = ctx;
+    copy_values(call, instance->values);
+    copy_facts(call, facts);
+    loop_timer_init(&call->timer, door->loop, on_call_timer, call);
+    list_add(&door->calls, &call->link);
+    call_later(call, loop_now(door->loop), call_begin);
+    return call;
+}
+
+void notify_cancel(struct notify_call *call)
+{
+    call_free(call);
+}

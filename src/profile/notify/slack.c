@@ -1,0 +1,44 @@
+#include "format/jwriter.h"
+#include "profile/notify/call.h"
+
+static void on_posted(void *ctx, const struct wire_reply *reply)
+{
+    struct notify_call *call = ctx;
+    struct err err = { 0 };
+    /* A hook's answer is its body alone; the status says nothing more. */
+    if (reply->err == NULL && str_eq(reply->body, STR("ok"))) {
+        call_end(call, NULL, 0);
+        return;
+    }
+    call_explain(reply, "it", &err);
+    (void)err_wrap(&err, reply->err != NULL ? "slack" : "slack webhook response is not ok");
+    call_end(call, &err, reply->retry_after);
+}
+
+static int slack_send(struct notify_call *call, struct err *err)
+{
+    CLEANUP(buf_done)
+    struct buf body = { 0 };
+    struct jwriter w = jwriter_on(&body);
+    struct str message;
+    int r = call_render(call, "message", &message, err);
+    if (r < 0) {
+        return r;
+    }
+    jw_obj(&w);
+    jw_pair(&w, "text", message);
+    jw_pair(&w, "channel", call_value(call, "channel")->text);
+    jw_obj_end(&w);
+    const struct wire_header headers[] = { { STR("Content-Type"), STR("application/json") } };
+    struct wire_request request = {
+        .method = STR("POST"),
+        .url = call_value(call, "hook")->text,
+        .headers = headers,
+        .header_n = ARRAY_LEN(headers),
+        .body = buf_str(&body),
+    };
+    call_http(call, &request, on_posted);
+    return 0;
+}
+
+const struct notify_sender notify_slack = { .name = "slack", .send = slack_send };

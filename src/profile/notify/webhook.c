@@ -1,0 +1,64 @@
+#include "base/sha256.h"
+#include "profile/notify/call.h"
+
+static void on_answered(void *ctx, const struct wire_reply *reply)
+{
+    struct notify_call *call = ctx;
+    struct err err = { 0 };
+    if (reply->status >= 200 && reply->status < 300) {
+        call_end(call, NULL, 0);
+        return;
+    }
+    call_explain(reply, "the webhook", &err);
+    call_end(call, &err, reply->retry_after);
+}
+
+static struct str signature(struct notify_call *call, struct str secret, struct str body)
+{
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    unsigned char mac[SHA256_BYTES];
+    sha256_hmac(secret, body, mac);
+    buf_add(&text, STR("sha256="));
+    for (size_t i = 0; i < sizeof(mac); i++) {
+        buf_printf(&text, "%02x", mac[i]);
+    }
+    return arena_str(&call->memory, buf_str(&text));
+}
+
+static int webhook_send(struct notify_call *call, struct err *err)
+{
+    const struct plugin_value *more = call_value(call, "headers");
+    struct str secret = call_value(call, "secret")->text;
+    struct str body;
+    int r = call_render(call, "body", &body, err);
+    if (r < 0) {
+        return r;
+    }
+    struct wire_header *headers = ARENA_ARRAY(&call->memory, struct wire_header, more->item_n + 2);
+    uint32_t n = 0;
+    headers[n++] =
+        (struct wire_header){ STR("Content-Type"), call_value(call, "contentType")->text };
+    if (secret.n > 0) {
+        headers[n++] =
+            (struct wire_header){ STR("X-Drydock-Signature"), signature(call, secret, body) };
+    }
+    for (uint32_t i = 0; i < more->item_n; i++) {
+        struct str name;
+        struct str value;
+        (void)str_cut(more->items[i], STR(":"), &name, &value); /* the load has seen to it */
+        headers[n++] = (struct wire_header){ str_trim(name), str_trim(value) };
+    }
+    struct wire_request request = {
+        .method = call_value(call, "method")->text,
+        .url = call_value(call, "url")->text,
+        .headers = headers,
+        .header_n = n,
+        .body = body,
+        .timeout = call_value(call, "timeout")->number / 1000,
+    };
+    call_http(call, &request, on_answered);
+    return 0;
+}
+
+const struct notify_sender notify_webhook = { .name = "webhook", .send = webhook_send };

@@ -1,0 +1,80 @@
+#include "tests/check.h"
+#include "tests/lib/messenger.h"
+
+TEST(webhook_sends_a_document_by_default)
+{
+    CLEANUP(messenger_done)
+    struct messenger m;
+    messenger_init(&m, "webhook", "{url: 'https://example.org/hook'}");
+    messenger_tell(&m);
+    CHECK_EQ(m.sent, 1);
+    const struct inbox_message *message = messenger_at(&m, 0);
+    CHECK_STR(message->request.method, "POST");
+    CHECK_STR(message->request.url, "https://example.org/hook");
+    CHECK_STR(inbox_header(message, "Content-Type"), "application/json");
+    CHECK(inbox_header(message, "X-Drydock-Signature").p == NULL);
+    CHECK_STR(message->request.body,
+              "{\"node\":\"node-1\",\"profile\":\"reboot\",\"state\":\"in-maintenance\","
+              "\"inMaintenance\":true,\"lastTransition\":\"2026-03-02T07:55:00Z\"}");
+}
+
+/* The signature is `printf 'node node-1' | openssl dgst -sha256 -hmac s3cret`. */
+TEST(webhook_signs_the_body_and_adds_headers)
+{
+    CLEANUP(messenger_done)
+    struct messenger m;
+    messenger_init(&m, "webhook",
+                   "{url: 'https://example.org', method: PUT, body: 'node {{ .Node.Name }}', "
+                   "contentType: text/plain, secret: s3cret, timeout: 5s, "
+                   "headers: ['Authorization: Bearer a:b', 'X-Two:2']}");
+    messenger_tell(&m);
+    const struct inbox_message *message = messenger_at(&m, 0);
+    CHECK_STR(message->request.method, "PUT");
+    CHECK_STR(message->request.body, "node node-1");
+    CHECK_EQ(message->request.timeout, SECONDS(5));
+    CHECK_STR(inbox_header(message, "Content-Type"), "text/plain");
+    CHECK_STR(inbox_header(message, "Authorization"), "Bearer a:b");
+    CHECK_STR(inbox_header(message, "X-Two"), "2");
+    CHECK_STR(inbox_header(message, "X-Drydock-Signature"),
+              "sha256=ac1c7b6c26b6d5f384f93e9ea16f0c9fa3ec11beee819cda96eaa75ba5dd5b25");
+}
+
+static void answer_as(void *ctx, const struct inbox_message *message UNUSED,
+                      struct inbox_answer *answer)
+{
+    *answer = *(struct inbox_answer *)ctx;
+}
+
+TEST(webhook_succeeds_with_any_2xx_and_nothing_else)
+{
+    static const struct {
+        int status;
+        const char *error;
+        enum err_code code;
+    } cases[] = {
+        { 200, "", 0 },
+        { 202, "", 0 },
+        { 204, "", 0 },
+        { 302, "the webhook answered 302: why", ERR_DENIED },
+        { 400, "the webhook answered 400: why", ERR_DENIED },
+        { 503, "the webhook answered 503: why", ERR_BUSY },
+        { 0, "no answer within the timeout", ERR_TIMEOUT },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        CLEANUP(messenger_done)
+        struct messenger m;
+        messenger_init(&m, "webhook", "{url: 'https://example.org', timeout: 5s}");
+        struct inbox_answer answer = { .status = cases[i].status,
+                                       .body = STR("why\nnot"),
+                                       .retry_after = SECONDS(9) };
+        m.inbox.script = answer_as;
+        m.inbox.ctx = &answer;
+        messenger_tell(&m);
+        CHECK_EQ(m.sent, cases[i].code == 0 ? 1 : 0);
+        CHECK_EQ(m.err.code, cases[i].code);
+        CHECK_STR((const char *)m.err.msg, cases[i].error);
+        CHECK_EQ(m.retry_after, cases[i].status >= 300 ? SECONDS(9) : 0);
+    }
+    check_case(-1);
+}
