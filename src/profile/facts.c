@@ -1,5 +1,7 @@
 #include "profile/facts.h"
 
+#include <math.h>
+
 #include "base/arena.h"
 #include "base/heap.h"
 #include "base/map.h"
@@ -150,7 +152,7 @@ static struct facts_instance *facts_make(struct facts *f, uint32_t index)
 
 static bool facts_same_number(double a, double b)
 {
-    return memcmp(&a, &b, sizeof(a)) == 0; /* NaN is as good as NaN */
+    return a == b || (isnan(a) && isnan(b));
 }
 
 static bool facts_same_prometheus(const struct facts_prometheus *a,

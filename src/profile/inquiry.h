@@ -3,7 +3,9 @@
  *
  * Prometheus over the wire, the leases of staggers and the pods of nodes over the API. Each thing
  * is asked for once at a time, however many nodes want it, with time limits and back-off; answers
- * that changed are told as the bits of the check instances that read them (see fleet.h).
+ * that changed are told as the bits of the check instances that read them (see fleet.h). What is
+ * wanted is answered in any case: after some failures the answer is an error, and for as long as
+ * somebody wanted it lately the asking goes on.
  */
 #pragma once
 
@@ -24,15 +26,23 @@ struct inquiry_config {
 
 struct inquiry *inquiry_new(struct loop *loop, const struct inquiry_config *config);
 void inquiry_free(struct inquiry *q); /* accepts NULL; nothing more is sent */
-/* Answers of instances that are no more are forgotten. Borrowed until the next call. */
+/* Answers of instances that are no more are forgotten; what stays the same keeps its answers, under
+ * its new index. Borrowed until the call returns. */
 void inquiry_configure(struct inquiry *q, const struct config *config);
 const struct facts *inquiry_facts(const struct inquiry *q);
 
+/* Asks soon, unless it is being asked already or rests after a failure. */
 void inquiry_want(struct inquiry *q, const struct facts_want *want);
 
-/* Takes the free lease of a stagger for a node, by compare-and-swap: -ERR_CONFLICT when somebody
- * was faster, and then the leases are read again. `on_done` comes from the loop, once. */
+/* Takes the first free lease of a stagger for a node, by compare-and-swap. From this call on the
+ * facts say that the node has it, so that no other node counts on it; when that proves wrong they
+ * say that it is unknown, and it is read again. `on_done` comes from the loop, once, with NULL for
+ * success; -ERR_CONFLICT when somebody was faster. When no answer came it looks whether the write
+ * went through. */
 struct inquiry_take;
 struct inquiry_take *inquiry_take(struct inquiry *q, uint32_t index, struct str node,
                                   void (*on_done)(void *ctx, const struct err *err), void *ctx);
+/* Whether the lease was taken is not known; it is read again. */
 void inquiry_take_cancel(struct inquiry_take *take);
+
+void inquiry_check(const struct inquiry *q);

@@ -1,0 +1,169 @@
+#include "tests/lib/inquiry_world.h"
+
+#include "tests/check.h"
+
+const char two_of_each[] =
+    "intervals: {requeue: 60s}\n"
+    "instances:\n"
+    "  check:\n"
+    "  - {type: hasLabel, name: idle, config: {key: a}}\n"
+    "  - {type: prometheusInstant, name: load, config: {url: 'http://prom/p/', query: 'up{a=\"b "
+    "c\"}', expr: value}}\n"
+    "  - {type: stagger, name: one, config: {duration: 10m, leaseName: slow, leaseNamespace: "
+    "default}}\n"
+    "  - {type: stagger, name: two, config: {duration: 1500ms, leaseName: wide, leaseNamespace: "
+    "default, parallel: 2}}\n"
+    "  - {type: affinity, name: near}\n"
+    "  - {type: prometheusInstant, name: dead, config: {url: 'http://dead?x=1#y', query: up, expr: "
+    "value}}\n"
+    "profiles: []\n";
+
+static void answer_query(void *ctx, const struct inbox_message *message,
+                         struct inbox_answer *answer)
+{
+    struct world *w = ctx;
+    struct prometheus *p = &w->prometheus;
+    if (str_starts(message->request.url, STR("http://dead")) && !p->dead_is_back) {
+        answer->failure = ERR_IO;
+        return;
+    }
+    if (p->no_post && str_eq(message->request.method, STR("POST"))) {
+        answer->status = 405;
+        return;
+    }
+    answer->status = p->status != 0 ? p->status : 200;
+    answer->body = str_from(p->body);
+}
+
+static void on_change(void *ctx, uint64_t instances)
+{
+    struct replica *r = ctx;
+    CHECK(instances != 0);
+    r->told |= instances;
+    r->tellings++;
+}
+
+void on_done(void *ctx, const struct err *err)
+{
+    struct replica *r = ctx;
+    r->done++;
+    r->code = err != NULL ? err->code : 0;
+}
+
+/* Nobody gets a lease before its time is over, by the server's own clock. */
+static void on_commit(void *ctx, const struct apiserver_commit *commit)
+{
+    struct world *w = ctx;
+    struct stamp renewed = stamp_zero;
+    struct err err = { 0 };
+    int64_t duration = 0;
+    if (!str_eq(commit->plural, STR("leases")) || commit->old == NULL || commit->now == NULL ||
+        stamp_parse(jval_str(jval_at(commit->old, "spec.renewTime")), &renewed, &err) < 0 ||
+        !jval_i64(jval_at(commit->old, "spec.leaseDurationSeconds"), &duration)) {
+        return;
+    }
+    usec_t wall = loop_wall(vloop_root(w->time));
+    w->taken_early += wall <= stamp_to_usec(renewed) + SECONDS(duration) ? 1 : 0;
+}
+
+struct config load(struct world *w, const char *yaml)
+{
+    struct config config;
+    struct problems problems = { .out = &w->memory };
+    int r = config_load(str_from(yaml), (struct ucfg_env){ 0 }, &w->memory, &config, &problems);
+    CHECK_STR(problems.n > 0 ? problems.items[0].text : STR(""), "");
+    CHECK_EQ(r, 0);
+    return config;
+}
+
+void replica_begin(struct world *w, struct replica *r, bool with_wire)
+{
+    r->loop = vloop_view(w->time, 0);
+    r->api = door_new(r->loop, w->server, &w->faults);
+    r->wire = with_wire ? sandbox_wire_new(r->loop, &w->inbox, &w->faults) : NULL;
+    client_init(&r->client, r->loop, r->api);
+    r->inquiry = inquiry_new(r->loop, &(struct inquiry_config){
+                                          .client = &r->client,
+                                          .wire = r->wire,
+                                          .on_change = on_change,
+                                          .ctx = r,
+                                      });
+    struct config config = load(w, two_of_each);
+    inquiry_configure(r->inquiry, &config);
+}
+
+void world_begin_with(struct world *w, uint64_t seed, bool with_wire)
+{
+    *w = (struct world){ .time = vloop_new(seed, WALL) };
+    faults_init(&w->faults, seed);
+    inbox_init(&w->inbox);
+    w->inbox.script = answer_query;
+    w->inbox.ctx = w;
+    w->prometheus.body = "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\","
+                         "\"result\":[{\"metric\":{},\"value\":[1,\"2.5\"]}]}}";
+    w->server = apiserver_new(vloop_root(w->time), seed);
+    apiserver_on_check(w->server, on_commit, w);
+    replica_begin(w, &w->replicas[0], with_wire);
+}
+
+void world_begin(struct world *w)
+{
+    world_begin_with(w, 7, true);
+}
+
+void world_end(struct world *w)
+{
+    for (int i = 0; i < 2; i++) {
+        struct replica *r = &w->replicas[i];
+        if (r->loop != NULL) {
+            inquiry_free(r->inquiry);
+            sandbox_wire_free(r->wire);
+            door_free(r->api);
+            vloop_view_free(r->loop);
+        }
+    }
+    faults_done(&w->faults);
+    inbox_done(&w->inbox);
+    apiserver_free(w->server);
+    vloop_free(w->time);
+    arena_done(&w->memory);
+}
+
+void run(struct world *w, usec_t span)
+{
+    usec_t until = vloop_now(w->time) + span;
+    while (vloop_step(w->time, until)) {
+        for (int i = 0; i < 2; i++) {
+            if (w->replicas[i].inquiry != NULL) {
+                inquiry_check(w->replicas[i].inquiry);
+            }
+        }
+    }
+}
+
+const struct facts *facts_of(struct world *w)
+{
+    return inquiry_facts(w->replicas[0].inquiry);
+}
+
+void want(struct replica *r, enum facts_kind kind, uint32_t index, const char *node)
+{
+    inquiry_want(r->inquiry,
+                 &(struct facts_want){ .kind = kind, .index = index, .node = str_from(node) });
+}
+
+int request(struct world *w, const char *method, const char *path, const char *body)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct apiserver_reply reply;
+    struct apiserver_request request = {
+        .method = str_from(method),
+        .path = str_from(path),
+        .body = str_from(body),
+        .content_type = str_eq(str_from(method), STR("PATCH")) ? STR("application/merge-patch+json")
+                                                               : STR("application/json"),
+    };
+    apiserver_handle(w->server, &request, &tmp, &reply);
+    return reply.status;
+}
