@@ -1,0 +1,32 @@
+/*
+ * ask: gets a document from a running controller and prints it, once or again and again.
+ *
+ * With --address the controller is asked itself. Otherwise its Lease tells which pod leads, and the
+ * API server passes the question on to that pod, so nothing but a kubeconfig is needed.
+ */
+#pragma once
+
+#include "cmd/command.h"
+#include "profile/report.h"
+
+#define ASK_EVERY SECONDS(2) /* --watch: as fast as people read */
+
+struct ask_flags {
+    struct str output; /* text, wide or json */
+    bool watch;
+    struct str address;
+    struct str kubeconfig;
+    struct str kubecontext;
+    struct str ns;   /* of the Lease and its pods; empty = wherever the Lease is */
+    uint32_t port;   /* of the controller's pod */
+    usec_t time_max; /* for one answer */
+};
+
+#define ASK_OPTION_COUNT 8
+extern const struct option ask_options[ASK_OPTION_COUNT];
+
+/* Writes the document as text. */
+typedef int (*ask_print)(struct str json, enum report_form form, struct buf *out, struct err *err);
+
+/* `path` is that below the controller's address, percent-encoded. Answers the exit code. */
+int ask_run(const struct command_call *call, struct str path, ask_print print);
