@@ -21,6 +21,7 @@ void lease_init(struct lease *l, struct client *client, const struct lease_confi
         .object = { .max = LEASE_BYTES_MAX },
         .record = { .max = LEASE_BYTES_MAX },
         .body = { .max = LEASE_BYTES_MAX },
+        .note = { .max = LEASE_BYTES_MAX },
     };
     ASSERT(config->identity.n > 0 && config->name.n > 0 && config->space.n > 0);
     loop_timer_init(&l->timer, client->loop, lease_on_timer, l);
@@ -40,6 +41,7 @@ void lease_done(struct lease *l)
     buf_done(&l->path);
     buf_done(&l->body);
     buf_done(&l->holder);
+    buf_done(&l->note);
     l->client = NULL;
 }
 
@@ -170,6 +172,10 @@ static int lease_compose(struct lease *l, bool release, struct err *err)
     }
     tree_set(&tmp, spec, STR("renewTime"), tree_str(&tmp, now));
     tree_set(&tmp, spec, STR("leaseTransitions"), tree_i64(&tmp, transitions));
+    if (l->noting && mine) {
+        tree_set(&tmp, tree_make_at(&tmp, root, "metadata.annotations"), l->config.note_key,
+                 tree_str(&tmp, buf_str(&l->note)));
+    }
     if (release && mutated(l->client->mutations, MUTATION_RELEASE_OTHERS)) {
         (void)tree_del_at(root, "metadata.resourceVersion"); /* as the bug would */
     }
@@ -203,6 +209,7 @@ static void lease_send(struct lease *l, enum api_verb verb, bool giving)
     };
     l->verb = verb;
     l->giving = giving;
+    l->note_sent = verb == API_GET || !l->noting || !lease_holder_is_me(l) ? 0 : l->note_serial;
     l->sent_at = loop_now(l->client->loop);
     l->call = api_send(l->client->api, &request, lease_on_reply, l);
 }
@@ -230,6 +237,7 @@ static void lease_notice(struct lease *l)
     if (l->state == LEASE_HOLD && lost &&
         !mutated(l->client->mutations, MUTATION_LEASE_NEVER_STOPS)) {
         l->state = LEASE_FOLLOW;
+        l->noting = false; /* another's notes are not ours to overwrite */
         l->config.on_change(l->config.ctx, false);
     }
 }
@@ -320,6 +328,8 @@ static void lease_on_written(struct lease *l)
     }
     l->renewals++;
     l->held_until = l->sent_at + LEASE_RENEW_DEADLINE;
+    bool noted = l->note_sent > l->note_written;
+    l->note_written = MAX(l->note_written, l->note_sent);
     if (l->state == LEASE_FOLLOW && now < l->held_until) {
         l->state = LEASE_HOLD;
         l->config.on_change(l->config.ctx, true);
@@ -327,10 +337,15 @@ static void lease_on_written(struct lease *l)
     lease_notice(l);
     if (l->state == LEASE_RELEASE) {
         lease_try(l);
+    } else if (l->state == LEASE_HOLD && l->noting && l->note_serial > l->note_written) {
+        lease_try(l);
     } else if (l->state == LEASE_HOLD) {
         lease_schedule(l, MAX(now, l->sent_at + LEASE_RETRY));
     } else if (l->state == LEASE_FOLLOW) {
         lease_schedule(l, lease_retry_at(l));
+    }
+    if (noted && l->state == LEASE_HOLD && l->config.on_noted != NULL) {
+        l->config.on_noted(l->config.ctx, l->note_written);
     }
 }
 
@@ -393,6 +408,30 @@ void lease_release(struct lease *l)
     if (held) {
         l->config.on_change(l->config.ctx, false);
     }
+}
+
+uint64_t lease_note(struct lease *l, struct str note)
+{
+    ASSERT(l->state == LEASE_HOLD && l->config.note_key.n > 0);
+    buf_reset(&l->note);
+    buf_add(&l->note, note);
+    l->note_serial++;
+    l->noting = true;
+    if (l->call == NULL) {
+        lease_try(l);
+    }
+    return l->note_serial;
+}
+
+struct str lease_read_note(const struct lease *l, struct arena *out)
+{
+    const struct jval *root = NULL;
+    struct err ignored = { 0 };
+    if (l->object.n == 0 || json_parse(buf_str(&l->object), 0, out, &root, &ignored) < 0) {
+        return STR_NONE;
+    }
+    return arena_str(out,
+                     jval_str(jval_get(jval_at(root, "metadata.annotations"), l->config.note_key)));
 }
 
 void lease_check(const struct lease *l)

@@ -16,6 +16,7 @@
  */
 #pragma once
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "kube/client.h"
 
@@ -44,6 +45,10 @@ struct lease_config {
     /* After lease_release: it is given back, or that was given up. */
     void (*on_released)(void *ctx);
     void (*on_error)(void *ctx, const struct err *err);
+    /* The annotation that lease_note writes; empty = none is written. Borrowed. */
+    struct str note_key;
+    /* A note of lease_note is on the server; `serial` is the newest of which that is true. */
+    void (*on_noted)(void *ctx, uint64_t serial);
     void *ctx;
 };
 
@@ -53,23 +58,28 @@ struct lease {
     enum lease_state state;
     struct loop_timer timer;
     struct api_call *call;
-    enum api_verb verb;  /* of `call` */
-    bool giving;         /* `call` gives the lease back */
-    usec_t sent_at;      /* of `call` */
-    usec_t next_try;     /* when no call is under way */
-    usec_t held_until;   /* HOLD: monotonic; acting ends here */
-    usec_t release_end;  /* RELEASE: when to give up */
-    usec_t observed_at;  /* when the record was last seen to change */
-    struct buf object;   /* the Lease as last read, JSON */
-    struct buf record;   /* its spec, as compared */
-    struct buf path;     /* of the lease, and of its collection */
-    struct buf body;     /* working memory */
-    struct buf holder;   /* who holds it, as last read */
-    bool seen;           /* there is a record to compare with */
-    bool fresh;          /* `object` (or `absent`) is what the server last said: write on it */
-    bool absent;         /* there is no Lease */
-    bool unsure;         /* a write got no answer: it may have gone through */
-    uint32_t duration_s; /* of the record */
+    enum api_verb verb;    /* of `call` */
+    bool giving;           /* `call` gives the lease back */
+    usec_t sent_at;        /* of `call` */
+    usec_t next_try;       /* when no call is under way */
+    usec_t held_until;     /* HOLD: monotonic; acting ends here */
+    usec_t release_end;    /* RELEASE: when to give up */
+    usec_t observed_at;    /* when the record was last seen to change */
+    struct buf object;     /* the Lease as last read, JSON */
+    struct buf record;     /* its spec, as compared */
+    struct buf path;       /* of the lease, and of its collection */
+    struct buf body;       /* working memory */
+    struct buf holder;     /* who holds it, as last read */
+    struct buf note;       /* what the annotation is to hold */
+    bool noting;           /* otherwise it is left as it is */
+    uint64_t note_serial;  /* of `note` */
+    uint64_t note_sent;    /* that `call` carries */
+    uint64_t note_written; /* that the server has */
+    bool seen;             /* there is a record to compare with */
+    bool fresh;            /* `object` (or `absent`) is what the server last said: write on it */
+    bool absent;           /* there is no Lease */
+    bool unsure;           /* a write got no answer: it may have gone through */
+    uint32_t duration_s;   /* of the record */
     uint64_t renewals;
     uint64_t conflicts;
 };
@@ -85,5 +95,12 @@ bool lease_is_held(const struct lease *l);
 void lease_release(struct lease *l);
 /* Who held it when it was last seen; empty = nobody. */
 struct str lease_holder(const struct lease *l);
+
+/* HOLD: writes a note into the Lease by compare-and-swap, at once or behind the write that is under
+ * way. One write carries what came meanwhile. Whoever has lost the lease cannot write. Answers the
+ * note's serial, for on_noted. */
+uint64_t lease_note(struct lease *l, struct str note);
+/* The note as it was last read; empty = none. Lives in `out`. */
+struct str lease_read_note(const struct lease *l, struct arena *out);
 
 void lease_check(const struct lease *l);

@@ -148,6 +148,19 @@ static uint32_t notification_index(const struct data *d, struct str name)
     return low;
 }
 
+struct data_notification *data_notification(struct data *d, struct arena *a, struct str name)
+{
+    uint32_t i = notification_index(d, name);
+    if (i == d->notification_count || !str_eq(d->notifications[i].name, name)) {
+        ARENA_GROW(a, d->notifications, d->notification_count, d->notification_cap);
+        memmove(&d->notifications[i + 1], &d->notifications[i],
+                (d->notification_count - i) * sizeof(d->notifications[0]));
+        d->notifications[i] = (struct data_notification){ .name = name, .at = stamp_zero };
+        d->notification_count++;
+    }
+    return &d->notifications[i];
+}
+
 static int data_read_notification(struct reader *r, const struct jval *v)
 {
     struct data *d = r->data;
@@ -156,20 +169,10 @@ static int data_read_notification(struct reader *r, const struct jval *v)
     if (result < 0) {
         return result;
     }
-    struct str name = jval_key(v);
-    uint32_t i = notification_index(d, name);
-    if (i < d->notification_count && str_eq(d->notifications[i].name, name)) {
-        d->notifications[i].at = at;
-        return 0;
-    }
     if (d->notification_count >= DATA_ENTRIES_MAX) {
         return err_set(r->err, ERR_LIMIT, "more than %u notifications", DATA_ENTRIES_MAX);
     }
-    ARENA_GROW(r->out, d->notifications, d->notification_count, d->notification_cap);
-    memmove(&d->notifications[i + 1], &d->notifications[i],
-            (d->notification_count - i) * sizeof(d->notifications[0]));
-    d->notifications[i] = (struct data_notification){ .name = name, .at = at };
-    d->notification_count++;
+    data_notification(d, r->out, jval_key(v))->at = at;
     return 0;
 }
 

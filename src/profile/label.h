@@ -8,6 +8,7 @@
 
 #define LABEL_PROFILE STR("cloud.sap/maintenance-profile")
 #define LABEL_STATE STR("cloud.sap/maintenance-state")
+#define LABEL_LOG_DETAILS STR("cloud.sap/maintenance-log-details")
 #define LABEL_DEFAULT_PROFILE STR("default")
 
 enum label_state {

@@ -155,6 +155,7 @@ static const struct plugin_key eviction_keys[] = {
     { "deletionTimeout", PLUGIN_DURATION, .initial = "10m", .help = "how long a pod may take to go" },
     { "evictionTimeout", PLUGIN_DURATION, .initial = "10m", .help = "how long budgets may refuse" },
     { "forceEviction", PLUGIN_BOOL, .initial = "false", .help = "delete what does not go" },
+    { "anyOwner", PLUGIN_BOOL, .initial = "false", .help = "uncordon also what others have cordoned" },
 };
 
 static const struct plugin triggers[] = {

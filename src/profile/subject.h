@@ -13,7 +13,6 @@
 
 /* Who cordoned the node, so that nobody else's cordon is ever lifted. */
 #define SUBJECT_CORDON_MARK STR("drydock.dev/cordoned-by")
-#define SUBJECT_EDITS_MAX 256u /* chains have a handful of triggers each */
 
 enum edit_kind { EDIT_LABEL, EDIT_ANNOTATION, EDIT_FINALIZER, EDIT_UNSCHEDULABLE };
 

@@ -1,0 +1,49 @@
+/* alterAnnotation, alterFinalizer, alterLabel: one key of the node is set or removed. */
+#include "profile/data.h"
+#include "profile/trigger/trigger.h"
+
+static struct str value_text(const struct trigger_input *in, const char *key)
+{
+    return plugin_get(in->instance->plugin, in->instance->values, key)->text;
+}
+
+static bool is_removal(const struct trigger_input *in)
+{
+    return plugin_get(in->instance->plugin, in->instance->values, "remove")->truth;
+}
+
+enum trigger_result trigger_alter_annotation(const struct trigger_input *in)
+{
+    struct str key = value_text(in, "key");
+    if (str_eq(key, DATA_ANNOTATION)) {
+        return TRIGGER_DONE; /* the controller's own: what it writes afterwards counts */
+    }
+    if (is_removal(in)) {
+        subject_remove_annotation(in->subject, key);
+    } else {
+        subject_set_annotation(in->subject, key, value_text(in, "value"));
+    }
+    return TRIGGER_DONE;
+}
+
+enum trigger_result trigger_alter_label(const struct trigger_input *in)
+{
+    struct str key = value_text(in, "key");
+    if (is_removal(in)) {
+        subject_remove_label(in->subject, key);
+    } else {
+        subject_set_label(in->subject, key, value_text(in, "value"));
+    }
+    return TRIGGER_DONE;
+}
+
+enum trigger_result trigger_alter_finalizer(const struct trigger_input *in)
+{
+    struct str key = value_text(in, "key");
+    if (is_removal(in)) {
+        subject_remove_finalizer(in->subject, key);
+    } else {
+        subject_add_finalizer(in->subject, key);
+    }
+    return TRIGGER_DONE;
+}

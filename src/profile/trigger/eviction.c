@@ -1,0 +1,49 @@
+/*
+ * eviction: cordons, drains or uncordons the node.
+ *
+ * A cordon leaves a mark with the profile's name, and only a cordon with one's own mark is lifted:
+ * somebody who cordoned a node by hand finds it as it was left. `anyOwner` lifts any, as the
+ * original does.
+ */
+#include "profile/trigger/trigger.h"
+
+static struct str eviction_action(const struct config_instance *instance)
+{
+    return plugin_get(instance->plugin, instance->values, "action")->text;
+}
+
+bool trigger_is_drain(const struct config_instance *instance)
+{
+    return str_eq(str_from(instance->plugin->name), STR("eviction")) &&
+           str_eq(eviction_action(instance), STR("drain"));
+}
+
+static void cordon(const struct trigger_input *in)
+{
+    if (!subject_unschedulable(in->subject)) {
+        subject_set_unschedulable(in->subject, true);
+        subject_set_annotation(in->subject, SUBJECT_CORDON_MARK, in->profile);
+    }
+}
+
+static void uncordon(const struct trigger_input *in)
+{
+    struct str mark = subject_annotation(in->subject, SUBJECT_CORDON_MARK);
+    bool mine = mark.p != NULL && str_eq(mark, in->profile);
+    bool any = plugin_get(in->instance->plugin, in->instance->values, "anyOwner")->truth;
+    if (mine || any) {
+        subject_set_unschedulable(in->subject, false);
+        subject_remove_annotation(in->subject, SUBJECT_CORDON_MARK);
+    }
+}
+
+enum trigger_result trigger_eviction(const struct trigger_input *in)
+{
+    struct str action = eviction_action(in->instance);
+    if (str_eq(action, STR("uncordon"))) {
+        uncordon(in);
+        return TRIGGER_DONE;
+    }
+    cordon(in);
+    return str_eq(action, STR("drain")) && !in->drained ? TRIGGER_PENDING : TRIGGER_DONE;
+}

@@ -1,0 +1,32 @@
+/*
+ * trigger: what a transition, or the entry into a state, does to the node. One family a file.
+ *
+ * Triggers edit the subject; all edits of a decision become one patch. A drain is the only one that
+ * takes time: it is PENDING until the controller's drain has come to its end. Each may run again
+ * with the same result.
+ */
+#pragma once
+
+#include "profile/config.h"
+#include "profile/subject.h"
+
+enum trigger_result { TRIGGER_DONE, TRIGGER_PENDING };
+
+struct trigger_input {
+    const struct config_instance *instance;
+    struct subject *subject;
+    struct str profile; /* who owns what it does */
+    bool drained;       /* the node's drain is at its end */
+};
+
+/* `trigger_find` answers NULL for none; the table and plugins.h name the same. */
+typedef enum trigger_result (*trigger_fn)(const struct trigger_input *in);
+trigger_fn trigger_find(const struct plugin *plugin);
+
+enum trigger_result trigger_alter_annotation(const struct trigger_input *in);
+enum trigger_result trigger_alter_finalizer(const struct trigger_input *in);
+enum trigger_result trigger_alter_label(const struct trigger_input *in);
+enum trigger_result trigger_eviction(const struct trigger_input *in);
+
+/* True for an eviction whose action is drain. */
+bool trigger_is_drain(const struct config_instance *instance);
