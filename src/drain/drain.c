@@ -239,6 +239,7 @@ void drain_patient_wait(struct drain_patient *p, enum drain_wait wait, usec_t si
 
 static void drain_look_at(struct drain *d, usec_t at)
 {
+    ASSERT(at > loop_now(d->drains->loop)); /* or it would be looked at for ever */
     d->next = MIN(d->next, at);
 }
 
@@ -272,7 +273,10 @@ static void patient_step_deleting(struct drain_patient *p, usec_t now)
         return;
     }
     drain_patient_wait(p, DRAIN_WAIT_STUCK, due);
-    if (d->spec.force && !p->killed && p->flight == NULL) {
+    if (p->killed) {
+        usec_t patience = p->killed_at + DRAIN_BLOCKED_AFTER;
+        drain_look_at(d, now < patience ? patience : USEC_NEVER);
+    } else if (d->spec.force && p->flight == NULL) {
         patient_send(p, now, DRAIN_KILL, /* exempt= */ true);
     }
 }
@@ -293,7 +297,7 @@ static void patient_step_held(struct drain_patient *p, usec_t now)
     if (p->many) {
         return;
     }
-    if (p->warden->refused_version >= p->warden->item->version) {
+    if (p->warden->refused_version >= p->warden->item->version && now < p->warden->retry_at) {
         drain_look_at(d, p->warden->retry_at);
     }
     if (!drain_patient_pod(p)->ready) {
@@ -375,7 +379,7 @@ static bool patient_timed_out(const struct drain_patient *p, usec_t now)
 {
     const struct drain_spec *spec = &p->drain->spec;
     if (p->wait == DRAIN_WAIT_STUCK) {
-        return !spec->force || p->killed;
+        return !spec->force || (p->killed && now >= p->killed_at + DRAIN_BLOCKED_AFTER);
     }
     bool held = p->wait == DRAIN_WAIT_BUDGET || p->wait == DRAIN_WAIT_MANY;
     return held && !spec->force && now >= drain_after(p->refused_at, spec->eviction_timeout);
@@ -383,7 +387,8 @@ static bool patient_timed_out(const struct drain_patient *p, usec_t now)
 
 static bool patient_blocked(const struct drain_patient *p, usec_t now)
 {
-    bool final = p->wait == DRAIN_WAIT_STUCK || p->wait == DRAIN_WAIT_MANY;
+    bool final =
+        p->wait == DRAIN_WAIT_MANY || (p->wait == DRAIN_WAIT_STUCK && patient_timed_out(p, now));
     if (final || now >= patient_since(p) + DRAIN_BLOCKED_AFTER) {
         return true;
     }

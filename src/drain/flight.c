@@ -117,6 +117,7 @@ static void flight_on_accepted(struct drain_flight *f)
     if (p != NULL) {
         p->accepted = true;
         p->killed = f->deed == DRAIN_KILL;
+        p->killed_at = now;
         p->retry_at = 0;
         backoff_reset(&p->backoff);
     }

@@ -65,7 +65,8 @@ struct drain_patient {
     struct drain_flight *flight;
     bool accepted; /* the server will delete it */
     bool gone;     /* the server does not know it: its end is only not seen yet */
-    bool killed;   /* deleted without grace */
+    bool killed;   /* deleted without grace, */
+    usec_t killed_at;
     usec_t retry_at;
     struct backoff backoff;
     usec_t refused_at;  /* a budget first held it; -1: none has */

@@ -228,3 +228,299 @@ TEST(drain_without_force_times_out_and_goes_on)
     CHECK_EQ(s.least, 1);
     scene_end(&s);
 }
+
+/* The kubelet is dead: pods that are deleted stay. */
+static struct drain *scene_drain_dead_node(struct scene *s, bool force)
+{
+    struct err err = { 0 };
+    scene_begin(s, 2, NULL, "workloads: [{name: web, replicas: 2}]");
+    CHECK_EQ(world_fail_node(s->world, STR("node-001"), &err), 0);
+    struct drain_spec spec = scene_patient_spec;
+    spec.force = force;
+    spec.deletion_timeout = MINUTES(2);
+    return scene_drain(s, 0, &spec);
+}
+
+TEST(drain_names_a_pod_that_does_not_go)
+{
+    struct scene s;
+    struct drain *d = scene_drain_dead_node(&s, /* force= */ false);
+    scene_run(&s, MINUTES(2) - SECONDS(1));
+    CHECK_EQ(scene_status(d).terminating, 2);
+    CHECK(!scene_status(d).blocked);
+    scene_run(&s, SECONDS(10));
+    struct drain_status status = scene_status(d);
+    CHECK(status.blocked && status.timed_out);
+    CHECK_STR(status.reason, "still there 2m0s after its deletion began");
+    CHECK_STR(status.budget, "");
+    struct str note;
+    CHECK_EQ(scene_events(&s, "DrainBlocked", "Pod", &note), 1);
+    CHECK(str_ends(note, STR(" does not go: still there 2m0s after its deletion began")));
+    scene_run(&s, HOURS(1));
+    CHECK_EQ(scene_sent(&s, "pods", DOOR_DELETE), 0);
+    CHECK_EQ(scene_status(d).left, 2);
+    scene_end(&s);
+}
+
+TEST(drain_removes_by_force_a_pod_that_does_not_go)
+{
+    struct scene s;
+    struct drain *d = scene_drain_dead_node(&s, /* force= */ true);
+    scene_run(&s, MINUTES(2) - SECONDS(1));
+    CHECK_EQ(scene_status(d).left, 2);
+    CHECK(scene_finish(&s, d, SECONDS(10)));
+    scene_run(&s, SECONDS(10));
+    CHECK_EQ(scene_sent(&s, "pods", DOOR_DELETE), 2);
+    CHECK_EQ(scene_status(d).forced, 2);
+    struct str note;
+    CHECK_EQ(scene_events(&s, "ForceDeleting", "Pod", &note), 2);
+    CHECK_STR(note, "Force deleting pod that exceeded grace period during node drain");
+    CHECK_EQ(scene_events(&s, "DrainBlocked", "Pod", NULL), 0);
+    scene_end(&s);
+}
+
+TEST(drain_counts_a_deletion_that_began_before_it)
+{
+    struct scene s;
+    struct err err = { 0 };
+    scene_begin(&s, 2, NULL, "workloads: [{name: web, replicas: 1}]");
+    CHECK_EQ(world_fail_node(s.world, STR("node-001"), &err), 0);
+    struct str name = scene_pod(&s, "node-001");
+    scene_ask(&s, 200, "DELETE",
+              arena_printf(&s.memory, "/api/v1/namespaces/default/pods/" STR_FMT, STR_ARG(name)).p,
+              "");
+    scene_run(&s, MINUTES(9));
+    struct drain *d = scene_drain(&s, 0, &scene_patient_spec);
+    scene_run(&s, SECONDS(50));
+    CHECK(!scene_status(d).blocked);
+    CHECK_EQ(scene_status(d).terminating, 1);
+    scene_run(&s, SECONDS(20));
+    CHECK(scene_status(d).timed_out);
+    scene_end(&s);
+}
+
+TEST(drain_says_which_finalizer_holds_a_pod)
+{
+    struct scene s;
+    scene_begin(&s, 1, NULL,
+                "objects:\n"
+                "- apiVersion: v1\n"
+                "  kind: Pod\n"
+                "  metadata: {name: held, namespace: default, finalizers: [example.com/wait]}\n"
+                "  spec: {nodeName: node-001, containers: [{name: a, image: b}]}\n");
+    struct drain_spec spec = scene_patient_spec;
+    spec.force = true;
+    struct drain *d = scene_drain(&s, 0, &spec);
+    scene_run(&s, MINUTES(11));
+    CHECK_EQ(scene_sent(&s, "pods", DOOR_DELETE), 1);
+    struct drain_status status = scene_status(d);
+    CHECK(status.timed_out && status.blocked);
+    CHECK_STR(status.reason,
+              "still there 10m10s after its deletion began, held by finalizer example.com/wait");
+    scene_run(&s, HOURS(1));
+    CHECK_EQ(scene_sent(&s, "pods", DOOR_DELETE), 1); /* it did not help */
+    scene_ask(&s, 200, "PATCH", "/api/v1/namespaces/default/pods/held",
+              "{\"metadata\":{\"finalizers\":null}}");
+    CHECK(scene_finish(&s, d, MINUTES(1)));
+    scene_end(&s);
+}
+
+TEST(drain_gives_the_grace_it_was_given)
+{
+    struct scene s;
+    scene_begin(&s, 2, NULL,
+                "objects:\n"
+                "- apiVersion: v1\n"
+                "  kind: Pod\n"
+                "  metadata:\n"
+                "    name: slow\n"
+                "    namespace: default\n"
+                "    annotations: {sandbox.drydock.dev/stop: 1h}\n"
+                "  spec: {nodeName: node-001, containers: [{name: a, image: b}]}\n");
+    struct drain_spec spec = scene_patient_spec;
+    spec.grace = SECONDS(7);
+    struct drain *d = scene_drain(&s, 0, &spec);
+    scene_run(&s, SECONDS(6));
+    const struct jval *pod =
+        apiserver_find(s.server, STR(""), STR("pods"), STR("default"), STR("slow"));
+    int64_t grace = 0;
+    CHECK(jval_i64(jval_at(pod, "metadata.deletionGracePeriodSeconds"), &grace));
+    CHECK_EQ(grace, 7);
+    CHECK(scene_finish(&s, d, SECONDS(3)));
+    scene_end(&s);
+}
+
+TEST(drain_evicts_an_unready_pod_that_no_budget_counts)
+{
+    struct scene s;
+    scene_begin(&s, 2, NULL,
+                "workloads: [{name: web, replicas: 2}]\n"
+                "budgets: [{name: web, minAvailable: 2}]\n");
+    /* A third one, under the same budget, that never becomes ready. */
+    scene_create(&s, "objects:\n"
+                     "- apiVersion: v1\n"
+                     "  kind: Pod\n"
+                     "  metadata: {name: sick, namespace: default, labels: {app: web}}\n"
+                     "  spec: {nodeName: node-001, containers: [{name: a, image: b}]}\n");
+    scene_run(&s, SECONDS(10));
+    scene_ask(&s, 200, "PATCH", "/api/v1/namespaces/default/pods/sick/status",
+              "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\"}]}}");
+    scene_run(&s, SECONDS(1));
+    struct drain *d = scene_drain(&s, 0, &scene_patient_spec);
+    scene_run(&s, SECONDS(1));
+    CHECK_EQ(scene_status(d).evicted, 1);
+    CHECK_EQ(scene_status(d).refused, 0);
+    scene_run(&s, SECONDS(10));
+    CHECK_EQ(scene_status(d).left, 2);
+    CHECK(apiserver_find(s.server, STR(""), STR("pods"), STR("default"), STR("sick")) == NULL);
+    scene_end(&s);
+}
+
+TEST(drain_survives_cuts_and_a_server_that_forgets)
+{
+    struct scene s;
+    scene_begin(&s, 2, "web",
+                "workloads: [{name: web, replicas: 12}]\n"
+                "budgets: [{name: web, maxUnavailable: 2}]\n");
+    struct drain *d = scene_drain(&s, 0, &scene_patient_spec);
+    for (int i = 0; i < 8; i++) {
+        scene_run(&s, MSECONDS(1700));
+        switch (i % 4) {
+        case 0:
+            door_cut(s.door);
+            break;
+        case 1:
+            apiserver_restart(s.server);
+            break;
+        case 2:
+            apiserver_compact(s.server);
+            door_cut(s.door);
+            break;
+        default:
+            s.faults.down = true;
+            scene_run(&s, SECONDS(20));
+            s.faults.down = false;
+            break;
+        }
+    }
+    CHECK(scene_finish(&s, d, MINUTES(10)));
+    CHECK(s.least >= 10);
+    CHECK_EQ(scene_pods(&s, "node-001"), 0);
+    scene_end(&s);
+}
+
+TEST(drain_that_is_stopped_sends_nothing_more)
+{
+    struct scene s;
+    scene_begin(&s, 2, "web",
+                "workloads: [{name: web, replicas: 10}]\n"
+                "budgets: [{name: web, maxUnavailable: 1}]\n");
+    struct drain *d = scene_drain(&s, 0, &scene_patient_spec);
+    scene_run(&s, SECONDS(12));
+    uint64_t sent = scene_sent(&s, "pods/eviction", DOOR_POST);
+    CHECK(sent > 0 && sent < 10);
+    drain_stop(d);
+    drains_check(s.drains);
+    scene_run(&s, HOURS(1));
+    CHECK_EQ(scene_sent(&s, "pods/eviction", DOOR_POST), sent);
+    CHECK_EQ(door_in_flight(s.door), 0);
+    /* The budgets are not watched for nobody. */
+    uint64_t all = door_sent(s.door);
+    scene_run(&s, HOURS(1));
+    CHECK_EQ(door_sent(s.door), all);
+    scene_end(&s);
+}
+
+TEST(drains_may_be_stopped_by_their_own_news)
+{
+    struct scene s;
+    scene_begin(&s, 4, NULL, "workloads: [{name: web, replicas: 6}]");
+    for (uint32_t i = 0; i < 4; i++) {
+        struct drain_spec spec = scene_patient_spec;
+        spec.node = arena_printf(&s.memory, "node-%03u", i + 1);
+        scene_drain(&s, i, &spec);
+        s.drain[i].stop_when_done = true;
+        scene_cordon(&s, spec.node.p, true);
+    }
+    scene_run(&s, MINUTES(1));
+    for (uint32_t i = 0; i < 4; i++) {
+        CHECK(s.drain[i].drain == NULL);
+    }
+    struct drains_stats stats;
+    drains_stats(s.drains, &stats);
+    CHECK_EQ(stats.active, 0);
+    CHECK_EQ(stats.finished, 4);
+    CHECK_EQ(stats.evicted, 6);
+    scene_end(&s);
+}
+
+TEST(drain_wants_a_pod_gone_that_came_later)
+{
+    struct scene s;
+    scene_begin(&s, 1, NULL, "{}");
+    struct drain *d = scene_drain(&s, 0, &scene_patient_spec);
+    CHECK(scene_finish(&s, d, SECONDS(5)));
+    scene_create(&s, "objects:\n"
+                     "- apiVersion: v1\n"
+                     "  kind: Pod\n"
+                     "  metadata: {name: late, namespace: default}\n"
+                     "  spec: {nodeName: node-001, containers: [{name: a, image: b}]}\n");
+    scene_run(&s, MSECONDS(500));
+    CHECK(!drain_is_done(d));
+    CHECK(scene_finish(&s, d, SECONDS(10)));
+    CHECK_EQ(scene_status(d).evicted, 1);
+    scene_end(&s);
+}
+
+/* Whatever a network and a server do, no budget is broken, and every drain ends in the calm. */
+static void drain_storm(struct rng *rng)
+{
+    struct scene s;
+    scene_begin(
+        &s, 5, "web",
+        "workloads: [{name: web, replicas: 8}, {name: db, kind: StatefulSet, replicas: 3}]\n"
+        "budgets: [{name: web, maxUnavailable: 2}, {name: db, maxUnavailable: 1}]\n");
+    faults_init(&s.faults, rng_next(rng));
+    faults_draw(&s.faults);
+    struct drain_spec spec = scene_patient_spec;
+    spec.eviction_timeout = USEC_NEVER;
+    struct drain *first = scene_drain(&s, 0, &spec);
+    scene_run(&s, SECONDS(rng_below(rng, 20)));
+    spec.node = STR("node-002");
+    scene_cordon(&s, "node-002", true);
+    struct drain *second = scene_drain(&s, 1, &spec);
+    for (uint32_t i = rng_below(rng, 4); i > 0; i--) {
+        scene_run(&s, SECONDS(rng_below(rng, 30)));
+        s.faults.down = rng_chance(rng, 500);
+        s.faults.parted = rng_chance(rng, 300);
+        if (rng_chance(rng, 300)) {
+            apiserver_compact(s.server);
+        }
+        if (rng_chance(rng, 200)) {
+            /* A crash, and a successor. */
+            scene_close(&s);
+            scene_open(&s);
+            first = scene_drain(&s, 0, &scene_patient_spec);
+            second = scene_drain(&s, 1, &spec);
+        }
+    }
+    s.faults.down = false;
+    s.faults.parted = false;
+    s.faults.calm = true;
+    CHECK(scene_finish(&s, first, HOURS(1)));
+    CHECK(scene_finish(&s, second, HOURS(1)));
+    CHECK(s.least >= 6); /* I5 */
+    CHECK_EQ(scene_sent(&s, "pods", DOOR_DELETE), 0);
+    scene_end(&s);
+}
+
+TEST(drain_keeps_budgets_in_every_storm)
+{
+    struct rng rng;
+    for (int64_t seed = 0; seed < 40; seed++) {
+        check_case(seed);
+        rng_init(&rng, (uint64_t)seed);
+        drain_storm(&rng);
+    }
+    check_case(-1);
+}
