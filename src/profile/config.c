@@ -1,5 +1,7 @@
 #include "profile/config.h"
 
+#include "profile/check/plugin.h"
+
 struct loader {
     struct ucfg u;
     struct config *config;
@@ -155,6 +157,18 @@ static void add_instance(struct loader *l, enum plugin_kind kind,
     list->items[list->n++] = *instance;
 }
 
+static void prepare_check(struct loader *l, struct config_instance *instance)
+{
+    const struct check_setup setup = { .plugin = instance->plugin,
+                                       .values = instance->values,
+                                       .env = &l->u.env,
+                                       .out = l->u.out,
+                                       .problems = l->problems };
+    instance->check = check_find(instance->plugin->name);
+    ASSERT(instance->check != NULL);
+    instance->prepared = instance->check->prepare(&setup);
+}
+
 /* An instance that is not right is known all the same: who uses it has made no mistake. */
 static void load_instance(struct loader *l, enum plugin_kind kind, const struct uval *v)
 {
@@ -176,6 +190,9 @@ static void load_instance(struct loader *l, enum plugin_kind kind, const struct 
     if (instance.plugin != NULL && l->problems->errors == before) {
         instance.values =
             plugin_read(instance.plugin, &l->u, config, place(config, v->pos), l->problems);
+        if (kind == PLUGIN_CHECK && l->problems->errors == before) {
+            prepare_check(l, &instance);
+        }
     }
     if (kind == PLUGIN_NOTIFY) {
         load_schedule(l, obj, &instance);

@@ -21,6 +21,8 @@ struct config_instance {
     struct plugin_value *values;
     const struct plugin *schedule; /* of a notification; NULL otherwise */
     struct plugin_value *schedule_values;
+    const struct check_plugin *check; /* of a check; NULL otherwise */
+    const void *prepared;             /* by it: its values as it reads them */
     struct pos pos;
 };
 

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "format/semver.h"
 #include "kube/store.h"
 #include "profile/config.h"
 #include "profile/data.h"
@@ -30,9 +31,11 @@ void fleet_grant(struct fleet *f, struct str node, struct str profile);
 void fleet_ungrant(struct fleet *f, struct str node);
 bool fleet_is_granted(const struct fleet *f, struct str node);
 
-/* The bits of check instances whose answer may have changed since the last call; and whether the
- * set of nodes in maintenance (or granted) has changed. */
+/* The bits of check instances whose answer may have changed since the last call. Those of
+ * maxMaintenance are not among them: whenever one node comes or goes all waiting ones would be
+ * looked at again, of which all but the first of a line would find it as it was. */
 uint64_t fleet_changed(struct fleet *f);
+/* Whether what maxMaintenance counts has changed since the last call. */
 bool fleet_room_changed(struct fleet *f);
 
 uint32_t fleet_count(const struct fleet *f);
@@ -40,7 +43,36 @@ uint32_t fleet_in_maintenance(const struct fleet *f); /* by the state label, or 
 /* By the data annotation: nodes whose entry of that profile is in that state. */
 uint32_t fleet_profile_count(const struct fleet *f, uint32_t profile, enum label_state state);
 
-/* For the checks. */
-bool fleet_any_label(const struct fleet *f, uint32_t index);
+/* For the checks; `index` is that of a check instance of the right kind. */
 
+/* anyLabel: how many nodes have it. */
+uint32_t fleet_any_label(const struct fleet *f, uint32_t index);
+
+/* clusterSemver: the newest version there is, never below 0.1.0, and its text. */
+struct str fleet_semver(const struct fleet *f, uint32_t index, struct str profile,
+                        struct semver *ret);
+
+/* affinity: nodes whose entry of that profile is operational, and those where it waits. */
+uint32_t fleet_operational(const struct fleet *f, struct str profile);
+const struct store_item *const *fleet_waiting(const struct fleet *f, struct str profile,
+                                              uint32_t *ret_n);
+
+struct fleet_ask {
+    uint32_t index;
+    const struct str *values; /* of the group's keys; an empty one does not matter */
+    struct str self;          /* is not counted when it is granted */
+    bool granted;             /* it is, whatever the fleet knows of it */
+    struct stamp now;
+};
+
+struct fleet_room {
+    uint32_t count;
+    usec_t next;           /* when the first of them is not counted any more */
+    struct str unreadable; /* a node whose time in maintenance is needed and cannot be read */
+};
+
+/* maxMaintenance: the nodes in maintenance that count for that group. */
+struct fleet_room fleet_room(const struct fleet *f, const struct fleet_ask *ask);
+
+/* Counts all nodes and compares. */
 void fleet_check(const struct fleet *f);

@@ -20,6 +20,8 @@
 
 struct ucfg_env {
     bool (*find)(void *ctx, struct str name, struct str *ret); /* NULL: nothing is set */
+    /* The bytes of a time zone's file (calendar/zone.h), in `out`; NULL: no zones are known. */
+    int (*zone)(void *ctx, struct str name, struct arena *out, struct str *ret, struct err *err);
     void *ctx;
 };
 

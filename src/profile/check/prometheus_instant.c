@@ -1,0 +1,100 @@
+/* A query of Prometheus holds. The answer is the same for every node and is asked for once. */
+#include "format/gofloat.h"
+#include "format/promexpr.h"
+
+#include "profile/check/plugin.h"
+
+struct instant {
+    struct str url;
+    struct str query;
+    struct str text;
+    struct promexpr expr;
+    struct str broken; /* why the expression cannot be used; empty = it can */
+};
+
+static const void *prepare(const struct check_setup *setup)
+{
+    struct err err = { 0 };
+    const struct plugin_value *expr = check_value(setup, "expr");
+    struct instant *plan = ARENA_NEW(setup->out, struct instant);
+    plan->url = check_value(setup, "url")->text;
+    plan->query = check_value(setup, "query")->text;
+    plan->text = expr->text;
+    /* Operators have files that load although this cannot work; it fails when it is used. */
+    if (promexpr_parse(plan->text, setup->out, &plan->expr, &err) < 0) {
+        plan->broken = arena_str(setup->out, str_from(err.msg));
+        problems_warn(setup->problems, expr->pos, "key 'expr': %s", err.msg);
+    }
+    return plan;
+}
+
+static void explain(const struct check_input *in, const struct instant *plan,
+                    const struct facts_prometheus *fact, struct check_verdict *ret)
+{
+    struct check_info info;
+    bool value = fact->known && fact->error.n == 0;
+    check_info_begin(&info);
+    jw_pair(&info.json, "expr", plan->text);
+    jw_pair(&info.json, "query", plan->query);
+    jw_pair(&info.json, "url", plan->url);
+    if (value) {
+        check_info_f64(&info, "value", fact->value);
+    }
+    if (fact->warning_n > 0) {
+        jw_key(&info.json, STR("warns"));
+        jw_arr(&info.json);
+        for (uint32_t i = 0; i < fact->warning_n; i++) {
+            jw_str(&info.json, fact->warnings[i]);
+        }
+        jw_arr_end(&info.json);
+    }
+    ret->info = check_info_end(&info, in->out);
+    char number[GOFLOAT_TEXT_MAX];
+    if (!fact->known) {
+        ret->reason = STR("Prometheus has not answered yet");
+    } else if (ret->answer == CHECK_ERROR) {
+        ret->reason = STR("it cannot be told from what Prometheus answered");
+    } else {
+        ret->reason = arena_printf(in->out, "the value is " STR_FMT ", so " STR_FMT " %s",
+                                   STR_ARG(gofloat_print(fact->value, number)),
+                                   STR_ARG(check_quote(in->out, plan->text)),
+                                   ret->answer == CHECK_PASS ? "holds" : "does not hold");
+    }
+}
+
+static void judge(const struct check_input *in, const struct instant *plan,
+                  const struct facts_prometheus *fact, struct check_verdict *ret)
+{
+    struct err err = { 0 };
+    bool holds = false;
+    if (!fact->known) {
+        ret->answer = CHECK_PENDING;
+    } else if (fact->error.n > 0) {
+        check_fail_with(in, ret, STR_FMT, STR_ARG(fact->error));
+    } else if (plan->broken.n > 0) {
+        check_fail_with(in, ret, STR_FMT, STR_ARG(plan->broken));
+    } else if (promexpr_eval(&plan->expr, fact->value, in->out, &holds, &err) < 0) {
+        check_fail_with(in, ret, "failed to evaluate prometheus expression: %s", err.msg);
+    } else {
+        ret->answer = holds ? CHECK_PASS : CHECK_FAIL;
+    }
+}
+
+static void run(const struct check_input *in, uint32_t index, struct check_verdict *ret)
+{
+    const struct instant *plan = check_prepared(in, index);
+    struct facts_prometheus fact = facts_prometheus(in->facts, index);
+    judge(in, plan, &fact, ret);
+    if (check_stale(in, fact.known, fact.asked, ret)) {
+        check_want(in, ret, &(struct facts_want){ .kind = FACTS_PROMETHEUS, .index = index });
+    }
+    if (in->explain) {
+        explain(in, plan, &fact, ret);
+    }
+}
+
+const struct check_plugin check_prometheus_instant = {
+    .name = "prometheusInstant",
+    .prepare = prepare,
+    .run = run,
+};

@@ -1,0 +1,13 @@
+/* The node has been in its state for long enough. */
+#include "calendar/wait.h"
+
+#include "profile/check/waiting.h"
+
+static const void *prepare(const struct check_setup *setup)
+{
+    struct wait *wait = ARENA_NEW(setup->out, struct wait);
+    wait->duration_ns = check_value(setup, "duration")->number;
+    return wait;
+}
+
+const struct check_plugin check_wait = { .name = "wait", .prepare = prepare, .run = waiting_run };

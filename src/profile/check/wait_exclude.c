@@ -1,0 +1,18 @@
+/* The node has been in its state for long enough, some weekdays not counted. */
+#include "calendar/wait.h"
+
+#include "profile/check/waiting.h"
+
+static const void *prepare(const struct check_setup *setup)
+{
+    struct wait *wait = ARENA_NEW(setup->out, struct wait);
+    wait->duration_ns = check_value(setup, "duration")->number;
+    wait->exclude = (uint8_t)check_value(setup, "exclude")->number;
+    return wait;
+}
+
+const struct check_plugin check_wait_exclude = {
+    .name = "waitExclude",
+    .prepare = prepare,
+    .run = waiting_run,
+};

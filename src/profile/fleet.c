@@ -1,0 +1,787 @@
+#include "profile/fleet.h"
+
+#include "base/heap.h"
+#include "base/list.h"
+#include "calendar/lapse.h"
+#include "kube/node.h"
+#include "profile/check/plugin.h"
+
+/* The newest version that nodes have. */
+struct fleet_newest {
+    struct buf text;
+    struct semver version; /* of `text` */
+    uint32_t holders;      /* nodes that have it; 0 = no node has one */
+};
+
+struct fleet_watch {
+    const struct check_plugin *check;
+    const void *plan;
+    uint32_t matches;            /* anyLabel */
+    struct fleet_newest *newest; /* clusterSemver: one, or one a profile */
+    uint32_t newest_n;
+    uint32_t limit;    /* maxMaintenance: its number among the limits … */
+    uint32_t value_at; /* … and where the values of its group begin */
+};
+
+struct fleet_profile {
+    uint32_t counts[LABEL_STATE_COUNT];
+    const struct store_item **waiting;
+    uint32_t waiting_cap; /* waiting_n is counts[LABEL_STATE_REQUIRED] */
+};
+
+/* What one limit reads of one node in maintenance. */
+struct fleet_slot {
+    bool counts;        /* the node has the profile that the limit is for */
+    bool unreadable;    /* its annotation; only where `since` is asked for */
+    struct stamp since; /* its transition */
+};
+
+/* A node that is in maintenance, or will be by a grant. */
+struct fleet_member {
+    struct list link;
+    struct str name;               /* behind the struct */
+    const struct store_item *item; /* NULL: granted, and unknown */
+    bool labelled;
+    bool granted;
+    struct str profile;                /* of the grant; own memory */
+    struct fleet_slot *slots;          /* one a limit; own memory, as are the values behind it */
+    const struct intern_text **values; /* of the keys of all groups; borrowed from the node */
+    char name_bytes[];
+};
+
+struct fleet {
+    const struct store *store;
+    const struct config *config; /* NULL before the first */
+    struct arena memory;         /* of what the configuration makes */
+    struct arena tmp;
+    struct fleet_watch *watches; /* one a check instance */
+    uint32_t watch_n;
+    struct fleet_profile *profiles; /* one a configured profile */
+    uint32_t profile_n;
+    uint32_t limit_n;
+    uint32_t value_n;
+    bool keeps_waiting; /* an affinity check wants to know them */
+    struct map by_name; /* struct fleet_member */
+    struct list members;
+    uint32_t member_n;
+    uint32_t count;
+    uint64_t changed;
+    uint64_t count_bits;    /* of the instances that read the number of nodes */
+    uint64_t affinity_bits; /* of those that read the profiles' states */
+    bool room_changed;
+};
+
+static uint64_t bit_of(uint32_t index)
+{
+    return UINT64_C(1) << index % 64;
+}
+
+/* ── versions ──────────────────────────────────────────────────────────────────────────────── */
+
+static void newest_put(struct fleet_newest *newest, struct str text)
+{
+    struct err err = { 0 };
+    buf_reset(&newest->text);
+    buf_add(&newest->text, text);
+    if (semver_parse(buf_str(&newest->text), &newest->version, &err) < 0) {
+        ASSERT(false); /* it was read before */
+    }
+    newest->holders = 1;
+}
+
+/* Answers whether it is another one now. */
+static bool newest_add(struct fleet_newest *newest, struct str text)
+{
+    struct err err = { 0 };
+    struct semver version;
+    if (semver_parse(text, &version, &err) < 0) {
+        return false;
+    }
+    int order = newest->text.n == 0 ? 1 : semver_cmp(&version, &newest->version);
+    if (order == 0) {
+        newest->holders++;
+    } else if (order > 0) {
+        newest_put(newest, text);
+    }
+    return order > 0;
+}
+
+static void newest_remove(struct fleet_newest *newest, struct str text)
+{
+    struct err err = { 0 };
+    struct semver version;
+    if (newest->holders > 0 && semver_parse(text, &version, &err) == 0 &&
+        semver_cmp(&version, &newest->version) == 0) {
+        newest->holders--;
+    }
+}
+
+static bool has_profile(const struct node *node, struct str profile)
+{
+    struct str label = node_label(node, LABEL_PROFILE);
+    return label.p != NULL && label_profile_has(label, profile);
+}
+
+/* Whether the node's version counts for that profile, and which it is. */
+static bool newest_reads(const struct fleet *f, const struct fleet_watch *w, uint32_t profile,
+                         const struct node *node, struct str *ret)
+{
+    const struct check_semver *plan = w->plan;
+    *ret = node_label(node, plan->key);
+    return ret->p != NULL &&
+           (!plan->scoped || has_profile(node, f->config->profiles[profile].name));
+}
+
+/* The last who had the newest version has it no more. */
+static void newest_recount(struct fleet *f, struct fleet_watch *w, uint32_t profile,
+                           const struct store_item *changed, const struct node *after)
+{
+    struct fleet_newest *newest = &w->newest[profile];
+    struct str text;
+    buf_reset(&newest->text);
+    newest->holders = 0;
+    /* The one that changed may not be in the store yet, or still be there. */
+    MAP_EACH (&f->store->items, entry) {
+        const struct store_item *item = map_item_value(entry);
+        if (item != changed && newest_reads(f, w, profile, item->object, &text)) {
+            (void)newest_add(newest, text); /* it is another one anyway */
+        }
+    }
+    if (after != NULL && newest_reads(f, w, profile, after, &text)) {
+        (void)newest_add(newest, text);
+    }
+}
+
+static bool newest_change(struct fleet *f, struct fleet_watch *w, const struct store_item *item,
+                          const struct node *before, const struct node *after)
+{
+    bool changed = false;
+    struct str text;
+    for (uint32_t i = 0; i < w->newest_n; i++) {
+        struct fleet_newest *newest = &w->newest[i];
+        if (before != NULL && newest_reads(f, w, i, before, &text)) {
+            newest_remove(newest, text);
+        }
+        if (after != NULL && newest_reads(f, w, i, after, &text)) {
+            changed = newest_add(newest, text) || changed;
+        }
+        if (newest->holders == 0 && newest->text.n > 0) {
+            newest_recount(f, w, i, item, after);
+            changed = true;
+        }
+    }
+    return changed;
+}
+
+/* ── labels ────────────────────────────────────────────────────────────────────────────────── */
+
+static bool same_labels(const struct node *a, const struct node *b)
+{
+    return a->label_count == b->label_count &&
+           (a->label_count == 0 ||
+            memcmp(a->labels, b->labels, a->label_count * sizeof(a->labels[0])) == 0);
+}
+
+static bool matches(const struct check_key *key, const struct node *node)
+{
+    struct str value = node != NULL ? node_label(node, key->key) : STR_NONE;
+    return value.p != NULL && (key->value.n == 0 || str_eq(value, key->value));
+}
+
+static void labels_change(struct fleet *f, const struct store_item *item, const struct node *before,
+                          const struct node *after)
+{
+    for (uint32_t i = 0; i < f->watch_n; i++) {
+        struct fleet_watch *w = &f->watches[i];
+        if (w->check == &check_any_label) {
+            uint32_t had = w->matches;
+            w->matches += matches(w->plan, after) ? 1 : 0;
+            w->matches -= matches(w->plan, before) ? 1 : 0;
+            f->changed |= (had == 0) != (w->matches == 0) ? bit_of(i) : 0;
+        } else if (w->check == &check_cluster_semver) {
+            f->changed |= newest_change(f, w, item, before, after) ? bit_of(i) : 0;
+        }
+    }
+}
+
+/* ── states of profiles ────────────────────────────────────────────────────────────────────── */
+
+static void waiting_remove(struct fleet_profile *p, const struct store_item *item)
+{
+    uint32_t i = 0;
+    while (i < p->counts[LABEL_STATE_REQUIRED] && p->waiting[i] != item) {
+        i++;
+    }
+    ASSERT(i < p->counts[LABEL_STATE_REQUIRED]);
+    p->waiting[i] = p->waiting[p->counts[LABEL_STATE_REQUIRED] - 1];
+}
+
+static void profile_count(struct fleet *f, struct fleet_profile *p, enum label_state state,
+                          const struct store_item *item, bool add)
+{
+    bool waits = state == LABEL_STATE_REQUIRED && f->keeps_waiting;
+    if (!add) {
+        if (waits) {
+            waiting_remove(p, item);
+        }
+        ASSERT(p->counts[state] > 0);
+        p->counts[state]--;
+        return;
+    }
+    if (waits) {
+        if (p->counts[state] == p->waiting_cap) {
+            ARENA_GROW(&f->memory, p->waiting, p->counts[state], p->waiting_cap);
+        }
+        p->waiting[p->counts[state]] = item;
+    }
+    p->counts[state]++;
+}
+
+static void profiles_count(struct fleet *f, const struct store_item *item, struct str text,
+                           bool add)
+{
+    struct err err = { 0 };
+    struct data data = { 0 };
+    arena_reset(&f->tmp);
+    if (data_parse(text, &f->tmp, &data, &err) < 0) {
+        return; /* who cannot be read is in no state */
+    }
+    for (uint32_t i = 0; i < f->profile_n; i++) {
+        const struct data_profile *entry = data_find(&data, f->config->profiles[i].name);
+        enum label_state state;
+        if (entry != NULL && !entry->null && label_state_parse(entry->current, &state)) {
+            profile_count(f, &f->profiles[i], state, item, add);
+        }
+    }
+}
+
+static void data_change(struct fleet *f, const struct store_item *item, struct str before,
+                        struct str after)
+{
+    if (before.n > 0) {
+        profiles_count(f, item, before, /* add= */ false);
+    }
+    if (after.n > 0) {
+        profiles_count(f, item, after, /* add= */ true);
+    }
+    f->changed |= f->affinity_bits;
+}
+
+/* ── nodes in maintenance ──────────────────────────────────────────────────────────────────── */
+
+/* The transition that skipAfter counts from: the profile's, or the newest. A node that lacks the
+ * profile's entry ended the original; the newest of the others is as good. */
+static void slot_read_since(const struct check_limit *limit, const struct data *data,
+                            struct fleet_slot *slot)
+{
+    const struct data_profile *own = limit->profile.n > 0 ? data_find(data, limit->profile) : NULL;
+    if (own != NULL && !own->null) {
+        slot->since = own->transition;
+        return;
+    }
+    slot->since = stamp_zero;
+    for (uint32_t i = 0; i < data->profile_count; i++) {
+        const struct data_profile *p = &data->profiles[i];
+        if (!p->null && lapse_order(p->transition, slot->since) > 0) {
+            slot->since = p->transition;
+        }
+    }
+}
+
+static void member_read_node(struct fleet *f, struct fleet_member *m, const struct node *node)
+{
+    struct err err = { 0 };
+    struct data data = { 0 };
+    arena_reset(&f->tmp);
+    bool unreadable = data_parse(node_annotation(node, DATA_ANNOTATION), &f->tmp, &data, &err) < 0;
+    for (uint32_t i = 0; i < f->watch_n; i++) {
+        const struct fleet_watch *w = &f->watches[i];
+        if (w->check != &check_max_maintenance) {
+            continue;
+        }
+        const struct check_limit *limit = w->plan;
+        struct fleet_slot *slot = &m->slots[w->limit];
+        *slot = (struct fleet_slot){
+            .counts = limit->profile.n == 0 || has_profile(node, limit->profile),
+            .unreadable = unreadable,
+        };
+        if (!unreadable) {
+            slot_read_since(limit, &data, slot);
+        }
+        for (uint32_t k = 0; k < limit->key_n; k++) {
+            const struct intern_text **value = &m->values[w->value_at + k];
+            *value = NULL;
+            for (uint32_t n = 0; n < node->label_count; n++) {
+                if (str_eq(intern_str(node->labels[n].key), limit->keys[k])) {
+                    *value = node->labels[n].value;
+                }
+            }
+        }
+    }
+}
+
+/* Reads again what the limits use of it. */
+static void member_read(struct fleet *f, struct fleet_member *m)
+{
+    if (m->slots == NULL) {
+        m->slots = heap_alloc(f->limit_n * sizeof(*m->slots) + f->value_n * sizeof(*m->values) + 1);
+        m->values = (const struct intern_text **)(void *)(m->slots + f->limit_n);
+    }
+    if (m->item != NULL) {
+        member_read_node(f, m, m->item->object);
+    } else {
+        for (uint32_t i = 0; i < f->watch_n; i++) {
+            const struct fleet_watch *w = &f->watches[i];
+            if (w->check == &check_max_maintenance) {
+                const struct check_limit *limit = w->plan;
+                m->slots[w->limit].counts =
+                    limit->profile.n == 0 || str_eq(limit->profile, m->profile);
+            }
+        }
+    }
+    f->room_changed = true;
+}
+
+static struct fleet_member *member_make(struct fleet *f, struct str name)
+{
+    struct fleet_member *m = map_find(&f->by_name, name);
+    if (m == NULL) {
+        ASSERT(name.p != NULL);
+        m = heap_alloc(sizeof(*m) + name.n + 1);
+        memcpy(m->name_bytes, name.p, name.n);
+        m->name = (struct str){ .p = m->name_bytes, .n = name.n };
+        list_add(&f->members, &m->link);
+        (void)map_put(&f->by_name, name, m); /* it was not there */
+        f->member_n++;
+    }
+    return m;
+}
+
+static void member_forget_profile(struct fleet_member *m)
+{
+    /* It was copied to the heap when the grant came. */
+    heap_free((void *)(uintptr_t)m->profile.p);
+    m->profile = STR_NONE;
+}
+
+static void member_drop(struct fleet *f, struct fleet_member *m)
+{
+    (void)map_del(&f->by_name, m->name); /* the member goes with it */
+    list_del(&m->link);
+    f->member_n--;
+    f->room_changed = true;
+    member_forget_profile(m);
+    heap_free(m->slots);
+    heap_free(m);
+}
+
+static bool is_in_maintenance(const struct node *node)
+{
+    enum label_state state;
+    return node != NULL && label_state_parse(node_label(node, LABEL_STATE), &state) &&
+           state == LABEL_STATE_MAINTENANCE;
+}
+
+/* The node is new, has changed, or (`node` NULL) is gone. */
+static void member_change(struct fleet *f, const struct store_item *item, const struct node *node)
+{
+    struct fleet_member *m = map_find(&f->by_name, item->name);
+    bool labelled = is_in_maintenance(node);
+    if (m == NULL && !labelled) {
+        return;
+    }
+    if (m != NULL && !labelled && !m->granted) {
+        member_drop(f, m);
+        return;
+    }
+    m = member_make(f, item->name);
+    m->item = node != NULL ? item : NULL;
+    m->labelled = labelled;
+    if (node == NULL) {
+        heap_free(m->slots);
+        m->slots = NULL;
+    }
+    member_read(f, m);
+}
+
+void fleet_grant(struct fleet *f, struct str node, struct str profile)
+{
+    struct fleet_member *m = member_make(f, node);
+    char *copy = heap_alloc(profile.n + 1);
+    if (profile.n > 0) {
+        memcpy(copy, profile.p, profile.n);
+    }
+    member_forget_profile(m);
+    m->profile = (struct str){ .p = copy, .n = profile.n };
+    m->granted = true;
+    m->item = store_find(f->store, node);
+    member_read(f, m);
+}
+
+void fleet_ungrant(struct fleet *f, struct str node)
+{
+    struct fleet_member *m = map_find(&f->by_name, node);
+    if (m == NULL || !m->granted) {
+        return;
+    }
+    if (!m->labelled) {
+        member_drop(f, m);
+        return;
+    }
+    m->granted = false;
+    member_forget_profile(m);
+    f->room_changed = true;
+}
+
+bool fleet_is_granted(const struct fleet *f, struct str node)
+{
+    const struct fleet_member *m = map_find(&f->by_name, node);
+    return m != NULL && m->granted;
+}
+
+/* ── life ──────────────────────────────────────────────────────────────────────────────────── */
+
+struct fleet *fleet_new(const struct store *store)
+{
+    struct fleet *f = HEAP_NEW(struct fleet);
+    f->store = store;
+    map_init(&f->by_name, store->items.key[0], store->items.key[1]);
+    list_init(&f->members);
+    MAP_EACH (&store->items, entry) {
+        fleet_on_change(f, map_item_value(entry), NULL);
+    }
+    return f;
+}
+
+static void fleet_unconfigure(struct fleet *f)
+{
+    for (uint32_t i = 0; i < f->watch_n; i++) {
+        struct fleet_watch *w = &f->watches[i];
+        for (uint32_t k = 0; k < w->newest_n; k++) {
+            buf_done(&w->newest[k].text);
+        }
+    }
+    LIST_EACH (&f->members, link) {
+        struct fleet_member *m = CONTAINER_OF(link, struct fleet_member, link);
+        heap_free(m->slots);
+        m->slots = NULL;
+    }
+    arena_done(&f->memory);
+}
+
+void fleet_free(struct fleet *f)
+{
+    if (f == NULL) {
+        return;
+    }
+    fleet_unconfigure(f);
+    LIST_EACH (&f->members, link) {
+        member_drop(f, CONTAINER_OF(link, struct fleet_member, link));
+    }
+    map_done(&f->by_name);
+    arena_done(&f->tmp);
+    heap_free(f);
+}
+
+static void watch_init(struct fleet *f, uint32_t index, const struct config_instance *instance)
+{
+    struct fleet_watch *w = &f->watches[index];
+    w->check = instance->check;
+    w->plan = instance->prepared;
+    if (w->check == &check_cluster_semver) {
+        const struct check_semver *plan = w->plan;
+        w->newest_n = plan->scoped ? f->profile_n : 1;
+        w->newest = ARENA_ARRAY(&f->memory, struct fleet_newest, w->newest_n);
+    } else if (w->check == &check_max_maintenance) {
+        const struct check_limit *limit = w->plan;
+        w->limit = f->limit_n++;
+        w->value_at = f->value_n;
+        f->value_n += limit->key_n;
+    } else if (w->check == &check_affinity) {
+        f->keeps_waiting = true;
+        f->affinity_bits |= bit_of(index);
+    } else if (w->check == &check_node_count) {
+        f->count_bits |= bit_of(index);
+    }
+}
+
+void fleet_configure(struct fleet *f, const struct config *config)
+{
+    const struct config_instances *checks = &config->instances[PLUGIN_CHECK];
+    fleet_unconfigure(f);
+    f->config = config;
+    f->limit_n = 0;
+    f->value_n = 0;
+    f->count_bits = 0;
+    f->affinity_bits = 0;
+    f->keeps_waiting = false;
+    f->profile_n = config->profile_n;
+    f->profiles = ARENA_ARRAY(&f->memory, struct fleet_profile, config->profile_n + 1);
+    f->watch_n = checks->n;
+    f->watches = ARENA_ARRAY(&f->memory, struct fleet_watch, checks->n + 1);
+    for (uint32_t i = 0; i < checks->n; i++) {
+        watch_init(f, i, &checks->items[i]);
+    }
+    MAP_EACH (&f->store->items, entry) {
+        const struct store_item *item = map_item_value(entry);
+        labels_change(f, item, NULL, item->object);
+        data_change(f, item, STR_NONE, node_annotation(item->object, DATA_ANNOTATION));
+    }
+    LIST_EACH (&f->members, link) {
+        member_read(f, CONTAINER_OF(link, struct fleet_member, link));
+    }
+    f->changed = UINT64_MAX;
+    f->room_changed = true;
+}
+
+/* ── observing ─────────────────────────────────────────────────────────────────────────────── */
+
+void fleet_on_change(struct fleet *f, const struct store_item *item, const void *before)
+{
+    const struct node *was = before;
+    const struct node *is = item->object;
+    struct str data_was = was != NULL ? node_annotation(was, DATA_ANNOTATION) : STR_NONE;
+    struct str data_is = node_annotation(is, DATA_ANNOTATION);
+    bool labels = was == NULL || !same_labels(was, is);
+    bool data = was == NULL || !str_eq(data_was, data_is);
+    if (was == NULL) {
+        f->count++;
+        f->changed |= f->count_bits;
+    }
+    if (labels) {
+        labels_change(f, item, was, is);
+    }
+    if (data) {
+        data_change(f, item, data_was, data_is);
+    }
+    if (labels || data) {
+        member_change(f, item, is);
+    }
+}
+
+void fleet_on_gone(struct fleet *f, const struct store_item *item)
+{
+    const struct node *was = item->object;
+    ASSERT(f->count > 0);
+    f->count--;
+    f->changed |= f->count_bits;
+    labels_change(f, item, was, NULL);
+    data_change(f, item, node_annotation(was, DATA_ANNOTATION), STR_NONE);
+    member_change(f, item, NULL);
+}
+
+/* ── looking ───────────────────────────────────────────────────────────────────────────────── */
+
+uint64_t fleet_changed(struct fleet *f)
+{
+    uint64_t changed = f->changed;
+    f->changed = 0;
+    return changed;
+}
+
+bool fleet_room_changed(struct fleet *f)
+{
+    bool changed = f->room_changed;
+    f->room_changed = false;
+    return changed;
+}
+
+uint32_t fleet_count(const struct fleet *f)
+{
+    return f->count;
+}
+
+uint32_t fleet_in_maintenance(const struct fleet *f)
+{
+    return f->member_n;
+}
+
+uint32_t fleet_profile_count(const struct fleet *f, uint32_t profile, enum label_state state)
+{
+    ASSERT(profile < f->profile_n);
+    return f->profiles[profile].counts[state];
+}
+
+static const struct fleet_profile *find_profile(const struct fleet *f, struct str name)
+{
+    for (uint32_t i = 0; i < f->profile_n; i++) {
+        if (str_eq(f->config->profiles[i].name, name)) {
+            return &f->profiles[i];
+        }
+    }
+    return NULL;
+}
+
+uint32_t fleet_operational(const struct fleet *f, struct str profile)
+{
+    const struct fleet_profile *p = find_profile(f, profile);
+    return p != NULL ? p->counts[LABEL_STATE_OPERATIONAL] : 0;
+}
+
+const struct store_item *const *fleet_waiting(const struct fleet *f, struct str profile,
+                                              uint32_t *ret_n)
+{
+    const struct fleet_profile *p = find_profile(f, profile);
+    ASSERT(f->keeps_waiting);
+    *ret_n = p != NULL ? p->counts[LABEL_STATE_REQUIRED] : 0;
+    return p != NULL ? p->waiting : NULL;
+}
+
+uint32_t fleet_any_label(const struct fleet *f, uint32_t index)
+{
+    ASSERT(index < f->watch_n);
+    ASSERT(f->watches[index].check == &check_any_label);
+    return f->watches[index].matches;
+}
+
+struct str fleet_semver(const struct fleet *f, uint32_t index, struct str profile,
+                        struct semver *ret)
+{
+    ASSERT(index < f->watch_n);
+    const struct fleet_watch *w = &f->watches[index];
+    ASSERT(w->check == &check_cluster_semver);
+    const struct fleet_profile *p = find_profile(f, profile);
+    const struct check_semver *plan = w->plan;
+    const struct semver least = { .minor = 1, .prerelease = STR(""), .build = STR("") };
+    const struct fleet_newest *newest = NULL;
+    if (!plan->scoped) {
+        newest = &w->newest[0];
+    } else if (p != NULL) {
+        newest = &w->newest[p - f->profiles];
+    }
+    if (newest == NULL || newest->holders == 0 || semver_cmp(&newest->version, &least) <= 0) {
+        *ret = least;
+        return STR("0.1.0");
+    }
+    *ret = newest->version;
+    return buf_str(&newest->text);
+}
+
+static bool in_group(const struct check_limit *limit, const struct fleet_ask *ask,
+                     const struct intern_text *const *values)
+{
+    for (uint32_t i = 0; i < limit->key_n; i++) {
+        struct str want = ask->values[i];
+        struct str have = intern_str(values[i]);
+        /* Equal labels of nodes are the same text in memory. */
+        if (want.n > 0 && have.p != want.p && !str_eq(have, want)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether it counts by its age; a grant that the node does not show yet is new. */
+static bool is_recent(const struct check_limit *limit, const struct fleet_ask *ask,
+                      const struct fleet_member *m, const struct fleet_slot *slot,
+                      struct fleet_room *ret)
+{
+    if (limit->skip_after_ns == 0 || !m->labelled) {
+        return true;
+    }
+    if (slot->unreadable) {
+        ret->unreadable = m->name;
+        return true;
+    }
+    struct stamp end = lapse_after(slot->since, lapse_from_ns(limit->skip_after_ns));
+    if (lapse_order(ask->now, end) >= 0) {
+        return false;
+    }
+    ret->next = MIN(ret->next, lapse_wake(end));
+    return true;
+}
+
+struct fleet_room fleet_room(const struct fleet *f, const struct fleet_ask *ask)
+{
+    ASSERT(ask->index < f->watch_n);
+    const struct fleet_watch *w = &f->watches[ask->index];
+    ASSERT(w->check == &check_max_maintenance);
+    const struct check_limit *limit = w->plan;
+    struct fleet_room room = { .next = USEC_NEVER };
+    LIST_EACH (&f->members, link) {
+        const struct fleet_member *m = CONTAINER_OF(link, struct fleet_member, link);
+        const struct fleet_slot *slot = &m->slots[w->limit];
+        bool self = (ask->granted || m->granted) && str_eq(m->name, ask->self);
+        /* A node that is granted and unknown may come with any labels. */
+        if (slot->counts && !self &&
+            (m->item == NULL || in_group(limit, ask, m->values + w->value_at)) &&
+            is_recent(limit, ask, m, slot, &room)) {
+            room.count++;
+        }
+    }
+    return room;
+}
+
+/* ── checking ──────────────────────────────────────────────────────────────────────────────── */
+
+static void check_newest(const struct fleet *a, const struct fleet *b, uint32_t index)
+{
+    const struct fleet_watch *w = &a->watches[index];
+    for (uint32_t i = 0; i < w->newest_n; i++) {
+        const struct fleet_newest *x = &w->newest[i];
+        const struct fleet_newest *y = &b->watches[index].newest[i];
+        ASSERT(x->holders == y->holders);
+        ASSERT(x->holders == 0 || semver_cmp(&x->version, &y->version) == 0);
+    }
+}
+
+static void check_profile(const struct fleet *f, const struct fleet_profile *a,
+                          const struct fleet_profile *b)
+{
+    for (int i = 0; i < LABEL_STATE_COUNT; i++) {
+        ASSERT(a->counts[i] == b->counts[i]);
+    }
+    uint32_t n = f->keeps_waiting ? a->counts[LABEL_STATE_REQUIRED] : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t k = 0;
+        while (k < n && b->waiting[k] != a->waiting[i]) {
+            k++;
+        }
+        ASSERT(k < n);
+    }
+}
+
+static void check_member(const struct fleet *f, const struct fleet_member *a,
+                         const struct fleet_member *b)
+{
+    ASSERT(a->item == b->item);
+    ASSERT(a->labelled == b->labelled);
+    ASSERT(a->granted == b->granted);
+    for (uint32_t i = 0; i < f->limit_n; i++) {
+        ASSERT(a->slots[i].counts == b->slots[i].counts);
+        ASSERT(a->slots[i].unreadable == b->slots[i].unreadable);
+        ASSERT(lapse_order(a->slots[i].since, b->slots[i].since) == 0);
+    }
+    ASSERT(f->value_n == 0 || memcmp(a->values, b->values, f->value_n * sizeof(a->values[0])) == 0);
+}
+
+void fleet_check(const struct fleet *f)
+{
+    struct fleet *again = fleet_new(f->store);
+    LIST_EACH (&f->members, link) {
+        const struct fleet_member *m = CONTAINER_OF(link, struct fleet_member, link);
+        if (m->granted) {
+            fleet_grant(again, m->name, m->profile);
+        }
+    }
+    if (f->config != NULL) {
+        fleet_configure(again, f->config);
+    }
+    ASSERT(f->count == again->count);
+    ASSERT(f->member_n == again->member_n);
+    ASSERT(f->member_n == map_count(&f->by_name));
+    for (uint32_t i = 0; i < f->watch_n; i++) {
+        ASSERT(f->watches[i].matches == again->watches[i].matches);
+        check_newest(f, again, i);
+    }
+    for (uint32_t i = 0; i < f->profile_n; i++) {
+        check_profile(f, &f->profiles[i], &again->profiles[i]);
+    }
+    LIST_EACH (&f->members, link) {
+        const struct fleet_member *m = CONTAINER_OF(link, struct fleet_member, link);
+        const struct fleet_member *same = map_find(&again->by_name, m->name);
+        ASSERT(same != NULL);
+        check_member(f, m, same);
+    }
+    fleet_free(again);
+}

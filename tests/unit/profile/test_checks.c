@@ -1,0 +1,218 @@
+#include "profile/check/check.h"
+
+#include "profile/check/plugin.h"
+#include "tests/check.h"
+#include "tests/lib/bed.h"
+
+TEST(checks_every_plugin_of_the_table_can_run)
+{
+    const struct plugin_table *table = &plugin_tables[PLUGIN_CHECK];
+    for (uint32_t i = 0; i < table->n; i++) {
+        CHECK_EQ(check_find(table->items[i].name) != NULL, !table->items[i].later);
+    }
+}
+
+/* One node a case: its labels, annotations or conditions, what the check says. `line` is the one of
+ * the contract's list of what the original's tests assert (§8, Check plugins). */
+struct node_case {
+    const char *line;
+    const char *check;
+    const char *labels;
+    const char *annotations;
+    const char *conditions;
+    enum check_answer answer;
+    const char *info;
+    const char *reason;
+};
+
+#define READY                                                                                      \
+    "[{\"type\":\"Ready\",\"status\":\"True\"},{\"type\":\"Ready\",\"status\":\"Unknown\"}]"
+
+static const struct node_case node_cases[] = {
+    { "hasLabel: key with empty value -> pass", "{type: hasLabel, config: {key: a}}", "a=", NULL,
+      NULL, CHECK_PASS, "", "label a is ''" },
+    { "hasLabel: key with empty value -> pass", "{type: hasLabel, config: {key: a, value: ''}}",
+      "a=1", NULL, NULL, CHECK_PASS, "", "label a is '1'" },
+    { "hasLabel: equal value -> pass", "{type: hasLabel, config: {key: a, value: 1}}", "a=1", NULL,
+      NULL, CHECK_PASS, "", "label a is '1'" },
+    { "hasLabel: other value -> fail", "{type: hasLabel, config: {key: a, value: 1}}", "a=2", NULL,
+      NULL, CHECK_FAIL, "", "label a is '2', not '1'" },
+    { "hasLabel: other key -> fail", "{type: hasLabel, config: {key: a}}", "b=1", "a=1", NULL,
+      CHECK_FAIL, "{\"reason\":\"label a not present\"}", "the node has no label a" },
+    { "hasAnnotation: key with empty value -> pass", "{type: hasAnnotation, config: {key: a}}",
+      NULL, "a=", NULL, CHECK_PASS, "", "annotation a is ''" },
+    { "hasAnnotation: equal value -> pass", "{type: hasAnnotation, config: {key: a, value: 1}}",
+      NULL, "a=1", NULL, CHECK_PASS, "", "annotation a is '1'" },
+    { "hasAnnotation: other value -> fail", "{type: hasAnnotation, config: {key: a, value: A}}",
+      NULL, "a=a", NULL, CHECK_FAIL, "", "annotation a is 'a', not 'A'" },
+    { "hasAnnotation: other key -> fail", "{type: hasAnnotation, config: {key: a}}", "a=1", "b=1",
+      NULL, CHECK_FAIL, "{\"reason\":\"annotation a not present\"}",
+      "the node has no annotation a" },
+    { "condition: Ready=True pass", "{type: condition, config: {type: Ready, status: 'True'}}",
+      NULL, NULL, READY, CHECK_PASS, "{\"current\":\"True\",\"expected\":\"True\"}",
+      "condition Ready is 'True'" },
+    { "condition: Ready=Unknown fail", "{type: condition, config: {type: Ready, status: Unknown}}",
+      NULL, NULL, READY, CHECK_FAIL, "{\"current\":\"True\",\"expected\":\"Unknown\"}",
+      "condition Ready is 'True', not 'Unknown'" },
+    { "condition: absent DiskPressure fail",
+      "{type: condition, config: {type: DiskPressure, status: 'False'}}", NULL, NULL, READY,
+      CHECK_FAIL, "{\"reason\":\"condition DiskPressure not present\"}",
+      "the node has no condition DiskPressure" },
+};
+
+static const char *named(struct bed *b, const char *check)
+{
+    /* "{type: x, …}" becomes "- {name: c, type: x, …}". */
+    return arena_printf(&b->memory, "  - {name: c, %s", check + 1).p;
+}
+
+TEST(checks_look_at_the_node_itself)
+{
+    for (size_t i = 0; i < ARRAY_LEN(node_cases); i++) {
+        const struct node_case *c = &node_cases[i];
+        struct bed b;
+        check_case((int64_t)i);
+        bed_begin(&b, "  - {name: none, type: nodeCount, config: {count: 1}}");
+        bed_configure(&b, named(&b, c->check));
+        if (c->conditions != NULL) {
+            bed_node_conditions(&b, "n", c->conditions);
+        } else {
+            bed_node(&b, "n", c->labels, c->annotations);
+        }
+        struct check_verdict v = bed_run(&b, "c", "n");
+        CHECK_EQ(v.answer, c->answer);
+        CHECK_STR(v.info, c->info);
+        CHECK_STR(v.reason, c->reason);
+        CHECK_EQ(v.next, USEC_NEVER);
+        bed_end(&b);
+    }
+    check_case(-1);
+}
+
+/* What a trigger of an earlier profile has changed is seen. */
+TEST(checks_see_the_edits_of_the_subject)
+{
+    struct bed b;
+    bed_begin(&b, "  - {name: c, type: hasLabel, config: {key: ok, value: yes}}");
+    bed_node(&b, "n", "ok=true", NULL);
+    const struct store_item *item = store_find(&b.store, STR("n"));
+    struct subject subject = { .name = item->name, .node = item->object, .out = &b.memory };
+    struct check_input in = { .config = &b.config, .subject = &subject, .out = &b.memory };
+    struct check_verdict v;
+    check_run(&in, 0, &v);
+    CHECK_EQ(v.answer, CHECK_PASS);
+    subject_remove_label(&subject, STR("ok"));
+    check_run(&in, 0, &v);
+    CHECK_EQ(v.answer, CHECK_FAIL);
+    bed_end(&b);
+}
+
+struct time_case {
+    const char *line;
+    const char *check;
+    const char *transition;
+    const char *now;
+    enum check_answer answer;
+    const char *next; /* NULL: never */
+    const char *info;
+    const char *reason;
+};
+
+#define WAIT12 "{type: wait, config: {duration: 0h12m}}"
+#define EXCLUDE "{type: waitExclude, config: {duration: 30h, exclude: [mon, wed]}}"
+#define EXCLUDE1 "{type: waitExclude, config: {duration: 1s, exclude: [mon, wed]}}"
+#define WINDOW                                                                                     \
+    "{type: timeWindow, config: {start: '10:30', end: '15:20', weekdays: [monday, tue], "          \
+    "exclude: [Feb 2]}}"
+
+static const struct time_case time_cases[] = {
+    { "wait: 10 min after 12 min passes", "{type: wait, config: {duration: 10m}}",
+      "2022-03-01T12:00:00Z", "2022-03-01T12:12:00Z", CHECK_PASS, NULL, "",
+      "more than 10m have passed" },
+    { "wait: 15 min after 12 min fails", "{type: wait, config: {duration: 15m}}",
+      "2022-03-01T12:00:00Z", "2022-03-01T12:12:00.5Z", CHECK_FAIL, "2022-03-01T12:15:00.000001Z",
+      "{\"remaining_seconds\":179.5}", "12m of 15m have passed" },
+    { "wait: 0h12m parses", WAIT12, "2022-03-01T12:00:00Z", "2022-03-01T12:12:00Z", CHECK_FAIL,
+      "2022-03-01T12:12:00.000001Z", "{\"remaining_seconds\":0}", "12m of 12m have passed" },
+    { "waitExclude, no exclusions: 10:00->10:30 fail",
+      "{type: waitExclude, config: {duration: 1h, exclude: [sun]}}", "2022-03-01T10:00:00Z",
+      "2022-03-01T10:30:00Z", CHECK_FAIL, "2022-03-01T11:00:00.000001Z",
+      "{\"remaining_seconds\":1800}", "30m of 1h that count have passed" },
+    { "waitExclude, no exclusions: 10:00->11:30 pass",
+      "{type: waitExclude, config: {duration: 1h, exclude: [sun]}}", "2022-03-01T10:00:00Z",
+      "2022-03-01T11:30:00Z", CHECK_PASS, NULL, "", "more than 1h that count have passed" },
+    { "waitExclude: Sun 6th 12:00->Tue 17:00 fail", EXCLUDE, "2022-03-06T12:00:00Z",
+      "2022-03-08T17:00:00Z", CHECK_FAIL, "2022-03-08T18:00:00.000001Z",
+      "{\"remaining_seconds\":3600}", "29h of 30h that count have passed" },
+    { "waitExclude: Sun 6th 12:00->Tue 18:10 pass", EXCLUDE, "2022-03-06T12:00:00Z",
+      "2022-03-08T18:10:00Z", CHECK_PASS, "2022-03-09T12:00:00Z", "",
+      "more than 30h that count have passed" },
+    { "waitExclude: Mon 7th 12:00->Thu 05:00 fail", EXCLUDE, "2022-03-07T12:00:00Z",
+      "2022-03-10T05:00:00Z", CHECK_FAIL, "2022-03-10T06:00:00.000001Z",
+      "{\"remaining_seconds\":3600}", "29h of 30h that count have passed" },
+    { "waitExclude: Mon 7th 12:00->Thu 06:10 pass", EXCLUDE, "2022-03-07T12:00:00Z",
+      "2022-03-10T06:10:00Z", CHECK_PASS, NULL, "", "more than 30h that count have passed" },
+    { "waitExclude: Sat 5th 22:00->Mon 17:00 fail", EXCLUDE, "2022-03-05T22:00:00Z",
+      "2022-03-07T17:00:00Z", CHECK_FAIL, "2022-03-08T04:00:00.000001Z",
+      "{\"remaining_seconds\":14400}", "26h of 30h that count have passed" },
+    { "waitExclude: 1 s: Sun 12:00:00->12:00:02 pass", EXCLUDE1, "2022-03-06T12:00:00Z",
+      "2022-03-06T12:00:02Z", CHECK_PASS, "2022-03-07T12:00:00Z", "",
+      "more than 1s that count have passed" },
+    { "timeWindow: Mon 11:00 pass", WINDOW, "2021-02-01T00:00:00Z", "2021-02-01T11:00:00Z",
+      CHECK_PASS, "2021-02-01T15:20:00Z", "", "closes on Mon 15:20 UTC" },
+    { "timeWindow: Tue 15:00 pass", WINDOW, "2021-02-01T00:00:00Z", "2021-02-09T15:00:00Z",
+      CHECK_PASS, "2021-02-09T15:20:00Z", "", "closes on Tue 15:20 UTC" },
+    { "timeWindow: Tue 15:30 fail", WINDOW, "2021-02-01T00:00:00Z", "2021-02-09T15:30:00Z",
+      CHECK_FAIL, "2021-02-15T10:30:00.000001Z", "", "opens on Mon 10:30 UTC" },
+    { "timeWindow: Mon 10:29 fail", WINDOW, "2021-02-01T00:00:00Z", "2021-02-01T10:29:00Z",
+      CHECK_FAIL, "2021-02-01T10:30:00.000001Z", "", "opens on Mon 10:30 UTC" },
+    { "timeWindow: Thu 11:00 fail", WINDOW, "2021-02-01T00:00:00Z", "2021-02-04T11:00:00Z",
+      CHECK_FAIL, "2021-02-08T10:30:00.000001Z", "{\"reason\":\"current day of week forbidden\"}",
+      "opens on Mon 10:30 UTC" },
+    { "timeWindow: Thu 15:00 fail", WINDOW, "2021-02-01T00:00:00Z", "2021-02-04T15:00:00Z",
+      CHECK_FAIL, "2021-02-08T10:30:00.000001Z", "{\"reason\":\"current day of week forbidden\"}",
+      "opens on Mon 10:30 UTC" },
+    { "timeWindow: excluded Feb 2 2021 (Tue) 15:00 fails", WINDOW, "2021-02-01T00:00:00Z",
+      "2021-02-02T15:00:00Z", CHECK_FAIL, "2021-02-08T10:30:00.000001Z",
+      "{\"reason\":\"day/month forbidden\"}", "opens on Mon 10:30 UTC" },
+    { "beyond: a time zone",
+      "{type: timeWindow, config: {start: '22:00', end: '23:00', weekdays: [mon], "
+      "timeZone: Europe/Berlin}}",
+      "2021-02-01T00:00:00Z", "2021-07-05T19:59:00Z", CHECK_FAIL, "2021-07-05T20:00:00.000001Z", "",
+      "opens on Mon 22:00 CEST" },
+    { "beyond: overnight",
+      "{type: timeWindow, config: {start: '22:00', end: '4:00', weekdays: [mon], overnight: true}}",
+      "2021-02-01T00:00:00Z", "2021-02-02T03:00:00Z", CHECK_PASS, "2021-02-02T04:00:00Z", "",
+      "closes on Tue 04:00 UTC" },
+    { "beyond: a pattern",
+      "{type: timeWindow, config: {cron: '0 22 * * mon', duration: 2h, timeZone: Europe/Berlin}}",
+      "2021-02-01T00:00:00Z", "2021-02-01T21:00:00Z", CHECK_PASS, "2021-02-01T23:00:00Z", "",
+      "closes on Tue 00:00 CET" },
+    { "beyond: a pattern, before",
+      "{type: timeWindow, config: {cron: '0 22 * * mon', duration: 2h}}", "2021-02-01T00:00:00Z",
+      "2021-02-01T21:59:59Z", CHECK_FAIL, "2021-02-01T22:00:00Z", "", "opens on Mon 22:00 UTC" },
+    { "beyond: a window that has no time",
+      "{type: timeWindow, config: {start: '22:00', end: '22:00', weekdays: [mon]}}",
+      "2021-02-01T00:00:00Z", "2021-02-01T22:00:00Z", CHECK_FAIL, NULL, "", "it never opens" },
+};
+
+TEST(checks_look_at_the_time)
+{
+    for (size_t i = 0; i < ARRAY_LEN(time_cases); i++) {
+        const struct time_case *c = &time_cases[i];
+        struct bed b;
+        check_case((int64_t)i);
+        bed_begin(&b, "  - {name: none, type: nodeCount, config: {count: 1}}");
+        bed_configure(&b, named(&b, c->check));
+        b.transition = c->transition;
+        b.now = c->now;
+        bed_node(&b, "n", NULL, NULL);
+        struct check_verdict v = bed_run(&b, "c", "n");
+        CHECK_EQ(v.answer, c->answer);
+        CHECK_EQ(v.next, c->next != NULL ? bed_wall(c->next) : USEC_NEVER);
+        CHECK_STR(v.info, c->info);
+        CHECK_STR(v.reason, c->reason);
+        bed_end(&b);
+    }
+    check_case(-1);
+}
