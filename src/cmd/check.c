@@ -1,23 +1,13 @@
 #include "cmd/commands.h"
 #include "cmd/complain.h"
+#include "cmd/surroundings.h"
 #include "host/file.h"
 #include "profile/config.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #define CHECK_OUTPUT_MAX ((size_t)1024 * 1024) /* a hundred problems a file have some KiB */
 #define CHECK_FILES_MAX 1000u                  /* what a shell's pattern gives */
-
-static bool find_env(void *ctx, struct str name, struct str *ret)
-{
-    (void)ctx; /* there is one environment */
-    CLEANUP(arena_done)
-    struct arena tmp = { 0 };
-    const char *value = getenv(arena_str(&tmp, name).p);
-    *ret = str_from(value);
-    return value != NULL;
-}
 
 /* Answers whether the file is fine. */
 static bool check_file(struct str path, struct buf *out)
@@ -32,8 +22,7 @@ static bool check_file(struct str path, struct buf *out)
     }
     struct problems problems = { .out = &memory };
     struct config config;
-    int result =
-        config_load(text, (struct ucfg_env){ .find = find_env }, &memory, &config, &problems);
+    int result = config_load(text, surroundings(&surroundings_here), &memory, &config, &problems);
     complain_problems(path, text, &problems, out);
     if (result < 0) {
         return false;
