@@ -364,7 +364,7 @@ static bool address_is_off(struct str address)
 static int app_serve(struct app *app, struct err *err)
 {
     if (!address_is_off(app->flags->metrics_addr)) {
-        const struct http_config config = { .listen = app->flags->metrics_addr };
+        const struct http_config config = { .listen = app->flags->metrics_addr, .gzip = true };
         app->web = web_new(app->loop, &app->source.web, &app->metrics);
         app->web_server = http_server_new(app->loop, &config, web_handle, app->web, err);
         if (app->web_server == NULL) {

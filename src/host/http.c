@@ -15,6 +15,7 @@
 
 #include "base/heap.h"
 #include "base/list.h"
+#include "format/gzip.h"
 #include "host/address.h"
 #include "host/loop.h"
 #include "host/tls.h"
@@ -439,12 +440,39 @@ static void http_set_type(struct http_exchange *x, struct str content_type)
     }
 }
 
+/* True when the answer is better packed: then `*out` holds it. */
+static bool http_pack(struct http_exchange *x, int status, struct str body, struct buf *out)
+{
+    bool fits = body.n >= HTTP_GZIP_BYTES_MIN && body.n <= HTTP_GZIP_BYTES_MAX;
+    if (!x->conn->server->config.gzip || !fits || status != 200 ||
+        evhttp_request_get_command(x->req) == EVHTTP_REQ_HEAD ||
+        evhttp_find_header(evhttp_request_get_output_headers(x->req), "Content-Encoding") != NULL) {
+        return false;
+    }
+    /* A cache must not give the packed one to somebody who did not ask for it, nor the reverse. */
+    http_set_header(&x->door, "Vary", STR("Accept-Encoding"));
+    if (!gzip_is_accepted(http_header(&x->door, "Accept-Encoding"))) {
+        return false;
+    }
+    gzip_pack(body, out);
+    if (out->full || out->n >= body.n) {
+        return false; /* pictures and the like are packed already */
+    }
+    http_set_header(&x->door, "Content-Encoding", STR("gzip"));
+    return true;
+}
+
 static void http_reply(struct serve_exchange *door, int status, struct str content_type,
                        struct str body)
 {
     struct http_exchange *x = http_exchange_of(door);
+    CLEANUP(buf_done)
+    struct buf packed = { 0 };
     ASSERT(!x->streaming);
     http_set_type(x, content_type);
+    if (http_pack(x, status, body, &packed)) {
+        body = buf_str(&packed);
+    }
     struct evbuffer *bytes = evbuffer_new();
     if (bytes == NULL) {
         out_of_memory(body.n);

@@ -17,9 +17,12 @@
 #define HTTP_BODY_BYTES_MAX REQUEST_BYTES_MAX
 #define HTTP_CONNECTIONS_MAX 512u /* descriptors are limited to 1024 on many hosts */
 #define HTTP_REQUEST_TIME_MAX                                                                      \
-    SECONDS(32)                         /* the original's; a slow sender holds no slot for ever    \
-                                         */
-#define HTTP_IDLE_TIME_MAX SECONDS(90)  /* the original's; longer than a scrape interval */
+    SECONDS(32)                            /* the original's; a slow sender holds no slot for ever \
+                                            */
+#define HTTP_IDLE_TIME_MAX SECONDS(90)     /* the original's; longer than a scrape interval */
+#define HTTP_GZIP_BYTES_MIN ((size_t)1024) /* less fits into one packet anyway */
+#define HTTP_GZIP_BYTES_MAX                                                                        \
+    ((size_t)1024 * 1024) /* packing takes 10 ms for so much, and all others wait meanwhile */
 #define HTTP_STALL_TIME_MAX SECONDS(30) /* a peer that reads nothing for so long is gone */
 
 struct http_config {
@@ -33,6 +36,7 @@ struct http_config {
     usec_t request_time_max;
     usec_t idle_time_max;
     usec_t stall_time_max;
+    bool gzip; /* whole answers of some length are packed for who accepts that; streams are not */
 };
 
 struct http_stats {

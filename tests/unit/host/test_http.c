@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "base/buf.h"
 #include "host/loop.h"
@@ -202,6 +203,80 @@ TEST(http_reads_a_request_cut_at_every_byte)
         UNTIL(&b, &c, GOT(&c, "POST /cut q=a=b b=hello a="));
     }
     CHECK_EQ(b.requests, request.n - 1);
+}
+
+/* Asks for an answer of some `n` bytes; what came back stays in `c`. */
+static void fetch_long(struct bench *b, struct client *c, const char *accept, size_t n)
+{
+    CLEANUP(buf_done)
+    struct buf request = { 0 };
+    buf_printf(&request, "POST /long HTTP/1.1\r\nContent-Length: %zu\r\n%s\r\n", n, accept);
+    for (size_t i = 0; i < n; i++) {
+        buf_add_char(&request, 'a');
+    }
+    for (struct str rest = buf_str(&request); rest.n > 0;) {
+        ssize_t sent = send(c->fd, rest.p, rest.n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        CHECK(sent > 0 || errno == EAGAIN);
+        rest = sent > 0 ? str_sub(rest, (size_t)sent, rest.n - (size_t)sent) : rest;
+        host_loop_turn(b->loop, MSECONDS(1)); /* the server is in this process, too */
+    }
+    UNTIL(b, c, c->ended);
+}
+
+TEST(http_packs_long_answers_for_who_accepts_it)
+{
+    CLEANUP(bench_done)
+    struct bench b;
+    bench_init(&b, (struct http_config){ .gzip = true });
+    CLEANUP(client_done)
+    struct client packed = client_open(&b);
+    fetch_long(&b, &packed, "Accept-Encoding: gzip\r\nConnection: close\r\n", 5000);
+    CHECK(GOT(&packed, "Content-Encoding: gzip\r\n"));
+    CHECK(GOT(&packed, "Vary: Accept-Encoding\r\n"));
+    CHECK(packed.got.n < 1000);
+    size_t at = str_find(buf_str(&packed.got), STR("\r\n\r\n")) + 4;
+    struct str body = str_sub(buf_str(&packed.got), at, packed.got.n - at);
+    unsigned char text[8192];
+    z_stream z = { .next_in = (z_const Bytef *)(uintptr_t)body.p,
+                   .avail_in = (uInt)body.n,
+                   .next_out = text,
+                   .avail_out = sizeof(text) };
+    CHECK_EQ(inflateInit2(&z, 31), Z_OK);
+    CHECK_EQ(inflate(&z, Z_FINISH), Z_STREAM_END);
+    CHECK_EQ(z.avail_in, 0); /* Content-Length is that of the packed bytes */
+    CHECK_EQ(inflateEnd(&z), Z_OK);
+    struct str whole = { .p = (const char *)text, .n = sizeof(text) - z.avail_out };
+    CHECK(str_starts(whole, STR("POST /long q= b=aaaaaaaa")) && str_ends(whole, STR("aa a=")));
+
+    static const struct {
+        const char *accept;
+        size_t n;
+    } plain[] = {
+        { "Connection: close\r\n", 5000 },
+        { "Accept-Encoding: gzip;q=0\r\nConnection: close\r\n", 5000 },
+        { "Accept-Encoding: gzip\r\nConnection: close\r\n", 100 },
+        { "Accept-Encoding: gzip\r\nConnection: close\r\n", 1500000 },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(plain); i++) {
+        CLEANUP(client_done)
+        struct client c = client_open(&b);
+        check_case((int64_t)i);
+        fetch_long(&b, &c, plain[i].accept, plain[i].n);
+        CHECK(!GOT(&c, "Content-Encoding"));
+        CHECK(GOT(&c, "aa a="));
+    }
+    check_case(-1);
+}
+
+TEST(http_packs_nothing_unless_told_to)
+{
+    CLEANUP(bench_done)
+    struct bench b;
+    bench_init(&b, (struct http_config){ 0 });
+    CLEANUP(client_done)
+    struct client c = client_open(&b);
+    fetch_long(&b, &c, "Accept-Encoding: gzip\r\nConnection: close\r\n", 5000);
+    CHECK(GOT(&c, "aa a=") && !GOT(&c, "Vary") && !GOT(&c, "Content-Encoding"));
 }
 
 TEST(http_closes_on_what_could_be_read_in_two_ways)
