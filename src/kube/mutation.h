@@ -20,6 +20,8 @@ enum mutation {
     MUTATION_DROP_FAILED_NODE,    /* a node whose patch failed is not tried again */
     MUTATION_RELEASE_OTHERS,      /* releases the lease at the end whoever holds it */
     MUTATION_DATA_BYTES_WRONG,    /* writes the data annotation with a space Go would not write */
+    MUTATION_GRANT_UNRECORDED,    /* goes into maintenance on a version the ledger does not name */
+    MUTATION_FORGET_GRANTS,       /* a new leader does not count what the last one recorded */
     MUTATION_COUNT,
 };
 

@@ -12,10 +12,14 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "kube/mutation.h"
+#include "profile/ucfg.h"
 #include "port/api.h"
 #include "port/loop.h"
 
 struct metrics; /* base/metric.h */
+struct wire;    /* port/wire.h */
+struct report;  /* profile/report.h */
+struct config;
 struct controller;
 struct node_label; /* kube/node.h */
 
@@ -29,6 +33,8 @@ struct controller_config {
     struct str server;          /* the API server's host and port, for metrics; may be empty */
     bool elect;                 /* false: it leads from the start and there is no lease */
     uint32_t window;            /* 0 = CONTROLLER_WINDOW */
+    struct wire *wire;          /* to third parties; borrowed, may be NULL */
+    bool wait_for_setup;        /* nothing is done before controller_configure has succeeded */
     mutations_t mutations;      /* tests only */
     /* Called from the loop when leadership has begun or ended; may be NULL. After an end that was
      * not asked for, the controller stands for election again; a command may prefer to exit. */
@@ -49,6 +55,25 @@ void controller_stop(struct controller *c);
 
 /* Like a crash: nothing more is sent. Accepts NULL. */
 void controller_free(struct controller *c);
+
+/* A configuration: comes into force as a whole, or not at all; then the one before stays, and what
+ * is wrong is told in the log, as a metric, as an Event and to whoever looks. `file` names it in
+ * messages. Without any, every node has the default profile alone. */
+NODISCARD
+int controller_configure(struct controller *c, struct str file, struct str text,
+                         struct ucfg_env env);
+/* The same for a file that cannot be read at all. */
+void controller_configure_failed(struct controller *c, struct str file, const struct err *err);
+
+struct controller_setup {
+    struct str file;             /* empty = none was given */
+    struct str error;            /* why the newest is not in force; empty = it is */
+    usec_t loaded;               /* wall time */
+    uint64_t generation;         /* counts those that came into force */
+    const struct config *config; /* in force; NULL = none yet */
+};
+/* Lives until the controller runs again. */
+void controller_setup(const struct controller *c, struct controller_setup *ret);
 
 bool controller_synced(const struct controller *c);  /* the first list of nodes is complete */
 bool controller_leading(const struct controller *c); /* may act at this instant */
@@ -88,9 +113,16 @@ struct controller_stats {
     uint64_t relists;
     uint64_t bad_input; /* lines and objects that could not be read */
     uint32_t in_flight;
-    uint32_t dirty; /* nodes that wait for a decision */
-    uint32_t later; /* nodes that wait after a failure */
+    uint32_t dirty;    /* nodes that wait for a decision */
+    uint32_t later;    /* nodes that will be looked at again at some time */
+    uint32_t waiting;  /* nodes that wait for room in maintenance */
+    uint32_t granting; /* grants that are being recorded */
 };
+/* What the engine thinks of a node at this moment, with all texts; in `out`. False: no such node.
+ */
+bool controller_explain(struct controller *c, struct str name, struct arena *out,
+                        struct report *ret);
+
 void controller_stats(const struct controller *c, struct controller_stats *ret);
 
 /* Asserts what must hold between turns; the swarm calls it after every event. */

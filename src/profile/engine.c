@@ -1,27 +1,25 @@
 #include "profile/engine.h"
 
-static const struct engine_profile default_profile = { .name = STR_INIT("default") };
+#include "calendar/notice.h"
+#include "profile/trigger/trigger.h"
 
-const struct engine_config engine_default = {
-    .profiles = &default_profile,
-    .profile_count = 1,
+/* One decision while it is made. */
+struct decision {
+    const struct engine_input *in;
+    struct arena *out;
+    struct engine_effect *effect;
+    struct data data;
+    struct stamp now;
+    bool taken; /* a profile of the node is in maintenance, or has just gone there */
 };
 
-static bool engine_knows(const struct engine_config *config, struct str name)
-{
-    for (uint32_t i = 0; i < config->profile_count; i++) {
-        if (str_eq(config->profiles[i].name, name)) {
-            return true;
-        }
-    }
-    return false;
-}
+/* ── profiles and their entries ────────────────────────────────────────────────────────────── */
 
 /* Drops entries of profiles that the label names no more, whatever the configuration says: one that
  * is only missing there resumes when it returns. Makes entries for those that are new. */
-static void engine_tend_profiles(const struct engine_config *config, struct str label, usec_t wall,
-                                 struct arena *out, struct data *data)
+static void engine_tend_profiles(struct decision *d, struct str label)
 {
+    struct data *data = &d->data;
     for (uint32_t i = data->profile_count; i > 0; i--) {
         if (!label_profile_has(label, data->profiles[i - 1].name)) {
             data_remove(data, &data->profiles[i - 1]);
@@ -30,69 +28,489 @@ static void engine_tend_profiles(const struct engine_config *config, struct str 
     size_t at = 0;
     struct str name;
     while (label_profile_next(label, &at, &name)) {
-        if (engine_knows(config, name) && data_find(data, name) == NULL) {
-            struct data_profile *p = data_make(data, out, name);
-            p->transition = stamp_from_usec(wall);
+        struct data_profile *p = data_find(data, name);
+        if (config_find_profile(d->in->config, name) != NULL && (p == NULL || p->null)) {
+            p = p != NULL ? p : data_make(data, d->out, name);
+            p->null = false;
+            p->transition = d->now;
             p->current = label_state_name(LABEL_STATE_OPERATIONAL);
             p->previous = p->current;
         }
     }
 }
 
-/* A profile with empty states has nothing to enter, check or notify: it stays where it is, and has
- * thereby been in its state once. */
-static int engine_apply(struct data_profile *p, enum label_state *node_state, struct err *err)
+static uint32_t engine_count_profiles(const struct decision *d, struct str label)
 {
-    if (p->null) {
-        return err_set(err, ERR_INVALID, "could not find profile '" STR_FMT "' in state data",
-                       STR_ARG(p->name));
+    size_t at = 0;
+    struct str name;
+    uint32_t n = 0;
+    while (label_profile_next(label, &at, &name)) {
+        n += config_find_profile(d->in->config, name) != NULL ? 1 : 0;
     }
-    enum label_state state;
-    if (!label_state_parse(p->current, &state)) {
-        return err_set(err, ERR_INVALID,
-                       "failed to create internal state from unknown label value: node state "
-                       "\"" STR_FMT "\" is not known",
-                       STR_ARG(str_sub(p->current, 0, 64)));
+    return n;
+}
+
+/* The profiles that count, each once: a name that stands twice in the label is one profile. */
+static int engine_open_profiles(struct decision *d, struct str label, struct err *err)
+{
+    struct engine_effect *effect = d->effect;
+    effect->profiles = ARENA_ARRAY(d->out, struct engine_profile, engine_count_profiles(d, label));
+    size_t at = 0;
+    struct str name;
+    while (label_profile_next(label, &at, &name)) {
+        const struct config_profile *profile = config_find_profile(d->in->config, name);
+        bool twice = false;
+        for (uint32_t i = 0; i < effect->profile_n; i++) {
+            twice = twice || effect->profiles[i].profile == profile;
+        }
+        if (profile == NULL || twice) {
+            continue;
+        }
+        const struct data_profile *p = data_find(&d->data, name);
+        ASSERT(p != NULL);
+        struct engine_profile *e = &effect->profiles[effect->profile_n++];
+        *e = (struct engine_profile){ .name = p->name, .profile = profile, .since = p->transition };
+        if (!label_state_parse(p->current, &e->state)) {
+            return err_set(err, ERR_INVALID,
+                           "failed to create internal state from unknown label value: node state "
+                           "\"" STR_FMT "\" is not known",
+                           STR_ARG(str_sub(p->current, 0, 64)));
+        }
+        e->next = e->state;
+        effect->in_maintenance = effect->in_maintenance || e->state == LABEL_STATE_MAINTENANCE;
     }
-    p->previous = p->current;
-    *node_state = label_state_worse(*node_state, state);
     return 0;
 }
 
-int engine_decide(const struct engine_config *config, const struct engine_node *node, usec_t wall,
-                  struct arena *out, struct engine_effect *ret, struct err *err)
+/* ── triggers ──────────────────────────────────────────────────────────────────────────────── */
+
+/* Runs a chain as far as it goes without waiting. */
+static enum trigger_result engine_run_chain(struct decision *d, uint32_t index,
+                                            const struct chain *chain)
 {
-    struct data data;
-    int r = data_parse(node->data, out, &data, err);
-    if (r < 0) {
-        return r;
+    struct engine_effect *effect = d->effect;
+    for (uint32_t i = 0; i < chain->n; i++) {
+        const struct config_instance *instance =
+            &d->in->config->instances[PLUGIN_TRIGGER].items[chain->links[i].index];
+        trigger_fn run = trigger_find(instance->plugin);
+        ASSERT(run != NULL);
+        if (trigger_is_drain(instance) && (effect->needs & ENGINE_DRAIN) == 0) {
+            effect->needs |= ENGINE_DRAIN;
+            effect->drain = instance;
+            effect->drain_profile = index;
+        }
+        const struct trigger_input in = {
+            .instance = instance,
+            .subject = &effect->subject,
+            .profile = effect->profiles[index].name,
+            .drained = d->in->progress.drained,
+        };
+        if (run(&in) == TRIGGER_PENDING) {
+            if (d->in->explain) {
+                struct str drain = d->in->progress.drain;
+                effect->profiles[index].doing =
+                    drain.n > 0 ? drain : STR("the drain is about to begin");
+            }
+            return TRIGGER_PENDING;
+        }
     }
-    engine_tend_profiles(config, node->profile_label, wall, out, &data);
-    enum label_state state = LABEL_STATE_OPERATIONAL;
-    size_t at = 0;
-    struct str name;
-    while (label_profile_next(node->profile_label, &at, &name)) {
-        if (engine_knows(config, name)) {
-            struct data_profile *p = data_find(&data, name);
-            ASSERT(p != NULL);
-            r = engine_apply(p, &state, err);
-            if (r < 0) {
-                return r;
+    return TRIGGER_DONE;
+}
+
+static bool engine_chain_drains(const struct decision *d, const struct chain *chain)
+{
+    for (uint32_t i = 0; i < chain->n; i++) {
+        if (trigger_is_drain(
+                &d->in->config->instances[PLUGIN_TRIGGER].items[chain->links[i].index])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ── notifications ─────────────────────────────────────────────────────────────────────────── */
+
+static struct notice engine_notice(const struct config_instance *instance)
+{
+    const struct plugin *schedule = instance->schedule;
+    const struct plugin_value *values = instance->schedule_values;
+    struct notice notice = { 0 };
+    struct err ignored = { 0 };
+    int r = notice_parse_kind(str_from(schedule->name), &notice.kind, &ignored);
+    ASSERT(r == 0); /* the table names none other */
+    switch (notice.kind) {
+    case NOTICE_PERIODIC:
+        notice.span_ns = plugin_get(schedule, values, "interval")->number;
+        break;
+    case NOTICE_ONESHOT:
+        notice.span_ns = plugin_get(schedule, values, "delay")->number;
+        break;
+    case NOTICE_SCHEDULED:
+        notice.instant = (uint32_t)plugin_get(schedule, values, "instant")->number;
+        notice.weekdays = (uint8_t)plugin_get(schedule, values, "weekdays")->number;
+        break;
+    }
+    return notice;
+}
+
+/* True when all that is due has been sent; transitions wait for that. */
+static bool engine_notify(struct decision *d, uint32_t index, const struct data_profile *entry)
+{
+    struct engine_effect *effect = d->effect;
+    struct engine_profile *e = &effect->profiles[index];
+    const struct engine_progress *progress = &d->in->progress;
+    const struct chain *chain = &e->profile->states[e->state].notify;
+    for (uint32_t i = 0; i < chain->n; i++) {
+        const struct config_instance *instance =
+            &d->in->config->instances[PLUGIN_NOTIFY].items[chain->links[i].index];
+        struct data_notification *last = data_notification(&d->data, d->out, instance->name);
+        if (str_eq(progress->sent, instance->name) && progress->sent.n > 0) {
+            last->at = progress->sent_at;
+        }
+        struct notice notice = engine_notice(instance);
+        const struct notice_facts facts = {
+            .moved = !str_eq(entry->current, entry->previous),
+            .was_operational = str_eq(entry->previous, label_state_name(LABEL_STATE_OPERATIONAL)),
+            .transition = entry->transition,
+            .last = last->at,
+            .now = d->now,
+        };
+        struct notice_answer answer = notice_at(&notice, &facts);
+        bool just_sent = str_eq(progress->sent, instance->name) && progress->sent.n > 0;
+        if (!answer.due || just_sent) {
+            effect->again = MIN(effect->again, answer.next);
+            continue;
+        }
+        if (str_eq(progress->unsent, instance->name) && progress->unsent.n > 0) {
+            e->error = progress->unsent_error;
+            e->failed = STR("At least one notification plugin failed");
+            return false;
+        }
+        if ((effect->needs & ENGINE_NOTIFY) == 0) {
+            effect->needs |= ENGINE_NOTIFY;
+            effect->notify = instance;
+            effect->notify_profile = index;
+        }
+        if (d->in->explain) {
+            e->doing = arena_concat(d->out, STR("sends "), instance->name);
+        }
+        return false;
+    }
+    return true;
+}
+
+/* ── transitions ───────────────────────────────────────────────────────────────────────────── */
+
+static void engine_add_wants(struct decision *d, const struct check_verdict *v)
+{
+    struct engine_effect *effect = d->effect;
+    if (v->want_n == 0) {
+        return;
+    }
+    struct facts_want *all = ARENA_ARRAY(d->out, struct facts_want, effect->want_n + v->want_n);
+    if (effect->want_n > 0) {
+        memcpy(all, effect->wants, effect->want_n * sizeof(*all));
+    }
+    memcpy(all + effect->want_n, v->wants, v->want_n * sizeof(*all));
+    effect->wants = all;
+    effect->want_n += v->want_n;
+}
+
+/* Whether the chain would pass if every limit answered `room`. */
+static bool engine_passes_with(const struct config_transition *t,
+                               const struct engine_transition *ret, bool room, bool invert)
+{
+    enum expr_verdict verdicts[EXPR_NODES_MAX];
+    struct err ignored = { 0 };
+    bool passed = false;
+    for (uint32_t i = 0; i < ret->check_n; i++) {
+        const struct check_verdict *v = &ret->checks[i].verdict;
+        bool is = v->answer == CHECK_PASS;
+        if (v->room != 0) {
+            is = invert ? !is : room;
+        }
+        verdicts[i] = is ? EXPR_TRUE : EXPR_FALSE;
+    }
+    return expr_eval(&t->check, verdicts, &passed, &ignored) == 0 && passed;
+}
+
+/* The node waits for room if nothing but limits is in its way. */
+static void engine_note_room(struct decision *d, const struct engine_profile *e,
+                             const struct config_transition *t, const struct engine_transition *ret)
+{
+    struct engine_effect *effect = d->effect;
+    bool limited = false;
+    for (uint32_t i = 0; i < ret->check_n; i++) {
+        limited = limited || ret->checks[i].verdict.room != 0;
+    }
+    if (!limited) {
+        return;
+    }
+    bool helps = !ret->chain_passed && engine_passes_with(t, ret, true, false);
+    if (helps) {
+        for (uint32_t i = 0; i < ret->check_n && effect->waits == 0; i++) {
+            const struct check_verdict *v = &ret->checks[i].verdict;
+            if (v->room != 0 && v->answer == CHECK_FAIL) {
+                effect->waits = v->room;
+                effect->waits_on = t->check.vars[i].index;
+                effect->waits_since = stamp_to_usec(e->since);
             }
         }
+    } else if (!ret->chain_passed && engine_passes_with(t, ret, true, true)) {
+        effect->any_room = true; /* "!limit": it waits for the room to be full */
+    }
+}
+
+static void engine_run_checks(struct decision *d, const struct engine_profile *e,
+                              const struct config_transition *t, struct engine_transition *ret)
+{
+    struct engine_effect *effect = d->effect;
+    const struct check_input input = {
+        .config = d->in->config,
+        .subject = &effect->subject,
+        .fleet = d->in->fleet,
+        .facts = d->in->facts,
+        .profile = e->name,
+        .state = e->state,
+        .transition = e->since,
+        .now = d->now,
+        .granted = d->in->progress.granted.n > 0 && str_eq(d->in->progress.granted, e->name),
+        .explain = d->in->explain,
+        .out = d->out,
+    };
+    ret->check_n = t->check.var_n;
+    ret->checks = ARENA_ARRAY(d->out, struct engine_check, ret->check_n);
+    for (uint32_t i = 0; i < ret->check_n; i++) {
+        uint32_t index = t->check.vars[i].index;
+        struct engine_check *check = &ret->checks[i];
+        check->name = t->check.vars[i].name;
+        check->plugin = d->in->config->instances[PLUGIN_CHECK].items[index].plugin;
+        check->verdict.next = USEC_NEVER;
+        check_run(&input, index, &check->verdict);
+        effect->depends |= UINT64_C(1) << (index % 64);
+        ret->next = MIN(ret->next, check->verdict.next);
+        engine_add_wants(d, &check->verdict);
+    }
+    effect->again = MIN(effect->again, ret->next);
+}
+
+static void engine_evaluate(struct decision *d, const struct engine_profile *e,
+                            const struct config_transition *t, struct engine_transition *ret)
+{
+    *ret = (struct engine_transition){
+        .target = t->next,
+        .expression = t->check.text,
+        .next = USEC_NEVER,
+    };
+    engine_run_checks(d, e, t, ret);
+    enum expr_verdict verdicts[EXPR_NODES_MAX];
+    bool pending = false;
+    for (uint32_t i = 0; i < ret->check_n; i++) {
+        enum check_answer answer = ret->checks[i].verdict.answer;
+        pending = pending || answer == CHECK_PENDING;
+        verdicts[i] = answer == CHECK_PASS    ? EXPR_TRUE
+                      : answer == CHECK_ERROR ? EXPR_FAILED
+                                              : EXPR_FALSE;
+    }
+    struct err err = { 0 };
+    bool passed = false;
+    if (expr_eval(&t->check, verdicts, &passed, &err) < 0) {
+        ret->error = arena_str(d->out, str_from(err.msg));
+        return;
+    }
+    ret->chain_passed = passed && !pending;
+    if (!pending) {
+        engine_note_room(d, e, t, ret);
+    }
+}
+
+/* Why a passing chain does not lead into maintenance all the same; empty = nothing holds it. */
+static struct str engine_hold(struct decision *d, const struct engine_profile *e)
+{
+    struct str granted = d->in->progress.granted;
+    if (d->taken) {
+        return STR("another profile of the node is in maintenance");
+    }
+    if (granted.n > 0 && !str_eq(granted, e->name)) {
+        return STR("another profile of the node is on its way into maintenance");
+    }
+    if ((d->effect->needs & ENGINE_GRANT) != 0) {
+        return STR("another profile of the node asks for maintenance first");
+    }
+    return STR_NONE;
+}
+
+static bool engine_takes_lease(const struct engine_transition *t)
+{
+    for (uint32_t i = 0; i < t->check_n; i++) {
+        if (str_eq(str_from(t->checks[i].plugin->name), STR("stagger")) &&
+            t->checks[i].verdict.answer == CHECK_PASS) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* All transitions are looked at, and the first that passes is the one; none if one of them failed.
+ */
+static int64_t engine_choose(struct decision *d, struct engine_profile *e)
+{
+    const struct config_state *state = &e->profile->states[e->state];
+    int64_t chosen = -1;
+    CLEANUP(buf_done)
+    struct buf errors = { 0 };
+    e->transition_n = state->transition_n;
+    e->transitions = ARENA_ARRAY(d->out, struct engine_transition, state->transition_n);
+    for (uint32_t i = 0; i < state->transition_n; i++) {
+        struct engine_transition *t = &e->transitions[i];
+        engine_evaluate(d, e, &state->transitions[i], t);
+        if (t->error.n > 0) {
+            buf_add(&errors, errors.n > 0 ? STR("\n") : STR(""));
+            buf_add(&errors, t->error);
+        } else if (t->chain_passed) {
+            t->held = t->target == LABEL_STATE_MAINTENANCE ? engine_hold(d, e) : STR_NONE;
+            t->passed = t->held.n == 0;
+            chosen = chosen < 0 && t->passed ? (int64_t)i : chosen;
+        }
+    }
+    if (errors.n > 0) {
+        e->error = arena_concat(d->out, STR("had failed transition checks: "), buf_str(&errors));
+        e->failed = STR("At least one check plugin failed");
+        return -1;
+    }
+    return chosen;
+}
+
+/* The state is written together with what its triggers do to the node, and with what entering the
+ * next one does where that takes no time and nobody is to be told. */
+static void engine_move(struct decision *d, uint32_t index, struct data_profile *entry,
+                        enum label_state next)
+{
+    struct engine_effect *effect = d->effect;
+    struct engine_profile *e = &effect->profiles[index];
+    const struct config_state *state = &e->profile->states[next];
+    entry->transition = d->now;
+    entry->previous = entry->current;
+    entry->current = label_state_name(next);
+    e->next = next;
+    d->taken = d->taken || next == LABEL_STATE_MAINTENANCE;
+    if (state->notify.n == 0 && !engine_chain_drains(d, &state->enter)) {
+        enum trigger_result r = engine_run_chain(d, index, &state->enter);
+        ASSERT(r == TRIGGER_DONE);
+        entry->previous = entry->current;
+        if (next == LABEL_STATE_MAINTENANCE) {
+            effect->entered = true;
+            effect->entered_profile = index;
+        }
+    }
+}
+
+static void engine_transit(struct decision *d, uint32_t index, struct data_profile *entry)
+{
+    struct engine_effect *effect = d->effect;
+    struct engine_profile *e = &effect->profiles[index];
+    int64_t chosen = engine_choose(d, e);
+    if (chosen < 0) {
+        return;
+    }
+    const struct engine_transition *t = &e->transitions[chosen];
+    if (t->target == e->state) {
+        return; /* it only keeps those behind it from their turn */
+    }
+    bool granted = d->in->progress.granted.n > 0 && str_eq(d->in->progress.granted, e->name);
+    bool asks = t->target == LABEL_STATE_MAINTENANCE || engine_takes_lease(t);
+    if (asks && !granted) {
+        effect->needs |= ENGINE_GRANT;
+        effect->asker = index;
+        effect->asker_transition = (uint32_t)chosen;
+        return;
+    }
+    effect->keeps_grant = effect->keeps_grant || granted;
+    const struct config_transition *config = &e->profile->states[e->state].transitions[chosen];
+    if (engine_run_chain(d, index, &config->trigger) == TRIGGER_DONE) {
+        engine_move(d, index, entry, t->target);
+        effect->arrives = effect->arrives || granted;
+    }
+}
+
+static void engine_apply(struct decision *d, uint32_t index)
+{
+    struct engine_effect *effect = d->effect;
+    struct engine_profile *e = &effect->profiles[index];
+    struct data_profile *entry = data_find(&d->data, e->name);
+    bool moved = !str_eq(entry->current, entry->previous);
+    if (moved && engine_run_chain(d, index, &e->profile->states[e->state].enter) != TRIGGER_DONE) {
+        return;
+    }
+    if (!engine_notify(d, index, entry)) {
+        bool granted = d->in->progress.granted.n > 0 && str_eq(d->in->progress.granted, e->name);
+        effect->keeps_grant = effect->keeps_grant || (granted && e->error.n == 0);
+        return;
+    }
+    if (moved) {
+        entry->previous = entry->current;
+        if (e->state == LABEL_STATE_MAINTENANCE) {
+            effect->entered = true;
+            effect->entered_profile = index;
+        }
+    }
+    engine_transit(d, index, entry);
+}
+
+/* ── the whole ─────────────────────────────────────────────────────────────────────────────── */
+
+static int engine_finish(struct decision *d, struct err *err)
+{
+    struct engine_effect *effect = d->effect;
+    enum label_state state = LABEL_STATE_OPERATIONAL;
+    for (uint32_t i = 0; i < effect->profile_n; i++) {
+        state = label_state_worse(state, effect->profiles[i].next);
     }
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    r = data_print(&data, &text, err);
+    int r = data_print(&d->data, &text, err);
     if (r < 0) {
         return r;
     }
-    struct engine_effect effect = { .state = label_state_name(state), .again = USEC_NEVER };
-    effect.set_state = node->state_label.p == NULL || !str_eq(node->state_label, effect.state);
-    effect.set_data = node->data.p == NULL || !str_eq(node->data, buf_str(&text));
-    if (effect.set_data) {
-        effect.data = arena_str(out, buf_str(&text));
+    subject_set_label(&effect->subject, LABEL_STATE, label_state_name(state));
+    struct str was = node_annotation(d->in->node, DATA_ANNOTATION);
+    if (was.p == NULL || !str_eq(was, buf_str(&text))) {
+        subject_set_annotation(&effect->subject, DATA_ANNOTATION,
+                               arena_str(d->out, buf_str(&text)));
     }
-    *ret = effect;
     return 0;
+}
+
+int engine_decide(const struct engine_input *in, struct arena *out, struct engine_effect *ret,
+                  struct err *err)
+{
+    *ret = (struct engine_effect){
+        .subject = { .name = in->name, .node = in->node, .out = out },
+        .again = USEC_NEVER,
+    };
+    struct decision d = {
+        .in = in,
+        .out = out,
+        .effect = ret,
+        .now = stamp_from_usec(in->wall),
+    };
+    int r = data_parse(node_annotation(in->node, DATA_ANNOTATION), out, &d.data, err);
+    if (r < 0) {
+        return r;
+    }
+    struct str label = node_label(in->node, LABEL_PROFILE);
+    engine_tend_profiles(&d, label);
+    r = engine_open_profiles(&d, label, err);
+    if (r < 0) {
+        return r;
+    }
+    d.taken = ret->in_maintenance;
+    if (!in->node->unschedulable) {
+        /* Somebody lifted our cordon: whatever cordon comes next is not ours. */
+        subject_remove_annotation(&ret->subject, SUBJECT_CORDON_MARK);
+    }
+    for (uint32_t i = 0; i < ret->profile_n; i++) {
+        engine_apply(&d, i);
+    }
+    return engine_finish(&d, err);
 }

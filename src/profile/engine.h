@@ -1,46 +1,113 @@
 /*
- * engine: what a node is to carry, decided from what it carries, the configuration and the time.
+ * engine: what is to be done about a node, decided from what it carries, the configuration, the
+ * other nodes, the facts and the time.
  *
  * Pure: no I/O, no clock, nothing kept. The same function decides in production, in the simulator
- * and in `explain`.
+ * and in `explain`. It never waits: what takes time (a drain, a message, a grant) it names as
+ * something to be done, and is called again when that is finished.
+ *
+ * Of a node's profiles one at most is in maintenance, or on its way there. Each profile makes at
+ * most one transition a decision, and a profile that fails holds up nobody but itself.
  */
 #pragma once
 
-#include "base/arena.h"
-#include "base/err.h"
+#include "profile/check/check.h"
 #include "profile/data.h"
-#include "profile/label.h"
+
+/* What the controller has under way with the node; zero = nothing. */
+struct engine_progress {
+    struct str granted; /* the profile that holds the grant; empty = none */
+    bool drained;       /* the drain that was asked for has come to its end */
+    struct str drain;   /* explain: how far the drain is, in words; empty = none runs */
+    /* A notification that was sent, not yet in the annotation. */
+    struct str sent; /* the instance; empty = none */
+    struct stamp sent_at;
+    /* The notification that could not be sent and is waited with. */
+    struct str unsent;
+    struct str unsent_error;
+    struct str unsent_profile;
+};
+
+struct engine_input {
+    const struct config *config;
+    struct str name;
+    const struct node *node;
+    const struct fleet *fleet;
+    const struct facts *facts;
+    usec_t wall;
+    struct engine_progress progress;
+    bool explain;
+};
+
+struct engine_check {
+    struct str name; /* the instance's */
+    const struct plugin *plugin;
+    struct check_verdict verdict;
+};
+
+struct engine_transition {
+    enum label_state target;
+    struct str expression;
+    struct engine_check *checks; /* each instance once, in order of appearance */
+    uint32_t check_n;
+    bool chain_passed;
+    bool passed;      /* and nothing else holds it back */
+    struct str error; /* of the chain; empty = none */
+    struct str held;  /* the chain passed, and yet: why; empty = nothing */
+    usec_t next;      /* when any of its checks could change by itself */
+};
 
 struct engine_profile {
     struct str name;
+    const struct config_profile *profile;
+    enum label_state state; /* when the decision began */
+    enum label_state next;  /* and after it */
+    struct stamp since;     /* of `state` */
+    struct engine_transition *transitions;
+    uint32_t transition_n;
+    struct str error;  /* what failed; empty = nothing */
+    struct str failed; /* "Failed to enter state in-maintenance": where it did, for the event */
+    struct str doing; /* explain: "draining: …", "sending …"; empty = it waits for its checks */
 };
 
-struct engine_config {
-    const struct engine_profile *profiles;
-    uint32_t profile_count;
-};
-
-/* One profile, "default", with three empty states: what an operator has who configured nothing. */
-extern const struct engine_config engine_default;
-
-/* What decisions use of a node; `.p` NULL means that the key is absent. */
-struct engine_node {
-    struct str profile_label;
-    struct str state_label;
-    struct str data;
+enum engine_need {
+    ENGINE_GRANT = 1 << 0,  /* asks to go into maintenance: `asker` */
+    ENGINE_DRAIN = 1 << 1,  /* a drain is to run, or to stand at its end; a patch comes first */
+    ENGINE_NOTIFY = 1 << 2, /* `notify` is due */
 };
 
 struct engine_effect {
-    bool set_state;
-    bool set_data;
-    struct str state; /* borrowed: a constant */
-    struct str data;  /* in `out` */
-    /* Monotonic time is the caller's; this is wall time. USEC_NEVER: not before it changes. */
-    usec_t again;
+    struct subject subject; /* with all edits, state label and data annotation among them */
+    uint32_t needs;         /* of enum engine_need */
+    /* ENGINE_GRANT: the profile that asks, and the transition it would make. */
+    uint32_t asker;
+    uint32_t asker_transition;
+    /* ENGINE_DRAIN */
+    const struct config_instance *drain;
+    uint32_t drain_profile;
+    /* ENGINE_NOTIFY */
+    const struct config_instance *notify;
+    uint32_t notify_profile;
+    bool keeps_grant; /* the profile that holds the grant is still on its way, or arrives now */
+    bool arrives;     /* it arrives now: the grant may go once the patch is through */
+    bool entered; /* a profile has come into maintenance and its enter chain is done: shuffles are
+                   * counted */
+    uint32_t entered_profile;
+    usec_t again;       /* wall time; USEC_NEVER: not before something is observed */
+    uint64_t depends;   /* bits of the check instances that were looked at, see fleet.h */
+    uint64_t waits;     /* not 0: it would go into maintenance if that room had a place */
+    uint32_t waits_on;  /* the check instance of that room */
+    usec_t waits_since; /* wall time: since when the profile is in its state */
+    bool any_room;      /* its answer depends on rooms in another way: look at every change */
+    struct facts_want *wants;
+    uint32_t want_n;
+    struct engine_profile *profiles; /* in the label's order */
+    uint32_t profile_n;
+    bool in_maintenance; /* one of them is, when the decision began */
 };
 
-/* An error means that the node is not touched: its annotation cannot be read, or holds a state that
- * does not exist. */
+/* Everything of the result lives in `out` or in what went in. An error means that the node is not
+ * touched: its annotation cannot be read. */
 NODISCARD
-int engine_decide(const struct engine_config *config, const struct engine_node *node, usec_t wall,
-                  struct arena *out, struct engine_effect *ret, struct err *err);
+int engine_decide(const struct engine_input *in, struct arena *out, struct engine_effect *ret,
+                  struct err *err);

@@ -100,6 +100,59 @@ static void gauges_init_own(struct gauges *g, struct metrics *m)
                                  "Nodes that are not touched because their data cannot be read.");
 }
 
+static void gauges_init_profiles(struct gauges *g, struct metrics *m)
+{
+    static const struct metric_spec transitions = {
+        .name = "drydock_transitions_total",
+        .help = "Transitions that were written, by profile and the state they lead to.",
+        .kind = METRIC_COUNTER,
+        .labels = { "profile", "state" },
+    };
+    static const struct metric_spec notifications = {
+        .name = "drydock_notifications_total",
+        .help = "Attempts to send a notification, by instance and result.",
+        .kind = METRIC_COUNTER,
+        .labels = { "instance", "result" },
+    };
+    static const struct metric_spec profiles = {
+        .name = "drydock_profile_nodes",
+        .help = "Nodes, by profile and the state of that profile.",
+        .kind = METRIC_GAUGE,
+        .labels = { "profile", "state" },
+    };
+    static const struct metric_spec drains = {
+        .name = "drydock_drains",
+        .help = "Drains that run, and those of them that cannot go on.",
+        .kind = METRIC_GAUGE,
+        .labels = { "kind" },
+    };
+    static const struct metric_spec evictions = {
+        .name = "drydock_evictions",
+        .help = "Pods that drains evicted, were refused, or deleted by force.",
+        .kind = METRIC_GAUGE,
+        .labels = { "result" },
+    };
+    g->transitions = metrics_family(m, &transitions);
+    g->notifications = metrics_family(m, &notifications);
+    g->profiles = metrics_family(m, &profiles);
+    struct metric *f = metrics_family(m, &drains);
+    g->drains[0] = metric_series(f, (const struct str[]){ STR("active") });
+    g->drains[1] = metric_series(f, (const struct str[]){ STR("blocked") });
+    f = metrics_family(m, &evictions);
+    g->evictions[0] = metric_series(f, (const struct str[]){ STR("accepted") });
+    g->evictions[1] = metric_series(f, (const struct str[]){ STR("refused") });
+    g->evictions[2] = metric_series(f, (const struct str[]){ STR("forced") });
+    g->config_valid = gauges_plain(m, METRIC_GAUGE, "drydock_config_valid",
+                                   "1 when the newest configuration is in force, 0 when an "
+                                   "earlier one had to stay.");
+    g->config_loads = gauges_plain(m, METRIC_COUNTER, "drydock_config_loads_total",
+                                   "Configurations that came into force.");
+    g->waiting = gauges_plain(m, METRIC_GAUGE, "drydock_nodes_waiting",
+                              "Nodes that wait for room in maintenance.");
+    g->grants = gauges_plain(m, METRIC_GAUGE, "drydock_grants",
+                             "Grants that are on their way into maintenance.");
+}
+
 void gauges_init(struct gauges *g, struct metrics *metrics, struct str server,
                  struct str lease_name)
 {
@@ -107,6 +160,7 @@ void gauges_init(struct gauges *g, struct metrics *metrics, struct str server,
     if (metrics != NULL) {
         gauges_init_known(g, metrics, lease_name);
         gauges_init_own(g, metrics);
+        gauges_init_profiles(g, metrics);
     }
 }
 
@@ -159,5 +213,34 @@ void gauges_nodes(struct gauges *g, struct str state, uint32_t count)
 {
     if (g->metrics != NULL) {
         metric_set(metric_series(g->nodes, &state), count);
+    }
+}
+
+void gauges_failure(struct gauges *g, struct str profile)
+{
+    if (g->metrics != NULL) {
+        metric_add(metric_series(g->transition_failures, &profile), 1);
+    }
+}
+
+void gauges_transition(struct gauges *g, struct str profile, struct str state)
+{
+    if (g->metrics != NULL) {
+        metric_add(metric_series(g->transitions, (const struct str[]){ profile, state }), 1);
+    }
+}
+
+void gauges_notified(struct gauges *g, struct str instance, bool ok)
+{
+    if (g->metrics != NULL) {
+        const struct str values[] = { instance, ok ? STR("sent") : STR("failed") };
+        metric_add(metric_series(g->notifications, values), 1);
+    }
+}
+
+void gauges_profile(struct gauges *g, struct str profile, struct str state, uint32_t count)
+{
+    if (g->metrics != NULL) {
+        metric_set(metric_series(g->profiles, (const struct str[]){ profile, state }), count);
     }
 }

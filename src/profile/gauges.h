@@ -14,6 +14,15 @@ struct gauges {
     struct metric *requests;
     struct metric *nodes;
     struct metric *transition_failures;
+    struct metric *transitions;
+    struct metric *notifications;
+    struct metric *profiles;
+    struct metric_series *config_valid;
+    struct metric_series *config_loads;
+    struct metric_series *waiting;
+    struct metric_series *grants;
+    struct metric_series *drains[2];     /* active, blocked */
+    struct metric_series *evictions[3];  /* accepted, refused, forced */
     struct metric_series *reconciles[2]; /* by result: success, error */
     struct metric_series *reconcile_errors;
     struct metric_series *leading;
@@ -37,5 +46,9 @@ void gauges_time(struct metric_series *s, usec_t took);
 
 void gauges_request(struct gauges *g, enum api_verb verb, int status);
 void gauges_reconcile(struct gauges *g, bool ok);
+void gauges_failure(struct gauges *g, struct str profile);
+void gauges_transition(struct gauges *g, struct str profile, struct str state);
+void gauges_notified(struct gauges *g, struct str instance, bool ok);
+void gauges_profile(struct gauges *g, struct str profile, struct str state, uint32_t count);
 /* `state` is empty for nodes without the label. */
 void gauges_nodes(struct gauges *g, struct str state, uint32_t count);

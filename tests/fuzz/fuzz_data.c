@@ -4,22 +4,52 @@
 #include "profile/engine.h"
 #include "tests/fuzz/target.h"
 
+static struct str edited(const struct engine_effect *effect, enum edit_kind kind, struct str key,
+                         struct str otherwise)
+{
+    for (uint32_t i = 0; i < effect->subject.edit_n; i++) {
+        const struct edit *e = &effect->subject.edits[i];
+        if (e->kind == kind && str_eq(e->key, key)) {
+            return e->value;
+        }
+    }
+    return otherwise;
+}
+
 static void fuzz_engine(struct str text, struct arena *a)
 {
     struct err err = { 0 };
     struct engine_effect effect;
-    const struct engine_node node = { .data = text };
-    if (engine_decide(&engine_default, &node, SECONDS(1767323045), a, &effect, &err) < 0) {
-        ASSERT(err.msg[0] != '\0');
-        return;
-    }
-    const struct engine_node after = {
-        .state_label = effect.state,
-        .data = effect.set_data ? effect.data : text,
+    struct config config;
+    struct problems problems = { .out = a };
+    struct intern names;
+    intern_init(&names, 1, 2);
+    int r = config_load(STR("intervals: {requeue: 30s}"), (struct ucfg_env){ 0 }, a, &config,
+                        &problems);
+    ASSERT(r == 0);
+    struct node_annotation data = { .key = intern_take(&names, DATA_ANNOTATION), .value = text };
+    struct node node = { .annotations = &data, .annotation_count = 1 };
+    struct engine_input in = {
+        .config = &config,
+        .name = STR("n"),
+        .node = &node,
+        .wall = SECONDS(1767323045),
     };
-    struct engine_effect again;
-    int r = engine_decide(&engine_default, &after, SECONDS(1767399999), a, &again, &err);
-    ASSERT(r == 0 && !again.set_state && !again.set_data);
+    if (engine_decide(&in, a, &effect, &err) < 0) {
+        ASSERT(err.msg[0] != '\0');
+    } else {
+        struct node_label state = {
+            .key = intern_take(&names, LABEL_STATE),
+            .value = intern_take(&names, edited(&effect, EDIT_LABEL, LABEL_STATE, STR("none"))),
+        };
+        data.value = edited(&effect, EDIT_ANNOTATION, DATA_ANNOTATION, text);
+        node.labels = &state;
+        node.label_count = 1;
+        in.wall = SECONDS(1767399999);
+        r = engine_decide(&in, a, &effect, &err);
+        ASSERT(r == 0 && effect.subject.edit_n == 0);
+    }
+    intern_done(&names);
 }
 
 FUZZ_TARGET(text)

@@ -1,0 +1,254 @@
+/*
+ * Between an ask and its patch: the leases of staggers are taken, the grant is recorded in the
+ * ledger, and only then may the patch go out, on the version of the node that was recorded.
+ *
+ * In memory a grant counts from its beginning. Without election there is no other leader to tell,
+ * and nothing is recorded.
+ */
+#include "base/heap.h"
+#include "profile/controller_room.h"
+
+#define GRANT_RETRY SECONDS(1) /* after somebody was faster with a lease */
+
+struct str grant_owner(const struct member *m)
+{
+    return m->grant != NULL && m->grant->stage == GRANT_HELD ? buf_str(&m->grant->owner) : STR_NONE;
+}
+
+static bool grant_is_pending(const struct grant *g)
+{
+    return g->stage == GRANT_LEASES || g->stage == GRANT_RECORD;
+}
+
+static void grant_set_stage(struct member *m, enum grant_stage stage)
+{
+    struct controller *c = m->c;
+    c->granting -= grant_is_pending(m->grant) ? 1 : 0;
+    m->grant->stage = stage;
+    c->granting += grant_is_pending(m->grant) ? 1 : 0;
+}
+
+void grant_end(struct member *m)
+{
+    struct controller *c = m->c;
+    struct grant *g = m->grant;
+    if (g == NULL) {
+        return;
+    }
+    grant_set_stage(m, GRANT_NONE);
+    if (list_linked(&g->record)) {
+        list_del(&g->record);
+    }
+    if (g->take != NULL) {
+        inquiry_take_cancel(STEAL(g->take));
+    }
+    fleet_ungrant(c->fleet, m->item->name);
+    /* Struck out with the next write: until then it says less than the node itself does. */
+    ledger_strike(&c->ledger, m->item->name);
+    m->unsure = false;
+    m->grant = NULL;
+    buf_done(&g->owner);
+    heap_free(g);
+}
+
+static void grant_hold(struct member *m)
+{
+    grant_set_stage(m, GRANT_HELD);
+    store_mark(&m->c->store, m->item);
+    controller_soon(m->c);
+}
+
+/* Records the grant on the node's version as it is now. */
+static void grant_record(struct member *m)
+{
+    struct controller *c = m->c;
+    struct grant *g = m->grant;
+    g->version = m->item->version;
+    if (!c->config.elect || !c->setup->limited) {
+        grant_hold(m);
+        return;
+    }
+    if (!ledger_put(&c->ledger, m->item->name, buf_str(&g->owner), g->version)) {
+        grant_end(m);
+        member_wake_at(m, loop_now(c->loop) + GRANT_RETRY);
+        return;
+    }
+    grant_set_stage(m, GRANT_RECORD);
+    g->serial = 0; /* known when the turn commits */
+    if (!list_linked(&g->record)) {
+        list_add(&c->recording, &g->record);
+    }
+    controller_soon(c);
+}
+
+static void grant_on_take(void *ctx, const struct err *err);
+
+static void grant_take_next(struct member *m)
+{
+    struct controller *c = m->c;
+    struct grant *g = m->grant;
+    if (g->take_n == 0) {
+        grant_record(m);
+        return;
+    }
+    grant_set_stage(m, GRANT_LEASES);
+    g->take = inquiry_take(c->inquiry, g->takes[--g->take_n], m->item->name, grant_on_take, m);
+}
+
+static void grant_on_take(void *ctx, const struct err *err)
+{
+    struct member *m = ctx;
+    struct controller *c = m->c;
+    m->grant->take = NULL;
+    if (err == NULL) {
+        grant_take_next(m);
+        return;
+    }
+    log_info(c->log, "a lease of a stagger could not be taken", KV_STR("node", m->item->name),
+             KV_ERR(err));
+    grant_end(m);
+    member_wake_at(m, loop_now(c->loop) + GRANT_RETRY);
+}
+
+void grant_begin(struct member *m, const struct engine_effect *effect)
+{
+    struct controller *c = m->c;
+    const struct engine_profile *e = &effect->profiles[effect->asker];
+    const struct engine_transition *t = &e->transitions[effect->asker_transition];
+    const struct config_transition *config =
+        &e->profile->states[e->state].transitions[effect->asker_transition];
+    ASSERT(m->grant == NULL);
+    struct grant *g = HEAP_NEW(struct grant);
+    m->grant = g;
+    list_init(&g->record);
+    buf_add(&g->owner, e->name);
+    for (uint32_t i = 0; i < t->check_n && g->take_n < CONTROLLER_TAKES_MAX; i++) {
+        if (t->checks[i].verdict.answer == CHECK_PASS &&
+            str_eq(str_from(t->checks[i].plugin->name), STR("stagger"))) {
+            g->takes[g->take_n++] = config->check.vars[i].index;
+        }
+    }
+    if (t->target == LABEL_STATE_MAINTENANCE) {
+        fleet_grant(c->fleet, m->item->name, e->name);
+    }
+    grant_take_next(m);
+}
+
+bool grant_is_good(struct member *m)
+{
+    struct controller *c = m->c;
+    struct grant *g = m->grant;
+    ASSERT(g != NULL && g->stage == GRANT_HELD);
+    if (!c->config.elect || !c->setup->limited || g->version == m->item->version ||
+        mutated(c->config.mutations, MUTATION_GRANT_UNRECORDED)) {
+        return true;
+    }
+    grant_record(m);
+    return false;
+}
+
+void grant_commit(struct controller *c)
+{
+    if (!c->config.elect || !lease_is_held(&c->lease)) {
+        return;
+    }
+    bool waits = false;
+    LIST_EACH (&c->recording, link) {
+        waits = waits || CONTAINER_OF(link, struct grant, record)->serial == 0;
+    }
+    if (!waits) {
+        return; /* strikes go with the next grant: they are no hurry */
+    }
+    buf_reset(&c->body);
+    ledger_print(&c->ledger, &c->body);
+    c->ledger.dirty = false;
+    uint64_t serial = lease_note(&c->lease, buf_str(&c->body));
+    LIST_EACH (&c->recording, link) {
+        struct grant *g = CONTAINER_OF(link, struct grant, record);
+        g->serial = g->serial == 0 ? serial : g->serial;
+    }
+}
+
+void grant_on_noted(void *ctx, uint64_t serial)
+{
+    struct controller *c = ctx;
+    MAP_EACH (&c->ledger.entries, entry) {
+        struct store_item *item = store_find(&c->store, map_item_name(entry));
+        struct member *m = item == NULL ? NULL : item->extra;
+        struct grant *g = m == NULL ? NULL : m->grant;
+        if (g != NULL && g->stage == GRANT_RECORD && g->serial != 0 && g->serial <= serial) {
+            list_del(&g->record);
+            grant_hold(m);
+        }
+    }
+}
+
+void grant_look(struct member *m)
+{
+    if (m->grant != NULL && m->grant->stage == GRANT_GHOST &&
+        m->item->version > m->grant->version) {
+        grant_end(m);
+    }
+}
+
+void grant_revive(struct member *m, struct str owner)
+{
+    if (m->grant->stage == GRANT_GHOST && str_eq(buf_str(&m->grant->owner), owner)) {
+        grant_hold(m);
+    }
+}
+
+/* What the leader before recorded: where the node shows it, or has moved on from the version on
+ * which the patch was based, the entry is history. */
+void grant_adopt(struct controller *c)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct err err = { 0 };
+    c->adopted = true;
+    if (!c->config.elect) {
+        return;
+    }
+    if (ledger_parse(&c->ledger, lease_read_note(&c->lease, &tmp), &err) < 0) {
+        log_error(c->log, "the Lease's record of grants cannot be read; it is made anew",
+                  KV_ERR(&err));
+        ledger_clear(&c->ledger);
+    }
+    MAP_EACH (&c->ledger.entries, entry) {
+        struct str name = map_item_name(entry);
+        const struct ledger_entry *e = ledger_find(&c->ledger, name);
+        struct store_item *item = store_find(&c->store, name);
+        if (item == NULL || item->version > e->version ||
+            mutated(c->config.mutations, MUTATION_FORGET_GRANTS)) {
+            ledger_strike(&c->ledger, name);
+            continue;
+        }
+        struct member *m = member_of(c, item);
+        ASSERT(m->grant == NULL);
+        m->grant = HEAP_NEW(struct grant);
+        list_init(&m->grant->record);
+        buf_add(&m->grant->owner, e->owner);
+        m->grant->version = e->version;
+        m->grant->stage = GRANT_GHOST;
+        m->unsure = true;
+        fleet_grant(c->fleet, name, e->owner);
+        store_mark(&c->store, item);
+    }
+}
+
+/* Another leads: what was recorded is its business now. */
+void grant_lose_all(struct controller *c)
+{
+    MAP_EACH (&c->store.items, entry) {
+        const struct store_item *item = map_item_value(entry);
+        struct member *m = item->extra;
+        if (m != NULL) {
+            grant_end(m);
+            turn_leave_line(m);
+            errand_stop_drain(m);
+            errand_end(m);
+        }
+    }
+    ledger_clear(&c->ledger);
+    c->adopted = false;
+}

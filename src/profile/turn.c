@@ -1,0 +1,419 @@
+/*
+ * A turn: nodes that changed are looked at (propose), those that ask for maintenance are served in
+ * the order in which they came (arbitrate), grants are recorded (commit), patches go out (act).
+ */
+#include "base/heap.h"
+#include "profile/controller_room.h"
+
+/* ── the lines before maintenance ──────────────────────────────────────────────────────────── */
+
+static struct str room_key(const uint64_t *id)
+{
+    return (struct str){ .p = (const char *)id, .n = sizeof(*id) };
+}
+
+static struct room *room_of(struct controller *c, uint64_t id, uint32_t index)
+{
+    struct room *room = map_find(&c->room_ids, room_key(&id));
+    if (room == NULL) {
+        room = HEAP_NEW(struct room);
+        room->id = id;
+        room->index = index;
+        prio_init(&room->waiting, prio_by_since);
+        list_add(&c->rooms, &room->link);
+        (void)map_put(&c->room_ids, room_key(&id), room); /* there was none */
+    }
+    return room;
+}
+
+static void room_leave(struct controller *c, struct room *room)
+{
+    if (room->waiting.n > 0) {
+        return;
+    }
+    (void)map_del(&c->room_ids, room_key(&room->id)); /* it is `room` */
+    list_del(&room->link);
+    prio_done(&room->waiting);
+    heap_free(room);
+}
+
+void turn_leave_line(struct member *m)
+{
+    if (!prio_inside(&m->ask)) {
+        return;
+    }
+    struct room *room = m->room;
+    prio_take(room != NULL ? &room->waiting : &m->c->asks, &m->ask);
+    m->room = NULL;
+    if (room != NULL) {
+        room_leave(m->c, room);
+    }
+}
+
+static void turn_stand_in_line(struct member *m, const struct engine_effect *effect)
+{
+    struct controller *c = m->c;
+    bool asks = (effect->needs & ENGINE_GRANT) != 0;
+    turn_leave_line(m);
+    if (!asks && effect->waits == 0) {
+        return;
+    }
+    m->since = asks ? stamp_to_usec(effect->profiles[effect->asker].since) : effect->waits_since;
+    if (asks) {
+        prio_put(&c->asks, &m->ask);
+        return;
+    }
+    m->room = room_of(c, effect->waits, effect->waits_on);
+    prio_put(&m->room->waiting, &m->ask);
+}
+
+/* ── telling ───────────────────────────────────────────────────────────────────────────────── */
+
+static void turn_record(struct controller *c, const struct store_item *item, const char *type,
+                        const char *reason, const char *action, struct str note)
+{
+    const struct node *node = item->object;
+    recorder_add(&c->recorder, &(struct recorder_event){
+                                   .type = str_from(type),
+                                   .reason = str_from(reason),
+                                   .action = str_from(action),
+                                   .note = note,
+                                   .regarding = {
+                                       .kind = STR("Node"),
+                                       .api_version = STR("v1"),
+                                       .name = item->name,
+                                       .uid = node->uid,
+                                   },
+                               });
+}
+
+/* The annotation cannot be read: the node is left as it is, and that is visible. */
+static void turn_reject(struct member *m, const struct err *err)
+{
+    struct controller *c = m->c;
+    gauges_reconcile(&c->gauges, /* ok= */ false);
+    if (!str_eq(buf_str(&m->error), str_from(err->msg))) {
+        log_error(c->log, "Failed to reconcile. Skipping node patching.",
+                  KV_STR("node", m->item->name), KV_ERR(err));
+        turn_record(c, m->item, "Warning", "MaintenanceDataUnreadable", "ReadMaintenanceData",
+                    str_from(err->msg));
+        buf_reset(&m->error);
+        buf_add(&m->error, str_from(err->msg));
+    }
+}
+
+/* What its profiles fail at is counted each time and told when it is new. */
+static void turn_tell_failures(struct member *m, const struct engine_effect *effect)
+{
+    struct controller *c = m->c;
+    static const uint64_t key[2] = { 0x6472, 0x79 };
+    uint64_t hash = 0;
+    for (uint32_t i = 0; i < effect->profile_n; i++) {
+        const struct engine_profile *e = &effect->profiles[i];
+        if (e->error.n > 0) {
+            gauges_failure(&c->gauges, e->name);
+            hash = hash * 31 + (map_hash(key, e->error) | 1);
+        }
+    }
+    if (hash != 0 && hash != m->failing) {
+        for (uint32_t i = 0; i < effect->profile_n; i++) {
+            const struct engine_profile *e = &effect->profiles[i];
+            if (e->error.n == 0) {
+                continue;
+            }
+            log_error(c->log, e->failed.p, KV_STR("node", m->item->name),
+                      KV_STR("profile", e->name), KV_STR("state", label_state_name(e->state)),
+                      KV_STR("error", e->error));
+            turn_record(
+                c, m->item, "Normal", "ChangeMaintenanceStateFailed", "ChangeMaintenanceState",
+                arena_printf(
+                    &c->tmp, STR_FMT " for profile " STR_FMT ": Will stay in " STR_FMT " state",
+                    STR_ARG(e->failed), STR_ARG(e->name), STR_ARG(label_state_name(e->state))));
+        }
+    }
+    bool trying = m->errand != NULL && m->errand->error.n > 0; /* the same once more */
+    m->failing = hash == 0 && trying ? m->failing : hash;
+}
+
+/* Transitions are told when they are on the server, not before. */
+static void turn_keep_news(struct member *m, const struct engine_effect *effect)
+{
+    buf_reset(&m->news);
+    for (uint32_t i = 0; i < effect->profile_n; i++) {
+        const struct engine_profile *e = &effect->profiles[i];
+        if (e->next != e->state) {
+            buf_add(&m->news, e->name);
+            buf_add_char(&m->news, '\n');
+            buf_add(&m->news, label_state_name(e->next));
+            buf_add_char(&m->news, '\n');
+        }
+    }
+}
+
+void turn_tell_news(struct member *m)
+{
+    struct controller *c = m->c;
+    struct str rest = buf_str(&m->news);
+    struct str profile;
+    struct str state;
+    while (str_cut(rest, STR("\n"), &profile, &rest) && str_cut(rest, STR("\n"), &state, &rest)) {
+        log_info(c->log, "Moved node to next state", KV_STR("node", m->item->name),
+                 KV_STR("profile", profile), KV_STR("state", state));
+        gauges_transition(&c->gauges, profile, state);
+        turn_record(c, m->item, "Normal", "ChangedMaintenanceState", "ChangeMaintenanceState",
+                    arena_printf(&c->tmp,
+                                 "The node is now in the " STR_FMT
+                                 " state caused by profile " STR_FMT,
+                                 STR_ARG(state), STR_ARG(profile)));
+    }
+    buf_reset(&m->news);
+}
+
+/* ── propose ───────────────────────────────────────────────────────────────────────────────── */
+
+void turn_input(const struct member *m, bool explain, struct arena *out, struct engine_input *ret)
+{
+    const struct controller *c = m->c;
+    const struct errand *errand = m->errand;
+    *ret = (struct engine_input){
+        .config = &c->setup->config,
+        .name = m->item->name,
+        .node = m->item->object,
+        .fleet = c->fleet,
+        .facts = inquiry_facts(c->inquiry),
+        .wall = loop_wall(c->loop),
+        .progress = {
+            .granted = grant_owner(m),
+            .drained = m->drain != NULL && drain_is_done(m->drain),
+        },
+        .explain = explain,
+    };
+    if (errand != NULL && errand->sent) {
+        ret->progress.sent = buf_str(&errand->instance);
+        ret->progress.sent_at = errand->sent_at;
+    } else if (errand != NULL && errand->error.n > 0 &&
+               (errand->call != NULL || loop_now(c->loop) < errand->retry_at)) {
+        ret->progress.unsent = buf_str(&errand->instance);
+        ret->progress.unsent_error = buf_str(&errand->error);
+        ret->progress.unsent_profile = buf_str(&errand->profile);
+    }
+    if (explain && m->drain != NULL) {
+        ret->progress.drain = errand_drain_words(m, out);
+    }
+}
+
+static void turn_patch(struct member *m, const struct engine_effect *effect)
+{
+    struct controller *c = m->c;
+    bool guarded = !mutated(c->config.mutations, MUTATION_SKIP_RV);
+    buf_reset(&c->body);
+    subject_print_patch(&effect->subject, guarded ? m->item->version : 0, &c->body);
+    m->refresh = false;
+    m->version = m->item->version;
+    m->arriving = effect->arrives;
+    turn_keep_news(m, effect);
+    c->stats.patches++;
+    gauges_count(c->gauges.patches);
+    member_send(m, API_PATCH);
+}
+
+/* The grant has no purpose any more; but a patch of which nobody knows what became may still
+ * arrive. */
+static void turn_drop_grant(struct member *m)
+{
+    if (m->grant->stage != GRANT_HELD) {
+        return;
+    }
+    if (m->unsure && m->item->version <= m->grant->version) {
+        m->grant->stage = GRANT_GHOST;
+    } else {
+        grant_end(m);
+    }
+}
+
+static void turn_act(struct member *m, const struct engine_effect *effect)
+{
+    struct controller *c = m->c;
+    bool patch = effect->subject.edit_n > 0;
+    if (effect->arrives && !grant_is_good(m)) {
+        return; /* the ledger comes first; it marks the node again */
+    }
+    if (patch) {
+        turn_patch(m, effect);
+    }
+    if ((effect->needs & ENGINE_DRAIN) == 0) {
+        errand_stop_drain(m);
+    } else if (!patch || m->drain != NULL) {
+        errand_drain(m, effect);
+    }
+    if ((effect->needs & ENGINE_NOTIFY) != 0 && !patch) {
+        errand_notify(m, effect);
+    }
+    if (!patch) {
+        errand_settle(m);
+    }
+    for (uint32_t i = 0; i < effect->want_n; i++) {
+        inquiry_want(c->inquiry, &effect->wants[i]);
+    }
+}
+
+/* One node: what is it to carry, and is there something to send? `serve`: its turn has come. */
+static void turn_decide(struct member *m, bool serve)
+{
+    struct controller *c = m->c;
+    usec_t now = loop_now(c->loop);
+    if (m->call != NULL || now < m->retry_at) {
+        return; /* the answer, or the end of the wait, marks it again */
+    }
+    grant_look(m);
+    if (m->refresh && m->item->version <= m->version) {
+        member_send(m, API_GET);
+        return;
+    }
+    struct engine_input input;
+    struct engine_effect effect;
+    struct err err = { 0 };
+    turn_input(m, /* explain= */ false, &c->tmp, &input);
+    m->item->decided = input.wall;
+    if (engine_decide(&input, &c->tmp, &effect, &err) < 0) {
+        turn_leave_line(m);
+        turn_reject(m, &err);
+        return;
+    }
+    gauges_reconcile(&c->gauges, /* ok= */ true);
+    buf_reset(&m->error);
+    m->depends = effect.depends;
+    c->any_rooms += effect.any_room ? 1 : 0;
+    c->any_rooms -= m->any_room ? 1 : 0;
+    m->any_room = effect.any_room;
+    turn_tell_failures(m, &effect);
+    member_wake_at(m, controller_when(c, effect.again));
+    if (m->grant != NULL && !effect.keeps_grant) {
+        turn_drop_grant(m);
+    }
+    bool asks = (effect.needs & ENGINE_GRANT) != 0;
+    if (asks && m->grant != NULL) {
+        grant_revive(m, effect.profiles[effect.asker].name);
+    } else if (asks && serve) {
+        turn_leave_line(m);
+        grant_begin(m, &effect);
+    } else if (m->grant == NULL) {
+        turn_stand_in_line(m, &effect);
+    }
+    turn_act(m, &effect);
+}
+
+/* ── arbitrate ─────────────────────────────────────────────────────────────────────────────── */
+
+/* Where a room has places again, the first in its line ask. */
+static void turn_open_rooms(struct controller *c)
+{
+    c->rooms_next = USEC_NEVER;
+    LIST_EACH (&c->rooms, link) {
+        struct room *room = CONTAINER_OF(link, struct room, link);
+        struct member *m = CONTAINER_OF(prio_first(&room->waiting), struct member, ask);
+        const struct subject subject = { .name = m->item->name, .node = m->item->object };
+        const struct check_input input = {
+            .config = &c->setup->config,
+            .subject = &subject,
+            .fleet = c->fleet,
+            .facts = inquiry_facts(c->inquiry),
+            .now = stamp_from_usec(loop_wall(c->loop)),
+            .out = &c->tmp,
+        };
+        usec_t next = USEC_NEVER;
+        int64_t left = check_room_left(&input, room->index, &next);
+        c->rooms_next = MIN(c->rooms_next, next);
+        for (uint32_t n = room->waiting.n; left > 0 && n > 0; left--, n--) {
+            m = CONTAINER_OF(prio_first(&room->waiting), struct member, ask);
+            prio_take(&room->waiting, &m->ask);
+            m->room = NULL;
+            prio_put(&c->asks, &m->ask);
+        }
+        room_leave(c, room);
+    }
+    if (c->rooms_next != USEC_NEVER) {
+        loop_timer_pull(&c->wake, controller_when(c, c->rooms_next));
+    }
+}
+
+static uint32_t turn_window(const struct controller *c)
+{
+    return c->config.window > 0 ? c->config.window : CONTROLLER_WINDOW;
+}
+
+/* Asked before every send: the lease may end within a turn. */
+static bool turn_goes_on(struct controller *c)
+{
+    if (c->stats.in_flight + c->granting >= turn_window(c) || !controller_may_act(c)) {
+        return false;
+    }
+    if (!client_open(&c->client)) {
+        loop_timer_pull(&c->turn, client_open_at(&c->client));
+        return false;
+    }
+    return true;
+}
+
+static void turn_arbitrate(struct controller *c)
+{
+    if (fleet_room_changed(c->fleet) || c->look_at_rooms) {
+        c->look_at_rooms = false;
+        turn_open_rooms(c);
+    }
+    while (turn_goes_on(c) && prio_first(&c->asks) != NULL) {
+        struct member *m = CONTAINER_OF(prio_first(&c->asks), struct member, ask);
+        prio_take(&c->asks, &m->ask);
+        turn_decide(m, /* serve= */ true);
+        arena_reset(&c->tmp);
+    }
+}
+
+/* ── the whole ─────────────────────────────────────────────────────────────────────────────── */
+
+void turn_mark_all(struct controller *c)
+{
+    MAP_EACH (&c->store.items, entry) {
+        store_mark(&c->store, map_item_value(entry));
+    }
+}
+
+/* Marks the nodes whose checks looked at something that is different now. */
+static void turn_spread(struct controller *c, bool rooms)
+{
+    uint64_t bits = fleet_changed(c->fleet) | c->changed;
+    c->changed = 0;
+    if (bits == 0 && !rooms) {
+        return;
+    }
+    MAP_EACH (&c->store.items, entry) {
+        struct store_item *item = map_item_value(entry);
+        const struct member *m = item->extra;
+        if (m != NULL && ((m->depends & bits) != 0 || (rooms && m->any_room))) {
+            store_mark(&c->store, item);
+        }
+    }
+}
+
+void controller_turn(void *ctx)
+{
+    struct controller *c = ctx;
+    if (!controller_may_act(c)) {
+        return;
+    }
+    c->stats.turns++;
+    if (!c->adopted) {
+        grant_adopt(c);
+    }
+    bool rooms = fleet_room_changed(c->fleet);
+    c->look_at_rooms = c->look_at_rooms || rooms;
+    turn_spread(c, rooms && c->any_rooms > 0);
+    while (c->store.dirty_count > 0 && turn_goes_on(c)) {
+        turn_decide(member_of(c, store_take(&c->store)), /* serve= */ false);
+        arena_reset(&c->tmp);
+    }
+    if (c->store.dirty_count == 0) {
+        turn_arbitrate(c);
+    }
+    grant_commit(c);
+}
