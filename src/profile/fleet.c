@@ -5,19 +5,13 @@
 #include "calendar/lapse.h"
 #include "kube/node.h"
 #include "profile/check/plugin.h"
-
-/* The newest version that nodes have. */
-struct fleet_newest {
-    struct buf text;
-    struct semver version; /* of `text` */
-    uint32_t holders;      /* nodes that have it; 0 = no node has one */
-};
+#include "profile/newest.h"
 
 struct fleet_watch {
     const struct check_plugin *check;
     const void *plan;
-    uint32_t matches;            /* anyLabel */
-    struct fleet_newest *newest; /* clusterSemver: one, or one a profile */
+    uint32_t matches;      /* anyLabel */
+    struct newest *newest; /* clusterSemver: one, or one a profile */
     uint32_t newest_n;
     uint32_t limit;    /* maxMaintenance: its number among the limits … */
     uint32_t value_at; /* … and where the values of its group begin */
@@ -78,44 +72,6 @@ static uint64_t bit_of(uint32_t index)
 
 /* ── versions ──────────────────────────────────────────────────────────────────────────────── */
 
-static void newest_put(struct fleet_newest *newest, struct str text)
-{
-    struct err err = { 0 };
-    buf_reset(&newest->text);
-    buf_add(&newest->text, text);
-    if (semver_parse(buf_str(&newest->text), &newest->version, &err) < 0) {
-        ASSERT(false); /* it was read before */
-    }
-    newest->holders = 1;
-}
-
-/* Answers whether it is another one now. */
-static bool newest_add(struct fleet_newest *newest, struct str text)
-{
-    struct err err = { 0 };
-    struct semver version;
-    if (semver_parse(text, &version, &err) < 0) {
-        return false;
-    }
-    int order = newest->text.n == 0 ? 1 : semver_cmp(&version, &newest->version);
-    if (order == 0) {
-        newest->holders++;
-    } else if (order > 0) {
-        newest_put(newest, text);
-    }
-    return order > 0;
-}
-
-static void newest_remove(struct fleet_newest *newest, struct str text)
-{
-    struct err err = { 0 };
-    struct semver version;
-    if (newest->holders > 0 && semver_parse(text, &version, &err) == 0 &&
-        semver_cmp(&version, &newest->version) == 0) {
-        newest->holders--;
-    }
-}
-
 static bool has_profile(const struct node *node, struct str profile)
 {
     struct str label = node_label(node, LABEL_PROFILE);
@@ -136,10 +92,9 @@ static bool newest_reads(const struct fleet *f, const struct fleet_watch *w, uin
 static void newest_recount(struct fleet *f, struct fleet_watch *w, uint32_t profile,
                            const struct store_item *changed, const struct node *after)
 {
-    struct fleet_newest *newest = &w->newest[profile];
+    struct newest *newest = &w->newest[profile];
     struct str text;
-    buf_reset(&newest->text);
-    newest->holders = 0;
+    newest_reset(newest);
     /* The one that changed may not be in the store yet, or still be there. */
     MAP_EACH (&f->store->items, entry) {
         const struct store_item *item = map_item_value(entry);
@@ -158,14 +113,14 @@ static bool newest_change(struct fleet *f, struct fleet_watch *w, const struct s
     bool changed = false;
     struct str text;
     for (uint32_t i = 0; i < w->newest_n; i++) {
-        struct fleet_newest *newest = &w->newest[i];
+        struct newest *newest = &w->newest[i];
         if (before != NULL && newest_reads(f, w, i, before, &text)) {
             newest_remove(newest, text);
         }
         if (after != NULL && newest_reads(f, w, i, after, &text)) {
             changed = newest_add(newest, text) || changed;
         }
-        if (newest->holders == 0 && newest->text.n > 0) {
+        if (newest_is_lost(newest)) {
             newest_recount(f, w, i, item, after);
             changed = true;
         }
@@ -458,7 +413,7 @@ static void fleet_unconfigure(struct fleet *f)
     for (uint32_t i = 0; i < f->watch_n; i++) {
         struct fleet_watch *w = &f->watches[i];
         for (uint32_t k = 0; k < w->newest_n; k++) {
-            buf_done(&w->newest[k].text);
+            newest_done(&w->newest[k]);
         }
     }
     LIST_EACH (&f->members, link) {
@@ -491,7 +446,7 @@ static void watch_init(struct fleet *f, uint32_t index, const struct config_inst
     if (w->check == &check_cluster_semver) {
         const struct check_semver *plan = w->plan;
         w->newest_n = plan->scoped ? f->profile_n : 1;
-        w->newest = ARENA_ARRAY(&f->memory, struct fleet_newest, w->newest_n);
+        w->newest = ARENA_ARRAY(&f->memory, struct newest, w->newest_n);
     } else if (w->check == &check_max_maintenance) {
         const struct check_limit *limit = w->plan;
         w->limit = f->limit_n++;
@@ -643,7 +598,7 @@ struct str fleet_semver(const struct fleet *f, uint32_t index, struct str profil
     const struct fleet_profile *p = find_profile(f, profile);
     const struct check_semver *plan = w->plan;
     const struct semver least = { .minor = 1, .prerelease = STR(""), .build = STR("") };
-    const struct fleet_newest *newest = NULL;
+    const struct newest *newest = NULL;
     if (!plan->scoped) {
         newest = &w->newest[0];
     } else if (p != NULL) {
@@ -718,8 +673,8 @@ static void check_newest(const struct fleet *a, const struct fleet *b, uint32_t 
 {
     const struct fleet_watch *w = &a->watches[index];
     for (uint32_t i = 0; i < w->newest_n; i++) {
-        const struct fleet_newest *x = &w->newest[i];
-        const struct fleet_newest *y = &b->watches[index].newest[i];
+        const struct newest *x = &w->newest[i];
+        const struct newest *y = &b->watches[index].newest[i];
         ASSERT(x->holders == y->holders);
         ASSERT(x->holders == 0 || semver_cmp(&x->version, &y->version) == 0);
     }
