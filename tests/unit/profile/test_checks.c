@@ -216,3 +216,146 @@ TEST(checks_look_at_the_time)
     }
     check_case(-1);
 }
+
+/* What the configuration says, as the table of plugins reads it; §8 has these lines as "parses" and
+ * as errors. */
+struct load_case {
+    const char *line;
+    const char *check;
+    const char *problem; /* NULL: it loads */
+};
+
+static const struct load_case load_cases[] = {
+    { "hasAnnotation, hasLabel: parse", "{type: hasLabel, config: {key: a, value: b}}", NULL },
+    { "anyLabel: parse", "{type: anyLabel, config: {key: a, value: b}}", NULL },
+    { "condition: parse", "{type: condition, config: {type: Ready, status: 'True'}}", NULL },
+    { "clusterSemver: profileScoped: yes parses",
+      "{type: clusterSemver, config: {key: a, profileScoped: yes}}", NULL },
+    { "maxMaintenance: new keys",
+      "{type: maxMaintenance, config: {max: 1, profile: p, skipAfter: 20s, groupBy: [a, b]}}",
+      NULL },
+    { "maxMaintenance: legacy keys (profile, skipAfter 20s, groupLabel)",
+      "{type: maxMaintenance, config: {max: 1, profile: p, skipAfter: 20s, groupLabel: a}}", NULL },
+    { "nodeCount: parses", "{type: nodeCount, config: {count: 154}}", NULL },
+    { "prometheusInstant: parses",
+      "{type: prometheusInstant, config: {url: http://p, query: up, expr: value > 0}}", NULL },
+    { "timeWindow: parse incl. Feb 3",
+      "{type: timeWindow, config: {start: '10:30', end: '15:20', weekdays: [monday, wed], "
+      "exclude: [Feb 3]}}",
+      NULL },
+    { "timeWindow: no weekdays -> error",
+      "{type: timeWindow, config: {start: '10:30', end: '15:20', weekdays: []}}",
+      "key 'weekdays': found it empty, want weekdays such as [mon, fri]" },
+    { "timeWindow: 18:00-17:30 -> error",
+      "{type: timeWindow, config: {start: '18:00', end: '17:30', weekdays: [mon]}}",
+      "key 'end': found a window from 18:00 to 17:30, want the end after the start" },
+    { "weekday names: abcde rejected",
+      "{type: timeWindow, config: {start: '18:00', end: '19:30', weekdays: [abcde]}}",
+      "key 'weekdays': 'abcde' is not a known weekday: want 'mon' … 'sun' or a full name" },
+    { "wait: 0h12m parses", "{type: wait, config: {duration: 0h12m}}", NULL },
+    { "beyond: a time zone",
+      "{type: timeWindow, config: {start: '18:00', end: '19:30', weekdays: [mon], timeZone: "
+      "Europe/Berlin}}",
+      NULL },
+    { "beyond: a time zone that is unknown",
+      "{type: timeWindow, config: {start: '18:00', end: '19:30', weekdays: [mon], timeZone: "
+      "Mars/Base}}",
+      "key 'timeZone': found 'Mars/Base' (there is no such zone), want a zone such as "
+      "Europe/Berlin" },
+    { "beyond: a file that is no time zone",
+      "{type: timeWindow, config: {start: '18:00', end: '19:30', weekdays: [mon], timeZone: "
+      "broken}}",
+      "key 'timeZone': found 'broken' (time zone: found no 'TZif' header, want a TZif file), "
+      "want a zone such as Europe/Berlin" },
+};
+
+static int find_zone(void *ctx, struct str name, struct arena *out, struct str *ret,
+                     struct err *err)
+{
+    (void)ctx; /* the test data are everybody's */
+    if (str_eq(name, STR("broken"))) {
+        *ret = STR("garbage");
+        return 0;
+    }
+    if (!str_eq(name, STR("Europe/Berlin"))) {
+        return err_set(err, ERR_NOTFOUND, "there is no such zone");
+    }
+    *ret = arena_str(out, check_data("zone/Berlin"));
+    return 0;
+}
+
+static int load(struct arena *a, const char *check, struct config *ret, struct problems *problems)
+{
+    struct str yaml = arena_printf(a,
+                                   "intervals: {requeue: 30s}\ninstances:\n  check:\n"
+                                   "  - {name: c, %s\n",
+                                   check + 1);
+    return config_load(yaml, (struct ucfg_env){ .zone = find_zone }, a, ret, problems);
+}
+
+TEST(checks_load)
+{
+    for (size_t i = 0; i < ARRAY_LEN(load_cases); i++) {
+        CLEANUP(arena_done)
+        struct arena a = { 0 };
+        struct problems problems = { .out = &a };
+        struct config config;
+        const struct load_case *c = &load_cases[i];
+        check_case((int64_t)i);
+        int r = load(&a, c->check, &config, &problems);
+        CHECK_STR(problems.n > 0 ? problems.items[0].text : STR(""),
+                  c->problem != NULL ? c->problem : "");
+        CHECK_EQ(r, c->problem != NULL ? -ERR_INVALID : 0);
+        CHECK(problems.n == 0 || problems.items[0].pos.line == 4);
+    }
+    check_case(-1);
+}
+
+TEST(checks_a_zone_where_none_is_known_is_a_problem)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct problems problems = { .out = &a };
+    struct config config;
+    struct str yaml = STR("intervals: {requeue: 30s}\n"
+                          "instances:\n"
+                          "  check:\n"
+                          "  - name: c\n"
+                          "    type: timeWindow\n"
+                          "    config: {cron: '@daily', duration: 1h, timeZone: Europe/Berlin}\n");
+    CHECK_EQ(config_load(yaml, (struct ucfg_env){ 0 }, &a, &config, &problems), -ERR_INVALID);
+    CHECK_STR(problems.items[0].text,
+              "key 'timeZone': found 'Europe/Berlin' where no zones are known, want UTC");
+    CHECK_EQ(problems.items[0].pos.line, 6);
+}
+
+TEST(checks_warn_of_an_expression_that_cannot_be_read)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct problems problems = { .out = &a };
+    struct config config;
+    CHECK_EQ(load(&a, "{type: prometheusInstant, config: {url: http://p, expr: 'value <'}}",
+                  &config, &problems),
+             0);
+    CHECK_EQ(problems.n, 1);
+    CHECK(problems.items[0].warning);
+    CHECK(str_starts(problems.items[0].text, STR("key 'expr': ")));
+}
+
+/* stagger: parallel defaults to 1. */
+TEST(checks_one_node_goes_unless_more_may)
+{
+    struct bed b;
+    bed_begin(&b, "  - {name: c, type: stagger, config: {duration: 1s, leaseName: l, "
+                  "leaseNamespace: d}}");
+    bed_node(&b, "n", NULL, NULL);
+    const struct facts_lease lease = { .known = true,
+                                       .complete = true,
+                                       .renewed = stamp_from_usec(bed_wall(b.now)),
+                                       .duration_s = 60,
+                                       .asked = bed_wall(b.now) };
+    (void)facts_put_lease(b.facts, 0, 0, &lease);
+    CHECK_EQ(bed_run(&b, "c", "n").answer, CHECK_FAIL); /* no second one is wanted */
+    bed_end(&b);
+}

@@ -1,0 +1,478 @@
+/* The checks that look at other nodes and at what foreign systems answered. */
+#include "profile/check/check.h"
+
+#include "tests/check.h"
+#include "tests/lib/bed.h"
+
+#include <math.h>
+
+static const char versions[] =
+    "  - {name: any, type: anyLabel, config: {key: label}}\n"
+    "  - {name: gopher, type: anyLabel, config: {key: label, value: gopher}}\n"
+    "  - {name: something, type: anyLabel, config: {key: label, value: something}}\n"
+    "  - {name: zone, type: anyLabel, config: {key: zone}}\n"
+    "  - {name: one, type: nodeCount, config: {count: 4}}\n"
+    "  - {name: three, type: nodeCount, config: {count: 5}}\n"
+    "  - {name: newer, type: clusterSemver, config: {key: version}}\n"
+    "  - {name: scoped, type: clusterSemver, config: {key: version, profileScoped: yes}}\n";
+
+/* §8: "values 2.3.1, 1.34.7, garbage, none", and a gopher for anyLabel. */
+static void begin_versions(struct bed *b)
+{
+    bed_begin(b, versions);
+    bed_node(b, "newest", "version=2.3.1 label=gopher", NULL);
+    bed_node(b, "older", "version=1.34.7 cloud.sap/maintenance-profile=q", NULL);
+    bed_node(b, "garbage", "version=v2.x", NULL);
+    bed_node(b, "none", NULL, NULL);
+}
+
+struct fleet_case {
+    const char *line; /* of §8 */
+    const char *check;
+    const char *node;
+    const char *profile;
+    enum check_answer answer;
+    const char *info;
+    const char *reason; /* or the error */
+};
+
+static const struct fleet_case fleet_cases[] = {
+    { "anyLabel: label=gopher pass", "gopher", "none", "p", CHECK_PASS, "",
+      "1 of 4 nodes has the label label=gopher" },
+    { "anyLabel: label pass", "any", "none", "p", CHECK_PASS, "",
+      "1 of 4 nodes has the label label" },
+    { "anyLabel: label=something fail", "something", "newest", "p", CHECK_FAIL, "",
+      "0 of 4 nodes have the label label=something" },
+    { "anyLabel: zone fail", "zone", "newest", "p", CHECK_FAIL, "",
+      "0 of 4 nodes have the label zone" },
+    { "nodeCount: 1 of 1 pass", "one", "none", "p", CHECK_PASS, "{\"current\":4,\"expected\":4}",
+      "the cluster has 4 nodes, 4 are wanted" },
+    { "nodeCount: 1 of 3 fail", "three", "none", "p", CHECK_FAIL, "{\"current\":4,\"expected\":5}",
+      "the cluster has 4 nodes, 5 are wanted" },
+    { "clusterSemver: newest -> fail", "newer", "newest", "p", CHECK_FAIL,
+      "{\"max\":\"2.3.1\",\"own\":\"2.3.1\"}", "no node has a newer version than 2.3.1" },
+    { "clusterSemver: older -> pass", "newer", "older", "p", CHECK_PASS,
+      "{\"max\":\"2.3.1\",\"own\":\"1.34.7\"}", "version 1.34.7 is older than 2.3.1" },
+    { "clusterSemver: scoped to a profile without nodes -> fail", "scoped", "older", "p",
+      CHECK_FAIL, "{\"max\":\"0.1.0\",\"own\":\"1.34.7\"}",
+      "no node has a newer version than 1.34.7" },
+    { "clusterSemver: scoped to the node's own profile", "scoped", "newest", "q", CHECK_FAIL,
+      "{\"max\":\"1.34.7\",\"own\":\"2.3.1\"}", "no node has a newer version than 2.3.1" },
+    { "clusterSemver: scoped, unlabelled nodes have no profile", "scoped", "older", "default",
+      CHECK_FAIL, "{\"max\":\"0.1.0\",\"own\":\"1.34.7\"}",
+      "no node has a newer version than 1.34.7" },
+    { "clusterSemver: none -> error", "newer", "none", "p", CHECK_ERROR, "",
+      "node does not have label version containing version" },
+};
+
+TEST(checks_look_at_all_nodes)
+{
+    struct bed b;
+    begin_versions(&b);
+    for (size_t i = 0; i < ARRAY_LEN(fleet_cases); i++) {
+        const struct fleet_case *c = &fleet_cases[i];
+        check_case((int64_t)i);
+        b.profile = str_from(c->profile);
+        struct check_verdict v = bed_run(&b, c->check, c->node);
+        CHECK_EQ(v.answer, c->answer);
+        CHECK_STR(v.info, c->info);
+        CHECK_STR(c->answer == CHECK_ERROR ? v.error : v.reason, c->reason);
+        CHECK_EQ(v.next, USEC_NEVER);
+    }
+    check_case(-1);
+    struct check_verdict v = bed_run(&b, "newer", "garbage");
+    CHECK_EQ(v.answer, CHECK_ERROR); /* clusterSemver: garbage -> error */
+    CHECK(str_starts(v.error, STR("failed to parse current nodes version label: ")));
+    bed_end(&b);
+}
+
+TEST(checks_versions_follow_the_nodes)
+{
+    struct bed b;
+    begin_versions(&b);
+    bed_node(&b, "garbage", "version=2.3.1+build", NULL);
+    bed_gone(&b, "newest");
+    CHECK_EQ(bed_run(&b, "newer", "older").answer, CHECK_PASS); /* garbage is as new */
+    bed_gone(&b, "garbage");
+    CHECK_EQ(bed_run(&b, "newer", "older").answer, CHECK_FAIL);
+    bed_node(&b, "none", "version=1.35.0-alpha", NULL);
+    struct check_verdict v = bed_run(&b, "newer", "older");
+    CHECK_EQ(v.answer, CHECK_PASS);
+    CHECK_STR(v.info, "{\"max\":\"1.35.0-alpha\",\"own\":\"1.34.7\"}");
+    bed_node(&b, "old", "version=0.0.9", NULL);
+    bed_gone(&b, "none");
+    bed_gone(&b, "older");
+    v = bed_run(&b, "newer", "old"); /* below where the original begins to look */
+    CHECK_EQ(v.answer, CHECK_PASS);
+    CHECK_STR(v.info, "{\"max\":\"0.1.0\",\"own\":\"0.0.9\"}");
+    CHECK_EQ(bed_run(&b, "any", "old").answer, CHECK_FAIL); /* the gopher has gone */
+    bed_end(&b);
+}
+
+/* ── Prometheus ────────────────────────────────────────────────────────────────────────────── */
+
+static const char queries[] =
+    "  - {name: equal, type: prometheusInstant, config: {url: http://p, query: up, "
+    "expr: value == 1}}\n"
+    "  - {name: less, type: prometheusInstant, config: {url: http://p, query: up, "
+    "expr: value < 1}}\n"
+    "  - {name: wrong, type: prometheusInstant, config: {url: http://p, query: up, "
+    "expr: value <}}\n"
+    "  - {name: name, type: prometheusInstant, config: {url: http://p, query: up, "
+    "expr: x == 1}}\n";
+
+static void answer(struct bed *b, const char *instance, double value, const char *error)
+{
+    static const struct str warnings[] = { STR_INIT("slow") };
+    const struct facts_prometheus fact = {
+        .known = true,
+        .error = str_from(error),
+        .value = value,
+        .warnings = warnings,
+        .warning_n = value > 1 ? 1 : 0,
+        .asked = bed_wall(b->now),
+    };
+    (void)facts_put_prometheus(b->facts, bed_index(b, instance), &fact);
+}
+
+#define INFO(expr, rest) "{\"expr\":\"" expr "\",\"query\":\"up\",\"url\":\"http://p\"" rest "}"
+
+struct prometheus_case {
+    const char *line; /* of §8 */
+    const char *check;
+    double value;
+    const char *error;
+    enum check_answer answer;
+    const char *info;
+    const char *reason; /* or the error */
+};
+
+static const struct prometheus_case prometheus_cases[] = {
+    { "value == 1 pass", "equal", 1, NULL, CHECK_PASS, INFO("value == 1", ",\"value\":1"),
+      "the value is 1, so 'value == 1' holds" },
+    { "value < 1 fail without error", "less", 1, NULL, CHECK_FAIL,
+      INFO("value \\u003c 1", ",\"value\":1"), "the value is 1, so 'value < 1' does not hold" },
+    { "unreachable path -> error", "equal", 0, "404", CHECK_ERROR, INFO("value == 1", ""), "404" },
+    { "query without data -> error", "equal", 0, "result does not contain exactly one element",
+      CHECK_ERROR, INFO("value == 1", ""), "result does not contain exactly one element" },
+    { "warnings are shown", "equal", 2.5, NULL, CHECK_FAIL,
+      INFO("value == 1", ",\"value\":2.5,\"warns\":[\"slow\"]"),
+      "the value is 2.5, so 'value == 1' does not hold" },
+    { "no number stays JSON", "less", NAN, NULL, CHECK_FAIL,
+      INFO("value \\u003c 1", ",\"value\":\"NaN\""),
+      "the value is NaN, so 'value < 1' does not hold" },
+    { "infinity stays JSON", "less", -INFINITY, NULL, CHECK_PASS,
+      INFO("value \\u003c 1", ",\"value\":\"-Inf\""), "the value is -Inf, so 'value < 1' holds" },
+    { "an unknown name is an error", "name", 1, NULL, CHECK_ERROR, INFO("x == 1", ",\"value\":1"),
+      "failed to evaluate prometheus expression: unknown parameter x" },
+};
+
+TEST(checks_judge_what_prometheus_answered)
+{
+    struct bed b;
+    bed_begin(&b, queries);
+    bed_node(&b, "n", NULL, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(prometheus_cases); i++) {
+        const struct prometheus_case *c = &prometheus_cases[i];
+        check_case((int64_t)i);
+        answer(&b, c->check, c->value, c->error);
+        struct check_verdict v = bed_run(&b, c->check, "n");
+        CHECK_EQ(v.answer, c->answer);
+        CHECK_STR(v.info, c->info);
+        CHECK_STR(c->answer == CHECK_ERROR ? v.error : v.reason, c->reason);
+        CHECK_EQ(v.want_n, 0);
+        CHECK_EQ(v.next, bed_wall("2022-03-01T13:00:30Z")); /* it is asked again then */
+    }
+    check_case(-1);
+    bed_end(&b);
+}
+
+TEST(checks_want_what_prometheus_has_not_answered)
+{
+    struct bed b;
+    bed_begin(&b, queries);
+    bed_node(&b, "n", NULL, NULL);
+    struct check_verdict v = bed_run(&b, "less", "n");
+    CHECK_EQ(v.answer, CHECK_PENDING);
+    CHECK_EQ(v.want_n, 1);
+    CHECK_EQ(v.wants[0].kind, FACTS_PROMETHEUS);
+    CHECK_EQ(v.wants[0].index, 1);
+    CHECK_STR(v.reason, "Prometheus has not answered yet");
+    answer(&b, "less", 0, NULL);
+    b.now = "2022-03-01T13:00:29.999999Z";
+    CHECK_EQ(bed_run(&b, "less", "n").want_n, 0);
+    b.now = "2022-03-01T13:00:30Z";
+    v = bed_run(&b, "less", "n");
+    CHECK_EQ(v.answer, CHECK_PASS); /* the old answer counts until there is a new one */
+    CHECK_EQ(v.want_n, 1);
+    CHECK_EQ(v.next, bed_wall("2022-03-01T13:01:00Z"));
+    b.config.requeue_ns = -1; /* asked for once, and never again */
+    v = bed_run(&b, "less", "n");
+    CHECK_EQ(v.want_n, 0);
+    CHECK_EQ(v.next, USEC_NEVER);
+    CHECK_EQ(bed_run(&b, "equal", "n").want_n, 1);
+    bed_end(&b);
+}
+
+TEST(checks_an_expression_that_cannot_be_read_fails_when_it_is_used)
+{
+    struct bed b;
+    bed_begin(&b, queries);
+    bed_node(&b, "n", NULL, NULL);
+    CHECK_EQ(bed_run(&b, "wrong", "n").answer, CHECK_PENDING);
+    answer(&b, "wrong", 1, NULL);
+    struct check_verdict v = bed_run(&b, "wrong", "n");
+    CHECK_EQ(v.answer, CHECK_ERROR);
+    CHECK_STR(v.info, INFO("value \\u003c", ",\"value\":1"));
+    bed_end(&b);
+}
+
+/* ── leases ────────────────────────────────────────────────────────────────────────────────── */
+
+static const char staggers[] =
+    "  - {name: one, type: stagger, config: {duration: 3s, leaseName: l, leaseNamespace: d}}\n"
+    "  - {name: two, type: stagger, config: {duration: 3s, leaseName: l, leaseNamespace: d, "
+    "parallel: 2}}\n"
+    "  - {name: zero, type: stagger, config: {duration: 3s, leaseName: l, leaseNamespace: d, "
+    "parallel: 0}}\n";
+
+static struct facts_lease held_by(const char *holder, const char *renewed, const char *asked)
+{
+    return (struct facts_lease){
+        .known = true,
+        .complete = true,
+        .holder = str_from(holder),
+        .renewed = stamp_from_usec(bed_wall(renewed)),
+        .duration_s = 3,
+        .asked = bed_wall(asked),
+    };
+}
+
+static void put_lease(struct bed *b, const char *instance, uint32_t i, struct facts_lease lease)
+{
+    (void)facts_put_lease(b->facts, bed_index(b, instance), i, &lease);
+}
+
+TEST(checks_nodes_go_one_after_the_other)
+{
+    struct bed b;
+    bed_begin(&b, staggers);
+    bed_node(&b, "n", NULL, NULL);
+    bed_node(&b, "m", NULL, NULL);
+    struct check_verdict v = bed_run(&b, "one", "n");
+    CHECK_EQ(v.answer, CHECK_PENDING);
+    CHECK_EQ(v.want_n, 1);
+    CHECK_EQ(v.wants[0].kind, FACTS_STAGGER);
+    put_lease(&b, "one", 0,
+              (struct facts_lease){ .known = true, .absent = true, .asked = bed_wall(b.now) });
+    v = bed_run(&b, "one", "n");
+    CHECK_EQ(v.answer, CHECK_PASS);
+    CHECK_STR(v.info, "");
+    CHECK_STR(v.reason, "lease l-0 is free");
+    /* §8: second check by same and other node within 3 s fails. */
+    put_lease(&b, "one", 0, held_by("n", b.now, b.now));
+    b.now = "2022-03-01T13:00:03Z";
+    v = bed_run(&b, "one", "n");
+    CHECK_EQ(v.answer, CHECK_FAIL);
+    CHECK_STR(v.info, "{\"availableInSec\":[0]}");
+    b.now = "2022-03-01T13:00:00.5Z";
+    v = bed_run(&b, "one", "m");
+    CHECK_EQ(v.answer, CHECK_FAIL);
+    CHECK_STR(v.info, "{\"availableInSec\":[2.5]}");
+    CHECK_STR(v.reason, "another node went; free in 2s");
+    CHECK_EQ(v.next, bed_wall("2022-03-01T13:00:03.000001Z"));
+    CHECK_EQ(v.want_n, 0);
+    /* §8: after expiry the other node passes. */
+    b.now = "2022-03-01T13:00:03.000001Z";
+    CHECK_EQ(bed_run(&b, "one", "m").answer, CHECK_PASS);
+    bed_end(&b);
+}
+
+TEST(checks_several_leases_let_several_nodes_go)
+{
+    struct bed b;
+    bed_begin(&b, staggers);
+    bed_node(&b, "n", NULL, NULL);
+    put_lease(&b, "two", 0, held_by("x", b.now, b.now));
+    struct check_verdict v = bed_run(&b, "two", "n");
+    CHECK_EQ(v.answer, CHECK_PENDING); /* the second is not known */
+    CHECK_EQ(v.want_n, 1);
+    put_lease(&b, "two", 1, held_by("y", "2022-03-01T12:59:56Z", b.now));
+    v = bed_run(&b, "two", "n"); /* §8: parallel 2 -> two nodes pass */
+    CHECK_EQ(v.answer, CHECK_PASS);
+    CHECK_STR(v.reason, "lease l-1 is free");
+    put_lease(&b, "two", 1, held_by("y", "2022-03-01T12:59:58Z", b.now));
+    v = bed_run(&b, "two", "n");
+    CHECK_EQ(v.answer, CHECK_FAIL);
+    CHECK_STR(v.info, "{\"availableInSec\":[3,1]}");
+    CHECK_STR(v.reason, "all 2 leases are taken; the first is free in 1s");
+    CHECK_EQ(v.next, bed_wall("2022-03-01T13:00:01.000001Z"));
+    v = bed_run(&b, "zero", "n");
+    CHECK_EQ(v.answer, CHECK_FAIL);
+    CHECK_STR(v.info, "{\"availableInSec\":[]}");
+    CHECK_EQ(v.next, USEC_NEVER);
+    bed_end(&b);
+}
+
+/* W-05: what takes longer than one turn must not lock itself out. */
+TEST(checks_a_granted_node_passes_by_its_own_lease)
+{
+    struct bed b;
+    bed_begin(&b, staggers);
+    bed_node(&b, "n", NULL, NULL);
+    bed_node(&b, "m", NULL, NULL);
+    put_lease(&b, "one", 0, held_by("n", b.now, b.now));
+    CHECK_EQ(bed_run(&b, "one", "n").answer, CHECK_FAIL);
+    b.granted = true;
+    struct check_verdict v = bed_run(&b, "one", "n");
+    CHECK_EQ(v.answer, CHECK_PASS);
+    CHECK_STR(v.reason, "lease l-0 is the node's own");
+    CHECK_EQ(bed_run(&b, "one", "m").answer, CHECK_FAIL);
+    bed_end(&b);
+}
+
+TEST(checks_a_lease_that_cannot_be_used_is_an_error)
+{
+    struct bed b;
+    bed_begin(&b, staggers);
+    bed_node(&b, "n", NULL, NULL);
+    put_lease(&b, "one", 0, (struct facts_lease){ .known = true, .asked = bed_wall(b.now) });
+    struct check_verdict v = bed_run(&b, "one", "n");
+    CHECK_EQ(v.answer, CHECK_ERROR);
+    CHECK_STR(v.error, "lease 'l-0' lacks its times: another's object?");
+    put_lease(&b, "one", 0,
+              (struct facts_lease){ .known = true, .error = STR("forbidden"), .asked = 0 });
+    v = bed_run(&b, "one", "n");
+    CHECK_EQ(v.answer, CHECK_ERROR);
+    CHECK_STR(v.error, "forbidden");
+    CHECK_EQ(v.want_n, 1); /* asked long ago */
+    bed_end(&b);
+}
+
+/* ── affinity ──────────────────────────────────────────────────────────────────────────────── */
+
+static const char affinities[] = "  - {name: aff, type: affinity, config: null}\n"
+                                 "  - {name: min, type: affinity, config: {minOperational: 2}}\n";
+
+static void put_pods(struct bed *b, const char *node, bool has)
+{
+    const struct facts_affinity fact = { .known = true, .has = has, .asked = bed_wall(b->now) };
+    (void)facts_put_affinity(b->facts, str_from(node), &fact);
+}
+
+static void put_node(struct bed *b, const char *name, const char *profile, const char *state)
+{
+    struct str data = arena_printf(&b->memory,
+                                   "data={\"Profiles\":{\"%s\":{\"Transition\":\"2022-03-01T00:00:"
+                                   "00Z\",\"Current\":\"%s\",\"Previous\":\"%s\"}}}",
+                                   profile, state, state);
+    bed_node(b, name, NULL, data.p);
+}
+
+static void begin_affinity(struct bed *b)
+{
+    bed_begin(b, affinities);
+    b->state = LABEL_STATE_REQUIRED;
+    put_node(b, "n", "p", "maintenance-required");
+    put_node(b, "m", "p", "maintenance-required");
+    put_node(b, "up", "p", "operational");
+    put_node(b, "down", "p", "in-maintenance");
+    put_node(b, "else", "q", "maintenance-required");
+    bed_node(b, "broken", NULL, "data={{");
+}
+
+TEST(checks_affinity_is_for_nodes_that_wait)
+{
+    struct bed b;
+    begin_affinity(&b);
+    b.state = LABEL_STATE_OPERATIONAL;
+    struct check_verdict v = bed_run(&b, "aff", "n");
+    CHECK_EQ(v.answer, CHECK_ERROR);
+    CHECK_STR(v.error, "affinity check plugin failed, node n is not in maintenance-required but "
+                       "operational state");
+    bed_end(&b);
+}
+
+TEST(checks_affinity_lets_nodes_without_such_pods_go_first)
+{
+    struct bed b;
+    begin_affinity(&b);
+    struct check_verdict v = bed_run(&b, "aff", "n");
+    CHECK_EQ(v.answer, CHECK_PENDING);
+    CHECK_EQ(v.want_n, 1);
+    CHECK_EQ(v.wants[0].kind, FACTS_AFFINITY);
+    CHECK_STR(v.wants[0].node, "n");
+    put_pods(&b, "n", false);
+    v = bed_run(&b, "aff", "n");
+    CHECK_EQ(v.answer, CHECK_PASS);
+    CHECK_STR(v.info, "{\"reason\":\"no pods with affinity\"}");
+    put_pods(&b, "n", true);
+    v = bed_run(&b, "aff", "n");
+    CHECK_EQ(v.answer, CHECK_PENDING);
+    CHECK_EQ(v.want_n, 1);
+    CHECK_STR(v.wants[0].node, "m"); /* neither those of other states nor of other profiles */
+    put_pods(&b, "m", false);
+    v = bed_run(&b, "aff", "n");
+    CHECK_EQ(v.answer, CHECK_FAIL);
+    CHECK_STR(v.info, "{\"reason\":\"pods without affinity on: m\"}");
+    CHECK_STR(v.reason, "node m goes first: its pods do not mind");
+    put_pods(&b, "m", true);
+    v = bed_run(&b, "aff", "n");
+    CHECK_EQ(v.answer, CHECK_PASS);
+    CHECK_STR(v.info, "");
+    CHECK_STR(v.reason, "all of the 1 other waiting nodes have such pods, too");
+    CHECK_EQ(v.next, bed_wall("2022-03-01T13:00:30Z"));
+    bed_end(&b);
+}
+
+TEST(checks_affinity_does_not_matter_with_enough_operational_nodes)
+{
+    struct bed b;
+    begin_affinity(&b);
+    CHECK_EQ(bed_run(&b, "min", "n").answer, CHECK_PENDING);
+    put_node(&b, "else", "p", "operational");
+    struct check_verdict v = bed_run(&b, "min", "n");
+    CHECK_EQ(v.answer, CHECK_PASS);
+    CHECK_EQ(v.want_n, 0);
+    CHECK_STR(v.info, "{\"reason\":\"minOperational exceeded\"}");
+    CHECK_STR(v.reason, "2 nodes are operational, 2 are enough");
+    bed_end(&b);
+}
+
+TEST(checks_affinity_errors_name_the_node)
+{
+    struct bed b;
+    begin_affinity(&b);
+    put_pods(&b, "n", true);
+    const struct facts_affinity fact = { .known = true, .error = STR("503"), .asked = 0 };
+    (void)facts_put_affinity(b.facts, STR("m"), &fact);
+    struct check_verdict v = bed_run(&b, "aff", "n");
+    CHECK_EQ(v.answer, CHECK_ERROR);
+    CHECK_STR(v.error, "failed to check if node m has affinity pods: 503");
+    CHECK_EQ(v.want_n, 1);
+    bed_end(&b);
+}
+
+/* A large fleet that waits must not ask for everybody's pods at once, and old answers count. */
+TEST(checks_affinity_asks_for_some_nodes_at_a_time)
+{
+    struct bed b;
+    begin_affinity(&b);
+    put_pods(&b, "n", true);
+    put_pods(&b, "m", true);
+    for (int i = 0; i < 100; i++) {
+        put_node(&b, arena_printf(&b.memory, "node-%d", i).p, "p", "maintenance-required");
+    }
+    struct check_verdict v = bed_run(&b, "aff", "n");
+    CHECK_EQ(v.answer, CHECK_PENDING);
+    CHECK_EQ(v.want_n, 32);
+    for (int i = 0; i < 100; i++) {
+        put_pods(&b, arena_printf(&b.memory, "node-%d", i).p, true);
+    }
+    CHECK_EQ(bed_run(&b, "aff", "n").answer, CHECK_PASS);
+    b.now = "2022-03-01T14:00:00Z";
+    v = bed_run(&b, "aff", "n");
+    CHECK_EQ(v.answer, CHECK_PASS);
+    CHECK_EQ(v.want_n, 32);
+    bed_end(&b);
+}
