@@ -1,6 +1,7 @@
 #include "web/source.h"
 
 #include "kube/node.h"
+#include "profile/config.h"
 #include "profile/controller.h"
 #include "profile/data.h"
 
@@ -14,9 +15,28 @@ static bool source_ready(void *ctx, struct str *ret_why)
     return controller_ready(s->controller, ret_why);
 }
 
+static void source_setup(struct source *s, struct web_status *ret)
+{
+    struct controller_setup setup;
+    controller_setup(s->controller, &setup);
+    ret->config_file = setup.file;
+    ret->config_error = setup.error;
+    ret->config_loaded = setup.loaded;
+    if (setup.config == NULL) {
+        return;
+    }
+    arena_reset(&s->names);
+    struct str *names = ARENA_ARRAY(&s->names, struct str, setup.config->profile_n);
+    for (uint32_t i = 0; i < setup.config->profile_n; i++) {
+        names[i] = setup.config->profiles[i].name;
+    }
+    ret->profiles = names;
+    ret->profile_count = setup.config->profile_n;
+}
+
 static void source_status(void *ctx, struct web_status *ret)
 {
-    const struct source *s = ctx;
+    struct source *s = ctx;
     struct web_status status = { .title = s->title, .identity = s->identity };
     status.ready = source_ready(ctx, &status.why);
     if (s->controller != NULL) {
@@ -25,6 +45,7 @@ static void source_status(void *ctx, struct web_status *ret)
         status.writes = stats.patches;
         status.leading = controller_leading(s->controller);
         status.leader = controller_leader(s->controller);
+        source_setup(s, &status);
     }
     *ret = status;
 }
@@ -100,16 +121,13 @@ static void source_each_node(void *ctx, void (*fn)(void *fn_ctx, const struct we
     }
 }
 
-static bool source_report(void *ctx, struct str name, struct arena *out, struct report *ret)
+/* Before there is a configuration, what the node itself carries is all there is to say. */
+static void source_plain_report(struct source *s, const struct controller_node *node,
+                                struct arena *out, struct report *ret)
 {
-    struct source *s = ctx;
-    struct controller_node node;
-    if (s->controller == NULL || !controller_find_node(s->controller, name, &node)) {
-        return false;
-    }
     struct web_node shown = { 0 };
     arena_reset(&s->tmp);
-    source_profiles(s, &node, &shown);
+    source_profiles(s, node, &shown);
     struct report_profile *profiles = ARENA_ARRAY(out, struct report_profile, shown.profile_count);
     for (uint32_t i = 0; i < shown.profile_count; i++) {
         profiles[i].name = arena_str(out, shown.profiles[i].name);
@@ -117,18 +135,30 @@ static bool source_report(void *ctx, struct str name, struct arena *out, struct 
         (void)label_state_parse(shown.profiles[i].state, &profiles[i].state); /* or at rest */
         profiles[i].next = profiles[i].state;
     }
-    *ret = (struct report){ .node = arena_str(out, node.name),
-                            .state = arena_str(out, node.state),
-                            .error = arena_str(out, node.error),
-                            .ready = node.ready,
-                            .cordoned = node.unschedulable,
-                            .updated = node.decided,
+    *ret = (struct report){ .node = node->name,
+                            .state = node->state,
+                            .error = node->error,
+                            .ready = node->ready,
+                            .cordoned = node->unschedulable,
+                            .updated = node->decided,
                             .profiles = profiles,
                             .profile_n = shown.profile_count };
+}
+
+static bool source_report(void *ctx, struct str name, struct arena *out, struct report *ret)
+{
+    struct source *s = ctx;
+    struct controller_node node;
+    if (s->controller == NULL || !controller_find_node(s->controller, name, &node)) {
+        return false;
+    }
+    if (!controller_explain(s->controller, name, out, ret)) {
+        source_plain_report(s, &node, out, ret);
+    }
     return true;
 }
 
-void source_init(struct source *s, const struct controller *controller)
+void source_init(struct source *s, struct controller *controller)
 {
     *s = (struct source){
         .controller = controller,
@@ -142,5 +172,6 @@ void source_init(struct source *s, const struct controller *controller)
 
 void source_done(struct source *s)
 {
+    arena_done(&s->names);
     arena_done(&s->tmp);
 }

@@ -10,13 +10,14 @@
 struct controller;
 
 struct source {
-    const struct controller *controller; /* borrowed; NULL = none runs */
-    struct str title;                    /* borrowed; shown as the cluster's name */
-    struct str identity;                 /* borrowed */
-    struct web_source web;               /* for web_new */
-    struct health health;                /* for health_handle */
-    struct arena tmp;                    /* of one node's labels */
+    struct controller *controller; /* borrowed; NULL = none runs */
+    struct str title;              /* borrowed; shown as the cluster's name */
+    struct str identity;           /* borrowed */
+    struct web_source web;         /* for web_new */
+    struct health health;          /* for health_handle */
+    struct arena tmp;              /* of one node's labels */
+    struct arena names;            /* of the profiles that are configured */
 };
 
-void source_init(struct source *s, const struct controller *controller);
+void source_init(struct source *s, struct controller *controller);
 void source_done(struct source *s);

@@ -1,8 +1,9 @@
 // The dashboard: keeps a map of nodes up to date from the event stream and draws what changed, once a frame.
-"use strict";
+import { $, nodes, page, byName, count, stateKey, element, tag } from "./shared.js";
+import { drawFleet, fleetStale, focusFleet, startFleet } from "./fleet.js";
+import { drawNode, showNode } from "./explain.js";
+import { workStale } from "./work.js";
 
-const $ = (id) => document.getElementById(id);
-const ZONE = "topology.kubernetes.io/zone";
 const STATE = "cloud.sap/maintenance-state"; // shown as the state already
 const STATES = [
   { key: "all", title: "Nodes", tone: "--accent" },
@@ -15,31 +16,14 @@ const STATES = [
 const ROW = 36; // height of a list row, as in style.css
 const FEED_MAX = 100;
 
-const nodes = new Map(); // name -> { data, cell }
-let order = []; // names, sorted
 let shown = []; // names that match the filter
-let status = {};
-let chosen = null;
+let cursor = 0; // in the list, of the keyboard
 let stateFilter = "all";
-let layoutStale = false;
+let orderStale = true;
 let framePending = false;
-let loaded = false;
+let complete = false; // the first snapshot is there
 
-const byName = new Intl.Collator("en", { numeric: true }).compare;
-const stateKey = (node) => node.state || "none";
-
-function element(tag, attributes, ...children) {
-  const e = document.createElement(tag);
-  for (const [key, value] of Object.entries(attributes || {})) {
-    if (key === "class") e.className = value;
-    else if (key.startsWith("on")) e.addEventListener(key.slice(2), value);
-    else e.setAttribute(key, value);
-  }
-  e.append(...children);
-  return e;
-}
-
-// ---- filter: words that all must match; a word with = or != is about a label ----
+// ---- filter: words that all must match; a word with = or != is about a label, the profile or the state ----
 
 function parseFilter(text) {
   return text.trim().split(/\s+/).filter(Boolean).map((word) => {
@@ -49,119 +33,35 @@ function parseFilter(text) {
   });
 }
 
+function pairMatches(node, word) {
+  if (word.key === "profile") return node.profiles.some((p) => p.name === word.value);
+  if (word.key === "state") return node.state === word.value || node.profiles.some((p) => p.state === word.value);
+  return node.labels[word.key] === word.value;
+}
+
 function matches(node, words) {
   if (stateFilter === "down" ? node.ready : stateFilter !== "all" && stateKey(node) !== stateFilter) return false;
   return words.every((word) => {
-    if (word.text === undefined) return (node.labels[word.key] === word.value) !== word.not;
+    if (word.text === undefined) return pairMatches(node, word) !== word.not;
     if (node.name.toLowerCase().includes(word.text) || node.state.includes(word.text)) return true;
+    if (node.profiles.some((p) => p.name.toLowerCase().includes(word.text))) return true;
     return Object.entries(node.labels).some(([k, v]) => `${k}=${v}`.toLowerCase().includes(word.text));
   });
 }
 
-// ---- fleet ----
-
-function dressCell(entry, dim) {
-  const { data, cell } = entry;
-  const wide = order.length <= 60;
-  let names = `cell s-${stateKey(data)}`;
-  if (!data.ready) names += " down";
-  if (data.error) names += " fault";
-  if (dim) names += " dim";
-  if (entry.fresh) names += " fresh";
-  if (cell.className !== names) cell.className = names;
-  const words = [data.name, data.state || "not labelled yet"];
-  if (!data.ready) words.push("not ready");
-  if (data.cordoned) words.push("cordoned");
-  if (data.error) words.push(data.error);
-  const label = words.join(", ");
-  if (cell.title !== label) { cell.title = label; cell.setAttribute("aria-label", label); }
-  const text = wide ? data.name : "";
-  if (cell.textContent !== text) cell.textContent = text;
-  const selected = String(chosen === data.name);
-  if (cell.getAttribute("aria-selected") !== selected) cell.setAttribute("aria-selected", selected);
-}
-
-function layoutGrid() {
-  const grid = $("grid");
-  const wide = order.length <= 60;
-  grid.classList.toggle("wide", wide);
-  const size = wide ? "104px" : order.length <= 400 ? "26px" : order.length <= 1500 ? "17px" : "11px";
-  grid.style.setProperty("--cell", wide ? "30px" : size);
-  grid.style.setProperty("--gap", order.length > 1500 ? "3px" : "5px");
-  grid.style.setProperty("--round", order.length > 1500 ? "3px" : "6px");
-  const zones = new Map();
-  for (const name of order) {
-    const zone = nodes.get(name).data.labels[ZONE] || "";
-    if (!zones.has(zone)) zones.set(zone, []);
-    zones.get(zone).push(name);
-  }
-  const parts = [...zones.keys()].sort(byName).map((zone) => {
-    const members = zones.get(zone);
-    const cells = element("div", { class: "cells" }, ...members.map((name) => nodes.get(name).cell));
-    if (wide) cells.style.gridTemplateColumns = `repeat(auto-fill, minmax(${size}, 1fr))`;
-    const parts = [cells];
-    if (zones.size > 1 || zone) {
-      parts.unshift(element("h3", {}, zone || "no zone", element("span", {}, String(members.length))));
-    }
-    return element("div", { class: "zone" }, ...parts);
-  });
-  const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.name : null;
-  grid.replaceChildren(...parts);
-  if (focused && nodes.has(focused)) nodes.get(focused).cell.focus();
-  rove(chosen && nodes.has(chosen) ? chosen : order[0]);
-  $("grid-empty").hidden = order.length > 0 || !loaded;
-}
-
-// One stop for the Tab key; arrows walk inside.
-function rove(name) {
-  const old = $("grid").querySelector('[tabindex="0"]');
-  if (old) old.tabIndex = -1;
-  if (name && nodes.has(name)) nodes.get(name).cell.tabIndex = 0;
-}
-
-function step(from, key) {
-  const cells = [...$("grid").querySelectorAll(".cell")];
-  const at = cells.indexOf(from);
-  if (key === "ArrowRight") return cells[at + 1];
-  if (key === "ArrowLeft") return cells[at - 1];
-  if (key === "Home") return cells[0];
-  if (key === "End") return cells[cells.length - 1];
-  const box = from.getBoundingClientRect();
-  const down = key === "ArrowDown";
-  let best = null;
-  for (let i = at; i >= 0 && i < cells.length; i += down ? 1 : -1) {
-    const other = cells[i].getBoundingClientRect();
-    if (Math.abs(other.top - box.top) < 2) continue;
-    if (best && Math.abs(other.top - best.top) > 2) break;
-    const far = Math.abs(other.left - box.left);
-    if (!best || far < best.far) best = { cell: cells[i], top: other.top, far };
-  }
-  return best && best.cell;
-}
-
-$("grid").addEventListener("keydown", (event) => {
-  if (!/^(Arrow|Home$|End$)/.test(event.key) || !event.target.dataset.name) return;
-  event.preventDefault();
-  const next = step(event.target, event.key);
-  if (next) { rove(next.dataset.name); next.focus(); }
-});
-$("grid").addEventListener("click", (event) => {
-  if (event.target.dataset.name) choose(event.target.dataset.name);
-});
-
-// ---- counts, control, details ----
+// ---- counts, control ----
 
 function drawCounts() {
   const n = { all: nodes.size, down: 0 };
-  for (const { data } of nodes.values()) {
-    n[stateKey(data)] = (n[stateKey(data)] || 0) + 1;
-    if (!data.ready) n.down++;
+  for (const node of nodes.values()) {
+    n[stateKey(node)] = (n[stateKey(node)] || 0) + 1;
+    if (!node.ready) n.down++;
   }
   const box = $("counts");
   if (!box.firstChild) {
     box.append(...STATES.map((state) => {
       const b = element("button", { type: "button", class: "count", "data-key": state.key,
-        onclick: () => { stateFilter = stateFilter === state.key ? "all" : state.key; refilter(); } },
+        onclick: () => { stateFilter = stateFilter === state.key ? "all" : state.key; schedule(); } },
       element("b", {}, "0"), element("span", {}, state.title));
       b.style.setProperty("--tone", `var(${state.tone})`);
       if (state.tone !== "--accent") b.style.setProperty("--soft", `var(${state.tone}-soft)`);
@@ -170,7 +70,7 @@ function drawCounts() {
   }
   for (const button of box.children) {
     const value = n[button.dataset.key] || 0;
-    button.firstChild.textContent = value.toLocaleString("en");
+    button.firstChild.textContent = count(value);
     button.classList.toggle("zero", value === 0);
     button.setAttribute("aria-pressed", String(stateFilter === button.dataset.key));
   }
@@ -181,6 +81,7 @@ function pairs(list) {
 }
 
 function drawStatus() {
+  const { status } = page;
   $("title").textContent = status.title || "";
   $("version").textContent = `drydock ${status.version || ""}`;
   document.title = status.title ? `drydock · ${status.title}` : "drydock";
@@ -189,50 +90,39 @@ function drawStatus() {
     ["This replica", status.leading ? "leads" : "stands by"],
     ["Identity", status.identity || "–"],
     ["Ready", status.ready ? "yes" : status.why || "no"],
-    ["Writes sent", (status.writes || 0).toLocaleString("en")],
+    ["Writes sent", count(status.writes || 0)],
   ];
+  if (status.config && status.config.file) list.push(["Configuration", status.config.error ? "the last good one" : status.config.file]);
   $("control").replaceChildren(...pairs(list));
 }
 
-function tag(node) {
-  return element("span", { class: `tag s-${stateKey(node)}` }, node.state || "not labelled");
+function drawBanner() {
+  const { status } = page;
+  const wrong = status.config && status.config.error;
+  const text = wrong ? `The configuration was not taken over; the last good one stays in force. ${status.config.error}`
+    : page.loaded && !status.ready ? `Not ready: ${status.why || "no reason is known"}` : "";
+  if ($("banner").textContent !== text) $("banner").textContent = text;
+  $("banner").hidden = !text;
 }
 
-function drawNode() {
-  const box = $("node");
-  const entry = chosen && nodes.get(chosen);
-  if (!entry) {
-    box.replaceChildren(element("p", { class: "muted" }, chosen ? `${chosen} is gone.` : "Choose a node in the fleet or the list."));
-    return;
-  }
-  const node = entry.data;
-  const labels = Object.entries(node.labels).sort().map(([k, v]) =>
-    element("button", { type: "button", class: "label", title: "Filter by this label", onclick: () => { $("filter").value = `${k}=${v}`; refilter(); } }, `${k}=${v}`));
-  const list = [["State", tag(node)], ["Kubelet", node.ready ? "ready" : "not ready"], ["Scheduling", node.cordoned ? "cordoned" : "open"]];
-  if (node.error) list.push(["Error", node.error]);
-  box.replaceChildren(element("p", { class: "name" }, node.name), element("dl", {}, ...pairs(list)), element("p", {}, ...labels));
-}
-
-function choose(name) {
-  chosen = name;
-  rove(name);
+page.choose = (name) => {
+  page.chosen = name;
+  history.replaceState(null, "", name ? `#node=${encodeURIComponent(name)}` : location.pathname);
+  showNode(name);
   schedule();
-}
+};
+
+page.filter = (text) => {
+  $("filter").value = text;
+  schedule();
+};
 
 // ---- list: only the rows in view exist ----
 
-function refilter() {
-  schedule();
-}
-
 function drawList() {
-  const words = parseFilter($("filter").value);
-  shown = order.filter((name) => matches(nodes.get(name).data, words));
-  const match = new Set(shown);
-  const all = shown.length === order.length;
-  for (const [name, entry] of nodes) dressCell(entry, !all && !match.has(name));
-  $("list-note").textContent = all ? `${order.length.toLocaleString("en")}` : `${shown.length.toLocaleString("en")} of ${order.length.toLocaleString("en")}`;
+  $("list-note").textContent = shown.length === page.order.length ? count(shown.length) : `${count(shown.length)} of ${count(page.order.length)}`;
   $("spacer").style.height = `${shown.length * ROW}px`;
+  cursor = Math.min(cursor, Math.max(0, shown.length - 1));
   drawRows();
 }
 
@@ -240,20 +130,39 @@ function drawRows() {
   const box = $("rows");
   const first = Math.max(0, Math.floor(box.scrollTop / ROW) - 4);
   const last = Math.min(shown.length, first + Math.ceil(box.clientHeight / ROW) + 8);
-  const rows = shown.slice(first, last).map((name) => {
-    const node = nodes.get(name).data;
+  const rows = shown.slice(first, last).map((name, i) => {
+    const node = nodes.get(name);
+    const at = first + i;
     const kubelet = [node.ready ? "ready" : "not ready", node.cordoned ? "cordoned" : ""].filter(Boolean).join(", ");
     const labels = Object.entries(node.labels).filter(([k]) => k !== STATE).map(([k, v]) => `${k.split("/").pop()}=${v}`).join("  ");
-    return element("div", { class: name === chosen ? "row chosen" : "row", role: "listitem", onclick: () => choose(name) },
-      element("span", {}, name), element("span", {}, node.error ? element("span", { class: "tag fault", title: node.error }, "error") : tag(node)),
-      element("span", {}, node.ready ? kubelet : element("span", { class: "tag down" }, kubelet)), element("span", { class: "labels", title: labels }, labels));
+    const classes = `row${name === page.chosen ? " chosen" : ""}${at === cursor ? " cursor" : ""}`;
+    return element("div", { class: classes, role: "option", id: `row-${at}`, "aria-selected": String(name === page.chosen),
+      "aria-setsize": shown.length, "aria-posinset": at + 1, onclick: () => { cursor = at; page.choose(name); } },
+    element("span", {}, name), element("span", {}, node.error ? element("span", { class: "tag fault", title: node.error }, "error") : tag(node.state)),
+    element("span", {}, node.ready ? kubelet : element("span", { class: "tag down" }, kubelet)), element("span", { class: "labels", title: labels }, labels));
   });
   const view = $("window");
   view.style.transform = `translateY(${first * ROW}px)`;
   view.replaceChildren(...rows);
+  if (cursor >= first && cursor < last) box.setAttribute("aria-activedescendant", `row-${cursor}`);
+  else box.removeAttribute("aria-activedescendant");
 }
+
+function moveCursor(event) {
+  const leap = Math.max(1, Math.floor($("rows").clientHeight / ROW) - 1);
+  const to = { ArrowDown: cursor + 1, ArrowUp: cursor - 1, PageDown: cursor + leap, PageUp: cursor - leap, Home: 0, End: shown.length - 1 }[event.key];
+  if (event.key === "Enter" && shown[cursor]) page.choose(shown[cursor]);
+  if (to === undefined) return;
+  event.preventDefault();
+  cursor = Math.max(0, Math.min(shown.length - 1, to));
+  const box = $("rows");
+  if (cursor * ROW < box.scrollTop) box.scrollTop = cursor * ROW;
+  else if ((cursor + 1) * ROW > box.scrollTop + box.clientHeight) box.scrollTop = (cursor + 1) * ROW - box.clientHeight;
+  drawRows();
+}
+$("rows").addEventListener("keydown", moveCursor);
 $("rows").addEventListener("scroll", drawRows, { passive: true });
-$("filter").addEventListener("input", refilter);
+$("filter").addEventListener("input", schedule);
 
 // ---- feed ----
 
@@ -272,55 +181,53 @@ function tellMany(names, text) {
 
 // ---- what the stream says ----
 
-function setNode(data, quiet, news) {
-  let entry = nodes.get(data.name);
-  if (!entry) {
-    const cell = element("button", { type: "button", role: "option", "data-name": data.name, tabindex: "-1" });
-    entry = { data, cell, fresh: !quiet };
-    cell.addEventListener("animationend", () => { entry.fresh = false; cell.classList.remove("fresh"); });
-    nodes.set(data.name, entry);
-    order.push(data.name);
-    layoutStale = true;
-    if (!quiet) note(news, "joined", data.name);
-    if (!quiet && data.state) note(news, `is ${data.state}`, data.name);
-    return;
-  }
-  const old = entry.data;
-  entry.data = data;
-  if (old.labels[ZONE] !== data.labels[ZONE]) layoutStale = true;
-  if (old.state !== data.state) { entry.fresh = !quiet; note(news, data.state ? `is ${data.state}` : "lost its label", data.name); }
-  if (old.ready !== data.ready) note(news, data.ready ? "is ready" : "is not ready", data.name);
-  if (old.cordoned !== data.cordoned) note(news, data.cordoned ? "was cordoned" : "was uncordoned", data.name);
-}
-
 function note(news, text, name) {
   if (!news.has(text)) news.set(text, []);
   news.get(text).push(name);
 }
 
+function setNode(node, quiet, news) {
+  const old = nodes.get(node.name);
+  nodes.set(node.name, node);
+  fleetStale();
+  if (!old) {
+    orderStale = true;
+    if (!quiet) note(news, "joined", node.name);
+    if (!quiet && node.state) note(news, `is ${node.state}`, node.name);
+    return;
+  }
+  if (old.state !== node.state) note(news, node.state ? `is ${node.state}` : "lost its label", node.name);
+  if (old.ready !== node.ready) note(news, node.ready ? "is ready" : "is not ready", node.name);
+  if (old.cordoned !== node.cordoned) note(news, node.cordoned ? "was cordoned" : "was uncordoned", node.name);
+}
+
 function dropNode(name, news) {
   if (!nodes.delete(name)) return;
-  layoutStale = true;
+  orderStale = true;
+  fleetStale();
   note(news, "is gone", name);
 }
 
 function setStatus(next, quiet) {
-  if (!quiet && status.leader !== next.leader) tell(next.leader ? `${next.leader} leads` : "nobody leads");
-  if (!quiet && status.ready !== next.ready) tell(next.ready ? "ready again" : `not ready: ${next.why}`);
-  status = next;
+  const old = page.status;
+  if (!quiet && old.leader !== next.leader) tell(next.leader ? `${next.leader} leads` : "nobody leads");
+  if (!quiet && old.ready !== next.ready) tell(next.ready ? "ready again" : `not ready: ${next.why}`);
+  if (!quiet && old.config && next.config && old.config.error !== next.config.error) tell(next.config.error ? "the configuration has an error" : "the configuration is good");
+  page.status = next;
+  fleetStale();
 }
 
 function onSnapshot(event) {
-  const { status: next, nodes: list } = JSON.parse(event.data);
+  const { status, nodes: list } = JSON.parse(event.data);
   const news = new Map();
-  const quiet = !loaded;
+  const quiet = !page.loaded;
   const present = new Set(list.map((node) => node.name));
   for (const name of [...nodes.keys()]) if (!present.has(name)) dropNode(name, news);
   for (const node of list) setNode(node, quiet, news);
-  setStatus(next, quiet);
+  setStatus(status, quiet);
   for (const [text, names] of news) tellMany(names, text);
-  loaded = true;
-  layoutStale = true;
+  complete = true;
+  workStale();
   schedule();
 }
 
@@ -330,6 +237,7 @@ function onDelta(event) {
   for (const node of set) setNode(node, false, news);
   for (const name of del) dropNode(name, news);
   for (const [text, names] of news) tellMany(names, text);
+  workStale();
   schedule();
 }
 
@@ -340,17 +248,23 @@ function schedule() {
 }
 
 function draw() {
-  if (layoutStale) {
-    order = [...nodes.keys()].sort(byName);
-    layoutGrid();
-    layoutStale = false;
+  if (orderStale) {
+    page.order = [...nodes.keys()].sort(byName);
+    orderStale = false;
   }
+  const words = parseFilter($("filter").value);
+  shown = page.order.filter((name) => matches(nodes.get(name), words));
   drawCounts();
   drawStatus();
-  drawNode();
+  drawBanner();
+  drawFleet(shown.length === page.order.length ? null : new Set(shown));
   drawList();
-  const zones = new Set([...nodes.values()].map(({ data }) => data.labels[ZONE]).filter(Boolean)).size;
-  $("fleet-note").textContent = zones > 1 ? `${zones} zones` : "";
+  drawNode();
+  if (complete && !page.loaded) {
+    page.loaded = true; // from here on, what is new is shown as new
+    $("grid-empty").hidden = page.order.length > 0;
+    drawBanner();
+  }
 }
 
 function link(kind, text) {
@@ -358,17 +272,21 @@ function link(kind, text) {
   $("link").lastChild.textContent = text;
 }
 
+let stream = null;
 function connect() {
-  const stream = new EventSource("/api/v1/events");
-  stream.addEventListener("open", () => link("live", "live"));
-  stream.addEventListener("snapshot", onSnapshot);
-  stream.addEventListener("delta", onDelta);
-  stream.addEventListener("status", (event) => { setStatus(JSON.parse(event.data), false); schedule(); });
-  stream.addEventListener("error", () => {
+  if (stream) stream.close();
+  if (document.hidden) { stream = null; return; } // a browser has six connections for all its tabs
+  const mine = stream = new EventSource("/api/v1/events");
+  mine.addEventListener("open", () => link("live", "live"));
+  mine.addEventListener("snapshot", onSnapshot);
+  mine.addEventListener("delta", onDelta);
+  mine.addEventListener("status", (event) => { setStatus(JSON.parse(event.data), false); schedule(); });
+  mine.addEventListener("error", () => {
     link("lost", "connection lost, trying again");
-    if (stream.readyState === EventSource.CLOSED) setTimeout(connect, 3000);
+    if (mine.readyState === EventSource.CLOSED) setTimeout(() => { if (stream === mine) connect(); }, 3000);
   });
 }
+document.addEventListener("visibilitychange", connect);
 
 // ---- theme and keys ----
 
@@ -390,20 +308,24 @@ document.addEventListener("keydown", (event) => {
     $("filter").value = "";
     stateFilter = "all";
     if (typing) event.target.blur();
-    refilter();
+    schedule();
   } else if (typing || event.ctrlKey || event.metaKey || event.altKey) {
     return;
   } else if (event.key === "/") {
     event.preventDefault();
     $("filter").focus();
   } else if (event.key === "g") {
-    const cell = $("grid").querySelector('[tabindex="0"]');
-    if (cell) cell.focus();
+    focusFleet();
+  } else if (event.key === "d") {
+    $("node-card").focus();
   } else if (event.key === "t") {
     theme();
   }
 });
 addEventListener("resize", drawRows);
 
+startFleet(schedule);
+const linked = location.hash.match(/^#node=(.+)$/);
+if (linked) page.choose(decodeURIComponent(linked[1]));
 draw();
 connect();

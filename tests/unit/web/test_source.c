@@ -75,7 +75,76 @@ TEST(source_shows_what_the_controller_knows)
     CHECK_EQ(count.operational, 2);
     CHECK_STR(buf_str(&count.zones), "z1z2");
 
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct report report;
+    CHECK(!s.web.report(s.web.ctx, STR("nobody"), &tmp, &report));
+    CHECK(s.web.report(s.web.ctx, STR("b"), &tmp, &report));
+    CHECK_STR(report.state, "operational");
+    CHECK_EQ(report.label_n, 0);
+
     buf_done(&count.zones);
+    source_done(&s);
+    controller_free(c);
+    door_free(api);
+    apiserver_free(server);
+    vloop_view_free(loop);
+    vloop_free(time);
+}
+
+static const char setup[] = "intervals: {requeue: 60s}\n"
+                            "dashboard: {labelFilter: [topology.kubernetes.io/zone]}\n"
+                            "instances:\n"
+                            "  check:\n"
+                            "  - {type: hasLabel, name: due, config: {key: reboot}}\n"
+                            "  trigger: []\n"
+                            "  notify: []\n"
+                            "profiles:\n"
+                            "- name: default\n"
+                            "  operational:\n"
+                            "    transitions: [{check: due, next: maintenance-required}]\n";
+
+TEST(source_explains_by_the_configuration)
+{
+    struct vloop *time = vloop_new(1, SECONDS(1700000000));
+    struct loop *loop = vloop_view(time, 0);
+    struct apiserver *server = apiserver_new(loop, 1);
+    struct api *api = door_new(loop, server, NULL);
+    add_node(server, "a", "z1");
+    struct controller *c = controller_new(
+        loop, api, NULL, NULL,
+        &(struct controller_config){ .identity = STR("me_1"), .wait_for_setup = true });
+    struct source s;
+    source_init(&s, c);
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct report report;
+    (void)vloop_run(time, SECONDS(5));
+    CHECK(s.web.report(s.web.ctx, STR("a"), &tmp, &report)); /* before there is any */
+    CHECK_STR(report.node, "a");
+
+    CHECK_EQ(controller_configure(c, STR("m.yaml"), str_from(setup), (struct ucfg_env){ 0 }), 0);
+    (void)vloop_run(time, SECONDS(10));
+    CHECK(controller_configure(c, STR("m.yaml"), STR("profiles: 7"), (struct ucfg_env){ 0 }) < 0);
+    struct web_status status;
+    s.web.status(s.web.ctx, &status);
+    CHECK_STR(status.config_file, "m.yaml");
+    CHECK(str_contains(status.config_error, STR("m.yaml")));
+    CHECK_EQ(status.profile_count, 1);
+    CHECK_STR(status.profiles[0], "default");
+
+    CHECK(s.web.report(s.web.ctx, STR("a"), &tmp, &report));
+    CHECK_EQ(report.label_n, 1);
+    CHECK_STR(report.labels[0].value, "z1");
+    CHECK_EQ(report.profile_n, 1);
+    CHECK_EQ(report.profiles[0].transition_n, 1);
+    const struct report_transition *t = &report.profiles[0].transitions[0];
+    CHECK_STR(t->expression, "due");
+    CHECK_EQ(t->check_n, 1);
+    CHECK_STR(t->checks[0].type, "hasLabel");
+    CHECK(t->checks[0].holds);
+    CHECK(t->checks[0].reason.n > 0);
+
     source_done(&s);
     controller_free(c);
     door_free(api);

@@ -1,0 +1,176 @@
+// One node with its profiles, transitions and checks, as `drydock explain` prints them, kept up to date.
+import { $, nodes, page, element, tag, since, when, setClock } from "./shared.js";
+
+const POLL = 2000; // where the replica does not lead, and has no stream to offer
+let name = null;
+let report = null;
+let problem = "";
+let stream = null;
+let timer = 0;
+let shown = "";
+let said = "";
+const toggled = new Map(); // what a reader has opened or closed
+
+// ---- getting it ----
+
+function stop() {
+  if (stream) stream.close();
+  stream = null;
+  clearTimeout(timer);
+}
+
+async function poll(asked) {
+  try {
+    const reply = await fetch(`/api/v1/explain?node=${encodeURIComponent(asked)}`, { cache: "no-store" });
+    const body = await reply.json();
+    if (asked !== name) return;
+    if (reply.ok) take(body);
+    else { problem = body.error || `the server answered ${reply.status}`; drawNode(); }
+  } catch (error) {
+    if (asked !== name) return;
+    problem = `cannot be asked: ${error.message}`;
+    drawNode();
+  }
+  clearTimeout(timer);
+  if (!document.hidden) timer = setTimeout(poll, POLL, asked);
+}
+
+function listen() {
+  stop();
+  if (!name || document.hidden) return;
+  const asked = name;
+  stream = new EventSource(`/api/v1/events?node=${encodeURIComponent(asked)}`);
+  stream.addEventListener("explain", (event) => take(JSON.parse(event.data)));
+  stream.addEventListener("gone", () => { report = null; problem = `${asked} is gone.`; drawNode(); });
+  stream.addEventListener("error", () => {
+    // A lost connection comes back by itself; a refused one never does.
+    if (stream && stream.readyState === EventSource.CLOSED) { stop(); poll(asked); }
+  });
+}
+
+function take(next) {
+  report = next;
+  problem = "";
+  setClock(next.now);
+  drawNode();
+}
+
+export function showNode(next) {
+  if (next === name) return;
+  name = next;
+  report = null;
+  problem = "";
+  toggled.clear();
+  listen();
+  drawNode();
+}
+
+// ---- drawing it ----
+
+const VERDICTS = { pass: "pass", fail: "fail", error: "error", pending: "asking" };
+
+function fold(key, open, attributes, ...children) {
+  const isOpen = toggled.has(key) ? toggled.get(key) : open;
+  const e = element("details", { ...attributes, open: isOpen, "data-fold": key }, ...children);
+  e.addEventListener("toggle", () => { if (e.open !== isOpen || toggled.has(key)) toggled.set(key, e.open); });
+  return e;
+}
+
+// Names of checks are marked with their answers; the rest of the expression stays as written.
+function expression(transition) {
+  const answers = new Map(transition.checks.map((check) => [check.name, check]));
+  return element("code", { class: "expression" }, ...transition.expression.split(/([^\s()!&|]+)/).map((part) => {
+    const check = answers.get(part);
+    return check ? element("span", { class: `in-expression v-${check.answer}${check.holds ? " holds" : ""}` }, part) : part;
+  }));
+}
+
+function drawCheck(check, key) {
+  const words = check.error || check.reason;
+  const info = Object.keys(check.info).length > 0;
+  return element("li", { class: check.holds ? "check holds" : "check" },
+    element("span", { class: `verdict v-${check.answer}` }, VERDICTS[check.answer] || check.answer),
+    element("div", { class: "words" },
+      element("p", {}, element("b", {}, check.name), " ", element("span", { class: "muted" }, check.type),
+        check.holds ? element("span", { class: "sr" }, ", stands in the way") : null),
+      words ? element("p", {}, words) : null,
+      check.next ? element("p", { class: "muted" }, "could change ", when(check.next)) : null,
+      info ? fold(key, false, { class: "info" }, element("summary", {}, "details"), element("pre", { tabindex: "0" }, JSON.stringify(check.info, null, 2))) : null));
+}
+
+function drawTransition(transition, key) {
+  const answer = transition.passed ? "yes" : transition.error ? "cannot be told" : transition.chainPassed ? "not yet" : "no";
+  const kind = transition.passed ? "pass" : transition.error ? "error" : transition.chainPassed ? "pending" : "fail";
+  return fold(key, true, { class: "transition" },
+    element("summary", {}, element("span", { class: `verdict v-${kind}` }, answer), ` to ${transition.target}`,
+      transition.next && !transition.passed ? element("span", { class: "muted" }, ", could change ", when(transition.next)) : null),
+    transition.expression ? expression(transition) : null,
+    transition.error ? element("p", { class: "bad" }, transition.error) : null,
+    transition.held ? element("p", { class: "held" }, transition.held) : null,
+    element("ul", { class: "checks" }, ...transition.checks.map((check, i) => drawCheck(check, `${key}/${i}`))));
+}
+
+function drawProfile(profile) {
+  const moves = profile.next !== profile.state;
+  return element("section", { class: "tree", "aria-label": `profile ${profile.name}` },
+    element("h4", {}, profile.name, " ", tag(profile.state),
+      profile.since ? element("span", { class: "muted" }, " for ", since(profile.since)) : null,
+      moves ? element("span", { class: "muted" }, ` goes to ${profile.next}`) : null),
+    profile.error ? element("p", { class: "bad" }, profile.error) : null,
+    profile.doing ? element("p", { class: "held" }, profile.doing) : null,
+    ...profile.transitions.map((transition, i) => drawTransition(transition, `${profile.name}/${i}`)),
+    profile.transitions.length === 0 && !profile.error && !profile.doing ? element("p", { class: "muted" }, "There is no transition out of this state.") : null);
+}
+
+function facts(node) {
+  const parts = [tag(node.state)];
+  parts.push(element("span", { class: node.ready ? "tag" : "tag down" }, node.ready ? "ready" : "not ready"));
+  if (node.cordoned) parts.push(element("span", { class: "tag" }, "cordoned"));
+  if (node.deleting) parts.push(element("span", { class: "tag down" }, "being deleted"));
+  return element("p", { class: "facts" }, ...parts);
+}
+
+function drawLabels(node) {
+  const labels = Object.entries(node.labels).sort();
+  return fold("labels", false, { class: "info" }, element("summary", {}, `${labels.length} labels`),
+    ...labels.map(([key, value]) => element("button", { type: "button", class: "label", title: "Filter by this label",
+      onclick: () => page.filter(`${key}=${value}`) }, `${key}=${value}`)));
+}
+
+function say(text) {
+  if (said !== text) $("node-said").textContent = said = text;
+}
+
+export function drawNode() {
+  const box = $("node");
+  const node = name && nodes.get(name);
+  $("node-live").textContent = report && stream ? "live" : "";
+  // `now` alone is no change: elements that stay can be read and clicked.
+  const key = JSON.stringify([name, node, report && { ...report, now: 0 }, problem]);
+  if (key === shown) return;
+  shown = key;
+  if (!name || (!node && !report)) {
+    box.replaceChildren(element("p", { class: "muted" }, name ? problem || `${name} is not known.` : "Choose a node in the fleet or the list to see what its profiles wait for."));
+    return;
+  }
+  const active = document.activeElement && box.contains(document.activeElement) ? document.activeElement.closest("[data-fold]") : null;
+  const now = { ...node, ...(report ? { state: report.state, ready: report.ready, cordoned: report.cordoned, deleting: report.deleting } : {}) };
+  const parts = [element("h3", { class: "name" }, name), facts(now)];
+  if (problem) parts.push(element("p", { class: "bad" }, problem));
+  if (report) {
+    if (report.error) parts.push(element("p", { class: "bad" }, report.error));
+    if (report.waits) parts.push(element("p", { class: "held" }, `waits: ${report.waits}`));
+    if (report.drain) parts.push(element("p", { class: "held" }, `drain: ${report.drain}`));
+    parts.push(...report.profiles.map(drawProfile));
+  }
+  if (node) parts.push(drawLabels(node));
+  box.replaceChildren(...parts);
+  if (active) {
+    const again = [...box.querySelectorAll("[data-fold]")].find((e) => e.dataset.fold === active.dataset.fold);
+    if (again) again.querySelector("summary").focus({ preventScroll: true });
+  }
+  const gists = report ? report.profiles.map((p) => `${p.name} ${p.state}`).join(", ") : now.state;
+  say(`${name}: ${gists}`);
+}
+
+document.addEventListener("visibilitychange", listen);

@@ -1,0 +1,179 @@
+// The fleet as cells: by profile and state, where a node that moves on changes lanes, or by zone.
+import { $, ZONE, LANES, nodes, page, byName, count, element } from "./shared.js";
+
+const cells = new Map(); // key -> { cell, name, state }
+let byProfile = true;
+let stale = true;
+
+export const fleetStale = () => { stale = true; };
+
+function wide() { return page.order.length <= 60; }
+
+function cellOf(key, name, state) {
+  let entry = cells.get(key);
+  if (!entry) {
+    entry = { cell: element("button", { type: "button", role: "option", tabindex: "-1", "data-key": key, "data-name": name }), name, fresh: page.loaded };
+    entry.cell.addEventListener("animationend", () => { entry.fresh = false; entry.cell.classList.remove("fresh"); });
+    cells.set(key, entry);
+  } else if (entry.state !== state) {
+    entry.fresh = page.loaded;
+  }
+  entry.state = state;
+  entry.used = true;
+  return entry.cell;
+}
+
+function dress(entry, dim) {
+  const node = nodes.get(entry.name);
+  const { cell } = entry;
+  let names = `cell s-${entry.state || "none"}`;
+  if (!node.ready) names += " down";
+  if (node.error) names += " fault";
+  if (dim) names += " dim";
+  if (entry.fresh) names += " fresh";
+  if (cell.className !== names) cell.className = names;
+  const words = [node.name, entry.state || "not labelled yet"];
+  if (!node.ready) words.push("not ready");
+  if (node.cordoned) words.push("cordoned");
+  if (node.error) words.push(node.error);
+  const label = words.join(", ");
+  if (cell.title !== label) { cell.title = label; cell.setAttribute("aria-label", label); }
+  const text = wide() ? node.name : "";
+  if (cell.textContent !== text) cell.textContent = text;
+  const selected = String(page.chosen === node.name);
+  if (cell.getAttribute("aria-selected") !== selected) cell.setAttribute("aria-selected", selected);
+}
+
+function box(title, members, level) {
+  const head = element(level, { "aria-hidden": "true" }, title, element("span", {}, count(members.length)));
+  return element("div", { class: "group", role: "group", "aria-label": `${title}, ${members.length} nodes` }, head, element("div", { class: "cells", role: "presentation" }, ...members));
+}
+
+function layoutProfiles() {
+  const profiles = new Map((page.status.profiles || []).map((name) => [name, new Map()]));
+  for (const name of page.order) {
+    const node = nodes.get(name);
+    const list = node.profiles.length > 0 ? node.profiles : [{ name: "default", state: node.state }];
+    for (const p of list) {
+      if (!profiles.has(p.name)) profiles.set(p.name, new Map());
+      const lanes = profiles.get(p.name);
+      const lane = LANES.includes(p.state) ? p.state : "not labelled yet";
+      if (!lanes.has(lane)) lanes.set(lane, []);
+      lanes.get(lane).push(cellOf(`${p.name}/${name}`, name, LANES.includes(p.state) ? p.state : ""));
+    }
+  }
+  return [...profiles.keys()].sort(byName).map((name) => {
+    const lanes = profiles.get(name);
+    const total = [...lanes.values()].reduce((sum, list) => sum + list.length, 0);
+    const head = element("h3", { "aria-hidden": "true" }, name, element("span", {}, total === 0 ? "no node has this profile" : count(total)));
+    if (total === 0) return element("div", { class: "profile unused", role: "presentation" }, head);
+    const extra = lanes.has("not labelled yet") ? ["not labelled yet"] : [];
+    const parts = [...LANES, ...extra].map((lane) => {
+      const part = box(lane, lanes.get(lane) || [], "h4");
+      part.classList.add("lane", `lane-${LANES.includes(lane) ? lane : "none"}`);
+      return part;
+    });
+    const board = element("div", { class: "lanes", role: "presentation" }, ...parts);
+    // Room for the many, and enough for the few.
+    board.style.setProperty("--lanes", LANES.map((lane) => `minmax(min(180px, 100%), ${3 + Math.round(Math.sqrt((lanes.get(lane) || []).length))}fr)`).join(" "));
+    return element("div", { class: "profile", role: "group", "aria-label": `profile ${name}` }, head, board);
+  });
+}
+
+function layoutZones() {
+  const zones = new Map();
+  for (const name of page.order) {
+    const node = nodes.get(name);
+    const zone = node.labels[ZONE] || "";
+    if (!zones.has(zone)) zones.set(zone, []);
+    zones.get(zone).push(cellOf(`/${name}`, name, node.state));
+  }
+  return [...zones.keys()].sort(byName).map((zone) => box(zone || "no zone", zones.get(zone), "h3"));
+}
+
+function layout() {
+  const grid = $("grid");
+  const n = page.order.length;
+  grid.classList.toggle("wide", wide());
+  grid.style.setProperty("--cell", wide() ? "28px" : n <= 400 ? "24px" : n <= 1500 ? "15px" : "8px");
+  grid.style.setProperty("--least", wide() ? "96px" : "var(--cell)");
+  grid.style.setProperty("--gap", n > 1500 ? "2px" : n > 400 ? "3px" : "5px");
+  grid.style.setProperty("--round", n > 1500 ? "2px" : n > 400 ? "4px" : "6px");
+  const focused = document.activeElement && grid.contains(document.activeElement) ? document.activeElement.dataset : null;
+  for (const entry of cells.values()) entry.used = false;
+  const parts = byProfile ? layoutProfiles() : layoutZones();
+  for (const [key, entry] of cells) if (!entry.used) cells.delete(key);
+  grid.replaceChildren(...parts);
+  if (focused && cells.has(focused.key)) cells.get(focused.key).cell.focus({ preventScroll: true });
+  rove(focused && cells.has(focused.key) ? focused.key : firstKey());
+  $("grid-empty").hidden = n > 0 || !page.loaded;
+  const zones = new Set([...nodes.values()].map((node) => node.labels[ZONE]).filter(Boolean)).size;
+  $("fleet-note").textContent = zones > 1 ? `${zones} zones` : "";
+}
+
+function firstKey() {
+  for (const [key, entry] of cells) if (entry.name === page.chosen) return key;
+  const first = $("grid").querySelector(".cell");
+  return first ? first.dataset.key : null;
+}
+
+// One stop for the Tab key; arrows walk inside.
+function rove(key) {
+  const old = $("grid").querySelector('[tabindex="0"]');
+  if (old) old.tabIndex = -1;
+  if (key && cells.has(key)) cells.get(key).cell.tabIndex = 0;
+}
+
+function step(from, key) {
+  const all = [...$("grid").querySelectorAll(".cell")];
+  const at = all.indexOf(from);
+  if (key === "ArrowRight") return all[at + 1];
+  if (key === "ArrowLeft") return all[at - 1];
+  if (key === "Home") return all[0];
+  if (key === "End") return all[all.length - 1];
+  const here = from.getBoundingClientRect();
+  const down = key === "ArrowDown";
+  let best = null;
+  for (const other of all) {
+    const place = other.getBoundingClientRect();
+    const far = (place.top - here.top) * (down ? 1 : -1);
+    if (far < 2) continue;
+    const score = far * 4 + Math.abs(place.left - here.left);
+    if (!best || score < best.score) best = { other, score };
+  }
+  return best && best.other;
+}
+
+export function drawFleet(match) {
+  if (stale) { layout(); stale = false; }
+  for (const entry of cells.values()) dress(entry, match && !match.has(entry.name));
+}
+
+export function focusFleet() {
+  const cell = $("grid").querySelector('[tabindex="0"]');
+  if (cell) cell.focus();
+}
+
+function arrange(profiles, draw) {
+  byProfile = profiles;
+  $("by-profile").setAttribute("aria-pressed", String(profiles));
+  $("by-zone").setAttribute("aria-pressed", String(!profiles));
+  stale = true;
+  draw();
+}
+
+export function startFleet(draw) {
+  $("by-profile").addEventListener("click", () => arrange(true, draw));
+  $("by-zone").addEventListener("click", () => arrange(false, draw));
+  $("grid").addEventListener("keydown", (event) => {
+    if (!/^(Arrow|Home$|End$)/.test(event.key) || !event.target.dataset.key) return;
+    event.preventDefault();
+    const next = step(event.target, event.key);
+    if (next) { rove(next.dataset.key); next.focus(); }
+  });
+  $("grid").addEventListener("click", (event) => {
+    if (!event.target.dataset.name) return;
+    rove(event.target.dataset.key);
+    page.choose(event.target.dataset.name);
+  });
+}
