@@ -200,20 +200,30 @@ static struct curl_blob blob_of(struct str s)
         struct curl_blob){ .data = (void *)(uintptr_t)s.p, .len = s.n, .flags = CURL_BLOB_NOCOPY };
 }
 
-void endpoint_prepare(const struct endpoint *e, CURL *easy)
+void endpoint_prepare_any(CURL *easy)
 {
-    const struct cluster_access *access = e->access;
     const long no = 0;
     const long yes = 1;
     (void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     (void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, yes);
+    /* A name that takes long to resolve would hold up the loop when its request is given up. */
+    (void)curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, yes);
     (void)curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, no);
     (void)curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, yes);
     (void)curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, yes);
     (void)curl_easy_setopt(easy, CURLOPT_USERAGENT, "drydock/" DRYDOCK_VERSION);
     (void)curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)16384); /* libcurl's least */
     (void)curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, curl_on_sockopt);
+    (void)curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+}
+
+void endpoint_prepare(const struct endpoint *e, CURL *easy)
+{
+    const struct cluster_access *access = e->access;
+    const long no = 0;
+    const long yes = 1;
+    endpoint_prepare_any(easy);
     (void)curl_easy_setopt(easy, CURLOPT_PROXY, access->proxy_url.n > 0 ? access->proxy_url.p : "");
     (void)curl_easy_setopt(easy, CURLOPT_NOPROXY, ""); /* decided already */
     if (e->connect_to.data != NULL) {
@@ -222,7 +232,6 @@ void endpoint_prepare(const struct endpoint *e, CURL *easy)
     if (!e->tls) {
         return;
     }
-    (void)curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     (void)curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, access->insecure ? no : yes);
     (void)curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, access->insecure ? no : (long)2);
     if (access->ca_pem.n > 0) {
@@ -265,8 +274,7 @@ static int error_connect(CURL *easy, CURLcode code, const char *detail, struct e
                    detail[0] != '\0' ? detail : curl_easy_strerror(code));
 }
 
-int endpoint_error(const struct endpoint *e, CURL *easy, CURLcode code, const char *detail,
-                   struct err *err)
+int endpoint_explain(CURL *easy, CURLcode code, const char *detail, struct err *err)
 {
     const char *words = detail[0] != '\0' ? detail : curl_easy_strerror(code);
     switch (code) {
@@ -302,5 +310,12 @@ int endpoint_error(const struct endpoint *e, CURL *easy, CURLcode code, const ch
         (void)err_set(err, ERR_IO, "%s", words);
         break;
     }
+    return -(int)err->code;
+}
+
+int endpoint_error(const struct endpoint *e, CURL *easy, CURLcode code, const char *detail,
+                   struct err *err)
+{
+    (void)endpoint_explain(easy, code, detail, err); /* the code is what is wanted */
     return err_wrap(err, "server '" STR_FMT "'", STR_ARG(e->access->server));
 }

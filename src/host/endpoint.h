@@ -24,6 +24,8 @@ NODISCARD
 int endpoint_init(struct endpoint *e, const struct cluster_access *access, struct err *err);
 void endpoint_done(struct endpoint *e);
 
+/* Sets what all requests to anybody share. */
+void endpoint_prepare_any(CURL *easy);
 /* Sets what all requests to this server share. */
 void endpoint_prepare(const struct endpoint *e, CURL *easy);
 
@@ -31,6 +33,9 @@ void endpoint_prepare(const struct endpoint *e, CURL *easy);
  * error buffer. */
 int endpoint_error(const struct endpoint *e, CURL *easy, CURLcode code, const char *detail,
                    struct err *err);
+
+/* The same without the name. */
+int endpoint_explain(CURL *easy, CURLcode code, const char *detail, struct err *err);
 
 /* Whether certificate and key are PEM and belong together; `whose` begins the message. */
 NODISCARD

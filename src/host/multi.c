@@ -12,6 +12,7 @@ struct multi {
     struct loop_timer timer;
     struct list sockets;
     multi_on_done on_done;
+    multi_keeps keeps; /* NULL: none */
     void *ctx;
 };
 
@@ -32,7 +33,9 @@ static void multi_collect(struct multi *m)
         }
         CURL *easy = msg->easy_handle;
         CURLcode result = msg->data.result;
-        multi_remove(m, easy); /* `msg` is gone with it */
+        if (m->keeps == NULL || !m->keeps(m->ctx, easy, result)) {
+            multi_remove(m, easy); /* `msg` is gone with it */
+        }
         m->on_done(m->ctx, easy, result);
     }
 }
@@ -132,6 +135,11 @@ struct multi *multi_new(struct loop *loop, multi_on_done on_done, void *ctx)
     (void)curl_multi_setopt(m->curl, CURLMOPT_TIMERDATA, m);
     (void)curl_multi_setopt(m->curl, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
     return m;
+}
+
+void multi_set_keeps(struct multi *m, multi_keeps keeps)
+{
+    m->keeps = keeps;
 }
 
 void multi_free(struct multi *m)

@@ -17,6 +17,11 @@ typedef void (*multi_on_done)(void *ctx, CURL *easy, CURLcode result);
 
 struct multi *multi_new(struct loop *loop, multi_on_done on_done, void *ctx);
 
+/* A transfer whose end `keeps` answers true stays in the multi, and its connection with it, until
+ * it is removed: for what is made with CURLOPT_CONNECT_ONLY. */
+typedef bool (*multi_keeps)(void *ctx, CURL *easy, CURLcode result);
+void multi_set_keeps(struct multi *m, multi_keeps keeps);
+
 /* All transfers are removed before. Accepts NULL. */
 void multi_free(struct multi *m);
 

@@ -1,0 +1,469 @@
+#include "host/wire.h"
+
+#include "base/heap.h"
+#include "host/endpoint.h"
+#include "host/wire_room.h"
+
+#define RETRY_AFTER_MAX HOURS(1) /* a server that asks for more is not obeyed blindly */
+
+static struct host_wire *wire_of(const struct wire *wire)
+{
+    return CONTAINER_OF((struct wire *)(uintptr_t)wire, struct host_wire, door);
+}
+
+static void wire_wake(struct host_wire *w)
+{
+    loop_timer_pull(&w->pump, loop_now(w->loop));
+}
+
+void wire_call_end(struct wire_call *call)
+{
+    struct host_wire *w = call->wire;
+    if (call->state == WIRE_QUEUED) {
+        w->queued--;
+        w->in_flight++;
+        list_del(&call->link);
+        list_add(&w->flying, &call->link);
+    }
+    call->state = WIRE_OVER;
+    loop_timer_stop(&call->timer);
+    if (!list_linked(&call->ready)) {
+        list_add(&w->ready, &call->ready);
+    }
+    wire_wake(w);
+}
+
+void wire_call_fail(struct wire_call *call, struct err *err)
+{
+    (void)err_wrap(err, "%s '" STR_FMT "'", call->is_mail ? "mail server" : "server",
+                   STR_ARG(call->peer));
+    call->err = *err;
+    wire_call_end(call);
+}
+
+/* Out of libcurl's hands; what has come stays. */
+static void call_stop(struct wire_call *call)
+{
+    if (call->is_mail) {
+        wire_mail_stop(call);
+    } else if (call->attached) {
+        multi_remove(call->wire->multi, call->easy);
+        call->attached = false;
+    }
+}
+
+static void call_free(struct wire_call *call)
+{
+    struct host_wire *w = call->wire;
+    call_stop(call);
+    if (call->state == WIRE_QUEUED) {
+        w->queued--;
+    } else {
+        w->in_flight--;
+    }
+    list_del(&call->link);
+    list_del(&call->ready);
+    loop_timer_done(&call->timer);
+    if (call->easy != NULL) {
+        curl_easy_cleanup(call->easy);
+    }
+    smtp_done(&call->letter.smtp);
+    buf_done(&call->reply);
+    arena_done(&call->memory);
+    heap_free(call);
+}
+
+static void on_deadline(void *ctx)
+{
+    struct wire_call *call = ctx;
+    struct err err = { 0 };
+    if (call->is_mail && wire_mail_decided(call)) {
+        wire_call_end(call); /* only the farewell is missing */
+        return;
+    }
+    const char *where =
+        call->state == WIRE_QUEUED ? "while it waited in the queue" : "from the server";
+    (void)err_set(&err, ERR_TIMEOUT, "no answer in %lld ms, %s", (long long)(call->timeout / 1000),
+                  where);
+    call_stop(call);
+    wire_call_fail(call, &err);
+}
+
+static struct wire_call *call_new(struct wire *wire, usec_t timeout, wire_on_reply on_reply,
+                                  void *ctx)
+{
+    struct host_wire *w = wire_of(wire);
+    struct wire_call *call = HEAP_NEW(struct wire_call);
+    call->wire = w;
+    call->memory.first = 1024;
+    call->on_reply = on_reply;
+    call->ctx = ctx;
+    call->timeout = timeout > 0 ? timeout : WIRE_TIMEOUT;
+    loop_timer_init(&call->timer, w->loop, on_deadline, call);
+    loop_timer_set(&call->timer, loop_now(w->loop) + call->timeout);
+    list_add(&w->queue, &call->link);
+    w->queued++;
+    wire_wake(w);
+    return call;
+}
+
+static void curlu_done(CURLU **u)
+{
+    curl_url_cleanup(*u);
+}
+
+static struct str url_part(CURLU *u, CURLUPart part, struct arena *out)
+{
+    char *text = NULL;
+    if (curl_url_get(u, part, &text, 0) != CURLUE_OK) {
+        return STR_NONE;
+    }
+    struct str copy = arena_str(out, str_from(text));
+    curl_free(text);
+    return copy;
+}
+
+static bool is_line(struct str text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        if ((unsigned char)text.p[i] < 0x20 && text.p[i] != '\t') {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* RFC 9110 §5.6.2 */
+static bool is_token(struct str text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.p[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!plain && (c == '\0' || strchr("!#$%&'*+-.^_`|~", c) == NULL)) {
+            return false;
+        }
+    }
+    return text.n > 0;
+}
+
+static int http_check(struct wire_call *call, struct err *err)
+{
+    const struct wire_request *r = &call->request;
+    CLEANUP(curlu_done)
+    CURLU *u = curl_url();
+    if (u == NULL) {
+        out_of_memory(sizeof(*call));
+    }
+    bool known = str_starts(r->url, STR("http://")) || str_starts(r->url, STR("https://"));
+    if (!known || strlen(r->url.p) != r->url.n ||
+        curl_url_set(u, CURLUPART_URL, r->url.p, 0) != CURLUE_OK) {
+        call->peer = STR("…"); /* what is no URL may still be a secret */
+        return err_set(err, ERR_INVALID, "the address is no URL of http or https");
+    }
+    struct str scheme = url_part(u, CURLUPART_SCHEME, &call->memory);
+    struct str host = url_part(u, CURLUPART_HOST, &call->memory);
+    struct str port = url_part(u, CURLUPART_PORT, &call->memory);
+    call->peer = arena_printf(&call->memory, STR_FMT "://" STR_FMT "%s" STR_FMT, STR_ARG(scheme),
+                              STR_ARG(host), port.n > 0 ? ":" : "", STR_ARG(port));
+    if (!is_token(r->method)) {
+        return err_set(err, ERR_INVALID, "the method of the request is none");
+    }
+    for (uint32_t i = 0; i < r->header_n; i++) {
+        if (!is_token(r->headers[i].name) || !is_line(r->headers[i].value)) {
+            return err_set(err, ERR_INVALID, "header %u of the request is none", i + 1);
+        }
+    }
+    return 0;
+}
+
+static struct wire_call *host_http(struct wire *wire, const struct wire_request *request,
+                                   wire_on_reply on_reply, void *ctx)
+{
+    struct wire_call *call = call_new(wire, request->timeout, on_reply, ctx);
+    struct arena *a = &call->memory;
+    struct wire_header *headers = ARENA_ARRAY(a, struct wire_header, request->header_n);
+    for (uint32_t i = 0; i < request->header_n; i++) {
+        headers[i].name = arena_str(a, request->headers[i].name);
+        headers[i].value = arena_str(a, request->headers[i].value);
+    }
+    call->request = *request;
+    call->request.method = arena_str(a, request->method);
+    call->request.url = arena_str(a, request->url);
+    call->request.headers = headers;
+    call->request.body = arena_str(a, request->body);
+    call->reply.max = request->reply_max > 0 ? request->reply_max : WIRE_REPLY_MAX;
+    struct err err = { 0 };
+    if (http_check(call, &err) < 0) {
+        wire_call_fail(call, &err);
+    }
+    return call;
+}
+
+static struct wire_call *host_mail(struct wire *wire, const struct wire_mail *mail,
+                                   wire_on_reply on_reply, void *ctx)
+{
+    struct wire_call *call = call_new(wire, mail->timeout, on_reply, ctx);
+    struct arena *a = &call->memory;
+    struct str *to = ARENA_ARRAY(a, struct str, mail->to_n);
+    for (uint32_t i = 0; i < mail->to_n; i++) {
+        to[i] = arena_str(a, mail->to[i]);
+    }
+    call->is_mail = true;
+    call->mail = *mail;
+    call->mail.address = arena_str(a, mail->address);
+    call->mail.from = arena_str(a, mail->from);
+    call->mail.to = to;
+    call->mail.payload = arena_str(a, mail->payload);
+    call->mail.identity = arena_str(a, mail->identity);
+    call->mail.user = arena_str(a, mail->user);
+    call->mail.password = arena_str(a, mail->password);
+    call->peer = call->mail.address;
+    struct err err = { 0 };
+    if (wire_mail_check(call, &err) < 0) {
+        wire_call_fail(call, &err);
+    }
+    return call;
+}
+
+static void host_cancel(struct wire *wire UNUSED, struct wire_call *call)
+{
+    struct host_wire *w = call->wire;
+    ASSERT(!call->in_callback); /* the handle is gone by then */
+    call_free(call);
+    if (!w->freed) {
+        wire_wake(w); /* its place is free */
+    }
+}
+
+static const struct wire_ops host_wire_ops = {
+    .http = host_http,
+    .mail = host_mail,
+    .cancel = host_cancel,
+};
+
+static size_t curl_on_body(char *data, size_t size, size_t n, void *ctx)
+{
+    struct wire_call *call = ctx;
+    buf_add(&call->reply, (struct str){ .p = data, .n = size * n });
+    call->over_limit = call->reply.full;
+    return call->over_limit ? 0 : size * n;
+}
+
+static size_t curl_on_header(char *data, size_t size, size_t n, void *ctx)
+{
+    struct wire_call *call = ctx;
+    if (str_trim((struct str){ .p = data, .n = size * n }).n == 0) {
+        long status = 0;
+        (void)curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
+        call->head_done = status >= 200;
+    }
+    return size * n;
+}
+
+void wire_call_prepare(struct wire_call *call)
+{
+    const struct host_wire_config *config = &call->wire->config;
+    call->easy = curl_easy_init();
+    if (call->easy == NULL) {
+        out_of_memory(sizeof(*call));
+    }
+    endpoint_prepare_any(call->easy);
+    (void)curl_easy_setopt(call->easy, CURLOPT_PRIVATE, call);
+    (void)curl_easy_setopt(call->easy, CURLOPT_ERRORBUFFER, call->detail);
+    (void)curl_easy_setopt(call->easy, CURLOPT_CONNECTTIMEOUT_MS,
+                           (long)(config->connect_max / 1000));
+    (void)curl_easy_setopt(call->easy, CURLOPT_NOPROXY, ""); /* decided already */
+    if (config->ca_file.n > 0) {
+        (void)curl_easy_setopt(call->easy, CURLOPT_CAINFO, config->ca_file.p);
+    }
+}
+
+/* libcurl reads the list and never owns it, so its links may live in the arena. */
+static struct curl_slist *request_headers(struct wire_call *call)
+{
+    struct curl_slist *first = ARENA_NEW(&call->memory, struct curl_slist);
+    struct curl_slist *last = first;
+    first->data = (char *)(uintptr_t) "Expect:"; /* its round trip buys nothing here */
+    for (uint32_t i = 0; i < call->request.header_n; i++) {
+        const struct wire_header *h = &call->request.headers[i];
+        struct curl_slist *item = ARENA_NEW(&call->memory, struct curl_slist);
+        /* libcurl's way to send a header without a value is a semicolon. */
+        struct str line = h->value.n > 0
+                              ? arena_printf(&call->memory, STR_FMT ": " STR_FMT, STR_ARG(h->name),
+                                             STR_ARG(h->value))
+                              : arena_printf(&call->memory, STR_FMT ";", STR_ARG(h->name));
+        item->data = (char *)(uintptr_t)line.p;
+        last->next = item;
+        last = item;
+    }
+    return first;
+}
+
+static void http_start(struct wire_call *call)
+{
+    const struct wire_request *r = &call->request;
+    const struct host_wire_config *config = &call->wire->config;
+    struct str proxy = config->env != NULL
+                           ? proxy_choose(call->peer, config->env, config->env_ctx, &call->memory)
+                           : STR_NONE;
+    wire_call_prepare(call);
+    (void)curl_easy_setopt(call->easy, CURLOPT_URL, r->url.p);
+    (void)curl_easy_setopt(call->easy, CURLOPT_PROXY, proxy.n > 0 ? proxy.p : "");
+    (void)curl_easy_setopt(call->easy, CURLOPT_HTTPHEADER, request_headers(call));
+    (void)curl_easy_setopt(call->easy, CURLOPT_WRITEFUNCTION, curl_on_body);
+    (void)curl_easy_setopt(call->easy, CURLOPT_WRITEDATA, call);
+    (void)curl_easy_setopt(call->easy, CURLOPT_HEADERFUNCTION, curl_on_header);
+    (void)curl_easy_setopt(call->easy, CURLOPT_HEADERDATA, call);
+    if (r->body.n > 0 || str_eq(r->method, STR("POST")) || str_eq(r->method, STR("PUT"))) {
+        (void)curl_easy_setopt(call->easy, CURLOPT_POST, 1L);
+        (void)curl_easy_setopt(call->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body.n);
+        (void)curl_easy_setopt(call->easy, CURLOPT_POSTFIELDS, r->body.p);
+    } else if (str_eq(r->method, STR("HEAD"))) {
+        (void)curl_easy_setopt(call->easy, CURLOPT_NOBODY, 1L);
+    }
+    (void)curl_easy_setopt(call->easy, CURLOPT_CUSTOMREQUEST, r->method.p);
+    multi_add(call->wire->multi, call->easy);
+    call->attached = true;
+}
+
+/* libcurl is through with a request, one way or the other. */
+static void on_transfer_done(void *ctx UNUSED, CURL *easy, CURLcode result)
+{
+    char *private = NULL;
+    (void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private);
+    struct wire_call *call = (struct wire_call *)(void *)private;
+    struct err err = { 0 };
+    long status = 0;
+    curl_off_t retry_after = 0;
+    (void)curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+    (void)curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &retry_after);
+    call->attached = false;
+    if (call->over_limit) {
+        (void)err_set(&err, ERR_LIMIT, "the answer is longer than %zu bytes", call->reply.max);
+    } else if (result != CURLE_OK) {
+        (void)endpoint_explain(easy, result, call->detail, &err);
+    } else if (!call->head_done) {
+        /* libcurl takes a connection that closes among the headers for their end. */
+        (void)err_set(&err, ERR_IO, "the answer broke off in its headers");
+    }
+    if (err.code != 0) {
+        wire_call_fail(call, &err);
+        return;
+    }
+    call->status = (int)status;
+    call->retry_after = MIN(SECONDS(MAX(retry_after, (curl_off_t)0)), RETRY_AFTER_MAX);
+    wire_call_end(call);
+}
+
+static void wire_start_all(struct host_wire *w)
+{
+    while (!list_empty(&w->queue) && w->in_flight < w->config.calls_max) {
+        struct wire_call *call = CONTAINER_OF(w->queue.next, struct wire_call, link);
+        list_del(&call->link);
+        list_add(&w->flying, &call->link);
+        call->state = WIRE_FLYING;
+        w->queued--;
+        w->in_flight++;
+        if (call->is_mail) {
+            wire_mail_start(call);
+        } else {
+            http_start(call);
+        }
+    }
+}
+
+static void deliver(struct wire_call *call)
+{
+    struct wire_reply reply = { .err = &call->err };
+    if (call->err.code == 0) {
+        reply = (struct wire_reply){
+            .status = call->status,
+            .body = buf_str(&call->reply),
+            .retry_after = call->retry_after,
+        };
+    }
+    call->in_callback = true;
+    call->on_reply(call->ctx, &reply);
+    call_free(call);
+}
+
+static void wire_end(struct host_wire *w)
+{
+    struct list *const all[] = { &w->queue, &w->flying };
+    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+        while (!list_empty(all[i])) {
+            call_free(CONTAINER_OF(all[i]->next, struct wire_call, link));
+        }
+    }
+    loop_timer_done(&w->pump);
+    multi_free(w->multi);
+    arena_done(&w->memory);
+    heap_free(w);
+}
+
+/* The one place where readers are called: first what has come, then what may go. What becomes ready
+ * meanwhile waits for the next turn. */
+static void on_pump(void *ctx)
+{
+    struct host_wire *w = ctx;
+    struct list batch;
+    list_init(&batch);
+    while (!list_empty(&w->ready)) {
+        struct list *first = w->ready.next;
+        list_del(first);
+        list_add(&batch, first);
+    }
+    w->pumping = true;
+    while (!list_empty(&batch) && !w->freed) {
+        struct wire_call *call = CONTAINER_OF(batch.next, struct wire_call, ready);
+        list_del(&call->ready);
+        deliver(call);
+    }
+    w->pumping = false;
+    if (w->freed) {
+        wire_end(w);
+        return;
+    }
+    wire_start_all(w);
+}
+
+struct wire *host_wire_new(struct loop *loop, const struct host_wire_config *config)
+{
+    struct host_wire *w = HEAP_NEW(struct host_wire);
+    w->door.ops = &host_wire_ops;
+    w->loop = loop;
+    w->memory.first = 256;
+    w->config = *config;
+    w->config.ca_file = arena_str(&w->memory, config->ca_file);
+    w->config.calls_max = config->calls_max > 0 ? config->calls_max : WIRE_CALLS_MAX;
+    w->config.connect_max = config->connect_max > 0 ? config->connect_max : WIRE_CONNECT_MAX;
+    list_init(&w->queue);
+    list_init(&w->flying);
+    list_init(&w->ready);
+    loop_timer_init(&w->pump, loop, on_pump, w);
+    w->multi = multi_new(loop, on_transfer_done, w);
+    multi_set_connections_max(w->multi, w->config.calls_max);
+    return &w->door;
+}
+
+void host_wire_free(struct wire *wire)
+{
+    if (wire == NULL) {
+        return;
+    }
+    struct host_wire *w = wire_of(wire);
+    w->freed = true;
+    if (!w->pumping) {
+        wire_end(w);
+    }
+}
+
+uint32_t host_wire_queued(const struct wire *wire)
+{
+    return wire_of(wire)->queued;
+}
+
+uint32_t host_wire_in_flight(const struct wire *wire)
+{
+    return wire_of(wire)->in_flight;
+}

@@ -1,0 +1,36 @@
+/*
+ * wire: the door to third parties on a real machine, on libcurl.
+ *
+ * Certificates are verified against the system's authorities, and against those of `ca_file`
+ * besides. Proxies are chosen by the rules of Go's net/http from the environment that is given;
+ * mail goes without one, as Go's does. Calls beyond `calls_max` wait in order of arrival, and their
+ * time runs meanwhile. Nothing is called back from inside wire_http, wire_mail or libcurl. Handles
+ * may be cancelled at any time, also from inside a callback.
+ *
+ * Of a mail libcurl makes the connection, up to the login; the transaction itself is smtp.h's,
+ * because libcurl would wait for the answer to QUIT in place and hold up the loop.
+ */
+#pragma once
+
+#include "host/proxy.h"
+#include "port/loop.h"
+#include "port/wire.h"
+
+#define WIRE_CALLS_MAX 8u /* notifications are few; more at once only meets rate limits */
+#define WIRE_CONNECT_MAX SECONDS(10)
+
+struct host_wire_config {
+    proxy_env env; /* NULL = no proxies */
+    void *env_ctx;
+    struct str ca_file; /* authorities in PEM form besides the system's; empty = none */
+    uint32_t calls_max; /* 0 = the default, in both */
+    usec_t connect_max; /* name, TCP and TLS together */
+};
+
+/* The configuration's texts are copied. */
+struct wire *host_wire_new(struct loop *loop, const struct host_wire_config *config);
+/* What is in flight is dropped without a callback. Also from inside one. Accepts NULL. */
+void host_wire_free(struct wire *wire);
+
+uint32_t host_wire_queued(const struct wire *wire);
+uint32_t host_wire_in_flight(const struct wire *wire); /* answered and not yet told included */

@@ -1,0 +1,299 @@
+/* How a mail goes out: libcurl connects, encrypts and logs in; smtp.h does the rest over that
+ * connection. */
+#include "host/wire_room.h"
+
+#include <event2/event.h>
+
+#include "host/endpoint.h"
+#include "host/loop.h"
+
+#define FAREWELL_MAX SECONDS(1) /* a server that has the mail may take that long to say goodbye */
+#define READ_BYTES 4096
+
+/* Go's net/smtp sends a password in clear to these only. */
+static bool is_local(struct str address)
+{
+    static const struct str names[] = { STR_INIT("localhost"), STR_INIT("127.0.0.1"),
+                                        STR_INIT("::1"), STR_INIT("[::1]") };
+    size_t colon = str_rfind_char(address, ':');
+    struct str host = colon == SIZE_MAX ? address : str_sub(address, 0, colon);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (str_eq(host, names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int wire_mail_check(struct wire_call *call, struct err *err)
+{
+    const struct wire_mail *m = &call->mail;
+    struct str host;
+    struct str port;
+    uint32_t number;
+    size_t colon = str_rfind_char(m->address, ':');
+    host = str_sub(m->address, 0, colon == SIZE_MAX ? 0 : colon);
+    port = colon == SIZE_MAX ? STR_NONE : str_sub(m->address, colon + 1, SIZE_MAX);
+    bool odd = false;
+    for (size_t i = 0; i < m->address.n; i++) {
+        unsigned char c = (unsigned char)m->address.p[i];
+        odd = odd || c <= ' ' || c == 0x7f || strchr("/@?#\\%", (int)c) != NULL;
+    }
+    if (odd) {
+        call->peer = STR("…"); /* not a text for a log */
+    }
+    if (odd || host.n == 0 || !str_to_u32(port, &number) || number == 0 || number > 65535) {
+        return err_set(err, ERR_INVALID, "the address is not host:port");
+    }
+    int r = smtp_check(m->from, err);
+    for (uint32_t i = 0; r == 0 && i < m->to_n; i++) {
+        r = smtp_check(m->to[i], err);
+    }
+    if (r == 0 && m->to_n == 0) {
+        r = err_set(err, ERR_INVALID, "found no receiver, want one at least");
+    }
+    if (r == 0 && m->payload.n > SMTP_PAYLOAD_MAX) {
+        r = err_set(err, ERR_LIMIT, "found a mail of %zu bytes, want %zu at most", m->payload.n,
+                    SMTP_PAYLOAD_MAX);
+    }
+    return r;
+}
+
+bool wire_mail_decided(struct wire_call *call)
+{
+    return call->letter.talking && call->letter.smtp.status != 0;
+}
+
+void wire_mail_stop(struct wire_call *call)
+{
+    struct wire_letter *l = &call->letter;
+    if (l->event != NULL) {
+        event_free(STEAL(l->event)); /* before its descriptor is closed */
+    }
+    if (call->attached) {
+        multi_remove(l->multi, call->easy); /* closes the connection, without a word */
+        call->attached = false;
+    }
+    multi_free(STEAL(l->multi));
+}
+
+static void mail_fail(struct wire_call *call, enum err_code code, const char *text)
+{
+    struct err err = { 0 };
+    (void)err_set(&err, code, "%s", text); /* the code is what is wanted */
+    wire_call_fail(call, &err);
+}
+
+static void on_socket(evutil_socket_t fd, short what, void *ctx);
+
+static void watch_socket(struct wire_call *call, short events)
+{
+    struct wire_letter *l = &call->letter;
+    curl_socket_t fd = CURL_SOCKET_BAD;
+    if (l->event != NULL && l->watched == events) {
+        return;
+    }
+    if (l->event != NULL) {
+        event_free(STEAL(l->event));
+    }
+    (void)curl_easy_getinfo(call->easy, CURLINFO_ACTIVESOCKET, &fd);
+    if (fd == CURL_SOCKET_BAD) {
+        mail_fail(call, ERR_IO, "closed the connection");
+        return;
+    }
+    l->watched = events;
+    l->event = event_new(host_loop_base(call->wire->loop), fd, events, on_socket, call);
+    ASSERT(l->event != NULL);
+    int r = event_add(l->event, NULL);
+    ASSERT(r == 0);
+}
+
+/* Sends what is to be sent; false when the connection is no more. */
+static bool mail_write(struct wire_call *call)
+{
+    struct smtp *s = &call->letter.smtp;
+    while (s->out.n > 0) {
+        size_t n = 0;
+        CURLcode code = curl_easy_send(call->easy, s->out.p, s->out.n, &n);
+        if (code == CURLE_AGAIN) {
+            return true;
+        }
+        if (code != CURLE_OK) {
+            return false;
+        }
+        buf_drop(&s->out, n);
+    }
+    return true;
+}
+
+/* Takes what has come; false when the connection is no more, or speaks nonsense. */
+static bool mail_read(struct wire_call *call, struct err *err)
+{
+    struct smtp *s = &call->letter.smtp;
+    char bytes[READ_BYTES];
+    while (s->step != SMTP_OVER) {
+        size_t n = 0;
+        CURLcode code = curl_easy_recv(call->easy, bytes, sizeof(bytes), &n);
+        if (code == CURLE_AGAIN) {
+            return true;
+        }
+        if (code != CURLE_OK || n == 0) {
+            (void)err_set(err, ERR_IO, "the answer broke off");
+            return false;
+        }
+        if (smtp_take(s, (struct str){ .p = bytes, .n = n }, err) < 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* One round over the connection: read, then write what that made due. */
+static void mail_talk(struct wire_call *call)
+{
+    struct wire_letter *l = &call->letter;
+    struct smtp *s = &l->smtp;
+    struct err err = { 0 };
+    bool open = mail_read(call, &err);
+    if (open && !mail_write(call)) {
+        open = false;
+        (void)err_set(&err, ERR_IO, "the connection broke off");
+    }
+    if (s->status != 0 && call->status == 0) {
+        call->status = s->status;
+        buf_add(&call->reply, buf_str(&s->text));
+        /* What is decided is decided, however the farewell goes. */
+        loop_timer_set(&call->timer,
+                       MIN(call->timer.at, loop_now(call->wire->loop) + FAREWELL_MAX));
+    }
+    if (s->status != 0 && (!open || s->step == SMTP_OVER)) {
+        wire_call_end(call);
+    } else if (!open) {
+        wire_call_fail(call, &err);
+    } else {
+        watch_socket(call, (short)(EV_PERSIST | EV_READ | (s->out.n > 0 ? EV_WRITE : 0)));
+    }
+}
+
+static void on_socket(evutil_socket_t fd UNUSED, short what UNUSED, void *ctx)
+{
+    struct wire_call *call = ctx;
+    (void)loop_now(call->wire->loop); /* the turn begins for the clock */
+    if (call->state == WIRE_OVER) {
+        event_free(STEAL(call->letter.event)); /* it waits for its delivery */
+        return;
+    }
+    mail_talk(call);
+}
+
+/* What the server says while libcurl speaks with it. */
+static size_t curl_on_line(char *data, size_t size, size_t n, void *ctx)
+{
+    struct wire_call *call = ctx;
+    struct wire_letter *l = &call->letter;
+    struct str line = str_trim((struct str){ .p = data, .n = size * n });
+    uint32_t code;
+    if (line.n < 3 || !str_to_u32(str_sub(line, 0, 3), &code)) {
+        return size * n;
+    }
+    struct str text = str_sub(line, MIN(line.n, (size_t)4), SIZE_MAX);
+    size_t kept = MIN(text.n, sizeof(l->last_text) - 1);
+    l->last_code = (int)code;
+    memcpy(l->last_text, kept > 0 ? text.p : "", kept);
+    l->last_text[kept] = '\0';
+    if (code == 220) { /* a greeting, or STARTTLS: what was offered before counts no more */
+        l->eight_bit = false;
+        l->utf8 = false;
+    } else if (code == 235) {
+        l->logged_in = true;
+    } else if (code == 250) {
+        l->eight_bit = l->eight_bit || str_eq_fold(text, STR("8BITMIME"));
+        l->utf8 = l->utf8 || str_eq_fold(text, STR("SMTPUTF8"));
+    }
+    return size * n;
+}
+
+static bool keeps_connection(void *ctx UNUSED, CURL *easy UNUSED, CURLcode result)
+{
+    return result == CURLE_OK;
+}
+
+static void connect_failed(struct wire_call *call, CURLcode result)
+{
+    const struct wire_letter *l = &call->letter;
+    struct err err = { 0 };
+    bool answered = result == CURLE_LOGIN_DENIED || result == CURLE_REMOTE_ACCESS_DENIED ||
+                    result == CURLE_WEIRD_SERVER_REPLY;
+    if (result == CURLE_USE_SSL_FAILED) {
+        mail_fail(call, ERR_DENIED,
+                  "offers no STARTTLS, and a password is not sent over a link in clear");
+    } else if (result == CURLE_LOGIN_DENIED && l->last_code < 400) {
+        mail_fail(call, ERR_DENIED, "offers no AUTH PLAIN, so nobody can log in");
+    } else if (answered && l->last_code >= 400) {
+        call->status = l->last_code; /* it has refused in its own words */
+        buf_add(&call->reply, str_from(l->last_text));
+        wire_call_end(call);
+    } else {
+        (void)endpoint_explain(call->easy, result, call->detail, &err); /* for its words */
+        wire_call_fail(call, &err);
+    }
+}
+
+/* libcurl has made the connection, or given up. */
+static void on_connected(void *ctx, CURL *easy UNUSED, CURLcode result)
+{
+    struct wire_call *call = ctx;
+    struct wire_letter *l = &call->letter;
+    call->attached = result == CURLE_OK;
+    if (result != CURLE_OK) {
+        connect_failed(call, result);
+        return;
+    }
+    if (call->mail.auth && !l->logged_in) {
+        mail_fail(call, ERR_DENIED, "offers no AUTH PLAIN, so nobody can log in");
+        return;
+    }
+    struct smtp_mail mail = {
+        .from = call->mail.from,
+        .to = call->mail.to,
+        .to_n = call->mail.to_n,
+        .payload = call->mail.payload,
+        .eight_bit = l->eight_bit,
+        .utf8 = l->utf8,
+    };
+    smtp_init(&l->smtp, &mail);
+    l->talking = true;
+    mail_talk(call);
+}
+
+void wire_mail_start(struct wire_call *call)
+{
+    const struct wire_mail *m = &call->mail;
+    struct wire_letter *l = &call->letter;
+    l->multi = multi_new(call->wire->loop, on_connected, call);
+    multi_set_keeps(l->multi, keeps_connection);
+    wire_call_prepare(call);
+    /* The path is what EHLO says. */
+    struct str url =
+        arena_printf(&call->memory, "smtp://" STR_FMT "/localhost", STR_ARG(m->address));
+    bool must = m->auth && !is_local(m->address);
+    (void)curl_easy_setopt(call->easy, CURLOPT_PROTOCOLS_STR, "smtp");
+    (void)curl_easy_setopt(call->easy, CURLOPT_URL, url.p);
+    (void)curl_easy_setopt(call->easy, CURLOPT_PROXY, "");
+    (void)curl_easy_setopt(call->easy, CURLOPT_CONNECT_ONLY, 1L);
+    (void)curl_easy_setopt(call->easy, CURLOPT_USE_SSL,
+                           must ? (long)CURLUSESSL_ALL : (long)CURLUSESSL_TRY);
+    (void)curl_easy_setopt(call->easy, CURLOPT_HEADERFUNCTION, curl_on_line);
+    (void)curl_easy_setopt(call->easy, CURLOPT_HEADERDATA, call);
+    if (m->auth) {
+        (void)curl_easy_setopt(call->easy, CURLOPT_USERNAME, m->user.p);
+        (void)curl_easy_setopt(call->easy, CURLOPT_PASSWORD, m->password.p);
+        (void)curl_easy_setopt(call->easy, CURLOPT_LOGIN_OPTIONS, "AUTH=PLAIN");
+        (void)curl_easy_setopt(call->easy, CURLOPT_SASL_IR, 1L);
+        if (m->identity.n > 0) {
+            (void)curl_easy_setopt(call->easy, CURLOPT_SASL_AUTHZID, m->identity.p);
+        }
+    }
+    multi_add(l->multi, call->easy);
+    call->attached = true;
+}

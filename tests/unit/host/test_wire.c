@@ -1,0 +1,400 @@
+#include "host/wire.h"
+
+#include "base/buf.h"
+#include "host/file.h"
+#include "tests/check.h"
+#include "tests/lib/certs.h"
+#include "tests/lib/peer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* What a reader saw, in order, as text: "200 body;" or "!timeout;". */
+struct story {
+    struct loop *loop;
+    struct peer *peer;
+    struct wire *wire;
+    struct arena memory;
+    struct buf seen;
+    char last[512]; /* the last error's sentence */
+    usec_t retry_after;
+    uint32_t replies;
+    bool free_at_reply;
+    /* the peer's side */
+    struct buf asked;
+    const char *headers;
+    int status;
+    struct peer_conn *held[8];
+    uint32_t held_n;
+};
+
+static void story_begin(struct story *s, SSL_CTX *tls, peer_handler handler)
+{
+    *s = (struct story){ .loop = host_loop_new(), .status = 200 };
+    s->peer = peer_new(s->loop, tls, handler, s);
+}
+
+static void story_open(struct story *s, const struct host_wire_config *config)
+{
+    s->wire = host_wire_new(s->loop, config);
+}
+
+static void story_end(struct story *s)
+{
+    host_wire_free(s->wire);
+    peer_free(s->peer);
+    host_loop_free(s->loop);
+    arena_done(&s->memory);
+    buf_done(&s->seen);
+    buf_done(&s->asked);
+}
+
+static void on_reply(void *ctx, const struct wire_reply *reply)
+{
+    struct story *s = ctx;
+    if (reply->err != NULL) {
+        CHECK_EQ(reply->status, 0);
+        buf_printf(&s->seen, "!%s;", err_code_name(reply->err->code));
+        memcpy(s->last, reply->err->msg, sizeof(s->last));
+    } else {
+        buf_printf(&s->seen, "%d " STR_FMT ";", reply->status,
+                   STR_ARG(str_sub(reply->body, 0, 60)));
+    }
+    s->retry_after = reply->retry_after;
+    s->replies++;
+    if (s->free_at_reply) {
+        host_wire_free(STEAL(s->wire));
+    }
+}
+
+static struct str url(struct story *s, const char *scheme, const char *path)
+{
+    return arena_printf(&s->memory, "%s://127.0.0.1:%u%s", scheme, peer_port(s->peer), path);
+}
+
+static struct wire_call *post(struct story *s, struct str address, const char *body)
+{
+    struct wire_header headers[] = { { STR("Content-Type"), STR("text/plain") },
+                                     { STR("X-Empty"), STR("") } };
+    struct wire_request request = { .method = STR("POST"),
+                                    .url = address,
+                                    .headers = headers,
+                                    .header_n = 2,
+                                    .body = str_from(body) };
+    return wire_http(s->wire, &request, on_reply, s);
+}
+
+/* Answers with the story's status and headers; the body is what was asked. */
+static void answer(void *ctx, struct peer_conn *conn, const struct peer_request *request)
+{
+    struct story *s = ctx;
+    buf_printf(&s->asked, STR_FMT " " STR_FMT " " STR_FMT " '" STR_FMT "' " STR_FMT ";",
+               STR_ARG(request->method), STR_ARG(request->path),
+               STR_ARG(peer_header(request, STR("Content-Type"))),
+               STR_ARG(peer_header(request, STR("X-Empty"))), STR_ARG(request->body));
+    peer_reply(conn, s->status, str_from(s->headers), STR("ok"));
+}
+
+static void hold(void *ctx, struct peer_conn *conn, const struct peer_request *request UNUSED)
+{
+    struct story *s = ctx;
+    ASSERT(s->held_n < ARRAY_LEN(s->held));
+    s->held[s->held_n++] = conn;
+}
+
+TEST(wire_sends_method_headers_and_body)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s, NULL, answer);
+    story_open(&s, &(struct host_wire_config){ 0 });
+    (void)post(&s, url(&s, "http", "/a/../b?c=d"), "hello");
+    CHECK_EQ(s.replies, 0);
+    RUN_UNTIL(s.loop, s.replies == 1);
+    CHECK_STR(buf_str(&s.asked), "POST /a/../b?c=d text/plain '' hello;");
+    CHECK_STR(buf_str(&s.seen), "200 ok;");
+    CHECK_EQ(host_wire_in_flight(s.wire), 0);
+    struct wire_request request = { .method = STR("DELETE"), .url = url(&s, "http", "/x") };
+    buf_reset(&s.asked);
+    (void)wire_http(s.wire, &request, on_reply, &s);
+    RUN_UNTIL(s.loop, s.replies == 2);
+    CHECK_STR(buf_str(&s.asked), "DELETE /x  '' ;");
+    CHECK_EQ(peer_accepted(s.peer), 1); /* the connection is kept */
+}
+
+TEST(wire_gives_every_status_and_follows_nothing)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s, NULL, answer);
+    story_open(&s, &(struct host_wire_config){ 0 });
+    s.status = 302;
+    s.headers = "Location: /elsewhere\r\n";
+    (void)post(&s, url(&s, "http", "/"), "x");
+    RUN_UNTIL(s.loop, s.replies == 1);
+    s.status = 429;
+    s.headers = "Retry-After: 17\r\n";
+    (void)post(&s, url(&s, "http", "/"), "x");
+    RUN_UNTIL(s.loop, s.replies == 2);
+    CHECK_EQ(s.retry_after, SECONDS(17));
+    s.headers = "Retry-After: 999999\r\n";
+    (void)post(&s, url(&s, "http", "/"), "x");
+    RUN_UNTIL(s.loop, s.replies == 3);
+    CHECK_EQ(s.retry_after, HOURS(1));
+    CHECK_STR(buf_str(&s.seen), "302 ok;429 ok;429 ok;");
+}
+
+/* A URL is often a secret: what is wrong is told without it. */
+TEST(wire_refuses_what_cannot_be_sent)
+{
+    static const struct {
+        struct str url;
+        struct str method;
+        struct wire_header header;
+        const char *error;
+    } cases[] = {
+        { STR_INIT("ftp://host/secret"),
+          STR_INIT("POST"),
+          { STR_INIT("A"), STR_INIT("b") },
+          "server '…': the address is no URL of http or https" },
+        { STR_INIT("secret"),
+          STR_INIT("POST"),
+          { STR_INIT("A"), STR_INIT("b") },
+          "server '…': the address is no URL of http or https" },
+        { STR_INIT("http://h/secret\0x"),
+          STR_INIT("POST"),
+          { STR_INIT("A"), STR_INIT("b") },
+          "server '…': the address is no URL of http or https" },
+        { STR_INIT("http://h/secret"),
+          STR_INIT("POST X"),
+          { STR_INIT("A"), STR_INIT("b") },
+          "server 'http://h': the method of the request is none" },
+        { STR_INIT("http://h/secret"),
+          STR_INIT(""),
+          { STR_INIT("A"), STR_INIT("b") },
+          "server 'http://h': the method of the request is none" },
+        { STR_INIT("http://h:81/secret"),
+          STR_INIT("POST"),
+          { STR_INIT("A:"), STR_INIT("b") },
+          "server 'http://h:81': header 1 of the request is none" },
+        { STR_INIT("http://h/secret"),
+          STR_INIT("POST"),
+          { STR_INIT("A"), STR_INIT("b\r\nC: d") },
+          "server 'http://h': header 1 of the request is none" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        CLEANUP(story_end)
+        struct story s;
+        story_begin(&s, NULL, answer);
+        story_open(&s, &(struct host_wire_config){ 0 });
+        struct wire_request request = { .method = cases[i].method,
+                                        .url = cases[i].url,
+                                        .headers = &cases[i].header,
+                                        .header_n = 1 };
+        (void)wire_http(s.wire, &request, on_reply, &s);
+        CHECK_EQ(s.replies, 0);
+        RUN_UNTIL(s.loop, s.replies == 1);
+        CHECK_STR(buf_str(&s.seen), "!invalid;");
+        CHECK_STR((const char *)s.last, cases[i].error);
+    }
+    check_case(-1);
+}
+
+TEST(wire_ends_a_request_at_its_deadline_queued_or_sent)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s, NULL, hold);
+    story_open(&s, &(struct host_wire_config){ .calls_max = 1 });
+    struct wire_request request = { .method = STR("GET"),
+                                    .url = url(&s, "http", "/secret"),
+                                    .timeout = MSECONDS(80) };
+    (void)wire_http(s.wire, &request, on_reply, &s);
+    request.timeout = MSECONDS(40);
+    (void)wire_http(s.wire, &request, on_reply, &s);
+    CHECK_EQ(host_wire_queued(s.wire), 2);
+    RUN_UNTIL(s.loop, s.replies == 1);
+    CHECK(str_contains(str_from(s.last), STR("while it waited in the queue")));
+    RUN_UNTIL(s.loop, s.replies == 2);
+    CHECK(str_ends(str_from(s.last), STR(": no answer in 80 ms, from the server")));
+    CHECK(!str_contains(str_from(s.last), STR("secret")));
+    CHECK_STR(buf_str(&s.seen), "!timeout;!timeout;");
+    CHECK_EQ(s.held_n, 1);
+}
+
+TEST(wire_caps_what_is_in_flight_and_keeps_the_order)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s, NULL, hold);
+    story_open(&s, &(struct host_wire_config){ .calls_max = 2 });
+    for (int i = 0; i < 5; i++) {
+        (void)post(&s, url(&s, "http", "/"), "x");
+    }
+    RUN_UNTIL(s.loop, s.held_n == 2);
+    CHECK_EQ(host_wire_in_flight(s.wire), 2);
+    CHECK_EQ(host_wire_queued(s.wire), 3);
+    for (uint32_t i = 0; i < 5; i++) {
+        RUN_UNTIL(s.loop, s.held_n > i);
+        peer_reply(s.held[i], 200, STR_NONE, arena_printf(&s.memory, "%u", i));
+        RUN_UNTIL(s.loop, s.replies == i + 1);
+    }
+    CHECK_STR(buf_str(&s.seen), "200 0;200 1;200 2;200 3;200 4;");
+}
+
+static void long_answer(void *ctx UNUSED, struct peer_conn *conn,
+                        const struct peer_request *request UNUSED)
+{
+    peer_stream(conn);
+    for (int i = 0; i < 100; i++) {
+        peer_chunk(conn, STR("a hundred bytes are not so many that a server would mind, but some "
+                             "readers do, and say so beforehand"));
+    }
+    peer_chunk(conn, STR(""));
+}
+
+TEST(wire_refuses_an_answer_above_the_limit)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s, NULL, long_answer);
+    story_open(&s, &(struct host_wire_config){ 0 });
+    struct wire_request request = { .method = STR("GET"),
+                                    .url = url(&s, "http", "/"),
+                                    .reply_max = 1000 };
+    (void)wire_http(s.wire, &request, on_reply, &s);
+    RUN_UNTIL(s.loop, s.replies == 1);
+    CHECK_STR(buf_str(&s.seen), "!limit;");
+}
+
+static void cut_answer(void *ctx UNUSED, struct peer_conn *conn,
+                       const struct peer_request *request UNUSED)
+{
+    peer_write(conn, STR("HTTP/1.1 200 OK\r\nContent-Le"));
+    peer_close(conn);
+}
+
+TEST(wire_says_when_an_answer_breaks_off_and_when_nobody_listens)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s, NULL, cut_answer);
+    story_open(&s, &(struct host_wire_config){ 0 });
+    (void)post(&s, url(&s, "http", "/"), "x");
+    RUN_UNTIL(s.loop, s.replies == 1);
+    struct str gone = url(&s, "http", "/secret");
+    struct str name = url(&s, "http", "");
+    peer_free(STEAL(s.peer));
+    (void)post(&s, gone, "x");
+    RUN_UNTIL(s.loop, s.replies == 2);
+    CHECK_STR(buf_str(&s.seen), "!I/O;!I/O;");
+    CHECK_STR((const char *)s.last,
+              arena_printf(&s.memory, "server '" STR_FMT "': cannot connect: Connection refused",
+                           STR_ARG(name)));
+}
+
+TEST(wire_cancels_in_flight_queued_and_answered)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s, NULL, hold);
+    story_open(&s, &(struct host_wire_config){ .calls_max = 1 });
+    struct wire_call *first = post(&s, url(&s, "http", "/"), "x");
+    struct wire_call *second = post(&s, url(&s, "http", "/"), "x");
+    RUN_UNTIL(s.loop, s.held_n == 1);
+    wire_cancel(s.wire, second);
+    wire_cancel(s.wire, first);
+    (void)post(&s, url(&s, "http", "/"), "x");
+    RUN_UNTIL(s.loop, s.held_n == 2);
+    peer_reply(s.held[1], 200, STR_NONE, STR("third"));
+    RUN_UNTIL(s.loop, s.replies == 1);
+    CHECK_STR(buf_str(&s.seen), "200 third;");
+    struct wire_request wrong = { .method = STR("GET"), .url = STR("nothing") };
+    wire_cancel(s.wire, wire_http(s.wire, &wrong, on_reply, &s));
+    host_loop_turn(s.loop, MSECONDS(1));
+    CHECK_EQ(s.replies, 1);
+    CHECK_EQ(host_wire_in_flight(s.wire), 0);
+    CHECK_EQ(host_wire_queued(s.wire), 0);
+}
+
+TEST(wire_may_be_freed_from_inside_a_callback)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s, NULL, answer);
+    story_open(&s, &(struct host_wire_config){ 0 });
+    s.free_at_reply = true;
+    for (int i = 0; i < 4; i++) {
+        (void)post(&s, url(&s, "http", "/"), "x");
+    }
+    RUN_UNTIL(s.loop, s.replies == 1);
+    host_loop_turn(s.loop, MSECONDS(10));
+    CHECK_EQ(s.replies, 1);
+}
+
+static const char *env_of(void *ctx, const char *name)
+{
+    struct story *s = ctx;
+    bool proxy = str_eq(str_from(name), STR("HTTP_PROXY"));
+    return proxy ? url(s, "http", "").p : NULL;
+}
+
+TEST(wire_goes_through_the_proxy_of_the_environment)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s, NULL, answer);
+    story_open(&s, &(struct host_wire_config){ .env = env_of, .env_ctx = &s });
+    (void)post(&s, STR("http://hooks.example/x"), "y");
+    RUN_UNTIL(s.loop, s.replies == 1);
+    CHECK_STR(buf_str(&s.asked), "POST http://hooks.example/x text/plain '' y;");
+}
+
+/* A certificate of an authority that only `ca_file` knows, and one for another name. */
+TEST(wire_verifies_the_server)
+{
+    static const struct {
+        const char *san;
+        bool trusted;
+        const char *seen;
+        const char *error;
+    } cases[] = {
+        { "IP:127.0.0.1", true, "200 ok;", NULL },
+        { "IP:127.0.0.1", false, "!denied;", "certificate signed by unknown authority" },
+        { "DNS:other.example", true, "!denied;", "the certificate is not for this host" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        CLEANUP(arena_done)
+        struct arena a = { 0 };
+        CLEANUP(cert_done)
+        struct cert authority =
+            cert_make(&a, &(struct cert_spec){ .name = "authority", .authority = true }, NULL);
+        CLEANUP(cert_done)
+        struct cert server =
+            cert_make(&a, &(struct cert_spec){ .name = "server", .san = cases[i].san }, &authority);
+        char path[] = "/tmp/drydock-wire-XXXXXX";
+        int fd = mkstemp(path);
+        CHECK(fd >= 0);
+        CHECK_EQ(write(fd, authority.cert_pem.p, authority.cert_pem.n), authority.cert_pem.n);
+        (void)close(fd);
+        SSL_CTX *tls = cert_server(&server, NULL);
+        {
+            CLEANUP(story_end)
+            struct story s;
+            story_begin(&s, tls, answer);
+            story_open(&s, &(struct host_wire_config){ .ca_file = cases[i].trusted ? str_from(path)
+                                                                                   : STR_NONE });
+            (void)post(&s, url(&s, "https", "/"), "x");
+            RUN_UNTIL(s.loop, s.replies == 1);
+            CHECK_STR(buf_str(&s.seen), cases[i].seen);
+            CHECK(cases[i].error == NULL ||
+                  str_contains(str_from(s.last), str_from(cases[i].error)));
+        }
+        SSL_CTX_free(tls);
+        (void)unlink(path);
+    }
+    check_case(-1);
+}
