@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "cmd/completion.h"
+
 #define HELP_MAX ((size_t)256 * 1024) /* help of all commands is a few pages */
 
 int command_fail(const struct command_call *call, const struct err *err)
@@ -46,73 +48,6 @@ void command_help(const struct command *command, const char *program, struct buf
         buf_add(out, STR("\nflags:\n"));
         options_help(&command->options, out);
     }
-}
-
-static void completion_words(const struct option *o, struct buf *out)
-{
-    struct str rest = str_from(o->choices);
-    struct str piece;
-    while (str_split_next(&rest, '|', &piece)) {
-        buf_printf(out, STR_FMT " ", STR_ARG(piece));
-    }
-}
-
-/* What may follow a flag: files, the choices, or nothing that a shell could know. */
-static void completion_values(const struct command *command, struct buf *out)
-{
-    for (uint32_t i = 0; i < command->options.count; i++) {
-        const struct option *o = &command->options.options[i];
-        if (o->kind == OPTION_BOOL) {
-            continue;
-        }
-        buf_printf(out, "      %s:-%s|%s:--%s) ", command->name, o->name, command->name, o->name);
-        if (o->kind == OPTION_FILE) {
-            buf_add(out, STR("COMPREPLY=($(compgen -f -- \"$cur\"))"));
-        } else if (o->kind == OPTION_CHOICE) {
-            buf_add(out, STR("COMPREPLY=($(compgen -W '"));
-            completion_words(o, out);
-            buf_add(out, STR("' -- \"$cur\"))"));
-        }
-        buf_add(out, STR("; return ;;\n"));
-    }
-}
-
-void command_completion(const struct command_list *list, struct buf *out)
-{
-    buf_add(out, STR("# bash completion of drydock: source <(drydock completion bash)\n"
-                     "_drydock() {\n"
-                     "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-                     "  local command=${COMP_WORDS[1]} flags=\n"
-                     "  COMPREPLY=()\n"
-                     "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-                     "    COMPREPLY=($(compgen -W '"));
-    for (const struct command *const *c = list->items; *c != NULL; c++) {
-        buf_printf(out, "%s ", (*c)->name);
-    }
-    buf_add(out, STR("completion version help' -- \"$cur\"))\n"
-                     "    return\n"
-                     "  fi\n"
-                     "  case $command:$prev in\n"));
-    for (const struct command *const *c = list->items; *c != NULL; c++) {
-        completion_values(*c, out);
-    }
-    buf_add(out, STR("      completion:*) COMPREPLY=($(compgen -W 'bash' -- \"$cur\")); return ;;\n"
-                     "  esac\n"
-                     "  case $command in\n"));
-    for (const struct command *const *c = list->items; *c != NULL; c++) {
-        buf_printf(out, "    %s) flags='", (*c)->name);
-        for (uint32_t i = 0; i < (*c)->options.count; i++) {
-            buf_printf(out, "--%s ", (*c)->options.options[i].name);
-        }
-        buf_add(out, STR("--help' ;;\n"));
-    }
-    buf_add(out, STR("  esac\n"
-                     "  case $cur in\n"
-                     "    -*) COMPREPLY=($(compgen -W \"$flags\" -- \"$cur\")) ;;\n"
-                     "    *) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
-                     "  esac\n"
-                     "}\n"
-                     "complete -o filenames -F _drydock drydock kubectl-drydock\n"));
 }
 
 static void command_print(struct str text)
@@ -180,11 +115,12 @@ static int command_builtin(const struct command_list *list, const char *program,
             command_list_help(list, program, &out);
         }
     } else if (str_eq(name, STR("completion"))) {
-        if (argv[0] == NULL || !str_eq(str_from(argv[0]), STR("bash")) || argv[1] != NULL) {
-            (void)fprintf(stderr, "%s completion: want one argument: bash\n", program);
+        if (argv[0] == NULL || argv[1] != NULL ||
+            !completion_print(list, str_from(argv[0]), &out)) {
+            (void)fprintf(stderr, "%s completion: want one argument: " COMPLETION_SHELLS "\n",
+                          program);
             return COMMAND_USAGE;
         }
-        command_completion(list, &out);
     } else {
         return -1;
     }

@@ -50,5 +50,3 @@ int command_main(const struct command_list *list, char *const *argv);
 /* Help of all commands, or of one. */
 void command_list_help(const struct command_list *list, const char *program, struct buf *out);
 void command_help(const struct command *command, const char *program, struct buf *out);
-/* A script for bash's complete builtin that knows every command and flag of the list. */
-void command_completion(const struct command_list *list, struct buf *out);

@@ -9,5 +9,6 @@ extern const struct command command_check;
 extern const struct command command_controller;
 extern const struct command command_demo;
 extern const struct command command_explain;
+extern const struct command command_reference;
 extern const struct command command_sandbox;
 extern const struct command command_status;

@@ -8,6 +8,7 @@ static const struct command *const commands[] = {
     &command_status,
     &command_explain,
     &command_check,
+    &command_reference,
     &command_sandbox,
     &command_demo,
     NULL,
