@@ -120,9 +120,7 @@ static void columns_custom(struct arena *a, const struct kind *kind, struct tree
         };
         struct str description = tree_text_at(c, "description");
         if (description.n == 0) {
-            description =
-                arena_concat(a, STR("Custom resource definition column (in JSONPath format): "),
-                             tree_text_at(c, "jsonPath"));
+            description = arena_concat(a, STR("what is at "), tree_text_at(c, "jsonPath"));
         }
         column_add(a, list, &column, description);
     }

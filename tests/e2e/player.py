@@ -1,7 +1,8 @@
 """player: plays the recorded answers of tests/data/apiserver against a server.
 
 The rules are those of the README next to the recordings: placeholders are bound by first
-appearance, volatile headers and managedFields are left out, discovery documents are cut down.
+appearance, volatile headers, managedFields and the descriptions of columns are left out, discovery
+documents are cut down.
 """
 
 import base64
@@ -124,12 +125,17 @@ def short(value):
 
 
 def without_managed_fields(value):
+    """Nor the sentences that describe a table's columns, which are each server's own."""
     if isinstance(value, dict):
-        return {k: without_managed_fields(v) for k, v in value.items()
-                if k != "managedFields"}
+        return {k: without_descriptions(v) if k == "columnDefinitions" else without_managed_fields(v)
+                for k, v in value.items() if k != "managedFields"}
     if isinstance(value, list):
         return [without_managed_fields(v) for v in value]
     return value
+
+
+def without_descriptions(columns):
+    return columns and [{k: v for k, v in c.items() if k != "description"} for c in columns]
 
 
 def entry_name(entry):

@@ -161,11 +161,22 @@ static struct str shown(struct player *p, const struct tree *t)
 static void compare(struct player *p, struct str path, const struct tree *want,
                     const struct tree *have);
 
+/* managedFields are another recording's matter, and the sentences that describe columns are each
+ * server's own. */
+static bool is_left_out(const struct player *p, struct str path, struct str key)
+{
+    size_t dot = str_rfind_char(path, '.');
+    struct str last = dot == SIZE_MAX ? path : str_sub(path, dot + 1, path.n - dot - 1);
+    bool column = str_starts(last, STR("columnDefinitions["));
+    return (!p->managed && str_eq(key, STR("managedFields"))) ||
+           (column && str_eq(key, STR("description")));
+}
+
 static void compare_members(struct player *p, struct str path, const struct tree *want,
                             const struct tree *have)
 {
     TREE_EACH (want, member) {
-        if (!p->managed && str_eq(member->key, STR("managedFields"))) {
+        if (is_left_out(p, path, member->key)) {
             continue;
         }
         const struct tree *other = tree_get(have, member->key);
@@ -178,8 +189,7 @@ static void compare_members(struct player *p, struct str path, const struct tree
         }
     }
     TREE_EACH (have, member) {
-        bool ignored = !p->managed && str_eq(member->key, STR("managedFields"));
-        if (!ignored && tree_get(want, member->key) == NULL) {
+        if (!is_left_out(p, path, member->key) && tree_get(want, member->key) == NULL) {
             differ(
                 p,
                 arena_printf(&p->arena, STR_FMT "." STR_FMT, STR_ARG(path), STR_ARG(member->key)),

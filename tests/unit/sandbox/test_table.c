@@ -66,6 +66,17 @@ static void rows_check(struct arena *a, const struct tree *table, const struct t
     }
 }
 
+/* Everything is the server's but the descriptions, which are there and are our own. */
+static void columns_check(struct arena *a, const struct tree *have, const struct tree *want)
+{
+    struct tree *rest = tree_clone(a, have);
+    TREE_EACH (rest, column) {
+        CHECK(tree_text_at(column, "description").n > 0);
+        CHECK(tree_del(column, STR("description")));
+    }
+    CHECK(tree_eq(rest, want));
+}
+
 TEST(table_shows_built_ins_as_the_recorded_server_does)
 {
     CLEANUP(arena_done)
@@ -87,7 +98,7 @@ TEST(table_shows_built_ins_as_the_recorded_server_does)
         };
         CHECK(spec.kind != NULL);
         struct tree *table = table_new(&a, &spec, NULL);
-        CHECK(tree_eq(tree_get(table, STR("columnDefinitions")), tree_get(c, STR("columns"))));
+        columns_check(&a, tree_get(table, STR("columnDefinitions")), tree_get(c, STR("columns")));
         TREE_EACH (tree_get(c, STR("items")), item) {
             table_add(&a, &spec, table, item);
         }
@@ -129,8 +140,7 @@ TEST(table_follows_the_columns_of_a_definition)
     CHECK_STR(tree_json(&a, tree_index(tree_get(table, STR("rows")), 0)),
               "{\"cells\":[\"o\",\"s\",\"l\",2,null,\"2\",\"[1,2]\",\"90s\"],\"object\":null}");
     const struct tree *columns = tree_get(table, STR("columnDefinitions"));
-    CHECK_STR(tree_text_at(tree_index(columns, 1), "description"),
-              "Custom resource definition column (in JSONPath format): .spec.a");
+    CHECK_STR(tree_text_at(tree_index(columns, 1), "description"), "what is at .spec.a");
     CHECK_STR(tree_text_at(tree_index(columns, 5), "description"), "d");
     spec.bare = true;
     CHECK_EQ(tree_kind(tree_get(table_new(&a, &spec, NULL), STR("columnDefinitions"))), JNULL);
