@@ -1,10 +1,13 @@
 #include "cmd/commands.h"
+#include "cmd/settings.h"
 #include "host/file.h"
 #include "host/http.h"
 #include "host/kubeconfig.h"
 #include "host/loop.h"
 #include "host/transport.h"
+#include "host/wire.h"
 #include "profile/controller.h"
+#include "web/relay.h"
 #include "web/source.h"
 
 #include <signal.h>
@@ -17,6 +20,7 @@
 #define HOSTNAME_BYTES_MAX 256u /* POSIX allows 255 */
 
 struct controller_flags {
+    struct str config;
     struct str metrics_addr;
     struct str health_addr;
     struct str pprof_addr;
@@ -36,6 +40,8 @@ struct controller_flags {
 };
 
 static const struct option controller_options[] = {
+    { "config", OPTION_FILE, OPTION(struct controller_flags, config), "FILE", "", NULL,
+      "profiles and their plugins; read again when it changes (config/maintenance.yaml)" },
     { "metrics-addr", OPTION_TEXT, OPTION(struct controller_flags, metrics_addr), "ADDRESS",
       ":8080", NULL, "where metrics, dashboard and JSON are served; 0 disables it" },
     { "health-addr", OPTION_TEXT, OPTION(struct controller_flags, health_addr), "ADDRESS", ":8081",
@@ -80,8 +86,12 @@ struct app {
     struct loop *loop;
     struct cluster_access access;
     struct api *api;
+    struct wire *wire;
+    struct str space; /* of the Lease */
     struct controller *controller;
+    struct settings settings;
     struct source source;
+    struct relay *relay;
     struct web *web;
     struct http_server *web_server;
     struct http_server *health_server;
@@ -317,9 +327,12 @@ static void app_done(struct app *app)
     http_server_free(app->web_server);
     http_server_free(app->health_server);
     web_free(app->web);
+    relay_free(app->relay);
     source_done(&app->source);
     loop_timer_done(&app->scrape);
+    settings_stop(&app->settings);
     controller_free(app->controller);
+    host_wire_free(app->wire);
     transport_free(app->api);
     if (app->cpu != NULL) {
         metrics_done(&app->metrics);
@@ -338,6 +351,12 @@ static int app_refuse(const struct controller_flags *flags, struct err *err)
     return 0;
 }
 
+static const char *app_env(void *ctx, const char *name)
+{
+    (void)ctx; /* there is one environment */
+    return getenv(name);
+}
+
 static int app_reach(struct app *app, struct err *err)
 {
     struct str context = app->flags->kubecontext;
@@ -352,6 +371,10 @@ static int app_reach(struct app *app, struct err *err)
     if (r < 0) {
         return r;
     }
+    app->wire = host_wire_new(app->loop, &(struct host_wire_config){
+                                             .env = app_env,
+                                             .ca_file = str_from(getenv("SSL_CERT_FILE")),
+                                         });
     app->api = transport_new(app->loop, &app->access, err);
     return app->api == NULL ? -(int)err->code : 0;
 }
@@ -369,6 +392,16 @@ static int app_serve(struct app *app, struct err *err)
         app->web_server = http_server_new(app->loop, &config, web_handle, app->web, err);
         if (app->web_server == NULL) {
             return err_wrap(err, "--metrics-addr");
+        }
+        if (app->flags->elect) {
+            app->relay = relay_new(app->loop, &(struct relay_config){
+                                                  .api = app->api,
+                                                  .wire = app->wire,
+                                                  .lease_namespace = app->space,
+                                                  .lease_name = CONTROLLER_LEASE_NAME,
+                                                  .port = http_server_port(app->web_server),
+                                              });
+            web_set_relay(app->web, app->relay);
         }
         log_info(&app->log, "serving metrics and dashboard",
                  KV_I64("port", http_server_port(app->web_server)));
@@ -397,13 +430,18 @@ static int app_start(struct app *app, struct err *err)
     if (r < 0) {
         return r;
     }
+    app->space = space;
     app_init_metrics(app);
     struct str identity = app_identity(app);
     log_info(&app->log, "starting", KV_TEXT("version", DRYDOCK_VERSION),
              KV_STR("server", app->access.server), KV_STR("identity", identity),
              KV_BOOL("election", app->flags->elect));
+    struct str file = app->flags->config.n > 0 ? app->flags->config : SETTINGS_PATH;
+    bool optional = app->flags->config.n == 0 && !settings_exist(file);
     app->controller = controller_new(app->loop, app->api, &app->log, &app->metrics,
                                      &(struct controller_config){
+                                         .wire = app->wire,
+                                         .wait_for_setup = !optional,
                                          .identity = identity,
                                          .lease_namespace = space,
                                          .server = app_server_host(app->access.server),
@@ -415,7 +453,14 @@ static int app_start(struct app *app, struct err *err)
     source_init(&app->source, app->controller);
     app->source.identity = identity;
     app->source.title = app->access.name.n > 0 ? app->access.name : app->access.server;
-    return app_serve(app, err);
+    app->settings = (struct settings){
+        .controller = app->controller,
+        .log = &app->log,
+        .path = file,
+        .optional = optional,
+    };
+    r = settings_start(&app->settings, app->loop, err);
+    return r < 0 ? r : app_serve(app, err);
 }
 
 static int controller_run(const struct command_call *call)
