@@ -410,14 +410,14 @@ void lease_release(struct lease *l)
     }
 }
 
-uint64_t lease_note(struct lease *l, struct str note)
+uint64_t lease_note(struct lease *l, struct str note, bool hurry)
 {
     ASSERT(l->state == LEASE_HOLD && l->config.note_key.n > 0);
     buf_reset(&l->note);
     buf_add(&l->note, note);
     l->note_serial++;
     l->noting = true;
-    if (l->call == NULL) {
+    if (l->call == NULL && hurry) {
         lease_try(l);
     }
     return l->note_serial;

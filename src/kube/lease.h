@@ -97,9 +97,9 @@ void lease_release(struct lease *l);
 struct str lease_holder(const struct lease *l);
 
 /* HOLD: writes a note into the Lease by compare-and-swap, at once or behind the write that is under
- * way. One write carries what came meanwhile. Whoever has lost the lease cannot write. Answers the
- * note's serial, for on_noted. */
-uint64_t lease_note(struct lease *l, struct str note);
+ * way; without `hurry` with the next renewal. One write carries what came meanwhile. Whoever has
+ * lost the lease cannot write. Answers the note's serial, for on_noted. */
+uint64_t lease_note(struct lease *l, struct str note, bool hurry);
 /* The note as it was last read; empty = none. Lives in `out`. */
 struct str lease_read_note(const struct lease *l, struct arena *out);
 

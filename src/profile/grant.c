@@ -120,7 +120,6 @@ void grant_begin(struct member *m, const struct engine_effect *effect)
     ASSERT(m->grant == NULL);
     struct grant *g = HEAP_NEW(struct grant);
     m->grant = g;
-    list_init(&g->record);
     buf_add(&g->owner, e->name);
     for (uint32_t i = 0; i < t->check_n && g->take_n < CONTROLLER_TAKES_MAX; i++) {
         if (t->checks[i].verdict.answer == CHECK_PASS &&
@@ -156,13 +155,13 @@ void grant_commit(struct controller *c)
     LIST_EACH (&c->recording, link) {
         waits = waits || CONTAINER_OF(link, struct grant, record)->serial == 0;
     }
-    if (!waits) {
-        return; /* strikes go with the next grant: they are no hurry */
+    if (!waits && !c->ledger.dirty) {
+        return;
     }
     buf_reset(&c->body);
     ledger_print(&c->ledger, &c->body);
     c->ledger.dirty = false;
-    uint64_t serial = lease_note(&c->lease, buf_str(&c->body));
+    uint64_t serial = lease_note(&c->lease, buf_str(&c->body), waits); /* strikes can wait */
     LIST_EACH (&c->recording, link) {
         struct grant *g = CONTAINER_OF(link, struct grant, record);
         g->serial = g->serial == 0 ? serial : g->serial;
@@ -226,7 +225,6 @@ void grant_adopt(struct controller *c)
         struct member *m = member_of(c, item);
         ASSERT(m->grant == NULL);
         m->grant = HEAP_NEW(struct grant);
-        list_init(&m->grant->record);
         buf_add(&m->grant->owner, e->owner);
         m->grant->version = e->version;
         m->grant->stage = GRANT_GHOST;

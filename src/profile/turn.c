@@ -73,6 +73,8 @@ static void turn_record(struct controller *c, const struct store_item *item, con
                         const char *reason, const char *action, struct str note)
 {
     const struct node *node = item->object;
+    char version[24];
+    (void)snprintf(version, sizeof(version), "%llu", (unsigned long long)item->version);
     recorder_add(&c->recorder, &(struct recorder_event){
                                    .type = str_from(type),
                                    .reason = str_from(reason),
@@ -83,6 +85,7 @@ static void turn_record(struct controller *c, const struct store_item *item, con
                                        .api_version = STR("v1"),
                                        .name = item->name,
                                        .uid = node->uid,
+                                       .version = str_from(version),
                                    },
                                });
 }
