@@ -4,6 +4,9 @@
 #include <stdio.h>
 
 static void add(struct problems *p, struct problem problem, const char *fmt, va_list args)
+    PRINTF_LIKE(3, 0);
+
+static void add(struct problems *p, struct problem problem, const char *fmt, va_list args)
 {
     if (p->n == PROBLEMS_MAX) {
         p->more++;

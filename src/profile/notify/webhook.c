@@ -36,24 +36,24 @@ static int webhook_send(struct notify_call *call, struct err *err)
         return r;
     }
     struct wire_header *headers = ARENA_ARRAY(&call->memory, struct wire_header, more->item_n + 2);
-    uint32_t n = 0;
-    headers[n++] =
-        (struct wire_header){ STR("Content-Type"), call_value(call, "contentType")->text };
+    headers[0] = (struct wire_header){ STR("Content-Type"), call_value(call, "contentType")->text };
+    uint32_t n = 1;
     if (secret.n > 0) {
-        headers[n++] =
+        headers[1] =
             (struct wire_header){ STR("X-Drydock-Signature"), signature(call, secret, body) };
+        n = 2;
     }
     for (uint32_t i = 0; i < more->item_n; i++) {
         struct str name;
         struct str value;
         (void)str_cut(more->items[i], STR(":"), &name, &value); /* the load has seen to it */
-        headers[n++] = (struct wire_header){ str_trim(name), str_trim(value) };
+        headers[n + i] = (struct wire_header){ str_trim(name), str_trim(value) };
     }
     struct wire_request request = {
         .method = call_value(call, "method")->text,
         .url = call_value(call, "url")->text,
         .headers = headers,
-        .header_n = n,
+        .header_n = n + more->item_n,
         .body = body,
         .timeout = call_value(call, "timeout")->number / 1000,
     };
