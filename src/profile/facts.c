@@ -117,15 +117,13 @@ bool facts_lease_is_free(const struct facts_lease *lease, usec_t wall)
     if (!lease->known || lease->error.n > 0) {
         return false;
     }
-    return lease->absent || !lease->complete || wall >= facts_lease_end(lease);
+    return lease->absent || (lease->complete && wall >= facts_lease_end(lease));
 }
 
 usec_t facts_lease_free_at(const struct facts_lease *lease, usec_t wall)
 {
-    if (!lease->known || lease->error.n > 0 || facts_lease_is_free(lease, wall)) {
-        return USEC_NEVER;
-    }
-    return facts_lease_end(lease);
+    bool held = lease->known && lease->error.n == 0 && !lease->absent && lease->complete;
+    return held && !facts_lease_is_free(lease, wall) ? facts_lease_end(lease) : USEC_NEVER;
 }
 
 /* ── putting ───────────────────────────────────────────────────────────────────────────────── */

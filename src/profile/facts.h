@@ -63,8 +63,8 @@ struct facts_prometheus facts_prometheus(const struct facts *f, uint32_t index);
 struct facts_lease facts_stagger(const struct facts *f, uint32_t index, uint32_t i);
 struct facts_affinity facts_affinity(const struct facts *f, struct str node);
 
-/* A node may go by this lease at that wall time: it has run out, is not there yet, or says nothing
- * that one could wait for (another's object of that name). False while it is unknown. */
+/* A node may go by this lease at that wall time: it has run out, or is not there yet. False while
+ * it is unknown, and for one without times: that is another's object, which nobody should take. */
 bool facts_lease_is_free(const struct facts_lease *lease, usec_t wall);
 /* When it will be free by itself; USEC_NEVER when it is free or unknown. */
 usec_t facts_lease_free_at(const struct facts_lease *lease, usec_t wall);

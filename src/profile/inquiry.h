@@ -37,8 +37,8 @@ void inquiry_want(struct inquiry *q, const struct facts_want *want);
 /* Takes the first free lease of a stagger for a node, by compare-and-swap. From this call on the
  * facts say that the node has it, so that no other node counts on it; when that proves wrong they
  * say that it is unknown, and it is read again. `on_done` comes from the loop, once, with NULL for
- * success; -ERR_CONFLICT when somebody was faster. When no answer came it looks whether the write
- * went through. */
+ * success; -ERR_CONFLICT when somebody was faster, or the configuration was. When no answer came it
+ * looks whether the write went through. */
 struct inquiry_take;
 struct inquiry_take *inquiry_take(struct inquiry *q, uint32_t index, struct str node,
                                   void (*on_done)(void *ctx, const struct err *err), void *ctx);

@@ -219,12 +219,19 @@ static uint32_t take_choose(const struct ask *a)
     return a->lease_n;
 }
 
+static void take_refuse(struct inquiry_take *t, const char *why)
+{
+    t->state = TAKE_NONE;
+    (void)err_set(&t->err, ERR_CONFLICT, "take a lease for node '" STR_FMT "': %s",
+                  STR_ARG(t->node), why);
+    loop_timer_set(&t->timer, loop_now(t->q->loop));
+}
+
 struct inquiry_take *inquiry_take(struct inquiry *q, uint32_t index, struct str node,
                                   void (*on_done)(void *ctx, const struct err *err), void *ctx)
 {
-    ASSERT(index < q->instance_n && node.n > 0);
-    struct ask *a = q->instances[index];
-    ASSERT(a != NULL && a->kind == FACTS_STAGGER);
+    ASSERT(node.n > 0);
+    struct ask *a = index < q->instance_n ? q->instances[index] : NULL;
     struct inquiry_take *t = HEAP_NEW(struct inquiry_take);
     t->q = q;
     t->on_done = on_done;
@@ -233,12 +240,13 @@ struct inquiry_take *inquiry_take(struct inquiry *q, uint32_t index, struct str 
     t->node = arena_str(&t->memory, node);
     list_add(&q->takes, &t->link);
     loop_timer_init(&t->timer, q->loop, take_on_timer, t);
+    if (a == NULL || a->kind != FACTS_STAGGER) {
+        take_refuse(t, "the configuration has this stagger no more");
+        return t;
+    }
     t->i = take_choose(a);
     if (t->i == a->lease_n) {
-        t->state = TAKE_NONE;
-        (void)err_set(&t->err, ERR_CONFLICT, "no lease " STR_FMT "/" STR_FMT "-… is free",
-                      STR_ARG(a->space), STR_ARG(a->lease));
-        loop_timer_set(&t->timer, loop_now(q->loop));
+        take_refuse(t, "none of its leases is free");
         ask_anew(a);
         return t;
     }

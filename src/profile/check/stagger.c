@@ -110,7 +110,9 @@ static void run(const struct check_input *in, uint32_t index, struct check_verdi
         seen++;
     }
     if (stale) {
-        check_want(in, ret, &(struct facts_want){ .kind = FACTS_STAGGER, .index = index });
+        check_want(in, ret,
+                   &(struct facts_want){
+                       .kind = FACTS_STAGGER, .index = index, .node = in->subject->name });
     }
     if (in->explain) {
         explain(in, index, seen, ret);

@@ -263,6 +263,7 @@ TEST(checks_nodes_go_one_after_the_other)
     CHECK_EQ(v.answer, CHECK_PENDING);
     CHECK_EQ(v.want_n, 1);
     CHECK_EQ(v.wants[0].kind, FACTS_STAGGER);
+    CHECK_STR(v.wants[0].node, "n"); /* the first holder, if there is none to find */
     put_lease(&b, "one", 0,
               (struct facts_lease){ .known = true, .absent = true, .asked = bed_wall(b.now) });
     v = bed_run(&b, "one", "n");

@@ -91,7 +91,11 @@ TEST(facts_a_lease_is_free_a_moment_after_its_time)
     l.duration_s = INT64_MAX; /* nonsense is answered, too */
     CHECK(!facts_lease_is_free(&l, WALL + DAYS(1000)));
     l.complete = false;
-    CHECK(facts_lease_is_free(&l, WALL));
+    CHECK(!facts_lease_is_free(&l, WALL + DAYS(1000)));
+    CHECK_EQ(facts_lease_free_at(&l, WALL), USEC_NEVER);
+    l.complete = true;
+    l.duration_s = 0;
+    CHECK(facts_lease_is_free(&l, WALL + 1));
     l.error = STR("forbidden");
     CHECK(!facts_lease_is_free(&l, WALL));
     CHECK_EQ(facts_lease_free_at(&l, WALL), USEC_NEVER);

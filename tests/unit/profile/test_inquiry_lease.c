@@ -176,24 +176,42 @@ TEST(inquiry_looks_whether_an_unanswered_take_went_through)
     world_end(&w);
 }
 
-TEST(inquiry_counts_a_foreign_lease_as_free)
+TEST(inquiry_leaves_a_foreign_lease_alone)
 {
     struct world w;
     struct replica *r = &w.replicas[0];
     world_begin(&w);
     CHECK_EQ(request(&w, "POST", "/apis/coordination.k8s.io/v1/namespaces/default/leases",
                      "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\","
-                     "\"metadata\":{\"name\":\"slow-0\"},\"spec\":{}}"),
+                     "\"metadata\":{\"name\":\"wide-0\"},\"spec\":{}}"),
              201);
-    want(r, FACTS_STAGGER, ONE, "n1");
+    want(r, FACTS_STAGGER, TWO, "n1");
     run(&w, SECONDS(1));
-    struct facts_lease l = facts_stagger(facts_of(&w), ONE, 0);
-    CHECK(l.known && !l.complete);
-    CHECK(facts_lease_is_free(&l, WALL));
-    (void)inquiry_take(r->inquiry, ONE, STR("n1"), on_done, r);
+    struct facts_lease l = facts_stagger(facts_of(&w), TWO, 0);
+    CHECK(l.known && !l.absent && !l.complete);
+    l = facts_stagger(facts_of(&w), TWO, 1); /* what comes behind it is read, too */
+    CHECK(l.known && l.complete);
+    (void)inquiry_take(r->inquiry, TWO, STR("n1"), on_done, r);
     run(&w, SECONDS(1));
     CHECK_EQ(r->code, 0);
-    CHECK_STR(jval_str(jval_get(lease(&w, "slow-0"), STR("holderIdentity"))), "n1");
+    CHECK(jval_get(lease(&w, "wide-0"), STR("holderIdentity")) == NULL);
+    CHECK_STR(jval_str(jval_get(lease(&w, "wide-1"), STR("holderIdentity"))), "n1");
+    world_end(&w);
+}
+
+TEST(inquiry_refuses_to_take_what_the_configuration_has_no_more)
+{
+    struct world w;
+    struct replica *r = &w.replicas[0];
+    world_begin(&w);
+    (void)inquiry_take(r->inquiry, LOAD, STR("n1"), on_done, r);
+    run(&w, SECONDS(1));
+    CHECK_EQ(r->code, ERR_CONFLICT);
+    (void)inquiry_take(r->inquiry, 99, STR("n1"), on_done, r);
+    run(&w, SECONDS(1));
+    CHECK_EQ(r->done, 2);
+    CHECK_EQ(r->code, ERR_CONFLICT);
+    CHECK_EQ(door_sent(r->api), 0);
     world_end(&w);
 }
 
