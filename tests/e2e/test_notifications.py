@@ -1,0 +1,97 @@
+"""A node changes its state, and those who asked for it are told: by mail, in a Slack thread, by a webhook."""
+
+import hashlib
+import hmac
+import json
+import pathlib
+import sys
+import urllib.parse
+
+import pytest
+import yaml
+
+from contract import PROFILE, STATE
+from process import Controller
+from wait import wait_for
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "servers"))
+from servers import MailServer, WebServer, make_authority, server_context  # noqa: E402
+
+ONCE = {"type": "oneshot", "config": {"delay": "0s"}}
+
+
+def config(label, notifications):
+    """A profile "p" whose nodes need maintenance while they have the label."""
+    return {
+        "intervals": {"requeue": "1s"},
+        "instances": {
+            "check": [{"type": "hasLabel", "name": "asked", "config": {"key": label}}],
+            "notify": [{"type": kind, "name": name, "config": settings, "schedule": ONCE}
+                       for name, kind, settings in notifications]},
+        "profiles": [{
+            "name": "p",
+            "operational": {"transitions": [{"check": "asked", "next": "maintenance-required"}]},
+            "maintenance-required": {"notify": " && ".join(name for name, _, _ in notifications)}}]}
+
+
+@pytest.fixture
+def start(backend, tmp_path):
+    """start(configuration, env): a controller that is ready; ended in order after the test."""
+    running = []
+
+    def run(configuration, env=None):
+        path = tmp_path / "maintenance.yaml"
+        path.write_text(yaml.safe_dump(configuration))
+        controller = Controller(backend.kubeconfig, tmp_path / "controller",
+                                flags=["--config", str(path)], env=env)
+        running.append(controller)
+        return controller.wait_ready()
+
+    yield run
+    for controller in running:
+        controller.end()
+
+
+def test_a_change_is_told_by_every_way_once(client, make_node, start, unique, tmp_path):
+    make_authority(tmp_path)
+    tls = server_context(tmp_path, "local", "IP:127.0.0.1")
+    posts = [(200, {}, b'{"ok":true,"ts":"7.1"}')]
+    with MailServer(tls=tls, login=("me", "secret")) as mail, WebServer([(200, {}, b"")], tls) as hook, \
+            WebServer(posts, tls) as slack:
+        message = "{{ .Node.Name }} is {{ .State }} by {{ .Profile }}"
+        start(config(unique, [
+            ("letter", "mail", {"address": mail.address, "from": "a@b", "to": "c@d", "subject": "s",
+                                "message": message, "auth": True, "user": "me", "password": "secret"}),
+            ("hook", "webhook", {"url": hook.url + "/x", "secret": "key"}),
+            ("thread", "slackThread", {
+                "token": "t", "channel": "c", "title": "title", "message": message, "period": "1h",
+                "leaseName": unique, "leaseNamespace": "default", "url": slack.url + "/api/chat.postMessage"}),
+        ]), {"SSL_CERT_FILE": str(tmp_path / "ca.crt")})
+        node = make_node(unique, {unique: "", PROFILE: "p"})
+        wait_for(lambda: len(mail.mails) == 1 and len(hook.requests) == 1 and len(slack.requests) == 2, 30,
+                 "all three are told")
+        told = f"{node} is maintenance-required by p"
+        assert mail.mails[0].original_content.endswith(f"\r\n\r\n{told}\r\n".encode())
+        assert mail.mails[0].encrypted and mail.logins == [("PLAIN", "me", "secret")]
+        body = hook.requests[0][3]
+        assert json.loads(body)["node"] == node
+        assert hook.requests[0][2]["X-Drydock-Signature"] == "sha256=" + hmac.new(b"key", body, hashlib.sha256).hexdigest()
+        texts = [urllib.parse.parse_qs(request[3].decode())["text"] for request in slack.requests]
+        assert texts == [["title"], [told]]
+        lease = wait_for(lambda: client.leases.read_namespaced_lease(unique, "default"), what="the thread is noted")
+        assert lease.spec.holder_identity == "7.1"
+        client.leases.delete_namespaced_lease(unique, "default")
+        assert client.core.read_node(node).metadata.labels[STATE] == "maintenance-required"
+
+
+def test_a_message_that_fails_is_tried_again_and_holds_up_nobody(client, make_node, start, unique):
+    with WebServer([(503, {"Retry-After": "1"}, b"busy"), (503, {}, b"busy"), (200, {}, b"")]) as hook:
+        start(config(unique, [("hook", "webhook", {"url": hook.url, "body": "{{ .Node.Name }}"})]))
+        first = make_node(unique + "-a", {unique: "", PROFILE: "p"})
+        wait_for(lambda: hook.requests, 30, "the first try")
+        second = make_node(unique + "-b", {unique: "", PROFILE: "p"})
+        for node in (first, second):
+            wait_for(lambda: client.core.read_node(node).metadata.labels.get(STATE) == "maintenance-required", 30,
+                     f"{node} moves on")
+        wait_for(lambda: {request[3].decode() for request in hook.requests[2:]} == {first, second}, 60,
+                 "both are told")
