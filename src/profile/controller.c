@@ -156,6 +156,17 @@ static void controller_on_facts(void *ctx, uint64_t instances)
     controller_soon(c);
 }
 
+/* The others that wait find it in the fleet's sum. */
+static void controller_on_pods(void *ctx, struct str node)
+{
+    struct controller *c = ctx;
+    struct store_item *item = store_find(&c->store, node);
+    if (item != NULL) {
+        store_mark(&c->store, item);
+    }
+    controller_soon(c);
+}
+
 /* Some wait has ended: of nodes, or of a room that grows by itself. */
 static void controller_on_wake(void *ctx)
 {
@@ -234,8 +245,10 @@ static void controller_init_kube(struct controller *c, struct api *api)
                                           .client = &c->client,
                                           .wire = c->config.wire,
                                           .on_change = controller_on_facts,
+                                          .on_pods = controller_on_pods,
                                           .ctx = c,
                                       });
+    fleet_read_pods(c->fleet, inquiry_facts(c->inquiry));
     c->drains = drains_new(c->loop, &(struct drains_config){
                                         .client = &c->client,
                                         .recorder = &c->recorder,

@@ -32,6 +32,7 @@ struct facts {
     uint32_t instance_n;
     struct arena table; /* of `instances` */
     struct map nodes;   /* name → struct facts_node */
+    uint64_t node_changes;
 };
 
 struct facts *facts_new(void)
@@ -98,6 +99,11 @@ struct facts_affinity facts_affinity(const struct facts *f, struct str node)
 {
     const struct facts_node *x = map_find(&f->nodes, node);
     return x != NULL ? x->answer : (struct facts_affinity){ 0 };
+}
+
+uint64_t facts_affinity_changes(const struct facts *f)
+{
+    return f->node_changes;
 }
 
 /* ── leases ────────────────────────────────────────────────────────────────────────────────── */
@@ -239,6 +245,7 @@ bool facts_put_affinity(struct facts *f, struct str node, const struct facts_aff
     arena_reset(&x->text);
     x->answer = *answer;
     x->answer.error = answer->error.n > 0 ? arena_str(&x->text, answer->error) : STR_NONE;
+    f->node_changes++;
     return true;
 }
 
@@ -266,4 +273,5 @@ void facts_reindex(struct facts *f, const uint32_t *from, uint32_t n)
 void facts_forget_node(struct facts *f, struct str node)
 {
     facts_free_node(map_del(&f->nodes, node));
+    f->node_changes++;
 }

@@ -17,12 +17,6 @@ struct fleet_watch {
     uint32_t value_at; /* … and where the values of its group begin */
 };
 
-struct fleet_profile {
-    uint32_t counts[LABEL_STATE_COUNT];
-    const struct store_item **waiting;
-    uint32_t waiting_cap; /* waiting_n is counts[LABEL_STATE_REQUIRED] */
-};
-
 /* What one limit reads of one node in maintenance. */
 struct fleet_slot {
     bool counts;        /* the node has the profile that the limit is for */
@@ -50,7 +44,8 @@ struct fleet {
     struct arena tmp;
     struct fleet_watch *watches; /* one a check instance */
     uint32_t watch_n;
-    struct fleet_profile *profiles; /* one a configured profile */
+    struct standing *profiles; /* one a configured profile */
+    uint32_t *operational;     /* as it was when changes were last told, one a profile */
     uint32_t profile_n;
     uint32_t limit_n;
     uint32_t value_n;
@@ -60,8 +55,9 @@ struct fleet {
     uint32_t member_n;
     uint32_t count;
     uint64_t changed;
-    uint64_t count_bits;    /* of the instances that read the number of nodes */
-    uint64_t affinity_bits; /* of those that read the profiles' states */
+    uint64_t count_bits; /* of the instances that read the number of nodes */
+    bool data_changed;
+    const struct facts *facts; /* NULL: whatever they read counts as changed */
     bool room_changed;
 };
 
@@ -161,37 +157,6 @@ static void labels_change(struct fleet *f, const struct store_item *item, const 
 
 /* ── states of profiles ────────────────────────────────────────────────────────────────────── */
 
-static void waiting_remove(struct fleet_profile *p, const struct store_item *item)
-{
-    uint32_t i = 0;
-    while (i < p->counts[LABEL_STATE_REQUIRED] && p->waiting[i] != item) {
-        i++;
-    }
-    ASSERT(i < p->counts[LABEL_STATE_REQUIRED]);
-    p->waiting[i] = p->waiting[p->counts[LABEL_STATE_REQUIRED] - 1];
-}
-
-static void profile_count(struct fleet *f, struct fleet_profile *p, enum label_state state,
-                          const struct store_item *item, bool add)
-{
-    bool waits = state == LABEL_STATE_REQUIRED && f->keeps_waiting;
-    if (!add) {
-        if (waits) {
-            waiting_remove(p, item);
-        }
-        ASSERT(p->counts[state] > 0);
-        p->counts[state]--;
-        return;
-    }
-    if (waits) {
-        if (p->counts[state] == p->waiting_cap) {
-            ARENA_GROW(&f->memory, p->waiting, p->counts[state], p->waiting_cap);
-        }
-        p->waiting[p->counts[state]] = item;
-    }
-    p->counts[state]++;
-}
-
 static void profiles_count(struct fleet *f, const struct store_item *item, struct str text,
                            bool add)
 {
@@ -205,7 +170,11 @@ static void profiles_count(struct fleet *f, const struct store_item *item, struc
         const struct data_profile *entry = data_find(&data, f->config->profiles[i].name);
         enum label_state state;
         if (entry != NULL && !entry->null && label_state_parse(entry->current, &state)) {
-            profile_count(f, &f->profiles[i], state, item, add);
+            if (add) {
+                standing_add(&f->profiles[i], state, item, f->keeps_waiting ? &f->memory : NULL);
+            } else {
+                standing_remove(&f->profiles[i], state, item);
+            }
         }
     }
 }
@@ -219,7 +188,7 @@ static void data_change(struct fleet *f, const struct store_item *item, struct s
     if (after.n > 0) {
         profiles_count(f, item, after, /* add= */ true);
     }
-    f->changed |= f->affinity_bits;
+    f->data_changed = true;
 }
 
 /* ── nodes in maintenance ──────────────────────────────────────────────────────────────────── */
@@ -454,7 +423,6 @@ static void watch_init(struct fleet *f, uint32_t index, const struct config_inst
         f->value_n += limit->key_n;
     } else if (w->check == &check_affinity) {
         f->keeps_waiting = true;
-        f->affinity_bits |= bit_of(index);
     } else if (w->check == &check_node_count) {
         f->count_bits |= bit_of(index);
     }
@@ -468,10 +436,10 @@ void fleet_configure(struct fleet *f, const struct config *config)
     f->limit_n = 0;
     f->value_n = 0;
     f->count_bits = 0;
-    f->affinity_bits = 0;
     f->keeps_waiting = false;
     f->profile_n = config->profile_n;
-    f->profiles = ARENA_ARRAY(&f->memory, struct fleet_profile, config->profile_n + 1);
+    f->profiles = ARENA_ARRAY(&f->memory, struct standing, config->profile_n + 1);
+    f->operational = ARENA_ARRAY(&f->memory, uint32_t, config->profile_n + 1);
     f->watch_n = checks->n;
     f->watches = ARENA_ARRAY(&f->memory, struct fleet_watch, checks->n + 1);
     for (uint32_t i = 0; i < checks->n; i++) {
@@ -487,6 +455,11 @@ void fleet_configure(struct fleet *f, const struct config *config)
     }
     f->changed = UINT64_MAX;
     f->room_changed = true;
+}
+
+void fleet_read_pods(struct fleet *f, const struct facts *facts)
+{
+    f->facts = facts;
 }
 
 /* ── observing ─────────────────────────────────────────────────────────────────────────────── */
@@ -527,9 +500,44 @@ void fleet_on_gone(struct fleet *f, const struct store_item *item)
 
 /* ── looking ───────────────────────────────────────────────────────────────────────────────── */
 
+/* Whether there are enough operational nodes now and were not before, or the other way round. */
+static bool crosses(const struct fleet *f, int64_t minimum)
+{
+    for (uint32_t i = 0; minimum > 0 && i < f->profile_n; i++) {
+        if ((f->operational[i] >= minimum) !=
+            (f->profiles[i].counts[LABEL_STATE_OPERATIONAL] >= minimum)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Affinity checks read the states of all nodes and their pods, but few changes of them make a
+ * difference: most of those who wait have somebody else before them as well. */
+static uint64_t affinity_changed(struct fleet *f)
+{
+    bool differs = f->facts == NULL && f->data_changed;
+    uint64_t bits = 0;
+    f->data_changed = false;
+    for (uint32_t i = 0; f->facts != NULL && i < f->profile_n; i++) {
+        differs = standing_refresh(&f->profiles[i], f->facts) || differs;
+    }
+    for (uint32_t i = 0; i < f->watch_n; i++) {
+        const struct fleet_watch *w = &f->watches[i];
+        if (w->check == &check_affinity) {
+            const struct check_enough *enough = w->plan;
+            bits |= differs || crosses(f, enough->operational) ? bit_of(i) : 0;
+        }
+    }
+    for (uint32_t i = 0; i < f->profile_n; i++) {
+        f->operational[i] = f->profiles[i].counts[LABEL_STATE_OPERATIONAL];
+    }
+    return bits;
+}
+
 uint64_t fleet_changed(struct fleet *f)
 {
-    uint64_t changed = f->changed;
+    uint64_t changed = f->changed | (f->keeps_waiting ? affinity_changed(f) : 0);
     f->changed = 0;
     return changed;
 }
@@ -557,7 +565,7 @@ uint32_t fleet_profile_count(const struct fleet *f, uint32_t profile, enum label
     return f->profiles[profile].counts[state];
 }
 
-static const struct fleet_profile *find_profile(const struct fleet *f, struct str name)
+static const struct standing *find_profile(const struct fleet *f, struct str name)
 {
     for (uint32_t i = 0; i < f->profile_n; i++) {
         if (str_eq(f->config->profiles[i].name, name)) {
@@ -569,17 +577,21 @@ static const struct fleet_profile *find_profile(const struct fleet *f, struct st
 
 uint32_t fleet_operational(const struct fleet *f, struct str profile)
 {
-    const struct fleet_profile *p = find_profile(f, profile);
+    const struct standing *p = find_profile(f, profile);
     return p != NULL ? p->counts[LABEL_STATE_OPERATIONAL] : 0;
 }
 
-const struct store_item *const *fleet_waiting(const struct fleet *f, struct str profile,
-                                              uint32_t *ret_n)
+uint32_t fleet_pods(const struct fleet *f, struct str profile, const struct facts *facts,
+                    struct standing_pods *ret)
 {
-    const struct fleet_profile *p = find_profile(f, profile);
+    const struct standing *p = find_profile(f, profile);
     ASSERT(f->keeps_waiting);
-    *ret_n = p != NULL ? p->counts[LABEL_STATE_REQUIRED] : 0;
-    return p != NULL ? p->waiting : NULL;
+    *ret = (struct standing_pods){ 0 };
+    if (p == NULL) {
+        return 0;
+    }
+    standing_pods(p, facts, ret);
+    return p->counts[LABEL_STATE_REQUIRED];
 }
 
 uint32_t fleet_any_label(const struct fleet *f, uint32_t index)
@@ -595,7 +607,7 @@ struct str fleet_semver(const struct fleet *f, uint32_t index, struct str profil
     ASSERT(index < f->watch_n);
     const struct fleet_watch *w = &f->watches[index];
     ASSERT(w->check == &check_cluster_semver);
-    const struct fleet_profile *p = find_profile(f, profile);
+    const struct standing *p = find_profile(f, profile);
     const struct check_semver *plan = w->plan;
     const struct semver least = { .minor = 1, .prerelease = STR(""), .build = STR("") };
     const struct newest *newest = NULL;
@@ -680,8 +692,8 @@ static void check_newest(const struct fleet *a, const struct fleet *b, uint32_t 
     }
 }
 
-static void check_profile(const struct fleet *f, const struct fleet_profile *a,
-                          const struct fleet_profile *b)
+static void check_standing(const struct fleet *f, const struct standing *a,
+                           const struct standing *b)
 {
     for (int i = 0; i < LABEL_STATE_COUNT; i++) {
         ASSERT(a->counts[i] == b->counts[i]);
@@ -730,7 +742,7 @@ void fleet_check(const struct fleet *f)
         check_newest(f, again, i);
     }
     for (uint32_t i = 0; i < f->profile_n; i++) {
-        check_profile(f, &f->profiles[i], &again->profiles[i]);
+        check_standing(f, &f->profiles[i], &again->profiles[i]);
     }
     LIST_EACH (&f->members, link) {
         const struct fleet_member *m = CONTAINER_OF(link, struct fleet_member, link);

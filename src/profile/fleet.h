@@ -12,6 +12,7 @@
 #include "kube/store.h"
 #include "profile/config.h"
 #include "profile/data.h"
+#include "profile/standing.h"
 
 struct fleet;
 
@@ -20,6 +21,11 @@ struct fleet;
 struct fleet *fleet_new(const struct store *store);
 void fleet_free(struct fleet *f); /* accepts NULL */
 void fleet_configure(struct fleet *f, const struct config *config);
+
+/* Where answers about pods will be: then what the affinity checks read of all nodes is summed up by
+ * fleet_changed, once for all of them, and their bits are there when the sum is another one.
+ * `facts` is borrowed for good. */
+void fleet_read_pods(struct fleet *f, const struct facts *facts);
 
 /* From store.on_change (before NULL = new) and store.on_gone. */
 void fleet_on_change(struct fleet *f, const struct store_item *item, const void *before);
@@ -52,10 +58,11 @@ uint32_t fleet_any_label(const struct fleet *f, uint32_t index);
 struct str fleet_semver(const struct fleet *f, uint32_t index, struct str profile,
                         struct semver *ret);
 
-/* affinity: nodes whose entry of that profile is operational, and those where it waits. */
+/* affinity: nodes whose entry of that profile is operational; and how many wait, with what is known
+ * of their pods. */
 uint32_t fleet_operational(const struct fleet *f, struct str profile);
-const struct store_item *const *fleet_waiting(const struct fleet *f, struct str profile,
-                                              uint32_t *ret_n);
+uint32_t fleet_pods(const struct fleet *f, struct str profile, const struct facts *facts,
+                    struct standing_pods *ret);
 
 struct fleet_ask {
     uint32_t index;

@@ -88,7 +88,9 @@ static void ask_land(struct ask *a)
     ASSERT(a->state == ASK_FLYING && a->call == NULL && a->wire_call == NULL);
     a->state = ASK_IDLE;
     a->q->flying[a->kind]--;
-    if (a->changed) {
+    if (a->changed && a->kind == FACTS_AFFINITY && a->q->config.on_pods != NULL) {
+        a->q->config.on_pods(a->q->config.ctx, a->node);
+    } else if (a->changed) {
         inquiry_note(a->q, ask_readers(a));
     }
     inquiry_wake(a->q); /* its place is free */

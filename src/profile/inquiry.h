@@ -21,6 +21,10 @@ struct inquiry_config {
     struct wire *wire; /* may be NULL: then Prometheus cannot be asked, and the checks say so */
     /* From the loop: the answers of these check instances may have changed. */
     void (*on_change)(void *ctx, uint64_t instances);
+    /* The pods of that node are, and what they are to the others is summed up elsewhere (fleet.h):
+     * then on_change does not tell of them. From the middle of things: only to be noted. May be
+     * NULL. */
+    void (*on_pods)(void *ctx, struct str node);
     void *ctx;
 };
 

@@ -1,94 +1,94 @@
 /* Nodes without pods that prefer operational nodes go first: such pods are moved once then. */
 #include "profile/check/plugin.h"
 
-/* Others' pods that one node asks for at a time. All nodes of a large fleet may be waiting, and
- * each looks at all others and asks for its own: together they know the rest soon enough. */
-#define AFFINITY_UNKNOWN_MAX 32u
-#define AFFINITY_STALE_MAX 32u
-#define AFFINITY_WANTS_MAX (1 + AFFINITY_UNKNOWN_MAX + AFFINITY_STALE_MAX)
-
 static const void *prepare(const struct check_setup *setup)
 {
-    int64_t *minimum = ARENA_NEW(setup->out, int64_t);
-    *minimum = check_value(setup, "minOperational")->number;
-    return minimum;
+    struct check_enough *enough = ARENA_NEW(setup->out, struct check_enough);
+    enough->operational = check_value(setup, "minOperational")->number;
+    return enough;
 }
 
-enum pods { PODS_UNKNOWN, PODS_WITH, PODS_WITHOUT, PODS_ERROR };
-
-/* Whether the node runs such pods; wants to know it where that is due. */
-static enum pods pods_of(const struct check_input *in, uint32_t index, struct str node,
-                         struct check_verdict *ret)
+static void want_pods(const struct check_input *in, uint32_t index, struct str node,
+                      struct check_verdict *ret)
 {
-    struct facts_affinity fact = facts_affinity(in->facts, node);
-    bool stale = check_stale(in, fact.known, fact.asked, ret);
-    if (stale && ret->want_n < (fact.known ? AFFINITY_STALE_MAX : AFFINITY_WANTS_MAX)) {
-        check_want(in, ret,
-                   &(struct facts_want){ .kind = FACTS_AFFINITY, .index = index, .node = node });
-    }
-    if (!fact.known) {
-        ret->answer = CHECK_PENDING;
-        return PODS_UNKNOWN;
-    }
-    if (fact.error.n > 0) {
-        check_fail_with(in, ret, "failed to check if node " STR_FMT " has affinity pods: " STR_FMT,
-                        STR_ARG(str_sub(node, 0, 64)), STR_ARG(fact.error));
-        return PODS_ERROR;
-    }
-    return fact.has ? PODS_WITH : PODS_WITHOUT;
+    check_want(in, ret,
+               &(struct facts_want){ .kind = FACTS_AFFINITY, .index = index, .node = node });
 }
 
-static void decide(const struct check_input *in, enum check_answer answer, struct str info,
-                   struct str reason, struct check_verdict *ret)
+static void fail_for(const struct check_input *in, struct str node, struct check_verdict *ret)
 {
-    ret->answer = answer;
-    if (in->explain) {
-        ret->info = info.n > 0 ? check_info_reason(in->out, info) : STR("");
-        ret->reason = reason;
-    }
+    check_fail_with(in, ret, "failed to check if node " STR_FMT " has affinity pods: " STR_FMT,
+                    STR_ARG(str_sub(node, 0, 64)), STR_ARG(facts_affinity(in->facts, node).error));
 }
 
+static void say(const struct check_input *in, struct str info, struct str reason,
+                struct check_verdict *ret)
+{
+    ret->info = info.n > 0 ? check_info_reason(in->out, info) : STR("");
+    ret->reason = reason;
+}
+
+/* The node itself has such pods, so it is none of those that the sum names. */
 static void look_at_others(const struct check_input *in, uint32_t index, struct check_verdict *ret)
 {
-    uint32_t n = 0;
-    uint32_t others = 0;
-    uint32_t unknown = 0;
-    const struct store_item *const *waiting = fleet_waiting(in->fleet, in->profile, &n);
-    for (uint32_t i = 0; i < n && unknown < AFFINITY_UNKNOWN_MAX; i++) {
-        struct str name = waiting[i]->name;
-        if (str_eq(name, in->subject->name)) {
-            continue;
+    struct standing_pods pods;
+    uint32_t n = fleet_pods(in->fleet, in->profile, in->facts, &pods);
+    if (pods.without != NULL) {
+        struct str name = pods.without->name;
+        ret->answer = CHECK_FAIL;
+        if (in->explain) {
+            say(in, arena_printf(in->out, "pods without affinity on: " STR_FMT, STR_ARG(name)),
+                arena_printf(in->out, "node " STR_FMT " goes first: its pods do not mind",
+                             STR_ARG(name)),
+                ret);
         }
-        others++;
-        switch (pods_of(in, index, name, ret)) {
-        case PODS_ERROR:
-            return;
-        case PODS_UNKNOWN:
-            unknown++;
-            break;
-        case PODS_WITHOUT:
-            decide(in, CHECK_FAIL,
-                   arena_printf(in->out, "pods without affinity on: " STR_FMT, STR_ARG(name)),
-                   arena_printf(in->out, "node " STR_FMT " goes first: its pods do not mind",
-                                STR_ARG(name)),
-                   ret);
-            return;
-        case PODS_WITH:
-            break;
-        }
-    }
-    if (unknown > 0) {
-        decide(in, CHECK_PENDING, STR(""), STR("the pods of other nodes are not known yet"), ret);
         return;
     }
-    decide(in, CHECK_PASS, STR(""),
-           arena_printf(in->out, "all of the %u other waiting nodes have such pods, too", others),
-           ret);
+    /* Each of them asks for itself, too, and again when that is due. */
+    for (uint32_t i = 0; i < pods.unknown_n; i++) {
+        want_pods(in, index, pods.unknown[i]->name, ret);
+    }
+    if (pods.broken != NULL) {
+        fail_for(in, pods.broken->name, ret);
+        return;
+    }
+    ret->answer = pods.unknown_n > 0 ? CHECK_PENDING : CHECK_PASS;
+    if (in->explain && pods.unknown_n > 0) {
+        say(in, STR(""), STR("the pods of other nodes are not known yet"), ret);
+    } else if (in->explain) {
+        say(in, STR(""),
+            arena_printf(in->out, "all %u waiting nodes have pods that prefer operational ones", n),
+            ret);
+    }
+}
+
+static void look_at_pods(const struct check_input *in, uint32_t index, struct check_verdict *ret)
+{
+    struct str self = in->subject->name;
+    struct facts_affinity own = facts_affinity(in->facts, self);
+    if (check_stale(in, own.known, own.asked, ret)) {
+        want_pods(in, index, self, ret);
+    }
+    if (own.error.n > 0) {
+        fail_for(in, self, ret);
+        return;
+    }
+    if (own.has) {
+        look_at_others(in, index, ret);
+        return;
+    }
+    ret->answer = own.known ? CHECK_PASS : CHECK_PENDING;
+    if (in->explain && own.known) {
+        say(in, STR("no pods with affinity"),
+            STR("the node has no pods that prefer operational nodes"), ret);
+    } else if (in->explain) {
+        say(in, STR(""), STR("the node's pods are not known yet"), ret);
+    }
 }
 
 static void run(const struct check_input *in, uint32_t index, struct check_verdict *ret)
 {
-    const int64_t *minimum = check_prepared(in, index);
+    const struct check_enough *enough = check_prepared(in, index);
     if (in->state != LABEL_STATE_REQUIRED) {
         check_fail_with(in, ret,
                         "affinity check plugin failed, node " STR_FMT
@@ -98,26 +98,16 @@ static void run(const struct check_input *in, uint32_t index, struct check_verdi
         return;
     }
     uint32_t operational = fleet_operational(in->fleet, in->profile);
-    if (*minimum > 0 && (int64_t)operational >= *minimum) {
-        decide(in, CHECK_PASS, STR("minOperational exceeded"),
-               arena_printf(in->out, "%u nodes are operational, %lld are enough", operational,
-                            (long long)*minimum),
-               ret);
+    if (enough->operational <= 0 || (int64_t)operational < enough->operational) {
+        look_at_pods(in, index, ret);
         return;
     }
-    switch (pods_of(in, index, in->subject->name, ret)) {
-    case PODS_WITHOUT:
-        decide(in, CHECK_PASS, STR("no pods with affinity"),
-               STR("the node has no pods that prefer operational nodes"), ret);
-        return;
-    case PODS_WITH:
-        look_at_others(in, index, ret);
-        return;
-    case PODS_UNKNOWN:
-        decide(in, CHECK_PENDING, STR(""), STR("the node's pods are not known yet"), ret);
-        return;
-    case PODS_ERROR:
-        return;
+    ret->answer = CHECK_PASS;
+    if (in->explain) {
+        say(in, STR("minOperational exceeded"),
+            arena_printf(in->out, "%u nodes are operational, %lld are enough", operational,
+                         (long long)enough->operational),
+            ret);
     }
 }
 

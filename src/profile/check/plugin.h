@@ -58,6 +58,11 @@ struct check_semver {
     bool scoped; /* to nodes of the profile */
 };
 
+/* affinity */
+struct check_enough {
+    int64_t operational; /* so many nodes; 0: never */
+};
+
 struct check_limit {
     int64_t max;
     struct str profile;    /* empty: any */
