@@ -32,7 +32,9 @@ test-cluster:
 
 bench: build/drydock
 	@tools/deps test
+	@ninja -C build/release --quiet bench-drain
 	@$(PYTHON) bench/run
+	@$(PYTHON) bench/drain
 
 fuzz:
 	@tools/deps test
