@@ -11,10 +11,10 @@
 #define QUIET_FAILURES 3u          /* an outage shorter than that is nobody's error */
 #define TIDY_MIN MINUTES(10)       /* an ask that nobody wanted for that long is forgotten */
 
-/* Prometheus servers differ by instance, and a dead one holds its place for 30 s; the API server is
- * one, and has others to serve. */
+/* A dead Prometheus holds its place until its time is up, and the wire has few places, which
+ * messages need as well; the API server has others to serve. */
 static const uint32_t flying_max[INQUIRY_KINDS] = {
-    [FACTS_PROMETHEUS] = 64,
+    [FACTS_PROMETHEUS] = 4,
     [FACTS_STAGGER] = 8,
     [FACTS_AFFINITY] = 8,
 };
