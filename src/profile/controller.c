@@ -89,8 +89,8 @@ static int controller_on_object(void *ctx, const struct jval *object, bool delet
 {
     struct controller *c = ctx;
     int r = store_observe(&c->store, object, deleted, err);
-    if (r == 0 && c->store.dirty_count > 0) {
-        controller_soon(c);
+    if (r == 0 && (c->store.dirty_count > 0 || deleted)) {
+        controller_soon(c); /* one that is gone may have made room for others */
     }
     return r;
 }

@@ -359,3 +359,36 @@ TEST(controller_forgets_a_node_with_its_patch_under_way)
     CHECK_EQ(s.api.call_count, 0);
     story_end(&s);
 }
+
+#define ROLL                                                                                       \
+    "intervals: {requeue: 30s}\n"                                                                  \
+    "instances:\n"                                                                                 \
+    "  check: [{type: maxMaintenance, name: room, config: {max: 1}}]\n"                            \
+    "profiles:\n"                                                                                  \
+    "- name: roll\n"                                                                               \
+    "  maintenance-required: {transitions: [{check: room, next: in-maintenance}]}\n"
+#define ROLLING(state)                                                                             \
+    ",\"labels\":{\"cloud.sap/maintenance-profile\":\"roll\","                                     \
+    "\"cloud.sap/maintenance-state\":\"" state "\"},"                                              \
+    "\"annotations\":{\"cloud.sap/maintenance-data\":\"{\\\"Profiles\\\":{\\\"roll\\\":{"          \
+    "\\\"Transition\\\":\\\"2026-01-02T03:04:05Z\\\",\\\"Current\\\":\\\"" state                   \
+    "\\\",\\\"Previous\\\":\\\"" state "\\\"}},\\\"Notifications\\\":{}}\"}"
+
+TEST(controller_gives_the_place_of_a_node_that_is_gone_to_the_next_at_once)
+{
+    struct story s;
+    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .wait_for_setup = true });
+    CHECK_EQ(controller_configure(s.c, STR("f"), STR(ROLL), (struct ucfg_env){ 0 }), 0);
+    struct fake_watch *watch = fake_watch_first(&s.api);
+    fake_line(watch, event_of(&s, "ADDED", node_of(&s, "n1", 5, ROLLING("in-maintenance"))));
+    fake_line(watch, event_of(&s, "ADDED", node_of(&s, "n2", 6, ROLLING("maintenance-required"))));
+    story_sync(&s, 7);
+    story_run(&s, HOURS(1));
+    CHECK_EQ(s.api.sent, 0);
+    watch = fake_watch_first(&s.api);
+    fake_line(watch, event_of(&s, "DELETED", node_of(&s, "n1", 8, ROLLING("in-maintenance"))));
+    story_run(&s, 0);
+    CHECK_EQ(s.api.call_count, 1);
+    CHECK_STR(fake_call_first(&s.api)->path, "/api/v1/nodes/n2");
+    story_end(&s);
+}
