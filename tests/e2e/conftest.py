@@ -8,6 +8,7 @@ import kubernetes
 import pytest
 
 from backend import Cluster, Sandbox
+from process import Controller
 from wait import wait_for
 
 
@@ -144,6 +145,35 @@ def make_node(client):
         except kubernetes.client.ApiException as error:
             if error.status != 404:
                 raise
+
+
+@pytest.fixture
+def launch(backend, tmp_path):
+    """launch(config, name, flags): a controller with that configuration that is ready, ended in
+    order after the test. The text is in `launched.config`, a file that may be changed."""
+    running = []
+
+    def run(config, name="controller", flags=(), env=None):
+        path = tmp_path / (name + ".yaml")
+        path.write_text(config, encoding="utf-8")
+        controller = Controller(backend.kubeconfig, tmp_path / name, name,
+                                ["--config", str(path), *flags], env)
+        controller.config = path
+        running.append(controller)
+        return controller.wait_ready()
+
+    yield run
+    failure = None
+    for controller in running:
+        try:
+            if controller.alive():
+                controller.stop()
+        except AssertionError as error:
+            failure = error
+        finally:
+            controller.end()
+    if failure:
+        raise failure
 
 
 def node_ready(node):

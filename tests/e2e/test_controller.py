@@ -295,25 +295,11 @@ def test_one_acts_and_an_orderly_exit_hands_over_fast(client, make_node, unique,
 
     before = holder(client)
     one.stop()
-    # It looks every 5 s, with jitter; without a release it would be 15 s and more.
-    wait_for(lambda: leading(other), 12, "the second takes over without waiting for expiry")
+    # It looks every 5 to 11 s; without a release it would be 15 s and more.
+    wait_for(lambda: leading(other), 13, "the second takes over without waiting for expiry")
     assert holder(client) not in ("", before)
     assert lease(client).spec.lease_transitions >= 1
     name = make_node(unique + "-b")
-    wait_for(lambda: is_fresh(read(client, name)), what="labelled by the second")
-
-
-@pytest.mark.usefixtures("no_lease")
-def test_a_killed_leader_is_replaced_when_its_lease_has_run_out(client, make_node, unique, start):
-    one, other = start("one", ELECT), start("other", ELECT)
-    wait_for(lambda: leading(one) or leading(other), what="one leads")
-    if leading(other):
-        one, other = other, one
-    one.send(signal.SIGKILL)
-    one.wait()
-    name = make_node(unique)
-    # 15 s of lease, seen up to 5 s late, looked at every 5 s.
-    wait_for(lambda: leading(other), 26, "the second takes over")
     wait_for(lambda: is_fresh(read(client, name)), what="labelled by the second")
 
 

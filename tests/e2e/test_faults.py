@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from backend import Cluster
-from contract import DATA, FRESH, LEASE, STATE
+from contract import DATA, FRESH, LEASE, STATE, TAKEOVER
 from process import Controller, parse_metrics
 from proxy import Proxy
 from wait import holds_for, wait_for
@@ -20,7 +20,6 @@ pytestmark = pytest.mark.backend("cluster")
 
 NODES = 40
 ELECT = ("--enable-leader-election", "--lease-namespace", "default")
-TAKEOVER = 26  # 15 s of lease, seen up to 5 s late, looked at every 5 s
 
 
 @pytest.fixture(scope="module")
