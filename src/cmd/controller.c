@@ -31,6 +31,7 @@ struct controller_flags {
     struct str kubecontext;
     struct str kubeconfig;
     struct str lease_namespace;
+    uint32_t leader_port;
     struct str log_format;
     bool zap_devel;
     struct str zap_encoder;
@@ -62,6 +63,8 @@ static const struct option controller_options[] = {
       "how to reach the cluster; otherwise KUBECONFIG, the service account, ~/.kube/config" },
     { "lease-namespace", OPTION_TEXT, OPTION(struct controller_flags, lease_namespace), "NAME", "",
       NULL, "where the leader's Lease is; in a pod, its own namespace" },
+    { "leader-port", OPTION_U32, OPTION(struct controller_flags, leader_port), "PORT", "0", NULL,
+      "where the leader serves what other replicas show; 0 means the same port as here" },
     { "log-format", OPTION_CHOICE, OPTION(struct controller_flags, log_format), "FORMAT", "",
       "text|json", "how log lines look; wins over --zap-encoder" },
     { "zap-devel", OPTION_BOOL, OPTION(struct controller_flags, zap_devel), NULL, "true", NULL,
@@ -92,6 +95,7 @@ struct app {
     struct settings settings;
     struct source source;
     struct relay *relay;
+    struct wire *relay_wire;
     struct web *web;
     struct http_server *web_server;
     struct http_server *health_server;
@@ -328,6 +332,7 @@ static void app_done(struct app *app)
     http_server_free(app->health_server);
     web_free(app->web);
     relay_free(app->relay);
+    host_wire_free(app->relay_wire);
     source_done(&app->source);
     loop_timer_done(&app->scrape);
     settings_stop(&app->settings);
@@ -384,6 +389,24 @@ static bool address_is_off(struct str address)
     return address.n == 0 || str_eq(address, STR("0"));
 }
 
+/* A wire of its own: pods are reached without a proxy, and no slow mail server holds them up. */
+static void app_relay(struct app *app)
+{
+    uint32_t port = app->flags->leader_port;
+    app->relay_wire =
+        host_wire_new(app->loop, &(struct host_wire_config){ .calls_max = RELAY_CALLS_MAX,
+                                                             .connect_max = RELAY_BUDGET });
+    app->relay =
+        relay_new(app->loop, &(struct relay_config){
+                                 .api = app->api,
+                                 .wire = app->relay_wire,
+                                 .lease_namespace = app->space,
+                                 .lease_name = CONTROLLER_LEASE_NAME,
+                                 .port = port != 0 ? port : http_server_port(app->web_server),
+                             });
+    web_set_relay(app->web, app->relay);
+}
+
 static int app_serve(struct app *app, struct err *err)
 {
     if (!address_is_off(app->flags->metrics_addr)) {
@@ -394,14 +417,7 @@ static int app_serve(struct app *app, struct err *err)
             return err_wrap(err, "--metrics-addr");
         }
         if (app->flags->elect) {
-            app->relay = relay_new(app->loop, &(struct relay_config){
-                                                  .api = app->api,
-                                                  .wire = app->wire,
-                                                  .lease_namespace = app->space,
-                                                  .lease_name = CONTROLLER_LEASE_NAME,
-                                                  .port = http_server_port(app->web_server),
-                                              });
-            web_set_relay(app->web, app->relay);
+            app_relay(app);
         }
         log_info(&app->log, "serving metrics and dashboard",
                  KV_I64("port", http_server_port(app->web_server)));

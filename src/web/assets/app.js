@@ -4,7 +4,7 @@ import { drawFleet, fleetStale, focusFleet, startFleet } from "./fleet.js";
 import { drawNode, showNode } from "./explain.js";
 import { workStale } from "./work.js";
 
-const STATE = "cloud.sap/maintenance-state"; // shown as the state already
+const PLAIN = /^(beta\.kubernetes\.io\/|kubernetes\.io\/hostname$|cloud\.sap\/maintenance-state$)/; // say what is shown already
 const STATES = [
   { key: "all", title: "Nodes", tone: "--accent" },
   { key: "operational", title: "Operational", tone: "--ok" },
@@ -86,9 +86,8 @@ function drawStatus() {
   $("version").textContent = `drydock ${status.version || ""}`;
   document.title = status.title ? `drydock · ${status.title}` : "drydock";
   const list = [
-    ["Leader", status.leader || "nobody"],
-    ["This replica", status.leading ? "leads" : "stands by"],
-    ["Identity", status.identity || "–"],
+    ["Leader", status.leading ? "this replica" : status.leader || "nobody"],
+    ["This replica", status.identity || "–"],
     ["Ready", status.ready ? "yes" : status.why || "no"],
     ["Writes sent", count(status.writes || 0)],
   ];
@@ -110,6 +109,7 @@ page.choose = (name) => {
   history.replaceState(null, "", name ? `#node=${encodeURIComponent(name)}` : location.pathname);
   showNode(name);
   schedule();
+  if (page.loaded && matchMedia("(max-width: 1040px)").matches) $("node-card").scrollIntoView({ block: "nearest" });
 };
 
 page.filter = (text) => {
@@ -134,7 +134,7 @@ function drawRows() {
     const node = nodes.get(name);
     const at = first + i;
     const kubelet = [node.ready ? "ready" : "not ready", node.cordoned ? "cordoned" : ""].filter(Boolean).join(", ");
-    const labels = Object.entries(node.labels).filter(([k]) => k !== STATE).map(([k, v]) => `${k.split("/").pop()}=${v}`).join("  ");
+    const labels = Object.entries(node.labels).filter(([k]) => !PLAIN.test(k)).map(([k, v]) => `${k.split("/").pop()}=${v}`).join("  ");
     const classes = `row${name === page.chosen ? " chosen" : ""}${at === cursor ? " cursor" : ""}`;
     return element("div", { class: classes, role: "option", id: `row-${at}`, "aria-selected": String(name === page.chosen),
       "aria-setsize": shown.length, "aria-posinset": at + 1, onclick: () => { cursor = at; page.choose(name); } },
@@ -171,6 +171,7 @@ function tell(text) {
   $("feed").prepend(element("li", {}, element("time", {}, now.toLocaleTimeString("en-GB")), element("span", {}, text)));
   while ($("feed").children.length > FEED_MAX) $("feed").lastChild.remove();
   $("feed-empty").hidden = true;
+  $("feed").hidden = false;
 }
 
 function tellMany(names, text) {

@@ -13,7 +13,7 @@ function cellOf(key, name, state) {
   let entry = cells.get(key);
   if (!entry) {
     entry = { cell: element("button", { type: "button", role: "option", tabindex: "-1", "data-key": key, "data-name": name }), name, fresh: page.loaded };
-    entry.cell.addEventListener("animationend", () => { entry.fresh = false; entry.cell.classList.remove("fresh"); });
+    entry.cell.addEventListener("animationend", () => { entry.fresh = false; dress(entry, entry.cell.classList.contains("dim")); });
     cells.set(key, entry);
   } else if (entry.state !== state) {
     entry.fresh = page.loaded;
@@ -23,25 +23,32 @@ function cellOf(key, name, state) {
   return entry.cell;
 }
 
+// What a cell shows is kept beside it: asking five thousand elements costs more than drawing the few that changed.
+function put(entry, key, value, apply) {
+  if (entry[key] === value) return;
+  entry[key] = value;
+  apply(entry.cell, value);
+}
+const putClass = (cell, value) => { cell.className = value; };
+const putText = (cell, value) => { cell.textContent = value; };
+const putLabel = (cell, value) => { cell.title = value; cell.setAttribute("aria-label", value); };
+const putSelected = (cell, value) => cell.setAttribute("aria-selected", value);
+
 function dress(entry, dim) {
   const node = nodes.get(entry.name);
-  const { cell } = entry;
   let names = `cell s-${entry.state || "none"}`;
   if (!node.ready) names += " down";
   if (node.error) names += " fault";
   if (dim) names += " dim";
   if (entry.fresh) names += " fresh";
-  if (cell.className !== names) cell.className = names;
-  const words = [node.name, entry.state || "not labelled yet"];
-  if (!node.ready) words.push("not ready");
-  if (node.cordoned) words.push("cordoned");
-  if (node.error) words.push(node.error);
-  const label = words.join(", ");
-  if (cell.title !== label) { cell.title = label; cell.setAttribute("aria-label", label); }
-  const text = wide() ? node.name : "";
-  if (cell.textContent !== text) cell.textContent = text;
-  const selected = String(page.chosen === node.name);
-  if (cell.getAttribute("aria-selected") !== selected) cell.setAttribute("aria-selected", selected);
+  put(entry, "names", names, putClass);
+  let label = `${node.name}, ${entry.state || "not labelled yet"}`;
+  if (!node.ready) label += ", not ready";
+  if (node.cordoned) label += ", cordoned";
+  if (node.error) label += `, ${node.error}`;
+  put(entry, "label", label, putLabel);
+  put(entry, "text", wide() ? node.name : "", putText);
+  put(entry, "selected", String(page.chosen === node.name), putSelected);
 }
 
 function box(title, members, level) {
@@ -62,7 +69,8 @@ function layoutProfiles() {
       lanes.get(lane).push(cellOf(`${p.name}/${name}`, name, LANES.includes(p.state) ? p.state : ""));
     }
   }
-  return [...profiles.keys()].sort(byName).map((name) => {
+  const used = (name) => (profiles.get(name).size > 0 ? 0 : 1); // those that nobody has come last
+  return [...profiles.keys()].sort((a, b) => used(a) - used(b) || byName(a, b)).map((name) => {
     const lanes = profiles.get(name);
     const total = [...lanes.values()].reduce((sum, list) => sum + list.length, 0);
     const head = element("h3", { "aria-hidden": "true" }, name, element("span", {}, total === 0 ? "no node has this profile" : count(total)));
@@ -95,6 +103,7 @@ function layout() {
   const grid = $("grid");
   const n = page.order.length;
   grid.classList.toggle("wide", wide());
+  grid.classList.toggle("many", n > 400);
   grid.style.setProperty("--cell", wide() ? "28px" : n <= 400 ? "24px" : n <= 1500 ? "15px" : "8px");
   grid.style.setProperty("--least", wide() ? "96px" : "var(--cell)");
   grid.style.setProperty("--gap", n > 1500 ? "2px" : n > 400 ? "3px" : "5px");
@@ -113,7 +122,7 @@ function layout() {
 
 function firstKey() {
   for (const [key, entry] of cells) if (entry.name === page.chosen) return key;
-  const first = $("grid").querySelector(".cell");
+  const first = $("grid").querySelector("[data-key]"); // not dressed yet
   return first ? first.dataset.key : null;
 }
 
