@@ -265,8 +265,12 @@ static void turn_decide(struct member *m, bool serve)
 {
     struct controller *c = m->c;
     usec_t now = loop_now(c->loop);
-    if (m->call != NULL || now < m->retry_at) {
-        return; /* the answer, or the end of the wait, marks it again */
+    if (m->call != NULL) {
+        return; /* the answer marks it again */
+    }
+    if (now < m->retry_at) {
+        member_wake_at(m, m->retry_at);
+        return;
     }
     grant_look(m);
     if (m->refresh && m->item->version <= m->version) {
@@ -291,6 +295,10 @@ static void turn_decide(struct member *m, bool serve)
     m->any_room = effect.any_room;
     turn_tell_failures(m, &effect);
     member_wake_at(m, controller_when(c, effect.again));
+    if (input.progress.unsent.n > 0 && m->errand->call == NULL) {
+        /* An earlier wake has taken the place of the one for the next try. */
+        member_wake_at(m, m->errand->retry_at);
+    }
     if (m->grant != NULL && !effect.keeps_grant) {
         turn_drop_grant(m);
     }

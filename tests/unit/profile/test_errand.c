@@ -1,0 +1,185 @@
+/* Notifications as a whole controller sends them, against the sandbox. */
+#include "profile/controller.h"
+
+#include "sandbox/apiserver.h"
+#include "sandbox/door.h"
+#include "sandbox/vloop.h"
+#include "sandbox/wire.h"
+#include "tests/check.h"
+
+/* 2026-01-02T03:04:05Z */
+#define WALL SECONDS(1767323045)
+
+struct story {
+    struct arena memory;
+    struct vloop *time;
+    struct apiserver *server;
+    struct api *api;
+    struct inbox inbox;
+    struct wire *wire;
+    struct controller *c;
+    uint32_t refuse;    /* so many messages are refused first, */
+    usec_t retry_after; /* with this wish */
+};
+
+static void on_message(void *ctx, const struct inbox_message *message UNUSED,
+                       struct inbox_answer *answer)
+{
+    struct story *s = ctx;
+    if (s->refuse > 0) {
+        s->refuse--;
+        answer->status = 503;
+        answer->retry_after = s->retry_after;
+    }
+}
+
+/* A profile "p" that tells by a webhook of nodes which need maintenance, and looks at them again
+ * `settled` after that. */
+static void story_begin(struct story *s, const char *settled)
+{
+    *s = (struct story){ .time = vloop_new(1, WALL) };
+    struct loop *loop = vloop_root(s->time);
+    s->server = apiserver_new(loop, 1);
+    s->api = door_new(loop, s->server, NULL);
+    inbox_init(&s->inbox);
+    s->inbox.script = on_message;
+    s->inbox.ctx = s;
+    s->wire = sandbox_wire_new(loop, &s->inbox, NULL);
+    s->c = controller_new(loop, s->api, NULL, NULL, &(struct controller_config){ .wire = s->wire });
+    struct str text =
+        arena_printf(&s->memory,
+                     "intervals: {requeue: 24h}\n"
+                     "instances:\n"
+                     "  check:\n"
+                     "  - {type: wait, name: settled, config: {duration: %s}}\n"
+                     "  - {type: hasLabel, name: asked, config: {key: asked}}\n"
+                     "  - {type: hasLabel, name: approved, config: {key: approved}}\n"
+                     "  notify:\n"
+                     "  - type: webhook\n"
+                     "    name: hook\n"
+                     "    config: {url: 'http://hook', body: '{{ .Node.Name }} {{ .State }}'}\n"
+                     "    schedule: {type: oneshot, config: {delay: 0s}}\n"
+                     "profiles:\n"
+                     "- name: p\n"
+                     "  operational: {transitions: [{check: asked, next: maintenance-required}]}\n"
+                     "  maintenance-required:\n"
+                     "    notify: hook\n"
+                     "    transitions: [{check: settled && approved, next: in-maintenance}]\n",
+                     settled);
+    CHECK_EQ(controller_configure(s->c, STR("f"), text, (struct ucfg_env){ 0 }), 0);
+}
+
+static void story_end(struct story *s)
+{
+    controller_check(s->c);
+    controller_free(s->c);
+    sandbox_wire_free(s->wire);
+    door_free(s->api);
+    apiserver_free(s->server);
+    inbox_done(&s->inbox);
+    arena_done(&s->memory);
+    vloop_free(s->time);
+}
+
+static void story_run(struct story *s, usec_t span)
+{
+    (void)vloop_run(s->time, vloop_now(s->time) + span);
+    controller_check(s->c);
+}
+
+static void add_node(struct story *s, const char *name)
+{
+    struct apiserver_reply reply = { 0 };
+    struct apiserver_request request = {
+        .method = STR("POST"),
+        .path = STR("/api/v1/nodes"),
+        .content_type = API_JSON,
+        .body = arena_printf(&s->memory,
+                             "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"asked\":\"\","
+                             "\"cloud.sap/maintenance-profile\":\"p\"}}}",
+                             name),
+    };
+    apiserver_handle(s->server, &request, &s->memory, &reply);
+    CHECK_EQ(reply.status, 201);
+}
+
+TEST(errand_tells_of_a_change_once)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s, "30s");
+    add_node(&s, "n1");
+    story_run(&s, HOURS(2));
+    CHECK_EQ(s.inbox.arrived, 1);
+    CHECK_STR(inbox_at(&s.inbox, 0)->request.body, "n1 maintenance-required");
+}
+
+/* Nothing else happens to the node: the wait's end alone must bring the next try, also when a check
+ * has the node looked at before that. */
+TEST(errand_tries_again_when_its_wait_is_over)
+{
+    static const char *const settled[] = { "30s", "5s", "1h" };
+    for (size_t i = 0; i < ARRAY_LEN(settled); i++) {
+        check_case((int64_t)i);
+        CLEANUP(story_end)
+        struct story s;
+        story_begin(&s, settled[i]);
+        s.refuse = 2;
+        s.retry_after = SECONDS(20);
+        add_node(&s, "n1");
+        story_run(&s, HOURS(2));
+        CHECK_EQ(s.inbox.arrived, 3);
+        usec_t first = inbox_at(&s.inbox, 0)->at;
+        usec_t second = inbox_at(&s.inbox, 1)->at;
+        usec_t third = inbox_at(&s.inbox, 2)->at;
+        CHECK(second - first >= SECONDS(20) && second - first < SECONDS(22));
+        CHECK(third - second >= SECONDS(20) && third - second < SECONDS(22));
+    }
+    check_case(-1);
+}
+
+/* Another writer makes patches conflict, and each conflict has the node looked at for reasons of
+ * its own; the next try comes all the same. */
+TEST(errand_tries_again_after_a_conflict)
+{
+    for (usec_t after = 0; after < MSECONDS(30); after += MSECONDS(1)) {
+        check_case(after);
+        CLEANUP(story_end)
+        struct story s;
+        story_begin(&s, "30s");
+        s.refuse = 2;
+        s.retry_after = SECONDS(3);
+        add_node(&s, "n1");
+        story_run(&s, after);
+        struct apiserver_reply reply = { 0 };
+        struct apiserver_request request = {
+            .method = STR("PATCH"),
+            .path = STR("/api/v1/nodes/n1"),
+            .content_type = API_MERGE_PATCH,
+            .body = STR("{\"metadata\":{\"annotations\":{\"else\":\"where\"}}}"),
+        };
+        apiserver_handle(s.server, &request, &s.memory, &reply);
+        CHECK_EQ(reply.status, 200);
+        story_run(&s, MINUTES(5));
+        CHECK_EQ(s.inbox.arrived, 3);
+    }
+    check_case(-1);
+}
+
+TEST(errand_that_fails_holds_up_no_other_node)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s, "30s");
+    s.refuse = 1;
+    s.retry_after = MINUTES(10);
+    add_node(&s, "n1");
+    story_run(&s, SECONDS(1));
+    add_node(&s, "n2");
+    story_run(&s, SECONDS(1));
+    CHECK_EQ(s.inbox.arrived, 2);
+    CHECK_STR(inbox_at(&s.inbox, 1)->request.body, "n2 maintenance-required");
+    story_run(&s, MINUTES(11));
+    CHECK_EQ(s.inbox.arrived, 3);
+    CHECK_STR(inbox_at(&s.inbox, 2)->request.body, "n1 maintenance-required");
+}
