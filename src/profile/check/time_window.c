@@ -63,41 +63,51 @@ static const void *prepare(const struct check_setup *setup)
     return plan;
 }
 
-/* "it opens on Mon 22:00 CET" */
+static bool look(const struct time_window *plan, struct stamp now, usec_t *ret_next,
+                 const char **ret_reason)
+{
+    if (plan->by_pattern) {
+        struct cron_answer answer = cron_window_at(&plan->cron, stamp_to_usec(now));
+        *ret_next = answer.next;
+        return answer.open;
+    }
+    struct window_answer answer = window_at(&plan->window, now);
+    *ret_next = answer.next;
+    *ret_reason = answer.reason;
+    return answer.passed;
+}
+
+/* "opens on Mon 22:00 CET" */
 static struct str explain(const struct check_input *in, const struct time_window *plan,
                           const struct check_verdict *verdict)
 {
-    usec_t now = stamp_to_usec(in->now);
-    const char *verb = verdict->answer == CHECK_PASS ? "closes" : "opens";
+    bool open = verdict->answer == CHECK_PASS;
+    const char *verb = open ? "close" : "open";
+    const char *reason;
+    usec_t later;
     if (verdict->next == USEC_NEVER) {
-        return arena_printf(in->out, "it never %s", verb);
+        return arena_printf(in->out, "it never %ss", verb);
     }
-    int64_t sec = verdict->next / 1000000;
-    struct zone_span span = zone_at(plan->zone, sec);
-    struct str name = plan->zone == NULL ? STR("UTC") : span.name;
-    return arena_printf(in->out, "%s on " STR_FMT " " STR_FMT, verb,
-                        STR_ARG(check_moment(in->out, verdict->next, now, span.offset)),
-                        STR_ARG(name));
+    struct zone_span span = zone_at(plan->zone, verdict->next / 1000000);
+    struct str when = arena_printf(
+        in->out, STR_FMT " " STR_FMT,
+        STR_ARG(check_moment(in->out, verdict->next, stamp_to_usec(in->now), span.offset)),
+        STR_ARG(plan->zone == NULL ? STR("UTC") : span.name));
+    /* Far ahead it is only where one has to look again. */
+    if (look(plan, stamp_from_usec(verdict->next), &later, &reason) == open) {
+        return arena_printf(in->out, "does not %s before " STR_FMT, verb, STR_ARG(when));
+    }
+    return arena_printf(in->out, "%ss on " STR_FMT, verb, STR_ARG(when));
 }
 
 static void run(const struct check_input *in, uint32_t index, struct check_verdict *ret)
 {
     const struct time_window *plan = check_prepared(in, index);
-    if (plan->by_pattern) {
-        /* The first microsecond of a second's part counts: nothing opens between two of them. */
-        struct cron_answer answer = cron_window_at(&plan->cron, stamp_to_usec(in->now));
-        ret->answer = answer.open ? CHECK_PASS : CHECK_FAIL;
-        ret->next = answer.next;
-    } else {
-        struct window_answer answer = window_at(&plan->window, in->now);
-        ret->answer = answer.passed ? CHECK_PASS : CHECK_FAIL;
-        ret->next = answer.next;
-        if (in->explain && answer.reason != NULL) {
-            ret->info = check_info_reason(in->out, str_from(answer.reason));
-        }
-    }
+    const char *reason = NULL;
+    ret->answer = look(plan, in->now, &ret->next, &reason) ? CHECK_PASS : CHECK_FAIL;
     if (in->explain) {
         ret->reason = explain(in, plan, ret);
+        ret->info = reason != NULL ? check_info_reason(in->out, str_from(reason)) : STR("");
     }
 }
 

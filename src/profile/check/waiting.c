@@ -34,9 +34,9 @@ void waiting_run(const struct check_input *in, uint32_t index, struct check_verd
         struct check_info info;
         check_info_begin(&info);
         /* As Go's Duration.Seconds(): its last digits are those of this sum. */
-        check_info_f64(&info, "remaining_seconds",
-                       (double)(answer.remaining_ns / SEC_NS) +
-                           (double)(answer.remaining_ns % SEC_NS) / 1e9);
+        int64_t whole = answer.remaining_ns / SEC_NS;
+        int64_t rest = answer.remaining_ns % SEC_NS;
+        check_info_f64(&info, "remaining_seconds", (double)whole + (double)rest / 1e9);
         ret->info = check_info_end(&info, in->out);
     }
 }

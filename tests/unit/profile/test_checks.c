@@ -191,6 +191,11 @@ static const struct time_case time_cases[] = {
     { "beyond: a pattern, before",
       "{type: timeWindow, config: {cron: '0 22 * * mon', duration: 2h}}", "2021-02-01T00:00:00Z",
       "2021-02-01T21:59:59Z", CHECK_FAIL, "2021-02-01T22:00:00Z", "", "opens on Mon 22:00 UTC" },
+    { "beyond: a window on a day that is always excluded",
+      "{type: timeWindow, config: {start: '22:00', end: '23:00', weekdays: [mon, tue, wed, thu, "
+      "fri, sat, sun], exclude: [Jan 1]}}",
+      "2021-01-01T00:00:00Z", "2021-01-01T22:30:00Z", CHECK_FAIL, "2021-01-02T22:00:00.000001Z",
+      "{\"reason\":\"day/month forbidden\"}", "opens on Sat 22:00 UTC" },
     { "beyond: a window that has no time",
       "{type: timeWindow, config: {start: '22:00', end: '22:00', weekdays: [mon]}}",
       "2021-02-01T00:00:00Z", "2021-02-01T22:00:00Z", CHECK_FAIL, NULL, "", "it never opens" },
