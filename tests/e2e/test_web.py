@@ -231,7 +231,8 @@ def test_five_thousand_nodes(browser, tmp_path):
         began = time.monotonic()
         browser.open(controller.metrics_port)
         wait_for(lambda: browser.count("#grid .cell") == MANY, 20, "all are shown")
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 15
+        wait_for(lambda: browser.text(".count[data-key=operational] b") == f"{MANY:,}", 40, "all are served")
         took = browser.run(KEYSTROKES, ["node-49", "node-499", "node-4999"])
         assert browser.text("#list-note") == f"1 of {MANY:,}"
         assert min(took) < 1000, f"keystrokes take {took} ms"

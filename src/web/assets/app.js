@@ -1,6 +1,6 @@
 // The dashboard: keeps a map of nodes up to date from the event stream and draws what changed, once a frame.
 import { $, nodes, page, byName, count, stateKey, element, tag } from "./shared.js";
-import { drawFleet, fleetStale, focusFleet, startFleet } from "./fleet.js";
+import { drawFleet, fleetChanged, fleetStale, focusFleet, startFleet } from "./fleet.js";
 import { drawNode, showNode } from "./explain.js";
 import { workStale } from "./work.js";
 
@@ -190,13 +190,14 @@ function note(news, text, name) {
 function setNode(node, quiet, news) {
   const old = nodes.get(node.name);
   nodes.set(node.name, node);
-  fleetStale();
   if (!old) {
+    fleetStale();
     orderStale = true;
     if (!quiet) note(news, "joined", node.name);
     if (!quiet && node.state) note(news, `is ${node.state}`, node.name);
     return;
   }
+  fleetChanged(old, node);
   if (old.state !== node.state) note(news, node.state ? `is ${node.state}` : "lost its label", node.name);
   if (old.ready !== node.ready) note(news, node.ready ? "is ready" : "is not ready", node.name);
   if (old.cordoned !== node.cordoned) note(news, node.cordoned ? "was cordoned" : "was uncordoned", node.name);
@@ -214,8 +215,8 @@ function setStatus(next, quiet) {
   if (!quiet && old.leader !== next.leader) tell(next.leader ? `${next.leader} leads` : "nobody leads");
   if (!quiet && old.ready !== next.ready) tell(next.ready ? "ready again" : `not ready: ${next.why}`);
   if (!quiet && old.config && next.config && old.config.error !== next.config.error) tell(next.config.error ? "the configuration has an error" : "the configuration is good");
+  if (String(old.profiles) !== String(next.profiles)) fleetStale();
   page.status = next;
-  fleetStale();
 }
 
 function onSnapshot(event) {

@@ -1,7 +1,9 @@
 // The fleet as cells: by profile and state, where a node that moves on changes lanes, or by zone.
 import { $, ZONE, LANES, nodes, page, byName, count, element } from "./shared.js";
 
+const NONE = "not labelled yet";
 const cells = new Map(); // key -> { cell, name, state }
+const board = new Map(); // profile -> { lanes: Map(lane -> { holder, badge, box, members }), element }
 let byProfile = true;
 let stale = true;
 
@@ -20,7 +22,7 @@ function cellOf(key, name, state) {
   }
   entry.state = state;
   entry.used = true;
-  return entry.cell;
+  return entry;
 }
 
 // What a cell shows is kept beside it: asking five thousand elements costs more than drawing the few that changed.
@@ -52,39 +54,98 @@ function dress(entry, dim) {
 }
 
 function box(title, members, level) {
-  const head = element(level, { "aria-hidden": "true" }, title, element("span", {}, count(members.length)));
-  return element("div", { class: "group", role: "group", "aria-label": `${title}, ${members.length} nodes` }, head, element("div", { class: "cells", role: "presentation" }, ...members));
+  const badge = element("span", {}, count(members.length));
+  const holder = element("div", { class: "cells", role: "presentation" }, ...members.map((member) => member.cell));
+  const e = element("div", { class: "group", role: "group", "aria-label": `${title}, ${members.length} nodes` },
+    element(level, { "aria-hidden": "true" }, title, badge), holder);
+  return { title, box: e, badge, holder, members: members.map((member) => member.name) };
+}
+
+const laneOf = (profile) => (LANES.includes(profile.state) ? profile.state : NONE);
+const profilesOf = (node) => (node.profiles.length > 0 ? node.profiles : [{ name: "default", state: node.state }]);
+
+function recount(profile) {
+  for (const lane of profile.lanes.values()) {
+    lane.badge.textContent = count(lane.members.length);
+    lane.box.setAttribute("aria-label", `${lane.title}, ${lane.members.length} nodes`);
+  }
+  // Room for the many, and enough for the few.
+  const widths = LANES.map((lane) => `minmax(min(180px, 100%), ${3 + Math.round(Math.sqrt(profile.lanes.get(lane).members.length))}fr)`);
+  profile.element.style.setProperty("--lanes", widths.join(" "));
 }
 
 function layoutProfiles() {
   const profiles = new Map((page.status.profiles || []).map((name) => [name, new Map()]));
   for (const name of page.order) {
-    const node = nodes.get(name);
-    const list = node.profiles.length > 0 ? node.profiles : [{ name: "default", state: node.state }];
-    for (const p of list) {
+    for (const p of profilesOf(nodes.get(name))) {
       if (!profiles.has(p.name)) profiles.set(p.name, new Map());
       const lanes = profiles.get(p.name);
-      const lane = LANES.includes(p.state) ? p.state : "not labelled yet";
-      if (!lanes.has(lane)) lanes.set(lane, []);
-      lanes.get(lane).push(cellOf(`${p.name}/${name}`, name, LANES.includes(p.state) ? p.state : ""));
+      if (!lanes.has(laneOf(p))) lanes.set(laneOf(p), []);
+      lanes.get(laneOf(p)).push(cellOf(`${p.name}/${name}`, name, LANES.includes(p.state) ? p.state : ""));
     }
   }
+  board.clear();
   const used = (name) => (profiles.get(name).size > 0 ? 0 : 1); // those that nobody has come last
   return [...profiles.keys()].sort((a, b) => used(a) - used(b) || byName(a, b)).map((name) => {
-    const lanes = profiles.get(name);
-    const total = [...lanes.values()].reduce((sum, list) => sum + list.length, 0);
+    const found = profiles.get(name);
+    const total = [...found.values()].reduce((sum, list) => sum + list.length, 0);
     const head = element("h3", { "aria-hidden": "true" }, name, element("span", {}, total === 0 ? "no node has this profile" : count(total)));
     if (total === 0) return element("div", { class: "profile unused", role: "presentation" }, head);
-    const extra = lanes.has("not labelled yet") ? ["not labelled yet"] : [];
-    const parts = [...LANES, ...extra].map((lane) => {
-      const part = box(lane, lanes.get(lane) || [], "h4");
-      part.classList.add("lane", `lane-${LANES.includes(lane) ? lane : "none"}`);
-      return part;
-    });
-    const board = element("div", { class: "lanes", role: "presentation" }, ...parts);
-    // Room for the many, and enough for the few.
-    board.style.setProperty("--lanes", LANES.map((lane) => `minmax(min(180px, 100%), ${3 + Math.round(Math.sqrt((lanes.get(lane) || []).length))}fr)`).join(" "));
-    return element("div", { class: "profile", role: "group", "aria-label": `profile ${name}` }, head, board);
+    const lanes = new Map([...LANES, ...(found.has(NONE) ? [NONE] : [])].map((lane) => [lane, box(lane, found.get(lane) || [], "h4")]));
+    for (const [lane, part] of lanes) part.box.classList.add("lane", `lane-${lane === NONE ? "none" : lane}`);
+    const row = element("div", { class: "lanes", role: "presentation" }, ...[...lanes.values()].map((lane) => lane.box));
+    board.set(name, { lanes, element: row });
+    recount(board.get(name));
+    return element("div", { class: "profile", role: "group", "aria-label": `profile ${name}` }, head, row);
+  });
+}
+
+// Where a name is in a sorted list, or would be.
+function place(members, name) {
+  let low = 0;
+  let high = members.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (byName(members[middle], name) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+// One cell to another lane; false when the board has no such lanes and must be laid out anew.
+function move(name, from, to) {
+  const profile = board.get(to.name);
+  const entry = cells.get(`${to.name}/${name}`);
+  const source = profile && profile.lanes.get(laneOf(from));
+  const target = profile && profile.lanes.get(laneOf(to));
+  if (!source || !target || !entry) return false;
+  const at = place(source.members, name);
+  if (source.members[at] !== name) return false;
+  source.members.splice(at, 1);
+  const next = place(target.members, name);
+  target.holder.insertBefore(entry.cell, target.holder.children[next] || null);
+  target.members.splice(next, 0, name);
+  entry.state = LANES.includes(to.state) ? to.state : "";
+  entry.fresh = page.loaded;
+  moved.add(profile);
+  return source.title !== NONE || source.members.length > 0;
+}
+const moved = new Set(); // profiles whose numbers have changed
+
+// A node is not what it was: what can be moved is moved, so that a fleet of thousands is not laid out for one of them.
+export function fleetChanged(old, node) {
+  if (stale) return;
+  if (!byProfile) {
+    const entry = cells.get(`/${node.name}`);
+    if (!entry || old.labels[ZONE] !== node.labels[ZONE]) { stale = true; return; }
+    if (entry.state !== node.state) { entry.state = node.state; entry.fresh = page.loaded; }
+    return;
+  }
+  const before = profilesOf(old);
+  const after = profilesOf(node);
+  if (before.length !== after.length || before.some((p, i) => p.name !== after[i].name)) { stale = true; return; }
+  after.forEach((p, i) => {
+    if (p.state !== before[i].state && !move(node.name, before[i], p)) stale = true;
   });
 }
 
@@ -96,7 +157,7 @@ function layoutZones() {
     if (!zones.has(zone)) zones.set(zone, []);
     zones.get(zone).push(cellOf(`/${name}`, name, node.state));
   }
-  return [...zones.keys()].sort(byName).map((zone) => box(zone || "no zone", zones.get(zone), "h3"));
+  return [...zones.keys()].sort(byName).map((zone) => box(zone || "no zone", zones.get(zone), "h3").box);
 }
 
 function layout() {
@@ -154,7 +215,9 @@ function step(from, key) {
 }
 
 export function drawFleet(match) {
-  if (stale) { layout(); stale = false; }
+  if (stale) { layout(); stale = false; moved.clear(); }
+  for (const profile of moved) recount(profile);
+  moved.clear();
   for (const entry of cells.values()) dress(entry, match && !match.has(entry.name));
 }
 
