@@ -151,6 +151,7 @@ struct controller {
     bool known;         /* the nodes were listed once, at least */
     bool fresh;         /* the nodes were listed since leading began, or that does not matter */
     bool adopted;       /* the ledger of the leader before has been read */
+    bool surveyed;      /* everybody who asks is in line */
     bool look_at_rooms;
     bool stopping;
     bool stopped;

@@ -249,4 +249,5 @@ void grant_lose_all(struct controller *c)
     }
     ledger_clear(&c->ledger);
     c->adopted = false;
+    c->surveyed = false;
 }

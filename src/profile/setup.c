@@ -86,6 +86,7 @@ void setup_use(struct controller *c, struct setup *s)
         }
     }
     turn_mark_all(c);
+    c->surveyed = false;
     if (again && c->known) {
         c->fresh = false;
         controller_list_again(c);

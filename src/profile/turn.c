@@ -366,20 +366,6 @@ static bool turn_goes_on(struct controller *c)
     return true;
 }
 
-static void turn_arbitrate(struct controller *c)
-{
-    if (fleet_room_changed(c->fleet) || c->look_at_rooms) {
-        c->look_at_rooms = false;
-        turn_open_rooms(c);
-    }
-    while (turn_goes_on(c) && prio_first(&c->asks) != NULL) {
-        struct member *m = CONTAINER_OF(prio_first(&c->asks), struct member, ask);
-        prio_take(&c->asks, &m->ask);
-        turn_decide(m, /* serve= */ true);
-        arena_reset(&c->tmp);
-    }
-}
-
 /* ── the whole ─────────────────────────────────────────────────────────────────────────────── */
 
 void turn_mark_all(struct controller *c)
@@ -406,6 +392,46 @@ static void turn_spread(struct controller *c, bool rooms)
     }
 }
 
+/* After a list, a change of leader or of configuration nobody is in line: those who are due are
+ * found first, so that none is overtaken by one that merely was looked at earlier. */
+static void turn_survey(struct controller *c)
+{
+    c->surveyed = true;
+    MAP_EACH (&c->store.items, entry) {
+        struct store_item *item = map_item_value(entry);
+        struct member *m = member_of(c, item);
+        struct engine_input input;
+        struct engine_effect effect;
+        struct err ignored = { 0 };
+        turn_input(m, /* explain= */ false, &c->tmp, &input);
+        if (m->grant == NULL && engine_decide(&input, &c->tmp, &effect, &ignored) == 0) {
+            turn_stand_in_line(m, &effect);
+        }
+        arena_reset(&c->tmp);
+    }
+}
+
+/* Who asks is served before the next node is looked at: rooms bound how many that can be. */
+static bool turn_step(struct controller *c)
+{
+    if (fleet_room_changed(c->fleet) || c->look_at_rooms) {
+        c->look_at_rooms = false;
+        turn_open_rooms(c);
+    }
+    struct prio_item *first = prio_first(&c->asks);
+    if (first != NULL) {
+        struct member *m = CONTAINER_OF(first, struct member, ask);
+        prio_take(&c->asks, &m->ask);
+        turn_decide(m, /* serve= */ true);
+    } else if (c->store.dirty_count > 0) {
+        turn_decide(member_of(c, store_take(&c->store)), /* serve= */ false);
+    } else {
+        return false;
+    }
+    arena_reset(&c->tmp);
+    return true;
+}
+
 void controller_turn(void *ctx)
 {
     struct controller *c = ctx;
@@ -419,12 +445,10 @@ void controller_turn(void *ctx)
     bool rooms = fleet_room_changed(c->fleet);
     c->look_at_rooms = c->look_at_rooms || rooms;
     turn_spread(c, rooms && c->any_rooms > 0);
-    while (c->store.dirty_count > 0 && turn_goes_on(c)) {
-        turn_decide(member_of(c, store_take(&c->store)), /* serve= */ false);
-        arena_reset(&c->tmp);
+    if (!c->surveyed) {
+        turn_survey(c);
     }
-    if (c->store.dirty_count == 0) {
-        turn_arbitrate(c);
+    while (turn_goes_on(c) && turn_step(c)) {
     }
     grant_commit(c);
 }
