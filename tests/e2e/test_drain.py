@@ -1,5 +1,8 @@
 """Draining from outside: which pods go, what a budget holds, who hears of it."""
 
+import os
+import signal
+
 import pytest
 
 from contract import PROFILE, annotation, state
@@ -57,30 +60,50 @@ def create(client, namespace, *manifests):
         client.core.create_namespaced_pod(namespace, manifest)
 
 
+def hold(client, namespace, app):
+    """No pod of the app may go, until the budget is deleted."""
+    client.policy.create_namespaced_pod_disruption_budget(
+        namespace, budget(app, app, minAvailable=1))
+
+
+@pytest.fixture
+def kubelets(backend):
+    """pause(): no kubelet acts until the test ends; kwok takes away even what a finalizer holds."""
+    stopped = []
+
+    class Kubelets:
+        def pause(self):
+            if backend.name == "cluster":
+                stopped.append(backend.pid("kwok"))
+                os.kill(stopped[0], signal.SIGSTOP)
+
+    yield Kubelets()
+    for pid in stopped:
+        os.kill(pid, signal.SIGCONT)
+
+
 @pytest.mark.nodes(2)
 def test_a_drain_takes_the_pods_of_its_node_and_no_other(client, nodes, namespace, unique, launch):
     one, other = nodes
     mirror = pod("mirror", node=one)
     mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
-    hooked = pod("held", node=one)
-    hooked["metadata"]["finalizers"] = ["e2e.example.com/hold"]
-    create(client, namespace, pod("bare", node=one), hooked, mirror, pod("elsewhere", node=other))
+    create(client, namespace, pod("bare", node=one), pod("held", node=one), mirror,
+           pod("elsewhere", node=other))
+    hold(client, namespace, "held")
     client.apps.create_namespaced_daemon_set(namespace, daemon_set("agent", {"e2e": unique}))
     wait_for(lambda: len(running(client, one, namespace)) == 4 and
              len(running(client, other, namespace)) == 2, 30, "all pods run")
     controller = launch(PLAIN)
     give(client, one, "drain", update="needed")
 
-    held = wait_for(lambda: pods_on(client, one, namespace)["held"].metadata.deletion_timestamp,
-                    what="the pod is asked to go")
-    assert held
-    wait_for(lambda: "bare" not in pods_on(client, one, namespace), what="the other has gone")
+    wait_for(lambda: "bare" not in pods_on(client, one, namespace), what="one has gone")
+    assert "held" in running(client, one, namespace)
     node = read(client, one)
     assert node.spec.unschedulable and state(node) == "operational", "not before it is drained"
     assert controller.metric("drydock_drains", kind="active") == 1
     assert controller.metric("maintenance_controller_transition_failure_count") == 0
 
-    client.core.patch_namespaced_pod("held", namespace, {"metadata": {"finalizers": None}})
+    client.policy.delete_namespaced_pod_disruption_budget("held", namespace)
     wait_state(client, one, "in-maintenance")
     left = pods_on(client, one, namespace)
     assert "mirror" in left and len(left) == 2, "the mirror pod and that of the DaemonSet stay"
@@ -97,30 +120,30 @@ def test_a_drain_takes_the_pods_of_its_node_and_no_other(client, nodes, namespac
 @pytest.mark.nodes(1)
 def test_a_drain_on_entry_ends_before_anything_else(client, nodes, namespace, launch):
     [name] = nodes
-    hooked = pod("held", node=name)
-    hooked["metadata"]["finalizers"] = ["e2e.example.com/hold"]
-    create(client, namespace, hooked)
+    create(client, namespace, pod("held", node=name))
+    hold(client, namespace, "held")
     wait_for(lambda: running(client, name, namespace), 30, "the pod runs")
     launch(PLAIN)
     give(client, name, "enter", update="needed")
     wait_state(client, name, "in-maintenance")
-    wait_for(lambda: pods_on(client, name, namespace)["held"].metadata.deletion_timestamp,
-             what="the pod is asked to go")
-    node = read(client, name)
-    assert node.spec.unschedulable and '"Previous":"operational"' in annotation(node)
+    node = wait_for(lambda: read(client, name).spec.unschedulable and read(client, name),
+                    what="the node is cordoned")
+    assert '"Previous":"operational"' in annotation(node)
     label(client, name, update="done")
     holds_for(lambda: state(read(client, name)) == "in-maintenance", 0.5, "the drain comes first")
-    client.core.patch_namespaced_pod("held", namespace, {"metadata": {"finalizers": None}})
+    client.policy.delete_namespaced_pod_disruption_budget("held", namespace)
     wait_state(client, name, "operational")
 
 
 @pytest.mark.nodes(1)
-def test_force_does_not_lose_a_pod_that_is_terminating_already(client, nodes, namespace, launch):
+def test_force_does_not_lose_a_pod_that_is_terminating_already(client, nodes, namespace, launch,
+                                                               kubelets):
     [name] = nodes
     hooked = pod("held", node=name)
     hooked["metadata"]["finalizers"] = ["e2e.example.com/hold"]
     create(client, namespace, hooked)
     wait_for(lambda: running(client, name, namespace), 30, "the pod runs")
+    kubelets.pause()
     client.core.delete_namespaced_pod("held", namespace, grace_period_seconds=1)
     controller = launch(DRAIN.replace("OPTIONS", "forceEviction: true, deletionTimeout: 1s"))
     give(client, name, "drain", update="needed")

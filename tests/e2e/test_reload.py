@@ -92,44 +92,6 @@ def test_a_file_that_is_away_for_a_while_changes_nothing(client, make_node, uniq
     wait_state(client, name, "operational")
 
 
-class Mount:
-    """A volume as the kubelet fills it: the file is a link through ..data, which is swapped."""
-
-    def __init__(self, folder, text):
-        self.folder, self.count = folder, 0
-        folder.mkdir()
-        self.put(text)
-        os.symlink("..data/maintenance.yaml", folder / "maintenance.yaml")
-
-    def put(self, text):
-        self.count += 1
-        version = f"..2026_{self.count}"
-        (self.folder / version).mkdir()
-        (self.folder / version / "maintenance.yaml").write_text(text)
-        os.symlink(version, self.folder / "..data_tmp")
-        os.replace(self.folder / "..data_tmp", self.folder / "..data")
-        if self.count > 1:
-            old = self.folder / f"..2026_{self.count - 1}"
-            (old / "maintenance.yaml").unlink()
-            old.rmdir()
-
-
-def test_a_config_map_is_swapped_under_it(backend, client, make_node, unique, tmp_path):
-    name = make_node(unique, {PROFILE: "reload", "go": "two"})
-    mount = Mount(tmp_path / "config", ONE)
-    with Controller(backend.kubeconfig, tmp_path / "controller", flags=[
-            "--config", str(tmp_path / "config" / "maintenance.yaml")]) as controller:
-        controller.wait_ready()
-        wait_entries(client, name, {"reload": "operational"})
-        mount.put(TWO)
-        wait_state(client, name, "maintenance-required")
-        mount.put(BROKEN)
-        wait_for(lambda: not valid(controller), what="the broken one is refused")
-        mount.put(ONE)
-        wait_for(lambda: valid(controller), what="the next is in force")
-        wait_state(client, name, "operational")
-
-
 def test_the_default_is_a_file_below_the_working_directory(backend, client, make_node, unique,
                                                            tmp_path):
     name = make_node(unique, {PROFILE: "reload", "go": "one"})
