@@ -1,5 +1,6 @@
 #include "web/source.h"
 
+#include "base/map.h"
 #include "kube/node.h"
 #include "profile/config.h"
 #include "profile/controller.h"
@@ -85,14 +86,25 @@ static void source_profiles(struct source *s, const struct controller_node *node
 
 struct source_walk {
     struct source *source;
-    void (*fn)(void *fn_ctx, const struct web_node *node);
-    void *fn_ctx;
+    const struct web_visit *visit;
 };
+
+/* What is shown of a node is the object and what is wrong with it. */
+static uint64_t source_version(const struct controller_node *node)
+{
+    static const uint64_t key[2] = { 0, 0 }; /* compared with itself over time, by nobody else */
+    return node->error.n == 0 ? node->version : node->version ^ map_hash(key, node->error);
+}
 
 static bool source_node(void *ctx, const struct controller_node *node)
 {
     struct source_walk *walk = ctx;
+    const struct web_visit *visit = walk->visit;
     struct arena *tmp = &walk->source->tmp;
+    uint64_t version = source_version(node);
+    if (visit->wants != NULL && !visit->wants(visit->ctx, node->name, version)) {
+        return true;
+    }
     arena_reset(tmp);
     struct web_label *labels = ARENA_ARRAY(tmp, struct web_label, node->label_count);
     for (uint32_t i = 0; i < node->label_count; i++) {
@@ -100,6 +112,7 @@ static bool source_node(void *ctx, const struct controller_node *node)
                                         .value = intern_str(node->labels[i].value) };
     }
     struct web_node shown = { .name = node->name,
+                              .version = version,
                               .state = node->state,
                               .error = node->error,
                               .ready = node->ready,
@@ -107,15 +120,14 @@ static bool source_node(void *ctx, const struct controller_node *node)
                               .labels = labels,
                               .label_count = node->label_count };
     source_profiles(walk->source, node, &shown);
-    walk->fn(walk->fn_ctx, &shown);
+    visit->fn(visit->ctx, &shown);
     return true;
 }
 
-static void source_each_node(void *ctx, void (*fn)(void *fn_ctx, const struct web_node *node),
-                             void *fn_ctx)
+static void source_each_node(void *ctx, const struct web_visit *visit)
 {
     struct source *s = ctx;
-    struct source_walk walk = { .source = s, .fn = fn, .fn_ctx = fn_ctx };
+    struct source_walk walk = { .source = s, .visit = visit };
     if (s->controller != NULL) {
         controller_each_node(s->controller, source_node, &walk);
     }

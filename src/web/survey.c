@@ -32,13 +32,16 @@ static void survey_free(void *ctx)
     heap_free(s);
 }
 
-static void survey_name(void *ctx, const struct web_node *node)
+/* The name is all that is wanted of it now. */
+static bool survey_name(void *ctx, struct str name, uint64_t version)
 {
+    (void)version; /* it is explained whatever it was before */
     struct survey *s = ctx;
     if (s->n == s->cap) {
         ARENA_GROW(&s->names, s->items, s->n, s->cap);
     }
-    s->items[s->n++] = arena_str(&s->names, node->name);
+    s->items[s->n++] = arena_str(&s->names, name);
+    return false;
 }
 
 static void survey_begin(struct survey *s)
@@ -64,7 +67,7 @@ static void survey_begin(struct survey *s)
             (void)roster_profile(&s->roster, &s->memory, status.profiles[i]);
         }
     }
-    source->each_node(source->ctx, survey_name, s);
+    source->each_node(source->ctx, &(struct web_visit){ .wants = survey_name, .ctx = s });
 }
 
 static void survey_answer(struct survey *s)

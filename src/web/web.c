@@ -24,6 +24,7 @@ struct web_stream {
 
 /* What was sent last of a node. */
 struct web_seen {
+    uint64_t version;
     uint64_t hash;
     uint64_t round; /* in which it was met last */
 };
@@ -166,6 +167,18 @@ struct web_walk {
     bool all; /* write all, changed or not */
 };
 
+/* A node of the same version was sent as it is. */
+static bool web_walk_wants(void *ctx, struct str name, uint64_t version)
+{
+    struct web_walk *walk = ctx;
+    struct web_seen *seen = walk->all ? NULL : map_find(&walk->web->seen, name);
+    if (seen == NULL || seen->version != version) {
+        return true;
+    }
+    seen->round = walk->web->round;
+    return false;
+}
+
 static void web_walk_node(void *ctx, const struct web_node *node)
 {
     struct web_walk *walk = ctx;
@@ -181,11 +194,20 @@ static void web_walk_node(void *ctx, const struct web_node *node)
         seen->hash = ~hash;
     }
     seen->round = web->round;
+    seen->version = node->version;
     if (seen->hash != hash || walk->all) {
         seen->hash = hash;
         walk->changed++;
         jw_raw(walk->w, buf_str(&walk->one));
     }
+}
+
+static void web_walk_all(struct web_walk *walk)
+{
+    const struct web_source *source = walk->web->source;
+    source->each_node(source->ctx, &(struct web_visit){
+                                       .wants = web_walk_wants, .fn = web_walk_node, .ctx = walk });
+    buf_done(&walk->one);
 }
 
 /* Nodes that the last walk did not meet are gone. */
@@ -231,8 +253,7 @@ static bool web_changes(struct web *web, struct buf *out)
     jw_key(&w, STR("set"));
     jw_arr(&w);
     struct web_walk walk = { .web = web, .w = &w };
-    web->source->each_node(web->source->ctx, web_walk_node, &walk);
-    buf_done(&walk.one);
+    web_walk_all(&walk);
     jw_arr_end(&w);
     jw_key(&w, STR("del"));
     jw_arr(&w);
@@ -256,8 +277,7 @@ static void web_snapshot(struct web *web, struct buf *out)
     jw_key(&w, STR("nodes"));
     jw_arr(&w);
     struct web_walk walk = { .web = web, .w = &w, .all = true };
-    web->source->each_node(web->source->ctx, web_walk_node, &walk);
-    buf_done(&walk.one);
+    web_walk_all(&walk);
     jw_arr_end(&w);
     jw_obj_end(&w);
     web_event(out, "snapshot", buf_str(&json));

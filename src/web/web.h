@@ -41,6 +41,7 @@ struct web_profile {
 
 struct web_node {
     struct str name;
+    uint64_t version; /* another one whenever anything of the rest may be different */
     struct str state; /* of the maintenance label; empty = none yet */
     struct str error; /* why it is not touched; empty = nothing is wrong */
     bool ready;
@@ -66,12 +67,19 @@ struct web_status {
     uint32_t profile_count;
 };
 
+/* To put a node together costs more than to see that nobody needs it. */
+struct web_visit {
+    /* Whether `fn` is to be called for this one; NULL = always. */
+    bool (*wants)(void *ctx, struct str name, uint64_t version);
+    void (*fn)(void *ctx, const struct web_node *node);
+    void *ctx;
+};
+
 /* Texts that it hands out live until it is called again or the loop runs. */
 struct web_source {
     void *ctx;
     void (*status)(void *ctx, struct web_status *ret);
-    void (*each_node)(void *ctx, void (*fn)(void *fn_ctx, const struct web_node *node),
-                      void *fn_ctx);
+    void (*each_node)(void *ctx, const struct web_visit *visit);
     /* All there is to say about a node; it lives in `out`. False: no such node. */
     bool (*report)(void *ctx, struct str node, struct arena *out, struct report *ret);
 };

@@ -70,7 +70,7 @@ TEST(source_shows_what_the_controller_knows)
     CHECK_STR(status.leader, "me_1");
     CHECK_EQ(status.writes, 2);
     struct count count = { 0 };
-    s.web.each_node(s.web.ctx, count_node, &count);
+    s.web.each_node(s.web.ctx, &(struct web_visit){ .fn = count_node, .ctx = &count });
     CHECK_EQ(count.nodes, 2);
     CHECK_EQ(count.operational, 2);
     CHECK_STR(buf_str(&count.zones), "z1z2");

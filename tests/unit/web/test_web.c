@@ -94,7 +94,9 @@ struct fleet {
     struct loop *loop;
     struct web_node nodes[4];
     uint32_t n;
-    uint32_t repeat; /* node "a" is there so many times more */
+    uint32_t repeat;  /* node "a" is there so many times more */
+    uint64_t version; /* of every node */
+    uint32_t visited;
     uint32_t reported;
     struct str error; /* of every profile */
     struct web_status status;
@@ -109,15 +111,16 @@ static void fleet_status(void *ctx, struct web_status *ret)
     *ret = f->status;
 }
 
-static void fleet_each(void *ctx, void (*fn)(void *fn_ctx, const struct web_node *node),
-                       void *fn_ctx)
+static void fleet_each(void *ctx, const struct web_visit *visit)
 {
     struct fleet *f = ctx;
-    for (uint32_t i = 0; i < f->n; i++) {
-        fn(fn_ctx, &f->nodes[i]);
-    }
-    for (uint32_t i = 0; i < f->repeat; i++) {
-        fn(fn_ctx, &f->nodes[0]);
+    for (uint32_t i = 0; i < f->n + f->repeat; i++) {
+        struct web_node *node = &f->nodes[i < f->n ? i : 0];
+        node->version = f->version;
+        if (visit->wants == NULL || visit->wants(visit->ctx, node->name, node->version)) {
+            f->visited++;
+            visit->fn(visit->ctx, node);
+        }
     }
 }
 
@@ -344,6 +347,8 @@ TEST(web_events_begin_with_a_snapshot_and_go_on_with_what_changed)
     pass(&f, SECONDS(2));
     CHECK_EQ(x.body.n, 0); /* nothing changed, nothing is said */
 
+    CHECK_EQ(f.visited, 4); /* twice each at the beginning; nobody is put together for nothing */
+    f.version++;
     f.nodes[1].state = STR("operational");
     f.nodes[1].ready = true;
     f.nodes[2] = (struct web_node){ .name = STR("c") };
@@ -411,6 +416,7 @@ TEST(web_events_drop_who_does_not_read)
     ask(web_handle, f.web, &slow, "GET", "/api/v1/events");
     ask(web_handle, f.web, &good, "GET", "/api/v1/events");
     slow.backlog = WEB_BACKLOG_MAX + 1;
+    f.version++;
     f.nodes[0].unschedulable = true;
     pass(&f, WEB_INTERVAL);
     CHECK(slow.ended);
