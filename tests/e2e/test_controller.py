@@ -175,7 +175,7 @@ def test_the_annotation_follows_the_contract(client, make_node, unique, start, p
     assert state(read(client, name)) == want
 
 
-BROKEN = ["garbage", '{"Profiles":{},"Extra":1}', " ", '{"Profiles":[]}']
+BROKEN = ["garbage", "{{}", '{"Profiles":{},"Extra":1}', " ", '{"Profiles":[]}']
 
 
 @pytest.mark.parametrize("text", BROKEN)

@@ -385,6 +385,8 @@ TEST(instances_that_are_not_whole_are_refused)
         "check: [{type: noSuchType, name: x, config: {key: a}}]",
         "trigger: [{alterLabel: {name: x, config: {key: a}}}]",
         "trigger: [{type: alterLabel}]",
+        "trigger: [{type: alterFinalizer, name: x, config: scalar}]",
+        "trigger: [{type: alterFinalizer, name: x, config: {remove: true}}]",
         "trigger: [{type: alterLabel, config: {}}]",
         "trigger: [{type: alterLabel, name: x}]",
         "trigger: [{type: noSuchType, name: x, config: {key: a}}]",
@@ -439,6 +441,68 @@ TEST(instances_load_under_their_names)
              0);
     const struct config_instance *at = config_find_instance(&c, PLUGIN_NOTIFY, STR("at"));
     CHECK_EQ(plugin_get(at->schedule, at->schedule_values, "instant")->number, 11 * 3600);
+}
+
+#define SECOND INT64_C(1000000000)
+
+static int64_t number_of(const struct config *c, enum plugin_kind kind, const char *name,
+                         const char *key)
+{
+    const struct config_instance *i = config_find_instance(c, kind, str_from(name));
+    CHECK(i != NULL);
+    const struct plugin_value *v = plugin_get(i->plugin, i->values, key);
+    return v->number;
+}
+
+static int64_t schedule_of(const struct config *c, const char *name, const char *key)
+{
+    const struct config_instance *i = config_find_instance(c, PLUGIN_NOTIFY, str_from(name));
+    CHECK(i != NULL);
+    return plugin_get(i->schedule, i->schedule_values, key)->number;
+}
+
+/* eviction: defaults 10m/10m/false; 11m, 532ms, forceEviction; affinity: 5, null and nothing give
+ * 0; periodic 5m; scheduled 15:23 on fri and sat; oneshot 3h */
+TEST(instances_hold_the_values_that_were_written)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct problems problems = { .out = &a };
+    struct config c;
+    struct str yaml = STR(
+        "intervals: {requeue: 1s}\n"
+        "instances:\n"
+        "  check:\n"
+        "  - {type: affinity, name: five, config: {minOperational: 5}}\n"
+        "  - {type: affinity, name: none, config: null}\n"
+        "  - {type: affinity, name: nothing}\n"
+        "  trigger:\n"
+        "  - {type: eviction, name: usual, config: {action: drain}}\n"
+        "  - {type: eviction, name: other, config: {action: drain, deletionTimeout: 11m, "
+        "evictionTimeout: 532ms, forceEviction: true}}\n"
+        "  notify:\n"
+        "  - {type: slack, name: p, config: {hook: h, channel: c, message: m}, schedule: {type: "
+        "periodic, config: {interval: 5m}}}\n"
+        "  - {type: slack, name: s, config: {hook: h, channel: c, message: m}, schedule: {type: "
+        "scheduled, config: {instant: '15:23', weekdays: [fri, sat]}}}\n"
+        "  - {type: slack, name: o, config: {hook: h, channel: c, message: m}, schedule: {type: "
+        "oneshot, config: {delay: 3h}}}\n");
+    CHECK_EQ(config_load(yaml, (struct ucfg_env){ 0 }, &a, &c, &problems), 0);
+    CHECK_EQ(number_of(&c, PLUGIN_CHECK, "five", "minOperational"), 5);
+    CHECK_EQ(number_of(&c, PLUGIN_CHECK, "none", "minOperational"), 0);
+    CHECK_EQ(number_of(&c, PLUGIN_CHECK, "nothing", "minOperational"), 0);
+    CHECK_EQ(number_of(&c, PLUGIN_TRIGGER, "usual", "deletionTimeout"), 600 * SECOND);
+    CHECK_EQ(number_of(&c, PLUGIN_TRIGGER, "usual", "evictionTimeout"), 600 * SECOND);
+    CHECK_EQ(number_of(&c, PLUGIN_TRIGGER, "other", "deletionTimeout"), 660 * SECOND);
+    CHECK_EQ(number_of(&c, PLUGIN_TRIGGER, "other", "evictionTimeout"), 532 * SECOND / 1000);
+    const struct config_instance *usual = config_find_instance(&c, PLUGIN_TRIGGER, STR("usual"));
+    const struct config_instance *other = config_find_instance(&c, PLUGIN_TRIGGER, STR("other"));
+    CHECK(!plugin_get(usual->plugin, usual->values, "forceEviction")->truth);
+    CHECK(plugin_get(other->plugin, other->values, "forceEviction")->truth);
+    CHECK_EQ(schedule_of(&c, "p", "interval"), 300 * SECOND);
+    CHECK_EQ(schedule_of(&c, "s", "instant"), 15 * 3600 + 23 * 60);
+    CHECK_EQ(schedule_of(&c, "s", "weekdays"), (1 << 5) | (1 << 6));
+    CHECK_EQ(schedule_of(&c, "o", "delay"), 3 * 3600 * SECOND);
 }
 
 /* profile `count`: check plugins 1/2/3 for t, t && t, t && t && t; trigger 1/0/0; enter 0/0/1;
