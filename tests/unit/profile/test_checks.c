@@ -364,3 +364,26 @@ TEST(checks_one_node_goes_unless_more_may)
     CHECK_EQ(bed_run(&b, "c", "n").answer, CHECK_FAIL); /* no second one is wanted */
     bed_end(&b);
 }
+
+TEST(checks_a_window_that_stays_closed_is_not_said_to_open)
+{
+    struct bed b;
+    CLEANUP(buf_done)
+    struct buf yaml = { 0 };
+    buf_add(&yaml, STR("  - {name: c, type: timeWindow, config: {start: '10:00', end: '11:00', "
+                       "weekdays: [mon, tue, wed, thu, fri, sat, sun], exclude: ["));
+    for (int month = 1; month <= 12; month++) {
+        for (int day = 1; day <= day_month_max(month); day++) {
+            buf_printf(&yaml, "%s %d, ", day_months[month - 1], day);
+        }
+    }
+    buf_add(&yaml, STR("]}}"));
+    buf_add_char(&yaml, '\0');
+    bed_begin(&b, yaml.p);
+    bed_node(&b, "n", NULL, NULL);
+    struct check_verdict v = bed_run(&b, "c", "n");
+    CHECK_EQ(v.answer, CHECK_FAIL);
+    CHECK(v.next > bed_wall(b.now) + DAYS(365));
+    CHECK(str_starts(v.reason, STR("does not open before ")));
+    bed_end(&b);
+}

@@ -244,6 +244,43 @@ TEST(inquiry_knows_a_pod_that_prefers_operational_nodes)
     world_end(&w);
 }
 
+static void never_told(void *ctx, uint64_t instances)
+{
+    (void)ctx; /* it must not come to that */
+    CHECK_EQ(instances, 0);
+}
+
+static void on_pods(void *ctx, struct str node)
+{
+    struct replica *r = ctx;
+    CHECK_STR(node, "n");
+    r->done++;
+}
+
+/* Who sums the pods of many nodes up is told of each of them, and the check instances are not. */
+TEST(inquiry_tells_of_one_nodes_pods_to_who_asks_for_that)
+{
+    struct world w;
+    struct replica *r = &w.replicas[0];
+    world_begin(&w);
+    inquiry_free(r->inquiry);
+    r->inquiry = inquiry_new(r->loop, &(struct inquiry_config){ .client = &r->client,
+                                                                .wire = r->wire,
+                                                                .on_change = never_told,
+                                                                .on_pods = on_pods,
+                                                                .ctx = r });
+    want(r, FACTS_AFFINITY, NEAR, "n");
+    run(&w, SECONDS(1));
+    CHECK_EQ(r->done, 1);
+    CHECK(facts_affinity(facts_of(&w), STR("n")).known);
+    uint64_t changes = facts_affinity_changes(facts_of(&w));
+    want(r, FACTS_AFFINITY, NEAR, "n");
+    run(&w, SECONDS(1));
+    CHECK_EQ(r->done, 1); /* the same answer is no news */
+    CHECK_EQ(facts_affinity_changes(facts_of(&w)), changes);
+    world_end(&w);
+}
+
 TEST(inquiry_reads_all_pages_and_stops_when_it_has_found_one)
 {
     struct world w;
