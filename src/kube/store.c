@@ -152,6 +152,7 @@ static int store_replace(struct store *s, struct store_item *item, const struct 
     item->object = projection;
     item->memory = memory;
     item->version = version;
+    item->shape = s->shape;
     s->version_max = MAX(s->version_max, version);
     if (!same || item->watched) {
         item->watched = false;
@@ -184,6 +185,11 @@ static int store_add(struct store *s, struct str name, const struct jval *object
     return 0;
 }
 
+void store_reshape(struct store *s)
+{
+    s->shape++;
+}
+
 int store_observe(struct store *s, const struct jval *object, bool deleted, struct err *err)
 {
     struct str name = STR_NONE;
@@ -206,7 +212,8 @@ int store_observe(struct store *s, const struct jval *object, bool deleted, stru
         return 0;
     }
     item->seen = s->list;
-    return older || version == item->version ? 0 : store_replace(s, item, object, version, err);
+    bool known = version == item->version && item->shape == s->shape;
+    return older || known ? 0 : store_replace(s, item, object, version, err);
 }
 
 int store_learn(struct store *s, const struct jval *object, struct err *err)

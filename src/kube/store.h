@@ -40,6 +40,7 @@ struct store_item {
     struct str name; /* borrowed: from the item's own end */
     uint64_t version;
     uint32_t seen;       /* the list it was last seen in */
+    uint32_t shape;      /* the store's, when it was projected */
     bool watched;        /* wake at any newer version, whatever it changed; see store_await */
     struct list dirty;   /* linked = dirty */
     struct arena memory; /* of `object` */
@@ -56,6 +57,7 @@ struct store {
     struct list dirty;
     uint32_t dirty_count;
     uint32_t list;         /* number of the list under way, or of the last one */
+    uint32_t shape;        /* counts up when projections are to hold something else */
     uint64_t version_max;  /* the newest seen */
     uint64_t list_floor;   /* version_max when the list began */
     struct buf key;        /* of the spaced object at hand */
@@ -76,6 +78,10 @@ void store_list_begin(struct store *s);
  * backup): then everything has been forgotten and a new list is due. */
 NODISCARD
 bool store_list_end(struct store *s, uint64_t version);
+
+/* What is to be kept of an object has changed: each is projected anew when it comes the next time,
+ * be it in the version that is known already. A list should follow. */
+void store_reshape(struct store *s);
 
 /* From a list or a watch. `deleted`: the object as it was last. */
 NODISCARD

@@ -71,7 +71,9 @@ static bool setup_reads_the_same(const struct setup *a, const struct setup *b)
 void setup_use(struct controller *c, struct setup *s)
 {
     struct setup *old = c->setup;
-    bool again = old != NULL && (!setup_reads_the_same(old, s) || (s->limited && !old->limited));
+    /* Of the nodes that are known already, only what the one before reads was kept; nothing at all
+     * where there was none. */
+    bool again = old == NULL || !setup_reads_the_same(old, s) || (s->limited && !old->limited);
     s->loaded = loop_wall(c->loop);
     c->setup = s;
     c->setup_generation++;
@@ -87,8 +89,9 @@ void setup_use(struct controller *c, struct setup *s)
     }
     turn_mark_all(c);
     c->surveyed = false;
-    if (again && c->known) {
+    if (again && (c->known || store_count(&c->store) > 0)) {
         c->fresh = false;
+        store_reshape(&c->store);
         controller_list_again(c);
     }
     setup_free(old);

@@ -101,6 +101,28 @@ TEST(store_does_not_let_an_older_event_undo_a_reply)
     fixture_end(&f);
 }
 
+TEST(store_projects_a_known_version_anew_when_more_is_to_be_kept)
+{
+    struct fixture f;
+    fixture_begin(&f);
+    f.keep.annotation_count = 1;
+    const char *more = ",\"annotations\":{\"also\":\"here\"}";
+    observe(&f, "a", 5, more);
+    (void)store_take(&f.store);
+    CHECK(node_annotation(store_find(&f.store, STR("a"))->object, STR("also")).p == NULL);
+    f.keep.annotation_count = 2;
+    observe(&f, "a", 5, more);
+    CHECK(node_annotation(store_find(&f.store, STR("a"))->object, STR("also")).p == NULL);
+    store_reshape(&f.store);
+    observe(&f, "a", 5, more);
+    CHECK_STR(node_annotation(store_find(&f.store, STR("a"))->object, STR("also")), "here");
+    CHECK_EQ(f.store.dirty_count, 1);
+    (void)store_take(&f.store);
+    observe(&f, "a", 5, more);
+    CHECK_EQ(f.store.dirty_count, 0); /* once is enough */
+    fixture_end(&f);
+}
+
 TEST(store_does_not_bring_back_what_was_deleted)
 {
     struct fixture f;

@@ -392,3 +392,25 @@ TEST(controller_gives_the_place_of_a_node_that_is_gone_to_the_next_at_once)
     CHECK_STR(fake_call_first(&s.api)->path, "/api/v1/nodes/n2");
     story_end(&s);
 }
+
+/* Without a configuration nothing of the annotations was kept, not even the nodes' states. */
+TEST(controller_reads_nodes_anew_when_its_first_configuration_comes_late)
+{
+    struct story s;
+    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .wait_for_setup = true });
+    struct str node = event_of(&s, "ADDED", node_of(&s, "n1", 5, ROLLING("in-maintenance")));
+    fake_line(fake_watch_first(&s.api), node);
+    story_sync(&s, 7);
+    story_run(&s, SECONDS(1));
+    CHECK_EQ(controller_configure(s.c, STR("f"), STR(ROLL), (struct ucfg_env){ 0 }), 0);
+    story_run(&s, SECONDS(1));
+    CHECK_EQ(s.api.sent, 0); /* not on half of what there is to know */
+    fake_line(fake_watch_first(&s.api), node);
+    story_sync(&s, 7);
+    story_run(&s, HOURS(1));
+    CHECK_EQ(s.api.sent, 0); /* it is as it should be */
+    struct controller_node known;
+    CHECK(controller_find_node(s.c, STR("n1"), &known));
+    CHECK(str_contains(known.data, STR("in-maintenance")));
+    story_end(&s);
+}
