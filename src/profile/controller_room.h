@@ -48,14 +48,17 @@ struct grant {
     struct inquiry_take *take;
 };
 
-/* A message on its way, or the last one of which the annotation does not know yet. */
+/* A message on its way, and those that were sent and are not all in the annotation. */
 struct errand {
     struct notify_call *call;
     struct buf instance;
     struct buf profile;
-    struct buf error; /* it could not be sent; empty = it was, or is under way */
-    struct stamp sent_at;
-    bool sent;
+    struct buf error;    /* it could not be sent; empty = it was, or is under way */
+    struct stamp since;  /* of the profile's state when it was begun */
+    struct arena memory; /* of `told` */
+    struct engine_told *told;
+    uint32_t told_n;
+    uint32_t told_cap;
     usec_t retry_at; /* monotonic */
     struct backoff backoff;
 };
@@ -213,6 +216,8 @@ void errand_drain(struct member *m, const struct engine_effect *effect);
 void errand_stop_drain(struct member *m);
 void errand_notify(struct member *m, const struct engine_effect *effect);
 void errand_end(struct member *m);
-void errand_settle(struct member *m); /* the annotation holds what was sent */
+/* The patch that follows says what was sent, but for profiles that have more to send. */
+void errand_mark_settling(struct member *m, const struct engine_effect *effect);
+void errand_settle(struct member *m); /* the annotation holds what was marked */
 /* "12 of 30 pods are left; …" */
 struct str errand_drain_words(const struct member *m, struct arena *out);

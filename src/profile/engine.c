@@ -1,5 +1,6 @@
 #include "profile/engine.h"
 
+#include "calendar/lapse.h"
 #include "calendar/notice.h"
 #include "profile/trigger/trigger.h"
 
@@ -153,6 +154,22 @@ static struct notice engine_notice(const struct config_instance *instance)
     return notice;
 }
 
+/* That message about this state of the profile, if it was sent. Were it asked for by its time
+ * alone, the first of two that are due on entry would be due again once the annotation has it. */
+static const struct engine_told *
+engine_find_told(const struct decision *d, const struct data_profile *entry, struct str instance)
+{
+    const struct engine_progress *progress = &d->in->progress;
+    for (uint32_t i = 0; i < progress->told_n; i++) {
+        const struct engine_told *told = &progress->told[i];
+        if (str_eq(told->instance, instance) && str_eq(told->profile, entry->name) &&
+            lapse_order(told->transition, entry->transition) == 0) {
+            return told;
+        }
+    }
+    return NULL;
+}
+
 /* True when all that is due has been sent; transitions wait for that. */
 static bool engine_notify(struct decision *d, uint32_t index, const struct data_profile *entry)
 {
@@ -164,8 +181,9 @@ static bool engine_notify(struct decision *d, uint32_t index, const struct data_
         const struct config_instance *instance =
             &d->in->config->instances[PLUGIN_NOTIFY].items[chain->links[i].index];
         struct data_notification *last = data_notification(&d->data, d->out, instance->name);
-        if (str_eq(progress->sent, instance->name) && progress->sent.n > 0) {
-            last->at = progress->sent_at;
+        const struct engine_told *told = engine_find_told(d, entry, instance->name);
+        if (told != NULL && lapse_order(last->at, told->at) < 0) {
+            last->at = told->at;
         }
         struct notice notice = engine_notice(instance);
         const struct notice_facts facts = {
@@ -176,8 +194,7 @@ static bool engine_notify(struct decision *d, uint32_t index, const struct data_
             .now = d->now,
         };
         struct notice_answer answer = notice_at(&notice, &facts);
-        bool just_sent = str_eq(progress->sent, instance->name) && progress->sent.n > 0;
-        if (!answer.due || just_sent) {
+        if (!answer.due || told != NULL) {
             effect->again = MIN(effect->again, answer.next);
             continue;
         }
@@ -443,6 +460,7 @@ static void engine_apply(struct decision *d, uint32_t index)
         return;
     }
     if (!engine_notify(d, index, entry)) {
+        e->telling = moved;
         bool granted = d->in->progress.granted.n > 0 && str_eq(d->in->progress.granted, e->name);
         effect->keeps_grant = effect->keeps_grant || (granted && e->error.n == 0);
         return;

@@ -14,14 +14,24 @@
 #include "profile/check/check.h"
 #include "profile/data.h"
 
+/* A notification that was sent. The annotation has room for the time of the last one of an instance
+ * alone; which profile it was about, and that others are to follow, is known only here. */
+struct engine_told {
+    struct str instance;
+    struct str profile;
+    struct stamp transition; /* of the profile, as it was then */
+    struct stamp at;         /* later than `transition`, whatever the clocks say */
+    bool settling;           /* the controller's: the patch under way says all of it */
+};
+
 /* What the controller has under way with the node; zero = nothing. */
 struct engine_progress {
     struct str granted; /* the profile that holds the grant; empty = none */
     bool drained;       /* the drain that was asked for has come to its end */
     struct str drain;   /* explain: how far the drain is, in words; empty = none runs */
-    /* A notification that was sent, not yet in the annotation. */
-    struct str sent; /* the instance; empty = none */
-    struct stamp sent_at;
+    /* What was sent since the annotation last told. */
+    const struct engine_told *told;
+    uint32_t told_n;
     /* The notification that could not be sent and is waited with. */
     struct str unsent;
     struct str unsent_error;
@@ -67,6 +77,7 @@ struct engine_profile {
     uint32_t transition_n;
     struct str error;  /* what failed; empty = nothing */
     struct str failed; /* "Failed to enter state in-maintenance": where it did, for the event */
+    bool telling;      /* it is new in its state, and not all is sent that is to be sent */
     struct str doing; /* explain: "draining: …", "sending …"; empty = it waits for its checks */
 };
 

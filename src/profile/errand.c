@@ -3,6 +3,7 @@
  */
 #include "base/duration.h"
 #include "base/heap.h"
+#include "calendar/lapse.h"
 #include "profile/controller_room.h"
 
 #define ERRAND_BACKOFF_BASE SECONDS(1)
@@ -72,6 +73,24 @@ struct str errand_drain_words(const struct member *m, struct arena *out)
 
 /* ── notifications ─────────────────────────────────────────────────────────────────────────── */
 
+static void errand_keep_told(struct member *m)
+{
+    struct errand *e = m->errand;
+    struct engine_told told = {
+        .instance = arena_str(&e->memory, buf_str(&e->instance)),
+        .profile = arena_str(&e->memory, buf_str(&e->profile)),
+        .transition = e->since,
+        .at = stamp_from_usec(loop_wall(m->c->loop)),
+    };
+    /* A leader whose clock was ahead may have written the transition. A message that seems older
+     * than what it is about would be sent again. */
+    if (lapse_order(told.at, told.transition) <= 0) {
+        told.at = stamp_from_usec(stamp_to_usec(told.transition) + 1);
+    }
+    ARENA_GROW(&e->memory, e->told, e->told_n, e->told_cap);
+    e->told[e->told_n++] = told;
+}
+
 static void errand_on_sent(void *ctx, const struct err *err, usec_t retry_after)
 {
     struct member *m = ctx;
@@ -84,8 +103,7 @@ static void errand_on_sent(void *ctx, const struct err *err, usec_t retry_after)
     if (err == NULL) {
         log_info(c->log, "Executed notification instance", KV_STR("node", m->item->name),
                  KV_STR("instance", buf_str(&e->instance)));
-        e->sent = true;
-        e->sent_at = stamp_from_usec(loop_wall(c->loop));
+        errand_keep_told(m);
         backoff_reset(&e->backoff);
     } else {
         usec_t wait = backoff_next(&e->backoff, loop_random(c->loop));
@@ -102,7 +120,7 @@ void errand_notify(struct member *m, const struct engine_effect *effect)
     struct controller *c = m->c;
     const struct engine_profile *profile = &effect->profiles[effect->notify_profile];
     struct errand *e = m->errand;
-    if (c->config.wire == NULL || (e != NULL && (e->call != NULL || e->sent))) {
+    if (c->config.wire == NULL || (e != NULL && e->call != NULL)) {
         return;
     }
     if (e == NULL) {
@@ -110,10 +128,14 @@ void errand_notify(struct member *m, const struct engine_effect *effect)
         e->backoff = (struct backoff){ .base = ERRAND_BACKOFF_BASE, .max = ERRAND_BACKOFF_MAX };
         m->errand = e;
     }
+    if (!str_eq(buf_str(&e->instance), effect->notify->name)) {
+        buf_reset(&e->error); /* of another one */
+    }
     buf_reset(&e->instance);
     buf_add(&e->instance, effect->notify->name);
     buf_reset(&e->profile);
     buf_add(&e->profile, profile->name);
+    e->since = profile->since;
     const struct notify_facts facts = {
         .node = m->item->name,
         .state = label_state_name(profile->state),
@@ -125,10 +147,33 @@ void errand_notify(struct member *m, const struct engine_effect *effect)
     e->call = notify_send(&c->notify, effect->notify, &facts, errand_on_sent, m);
 }
 
+void errand_mark_settling(struct member *m, const struct engine_effect *effect)
+{
+    struct errand *e = m->errand;
+    for (uint32_t i = 0; e != NULL && i < e->told_n; i++) {
+        bool telling = false;
+        for (uint32_t j = 0; j < effect->profile_n; j++) {
+            const struct engine_profile *profile = &effect->profiles[j];
+            telling = telling || (profile->telling && str_eq(profile->name, e->told[i].profile));
+        }
+        e->told[i].settling = !telling;
+    }
+}
+
 void errand_settle(struct member *m)
 {
-    if (m->errand != NULL && m->errand->sent) {
-        m->errand->sent = false;
+    struct errand *e = m->errand;
+    uint32_t kept = 0;
+    if (e == NULL || e->told_n == 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < e->told_n; i++) {
+        if (!e->told[i].settling) {
+            e->told[kept++] = e->told[i];
+        }
+    }
+    e->told_n = kept;
+    if (kept == 0 && e->call == NULL && e->error.n == 0) {
         errand_end(m);
     }
 }
@@ -146,5 +191,6 @@ void errand_end(struct member *m)
     buf_done(&e->instance);
     buf_done(&e->profile);
     buf_done(&e->error);
+    arena_done(&e->memory);
     heap_free(e);
 }

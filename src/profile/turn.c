@@ -191,11 +191,12 @@ void turn_input(const struct member *m, bool explain, struct arena *out, struct 
         },
         .explain = explain,
     };
-    if (errand != NULL && errand->sent) {
-        ret->progress.sent = buf_str(&errand->instance);
-        ret->progress.sent_at = errand->sent_at;
-    } else if (errand != NULL && errand->error.n > 0 &&
-               (errand->call != NULL || loop_now(c->loop) < errand->retry_at)) {
+    if (errand != NULL) {
+        ret->progress.told = errand->told;
+        ret->progress.told_n = errand->told_n;
+    }
+    if (errand != NULL && errand->error.n > 0 &&
+        (errand->call != NULL || loop_now(c->loop) < errand->retry_at)) {
         ret->progress.unsent = buf_str(&errand->instance);
         ret->progress.unsent_error = buf_str(&errand->error);
         ret->progress.unsent_profile = buf_str(&errand->profile);
@@ -241,6 +242,7 @@ static void turn_act(struct member *m, const struct engine_effect *effect)
     if (effect->arrives && !grant_is_good(m)) {
         return; /* the ledger comes first; it marks the node again */
     }
+    errand_mark_settling(m, effect);
     if (patch) {
         turn_patch(m, effect);
     }

@@ -33,9 +33,7 @@ static void on_message(void *ctx, const struct inbox_message *message UNUSED,
     }
 }
 
-/* A profile "p" that tells by a webhook of nodes which need maintenance, and looks at them again
- * `settled` after that. */
-static void story_begin(struct story *s, const char *settled)
+static void story_open(struct story *s)
 {
     *s = (struct story){ .time = vloop_new(1, WALL) };
     struct loop *loop = vloop_root(s->time);
@@ -46,6 +44,13 @@ static void story_begin(struct story *s, const char *settled)
     s->inbox.ctx = s;
     s->wire = sandbox_wire_new(loop, &s->inbox, NULL);
     s->c = controller_new(loop, s->api, NULL, NULL, &(struct controller_config){ .wire = s->wire });
+}
+
+/* A profile "p" that tells by a webhook of nodes which need maintenance, and looks at them again
+ * `settled` after that. */
+static void story_begin(struct story *s, const char *settled)
+{
+    story_open(s);
     struct str text =
         arena_printf(&s->memory,
                      "intervals: {requeue: 24h}\n"
@@ -182,4 +187,40 @@ TEST(errand_that_fails_holds_up_no_other_node)
     story_run(&s, MINUTES(11));
     CHECK_EQ(s.inbox.arrived, 3);
     CHECK_STR(inbox_at(&s.inbox, 2)->request.body, "n1 maintenance-required");
+}
+
+/* Three that are due on entry: each is sent once, although the annotation tells of the first before
+ * the last has gone out. */
+TEST(errand_sends_each_of_several_messages_once)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_open(&s);
+    CHECK_EQ(controller_configure(
+                 s.c, STR("f"),
+                 STR("intervals: {requeue: 24h}\n"
+                     "instances:\n"
+                     "  check: [{type: hasLabel, name: asked, config: {key: asked}}]\n"
+                     "  notify:\n"
+                     "  - {type: webhook, name: a, config: {url: 'http://a', body: 'a'},\n"
+                     "     schedule: {type: periodic, config: {interval: 12h}}}\n"
+                     "  - {type: webhook, name: b, config: {url: 'http://b', body: 'b'},\n"
+                     "     schedule: {type: periodic, config: {interval: 12h}}}\n"
+                     "  - {type: webhook, name: c, config: {url: 'http://c', body: 'c'},\n"
+                     "     schedule: {type: oneshot, config: {delay: 0s}}}\n"
+                     "profiles:\n"
+                     "- name: p\n"
+                     "  operational: {transitions: [{check: asked, next: maintenance-required}]}\n"
+                     "  maintenance-required: {notify: a && b && c}\n"),
+                 (struct ucfg_env){ 0 }),
+             0);
+    s.refuse = 1; /* the first is sent twice, and heard once */
+    add_node(&s, "n1");
+    story_run(&s, HOURS(2));
+    CHECK_EQ(s.inbox.arrived, 4);
+    CHECK_STR(inbox_at(&s.inbox, 1)->request.body, "a");
+    CHECK_STR(inbox_at(&s.inbox, 2)->request.body, "b");
+    CHECK_STR(inbox_at(&s.inbox, 3)->request.body, "c");
+    story_run(&s, HOURS(11)); /* and each reminds when its time has come */
+    CHECK_EQ(s.inbox.arrived, 6);
 }
