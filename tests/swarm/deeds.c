@@ -2,9 +2,8 @@
 
 #include "format/jwriter.h"
 
-/* A request of the administrator; its answer's status. */
-static int trial_ask(struct trial *t, const char *method, struct str path, struct str type,
-                     struct str body)
+int trial_ask(struct trial *t, const char *method, struct str path, struct str type,
+              struct str body)
 {
     struct apiserver_request request = {
         .method = str_from(method),
@@ -60,8 +59,7 @@ static void pick_visit(void *ctx, const struct jval *object)
     }
 }
 
-/* The node that a deed means; empty when there is none at all. */
-static struct str trial_pick_node(struct trial *t, const struct deed *deed)
+struct str trial_pick_node(struct trial *t, const struct deed *deed)
 {
     uint32_t n = apiserver_count(t->server, STR(""), STR("nodes"));
     if (n == 0) {
@@ -72,9 +70,8 @@ static struct str trial_pick_node(struct trial *t, const struct deed *deed)
     return pick.name;
 }
 
-/* Sets or (value empty) removes one label or annotation. */
-static void trial_set_meta(struct trial *t, struct str node, const char *map, struct str key,
-                           struct str value)
+void trial_set_meta(struct trial *t, struct str node, const char *map, struct str key,
+                    struct str value)
 {
     CLEANUP(buf_done)
     struct buf body = { 0 };
@@ -130,7 +127,9 @@ static void deed_to_node(struct trial *t, const struct deed *deed)
         break;
     case DEED_NODE_REPLACE:
         must(world_remove_node(t->world, node, &ignored));
-        must(world_add_node(t->world, node, &ignored));
+        if (apiserver_find(t->server, STR(""), STR("nodes"), STR(""), node) == NULL) {
+            must(world_add_node(t->world, node, &ignored));
+        } /* otherwise a finalizer holds it */
         break;
     case DEED_NODE_REBOOT:
         must(world_reboot_node(t->world, node, &ignored));
@@ -173,7 +172,7 @@ static void deed_to_process(struct trial *t, const struct deed *deed)
     usec_t now = vloop_now(t->vloop);
     if (deed->kind == DEED_START) {
         if (!process_runs(p)) {
-            process_start(p);
+            trial_start(t, p);
         }
         return;
     }
@@ -255,6 +254,8 @@ static void deed_to_wire(struct trial *t, const struct deed *deed)
 usec_t trial_next_deed(const struct trial *t)
 {
     usec_t next = MIN(t->weather_end, t->server_up_at);
+    next = MIN(next, trial_next_chore(t));
+    next = MIN(next, t->deaf_end);
     if (t->next_deed < t->plan->n) {
         next = MIN(next, t->plan->deeds[t->next_deed].at);
     }
@@ -267,11 +268,12 @@ usec_t trial_next_deed(const struct trial *t)
     return next;
 }
 
-static void process_end_deeds(struct process *p, usec_t now)
+static void trial_end_process_deeds(struct trial *t, struct process *p, usec_t now)
 {
     if (p->thaw_at <= now) {
         vloop_freeze(p->view, false);
         p->thaw_at = USEC_NEVER;
+        trial_read_file(t, p); /* it may have changed meanwhile */
     }
     if (p->join_at <= now) {
         p->faults.down = false;
@@ -281,7 +283,7 @@ static void process_end_deeds(struct process *p, usec_t now)
     if (p->start_at <= now && !process_frozen(p)) {
         p->start_at = USEC_NEVER;
         if (!process_runs(p)) {
-            process_start(p);
+            trial_start(t, p);
         }
     } else if (p->start_at <= now) {
         p->start_at = p->thaw_at; /* a frozen machine starts nothing */
@@ -303,7 +305,7 @@ static void trial_end_deeds(struct trial *t, usec_t now)
         t->server_up_at = USEC_NEVER;
     }
     for (uint32_t i = 0; i < t->plan->processes; i++) {
-        process_end_deeds(&t->processes[i], now);
+        trial_end_process_deeds(t, &t->processes[i], now);
     }
 }
 
@@ -311,6 +313,7 @@ void trial_do_deeds(struct trial *t)
 {
     usec_t now = vloop_now(t->vloop);
     trial_end_deeds(t, now);
+    trial_do_chores(t, now);
     while (t->next_deed < t->plan->n && t->plan->deeds[t->next_deed].at <= now) {
         const struct deed *deed = &t->plan->deeds[t->next_deed++];
         if (t->verbose) {
@@ -321,8 +324,10 @@ void trial_do_deeds(struct trial *t)
             deed_to_node(t, deed);
         } else if (deed->kind <= DEED_CLOCK_STEP) {
             deed_to_process(t, deed);
-        } else {
+        } else if (deed->kind <= DEED_COMPACT) {
             deed_to_wire(t, deed);
+        } else {
+            trial_do_service(t, deed);
         }
     }
 }
@@ -332,6 +337,7 @@ void trial_calm_down(struct trial *t)
     t->next_deed = t->plan->n;
     usec_t now = vloop_now(t->vloop);
     t->weather_end = MIN(t->weather_end, now);
+    t->deaf_end = MIN(t->deaf_end, now);
     t->server_up_at = MIN(t->server_up_at, now);
     for (uint32_t i = 0; i < t->plan->processes; i++) {
         struct process *p = &t->processes[i];
@@ -342,4 +348,7 @@ void trial_calm_down(struct trial *t)
         p->start_at = process_runs(p) ? USEC_NEVER : now;
     }
     trial_end_deeds(t, now);
+    if (t->service.on) {
+        trial_calm_service(t);
+    }
 }

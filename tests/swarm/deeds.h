@@ -8,6 +8,8 @@
 #include "tests/swarm/plan.h"
 #include "tests/swarm/process.h"
 
+#define TRIAL_CHORES_MAX 64u
+
 struct trial {
     const struct plan *plan; /* borrowed */
     struct rng rng;
@@ -16,7 +18,19 @@ struct trial {
     struct world *world;
     struct process processes[PLAN_PROCESSES_MAX];
     struct promise promise;
-    struct arena tmp; /* one event */
+    struct service service;
+    struct inbox inbox;
+    usec_t deaf_end;
+    uint32_t file;       /* the configuration on disk: a blueprint, or a broken one */
+    uint32_t good;       /* the last blueprint that was there */
+    uint64_t file_count; /* counts the changes */
+    struct chore {
+        char node[64];
+        usec_t at;
+    } chores[TRIAL_CHORES_MAX];
+    uint32_t chore_n;
+    usec_t chores_end; /* nothing more is begun */
+    struct arena tmp;  /* one event */
     uint32_t next_deed;
     usec_t weather_end;
     usec_t server_up_at;
@@ -28,6 +42,32 @@ struct trial {
 
 /* Workloads and budgets, so that the server and the world are not empty but for nodes. */
 void trial_populate(struct trial *t);
+
+/* A request of the administrator; its answer's status. */
+int trial_ask(struct trial *t, const char *method, struct str path, struct str type,
+              struct str body);
+/* The node that a deed means; empty when there is none at all. */
+struct str trial_pick_node(struct trial *t, const struct deed *deed);
+/* Sets or (value STR_NONE) removes one label or annotation; `map` names which. */
+void trial_set_meta(struct trial *t, struct str node, const char *map, struct str key,
+                    struct str value);
+
+/* ── serving.c: what concerns a configuration ── */
+void trial_do_service(struct trial *t, const struct deed *deed);
+usec_t trial_next_chore(const struct trial *t);
+void trial_do_chores(struct trial *t, usec_t now);
+/* People approve everything, and lift what they cordoned. */
+void trial_calm_service(struct trial *t);
+/* The profiles and needs that nodes begin with. */
+void trial_label_nodes(struct trial *t);
+/* Somebody works on a node that is in maintenance, and will be done at some time. */
+void trial_note_chore(struct trial *t, struct str node);
+/* Starts what is not running, with the configuration that is on disk. */
+void trial_start(struct trial *t, struct process *p);
+/* Gives it what is on disk, unless it has that already. */
+void trial_read_file(struct trial *t, struct process *p);
+/* A third party takes a message in, or does not. */
+void trial_on_message(void *ctx, const struct inbox_message *message, struct inbox_answer *answer);
 
 /* When the next deed begins or the next one ends; USEC_NEVER: none. */
 usec_t trial_next_deed(const struct trial *t);

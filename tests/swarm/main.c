@@ -28,6 +28,8 @@ static const char *const mutation_names[MUTATION_COUNT] = {
     [MUTATION_DROP_FAILED_NODE] = "drop-failed-node",
     [MUTATION_RELEASE_OTHERS] = "release-others",
     [MUTATION_DATA_BYTES_WRONG] = "data-bytes-wrong",
+    [MUTATION_GRANT_UNRECORDED] = "grant-unrecorded",
+    [MUTATION_FORGET_GRANTS] = "forget-grants",
 };
 
 /* CPU time: the figure is a property of the code, not of what else the machine does. */
@@ -162,7 +164,7 @@ static NORETURN void usage(int status)
 {
     (void)fputs("usage: swarm [--seeds N] [--first S] [--story NAME] [--keep I,J…] [--verbose]\n"
                 "             [--mutation NAME]… [--mutations]\n"
-                "stories: storm churn election wire quiet\n",
+                "stories: storm churn election wire quiet service relay drain\n",
                 status == 0 ? stdout : stderr);
     exit(status);
 }

@@ -4,7 +4,8 @@
 
 static const char *const story_names[STORIES] = {
     [STORY_STORM] = "storm", [STORY_CHURN] = "churn", [STORY_ELECTION] = "election",
-    [STORY_WIRE] = "wire",   [STORY_QUIET] = "quiet",
+    [STORY_WIRE] = "wire",   [STORY_QUIET] = "quiet", [STORY_SERVICE] = "service",
+    [STORY_RELAY] = "relay", [STORY_DRAIN] = "drain",
 };
 
 static const char *const deed_names[DEED_KINDS] = {
@@ -31,6 +32,17 @@ static const char *const deed_names[DEED_KINDS] = {
     [DEED_SERVER_DOWN] = "server-down",
     [DEED_SERVER_RESTART] = "server-restart",
     [DEED_COMPACT] = "compact",
+    [DEED_NEED] = "need",
+    [DEED_DONE] = "done",
+    [DEED_APPROVE] = "approve",
+    [DEED_REVOKE] = "revoke",
+    [DEED_CORDON] = "cordon",
+    [DEED_UNCORDON] = "uncordon",
+    [DEED_GO] = "go",
+    [DEED_VERSION] = "version",
+    [DEED_CONFIG_OTHER] = "config-other",
+    [DEED_CONFIG_BROKEN] = "config-broken",
+    [DEED_DEAF] = "deaf",
 };
 
 /* Which deeds a story draws from; `n` of them, more or less. */
@@ -49,12 +61,34 @@ struct story_shape {
 #define WIRE_DEEDS                                                                                 \
     DEED_CUT, DEED_STALL, DEED_WEATHER, DEED_SERVER_DOWN, DEED_SERVER_RESTART, DEED_COMPACT
 
+/* Needs and approvals come often enough for something to be under way all the time. */
+#define SERVICE_DEEDS                                                                              \
+    DEED_NEED, DEED_NEED, DEED_NEED, DEED_NEED, DEED_APPROVE, DEED_APPROVE, DEED_DONE, DEED_REVOKE
+#define HAND_DEEDS                                                                                 \
+    DEED_CORDON, DEED_UNCORDON, DEED_GO, DEED_VERSION, DEED_NODE_ADD, DEED_NODE_REMOVE,            \
+        DEED_NODE_REPLACE, DEED_NODE_REBOOT, DEED_NODE_TOUCH
+
 static const struct story_shape shapes[STORIES] = {
     [STORY_STORM] = { 40, { NODE_DEEDS, PROCESS_DEEDS, WIRE_DEEDS }, 23 },
     [STORY_CHURN] = { 50, { NODE_DEEDS, DEED_WEATHER, DEED_COMPACT }, 12 },
     [STORY_ELECTION] = { 30, { PROCESS_DEEDS, DEED_CUT, DEED_STATE_ERASE, DEED_DATA_ERASE }, 10 },
     [STORY_WIRE] = { 30, { WIRE_DEEDS, DEED_NODE_ADD, DEED_NODE_REMOVE, DEED_STATE_ERASE }, 9 },
     [STORY_QUIET] = { 4, { DEED_NODE_ADD, DEED_STATE_ERASE, DEED_CRASH }, 3 },
+    [STORY_SERVICE] = { 56,
+                        { SERVICE_DEEDS, HAND_DEEDS, DEED_CONFIG_OTHER, DEED_CONFIG_BROKEN,
+                          DEED_DEAF, DEED_CRASH, DEED_CRASH_BEFORE, DEED_CRASH_AFTER, DEED_STOP,
+                          DEED_FREEZE, WIRE_DEEDS },
+                        31 },
+    [STORY_RELAY] = { 50,
+                      { SERVICE_DEEDS, DEED_CRASH, DEED_CRASH_BEFORE, DEED_CRASH_AFTER,
+                        DEED_CRASH_BEFORE, DEED_CRASH_AFTER, DEED_FREEZE, DEED_FREEZE, DEED_STOP,
+                        DEED_CUT, DEED_STALL, DEED_WEATHER, DEED_NODE_TOUCH },
+                      20 },
+    [STORY_DRAIN] = { 50,
+                      { SERVICE_DEEDS, DEED_CORDON, DEED_UNCORDON, DEED_CRASH, DEED_CRASH_BEFORE,
+                        DEED_CRASH_AFTER, DEED_FREEZE, DEED_STALL, DEED_WEATHER, DEED_NODE_ADD,
+                        DEED_NODE_REBOOT, DEED_NODE_REMOVE },
+                      19 },
 };
 
 static usec_t deed_span(enum deed_kind kind, struct rng *rng)
@@ -84,6 +118,29 @@ static void plan_add_deed(struct plan *p, struct rng *rng)
     deed->what = rng_below(rng, 1u << 16);
 }
 
+bool story_serves(enum story story)
+{
+    return story >= STORY_SERVICE;
+}
+
+static void plan_configure(struct plan *p, struct rng *rng)
+{
+    p->wish = (struct blueprint_wish){
+        .limited = p->story == STORY_RELAY || rng_chance(rng, 700),
+        .tight = p->story == STORY_RELAY || rng_chance(rng, 300),
+        .drains = p->story == STORY_DRAIN,
+        .profiles = 1 + rng_below(rng, BLUEPRINT_PROFILES_MAX),
+    };
+    p->nodes = 2 + rng_below(rng, 9);
+    p->calm = MINUTES(45);
+    if (p->story == STORY_RELAY) {
+        p->processes = 2 + rng_below(rng, PLAN_PROCESSES_MAX - 1);
+        p->elect = true;
+        /* Replies that take their time leave room for two leaders' writes to meet. */
+        p->latency = 1 + rng_below(rng, 400);
+    }
+}
+
 static int deed_order(const void *left, const void *right)
 {
     const struct deed *a = left;
@@ -102,8 +159,10 @@ void plan_make(struct plan *p, uint64_t seed, enum story story)
     struct rng rng;
     rng_init(&rng, seed);
     /* Quiet runs are long, and prove little besides that nothing happens: one in sixteen. */
+    static const enum story often[] = { STORY_STORM,   STORY_CHURN, STORY_ELECTION, STORY_WIRE,
+                                        STORY_SERVICE, STORY_RELAY, STORY_DRAIN };
     enum story drawn =
-        rng_chance(&rng, 62) ? STORY_QUIET : (enum story)rng_below(&rng, STORY_QUIET);
+        rng_chance(&rng, 62) ? STORY_QUIET : often[rng_below(&rng, ARRAY_LEN(often))];
     *p = (struct plan){
         .seed = seed,
         .story = story == STORIES ? drawn : story,
@@ -122,6 +181,9 @@ void plan_make(struct plan *p, uint64_t seed, enum story story)
     if (p->story == STORY_ELECTION) {
         p->processes = 2 + rng_below(&rng, PLAN_PROCESSES_MAX - 1);
         p->elect = true;
+    }
+    if (story_serves(p->story)) {
+        plan_configure(p, &rng);
     }
     for (uint32_t i = 0; i < p->processes; i++) {
         /* Quartz is good to 100 ppm; a virtual machine's clock is worse. */

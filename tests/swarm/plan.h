@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "tests/swarm/blueprint.h"
 
 #define PLAN_DEEDS_MAX 64u    /* more only make a failure harder to read */
 #define PLAN_PROCESSES_MAX 3u /* two that fight over a lease, and one to come between them */
@@ -40,6 +41,19 @@ enum deed_kind {
     DEED_SERVER_DOWN, /* for `span` */
     DEED_SERVER_RESTART,
     DEED_COMPACT,
+    /* to nodes that are served by a configuration */
+    DEED_NEED, /* a profile's need for maintenance appears */
+    DEED_DONE, /* and is gone */
+    DEED_APPROVE,
+    DEED_REVOKE,   /* the approval is taken back */
+    DEED_CORDON,   /* by hand */
+    DEED_UNCORDON, /* likewise */
+    DEED_GO,       /* a label for which the whole fleet waits comes, or goes */
+    DEED_VERSION,  /* another version on a node */
+    /* to the configuration and to third parties */
+    DEED_CONFIG_OTHER,  /* another valid one */
+    DEED_CONFIG_BROKEN, /* one that cannot be read */
+    DEED_DEAF,          /* third parties refuse, or are silent, for `span` */
     DEED_KINDS,
 };
 
@@ -51,7 +65,17 @@ struct deed {
     uint32_t what; /* the deed's own choice */
 };
 
-enum story { STORY_STORM, STORY_CHURN, STORY_ELECTION, STORY_WIRE, STORY_QUIET, STORIES };
+enum story {
+    STORY_STORM,
+    STORY_CHURN,
+    STORY_ELECTION,
+    STORY_WIRE,
+    STORY_QUIET,
+    STORY_SERVICE, /* nodes are served by a configuration, whatever happens */
+    STORY_RELAY,   /* likewise, under tight limits, from leader to leader */
+    STORY_DRAIN,   /* likewise, with pods behind budgets */
+    STORIES,
+};
 
 struct plan {
     uint64_t seed;
@@ -67,7 +91,12 @@ struct plan {
     usec_t skew[PLAN_PROCESSES_MAX];
     struct deed deeds[PLAN_DEEDS_MAX];
     uint32_t n;
+    /* Stories with a configuration. */
+    struct blueprint_wish wish;
 };
+
+/* Whether the story has a configuration. */
+bool story_serves(enum story story);
 
 /* `story` may be STORIES: the seed chooses. */
 void plan_make(struct plan *p, uint64_t seed, enum story story);

@@ -17,16 +17,69 @@ void process_init(struct process *p, uint32_t index, struct vloop *vloop, struct
         .start_at = USEC_NEVER,
         .thaw_at = USEC_NEVER,
         .join_at = USEC_NEVER,
+        .blueprint = SERVICE_BLUEPRINTS,
     };
+}
+
+void process_sender(const struct process *p, struct service_sender *ret)
+{
+    *ret = (struct service_sender){
+        .identity = str_from(p->identity),
+        .term = p->term,
+        .blueprint = p->blueprint,
+        .wall = loop_wall(p->view),
+        .now = vloop_now(p->vloop),
+        .blueprint_since = p->blueprint_since,
+        .blueprint_count = p->blueprint_count,
+    };
+}
+
+/* A patch of a node, an eviction, the deletion of a pod: what only a leader may send. */
+static bool is_leaders(const struct api_request *request)
+{
+    return request->verb != API_GET && (str_starts(request->path, STR("/api/v1/nodes/")) ||
+                                        str_contains(request->path, STR("/pods/")));
 }
 
 static void process_on_send(void *ctx, const struct api_request *request)
 {
     struct process *p = ctx;
-    if (p->elect && request->verb == API_PATCH &&
-        str_starts(request->path, STR("/api/v1/nodes/"))) {
+    struct service_sender who;
+    if (p->elect && is_leaders(request)) {
         promise_on_node_send(p->promise, str_from(p->identity), vloop_now(p->vloop));
     }
+    if (p->service->on) {
+        process_sender(p, &who);
+        service_on_send(p->service, &who, request);
+    }
+}
+
+static void process_on_tell(void *ctx, struct str text)
+{
+    struct process *p = ctx;
+    struct service_sender who;
+    struct str message = service_message(text);
+    process_sender(p, &who);
+    if (message.n > 0) {
+        service_on_tell(p->service, &who, message);
+    }
+}
+
+static void process_on_told(void *ctx, struct str text, const struct wire_reply *reply)
+{
+    struct process *p = ctx;
+    struct service_sender who;
+    struct str message = service_message(text);
+    process_sender(p, &who);
+    if (message.n > 0 && reply->status >= 200 && reply->status < 300) {
+        service_on_told(p->service, &who, message);
+    }
+}
+
+static void process_on_leading(void *ctx, bool leading)
+{
+    struct process *p = ctx;
+    p->term += leading ? 1 : 0;
 }
 
 static void process_on_stopped(void *ctx)
@@ -45,19 +98,60 @@ void process_start(struct process *p)
     p->door = door_new(p->view, p->server, &p->faults);
     door_set_agent(p->door, str_from(p->identity));
     tap_init(&p->tap, p->door, process_on_send, p);
+    p->post = sandbox_wire_new(p->view, p->inbox, &p->faults);
+    p->wire_tap = (struct wire_tap){
+        .door = p->post,
+        .arena = &p->arena,
+        .on_send = process_on_tell,
+        .on_reply = process_on_told,
+        .ctx = p,
+    };
+    wire_tap_init(&p->wire_tap);
+    p->blueprint = SERVICE_BLUEPRINTS;
     struct controller_config config = {
         .identity = str_from(p->identity),
         .elect = p->elect,
         .mutations = p->mutations,
+        .wire = p->service->on ? &p->wire_tap.wire : NULL,
+        .wait_for_setup = p->service->on,
+        .on_leading = process_on_leading,
         .on_stopped = process_on_stopped,
         .ctx = p,
     };
     p->controller = controller_new(p->view, &p->tap.api, NULL, NULL, &config);
 }
 
+void process_configure(struct process *p, uint32_t blueprint, uint64_t count)
+{
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    struct controller_setup before;
+    struct controller_setup after;
+    if (blueprint < SERVICE_BLUEPRINTS) {
+        blueprint_print(&p->service->blueprints[blueprint], &text);
+    } else {
+        buf_add(&text, STR("intervals: {requeue: 30s}\nprofiles:\n- name: p0\n  operational:\n"
+                           "    transitions: [{check: nobody, next: nowhere}]\n"));
+    }
+    controller_setup(p->controller, &before);
+    int r = controller_configure(p->controller, STR("maintenance.yaml"), buf_str(&text),
+                                 (struct ucfg_env){ 0 });
+    controller_setup(p->controller, &after);
+    if (blueprint < SERVICE_BLUEPRINTS) {
+        ASSERT(r == 0); /* the swarm's own text */
+        p->blueprint = blueprint;
+        p->blueprint_since = vloop_now(p->vloop);
+        p->blueprint_count = count;
+    } else if (r == 0 || after.generation != before.generation || after.error.n == 0) {
+        promise_break(p->promise, "I10: %s took a broken configuration, or did not tell",
+                      p->identity);
+    }
+}
+
 void process_crash(struct process *p)
 {
     controller_free(STEAL(p->controller));
+    sandbox_wire_free(STEAL(p->post));
     door_free(STEAL(p->door));
     map_done(&p->versions);
     arena_done(&p->arena);

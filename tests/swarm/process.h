@@ -10,7 +10,9 @@
 #include "profile/controller.h"
 #include "sandbox/door.h"
 #include "sandbox/vloop.h"
+#include "sandbox/wire.h"
 #include "tests/swarm/promise.h"
+#include "tests/swarm/service.h"
 #include "tests/swarm/tap.h"
 
 struct process {
@@ -26,6 +28,14 @@ struct process {
     struct faults faults;
     struct api *door;
     struct tap tap;
+    struct service *service;  /* borrowed; its `on` says whether there is a configuration */
+    struct inbox *inbox;      /* borrowed */
+    struct wire *post;        /* the sandbox's */
+    struct wire_tap wire_tap; /* what the controller is given */
+    uint32_t term;            /* counts its times as leader */
+    uint32_t blueprint;       /* in force; SERVICE_BLUEPRINTS: none */
+    usec_t blueprint_since;
+    uint64_t blueprint_count;
     struct controller *controller; /* NULL while it does not run */
     bool stopped;                  /* the orderly end has come */
     usec_t start_at;               /* when something will start it again; USEC_NEVER: nothing */
@@ -44,6 +54,11 @@ void process_start(struct process *p);
 void process_crash(struct process *p);
 bool process_runs(const struct process *p);
 bool process_frozen(const struct process *p);
+
+/* Gives it the text of a configuration: that of a blueprint, or (SERVICE_BLUEPRINTS) one that
+ * cannot be read. It runs. */
+void process_configure(struct process *p, uint32_t blueprint, uint64_t count);
+void process_sender(const struct process *p, struct service_sender *ret);
 
 /* After an event: buries what has ended. */
 void process_bury(struct process *p);

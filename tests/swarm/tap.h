@@ -4,7 +4,9 @@
  */
 #pragma once
 
+#include "base/arena.h"
 #include "port/api.h"
+#include "port/wire.h"
 
 enum tap_crash {
     TAP_CRASH_NONE,
@@ -23,3 +25,16 @@ struct tap {
 
 void tap_init(struct tap *t, struct api *door,
               void (*on_send)(void *ctx, const struct api_request *request), void *ctx);
+
+/* The same between a controller and third parties. Its memory lives in `arena`. */
+struct wire_tap {
+    struct wire wire; /* first, as above */
+    struct wire *door;
+    struct arena *arena; /* borrowed */
+    void (*on_send)(void *ctx, struct str text);
+    void (*on_reply)(void *ctx, struct str text, const struct wire_reply *reply);
+    void *ctx;
+};
+
+/* Sets `wire` alone; the rest is the caller's. */
+void wire_tap_init(struct wire_tap *t);

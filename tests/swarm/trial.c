@@ -1,7 +1,10 @@
 #include "tests/swarm/trial.h"
 
+#include "profile/report.h"
 #include "sandbox/apiserver.h"
 #include "tests/swarm/deeds.h"
+
+#define STILL_WRITES_MAX 24u /* for each node while nobody does anything to it */
 
 /* Trace and verdict: every timer and every write goes into the hash. */
 static void trial_mix(struct trial *t, uint64_t value)
@@ -28,7 +31,22 @@ static void trial_on_commit(void *ctx, const struct apiserver_commit *commit)
 {
     struct trial *t = ctx;
     trial_mix(t, commit->version);
-    if (str_eq(commit->plural, STR("nodes")) && trial_is_controller(commit->user_agent)) {
+    bool controller = trial_is_controller(commit->user_agent);
+    if (t->verbose && controller && str_eq(commit->plural, STR("nodes"))) {
+        struct promise_node node = promise_node_of(commit->now);
+        (void)fprintf(stderr, "%12.3f s " STR_FMT " " STR_FMT " " STR_FMT " " STR_FMT "\n",
+                      (double)vloop_now(t->vloop) / 1e6, STR_ARG(commit->user_agent),
+                      STR_ARG(commit->name), STR_ARG(node.state), STR_ARG(node.data));
+    }
+    if (str_eq(commit->plural, STR("nodes")) && t->service.on) {
+        t->promise.node_writes += controller ? 1 : 0;
+        service_on_node_commit(&t->service, controller ? commit->user_agent : STR_NONE, commit->old,
+                               commit->now, vloop_now(t->vloop));
+        if (controller && commit->now != NULL &&
+            str_eq(promise_node_of(commit->now).state, STR("in-maintenance"))) {
+            trial_note_chore(t, commit->name);
+        }
+    } else if (str_eq(commit->plural, STR("nodes")) && controller) {
         promise_on_node_write(&t->promise, commit->user_agent, commit->old, commit->now);
     }
     if (str_eq(commit->plural, STR("leases")) && str_eq(commit->name, CONTROLLER_LEASE_NAME)) {
@@ -36,23 +54,51 @@ static void trial_on_commit(void *ctx, const struct apiserver_commit *commit)
     }
 }
 
+static void trial_init_service(struct trial *t)
+{
+    const struct plan *plan = t->plan;
+    t->service = (struct service){
+        .promise = &t->promise,
+        .server = t->server,
+        .on = story_serves(plan->story),
+        .elect = plan->elect,
+        .limited = plan->wish.limited,
+        .calm_since = USEC_NEVER,
+    };
+    for (uint32_t i = 0; t->service.on && i < SERVICE_BLUEPRINTS; i++) {
+        blueprint_make(&t->service.blueprints[i], plan->seed * SERVICE_BLUEPRINTS + i, &plan->wish);
+    }
+}
+
 static void trial_init(struct trial *t, const struct plan *plan, mutations_t mutations)
 {
-    *t = (struct trial){ .plan = plan, .weather_end = USEC_NEVER, .server_up_at = USEC_NEVER };
+    *t = (struct trial){ .plan = plan,
+                         .weather_end = USEC_NEVER,
+                         .server_up_at = USEC_NEVER,
+                         .deaf_end = USEC_NEVER,
+                         .chores_end = plan->wild + plan->calm,
+                         .file_count = 1 };
+    inbox_init(&t->inbox);
+    t->inbox.script = trial_on_message;
+    t->inbox.ctx = t;
     rng_init(&t->rng, plan->seed ^ 0x5157a6d5ULL);
     t->vloop = vloop_new(plan->seed, SECONDS(1800000000) + (usec_t)(plan->seed % 1000) * DAYS(1));
     vloop_trace(t->vloop, trial_on_fire, t);
     t->server = apiserver_new(vloop_root(t->vloop), plan->seed);
+    trial_init_service(t);
     struct world_config world = {
         .seed = plan->seed,
         .nodes = plan->nodes,
         .zones = 3,
-        .heartbeats = WORLD_HEARTBEATS_NONE,
+        .heartbeats = t->service.on ? WORLD_HEARTBEATS_STATUS : WORLD_HEARTBEATS_NONE,
     };
     t->world = world_new(vloop_root(t->vloop), t->server, &world);
     world_on_commit(t->world, trial_on_commit, t);
     if (plan->story != STORY_QUIET) {
         trial_populate(t);
+    }
+    if (t->service.on) {
+        trial_label_nodes(t);
     }
     for (uint32_t i = 0; i < plan->processes; i++) {
         struct process *p = &t->processes[i];
@@ -65,18 +111,45 @@ static void trial_init(struct trial *t, const struct plan *plan, mutations_t mut
         faults_init(&p->faults, plan->seed * 31 + i);
         p->faults.latency_min = MSECONDS(1);
         p->faults.latency_max = MSECONDS(plan->latency);
-        process_start(p);
+        p->service = &t->service;
+        p->inbox = &t->inbox;
+        trial_start(t, p);
     }
+}
+
+/* What the leader thinks of each node, when a promise was broken. */
+static bool trial_print_node(void *ctx, const struct controller_node *node)
+{
+    const struct process *p = ctx;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    struct report report;
+    if (controller_explain(p->controller, node->name, &tmp, &report)) {
+        report_print_text(&report, REPORT_TEXT, &text);
+        (void)fprintf(stderr, STR_FMT "\n", STR_ARG(buf_str(&text)));
+    }
+    return true;
 }
 
 static void trial_done(struct trial *t)
 {
+    for (uint32_t i = 0; i < t->plan->processes; i++) {
+        struct process *p = &t->processes[i];
+        if (t->verbose && t->service.on && promise_broken(&t->promise) && process_runs(p) &&
+            controller_leading(p->controller)) {
+            controller_each_node(p->controller, trial_print_node, p);
+        }
+    }
     for (uint32_t i = 0; i < t->plan->processes; i++) {
         process_done(&t->processes[i]);
     }
     world_free(t->world);
     apiserver_free(t->server);
     vloop_free(t->vloop);
+    inbox_done(&t->inbox);
+    service_done(&t->service);
     promise_done(&t->promise);
     arena_done(&t->tmp);
 }
@@ -159,12 +232,16 @@ static bool trial_compare_node(void *ctx, const struct controller_node *node)
 
 static void trial_check_rest(struct trial *t)
 {
-    apiserver_each(t->server, STR(""), STR("nodes"), STR(""), trial_visit_rest, t);
     bool led = false;
+    if (!t->service.on) {
+        apiserver_each(t->server, STR(""), STR("nodes"), STR(""), trial_visit_rest, t);
+    }
     for (uint32_t i = 0; i < t->plan->processes; i++) {
         struct process *p = &t->processes[i];
         led = led || controller_leading(p->controller);
-        controller_each_node(p->controller, trial_compare_node, t);
+        if (!t->service.on) { /* heartbeats would be under way */
+            controller_each_node(p->controller, trial_compare_node, t);
+        }
         uint32_t nodes = apiserver_count(t->server, STR(""), STR("nodes"));
         if (controller_node_count(p->controller) != nodes) {
             promise_break(&t->promise, "I9: %s knows %u nodes at the end, the server has %u",
@@ -173,6 +250,25 @@ static void trial_check_rest(struct trial *t)
     }
     if (!led) {
         promise_break(&t->promise, "I9: nobody leads at the end");
+    }
+}
+
+/* When nobody works any more: who could go has gone, and nobody runs in circles. */
+static void trial_check_served(struct trial *t, uint64_t writes)
+{
+    for (uint32_t i = 0; i < t->plan->processes; i++) {
+        const struct process *p = &t->processes[i];
+        struct service_sender who;
+        process_sender(p, &who);
+        if (controller_leading(p->controller)) {
+            service_at_rest(&t->service, &who);
+        }
+    }
+    /* A window that opens, or a wait that ends, moves a node: a few writes for each profile. */
+    uint64_t most = (uint64_t)apiserver_count(t->server, STR(""), STR("nodes")) * STILL_WRITES_MAX;
+    if (writes > most) {
+        promise_break(&t->promise, "I9: %llu writes to nodes in the end, more than %llu",
+                      (unsigned long long)writes, (unsigned long long)most);
     }
 }
 
@@ -196,9 +292,12 @@ void trial_run(const struct plan *plan, mutations_t mutations, bool verbose,
         uint64_t writes = t.promise.node_writes;
         end += plan->still;
         trial_run_until(&t, end);
-        if (t.promise.node_writes != writes && !promise_broken(&t.promise)) {
+        writes = t.promise.node_writes - writes;
+        if (t.service.on && !promise_broken(&t.promise)) {
+            trial_check_served(&t, writes);
+        } else if (writes > 0 && !promise_broken(&t.promise)) {
             promise_break(&t.promise, "I9: %llu writes to nodes although nothing happens",
-                          (unsigned long long)(t.promise.node_writes - writes));
+                          (unsigned long long)writes);
         }
     }
     *ret = (struct trial_outcome){
