@@ -115,6 +115,19 @@ static void errand_on_sent(void *ctx, const struct err *err, usec_t retry_after)
     controller_soon(c);
 }
 
+/* The profile that last changed its state, which may be the same. */
+static struct str errand_last_profile(const struct engine_effect *effect)
+{
+    const struct engine_profile *last = NULL;
+    for (uint32_t i = 0; i < effect->profile_n; i++) {
+        const struct engine_profile *e = &effect->profiles[i];
+        if (last == NULL || stamp_to_usec(e->since) > stamp_to_usec(last->since)) {
+            last = e;
+        }
+    }
+    return last == NULL ? STR_NONE : last->name;
+}
+
 void errand_notify(struct member *m, const struct engine_effect *effect)
 {
     struct controller *c = m->c;
@@ -140,6 +153,7 @@ void errand_notify(struct member *m, const struct engine_effect *effect)
         .node = m->item->name,
         .state = label_state_name(profile->state),
         .profile = profile->name,
+        .profile_last = errand_last_profile(effect),
         .in_maintenance = effect->in_maintenance,
         .log_details = str_eq(node_label(m->item->object, LABEL_LOG_DETAILS), STR("true")),
         .last_transition = profile->since,

@@ -53,19 +53,14 @@ bool subject_unschedulable(const struct subject *s)
 /* True when the edit would leave the observed node as it is. */
 static bool edit_is_idle(const struct subject *s, const struct edit *e)
 {
-    struct str was = STR_NONE;
-    switch (e->kind) {
-    case EDIT_LABEL:
-        was = node_label(s->node, e->key);
-        break;
-    case EDIT_ANNOTATION:
-        was = node_annotation(s->node, e->key);
-        break;
-    case EDIT_FINALIZER:
+    if (e->kind == EDIT_FINALIZER) {
         return node_has_finalizer(s->node, e->key) != e->remove;
-    case EDIT_UNSCHEDULABLE:
+    }
+    if (e->kind == EDIT_UNSCHEDULABLE) {
         return s->node->unschedulable != e->remove;
     }
+    struct str was =
+        e->kind == EDIT_LABEL ? node_label(s->node, e->key) : node_annotation(s->node, e->key);
     return e->remove ? was.p == NULL : was.p != NULL && str_eq(was, e->value);
 }
 
