@@ -132,6 +132,18 @@ TEST(report_prints_a_text_of_eighty_columns)
     }
 }
 
+/* The page in docs/ shows what is really printed. */
+TEST(report_page_shows_the_real_output)
+{
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    struct report r = sample();
+    r.waits = STR("turn 3 of 12 for room in maintenance");
+    r.profile_n = 1;
+    report_print_text(&r, REPORT_TEXT, &out);
+    CHECK(str_contains(check_data("../../docs/explain.md"), buf_str(&out)));
+}
+
 TEST(report_prints_what_failed_and_what_is_done)
 {
     CLEANUP(buf_done)
