@@ -190,10 +190,13 @@ static uint32_t send_all(struct deck *d, struct engine_effect *effect)
     uint32_t sent = 0;
     (void)deck_settle(d, "n", idle, effect); /* its patches are not counted here */
     while ((effect->needs & ENGINE_NOTIFY) != 0 && sent < 10) {
-        const struct engine_progress progress = {
-            .sent = effect->notify->name,
-            .sent_at = stamp_from_usec(d->wall),
+        const struct engine_told told = {
+            .instance = effect->notify->name,
+            .profile = STR("p"),
+            .transition = effect->profiles[0].since,
+            .at = stamp_from_usec(d->wall + 1),
         };
+        const struct engine_progress progress = { .told = &told, .told_n = 1 };
         sent++;
         (void)deck_settle(d, "n", progress, effect);
         (void)deck_settle(d, "n", idle, effect);
