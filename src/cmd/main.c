@@ -4,14 +4,8 @@
 
 /* In the order in which help lists them. */
 static const struct command *const commands[] = {
-    &command_controller,
-    &command_status,
-    &command_explain,
-    &command_check,
-    &command_reference,
-    &command_sandbox,
-    &command_demo,
-    NULL,
+    &command_controller, &command_status,  &command_explain, &command_check,
+    &command_reference,  &command_sandbox, &command_demo,    NULL,
 };
 
 int main(int argc, char **argv)

@@ -2,8 +2,9 @@
 
 #include "base/wrap.h"
 
-#define NAME_COLUMNS_MAX 28u /* of a node's name, before the line goes on; the rest is for words   \
-                              */
+#define NAME_COLUMNS_MAX                                                                           \
+    28u /* of a node's name, before the line goes on; the rest is for words                        \
+         */
 
 struct sheet {
     const struct roster *roster;
