@@ -1,12 +1,22 @@
 #include "cmd/picture.h"
 
+#include "base/stamp.h"
+#include "base/wrap.h"
+#include "format/json.h"
 #include "profile/controller.h"
 
-enum tone { TONE_PLAIN, TONE_GOOD, TONE_WAIT, TONE_BAD, TONE_DIM, TONE_BOLD };
+#define PICTURE_INDENT 12u  /* where texts begin, behind their headings */
+#define PICTURE_BLOCKED 2u  /* rows */
+#define PICTURE_MESSAGES 3u /* of the inbox */
+#define PICTURE_STORY 5u    /* rows */
+#define PICTURE_BAR 24u     /* nodes; each takes two columns */
+
+enum tone { TONE_PLAIN, TONE_GOOD, TONE_WAIT, TONE_MOVE, TONE_OUT, TONE_BAD, TONE_DIM, TONE_BOLD };
 
 static const char *const tone_codes[] = {
     [TONE_PLAIN] = "\x1b[0m", [TONE_GOOD] = "\x1b[32m", [TONE_WAIT] = "\x1b[33m",
-    [TONE_BAD] = "\x1b[31m",  [TONE_DIM] = "\x1b[2m",   [TONE_BOLD] = "\x1b[1m",
+    [TONE_MOVE] = "\x1b[36m", [TONE_OUT] = "\x1b[34m",  [TONE_BAD] = "\x1b[31m",
+    [TONE_DIM] = "\x1b[2m",   [TONE_BOLD] = "\x1b[1m",
 };
 
 static void picture_tone(const struct picture *p, struct buf *out, enum tone tone)
@@ -23,19 +33,25 @@ static void picture_say(const struct picture *p, struct buf *out, enum tone tone
     picture_tone(p, out, TONE_PLAIN);
 }
 
-/* Ends a line and clears what an earlier frame left behind it. */
+/* Ends a row and clears what an earlier frame left behind it. */
 static void picture_newline(struct buf *out)
 {
     buf_add(out, STR("\x1b[K\n"));
 }
 
-void picture_time(struct buf *out, usec_t time)
+void picture_clock(struct buf *out, usec_t wall)
 {
-    long long seconds = (long long)(time / 1000000);
+    struct civil at = civil_from_sec(wall / SECONDS(1));
+    buf_printf(out, "%02d:%02d:%02d", at.hour, at.minute, at.second);
+}
+
+void picture_length(struct buf *out, usec_t length)
+{
+    long long seconds = (long long)(length / SECONDS(1));
     buf_printf(out, "%02lld:%02lld", seconds / 60, seconds % 60);
 }
 
-void picture_add(struct picture *p, usec_t at, struct str text)
+void picture_add(struct picture *p, usec_t wall, struct str text)
 {
     if (p->n == PICTURE_LINES_MAX) {
         memmove(&p->lines[0], &p->lines[1], sizeof(p->lines) - sizeof(p->lines[0]));
@@ -45,120 +61,297 @@ void picture_add(struct picture *p, usec_t at, struct str text)
     size_t n = MIN(text.n, sizeof(line->text) - 1);
     memcpy(line->text, text.p, n);
     line->text[n] = '\0';
-    line->at = at;
+    line->wall = wall;
 }
 
-static void picture_replicas(const struct picture *p, const struct story *s, struct buf *out)
+/* ── rows of text ──────────────────────────────────────────────────────────────────────────── */
+
+static void picture_wrap(struct str text, struct buf *out)
 {
-    buf_add(out, STR("  replicas  "));
-    for (uint32_t i = 0; i < STORY_REPLICAS; i++) {
-        const struct story_replica *r = &s->replicas[i];
-        bool leads = r->controller != NULL && controller_leading(r->controller);
-        enum tone tone = r->controller == NULL ? TONE_BAD : leads ? TONE_GOOD : TONE_DIM;
-        const char *what = r->controller == NULL ? "killed" : leads ? "leads" : "stands by";
-        picture_tone(p, out, tone);
-        buf_printf(out, STR_FMT " %-11s", STR_ARG(r->name), what);
-        picture_tone(p, out, TONE_PLAIN);
-    }
-    buf_add(out, STR("   API server "));
-    picture_say(p, out, s->network.down ? TONE_BAD : TONE_GOOD,
-                s->network.down ? STR("away") : STR("serving"));
-    picture_newline(out);
+    struct wrap line = { .out = out, .columns = PICTURE_COLUMNS - PICTURE_INDENT };
+    wrap_add(&line, text);
+    wrap_end(&line);
 }
 
-static void picture_zone(const struct picture *p, const struct story_view *view, struct str zone,
-                         struct buf *out)
+static uint32_t picture_rows(struct str text)
 {
-    buf_printf(out, "  %-10.*s", (int)MIN(zone.n, (size_t)10), zone.p);
-    uint32_t column = 12;
-    for (uint32_t i = 0; i < view->n; i++) {
-        const struct story_node *node = &view->nodes[i];
-        if (!str_eq(str_from(node->zone), zone)) {
-            continue;
-        }
-        if (column + 2 > PICTURE_COLUMNS) {
-            picture_newline(out);
-            buf_add(out, STR("            "));
-            column = 12;
-        }
-        enum tone tone = !node->ready ? TONE_DIM : node->labelled ? TONE_GOOD : TONE_WAIT;
-        const char *cell = !node->ready ? "·" : node->labelled ? "■" : "□";
-        picture_say(p, out, tone, str_from(cell));
-        buf_add_char(out, ' ');
-        column += 2;
+    CLEANUP(buf_done)
+    struct buf rows = { 0 };
+    uint32_t n = 0;
+    picture_wrap(text, &rows);
+    for (size_t i = 0; i < rows.n; i++) {
+        n += rows.p[i] == '\n' ? 1 : 0;
     }
-    picture_newline(out);
+    return n;
 }
 
-static void picture_fleet(const struct picture *p, const struct story_view *view, struct buf *out)
-{
-    /* Zones in the order in which their first node stands. */
-    for (uint32_t i = 0; i < view->n; i++) {
-        struct str zone = str_from(view->nodes[i].zone);
-        bool first = true;
-        for (uint32_t j = 0; j < i; j++) {
-            first = first && !str_eq(str_from(view->nodes[j].zone), zone);
-        }
-        if (first) {
-            picture_zone(p, view, zone, out);
-        }
-    }
-}
+struct picture_text {
+    struct str head; /* up to 8 columns, before the first row */
+    enum tone head_tone;
+    enum tone tone;
+    struct str text;
+    uint32_t max; /* rows */
+};
 
-/* A milestone, wrapped behind its time. */
-static void picture_milestone(const struct picture *p, const struct picture_line *line,
+/* A heading and text behind it; answers how many rows it took. */
+static uint32_t picture_block(const struct picture *p, const struct picture_text *t,
                               struct buf *out)
 {
-    buf_add(out, STR("  "));
-    picture_tone(p, out, TONE_DIM);
-    picture_time(out, line->at);
-    picture_tone(p, out, TONE_PLAIN);
-    buf_add(out, STR("  "));
-    size_t column = 9;
-    struct str rest = str_from(line->text);
-    struct str word;
-    while (str_split_next(&rest, ' ', &word)) {
-        if (column + word.n > PICTURE_COLUMNS) {
-            picture_newline(out);
-            buf_add(out, STR("         "));
-            column = 9;
-        }
-        buf_add(out, word);
-        buf_add_char(out, ' ');
-        column += word.n + 1;
+    CLEANUP(buf_done)
+    struct buf wrapped = { 0 };
+    picture_wrap(t->text, &wrapped);
+    struct str rest = buf_str(&wrapped);
+    struct str row;
+    uint32_t n = 0;
+    while (n < t->max && rest.n > 0 && str_split_next(&rest, '\n', &row)) {
+        buf_add(out, STR("  "));
+        picture_tone(p, out, t->head_tone);
+        buf_printf(out, "%-10.*s", n == 0 ? (int)t->head.n : 0, n == 0 ? t->head.p : "");
+        picture_tone(p, out, TONE_PLAIN);
+        picture_say(p, out, t->tone, row);
+        picture_newline(out);
+        n++;
     }
+    return n;
+}
+
+static void picture_pad(struct buf *out, uint32_t rows)
+{
+    for (uint32_t i = 0; i < rows; i++) {
+        picture_newline(out);
+    }
+}
+
+/* ── parts ─────────────────────────────────────────────────────────────────────────────────── */
+
+static void picture_head(const struct picture *p, struct story *s, struct buf *out)
+{
+    CLEANUP(buf_done)
+    struct buf clock = { 0 };
+    picture_clock(&clock, loop_wall(s->time));
+    buf_add(out, STR("  "));
+    picture_say(p, out, TONE_BOLD, STR("drydock demo"));
+    bool open = civil_from_sec(loop_wall(s->time) / SECONDS(1)).hour >= STORY_WINDOW_HOUR;
+    buf_add(out, STR("   an OS update of 24 nodes   "));
+    picture_say(p, out, open ? TONE_GOOD : TONE_WAIT,
+                open ? STR("the window is open   ") : STR("the window opens at 22"));
+    buf_printf(out, "%*s" STR_FMT, open ? 7 : 6, "", STR_ARG(buf_str(&clock)));
     picture_newline(out);
+    picture_tone(p, out, TONE_DIM);
+    buf_printf(out, "  live at " STR_FMT "   time runs %.0f times as fast   Ctrl-C ends",
+               STR_ARG(p->url), p->speed);
+    picture_tone(p, out, TONE_PLAIN);
+    picture_newline(out);
+    picture_newline(out);
+}
+
+static const struct {
+    enum tone tone;
+    const char *cell;
+    const char *name;
+} state_looks[SCENE_STATES] = {
+    [SCENE_OPERATIONAL] = { TONE_PLAIN, "□", "operational" },
+    [SCENE_REQUIRED] = { TONE_WAIT, "◇", "required" },
+    [SCENE_DRAINING] = { TONE_MOVE, "◆", "draining" },
+    [SCENE_MAINTENANCE] = { TONE_OUT, "▣", "in maintenance" },
+};
+
+static void picture_cell(const struct picture *p, const struct scene_node *node, bool blocked,
+                         struct buf *out)
+{
+    enum tone tone = state_looks[node->state].tone;
+    const char *cell = state_looks[node->state].cell;
+    if (node->state == SCENE_OPERATIONAL && node->updated) {
+        tone = TONE_GOOD;
+        cell = "■";
+    } else if (blocked) {
+        tone = TONE_BAD;
+        cell = "!";
+    } else if (!node->ready && !node->rebooting) {
+        tone = TONE_BAD;
+        cell = "×";
+    }
+    picture_say(p, out, tone, str_from(cell));
+    buf_add_char(out, ' ');
+}
+
+static void picture_replica(const struct picture *p, const struct story_replica *r, struct buf *out)
+{
+    bool leads = r->controller != NULL && controller_leading(r->controller);
+    const char *what = r->controller == NULL ? "killed" : leads ? "leads" : "stands by";
+    enum tone tone = r->controller == NULL ? TONE_BAD : leads ? TONE_GOOD : TONE_DIM;
+    buf_printf(out, STR_FMT "   ", STR_ARG(r->name));
+    picture_say(p, out, tone, str_from(what));
+}
+
+/* What stands beside the zones: the replicas, and a word on the signs. */
+static void picture_side(const struct picture *p, const struct story *s, uint32_t row,
+                         struct buf *out)
+{
+    buf_add(out, STR("      "));
+    if (row < STORY_REPLICAS) {
+        picture_replica(p, &s->replicas[row], out);
+    } else {
+        picture_say(p, out, TONE_DIM, STR("■ updated  ! blocked  × no network"));
+    }
+}
+
+static void picture_fleet(const struct picture *p, const struct story *s, const struct scene *scene,
+                          struct buf *out)
+{
+    uint32_t rows = 0;
+    /* Zones in the order in which their first node stands. */
+    for (uint32_t i = 0; i < scene->n && rows < 3; i++) {
+        struct str zone = str_from(scene->nodes[i].zone);
+        bool first = true;
+        for (uint32_t k = 0; k < i; k++) {
+            first = first && !str_eq(str_from(scene->nodes[k].zone), zone);
+        }
+        if (!first) {
+            continue;
+        }
+        buf_printf(out, "  zone %-5.1s", zone.n > 0 ? zone.p + zone.n - 1 : "");
+        for (uint32_t k = i; k < scene->n; k++) {
+            const struct scene_node *node = &scene->nodes[k];
+            if (str_eq(str_from(node->zone), zone)) {
+                picture_cell(p, node, strcmp(node->name, s->blocked.node) == 0, out);
+            }
+        }
+        picture_side(p, s, rows++, out);
+        picture_newline(out);
+    }
+    picture_pad(out, 3 - rows + 1);
+}
+
+static void picture_bar(const struct picture *p, const struct scene *scene, enum scene_state state,
+                        struct buf *out)
+{
+    uint32_t n = MIN(scene->states[state], PICTURE_BAR);
+    buf_printf(out, "  %s %-15s", state_looks[state].cell, state_looks[state].name);
+    bool rests = state == SCENE_OPERATIONAL;
+    uint32_t good = rests ? MIN(scene->serviced, n) : 0;
+    for (uint32_t i = 0; i < PICTURE_BAR; i++) {
+        enum tone tone = i < good ? TONE_GOOD : i < n ? state_looks[state].tone : TONE_DIM;
+        picture_say(p, out, tone, i < good ? STR("██") : i < n ? STR("▓▓") : STR("··"));
+    }
+    buf_printf(out, " %2u", scene->states[state]);
+    picture_newline(out);
+}
+
+static void picture_blocked(const struct picture *p, const struct story *s, struct buf *out)
+{
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    struct picture_text block = { .max = PICTURE_BLOCKED };
+    if (s->over) {
+        story_sum(s, &text);
+        block.head = s->failed ? STR("failed") : STR("done");
+        block.head_tone = s->failed ? TONE_BAD : TONE_GOOD;
+    } else if (s->blocked.node[0] != '\0') {
+        buf_printf(&text, "%s, %s", s->blocked.node, s->blocked.why);
+        block.head = STR("blocked");
+        block.head_tone = TONE_BAD;
+    } else {
+        buf_add(&text, STR("no drain is blocked"));
+        block.tone = TONE_DIM;
+        block.head = STR("blocked");
+        block.head_tone = TONE_DIM;
+    }
+    block.text = buf_str(&text);
+    uint32_t rows = picture_block(p, &block, out);
+    picture_pad(out, PICTURE_BLOCKED - rows + 1);
+}
+
+/* "mail to ops@example.org: …" or "slack #nodes: …". */
+static void picture_message(const struct inbox_message *m, struct buf *out)
+{
+    if (m->is_mail) {
+        struct str head;
+        struct str body;
+        (void)str_cut(m->mail.payload, STR("\r\n\r\n"), &head, &body);
+        buf_printf(out, "mail   " STR_FMT, STR_ARG(str_trim(body)));
+        return;
+    }
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    const struct jval *root;
+    struct err err = { 0 };
+    if (json_parse(m->request.body, 0, &tmp, &root, &err) < 0) {
+        buf_add(out, STR("slack  a message that cannot be read"));
+        return;
+    }
+    buf_printf(out, "slack  " STR_FMT "  " STR_FMT,
+               STR_ARG(jval_str(jval_get(root, STR("channel")))),
+               STR_ARG(jval_str(jval_get(root, STR("text")))));
+}
+
+static void picture_inbox(const struct picture *p, const struct story *s, struct buf *out)
+{
+    const struct inbox *inbox = &s->inbox;
+    CLEANUP(buf_done)
+    struct buf head = { 0 };
+    buf_printf(&head, "inbox %llu", (unsigned long long)inbox->arrived);
+    uint32_t first = inbox->n > PICTURE_MESSAGES ? inbox->n - PICTURE_MESSAGES : 0;
+    uint32_t rows = 0;
+    for (uint32_t i = first; i < inbox->n; i++) {
+        CLEANUP(buf_done)
+        struct buf text = { 0 };
+        picture_message(inbox_at(inbox, i), &text);
+        const struct picture_text block = {
+            .head = i == first ? buf_str(&head) : STR_NONE,
+            .head_tone = TONE_DIM,
+            .text = buf_str(&text),
+            .max = 1,
+        };
+        rows += picture_block(p, &block, out);
+    }
+    picture_pad(out, PICTURE_MESSAGES - rows + 1);
+}
+
+static void picture_story(const struct picture *p, struct buf *out)
+{
+    uint32_t first = p->n;
+    uint32_t rows = 0;
+    while (first > 0) {
+        uint32_t more = picture_rows(str_from(p->lines[first - 1].text));
+        if (rows + more > PICTURE_STORY) {
+            break;
+        }
+        rows += more;
+        first--;
+    }
+    for (uint32_t i = first; i < p->n; i++) {
+        CLEANUP(buf_done)
+        struct buf clock = { 0 };
+        picture_clock(&clock, p->lines[i].wall);
+        const struct picture_text block = {
+            .head = buf_str(&clock),
+            .head_tone = TONE_DIM,
+            .text = str_from(p->lines[i].text),
+            .max = PICTURE_STORY,
+        };
+        (void)picture_block(p, &block, out);
+    }
 }
 
 void picture_draw(const struct picture *p, struct story *story, struct buf *out)
 {
-    struct story_view view;
-    story_look(story, &view);
+    struct scene scene;
+    scene_look(story->server, &scene);
     buf_add(out, STR("\x1b[H"));
+    picture_head(p, story, out);
+    picture_fleet(p, story, &scene, out);
+    for (int state = 0; state < SCENE_STATES; state++) {
+        picture_bar(p, &scene, (enum scene_state)state, out);
+    }
     picture_newline(out);
-    buf_add(out, STR("  "));
-    picture_say(p, out, TONE_BOLD, STR("drydock demo"));
-    buf_printf(out, "   dashboard " STR_FMT, STR_ARG(p->url));
-    picture_newline(out);
-    picture_newline(out);
-    picture_replicas(p, story, out);
-    buf_add(out, STR("  clock     "));
-    picture_time(out, story_elapsed(story));
-    buf_printf(out, ", %.0f times real time", p->speed);
-    picture_newline(out);
-    picture_newline(out);
-    picture_fleet(p, &view, out);
-    picture_newline(out);
-    buf_printf(out, "  %u nodes   %u ready   %u labelled   %llu writes   %llu API requests", view.n,
-               view.ready, view.labelled, (unsigned long long)story_writes(story),
-               (unsigned long long)story_requests(story));
-    picture_newline(out);
-    buf_add(out, STR("  "));
-    picture_say(p, out, TONE_DIM, STR("■ labelled  □ not yet  · booting        Ctrl-C ends"));
-    picture_newline(out);
-    picture_newline(out);
-    for (uint32_t i = 0; i < p->n; i++) {
-        picture_milestone(p, &p->lines[i], out);
+    picture_blocked(p, story, out);
+    picture_inbox(p, story, out);
+    picture_story(p, out);
+    /* A line break in the last row would move everything up. */
+    ASSERT(out->n > 0);
+    if (out->p[out->n - 1] == '\n') {
+        out->n--;
     }
     buf_add(out, STR("\x1b[J"));
 }

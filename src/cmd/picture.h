@@ -1,18 +1,20 @@
 /*
- * picture: the demo's story as it looks in a terminal, at most 80 columns wide.
+ * picture: the demo's story as it looks in a terminal of 80 columns and 24 rows.
  *
- * Pure: a story in, text out. Colours are ANSI and optional; without them the same things are told
- * by different letters.
+ * Pure: a story in, text out. Every part has its place, so that what changes is seen and the rest
+ * stands still. Colours are ANSI and optional; without them the same things are told by different
+ * letters.
  */
 #pragma once
 
 #include "cmd/story.h"
 
 #define PICTURE_COLUMNS 80u
-#define PICTURE_LINES_MAX 8u /* milestones shown; older ones scroll away */
+#define PICTURE_ROWS 24u
+#define PICTURE_LINES_MAX 8u /* milestones kept; the newest that fit are shown */
 
 struct picture_line {
-    usec_t at;
+    usec_t wall;
     char text[400];
 };
 
@@ -24,10 +26,12 @@ struct picture {
     struct str url; /* of the dashboard; borrowed */
 };
 
-void picture_add(struct picture *p, usec_t at, struct str text);
+void picture_add(struct picture *p, usec_t wall, struct str text);
 
 /* One frame: begins at the top of the screen and clears what was below. */
 void picture_draw(const struct picture *p, struct story *story, struct buf *out);
 
-/* "02:13", minutes and seconds of world time. */
-void picture_time(struct buf *out, usec_t time);
+/* "22:00:13" of a day, UTC. */
+void picture_clock(struct buf *out, usec_t wall);
+/* "04:13", minutes and seconds of a length of time. */
+void picture_length(struct buf *out, usec_t length);

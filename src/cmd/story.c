@@ -1,20 +1,18 @@
 #include "cmd/story.h"
 
+#include "base/stamp.h"
+#include "cmd/examples.h"
 #include "format/json.h"
 #include "profile/controller.h"
+#include "profile/report.h"
 #include "sandbox/apiserver.h"
 #include "sandbox/door.h"
 #include "sandbox/world.h"
 
 #define STORY_TICK MSECONDS(100)
-#define STORY_WAVE 8u
-#define STORY_WAVES 3u
-#define STORY_ZONES 3u
-#define STORY_DOWN SECONDS(10) /* how long the API server stays away */
-#define STORY_STRIPPED 6u      /* nodes whose labels somebody deletes */
-#define STATE_LABEL STR("cloud.sap/maintenance-state")
-#define DATA_ANNOTATION STR("cloud.sap/maintenance-data")
-#define ZONE_LABEL STR("topology.kubernetes.io/zone")
+#define STORY_STUCK SECONDS(12) /* how long a blocked drain is looked at before help comes */
+#define STORY_KILL_AFTER 5u     /* nodes serviced */
+#define PROFILE_LABEL "cloud.sap/maintenance-profile"
 
 struct chapter {
     void (*begin)(struct story *s);
@@ -26,73 +24,64 @@ struct chapter {
 
 /* ── the world as it is ────────────────────────────────────────────────────────────────────── */
 
-static void story_copy(char *out, size_t max, struct str text)
+usec_t story_evening(usec_t wall)
 {
-    size_t n = MIN(text.n, max - 1);
-    memcpy(out, text.p, n);
-    out[n] = '\0';
-}
-
-static bool story_node_ready(const struct jval *node)
-{
-    const struct jval *conditions = jval_at(node, "status.conditions");
-    JVAL_EACH (conditions, condition) {
-        if (str_eq(jval_str(jval_get(condition, STR("type"))), STR("Ready"))) {
-            return str_eq(jval_str(jval_get(condition, STR("status"))), STR("True"));
-        }
-    }
-    return false;
-}
-
-static void story_visit(void *ctx, const struct jval *node)
-{
-    struct story_view *view = ctx;
-    if (view->n == STORY_NODES_MAX) {
-        return;
-    }
-    const struct jval *labels = jval_at(node, "metadata.labels");
-    const struct jval *annotations = jval_at(node, "metadata.annotations");
-    struct story_node *to = &view->nodes[view->n++];
-    story_copy(to->name, sizeof(to->name), jval_str(jval_at(node, "metadata.name")));
-    story_copy(to->zone, sizeof(to->zone), jval_str(jval_get(labels, ZONE_LABEL)));
-    to->ready = story_node_ready(node);
-    to->labelled = str_eq(jval_str(jval_get(labels, STATE_LABEL)), STR("operational")) &&
-                   jval_str(jval_get(annotations, DATA_ANNOTATION)).n > 0;
-    view->ready += to->ready ? 1 : 0;
-    view->labelled += to->labelled ? 1 : 0;
-}
-
-void story_look(const struct story *s, struct story_view *ret)
-{
-    *ret = (struct story_view){ .n = 0 };
-    apiserver_each(s->server, STR(""), STR("nodes"), STR(""), story_visit, ret);
+    struct civil day = civil_from_sec(wall / SECONDS(1));
+    day.hour = STORY_WINDOW_HOUR;
+    day.minute = 0;
+    day.second = 0;
+    return SECONDS(civil_to_sec(&day)) - STORY_BEFORE;
 }
 
 usec_t story_elapsed(const struct story *s)
 {
-    return loop_now(s->time) - s->began;
+    return (s->over ? s->ended : loop_now(s->time)) - s->began;
 }
 
-uint64_t story_requests(const struct story *s)
+uint64_t story_refused(const struct story *s)
 {
-    uint64_t sum = s->requests_of_the_dead;
-    for (uint32_t i = 0; i < STORY_REPLICAS; i++) {
-        sum += s->replicas[i].door != NULL ? door_sent(s->replicas[i].door) : 0;
-    }
-    return sum;
-}
-
-uint64_t story_writes(const struct story *s)
-{
-    uint64_t sum = s->writes_of_the_dead;
+    uint64_t sum = s->refused_of_the_dead;
     for (uint32_t i = 0; i < STORY_REPLICAS; i++) {
         if (s->replicas[i].controller != NULL) {
             struct controller_stats stats;
             controller_stats(s->replicas[i].controller, &stats);
-            sum += stats.patches;
+            sum += stats.refused;
         }
     }
     return sum;
+}
+
+static struct str story_example(const char *name)
+{
+    for (size_t i = 0; i < examples_count; i++) {
+        if (strcmp(examples[i].name, name) == 0) {
+            return (struct str){ .p = (const char *)examples[i].bytes, .n = examples[i].n };
+        }
+    }
+    return STR_NONE;
+}
+
+static void story_tell(struct story *s, struct str text)
+{
+    s->on_milestone(s->ctx, loop_wall(s->time), text);
+}
+
+static void story_end(struct story *s, bool failed)
+{
+    if (!s->over) {
+        s->failed = failed;
+        s->ended = loop_now(s->time);
+        s->over = true;
+    }
+}
+
+static void story_fail(struct story *s, const char *what, const struct err *err)
+{
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    buf_printf(&text, "%s: %s", what, err->msg);
+    story_tell(s, buf_str(&text));
+    story_end(s, /* failed= */ true);
 }
 
 static struct story_replica *story_leader(struct story *s)
@@ -119,28 +108,101 @@ static void story_follow(struct story *s)
     s->source.identity = r != NULL ? r->name : STR_NONE;
 }
 
-static bool story_all_labelled(struct story *s)
+/* Sees every write: a peak between two ticks counts as well. */
+static void story_on_commit(void *ctx, const struct apiserver_commit *commit)
 {
-    struct story_view view;
-    story_look(s, &view);
-    return view.n == world_nodes(s->world) && view.labelled == view.n && view.ready == view.n;
+    struct story *s = ctx;
+    if (commit->group.n > 0) {
+        return;
+    }
+    if (str_eq(commit->plural, STR("nodes"))) {
+        struct scene scene;
+        scene_look(s->server, &scene);
+        s->peak = MAX(s->peak, scene.out);
+        s->peak_zone = MAX(s->peak_zone, scene.out_zone);
+        if (s->first_out == 0 && scene.out > 0) {
+            s->first_out = loop_wall(s->time);
+        }
+    } else if (str_eq(commit->plural, STR("pods")) && commit->old != NULL &&
+               str_starts(commit->user_agent, STR("drydock"))) {
+        const struct jval *was = jval_at(commit->old, "metadata.deletionTimestamp");
+        bool goes =
+            commit->now == NULL || jval_at(commit->now, "metadata.deletionTimestamp") != NULL;
+        bool went = was == NULL && goes; /* an eviction also writes a condition, which is no move */
+        s->moved += went ? 1 : 0;
+    }
 }
 
-/* The leader knows exactly the nodes that there are. */
-static bool story_caught_up(struct story *s)
+/* Which drain waits, as the leader explains it. */
+static void story_see_blocked(struct story *s, const struct scene *scene)
 {
-    const struct story_replica *r = story_leader(s);
-    return r != NULL && story_all_labelled(s) &&
-           controller_node_count(r->controller) == world_nodes(s->world);
+    struct story_replica *leader = story_leader(s);
+    struct story_blocked found = { .since = 0 };
+    for (uint32_t i = 0; leader != NULL && found.node[0] == '\0' && i < scene->n; i++) {
+        struct report report;
+        struct str progress;
+        struct str why;
+        if (scene->nodes[i].state != SCENE_DRAINING ||
+            !controller_explain(leader->controller, str_from(scene->nodes[i].name), &s->tmp,
+                                &report) ||
+            !str_cut(report.drain, STR("; "), &progress, &why)) {
+            continue;
+        }
+        (void)snprintf(found.node, sizeof(found.node), "%s", scene->nodes[i].name); /* it fits */
+        (void)snprintf(found.why, sizeof(found.why), STR_FMT,
+                       STR_ARG(why)); /* a longer reason says enough with its beginning */
+        found.since = report.profile_n > 0 ? report.profiles[0].since : 0;
+        found.seen = loop_wall(s->time);
+    }
+    if (strcmp(found.node, s->blocked.node) == 0) {
+        found.seen = s->blocked.seen;
+    }
+    s->blocked = found;
 }
 
 /* ── deeds ─────────────────────────────────────────────────────────────────────────────────── */
+
+static void story_label(struct story *s, const char *node, const char *key, const char *value)
+{
+    struct apiserver_reply reply = { 0 };
+    struct err err = { 0 };
+    struct apiserver_request request = {
+        .method = STR("PATCH"),
+        .path = arena_printf(&s->tmp, "/api/v1/nodes/%s", node),
+        .content_type = STR("application/merge-patch+json"),
+        .user_agent = STR("update-agent"),
+        .body = arena_printf(&s->tmp, "{\"metadata\":{\"labels\":{\"%s\":%s}}}", key, value),
+    };
+    apiserver_handle(s->server, &request, &s->tmp, &reply);
+    if (reply.status != 200) {
+        (void)err_set(&err, ERR_INVALID, STR_FMT, STR_ARG(reply.body));
+        story_fail(s, "the sandbox refused a label", &err);
+    }
+}
+
+/* The agents on all nodes: who may reboot does, and who is back asks for nothing more. */
+static void story_update(struct story *s, const struct scene *scene)
+{
+    for (uint32_t i = 0; i < scene->n; i++) {
+        const struct scene_node *node = &scene->nodes[i];
+        struct err err = { 0 };
+        if (node->needed && node->granted && !s->reboots[i]) {
+            s->reboots[i] = true;
+            if (world_reboot_node(s->world, str_from(node->name), &err) < 0) {
+                story_fail(s, "the sandbox refused a reboot", &err);
+            }
+        } else if (s->reboots[i] && !node->rebooting && node->ready) {
+            s->reboots[i] = false;
+            story_label(s, node->name, UPDATE_IMAGE, "\"2\"");
+            story_label(s, node->name, UPDATE_NEEDED, "null");
+        }
+    }
+}
 
 static void replica_on_leading(void *ctx, bool leading)
 {
     struct story_replica *r = ctx;
     struct story *s = r->story;
-    r->leading = leading;
     if (leading && s->led_last != r) {
         s->failovers += s->led_last != NULL ? 1 : 0;
         s->led_last = r;
@@ -150,14 +212,25 @@ static void replica_on_leading(void *ctx, bool leading)
 static void replica_start(struct story *s, struct story_replica *r)
 {
     r->door = door_new(s->time, s->server, &s->network);
+    r->wire = sandbox_wire_new(s->time, &s->inbox, NULL);
     struct controller_config config = {
         .identity = r->name,
         .lease_namespace = STR("kube-system"),
         .elect = true,
+        .wire = r->wire,
+        .wait_for_setup = true,
         .on_leading = replica_on_leading,
         .ctx = r,
     };
     r->controller = controller_new(s->time, r->door, NULL, &s->metrics, &config);
+    if (controller_configure(r->controller, STR("docs/examples/os-update.yaml"),
+                             story_example("os-update.yaml"), (struct ucfg_env){ 0 }) < 0) {
+        struct controller_setup setup;
+        struct err err = { 0 };
+        controller_setup(r->controller, &setup);
+        (void)err_set(&err, ERR_INVALID, STR_FMT, STR_ARG(setup.error));
+        story_fail(s, "the controller refused its configuration", &err);
+    }
 }
 
 /* As kill -9: nothing more is sent, the lease is not given back. */
@@ -168,214 +241,318 @@ static void replica_kill(struct story *s, struct story_replica *r)
     }
     struct controller_stats stats;
     controller_stats(r->controller, &stats);
-    s->writes_of_the_dead += stats.patches;
-    s->requests_of_the_dead += door_sent(r->door);
+    s->refused_of_the_dead += stats.refused;
     if (s->source.controller == r->controller) {
         s->source.controller = NULL;
     }
     controller_free(STEAL(r->controller));
+    sandbox_wire_free(STEAL(r->wire));
     door_free(STEAL(r->door));
-    r->leading = false;
-}
-
-static void story_fail(struct story *s, const struct err *err)
-{
-    CLEANUP(buf_done)
-    struct buf text = { 0 };
-    buf_printf(&text, "the sandbox refused: %s", err->msg);
-    s->on_milestone(s->ctx, story_elapsed(s), buf_str(&text));
-    s->failed = true;
-    s->over = true;
-}
-
-static void story_add_nodes(struct story *s, uint32_t n)
-{
-    struct err err = { 0 };
-    for (uint32_t i = 0; i < n; i++) {
-        if (world_add_node(s->world, STR_NONE, &err) < 0) {
-            story_fail(s, &err);
-            return;
-        }
-    }
-}
-
-static void story_remove_node(struct story *s)
-{
-    struct story_view view;
-    struct err err = { 0 };
-    story_look(s, &view);
-    if (view.n == 0) {
-        return;
-    }
-    story_copy(s->gone, sizeof(s->gone), str_from(view.nodes[rng_below(&s->rng, view.n)].name));
-    if (world_remove_node(s->world, str_from(s->gone), &err) < 0) {
-        story_fail(s, &err);
-    }
-}
-
-/* Somebody deletes our label and annotation, with a tool of their own. */
-static void story_strip(struct story *s, uint32_t count)
-{
-    struct story_view view;
-    story_look(s, &view);
-    s->counted = 0;
-    uint32_t first = rng_below(&s->rng, MAX(view.n, 1u));
-    for (uint32_t i = 0; i < count && i < view.n; i++) {
-        CLEANUP(arena_done)
-        struct arena tmp = { 0 };
-        const struct story_node *node = &view.nodes[(first + i * 5) % view.n];
-        struct apiserver_reply reply = { 0 };
-        struct apiserver_request request = {
-            .method = STR("PATCH"),
-            .path = arena_printf(&tmp, "/api/v1/nodes/%s", node->name),
-            .content_type = STR("application/merge-patch+json"),
-            .user_agent = STR("somebody"),
-            .body = STR("{\"metadata\":{\"labels\":{\"cloud.sap/maintenance-state\":null},"
-                        "\"annotations\":{\"cloud.sap/maintenance-data\":null}}}"),
-        };
-        apiserver_handle(s->server, &request, &tmp, &reply);
-        s->counted += reply.status == 200 ? 1 : 0;
-    }
 }
 
 /* ── chapters ──────────────────────────────────────────────────────────────────────────────── */
 
-static void wave_begin(struct story *s)
+static void gather_begin(struct story *s)
 {
-    story_add_nodes(s, STORY_WAVE);
+    struct scene scene;
+    scene_look(s->server, &scene);
+    for (uint32_t i = 0; i < scene.n; i++) {
+        story_label(s, scene.nodes[i].name, PROFILE_LABEL, "\"os-update\"");
+    }
 }
 
-static void wave_tell(struct story *s, struct buf *out)
+static bool gather_reached(struct story *s)
 {
-    struct story_view view;
-    story_look(s, &view);
-    buf_printf(out, "%u nodes booted; %u of %u are ready and labelled operational", STORY_WAVE,
-               view.labelled, view.n);
+    struct scene scene;
+    scene_look(s->server, &scene);
+    struct scene_pods pods = scene_pods(s->server, STR(""));
+    return scene.n > 0 && scene.labelled == scene.n && scene.ready == scene.n && pods.all > 0 &&
+           pods.ready == pods.all;
+}
+
+static void gather_tell(struct story *s, struct buf *out)
+{
+    struct scene_pods pods = scene_pods(s->server, STR(""));
+    buf_printf(out,
+               "a shop runs on %u nodes in three zones: %u pods, five budgets; " STR_FMT " leads",
+               world_nodes(s->world), pods.all, STR_ARG(s->led_last->name));
+}
+
+static void release_begin(struct story *s)
+{
+    struct scene scene;
+    scene_look(s->server, &scene);
+    for (uint32_t i = 0; i < scene.n; i++) {
+        story_label(s, scene.nodes[i].name, UPDATE_NEEDED, "\"true\"");
+    }
+}
+
+static bool release_reached(struct story *s)
+{
+    struct scene scene;
+    scene_look(s->server, &scene);
+    return scene.states[SCENE_REQUIRED] == scene.n && s->inbox.arrived >= scene.n;
+}
+
+static void release_tell(struct story *s, struct buf *out)
+{
+    buf_printf(out,
+               "an OS update is out: all %u nodes ask for maintenance, and %llu mails ask for "
+               "approval",
+               world_nodes(s->world), (unsigned long long)s->inbox.arrived);
+}
+
+/* Approves what waits in zones whose letter is in `zones`, but for the node that is lost. */
+static void story_approve(struct story *s, struct str zones)
+{
+    struct scene scene;
+    scene_look(s->server, &scene);
+    s->counted = 0;
+    for (uint32_t i = 0; i < scene.n; i++) {
+        const struct scene_node *node = &scene.nodes[i];
+        struct str zone = str_from(node->zone);
+        bool meant = zone.n > 0 && str_find_char(zones, zone.p[zone.n - 1]) != SIZE_MAX;
+        if (meant && node->needed && !node->approved && strcmp(node->name, s->lost) != 0) {
+            story_label(s, node->name, UPDATE_APPROVED, "\"true\"");
+            s->counted++;
+        }
+    }
+}
+
+static void approve_begin(struct story *s)
+{
+    story_approve(s, STR("ab"));
+}
+
+static bool approve_reached(struct story *s)
+{
+    return s->counted > 0;
+}
+
+static void approve_tell(struct story *s, struct buf *out)
+{
+    buf_printf(out,
+               "zones a and b are approved: %u nodes wait for the window, which opens at 22:00",
+               s->counted);
+}
+
+static void window_begin(struct story *s)
+{
+    (void)s; /* the clock does it */
+}
+
+static bool window_reached(struct story *s)
+{
+    struct scene scene;
+    scene_look(s->server, &scene);
+    s->counted = scene.out;
+    return scene.out >= 2 * STORY_ZONE_LIMIT;
+}
+
+static void window_tell(struct story *s, struct buf *out)
+{
+    struct civil at = civil_from_sec(s->first_out / SECONDS(1));
+    buf_printf(
+        out, "the window opens, and the first node goes at %02d:%02d:%02d; %u drain now, %u a zone",
+        at.hour, at.minute, at.second, s->counted, STORY_ZONE_LIMIT);
+}
+
+struct story_search {
+    struct story *story;
+    const struct scene *scene;
+};
+
+/* A replica of payments whose node is still to come; best one that nobody has approved yet. */
+static void lose_visit(void *ctx, const struct jval *pod)
+{
+    struct story_search *search = ctx;
+    struct story *s = search->story;
+    struct str app = jval_str(jval_get(jval_at(pod, "metadata.labels"), STR("app")));
+    struct str name = jval_str(jval_at(pod, "spec.nodeName"));
+    const struct scene_node *node = scene_find(search->scene, name);
+    if (!str_eq(app, STR("payments")) || node == NULL || node->state != SCENE_REQUIRED) {
+        return;
+    }
+    if (s->lost[0] == '\0' || !node->approved) {
+        (void)snprintf(s->lost, sizeof(s->lost), "%s", node->name); /* it fits */
+    }
+}
+
+static void lose_begin(struct story *s)
+{
+    struct scene scene;
+    struct err err = { 0 };
+    scene_look(s->server, &scene);
+    struct story_search search = { .story = s, .scene = &scene };
+    apiserver_each(s->server, STR(""), STR("pods"), STR("shop"), lose_visit, &search);
+    const struct scene_node *node = scene_find(&scene, str_from(s->lost));
+    if (node == NULL) {
+        (void)err_set(&err, ERR_NOTFOUND, "all have been serviced already");
+        story_fail(s, "no node of payments is left to lose", &err);
+        return;
+    }
+    if (node->approved) {
+        story_label(s, s->lost, UPDATE_APPROVED, "null");
+    }
+    if (world_fail_node(s->world, str_from(s->lost), &err) < 0) {
+        story_fail(s, "the sandbox refused", &err);
+    }
+}
+
+static bool lose_reached(struct story *s)
+{
+    const struct jval *budget = apiserver_find(
+        s->server, STR("policy"), STR("poddisruptionbudgets"), STR("shop"), STR("payments"));
+    int64_t allowed = 1;
+    return jval_i64(jval_at(budget, "status.disruptionsAllowed"), &allowed) && allowed == 0 &&
+           scene_pods(s->server, STR("payments")).ready < 3;
+}
+
+static void lose_tell(struct story *s, struct buf *out)
+{
+    buf_printf(out,
+               "%s has lost its network: payments is down to two replicas, and its budget lets "
+               "none of them go",
+               s->lost);
+}
+
+static void rest_begin(struct story *s)
+{
+    story_approve(s, STR("c"));
+}
+
+static void rest_tell(struct story *s, struct buf *out)
+{
+    buf_printf(out, "zone c is approved too: %u more nodes", s->counted);
+}
+
+static bool kill_ripe(struct story *s)
+{
+    struct scene scene;
+    scene_look(s->server, &scene);
+    return scene.serviced >= STORY_KILL_AFTER && scene.states[SCENE_DRAINING] > 0;
 }
 
 static void kill_begin(struct story *s)
 {
-    s->victim = story_leader(s);
-    if (s->victim != NULL) {
-        replica_kill(s, s->victim);
-        story_strip(s, 1);
-    }
+    s->victim = NULL;
 }
 
+static void kill_announce(struct story *s)
+{
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    buf_printf(&text, STR_FMT ", the leader, is killed while %u nodes are out",
+               STR_ARG(s->victim->name), s->counted);
+    story_tell(s, buf_str(&text));
+}
+
+/* The leader dies while nodes are half drained; its successor has to finish what it began. */
 static bool kill_reached(struct story *s)
 {
-    struct story_replica *r = story_leader(s);
-    if (s->took == 0 && r != NULL && r != s->victim) {
-        s->took = loop_now(s->time) - s->chapter_at;
+    struct story_replica *leader = story_leader(s);
+    usec_t now = loop_now(s->time);
+    if (s->victim == NULL && leader != NULL && kill_ripe(s)) {
+        struct scene scene;
+        scene_look(s->server, &scene);
+        s->victim = leader;
+        s->counted = scene.out;
+        s->chapter_at = now;
+        replica_kill(s, leader);
+        kill_announce(s);
+        return false;
     }
-    return s->victim != NULL && s->took > 0 && story_all_labelled(s);
+    if (s->victim != NULL && s->took == 0 && leader != NULL && leader != s->victim) {
+        s->took = now - s->chapter_at;
+    }
+    return s->took > 0;
 }
 
 static void kill_tell(struct story *s, struct buf *out)
 {
-    buf_printf(out,
-               STR_FMT " was killed; " STR_FMT " leads after %.1f s and put back the label that "
-                       "was lost meanwhile",
-               STR_ARG(s->victim->name), STR_ARG(s->led_last->name), (double)s->took / 1e6);
+    buf_printf(out, STR_FMT " leads after %.1f s, counts who is out, and goes on",
+               STR_ARG(s->led_last->name), (double)s->took / 1e6);
     replica_start(s, s->victim);
 }
 
-static void outage_begin(struct story *s)
+static void stuck_begin(struct story *s)
 {
-    s->network.down = true;
-    for (uint32_t i = 0; i < STORY_REPLICAS; i++) {
-        if (s->replicas[i].door != NULL) {
-            door_cut(s->replicas[i].door);
-        }
-    }
-    apiserver_restart(s->server);
-    if (world_nodes(s->world) > STORY_WAVES * STORY_WAVE) {
-        story_remove_node(s); /* a story that goes on and on does not grow */
-    }
-    story_strip(s, 3);
-    story_add_nodes(s, 1);
+    (void)s; /* it happens by itself */
 }
 
-static bool outage_reached(struct story *s)
+static bool stuck_reached(struct story *s)
 {
-    usec_t since = loop_now(s->time) - s->chapter_at;
-    if (since < STORY_DOWN) {
-        return false;
-    }
-    s->network.down = false;
-    if (!story_caught_up(s)) {
-        return false;
-    }
-    s->took = since - STORY_DOWN;
-    return true;
+    return s->blocked.node[0] != '\0' && loop_wall(s->time) - s->blocked.seen >= STORY_STUCK;
 }
 
-static void outage_tell(struct story *s, struct buf *out)
+static void stuck_tell(struct story *s, struct buf *out)
+{
+    (void)snprintf(s->stuck, sizeof(s->stuck), "%s", s->blocked.node); /* it fits */
+    buf_printf(out, "%s cannot be drained: %s", s->blocked.node, s->blocked.why);
+}
+
+static void help_begin(struct story *s)
+{
+    struct err err = { 0 };
+    if (world_recover_node(s->world, str_from(s->lost), &err) < 0) {
+        story_fail(s, "the sandbox refused", &err);
+    }
+}
+
+static bool help_reached(struct story *s)
+{
+    struct scene scene;
+    scene_look(s->server, &scene);
+    const struct scene_node *node = scene_find(&scene, str_from(s->stuck));
+    s->took = loop_now(s->time) - s->chapter_at;
+    return node != NULL && node->state != SCENE_DRAINING;
+}
+
+static void help_tell(struct story *s, struct buf *out)
 {
     buf_printf(out,
-               "the API server was away for %.0f s; %.1f s later all %u nodes are known and "
-               "labelled, with the one that joined and the %u that lost their labels",
-               (double)STORY_DOWN / 1e6, (double)s->took / 1e6, world_nodes(s->world), s->counted);
+               "%s is back and payments has three replicas again; %s was drained within %.1f s",
+               s->lost, s->stuck, (double)s->took / 1e6);
+    s->lost[0] = '\0';
 }
 
-static void strip_begin(struct story *s)
+static void finish_begin(struct story *s)
 {
-    story_strip(s, STORY_STRIPPED);
+    story_approve(s, STR("abc"));
 }
 
-static bool strip_reached(struct story *s)
+static bool finish_reached(struct story *s)
 {
-    if (s->counted == 0 || !story_all_labelled(s)) {
-        return false;
-    }
-    s->took = loop_now(s->time) - s->chapter_at;
-    return true;
+    struct scene scene;
+    scene_look(s->server, &scene);
+    struct scene_pods pods = scene_pods(s->server, STR(""));
+    return scene.serviced == scene.n && pods.ready == pods.all;
 }
 
-static void strip_tell(struct story *s, struct buf *out)
+static void finish_tell(struct story *s, struct buf *out)
 {
-    buf_printf(out, "somebody deleted the labels of %u nodes; all are back within %.1f s",
-               s->counted, (double)s->took / 1e6);
-}
-
-static void replace_begin(struct story *s)
-{
-    story_remove_node(s);
-    story_add_nodes(s, 1);
-}
-
-static bool replace_reached(struct story *s)
-{
-    const struct story_replica *r = story_leader(s);
-    struct controller_node known;
-    return story_caught_up(s) && !controller_find_node(r->controller, str_from(s->gone), &known);
-}
-
-static void replace_tell(struct story *s, struct buf *out)
-{
-    struct story_view view;
-    story_look(s, &view);
-    buf_printf(out, "%s was replaced; its successor is ready and labelled, %u nodes in all",
-               s->gone, view.n);
+    buf_printf(out, "all %u nodes run the new image, and every pod of the shop is ready",
+               world_nodes(s->world));
 }
 
 static const struct chapter chapters[] = {
-    { wave_begin, story_caught_up, wave_tell, MINUTES(3), SECONDS(3) },
-    { wave_begin, story_caught_up, wave_tell, MINUTES(3), SECONDS(3) },
-    { wave_begin, story_caught_up, wave_tell, MINUTES(3), SECONDS(8) },
-    { kill_begin, kill_reached, kill_tell, MINUTES(2), SECONDS(8) },
-    { outage_begin, outage_reached, outage_tell, MINUTES(4), SECONDS(8) },
-    { strip_begin, strip_reached, strip_tell, MINUTES(1), SECONDS(8) },
-    { replace_begin, replace_reached, replace_tell, MINUTES(3), SECONDS(8) },
+    { gather_begin, gather_reached, gather_tell, MINUTES(1), SECONDS(4) },
+    { release_begin, release_reached, release_tell, MINUTES(1), SECONDS(6) },
+    { approve_begin, approve_reached, approve_tell, MINUTES(1), SECONDS(1) },
+    { window_begin, window_reached, window_tell, MINUTES(2), SECONDS(2) },
+    { lose_begin, lose_reached, lose_tell, MINUTES(2), SECONDS(6) },
+    { rest_begin, approve_reached, rest_tell, MINUTES(1), SECONDS(1) },
+    { kill_begin, kill_reached, kill_tell, MINUTES(3), SECONDS(2) },
+    { stuck_begin, stuck_reached, stuck_tell, MINUTES(5), SECONDS(2) },
+    { help_begin, help_reached, help_tell, MINUTES(3), SECONDS(1) },
+    { finish_begin, finish_reached, finish_tell, MINUTES(8), 0 },
 };
-#define STORY_FIRST_AGAIN STORY_WAVES /* they come once */
 
 static void chapter_begin(struct story *s)
 {
     s->waiting = false;
     s->chapter_at = loop_now(s->time);
     s->took = 0;
-    s->counted = 0;
     chapters[s->chapter].begin(s);
 }
 
@@ -384,61 +561,59 @@ static void chapter_end(struct story *s)
     CLEANUP(buf_done)
     struct buf text = { 0 };
     chapters[s->chapter].tell(s, &text);
-    s->on_milestone(s->ctx, story_elapsed(s), buf_str(&text));
+    story_tell(s, buf_str(&text));
     s->until = loop_now(s->time) + chapters[s->chapter].pause;
     s->waiting = true;
     s->chapter++;
     if (s->chapter == ARRAY_LEN(chapters)) {
-        s->over = !s->endless;
-        s->chapter = STORY_FIRST_AGAIN;
+        story_end(s, /* failed= */ false);
     }
 }
 
 static void chapter_late(struct story *s)
 {
-    CLEANUP(buf_done)
-    struct buf text = { 0 };
-    struct story_view view;
-    story_look(s, &view);
+    struct scene scene;
+    struct err err = { 0 };
+    scene_look(s->server, &scene);
     const struct story_replica *leader = story_leader(s);
-    buf_printf(&text,
-               "not reached within %.0f s: %u of %u nodes labelled, %u ready, leader " STR_FMT,
-               (double)chapters[s->chapter].limit / 1e6, view.labelled, view.n, view.ready,
-               STR_ARG(leader != NULL ? leader->name : STR("nobody")));
-    s->on_milestone(s->ctx, story_elapsed(s), buf_str(&text));
-    s->failed = true;
-    s->over = true;
+    (void)err_set(
+        &err, ERR_TIMEOUT, "%u of %u nodes serviced, %u drain, %u in maintenance, leader " STR_FMT,
+        scene.serviced, scene.n, scene.states[SCENE_DRAINING], scene.states[SCENE_MAINTENANCE],
+        STR_ARG(leader != NULL ? leader->name : STR("nobody")));
+    story_fail(s, "the story does not go on", &err);
 }
 
 static void story_tick(void *ctx)
 {
     struct story *s = ctx;
+    struct scene scene;
     usec_t now = loop_now(s->time);
+    arena_reset(&s->tmp);
     story_follow(s);
-    if (s->waiting && now >= s->until) {
+    scene_look(s->server, &scene);
+    story_update(s, &scene);
+    story_see_blocked(s, &scene);
+    if (s->over) {
+        /* The world goes on for whoever watches. */
+    } else if (s->waiting && now >= s->until) {
         chapter_begin(s);
     } else if (!s->waiting && chapters[s->chapter].reached(s)) {
         chapter_end(s);
     } else if (!s->waiting && now - s->chapter_at > chapters[s->chapter].limit) {
         chapter_late(s);
     }
-    if (!s->over) {
-        loop_timer_set(&s->tick, now + STORY_TICK);
-    }
+    loop_timer_set(&s->tick, now + STORY_TICK);
 }
 
-void story_init(struct story *s, struct loop *time, uint64_t seed, bool endless)
+/* ── the whole ─────────────────────────────────────────────────────────────────────────────── */
+
+void story_init(struct story *s, struct loop *time, uint64_t seed)
 {
-    *s = (struct story){ .time = time, .endless = endless };
-    rng_init(&s->rng, seed);
+    *s = (struct story){ .time = time, .seed = seed };
     metrics_init(&s->metrics);
     faults_init(&s->network, seed);
+    inbox_init(&s->inbox);
     s->server = apiserver_new(time, seed);
-    s->world = world_new(time, s->server,
-                         &(struct world_config){ .seed = seed,
-                                                 .zones = STORY_ZONES,
-                                                 .heartbeats = WORLD_HEARTBEATS_BOTH,
-                                                 .boot = SECONDS(12) });
     source_init(&s->source, NULL);
     s->source.title = STR("demo");
     static const struct str names[STORY_REPLICAS] = { STR_INIT("demo-0"), STR_INIT("demo-1") };
@@ -446,16 +621,48 @@ void story_init(struct story *s, struct loop *time, uint64_t seed, bool endless)
         s->replicas[i] = (struct story_replica){ .story = s, .name = names[i] };
     }
     loop_timer_init(&s->tick, time, story_tick, s);
+    s->began = loop_now(time);
 }
 
 void story_begin(struct story *s)
 {
+    struct world_config config = { .seed = s->seed };
+    struct err err = { 0 };
+    struct str *objects = NULL;
+    uint32_t objects_n = 0;
+    CLEANUP(arena_done)
+    struct arena memory = { 0 };
     s->began = loop_now(s->time);
+    loop_timer_set(&s->tick, s->began);
+    int r =
+        world_file_read(story_example("shop.yaml"), &memory, &config, &objects, &objects_n, &err);
+    ASSERT(r == 0); /* it is our own file, and a test reads it */
+    s->world = world_new(s->time, s->server, &config);
+    apiserver_on_check(s->server, story_on_commit, s);
+    if (world_create(s->world, objects, objects_n, &err) < 0) {
+        story_fail(s, "the sandbox refused the shop", &err);
+        return;
+    }
     for (uint32_t i = 0; i < STORY_REPLICAS; i++) {
         replica_start(s, &s->replicas[i]);
     }
     chapter_begin(s);
-    loop_timer_set(&s->tick, s->began);
+}
+
+void story_sum(const struct story *s, struct buf *out)
+{
+    struct scene scene;
+    scene_look(s->server, &scene);
+    uint64_t refused = story_refused(s);
+    long long seconds = (long long)(story_elapsed(s) / SECONDS(1));
+    buf_printf(
+        out,
+        "%u of %u nodes serviced; peak %u in maintenance, %u a zone (limit %u)\n"
+        "%llu pods moved, %llu eviction%s refused, %llu messages, %u failover%s, %lldm%02llds",
+        scene.serviced, scene.n, s->peak, s->peak_zone, STORY_ZONE_LIMIT,
+        (unsigned long long)s->moved, (unsigned long long)refused, refused == 1 ? "" : "s",
+        (unsigned long long)s->inbox.arrived, s->failovers, s->failovers == 1 ? "" : "s",
+        seconds / 60, seconds % 60);
 }
 
 void story_done(struct story *s)
@@ -465,8 +672,11 @@ void story_done(struct story *s)
         replica_kill(s, &s->replicas[i]);
     }
     source_done(&s->source);
+    apiserver_on_check(s->server, NULL, NULL);
     world_free(s->world);
     faults_done(&s->network);
     apiserver_free(s->server);
+    inbox_done(&s->inbox);
     metrics_done(&s->metrics);
+    arena_done(&s->tmp);
 }

@@ -1,17 +1,24 @@
 /*
- * story: a small cluster, two replicas of the controller, and what happens to them.
+ * story: a shop on 24 nodes gets an OS update, two replicas of the controller see to it, and not
+ * everything goes well meanwhile.
  *
- * A chapter does something to the world (nodes boot, the leader is killed, the API server goes
- * away, labels are deleted) and then waits until the world shows that it was dealt with. What is
- * told of it is measured: counts are read from the API server, times from the world's clock.
+ * A chapter does something to the world (an update is released, somebody approves, a node loses
+ * its network, the leader is killed) and then waits until the world shows that it was dealt with.
+ * What is told of it is measured: counts are read from the API server, times from the world's
+ * clock. The configuration and the world are files of docs/examples.
+ *
+ * The one thing that is played here and not by the controller is the update agent: it reboots a
+ * node that may, and takes its request back when the node runs the new image.
  */
 #pragma once
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/metric.h"
+#include "cmd/scene.h"
 #include "port/loop.h"
 #include "sandbox/faults.h"
+#include "sandbox/wire.h"
 #include "web/source.h"
 
 struct apiserver;
@@ -20,29 +27,25 @@ struct api;
 struct controller;
 
 #define STORY_REPLICAS 2u
-#define STORY_NODES_MAX 64u
+/* As docs/examples/os-update.yaml has them. */
+#define STORY_ZONE_LIMIT 2u
+#define STORY_WINDOW_HOUR 22
+#define STORY_BEFORE SECONDS(40) /* the story begins before the window opens */
 
 struct story_replica {
     struct story *story;
     struct str name;
     struct controller *controller; /* NULL = it was killed */
     struct api *door;
-    bool leading;
+    struct wire *wire;
 };
 
-struct story_node {
-    char name[64];
-    char zone[32];
-    bool ready;
-    bool labelled; /* state label and data annotation are both there */
-};
-
-/* The world as the API server has it. */
-struct story_view {
-    struct story_node nodes[STORY_NODES_MAX];
-    uint32_t n;
-    uint32_t ready;
-    uint32_t labelled;
+/* A drain that waits, and for what; `node` empty: none. */
+struct story_blocked {
+    char node[64];
+    char why[400];
+    usec_t since; /* wall */
+    usec_t seen;  /* wall; when the story noticed */
 };
 
 struct story {
@@ -50,39 +53,51 @@ struct story {
     struct apiserver *server;
     struct world *world;
     struct faults network;
+    struct inbox inbox;
     struct metrics metrics;
     struct story_replica replicas[STORY_REPLICAS];
     struct source source; /* what the dashboard reads: the leader, or whoever lives */
     struct loop_timer tick;
-    struct rng rng;
+    struct arena tmp; /* of one tick */
+    uint64_t seed;
     usec_t began;
+    usec_t ended;                  /* once it is over */
+    bool reboots[SCENE_NODES_MAX]; /* under way, by the update agent */
+    struct story_blocked blocked;
     /* the chapter under way */
     uint32_t chapter;
     bool waiting; /* a pause before the next chapter */
     usec_t chapter_at;
     usec_t until; /* of the pause */
-    struct story_replica *victim;
-    char gone[64]; /* a node that was taken away */
-    usec_t took;   /* until the chapter's own measure was reached; 0 = not yet */
+    usec_t took;  /* until the chapter's own measure was reached; 0 = not yet */
     uint32_t counted;
+    struct story_replica *victim;
+    char lost[64];  /* the node without a network */
+    char stuck[64]; /* the node that waited for it */
     /* sums */
+    uint32_t peak;      /* nodes out of service at one instant, of all … */
+    uint32_t peak_zone; /* … and in one zone */
+    usec_t first_out;   /* wall; when the first node went; 0 = none has */
     uint32_t failovers;
-    uint64_t requests_of_the_dead;
-    uint64_t writes_of_the_dead;
-    bool endless; /* the later chapters come again and again */
+    uint64_t moved; /* pods, as the API server saw them go */
+    uint64_t refused_of_the_dead;
     bool over;
     bool failed;
     struct story_replica *led_last;
-    /* Called with each milestone, a whole sentence. */
-    void (*on_milestone)(void *ctx, usec_t at, struct str text);
+    /* Called with each milestone, a whole sentence; `wall` is the world's civil time. */
+    void (*on_milestone)(void *ctx, usec_t wall, struct str text);
     void *ctx;
 };
 
-void story_init(struct story *s, struct loop *time, uint64_t seed, bool endless);
+/* The evening of the day of `wall`, STORY_BEFORE the window opens. */
+usec_t story_evening(usec_t wall);
+
+/* Civil time of `time` is near story_evening. */
+void story_init(struct story *s, struct loop *time, uint64_t seed);
 void story_begin(struct story *s);
 void story_done(struct story *s);
 
-void story_look(const struct story *s, struct story_view *ret);
-usec_t story_elapsed(const struct story *s);    /* world time */
-uint64_t story_requests(const struct story *s); /* of all replicas that ever were */
-uint64_t story_writes(const struct story *s);
+usec_t story_elapsed(const struct story *s);   /* world time, until it was over */
+uint64_t story_refused(const struct story *s); /* evictions, to all replicas that ever were */
+/* "24 nodes serviced, …": two lines, without a line break at the end. */
+void story_sum(const struct story *s, struct buf *out);

@@ -117,6 +117,8 @@ struct controller_stats {
     uint32_t later;    /* nodes that will be looked at again at some time */
     uint32_t waiting;  /* nodes that wait for room in maintenance */
     uint32_t granting; /* grants that are being recorded */
+    uint64_t evicted;  /* pods, by drains */
+    uint64_t refused;  /* evictions that the server refused because of a budget */
 };
 /* What the engine thinks of a node at this moment, with all texts; in `out`. False: no such node.
  */

@@ -143,7 +143,11 @@ bool controller_find_node(const struct controller *c, struct str name, struct co
 
 void controller_stats(const struct controller *c, struct controller_stats *ret)
 {
+    struct drains_stats drains;
+    drains_stats(c->drains, &drains);
     *ret = c->stats;
+    ret->evicted = drains.evicted;
+    ret->refused = drains.refused;
     ret->dirty = c->store.dirty_count;
     ret->later = c->waking.n;
     ret->waiting = look_waiting(c);

@@ -131,6 +131,12 @@ struct loop *scaled_new(struct loop *below, double speed)
     return &s->loop;
 }
 
+void scaled_set_wall(struct loop *loop, usec_t wall)
+{
+    struct scaled *s = scaled_of(loop);
+    s->wall_start = wall - scaled_gone(s);
+}
+
 void scaled_free(struct loop *loop)
 {
     if (loop == NULL) {

@@ -16,5 +16,7 @@
 
 /* 0 < speed <= SCALED_SPEED_MAX. `below` outlives it. */
 struct loop *scaled_new(struct loop *below, double speed);
+/* Civil time is `wall` at this moment and goes on from there; monotonic time does not notice. */
+void scaled_set_wall(struct loop *loop, usec_t wall);
 /* No timer may be armed. Accepts NULL. */
 void scaled_free(struct loop *loop);

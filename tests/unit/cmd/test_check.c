@@ -134,8 +134,9 @@ TEST(check_exits_with_0_1_and_2)
     CLEANUP(arena_done)
     struct arena a = { 0 };
     struct str example = data_path(&a, "../../docs/examples/maintenance.yaml");
+    struct str update = data_path(&a, "../../docs/examples/os-update.yaml");
     struct str broken = data_path(&a, "config/wrong.yaml");
-    CHECK_EQ(run(example.p, NULL), 0);
+    CHECK_EQ(run(example.p, update.p), 0);
     CHECK_EQ(run(example.p, broken.p), 1);
     CHECK_EQ(run(broken.p, example.p), 1);
     CHECK_EQ(run("/nonexistent/maintenance.yaml", NULL), 1);

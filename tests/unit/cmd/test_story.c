@@ -4,72 +4,125 @@
 #include "sandbox/vloop.h"
 #include "tests/check.h"
 
+#define DAY SECONDS(1700000000)
+
 struct teller {
     struct buf text;
+    struct buf blocked; /* a frame while a drain was blocked */
+    struct picture picture;
     uint32_t lines;
 };
 
-static void tell(void *ctx, usec_t at UNUSED, struct str text)
+static void tell(void *ctx, usec_t wall, struct str text)
 {
     struct teller *t = ctx;
+    picture_clock(&t->text, wall);
+    buf_add_char(&t->text, ' ');
     buf_add(&t->text, text);
     buf_add_char(&t->text, '\n');
+    picture_add(&t->picture, wall, text);
     t->lines++;
 }
 
-/* The whole demo in virtual time; what it told is in `ret`. */
-static void run_story(uint64_t seed, struct teller *ret, struct story_view *ret_view,
-                      uint32_t *ret_failovers, bool *ret_failed)
+struct telling {
+    struct vloop *time;
+    struct loop *loop;
+    struct story story;
+    struct teller teller;
+};
+
+static void telling_begin(struct telling *t, uint64_t seed)
 {
-    struct vloop *time = vloop_new(seed, SECONDS(1700000000));
-    struct loop *loop = vloop_view(time, 0);
-    struct story s;
-    story_init(&s, loop, seed, /* endless= */ false);
-    s.on_milestone = tell;
-    s.ctx = ret;
-    story_begin(&s);
-    while (!s.over && vloop_now(time) < MINUTES(30)) {
-        (void)vloop_step(time, MINUTES(30));
-    }
-    story_look(&s, ret_view);
-    *ret_failovers = s.failovers;
-    *ret_failed = s.failed || !s.over;
-    story_done(&s);
-    vloop_view_free(loop);
-    vloop_free(time);
+    t->time = vloop_new(seed, story_evening(DAY));
+    t->loop = vloop_view(t->time, 0);
+    t->teller = (struct teller){
+        .picture = { .colour = true, .speed = 4, .url = STR("http://127.0.0.1:8080/") }
+    };
+    story_init(&t->story, t->loop, seed);
+    t->story.on_milestone = tell;
+    t->story.ctx = &t->teller;
+    story_begin(&t->story);
 }
 
-TEST(story_reaches_every_milestone)
+/* In virtual time, to the end. */
+static void telling_run(struct telling *t)
+{
+    while (!t->story.over && vloop_now(t->time) < MINUTES(30)) {
+        (void)vloop_step(t->time, MINUTES(30));
+        if (t->story.blocked.node[0] != '\0' && t->teller.blocked.n == 0) {
+            picture_draw(&t->teller.picture, &t->story, &t->teller.blocked);
+        }
+    }
+}
+
+static void telling_end(struct telling *t)
+{
+    story_done(&t->story);
+    vloop_view_free(t->loop);
+    vloop_free(t->time);
+    buf_done(&t->teller.text);
+    buf_done(&t->teller.blocked);
+}
+
+TEST(story_services_every_node_within_the_limits)
 {
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        struct teller t = { 0 };
-        struct story_view view;
-        uint32_t failovers;
-        bool failed;
-        run_story(seed, &t, &view, &failovers, &failed);
-        CHECK(!failed);
-        CHECK_EQ(t.lines, 7);
-        CHECK_EQ(view.n, 25); /* three waves, and one that joined during the outage */
-        CHECK_EQ(view.labelled, 25);
-        CHECK(failovers >= 1);
-        CHECK(str_contains(buf_str(&t.text), STR("24 of 24 are ready and labelled operational\n")));
-        CHECK(str_contains(buf_str(&t.text), STR("deleted the labels of 6 nodes")));
-        buf_done(&t.text);
+        struct telling t;
+        struct scene scene;
+        CLEANUP(buf_done)
+        struct buf sum = { 0 };
+        telling_begin(&t, seed);
+        telling_run(&t);
+        scene_look(t.story.server, &scene);
+        struct str text = buf_str(&t.teller.text);
+        if (t.story.failed || !t.story.over) {
+            print_message(STR_FMT, STR_ARG(text));
+        }
+        CHECK(t.story.over);
+        CHECK(!t.story.failed);
+        CHECK_EQ(t.teller.lines, 11);
+        CHECK_EQ(scene.n, 24);
+        CHECK_EQ(scene.serviced, 24);
+        CHECK_EQ(scene.out, 0);
+        /* The limit is used, and one leader's death does not break it. */
+        CHECK_EQ(t.story.peak_zone, STORY_ZONE_LIMIT);
+        CHECK_EQ(t.story.peak, 3 * STORY_ZONE_LIMIT);
+        CHECK_EQ(t.story.failovers, 1);
+        /* Each of the shop's 60 pods once, and some again that went where it was not done yet. */
+        CHECK(t.story.moved >= 60);
+        CHECK(t.story.moved < 120);
+        /* Nobody goes before the window opens. */
+        CHECK(t.story.first_out >= story_evening(DAY) + STORY_BEFORE);
+        CHECK(t.story.first_out < story_evening(DAY) + STORY_BEFORE + SECONDS(2));
+        CHECK(str_contains(text, STR("cannot be drained: shop/payments-")));
+        CHECK(str_contains(text, STR("budget payments allows no disruption")));
+        /* A mail for each node, and one message when it goes and one when it is back. */
+        CHECK_EQ(t.story.inbox.arrived, 72);
+        story_sum(&t.story, &sum);
+        CHECK(str_starts(buf_str(&sum), STR("24 of 24 nodes serviced; peak 6 in maintenance")));
+        telling_end(&t);
     }
 }
 
 TEST(story_repeats_from_its_seed)
 {
-    struct teller a = { 0 };
-    struct teller b = { 0 };
-    struct story_view view;
-    uint32_t failovers;
-    bool failed;
-    run_story(7, &a, &view, &failovers, &failed);
-    run_story(7, &b, &view, &failovers, &failed);
-    CHECK_STR(buf_str(&a.text), buf_str(&b.text));
-    buf_done(&a.text);
-    buf_done(&b.text);
+    struct telling a;
+    struct telling b;
+    telling_begin(&a, 7);
+    telling_run(&a);
+    telling_begin(&b, 7);
+    telling_run(&b);
+    CHECK_STR(buf_str(&a.teller.text), buf_str(&b.teller.text));
+    telling_end(&a);
+    telling_end(&b);
+}
+
+TEST(story_begins_in_the_evening_of_any_day)
+{
+    /* 2023-11-14T22:13:20Z, and the same day at 21:59:20. */
+    CHECK_EQ(story_evening(DAY), SECONDS(1699999160));
+    CHECK_EQ(story_evening(story_evening(DAY)), story_evening(DAY));
+    CHECK_EQ(story_evening(0), SECONDS(79160));
 }
 
 static uint32_t columns(struct str line)
@@ -88,41 +141,57 @@ static uint32_t columns(struct str line)
     return n;
 }
 
-TEST(picture_fits_a_terminal_with_and_without_colour)
+static void check_fits(struct str frame)
 {
-    struct vloop *time = vloop_new(1, SECONDS(1700000000));
-    struct loop *loop = vloop_view(time, 0);
-    struct teller t = { 0 };
-    struct story s;
-    story_init(&s, loop, 1, /* endless= */ true);
-    s.on_milestone = tell;
-    s.ctx = &t;
-    story_begin(&s);
-    (void)vloop_run(time, MINUTES(10)); /* several times round */
-    for (int colour = 0; colour < 2; colour++) {
-        CLEANUP(buf_done)
-        struct buf out = { 0 };
-        struct picture p = { .colour = colour == 1,
-                             .speed = 4,
-                             .url = STR("http://127.0.0.1:8080/") };
-        for (uint32_t i = 0; i < PICTURE_LINES_MAX + 3; i++) {
-            picture_add(&p, SECONDS(i), str_sub(buf_str(&t.text), 0, MIN(t.text.n, (size_t)300)));
-        }
-        picture_draw(&p, &s, &out);
-        CHECK(!s.failed);
-        CHECK(t.lines > 15);
-        CHECK_EQ(p.n, PICTURE_LINES_MAX);
-        CHECK(str_contains(buf_str(&out), STR("25 nodes")));
-        CHECK(str_contains(buf_str(&out), STR("http://127.0.0.1:8080/")));
-        CHECK(str_contains(buf_str(&out), STR("\x1b[32m")) == (colour == 1));
-        struct str rest = buf_str(&out);
-        struct str line;
-        while (str_split_next(&rest, '\n', &line)) {
-            CHECK(columns(line) <= PICTURE_COLUMNS);
+    struct str line;
+    uint32_t rows = 0;
+    while (str_split_next(&frame, '\n', &line)) {
+        CHECK(columns(line) <= PICTURE_COLUMNS);
+        rows++;
+    }
+    CHECK(rows <= PICTURE_ROWS);
+}
+
+TEST(picture_fits_a_terminal_in_every_chapter)
+{
+    struct telling t;
+    telling_begin(&t, 1);
+    uint32_t frames = 0;
+    usec_t next = 0;
+    while (!t.story.over && vloop_step(t.time, MINUTES(30))) {
+        if (vloop_now(t.time) >= next) {
+            CLEANUP(buf_done)
+            struct buf out = { 0 };
+            t.teller.picture.colour = frames % 2 == 0;
+            picture_draw(&t.teller.picture, &t.story, &out);
+            check_fits(buf_str(&out));
+            CHECK(str_contains(buf_str(&out), STR("\x1b[32m")) == t.teller.picture.colour ||
+                  frames == 0);
+            CHECK(str_contains(buf_str(&out), STR("http://127.0.0.1:8080/")));
+            frames++;
+            next += SECONDS(5);
         }
     }
-    buf_done(&t.text);
-    story_done(&s);
-    vloop_view_free(loop);
-    vloop_free(time);
+    CHECK(frames > 30);
+    CHECK_EQ(t.teller.picture.n, PICTURE_LINES_MAX); /* older ones have gone */
+    telling_end(&t);
+}
+
+TEST(picture_names_the_blocked_node_and_the_letters_that_came)
+{
+    struct telling t;
+    telling_begin(&t, 1);
+    telling_run(&t);
+    struct str frame = buf_str(&t.teller.blocked);
+    CHECK(frame.n > 0);
+    CHECK(str_contains(frame, STR("blocked")));
+    CHECK(str_contains(frame, STR("shop/payments-")));
+    CHECK(str_contains(frame, STR("#nodes  node-0")));
+    CHECK(str_contains(frame, STR("!")));
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    picture_draw(&t.teller.picture, &t.story, &out);
+    check_fits(buf_str(&out));
+    CHECK(str_contains(buf_str(&out), STR("24 of 24 nodes serviced")));
+    telling_end(&t);
 }

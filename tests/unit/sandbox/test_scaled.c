@@ -81,3 +81,17 @@ PROPERTY(scaled_timer_is_never_early)
     scaled_free(fast);
     vloop_free(v);
 }
+
+TEST(scaled_civil_time_can_begin_anywhere)
+{
+    struct vloop *v = vloop_new(1, WALL_START);
+    struct loop *fast = scaled_new(vloop_root(v), 10);
+    CHECK(!vloop_step(v, SECONDS(3)));
+    scaled_set_wall(fast, SECONDS(5000));
+    CHECK_EQ(loop_wall(fast), SECONDS(5000));
+    CHECK_EQ(loop_now(fast), SECONDS(30));
+    CHECK(!vloop_step(v, SECONDS(4)));
+    CHECK_EQ(loop_wall(fast), SECONDS(5010));
+    scaled_free(fast);
+    vloop_free(v);
+}

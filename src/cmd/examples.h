@@ -1,0 +1,9 @@
+/*
+ * examples: files of docs/examples, put into the program when it is built (tools/embed).
+ */
+#pragma once
+
+#include "web/assets.h"
+
+extern const struct asset examples[];
+extern const size_t examples_count;
