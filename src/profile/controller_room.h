@@ -48,19 +48,26 @@ struct grant {
     struct inquiry_take *take;
 };
 
+/* A message that could not be sent, of one instance: each waits for its own next try. */
+struct trial {
+    struct trial *next;
+    struct buf instance;
+    struct buf error;
+    usec_t retry_at; /* monotonic */
+    struct backoff backoff;
+};
+
 /* A message on its way, and those that were sent and are not all in the annotation. */
 struct errand {
     struct notify_call *call;
     struct buf instance;
     struct buf profile;
-    struct buf error;    /* it could not be sent; empty = it was, or is under way */
     struct stamp since;  /* of the profile's state when it was begun */
     struct arena memory; /* of `told` */
     struct engine_told *told;
     uint32_t told_n;
     uint32_t told_cap;
-    usec_t retry_at; /* monotonic */
-    struct backoff backoff;
+    struct trial *trials; /* NULL: none */
 };
 
 /* What is kept of a node besides its projection. */
@@ -218,6 +225,12 @@ void errand_notify(struct member *m, const struct engine_effect *effect);
 void errand_end(struct member *m);
 /* The patch that follows says what was sent, but for profiles that have more to send. */
 void errand_mark_settling(struct member *m, const struct engine_effect *effect);
+/* Nothing of what could not be sent is due any more. */
+void errand_forget(struct member *m);
+/* What the engine is to know of messages; in `out`. */
+void errand_progress(const struct member *m, struct arena *out, struct engine_progress *ret);
+/* Monotonic: when a message is to be tried again; USEC_NEVER: none waits. */
+usec_t errand_retry_at(const struct member *m);
 void errand_settle(struct member *m); /* the annotation holds what was marked */
 /* "12 of 30 pods are left; …" */
 struct str errand_drain_words(const struct member *m, struct arena *out);

@@ -170,12 +170,22 @@ engine_find_told(const struct decision *d, const struct data_profile *entry, str
     return NULL;
 }
 
+static const struct engine_unsent *engine_find_unsent(const struct engine_progress *progress,
+                                                      struct str instance)
+{
+    for (uint32_t i = 0; i < progress->unsent_n; i++) {
+        if (str_eq(progress->unsent[i].instance, instance)) {
+            return &progress->unsent[i];
+        }
+    }
+    return NULL;
+}
+
 /* True when all that is due has been sent; transitions wait for that. */
 static bool engine_notify(struct decision *d, uint32_t index, const struct data_profile *entry)
 {
     struct engine_effect *effect = d->effect;
     struct engine_profile *e = &effect->profiles[index];
-    const struct engine_progress *progress = &d->in->progress;
     const struct chain *chain = &e->profile->states[e->state].notify;
     for (uint32_t i = 0; i < chain->n; i++) {
         const struct config_instance *instance =
@@ -198,8 +208,9 @@ static bool engine_notify(struct decision *d, uint32_t index, const struct data_
             effect->again = MIN(effect->again, answer.next);
             continue;
         }
-        if (str_eq(progress->unsent, instance->name) && progress->unsent.n > 0) {
-            e->error = progress->unsent_error;
+        const struct engine_unsent *unsent = engine_find_unsent(&d->in->progress, instance->name);
+        if (unsent != NULL) {
+            e->error = unsent->error;
             e->failed = STR("At least one notification plugin failed");
             return false;
         }

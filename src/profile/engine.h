@@ -24,6 +24,11 @@ struct engine_told {
     bool settling;           /* the controller's: the patch under way says all of it */
 };
 
+struct engine_unsent {
+    struct str instance;
+    struct str error;
+};
+
 /* What the controller has under way with the node; zero = nothing. */
 struct engine_progress {
     struct str granted; /* the profile that holds the grant; empty = none */
@@ -32,10 +37,9 @@ struct engine_progress {
     /* What was sent since the annotation last told. */
     const struct engine_told *told;
     uint32_t told_n;
-    /* The notification that could not be sent and is waited with. */
-    struct str unsent;
-    struct str unsent_error;
-    struct str unsent_profile;
+    /* Notifications that could not be sent and are waited with. */
+    const struct engine_unsent *unsent;
+    uint32_t unsent_n;
 };
 
 struct engine_input {

@@ -91,25 +91,104 @@ static void errand_keep_told(struct member *m)
     e->told[e->told_n++] = told;
 }
 
+static struct trial *errand_find_trial(const struct errand *e, struct str instance)
+{
+    struct trial *t = e == NULL ? NULL : e->trials;
+    while (t != NULL && !str_eq(buf_str(&t->instance), instance)) {
+        t = t->next;
+    }
+    return t;
+}
+
+static void errand_drop_trial(struct errand *e, struct trial *trial)
+{
+    struct trial **at = &e->trials;
+    while (*at != NULL && *at != trial) {
+        at = &(*at)->next;
+    }
+    if (*at != NULL) {
+        *at = trial->next;
+        buf_done(&trial->instance);
+        buf_done(&trial->error);
+        heap_free(trial);
+    }
+}
+
+static void errand_note_failure(struct member *m, const struct err *err, usec_t retry_after)
+{
+    struct controller *c = m->c;
+    struct errand *e = m->errand;
+    struct trial *t = errand_find_trial(e, buf_str(&e->instance));
+    if (t == NULL) {
+        t = HEAP_NEW(struct trial);
+        t->backoff = (struct backoff){ .base = ERRAND_BACKOFF_BASE, .max = ERRAND_BACKOFF_MAX };
+        buf_add(&t->instance, buf_str(&e->instance));
+        t->next = e->trials;
+        e->trials = t;
+    }
+    buf_reset(&t->error);
+    buf_add(&t->error, str_from(err->msg));
+    t->retry_at =
+        loop_now(c->loop) + MAX(backoff_next(&t->backoff, loop_random(c->loop)), retry_after);
+    member_wake_at(m, t->retry_at);
+}
+
+/* The one that is tried again at this moment. */
+static bool errand_is_tried(const struct errand *e, const struct trial *t)
+{
+    return e->call != NULL && str_eq(buf_str(&e->instance), buf_str(&t->instance));
+}
+
+usec_t errand_retry_at(const struct member *m)
+{
+    usec_t now = loop_now(m->c->loop);
+    usec_t at = USEC_NEVER;
+    const struct trial *t = m->errand == NULL ? NULL : m->errand->trials;
+    for (; t != NULL; t = t->next) {
+        at = errand_is_tried(m->errand, t) || t->retry_at <= now ? at : MIN(at, t->retry_at);
+    }
+    return at;
+}
+
+void errand_progress(const struct member *m, struct arena *out, struct engine_progress *ret)
+{
+    const struct errand *e = m->errand;
+    usec_t now = loop_now(m->c->loop);
+    uint32_t n = 0;
+    if (e == NULL) {
+        return;
+    }
+    ret->told = e->told;
+    ret->told_n = e->told_n;
+    for (const struct trial *t = e->trials; t != NULL; t = t->next) {
+        n++;
+    }
+    struct engine_unsent *unsent = ARENA_ARRAY(out, struct engine_unsent, n);
+    ret->unsent = unsent;
+    for (const struct trial *t = e->trials; t != NULL; t = t->next) {
+        if (errand_is_tried(e, t) || now < t->retry_at) {
+            unsent[ret->unsent_n++] = (struct engine_unsent){
+                .instance = buf_str(&t->instance),
+                .error = buf_str(&t->error),
+            };
+        }
+    }
+}
+
 static void errand_on_sent(void *ctx, const struct err *err, usec_t retry_after)
 {
     struct member *m = ctx;
     struct controller *c = m->c;
     struct errand *e = m->errand;
-    usec_t now = loop_now(c->loop);
     e->call = NULL;
     gauges_notified(&c->gauges, buf_str(&e->instance), err == NULL);
-    buf_reset(&e->error);
     if (err == NULL) {
         log_info(c->log, "Executed notification instance", KV_STR("node", m->item->name),
                  KV_STR("instance", buf_str(&e->instance)));
         errand_keep_told(m);
-        backoff_reset(&e->backoff);
+        errand_drop_trial(e, errand_find_trial(e, buf_str(&e->instance)));
     } else {
-        usec_t wait = backoff_next(&e->backoff, loop_random(c->loop));
-        buf_add(&e->error, str_from(err->msg));
-        e->retry_at = now + MAX(wait, retry_after);
-        member_wake_at(m, e->retry_at);
+        errand_note_failure(m, err, retry_after);
     }
     store_mark(&c->store, m->item);
     controller_soon(c);
@@ -138,11 +217,7 @@ void errand_notify(struct member *m, const struct engine_effect *effect)
     }
     if (e == NULL) {
         e = HEAP_NEW(struct errand);
-        e->backoff = (struct backoff){ .base = ERRAND_BACKOFF_BASE, .max = ERRAND_BACKOFF_MAX };
         m->errand = e;
-    }
-    if (!str_eq(buf_str(&e->instance), effect->notify->name)) {
-        buf_reset(&e->error); /* of another one */
     }
     buf_reset(&e->instance);
     buf_add(&e->instance, effect->notify->name);
@@ -187,7 +262,21 @@ void errand_settle(struct member *m)
         }
     }
     e->told_n = kept;
-    if (kept == 0 && e->call == NULL && e->error.n == 0) {
+    if (kept == 0 && e->call == NULL && e->trials == NULL) {
+        errand_end(m);
+    }
+}
+
+void errand_forget(struct member *m)
+{
+    struct errand *e = m->errand;
+    if (e == NULL || e->call != NULL) {
+        return;
+    }
+    while (e->trials != NULL) {
+        errand_drop_trial(e, e->trials);
+    }
+    if (e->told_n == 0) {
         errand_end(m);
     }
 }
@@ -204,7 +293,9 @@ void errand_end(struct member *m)
     m->errand = NULL;
     buf_done(&e->instance);
     buf_done(&e->profile);
-    buf_done(&e->error);
+    while (e->trials != NULL) {
+        errand_drop_trial(e, e->trials);
+    }
     arena_done(&e->memory);
     heap_free(e);
 }

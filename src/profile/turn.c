@@ -134,7 +134,7 @@ static void turn_tell_failures(struct member *m, const struct engine_effect *eff
                     STR_ARG(e->failed), STR_ARG(e->name), STR_ARG(label_state_name(e->state))));
         }
     }
-    bool trying = m->errand != NULL && m->errand->error.n > 0; /* the same once more */
+    bool trying = m->errand != NULL && m->errand->trials != NULL; /* the same once more */
     m->failing = hash == 0 && trying ? m->failing : hash;
 }
 
@@ -177,7 +177,6 @@ void turn_tell_news(struct member *m)
 void turn_input(const struct member *m, bool explain, struct arena *out, struct engine_input *ret)
 {
     const struct controller *c = m->c;
-    const struct errand *errand = m->errand;
     *ret = (struct engine_input){
         .config = &c->setup->config,
         .name = m->item->name,
@@ -191,16 +190,7 @@ void turn_input(const struct member *m, bool explain, struct arena *out, struct 
         },
         .explain = explain,
     };
-    if (errand != NULL) {
-        ret->progress.told = errand->told;
-        ret->progress.told_n = errand->told_n;
-    }
-    if (errand != NULL && errand->error.n > 0 &&
-        (errand->call != NULL || loop_now(c->loop) < errand->retry_at)) {
-        ret->progress.unsent = buf_str(&errand->instance);
-        ret->progress.unsent_error = buf_str(&errand->error);
-        ret->progress.unsent_profile = buf_str(&errand->profile);
-    }
+    errand_progress(m, out, &ret->progress);
     if (explain && m->drain != NULL) {
         ret->progress.drain = errand_drain_words(m, out);
     }
@@ -235,6 +225,15 @@ static void turn_drop_grant(struct member *m)
     }
 }
 
+static bool turn_fails(const struct engine_effect *effect)
+{
+    bool fails = false;
+    for (uint32_t i = 0; i < effect->profile_n; i++) {
+        fails = fails || effect->profiles[i].error.n > 0;
+    }
+    return fails;
+}
+
 static void turn_act(struct member *m, const struct engine_effect *effect)
 {
     struct controller *c = m->c;
@@ -253,6 +252,8 @@ static void turn_act(struct member *m, const struct engine_effect *effect)
     }
     if ((effect->needs & ENGINE_NOTIFY) != 0 && !patch) {
         errand_notify(m, effect);
+    } else if (!patch && !turn_fails(effect)) {
+        errand_forget(m);
     }
     if (!patch) {
         errand_settle(m);
@@ -297,10 +298,8 @@ static void turn_decide(struct member *m, bool serve)
     m->any_room = effect.any_room;
     turn_tell_failures(m, &effect);
     member_wake_at(m, controller_when(c, effect.again));
-    if (input.progress.unsent.n > 0 && m->errand->call == NULL) {
-        /* An earlier wake has taken the place of the one for the next try. */
-        member_wake_at(m, m->errand->retry_at);
-    }
+    /* An earlier wake has taken the place of the one for the next try. */
+    member_wake_at(m, errand_retry_at(m));
     if (m->grant != NULL && !effect.keeps_grant) {
         turn_drop_grant(m);
     }

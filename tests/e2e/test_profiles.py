@@ -311,6 +311,39 @@ def test_a_finalizer_holds_a_node_that_leaves_until_maintenance_is_over(client, 
     wait_for(gone, what="the finalizer is removed and the node is gone")
 
 
+TWO = """
+intervals: {requeue: 60s}
+instances:
+  notify:
+  - {type: webhook, name: a, config: {url: "URL/a"}, schedule: {type: oneshot, config: {delay: -5m}}}
+  - {type: webhook, name: b, config: {url: "URL/b"}, schedule: {type: oneshot, config: {delay: -5m}}}
+profiles:
+- {name: one, operational: {notify: a}}
+- {name: two, operational: {notify: b}}
+"""
+
+
+def test_two_messages_that_fail_wait_each_for_its_next_try(client, make_node, unique, launch):
+    name = make_node(unique, {PROFILE: "one--two"})
+    with Inbox() as inbox:
+        inbox.answer = lambda path, body: (500, "no")
+        controller = launch(TWO.replace("URL", inbox.url))
+        wait_for(lambda: len(inbox.bodies("/a")) >= 2 and len(inbox.bodies("/b")) >= 2,
+                 what="both are tried again")
+        # Pauses begin at a second and grow; without them there would be hundreds.
+        assert len(inbox.requests) <= 8
+        inbox.answer = lambda path, body: (500, "no") if path == "/a" else (200, "ok")
+        wait_for(lambda: controller.metric("drydock_notifications_total", instance="b",
+                                           result="sent") == 1, 20, "one comes through")
+        notes = json.loads(annotation(read(client, name)))["Notifications"]
+        wait_for(lambda: json.loads(annotation(read(client, name)))["Notifications"]["b"]
+                 != "0001-01-01T00:00:00Z", what="it is noted")
+        assert notes["a"] == "0001-01-01T00:00:00Z"
+        inbox.answer = lambda path, body: (200, "ok")
+        wait_for(lambda: controller.metric("drydock_notifications_total", instance="a",
+                                           result="sent") == 1, 30, "and the other")
+
+
 # --- the example of the original's documentation ---
 
 FLATCAR = """

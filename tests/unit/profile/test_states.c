@@ -254,9 +254,9 @@ TEST(states_stop_at_a_notification_that_fails)
     struct engine_effect effect;
     const struct engine_progress failed = {
         .granted = STR("p"),
-        .unsent = STR("n1"),
-        .unsent_error = STR("slack webhook response is not ok"),
-        .unsent_profile = STR("p"),
+        .unsent = (const struct engine_unsent[]){ { STR("n1"),
+                                                    STR("slack webhook response is not ok") } },
+        .unsent_n = 1,
     };
     begin(&d, "maintenance-required",
           "{notify: n1 && n2, transitions: [{check: yes1, next: in-maintenance}]}",
