@@ -176,7 +176,8 @@ static int lease_compose(struct lease *l, bool release, struct err *err)
         tree_set(&tmp, tree_make_at(&tmp, root, "metadata.annotations"), l->config.note_key,
                  tree_str(&tmp, buf_str(&l->note)));
     }
-    if (release && mutated(l->client->mutations, MUTATION_RELEASE_OTHERS)) {
+    bool force = l->noting && mutated(l->client->mutations, MUTATION_LEDGER_BY_FORCE);
+    if (force || (release && mutated(l->client->mutations, MUTATION_RELEASE_OTHERS))) {
         (void)tree_del_at(root, "metadata.resourceVersion"); /* as the bug would */
     }
     buf_reset(&l->body);

@@ -22,6 +22,13 @@ enum mutation {
     MUTATION_DATA_BYTES_WRONG,    /* writes the data annotation with a space Go would not write */
     MUTATION_GRANT_UNRECORDED,    /* goes into maintenance on a version the ledger does not name */
     MUTATION_FORGET_GRANTS,       /* a new leader does not count what the last one recorded */
+    MUTATION_LEDGER_BY_FORCE,     /* records grants whoever has written the Lease meanwhile */
+    MUTATION_DRAIN_AT_ONCE,       /* drains before the cordon is on the server */
+    MUTATION_UNCORDON_OTHERS,     /* lifts cordons that others made */
+    MUTATION_TWO_PROFILES,        /* a node in maintenance goes there by another profile, too */
+    MUTATION_GRANT_FOR_EVER,      /* who has a grant goes, though its window has closed meanwhile */
+    MUTATION_TELL_NOBODY,         /* a message that was refused counts as sent */
+    MUTATION_BAD_FILE_STOPS,      /* a configuration that cannot be read ends all work */
     MUTATION_COUNT,
 };
 

@@ -78,8 +78,9 @@ struct member {
     usec_t wake_at;          /* monotonic: when to look again */
     struct prio_item ask;    /* in `asks`, or in its room */
     struct room *room;       /* NULL: in `asks`, or nowhere */
-    usec_t since;            /* wall time since when it has asked */
-    uint64_t depends;        /* bits of check instances, see fleet.h */
+    uint64_t offered; /* in `asks`: the room that has a place for it; 0 = it came by itself */
+    usec_t since;     /* wall time since when it has asked */
+    uint64_t depends; /* bits of check instances, see fleet.h */
     bool any_room;
     bool refresh; /* read the node before the next patch, unless something newer came */
     struct api_call *call;
@@ -162,6 +163,7 @@ struct controller {
     bool fresh;         /* the nodes were listed since leading began, or that does not matter */
     bool adopted;       /* the ledger of the leader before has been read */
     bool surveyed;      /* everybody who asks is in line */
+    bool line_up;       /* many may have become due at once: as `surveyed`, for what is dirty */
     bool look_at_rooms;
     bool stopping;
     bool stopped;

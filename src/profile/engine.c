@@ -105,6 +105,7 @@ static enum trigger_result engine_run_chain(struct decision *d, uint32_t index,
             .subject = &effect->subject,
             .profile = effect->profiles[index].name,
             .drained = d->in->progress.drained,
+            .any_owner = mutated(d->in->mutations, MUTATION_UNCORDON_OTHERS),
         };
         if (run(&in) == TRIGGER_PENDING) {
             if (d->in->explain) {
@@ -276,14 +277,18 @@ static void engine_note_room(struct decision *d, const struct engine_profile *e,
     }
     bool helps = !ret->chain_passed && engine_passes_with(t, ret, true, false);
     if (helps) {
-        for (uint32_t i = 0; i < ret->check_n && effect->waits == 0; i++) {
+        const struct check_verdict *full = NULL;
+        for (uint32_t i = 0; i < ret->check_n && full == NULL; i++) {
             const struct check_verdict *v = &ret->checks[i].verdict;
-            if (v->room != 0 && v->answer == CHECK_FAIL) {
+            full = v->room != 0 && v->answer == CHECK_FAIL ? v : NULL;
+            if (full != NULL && effect->waits == 0) {
                 effect->waits = v->room;
                 effect->waits_on = t->check.vars[i].index;
                 effect->waits_since = stamp_to_usec(e->since);
             }
         }
+        /* It stands in one line; what another profile or transition waits for is looked at. */
+        effect->any_room = effect->any_room || (full != NULL && full->room != effect->waits);
     } else if (!ret->chain_passed && engine_passes_with(t, ret, true, true)) {
         effect->any_room = true; /* "!limit": it waits for the room to be full */
     }
@@ -315,6 +320,9 @@ static void engine_run_checks(struct decision *d, const struct engine_profile *e
         check->plugin = d->in->config->instances[PLUGIN_CHECK].items[index].plugin;
         check->verdict.next = USEC_NEVER;
         check_run(&input, index, &check->verdict);
+        if (input.granted && mutated(d->in->mutations, MUTATION_GRANT_FOR_EVER)) {
+            check->verdict.answer = CHECK_PASS;
+        }
         effect->depends |= UINT64_C(1) << (index % 64);
         ret->next = MIN(ret->next, check->verdict.next);
         engine_add_wants(d, &check->verdict);
@@ -356,7 +364,7 @@ static void engine_evaluate(struct decision *d, const struct engine_profile *e,
 static struct str engine_hold(struct decision *d, const struct engine_profile *e)
 {
     struct str granted = d->in->progress.granted;
-    if (d->taken) {
+    if (d->taken && !mutated(d->in->mutations, MUTATION_TWO_PROFILES)) {
         return STR("another profile of the node is in maintenance");
     }
     if (granted.n > 0 && !str_eq(granted, e->name)) {

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "kube/mutation.h"
 #include "profile/check/check.h"
 #include "profile/data.h"
 
@@ -51,6 +52,7 @@ struct engine_input {
     usec_t wall;
     struct engine_progress progress;
     bool explain;
+    mutations_t mutations; /* tests only */
 };
 
 struct engine_check {

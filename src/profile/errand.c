@@ -182,7 +182,7 @@ static void errand_on_sent(void *ctx, const struct err *err, usec_t retry_after)
     struct errand *e = m->errand;
     e->call = NULL;
     gauges_notified(&c->gauges, buf_str(&e->instance), err == NULL);
-    if (err == NULL) {
+    if (err == NULL || mutated(c->config.mutations, MUTATION_TELL_NOBODY)) {
         log_info(c->log, "Executed notification instance", KV_STR("node", m->item->name),
                  KV_STR("instance", buf_str(&e->instance)));
         errand_keep_told(m);

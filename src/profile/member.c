@@ -103,6 +103,7 @@ void member_wake(struct controller *c)
         struct member *m = CONTAINER_OF(prio_first(&c->waking), struct member, wake);
         prio_take(&c->waking, &m->wake);
         store_mark(&c->store, m->item);
+        c->line_up = true;
     }
 }
 

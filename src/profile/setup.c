@@ -133,6 +133,7 @@ static void setup_refuse(struct controller *c, struct str file, struct str why)
         setup_record(c, "Warning", "ConfigurationInvalid", text);
     }
     gauges_put(c->gauges.config_valid, 0);
+    c->fresh = c->fresh && !mutated(c->config.mutations, MUTATION_BAD_FILE_STOPS);
 }
 
 /* "maintenance.yaml:12:7: …", one a line. */

@@ -189,10 +189,25 @@ void turn_input(const struct member *m, bool explain, struct arena *out, struct 
             .drained = m->drain != NULL && drain_is_done(m->drain),
         },
         .explain = explain,
+        .mutations = c->config.mutations,
     };
     errand_progress(m, out, &ret->progress);
     if (explain && m->drain != NULL) {
         ret->progress.drain = errand_drain_words(m, out);
+    }
+}
+
+/* As the bug would: a space that Go does not write. */
+static void turn_spoil(struct buf *body)
+{
+    struct str head;
+    struct str rest;
+    CLEANUP(buf_done)
+    struct buf copy = { 0 };
+    buf_add(&copy, buf_str(body));
+    if (str_cut(buf_str(&copy), STR("Profiles\\\":"), &head, &rest)) {
+        buf_reset(body);
+        buf_printf(body, STR_FMT "Profiles\\\": " STR_FMT, STR_ARG(head), STR_ARG(rest));
     }
 }
 
@@ -202,6 +217,9 @@ static void turn_patch(struct member *m, const struct engine_effect *effect)
     bool guarded = !mutated(c->config.mutations, MUTATION_SKIP_RV);
     buf_reset(&c->body);
     subject_print_patch(&effect->subject, guarded ? m->item->version : 0, &c->body);
+    if (mutated(c->config.mutations, MUTATION_DATA_BYTES_WRONG)) {
+        turn_spoil(&c->body);
+    }
     m->refresh = false;
     m->version = m->item->version;
     m->arriving = effect->arrives;
@@ -247,7 +265,7 @@ static void turn_act(struct member *m, const struct engine_effect *effect)
     }
     if ((effect->needs & ENGINE_DRAIN) == 0) {
         errand_stop_drain(m);
-    } else if (!patch || m->drain != NULL) {
+    } else if (!patch || m->drain != NULL || mutated(c->config.mutations, MUTATION_DRAIN_AT_ONCE)) {
         errand_drain(m, effect);
     }
     if ((effect->needs & ENGINE_NOTIFY) != 0 && !patch) {
@@ -340,6 +358,7 @@ static void turn_open_rooms(struct controller *c)
             m = CONTAINER_OF(prio_first(&room->waiting), struct member, ask);
             prio_take(&room->waiting, &m->ask);
             m->room = NULL;
+            m->offered = room->id;
             prio_put(&c->asks, &m->ask);
         }
         room_leave(c, room);
@@ -389,27 +408,40 @@ static void turn_spread(struct controller *c, bool rooms)
         const struct member *m = item->extra;
         if (m != NULL && ((m->depends & bits) != 0 || (rooms && m->any_room))) {
             store_mark(&c->store, item);
+            c->line_up = true;
         }
     }
 }
 
-/* After a list, a change of leader or of configuration nobody is in line: those who are due are
- * found first, so that none is overtaken by one that merely was looked at earlier. */
+static void turn_line_up(struct controller *c, struct store_item *item)
+{
+    struct member *m = member_of(c, item);
+    struct engine_input input;
+    struct engine_effect effect;
+    struct err ignored = { 0 };
+    turn_input(m, /* explain= */ false, &c->tmp, &input);
+    if (m->grant == NULL && engine_decide(&input, &c->tmp, &effect, &ignored) == 0) {
+        turn_stand_in_line(m, &effect);
+    }
+    arena_reset(&c->tmp);
+}
+
+/* After a list, a change of leader or of configuration nobody is in line; when a window opens, or
+ * something else that many wait for, they are due at once. Those who are due are found first, so
+ * that none is overtaken by one that merely was looked at earlier. */
 static void turn_survey(struct controller *c)
 {
-    c->surveyed = true;
-    MAP_EACH (&c->store.items, entry) {
-        struct store_item *item = map_item_value(entry);
-        struct member *m = member_of(c, item);
-        struct engine_input input;
-        struct engine_effect effect;
-        struct err ignored = { 0 };
-        turn_input(m, /* explain= */ false, &c->tmp, &input);
-        if (m->grant == NULL && engine_decide(&input, &c->tmp, &effect, &ignored) == 0) {
-            turn_stand_in_line(m, &effect);
+    if (!c->surveyed) {
+        MAP_EACH (&c->store.items, entry) {
+            turn_line_up(c, map_item_value(entry));
         }
-        arena_reset(&c->tmp);
+    } else if (c->line_up && c->store.dirty_count > 1) {
+        LIST_EACH (&c->store.dirty, link) {
+            turn_line_up(c, CONTAINER_OF(link, struct store_item, dirty));
+        }
     }
+    c->surveyed = true;
+    c->line_up = false;
 }
 
 /* Who asks is served before the next node is looked at: rooms bound how many that can be. */
@@ -423,7 +455,12 @@ static bool turn_step(struct controller *c)
     if (first != NULL) {
         struct member *m = CONTAINER_OF(first, struct member, ask);
         prio_take(&c->asks, &m->ask);
+        uint64_t offered = m->offered;
+        m->offered = 0;
         turn_decide(m, /* serve= */ true);
+        /* It goes on waiting, for another room: the place is the next one's. */
+        c->look_at_rooms = c->look_at_rooms || (offered != 0 && m->grant == NULL &&
+                                                (m->room == NULL || m->room->id != offered));
     } else if (c->store.dirty_count > 0) {
         turn_decide(member_of(c, store_take(&c->store)), /* serve= */ false);
     } else {
@@ -446,9 +483,7 @@ void controller_turn(void *ctx)
     bool rooms = fleet_room_changed(c->fleet);
     c->look_at_rooms = c->look_at_rooms || rooms;
     turn_spread(c, rooms && c->any_rooms > 0);
-    if (!c->surveyed) {
-        turn_survey(c);
-    }
+    turn_survey(c);
     while (turn_goes_on(c) && turn_step(c)) {
     }
     grant_commit(c);

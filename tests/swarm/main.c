@@ -30,6 +30,13 @@ static const char *const mutation_names[MUTATION_COUNT] = {
     [MUTATION_DATA_BYTES_WRONG] = "data-bytes-wrong",
     [MUTATION_GRANT_UNRECORDED] = "grant-unrecorded",
     [MUTATION_FORGET_GRANTS] = "forget-grants",
+    [MUTATION_LEDGER_BY_FORCE] = "ledger-by-force",
+    [MUTATION_DRAIN_AT_ONCE] = "drain-at-once",
+    [MUTATION_UNCORDON_OTHERS] = "uncordon-others",
+    [MUTATION_TWO_PROFILES] = "two-profiles",
+    [MUTATION_GRANT_FOR_EVER] = "grant-for-ever",
+    [MUTATION_TELL_NOBODY] = "tell-nobody",
+    [MUTATION_BAD_FILE_STOPS] = "bad-file-stops",
 };
 
 /* CPU time: the figure is a property of the code, not of what else the machine does. */

@@ -575,6 +575,32 @@ struct rest {
     struct judge judge;
 };
 
+static bool drains_now(const struct blueprint *b, const struct judge_entry *e,
+                       const struct blueprint_step *step)
+{
+    uint32_t does = b->profiles[e->profile].enter[e->current] | (step != NULL ? step->does : 0);
+    return (does & BIT(DOES_DRAIN)) != 0;
+}
+
+static void closed_visit(void *ctx, const struct jval *object)
+{
+    bool *closed = ctx;
+    int64_t allowed = 0;
+    (void)jval_i64(jval_at(object, "status.disruptionsAllowed"), &allowed); /* absent: 0 */
+    *closed = *closed || allowed <= 0;
+}
+
+/* Pods are left on it, and there is a budget that lets none go: in a fleet with too few nodes. */
+static bool is_kept_by_budget(struct service *s, const struct judge_node *node)
+{
+    struct pods pods = { .node = node->name };
+    bool closed = false;
+    apiserver_each(s->server, STR(""), STR("pods"), STR(""), pods_visit, &pods);
+    apiserver_each(s->server, STR("policy"), STR("poddisruptionbudgets"), STR(""), closed_visit,
+                   &closed);
+    return pods.left.n > 0 && closed;
+}
+
 static void rest_visit(void *ctx, const struct jval *object)
 {
     struct rest *rest = ctx;
@@ -594,7 +620,8 @@ static void rest_visit(void *ctx, const struct jval *object)
             const struct blueprint_step *step = blueprint_step_find(
                 rest->judge.blueprint, e->profile, e->current, (enum blueprint_state)to);
             bool held = (to == STATE_MAINTENANCE && node.in_maintenance > 0) ||
-                        rest->judge.wall - e->since < rest->judge.slack;
+                        rest->judge.wall - e->since < rest->judge.slack ||
+                        (drains_now(rest->judge.blueprint, e, step) && is_kept_by_budget(s, &node));
             if (step != NULL && !held &&
                 judge_step(&rest->judge, &node, e, step, 0) == JUDGED_YES) {
                 promise_break(s->promise,

@@ -30,7 +30,8 @@ static void uncordon(const struct trigger_input *in)
 {
     struct str mark = subject_annotation(in->subject, SUBJECT_CORDON_MARK);
     bool mine = mark.p != NULL && str_eq(mark, in->profile);
-    bool any = plugin_get(in->instance->plugin, in->instance->values, "anyOwner")->truth;
+    bool any =
+        in->any_owner || plugin_get(in->instance->plugin, in->instance->values, "anyOwner")->truth;
     if (mine || any) {
         subject_set_unschedulable(in->subject, false);
         subject_remove_annotation(in->subject, SUBJECT_CORDON_MARK);

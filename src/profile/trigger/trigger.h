@@ -17,6 +17,7 @@ struct trigger_input {
     struct subject *subject;
     struct str profile; /* who owns what it does */
     bool drained;       /* the node's drain is at its end */
+    bool any_owner;     /* tests only: a cordon is lifted whoever made it */
 };
 
 /* `trigger_find` answers NULL for none; the table and plugins.h name the same. */

@@ -414,3 +414,153 @@ TEST(controller_reads_nodes_anew_when_its_first_configuration_comes_late)
     CHECK(str_contains(known.data, STR("in-maintenance")));
     story_end(&s);
 }
+
+static const char *waiting_of(struct story *s, const char *name, int version, const char *zone,
+                              const char *state, const char *since)
+{
+    struct str more = arena_printf(
+        &s->a,
+        ",\"labels\":{\"cloud.sap/maintenance-profile\":\"roll\",\"zone\":\"%s\","
+        "\"cloud.sap/maintenance-state\":\"%s\"},"
+        "\"annotations\":{\"cloud.sap/maintenance-data\":\"{\\\"Profiles\\\":{\\\"roll\\\":{"
+        "\\\"Transition\\\":\\\"2026-01-02T03:%sZ\\\",\\\"Current\\\":\\\"%s\\\","
+        "\\\"Previous\\\":\\\"%s\\\"}},\\\"Notifications\\\":{}}\"}",
+        zone, state, since, state, state);
+    return node_of(s, name, version, more.p);
+}
+
+TEST(controller_serves_who_waited_longest_when_a_window_opens_for_many)
+{
+    struct story s;
+    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .wait_for_setup = true });
+    CHECK_EQ(controller_configure(
+                 s.c, STR("f"),
+                 STR("intervals: {requeue: 30s}\n"
+                     "instances:\n"
+                     "  check:\n"
+                     "  - {type: maxMaintenance, name: room, config: {max: 1}}\n"
+                     "  - {type: timeWindow, name: window,\n"
+                     "     config: {start: '03:10', end: '04:00', weekdays: [fri]}}\n"
+                     "profiles:\n"
+                     "- name: roll\n"
+                     "  maintenance-required:\n"
+                     "    transitions: [{check: window && room, next: in-maintenance}]\n"),
+                 (struct ucfg_env){ 0 }),
+             0);
+    struct fake_watch *watch = fake_watch_first(&s.api);
+    const char *required = "maintenance-required";
+    fake_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n1", 5, "a", required, "03:00")));
+    fake_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n2", 6, "a", required, "01:00")));
+    fake_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n3", 7, "a", required, "02:00")));
+    story_sync(&s, 8);
+    story_run(&s, MINUTES(5));
+    CHECK_EQ(s.api.sent, 0);
+    story_run(&s, MINUTES(2));
+    CHECK_EQ(s.api.call_count, 1);
+    CHECK_STR(fake_call_first(&s.api)->path, "/api/v1/nodes/n2");
+    story_end(&s);
+}
+
+/* A place that the first in line cannot take, for it waits for another room as well, is offered to
+ * those behind it. */
+TEST(controller_offers_a_place_to_the_next_when_the_first_needs_another_one_too)
+{
+    struct story s;
+    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .wait_for_setup = true });
+    CHECK_EQ(controller_configure(
+                 s.c, STR("f"),
+                 STR("intervals: {requeue: 30s}\n"
+                     "instances:\n"
+                     "  check:\n"
+                     "  - {type: maxMaintenance, name: all, config: {max: 2}}\n"
+                     "  - {type: maxMaintenance, name: each, config: {max: 1, groupBy: [zone]}}\n"
+                     "profiles:\n"
+                     "- name: roll\n"
+                     "  maintenance-required:\n"
+                     "    transitions: [{check: all && each, next: in-maintenance}]\n"),
+                 (struct ucfg_env){ 0 }),
+             0);
+    struct fake_watch *watch = fake_watch_first(&s.api);
+    const char *required = "maintenance-required";
+    const char *gone = waiting_of(&s, "n2", 10, "b", "in-maintenance", "00:00");
+    fake_line(watch,
+              event_of(&s, "ADDED", waiting_of(&s, "n1", 5, "a", "in-maintenance", "00:00")));
+    fake_line(watch,
+              event_of(&s, "ADDED", waiting_of(&s, "n2", 6, "b", "in-maintenance", "00:00")));
+    fake_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n3", 7, "a", required, "01:00")));
+    fake_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n4", 8, "a", required, "01:00")));
+    fake_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n5", 9, "b", required, "01:00")));
+    story_sync(&s, 9);
+    story_run(&s, HOURS(1));
+    CHECK_EQ(s.api.sent, 0);
+    fake_line(fake_watch_first(&s.api), event_of(&s, "DELETED", gone));
+    story_run(&s, 0);
+    CHECK_EQ(s.api.call_count, 1);
+    CHECK_STR(fake_call_first(&s.api)->path, "/api/v1/nodes/n5");
+    story_end(&s);
+}
+
+/* Its profiles wait for different rooms: whichever opens, the node is looked at. */
+TEST(controller_looks_at_a_node_that_waits_for_two_rooms)
+{
+    struct story s;
+    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .wait_for_setup = true });
+    CHECK_EQ(controller_configure(
+                 s.c, STR("f"),
+                 STR("intervals: {requeue: 30s}\n"
+                     "instances:\n"
+                     "  check:\n"
+                     "  - {type: maxMaintenance, name: one, config: {max: 1, profile: one}}\n"
+                     "  - {type: maxMaintenance, name: two, config: {max: 1, profile: two}}\n"
+                     "profiles:\n"
+                     "- name: one\n"
+                     "  operational: {transitions: [{check: one, next: in-maintenance}]}\n"
+                     "- name: two\n"
+                     "  operational: {transitions: [{check: two, next: in-maintenance}]}\n"),
+                 (struct ucfg_env){ 0 }),
+             0);
+    static const char in[] =
+        ",\"labels\":{\"cloud.sap/maintenance-profile\":\"%s\","
+        "\"cloud.sap/maintenance-state\":\"in-maintenance\"},"
+        "\"annotations\":{\"cloud.sap/maintenance-data\":\"{\\\"Profiles\\\":{\\\"%s\\\":{"
+        "\\\"Transition\\\":\\\"2026-01-02T03:00:00Z\\\",\\\"Current\\\":\\\"in-maintenance\\\","
+        "\\\"Previous\\\":\\\"in-maintenance\\\"}},\\\"Notifications\\\":{}}\"}";
+    CLEANUP(buf_done)
+    struct buf one = { 0 };
+    CLEANUP(buf_done)
+    struct buf two = { 0 };
+    buf_printf(&one, in, "one", "one");
+    buf_printf(&two, in, "two", "two");
+    buf_add_char(&one, '\0');
+    buf_add_char(&two, '\0');
+    struct fake_watch *watch = fake_watch_first(&s.api);
+    fake_line(watch, event_of(&s, "ADDED", node_of(&s, "n1", 5, buf_str(&one).p)));
+    fake_line(watch, event_of(&s, "ADDED", node_of(&s, "n2", 6, buf_str(&two).p)));
+    fake_line(watch,
+              event_of(&s, "ADDED",
+                       node_of(&s, "n3", 7,
+                               ",\"labels\":{\"cloud.sap/maintenance-profile\":\"one--two\"}")));
+    story_sync(&s, 8);
+    story_run(&s, SECONDS(1));
+    struct fake_call *patch = fake_call_first(&s.api); /* its first state */
+    CHECK(str_contains(patch->body, STR("operational")));
+    fake_reply(&s.api, patch, 200,
+               str_from(node_of(
+                   &s, "n3", 9,
+                   ",\"labels\":{\"cloud.sap/maintenance-profile\":\"one--two\","
+                   "\"cloud.sap/maintenance-state\":\"operational\"},"
+                   "\"annotations\":{\"cloud.sap/maintenance-data\":\"{\\\"Profiles\\\":{"
+                   "\\\"one\\\":{\\\"Transition\\\":\\\"2026-01-02T03:04:06Z\\\",\\\"Current\\\":"
+                   "\\\"operational\\\",\\\"Previous\\\":\\\"operational\\\"},"
+                   "\\\"two\\\":{\\\"Transition\\\":\\\"2026-01-02T03:04:06Z\\\",\\\"Current\\\":"
+                   "\\\"operational\\\",\\\"Previous\\\":\\\"operational\\\"}},"
+                   "\\\"Notifications\\\":{}}\"}")));
+    story_run(&s, HOURS(1));
+    CHECK_EQ(s.api.sent, 1);
+    fake_line(fake_watch_first(&s.api),
+              event_of(&s, "DELETED", node_of(&s, "n2", 10, buf_str(&two).p)));
+    story_run(&s, 0);
+    CHECK_EQ(s.api.call_count, 1);
+    CHECK(str_contains(fake_call_first(&s.api)->body, STR("in-maintenance")));
+    story_end(&s);
+}
