@@ -264,12 +264,16 @@ usec_t trial_next_deed(const struct trial *t)
         next = MIN(next, p->start_at);
         next = MIN(next, p->thaw_at);
         next = MIN(next, p->join_at);
+        next = MIN(next, p->late_at);
     }
     return next;
 }
 
 static void trial_end_process_deeds(struct trial *t, struct process *p, usec_t now)
 {
+    if (p->late_at <= now) {
+        trial_deliver(t, p);
+    }
     if (p->thaw_at <= now) {
         vloop_freeze(p->view, false);
         p->thaw_at = USEC_NEVER;

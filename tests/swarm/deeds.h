@@ -54,6 +54,10 @@ void trial_set_meta(struct trial *t, struct str node, const char *map, struct st
 
 /* ── serving.c: what concerns a configuration ── */
 void trial_do_service(struct trial *t, const struct deed *deed);
+/* The write of a controller that is gone arrives. */
+void trial_deliver(struct trial *t, struct process *p);
+/* While it is on its way, more become eager than before. */
+void trial_approve(struct trial *t);
 usec_t trial_next_chore(const struct trial *t);
 void trial_do_chores(struct trial *t, usec_t now);
 /* People approve everything, and lift what they cordoned. */

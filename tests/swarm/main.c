@@ -39,6 +39,30 @@ static const char *const mutation_names[MUTATION_COUNT] = {
     [MUTATION_BAD_FILE_STOPS] = "bad-file-stops",
 };
 
+/* Where a bug can show itself at all; elsewhere it would only cost time. STORIES: anywhere. */
+static enum story mutation_story(enum mutation m)
+{
+    switch (m) {
+    case MUTATION_GRANT_UNRECORDED:
+    case MUTATION_FORGET_GRANTS:
+    case MUTATION_LEDGER_BY_FORCE:
+        return STORY_RELAY;
+    case MUTATION_DRAIN_AT_ONCE:
+    case MUTATION_UNCORDON_OTHERS:
+    case MUTATION_GRANT_FOR_EVER:
+        return STORY_DRAIN;
+    case MUTATION_DROP_FAILED_NODE:
+    case MUTATION_DATA_BYTES_WRONG:
+        return STORY_STORM;
+    case MUTATION_TWO_PROFILES:
+    case MUTATION_TELL_NOBODY:
+    case MUTATION_BAD_FILE_STOPS:
+        return STORY_SERVICE;
+    default:
+        return STORIES;
+    }
+}
+
 /* CPU time: the figure is a property of the code, not of what else the machine does. */
 static double cpu_seconds(void)
 {
@@ -149,7 +173,8 @@ static int run_mutations(struct swarm *s)
         for (uint64_t i = 0; i < s->seeds && !caught; i++) {
             struct plan plan;
             struct trial_outcome outcome;
-            plan_make(&plan, s->first + i, s->story);
+            plan_make(&plan, s->first + i,
+                      s->story == STORIES ? mutation_story((enum mutation)m) : s->story);
             trial_run(&plan, MUTATION_BIT(m), false, &outcome);
             caught = outcome.broken;
             if (caught) {

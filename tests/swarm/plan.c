@@ -42,6 +42,7 @@ static const char *const deed_names[DEED_KINDS] = {
     [DEED_VERSION] = "version",
     [DEED_CONFIG_OTHER] = "config-other",
     [DEED_CONFIG_BROKEN] = "config-broken",
+    [DEED_LATE] = "late",
     [DEED_DEAF] = "deaf",
 };
 
@@ -82,8 +83,9 @@ static const struct story_shape shapes[STORIES] = {
     [STORY_RELAY] = { 50,
                       { SERVICE_DEEDS, DEED_CRASH, DEED_CRASH_BEFORE, DEED_CRASH_AFTER,
                         DEED_CRASH_BEFORE, DEED_CRASH_AFTER, DEED_FREEZE, DEED_FREEZE, DEED_STOP,
-                        DEED_CUT, DEED_STALL, DEED_WEATHER, DEED_NODE_TOUCH },
-                      20 },
+                        DEED_CUT, DEED_STALL, DEED_WEATHER, DEED_NODE_TOUCH, DEED_LATE, DEED_LATE,
+                        DEED_LATE },
+                      23 },
     [STORY_DRAIN] = { 50,
                       { SERVICE_DEEDS, DEED_CORDON, DEED_UNCORDON, DEED_CRASH, DEED_CRASH_BEFORE,
                         DEED_CRASH_AFTER, DEED_FREEZE, DEED_STALL, DEED_WEATHER, DEED_NODE_ADD,
@@ -96,6 +98,8 @@ static usec_t deed_span(enum deed_kind kind, struct rng *rng)
     switch (kind) {
     case DEED_CLOCK_STEP:
         return rng_usec(rng, -HOURS(2), HOURS(2));
+    case DEED_LATE:
+        return rng_usec(rng, SECONDS(18), SECONDS(50)); /* a lease lasts 15 */
     case DEED_FREEZE:
     case DEED_CUT:
     case DEED_STALL:
@@ -128,7 +132,7 @@ static void plan_configure(struct plan *p, struct rng *rng)
     p->wish = (struct blueprint_wish){
         .limited = p->story == STORY_RELAY || rng_chance(rng, 700),
         .tight = p->story == STORY_RELAY || rng_chance(rng, 300),
-        .drains = p->story == STORY_DRAIN,
+        .drains = p->story == STORY_DRAIN || (p->story == STORY_RELAY && rng_chance(rng, 600)),
         .profiles = 1 + rng_below(rng, BLUEPRINT_PROFILES_MAX),
     };
     p->nodes = 2 + rng_below(rng, 9);

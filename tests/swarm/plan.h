@@ -53,6 +53,7 @@ enum deed_kind {
     /* to the configuration and to third parties */
     DEED_CONFIG_OTHER,  /* another valid one */
     DEED_CONFIG_BROKEN, /* one that cannot be read */
+    DEED_LATE,          /* a controller's last write arrives when another leads, `span` later */
     DEED_DEAF,          /* third parties refuse, or are silent, for `span` */
     DEED_KINDS,
 };

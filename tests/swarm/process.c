@@ -17,6 +17,7 @@ void process_init(struct process *p, uint32_t index, struct vloop *vloop, struct
         .start_at = USEC_NEVER,
         .thaw_at = USEC_NEVER,
         .join_at = USEC_NEVER,
+        .late_at = USEC_NEVER,
         .blueprint = SERVICE_BLUEPRINTS,
     };
 }
@@ -162,6 +163,7 @@ void process_done(struct process *p)
     if (process_runs(p)) {
         process_crash(p);
     }
+    tap_done(&p->tap);
     vloop_view_free(p->view);
     faults_done(&p->faults);
 }
@@ -204,6 +206,10 @@ void process_bury(struct process *p)
         return;
     }
     if (p->tap.crashed) {
+        if (p->tap.crash == TAP_CRASH_PATCH || p->tap.crash == TAP_CRASH_NOTE) {
+            p->late_at = vloop_now(p->vloop) + p->late_span;
+            memcpy(p->late_agent, p->identity, sizeof(p->late_agent));
+        }
         process_crash(p);
         p->start_at = vloop_now(p->vloop) + SECONDS(5);
     } else if (p->stopped) {

@@ -40,6 +40,9 @@ struct process {
     bool stopped;                  /* the orderly end has come */
     usec_t start_at;               /* when something will start it again; USEC_NEVER: nothing */
     usec_t thaw_at;
+    usec_t late_at;   /* when the write that is on its way for long arrives; USEC_NEVER: none is */
+    usec_t late_span; /* how long one will take */
+    char late_agent[64];
     usec_t join_at;      /* when its network is back */
     struct map versions; /* node name → struct seen *: never goes back */
     struct arena arena;  /* of this incarnation */

@@ -129,6 +129,50 @@ static void deed_to_served(struct trial *t, const struct deed *deed)
     }
 }
 
+static void trial_make_late(struct trial *t, const struct deed *deed)
+{
+    struct process *p = &t->processes[deed->who % t->plan->processes];
+    /* The leader's writes are those that count. */
+    for (uint32_t i = 0; i < t->plan->processes; i++) {
+        struct process *other = &t->processes[i];
+        p = process_runs(other) && controller_leading(other->controller) ? other : p;
+    }
+    if (process_runs(p) && p->late_at == USEC_NEVER) {
+        p->tap.crash = deed->what % 4 == 0 ? TAP_CRASH_NOTE : TAP_CRASH_PATCH;
+        p->late_span = deed->span;
+    }
+}
+
+void trial_approve(struct trial *t)
+{
+    struct names names = trial_nodes(t);
+    for (uint32_t i = 0; i < names.n; i++) {
+        const struct jval *object =
+            apiserver_find(t->server, STR(""), STR("nodes"), STR(""), names.items[i]);
+        if (jval_get(jval_at(object, "metadata.annotations"), BLUEPRINT_APPROVED) == NULL) {
+            trial_set_meta(t, names.items[i], "annotations", BLUEPRINT_APPROVED, STR("yes"));
+        }
+    }
+}
+
+void trial_deliver(struct trial *t, struct process *p)
+{
+    struct apiserver_request request = {
+        .method = p->tap.late_patch ? STR("PATCH") : STR("PUT"),
+        .path = buf_str(&p->tap.late_path),
+        .content_type = p->tap.late_patch ? API_MERGE_PATCH : API_JSON,
+        .user_agent = str_from(p->late_agent),
+        .body = buf_str(&p->tap.late_body),
+    };
+    struct apiserver_reply reply;
+    p->late_at = USEC_NEVER;
+    apiserver_handle(t->server, &request, &t->tmp, &reply); /* taken or refused: nobody waits */
+    if (t->verbose) {
+        (void)fprintf(stderr, "%12.3f s late write of %s: %d\n", (double)vloop_now(t->vloop) / 1e6,
+                      p->late_agent, reply.status);
+    }
+}
+
 void trial_do_service(struct trial *t, const struct deed *deed)
 {
     switch (deed->kind) {
@@ -137,6 +181,9 @@ void trial_do_service(struct trial *t, const struct deed *deed)
         break;
     case DEED_CONFIG_BROKEN:
         trial_write_file(t, SERVICE_BLUEPRINTS);
+        break;
+    case DEED_LATE:
+        trial_make_late(t, deed);
         break;
     case DEED_DEAF:
         t->deaf_end = vloop_now(t->vloop) + deed->span;

@@ -12,6 +12,16 @@ static struct api_call *tap_nowhere(struct tap *t)
     return (struct api_call *)(void *)t;
 }
 
+/* What the crash waits for. */
+static bool tap_is_late(const struct tap *t, const struct api_request *request)
+{
+    if (t->crash == TAP_CRASH_PATCH) {
+        return request->verb == API_PATCH &&
+               str_contains(request->body, STR("maintenance-state\":\"in-maintenance\""));
+    }
+    return request->verb == API_PUT && str_contains(request->body, STR("drydock.dev/grants"));
+}
+
 static struct api_call *tap_send(struct api *api, const struct api_request *request,
                                  api_on_reply on_reply, void *ctx)
 {
@@ -20,7 +30,17 @@ static struct api_call *tap_send(struct api *api, const struct api_request *requ
         return tap_nowhere(t);
     }
     t->on_send(t->ctx, request);
-    if (request->verb != API_GET && t->crash != TAP_CRASH_NONE) {
+    if (t->crash == TAP_CRASH_PATCH || t->crash == TAP_CRASH_NOTE) {
+        if (tap_is_late(t, request)) {
+            t->crashed = true;
+            t->late_patch = request->verb == API_PATCH;
+            buf_reset(&t->late_path);
+            buf_reset(&t->late_body);
+            buf_add(&t->late_path, request->path);
+            buf_add(&t->late_body, request->body);
+            return tap_nowhere(t);
+        }
+    } else if (request->verb != API_GET && t->crash != TAP_CRASH_NONE) {
         t->crashed = true;
         if (t->crash == TAP_CRASH_BEFORE) {
             return tap_nowhere(t);
@@ -57,7 +77,17 @@ void tap_init(struct tap *t, struct api *door,
         .watch = tap_watch,
         .watch_stop = tap_watch_stop,
     };
+    struct tap old = *t;
     *t = (struct tap){ .api.ops = &ops, .door = door, .on_send = on_send, .ctx = ctx };
+    t->late_path = old.late_path; /* what is on its way is the network's */
+    t->late_body = old.late_body;
+    t->late_patch = old.late_patch;
+}
+
+void tap_done(struct tap *t)
+{
+    buf_done(&t->late_path);
+    buf_done(&t->late_body);
 }
 
 /* One message on its way; it stays in the arena behind its end. */

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "port/api.h"
 #include "port/wire.h"
 
@@ -12,6 +13,10 @@ enum tap_crash {
     TAP_CRASH_NONE,
     TAP_CRASH_BEFORE, /* the next write never leaves */
     TAP_CRASH_AFTER,  /* the next write leaves; nobody waits for its answer */
+    /* Likewise, for the next patch that takes a node into maintenance and the next note of grants:
+     * the write is on its way for so long that another leads when it arrives. */
+    TAP_CRASH_PATCH,
+    TAP_CRASH_NOTE,
 };
 
 struct tap {
@@ -20,11 +25,16 @@ struct tap {
     void (*on_send)(void *ctx, const struct api_request *request);
     void *ctx;
     enum tap_crash crash;
-    bool crashed; /* the moment has come: the controller must not run again */
+    bool crashed;         /* the moment has come: the controller must not run again */
+    struct buf late_path; /* of the write that is on its way for long; empty: none is */
+    struct buf late_body;
+    bool late_patch; /* otherwise it is a PUT */
 };
 
 void tap_init(struct tap *t, struct api *door,
               void (*on_send)(void *ctx, const struct api_request *request), void *ctx);
+
+void tap_done(struct tap *t);
 
 /* The same between a controller and third parties. Its memory lives in `arena`. */
 struct wire_tap {

@@ -178,7 +178,11 @@ static void trial_after_event(struct trial *t)
     bool quiet = t->plan->story == STORY_QUIET;
     for (uint32_t i = 0; i < t->plan->processes; i++) {
         struct process *p = &t->processes[i];
+        bool late = p->late_at != USEC_NEVER;
         process_bury(p);
+        if (!late && p->late_at != USEC_NEVER) {
+            trial_approve(t);
+        }
         /* Only the process that ran can have changed inside; with hundreds of nodes, now and then.
          */
         if (t->ran == p->view_id && process_runs(p) && (!quiet || t->events % 64 == 0)) {
