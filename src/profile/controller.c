@@ -255,6 +255,9 @@ static void controller_init_kube(struct controller *c, struct api *api)
                                         .mutations = c->config.mutations,
                                     });
     notify_door_init(&c->notify, c->loop, &c->client, c->config.wire);
+    if (c->gauges.metrics != NULL) {
+        c->shuffles = shuffles_new(&c->client, c->gauges.metrics);
+    }
     reflector_init(&c->reflector, &c->client,
                    &(struct reflector_config){
                        .path = NODES_PATH,
@@ -343,6 +346,7 @@ void controller_free(struct controller *c)
     ASSERT(c->stats.in_flight == 0 && c->granting == 0 && c->waking.n == 0 && c->asks.n == 0);
     ASSERT(list_empty(&c->rooms) && list_empty(&c->recording));
     drains_free(c->drains);
+    shuffles_free(c->shuffles);
     inquiry_free(c->inquiry);
     fleet_free(c->fleet);
     recorder_done(&c->recorder);

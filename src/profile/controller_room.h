@@ -23,6 +23,7 @@
 #include "profile/gauges.h"
 #include "profile/inquiry.h"
 #include "profile/notify/notify.h"
+#include "profile/shuffle.h"
 
 #define NODES_PATH STR("/api/v1/nodes")
 #define CONTROLLER_NAME STR("maintenance") /* as events name it */
@@ -96,6 +97,7 @@ struct member {
     struct errand *errand; /* NULL: none */
     struct buf error;      /* why the node is not touched */
     uint64_t failing;      /* a hash of what fails in its profiles; 0 = nothing */
+    struct buf entered;    /* the profile whose shuffles are to be counted then; empty = none */
     struct buf news;       /* events to tell once the patch is through: profile NUL state NUL … */
 };
 
@@ -138,6 +140,7 @@ struct controller {
     struct inquiry *inquiry;
     struct drains *drains;
     struct notify_door notify;
+    struct shuffles *shuffles; /* NULL: nobody reads metrics */
     struct ledger ledger;
     struct gauges gauges;
     struct loop_timer turn;

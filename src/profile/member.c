@@ -59,6 +59,7 @@ void member_end(struct member *m)
     m->item->extra = NULL;
     buf_done(&m->error);
     buf_done(&m->news);
+    buf_done(&m->entered);
     heap_free(m);
 }
 

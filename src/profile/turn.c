@@ -142,6 +142,10 @@ static void turn_tell_failures(struct member *m, const struct engine_effect *eff
 static void turn_keep_news(struct member *m, const struct engine_effect *effect)
 {
     buf_reset(&m->news);
+    buf_reset(&m->entered);
+    if (effect->entered) {
+        buf_add(&m->entered, effect->profiles[effect->entered_profile].name);
+    }
     for (uint32_t i = 0; i < effect->profile_n; i++) {
         const struct engine_profile *e = &effect->profiles[i];
         if (e->next != e->state) {
@@ -169,6 +173,12 @@ void turn_tell_news(struct member *m)
                                  " state caused by profile " STR_FMT,
                                  STR_ARG(state), STR_ARG(profile)));
     }
+    if (m->entered.n > 0 && c->shuffles != NULL &&
+        !shuffles_count(c->shuffles, m->item->name, buf_str(&m->entered))) {
+        log_info(c->log, "failed to record shuffle metrics: too many wait for it",
+                 KV_STR("node", m->item->name), KV_STR("profile", buf_str(&m->entered)));
+    }
+    buf_reset(&m->entered);
     buf_reset(&m->news);
 }
 
