@@ -237,5 +237,5 @@ void errand_progress(const struct member *m, struct arena *out, struct engine_pr
 /* Monotonic: when a message is to be tried again; USEC_NEVER: none waits. */
 usec_t errand_retry_at(const struct member *m);
 void errand_settle(struct member *m); /* the annotation holds what was marked */
-/* "12 of 30 pods are left; …" */
+/* "draining: 12 pods are left, 2 of them on the way out; …" */
 struct str errand_drain_words(const struct member *m, struct arena *out);

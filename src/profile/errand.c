@@ -62,8 +62,12 @@ struct str errand_drain_words(const struct member *m, struct arena *out)
     if (!s.synced) {
         return STR("draining: the node's pods are not known yet");
     }
-    struct str words = arena_printf(out, "draining: %u pods are left, %u of them on their way out",
-                                    s.left, s.terminating);
+    struct str words =
+        arena_printf(out, "draining: %u %s left", s.left, s.left == 1 ? "pod is" : "pods are");
+    if (s.terminating > 0) {
+        words =
+            arena_printf(out, STR_FMT ", %u of them on the way out", STR_ARG(words), s.terminating);
+    }
     if (s.blocked) {
         words = arena_printf(out, STR_FMT "; " STR_FMT "/" STR_FMT ": " STR_FMT, STR_ARG(words),
                              STR_ARG(s.space), STR_ARG(s.pod), STR_ARG(s.reason));

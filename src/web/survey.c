@@ -61,7 +61,7 @@ static void survey_begin(struct survey *s)
             .config_file = arena_str(&s->memory, status.config_file),
             .config_error = arena_str(&s->memory, status.config_error),
             .config_loaded = status.config_loaded,
-            .now = loop_wall(s->all->loop),
+            .now = web_source_wall(source, s->all->loop),
         };
         for (uint32_t i = 0; i < status.profile_count; i++) {
             (void)roster_profile(&s->roster, &s->memory, status.profiles[i]);

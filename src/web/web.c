@@ -292,7 +292,7 @@ static bool web_explain(struct web *web, struct str node, bool dated, struct buf
     if (!web->source->report(web->source->ctx, node, &tmp, &report)) {
         return false;
     }
-    report.now = dated ? loop_wall(web->loop) : 0;
+    report.now = dated ? web_source_wall(web->source, web->loop) : 0;
     struct jwriter w = jwriter_on(out);
     report_print_json(&report, &w);
     return true;

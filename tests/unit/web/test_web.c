@@ -290,6 +290,32 @@ TEST(web_status_sums_the_fleet_up)
     CHECK_STR(roster.leader, "me_1");
 }
 
+/* The demo's nodes live in a faster time than the browser that looks at them. */
+TEST(web_tells_times_by_the_clock_of_its_source)
+{
+    CLEANUP(fleet_done)
+    struct fleet f;
+    fleet_init(&f);
+    struct loop *ahead = vloop_view(f.time, HOURS(7));
+    f.source.clock = ahead;
+    CLEANUP(fake_done)
+    struct fake x = { 0 };
+    CLEANUP(fake_done)
+    struct fake y = { 0 };
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct err err = { 0 };
+    struct report report;
+    struct roster roster;
+    ask(web_handle, f.web, &x, "GET", "/api/v1/explain?node=a");
+    CHECK_EQ(report_parse(buf_str(&x.body), &a, &report, &err), 0);
+    CHECK_EQ(report.now, loop_wall(f.loop) + HOURS(7));
+    ask(web_handle, f.web, &y, "GET", "/api/v1/status");
+    CHECK_EQ(roster_parse(buf_str(&y.body), &a, &roster, &err), 0);
+    CHECK_EQ(roster.now, loop_wall(f.loop) + HOURS(7));
+    vloop_view_free(ahead);
+}
+
 /* A large fleet is looked at over several turns, and whoever leaves meanwhile is not answered. */
 TEST(web_surveys_a_large_fleet_in_slices)
 {
