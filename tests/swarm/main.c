@@ -52,6 +52,7 @@ static enum story mutation_story(enum mutation m)
     case MUTATION_GRANT_FOR_EVER:
         return STORY_DRAIN;
     case MUTATION_DROP_FAILED_NODE:
+        return STORY_WIRE;
     case MUTATION_DATA_BYTES_WRONG:
         return STORY_STORM;
     case MUTATION_TWO_PROFILES:
