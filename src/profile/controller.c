@@ -57,6 +57,8 @@ static void controller_lead(void *ctx, bool leading)
         log_info(c->log, "Starting workers", KV_TEXT("controller", "node"),
                  KV_I64("nodes", store_count(&c->store)), KV_STR("identity", c->config.identity));
         controller_catch_up(c);
+        /* Drains and messages ended with the time before, and nothing else may happen to a node. */
+        turn_mark_all(c);
     } else if (!c->stopping) {
         log_error(c->log, "leader election lost", KV_STR("identity", c->config.identity),
                   KV_STR("holder", lease_holder(&c->lease)));

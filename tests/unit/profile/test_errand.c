@@ -15,6 +15,7 @@ struct story {
     struct vloop *time;
     struct apiserver *server;
     struct api *api;
+    struct faults faults;
     struct inbox inbox;
     struct wire *wire;
     struct controller *c;
@@ -38,12 +39,15 @@ static void story_open(struct story *s)
     *s = (struct story){ .time = vloop_new(1, WALL) };
     struct loop *loop = vloop_root(s->time);
     s->server = apiserver_new(loop, 1);
-    s->api = door_new(loop, s->server, NULL);
+    faults_init(&s->faults, 1);
+    s->api = door_new(loop, s->server, &s->faults);
     inbox_init(&s->inbox);
     s->inbox.script = on_message;
     s->inbox.ctx = s;
     s->wire = sandbox_wire_new(loop, &s->inbox, NULL);
-    s->c = controller_new(loop, s->api, NULL, NULL, &(struct controller_config){ .wire = s->wire });
+    s->c = controller_new(
+        loop, s->api, NULL, NULL,
+        &(struct controller_config){ .identity = STR("a_1"), .elect = true, .wire = s->wire });
 }
 
 /* A profile "p" that tells by a webhook of nodes which need maintenance, and looks at them again
@@ -80,6 +84,7 @@ static void story_end(struct story *s)
     controller_free(s->c);
     sandbox_wire_free(s->wire);
     door_free(s->api);
+    faults_done(&s->faults);
     apiserver_free(s->server);
     inbox_done(&s->inbox);
     arena_done(&s->memory);
@@ -223,4 +228,25 @@ TEST(errand_sends_each_of_several_messages_once)
     CHECK_STR(inbox_at(&s.inbox, 3)->request.body, "c");
     story_run(&s, HOURS(11)); /* and each reminds when its time has come */
     CHECK_EQ(s.inbox.arrived, 6);
+}
+
+TEST(errand_goes_on_when_its_controller_leads_again)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s, "30s");
+    s.refuse = 3;
+    s.retry_after = SECONDS(20);
+    add_node(&s, "n1");
+    story_run(&s, SECONDS(5));
+    CHECK_EQ(s.inbox.arrived, 1);
+    CHECK(controller_leading(s.c));
+    s.faults.down = true; /* for longer than the lease lasts */
+    door_cut(s.api);
+    story_run(&s, SECONDS(30));
+    CHECK(!controller_leading(s.c));
+    s.faults.down = false;
+    story_run(&s, HOURS(1));
+    CHECK(controller_leading(s.c));
+    CHECK_EQ(s.inbox.arrived, 4);
 }
