@@ -249,6 +249,9 @@ static void picture_blocked(const struct picture *p, const struct story *s, stru
         block.head_tone = s->failed ? TONE_BAD : TONE_GOOD;
     } else if (s->blocked.node[0] != '\0') {
         buf_printf(&text, "%s, %s", s->blocked.node, s->blocked.why);
+        if (s->blocked.more > 0) {
+            buf_printf(&text, "; and %u more", s->blocked.more);
+        }
         block.head = STR("blocked");
         block.head_tone = TONE_BAD;
     } else {

@@ -137,8 +137,8 @@ static void story_on_commit(void *ctx, const struct apiserver_commit *commit)
 static void story_see_blocked(struct story *s, const struct scene *scene)
 {
     struct story_replica *leader = story_leader(s);
-    struct story_blocked found = { .since = 0 };
-    for (uint32_t i = 0; leader != NULL && found.node[0] == '\0' && i < scene->n; i++) {
+    struct story_blocked found = { .seen = 0 };
+    for (uint32_t i = 0; leader != NULL && i < scene->n; i++) {
         struct report report;
         struct str progress;
         struct str why;
@@ -148,10 +148,13 @@ static void story_see_blocked(struct story *s, const struct scene *scene)
             !str_cut(report.drain, STR("; "), &progress, &why)) {
             continue;
         }
+        if (found.node[0] != '\0') {
+            found.more++;
+            continue;
+        }
         (void)snprintf(found.node, sizeof(found.node), "%s", scene->nodes[i].name); /* it fits */
         (void)snprintf(found.why, sizeof(found.why), STR_FMT,
                        STR_ARG(why)); /* a longer reason says enough with its beginning */
-        found.since = report.profile_n > 0 ? report.profiles[0].since : 0;
         found.seen = loop_wall(s->time);
     }
     if (strcmp(found.node, s->blocked.node) == 0) {

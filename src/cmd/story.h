@@ -44,8 +44,8 @@ struct story_replica {
 struct story_blocked {
     char node[64];
     char why[400];
-    usec_t since; /* wall */
-    usec_t seen;  /* wall; when the story noticed */
+    usec_t seen;   /* wall; when the story noticed */
+    uint32_t more; /* other drains that wait too */
 };
 
 struct story {
