@@ -376,6 +376,8 @@ TEST(chains_that_fail_hold_the_profile)
     deck_end(&d);
 }
 
+#define SCHEDULE "schedule: {type: never, config: {}}"
+
 /* for check, notify and trigger each: extra nesting key, no configuration, no name, name without
  * config, unregistered type; unknown scheduler */
 TEST(instances_that_are_not_whole_are_refused)
@@ -398,8 +400,7 @@ TEST(instances_that_are_not_whole_are_refused)
         "notify: [{type: slack, config: {}}]",
         "notify: [{type: slack, name: x}]",
         "notify: [{type: noSuchType, name: x, config: {key: a}}]",
-        "notify: [{type: slack, name: x, config: {hook: h, channel: c, message: m}, schedule: "
-        "{type: never, config: {}}}]",
+        "notify: [{type: slack, name: x, config: {hook: h, channel: c, message: m}, " SCHEDULE "}]",
         "notify: [{type: slack, name: x, config: {hook: h, channel: c, message: m}}]",
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
