@@ -210,6 +210,7 @@ void grant_begin(struct member *m, const struct engine_effect *effect);
  * version is recorded first. */
 bool grant_is_good(struct member *m);
 void grant_end(struct member *m);
+bool grant_is_pending(const struct grant *g); /* asked for, not held yet; accepts NULL */
 void grant_commit(struct controller *c); /* at the end of a turn: what changed is written */
 void grant_on_noted(void *ctx, uint64_t serial);
 void grant_adopt(struct controller *c);

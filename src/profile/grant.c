@@ -15,9 +15,9 @@ struct str grant_owner(const struct member *m)
     return m->grant != NULL && m->grant->stage == GRANT_HELD ? buf_str(&m->grant->owner) : STR_NONE;
 }
 
-static bool grant_is_pending(const struct grant *g)
+bool grant_is_pending(const struct grant *g)
 {
-    return g->stage == GRANT_LEASES || g->stage == GRANT_RECORD;
+    return g != NULL && (g->stage == GRANT_LEASES || g->stage == GRANT_RECORD);
 }
 
 static void grant_set_stage(struct member *m, enum grant_stage stage)

@@ -67,6 +67,23 @@ static bool setup_reads_the_same(const struct setup *a, const struct setup *b)
     return same;
 }
 
+/* Rooms, and the leases that an ask is to take, are those of the configuration before. Who holds a
+ * grant keeps it: a patch may be under way. */
+static void setup_forget_asks(struct controller *c)
+{
+    MAP_EACH (&c->store.items, entry) {
+        const struct store_item *item = map_item_value(entry);
+        struct member *m = item->extra;
+        if (m == NULL) {
+            continue;
+        }
+        turn_leave_line(m);
+        if (grant_is_pending(m->grant)) {
+            grant_end(m);
+        }
+    }
+}
+
 /* Places it in force. What nodes were waiting for is decided anew. */
 void setup_use(struct controller *c, struct setup *s)
 {
@@ -79,14 +96,9 @@ void setup_use(struct controller *c, struct setup *s)
     c->setup_generation++;
     c->keep.annotations = s->annotations;
     c->keep.annotation_count = MIN(s->annotation_n, NODE_ANNOTATIONS_MAX);
+    setup_forget_asks(c);
     fleet_configure(c->fleet, &s->config);
     inquiry_configure(c->inquiry, &s->config);
-    MAP_EACH (&c->store.items, entry) {
-        const struct store_item *item = map_item_value(entry);
-        if (item->extra != NULL) {
-            turn_leave_line(item->extra); /* rooms are those of the configuration before */
-        }
-    }
     turn_mark_all(c);
     c->surveyed = false;
     if (again && (c->known || store_count(&c->store) > 0)) {
