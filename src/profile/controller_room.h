@@ -98,7 +98,7 @@ struct member {
     struct buf error;      /* why the node is not touched */
     uint64_t failing;      /* a hash of what fails in its profiles; 0 = nothing */
     struct buf entered;    /* the profile whose shuffles are to be counted then; empty = none */
-    struct buf news;       /* events to tell once the patch is through: profile NUL state NUL … */
+    struct buf news;       /* to tell once the patch is through: kind, profile, text; a line each */
 };
 
 /* Nodes that wait for the same room, the longest-waiting first. */
@@ -201,7 +201,7 @@ void controller_turn(void *ctx);
 void turn_mark_all(struct controller *c);
 void turn_leave_line(struct member *m); /* it asks no more */
 void turn_input(const struct member *m, bool explain, struct arena *out, struct engine_input *ret);
-/* After the patch that carried them: the events of its transitions. */
+/* After the patch that carried them: the triggers that ran, its transitions and their events. */
 void turn_tell_news(struct member *m);
 
 /* ── grant.c ───────────────────────────────────────────────────────────────────────────────── */
@@ -211,7 +211,7 @@ void grant_begin(struct member *m, const struct engine_effect *effect);
 bool grant_is_good(struct member *m);
 void grant_end(struct member *m);
 bool grant_is_pending(const struct grant *g); /* asked for, not held yet; accepts NULL */
-void grant_commit(struct controller *c); /* at the end of a turn: what changed is written */
+void grant_commit(struct controller *c);      /* at the end of a turn: what changed is written */
 void grant_on_noted(void *ctx, uint64_t serial);
 void grant_adopt(struct controller *c);
 void grant_lose_all(struct controller *c);

@@ -119,6 +119,12 @@ static enum trigger_result engine_run_chain(struct decision *d, uint32_t index,
     return TRIGGER_DONE;
 }
 
+static void engine_note_ran(struct engine_profile *e, const struct chain *chain)
+{
+    ASSERT(e->ran_n < ENGINE_RAN_MAX);
+    e->ran[e->ran_n++] = chain;
+}
+
 static bool engine_chain_drains(const struct decision *d, const struct chain *chain)
 {
     for (uint32_t i = 0; i < chain->n; i++) {
@@ -182,12 +188,27 @@ static const struct engine_unsent *engine_find_unsent(const struct engine_progre
     return NULL;
 }
 
+static void engine_note_silence(struct engine_profile *e, struct str instance,
+                                const struct notice_answer *answer)
+{
+    if (!answer->due || answer->note != NULL) {
+        e->silences[e->silence_n++] = (struct engine_silence){
+            .instance = instance,
+            .reason = answer->reason,
+            .note = answer->note,
+            .due = answer->due,
+            .loud = answer->loud,
+        };
+    }
+}
+
 /* True when all that is due has been sent; transitions wait for that. */
 static bool engine_notify(struct decision *d, uint32_t index, const struct data_profile *entry)
 {
     struct engine_effect *effect = d->effect;
     struct engine_profile *e = &effect->profiles[index];
     const struct chain *chain = &e->profile->states[e->state].notify;
+    e->silences = ARENA_ARRAY(d->out, struct engine_silence, chain->n);
     for (uint32_t i = 0; i < chain->n; i++) {
         const struct config_instance *instance =
             &d->in->config->instances[PLUGIN_NOTIFY].items[chain->links[i].index];
@@ -205,6 +226,7 @@ static bool engine_notify(struct decision *d, uint32_t index, const struct data_
             .now = d->now,
         };
         struct notice_answer answer = notice_at(&notice, &facts);
+        engine_note_silence(e, instance->name, &answer);
         if (!answer.due || told != NULL) {
             effect->again = MIN(effect->again, answer.next);
             continue;
@@ -433,6 +455,7 @@ static void engine_move(struct decision *d, uint32_t index, struct data_profile 
     if (state->notify.n == 0 && !engine_chain_drains(d, &state->enter)) {
         enum trigger_result r = engine_run_chain(d, index, &state->enter);
         ASSERT(r == TRIGGER_DONE);
+        engine_note_ran(e, &state->enter);
         entry->previous = entry->current;
         if (next == LABEL_STATE_MAINTENANCE) {
             effect->entered = true;
@@ -464,6 +487,7 @@ static void engine_transit(struct decision *d, uint32_t index, struct data_profi
     effect->keeps_grant = effect->keeps_grant || granted;
     const struct config_transition *config = &e->profile->states[e->state].transitions[chosen];
     if (engine_run_chain(d, index, &config->trigger) == TRIGGER_DONE) {
+        engine_note_ran(e, &config->trigger);
         engine_move(d, index, entry, t->target);
         effect->arrives = effect->arrives || granted;
     }
@@ -485,6 +509,7 @@ static void engine_apply(struct decision *d, uint32_t index)
         return;
     }
     if (moved) {
+        engine_note_ran(e, &e->profile->states[e->state].enter);
         entry->previous = entry->current;
         if (e->state == LABEL_STATE_MAINTENANCE) {
             effect->entered = true;

@@ -73,6 +73,18 @@ struct engine_transition {
     usec_t next;      /* when any of its checks could change by itself */
 };
 
+/* Why a notification is not due, in the schedule's words. */
+struct engine_silence {
+    struct str instance;
+    const char *reason; /* NULL where there are none */
+    const char *note;   /* said before, due or not; NULL mostly */
+    bool due;           /* the note is all there is */
+    bool loud;          /* worth a line in any case */
+};
+
+#define ENGINE_RAN_MAX                                                                             \
+    3u /* chains of a profile in one decision: enter, transition, enter the next */
+
 struct engine_profile {
     struct str name;
     const struct config_profile *profile;
@@ -84,6 +96,10 @@ struct engine_profile {
     struct str error;  /* what failed; empty = nothing */
     struct str failed; /* "Failed to enter state in-maintenance": where it did, for the event */
     bool telling;      /* it is new in its state, and not all is sent that is to be sent */
+    struct engine_silence *silences;
+    uint32_t silence_n;
+    const struct chain *ran[ENGINE_RAN_MAX]; /* trigger chains that have come to their end */
+    uint32_t ran_n;
     struct str doing; /* explain: "draining: …", "sending …"; empty = it waits for its checks */
 };
 

@@ -138,9 +138,23 @@ static void turn_tell_failures(struct member *m, const struct engine_effect *eff
     m->failing = hash == 0 && trying ? m->failing : hash;
 }
 
-/* Transitions are told when they are on the server, not before. */
+/* Kinds of news. */
+#define NEWS_RAN STR("ran")     /* a trigger instance */
+#define NEWS_MOVED STR("moved") /* into a state */
+
+static void turn_add_news(struct member *m, struct str kind, struct str profile, struct str what)
+{
+    const struct str parts[] = { kind, profile, what };
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        buf_add(&m->news, parts[i]);
+        buf_add_char(&m->news, '\n');
+    }
+}
+
+/* What a patch carries is told when it is on the server, not before. */
 static void turn_keep_news(struct member *m, const struct engine_effect *effect)
 {
+    const struct config_instances *triggers = &m->c->setup->config.instances[PLUGIN_TRIGGER];
     buf_reset(&m->news);
     buf_reset(&m->entered);
     if (effect->entered) {
@@ -148,30 +162,46 @@ static void turn_keep_news(struct member *m, const struct engine_effect *effect)
     }
     for (uint32_t i = 0; i < effect->profile_n; i++) {
         const struct engine_profile *e = &effect->profiles[i];
+        for (uint32_t r = 0; r < e->ran_n; r++) {
+            for (uint32_t k = 0; k < e->ran[r]->n; k++) {
+                turn_add_news(m, NEWS_RAN, e->name,
+                              triggers->items[e->ran[r]->links[k].index].name);
+            }
+        }
         if (e->next != e->state) {
-            buf_add(&m->news, e->name);
-            buf_add_char(&m->news, '\n');
-            buf_add(&m->news, label_state_name(e->next));
-            buf_add_char(&m->news, '\n');
+            turn_add_news(m, NEWS_MOVED, e->name, label_state_name(e->next));
         }
     }
+}
+
+static void turn_tell_move(struct member *m, struct str profile, struct str state)
+{
+    struct controller *c = m->c;
+    log_info(c->log, "Moved node to next state", KV_STR("node", m->item->name),
+             KV_STR("profile", profile), KV_STR("state", state));
+    gauges_transition(&c->gauges, profile, state);
+    turn_record(c, m->item, "Normal", "ChangedMaintenanceState", "ChangeMaintenanceState",
+                arena_printf(&c->tmp,
+                             "The node is now in the " STR_FMT " state caused by profile " STR_FMT,
+                             STR_ARG(state), STR_ARG(profile)));
 }
 
 void turn_tell_news(struct member *m)
 {
     struct controller *c = m->c;
     struct str rest = buf_str(&m->news);
+    struct str kind;
     struct str profile;
-    struct str state;
-    while (str_cut(rest, STR("\n"), &profile, &rest) && str_cut(rest, STR("\n"), &state, &rest)) {
-        log_info(c->log, "Moved node to next state", KV_STR("node", m->item->name),
-                 KV_STR("profile", profile), KV_STR("state", state));
-        gauges_transition(&c->gauges, profile, state);
-        turn_record(c, m->item, "Normal", "ChangedMaintenanceState", "ChangeMaintenanceState",
-                    arena_printf(&c->tmp,
-                                 "The node is now in the " STR_FMT
-                                 " state caused by profile " STR_FMT,
-                                 STR_ARG(state), STR_ARG(profile)));
+    struct str what;
+    while (str_cut(rest, STR("\n"), &kind, &rest) && str_cut(rest, STR("\n"), &profile, &rest) &&
+           str_cut(rest, STR("\n"), &what, &rest)) {
+        if (str_eq(kind, NEWS_RAN)) {
+            log_info(c->log, "Executed trigger instance", KV_STR("node", m->item->name),
+                     KV_STR("profile", profile), KV_STR("instance", what));
+        } else {
+            ASSERT(str_eq(kind, NEWS_MOVED));
+            turn_tell_move(m, profile, what);
+        }
     }
     if (m->entered.n > 0 && c->shuffles != NULL &&
         !shuffles_count(c->shuffles, m->item->name, buf_str(&m->entered))) {
@@ -180,6 +210,64 @@ void turn_tell_news(struct member *m)
     }
     buf_reset(&m->entered);
     buf_reset(&m->news);
+}
+
+/* ── details ───────────────────────────────────────────────────────────────────────────────── */
+
+static void turn_tell_checks(struct member *m, const struct engine_profile *e)
+{
+    static const char *const answers[] = {
+        [CHECK_PASS] = "true",
+        [CHECK_FAIL] = "false",
+        [CHECK_PENDING] = "pending",
+        [CHECK_ERROR] = "error",
+    };
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    for (uint32_t i = 0; i < e->transition_n; i++) {
+        const struct engine_transition *t = &e->transitions[i];
+        buf_reset(&text);
+        for (uint32_t k = 0; k < t->check_n; k++) {
+            buf_printf(&text, "%s" STR_FMT "=%s", k > 0 ? " " : "", STR_ARG(t->checks[k].name),
+                       answers[t->checks[k].verdict.answer]);
+        }
+        log_info(m->c->log, "results of check plugins", KV_STR("node", m->item->name),
+                 KV_STR("profile", e->name), KV_STR("next", label_state_name(t->target)),
+                 KV_STR("checks", buf_str(&text)));
+    }
+}
+
+/* Why notifications are silent. */
+static void turn_tell_silences(struct member *m, const struct engine_profile *e, bool details)
+{
+    struct log *log = m->c->log;
+    for (uint32_t i = 0; i < e->silence_n; i++) {
+        const struct engine_silence *s = &e->silences[i];
+        const struct kv who[] = { KV_STR("node", m->item->name), KV_STR("profile", e->name),
+                                  KV_STR("instance", s->instance) };
+        if (details && s->note != NULL) {
+            log_write(log, LOG_INFO, s->note, ARRAY_LEN(who), who);
+        }
+        if ((details || s->loud) && s->reason != NULL) {
+            log_write(log, LOG_INFO, s->reason, ARRAY_LEN(who), who);
+        }
+        if (details && !s->due) {
+            log_write(log, LOG_INFO, "Notification instance is not scheduled to run",
+                      ARRAY_LEN(who), who);
+        }
+    }
+}
+
+/* For nodes whose label asks for it, how the decision came about. */
+static void turn_tell_details(struct member *m, const struct engine_effect *effect)
+{
+    bool details = str_eq(node_label(m->item->object, LABEL_LOG_DETAILS), STR("true"));
+    for (uint32_t i = 0; i < effect->profile_n; i++) {
+        turn_tell_silences(m, &effect->profiles[i], details);
+        if (details) {
+            turn_tell_checks(m, &effect->profiles[i]);
+        }
+    }
 }
 
 /* ── propose ───────────────────────────────────────────────────────────────────────────────── */
@@ -324,6 +412,7 @@ static void turn_decide(struct member *m, bool serve)
     c->any_rooms += effect.any_room ? 1 : 0;
     c->any_rooms -= m->any_room ? 1 : 0;
     m->any_room = effect.any_room;
+    turn_tell_details(m, &effect);
     turn_tell_failures(m, &effect);
     member_wake_at(m, controller_when(c, effect.again));
     /* An earlier wake has taken the place of the one for the next try. */
