@@ -97,6 +97,10 @@ static void count_visit(void *ctx, const struct jval *object)
     if (str_eq(name, c->node->name) || (!is && !granted)) {
         return;
     }
+    uint32_t limit = (uint32_t)(c->limit - c->j->blueprint->limits);
+    if (c->j->ignore != NULL && c->j->ignore(c->j->ctx, object, limit)) {
+        return;
+    }
     if (c->limit->profile >= 0 &&
         !label_names(label_of(object, PROFILE_LABEL), (uint32_t)c->limit->profile)) {
         return;

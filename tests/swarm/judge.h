@@ -17,6 +17,9 @@ struct judge {
     usec_t wall;               /* of the clock that counts */
     usec_t slack;              /* what came true less than that ago is open */
     const struct jval *grants; /* as the leader's Lease records them; NULL: not looked at */
+    /* True for a node that does not count against the limit; may be NULL. */
+    bool (*ignore)(void *ctx, const struct jval *object, uint32_t limit);
+    void *ctx;
 };
 
 /* One profile of a node, as its data annotation has it. */

@@ -21,6 +21,8 @@ struct service_told {
 
 struct service_entered {
     enum blueprint_state state;
+    usec_t at;     /* true time of the commit */
+    uint32_t asks; /* of the step that led there */
     struct str transition;
     uint64_t blueprint_count;
 };
@@ -407,6 +409,30 @@ static void check_effects(struct service *s, const struct blueprint_step *step,
     }
 }
 
+struct arrival {
+    struct service *s;
+    usec_t sent_at;
+};
+
+/* Two patches on the wire may arrive in either order. A node that this limit does not bind, and
+ * which arrived after the patch had set out, might as well have come behind it. */
+static bool overtook(void *ctx, const struct jval *object, uint32_t limit)
+{
+    const struct arrival *arrival = ctx;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct str uid = jval_str(jval_at(object, "metadata.uid"));
+    for (uint32_t i = 0; i < BLUEPRINT_PROFILES_MAX; i++) {
+        const struct service_entered *entered =
+            map_find(&arrival->s->entered, arena_printf(&tmp, STR_FMT "/p%u", STR_ARG(uid), i));
+        if (entered != NULL && entered->state == STATE_MAINTENANCE &&
+            entered->at >= arrival->sent_at && (entered->asks & BIT(ASKS_LIMIT_0 + limit)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void check_step(struct service *s, const struct service_sender *who,
                        const struct judge_node *before, const struct judge_entry *old,
                        const struct judge_entry *new, const struct jval *after)
@@ -422,7 +448,14 @@ static void check_step(struct service *s, const struct service_sender *who,
                       blueprint_state_name(old->current), blueprint_state_name(new->current));
         return;
     }
-    struct judge judge = { .server = s->server, .blueprint = b, .wall = who->wall };
+    struct arrival arrival = { s, who->sent_at };
+    struct judge judge = {
+        .server = s->server,
+        .blueprint = b,
+        .wall = who->wall,
+        .ignore = overtook,
+        .ctx = &arrival,
+    };
     /* What the clock says was judged at the sending; of the fleet only limits are exact. */
     static const enum blueprint_check exact[] = { ASKS_NEED,  ASKS_DONE,    ASKS_APPROVED,
                                                   ASKS_READY, ASKS_LIMIT_0, ASKS_LIMIT_1 };
@@ -446,14 +479,19 @@ static void check_step(struct service *s, const struct service_sender *who,
 }
 
 static void note_entry(struct service *s, const struct service_sender *who,
-                       const struct judge_node *node, const struct judge_entry *entry)
+                       const struct judge_node *node, const struct judge_entry *was,
+                       const struct judge_entry *entry)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
+    const struct blueprint_step *step = blueprint_step_find(
+        &s->blueprints[who->blueprint], entry->profile, was->current, entry->current);
     struct str uid = jval_str(jval_at(node->object, "metadata.uid"));
     struct str key = arena_printf(&tmp, STR_FMT "/p%u", STR_ARG(uid), entry->profile);
     struct service_entered *entered = find_or_make(s, &s->entered, key, sizeof(*entered));
     entered->state = entry->current;
+    entered->at = who->now;
+    entered->asks = step == NULL ? 0 : step->asks;
     entered->transition = arena_str(&s->memory, entry->transition);
     entered->blueprint_count = who->blueprint_count;
 }
@@ -507,6 +545,7 @@ static void check_write(struct service *s, struct str writer, const struct jval 
     struct service_sender who = sent->who;
     struct judge_node old;
     struct judge_node new;
+    who.sent_at = who.now;
     who.now = now;
     judge_read(&s->blueprints[who.blueprint], before, &tmp, &old);
     judge_read(&s->blueprints[who.blueprint], after, &tmp, &new);
@@ -515,7 +554,7 @@ static void check_write(struct service *s, struct str writer, const struct jval 
         struct judge_entry was = entry_before(&old, new.entries[i].profile, who.wall);
         if (was.current != new.entries[i].current) {
             check_step(s, &who, &old, &was, &new.entries[i], after);
-            note_entry(s, &who, &new, &new.entries[i]);
+            note_entry(s, &who, &new, &was, &new.entries[i]);
         }
     }
 }

@@ -37,6 +37,7 @@ struct service_sender {
     uint32_t blueprint;       /* SERVICE_BLUEPRINTS: none */
     usec_t wall;              /* by its own clock */
     usec_t now;               /* true time */
+    usec_t sent_at;           /* of a commit: the true time at which it was sent */
     usec_t blueprint_since;   /* true time */
     uint64_t blueprint_count; /* counts up with each change, of all */
 };

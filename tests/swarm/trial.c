@@ -178,7 +178,7 @@ static void trial_after_event(struct trial *t)
     bool quiet = t->plan->story == STORY_QUIET;
     /* To count everything anew costs more than anything else: with hundreds of nodes, or with a
      * configuration to count by, now and then. */
-    uint32_t often = quiet ? 64 : t->service.on ? 16 : 1;
+    uint32_t often = quiet ? 2048 : t->service.on ? 16 : 1;
     for (uint32_t i = 0; i < t->plan->processes; i++) {
         struct process *p = &t->processes[i];
         bool late = p->late_at != USEC_NEVER;
