@@ -26,7 +26,7 @@ enum mutation {
     MUTATION_DRAIN_AT_ONCE,       /* drains before the cordon is on the server */
     MUTATION_UNCORDON_OTHERS,     /* lifts cordons that others made */
     MUTATION_TWO_PROFILES,        /* a node in maintenance goes there by another profile, too */
-    MUTATION_GRANT_FOR_EVER,      /* who has a grant goes, though its window has closed meanwhile */
+    MUTATION_WINDOW_IGNORED,      /* goes at any time, whatever the windows say */
     MUTATION_TELL_NOBODY,         /* a message that was refused counts as sent */
     MUTATION_BAD_FILE_STOPS,      /* a configuration that cannot be read ends all work */
     MUTATION_COUNT,

@@ -237,8 +237,7 @@ static void print_notices(const struct blueprint *b, struct buf *out)
     static const char *const kinds[] = {
         "webhook, config: {url: 'https://hook.example/in', body: '%s'}",
         "slack, config: {hook: 'https://slack.example/hook', channel: '#ops', message: '%s'}",
-        "mail, config: {address: 'mail.example:25', from: a@b.example, to: [c@d.example], "
-        "subject: s, message: '%s'}",
+        "mail, config: {address: 'm.example:25', from: a@b, to: [c@d], subject: s, message: '%s'}",
     };
     static const char *const schedules[] = {
         [NOTICE_AT_ENTRY] = "periodic, config: {interval: 12h}",

@@ -34,7 +34,7 @@ static const char *const mutation_names[MUTATION_COUNT] = {
     [MUTATION_DRAIN_AT_ONCE] = "drain-at-once",
     [MUTATION_UNCORDON_OTHERS] = "uncordon-others",
     [MUTATION_TWO_PROFILES] = "two-profiles",
-    [MUTATION_GRANT_FOR_EVER] = "grant-for-ever",
+    [MUTATION_WINDOW_IGNORED] = "window-ignored",
     [MUTATION_TELL_NOBODY] = "tell-nobody",
     [MUTATION_BAD_FILE_STOPS] = "bad-file-stops",
 };
@@ -49,7 +49,7 @@ static enum story mutation_story(enum mutation m)
         return STORY_RELAY;
     case MUTATION_DRAIN_AT_ONCE:
     case MUTATION_UNCORDON_OTHERS:
-    case MUTATION_GRANT_FOR_EVER:
+    case MUTATION_WINDOW_IGNORED:
         return STORY_DRAIN;
     case MUTATION_DROP_FAILED_NODE:
         return STORY_WIRE;
