@@ -151,13 +151,14 @@ static uint32_t notification_index(const struct data *d, struct str name)
 struct data_notification *data_notification(struct data *d, struct arena *a, struct str name)
 {
     uint32_t i = notification_index(d, name);
-    if (i == d->notification_count || !str_eq(d->notifications[i].name, name)) {
-        ARENA_GROW(a, d->notifications, d->notification_count, d->notification_cap);
-        memmove(&d->notifications[i + 1], &d->notifications[i],
-                (d->notification_count - i) * sizeof(d->notifications[0]));
-        d->notifications[i] = (struct data_notification){ .name = name, .at = stamp_zero };
-        d->notification_count++;
+    if (i < d->notification_count && str_eq(d->notifications[i].name, name)) {
+        return &d->notifications[i];
     }
+    ARENA_GROW(a, d->notifications, d->notification_count, d->notification_cap);
+    memmove(&d->notifications[i + 1], &d->notifications[i],
+            (d->notification_count - i) * sizeof(d->notifications[0]));
+    d->notifications[i] = (struct data_notification){ .name = name, .at = stamp_zero };
+    d->notification_count++;
     return &d->notifications[i];
 }
 
