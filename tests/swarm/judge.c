@@ -76,6 +76,12 @@ static bool label_names(struct str label, uint32_t profile)
     return false;
 }
 
+bool judge_is_counted(const struct blueprint *b, const struct jval *object, uint32_t limit)
+{
+    int32_t profile = b->limits[limit].profile;
+    return profile < 0 || label_names(label_of(object, PROFILE_LABEL), (uint32_t)profile);
+}
+
 /* When the node went where it is, as skipAfter sees it. */
 static usec_t since_of(const struct count *c, const struct judge_node *node)
 {
@@ -101,8 +107,7 @@ static void count_visit(void *ctx, const struct jval *object)
     if (c->j->ignore != NULL && c->j->ignore(c->j->ctx, object, limit)) {
         return;
     }
-    if (c->limit->profile >= 0 &&
-        !label_names(label_of(object, PROFILE_LABEL), (uint32_t)c->limit->profile)) {
+    if (!judge_is_counted(c->j->blueprint, object, limit)) {
         return;
     }
     struct str zone = label_of(c->node->object, BLUEPRINT_ZONE);

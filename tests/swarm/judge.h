@@ -46,6 +46,8 @@ void judge_read(const struct blueprint *b, const struct jval *object, struct are
 const struct judge_entry *judge_find(const struct judge_node *node, uint32_t profile);
 
 /* Other nodes that count against that limit for this one. */
+/* Whether the limit counts that node once it is in maintenance. */
+bool judge_is_counted(const struct blueprint *b, const struct jval *object, uint32_t limit);
 uint32_t judge_count(const struct judge *j, const struct judge_node *node, uint32_t limit,
                      uint32_t *ret_granted);
 enum judgement judge_ask(const struct judge *j, const struct judge_node *node,

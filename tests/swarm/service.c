@@ -412,10 +412,13 @@ static void check_effects(struct service *s, const struct blueprint_step *step,
 struct arrival {
     struct service *s;
     usec_t sent_at;
+    const struct judge_node *node; /* who arrives */
+    const struct blueprint *blueprint;
 };
 
-/* Two patches on the wire may arrive in either order. A node that this limit does not bind, and
- * which arrived after the patch had set out, might as well have come behind it. */
+/* Two patches on the wire may arrive in either order. A node that arrived after the patch had set
+ * out might as well have come behind it, if the limit does not bind it, or does not count the one
+ * that arrives now: then nobody had a reason to wait for it. */
 static bool overtook(void *ctx, const struct jval *object, uint32_t limit)
 {
     const struct arrival *arrival = ctx;
@@ -426,7 +429,9 @@ static bool overtook(void *ctx, const struct jval *object, uint32_t limit)
         const struct service_entered *entered =
             map_find(&arrival->s->entered, arena_printf(&tmp, STR_FMT "/p%u", STR_ARG(uid), i));
         if (entered != NULL && entered->state == STATE_MAINTENANCE &&
-            entered->at >= arrival->sent_at && (entered->asks & BIT(ASKS_LIMIT_0 + limit)) == 0) {
+            entered->at >= arrival->sent_at &&
+            ((entered->asks & BIT(ASKS_LIMIT_0 + limit)) == 0 ||
+             !judge_is_counted(arrival->blueprint, arrival->node->object, limit))) {
             return true;
         }
     }
@@ -448,7 +453,7 @@ static void check_step(struct service *s, const struct service_sender *who,
                       blueprint_state_name(old->current), blueprint_state_name(new->current));
         return;
     }
-    struct arrival arrival = { s, who->sent_at };
+    struct arrival arrival = { s, who->sent_at, before, b };
     struct judge judge = {
         .server = s->server,
         .blueprint = b,
