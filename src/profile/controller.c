@@ -65,6 +65,7 @@ static void controller_lead(void *ctx, bool leading)
     }
     if (!leading) {
         grant_lose_all(c);
+        shuffle_forget(c->shuffle);
     }
     controller_soon(c);
     if (c->config.on_leading != NULL) {
@@ -256,10 +257,8 @@ static void controller_init_kube(struct controller *c, struct api *api)
                                         .recorder = &c->recorder,
                                         .mutations = c->config.mutations,
                                     });
+    c->shuffle = shuffle_new(&c->client, &c->gauges, c->log);
     notify_door_init(&c->notify, c->loop, &c->client, c->config.wire);
-    if (c->gauges.metrics != NULL) {
-        c->shuffles = shuffles_new(&c->client, c->gauges.metrics);
-    }
     reflector_init(&c->reflector, &c->client,
                    &(struct reflector_config){
                        .path = NODES_PATH,
@@ -347,8 +346,8 @@ void controller_free(struct controller *c)
     store_done(&c->store); /* ends the members too */
     ASSERT(c->stats.in_flight == 0 && c->granting == 0 && c->waking.n == 0 && c->asks.n == 0);
     ASSERT(list_empty(&c->rooms) && list_empty(&c->recording));
+    shuffle_free(c->shuffle);
     drains_free(c->drains);
-    shuffles_free(c->shuffles);
     inquiry_free(c->inquiry);
     fleet_free(c->fleet);
     recorder_done(&c->recorder);

@@ -97,7 +97,6 @@ struct member {
     struct errand *errand; /* NULL: none */
     struct buf error;      /* why the node is not touched */
     uint64_t failing;      /* a hash of what fails in its profiles; 0 = nothing */
-    struct buf entered;    /* the profile whose shuffles are to be counted then; empty = none */
     struct buf news;       /* to tell once the patch is through: kind, profile, text; a line each */
 };
 
@@ -140,8 +139,8 @@ struct controller {
     struct inquiry *inquiry;
     struct drains *drains;
     struct notify_door notify;
-    struct shuffles *shuffles; /* NULL: nobody reads metrics */
     struct ledger ledger;
+    struct shuffle *shuffle;
     struct gauges gauges;
     struct loop_timer turn;
     struct loop_timer wake; /* for `waking` and rooms */

@@ -48,6 +48,20 @@ static void gauges_init_known(struct gauges *g, struct metrics *m, struct str le
         .kind = METRIC_COUNTER,
         .labels = { "profile" },
     };
+    static const struct metric_spec shuffles = {
+        .name = "maintenance_controller_pod_shuffle_count",
+        .help = "Pods on nodes that came into maintenance, by their owner and the profile.",
+        .kind = METRIC_COUNTER,
+        .labels = { "owner", "profile" },
+    };
+    static const struct metric_spec shuffles_per_replica = {
+        .name = "maintenance_controller_pod_shuffles_per_replica",
+        .help = "The same as a share of the owner's replicas.",
+        .kind = METRIC_COUNTER,
+        .labels = { "owner", "profile" },
+    };
+    g->shuffles = metrics_family(m, &shuffles);
+    g->shuffles_per_replica = metrics_family(m, &shuffles_per_replica);
     g->requests = metrics_family(m, &requests);
     g->leading = metric_series(metrics_family(m, &leading), &lease_name);
     g->reconciles[0] = metric_series(metrics_family(m, &reconciles),
@@ -242,5 +256,15 @@ void gauges_profile(struct gauges *g, struct str profile, struct str state, uint
 {
     if (g->metrics != NULL) {
         metric_set(metric_series(g->profiles, (const struct str[]){ profile, state }), count);
+    }
+}
+
+void gauges_shuffle(struct gauges *g, struct str owner, struct str profile, double count,
+                    double per_replica)
+{
+    if (g->metrics != NULL) {
+        const struct str values[] = { owner, profile };
+        metric_add(metric_series(g->shuffles, values), count);
+        metric_add(metric_series(g->shuffles_per_replica, values), per_replica);
     }
 }

@@ -17,6 +17,8 @@ struct gauges {
     struct metric *transitions;
     struct metric *notifications;
     struct metric *profiles;
+    struct metric *shuffles;
+    struct metric *shuffles_per_replica;
     struct metric_series *config_valid;
     struct metric_series *config_loads;
     struct metric_series *waiting;
@@ -50,5 +52,8 @@ void gauges_failure(struct gauges *g, struct str profile);
 void gauges_transition(struct gauges *g, struct str profile, struct str state);
 void gauges_notified(struct gauges *g, struct str instance, bool ok);
 void gauges_profile(struct gauges *g, struct str profile, struct str state, uint32_t count);
+/* 0 makes the series. */
+void gauges_shuffle(struct gauges *g, struct str owner, struct str profile, double count,
+                    double per_replica);
 /* `state` is empty for nodes without the label. */
 void gauges_nodes(struct gauges *g, struct str state, uint32_t count);

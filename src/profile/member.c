@@ -59,7 +59,6 @@ void member_end(struct member *m)
     m->item->extra = NULL;
     buf_done(&m->error);
     buf_done(&m->news);
-    buf_done(&m->entered);
     heap_free(m);
 }
 

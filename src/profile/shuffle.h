@@ -1,27 +1,37 @@
 /*
- * shuffle: counts the pods that maintenance moves, by the workload that owns them.
+ * shuffle: whose pods have to move because of maintenance, as two metrics.
  *
- * When a node has come into maintenance and its enter chain is done, the pods that are then on it
- * are listed, their owners looked up, and two counters grow: one by the pods, one by the share of
- * the workload's replicas that they are. Nothing waits for it, and what cannot be looked up is left
- * out alone: these are figures for people. A workload without a ready replica counts as one with
- * one, since a counter that is infinite is of no use.
+ * When a profile has taken a node into maintenance, the pods that are on it are counted by their
+ * owners; when a node needs maintenance, the same series are made with 0, so that a rate over them
+ * sees the first count too. Owners are DaemonSets, StatefulSets, Deployments (through their
+ * ReplicaSets) and ReplicaSets without an owner; pods of others are not counted.
+ *
+ * Nobody waits for it: a few requests are in flight at a time, and what fails is told in the log
+ * and forgotten. Of one node either all owners are counted or none.
  */
 #pragma once
 
-#include "base/metric.h"
+#include "base/log.h"
 #include "kube/client.h"
+#include "profile/gauges.h"
 
-#define SHUFFLES_AT_ONCE 4u     /* nodes that are looked at; a roll must not wait for its figures */
-#define SHUFFLES_MAX 256u       /* and that wait for it; more are not counted */
-#define SHUFFLE_OWNERS_MAX 512u /* on one node; kubelets run 110 pods, some people's 500 */
+#define SHUFFLE_FLIGHT_MAX 2u         /* requests at a time: metrics must not crowd out patches */
+#define SHUFFLE_QUEUE_MAX 10000u      /* nodes that wait to be counted: twice the largest fleet */
+#define SHUFFLE_OWNERS_MAX 1000u      /* of the pods of one node; kubelets run 110 pods, some 500 */
+#define SHUFFLE_KNOWN_MAX 10000u      /* owners that are remembered between nodes */
+#define SHUFFLE_KNOWN_FOR SECONDS(60) /* their replicas change */
+#define SHUFFLE_TRIES_MAX 3u
+#define SHUFFLE_TELL_EVERY SECONDS(60) /* one line stands for many nodes that fail alike */
 
-struct shuffles;
+struct shuffle;
 
-/* Both are borrowed and outlive it. */
-struct shuffles *shuffles_new(struct client *client, struct metrics *metrics);
-/* What is under way is not counted. Accepts NULL. */
-void shuffles_free(struct shuffles *s);
+/* `log` may be NULL. Without metrics there is nothing to do, and nothing is asked for. */
+struct shuffle *shuffle_new(struct client *client, struct gauges *gauges, struct log *log);
+void shuffle_free(struct shuffle *s); /* accepts NULL */
 
-/* The node's pods are counted for the profile; answers false when too many wait. */
-bool shuffles_count(struct shuffles *s, struct str node, struct str profile);
+/* The profile has taken the node into maintenance. */
+void shuffle_count(struct shuffle *s, struct str node, struct str profile);
+/* The node needs maintenance: its pods may have to move soon. */
+void shuffle_touch(struct shuffle *s, struct str node, struct str profile);
+/* Another leads: what has not been counted is its business, or nobody's. */
+void shuffle_forget(struct shuffle *s);

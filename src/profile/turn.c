@@ -139,8 +139,9 @@ static void turn_tell_failures(struct member *m, const struct engine_effect *eff
 }
 
 /* Kinds of news. */
-#define NEWS_RAN STR("ran")     /* a trigger instance */
-#define NEWS_MOVED STR("moved") /* into a state */
+#define NEWS_RAN STR("ran")         /* a trigger instance */
+#define NEWS_MOVED STR("moved")     /* into a state */
+#define NEWS_ENTERED STR("entered") /* maintenance, and its enter chain is done */
 
 static void turn_add_news(struct member *m, struct str kind, struct str profile, struct str what)
 {
@@ -156,10 +157,6 @@ static void turn_keep_news(struct member *m, const struct engine_effect *effect)
 {
     const struct config_instances *triggers = &m->c->setup->config.instances[PLUGIN_TRIGGER];
     buf_reset(&m->news);
-    buf_reset(&m->entered);
-    if (effect->entered) {
-        buf_add(&m->entered, effect->profiles[effect->entered_profile].name);
-    }
     for (uint32_t i = 0; i < effect->profile_n; i++) {
         const struct engine_profile *e = &effect->profiles[i];
         for (uint32_t r = 0; r < e->ran_n; r++) {
@@ -171,6 +168,9 @@ static void turn_keep_news(struct member *m, const struct engine_effect *effect)
         if (e->next != e->state) {
             turn_add_news(m, NEWS_MOVED, e->name, label_state_name(e->next));
         }
+    }
+    if (effect->entered) {
+        turn_add_news(m, NEWS_ENTERED, effect->profiles[effect->entered_profile].name, STR(""));
     }
 }
 
@@ -184,6 +184,9 @@ static void turn_tell_move(struct member *m, struct str profile, struct str stat
                 arena_printf(&c->tmp,
                              "The node is now in the " STR_FMT " state caused by profile " STR_FMT,
                              STR_ARG(state), STR_ARG(profile)));
+    if (str_eq(state, label_state_name(LABEL_STATE_REQUIRED))) {
+        shuffle_touch(c->shuffle, m->item->name, profile);
+    }
 }
 
 void turn_tell_news(struct member *m)
@@ -198,17 +201,13 @@ void turn_tell_news(struct member *m)
         if (str_eq(kind, NEWS_RAN)) {
             log_info(c->log, "Executed trigger instance", KV_STR("node", m->item->name),
                      KV_STR("profile", profile), KV_STR("instance", what));
-        } else {
-            ASSERT(str_eq(kind, NEWS_MOVED));
+        } else if (str_eq(kind, NEWS_MOVED)) {
             turn_tell_move(m, profile, what);
+        } else {
+            ASSERT(str_eq(kind, NEWS_ENTERED));
+            shuffle_count(c->shuffle, m->item->name, profile);
         }
     }
-    if (m->entered.n > 0 && c->shuffles != NULL &&
-        !shuffles_count(c->shuffles, m->item->name, buf_str(&m->entered))) {
-        log_info(c->log, "failed to record shuffle metrics: too many wait for it",
-                 KV_STR("node", m->item->name), KV_STR("profile", buf_str(&m->entered)));
-    }
-    buf_reset(&m->entered);
     buf_reset(&m->news);
 }
 

@@ -208,34 +208,3 @@ def test_a_drain_goes_on_when_a_replica_is_back_elsewhere(client, nodes, namespa
     wait_state(client, one, "in-maintenance", 30)
     wait_for(lambda: len(running(client, other, namespace)) == 2, 30, "both run elsewhere")
     assert entries(read(client, other)) == {"default": "operational"}
-
-
-SHUFFLES = "maintenance_controller_pod_shuffle_count"
-PER_REPLICA = "maintenance_controller_pod_shuffles_per_replica"
-
-
-@pytest.mark.nodes(1)
-def test_shuffled_pods_are_counted_by_owner(client, nodes, namespace, unique, launch):
-    [name] = nodes
-    client.apps.create_namespaced_deployment(namespace, deployment("web", 2, {"e2e": unique}))
-    client.apps.create_namespaced_daemon_set(namespace, daemon_set("agent", {"e2e": unique}))
-    stateful = deployment("db", 1, {"e2e": unique})
-    stateful.update(kind="StatefulSet")
-    stateful["spec"]["serviceName"] = "db"
-    client.apps.create_namespaced_stateful_set(namespace, stateful)
-    alone = deployment("alone", 1, {"e2e": unique})
-    alone.update(kind="ReplicaSet")
-    client.apps.create_namespaced_replica_set(namespace, alone)
-    wait_for(lambda: len(running(client, name, namespace)) == 5, 30, "all pods run")
-    wait_for(lambda: client.apps.read_namespaced_daemon_set("agent", namespace)
-             .status.number_ready == 1, 30, "the DaemonSet knows")
-    controller = launch(PLAIN)
-    give(client, name, "multi")
-    label(client, name, update="needed")
-    wait_state(client, name, "in-maintenance")
-    want = {"deployment_web": (2, 1), "daemon_set_agent": (1, 1), "stateful_set_db": (1, 1),
-            "replica_set_alone": (1, 1)}
-    for owner, (count, share) in want.items():
-        wait_for(lambda o=owner, n=count: controller.metric(SHUFFLES, owner=o, profile="multi") == n,
-                 what=f"{owner} is counted")
-        assert controller.metric(PER_REPLICA, owner=owner, profile="multi") == share
