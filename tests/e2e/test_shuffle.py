@@ -97,3 +97,5 @@ def test_an_unready_daemon_set_makes_infinity(client, make_node, namespace, laun
     wait_state(client, name, "in-maintenance")
     wait_for(lambda: shown(controller, f"daemon_set_{unique}") == (1, math.inf), 10,
              "the pod is counted")
+    # Nobody ends a pod whose node has no kubelet.
+    client.core.delete_namespaced_pod(unique, namespace, grace_period_seconds=0)
