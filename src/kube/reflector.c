@@ -246,6 +246,7 @@ static void reflector_on_end(struct reflector *r, const struct api_watch_event *
     if (mutated(r->client->mutations, MUTATION_NO_RESYNC_AFTER_CUT) && event->err != NULL &&
         r->opened) {
         r->state = REFLECTOR_IDLE;
+        loop_timer_stop(&r->timer);
         return;
     }
     bool refused = !r->opened && (event->status == 400 || event->status == 422);
