@@ -55,7 +55,7 @@ enum job_stage {
 struct job {
     struct shuffle *s;
     enum job_stage stage;
-    struct list link; /* in `counts`, `touches` or `flying` */
+    struct list link; /* in `counts` or `flying` */
     struct buf node;
     struct buf profile;
     bool counts; /* otherwise it touches only */
@@ -76,9 +76,10 @@ struct shuffle {
     struct gauges *gauges;
     struct log *log;
     struct list counts; /* go first: pods do not wait on the node to be counted */
-    struct list touches;
+    uint32_t counts_n;
+    struct map touches; /* "profile/node" → struct job, the oldest first */
+    usec_t touch_at;    /* when the next of them may go, monotonic */
     struct list flying;
-    uint32_t queued;
     uint32_t in_flight;
     struct loop_timer pump;
     struct map known; /* "kind/space/name" → struct known */
@@ -99,9 +100,9 @@ struct shuffle *shuffle_new(struct client *client, struct gauges *gauges, struct
     s->gauges = gauges;
     s->log = log;
     list_init(&s->counts);
-    list_init(&s->touches);
     list_init(&s->flying);
     loop_timer_init(&s->pump, s->loop, shuffle_pump, s);
+    map_init(&s->touches, loop_random(s->loop), loop_random(s->loop));
     map_init(&s->known, loop_random(s->loop), loop_random(s->loop));
     return s;
 }
@@ -131,13 +132,18 @@ static void shuffle_forget_known(struct shuffle *s)
 
 void shuffle_forget(struct shuffle *s)
 {
-    struct list *const lists[] = { &s->counts, &s->touches, &s->flying };
+    struct list *const lists[] = { &s->counts, &s->flying };
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
         LIST_EACH (lists[i], link) {
             job_free(CONTAINER_OF(link, struct job, link));
         }
     }
-    s->queued = 0;
+    MAP_EACH (&s->touches, entry) {
+        struct job *j = map_item_value(entry);
+        (void)map_del(&s->touches, map_item_name(entry)); /* it is `j` */
+        job_free(j);
+    }
+    s->counts_n = 0;
     s->in_flight = 0;
     loop_timer_stop(&s->pump);
     shuffle_forget_known(s);
@@ -149,6 +155,7 @@ void shuffle_free(struct shuffle *s)
         return;
     }
     shuffle_forget(s);
+    map_done(&s->touches);
     map_done(&s->known);
     loop_timer_done(&s->pump);
     heap_free(s);
@@ -171,13 +178,35 @@ static void shuffle_tell(struct shuffle *s, const struct job *j, const struct er
     s->hidden = 0;
 }
 
-static void job_queue(struct job *j)
+static struct str touch_key(struct arena *a, struct str node, struct str profile)
+{
+    return arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(profile), STR_ARG(node));
+}
+
+/* False when too many wait already. */
+static bool job_queue(struct job *j)
 {
     struct shuffle *s = j->s;
+    uint32_t waiting = j->counts ? s->counts_n : map_count(&s->touches);
+    if (waiting >= SHUFFLE_QUEUE_MAX) {
+        return false;
+    }
     j->stage = JOB_QUEUED;
-    list_add(j->counts ? &s->counts : &s->touches, &j->link);
-    s->queued++;
-    loop_timer_pull(&s->pump, loop_now(s->loop));
+    if (j->counts) {
+        list_add(&s->counts, &j->link);
+        s->counts_n++;
+        loop_timer_pull(&s->pump, loop_now(s->loop));
+        return true;
+    }
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct job *older =
+        map_put(&s->touches, touch_key(&tmp, buf_str(&j->node), buf_str(&j->profile)), j);
+    if (older != NULL) {
+        job_free(older);
+    }
+    loop_timer_pull(&s->pump, MAX(s->touch_at, loop_now(s->loop)));
+    return true;
 }
 
 static void shuffle_add(struct shuffle *s, bool counts, struct str node, struct str profile)
@@ -190,18 +219,22 @@ static void shuffle_add(struct shuffle *s, bool counts, struct str node, struct 
     j->counts = counts;
     buf_add(&j->node, node);
     buf_add(&j->profile, profile);
-    if (s->queued >= SHUFFLE_QUEUE_MAX) {
+    if (!job_queue(j)) {
         struct err err = { 0 };
-        (void)err_set(&err, ERR_LIMIT, "%u nodes wait to be counted already", s->queued);
+        (void)err_set(&err, ERR_LIMIT, "%u nodes wait to be counted already", SHUFFLE_QUEUE_MAX);
         shuffle_tell(s, j, &err);
         job_free(j);
-        return;
     }
-    job_queue(j);
 }
 
 void shuffle_count(struct shuffle *s, struct str node, struct str profile)
 {
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct job *touch = map_del(&s->touches, touch_key(&tmp, node, profile));
+    if (touch != NULL) {
+        job_free(touch);
+    }
     shuffle_add(s, /* counts= */ true, node, profile);
 }
 
@@ -213,9 +246,7 @@ void shuffle_touch(struct shuffle *s, struct str node, struct str profile)
 static void job_begin(struct job *j)
 {
     struct shuffle *s = j->s;
-    list_del(&j->link);
     list_add(&s->flying, &j->link);
-    s->queued--;
     s->in_flight++;
     j->stage = JOB_PODS;
     j->tries++;
@@ -228,16 +259,41 @@ static void job_begin(struct job *j)
     job_step(j);
 }
 
+/* NULL when nothing waits, or it is too early for what does. */
+static struct job *shuffle_next(struct shuffle *s)
+{
+    if (s->counts_n > 0) {
+        struct job *j = CONTAINER_OF(s->counts.next, struct job, link);
+        list_del(&j->link);
+        s->counts_n--;
+        return j;
+    }
+    struct map_item *first = map_next(&s->touches, NULL);
+    usec_t now = loop_now(s->loop);
+    if (first == NULL) {
+        return NULL;
+    }
+    if (s->touch_at > now) {
+        loop_timer_pull(&s->pump, s->touch_at);
+        return NULL;
+    }
+    s->touch_at = now + SHUFFLE_TOUCH_EVERY;
+    return map_del(&s->touches, map_item_name(first));
+}
+
 static void shuffle_pump(void *ctx)
 {
     struct shuffle *s = ctx;
-    while (s->queued > 0 && s->in_flight < SHUFFLE_FLIGHT_MAX) {
+    while (s->in_flight < SHUFFLE_FLIGHT_MAX) {
         if (!client_open(s->client)) {
             loop_timer_pull(&s->pump, client_open_at(s->client));
             return;
         }
-        struct list *link = list_empty(&s->counts) ? s->touches.next : s->counts.next;
-        job_begin(CONTAINER_OF(link, struct job, link));
+        struct job *j = shuffle_next(s);
+        if (j == NULL) {
+            return;
+        }
+        job_begin(j);
     }
 }
 
@@ -246,7 +302,7 @@ static void job_land(struct job *j)
     struct shuffle *s = j->s;
     list_del(&j->link);
     s->in_flight--;
-    if (s->queued > 0) {
+    if (s->counts_n > 0 || map_count(&s->touches) > 0) {
         loop_timer_pull(&s->pump, loop_now(s->loop));
     } else if (s->in_flight == 0) {
         shuffle_forget_known(s);
@@ -257,8 +313,7 @@ static void job_fail(struct job *j, enum retry_verdict verdict, const struct err
 {
     bool may_pass = verdict == RETRY_QUIET || verdict == RETRY_LATER || verdict == RETRY_RELIST;
     job_land(j);
-    if (may_pass && j->tries < SHUFFLE_TRIES_MAX && j->s->queued < SHUFFLE_QUEUE_MAX) {
-        job_queue(j);
+    if (may_pass && j->tries < SHUFFLE_TRIES_MAX && job_queue(j)) {
         return;
     }
     shuffle_tell(j->s, j, err);

@@ -6,6 +6,9 @@
  * sees the first count too. Owners are DaemonSets, StatefulSets, Deployments (through their
  * ReplicaSets) and ReplicaSets without an owner; pods of others are not counted.
  *
+ * The zeros have time: a scraper sees them only if it comes by before the count. They are made at
+ * an even pace, and a node that is counted first needs none.
+ *
  * Nobody waits for it: a few requests are in flight at a time, and what fails is told in the log
  * and forgotten. Of one node either all owners are counted or none.
  */
@@ -15,8 +18,10 @@
 #include "kube/client.h"
 #include "profile/gauges.h"
 
-#define SHUFFLE_FLIGHT_MAX 2u         /* requests at a time: metrics must not crowd out patches */
-#define SHUFFLE_QUEUE_MAX 10000u      /* nodes that wait to be counted: twice the largest fleet */
+#define SHUFFLE_FLIGHT_MAX 2u    /* requests at a time: metrics must not crowd out patches */
+#define SHUFFLE_QUEUE_MAX 10000u /* nodes that wait, of either sort: twice the largest fleet */
+#define SHUFFLE_TOUCH_EVERY MSECONDS(100) /* 5,000 nodes that need maintenance at once: 8 minutes  \
+                                           */
 #define SHUFFLE_OWNERS_MAX 1000u      /* of the pods of one node; kubelets run 110 pods, some 500 */
 #define SHUFFLE_KNOWN_MAX 10000u      /* owners that are remembered between nodes */
 #define SHUFFLE_KNOWN_FOR SECONDS(60) /* their replicas change */

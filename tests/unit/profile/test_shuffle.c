@@ -417,6 +417,31 @@ TEST(shuffle_prefers_counting_and_can_be_told_to_forget)
     CHECK_EQ(f.api.sent, 2);
 }
 
+TEST(shuffle_makes_zeros_at_a_pace_and_none_for_the_counted)
+{
+    CLEANUP(fake_end_story)
+    struct fake_story f;
+    fake_begin(&f);
+    for (int i = 0; i < 4; i++) {
+        shuffle_touch(f.s.s, arena_printf(&f.s.memory, "t%d", i), STR("multi"));
+    }
+    shuffle_touch(f.s.s, STR("t1"), STR("multi")); /* waits already */
+    story_run(&f.s, 0);
+    CHECK_EQ(f.api.sent, 1); /* t0; there would be room for another */
+    shuffle_count(f.s.s, STR("t1"), STR("multi"));
+    shuffle_count(f.s.s, STR("t2"), STR("other")); /* says nothing of the profile multi */
+    story_run(&f.s, 0);
+    for (int i = 0; i < 3; i++) {
+        fake_reply(&f.api, fake_call_first(&f.api), 200, STR("{\"items\":[]}"));
+        story_run(&f.s, 0);
+    }
+    CHECK_EQ(f.api.sent, 3); /* t0 and the two that count */
+    story_run(&f.s, SHUFFLE_TOUCH_EVERY);
+    CHECK_EQ(f.api.sent, 4);
+    story_run(&f.s, HOURS(1));
+    CHECK_EQ(f.api.sent, 5); /* t2 and t3 for multi, and never t1 */
+}
+
 TEST(shuffle_asks_for_nothing_without_metrics)
 {
     CLEANUP(fake_end_story)
