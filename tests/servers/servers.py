@@ -83,7 +83,7 @@ class MailServer:
 
     def __enter__(self):
         self.thread.start()
-        assert self.ready.wait(10)
+        assert self.ready.wait(120)
         return self
 
     def __exit__(self, *_):

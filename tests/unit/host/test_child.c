@@ -75,7 +75,7 @@ static void story_end(struct story *s)
 TEST(child_hands_over_arguments_and_environment_and_brings_back_both_outputs)
 {
     struct story s;
-    run(&s, "echo \"$1|$A|$B|$HOME\"; echo oops >&2; cat; exit 3", SECONDS(5), 1000);
+    run(&s, "echo \"$1|$A|$B|$HOME\"; echo oops >&2; cat; exit 3", SECONDS(60), 1000);
     CHECK_STR(s.out, "$first arg|1|two words|\n");
     CHECK_STR(s.complaint, "oops\n");
     CHECK_EQ(s.exit_code, 3);
@@ -87,7 +87,7 @@ TEST(child_hands_over_arguments_and_environment_and_brings_back_both_outputs)
 TEST(child_tells_a_signal_from_an_exit)
 {
     struct story s;
-    run(&s, "kill -TERM $$", SECONDS(5), 1000);
+    run(&s, "kill -TERM $$", SECONDS(60), 1000);
     CHECK_EQ(s.exit_code, -1);
     CHECK_EQ(s.signo, SIGTERM);
     story_end(&s);
@@ -96,7 +96,8 @@ TEST(child_tells_a_signal_from_an_exit)
 TEST(child_is_killed_at_its_deadline_with_what_it_started)
 {
     struct story s;
-    run(&s, "sleep 1000 & echo $!; wait", MSECONDS(500), 1000);
+    /* Long enough for a shell to come to its echo, also where others want the processor. */
+    run(&s, "sleep 1000 & echo $!; wait", SECONDS(3), 1000);
     CHECK_EQ(s.ended_by.code, ERR_TIMEOUT);
     CHECK_EQ(s.signo, SIGKILL);
     uint32_t pid;
@@ -119,7 +120,7 @@ TEST(child_is_killed_at_its_deadline_with_what_it_started)
 TEST(child_that_talks_too_much_is_ended)
 {
     struct story s;
-    run(&s, "while :; do echo 0123456789; done", SECONDS(5), 10000);
+    run(&s, "while :; do echo 0123456789; done", SECONDS(60), 10000);
     CHECK_EQ(s.ended_by.code, ERR_LIMIT);
     CHECK_STR(s.ended_by.msg, "it wrote more than 10000 bytes");
     story_end(&s);
@@ -133,7 +134,7 @@ TEST(child_inherits_neither_descriptors_nor_ignored_signals)
     run(&s,
         "echo /proc/$$/fd/*; "
         "echo pipe $((0x$(sed -n 's/^SigIgn:\t//p' /proc/$$/status) & 0x1000))",
-        SECONDS(5), 10000);
+        SECONDS(60), 10000);
     CHECK(!str_contains(s.out, arena_printf(&s.memory, "/fd/%d", fd)));
     CHECK(str_contains(s.out, STR("pipe 0\n")));
     (void)close(fd);
@@ -160,7 +161,7 @@ TEST(child_start_names_what_cannot_be_run)
 TEST(child_stop_ends_it_without_a_callback)
 {
     struct story s;
-    CHECK_EQ(start(&s, "sleep 1000", SECONDS(5), 1000), 0);
+    CHECK_EQ(start(&s, "sleep 1000", SECONDS(60), 1000), 0);
     child_stop(s.child);
     child_stop(NULL);
     CHECK(!s.ended);

@@ -140,7 +140,7 @@ static void plugin_begin(struct story *s, struct str args[2], const char *script
         .env = env,
         .env_n = ARRAY_LEN(env),
         .api_version = STR("client.authentication.k8s.io/v1"),
-        .time_max = SECONDS(4),
+        .time_max = SECONDS(60),
     };
     s->credentials = credentials_new(s->loop, &s->access, on_ready, s);
 }

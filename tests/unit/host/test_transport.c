@@ -231,14 +231,14 @@ TEST(transport_ends_a_request_at_its_deadline_queued_or_sent)
     story_begin(&s, NULL, hold);
     story_open(&s);
     transport_set_limits(s.api, &(struct transport_limits){ .requests_max = 1 });
-    struct api_request slow = { .path = STR("/1"), .timeout = MSECONDS(400) };
-    struct api_request queued = { .path = STR("/2"), .timeout = MSECONDS(200) };
+    struct api_request slow = { .path = STR("/1"), .timeout = SECONDS(3) };
+    struct api_request queued = { .path = STR("/2"), .timeout = SECONDS(1) };
     (void)api_send(s.api, &slow, on_reply, &s);
     (void)api_send(s.api, &queued, on_reply, &s);
     RUN_UNTIL(s.loop, s.replies == 1);
-    CHECK(str_ends(str_from(s.last), STR("no answer in 200 ms, while it waited in the queue")));
+    CHECK(str_ends(str_from(s.last), STR("no answer in 1000 ms, while it waited in the queue")));
     RUN_UNTIL(s.loop, s.replies == 2);
-    CHECK(str_ends(str_from(s.last), STR("no answer in 400 ms, from the server")));
+    CHECK(str_ends(str_from(s.last), STR("no answer in 3000 ms, from the server")));
     CHECK(str_starts(str_from(s.last), STR("server 'http://127.0.0.1:")));
     CHECK_STR(buf_str(&s.seen), "!timeout;!timeout;");
     CHECK_STR(buf_str(&s.asked), "/1;");
@@ -638,7 +638,7 @@ TEST(transport_watch_hands_out_lines_however_they_are_cut)
         struct story s;
         story_begin(&s, NULL, stream_script);
         story_open(&s);
-        watch(&s, SECONDS(10));
+        watch(&s, SECONDS(60));
         RUN_UNTIL(s.loop, s.held_n == 1 && s.seen.n > 0);
         if (cut > 0) {
             peer_chunk(s.held[0], str_sub(text, 0, cut));
@@ -661,14 +661,14 @@ TEST(transport_watch_ends_when_it_is_silent)
     struct story s;
     story_begin(&s, NULL, stream_script);
     story_open(&s);
-    watch(&s, MSECONDS(500));
+    watch(&s, SECONDS(3));
     RUN_UNTIL(s.loop, s.held_n == 1);
     usec_t start = loop_now(s.loop);
     peer_chunk(s.held[0], STR("{}\n"));
     RUN_UNTIL(s.loop, s.over);
-    CHECK(loop_now(s.loop) - start >= MSECONDS(500));
+    CHECK(loop_now(s.loop) - start >= SECONDS(3));
     CHECK_STR(buf_str(&s.seen), "open 200;{};!timeout;");
-    CHECK(str_ends(str_from(s.last), STR(": the watch was silent for 500 ms")));
+    CHECK(str_ends(str_from(s.last), STR(": the watch was silent for 3000 ms")));
     RUN_UNTIL(s.loop, peer_open(s.peer) == 0);
     story_end(&s);
 }
@@ -724,7 +724,7 @@ TEST(transport_watch_survives_a_flood)
     struct story s;
     story_begin(&s, NULL, stream_script);
     story_open(&s);
-    watch(&s, SECONDS(10));
+    watch(&s, SECONDS(60));
     RUN_UNTIL(s.loop, s.held_n == 1);
     CLEANUP(buf_done)
     struct buf flood = { 0 };

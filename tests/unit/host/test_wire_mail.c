@@ -238,11 +238,12 @@ TEST(wire_mail_waits_for_nobody_for_ever)
         struct story s;
         story_begin(&s, "127.0.0.1", &scripts[i]);
         struct wire_mail mail = mail_to(&s);
-        mail.timeout = MSECONDS(150);
+        /* The last one is taken before the silence, and has all the time for that. */
+        mail.timeout = scripts[i].quit != NULL ? SECONDS(60) : MSECONDS(150);
         host_loop_stats_reset(s.loop);
         send_it(&s, &mail);
         CHECK_STR(buf_str(&s.seen), scripts[i].quit != NULL ? "250 taken;" : "!timeout;");
-        CHECK(host_loop_stats(s.loop).turn_max < MSECONDS(500));
+        CHECK(host_loop_stats(s.loop).turn_max < SECONDS(1));
         RUN_UNTIL(s.loop, mailpeer_open(s.peer) == 0);
     }
     check_case(-1);
