@@ -2,6 +2,8 @@
 
 #include <stdarg.h>
 
+#define ARENA_PRINTF_BRIEF 128u /* what most texts fit into: they are formatted only once */
+
 struct arena_block {
     struct arena_block *next;
     size_t size;
@@ -50,7 +52,8 @@ void arena_reset(struct arena *a)
     a->total = sizeof(*keep) + keep->size;
 }
 
-void *arena_alloc(struct arena *a, size_t size)
+/* Not zeroed: for those who fill all of it at once. */
+static void *arena_take(struct arena *a, size_t size)
 {
     size_t rounded;
     if (__builtin_add_overflow(size, _Alignof(max_align_t) - 1, &rounded)) {
@@ -62,7 +65,12 @@ void *arena_alloc(struct arena *a, size_t size)
     }
     void *memory = a->blocks->data + a->used;
     a->used += rounded;
-    return memset(memory, 0, rounded);
+    return memory;
+}
+
+void *arena_alloc(struct arena *a, size_t size)
+{
+    return memset(arena_take(a, size), 0, size);
 }
 
 void *arena_alloc_array(struct arena *a, size_t count, size_t size)
@@ -74,6 +82,25 @@ void *arena_alloc_array(struct arena *a, size_t count, size_t size)
     return arena_alloc(a, total);
 }
 
+/* What was allocated last grows where it is, if its block has room. */
+static bool arena_extend(struct arena *a, const void *memory, size_t size, size_t more)
+{
+    const size_t mask = _Alignof(max_align_t) - 1;
+    size_t rounded = (size + mask) & ~mask;
+    if (a->blocks == NULL || size == 0 || a->used < rounded ||
+        (const char *)memory != a->blocks->data + a->used - rounded) {
+        return false;
+    }
+    size_t start = a->used - rounded;
+    size_t room = (a->blocks->size - start) & ~mask;
+    if (more > room - rounded) {
+        return false;
+    }
+    memset(a->blocks->data + start + size, 0, more);
+    a->used = start + ((size + more + mask) & ~mask);
+    return true;
+}
+
 void *arena_grow(struct arena *a, const void *items, uint32_t n, uint32_t *cap, size_t size)
 {
     if (n < *cap) {
@@ -81,6 +108,14 @@ void *arena_grow(struct arena *a, const void *items, uint32_t n, uint32_t *cap, 
     }
     uint32_t wanted = *cap == 0 ? 8 : *cap * 2;
     ASSERT(wanted > n);
+    size_t more;
+    if (__builtin_mul_overflow((size_t)(wanted - *cap), size, &more)) {
+        out_of_memory(SIZE_MAX);
+    }
+    if (arena_extend(a, items, (size_t)*cap * size, more)) {
+        *cap = wanted;
+        return (void *)(uintptr_t)items;
+    }
     void *grown = arena_alloc_array(a, wanted, size);
     if (n > 0) {
         memcpy(grown, items, (size_t)n * size);
@@ -91,10 +126,11 @@ void *arena_grow(struct arena *a, const void *items, uint32_t n, uint32_t *cap, 
 
 struct str arena_str(struct arena *a, struct str s)
 {
-    char *copy = arena_alloc(a, s.n + 1);
+    char *copy = arena_take(a, s.n + 1);
     if (s.n > 0) {
         memcpy(copy, s.p, s.n);
     }
+    copy[s.n] = 0;
     return (struct str){ .p = copy, .n = s.n };
 }
 
@@ -105,13 +141,20 @@ struct str arena_printf(struct arena *a, const char *fmt, ...)
     va_start(args, fmt);
     va_list again;
     va_copy(again, args);
-    int n = vsnprintf(NULL, 0, fmt, args);
+    char brief[ARENA_PRINTF_BRIEF] = "";
+    int n = vsnprintf(brief, sizeof(brief), fmt, args);
     va_end(args);
     ASSERT(n >= 0);
-    char *text = arena_alloc(a, (size_t)n + 1);
-    (void)vsnprintf(text, (size_t)n + 1, fmt, again);
+    struct str s = { .p = brief, .n = (size_t)n };
+    if (s.n < sizeof(brief)) {
+        s = arena_str(a, s);
+    } else {
+        char *text = arena_take(a, s.n + 1);
+        (void)vsnprintf(text, s.n + 1, fmt, again);
+        s.p = text;
+    }
     va_end(again);
-    return (struct str){ .p = text, .n = (size_t)n };
+    return s;
 }
 
 static struct str arena_join(struct arena *a, struct str left, struct str between, struct str right)

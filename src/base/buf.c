@@ -45,7 +45,7 @@ void buf_add(struct buf *b, struct str s)
     }
 }
 
-void buf_add_char(struct buf *b, char c)
+void buf_add_char_slow(struct buf *b, char c)
 {
     if (buf_reserve(b, 1)) {
         b->p[b->n++] = c;
@@ -58,11 +58,15 @@ void buf_printf(struct buf *b, const char *fmt, ...)
     va_start(args, fmt);
     va_list again;
     va_copy(again, args);
-    int n = vsnprintf(NULL, 0, fmt, args);
+    /* Into what room there is: mostly it is enough, and the text is formatted only once. */
+    size_t room = b->full || b->p == NULL ? 0 : b->cap - b->n;
+    int n = vsnprintf(room == 0 ? NULL : b->p + b->n, room, fmt, args);
     va_end(args);
     ASSERT(n >= 0);
     if (buf_reserve(b, (size_t)n)) {
-        (void)vsnprintf(b->p + b->n, (size_t)n + 1, fmt, again);
+        if ((size_t)n >= room) {
+            (void)vsnprintf(b->p + b->n, (size_t)n + 1, fmt, again);
+        }
         b->n += (size_t)n;
     }
     va_end(again);

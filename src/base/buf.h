@@ -23,7 +23,16 @@ void buf_done(struct buf *b);
 void buf_reset(struct buf *b); /* empties, keeps memory, clears `full` */
 
 void buf_add(struct buf *b, struct str s);
-void buf_add_char(struct buf *b, char c);
+void buf_add_char_slow(struct buf *b, char c); /* may have to grow */
+/* Inline: writers put most of their punctuation so. */
+static inline void buf_add_char(struct buf *b, char c)
+{
+    if (!b->full && b->n + 1 < b->cap) {
+        b->p[b->n++] = c;
+    } else {
+        buf_add_char_slow(b, c);
+    }
+}
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* Drops the first `n` bytes. */

@@ -193,10 +193,36 @@ static int parser_string_decoded(struct parser *p, struct jval *v)
     return 0;
 }
 
+#define EIGHT_OF(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* A byte of value 0 has its highest bit set in the answer; others may only behind such a one. */
+static uint64_t zero_bytes(uint64_t eight)
+{
+    return (eight - EIGHT_OF(0x01)) & ~eight & EIGHT_OF(0x80);
+}
+
+/* Past plain characters, eight at a time: nearly all of what is read is inside of strings. */
+static void parser_skip_plain(struct parser *p)
+{
+    size_t at = p->at;
+    while (p->text.n - at >= sizeof(uint64_t)) {
+        uint64_t eight;
+        memcpy(&eight, p->text.p + at, sizeof(eight));
+        uint64_t control = (eight - EIGHT_OF(0x20)) & EIGHT_OF(0x80);
+        if ((control | (eight & EIGHT_OF(0x80)) | zero_bytes(eight ^ EIGHT_OF('"')) |
+             zero_bytes(eight ^ EIGHT_OF('\\'))) != 0) {
+            break;
+        }
+        at += sizeof(eight);
+    }
+    p->at = at;
+}
+
 static int parser_string(struct parser *p)
 {
     struct jval *v = tape_push(&p->tape, JSTR);
     size_t start = ++p->at;
+    parser_skip_plain(p);
     while (p->at < p->text.n) {
         char c = p->text.p[p->at];
         if (c == '"') {

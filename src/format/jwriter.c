@@ -15,10 +15,12 @@ static void jw_before(struct jwriter *w)
         w->after_key = false;
         return;
     }
-    if (w->comma[w->depth]) {
+    uint64_t *comma = &w->comma[w->depth / 64];
+    uint64_t bit = UINT64_C(1) << w->depth % 64;
+    if ((*comma & bit) != 0) {
         buf_add_char(w->out, ',');
     }
-    w->comma[w->depth] = true;
+    *comma |= bit;
 }
 
 static void jw_open(struct jwriter *w, char c)
@@ -27,7 +29,7 @@ static void jw_open(struct jwriter *w, char c)
     buf_add_char(w->out, c);
     ASSERT(w->depth < JSON_DEPTH_MAX);
     w->depth++;
-    w->comma[w->depth] = false;
+    w->comma[w->depth / 64] &= ~(UINT64_C(1) << w->depth % 64);
 }
 
 static void jw_close(struct jwriter *w, char c)
@@ -223,7 +225,11 @@ static void quote_ascii(struct buf *out, unsigned char c)
 
 static bool quote_is_plain(unsigned char c)
 {
-    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&';
+    static const bool plain[256] = {
+        [' ' ... '!'] = true, ['#' ... '%'] = true, ['\'' ... ';'] = true,
+        ['='] = true,         ['?' ... '['] = true, [']' ... 0x7f] = true,
+    };
+    return plain[c];
 }
 
 void json_quote(struct buf *out, struct str s)

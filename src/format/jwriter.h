@@ -14,7 +14,7 @@
 struct jwriter {
     struct buf *out;
     uint32_t depth;
-    bool comma[JSON_DEPTH_MAX + 1]; /* a value stands before, at this depth */
+    uint64_t comma[JSON_DEPTH_MAX / 64 + 1]; /* a value stands before; one bit a depth */
     bool after_key;
 };
 

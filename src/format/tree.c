@@ -36,13 +36,54 @@ static void tree_link(struct tree *parent, struct tree *child)
     parent->n++;
 }
 
+/* `s`, or a copy of it where it is not in what outlives the tree. */
+static struct str tree_keep(struct arena *a, struct str s, struct str text)
+{
+    uintptr_t from = (uintptr_t)text.p;
+    uintptr_t at = (uintptr_t)s.p;
+    bool within = text.n > 0 && at >= from && at <= from + text.n;
+    return within ? s : arena_str(a, s);
+}
+
+/* Takes the place of `old` among the siblings. */
+static void tree_replace(struct tree *parent, struct tree *old, struct tree *value)
+{
+    value->next = old->next;
+    if (parent->first == old) {
+        parent->first = value;
+    } else {
+        struct tree *before = parent->first;
+        while (before->next != old) {
+            before = before->next;
+        }
+        before->next = value;
+    }
+    if (parent->last == old) {
+        parent->last = value;
+    }
+}
+
+/* Adds or replaces; `key` stays where it is. */
+static void tree_put(struct tree *obj, struct tree *value, struct str key)
+{
+    struct tree *old = tree_get(obj, key);
+    if (old != NULL) {
+        value->key = old->key;
+        tree_replace(obj, old, value);
+        return;
+    }
+    value->key = key;
+    tree_link(obj, value);
+}
+
 /* Of a name that comes twice the last value counts, in the first one's place. A map finds the
  * place where looking through all members would take too long. */
-static void tree_from_members(struct arena *a, struct tree *t, const struct jval *v)
+static void tree_view_members(struct arena *a, struct tree *t, const struct jval *v,
+                              struct str text)
 {
     if (v->n <= TREE_MEMBERS_SCANNED) {
         JVAL_EACH (v, member) {
-            tree_set(a, t, jval_key(member), tree_from(a, member));
+            tree_put(t, tree_view(a, member, text), tree_keep(a, jval_key(member), text));
         }
         return;
     }
@@ -52,13 +93,18 @@ static void tree_from_members(struct arena *a, struct tree *t, const struct jval
         (void)map_put(&last, jval_key(member), (void *)(uintptr_t)member); /* replaces are wanted */
     }
     MAP_EACH (&last, item) {
-        struct tree *child = tree_from(a, map_item_value(item));
+        struct tree *child = tree_view(a, map_item_value(item), text);
         child->key = arena_str(a, map_item_name(item));
         tree_link(t, child);
     }
 }
 
 struct tree *tree_from(struct arena *a, const struct jval *v)
+{
+    return tree_view(a, v, STR_NONE);
+}
+
+struct tree *tree_view(struct arena *a, const struct jval *v, struct str text)
 {
     struct tree *t = tree_new(a, jval_kind(v));
     switch (t->kind) {
@@ -69,21 +115,21 @@ struct tree *tree_from(struct arena *a, const struct jval *v)
         break;
     case JNUM:
     case JSTR:
-        t->text = arena_str(a, (struct str){ .p = v->p, .n = v->n });
+        t->text = tree_keep(a, (struct str){ .p = v->p, .n = v->n }, text);
         break;
     case JARR:
         JVAL_EACH (v, item) {
-            tree_link(t, tree_from(a, item));
+            tree_link(t, tree_view(a, item, text));
         }
         break;
     case JOBJ:
-        tree_from_members(a, t, v);
+        tree_view_members(a, t, v, text);
         break;
     }
     return t;
 }
 
-struct tree *tree_clone(struct arena *a, const struct tree *t)
+static struct tree *tree_copy(struct arena *a, const struct tree *t, bool share)
 {
     struct tree *copy = tree_new(a, tree_kind(t));
     if (t == NULL) {
@@ -91,14 +137,24 @@ struct tree *tree_clone(struct arena *a, const struct tree *t)
     }
     copy->truth = t->truth;
     if (t->kind == JSTR || t->kind == JNUM) {
-        copy->text = arena_str(a, t->text);
+        copy->text = share ? t->text : arena_str(a, t->text);
     }
     TREE_EACH (t, child) {
-        struct tree *child_copy = tree_clone(a, child);
-        child_copy->key = child->key.p == NULL ? STR_NONE : arena_str(a, child->key);
+        struct tree *child_copy = tree_copy(a, child, share);
+        child_copy->key = child->key.p == NULL || share ? child->key : arena_str(a, child->key);
         tree_link(copy, child_copy);
     }
     return copy;
+}
+
+struct tree *tree_clone(struct arena *a, const struct tree *t)
+{
+    return tree_copy(a, t, /* share= */ false);
+}
+
+struct tree *tree_twin(struct arena *a, const struct tree *t)
+{
+    return tree_copy(a, t, /* share= */ true);
 }
 
 struct tree *tree_obj(struct arena *a)
@@ -254,24 +310,6 @@ struct tree *tree_first(const struct tree *parent)
 struct tree *tree_sibling(const struct tree *t)
 {
     return t == NULL ? NULL : t->next;
-}
-
-/* Takes the place of `old` among the siblings. */
-static void tree_replace(struct tree *parent, struct tree *old, struct tree *value)
-{
-    value->next = old->next;
-    if (parent->first == old) {
-        parent->first = value;
-    } else {
-        struct tree *before = parent->first;
-        while (before->next != old) {
-            before = before->next;
-        }
-        before->next = value;
-    }
-    if (parent->last == old) {
-        parent->last = value;
-    }
 }
 
 void tree_set(struct arena *a, struct tree *obj, struct str key, struct tree *value)

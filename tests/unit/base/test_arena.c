@@ -58,6 +58,31 @@ TEST(arena_grow_doubles_and_keeps_the_content)
     }
 }
 
+TEST(arena_grow_stays_in_place_only_when_nothing_came_behind)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    uint32_t *items = NULL;
+    uint32_t n = 8;
+    uint32_t cap = 0;
+    ARENA_GROW(&a, items, 0, cap);
+    CHECK_EQ(cap, 8);
+    uint32_t *first = items;
+    ARENA_GROW(&a, items, n, cap);
+    CHECK(items == first);
+    CHECK_EQ(cap, 16);
+    CHECK_EQ(items[15], 0);
+    char *other = arena_alloc(&a, 16);
+    memset(other, 'x', 16);
+    n = 16;
+    items[15] = 15;
+    ARENA_GROW(&a, items, n, cap);
+    CHECK(items != first);
+    CHECK_EQ(items[15], 15);
+    CHECK_EQ(items[16], 0);
+    CHECK_EQ(other[15], 'x');
+}
+
 TEST(arena_texts_end_in_nul)
 {
     CLEANUP(arena_done)
@@ -69,6 +94,14 @@ TEST(arena_texts_end_in_nul)
     CHECK_STR(arena_concat(&a, STR_NONE, STR("cd")), "cd");
     CHECK_STR(arena_concat(&a, STR("ab"), STR_NONE), "ab");
     CHECK_EQ(strlen(arena_concat(&a, STR("ab"), STR("cd")).p), 4);
+    memset(arena_alloc(&a, 1000), 'x', 1000);
+    arena_reset(&a);
+    for (int n = 100; n < 300; n++) { /* short and long ones are formatted in different ways */
+        struct str text = arena_printf(&a, "%0*d", n, 7);
+        CHECK_EQ(text.n, n);
+        CHECK_EQ(strlen(text.p), n);
+        CHECK_EQ(text.p[n - 1], '7');
+    }
 }
 
 /* Pieces never overlap, whatever their sizes and the block they fall into. */
@@ -82,6 +115,12 @@ PROPERTY(arena_pieces_do_not_overlap)
         sizes[i] = rng_below(rng, 300);
         pieces[i] = arena_alloc(&a, sizes[i]);
         memset(pieces[i], (int)i, sizes[i]);
+        if (sizes[i] > 0 && rng_chance(rng, 300)) {
+            uint32_t cap = (uint32_t)sizes[i];
+            pieces[i] = arena_grow(&a, pieces[i], cap, &cap, 1);
+            memset(pieces[i] + sizes[i], (int)i, cap - sizes[i]);
+            sizes[i] = cap;
+        }
     }
     for (unsigned i = 0; i < ARRAY_LEN(pieces); i++) {
         for (size_t k = 0; k < sizes[i]; k++) {

@@ -36,6 +36,21 @@ TEST(buf_that_is_full_takes_nothing_more_until_it_is_reset)
     CHECK(!b.full);
 }
 
+TEST(buf_printf_writes_the_same_with_and_without_room)
+{
+    for (int before = 240; before < 260; before++) {
+        CLEANUP(buf_done)
+        struct buf b = { .max = 262 };
+        for (int i = 0; i < before; i++) {
+            buf_add_char(&b, 'x');
+        }
+        buf_printf(&b, "%s", "12345678");
+        CHECK_EQ(b.full, before + 8 > 262);
+        CHECK_EQ(b.n, b.full ? before : before + 8);
+        CHECK_EQ(b.p[b.n - 1], b.full ? 'x' : '8');
+    }
+}
+
 /* The maximum holds whatever comes, and what went in is what comes out. */
 PROPERTY(buf_never_passes_its_maximum)
 {

@@ -1,5 +1,6 @@
 #include "format/json.h"
 
+#include "base/heap.h"
 #include "base/limits.h"
 #include "format/jwriter.h"
 #include "tests/check.h"
@@ -81,6 +82,45 @@ TEST(json_go_mode_replaces_what_is_no_unicode)
                         JSON_GO, &a, &v, &err),
              0);
     CHECK_STR(jval_str(v), "a\xef\xbf\xbd\xc3\xa9\xf0\x90\x80\x80\xef\xbf\xbdx");
+}
+
+/* Strings are read eight bytes at a time: what is special may stand at any place of the eight. */
+TEST(json_strings_are_read_wherever_their_special_characters_stand)
+{
+    static const struct {
+        const char *raw;
+        const char *decoded; /* NULL: refused */
+    } specials[] = {
+        { "\\n", "\n" },    { "\\\"", "\"" }, { "\xc3\xa9", "\xc3\xa9" },
+        { "\x7f", "\x7f" }, { " ", " " },     { "!", "!" },
+        { "#", "#" },       { "[", "[" },     { "]", "]" },
+        { "\x1f", NULL },   { "\x01", NULL }, { "\n", NULL },
+        { "\x80", NULL },   { "\xff", NULL },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(specials); i++) {
+        for (int before = 0; before < 20; before++) {
+            for (int after = 0; after < 20; after++) {
+                CLEANUP(arena_done)
+                struct arena a = { 0 };
+                struct err err = { 0 };
+                const struct jval *v = NULL;
+                struct str text = arena_printf(&a, "\"%.*s%s%.*s\"", before, "abcdefghijklmnopqrst",
+                                               specials[i].raw, after, "ABCDEFGHIJKLMNOPQRST");
+                /* The end of the text is the end of the memory that may be read. */
+                char *exact = heap_alloc(text.n);
+                memcpy(exact, text.p, text.n);
+                int r = json_parse((struct str){ exact, text.n }, 0, &a, &v, &err);
+                CHECK_EQ(r, specials[i].decoded == NULL ? -ERR_INVALID : 0);
+                if (r == 0) {
+                    struct str want =
+                        arena_printf(&a, "%.*s%s%.*s", before, "abcdefghijklmnopqrst",
+                                     specials[i].decoded, after, "ABCDEFGHIJKLMNOPQRST");
+                    CHECK_STR(jval_str(v), want);
+                }
+                heap_free(exact);
+            }
+        }
+    }
 }
 
 TEST(json_trailing_stops_after_the_first_value)

@@ -146,3 +146,36 @@ TEST(tree_takes_objects_of_many_names)
     CHECK_STR(tree_text_at(t, "k7"), "last");
     CHECK_STR(tree_first(t)->key, "k0");
 }
+
+TEST(tree_view_borrows_the_text_and_copies_what_was_decoded)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct arena tape = { 0 };
+    struct err err = { 0 };
+    const struct jval *root;
+    struct str text = STR("{\"plain\":\"as it is\",\"escaped\\u0041\":\"a\\nb\",\"n\":12,"
+                          "\"l\":[\"x\",true,null],\"plain\":\"the last counts\"}");
+    CHECK_EQ(json_parse(text, 0, &tape, &root, &err), 0);
+    struct tree *t = tree_view(&a, root, text);
+    arena_done(&tape); /* the text alone outlives the tree */
+    CHECK_STR(tree_json(&a, t), "{\"plain\":\"the last counts\",\"escapedA\":\"a\\nb\",\"n\":12,"
+                                "\"l\":[\"x\",true,null]}");
+    struct str plain = tree_text_at(t, "plain");
+    CHECK(plain.p > text.p && plain.p < text.p + text.n);
+}
+
+TEST(tree_twin_can_be_edited_without_the_other)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct tree *t = read_tree("{\"a\":{\"b\":\"c\"},\"l\":[1,2]}", &a);
+    struct tree *twin = tree_twin(&a, t);
+    CHECK(tree_eq(t, twin));
+    CHECK(tree_text_at(t, "a.b").p == tree_text_at(twin, "a.b").p);
+    tree_set_at(&a, twin, "a.b", tree_str(&a, STR("d")));
+    tree_add(tree_get(twin, STR("l")), tree_i64(&a, 3));
+    CHECK_STR(tree_json(&a, t), "{\"a\":{\"b\":\"c\"},\"l\":[1,2]}");
+    CHECK_STR(tree_json(&a, twin), "{\"a\":{\"b\":\"d\"},\"l\":[1,2,3]}");
+    CHECK_EQ(tree_kind(tree_twin(&a, NULL)), JNULL);
+}
