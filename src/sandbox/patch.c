@@ -201,7 +201,7 @@ struct status *verb_patch(struct call *c)
     if (old == NULL) {
         return status_not_found(c->a, c->kind, c->route.name);
     }
-    struct tree *obj = object_tree(old, c->a);
+    struct tree *obj = object_view(old, c->a);
     view_show(c->kind, &c->s->kinds, obj, c->a);
     struct status *status = patch_change(c, type, &obj);
     if (status == NULL) {

@@ -207,8 +207,23 @@ static const struct typetable_type *table_find(struct str full)
     return NULL;
 }
 
+/* Names of one length differ near their ends. */
+static const struct tree **types_recent(struct types *t, struct str name)
+{
+    size_t n = name.n;
+    size_t mixed = n;
+    for (size_t i = 1; i <= MIN(n, (size_t)6); i++) {
+        mixed = mixed * 31 + (unsigned char)name.p[n - i];
+    }
+    return &t->recent[mixed % TYPES_RECENT];
+}
+
 const struct tree *types_named(struct types *t, struct str name)
 {
+    const struct tree **recent = types_recent(t, name);
+    if (*recent != NULL && str_eq((*recent)->key, name)) {
+        return *recent;
+    }
     struct tree *made = map_find(&t->made, name);
     if (made == NULL) {
         const struct typetable_type *type = table_find(name);
@@ -216,8 +231,10 @@ const struct tree *types_named(struct types *t, struct str name)
             return NULL;
         }
         made = type_make(t->arena, type);
+        made->key = arena_str(t->arena, name);
         (void)map_put(&t->made, name, made);
     }
+    *recent = made;
     return made;
 }
 

@@ -12,9 +12,14 @@
 #include "base/map.h"
 #include "format/tree.h"
 
+#define TYPES_RECENT 64u /* more than one kind refers to; a power of two */
+
 struct types {
     struct arena *arena; /* borrowed: the server's */
     struct map made;     /* full name -> struct tree */
+    /* In front of the map: every field of every object that is written asks. A type's own name is
+     * its tree's key. */
+    const struct tree *recent[TYPES_RECENT];
 };
 
 void types_init(struct types *t, struct arena *a);

@@ -470,8 +470,8 @@ struct world *world_new(struct loop *loop, struct apiserver *server,
         int r = world_add_node(w, STR(""), &err);
         ASSERT(r == 0 || r == -ERR_CONFLICT); /* one that is there already is as good */
         w->config.boot = boot;
+        arena_reset(&w->tmp);
     }
-    arena_reset(&w->tmp);
     return w;
 }
 

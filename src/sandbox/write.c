@@ -20,6 +20,8 @@ static struct status *body_unrecognized(struct call *c, const char *why)
 /* JSON, or YAML for those who say so; other forms are refused before anything is read. */
 struct status *call_decode(struct call *c, struct str body, struct tree **ret, struct err *err)
 {
+    CLEANUP(arena_done)
+    struct arena tape = { 0 };
     struct str type;
     struct str rest;
     (void)str_cut(c->request->content_type, STR(";"), &type, &rest); /* parameters do not matter */
@@ -39,9 +41,9 @@ struct status *call_decode(struct call *c, struct str body, struct tree **ret, s
                           STR("the body of the request was in an unknown format - accepted media "
                               "types include: application/json, application/yaml"));
     }
-    if (tree_parse(body, c->a, ret, err) < 0) {
-        *ret = NULL; /* the caller words the refusal */
-    }
+    const struct jval *root;
+    bool read = json_parse(body, 0, &tape, &root, err) == 0;
+    *ret = read ? tree_view(c->a, root, body) : NULL; /* the caller words the refusal */
     return NULL;
 }
 
@@ -349,7 +351,7 @@ static void write_keep(struct tree *to, const struct tree *from, const char *mem
     if (value == NULL) {
         (void)tree_del(to, str_from(member)); /* absent is as good */
     } else {
-        tree_set(a, to, str_from(member), tree_clone(a, value));
+        tree_set(a, to, str_from(member), tree_twin(a, value));
     }
 }
 
@@ -375,7 +377,7 @@ static struct tree *update_scope(struct call *c, struct tree *before, struct tre
         write_keep(metadata, kept, "managedFields", c->a);
     }
     if (c->subresource == SUBRESOURCE_STATUS) {
-        struct tree *result = tree_clone(c->a, before);
+        struct tree *result = tree_twin(c->a, before);
         write_keep(result, obj, "status", c->a);
         if (!kind_is(c->kind, KIND_CUSTOM)) {
             write_keep(result, obj, "metadata", c->a);
@@ -385,7 +387,7 @@ static struct tree *update_scope(struct call *c, struct tree *before, struct tre
         return result;
     }
     if (c->subresource == SUBRESOURCE_FINALIZE) {
-        struct tree *result = tree_clone(c->a, before);
+        struct tree *result = tree_twin(c->a, before);
         write_keep(tree_make_at(c->a, result, "spec"), tree_get(obj, STR("spec")), "finalizers",
                    c->a);
         return result;
@@ -452,7 +454,7 @@ struct status *write_update(struct call *c, struct object *old, struct tree *obj
     if (rv.n > 0 && !str_eq(rv, current)) {
         return status_modified(c->a, c->kind, old->name);
     }
-    struct tree *before = object_tree(old, c->a);
+    struct tree *before = object_view(old, c->a);
     struct tree *after = update_scope(c, before, obj);
     write_tidy(after);
     defaults_apply(c->kind, after, c->a);
