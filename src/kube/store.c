@@ -19,6 +19,7 @@ static void store_unmark(struct store *s, struct store_item *item)
 
 static void store_forget(struct store *s, struct store_item *item)
 {
+    s->revision++;
     if (s->on_gone != NULL) {
         s->on_gone(s->ctx, item);
     }
@@ -153,6 +154,7 @@ static int store_replace(struct store *s, struct store_item *item, const struct 
     item->memory = memory;
     item->version = version;
     item->shape = s->shape;
+    s->revision += same ? 0 : 1;
     s->version_max = MAX(s->version_max, version);
     if (!same || item->watched) {
         item->watched = false;

@@ -59,6 +59,7 @@ struct store {
     uint32_t list;         /* number of the list under way, or of the last one */
     uint32_t shape;        /* counts up when projections are to hold something else */
     uint64_t version_max;  /* the newest seen */
+    uint64_t revision;     /* counts what came, what changed for decisions, and what went */
     uint64_t list_floor;   /* version_max when the list began */
     struct buf key;        /* of the spaced object at hand */
     mutations_t mutations; /* tests only */

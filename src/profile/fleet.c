@@ -59,6 +59,8 @@ struct fleet {
     bool data_changed;
     const struct facts *facts; /* NULL: whatever they read counts as changed */
     bool room_changed;
+    uint64_t revision; /* counts what was done to it … */
+    uint64_t checked;  /* … and, with the store's, how much of that has been checked */
 };
 
 static uint64_t bit_of(uint32_t index)
@@ -162,6 +164,9 @@ static void profiles_count(struct fleet *f, const struct store_item *item, struc
 {
     struct err err = { 0 };
     struct data data = { 0 };
+    if (f->profile_n == 0) {
+        return; /* nobody asks yet */
+    }
     arena_reset(&f->tmp);
     if (data_parse(text, &f->tmp, &data, &err) < 0) {
         return; /* who cannot be read is in no state */
@@ -335,6 +340,7 @@ void fleet_grant(struct fleet *f, struct str node, struct str profile)
     if (profile.n > 0) {
         memcpy(copy, profile.p, profile.n);
     }
+    f->revision++;
     member_forget_profile(m);
     m->profile = (struct str){ .p = copy, .n = profile.n };
     m->granted = true;
@@ -345,6 +351,7 @@ void fleet_grant(struct fleet *f, struct str node, struct str profile)
 void fleet_ungrant(struct fleet *f, struct str node)
 {
     struct fleet_member *m = map_find(&f->by_name, node);
+    f->revision++;
     if (m == NULL || !m->granted) {
         return;
     }
@@ -431,6 +438,7 @@ static void watch_init(struct fleet *f, uint32_t index, const struct config_inst
 void fleet_configure(struct fleet *f, const struct config *config)
 {
     const struct config_instances *checks = &config->instances[PLUGIN_CHECK];
+    f->revision++;
     fleet_unconfigure(f);
     f->config = config;
     f->limit_n = 0;
@@ -472,6 +480,7 @@ void fleet_on_change(struct fleet *f, const struct store_item *item, const void 
     struct str data_is = node_annotation(is, DATA_ANNOTATION);
     bool labels = was == NULL || !same_labels(was, is);
     bool data = was == NULL || !str_eq(data_was, data_is);
+    f->revision++;
     if (was == NULL) {
         f->count++;
         f->changed |= f->count_bits;
@@ -490,6 +499,7 @@ void fleet_on_change(struct fleet *f, const struct store_item *item, const void 
 void fleet_on_gone(struct fleet *f, const struct store_item *item)
 {
     const struct node *was = item->object;
+    f->revision++;
     ASSERT(f->count > 0);
     f->count--;
     f->changed |= f->count_bits;
@@ -722,8 +732,14 @@ static void check_member(const struct fleet *f, const struct fleet_member *a,
     ASSERT(f->value_n == 0 || memcmp(a->values, b->values, f->value_n * sizeof(a->values[0])) == 0);
 }
 
-void fleet_check(const struct fleet *f)
+void fleet_check(struct fleet *f)
 {
+    /* To count everything anew is dear: only when there is something new to count. */
+    uint64_t known = f->revision + f->store->revision;
+    if (f->checked == known) {
+        return;
+    }
+    f->checked = known;
     struct fleet *again = fleet_new(f->store);
     LIST_EACH (&f->members, link) {
         const struct fleet_member *m = CONTAINER_OF(link, struct fleet_member, link);

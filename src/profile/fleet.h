@@ -81,5 +81,5 @@ struct fleet_room {
 /* maxMaintenance: the nodes in maintenance that count for that group. */
 struct fleet_room fleet_room(const struct fleet *f, const struct fleet_ask *ask);
 
-/* Counts all nodes and compares. */
-void fleet_check(const struct fleet *f);
+/* Counts all nodes and compares, unless nothing has changed since it last did. */
+void fleet_check(struct fleet *f);
