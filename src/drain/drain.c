@@ -3,6 +3,8 @@
 #include "base/heap.h"
 #include "drain/room.h"
 
+#define DRAIN_ASK_AGAIN SECONDS(1) /* whether it may act; nothing else would wake it */
+
 static void drains_turn(void *ctx);
 
 struct drains *drains_new(struct loop *loop, const struct drains_config *config)
@@ -481,6 +483,11 @@ static void drains_turn(void *ctx)
 {
     struct drains *ds = ctx;
     usec_t now = loop_now(ds->loop);
+    if (ds->config.may_act != NULL && !ds->config.may_act(ds->config.ctx)) {
+        /* Whoever has lost the right stops the drains in a moment; or it is renewed. */
+        loop_timer_set(&ds->turn, now + DRAIN_ASK_AGAIN);
+        return;
+    }
     if (!drains_ready(ds) && now >= ds->blind_at) {
         ds->blind = true;
         ds->shape++;

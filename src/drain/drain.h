@@ -25,7 +25,11 @@ struct drain;  /* of one node */
 struct drains_config {
     struct client *client;     /* borrowed */
     struct recorder *recorder; /* borrowed; NULL: no Events */
-    mutations_t mutations;     /* tests only */
+    /* Asked before anything is sent; NULL: always. A process that was frozen may find a timer due
+     * before it finds out that it does not lead any more. */
+    bool (*may_act)(void *ctx);
+    void *ctx;
+    mutations_t mutations; /* tests only */
 };
 
 struct drain_spec {

@@ -5,15 +5,22 @@
 
 /* ── leading ───────────────────────────────────────────────────────────────────────────────── */
 
+/* By the clock of this moment: what became of the lease may not have been noticed yet. */
+static bool controller_holds(const struct controller *c)
+{
+    return !c->config.elect || lease_is_held(&c->lease) ||
+           mutated(c->config.mutations, MUTATION_ACT_WITHOUT_LEASE);
+}
+
+static bool controller_may_drain(void *ctx)
+{
+    return controller_holds(ctx);
+}
+
 bool controller_may_act(const struct controller *c)
 {
-    if (!c->reflector.synced || c->stopping || c->setup == NULL || !c->fresh) {
-        return false;
-    }
-    if (mutated(c->config.mutations, MUTATION_ACT_WITHOUT_LEASE)) {
-        return true;
-    }
-    return !c->config.elect || lease_is_held(&c->lease);
+    return c->reflector.synced && !c->stopping && c->setup != NULL && c->fresh &&
+           controller_holds(c);
 }
 
 void controller_soon(struct controller *c)
@@ -255,6 +262,8 @@ static void controller_init_kube(struct controller *c, struct api *api)
     c->drains = drains_new(c->loop, &(struct drains_config){
                                         .client = &c->client,
                                         .recorder = &c->recorder,
+                                        .may_act = controller_may_drain,
+                                        .ctx = c,
                                         .mutations = c->config.mutations,
                                     });
     c->shuffle = shuffle_new(&c->client, &c->gauges, c->log);

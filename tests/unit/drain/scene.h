@@ -29,6 +29,7 @@ struct scene {
     struct drains *drains;
     struct scene_drain drain[SCENE_DRAINS];
     struct arena memory;
+    bool idle; /* the drains may do nothing */
     /* Watched at every commit. */
     const char *app;   /* pods with this label app … */
     uint32_t ready;    /* … that are ready and not being deleted, now */
@@ -118,13 +119,21 @@ static inline void scene_on_commit(void *ctx, const struct apiserver_commit *com
     }
 }
 
+static inline bool scene_may_act(void *ctx)
+{
+    const struct scene *s = ctx;
+    return !s->idle;
+}
+
 static inline void scene_open(struct scene *s)
 {
     s->door = door_new(vloop_root(s->v), s->server, &s->faults);
     client_init(&s->client, vloop_root(s->v), s->door);
     recorder_init(&s->recorder, &s->client, STR("maintenance"), STR("maintenance-test"));
     s->drains = drains_new(vloop_root(s->v), &(struct drains_config){ .client = &s->client,
-                                                                      .recorder = &s->recorder });
+                                                                      .recorder = &s->recorder,
+                                                                      .may_act = scene_may_act,
+                                                                      .ctx = s });
 }
 
 static inline void scene_close(struct scene *s)

@@ -431,6 +431,26 @@ TEST(drain_that_is_stopped_sends_nothing_more)
     scene_end(&s);
 }
 
+TEST(drains_send_nothing_while_they_may_not)
+{
+    struct scene s;
+    scene_begin(&s, 2, "web",
+                "workloads: [{name: web, replicas: 10}]\n"
+                "budgets: [{name: web, maxUnavailable: 1}]\n");
+    const struct drain *d = scene_drain(&s, 0, &scene_patient_spec);
+    scene_run(&s, SECONDS(12));
+    uint64_t sent = scene_sent(&s, "pods/eviction", DOOR_POST);
+    CHECK(sent > 0 && sent < 10);
+    s.idle = true; /* as for a leader that has lost its lease and does not know it yet */
+    scene_run(&s, MINUTES(5));
+    CHECK_EQ(scene_sent(&s, "pods/eviction", DOOR_POST), sent);
+    CHECK(!drain_is_done(d));
+    s.idle = false;
+    CHECK(scene_finish(&s, d, MINUTES(10)));
+    CHECK_EQ(scene_sent(&s, "pods/eviction", DOOR_POST), 10);
+    scene_end(&s);
+}
+
 TEST(drains_may_be_stopped_by_their_own_news)
 {
     struct scene s;
