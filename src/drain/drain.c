@@ -228,6 +228,14 @@ void drain_stop(struct drain *d)
     heap_free(d);
 }
 
+void drain_rest(struct drain *d, bool rest)
+{
+    if (d->resting != rest) {
+        d->resting = rest;
+        drain_mark(d);
+    }
+}
+
 /* ── deciding ──────────────────────────────────────────────────────────────────────────────── */
 
 void drain_patient_wait(struct drain_patient *p, enum drain_wait wait, usec_t since)
@@ -249,6 +257,9 @@ static void drain_look_at(struct drain *d, usec_t at)
 static void patient_send(struct drain_patient *p, usec_t now, enum drain_deed deed, bool exempt)
 {
     struct drain *d = p->drain;
+    if (d->resting) {
+        return; /* it is marked when it goes on */
+    }
     if (now < p->retry_at) {
         drain_look_at(d, p->retry_at);
         return;

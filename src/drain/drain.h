@@ -87,6 +87,10 @@ struct drain *drain_start(struct drains *ds, const struct drain_spec *spec,
 /* Nothing more is sent; what is under way may still happen. Accepts NULL. */
 void drain_stop(struct drain *d);
 
+/* Sends nothing while it rests: what its end was waited for is under way, and may let pods come to
+ * the node again. */
+void drain_rest(struct drain *d, bool rest);
+
 /* No pod is left that would have to go. A pod that comes later ends this. */
 bool drain_is_done(const struct drain *d);
 void drain_status(const struct drain *d, struct drain_status *ret);

@@ -123,6 +123,7 @@ struct drain {
     bool synced;
     bool dirty;
     bool notify;
+    bool resting;
     usec_t next; /* it must be looked at then; USEC_NEVER: events will tell */
     uint32_t left;
     uint32_t terminating;

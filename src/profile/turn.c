@@ -360,6 +360,11 @@ static void turn_act(struct member *m, const struct engine_effect *effect)
     if (patch) {
         turn_patch(m, effect);
     }
+    if (m->drain != NULL) {
+        /* A patch that comes at a drain's end may uncordon: what is scheduled to the node before
+         * its answer is here is to stay. */
+        drain_rest(m->drain, patch && drain_is_done(m->drain));
+    }
     if ((effect->needs & ENGINE_DRAIN) == 0) {
         errand_stop_drain(m);
     } else if (!patch || m->drain != NULL || mutated(c->config.mutations, MUTATION_DRAIN_AT_ONCE)) {

@@ -451,6 +451,26 @@ TEST(drains_send_nothing_while_they_may_not)
     scene_end(&s);
 }
 
+TEST(drain_that_rests_leaves_alone_who_comes_to_the_node)
+{
+    struct scene s;
+    scene_begin(&s, 1, NULL, "{}");
+    struct drain *d = scene_drain(&s, 0, &scene_patient_spec);
+    CHECK(scene_finish(&s, d, MINUTES(1)));
+    drain_rest(d, true);
+    scene_cordon(&s, "node-001", false);
+    scene_create(&s, "workloads: [{name: web, replicas: 2}]");
+    scene_run(&s, MINUTES(5));
+    CHECK_EQ(scene_pods(&s, "node-001"), 2);
+    CHECK_EQ(s.evicting, 0);
+    CHECK(!drain_is_done(d));
+    drain_rest(d, false);
+    scene_cordon(&s, "node-001", true);
+    CHECK(scene_finish(&s, d, MINUTES(5)));
+    CHECK_EQ(scene_pods(&s, "node-001"), 0);
+    scene_end(&s);
+}
+
 TEST(drains_may_be_stopped_by_their_own_news)
 {
     struct scene s;
