@@ -177,6 +177,7 @@ struct drain *drain_start(struct drains *ds, const struct drain_spec *spec,
     };
     d->spec.node = arena_str(&d->memory, spec->node);
     d->spec.node_uid = arena_str(&d->memory, spec->node_uid);
+    d->spec.force = spec->force || mutated(ds->config.mutations, MUTATION_PAST_BUDGET);
     list_init(&d->patients);
     list_init(&d->flights);
     list_add(&ds->drains, &d->link);

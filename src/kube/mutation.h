@@ -24,6 +24,7 @@ enum mutation {
     MUTATION_FORGET_GRANTS,       /* a new leader does not count what the last one recorded */
     MUTATION_LEDGER_BY_FORCE,     /* records grants whoever has written the Lease meanwhile */
     MUTATION_DRAIN_AT_ONCE,       /* drains before the cordon is on the server */
+    MUTATION_PAST_BUDGET,         /* deletes pods that a budget holds, without being asked to */
     MUTATION_UNCORDON_OTHERS,     /* lifts cordons that others made */
     MUTATION_TWO_PROFILES,        /* a node in maintenance goes there by another profile, too */
     MUTATION_WINDOW_IGNORED,      /* goes at any time, whatever the windows say */

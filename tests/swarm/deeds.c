@@ -256,6 +256,7 @@ usec_t trial_next_deed(const struct trial *t)
     usec_t next = MIN(t->weather_end, t->server_up_at);
     next = MIN(next, trial_next_chore(t));
     next = MIN(next, t->deaf_end);
+    next = MIN(next, t->hold_end);
     if (t->next_deed < t->plan->n) {
         next = MIN(next, t->plan->deeds[t->next_deed].at);
     }
@@ -308,6 +309,10 @@ static void trial_end_deeds(struct trial *t, usec_t now)
         }
         t->server_up_at = USEC_NEVER;
     }
+    if (t->hold_end <= now) {
+        trial_hold_pods(t, /* hold= */ false);
+        t->hold_end = USEC_NEVER;
+    }
     for (uint32_t i = 0; i < t->plan->processes; i++) {
         trial_end_process_deeds(t, &t->processes[i], now);
     }
@@ -342,6 +347,7 @@ void trial_calm_down(struct trial *t)
     usec_t now = vloop_now(t->vloop);
     t->weather_end = MIN(t->weather_end, now);
     t->deaf_end = MIN(t->deaf_end, now);
+    t->hold_end = t->hold_end != USEC_NEVER ? now : USEC_NEVER;
     t->server_up_at = MIN(t->server_up_at, now);
     for (uint32_t i = 0; i < t->plan->processes; i++) {
         struct process *p = &t->processes[i];

@@ -21,6 +21,7 @@ struct trial {
     struct service service;
     struct inbox inbox;
     usec_t deaf_end;
+    usec_t hold_end;
     uint32_t file;       /* the configuration on disk: a blueprint, or a broken one */
     uint32_t good;       /* the last blueprint that was there */
     uint64_t file_count; /* counts the changes */
@@ -58,6 +59,8 @@ void trial_do_service(struct trial *t, const struct deed *deed);
 void trial_deliver(struct trial *t, struct process *p);
 /* While it is on its way, more become eager than before. */
 void trial_approve(struct trial *t);
+/* Budgets let no pod go, or one at a time again. */
+void trial_hold_pods(struct trial *t, bool hold);
 usec_t trial_next_chore(const struct trial *t);
 void trial_do_chores(struct trial *t, usec_t now);
 /* People approve everything, and lift what they cordoned. */

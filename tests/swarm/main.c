@@ -32,6 +32,7 @@ static const char *const mutation_names[MUTATION_COUNT] = {
     [MUTATION_FORGET_GRANTS] = "forget-grants",
     [MUTATION_LEDGER_BY_FORCE] = "ledger-by-force",
     [MUTATION_DRAIN_AT_ONCE] = "drain-at-once",
+    [MUTATION_PAST_BUDGET] = "past-budget",
     [MUTATION_UNCORDON_OTHERS] = "uncordon-others",
     [MUTATION_TWO_PROFILES] = "two-profiles",
     [MUTATION_WINDOW_IGNORED] = "window-ignored",
@@ -46,8 +47,10 @@ static enum story mutation_story(enum mutation m)
     case MUTATION_GRANT_UNRECORDED:
     case MUTATION_FORGET_GRANTS:
     case MUTATION_LEDGER_BY_FORCE:
+    case MUTATION_STALE_OVERWRITE: /* replies that take their time are overtaken by events */
         return STORY_RELAY;
     case MUTATION_DRAIN_AT_ONCE:
+    case MUTATION_PAST_BUDGET:
     case MUTATION_UNCORDON_OTHERS:
     case MUTATION_WINDOW_IGNORED:
         return STORY_DRAIN;
@@ -141,6 +144,7 @@ static bool run_seed(const struct swarm *s, uint64_t seed, uint64_t *hash, doubl
     } else if (seed % 16 == 0) {
         struct trial_outcome again;
         trial_run(&plan, s->mutations, false, &again);
+        *node_days += (double)again.node_time / (double)DAYS(1);
         if (again.hash != outcome.hash) {
             printf("seed %llu: the same seed gave two hashes\n", (unsigned long long)seed);
             return false;

@@ -44,6 +44,7 @@ static const char *const deed_names[DEED_KINDS] = {
     [DEED_CONFIG_BROKEN] = "config-broken",
     [DEED_LATE] = "late",
     [DEED_DEAF] = "deaf",
+    [DEED_HOLD] = "hold",
 };
 
 /* Which deeds a story draws from; `n` of them, more or less. */
@@ -89,8 +90,8 @@ static const struct story_shape shapes[STORIES] = {
     [STORY_DRAIN] = { 50,
                       { SERVICE_DEEDS, DEED_CORDON, DEED_UNCORDON, DEED_CRASH, DEED_CRASH_BEFORE,
                         DEED_CRASH_AFTER, DEED_FREEZE, DEED_STALL, DEED_WEATHER, DEED_NODE_ADD,
-                        DEED_NODE_REBOOT, DEED_NODE_REMOVE },
-                      19 },
+                        DEED_NODE_REBOOT, DEED_NODE_REMOVE, DEED_HOLD },
+                      20 },
 };
 
 static usec_t deed_span(enum deed_kind kind, struct rng *rng)
@@ -100,6 +101,8 @@ static usec_t deed_span(enum deed_kind kind, struct rng *rng)
         return rng_usec(rng, -HOURS(2), HOURS(2));
     case DEED_LATE:
         return rng_usec(rng, SECONDS(18), SECONDS(50)); /* a lease lasts 15 */
+    case DEED_HOLD:
+        return rng_usec(rng, SECONDS(30), MINUTES(5)); /* evictionTimeout is 2 minutes */
     case DEED_FREEZE:
     case DEED_CUT:
     case DEED_STALL:

@@ -55,6 +55,7 @@ enum deed_kind {
     DEED_CONFIG_BROKEN, /* one that cannot be read */
     DEED_LATE,          /* a controller's last write arrives when another leads, `span` later */
     DEED_DEAF,          /* third parties refuse, or are silent, for `span` */
+    DEED_HOLD,          /* budgets let no pod go for `span` */
     DEED_KINDS,
 };
 

@@ -173,6 +173,21 @@ void trial_deliver(struct trial *t, struct process *p)
     }
 }
 
+void trial_hold_pods(struct trial *t, bool hold)
+{
+    struct names names = { .out = &t->tmp };
+    apiserver_each(t->server, STR("policy"), STR("poddisruptionbudgets"), STR(""), names_visit,
+                   &names);
+    for (uint32_t i = 0; i < names.n; i++) {
+        struct str path = arena_printf(
+            &t->tmp, "/apis/policy/v1/namespaces/default/poddisruptionbudgets/" STR_FMT,
+            STR_ARG(names.items[i]));
+        struct str body = arena_printf(&t->tmp, "{\"spec\":{\"maxUnavailable\":%d}}", hold ? 0 : 1);
+        int status = trial_ask(t, "PATCH", path, STR("application/merge-patch+json"), body);
+        ASSERT(status == 200);
+    }
+}
+
 void trial_do_service(struct trial *t, const struct deed *deed)
 {
     switch (deed->kind) {
@@ -187,6 +202,10 @@ void trial_do_service(struct trial *t, const struct deed *deed)
         break;
     case DEED_DEAF:
         t->deaf_end = vloop_now(t->vloop) + deed->span;
+        break;
+    case DEED_HOLD:
+        t->hold_end = vloop_now(t->vloop) + deed->span;
+        trial_hold_pods(t, /* hold= */ true);
         break;
     default:
         deed_to_served(t, deed);

@@ -76,6 +76,7 @@ static void trial_init(struct trial *t, const struct plan *plan, mutations_t mut
                          .weather_end = USEC_NEVER,
                          .server_up_at = USEC_NEVER,
                          .deaf_end = USEC_NEVER,
+                         .hold_end = USEC_NEVER,
                          .chores_end = plan->wild + plan->calm,
                          .file_count = 1 };
     inbox_init(&t->inbox);
@@ -176,9 +177,7 @@ static void trial_after_event(struct trial *t)
 {
     arena_reset(&t->tmp);
     bool quiet = t->plan->story == STORY_QUIET;
-    /* To count everything anew costs more than anything else: with hundreds of nodes, or with a
-     * configuration to count by, now and then. */
-    uint32_t often = quiet ? 2048 : t->service.on ? 16 : 1;
+    uint32_t often = quiet ? 2048 : 1; /* to look at thousands of nodes costs more than all else */
     for (uint32_t i = 0; i < t->plan->processes; i++) {
         struct process *p = &t->processes[i];
         bool late = p->late_at != USEC_NEVER;
