@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import shutil
+import signal
 import ssl
 import subprocess
 import tempfile
@@ -18,6 +19,15 @@ from wait import wait_for
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CLUSTER = os.path.join(ROOT, "tests", "cluster")
+
+
+def is_running(pid):
+    """Neither gone nor a zombie, which has no program any more."""
+    try:
+        os.readlink(f"/proc/{pid}/exe")
+    except FileNotFoundError:
+        return False
+    return True
 
 
 class Access:
@@ -37,7 +47,7 @@ class Access:
         self.certificate = user.get("client-certificate-data")
         self.key = user.get("client-key-data")
 
-    def connect(self, identified=True, timeout=20):
+    def connect(self, identified=True, timeout=60):
         """A connection, as the administrator or as nobody."""
         if not self.tls:
             return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
@@ -145,7 +155,7 @@ class Sandbox(Backend):
                 raise SystemExit(f"the sandbox has ended\n{self.process.log()}")
             return self.access.request("GET", "/readyz")[0] == 200
 
-        wait_for(ready, 10, "the sandbox is ready", interval=0.01)
+        wait_for(ready, "the sandbox is ready", interval=0.01)
 
     def stop(self):
         if self.process is not None:
@@ -177,6 +187,12 @@ class Cluster(Backend):
     def pid(self, program):
         with open(os.path.join(self.folder, "pid", program), encoding="ascii") as f:
             return int(f.read())
+
+    def kill(self, program):
+        """Returns when it is gone: `up` would take one that is still dying for alive."""
+        pid = self.pid(program)
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not is_running(pid), f"{program} is gone", interval=0.01)
 
     def etcd_port(self):
         return self.access.port + 1

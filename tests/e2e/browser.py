@@ -123,7 +123,7 @@ class Browser:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         # Without a browser this fails, and the test with it.
         self.driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
-        self.driver.set_script_timeout(20)
+        self.driver.set_script_timeout(120)
         os.makedirs(SHOTS, exist_ok=True)
 
     def __enter__(self):

@@ -102,7 +102,7 @@ def kubectl(backend):
     """kubectl(argument…): runs it and returns what it printed; check=False: the whole result."""
     path, env = backend.kubectl_path(), backend.kubectl_env()
 
-    def run(*arguments, stdin=None, check=True, timeout=60):
+    def run(*arguments, stdin=None, check=True, timeout=180):
         result = subprocess.run([path, "--kubeconfig", backend.kubeconfig, *arguments],
                                 input=stdin, env=env, text=True, capture_output=True,
                                 timeout=timeout, check=False)
@@ -193,12 +193,12 @@ def nodes(request, backend, client, make_node, unique):
     else:
         names = [f"node-{i + 1:03}" for i in range(count)]
         # The test before has deleted its namespace, which takes a moment.
-        wait_for(lambda: not client.core.list_pod_for_all_namespaces().items, 20,
+        wait_for(lambda: not client.core.list_pod_for_all_namespaces().items,
                  "the machines are empty", interval=0.02)
     before = {}
     for name in names:
         before[name] = wait_for(lambda n=name: node_ready(client.core.read_node(n)) and
-                                client.core.read_node(n), 20, f"{name} is ready")
+                                client.core.read_node(n), f"{name} is ready")
         client.core.patch_node(name, {"metadata": {"labels": {"e2e": unique}}})
     yield names
     if backend.name == "sandbox":

@@ -7,9 +7,6 @@ STATE = "cloud.sap/maintenance-state"
 PROFILE = "cloud.sap/maintenance-profile"
 DATA = "cloud.sap/maintenance-data"
 LEASE = "maintenance-controller-leader-election.cloud.sap"
-# Followers look every 5 to 11 s: a killed leader's last renewal is seen up to 11 s late, counts for
-# 15 s, and its end is noticed up to 11 s later.
-TAKEOVER = 40
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{0,8}[1-9])?(Z|[+-]\d\d:\d\d)"
 FRESH = re.compile(

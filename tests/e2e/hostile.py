@@ -74,7 +74,8 @@ class Handler(BaseHTTPRequestHandler):
             kind = "node"
         with server.lock:
             server.seen.append((kind, self.command, self.path))
-            answer = server.answers.get(kind) or server.answers.get("any")
+            self.answers = server.answers
+            answer = self.answers.get(kind) or self.answers.get("any")
         if server.token and self.headers.get("Authorization") != f"Bearer {server.token}":
             self.answer(401, {"kind": "Status", "apiVersion": "v1", "status": "Failure",
                               "message": "Unauthorized", "reason": "Unauthorized", "code": 401})
@@ -175,9 +176,9 @@ class Hostile:
             self.nodes[name]["metadata"]["resourceVersion"] = str(self.version)
 
     def hold(self, handler, since=None):
-        """Keeps a stream open as long as the answers do not change; tells of later versions."""
-        answers = self.answers
-        while self.answers is answers and not self.closing.wait(0.02):
+        """Keeps a stream open until the answers are others than when it was asked for; tells of
+        later versions."""
+        while self.answers is handler.answers and not self.closing.wait(0.02):
             if since is None:
                 continue
             with self.lock:
@@ -237,8 +238,10 @@ class Mute:
             except OSError:
                 return
             self.peers.append(peer)
-            if self.words:
+            try:
                 peer.sendall(self.words)
+            except OSError:
+                pass  # it has gone already
 
     def __enter__(self):
         return self

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 
-from wait import wait_for
+from wait import PATIENCE, wait_for
 
 
 def drydock():
@@ -17,13 +17,32 @@ def drydock():
     return path
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+class Port:
+    """A free port, kept until a program listens on it, and while it does, and afterwards.
+
+    A number that was free a moment ago may be somebody's by the time the program binds it: every
+    connection on this machine takes one. A socket that is bound and does not listen keeps it from
+    all but those who name it and allow its reuse, as drydock and Go's listeners do. Nobody answers
+    on it then, so it is also an address where there is certainly no server.
+    """
+
+    def __init__(self):
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(("127.0.0.1", 0))
+        self.number = self.socket.getsockname()[1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.socket.close()
 
 
-def fetch(port, path, method="GET", timeout=5, headers=None):
+def fetch(port, path, method="GET", timeout=30, headers=None):
     """One HTTP exchange with a program on loopback: (status, headers, body)."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     try:
@@ -71,7 +90,7 @@ class Process:
     def send(self, number):
         self.popen.send_signal(number)
 
-    def wait(self, timeout=10):
+    def wait(self, timeout=PATIENCE):
         """The exit status; a process that does not end is a failure that shows its log."""
         try:
             return self.popen.wait(timeout)
@@ -108,7 +127,8 @@ class Controller(Process):
     """`drydock controller` with ports of its own."""
 
     def __init__(self, kubeconfig, folder, name="controller", flags=(), env=None):
-        self.metrics_port, self.health_port = free_port(), free_port()
+        self.ports = (Port(), Port())
+        self.metrics_port, self.health_port = (port.number for port in self.ports)
         arguments = [drydock(), "controller"]
         if kubeconfig is not None:
             arguments += ["--kubeconfig", str(kubeconfig)]
@@ -124,10 +144,15 @@ class Controller(Process):
             self.stop()
         self.end()
 
-    def stop(self, timeout=10):
+    def end(self):
+        super().end()
+        for port in self.ports:
+            port.close()
+
+    def stop(self):
         self.send(signal.SIGTERM)
         self.stopped = True
-        status = self.wait(timeout)
+        status = self.wait()
         assert status == 0, f"exit status {status} after SIGTERM\n{self.log()[-4000:]}"
 
     def get(self, path, **kwargs):
@@ -136,8 +161,8 @@ class Controller(Process):
     def health(self, path):
         return fetch(self.health_port, path)
 
-    def wait_ready(self, deadline=10):
-        wait_for(lambda: self.alive_or_fail() and self.health("/readyz")[0] == 200, deadline,
+    def wait_ready(self):
+        wait_for(lambda: self.alive_or_fail() and self.health("/readyz")[0] == 200,
                  f"{self.name} is ready")
         return self
 
@@ -157,6 +182,18 @@ class Controller(Process):
         wanted = set(labels.items())
         return sum(v for (n, pairs), v in self.metrics().items()
                    if n == name and wanted <= set(pairs))
+
+    def patches_taken(self):
+        """Node patches that the server took, from one scrape. Where others write to nodes too, some
+        are sent in vain: they meet a newer node and are decided anew."""
+        samples = self.metrics()
+        return samples[("drydock_patches_total", ())] \
+            - samples[("drydock_patch_conflicts_total", ())] \
+            - samples[("drydock_patch_errors_total", ())]
+
+    def idle(self):
+        """Whether it has nothing to do: all nodes are decided, nothing is on its way."""
+        return self.metric("drydock_queue_nodes") == 0
 
     def usage(self):
         """(CPU seconds so far, resident bytes now, resident bytes at most)."""

@@ -5,6 +5,7 @@ import json
 import threading
 
 import kubernetes
+import urllib3
 
 from contract import annotation, state
 from wait import wait_for
@@ -33,20 +34,19 @@ def entries(node):
             (json.loads(text)["Profiles"] if text else {}).items()}
 
 
-def wait_state(client, name, want, deadline=10):
+def wait_state(client, name, want):
     """The node, once its label says so."""
     def there():
         node = read(client, name)
         return node if state(node) == want else None
-    return wait_for(there, deadline, f"{name} is {want}", interval=0.02)
+    return wait_for(there, f"{name} is {want}", interval=0.02)
 
 
-def wait_entries(client, name, want, deadline=10):
+def wait_entries(client, name, want):
     def there():
         node = read(client, name)
         return node if entries(node) == want else None
-    return wait_for(there, deadline, f"{name} has {want}, not {entries(read(client, name))}",
-                    interval=0.02)
+    return wait_for(there, f"{name} has {want}, not {entries(read(client, name))}", interval=0.02)
 
 
 def events(client, name, reason, space="default"):
@@ -83,14 +83,20 @@ class History:
 
     def follow(self):
         while not self.ended:
-            for event in self.watch.stream(self.api.list_node, resource_version=self.since,
-                                           timeout_seconds=120):
-                node = event["object"]
-                if event["type"] == "DELETED":
-                    self.steps.append((node.metadata.name, None, {}))
-                elif event["type"] in ("ADDED", "MODIFIED"):
-                    self.note(node)
-                self.since = node.metadata.resource_version
+            try:
+                self.follow_once()
+            except (urllib3.exceptions.HTTPError, OSError):
+                pass  # a stream may break; the next one begins where it ended
+
+    def follow_once(self):
+        for event in self.watch.stream(self.api.list_node, resource_version=self.since,
+                                       timeout_seconds=120):
+            node = event["object"]
+            if event["type"] == "DELETED":
+                self.steps.append((node.metadata.name, None, {}))
+            elif event["type"] in ("ADDED", "MODIFIED"):
+                self.note(node)
+            self.since = node.metadata.resource_version
 
     def peak(self, names):
         """How many of them were in maintenance at once, at most."""

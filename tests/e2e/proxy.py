@@ -20,6 +20,7 @@ class Proxy:
         self._moving = threading.Event()
         self._moving.set()
         self._refusing = False
+        self._cuts = 0  # a connection that was begun before the latest is not served
         self._delay = 0.0
         self._closed = False
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
@@ -40,6 +41,7 @@ class Proxy:
     def cut(self):
         """Resets every connection; new ones are served."""
         with self._lock:
+            self._cuts += 1
             pairs, self._pairs = self._pairs, set()
         for pair in pairs:
             for side in pair:
@@ -71,16 +73,17 @@ class Proxy:
                 near, _ = self._listener.accept()
             except OSError:
                 return
+            cuts = self._cuts  # before the look at what holds: refuse sets it first, then cuts
             if self._closed or self._refusing:
                 reset(near)
                 continue
             self.connections += 1
-            threading.Thread(target=self._serve, args=(near,), daemon=True).start()
+            threading.Thread(target=self._serve, args=(near, cuts), daemon=True).start()
 
-    def _serve(self, near):
+    def _serve(self, near, cuts):
         self._moving.wait()
         try:
-            far = socket.create_connection(self.target, timeout=5)
+            far = socket.create_connection(self.target, timeout=60)
         except OSError:
             reset(near)
             return
@@ -89,7 +92,13 @@ class Proxy:
             side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         pair = (near, far)
         with self._lock:
-            self._pairs.add(pair)
+            current = cuts == self._cuts
+            if current:
+                self._pairs.add(pair)
+        if not current:
+            for side in pair:
+                reset(side)
+            return
         threading.Thread(target=self._pump, args=(pair, near, far), daemon=True).start()
         self._pump(pair, far, near)
 

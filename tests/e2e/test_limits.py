@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from contract import LEASE, PROFILE, TAKEOVER, state
+from contract import LEASE, PROFILE, state
 from objects import pod
 from profiles import ELECT, History, entries, label, read, wait_state
 from wait import holds_for, wait_for
@@ -112,14 +112,14 @@ def test_a_limit_is_exact_with_two_replicas_and_a_killed_leader(client, make_nod
         one.send(signal.SIGKILL)  # in the middle of the next three
         one.wait()
         late = make_node(unique + "-late")
-        wait_for(lambda: leads(other), TAKEOVER, "the second takes over")
+        wait_for(lambda: leads(other), "the second takes over")
 
         def serve():
             for name in in_maintenance(client, names):
                 label(client, name, update="done")
             return all(state(n) == "operational" and n.metadata.labels.get("update") == "done"
                        for n in client.core.list_node().items if n.metadata.name in names)
-        wait_for(serve, 30, "all were served")
+        wait_for(serve, "all were served")
         wait_state(client, late, "operational")
         wait_for(lambda: len(history.arrivals(names)) >= 12, what="the watch has told all")
         assert sorted(history.arrivals(names)) == sorted(names), "each once"
@@ -131,7 +131,7 @@ intervals: {requeue: 60s}
 instances:
   check:
   - {type: hasLabel, name: needed, config: {key: update, value: needed}}
-  - {type: stagger, name: apart, config: {duration: 3s, leaseName: NAME, leaseNamespace: default, parallel: PARALLEL}}
+  - {type: stagger, name: apart, config: {duration: 10s, leaseName: NAME, leaseNamespace: default, parallel: PARALLEL}}
 profiles:
 - name: stagger
   operational:
@@ -160,21 +160,21 @@ def test_a_stagger_lets_one_go_at_a_time(client, make_node, unique, launch, leas
     first = wait_for(moved, what="one has gone", interval=0.02)
     assert len(first) == 1
     lease = leases()[unique + "-0"].spec
-    assert lease.holder_identity == first[0] and lease.lease_duration_seconds == 3
+    assert lease.holder_identity == first[0] and lease.lease_duration_seconds == 10
     holds_for(lambda: moved() == first and
               leases()[unique + "-0"].spec.holder_identity == first[0], 1, "the other waits")
     wait_for(lambda: len(moved()) == 2, what="the other has gone")
     [second] = set(names) - set(first)
     after = leases()[unique + "-0"].spec
     assert after.holder_identity == second
-    assert (after.renew_time - lease.renew_time).total_seconds() >= 3
+    assert (after.renew_time - lease.renew_time).total_seconds() >= 10
     assert list(leases()) == [unique + "-0"]
 
 
 def test_a_stagger_of_two_lets_two_go(client, make_node, unique, launch, leases):
     names = [make_node(f"{unique}-{i}", {PROFILE: "stagger", "update": "needed"}) for i in "abc"]
     controller = launch(STAGGER.replace("NAME", unique).replace("PARALLEL", "2")
-                        .replace("3s", "1h"))
+                        .replace("10s", "1h"))
     wait_for(lambda: sum(state(read(client, n)) == "maintenance-required" for n in names) == 2,
              what="two have gone")
     assert {lease.spec.holder_identity for lease in leases().values()} <= set(names)

@@ -122,7 +122,7 @@ def test_check_says_what_the_controller_says(tmp_path):
     path = tmp_path / "broken.yaml"
     path.write_text(BROKEN)
     result = subprocess.run([drydock(), "check", str(path)], capture_output=True, text=True,
-                            timeout=20, check=False)
+                            timeout=120, check=False)
     assert result.returncode == 1
     assert f"{path}{PLACE} the requested check instance \"gone\" is not known" in \
         result.stdout + result.stderr

@@ -49,12 +49,12 @@ def test_pods_are_counted_by_owner_when_their_node_comes_into_maintenance(
         namespace, of_kind("ReplicaSet", unique + "-bare", 2, here))
     client.apps.create_namespaced_daemon_set(namespace, daemon_set(unique, here))
     wait_for(lambda: client.apps.read_namespaced_daemon_set(
-        unique, namespace).status.number_ready == 2, 30, "the DaemonSet is ready")
+        unique, namespace).status.number_ready == 2, "the DaemonSet is ready")
 
     def settled():
         pods = client.core.list_namespaced_pod(namespace).items
         return pods if len(pods) == 12 and all(p.spec.node_name for p in pods) else None
-    pods = wait_for(settled, 30, "all pods have a node")
+    pods = wait_for(settled, "all pods have a node")
     on_node = [p for p in pods if p.spec.node_name == nodes[0]]
 
     def count(kind, begins):
@@ -75,10 +75,10 @@ def test_pods_are_counted_by_owner_when_their_node_comes_into_maintenance(
     wait_state(client, nodes[0], "operational")
     assert all(shown(controller, owner) == (None, None) for owner in want)
     label(client, nodes[0], asked="x")
-    wait_for(lambda: all(shown(controller, owner) == (0, 0) for owner in want), 10,
+    wait_for(lambda: all(shown(controller, owner) == (0, 0) for owner in want),
              "the series are there")
     label(client, nodes[0], approved="x")
-    wait_for(lambda: {owner: shown(controller, owner) for owner in want} == want, 10,
+    wait_for(lambda: {owner: shown(controller, owner) for owner in want} == want,
              f"the pods are counted: {want}")
     assert "failed to record shuffle metrics" not in controller.log()
 
@@ -95,7 +95,7 @@ def test_an_unready_daemon_set_makes_infinity(client, make_node, namespace, laun
         "spec": {**template(unique)["spec"], "nodeName": name}})
     controller = launch(CONFIG)
     wait_state(client, name, "in-maintenance")
-    wait_for(lambda: shown(controller, f"daemon_set_{unique}") == (1, math.inf), 10,
+    wait_for(lambda: shown(controller, f"daemon_set_{unique}") == (1, math.inf),
              "the pod is counted")
     # Nobody ends a pod whose node has no kubelet.
     client.core.delete_namespaced_pod(unique, namespace, grace_period_seconds=0)
