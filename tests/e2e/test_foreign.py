@@ -149,7 +149,8 @@ def test_staggered_nodes_go_one_after_the_other(backend, client, nodes, namespac
 
 def test_nodes_without_affinity_pods_go_first(backend, client, nodes, namespace, unique, tmp_path):
     config = write_config(tmp_path / "config" / "maintenance.yaml", unique, [
-        {"type": "affinity", "name": "near"}], "always", "near")
+        {"type": "hasLabel", "name": "go", "config": {"key": unique}},
+        {"type": "affinity", "name": "near"}], "always", "go && near")
     picky = objects.pod("picky", node=nodes[0])
     picky["spec"]["affinity"] = {"nodeAffinity": {
         "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {
@@ -158,6 +159,11 @@ def test_nodes_without_affinity_pods_go_first(backend, client, nodes, namespace,
     join(client, unique, *nodes)
     with Controller(backend.kubeconfig, tmp_path, flags=["--config", str(config)]) as controller:
         controller.wait_ready()
+        # One waits for those alone that need maintenance already: both do, before either may go.
+        for name in nodes:
+            wait_for(lambda n=name: state(client, n) == "maintenance-required", f"{name} waits")
+        for name in nodes:
+            client.core.patch_node(name, {"metadata": {"labels": {unique: "go"}}})
         wait_for(lambda: state(client, nodes[1]) == "in-maintenance", "the free node has gone")
         # Nobody is left who would have to go before it.
         wait_for(lambda: state(client, nodes[0]) == "in-maintenance", "the other follows")
