@@ -55,7 +55,6 @@ static enum story mutation_story(enum mutation m)
     case MUTATION_WINDOW_IGNORED:
         return STORY_DRAIN;
     case MUTATION_DROP_FAILED_NODE:
-        return STORY_WIRE;
     case MUTATION_DATA_BYTES_WRONG:
         return STORY_STORM;
     case MUTATION_TWO_PROFILES:
