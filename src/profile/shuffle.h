@@ -20,8 +20,7 @@
 
 #define SHUFFLE_FLIGHT_MAX 2u    /* requests at a time: metrics must not crowd out patches */
 #define SHUFFLE_QUEUE_MAX 10000u /* nodes that wait, of either sort: twice the largest fleet */
-#define SHUFFLE_TOUCH_EVERY MSECONDS(100) /* 5,000 nodes that need maintenance at once: 8 minutes  \
-                                           */
+#define SHUFFLE_TOUCH_EVERY MSECONDS(100) /* 5,000 nodes at once: 8 minutes */
 #define SHUFFLE_OWNERS_MAX 1000u      /* of the pods of one node; kubelets run 110 pods, some 500 */
 #define SHUFFLE_KNOWN_MAX 10000u      /* owners that are remembered between nodes */
 #define SHUFFLE_KNOWN_FOR SECONDS(60) /* their replicas change */
