@@ -23,7 +23,7 @@ struct config;
 struct controller;
 struct node_label; /* kube/node.h */
 
-#define CONTROLLER_WINDOW 32u /* patches in flight; more only queue in the API server */
+#define CONTROLLER_WINDOW 16u /* patches in flight; more only queue in the API server */
 #define CONTROLLER_LEASE_NAME STR("maintenance-controller-leader-election.cloud.sap")
 
 struct controller_config {
