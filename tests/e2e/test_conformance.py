@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import urllib.request
 
 import pytest
@@ -87,6 +88,20 @@ def test_the_sandbox_answers_as_recorded(name, tmp_path):
                 player.Player(server.access).play(case)
         else:
             player.Player(server.access).play(case)
+
+
+def ages(value):
+    """The texts in a recording that could be an object's age."""
+    if isinstance(value, dict):
+        return [a for v in value.values() for a in ages(v)]
+    if isinstance(value, list):
+        return [a for v in value for a in ages(v)]
+    return [value] if isinstance(value, str) and re.fullmatch(r"(\d+[smhdy])+", value) else []
+
+
+def test_recordings_hold_no_age():
+    """An age is whatever the machine's speed makes of it; a recording says <age> instead."""
+    assert [n for n in player.case_names() if ages(player.load(n)["response"])] == []
 
 
 def test_exceptions_name_cases_and_reasons():
