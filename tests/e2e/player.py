@@ -31,7 +31,7 @@ FORMS = {
     "microtime": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z",
     "continue": r"[A-Za-z0-9+/=_.-]+",
     "suffix": r"[bcdfghjklmnpqrstvwxz2456789]{5}",
-    "age": r"(\d+[smhdy]){1,2}|<invalid>|<unknown>",
+    "age": r"(?:(?:\d+[smhdy]){1,2}|<invalid>|<unknown>)",
     "address": r".*",
 }
 

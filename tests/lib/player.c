@@ -78,6 +78,10 @@ static size_t form_length(struct str placeholder, struct str s)
     if (str_eq(placeholder, STR("<suffix-5>"))) {
         return span(s, "bcdfghjklmnpqrstvwxz2456789") >= 5 ? 5 : 0;
     }
+    if (str_eq(placeholder, STR("<age>"))) {
+        bool none = str_starts(s, STR("<invalid>")) || str_starts(s, STR("<unknown>"));
+        return none ? sizeof("<invalid>") - 1 : span(s, "0123456789smhdy");
+    }
     return s.n; /* whatever is left */
 }
 
@@ -113,8 +117,7 @@ static bool match_text(struct player *p, struct str want, struct str have)
             continue;
         }
         size_t n = form_length(placeholder, have);
-        bool may_be_empty =
-            str_eq(placeholder, STR("<age>")) || str_eq(placeholder, STR("<address>"));
+        bool may_be_empty = str_eq(placeholder, STR("<address>"));
         if ((n == 0 && !may_be_empty) || !bind(p, placeholder, str_sub(have, 0, n))) {
             return false;
         }
