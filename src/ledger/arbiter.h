@@ -1,0 +1,233 @@
+/*
+ * arbiter: one budget for every disruption. Whoever wants to disturb an object asks here; the
+ * MaintenanceLimits that concern it answer.
+ *
+ * An ask waits in one queue with all others (priority, age, uid). When every limit that applies has
+ * room, the target is locked (a Lease that only one can create) and a reservation is written into
+ * the status of each limit by compare-and-swap, in order of their names. Only then is it held, so
+ * two arbiters that both believe to lead cannot exceed a limit between them, nor hold one target
+ * twice. A release takes the reservations away, then the lock; both survive everything that was
+ * done under them.
+ *
+ * Asks are claims that their owner keeps: after a restart it asks again under the same uid, and
+ * finds what is in the books. What nobody asks for, once all owners have said that they know
+ * their own, is swept.
+ *
+ * It keeps MaintenanceLimits and MaintenanceSelectors, all of their status. Without their CRDs
+ * there are no limits, and every ask is held as soon as its target is locked.
+ */
+#pragma once
+
+#include "base/log.h"
+#include "kube/client.h"
+#include "kube/recorder.h"
+#include "kube/store.h"
+
+struct metrics; /* base/metric.h */
+struct arbiter;
+struct ask;
+
+enum target_type { TARGET_NODE, TARGET_DEPLOYMENT, TARGET_DAEMONSET, TARGET_STATEFULSET };
+#define TARGET_TYPES 4
+
+/* "node", …; false when it is none of them. Any case, as the original compares. */
+bool target_type_find(struct str text, enum target_type *ret);
+struct str target_type_name(enum target_type type);
+
+/* Who asks. The order is that of the sweep's trust: a part is asked only about its own. */
+enum ask_owner { ASK_REQUEST, ASK_PROFILE };
+#define ASK_OWNERS 2
+
+enum arbiter_missing { MISSING_UNLIMITED, MISSING_DENY, MISSING_PERCENT };
+
+struct arbiter_config {
+    struct client *client;     /* borrowed */
+    struct recorder *recorder; /* borrowed; NULL: no Events */
+    struct log *log;           /* may be NULL */
+    struct metrics *metrics;   /* may be NULL */
+    const struct store *nodes; /* borrowed: kube/node.h projections */
+    struct str space;          /* where target locks are: the controller's own namespace; copied */
+    /* Nothing is granted, written or swept while it says no: the caller leads, its nodes were
+     * listed since then, and their watch does not fail. */
+    bool (*may_act)(void *ctx);
+    /* API-server time, wall (B11). */
+    usec_t (*wall)(void *ctx);
+    void *ctx;
+    bool legacy_notready;     /* --legacy-notready (D-2) */
+    bool legacy_double_count; /* --legacy-double-count (D-3) */
+    bool grant_missing;       /* --grant-missing-targets (D-6) */
+    enum arbiter_missing missing;
+    uint32_t missing_percent; /* MISSING_PERCENT */
+    mutations_t mutations;    /* tests only */
+};
+
+struct arbiter *arbiter_new(const struct arbiter_config *config);
+/* Like a crash: nothing more is sent. Asks must have been ended. Accepts NULL. */
+void arbiter_free(struct arbiter *a);
+
+/* Leading began or ended, or what may_act says has changed otherwise. */
+void arbiter_wake(struct arbiter *a);
+/* A node is new, has changed or goes; `before` is its projection until now, NULL for a new one. */
+void arbiter_on_node(struct arbiter *a, const struct store_item *item, const void *before,
+                     bool gone);
+/* The owner has asked for all that it holds or wants: what else is in the books under its name may
+ * be swept. Said again after each list; `false` when it cannot tell any more. */
+void arbiter_owner_knows(struct arbiter *a, enum ask_owner owner, bool knows);
+
+enum ask_stage {
+    ASK_WAITING, /* `why` says for what */
+    ASK_TAKING,  /* lock and reservations are being written */
+    ASK_HELD,    /* all of it is on the server */
+    ASK_ENDING,  /* reservations and lock are being taken away */
+    ASK_ENDED,   /* nothing of it is on the server; the handle may be freed */
+};
+
+enum ask_why {
+    WHY_NONE,
+    WHY_LIMIT_REACHED,
+    WHY_TARGET_BUSY,
+    WHY_PAUSED,
+    WHY_GAP,
+    WHY_NOT_COMPUTED, /* a limit's inputs cannot be read, or nobody may act */
+    WHY_BACKOFF,
+    WHY_TARGET_NOT_FOUND,
+    WHY_DENIED, /* --missing-limit=deny */
+};
+
+struct ask_spec {
+    enum ask_owner owner;
+    struct str uid; /* of the request, or of the node; what the books know it by */
+    struct str name;
+    enum target_type type;
+    struct str space; /* empty for nodes */
+    struct str target;
+    int32_t priority;
+    usec_t since;     /* wall: when it queued */
+    bool last;        /* in rejection back-off: behind all others */
+    struct str state; /* to be shown in the reservation: "Preparing", "Approved", … */
+    /* Adoption (B9): it is a fact. It is reserved even above the limit, and never waits. */
+    bool adopt;
+};
+
+/* `on_change` comes from the loop when the stage, the reason or the limits that apply have changed;
+ * it may add and end asks. Texts are copied. One ask a uid. */
+struct ask *ask_new(struct arbiter *a, const struct ask_spec *spec, void (*on_change)(void *ctx),
+                    void *ctx);
+/* What has changed of it: priority, since, last, state. The uid and the target never do. */
+void ask_update(struct ask *k, const struct ask_spec *spec);
+/* Takes back what it holds, last things last; ASK_ENDED follows at once or later. A new ask_new
+ * under the same uid is fine only after ASK_ENDED. */
+void ask_end(struct ask *k);
+/* Forgets the handle; what is on the server stays there. */
+void ask_free(struct ask *k); /* accepts NULL */
+
+enum ask_stage ask_stage(const struct ask *k);
+
+/* Lives until the loop runs. */
+struct ask_view {
+    enum ask_stage stage;
+    enum ask_why why;
+    struct str reason;  /* "LimitReached", "TargetBusy", …: for conditions */
+    struct str message; /* names the limit and its numbers, in words */
+    usec_t next;        /* wall: when that could change by itself (a gap ends); USEC_NEVER */
+    uint32_t position;  /* in the queue of its tightest limit, from 1; 0: none */
+    const struct str
+        *limits; /* names of those that apply, ascending; those it is reserved in when held */
+    uint32_t limit_n;
+    struct str
+        blocker; /* uid of whoever holds the target, or the oldest holder of the full limit */
+};
+void ask_view(const struct ask *k, struct ask_view *ret);
+
+/* The double check of G6, from live reads: every limit that applies is read again, and the target;
+ * `on_checked` comes from the loop with NULL when the grant still stands, or with what has changed
+ * since (a limit that selects it now, a pause, over-commitment, a target of another uid). One at a
+ * time an ask. Ends with the ask. */
+void ask_check(struct ask *k, struct str target_uid,
+               void (*on_checked)(void *ctx, const struct err *err), void *ctx);
+
+/* Options of the limits that apply to a held ask, as B6 and B7 combine them: the smallest non-zero
+ * time limit wins, the first limit by name that configures a drain gives it. */
+enum on_approved { APPROVED_REQUEUE, APPROVED_CLOSE };
+enum on_in_progress { PROGRESS_RELEASE, PROGRESS_REQUEUE, PROGRESS_CLOSE, PROGRESS_HOLD };
+enum on_timeout { TIMEOUT_REJECT, TIMEOUT_PROCEED, TIMEOUT_FORCE };
+
+struct limit_drain {
+    bool enabled;
+    bool cordon;
+    bool uncordon_after;
+    bool ignore_daemon_sets;
+    bool delete_empty_dir;
+    bool evict_unmanaged;
+    int64_t grace_s;    /* < 0: the pod's own */
+    uint32_t timeout_s; /* 0 = none */
+    enum on_timeout on_timeout;
+    uint32_t post_grace_s;
+    uint32_t retry_s;
+    struct str pod_selector; /* as text of format/selector; empty = all */
+};
+
+struct limit_detach {
+    bool enabled;
+    uint32_t timeout_s;
+    enum on_timeout on_timeout; /* never FORCE */
+    uint32_t post_grace_s;
+    const struct str *ignore_drivers;
+    uint32_t ignore_n;
+};
+
+#define SAFETY_BUDGETS 1u /* safetyChecks */
+#define SAFETY_QUORUM 2u
+#define SAFETY_WORKLOADS 4u
+
+struct limit_options {
+    struct limit_drain drain;
+    struct limit_detach detach;
+    uint32_t approved_s; /* 0 = none */
+    enum on_approved on_approved;
+    uint32_t in_progress_s;
+    enum on_in_progress on_in_progress;
+    uint32_t rejection_backoff_s;
+    uint32_t max_rejections; /* 0 = any number */
+    uint32_t safety;         /* SAFETY_… */
+    usec_t ledger_init;      /* wall: the earliest ledgerInitTime; USEC_NEVER = none */
+};
+/* Of the limits that apply now; `out` keeps the texts. */
+void ask_options(const struct ask *k, struct arena *out, struct limit_options *ret);
+
+/* ── for people ────────────────────────────────────────────────────────────────────────────── */
+
+struct arbiter_holder {
+    struct str uid;
+    struct str name;
+    struct str target;
+    struct str state;
+    usec_t since; /* wall */
+};
+
+/* Lives until the loop runs. */
+struct arbiter_limit {
+    struct str name;
+    enum target_type type;
+    bool accepted;
+    struct str problem; /* why it grants nothing, in words; empty = nothing is wrong */
+    uint32_t percent;
+    uint32_t population;
+    uint32_t nominal;
+    uint32_t unavailable;
+    uint32_t granted;
+    uint32_t waiting;
+    uint32_t limit; /* status.limit */
+    bool paused;
+    bool over_committed;
+    const struct arbiter_holder *holders;
+};
+uint32_t arbiter_limit_count(const struct arbiter *a);
+/* By name. False stops the walk. */
+void arbiter_each_limit(const struct arbiter *a, struct arena *out,
+                        bool (*fn)(void *ctx, const struct arbiter_limit *limit), void *ctx);
+
+bool arbiter_synced(const struct arbiter *a); /* limits and selectors are known, or not installed */
+bool arbiter_has_limits(const struct arbiter *a, enum target_type type);
+
+void arbiter_check(const struct arbiter *a); /* asserts what must hold between turns */
