@@ -1,0 +1,82 @@
+/*
+ * prepare: makes a node ready for the one who asked for it: cordon, drain, grace, volumes detached,
+ * grace; and undoes the cordon afterwards.
+ *
+ * Level-triggered: begun again after a crash it looks at the node and goes on with what is missing.
+ * Where a step began (for its time limit and its grace) comes from the request's status, so a new
+ * leader goes on counting. Nothing is written but the node's cordon and its mark, by patches with a
+ * resourceVersion; the caller keeps step and time in the request.
+ */
+#pragma once
+
+#include "base/log.h"
+#include "drain/drain.h"
+#include "ledger/arbiter.h"
+
+struct preparer; /* what all preparations share: the watch of VolumeAttachments */
+struct prepare;  /* of one request */
+
+enum prepare_step {
+    PREPARE_CORDON,
+    PREPARE_DRAIN,
+    PREPARE_DRAIN_GRACE,
+    PREPARE_DETACH,
+    PREPARE_DETACH_GRACE,
+    PREPARE_DONE, /* the final check may come */
+};
+
+struct preparer_config {
+    struct client *client;
+    struct recorder *recorder;
+    struct log *log;
+    struct drains *drains;
+    const struct store *nodes; /* kube/node.h; PREPARE_MARK must be among the kept annotations */
+    usec_t (*wall)(void *ctx);
+    void *ctx;
+};
+
+#define PREPARE_MARK STR("repairman.k8s.io/cordoned-by")
+
+struct preparer *preparer_new(const struct preparer_config *config);
+void preparer_free(struct preparer *p); /* like a crash; accepts NULL */
+/* A node has changed or is gone: preparations of it look again. */
+void preparer_on_node(struct preparer *p, const struct store_item *item, bool gone);
+
+struct prepare_spec {
+    struct str uid; /* of the request: the mark's value */
+    struct str request;
+    struct str node;
+    struct limit_options options; /* drain and detach of it */
+    enum prepare_step step;       /* where it was; PREPARE_CORDON at first */
+    usec_t step_time;             /* wall: when that step began */
+};
+
+/* `on_change` comes from the loop when the step has changed, or what it waits for. */
+struct prepare *prepare_new(struct preparer *p, const struct prepare_spec *spec,
+                            void (*on_change)(void *ctx), void *ctx);
+void prepare_free(struct prepare *q); /* stops; undoes nothing; accepts NULL */
+
+/* Lives until the loop runs. */
+struct prepare_view {
+    enum prepare_step step;
+    usec_t step_time;  /* wall */
+    bool rejected;     /* a time limit has run out and says Reject */
+    struct str reason; /* of the condition Prepared: "Cordoning", "Draining", "PDBWouldBlock", … */
+    struct str message; /* in words, with numbers */
+    bool cordoned;      /* by us, for this request */
+    uint32_t pods_left;
+    uint32_t volumes_left;
+    const struct str *blocked_by; /* "pod ns/name: budget …", up to 5 */
+    uint32_t blocked_n;
+    usec_t deadline; /* wall, of this step; USEC_NEVER */
+};
+void prepare_view(const struct prepare *q, struct prepare_view *ret);
+
+/* The way back, for a request that has ended or starts over: lifts the cordon if the node carries
+ * the request's mark. `lift` false leaves the cordon and takes only the mark away (the operator
+ * chose uncordonAfter: false). `on_done` comes from the loop when the node shows it, is gone, or
+ * never carried the mark. */
+struct undo;
+struct undo *prepare_undo(struct preparer *p, struct str uid, struct str node, bool lift,
+                          void (*on_done)(void *ctx), void *ctx);
+void undo_free(struct undo *u); /* accepts NULL */
