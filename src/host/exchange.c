@@ -53,6 +53,23 @@ static size_t curl_on_body(char *data, size_t size, size_t n, void *ctx)
     return x->watch && x->opened ? watch_take(x, bytes) : reply_take(x, bytes);
 }
 
+static void exchange_note_date(struct exchange *x, struct str line)
+{
+    struct str name;
+    struct str value;
+    char text[64]; /* "Mon, 16 Nov 2026 04:13:28 GMT" */
+    if (!str_cut(line, STR(":"), &name, &value) || !str_eq_fold(name, STR("Date"))) {
+        return;
+    }
+    value = str_trim(value);
+    if (value.n < sizeof(text)) {
+        memcpy(text, value.p, value.n);
+        text[value.n] = '\0';
+        time_t date = curl_getdate(text, NULL);
+        x->date = date > 0 ? SECONDS(date) : 0;
+    }
+}
+
 static size_t curl_on_header(char *data, size_t size, size_t n, void *ctx)
 {
     struct slot *s = ctx;
@@ -60,6 +77,7 @@ static size_t curl_on_header(char *data, size_t size, size_t n, void *ctx)
     struct str line = { .p = data, .n = size * n };
     x->last_byte = loop_now(x->transport->loop);
     if (str_trim(line).n > 0) {
+        exchange_note_date(x, line);
         return line.n;
     }
     /* The empty line: the status is final, unless it was an interim one. */

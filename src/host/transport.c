@@ -345,6 +345,7 @@ static void deliver_call(struct exchange *x)
         .status = x->status,
         .body = x->err == NULL ? buf_str(&x->slot->reply) : STR_NONE,
         .retry_after = x->retry_after,
+        .date = x->date,
         .err = x->err,
     };
     x->in_callback = true;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "kube/clock.h"
 #include "kube/mutation.h"
 #include "kube/retry.h"
 #include "port/api.h"
@@ -17,6 +18,7 @@ struct client {
     struct loop *loop; /* borrowed */
     struct api *api;   /* borrowed */
     struct retry_gate gate;
+    struct clock clock; /* the server's */
     mutations_t mutations;
     /* Every answer, for metrics; may be NULL. Status 0 is no answer. */
     void (*on_reply)(void *ctx, enum api_verb verb, int status);

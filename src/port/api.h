@@ -30,6 +30,7 @@ struct api_reply {
     int status; /* HTTP status; 0 = no answer, then `err` says why */
     struct str body;
     usec_t retry_after;    /* from the header; 0 = none */
+    usec_t date;           /* the server's own wall time, in whole seconds; 0 = it did not say */
     const struct err *err; /* NULL when there is a status */
 };
 

@@ -18,6 +18,7 @@ struct api_call {
     struct loop_timer delivered; /* on the view: an outcome arrives, or the time is up */
     struct door_failure failure;
     struct apiserver_reply reply;
+    usec_t date; /* when it answered, by the server's clock, in whole seconds */
 };
 
 static const struct str door_methods[] = {
@@ -245,6 +246,7 @@ static void door_call_arrives(void *ctx)
         return;
     }
     call->reply = verdict.fate == DOOR_ANSWER ? verdict.answer : reply;
+    call->date = loop_wall(call->door->net) / SECONDS(1) * SECONDS(1);
     if (verdict.fate == DOOR_FAIL) {
         call->failure = verdict.failure;
     }
@@ -264,6 +266,7 @@ static void door_call_delivered(void *ctx)
         reply.status = call->reply.status;
         reply.body = call->reply.body;
         reply.retry_after = call->reply.retry_after;
+        reply.date = call->date;
     }
     api_on_reply on_reply = call->on_reply;
     void *on_reply_ctx = call->ctx;

@@ -19,6 +19,7 @@ struct story {
     struct buf seen;
     char last[512]; /* the last error's sentence */
     usec_t retry_after;
+    usec_t date;
     uint32_t replies;
     struct api_call *to_cancel;
     struct api_watch *watch;
@@ -70,6 +71,7 @@ static void on_reply(void *ctx, const struct api_reply *reply)
                    STR_ARG(str_sub(reply->body, 0, 60)));
     }
     s->retry_after = reply->retry_after;
+    s->date = reply->date;
     s->replies++;
     if (s->free_at_reply) {
         transport_free(STEAL(s->api));
@@ -294,6 +296,32 @@ TEST(transport_reads_retry_after_as_seconds_and_as_a_date)
     CHECK_EQ(s.retry_after, HOURS(1));
     CHECK_STR(buf_str(&s.seen), "429 {};429 {};429 {};");
     CHECK_EQ(transport_stats(s.api).replies[4], 3);
+    story_end(&s);
+}
+
+static void dated(void *ctx UNUSED, struct peer_conn *conn, const struct peer_request *request)
+{
+    struct str header = str_eq(request->path, STR("/good"))
+                            ? STR("date: Fri, 02 Jan 2026 03:04:05 GMT\r\n")
+                        : str_eq(request->path, STR("/bad")) ? STR("Date: some day\r\n")
+                                                             : STR("");
+    peer_reply(conn, 200, header, STR("{}"));
+}
+
+TEST(transport_tells_the_servers_time)
+{
+    struct story s;
+    story_begin(&s, NULL, dated);
+    story_open(&s);
+    (void)get(&s, "/good");
+    RUN_UNTIL(s.loop, s.replies == 1);
+    CHECK_EQ(s.date, SECONDS(1767323045));
+    (void)get(&s, "/bad");
+    RUN_UNTIL(s.loop, s.replies == 2);
+    CHECK_EQ(s.date, 0);
+    (void)get(&s, "/none");
+    RUN_UNTIL(s.loop, s.replies == 3);
+    CHECK_EQ(s.date, 0);
     story_end(&s);
 }
 

@@ -1,0 +1,32 @@
+#include "kube/clock.h"
+
+#define CLOCK_SMOOTH 16 /* a sample moves it by a sixteenth: dates are whole seconds */
+
+void clock_init(struct clock *c, struct loop *loop)
+{
+    *c = (struct clock){ .loop = loop };
+}
+
+void clock_note(struct clock *c, usec_t date)
+{
+    if (date == 0) {
+        return;
+    }
+    /* The fraction was cut off: half a second is its mean. */
+    usec_t sample = date + MSECONDS(500) - loop_now(c->loop);
+    usec_t off = sample - c->offset;
+    if (!c->known) {
+        c->known = true;
+        c->offset = sample;
+    } else if (off > CLOCK_JUMP || off < -CLOCK_JUMP) {
+        c->offset = sample;
+        c->jumps++;
+    } else {
+        c->offset += off / CLOCK_SMOOTH;
+    }
+}
+
+usec_t clock_wall(const struct clock *c)
+{
+    return c->known ? loop_now(c->loop) + c->offset : loop_wall(c->loop);
+}

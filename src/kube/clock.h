@@ -1,0 +1,25 @@
+/*
+ * clock: the API server's wall time, as its answers tell it.
+ *
+ * What is written into objects and compared by another leader later has to come from one clock, and
+ * the server's is the only one that all share. Its answers carry whole seconds; between them the
+ * monotonic clock goes on, so a local clock that is set back or forth changes nothing. Samples are
+ * smoothed; one that is far off is a jump, and is believed.
+ */
+#pragma once
+
+#include "port/loop.h"
+
+#define CLOCK_JUMP SECONDS(2)
+
+struct clock {
+    struct loop *loop; /* borrowed */
+    usec_t offset;     /* wall = monotonic + offset */
+    bool known;        /* otherwise it is the local wall clock */
+    uint64_t jumps;
+};
+
+void clock_init(struct clock *c, struct loop *loop);
+/* An answer came now, and its `date` says so; 0 is ignored. */
+void clock_note(struct clock *c, usec_t date);
+usec_t clock_wall(const struct clock *c);

@@ -1,0 +1,91 @@
+#include "kube/clock.h"
+
+#include "sandbox/vloop.h"
+#include "tests/check.h"
+
+#define WALL SECONDS(1767323045) /* 2026-01-02T03:04:05Z */
+
+struct world {
+    struct vloop *time;
+    struct loop *loop; /* an hour ahead of the world */
+    struct clock clock;
+};
+
+static void world_begin(struct world *w)
+{
+    w->time = vloop_new(1, WALL);
+    w->loop = vloop_view(w->time, HOURS(1));
+    clock_init(&w->clock, w->loop);
+}
+
+static void world_end(struct world *w)
+{
+    vloop_view_free(w->loop);
+    vloop_free(w->time);
+}
+
+/* How far the clock is from the world's. */
+static usec_t world_error(const struct world *w)
+{
+    usec_t off = clock_wall(&w->clock) - loop_wall(vloop_root(w->time));
+    return off < 0 ? -off : off;
+}
+
+/* The server answers now: whole seconds of its own time. */
+static void world_answer(struct world *w)
+{
+    clock_note(&w->clock, loop_wall(vloop_root(w->time)) / SECONDS(1) * SECONDS(1));
+}
+
+TEST(clock_is_the_local_one_until_a_server_has_answered)
+{
+    CLEANUP(world_end)
+    struct world w;
+    world_begin(&w);
+    clock_note(&w.clock, 0); /* an answer without a date */
+    CHECK_EQ(clock_wall(&w.clock), loop_wall(w.loop));
+    world_answer(&w);
+    CHECK(world_error(&w) <= MSECONDS(500));
+}
+
+TEST(clock_follows_the_server_whatever_happens_to_the_local_one)
+{
+    CLEANUP(world_end)
+    struct world w;
+    world_begin(&w);
+    world_answer(&w);
+    vloop_step_wall(w.loop, -HOURS(5));
+    CHECK(world_error(&w) <= MSECONDS(500));
+    vloop_drift(w.loop, 1000); /* a millisecond a second */
+    for (int i = 0; i < 5000; i++) {
+        (void)vloop_run(w.time, vloop_now(w.time) + MSECONDS(900)); /* nothing is due */
+        world_answer(&w);
+        CHECK(world_error(&w) <= SECONDS(1));
+    }
+    CHECK_EQ(w.clock.jumps, 0);
+}
+
+TEST(clock_goes_on_between_answers)
+{
+    CLEANUP(world_end)
+    struct world w;
+    world_begin(&w);
+    world_answer(&w);
+    usec_t before = clock_wall(&w.clock);
+    (void)vloop_run(w.time, vloop_now(w.time) + HOURS(2)); /* nothing is due */
+    CHECK_EQ(clock_wall(&w.clock) - before, HOURS(2));
+}
+
+TEST(clock_believes_a_server_that_jumps)
+{
+    CLEANUP(world_end)
+    struct world w;
+    world_begin(&w);
+    world_answer(&w);
+    clock_note(&w.clock, WALL + HOURS(3));
+    CHECK_EQ(w.clock.jumps, 1);
+    CHECK(world_error(&w) >= HOURS(3));
+    world_answer(&w);
+    CHECK_EQ(w.clock.jumps, 2);
+    CHECK(world_error(&w) <= MSECONDS(500));
+}
