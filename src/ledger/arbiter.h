@@ -52,6 +52,9 @@ struct arbiter_config {
     bool (*may_act)(void *ctx);
     /* API-server time, wall (B11). */
     usec_t (*wall)(void *ctx);
+    /* Something has changed for those who were refused by arbiter_allows: they may try again. From
+     * the loop; may be NULL. */
+    void (*on_room)(void *ctx);
     void *ctx;
     bool legacy_notready;     /* --legacy-notready (D-2) */
     bool legacy_double_count; /* --legacy-double-count (D-3) */
@@ -138,6 +141,12 @@ struct ask_view {
         blocker; /* uid of whoever holds the target, or the oldest holder of the full limit */
 };
 void ask_view(const struct ask *k, struct ask_view *ret);
+
+/* Would an ask like that be held if it came now? From what is known, without asking the server; who
+ * waits already and comes first in the queue is served before it. For a part that keeps those who
+ * wait itself (ASK_PROFILE). `ret` says why not, and lives until the loop runs. */
+bool arbiter_allows(const struct arbiter *a, const struct ask_spec *spec, struct arena *out,
+                    struct ask_view *ret);
 
 /* The double check of G6, from live reads: every limit that applies is read again, and the target;
  * `on_checked` comes from the loop with NULL when the grant still stands, or with what has changed
