@@ -161,6 +161,7 @@ static int node_project(void *ctx, const struct jval *object, struct arena *out,
     node_fill_lists(keep, object, n);
     n->uid = arena_str(out, jval_str(jval_at(object, "metadata.uid")));
     n->unschedulable = jval_bool(jval_at(object, "spec.unschedulable"), false);
+    n->volumes = node_list_count(jval_at(object, "status.volumesAttached"));
     n->deleting = jval_str(jval_at(object, "metadata.deletionTimestamp")).n > 0;
     n->ready = str_eq(node_condition(n, STR("Ready")), STR("True"));
     *ret = n;
@@ -198,6 +199,14 @@ static bool node_same(const void *left, const void *right)
     return true;
 }
 
+/* Volumes come and go with pods. Whoever waits for them is told; nothing else depends on them. */
+static bool node_stirred(const void *left, const void *right)
+{
+    const struct node *a = left;
+    const struct node *b = right;
+    return a->volumes != b->volumes;
+}
+
 static void node_drop(void *ctx, void *object)
 {
     const struct node_keep *keep = ctx;
@@ -222,5 +231,6 @@ const struct store_kind node_kind = {
     .name = "node",
     .project = node_project,
     .same = node_same,
+    .stirred = node_stirred,
     .drop = node_drop,
 };

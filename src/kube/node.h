@@ -41,6 +41,7 @@ struct node {
     bool deleting;                       /* it has a deletionTimestamp */
     struct node_annotation *annotations; /* those of node_keep that are there */
     uint32_t annotation_count;
+    uint32_t volumes; /* entries of status.volumesAttached; no decision about the node uses it */
     struct node_condition *conditions; /* as the server gave them */
     uint32_t condition_count;
     const struct intern_text **finalizers;

@@ -148,6 +148,7 @@ static int store_replace(struct store *s, struct store_item *item, const struct 
     }
     bool fresh = item->object == NULL;
     bool same = !fresh && s->kind->same(item->object, projection);
+    bool stirred = same && s->kind->stirred != NULL && s->kind->stirred(item->object, projection);
     struct arena old_memory = item->memory;
     void *old = item->object;
     item->object = projection;
@@ -160,7 +161,7 @@ static int store_replace(struct store *s, struct store_item *item, const struct 
         item->watched = false;
         store_mark(s, item);
     }
-    if (s->on_change != NULL && !same) {
+    if (s->on_change != NULL && (!same || stirred)) {
         s->on_change(s->ctx, item, old);
     }
     if (!fresh && s->kind->drop != NULL) {

@@ -32,6 +32,9 @@ struct store_kind {
                    struct err *err);
     /* True when no decision can tell one from the other. */
     bool (*same)(const void *a, const void *b);
+    /* True when they differ in something that on_change is to hear of, although it is no reason to
+     * decide anew; asked for those that are the same. May be NULL. */
+    bool (*stirred)(const void *a, const void *b);
     /* Gives back what the projection holds outside its arena; may be NULL. */
     void (*drop)(void *ctx, void *object);
 };
@@ -65,7 +68,8 @@ struct store {
     mutations_t mutations; /* tests only */
     /* Called before an item goes for good; may be NULL. */
     void (*on_gone)(void *ctx, struct store_item *item);
-    /* Called when an item is new or any of it has changed, after it has been marked; may be NULL.
+    /* Called when an item is new or any of it has changed, after it has been marked (it is not when
+     * it is only stirred); may be NULL.
      * `before` is the projection it had, or NULL. */
     void (*on_change)(void *ctx, struct store_item *item, const void *before);
 };

@@ -10,6 +10,7 @@ struct fixture {
     struct store store;
     struct arena a;
     int gone;
+    int changes;
 };
 
 static const struct str kept[] = { STR_INIT("kept"), STR_INIT("also") };
@@ -82,6 +83,38 @@ TEST(store_marks_what_decisions_can_tell_apart)
     store_await(store_find(&f.store, STR("a")));
     observe(&f, "a", 4, ",\"labels\":{\"x\":\"1\"},\"annotations\":{\"kept\":\"\"}");
     CHECK_EQ(f.store.dirty_count, 1); /* any newer version was asked for */
+    fixture_end(&f);
+}
+
+static void on_change_count(void *ctx, struct store_item *item, const void *before)
+{
+    struct fixture *f = ctx;
+    CHECK(item->object != before);
+    f->changes++;
+}
+
+/* Volumes come and go with pods: whoever waits for them hears of it, and nothing is decided anew.
+ */
+TEST(store_tells_of_attached_volumes_and_marks_nothing)
+{
+    struct fixture f;
+    fixture_begin(&f);
+    f.store.on_change = on_change_count;
+    observe(&f, "a", 1, "},\"status\":{\"volumesAttached\":[{\"name\":\"x\"},{\"name\":\"y\"}]");
+    const struct store_item *item = store_find(&f.store, STR("a"));
+    CHECK_EQ(((const struct node *)item->object)->volumes, 2);
+    CHECK(store_take(&f.store) != NULL);
+    CHECK_EQ(f.changes, 1);
+    observe(&f, "a", 2, "},\"status\":{\"volumesAttached\":[{\"name\":\"x\"}]");
+    CHECK_EQ(((const struct node *)item->object)->volumes, 1);
+    CHECK_EQ(f.store.dirty_count, 0);
+    CHECK_EQ(f.changes, 2);
+    observe(&f, "a", 3, "},\"status\":{\"volumesAttached\":[{\"name\":\"z\"}]");
+    CHECK_EQ(f.changes, 2);
+    observe(&f, "a", 4, "},\"status\":{\"volumesAttached\":null");
+    CHECK_EQ(((const struct node *)item->object)->volumes, 0);
+    CHECK_EQ(f.changes, 3);
+    CHECK_EQ(f.store.dirty_count, 0);
     fixture_end(&f);
 }
 
