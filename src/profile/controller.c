@@ -225,6 +225,11 @@ static void controller_copy_config(struct controller *c, const struct controller
 {
     c->config = *config;
     c->config.identity = arena_str(&c->memory, config->identity);
+    struct str *keep = ARENA_ARRAY(&c->memory, struct str, config->keep_n);
+    for (uint32_t i = 0; i < config->keep_n; i++) {
+        keep[i] = arena_str(&c->memory, config->keep[i]);
+    }
+    c->config.keep = keep;
     c->config.server = arena_str(&c->memory, config->server);
     c->config.lease_namespace = arena_str(
         &c->memory, config->lease_namespace.n > 0 ? config->lease_namespace : STR("default"));
@@ -317,7 +322,7 @@ struct controller *controller_new(struct loop *loop, struct api *api, struct log
     }
     controller_init_kube(c, api);
     if (!config->wait_for_setup) {
-        setup_use(c, setup_default());
+        setup_use(c, setup_default(c));
     }
     reflector_start(&c->reflector);
     if (c->config.elect) {

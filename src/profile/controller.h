@@ -35,7 +35,9 @@ struct controller_config {
     uint32_t window;            /* 0 = CONTROLLER_WINDOW */
     struct wire *wire;          /* to third parties; borrowed, may be NULL */
     bool wait_for_setup;        /* nothing is done before controller_configure has succeeded */
-    mutations_t mutations;      /* tests only */
+    const struct str *keep;     /* annotations of nodes that others read in its store */
+    uint32_t keep_n;
+    mutations_t mutations; /* tests only */
     /* Called from the loop when leadership has begun or ended; may be NULL. After an end that was
      * not asked for, the controller stands for election again; a command may prefer to exit. */
     void (*on_leading)(void *ctx, bool leading);

@@ -178,7 +178,7 @@ void controller_soon(struct controller *c);
 void controller_list_again(struct controller *c);
 
 /* ── setup.c ───────────────────────────────────────────────────────────────────────────────── */
-struct setup *setup_default(void);
+struct setup *setup_default(const struct controller *c);
 void setup_free(struct setup *s); /* accepts NULL */
 void setup_use(struct controller *c, struct setup *s);
 

@@ -24,14 +24,18 @@ static void setup_keep(struct setup *s, struct str key)
     s->annotations[s->annotation_n++] = key;
 }
 
-/* What the configuration reads of nodes' annotations. */
-static void setup_note_annotations(struct setup *s)
+/* What the configuration reads of nodes' annotations, and what others read in the same store. */
+static void setup_note_annotations(struct setup *s, const struct controller *c)
 {
     const struct config_instances *checks = &s->config.instances[PLUGIN_CHECK];
     const struct config_instances *triggers = &s->config.instances[PLUGIN_TRIGGER];
-    s->annotations = ARENA_ARRAY(&s->memory, struct str, checks->n + triggers->n + 2);
+    s->annotations =
+        ARENA_ARRAY(&s->memory, struct str, checks->n + triggers->n + c->config.keep_n + 2);
     setup_keep(s, DATA_ANNOTATION);
     setup_keep(s, SUBJECT_CORDON_MARK);
+    for (uint32_t i = 0; i < c->config.keep_n; i++) {
+        setup_keep(s, c->config.keep[i]);
+    }
     for (uint32_t i = 0; i < checks->n; i++) {
         const struct config_instance *instance = &checks->items[i];
         if (str_eq(str_from(instance->plugin->name), STR("hasAnnotation"))) {
@@ -47,14 +51,14 @@ static void setup_note_annotations(struct setup *s)
     }
 }
 
-struct setup *setup_default(void)
+struct setup *setup_default(const struct controller *c)
 {
     struct setup *s = HEAP_NEW(struct setup);
     struct problems problems = { .out = &s->memory };
     int r = config_load(STR("intervals: {requeue: 30s}"), (struct ucfg_env){ 0 }, &s->memory,
                         &s->config, &problems);
     ASSERT(r == 0); /* a constant of the program */
-    setup_note_annotations(s);
+    setup_note_annotations(s, c);
     return s;
 }
 
@@ -185,7 +189,7 @@ int controller_configure(struct controller *c, struct str file, struct str text,
         setup_free(s);
         return r;
     }
-    setup_note_annotations(s);
+    setup_note_annotations(s, c);
     bool mended = c->setup_error.n > 0;
     buf_reset(&c->setup_file);
     buf_add(&c->setup_file, file);

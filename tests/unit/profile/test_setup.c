@@ -1,6 +1,6 @@
 /* Another configuration takes its place at any moment. */
 #include "ledger/ledger.h"
-#include "profile/controller.h"
+#include "profile/controller_room.h"
 #include "sandbox/apiserver.h"
 #include "sandbox/door.h"
 #include "sandbox/vloop.h"
@@ -163,4 +163,43 @@ TEST(setup_decides_anew_what_was_being_recorded)
         CHECK(!ledger_has(&s));
     }
     check_case(-1);
+}
+
+/* Of a node whose annotations `mark` and `other` are set; what its projection keeps of one. */
+static struct str kept_of(struct story *s, struct str key)
+{
+    const struct store_item *item = store_find(&s->c->store, STR("n"));
+    CHECK(item != NULL);
+    return node_annotation(item->object, key);
+}
+
+TEST(setup_keeps_annotations_that_others_read)
+{
+    const struct str keep[] = { STR_INIT("example.com/mark"), DATA_ANNOTATION };
+    struct story s = { .time = vloop_new(1, WALL) };
+    s.server = apiserver_new(vloop_root(s.time), 1);
+    s.door = door_new(vloop_root(s.time), s.server, NULL);
+    s.c = controller_new(vloop_root(s.time), s.door, NULL, NULL,
+                         &(struct controller_config){
+                             .identity = STR("a_1"),
+                             .keep = keep,
+                             .keep_n = ARRAY_LEN(keep),
+                         });
+    struct apiserver_request request = {
+        .method = STR("POST"),
+        .path = STR("/api/v1/nodes"),
+        .body = STR("{\"metadata\":{\"name\":\"n\",\"annotations\":"
+                    "{\"example.com/mark\":\"me\",\"other\":\"x\"}}}"),
+    };
+    struct apiserver_reply reply;
+    apiserver_handle(s.server, &request, &s.memory, &reply);
+    CHECK_EQ(reply.status, 201);
+    story_run(&s, SECONDS(5));
+    CHECK_STR(kept_of(&s, STR("example.com/mark")), "me");
+    CHECK(kept_of(&s, STR("other")).p == NULL);
+    configure(&s, "", "asked", "asked");
+    story_run(&s, SECONDS(5));
+    CHECK_STR(kept_of(&s, STR("example.com/mark")), "me");
+    CHECK(kept_of(&s, DATA_ANNOTATION).n > 0);
+    story_end(&s);
 }
