@@ -30,6 +30,8 @@ static const struct kind_row kind_table[] = {
     { "", "v1", "events", "event", "Event", "ev", "", NS, 0, "r2yiGXH7wu8=" },
     { "", "v1", "configmaps", "configmap", "ConfigMap", "cm", "", NS, 0, "qFsyl6wFWjQ=" },
     { "", "v1", "secrets", "secret", "Secret", "", "", NS, 0, "S6u1pOWzb84=" },
+    { "", "v1", "persistentvolumeclaims", "persistentvolumeclaim", "PersistentVolumeClaim", "pvc",
+      "", NS, SUBRESOURCE_STATUS, "QWTyNDq0dC4=" },
     { "", "v1", "serviceaccounts", "serviceaccount", "ServiceAccount", "sa", "", NS,
       SUBRESOURCE_TOKEN, "pbx9ZvyFpBE=" },
     { "apps", "v1", "deployments", "deployment", "Deployment", "deploy", "all", NS | GEN,

@@ -671,6 +671,7 @@ const struct typetable_root typetable_roots[] = {
     { "", "Event", "core.v1.Event" },
     { "", "Namespace", "core.v1.Namespace" },
     { "", "Node", "core.v1.Node" },
+    { "", "PersistentVolumeClaim", "core.v1.PersistentVolumeClaim" },
     { "", "Pod", "core.v1.Pod" },
     { "", "Secret", "core.v1.Secret" },
     { "", "ServiceAccount", "core.v1.ServiceAccount" },
