@@ -115,6 +115,7 @@ static void drain_on_pod(void *ctx, struct store_item *item, const void *before)
         drain_patient_uncover(p); /* its labels may be others */
     }
     patient_note_deletion(p, was != NULL && !was->deleting);
+    d->stirred = d->stirred || drain_patient_pod(p)->claim_count > 0;
     drain_mark(d);
 }
 
@@ -126,6 +127,7 @@ static void drain_on_pod_gone(void *ctx, struct store_item *item)
         return;
     }
     patient_reset(p);
+    d->stirred = d->stirred || drain_patient_pod(p)->claim_count > 0;
     d->worst = d->worst == p ? NULL : d->worst;
     d->view.patient = d->view.patient == p ? NULL : d->view.patient;
     list_del(&p->link);
@@ -174,6 +176,7 @@ struct drain *drain_start(struct drains *ds, const struct drain_spec *spec,
         .on_change = on_change,
         .ctx = ctx,
         .next = USEC_NEVER,
+        .looking = (spec->rules & DRAIN_LOOK) != 0,
     };
     d->spec.node = arena_str(&d->memory, spec->node);
     d->spec.node_uid = arena_str(&d->memory, spec->node_uid);
@@ -280,17 +283,23 @@ static void patient_step_deleting(struct drain_patient *p, usec_t now)
     struct drain *d = p->drain;
     usec_t span = MAX(d->spec.deletion_timeout, drain_patient_pod(p)->deletion_grace);
     usec_t due = drain_after(p->deleting_at, span);
+    usec_t over = drain_after(p->deleting_at, drain_patient_pod(p)->deletion_grace);
+    if (d->unreachable && now >= over) {
+        p->wait = DRAIN_WAIT_NONE;
+        return;
+    }
+    d->left++;
     d->terminating++;
     if (now < due) {
         p->wait = DRAIN_WAIT_NONE;
-        drain_look_at(d, due);
+        drain_look_at(d, d->unreachable ? over : due);
         return;
     }
     drain_patient_wait(p, DRAIN_WAIT_STUCK, due);
     if (p->killed) {
         usec_t patience = p->killed_at + DRAIN_BLOCKED_AFTER;
         drain_look_at(d, now < patience ? patience : USEC_NEVER);
-    } else if (d->spec.force && p->flight == NULL) {
+    } else if (d->spec.force && p->flight == NULL && !d->looking) {
         patient_send(p, now, DRAIN_KILL, /* exempt= */ true);
     }
 }
@@ -344,6 +353,10 @@ static void patient_step_alive(struct drain_patient *p, usec_t now)
 {
     drain_patient_match(p);
     const struct drain_pod *pod = drain_patient_pod(p);
+    if (p->drain->forcing) {
+        patient_send(p, now, DRAIN_DELETE, /* exempt= */ true);
+        return;
+    }
     if (p->warden == NULL) {
         patient_step_free(p, now);
         return;
@@ -365,18 +378,23 @@ static void patient_step(struct drain_patient *p, usec_t now)
 {
     struct drain *d = p->drain;
     const struct drain_pod *pod = drain_patient_pod(p);
-    if (pod->stays || p->gone) {
+    enum drain_wait wait = DRAIN_WAIT_NONE;
+    enum drain_lot lot = drain_patient_lot(p, &wait);
+    if (lot == DRAIN_STAYS || p->gone) {
         p->wait = DRAIN_WAIT_NONE;
         return;
     }
-    d->left++;
     if (pod->deleting) {
         patient_step_deleting(p, now);
-    } else if (p->flight == NULL && !p->accepted && drains_ready(d->drains)) {
-        patient_step_alive(p, now);
+        return;
     }
-    if (p->accepted && !pod->deleting) {
+    d->left++;
+    if (d->looking || p->accepted || (d->barred && lot == DRAIN_GOES)) {
         p->wait = DRAIN_WAIT_NONE;
+    } else if (lot != DRAIN_GOES) {
+        drain_patient_wait(p, wait, now);
+    } else if (p->flight == NULL && drains_ready(d->drains)) {
+        patient_step_alive(p, now);
     }
 }
 
@@ -401,8 +419,11 @@ static bool patient_timed_out(const struct drain_patient *p, usec_t now)
 
 static bool patient_blocked(const struct drain_patient *p, usec_t now)
 {
-    bool final =
-        p->wait == DRAIN_WAIT_MANY || (p->wait == DRAIN_WAIT_STUCK && patient_timed_out(p, now));
+    bool final = p->wait == DRAIN_WAIT_MANY || p->wait > DRAIN_WAIT_COMPLETION ||
+                 (p->wait == DRAIN_WAIT_STUCK && patient_timed_out(p, now));
+    if (p->wait == DRAIN_WAIT_COMPLETION) {
+        return false;
+    }
     if (final || now >= patient_since(p) + DRAIN_BLOCKED_AFTER) {
         return true;
     }
@@ -421,8 +442,11 @@ static void drain_show(struct drain *d, usec_t now)
         }
         bool late = patient_timed_out(p, now);
         usec_t since = patient_since(p);
-        if (d->worst == NULL || (late && !view.timed_out) ||
-            (late == view.timed_out && since < d->worst_since)) {
+        /* Who only waits for its own end says nothing while another is in trouble. */
+        bool calm = p->wait == DRAIN_WAIT_COMPLETION;
+        bool calmed = d->worst != NULL && d->worst->wait == DRAIN_WAIT_COMPLETION;
+        if (d->worst == NULL || (late && !view.timed_out) || (calmed && !calm) ||
+            (late == view.timed_out && calm == calmed && since < d->worst_since)) {
             d->worst = p;
             d->worst_since = since;
             view.timed_out = late;
@@ -443,6 +467,10 @@ static void drain_show(struct drain *d, usec_t now)
     d->notify = d->notify || view.synced != d->view.synced || view.done != d->view.done ||
                 view.blocked != d->view.blocked || view.timed_out != d->view.timed_out ||
                 (view.blocked && other);
+    bool all = (d->spec.rules & DRAIN_TELL_ALL) != 0;
+    d->notify = d->notify || (all && (d->left != d->shown || d->stirred || other));
+    d->shown = d->left;
+    d->stirred = false;
     d->view = view;
     if (view.blocked) {
         drain_tell_blocked(d);
@@ -455,6 +483,7 @@ static void drain_step(struct drain *d, usec_t now)
     d->next = USEC_NEVER;
     d->left = 0;
     d->terminating = 0;
+    d->barred = drain_is_barred(d);
     LIST_EACH (&d->flights, link) {
         struct drain_flight *f = CONTAINER_OF(link, struct drain_flight, link);
         if (f->call != NULL) {
@@ -546,6 +575,7 @@ void drain_status(const struct drain *d, struct drain_status *ret)
     const struct drain_patient *p = d->worst;
     if (p != NULL) {
         ret->pod = drain_name(p->item);
+        ret->wait = p->wait;
         ret->space = drain_space(p->item);
         ret->budget = p->wait == DRAIN_WAIT_BUDGET && p->warden != NULL
                           ? drain_name(p->warden->item)

@@ -16,6 +16,7 @@
  */
 #pragma once
 
+#include "format/selector.h"
 #include "kube/client.h"
 #include "kube/recorder.h"
 
@@ -42,7 +43,38 @@ struct drain_spec {
      * `force` it is then deleted without grace. */
     usec_t deletion_timeout;
     bool force;
-    usec_t grace; /* for every pod, in whole seconds; < 0: the pod's own */
+    usec_t grace;   /* for every pod, in whole seconds; < 0: the pod's own */
+    uint32_t rules; /* DRAIN_…; 0: as described above */
+    /* Between tries of an eviction whose refusal no event will end: its budget is not watched. 0: a
+     * wait that grows. */
+    usec_t retry;
+    const struct selector *pods; /* others are left alone; borrowed; NULL: all are meant */
+};
+
+/* Finished pods are sent away, too: their objects go, as kubectl drain has it. */
+#define DRAIN_FINISHED 1u
+/* The label cluster.x-k8s.io/drain counts: `skip` leaves the pod alone, `wait-completed` waits. */
+#define DRAIN_WISHES 2u
+/* While such a pod is there nothing is evicted at all, as kubectl drain refuses to begin: */
+#define DRAIN_BAR_UNMANAGED 4u
+#define DRAIN_BAR_LOCAL 8u
+#define DRAIN_BAR_DAEMONS 16u
+/* on_change tells how many are left, and which claims stay. */
+#define DRAIN_TELL_ALL 32u
+/* Nothing is sent; pods are only looked at. */
+#define DRAIN_LOOK 64u
+
+/* Why a pod is not on its way. */
+enum drain_wait {
+    DRAIN_WAIT_NONE,
+    DRAIN_WAIT_BUDGET,     /* its budget allows no disruption, or refused one */
+    DRAIN_WAIT_MANY,       /* it has several budgets, and the API evicts no such pod */
+    DRAIN_WAIT_FAILED,     /* the server answered otherwise */
+    DRAIN_WAIT_STUCK,      /* its deletion takes too long */
+    DRAIN_WAIT_COMPLETION, /* it wishes to complete, which is nobody's fault */
+    DRAIN_WAIT_UNMANAGED,  /* the rules bar its eviction: nothing would make it again, */
+    DRAIN_WAIT_LOCAL,      /* it has an emptyDir, */
+    DRAIN_WAIT_DAEMON,     /* it is of a DaemonSet */
 };
 
 /* Texts live until the loop runs. */
@@ -57,6 +89,7 @@ struct drain_status {
     struct str pod;
     struct str space;
     struct str budget; /* empty: it is no budget that holds it */
+    enum drain_wait wait;
     struct str reason; /* a sentence with current numbers */
     usec_t since;      /* wall; when it began to wait, or its budget last let a pod go */
     bool blocked;      /* it waits too long for that to be the way of things */
@@ -91,9 +124,33 @@ void drain_stop(struct drain *d);
  * the node again. */
 void drain_rest(struct drain *d, bool rest);
 
+/* From now on no budget is asked and no rule bars: what is left is deleted, with its grace, and
+ * without it where that has no effect for a minute more. */
+void drain_force(struct drain *d);
+/* Sends nothing any more, and goes on looking: as with DRAIN_LOOK. */
+void drain_look(struct drain *d);
+/* The node's kubelet is silent, or is back: nobody ends pods there, so they are given a second, and
+ * one whose grace is over counts as gone. */
+void drain_unreachable(struct drain *d, bool unreachable);
+
 /* No pod is left that would have to go. A pod that comes later ends this. */
 bool drain_is_done(const struct drain *d);
 void drain_status(const struct drain *d, struct drain_status *ret);
 void drains_stats(const struct drains *ds, struct drains_stats *ret);
+
+/* A pod that waits, and for what. */
+struct drain_waiter {
+    struct str space;
+    struct str pod;
+    enum drain_wait wait;
+    struct str reason; /* in `out` */
+};
+/* By name, `max` at most; answers how many there are. */
+uint32_t drain_waiters(const struct drain *d, struct arena *out, struct drain_waiter *ret,
+                       uint32_t max);
+/* PersistentVolumeClaims of pods that are there to stay: of DaemonSets, mirrors, and those that
+ * wish it where wishes count. */
+void drain_each_claim(const struct drain *d,
+                      void (*fn)(void *ctx, struct str space, struct str claim), void *ctx);
 
 void drains_check(const struct drains *ds);

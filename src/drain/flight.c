@@ -87,8 +87,9 @@ static void flight_on_refused(struct drain_flight *f, struct str why)
     p->refused_at = p->refused_at < 0 ? now : p->refused_at;
     buf_reset(&p->why);
     buf_add(&p->why, why);
+    usec_t retry = d->spec.retry;
     if (w == NULL) {
-        patient_back_off(p, UNWATCHED_BASE, UNWATCHED_MAX);
+        patient_back_off(p, retry > 0 ? retry : UNWATCHED_BASE, retry > 0 ? retry : UNWATCHED_MAX);
     } else if (f->exempt) {
         p->try_at = now + backoff_next(&p->tries, loop_random(d->drains->loop));
     } else {
@@ -191,7 +192,9 @@ static void flight_on_reply(void *ctx, const struct api_reply *reply)
 
 static void flight_write_options(struct jwriter *w, const struct drain_flight *f)
 {
-    usec_t grace = f->deed == DRAIN_KILL ? 0 : f->drain->spec.grace;
+    usec_t grace = f->deed == DRAIN_KILL   ? 0
+                   : f->drain->unreachable ? SECONDS(1)
+                                           : f->drain->spec.grace;
     if (grace >= 0) {
         jw_key(w, STR("gracePeriodSeconds"));
         jw_i64(w, grace / SECONDS(1));

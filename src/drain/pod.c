@@ -3,6 +3,7 @@
 #include "base/stamp.h"
 
 #define POD_LABELS_MAX 1024u /* no sane pod has a tenth */
+#define POD_WISH STR("cluster.x-k8s.io/drain")
 
 static bool pod_condition_is_true(const struct jval *object, struct str type)
 {
@@ -22,6 +23,62 @@ static bool pod_is_daemon(const struct jval *object)
         }
     }
     return false;
+}
+
+static bool pod_is_managed(const struct jval *object)
+{
+    JVAL_EACH (jval_at(object, "metadata.ownerReferences"), owner) {
+        if (jval_bool(jval_get(owner, STR("controller")), false)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool pod_is_local(const struct jval *object)
+{
+    JVAL_EACH (jval_at(object, "spec.volumes"), volume) {
+        if (jval_get(volume, STR("emptyDir")) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Cluster API, whose label it is, ignores the case of its values. */
+static enum drain_pod_wish pod_wish(const struct jval *object)
+{
+    struct str wish = jval_str(jval_get(jval_at(object, "metadata.labels"), POD_WISH));
+    return str_eq_fold(wish, STR("skip"))             ? DRAIN_WISH_SKIP
+           : str_eq_fold(wish, STR("wait-completed")) ? DRAIN_WISH_COMPLETION
+                                                      : DRAIN_WISH_NONE;
+}
+
+/* The claim of an ephemeral volume is named after the pod and the volume. */
+static void pod_read_claims(const struct jval *object, struct arena *out, struct drain_pod *p)
+{
+    const struct jval *volumes = jval_at(object, "spec.volumes");
+    struct str pod = jval_str(jval_at(object, "metadata.name"));
+    if (jval_kind(volumes) != JARR || volumes->n == 0) {
+        return;
+    }
+    struct str *claims = ARENA_ARRAY(out, struct str, volumes->n);
+    JVAL_EACH (volumes, volume) {
+        struct str claim = jval_str(jval_at(volume, "persistentVolumeClaim.claimName"));
+        struct str name = jval_str(jval_get(volume, STR("name")));
+        if (claim.n > 0) {
+            claims[p->claim_count++] = arena_str(out, claim);
+        } else if (jval_get(volume, STR("ephemeral")) != NULL) {
+            claims[p->claim_count++] =
+                arena_printf(out, STR_FMT "-" STR_FMT, STR_ARG(pod), STR_ARG(name));
+        }
+    }
+    p->claims = claims;
+}
+
+bool drain_pod_is_skipped(const struct drain_pod *p)
+{
+    return p->daemon || p->mirror || p->wish == DRAIN_WISH_SKIP;
 }
 
 static void pod_read_labels(const struct jval *object, struct arena *out, struct drain_pod *p)
@@ -67,15 +124,21 @@ static int pod_project(void *ctx UNUSED, const struct jval *object, struct arena
     struct drain_pod *p = ARENA_NEW(out, struct drain_pod);
     struct str phase = jval_str(jval_at(object, "status.phase"));
     const struct jval *annotations = jval_at(object, "metadata.annotations");
-    bool finished = str_eq(phase, STR("Succeeded")) || str_eq(phase, STR("Failed"));
-    bool mirror = jval_get(annotations, STR("kubernetes.io/config.mirror")) != NULL;
-    p->stays = finished || mirror || pod_is_daemon(object);
+    p->finished = str_eq(phase, STR("Succeeded")) || str_eq(phase, STR("Failed"));
+    p->mirror = jval_get(annotations, STR("kubernetes.io/config.mirror")) != NULL;
+    p->daemon = pod_is_daemon(object);
+    p->managed = pod_is_managed(object);
+    p->local = pod_is_local(object);
+    p->wish = pod_wish(object);
     p->uid = arena_str(out, jval_str(jval_at(object, "metadata.uid")));
     p->pending = str_eq(phase, STR("Pending"));
     p->ready = pod_condition_is_true(object, STR("Ready"));
     p->finalizer = arena_str(out, jval_str(jval_first(jval_at(object, "metadata.finalizers"))));
     pod_read_deletion(object, p);
     pod_read_labels(object, out, p);
+    if (drain_pod_is_skipped(p)) {
+        pod_read_claims(object, out, p);
+    }
     *ret = p;
     return 0;
 }
@@ -84,7 +147,8 @@ static bool pod_same(const void *left, const void *right)
 {
     const struct drain_pod *a = left;
     const struct drain_pod *b = right;
-    if (a->stays != b->stays || a->pending != b->pending || a->ready != b->ready ||
+    if (a->daemon != b->daemon || a->mirror != b->mirror || a->finished != b->finished ||
+        a->managed != b->managed || a->pending != b->pending || a->ready != b->ready ||
         a->deleting != b->deleting || a->deletion_wall != b->deletion_wall ||
         a->deletion_grace != b->deletion_grace || a->label_count != b->label_count ||
         !str_eq(a->uid, b->uid) || !str_eq(a->finalizer, b->finalizer)) {

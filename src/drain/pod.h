@@ -10,11 +10,25 @@ struct drain_pod_label {
     struct str value;
 };
 
+/* The label cluster.x-k8s.io/drain. */
+enum drain_pod_wish {
+    DRAIN_WISH_NONE,
+    DRAIN_WISH_SKIP,
+    DRAIN_WISH_COMPLETION, /* it is waited for and never evicted */
+};
+
 struct drain_pod {
     struct str uid;
     const struct drain_pod_label *labels; /* for the budgets' selectors */
     uint32_t label_count;
-    bool stays;   /* of a DaemonSet, a mirror pod, or finished: neither evicted nor waited for */
+    bool daemon;   /* of a DaemonSet */
+    bool mirror;   /* of the kubelet's own files */
+    bool finished; /* Succeeded or Failed: nothing of it runs */
+    bool managed;  /* a controller would make it again */
+    bool local;    /* it has an emptyDir */
+    enum drain_pod_wish wish;
+    const struct str *claims; /* PersistentVolumeClaims of a pod that is skipped on purpose */
+    uint32_t claim_count;
     bool pending; /* its containers have not started: no budget protects it */
     bool ready;
     bool deleting;
@@ -24,6 +38,9 @@ struct drain_pod {
 };
 
 extern const struct store_kind drain_pod_kind;
+
+/* It is left where it is on purpose, whatever becomes of its node, and so are its volumes. */
+bool drain_pod_is_skipped(const struct drain_pod *p);
 
 /* A selector_lookup over the labels; ctx is a const struct drain_pod. */
 bool drain_pod_lookup(void *ctx, struct str key, struct str *ret_value);

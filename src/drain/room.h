@@ -20,6 +20,7 @@
          */
 #define DRAIN_SETTLE SECONDS(5) /* an accepted eviction that its budget does not show by then */
 #define DRAIN_BLOCKED_AFTER SECONDS(10)    /* a replacement that starts is no news */
+#define DRAIN_FORCE_PATIENCE MINUTES(1)    /* for a deletion by force, its grace at least */
 #define DRAIN_BUDGETS_PATIENCE SECONDS(10) /* without a list of budgets, then by trying */
 
 enum drain_deed {
@@ -32,15 +33,6 @@ enum drain_deed {
  * budget's status, so where that is no, it is asked rarely. */
 #define DRAIN_UNREADY_BASE SECONDS(30)
 #define DRAIN_UNREADY_MAX MINUTES(5)
-
-/* Why a pod is not on its way. */
-enum drain_wait {
-    DRAIN_WAIT_NONE,
-    DRAIN_WAIT_BUDGET, /* its budget allows no disruption, or refused one */
-    DRAIN_WAIT_MANY,   /* it has several budgets, and the API evicts no such pod */
-    DRAIN_WAIT_FAILED, /* the server answered otherwise; `why` has its words */
-    DRAIN_WAIT_STUCK,  /* its deletion takes too long */
-};
 
 struct drain_warden {
     struct drains *drains;
@@ -123,8 +115,14 @@ struct drain {
     bool synced;
     bool dirty;
     bool notify;
+    bool forcing;
     bool resting;
-    usec_t next; /* it must be looked at then; USEC_NEVER: events will tell */
+    bool looking;
+    bool unreachable;
+    bool barred;    /* a pod is there that must not be evicted, so none is */
+    bool stirred;   /* claims that stay have come or gone */
+    uint32_t shown; /* `left`, when on_change last told */
+    usec_t next;    /* it must be looked at then; USEC_NEVER: events will tell */
     uint32_t left;
     uint32_t terminating;
     uint64_t evicted;
@@ -181,6 +179,16 @@ static inline struct str drain_name(const struct store_item *item)
 {
     return str_sub(item->name, str_find_char(item->name, '/') + 1, item->name.n);
 }
+
+/* lot.c: what becomes of a pod, by the rules of its drain. */
+enum drain_lot {
+    DRAIN_GOES,
+    DRAIN_STAYS,  /* neither sent away nor waited for */
+    DRAIN_WAITED, /* never evicted */
+    DRAIN_BARRED, /* must not be evicted, and must not be there */
+};
+enum drain_lot drain_patient_lot(const struct drain_patient *p, enum drain_wait *ret_wait);
+bool drain_is_barred(const struct drain *d);
 
 /* drain.c */
 void drain_mark(struct drain *d);

@@ -77,6 +77,18 @@ void drain_explain(const struct drain_patient *p, struct buf *out)
     case DRAIN_WAIT_STUCK:
         tell_stuck(p, out);
         break;
+    case DRAIN_WAIT_COMPLETION:
+        buf_add(out, STR("it wishes to complete, and is waited for"));
+        break;
+    case DRAIN_WAIT_UNMANAGED:
+        buf_add(out, STR("no controller would make it again, and such pods are not to be evicted"));
+        break;
+    case DRAIN_WAIT_LOCAL:
+        buf_add(out, STR("it has an emptyDir, and the data of such pods is not to be deleted"));
+        break;
+    case DRAIN_WAIT_DAEMON:
+        buf_add(out, STR("it is of a DaemonSet, and those are not to be ignored"));
+        break;
     case DRAIN_WAIT_NONE:
         break;
     }

@@ -1,0 +1,129 @@
+/* What becomes of a pod, by the rules of its drain. */
+#include "drain/room.h"
+#include "tests/unit/drain/scene.h"
+
+#define EVERYTHING                                                                                 \
+    (DRAIN_FINISHED | DRAIN_WISHES | DRAIN_BAR_UNMANAGED | DRAIN_BAR_LOCAL | DRAIN_BAR_DAEMONS)
+
+#define OWNED(kind)                                                                                \
+    "\"ownerReferences\":[{\"kind\":\"" kind "\",\"name\":\"o\",\"uid\":\"1\",\"controller\":"     \
+                                             "true}]"
+#define WISH(text) "\"labels\":{\"cluster.x-k8s.io/drain\":\"" text "\"}"
+#define MIRROR "\"annotations\":{\"kubernetes.io/config.mirror\":\"x\"}"
+#define SCRATCH "\"volumes\":[{\"name\":\"v\",\"emptyDir\":{}}]"
+
+static const struct lot_case {
+    const char *meta;
+    const char *spec;
+    const char *phase;
+    uint32_t rules;
+    const char *selector; /* "" = none */
+    bool forcing;
+    enum drain_lot lot;
+    enum drain_wait wait;
+} lot_cases[] = {
+    /* Without rules: as a profile's drain. */
+    { OWNED("ReplicaSet"), "", "Running", 0, "", false, DRAIN_GOES, DRAIN_WAIT_NONE },
+    { "", "", "Running", 0, "", false, DRAIN_GOES, DRAIN_WAIT_NONE },
+    { "", SCRATCH, "Running", 0, "", false, DRAIN_GOES, DRAIN_WAIT_NONE },
+    { OWNED("DaemonSet"), "", "Running", 0, "", false, DRAIN_STAYS, DRAIN_WAIT_NONE },
+    { MIRROR, "", "Running", 0, "", false, DRAIN_STAYS, DRAIN_WAIT_NONE },
+    { "", "", "Succeeded", 0, "", false, DRAIN_STAYS, DRAIN_WAIT_NONE },
+    { "", "", "Failed", 0, "", false, DRAIN_STAYS, DRAIN_WAIT_NONE },
+    { WISH("skip"), "", "Running", 0, "", false, DRAIN_GOES, DRAIN_WAIT_NONE },
+    { WISH("wait-completed"), "", "Running", 0, "", false, DRAIN_GOES, DRAIN_WAIT_NONE },
+    /* With all of them. */
+    { OWNED("ReplicaSet"), "", "Running", EVERYTHING, "", false, DRAIN_GOES, DRAIN_WAIT_NONE },
+    { "", "", "Running", EVERYTHING, "", false, DRAIN_BARRED, DRAIN_WAIT_UNMANAGED },
+    { OWNED("ReplicaSet"), SCRATCH, "Running", EVERYTHING, "", false, DRAIN_BARRED,
+      DRAIN_WAIT_LOCAL },
+    { OWNED("DaemonSet"), "", "Running", EVERYTHING, "", false, DRAIN_BARRED, DRAIN_WAIT_DAEMON },
+    { MIRROR, "", "Running", EVERYTHING, "", false, DRAIN_STAYS, DRAIN_WAIT_NONE },
+    { "", SCRATCH, "Succeeded", EVERYTHING, "", false, DRAIN_GOES, DRAIN_WAIT_NONE },
+    { OWNED("DaemonSet"), "", "Failed", EVERYTHING, "", false, DRAIN_STAYS, DRAIN_WAIT_NONE },
+    { WISH("skip"), "", "Running", EVERYTHING, "", false, DRAIN_STAYS, DRAIN_WAIT_NONE },
+    { WISH("SKIP"), "", "Running", EVERYTHING, "", false, DRAIN_STAYS, DRAIN_WAIT_NONE },
+    { WISH("other"), "", "Running", DRAIN_WISHES, "", false, DRAIN_GOES, DRAIN_WAIT_NONE },
+    { WISH("wait-completed"), "", "Running", EVERYTHING, "", false, DRAIN_WAITED,
+      DRAIN_WAIT_COMPLETION },
+    { WISH("wait-completed"), "", "Succeeded", EVERYTHING, "", false, DRAIN_STAYS,
+      DRAIN_WAIT_NONE },
+    /* Who is not meant is left alone, whatever it is. */
+    { OWNED("DaemonSet"), "", "Running", EVERYTHING, "a=b", false, DRAIN_STAYS, DRAIN_WAIT_NONE },
+    { "", "", "Running", EVERYTHING, "a=b", false, DRAIN_STAYS, DRAIN_WAIT_NONE },
+    { "\"labels\":{\"a\":\"b\"}", "", "Running", 0, "a=b", false, DRAIN_GOES, DRAIN_WAIT_NONE },
+    /* By force nothing bars, and a DaemonSet would only make its pod again. */
+    { "", SCRATCH, "Running", EVERYTHING, "", true, DRAIN_GOES, DRAIN_WAIT_NONE },
+    { WISH("wait-completed"), "", "Running", EVERYTHING, "", true, DRAIN_GOES, DRAIN_WAIT_NONE },
+    { WISH("skip"), "", "Running", EVERYTHING, "", true, DRAIN_STAYS, DRAIN_WAIT_NONE },
+    { OWNED("DaemonSet"), "", "Running", EVERYTHING, "", true, DRAIN_STAYS, DRAIN_WAIT_NONE },
+};
+
+TEST(lot_of_a_pod_follows_from_the_rules)
+{
+    for (uint32_t i = 0; i < ARRAY_LEN(lot_cases); i++) {
+        const struct lot_case *c = &lot_cases[i];
+        CLEANUP(arena_done)
+        struct arena a = { 0 };
+        struct err err = { 0 };
+        const struct jval *object = NULL;
+        struct selector selector;
+        void *pod = NULL;
+        check_case(i);
+        struct str text = arena_printf(
+            &a, "{\"metadata\":{\"name\":\"p\"%s%s},\"spec\":{%s},\"status\":{\"phase\":\"%s\"}}",
+            c->meta[0] != '\0' ? "," : "", c->meta, c->spec, c->phase);
+        CHECK_EQ(json_parse(text, 0, &a, &object, &err), 0);
+        CHECK_EQ(drain_pod_kind.project(NULL, object, &a, &pod, &err), 0);
+        CHECK_EQ(selector_parse(str_from(c->selector), &a, &selector, &err), 0);
+        struct drain d = {
+            .spec = { .rules = c->rules, .pods = c->selector[0] != '\0' ? &selector : NULL },
+            .forcing = c->forcing,
+        };
+        struct store_item item = { .object = pod };
+        const struct drain_patient p = { .drain = &d, .item = &item };
+        enum drain_wait wait = DRAIN_WAIT_NONE;
+        CHECK_EQ(drain_patient_lot(&p, &wait), c->lot);
+        CHECK_EQ(wait, c->wait);
+    }
+    check_case(-1);
+}
+
+/* The budget lets one go at a time; then somebody decides that there was time enough. */
+TEST(lot_changes_when_a_drain_is_forced_and_when_it_only_looks)
+{
+    struct scene s;
+    scene_begin(&s, 2, "web",
+                "workloads: [{name: web, replicas: 4}]\n"
+                "budgets: [{name: web, minAvailable: 4}]\n");
+    struct drain_spec spec = scene_patient_spec;
+    spec.rules = DRAIN_TELL_ALL;
+    spec.eviction_timeout = USEC_NEVER;
+    struct drain *d = scene_drain(&s, 0, &spec);
+    scene_run(&s, SECONDS(30));
+    struct arena out = { 0 };
+    struct drain_waiter waiters[3];
+    CHECK_EQ(drain_waiters(d, &out, waiters, 3), 4);
+    CHECK_STR(waiters[0].pod, scene_pod(&s, "node-001"));
+    CHECK_EQ(waiters[2].wait, DRAIN_WAIT_BUDGET);
+    CHECK_STR(waiters[2].reason, "budget web allows no disruption: 4 of 4 wanted pods are healthy");
+    CHECK_EQ(scene_status(d).wait, DRAIN_WAIT_BUDGET);
+    drain_look(d);
+    scene_run(&s, SECONDS(5));
+    CHECK_EQ(drain_waiters(d, &out, waiters, 3), 0);
+    CHECK_EQ(scene_status(d).left, 4);
+    CHECK(!scene_status(d).blocked);
+    scene_ask(&s, 200, "DELETE", "/apis/policy/v1/namespaces/default/poddisruptionbudgets/web", "");
+    scene_run(&s, MINUTES(1));
+    CHECK_EQ(s.evicting, 0); /* it could, and only looks */
+    drain_stop(d);
+    uint32_t changes = s.drain[0].changes;
+    d = scene_drain(&s, 0, &spec);
+    drain_force(d);
+    CHECK(scene_finish(&s, d, MINUTES(1)));
+    CHECK_EQ(scene_status(d).forced, 4);
+    CHECK_EQ(scene_sent(&s, "pods/eviction", DOOR_POST), 0);
+    CHECK(s.drain[0].changes >= changes + 2); /* that many are left, and none any more */
+    arena_done(&out);
+    scene_end(&s);
+}
