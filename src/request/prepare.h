@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "drain/drain.h"
 #include "ledger/arbiter.h"
+#include "request/cordon.h"
 
 struct preparer; /* what all preparations share: the watch of VolumeAttachments */
 struct prepare;  /* of one request */
@@ -30,15 +31,18 @@ struct preparer_config {
     struct recorder *recorder;
     struct log *log;
     struct drains *drains;
-    const struct store *nodes; /* kube/node.h; PREPARE_MARK must be among the kept annotations */
-    usec_t (*wall)(void *ctx);
+    const struct store *nodes;  /* kube/node.h; PREPARE_MARK must be among the kept annotations */
+    bool (*may_act)(void *ctx); /* asked before anything is sent; NULL: always */
+    usec_t (*wall)(void *ctx);  /* API-server time (B11) */
     void *ctx;
+    usec_t skew_tolerance; /* a time limit runs out that much later (INV-7) */
 };
 
-#define PREPARE_MARK STR("repairman.k8s.io/cordoned-by")
+#define PREPARE_MARK CORDON_MARK
 
 struct preparer *preparer_new(const struct preparer_config *config);
-void preparer_free(struct preparer *p); /* like a crash; accepts NULL */
+/* Like a crash. Before `drains` are freed; not from on_change. Accepts NULL. */
+void preparer_free(struct preparer *p);
 /* A node has changed or is gone: preparations of it look again. */
 void preparer_on_node(struct preparer *p, const struct store_item *item, bool gone);
 
@@ -59,7 +63,7 @@ void prepare_free(struct prepare *q); /* stops; undoes nothing; accepts NULL */
 /* Lives until the loop runs. */
 struct prepare_view {
     enum prepare_step step;
-    usec_t step_time;  /* wall */
+    usec_t step_time;  /* wall, in whole seconds: whoever keeps it loses nothing */
     bool rejected;     /* a time limit has run out and says Reject */
     struct str reason; /* of the condition Prepared: "Cordoning", "Draining", "PDBWouldBlock", … */
     struct str message; /* in words, with numbers */

@@ -1,0 +1,389 @@
+#include "request/cordon.h"
+
+#include "base/heap.h"
+#include "base/list.h"
+#include "format/jwriter.h"
+
+/* Somebody else was faster, and may be once more; then what a moment mends; then what a person
+ * must. */
+#define CONFLICT_BASE MSECONDS(20)
+#define CONFLICT_MAX SECONDS(2)
+#define FAILED_BASE MSECONDS(500)
+#define FAILED_MAX SECONDS(30)
+#define REFUSED_BASE SECONDS(10)
+#define REFUSED_MAX MINUTES(5)
+#define ASK_AGAIN SECONDS(1) /* whether it may act; nothing else would wake it */
+
+struct cordons {
+    struct cordons_config config;
+    struct client *client; /* of the configuration */
+    struct list deeds;     /* in the order in which they were asked for */
+    struct buf path;
+    struct buf body;
+};
+
+struct cordon {
+    struct cordons *cordons;
+    struct list link;
+    struct cordon_spec spec;
+    struct arena memory; /* of the spec's texts */
+    void (*on_end)(void *ctx, enum cordon_end end);
+    void *ctx;
+    struct api_call *call;
+    bool patching; /* `call` is the patch */
+    struct loop_timer timer;
+    usec_t retry_at;
+    struct backoff backoff;
+    struct err trouble;
+};
+
+/* What was read of the node. */
+struct cordon_facts {
+    struct str version;
+    struct str uid;
+    struct str mark;
+    bool unschedulable;
+};
+
+static void cordon_step(void *ctx);
+
+struct cordons *cordons_new(const struct cordons_config *config)
+{
+    struct cordons *cs = HEAP_NEW(struct cordons);
+    cs->config = *config;
+    cs->client = config->client;
+    list_init(&cs->deeds);
+    return cs;
+}
+
+static void cordon_free(struct cordon *c)
+{
+    struct cordons *cs = c->cordons;
+    if (c->call != NULL) {
+        api_cancel(cs->client->api, STEAL(c->call));
+    }
+    loop_timer_done(&c->timer);
+    list_del(&c->link);
+    arena_done(&c->memory);
+    heap_free(c);
+}
+
+void cordons_free(struct cordons *cs)
+{
+    if (cs == NULL) {
+        return;
+    }
+    LIST_EACH (&cs->deeds, link) {
+        cordon_free(CONTAINER_OF(link, struct cordon, link));
+    }
+    buf_done(&cs->path);
+    buf_done(&cs->body);
+    heap_free(cs);
+}
+
+/* Who waited for it is the first of its node now. */
+static void cordons_next(struct cordons *cs, struct str node)
+{
+    LIST_EACH (&cs->deeds, link) {
+        struct cordon *c = CONTAINER_OF(link, struct cordon, link);
+        if (str_eq(c->spec.node, node)) {
+            loop_timer_pull(&c->timer, loop_now(cs->client->loop));
+            return;
+        }
+    }
+}
+
+static void cordon_end(struct cordon *c, enum cordon_end end)
+{
+    struct cordons *cs = c->cordons;
+    void (*on_end)(void *ctx, enum cordon_end end) = c->on_end;
+    void *ctx = c->ctx;
+    list_del(&c->link);
+    cordons_next(cs, c->spec.node);
+    cordon_free(c);
+    if (on_end != NULL) {
+        on_end(ctx, end);
+    }
+}
+
+struct cordon *cordon_start(struct cordons *cs, const struct cordon_spec *spec,
+                            void (*on_end)(void *ctx, enum cordon_end end), void *ctx)
+{
+    ASSERT(spec->uid.n > 0 && spec->node.n > 0);
+    struct cordon *c = HEAP_NEW(struct cordon);
+    *c = (struct cordon){
+        .cordons = cs,
+        .spec = *spec,
+        .memory = { .first = 256 },
+        .on_end = on_end,
+        .ctx = ctx,
+    };
+    c->spec.uid = arena_str(&c->memory, spec->uid);
+    c->spec.request = arena_str(&c->memory, spec->request);
+    c->spec.node = arena_str(&c->memory, spec->node);
+    loop_timer_init(&c->timer, cs->client->loop, cordon_step, c);
+    list_add(&cs->deeds, &c->link);
+    loop_timer_set(&c->timer, loop_now(cs->client->loop));
+    return c;
+}
+
+void cordon_stop(struct cordon *c)
+{
+    if (c == NULL) {
+        return;
+    }
+    c->on_end = NULL;
+    if (c->patching) {
+        return; /* it ends with the answer */
+    }
+    cordon_end(c, CORDON_NONE);
+}
+
+struct str cordon_trouble(const struct cordon *c)
+{
+    return c->trouble.code != 0 ? str_from(c->trouble.msg) : STR_NONE;
+}
+
+/* ── asking ────────────────────────────────────────────────────────────────────────────────── */
+
+static void cordon_on_read(void *ctx, const struct api_reply *reply);
+static void cordon_on_patched(void *ctx, const struct api_reply *reply);
+
+static bool cordon_is_first(const struct cordon *c)
+{
+    LIST_EACH (&c->cordons->deeds, link) {
+        const struct cordon *other = CONTAINER_OF(link, struct cordon, link);
+        if (str_eq(other->spec.node, c->spec.node)) {
+            return other == c;
+        }
+    }
+    return false;
+}
+
+/* A process that was frozen may find an answer before it finds out that it does not lead any more.
+ */
+static bool cordons_may_act(const struct cordons *cs)
+{
+    return cs->config.may_act == NULL || cs->config.may_act(cs->config.ctx);
+}
+
+static void cordon_path(struct cordon *c)
+{
+    struct buf *path = &c->cordons->path;
+    buf_reset(path);
+    buf_add(path, STR("/api/v1/nodes/"));
+    client_add_segment(path, c->spec.node);
+}
+
+static void cordon_step(void *ctx)
+{
+    struct cordon *c = ctx;
+    struct client *client = c->cordons->client;
+    if (c->call != NULL || !cordon_is_first(c)) {
+        return;
+    }
+    usec_t now = loop_now(client->loop);
+    usec_t at = MAX(c->retry_at, client_open_at(client));
+    if (!cordons_may_act(c->cordons)) {
+        at = MAX(at, now + ASK_AGAIN);
+    }
+    if (now < at) {
+        loop_timer_set(&c->timer, at);
+        return;
+    }
+    cordon_path(c);
+    const struct api_request request = { .verb = API_GET, .path = buf_str(&c->cordons->path) };
+    c->call = api_send(client->api, &request, cordon_on_read, c);
+}
+
+static void cordon_again(struct cordon *c, usec_t base, usec_t max)
+{
+    struct loop *loop = c->cordons->client->loop;
+    if (c->backoff.base != base) {
+        c->backoff = (struct backoff){ .base = base, .max = max };
+    }
+    c->retry_at = loop_now(loop) + backoff_next(&c->backoff, loop_random(loop));
+    loop_timer_set(&c->timer, c->retry_at);
+}
+
+/* Nothing was done that we know of. Whatever it was, the node is read anew before the next try. */
+static void cordon_failed(struct cordon *c, const struct api_reply *reply,
+                          enum retry_verdict verdict)
+{
+    if (c->on_end == NULL) {
+        cordon_end(c, CORDON_NONE); /* nobody wants it any more */
+        return;
+    }
+    if (verdict == RETRY_OBSERVE) {
+        cordon_again(c, CONFLICT_BASE, CONFLICT_MAX);
+        return;
+    }
+    client_explain(reply->status, reply->body, reply->err, &c->trouble);
+    if (verdict == RETRY_REFUSED) {
+        cordon_again(c, REFUSED_BASE, REFUSED_MAX);
+    } else {
+        cordon_again(c, FAILED_BASE, FAILED_MAX);
+    }
+    c->on_end(c->ctx, CORDON_NONE);
+}
+
+/* ── deciding ──────────────────────────────────────────────────────────────────────────────── */
+
+/* True when the node is as it should be. */
+static bool cordon_decide(const struct cordon *c, const struct cordon_facts *facts,
+                          enum cordon_end *ret)
+{
+    bool ours = str_eq(facts->mark, c->spec.uid);
+    if (c->spec.deed == CORDON_MAKE) {
+        /* A mark on a node that takes pods is the rest of a cordon that somebody has lifted. */
+        *ret = ours ? CORDON_OURS : CORDON_OTHERS;
+        return facts->unschedulable;
+    }
+    *ret = CORDON_OFF;
+    bool forget = mutated(c->cordons->client->mutations, MUTATION_UNCORDON_OTHERS) &&
+                  c->spec.deed == CORDON_LIFT && facts->unschedulable;
+    return !ours && !forget;
+}
+
+static void cordon_write_patch(struct cordon *c, const struct cordon_facts *facts)
+{
+    struct cordons *cs = c->cordons;
+    buf_reset(&cs->body);
+    struct jwriter w = jwriter_on(&cs->body);
+    jw_obj(&w);
+    jw_key(&w, STR("metadata"));
+    jw_obj(&w);
+    if (!mutated(cs->client->mutations, MUTATION_SKIP_RV)) {
+        jw_pair(&w, "resourceVersion", facts->version);
+    }
+    jw_key(&w, STR("annotations"));
+    jw_obj(&w);
+    jw_key(&w, CORDON_MARK);
+    if (c->spec.deed == CORDON_MAKE) {
+        jw_str(&w, c->spec.uid);
+    } else {
+        jw_null(&w);
+    }
+    jw_obj_end(&w);
+    jw_obj_end(&w);
+    if (c->spec.deed != CORDON_UNMARK) {
+        jw_key(&w, STR("spec"));
+        jw_obj(&w);
+        jw_key(&w, STR("unschedulable"));
+        if (c->spec.deed == CORDON_MAKE) {
+            jw_bool(&w, true);
+        } else {
+            jw_null(&w);
+        }
+        jw_obj_end(&w);
+    }
+    jw_obj_end(&w);
+}
+
+static int cordon_read(struct str body, struct arena *tmp, struct cordon_facts *ret,
+                       struct err *err)
+{
+    const struct jval *node = NULL;
+    int r = json_parse(body, JSON_GO, tmp, &node, err);
+    if (r < 0) {
+        return err_wrap(err, "the node cannot be read");
+    }
+    *ret = (struct cordon_facts){
+        .version = jval_str(jval_at(node, "metadata.resourceVersion")),
+        .uid = jval_str(jval_at(node, "metadata.uid")),
+        .mark = jval_str(jval_get(jval_at(node, "metadata.annotations"), CORDON_MARK)),
+        .unschedulable = jval_bool(jval_at(node, "spec.unschedulable"), false),
+    };
+    return ret->version.n > 0 ? 0 : err_set(err, ERR_PROTO, "a node without a version");
+}
+
+static void cordon_on_read(void *ctx, const struct api_reply *reply)
+{
+    struct cordon *c = ctx;
+    struct client *client = c->cordons->client;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct cordon_facts facts;
+    enum cordon_end end = CORDON_NONE;
+    c->call = NULL;
+    enum retry_verdict verdict = client_note(client, API_GET, reply);
+    if (verdict == RETRY_ABSENT) {
+        cordon_end(c, CORDON_GONE);
+    } else if (verdict != RETRY_DONE) {
+        cordon_failed(c, reply, verdict);
+    } else if (cordon_read(reply->body, &tmp, &facts, &c->trouble) < 0) {
+        cordon_again(c, FAILED_BASE, FAILED_MAX);
+    } else if (cordon_decide(c, &facts, &end)) {
+        cordon_end(c, end);
+    } else if (!cordons_may_act(c->cordons)) {
+        loop_timer_set(&c->timer, loop_now(client->loop) + ASK_AGAIN);
+    } else {
+        cordon_path(c);
+        cordon_write_patch(c, &facts);
+        const struct api_request request = {
+            .verb = API_PATCH,
+            .path = buf_str(&c->cordons->path),
+            .content_type = API_MERGE_PATCH,
+            .body = buf_str(&c->cordons->body),
+        };
+        c->patching = true;
+        c->call = api_send(client->api, &request, cordon_on_patched, c);
+    }
+}
+
+/* ── telling ───────────────────────────────────────────────────────────────────────────────── */
+
+static void cordon_tell(const struct cordon *c, struct str body)
+{
+    struct cordons *cs = c->cordons;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct cordon_facts facts = { 0 };
+    struct err ignored = { 0 };
+    bool made = c->spec.deed == CORDON_MAKE;
+    if (c->spec.deed == CORDON_UNMARK) {
+        return; /* to the node nothing has happened */
+    }
+    if (cordon_read(body, &tmp, &facts, &ignored) < 0) {
+        facts.uid = STR_NONE; /* an Event without it finds its node by the name */
+    }
+    const char *did = made ? "cordoned" : "uncordoned";
+    struct str whom = c->spec.request.n > 0 ? c->spec.request : c->spec.uid;
+    if (cs->config.log != NULL) {
+        log_info(cs->config.log, made ? "node cordoned" : "node uncordoned",
+                 KV_STR("node", c->spec.node), KV_STR("request", whom));
+    }
+    if (cs->config.recorder == NULL) {
+        return;
+    }
+    recorder_add(cs->config.recorder,
+                 &(struct recorder_event){
+                     .type = STR("Normal"),
+                     .reason = made ? STR("CordonedNode") : STR("UncordonedNode"),
+                     .action = made ? STR("Cordon") : STR("Uncordon"),
+                     .note = arena_printf(&tmp, "%s for maintenance request " STR_FMT, did,
+                                          STR_ARG(whom)),
+                     .regarding = {
+                         .kind = STR("Node"),
+                         .api_version = STR("v1"),
+                         .name = c->spec.node,
+                         .uid = facts.uid,
+                     },
+                 });
+}
+
+static void cordon_on_patched(void *ctx, const struct api_reply *reply)
+{
+    struct cordon *c = ctx;
+    c->call = NULL;
+    c->patching = false;
+    enum retry_verdict verdict = client_note(c->cordons->client, API_PATCH, reply);
+    if (verdict == RETRY_DONE) {
+        cordon_tell(c, reply->body);
+        cordon_end(c, c->spec.deed == CORDON_MAKE ? CORDON_OURS : CORDON_OFF);
+    } else if (verdict == RETRY_ABSENT) {
+        cordon_end(c, CORDON_GONE);
+    } else {
+        cordon_failed(c, reply, verdict);
+    }
+}

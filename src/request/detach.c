@@ -1,0 +1,531 @@
+#include "request/detach.h"
+
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "base/list.h"
+#include "kube/reflector.h"
+#include "kube/store.h"
+
+#define CLAIM_WINDOW 8u /* claims that are read at a time, of one node */
+/* Claims are not watched: they are read again while they matter. What one says rarely changes; a
+ * missing one may come, an unbound one be bound. */
+#define CLAIM_REFRESH MINUTES(5)
+#define CLAIM_MISSING_BASE SECONDS(5)
+#define CLAIM_MISSING_MAX MINUTES(1)
+#define CLAIM_FAILED_BASE SECONDS(1)
+#define CLAIM_FAILED_MAX SECONDS(30)
+#define CLAIM_REFUSED_BASE SECONDS(30)
+#define CLAIM_REFUSED_MAX MINUTES(5)
+
+struct detaches {
+    struct client *client;
+    struct list waits;
+    struct loop_timer restart; /* the watch begins, begins anew, or ends */
+    bool watching;
+    struct store attachments; /* of nodes that are waited for */
+    struct reflector reflector;
+    struct err trouble;
+    struct buf path;
+};
+
+struct detach_claim {
+    struct detach *detach;
+    struct arena memory;
+    struct str space;
+    struct str name;
+    uint32_t round;    /* the last in which a pod that stays had it */
+    struct str volume; /* empty: none, or not known yet */
+    struct arena text; /* of `volume` */
+    struct api_call *call;
+    usec_t retry_at;
+    struct backoff backoff;
+};
+
+struct detach {
+    struct detaches *detaches;
+    struct list link;
+    struct arena memory;
+    struct str node;
+    struct str *ignore;
+    uint32_t ignore_n;
+    void (*on_change)(void *ctx);
+    void *ctx;
+    struct loop_timer turn;
+    struct map claims; /* "namespace/name" → struct detach_claim */
+    uint32_t round;
+    uint32_t reading; /* claims */
+    uint32_t volumes; /* status.volumesAttached */
+    bool synced;
+    bool told_synced;
+    uint32_t left;
+    uint32_t excused;
+    struct err trouble; /* of reading claims */
+    bool troubled;      /* as last told */
+};
+
+/* ── attachments ───────────────────────────────────────────────────────────────────────────── */
+
+struct attachment {
+    struct str node;
+    struct str driver;
+    struct str volume; /* empty: an inline one */
+    bool attached;
+};
+
+static int attachment_project(void *ctx UNUSED, const struct jval *object, struct arena *out,
+                              void **ret, struct err *err UNUSED)
+{
+    struct attachment *a = ARENA_NEW(out, struct attachment);
+    a->node = arena_str(out, jval_str(jval_at(object, "spec.nodeName")));
+    a->driver = arena_str(out, jval_str(jval_at(object, "spec.attacher")));
+    a->volume = arena_str(out, jval_str(jval_at(object, "spec.source.persistentVolumeName")));
+    a->attached = jval_bool(jval_at(object, "status.attached"), false);
+    *ret = a;
+    return 0;
+}
+
+/* Its spec never changes; the name is of another one when it does. */
+static bool attachment_same(const void *left, const void *right)
+{
+    const struct attachment *a = left;
+    const struct attachment *b = right;
+    return a->attached == b->attached && str_eq(a->node, b->node) && str_eq(a->driver, b->driver) &&
+           str_eq(a->volume, b->volume);
+}
+
+static const struct store_kind attachment_kind = {
+    .name = "volumeattachment",
+    .project = attachment_project,
+    .same = attachment_same,
+};
+
+static void detach_mark(struct detach *d)
+{
+    loop_timer_pull(&d->turn, loop_now(d->detaches->client->loop));
+}
+
+static void detaches_mark_all(struct detaches *ds)
+{
+    LIST_EACH (&ds->waits, link) {
+        detach_mark(CONTAINER_OF(link, struct detach, link));
+    }
+}
+
+static void detaches_mark_node(struct detaches *ds, struct str node)
+{
+    LIST_EACH (&ds->waits, link) {
+        struct detach *d = CONTAINER_OF(link, struct detach, link);
+        if (str_eq(d->node, node)) {
+            detach_mark(d);
+        }
+    }
+}
+
+static void attachments_on_change(void *ctx, struct store_item *item, const void *before UNUSED)
+{
+    detaches_mark_node(ctx, ((const struct attachment *)item->object)->node);
+}
+
+static void attachments_on_gone(void *ctx, struct store_item *item)
+{
+    detaches_mark_node(ctx, ((const struct attachment *)item->object)->node);
+}
+
+static void attachments_on_list(void *ctx)
+{
+    struct detaches *ds = ctx;
+    store_list_begin(&ds->attachments);
+}
+
+static bool detaches_wait_for(const struct detaches *ds, struct str node)
+{
+    LIST_EACH (&ds->waits, link) {
+        if (str_eq(CONTAINER_OF(link, struct detach, link)->node, node)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int attachments_on_object(void *ctx, const struct jval *object, bool deleted,
+                                 struct err *err)
+{
+    struct detaches *ds = ctx;
+    struct str name = jval_str(jval_at(object, "metadata.name"));
+    bool known = store_find(&ds->attachments, name) != NULL;
+    if (!known && !detaches_wait_for(ds, jval_str(jval_at(object, "spec.nodeName")))) {
+        return 0;
+    }
+    return store_observe(&ds->attachments, object, deleted, err);
+}
+
+static bool attachments_on_synced(void *ctx, uint64_t version)
+{
+    struct detaches *ds = ctx;
+    bool taken = store_list_end(&ds->attachments, version);
+    ds->trouble = (struct err){ 0 };
+    LIST_EACH (&ds->waits, link) {
+        struct detach *d = CONTAINER_OF(link, struct detach, link);
+        d->synced = taken;
+        detach_mark(d);
+    }
+    return taken;
+}
+
+static void attachments_on_error(void *ctx, const struct err *err, bool bad UNUSED)
+{
+    struct detaches *ds = ctx;
+    ds->trouble = *err;
+    detaches_mark_all(ds);
+}
+
+static void detaches_unwatch(struct detaches *ds)
+{
+    if (ds->watching) {
+        reflector_done(&ds->reflector);
+        store_done(&ds->attachments);
+        ds->watching = false;
+    }
+}
+
+static void detaches_restart(void *ctx)
+{
+    struct detaches *ds = ctx;
+    if (list_empty(&ds->waits)) {
+        detaches_unwatch(ds);
+        return;
+    }
+    if (ds->watching) {
+        reflector_done(&ds->reflector);
+    } else {
+        store_init(&ds->attachments, &attachment_kind, ds, loop_random(ds->client->loop));
+        ds->attachments.mutations = ds->client->mutations;
+        ds->attachments.on_change = attachments_on_change;
+        ds->attachments.on_gone = attachments_on_gone;
+        ds->watching = true;
+    }
+    const struct reflector_config config = {
+        .path = STR("/apis/storage.k8s.io/v1/volumeattachments"),
+        .on_list = attachments_on_list,
+        .on_object = attachments_on_object,
+        .on_synced = attachments_on_synced,
+        .on_error = attachments_on_error,
+        .ctx = ds,
+    };
+    reflector_init(&ds->reflector, ds->client, &config);
+    reflector_start(&ds->reflector);
+}
+
+/* ── claims ────────────────────────────────────────────────────────────────────────────────── */
+
+static void claim_free(struct detach_claim *k)
+{
+    if (k->call != NULL) {
+        api_cancel(k->detach->detaches->client->api, STEAL(k->call));
+        k->detach->reading--;
+    }
+    arena_done(&k->text);
+    arena_done(&k->memory);
+    heap_free(k);
+}
+
+static void claim_again(struct detach_claim *k, usec_t base, usec_t max)
+{
+    struct loop *loop = k->detach->detaches->client->loop;
+    if (k->backoff.base != base) {
+        k->backoff = (struct backoff){ .base = base, .max = max };
+    }
+    k->retry_at = loop_now(loop) + backoff_next(&k->backoff, loop_random(loop));
+}
+
+static void claim_take(struct detach_claim *k, struct str body)
+{
+    struct detach *d = k->detach;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    const struct jval *claim = NULL;
+    if (json_parse(body, JSON_GO, &tmp, &claim, &d->trouble) < 0) {
+        claim_again(k, CLAIM_FAILED_BASE, CLAIM_FAILED_MAX);
+        return;
+    }
+    struct str volume = jval_str(jval_at(claim, "spec.volumeName"));
+    arena_reset(&k->text);
+    k->volume = arena_str(&k->text, volume);
+    if (volume.n > 0) {
+        k->retry_at = loop_now(d->detaches->client->loop) + CLAIM_REFRESH;
+        backoff_reset(&k->backoff);
+    } else {
+        claim_again(k, CLAIM_MISSING_BASE, CLAIM_MISSING_MAX);
+    }
+    d->trouble = (struct err){ 0 };
+}
+
+static void claim_on_reply(void *ctx, const struct api_reply *reply)
+{
+    struct detach_claim *k = ctx;
+    struct detach *d = k->detach;
+    k->call = NULL;
+    d->reading--;
+    enum retry_verdict verdict = client_note(d->detaches->client, API_GET, reply);
+    if (verdict == RETRY_DONE) {
+        claim_take(k, reply->body);
+    } else if (verdict == RETRY_ABSENT) {
+        k->volume = STR_NONE;
+        claim_again(k, CLAIM_MISSING_BASE, CLAIM_MISSING_MAX);
+    } else {
+        client_explain(reply->status, reply->body, reply->err, &d->trouble);
+        bool refused = verdict == RETRY_REFUSED;
+        claim_again(k, refused ? CLAIM_REFUSED_BASE : CLAIM_FAILED_BASE,
+                    refused ? CLAIM_REFUSED_MAX : CLAIM_FAILED_MAX);
+    }
+    detach_mark(d);
+}
+
+static void claim_read(struct detach_claim *k)
+{
+    struct detach *d = k->detach;
+    struct buf *path = &d->detaches->path;
+    buf_reset(path);
+    buf_add(path, STR("/api/v1/namespaces/"));
+    client_add_segment(path, k->space);
+    buf_add(path, STR("/persistentvolumeclaims/"));
+    client_add_segment(path, k->name);
+    const struct api_request request = { .verb = API_GET, .path = buf_str(path) };
+    k->call = api_send(d->detaches->client->api, &request, claim_on_reply, k);
+    d->reading++;
+}
+
+/* Answers when the next is due. */
+static usec_t detach_read_claims(struct detach *d, usec_t now)
+{
+    struct client *client = d->detaches->client;
+    usec_t next = USEC_NEVER;
+    MAP_EACH (&d->claims, entry) {
+        struct detach_claim *k = map_item_value(entry);
+        if (k->call != NULL || k->round != d->round) {
+            continue;
+        }
+        usec_t at = MAX(k->retry_at, client_open_at(client));
+        if (now < at) {
+            next = MIN(next, at);
+        } else if (d->reading < CLAIM_WINDOW) {
+            claim_read(k); /* the answer makes room for the next */
+        }
+    }
+    return next;
+}
+
+void detach_claims_begin(struct detach *d)
+{
+    d->round++;
+}
+
+void detach_claim(struct detach *d, struct str space, struct str claim)
+{
+    CLEANUP(buf_done)
+    struct buf key = { 0 };
+    buf_printf(&key, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(claim));
+    struct detach_claim *k = map_find(&d->claims, buf_str(&key));
+    if (k == NULL) {
+        k = HEAP_NEW(struct detach_claim);
+        k->detach = d;
+        k->memory.first = 128;
+        k->text.first = 64;
+        k->space = arena_str(&k->memory, space);
+        k->name = arena_str(&k->memory, claim);
+        (void)map_put(&d->claims, buf_str(&key), k); /* it replaces nothing */
+    }
+    k->round = d->round;
+}
+
+void detach_claims_end(struct detach *d)
+{
+    detach_mark(d);
+}
+
+/* ── deciding ──────────────────────────────────────────────────────────────────────────────── */
+
+static bool detach_excuses(const struct detach *d, const struct attachment *a)
+{
+    for (uint32_t i = 0; i < d->ignore_n; i++) {
+        if (str_eq(d->ignore[i], a->driver)) {
+            return true;
+        }
+    }
+    MAP_EACH (&d->claims, entry) {
+        const struct detach_claim *k = map_item_value(entry);
+        if (k->round == d->round && k->volume.n > 0 && str_eq(k->volume, a->volume)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void detach_turn(void *ctx)
+{
+    struct detach *d = ctx;
+    struct detaches *ds = d->detaches;
+    usec_t now = loop_now(ds->client->loop);
+    uint32_t left = 0;
+    uint32_t excused = 0;
+    uint32_t accounted = 0; /* entries of volumesAttached that nobody waits for */
+    if (!ds->watching) {
+        return; /* it begins in this moment */
+    }
+    MAP_EACH (&ds->attachments.items, entry) {
+        const struct store_item *item = map_item_value(entry);
+        const struct attachment *a = item->object;
+        if (!str_eq(a->node, d->node)) {
+            continue;
+        }
+        bool excuse = detach_excuses(d, a);
+        left += excuse ? 0 : 1;
+        excused += excuse ? 1 : 0;
+        accounted += excuse && a->attached ? 1 : 0;
+    }
+    usec_t next = left > 0 ? detach_read_claims(d, now) : USEC_NEVER;
+    uint32_t listed = d->volumes > accounted ? d->volumes - accounted : 0;
+    left = MAX(left, listed);
+    bool troubled = ds->trouble.code != 0 || d->trouble.code != 0;
+    bool changed = d->synced != d->told_synced || left != d->left || excused != d->excused ||
+                   troubled != d->troubled;
+    d->told_synced = d->synced;
+    d->left = left;
+    d->excused = excused;
+    d->troubled = troubled;
+    if (next != USEC_NEVER) {
+        loop_timer_set(&d->turn, next);
+    }
+    if (changed) {
+        d->on_change(d->ctx);
+    }
+}
+
+void detach_volumes(struct detach *d, uint32_t volumes)
+{
+    if (d->volumes != volumes) {
+        d->volumes = volumes;
+        detach_mark(d);
+    }
+}
+
+bool detach_is_done(const struct detach *d)
+{
+    return d->told_synced && d->left == 0;
+}
+
+void detach_status(const struct detach *d, struct detach_status *ret)
+{
+    const struct err *trouble =
+        d->detaches->trouble.code != 0 ? &d->detaches->trouble : &d->trouble;
+    *ret = (struct detach_status){
+        .synced = d->told_synced,
+        .left = d->left,
+        .excused = d->excused,
+        .trouble = trouble->code != 0 ? str_from(trouble->msg) : STR_NONE,
+    };
+}
+
+static int detach_name_order(const void *left, const void *right)
+{
+    const struct store_item *const *a = left;
+    const struct store_item *const *b = right;
+    return str_cmp((*a)->name, (*b)->name);
+}
+
+uint32_t detach_names(const struct detach *d, struct arena *out, struct str *ret, uint32_t max)
+{
+    const struct store *store = &d->detaches->attachments;
+    uint32_t n = 0;
+    if (!d->detaches->watching || store_count(store) == 0) {
+        return 0;
+    }
+    const struct store_item **items =
+        ARENA_ARRAY(out, const struct store_item *, store_count(store));
+    MAP_EACH (&store->items, entry) {
+        const struct store_item *item = map_item_value(entry);
+        const struct attachment *a = item->object;
+        if (str_eq(a->node, d->node) && !detach_excuses(d, a)) {
+            items[n++] = item;
+        }
+    }
+    qsort(items, n, sizeof(items[0]), detach_name_order);
+    n = MIN(n, max);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct attachment *a = items[i]->object;
+        ret[i] =
+            arena_printf(out, "volume " STR_FMT " (" STR_FMT ")",
+                         STR_ARG(a->volume.n > 0 ? a->volume : items[i]->name), STR_ARG(a->driver));
+    }
+    return n;
+}
+
+/* ── life ──────────────────────────────────────────────────────────────────────────────────── */
+
+struct detaches *detaches_new(struct client *client)
+{
+    struct detaches *ds = HEAP_NEW(struct detaches);
+    ds->client = client;
+    list_init(&ds->waits);
+    loop_timer_init(&ds->restart, client->loop, detaches_restart, ds);
+    return ds;
+}
+
+void detaches_free(struct detaches *ds)
+{
+    if (ds == NULL) {
+        return;
+    }
+    while (!list_empty(&ds->waits)) {
+        detach_stop(CONTAINER_OF(ds->waits.next, struct detach, link));
+    }
+    detaches_unwatch(ds);
+    loop_timer_done(&ds->restart);
+    buf_done(&ds->path);
+    heap_free(ds);
+}
+
+struct detach *detach_start(struct detaches *ds, struct str node, const struct str *ignore,
+                            uint32_t ignore_n, void (*on_change)(void *ctx), void *ctx)
+{
+    struct loop *loop = ds->client->loop;
+    struct detach *d = HEAP_NEW(struct detach);
+    *d = (struct detach){
+        .detaches = ds,
+        .memory = { .first = 256 },
+        .ignore_n = ignore_n,
+        .on_change = on_change,
+        .ctx = ctx,
+    };
+    d->node = arena_str(&d->memory, node);
+    d->ignore = ARENA_ARRAY(&d->memory, struct str, ignore_n);
+    for (uint32_t i = 0; i < ignore_n; i++) {
+        d->ignore[i] = arena_str(&d->memory, ignore[i]);
+    }
+    map_init(&d->claims, loop_random(loop), loop_random(loop));
+    loop_timer_init(&d->turn, loop, detach_turn, d);
+    list_add(&ds->waits, &d->link);
+    loop_timer_pull(&ds->restart, loop_now(loop));
+    return d;
+}
+
+void detach_stop(struct detach *d)
+{
+    if (d == NULL) {
+        return;
+    }
+    struct detaches *ds = d->detaches;
+    MAP_EACH (&d->claims, entry) {
+        claim_free(map_item_value(entry));
+    }
+    map_done(&d->claims);
+    loop_timer_done(&d->turn);
+    list_del(&d->link);
+    arena_done(&d->memory);
+    heap_free(d);
+    if (list_empty(&ds->waits)) {
+        /* Not at once: this may be called from what the watch has brought. */
+        loop_timer_pull(&ds->restart, loop_now(ds->client->loop));
+    }
+}

@@ -1,0 +1,492 @@
+#include "request/prepare.h"
+
+#include "base/heap.h"
+#include "request/prepare_room.h"
+
+/* A pod that takes that long to end, or its grace if that is longer, is shown as one that does not.
+ * Nothing else follows from it: the drain has a time limit as a whole. */
+#define PREPARE_DELETION_PATIENCE MINUTES(5)
+
+struct undo {
+    struct preparer *preparer;
+    struct list link;
+    struct cordon *deed;
+    void (*on_done)(void *ctx);
+    void *ctx;
+};
+
+static void prepare_turn(void *ctx);
+
+static struct loop *prepare_loop(const struct prepare *q)
+{
+    return q->preparer->config.client->loop;
+}
+
+static void prepare_mark(struct prepare *q)
+{
+    loop_timer_pull(&q->turn, loop_now(prepare_loop(q)));
+}
+
+static const struct node *prepare_node(const struct prepare *q)
+{
+    const struct store_item *item = store_find(q->preparer->config.nodes, q->spec.node);
+    return item != NULL ? item->object : NULL;
+}
+
+/* ── steps ─────────────────────────────────────────────────────────────────────────────────── */
+
+static bool prepare_wants_cordon(const struct prepare *q)
+{
+    return q->spec.options.drain.enabled && q->spec.options.drain.cordon;
+}
+
+static bool prepare_has_step(const struct prepare *q, enum prepare_step step)
+{
+    const struct limit_options *o = &q->spec.options;
+    switch (step) {
+    case PREPARE_CORDON:
+        return prepare_wants_cordon(q);
+    case PREPARE_DRAIN:
+        return o->drain.enabled;
+    case PREPARE_DRAIN_GRACE:
+        return o->drain.enabled && o->drain.post_grace_s > 0;
+    case PREPARE_DETACH:
+        return o->detach.enabled;
+    case PREPARE_DETACH_GRACE:
+        return o->detach.enabled && o->detach.post_grace_s > 0;
+    case PREPARE_DONE:
+        break;
+    }
+    return true;
+}
+
+usec_t prepare_limit(const struct prepare *q)
+{
+    const struct limit_options *o = &q->spec.options;
+    usec_t slack = q->preparer->config.skew_tolerance;
+    switch (q->step) {
+    case PREPARE_CORDON: /* or a node that cannot be written to would keep its slot for ever */
+    case PREPARE_DRAIN:
+        return o->drain.timeout_s > 0 ? SECONDS(o->drain.timeout_s) + slack : 0;
+    case PREPARE_DETACH:
+        return o->detach.timeout_s > 0 ? SECONDS(o->detach.timeout_s) + slack : 0;
+    case PREPARE_DRAIN_GRACE:
+        return SECONDS(o->drain.post_grace_s);
+    case PREPARE_DETACH_GRACE:
+        return SECONDS(o->detach.post_grace_s);
+    case PREPARE_DONE:
+        break;
+    }
+    return 0;
+}
+
+/* The step began at `wall`. If that is ahead of our clock, another leader's was: nothing has passed
+ * then, and what it wrote is not written anew (B11). */
+static void prepare_begin(struct prepare *q, enum prepare_step step, usec_t wall)
+{
+    const struct preparer_config *config = &q->preparer->config;
+    usec_t passed = config->wall(config->ctx) - wall;
+    q->step = step;
+    q->step_time = wall;
+    q->step_at = loop_now(prepare_loop(q)) - MAX(passed, (usec_t)0);
+}
+
+/* In whole seconds, rounded up: the time that is kept in the request must not be earlier than the
+ * step, or a new leader would end a grace too soon. */
+static usec_t prepare_now(const struct prepare *q)
+{
+    const struct preparer_config *config = &q->preparer->config;
+    usec_t wall = config->wall(config->ctx) + SECONDS(1) - 1;
+    return wall - wall % SECONDS(1);
+}
+
+static void prepare_next(struct prepare *q)
+{
+    enum prepare_step step = q->step + 1;
+    while (!prepare_has_step(q, step)) {
+        step++;
+    }
+    prepare_begin(q, step, prepare_now(q));
+    if (q->preparer->config.log != NULL && step == PREPARE_DONE) {
+        log_info(q->preparer->config.log, "node prepared", KV_STR("node", q->spec.node),
+                 KV_STR("request", q->spec.request));
+    }
+}
+
+/* ── cordon ────────────────────────────────────────────────────────────────────────────────── */
+
+static void prepare_on_cordon(void *ctx, enum cordon_end end)
+{
+    struct prepare *q = ctx;
+    if (end != CORDON_NONE) {
+        q->deed = NULL;
+        q->cordon = end;
+    }
+    prepare_mark(q);
+}
+
+/* The cordon is no step that was done once, it holds in all of them: who lifts it while the node is
+ * being emptied would have it filled again. */
+static void prepare_cordon(struct prepare *q)
+{
+    if (prepare_wants_cordon(q) && q->deed == NULL && (q->cordon == CORDON_NONE || q->doubt)) {
+        q->doubt = false;
+        q->deed = cordon_start(q->preparer->cordons,
+                               &(struct cordon_spec){
+                                   .deed = CORDON_MAKE,
+                                   .uid = q->spec.uid,
+                                   .request = q->spec.request,
+                                   .node = q->spec.node,
+                               },
+                               prepare_on_cordon, q);
+    }
+}
+
+/* What the node shows is not what we know of its cordon. Which of the two is older is told by the
+ * live read with which the deed begins. */
+static bool prepare_doubts_cordon(const struct prepare *q, const struct node *node)
+{
+    bool ours = str_eq(node_annotation(node, PREPARE_MARK), q->spec.uid);
+    return q->cordon == CORDON_GONE || (q->cordon != CORDON_NONE && !node->unschedulable) ||
+           (q->cordon == CORDON_OURS && !ours);
+}
+
+static bool prepare_is_cordoned(const struct prepare *q)
+{
+    return !prepare_wants_cordon(q) || q->cordon == CORDON_OURS || q->cordon == CORDON_OTHERS;
+}
+
+/* ── drain ─────────────────────────────────────────────────────────────────────────────────── */
+
+static void prepare_on_change(void *ctx)
+{
+    prepare_mark(ctx);
+}
+
+/* `look`: nothing is sent away. What comes after the drain's end is not its business, and a drain
+ * that was given up stays so after a restart. options.drain.retry_s is for what no event can end;
+ * everything else moves by events. */
+static void prepare_watch_pods(struct prepare *q, bool look)
+{
+    const struct limit_drain *o = &q->spec.options.drain;
+    const struct node *node = prepare_node(q);
+    if (q->drain != NULL) {
+        if (look) {
+            drain_look(q->drain);
+        }
+        return;
+    }
+    const struct drain_spec spec = {
+        .node = q->spec.node,
+        .node_uid = node != NULL ? node->uid : STR_NONE,
+        .eviction_timeout = USEC_NEVER,
+        .deletion_timeout = PREPARE_DELETION_PATIENCE,
+        .grace = o->grace_s < 0 ? -1 : SECONDS(o->grace_s),
+        .rules = DRAIN_FINISHED | DRAIN_WISHES | DRAIN_TELL_ALL |
+                 (o->evict_unmanaged || look ? 0 : DRAIN_BAR_UNMANAGED) |
+                 (o->delete_empty_dir || look ? 0 : DRAIN_BAR_LOCAL) |
+                 (o->ignore_daemon_sets || look ? 0 : DRAIN_BAR_DAEMONS) | (look ? DRAIN_LOOK : 0),
+        .retry = SECONDS(o->retry_s),
+        .pods = o->pod_selector.n > 0 ? &q->pods : NULL,
+    };
+    q->drain = drain_start(q->preparer->config.drains, &spec, prepare_on_change, q);
+}
+
+static void prepare_reject(struct prepare *q)
+{
+    q->rejected = true;
+    cordon_stop(STEAL(q->deed));
+    drain_stop(STEAL(q->drain));
+    detach_stop(STEAL(q->detach));
+}
+
+/* True when the step's time is over. */
+static bool prepare_is_late(const struct prepare *q, usec_t now)
+{
+    usec_t limit = prepare_limit(q);
+    return limit > 0 && now - q->step_at >= limit;
+}
+
+/* True when there is a next step to look at. */
+static bool prepare_step_cordon(struct prepare *q, usec_t now)
+{
+    if (!prepare_is_cordoned(q) && prepare_is_late(q, now)) {
+        prepare_reject(q); /* without a cordon there is nothing to proceed with */
+    } else if (prepare_is_cordoned(q)) {
+        prepare_next(q);
+        return true;
+    }
+    return false;
+}
+
+static bool prepare_step_drain(struct prepare *q, usec_t now)
+{
+    const struct limit_drain *o = &q->spec.options.drain;
+    if (q->drain == NULL && prepare_is_cordoned(q) && q->pods_err.code == 0) {
+        prepare_watch_pods(q, /* look= */ false);
+    }
+    if (q->drain != NULL && drain_is_done(q->drain)) {
+        prepare_tell(q, "Normal", "Drained", "Drain", STR("no pod is left that has to go"));
+        prepare_next(q);
+        return true;
+    }
+    if (!prepare_is_late(q, now)) {
+        return false;
+    }
+    if (o->on_timeout == TIMEOUT_REJECT) {
+        prepare_reject(q);
+    } else if (o->on_timeout == TIMEOUT_PROCEED) {
+        prepare_next(q);
+        return true;
+    } else if (q->drain != NULL) {
+        drain_force(q->drain);
+    } else {
+        prepare_reject(q); /* it could not even begin, and will not by force */
+    }
+    return false;
+}
+
+/* ── detach ────────────────────────────────────────────────────────────────────────────────── */
+
+static void prepare_add_claim(void *ctx, struct str space, struct str claim)
+{
+    struct prepare *q = ctx;
+    detach_claim(q->detach, space, claim);
+}
+
+static bool prepare_step_detach(struct prepare *q, usec_t now)
+{
+    const struct limit_detach *o = &q->spec.options.detach;
+    const struct node *node = prepare_node(q);
+    prepare_watch_pods(q, /* look= */ true);
+    if (q->detach == NULL) {
+        q->detach = detach_start(q->preparer->detaches, q->spec.node, o->ignore_drivers,
+                                 o->ignore_n, prepare_on_change, q);
+    }
+    detach_volumes(q->detach, node != NULL ? node->volumes : 0);
+    detach_claims_begin(q->detach);
+    drain_each_claim(q->drain, prepare_add_claim, q);
+    detach_claims_end(q->detach);
+    if (detach_is_done(q->detach)) {
+        prepare_tell(q, "Normal", "VolumesDetached", "Detach",
+                     STR("no volume is attached that has to go"));
+        prepare_next(q);
+        return true;
+    }
+    if (!prepare_is_late(q, now)) {
+        return false;
+    }
+    if (o->on_timeout == TIMEOUT_PROCEED) {
+        prepare_next(q);
+        return true;
+    }
+    prepare_reject(q);
+    return false;
+}
+
+/* ── turn ──────────────────────────────────────────────────────────────────────────────────── */
+
+static bool prepare_advance(struct prepare *q, usec_t now)
+{
+    if (q->rejected) {
+        return false;
+    }
+    if (!prepare_has_step(q, q->step)) {
+        prepare_next(q);
+        return true;
+    }
+    switch (q->step) {
+    case PREPARE_CORDON:
+        return prepare_step_cordon(q, now);
+    case PREPARE_DRAIN:
+        return prepare_step_drain(q, now);
+    case PREPARE_DETACH:
+        return prepare_step_detach(q, now);
+    case PREPARE_DRAIN_GRACE:
+    case PREPARE_DETACH_GRACE:
+        if (prepare_is_late(q, now)) {
+            prepare_next(q);
+            return true;
+        }
+        return false;
+    case PREPARE_DONE:
+        break;
+    }
+    return false;
+}
+
+/* Watches are kept as long as a step needs them. */
+static void prepare_let_go(struct prepare *q)
+{
+    if (q->step != PREPARE_DRAIN && q->step != PREPARE_DETACH) {
+        drain_stop(STEAL(q->drain));
+    }
+    if (q->step != PREPARE_DETACH) {
+        detach_stop(STEAL(q->detach));
+    }
+}
+
+static void prepare_turn(void *ctx)
+{
+    struct prepare *q = ctx;
+    usec_t now = loop_now(prepare_loop(q));
+    const struct node *node = prepare_node(q);
+    if (!q->rejected) {
+        prepare_cordon(q);
+    }
+    while (prepare_advance(q, now)) {
+    }
+    prepare_let_go(q);
+    if (q->drain != NULL) {
+        drain_unreachable(q->drain, node != NULL &&
+                                        str_eq(node_condition(node, STR("Ready")), STR("Unknown")));
+    }
+    usec_t limit = prepare_limit(q);
+    if (!q->rejected && limit > 0 && now - q->step_at < limit) {
+        loop_timer_set(&q->turn, q->step_at + limit);
+    }
+    if (prepare_show(q)) {
+        q->on_change(q->ctx);
+    }
+}
+
+/* ── life ──────────────────────────────────────────────────────────────────────────────────── */
+
+struct preparer *preparer_new(const struct preparer_config *config)
+{
+    struct preparer *p = HEAP_NEW(struct preparer);
+    p->config = *config;
+    p->cordons = cordons_new(&(struct cordons_config){
+        .client = config->client,
+        .recorder = config->recorder,
+        .log = config->log,
+        .may_act = config->may_act,
+        .ctx = config->ctx,
+    });
+    p->detaches = detaches_new(config->client);
+    list_init(&p->prepares);
+    list_init(&p->undos);
+    return p;
+}
+
+void preparer_free(struct preparer *p)
+{
+    if (p == NULL) {
+        return;
+    }
+    LIST_EACH (&p->prepares, link) {
+        prepare_free(CONTAINER_OF(link, struct prepare, link));
+    }
+    LIST_EACH (&p->undos, link) {
+        undo_free(CONTAINER_OF(link, struct undo, link));
+    }
+    detaches_free(p->detaches);
+    cordons_free(p->cordons);
+    heap_free(p);
+}
+
+void preparer_on_node(struct preparer *p, const struct store_item *item, bool gone)
+{
+    LIST_EACH (&p->prepares, link) {
+        struct prepare *q = CONTAINER_OF(link, struct prepare, link);
+        if (!str_eq(q->spec.node, item->name)) {
+            continue;
+        }
+        q->doubt = q->doubt || (!gone && prepare_doubts_cordon(q, item->object));
+        prepare_mark(q);
+    }
+}
+
+static void prepare_copy_spec(struct prepare *q, const struct prepare_spec *spec)
+{
+    struct limit_options *o = &q->spec.options;
+    q->spec = *spec;
+    q->spec.uid = arena_str(&q->memory, spec->uid);
+    q->spec.request = arena_str(&q->memory, spec->request);
+    q->spec.node = arena_str(&q->memory, spec->node);
+    o->drain.pod_selector = arena_str(&q->memory, o->drain.pod_selector);
+    struct str *ignore = ARENA_ARRAY(&q->memory, struct str, o->detach.ignore_n);
+    for (uint32_t i = 0; i < o->detach.ignore_n; i++) {
+        ignore[i] = arena_str(&q->memory, o->detach.ignore_drivers[i]);
+    }
+    o->detach.ignore_drivers = ignore;
+    /* A selector that cannot be read sends nobody away: `pods_err` says so until the time limit
+     * ends it. */
+    int r = selector_parse(o->drain.pod_selector, &q->memory, &q->pods, &q->pods_err);
+    ASSERT((r < 0) == (q->pods_err.code != 0));
+}
+
+struct prepare *prepare_new(struct preparer *p, const struct prepare_spec *spec,
+                            void (*on_change)(void *ctx), void *ctx)
+{
+    ASSERT(spec->uid.n > 0 && spec->node.n > 0);
+    struct prepare *q = HEAP_NEW(struct prepare);
+    q->preparer = p;
+    q->memory.first = 512;
+    q->shown.first = 512;
+    q->on_change = on_change;
+    q->ctx = ctx;
+    prepare_copy_spec(q, spec);
+    list_add(&p->prepares, &q->link);
+    loop_timer_init(&q->turn, p->config.client->loop, prepare_turn, q);
+    prepare_begin(q, spec->step, spec->step_time > 0 ? spec->step_time : prepare_now(q));
+    (void)prepare_show(q); /* the first turn tells what is new since */
+    prepare_mark(q);
+    return q;
+}
+
+void prepare_free(struct prepare *q)
+{
+    if (q == NULL) {
+        return;
+    }
+    cordon_stop(STEAL(q->deed));
+    drain_stop(STEAL(q->drain));
+    detach_stop(STEAL(q->detach));
+    loop_timer_done(&q->turn);
+    list_del(&q->link);
+    buf_done(&q->key);
+    buf_done(&q->told);
+    arena_done(&q->shown);
+    arena_done(&q->memory);
+    heap_free(q);
+}
+
+void prepare_view(const struct prepare *q, struct prepare_view *ret)
+{
+    *ret = q->view;
+}
+
+static void undo_on_end(void *ctx, enum cordon_end end)
+{
+    struct undo *u = ctx;
+    if (end != CORDON_NONE) {
+        u->deed = NULL;
+        u->on_done(u->ctx);
+    }
+}
+
+struct undo *prepare_undo(struct preparer *p, struct str uid, struct str node, bool lift,
+                          void (*on_done)(void *ctx), void *ctx)
+{
+    struct undo *u = HEAP_NEW(struct undo);
+    *u = (struct undo){ .preparer = p, .on_done = on_done, .ctx = ctx };
+    list_add(&p->undos, &u->link);
+    u->deed = cordon_start(p->cordons,
+                           &(struct cordon_spec){
+                               .deed = lift ? CORDON_LIFT : CORDON_UNMARK,
+                               .uid = uid,
+                               .node = node,
+                           },
+                           undo_on_end, u);
+    return u;
+}
+
+void undo_free(struct undo *u)
+{
+    if (u != NULL) {
+        cordon_stop(STEAL(u->deed));
+        list_del(&u->link);
+        heap_free(u);
+    }
+}

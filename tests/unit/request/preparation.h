@@ -1,0 +1,275 @@
+/*
+ * preparation: a simulated cluster with a preparation of node-001 in it, for tests.
+ *
+ * What the caller of a preparation would keep in the request is kept here, as it would be: the step
+ * and its time in whole seconds. A crash forgets everything else.
+ */
+#pragma once
+
+#include "kube/node.h"
+#include "kube/reflector.h"
+#include "request/prepare.h"
+#include "tests/unit/drain/scene.h"
+
+#define STAGE_UID "11111111-2222-3333-4444-555555555555"
+
+struct stage {
+    struct node_keep keep; /* first: the context of the nodes' store */
+    struct intern labels;
+    struct store nodes;
+    struct reflector reflector;
+    struct scene s;
+    struct preparer *preparer;
+    struct prepare *q;
+    struct undo *undo;
+    struct limit_options options;
+    usec_t tolerance;
+    uint32_t changes;
+    bool undone;
+    /* In the request's status. */
+    enum prepare_step step;
+    usec_t step_time;
+    uint32_t steps_seen; /* bits */
+};
+
+static const struct str stage_kept[] = { STR_INIT("repairman.k8s.io/cordoned-by") };
+
+/* As the defaults of B6.1 are. */
+static const struct limit_options stage_defaults = {
+    .drain = {
+        .enabled = true,
+        .cordon = true,
+        .uncordon_after = true,
+        .ignore_daemon_sets = true,
+        .delete_empty_dir = true,
+        .evict_unmanaged = false,
+        .grace_s = -1,
+        .timeout_s = 3600,
+        .retry_s = 5,
+    },
+    .detach = { .timeout_s = 1800 },
+};
+
+static inline void stage_on_list(void *ctx)
+{
+    struct stage *st = ctx;
+    store_list_begin(&st->nodes);
+}
+
+static inline int stage_on_object(void *ctx, const struct jval *object, bool deleted,
+                                  struct err *err)
+{
+    struct stage *st = ctx;
+    return store_observe(&st->nodes, object, deleted, err);
+}
+
+static inline bool stage_on_synced(void *ctx, uint64_t version)
+{
+    struct stage *st = ctx;
+    return store_list_end(&st->nodes, version);
+}
+
+static inline void stage_on_error(void *ctx UNUSED, const struct err *err UNUSED, bool bad UNUSED)
+{
+}
+
+static inline void stage_on_node(void *ctx, struct store_item *item, const void *before UNUSED)
+{
+    struct stage *st = ctx;
+    preparer_on_node(st->preparer, item, false);
+}
+
+static inline void stage_on_node_gone(void *ctx, struct store_item *item)
+{
+    struct stage *st = ctx;
+    if (st->preparer != NULL) {
+        preparer_on_node(st->preparer, item, true);
+    }
+}
+
+static inline usec_t stage_wall(void *ctx)
+{
+    struct stage *st = ctx;
+    return loop_wall(vloop_root(st->s.v));
+}
+
+/* A controller starts; the scene's client, recorder and drains are there already. */
+static inline void stage_open(struct stage *st)
+{
+    intern_init(&st->labels, 3, 4);
+    st->keep = (struct node_keep){
+        .labels = &st->labels,
+        .annotations = stage_kept,
+        .annotation_count = ARRAY_LEN(stage_kept),
+    };
+    store_init(&st->nodes, &node_kind, st, 9);
+    st->nodes.on_change = stage_on_node;
+    st->nodes.on_gone = stage_on_node_gone;
+    st->preparer = preparer_new(&(struct preparer_config){
+        .client = &st->s.client,
+        .recorder = &st->s.recorder,
+        .drains = st->s.drains,
+        .nodes = &st->nodes,
+        .wall = stage_wall,
+        .ctx = st,
+        .skew_tolerance = st->tolerance,
+    });
+    reflector_init(&st->reflector, &st->s.client,
+                   &(struct reflector_config){
+                       .path = STR("/api/v1/nodes"),
+                       .on_list = stage_on_list,
+                       .on_object = stage_on_object,
+                       .on_synced = stage_on_synced,
+                       .on_error = stage_on_error,
+                       .ctx = st,
+                   });
+    reflector_start(&st->reflector);
+}
+
+static inline void stage_close(struct stage *st)
+{
+    preparer_free(STEAL(st->preparer));
+    st->q = NULL;
+    st->undo = NULL;
+    reflector_done(&st->reflector);
+    store_done(&st->nodes);
+    CHECK_EQ(st->labels.count, 0);
+    intern_done(&st->labels);
+}
+
+static inline void stage_begin(struct stage *st, uint32_t nodes, const char *app, const char *yaml)
+{
+    *st = (struct stage){ .options = stage_defaults };
+    scene_begin(&st->s, nodes, app, yaml);
+    scene_cordon(&st->s, "node-001", false);
+    stage_open(st);
+    scene_run(&st->s, SECONDS(1));
+}
+
+static inline void stage_end(struct stage *st)
+{
+    stage_close(st);
+    scene_end(&st->s);
+}
+
+static inline struct prepare_view stage_view(const struct stage *st)
+{
+    struct prepare_view view;
+    prepare_view(st->q, &view);
+    return view;
+}
+
+static inline void stage_on_change(void *ctx)
+{
+    struct stage *st = ctx;
+    struct prepare_view view = stage_view(st);
+    st->changes++;
+    CHECK(view.step >= st->step); /* no step is taken back */
+    CHECK_EQ(view.step_time % SECONDS(1), 0);
+    st->step = view.step;
+    st->step_time = view.step_time;
+    st->steps_seen |= 1u << view.step;
+}
+
+static inline void stage_prepare(struct stage *st)
+{
+    const struct prepare_spec spec = {
+        .uid = STR(STAGE_UID),
+        .request = STR("mr-1"),
+        .node = STR("node-001"),
+        .options = st->options,
+        .step = st->step,
+        .step_time = st->step_time,
+    };
+    st->q = prepare_new(st->preparer, &spec, stage_on_change, st);
+}
+
+/* The controller dies and another one starts, with what is in the request. */
+static inline void stage_crash(struct stage *st)
+{
+    bool preparing = st->q != NULL;
+    stage_close(st);
+    scene_close(&st->s);
+    scene_open(&st->s);
+    stage_open(st);
+    if (preparing) {
+        stage_prepare(st);
+    }
+}
+
+static inline void stage_on_undone(void *ctx)
+{
+    struct stage *st = ctx;
+    st->undone = true;
+}
+
+static inline void stage_undo(struct stage *st, bool lift)
+{
+    prepare_free(STEAL(st->q));
+    st->undone = false;
+    st->undo =
+        prepare_undo(st->preparer, STR(STAGE_UID), STR("node-001"), lift, stage_on_undone, st);
+}
+
+/* Runs until the preparation is at that step, or says that it is rejected. */
+static inline bool stage_reach(struct stage *st, enum prepare_step step, usec_t most)
+{
+    usec_t until = vloop_now(st->s.v) + most;
+    while (stage_view(st).step < step && !stage_view(st).rejected && vloop_step(st->s.v, until)) {
+        drains_check(st->s.drains);
+    }
+    return stage_view(st).step >= step;
+}
+
+static inline bool stage_finish_undo(struct stage *st, usec_t most)
+{
+    usec_t until = vloop_now(st->s.v) + most;
+    while (!st->undone && vloop_step(st->s.v, until)) {
+    }
+    undo_free(STEAL(st->undo));
+    return st->undone;
+}
+
+static inline const struct jval *stage_node(struct stage *st)
+{
+    return apiserver_find(st->s.server, STR(""), STR("nodes"), STR(""), STR("node-001"));
+}
+
+static inline bool stage_is_cordoned(struct stage *st)
+{
+    return jval_bool(jval_at(stage_node(st), "spec.unschedulable"), false);
+}
+
+/* The mark's value, empty when there is none. */
+static inline struct str stage_mark(struct stage *st)
+{
+    return jval_str(jval_get(jval_at(stage_node(st), "metadata.annotations"), PREPARE_MARK));
+}
+
+static inline void stage_volumes(struct stage *st, const char *list)
+{
+    scene_ask(&st->s, 200, "PATCH", "/api/v1/nodes/node-001/status",
+              arena_printf(&st->s.memory, "{\"status\":{\"volumesAttached\":%s}}", list).p);
+}
+
+static inline void stage_attach(struct stage *st, const char *name, const char *node,
+                                const char *driver, const char *volume)
+{
+    scene_ask(&st->s, 201, "POST", "/apis/storage.k8s.io/v1/volumeattachments",
+              arena_printf(&st->s.memory,
+                           "{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"attacher\":\"%s\","
+                           "\"nodeName\":\"%s\",\"source\":{\"persistentVolumeName\":\"%s\"}}}",
+                           name, driver, node, volume)
+                  .p);
+    scene_ask(
+        &st->s, 200, "PATCH",
+        arena_printf(&st->s.memory, "/apis/storage.k8s.io/v1/volumeattachments/%s/status", name).p,
+        "{\"status\":{\"attached\":true}}");
+}
+
+static inline void stage_detach(struct stage *st, const char *name)
+{
+    scene_ask(&st->s, 200, "DELETE",
+              arena_printf(&st->s.memory, "/apis/storage.k8s.io/v1/volumeattachments/%s", name).p,
+              "");
+}
