@@ -7,6 +7,7 @@
 #include "kube/reflector.h"
 #include "kube/store.h"
 
+#define TROUBLE_REFRESH SECONDS(10)
 #define CLAIM_WINDOW 8u /* claims that are read at a time, of one node */
 /* Claims are not watched: they are read again while they matter. What one says rarely changes; a
  * missing one may come, an unbound one be bound. */
@@ -164,7 +165,6 @@ static bool attachments_on_synced(void *ctx, uint64_t version)
 {
     struct detaches *ds = ctx;
     bool taken = store_list_end(&ds->attachments, version);
-    ds->trouble = (struct err){ 0 };
     LIST_EACH (&ds->waits, link) {
         struct detach *d = CONTAINER_OF(link, struct detach, link);
         d->synced = taken;
@@ -344,6 +344,13 @@ void detach_claims_end(struct detach *d)
     detach_mark(d);
 }
 
+/* What is wrong now. A watch that has come back says so by itself. */
+static const struct err *detach_trouble(const struct detach *d)
+{
+    const struct detaches *ds = d->detaches;
+    return ds->watching && ds->reflector.failing ? &ds->trouble : &d->trouble;
+}
+
 /* ── deciding ──────────────────────────────────────────────────────────────────────────────── */
 
 static bool detach_excuses(const struct detach *d, const struct attachment *a)
@@ -387,7 +394,10 @@ static void detach_turn(void *ctx)
     usec_t next = left > 0 ? detach_read_claims(d, now) : USEC_NEVER;
     uint32_t listed = d->volumes > accounted ? d->volumes - accounted : 0;
     left = MAX(left, listed);
-    bool troubled = ds->trouble.code != 0 || d->trouble.code != 0;
+    bool troubled = detach_trouble(d)->code != 0;
+    if (troubled) {
+        next = MIN(next, now + TROUBLE_REFRESH); /* nothing tells that it is over */
+    }
     bool changed = d->synced != d->told_synced || left != d->left || excused != d->excused ||
                    troubled != d->troubled;
     d->told_synced = d->synced;
@@ -417,8 +427,7 @@ bool detach_is_done(const struct detach *d)
 
 void detach_status(const struct detach *d, struct detach_status *ret)
 {
-    const struct err *trouble =
-        d->detaches->trouble.code != 0 ? &d->detaches->trouble : &d->trouble;
+    const struct err *trouble = detach_trouble(d);
     *ret = (struct detach_status){
         .synced = d->told_synced,
         .left = d->left,

@@ -55,7 +55,9 @@ struct prepare_spec {
     usec_t step_time;             /* wall: when that step began */
 };
 
-/* `on_change` comes from the loop when the step has changed, or what it waits for. */
+/* `on_change` comes from the loop when the step has changed, or what it waits for; it may free the
+ * preparation. Until that is freed, at PREPARE_DONE as well, a cordon that somebody lifts is made
+ * again: whoever hands the node over frees it then. */
 struct prepare *prepare_new(struct preparer *p, const struct prepare_spec *spec,
                             void (*on_change)(void *ctx), void *ctx);
 void prepare_free(struct prepare *q); /* stops; undoes nothing; accepts NULL */
@@ -78,8 +80,13 @@ void prepare_view(const struct prepare *q, struct prepare_view *ret);
 
 /* The way back, for a request that has ended or starts over: lifts the cordon if the node carries
  * the request's mark. `lift` false leaves the cordon and takes only the mark away (the operator
- * chose uncordonAfter: false). `on_done` comes from the loop when the node shows it, is gone, or
- * never carried the mark. */
+ * chose uncordonAfter: false). The node is read live, after whatever this controller has on its way
+ * to it, and tried until it is done: `on_done` comes from the loop when the mark is not there (any
+ * more) or the node is gone.
+ *
+ * What a controller that crashed had on its way may still arrive, after its successor has looked.
+ * So this is also for whoever finds the mark of a request on a node that has ended, or that nobody
+ * knows. */
 struct undo;
 struct undo *prepare_undo(struct preparer *p, struct str uid, struct str node, bool lift,
                           void (*on_done)(void *ctx), void *ctx);

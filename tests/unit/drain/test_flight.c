@@ -371,6 +371,29 @@ TEST(drain_without_the_right_to_see_budgets_tries)
     hand_end(&h);
 }
 
+/* No event ends such a refusal, so here alone the caller says how long to wait. */
+TEST(drain_tries_again_as_it_is_told_where_budgets_cannot_be_seen)
+{
+    struct hand h;
+    struct drain_spec spec = hand_spec;
+    spec.retry = MINUTES(1);
+    hand_begin_with(&h, &spec);
+    hand_pod(&h, "ADDED", "a", false);
+    hand_sync(&h, "/pods");
+    fake_end(&h.api, hand_watch(&h, "/poddisruptionbudgets"), 403,
+             STR("{\"message\":\"budgets is forbidden\"}"));
+    hand_run(&h, 0);
+    fake_reply(&h.api, fake_call_first(&h.api), 429, STR(REFUSAL));
+    struct drains_stats stats;
+    hand_run(&h, SECONDS(29));
+    drains_stats(h.drains, &stats);
+    CHECK_EQ(stats.sent, 1);
+    hand_run(&h, SECONDS(32));
+    drains_stats(h.drains, &stats);
+    CHECK_EQ(stats.sent, 2);
+    hand_end(&h);
+}
+
 TEST(drain_does_not_wait_for_ever_for_a_list_of_budgets)
 {
     struct hand h;

@@ -7,7 +7,7 @@
 
 #define OWNED(kind)                                                                                \
     "\"ownerReferences\":[{\"kind\":\"" kind "\",\"name\":\"o\",\"uid\":\"1\",\"controller\":"     \
-                                             "true}]"
+    "true}]"
 #define WISH(text) "\"labels\":{\"cluster.x-k8s.io/drain\":\"" text "\"}"
 #define MIRROR "\"annotations\":{\"kubernetes.io/config.mirror\":\"x\"}"
 #define SCRATCH "\"volumes\":[{\"name\":\"v\",\"emptyDir\":{}}]"

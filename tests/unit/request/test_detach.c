@@ -211,6 +211,28 @@ TEST(detach_is_rejected_or_goes_on_when_its_time_is_over)
     check_case(-1);
 }
 
+/* What cannot be read is said, and not any more when it can. */
+TEST(detach_says_what_it_cannot_read_as_long_as_it_cannot)
+{
+    struct stage st;
+    begin(&st, "{}");
+    stage_attach(&st, "va-1", "node-001", "csi.example.com", "pv-1");
+    stage_prepare(&st);
+    scene_run(&st.s, SECONDS(5));
+    CHECK(!str_contains(stage_view(&st).message, STR("connection re")));
+    st.s.faults.down = true;
+    door_cut(st.s.door);
+    scene_run(&st.s, SECONDS(30));
+    CHECK(str_contains(stage_view(&st).message, STR("1 is left")));
+    CHECK(str_contains(stage_view(&st).message, STR("connection re")));
+    st.s.faults.down = false;
+    scene_run(&st.s, MINUTES(3));
+    CHECK(!str_contains(stage_view(&st).message, STR("connection re")));
+    stage_detach(&st, "va-1");
+    CHECK(stage_reach(&st, PREPARE_DONE, MINUTES(1)));
+    stage_end(&st);
+}
+
 static void note_done(void *ctx)
 {
     bool *called = ctx;

@@ -125,10 +125,14 @@ TEST(prepare_makes_the_cordon_again_that_somebody_lifts)
 /* The patch is on its way when nobody wants it any more. */
 TEST(prepare_undone_at_any_moment_leaves_no_cordon)
 {
-    for (usec_t after = 0; after < MSECONDS(40); after += MSECONDS(1)) {
+    for (usec_t after = 0; after < MSECONDS(200); after += MSECONDS(2)) {
         check_case(after);
         struct stage st;
         stage_begin(&st, 2, NULL, "{}");
+        /* A request overtakes another, and one that is given up arrives nevertheless. */
+        st.s.faults.cancel_executes = 1000;
+        st.s.faults.latency_min = MSECONDS(1);
+        st.s.faults.latency_max = MSECONDS(80);
         stage_prepare(&st);
         scene_run(&st.s, after);
         stage_undo(&st, /* lift= */ true);
