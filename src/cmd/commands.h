@@ -7,6 +7,7 @@
 
 extern const struct command command_check;
 extern const struct command command_controller;
+extern const struct command command_crds;
 extern const struct command command_demo;
 extern const struct command command_explain;
 extern const struct command command_reference;

@@ -7,6 +7,7 @@
 #include "host/transport.h"
 #include "host/wire.h"
 #include "profile/controller.h"
+#include "request/install.h"
 #include "web/relay.h"
 #include "web/source.h"
 
@@ -32,6 +33,7 @@ struct controller_flags {
     struct str kubeconfig;
     struct str lease_namespace;
     uint32_t leader_port;
+    bool install_crds;
     struct str log_format;
     bool zap_devel;
     struct str zap_encoder;
@@ -65,6 +67,8 @@ static const struct option controller_options[] = {
       NULL, "where the leader's Lease is; in a pod, its own namespace" },
     { "leader-port", OPTION_U32, OPTION(struct controller_flags, leader_port), "PORT", "0", NULL,
       "where the leader serves what other replicas show; 0 means the same port as here" },
+    { "install-crds", OPTION_BOOL, OPTION(struct controller_flags, install_crds), NULL, "false",
+      NULL, "create the CRDs of requests and limits, or bring them up to date" },
     { "log-format", OPTION_CHOICE, OPTION(struct controller_flags, log_format), "FORMAT", "",
       "text|json", "how log lines look; wins over --zap-encoder" },
     { "zap-devel", OPTION_BOOL, OPTION(struct controller_flags, zap_devel), NULL, "true", NULL,
@@ -90,7 +94,9 @@ struct app {
     struct cluster_access access;
     struct api *api;
     struct wire *wire;
-    struct str space; /* of the Lease */
+    struct str space;        /* of the Lease */
+    struct client installer; /* its gate is its own: the rest does not wait for CRDs */
+    struct install *install;
     struct controller *controller;
     struct settings settings;
     struct source source;
@@ -328,6 +334,7 @@ static void app_on_leading(void *ctx, bool leading)
 
 static void app_done(struct app *app)
 {
+    install_free(app->install);
     http_server_free(app->web_server);
     http_server_free(app->health_server);
     web_free(app->web);
@@ -343,6 +350,38 @@ static void app_done(struct app *app)
         metrics_done(&app->metrics);
     }
     host_loop_free(app->loop);
+}
+
+/* ── CRDs ──────────────────────────────────────────────────────────────────────────────────── */
+
+static void app_on_crd_written(void *ctx, struct str name, bool created)
+{
+    struct app *app = ctx;
+    log_info(&app->log, created ? "CRD created" : "CRD updated", KV_STR("name", name));
+}
+
+/* Whoever watches these kinds looks again by itself, so nobody waits for this. */
+static void app_on_installed(void *ctx, const struct err *err)
+{
+    struct app *app = ctx;
+    if (err == NULL) {
+        log_info(&app->log, "CRDs are installed");
+        return;
+    }
+    log_error(&app->log, "--install-crds was refused; 'drydock crds' prints them for kubectl apply",
+              KV_ERR(err));
+    app_leave(app, COMMAND_FAILED);
+}
+
+static void app_install(struct app *app)
+{
+    client_init(&app->installer, app->loop, app->api);
+    app->install = install_new(&(struct install_config){
+        .client = &app->installer,
+        .on_done = app_on_installed,
+        .on_written = app_on_crd_written,
+        .ctx = app,
+    });
 }
 
 /* ── the beginning ─────────────────────────────────────────────────────────────────────────── */
@@ -452,6 +491,9 @@ static int app_start(struct app *app, struct err *err)
     log_info(&app->log, "starting", KV_TEXT("version", DRYDOCK_VERSION),
              KV_STR("server", app->access.server), KV_STR("identity", identity),
              KV_BOOL("election", app->flags->elect));
+    if (app->flags->install_crds) {
+        app_install(app);
+    }
     struct str file = app->flags->config.n > 0 ? app->flags->config : SETTINGS_PATH;
     bool optional = app->flags->config.n == 0 && !settings_exist(file);
     app->controller = controller_new(app->loop, app->api, &app->log, &app->metrics,

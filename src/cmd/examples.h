@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "web/assets.h"
+#include "base/asset.h"
 
 extern const struct asset examples[];
 extern const size_t examples_count;

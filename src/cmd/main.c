@@ -4,7 +4,7 @@
 
 /* In the order in which help lists them. */
 static const struct command *const commands[] = {
-    &command_controller, &command_status,  &command_explain, &command_check,
+    &command_controller, &command_status,  &command_explain, &command_check, &command_crds,
     &command_reference,  &command_sandbox, &command_demo,    NULL,
 };
 

@@ -3,14 +3,7 @@
  */
 #pragma once
 
-#include "base/str.h"
-
-struct asset {
-    const char *name; /* below src/web/assets: "app.js" */
-    const char *type;
-    const unsigned char *bytes;
-    size_t n;
-};
+#include "base/asset.h"
 
 extern const struct asset assets[];
 extern const size_t assets_count;

@@ -1,0 +1,68 @@
+#include "cmd/commands.h"
+#include "format/jwriter.h"
+#include "request/crd.h"
+
+#include <stdio.h>
+
+#define CRDS_OUTPUT_MAX ((size_t)1024 * 1024) /* the three have some 60 KiB */
+
+struct crds_flags {
+    struct str output;
+};
+
+static const struct option crds_options[] = {
+    { "o", OPTION_CHOICE, OPTION(struct crds_flags, output), "FORM", "yaml", "yaml|json",
+      "as YAML documents with their comments, or as one List in JSON" },
+};
+
+static void crds_print_yaml(struct buf *out)
+{
+    for (size_t i = 0; i < crds_count; i++) {
+        buf_add(out, i > 0 ? STR("---\n") : STR_NONE);
+        buf_add(out, asset_text(&crds[i]));
+    }
+}
+
+static void crds_print_json(struct buf *out)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct jwriter w = jwriter_on(out);
+    jw_obj(&w);
+    jw_pair(&w, "apiVersion", STR("v1"));
+    jw_pair(&w, "kind", STR("List"));
+    jw_key(&w, STR("items"));
+    jw_arr(&w);
+    for (size_t i = 0; i < crds_count; i++) {
+        jw_val(&w, crd_object(&crds[i], &tmp));
+    }
+    jw_arr_end(&w);
+    jw_obj_end(&w);
+    buf_add(out, STR("\n"));
+}
+
+static int crds_run(const struct command_call *call)
+{
+    const struct crds_flags *flags = call->config;
+    CLEANUP(buf_done)
+    struct buf out = { .max = CRDS_OUTPUT_MAX };
+    if (str_eq(flags->output, STR("json"))) {
+        crds_print_json(&out);
+    } else {
+        crds_print_yaml(&out);
+    }
+    (void)fwrite(out.p, 1, out.n, stdout); /* a closed pipe is the reader's business */
+    return COMMAND_OK;
+}
+
+const struct command command_crds = {
+    .name = "crds",
+    .summary = "print the CRDs of requests and limits",
+    .text = "Prints the definitions of MaintenanceRequest, MaintenanceLimit and "
+            "MaintenanceSelector, for kubectl:\n\n"
+            "  drydock crds | kubectl apply -f -\n\n"
+            "'drydock controller --install-crds' applies the same by itself.",
+    .options = { .options = crds_options, .count = ARRAY_LEN(crds_options) },
+    .config_size = sizeof(struct crds_flags),
+    .run = crds_run,
+};

@@ -1,0 +1,182 @@
+#include "request/install.h"
+
+#include "base/heap.h"
+#include "format/mergepatch.h"
+#include "request/crd.h"
+
+#define CRD_PATH "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+struct install {
+    struct install_config config;
+    size_t at;    /* the CRD at hand */
+    bool written; /* by us, since we began with it: what differs now is the server's own way */
+    bool over;    /* on_done was called */
+    enum api_verb verb; /* of the call in flight */
+    struct api_call *call;
+    struct loop_timer timer;
+    struct backoff backoff;
+    struct arena memory; /* of the CRD at hand */
+    struct str name;
+    struct tree *wanted;
+};
+
+static void install_finish(struct install *i, const struct err *err)
+{
+    i->over = true;
+    i->config.on_done(i->config.ctx, err);
+}
+
+static void install_later(struct install *i)
+{
+    struct client *client = i->config.client;
+    usec_t wait = backoff_next(&i->backoff, loop_random(client->loop));
+    loop_timer_set(&i->timer, MAX(loop_now(client->loop) + wait, client_open_at(client)));
+}
+
+/* Takes up the next one; the timer reads it. */
+static void install_take(struct install *i)
+{
+    arena_reset(&i->memory);
+    i->wanted = tree_from(&i->memory, crd_object(&crds[i->at], &i->memory));
+    i->name = tree_text_at(i->wanted, "metadata.name");
+    i->written = false;
+    backoff_reset(&i->backoff);
+    loop_timer_set(&i->timer, loop_now(i->config.client->loop));
+}
+
+static void install_on_reply(void *ctx, const struct api_reply *reply);
+
+static void install_send(struct install *i, enum api_verb verb, struct str body)
+{
+    struct str path =
+        verb == API_POST ? STR(CRD_PATH) : arena_concat(&i->memory, STR(CRD_PATH "/"), i->name);
+    i->verb = verb;
+    i->call = api_send(i->config.client->api,
+                       &(struct api_request){
+                           .verb = verb,
+                           .path = path,
+                           .content_type = verb == API_PATCH ? API_MERGE_PATCH : API_JSON,
+                           .body = body,
+                       },
+                       install_on_reply, i);
+}
+
+static void install_read(void *ctx)
+{
+    struct install *i = ctx;
+    install_send(i, API_GET, STR_NONE);
+}
+
+static bool install_is_served(const struct tree *crd)
+{
+    TREE_EACH (tree_at(crd, "status.conditions"), condition) {
+        if (str_eq(tree_text_at(condition, "type"), STR("Established"))) {
+            return str_eq(tree_text_at(condition, "status"), STR("True"));
+        }
+    }
+    return false;
+}
+
+/* What makes `found` as we want it, and nothing else of it: labels and conversion may be others'.
+ */
+static int install_patch(struct install *i, const struct tree *found, struct str *ret,
+                         bool *ret_same, struct err *err)
+{
+    struct arena *a = &i->memory;
+    struct tree *patch = tree_obj(a);
+    struct tree *after;
+    tree_set_at(a, patch, "metadata.annotations",
+                tree_clone(a, tree_at(i->wanted, "metadata.annotations")));
+    tree_set_at(a, patch, "spec", tree_clone(a, tree_get(i->wanted, STR("spec"))));
+    if (tree_truth(tree_at(found, "spec.preserveUnknownFields"), false)) {
+        /* It was born as v1beta1, where schemas were advice. */
+        tree_set_at(a, patch, "spec.preserveUnknownFields", tree_bool(a, false));
+    }
+    int r = mergepatch_apply(found, patch, a, &after, err);
+    if (r < 0) {
+        return r;
+    }
+    *ret_same = tree_eq(found, after);
+    tree_set_at(a, patch, "metadata.resourceVersion",
+                tree_str(a, tree_text_at(found, "metadata.resourceVersion")));
+    *ret = tree_json(a, patch);
+    return 0;
+}
+
+static void install_on_found(struct install *i, struct str body)
+{
+    struct err err = { 0 };
+    struct tree *found;
+    struct str patch;
+    bool same;
+    if (tree_parse(body, &i->memory, &found, &err) < 0 ||
+        install_patch(i, found, &patch, &same, &err) < 0) {
+        install_later(i); /* half an answer: the next one is whole */
+    } else if (!same && !i->written) {
+        install_send(i, API_PATCH, patch);
+    } else if (!install_is_served(found)) {
+        install_later(i);
+    } else if (++i->at < crds_count) {
+        install_take(i);
+    } else {
+        install_finish(i, NULL);
+    }
+}
+
+static void install_on_written(struct install *i)
+{
+    i->written = true;
+    if (i->config.on_written != NULL) {
+        i->config.on_written(i->config.ctx, i->name, i->verb == API_POST);
+    }
+    loop_timer_set(&i->timer, loop_now(i->config.client->loop));
+}
+
+static void install_on_reply(void *ctx, const struct api_reply *reply)
+{
+    struct install *i = ctx;
+    enum api_verb verb = i->verb;
+    i->call = NULL;
+    enum retry_verdict verdict = client_note(i->config.client, verb, reply);
+    bool absent = verdict == RETRY_ABSENT;
+    if (verdict == RETRY_DONE && verb == API_GET) {
+        install_on_found(i, reply->body);
+    } else if (verdict == RETRY_DONE) {
+        install_on_written(i);
+    } else if (absent && verb == API_GET) {
+        install_send(i, API_POST, tree_json(&i->memory, i->wanted));
+    } else if (verdict == RETRY_REFUSED || (absent && verb == API_POST)) {
+        struct err err = { 0 };
+        client_explain(reply->status, reply->body, reply->err, &err);
+        (void)err_wrap(&err, "CRD '" STR_FMT "' cannot be %s", STR_ARG(i->name),
+                       verb == API_GET    ? "read"
+                       : verb == API_POST ? "created"
+                                          : "updated");
+        install_finish(i, &err);
+    } else {
+        install_later(i); /* somebody else wrote it, or the server is not well: look again */
+    }
+}
+
+struct install *install_new(const struct install_config *config)
+{
+    struct install *i = HEAP_NEW(struct install);
+    i->config = *config;
+    i->backoff = (struct backoff){ .base = INSTALL_LOOK_BASE, .max = INSTALL_LOOK_MAX };
+    loop_timer_init(&i->timer, config->client->loop, install_read, i);
+    install_take(i);
+    return i;
+}
+
+void install_free(struct install *i)
+{
+    if (i == NULL) {
+        return;
+    }
+    if (i->call != NULL) {
+        api_cancel(i->config.client->api, i->call);
+    }
+    loop_timer_done(&i->timer);
+    arena_done(&i->memory);
+    heap_free(i);
+}

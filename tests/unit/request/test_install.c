@@ -1,0 +1,227 @@
+#include "request/install.h"
+
+#include "format/tree.h"
+#include "request/crd.h"
+#include "sandbox/apiserver.h"
+#include "sandbox/door.h"
+#include "sandbox/vloop.h"
+#include "tests/check.h"
+#include "tests/lib/fake_api.h"
+
+/* 2026-01-02T03:04:05Z */
+#define WALL SECONDS(1767323045)
+
+#define PATH STR("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+
+struct scene {
+    struct vloop *time;
+    struct apiserver *server;
+    struct api *door;
+    struct client client;
+    struct install *install;
+    struct arena memory;
+    uint32_t created;
+    uint32_t changed;
+    uint32_t done;
+    struct err err;
+};
+
+static void on_done(void *ctx, const struct err *err)
+{
+    struct scene *s = ctx;
+    s->done++;
+    s->err = err != NULL ? *err : (struct err){ 0 };
+}
+
+static void on_written(void *ctx, struct str name, bool created)
+{
+    struct scene *s = ctx;
+    CHECK(str_ends(name, STR(".repairman.k8s.io")));
+    s->created += created ? 1 : 0;
+    s->changed += created ? 0 : 1;
+}
+
+static void scene_install(struct scene *s)
+{
+    install_free(s->install);
+    s->created = 0;
+    s->changed = 0;
+    s->done = 0;
+    s->install = install_new(&(struct install_config){
+        .client = &s->client,
+        .on_done = on_done,
+        .on_written = on_written,
+        .ctx = s,
+    });
+}
+
+static void scene_begin(struct scene *s)
+{
+    *s = (struct scene){ .time = vloop_new(1, WALL) };
+    s->server = apiserver_new(vloop_root(s->time), 1);
+    s->door = door_new(vloop_root(s->time), s->server, NULL);
+    client_init(&s->client, vloop_root(s->time), s->door);
+}
+
+static void scene_end(struct scene *s)
+{
+    install_free(s->install);
+    door_free(s->door);
+    apiserver_free(s->server);
+    vloop_free(s->time);
+    arena_done(&s->memory);
+}
+
+static void scene_run(struct scene *s)
+{
+    usec_t until = vloop_now(s->time) + MINUTES(1);
+    while (s->done == 0 && vloop_step(s->time, until)) {
+    }
+    CHECK_EQ(s->done, 1);
+}
+
+static void scene_patch(struct scene *s, const char *name, const char *patch)
+{
+    struct apiserver_reply reply;
+    apiserver_handle(s->server,
+                     &(struct apiserver_request){
+                         .method = STR("PATCH"),
+                         .path = arena_printf(&s->memory, STR_FMT "/%s", STR_ARG(PATH), name),
+                         .content_type = API_MERGE_PATCH,
+                         .body = str_from(patch),
+                     },
+                     &s->memory, &reply);
+    CHECK_EQ(reply.status, 200);
+}
+
+TEST(install_creates_what_is_missing_and_waits_until_it_is_served)
+{
+    struct scene s;
+    scene_begin(&s);
+    scene_install(&s);
+    scene_run(&s);
+    CHECK_STR(s.err.msg, "");
+    CHECK_EQ(s.created, crds_count);
+    CHECK_EQ(s.changed, 0);
+    CHECK_EQ(
+        apiserver_count(s.server, STR("apiextensions.k8s.io"), STR("customresourcedefinitions")),
+        crds_count);
+    struct apiserver_reply reply;
+    apiserver_handle(s.server,
+                     &(struct apiserver_request){
+                         .method = STR("GET"),
+                         .path = STR("/apis/repairman.k8s.io/v1/maintenancerequests"),
+                     },
+                     &s.memory, &reply);
+    CHECK_EQ(reply.status, 200);
+    scene_end(&s);
+}
+
+TEST(install_writes_nothing_the_second_time)
+{
+    struct scene s;
+    scene_begin(&s);
+    scene_install(&s);
+    scene_run(&s);
+    uint64_t version = apiserver_version(s.server);
+    scene_install(&s);
+    scene_run(&s);
+    CHECK_STR(s.err.msg, "");
+    CHECK_EQ(s.created + s.changed, 0);
+    CHECK_EQ(apiserver_version(s.server), version);
+    scene_end(&s);
+}
+
+/* A column that somebody took away comes back, a label that somebody gave stays. */
+TEST(install_brings_an_old_one_up_to_date)
+{
+    struct scene s;
+    scene_begin(&s);
+    scene_install(&s);
+    scene_run(&s);
+    scene_patch(&s, "maintenancelimits.repairman.k8s.io",
+                "{\"metadata\":{\"labels\":{\"owner\":\"me\"}},"
+                "\"spec\":{\"names\":{\"shortNames\":[\"ml\"]}}}");
+    scene_install(&s);
+    scene_run(&s);
+    CHECK_STR(s.err.msg, "");
+    CHECK_EQ(s.created, 0);
+    CHECK_EQ(s.changed, 1);
+    const struct jval *crd =
+        apiserver_find(s.server, STR("apiextensions.k8s.io"), STR("customresourcedefinitions"),
+                       STR_NONE, STR("maintenancelimits.repairman.k8s.io"));
+    CHECK_STR(jval_str(jval_first(jval_at(crd, "spec.names.shortNames"))), "mlimit");
+    CHECK_STR(jval_str(jval_at(crd, "metadata.labels.owner")), "me");
+    scene_end(&s);
+}
+
+/* ── a server played by hand ───────────────────────────────────────────────────────────────── */
+
+struct play {
+    struct scene scene; /* first: the context of on_done */
+    struct fake_api api;
+};
+
+static void play_begin(struct play *p)
+{
+    *p = (struct play){ .scene = { .time = vloop_new(1, WALL) } };
+    fake_api_init(&p->api);
+    client_init(&p->scene.client, vloop_root(p->scene.time), &p->api.api);
+    scene_install(&p->scene);
+}
+
+static void play_end(struct play *p)
+{
+    install_free(p->scene.install);
+    fake_api_done(&p->api);
+    vloop_free(p->scene.time);
+    arena_done(&p->scene.memory);
+}
+
+static struct fake_call *play_next(struct play *p)
+{
+    usec_t until = vloop_now(p->scene.time) + MINUTES(1);
+    while (fake_call_first(&p->api) == NULL && vloop_step(p->scene.time, until)) {
+    }
+    CHECK(fake_call_first(&p->api) != NULL);
+    return fake_call_first(&p->api);
+}
+
+TEST(install_says_what_is_forbidden)
+{
+    struct play p;
+    play_begin(&p);
+    fake_reply(&p.api, play_next(&p), 404, STR("{}"));
+    struct fake_call *call = play_next(&p);
+    CHECK_EQ(call->verb, API_POST);
+    CHECK_STR(call->path, PATH);
+    fake_reply(&p.api, call, 403, STR("{\"message\":\"crds are forbidden\"}"));
+    CHECK_EQ(p.scene.done, 1);
+    CHECK_EQ(p.scene.err.code, ERR_DENIED);
+    CHECK_STR(p.scene.err.msg, "CRD 'maintenancelimits.repairman.k8s.io' cannot be created: the "
+                               "server answered 403: crds are forbidden");
+    play_end(&p);
+}
+
+TEST(install_looks_again_after_a_conflict_and_after_trouble)
+{
+    struct play p;
+    play_begin(&p);
+    fake_reply(&p.api, play_next(&p), 503, STR("{}"));
+    CHECK_EQ(p.scene.done, 0);
+    fake_reply(&p.api, play_next(&p), 404, STR("{}"));
+    fake_reply(&p.api, play_next(&p), 409, STR("{}"));
+    struct fake_call *call = play_next(&p);
+    CHECK_EQ(call->verb, API_GET);
+    fake_reply(&p.api, call, 200,
+               STR("{\"metadata\":{\"resourceVersion\":\"7\"},"
+                   "\"spec\":{\"preserveUnknownFields\":true,\"scope\":\"Cluster\"}}"));
+    call = play_next(&p);
+    CHECK_EQ(call->verb, API_PATCH);
+    const struct jval *patch = NULL;
+    struct err err = { 0 };
+    CHECK_EQ(json_parse(call->body, 0, &p.scene.memory, &patch, &err), 0);
+    CHECK_STR(jval_str(jval_at(patch, "metadata.resourceVersion")), "7");
+    CHECK(!jval_bool(jval_at(patch, "spec.preserveUnknownFields"), true));
+    play_end(&p);
+}
