@@ -6,10 +6,15 @@
 #include "cmd/command.h"
 
 extern const struct command command_check;
+extern const struct command command_complete;
 extern const struct command command_controller;
 extern const struct command command_crds;
 extern const struct command command_demo;
 extern const struct command command_explain;
+extern const struct command command_limits;
 extern const struct command command_reference;
+extern const struct command command_request;
+extern const struct command command_run;
 extern const struct command command_sandbox;
 extern const struct command command_status;
+extern const struct command command_withdraw;

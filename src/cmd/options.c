@@ -46,6 +46,16 @@ static bool option_is_choice(const struct option *o, struct str text)
     return false;
 }
 
+static bool option_i32(struct str text, int32_t *ret)
+{
+    int64_t n;
+    if (!str_to_i64(text, &n) || n < INT32_MIN || n > INT32_MAX) {
+        return false;
+    }
+    *ret = (int32_t)n;
+    return true;
+}
+
 static int option_store(const struct option *o, struct str text, void *config, struct err *err)
 {
     void *at = (char *)config + o->offset;
@@ -64,6 +74,9 @@ static int option_store(const struct option *o, struct str text, void *config, s
         break;
     case OPTION_BOOL:
         want = option_truth(text, at) ? NULL : "true or false";
+        break;
+    case OPTION_I32:
+        want = option_i32(text, at) ? NULL : "a whole number";
         break;
     case OPTION_U32:
         want = str_to_u32(text, at) ? NULL : "a whole number";

@@ -20,6 +20,7 @@ enum option_kind {
     OPTION_FILE,     /* struct str; the shell completes paths */
     OPTION_CHOICE,   /* struct str, one of `choices` */
     OPTION_BOOL,     /* bool */
+    OPTION_I32,      /* int32_t */
     OPTION_U32,      /* uint32_t */
     OPTION_U64,      /* uint64_t */
     OPTION_F64,      /* double */

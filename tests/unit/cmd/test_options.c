@@ -7,6 +7,7 @@ struct config {
     bool elect;
     bool devel;
     uint32_t nodes;
+    int32_t offset;
     uint64_t seed;
     double speed;
     usec_t timeout;
@@ -39,6 +40,11 @@ static const struct option flags[] = {
       OPTION(struct config, nodes),
       .value = "N",
       .help = "how many" },
+    { .name = "offset",
+      .kind = OPTION_I32,
+      OPTION(struct config, offset),
+      .value = "N",
+      .help = "from the middle" },
     { .name = "seed",
       .kind = OPTION_U64,
       OPTION(struct config, seed),
@@ -106,6 +112,19 @@ TEST(options_parse_takes_the_four_forms_of_go)
         CHECK_EQ(c.nodes, 7);
         CHECK_EQ(args.count, 0);
     }
+}
+
+TEST(options_parse_takes_numbers_below_zero)
+{
+    CLEANUP(arena_done)
+    struct arena memory = { 0 };
+    struct config c = { 0 };
+    struct option_args args;
+    struct err err = { 0 };
+    CHECK_EQ(PARSE(&c, &args, &err, W("--offset"), W("-5")), 0);
+    CHECK_EQ(c.offset, -5);
+    CHECK_EQ(PARSE(&c, &args, &err, W("--offset=2147483648")), -ERR_INVALID);
+    CHECK_STR(err.msg, "flag '--offset': found '2147483648', want a whole number");
 }
 
 TEST(options_parse_never_takes_the_next_word_for_a_boolean)

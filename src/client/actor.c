@@ -1,0 +1,609 @@
+#include "client/actor.h"
+
+#include "format/label.h"
+#include "kube/client.h"
+#include "kube/retry.h"
+
+#define TRIES_MAX 8u     /* races lost in a row: beyond that somebody fights us */
+#define LIST_MAX 100000u /* requests in one list; a cluster has some thousands */
+#define WATCH_PAUSE_BASE MSECONDS(100)
+#define WATCH_PAUSE_MAX SECONDS(5)
+#define WAIT_PATIENCE MINUTES(15) /* a wait of days outlives the upgrade of a control plane */
+
+static const struct str types[] = {
+    STR_INIT("node"),
+    STR_INIT("deployment"),
+    STR_INIT("daemonset"),
+    STR_INIT("statefulset"),
+};
+
+int actor_init(struct actor *a, struct talk *talk, struct str client, struct err *err)
+{
+    CLEANUP(buf_done)
+    struct buf why = { 0 };
+    if (client.n == 0) {
+        return err_set(err, ERR_INVALID, "client name required");
+    }
+    if (!label_value_check(client, &why)) {
+        return err_set(err, ERR_INVALID, "client name '" STR_FMT "' cannot be a label: " STR_FMT,
+                       STR_ARG(client), STR_ARG(buf_str(&why)));
+    }
+    *a = (struct actor){ .talk = talk, .client = client };
+    return 0;
+}
+
+/* ── asking the server ─────────────────────────────────────────────────────────────────────── */
+
+static int actor_get(struct actor *a, struct str path, struct arena *out, struct talk_answer *ret,
+                     struct err *err)
+{
+    return talk_send(a->talk, &(struct api_request){ .verb = API_GET, .path = path }, out, ret,
+                     err);
+}
+
+static int actor_refused(const struct talk_answer *answer, const char *what, struct err *err)
+{
+    client_explain(answer->status, answer->body, NULL, err);
+    return err_wrap(err, "%s", what);
+}
+
+/* A 200 whose body is JSON; everything else is an error. */
+static int actor_document(const struct talk_answer *answer, const char *what, struct arena *out,
+                          const struct jval **ret, struct err *err)
+{
+    if (answer->status != 200 && answer->status != 201) {
+        return actor_refused(answer, what, err);
+    }
+    int r = json_parse(answer->body, JSON_GO, out, ret, err);
+    return r < 0 ? err_wrap(err, "%s", what) : 0;
+}
+
+/* All that `query` selects, live: no resourceVersion is named, so no cache answers. */
+static int actor_fetch(struct actor *a, struct str query, struct arena *out, struct record **ret,
+                       uint32_t *ret_n, struct err *err)
+{
+    struct talk_answer answer;
+    const struct jval *list;
+    int r = actor_get(a, arena_concat(out, STR(RECORD_PATH), query), out, &answer, err);
+    r = r < 0 ? r : actor_document(&answer, "list requests", out, &list, err);
+    if (r < 0) {
+        return r;
+    }
+    const struct jval *items = jval_get(list, STR("items"));
+    uint32_t count = jval_kind(items) == JARR ? items->n : 0;
+    if (count > LIST_MAX) {
+        return err_set(err, ERR_LIMIT, "%u requests in one list, want at most %u", count, LIST_MAX);
+    }
+    struct record *records = ARENA_ARRAY(out, struct record, MAX(count, 1u));
+    uint32_t n = 0;
+    if (count > 0) {
+        JVAL_EACH (items, item) {
+            r = record_read(item, out, &records[n], err);
+            if (r < 0) {
+                return r;
+            }
+            n++;
+        }
+    }
+    *ret = records;
+    *ret_n = n;
+    return 0;
+}
+
+int actor_list(struct actor *a, struct arena *out, struct record **ret, uint32_t *ret_n,
+               struct err *err)
+{
+    return actor_fetch(a, STR_NONE, out, ret, ret_n, err);
+}
+
+static int actor_fetch_own(struct actor *a, struct arena *out, struct record **ret, uint32_t *ret_n,
+                           struct err *err)
+{
+    CLEANUP(buf_done)
+    struct buf query = { 0 };
+    buf_add(&query, STR("?labelSelector="));
+    client_add_segment(&query, STR(RECORD_CLIENT_LABEL "="));
+    client_add_segment(&query, a->client);
+    return actor_fetch(a, buf_str(&query), out, ret, ret_n, err);
+}
+
+static const struct record *actor_live(const struct record *records, uint32_t n,
+                                       const struct record_target *target)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (records[i].state != RECORD_COMPLETED && record_is_for(&records[i], target)) {
+            return &records[i];
+        }
+    }
+    return NULL;
+}
+
+int actor_enabled(struct actor *a, struct str type, bool *ret, struct err *err)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct talk_answer answer;
+    bool known = false;
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        known = known || str_eq(type, types[i]);
+    }
+    if (!known) {
+        *ret = false;
+        return 0;
+    }
+    int r = actor_get(a, STR(RECORD_PATH "?limit=1"), &tmp, &answer, err);
+    if (r < 0) {
+        return r;
+    }
+    if (answer.status != 200 && answer.status != 404) {
+        return actor_refused(&answer, "list requests", err);
+    }
+    *ret = answer.status == 200;
+    return 0;
+}
+
+int actor_find(struct actor *a, const struct record_target *target, struct arena *out,
+               struct record *ret, struct err *err)
+{
+    struct record *records;
+    uint32_t n;
+    int r = actor_fetch_own(a, out, &records, &n, err);
+    if (r < 0) {
+        return r;
+    }
+    const struct record *live = actor_live(records, n, target);
+    if (live == NULL) {
+        return err_set(err, ERR_NOTFOUND,
+                       "'" STR_FMT "' has no live request for " STR_FMT " " STR_FMT,
+                       STR_ARG(a->client), STR_ARG(target->type), STR_ARG(target->name));
+    }
+    *ret = *live;
+    return 0;
+}
+
+/* ── a new request ─────────────────────────────────────────────────────────────────────────── */
+
+/* The original names how many nodes it looked through, so its message is kept whole. */
+static int actor_no_such_node(struct actor *a, struct err *err)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct talk_answer answer;
+    const struct jval *list;
+    int64_t remaining = 0;
+    int r = actor_get(a, STR("/api/v1/nodes?limit=1"), &tmp, &answer, err);
+    r = r < 0 ? r : actor_document(&answer, "list nodes", &tmp, &list, err);
+    if (r < 0) {
+        return r;
+    }
+    const struct jval *items = jval_get(list, STR("items"));
+    (void)jval_i64(jval_at(list, "metadata.remainingItemCount"), &remaining); /* 0 when absent */
+    int64_t count = remaining + (jval_kind(items) == JARR ? (int64_t)items->n : 0);
+    return err_set(err, ERR_INVALID, "invalid node name in %lld node list", (long long)count);
+}
+
+/* A node's real name, which has no capital letters; other targets are the controller's to find. */
+static int actor_check_target(struct actor *a, struct record_target *target, struct arena *out,
+                              struct err *err)
+{
+    if (!str_eq(target->type, STR("node"))) {
+        return 0;
+    }
+    if (target->name.n == 0) {
+        return actor_no_such_node(a, err);
+    }
+    CLEANUP(buf_done)
+    struct buf path = { 0 };
+    CLEANUP(buf_done)
+    struct buf lower = { 0 };
+    for (size_t i = 0; i < target->name.n; i++) {
+        char c = target->name.p[i];
+        buf_add_char(&lower, c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c);
+    }
+    struct talk_answer answer;
+    buf_add(&path, STR("/api/v1/nodes/"));
+    client_add_segment(&path, buf_str(&lower));
+    int r = actor_get(a, buf_str(&path), out, &answer, err);
+    if (r < 0) {
+        return r;
+    }
+    if (answer.status == 404) {
+        return actor_no_such_node(a, err);
+    }
+    if (answer.status != 200) {
+        return actor_refused(&answer, "read the node", err);
+    }
+    target->name = arena_str(out, buf_str(&lower));
+    return 0;
+}
+
+/* The first number behind all that are there: finished requests keep their names. */
+static uint32_t actor_next_number(const struct record *records, uint32_t n, struct str stem)
+{
+    uint32_t highest = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        highest = MAX(highest, record_number(records[i].name, stem));
+    }
+    return highest + 1;
+}
+
+/* 0 when somebody has the name already: `*ret_made` tells. */
+static int actor_create(struct actor *a, const struct record_ask *ask, struct str name,
+                        struct arena *out, struct record *ret, bool *ret_made, struct err *err)
+{
+    CLEANUP(buf_done)
+    struct buf body = { 0 };
+    struct talk_answer answer;
+    const struct jval *made;
+    record_print_new(name, a->client, ask, &body);
+    int r = talk_send(a->talk,
+                      &(struct api_request){
+                          .verb = API_POST,
+                          .path = STR(RECORD_PATH),
+                          .body = buf_str(&body),
+                      },
+                      out, &answer, err);
+    if (r < 0) {
+        return r;
+    }
+    *ret_made = answer.status != 409;
+    if (!*ret_made) {
+        return 0;
+    }
+    r = actor_document(&answer, "create the request", out, &made, err);
+    return r < 0 ? r : record_read(made, out, ret, err);
+}
+
+int actor_ask(struct actor *a, const struct record_ask *ask, struct arena *out, struct record *ret,
+              bool *ret_created, struct err *err)
+{
+    struct record_ask wanted = *ask;
+    struct str stem = record_stem(a->client, &ask->target, out);
+    uint32_t number = 0;
+    for (uint32_t i = 0; i < TRIES_MAX; i++) {
+        struct record *records;
+        uint32_t n;
+        bool made;
+        int r = actor_fetch_own(a, out, &records, &n, err);
+        if (r < 0) {
+            return r;
+        }
+        const struct record *live = actor_live(records, n, &ask->target);
+        if (live != NULL) {
+            *ret = *live;
+            *ret_created = false;
+            return 0;
+        }
+        r = i == 0 ? actor_check_target(a, &wanted.target, out, err) : 0;
+        if (r < 0) {
+            return r;
+        }
+        /* A name that is taken and that the list does not show has lost its label. */
+        number = MAX(number + 1, actor_next_number(records, n, stem));
+        struct str name = arena_printf(out, STR_FMT "%u", STR_ARG(stem), number);
+        r = actor_create(a, &wanted, name, out, ret, &made, err);
+        if (r < 0 || made) {
+            *ret_created = r == 0 ? made : *ret_created;
+            return r;
+        }
+    }
+    return err_set(err, ERR_CONFLICT, "others take the names of this request");
+}
+
+/* ── one request by its name ───────────────────────────────────────────────────────────────── */
+
+static struct str actor_path(struct str name, struct arena *out)
+{
+    CLEANUP(buf_done)
+    struct buf path = { 0 };
+    buf_add(&path, STR(RECORD_PATH "/"));
+    client_add_segment(&path, name);
+    return arena_str(out, buf_str(&path));
+}
+
+/* `uid` empty = whoever has the name. */
+static int actor_read(struct actor *a, struct str name, struct str uid, struct arena *out,
+                      struct record *ret, struct err *err)
+{
+    struct talk_answer answer;
+    const struct jval *object;
+    struct record found;
+    int r = actor_get(a, actor_path(name, out), out, &answer, err);
+    if (r < 0) {
+        return r;
+    }
+    if (answer.status == 404) {
+        return err_set(err, ERR_NOTFOUND, "request '" STR_FMT "' does not exist", STR_ARG(name));
+    }
+    r = actor_document(&answer, "read the request", out, &object, err);
+    r = r < 0 ? r : record_read(object, out, &found, err);
+    if (r < 0) {
+        return r;
+    }
+    if (uid.n > 0 && !str_eq(uid, found.uid)) {
+        return err_set(err, ERR_NOTFOUND, "request '" STR_FMT "' was deleted and made anew",
+                       STR_ARG(name));
+    }
+    *ret = found;
+    return 0;
+}
+
+/* -ERR_CONFLICT: somebody else wrote meanwhile, or the answer to this very write was lost. */
+static int actor_change(struct actor *a, const struct record *r, const struct record_change *change,
+                        struct arena *out, struct record *ret, struct err *err)
+{
+    CLEANUP(buf_done)
+    struct buf body = { 0 };
+    struct talk_answer answer;
+    const struct jval *object;
+    record_print_change(r, change, &body);
+    int k = talk_send(a->talk,
+                      &(struct api_request){
+                          .verb = API_PATCH,
+                          .path = actor_path(r->name, out),
+                          .content_type = API_MERGE_PATCH,
+                          .body = buf_str(&body),
+                      },
+                      out, &answer, err);
+    k = k < 0 ? k : actor_document(&answer, "write the request", out, &object, err);
+    return k < 0 ? k : record_read(object, out, ret, err);
+}
+
+/* ── waiting ───────────────────────────────────────────────────────────────────────────────── */
+
+struct actor_follow {
+    struct actor *actor;
+    struct str name; /* borrowed, as the uid: from whoever waits */
+    struct str uid;
+    struct str phase; /* last told */
+    struct str reason;
+    struct str message;
+    struct arena told; /* keeps them */
+};
+
+static void actor_tell(struct actor_follow *f, const struct record *r)
+{
+    bool same = str_eq(f->phase, r->phase) && str_eq(f->reason, r->reason) &&
+                str_eq(f->message, r->message);
+    if (f->actor->on_progress == NULL || (same && f->told.blocks != NULL)) {
+        return;
+    }
+    arena_reset(&f->told);
+    f->phase = arena_str(&f->told, r->phase);
+    f->reason = arena_str(&f->told, r->reason);
+    f->message = arena_str(&f->told, r->message);
+    f->actor->on_progress(f->actor->ctx, r);
+}
+
+/* Whatever is not a request that still waits is looked at again by a live read. */
+static bool actor_on_line(void *ctx, struct str line)
+{
+    struct actor_follow *f = ctx;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct err err = { 0 };
+    const struct jval *event = NULL;
+    struct record r;
+    if (json_parse(line, JSON_GO, &tmp, &event, &err) < 0) {
+        return true;
+    }
+    struct str type = jval_str(jval_get(event, STR("type")));
+    if (str_eq(type, STR("BOOKMARK"))) {
+        return false;
+    }
+    if ((!str_eq(type, STR("ADDED")) && !str_eq(type, STR("MODIFIED"))) ||
+        record_read(jval_get(event, STR("object")), &tmp, &r, &err) < 0 || !str_eq(r.uid, f->uid) ||
+        r.state != RECORD_PENDING) {
+        return true;
+    }
+    actor_tell(f, &r);
+    return false;
+}
+
+static struct str actor_watch_path(const struct record *r, struct arena *out)
+{
+    CLEANUP(buf_done)
+    struct buf path = { 0 };
+    buf_add(&path, STR(RECORD_PATH "?watch=1&allowWatchBookmarks=true&timeoutSeconds=290"
+                                   "&fieldSelector=metadata.name%3D"));
+    client_add_segment(&path, r->name);
+    buf_add(&path, STR("&resourceVersion="));
+    client_add_segment(&path, r->version);
+    return arena_str(out, buf_str(&path));
+}
+
+static int actor_ended(const struct record *r, struct err *err)
+{
+    bool why = r->message.n > 0;
+    return err_set(err, ACTOR_REFUSED,
+                   "request '" STR_FMT "' was closed before its approval%s" STR_FMT,
+                   STR_ARG(r->name), why ? ": " : "", STR_ARG(r->message));
+}
+
+/* What a live read shows: 1 = go on waiting. */
+static int actor_look(struct actor_follow *f, struct record *r, struct arena *out, struct err *err)
+{
+    arena_reset(out);
+    int k = actor_read(f->actor, f->name, f->uid, out, r, err);
+    if (k == -ERR_NOTFOUND) {
+        return err_set(err, ACTOR_REFUSED, "request '" STR_FMT "' was deleted", STR_ARG(f->name));
+    }
+    if (k < 0) {
+        return k;
+    }
+    switch (r->state) {
+    case RECORD_APPROVED:
+        return 0;
+    case RECORD_IN_PROGRESS:
+        return err_set(err, ACTOR_REFUSED, "request '" STR_FMT "' is in progress already",
+                       STR_ARG(r->name));
+    case RECORD_COMPLETED:
+        return actor_ended(r, err);
+    case RECORD_PENDING:
+        break;
+    }
+    actor_tell(f, r);
+    return 1;
+}
+
+/* While somebody waits, a server that does not answer is waited for, too. */
+static int actor_look_patiently(struct actor_follow *f, usec_t until, struct record *r,
+                                struct arena *out, struct err *err)
+{
+    struct talk *talk = f->actor->talk;
+    usec_t patience = talk->patience;
+    usec_t left = MAX(until - loop_now(talk->loop), SECONDS(1));
+    talk->patience = MIN(WAIT_PATIENCE, left);
+    int k = actor_look(f, r, out, err);
+    talk->patience = patience;
+    return k;
+}
+
+int actor_wait(struct actor *a, usec_t until, struct arena *out, struct record *r, struct err *err)
+{
+    /* A wait may take weeks: what each look brings lives until the next one. */
+    CLEANUP(arena_done)
+    struct arena look = { 0 };
+    struct actor_follow f = { .actor = a, .name = r->name, .uid = r->uid };
+    struct backoff backoff = { .base = WATCH_PAUSE_BASE, .max = WATCH_PAUSE_MAX };
+    struct record now = *r;
+    int k = actor_look_patiently(&f, until, &now, &look, err);
+    while (k == 1) {
+        usec_t began = loop_now(a->talk->loop);
+        k = talk_watch(a->talk, actor_watch_path(&now, &look), until, actor_on_line, &f, err);
+        if (k < 0) {
+            break;
+        }
+        /* A server that ends every stream at once is not asked without a break. */
+        if (loop_now(a->talk->loop) - began >= WATCH_PAUSE_MAX) {
+            backoff_reset(&backoff);
+        }
+        k = actor_look_patiently(&f, until, &now, &look, err);
+        if (k == 1) {
+            usec_t wait = backoff_next(&backoff, loop_random(a->talk->loop));
+            int paused = talk_pause(a->talk, wait, until, err);
+            k = paused < 0 ? paused : k;
+        }
+    }
+    arena_done(&f.told);
+    if (k == -ERR_TIMEOUT) {
+        return err_set(err, ERR_TIMEOUT, "request '" STR_FMT "' was not approved in time",
+                       STR_ARG(f.name));
+    }
+    if (k == 0 || (k == -ACTOR_REFUSED && now.state == RECORD_IN_PROGRESS)) {
+        *r = record_copy(&now, out);
+    }
+    return k;
+}
+
+int actor_begin(struct actor *a, usec_t until, struct arena *out, struct record *r, struct err *err)
+{
+    struct str run = arena_printf(out, "%016llx", (unsigned long long)loop_random(a->talk->loop));
+    const struct record_change change = { .state = RECORD_IN_PROGRESS, .run = run };
+    for (;;) {
+        int k = actor_wait(a, until, out, r, err);
+        if (k == -ACTOR_REFUSED && r->state == RECORD_IN_PROGRESS && str_eq(r->run, run)) {
+            return 0; /* our own write, whose answer was lost */
+        }
+        k = k < 0 ? k : actor_change(a, r, &change, out, r, err);
+        if (k != -ERR_CONFLICT) {
+            return k;
+        }
+    }
+}
+
+/* ── writing states ────────────────────────────────────────────────────────────────────────── */
+
+int actor_update(struct actor *a, const struct record_target *target, enum record_state state,
+                 struct err *err)
+{
+    if (state == RECORD_APPROVED) {
+        return err_set(err, ERR_INVALID, "cannot set state as approved");
+    }
+    bool tried = false;
+    for (uint32_t i = 0; i < TRIES_MAX; i++) {
+        CLEANUP(arena_done)
+        struct arena tmp = { 0 };
+        struct record r;
+        int k = actor_find(a, target, &tmp, &r, err);
+        if (k == -ERR_NOTFOUND && tried && state == RECORD_COMPLETED) {
+            return 0; /* the write took effect, its answer was lost */
+        }
+        if (k == -ERR_NOTFOUND) {
+            return err_set(err, ERR_NOTFOUND, "request must exist before state can be updated");
+        }
+        if (k < 0) {
+            return k;
+        }
+        if (r.state == RECORD_PENDING && state == RECORD_PENDING) {
+            return 0;
+        }
+        if (r.state == RECORD_PENDING) {
+            return err_set(err, ACTOR_REFUSED, "request is not yet approved");
+        }
+        k = actor_change(a, &r, &(struct record_change){ .state = state }, &tmp, &r, err);
+        if (k != -ERR_CONFLICT) {
+            return k;
+        }
+        tried = true;
+    }
+    return -(int)err->code;
+}
+
+/* Whether a request in that state may be ended that way; NULL: it may. */
+typedef const char *(*actor_judge)(enum record_state state);
+
+static const char *judge_completion(enum record_state state)
+{
+    return state == RECORD_PENDING     ? "request is not yet approved"
+           : state == RECORD_COMPLETED ? "request is already completed"
+                                       : NULL;
+}
+
+static const char *judge_withdrawal(enum record_state state)
+{
+    return state == RECORD_IN_PROGRESS ? "request is in progress: complete it instead"
+           : state == RECORD_COMPLETED ? "request is already completed"
+                                       : NULL;
+}
+
+static int actor_end(struct actor *a, struct str name, struct str exit_code, actor_judge judge,
+                     struct err *err)
+{
+    const struct record_change change = { .state = RECORD_COMPLETED, .exit_code = exit_code };
+    CLEANUP(arena_done)
+    struct arena keep = { 0 };
+    struct str uid = STR_NONE;
+    for (uint32_t i = 0; i < TRIES_MAX; i++) {
+        CLEANUP(arena_done)
+        struct arena tmp = { 0 };
+        struct record r;
+        int k = actor_read(a, name, uid, &tmp, &r, err);
+        if (k < 0) {
+            return k;
+        }
+        if (i > 0 && r.state == RECORD_COMPLETED) {
+            return 0; /* the write took effect, its answer was lost */
+        }
+        uid = i == 0 ? arena_str(&keep, r.uid) : uid;
+        const char *why = judge(r.state);
+        if (why != NULL) {
+            return err_set(err, ACTOR_REFUSED, "%s", why);
+        }
+        k = actor_change(a, &r, &change, &tmp, &r, err);
+        if (k != -ERR_CONFLICT) {
+            return k;
+        }
+    }
+    return -(int)err->code;
+}
+
+int actor_complete(struct actor *a, struct str name, struct str exit_code, struct err *err)
+{
+    return actor_end(a, name, exit_code, judge_completion, err);
+}
+
+int actor_withdraw(struct actor *a, struct str name, struct err *err)
+{
+    return actor_end(a, name, STR_NONE, judge_withdrawal, err);
+}

@@ -1,0 +1,51 @@
+/*
+ * talk: one question to an API server, and waiting for its answer.
+ *
+ * Everything else in this house never waits; this is for programs that have nothing else to do: a
+ * command line, an actor's main thread. A call turns the loop it is given until it is over, so
+ * nothing runs behind the caller's back, and between calls nothing runs at all. What may pass
+ * (no answer, 429, 5xx) is asked again for as long as `patience` says.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "port/api.h"
+#include "port/loop.h"
+
+#define TALK_PATIENCE SECONDS(20) /* a restarting API server is back by then */
+
+struct talk {
+    struct loop *loop; /* borrowed */
+    struct api *api;   /* borrowed */
+    /* Waits for the first thing to happen, at most until `until`, and handles what is due. */
+    void (*turn)(void *ctx, usec_t until);
+    /* The caller wants to leave: -ERR_CANCELLED is the answer then. May be NULL. */
+    bool (*leaving)(void *ctx);
+    void *ctx;
+    usec_t patience; /* 0 = TALK_PATIENCE */
+};
+
+struct talk_answer {
+    int status;
+    struct str body; /* in the arena that was given */
+};
+
+/* Any status that is worth no repetition is an answer, 404, 409 and 403 among them; none at all is
+ * -ERR_IO. Writes must bear to be sent twice: by a resourceVersion or a name. */
+NODISCARD
+int talk_send(struct talk *t, const struct api_request *request, struct arena *out,
+              struct talk_answer *ret, struct err *err);
+
+/* Looks at one line of a watch; true ends it. */
+typedef bool (*talk_on_line)(void *ctx, struct str line);
+
+/* Follows a watch until a line ends it, or the stream does (both 0), or it is `until` (monotonic,
+ * -ERR_TIMEOUT). A stream that ends early is no failure: whoever follows reads again and comes
+ * back. */
+NODISCARD
+int talk_watch(struct talk *t, struct str path, usec_t until, talk_on_line on_line, void *ctx,
+               struct err *err);
+
+/* Nothing happens for that long, or until it is `until` or the caller leaves. */
+NODISCARD
+int talk_pause(struct talk *t, usec_t wait, usec_t until, struct err *err);

@@ -1,0 +1,142 @@
+#include "cmd/asker.h"
+
+#include "base/wrap.h"
+#include "kube/client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define NOTICE_MAX ((size_t)16 * 1024) /* a sentence with a message of the server's in it */
+
+int asker_open(struct asker *a, const struct command_call *call, const struct asker_flags *flags)
+{
+    struct err err = { 0 };
+    *a = (struct asker){ .call = call, .flags = flags };
+    bool node = flags->type.n == 0 || str_eq(flags->type, STR("node"));
+    if (node ? flags->ns.n > 0 : flags->ns.n == 0) {
+        (void)fprintf(stderr, "%s %s: --type " STR_FMT " %s --namespace\n", call->program,
+                      call->command->name, STR_ARG(flags->type), node ? "takes no" : "needs");
+        return COMMAND_USAGE;
+    }
+    struct str client = flags->client.n > 0 ? flags->client : STR("drydock");
+    if (actor_init(&a->actor, &a->reach.talk, client, &err) < 0) {
+        (void)command_fail(call, &err); /* answers COMMAND_FAILED; this is the flag's fault */
+        return COMMAND_USAGE;
+    }
+    struct str context =
+        flags->kubecontext.n > 0 ? flags->kubecontext : str_from(getenv("KUBECONTEXT"));
+    if (reach_init(&a->reach, flags->kubeconfig, context, &err) < 0) {
+        return asker_fail(a, &err);
+    }
+    return COMMAND_OK;
+}
+
+void asker_close(struct asker *a)
+{
+    reach_done(&a->reach);
+    arena_done(&a->memory);
+}
+
+int asker_fail(const struct asker *a, const struct err *err)
+{
+    asker_say(a, str_from(err->msg));
+    return err->code == ERR_TIMEOUT     ? ASKER_TIMED_OUT
+           : err->code == ACTOR_REFUSED ? ASKER_REFUSED
+                                        : COMMAND_FAILED;
+}
+
+void asker_say(const struct asker *a, struct str text)
+{
+    CLEANUP(buf_done)
+    struct buf out = { .max = NOTICE_MAX };
+    struct wrap line = { .out = &out, .columns = OPTIONS_COLUMNS, .hang = 2 };
+    wrap_printf(&line, "%s %s: ", a->call->program, a->call->command->name);
+    wrap_add(&line, text);
+    wrap_end(&line);
+    (void)fwrite(out.p, 1, out.n, stderr); /* nobody is left to tell if stderr is gone */
+}
+
+struct record_target asker_target(const struct asker *a, struct str name)
+{
+    return (struct record_target){ .type = a->flags->type, .space = a->flags->ns, .name = name };
+}
+
+usec_t asker_until(const struct asker *a)
+{
+    usec_t now = loop_now(a->reach.loop);
+    usec_t most = a->flags->time_max;
+    return most <= 0 || most > USEC_NEVER - now ? USEC_NEVER : now + most;
+}
+
+int asker_resolve(struct asker *a, struct str argument, struct record *ret, struct err *err)
+{
+    const struct record_target target = asker_target(a, argument);
+    const struct record *best = NULL;
+    struct record *records;
+    uint32_t n;
+    uint32_t matches = 0;
+    int r = actor_list(&a->actor, &a->memory, &records, &n, err);
+    if (r < 0) {
+        return r;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (str_eq(records[i].name, argument)) {
+            *ret = records[i];
+            return 0;
+        }
+        if (records[i].state == RECORD_COMPLETED || !record_is_for(&records[i], &target)) {
+            continue;
+        }
+        if (str_eq(records[i].client, a->actor.client)) {
+            *ret = records[i];
+            best = &records[i];
+            matches = 1;
+            break;
+        }
+        best = &records[i];
+        matches++;
+    }
+    if (matches == 0) {
+        return err_set(err, ERR_NOTFOUND,
+                       "there is no live request for " STR_FMT " '" STR_FMT
+                       "', and none of that name",
+                       STR_ARG(target.type), STR_ARG(argument));
+    }
+    if (matches > 1) {
+        return err_set(err, ERR_INVALID,
+                       "%u clients ask for '" STR_FMT "', '" STR_FMT
+                       "' among them: say which with --client, or name the request",
+                       matches, STR_ARG(argument), STR_ARG(best->client));
+    }
+    *ret = *best;
+    return 0;
+}
+
+int asker_show(struct asker *a, struct str name, const char *verb)
+{
+    if (!str_eq(a->flags->output, STR("json"))) {
+        (void)printf("maintenancerequest.repairman.k8s.io/" STR_FMT " %s\n", STR_ARG(name), verb);
+        (void)fflush(stdout); /* a closed pipe is the reader's business, here and below */
+        return COMMAND_OK;
+    }
+    CLEANUP(buf_done)
+    struct buf path = { 0 };
+    struct err err = { 0 };
+    struct talk_answer answer;
+    buf_add(&path, STR(RECORD_PATH "/"));
+    client_add_segment(&path, name);
+    int r =
+        talk_send(&a->reach.talk, &(struct api_request){ .verb = API_GET, .path = buf_str(&path) },
+                  &a->memory, &answer, &err);
+    if (r == 0 && answer.status != 200) {
+        client_explain(answer.status, answer.body, NULL, &err);
+        r = -(int)err.code;
+    }
+    if (r < 0) {
+        return asker_fail(a, &err);
+    }
+    struct str body = str_trim(answer.body);
+    (void)printf(STR_FMT "\n", STR_ARG(body));
+    (void)fflush(stdout);
+    return COMMAND_OK;
+}

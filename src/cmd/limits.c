@@ -1,0 +1,84 @@
+#include "cmd/asker.h"
+#include "cmd/commands.h"
+#include "cmd/quota.h"
+#include "kube/client.h"
+
+#include <stdio.h>
+
+#define LIMITS_OUTPUT_MAX ((size_t)64 * 1024 * 1024) /* as the largest document */
+
+struct limits_flags {
+    struct asker_flags asker; /* first */
+};
+
+static const struct option limits_options[] = {
+    { "o", OPTION_CHOICE, OPTION(struct limits_flags, asker.output), "FORM", "text", "text|json",
+      "tables at 80 columns, or the objects as one List" },
+    ASKER_CLUSTER_OPTIONS(struct limits_flags),
+};
+
+static int limits_get(struct asker *a, struct str path, const struct jval **ret, struct err *err)
+{
+    struct talk_answer answer;
+    int r = talk_send(&a->reach.talk, &(struct api_request){ .verb = API_GET, .path = path },
+                      &a->memory, &answer, err);
+    if (r < 0) {
+        return r;
+    }
+    if (answer.status == 404) {
+        return err_set(err, ERR_NOTFOUND,
+                       "this cluster knows no limits: 'drydock crds | kubectl apply -f -'");
+    }
+    if (answer.status != 200) {
+        client_explain(answer.status, answer.body, NULL, err);
+        return -(int)err->code;
+    }
+    return json_parse(answer.body, JSON_GO, &a->memory, ret, err);
+}
+
+static int limits_show(struct asker *a)
+{
+    struct err err = { 0 };
+    const struct jval *limits = NULL;
+    const struct jval *requests = NULL;
+    CLEANUP(buf_done)
+    struct buf out = { .max = LIMITS_OUTPUT_MAX };
+    if (limits_get(a, STR("/apis/repairman.k8s.io/v1/maintenancelimits"), &limits, &err) < 0 ||
+        limits_get(a, STR(RECORD_PATH), &requests, &err) < 0) {
+        return asker_fail(a, &err);
+    }
+    const struct quota quota = {
+        .limits = jval_get(limits, STR("items")),
+        .requests = jval_get(requests, STR("items")),
+    };
+    if (str_eq(a->flags->output, STR("json"))) {
+        quota_print_json(&quota, &out);
+    } else {
+        quota_print_text(&quota, &out);
+    }
+    (void)fwrite(out.p, 1, out.n, stdout); /* a closed pipe is the reader's business */
+    return COMMAND_OK;
+}
+
+static int limits_run(const struct command_call *call)
+{
+    const struct limits_flags *flags = call->config;
+    struct asker a;
+    int code = asker_open(&a, call, &flags->asker);
+    if (code == COMMAND_OK) {
+        code = limits_show(&a);
+    }
+    asker_close(&a);
+    return code;
+}
+
+const struct command command_limits = {
+    .name = "limits",
+    .summary = "show limits, who holds them and who waits",
+    .text = "Shows every MaintenanceLimit with its numbers, everything that is held under it, and "
+            "the requests that wait, each with its reason.\n\n"
+            "Exit code 0: it was shown. 1: it could not be read. 2: the command line is wrong.",
+    .options = { .options = limits_options, .count = ARRAY_LEN(limits_options) },
+    .config_size = sizeof(struct limits_flags),
+    .run = limits_run,
+};

@@ -1,0 +1,53 @@
+#include "cmd/petition.h"
+
+#include <stdio.h>
+
+static void petition_on_progress(void *ctx, const struct record *r)
+{
+    const struct asker *a = ctx;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    struct str phase = r->phase.n > 0 ? r->phase : STR("Pending");
+    buf_printf(&text, STR_FMT ": " STR_FMT, STR_ARG(record_target_text(&r->target, &tmp)),
+               STR_ARG(phase));
+    if (r->position > 0) {
+        buf_printf(&text, ", number %lld in the queue", (long long)r->position);
+    }
+    if (r->reason.n > 0) {
+        buf_printf(&text, ", " STR_FMT, STR_ARG(r->reason));
+    }
+    if (r->message.n > 0) {
+        buf_printf(&text, ": " STR_FMT, STR_ARG(r->message));
+    }
+    asker_say(a, buf_str(&text));
+}
+
+int petition_open(struct asker *a, const struct command_call *call)
+{
+    const struct petition_flags *flags = call->config;
+    *a = (struct asker){ .call = call, .flags = &flags->asker };
+    if (flags->priority < -PETITION_PRIORITY_MAX || flags->priority > PETITION_PRIORITY_MAX) {
+        (void)fprintf(stderr, "%s %s: flag '--priority': found '%d', want -1000 to 1000\n",
+                      call->program, call->command->name, flags->priority);
+        return COMMAND_USAGE;
+    }
+    int code = asker_open(a, call, &flags->asker);
+    a->actor.on_progress = petition_on_progress;
+    a->actor.ctx = a;
+    return code;
+}
+
+int petition_ask(struct asker *a, struct str name, struct str reason, struct record *ret,
+                 bool *ret_created, struct err *err)
+{
+    const struct petition_flags *flags = a->call->config;
+    const struct record_ask ask = {
+        .target = asker_target(a, name),
+        .reason = reason,
+        .priority = flags->priority,
+        .unprepared = str_eq(flags->preparation, STR("None")),
+    };
+    return actor_ask(&a->actor, &ask, &a->memory, ret, ret_created, err);
+}

@@ -1,0 +1,64 @@
+#include "cmd/commands.h"
+#include "cmd/petition.h"
+
+static const struct option request_options[] = {
+    PETITION_OPTIONS,
+    { "wait", OPTION_BOOL, OPTION(struct petition_flags, wait), NULL, "false", NULL,
+      "return when it is approved" },
+    { "o", OPTION_CHOICE, OPTION(struct petition_flags, asker.output), "FORM", "text", "text|json",
+      "a line, or the request itself" },
+    ASKER_CLUSTER_OPTIONS(struct petition_flags),
+};
+
+static int request_make(struct asker *a)
+{
+    const struct petition_flags *flags = a->call->config;
+    bool json = str_eq(flags->asker.output, STR("json"));
+    usec_t until = asker_until(a);
+    struct err err = { 0 };
+    struct record record;
+    bool created;
+    if (petition_ask(a, a->call->args[0], flags->reason, &record, &created, &err) < 0) {
+        return asker_fail(a, &err);
+    }
+    if (!flags->wait || !json) {
+        int code = asker_show(a, record.name, created ? "created" : "unchanged");
+        if (!flags->wait || code != COMMAND_OK) {
+            return code;
+        }
+    }
+    if (actor_wait(&a->actor, until, &a->memory, &record, &err) < 0) {
+        return asker_fail(a, &err);
+    }
+    return asker_show(a, record.name, "approved");
+}
+
+static int request_run(const struct command_call *call)
+{
+    struct asker a;
+    int code = petition_open(&a, call);
+    if (code == COMMAND_OK) {
+        code = request_make(&a);
+    }
+    asker_close(&a);
+    return code;
+}
+
+const struct command command_request = {
+    .name = "request",
+    .args = "NODE",
+    .summary = "ask to disturb a node, and perhaps wait for the approval",
+    .text = "Makes a MaintenanceRequest for a node, or for a workload with --type and --namespace. "
+            "A client has one request a target: asking again finds the one that is there.\n\n"
+            "Once it is approved, say that you begin before you touch the node, and complete it "
+            "afterwards; 'drydock run' does all of it around a command. kubectl waits too:\n\n"
+            "  kubectl wait mreq/NAME --for=jsonpath='{.spec.state}'=Approved\n\n"
+            "Exit code 0: it is there, with --wait: it is approved. 1: it could not be asked for. "
+            "2: the command line is wrong. 3: --timeout has passed; the request stays. 4: it was "
+            "closed, or is in progress already.",
+    .options = { .options = request_options, .count = ARRAY_LEN(request_options) },
+    .config_size = sizeof(struct petition_flags),
+    .args_min = 1,
+    .args_max = 1,
+    .run = request_run,
+};

@@ -1,0 +1,162 @@
+/*
+ * scene: an actor, a cluster with the CRDs and two nodes, and a hand that moves states while the
+ * actor waits; all in virtual time.
+ */
+#pragma once
+
+#include "client/actor.h"
+#include "format/tree.h"
+#include "request/crd.h"
+#include "sandbox/apiserver.h"
+#include "sandbox/door.h"
+#include "sandbox/vloop.h"
+#include "tests/check.h"
+
+/* 2026-01-02T03:04:05Z */
+#define WALL SECONDS(1767323045)
+#define CRD_PATH "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+#define NODE(text) ((struct record_target){ .type = STR("node"), .name = STR(text) })
+
+struct scene {
+    struct vloop *time;
+    struct apiserver *server;
+    struct api *door;
+    struct talk talk;
+    struct actor actor;
+    struct arena memory;
+    struct loop_timer hand;
+    void (*move)(struct scene *s);
+    uint32_t moves; /* how often the hand has come */
+    usec_t cut;     /* for stories of lost answers: how long after the approval */
+    bool leaving;
+    uint32_t told;
+    struct str last; /* reason that was told last */
+    struct err err;
+};
+
+static inline void scene_turn(void *ctx, usec_t until)
+{
+    struct scene *s = ctx;
+    (void)vloop_step(s->time, until);
+}
+
+static inline bool scene_leaving(void *ctx)
+{
+    const struct scene *s = ctx;
+    return s->leaving;
+}
+
+static inline void scene_on_progress(void *ctx, const struct record *r)
+{
+    struct scene *s = ctx;
+    s->told++;
+    s->last = arena_str(&s->memory, r->reason);
+}
+
+static inline int scene_http(struct scene *s, const char *method, struct str path, struct str body)
+{
+    struct apiserver_reply reply;
+    bool patch = str_eq(str_from(method), STR("PATCH"));
+    apiserver_handle(s->server,
+                     &(struct apiserver_request){
+                         .method = str_from(method),
+                         .path = path,
+                         .content_type = patch ? API_MERGE_PATCH : API_JSON,
+                         .body = body,
+                     },
+                     &s->memory, &reply);
+    return reply.status;
+}
+
+static inline void scene_hand(void *ctx)
+{
+    struct scene *s = ctx;
+    s->moves++;
+    s->move(s);
+}
+
+/* The hand comes in `after`, and whenever it says so itself. */
+static inline void scene_later(struct scene *s, usec_t after, void (*move)(struct scene *s))
+{
+    s->move = move;
+    loop_timer_set(&s->hand, loop_now(vloop_root(s->time)) + after);
+}
+
+static inline void scene_begin(struct scene *s, const char *client)
+{
+    *s = (struct scene){ .time = vloop_new(1, WALL) };
+    struct loop *loop = vloop_root(s->time);
+    s->server = apiserver_new(loop, 1);
+    s->door = door_new(loop, s->server, NULL);
+    s->talk = (struct talk){
+        .loop = loop,
+        .api = s->door,
+        .turn = scene_turn,
+        .leaving = scene_leaving,
+        .ctx = s,
+    };
+    loop_timer_init(&s->hand, loop, scene_hand, s);
+    CHECK_EQ(actor_init(&s->actor, &s->talk, str_from(client), &s->err), 0);
+    s->actor.on_progress = scene_on_progress;
+    s->actor.ctx = s;
+}
+
+static inline void scene_install(struct scene *s)
+{
+    for (size_t i = 0; i < crds_count; i++) {
+        const struct tree *crd = tree_from(&s->memory, crd_object(&crds[i], &s->memory));
+        CHECK_EQ(scene_http(s, "POST", STR(CRD_PATH), tree_json(&s->memory, crd)), 201);
+    }
+    for (int i = 1; i <= 2; i++) {
+        CHECK_EQ(scene_http(s, "POST", STR("/api/v1/nodes"),
+                            arena_printf(&s->memory, "{\"metadata\":{\"name\":\"n%d\"}}", i)),
+                 201);
+    }
+    /* A new kind is served a moment after its creation. */
+    (void)vloop_run(s->time, vloop_now(s->time) + SECONDS(5));
+}
+
+static inline void scene_end(struct scene *s)
+{
+    loop_timer_done(&s->hand);
+    door_free(s->door);
+    apiserver_free(s->server);
+    (void)vloop_run(s->time, vloop_now(s->time) + MINUTES(1));
+    vloop_free(s->time);
+    arena_done(&s->memory);
+}
+
+/* The only request, or that of the name. */
+static inline void scene_take(void *ctx, const struct jval *object)
+{
+    const struct jval **found = ctx;
+    *found = object;
+}
+
+static inline const struct jval *scene_request(struct scene *s)
+{
+    const struct jval *found = NULL;
+    apiserver_each(s->server, STR("repairman.k8s.io"), STR("maintenancerequests"), STR_NONE,
+                   scene_take, &found);
+    CHECK(found != NULL);
+    return found;
+}
+
+static inline struct str scene_state(struct scene *s)
+{
+    return jval_str(jval_at(scene_request(s), "spec.state"));
+}
+
+/* Somebody writes into the only request. */
+static inline void scene_write(struct scene *s, const char *patch, bool status)
+{
+    struct str name = jval_str(jval_at(scene_request(s), "metadata.name"));
+    struct str path = arena_printf(&s->memory, RECORD_PATH "/" STR_FMT "%s", STR_ARG(name),
+                                   status ? "/status" : "");
+    CHECK_EQ(scene_http(s, "PATCH", path, str_from(patch)), 200);
+}
+
+static inline void scene_approve(struct scene *s)
+{
+    scene_write(s, "{\"spec\":{\"state\":\"Approved\"}}", false);
+}

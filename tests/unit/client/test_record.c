@@ -1,0 +1,70 @@
+#include "client/record.h"
+
+#include "tests/check.h"
+
+/* The name is a promise: two versions of this code must agree on it. */
+TEST(record_names_follow_from_who_asks_for_what)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    const struct record_target node = { .type = STR("node"), .name = STR("n1") };
+    const struct record_target loud = { .type = STR("Node"), .name = STR("N1") };
+    const struct record_target web = { .type = STR("deployment"),
+                                       .space = STR("shop"),
+                                       .name = STR("web") };
+    struct str stem = record_stem(STR("rebooter"), &node, &a);
+    CHECK_EQ(stem.n, 3 + 16 + 1);
+    CHECK_STR(stem, record_stem(STR("rebooter"), &loud, &a));
+    CHECK(!str_eq(stem, record_stem(STR("other"), &node, &a)));
+    CHECK(!str_eq(stem, record_stem(STR("rebooter"), &web, &a)));
+    CHECK_STR(stem, "mr-efcdb05683ab2bad-");
+}
+
+TEST(record_numbers_are_read_behind_their_own_stem)
+{
+    CHECK_EQ(record_number(STR("mr-0123-7"), STR("mr-0123-")), 7);
+    CHECK_EQ(record_number(STR("mr-0123-x"), STR("mr-0123-")), 0);
+    CHECK_EQ(record_number(STR("mr-9999-7"), STR("mr-0123-")), 0);
+    CHECK_EQ(record_number(STR("mr-0123-"), STR("mr-0123-")), 0);
+}
+
+TEST(record_refuses_what_has_no_name)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct err err = { 0 };
+    const struct jval *object = NULL;
+    struct record r;
+    CHECK_EQ(json_parse(STR("{\"metadata\":{\"name\":\"a\"}}"), 0, &a, &object, &err), 0);
+    CHECK_EQ(record_read(object, &a, &r, &err), -ERR_PROTO);
+    CHECK_EQ(json_parse(STR("[]"), 0, &a, &object, &err), 0);
+    CHECK_EQ(record_read(object, &a, &r, &err), -ERR_PROTO);
+}
+
+TEST(record_changes_carry_version_and_uid)
+{
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    const struct record r = { .name = STR("a"), .uid = STR("u"), .version = STR("7") };
+    record_print_change(&r, &(struct record_change){ .state = RECORD_COMPLETED }, &out);
+    CHECK_STR(buf_str(&out), "{\"metadata\":{\"resourceVersion\":\"7\",\"uid\":\"u\"},"
+                             "\"spec\":{\"state\":\"Completed\"}}");
+    buf_reset(&out);
+    record_print_change(
+        &r, &(struct record_change){ .state = RECORD_COMPLETED, .exit_code = STR("3") }, &out);
+    CHECK_STR(buf_str(&out), "{\"metadata\":{\"resourceVersion\":\"7\",\"uid\":\"u\","
+                             "\"annotations\":{\"drydock.dev/exit-code\":\"3\"}},"
+                             "\"spec\":{\"state\":\"Completed\"}}");
+}
+
+TEST(record_targets_have_words)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    const struct record_target node = { .type = STR("node"), .name = STR("n1") };
+    const struct record_target web = { .type = STR("deployment"),
+                                       .space = STR("shop"),
+                                       .name = STR("web") };
+    CHECK_STR(record_target_text(&node, &a), "node n1");
+    CHECK_STR(record_target_text(&web, &a), "deployment shop/web");
+}

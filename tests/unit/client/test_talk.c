@@ -1,0 +1,137 @@
+#include "client/talk.h"
+
+#include "sandbox/vloop.h"
+#include "tests/check.h"
+#include "tests/lib/fake_api.h"
+
+/* A server that a script plays: each turn answers the oldest call with the next line of it. */
+struct stage {
+    struct vloop *time;
+    struct fake_api api;
+    struct talk talk;
+    struct arena memory;
+    struct err err;
+    const int *answers; /* statuses, ended by -1; 0 = the connection fails */
+    usec_t retry_after;
+    bool leaving;
+};
+
+static void stage_turn(void *ctx, usec_t until)
+{
+    struct stage *s = ctx;
+    struct fake_call *call = fake_call_first(&s->api);
+    if (call != NULL && *s->answers != -1) {
+        int status = *s->answers++;
+        if (status == 0) {
+            fake_fail(&s->api, call, ERR_IO);
+        } else if (status == 429) {
+            fake_reply_after(&s->api, call, status, s->retry_after);
+        } else {
+            fake_reply(&s->api, call, status, STR("{}"));
+        }
+        return;
+    }
+    (void)vloop_step(s->time, until);
+}
+
+static bool stage_leaving(void *ctx)
+{
+    const struct stage *s = ctx;
+    return s->leaving;
+}
+
+static void stage_begin(struct stage *s, const int *answers)
+{
+    *s = (struct stage){ .time = vloop_new(1, 0), .answers = answers };
+    fake_api_init(&s->api);
+    s->talk = (struct talk){
+        .loop = vloop_root(s->time),
+        .api = &s->api.api,
+        .turn = stage_turn,
+        .leaving = stage_leaving,
+        .ctx = s,
+    };
+}
+
+static void stage_end(struct stage *s)
+{
+    fake_api_done(&s->api);
+    vloop_free(s->time);
+    arena_done(&s->memory);
+}
+
+static int stage_get(struct stage *s, int *ret_status)
+{
+    struct talk_answer answer = { 0 };
+    int r = talk_send(&s->talk, &(struct api_request){ .verb = API_GET, .path = STR("/x") },
+                      &s->memory, &answer, &s->err);
+    *ret_status = answer.status;
+    return r;
+}
+
+TEST(talk_asks_again_while_it_may_pass)
+{
+    struct stage s;
+    int status;
+    stage_begin(&s, (const int[]){ 0, 503, 500, 200, -1 });
+    CHECK_EQ(stage_get(&s, &status), 0);
+    CHECK_EQ(status, 200);
+    CHECK_EQ(s.api.sent, 4);
+    stage_end(&s);
+}
+
+TEST(talk_gives_refusals_on_at_once)
+{
+    static const int statuses[] = { 400, 401, 403, 404, 409, 410, 422 };
+    for (size_t i = 0; i < ARRAY_LEN(statuses); i++) {
+        check_case(statuses[i]);
+        struct stage s;
+        int status;
+        stage_begin(&s, (const int[]){ statuses[i], -1 });
+        CHECK_EQ(stage_get(&s, &status), 0);
+        CHECK_EQ(status, statuses[i]);
+        CHECK_EQ(s.api.sent, 1);
+        stage_end(&s);
+    }
+    check_case(-1);
+}
+
+TEST(talk_has_an_end_of_its_patience)
+{
+    struct stage s;
+    int status;
+    int answers[65];
+    for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+        answers[i] = i + 1 < ARRAY_LEN(answers) ? 0 : -1;
+    }
+    stage_begin(&s, answers);
+    CHECK_EQ(stage_get(&s, &status), -ERR_IO);
+    CHECK(s.api.sent > 3);
+    CHECK(s.api.sent < 60);
+    CHECK(vloop_now(s.time) <= TALK_PATIENCE);
+    stage_end(&s);
+}
+
+TEST(talk_honours_what_the_server_asks_for)
+{
+    struct stage s;
+    int status;
+    stage_begin(&s, (const int[]){ 429, 200, -1 });
+    s.retry_after = SECONDS(9);
+    CHECK_EQ(stage_get(&s, &status), 0);
+    CHECK_EQ(status, 200);
+    CHECK(vloop_now(s.time) >= SECONDS(9));
+    stage_end(&s);
+}
+
+TEST(talk_ends_when_the_caller_leaves)
+{
+    struct stage s;
+    int status;
+    stage_begin(&s, (const int[]){ -1 });
+    s.leaving = true;
+    CHECK_EQ(stage_get(&s, &status), -ERR_CANCELLED);
+    CHECK_EQ(s.api.call_count, 0);
+    CHECK_EQ(talk_pause(&s.talk, SECONDS(1), USEC_NEVER, &s.err), -ERR_CANCELLED);
+    stage_end(&s);
+}

@@ -1,0 +1,80 @@
+#include "cmd/quota.h"
+
+#include "tests/check.h"
+
+#define LIMITS                                                                                     \
+    "[{\"metadata\":{\"name\":\"node\"},\"spec\":{\"limit\":5},\"status\":{\"type\":\"node\","     \
+    "\"limit\":2,\"nominal\":2,\"population\":40,\"granted\":1,\"waiting\":2,"                     \
+    "\"unavailableCount\":0,\"reservations\":[{\"requestUID\":\"u\",\"requestName\":\"mr-a-1\","   \
+    "\"target\":\"worker-1\",\"grantedTime\":\"2026-01-02T03:04:05Z\",\"state\":\"InProgress\"}]"  \
+    "}},"                                                                                          \
+    "{\"metadata\":{\"name\":\"db\"},\"spec\":{\"type\":\"statefulset\"}},"                        \
+    "{\"metadata\":{\"name\":\"gpu\"},\"spec\":{\"paused\":true},\"status\":{\"nominal\":1}}]"
+#define REQUESTS                                                                                   \
+    "[{\"metadata\":{\"name\":\"z\",\"resourceVersion\":\"1\"},"                                   \
+    "\"spec\":{\"name\":\"worker-3\",\"type\":\"node\"},\"status\":{\"queuePosition\":2,"          \
+    "\"reason\":\"LimitReached\"}},"                                                               \
+    "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"1\"},"                                    \
+    "\"spec\":{\"name\":\"old\",\"type\":\"node\",\"state\":\"Completed\"}},"                      \
+    "{\"metadata\":{\"name\":\"b\",\"resourceVersion\":\"1\",\"labels\":{"                         \
+    "\"maintenancerequests.repairman.k8s.io/clientname\":\"me\"}},"                                \
+    "\"spec\":{\"name\":\"worker-2\",\"type\":\"node\",\"state\":\"Pending\"},\"status\":{"        \
+    "\"queuePosition\":1,\"reason\":\"LimitReached\",\"message\":\"limit 'node' allows 2 of 40 "   \
+    "and has given both away, to worker-1 and to worker-9\"}}]"
+
+static struct quota parse(struct arena *a, const char *limits, const char *requests)
+{
+    struct quota q = { 0 };
+    struct err err = { 0 };
+    CHECK_EQ(json_parse(str_from(limits), 0, a, &q.limits, &err), 0);
+    CHECK_EQ(json_parse(str_from(requests), 0, a, &q.requests, &err), 0);
+    return q;
+}
+
+TEST(quota_shows_limits_holders_and_the_queue_in_order)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    const struct quota q = parse(&a, LIMITS, REQUESTS);
+    quota_print_text(&q, &out);
+    CHECK_STR(buf_str(&out),
+              "LIMIT  TYPE         ALLOWED  GRANTED  WAITING  UNAVAILABLE  STATUS\n"
+              "node   node         2 of 40  1        2        0            open\n"
+              "db     statefulset  - of -   -        -        -            not computed\n"
+              "gpu    -            1 of -   -        -        -            paused\n"
+              "\n"
+              "HELD      LIMIT  STATE       SINCE                 BY\n"
+              "worker-1  node   InProgress  2026-01-02T03:04:05Z  mr-a-1\n"
+              "\n"
+              "WAITING   TYPE  PLACE  CLIENT  FOR\n"
+              "worker-2  node  1      me      LimitReached: limit 'node' allows 2 of 40 and has\n"
+              "    given both away, to worker-1 and to worker-9\n"
+              "worker-3  node  2      -       LimitReached\n");
+}
+
+TEST(quota_says_that_there_are_no_limits)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    const struct quota q = parse(&a, "[]", "[]");
+    quota_print_text(&q, &out);
+    CHECK_STR(buf_str(&out), "There are no limits: every request is granted.\n");
+}
+
+TEST(quota_prints_what_is_alive_as_one_list)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    const struct jval *root = NULL;
+    struct err err = { 0 };
+    const struct quota q = parse(&a, LIMITS, REQUESTS);
+    quota_print_json(&q, &out);
+    CHECK_EQ(json_parse(buf_str(&out), 0, &a, &root, &err), 0);
+    CHECK_EQ(jval_get(root, STR("items"))->n, 3 + 2);
+}
