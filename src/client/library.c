@@ -1,0 +1,220 @@
+/* The public face of libdrydock: C texts and C results around actor.h. */
+#include <drydock.h>
+
+#include "base/heap.h"
+#include "client/actor.h"
+#include "client/reach.h"
+
+#include <stdio.h>
+
+struct drydock {
+    struct reach reach;
+    struct actor actor;
+};
+
+static const struct {
+    enum err_code code;
+    int result;
+} results[] = {
+    { ERR_INVALID, DRYDOCK_INVALID },      { ERR_NOTFOUND, DRYDOCK_NOT_FOUND },
+    { ERR_CONFLICT, DRYDOCK_UNREACHABLE }, { ERR_BUSY, DRYDOCK_UNREACHABLE },
+    { ERR_TIMEOUT, DRYDOCK_TIMED_OUT },    { ERR_CANCELLED, DRYDOCK_CANCELLED },
+    { ERR_DENIED, DRYDOCK_FORBIDDEN },     { ACTOR_REFUSED, DRYDOCK_REFUSED },
+};
+
+/* An answer as callers see it. */
+static int library_result(int code, const struct err *err, struct drydock_error *error)
+{
+    int result = code == 0 ? DRYDOCK_OK : DRYDOCK_UNREACHABLE;
+    for (size_t i = 0; code != 0 && i < ARRAY_LEN(results); i++) {
+        result = results[i].code == err->code ? results[i].result : result;
+    }
+    if (error != NULL) {
+        error->result = result;
+        (void)snprintf(error->message, sizeof(error->message), "%s",
+                       code == 0 ? "" : err->msg); /* both have 512 bytes */
+    }
+    return result;
+}
+
+static struct record_target library_target(const struct drydock_target *target)
+{
+    return (struct record_target){
+        .type = str_from(target->type),
+        .space = str_from(target->space),
+        .name = str_from(target->name),
+    };
+}
+
+static usec_t library_until(const struct drydock *d, long seconds_max)
+{
+    usec_t now = loop_now(d->reach.loop);
+    bool forever = seconds_max < 0 || seconds_max > (USEC_NEVER - now) / SECONDS(1);
+    return forever ? USEC_NEVER : now + SECONDS(seconds_max);
+}
+
+static int library_ask(struct drydock *d, const struct drydock_target *target,
+                       const struct drydock_options *options, struct arena *out, struct record *ret,
+                       struct err *err)
+{
+    struct record_ask ask = { .target = library_target(target) };
+    bool created;
+    if (options != NULL) {
+        ask.reason = str_from(options->reason);
+        ask.priority = options->priority;
+        ask.unprepared = options->unprepared;
+    }
+    return actor_ask(&d->actor, &ask, out, ret, &created, err);
+}
+
+struct drydock *drydock_new(const struct drydock_config *config, struct drydock_error *error)
+{
+    struct err err = { 0 };
+    struct drydock *d = HEAP_NEW(struct drydock);
+    int r = actor_init(&d->actor, &d->reach.talk, str_from(config->client), &err);
+    r = r < 0
+            ? r
+            : reach_init(&d->reach, str_from(config->kubeconfig), str_from(config->context), &err);
+    (void)library_result(r, &err, error); /* the handle says it, too */
+    if (r < 0) {
+        drydock_free(d);
+        return NULL;
+    }
+    d->actor.client = arena_str(&d->reach.memory, d->actor.client);
+    d->reach.leaving = config->leaving;
+    d->reach.ctx = config->ctx;
+    return d;
+}
+
+void drydock_free(struct drydock *d)
+{
+    if (d != NULL) {
+        reach_done(&d->reach);
+        heap_free(d);
+    }
+}
+
+int drydock_enabled(struct drydock *d, const char *type, bool *ret, struct drydock_error *error)
+{
+    struct err err = { 0 };
+    *ret = false;
+    return library_result(actor_enabled(&d->actor, str_from(type), ret, &err), &err, error);
+}
+
+int drydock_is_approved(struct drydock *d, const struct drydock_target *target,
+                        const struct drydock_options *options, bool *ret,
+                        struct drydock_error *error)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct err err = { 0 };
+    struct record record;
+    int r = library_ask(d, target, options, &tmp, &record, &err);
+    *ret = r == 0 && record.state == RECORD_APPROVED;
+    return library_result(r, &err, error);
+}
+
+int drydock_update_state(struct drydock *d, const struct drydock_target *target,
+                         enum drydock_state state, struct drydock_error *error)
+{
+    static const enum record_state states[] = {
+        [DRYDOCK_PENDING] = RECORD_PENDING,
+        [DRYDOCK_APPROVED] = RECORD_APPROVED,
+        [DRYDOCK_IN_PROGRESS] = RECORD_IN_PROGRESS,
+        [DRYDOCK_COMPLETED] = RECORD_COMPLETED,
+    };
+    struct err err = { 0 };
+    if ((size_t)state >= ARRAY_LEN(states)) {
+        return library_result(err_set(&err, ERR_INVALID, "there is no state %d", (int)state), &err,
+                              error);
+    }
+    const struct record_target what = library_target(target);
+    return library_result(actor_update(&d->actor, &what, states[state], &err), &err, error);
+}
+
+typedef int (*library_await)(struct actor *a, usec_t until, struct arena *out, struct record *r,
+                             struct err *err);
+
+static int library_follow(struct drydock *d, const struct drydock_target *target,
+                          const struct drydock_options *options, long seconds_max,
+                          library_await await, struct drydock_error *error)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct err err = { 0 };
+    struct record record = { 0 };
+    usec_t until = library_until(d, seconds_max);
+    int r = library_ask(d, target, options, &tmp, &record, &err);
+    r = r < 0 ? r : await(&d->actor, until, &tmp, &record, &err);
+    int result = library_result(r, &err, error);
+    if (r == -ACTOR_REFUSED && record.state == RECORD_IN_PROGRESS) {
+        result = DRYDOCK_IN_PROGRESS_ALREADY;
+        if (error != NULL) {
+            error->result = result;
+        }
+    }
+    return result;
+}
+
+int drydock_wait(struct drydock *d, const struct drydock_target *target,
+                 const struct drydock_options *options, long seconds_max,
+                 struct drydock_error *error)
+{
+    return library_follow(d, target, options, seconds_max, actor_wait, error);
+}
+
+int drydock_begin(struct drydock *d, const struct drydock_target *target,
+                  const struct drydock_options *options, long seconds_max,
+                  struct drydock_error *error)
+{
+    return library_follow(d, target, options, seconds_max, actor_begin, error);
+}
+
+int drydock_withdraw(struct drydock *d, const struct drydock_target *target,
+                     struct drydock_error *error)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct err err = { 0 };
+    struct record record;
+    const struct record_target what = library_target(target);
+    int r = actor_find(&d->actor, &what, &tmp, &record, &err);
+    r = r < 0 ? r : actor_withdraw(&d->actor, record.name, &err);
+    return library_result(r, &err, error);
+}
+
+static void library_text(char *out, size_t size, struct str text)
+{
+    (void)snprintf(out, size, STR_FMT, STR_ARG(text)); /* cut, as promised */
+}
+
+int drydock_find(struct drydock *d, const struct drydock_target *target,
+                 struct drydock_request *ret, struct drydock_error *error)
+{
+    static const enum drydock_state states[] = {
+        [RECORD_PENDING] = DRYDOCK_PENDING,
+        [RECORD_APPROVED] = DRYDOCK_APPROVED,
+        [RECORD_IN_PROGRESS] = DRYDOCK_IN_PROGRESS,
+        [RECORD_COMPLETED] = DRYDOCK_COMPLETED,
+    };
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct err err = { 0 };
+    struct record record;
+    const struct record_target what = library_target(target);
+    int r = actor_find(&d->actor, &what, &tmp, &record, &err);
+    if (r == 0) {
+        *ret = (struct drydock_request){ .state = states[record.state],
+                                         .position = (long)record.position };
+        library_text(ret->name, sizeof(ret->name), record.name);
+        library_text(ret->phase, sizeof(ret->phase), record.phase);
+        library_text(ret->reason, sizeof(ret->reason), record.reason);
+        library_text(ret->message, sizeof(ret->message), record.message);
+    }
+    return library_result(r, &err, error);
+}
+
+const char *drydock_version(void)
+{
+    return DRYDOCK_VERSION;
+}
