@@ -1,0 +1,451 @@
+#include "ledger/limit.h"
+
+#include "base/stamp.h"
+#include "format/jwriter.h"
+
+#define REJECTION_BACKOFF_S 300u
+#define DRAIN_TIMEOUT_S 3600u
+#define DETACH_TIMEOUT_S 1800u
+#define DRAIN_RETRY_S 5u
+
+/* ── types ─────────────────────────────────────────────────────────────────────────────────── */
+
+static const struct str type_names[TARGET_TYPES] = {
+    [TARGET_NODE] = STR_INIT("node"),
+    [TARGET_DEPLOYMENT] = STR_INIT("deployment"),
+    [TARGET_DAEMONSET] = STR_INIT("daemonset"),
+    [TARGET_STATEFULSET] = STR_INIT("statefulset"),
+};
+
+bool target_type_find(struct str text, enum target_type *ret)
+{
+    for (uint32_t i = 0; i < TARGET_TYPES; i++) {
+        if (str_eq_fold(text, type_names[i])) {
+            *ret = (enum target_type)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+struct str target_type_name(enum target_type type)
+{
+    ASSERT((uint32_t)type < TARGET_TYPES);
+    return type_names[type];
+}
+
+/* ── reading ───────────────────────────────────────────────────────────────────────────────── */
+
+static const struct limit_policy policy_table[] = {
+    { STR_INIT("None"), 0, true },
+    { STR_INIT("None"), 0, false },
+    { STR_INIT("NotReady"), TRAIT_NOT_READY | TRAIT_UNKNOWN, true },
+    { STR_INIT("Unschedulable"), TRAIT_UNSCHEDULABLE, true },
+    /* Names of an earlier revision of the same API version; objects with them are in the field. */
+    { STR_INIT("RespectNotReadyNodes"), TRAIT_NOT_READY | TRAIT_UNKNOWN, true },
+    { STR_INIT("RespectUnschedulableNodes"), TRAIT_UNSCHEDULABLE, true },
+    { STR_INIT("Deleting"), TRAIT_DELETING, true },
+    { STR_INIT("MaintenanceRunning"), TRAIT_RUNNING, true },
+    { STR_INIT("Unavailable"), TRAIT_UNAVAILABLE, false },
+    { STR_INIT("Progressing"), TRAIT_PROGRESSING, false },
+};
+
+static const struct limit_policy *policy_find(struct str name, bool nodes)
+{
+    for (size_t i = 0; i < ARRAY_LEN(policy_table); i++) {
+        if (policy_table[i].nodes == nodes && str_eq(policy_table[i].name, name)) {
+            return &policy_table[i];
+        }
+    }
+    return NULL;
+}
+
+static void limit_refuse(struct limit *l, const char *reason, struct str problem)
+{
+    if (l->reason.n == 0) {
+        l->reason = str_from(reason);
+        l->problem = problem;
+    }
+}
+
+/* A number between bounds; what is none, or outside, makes the limit unusable. */
+struct limit_field {
+    const char *key;
+    uint32_t most;
+    uint32_t otherwise;
+};
+
+static uint32_t limit_number(struct limit *l, const struct jval *parent, struct limit_field field,
+                             struct arena *out)
+{
+    const struct jval *v = jval_get(parent, str_from(field.key));
+    int64_t n = 0;
+    if (v == NULL || jval_kind(v) == JNULL) {
+        return field.otherwise;
+    }
+    if (!jval_i64(v, &n) || n < 0 || n > field.most) {
+        limit_refuse(l, "InvalidSpec",
+                     arena_printf(out, "%s: want a whole number up to %u", field.key, field.most));
+        return field.otherwise;
+    }
+    return (uint32_t)n;
+}
+
+static usec_t limit_time(const struct jval *status, const char *key)
+{
+    struct stamp s;
+    struct err ignored = { 0 };
+    struct str text = jval_str(jval_get(status, str_from(key)));
+    if (text.n == 0 || stamp_parse(text, &s, &ignored) < 0) {
+        return USEC_NEVER;
+    }
+    return stamp_to_usec(s);
+}
+
+static void limit_read_policies(struct limit *l, const struct jval *list, struct arena *out)
+{
+    CLEANUP(buf_done)
+    struct buf unknown = { 0 };
+    JVAL_EACH (list, item) {
+        struct str name = jval_str(item);
+        const struct limit_policy *policy = policy_find(name, l->type == TARGET_NODE);
+        if (policy == NULL) {
+            buf_add(&unknown, unknown.n == 0 ? STR("") : STR(", "));
+            buf_add(&unknown, str_sub(name, 0, 63));
+        } else if (l->policy_n < LIMIT_POLICIES_MAX) {
+            l->policies[l->policy_n++] = policy;
+        }
+    }
+    l->unknown = arena_str(out, buf_str(&unknown));
+}
+
+static bool limit_read_selector(struct limit *l, const struct jval *object, struct arena *out,
+                                struct selector *ret)
+{
+    struct err err = { 0 };
+    if (object == NULL || jval_kind(object) == JNULL) {
+        return false;
+    }
+    if (selector_from_jval(object, out, ret, &err) < 0) {
+        limit_refuse(l, "InvalidSelector", arena_str(out, str_from(err.msg)));
+        return false;
+    }
+    return true;
+}
+
+static void limit_read_population(struct limit *l, const struct jval *spec, struct arena *out)
+{
+    const struct jval *reference = jval_get(spec, STR("selectorRef"));
+    l->selects = limit_read_selector(l, jval_get(spec, STR("selector")), out, &l->selector);
+    l->spaced = limit_read_selector(l, jval_get(spec, STR("namespaceSelector")), out, &l->spaces);
+    if (jval_kind(reference) == JOBJ) {
+        struct str space = jval_str(jval_get(reference, STR("namespace")));
+        struct str name = jval_str(jval_get(reference, STR("name")));
+        l->refers = true;
+        l->reference = arena_printf(out, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(name));
+    }
+    struct str scope = jval_str(jval_get(spec, STR("scope")));
+    l->exclusive = str_eq(scope, STR("Exclusive"));
+    if (l->exclusive && !l->selects && !l->refers) {
+        limit_refuse(l, "InvalidSpec", STR("an Exclusive limit needs a selector"));
+    }
+    int64_t priority = 0;
+    (void)jval_i64(jval_get(spec, STR("priority")), &priority); /* absent: 0 */
+    l->priority = (int32_t)MIN(MAX(priority, (int64_t)-1000), (int64_t)1000);
+}
+
+static void limit_read_timeouts(struct limit *l, const struct jval *t, struct arena *out)
+{
+    struct limit_options *o = &l->options;
+    struct str approved = jval_str(jval_get(t, STR("onApprovedTimeout")));
+    struct str running = jval_str(jval_get(t, STR("onInProgressTimeout")));
+    o->approved_s = limit_number(l, t, (struct limit_field){ "approvedSeconds", 2592000, 0 }, out);
+    o->on_approved = str_eq(approved, STR("Close")) ? APPROVED_CLOSE : APPROVED_REQUEUE;
+    o->in_progress_s =
+        limit_number(l, t, (struct limit_field){ "inProgressSeconds", 2592000, 0 }, out);
+    o->on_in_progress = str_eq(running, STR("Requeue")) ? PROGRESS_REQUEUE
+                        : str_eq(running, STR("Close")) ? PROGRESS_CLOSE
+                        : str_eq(running, STR("Hold"))  ? PROGRESS_HOLD
+                                                        : PROGRESS_RELEASE;
+    o->rejection_backoff_s = limit_number(
+        l, t, (struct limit_field){ "rejectionBackoffSeconds", 86400, REJECTION_BACKOFF_S }, out);
+    o->max_rejections = limit_number(l, t, (struct limit_field){ "maxRejections", 1000, 0 }, out);
+    l->gap = SECONDS(
+        limit_number(l, t, (struct limit_field){ "betweenOperationsSeconds", 604800, 0 }, out));
+}
+
+static enum on_timeout limit_on_timeout(const struct jval *v, bool force)
+{
+    struct str text = jval_str(jval_get(v, STR("onTimeout")));
+    if (str_eq(text, STR("Proceed"))) {
+        return TIMEOUT_PROCEED;
+    }
+    return force && str_eq(text, STR("Force")) ? TIMEOUT_FORCE : TIMEOUT_REJECT;
+}
+
+static void limit_read_drain(struct limit *l, const struct jval *v, struct arena *out)
+{
+    struct limit_drain *d = &l->options.drain;
+    const struct jval *grace = jval_get(v, STR("podGracePeriodSeconds"));
+    struct selector pods = { 0 };
+    l->drains = true;
+    *d = (struct limit_drain){
+        .enabled = jval_bool(jval_get(v, STR("enabled")), true),
+        .cordon = jval_bool(jval_get(v, STR("cordon")), true),
+        .uncordon_after = jval_bool(jval_get(v, STR("uncordonAfter")), true),
+        .ignore_daemon_sets = jval_bool(jval_get(v, STR("ignoreDaemonSets")), true),
+        .delete_empty_dir = jval_bool(jval_get(v, STR("deleteEmptyDirData")), true),
+        .evict_unmanaged = jval_bool(jval_get(v, STR("evictUnmanaged")), false),
+        .grace_s = -1,
+        .timeout_s = limit_number(
+            l, v, (struct limit_field){ "timeoutSeconds", 2592000, DRAIN_TIMEOUT_S }, out),
+        .on_timeout = limit_on_timeout(v, /* force= */ true),
+        .post_grace_s =
+            limit_number(l, v, (struct limit_field){ "postGraceSeconds", 86400, 0 }, out),
+        .retry_s =
+            limit_number(l, v, (struct limit_field){ "retrySeconds", 3600, DRAIN_RETRY_S }, out),
+    };
+    if (grace != NULL) {
+        d->grace_s =
+            limit_number(l, v, (struct limit_field){ "podGracePeriodSeconds", 86400, 0 }, out);
+    }
+    if (limit_read_selector(l, jval_get(v, STR("podSelector")), out, &pods)) {
+        CLEANUP(buf_done)
+        struct buf text = { 0 };
+        selector_print(&pods, &text);
+        d->pod_selector = arena_str(out, buf_str(&text));
+    }
+}
+
+static void limit_read_detach(struct limit *l, const struct jval *v, struct arena *out)
+{
+    struct limit_detach *d = &l->options.detach;
+    const struct jval *drivers = jval_get(v, STR("ignoreDrivers"));
+    l->detaches = true;
+    *d = (struct limit_detach){
+        .enabled = jval_bool(jval_get(v, STR("enabled")), true),
+        .timeout_s = limit_number(
+            l, v, (struct limit_field){ "timeoutSeconds", 2592000, DETACH_TIMEOUT_S }, out),
+        .on_timeout = limit_on_timeout(v, /* force= */ false),
+        .post_grace_s =
+            limit_number(l, v, (struct limit_field){ "postGraceSeconds", 86400, 0 }, out),
+    };
+    if (jval_kind(drivers) == JARR && drivers->n > 0) {
+        struct str *names = ARENA_ARRAY(out, struct str, drivers->n);
+        JVAL_EACH (drivers, name) {
+            names[d->ignore_n++] = arena_str(out, jval_str(name));
+        }
+        d->ignore_drivers = names;
+    }
+}
+
+static void limit_read_safety(struct limit *l, const struct jval *list)
+{
+    static const struct {
+        struct str name;
+        uint32_t bit;
+    } checks[] = {
+        { STR_INIT("PodDisruptionBudgets"), SAFETY_BUDGETS },
+        { STR_INIT("ControlPlaneQuorum"), SAFETY_QUORUM },
+        { STR_INIT("WorkloadLimits"), SAFETY_WORKLOADS },
+    };
+    JVAL_EACH (list, item) {
+        for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
+            if (str_eq(jval_str(item), checks[i].name)) {
+                l->options.safety |= checks[i].bit;
+            }
+        }
+    }
+}
+
+static void limit_read_spec(struct limit *l, const struct jval *spec, struct arena *out)
+{
+    struct str type = jval_str(jval_get(spec, STR("type")));
+    l->governs = target_type_find(type.n > 0 ? type : l->name, &l->type);
+    if (!l->governs) {
+        limit_refuse(l, "UnsupportedType", STR("unsupported maintenance type"));
+        return;
+    }
+    l->percent = limit_number(l, spec, (struct limit_field){ "limit", 100, 0 }, out);
+    l->minimum = limit_number(l, spec, (struct limit_field){ "minimum", 100000, 1 }, out);
+    l->most = limit_number(l, spec, (struct limit_field){ "maxCount", 100000, UINT32_MAX }, out);
+    l->paused = jval_bool(jval_get(spec, STR("paused")), false);
+    l->repair_unavailable = jval_bool(jval_get(spec, STR("repairUnavailable")), true);
+    limit_read_policies(l, jval_get(spec, STR("policies")), out);
+    limit_read_population(l, spec, out);
+    limit_read_timeouts(l, jval_get(spec, STR("timeouts")), out);
+    const struct jval *drain = jval_get(spec, STR("drain"));
+    const struct jval *detach = jval_get(spec, STR("infraDrain"));
+    if (jval_kind(drain) == JOBJ) {
+        limit_read_drain(l, drain, out);
+    }
+    if (jval_kind(detach) == JOBJ) {
+        limit_read_detach(l, detach, out);
+    }
+    limit_read_safety(l, jval_get(spec, STR("safetyChecks")));
+}
+
+void limit_parse(const struct jval *object, struct arena *out, struct limit *ret)
+{
+    const struct jval *status = jval_get(object, STR("status"));
+    *ret = (struct limit){
+        .name = arena_str(out, jval_str(jval_at(object, "metadata.name"))),
+        .uid = arena_str(out, jval_str(jval_at(object, "metadata.uid"))),
+        .most = UINT32_MAX,
+        .minimum = 1,
+        .repair_unavailable = true,
+        .ledger_init = limit_time(status, "ledgerInitTime"),
+        .last_grant = limit_time(status, "lastGrantTime"),
+        .last_release = limit_time(status, "lastReleaseTime"),
+        .status = STR("{}"),
+    };
+    (void)jval_i64(jval_at(object, "metadata.generation"), &ret->generation); /* absent: 0 */
+    limit_read_spec(ret, jval_get(object, STR("spec")), out);
+    ret->options.ledger_init = ret->ledger_init;
+    reserves_parse(jval_get(status, STR("reservations")), out, &ret->books);
+    if (jval_kind(status) == JOBJ) {
+        CLEANUP(buf_done)
+        struct buf text = { 0 };
+        struct jwriter w = jwriter_on(&text);
+        jw_val(&w, status);
+        ret->status = arena_str(out, buf_str(&text));
+    }
+}
+
+static int limit_project(void *ctx UNUSED, const struct jval *object, struct arena *out, void **ret,
+                         struct err *err UNUSED)
+{
+    struct limit *l = ARENA_NEW(out, struct limit);
+    limit_parse(object, out, l);
+    *ret = l;
+    return 0;
+}
+
+/* Every version counts: the next write is based on it, and the ledger is in it. */
+static bool limit_same(const void *a UNUSED, const void *b UNUSED)
+{
+    return false;
+}
+
+const struct store_kind limit_kind = {
+    .name = "limit",
+    .project = limit_project,
+    .same = limit_same,
+};
+
+/* ── arithmetic ────────────────────────────────────────────────────────────────────────────── */
+
+const struct limit_policy *limit_hit(const struct limit *l, uint32_t traits)
+{
+    for (uint32_t i = 0; i < l->policy_n; i++) {
+        if ((l->policies[i]->traits & traits) != 0) {
+            return l->policies[i];
+        }
+    }
+    return NULL;
+}
+
+uint32_t limit_nominal(const struct limit *l, uint32_t population)
+{
+    if (population == 0) {
+        return 0;
+    }
+    uint64_t base = (uint64_t)l->percent * population / 100;
+    return (uint32_t)MIN(MAX(base, (uint64_t)l->minimum), (uint64_t)l->most);
+}
+
+uint32_t limit_count(const struct limit *l, const struct limit_tally *t)
+{
+    uint32_t nominal = limit_nominal(l, t->population);
+    return nominal > t->unavailable ? nominal - t->unavailable : 0;
+}
+
+bool limit_has_room(const struct limit *l, const struct limit_tally *t, struct limit_target target)
+{
+    uint64_t nominal = limit_nominal(l, t->population);
+    if (target.granted) {
+        return true; /* it takes no more than it has */
+    }
+    if ((uint64_t)t->granted + 1 > nominal) {
+        return false;
+    }
+    /* Granting what is broken already makes nothing more unavailable. */
+    if (target.unavailable && l->repair_unavailable) {
+        return true;
+    }
+    uint64_t together = (uint64_t)t->granted + t->unavailable + (target.unavailable ? 0 : 1);
+    return together <= nominal;
+}
+
+bool limit_is_over(const struct limit *l, const struct limit_tally *t)
+{
+    return t->granted > 0 &&
+           (uint64_t)t->granted + t->unavailable > limit_nominal(l, t->population);
+}
+
+usec_t limit_gap_end(const struct limit *l)
+{
+    usec_t last = l->last_grant == USEC_NEVER ? l->last_release : l->last_grant;
+    if (l->gap == 0 || last == USEC_NEVER) {
+        return 0;
+    }
+    if (l->last_release != USEC_NEVER) {
+        last = MAX(last, l->last_release);
+    }
+    return last + l->gap + SECONDS(1);
+}
+
+uint32_t limit_pick(const struct limit **matching, uint32_t n)
+{
+    const struct limit *best = NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct limit *l = matching[i];
+        if (l->exclusive && (best == NULL || l->priority > best->priority)) {
+            best = l; /* of one priority the first, and so the smallest name */
+        }
+    }
+    if (best == NULL) {
+        return n;
+    }
+    matching[0] = best;
+    return 1;
+}
+
+void limit_merge_options(const struct limit *const *limits, uint32_t n, struct limit_options *ret)
+{
+    struct limit_options o = { .ledger_init = USEC_NEVER };
+    bool drain = false;
+    bool detach = false;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct limit *l = limits[i];
+        const struct limit_options *add = &l->options;
+        if (l->drains && !drain) {
+            o.drain = add->drain;
+            drain = true;
+        }
+        if (l->detaches && !detach) {
+            o.detach = add->detach;
+            detach = true;
+        }
+        if (add->approved_s > 0 && (o.approved_s == 0 || add->approved_s < o.approved_s)) {
+            o.approved_s = add->approved_s;
+            o.on_approved = add->on_approved;
+        }
+        if (add->in_progress_s > 0 &&
+            (o.in_progress_s == 0 || add->in_progress_s < o.in_progress_s)) {
+            o.in_progress_s = add->in_progress_s;
+            o.on_in_progress = add->on_in_progress;
+        }
+        if (add->max_rejections > 0 &&
+            (o.max_rejections == 0 || add->max_rejections < o.max_rejections)) {
+            o.max_rejections = add->max_rejections;
+        }
+        o.rejection_backoff_s = MAX(o.rejection_backoff_s, add->rejection_backoff_s);
+        o.safety |= add->safety;
+        o.ledger_init = MIN(o.ledger_init, add->ledger_init);
+    }
+    if (n == 0) {
+        o.rejection_backoff_s = REJECTION_BACKOFF_S;
+    }
+    *ret = o;
+}

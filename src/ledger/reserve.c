@@ -1,0 +1,154 @@
+#include "ledger/reserve.h"
+
+#include "base/stamp.h"
+
+#include <stdlib.h>
+
+static usec_t reserve_time(const struct jval *v)
+{
+    struct stamp s;
+    struct err ignored = { 0 };
+    struct str text = jval_str(v);
+    if (text.n == 0 || stamp_parse(text, &s, &ignored) < 0) {
+        return USEC_NEVER;
+    }
+    return stamp_to_usec(s);
+}
+
+struct reserve_key {
+    struct str text;
+    struct str tie; /* entries of one target stand in order of their uids */
+    uint32_t index;
+};
+
+static int key_cmp(const void *a, const void *b)
+{
+    const struct reserve_key *x = a;
+    const struct reserve_key *y = b;
+    int order = str_cmp(x->text, y->text);
+    if (order == 0) {
+        order = str_cmp(x->tie, y->tie);
+    }
+    return order != 0 ? order : (x->index > y->index) - (x->index < y->index);
+}
+
+static uint32_t *sorted(struct reserve_key *keys, uint32_t n, struct arena *out)
+{
+    uint32_t *order = ARENA_ARRAY(out, uint32_t, n);
+    qsort(keys, n, sizeof(*keys), key_cmp);
+    for (uint32_t i = 0; i < n; i++) {
+        order[i] = keys[i].index;
+    }
+    return order;
+}
+
+void reserves_index(struct reserves *r, struct reserve *items, uint32_t n, struct arena *out)
+{
+    *r = (struct reserves){ .items = items, .n = n };
+    if (n == 0) {
+        return;
+    }
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct reserve_key *keys = ARENA_ARRAY(&tmp, struct reserve_key, n);
+    for (uint32_t i = 0; i < n; i++) {
+        keys[i] = (struct reserve_key){ .text = items[i].uid, .index = i };
+    }
+    r->by_uid = sorted(keys, n, out);
+    for (uint32_t i = 0; i < n; i++) {
+        keys[i] = (struct reserve_key){ .text = items[i].target, .tie = items[i].uid, .index = i };
+    }
+    r->by_target = sorted(keys, n, out);
+    for (uint32_t i = 0; i < n; i++) {
+        r->targets += i == 0 || !str_eq(keys[i].text, keys[i - 1].text) ? 1 : 0;
+    }
+}
+
+void reserves_parse(const struct jval *list, struct arena *out, struct reserves *ret)
+{
+    *ret = (struct reserves){ 0 };
+    if (jval_kind(list) != JARR || list->n == 0) {
+        return;
+    }
+    struct reserve *items = ARENA_ARRAY(out, struct reserve, list->n);
+    uint32_t n = 0;
+    JVAL_EACH (list, entry) {
+        struct str uid = jval_str(jval_get(entry, STR("requestUID")));
+        if (uid.n == 0) {
+            continue;
+        }
+        items[n++] = (struct reserve){
+            .uid = arena_str(out, uid),
+            .name = arena_str(out, jval_str(jval_get(entry, STR("requestName")))),
+            .target = arena_str(out, jval_str(jval_get(entry, STR("target")))),
+            .state = arena_str(out, jval_str(jval_get(entry, STR("state")))),
+            .granted = reserve_time(jval_get(entry, STR("grantedTime"))),
+        };
+    }
+    reserves_index(ret, items, n, out);
+}
+
+const struct reserve *reserves_find(const struct reserves *r, struct str uid)
+{
+    uint32_t low = 0;
+    uint32_t high = r->n;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct reserve *item = &r->items[r->by_uid[middle]];
+        int order = str_cmp(item->uid, uid);
+        if (order == 0) {
+            return item;
+        }
+        if (order < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return NULL;
+}
+
+bool reserves_has_target(const struct reserves *r, struct str target)
+{
+    uint32_t low = 0;
+    uint32_t high = r->n;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        int order = str_cmp(r->items[r->by_target[middle]].target, target);
+        if (order == 0) {
+            return true;
+        }
+        if (order < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return false;
+}
+
+struct tree *reserves_tree(const struct reserves *r, struct arena *out)
+{
+    struct tree *list = tree_arr(out);
+    for (uint32_t i = 0; i < r->n; i++) {
+        const struct reserve *item = &r->items[i];
+        struct tree *entry = tree_obj(out);
+        tree_set(out, entry, STR("requestUID"), tree_str(out, item->uid));
+        if (item->name.n > 0) {
+            tree_set(out, entry, STR("requestName"), tree_str(out, item->name));
+        }
+        if (item->target.n > 0) {
+            tree_set(out, entry, STR("target"), tree_str(out, item->target));
+        }
+        if (item->granted != USEC_NEVER) {
+            char text[STAMP_TEXT_MAX];
+            tree_set(out, entry, STR("grantedTime"),
+                     tree_str(out, stamp_print_seconds(item->granted, text)));
+        }
+        if (item->state.n > 0) {
+            tree_set(out, entry, STR("state"), tree_str(out, item->state));
+        }
+        tree_add(list, entry);
+    }
+    return list;
+}

@@ -1,0 +1,43 @@
+/*
+ * reserve: the reservations in the status of one MaintenanceLimit: its ledger.
+ *
+ * Pure. An entry says who disturbs what under this limit. Order is the server's; what is added goes
+ * behind. G, the targets that are granted, is a set: two entries for one target count once.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "format/json.h"
+#include "format/tree.h"
+
+#define RESERVES_MAX 5000u /* more do not fit into an object of the API server (1.5 MiB) */
+
+struct reserve {
+    struct str uid; /* requestUID: of the request, or of a profile's node */
+    struct str name;
+    struct str target; /* "name", or "namespace/name" */
+    struct str state;
+    usec_t granted; /* wall; USEC_NEVER when it does not say */
+};
+
+struct reserves {
+    struct reserve *items;
+    uint32_t n;
+    uint32_t *by_uid;    /* indexes of the items, sorted by uid */
+    uint32_t *by_target; /* sorted by target */
+    uint32_t targets;    /* distinct ones: |G| */
+};
+
+/* The array of status.reservations; NULL has none. Entries without a uid are passed over: nobody
+ * could ever release them, and the schema forbids them. Texts are copied. */
+void reserves_parse(const struct jval *list, struct arena *out, struct reserves *ret);
+
+/* NULL when there is none. */
+const struct reserve *reserves_find(const struct reserves *r, struct str uid);
+bool reserves_has_target(const struct reserves *r, struct str target);
+
+/* Makes a ledger of `n` entries that are given, which are borrowed: it sorts them. */
+void reserves_index(struct reserves *r, struct reserve *items, uint32_t n, struct arena *out);
+
+/* As status.reservations holds it. */
+struct tree *reserves_tree(const struct reserves *r, struct arena *out);
