@@ -1,0 +1,381 @@
+#include "base/heap.h"
+#include "ledger/arbiter_room.h"
+
+/* ── turns ─────────────────────────────────────────────────────────────────────────────────── */
+
+void arbiter_soon(struct arbiter *a)
+{
+    if (!a->freed) {
+        loop_timer_pull(&a->turn, 0);
+    }
+}
+
+void arbiter_at(struct arbiter *a, usec_t monotonic)
+{
+    loop_timer_pull(&a->turn, monotonic);
+}
+
+usec_t arbiter_monotonic(const struct arbiter *a, usec_t wall)
+{
+    return a->now + (wall - a->wall);
+}
+
+void arbiter_reshape(struct arbiter *a, enum target_type type)
+{
+    a->shape++;
+    a->recount[type] = true;
+    sights_mark(a, type);
+    arbiter_soon(a);
+}
+
+static void tell_owners(struct arbiter *a)
+{
+    while (!list_empty(&a->notices)) {
+        struct ask *k = CONTAINER_OF(a->notices.next, struct ask, notice);
+        list_del(&k->notice);
+        k->on_change(k->ctx); /* may free it, and others */
+    }
+}
+
+static void arbiter_turn(void *ctx)
+{
+    struct arbiter *a = ctx;
+    arena_reset(&a->views);
+    a->now = loop_now(a->loop);
+    a->wall = a->config.wall(a->config.ctx);
+    a->may = arbiter_synced(a) && a->locks_synced && a->config.may_act(a->config.ctx);
+    population_need(a);
+    population_recount(a);
+    sweep(a);
+    queue_decide(a);
+    LIST_EACH (&a->books, link) {
+        book_step(CONTAINER_OF(link, struct book, link));
+    }
+    queue_settle(a);
+    sights_step(a);
+    double_step(a);
+    tell_owners(a);
+}
+
+void arbiter_wake(struct arbiter *a)
+{
+    arbiter_soon(a);
+}
+
+void arbiter_owner_knows(struct arbiter *a, enum ask_owner owner, bool knows)
+{
+    ASSERT((uint32_t)owner < ASK_OWNERS);
+    a->knows[owner] = knows;
+    a->books_dirty = true;
+    arbiter_soon(a);
+}
+
+/* ── limits ────────────────────────────────────────────────────────────────────────────────── */
+
+static void limits_on_change(void *ctx, struct store_item *item, const void *before)
+{
+    struct arbiter *a = ctx;
+    const struct limit *l = item->object;
+    const struct limit *old = before;
+    struct book *b = item->extra;
+    bool new = old == NULL || old->generation != l->generation || !str_eq(old->uid, l->uid);
+    if (b == NULL) {
+        b = book_new(a, item);
+        item->extra = b;
+    }
+    if (new) {
+        book_judge(b);
+        if (old != NULL && old->governs) {
+            arbiter_reshape(a, old->type);
+        }
+        if (l->governs) {
+            arbiter_reshape(a, l->type);
+        }
+    }
+    a->books_dirty = true;
+    arbiter_soon(a);
+}
+
+static void limits_on_gone(void *ctx, struct store_item *item)
+{
+    struct arbiter *a = ctx;
+    const struct limit *l = item->object;
+    LIST_EACH (&a->queue, link) {
+        struct ask *k = CONTAINER_OF(link, struct ask, link);
+        if (ask_part_of(k, item->extra) != NULL) {
+            k->part_n = 0;
+            k->shape = 0;
+        }
+        k->full_book = k->full_book == item->extra ? NULL : k->full_book;
+    }
+    book_free(item->extra);
+    item->extra = NULL;
+    if (l->governs) {
+        arbiter_reshape(a, l->type);
+    }
+    a->books_dirty = true;
+    arbiter_soon(a);
+}
+
+static void limits_on_list(void *ctx)
+{
+    struct arbiter *a = ctx;
+    store_list_begin(&a->limits);
+}
+
+static int limits_on_object(void *ctx, const struct jval *object, bool deleted, struct err *err)
+{
+    struct arbiter *a = ctx;
+    int r = store_observe(&a->limits, object, deleted, err);
+    while (store_take(&a->limits) != NULL) {
+        /* on_change has seen it; nobody else asks what is dirty */
+    }
+    return r;
+}
+
+static bool limits_on_synced(void *ctx, uint64_t version)
+{
+    struct arbiter *a = ctx;
+    a->limits_synced = store_list_end(&a->limits, version);
+    a->limits_absent = false;
+    arbiter_soon(a);
+    return a->limits_synced;
+}
+
+static void limits_on_error(void *ctx, const struct err *err, bool bad)
+{
+    struct arbiter *a = ctx;
+    if (err->code == ERR_NOTFOUND && !bad) {
+        /* The CRD is not there, or not any more: there are no limits. The reflector looks again by
+         * itself, and nobody needs to hear of it each time. */
+        if (!a->limits_absent && store_count(&a->limits) > 0) {
+            store_list_begin(&a->limits);
+            bool emptied = store_list_end(&a->limits, a->limits.version_max);
+            ASSERT(emptied && store_count(&a->limits) == 0);
+        }
+        a->limits_absent = true;
+        a->limits_synced = true;
+    } else if (a->config.log != NULL) {
+        log_debug(a->config.log, "watch of limits failed", KV_TEXT("error", err->msg));
+    }
+    arbiter_soon(a);
+}
+
+static void limits_start(struct arbiter *a)
+{
+    list_init(&a->books);
+    store_init(&a->limits, &limit_kind, a, loop_random(a->loop));
+    a->limits.mutations = a->config.mutations;
+    a->limits.on_change = limits_on_change;
+    a->limits.on_gone = limits_on_gone;
+    reflector_init(&a->limits_reflector, a->client,
+                   &(struct reflector_config){
+                       .path = STR(ARBITER_LIMITS_PATH),
+                       .on_list = limits_on_list,
+                       .on_object = limits_on_object,
+                       .on_synced = limits_on_synced,
+                       .on_error = limits_on_error,
+                       .ctx = a,
+                   });
+    reflector_start(&a->limits_reflector);
+}
+
+/* ── life ──────────────────────────────────────────────────────────────────────────────────── */
+
+static void fallback_start(struct arbiter *a)
+{
+    for (uint32_t i = 0; i < TARGET_TYPES && a->config.missing == MISSING_PERCENT; i++) {
+        struct book *b = book_new(a, NULL);
+        b->own = (struct limit){
+            .name = STR("--missing-limit"),
+            .governs = true,
+            .type = (enum target_type)i,
+            .percent = a->config.missing_percent,
+            .minimum = 1,
+            .most = UINT32_MAX,
+            .repair_unavailable = true,
+            .ledger_init = USEC_NEVER,
+            .last_grant = USEC_NEVER,
+            .last_release = USEC_NEVER,
+            .options = { .ledger_init = USEC_NEVER },
+        };
+        b->usable = true;
+        a->fallback[i] = b;
+    }
+}
+
+struct arbiter *arbiter_new(const struct arbiter_config *config)
+{
+    struct arbiter *a = HEAP_NEW(struct arbiter);
+    a->config = *config;
+    a->client = config->client;
+    a->loop = config->client->loop;
+    a->config.space = arena_str(&a->memory, config->space);
+    a->shape = 1;
+    a->now = loop_now(a->loop);
+    for (uint32_t i = 0; i < TARGET_TYPES; i++) {
+        a->missing_told[i] = -ARBITER_MISSING_TOLD;
+    }
+    list_init(&a->queue);
+    list_init(&a->notices);
+    map_init(&a->asks, loop_random(a->loop), loop_random(a->loop));
+    map_init(&a->orphans, loop_random(a->loop), loop_random(a->loop));
+    loop_timer_init(&a->turn, a->loop, arbiter_turn, a);
+    fallback_start(a);
+    population_start(a);
+    sights_start(a);
+    limits_start(a);
+    locks_start(a);
+    return a;
+}
+
+void arbiter_free(struct arbiter *a)
+{
+    if (a == NULL) {
+        return;
+    }
+    ASSERT(list_empty(&a->queue));
+    a->freed = true;
+    loop_timer_done(&a->turn);
+    double_stop(a);
+    sweep_stop(a);
+    locks_stop(a);
+    reflector_done(&a->limits_reflector);
+    store_done(&a->limits);
+    sights_stop(a);
+    population_stop(a);
+    for (uint32_t i = 0; i < TARGET_TYPES; i++) {
+        book_free(a->fallback[i]);
+    }
+    map_done(&a->asks);
+    buf_done(&a->path);
+    buf_done(&a->body);
+    arena_done(&a->views);
+    arena_done(&a->memory);
+    heap_free(a);
+}
+
+bool arbiter_synced(const struct arbiter *a)
+{
+    return a->limits_synced && a->pickers_synced;
+}
+
+/* ── asks ──────────────────────────────────────────────────────────────────────────────────── */
+
+struct ask *ask_new(struct arbiter *a, const struct ask_spec *spec, void (*on_change)(void *ctx),
+                    void *ctx)
+{
+    ASSERT(spec->uid.n > 0 && spec->target.n > 0);
+    ASSERT(map_find(&a->asks, spec->uid) == NULL);
+    struct ask *k = HEAP_NEW(struct ask);
+    k->arbiter = a;
+    k->memory.first = 512;
+    k->spec = *spec;
+    k->spec.uid = arena_str(&k->memory, spec->uid);
+    k->spec.name = arena_str(&k->memory, spec->name);
+    k->spec.space = arena_str(&k->memory, spec->space);
+    k->spec.target = arena_str(&k->memory, spec->target);
+    k->spec.state = STR_NONE;
+    buf_add(&k->state, spec->state);
+    k->full = spec->type == TARGET_NODE
+                  ? k->spec.target
+                  : arena_printf(&k->memory, STR_FMT "/" STR_FMT, STR_ARG(k->spec.space),
+                                 STR_ARG(k->spec.target));
+    k->on_change = on_change;
+    k->ctx = ctx;
+    k->why = WHY_NOT_COMPUTED;
+    (void)map_put(&a->asks, k->spec.uid, k); /* it was not there */
+    orphan_forget(a, k->spec.uid);
+    lock_join(k);
+    queue_put(k);
+    a->books_dirty = true;
+    arbiter_soon(a);
+    return k;
+}
+
+void ask_update(struct ask *k, const struct ask_spec *spec)
+{
+    ASSERT(str_eq(k->spec.uid, spec->uid) && str_eq(k->spec.target, spec->target));
+    bool moved = k->spec.priority != spec->priority || k->spec.since != spec->since ||
+                 k->spec.last != spec->last;
+    bool shown = !str_eq(buf_str(&k->state), spec->state);
+    k->spec.priority = spec->priority;
+    k->spec.since = spec->since;
+    k->spec.last = spec->last;
+    k->spec.adopt = k->spec.adopt || spec->adopt;
+    if (moved) {
+        queue_put(k);
+    }
+    if (shown) {
+        buf_reset(&k->state);
+        buf_add(&k->state, spec->state);
+    }
+    if (moved || shown) {
+        arbiter_soon(k->arbiter);
+    }
+}
+
+void ask_end(struct ask *k)
+{
+    struct arbiter *a = k->arbiter;
+    if (k->ending) {
+        return;
+    }
+    double_end(k);
+    k->ending = true;
+    k->want = false;
+    k->keep = false;
+    k->held = false;
+    k->stage = ASK_ENDING;
+    arbiter_soon(a);
+}
+
+void ask_free(struct ask *k)
+{
+    if (k == NULL) {
+        return;
+    }
+    struct arbiter *a = k->arbiter;
+    double_end(k);
+    list_del(&k->notice);
+    list_del(&k->link);
+    (void)map_del(&a->asks, k->spec.uid); /* it is this one */
+    lock_leave(k);
+    heap_free(k->parts);
+    buf_done(&k->state);
+    arena_done(&k->memory);
+    heap_free(k);
+    a->books_dirty = true;
+    arbiter_soon(a);
+}
+
+enum ask_stage ask_stage(const struct ask *k)
+{
+    return k->stage;
+}
+
+/* ── checks ────────────────────────────────────────────────────────────────────────────────── */
+
+void arbiter_check(const struct arbiter *a)
+{
+    const struct ask *last = NULL;
+    const struct book *before = NULL;
+    LIST_EACH (&a->queue, link) {
+        const struct ask *k = CONTAINER_OF(link, struct ask, link);
+        ASSERT(map_find(&a->asks, k->spec.uid) == k);
+        ASSERT(k->lock != NULL);
+        ASSERT(k->stage != ASK_HELD || k->held);
+        ASSERT(last == NULL || last->spec.last <= k->spec.last);
+        ASSERT(last == NULL || last->spec.last != k->spec.last ||
+               last->spec.priority >= k->spec.priority);
+        last = k;
+    }
+    LIST_EACH (&a->books, link) {
+        const struct book *b = CONTAINER_OF(link, struct book, link);
+        ASSERT(before == NULL || str_cmp(before->item->name, b->item->name) < 0);
+        ASSERT(b->item->extra == b);
+        before = b;
+    }
+    store_check(&a->limits);
+    population_check(a);
+}

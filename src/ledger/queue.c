@@ -1,0 +1,441 @@
+/*
+ * Who may have what. Each turn walks all asks in one order and decides anew: first those that hold
+ * something, then those that are taking it, then those that wait. What one is given counts for all
+ * behind it. A limit that is full stops nobody whose own limits have room; under one limit nobody
+ * overtakes.
+ */
+#include "base/heap.h"
+#include "ledger/arbiter_room.h"
+
+#define PARTS_MAX 256u
+
+/* ── order ─────────────────────────────────────────────────────────────────────────────────── */
+
+static bool ask_before(const struct ask *a, const struct ask *b)
+{
+    if (a->spec.last != b->spec.last) {
+        return b->spec.last;
+    }
+    if (a->spec.priority != b->spec.priority) {
+        return a->spec.priority > b->spec.priority;
+    }
+    if (a->spec.since != b->spec.since) {
+        return a->spec.since < b->spec.since;
+    }
+    return str_cmp(a->spec.uid, b->spec.uid) < 0;
+}
+
+/* From the end: who comes last mostly waits last. */
+void queue_put(struct ask *k)
+{
+    struct list *head = &k->arbiter->queue;
+    struct list *after = head->prev;
+    list_del(&k->link);
+    after = head->prev;
+    while (after != head && ask_before(k, CONTAINER_OF(after, struct ask, link))) {
+        after = after->prev;
+    }
+    list_add(after->next, &k->link);
+}
+
+/* ── which limits apply ────────────────────────────────────────────────────────────────────── */
+
+static bool lookup_none(void *ctx UNUSED, struct str key UNUSED, struct str *ret_value UNUSED)
+{
+    return false;
+}
+
+struct ask_part *ask_part_of(const struct ask *k, const struct book *b)
+{
+    for (uint32_t i = 0; i < k->part_n; i++) {
+        if (k->parts[i].book == b) {
+            return &k->parts[i];
+        }
+    }
+    return NULL;
+}
+
+static void ask_notice(struct ask *k)
+{
+    if (!list_linked(&k->notice)) {
+        list_add(&k->arbiter->notices, &k->notice);
+    }
+}
+
+static void ask_set_parts(struct ask *k, struct book *const *books, uint32_t n)
+{
+    struct ask_part *parts = heap_alloc((n + 1) * sizeof(*parts));
+    bool same = n == k->part_n;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct ask_part *old = ask_part_of(k, books[i]);
+        parts[i] = (struct ask_part){ .book = books[i], .adding = old != NULL ? old->adding : 0 };
+        same = same && k->parts[i].book == books[i];
+    }
+    heap_free(k->parts);
+    k->parts = parts;
+    k->part_n = n;
+    if (!same) {
+        ask_notice(k);
+    }
+}
+
+static void ask_find_parts(struct ask *k)
+{
+    struct arbiter *a = k->arbiter;
+    struct book *books[PARTS_MAX];
+    struct member m = {
+        .type = k->spec.type,
+        .name = k->full,
+        .space = k->spec.space,
+        .plain = k->spec.target,
+        .lookup = lookup_none,
+    };
+    k->known = population_known(a, k->spec.type);
+    k->missing = !population_find(a, k->spec.type, k->full, &m);
+    uint32_t n = population_books(a, &m, books, PARTS_MAX);
+    if (n == 0 && a->fallback[k->spec.type] != NULL && k->spec.owner == ASK_REQUEST) {
+        books[n++] = a->fallback[k->spec.type];
+    }
+    ask_set_parts(k, books, n);
+    k->shape = k->known ? a->shape : 0;
+}
+
+static void ask_refresh(struct ask *k)
+{
+    if (k->shape != k->arbiter->shape) {
+        ask_find_parts(k);
+    }
+    for (uint32_t i = 0; i < k->part_n; i++) {
+        struct ask_part *part = &k->parts[i];
+        part->wanted = false;
+        if (part->version != book_version(part->book)) {
+            part->version = book_version(part->book);
+            part->reserved = book_has(part->book, k->spec.uid);
+        }
+    }
+}
+
+/* ── room ──────────────────────────────────────────────────────────────────────────────────── */
+
+/* An entry that the next write strikes whatever else is decided. Its place can be given to
+ * somebody else in that same write. */
+static bool entry_goes(const struct book *b, const struct reserve *r)
+{
+    const struct ask *k = map_find(&b->arbiter->asks, r->uid);
+    if (k == NULL) {
+        return orphan_is_gone(b->arbiter, r->uid);
+    }
+    return k->ending;
+}
+
+static void book_begin(struct book *b)
+{
+    const struct limit *l = book_limit(b);
+    bool twice = b->arbiter->config.legacy_double_count;
+    struct str last = STR_NONE;
+    b->adding = 0;
+    b->waiting = 0;
+    b->releasing = false;
+    b->tally =
+        (struct limit_tally){ .population = b->population, .unavailable = map_count(&b->hits) };
+    for (uint32_t i = 0; i < l->books.n; i++) {
+        const struct reserve *r = &l->books.items[l->books.by_target[i]];
+        if (entry_goes(b, r)) {
+            b->releasing = true;
+            continue;
+        }
+        if (last.p != NULL && str_eq(last, r->target)) {
+            continue;
+        }
+        last = r->target;
+        b->tally.granted++;
+        if (!twice && map_find(&b->hits, r->target) != NULL) {
+            b->tally.unavailable--;
+        }
+    }
+}
+
+static struct limit_target part_target(const struct ask *k, const struct book *b)
+{
+    return (struct limit_target){
+        .granted = reserves_has_target(&book_limit(b)->books, k->full),
+        .unavailable = map_find(&b->hits, k->full) != NULL,
+    };
+}
+
+static enum ask_why part_judge(const struct ask *k, const struct ask_part *part)
+{
+    const struct book *b = part->book;
+    const struct limit *l = book_limit(b);
+    const struct arbiter *a = b->arbiter;
+    if (part->reserved) {
+        return WHY_NONE;
+    }
+    if (!b->usable || !population_known(a, l->type)) {
+        return WHY_NOT_COMPUTED;
+    }
+    if (l->paused) {
+        return WHY_PAUSED;
+    }
+    if (b->conflicts >= ARBITER_CONFLICTS_MAX && b->retry_at > a->now) {
+        return WHY_BACKOFF;
+    }
+    if (l->gap > 0 && (b->adding > 0 || b->releasing || limit_gap_end(l) > a->wall)) {
+        return WHY_GAP;
+    }
+    if (l->books.n + b->adding >= RESERVES_MAX ||
+        !limit_has_room(l, &b->tally, part_target(k, b))) {
+        return WHY_LIMIT_REACHED;
+    }
+    return WHY_NONE;
+}
+
+static void part_count(struct ask *k, struct ask_part *part)
+{
+    struct book *b = part->book;
+    struct limit_target target = part_target(k, b);
+    part->wanted = true;
+    b->adding++;
+    if (!target.granted) {
+        b->tally.granted++;
+        if (target.unavailable && !b->arbiter->config.legacy_double_count) {
+            b->tally.unavailable--;
+        }
+    }
+    k->was_unavailable = k->was_unavailable || target.unavailable;
+}
+
+/* ── judging ───────────────────────────────────────────────────────────────────────────────── */
+
+static enum ask_why ask_judge(struct ask *k)
+{
+    struct arbiter *a = k->arbiter;
+    const struct lock *l = k->lock;
+    k->full_book = NULL;
+    if (!a->may || !k->known) {
+        return WHY_NOT_COMPUTED;
+    }
+    if ((l->taker != NULL && l->taker != k) || (l->there && !lock_is_of(l, k->spec.uid))) {
+        return WHY_TARGET_BUSY;
+    }
+    if (k->missing && !a->config.grant_missing) {
+        return WHY_TARGET_NOT_FOUND;
+    }
+    if (k->part_n == 0 && a->config.missing == MISSING_DENY && k->spec.owner == ASK_REQUEST) {
+        return WHY_DENIED;
+    }
+    for (uint32_t i = 0; i < k->part_n; i++) {
+        enum ask_why why = part_judge(k, &k->parts[i]);
+        if (why != WHY_NONE) {
+            k->full_book = k->parts[i].book;
+            return why;
+        }
+    }
+    return WHY_NONE;
+}
+
+static void ask_grant(struct ask *k)
+{
+    k->want = true;
+    k->keep = false;
+    k->why = WHY_NONE;
+    k->lock->taker = k;
+    for (uint32_t i = 0; i < k->part_n; i++) {
+        if (!k->parts[i].reserved) {
+            part_count(k, &k->parts[i]);
+        }
+    }
+}
+
+/* It is a fact. What it lacks it gets where there is room; the first time an adopted one gets it
+ * wherever it belongs. Later nothing is forced: another controller may have released it, and this
+ * one may not know yet. */
+static void ask_decide_fact(struct ask *k)
+{
+    struct arbiter *a = k->arbiter;
+    bool force = k->spec.adopt && !k->adopted;
+    k->want = a->may && (k->held || k->known);
+    k->keep = !k->want;
+    k->why = k->want ? WHY_NONE : WHY_NOT_COMPUTED;
+    k->full_book = NULL;
+    if (k->lock->taker == NULL) {
+        k->lock->taker = k;
+    }
+    if (!k->want) {
+        return;
+    }
+    for (uint32_t i = 0; i < k->part_n; i++) {
+        struct ask_part *part = &k->parts[i];
+        bool writable = part->book->item == NULL || book_limit(part->book)->governs;
+        if (!part->reserved && writable && (force || part_judge(k, part) == WHY_NONE)) {
+            part_count(k, part);
+        }
+    }
+}
+
+static void ask_decide(struct ask *k)
+{
+    enum ask_why why = ask_judge(k);
+    if (why == WHY_NONE) {
+        bool new = !k->want;
+        ask_grant(k);
+        if (new && k->part_n == 0) {
+            tell_missing(k);
+        }
+        return;
+    }
+    k->want = false;
+    k->why = why;
+    /* What cannot be judged is no reason to give anything back. */
+    k->keep = why == WHY_NOT_COMPUTED || why == WHY_BACKOFF;
+    k->was_unavailable = false;
+    if (why == WHY_GAP && k->full_book != NULL) {
+        usec_t end = limit_gap_end(book_limit(k->full_book));
+        if (end > k->arbiter->wall) {
+            arbiter_at(k->arbiter, arbiter_monotonic(k->arbiter, end));
+        }
+    }
+}
+
+static bool ask_is_fact(const struct ask *k)
+{
+    return k->held || k->spec.adopt;
+}
+
+static void ask_count_waiting(struct ask *k)
+{
+    k->position = 0;
+    for (uint32_t i = 0; i < k->part_n; i++) {
+        struct book *b = k->parts[i].book;
+        b->waiting++;
+        k->position = k->full_book == b || k->position == 0 ? b->waiting : k->position;
+    }
+}
+
+void queue_decide(struct arbiter *a)
+{
+    LIST_EACH (&a->books, link) {
+        book_begin(CONTAINER_OF(link, struct book, link));
+    }
+    for (uint32_t i = 0; i < TARGET_TYPES; i++) {
+        if (a->fallback[i] != NULL) {
+            book_begin(a->fallback[i]);
+        }
+    }
+    LIST_EACH (&a->queue, link) {
+        struct ask *k = CONTAINER_OF(link, struct ask, link);
+        k->lock->taker = NULL;
+        ask_refresh(k);
+        k->position = 0;
+        if (k->ending) {
+            k->want = false;
+            k->keep = false;
+        }
+    }
+    LIST_EACH (&a->queue, link) {
+        struct ask *k = CONTAINER_OF(link, struct ask, link);
+        if (!k->ending && ask_is_fact(k)) {
+            ask_decide_fact(k);
+        }
+    }
+    LIST_EACH (&a->queue, link) {
+        struct ask *k = CONTAINER_OF(link, struct ask, link);
+        if (!k->ending && !ask_is_fact(k) && k->want) {
+            ask_decide(k);
+        }
+    }
+    LIST_EACH (&a->queue, link) {
+        struct ask *k = CONTAINER_OF(link, struct ask, link);
+        if (!k->ending && !ask_is_fact(k) && !k->want) {
+            ask_decide(k);
+        }
+        if (!k->ending && !ask_is_fact(k) && !k->want) {
+            ask_count_waiting(k);
+        }
+    }
+}
+
+/* ── what came of it ───────────────────────────────────────────────────────────────────────── */
+
+/* Nothing of it is in any ledger, nor on its way there. */
+static bool ask_is_struck(const struct ask *k)
+{
+    LIST_EACH (&k->arbiter->books, link) {
+        const struct book *b = CONTAINER_OF(link, struct book, link);
+        const struct ask_part *part = ask_part_of(k, b);
+        if (book_has(b, k->spec.uid) || (b->unsure && part != NULL) ||
+            (b->call != NULL && part != NULL && part->adding == b->serial &&
+             b->verb == API_PATCH)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool ask_is_complete(const struct ask *k)
+{
+    const struct lock *l = k->lock;
+    if (!k->known || (!lock_is_of(l, k->spec.uid) && !(k->spec.adopt && l->there))) {
+        return false;
+    }
+    for (uint32_t i = 0; i < k->part_n; i++) {
+        const struct ask_part *part = &k->parts[i];
+        if (!part->reserved && part->book->item != NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum ask_stage ask_derive(struct ask *k)
+{
+    const struct arbiter *a = k->arbiter;
+    if (k->ending) {
+        bool clean = a->limits_synced && a->locks_synced && ask_is_struck(k) &&
+                     !lock_is_of(k->lock, k->spec.uid) && k->lock->call == NULL && !k->lock->unsure;
+        return clean ? ASK_ENDED : ASK_ENDING;
+    }
+    if (k->held) {
+        return ASK_HELD;
+    }
+    if (!k->want) {
+        return ASK_WAITING;
+    }
+    return ask_is_complete(k) ? ASK_HELD : ASK_TAKING;
+}
+
+static void ask_act(struct ask *k)
+{
+    struct lock *l = k->lock;
+    struct arbiter *a = k->arbiter;
+    if (k->want && l->taker == k) {
+        lock_take(l, k);
+        return;
+    }
+    if (k->want || k->keep || !a->may) {
+        return;
+    }
+    /* The lock goes last, and only when nothing is left under it. */
+    if (lock_is_of(l, k->spec.uid) && ask_is_struck(k)) {
+        lock_drop(l);
+    } else if (k->ending && l->unsure) {
+        lock_take(l, k); /* finds out whose it is */
+    }
+}
+
+void queue_settle(struct arbiter *a)
+{
+    LIST_EACH (&a->queue, link) {
+        struct ask *k = CONTAINER_OF(link, struct ask, link);
+        enum ask_stage stage = k->stage;
+        ask_act(k);
+        k->stage = ask_derive(k);
+        if (k->stage == ASK_HELD) {
+            k->held = true;
+            k->adopted = true;
+        }
+        if (k->stage != stage) {
+            ask_notice(k);
+        }
+    }
+}

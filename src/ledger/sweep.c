@@ -1,0 +1,196 @@
+/*
+ * What is in the books and nobody claims: a controller died after its request had ended, a request
+ * was deleted while nobody looked. The owners have said that they know all of their own; before
+ * anything is struck, the server is asked once more, because what another controller has just
+ * granted may be news that has not come here yet.
+ */
+#include "base/heap.h"
+#include "ledger/arbiter_room.h"
+
+#define ORPHAN_RETRY SECONDS(30)
+
+static enum ask_owner owner_of(struct str name)
+{
+    return str_starts(name, STR("profile/")) ? ASK_PROFILE : ASK_REQUEST;
+}
+
+static void orphan_free(struct orphan *o)
+{
+    struct arbiter *a = o->arbiter;
+    if (o->call != NULL) {
+        api_cancel(a->client->api, STEAL(o->call));
+        a->orphan_calls--;
+    }
+    (void)map_del(&a->orphans, o->uid); /* it is this one */
+    arena_done(&o->memory);
+    heap_free(o);
+}
+
+void orphan_forget(struct arbiter *a, struct str uid)
+{
+    struct orphan *o = map_find(&a->orphans, uid);
+    if (o != NULL) {
+        orphan_free(o);
+    }
+}
+
+bool orphan_is_gone(const struct arbiter *a, struct str uid)
+{
+    const struct orphan *o = map_find(&a->orphans, uid);
+    return o != NULL && o->gone;
+}
+
+void sweep_stop(struct arbiter *a)
+{
+    MAP_EACH (&a->orphans, entry) {
+        orphan_free(map_item_value(entry));
+    }
+    map_done(&a->orphans);
+}
+
+/* Its owner has no more use for it: deleted, another one of that name, or ended. */
+static bool request_is_over(const struct jval *object, struct str uid)
+{
+    struct str phase = jval_str(jval_at(object, "status.phase"));
+    return !str_eq(jval_str(jval_at(object, "metadata.uid")), uid) ||
+           str_eq(phase, STR("Completed")) || str_eq(phase, STR("Rejected")) ||
+           str_eq(phase, STR("Expired"));
+}
+
+static void orphan_on_reply(void *ctx, const struct api_reply *reply)
+{
+    struct orphan *o = ctx;
+    struct arbiter *a = o->arbiter;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct err ignored = { 0 };
+    const struct jval *object = NULL;
+    enum retry_verdict verdict = client_note(a->client, API_GET, reply);
+    o->call = NULL;
+    a->orphan_calls--;
+    a->books_dirty = true;
+    arbiter_soon(a);
+    o->retry_at = loop_now(a->loop) + ORPHAN_RETRY;
+    if (verdict == RETRY_ABSENT) {
+        o->gone = true;
+    } else if (verdict == RETRY_DONE &&
+               json_parse(reply->body, JSON_GO, &tmp, &object, &ignored) == 0) {
+        o->gone = request_is_over(object, o->uid);
+    }
+}
+
+static void orphan_ask(struct orphan *o)
+{
+    struct arbiter *a = o->arbiter;
+    usec_t at = MAX(o->retry_at, client_open_at(a->client));
+    if (at > a->now) {
+        arbiter_at(a, at);
+        return;
+    }
+    if (a->orphan_calls >= ARBITER_ORPHANS_MAX) {
+        return; /* an answer wakes us */
+    }
+    buf_reset(&a->path);
+    buf_add(&a->path, STR(ARBITER_REQUESTS_PATH "/"));
+    client_add_segment(&a->path, o->name);
+    a->orphan_calls++;
+    o->call = api_send(a->client->api,
+                       &(struct api_request){ .verb = API_GET, .path = buf_str(&a->path) },
+                       orphan_on_reply, o);
+}
+
+static void orphan_step(struct orphan *o)
+{
+    struct arbiter *a = o->arbiter;
+    if (o->gone || o->call != NULL) {
+        return;
+    }
+    if (o->owner == ASK_REQUEST && o->name.n > 0) {
+        orphan_ask(o);
+        return;
+    }
+    /* A node tells by its labels what a profile does with it, and its profile has seen it by now.
+     */
+    o->gone = a->now >= o->since + ARBITER_ORPHAN_WAIT;
+    if (o->gone) {
+        arbiter_soon(a);
+    } else {
+        arbiter_at(a, o->since + ARBITER_ORPHAN_WAIT);
+    }
+}
+
+static void orphan_see(struct arbiter *a, struct str uid, struct str name)
+{
+    enum ask_owner owner = owner_of(name);
+    if (uid.n == 0 || map_find(&a->asks, uid) != NULL || !a->knows[owner]) {
+        return;
+    }
+    struct orphan *o = map_find(&a->orphans, uid);
+    if (o == NULL) {
+        o = HEAP_NEW(struct orphan);
+        o->arbiter = a;
+        o->memory.first = 256;
+        o->uid = arena_str(&o->memory, uid);
+        o->name = arena_str(&o->memory, name);
+        o->owner = owner;
+        o->since = a->now;
+        (void)map_put(&a->orphans, uid, o); /* it was not there */
+    }
+    o->seen = true;
+}
+
+static bool in_a_ledger(const struct arbiter *a, struct str uid)
+{
+    LIST_EACH (&a->books, link) {
+        if (book_has(CONTAINER_OF(link, struct book, link), uid)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void sweep_locks(struct arbiter *a)
+{
+    MAP_EACH (&a->locks, entry) {
+        struct lock *l = map_item_value(entry);
+        struct str holder = buf_str(&l->holder);
+        if (l->there && orphan_is_gone(a, holder) && !in_a_ledger(a, holder)) {
+            lock_drop(l);
+        }
+    }
+}
+
+void sweep(struct arbiter *a)
+{
+    if (!a->may) {
+        return;
+    }
+    if (a->books_dirty) {
+        a->books_dirty = false;
+        MAP_EACH (&a->orphans, entry) {
+            ((struct orphan *)map_item_value(entry))->seen = false;
+        }
+        LIST_EACH (&a->books, link) {
+            const struct limit *l = book_limit(CONTAINER_OF(link, struct book, link));
+            for (uint32_t i = 0; i < l->books.n; i++) {
+                orphan_see(a, l->books.items[i].uid, l->books.items[i].name);
+            }
+        }
+        MAP_EACH (&a->locks, entry) {
+            const struct lock *l = map_item_value(entry);
+            if (l->there) {
+                orphan_see(a, buf_str(&l->holder), buf_str(&l->holder_name));
+            }
+        }
+        MAP_EACH (&a->orphans, entry) {
+            struct orphan *o = map_item_value(entry);
+            if (!o->seen) {
+                orphan_free(o);
+            }
+        }
+    }
+    MAP_EACH (&a->orphans, entry) {
+        orphan_step(map_item_value(entry));
+    }
+    sweep_locks(a);
+}
