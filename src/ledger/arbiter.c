@@ -37,6 +37,26 @@ static void tell_owners(struct arbiter *a)
     }
 }
 
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    return (hash ^ value) * UINT64_C(0x100000001b3); /* FNV-1a's prime */
+}
+
+/* A number that changes when somebody who was refused might not be refused now. */
+static uint64_t arbiter_room(const struct arbiter *a)
+{
+    uint64_t hash = mix(mix(mix(1, a->may), a->shape), a->lock_changes);
+    LIST_EACH (&a->books, link) {
+        const struct book *b = CONTAINER_OF(link, struct book, link);
+        const struct limit *l = book_limit(b);
+        hash = mix(mix(hash, b->tally.granted), b->tally.unavailable);
+        hash = mix(mix(hash, b->population), map_count(&b->hits));
+        hash = mix(mix(hash, b->usable), b->retry_at > a->now);
+        hash = mix(hash, b->adding > 0 || b->releasing || limit_gap_end(l) > a->wall);
+    }
+    return hash;
+}
+
 static void arbiter_turn(void *ctx)
 {
     struct arbiter *a = ctx;
@@ -55,6 +75,11 @@ static void arbiter_turn(void *ctx)
     sights_step(a);
     double_step(a);
     tell_owners(a);
+    uint64_t room = arbiter_room(a);
+    if (room != a->room && a->config.on_room != NULL) {
+        a->room = room;
+        a->config.on_room(a->config.ctx);
+    }
 }
 
 void arbiter_wake(struct arbiter *a)

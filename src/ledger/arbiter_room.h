@@ -198,6 +198,8 @@ struct arbiter {
     usec_t now;
     usec_t wall;
     bool freed;
+    uint64_t room; /* a fingerprint of all that arbiter_allows looks at */
+    uint64_t lock_changes;
     /* limits */
     struct store limits;
     struct reflector limits_reflector;
@@ -294,6 +296,8 @@ bool book_has(const struct book *b, struct str uid);
 /* lock.c */
 void locks_start(struct arbiter *a);
 void locks_stop(struct arbiter *a);
+/* The lock of that target, if one is known. */
+struct lock *lock_find(const struct arbiter *a, struct str target, struct arena *tmp);
 void lock_join(struct ask *k);
 void lock_leave(struct ask *k);
 bool lock_is_of(const struct lock *l, struct str uid);
@@ -326,6 +330,9 @@ const struct picker *sights_find(const struct arbiter *a, struct str reference);
 void double_step(struct arbiter *a);
 void double_end(struct ask *k);
 void double_stop(struct arbiter *a);
+
+/* show.c: what ask_view tells, in other memory. */
+void ask_show(const struct ask *k, struct arena *out, struct ask_view *ret);
 
 /* tell.c */
 void tell_limits(struct book *b, uint32_t limit, uint32_t population);

@@ -70,6 +70,12 @@ static struct str lock_name(struct str target, struct arena *out)
     return arena_printf(out, "target-%s", text);
 }
 
+struct lock *lock_find(const struct arbiter *a, struct str target, struct arena *tmp)
+{
+    struct lock *l = map_find(&a->targets, target);
+    return l != NULL ? l : map_find(&a->locks, lock_name(target, tmp));
+}
+
 void lock_join(struct ask *k)
 {
     struct arbiter *a = k->arbiter;
@@ -123,12 +129,14 @@ static void lock_learn(struct lock *l, const struct jval *object, uint64_t versi
              jval_str(jval_get(jval_at(object, "metadata.annotations"), str_from(LOCK_HOLDER))));
     lock_set(&l->uid, jval_str(jval_at(object, "metadata.uid")));
     a->books_dirty = true;
+    a->lock_changes++;
     arbiter_soon(a);
 }
 
 static void lock_gone(struct lock *l)
 {
     l->there = false;
+    l->arbiter->lock_changes++;
     l->arbiter->books_dirty = true;
     arbiter_soon(l->arbiter);
 }

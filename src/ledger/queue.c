@@ -57,7 +57,7 @@ struct ask_part *ask_part_of(const struct ask *k, const struct book *b)
 
 static void ask_notice(struct ask *k)
 {
-    if (!list_linked(&k->notice)) {
+    if (k->on_change != NULL && !list_linked(&k->notice)) {
         list_add(&k->arbiter->notices, &k->notice);
     }
 }
@@ -273,6 +273,18 @@ static void ask_decide_fact(struct ask *k)
     }
 }
 
+/* A gap ends by itself: the turn comes then. */
+static void ask_wait_gap(const struct ask *k)
+{
+    struct arbiter *a = k->arbiter;
+    if (k->why == WHY_GAP && k->full_book != NULL) {
+        usec_t end = limit_gap_end(book_limit(k->full_book));
+        if (end > a->wall) {
+            arbiter_at(a, arbiter_monotonic(a, end));
+        }
+    }
+}
+
 static void ask_decide(struct ask *k)
 {
     enum ask_why why = ask_judge(k);
@@ -289,12 +301,7 @@ static void ask_decide(struct ask *k)
     /* What cannot be judged is no reason to give anything back. */
     k->keep = why == WHY_NOT_COMPUTED || why == WHY_BACKOFF;
     k->was_unavailable = false;
-    if (why == WHY_GAP && k->full_book != NULL) {
-        usec_t end = limit_gap_end(book_limit(k->full_book));
-        if (end > k->arbiter->wall) {
-            arbiter_at(k->arbiter, arbiter_monotonic(k->arbiter, end));
-        }
-    }
+    ask_wait_gap(k);
 }
 
 static bool ask_is_fact(const struct ask *k)
@@ -353,6 +360,44 @@ void queue_decide(struct arbiter *a)
             ask_count_waiting(k);
         }
     }
+}
+
+/* Who waits and comes first is served first: it is asked for behind all of those. The numbers are
+ * the last turn's, in which they were counted; a place that they could not use is free for others.
+ */
+bool arbiter_allows(const struct arbiter *a, const struct ask_spec *spec, struct arena *out,
+                    struct ask_view *ret)
+{
+    const struct ask *mine = map_find(&a->asks, spec->uid);
+    if (mine != NULL) {
+        ask_show(mine, out, ret);
+        return mine->want || mine->held;
+    }
+    struct ask k = {
+        /* Only looked at: nothing of the arbiter is changed by judging. */
+        .arbiter = (struct arbiter *)(uintptr_t)a,
+        .spec = *spec,
+        .full = spec->type == TARGET_NODE
+                    ? spec->target
+                    : arena_printf(out, STR_FMT "/" STR_FMT, STR_ARG(spec->space),
+                                   STR_ARG(spec->target)),
+    };
+    struct lock free = { 0 };
+    struct str target =
+        arena_printf(out, STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(target_type_name(spec->type)),
+                     STR_ARG(spec->space), STR_ARG(spec->target));
+    k.lock = lock_find(a, target, out);
+    k.lock = k.lock != NULL ? k.lock : &free;
+    ask_find_parts(&k);
+    for (uint32_t i = 0; i < k.part_n; i++) {
+        k.parts[i].reserved = book_has(k.parts[i].book, spec->uid);
+    }
+    k.why = ask_judge(&k);
+    k.stage = k.why == WHY_NONE ? ASK_HELD : ASK_WAITING;
+    ask_wait_gap(&k);
+    ask_show(&k, out, ret);
+    heap_free(k.parts);
+    return k.why == WHY_NONE;
 }
 
 /* ── what came of it ───────────────────────────────────────────────────────────────────────── */

@@ -131,9 +131,8 @@ static void view_limits(const struct ask *k, struct arena *out, struct ask_view 
     v->limits = names;
 }
 
-void ask_view(const struct ask *k, struct ask_view *ret)
+void ask_show(const struct ask *k, struct arena *out, struct ask_view *ret)
 {
-    struct arena *out = &k->arbiter->views;
     bool waits = k->stage == ASK_WAITING;
     struct ask_view v = { .stage = k->stage, .next = USEC_NEVER };
     view_limits(k, out, &v);
@@ -153,6 +152,11 @@ void ask_view(const struct ask *k, struct ask_view *ret)
         }
     }
     *ret = v;
+}
+
+void ask_view(const struct ask *k, struct ask_view *ret)
+{
+    ask_show(k, &k->arbiter->views, ret);
 }
 
 void ask_options(const struct ask *k, struct arena *out, struct limit_options *ret)
