@@ -332,6 +332,7 @@ static bool book_inputs(struct book *b, struct statement *s)
         arbiter_at(a, b->unknown_at + ARBITER_UNKNOWN);
         return false;
     }
+    arbiter_at(a, a->now + ARBITER_UNKNOWN); /* a watch that works again does not say so */
     s->unknown = STR("the objects that it counts cannot be read");
     return true;
 }

@@ -98,6 +98,9 @@ static void ask_find_parts(struct ask *k)
     }
     ask_set_parts(k, books, n);
     k->shape = k->known ? a->shape : 0;
+    if (!k->known && a->may) {
+        arbiter_at(a, a->now + ARBITER_QUIET); /* a watch that works again does not say so */
+    }
 }
 
 static void ask_refresh(struct ask *k)
