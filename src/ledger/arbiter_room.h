@@ -144,6 +144,9 @@ struct ask_part {
     bool reserved;
     bool wanted;     /* of this turn: it is to be added */
     uint64_t adding; /* the book's write that adds it */
+    /* Versions of the limit: known when the request was last read, and when it was a fact still. */
+    uint64_t asked;
+    uint64_t confirmed;
 };
 
 struct ask {
@@ -166,9 +169,12 @@ struct ask {
     bool known;     /* … and that is certain */
     bool ending;
     bool held;
-    bool want;            /* of this turn */
-    bool keep;            /* it cannot be judged now: what it has, it keeps */
-    bool adopted;         /* its adoption is done: from then on it is like any other */
+    bool want;    /* of this turn */
+    bool keep;    /* it cannot be judged now: what it has, it keeps */
+    bool adopted; /* its adoption is done: from then on it is like any other */
+    bool doubt;   /* of this turn: whether it is a fact still has to be read */
+    struct api_call *fact_call;
+    usec_t fact_retry;
     bool was_unavailable; /* its target was, when it was granted */
     enum ask_stage stage;
     enum ask_why why;
@@ -318,6 +324,8 @@ void sweep(struct arbiter *a);
 void orphan_forget(struct arbiter *a, struct str uid);
 bool orphan_is_gone(const struct arbiter *a, struct str uid);
 void sweep_stop(struct arbiter *a);
+/* Reads the request of an ask that is to be adopted. */
+void fact_confirm(struct ask *k);
 
 /* sights.c: the status of selectors. */
 void sights_start(struct arbiter *a);

@@ -32,6 +32,9 @@ void double_end(struct ask *k)
     if (k->check_call != NULL) {
         api_cancel(k->arbiter->client->api, STEAL(k->check_call));
     }
+    if (k->fact_call != NULL) {
+        api_cancel(k->arbiter->client->api, STEAL(k->fact_call));
+    }
     k->checking = false;
 }
 

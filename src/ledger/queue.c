@@ -250,17 +250,34 @@ static void ask_grant(struct ask *k)
     }
 }
 
+/* Whether an adopted one may enter a ledger above its limit. Its request must have been read since
+ * that version of the ledger was known: a request that another controller granted is in the ledger
+ * until after it has ended, so one that is read unended after a ledger without it was granted by
+ * nobody, or that ledger is old and the write fails. */
+static bool part_is_forced(struct ask *k, const struct ask_part *part)
+{
+    if (!k->spec.adopt || k->adopted) {
+        return false;
+    }
+    if (k->spec.owner != ASK_REQUEST || part->book->item == NULL ||
+        part->confirmed == part->version) {
+        return true;
+    }
+    k->doubt = true;
+    return false;
+}
+
 /* It is a fact. What it lacks it gets where there is room; the first time an adopted one gets it
  * wherever it belongs. Later nothing is forced: another controller may have released it, and this
  * one may not know yet. */
 static void ask_decide_fact(struct ask *k)
 {
     struct arbiter *a = k->arbiter;
-    bool force = k->spec.adopt && !k->adopted;
     k->want = a->may && (k->held || k->known);
     k->keep = !k->want;
     k->why = k->want ? WHY_NONE : WHY_NOT_COMPUTED;
     k->full_book = NULL;
+    k->doubt = false;
     if (k->lock->taker == NULL) {
         k->lock->taker = k;
     }
@@ -270,7 +287,8 @@ static void ask_decide_fact(struct ask *k)
     for (uint32_t i = 0; i < k->part_n; i++) {
         struct ask_part *part = &k->parts[i];
         bool writable = part->book->item == NULL || book_limit(part->book)->governs;
-        if (!part->reserved && writable && (force || part_judge(k, part) == WHY_NONE)) {
+        if (!part->reserved && writable &&
+            (part_judge(k, part) == WHY_NONE || part_is_forced(k, part))) {
             part_count(k, part);
         }
     }
@@ -456,6 +474,9 @@ static void ask_act(struct ask *k)
 {
     struct lock *l = k->lock;
     struct arbiter *a = k->arbiter;
+    if (k->want && k->doubt) {
+        fact_confirm(k);
+    }
     if (k->want && l->taker == k) {
         lock_take(l, k);
         return;

@@ -99,6 +99,54 @@ static void orphan_ask(struct orphan *o)
                        orphan_on_reply, o);
 }
 
+static bool request_is_fact(const struct jval *object, struct str uid)
+{
+    struct str state = jval_str(jval_at(object, "spec.state"));
+    return !request_is_over(object, uid) &&
+           (str_eq(state, STR("Approved")) || str_eq(state, STR("InProgress")));
+}
+
+static void fact_on_reply(void *ctx, const struct api_reply *reply)
+{
+    struct ask *k = ctx;
+    struct arbiter *a = k->arbiter;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct err ignored = { 0 };
+    const struct jval *object = NULL;
+    bool good = client_note(a->client, API_GET, reply) == RETRY_DONE &&
+                json_parse(reply->body, JSON_GO, &tmp, &object, &ignored) == 0 &&
+                request_is_fact(object, k->spec.uid);
+    k->fact_call = NULL;
+    k->fact_retry = good ? 0 : loop_now(a->loop) + ARBITER_QUIET;
+    for (uint32_t i = 0; i < k->part_n && good; i++) {
+        k->parts[i].confirmed = k->parts[i].asked;
+    }
+    arbiter_soon(a);
+}
+
+void fact_confirm(struct ask *k)
+{
+    struct arbiter *a = k->arbiter;
+    usec_t at = MAX(k->fact_retry, client_open_at(a->client));
+    if (k->fact_call != NULL) {
+        return; /* its answer wakes us */
+    }
+    if (at > a->now) {
+        arbiter_at(a, at);
+        return;
+    }
+    for (uint32_t i = 0; i < k->part_n; i++) {
+        k->parts[i].asked = k->parts[i].version;
+    }
+    buf_reset(&a->path);
+    buf_add(&a->path, STR(ARBITER_REQUESTS_PATH "/"));
+    client_add_segment(&a->path, k->spec.name);
+    k->fact_call = api_send(a->client->api,
+                            &(struct api_request){ .verb = API_GET, .path = buf_str(&a->path) },
+                            fact_on_reply, k);
+}
+
 static void orphan_step(struct orphan *o)
 {
     struct arbiter *a = o->arbiter;

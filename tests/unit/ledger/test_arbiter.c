@@ -390,6 +390,21 @@ TEST(arbiter_reports_a_limit_lowered_below_its_holders)
     court_end(&c);
 }
 
+/* Its uid. */
+static struct str make_request(struct court *c, uint32_t i, const char *state)
+{
+    const struct jval *object = court_json(
+        c, court_ask(c, 201, "POST", "/apis/repairman.k8s.io/v1/maintenancerequests",
+                     arena_printf(&c->memory,
+                                  "{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":"
+                                  "\"MaintenanceRequest\",\"metadata\":{\"name\":\"mr-%02u\"},"
+                                  "\"spec\":{\"name\":\"n%u\",\"type\":\"node\","
+                                  "\"state\":\"%s\"}}",
+                                  i, i, state)
+                         .p));
+    return jval_str(jval_at(object, "metadata.uid"));
+}
+
 TEST(arbiter_adopts_facts_above_the_limit)
 {
     struct court c;
@@ -397,8 +412,9 @@ TEST(arbiter_adopts_facts_above_the_limit)
     court_nodes(&c, 10);
     court_limit(&c, "node", "{\"limit\":10}");
     struct seat *s = court_seat(&c, 0, NULL);
-    for (uint32_t i = 1; i <= 3; i++) {
+    for (uint32_t i = 1; i <= 4; i++) {
         struct ask_spec spec = seat_spec(s, i, i == 3 ? "n1" : arena_printf(&c.memory, "n%u", i).p);
+        spec.uid = make_request(&c, i, i == 4 ? "Completed" : "InProgress");
         spec.adopt = true;
         spec.state = STR("InProgress");
         seat_put(s, i, &spec);
@@ -407,6 +423,8 @@ TEST(arbiter_adopts_facts_above_the_limit)
     for (uint32_t i = 1; i <= 3; i++) {
         CHECK_EQ(ask_stage(s->asks[i].ask), ASK_HELD);
     }
+    /* This one has ended, whatever its owner knows. */
+    CHECK_EQ(ask_stage(s->asks[4].ask), ASK_TAKING);
     CHECK_EQ(court_reserved(&c, "node"), 3); /* two of them for one node, as the original did */
     CHECK_STR(court_condition(&c, "node", "OverCommitted", "status"), "True");
     CHECK(jval_get(court_status(&c, "node"), STR("ledgerInitTime")) != NULL);
