@@ -251,6 +251,7 @@ struct arbiter *arbiter_new(const struct arbiter_config *config)
     sights_start(a);
     limits_start(a);
     locks_start(a);
+    measure_start(a);
     return a;
 }
 
@@ -261,6 +262,7 @@ void arbiter_free(struct arbiter *a)
     }
     ASSERT(list_empty(&a->queue));
     a->freed = true;
+    measure_stop(a);
     loop_timer_done(&a->turn);
     double_stop(a);
     sweep_stop(a);

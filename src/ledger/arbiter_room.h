@@ -342,6 +342,10 @@ void double_stop(struct arbiter *a);
 /* show.c: what ask_view tells, in other memory. */
 void ask_show(const struct ask *k, struct arena *out, struct ask_view *ret);
 
+/* measure.c */
+void measure_start(struct arbiter *a);
+void measure_stop(struct arbiter *a);
+
 /* tell.c */
 void tell_limits(struct book *b, uint32_t limit, uint32_t population);
 void tell_over(struct book *b, struct str words);

@@ -1,5 +1,7 @@
 #include "ledger/arbiter.h"
 
+#include "base/metric.h"
+
 #include "tests/unit/ledger/court.h"
 
 /* ── status ────────────────────────────────────────────────────────────────────────────────── */
@@ -478,5 +480,87 @@ TEST(arbiter_shares_one_write_among_many_grants)
     CHECK_EQ(court_reserved(&c, "node"), 0);
     CHECK_EQ(court_locks(&c), 0);
     CHECK(c.writes - writes <= 3);
+    court_end(&c);
+}
+
+/* How many wait is for people: it rides along, or is told once a second. */
+TEST(arbiter_tells_how_many_wait_once_a_second)
+{
+    struct court c;
+    court_begin(&c);
+    court_nodes(&c, 60);
+    court_limit(&c, "node", "{\"limit\":1}");
+    struct seat *s = court_seat(&c, 0, NULL);
+    seat_ask(s, 1, "n1");
+    CHECK(court_reach(&c, s, 1, ASK_HELD, SECONDS(5)));
+    court_run(&c, SECONDS(5));
+    uint64_t writes = c.writes;
+    for (uint32_t i = 2; i <= 60; i++) {
+        seat_ask(s, i, arena_printf(&c.memory, "n%u", i).p);
+        court_run(&c, MSECONDS(50));
+    }
+    court_run(&c, SECONDS(5));
+    CHECK_EQ(court_number(&c, "node", "waiting"), 59);
+    CHECK(c.writes - writes <= 5);
+    /* Nor is a state that a holder shows a reason to hurry. */
+    writes = c.writes;
+    for (uint32_t i = 0; i < 20; i++) {
+        struct ask_spec spec = seat_spec(s, 1, "n1");
+        spec.state = i % 2 == 0 ? STR("Approved") : STR("InProgress");
+        ask_update(s->asks[1].ask, &spec);
+        court_run(&c, MSECONDS(50));
+    }
+    court_run(&c, SECONDS(5));
+    CHECK(c.writes - writes <= 3);
+    CHECK_STR(jval_str(jval_get(jval_first(jval_get(court_status(&c, "node"), STR("reservations"))),
+                                STR("state"))),
+              "InProgress");
+    court_end(&c);
+}
+
+static bool show_limit(void *ctx, const struct arbiter_limit *limit)
+{
+    *(struct arbiter_limit *)ctx = *limit;
+    return false;
+}
+
+TEST(arbiter_shows_a_limit_and_its_holders)
+{
+    struct court c;
+    struct metrics metrics;
+    struct arbiter_limit limit = { 0 };
+    court_begin(&c);
+    court_nodes(&c, 10);
+    court_limit(&c, "node", "{\"limit\":20,\"policies\":[\"Unschedulable\"]}");
+    metrics_init(&metrics);
+    struct seat *s = court_seat(&c, 0, &(struct arbiter_config){ .metrics = &metrics });
+    court_patch_node(&c, "n9", "{\"spec\":{\"unschedulable\":true}}");
+    seat_ask(s, 1, "n1");
+    seat_ask(s, 2, "n2");
+    court_run(&c, SECONDS(5));
+    CHECK_EQ(arbiter_limit_count(s->arbiter), 1);
+    arbiter_each_limit(s->arbiter, &c.memory, show_limit, &limit);
+    CHECK_STR(limit.name, "node");
+    CHECK(limit.accepted && !limit.paused && !limit.over_committed);
+    CHECK_EQ(limit.percent, 20);
+    CHECK_EQ(limit.population, 10);
+    CHECK_EQ(limit.nominal, 2);
+    CHECK_EQ(limit.unavailable, 1);
+    CHECK_EQ(limit.granted, 1);
+    CHECK_EQ(limit.waiting, 1);
+    CHECK_EQ(limit.limit, 1);
+    CHECK_STR(limit.holders[0].name, "mr-01");
+    CHECK_STR(limit.holders[0].target, "n1");
+    CHECK_STR(limit.holders[0].state, "Preparing");
+    metrics_collect(&metrics);
+    struct str name = STR("node");
+    struct metric *family = metrics_find(&metrics, STR("drydock_limit_waiting"));
+    CHECK(family != NULL && metric_series(family, &name)->value > 0.5);
+    court_delete_limit(&c, "node");
+    court_run(&c, SECONDS(5));
+    metrics_collect(&metrics);
+    CHECK(metric_series(family, &name)->value < 0.5);
+    seat_leave(s);
+    metrics_done(&metrics);
     court_end(&c);
 }

@@ -1,0 +1,62 @@
+/*
+ * Limits in numbers, for whoever scrapes them. A limit that is gone leaves zeros behind.
+ */
+#include "base/metric.h"
+#include "ledger/arbiter_room.h"
+
+static const struct {
+    const char *name;
+    const char *help;
+} measures[] = {
+    { "drydock_limit_nominal", "Objects that a limit lets be disturbed at once." },
+    { "drydock_limit_granted", "Reservations in a limit's ledger." },
+    { "drydock_limit_unavailable", "Objects that a limit counts as unavailable, not granted." },
+    { "drydock_limit_waiting", "Asks that wait for a limit." },
+};
+
+static struct metric *measure_family(struct metrics *m, size_t i)
+{
+    return metrics_family(m, &(struct metric_spec){ .name = measures[i].name,
+                                                    .help = measures[i].help,
+                                                    .kind = METRIC_GAUGE,
+                                                    .labels = { "limit" } });
+}
+
+static bool measure_limit(void *ctx, const struct arbiter_limit *limit)
+{
+    struct metrics *m = ctx;
+    const uint32_t values[] = { limit->nominal, limit->granted, limit->unavailable,
+                                limit->waiting };
+    for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+        metric_set(metric_series(measure_family(m, i), &limit->name), values[i]);
+    }
+    return true;
+}
+
+static void measure_collect(void *ctx)
+{
+    struct arbiter *a = ctx;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    for (size_t i = 0; i < ARRAY_LEN(measures); i++) {
+        struct metric *family = measure_family(a->config.metrics, i);
+        for (struct metric_series *s = family->first; s != NULL; s = s->next) {
+            metric_set(s, 0);
+        }
+    }
+    arbiter_each_limit(a, &tmp, measure_limit, a->config.metrics);
+}
+
+void measure_start(struct arbiter *a)
+{
+    if (a->config.metrics != NULL) {
+        metrics_on_collect(a->config.metrics, measure_collect, a);
+    }
+}
+
+void measure_stop(struct arbiter *a)
+{
+    if (a->config.metrics != NULL) {
+        metrics_off_collect(a->config.metrics, measure_collect, a);
+    }
+}
