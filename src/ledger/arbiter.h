@@ -108,7 +108,9 @@ struct ask_spec {
     usec_t since;     /* wall: when it queued */
     bool last;        /* in rejection back-off: behind all others */
     struct str state; /* to be shown in the reservation: "Preparing", "Approved", … */
-    /* Adoption (B9): it is a fact. It is reserved even above the limit, and never waits. */
+    /* Adoption (B9): it is a fact. It is reserved even above the limit, and never waits; also what
+     * was approved or in progress before a restart. A request is read live before it is entered
+     * above a limit: until then, and when it has ended after all, it stays ASK_TAKING. */
     bool adopt;
 };
 

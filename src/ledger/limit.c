@@ -3,6 +3,7 @@
 #include "base/stamp.h"
 #include "format/jwriter.h"
 
+#define POLICY_BYTES_MAX 256u /* 63 characters of four bytes */
 #define REJECTION_BACKOFF_S 300u
 #define DRAIN_TIMEOUT_S 3600u
 #define DETACH_TIMEOUT_S 1800u
@@ -106,13 +107,16 @@ static void limit_read_policies(struct limit *l, const struct jval *list, struct
 {
     CLEANUP(buf_done)
     struct buf unknown = { 0 };
+    uint32_t strangers = 0;
     JVAL_EACH (list, item) {
         struct str name = jval_str(item);
         const struct limit_policy *policy = policy_find(name, l->type == TARGET_NODE);
-        if (policy == NULL) {
+        if (policy == NULL && ++strangers <= LIMIT_POLICIES_MAX) {
             buf_add(&unknown, unknown.n == 0 ? STR("") : STR(", "));
-            buf_add(&unknown, str_sub(name, 0, 63));
-        } else if (l->policy_n < LIMIT_POLICIES_MAX) {
+            /* Whole or not at all: half a character would be written as another one, again and
+             * again. */
+            buf_add(&unknown, name.n <= POLICY_BYTES_MAX ? name : STR("(a long one)"));
+        } else if (policy != NULL && l->policy_n < LIMIT_POLICIES_MAX) {
             l->policies[l->policy_n++] = policy;
         }
     }
