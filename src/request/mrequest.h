@@ -1,0 +1,161 @@
+/*
+ * mrequest: what decisions use of one MaintenanceRequest, and how its status is written.
+ *
+ * Everything the original's API server took is read without a complaint: no spec, no state, a type
+ * nobody knows, a status of another hand. What cannot be understood is kept as "other" or as
+ * absent, so one strange object never stops the rest. The texts of a projection live in the arena
+ * it was made in.
+ *
+ * The status is written as a whole, by a merge patch that names every field and empties those that
+ * are not said; it belongs to this controller alone. Times are whole seconds; 0 is "never".
+ */
+#pragma once
+
+#include "kube/store.h"
+#include "ledger/arbiter.h"
+
+#define MREQUEST_PATH STR("/apis/repairman.k8s.io/v1/maintenancerequests")
+#define MREQUEST_CLIENT STR("maintenancerequests.repairman.k8s.io/clientname")
+
+#define MREQUEST_LIMITS_MAX 64u   /* the schema's */
+#define MREQUEST_BLOCKED_MAX 16u  /* the schema's */
+#define MREQUEST_REASON_MAX 128u  /* the schema's, bytes here */
+#define MREQUEST_TEXT_MAX 1024u   /* the schema's for a message */
+#define MREQUEST_BLOCKER_MAX 512u /* the schema's */
+
+/* spec.state, the mailbox shared with the actor. */
+enum mr_state {
+    MR_STATE_ABSENT, /* counts as Pending */
+    MR_STATE_PENDING,
+    MR_STATE_APPROVED,
+    MR_STATE_IN_PROGRESS,
+    MR_STATE_COMPLETED,
+    MR_STATE_OTHER, /* no server with our schema lets it through; nothing is done */
+};
+
+/* status.phase. */
+enum mr_phase {
+    MR_PHASE_ABSENT, /* never seen by us */
+    MR_PHASE_PENDING,
+    MR_PHASE_PREPARING,
+    MR_PHASE_APPROVED,
+    MR_PHASE_IN_PROGRESS,
+    MR_PHASE_EXPIRED,
+    MR_PHASE_COMPLETED,
+    MR_PHASE_REJECTED,
+};
+#define MR_PHASES 8
+
+/* status.step, while Preparing. */
+enum mr_step {
+    MR_STEP_ABSENT,
+    MR_STEP_CORDON,
+    MR_STEP_DRAIN,
+    MR_STEP_DRAIN_GRACE,
+    MR_STEP_DETACH,
+    MR_STEP_DETACH_GRACE,
+    MR_STEP_FINAL_CHECK,
+};
+
+enum mr_result {
+    MR_RESULT_ABSENT,
+    MR_RESULT_SUCCEEDED,
+    MR_RESULT_WITHDRAWN,
+    MR_RESULT_REJECTED,
+    MR_RESULT_FAILED,
+};
+
+enum mr_condition_type {
+    MR_ACCEPTED,
+    MR_LIMIT_AVAILABLE,
+    MR_PREPARED,
+    MR_SAFE,
+    MR_TIMED_OUT,
+};
+#define MR_CONDITIONS 5
+
+enum mr_truth { MR_TRUTH_ABSENT, MR_TRUE, MR_FALSE, MR_UNKNOWN };
+
+struct mr_condition {
+    enum mr_truth truth; /* MR_TRUTH_ABSENT: it is not there */
+    int64_t generation;
+    usec_t since; /* lastTransitionTime */
+    struct str reason;
+    struct str message;
+};
+
+struct mr_status {
+    enum mr_phase phase;
+    enum mr_step step;
+    enum mr_result result;
+    struct str reason;
+    struct str message;
+    int64_t generation; /* observedGeneration */
+    usec_t queued;
+    usec_t reserved;
+    usec_t step_time;
+    usec_t approved;
+    usec_t in_progress;
+    usec_t finished;
+    usec_t deadline;
+    const struct str *limits;
+    uint32_t limit_n;
+    uint32_t position;
+    uint32_t rejections;
+    struct str rejection_reason;
+    usec_t rejection_time;
+    bool prepared; /* `preparation` is there */
+    bool cordoned;
+    uint32_t pods_left;
+    uint32_t volumes_left;
+    const struct str *blocked;
+    uint32_t blocked_n;
+    struct mr_condition conditions[MR_CONDITIONS];
+};
+
+struct mrequest {
+    struct str uid;
+    struct str client;
+    usec_t created;
+    int64_t generation;
+    bool deleting;
+    bool has_spec;
+    struct str target;
+    struct str space;
+    struct str type_text;
+    bool type_known;
+    enum target_type type; /* when it is known */
+    enum mr_state state;
+    int32_t priority;
+    bool unprepared; /* spec.preparation is None: the actor prepares the target itself */
+    bool has_ttl;
+    uint32_t ttl_s;
+    struct mr_status status;
+};
+
+/* Projects a MaintenanceRequest; needs no context. */
+extern const struct store_kind mrequest_kind;
+
+struct str mr_state_name(enum mr_state state); /* empty for absent and other */
+struct str mr_phase_name(enum mr_phase phase); /* empty for absent */
+struct str mr_step_name(enum mr_step step);
+struct str mr_result_name(enum mr_result result);
+struct str mr_condition_name(enum mr_condition_type type);
+
+bool mr_phase_ended(enum mr_phase phase); /* Completed or Rejected */
+/* Approved, InProgress: what the actor was told, and what is therefore a fact. */
+bool mr_phase_given(enum mr_phase phase);
+
+/* What it asks for cannot be granted to anybody: the condition's reason, in words; empty: valid. */
+struct str mrequest_invalid(const struct mrequest *m, struct str *ret_reason);
+
+/* Sets a condition; its time changes only with its truth. Texts are borrowed. */
+void mr_condition_set(struct mr_status *s, enum mr_condition_type type,
+                      const struct mr_condition *value);
+
+bool mr_status_same(const struct mr_status *a, const struct mr_status *b);
+/* What differs is only told to people: it may wait for a while. */
+bool mr_status_similar(const struct mr_status *a, const struct mr_status *b);
+
+/* The status as the value of a merge patch: what is absent is emptied. */
+void mr_status_print(const struct mr_status *s, struct buf *out);

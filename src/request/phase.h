@@ -1,0 +1,113 @@
+/*
+ * phase: what a MaintenanceRequest needs next, from the object, what is known around it and the
+ * time. This is table B8.3 of the contract, as a pure function.
+ *
+ * It is asked again after everything that happens, and says each time the whole of what should be:
+ * what the status should say, whether the state should be written, whether something should be
+ * held, prepared, checked or undone. The caller compares with what is and does one thing at a time.
+ * So nothing depends on having seen every event, and a crash between two steps loses nothing.
+ *
+ * The order of the two protocols is kept by what is asked for when:
+ *   grant:   held → phase Preparing → prepared → checked → state Approved → phase Approved
+ *   release: state (if it is ours to write) → undone → phase → nothing held any more
+ */
+#pragma once
+
+#include "request/mrequest.h"
+#include "request/prepare.h"
+
+enum phase_check {
+    PHASE_CHECK_NONE,
+    PHASE_CHECK_RUNNING,
+    PHASE_CHECK_PASSED, /* just now: only good for the next write */
+    PHASE_CHECK_FAILED,
+};
+
+/* Why a preparation is given up; remembered until the phase is written, because what told it is
+ * gone by then. */
+struct phase_rollback {
+    bool wanted;
+    bool rejection;            /* it counts: back-off, maxRejections */
+    enum mr_condition_type by; /* whose reason it is: MR_PREPARED or MR_SAFE, … */
+    struct str reason;
+    struct str message;
+};
+
+struct phase_facts {
+    usec_t now;       /* wall */
+    usec_t elapsed;   /* since the phase's timer began, by the clock that does not jump (B11) */
+    usec_t tolerance; /* --clock-skew-tolerance */
+    usec_t finished_ttl;
+    bool trust; /* --trust-external-approval */
+
+    /* The ask. */
+    bool asked;
+    bool ask_adopts; /* it is asked for as a fact, or will be in a moment */
+    struct ask_view ask;
+    bool options_known; /* the limits that apply are known, so are their options */
+    struct limit_options options;
+    usec_t rejected; /* the newest rejection of this client and target, wall; 0 = none */
+    bool releasing;  /* what is held belongs to a grant that is over */
+    usec_t pause;    /* wall: what failed is not tried again before; 0 = at once */
+
+    bool target_gone;    /* it was there when it was granted */
+    bool target_changed; /* and is another one now, of the same name */
+
+    /* The preparation. */
+    bool preparing; /* there is one */
+    struct prepare_view preparation;
+    struct phase_rollback rollback;
+    bool marked; /* the node carries the mark of this request, or may do so in a moment */
+
+    enum phase_check check;
+    struct str check_error;
+    bool committed; /* the state Approved on the server is our own writing */
+    uint32_t limit; /* for the legacy event: how many may be granted under the tightest limit */
+};
+
+enum phase_ask {
+    PHASE_ASK_NOTHING, /* what is held is given back */
+    PHASE_ASK_ROOM,
+    PHASE_ASK_ADOPT, /* it is a fact already */
+    PHASE_ASK_AS_IS, /* leave it as it is */
+};
+
+#define PHASE_NEWS_MAX 3u
+
+struct phase_news {
+    bool warning;
+    struct str reason;
+    struct str note;
+};
+
+struct phase_plan {
+    /* What the status should say. */
+    struct mr_status status;
+    /* To be written before the status; MR_STATE_ABSENT: nothing. */
+    enum mr_state state;
+    bool grants; /* that write is the commit point: only with the check that has just passed */
+    enum phase_ask ask;
+    bool ask_last;
+    struct str ask_state;           /* shown in the reservation */
+    bool prepare;                   /* a preparation should be under way, from `status.step` on */
+    bool check;                     /* the double check should run */
+    bool undo;                      /* the cordon should go before the status is written */
+    bool lift;                      /* or only the mark, if not */
+    bool remove;                    /* the object has outlived its use */
+    struct phase_rollback rollback; /* to be remembered */
+    bool release; /* when the status is written, what is held belongs to a grant that is over */
+    /* Told when the status, or the state when only that is written, is on the server. */
+    struct phase_news news[PHASE_NEWS_MAX];
+    uint32_t news_n;
+    usec_t next; /* wall: when the answer could change by itself; USEC_NEVER */
+};
+
+/* Texts of the plan live in `out`, or are borrowed from what was passed. */
+void phase_decide(const struct mrequest *m, const struct phase_facts *f, struct arena *out,
+                  struct phase_plan *ret);
+
+/* Whether the time limits of `status` have begun, and when: wall; 0 = none runs. */
+usec_t phase_timer(const struct mr_status *status);
+/* Wall; when the same client may ask for the same target again without standing last. */
+usec_t phase_backoff_end(const struct phase_facts *f);
+enum prepare_step phase_prepare_step(enum mr_step step);

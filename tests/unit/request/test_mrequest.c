@@ -1,0 +1,176 @@
+#include "request/mrequest.h"
+
+#include "tests/check.h"
+
+static const struct mrequest *read_request(struct arena *out, const char *text)
+{
+    const struct jval *object = NULL;
+    struct err err = { 0 };
+    void *ret = NULL;
+    CHECK_EQ(json_parse(str_from(text), 0, out, &object, &err), 0);
+    CHECK_EQ(mrequest_kind.project(NULL, object, out, &ret, &err), 0);
+    return ret;
+}
+
+TEST(mrequest_takes_an_object_without_a_spec)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    const struct mrequest *m = read_request(&a, "{\"metadata\":{\"name\":\"foo\",\"uid\":\"u\"}}");
+    struct str reason;
+    CHECK(!m->has_spec);
+    CHECK_EQ(m->state, MR_STATE_ABSENT);
+    CHECK_EQ(m->status.phase, MR_PHASE_ABSENT);
+    CHECK_STR(mrequest_invalid(m, &reason), "there is no spec: it asks for nothing");
+    CHECK_STR(reason, "InvalidSpec");
+}
+
+TEST(mrequest_takes_every_oddity_of_the_schema_and_beyond)
+{
+    static const struct {
+        const char *spec;
+        const char *reason;
+        enum mr_state state;
+    } cases[] = {
+        { "{}", "InvalidSpec", MR_STATE_ABSENT },
+        { "null", "InvalidSpec", MR_STATE_ABSENT },
+        { "[]", "InvalidSpec", MR_STATE_ABSENT },
+        { "{\"type\":\"node\"}", "InvalidSpec", MR_STATE_ABSENT },
+        { "{\"name\":\"n\"}", "InvalidSpec", MR_STATE_ABSENT },
+        { "{\"name\":\"n\",\"type\":\"pod\"}", "UnsupportedType", MR_STATE_ABSENT },
+        { "{\"name\":\"n\",\"type\":\"node\"}", "", MR_STATE_ABSENT },
+        { "{\"name\":\"n\",\"type\":\"Node\",\"state\":\"Pending\"}", "", MR_STATE_PENDING },
+        { "{\"name\":\"n\",\"type\":\"node\",\"state\":\"Approved\"}", "", MR_STATE_APPROVED },
+        { "{\"name\":\"n\",\"type\":\"node\",\"state\":\"InProgress\"}", "", MR_STATE_IN_PROGRESS },
+        { "{\"name\":\"n\",\"type\":\"node\",\"state\":\"Completed\"}", "", MR_STATE_COMPLETED },
+        { "{\"name\":\"n\",\"type\":\"node\",\"state\":\"\"}", "", MR_STATE_OTHER },
+        { "{\"name\":\"n\",\"type\":\"node\",\"state\":\"Done\"}", "", MR_STATE_OTHER },
+        { "{\"name\":\"n\",\"type\":\"node\",\"state\":7}", "", MR_STATE_OTHER },
+        { "{\"name\":\"d\",\"type\":\"deployment\"}", "InvalidSpec", MR_STATE_ABSENT },
+        { "{\"name\":\"d\",\"namespace\":\"s\",\"type\":\"deployment\"}", "", MR_STATE_ABSENT },
+        { "{\"name\":7,\"type\":[\"node\"],\"priority\":\"high\"}", "InvalidSpec",
+          MR_STATE_ABSENT },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        CLEANUP(arena_done)
+        struct arena a = { 0 };
+        const struct mrequest *m =
+            read_request(&a, arena_printf(&a, "{\"spec\":%s}", cases[i].spec).p);
+        struct str reason;
+        (void)mrequest_invalid(m, &reason);
+        CHECK_STR(reason, cases[i].reason);
+        CHECK_EQ(m->state, cases[i].state);
+    }
+    check_case(-1);
+}
+
+TEST(mrequest_reads_what_decisions_use)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    const struct mrequest *m = read_request(
+        &a, "{\"metadata\":{\"uid\":\"u-1\",\"generation\":4,"
+            "\"creationTimestamp\":\"2026-01-02T03:04:05Z\","
+            "\"deletionTimestamp\":\"2026-01-02T03:04:06Z\","
+            "\"labels\":{\"maintenancerequests.repairman.k8s.io/clientname\":\"me\"}},"
+            "\"spec\":{\"name\":\"n1\",\"namespace\":\"x\",\"type\":\"node\",\"priority\":-5,"
+            "\"preparation\":\"None\",\"ttlSecondsAfterFinished\":0}}");
+    CHECK_STR(m->uid, "u-1");
+    CHECK_STR(m->client, "me");
+    CHECK_EQ(m->created, SECONDS(1767323045));
+    CHECK_EQ(m->generation, 4);
+    CHECK(m->deleting);
+    CHECK_STR(m->space, ""); /* nodes live in none */
+    CHECK_EQ(m->priority, -5);
+    CHECK(m->unprepared);
+    CHECK(m->has_ttl);
+    CHECK_EQ(m->ttl_s, 0);
+}
+
+#define FULL                                                                                       \
+    "{\"phase\":\"Preparing\",\"step\":\"Drain\",\"result\":\"Failed\",\"reason\":\"r\","          \
+    "\"message\":\"m\",\"observedGeneration\":3,\"queuedTime\":\"2026-01-02T03:04:05Z\","          \
+    "\"reservedTime\":\"2026-01-02T03:04:06Z\",\"stepTime\":\"2026-01-02T03:04:07Z\","             \
+    "\"approvedTime\":\"2026-01-02T03:04:08Z\",\"inProgressTime\":\"2026-01-02T03:04:09Z\","       \
+    "\"finishedTime\":\"2026-01-02T03:04:10Z\",\"deadline\":\"2026-01-02T03:04:11Z\","             \
+    "\"limits\":[\"a\",\"b\"],\"queuePosition\":7,\"rejections\":2,"                               \
+    "\"lastRejection\":{\"reason\":\"x\",\"time\":\"2026-01-02T03:04:12Z\"},"                      \
+    "\"preparation\":{\"cordoned\":true,\"podsLeft\":3,\"volumesLeft\":0,"                         \
+    "\"blockedBy\":[\"pod a/b\"]},\"conditions\":["                                                \
+    "{\"lastTransitionTime\":\"2026-01-02T03:04:13Z\",\"message\":\"\",\"observedGeneration\":3,"  \
+    "\"reason\":\"Draining\",\"status\":\"False\",\"type\":\"Prepared\"}]}"
+
+TEST(mrequest_prints_the_status_that_it_reads)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    const struct mrequest *m = read_request(&a, "{\"status\":" FULL "}");
+    mr_status_print(&m->status, &out);
+    CHECK_STR(buf_str(&out), FULL);
+}
+
+TEST(mrequest_empties_what_is_not_said)
+{
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    mr_status_print(&(struct mr_status){ .phase = MR_PHASE_PENDING }, &out);
+    CHECK_STR(buf_str(&out),
+              "{\"phase\":\"Pending\",\"step\":null,\"result\":null,\"reason\":null,"
+              "\"message\":null,\"observedGeneration\":null,\"queuedTime\":null,"
+              "\"reservedTime\":null,\"stepTime\":null,\"approvedTime\":null,"
+              "\"inProgressTime\":null,\"finishedTime\":null,\"deadline\":null,\"limits\":null,"
+              "\"queuePosition\":null,\"rejections\":null,\"lastRejection\":null,"
+              "\"preparation\":null,\"conditions\":[]}");
+}
+
+TEST(mrequest_ignores_a_status_of_another_hand)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    const struct mrequest *m = read_request(
+        &a, "{\"status\":{\"phase\":\"Dreaming\",\"queuedTime\":\"yesterday\",\"limits\":{\"a\":1},"
+            "\"queuePosition\":-3,\"preparation\":[],\"conditions\":[{\"type\":\"Mine\"},7,"
+            "{\"type\":\"Accepted\",\"status\":\"Perhaps\"}]}}");
+    CHECK_EQ(m->status.phase, MR_PHASE_ABSENT);
+    CHECK_EQ(m->status.queued, 0);
+    CHECK_EQ(m->status.limit_n, 0);
+    CHECK_EQ(m->status.position, 0);
+    CHECK(!m->status.prepared);
+    CHECK_EQ(m->status.conditions[MR_ACCEPTED].truth, MR_TRUTH_ABSENT);
+}
+
+TEST(mrequest_condition_keeps_its_time_while_its_truth_stays)
+{
+    struct mr_status s = { 0 };
+    mr_condition_set(&s, MR_SAFE,
+                     &(struct mr_condition){ .truth = MR_FALSE, .since = 5, .reason = STR("a") });
+    mr_condition_set(&s, MR_SAFE,
+                     &(struct mr_condition){ .truth = MR_FALSE, .since = 9, .reason = STR("b") });
+    CHECK_EQ(s.conditions[MR_SAFE].since, 5);
+    CHECK_STR(s.conditions[MR_SAFE].reason, "b");
+    mr_condition_set(&s, MR_SAFE,
+                     &(struct mr_condition){ .truth = MR_TRUE, .since = 11, .reason = STR("c") });
+    CHECK_EQ(s.conditions[MR_SAFE].since, 11);
+}
+
+TEST(mrequest_numbers_for_people_make_no_other_status)
+{
+    const struct mr_status base = { .phase = MR_PHASE_PENDING,
+                                    .position = 3,
+                                    .reason = STR("LimitReached"),
+                                    .message = STR("5 of 5") };
+    struct mr_status other = base;
+    other.position = 4;
+    other.message = STR("6 of 6");
+    CHECK(mr_status_same(&base, &base));
+    CHECK(!mr_status_same(&base, &other));
+    CHECK(mr_status_similar(&base, &other));
+    other.rejections = 1;
+    CHECK(!mr_status_similar(&base, &other));
+    other = base;
+    other.conditions[MR_ACCEPTED].truth = MR_FALSE;
+    CHECK(!mr_status_similar(&base, &other));
+}

@@ -1,0 +1,465 @@
+/* Table B8.3 of the contract, its rows about time and the world around. The names of the tests
+ * begin with the row. */
+#include "tests/unit/request/desk.h"
+
+/* ── E12 … E15: time limits ────────────────────────────────────────────────────────────────── */
+
+TEST(e12_an_approval_nobody_uses_is_taken_back)
+{
+    CLEANUP(desk_done)
+    struct desk d = desk_of(MR_PHASE_APPROVED);
+    d.f.options.approved_s = 60;
+    decide(&d);
+    /* First it is recorded, so that a crash does not forget why. */
+    CHECK_EQ(d.p.state, MR_STATE_ABSENT);
+    CHECK_EQ(d.p.status.phase, MR_PHASE_APPROVED);
+    CHECK_STR(d.p.status.conditions[MR_TIMED_OUT].reason, "ApprovedTimeout");
+    d.m.status = d.p.status;
+    decide(&d);
+    CHECK_EQ(d.p.state, MR_STATE_PENDING);
+    CHECK_EQ(d.p.status.phase, MR_PHASE_APPROVED);
+    d.m.state = MR_STATE_PENDING;
+    decide(&d);
+    check_requeued(&d);
+    CHECK_EQ(d.p.status.rejections, 1);
+    CHECK_STR(d.p.status.rejection_reason, "ApprovedTimeout");
+    CHECK_EQ(d.p.status.queued, LATER);
+    CHECK_EQ(d.p.status.conditions[MR_TIMED_OUT].truth, MR_FALSE);
+    check_news(&d, "MaintenanceRejected");
+}
+
+TEST(e12_the_actor_that_begins_at_the_last_moment_has_begun)
+{
+    CLEANUP(desk_done)
+    struct desk d = desk_of(MR_PHASE_APPROVED);
+    d.f.options.approved_s = 60;
+    decide(&d);
+    d.m.status = d.p.status;
+    d.m.state = MR_STATE_IN_PROGRESS; /* our write of Pending would have met a conflict */
+    decide(&d);
+    CHECK_EQ(d.p.state, MR_STATE_ABSENT);
+    CHECK_EQ(d.p.status.phase, MR_PHASE_IN_PROGRESS);
+    CHECK_EQ(d.p.status.rejections, 0);
+    CHECK_EQ(d.p.status.conditions[MR_TIMED_OUT].truth, MR_FALSE);
+}
+
+TEST(e13_close_ends_it)
+{
+    for (int round = 0; round < 2; round++) {
+        check_case(round);
+        CLEANUP(desk_done)
+        struct desk d = desk_of(MR_PHASE_APPROVED);
+        d.f.options.approved_s = 60;
+        if (round == 0) {
+            d.f.options.on_approved = APPROVED_CLOSE;
+        } else {
+            d.f.options.max_rejections = 1;
+        }
+        decide(&d);
+        d.m.status = d.p.status;
+        decide(&d);
+        CHECK_EQ(d.p.state, MR_STATE_COMPLETED);
+        d.m.state = MR_STATE_COMPLETED;
+        d.f.marked = true;
+        decide(&d);
+        CHECK(d.p.undo && d.p.lift);
+        d.f.marked = false;
+        decide(&d);
+        CHECK_EQ(d.p.status.phase, MR_PHASE_REJECTED);
+        CHECK_EQ(d.p.status.result, MR_RESULT_REJECTED);
+        CHECK_EQ(d.p.status.rejections, 1);
+        CHECK(d.p.release);
+        check_news(&d, "MaintenanceRejected");
+    }
+    check_case(-1);
+}
+
+TEST(e14_work_that_takes_too_long_expires_and_keeps_its_state_and_cordon)
+{
+    CLEANUP(desk_done)
+    struct desk d = desk_of(MR_PHASE_IN_PROGRESS);
+    d.f.options.in_progress_s = 60;
+    d.f.options.drain.enabled = true;
+    d.f.marked = true;
+    decide(&d);
+    CHECK_EQ(d.p.status.phase, MR_PHASE_EXPIRED);
+    CHECK_EQ(d.p.state, MR_STATE_ABSENT); /* INV-5 */
+    CHECK(!d.p.undo);
+    CHECK(d.p.release);
+    CHECK_EQ(d.p.status.conditions[MR_TIMED_OUT].truth, MR_TRUE);
+    check_news(&d, "MaintenanceExpired");
+    d.m.status = d.p.status;
+    decide(&d);
+    CHECK_EQ(d.p.ask, PHASE_ASK_NOTHING);
+    CHECK(!d.p.undo);
+    CHECK(mr_status_same(&d.p.status, &d.m.status));
+}
+
+TEST(e14_a_cordon_that_is_to_stay_loses_its_mark_when_work_expires)
+{
+    CLEANUP(desk_done)
+    struct desk d = desk_of(MR_PHASE_IN_PROGRESS);
+    d.f.options.in_progress_s = 60;
+    d.f.options.drain = (struct limit_drain){ .enabled = true, .uncordon_after = false };
+    d.f.marked = true;
+    decide(&d);
+    CHECK(d.p.undo && !d.p.lift);
+    CHECK_EQ(d.p.status.phase, MR_PHASE_IN_PROGRESS);
+}
+
+TEST(e15_requeue_close_and_hold)
+{
+    static const struct {
+        enum on_in_progress action;
+        enum mr_state state;
+        enum mr_phase phase;
+    } cases[] = {
+        { PROGRESS_REQUEUE, MR_STATE_PENDING, MR_PHASE_PENDING },
+        { PROGRESS_CLOSE, MR_STATE_COMPLETED, MR_PHASE_REJECTED },
+        { PROGRESS_HOLD, MR_STATE_ABSENT, MR_PHASE_IN_PROGRESS },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        CLEANUP(desk_done)
+        struct desk d = desk_of(MR_PHASE_IN_PROGRESS);
+        d.f.options.in_progress_s = 60;
+        d.f.options.on_in_progress = cases[i].action;
+        decide(&d);
+        CHECK_EQ(d.p.state, MR_STATE_ABSENT);
+        CHECK_EQ(d.p.status.conditions[MR_TIMED_OUT].truth, MR_TRUE);
+        CHECK_EQ(d.p.news_n, cases[i].action == PROGRESS_HOLD ? 1 : 0);
+        d.m.status = d.p.status;
+        decide(&d);
+        CHECK_EQ(d.p.state, cases[i].state);
+        if (cases[i].action == PROGRESS_HOLD) {
+            CHECK(mr_status_same(&d.p.status, &d.m.status)); /* told once */
+            CHECK_EQ(d.p.news_n, 0);
+            d.m.state = MR_STATE_COMPLETED;
+            decide(&d);
+            CHECK_EQ(d.p.status.result, MR_RESULT_SUCCEEDED);
+            continue;
+        }
+        d.m.state = cases[i].state;
+        decide(&d);
+        CHECK_EQ(d.p.status.phase, cases[i].phase);
+        CHECK_EQ(d.p.status.rejections, 1);
+        CHECK(d.p.release);
+    }
+    check_case(-1);
+}
+
+/* INV-7: for any limit, tolerance and time passed, nothing fires before both have gone by; and the
+ * plan names the moment at which it will. */
+PROPERTY(timeouts_never_fire_early)
+{
+    CLEANUP(desk_done)
+    struct desk d = desk_of(rng_below(rng, 2) == 0 ? MR_PHASE_APPROVED : MR_PHASE_IN_PROGRESS);
+    uint32_t seconds = 1 + (uint32_t)rng_below(rng, 10000);
+    d.f.tolerance = SECONDS(rng_below(rng, 30));
+    d.f.options.approved_s = seconds;
+    d.f.options.in_progress_s = seconds;
+    usec_t due = SECONDS(seconds) + d.f.tolerance;
+    d.f.elapsed = due - 1 - (usec_t)rng_below(rng, (uint32_t)SECONDS(1));
+    d.f.elapsed = MAX(d.f.elapsed, 0);
+    decide(&d);
+    CHECK_EQ(d.p.status.conditions[MR_TIMED_OUT].truth, MR_TRUTH_ABSENT);
+    CHECK_EQ(d.p.next, d.f.now + (due - d.f.elapsed));
+    d.f.elapsed = due;
+    decide(&d);
+    CHECK_EQ(d.p.status.conditions[MR_TIMED_OUT].truth, MR_TRUE);
+}
+
+TEST(timeouts_start_at_the_next_whole_second)
+{
+    CLEANUP(desk_done)
+    struct desk d = desk_of(MR_PHASE_PREPARING);
+    d.m.state = MR_STATE_APPROVED;
+    d.f.committed = true;
+    d.f.now = LATER + 1;
+    decide(&d);
+    CHECK_EQ(d.p.status.approved, LATER + SECONDS(1));
+    CHECK_EQ(phase_timer(&d.p.status), LATER + SECONDS(1));
+}
+
+TEST(timeouts_wait_until_the_limits_are_known)
+{
+    static const enum mr_phase phases[] = { MR_PHASE_APPROVED, MR_PHASE_IN_PROGRESS };
+    for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
+        CLEANUP(desk_done)
+        struct desk d = desk_of(phases[i]);
+        d.f.options.approved_s = 60;
+        d.f.options.in_progress_s = 60;
+        d.f.options_known = false;
+        d.f.asked = false;
+        check_rests(&d);
+        CHECK_EQ(d.p.ask, PHASE_ASK_ADOPT);
+    }
+}
+
+TEST(timeouts_that_are_lengthened_are_taken_back)
+{
+    CLEANUP(desk_done)
+    struct desk d = desk_of(MR_PHASE_APPROVED);
+    d.f.options.approved_s = 60;
+    decide(&d);
+    d.m.status = d.p.status;
+    d.f.options.approved_s = 100000;
+    decide(&d);
+    CHECK_EQ(d.p.state, MR_STATE_ABSENT);
+    CHECK_EQ(d.p.status.conditions[MR_TIMED_OUT].truth, MR_FALSE);
+    CHECK_EQ(d.p.status.deadline, NOW + SECONDS(100000));
+}
+
+/* ── back-off ──────────────────────────────────────────────────────────────────────────────── */
+
+TEST(backoff_puts_the_same_client_and_target_behind_all_others)
+{
+    static const enum mr_phase phases[] = { MR_PHASE_ABSENT, MR_PHASE_PENDING };
+    for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
+        CLEANUP(desk_done)
+        struct desk d = desk_of(phases[i]);
+        d.f.options_known = true;
+        d.f.rejected = LATER - SECONDS(10);
+        decide(&d);
+        CHECK(d.p.ask_last);
+        CHECK_EQ(d.p.next, LATER + SECONDS(290));
+        d.f.now = LATER + SECONDS(290);
+        decide(&d);
+        CHECK(!d.p.ask_last);
+        d.f.now = LATER;
+        d.f.options.rejection_backoff_s = 0;
+        decide(&d);
+        CHECK(!d.p.ask_last);
+    }
+}
+
+/* ── E16 … E22 ─────────────────────────────────────────────────────────────────────────────── */
+
+TEST(e16_a_target_that_is_gone)
+{
+    CLEANUP(desk_done)
+    struct desk d = desk_of(MR_PHASE_PENDING);
+    wait_for(&d, WHY_TARGET_NOT_FOUND, "TargetNotFound");
+    decide(&d);
+    CHECK_EQ(d.p.status.phase, MR_PHASE_PENDING);
+    CHECK_EQ(d.p.status.conditions[MR_ACCEPTED].truth, MR_FALSE);
+    CHECK_STR(d.p.status.conditions[MR_ACCEPTED].reason, "TargetNotFound");
+    CLEANUP(desk_done)
+    struct desk e = desk_of(MR_PHASE_PREPARING);
+    e.f.target_gone = true;
+    decide(&e);
+    check_requeued(&e);
+    CHECK_STR(e.p.status.reason, "TargetNotFound");
+    CHECK_EQ(e.p.status.rejections, 0);
+}
+
+TEST(e16_e17_what_was_given_stays_given)
+{
+    static const enum mr_phase phases[] = { MR_PHASE_APPROVED, MR_PHASE_IN_PROGRESS,
+                                            MR_PHASE_EXPIRED, MR_PHASE_COMPLETED,
+                                            MR_PHASE_REJECTED };
+    for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
+        CLEANUP(desk_done)
+        struct desk d = desk_of(phases[i]);
+        d.f.target_gone = true;
+        check_rests(&d);
+        d.f.target_gone = false;
+        d.f.target_changed = true;
+        check_rests(&d);
+    }
+    /* The actor may be replacing it: the time limit still runs. */
+    CLEANUP(desk_done)
+    struct desk d = desk_of(MR_PHASE_APPROVED);
+    d.f.target_gone = true;
+    d.f.options.approved_s = 60;
+    decide(&d);
+    CHECK_EQ(d.p.status.conditions[MR_TIMED_OUT].truth, MR_TRUE);
+}
+
+TEST(e17_another_target_of_that_name)
+{
+    CLEANUP(desk_done)
+    struct desk d = desk_of(MR_PHASE_PREPARING);
+    d.f.target_changed = true;
+    decide(&d);
+    check_requeued(&d);
+    CHECK_STR(d.p.status.reason, "TargetReplaced");
+}
+
+TEST(e18_a_lower_limit_revokes_nothing)
+{
+    static const enum mr_phase phases[] = { MR_PHASE_APPROVED, MR_PHASE_IN_PROGRESS };
+    for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
+        CLEANUP(desk_done)
+        struct desk d = desk_of(phases[i]);
+        d.f.limit = 0;
+        check_rests(&d);
+    }
+}
+
+TEST(e19_a_limit_that_no_longer_applies_is_dropped)
+{
+    static const enum mr_phase phases[] = { MR_PHASE_APPROVED, MR_PHASE_IN_PROGRESS };
+    for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
+        CLEANUP(desk_done)
+        struct desk d = desk_of(phases[i]);
+        d.f.ask.limits = NULL;
+        d.f.ask.limit_n = 0;
+        decide(&d);
+        CHECK_EQ(d.p.status.phase, phases[i]);
+        CHECK_EQ(d.p.status.limit_n, 0);
+        CHECK_EQ(d.p.state, MR_STATE_ABSENT);
+    }
+    CLEANUP(desk_done)
+    struct desk d = desk_of(MR_PHASE_PREPARING);
+    d.f.ask.limit_n = 0;
+    decide(&d);
+    CHECK(d.p.check); /* it goes on with the others */
+}
+
+TEST(e20_a_request_that_is_being_deleted_gets_nothing_new)
+{
+    CLEANUP(desk_done)
+    struct desk d = desk_of(MR_PHASE_PENDING);
+    d.m.deleting = true;
+    hold(&d);
+    decide(&d);
+    CHECK_EQ(d.p.ask, PHASE_ASK_NOTHING);
+    CHECK_EQ(d.p.status.phase, MR_PHASE_PENDING);
+}
+
+TEST(e21_after_a_restart_each_phase_goes_on)
+{
+    for (size_t i = 0; i < ARRAY_LEN(all_phases); i++) {
+        check_case((int64_t)i);
+        CLEANUP(desk_done)
+        struct desk d = desk_of(all_phases[i]);
+        d.f.asked = false;
+        d.f.options_known = false;
+        d.f.options = (struct limit_options){ .ledger_init = USEC_NEVER };
+        d.f.ask = (struct ask_view){ .next = USEC_NEVER };
+        check_rests(&d);
+        enum phase_ask ask = mr_phase_given(all_phases[i])       ? PHASE_ASK_ADOPT
+                             : all_phases[i] >= MR_PHASE_EXPIRED ? PHASE_ASK_NOTHING
+                                                                 : PHASE_ASK_ROOM;
+        CHECK_EQ(d.p.ask, ask);
+    }
+    check_case(-1);
+}
+
+TEST(e21_a_drain_is_resumed_at_its_step)
+{
+    CLEANUP(desk_done)
+    struct desk d = desk_draining();
+    d.f.preparing = false;
+    decide(&d);
+    CHECK(d.p.prepare);
+    CHECK(mr_status_same(&d.p.status, &d.m.status));
+}
+
+TEST(e22_nothing_is_decided_while_the_books_cannot_be_read)
+{
+    CLEANUP(desk_done)
+    struct desk d = desk_draining();
+    wait_for(&d, WHY_NOT_COMPUTED, "NotComputed");
+    decide(&d);
+    CHECK(!d.p.prepare && !d.p.check && !d.p.undo);
+    CHECK_EQ(d.p.status.phase, MR_PHASE_PREPARING);
+    CHECK_EQ(d.p.state, MR_STATE_ABSENT);
+}
+
+TEST(a_cordon_that_arrives_late_is_undone)
+{
+    static const enum mr_phase phases[] = { MR_PHASE_PENDING, MR_PHASE_COMPLETED,
+                                            MR_PHASE_REJECTED };
+    for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
+        CLEANUP(desk_done)
+        struct desk d = desk_of(phases[i]);
+        d.f.marked = true;
+        decide(&d);
+        CHECK(d.p.undo && d.p.lift);
+    }
+}
+
+TEST(a_strange_state_is_left_alone)
+{
+    for (size_t i = 0; i < ARRAY_LEN(all_phases); i++) {
+        CLEANUP(desk_done)
+        struct desk d = desk_of(all_phases[i]);
+        d.m.state = MR_STATE_OTHER;
+        check_rests(&d);
+        CHECK_EQ(d.p.ask, PHASE_ASK_AS_IS);
+    }
+}
+
+/* ── the time to live ──────────────────────────────────────────────────────────────────────── */
+
+TEST(a_finished_request_is_deleted_after_its_time)
+{
+    CLEANUP(desk_done)
+    struct desk d = desk_of(MR_PHASE_COMPLETED);
+    decide(&d);
+    CHECK(!d.p.remove); /* 0 keeps it for ever */
+    CHECK_EQ(d.p.next, USEC_NEVER);
+    d.f.finished_ttl = HOURS(2);
+    decide(&d);
+    CHECK(!d.p.remove);
+    CHECK_EQ(d.p.next, NOW + HOURS(2));
+    d.f.now = NOW + HOURS(2);
+    decide(&d);
+    CHECK(d.p.remove);
+    d.m.has_ttl = true; /* its own word counts more */
+    d.m.ttl_s = 3 * 3600;
+    decide(&d);
+    CHECK(!d.p.remove);
+    d.m.ttl_s = 0;
+    d.f.now = LATER;
+    decide(&d);
+    CHECK(d.p.remove);
+    d.m.deleting = true;
+    decide(&d);
+    CHECK(!d.p.remove);
+}
+
+/* Whatever the object and the facts, there is an answer that keeps the invariants. */
+PROPERTY(every_combination_has_an_answer)
+{
+    CLEANUP(desk_done)
+    struct desk d = desk_of(all_phases[rng_below(rng, MR_PHASES)]);
+    d.m.state = (enum mr_state)rng_below(rng, 6);
+    d.m.has_spec = rng_below(rng, 8) > 0;
+    d.m.deleting = rng_below(rng, 8) == 0;
+    d.m.status.step = (enum mr_step)rng_below(rng, 7);
+    d.f.asked = rng_below(rng, 2) > 0;
+    d.f.ask.stage = (enum ask_stage)rng_below(rng, 5);
+    d.f.ask.why = (enum ask_why)rng_below(rng, 9);
+    d.f.options_known = rng_below(rng, 2) > 0;
+    d.f.options.approved_s = (uint32_t)rng_below(rng, 2) * 60;
+    d.f.options.in_progress_s = (uint32_t)rng_below(rng, 2) * 60;
+    d.f.options.drain.enabled = rng_below(rng, 2) > 0;
+    d.f.options.max_rejections = (uint32_t)rng_below(rng, 3);
+    d.f.options.on_in_progress = (enum on_in_progress)rng_below(rng, 4);
+    d.f.releasing = rng_below(rng, 4) == 0;
+    d.f.marked = rng_below(rng, 2) > 0;
+    d.f.preparing = rng_below(rng, 2) > 0;
+    d.f.preparation.step = (enum prepare_step)rng_below(rng, 6);
+    d.f.preparation.rejected = rng_below(rng, 4) == 0;
+    d.f.preparation.deadline = USEC_NEVER;
+    d.f.check = (enum phase_check)rng_below(rng, 4);
+    d.f.committed = rng_below(rng, 4) == 0;
+    d.f.target_gone = rng_below(rng, 4) == 0;
+    decide(&d);
+    enum mr_phase before = d.m.status.phase;
+    CHECK(d.p.state != MR_STATE_APPROVED ||
+          (before == MR_PHASE_PREPARING && d.f.asked && d.f.ask.stage == ASK_HELD)); /* INV-2 */
+    CHECK(d.m.state != MR_STATE_IN_PROGRESS || d.p.state == MR_STATE_ABSENT ||
+          d.f.options.on_in_progress == PROGRESS_REQUEUE ||
+          d.f.options.on_in_progress == PROGRESS_CLOSE || before == MR_PHASE_REJECTED); /* INV-5 */
+    CHECK(d.m.state != MR_STATE_COMPLETED || d.p.state == MR_STATE_ABSENT);             /* INV-6 */
+    CHECK(!mr_phase_ended(before) || d.p.status.phase == before);
+    CHECK(!(d.p.undo && d.p.prepare));
+    CHECK(!d.p.undo || d.f.marked); /* INV-8 */
+    /* INV-3: what is held is given back only by a phase that holds nothing. */
+    CHECK(d.p.ask != PHASE_ASK_NOTHING || before < MR_PHASE_PREPARING ||
+          before >= MR_PHASE_EXPIRED || !d.m.has_spec);
+}
