@@ -1,0 +1,400 @@
+#include "base/heap.h"
+#include "request/requests_room.h"
+
+#define REJECTIONS_MAX 10000u  /* remembered; far more than any cluster has in a day */
+#define REJECTION_LIFE DAYS(1) /* the longest back-off there is */
+
+/* When a client was last refused a target: a new request of it stands behind the others, too. */
+struct rejection {
+    usec_t at; /* wall */
+};
+
+usec_t requests_wall(const struct requests *r)
+{
+    return r->config.wall(r->config.ctx);
+}
+
+void requests_soon(struct requests *r)
+{
+    loop_timer_pull(&r->turn, loop_now(r->loop));
+}
+
+const struct node *requests_node(const struct requests *r, struct str name)
+{
+    const struct store_item *item = store_find(r->config.nodes, name);
+    return item == NULL ? NULL : item->object;
+}
+
+/* ── rejections ────────────────────────────────────────────────────────────────────────────── */
+
+static struct str rejection_key(struct requests *r, const struct mrequest *m)
+{
+    return arena_printf(&r->tmp, STR_FMT "\n%d\n" STR_FMT "\n" STR_FMT, STR_ARG(m->client),
+                        m->type_known ? (int)m->type : -1, STR_ARG(m->space), STR_ARG(m->target));
+}
+
+usec_t requests_rejected(struct requests *r, const struct mrequest *m)
+{
+    const struct rejection *found = map_find(&r->rejected, rejection_key(r, m));
+    return found == NULL ? 0 : found->at;
+}
+
+static void rejections_forget(struct requests *r, usec_t before)
+{
+    MAP_EACH (&r->rejected, item) {
+        struct rejection *old = map_item_value(item);
+        if (old->at < before) {
+            (void)map_del(&r->rejected, map_item_name(item)); /* it is there */
+            heap_free(old);
+        }
+    }
+}
+
+static void rejection_note(struct requests *r, const struct mrequest *m)
+{
+    if (m->status.rejection_time == 0) {
+        return;
+    }
+    struct str key = rejection_key(r, m);
+    struct rejection *known = map_find(&r->rejected, key);
+    if (known == NULL) {
+        if (map_count(&r->rejected) >= REJECTIONS_MAX) {
+            rejections_forget(r, requests_wall(r) - REJECTION_LIFE);
+        }
+        if (map_count(&r->rejected) >= REJECTIONS_MAX) {
+            return; /* it only costs the others their place before it */
+        }
+        known = HEAP_NEW(struct rejection);
+        (void)map_put(&r->rejected, key, known); /* it was not there */
+    }
+    known->at = MAX(known->at, m->status.rejection_time);
+}
+
+/* ── observing ─────────────────────────────────────────────────────────────────────────────── */
+
+static void requests_on_gone(void *ctx, struct store_item *item)
+{
+    struct requests *r = ctx;
+    struct claim *c = item->extra;
+    if (c == NULL) {
+        return;
+    }
+    item->extra = NULL;
+    orphan_take(c);
+    requests_soon(r);
+}
+
+static void requests_on_change(void *ctx, struct store_item *item, const void *before)
+{
+    struct requests *r = ctx;
+    const struct mrequest *m = item->object;
+    struct claim *c = item->extra;
+    rejection_note(r, m);
+    if (c != NULL && !str_eq(c->uid, m->uid)) {
+        /* Deleted and made again between two looks: the old one is gone all the same. */
+        item->extra = NULL;
+        orphan_take(c);
+        c = NULL;
+        before = NULL;
+    }
+    if (c == NULL) {
+        c = claim_new(r, item);
+        item->extra = c;
+    }
+    claim_on_change(c, before);
+    if (before != NULL) {
+        account_note(r, before, m);
+    }
+    claim_mark(c);
+}
+
+static void requests_tell_knows(struct requests *r, bool knows)
+{
+    if (r->knows != knows) {
+        r->knows = knows;
+        arbiter_owner_knows(r->config.arbiter, ASK_REQUEST, knows);
+    }
+}
+
+static void requests_on_list(void *ctx)
+{
+    struct requests *r = ctx;
+    store_list_begin(&r->store);
+    r->listed = false;
+    requests_tell_knows(r, false);
+}
+
+static int requests_on_object(void *ctx, const struct jval *object, bool deleted, struct err *err)
+{
+    struct requests *r = ctx;
+    int result = store_observe(&r->store, object, deleted, err);
+    requests_soon(r);
+    return result;
+}
+
+static bool requests_on_synced(void *ctx, uint64_t version)
+{
+    struct requests *r = ctx;
+    if (!store_list_end(&r->store, version)) {
+        return false;
+    }
+    r->listed = true;
+    r->absent = false;
+    r->stray_wanted = true;
+    requests_soon(r);
+    return true;
+}
+
+static void requests_on_error(void *ctx, const struct err *err, bool bad)
+{
+    struct requests *r = ctx;
+    if (err->code == ERR_NOTFOUND) {
+        if (!r->absent) {
+            log_info(r->config.log, "MaintenanceRequests are not installed in this cluster");
+        }
+        r->absent = true;
+        return;
+    }
+    log_warn(r->config.log, "Failed to watch MaintenanceRequests", KV_ERR(err),
+             KV_BOOL("unreadable", bad));
+}
+
+void requests_on_node(struct requests *r, const struct store_item *item, const void *before,
+                      bool gone)
+{
+    preparer_on_node(r->preparer, item, gone);
+    const struct node *now = item->object;
+    const struct node *old = before;
+    struct str mark = node_annotation(now, PREPARE_MARK);
+    struct str old_mark = old == NULL ? STR_NONE : node_annotation(old, PREPARE_MARK);
+    struct claim *c = mark.n > 0 ? map_find(&r->by_uid, mark) : NULL;
+    if (c != NULL) {
+        claim_mark(c);
+    } else if (mark.n > 0 && !gone) {
+        r->stray_wanted = true;
+        requests_soon(r);
+    }
+    c = old_mark.n > 0 ? map_find(&r->by_uid, old_mark) : NULL;
+    if (c != NULL) {
+        claim_mark(c);
+    }
+    if (gone || old == NULL || !str_eq(old->uid, now->uid)) {
+        /* It came, went or is another one: those that were granted it look again. */
+        LIST_EACH (&r->claims, link) {
+            c = CONTAINER_OF(link, struct claim, link);
+            if (c->typed && c->type == TARGET_NODE && str_eq(c->target, item->name)) {
+                claim_mark(c);
+            }
+        }
+    }
+}
+
+/* ── the turn ──────────────────────────────────────────────────────────────────────────────── */
+
+static void requests_mark_all(struct requests *r)
+{
+    LIST_EACH (&r->claims, link) {
+        claim_mark(CONTAINER_OF(link, struct claim, link));
+    }
+}
+
+/* Somebody else may lead from now on: nothing is kept that would go on by itself. */
+static void requests_rest(struct requests *r)
+{
+    requests_tell_knows(r, false);
+    LIST_EACH (&r->claims, link) {
+        claim_forget(CONTAINER_OF(link, struct claim, link));
+    }
+    LIST_EACH (&r->orphans, link) {
+        claim_free(CONTAINER_OF(link, struct claim, link));
+    }
+    stray_done(r);
+}
+
+static void requests_wake_due(struct requests *r)
+{
+    usec_t now = loop_now(r->loop);
+    for (;;) {
+        struct prio_item *first = prio_first(&r->waking);
+        if (first == NULL) {
+            return;
+        }
+        struct claim *c = CONTAINER_OF(first, struct claim, wake);
+        if (c->wake_at > now) {
+            loop_timer_set(&r->wake, c->wake_at);
+            return;
+        }
+        prio_take(&r->waking, first);
+        claim_mark(c);
+    }
+}
+
+static void requests_on_wake(void *ctx)
+{
+    struct requests *r = ctx;
+    requests_wake_due(r);
+}
+
+static void requests_admit(struct requests *r)
+{
+    struct list *queues[] = { &r->writers, &r->soft_writers };
+    const uint32_t windows[] = { REQUESTS_WINDOW, REQUESTS_SOFT_WINDOW };
+    uint32_t expected = r->in_flight;
+    for (uint32_t i = 0; i < ARRAY_LEN(queues); i++) {
+        while (!list_empty(queues[i]) && expected < windows[i]) {
+            struct claim *c = CONTAINER_OF(queues[i]->next, struct claim, writer);
+            list_del(&c->writer);
+            claim_mark(c);
+            expected++;
+        }
+    }
+}
+
+static void requests_on_turn(void *ctx)
+{
+    struct requests *r = ctx;
+    bool acting = r->config.may_act(r->config.ctx);
+    if (acting != r->acting) {
+        r->acting = acting;
+        if (acting) {
+            requests_mark_all(r);
+            r->stray_wanted = true;
+        } else {
+            requests_rest(r);
+        }
+    }
+    for (;;) {
+        struct store_item *item = store_take(&r->store);
+        if (item == NULL) {
+            break;
+        }
+        claim_mark(item->extra);
+    }
+    if (!r->acting || !r->listed) {
+        return;
+    }
+    requests_admit(r);
+    while (!list_empty(&r->dirty)) {
+        struct claim *c = CONTAINER_OF(r->dirty.next, struct claim, dirty);
+        list_del(&c->dirty);
+        arena_reset(&r->tmp);
+        if (c->item == NULL) {
+            orphan_step(c);
+        } else {
+            claim_step(c);
+        }
+    }
+    requests_tell_knows(r, true);
+    stray_look(r);
+}
+
+/* ── life ──────────────────────────────────────────────────────────────────────────────────── */
+
+struct requests *requests_new(const struct requests_config *config)
+{
+    struct requests *r = HEAP_NEW(struct requests);
+    r->config = *config;
+    r->loop = config->client->loop;
+    list_init(&r->claims);
+    list_init(&r->orphans);
+    list_init(&r->dirty);
+    list_init(&r->writers);
+    list_init(&r->soft_writers);
+    list_init(&r->strays);
+    map_init(&r->by_uid, loop_random(r->loop), loop_random(r->loop));
+    map_init(&r->rejected, loop_random(r->loop), loop_random(r->loop));
+    map_init(&r->stray_live, loop_random(r->loop), loop_random(r->loop));
+    prio_init(&r->waking, claim_by_wake);
+    loop_timer_init(&r->turn, r->loop, requests_on_turn, r);
+    loop_timer_init(&r->wake, r->loop, requests_on_wake, r);
+    store_init(&r->store, &mrequest_kind, r, loop_random(r->loop));
+    r->store.mutations = config->mutations;
+    r->store.on_gone = requests_on_gone;
+    r->store.on_change = requests_on_change;
+    r->preparer = preparer_new(&(struct preparer_config){
+        .client = config->client,
+        .recorder = config->recorder,
+        .log = config->log,
+        .drains = config->drains,
+        .nodes = config->nodes,
+        .may_act = config->may_act,
+        .wall = config->wall,
+        .ctx = config->ctx,
+        .skew_tolerance = config->skew_tolerance,
+    });
+    account_init(r);
+    reflector_init(&r->reflector, config->client,
+                   &(struct reflector_config){
+                       .path = MREQUEST_PATH,
+                       .on_list = requests_on_list,
+                       .on_object = requests_on_object,
+                       .on_synced = requests_on_synced,
+                       .on_error = requests_on_error,
+                       .ctx = r,
+                   });
+    reflector_start(&r->reflector);
+    return r;
+}
+
+void requests_free(struct requests *r)
+{
+    if (r == NULL) {
+        return;
+    }
+    account_done(r);
+    reflector_done(&r->reflector);
+    stray_done(r);
+    LIST_EACH (&r->claims, link) {
+        claim_free(CONTAINER_OF(link, struct claim, link));
+    }
+    LIST_EACH (&r->orphans, link) {
+        claim_free(CONTAINER_OF(link, struct claim, link));
+    }
+    ASSERT(r->in_flight == 0 && r->waking.n == 0);
+    store_done(&r->store);
+    preparer_free(r->preparer);
+    rejections_forget(r, USEC_NEVER);
+    map_done(&r->rejected);
+    map_done(&r->by_uid);
+    map_done(&r->stray_live);
+    prio_done(&r->waking);
+    loop_timer_done(&r->turn);
+    loop_timer_done(&r->wake);
+    arena_done(&r->tmp);
+    buf_done(&r->path);
+    buf_done(&r->body);
+    buf_done(&r->stray_page);
+    heap_free(r);
+}
+
+void requests_wake(struct requests *r)
+{
+    requests_soon(r);
+}
+
+bool requests_synced(const struct requests *r)
+{
+    return r->reflector.synced || r->absent;
+}
+
+void requests_check(const struct requests *r)
+{
+    store_check(&r->store);
+    prio_check(&r->waking);
+    uint32_t calls = r->stray_call != NULL ? 1 : 0;
+    uint32_t n = 0;
+    LIST_EACH (&r->claims, link) {
+        const struct claim *c = CONTAINER_OF(link, struct claim, link);
+        ASSERT(c->item != NULL && c->item->extra == c);
+        ASSERT(map_find(&r->by_uid, c->uid) == c);
+        ASSERT(!(c->prepare != NULL && c->undo != NULL)); /* nothing is done and undone at once */
+        calls += c->call != NULL ? 1 : 0;
+        n++;
+    }
+    LIST_EACH (&r->orphans, link) {
+        const struct claim *c = CONTAINER_OF(link, struct claim, link);
+        ASSERT(c->item == NULL && c->call == NULL && c->prepare == NULL);
+    }
+    ASSERT(n == store_count(&r->store));
+    ASSERT(calls == r->in_flight);
+}

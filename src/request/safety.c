@@ -1,0 +1,283 @@
+#include "request/safety.h"
+
+#include "base/heap.h"
+#include "drain/budget.h"
+#include "kube/node.h"
+#include "kube/podlist.h"
+
+#define BUDGETS_PATH STR("/apis/policy/v1/poddisruptionbudgets")
+#define BUDGETS_PAGE 500
+#define SAFETY_NAMES_MAX 5u       /* pods that are named */
+#define SAFETY_BUDGETS_MAX 20000u /* budgets of a cluster */
+#define CONTROL_PLANE STR("node-role.kubernetes.io/control-plane")
+
+struct safety {
+    struct safety_spec spec;
+    void (*on_done)(void *ctx, const struct err *err);
+    void *ctx;
+    struct loop_timer timer; /* answers from the loop, never from within safety_new */
+    struct api_call *call;
+    struct arena memory;
+    struct drain_budget **budgets;
+    uint32_t budget_n;
+    uint32_t budget_cap;
+    struct buf page;
+    struct buf path;
+    struct buf held; /* pods, and the budgets that hold them */
+    uint32_t held_n;
+    bool failed;
+    struct err err;
+};
+
+static void safety_end(struct safety *s)
+{
+    loop_timer_set(&s->timer, loop_now(s->spec.client->loop));
+}
+
+static void safety_fail(struct safety *s)
+{
+    s->failed = true;
+    safety_end(s);
+}
+
+static void safety_on_timer(void *ctx)
+{
+    struct safety *s = ctx;
+    s->on_done(s->ctx, s->failed ? &s->err : NULL);
+}
+
+/* ── ControlPlaneQuorum ────────────────────────────────────────────────────────────────────── */
+
+struct holders {
+    struct map targets; /* nodes that somebody holds */
+};
+
+static bool holders_visit(void *ctx, const struct arbiter_limit *limit)
+{
+    struct holders *h = ctx;
+    for (uint32_t i = 0; limit->type == TARGET_NODE && i < limit->granted; i++) {
+        if (limit->holders[i].target.n > 0) {
+            (void)map_put(&h->targets, limit->holders[i].target, h); /* once is enough */
+        }
+    }
+    return true;
+}
+
+static int safety_quorum(struct safety *s)
+{
+    const struct store_item *own = store_find(s->spec.nodes, s->spec.node);
+    if (own == NULL || node_label(own->object, CONTROL_PLANE).p == NULL) {
+        return 0;
+    }
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct holders h = { 0 };
+    arbiter_each_limit(s->spec.arbiter, &tmp, holders_visit, &h);
+    uint32_t n = 0;
+    uint32_t away = 0;
+    MAP_EACH (&s->spec.nodes->items, entry) {
+        const struct store_item *item = map_item_value(entry);
+        const struct node *node = item->object;
+        if (node_label(node, CONTROL_PLANE).p == NULL) {
+            continue;
+        }
+        n++;
+        away += item == own || !node->ready || node->unschedulable || node->deleting ||
+                        map_find(&h.targets, item->name) != NULL
+                    ? 1
+                    : 0;
+    }
+    map_done(&h.targets);
+    if (away > (n - 1) / 2) {
+        return err_set(&s->err, ERR_BUSY,
+                       "ControlPlaneQuorum: %u of %u control-plane nodes would be away, at most %u "
+                       "may be",
+                       away, n, (n - 1) / 2);
+    }
+    return 0;
+}
+
+/* ── PodDisruptionBudgets ──────────────────────────────────────────────────────────────────── */
+
+static void safety_ask(struct safety *s, api_on_reply on_reply)
+{
+    s->call =
+        api_send(s->spec.client->api,
+                 &(struct api_request){ .verb = API_GET, .path = buf_str(&s->path) }, on_reply, s);
+}
+
+/* The answer as a body, or the end of it. */
+static bool safety_answered(struct safety *s, const struct api_reply *reply)
+{
+    s->call = NULL;
+    if (client_note(s->spec.client, API_GET, reply) == RETRY_DONE) {
+        return true;
+    }
+    client_explain(reply->status, reply->body, reply->err, &s->err);
+    (void)err_wrap(&s->err, "PodDisruptionBudgets cannot be checked");
+    safety_fail(s);
+    return false;
+}
+
+static void safety_hold(struct safety *s, const char *what, struct str space, struct str pod)
+{
+    if (s->held_n++ < SAFETY_NAMES_MAX) {
+        buf_printf(&s->held, "%s" STR_FMT "/" STR_FMT " (%s)", s->held.n > 0 ? ", " : "",
+                   STR_ARG(space), STR_ARG(pod), what);
+    }
+}
+
+static bool safety_visit_pod(void *ctx, const struct jval *object)
+{
+    struct safety *s = ctx;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct err ignored = { 0 };
+    void *projection = NULL;
+    struct str space = jval_str(jval_at(object, "metadata.namespace"));
+    struct str name = jval_str(jval_at(object, "metadata.name"));
+    if (drain_pod_kind.project(NULL, object, &tmp, &projection, &ignored) < 0) {
+        safety_hold(s, "unreadable", space, name); /* what is not understood is not safe */
+        return true;
+    }
+    const struct drain_pod *pod = projection;
+    if (drain_pod_is_skipped(pod) || pod->finished || pod->deleting || pod->pending) {
+        return true;
+    }
+    for (uint32_t i = 0; i < s->budget_n; i++) {
+        const struct drain_budget *b = s->budgets[i];
+        if (b->allowed <= 0 && drain_budget_covers(b, space, pod) &&
+            !drain_budget_exempts(b, pod)) {
+            safety_hold(s, "its budget allows no disruption", space, name);
+            return true;
+        }
+    }
+    return true;
+}
+
+static void safety_read_pods(struct safety *s);
+
+static void safety_on_pods(void *ctx, const struct api_reply *reply)
+{
+    struct safety *s = ctx;
+    if (!safety_answered(s, reply)) {
+        return;
+    }
+    if (podlist_read(reply->body, safety_visit_pod, s, &s->page, &s->err) < 0) {
+        safety_fail(s);
+    } else if (s->page.n > 0) {
+        safety_read_pods(s);
+    } else if (s->held_n > 0) {
+        (void)err_set(&s->err, ERR_BUSY, "PDBWouldBlock: " STR_FMT "%s", STR_ARG(buf_str(&s->held)),
+                      s->held_n > SAFETY_NAMES_MAX ? ", …" : "");
+        safety_fail(s);
+    } else {
+        safety_end(s);
+    }
+}
+
+static void safety_read_pods(struct safety *s)
+{
+    buf_reset(&s->path);
+    podlist_add_path(&s->path,
+                     &(struct podlist_request){ .node = s->spec.node, .page = buf_str(&s->page) });
+    safety_ask(s, safety_on_pods);
+}
+
+static int safety_take_budgets(struct safety *s, struct str body)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    const struct jval *list = NULL;
+    if (json_parse(body, JSON_GO, &tmp, &list, &s->err) < 0) {
+        return err_wrap(&s->err, "the list of budgets");
+    }
+    const struct jval *items = jval_get(list, STR("items"));
+    if (jval_kind(items) != JARR) {
+        return err_set(&s->err, ERR_PROTO, "a list of budgets without items");
+    }
+    JVAL_EACH (items, item) {
+        void *budget = NULL;
+        if (s->budget_n >= SAFETY_BUDGETS_MAX) {
+            return err_set(&s->err, ERR_LIMIT, "more than %u budgets", SAFETY_BUDGETS_MAX);
+        }
+        if (drain_budget_kind.project(NULL, item, &s->memory, &budget, &s->err) < 0) {
+            return err_wrap(&s->err, "a budget");
+        }
+        ARENA_GROW(&s->memory, s->budgets, s->budget_n, s->budget_cap);
+        s->budgets[s->budget_n++] = budget;
+    }
+    buf_reset(&s->page);
+    buf_add(&s->page, jval_str(jval_at(list, "metadata.continue")));
+    return 0;
+}
+
+static void safety_read_budgets(struct safety *s);
+
+static void safety_on_budgets(void *ctx, const struct api_reply *reply)
+{
+    struct safety *s = ctx;
+    if (!safety_answered(s, reply)) {
+        return;
+    }
+    if (safety_take_budgets(s, reply->body) < 0) {
+        safety_fail(s);
+    } else if (s->page.n > 0) {
+        safety_read_budgets(s);
+    } else {
+        safety_read_pods(s);
+    }
+}
+
+static void safety_read_budgets(struct safety *s)
+{
+    buf_reset(&s->path);
+    buf_add(&s->path, BUDGETS_PATH);
+    buf_printf(&s->path, "?limit=%d", BUDGETS_PAGE);
+    if (s->page.n > 0) {
+        buf_add(&s->path, STR("&continue="));
+        client_add_segment(&s->path, buf_str(&s->page));
+    }
+    safety_ask(s, safety_on_budgets);
+}
+
+/* ── life ──────────────────────────────────────────────────────────────────────────────────── */
+
+struct safety *safety_new(const struct safety_spec *spec,
+                          void (*on_done)(void *ctx, const struct err *err), void *ctx)
+{
+    struct safety *s = HEAP_NEW(struct safety);
+    s->spec = *spec;
+    s->spec.node = arena_str(&s->memory, spec->node);
+    s->on_done = on_done;
+    s->ctx = ctx;
+    loop_timer_init(&s->timer, spec->client->loop, safety_on_timer, s);
+    if ((spec->checks & SAFETY_WORKLOADS) != 0) {
+        /* What nobody can answer for is not safe: said aloud, not waved through. */
+        (void)err_set(&s->err, ERR_DENIED, "WorkloadLimits: this version cannot check it");
+        safety_fail(s);
+    } else if ((spec->checks & SAFETY_QUORUM) != 0 && safety_quorum(s) < 0) {
+        safety_fail(s);
+    } else if ((spec->checks & SAFETY_BUDGETS) != 0) {
+        safety_read_budgets(s);
+    } else {
+        safety_end(s);
+    }
+    return s;
+}
+
+void safety_free(struct safety *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    if (s->call != NULL) {
+        api_cancel(s->spec.client->api, s->call);
+    }
+    loop_timer_done(&s->timer);
+    buf_done(&s->page);
+    buf_done(&s->path);
+    buf_done(&s->held);
+    arena_done(&s->memory);
+    heap_free(s);
+}

@@ -1,0 +1,31 @@
+/*
+ * safety: the extra checks of a limit before a node is handed out (B5.4), on live reads.
+ *
+ *   PodDisruptionBudgets  no pod that would have to go is held by a budget without room
+ *   ControlPlaneQuorum    a control-plane node goes only while most of its kind stay
+ *   WorkloadLimits        no workload under a limit of its own becomes unavailable beyond it;
+ *                         not checked yet, and therefore always refused
+ *
+ * What cannot be read is not safe: nothing is granted on a guess (R-6).
+ */
+#pragma once
+
+#include "kube/client.h"
+#include "kube/store.h"
+#include "ledger/arbiter.h"
+
+struct safety;
+
+struct safety_spec {
+    struct client *client;         /* borrowed */
+    const struct store *nodes;     /* borrowed: kube/node.h projections */
+    const struct arbiter *arbiter; /* borrowed */
+    struct str node;               /* copied */
+    uint32_t checks;               /* SAFETY_… */
+};
+
+/* `on_done` comes from the loop, once: NULL when all have passed, or why not. The handle is to be
+ * freed afterwards, not from within. */
+struct safety *safety_new(const struct safety_spec *spec,
+                          void (*on_done)(void *ctx, const struct err *err), void *ctx);
+void safety_free(struct safety *s); /* stops it; accepts NULL */

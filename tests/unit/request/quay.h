@@ -1,0 +1,528 @@
+/*
+ * quay: a simulated cluster with the whole request part on it: nodes, limits, drains, and actors
+ * that ask, for tests.
+ *
+ * quay_open starts a controller, quay_crash ends it as a crash does; the cluster stays.
+ */
+#pragma once
+
+#include "base/metric.h"
+#include "format/jwriter.h"
+#include "format/yaml.h"
+#include "kube/node.h"
+#include "kube/reflector.h"
+#include "ledger/arbiter.h"
+#include "request/mrequest.h"
+#include "request/prepare.h"
+#include "request/requests.h"
+#include "sandbox/door.h"
+#include "sandbox/vloop.h"
+#include "sandbox/world.h"
+#include "tests/check.h"
+
+#define QUAY_WALL SECONDS(1767323045)
+#define QUAY_GROUP STR("repairman.k8s.io")
+
+struct quay {
+    struct node_keep keep; /* first: the context of the nodes' store */
+    struct intern labels;
+    struct store nodes;
+    struct reflector reflector;
+    struct vloop *v;
+    struct apiserver *server;
+    struct world *world;
+    struct faults faults;
+    struct api *door;
+    struct client client;
+    struct recorder recorder;
+    struct drains *drains;
+    struct arbiter *arbiter;
+    struct requests *requests;
+    struct metrics metrics;
+    struct arena memory;
+    struct requests_config config; /* what a test wants different */
+    bool leading;
+    bool open;
+    /* Actors. */
+    bool actors_begin;    /* Approved → InProgress */
+    bool actors_complete; /* InProgress → Completed */
+    uint32_t most;        /* requests Approved or InProgress at once, at any commit */
+};
+
+static const struct str quay_kept[] = { STR_INIT("repairman.k8s.io/cordoned-by") };
+
+/* ── the server ────────────────────────────────────────────────────────────────────────────── */
+
+static inline struct str quay_ask(struct quay *q, int status, const char *method, const char *path,
+                                  const char *body)
+{
+    struct apiserver_request request = {
+        .method = str_from(method),
+        .path = str_from(path),
+        .content_type = str_eq(str_from(method), STR("PATCH")) ? STR("application/merge-patch+json")
+                                                               : STR("application/json"),
+        .user_agent = STR("actor"),
+        .body = str_from(body),
+    };
+    struct apiserver_reply reply;
+    apiserver_handle(q->server, &request, &q->memory, &reply);
+    if (status != 0 && reply.status != status) {
+        check_fail(__FILE__, __LINE__, "%s %s: %d " STR_FMT, method, path, reply.status,
+                   STR_ARG(reply.body));
+    }
+    return reply.body;
+}
+
+static inline void quay_install(struct quay *q, const char *file)
+{
+    struct ydoc doc = { 0 };
+    struct err err = { 0 };
+    CLEANUP(buf_done)
+    struct buf json = { 0 };
+    if (ydoc_parse(check_data(file), &q->memory, &doc, &err) != 0) {
+        check_fail(__FILE__, __LINE__, "%s: %s", file, err.msg);
+    }
+    struct jwriter w = jwriter_on(&json);
+    jw_val(&w, doc.root);
+    (void)quay_ask(q, 201, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+                   arena_str(&q->memory, buf_str(&json)).p);
+}
+
+static inline const struct jval *quay_find(struct quay *q, const char *name)
+{
+    return apiserver_find(q->server, QUAY_GROUP, STR("maintenancerequests"), STR(""),
+                          str_from(name));
+}
+
+static inline struct str quay_text(struct quay *q, const char *name, const char *path)
+{
+    return jval_str(jval_at(quay_find(q, name), path));
+}
+
+static inline struct str quay_condition(struct quay *q, const char *name, const char *type,
+                                        const char *key)
+{
+    JVAL_EACH (jval_at(quay_find(q, name), "status.conditions"), c) {
+        if (str_eq(jval_str(jval_get(c, STR("type"))), str_from(type))) {
+            return jval_str(jval_get(c, str_from(key)));
+        }
+    }
+    return STR_NONE;
+}
+
+static inline void quay_request(struct quay *q, const char *name, const char *node,
+                                const char *spec)
+{
+    (void)quay_ask(q, 201, "POST", "/apis/repairman.k8s.io/v1/maintenancerequests",
+                   arena_printf(&q->memory,
+                                "{\"apiVersion\":\"repairman.k8s.io/v1\","
+                                "\"kind\":\"MaintenanceRequest\",\"metadata\":{\"name\":\"%s\","
+                                "\"labels\":{\"maintenancerequests.repairman.k8s.io/clientname\":"
+                                "\"actor\"}},\"spec\":{\"name\":\"%s\",\"type\":\"node\"%s}}",
+                                name, node, spec)
+                       .p);
+}
+
+static inline void quay_limit(struct quay *q, const char *name, const char *spec)
+{
+    (void)quay_ask(q, 201, "POST", "/apis/repairman.k8s.io/v1/maintenancelimits",
+                   arena_printf(&q->memory,
+                                "{\"apiVersion\":\"repairman.k8s.io/v1\","
+                                "\"kind\":\"MaintenanceLimit\",\"metadata\":{\"name\":\"%s\"},"
+                                "\"spec\":%s}",
+                                name, spec)
+                       .p);
+}
+
+static inline void quay_write(struct quay *q, const char *name, const char *patch)
+{
+    (void)quay_ask(
+        q, 200, "PATCH",
+        arena_printf(&q->memory, "/apis/repairman.k8s.io/v1/maintenancerequests/%s", name).p,
+        patch);
+}
+
+static inline void quay_state(struct quay *q, const char *name, const char *state)
+{
+    quay_write(q, name, arena_printf(&q->memory, "{\"spec\":{\"state\":\"%s\"}}", state).p);
+}
+
+static inline void quay_delete(struct quay *q, const char *name)
+{
+    (void)quay_ask(
+        q, 200, "DELETE",
+        arena_printf(&q->memory, "/apis/repairman.k8s.io/v1/maintenancerequests/%s", name).p, "");
+}
+
+/* ── what must always hold ─────────────────────────────────────────────────────────────────── */
+
+struct quay_census {
+    struct quay *q;
+    uint32_t given;
+    uint32_t n;
+    struct str uid;
+    bool found;
+};
+
+static inline void quay_count_given(void *ctx, const struct jval *object)
+{
+    struct quay_census *c = ctx;
+    struct str state = jval_str(jval_at(object, "spec.state"));
+    bool expired = str_eq(jval_str(jval_at(object, "status.phase")), STR("Expired"));
+    c->given +=
+        !expired && (str_eq(state, STR("Approved")) || str_eq(state, STR("InProgress"))) ? 1 : 0;
+    c->n++;
+}
+
+static inline void quay_find_reservation(void *ctx, const struct jval *limit)
+{
+    struct quay_census *c = ctx;
+    JVAL_EACH (jval_at(limit, "status.reservations"), held) {
+        c->found = c->found || str_eq(jval_str(jval_get(held, STR("requestUID"))), c->uid);
+        c->n++;
+    }
+}
+
+static inline void quay_on_commit(void *ctx, const struct apiserver_commit *commit)
+{
+    struct quay *q = ctx;
+    if (!str_eq(commit->plural, STR("maintenancerequests"))) {
+        return;
+    }
+    struct quay_census c = { .q = q };
+    apiserver_each(q->server, QUAY_GROUP, STR("maintenancerequests"), STR(""), quay_count_given,
+                   &c);
+    q->most = MAX(q->most, c.given);
+    struct str old = jval_str(jval_at(commit->old, "spec.state"));
+    struct str now = jval_str(jval_at(commit->now, "spec.state"));
+    bool ours = str_eq(commit->user_agent, STR("drydock"));
+    CHECK(!(str_eq(old, STR("InProgress")) && str_eq(now, STR("Approved")))); /* W-1 */
+    CHECK(!(str_eq(old, STR("Completed")) && commit->now != NULL &&
+            !str_eq(now, STR("Completed")))); /* INV-6 */
+    if (ours && str_eq(now, STR("Approved")) && !str_eq(old, now) &&
+        apiserver_count(q->server, QUAY_GROUP, STR("maintenancelimits")) > 0) {
+        struct quay_census held = { .uid = jval_str(jval_at(commit->now, "metadata.uid")) };
+        apiserver_each(q->server, QUAY_GROUP, STR("maintenancelimits"), STR(""),
+                       quay_find_reservation, &held);
+        CHECK(held.found); /* INV-2 */
+    }
+}
+
+/* ── a controller ──────────────────────────────────────────────────────────────────────────── */
+
+static inline void quay_on_list(void *ctx)
+{
+    struct quay *q = ctx;
+    store_list_begin(&q->nodes);
+}
+
+static inline int quay_on_object(void *ctx, const struct jval *object, bool deleted,
+                                 struct err *err)
+{
+    struct quay *q = ctx;
+    return store_observe(&q->nodes, object, deleted, err);
+}
+
+static inline bool quay_on_synced(void *ctx, uint64_t version)
+{
+    struct quay *q = ctx;
+    bool taken = store_list_end(&q->nodes, version);
+    arbiter_wake(q->arbiter);
+    requests_wake(q->requests);
+    return taken;
+}
+
+static inline void quay_on_error(void *ctx UNUSED, const struct err *err UNUSED, bool bad UNUSED)
+{
+}
+
+static inline void quay_on_node(void *ctx, struct store_item *item, const void *before)
+{
+    struct quay *q = ctx;
+    arbiter_on_node(q->arbiter, item, before, false);
+    requests_on_node(q->requests, item, before, false);
+}
+
+static inline void quay_on_node_gone(void *ctx, struct store_item *item)
+{
+    struct quay *q = ctx;
+    if (q->open) {
+        arbiter_on_node(q->arbiter, item, item->object, true);
+        requests_on_node(q->requests, item, item->object, true);
+    }
+}
+
+static inline bool quay_may_act(void *ctx)
+{
+    struct quay *q = ctx;
+    return q->leading && q->reflector.synced;
+}
+
+static inline usec_t quay_wall(void *ctx)
+{
+    struct quay *q = ctx;
+    return loop_wall(vloop_root(q->v));
+}
+
+static inline void quay_open(struct quay *q)
+{
+    struct loop *loop = vloop_root(q->v);
+    q->door = door_new(loop, q->server, &q->faults);
+    client_init(&q->client, loop, q->door);
+    recorder_init(&q->recorder, &q->client, STR("drydock"), STR("drydock-test"));
+    q->drains =
+        drains_new(loop, &(struct drains_config){ .client = &q->client, .recorder = &q->recorder });
+    intern_init(&q->labels, 3, 4);
+    q->keep = (struct node_keep){
+        .labels = &q->labels,
+        .annotations = quay_kept,
+        .annotation_count = ARRAY_LEN(quay_kept),
+    };
+    store_init(&q->nodes, &node_kind, q, 9);
+    q->nodes.on_change = quay_on_node;
+    q->nodes.on_gone = quay_on_node_gone;
+    q->arbiter = arbiter_new(&(struct arbiter_config){
+        .client = &q->client,
+        .recorder = &q->recorder,
+        .nodes = &q->nodes,
+        .space = STR("default"),
+        .may_act = quay_may_act,
+        .wall = quay_wall,
+        .ctx = q,
+    });
+    struct requests_config config = q->config;
+    config.client = &q->client;
+    config.recorder = &q->recorder;
+    config.metrics = &q->metrics;
+    config.arbiter = q->arbiter;
+    config.drains = q->drains;
+    config.nodes = &q->nodes;
+    config.may_act = quay_may_act;
+    config.wall = quay_wall;
+    config.ctx = q;
+    q->requests = requests_new(&config);
+    reflector_init(&q->reflector, &q->client,
+                   &(struct reflector_config){
+                       .path = STR("/api/v1/nodes"),
+                       .on_list = quay_on_list,
+                       .on_object = quay_on_object,
+                       .on_synced = quay_on_synced,
+                       .on_error = quay_on_error,
+                       .ctx = q,
+                   });
+    reflector_start(&q->reflector);
+    q->open = true;
+    arbiter_owner_knows(q->arbiter, ASK_PROFILE, true);
+}
+
+static inline void quay_crash(struct quay *q)
+{
+    q->open = false;
+    reflector_done(&q->reflector);
+    requests_free(q->requests);
+    arbiter_free(q->arbiter);
+    drains_free(q->drains);
+    store_done(&q->nodes);
+    CHECK_EQ(q->labels.count, 0);
+    intern_done(&q->labels);
+    recorder_done(&q->recorder);
+    door_free(q->door);
+}
+
+static inline void quay_begin(struct quay *q, uint32_t nodes, uint64_t seed)
+{
+    q->v = vloop_new(seed, QUAY_WALL);
+    q->server = apiserver_new(vloop_root(q->v), seed);
+    q->world = world_new(vloop_root(q->v), q->server,
+                         &(struct world_config){ .seed = seed, .nodes = nodes });
+    apiserver_on_check(q->server, quay_on_commit, q);
+    faults_init(&q->faults, seed);
+    metrics_init(&q->metrics);
+    q->leading = true;
+    q->config.skew_tolerance = SECONDS(5);
+    quay_install(q, "crds/maintenancerequests.repairman.k8s.io.yaml");
+    quay_install(q, "crds/maintenancelimits.repairman.k8s.io.yaml");
+    quay_install(q, "crds/maintenanceselectors.repairman.k8s.io.yaml");
+    quay_open(q);
+}
+
+static inline void quay_end(struct quay *q)
+{
+    if (q->open) {
+        requests_check(q->requests);
+        arbiter_check(q->arbiter);
+        quay_crash(q);
+    }
+    metrics_done(&q->metrics);
+    faults_done(&q->faults);
+    world_free(q->world);
+    apiserver_free(q->server);
+    arena_done(&q->memory);
+    CHECK_EQ(vloop_armed(q->v), 0);
+    vloop_free(q->v);
+}
+
+/* ── time ──────────────────────────────────────────────────────────────────────────────────── */
+
+struct quay_moves {
+    struct quay *q;
+    const char *names[256];
+    const char *states[256];
+    uint32_t n;
+};
+
+static inline void quay_move(void *ctx, const struct jval *object)
+{
+    struct quay_moves *m = ctx;
+    struct str state = jval_str(jval_at(object, "spec.state"));
+    bool begins = m->q->actors_begin && str_eq(state, STR("Approved"));
+    bool completes = m->q->actors_complete && str_eq(state, STR("InProgress"));
+    if ((begins || completes) && m->n < ARRAY_LEN(m->names)) {
+        m->names[m->n] = arena_str(&m->q->memory, jval_str(jval_at(object, "metadata.name"))).p;
+        m->states[m->n++] = begins ? "InProgress" : "Completed";
+    }
+}
+
+static inline void quay_act(struct quay *q)
+{
+    struct quay_moves m = { .q = q };
+    apiserver_each(q->server, QUAY_GROUP, STR("maintenancerequests"), STR(""), quay_move, &m);
+    for (uint32_t i = 0; i < m.n; i++) {
+        quay_state(q, m.names[i], m.states[i]);
+    }
+}
+
+static inline void quay_step(struct quay *q, usec_t until)
+{
+    while (vloop_step(q->v, until)) {
+        if (q->open) {
+            requests_check(q->requests);
+            arbiter_check(q->arbiter);
+        }
+    }
+}
+
+/* Lets time pass; actors look around five times a second. */
+static inline void quay_run(struct quay *q, usec_t span)
+{
+    usec_t until = vloop_now(q->v) + span;
+    if (!q->actors_begin && !q->actors_complete) {
+        quay_step(q, until);
+        return;
+    }
+    while (vloop_now(q->v) < until) {
+        quay_step(q, MIN(until, vloop_now(q->v) + MSECONDS(200)));
+        quay_act(q);
+    }
+}
+
+/* Runs until the text at `path` of the request is `text`; fails the test after `most`. */
+static inline void quay_until(struct quay *q, const char *name, const char *path, const char *text,
+                              usec_t most)
+{
+    usec_t until = vloop_now(q->v) + most;
+    while (vloop_now(q->v) < until) {
+        if (str_eq(quay_text(q, name, path), str_from(text))) {
+            return;
+        }
+        quay_run(q, MSECONDS(100));
+    }
+    struct str is = quay_text(q, name, path);
+    struct str message = quay_text(q, name, "status.message");
+    check_fail(__FILE__, __LINE__, "%s %s: '" STR_FMT "' after %lld s, want '%s' (" STR_FMT ")",
+               name, path, STR_ARG(is), (long long)(most / SECONDS(1)), text, STR_ARG(message));
+}
+
+static inline void quay_until_phase(struct quay *q, const char *name, const char *phase)
+{
+    quay_until(q, name, "status.phase", phase, MINUTES(10));
+}
+
+/* ── what is left ──────────────────────────────────────────────────────────────────────────── */
+
+static inline void quay_count_lock(void *ctx, const struct jval *lease)
+{
+    struct quay_census *c = ctx;
+    c->n += str_starts(jval_str(jval_at(lease, "metadata.name")), STR("target-")) ? 1 : 0;
+}
+
+static inline void quay_count_cordon(void *ctx, const struct jval *node)
+{
+    struct quay_census *c = ctx;
+    bool marked = jval_get(jval_at(node, "metadata.annotations"), PREPARE_MARK) != NULL;
+    c->n += marked || jval_bool(jval_at(node, "spec.unschedulable"), false) ? 1 : 0;
+}
+
+static inline uint32_t quay_locks(struct quay *q)
+{
+    struct quay_census c = { .q = q };
+    apiserver_each(q->server, STR("coordination.k8s.io"), STR("leases"), STR("default"),
+                   quay_count_lock, &c);
+    return c.n;
+}
+
+static inline uint32_t quay_reservations(struct quay *q)
+{
+    struct quay_census c = { .q = q };
+    apiserver_each(q->server, QUAY_GROUP, STR("maintenancelimits"), STR(""), quay_find_reservation,
+                   &c);
+    return c.n;
+}
+
+static inline uint32_t quay_cordons(struct quay *q)
+{
+    struct quay_census c = { .q = q };
+    apiserver_each(q->server, STR(""), STR("nodes"), STR(""), quay_count_cordon, &c);
+    return c.n;
+}
+
+/* No lock, no reservation, no cordon, after some time. */
+static inline void quay_until_clean(struct quay *q)
+{
+    usec_t until = vloop_now(q->v) + MINUTES(10);
+    while (quay_locks(q) + quay_reservations(q) + quay_cordons(q) > 0) {
+        if (vloop_now(q->v) >= until) {
+            check_fail(__FILE__, __LINE__, "left: %u locks, %u reservations, %u cordons",
+                       quay_locks(q), quay_reservations(q), quay_cordons(q));
+        }
+        quay_run(q, SECONDS(1));
+    }
+}
+
+struct quay_search {
+    const char *reason;
+    uint32_t found;
+    struct str note;
+};
+
+static inline void quay_search_event(void *ctx, const struct jval *event)
+{
+    struct quay_search *s = ctx;
+    if (str_eq(jval_str(jval_at(event, "reason")), str_from(s->reason))) {
+        s->found++;
+        s->note = jval_str(jval_at(event, "message"));
+    }
+}
+
+/* Events (kept in their core form) with that reason. */
+static inline uint32_t quay_events(struct quay *q, const char *reason, struct str *ret_note)
+{
+    struct quay_search s = { .reason = reason };
+    apiserver_each(q->server, STR(""), STR("events"), STR(""), quay_search_event, &s);
+    if (ret_note != NULL) {
+        *ret_note = arena_str(&q->memory, s.note);
+    }
+    return s.found;
+}
+
+static inline uint64_t quay_sent(struct quay *q, const char *resource, enum door_verb verb)
+{
+    uint32_t n;
+    const struct door_tally *tallies = door_tallies(q->door, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        if (str_eq(tallies[i].resource, str_from(resource))) {
+            return tallies[i].sent[verb];
+        }
+    }
+    return 0;
+}

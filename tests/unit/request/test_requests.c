@@ -1,0 +1,566 @@
+#include "tests/unit/request/quay.h"
+
+static void quay_done(struct quay *q)
+{
+    quay_end(q);
+}
+
+#define ONE "{\"limit\":10}" /* of ten nodes, or fewer: one */
+
+TEST(requests_walk_the_four_steps_and_leave_nothing_behind)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 3, 1);
+    quay_limit(&q, "node", ONE);
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_until_phase(&q, "mr-1", "Approved");
+    CHECK_STR(quay_text(&q, "mr-1", "spec.state"), "Approved");
+    CHECK_EQ(quay_reservations(&q), 1);
+    CHECK_EQ(quay_locks(&q), 1);
+    CHECK_STR(quay_condition(&q, "mr-1", "Accepted", "status"), "True");
+    CHECK_STR(quay_condition(&q, "mr-1", "LimitAvailable", "status"), "True");
+    CHECK_STR(quay_condition(&q, "mr-1", "SafeToProceed", "status"), "True");
+    quay_state(&q, "mr-1", "InProgress");
+    quay_until_phase(&q, "mr-1", "InProgress");
+    CHECK_STR(quay_text(&q, "mr-1", "spec.state"), "InProgress");
+    quay_state(&q, "mr-1", "Completed");
+    quay_until_phase(&q, "mr-1", "Completed");
+    CHECK_STR(quay_text(&q, "mr-1", "status.result"), "Succeeded");
+    quay_until_clean(&q);
+    struct str note;
+    CHECK_EQ(quay_events(&q, "MaintenanceApproved", &note), 1);
+    CHECK_STR(note, "approved maintenance request, under limits 1");
+    CHECK_EQ(quay_events(&q, "MaintenanceCompleted", NULL), 1);
+}
+
+TEST(requests_without_any_limit_are_approved_with_the_number_of_old)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 2, 1);
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_until_phase(&q, "mr-1", "Approved");
+    quay_run(&q, SECONDS(5));
+    struct str note;
+    CHECK_EQ(quay_events(&q, "MaintenanceApproved", &note), 1);
+    CHECK_STR(note, "approved maintenance request, under limits 4294967295");
+}
+
+TEST(requests_wait_their_turn_and_say_why)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 3, 1);
+    quay_limit(&q, "node", ONE);
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_until_phase(&q, "mr-1", "Approved");
+    quay_request(&q, "mr-2", "node-002", "");
+    quay_until_phase(&q, "mr-2", "Pending");
+    CHECK_STR(quay_text(&q, "mr-2", "status.reason"), "LimitReached");
+    CHECK_STR(quay_condition(&q, "mr-2", "LimitAvailable", "status"), "False");
+    CHECK_STR(quay_text(&q, "mr-2", "spec.state"), "Pending");
+    quay_run(&q, MINUTES(5));
+    CHECK_STR(quay_text(&q, "mr-2", "spec.state"), "Pending");
+    quay_state(&q, "mr-1", "Completed");
+    quay_until_phase(&q, "mr-2", "Approved");
+    CHECK_EQ(q.most, 1);
+}
+
+TEST(requests_for_one_node_are_granted_one_after_the_other)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 3, 1);
+    quay_limit(&q, "node", "{\"limit\":100}");
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_until_phase(&q, "mr-1", "Approved");
+    quay_request(&q, "mr-2", "node-001", "");
+    quay_until_phase(&q, "mr-2", "Pending");
+    CHECK_STR(quay_text(&q, "mr-2", "status.reason"), "TargetBusy");
+    quay_state(&q, "mr-1", "Completed");
+    quay_until_phase(&q, "mr-2", "Approved");
+}
+
+TEST(requests_rest_when_nothing_happens)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 3, 1);
+    quay_limit(&q, "node", ONE);
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_request(&q, "mr-2", "node-002", "");
+    quay_run(&q, MINUTES(20));
+    uint64_t writes = quay_sent(&q, "maintenancerequests", DOOR_PATCH) +
+                      quay_sent(&q, "maintenancerequests/status", DOOR_PATCH);
+    uint64_t version = apiserver_version(q.server);
+    quay_run(&q, MINUTES(10));
+    CHECK_EQ(quay_sent(&q, "maintenancerequests", DOOR_PATCH) +
+                 quay_sent(&q, "maintenancerequests/status", DOOR_PATCH),
+             writes);
+    CHECK_EQ(apiserver_version(q.server), version);
+}
+
+TEST(requests_that_ask_for_nothing_sensible_are_told_so)
+{
+    static const struct {
+        const char *name;
+        const char *spec;
+        const char *reason;
+    } cases[] = {
+        { "none", "", "InvalidSpec" },
+        { "empty", ",\"spec\":{}", "InvalidSpec" },
+        { "space", ",\"spec\":{\"type\":\"deployment\",\"name\":\"d\"}", "InvalidSpec" },
+        { "missing", ",\"spec\":{\"type\":\"node\",\"name\":\"nowhere\"}", "TargetNotFound" },
+    };
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 1, 1);
+    quay_limit(&q, "node", ONE);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        (void)quay_ask(&q, 201, "POST", "/apis/repairman.k8s.io/v1/maintenancerequests",
+                       arena_printf(&q.memory,
+                                    "{\"apiVersion\":\"repairman.k8s.io/v1\","
+                                    "\"kind\":\"MaintenanceRequest\",\"metadata\":{\"name\":"
+                                    "\"%s\"}%s}",
+                                    cases[i].name, cases[i].spec)
+                           .p);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        quay_until_phase(&q, cases[i].name, "Pending");
+        CHECK_STR(quay_condition(&q, cases[i].name, "Accepted", "status"), "False");
+        CHECK_STR(quay_condition(&q, cases[i].name, "Accepted", "reason"), cases[i].reason);
+    }
+    check_case(-1);
+    /* The node comes. */
+    struct err err = { 0 };
+    CHECK_EQ(world_add_node(q.world, STR("nowhere"), &err), 0);
+    quay_until_phase(&q, "missing", "Approved");
+}
+
+/* ── preparation ───────────────────────────────────────────────────────────────────────────── */
+
+#define DRAINS "{\"limit\":10,\"drain\":{}}"
+
+static bool node_cordoned(struct quay *q, const char *name)
+{
+    const struct jval *node =
+        apiserver_find(q->server, STR(""), STR("nodes"), STR(""), str_from(name));
+    return jval_bool(jval_at(node, "spec.unschedulable"), false);
+}
+
+TEST(requests_hand_out_a_node_that_is_cordoned_and_empty)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 3, 1);
+    quay_limit(&q, "node", DRAINS);
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_until_phase(&q, "mr-1", "Approved");
+    CHECK(node_cordoned(&q, "node-001"));
+    quay_state(&q, "mr-1", "InProgress");
+    quay_until_phase(&q, "mr-1", "InProgress");
+    CHECK(node_cordoned(&q, "node-001"));
+    quay_state(&q, "mr-1", "Completed");
+    quay_until_phase(&q, "mr-1", "Completed");
+    CHECK(!node_cordoned(&q, "node-001")); /* R1 comes before R2 */
+    quay_until_clean(&q);
+}
+
+TEST(requests_whose_actor_drains_itself_are_left_alone)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 2, 1);
+    quay_limit(&q, "node", DRAINS);
+    quay_request(&q, "mr-1", "node-001", ",\"preparation\":\"None\"");
+    quay_until_phase(&q, "mr-1", "Approved");
+    CHECK(!node_cordoned(&q, "node-001"));
+}
+
+TEST(requests_that_are_deleted_give_back_all_they_had)
+{
+    static const char *const phases[] = { "Preparing", "Approved", "InProgress" };
+    for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
+        check_case((int64_t)i);
+        CLEANUP(quay_done)
+        struct quay q = { 0 };
+        quay_begin(&q, 2, 1);
+        quay_limit(&q, "node", "{\"limit\":10,\"drain\":{\"postGraceSeconds\":5}}");
+        q.actors_begin = i == 2;
+        quay_request(&q, "mr-1", "node-001", "");
+        quay_until_phase(&q, "mr-1", phases[i]);
+        quay_delete(&q, "mr-1");
+        quay_until_clean(&q);
+        quay_request(&q, "mr-2", "node-002", "");
+        quay_until_phase(&q, "mr-2", phases[i]);
+    }
+    check_case(-1);
+}
+
+TEST(requests_that_were_deleted_while_nobody_looked_leave_nothing_either)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 2, 1);
+    quay_limit(&q, "node", DRAINS);
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_until_phase(&q, "mr-1", "Approved");
+    quay_crash(&q);
+    quay_delete(&q, "mr-1");
+    CHECK(node_cordoned(&q, "node-001"));
+    quay_open(&q);
+    quay_until_clean(&q);
+}
+
+TEST(requests_never_lift_a_cordon_of_somebody_else)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 2, 1);
+    quay_limit(&q, "node", DRAINS);
+    (void)quay_ask(&q, 200, "PATCH", "/api/v1/nodes/node-001",
+                   "{\"spec\":{\"unschedulable\":true}}");
+    quay_request(&q, "mr-1", "node-001", "");
+    q.actors_begin = true;
+    q.actors_complete = true;
+    quay_until_phase(&q, "mr-1", "Completed");
+    quay_run(&q, MINUTES(2));
+    CHECK(node_cordoned(&q, "node-001"));
+    CHECK_EQ(quay_locks(&q) + quay_reservations(&q), 0);
+}
+
+TEST(requests_wait_while_a_budget_would_hold_a_pod_of_the_node)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 1, 1);
+    struct world_config config = { 0 };
+    struct str *objects;
+    uint32_t n;
+    struct err err = { 0 };
+    CHECK_EQ(world_file_read(STR("workloads: [{name: web, replicas: 1}]\n"
+                                 "budgets: [{name: web, minAvailable: 1}]\n"),
+                             &q.memory, &config, &objects, &n, &err),
+             0);
+    CHECK_EQ(world_create(q.world, objects, n, &err), 0);
+    quay_run(&q, MINUTES(1));
+    quay_limit(&q, "node", "{\"limit\":100,\"safetyChecks\":[\"PodDisruptionBudgets\"]}");
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_until_phase(&q, "mr-1", "Pending");
+    CHECK(str_contains(quay_text(&q, "mr-1", "status.message"), STR("PDBWouldBlock: default/web")));
+    quay_run(&q, MINUTES(5));
+    CHECK_STR(quay_text(&q, "mr-1", "spec.state"), "Pending");
+    (void)quay_ask(&q, 200, "DELETE", "/apis/policy/v1/namespaces/default/poddisruptionbudgets/web",
+                   "");
+    quay_until_phase(&q, "mr-1", "Approved");
+}
+
+TEST(requests_for_the_last_control_plane_node_are_not_granted)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 2, 1);
+    (void)quay_ask(&q, 200, "PATCH", "/api/v1/nodes/node-001",
+                   "{\"metadata\":{\"labels\":{\"node-role.kubernetes.io/control-plane\":\"\"}}}");
+    quay_limit(&q, "node", "{\"limit\":100,\"safetyChecks\":[\"ControlPlaneQuorum\"]}");
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_request(&q, "mr-2", "node-002", "");
+    quay_until_phase(&q, "mr-2", "Approved");
+    quay_run(&q, MINUTES(1));
+    CHECK_STR(quay_text(&q, "mr-1", "spec.state"), "Pending");
+    CHECK_STR(quay_condition(&q, "mr-1", "SafeToProceed", "status"), "False");
+}
+
+/* ── time limits ───────────────────────────────────────────────────────────────────────────── */
+
+TEST(requests_lose_an_approval_that_nobody_uses)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 3, 1);
+    quay_limit(&q, "node", "{\"limit\":10,\"timeouts\":{\"approvedSeconds\":60}}");
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_until_phase(&q, "mr-1", "Approved");
+    usec_t approved = vloop_now(q.v);
+    quay_request(&q, "mr-2", "node-002", "");
+    /* Nothing before the time and the tolerance have passed. */
+    quay_run(&q, approved + SECONDS(64) - vloop_now(q.v));
+    CHECK_STR(quay_text(&q, "mr-1", "spec.state"), "Approved");
+    quay_until_phase(&q, "mr-2", "Approved");
+    CHECK(vloop_now(q.v) >= approved + SECONDS(65));
+    CHECK_STR(quay_text(&q, "mr-1", "status.phase"), "Pending");
+    CHECK_STR(quay_text(&q, "mr-1", "spec.state"), "Pending");
+    CHECK_STR(quay_text(&q, "mr-1", "status.lastRejection.reason"), "ApprovedTimeout");
+    CHECK_EQ(quay_events(&q, "MaintenanceRejected", NULL), 1);
+    CHECK_EQ(q.most, 1);
+}
+
+TEST(requests_of_a_client_that_was_refused_stand_last_also_as_new_ones)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 3, 1);
+    quay_limit(&q, "node",
+               "{\"limit\":10,\"timeouts\":{\"approvedSeconds\":60,"
+               "\"rejectionBackoffSeconds\":3600,\"onApprovedTimeout\":\"Close\"}}");
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_until_phase(&q, "mr-1", "Rejected");
+    CHECK_STR(quay_text(&q, "mr-1", "spec.state"), "Completed");
+    CHECK_STR(quay_text(&q, "mr-1", "status.result"), "Rejected");
+    quay_request(&q, "mr-2", "node-002", "");
+    quay_until_phase(&q, "mr-2", "Approved");
+    /* The same client for the same node, then one for another: the later comes first. */
+    quay_request(&q, "mr-3", "node-001", "");
+    quay_run(&q, SECONDS(2));
+    quay_request(&q, "mr-4", "node-003", "");
+    quay_run(&q, SECONDS(2));
+    quay_state(&q, "mr-2", "Completed");
+    quay_until_phase(&q, "mr-4", "Approved");
+    CHECK_STR(quay_text(&q, "mr-3", "spec.state"), "Pending");
+}
+
+TEST(requests_that_take_too_long_expire_and_may_end_late)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 3, 1);
+    quay_limit(&q, "node", "{\"limit\":10,\"drain\":{},\"timeouts\":{\"inProgressSeconds\":60}}");
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_until_phase(&q, "mr-1", "Approved");
+    quay_state(&q, "mr-1", "InProgress");
+    quay_until_phase(&q, "mr-1", "Expired");
+    CHECK_STR(quay_text(&q, "mr-1", "spec.state"), "InProgress"); /* INV-5 */
+    CHECK(node_cordoned(&q, "node-001"));
+    quay_request(&q, "mr-2", "node-002", "");
+    quay_until_phase(&q, "mr-2", "Approved");
+    quay_state(&q, "mr-1", "Completed");
+    quay_until_phase(&q, "mr-1", "Completed");
+    CHECK_STR(quay_text(&q, "mr-1", "status.result"), "Succeeded");
+    CHECK(!node_cordoned(&q, "node-001"));
+    quay_state(&q, "mr-2", "Completed");
+    quay_until_clean(&q);
+}
+
+TEST(requests_that_have_ended_are_deleted_in_time)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    q.config.finished_ttl = HOURS(1);
+    quay_begin(&q, 2, 1);
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_request(&q, "mr-2", "node-002", ",\"ttlSecondsAfterFinished\":10");
+    q.actors_begin = true;
+    q.actors_complete = true;
+    quay_until_phase(&q, "mr-1", "Completed");
+    quay_until_phase(&q, "mr-2", "Completed");
+    quay_run(&q, MINUTES(1));
+    CHECK(quay_find(&q, "mr-2") == NULL);
+    CHECK(quay_find(&q, "mr-1") != NULL);
+    quay_run(&q, HOURS(1));
+    CHECK(quay_find(&q, "mr-1") == NULL);
+}
+
+/* ── trust ─────────────────────────────────────────────────────────────────────────────────── */
+
+TEST(requests_that_approve_themselves_are_pending_again)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 3, 1);
+    quay_limit(&q, "node", ONE);
+    quay_run(&q, SECONDS(5));
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_until_phase(&q, "mr-1", "Approved");
+    quay_request(&q, "mr-2", "node-002", ",\"state\":\"Approved\"");
+    quay_until(&q, "mr-2", "spec.state", "Pending", MINUTES(1));
+    quay_run(&q, SECONDS(5));
+    CHECK_EQ(quay_events(&q, "ForgedApproval", NULL), 1);
+    CHECK_STR(quay_text(&q, "mr-2", "status.phase"), "Pending");
+    CHECK_EQ(quay_reservations(&q), 1);
+}
+
+TEST(requests_approved_before_the_take_over_are_adopted)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 3, 1);
+    quay_crash(&q);
+    quay_limit(&q, "node", ONE);
+    quay_request(&q, "mr-1", "node-001", ",\"state\":\"Approved\"");
+    quay_request(&q, "mr-2", "node-002", ",\"state\":\"InProgress\"");
+    quay_run(&q, SECONDS(5));
+    quay_open(&q);
+    quay_until_phase(&q, "mr-1", "Approved");
+    quay_until_phase(&q, "mr-2", "InProgress");
+    quay_run(&q, SECONDS(10));
+    CHECK_STR(quay_text(&q, "mr-1", "spec.state"), "Approved");
+    CHECK_EQ(quay_reservations(&q), 2); /* above the limit: it is a fact */
+    CHECK_EQ(quay_events(&q, "RequestAdopted", NULL), 2);
+    quay_state(&q, "mr-1", "Completed");
+    quay_state(&q, "mr-2", "Completed");
+    quay_until_clean(&q);
+}
+
+/* ── the world around ──────────────────────────────────────────────────────────────────────── */
+
+TEST(requests_can_be_completed_when_their_node_is_gone)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 3, 1);
+    quay_limit(&q, "node", DRAINS);
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_until_phase(&q, "mr-1", "Approved");
+    quay_state(&q, "mr-1", "InProgress");
+    quay_until_phase(&q, "mr-1", "InProgress");
+    struct err err = { 0 };
+    CHECK_EQ(world_remove_node(q.world, STR("node-001"), &err), 0);
+    quay_run(&q, SECONDS(10));
+    CHECK_STR(quay_text(&q, "mr-1", "status.phase"), "InProgress");
+    quay_state(&q, "mr-1", "Completed");
+    quay_until_phase(&q, "mr-1", "Completed");
+    quay_until_clean(&q);
+}
+
+TEST(requests_that_a_pause_stops_stay_pending)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 3, 1);
+    quay_limit(&q, "node", "{\"limit\":10,\"paused\":true}");
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_until_phase(&q, "mr-1", "Pending");
+    CHECK_STR(quay_text(&q, "mr-1", "status.reason"), "Paused");
+    (void)quay_ask(&q, 200, "PATCH", "/apis/repairman.k8s.io/v1/maintenancelimits/node",
+                   "{\"spec\":{\"paused\":false}}");
+    quay_until_phase(&q, "mr-1", "Approved");
+}
+
+TEST(requests_wait_for_their_definition_to_be_installed)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 2, 1);
+    quay_crash(&q);
+    (void)quay_ask(&q, 200, "DELETE",
+                   "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
+                   "maintenancerequests.repairman.k8s.io",
+                   "");
+    quay_open(&q);
+    quay_run(&q, MINUTES(5));
+    CHECK(requests_synced(q.requests));
+    CHECK_EQ(requests_count(q.requests), 0);
+    quay_install(&q, "crds/maintenancerequests.repairman.k8s.io.yaml");
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_until_phase(&q, "mr-1", "Approved");
+}
+
+TEST(requests_are_left_to_whoever_leads)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 2, 1);
+    quay_limit(&q, "node", DRAINS);
+    q.leading = false;
+    requests_wake(q.requests);
+    arbiter_wake(q.arbiter);
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_run(&q, MINUTES(5));
+    CHECK_STR(quay_text(&q, "mr-1", "status.phase"), "");
+    q.leading = true;
+    requests_wake(q.requests);
+    arbiter_wake(q.arbiter);
+    quay_until_phase(&q, "mr-1", "Approved");
+}
+
+struct seen {
+    uint32_t n;
+    char order[256];
+};
+
+static bool see(void *ctx, const struct requests_view *view)
+{
+    struct seen *s = ctx;
+    s->order[s->n++] = view->name.p[view->name.n - 1];
+    return s->n < sizeof(s->order) - 1;
+}
+
+TEST(requests_are_shown_in_the_order_of_the_queue)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 4, 1);
+    quay_limit(&q, "node", "{\"limit\":10,\"paused\":true}");
+    quay_request(&q, "mr-a", "node-001", "");
+    quay_run(&q, SECONDS(3));
+    quay_request(&q, "mr-b", "node-002", "");
+    quay_run(&q, SECONDS(3));
+    quay_request(&q, "mr-c", "node-003", ",\"priority\":7");
+    quay_run(&q, SECONDS(3));
+    struct seen s = { 0 };
+    requests_each(q.requests, &q.memory, see, &s);
+    CHECK_STR(s.order, "cab");
+    metrics_collect(&q.metrics);
+    struct str pending = STR("Pending");
+    struct metric *phases = metrics_find(&q.metrics, STR("drydock_requests"));
+    CHECK_EQ((int64_t)metric_series(phases, &pending)->value, 3);
+}
+
+/* ── crashes ───────────────────────────────────────────────────────────────────────────────── */
+
+/* Ends the controller after its n-th request and starts another one. Whatever was on its way then
+ * may or may not arrive. Returns false when it had come to rest before that. */
+static bool crash_story(uint32_t n, const char *limit)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 3, 100 + n);
+    q.faults.cancel_executes = 500;
+    quay_limit(&q, "node", limit);
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_request(&q, "mr-2", "node-002", "");
+    q.actors_begin = true;
+    q.actors_complete = true;
+    usec_t until = vloop_now(q.v) + MINUTES(3);
+    bool crashed = false;
+    while (vloop_now(q.v) < until && !crashed) {
+        usec_t next = MIN(until, vloop_now(q.v) + MSECONDS(200));
+        while (!crashed && vloop_step(q.v, next)) {
+            crashed = door_sent(q.door) >= n;
+        }
+        quay_act(&q);
+    }
+    if (crashed) {
+        quay_crash(&q);
+        quay_open(&q);
+    }
+    quay_until_phase(&q, "mr-1", "Completed");
+    quay_until_phase(&q, "mr-2", "Completed");
+    quay_until_clean(&q);
+    CHECK_EQ(q.most, 1);
+    return crashed;
+}
+
+TEST(requests_survive_a_crash_after_each_request)
+{
+    uint32_t n = 1;
+    while (crash_story(n, ONE)) {
+        check_case(n);
+        n++;
+    }
+    check_case(-1);
+    CHECK(n > 20);
+}
+
+TEST(requests_survive_a_crash_after_each_request_of_a_preparation)
+{
+    uint32_t n = 1;
+    while (crash_story(n, "{\"limit\":10,\"drain\":{\"postGraceSeconds\":2}}")) {
+        check_case(n);
+        n++;
+    }
+    check_case(-1);
+    CHECK(n > 30);
+}
