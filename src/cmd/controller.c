@@ -1,4 +1,5 @@
 #include "cmd/commands.h"
+#include "cmd/parts.h"
 #include "cmd/settings.h"
 #include "host/file.h"
 #include "host/http.h"
@@ -40,6 +41,13 @@ struct controller_flags {
     struct str zap_log_level;
     struct str zap_stacktrace_level;
     struct str zap_time_encoding;
+    struct str missing_limit;
+    usec_t finished_ttl;
+    usec_t skew_tolerance;
+    bool trust_approval;
+    bool legacy_notready;
+    bool legacy_double_count;
+    bool grant_missing;
 };
 
 static const struct option controller_options[] = {
@@ -82,6 +90,21 @@ static const struct option controller_options[] = {
     { "zap-time-encoding", OPTION_CHOICE, OPTION(struct controller_flags, zap_time_encoding),
       "ENCODING", "", "epoch|millis|nanos|iso8601|rfc3339|rfc3339nano",
       "accepted and ignored: times are RFC 3339 with microseconds" },
+    { "missing-limit", OPTION_TEXT, OPTION(struct controller_flags, missing_limit), "RULE",
+      "unlimited", NULL,
+      "for requests that no MaintenanceLimit concerns: unlimited, deny, or a percentage" },
+    { "finished-ttl", OPTION_DURATION, OPTION(struct controller_flags, finished_ttl), "DURATION",
+      "168h", NULL, "finished MaintenanceRequests are deleted after that; 0s keeps them" },
+    { "clock-skew-tolerance", OPTION_DURATION, OPTION(struct controller_flags, skew_tolerance),
+      "DURATION", "5s", NULL, "time limits of requests fire that much later" },
+    { "trust-external-approval", OPTION_BOOL, OPTION(struct controller_flags, trust_approval), NULL,
+      "false", NULL, "accept requests that somebody else has approved" },
+    { "legacy-notready", OPTION_BOOL, OPTION(struct controller_flags, legacy_notready), NULL,
+      "false", NULL, "policy NotReady: a node whose readiness is unknown counts as available" },
+    { "legacy-double-count", OPTION_BOOL, OPTION(struct controller_flags, legacy_double_count),
+      NULL, "false", NULL, "limits: a node that holds a grant may count as unavailable too" },
+    { "grant-missing-targets", OPTION_BOOL, OPTION(struct controller_flags, grant_missing), NULL,
+      "false", NULL, "approve requests for objects that do not exist" },
 };
 
 /* One running controller and what it stands on, in the order of its making. */
@@ -98,6 +121,7 @@ struct app {
     struct client installer; /* its gate is its own: the rest does not wait for CRDs */
     struct install *install;
     struct controller *controller;
+    struct parts parts;
     struct settings settings;
     struct source source;
     struct relay *relay;
@@ -332,6 +356,18 @@ static void app_on_leading(void *ctx, bool leading)
     }
 }
 
+static void app_on_node(void *ctx, const struct store_item *item, const void *before, bool gone)
+{
+    struct app *app = ctx;
+    parts_on_node(&app->parts, item, before, gone);
+}
+
+static void app_on_acting(void *ctx)
+{
+    struct app *app = ctx;
+    parts_on_acting(&app->parts);
+}
+
 static void app_done(struct app *app)
 {
     install_free(app->install);
@@ -343,6 +379,7 @@ static void app_done(struct app *app)
     source_done(&app->source);
     loop_timer_done(&app->scrape);
     settings_stop(&app->settings);
+    parts_done(&app->parts);
     controller_free(app->controller);
     host_wire_free(app->wire);
     transport_free(app->api);
@@ -473,6 +510,53 @@ static int app_serve(struct app *app, struct err *err)
     return 0;
 }
 
+/* "unlimited", "deny", or a percentage. */
+static int app_read_missing(struct str text, struct arbiter_config *ret, struct err *err)
+{
+    struct str number = text;
+    (void)str_cut_suffix(text, STR("%"), &number); /* may be left out */
+    if (str_eq(text, STR("unlimited"))) {
+        ret->missing = MISSING_UNLIMITED;
+    } else if (str_eq(text, STR("deny"))) {
+        ret->missing = MISSING_DENY;
+    } else if (str_to_u32(number, &ret->missing_percent) && ret->missing_percent <= 100) {
+        ret->missing = MISSING_PERCENT;
+    } else {
+        return err_set(err, ERR_INVALID,
+                       "--missing-limit '" STR_FMT "': want unlimited, deny, or a percentage from "
+                       "0 to 100",
+                       STR_ARG(text));
+    }
+    return 0;
+}
+
+static int app_start_parts(struct app *app, struct err *err)
+{
+    const struct controller_flags *flags = app->flags;
+    struct err ignored = { 0 };
+    struct str space;
+    struct parts_config config = {
+        .loop = app->loop,
+        .controller = app->controller,
+        .log = &app->log,
+        .metrics = &app->metrics,
+        .limits = { .legacy_notready = flags->legacy_notready,
+                    .legacy_double_count = flags->legacy_double_count,
+                    .grant_missing = flags->grant_missing },
+        .finished_ttl = flags->finished_ttl,
+        .skew_tolerance = flags->skew_tolerance,
+        .trust_approval = flags->trust_approval,
+    };
+    int r = app_read_missing(flags->missing_limit, &config.limits, err);
+    if (r < 0) {
+        return r;
+    }
+    bool known = app_find_namespace(app, &space, &ignored) == 0;
+    config.space = known ? space : STR("default");
+    parts_init(&app->parts, &config);
+    return 0;
+}
+
 static int app_start(struct app *app, struct err *err)
 {
     struct str space = STR_NONE;
@@ -505,6 +589,8 @@ static int app_start(struct app *app, struct err *err)
                                          .server = app_server_host(app->access.server),
                                          .elect = app->flags->elect,
                                          .on_leading = app_on_leading,
+                                         .on_node = app_on_node,
+                                         .on_acting = app_on_acting,
                                          .on_stopped = app_on_stopped,
                                          .ctx = app,
                                      });
@@ -518,6 +604,7 @@ static int app_start(struct app *app, struct err *err)
         .optional = optional,
     };
     r = settings_start(&app->settings, app->loop, err);
+    r = r < 0 ? r : app_start_parts(app, err);
     return r < 0 ? r : app_serve(app, err);
 }
 

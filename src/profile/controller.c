@@ -41,11 +41,18 @@ void controller_list_again(struct controller *c)
     reflector_start(&c->reflector);
 }
 
+static void controller_tell_acting(struct controller *c)
+{
+    if (c->config.on_acting != NULL) {
+        c->config.on_acting(c->config.ctx);
+    }
+}
+
 /* What the leader before did last may not have come by the watch yet. Where limits are to be exact,
  * a list that begins after its end is the only proof. */
 static void controller_catch_up(struct controller *c)
 {
-    c->fresh = !c->config.elect || c->setup == NULL || !c->setup->limited ||
+    c->fresh = !c->config.elect || c->setup == NULL || (!c->setup->limited && c->arbiter == NULL) ||
                mutated(c->config.mutations, MUTATION_FORGET_GRANTS);
     if (!c->fresh) {
         controller_list_again(c);
@@ -75,6 +82,7 @@ static void controller_lead(void *ctx, bool leading)
         shuffle_forget(c->shuffle);
     }
     controller_soon(c);
+    controller_tell_acting(c);
     if (c->config.on_leading != NULL) {
         c->config.on_leading(c->config.ctx, leading);
     }
@@ -119,6 +127,7 @@ static bool controller_on_synced(void *ctx, uint64_t version)
     c->known = true;
     c->fresh = true;
     loop_timer_pull(&c->turn, loop_now(c->loop));
+    controller_tell_acting(c);
     return true;
 }
 
@@ -147,6 +156,9 @@ static void controller_on_change(void *ctx, struct store_item *item, const void 
 {
     struct controller *c = ctx;
     fleet_on_change(c->fleet, item, before);
+    if (c->config.on_node != NULL) {
+        c->config.on_node(c->config.ctx, item, before, /* gone= */ false);
+    }
 }
 
 static void controller_on_gone(void *ctx, struct store_item *item)
@@ -156,6 +168,9 @@ static void controller_on_gone(void *ctx, struct store_item *item)
         member_end(item->extra);
     }
     fleet_on_gone(c->fleet, item);
+    if (c->config.on_node != NULL) {
+        c->config.on_node(c->config.ctx, item, NULL, /* gone= */ true);
+    }
     log_debug(c->log, "node is gone", KV_STR("node", item->name));
 }
 

@@ -16,6 +16,12 @@
 #include "port/api.h"
 #include "port/loop.h"
 
+struct arbiter;  /* ledger/arbiter.h */
+struct client;   /* kube/client.h */
+struct drains;   /* drain/drain.h */
+struct recorder; /* kube/recorder.h */
+struct store;    /* kube/store.h */
+struct store_item;
 struct metrics; /* base/metric.h */
 struct wire;    /* port/wire.h */
 struct report;  /* profile/report.h */
@@ -41,6 +47,10 @@ struct controller_config {
     /* Called from the loop when leadership has begun or ended; may be NULL. After an end that was
      * not asked for, the controller stands for election again; a command may prefer to exit. */
     void (*on_leading)(void *ctx, bool leading);
+    /* A node is new, has changed (`before` is its projection until now) or goes; may be NULL. */
+    void (*on_node)(void *ctx, const struct store_item *item, const void *before, bool gone);
+    /* What controller_acts says may have changed; from the loop, may be NULL. */
+    void (*on_acting)(void *ctx);
     /* Called from the loop, once, when controller_stop has finished; may be NULL. */
     void (*on_stopped)(void *ctx);
     void *ctx;
@@ -128,6 +138,19 @@ bool controller_explain(struct controller *c, struct str name, struct arena *out
                         struct report *ret);
 
 void controller_stats(const struct controller *c, struct controller_stats *ret);
+
+/* ── what other parts of the process share with it ─────────────────────────────────────────── */
+
+/* Leads, knows the nodes since then, and their watch does not fail. */
+bool controller_acts(const struct controller *c);
+const struct store *controller_nodes(const struct controller *c); /* kube/node.h */
+struct client *controller_client(struct controller *c);
+struct recorder *controller_recorder(struct controller *c);
+struct drains *controller_drains(struct controller *c);
+/* From now on a step into maintenance takes reservations there. Borrowed: NULL takes it away again,
+ * before either is freed. */
+void controller_set_arbiter(struct controller *c, struct arbiter *arbiter);
+void controller_on_room(struct controller *c); /* the arbiter may allow more than before */
 
 /* Asserts what must hold between turns; the swarm calls it after every event. */
 void controller_check(const struct controller *c);

@@ -6,6 +6,7 @@
  *   member.c      one node: its patches and when to look at it again
  *   turn.c        a turn: propose, arbitrate, act
  *   grant.c       leases and the ledger between an ask and its patch
+ *   budget.c      reservations under MaintenanceLimits, shared with requests
  *   errand.c      drains and notifications, which take time
  *   look.c        what others may see
  */
@@ -17,6 +18,7 @@
 #include "kube/node.h"
 #include "kube/recorder.h"
 #include "kube/reflector.h"
+#include "ledger/arbiter.h"
 #include "ledger/ledger.h"
 #include "profile/controller.h"
 #include "profile/engine.h"
@@ -33,6 +35,7 @@
 enum grant_stage {
     GRANT_NONE,
     GRANT_LEASES, /* takes the leases of its staggers, one after the other */
+    GRANT_LIMITS, /* waits for its reservations */
     GRANT_RECORD, /* waits for the ledger to be written */
     GRANT_HELD,   /* may go, on the recorded version of the node */
     GRANT_GHOST,  /* another leader's: its patch may still arrive */
@@ -93,6 +96,7 @@ struct member {
     usec_t retry_at; /* nothing is sent before */
     struct backoff backoff;
     struct grant *grant;   /* NULL: none */
+    struct ask *reserved;  /* its reservations; NULL: none */
     struct drain *drain;   /* NULL: none */
     struct errand *errand; /* NULL: none */
     struct buf error;      /* why the node is not touched */
@@ -140,6 +144,7 @@ struct controller {
     struct drains *drains;
     struct notify_door notify;
     struct ledger ledger;
+    struct arbiter *arbiter; /* borrowed; NULL: there are no limits but the configuration's */
     struct shuffle *shuffle;
     struct gauges gauges;
     struct loop_timer turn;
@@ -165,6 +170,7 @@ struct controller {
     bool fresh;         /* the nodes were listed since leading began, or that does not matter */
     bool adopted;       /* the ledger of the leader before has been read */
     bool surveyed;      /* everybody who asks is in line */
+    bool claimed;       /* every node that is in maintenance has claimed its reservations */
     bool line_up;       /* many may have become due at once: as `surveyed`, for what is dirty */
     bool look_at_rooms;
     bool stopping;
@@ -219,6 +225,22 @@ void grant_look(struct member *m);
 /* A ghost whose node asks for the same again goes on as a grant. */
 void grant_revive(struct member *m, struct str owner);
 struct str grant_owner(const struct member *m); /* GRANT_HELD: the profile; otherwise empty */
+void grant_reserved(struct member *m);          /* GRANT_LIMITS: its reservations are held */
+
+/* ── budget.c ──────────────────────────────────────────────────────────────────────────────── */
+#define BUDGET_ROOM ((uint64_t)1) /* the line of those whom a MaintenanceLimit refuses */
+/* It asks, its turn has come, and a limit has no room for it. */
+bool budget_refuses(struct member *m, const struct engine_effect *effect);
+/* True when the reservations are held already; otherwise grant_reserved follows, or the grant's
+ * end. */
+bool budget_reserve(struct member *m, struct str profile);
+/* What is a fact, or may become one by another leader's patch, keeps its reservations. */
+void budget_claim(struct member *m, struct str profile);
+/* After a decision: claims for a node that is in maintenance, gives back for one that is not. */
+void budget_follow(struct member *m, const struct engine_effect *effect);
+void budget_drop(struct member *m); /* forgets them; what is on the server stays there */
+void budget_open(struct controller *c, struct room *room); /* those whom limits allow ask */
+struct str budget_words(const struct member *m, struct arena *out); /* why it waits */
 
 /* ── look.c ────────────────────────────────────────────────────────────────────────────────── */
 void look_collect(void *ctx); /* before the metrics are read */

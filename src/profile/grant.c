@@ -17,7 +17,8 @@ struct str grant_owner(const struct member *m)
 
 bool grant_is_pending(const struct grant *g)
 {
-    return g != NULL && (g->stage == GRANT_LEASES || g->stage == GRANT_RECORD);
+    return g != NULL &&
+           (g->stage == GRANT_LEASES || g->stage == GRANT_LIMITS || g->stage == GRANT_RECORD);
 }
 
 static void grant_set_stage(struct member *m, enum grant_stage stage)
@@ -88,7 +89,10 @@ static void grant_take_next(struct member *m)
     struct controller *c = m->c;
     struct grant *g = m->grant;
     if (g->take_n == 0) {
-        grant_record(m);
+        grant_set_stage(m, GRANT_LIMITS);
+        if (budget_reserve(m, buf_str(&g->owner))) {
+            grant_record(m);
+        }
         return;
     }
     grant_set_stage(m, GRANT_LEASES);
@@ -108,6 +112,12 @@ static void grant_on_take(void *ctx, const struct err *err)
              KV_ERR(err));
     grant_end(m);
     member_wake_at(m, loop_now(c->loop) + GRANT_RETRY);
+}
+
+void grant_reserved(struct member *m)
+{
+    ASSERT(m->grant != NULL && m->grant->stage == GRANT_LIMITS);
+    grant_record(m);
 }
 
 void grant_begin(struct member *m, const struct engine_effect *effect)
@@ -230,6 +240,7 @@ void grant_adopt(struct controller *c)
         m->grant->stage = GRANT_GHOST;
         m->unsure = true;
         fleet_grant(c->fleet, name, e->owner);
+        budget_claim(m, e->owner);
         store_mark(&c->store, item);
     }
 }
@@ -242,6 +253,7 @@ void grant_lose_all(struct controller *c)
         struct member *m = item->extra;
         if (m != NULL) {
             grant_end(m);
+            budget_drop(m);
             turn_leave_line(m);
             errand_stop_drain(m);
             errand_end(m);
@@ -250,4 +262,8 @@ void grant_lose_all(struct controller *c)
     ledger_clear(&c->ledger);
     c->adopted = false;
     c->surveyed = false;
+    c->claimed = false;
+    if (c->arbiter != NULL) {
+        arbiter_owner_knows(c->arbiter, ASK_PROFILE, false);
+    }
 }

@@ -238,6 +238,9 @@ static struct str explain_wait(struct member *m, struct arena *out)
     if (!prio_inside(&m->ask)) {
         return STR_NONE;
     }
+    if (m->room != NULL && m->room->id == BUDGET_ROOM) {
+        return budget_words(m, out);
+    }
     const struct prio *line = m->room != NULL ? &m->room->waiting : &m->c->asks;
     uint32_t before = 0;
     for (uint32_t i = 0; i < line->n; i++) {

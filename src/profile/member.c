@@ -54,6 +54,7 @@ void member_end(struct member *m)
         c->stats.in_flight--;
     }
     grant_end(m);
+    budget_drop(m); /* what nobody asks for any more is swept */
     errand_stop_drain(m);
     errand_end(m);
     m->item->extra = NULL;

@@ -50,6 +50,14 @@ void turn_leave_line(struct member *m)
     }
 }
 
+/* A limit refuses it: it waits there, and for nothing else. */
+static void turn_stand_before_limits(struct member *m)
+{
+    turn_leave_line(m);
+    m->room = room_of(m->c, BUDGET_ROOM, 0);
+    prio_put(&m->room->waiting, &m->ask);
+}
+
 static void turn_stand_in_line(struct member *m, const struct engine_effect *effect)
 {
     struct controller *c = m->c;
@@ -427,6 +435,8 @@ static void turn_decide(struct member *m, bool serve)
     bool asks = (effect.needs & ENGINE_GRANT) != 0;
     if (asks && m->grant != NULL) {
         grant_revive(m, effect.profiles[effect.asker].name);
+    } else if (asks && serve && budget_refuses(m, &effect)) {
+        turn_stand_before_limits(m);
     } else if (asks && serve) {
         turn_leave_line(m);
         grant_begin(m, &effect);
@@ -434,6 +444,7 @@ static void turn_decide(struct member *m, bool serve)
         turn_stand_in_line(m, &effect);
     }
     turn_act(m, &effect);
+    budget_follow(m, &effect);
 }
 
 /* ── arbitrate ─────────────────────────────────────────────────────────────────────────────── */
@@ -444,6 +455,11 @@ static void turn_open_rooms(struct controller *c)
     c->rooms_next = USEC_NEVER;
     LIST_EACH (&c->rooms, link) {
         struct room *room = CONTAINER_OF(link, struct room, link);
+        if (room->id == BUDGET_ROOM) {
+            budget_open(c, room);
+            room_leave(c, room);
+            continue;
+        }
         struct member *m = CONTAINER_OF(prio_first(&room->waiting), struct member, ask);
         const struct subject subject = { .name = m->item->name, .node = m->item->object };
         const struct check_input input = {
@@ -588,6 +604,10 @@ void controller_turn(void *ctx)
     turn_spread(c, rooms && c->any_rooms > 0);
     turn_survey(c);
     while (turn_goes_on(c) && turn_step(c)) {
+    }
+    if (c->arbiter != NULL && !c->claimed && c->store.dirty_count == 0) {
+        c->claimed = true;
+        arbiter_owner_knows(c->arbiter, ASK_PROFILE, true);
     }
     grant_commit(c);
 }

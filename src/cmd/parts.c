@@ -1,0 +1,193 @@
+#include "cmd/parts.h"
+
+#define PARTS_GROUP STR("/apis/repairman.k8s.io/v1")
+#define PARTS_CRDS STR("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+#define PARTS_CRD_QUERY STR("&fieldSelector=metadata.name%3Dmaintenancerequests.repairman.k8s.io")
+#define PARTS_RETRY SECONDS(5)
+#define PARTS_DENIED_RETRY MINUTES(5) /* where CRDs may not be watched, they are asked for */
+
+static void parts_ask(void *ctx);
+
+static bool parts_may_act(void *ctx)
+{
+    const struct parts *p = ctx;
+    return controller_acts(p->config.controller);
+}
+
+static usec_t parts_wall(void *ctx)
+{
+    const struct parts *p = ctx;
+    return clock_wall(&controller_client(p->config.controller)->clock);
+}
+
+static void parts_on_room(void *ctx)
+{
+    const struct parts *p = ctx;
+    controller_on_room(p->config.controller);
+}
+
+static void parts_start(struct parts *p)
+{
+    struct controller *c = p->config.controller;
+    struct arbiter_config limits = p->config.limits;
+    ASSERT(p->arbiter == NULL);
+    limits.client = controller_client(c);
+    limits.recorder = controller_recorder(c);
+    limits.log = p->config.log;
+    limits.metrics = p->config.metrics;
+    limits.nodes = controller_nodes(c);
+    limits.space = p->config.space;
+    limits.may_act = parts_may_act;
+    limits.wall = parts_wall;
+    limits.on_room = parts_on_room;
+    limits.ctx = p;
+    limits.mutations = p->config.mutations;
+    p->arbiter = arbiter_new(&limits);
+    p->requests = requests_new(&(struct requests_config){
+        .client = limits.client,
+        .recorder = limits.recorder,
+        .log = limits.log,
+        .metrics = limits.metrics,
+        .arbiter = p->arbiter,
+        .drains = controller_drains(c),
+        .nodes = limits.nodes,
+        .may_act = parts_may_act,
+        .wall = parts_wall,
+        .ctx = p,
+        .finished_ttl = p->config.finished_ttl,
+        .skew_tolerance = p->config.skew_tolerance,
+        .trust_approval = p->config.trust_approval,
+        .mutations = p->config.mutations,
+    });
+    controller_set_arbiter(c, p->arbiter);
+    log_info(p->config.log, "MaintenanceRequests and MaintenanceLimits are served");
+    arbiter_wake(p->arbiter);
+    requests_wake(p->requests);
+}
+
+/* ── waiting for the CRDs ──────────────────────────────────────────────────────────────────── */
+
+static void parts_stop_watching(struct parts *p)
+{
+    if (p->watching) {
+        p->watching = false;
+        reflector_done(&p->crd);
+    }
+}
+
+static void parts_on_list(void *ctx UNUSED)
+{
+}
+
+static int parts_on_crd(void *ctx, const struct jval *object, bool deleted, struct err *err UNUSED)
+{
+    struct parts *p = ctx;
+    const struct jval *conditions = jval_at(object, "status.conditions");
+    JVAL_EACH (conditions, condition) {
+        if (!deleted && str_eq(jval_str(jval_get(condition, STR("type"))), STR("Established")) &&
+            str_eq(jval_str(jval_get(condition, STR("status"))), STR("True"))) {
+            /* Not from inside the watch's own callback. */
+            loop_timer_set(&p->again, loop_now(p->config.loop));
+        }
+    }
+    return 0;
+}
+
+static bool parts_on_synced(void *ctx UNUSED, uint64_t version UNUSED)
+{
+    return true;
+}
+
+static void parts_on_watch_error(void *ctx, const struct err *err, bool bad UNUSED)
+{
+    struct parts *p = ctx;
+    if (err->code == ERR_DENIED) {
+        loop_timer_set(&p->again, loop_now(p->config.loop) + PARTS_DENIED_RETRY);
+    }
+}
+
+static void parts_watch(struct parts *p)
+{
+    p->watching = true;
+    reflector_init(&p->crd, controller_client(p->config.controller),
+                   &(struct reflector_config){
+                       .path = PARTS_CRDS,
+                       .query = PARTS_CRD_QUERY,
+                       .on_list = parts_on_list,
+                       .on_object = parts_on_crd,
+                       .on_synced = parts_on_synced,
+                       .on_error = parts_on_watch_error,
+                       .ctx = p,
+                   });
+    reflector_start(&p->crd);
+}
+
+static void parts_on_answer(void *ctx, const struct api_reply *reply)
+{
+    struct parts *p = ctx;
+    p->call = NULL;
+    switch (client_note(controller_client(p->config.controller), API_GET, reply)) {
+    case RETRY_DONE:
+        parts_start(p);
+        return;
+    case RETRY_ABSENT:
+        parts_watch(p);
+        return;
+    case RETRY_REFUSED:
+        loop_timer_set(&p->again, loop_now(p->config.loop) + PARTS_DENIED_RETRY);
+        return;
+    default:
+        loop_timer_set(&p->again, loop_now(p->config.loop) + PARTS_RETRY);
+    }
+}
+
+static void parts_ask(void *ctx)
+{
+    struct parts *p = ctx;
+    const struct api_request request = { .verb = API_GET, .path = PARTS_GROUP };
+    parts_stop_watching(p);
+    if (p->arbiter == NULL && p->call == NULL) {
+        p->call =
+            api_send(controller_client(p->config.controller)->api, &request, parts_on_answer, p);
+    }
+}
+
+/* ── life ──────────────────────────────────────────────────────────────────────────────────── */
+
+void parts_init(struct parts *p, const struct parts_config *config)
+{
+    *p = (struct parts){ .config = *config };
+    loop_timer_init(&p->again, config->loop, parts_ask, p);
+    loop_timer_set(&p->again, loop_now(config->loop));
+}
+
+void parts_done(struct parts *p)
+{
+    if (p->config.controller == NULL) {
+        return;
+    }
+    parts_stop_watching(p);
+    if (p->call != NULL) {
+        api_cancel(controller_client(p->config.controller)->api, STEAL(p->call));
+    }
+    loop_timer_done(&p->again);
+    requests_free(STEAL(p->requests));
+    controller_set_arbiter(p->config.controller, NULL);
+    arbiter_free(STEAL(p->arbiter));
+}
+
+void parts_on_node(struct parts *p, const struct store_item *item, const void *before, bool gone)
+{
+    if (p->arbiter != NULL) {
+        arbiter_on_node(p->arbiter, item, before, gone);
+        requests_on_node(p->requests, item, before, gone);
+    }
+}
+
+void parts_on_acting(struct parts *p)
+{
+    if (p->arbiter != NULL) {
+        arbiter_wake(p->arbiter);
+        requests_wake(p->requests);
+    }
+}

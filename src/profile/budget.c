@@ -1,0 +1,208 @@
+/*
+ * The budget that profiles share with requests: a node that goes into maintenance takes a
+ * reservation under every MaintenanceLimit that selects it, and gives it back when it is out.
+ *
+ * Nodes that a limit refuses stand in a line of their own, so that they hold no place of another
+ * limit meanwhile. A node that is in maintenance holds its reservation whatever the limit says: it
+ * is a fact.
+ */
+#include "profile/controller_room.h"
+
+static void budget_spec(const struct member *m, struct str profile, bool adopt, struct arena *out,
+                        struct ask_spec *ret)
+{
+    const struct node *node = m->item->object;
+    *ret = (struct ask_spec){
+        .owner = ASK_PROFILE,
+        .uid = node->uid,
+        .name = arena_concat(out, STR("profile/"), profile),
+        .type = TARGET_NODE,
+        .target = m->item->name,
+        .since = m->since > 0 ? m->since : loop_wall(m->c->loop),
+        .state = STR("InMaintenance"),
+        .adopt = adopt,
+    };
+}
+
+bool budget_refuses(struct member *m, const struct engine_effect *effect)
+{
+    struct controller *c = m->c;
+    struct ask_spec spec;
+    struct ask_view view;
+    if (c->arbiter == NULL) {
+        return false;
+    }
+    if (m->reserved != NULL) {
+        return ask_stage(m->reserved) == ASK_ENDING; /* its end looks at the node again */
+    }
+    m->since = stamp_to_usec(effect->profiles[effect->asker].since);
+    budget_spec(m, effect->profiles[effect->asker].name, /* adopt= */ false, &c->tmp, &spec);
+    if (arbiter_allows(c->arbiter, &spec, &c->tmp, &view)) {
+        return false;
+    }
+    if (view.next != USEC_NEVER) {
+        member_wake_at(m, controller_when(c, view.next));
+    }
+    return true;
+}
+
+struct str budget_words(const struct member *m, struct arena *out)
+{
+    struct controller *c = m->c;
+    struct ask_spec spec;
+    struct ask_view view;
+    budget_spec(m, STR(""), /* adopt= */ false, out, &spec);
+    if (c->arbiter == NULL || arbiter_allows(c->arbiter, &spec, out, &view)) {
+        return STR("its turn under the limits has come");
+    }
+    return view.message.n > 0 ? arena_str(out, view.message) : STR("a limit has no room");
+}
+
+static void budget_on_change(void *ctx)
+{
+    struct member *m = ctx;
+    struct controller *c = m->c;
+    enum ask_stage stage = ask_stage(m->reserved);
+    if (stage == ASK_ENDED) {
+        ASSERT(m->grant == NULL || m->grant->stage != GRANT_LIMITS);
+        ask_free(STEAL(m->reserved));
+    } else if (stage == ASK_HELD && m->grant != NULL && m->grant->stage == GRANT_LIMITS) {
+        grant_reserved(m);
+        return;
+    } else if (stage == ASK_WAITING && m->grant != NULL && m->grant->stage == GRANT_LIMITS) {
+        grant_end(m); /* somebody was faster; it stands in line again, and holds nothing */
+        ask_end(m->reserved);
+    } else {
+        return;
+    }
+    store_mark(&c->store, m->item);
+    controller_soon(c);
+}
+
+static void budget_ask(struct member *m, struct str profile, bool adopt)
+{
+    struct controller *c = m->c;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct ask_spec spec;
+    budget_spec(m, profile, adopt, &tmp, &spec);
+    ASSERT(m->reserved == NULL);
+    m->reserved = ask_new(c->arbiter, &spec, budget_on_change, m);
+}
+
+bool budget_reserve(struct member *m, struct str profile)
+{
+    if (m->c->arbiter == NULL) {
+        return true;
+    }
+    if (m->reserved == NULL) {
+        budget_ask(m, profile, /* adopt= */ false);
+    }
+    return ask_stage(m->reserved) == ASK_HELD;
+}
+
+void budget_claim(struct member *m, struct str profile)
+{
+    if (m->c->arbiter != NULL && m->reserved == NULL) {
+        budget_ask(m, profile, /* adopt= */ true);
+    }
+}
+
+void budget_follow(struct member *m, const struct engine_effect *effect)
+{
+    if (m->c->arbiter == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; effect->in_maintenance && i < effect->profile_n; i++) {
+        if (effect->profiles[i].state == LABEL_STATE_MAINTENANCE) {
+            budget_claim(m, effect->profiles[i].name);
+        }
+    }
+    bool done = !effect->in_maintenance && m->grant == NULL && m->call == NULL && !m->unsure;
+    if (done && m->reserved != NULL && ask_stage(m->reserved) != ASK_ENDING) {
+        ask_end(m->reserved);
+        if (ask_stage(m->reserved) == ASK_ENDED) {
+            ask_free(STEAL(m->reserved));
+        }
+    }
+}
+
+void budget_drop(struct member *m)
+{
+    ask_free(STEAL(m->reserved));
+}
+
+void budget_open(struct controller *c, struct room *room)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct member **stay = ARENA_ARRAY(&tmp, struct member *, room->waiting.n);
+    uint32_t stay_n = 0;
+    for (uint32_t n = room->waiting.n, moved = 0; n > 0 && moved < CONTROLLER_WINDOW; n--) {
+        struct member *m = CONTAINER_OF(prio_first(&room->waiting), struct member, ask);
+        struct ask_spec spec;
+        struct ask_view view;
+        prio_take(&room->waiting, &m->ask);
+        budget_spec(m, STR(""), /* adopt= */ false, &c->tmp, &spec);
+        if (arbiter_allows(c->arbiter, &spec, &c->tmp, &view)) {
+            m->room = NULL;
+            m->offered = room->id;
+            prio_put(&c->asks, &m->ask);
+            moved++;
+        } else {
+            stay[stay_n++] = m;
+        }
+    }
+    for (uint32_t i = 0; i < stay_n; i++) {
+        prio_put(&room->waiting, &stay[i]->ask);
+    }
+}
+
+/* ── what the parts share ──────────────────────────────────────────────────────────────────── */
+
+void controller_set_arbiter(struct controller *c, struct arbiter *arbiter)
+{
+    if (arbiter == NULL) {
+        MAP_EACH (&c->store.items, entry) {
+            const struct store_item *item = map_item_value(entry);
+            if (item->extra != NULL) {
+                budget_drop(item->extra);
+            }
+        }
+    }
+    c->arbiter = arbiter;
+    c->claimed = false;
+    turn_mark_all(c);
+    controller_soon(c);
+}
+
+void controller_on_room(struct controller *c)
+{
+    c->look_at_rooms = true;
+    controller_soon(c);
+}
+
+const struct store *controller_nodes(const struct controller *c)
+{
+    return &c->store;
+}
+
+struct client *controller_client(struct controller *c)
+{
+    return &c->client;
+}
+
+struct recorder *controller_recorder(struct controller *c)
+{
+    return &c->recorder;
+}
+
+struct drains *controller_drains(struct controller *c)
+{
+    return c->drains;
+}
+
+bool controller_acts(const struct controller *c)
+{
+    return controller_may_act(c) && !c->reflector.failing;
+}
