@@ -589,6 +589,8 @@ static int app_start(struct app *app, struct err *err)
                                          .server = app_server_host(app->access.server),
                                          .elect = app->flags->elect,
                                          .on_leading = app_on_leading,
+                                         .keep = parts_annotations,
+                                         .keep_n = PARTS_ANNOTATIONS,
                                          .on_node = app_on_node,
                                          .on_acting = app_on_acting,
                                          .on_stopped = app_on_stopped,

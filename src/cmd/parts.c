@@ -6,6 +6,10 @@
 #define PARTS_RETRY SECONDS(5)
 #define PARTS_DENIED_RETRY MINUTES(5) /* where CRDs may not be watched, they are asked for */
 
+const struct str parts_annotations[PARTS_ANNOTATIONS] = {
+    STR_INIT("repairman.k8s.io/cordoned-by"),
+};
+
 static void parts_ask(void *ctx);
 
 static bool parts_may_act(void *ctx)
