@@ -12,7 +12,7 @@
 
 #define ASK_OUTPUT_MAX ((size_t)64 * 1024 * 1024) /* as the largest document */
 
-const struct option ask_options[ASK_OPTION_COUNT] = {
+const struct option ask_server_options[ASK_OPTION_COUNT] = {
     { "o", OPTION_CHOICE, OPTION(struct ask_flags, output), "FORM", "text", "text|wide|json",
       "text at 80 columns, wide lines with everything, or the document itself" },
     { "watch", OPTION_BOOL, OPTION(struct ask_flags, watch), NULL, "false", NULL,

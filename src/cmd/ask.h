@@ -23,7 +23,7 @@ struct ask_flags {
 };
 
 #define ASK_OPTION_COUNT 8
-extern const struct option ask_options[ASK_OPTION_COUNT];
+extern const struct option ask_server_options[ASK_OPTION_COUNT];
 
 /* Writes the document as text. */
 typedef int (*ask_print)(struct str json, enum report_form form, struct buf *out, struct err *err);

@@ -33,7 +33,7 @@ const struct command command_explain = {
             "that stand in the way are marked with '*'.\n\n"
             "Exit code 0: it was shown. 1: the controller could not be asked, or there is no such "
             "node. 2: the command line is wrong.",
-    .options = { .options = ask_options, .count = ASK_OPTION_COUNT },
+    .options = { .options = ask_server_options, .count = ASK_OPTION_COUNT },
     .config_size = sizeof(struct ask_flags),
     .args_min = 1,
     .args_max = 1,

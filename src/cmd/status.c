@@ -28,7 +28,7 @@ const struct command command_status = {
             "since when.\n\n"
             "Exit code 0: it was shown. 1: the controller could not be asked. 2: the command line "
             "is wrong.",
-    .options = { .options = ask_options, .count = ASK_OPTION_COUNT },
+    .options = { .options = ask_server_options, .count = ASK_OPTION_COUNT },
     .config_size = sizeof(struct ask_flags),
     .run = status_run,
 };

@@ -57,7 +57,7 @@ struct exchange {
     usec_t last_byte;        /* monotonic */
     int status;
     usec_t retry_after;
-    usec_t date; /* by the server's clock; 0 = unknown */
+    usec_t date;     /* by the server's clock; 0 = unknown */
     struct err *err; /* NULL = none */
     bool head_done;  /* the answer's headers are all there */
     bool over_limit; /* the answer is too long */
