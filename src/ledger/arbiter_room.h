@@ -178,6 +178,7 @@ struct ask {
     bool was_unavailable; /* its target was, when it was granted */
     enum ask_stage stage;
     enum ask_why why;
+    enum ask_why told;            /* the reason that its owner knows */
     const struct book *full_book; /* that `why` is about; NULL: none */
     uint32_t position;
     /* G6 */

@@ -503,7 +503,8 @@ void queue_settle(struct arbiter *a)
             k->held = true;
             k->adopted = true;
         }
-        if (k->stage != stage) {
+        if (k->stage != stage || k->why != k->told) {
+            k->told = k->why;
             ask_notice(k);
         }
     }

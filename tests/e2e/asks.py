@@ -20,7 +20,7 @@ def install(backend, folder):
         backend.kubectl_command("apply", "-f", "-"), input=text, text=True, cwd=folder,
         capture_output=True, timeout=120, check=False, env=backend.kubectl_env())
     assert result.returncode == 0, result.stderr
-    wait_for(lambda: all(backend.access.request("GET", path(p))[0] == 200 for p in KINDS), 60,
+    wait_for(lambda: all(backend.access.request("GET", path(p))[0] == 200 for p in KINDS),
              "the kinds are served")
 
 

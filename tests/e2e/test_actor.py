@@ -15,7 +15,7 @@ from asks import CLIENT_LABEL, Requests, install
 from process import Process, drydock
 from wait import wait_for
 
-LONG = 60  # seconds; what is waited for comes at once, unless the machine is busy
+LONG = 120  # seconds; what is waited for comes at once, unless the machine is busy
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -70,11 +70,11 @@ def only(objects, client):
 
 def asked(objects, client):
     """The name of the client's only request, once it is there."""
-    return wait_for(lambda: only(objects, client), LONG, "it has asked")["metadata"]["name"]
+    return wait_for(lambda: only(objects, client), "it has asked")["metadata"]["name"]
 
 
 def in_state(objects, name, state):
-    wait_for(lambda: objects.state(name) == state, LONG, f"{name} is {state}")
+    wait_for(lambda: objects.state(name) == state, f"{name} is {state}")
 
 
 # --- request, complete, withdraw ---
@@ -131,7 +131,7 @@ def test_request_waits_for_the_approval(start, objects, node, unique):
     name = asked(objects, unique)
     objects.patch("maintenancerequests", name, {"status": {
         "phase": "Pending", "reason": "LimitReached", "message": "2 of 2 nodes are out", "queuePosition": 3}}, "status")
-    wait_for(lambda: "LimitReached" in process.log(), LONG, "it tells what it waits for")
+    wait_for(lambda: "LimitReached" in process.log(), "it tells what it waits for")
     assert process.alive()
     objects.move(name, "Approved")
     assert process.wait(LONG) == 0
@@ -257,7 +257,7 @@ def test_run_passes_signals_on(start, objects, node, unique, tmp_path):
                     "trap 'echo caught; exit 5' TERM; echo ready; while :; do sleep 0.05; done")
     name = asked(objects, unique)
     objects.move(name, "Approved")
-    wait_for(lambda: "ready" in process.out(), LONG, "the command runs")
+    wait_for(lambda: "ready" in process.out(), "the command runs")
     assert objects.state(name) == "InProgress"
     process.send(signal.SIGTERM)
     assert process.wait(LONG) == 5
@@ -302,7 +302,7 @@ def test_run_ends_well_when_its_request_is_deleted(start, objects, node, unique)
     os.mkfifo(os.path.join(os.path.dirname(process.out_path), "pipe"))
     name = asked(objects, unique)
     objects.move(name, "Approved")
-    wait_for(lambda: "ready" in process.out(), LONG, "the command runs")
+    wait_for(lambda: "ready" in process.out(), "the command runs")
     assert objects.send("DELETE", f"/apis/repairman.k8s.io/v1/maintenancerequests/{name}")[0] == 200
     with open(os.path.join(os.path.dirname(process.out_path), "pipe"), "w", encoding="ascii") as f:
         f.write("x\n")

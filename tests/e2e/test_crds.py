@@ -183,7 +183,7 @@ def test_the_controller_installs_them_and_then_leaves_them_alone(backend, tmp_pa
     seen = []
     for name in ("first", "second"):
         with Controller(backend.kubeconfig, tmp_path / name, name, ["--install-crds"]) as controller:
-            wait_for(lambda c=controller: c.alive_or_fail() and "CRDs are installed" in c.log(), 60,
+            wait_for(lambda c=controller: c.alive_or_fail() and "CRDs are installed" in c.log(),
                      f"the {name} is done")
             assert established(backend.access) == {f"{p}.repairman.k8s.io": "True" for p in KINDS}
             seen.append(generations())

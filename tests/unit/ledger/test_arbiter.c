@@ -303,6 +303,7 @@ TEST(arbiter_asks_for_a_target_that_is_there)
     seat_ask(s, 1, "n9");
     court_run(&c, SECONDS(5));
     CHECK_EQ(seat_view(s, 1).why, WHY_TARGET_NOT_FOUND);
+    CHECK(s->asks[1].changes > 0); /* it was told, though it waits as before */
     CHECK_STR(seat_view(s, 1).message, "there is no node n9");
     court_node(&c, "n9", NULL);
     CHECK(court_reach(&c, s, 1, ASK_HELD, SECONDS(5)));
