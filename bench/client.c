@@ -1,13 +1,18 @@
 /*
- * client: sends one request a node to an API server, as fast as plain connections can.
+ * client: sends one request an object to an API server, as fast as plain connections can.
  *
- *     client POST|PATCH CONNECTIONS COUNT TEMPLATE HOST PORT CA CERT KEY
+ *     client POST|PATCH|DELETE CONNECTIONS COUNT TEMPLATE HOST PORT CA CERT KEY PATH
+ *     client FOLLOW CONNECTIONS COUNT TEMPLATE HOST PORT CA CERT KEY PATH
  *
  * The yardstick of the benchmark: what the API server itself takes for N writes. Each connection is
  * a process with a blocking keep-alive TLS connection and nothing else, which sends, waits for the
  * answer and goes on; so the client costs next to nothing and the server bounds the time. @NAME@ in
- * the template stands for the node's name (bench-00000, …). Prints the seconds taken; exit 1 when
- * an answer is not a 2xx.
+ * template and path stands for the object's name (bench-00000, …). Prints the seconds taken; exit 1
+ * when an answer is not a 2xx.
+ *
+ * FOLLOW is the actor of the benchmark of requests: it watches MaintenanceRequests at PATH and
+ * patches each that is approved, once, from those connections. When COUNT of them are in their last
+ * phase it prints the time (the monotonic clock's) at which it saw the last, and ends.
  */
 #include <netdb.h>
 #include <netinet/in.h>
@@ -25,6 +30,10 @@
 
 #define BODY_MAX 65536ul    /* a node of the benchmark has some 5 KiB */
 #define ANSWER_MAX 262144ul /* the whole node comes back */
+#define PATH_BYTES 256ul
+#define OBJECTS_MAX 100000u
+#define NAME_MARK "\"name\":\"bench-"
+#define NAME_FORMAT "bench-%05u"
 
 struct job {
     const char *method;
@@ -33,6 +42,7 @@ struct job {
     const char *ca;
     const char *cert;
     const char *key;
+    const char *path;
     unsigned connections;
     unsigned count;
     char template[BODY_MAX];
@@ -99,41 +109,40 @@ static SSL *handshake(const struct job *job)
     return tls;
 }
 
-/* The template with the node's name in it. */
-static size_t fill(const struct job *job, unsigned node, char *out)
+/* The text with the object's name in it. */
+static size_t fill(const char *text, unsigned number, char *out, size_t most)
 {
     static const char mark[] = "@NAME@";
     char name[32];
-    snprintf(name, sizeof(name), "bench-%05u", node);
+    snprintf(name, sizeof(name), NAME_FORMAT, number);
     size_t length = 0;
-    for (const char *p = job->template; *p != '\0';) {
+    for (const char *p = text; *p != '\0';) {
         bool hit = strncmp(p, mark, sizeof(mark) - 1) == 0;
         const char *piece = hit ? name : p;
         size_t n = hit ? strlen(name) : 1;
-        if (length + n >= BODY_MAX) {
-            die("the template is too long");
+        if (length + n >= most) {
+            die("a text is too long");
         }
         memcpy(out + length, piece, n);
         length += n;
         p += hit ? sizeof(mark) - 1 : 1;
     }
+    out[length] = '\0';
     return length;
 }
 
-static void request(const struct job *job, SSL *tls, unsigned node)
+static void request(const struct job *job, SSL *tls, unsigned number)
 {
     static char body[BODY_MAX];
     static char message[BODY_MAX + 1024];
-    bool patch = strcmp(job->method, "PATCH") == 0;
-    char path[64] = "/api/v1/nodes";
-    if (patch) {
-        snprintf(path, sizeof(path), "/api/v1/nodes/bench-%05u", node);
-    }
-    size_t length = fill(job, node, body);
+    char path[PATH_BYTES];
+    (void)fill(job->path, number, path, sizeof(path));
+    size_t length = fill(job->template, number, body, sizeof(body));
     int head = snprintf(message, 1024,
                         "%s %s HTTP/1.1\r\nHost: %s\r\nAccept: application/json\r\n"
                         "Content-Type: application/%sjson\r\nContent-Length: %zu\r\n\r\n",
-                        job->method, path, job->host, patch ? "merge-patch+" : "", length);
+                        job->method, path, job->host,
+                        strcmp(job->method, "PATCH") == 0 ? "merge-patch+" : "", length);
     memcpy(message + head, body, length);
     if (SSL_write(tls, message, head + (int)length) <= 0) {
         die("the connection broke while writing");
@@ -157,7 +166,7 @@ static void answer(SSL *tls)
             continue;
         }
         if (strncmp(text, "HTTP/1.1 2", 10) != 0) {
-            fprintf(stderr, "client: %.300s\n", text);
+            fprintf(stderr, "client: %.2000s\n", text);
             exit(1);
         }
         const char *length = strcasestr(text, "\r\nContent-Length: ");
@@ -171,12 +180,12 @@ static void answer(SSL *tls)
     }
 }
 
-/* One connection's share of the nodes. */
+/* One connection's share of the objects. */
 static _Noreturn void serve(const struct job *job, unsigned share)
 {
     SSL *tls = handshake(job);
-    for (unsigned node = share; node < job->count; node += job->connections) {
-        request(job, tls, node);
+    for (unsigned object = share; object < job->count; object += job->connections) {
+        request(job, tls, object);
         answer(tls);
     }
     exit(0);
@@ -189,11 +198,110 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+/* ── following ─────────────────────────────────────────────────────────────────────────────── */
+
+/* One connection of the actor: patches whose number comes through the pipe. */
+static _Noreturn void act(const struct job *job, int numbers)
+{
+    SSL *tls = handshake(job);
+    unsigned number;
+    while (read(numbers, &number, sizeof(number)) == (ssize_t)sizeof(number)) {
+        request(job, tls, number);
+        answer(tls);
+    }
+    exit(0);
+}
+
+/* An old version of HTTP, in which the stream has no chunks to be taken apart. */
+static SSL *watch(const struct job *job)
+{
+    char message[PATH_BYTES + 128];
+    SSL *tls = handshake(job);
+    int n = snprintf(message, sizeof(message),
+                     "GET %s?watch=1 HTTP/1.0\r\nHost: %s\r\nAccept: application/json\r\n\r\n",
+                     job->path, job->host);
+    if (SSL_write(tls, message, n) <= 0) {
+        die("the connection broke while writing");
+    }
+    return tls;
+}
+
+/* One line of the watch; true when a request is in its last phase that was not before. */
+static bool note(const struct job *job, const char *line, int numbers)
+{
+    static bool acted[OBJECTS_MAX];
+    static bool ended[OBJECTS_MAX];
+    const char *name = strstr(line, NAME_MARK);
+    if (name == NULL) {
+        return false;
+    }
+    unsigned long number = strtoul(name + sizeof(NAME_MARK) - 1, NULL, 10);
+    if (number >= job->count) {
+        return false;
+    }
+    if (!acted[number] && strstr(line, "\"state\":\"Approved\"") != NULL) {
+        unsigned small = (unsigned)number;
+        acted[number] = true;
+        if (write(numbers, &small, sizeof(small)) != (ssize_t)sizeof(small)) {
+            die("the actor's connections are gone");
+        }
+    }
+    bool now = !ended[number] && strstr(line, "\"phase\":\"Completed\"") != NULL;
+    ended[number] = ended[number] || now;
+    return now;
+}
+
+static void follow(const struct job *job, int numbers)
+{
+    static char text[4 * ANSWER_MAX];
+    SSL *tls = watch(job);
+    size_t have = 0;
+    for (unsigned ended = 0; ended < job->count;) {
+        int n = SSL_read(tls, text + have, (int)(sizeof(text) - 1 - have));
+        if (n <= 0) {
+            die("the watch broke");
+        }
+        have += (size_t)n;
+        text[have] = '\0';
+        char *line = text;
+        for (char *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+            *end = '\0';
+            ended += note(job, line, numbers) ? 1 : 0;
+        }
+        have -= (size_t)(line - text);
+        memmove(text, line, have);
+    }
+    printf("%.3f\n", seconds());
+}
+
+static void follow_all(struct job *job)
+{
+    static char path[PATH_BYTES];
+    int ends[2];
+    if (pipe(ends) != 0) {
+        die("no pipe");
+    }
+    struct job patch = *job;
+    patch.method = "PATCH";
+    snprintf(path, sizeof(path), "%s/@NAME@", job->path);
+    patch.path = path;
+    for (unsigned i = 0; i < job->connections; i++) {
+        if (fork() == 0) {
+            close(ends[1]); /* so that all ends when the watching process does */
+            act(&patch, ends[0]);
+        }
+    }
+    close(ends[0]);
+    follow(job, ends[1]);
+    close(ends[1]);
+}
+
 int main(int argc, char **argv)
 {
     static struct job job;
-    if (argc != 10) {
-        die("usage: client POST|PATCH CONNECTIONS COUNT TEMPLATE HOST PORT CA CERT KEY");
+    if (argc != 11) {
+        die("usage: client POST|PATCH|DELETE|FOLLOW CONNECTIONS COUNT TEMPLATE HOST PORT CA CERT "
+            "KEY PATH");
     }
     job.method = argv[1];
     job.connections = number(argv[2]);
@@ -204,9 +312,17 @@ int main(int argc, char **argv)
     job.ca = argv[7];
     job.cert = argv[8];
     job.key = argv[9];
+    job.path = argv[10];
+    bool following = strcmp(job.method, "FOLLOW") == 0;
+    if (following && job.count > OBJECTS_MAX) {
+        die("too many to follow");
+    }
 
     double start = seconds();
-    for (unsigned i = 0; i < job.connections; i++) {
+    if (following) {
+        follow_all(&job);
+    }
+    for (unsigned i = 0; i < job.connections && !following; i++) {
         if (fork() == 0) {
             serve(&job, i);
         }
@@ -216,6 +332,8 @@ int main(int argc, char **argv)
     while (wait(&status) > 0) {
         bad |= status;
     }
-    printf("%.3f\n", seconds() - start);
+    if (!following) {
+        printf("%.3f\n", seconds() - start);
+    }
     return bad != 0;
 }
