@@ -98,8 +98,3 @@ void report_print_text(const struct report *r, enum report_form form, struct buf
 /* In one sentence what a profile is about: what it does, what failed, or what holds it. Empty when
  * it rests in operational. Lives in `out` or in the report. */
 struct str report_gist(const struct report *r, const struct report_profile *p, struct arena *out);
-
-/* "in 6h28m (Mon 08:00:00 UTC)", or empty for USEC_NEVER. */
-struct str report_when(usec_t now, usec_t when, struct arena *out);
-/* The two largest units of a length of time: "45s", "1h4m", "3d2h". */
-struct str report_length(usec_t length, struct arena *out);

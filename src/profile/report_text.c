@@ -1,52 +1,7 @@
 #include "profile/report.h"
 
-#include "base/stamp.h"
+#include "base/spell.h"
 #include "base/wrap.h"
-
-/* ---- lengths and times ---- */
-
-struct str report_length(usec_t length, struct arena *out)
-{
-    static const struct {
-        usec_t unit;
-        char name;
-    } units[] = { { DAYS(1), 'd' }, { HOURS(1), 'h' }, { MINUTES(1), 'm' }, { SECONDS(1), 's' } };
-    length = MAX(length, 0);
-    for (size_t i = 0; i + 1 < ARRAY_LEN(units); i++) {
-        int64_t whole = length / units[i].unit;
-        int64_t rest = length % units[i].unit / units[i + 1].unit;
-        if (whole > 0 && rest > 0) {
-            return arena_printf(out, "%lld%c%lld%c", (long long)whole, units[i].name,
-                                (long long)rest, units[i + 1].name);
-        }
-        if (whole > 0) {
-            return arena_printf(out, "%lld%c", (long long)whole, units[i].name);
-        }
-    }
-    return arena_printf(out, "%llds", (long long)(length / SECONDS(1)));
-}
-
-struct str report_when(usec_t now, usec_t when, struct arena *out)
-{
-    static const char *const days[] = { "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat" };
-    static const char *const months[] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                          "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
-    if (when == USEC_NEVER || when == 0) {
-        return STR_NONE;
-    }
-    if (when <= now) {
-        return STR("now");
-    }
-    struct civil at = civil_from_sec(when / SECONDS(1));
-    struct str length = report_length(when - now, out);
-    if (when - now < DAYS(6)) {
-        return arena_printf(out, "in " STR_FMT " (%s %02d:%02d:%02d UTC)", STR_ARG(length),
-                            days[at.weekday], at.hour, at.minute, at.second);
-    }
-    return arena_printf(out, "in " STR_FMT " (%s %s %d %lld, %02d:%02d UTC)", STR_ARG(length),
-                        days[at.weekday], months[at.month - 1], at.day, (long long)at.year, at.hour,
-                        at.minute);
-}
 
 /* ---- in one sentence ---- */
 
@@ -140,7 +95,7 @@ static void page_check(struct page *p, const struct report_check *c)
         wrap_add(line, STR(": "));
         wrap_add(line, words);
     }
-    struct str when = report_when(p->report->now, c->next, &p->tmp);
+    struct str when = spell_when(p->report->now, c->next, &p->tmp);
     if (when.n > 0) {
         wrap_add(line, STR("; could change "));
         wrap_add(line, when);
@@ -171,7 +126,7 @@ static void page_transition(struct page *p, const struct report_transition *t)
     wrap_add(line, label_state_name(t->target));
     wrap_add(line, STR(": "));
     wrap_add(line, transition_verdict(t));
-    struct str when = report_when(p->report->now, t->next, &p->tmp);
+    struct str when = spell_when(p->report->now, t->next, &p->tmp);
     if (when.n > 0 && !t->passed) {
         wrap_add(line, STR("; could change "));
         wrap_add(line, when);
@@ -196,7 +151,7 @@ static void page_profile(struct page *p, const struct report_profile *profile)
     wrap_add(line, label_state_name(profile->state));
     if (profile->since != 0) {
         wrap_add(line, STR(" for "));
-        wrap_add(line, report_length(p->report->now - profile->since, &p->tmp));
+        wrap_add(line, spell_length(p->report->now - profile->since, &p->tmp));
     }
     if (profile->next != profile->state) {
         wrap_add(line, STR(", goes to "));
@@ -246,7 +201,7 @@ void report_print_text(const struct report *r, enum report_form form, struct buf
     page_field(&p, 2, "waits", r->waits);
     page_field(&p, 2, "drain", r->drain);
     if (r->updated != 0) {
-        struct str ago = report_length(r->now - r->updated, &p.tmp);
+        struct str ago = spell_length(r->now - r->updated, &p.tmp);
         page_field(&p, 2, "decided", arena_concat(&p.tmp, ago, STR(" ago")));
     }
     page_labels(&p);

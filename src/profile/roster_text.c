@@ -1,5 +1,6 @@
 #include "profile/roster.h"
 
+#include "base/spell.h"
 #include "base/wrap.h"
 
 #define NAME_COLUMNS_MAX                                                                           \
@@ -76,7 +77,7 @@ static void sheet_entry(struct sheet *s, const struct roster_entry *e, uint32_t 
     wrap_add(line, e->profile.n > 0 ? e->profile : STR("any profile"));
     if (e->since != 0) {
         wrap_add(line, STR(", "));
-        wrap_add(line, report_length(s->roster->now - e->since, &s->tmp));
+        wrap_add(line, spell_length(s->roster->now - e->since, &s->tmp));
     }
     if (e->gist.n > 0) {
         wrap_add(line, STR(": "));

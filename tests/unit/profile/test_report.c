@@ -211,20 +211,6 @@ TEST(report_gist_says_what_a_profile_is_about)
     CHECK_STR(report_gist(&r, &p, &a), "boom");
 }
 
-TEST(report_prints_lengths_and_times)
-{
-    CLEANUP(arena_done)
-    struct arena a = { 0 };
-    CHECK_STR(report_length(-5, &a), "0s");
-    CHECK_STR(report_length(SECONDS(59), &a), "59s");
-    CHECK_STR(report_length(MINUTES(4), &a), "4m");
-    CHECK_STR(report_length(HOURS(26) + SECONDS(3), &a), "1d2h");
-    CHECK_STR(report_when(NOW, USEC_NEVER, &a), "");
-    CHECK_STR(report_when(NOW, NOW, &a), "now");
-    CHECK_STR(report_when(NOW, NOW + SECONDS(9), &a), "in 9s (Mon 01:31:55 UTC)");
-    CHECK_STR(report_when(NOW, NOW + DAYS(40), &a), "in 40d (Sat Dec 26 2026, 01:31 UTC)");
-}
-
 /* The element of the contract's own example, byte for byte. */
 TEST(report_prints_the_original_info_element)
 {
