@@ -61,6 +61,7 @@ static void arbiter_turn(void *ctx)
 {
     struct arbiter *a = ctx;
     arena_reset(&a->views);
+    a->turns++;
     a->now = loop_now(a->loop);
     a->wall = a->config.wall(a->config.ctx);
     a->may = arbiter_synced(a) && a->locks_synced && a->config.may_act(a->config.ctx);

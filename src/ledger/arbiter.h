@@ -140,7 +140,8 @@ struct ask_view {
         *limits; /* names of those that apply, ascending; those it is reserved in when held */
     uint32_t limit_n;
     struct str
-        blocker; /* uid of whoever holds the target, or the oldest holder of the full limit */
+        blocker;      /* uid of whoever holds the target, or the oldest holder of the full limit */
+    struct str limit; /* the one that refuses; empty = none does */
 };
 void ask_view(const struct ask *k, struct ask_view *ret);
 
@@ -222,13 +223,18 @@ struct arbiter_limit {
     enum target_type type;
     bool accepted;
     struct str problem; /* why it grants nothing, in words; empty = nothing is wrong */
+    struct str selects; /* which objects of the type, in words; empty = all */
+    bool exclusive;
     uint32_t percent;
+    uint32_t minimum;
+    uint32_t most; /* maxCount; UINT32_MAX = none */
     uint32_t population;
     uint32_t nominal;
     uint32_t unavailable;
     uint32_t granted;
     uint32_t waiting;
     uint32_t limit; /* status.limit */
+    usec_t gap_end; /* wall: nothing is granted before; 0 = there is no gap */
     bool paused;
     bool over_committed;
     const struct arbiter_holder *holders;
@@ -237,6 +243,9 @@ uint32_t arbiter_limit_count(const struct arbiter *a);
 /* By name. False stops the walk. */
 void arbiter_each_limit(const struct arbiter *a, struct arena *out,
                         bool (*fn)(void *ctx, const struct arbiter_limit *limit), void *ctx);
+
+/* Counts its turns: as long as it is the same, so is all that is told here. */
+uint64_t arbiter_turns(const struct arbiter *a);
 
 bool arbiter_synced(const struct arbiter *a); /* limits and selectors are known, or not installed */
 bool arbiter_has_limits(const struct arbiter *a, enum target_type type);

@@ -200,6 +200,7 @@ struct arbiter {
     struct client *client;
     struct arena memory;
     struct loop_timer turn;
+    uint64_t turns;
     usec_t next; /* when the turn must come by itself */
     bool may;    /* of this turn */
     usec_t now;

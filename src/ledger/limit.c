@@ -339,6 +339,22 @@ const struct store_kind limit_kind = {
 
 /* ── arithmetic ────────────────────────────────────────────────────────────────────────────── */
 
+struct str limit_selects(const struct limit *l, struct arena *out)
+{
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    if (l->refers) {
+        buf_printf(&text, "as MaintenanceSelector " STR_FMT " says", STR_ARG(l->reference));
+    } else if (l->selects) {
+        selector_print(&l->selector, &text);
+    }
+    if (l->spaced) {
+        buf_printf(&text, "%sin namespaces with ", text.n > 0 ? ", " : "");
+        selector_print(&l->spaces, &text);
+    }
+    return arena_str(out, buf_str(&text));
+}
+
 const struct limit_policy *limit_hit(const struct limit *l, uint32_t traits)
 {
     for (uint32_t i = 0; i < l->policy_n; i++) {

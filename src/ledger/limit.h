@@ -70,6 +70,10 @@ void limit_parse(const struct jval *object, struct arena *out, struct limit *ret
 /* For kube/store: projects into a struct limit; the context is not used. */
 extern const struct store_kind limit_kind;
 
+/* Which objects of its type it concerns: "pool=gpu", "as MaintenanceSelector a/b says, in
+ * namespaces with team=c"; empty = all. */
+struct str limit_selects(const struct limit *l, struct arena *out);
+
 /* The first policy that such an object meets, or NULL. */
 const struct limit_policy *limit_hit(const struct limit *l, uint32_t traits);
 

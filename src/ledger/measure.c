@@ -12,6 +12,10 @@ static const struct {
     { "drydock_limit_granted", "Reservations in a limit's ledger." },
     { "drydock_limit_unavailable", "Objects that a limit counts as unavailable, not granted." },
     { "drydock_limit_waiting", "Asks that wait for a limit." },
+    { "drydock_limit_population", "Objects that a limit governs." },
+    { "drydock_limit_paused", "1: the limit grants nothing new because it is paused." },
+    { "drydock_limit_overcommitted", "1: more is disturbed than the limit allows." },
+    { "drydock_limit_problem", "1: the limit grants nothing because it cannot be evaluated." },
 };
 
 static struct metric *measure_family(struct metrics *m, size_t i)
@@ -25,8 +29,11 @@ static struct metric *measure_family(struct metrics *m, size_t i)
 static bool measure_limit(void *ctx, const struct arbiter_limit *limit)
 {
     struct metrics *m = ctx;
-    const uint32_t values[] = { limit->nominal, limit->granted, limit->unavailable,
-                                limit->waiting };
+    const uint32_t values[] = {
+        limit->nominal,    limit->granted, limit->unavailable,    limit->waiting,
+        limit->population, limit->paused,  limit->over_committed, limit->problem.n > 0,
+    };
+    _Static_assert(ARRAY_LEN(values) == ARRAY_LEN(measures), "one value each");
     for (size_t i = 0; i < ARRAY_LEN(values); i++) {
         metric_set(metric_series(measure_family(m, i), &limit->name), values[i]);
     }

@@ -145,6 +145,9 @@ void ask_show(const struct ask *k, struct arena *out, struct ask_view *ret)
             usec_t end = limit_gap_end(book_limit(k->full_book));
             v.next = end > 0 ? end : USEC_NEVER;
         }
+        if (k->full_book != NULL && k->full_book->item != NULL) {
+            v.limit = arena_str(out, book_limit(k->full_book)->name);
+        }
         if (k->why == WHY_TARGET_BUSY) {
             v.blocker = arena_str(out, busy_uid(k));
         } else if (k->full_book != NULL) {
@@ -179,6 +182,11 @@ void ask_options(const struct ask *k, struct arena *out, struct limit_options *r
 }
 
 /* ── limits ────────────────────────────────────────────────────────────────────────────────── */
+
+uint64_t arbiter_turns(const struct arbiter *a)
+{
+    return a->turns;
+}
 
 uint32_t arbiter_limit_count(const struct arbiter *a)
 {
@@ -222,13 +230,18 @@ static void show_book(const struct book *b, struct arena *out, struct arbiter_li
         .type = l->type,
         .accepted = b->reason.n == 0,
         .problem = b->problem,
+        .selects = limit_selects(l, out),
+        .exclusive = l->exclusive,
         .percent = l->percent,
+        .minimum = l->minimum,
+        .most = l->most,
         .population = t.population,
         .nominal = limit_nominal(l, t.population),
         .unavailable = t.unavailable,
         .granted = l->books.n,
         .waiting = b->waiting,
         .limit = limit_count(l, &t),
+        .gap_end = limit_gap_end(l),
         .paused = l->paused,
         .over_committed = limit_is_over(l, &t),
         .holders = holders,

@@ -161,6 +161,11 @@ uint32_t account_limit(const struct requests *r, const struct ask_view *view)
 
 /* ── for people ────────────────────────────────────────────────────────────────────────────── */
 
+uint64_t requests_turns(const struct requests *r)
+{
+    return r->turns;
+}
+
 uint32_t requests_count(const struct requests *r)
 {
     return store_count(&r->store);
@@ -193,26 +198,6 @@ static int account_order(const void *left, const void *right)
     return queued ? str_cmp(a->uid, b->uid) : str_cmp(a->name, b->name);
 }
 
-static usec_t account_since(const struct mr_status *s)
-{
-    switch (s->phase) {
-    case MR_PHASE_PREPARING:
-        return s->reserved;
-    case MR_PHASE_APPROVED:
-        return s->approved;
-    case MR_PHASE_IN_PROGRESS:
-    case MR_PHASE_EXPIRED:
-        return s->in_progress;
-    case MR_PHASE_COMPLETED:
-    case MR_PHASE_REJECTED:
-        return s->finished;
-    case MR_PHASE_ABSENT:
-    case MR_PHASE_PENDING:
-        break;
-    }
-    return s->queued;
-}
-
 static void account_view(const struct claim *c, struct requests_view *ret)
 {
     const struct mrequest *m = c->item->object;
@@ -231,8 +216,13 @@ static void account_view(const struct claim *c, struct requests_view *ret)
         .reason = s->reason,
         .message = s->message,
         .position = s->position,
-        .since = account_since(s) > 0 ? account_since(s) : m->created,
+        .priority = m->priority,
+        .waits = s->phase <= MR_PHASE_PENDING && m->state <= MR_STATE_PENDING,
+        .last = !account_queued(c) || c->asked.last,
+        .ended = mr_phase_ended(s->phase),
+        .since = mr_status_since(s) > 0 ? mr_status_since(s) : m->created,
         .deadline = s->deadline > 0 ? s->deadline : USEC_NEVER,
+        .next = USEC_NEVER,
         .limits = s->limits,
         .limit_n = s->limit_n,
     };
@@ -246,8 +236,11 @@ static void account_view(const struct claim *c, struct requests_view *ret)
         ret->reason = view.reason;
         ret->message = view.message;
         ret->position = view.position;
+        ret->next = view.next;
         ret->limits = view.limits;
         ret->limit_n = view.limit_n;
+        ret->limit = view.limit;
+        ret->blocker = view.blocker;
     }
 }
 

@@ -301,6 +301,26 @@ bool mr_status_similar(const struct mr_status *a, const struct mr_status *b)
                         texts_same(a->limits, a->limit_n, b->limits, b->limit_n)));
 }
 
+usec_t mr_status_since(const struct mr_status *s)
+{
+    switch (s->phase) {
+    case MR_PHASE_PREPARING:
+        return s->reserved;
+    case MR_PHASE_APPROVED:
+        return s->approved;
+    case MR_PHASE_IN_PROGRESS:
+    case MR_PHASE_EXPIRED:
+        return s->in_progress;
+    case MR_PHASE_COMPLETED:
+    case MR_PHASE_REJECTED:
+        return s->finished;
+    case MR_PHASE_ABSENT:
+    case MR_PHASE_PENDING:
+        break;
+    }
+    return s->queued;
+}
+
 bool mr_status_same(const struct mr_status *a, const struct mr_status *b)
 {
     for (uint32_t i = 0; i < MR_CONDITIONS; i++) {

@@ -153,6 +153,9 @@ struct str mrequest_invalid(const struct mrequest *m, struct str *ret_reason);
 void mr_condition_set(struct mr_status *s, enum mr_condition_type type,
                       const struct mr_condition *value);
 
+/* Since when it is in its phase; 0 = it does not say. */
+usec_t mr_status_since(const struct mr_status *s);
+
 bool mr_status_same(const struct mr_status *a, const struct mr_status *b);
 /* What differs is only told to people: it may wait for a while. */
 bool mr_status_similar(const struct mr_status *a, const struct mr_status *b);

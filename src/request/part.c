@@ -253,6 +253,7 @@ static void requests_admit(struct requests *r)
 static void requests_on_turn(void *ctx)
 {
     struct requests *r = ctx;
+    r->turns++;
     bool acting = r->config.may_act(r->config.ctx);
     if (acting != r->acting) {
         r->acting = acting;

@@ -54,11 +54,20 @@ struct requests_view {
     struct str reason;
     struct str message; /* what it waits for, with numbers, and what would unblock it */
     uint32_t position;
+    int32_t priority;
+    bool waits;      /* Pending */
+    bool last;       /* then: it is not in the queue now, or behind all others in it */
+    bool ended;      /* Completed or Rejected */
     usec_t since;    /* wall: since when it is in this phase */
     usec_t deadline; /* wall; USEC_NEVER = none */
+    usec_t next;     /* wall: when what it waits for could change by itself; USEC_NEVER */
     const struct str *limits;
     uint32_t limit_n;
+    struct str limit;   /* the one that refuses; empty = none does */
+    struct str blocker; /* uid of whoever stands in its way, as the arbiter's ask_view */
 };
+/* Counts its turns: as long as it is the same, so is all that is told here. */
+uint64_t requests_turns(const struct requests *r);
 uint32_t requests_count(const struct requests *r);
 /* In queue order, then the rest by name. False stops the walk. */
 void requests_each(const struct requests *r, struct arena *out,

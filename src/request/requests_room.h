@@ -121,6 +121,7 @@ struct requests {
     struct map rejected; /* client and target → struct rejection */
     struct prio waking;
     struct loop_timer turn;
+    uint64_t turns;
     struct loop_timer wake;
     struct arena tmp; /* of the turn */
     struct buf path;

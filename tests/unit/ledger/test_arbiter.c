@@ -557,6 +557,12 @@ TEST(arbiter_shows_a_limit_and_its_holders)
     struct str name = STR("node");
     struct metric *family = metrics_find(&metrics, STR("drydock_limit_waiting"));
     CHECK(family != NULL && metric_series(family, &name)->value > 0.5);
+    struct metric *paused = metrics_find(&metrics, STR("drydock_limit_paused"));
+    CHECK(metric_series(paused, &name)->value < 0.5);
+    court_patch_limit(&c, "node", "{\"spec\":{\"paused\":true}}");
+    court_run(&c, SECONDS(5));
+    metrics_collect(&metrics);
+    CHECK(metric_series(paused, &name)->value > 0.5);
     court_delete_limit(&c, "node");
     court_run(&c, SECONDS(5));
     metrics_collect(&metrics);

@@ -1,0 +1,131 @@
+/*
+ * board: limits, what is held under them and who waits, as people see them.
+ *
+ * Made of what arbiter, requests and profiles tell, at one moment; or of the objects themselves,
+ * by somebody who has nothing but an API server. Plain data and pure printers: the web view,
+ * `drydock status`, `drydock limits` and `drydock explain` have one wording. The JSON form is read
+ * back like a report's.
+ *
+ * A claim is a request, or a profile's step into maintenance: it waits, or it holds something.
+ * Texts are borrowed from whoever told them unless they were read.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "format/jwriter.h"
+#include "ledger/arbiter.h"
+#include "request/requests.h"
+
+#define BOARD_SHOWN 20u        /* claims of one kind in the text; -o wide has all */
+#define BOARD_PARTS_MAX 10000u /* limits, claims or holders that are read back */
+
+/* Whoever holds a target. */
+struct board_holder {
+    struct str target;
+    struct str uid;
+    struct str name;   /* of the request, or "profile/os" */
+    struct str client; /* of the request; may be empty */
+    struct str phase;
+    usec_t since;    /* wall; 0 = unknown */
+    usec_t deadline; /* wall; USEC_NEVER = none */
+};
+
+struct board_limit {
+    struct str name;
+    struct str type;
+    struct str selects; /* which of the type, in words; empty = all */
+    bool exclusive;
+    uint32_t percent;
+    uint32_t minimum;
+    uint32_t most; /* UINT32_MAX = none */
+    bool computed; /* the numbers below are known */
+    uint32_t population;
+    uint32_t allowed;
+    uint32_t held;
+    uint32_t unavailable; /* and not held */
+    uint32_t room;        /* how many more could be held now */
+    uint32_t waiting;
+    bool paused;
+    bool over;          /* over-committed */
+    struct str problem; /* why it grants nothing; empty = nothing is wrong */
+    usec_t gap_end;     /* wall: nothing is granted before; 0 = there is no gap */
+    struct board_holder *holders;
+    uint32_t holder_n;
+};
+
+struct board_claim {
+    struct str uid;
+    struct str name; /* as a holder's */
+    struct str client;
+    struct str type;
+    struct str target; /* "worker-1", "shop/web" */
+    struct str phase;
+    struct str step;
+    struct str reason;
+    struct str message;
+    struct str until; /* what has to happen next, in words; see board_finish */
+    bool waits;
+    bool last; /* behind all others that wait */
+    bool ended;
+    int32_t priority;
+    uint32_t position;        /* in the queue of its limit, from 1; 0 = unknown */
+    usec_t since;             /* wall: since when it is in this phase; 0 = unknown */
+    usec_t deadline;          /* wall; USEC_NEVER = none */
+    usec_t next;              /* wall: when it could change by itself; USEC_NEVER */
+    struct str limit;         /* that refuses it; empty = none does */
+    const struct str *limits; /* that apply to it */
+    uint32_t limit_n;
+    struct str blocker_uid;
+    const struct board_holder *blocker; /* who stands in its way; NULL = nobody in particular */
+};
+
+enum board_about { BOARD_ALL, BOARD_REQUEST, BOARD_LIMIT };
+
+struct board {
+    usec_t now;
+    enum board_about about;     /* what it is narrowed to */
+    struct board_limit *limits; /* by name */
+    uint32_t limit_n;
+    uint32_t limit_cap;
+    struct board_claim *claims; /* see board_finish */
+    uint32_t claim_n;
+    uint32_t claim_cap;
+};
+
+/* ── making one ────────────────────────────────────────────────────────────────────────────── */
+
+/* Everything that is there but what has ended, unless `ended`. Without the CRDs both are NULL. */
+void board_look(struct board *b, const struct arbiter *arbiter, const struct requests *requests,
+                bool ended, struct arena *out);
+void board_add_limit(struct board *b, const struct board_limit *limit, struct arena *out);
+void board_add_claim(struct board *b, const struct board_claim *claim, struct arena *out);
+/* Once all is there: brings limits and claims together, finds out who stands in whose way and what
+ * would help, and sorts: who waits in the order of the queue, then the others by target. Holders
+ * nobody speaks for become claims of their own. */
+void board_finish(struct board *b, struct arena *out);
+
+/* Leaves what is to be known about one request: its limits, itself first, then who comes before it
+ * in the queue. `name` may be its target. False: there is no such request. */
+bool board_narrow_to_request(struct board *b, struct str name, struct arena *out);
+/* The same for a limit: itself, and the claims that it concerns. */
+bool board_narrow_to_limit(struct board *b, struct str name);
+
+/* ── looking at it ─────────────────────────────────────────────────────────────────────────── */
+
+/* "open", "full", "paused", "over-committed", "paused, over-committed", "not computed". */
+struct str board_standing(const struct board_limit *l);
+/* "mr-7 of kured", "profile os". */
+struct str board_who(struct str name, struct str client, struct arena *out);
+bool board_is_profile(struct str name);
+const struct board_limit *board_find_limit(const struct board *b, struct str name);
+
+/* At most so many claims, and holders of one limit; 0 = all. Their numbers are told in any case. */
+void board_print_json(const struct board *b, uint32_t most, struct jwriter *w);
+/* The same read back; texts live in `out`. */
+NODISCARD
+int board_read(const struct jval *v, struct arena *out, struct board *ret, struct err *err);
+
+/* 80 columns, or lines without end and nothing left out. */
+void board_print_text(const struct board *b, bool wide, struct buf *out);

@@ -1,0 +1,397 @@
+#include "request/board.h"
+
+#include "tests/check.h"
+
+#define NOW SECONDS(1794792706) /* 2026-11-16T01:31:46Z, a Monday */
+
+static struct board_holder holders[] = {
+    { .target = STR_INIT("worker-1"),
+      .uid = STR_INIT("u1"),
+      .name = STR_INIT("mr-1"),
+      .phase = STR_INIT("Approved"),
+      .since = NOW - MINUTES(5),
+      .deadline = USEC_NEVER },
+    { .target = STR_INIT("worker-9"),
+      .uid = STR_INIT("n9"),
+      .name = STR_INIT("profile/os"),
+      .phase = STR_INIT("InMaintenance"),
+      .since = NOW - MINUTES(90),
+      .deadline = USEC_NEVER },
+};
+static const struct str node_limit[] = { STR_INIT("node") };
+static const struct str gpu_limit[] = { STR_INIT("gpu"), STR_INIT("node") };
+
+static struct board_limit limit_node(void)
+{
+    return (struct board_limit){ .name = STR("node"),
+                                 .type = STR("node"),
+                                 .percent = 5,
+                                 .minimum = 1,
+                                 .most = UINT32_MAX,
+                                 .computed = true,
+                                 .population = 60,
+                                 .allowed = 3,
+                                 .held = 2,
+                                 .unavailable = 1,
+                                 .holders = holders,
+                                 .holder_n = 2 };
+}
+
+static struct board_claim waits(const char *name, const char *target, usec_t since)
+{
+    return (struct board_claim){ .uid = str_from(name),
+                                 .name = str_from(name),
+                                 .type = STR("node"),
+                                 .target = str_from(target),
+                                 .phase = STR("Pending"),
+                                 .waits = true,
+                                 .since = since,
+                                 .deadline = USEC_NEVER,
+                                 .next = USEC_NEVER,
+                                 .limits = node_limit,
+                                 .limit_n = 1 };
+}
+
+/* Two limits; a request and a profile hold, three requests and a profile wait. */
+static void scene(struct board *b, struct arena *a)
+{
+    *b = (struct board){ .now = NOW };
+    struct board_limit l = limit_node();
+    board_add_limit(b, &l, a);
+    board_add_limit(b,
+                    &(struct board_limit){ .name = STR("gpu"),
+                                           .type = STR("node"),
+                                           .selects = STR("pool=gpu"),
+                                           .exclusive = true,
+                                           .percent = 10,
+                                           .minimum = 1,
+                                           .most = 4,
+                                           .computed = true,
+                                           .population = 8,
+                                           .allowed = 1,
+                                           .room = 1,
+                                           .paused = true },
+                    a);
+    struct board_claim c = waits("mr-4", "worker-4", NOW - MINUTES(3));
+    c.client = STR("other");
+    c.reason = STR("Paused");
+    c.message = STR("limit gpu is paused");
+    c.limit = STR("gpu");
+    c.blocker_uid = STR("u1"); /* is told, and does not matter */
+    c.limits = gpu_limit;
+    c.limit_n = 2;
+    c.position = 1;
+    board_add_claim(b, &c, a);
+    c = waits("mr-3", "worker-3", NOW - MINUTES(1));
+    c.reason = STR("LimitReached");
+    c.message = STR("limit node: 2 granted and 1 unavailable of 3 allowed (5 % of 60)");
+    c.limit = STR("node");
+    c.blocker_uid = STR("n9");
+    c.priority = 7;
+    c.position = 1;
+    board_add_claim(b, &c, a);
+    c = waits("mr-2", "worker-1", NOW - HOURS(2));
+    c.client = STR("rebooter");
+    c.reason = STR("TargetBusy");
+    c.message = STR("node worker-1 is held by mr-1");
+    c.blocker_uid = STR("u1");
+    board_add_claim(b, &c, a);
+    c = waits("profile/os", "worker-7", NOW - MINUTES(2));
+    c.uid = STR("n7");
+    c.reason = STR("LimitReached");
+    c.message = STR("limit node: 2 granted and 1 unavailable of 3 allowed (5 % of 60)");
+    board_add_claim(b, &c, a);
+    board_add_claim(b,
+                    &(struct board_claim){ .uid = STR("u1"),
+                                           .name = STR("mr-1"),
+                                           .client = STR("kured"),
+                                           .type = STR("node"),
+                                           .target = STR("worker-1"),
+                                           .phase = STR("InProgress"),
+                                           .since = NOW - MINUTES(4),
+                                           .deadline = NOW + MINUTES(6),
+                                           .next = USEC_NEVER,
+                                           .limits = node_limit,
+                                           .limit_n = 1 },
+                    a);
+    board_finish(b, a);
+}
+
+TEST(board_brings_holders_claims_and_limits_together)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct board b;
+    scene(&b, &a);
+    CHECK_EQ(b.limit_n, 2);
+    CHECK_STR(b.limits[0].name, "gpu");
+    CHECK_STR(board_standing(&b.limits[0]), "paused");
+    CHECK_STR(board_standing(&b.limits[1]), "full");
+    CHECK_EQ(b.limits[0].waiting, 1);
+    CHECK_EQ(b.limits[1].waiting, 4);
+    /* What the request says of itself is newer than what its reservation has. */
+    CHECK_STR(b.limits[1].holders[0].phase, "InProgress");
+    CHECK_STR(b.limits[1].holders[0].client, "kured");
+    CHECK_EQ(b.limits[1].holders[0].deadline, NOW + MINUTES(6));
+    static const char *const order[] = {
+        "mr-3", "mr-2", "mr-4", "profile/os", "mr-1", "profile/os"
+    };
+    CHECK_EQ(b.claim_n, ARRAY_LEN(order));
+    for (size_t i = 0; i < ARRAY_LEN(order); i++) {
+        CHECK_STR(b.claims[i].name, order[i]);
+    }
+    /* The profile's node that holds speaks through its reservation alone. */
+    CHECK_STR(b.claims[5].target, "worker-9");
+    CHECK_EQ(b.claims[5].limit_n, 1);
+    CHECK_STR(b.claims[0].blocker->target, "worker-9");
+    CHECK_STR(b.claims[1].blocker->name, "mr-1");
+    CHECK(b.claims[2].blocker == NULL);
+    /* Nobody told which limit is full: there is one that can be meant. */
+    CHECK_STR(b.claims[3].limit, "node");
+    CHECK_STR(b.claims[3].blocker->target, "worker-9");
+}
+
+TEST(board_says_what_would_help)
+{
+    static const struct {
+        const char *reason;
+        const char *limit;
+        const char *until;
+    } cases[] = {
+        { "LimitReached", "node",
+          "1 of the 2 held under limit node ends, or the one unavailable "
+          "is back" },
+        { "TargetBusy", "", "node worker-1 is released" },
+        { "Paused", "node", "spec.paused of limit node is false" },
+        { "Gap", "node", "the gap between two operations is over" },
+        { "NotComputed", "node", "limit node can be evaluated" },
+        { "NotComputed", "", "a controller leads and knows the cluster" },
+        { "TargetNotFound", "", "there is a node worker-1, or it is withdrawn" },
+        { "NoLimitConfigured", "", "a MaintenanceLimit selects it" },
+        { "InvalidSpec", "", "it is withdrawn: like this it is never granted" },
+        { "CheckFailed", "", "it is tried again, by itself" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(arena_done)
+        struct arena a = { 0 };
+        struct board b = { .now = NOW };
+        struct board_limit l = limit_node();
+        struct board_claim c = waits("mr-2", "worker-1", NOW);
+        c.reason = str_from(cases[i].reason);
+        c.limit = str_from(cases[i].limit);
+        board_add_limit(&b, &l, &a);
+        board_add_claim(&b, &c, &a);
+        holders[0].client = STR_NONE;
+        board_finish(&b, &a);
+        CHECK_STR(b.claims[0].until, cases[i].until);
+    }
+}
+
+TEST(board_says_how_many_must_end_where_too_many_are_held)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct board b = { .now = NOW };
+    struct board_limit l = limit_node();
+    l.allowed = 1;
+    l.unavailable = 0;
+    l.over = true;
+    struct board_claim c = waits("mr-2", "worker-2", NOW);
+    c.reason = STR("LimitReached");
+    c.limit = STR("node");
+    board_add_limit(&b, &l, &a);
+    board_add_claim(&b, &c, &a);
+    board_finish(&b, &a);
+    CHECK_STR(b.claims[0].until, "all 2 held under limit node end");
+    CHECK_STR(board_standing(&b.limits[0]), "over-committed");
+    l.allowed = 0;
+    CHECK_STR(board_standing(&l), "over-committed");
+    l.paused = true;
+    CHECK_STR(board_standing(&l), "paused, over-committed");
+}
+
+static struct str text_of(const struct board *b, bool wide, struct arena *a)
+{
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    board_print_text(b, wide, &out);
+    return arena_str(a, buf_str(&out));
+}
+
+TEST(board_prints_limits_holders_and_the_queue)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct board b;
+    scene(&b, &a);
+    CHECK_STR(text_of(&b, /* wide= */ false, &a),
+              "limit  type  allowed  held  unavailable  waiting\n"
+              "gpu    node  1 of 8   0     0            1        paused\n"
+              "node   node  3 of 60  2     1            4        full\n"
+              "\n"
+              "held (2)\n"
+              "  worker-1  mr-1 of kured, InProgress for 4m, deadline in 6m (Mon 01:37:46 UTC);\n"
+              "            under node\n"
+              "  worker-9  profile os, InMaintenance for 1h30m; under node\n"
+              "\n"
+              "waiting (4)\n"
+              "  worker-3  1. mr-3 for 1m: limit node: 2 granted and 1 unavailable of 3 allowed\n"
+              "            (5 % of 60)\n"
+              "            until 1 of the 2 held under limit node ends, or the one unavailable\n"
+              "            is back; longest held: worker-9 by profile os for 1h30m,\n"
+              "            InMaintenance\n"
+              "  worker-1  mr-2 of rebooter for 2h: node worker-1 is held by mr-1\n"
+              "            until node worker-1 is released; held by mr-1 of kured for 5m,\n"
+              "            InProgress, deadline in 6m (Mon 01:37:46 UTC)\n"
+              "  worker-4  1. mr-4 of other for 3m: limit gpu is paused\n"
+              "            until spec.paused of limit gpu is false\n"
+              "  worker-7  profile os for 2m: limit node: 2 granted and 1 unavailable of 3\n"
+              "            allowed (5 % of 60)\n"
+              "            until 1 of the 2 held under limit node ends, or the one unavailable\n"
+              "            is back; longest held: worker-9 by profile os for 1h30m,\n"
+              "            InMaintenance\n");
+}
+
+/* The page in docs/ shows what is really printed. */
+TEST(board_page_shows_the_real_output)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct board b;
+    scene(&b, &a);
+    CHECK(str_contains(check_data("../../docs/requests.md"), text_of(&b, /* wide= */ false, &a)));
+}
+
+TEST(board_tells_of_one_request_who_comes_before_it)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct board b;
+    scene(&b, &a);
+    CHECK(!board_narrow_to_request(&b, STR("nobody"), &a));
+    CHECK(!board_narrow_to_request(&b, STR("worker-9"), &a)); /* that is no request */
+    CHECK(board_narrow_to_request(&b, STR("mr-4"), &a));
+    CHECK_EQ(b.claim_n, 1); /* nobody else waits for the limit that refuses it */
+    CHECK_STR(text_of(&b, /* wide= */ false, &a),
+              "request mr-4: Pending for 3m, place 1 in the queue\n"
+              "  target   node worker-4\n"
+              "  client   other\n"
+              "  waits    Paused: limit gpu is paused\n"
+              "  until    spec.paused of limit gpu is false\n"
+              "  limits   gpu, node\n"
+              "\n"
+              "limit  type  allowed  held  unavailable  waiting\n"
+              "gpu    node  1 of 8   0     0            1        paused\n"
+              "node   node  3 of 60  2     1            4        full\n");
+
+    scene(&b, &a);
+    /* By its target: who has it comes before who waits for it. */
+    CHECK(board_narrow_to_request(&b, STR("worker-1"), &a));
+    CHECK_STR(b.claims[0].name, "mr-1");
+    CHECK_EQ(b.claim_n, 1);
+
+    scene(&b, &a);
+    CHECK(board_narrow_to_request(&b, STR("worker-7"), &a) == false);
+    scene(&b, &a);
+    b.claims[3].name = STR("mr-7"); /* as if it were a request: the last in the queue */
+    CHECK(board_narrow_to_request(&b, STR("mr-7"), &a));
+    CHECK_EQ(b.claim_n, 4);
+    CHECK(str_contains(text_of(&b, /* wide= */ true, &a), STR("\nbefore it in the queue (3)\n")));
+}
+
+TEST(board_tells_of_one_limit_whom_it_concerns)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct board b;
+    scene(&b, &a);
+    CHECK(!board_narrow_to_limit(&b, STR("nobody")));
+    CHECK(board_narrow_to_limit(&b, STR("gpu")));
+    CHECK_STR(text_of(&b, /* wide= */ false, &a),
+              "limit gpu: paused\n"
+              "  selects  node: pool=gpu; no other limit concerns them\n"
+              "  allows   1 of 8: 10 %, at least 1, at most 4\n"
+              "  held     0\n"
+              "  out      0 unavailable and not held\n"
+              "  room     for 0 more\n"
+              "  waiting  1\n"
+              "\n"
+              "waiting (1)\n"
+              "  worker-4  1. mr-4 of other for 3m: limit gpu is paused\n"
+              "            until spec.paused of limit gpu is false\n");
+}
+
+TEST(board_is_read_back_as_it_was_written)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    for (int about = 0; about < 3; about++) {
+        CLEANUP(buf_done)
+        struct buf json = { 0 };
+        struct board b;
+        struct board back;
+        struct err err = { 0 };
+        const struct jval *root;
+        scene(&b, &a);
+        CHECK(about != 1 || board_narrow_to_request(&b, STR("mr-2"), &a));
+        CHECK(about != 2 || board_narrow_to_limit(&b, STR("node")));
+        struct jwriter w = jwriter_on(&json);
+        board_print_json(&b, 0, &w);
+        CHECK_EQ(json_parse(buf_str(&json), 0, &a, &root, &err), 0);
+        CHECK_EQ(board_read(root, &a, &back, &err), 0);
+        CHECK_STR(text_of(&back, true, &a), text_of(&b, true, &a).p);
+    }
+}
+
+TEST(board_may_be_told_in_part_but_counts_all)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    CLEANUP(buf_done)
+    struct buf json = { 0 };
+    const struct jval *root;
+    struct board b;
+    struct err err = { 0 };
+    int64_t n = 0;
+    scene(&b, &a);
+    struct jwriter w = jwriter_on(&json);
+    board_print_json(&b, 1, &w);
+    CHECK_EQ(json_parse(buf_str(&json), 0, &a, &root, &err), 0);
+    CHECK_EQ(jval_get(root, STR("claims"))->n, 2); /* the first of each kind */
+    CHECK(jval_i64(jval_get(root, STR("waiting")), &n));
+    CHECK_EQ(n, 4);
+    CHECK(jval_i64(jval_get(root, STR("holding")), &n));
+    CHECK_EQ(n, 2);
+}
+
+TEST(board_refuses_what_is_none)
+{
+    static const struct {
+        const char *text;
+        const char *error;
+    } cases[] = {
+        { "[]", "found a list that is no board of limits" },
+        { "{\"limits\":[],\"claims\":7}", "found an object that is no board of limits" },
+        { "{\"limits\":[],\"claims\":[{\"since\":\"now\"}]}", "'since': " },
+        { "{\"limits\":[{\"holders\":[{\"deadline\":\"1\"}]}],\"claims\":[]}", "'deadline': " },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(arena_done)
+        struct arena a = { 0 };
+        const struct jval *root;
+        struct board b;
+        struct err err = { 0 };
+        CHECK_EQ(json_parse(str_from(cases[i].text), 0, &a, &root, &err), 0);
+        CHECK(board_read(root, &a, &b, &err) < 0);
+        CHECK(str_starts(str_from(err.msg), str_from(cases[i].error)));
+    }
+}
+
+TEST(board_without_limits_says_so)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct board b = { .now = NOW };
+    board_finish(&b, &a);
+    CHECK_STR(text_of(&b, false, &a), "There are no limits: every request is granted.\n");
+}
