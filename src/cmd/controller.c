@@ -597,6 +597,8 @@ static int app_start(struct app *app, struct err *err)
                                          .ctx = app,
                                      });
     source_init(&app->source, app->controller);
+    app->source.arbiter = &app->parts.arbiter;
+    app->source.requests = &app->parts.requests;
     app->source.identity = identity;
     app->source.title = app->access.name.n > 0 ? app->access.name : app->access.server;
     app->settings = (struct settings){

@@ -12,8 +12,9 @@ struct limits_flags {
 };
 
 static const struct option limits_options[] = {
-    { "o", OPTION_CHOICE, OPTION(struct limits_flags, asker.output), "FORM", "text", "text|json",
-      "tables at 80 columns, or the objects as one List" },
+    { "o", OPTION_CHOICE, OPTION(struct limits_flags, asker.output), "FORM", "text",
+      "text|wide|json",
+      "text at 80 columns, wide lines with everything, or the objects as one List" },
     ASKER_CLUSTER_OPTIONS(struct limits_flags),
 };
 
@@ -50,6 +51,8 @@ static int limits_show(struct asker *a)
     const struct quota quota = {
         .limits = jval_get(limits, STR("items")),
         .requests = jval_get(requests, STR("items")),
+        .now = loop_wall(a->reach.loop),
+        .wide = str_eq(a->flags->output, STR("wide")),
     };
     if (str_eq(a->flags->output, STR("json"))) {
         quota_print_json(&quota, &out);
@@ -75,9 +78,11 @@ static int limits_run(const struct command_call *call)
 const struct command command_limits = {
     .name = "limits",
     .summary = "show limits, who holds them and who waits",
-    .text = "Shows every MaintenanceLimit with its numbers, everything that is held under it, and "
-            "the requests that wait, each with its reason.\n\n"
-            "Exit code 0: it was shown. 1: it could not be read. 2: the command line is wrong.",
+    .text =
+        "Shows every MaintenanceLimit with its numbers, everything that is held under it, and "
+        "the requests that wait, each with its reason and what would help. 'drydock status' has "
+        "the same words and asks the controller, which knows of waiting profiles as well.\n\n"
+        "Exit code 0: it was shown. 1: it could not be read. 2: the command line is wrong.",
     .options = { .options = limits_options, .count = ARRAY_LEN(limits_options) },
     .config_size = sizeof(struct limits_flags),
     .run = limits_run,

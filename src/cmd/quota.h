@@ -1,17 +1,21 @@
 /*
- * quota: MaintenanceLimits and the requests under them, as people read them.
+ * quota: MaintenanceLimits and the requests under them, as people read them, from the objects
+ * alone. The words are those of a running controller (request/board.h).
  */
 #pragma once
 
 #include "base/buf.h"
 #include "format/json.h"
+#include "request/board.h"
 
 struct quota {
     const struct jval *limits;   /* items of a list; NULL = none */
     const struct jval *requests; /* likewise */
+    usec_t now;                  /* wall */
+    bool wide;
 };
 
-/* Tables, 80 columns wide unless a name is longer. */
+/* Tables, 80 columns wide unless a name is longer or all is wanted. */
 void quota_print_text(const struct quota *q, struct buf *out);
 /* One List: all limits, and the requests that are not Completed. */
 void quota_print_json(const struct quota *q, struct buf *out);

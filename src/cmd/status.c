@@ -1,6 +1,28 @@
 #include "cmd/ask.h"
 #include "cmd/commands.h"
 #include "profile/roster.h"
+#include "request/board.h"
+
+/* Where the CRDs are installed, limits follow. */
+static int status_print_board(struct str json, enum report_form form, struct buf *out,
+                              struct err *err)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    const struct jval *root;
+    struct board board;
+    int r = json_parse(json, 0, &tmp, &root, err);
+    const struct jval *told = r < 0 ? NULL : jval_get(root, STR("board"));
+    if (told == NULL) {
+        return r;
+    }
+    r = board_read(told, &tmp, &board, err);
+    if (r == 0 && (board.limit_n > 0 || board.claim_n > 0)) {
+        buf_add(out, STR("\n"));
+        board_print_text(&board, form == REPORT_WIDE, out);
+    }
+    return r;
+}
 
 static int status_print(struct str json, enum report_form form, struct buf *out, struct err *err)
 {
@@ -12,7 +34,7 @@ static int status_print(struct str json, enum report_form form, struct buf *out,
         return r;
     }
     roster_print_text(&roster, form, out);
-    return 0;
+    return status_print_board(json, form, out, err);
 }
 
 static int status_run(const struct command_call *call)
@@ -25,7 +47,8 @@ const struct command command_status = {
     .summary = "show the fleet by profile and state, and who waits for what",
     .text = "Counts nodes by profile and state and lists every profile of a node that is not at "
             "rest: what fails, what is in maintenance and what waits, each with its reason and "
-            "since when.\n\n"
+            "since when. With MaintenanceLimits: each limit with its numbers, what is held under "
+            "it, and the queue.\n\n"
             "Exit code 0: it was shown. 1: the controller could not be asked. 2: the command line "
             "is wrong.",
     .options = { .options = ask_server_options, .count = ASK_OPTION_COUNT },

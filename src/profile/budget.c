@@ -158,6 +158,50 @@ void budget_open(struct controller *c, struct room *room)
     }
 }
 
+/* ── for people ────────────────────────────────────────────────────────────────────────────── */
+
+/* The profile that asks: the node's annotation has it with the time since when it does. */
+static struct str wait_profile(const struct member *m, struct arena *out)
+{
+    struct data data;
+    struct err ignored = { 0 };
+    struct str text = node_annotation(m->item->object, DATA_ANNOTATION);
+    if (data_parse(text, out, &data, &ignored) < 0) {
+        return STR_NONE;
+    }
+    for (uint32_t i = 0; i < data.profile_count; i++) {
+        const struct data_profile *p = &data.profiles[i];
+        if (!p->null && stamp_to_usec(p->transition) == m->since) {
+            return p->name;
+        }
+    }
+    return STR_NONE;
+}
+
+void controller_each_wait(const struct controller *c, struct arena *out,
+                          void (*fn)(void *ctx, const struct controller_wait *wait), void *ctx)
+{
+    LIST_EACH (&c->rooms, link) {
+        const struct room *room = CONTAINER_OF(link, struct room, link);
+        for (uint32_t i = 0; room->id == BUDGET_ROOM && i < room->waiting.n; i++) {
+            const struct member *m = CONTAINER_OF(room->waiting.items[i], struct member, ask);
+            struct ask_spec spec;
+            struct ask_view view;
+            struct controller_wait wait = {
+                .node = m->item->name,
+                .uid = ((const struct node *)m->item->object)->uid,
+                .profile = wait_profile(m, out),
+                .since = m->since,
+                .view = &view,
+            };
+            budget_spec(m, wait.profile, /* adopt= */ false, out, &spec);
+            if (c->arbiter != NULL && !arbiter_allows(c->arbiter, &spec, out, &view)) {
+                fn(ctx, &wait);
+            }
+        }
+    }
+}
+
 /* ── what the parts share ──────────────────────────────────────────────────────────────────── */
 
 void controller_set_arbiter(struct controller *c, struct arbiter *arbiter)

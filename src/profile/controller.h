@@ -16,7 +16,8 @@
 #include "port/api.h"
 #include "port/loop.h"
 
-struct arbiter;  /* ledger/arbiter.h */
+struct arbiter; /* ledger/arbiter.h */
+struct ask_view;
 struct client;   /* kube/client.h */
 struct drains;   /* drain/drain.h */
 struct recorder; /* kube/recorder.h */
@@ -151,6 +152,18 @@ struct drains *controller_drains(struct controller *c);
  * before either is freed. */
 void controller_set_arbiter(struct controller *c, struct arbiter *arbiter);
 void controller_on_room(struct controller *c); /* the arbiter may allow more than before */
+
+/* A node whose step into maintenance MaintenanceLimits refuse. Texts live until the loop runs. */
+struct controller_wait {
+    struct str node;
+    struct str uid;
+    struct str profile;          /* that asks; empty = it cannot be told */
+    usec_t since;                /* wall */
+    const struct ask_view *view; /* ledger/arbiter.h */
+};
+/* In no order. */
+void controller_each_wait(const struct controller *c, struct arena *out,
+                          void (*fn)(void *ctx, const struct controller_wait *wait), void *ctx);
 
 /* Asserts what must hold between turns; the swarm calls it after every event. */
 void controller_check(const struct controller *c);

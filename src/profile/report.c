@@ -317,6 +317,19 @@ static void print_profile(struct jwriter *w, const struct report *r, const struc
     jw_obj_end(w);
 }
 
+static void print_claim(struct jwriter *w, const struct report_claim *c)
+{
+    jw_obj(w);
+    jw_pair(w, "who", c->who);
+    print_flag(w, "holds", c->holds);
+    jw_pair(w, "words", c->words);
+    jw_pair(w, "until", c->until);
+    jw_pair(w, "limits", c->limits);
+    print_time(w, "since", c->since);
+    print_time(w, "deadline", c->deadline);
+    jw_obj_end(w);
+}
+
 void report_print_json(const struct report *r, struct jwriter *w)
 {
     jw_obj(w);
@@ -331,6 +344,12 @@ void report_print_json(const struct report *r, struct jwriter *w)
     jw_pair(w, "waits", r->waits);
     jw_pair(w, "drain", r->drain);
     print_labels(w, r);
+    jw_key(w, STR("claims"));
+    jw_arr(w);
+    for (uint32_t i = 0; i < r->claim_n; i++) {
+        print_claim(w, &r->claims[i]);
+    }
+    jw_arr_end(w);
     jw_key(w, STR("profiles"));
     jw_arr(w);
     for (uint32_t i = 0; i < r->profile_n; i++) {

@@ -54,6 +54,17 @@ struct report_label {
     struct str value;
 };
 
+/* Who else has to do with the node: a request for it, or a reservation of it. */
+struct report_claim {
+    struct str who;    /* "request mr-7 of kured", "profile os" */
+    bool holds;        /* it has the node; otherwise it waits for it */
+    struct str words;  /* "InProgress", or what it waits for */
+    struct str until;  /* what has to happen next */
+    struct str limits; /* that concern it: "node, gpu" */
+    usec_t since;      /* wall time; 0 = unknown */
+    usec_t deadline;   /* wall time; USEC_NEVER = none */
+};
+
 struct report {
     struct str node;
     struct str state; /* the state label; empty = none yet */
@@ -69,6 +80,8 @@ struct report {
     uint32_t label_n;
     struct report_profile *profiles; /* in the label's order */
     uint32_t profile_n;
+    struct report_claim *claims; /* who holds it first; none: nobody told */
+    uint32_t claim_n;
 };
 
 /* "pass", "fail", "error", "pending". */

@@ -152,6 +152,32 @@ static int read_labels(const struct reader *in, const struct jval *labels, struc
     return 0;
 }
 
+static int read_claims(const struct reader *in, const struct jval *list, struct report *ret)
+{
+    uint32_t n = 0;
+    int r = read_count(in, list, &n);
+    if (r < 0 || n == 0) {
+        return r;
+    }
+    ret->claims = ARENA_ARRAY(in->out, struct report_claim, n);
+    JVAL_EACH (list, v) {
+        struct report_claim *c = &ret->claims[ret->claim_n++];
+        *c = (struct report_claim){
+            .who = read_text(in, v, "who"),
+            .holds = jval_bool(jval_get(v, STR("holds")), false),
+            .words = read_text(in, v, "words"),
+            .until = read_text(in, v, "until"),
+            .limits = read_text(in, v, "limits"),
+        };
+        r = read_time(in, v, "since", 0, &c->since);
+        r = r < 0 ? r : read_time(in, v, "deadline", USEC_NEVER, &c->deadline);
+        if (r < 0) {
+            return r;
+        }
+    }
+    return 0;
+}
+
 static int read_report(const struct reader *in, const struct jval *v, struct report *ret)
 {
     *ret = (struct report){
@@ -169,6 +195,7 @@ static int read_report(const struct reader *in, const struct jval *v, struct rep
     int r = read_time(in, v, "updated", 0, &ret->updated);
     r = r < 0 ? r : read_time(in, v, "now", 0, &ret->now);
     r = r < 0 ? r : read_labels(in, jval_get(v, STR("labels")), ret);
+    r = r < 0 ? r : read_claims(in, jval_get(v, STR("claims")), ret);
     r = r < 0 ? r : read_count(in, profiles, &n);
     if (r < 0) {
         return r;

@@ -181,6 +181,31 @@ static void page_labels(struct page *p)
     page_field(p, 2, "labels", buf_str(&text));
 }
 
+/* "request mr-7 of kured: InProgress for 4m, deadline in 3m (…); under node, gpu". */
+static void page_claim(struct page *p, const struct report_claim *c)
+{
+    struct wrap *line = &p->line;
+    struct str when = spell_when(p->report->now, c->deadline, &p->tmp);
+    line->hang = 11;
+    wrap_add(line, c->holds ? STR("  held") : STR("  asked"));
+    wrap_tab(line, 11);
+    wrap_add(line, STR("by "));
+    wrap_add(line, c->who);
+    if (c->since != 0) {
+        wrap_add(line, STR(" for "));
+        wrap_add(line, spell_length(p->report->now - c->since, &p->tmp));
+    }
+    wrap_add(line, c->words.n > 0 ? STR(": ") : STR_NONE);
+    wrap_add(line, c->words);
+    wrap_add(line, c->until.n > 0 ? STR("; until ") : STR_NONE);
+    wrap_add(line, c->until);
+    wrap_add(line, when.n > 0 ? STR("; deadline ") : STR_NONE);
+    wrap_add(line, when);
+    wrap_add(line, c->limits.n > 0 ? STR("; under ") : STR_NONE);
+    wrap_add(line, c->limits);
+    wrap_end(line);
+}
+
 void report_print_text(const struct report *r, enum report_form form, struct buf *out)
 {
     struct page p = {
@@ -200,6 +225,9 @@ void report_print_text(const struct report *r, enum report_form form, struct buf
     page_field(&p, 2, "error", r->error);
     page_field(&p, 2, "waits", r->waits);
     page_field(&p, 2, "drain", r->drain);
+    for (uint32_t i = 0; i < r->claim_n; i++) {
+        page_claim(&p, &r->claims[i]);
+    }
     if (r->updated != 0) {
         struct str ago = spell_length(r->now - r->updated, &p.tmp);
         page_field(&p, 2, "decided", arena_concat(&p.tmp, ago, STR(" ago")));

@@ -160,6 +160,10 @@ void roster_print_json(const struct roster *s, struct jwriter *w)
         print_entry(w, &s->entries[i]);
     }
     jw_arr_end(w);
+    if (s->board.n > 0) {
+        jw_key(w, STR("board"));
+        jw_raw(w, s->board);
+    }
     jw_obj_end(w);
 }
 

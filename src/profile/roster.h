@@ -43,6 +43,7 @@ struct roster {
     struct roster_entry *entries; /* see roster_sort */
     uint32_t entry_n;
     uint32_t entry_cap;
+    struct str board; /* limits and requests as JSON, told by whoever knows them; empty = nobody */
 };
 
 /* Names a profile, so that it is listed even if no node has it. */

@@ -170,6 +170,68 @@ static bool source_report(void *ctx, struct str name, struct arena *out, struct 
     return true;
 }
 
+/* ---- limits ---- */
+
+static bool source_has_board(const struct source *s)
+{
+    return s->controller != NULL && s->arbiter != NULL && *s->arbiter != NULL;
+}
+
+struct source_board {
+    struct board *board;
+    struct arena *out;
+};
+
+static void source_wait(void *ctx, const struct controller_wait *wait)
+{
+    const struct source_board *to = ctx;
+    board_add_claim(to->board,
+                    &(struct board_claim){
+                        .uid = wait->uid,
+                        .name = arena_concat(to->out, STR("profile/"), wait->profile),
+                        .type = target_type_name(TARGET_NODE),
+                        .target = wait->node,
+                        .phase = STR("Pending"),
+                        .reason = wait->view->reason,
+                        .message = wait->view->message,
+                        .waits = true,
+                        .position = wait->view->position,
+                        .since = wait->since,
+                        .deadline = USEC_NEVER,
+                        .next = wait->view->next,
+                        .limit = wait->view->limit,
+                        .limits = wait->view->limits,
+                        .limit_n = wait->view->limit_n,
+                        .blocker_uid = wait->view->blocker,
+                    },
+                    to->out);
+}
+
+static bool source_board(void *ctx, bool ended, struct arena *out, struct board *ret)
+{
+    struct source *s = ctx;
+    struct source_board to = { .board = ret, .out = out };
+    *ret = (struct board){ 0 };
+    if (!source_has_board(s)) {
+        return false;
+    }
+    board_look(ret, *s->arbiter, *s->requests, ended, out);
+    controller_each_wait(s->controller, out, source_wait, &to);
+    board_finish(ret, out);
+    return true;
+}
+
+static uint64_t source_board_version(void *ctx)
+{
+    const struct source *s = ctx;
+    struct controller_stats stats;
+    if (!source_has_board(s)) {
+        return 0;
+    }
+    controller_stats(s->controller, &stats);
+    return 1 + arbiter_turns(*s->arbiter) + requests_turns(*s->requests) + stats.turns;
+}
+
 void source_init(struct source *s, struct controller *controller)
 {
     *s = (struct source){
@@ -177,7 +239,9 @@ void source_init(struct source *s, struct controller *controller)
         .web = { .ctx = s,
                  .status = source_status,
                  .each_node = source_each_node,
-                 .report = source_report },
+                 .report = source_report,
+                 .board = source_board,
+                 .board_version = source_board_version },
         .health = { .ctx = s, .ready = source_ready },
     };
 }

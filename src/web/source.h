@@ -7,16 +7,21 @@
 #include "web/health.h"
 #include "web/web.h"
 
+struct arbiter;
 struct controller;
+struct requests;
 
 struct source {
     struct controller *controller; /* borrowed; NULL = none runs */
-    struct str title;              /* borrowed; shown as the cluster's name */
-    struct str identity;           /* borrowed */
-    struct web_source web;         /* for web_new */
-    struct health health;          /* for health_handle */
-    struct arena tmp;              /* of one node's labels */
-    struct arena names;            /* of the profiles that are configured */
+    /* Borrowed: where arbiter and requests are once they run; NULL = they never do. */
+    struct arbiter *const *arbiter;
+    struct requests *const *requests;
+    struct str title;      /* borrowed; shown as the cluster's name */
+    struct str identity;   /* borrowed */
+    struct web_source web; /* for web_new */
+    struct health health;  /* for health_handle */
+    struct arena tmp;      /* of one node's labels */
+    struct arena names;    /* of the profiles that are configured */
 };
 
 void source_init(struct source *s, struct controller *controller);

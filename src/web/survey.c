@@ -3,6 +3,7 @@
 #include "base/heap.h"
 #include "format/jwriter.h"
 #include "profile/roster.h"
+#include "web/panel.h"
 
 struct survey {
     struct list link;
@@ -19,6 +20,7 @@ struct survey {
     struct jwriter writer;
     struct arena memory; /* of the roster */
     struct roster roster;
+    struct buf board;
 };
 
 static void survey_free(void *ctx)
@@ -29,6 +31,7 @@ static void survey_free(void *ctx)
     arena_done(&s->names);
     arena_done(&s->memory);
     buf_done(&s->out);
+    buf_done(&s->board);
     heap_free(s);
 }
 
@@ -76,6 +79,10 @@ static void survey_answer(struct survey *s)
         jw_arr_end(&s->writer);
     } else {
         roster_sort(&s->roster);
+        if (s->kind == SURVEY_STATUS) {
+            panel_print(s->all->source, s->all->loop, &s->board);
+            s->roster.board = buf_str(&s->board);
+        }
         roster_print_json(&s->roster, &s->writer);
     }
     struct serve_exchange *x = s->x;
@@ -102,7 +109,7 @@ static void survey_turn(void *ctx)
         if (!source->report(source->ctx, s->items[s->at], &tmp, &report)) {
             continue;
         }
-        if (s->kind == SURVEY_STATUS) {
+        if (s->kind != SURVEY_INFO) {
             roster_add(&s->roster, &report, &s->memory);
         } else if (report.updated != 0 || report.error.n > 0) {
             /* As the original: a node is listed once it has been looked at. */

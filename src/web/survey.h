@@ -12,7 +12,11 @@
 
 #define SURVEY_SLICE 100u /* nodes a turn: a few milliseconds */
 
-enum survey_kind { SURVEY_INFO, SURVEY_STATUS };
+enum survey_kind {
+    SURVEY_INFO,
+    SURVEY_STATUS,
+    SURVEY_NODES, /* the status without limits and requests */
+};
 
 /* All surveys under way. */
 struct surveys {

@@ -6,6 +6,7 @@
 #include "format/jwriter.h"
 #include "web/assets.h"
 #include "web/metrics.h"
+#include "web/panel.h"
 #include "web/relay.h"
 #include "web/survey.h"
 
@@ -40,6 +41,7 @@ struct web {
     struct map seen;
     uint64_t round;
     uint64_t status_hash;
+    struct panel panel;
     usec_t spoken; /* when all streams were last kept alive */
     struct loop_timer timer;
     struct surveys surveys;
@@ -263,6 +265,10 @@ static bool web_changes(struct web *web, struct buf *out)
     if (walk.changed + gone > 0) {
         web_event(out, "delta", buf_str(&json));
     }
+    buf_reset(&json);
+    if (panel_news(&web->panel, web->source, web->loop, &json)) {
+        web_event(out, "board", buf_str(&json));
+    }
     return out->n > 0;
 }
 
@@ -279,6 +285,8 @@ static void web_snapshot(struct web *web, struct buf *out)
     struct web_walk walk = { .web = web, .w = &w, .all = true };
     web_walk_all(&walk);
     jw_arr_end(&w);
+    jw_key(&w, STR("board"));
+    panel_print_brief(web->source, &w);
     jw_obj_end(&w);
     web_event(out, "snapshot", buf_str(&json));
 }
@@ -292,6 +300,7 @@ static bool web_explain(struct web *web, struct str node, bool dated, struct buf
     if (!web->source->report(web->source->ctx, node, &tmp, &report)) {
         return false;
     }
+    panel_claims(web->source, &tmp, &report);
     report.now = dated ? web_source_wall(web->source, web->loop) : 0;
     struct jwriter w = jwriter_on(out);
     report_print_json(&report, &w);
@@ -516,7 +525,7 @@ static void web_explain_reply(struct web *web, struct serve_exchange *x, struct 
     CLEANUP(buf_done)
     struct buf out = { 0 };
     if (node.n == 0) {
-        web_error(x, 400, STR("want the name of a node: ?node=NAME"));
+        web_error(x, 400, STR("want ?node=NAME, ?request=NAME or ?limit=NAME"));
     } else if (!web_explain(web, node, /* dated= */ true, &out)) {
         buf_printf(&out, "there is no node '" STR_FMT "'", STR_ARG(node));
         web_error(x, 404, buf_str(&out));
@@ -526,17 +535,37 @@ static void web_explain_reply(struct web *web, struct serve_exchange *x, struct 
     }
 }
 
+/* Whether it asks for limits and requests, and for which. */
+static bool web_panel_query(const struct serve_request *req, struct arena *tmp,
+                            struct panel_query *ret)
+{
+    *ret = (struct panel_query){ .about = BOARD_ALL };
+    if (!str_eq(req->path, STR("/api/v1/explain"))) {
+        return str_eq(req->path, STR("/api/v1/limits"));
+    }
+    struct str request = web_param(req->query, STR("request"), tmp);
+    struct str limit = web_param(req->query, STR("limit"), tmp);
+    if (request.n > 0) {
+        *ret = (struct panel_query){ .about = BOARD_REQUEST, .name = request };
+    } else if (limit.n > 0) {
+        *ret = (struct panel_query){ .about = BOARD_LIMIT, .name = limit };
+    }
+    return request.n > 0 || limit.n > 0;
+}
+
 /* What only the leader can tell; false: the path is none of these. */
 static bool web_reports(struct web *web, struct serve_exchange *x, const struct serve_request *req)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct str node = web_param(req->query, STR("node"), &tmp);
+    struct panel_query query;
     bool info = str_eq(req->path, STR("/api/v1/info"));
     bool status = str_eq(req->path, STR("/api/v1/status"));
     bool stream = str_eq(req->path, STR("/api/v1/events")) && node.n > 0;
+    bool panel = web_panel_query(req, &tmp, &query);
     bool foreign = web->relay != NULL && !web_leads(web);
-    if (!info && !status && !stream && !str_eq(req->path, STR("/api/v1/explain"))) {
+    if (!info && !status && !stream && !panel && !str_eq(req->path, STR("/api/v1/explain"))) {
         return false;
     }
     if (stream && foreign) {
@@ -545,8 +574,11 @@ static bool web_reports(struct web *web, struct serve_exchange *x, const struct 
         relay_start(web->relay, x, req);
     } else if (stream) {
         web_stream_begin(web, x, node);
+    } else if (panel) {
+        panel_reply(web->source, web->loop, query, x);
     } else if (info || status) {
-        survey_start(&web->surveys, info ? SURVEY_INFO : SURVEY_STATUS, x);
+        bool brief = str_eq(web_param(req->query, STR("board"), &tmp), STR("0"));
+        survey_start(&web->surveys, info ? SURVEY_INFO : brief ? SURVEY_NODES : SURVEY_STATUS, x);
     } else {
         web_explain_reply(web, x, node);
     }

@@ -4,7 +4,9 @@
  *   /                          the dashboard (its files below /static/)
  *   /api/v1/info               nodes, profiles and checks, in the original's shape
  *   /api/v1/status             the fleet in one document (profile/roster.h)
+ *   /api/v1/limits             limits, who holds them, who waits (request/board.h)
  *   /api/v1/explain?node=NAME  one node with all its checks (profile/report.h)
+ *   /api/v1/explain?request=NAME, ?limit=NAME   what /api/v1/limits tells about one
  *   /api/v1/events             server-sent events: one snapshot, then what changed
  *   /api/v1/events?node=NAME   the same for explain: the document, again whenever it changes
  *   /metrics                   Prometheus text
@@ -12,7 +14,7 @@
  * It reads through `struct web_source`, so tests and the demo need no controller. Nothing runs
  * while nobody looks: with the first open event stream a timer begins to compare nodes with what
  * was sent last, with the last one it ends. A replica that does not lead and has a relay answers
- * info, status and explain with what the leader says.
+ * info, status, limits and explain with what the leader says.
  */
 #pragma once
 
@@ -20,6 +22,7 @@
 #include "port/loop.h"
 #include "port/serve.h"
 #include "profile/report.h"
+#include "request/board.h"
 
 #define WEB_STREAMS_MAX 64u /* browsers on one replica; each costs a snapshot */
 #define WEB_BACKLOG_MAX                                                                            \
@@ -84,6 +87,11 @@ struct web_source {
     void (*each_node)(void *ctx, const struct web_visit *visit);
     /* All there is to say about a node; it lives in `out`. False: no such node. */
     bool (*report)(void *ctx, struct str node, struct arena *out, struct report *ret);
+    /* Limits and requests as they are now, with those that have ended if wanted. False: the cluster
+     * knows none. NULL: likewise. */
+    bool (*board)(void *ctx, bool ended, struct arena *out, struct board *ret);
+    /* Another one whenever the board may be another; 0 = there is none. Together with `board`. */
+    uint64_t (*board_version)(void *ctx);
 };
 
 static inline usec_t web_source_wall(const struct web_source *source, struct loop *loop)

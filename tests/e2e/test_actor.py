@@ -5,6 +5,7 @@ Whoever approves writes spec.state, so a test can do it by hand: what is under t
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -205,13 +206,14 @@ def test_limits_show_holders_and_the_queue(cli, objects, node, unique):
     assert status == 200, answer
     cli("request", node)
     objects.patch("maintenancerequests", asked(objects, unique), {"status": {
-        "reason": "LimitReached", "message": "1 of 1", "queuePosition": 1}}, "status")
+        "reason": "LimitReached", "message": "1 of 1", "queuePosition": 1, "limits": [unique]}}, "status")
     result = cli("limits", client=None)
     assert result.returncode == 0, result.stderr
     text = " ".join(result.stdout.split())  # lines may be wrapped: others have longer names
-    assert f"{unique} node 1 of 12 1 1 0 full" in text
-    assert f"n-7 {unique} Approved 2026-01-02T03:04:05Z profile/flatcar" in text
-    assert f"{node} node 1 {unique} LimitReached: 1 of 1" in text
+    assert f"{unique} node 1 of 12 1 0 1 full" in text
+    assert re.search(rf"n-7 profile flatcar, Approved for [0-9dhms]+; under {unique}", text), text
+    assert re.search(rf"{node} 1\. \S+ of {unique} for [0-9dhms]+: 1 of 1", text), text
+    assert f"until the one held under limit {unique} ends; longest held: n-7 by profile flatcar" in text
     listed = json.loads(cli("limits", "-o", "json", client=None).stdout)["items"]
     assert {unique, asked(objects, unique)} <= {item["metadata"]["name"] for item in listed}
 

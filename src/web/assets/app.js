@@ -2,6 +2,7 @@
 import { $, nodes, page, byName, count, stateKey, element, tag } from "./shared.js";
 import { drawFleet, fleetChanged, fleetStale, focusFleet, startFleet } from "./fleet.js";
 import { drawNode, showNode } from "./explain.js";
+import { draw as drawLimits, focusLimits, setBoard } from "./limits.js";
 import { workStale } from "./work.js";
 
 const PLAIN = /^(beta\.kubernetes\.io\/|kubernetes\.io\/hostname$|cloud\.sap\/maintenance-state$)/; // say what is shown already
@@ -220,7 +221,7 @@ function setStatus(next, quiet) {
 }
 
 function onSnapshot(event) {
-  const { status, nodes: list } = JSON.parse(event.data);
+  const { status, nodes: list, board } = JSON.parse(event.data);
   const news = new Map();
   const quiet = !page.loaded;
   const present = new Set(list.map((node) => node.name));
@@ -228,6 +229,7 @@ function onSnapshot(event) {
   for (const node of list) setNode(node, quiet, news);
   setStatus(status, quiet);
   for (const [text, names] of news) tellMany(names, text);
+  setBoard(board || null, quiet).forEach(tell);
   complete = true;
   workStale();
   schedule();
@@ -262,6 +264,7 @@ function draw() {
   drawFleet(shown.length === page.order.length ? null : new Set(shown));
   drawList();
   drawNode();
+  drawLimits();
   if (complete && !page.loaded) {
     page.loaded = true; // from here on, what is new is shown as new
     $("grid-empty").hidden = page.order.length > 0;
@@ -282,6 +285,7 @@ function connect() {
   mine.addEventListener("open", () => link("live", "live"));
   mine.addEventListener("snapshot", onSnapshot);
   mine.addEventListener("delta", onDelta);
+  mine.addEventListener("board", (event) => { setBoard(JSON.parse(event.data), false).forEach(tell); workStale(); });
   mine.addEventListener("status", (event) => { setStatus(JSON.parse(event.data), false); schedule(); });
   mine.addEventListener("error", () => {
     link("lost", "connection lost, trying again");
@@ -318,6 +322,8 @@ document.addEventListener("keydown", (event) => {
     $("filter").focus();
   } else if (event.key === "g") {
     focusFleet();
+  } else if (event.key === "l") {
+    focusLimits();
   } else if (event.key === "d") {
     $("node-card").focus();
   } else if (event.key === "t") {

@@ -137,6 +137,13 @@ function drawLabels(node) {
       onclick: () => page.filter(`${key}=${value}`) }, `${key}=${value}`)));
 }
 
+// A request for the node, or a reservation of it.
+function drawClaim(claim) {
+  return element("p", { class: "held" }, claim.holds ? "held by " : "asked for by ", claim.who, claim.since ? element("span", {}, " for ", since(claim.since)) : "",
+    claim.words ? `: ${claim.words}` : "", claim.until ? `; until ${claim.until}` : "",
+    claim.deadline ? element("span", {}, "; deadline ", when(claim.deadline)) : "", claim.limits ? `; under ${claim.limits}` : "");
+}
+
 function say(text) {
   if (said !== text) $("node-said").textContent = said = text;
 }
@@ -161,6 +168,7 @@ export function drawNode() {
     if (report.error) parts.push(element("p", { class: "bad" }, report.error));
     if (report.waits) parts.push(element("p", { class: "held" }, `waits: ${report.waits}`));
     if (report.drain && !report.profiles.some((p) => p.doing === report.drain)) parts.push(element("p", { class: "held" }, `drain: ${report.drain}`));
+    parts.push(...(report.claims || []).map(drawClaim));
     parts.push(...report.profiles.map(drawProfile));
   }
   if (node) parts.push(drawLabels(node));

@@ -32,7 +32,7 @@ async function ask() {
   if (document.hidden) return;
   asked = Date.now();
   try {
-    const reply = await fetch("/api/v1/status", { cache: "no-store" });
+    const reply = await fetch("/api/v1/status?board=0", { cache: "no-store" });
     const body = await reply.json();
     if (!reply.ok) throw new Error(body.error || `the server answered ${reply.status}`);
     setClock(body.now);

@@ -13,18 +13,20 @@
 #define REQUESTS                                                                                   \
     "[{\"metadata\":{\"name\":\"z\",\"resourceVersion\":\"1\"},"                                   \
     "\"spec\":{\"name\":\"worker-3\",\"type\":\"node\"},\"status\":{\"queuePosition\":2,"          \
+    "\"limits\":[\"node\"],"                                                                       \
     "\"reason\":\"LimitReached\"}},"                                                               \
     "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"1\"},"                                    \
     "\"spec\":{\"name\":\"old\",\"type\":\"node\",\"state\":\"Completed\"}},"                      \
     "{\"metadata\":{\"name\":\"b\",\"resourceVersion\":\"1\",\"labels\":{"                         \
     "\"maintenancerequests.repairman.k8s.io/clientname\":\"me\"}},"                                \
     "\"spec\":{\"name\":\"worker-2\",\"type\":\"node\",\"state\":\"Pending\"},\"status\":{"        \
-    "\"queuePosition\":1,\"reason\":\"LimitReached\",\"message\":\"limit 'node' allows 2 of 40 "   \
+    "\"queuePosition\":1,\"reason\":\"LimitReached\",\"limits\":[\"node\"],\"queuedTime\":\"2026-" \
+    "01-02T04:04:05Z\",\"message\":\"limit 'node' allows 2 of 40 "                                 \
     "and has given both away, to worker-1 and to worker-9\"}}]"
 
 static struct quota parse(struct arena *a, const char *limits, const char *requests)
 {
-    struct quota q = { 0 };
+    struct quota q = { .now = SECONDS(1767323045) + HOURS(2) }; /* 2026-01-02T05:04:05Z */
     struct err err = { 0 };
     CHECK_EQ(json_parse(str_from(limits), 0, a, &q.limits, &err), 0);
     CHECK_EQ(json_parse(str_from(requests), 0, a, &q.requests, &err), 0);
@@ -40,18 +42,20 @@ TEST(quota_shows_limits_holders_and_the_queue_in_order)
     const struct quota q = parse(&a, LIMITS, REQUESTS);
     quota_print_text(&q, &out);
     CHECK_STR(buf_str(&out),
-              "LIMIT  TYPE         ALLOWED  GRANTED  WAITING  UNAVAILABLE  STATUS\n"
-              "node   node         2 of 40  1        2        0            open\n"
-              "db     statefulset  - of -   -        -        -            not computed\n"
-              "gpu    -            1 of -   -        -        -            paused\n"
+              "limit  type         allowed  held  unavailable  waiting\n"
+              "db     statefulset  -        0     -            0        not computed\n"
+              "gpu    -            1 of 0   0     0            0        paused\n"
+              "node   node         2 of 40  1     0            2        open\n"
               "\n"
-              "HELD      LIMIT  STATE       SINCE                 BY\n"
-              "worker-1  node   InProgress  2026-01-02T03:04:05Z  mr-a-1\n"
+              "held (1)\n"
+              "  worker-1  mr-a-1, InProgress for 2h; under node\n"
               "\n"
-              "WAITING   TYPE  PLACE  CLIENT  FOR\n"
-              "worker-2  node  1      me      LimitReached: limit 'node' allows 2 of 40 and has\n"
-              "    given both away, to worker-1 and to worker-9\n"
-              "worker-3  node  2      -       LimitReached\n");
+              "waiting (2)\n"
+              "  worker-2  1. b of me for 1h: limit 'node' allows 2 of 40 and has given both\n"
+              "            away, to worker-1 and to worker-9\n"
+              "            until there is room again\n"
+              "  worker-3  2. z: LimitReached\n"
+              "            until there is room again\n");
 }
 
 TEST(quota_says_that_there_are_no_limits)

@@ -132,6 +132,39 @@ TEST(report_prints_a_text_of_eighty_columns)
     }
 }
 
+static struct report_claim claims[] = {
+    { .who = STR_INIT("request mr-7 of kured"),
+      .holds = true,
+      .words = STR_INIT("InProgress"),
+      .until = STR_INIT("its client says Completed"),
+      .limits = STR_INIT("gpu, node"),
+      .since = NOW - MINUTES(4),
+      .deadline = NOW + SECONDS(9) },
+    { .who = STR_INIT("profile os"), .deadline = USEC_NEVER },
+};
+
+TEST(report_names_who_holds_the_node_and_who_asks_for_it)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    CLEANUP(buf_done)
+    struct buf json = { 0 };
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    struct report r = { .node = STR("n"), .now = NOW, .claims = claims, .claim_n = 2 };
+    struct report back;
+    struct err err = { 0 };
+    struct jwriter w = jwriter_on(&json);
+    report_print_json(&r, &w);
+    CHECK_EQ(report_parse(buf_str(&json), &a, &back, &err), 0);
+    report_print_text(&back, REPORT_TEXT, &out);
+    CHECK_STR(buf_str(&out),
+              "node n: no state yet, not ready\n"
+              "  held     by request mr-7 of kured for 4m: InProgress; until its client says\n"
+              "           Completed; deadline in 9s (Mon 01:31:55 UTC); under gpu, node\n"
+              "  asked    by profile os\n");
+}
+
 /* The page in docs/ shows what is really printed. */
 TEST(report_page_shows_the_real_output)
 {

@@ -103,6 +103,9 @@ struct fleet {
     struct web_source source;
     struct metrics metrics;
     struct web *web;
+    uint32_t boards; /* how many were made */
+    uint64_t board_version;
+    bool paused;
 };
 
 static void fleet_status(void *ctx, struct web_status *ret)
@@ -249,7 +252,7 @@ TEST(web_explains_one_node)
         int status;
         const char *body;
     } cases[] = {
-        { "/api/v1/explain", 400, "{\"error\":\"want the name of a node: ?node=NAME\"}" },
+        { "/api/v1/explain", 400, "{\"error\":\"want ?node=NAME, ?request=NAME or ?limit=NAME\"}" },
         { "/api/v1/explain?node=%zz", 404, "{\"error\":\"there is no node '%zz'\"}" },
         { "/api/v1/explain?node=%22", 404, "{\"error\":\"there is no node '\\\"'\"}" },
     };
@@ -365,7 +368,7 @@ TEST(web_events_begin_with_a_snapshot_and_go_on_with_what_changed)
     CHECK(str_starts(buf_str(&x.body), STR("retry: 1000\n\nevent: snapshot\ndata: {\"status\":{")));
     CHECK(str_contains(buf_str(&x.body),
                        STR("{\"name\":\"b\",\"state\":\"\",\"ready\":false,\"cordoned\":false,"
-                           "\"profiles\":[],\"labels\":{}}]}\n\n")));
+                           "\"profiles\":[],\"labels\":{}}],\"board\":null}\n\n")));
     CHECK(str_contains(buf_str(&x.body),
                        STR("\"profiles\":[{\"name\":\"os\",\"state\":\"operational\",\"since\":"
                            "\"2023-11-14T22:13:20Z\"}],\"labels\":{\"other\":\"x\",")));
@@ -450,6 +453,201 @@ TEST(web_events_drop_who_does_not_read)
     CHECK_EQ(web_streams(f.web), 1);
     CHECK(str_contains(buf_str(&good.body), STR("\"cordoned\":true")));
     good.door.on_close(good.door.on_close_ctx);
+}
+
+/* ---- limits ---- */
+
+static const struct str limit_names[] = { STR_INIT("node") };
+
+static bool fleet_board(void *ctx, bool ended, struct arena *out, struct board *ret)
+{
+    struct fleet *f = ctx;
+    struct board_holder *holder = ARENA_NEW(out, struct board_holder);
+    f->boards++;
+    *ret = (struct board){ 0 };
+    *holder = (struct board_holder){
+        .target = STR("a"), .uid = STR("1"), .name = STR("mr-1"), .deadline = USEC_NEVER
+    };
+    board_add_limit(ret,
+                    &(struct board_limit){ .name = STR("node"),
+                                           .type = STR("node"),
+                                           .most = UINT32_MAX,
+                                           .computed = true,
+                                           .allowed = 1,
+                                           .held = 1,
+                                           .paused = f->paused,
+                                           .holders = holder,
+                                           .holder_n = 1 },
+                    out);
+    struct board_claim c = { .uid = STR("1"),
+                             .name = STR("mr-1"),
+                             .client = STR("kured"),
+                             .type = STR("node"),
+                             .target = STR("a"),
+                             .phase = STR("InProgress"),
+                             .deadline = USEC_NEVER,
+                             .next = USEC_NEVER,
+                             .limits = limit_names,
+                             .limit_n = 1 };
+    board_add_claim(ret, &c, out);
+    c.uid = STR("2");
+    c.name = STR("mr-2");
+    c.phase = STR("Pending");
+    c.waits = true;
+    c.reason = STR("TargetBusy");
+    c.message = STR("node a is held by mr-1");
+    c.blocker_uid = STR("1");
+    board_add_claim(ret, &c, out);
+    if (ended) {
+        c = (struct board_claim){ .uid = STR("0"), .name = STR("mr-0"), .ended = true };
+        board_add_claim(ret, &c, out);
+    }
+    board_finish(ret, out);
+    return true;
+}
+
+static uint64_t fleet_board_version(void *ctx)
+{
+    const struct fleet *f = ctx;
+    return f->board_version;
+}
+
+static void fleet_limit(struct fleet *f)
+{
+    f->board_version = 1;
+    f->source.board = fleet_board;
+    f->source.board_version = fleet_board_version;
+}
+
+static void fleet_read_board(struct fleet *f, const char *path, struct arena *a, struct board *ret)
+{
+    CLEANUP(fake_done)
+    struct fake x = { 0 };
+    const struct jval *root;
+    struct err err = { 0 };
+    ask(web_handle, f->web, &x, "GET", path);
+    CHECK_EQ(x.status, 200);
+    CHECK_EQ(json_parse(arena_str(a, buf_str(&x.body)), 0, a, &root, &err), 0);
+    CHECK_EQ(board_read(root, a, ret, &err), 0);
+}
+
+TEST(web_tells_limits_and_one_request_or_limit)
+{
+    CLEANUP(fleet_done)
+    struct fleet f;
+    fleet_init(&f);
+    fleet_limit(&f);
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct board b;
+    fleet_read_board(&f, "/api/v1/limits", &a, &b);
+    CHECK_EQ(b.about, BOARD_ALL);
+    CHECK_EQ(b.now, loop_wall(f.loop));
+    CHECK_EQ(b.limit_n, 1);
+    CHECK_EQ(b.claim_n, 2);
+    fleet_read_board(&f, "/api/v1/explain?request=mr-2", &a, &b);
+    CHECK_EQ(b.about, BOARD_REQUEST);
+    CHECK_STR(b.claims[0].blocker->name, "mr-1");
+    fleet_read_board(&f, "/api/v1/explain?request=mr-0", &a, &b); /* although it has ended */
+    CHECK(b.claims[0].ended);
+    fleet_read_board(&f, "/api/v1/explain?limit=node", &a, &b);
+    CHECK_EQ(b.about, BOARD_LIMIT);
+    CHECK_EQ(b.claim_n, 2);
+    static const struct {
+        const char *path;
+        const char *body;
+    } cases[] = {
+        { "/api/v1/explain?request=x%22", "{\"error\":\"there is no request 'x\\\"'\"}" },
+        { "/api/v1/explain?limit=x", "{\"error\":\"there is no limit 'x'\"}" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(fake_done)
+        struct fake x = { 0 };
+        ask(web_handle, f.web, &x, "GET", cases[i].path);
+        CHECK_EQ(x.status, 404);
+        CHECK_STR(buf_str(&x.body), cases[i].body);
+    }
+}
+
+TEST(web_says_that_a_cluster_knows_no_limits)
+{
+    CLEANUP(fleet_done)
+    struct fleet f;
+    fleet_init(&f);
+    CLEANUP(fake_done)
+    struct fake x = { 0 };
+    ask(web_handle, f.web, &x, "GET", "/api/v1/limits");
+    CHECK_EQ(x.status, 404);
+    CHECK(str_contains(buf_str(&x.body), STR("this cluster knows no limits")));
+}
+
+TEST(web_puts_limits_into_status_and_claims_into_explain)
+{
+    CLEANUP(fleet_done)
+    struct fleet f;
+    fleet_init(&f);
+    fleet_limit(&f);
+    CLEANUP(fake_done)
+    struct fake x = { 0 };
+    CLEANUP(fake_done)
+    struct fake y = { 0 };
+    CLEANUP(fake_done)
+    struct fake z = { 0 };
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct report report;
+    struct err err = { 0 };
+    ask(web_handle, f.web, &x, "GET", "/api/v1/status");
+    CHECK(str_contains(buf_str(&x.body), STR("\"board\":{\"now\":")));
+    ask(web_handle, f.web, &y, "GET", "/api/v1/status?board=0");
+    CHECK_EQ(y.status, 200);
+    CHECK(!str_contains(buf_str(&y.body), STR("\"board\"")));
+    ask(web_handle, f.web, &z, "GET", "/api/v1/explain?node=a");
+    CHECK_EQ(report_parse(buf_str(&z.body), &a, &report, &err), 0);
+    CHECK_EQ(report.claim_n, 2);
+    CHECK(report.claims[0].holds);
+    CHECK_STR(report.claims[0].who, "request mr-1 of kured");
+    CHECK_STR(report.claims[0].words, "InProgress");
+    CHECK_STR(report.claims[0].limits, "node");
+    CHECK_STR(report.claims[1].until, "node a is released");
+}
+
+/* A board is made for those who look, and only after something has changed. */
+TEST(web_events_tell_limits_when_they_change)
+{
+    CLEANUP(fleet_done)
+    struct fleet f;
+    fleet_init(&f);
+    fleet_limit(&f);
+    CLEANUP(fake_done)
+    struct fake x = { 0 };
+    pass(&f, SECONDS(2));
+    CHECK_EQ(f.boards, 0);
+    ask(web_handle, f.web, &x, "GET", "/api/v1/events");
+    CHECK(str_contains(buf_str(&x.body), STR("\"board\":{\"about\":\"all\",\"limits\":[{")));
+    pass(&f, SECONDS(3));
+    uint32_t made = f.boards;
+    buf_reset(&x.body);
+    pass(&f, SECONDS(3));
+    CHECK_EQ(f.boards, made);
+    CHECK_EQ(x.body.n, 0);
+    f.board_version++;
+    pass(&f, SECONDS(3));
+    CHECK_EQ(f.boards, made + 1);
+    CHECK_EQ(x.body.n, 0); /* it is another, and says the same */
+    f.board_version++;
+    f.paused = true;
+    pass(&f, WEB_INTERVAL);
+    CHECK(str_starts(buf_str(&x.body), STR("event: board\ndata: {\"about\":\"all\"")));
+    CHECK(str_contains(buf_str(&x.body), STR("\"standing\":\"paused\"")));
+    buf_reset(&x.body);
+    for (int i = 0; i < 8; i++) {
+        f.board_version++;
+        f.paused = !f.paused;
+        pass(&f, WEB_INTERVAL);
+    }
+    CHECK_EQ(f.boards, made + 4); /* two seconds: no more often than people read */
+    x.door.on_close(x.door.on_close_ctx);
 }
 
 TEST(web_limits_the_number_of_streams)

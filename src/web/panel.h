@@ -1,0 +1,38 @@
+/*
+ * panel: limits and requests for whoever asks over HTTP, from a web_source's board.
+ *
+ * A board costs time in the number of requests, so one is made only when it is asked for, or for
+ * open event streams after its version has changed, and no more often than people read.
+ */
+#pragma once
+
+#include "web/web.h"
+
+#define PANEL_EVERY SECONDS(1) /* between two events */
+#define PANEL_SHOWN 60u        /* claims of a kind, and holders, in an event; nobody reads more */
+
+/* What open streams were told last. */
+struct panel {
+    uint64_t version; /* of the board; 0 = that there is none */
+    uint64_t hash;
+    usec_t told; /* monotonic */
+};
+
+/* The whole board as JSON; nothing where there is none. */
+void panel_print(const struct web_source *source, struct loop *loop, struct buf *out);
+/* For a snapshot: `null` where there is none. */
+void panel_print_brief(const struct web_source *source, struct jwriter *w);
+/* What has changed since, as JSON; false: nothing, or it is too early to tell. */
+bool panel_news(struct panel *p, const struct web_source *source, struct loop *loop,
+                struct buf *out);
+
+/* Who holds the node or asks for it, as far as limits and requests know. */
+void panel_claims(const struct web_source *source, struct arena *out, struct report *report);
+
+struct panel_query {
+    enum board_about about;
+    struct str name;
+};
+/* Answers /api/v1/limits, or one request or limit of it. */
+void panel_reply(const struct web_source *source, struct loop *loop, struct panel_query query,
+                 struct serve_exchange *x);
