@@ -79,6 +79,7 @@ static void controller_lead(void *ctx, bool leading)
     }
     if (!leading) {
         grant_lose_all(c);
+        inquiry_forget_all(c->inquiry); /* who leads watches */
         shuffle_forget(c->shuffle);
     }
     controller_soon(c);
@@ -167,6 +168,7 @@ static void controller_on_gone(void *ctx, struct store_item *item)
     if (item->extra != NULL) {
         member_end(item->extra);
     }
+    inquiry_forget(c->inquiry, item->name);
     fleet_on_gone(c->fleet, item);
     if (c->config.on_node != NULL) {
         c->config.on_node(c->config.ctx, item, NULL, /* gone= */ true);

@@ -34,6 +34,7 @@
 /* Where a node stands between its ask and its maintenance. */
 enum grant_stage {
     GRANT_NONE,
+    GRANT_PODS,   /* has its pods looked at, which were not watched */
     GRANT_LEASES, /* takes the leases of its staggers, one after the other */
     GRANT_LIMITS, /* waits for its reservations */
     GRANT_RECORD, /* waits for the ledger to be written */
@@ -44,6 +45,7 @@ enum grant_stage {
 struct grant {
     enum grant_stage stage;
     struct buf owner;                     /* the profile */
+    usec_t began;                         /* wall time */
     uint64_t version;                     /* GRANT_RECORD and after: of the node, as recorded */
     uint64_t serial;                      /* GRANT_RECORD: the note that carries it */
     struct list record;                   /* in `recording` */
@@ -86,6 +88,7 @@ struct member {
     usec_t since;     /* wall time since when it has asked */
     uint64_t depends; /* bits of check instances, see fleet.h */
     bool any_room;
+    bool pods;    /* its checks look at its pods */
     bool refresh; /* read the node before the next patch, unless something newer came */
     struct api_call *call;
     enum api_verb verb; /* of `call` */
@@ -211,6 +214,9 @@ void turn_tell_news(struct member *m);
 
 /* ── grant.c ───────────────────────────────────────────────────────────────────────────────── */
 void grant_begin(struct member *m, const struct engine_effect *effect);
+/* After a decision: `asks`, the profile that asks, if any. One that had its pods looked at goes on,
+ * or asks no more. */
+void grant_look_at_pods(struct member *m, struct str asks);
 /* The patch that takes the node into maintenance may go out on this version; otherwise that
  * version is recorded first. */
 bool grant_is_good(struct member *m);

@@ -347,6 +347,7 @@ static void engine_run_checks(struct decision *d, const struct engine_profile *e
             check->verdict.answer = CHECK_PASS;
         }
         effect->depends |= UINT64_C(1) << (index % 64);
+        effect->pods = effect->pods || check->verdict.pods;
         ret->next = MIN(ret->next, check->verdict.next);
         engine_add_wants(d, &check->verdict);
     }

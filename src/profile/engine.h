@@ -134,6 +134,7 @@ struct engine_effect {
     bool any_room;      /* its answer depends on rooms in another way: look at every change */
     struct facts_want *wants;
     uint32_t want_n;
+    bool pods;                       /* a check looked at the pods of the node itself */
     struct engine_profile *profiles; /* in the label's order */
     uint32_t profile_n;
     bool in_maintenance; /* one of them is, when the decision began */

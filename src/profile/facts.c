@@ -238,7 +238,7 @@ bool facts_put_affinity(struct facts *f, struct str node, const struct facts_aff
         (void)map_put(&f->nodes, node, x); /* it was not there */
     }
     if (x->answer.known == answer->known && x->answer.has == answer->has &&
-        str_eq(x->answer.error, answer->error)) {
+        x->answer.live == answer->live && str_eq(x->answer.error, answer->error)) {
         x->answer.asked = answer->asked;
         return false;
     }

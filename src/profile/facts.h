@@ -3,7 +3,8 @@
  *
  * Who asks them is profile/inquiry.h; tests put answers here by hand. A fact that is not known, or
  * is older than the configured refresh interval, is named as a want by the check that needs it; an
- * old answer counts until the new one is there. What a lookup gives lives until the next change.
+ * old answer counts until the new one is there. Pods are watched instead, those of some nodes at a
+ * time: of the others the last answer is kept. What a lookup gives lives until the next change.
  */
 #pragma once
 
@@ -12,6 +13,9 @@
 
 /* More nodes at a time than any fleet needs; each is a lease to read. */
 #define FACTS_LEASES_MAX 1000u
+/* Nodes whose pods are watched at a time: a watch holds a connection, some 100 KiB here and a place
+ * in the API server, and the nodes that can go next are few. */
+#define FACTS_WATCHES_MAX 32u
 
 enum facts_kind {
     FACTS_PROMETHEUS, /* by check instance: the answer is the same for every node */
@@ -24,6 +28,7 @@ struct facts_want {
     uint32_t index;  /* of the check instance */
     struct str node; /* FACTS_AFFINITY: whose pods; FACTS_STAGGER: who asks, the first holder of a
                       * lease that has to be made. Borrowed: copied by whoever keeps it */
+    bool live;       /* FACTS_AFFINITY: an answer that is kept will not do */
 };
 
 struct facts_prometheus {
@@ -49,8 +54,9 @@ struct facts_lease {
 struct facts_affinity {
     bool known;
     bool has;
+    bool live; /* a watch stands behind it; otherwise it was so when they were last looked at */
     struct str error;
-    usec_t asked;
+    usec_t asked; /* wall time since when it is live, or until when it was */
 };
 
 struct facts;

@@ -604,6 +604,25 @@ uint32_t fleet_pods(const struct fleet *f, struct str profile, const struct fact
     return p->counts[LABEL_STATE_REQUIRED];
 }
 
+bool fleet_waits(struct fleet *f, const struct store_item *item)
+{
+    struct err err = { 0 };
+    struct data data = { 0 };
+    bool waits = false;
+    arena_reset(&f->tmp);
+    if (data_parse(node_annotation(item->object, DATA_ANNOTATION), &f->tmp, &data, &err) < 0) {
+        return false; /* who cannot be read is in no state */
+    }
+    for (uint32_t i = 0; i < f->profile_n; i++) {
+        const struct data_profile *entry = data_find(&data, f->config->profiles[i].name);
+        enum label_state state;
+        waits =
+            waits || (entry != NULL && !entry->null && label_state_parse(entry->current, &state) &&
+                      state == LABEL_STATE_REQUIRED);
+    }
+    return waits;
+}
+
 uint32_t fleet_any_label(const struct fleet *f, uint32_t index)
 {
     ASSERT(index < f->watch_n);

@@ -64,6 +64,9 @@ uint32_t fleet_operational(const struct fleet *f, struct str profile);
 uint32_t fleet_pods(const struct fleet *f, struct str profile, const struct facts *facts,
                     struct standing_pods *ret);
 
+/* Whether those who wait look at the node's pods: some profile's entry says that it waits, too. */
+bool fleet_waits(struct fleet *f, const struct store_item *item);
+
 struct fleet_ask {
     uint32_t index;
     const struct str *values; /* of the group's keys; an empty one does not matter */

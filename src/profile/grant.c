@@ -1,6 +1,7 @@
 /*
- * Between an ask and its patch: the leases of staggers are taken, the grant is recorded in the
- * ledger, and only then may the patch go out, on the version of the node that was recorded.
+ * Between an ask and its patch: what was decided by pods that were not watched is looked at again,
+ * the leases of staggers are taken, the grant is recorded in the ledger, and only then may the
+ * patch go out, on the version of the node that was recorded.
  *
  * In memory a grant counts from its beginning. Without election there is no other leader to tell,
  * and nothing is recorded.
@@ -17,8 +18,8 @@ struct str grant_owner(const struct member *m)
 
 bool grant_is_pending(const struct grant *g)
 {
-    return g != NULL &&
-           (g->stage == GRANT_LEASES || g->stage == GRANT_LIMITS || g->stage == GRANT_RECORD);
+    return g != NULL && (g->stage == GRANT_PODS || g->stage == GRANT_LEASES ||
+                         g->stage == GRANT_LIMITS || g->stage == GRANT_RECORD);
 }
 
 static void grant_set_stage(struct member *m, enum grant_stage stage)
@@ -120,6 +121,29 @@ void grant_reserved(struct member *m)
     grant_record(m);
 }
 
+/* Its pods are watched, or were since it began. */
+static bool grant_knows_pods(const struct member *m)
+{
+    struct facts_affinity pods = facts_affinity(inquiry_facts(m->c->inquiry), m->item->name);
+    return pods.known && (pods.live || pods.asked >= m->grant->began);
+}
+
+void grant_look_at_pods(struct member *m, struct str asks)
+{
+    if (m->grant == NULL || m->grant->stage != GRANT_PODS) {
+        return;
+    }
+    if (!str_eq(asks, buf_str(&m->grant->owner))) {
+        grant_end(m);
+    } else if (grant_knows_pods(m)) {
+        grant_take_next(m);
+    } else {
+        inquiry_want(
+            m->c->inquiry,
+            &(struct facts_want){ .kind = FACTS_AFFINITY, .node = m->item->name, .live = true });
+    }
+}
+
 void grant_begin(struct member *m, const struct engine_effect *effect)
 {
     struct controller *c = m->c;
@@ -131,6 +155,11 @@ void grant_begin(struct member *m, const struct engine_effect *effect)
     struct grant *g = HEAP_NEW(struct grant);
     m->grant = g;
     buf_add(&g->owner, e->name);
+    g->began = loop_wall(c->loop);
+    bool pods = false;
+    for (uint32_t i = 0; i < t->check_n; i++) {
+        pods = pods || t->checks[i].verdict.pods;
+    }
     for (uint32_t i = 0; i < t->check_n && g->take_n < CONTROLLER_TAKES_MAX; i++) {
         if (t->checks[i].verdict.answer == CHECK_PASS &&
             str_eq(str_from(t->checks[i].plugin->name), STR("stagger"))) {
@@ -140,7 +169,12 @@ void grant_begin(struct member *m, const struct engine_effect *effect)
     if (t->target == LABEL_STATE_MAINTENANCE) {
         fleet_grant(c->fleet, m->item->name, e->name);
     }
-    grant_take_next(m);
+    if (pods) {
+        grant_set_stage(m, GRANT_PODS);
+        grant_look_at_pods(m, e->name);
+    } else {
+        grant_take_next(m);
+    }
 }
 
 bool grant_is_good(struct member *m)

@@ -9,7 +9,6 @@
 #define REFRESH_MIN SECONDS(1)
 #define INTERVAL_MIN MSECONDS(100) /* whoever wants more often gets the answer that is there */
 #define QUIET_FAILURES 3u          /* an outage shorter than that is nobody's error */
-#define TIDY_MIN MINUTES(10)       /* an ask that nobody wanted for that long is forgotten */
 
 /* A dead Prometheus holds its place until its time is up, and the wire has few places, which
  * messages need as well; the API server has others to serve. */
@@ -21,7 +20,7 @@ static const uint32_t flying_max[INQUIRY_KINDS] = {
 
 /* ── one ask ───────────────────────────────────────────────────────────────────────────────── */
 
-static void inquiry_wake(struct inquiry *q)
+void inquiry_wake(struct inquiry *q)
 {
     loop_timer_pull(&q->pump, loop_now(q->loop));
 }
@@ -70,9 +69,9 @@ static void ask_free(struct ask *a)
         wire_cancel(a->q->config.wire, STEAL(a->wire_call));
     }
     a->q->flying[a->kind] -= a->state == ASK_FLYING ? 1 : 0;
+    affinity_leave(a);
     list_del(&a->link);
     loop_timer_done(&a->rest);
-    buf_done(&a->page);
     buf_done(&a->holder);
     arena_done(&a->memory);
     heap_free(a);
@@ -83,15 +82,24 @@ static uint64_t ask_readers(const struct ask *a)
     return a->kind == FACTS_AFFINITY ? a->q->affinity_readers : inquiry_bit(a->index);
 }
 
+void ask_note(struct ask *a)
+{
+    if (a->kind == FACTS_AFFINITY && a->q->config.on_pods != NULL) {
+        a->q->config.on_pods(a->q->config.ctx, a->node);
+    } else {
+        inquiry_note(a->q, ask_readers(a));
+    }
+}
+
 static void ask_land(struct ask *a)
 {
-    ASSERT(a->state == ASK_FLYING && a->call == NULL && a->wire_call == NULL);
+    ASSERT(a->state == ASK_FLYING || a->state == ASK_WATCHING);
+    ASSERT(a->call == NULL && a->wire_call == NULL);
+    a->q->flying[a->kind] -= a->state == ASK_FLYING ? 1 : 0;
     a->state = ASK_IDLE;
-    a->q->flying[a->kind]--;
-    if (a->changed && a->kind == FACTS_AFFINITY && a->q->config.on_pods != NULL) {
-        a->q->config.on_pods(a->q->config.ctx, a->node);
-    } else if (a->changed) {
-        inquiry_note(a->q, ask_readers(a));
+    affinity_leave(a);
+    if (a->changed) {
+        ask_note(a);
     }
     inquiry_wake(a->q); /* its place is free */
 }
@@ -127,8 +135,9 @@ void ask_fail(struct ask *a, bool quiet, usec_t retry_after, const struct err *e
     a->backoff.max = MAX(REST_BASE, MIN(q->refresh, REST_MAX));
     usec_t wait = backoff_next(&a->backoff, loop_random(q->loop));
     wait = MAX(wait, MIN(retry_after, REST_MAX));
-    /* Whoever still wants it says so again when the answer has grown old. */
-    bool over = now + wait > a->wanted_at + 2 * q->refresh + REST_BASE;
+    /* Whoever still wants it says so again when the answer has grown old; pods are wanted until
+     * they are forgotten. */
+    bool over = a->kind != FACTS_AFFINITY && now + wait > a->wanted_at + 2 * q->refresh + REST_BASE;
     if (!quiet || over || a->backoff.failures >= QUIET_FAILURES) {
         ask_tell(a, err);
     }
@@ -149,7 +158,7 @@ void ask_anew(struct ask *a)
     }
 }
 
-static void ask_want(struct ask *a)
+void ask_want(struct ask *a)
 {
     usec_t now = loop_now(a->q->loop);
     a->wanted_at = now;
@@ -196,16 +205,33 @@ void inquiry_note(struct inquiry *q, uint64_t readers)
     inquiry_wake(q);
 }
 
+static bool inquiry_may_start(const struct inquiry *q, enum facts_kind kind)
+{
+    return q->flying[kind] < flying_max[kind] &&
+           (kind == FACTS_PROMETHEUS || client_open(q->config.client));
+}
+
+/* Whose turn it is; NULL: nobody waits, or there is no place. */
+static struct ask *inquiry_first(struct inquiry *q, enum facts_kind kind)
+{
+    struct list *queue = &q->queues[kind];
+    if (kind == FACTS_AFFINITY) {
+        return affinity_first(q);
+    }
+    return list_empty(queue) ? NULL : CONTAINER_OF(queue->next, struct ask, link);
+}
+
 static void inquiry_pump(void *ctx)
 {
     struct inquiry *q = ctx;
+    affinity_lose(q);
     for (uint32_t kind = 0; kind < INQUIRY_KINDS; kind++) {
-        struct list *queue = &q->queues[kind];
-        bool closed = kind != FACTS_PROMETHEUS && !client_open(q->config.client);
-        while (!closed && !list_empty(queue) && q->flying[kind] < flying_max[kind]) {
-            ask_start(CONTAINER_OF(queue->next, struct ask, link));
+        struct ask *a;
+        while (inquiry_may_start(q, kind) && (a = inquiry_first(q, kind)) != NULL) {
+            ask_start(a);
         }
-        if (closed && !list_empty(queue)) {
+        if (kind != FACTS_PROMETHEUS && !client_open(q->config.client) &&
+            !(list_empty(&q->queues[kind]) && list_empty(&q->parked))) {
             loop_timer_pull(&q->pump, client_open_at(q->config.client));
         }
     }
@@ -226,6 +252,8 @@ struct inquiry *inquiry_new(struct loop *loop, const struct inquiry_config *conf
     q->refresh = REFRESH_DEFAULT;
     map_init(&q->nodes, loop_random(loop), loop_random(loop));
     list_init(&q->takes);
+    list_init(&q->places);
+    list_init(&q->parked);
     for (uint32_t kind = 0; kind < INQUIRY_KINDS; kind++) {
         list_init(&q->queues[kind]);
     }
@@ -233,7 +261,7 @@ struct inquiry *inquiry_new(struct loop *loop, const struct inquiry_config *conf
     return q;
 }
 
-static void inquiry_drop_nodes(struct inquiry *q)
+void inquiry_forget_all(struct inquiry *q)
 {
     MAP_EACH (&q->nodes, item) {
         struct ask *a = map_item_value(item);
@@ -249,7 +277,7 @@ void inquiry_free(struct inquiry *q)
         return;
     }
     take_free_all(q);
-    inquiry_drop_nodes(q);
+    inquiry_forget_all(q);
     map_done(&q->nodes);
     for (uint32_t i = 0; i < q->instance_n; i++) {
         ask_free(q->instances[i]);
@@ -369,38 +397,19 @@ void inquiry_configure(struct inquiry *q, const struct config *config)
     facts_reindex(q->facts, from, checks->n);
     q->changed = 0; /* bits of the old configuration; everything is decided anew under the new */
     if (q->affinity_readers == 0) {
-        inquiry_drop_nodes(q);
+        inquiry_forget_all(q);
     }
 }
 
 /* ── wanting ───────────────────────────────────────────────────────────────────────────────── */
 
-/* Nodes come and go, and nobody says so here: what was not wanted for long is forgotten. */
-static void inquiry_tidy(struct inquiry *q)
-{
-    usec_t now = loop_now(q->loop);
-    usec_t idle_max = MAX(4 * q->refresh, TIDY_MIN);
-    if (now < q->tidy_at) {
-        return;
-    }
-    q->tidy_at = now + idle_max;
-    MAP_EACH (&q->nodes, item) {
-        struct ask *a = map_item_value(item);
-        if (a->state == ASK_IDLE && now >= a->wanted_at + idle_max) {
-            facts_forget_node(q->facts, a->node);
-            (void)map_del(&q->nodes, a->node); /* the very item */
-            ask_free(a);
-        }
-    }
-}
-
 static struct ask *inquiry_node(struct inquiry *q, struct str node)
 {
     struct ask *a = map_find(&q->nodes, node);
     if (a == NULL) {
-        inquiry_tidy(q);
         a = ask_new(q, FACTS_AFFINITY);
         a->node = arena_str(&a->memory, node);
+        a->serial = ++q->serials;
         (void)map_put(&q->nodes, node, a); /* it was not there */
     }
     return a;
@@ -410,7 +419,7 @@ void inquiry_want(struct inquiry *q, const struct facts_want *want)
 {
     if (want->kind == FACTS_AFFINITY) {
         ASSERT(want->node.n > 0);
-        ask_want(inquiry_node(q, want->node));
+        affinity_want(inquiry_node(q, want->node), want->live);
         return;
     }
     ASSERT(want->index < q->instance_n);
@@ -423,11 +432,26 @@ void inquiry_want(struct inquiry *q, const struct facts_want *want)
     ask_want(a);
 }
 
+bool inquiry_asks(const struct inquiry *q, struct str node)
+{
+    return map_find(&q->nodes, node) != NULL;
+}
+
+void inquiry_forget(struct inquiry *q, struct str node)
+{
+    struct ask *a = map_del(&q->nodes, node);
+    if (a != NULL) {
+        facts_forget_node(q->facts, node);
+        ask_free(a);
+        inquiry_wake(q); /* its place is free */
+    }
+}
+
 /* ── promises ──────────────────────────────────────────────────────────────────────────────── */
 
 static void ask_check(const struct ask *a, uint32_t flying[INQUIRY_KINDS])
 {
-    ASSERT(list_linked(&a->link) == (a->state == ASK_QUEUED));
+    ASSERT(list_linked(&a->link) == (a->state == ASK_QUEUED || a->state == ASK_PARKED));
     ASSERT(a->rest.armed == (a->state == ASK_RESTING));
     ASSERT(a->state == ASK_FLYING || (a->call == NULL && a->wire_call == NULL));
     flying[a->kind] += a->state == ASK_FLYING ? 1 : 0;
@@ -449,4 +473,5 @@ void inquiry_check(const struct inquiry *q)
         ASSERT(flying[kind] == q->flying[kind]);
         ASSERT(flying[kind] <= flying_max[kind]);
     }
+    affinity_check(q);
 }

@@ -6,6 +6,11 @@
  * that changed are told as the bits of the check instances that read them (see fleet.h). What is
  * wanted is answered in any case: after some failures the answer is an error, and for as long as
  * somebody wanted it lately the asking goes on.
+ *
+ * The pods of a node are watched until inquiry_forget, FACTS_WATCHES_MAX nodes at a time. A watch
+ * that fails knows nothing until it has listed again. A node beyond that number is looked at
+ * once, keeps the answer it had when its place went to another, and is watched again when a place
+ * is free, or when somebody wants it live.
  */
 #pragma once
 
@@ -37,6 +42,10 @@ const struct facts *inquiry_facts(const struct inquiry *q);
 
 /* Asks soon, unless it is being asked already or rests after a failure. */
 void inquiry_want(struct inquiry *q, const struct facts_want *want);
+/* Whether the pods of the node have been wanted; and nobody wants them any more. */
+bool inquiry_asks(const struct inquiry *q, struct str node);
+void inquiry_forget(struct inquiry *q, struct str node);
+void inquiry_forget_all(struct inquiry *q); /* of all nodes */
 
 /* Takes the first free lease of a stagger for a node, by compare-and-swap. From this call on the
  * facts say that the node has it, so that no other node counts on it; when that proves wrong they

@@ -7,6 +7,16 @@
  *                     FLYING → RESTING → QUEUED   failed, and still wanted
  *
  * It flies from its first request to its last answer, holding one of its kind's places in flight.
+ *
+ * The pods of a node are watched, so their ask goes on:
+ *
+ *     FLYING → WATCHING → PARKED → FLYING    its place went to another; one is free again
+ *              WATCHING → RESTING            the watch failed: what it told is not known any more
+ *                         PARKED → QUEUED    the answer that is kept will not do
+ *
+ * FLYING and WATCHING it holds one of FACTS_WATCHES_MAX places. Whoever is queued gets one: a watch
+ * that has told all it has to tell gives way, the youngest first, those that must be live last, so
+ * that the nodes which have waited longest stay watched. Nobody is parked while a place is free.
  */
 #pragma once
 
@@ -17,7 +27,9 @@
 
 #define INQUIRY_KINDS 3u
 
-enum ask_state { ASK_IDLE, ASK_QUEUED, ASK_FLYING, ASK_RESTING };
+enum ask_state { ASK_IDLE, ASK_QUEUED, ASK_FLYING, ASK_RESTING, ASK_WATCHING, ASK_PARKED };
+
+struct pods; /* a watch, see inquiry_pods.c */
 
 struct ask_lease {
     struct buf version;        /* resourceVersion as last read; empty = unknown */
@@ -35,7 +47,7 @@ struct ask {
     bool again;       /* something has changed since its requests went out: ask once more */
     bool changed;     /* so far this time */
     uint32_t index;   /* of the check instance; not of FACTS_AFFINITY */
-    struct list link; /* QUEUED */
+    struct list link; /* QUEUED, PARKED */
     struct loop_timer rest;
     struct backoff backoff;
     usec_t asked;     /* wall time of this asking */
@@ -66,7 +78,11 @@ struct ask {
 
     /* FACTS_AFFINITY */
     struct str node;
-    struct buf page; /* where the list goes on; empty = its beginning */
+    struct pods *pods;   /* FLYING, WATCHING */
+    struct list place;   /* likewise: in `places` */
+    uint64_t serial;     /* in the order in which they were first wanted */
+    bool live;           /* it must be WATCHING: it gives way last */
+    uint32_t short_ends; /* of its watches, see reflector.h */
 };
 
 struct inquiry {
@@ -79,10 +95,14 @@ struct inquiry {
     struct map nodes;          /* name → struct ask of FACTS_AFFINITY */
     uint64_t affinity_readers; /* bits of all affinity instances */
     usec_t refresh;            /* how long answers are good */
-    usec_t tidy_at;            /* when to look for asks that nobody wants any more */
     struct loop_timer pump;
     struct list queues[INQUIRY_KINDS];
     uint32_t flying[INQUIRY_KINDS];
+    struct list places; /* of FACTS_AFFINITY, the latest last */
+    uint32_t placed;
+    struct list parked; /* by serial */
+    uint64_t serials;
+    bool no_streams; /* the server knows no streaming lists */
     struct list takes;
     uint64_t changed; /* to be told */
 };
@@ -92,6 +112,11 @@ void ask_finish(struct ask *a);
 /* `quiet`: the other side is out of reach or overloaded, so this may pass soon: told only when it
  * does not. */
 void ask_fail(struct ask *a, bool quiet, usec_t retry_after, const struct err *err);
+/* Asks soon, unless that is under way. */
+void ask_want(struct ask *a);
+/* Who reads its answer is told. */
+void ask_note(struct ask *a);
+void inquiry_wake(struct inquiry *q);
 /* The answers of this instance changed; told from the loop. */
 void inquiry_note(struct inquiry *q, uint64_t readers);
 /* Reads it again, now or, while it is being read, right after. */
@@ -103,8 +128,14 @@ void prometheus_ask(struct ask *a);
 void prometheus_tell(struct ask *a, const struct err *err);
 void stagger_ask(struct ask *a);
 void stagger_tell(struct ask *a, const struct err *err);
-void affinity_ask(struct ask *a);
+void affinity_ask(struct ask *a); /* takes a place */
 void affinity_tell(struct ask *a, const struct err *err);
+void affinity_leave(struct ask *a); /* gives its place back, if it has one */
+void affinity_want(struct ask *a, bool live);
+void affinity_lose(struct inquiry *q); /* watches that failed rest */
+/* Who gets the next place, which is free then; NULL: nobody waits for one. */
+struct ask *affinity_first(struct inquiry *q);
+void affinity_check(const struct inquiry *q);
 
 /* inquiry_lease.c */
 /* What a Lease says; `ret` borrows from `root`. */

@@ -233,7 +233,8 @@ static struct str explain_wait(struct member *m, struct arena *out)
     if (m->grant != NULL && m->grant->stage != GRANT_HELD) {
         return m->grant->stage == GRANT_GHOST
                    ? STR("the last leader may be taking it into maintenance")
-                   : STR("its grant is being recorded");
+               : m->grant->stage == GRANT_PODS ? STR("its pods are looked at before it goes")
+                                               : STR("its grant is being recorded");
     }
     if (!prio_inside(&m->ask)) {
         return STR_NONE;
@@ -306,10 +307,7 @@ void controller_check(const struct controller *c)
         if (m != NULL) {
             ASSERT(m->item == item);
             in_flight += m->call != NULL ? 1 : 0;
-            granting += m->grant != NULL &&
-                                (m->grant->stage == GRANT_LEASES || m->grant->stage == GRANT_RECORD)
-                            ? 1
-                            : 0;
+            granting += grant_is_pending(m->grant) ? 1 : 0;
         }
     }
     ASSERT(in_flight == c->stats.in_flight);

@@ -43,9 +43,11 @@ static void standing_sum(const struct standing *s, const struct facts *facts,
             }
         } else if (fact.error.n > 0) {
             ret->broken = ret->broken == NULL ? item : ret->broken;
-        } else if (!fact.has) {
-            ret->without = ret->without == NULL ? item : ret->without;
+        } else if (!fact.has && (ret->without == NULL || (fact.live && !ret->without_live))) {
+            ret->without = item;
+            ret->without_live = fact.live;
         }
+        ret->kept_n += fact.known && !fact.live && fact.error.n == 0 ? 1 : 0;
     }
 }
 
@@ -63,7 +65,9 @@ bool standing_refresh(struct standing *s, const struct facts *facts)
 {
     struct standing_pods sum;
     standing_pods(s, facts, &sum);
+    /* Who waits for somebody whose pods are not watched has them looked at again. */
     bool differs = s->sum_of != facts || (sum.without == NULL) != (s->sum.without == NULL) ||
+                   sum.without_live != s->sum.without_live ||
                    (sum.broken == NULL) != (s->sum.broken == NULL) ||
                    (sum.unknown_n == 0) != (s->sum.unknown_n == 0);
     s->sum = sum;

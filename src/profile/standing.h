@@ -16,9 +16,11 @@
 /* What is known of the pods of those that wait. */
 struct standing_pods {
     const struct store_item *without; /* has none that prefer operational nodes; NULL: all have */
+    bool without_live;                /* they are watched */
     const struct store_item *broken;  /* cannot be told; NULL: none */
     const struct store_item *unknown[STANDING_UNKNOWN_MAX];
     uint32_t unknown_n; /* not all, if there are more */
+    uint32_t kept_n;    /* known, and not watched */
 };
 
 struct standing {

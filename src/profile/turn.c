@@ -391,6 +391,18 @@ static void turn_act(struct member *m, const struct engine_effect *effect)
     }
 }
 
+/* Nobody looks at its pods any more: it does not wait, or no check asks. */
+static void turn_forget_pods(struct member *m, bool looks)
+{
+    struct controller *c = m->c;
+    struct str name = m->item->name;
+    if (inquiry_asks(c->inquiry, name) &&
+        ((m->pods && !looks) || !fleet_waits(c->fleet, m->item))) {
+        inquiry_forget(c->inquiry, name);
+    }
+    m->pods = looks;
+}
+
 /* One node: what is it to carry, and is there something to send? `serve`: its turn has come. */
 static void turn_decide(struct member *m, bool serve)
 {
@@ -415,6 +427,7 @@ static void turn_decide(struct member *m, bool serve)
     m->item->decided = input.wall;
     if (engine_decide(&input, &c->tmp, &effect, &err) < 0) {
         turn_leave_line(m);
+        turn_forget_pods(m, /* looks= */ false);
         turn_reject(m, &err);
         return;
     }
@@ -433,6 +446,8 @@ static void turn_decide(struct member *m, bool serve)
         turn_drop_grant(m);
     }
     bool asks = (effect.needs & ENGINE_GRANT) != 0;
+    turn_forget_pods(m, effect.pods);
+    grant_look_at_pods(m, asks ? effect.profiles[effect.asker].name : STR_NONE);
     if (asks && m->grant != NULL) {
         grant_revive(m, effect.profiles[effect.asker].name);
     } else if (asks && serve && budget_refuses(m, &effect)) {

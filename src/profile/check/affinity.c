@@ -8,11 +8,12 @@ static const void *prepare(const struct check_setup *setup)
     return enough;
 }
 
-static void want_pods(const struct check_input *in, uint32_t index, struct str node,
+static void want_pods(const struct check_input *in, uint32_t index, struct str node, bool live,
                       struct check_verdict *ret)
 {
-    check_want(in, ret,
-               &(struct facts_want){ .kind = FACTS_AFFINITY, .index = index, .node = node });
+    check_want(
+        in, ret,
+        &(struct facts_want){ .kind = FACTS_AFFINITY, .index = index, .node = node, .live = live });
 }
 
 static void fail_for(const struct check_input *in, struct str node, struct check_verdict *ret)
@@ -28,6 +29,19 @@ static void say(const struct check_input *in, struct str info, struct str reason
     ret->reason = reason;
 }
 
+static void say_all_have(const struct check_input *in, uint32_t n, const struct standing_pods *pods,
+                         struct check_verdict *ret)
+{
+    struct str kept =
+        pods->kept_n > 0
+            ? arena_printf(in->out, ", %u of them when they were last looked at", pods->kept_n)
+            : STR("");
+    say(in, STR(""),
+        arena_printf(in->out, "all %u waiting nodes have pods that prefer operational ones" STR_FMT,
+                     n, STR_ARG(kept)),
+        ret);
+}
+
 /* The node itself has such pods, so it is none of those that the sum names. */
 static void look_at_others(const struct check_input *in, uint32_t index, struct check_verdict *ret)
 {
@@ -36,6 +50,10 @@ static void look_at_others(const struct check_input *in, uint32_t index, struct 
     if (pods.without != NULL) {
         struct str name = pods.without->name;
         ret->answer = CHECK_FAIL;
+        /* One that is not watched may have got such pods: nobody is to wait for it in vain. */
+        if (!pods.without_live) {
+            want_pods(in, index, name, /* live= */ true, ret);
+        }
         if (in->explain) {
             say(in, arena_printf(in->out, "pods without affinity on: " STR_FMT, STR_ARG(name)),
                 arena_printf(in->out, "node " STR_FMT " goes first: its pods do not mind",
@@ -44,30 +62,55 @@ static void look_at_others(const struct check_input *in, uint32_t index, struct 
         }
         return;
     }
-    /* Each of them asks for itself, too, and again when that is due. */
+    /* Each of them asks for itself, too. */
     for (uint32_t i = 0; i < pods.unknown_n; i++) {
-        want_pods(in, index, pods.unknown[i]->name, ret);
+        want_pods(in, index, pods.unknown[i]->name, /* live= */ false, ret);
     }
     if (pods.broken != NULL) {
         fail_for(in, pods.broken->name, ret);
         return;
     }
-    ret->answer = pods.unknown_n > 0 ? CHECK_PENDING : CHECK_PASS;
+    ret->answer = pods.unknown_n > 0 && !in->granted ? CHECK_PENDING : CHECK_PASS;
     if (in->explain && pods.unknown_n > 0) {
         say(in, STR(""), STR("the pods of other nodes are not known yet"), ret);
     } else if (in->explain) {
-        say(in, STR(""),
-            arena_printf(in->out, "all %u waiting nodes have pods that prefer operational ones", n),
-            ret);
+        say_all_have(in, n, &pods, ret);
     }
+}
+
+static void say_unknown(const struct check_input *in, struct check_verdict *ret)
+{
+    say(in, STR(""),
+        arena_printf(in->out,
+                     "the node's pods are not known yet: they are looked at when one of %u "
+                     "watches is free",
+                     FACTS_WATCHES_MAX),
+        ret);
+}
+
+/* What is kept does for waiting; the controller looks again before it lets the node go. */
+static void say_none(const struct check_input *in, const struct facts_affinity *own,
+                     struct check_verdict *ret)
+{
+    struct str kept =
+        own->live
+            ? STR("")
+            : arena_printf(in->out,
+                           ", as of " STR_FMT "; its pods are looked at again "
+                           "before it goes",
+                           STR_ARG(check_moment(in->out, own->asked, stamp_to_usec(in->now), 0)));
+    say(in, STR("no pods with affinity"),
+        arena_concat(in->out, STR("the node has no pods that prefer operational nodes"), kept),
+        ret);
 }
 
 static void look_at_pods(const struct check_input *in, uint32_t index, struct check_verdict *ret)
 {
     struct str self = in->subject->name;
     struct facts_affinity own = facts_affinity(in->facts, self);
-    if (check_stale(in, own.known, own.asked, ret)) {
-        want_pods(in, index, self, ret);
+    ret->pods = true;
+    if (!own.known) {
+        want_pods(in, index, self, /* live= */ false, ret);
     }
     if (own.error.n > 0) {
         fail_for(in, self, ret);
@@ -77,12 +120,12 @@ static void look_at_pods(const struct check_input *in, uint32_t index, struct ch
         look_at_others(in, index, ret);
         return;
     }
-    ret->answer = own.known ? CHECK_PASS : CHECK_PENDING;
+    /* Who is on its way does not turn back because a watch has to begin anew. */
+    ret->answer = own.known || in->granted ? CHECK_PASS : CHECK_PENDING;
     if (in->explain && own.known) {
-        say(in, STR("no pods with affinity"),
-            STR("the node has no pods that prefer operational nodes"), ret);
+        say_none(in, &own, ret);
     } else if (in->explain) {
-        say(in, STR(""), STR("the node's pods are not known yet"), ret);
+        say_unknown(in, ret);
     }
 }
 

@@ -44,6 +44,7 @@ struct check_verdict {
     struct str reason; /* explain: in words, with current numbers, for people; may be empty */
     struct facts_want *wants; /* what would have to be asked for, or asked for again */
     uint32_t want_n;
+    bool pods;     /* it looked at the pods of the node itself */
     bool limit;    /* maxMaintenance: it fails for want of room; `room` says which */
     uint64_t room; /* a hash of the instance and the group: whoever waits for the same room waits in
                     * one line. Given for passing verdicts, too */

@@ -25,8 +25,20 @@ static void fixture_end(struct fixture *f)
 
 static void put(struct fixture *f, uint32_t i, bool has, const char *error)
 {
-    const struct facts_affinity fact = { .known = true, .has = has, .error = str_from(error) };
+    const struct facts_affinity fact = {
+        .known = true, .has = has, .live = true, .error = str_from(error)
+    };
     (void)facts_put_affinity(f->facts, f->items[i].name, &fact);
+}
+
+/* Its place went to another. */
+static void park(struct fixture *f, uint32_t i)
+{
+    struct facts_affinity fact = facts_affinity(f->facts, f->items[i].name);
+    if (fact.known && fact.error.n == 0) {
+        fact.live = false;
+        (void)facts_put_affinity(f->facts, f->items[i].name, &fact);
+    }
 }
 
 static void wait_for(struct fixture *f, uint32_t i)
@@ -69,6 +81,30 @@ TEST(standing_names_those_whose_pods_matter)
     fixture_end(&f);
 }
 
+/* Whoever waits for it must hear when the pods of the one that goes first are not watched any more:
+ * otherwise it would wait for what may have been over for long. */
+TEST(standing_tells_when_the_one_that_goes_first_is_not_watched)
+{
+    struct fixture f;
+    struct standing_pods pods;
+    fixture_begin(&f);
+    for (uint32_t i = 0; i < 3; i++) {
+        wait_for(&f, i);
+        put(&f, i, /* has= */ i == 2, NULL);
+    }
+    CHECK(standing_refresh(&f.s, f.facts));
+    park(&f, 2);
+    CHECK(!standing_refresh(&f.s, f.facts));
+    park(&f, 0);
+    CHECK(!standing_refresh(&f.s, f.facts)); /* the other one is as good */
+    standing_pods(&f.s, f.facts, &pods);
+    CHECK(pods.without == &f.items[1] && pods.without_live);
+    CHECK_EQ(pods.kept_n, 2);
+    park(&f, 1);
+    CHECK(standing_refresh(&f.s, f.facts));
+    fixture_end(&f);
+}
+
 /* The sum is never older than what it is of. */
 PROPERTY(standing_sum_is_what_a_walk_finds)
 {
@@ -77,7 +113,10 @@ PROPERTY(standing_sum_is_what_a_walk_finds)
     fixture_begin(&f);
     for (int step = 0; step < 60; step++) {
         uint32_t i = rng_below(rng, 8);
-        switch (rng_below(rng, 4)) {
+        switch (rng_below(rng, 5)) {
+        case 4:
+            park(&f, i);
+            break;
         case 0:
             put(&f, i, rng_chance(rng, 800), rng_chance(rng, 100) ? "503" : NULL);
             break;
@@ -103,7 +142,9 @@ PROPERTY(standing_sum_is_what_a_walk_finds)
         standing_pods(&fresh, f.facts, &want);
         CHECK(got.without == want.without);
         CHECK(got.broken == want.broken);
+        CHECK_EQ(got.without_live, want.without_live);
         CHECK_EQ(got.unknown_n, want.unknown_n);
+        CHECK_EQ(got.kept_n, want.kept_n);
     }
     fixture_end(&f);
 }

@@ -1,0 +1,303 @@
+/* What stands between an ask and its grant where pods count: more nodes wait than are watched. */
+#include "profile/controller.h"
+#include "profile/report.h"
+#include "sandbox/apiserver.h"
+#include "sandbox/door.h"
+#include "sandbox/vloop.h"
+#include "tests/check.h"
+
+/* 2026-01-02T03:04:05Z */
+#define WALL SECONDS(1767323045)
+
+struct story {
+    struct arena memory;
+    struct vloop *time;
+    struct apiserver *server;
+    struct api *door;
+    struct controller *c;
+    int order[64]; /* in which nodes have gone into maintenance */
+    int gone;
+};
+
+static const char profiles[] =
+    "intervals: {requeue: 30s}\n"
+    "instances:\n"
+    "  check:\n"
+    "  - {type: hasLabel, name: needed, config: {key: needed}}\n"
+    "  - {type: hasLabel, name: approved, config: {key: approved}}\n"
+    "  - {type: hasLabel, name: done, config: {key: done}}\n"
+    "  - {type: affinity, name: near, config: null}\n"
+    "  - {type: maxMaintenance, name: room, config: {max: 1}}\n"
+    "profiles:\n"
+    "- name: p\n"
+    "  operational:\n"
+    "    transitions: [{check: needed, next: maintenance-required}]\n"
+    "  maintenance-required:\n"
+    "    transitions: [{check: approved && near && room, next: in-maintenance}]\n"
+    "  in-maintenance:\n"
+    "    transitions: [{check: done, next: operational}]\n";
+
+static void send(struct story *s, const char *method, struct str path, struct str body)
+{
+    struct apiserver_reply reply = { 0 };
+    struct apiserver_request request = {
+        .method = str_from(method),
+        .path = path,
+        .content_type = str_eq(str_from(method), STR("PATCH")) ? API_MERGE_PATCH : API_JSON,
+        .body = body,
+    };
+    apiserver_handle(s->server, &request, &s->memory, &reply);
+    CHECK_EQ(reply.status / 100, 2);
+}
+
+static struct str name_of(struct story *s, int i)
+{
+    return arena_printf(&s->memory, "n%02d", i);
+}
+
+static void relabel(struct story *s, int i, const char *label)
+{
+    send(s, "PATCH", arena_printf(&s->memory, "/api/v1/nodes/n%02d", i),
+         arena_printf(&s->memory, "{\"metadata\":{\"labels\":{\"%s\":\"x\"}}}", label));
+}
+
+static void finish(struct story *s, int i)
+{
+    send(s, "PATCH", arena_printf(&s->memory, "/api/v1/nodes/n%02d", i),
+         STR("{\"metadata\":{\"labels\":{\"needed\":null,\"done\":\"x\"}}}"));
+}
+
+/* A pod that prefers operational nodes, named like its node. */
+static void add_pod(struct story *s, int i)
+{
+    send(s, "POST", STR("/api/v1/namespaces/default/pods"),
+         arena_printf(
+             &s->memory,
+             "{\"metadata\":{\"name\":\"n%02d\"},\"spec\":{\"nodeName\":\"n%02d\",\"containers\":"
+             "[{\"name\":\"c\",\"image\":\"i\"}],\"affinity\":{\"nodeAffinity\":{"
+             "\"preferredDuringSchedulingIgnoredDuringExecution\":[{\"weight\":1,\"preference\":{"
+             "\"matchExpressions\":[{\"key\":\"cloud.sap/maintenance-state\",\"operator\":\"In\","
+             "\"values\":[\"operational\"]}]}}]}}}}",
+             i, i));
+}
+
+static void remove_pod(struct story *s, int i)
+{
+    send(s, "DELETE", arena_printf(&s->memory, "/api/v1/namespaces/default/pods/n%02d", i),
+         STR("{\"gracePeriodSeconds\":0}"));
+}
+
+static bool in_state(struct story *s, int i, const char *state)
+{
+    const struct jval *node =
+        apiserver_find(s->server, STR(""), STR("nodes"), STR(""), name_of(s, i));
+    const struct jval *labels = jval_at(node, "metadata.labels");
+    return str_eq(jval_str(jval_get(labels, STR("cloud.sap/maintenance-state"))), str_from(state));
+}
+
+static uint64_t sent(struct story *s, const char *resource, enum door_verb verb)
+{
+    uint32_t n = 0;
+    uint64_t sum = 0;
+    const struct door_tally *tallies = door_tallies(s->door, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        sum += str_eq(tallies[i].resource, str_from(resource)) ? tallies[i].sent[verb] : 0;
+    }
+    return sum;
+}
+
+static void on_commit(void *ctx, const struct apiserver_commit *commit)
+{
+    struct story *s = ctx;
+    struct str key = STR("cloud.sap/maintenance-state");
+    if (!str_eq(commit->plural, STR("nodes")) || commit->now == NULL || commit->old == NULL) {
+        return;
+    }
+    struct str was = jval_str(jval_get(jval_at(commit->old, "metadata.labels"), key));
+    struct str is = jval_str(jval_get(jval_at(commit->now, "metadata.labels"), key));
+    if (!str_eq(was, is) && str_eq(is, STR("in-maintenance"))) {
+        uint64_t i = 0;
+        CHECK(str_to_u64(str_sub(commit->name, 1, 3), &i));
+        s->order[s->gone++] = (int)i;
+    }
+}
+
+static void story_run(struct story *s, usec_t span)
+{
+    usec_t until = vloop_now(s->time) + span;
+    while (vloop_step(s->time, until)) {
+        controller_check(s->c);
+    }
+}
+
+/* So many nodes wait; all but `bare` of them from `first` on have pods that prefer operational
+ * nodes. */
+static void story_begin(struct story *s, int nodes, int first, int bare)
+{
+    *s = (struct story){ .time = vloop_new(1, WALL) };
+    s->server = apiserver_new(vloop_root(s->time), 1);
+    s->door = door_new(vloop_root(s->time), s->server, NULL);
+    apiserver_on_check(s->server, on_commit, s);
+    for (int i = 0; i < nodes; i++) {
+        send(s, "POST", STR("/api/v1/nodes"),
+             arena_printf(&s->memory,
+                          "{\"metadata\":{\"name\":\"n%02d\",\"labels\":{\"needed\":\"x\","
+                          "\"cloud.sap/maintenance-profile\":\"p\"}}}",
+                          i));
+        if (i < first || i >= first + bare) {
+            add_pod(s, i);
+        }
+    }
+    s->c = controller_new(vloop_root(s->time), s->door, NULL, NULL,
+                          &(struct controller_config){ .identity = STR("a_1") });
+    CHECK_EQ(controller_configure(s->c, STR("f"), str_from(profiles), (struct ucfg_env){ 0 }), 0);
+    story_run(s, SECONDS(30));
+}
+
+static void story_end(struct story *s)
+{
+    controller_free(s->c);
+    door_free(s->door);
+    apiserver_free(s->server);
+    arena_done(&s->memory);
+    vloop_free(s->time);
+}
+
+static bool explains(struct story *s, int i, const char *words)
+{
+    struct report report;
+    bool found = false;
+    CHECK(controller_explain(s->c, name_of(s, i), &s->memory, &report));
+    for (uint32_t p = 0; p < report.profile_n; p++) {
+        for (uint32_t t = 0; t < report.profiles[p].transition_n; t++) {
+            const struct report_transition *transition = &report.profiles[p].transitions[t];
+            for (uint32_t k = 0; k < transition->check_n; k++) {
+                found = found || str_contains(transition->checks[k].reason, str_from(words));
+            }
+        }
+    }
+    return found;
+}
+
+/* What is decided by pods that nobody touches costs nothing, however long it takes. */
+TEST(grant_waits_for_hours_without_a_request)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s, 20, 0, 1);
+    CHECK_EQ(sent(&s, "pods", DOOR_WATCH), 20);
+    uint64_t others =
+        door_sent(s.door) - sent(&s, "pods", DOOR_WATCH) - sent(&s, "nodes", DOOR_WATCH);
+    struct controller_stats before;
+    struct controller_stats after;
+    controller_stats(s.c, &before);
+    story_run(&s, HOURS(6));
+    controller_stats(s.c, &after);
+    CHECK_EQ(after.turns, before.turns); /* renewals of watches are no reason to decide */
+    CHECK_EQ(door_sent(s.door) - sent(&s, "pods", DOOR_WATCH) - sent(&s, "nodes", DOOR_WATCH),
+             others);
+    CHECK_EQ(sent(&s, "pods", DOOR_LIST), 0);
+    CHECK(sent(&s, "pods", DOOR_WATCH) <= 20 * (1 + HOURS(6) / SECONDS(290)));
+    CHECK_EQ(s.gone, 0);
+    /* And the first event makes all the difference, at once. */
+    relabel(&s, 5, "approved");
+    story_run(&s, SECONDS(1));
+    CHECK_EQ(s.gone, 0);
+    CHECK(explains(&s, 5, "node n00 goes first"));
+    add_pod(&s, 0);
+    story_run(&s, SECONDS(1));
+    CHECK_EQ(s.gone, 1);
+    CHECK_EQ(s.order[0], 5);
+}
+
+/* More wait than are watched, and those that are watched are held back: the others go, each by what
+ * its pods are then. */
+TEST(grant_looks_again_at_pods_that_were_not_watched)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s, 50, 0, 48);
+    int last = 47; /* without such pods when it was looked at */
+    while (!explains(&s, last, "its pods are looked at again before it goes")) {
+        CHECK(--last > 0);
+    }
+    add_pod(&s, last); /* which nobody sees */
+    story_run(&s, MINUTES(10));
+    uint64_t watches = sent(&s, "pods", DOOR_WATCH);
+    CHECK(explains(&s, last, "its pods are looked at again before it goes"));
+    relabel(&s, last, "approved");
+    story_run(&s, SECONDS(5));
+    CHECK_EQ(s.gone, 0); /* others go before it */
+    CHECK(explains(&s, last, "goes first: its pods do not mind"));
+    CHECK(sent(&s, "pods", DOOR_WATCH) > watches);
+    remove_pod(&s, last);
+    story_run(&s, SECONDS(5));
+    CHECK_EQ(s.gone, 1);
+    CHECK_EQ(s.order[0], last);
+}
+
+/* Whom the others wait for is watched, wherever it stands: nobody waits for a node that would not
+ * go first any more. */
+TEST(grant_does_not_wait_for_who_has_such_pods_now)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s, 50, 40, 1);
+    relabel(&s, 45, "approved");
+    story_run(&s, MINUTES(30));
+    CHECK(explains(&s, 45, "node n40 goes first"));
+    CHECK_EQ(s.gone, 0);
+    add_pod(&s, 40);
+    story_run(&s, SECONDS(5));
+    CHECK_EQ(s.gone, 1);
+    CHECK_EQ(s.order[0], 45);
+}
+
+/* All of a large fleet go, those without such pods first, and both in the order in which they have
+ * waited; what is done with is watched no more. */
+TEST(grant_serves_more_nodes_than_are_watched)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s, 45, 0, 0);
+    for (int i = 0; i < 45; i++) {
+        if (i % 3 == 0) {
+            remove_pod(&s, i);
+        }
+    }
+    story_run(&s, SECONDS(5));
+    /* What has changed is known of those that are watched, and of the others when they are. */
+    for (int i = 0; i < 45; i++) {
+        relabel(&s, i, "approved");
+    }
+    for (int n = 0; n < 45; n++) {
+        story_run(&s, SECONDS(5));
+        CHECK_EQ(s.gone, n + 1);
+        finish(&s, s.order[n]);
+    }
+    for (int n = 1; n < 8; n++) {
+        CHECK_EQ(s.order[n - 1] % 3, 0);
+        CHECK(s.order[n - 1] < s.order[n]);
+    }
+    story_run(&s, SECONDS(5));
+    CHECK_EQ(s.gone, 45);
+    uint64_t watches = sent(&s, "pods", DOOR_WATCH);
+    story_run(&s, HOURS(2));
+    CHECK_EQ(sent(&s, "pods", DOOR_WATCH), watches);
+}
+
+/* Who is on its way goes on while the watches begin anew, and who is not waits for them. */
+TEST(grant_is_not_given_by_a_watch_that_was_cut)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s, 2, 0, 0);
+    door_cut(s.door);
+    story_run(&s, MSECONDS(100));
+    relabel(&s, 0, "approved");
+    remove_pod(&s, 1);
+    story_run(&s, MINUTES(1));
+    CHECK_EQ(s.gone, 0); /* as its pods were when the watch was cut, it would have gone */
+    CHECK(in_state(&s, 0, "maintenance-required"));
+    CHECK(explains(&s, 0, "node n01 goes first"));
+}
