@@ -53,7 +53,8 @@ class Fleet:
                  "a profile has the third place")
         self.change("gpu", paused=True)
         self.ask("reboot-9", "node-009", "kured", priority=5)
-        self.ask("replace-7", "node-007", "replacer")
+        # Times have whole seconds: priorities make the order certain.
+        self.ask("replace-7", "node-007", "replacer", priority=2)
         self.ask("firmware-3", "node-003", "firmware")
 
 
@@ -109,17 +110,18 @@ def test_limits_are_bars_with_holders_and_a_queue(view):
     assert (node["standing"], node["free"], node["over"]) == ("full", 0, 0)
     assert node["bar"] == "node: 3 held and 0 unavailable of 3 allowed"
     assert "every node" in node["text"] and "3 of 24 (15 %)" in node["text"]
-    gpu = limit(view, "gpu")
-    assert (gpu["standing"], gpu["held"], gpu["free"]) == ("paused", 1, 2)
-    assert "node: pool=gpu" in gpu["text"]
-    held = view.texts("#held li")
-    assert [t for t in held if "node-007" in t and "InProgress" in t and "reboot-7 of kured" in t], held
-    assert [t for t in held if "node-008" in t and "profile os under node" in t], held
-    assert [t for t in held if "node-002" in t and "under gpu, node" in t], held
-    queue = view.texts("#queue li")
-    assert "node-009" in queue[0] and "priority 5" in queue[0] and "longest held: " in queue[0]
-    assert [t for t in queue if "node-007" in t and "until node node-007 is released; held by reboot-7 of kured" in t], queue
-    assert [t for t in queue if "node-003" in t and "until spec.paused of limit gpu is false" in t], queue
+    gpu = wait_for(lambda: (it := limit(view, "gpu"))["standing"] == "paused" and it["held"] == 1 and it, "the other is paused")
+    assert gpu["free"] == 2 and "node: pool=gpu" in gpu["text"]
+
+    def row(where, *words):
+        wait_for(lambda: [t for t in view.texts(where) if all(word in t for word in words)], f"{where}: {words}")
+
+    row("#held li", "node-007", "InProgress", "reboot-7 of kured")
+    row("#held li", "node-008", "profile os under node")
+    row("#held li", "node-002", "Approved", "under gpu, node")
+    row("#queue li:first-child", "node-009", "priority 5", "until 1 of the 3 held under limit node ends; longest held: ")
+    row("#queue li", "node-007", "until node node-007 is released; held by reboot-7 of kured")
+    row("#queue li", "node-003", "until spec.paused of limit gpu is false")
 
 
 def test_one_limit_narrows_the_lists_and_a_target_shows_its_node(view):

@@ -1,6 +1,6 @@
 #include "request/board.h"
 
-#include "tests/check.h"
+#include "tests/unit/request/quay.h"
 
 #define NOW SECONDS(1794792706) /* 2026-11-16T01:31:46Z, a Monday */
 
@@ -394,4 +394,76 @@ TEST(board_without_limits_says_so)
     struct board b = { .now = NOW };
     board_finish(&b, &a);
     CHECK_STR(text_of(&b, false, &a), "There are no limits: every request is granted.\n");
+}
+
+static void quay_done(struct quay *q)
+{
+    quay_end(q);
+}
+
+static const struct board_claim *find_claim(const struct board *b, const char *name)
+{
+    for (uint32_t i = 0; i < b->claim_n; i++) {
+        if (str_eq(b->claims[i].name, str_from(name))) {
+            return &b->claims[i];
+        }
+    }
+    check_fail(__FILE__, __LINE__, "there is no claim %s", name);
+    return NULL;
+}
+
+static void look(struct quay *q, bool ended, struct arena *a, struct board *ret)
+{
+    *ret = (struct board){ .now = quay_wall(q) };
+    board_look(ret, q->arbiter, q->requests, ended, a);
+    board_finish(ret, a);
+}
+
+TEST(board_looks_at_what_runs)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct board b;
+    quay_begin(&q, 3, 1);
+    quay_limit(&q, "node", "{\"limit\":10,\"timeouts\":{\"inProgressSeconds\":600}}");
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_until_phase(&q, "mr-1", "Approved");
+    quay_state(&q, "mr-1", "InProgress");
+    quay_until_phase(&q, "mr-1", "InProgress");
+    quay_request(&q, "mr-2", "node-002", "");
+    quay_until_phase(&q, "mr-2", "Pending");
+    quay_request(&q, "mr-3", "node-001", "");
+    quay_until_phase(&q, "mr-3", "Pending");
+    uint64_t turns = arbiter_turns(q.arbiter) + requests_turns(q.requests);
+    look(&q, /* ended= */ false, &a, &b);
+    CHECK_EQ(b.limit_n, 1);
+    CHECK_STR(board_standing(&b.limits[0]), "full");
+    CHECK_EQ(b.limits[0].held, 1);
+    CHECK_EQ(b.limits[0].waiting, 2);
+    CHECK_STR(b.limits[0].holders[0].phase, "InProgress");
+    CHECK(b.limits[0].holders[0].deadline < USEC_NEVER);
+    CHECK_EQ(b.claim_n, 3);
+    const struct board_claim *c = find_claim(&b, "mr-2");
+    CHECK_STR(c->reason, "LimitReached");
+    CHECK_STR(c->limit, "node");
+    CHECK_EQ(c->position, 1);
+    CHECK_STR(c->blocker->name, "mr-1");
+    CHECK_STR(c->until, "the one held under limit node ends");
+    c = find_claim(&b, "mr-3");
+    CHECK_STR(c->reason, "TargetBusy");
+    CHECK_STR(c->blocker->name, "mr-1");
+
+    quay_state(&q, "mr-1", "Completed");
+    quay_until_phase(&q, "mr-1", "Completed");
+    quay_until_phase(&q, "mr-2", "Approved");
+    CHECK(arbiter_turns(q.arbiter) + requests_turns(q.requests) > turns);
+    look(&q, /* ended= */ false, &a, &b);
+    CHECK_EQ(b.claim_n, 2);
+    look(&q, /* ended= */ true, &a, &b);
+    CHECK_EQ(b.claim_n, 3);
+    CHECK(board_narrow_to_request(&b, STR("mr-1"), &a));
+    CHECK_STR(b.claims[0].phase, "Completed");
+    CHECK_STR(b.claims[0].until, "");
 }

@@ -1,5 +1,8 @@
 #include "web/source.h"
 
+#include "cmd/parts.h"
+#include "format/jwriter.h"
+#include "format/yaml.h"
 #include "profile/controller.h"
 #include "sandbox/apiserver.h"
 #include "sandbox/door.h"
@@ -146,6 +149,150 @@ TEST(source_explains_by_the_configuration)
     CHECK(t->checks[0].reason.n > 0);
 
     source_done(&s);
+    controller_free(c);
+    door_free(api);
+    apiserver_free(server);
+    vloop_view_free(loop);
+    vloop_free(time);
+}
+
+/* ---- limits ---- */
+
+static const char rolling[] = "intervals: {requeue: 60s}\n"
+                              "instances:\n"
+                              "  check:\n"
+                              "  - {type: hasLabel, name: due, config: {key: reboot}}\n"
+                              "  trigger: []\n"
+                              "  notify: []\n"
+                              "profiles:\n"
+                              "- name: default\n"
+                              "  operational:\n"
+                              "    transitions: [{check: due, next: maintenance-required}]\n"
+                              "  maintenance-required:\n"
+                              "    transitions: [{check: due, next: in-maintenance}]\n";
+
+static void on_node(void *ctx, const struct store_item *item, const void *before, bool gone)
+{
+    parts_on_node(ctx, item, before, gone);
+}
+
+static void on_acting(void *ctx)
+{
+    parts_on_acting(ctx);
+}
+
+static void send(struct apiserver *server, int status, const char *method, const char *path,
+                 struct str body)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct apiserver_reply reply = { 0 };
+    struct apiserver_request request = {
+        .method = str_from(method),
+        .path = str_from(path),
+        .content_type = str_eq(str_from(method), STR("PATCH")) ? STR("application/merge-patch+json")
+                                                               : STR("application/json"),
+        .body = body,
+    };
+    apiserver_handle(server, &request, &a, &reply);
+    CHECK_EQ(reply.status, status);
+}
+
+static void install(struct apiserver *server)
+{
+    static const char *const files[] = { "crds/maintenancelimits.repairman.k8s.io.yaml",
+                                         "crds/maintenancerequests.repairman.k8s.io.yaml",
+                                         "crds/maintenanceselectors.repairman.k8s.io.yaml" };
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        CLEANUP(arena_done)
+        struct arena a = { 0 };
+        CLEANUP(buf_done)
+        struct buf json = { 0 };
+        struct ydoc doc = { 0 };
+        struct err err = { 0 };
+        CHECK_EQ(ydoc_parse(check_data(files[i]), &a, &doc, &err), 0);
+        struct jwriter w = jwriter_on(&json);
+        jw_val(&w, doc.root);
+        send(server, 201, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+             buf_str(&json));
+    }
+}
+
+/* A node in maintenance, one whose profile waits for the limit, and a request that does. */
+TEST(source_shows_profiles_and_requests_under_one_limit)
+{
+    struct vloop *time = vloop_new(1, SECONDS(1700000000));
+    struct loop *loop = vloop_view(time, 0);
+    struct apiserver *server = apiserver_new(loop, 1);
+    struct api *api = door_new(loop, server, NULL);
+    struct parts parts = { 0 };
+    struct source s;
+    struct board board;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    add_node(server, "a", "z1");
+    add_node(server, "b", "z1");
+    add_node(server, "c", "z1");
+    struct controller *c = controller_new(loop, api, NULL, NULL,
+                                          &(struct controller_config){ .identity = STR("me_1"),
+                                                                       .wait_for_setup = true,
+                                                                       .keep = parts_annotations,
+                                                                       .keep_n = PARTS_ANNOTATIONS,
+                                                                       .on_node = on_node,
+                                                                       .on_acting = on_acting,
+                                                                       .ctx = &parts });
+    source_init(&s, c);
+    s.arbiter = &parts.arbiter;
+    s.requests = &parts.requests;
+    CHECK(!s.web.board(s.web.ctx, /* ended= */ false, &tmp, &board)); /* there are no CRDs */
+    CHECK_EQ(s.web.board_version(s.web.ctx), 0);
+    install(server);
+    send(server, 201, "POST", "/apis/repairman.k8s.io/v1/maintenancelimits",
+         STR("{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":\"MaintenanceLimit\","
+             "\"metadata\":{\"name\":\"node\"},\"spec\":{\"limit\":10}}"));
+    parts_init(&parts,
+               &(struct parts_config){ .loop = loop, .controller = c, .space = STR("default") });
+    CHECK_EQ(controller_configure(c, STR("m.yaml"), str_from(rolling), (struct ucfg_env){ 0 }), 0);
+    (void)vloop_run(time, SECONDS(30));
+    send(server, 200, "PATCH", "/api/v1/nodes/a",
+         STR("{\"metadata\":{\"labels\":{\"reboot\":\"1\"}}}"));
+    (void)vloop_run(time, SECONDS(60));
+    send(server, 200, "PATCH", "/api/v1/nodes/b",
+         STR("{\"metadata\":{\"labels\":{\"reboot\":\"1\"}}}"));
+    (void)vloop_run(time, SECONDS(90));
+    send(server, 201, "POST", "/apis/repairman.k8s.io/v1/maintenancerequests",
+         STR("{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":\"MaintenanceRequest\","
+             "\"metadata\":{\"name\":\"mr-c\"},\"spec\":{\"name\":\"c\",\"type\":\"node\"}}"));
+    uint64_t version = s.web.board_version(s.web.ctx);
+    (void)vloop_run(time, SECONDS(120));
+    CHECK(s.web.board_version(s.web.ctx) > version);
+
+    CHECK(s.web.board(s.web.ctx, /* ended= */ false, &tmp, &board));
+    CHECK_EQ(board.limit_n, 1);
+    CHECK_EQ(board.limits[0].allowed, 1);
+    CHECK_EQ(board.limits[0].held, 1);
+    CHECK_EQ(board.limits[0].waiting, 2);
+    CHECK_EQ(board.claim_n, 3);
+    static const struct {
+        const char *name;
+        const char *target;
+        const char *reason;
+    } wanted[] = {
+        { "profile/default", "b", "LimitReached" }, /* who came first */
+        { "mr-c", "c", "LimitReached" },
+        { "profile/default", "a", "" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
+        CHECK_STR(board.claims[i].name, wanted[i].name);
+        CHECK_STR(board.claims[i].target, wanted[i].target);
+        CHECK_STR(board.claims[i].reason, wanted[i].reason);
+        CHECK_EQ(board.claims[i].limit_n, 1);
+    }
+    CHECK_STR(board.claims[0].blocker->target, "a");
+    CHECK_STR(board.claims[0].until, "the one held under limit node ends");
+
+    source_done(&s);
+    parts_done(&parts);
     controller_free(c);
     door_free(api);
     apiserver_free(server);
