@@ -188,7 +188,7 @@ def test_a_stagger_of_two_lets_two_go(client, make_node, unique, launch, leases)
 
 
 AFFINITY = """
-intervals: {requeue: 1s}
+intervals: {requeue: 24h}
 instances:
   check:
   - {type: hasLabel, name: needed, config: {key: update, value: needed}}
@@ -244,6 +244,22 @@ def test_nodes_without_affine_pods_go_first(client, make_node, namespace, launch
     label(client, empty, approved="yes")
     wait_state(client, empty, "in-maintenance")
     wait_state(client, full, "in-maintenance")
+
+
+def test_a_pod_that_comes_changes_who_goes_first(client, make_node, namespace, launch, place):
+    """Nothing is asked again before a day is over: it is the watch that tells."""
+    full, empty = (make_node(f"{namespace}-{i}", {PROFILE: "affine", "update": "needed"})
+                   for i in ("full", "empty"))
+    place(affine_pod("likes", full))
+    controller = launch(AFFINITY)
+    for name in (full, empty):
+        wait_state(client, name, "maintenance-required")
+    label(client, full, approved="yes")
+    wait_for(lambda: f"pods without affinity on: {empty}" in
+             controller.get(f"/api/v1/explain?node={full}")[2], what="it waits for the other")
+    place(affine_pod("comes", empty))
+    wait_state(client, full, "in-maintenance")
+    assert entries(read(client, empty)) == {"affine": "maintenance-required"}
 
 
 def test_all_go_where_all_have_affine_pods(client, make_node, namespace, launch, place):
