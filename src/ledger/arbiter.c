@@ -98,6 +98,17 @@ void arbiter_owner_knows(struct arbiter *a, enum ask_owner owner, bool knows)
 
 /* ── limits ────────────────────────────────────────────────────────────────────────────────── */
 
+/* What a limit asks for besides room concerns those who have it, too: time limits, preparation. */
+static void limits_notice(struct arbiter *a, const struct book *b)
+{
+    LIST_EACH (&a->queue, link) {
+        struct ask *k = CONTAINER_OF(link, struct ask, link);
+        if (ask_part_of(k, b) != NULL) {
+            ask_notice(k);
+        }
+    }
+}
+
 static void limits_on_change(void *ctx, struct store_item *item, const void *before)
 {
     struct arbiter *a = ctx;
@@ -111,6 +122,7 @@ static void limits_on_change(void *ctx, struct store_item *item, const void *bef
     }
     if (new) {
         book_judge(b);
+        limits_notice(a, b);
         if (old != NULL && old->governs) {
             arbiter_reshape(a, old->type);
         }
@@ -131,6 +143,7 @@ static void limits_on_gone(void *ctx, struct store_item *item)
         if (ask_part_of(k, item->extra) != NULL) {
             k->part_n = 0;
             k->shape = 0;
+            ask_notice(k); /* also if no other limit takes its place */
         }
         k->full_book = k->full_book == item->extra ? NULL : k->full_book;
     }

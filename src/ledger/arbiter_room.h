@@ -320,6 +320,8 @@ void queue_decide(struct arbiter *a);
 /* After all has been sent: what stage everybody is in. */
 void queue_settle(struct arbiter *a);
 struct ask_part *ask_part_of(const struct ask *k, const struct book *b);
+/* Its owner is told in this turn that something has changed. */
+void ask_notice(struct ask *k);
 
 /* sweep.c */
 void sweep(struct arbiter *a);

@@ -55,7 +55,7 @@ struct ask_part *ask_part_of(const struct ask *k, const struct book *b)
     return NULL;
 }
 
-static void ask_notice(struct ask *k)
+void ask_notice(struct ask *k)
 {
     if (k->on_change != NULL && !list_linked(&k->notice)) {
         list_add(&k->arbiter->notices, &k->notice);

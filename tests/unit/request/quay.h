@@ -43,6 +43,8 @@ struct quay {
     struct requests_config config; /* what a test wants different */
     bool leading;
     bool open;
+    usec_t skew;       /* how far the clock of the next controller is off */
+    struct loop *view; /* of such a controller; otherwise it shares the world's */
     /* Actors. */
     bool actors_begin;    /* Approved → InProgress */
     bool actors_complete; /* InProgress → Completed */
@@ -261,14 +263,17 @@ static inline bool quay_may_act(void *ctx)
 static inline usec_t quay_wall(void *ctx)
 {
     struct quay *q = ctx;
-    return loop_wall(vloop_root(q->v));
+    return clock_wall(&q->client.clock); /* as the real ones do */
 }
 
 static inline void quay_open(struct quay *q)
 {
-    struct loop *loop = vloop_root(q->v);
+    q->view = q->skew != 0 ? vloop_view(q->v, q->skew) : NULL;
+    struct loop *loop = q->view != NULL ? q->view : vloop_root(q->v);
     q->door = door_new(loop, q->server, &q->faults);
     client_init(&q->client, loop, q->door);
+    /* The part starts when the server has said that it knows the kinds, and its clock with it. */
+    clock_note(&q->client.clock, loop_wall(vloop_root(q->v)));
     recorder_init(&q->recorder, &q->client, STR("drydock"), STR("drydock-test"));
     q->drains =
         drains_new(loop, &(struct drains_config){ .client = &q->client, .recorder = &q->recorder });
@@ -327,6 +332,7 @@ static inline void quay_crash(struct quay *q)
     intern_done(&q->labels);
     recorder_done(&q->recorder);
     door_free(q->door);
+    vloop_view_free(STEAL(q->view));
 }
 
 static inline void quay_begin(struct quay *q, uint32_t nodes, uint64_t seed)

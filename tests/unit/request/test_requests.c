@@ -199,6 +199,25 @@ TEST(requests_that_are_deleted_give_back_all_they_had)
     check_case(-1);
 }
 
+/* What it was prepared for is gone, and so is the reason to wait; its cordon is lifted in the end.
+ */
+TEST(requests_whose_limit_is_deleted_go_on_without_it)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 2, 1);
+    quay_limit(&q, "node", "{\"limit\":100,\"drain\":{\"postGraceSeconds\":3600}}");
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_until(&q, "mr-1", "status.step", "DrainGrace", MINUTES(1));
+    CHECK(node_cordoned(&q, "node-001"));
+    (void)quay_ask(&q, 200, "DELETE", "/apis/repairman.k8s.io/v1/maintenancelimits/node", "");
+    quay_until(&q, "mr-1", "status.phase", "Approved", MINUTES(1));
+    CHECK_EQ(quay_locks(&q), 1);
+    quay_state(&q, "mr-1", "Completed");
+    quay_until_phase(&q, "mr-1", "Completed");
+    quay_until_clean(&q);
+}
+
 TEST(requests_that_were_deleted_while_nobody_looked_leave_nothing_either)
 {
     CLEANUP(quay_done)
@@ -295,6 +314,52 @@ TEST(requests_lose_an_approval_that_nobody_uses)
     CHECK_STR(quay_text(&q, "mr-1", "status.lastRejection.reason"), "ApprovedTimeout");
     CHECK_EQ(quay_events(&q, "MaintenanceRejected", NULL), 1);
     CHECK_EQ(q.most, 1);
+}
+
+/* The next leader's clock is an hour off; time limits are the server's all the same. */
+TEST(requests_lose_nothing_early_when_the_clock_jumps_with_the_leader)
+{
+    static const usec_t skews[] = { HOURS(1), -HOURS(1) };
+    for (uint32_t i = 0; i < ARRAY_LEN(skews); i++) {
+        CLEANUP(quay_done)
+        struct quay q = { 0 };
+        quay_begin(&q, 3, 1);
+        quay_limit(&q, "node",
+                   "{\"limit\":100,\"timeouts\":{\"approvedSeconds\":600,"
+                   "\"inProgressSeconds\":600}}");
+        quay_request(&q, "mr-1", "node-001", "");
+        quay_request(&q, "mr-2", "node-002", "");
+        quay_until_phase(&q, "mr-1", "Approved");
+        quay_until_phase(&q, "mr-2", "Approved");
+        quay_state(&q, "mr-2", "InProgress");
+        quay_until_phase(&q, "mr-2", "InProgress");
+        usec_t from = vloop_now(q.v);
+        quay_crash(&q);
+        q.skew = skews[i];
+        quay_open(&q);
+        quay_run(&q, SECONDS(590));
+        CHECK_STR(quay_text(&q, "mr-1", "status.phase"), "Approved");
+        CHECK_STR(quay_text(&q, "mr-2", "status.phase"), "InProgress");
+        quay_until(&q, "mr-1", "status.lastRejection.reason", "ApprovedTimeout", MINUTES(1));
+        quay_until_phase(&q, "mr-2", "Expired");
+        CHECK(vloop_now(q.v) >= from + SECONDS(600) && vloop_now(q.v) < from + SECONDS(640));
+    }
+}
+
+/* Who holds an approval hears of a limit that changes, at once. */
+TEST(requests_follow_time_limits_that_are_changed_under_them)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 1, 1);
+    quay_limit(&q, "node", "{\"limit\":100,\"timeouts\":{\"approvedSeconds\":86400}}");
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_until_phase(&q, "mr-1", "Approved");
+    quay_run(&q, MINUTES(10));
+    (void)quay_ask(&q, 200, "PATCH", "/apis/repairman.k8s.io/v1/maintenancelimits/node",
+                   "{\"spec\":{\"timeouts\":{\"approvedSeconds\":60}}}");
+    quay_run(&q, SECONDS(5));
+    CHECK_STR(quay_text(&q, "mr-1", "status.lastRejection.reason"), "ApprovedTimeout");
 }
 
 TEST(requests_of_a_client_that_was_refused_stand_last_also_as_new_ones)
