@@ -207,6 +207,20 @@ struct limit_options {
 /* Of the limits that apply now; `out` keeps the texts. */
 void ask_options(const struct ask *k, struct arena *out, struct limit_options *ret);
 
+/* A workload, and how many of its pods that serve would go. */
+struct arbiter_loss {
+    enum target_type type; /* not TARGET_NODE */
+    struct str target;     /* "namespace/name" */
+    uint32_t pods;
+};
+/* Whether the limits of workloads still hold when all of that goes at once: under none more are
+ * unavailable than it allows, counting what is held, what its policies hit and what lacks pods
+ * already. A workload that lacks pods as it is loses nothing by it. -ERR_BUSY says which limit does
+ * not, or that it cannot be told. Each workload once. */
+NODISCARD
+int arbiter_bears(const struct arbiter *a, const struct arbiter_loss *losses, uint32_t n,
+                  struct err *err);
+
 /* ── for people ────────────────────────────────────────────────────────────────────────────── */
 
 struct arbiter_holder {

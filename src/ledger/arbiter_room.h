@@ -52,6 +52,7 @@ struct thing {
     struct thing_label *labels;
     uint32_t label_n;
     uint32_t traits;
+    int64_t spare; /* pods that serve, beyond those wanted; below 0 some are missing */
 };
 
 struct crowd {

@@ -56,6 +56,24 @@ static uint32_t thing_traits(enum target_type type, const struct jval *object)
     return traits;
 }
 
+static int64_t thing_spare(enum target_type type, const struct jval *object)
+{
+    switch (type) {
+    case TARGET_DEPLOYMENT:
+        return thing_number(object, "status.availableReplicas", 0) -
+               thing_number(object, "spec.replicas", 1);
+    case TARGET_STATEFULSET:
+        return thing_number(object, "status.readyReplicas", 0) -
+               thing_number(object, "spec.replicas", 1);
+    case TARGET_DAEMONSET:
+        return thing_number(object, "status.numberReady", 0) -
+               thing_number(object, "status.desiredNumberScheduled", 0);
+    case TARGET_NODE:
+        break;
+    }
+    return 0;
+}
+
 static int thing_project(void *ctx, const struct jval *object, struct arena *out, void **ret,
                          struct err *err UNUSED)
 {
@@ -70,6 +88,7 @@ static int thing_project(void *ctx, const struct jval *object, struct arena *out
         }
     }
     t->traits = c->spaces ? 0 : thing_traits(c->type, object);
+    t->spare = c->spaces ? 0 : thing_spare(c->type, object);
     *ret = t;
     return 0;
 }
@@ -78,7 +97,7 @@ static bool thing_same(const void *left, const void *right)
 {
     const struct thing *a = left;
     const struct thing *b = right;
-    if (a->traits != b->traits || a->label_n != b->label_n) {
+    if (a->traits != b->traits || a->spare != b->spare || a->label_n != b->label_n) {
         return false;
     }
     for (uint32_t i = 0; i < a->label_n; i++) {

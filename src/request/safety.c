@@ -4,6 +4,7 @@
 #include "drain/budget.h"
 #include "kube/node.h"
 #include "kube/podlist.h"
+#include "request/losses.h"
 
 #define BUDGETS_PATH STR("/apis/policy/v1/poddisruptionbudgets")
 #define BUDGETS_PAGE 500
@@ -25,6 +26,7 @@ struct safety {
     struct buf path;
     struct buf held; /* pods, and the budgets that hold them */
     uint32_t held_n;
+    struct losses losses;
     bool failed;
     struct err err;
 };
@@ -114,7 +116,7 @@ static bool safety_answered(struct safety *s, const struct api_reply *reply)
         return true;
     }
     client_explain(reply->status, reply->body, reply->err, &s->err);
-    (void)err_wrap(&s->err, "PodDisruptionBudgets cannot be checked");
+    (void)err_wrap(&s->err, "the safety checks cannot be made");
     safety_fail(s);
     return false;
 }
@@ -124,6 +126,23 @@ static void safety_hold(struct safety *s, const char *what, struct str space, st
     if (s->held_n++ < SAFETY_NAMES_MAX) {
         buf_printf(&s->held, "%s" STR_FMT "/" STR_FMT " (%s)", s->held.n > 0 ? ", " : "",
                    STR_ARG(space), STR_ARG(pod), what);
+    }
+}
+
+/* What would have to go and is held. */
+static void safety_weigh(struct safety *s, struct str space, struct str name,
+                         const struct drain_pod *pod)
+{
+    if (drain_pod_is_skipped(pod) || pod->finished || pod->deleting || pod->pending) {
+        return;
+    }
+    for (uint32_t i = 0; i < s->budget_n; i++) {
+        const struct drain_budget *b = s->budgets[i];
+        if (b->allowed <= 0 && drain_budget_covers(b, space, pod) &&
+            !drain_budget_exempts(b, pod)) {
+            safety_hold(s, "its budget allows no disruption", space, name);
+            return;
+        }
     }
 }
 
@@ -140,19 +159,57 @@ static bool safety_visit_pod(void *ctx, const struct jval *object)
         safety_hold(s, "unreadable", space, name); /* what is not understood is not safe */
         return true;
     }
-    const struct drain_pod *pod = projection;
-    if (drain_pod_is_skipped(pod) || pod->finished || pod->deleting || pod->pending) {
-        return true;
-    }
-    for (uint32_t i = 0; i < s->budget_n; i++) {
-        const struct drain_budget *b = s->budgets[i];
-        if (b->allowed <= 0 && drain_budget_covers(b, space, pod) &&
-            !drain_budget_exempts(b, pod)) {
-            safety_hold(s, "its budget allows no disruption", space, name);
-            return true;
-        }
+    safety_weigh(s, space, name, projection);
+    if ((s->spec.checks & SAFETY_WORKLOADS) != 0) {
+        losses_add(&s->losses, object, projection);
     }
     return true;
+}
+
+/* ── WorkloadLimits ────────────────────────────────────────────────────────────────────────── */
+
+static void safety_judge_losses(struct safety *s)
+{
+    uint32_t n = 0;
+    const struct arbiter_loss *list = losses_list(&s->losses, &s->memory, &n);
+    if (arbiter_bears(s->spec.arbiter, list, n, &s->err) < 0) {
+        (void)err_wrap(&s->err, "WorkloadLimits");
+        safety_fail(s);
+    } else {
+        safety_end(s);
+    }
+}
+
+static void safety_read_owners(struct safety *s);
+
+static void safety_on_owner(void *ctx, const struct api_reply *reply)
+{
+    struct safety *s = ctx;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    const struct jval *object = NULL;
+    if (reply->status == 404) {
+        s->call = NULL;
+        (void)client_note(s->spec.client, API_GET, reply); /* it is gone: counted, no more */
+    } else if (!safety_answered(s, reply)) {
+        return;
+    } else if (json_parse(reply->body, JSON_GO, &tmp, &object, &s->err) < 0) {
+        (void)err_wrap(&s->err, "a ReplicaSet");
+        safety_fail(s);
+        return;
+    }
+    losses_answer(&s->losses, object);
+    safety_read_owners(s);
+}
+
+static void safety_read_owners(struct safety *s)
+{
+    bool deployments = arbiter_has_limits(s->spec.arbiter, TARGET_DEPLOYMENT);
+    if (deployments && losses_ask(&s->losses, &s->path)) {
+        safety_ask(s, safety_on_owner);
+    } else {
+        safety_judge_losses(s);
+    }
 }
 
 static void safety_read_pods(struct safety *s);
@@ -172,7 +229,7 @@ static void safety_on_pods(void *ctx, const struct api_reply *reply)
                       s->held_n > SAFETY_NAMES_MAX ? ", …" : "");
         safety_fail(s);
     } else {
-        safety_end(s);
+        safety_read_owners(s);
     }
 }
 
@@ -252,14 +309,13 @@ struct safety *safety_new(const struct safety_spec *spec,
     s->on_done = on_done;
     s->ctx = ctx;
     loop_timer_init(&s->timer, spec->client->loop, safety_on_timer, s);
-    if ((spec->checks & SAFETY_WORKLOADS) != 0) {
-        /* What nobody can answer for is not safe: said aloud, not waved through. */
-        (void)err_set(&s->err, ERR_DENIED, "WorkloadLimits: this version cannot check it");
-        safety_fail(s);
-    } else if ((spec->checks & SAFETY_QUORUM) != 0 && safety_quorum(s) < 0) {
+    losses_init(&s->losses, loop_random(spec->client->loop), loop_random(spec->client->loop));
+    if ((spec->checks & SAFETY_QUORUM) != 0 && safety_quorum(s) < 0) {
         safety_fail(s);
     } else if ((spec->checks & SAFETY_BUDGETS) != 0) {
         safety_read_budgets(s);
+    } else if ((spec->checks & SAFETY_WORKLOADS) != 0) {
+        safety_read_pods(s);
     } else {
         safety_end(s);
     }
@@ -278,6 +334,7 @@ void safety_free(struct safety *s)
     buf_done(&s->page);
     buf_done(&s->path);
     buf_done(&s->held);
+    losses_done(&s->losses);
     arena_done(&s->memory);
     heap_free(s);
 }

@@ -3,8 +3,8 @@
  *
  *   PodDisruptionBudgets  no pod that would have to go is held by a budget without room
  *   ControlPlaneQuorum    a control-plane node goes only while most of its kind stay
- *   WorkloadLimits        no workload under a limit of its own becomes unavailable beyond it;
- *                         not checked yet, and therefore always refused
+ *   WorkloadLimits        no workload under a limit of its own becomes unavailable beyond it when
+ *                         the pods go that are on the node now
  *
  * What cannot be read is not safe: nothing is granted on a guess (R-6).
  */
