@@ -235,6 +235,7 @@ static int mrequest_project(void *ctx UNUSED, const struct jval *object, struct 
     const struct jval *metadata = jval_get(object, STR("metadata"));
     const struct jval *spec = jval_get(object, STR("spec"));
     const struct jval *ttl = jval_get(spec, STR("ttlSecondsAfterFinished"));
+    struct str exit = jval_str(jval_get(jval_get(metadata, STR("annotations")), MREQUEST_EXIT));
     int64_t priority = read_i64(jval_get(spec, STR("priority")));
     int64_t seconds = 0;
     struct mrequest *m = ARENA_NEW(out, struct mrequest);
@@ -252,6 +253,7 @@ static int mrequest_project(void *ctx UNUSED, const struct jval *object, struct 
         .state = read_state(jval_get(spec, STR("state"))),
         .priority = (int32_t)MAX(MIN(priority, (int64_t)INT32_MAX), (int64_t)INT32_MIN),
         .unprepared = str_eq(jval_str(jval_get(spec, STR("preparation"))), STR("None")),
+        .failed = exit.n > 0 && !str_eq(exit, STR("0")),
         .has_ttl = jval_i64(ttl, &seconds) && seconds >= 0,
         .ttl_s = read_u32(ttl),
     };
@@ -348,7 +350,7 @@ static bool mrequest_same(const void *left, const void *right)
            a->has_spec == b->has_spec && str_eq(a->target, b->target) &&
            str_eq(a->space, b->space) && str_eq(a->type_text, b->type_text) &&
            a->state == b->state && a->priority == b->priority && a->unprepared == b->unprepared &&
-           a->has_ttl == b->has_ttl && a->ttl_s == b->ttl_s &&
+           a->failed == b->failed && a->has_ttl == b->has_ttl && a->ttl_s == b->ttl_s &&
            mr_status_same(&a->status, &b->status);
 }
 

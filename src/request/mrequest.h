@@ -16,6 +16,8 @@
 
 #define MREQUEST_PATH STR("/apis/repairman.k8s.io/v1/maintenancerequests")
 #define MREQUEST_CLIENT STR("maintenancerequests.repairman.k8s.io/clientname")
+/* How the work ended, where the actor says so: "0" when it succeeded. */
+#define MREQUEST_EXIT STR("drydock.dev/exit-code")
 
 #define MREQUEST_LIMITS_MAX 64u   /* the schema's */
 #define MREQUEST_BLOCKED_MAX 16u  /* the schema's */
@@ -128,6 +130,7 @@ struct mrequest {
     enum mr_state state;
     int32_t priority;
     bool unprepared; /* spec.preparation is None: the actor prepares the target itself */
+    bool failed;     /* the actor says that its work has */
     bool has_ttl;
     uint32_t ttl_s;
     struct mr_status status;

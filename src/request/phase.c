@@ -473,8 +473,10 @@ static void decide_expired(struct plan_look *l)
 {
     l->p->ask = PHASE_ASK_NOTHING;
     if (l->m->state == MR_STATE_COMPLETED && plan_undone(l, /* lift= */ true)) {
-        plan_end(l, MR_RESULT_SUCCEEDED, STR("Succeeded"),
-                 STR("the actor has reported, late, that its work is done"));
+        enum mr_result result = l->m->failed ? MR_RESULT_FAILED : MR_RESULT_SUCCEEDED;
+        plan_end(l, result, mr_result_name(result),
+                 l->m->failed ? STR("the actor has reported, late, that its work has failed")
+                              : STR("the actor has reported, late, that its work is done"));
     } else if (plan_pending(l->m->state)) {
         go_back(l, &given_back);
     }

@@ -163,10 +163,15 @@ void plan_end_undone(struct plan_look *l, enum mr_result result, struct str reas
 
 void plan_finish(struct plan_look *l, enum mr_result result)
 {
-    plan_end_undone(l, result, mr_result_name(result),
-                    result == MR_RESULT_WITHDRAWN
-                        ? STR("the request was withdrawn before it was approved")
-                        : STR("the actor has reported that its work is done"));
+    if (result == MR_RESULT_SUCCEEDED && l->m->failed) {
+        result = MR_RESULT_FAILED;
+    }
+    plan_end_undone(
+        l, result, mr_result_name(result),
+        result == MR_RESULT_WITHDRAWN ? STR("the request was withdrawn before it was approved")
+        : result == MR_RESULT_FAILED
+            ? STR("the actor has reported that its work is over, and that it has failed")
+            : STR("the actor has reported that its work is done"));
 }
 
 /* Back into the queue, when nothing of the grant is left on the target. */

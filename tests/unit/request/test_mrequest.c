@@ -25,6 +25,30 @@ TEST(mrequest_takes_an_object_without_a_spec)
     CHECK_STR(reason, "InvalidSpec");
 }
 
+TEST(mrequest_knows_work_that_has_failed)
+{
+    static const struct {
+        const char *annotations;
+        bool failed;
+    } cases[] = {
+        { "{}", false },
+        { "null", false },
+        { "{\"drydock.dev/exit-code\":\"0\"}", false },
+        { "{\"drydock.dev/exit-code\":\"\"}", false },
+        { "{\"drydock.dev/exit-code\":\"3\"}", true },
+        { "{\"drydock.dev/exit-code\":\"143\"}", true },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        CLEANUP(arena_done)
+        struct arena a = { 0 };
+        const struct mrequest *m = read_request(
+            &a, arena_printf(&a, "{\"metadata\":{\"annotations\":%s}}", cases[i].annotations).p);
+        CHECK_EQ(m->failed, cases[i].failed);
+    }
+    check_case(-1);
+}
+
 TEST(mrequest_takes_every_oddity_of_the_schema_and_beyond)
 {
     static const struct {

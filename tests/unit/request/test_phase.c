@@ -387,6 +387,33 @@ TEST(e9_completed_from_each_phase)
     check_case(-1);
 }
 
+/* Where the actor says so; what was given up before it began cannot have failed. */
+TEST(e9_work_that_has_failed_ends_as_failed)
+{
+    static const struct {
+        enum mr_phase from;
+        enum mr_result result;
+    } cases[] = {
+        { MR_PHASE_PENDING, MR_RESULT_WITHDRAWN }, { MR_PHASE_PREPARING, MR_RESULT_WITHDRAWN },
+        { MR_PHASE_APPROVED, MR_RESULT_FAILED },   { MR_PHASE_IN_PROGRESS, MR_RESULT_FAILED },
+        { MR_PHASE_EXPIRED, MR_RESULT_FAILED },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        CLEANUP(desk_done)
+        struct desk d = desk_of(cases[i].from);
+        d.m.state = MR_STATE_COMPLETED;
+        d.m.failed = true;
+        d.f.options_known = true;
+        decide(&d);
+        CHECK_EQ(d.p.status.phase, MR_PHASE_COMPLETED);
+        CHECK_EQ(d.p.status.result, cases[i].result);
+        CHECK_STR(d.p.status.reason, mr_result_name(cases[i].result).p);
+        CHECK(d.p.release);
+    }
+    check_case(-1);
+}
+
 TEST(e9_a_cordon_that_is_to_stay_stays)
 {
     CLEANUP(desk_done)
