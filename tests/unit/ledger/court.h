@@ -15,7 +15,9 @@
 #include "tests/check.h"
 
 #define COURT_SEATS 2u
+#ifndef COURT_ASKS
 #define COURT_ASKS 64u
+#endif
 #define COURT_START SECONDS(1767323045) /* 2026-01-02T03:04:05Z */
 
 struct seat_ask {
