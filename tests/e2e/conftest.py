@@ -1,6 +1,7 @@
 """Fixtures of the end-to-end suites. See tests/e2e/README.md."""
 
 import os
+import signal
 import subprocess
 import uuid
 
@@ -174,6 +175,22 @@ def launch(backend, tmp_path):
             controller.end()
     if failure:
         raise failure
+
+
+@pytest.fixture
+def kubelets(backend):
+    """pause(): no kubelet acts until the test ends; kwok takes away even what a finalizer holds."""
+    stopped = []
+
+    class Kubelets:
+        def pause(self):
+            if backend.name == "cluster":
+                stopped.append(backend.pid("kwok"))
+                os.kill(stopped[0], signal.SIGSTOP)
+
+    yield Kubelets()
+    for pid in stopped:
+        os.kill(pid, signal.SIGCONT)
 
 
 def node_ready(node):

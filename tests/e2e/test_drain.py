@@ -1,8 +1,5 @@
 """Draining from outside: which pods go, what a budget holds, who hears of it."""
 
-import os
-import signal
-
 import pytest
 
 from contract import PROFILE, annotation, state
@@ -64,22 +61,6 @@ def hold(client, namespace, app):
     """No pod of the app may go, until the budget is deleted."""
     client.policy.create_namespaced_pod_disruption_budget(
         namespace, budget(app, app, minAvailable=1))
-
-
-@pytest.fixture
-def kubelets(backend):
-    """pause(): no kubelet acts until the test ends; kwok takes away even what a finalizer holds."""
-    stopped = []
-
-    class Kubelets:
-        def pause(self):
-            if backend.name == "cluster":
-                stopped.append(backend.pid("kwok"))
-                os.kill(stopped[0], signal.SIGSTOP)
-
-    yield Kubelets()
-    for pid in stopped:
-        os.kill(pid, signal.SIGCONT)
 
 
 @pytest.mark.nodes(2)

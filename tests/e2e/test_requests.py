@@ -5,110 +5,11 @@ Every case has its own nodes and a limit that selects them alone, so cases share
 
 import pytest
 
-from asks import CLIENT_LABEL, Requests, install, path
-from process import Controller
+from asks import path
+from process import Process, drydock
+from scene import (ASKS, LIMITS, OPEN, SELECTORS,
+                   fixture_installed, fixture_objects, fixture_scene, fixture_serve)
 from wait import holds_for, wait_for
-
-LIMITS, ASKS, SELECTORS = "maintenancelimits", "maintenancerequests", "maintenanceselectors"
-OPEN = ("Approved", "InProgress")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def fixture_installed(backend, tmp_path_factory):
-    install(backend, tmp_path_factory.mktemp("crds"))
-
-
-@pytest.fixture(name="objects")
-def fixture_objects(backend):
-    objects = Requests(backend)
-    yield objects
-    objects.clean()
-
-
-@pytest.fixture(name="serve")
-def fixture_serve(backend, tmp_path):
-    """serve(flag…): a controller that is ready, ended in order after the test."""
-    running = []
-
-    def run(*flags):
-        controller = Controller(backend.kubeconfig, tmp_path / f"c{len(running)}", "controller", flags)
-        running.append(controller)
-        return controller.wait_ready()
-
-    yield run
-    for controller in running:
-        try:
-            if controller.alive():
-                controller.stop()
-        finally:
-            controller.end()
-
-
-class Scene:
-    """Some nodes with a label of their own, and requests for them."""
-
-    def __init__(self, client, objects, make_node, unique):
-        self.client, self.objects, self.make_node, self.unique = client, objects, make_node, unique
-
-    def nodes(self, count, **labels):
-        return [self.make_node(f"{self.unique}-n{i}", {"scene": self.unique, **labels}) for i in range(count)]
-
-    def limit(self, name="", **spec):
-        spec = {"type": "node", "selector": {"matchLabels": {"scene": self.unique}}, **spec}
-        status, answer = self.objects.create(LIMITS, self.unique + name, spec)
-        assert status == 201, answer
-        return self.unique + name
-
-    def ask(self, node, actor="actor", **spec):
-        name = f"{self.unique}-{len(self.objects.made)}"
-        status, answer = self.objects.create(ASKS, name, {"name": node, "type": "node", "state": "Pending", **spec},
-                                             {CLIENT_LABEL: actor})
-        assert status == 201, answer
-        return name
-
-    def status(self, name, plural=ASKS):
-        return self.objects.get(plural, name).get("status", {})
-
-    def wait_state(self, name, state):
-        wait_for(lambda: self.objects.state(name) == state, f"{name} is {state}")
-
-    def wait_phase(self, name, phase):
-        wait_for(lambda: self.status(name).get("phase") == phase, f"{name} has phase {phase}")
-
-    def wait_reason(self, name, reason):
-        """It waits, and its condition says for what."""
-        return wait_for(lambda: [c for c in self.status(name).get("conditions", ())
-                                 if c["status"] == "False" and c["reason"] == reason], f"{name}: {reason}")[0]
-
-    def wait_limit(self, name, **numbers):
-        wait_for(lambda: {k: self.status(name, LIMITS).get(k, 0) for k in numbers} == numbers,
-                 f"{name} has {numbers}: {self.status(name, LIMITS)}")
-
-    def act(self, name):
-        """What an actor does once it is approved."""
-        self.wait_state(name, "Approved")
-        self.objects.move(name, "InProgress")
-        self.wait_phase(name, "InProgress")
-        self.objects.move(name, "Completed")
-
-    def nothing_is_left(self, limit=None):
-        if limit:
-            wait_for(lambda: not self.status(limit, LIMITS).get("reservations"), "no reservation is left")
-        wait_for(lambda: not [lease for lease in self.locks() if lease in self.uids()], "no lock is left")
-
-    def locks(self):
-        leases = self.client.leases.list_lease_for_all_namespaces(label_selector="repairman.k8s.io/lock=target")
-        return [lease.spec.holder_identity for lease in leases.items]
-
-    def uids(self):
-        status, answer = self.objects.send("GET", path(ASKS))
-        assert status == 200
-        return [r["metadata"]["uid"] for r in answer["items"] if r["metadata"]["name"].startswith(self.unique)]
-
-
-@pytest.fixture(name="scene")
-def fixture_scene(client, objects, make_node, unique):
-    return Scene(client, objects, make_node, unique)
 
 
 # --- limits ---
@@ -167,6 +68,21 @@ def test_the_four_steps(scene, serve):
     scene.act(name)
     scene.wait_phase(name, "Completed")
     assert scene.status(name)["result"] == "Succeeded"
+    scene.nothing_is_left(limit)
+
+
+def test_work_that_failed_ends_as_failed(scene, serve, backend, objects, tmp_path):
+    """Told by `drydock run`, with the controller's part played by the controller."""
+    node, = scene.nodes(1)
+    limit = scene.limit(limit=100)
+    serve()
+    with Process([drydock(), "run", "--kubeconfig", backend.kubeconfig, "--client", scene.unique, node, "--",
+                  "sh", "-c", "exit 3"], str(tmp_path), "run") as run:
+        assert run.wait() == 3, run.log()
+    request, = objects.of(scene.unique)
+    objects.keep(ASKS, request["metadata"]["name"])
+    scene.wait_phase(request["metadata"]["name"], "Completed")
+    assert scene.status(request["metadata"]["name"])["result"] == "Failed"
     scene.nothing_is_left(limit)
 
 
@@ -328,26 +244,6 @@ def test_a_lowered_limit_says_so_and_revokes_nothing(scene, serve, objects):
     assert objects.state(third) == "Pending"
     scene.act(names[1])
     scene.act(third)
-    scene.nothing_is_left(limit)
-
-
-@pytest.mark.parametrize("gone", ["limit", "request", "node"])
-def test_whatever_is_deleted_nothing_is_left(scene, serve, objects, client, gone):
-    nodes = scene.nodes(2)
-    limit = scene.limit(limit=50)
-    serve()
-    name = scene.ask(nodes[0])
-    scene.wait_phase(name, "Approved")
-    if gone == "limit":
-        assert objects.send("DELETE", path(LIMITS, limit))[0] == 200
-        scene.act(name)
-        limit = None
-    elif gone == "request":
-        assert objects.send("DELETE", path(ASKS, name))[0] == 200
-        scene.wait_limit(limit, granted=0)
-    else:
-        client.core.delete_node(nodes[0])
-        scene.act(name)
     scene.nothing_is_left(limit)
 
 
