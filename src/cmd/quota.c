@@ -69,6 +69,7 @@ static void add_limit(struct board *b, const struct jval *object, struct arena *
                         .held = l->books.n,
                         .unavailable = number(status, "unavailableCount"),
                         .room = limit > l->books.targets ? limit - l->books.targets : 0,
+                        .waiting = number(status, "waiting"),
                         .paused = jval_bool(jval_at(object, "spec.paused"), false),
                         .over = condition_is(object, STR("OverCommitted"), STR("True")),
                         .problem = limit_problem(object),

@@ -134,6 +134,9 @@ struct str board_standing(const struct board_limit *l)
     if (l->over) {
         return STR("over-committed");
     }
+    if (l->population == 0 && l->held == 0) {
+        return STR("selects nothing");
+    }
     return l->room > 0 ? STR("open") : STR("full");
 }
 
@@ -438,6 +441,7 @@ void board_finish(struct board *b, struct arena *out)
         (void)map_put(&bond.claims, b->claims[i].uid, &b->claims[i]); /* uids are unique */
     }
     uint32_t known = b->claim_n;
+    uint32_t *waiting = ARENA_ARRAY(out, uint32_t, b->limit_n + 1);
     bond_holders(&bond); /* what moves then is a copy: the map's stay readable */
     for (uint32_t i = 0; i < b->claim_n; i++) {
         struct board_claim *c = &b->claims[i];
@@ -447,8 +451,12 @@ void board_finish(struct board *b, struct arena *out)
         c->blocker = i < known ? bond_blocker(&bond, c->blocker_uid) : NULL;
         c->until = until_words(b, c, out);
         for (uint32_t k = 0; c->waits && k < b->limit_n; k++) {
-            b->limits[k].waiting += names_limit(c, b->limits[k].name) ? 1 : 0;
+            waiting[k] += names_limit(c, b->limits[k].name) ? 1 : 0;
         }
+    }
+    for (uint32_t i = 0; i < b->limit_n; i++) {
+        /* Objects do not say which limits a waiting request waits for; the limits' status does. */
+        b->limits[i].waiting = MAX(b->limits[i].waiting, waiting[i]);
     }
     if (b->claim_n > 0) {
         qsort(b->claims, b->claim_n, sizeof(b->claims[0]), claim_order);

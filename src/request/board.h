@@ -46,7 +46,7 @@ struct board_limit {
     uint32_t held;
     uint32_t unavailable; /* and not held */
     uint32_t room;        /* how many more could be held now */
-    uint32_t waiting;
+    uint32_t waiting;     /* at least; board_finish counts */
     bool paused;
     bool over;          /* over-committed */
     struct str problem; /* why it grants nothing; empty = nothing is wrong */
@@ -114,7 +114,8 @@ bool board_narrow_to_limit(struct board *b, struct str name);
 
 /* ── looking at it ─────────────────────────────────────────────────────────────────────────── */
 
-/* "open", "full", "paused", "over-committed", "paused, over-committed", "not computed". */
+/* "open", "full", "paused", "over-committed", "paused, over-committed", "not computed", "selects
+ * nothing". */
 struct str board_standing(const struct board_limit *l);
 /* "mr-7 of kured", "profile os". */
 struct str board_who(struct str name, struct str client, struct arena *out);

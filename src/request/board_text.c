@@ -314,7 +314,7 @@ void board_print_text(const struct board *b, bool wide, struct buf *out)
             page_limits(&p);
         }
         page_claims(&p, "held", /* waits= */ false, 0);
-        page_claims(&p, "waiting", /* waits= */ true, 0);
+        page_claims(&p, "queue", /* waits= */ true, 0);
     }
     arena_done(&p.tmp);
 }

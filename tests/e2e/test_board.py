@@ -143,7 +143,7 @@ def test_who_holds_what_and_who_waits_for_whom(controller, scene, run):
     assert text.startswith(f"limit {scene.limit}: full\n")
     assert f"held (2) {scene.nodes[0]} {first} of kured, Approved for " in narrow(text)
     assert f"{scene.nodes[1]} profile os, InMaintenance for " in narrow(text)
-    assert "waiting (2)" in text
+    assert "queue (2)" in text
     assert "there is no request 'nobody'" in run("explain", "request", "nobody", check=1)
     assert "there is no limit 'nobody'" in run("explain", "limit", "nobody", check=1)
     # And of a node, who has it and who wants it.
@@ -177,7 +177,7 @@ def test_status_has_limits_holders_and_the_queue(controller, scene, run):
     assert f"{scene.nodes[0]} {first} of kured, Approved for " in wide
     assert re.search(rf"{scene.nodes[2]} \d+\. {second} of rebooter for ", wide), wide
     text = run("status")
-    assert "\nlimit " in text and "\nheld (" in text and "\nwaiting (" in text
+    assert "\nlimit " in text and "\nheld (" in text and "\nqueue (" in text
     # Words are never broken, and neither is the path of the file.
     assert all(len(line) <= 80 for line in text.splitlines() if not line.startswith("config")), text
     document = json.loads(run("status", "-o", "json"))

@@ -50,7 +50,7 @@ TEST(quota_shows_limits_holders_and_the_queue_in_order)
               "held (1)\n"
               "  worker-1  mr-a-1, InProgress for 2h; under node\n"
               "\n"
-              "waiting (2)\n"
+              "queue (2)\n"
               "  worker-2  1. b of me for 1h: limit 'node' allows 2 of 40 and has given both\n"
               "            away, to worker-1 and to worker-9\n"
               "            until there is room again\n"

@@ -234,7 +234,7 @@ TEST(board_prints_limits_holders_and_the_queue)
               "            under node\n"
               "  worker-9  profile os, InMaintenance for 1h30m; under node\n"
               "\n"
-              "waiting (4)\n"
+              "queue (4)\n"
               "  worker-3  1. mr-3 for 1m: limit node: 2 granted and 1 unavailable of 3 allowed\n"
               "            (5 % of 60)\n"
               "            until 1 of the 2 held under limit node ends, or the one unavailable\n"
@@ -316,7 +316,7 @@ TEST(board_tells_of_one_limit_whom_it_concerns)
               "  room     for 0 more\n"
               "  waiting  1\n"
               "\n"
-              "waiting (1)\n"
+              "queue (1)\n"
               "  worker-4  1. mr-4 of other for 3m: limit gpu is paused\n"
               "            until spec.paused of limit gpu is false\n");
 }
@@ -385,6 +385,18 @@ TEST(board_refuses_what_is_none)
         CHECK(board_read(root, &a, &b, &err) < 0);
         CHECK(str_starts(str_from(err.msg), str_from(cases[i].error)));
     }
+}
+
+TEST(board_says_where_a_limit_stands)
+{
+    struct board_limit l = { .most = UINT32_MAX };
+    CHECK_STR(board_standing(&l), "not computed");
+    l.computed = true;
+    CHECK_STR(board_standing(&l), "selects nothing");
+    l.population = 3;
+    CHECK_STR(board_standing(&l), "full");
+    l.room = 1;
+    CHECK_STR(board_standing(&l), "open");
 }
 
 TEST(board_without_limits_says_so)
