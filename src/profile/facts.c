@@ -242,10 +242,13 @@ bool facts_put_affinity(struct facts *f, struct str node, const struct facts_aff
         x->answer.asked = answer->asked;
         return false;
     }
+    /* Whether a node with such pods is watched is nobody's concern but its own. */
+    bool alone = x->answer.known && answer->known && x->answer.has && answer->has &&
+                 str_eq(x->answer.error, answer->error);
     arena_reset(&x->text);
     x->answer = *answer;
     x->answer.error = answer->error.n > 0 ? arena_str(&x->text, answer->error) : STR_NONE;
-    f->node_changes++;
+    f->node_changes += alone ? 0 : 1;
     return true;
 }
 

@@ -68,8 +68,8 @@ struct facts_prometheus facts_prometheus(const struct facts *f, uint32_t index);
 /* The i-th lease of a stagger. The leases behind a free one may be unknown: nobody needs them. */
 struct facts_lease facts_stagger(const struct facts *f, uint32_t index, uint32_t i);
 struct facts_affinity facts_affinity(const struct facts *f, struct str node);
-/* How often any of the answers about pods has become another one: nothing has changed when it is
- * still the same. */
+/* How often any of the answers about pods has become another one, as far as other nodes go by it:
+ * nothing has changed when it is still the same. */
 uint64_t facts_affinity_changes(const struct facts *f);
 
 /* A node may go by this lease at that wall time: it has run out, or is not there yet. False while

@@ -604,6 +604,12 @@ uint32_t fleet_pods(const struct fleet *f, struct str profile, const struct fact
     return p->counts[LABEL_STATE_REQUIRED];
 }
 
+uint32_t fleet_pods_kept(const struct fleet *f, struct str profile, const struct facts *facts)
+{
+    const struct standing *p = find_profile(f, profile);
+    return p != NULL ? standing_kept(p, facts) : 0;
+}
+
 bool fleet_waits(struct fleet *f, const struct store_item *item)
 {
     struct err err = { 0 };

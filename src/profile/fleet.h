@@ -64,6 +64,8 @@ uint32_t fleet_operational(const struct fleet *f, struct str profile);
 uint32_t fleet_pods(const struct fleet *f, struct str profile, const struct facts *facts,
                     struct standing_pods *ret);
 
+/* How many of those that wait are known, and not watched. */
+uint32_t fleet_pods_kept(const struct fleet *f, struct str profile, const struct facts *facts);
 /* Whether those who wait look at the node's pods: some profile's entry says that it waits, too. */
 bool fleet_waits(struct fleet *f, const struct store_item *item);
 

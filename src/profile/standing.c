@@ -47,8 +47,25 @@ static void standing_sum(const struct standing *s, const struct facts *facts,
             ret->without = item;
             ret->without_live = fact.live;
         }
-        ret->kept_n += fact.known && !fact.live && fact.error.n == 0 ? 1 : 0;
+        if (ret->without_live) {
+            break; /* no other could be a better reason */
+        }
     }
+    if (ret->without != NULL) {
+        ret->broken = NULL;
+        ret->unknown_n = 0;
+    }
+}
+
+uint32_t standing_kept(const struct standing *s, const struct facts *facts)
+{
+    uint32_t n = s->waiting != NULL ? s->counts[LABEL_STATE_REQUIRED] : 0;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct facts_affinity fact = facts_affinity(facts, s->waiting[i]->name);
+        kept += fact.known && !fact.live && fact.error.n == 0 ? 1 : 0;
+    }
+    return kept;
 }
 
 void standing_pods(const struct standing *s, const struct facts *facts, struct standing_pods *ret)

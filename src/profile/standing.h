@@ -13,14 +13,13 @@
 
 #define STANDING_UNKNOWN_MAX 32u /* asked for at a time; each node asks for its own besides */
 
-/* What is known of the pods of those that wait. */
+/* What is known of the pods of those that wait. Where one goes first, nothing else matters. */
 struct standing_pods {
     const struct store_item *without; /* has none that prefer operational nodes; NULL: all have */
     bool without_live;                /* they are watched */
     const struct store_item *broken;  /* cannot be told; NULL: none */
     const struct store_item *unknown[STANDING_UNKNOWN_MAX];
     uint32_t unknown_n; /* not all, if there are more */
-    uint32_t kept_n;    /* known, and not watched */
 };
 
 struct standing {
@@ -39,6 +38,8 @@ void standing_add(struct standing *s, enum label_state state, const struct store
                   struct arena *memory);
 void standing_remove(struct standing *s, enum label_state state, const struct store_item *item);
 
+/* How many of those that wait are known, and not watched; for people, as it walks over all. */
+uint32_t standing_kept(const struct standing *s, const struct facts *facts);
 void standing_pods(const struct standing *s, const struct facts *facts, struct standing_pods *ret);
 /* Answers whether the sum says something else to those who wait. */
 bool standing_refresh(struct standing *s, const struct facts *facts);

@@ -29,16 +29,15 @@ static void say(const struct check_input *in, struct str info, struct str reason
     ret->reason = reason;
 }
 
-static void say_all_have(const struct check_input *in, uint32_t n, const struct standing_pods *pods,
-                         struct check_verdict *ret)
+static void say_all_have(const struct check_input *in, uint32_t n, struct check_verdict *ret)
 {
-    struct str kept =
-        pods->kept_n > 0
-            ? arena_printf(in->out, ", %u of them when they were last looked at", pods->kept_n)
-            : STR("");
+    uint32_t kept = fleet_pods_kept(in->fleet, in->profile, in->facts);
+    struct str last =
+        kept > 0 ? arena_printf(in->out, ", %u of them when they were last looked at", kept)
+                 : STR("");
     say(in, STR(""),
         arena_printf(in->out, "all %u waiting nodes have pods that prefer operational ones" STR_FMT,
-                     n, STR_ARG(kept)),
+                     n, STR_ARG(last)),
         ret);
 }
 
@@ -74,7 +73,7 @@ static void look_at_others(const struct check_input *in, uint32_t index, struct 
     if (in->explain && pods.unknown_n > 0) {
         say(in, STR(""), STR("the pods of other nodes are not known yet"), ret);
     } else if (in->explain) {
-        say_all_have(in, n, &pods, ret);
+        say_all_have(in, n, ret);
     }
 }
 
