@@ -13,6 +13,7 @@ import threading
 import pytest
 import yaml
 
+from asks import install
 from process import Controller, Process, drydock, fetch
 from recipe import label, recipe, state, write
 from wait import wait_for
@@ -234,6 +235,7 @@ def test_the_leader_is_found_through_the_api_server(client, served, proxied):
 @pytest.mark.backend("sandbox")
 def test_a_replica_answers_with_what_the_leader_says(backend, client, served, config, tmp_path, namespace):
     host = socket.gethostname()
+    install(backend, tmp_path)
     flags = ["--config", str(config), "--enable-leader-election", "--lease-namespace", namespace]
     with Controller(backend.kubeconfig, tmp_path, "leader", flags) as leader:
         leader.wait_ready()
@@ -254,7 +256,7 @@ def test_a_replica_answers_with_what_the_leader_says(backend, client, served, co
                 (status, _, body), theirs = follower.get(path), leader.get(path)[2]
                 return status == 200 and strip(body) == strip(theirs)
 
-            for path in ("/api/v1/info", "/api/v1/status", f"/api/v1/explain?node={served[0]}"):
+            for path in ("/api/v1/info", "/api/v1/status", "/api/v1/limits", f"/api/v1/explain?node={served[0]}"):
                 wait_for(lambda p=path: same(p), what=f"{path} is the leader's")
             status, _, body = follower.get("/api/v1/info", headers={"X-Drydock-Relayed": "1"})
             assert (status, json.loads(body)) == (503, {"error": "no maintenance-controller is leading"})
