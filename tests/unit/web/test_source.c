@@ -218,6 +218,32 @@ static void install(struct apiserver *server)
     }
 }
 
+static void check_board(const struct board *board)
+{
+    CHECK_EQ(board->limit_n, 1);
+    CHECK_EQ(board->limits[0].allowed, 1);
+    CHECK_EQ(board->limits[0].held, 1);
+    CHECK_EQ(board->limits[0].waiting, 2);
+    CHECK_EQ(board->claim_n, 3);
+    static const struct {
+        const char *name;
+        const char *target;
+        const char *reason;
+    } wanted[] = {
+        { "profile/default", "b", "LimitReached" }, /* who came first */
+        { "mr-c", "c", "LimitReached" },
+        { "profile/default", "a", "" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
+        CHECK_STR(board->claims[i].name, wanted[i].name);
+        CHECK_STR(board->claims[i].target, wanted[i].target);
+        CHECK_STR(board->claims[i].reason, wanted[i].reason);
+        CHECK_EQ(board->claims[i].limit_n, 1);
+    }
+    CHECK_STR(board->claims[0].blocker->target, "a");
+    CHECK_STR(board->claims[0].until, "the one held under limit node ends");
+}
+
 /* A node in maintenance, one whose profile waits for the limit, and a request that does. */
 TEST(source_shows_profiles_and_requests_under_one_limit)
 {
@@ -268,28 +294,7 @@ TEST(source_shows_profiles_and_requests_under_one_limit)
     CHECK(s.web.board_version(s.web.ctx) > version);
 
     CHECK(s.web.board(s.web.ctx, /* ended= */ false, &tmp, &board));
-    CHECK_EQ(board.limit_n, 1);
-    CHECK_EQ(board.limits[0].allowed, 1);
-    CHECK_EQ(board.limits[0].held, 1);
-    CHECK_EQ(board.limits[0].waiting, 2);
-    CHECK_EQ(board.claim_n, 3);
-    static const struct {
-        const char *name;
-        const char *target;
-        const char *reason;
-    } wanted[] = {
-        { "profile/default", "b", "LimitReached" }, /* who came first */
-        { "mr-c", "c", "LimitReached" },
-        { "profile/default", "a", "" },
-    };
-    for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
-        CHECK_STR(board.claims[i].name, wanted[i].name);
-        CHECK_STR(board.claims[i].target, wanted[i].target);
-        CHECK_STR(board.claims[i].reason, wanted[i].reason);
-        CHECK_EQ(board.claims[i].limit_n, 1);
-    }
-    CHECK_STR(board.claims[0].blocker->target, "a");
-    CHECK_STR(board.claims[0].until, "the one held under limit node ends");
+    check_board(&board);
 
     source_done(&s);
     parts_done(&parts);
