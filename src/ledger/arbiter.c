@@ -52,7 +52,7 @@ static uint64_t arbiter_room(const struct arbiter *a)
         hash = mix(mix(hash, b->tally.granted), b->tally.unavailable);
         hash = mix(mix(hash, b->population), map_count(&b->hits));
         hash = mix(mix(hash, b->usable), b->retry_at > a->now);
-        hash = mix(hash, b->adding > 0 || b->releasing || limit_gap_end(l) > a->wall);
+        hash = mix(hash, b->adding + b->kept > 0 || b->releasing || limit_gap_end(l) > a->wall);
     }
     return hash;
 }
@@ -326,7 +326,9 @@ struct ask *ask_new(struct arbiter *a, const struct ask_spec *spec, void (*on_ch
     k->ctx = ctx;
     k->why = WHY_NOT_COMPUTED;
     (void)map_put(&a->asks, k->spec.uid, k); /* it was not there */
-    orphan_forget(a, k->spec.uid);
+    if (!spec->stands) {
+        orphan_forget(a, k->spec.uid);
+    }
     lock_join(k);
     queue_put(k);
     a->books_dirty = true;
@@ -406,6 +408,7 @@ void arbiter_check(const struct arbiter *a)
         ASSERT(map_find(&a->asks, k->spec.uid) == k);
         ASSERT(k->lock != NULL);
         ASSERT(k->stage != ASK_HELD || k->held);
+        ASSERT(!k->spec.stands || (k->stage == ASK_WAITING && !k->want && !k->ending));
         ASSERT(last == NULL || last->spec.last <= k->spec.last);
         ASSERT(last == NULL || last->spec.last != k->spec.last ||
                last->spec.priority >= k->spec.priority);

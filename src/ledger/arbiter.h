@@ -112,6 +112,11 @@ struct ask_spec {
      * was approved or in progress before a restart. A request is read live before it is entered
      * above a limit: until then, and when it has ended after all, it stays ASK_TAKING. */
     bool adopt;
+    /* It stands in line and takes nothing. Where it could be held, what it would take is kept from
+     * those behind it, `why` is WHY_NONE, and its owner is told: to have it, it frees this ask and
+     * makes another. For a part with more to do before it takes anything. Never ended, only freed.
+     */
+    bool stands;
 };
 
 /* `on_change` comes from the loop when the stage, the reason or the limits that apply have changed;
@@ -146,8 +151,9 @@ struct ask_view {
 void ask_view(const struct ask *k, struct ask_view *ret);
 
 /* Would an ask like that be held if it came now? From what is known, without asking the server; who
- * waits already and comes first in the queue is served before it. For a part that keeps those who
- * wait itself (ASK_PROFILE). `ret` says why not, and lives until the loop runs. */
+ * waits already is served before it, unless one with its uid stands in line: then what is kept for
+ * that is its own. For a part that keeps those who wait itself (ASK_PROFILE). `ret` says why not,
+ * and lives until the loop runs. */
 bool arbiter_allows(const struct arbiter *a, const struct ask_spec *spec, struct arena *out,
                     struct ask_view *ret);
 

@@ -82,6 +82,7 @@ struct book {
     /* Of this turn. */
     struct limit_tally tally; /* with what is to be struck and added already done */
     uint32_t adding;
+    uint32_t kept; /* for those who stand in line */
     bool releasing;
     uint32_t waiting;
     /* The object on the server. */
@@ -171,6 +172,8 @@ struct ask {
     bool ending;
     bool held;
     bool want;    /* of this turn */
+    bool offered; /* of this turn: it stands in line, and what it needs is kept for it */
+    bool told_offer;
     bool keep;    /* it cannot be judged now: what it has, it keeps */
     bool adopted; /* its adoption is done: from then on it is like any other */
     bool doubt;   /* of this turn: whether it is a fact still has to be read */
@@ -321,6 +324,8 @@ void queue_decide(struct arbiter *a);
 /* After all has been sent: what stage everybody is in. */
 void queue_settle(struct arbiter *a);
 struct ask_part *ask_part_of(const struct ask *k, const struct book *b);
+/* Who claims what is in the books under that uid; NULL: nobody, or one who only stands in line. */
+struct ask *ask_claiming(const struct arbiter *a, struct str uid);
 /* Its owner is told in this turn that something has changed. */
 void ask_notice(struct ask *k);
 

@@ -175,7 +175,7 @@ static uint32_t draft_old(const struct book *b, struct reserve *items, struct dr
     uint32_t n = 0;
     for (uint32_t i = 0; i < l->books.n; i++) {
         struct reserve r = l->books.items[i];
-        const struct ask *k = map_find(&a->asks, r.uid);
+        const struct ask *k = ask_claiming(a, r.uid);
         bool orphan = k == NULL && orphan_is_gone(a, r.uid);
         if (orphan || (k != NULL && !draft_keeps(b, k))) {
             d->ledger = true;

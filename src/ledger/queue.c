@@ -45,6 +45,12 @@ static bool lookup_none(void *ctx UNUSED, struct str key UNUSED, struct str *ret
     return false;
 }
 
+struct ask *ask_claiming(const struct arbiter *a, struct str uid)
+{
+    struct ask *k = map_find(&a->asks, uid);
+    return k != NULL && !k->spec.stands ? k : NULL;
+}
+
 struct ask_part *ask_part_of(const struct ask *k, const struct book *b)
 {
     for (uint32_t i = 0; i < k->part_n; i++) {
@@ -124,7 +130,7 @@ static void ask_refresh(struct ask *k)
  * somebody else in that same write. */
 static bool entry_goes(const struct book *b, const struct reserve *r)
 {
-    const struct ask *k = map_find(&b->arbiter->asks, r->uid);
+    const struct ask *k = ask_claiming(b->arbiter, r->uid);
     if (k == NULL) {
         return orphan_is_gone(b->arbiter, r->uid);
     }
@@ -137,6 +143,7 @@ static void book_begin(struct book *b)
     bool twice = b->arbiter->config.legacy_double_count;
     struct str last = STR_NONE;
     b->adding = 0;
+    b->kept = 0;
     b->waiting = 0;
     b->releasing = false;
     b->tally =
@@ -183,14 +190,24 @@ static enum ask_why part_judge(const struct ask *k, const struct ask_part *part)
     if (b->conflicts >= ARBITER_CONFLICTS_MAX && b->retry_at > a->now) {
         return WHY_BACKOFF;
     }
-    if (l->gap > 0 && (b->adding > 0 || b->releasing || limit_gap_end(l) > a->wall)) {
+    if (l->gap > 0 && (b->adding + b->kept > 0 || b->releasing || limit_gap_end(l) > a->wall)) {
         return WHY_GAP;
     }
-    if (l->books.n + b->adding >= RESERVES_MAX ||
+    if (l->books.n + b->adding + b->kept >= RESERVES_MAX ||
         !limit_has_room(l, &b->tally, part_target(k, b))) {
         return WHY_LIMIT_REACHED;
     }
     return WHY_NONE;
+}
+
+static void book_count(struct book *b, struct limit_target target)
+{
+    if (!target.granted) {
+        b->tally.granted++;
+        if (target.unavailable && !b->arbiter->config.legacy_double_count) {
+            b->tally.unavailable--;
+        }
+    }
 }
 
 static void part_count(struct ask *k, struct ask_part *part)
@@ -199,12 +216,7 @@ static void part_count(struct ask *k, struct ask_part *part)
     struct limit_target target = part_target(k, b);
     part->wanted = true;
     b->adding++;
-    if (!target.granted) {
-        b->tally.granted++;
-        if (target.unavailable && !b->arbiter->config.legacy_double_count) {
-            b->tally.unavailable--;
-        }
-    }
+    book_count(b, target);
     k->was_unavailable = k->was_unavailable || target.unavailable;
 }
 
@@ -325,6 +337,25 @@ static void ask_decide(struct ask *k)
     ask_wait_gap(k);
 }
 
+/* Nothing is written for it; what it could have is nobody else's. */
+static void ask_stand(struct ask *k)
+{
+    k->why = ask_judge(k);
+    k->offered = k->why == WHY_NONE;
+    if (!k->offered) {
+        ask_wait_gap(k);
+        return;
+    }
+    k->lock->taker = k;
+    for (uint32_t i = 0; i < k->part_n; i++) {
+        struct book *b = k->parts[i].book;
+        if (!k->parts[i].reserved) {
+            b->kept++;
+            book_count(b, part_target(k, b));
+        }
+    }
+}
+
 static bool ask_is_fact(const struct ask *k)
 {
     return k->held || k->spec.adopt;
@@ -354,6 +385,7 @@ void queue_decide(struct arbiter *a)
         struct ask *k = CONTAINER_OF(link, struct ask, link);
         k->lock->taker = NULL;
         ask_refresh(k);
+        k->offered = false;
         k->position = 0;
         if (k->ending) {
             k->want = false;
@@ -374,7 +406,9 @@ void queue_decide(struct arbiter *a)
     }
     LIST_EACH (&a->queue, link) {
         struct ask *k = CONTAINER_OF(link, struct ask, link);
-        if (!k->ending && !ask_is_fact(k) && !k->want) {
+        if (k->spec.stands) {
+            ask_stand(k);
+        } else if (!k->ending && !ask_is_fact(k) && !k->want) {
             ask_decide(k);
         }
         if (!k->ending && !ask_is_fact(k) && !k->want) {
@@ -392,7 +426,7 @@ bool arbiter_allows(const struct arbiter *a, const struct ask_spec *spec, struct
     const struct ask *mine = map_find(&a->asks, spec->uid);
     if (mine != NULL) {
         ask_show(mine, out, ret);
-        return mine->want || mine->held;
+        return mine->want || mine->held || mine->offered;
     }
     struct ask k = {
         /* Only looked at: nothing of the arbiter is changed by judging. */
@@ -474,6 +508,9 @@ static void ask_act(struct ask *k)
 {
     struct lock *l = k->lock;
     struct arbiter *a = k->arbiter;
+    if (k->spec.stands) {
+        return; /* what is there under its uid is not its business: the sweep looks at it */
+    }
     if (k->want && k->doubt) {
         fact_confirm(k);
     }
@@ -503,8 +540,9 @@ void queue_settle(struct arbiter *a)
             k->held = true;
             k->adopted = true;
         }
-        if (k->stage != stage || k->why != k->told) {
+        if (k->stage != stage || k->why != k->told || k->offered != k->told_offer) {
             k->told = k->why;
+            k->told_offer = k->offered;
             ask_notice(k);
         }
     }

@@ -170,7 +170,7 @@ static void orphan_step(struct orphan *o)
 static void orphan_see(struct arbiter *a, struct str uid, struct str name)
 {
     enum ask_owner owner = owner_of(name);
-    if (uid.n == 0 || map_find(&a->asks, uid) != NULL || !a->knows[owner]) {
+    if (uid.n == 0 || ask_claiming(a, uid) != NULL || !a->knows[owner]) {
         return;
     }
     struct orphan *o = map_find(&a->orphans, uid);

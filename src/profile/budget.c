@@ -3,10 +3,13 @@
  * reservation under every MaintenanceLimit that selects it, and gives it back when it is out.
  *
  * Nodes that a limit refuses stand in a line of their own, so that they hold no place of another
- * limit meanwhile. A node that is in maintenance holds its reservation whatever the limit says: it
- * is a fact.
+ * limit meanwhile. The first of them also stand in the arbiter's, where requests wait: priority and
+ * age decide between them, and neither starves the other. A node that is in maintenance holds its
+ * reservation whatever the limit says: it is a fact.
  */
 #include "profile/controller_room.h"
+
+#define BUDGET_LINE_MAX 64u /* nodes in the arbiter's line: more than ever go at once */
 
 static void budget_spec(const struct member *m, struct str profile, bool adopt, struct arena *out,
                         struct ask_spec *ret)
@@ -79,12 +82,43 @@ static void budget_on_change(void *ctx)
     controller_soon(c);
 }
 
+static void budget_on_line(void *ctx)
+{
+    const struct member *m = ctx;
+    controller_on_room(m->c);
+}
+
+void budget_stand(struct member *m)
+{
+    struct controller *c = m->c;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct ask_spec spec;
+    if (c->arbiter == NULL || m->line != NULL || m->reserved != NULL ||
+        c->lined >= BUDGET_LINE_MAX) {
+        return;
+    }
+    budget_spec(m, STR(""), /* adopt= */ false, &tmp, &spec);
+    spec.stands = true;
+    m->line = ask_new(c->arbiter, &spec, budget_on_line, m);
+    c->lined++;
+}
+
+void budget_unstand(struct member *m)
+{
+    if (m->line != NULL) {
+        ask_free(STEAL(m->line));
+        m->c->lined--;
+    }
+}
+
 static void budget_ask(struct member *m, struct str profile, bool adopt)
 {
     struct controller *c = m->c;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct ask_spec spec;
+    budget_unstand(m);
     budget_spec(m, profile, adopt, &tmp, &spec);
     ASSERT(m->reserved == NULL);
     m->reserved = ask_new(c->arbiter, &spec, budget_on_change, m);
@@ -129,6 +163,7 @@ void budget_follow(struct member *m, const struct engine_effect *effect)
 
 void budget_drop(struct member *m)
 {
+    budget_unstand(m);
     ask_free(STEAL(m->reserved));
 }
 
@@ -153,7 +188,12 @@ void budget_open(struct controller *c, struct room *room)
             stay[stay_n++] = m;
         }
     }
+    /* Those who came first stand in the arbiter's line: who came later makes room for them. */
+    for (uint32_t i = BUDGET_LINE_MAX; i < stay_n; i++) {
+        budget_unstand(stay[i]);
+    }
     for (uint32_t i = 0; i < stay_n; i++) {
+        budget_stand(stay[i]);
         prio_put(&room->waiting, &stay[i]->ask);
     }
 }

@@ -100,6 +100,7 @@ struct member {
     struct backoff backoff;
     struct grant *grant;   /* NULL: none */
     struct ask *reserved;  /* its reservations; NULL: none */
+    struct ask *line;      /* its place in the line before the limits; NULL: none */
     struct drain *drain;   /* NULL: none */
     struct errand *errand; /* NULL: none */
     struct buf error;      /* why the node is not touched */
@@ -176,6 +177,7 @@ struct controller {
     bool claimed;       /* every node that is in maintenance has claimed its reservations */
     bool line_up;       /* many may have become due at once: as `surveyed`, for what is dirty */
     bool look_at_rooms;
+    uint32_t lined; /* members with a `line` */
     bool stopping;
     bool stopped;
     char why[512]; /* the last failure of the watch */
@@ -246,6 +248,9 @@ void budget_claim(struct member *m, struct str profile);
 void budget_follow(struct member *m, const struct engine_effect *effect);
 void budget_drop(struct member *m); /* forgets them; what is on the server stays there */
 void budget_open(struct controller *c, struct room *room); /* those whom limits allow ask */
+/* It waits in the one line with all requests, while it waits for the limits and few enough do. */
+void budget_stand(struct member *m);
+void budget_unstand(struct member *m);
 struct str budget_words(const struct member *m, struct arena *out); /* why it waits */
 
 /* ── look.c ────────────────────────────────────────────────────────────────────────────────── */

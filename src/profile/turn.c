@@ -39,6 +39,7 @@ static void room_leave(struct controller *c, struct room *room)
 
 void turn_leave_line(struct member *m)
 {
+    budget_unstand(m);
     if (!prio_inside(&m->ask)) {
         return;
     }
@@ -56,6 +57,7 @@ static void turn_stand_before_limits(struct member *m)
     turn_leave_line(m);
     m->room = room_of(m->c, BUDGET_ROOM, 0);
     prio_put(&m->room->waiting, &m->ask);
+    budget_stand(m);
 }
 
 static void turn_stand_in_line(struct member *m, const struct engine_effect *effect)

@@ -399,3 +399,39 @@ def test_profiles_and_requests_share_one_budget(scene, serve, client, tmp_path):
     holds_for(lambda: state(nodes[0]) == "maintenance-required", 1, "it waits for the limit")
     scene.act(request)
     wait_for(lambda: state(nodes[0]) == "in-maintenance", "its turn has come")
+
+
+def test_whoever_came_first_goes_first(scene, serve, client, tmp_path):
+    """A node that a profile wants and a request wait in one line."""
+    nodes = scene.nodes(4, **{"cloud.sap/maintenance-profile": "cycle"})
+    limit = scene.limit(limit=25)
+    config = tmp_path / "maintenance.yaml"
+    config.write_text(PROFILE, encoding="utf-8")
+    serve("--config", str(config))
+
+    def state(node):
+        return client.core.read_node(node).metadata.labels.get(STATE)
+
+    def update(node, value):
+        client.core.patch_node(node, {"metadata": {"labels": {"update": value}}})
+
+    holder = scene.ask(nodes[0])
+    scene.wait_phase(holder, "Approved")
+    update(nodes[1], "needed")
+    wait_for(lambda: state(nodes[1]) == "maintenance-required", "the node waits")
+    # Times of requests are whole seconds: the next one is younger by more than that.
+    holds_for(lambda: state(nodes[1]) == "maintenance-required", 2, "it waits for the limit")
+    request = scene.ask(nodes[2])
+    scene.wait_reason(request, "LimitReached")
+    holds_for(lambda: scene.objects.state(request) == "Pending", 2, "it waits, too")
+    update(nodes[3], "needed")
+    wait_for(lambda: state(nodes[3]) == "maintenance-required", "and another node")
+    scene.wait_limit(limit, granted=1, waiting=3)
+    scene.act(holder)
+    wait_for(lambda: state(nodes[1]) == "in-maintenance", "the node goes first")
+    assert scene.objects.state(request) == "Pending"
+    update(nodes[1], "done")
+    scene.wait_phase(request, "Approved")
+    assert state(nodes[3]) == "maintenance-required"
+    scene.act(request)
+    wait_for(lambda: state(nodes[3]) == "in-maintenance", "the last one goes last")
