@@ -187,7 +187,7 @@ def test_the_controller_installs_them_and_then_leaves_them_alone(backend, tmp_pa
                      f"the {name} is done")
             assert established(backend.access) == {f"{p}.repairman.k8s.io": "True" for p in KINDS}
             seen.append(generations())
-            controller.wait_ready(60)
+            controller.wait_ready()
     assert seen[0] == seen[1]
 
 
