@@ -589,6 +589,7 @@ static int app_start(struct app *app, struct err *err)
                                          .server = app_server_host(app->access.server),
                                          .elect = app->flags->elect,
                                          .on_leading = app_on_leading,
+                                         .wait_for_limits = true,
                                          .keep = parts_annotations,
                                          .keep_n = PARTS_ANNOTATIONS,
                                          .on_node = app_on_node,

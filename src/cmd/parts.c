@@ -135,9 +135,11 @@ static void parts_on_answer(void *ctx, const struct api_reply *reply)
         parts_start(p);
         return;
     case RETRY_ABSENT:
+        controller_set_arbiter(p->config.controller, NULL);
         parts_watch(p);
         return;
     case RETRY_REFUSED:
+        controller_set_arbiter(p->config.controller, NULL);
         loop_timer_set(&p->again, loop_now(p->config.loop) + PARTS_DENIED_RETRY);
         return;
     default:

@@ -30,6 +30,13 @@ enum mutation {
     MUTATION_WINDOW_IGNORED,      /* goes at any time, whatever the windows say */
     MUTATION_TELL_NOBODY,         /* a message that was refused counts as sent */
     MUTATION_BAD_FILE_STOPS,      /* a configuration that cannot be read ends all work */
+    MUTATION_BOOKS_BY_FORCE,      /* writes reservations whoever has written the limit meanwhile */
+    MUTATION_RELEASE_EARLY,       /* gives reservations back before the cordon is lifted */
+    MUTATION_NO_DOUBLE_CHECK,     /* approves on what was known when the place was reserved */
+    MUTATION_NO_LOCK,             /* reserves without the lock of the target */
+    MUTATION_SWEEP_FORGETS,       /* entries that nobody claims stay in the ledgers */
+    MUTATION_PAUSE_IGNORED,       /* grants under limits that are paused */
+    MUTATION_TIMEOUT_EARLY,       /* time limits run out at half their time */
     MUTATION_COUNT,
 };
 

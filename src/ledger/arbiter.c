@@ -309,6 +309,7 @@ struct ask *ask_new(struct arbiter *a, const struct ask_spec *spec, void (*on_ch
     ASSERT(spec->uid.n > 0 && spec->target.n > 0);
     ASSERT(map_find(&a->asks, spec->uid) == NULL);
     struct ask *k = HEAP_NEW(struct ask);
+    k->waits = USEC_NEVER;
     k->arbiter = a;
     k->memory.first = 512;
     k->spec = *spec;

@@ -25,8 +25,10 @@
 #define ARBITER_LOCKS_MAX 32u       /* lock requests in flight */
 #define ARBITER_ORPHANS_MAX 8u      /* questions about entries that nobody claims, in flight */
 #define ARBITER_ORPHAN_WAIT                                                                        \
-    MINUTES(1)                        /* an entry is left unclaimed for so long by a part that     \
-                                         cannot be asked */
+    MINUTES(1) /* an entry is left unclaimed for so long by a part that                            \
+                  cannot be asked */
+#define ARBITER_FOREIGN_WAIT                                                                       \
+    MINUTES(5) /* what another controller holds for somebody who waits here is left to it */
 #define ARBITER_TOLD MINUTES(5)       /* one Event with one text */
 #define ARBITER_MISSING_TOLD HOURS(1) /* that no limit is there */
 
@@ -117,6 +119,7 @@ struct lock {
     struct buf holder;
     struct buf holder_name;
     struct buf uid;
+    struct buf made; /* uid of the Lease that was created from here */
     struct api_call *call;
     enum api_verb verb;
     bool unsure;
@@ -146,6 +149,7 @@ struct ask_part {
     bool reserved;
     bool wanted;     /* of this turn: it is to be added */
     uint64_t adding; /* the book's write that adds it */
+    bool mine;       /* that write went through: nobody else has put it there */
     /* Versions of the limit: known when the request was last read, and when it was a fact still. */
     uint64_t asked;
     uint64_t confirmed;
@@ -175,7 +179,8 @@ struct ask {
     bool offered; /* of this turn: it stands in line, and what it needs is kept for it */
     bool told_offer;
     bool keep;    /* it cannot be judged now: what it has, it keeps */
-    bool adopted; /* its adoption is done: from then on it is like any other */
+    usec_t waits; /* monotonic: since when it has not been wanted; USEC_NEVER: it is */
+    bool adopted; /* it was held once: an adoption is done, from then on it is like any other */
     bool doubt;   /* of this turn: whether it is a fact still has to be read */
     struct api_call *fact_call;
     usec_t fact_retry;
@@ -323,6 +328,9 @@ void queue_put(struct ask *k);
 void queue_decide(struct arbiter *a);
 /* After all has been sent: what stage everybody is in. */
 void queue_settle(struct arbiter *a);
+/* Its target is locked for it; a fact may find that somebody else has the lock. */
+bool ask_has_lock(const struct ask *k);
+bool ask_leaves_entry(const struct ask *k, const struct book *b);
 struct ask_part *ask_part_of(const struct ask *k, const struct book *b);
 /* Who claims what is in the books under that uid; NULL: nobody, or one who only stands in line. */
 struct ask *ask_claiming(const struct arbiter *a, struct str uid);

@@ -116,6 +116,18 @@ static void book_tell(struct book *b)
     }
 }
 
+/* What that write has added is certainly from here. */
+static void book_own(struct book *b)
+{
+    LIST_EACH (&b->arbiter->queue, link) {
+        struct ask *k = CONTAINER_OF(link, struct ask, link);
+        struct ask_part *part = ask_part_of(k, b);
+        if (part != NULL && part->adding == b->serial) {
+            part->mine = true;
+        }
+    }
+}
+
 static void book_on_reply(void *ctx, const struct api_reply *reply)
 {
     struct book *b = ctx;
@@ -140,6 +152,7 @@ static void book_on_reply(void *ctx, const struct api_reply *reply)
     }
     b->unsure = false;
     if (b->verb == API_PATCH) {
+        book_own(b);
         b->conflicts = 0;
         backoff_reset(&b->backoff);
         book_tell(b);
@@ -158,11 +171,8 @@ struct draft {
 /* Whether an entry stays, as the holder's ask says. */
 static bool draft_keeps(const struct book *b, const struct ask *k)
 {
-    if (k->ending) {
-        return false;
-    }
-    if (!k->want && !k->held && !k->keep) {
-        return false; /* it waits again: what it had taken goes back */
+    if (k->ending || (!k->want && !k->held && !k->keep)) {
+        return ask_leaves_entry(k, b); /* what it had taken goes back */
     }
     /* A limit that does not apply any more lets go; a target that is gone may come back. */
     return k->keep || k->missing || !k->known || ask_part_of(k, b) != NULL;
@@ -194,7 +204,7 @@ static uint32_t draft_old(const struct book *b, struct reserve *items, struct dr
  * other. */
 static bool ask_is_due(const struct ask *k, const struct book *b)
 {
-    if (!lock_is_of(k->lock, k->spec.uid) && !(k->spec.adopt && k->lock->there)) {
+    if (!ask_has_lock(k)) {
         return false;
     }
     for (uint32_t i = 0; i < k->part_n; i++) {
@@ -304,7 +314,7 @@ static void book_write(struct book *b, struct str status)
     buf_reset(&a->body);
     struct jwriter w = jwriter_on(&a->body);
     jw_obj(&w);
-    if (!mutated(a->config.mutations, MUTATION_LEDGER_BY_FORCE)) {
+    if (!mutated(a->config.mutations, MUTATION_BOOKS_BY_FORCE)) {
         jw_key(&w, STR("metadata"));
         jw_obj(&w);
         jw_pair(&w, "resourceVersion", (struct str){ version, (size_t)n });

@@ -43,6 +43,7 @@ static void lock_free(struct lock *l)
     buf_done(&l->holder);
     buf_done(&l->holder_name);
     buf_done(&l->uid);
+    buf_done(&l->made);
     arena_done(&l->memory);
     heap_free(l);
 }
@@ -283,6 +284,9 @@ static void lock_on_reply(void *ctx, const struct api_reply *reply)
         lock_gone(l);
     } else if (verdict == RETRY_DONE) {
         lock_on_object(l, reply->body);
+        if (l->verb == API_POST) {
+            lock_set(&l->made, buf_str(&l->uid));
+        }
     } else if (verdict == RETRY_OBSERVE) {
         l->unsure = true; /* it is there, or it is another: see whose */
     } else {

@@ -74,7 +74,11 @@ static void ask_set_parts(struct ask *k, struct book *const *books, uint32_t n)
     bool same = n == k->part_n;
     for (uint32_t i = 0; i < n; i++) {
         const struct ask_part *old = ask_part_of(k, books[i]);
-        parts[i] = (struct ask_part){ .book = books[i], .adding = old != NULL ? old->adding : 0 };
+        parts[i] = (struct ask_part){
+            .book = books[i],
+            .adding = old != NULL ? old->adding : 0,
+            .mine = old != NULL && old->mine,
+        };
         same = same && k->parts[i].book == books[i];
     }
     heap_free(k->parts);
@@ -120,11 +124,43 @@ static void ask_refresh(struct ask *k)
         if (part->version != book_version(part->book)) {
             part->version = book_version(part->book);
             part->reserved = book_has(part->book, k->spec.uid);
+            part->mine = part->mine && part->reserved;
         }
     }
 }
 
 /* ── room ──────────────────────────────────────────────────────────────────────────────────── */
+
+/* Two controllers may both believe to lead. What is there for somebody who was never granted
+ * anything here was put there by another, which knows more: it is taken away only when nothing has
+ * come of it for long. When the ask has ended, the sweep finds out what it is worth. */
+static bool ask_leaves(const struct ask *k)
+{
+    struct arbiter *a = k->arbiter;
+    if (k->held || k->adopted || k->spec.adopt || k->want) {
+        return false;
+    }
+    if (k->ending || k->waits == USEC_NEVER) {
+        return true;
+    }
+    if (a->now >= k->waits + ARBITER_FOREIGN_WAIT) {
+        return false;
+    }
+    arbiter_at(a, k->waits + ARBITER_FOREIGN_WAIT);
+    return true;
+}
+
+bool ask_leaves_entry(const struct ask *k, const struct book *b)
+{
+    const struct ask_part *part = ask_part_of(k, b);
+    return (part == NULL || !part->mine) && ask_leaves(k);
+}
+
+static bool ask_leaves_lock(const struct ask *k)
+{
+    const struct lock *l = k->lock;
+    return !str_eq(buf_str(&l->made), buf_str(&l->uid)) && ask_leaves(k);
+}
 
 /* An entry that the next write strikes whatever else is decided. Its place can be given to
  * somebody else in that same write. */
@@ -134,7 +170,7 @@ static bool entry_goes(const struct book *b, const struct reserve *r)
     if (k == NULL) {
         return orphan_is_gone(b->arbiter, r->uid);
     }
-    return k->ending;
+    return k->ending && !ask_leaves_entry(k, b);
 }
 
 static void book_begin(struct book *b)
@@ -165,10 +201,21 @@ static void book_begin(struct book *b)
     }
 }
 
+/* By an entry that stays. */
+static bool book_grants(const struct book *b, struct str target)
+{
+    const struct reserves *books = &book_limit(b)->books;
+    bool grants = false;
+    for (uint32_t i = 0; reserves_has_target(books, target) && i < books->n && !grants; i++) {
+        grants = str_eq(books->items[i].target, target) && !entry_goes(b, &books->items[i]);
+    }
+    return grants;
+}
+
 static struct limit_target part_target(const struct ask *k, const struct book *b)
 {
     return (struct limit_target){
-        .granted = reserves_has_target(&book_limit(b)->books, k->full),
+        .granted = book_grants(b, k->full),
         .unavailable = map_find(&b->hits, k->full) != NULL,
     };
 }
@@ -184,7 +231,7 @@ static enum ask_why part_judge(const struct ask *k, const struct ask_part *part)
     if (!b->usable || !population_known(a, l->type)) {
         return WHY_NOT_COMPUTED;
     }
-    if (l->paused) {
+    if (l->paused && !mutated(a->config.mutations, MUTATION_PAUSE_IGNORED)) {
         return WHY_PAUSED;
     }
     if (b->conflicts >= ARBITER_CONFLICTS_MAX && b->retry_at > a->now) {
@@ -230,7 +277,9 @@ static enum ask_why ask_judge(struct ask *k)
     if (!a->may || !k->known) {
         return WHY_NOT_COMPUTED;
     }
-    if ((l->taker != NULL && l->taker != k) || (l->there && !lock_is_of(l, k->spec.uid))) {
+    bool locks = !mutated(a->config.mutations, MUTATION_NO_LOCK);
+    if (locks &&
+        ((l->taker != NULL && l->taker != k) || (l->there && !lock_is_of(l, k->spec.uid)))) {
         return WHY_TARGET_BUSY;
     }
     if (k->missing && !a->config.grant_missing) {
@@ -253,6 +302,7 @@ static void ask_grant(struct ask *k)
 {
     k->want = true;
     k->keep = false;
+    k->waits = USEC_NEVER;
     k->why = WHY_NONE;
     k->lock->taker = k;
     for (uint32_t i = 0; i < k->part_n; i++) {
@@ -320,6 +370,7 @@ static void ask_wait_gap(const struct ask *k)
 
 static void ask_decide(struct ask *k)
 {
+    struct arbiter *a = k->arbiter;
     enum ask_why why = ask_judge(k);
     if (why == WHY_NONE) {
         bool new = !k->want;
@@ -329,6 +380,7 @@ static void ask_decide(struct ask *k)
         }
         return;
     }
+    k->waits = k->want || k->waits == USEC_NEVER ? a->now : k->waits;
     k->want = false;
     k->why = why;
     /* What cannot be judged is no reason to give anything back. */
@@ -463,7 +515,7 @@ static bool ask_is_struck(const struct ask *k)
     LIST_EACH (&k->arbiter->books, link) {
         const struct book *b = CONTAINER_OF(link, struct book, link);
         const struct ask_part *part = ask_part_of(k, b);
-        if (book_has(b, k->spec.uid) || (b->unsure && part != NULL) ||
+        if ((book_has(b, k->spec.uid) && !ask_leaves_entry(k, b)) || (b->unsure && part != NULL) ||
             (b->call != NULL && part != NULL && part->adding == b->serial &&
              b->verb == API_PATCH)) {
             return false;
@@ -472,10 +524,16 @@ static bool ask_is_struck(const struct ask *k)
     return true;
 }
 
-static bool ask_is_complete(const struct ask *k)
+bool ask_has_lock(const struct ask *k)
 {
     const struct lock *l = k->lock;
-    if (!k->known || (!lock_is_of(l, k->spec.uid) && !(k->spec.adopt && l->there))) {
+    return lock_is_of(l, k->spec.uid) || (k->spec.adopt && l->there) ||
+           mutated(k->arbiter->config.mutations, MUTATION_NO_LOCK);
+}
+
+static bool ask_is_complete(const struct ask *k)
+{
+    if (!k->known || !ask_has_lock(k)) {
         return false;
     }
     for (uint32_t i = 0; i < k->part_n; i++) {
@@ -492,7 +550,8 @@ static enum ask_stage ask_derive(struct ask *k)
     const struct arbiter *a = k->arbiter;
     if (k->ending) {
         bool clean = a->limits_synced && a->locks_synced && ask_is_struck(k) &&
-                     !lock_is_of(k->lock, k->spec.uid) && k->lock->call == NULL && !k->lock->unsure;
+                     (!lock_is_of(k->lock, k->spec.uid) || ask_leaves_lock(k)) &&
+                     k->lock->call == NULL && !k->lock->unsure;
         return clean ? ASK_ENDED : ASK_ENDING;
     }
     if (k->held) {
@@ -515,7 +574,9 @@ static void ask_act(struct ask *k)
         fact_confirm(k);
     }
     if (k->want && l->taker == k) {
-        lock_take(l, k);
+        if (!mutated(a->config.mutations, MUTATION_NO_LOCK)) {
+            lock_take(l, k);
+        }
         return;
     }
     if (k->want || k->keep || !a->may) {
@@ -523,7 +584,9 @@ static void ask_act(struct ask *k)
     }
     /* The lock goes last, and only when nothing is left under it. */
     if (lock_is_of(l, k->spec.uid) && ask_is_struck(k)) {
-        lock_drop(l);
+        if (!ask_leaves_lock(k)) {
+            lock_drop(l);
+        }
     } else if (k->ending && l->unsure) {
         lock_take(l, k); /* finds out whose it is */
     }

@@ -143,7 +143,8 @@ void ask_show(const struct ask *k, struct arena *out, struct ask_view *ret)
         v.position = k->position;
         if (k->why == WHY_GAP && k->full_book != NULL) {
             usec_t end = limit_gap_end(book_limit(k->full_book));
-            v.next = end > 0 ? end : USEC_NEVER;
+            /* One that is over ends with a write that is under way, which says so itself. */
+            v.next = end > k->arbiter->wall ? end : USEC_NEVER;
         }
         if (k->full_book != NULL && k->full_book->item != NULL) {
             v.limit = arena_str(out, book_limit(k->full_book)->name);

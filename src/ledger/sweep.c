@@ -220,7 +220,8 @@ void sweep(struct arbiter *a)
         }
         LIST_EACH (&a->books, link) {
             const struct limit *l = book_limit(CONTAINER_OF(link, struct book, link));
-            for (uint32_t i = 0; i < l->books.n; i++) {
+            bool forgets = mutated(a->config.mutations, MUTATION_SWEEP_FORGETS);
+            for (uint32_t i = 0; i < l->books.n && !forgets; i++) {
                 orphan_see(a, l->books.items[i].uid, l->books.items[i].name);
             }
         }

@@ -27,13 +27,20 @@ static void budget_spec(const struct member *m, struct str profile, bool adopt, 
     };
 }
 
+/* A controller that has just begun does not know yet whether there are limits. */
+static bool budget_is_unknown(const struct controller *c)
+{
+    return c->config.wait_for_limits && !c->limits_known;
+}
+
 bool budget_refuses(struct member *m, const struct engine_effect *effect)
 {
     struct controller *c = m->c;
     struct ask_spec spec;
     struct ask_view view;
     if (c->arbiter == NULL) {
-        return false;
+        m->since = stamp_to_usec(effect->profiles[effect->asker].since);
+        return budget_is_unknown(c);
     }
     if (m->reserved != NULL) {
         return ask_stage(m->reserved) == ASK_ENDING; /* its end looks at the node again */
@@ -54,6 +61,9 @@ struct str budget_words(const struct member *m, struct arena *out)
     struct controller *c = m->c;
     struct ask_spec spec;
     struct ask_view view;
+    if (budget_is_unknown(c)) {
+        return STR("whether there are limits is not known yet");
+    }
     budget_spec(m, STR(""), /* adopt= */ false, out, &spec);
     if (c->arbiter == NULL || arbiter_allows(c->arbiter, &spec, out, &view)) {
         return STR("its turn under the limits has come");
@@ -179,7 +189,8 @@ void budget_open(struct controller *c, struct room *room)
         struct ask_view view;
         prio_take(&room->waiting, &m->ask);
         budget_spec(m, STR(""), /* adopt= */ false, &c->tmp, &spec);
-        if (arbiter_allows(c->arbiter, &spec, &c->tmp, &view)) {
+        if (c->arbiter == NULL ? !budget_is_unknown(c)
+                               : arbiter_allows(c->arbiter, &spec, &c->tmp, &view)) {
             m->room = NULL;
             m->offered = room->id;
             prio_put(&c->asks, &m->ask);
@@ -255,6 +266,8 @@ void controller_set_arbiter(struct controller *c, struct arbiter *arbiter)
         }
     }
     c->arbiter = arbiter;
+    c->limits_known = true;
+    c->look_at_rooms = true;
     c->claimed = false;
     turn_mark_all(c);
     controller_soon(c);

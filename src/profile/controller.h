@@ -42,6 +42,7 @@ struct controller_config {
     uint32_t window;            /* 0 = CONTROLLER_WINDOW */
     struct wire *wire;          /* to third parties; borrowed, may be NULL */
     bool wait_for_setup;        /* nothing is done before controller_configure has succeeded */
+    bool wait_for_limits;       /* no node goes into maintenance before controller_set_arbiter */
     const struct str *keep;     /* annotations of nodes that others read in its store */
     uint32_t keep_n;
     mutations_t mutations; /* tests only */
@@ -149,7 +150,7 @@ struct client *controller_client(struct controller *c);
 struct recorder *controller_recorder(struct controller *c);
 struct drains *controller_drains(struct controller *c);
 /* From now on a step into maintenance takes reservations there. Borrowed: NULL takes it away again,
- * before either is freed. */
+ * before either is freed, or says that there is none. */
 void controller_set_arbiter(struct controller *c, struct arbiter *arbiter);
 void controller_on_room(struct controller *c); /* the arbiter may allow more than before */
 

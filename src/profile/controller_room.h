@@ -149,6 +149,7 @@ struct controller {
     struct notify_door notify;
     struct ledger ledger;
     struct arbiter *arbiter; /* borrowed; NULL: there are no limits but the configuration's */
+    bool limits_known;       /* whether there are, has been said */
     struct shuffle *shuffle;
     struct gauges gauges;
     struct loop_timer turn;

@@ -489,6 +489,11 @@ static void decide_expired(struct plan_look *l)
 
 static void decide_ended(struct plan_look *l)
 {
+    /* Another controller may have ended it while this one made a cordon: what is held stays until
+     * that is gone. */
+    if (!plan_undone(l, /* lift= */ true)) {
+        return;
+    }
     l->p->ask = PHASE_ASK_NOTHING;
     if (l->s->phase == MR_PHASE_REJECTED && l->m->state != MR_STATE_COMPLETED) {
         l->p->state = MR_STATE_COMPLETED;
@@ -496,10 +501,6 @@ static void decide_ended(struct plan_look *l)
     }
     if (l->s->finished == 0) {
         l->s->finished = plan_second_of(l->f->now);
-    }
-    if (!plan_undone(l, /* lift= */ true)) {
-        l->p->ask = PHASE_ASK_NOTHING;
-        return;
     }
     usec_t ttl = l->m->has_ttl ? SECONDS(l->m->ttl_s) : l->f->finished_ttl;
     if (l->m->deleting || (!l->m->has_ttl && ttl == 0)) {

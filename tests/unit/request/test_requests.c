@@ -362,6 +362,29 @@ TEST(requests_follow_time_limits_that_are_changed_under_them)
     CHECK_STR(quay_text(&q, "mr-1", "status.lastRejection.reason"), "ApprovedTimeout");
 }
 
+TEST(requests_that_wait_for_a_gap_do_not_turn_in_circles)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 3, 1);
+    quay_limit(&q, "node", "{\"limit\":10,\"timeouts\":{\"betweenOperationsSeconds\":5}}");
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_until_phase(&q, "mr-1", "Approved");
+    quay_request(&q, "mr-2", "node-002", "");
+    quay_run(&q, SECONDS(20)); /* the gap is over, the limit is full */
+    /* While the reservation goes, which takes its time, the gap holds although its end has come. */
+    q.faults.latency_min = MSECONDS(300);
+    q.faults.latency_max = MSECONDS(300);
+    quay_state(&q, "mr-1", "Completed");
+    uint32_t steps = 0;
+    usec_t until = vloop_now(q.v) + SECONDS(20);
+    while (steps < 10000 && vloop_step(q.v, until)) {
+        steps++;
+    }
+    CHECK(steps < 10000);
+    quay_until_phase(&q, "mr-2", "Approved");
+}
+
 TEST(requests_of_a_client_that_was_refused_stand_last_also_as_new_ones)
 {
     CLEANUP(quay_done)
