@@ -255,6 +255,7 @@ usec_t trial_next_deed(const struct trial *t)
 {
     usec_t next = MIN(t->weather_end, t->server_up_at);
     next = MIN(next, trial_next_chore(t));
+    next = MIN(next, trial_next_asking(t));
     next = MIN(next, t->deaf_end);
     next = MIN(next, t->hold_end);
     if (t->next_deed < t->plan->n) {
@@ -323,6 +324,7 @@ void trial_do_deeds(struct trial *t)
     usec_t now = vloop_now(t->vloop);
     trial_end_deeds(t, now);
     trial_do_chores(t, now);
+    trial_end_asking(t, now);
     while (t->next_deed < t->plan->n && t->plan->deeds[t->next_deed].at <= now) {
         const struct deed *deed = &t->plan->deeds[t->next_deed++];
         if (t->verbose) {
@@ -335,8 +337,10 @@ void trial_do_deeds(struct trial *t)
             deed_to_process(t, deed);
         } else if (deed->kind <= DEED_COMPACT) {
             deed_to_wire(t, deed);
-        } else {
+        } else if (deed->kind <= DEED_HOLD) {
             trial_do_service(t, deed);
+        } else {
+            trial_do_asking(t, deed);
         }
     }
 }
@@ -360,5 +364,8 @@ void trial_calm_down(struct trial *t)
     trial_end_deeds(t, now);
     if (t->service.on) {
         trial_calm_service(t);
+    }
+    if (t->budget.on) {
+        trial_calm_asking(t);
     }
 }

@@ -9,6 +9,7 @@
 #include "tests/swarm/process.h"
 
 #define TRIAL_CHORES_MAX 64u
+#define TRIAL_ACTORS_MAX 12u
 
 struct trial {
     const struct plan *plan; /* borrowed */
@@ -19,6 +20,7 @@ struct trial {
     struct process processes[PLAN_PROCESSES_MAX];
     struct promise promise;
     struct service service;
+    struct budget budget; /* its `on` says whether the trial is about requests */
     struct inbox inbox;
     usec_t deaf_end;
     usec_t hold_end;
@@ -31,7 +33,16 @@ struct trial {
     } chores[TRIAL_CHORES_MAX];
     uint32_t chore_n;
     usec_t chores_end; /* nothing more is begun */
-    struct arena tmp;  /* one event */
+    struct actor {
+        char name[16]; /* of its request */
+        enum manner manner;
+        bool gave; /* its approval back */
+        usec_t at; /* when it looks at its request; USEC_NEVER: when that changes */
+    } actors[TRIAL_ACTORS_MAX];
+    uint32_t actor_n;
+    usec_t limits_end[TERMS_LIMITS_MAX]; /* when a limit is as it was */
+    bool calm;                           /* everybody finishes what they have */
+    struct arena tmp;                    /* one event */
     uint32_t next_deed;
     usec_t weather_end;
     usec_t server_up_at;
@@ -75,6 +86,19 @@ void trial_start(struct trial *t, struct process *p);
 void trial_read_file(struct trial *t, struct process *p);
 /* A third party takes a message in, or does not. */
 void trial_on_message(void *ctx, const struct inbox_message *message, struct inbox_answer *answer);
+
+void trial_cordon(struct trial *t, struct str node, bool cordon);
+
+/* ── asking.c: what concerns requests and limits ── */
+void trial_init_asking(struct trial *t);
+void trial_do_asking(struct trial *t, const struct deed *deed);
+void trial_crash_step(struct trial *t, const struct deed *deed);
+/* A request was written: its actor looks at it some time. */
+void trial_note_request(struct trial *t, const struct apiserver_commit *commit);
+usec_t trial_next_asking(const struct trial *t);
+void trial_end_asking(struct trial *t, usec_t now);
+/* Limits are as they were, nodes need nothing, and all actors finish. */
+void trial_calm_asking(struct trial *t);
 
 /* When the next deed begins or the next one ends; USEC_NEVER: none. */
 usec_t trial_next_deed(const struct trial *t);

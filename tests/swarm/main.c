@@ -38,6 +38,13 @@ static const char *const mutation_names[MUTATION_COUNT] = {
     [MUTATION_WINDOW_IGNORED] = "window-ignored",
     [MUTATION_TELL_NOBODY] = "tell-nobody",
     [MUTATION_BAD_FILE_STOPS] = "bad-file-stops",
+    [MUTATION_BOOKS_BY_FORCE] = "books-by-force",
+    [MUTATION_RELEASE_EARLY] = "release-early",
+    [MUTATION_NO_DOUBLE_CHECK] = "no-double-check",
+    [MUTATION_NO_LOCK] = "no-lock",
+    [MUTATION_SWEEP_FORGETS] = "sweep-forgets",
+    [MUTATION_PAUSE_IGNORED] = "pause-ignored",
+    [MUTATION_TIMEOUT_EARLY] = "timeout-early",
 };
 
 /* Where a bug can show itself at all; elsewhere it would only cost time. STORIES: anywhere. */
@@ -61,6 +68,14 @@ static enum story mutation_story(enum mutation m)
     case MUTATION_TELL_NOBODY:
     case MUTATION_BAD_FILE_STOPS:
         return STORY_SERVICE;
+    case MUTATION_BOOKS_BY_FORCE:
+    case MUTATION_RELEASE_EARLY:
+    case MUTATION_NO_DOUBLE_CHECK:
+    case MUTATION_NO_LOCK:
+    case MUTATION_SWEEP_FORGETS:
+    case MUTATION_PAUSE_IGNORED:
+    case MUTATION_TIMEOUT_EARLY:
+        return STORY_REQUESTS;
     default:
         return STORIES;
     }
@@ -200,7 +215,7 @@ static NORETURN void usage(int status)
 {
     (void)fputs("usage: swarm [--seeds N] [--first S] [--story NAME] [--keep I,J…] [--verbose]\n"
                 "             [--mutation NAME]… [--mutations]\n"
-                "stories: storm churn election wire quiet service relay drain\n",
+                "stories: storm churn election wire quiet service relay drain requests\n",
                 status == 0 ? stdout : stderr);
     exit(status);
 }

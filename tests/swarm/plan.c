@@ -5,7 +5,7 @@
 static const char *const story_names[STORIES] = {
     [STORY_STORM] = "storm", [STORY_CHURN] = "churn", [STORY_ELECTION] = "election",
     [STORY_WIRE] = "wire",   [STORY_QUIET] = "quiet", [STORY_SERVICE] = "service",
-    [STORY_RELAY] = "relay", [STORY_DRAIN] = "drain",
+    [STORY_RELAY] = "relay", [STORY_DRAIN] = "drain", [STORY_REQUESTS] = "requests",
 };
 
 static const char *const deed_names[DEED_KINDS] = {
@@ -45,6 +45,14 @@ static const char *const deed_names[DEED_KINDS] = {
     [DEED_LATE] = "late",
     [DEED_DEAF] = "deaf",
     [DEED_HOLD] = "hold",
+    [DEED_ASK] = "ask",
+    [DEED_REQUEST_DELETE] = "request-delete",
+    [DEED_LIMIT_PAUSE] = "limit-pause",
+    [DEED_LIMIT_LOWER] = "limit-lower",
+    [DEED_LIMIT_ADD] = "limit-add",
+    [DEED_LIMIT_DELETE] = "limit-delete",
+    [DEED_RELABEL] = "relabel",
+    [DEED_CRASH_STEP] = "crash-step",
 };
 
 /* Which deeds a story draws from; `n` of them, more or less. */
@@ -70,6 +78,8 @@ struct story_shape {
     DEED_CORDON, DEED_UNCORDON, DEED_GO, DEED_VERSION, DEED_NODE_ADD, DEED_NODE_REMOVE,            \
         DEED_NODE_REPLACE, DEED_NODE_REBOOT, DEED_NODE_TOUCH
 
+#define ASK_DEEDS DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK
+
 static const struct story_shape shapes[STORIES] = {
     [STORY_STORM] = { 40, { NODE_DEEDS, PROCESS_DEEDS, WIRE_DEEDS }, 23 },
     [STORY_CHURN] = { 50, { NODE_DEEDS, DEED_WEATHER, DEED_COMPACT }, 12 },
@@ -92,6 +102,19 @@ static const struct story_shape shapes[STORIES] = {
                         DEED_CRASH_AFTER, DEED_FREEZE, DEED_STALL, DEED_WEATHER, DEED_NODE_ADD,
                         DEED_NODE_REBOOT, DEED_NODE_REMOVE, DEED_HOLD },
                       20 },
+    [STORY_REQUESTS] = { 40,
+                         { ASK_DEEDS,         DEED_REQUEST_DELETE, DEED_LIMIT_PAUSE,
+                           DEED_LIMIT_LOWER,  DEED_LIMIT_ADD,      DEED_LIMIT_DELETE,
+                           DEED_RELABEL,      DEED_CRASH_STEP,     DEED_CRASH_STEP,
+                           DEED_CRASH_STEP,   DEED_LATE,           DEED_LATE,
+                           DEED_NEED,         DEED_NODE_ADD,       DEED_NODE_REMOVE,
+                           DEED_NODE_REPLACE, DEED_NODE_REBOOT,    DEED_CORDON,
+                           DEED_UNCORDON,     DEED_HOLD,           DEED_CRASH,
+                           DEED_STOP,         DEED_FREEZE,         DEED_CLOCK_STEP,
+                           DEED_CUT,          DEED_STALL,          DEED_WEATHER,
+                           DEED_WEATHER,      DEED_SERVER_DOWN,    DEED_SERVER_RESTART,
+                           DEED_COMPACT },
+                         38 },
 };
 
 static usec_t deed_span(enum deed_kind kind, struct rng *rng)
@@ -101,6 +124,9 @@ static usec_t deed_span(enum deed_kind kind, struct rng *rng)
         return rng_usec(rng, -HOURS(2), HOURS(2));
     case DEED_LATE:
         return rng_usec(rng, SECONDS(18), SECONDS(50)); /* a lease lasts 15 */
+    case DEED_LIMIT_PAUSE:
+    case DEED_LIMIT_LOWER:
+        return rng_usec(rng, SECONDS(5), MINUTES(3));
     case DEED_HOLD:
         return rng_usec(rng, SECONDS(30), MINUTES(5)); /* evictionTimeout is 2 minutes */
     case DEED_FREEZE:
@@ -127,7 +153,12 @@ static void plan_add_deed(struct plan *p, struct rng *rng)
 
 bool story_serves(enum story story)
 {
-    return story >= STORY_SERVICE;
+    return story >= STORY_SERVICE && story <= STORY_DRAIN;
+}
+
+bool story_asks(enum story story)
+{
+    return story == STORY_REQUESTS;
 }
 
 static void plan_configure(struct plan *p, struct rng *rng)
@@ -146,6 +177,26 @@ static void plan_configure(struct plan *p, struct rng *rng)
         /* Replies that take their time leave room for two leaders' writes to meet. */
         p->latency = 1 + rng_below(rng, 400);
     }
+}
+
+static void plan_ask(struct plan *p, struct rng *rng)
+{
+    p->nodes = 3 + rng_below(rng, 6);
+    p->processes = rng_chance(rng, 850) ? 2 : 1 + rng_below(rng, PLAN_PROCESSES_MAX);
+    p->elect = rng_chance(rng, 450); /* otherwise all of them believe that they lead */
+    p->wild = MINUTES(3) + SECONDS(rng_below(rng, 240));
+    p->calm = MINUTES(45);
+    p->still = MINUTES(6);
+    p->latency = rng_chance(rng, 500) ? 1 + rng_below(rng, 40) : 1 + rng_below(rng, 400);
+    p->wish.profiles = 1;
+}
+
+/* A draw of its own, so that the seeds of all other stories keep their plans. */
+static bool plan_is_asking(uint64_t seed)
+{
+    struct rng rng;
+    rng_init(&rng, seed ^ 0xa5c09e15ULL);
+    return rng_chance(&rng, 200);
 }
 
 static int deed_order(const void *left, const void *right)
@@ -170,6 +221,7 @@ void plan_make(struct plan *p, uint64_t seed, enum story story)
                                         STORY_SERVICE, STORY_RELAY, STORY_DRAIN };
     enum story drawn =
         rng_chance(&rng, 62) ? STORY_QUIET : often[rng_below(&rng, ARRAY_LEN(often))];
+    drawn = plan_is_asking(seed) ? STORY_REQUESTS : drawn;
     *p = (struct plan){
         .seed = seed,
         .story = story == STORIES ? drawn : story,
@@ -191,6 +243,9 @@ void plan_make(struct plan *p, uint64_t seed, enum story story)
     }
     if (story_serves(p->story)) {
         plan_configure(p, &rng);
+    }
+    if (story_asks(p->story)) {
+        plan_ask(p, &rng);
     }
     for (uint32_t i = 0; i < p->processes; i++) {
         /* Quartz is good to 100 ppm; a virtual machine's clock is worse. */

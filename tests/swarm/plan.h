@@ -56,6 +56,15 @@ enum deed_kind {
     DEED_LATE,          /* a controller's last write arrives when another leads, `span` later */
     DEED_DEAF,          /* third parties refuse, or are silent, for `span` */
     DEED_HOLD,          /* budgets let no pod go for `span` */
+    /* to requests and limits */
+    DEED_ASK,            /* an actor asks for a node */
+    DEED_REQUEST_DELETE, /* by somebody else than its actor */
+    DEED_LIMIT_PAUSE,    /* for `span` */
+    DEED_LIMIT_LOWER,    /* to nothing, for `span` */
+    DEED_LIMIT_ADD,
+    DEED_LIMIT_DELETE,
+    DEED_RELABEL,    /* a node is selected by other limits */
+    DEED_CRASH_STEP, /* at the next write of one kind: before it leaves, or after */
     DEED_KINDS,
 };
 
@@ -73,9 +82,10 @@ enum story {
     STORY_ELECTION,
     STORY_WIRE,
     STORY_QUIET,
-    STORY_SERVICE, /* nodes are served by a configuration, whatever happens */
-    STORY_RELAY,   /* likewise, under tight limits, from leader to leader */
-    STORY_DRAIN,   /* likewise, with pods behind budgets */
+    STORY_SERVICE,  /* nodes are served by a configuration, whatever happens */
+    STORY_RELAY,    /* likewise, under tight limits, from leader to leader */
+    STORY_DRAIN,    /* likewise, with pods behind budgets */
+    STORY_REQUESTS, /* actors ask for nodes under limits */
     STORIES,
 };
 
@@ -84,11 +94,11 @@ struct plan {
     enum story story;
     uint32_t nodes;
     uint32_t processes;
-    bool elect;                        /* false only with one process */
-    usec_t wild;                       /* deeds happen until then, faults end */
-    usec_t calm;                       /* then everything must come right within that */
-    usec_t still;                      /* and nothing may be written for that long */
-    uint32_t latency;                  /* base latency of the wire, milliseconds */
+    bool elect;       /* false only with one process, or where all are to believe that they lead */
+    usec_t wild;      /* deeds happen until then, faults end */
+    usec_t calm;      /* then everything must come right within that */
+    usec_t still;     /* and nothing may be written for that long */
+    uint32_t latency; /* base latency of the wire, milliseconds */
     int32_t drift[PLAN_PROCESSES_MAX]; /* parts per million */
     usec_t skew[PLAN_PROCESSES_MAX];
     struct deed deeds[PLAN_DEEDS_MAX];
@@ -99,6 +109,8 @@ struct plan {
 
 /* Whether the story has a configuration. */
 bool story_serves(enum story story);
+/* Whether it is about requests and limits. */
+bool story_asks(enum story story);
 
 /* `story` may be STORIES: the seed chooses. */
 void plan_make(struct plan *p, uint64_t seed, enum story story);

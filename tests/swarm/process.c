@@ -46,8 +46,11 @@ static void process_on_send(void *ctx, const struct api_request *request)
 {
     struct process *p = ctx;
     struct service_sender who;
-    if (p->elect && is_leaders(request)) {
+    if (p->elect && (is_leaders(request) || (p->budget->on && budget_is_leaders(request)))) {
         promise_on_node_send(p->promise, str_from(p->identity), vloop_now(p->vloop));
+    }
+    if (p->budget->on) {
+        budget_on_send(p->budget, str_from(p->identity), request, vloop_now(p->vloop));
     }
     if (p->service->on) {
         process_sender(p, &who);
@@ -89,6 +92,31 @@ static void process_on_stopped(void *ctx)
     p->stopped = true;
 }
 
+static void process_on_node(void *ctx, const struct store_item *item, const void *before, bool gone)
+{
+    struct process *p = ctx;
+    parts_on_node(&p->parts, item, before, gone);
+}
+
+static void process_on_acting(void *ctx)
+{
+    struct process *p = ctx;
+    parts_on_acting(&p->parts);
+}
+
+/* What runs beside the profiles. */
+static void process_add_parts(struct process *p)
+{
+    parts_init(&p->parts, &(struct parts_config){
+                              .loop = p->view,
+                              .controller = p->controller,
+                              .space = STR("default"),
+                              .finished_ttl = p->budget->terms.finished_ttl,
+                              .skew_tolerance = SECONDS(5),
+                              .mutations = p->mutations,
+                          });
+}
+
 void process_start(struct process *p)
 {
     ASSERT(!process_runs(p));
@@ -114,12 +142,41 @@ void process_start(struct process *p)
         .elect = p->elect,
         .mutations = p->mutations,
         .wire = p->service->on ? &p->wire_tap.wire : NULL,
-        .wait_for_setup = p->service->on,
+        .wait_for_setup = p->service->on || (p->budget->on && p->budget->terms.profile),
+        .wait_for_limits = p->budget->on,
+        .keep = p->budget->on ? parts_annotations : NULL,
+        .keep_n = p->budget->on ? PARTS_ANNOTATIONS : 0,
+        .on_node = p->budget->on ? process_on_node : NULL,
+        .on_acting = p->budget->on ? process_on_acting : NULL,
         .on_leading = process_on_leading,
         .on_stopped = process_on_stopped,
         .ctx = p,
     };
     p->controller = controller_new(p->view, &p->tap.api, NULL, NULL, &config);
+    if (p->budget->on) {
+        process_add_parts(p);
+    }
+}
+
+void process_configure_asking(struct process *p, uint64_t count)
+{
+    p->blueprint_count = count;
+    if (!p->budget->terms.profile) {
+        return;
+    }
+    int r = controller_configure(
+        p->controller, STR("maintenance.yaml"),
+        STR("intervals: {requeue: 30s}\n"
+            "instances:\n"
+            "  check:\n"
+            "  - {name: need, type: hasLabel, config: {key: example.com/need-p0, value: 'true'}}\n"
+            "profiles:\n"
+            "- name: p0\n"
+            "  operational:\n    transitions:\n    - {check: need, next: in-maintenance}\n"
+            "  maintenance-required:\n    transitions: []\n"
+            "  in-maintenance:\n    transitions:\n    - {check: '!need', next: operational}\n"),
+        (struct ucfg_env){ 0 });
+    ASSERT(r == 0); /* the swarm's own text */
 }
 
 void process_configure(struct process *p, uint32_t blueprint, uint64_t count)
@@ -151,6 +208,8 @@ void process_configure(struct process *p, uint32_t blueprint, uint64_t count)
 
 void process_crash(struct process *p)
 {
+    parts_done(&p->parts);
+    p->parts = (struct parts){ 0 };
     controller_free(STEAL(p->controller));
     sandbox_wire_free(STEAL(p->post));
     door_free(STEAL(p->door));
@@ -206,7 +265,8 @@ void process_bury(struct process *p)
         return;
     }
     if (p->tap.crashed) {
-        if (p->tap.crash == TAP_CRASH_PATCH || p->tap.crash == TAP_CRASH_NOTE) {
+        if (p->tap.crash == TAP_CRASH_PATCH || p->tap.crash == TAP_CRASH_NOTE ||
+            p->tap.crash == TAP_CRASH_STEP_LATE) {
             p->late_at = vloop_now(p->vloop) + p->late_span;
             memcpy(p->late_agent, p->identity, sizeof(p->late_agent));
         }
@@ -221,6 +281,10 @@ void process_bury(struct process *p)
 void process_check(struct process *p, bool deep)
 {
     controller_check(p->controller);
+    if (p->parts.arbiter != NULL) {
+        arbiter_check(p->parts.arbiter);
+        requests_check(p->parts.requests);
+    }
     if (deep) {
         controller_each_node(p->controller, process_see, p);
     }

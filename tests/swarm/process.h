@@ -6,11 +6,13 @@
  */
 #pragma once
 
+#include "cmd/parts.h"
 #include "kube/mutation.h"
 #include "profile/controller.h"
 #include "sandbox/door.h"
 #include "sandbox/vloop.h"
 #include "sandbox/wire.h"
+#include "tests/swarm/budget.h"
 #include "tests/swarm/promise.h"
 #include "tests/swarm/service.h"
 #include "tests/swarm/tap.h"
@@ -29,6 +31,8 @@ struct process {
     struct api *door;
     struct tap tap;
     struct service *service;  /* borrowed; its `on` says whether there is a configuration */
+    struct budget *budget;    /* borrowed; its `on` says whether it serves requests */
+    struct parts parts;       /* if it does */
     struct inbox *inbox;      /* borrowed */
     struct wire *post;        /* the sandbox's */
     struct wire_tap wire_tap; /* what the controller is given */
@@ -61,6 +65,8 @@ bool process_frozen(const struct process *p);
 /* Gives it the text of a configuration: that of a blueprint, or (SERVICE_BLUEPRINTS) one that
  * cannot be read. It runs. */
 void process_configure(struct process *p, uint32_t blueprint, uint64_t count);
+/* The same where requests share their limits with a profile, or with none. */
+void process_configure_asking(struct process *p, uint64_t count);
 void process_sender(const struct process *p, struct service_sender *ret);
 
 /* After an event: buries what has ended. */

@@ -7,6 +7,9 @@
 
 void trial_read_file(struct trial *t, struct process *p)
 {
+    if (t->budget.on && process_runs(p) && p->blueprint_count != t->file_count) {
+        process_configure_asking(p, t->file_count);
+    }
     if (t->service.on && process_runs(p) && !process_frozen(p) &&
         p->blueprint_count != t->file_count) {
         process_configure(p, t->file, t->file_count);
@@ -84,7 +87,7 @@ void trial_label_nodes(struct trial *t)
     }
 }
 
-static void trial_cordon(struct trial *t, struct str node, bool cordon)
+void trial_cordon(struct trial *t, struct str node, bool cordon)
 {
     struct str path = arena_printf(&t->tmp, "/api/v1/nodes/" STR_FMT, STR_ARG(node));
     struct str body = cordon ? STR("{\"spec\":{\"unschedulable\":true}}")
@@ -131,6 +134,10 @@ static void deed_to_served(struct trial *t, const struct deed *deed)
 
 static void trial_make_late(struct trial *t, const struct deed *deed)
 {
+    if (t->budget.on) {
+        trial_crash_step(t, deed);
+        return;
+    }
     struct process *p = &t->processes[deed->who % t->plan->processes];
     /* The leader's writes are those that count. */
     for (uint32_t i = 0; i < t->plan->processes; i++) {
@@ -157,10 +164,16 @@ void trial_approve(struct trial *t)
 
 void trial_deliver(struct trial *t, struct process *p)
 {
+    static const struct str methods[] = {
+        [API_POST] = STR_INIT("POST"),
+        [API_PUT] = STR_INIT("PUT"),
+        [API_PATCH] = STR_INIT("PATCH"),
+        [API_DELETE] = STR_INIT("DELETE"),
+    };
     struct apiserver_request request = {
-        .method = p->tap.late_patch ? STR("PATCH") : STR("PUT"),
+        .method = methods[p->tap.late_verb],
         .path = buf_str(&p->tap.late_path),
-        .content_type = p->tap.late_patch ? API_MERGE_PATCH : API_JSON,
+        .content_type = p->tap.late_verb == API_PATCH ? API_MERGE_PATCH : API_JSON,
         .user_agent = str_from(p->late_agent),
         .body = buf_str(&p->tap.late_body),
     };

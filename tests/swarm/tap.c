@@ -22,6 +22,32 @@ static bool tap_is_late(const struct tap *t, const struct api_request *request)
     return request->verb == API_PUT && str_contains(request->body, STR("drydock.dev/grants"));
 }
 
+static bool tap_is_step(const struct tap *t, const struct api_request *request)
+{
+    switch (t->step) {
+    case TAP_STEP_LEDGER:
+        return str_contains(request->path, STR("/maintenancelimits/"));
+    case TAP_STEP_LOCK:
+        return str_contains(request->path, STR("/leases/target-")) ||
+               str_contains(request->body, STR("\"name\":\"target-"));
+    case TAP_STEP_REQUEST:
+        return str_contains(request->path, STR("/maintenancerequests/"));
+    default:
+        return str_starts(request->path, STR("/api/v1/nodes/"));
+    }
+}
+
+/* The process ends here; what it has sent last may arrive later. */
+static void tap_keep(struct tap *t, const struct api_request *request)
+{
+    t->crashed = true;
+    t->late_verb = request->verb;
+    buf_reset(&t->late_path);
+    buf_reset(&t->late_body);
+    buf_add(&t->late_path, request->path);
+    buf_add(&t->late_body, request->body);
+}
+
 static struct api_call *tap_send(struct api *api, const struct api_request *request,
                                  api_on_reply on_reply, void *ctx)
 {
@@ -32,13 +58,15 @@ static struct api_call *tap_send(struct api *api, const struct api_request *requ
     t->on_send(t->ctx, request);
     if (t->crash == TAP_CRASH_PATCH || t->crash == TAP_CRASH_NOTE) {
         if (tap_is_late(t, request)) {
-            t->crashed = true;
-            t->late_patch = request->verb == API_PATCH;
-            buf_reset(&t->late_path);
-            buf_reset(&t->late_body);
-            buf_add(&t->late_path, request->path);
-            buf_add(&t->late_body, request->body);
+            tap_keep(t, request);
             return tap_nowhere(t);
+        }
+    } else if (t->crash >= TAP_CRASH_STEP_BEFORE) {
+        if (request->verb != API_GET && tap_is_step(t, request)) {
+            tap_keep(t, request);
+            if (t->crash != TAP_CRASH_STEP_AFTER) {
+                return tap_nowhere(t);
+            }
         }
     } else if (request->verb != API_GET && t->crash != TAP_CRASH_NONE) {
         t->crashed = true;
@@ -81,7 +109,7 @@ void tap_init(struct tap *t, struct api *door,
     *t = (struct tap){ .api.ops = &ops, .door = door, .on_send = on_send, .ctx = ctx };
     t->late_path = old.late_path; /* what is on its way is the network's */
     t->late_body = old.late_body;
-    t->late_patch = old.late_patch;
+    t->late_verb = old.late_verb;
 }
 
 void tap_done(struct tap *t)

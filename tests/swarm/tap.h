@@ -17,7 +17,15 @@ enum tap_crash {
      * the write is on its way for so long that another leads when it arrives. */
     TAP_CRASH_PATCH,
     TAP_CRASH_NOTE,
+    /* At the next write of one kind (`step`): before it leaves, when it has left, or with it on its
+     * way for long. */
+    TAP_CRASH_STEP_BEFORE,
+    TAP_CRASH_STEP_AFTER,
+    TAP_CRASH_STEP_LATE,
 };
+
+/* The kinds of writes that a grant and its release are made of. */
+enum tap_step { TAP_STEP_LEDGER, TAP_STEP_LOCK, TAP_STEP_REQUEST, TAP_STEP_NODE, TAP_STEPS };
 
 struct tap {
     struct api api; /* what the controller is given; first, so that it can be found back */
@@ -25,10 +33,11 @@ struct tap {
     void (*on_send)(void *ctx, const struct api_request *request);
     void *ctx;
     enum tap_crash crash;
+    enum tap_step step;
     bool crashed;         /* the moment has come: the controller must not run again */
     struct buf late_path; /* of the write that is on its way for long; empty: none is */
     struct buf late_body;
-    bool late_patch; /* otherwise it is a PUT */
+    enum api_verb late_verb;
 };
 
 void tap_init(struct tap *t, struct api *door,

@@ -27,18 +27,61 @@ static bool trial_is_controller(struct str agent)
     return str_starts(agent, STR("drydock-"));
 }
 
+static void trial_print_asking(struct trial *t, const struct apiserver_commit *commit)
+{
+    const struct jval *object = commit->now != NULL ? commit->now : commit->old;
+    struct str state = jval_str(jval_at(object, "spec.state"));
+    struct str phase = jval_str(jval_at(object, "status.phase"));
+    struct str mark = jval_str(jval_get(jval_at(object, "metadata.annotations"), BUDGET_MARK));
+    struct str holder = jval_str(jval_at(object, "spec.holderIdentity"));
+    (void)fprintf(stderr,
+                  "%12.3f s " STR_FMT " %s " STR_FMT "/" STR_FMT " " STR_FMT " " STR_FMT
+                  " " STR_FMT STR_FMT,
+                  (double)vloop_now(t->vloop) / 1e6, STR_ARG(commit->user_agent),
+                  commit->old == NULL   ? "makes"
+                  : commit->now == NULL ? "removes"
+                                        : "writes",
+                  STR_ARG(commit->plural), STR_ARG(commit->name), STR_ARG(state), STR_ARG(phase),
+                  STR_ARG(mark), STR_ARG(holder));
+    JVAL_EACH (jval_at(object, "status.reservations"), entry) {
+        struct str who = jval_str(jval_get(entry, STR("requestName")));
+        struct str what = jval_str(jval_get(entry, STR("state")));
+        (void)fprintf(stderr, " " STR_FMT ":" STR_FMT, STR_ARG(who), STR_ARG(what));
+    }
+    (void)fputs("\n", stderr);
+}
+
+static void trial_on_asking(struct trial *t, const struct apiserver_commit *commit)
+{
+    bool node = str_eq(commit->plural, STR("nodes"));
+    bool request = str_eq(commit->plural, BUDGET_REQUESTS);
+    if (t->verbose && (node || request || str_eq(commit->plural, BUDGET_LIMITS) ||
+                       str_starts(commit->name, STR("target-")))) {
+        trial_print_asking(t, commit);
+    }
+    budget_on_commit(&t->budget, commit, vloop_now(t->vloop));
+    if (node && commit->now != NULL &&
+        str_eq(promise_node_of(commit->now).state, STR("in-maintenance"))) {
+        trial_note_chore(t, commit->name);
+    } else if (request) {
+        trial_note_request(t, commit);
+    }
+}
+
 static void trial_on_commit(void *ctx, const struct apiserver_commit *commit)
 {
     struct trial *t = ctx;
     trial_mix(t, commit->version);
     bool controller = trial_is_controller(commit->user_agent);
-    if (t->verbose && controller && str_eq(commit->plural, STR("nodes"))) {
+    if (t->verbose && controller && !t->budget.on && str_eq(commit->plural, STR("nodes"))) {
         struct promise_node node = promise_node_of(commit->now);
         (void)fprintf(stderr, "%12.3f s " STR_FMT " " STR_FMT " " STR_FMT " " STR_FMT "\n",
                       (double)vloop_now(t->vloop) / 1e6, STR_ARG(commit->user_agent),
                       STR_ARG(commit->name), STR_ARG(node.state), STR_ARG(node.data));
     }
-    if (str_eq(commit->plural, STR("nodes")) && t->service.on) {
+    if (t->budget.on) {
+        trial_on_asking(t, commit);
+    } else if (str_eq(commit->plural, STR("nodes")) && t->service.on) {
         t->promise.node_writes += controller ? 1 : 0;
         service_on_node_commit(&t->service, controller ? commit->user_agent : STR_NONE, commit->old,
                                commit->now, vloop_now(t->vloop));
@@ -101,6 +144,9 @@ static void trial_init(struct trial *t, const struct plan *plan, mutations_t mut
     if (t->service.on) {
         trial_label_nodes(t);
     }
+    if (story_asks(plan->story)) {
+        trial_init_asking(t);
+    }
     for (uint32_t i = 0; i < plan->processes; i++) {
         struct process *p = &t->processes[i];
         process_init(p, i, t->vloop, t->server, &t->promise);
@@ -113,6 +159,7 @@ static void trial_init(struct trial *t, const struct plan *plan, mutations_t mut
         p->faults.latency_min = MSECONDS(1);
         p->faults.latency_max = MSECONDS(plan->latency);
         p->service = &t->service;
+        p->budget = &t->budget;
         p->inbox = &t->inbox;
         trial_start(t, p);
     }
@@ -151,6 +198,7 @@ static void trial_done(struct trial *t)
     vloop_free(t->vloop);
     inbox_done(&t->inbox);
     service_done(&t->service);
+    budget_done(&t->budget);
     promise_done(&t->promise);
     arena_done(&t->tmp);
 }
@@ -182,7 +230,7 @@ static void trial_after_event(struct trial *t)
         struct process *p = &t->processes[i];
         bool late = p->late_at != USEC_NEVER;
         process_bury(p);
-        if (!late && p->late_at != USEC_NEVER) {
+        if (!late && p->late_at != USEC_NEVER && t->service.on) {
             trial_approve(t);
         }
         /* Only the process that ran can have changed inside. */
@@ -238,7 +286,9 @@ static bool trial_compare_node(void *ctx, const struct controller_node *node)
 static void trial_check_rest(struct trial *t)
 {
     bool led = false;
-    if (!t->service.on) {
+    if (t->budget.on) {
+        budget_at_rest(&t->budget);
+    } else if (!t->service.on) {
         apiserver_each(t->server, STR(""), STR("nodes"), STR(""), trial_visit_rest, t);
     }
     for (uint32_t i = 0; i < t->plan->processes; i++) {
@@ -294,14 +344,14 @@ void trial_run(const struct plan *plan, mutations_t mutations, bool verbose,
         trial_check_rest(&t);
     }
     if (!promise_broken(&t.promise)) {
-        uint64_t writes = t.promise.node_writes;
+        uint64_t writes = t.promise.node_writes + t.budget.writes;
         end += plan->still;
         trial_run_until(&t, end);
-        writes = t.promise.node_writes - writes;
+        writes = t.promise.node_writes + t.budget.writes - writes;
         if (t.service.on && !promise_broken(&t.promise)) {
             trial_check_served(&t, writes);
         } else if (writes > 0 && !promise_broken(&t.promise)) {
-            promise_break(&t.promise, "I9: %llu writes to nodes although nothing happens",
+            promise_break(&t.promise, "I9: %llu writes although nothing happens",
                           (unsigned long long)writes);
         }
     }
