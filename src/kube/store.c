@@ -7,6 +7,7 @@ void store_init(struct store *s, const struct store_kind *kind, void *ctx, uint6
     *s = (struct store){ .kind = kind, .ctx = ctx };
     map_init(&s->items, hash_key, ~hash_key);
     list_init(&s->dirty);
+    list_init(&s->later);
 }
 
 static void store_unmark(struct store *s, struct store_item *item)
@@ -114,10 +115,22 @@ static int store_identify(struct store *s, const struct jval *object, struct str
 
 void store_mark(struct store *s, struct store_item *item)
 {
+    if (item->later) {
+        store_unmark(s, item);
+        item->later = false;
+    }
     if (!list_linked(&item->dirty)) {
         list_add(&s->dirty, &item->dirty);
         s->dirty_count++;
     }
+}
+
+void store_postpone(struct store *s, struct store_item *item)
+{
+    ASSERT(!list_linked(&item->dirty));
+    item->later = true;
+    list_add(&s->later, &item->dirty);
+    s->dirty_count++;
 }
 
 void store_await(struct store_item *item)
@@ -127,10 +140,11 @@ void store_await(struct store_item *item)
 
 struct store_item *store_take(struct store *s)
 {
-    if (list_empty(&s->dirty)) {
+    struct list *from = list_empty(&s->dirty) ? &s->later : &s->dirty;
+    if (list_empty(from)) {
         return NULL;
     }
-    struct store_item *item = CONTAINER_OF(s->dirty.next, struct store_item, dirty);
+    struct store_item *item = CONTAINER_OF(from->next, struct store_item, dirty);
     store_unmark(s, item);
     return item;
 }

@@ -45,6 +45,7 @@ struct store_item {
     uint32_t seen;       /* the list it was last seen in */
     uint32_t shape;      /* the store's, when it was projected */
     bool watched;        /* wake at any newer version, whatever it changed; see store_await */
+    bool later;          /* it was postponed since it was marked */
     struct list dirty;   /* linked = dirty */
     struct arena memory; /* of `object` */
     void *object;        /* the projection */
@@ -58,7 +59,8 @@ struct store {
     void *ctx;
     struct map items; /* name → struct store_item */
     struct list dirty;
-    uint32_t dirty_count;
+    struct list later;     /* dirty too, and postponed */
+    uint32_t dirty_count;  /* of both */
     uint32_t list;         /* number of the list under way, or of the last one */
     uint32_t shape;        /* counts up when projections are to hold something else */
     uint64_t version_max;  /* the newest seen */
@@ -102,8 +104,11 @@ void store_mark(struct store *s, struct store_item *item);
 /* The next version of the item marks it, even if it changes nothing that decisions use: our write
  * met a version we had not seen. */
 void store_await(struct store_item *item);
-/* The longest-waiting dirty item, which is clean from now on; NULL when there is none. */
+/* The longest-waiting dirty item, which is clean from now on; NULL when there is none. Those that
+ * were postponed come when there are no others. */
 struct store_item *store_take(struct store *s);
+/* One that was taken is dirty again, and behind all that are not postponed, until it is marked. */
+void store_postpone(struct store *s, struct store_item *item);
 
 void store_check(const struct store *s);
 

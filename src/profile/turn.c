@@ -580,6 +580,28 @@ static void turn_survey(struct controller *c)
     c->line_up = false;
 }
 
+/* Whether nothing of a node's cycle has begun: such a node holds no place and waits for none. */
+static bool turn_may_wait(const struct store_item *item)
+{
+    enum label_state state;
+    return !label_state_parse(node_label(item->object, LABEL_STATE), &state) ||
+           state == LABEL_STATE_OPERATIONAL;
+}
+
+/* The next node to look at. What has begun goes on before something new begins: when many nodes
+ * are due at once and all places of the window are taken, those in maintenance would otherwise
+ * stand behind all that have not even asked, and their places stay taken. */
+static void turn_look(struct controller *c)
+{
+    struct store_item *item = store_take(&c->store);
+    if (!item->later && turn_may_wait(item)) {
+        store_postpone(&c->store, item);
+        return;
+    }
+    item->later = false;
+    turn_decide(member_of(c, item), /* serve= */ false);
+}
+
 /* Who asks is served before the next node is looked at: rooms bound how many that can be. */
 static bool turn_step(struct controller *c)
 {
@@ -598,7 +620,7 @@ static bool turn_step(struct controller *c)
         c->look_at_rooms = c->look_at_rooms || (offered != 0 && m->grant == NULL &&
                                                 (m->room == NULL || m->room->id != offered));
     } else if (c->store.dirty_count > 0) {
-        turn_decide(member_of(c, store_take(&c->store)), /* serve= */ false);
+        turn_look(c);
     } else {
         return false;
     }

@@ -86,6 +86,33 @@ TEST(store_marks_what_decisions_can_tell_apart)
     fixture_end(&f);
 }
 
+TEST(store_hands_out_what_was_postponed_when_nothing_else_is_left)
+{
+    struct fixture f;
+    fixture_begin(&f);
+    observe(&f, "a", 1, "");
+    observe(&f, "b", 2, "");
+    observe(&f, "c", 3, "");
+    struct store_item *a = store_find(&f.store, STR("a"));
+    struct store_item *b = store_find(&f.store, STR("b"));
+    CHECK(store_take(&f.store) == a);
+    store_postpone(&f.store, a);
+    CHECK_EQ(f.store.dirty_count, 3);
+    store_check(&f.store);
+    CHECK(store_take(&f.store) == b);
+    store_postpone(&f.store, b);
+    CHECK(store_take(&f.store) == store_find(&f.store, STR("c")));
+    observe(&f, "b", 4, ",\"labels\":{\"x\":\"1\"}"); /* marked: it is postponed no longer */
+    CHECK(!b->later);
+    CHECK_EQ(f.store.dirty_count, 2);
+    CHECK(store_take(&f.store) == b);
+    CHECK(store_take(&f.store) == a);
+    CHECK(a->later);
+    CHECK(store_take(&f.store) == NULL);
+    CHECK_EQ(f.store.dirty_count, 0);
+    fixture_end(&f);
+}
+
 static void on_change_count(void *ctx, struct store_item *item, const void *before)
 {
     struct fixture *f = ctx;

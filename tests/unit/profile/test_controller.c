@@ -461,6 +461,52 @@ TEST(controller_serves_who_waited_longest_when_a_window_opens_for_many)
     story_end(&s);
 }
 
+/* The patch that is under way; Events are answered. */
+static struct fake_call *patch_of(struct story *s)
+{
+    story_run(s, 0);
+    while (fake_call_first(&s->api) != NULL && fake_call_first(&s->api)->verb == API_POST) {
+        fake_reply(&s->api, fake_call_first(&s->api), 201, STR("{}"));
+        story_run(s, 0);
+    }
+    CHECK_EQ(s->api.call_count, 1);
+    return fake_call_first(&s->api);
+}
+
+/* Otherwise a place would stay taken for as long as all newcomers together take. */
+TEST(controller_goes_on_with_what_has_begun_before_it_begins_something_new)
+{
+    struct story s;
+    story_begin(&s, &(struct controller_config){
+                        .identity = STR("a_1"), .wait_for_setup = true, .window = 1 });
+    CHECK_EQ(controller_configure(
+                 s.c, STR("f"),
+                 STR("intervals: {requeue: 30s}\n"
+                     "instances:\n"
+                     "  check: [{type: hasLabel, name: over, config: {key: zone, value: b}}]\n"
+                     "profiles:\n"
+                     "- name: roll\n"
+                     "  in-maintenance: {transitions: [{check: over, next: operational}]}\n"),
+                 (struct ucfg_env){ 0 }),
+             0);
+    struct fake_watch *watch = fake_watch_first(&s.api);
+    const char *inside = "in-maintenance";
+    fake_line(watch, event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    fake_line(watch, event_of(&s, "ADDED", node_of(&s, "n2", 6, "")));
+    fake_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n3", 7, "b", inside, "01:00")));
+    fake_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n4", 8, "a", inside, "01:00")));
+    story_sync(&s, 9);
+    CHECK_STR(patch_of(&s)->path, "/api/v1/nodes/n3");
+    fake_reply(&s.api, patch_of(&s), 200,
+               str_from(waiting_of(&s, "n3", 10, "b", "operational", "04:05")));
+    CHECK_STR(patch_of(&s)->path, "/api/v1/nodes/n1");
+    /* One that is due meanwhile does not stand behind the other newcomer either. */
+    fake_line(watch, event_of(&s, "MODIFIED", waiting_of(&s, "n4", 11, "b", inside, "01:00")));
+    fake_reply(&s.api, patch_of(&s), 200, str_from(node_of(&s, "n1", 12, DONE)));
+    CHECK_STR(patch_of(&s)->path, "/api/v1/nodes/n4");
+    story_end(&s);
+}
+
 /* A place that the first in line cannot take, for it waits for another room as well, is offered to
  * those behind it. */
 TEST(controller_offers_a_place_to_the_next_when_the_first_needs_another_one_too)
