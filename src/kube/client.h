@@ -20,6 +20,8 @@ struct client {
     struct retry_gate gate;
     struct clock clock; /* the server's */
     mutations_t mutations;
+    /* Writes in flight that somebody waits for; what is only told to people lets them go first. */
+    uint32_t urgent;
     /* Every answer, for metrics; may be NULL. Status 0 is no answer. */
     void (*on_reply)(void *ctx, enum api_verb verb, int status);
     void *ctx;

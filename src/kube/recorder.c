@@ -12,6 +12,7 @@ struct recorder_series {
     struct str json;   /* without the series: what a creation sends */
     struct list link;  /* in the queue */
     uint32_t count;    /* 1 = no series yet */
+    usec_t queued_at;  /* monotonic */
     usec_t last_wall;  /* of the last repeat */
     usec_t last_at;    /* the same, monotonic */
     usec_t refresh_at; /* when the count is to be written again */
@@ -196,6 +197,7 @@ static bool recorder_enqueue(struct recorder *r, struct recorder_series *s)
         return false;
     }
     list_add(&r->queue, &s->link);
+    s->queued_at = loop_now(r->client->loop);
     r->stats.queued++;
     loop_timer_pull(&r->send, MAX(loop_now(r->client->loop), r->not_before));
     return true;
@@ -265,6 +267,16 @@ static bool recorder_take_token(struct recorder *r, usec_t now, usec_t *ret_at)
     return true;
 }
 
+/* Whether others go first, and until when at most. A queue that fills up would drop Events: then
+ * nobody does. */
+static bool recorder_yields(const struct recorder *r, const struct recorder_series *s, usec_t now,
+                            usec_t *ret_at)
+{
+    usec_t end = s->queued_at + RECORDER_YIELD_MAX;
+    *ret_at = MIN(now + RECORDER_YIELD, end);
+    return r->client->urgent > 0 && r->stats.queued < RECORDER_YIELD_QUEUED && now < end;
+}
+
 static void recorder_next(struct recorder *r)
 {
     if (!list_empty(&r->queue) && r->call == NULL) {
@@ -328,7 +340,7 @@ static void recorder_send(void *ctx)
     if (s == NULL || r->call != NULL) {
         return;
     }
-    if (now < at || !recorder_take_token(r, now, &at)) {
+    if (now < at || recorder_yields(r, s, now, &at) || !recorder_take_token(r, now, &at)) {
         loop_timer_set(&r->send, at);
         return;
     }

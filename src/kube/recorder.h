@@ -6,7 +6,8 @@
  * in memory, and are written every RECORDER_REFRESH and when the series has been silent for
  * RECORDER_SILENCE. Events are told to people, not relied on: the queue is bounded and drops, a
  * token bucket keeps a storm from the API server, what the server rejects is not tried again, and
- * only a server out of reach is waited for. With nothing remembered there is no timer.
+ * only a server out of reach is waited for. While writes are in flight that somebody waits for,
+ * Events let them go first, for a while. With nothing remembered there is no timer.
  */
 #pragma once
 
@@ -15,15 +16,18 @@
 #include "base/map.h"
 #include "kube/client.h"
 
-#define RECORDER_QUEUE_MAX 1000u      /* waiting to be sent, as client-go's */
-#define RECORDER_REMEMBERED_MAX 4096u /* series; a forgotten one starts again as a new event */
-#define RECORDER_RATE 20u             /* events a second, */
-#define RECORDER_BURST 100u           /* after as many at once: a node's pods in one drain */
-#define RECORDER_TRIES 12u            /* for a server out of reach */
-#define RECORDER_RETRY SECONDS(10)    /* between them, and up to a quarter more */
-#define RECORDER_SILENCE MINUTES(6)   /* ends a series */
-#define RECORDER_REFRESH MINUTES(30)  /* writes its count */
-#define RECORDER_NOTE_BYTES_MAX 1024u /* the API server's limit */
+#define RECORDER_QUEUE_MAX 1000u       /* waiting to be sent, as client-go's */
+#define RECORDER_REMEMBERED_MAX 4096u  /* series; a forgotten one starts again as a new event */
+#define RECORDER_RATE 20u              /* events a second, */
+#define RECORDER_BURST 100u            /* after as many at once: a node's pods in one drain */
+#define RECORDER_TRIES 12u             /* for a server out of reach */
+#define RECORDER_RETRY SECONDS(10)     /* between them, and up to a quarter more */
+#define RECORDER_YIELD MSECONDS(200)   /* between looks whether urgent writes are over */
+#define RECORDER_YIELD_MAX SECONDS(10) /* and they go first no longer than that */
+#define RECORDER_YIELD_QUEUED 750u     /* with more, Events would soon be dropped */
+#define RECORDER_SILENCE MINUTES(6)    /* ends a series */
+#define RECORDER_REFRESH MINUTES(30)   /* writes its count */
+#define RECORDER_NOTE_BYTES_MAX 1024u  /* the API server's limit */
 
 /* An object that an event speaks of. `name` empty = none. */
 struct recorder_ref {

@@ -311,5 +311,6 @@ void controller_check(const struct controller *c)
         }
     }
     ASSERT(in_flight == c->stats.in_flight);
+    ASSERT(in_flight <= c->client.urgent);
     ASSERT(granting == c->granting);
 }

@@ -52,6 +52,7 @@ void member_end(struct member *m)
     if (m->call != NULL) {
         api_cancel(c->client.api, STEAL(m->call));
         c->stats.in_flight--;
+        c->client.urgent--;
     }
     grant_end(m);
     budget_drop(m); /* what nobody asks for any more is swept */
@@ -196,6 +197,7 @@ static void member_on_reply(void *ctx, const struct api_reply *reply)
     struct controller *c = m->c;
     m->call = NULL;
     c->stats.in_flight--;
+    c->client.urgent--;
     enum retry_verdict verdict = client_note(&c->client, m->verb, reply);
     if (m->verb == API_PATCH) {
         gauges_time(c->gauges.patch_seconds, loop_now(c->loop) - m->sent_at);
@@ -232,5 +234,6 @@ void member_send(struct member *m, enum api_verb verb)
     m->verb = verb;
     m->sent_at = loop_now(c->loop);
     c->stats.in_flight++;
+    c->client.urgent++;
     m->call = api_send(c->client.api, &request, member_on_reply, m);
 }

@@ -12,6 +12,7 @@ void letter_cancel(struct claim *c)
     if (c->call != NULL) {
         api_cancel(c->r->config.client->api, STEAL(c->call));
         c->r->in_flight--;
+        c->r->config.client->urgent--;
     }
     buf_reset(&c->news);
 }
@@ -44,6 +45,7 @@ static void letter_post(struct claim *c, enum letter_kind kind)
     c->told_at = kind == LETTER_STATUS ? loop_now(r->loop) : c->told_at;
     list_del(&c->writer);
     r->in_flight++;
+    r->config.client->urgent++;
     c->call = api_send(r->config.client->api, &request, letter_on_reply, c);
 }
 
@@ -311,6 +313,7 @@ static void letter_on_reply(void *ctx, const struct api_reply *reply)
     struct requests *r = c->r;
     c->call = NULL;
     r->in_flight--;
+    r->config.client->urgent--;
     enum retry_verdict verdict = client_note(r->config.client, verbs[c->kind], reply);
     if (verdict == RETRY_DONE) {
         letter_on_object(c, reply->body);

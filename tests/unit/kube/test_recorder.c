@@ -201,6 +201,61 @@ TEST(recorder_keeps_to_its_rate)
     end(&s);
 }
 
+TEST(recorder_lets_urgent_writes_go_first)
+{
+    struct story s;
+    begin(&s);
+    s.client.urgent = 1;
+    add(&s, "n1", "a");
+    run(&s, SECONDS(3));
+    CHECK_EQ(s.api.call_count, 0);
+    s.client.urgent = 0;
+    run(&s, RECORDER_YIELD);
+    CHECK_EQ(call(&s)->verb, API_POST);
+    /* It says when it happened, not when it was told. */
+    CHECK(str_contains(call(&s)->body, STR("\"eventTime\":\"2026-01-02T03:04:05.000000Z\"")));
+    fake_reply(&s.api, call(&s), 201, STR("{}"));
+    end(&s);
+}
+
+TEST(recorder_lets_nobody_go_first_for_ever)
+{
+    struct story s;
+    begin(&s);
+    s.client.urgent = 1;
+    add(&s, "n1", "a");
+    run(&s, SECONDS(6));
+    add(&s, "n2", "a");
+    run(&s, RECORDER_YIELD_MAX - SECONDS(6) - 1);
+    CHECK_EQ(s.api.call_count, 0);
+    run(&s, 1);
+    CHECK(str_contains(call(&s)->body, STR("\"name\":\"n1\"")));
+    fake_reply(&s.api, call(&s), 201, STR("{}"));
+    run(&s, SECONDS(6) - 1);
+    CHECK_EQ(s.api.call_count, 0); /* the other has waited less */
+    run(&s, 1);
+    CHECK(str_contains(call(&s)->body, STR("\"name\":\"n2\"")));
+    fake_reply(&s.api, call(&s), 201, STR("{}"));
+    end(&s);
+}
+
+TEST(recorder_lets_nobody_go_first_when_its_queue_fills_up)
+{
+    struct story s;
+    begin(&s);
+    s.client.urgent = 1;
+    for (unsigned i = 0; i < RECORDER_YIELD_QUEUED - 1; i++) {
+        add(&s, arena_printf(&s.a, "n%u", i).p, "a");
+    }
+    run(&s, SECONDS(1));
+    CHECK_EQ(s.api.call_count, 0);
+    add(&s, "last", "a");
+    run(&s, RECORDER_YIELD);
+    CHECK_EQ(call(&s)->verb, API_POST);
+    fake_reply(&s.api, call(&s), 201, STR("{}"));
+    end(&s);
+}
+
 TEST(recorder_finds_a_name_for_any_object)
 {
     struct story s;
