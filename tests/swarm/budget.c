@@ -339,11 +339,17 @@ static void check_added(struct budget *b, struct str writer, const struct jval *
     }
 }
 
-/* Approved, and for the first time: what a controller that believes to lead, too, takes away of a
- * grant before this one is not told from this one's. */
+/* For the first time, and by the one that was elected: what is still on its way to take away a
+ * grant before this one, or what another that believes to lead takes away, is not told from this
+ * one's. */
+static bool is_alone(const struct budget *b, const struct budget_request *r)
+{
+    return b->elect && r->grants == 1;
+}
+
 static bool is_held(struct budget *b, const struct budget_request *r)
 {
-    return r->granted && r->grants == 1 &&
+    return r->granted && is_alone(b, r) &&
            is_given(apiserver_find(b->server, BUDGET_GROUP, BUDGET_REQUESTS, STR(""), r->name));
 }
 
@@ -429,13 +435,14 @@ static void check_approval(struct budget *b, struct str writer, const struct bud
     if (rivals.other.n > 0) {
         promise_break(b->promise, "INV-4: " STR_FMT " approves " STR_FMT " and " STR_FMT " for one",
                       STR_ARG(writer), STR_ARG(r->name), STR_ARG(rivals.other));
-    } else if (!str_eq(holder, r->uid) && r->grants == 1) {
+    } else if (!str_eq(holder, r->uid) && is_alone(b, r)) {
         promise_break(b->promise,
                       "INV-4: " STR_FMT " approves " STR_FMT
                       " without the lock of its target, which '" STR_FMT "' has",
                       STR_ARG(writer), STR_ARG(r->name), STR_ARG(holder));
     }
-    for (uint32_t i = 0; i < all.n && node != NULL && is_settled(b, r->target); i++) {
+    bool judged = node != NULL && is_alone(b, r) && is_settled(b, r->target);
+    for (uint32_t i = 0; i < all.n && judged; i++) {
         const struct jval *limit = all.items[i].object;
         if (limit_applies(&all, limit, node) && !ledger_has(limit, r->uid)) {
             promise_break(b->promise,
