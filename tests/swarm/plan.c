@@ -191,14 +191,6 @@ static void plan_ask(struct plan *p, struct rng *rng)
     p->wish.profiles = 1;
 }
 
-/* A draw of its own, so that the seeds of all other stories keep their plans. */
-static bool plan_is_asking(uint64_t seed)
-{
-    struct rng rng;
-    rng_init(&rng, seed ^ 0xa5c09e15ULL);
-    return rng_chance(&rng, 200);
-}
-
 static int deed_order(const void *left, const void *right)
 {
     const struct deed *a = left;
@@ -221,7 +213,6 @@ void plan_make(struct plan *p, uint64_t seed, enum story story)
                                         STORY_SERVICE, STORY_RELAY, STORY_DRAIN };
     enum story drawn =
         rng_chance(&rng, 62) ? STORY_QUIET : often[rng_below(&rng, ARRAY_LEN(often))];
-    drawn = plan_is_asking(seed) ? STORY_REQUESTS : drawn;
     *p = (struct plan){
         .seed = seed,
         .story = story == STORIES ? drawn : story,
