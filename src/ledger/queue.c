@@ -29,9 +29,8 @@ static bool ask_before(const struct ask *a, const struct ask *b)
 void queue_put(struct ask *k)
 {
     struct list *head = &k->arbiter->queue;
-    struct list *after = head->prev;
     list_del(&k->link);
-    after = head->prev;
+    struct list *after = head->prev;
     while (after != head && ask_before(k, CONTAINER_OF(after, struct ask, link))) {
         after = after->prev;
     }

@@ -77,13 +77,14 @@ void reserves_parse(const struct jval *list, struct arena *out, struct reserves 
         if (uid.n == 0) {
             continue;
         }
-        items[n++] = (struct reserve){
+        items[n] = (struct reserve){
             .uid = arena_str(out, uid),
             .name = arena_str(out, jval_str(jval_get(entry, STR("requestName")))),
             .target = arena_str(out, jval_str(jval_get(entry, STR("target")))),
             .state = arena_str(out, jval_str(jval_get(entry, STR("state")))),
             .granted = reserve_time(jval_get(entry, STR("grantedTime"))),
         };
+        n++;
     }
     reserves_index(ret, items, n, out);
 }
