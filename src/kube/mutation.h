@@ -34,7 +34,6 @@ enum mutation {
     MUTATION_RELEASE_EARLY,       /* gives reservations back before the cordon is lifted */
     MUTATION_NO_DOUBLE_CHECK,     /* approves on what was known when the place was reserved */
     MUTATION_NO_LOCK,             /* reserves without the lock of the target */
-    MUTATION_SWEEP_FORGETS,       /* entries that nobody claims stay in the ledgers */
     MUTATION_PAUSE_IGNORED,       /* grants under limits that are paused */
     MUTATION_TIMEOUT_EARLY,       /* time limits run out at half their time */
     MUTATION_COUNT,

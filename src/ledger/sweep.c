@@ -220,8 +220,7 @@ void sweep(struct arbiter *a)
         }
         LIST_EACH (&a->books, link) {
             const struct limit *l = book_limit(CONTAINER_OF(link, struct book, link));
-            bool forgets = mutated(a->config.mutations, MUTATION_SWEEP_FORGETS);
-            for (uint32_t i = 0; i < l->books.n && !forgets; i++) {
+            for (uint32_t i = 0; i < l->books.n; i++) {
                 orphan_see(a, l->books.items[i].uid, l->books.items[i].name);
             }
         }

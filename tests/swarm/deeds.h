@@ -48,6 +48,8 @@ struct trial {
     usec_t server_up_at;
     uint64_t hash;
     uint64_t events;
+    usec_t pace_since; /* the second that `pace` counts the events of */
+    uint32_t pace;
     uint32_t ran; /* the view of the event that was last: 0 is the world's */
     bool verbose;
 };

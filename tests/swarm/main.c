@@ -42,7 +42,6 @@ static const char *const mutation_names[MUTATION_COUNT] = {
     [MUTATION_RELEASE_EARLY] = "release-early",
     [MUTATION_NO_DOUBLE_CHECK] = "no-double-check",
     [MUTATION_NO_LOCK] = "no-lock",
-    [MUTATION_SWEEP_FORGETS] = "sweep-forgets",
     [MUTATION_PAUSE_IGNORED] = "pause-ignored",
     [MUTATION_TIMEOUT_EARLY] = "timeout-early",
 };
@@ -72,7 +71,6 @@ static enum story mutation_story(enum mutation m)
     case MUTATION_RELEASE_EARLY:
     case MUTATION_NO_DOUBLE_CHECK:
     case MUTATION_NO_LOCK:
-    case MUTATION_SWEEP_FORGETS:
     case MUTATION_PAUSE_IGNORED:
     case MUTATION_TIMEOUT_EARLY:
         return STORY_REQUESTS;
@@ -183,6 +181,17 @@ static int run_seeds(const struct swarm *s)
     return violations > 0;
 }
 
+/* Whether the bug breaks a promise that is kept without it. */
+static bool catches(const struct plan *plan, mutations_t mutations, struct trial_outcome *ret)
+{
+    struct trial_outcome sound = { 0 };
+    trial_run(plan, mutations, false, ret);
+    if (ret->broken) {
+        trial_run(plan, 0, false, &sound);
+    }
+    return ret->broken && !sound.broken;
+}
+
 /* Each known bug, alone, must break a promise within the seeds. */
 static int run_mutations(struct swarm *s)
 {
@@ -194,8 +203,7 @@ static int run_mutations(struct swarm *s)
             struct trial_outcome outcome;
             plan_make(&plan, s->first + i,
                       s->story == STORIES ? mutation_story((enum mutation)m) : s->story);
-            trial_run(&plan, MUTATION_BIT(m), false, &outcome);
-            caught = outcome.broken;
+            caught = catches(&plan, MUTATION_BIT(m), &outcome);
             if (caught) {
                 printf("%-20s caught by seed %llu: %.90s\n", mutation_names[m],
                        (unsigned long long)plan.seed, outcome.why);

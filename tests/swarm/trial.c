@@ -5,6 +5,7 @@
 #include "tests/swarm/deeds.h"
 
 #define STILL_WRITES_MAX 24u /* for each node while nobody does anything to it */
+#define PACE_MAX 200000u     /* events a second: no fleet of a story comes near it */
 
 /* Trace and verdict: every timer and every write goes into the hash. */
 static void trial_mix(struct trial *t, uint64_t value)
@@ -241,12 +242,28 @@ static void trial_after_event(struct trial *t)
     trial_check_leaders(t);
 }
 
+/* Work that asks for itself again and again would keep the clock where it is, and the trial with
+ * it.
+ */
+static void trial_check_pace(struct trial *t)
+{
+    usec_t now = vloop_now(t->vloop);
+    if (now >= t->pace_since + SECONDS(1)) {
+        t->pace_since = now;
+        t->pace = 0;
+    }
+    if (++t->pace > PACE_MAX) {
+        promise_break(&t->promise, "I9: more than %u events within a second", PACE_MAX);
+    }
+}
+
 /* Runs to `until`, doing what the plan and what has been begun ask for on the way. */
 static void trial_run_until(struct trial *t, usec_t until)
 {
     while (!promise_broken(&t->promise)) {
         usec_t due = MIN(trial_next_deed(t), until);
         if (vloop_step(t->vloop, due)) {
+            trial_check_pace(t);
             trial_after_event(t);
             continue;
         }
