@@ -24,6 +24,12 @@ static usec_t parts_wall(void *ctx)
     return clock_wall(&controller_client(p->config.controller)->clock);
 }
 
+static bool parts_marks(void *ctx, struct str uid)
+{
+    const struct parts *p = ctx;
+    return p->requests == NULL || requests_marks(p->requests, uid);
+}
+
 static void parts_on_room(void *ctx)
 {
     const struct parts *p = ctx;
@@ -43,6 +49,7 @@ static void parts_start(struct parts *p)
     limits.space = p->config.space;
     limits.may_act = parts_may_act;
     limits.wall = parts_wall;
+    limits.marks = parts_marks;
     limits.on_room = parts_on_room;
     limits.ctx = p;
     limits.mutations = p->config.mutations;

@@ -85,6 +85,15 @@ static void reflector_reject(struct reflector *r, const struct err *err)
     reflector_back_off(r, REFLECTOR_STREAM);
 }
 
+static void reflector_recover(struct reflector *r)
+{
+    bool failing = r->failing;
+    r->failing = false;
+    if (failing && r->config.on_well != NULL) {
+        r->config.on_well(r->config.ctx);
+    }
+}
+
 static void reflector_on_timer(void *ctx)
 {
     struct reflector *r = ctx;
@@ -135,7 +144,7 @@ static void reflector_list(struct reflector *r)
 static void reflector_synced(struct reflector *r, uint64_t version)
 {
     r->version = version;
-    r->failing = false;
+    reflector_recover(r);
     r->short_ends = 0;
     r->resumes = 0;
     backoff_reset(&r->backoff);
@@ -219,7 +228,7 @@ static void reflector_on_line(struct reflector *r, struct str line)
         reflector_reject(r, &err);
         return;
     }
-    r->failing = false;
+    reflector_recover(r);
     struct str type = jval_str(jval_get(event, STR("type")));
     const struct jval *object = jval_get(event, STR("object"));
     if (str_eq(type, STR("ADDED")) || str_eq(type, STR("MODIFIED"))) {
@@ -293,7 +302,9 @@ static void reflector_on_event(void *ctx, const struct api_watch_event *event)
                                 /* opened= */ false); /* it is open: all is well */
         r->opened = true;
         r->resumes = 0;
-        r->failing = r->failing && r->state == REFLECTOR_STREAM; /* a list must also be complete */
+        if (r->state == REFLECTOR_WATCH) { /* a list must also be complete */
+            reflector_recover(r);
+        }
         r->opened_at = r->line_at;
         break;
     case API_WATCH_LINE:

@@ -42,6 +42,8 @@ struct reflector_config {
     bool (*on_synced)(void *ctx, uint64_t version);
     /* Something failed; it goes on by itself. `bad` when the server's answer could not be read. */
     void (*on_error)(void *ctx, const struct err *err, bool bad);
+    /* What failed works again, though nothing may have changed meanwhile; may be NULL. */
+    void (*on_well)(void *ctx);
     void *ctx;
 };
 

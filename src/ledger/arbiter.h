@@ -52,6 +52,9 @@ struct arbiter_config {
     bool (*may_act)(void *ctx);
     /* API-server time, wall (B11). */
     usec_t (*wall)(void *ctx);
+    /* Whether something that was done for a request is still to be undone: then what it holds
+     * stays, although nobody claims it. May be NULL. */
+    bool (*marks)(void *ctx, struct str uid);
     /* Something has changed for those who were refused by arbiter_allows: they may try again. From
      * the loop; may be NULL. */
     void (*on_room)(void *ctx);

@@ -134,8 +134,9 @@ struct orphan {
     struct str uid;
     struct str name;
     enum ask_owner owner;
-    bool gone; /* it is nobody's: strike it */
-    bool seen; /* by this sweep */
+    bool gone;   /* it is nobody's: strike it, */
+    bool marked; /* unless something of it is still to be undone */
+    bool seen;   /* by this sweep */
     usec_t since;
     usec_t retry_at;
     struct api_call *call;

@@ -396,6 +396,9 @@ void arbiter_on_node(struct arbiter *a, const struct store_item *item, const voi
                      bool gone)
 {
     struct member now = member_node(a, item->name, item->object);
+    if (map_count(&a->orphans) > 0) {
+        arbiter_soon(a); /* the mark of one of them may have gone */
+    }
     if (gone) {
         population_move(a, &now, NULL);
         return;

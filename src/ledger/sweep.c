@@ -37,7 +37,7 @@ void orphan_forget(struct arbiter *a, struct str uid)
 bool orphan_is_gone(const struct arbiter *a, struct str uid)
 {
     const struct orphan *o = map_find(&a->orphans, uid);
-    return o != NULL && o->gone;
+    return o != NULL && o->gone && !o->marked;
 }
 
 void sweep_stop(struct arbiter *a)
@@ -238,7 +238,10 @@ void sweep(struct arbiter *a)
         }
     }
     MAP_EACH (&a->orphans, entry) {
-        orphan_step(map_item_value(entry));
+        struct orphan *o = map_item_value(entry);
+        orphan_step(o);
+        o->marked = o->owner == ASK_REQUEST && a->config.marks != NULL &&
+                    a->config.marks(a->config.ctx, o->uid);
     }
     sweep_locks(a);
 }

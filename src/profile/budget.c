@@ -10,6 +10,8 @@
 #include "profile/controller_room.h"
 
 #define BUDGET_LINE_MAX 64u /* nodes in the arbiter's line: more than ever go at once */
+#define BUDGET_WAIT_MIN                                                                            \
+    MSECONDS(50) /* the arbiter looks at its clock once a turn, and may be behind */
 
 static void budget_spec(const struct member *m, struct str profile, bool adopt, struct arena *out,
                         struct ask_spec *ret)
@@ -51,7 +53,9 @@ bool budget_refuses(struct member *m, const struct engine_effect *effect)
         return false;
     }
     if (view.next != USEC_NEVER) {
-        member_wake_at(m, controller_when(c, view.next));
+        /* The arbiter counts by the server's clock: by ours the moment may have come long ago. */
+        usec_t wait = view.next - clock_wall(&c->client.clock);
+        member_wake_at(m, loop_now(c->loop) + MAX(wait, BUDGET_WAIT_MIN));
     }
     return true;
 }

@@ -132,6 +132,12 @@ static bool controller_on_synced(void *ctx, uint64_t version)
     return true;
 }
 
+/* Nobody was told of anything: whoever would not act on an old picture looks again. */
+static void controller_on_well(void *ctx)
+{
+    controller_tell_acting(ctx);
+}
+
 static void controller_on_error(void *ctx, const struct err *err, bool bad)
 {
     struct controller *c = ctx;
@@ -297,6 +303,7 @@ static void controller_init_kube(struct controller *c, struct api *api)
                        .on_object = controller_on_object,
                        .on_synced = controller_on_synced,
                        .on_error = controller_on_error,
+                       .on_well = controller_on_well,
                        .ctx = c,
                    });
     if (c->config.elect) {

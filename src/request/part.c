@@ -189,6 +189,17 @@ void requests_on_node(struct requests *r, const struct store_item *item, const v
     }
 }
 
+bool requests_marks(const struct requests *r, struct str uid)
+{
+    MAP_EACH (&r->config.nodes->items, entry) {
+        const struct store_item *item = map_item_value(entry);
+        if (str_eq(node_annotation(item->object, PREPARE_MARK), uid)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ── the turn ──────────────────────────────────────────────────────────────────────────────── */
 
 static void requests_mark_all(struct requests *r)

@@ -17,6 +17,7 @@ struct seen {
     uint64_t version;
     int errors;
     int bad;
+    int well;
     bool backwards; /* the next list is refused */
     char last[512];
 };
@@ -58,6 +59,12 @@ static void on_error(void *ctx, const struct err *err, bool bad)
     (void)snprintf(s->last, sizeof(s->last), "%s", err->msg);
 }
 
+static void on_well(void *ctx)
+{
+    struct seen *s = ctx;
+    s->well++;
+}
+
 static void begin_as(struct seen *s, mutations_t mutations)
 {
     *s = (struct seen){ .time = vloop_new(1, 0) };
@@ -72,6 +79,7 @@ static void begin_as(struct seen *s, mutations_t mutations)
                        .on_object = on_object,
                        .on_synced = on_synced,
                        .on_error = on_error,
+                       .on_well = on_well,
                        .ctx = s,
                    });
     reflector_start(&s->r);
@@ -163,12 +171,14 @@ TEST(reflector_resumes_where_it_was)
     fake_cut(&s.api, stream(&s), ERR_IO);
     CHECK(s.r.failing);
     CHECK_EQ(s.errors, 1);
+    CHECK_EQ(s.well, 0);
     run(&s, SECONDS(1));
     CHECK(path_is(stream(&s)->path,
                   "/api/v1/things?allowWatchBookmarks=true&resourceVersion=14&timeoutSeconds=",
                   "&watch=1&labelSelector=a"));
     mark(&s, 30, false); /* nothing happened to us, much to others */
     CHECK(!s.r.failing);
+    CHECK_EQ(s.well, 1); /* it is told, because no object tells it */
     run(&s, MINUTES(6));
     fake_end(&s.api, stream(&s), 200, STR(""));
     run(&s, 0); /* an orderly end is followed at once */

@@ -44,6 +44,7 @@ struct seat {
     struct arbiter_config config;
     struct seat_ask asks[COURT_ASKS];
     bool may;
+    bool marked; /* something of every request is still to be undone */
 };
 
 struct court {

@@ -118,6 +118,33 @@ TEST(arbiter_gives_back_what_a_crash_left_when_there_is_no_room_for_the_rest)
     court_end(&c);
 }
 
+static bool is_marked(void *ctx, struct str uid UNUSED)
+{
+    const struct seat *s = ctx;
+    return s->marked;
+}
+
+TEST(arbiter_sweeps_nothing_whose_cordon_still_stands)
+{
+    struct court c;
+    court_begin(&c);
+    court_nodes(&c, 4);
+    court_limit(&c, "node", "{\"limit\":100}");
+    court_ask(&c, 200, "PATCH", COURT_LIMITS "/node/status",
+              "{\"status\":{\"reservations\":[{\"requestUID\":\"deleted\",\"requestName\":"
+              "\"other-99\",\"target\":\"n3\"}]}}");
+    struct seat *s = court_seat(&c, 0, &(struct arbiter_config){ .marks = is_marked });
+    s->marked = true;
+    arbiter_owner_knows(s->arbiter, ASK_REQUEST, true);
+    court_run(&c, MINUTES(5));
+    CHECK_EQ(court_reserved(&c, "node"), 1);
+    s->marked = false;
+    court_ask(&c, 200, "PATCH", "/api/v1/nodes/n3", "{\"metadata\":{\"labels\":{\"up\":\"1\"}}}");
+    court_run(&c, SECONDS(5)); /* the node has changed */
+    CHECK_EQ(court_reserved(&c, "node"), 0);
+    court_end(&c);
+}
+
 TEST(arbiter_asks_the_server_before_it_sweeps)
 {
     struct court c;
