@@ -13,6 +13,9 @@
 
 /* Who cordoned the node, so that nobody else's cordon is ever lifted. */
 #define SUBJECT_CORDON_MARK STR("drydock.dev/cordoned-by")
+/* The version at which a leader shut out the patch of the one before: its value says nothing else.
+ */
+#define SUBJECT_FENCE STR("drydock.dev/fence")
 
 enum edit_kind { EDIT_LABEL, EDIT_ANNOTATION, EDIT_FINALIZER, EDIT_UNSCHEDULABLE };
 

@@ -350,6 +350,18 @@ static void turn_drop_grant(struct member *m)
     }
 }
 
+/* What a ghost was granted is not asked for any more, or not now. Any write to the node makes the
+ * patch that may still arrive conflict, and frees the place: when there is nothing else to write,
+ * a mark. */
+static void turn_fence(struct member *m, struct engine_effect *effect)
+{
+    if (m->grant == NULL || m->grant->stage != GRANT_GHOST || effect->subject.edit_n > 0) {
+        return;
+    }
+    subject_set_annotation(&effect->subject, SUBJECT_FENCE,
+                           arena_printf(&m->c->tmp, "%llu", (unsigned long long)m->item->version));
+}
+
 static bool turn_fails(const struct engine_effect *effect)
 {
     bool fails = false;
@@ -460,6 +472,7 @@ static void turn_decide(struct member *m, bool serve)
     } else if (m->grant == NULL) {
         turn_stand_in_line(m, &effect);
     }
+    turn_fence(m, &effect);
     turn_act(m, &effect);
     budget_follow(m, &effect);
 }

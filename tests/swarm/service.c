@@ -243,6 +243,7 @@ static struct tree *rest_of(struct arena *tmp, const struct jval *object)
     if (annotations != NULL) {
         (void)tree_del(annotations, DATA_ANNOTATION);     /* absent is fine */
         (void)tree_del(annotations, SUBJECT_CORDON_MARK); /* absent is fine */
+        (void)tree_del(annotations, SUBJECT_FENCE);       /* absent is fine */
         (void)tree_del(annotations, BLUEPRINT_PHASE);     /* absent is fine */
     }
     if (labels != NULL && labels->n == 0) {
