@@ -231,3 +231,7 @@ def give_back(client, before):
         restored[kind] = {**{key: None for key in new}, **old}
     client.core.patch_node(before.metadata.name,
                            {"metadata": restored, "spec": {"unschedulable": None}})
+    # Of a profile that had it in maintenance: as long as that might be going on, nobody else gets the machine.
+    for lock in client.leases.list_lease_for_all_namespaces(label_selector="repairman.k8s.io/lock=target").items:
+        if lock.spec.holder_identity == before.metadata.uid:
+            client.leases.delete_namespaced_lease(lock.metadata.name, lock.metadata.namespace)

@@ -196,6 +196,9 @@ def test_the_volume_of_a_daemon_is_not_waited_for(scene, serve, client, backend,
                      "hostPath": {"path": "/nowhere"}, "claimRef": {"namespace": namespace, "name": "data"}}})
         assert status == 201, answer
         volumes.made(f"{VOLUMES}/{unique}")
+        # Whoever binds looks again after a quarter of a minute when the claim comes before it has seen the volume.
+        wait_for(lambda: backend.access.request("GET", f"{VOLUMES}/{unique}")[1]["status"].get("phase") == "Available",
+                 "the volume is known")
     client.core.create_namespaced_persistent_volume_claim(namespace, claim)
     daemon = daemon_set("agent", {"e2e": unique})
     daemon["spec"]["template"]["spec"]["volumes"] = [
