@@ -8,6 +8,7 @@ import uuid
 import kubernetes
 import pytest
 
+import share
 from backend import Cluster, Sandbox
 from process import Controller
 from wait import wait_for
@@ -17,6 +18,8 @@ def pytest_addoption(parser):
     parser.addoption("--backend", choices=("sandbox", "cluster"),
                      default=os.environ.get("DRYDOCK_BACKEND", "sandbox"),
                      help="what the cases run against (also: DRYDOCK_BACKEND)")
+    parser.addoption("--share", metavar="FOLDER",
+                     help="run the modules that no other process with this folder has taken")
 
 
 def pytest_report_header(config):
@@ -33,6 +36,14 @@ def pytest_collection_modifyitems(config, items):
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = kept
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session):
+    folder = session.config.getoption("--share")
+    if folder is None or session.testsfailed or session.config.option.collectonly:
+        return None  # as pytest has it
+    return share.run(session, folder)
 
 
 def fail_skipped(report):
