@@ -36,6 +36,7 @@ enum mutation {
     MUTATION_NO_LOCK,             /* reserves without the lock of the target */
     MUTATION_PAUSE_IGNORED,       /* grants under limits that are paused */
     MUTATION_TIMEOUT_EARLY,       /* time limits run out at half their time */
+    MUTATION_STRIKE_BY_REQUEST,   /* takes away what is there of a request, whatever grant it is */
     MUTATION_COUNT,
 };
 

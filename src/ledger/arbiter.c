@@ -318,6 +318,7 @@ struct ask *ask_new(struct arbiter *a, const struct ask_spec *spec, void (*on_ch
     k->spec.space = arena_str(&k->memory, spec->space);
     k->spec.target = arena_str(&k->memory, spec->target);
     k->spec.state = STR_NONE;
+    k->over = spec->grant;
     buf_add(&k->state, spec->state);
     k->full = spec->type == TARGET_NODE
                   ? k->spec.target
@@ -327,6 +328,7 @@ struct ask *ask_new(struct arbiter *a, const struct ask_spec *spec, void (*on_ch
     k->ctx = ctx;
     k->why = WHY_NOT_COMPUTED;
     (void)map_put(&a->asks, k->spec.uid, k); /* it was not there */
+    a->asking[k->spec.type]++;
     if (!spec->stands) {
         orphan_forget(a, k->spec.uid);
     }
@@ -335,6 +337,33 @@ struct ask *ask_new(struct arbiter *a, const struct ask_spec *spec, void (*on_ch
     a->books_dirty = true;
     arbiter_soon(a);
     return k;
+}
+
+/* It is about another grant: nothing that was found out about the one before counts. */
+static void ask_renumber(struct ask *k, uint32_t grant)
+{
+    double_end(k);
+    k->spec.grant = grant;
+    k->over = MAX(k->over, grant);
+    k->want = false;
+    k->held = false;
+    k->adopted = false;
+    k->was_unavailable = false;
+    k->waits = USEC_NEVER;
+    k->stage = ASK_WAITING;
+    k->why = WHY_NOT_COMPUTED;
+    for (uint32_t i = 0; i < k->part_n; i++) {
+        k->parts[i] = (struct ask_part){ .book = k->parts[i].book };
+    }
+    arbiter_soon(k->arbiter);
+}
+
+void ask_over(struct ask *k, uint32_t below)
+{
+    if (below > k->over) {
+        k->over = below;
+        arbiter_soon(k->arbiter);
+    }
 }
 
 void ask_update(struct ask *k, const struct ask_spec *spec)
@@ -347,6 +376,9 @@ void ask_update(struct ask *k, const struct ask_spec *spec)
     k->spec.since = spec->since;
     k->spec.last = spec->last;
     k->spec.adopt = k->spec.adopt || spec->adopt;
+    if (k->spec.grant != spec->grant) {
+        ask_renumber(k, spec->grant);
+    }
     if (moved) {
         queue_put(k);
     }
@@ -354,7 +386,7 @@ void ask_update(struct ask *k, const struct ask_spec *spec)
         buf_reset(&k->state);
         buf_add(&k->state, spec->state);
     }
-    if (moved || shown) {
+    if (moved || shown || spec->adopt) {
         arbiter_soon(k->arbiter);
     }
 }
@@ -384,6 +416,7 @@ void ask_free(struct ask *k)
     list_del(&k->notice);
     list_del(&k->link);
     (void)map_del(&a->asks, k->spec.uid); /* it is this one */
+    a->asking[k->spec.type]--;
     lock_leave(k);
     heap_free(k->parts);
     buf_done(&k->state);
@@ -404,6 +437,7 @@ void arbiter_check(const struct arbiter *a)
 {
     const struct ask *last = NULL;
     const struct book *before = NULL;
+    uint32_t asking[TARGET_TYPES] = { 0 };
     LIST_EACH (&a->queue, link) {
         const struct ask *k = CONTAINER_OF(link, struct ask, link);
         ASSERT(map_find(&a->asks, k->spec.uid) == k);
@@ -413,7 +447,11 @@ void arbiter_check(const struct arbiter *a)
         ASSERT(last == NULL || last->spec.last <= k->spec.last);
         ASSERT(last == NULL || last->spec.last != k->spec.last ||
                last->spec.priority >= k->spec.priority);
+        asking[k->spec.type]++;
         last = k;
+    }
+    for (uint32_t i = 0; i < TARGET_TYPES; i++) {
+        ASSERT(asking[i] == a->asking[i]);
     }
     LIST_EACH (&a->books, link) {
         const struct book *b = CONTAINER_OF(link, struct book, link);

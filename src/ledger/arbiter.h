@@ -9,6 +9,12 @@
  * twice. A release takes the reservations away, then the lock; both survive everything that was
  * done under them.
  *
+ * A request may be granted several times, and two controllers may be at work on different grants of
+ * it. So each grant has a number, which its owner keeps in the request's status and which the
+ * reservations and the lock carry. What is in the books of a number goes only when the owner has
+ * said that this number is over; it can say so only when the server's object says so, for good.
+ * Whatever an arbiter knows, late or not, it never takes away what another grant rests on.
+ *
  * Asks are claims that their owner keeps: after a restart it asks again under the same uid, and
  * finds what is in the books. What nobody asks for, once all owners have said that they know
  * their own, is swept.
@@ -111,6 +117,9 @@ struct ask_spec {
     usec_t since;     /* wall: when it queued */
     bool last;        /* in rejection back-off: behind all others */
     struct str state; /* to be shown in the reservation: "Preparing", "Approved", … */
+    /* ASK_REQUEST: the number of the grant that it has or wants. All below it are over. 0: numbers
+     * are not kept (an object of an older version); what is there under its uid is its own. */
+    uint32_t grant;
     /* Adoption (B9): it is a fact. It is reserved even above the limit, and never waits; also what
      * was approved or in progress before a restart. A request is read live before it is entered
      * above a limit: until then, and when it has ended after all, it stays ASK_TAKING. */
@@ -126,8 +135,13 @@ struct ask_spec {
  * it may add and end asks. Texts are copied. One ask a uid. */
 struct ask *ask_new(struct arbiter *a, const struct ask_spec *spec, void (*on_change)(void *ctx),
                     void *ctx);
-/* What has changed of it: priority, since, last, state. The uid and the target never do. */
+/* What has changed of it: priority, since, last, state, grant, and that it is to be adopted. The
+ * uid and the target never do. With another number nothing is held at first. */
 void ask_update(struct ask *k, const struct ask_spec *spec);
+#define ASK_GRANTS_ALL UINT32_MAX
+/* All numbers below `below` are over, for good: what is in the books of them may go. ASK_REQUEST
+ * says so before an ask can end of which something is there. */
+void ask_over(struct ask *k, uint32_t below);
 /* Takes back what it holds, last things last; ASK_ENDED follows at once or later. A new ask_new
  * under the same uid is fine only after ASK_ENDED. */
 void ask_end(struct ask *k);
@@ -150,6 +164,8 @@ struct ask_view {
     struct str
         blocker;      /* uid of whoever holds the target, or the oldest holder of the full limit */
     struct str limit; /* the one that refuses; empty = none does */
+    uint32_t grant;   /* as asked for */
+    bool lapses; /* what is there of it can go only when its owner has said that `grant` is over */
 };
 void ask_view(const struct ask *k, struct ask_view *ret);
 

@@ -115,7 +115,8 @@ struct lock {
     struct ask *taker; /* of this turn: who has it or may take it */
     bool there;        /* the Lease, and what is in it: */
     uint64_t version;
-    uint32_t list; /* the last list that had it */
+    uint32_t list;  /* the last list that had it */
+    uint32_t grant; /* of its holder; 0: it does not say */
     struct buf holder;
     struct buf holder_name;
     struct buf uid;
@@ -134,9 +135,10 @@ struct orphan {
     struct str uid;
     struct str name;
     enum ask_owner owner;
-    bool gone;   /* it is nobody's: strike it, */
-    bool marked; /* unless something of it is still to be undone */
-    bool seen;   /* by this sweep */
+    uint32_t over; /* grants below that are over: strike them, */
+    bool plain;    /* and those without a number, */
+    bool marked;   /* unless something of it is still to be undone */
+    bool seen;     /* by this sweep */
     usec_t since;
     usec_t retry_at;
     struct api_call *call;
@@ -148,6 +150,7 @@ struct ask_part {
     struct book *book;
     uint64_t version; /* of the limit when `reserved` was found out */
     bool reserved;
+    bool behind;     /* a grant is there that we have not heard of */
     bool wanted;     /* of this turn: it is to be added */
     uint64_t adding; /* the book's write that adds it */
     bool mine;       /* that write went through: nobody else has put it there */
@@ -175,6 +178,9 @@ struct ask {
     bool missing;   /* its target is not there */
     bool known;     /* … and that is certain */
     bool ending;
+    uint32_t over; /* grants below that are over */
+    bool lapses;   /* of this turn: see ask_view */
+    bool told_lapses;
     bool held;
     bool want;    /* of this turn */
     bool offered; /* of this turn: it stands in line, and what it needs is kept for it */
@@ -246,7 +252,8 @@ struct arbiter {
     uint32_t lock_calls;
     struct str locks_path;
     /* asks */
-    struct map asks; /* uid → struct ask */
+    struct map asks;               /* uid → struct ask */
+    uint32_t asking[TARGET_TYPES]; /* how many of them */
     struct list queue;
     struct list notices;
     bool knows[ASK_OWNERS];
@@ -309,7 +316,7 @@ void book_free(struct book *b);
 /* Whether its population can be told, and why not. */
 void book_judge(struct book *b);
 void book_step(struct book *b);
-bool book_has(const struct book *b, struct str uid);
+const struct reserve *book_find(const struct book *b, struct str uid);
 
 /* lock.c */
 void locks_start(struct arbiter *a);
@@ -329,6 +336,11 @@ void queue_put(struct ask *k);
 void queue_decide(struct arbiter *a);
 /* After all has been sent: what stage everybody is in. */
 void queue_settle(struct arbiter *a);
+/* What is there under its uid with that number: is of a grant that is over; is what it asks for;
+ * may be taken away by it. Neither of the first two: it is newer than what we know. */
+bool ask_is_past(const struct ask *k, uint32_t grant);
+bool ask_is_mine(const struct ask *k, uint32_t grant);
+bool ask_frees(const struct ask *k, uint32_t grant);
 /* Its target is locked for it; a fact may find that somebody else has the lock. */
 bool ask_has_lock(const struct ask *k);
 bool ask_leaves_entry(const struct ask *k, const struct book *b);
@@ -341,7 +353,8 @@ void ask_notice(struct ask *k);
 /* sweep.c */
 void sweep(struct arbiter *a);
 void orphan_forget(struct arbiter *a, struct str uid);
-bool orphan_is_gone(const struct arbiter *a, struct str uid);
+/* What is there under that uid with that number goes: nobody claims it, and it is over. */
+bool orphan_frees(const struct arbiter *a, struct str uid, uint32_t grant);
 void sweep_stop(struct arbiter *a);
 /* Reads the request of an ask that is to be adopted. */
 void fact_confirm(struct ask *k);

@@ -80,9 +80,9 @@ void book_judge(struct book *b)
     b->usable = b->reason.n == 0;
 }
 
-bool book_has(const struct book *b, struct str uid)
+const struct reserve *book_find(const struct book *b, struct str uid)
 {
-    return reserves_find(&book_limit(b)->books, uid) != NULL;
+    return reserves_find(&book_limit(b)->books, uid);
 }
 
 /* ── answers ───────────────────────────────────────────────────────────────────────────────── */
@@ -169,13 +169,20 @@ struct draft {
 };
 
 /* Whether an entry stays, as the holder's ask says. */
-static bool draft_keeps(const struct book *b, const struct ask *k)
+static bool draft_keeps(const struct book *b, const struct ask *k, uint32_t grant)
 {
-    if (k->ending || (!k->want && !k->held && !k->keep)) {
-        return ask_leaves_entry(k, b); /* what it had taken goes back */
+    if (ask_is_past(k, grant)) {
+        return false;
+    }
+    if (!ask_is_mine(k, grant) || k->keep) {
+        return true;
     }
     /* A limit that does not apply any more lets go; a target that is gone may come back. */
-    return k->keep || k->missing || !k->known || ask_part_of(k, b) != NULL;
+    if (ask_part_of(k, b) == NULL && k->known && !k->missing) {
+        return false;
+    }
+    /* What it had taken goes back. */
+    return (!k->ending && (k->want || k->held)) || !ask_frees(k, grant) || ask_leaves_entry(k, b);
 }
 
 static uint32_t draft_old(const struct book *b, struct reserve *items, struct draft *d)
@@ -186,13 +193,13 @@ static uint32_t draft_old(const struct book *b, struct reserve *items, struct dr
     for (uint32_t i = 0; i < l->books.n; i++) {
         struct reserve r = l->books.items[i];
         const struct ask *k = ask_claiming(a, r.uid);
-        bool orphan = k == NULL && orphan_is_gone(a, r.uid);
-        if (orphan || (k != NULL && !draft_keeps(b, k))) {
+        bool orphan = k == NULL && orphan_frees(a, r.uid, r.grant);
+        if (orphan || (k != NULL && !draft_keeps(b, k, r.grant))) {
             d->ledger = true;
-            d->released = d->released || orphan || k->ending;
+            d->released = d->released || orphan || k->ending || ask_is_past(k, r.grant);
             continue;
         }
-        if (k != NULL && !str_eq(r.state, buf_str(&k->state))) {
+        if (k != NULL && ask_is_mine(k, r.grant) && !str_eq(r.state, buf_str(&k->state))) {
             r.state = buf_str(&k->state);
         }
         items[n++] = r;
@@ -210,7 +217,7 @@ static bool ask_is_due(const struct ask *k, const struct book *b)
     for (uint32_t i = 0; i < k->part_n; i++) {
         const struct ask_part *part = &k->parts[i];
         if (part->book == b) {
-            return part->wanted && !part->reserved;
+            return part->wanted && !part->reserved && !part->behind;
         }
         if (!part->reserved && part->wanted) {
             return false;
@@ -232,6 +239,7 @@ static uint32_t draft_new(struct book *b, struct reserve *items, uint32_t n, str
             .name = k->spec.name,
             .target = k->full,
             .state = buf_str(&k->state),
+            .grant = k->spec.grant,
             .granted = a->wall,
         };
         d->ledger = true;

@@ -121,7 +121,8 @@ static void check_limit(struct ask *k, const struct book *b, struct err *err)
         bool counted = reserves_has_target(&l->books, map_item_name(entry));
         t.unavailable -= counted && !a->config.legacy_double_count ? 1 : 0;
     }
-    if (!book_has(b, k->spec.uid)) {
+    const struct reserve *entry = book_find(b, k->spec.uid);
+    if (entry == NULL || !ask_is_mine(k, entry->grant)) {
         (void)err_set(err, ERR_CONFLICT, "limit " STR_FMT ": the reservation is not there",
                       STR_ARG(l->name));
     } else if (l->paused) {

@@ -12,6 +12,7 @@
 #define LOCK_LABEL "repairman.k8s.io/lock"
 #define LOCK_HOLDER "repairman.k8s.io/holder"
 #define LOCK_TARGET "repairman.k8s.io/target"
+#define LOCK_GRANT "repairman.k8s.io/grant"
 #define LOCK_BACKOFF_BASE MSECONDS(500)
 #define LOCK_BACKOFF_MAX SECONDS(30)
 
@@ -125,6 +126,11 @@ static void lock_learn(struct lock *l, const struct jval *object, uint64_t versi
     struct arbiter *a = l->arbiter;
     l->there = true;
     l->version = version;
+    l->grant = 0;
+    (void)str_to_u32(/* 0 when it does not say */
+                     jval_str(
+                         jval_get(jval_at(object, "metadata.annotations"), str_from(LOCK_GRANT))),
+                     &l->grant);
     lock_set(&l->holder, jval_str(jval_at(object, "spec.holderIdentity")));
     lock_set(&l->holder_name,
              jval_str(jval_get(jval_at(object, "metadata.annotations"), str_from(LOCK_HOLDER))));
@@ -352,6 +358,11 @@ static void lock_write(struct lock *l, const struct ask *k)
     jw_obj(&w);
     jw_pair(&w, LOCK_HOLDER, k->spec.name);
     jw_pair(&w, LOCK_TARGET, l->target);
+    if (k->spec.grant > 0) {
+        char number[24];
+        int n = snprintf(number, sizeof(number), "%u", k->spec.grant);
+        jw_pair(&w, LOCK_GRANT, (struct str){ number, (size_t)n });
+    }
     jw_obj_end(&w);
     jw_obj_end(&w);
     jw_key(&w, STR("spec"));

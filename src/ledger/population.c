@@ -551,11 +551,9 @@ void population_need(struct arbiter *a)
             need.spaces = need.spaces || l->spaced;
         }
     }
-    LIST_EACH (&a->queue, link) {
-        need.type[CONTAINER_OF(link, struct ask, link)->spec.type] = true;
-    }
     for (uint32_t i = 0; i < TARGET_TYPES; i++) {
         struct crowd *c = &a->crowds[i];
+        need.type[i] = need.type[i] || a->asking[i] > 0;
         if (i == TARGET_NODE || need.type[i] == c->running) {
             continue;
         }

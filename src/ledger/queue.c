@@ -112,6 +112,36 @@ static void ask_find_parts(struct ask *k)
     }
 }
 
+/* ── which grant ───────────────────────────────────────────────────────────────────────────── */
+
+static bool ask_counts(const struct ask *k, uint32_t grant)
+{
+    return k->spec.owner == ASK_REQUEST && k->spec.grant > 0 && grant > 0 &&
+           !mutated(k->arbiter->config.mutations, MUTATION_STRIKE_BY_REQUEST);
+}
+
+bool ask_is_past(const struct ask *k, uint32_t grant)
+{
+    return ask_counts(k, grant) && grant < k->over;
+}
+
+bool ask_is_mine(const struct ask *k, uint32_t grant)
+{
+    return !ask_counts(k, grant) || grant == k->spec.grant;
+}
+
+bool ask_frees(const struct ask *k, uint32_t grant)
+{
+    return !ask_counts(k, grant) || grant < k->over;
+}
+
+static void part_look(const struct ask *k, struct ask_part *part)
+{
+    const struct reserve *entry = book_find(part->book, k->spec.uid);
+    part->reserved = entry != NULL && ask_is_mine(k, entry->grant) && !ask_is_past(k, entry->grant);
+    part->behind = entry != NULL && !part->reserved && !ask_is_past(k, entry->grant);
+}
+
 static void ask_refresh(struct ask *k)
 {
     if (k->shape != k->arbiter->shape) {
@@ -122,7 +152,7 @@ static void ask_refresh(struct ask *k)
         part->wanted = false;
         if (part->version != book_version(part->book)) {
             part->version = book_version(part->book);
-            part->reserved = book_has(part->book, k->spec.uid);
+            part_look(k, part);
             part->mine = part->mine && part->reserved;
         }
     }
@@ -167,9 +197,10 @@ static bool entry_goes(const struct book *b, const struct reserve *r)
 {
     const struct ask *k = ask_claiming(b->arbiter, r->uid);
     if (k == NULL) {
-        return orphan_is_gone(b->arbiter, r->uid);
+        return orphan_frees(b->arbiter, r->uid, r->grant);
     }
-    return k->ending && !ask_leaves_entry(k, b);
+    return ask_is_past(k, r->grant) ||
+           (k->ending && ask_frees(k, r->grant) && !ask_leaves_entry(k, b));
 }
 
 static void book_begin(struct book *b)
@@ -227,6 +258,9 @@ static enum ask_why part_judge(const struct ask *k, const struct ask_part *part)
     if (part->reserved) {
         return WHY_NONE;
     }
+    if (part->behind) {
+        return WHY_NOT_COMPUTED;
+    }
     if (!b->usable || !population_known(a, l->type)) {
         return WHY_NOT_COMPUTED;
     }
@@ -280,6 +314,9 @@ static enum ask_why ask_judge(struct ask *k)
     if (locks &&
         ((l->taker != NULL && l->taker != k) || (l->there && !lock_is_of(l, k->spec.uid)))) {
         return WHY_TARGET_BUSY;
+    }
+    if (locks && l->there && !ask_is_mine(k, l->grant) && !ask_is_past(k, l->grant)) {
+        return WHY_NOT_COMPUTED; /* its lock is of a grant that we have not heard of */
     }
     if (k->missing && !a->config.grant_missing) {
         return WHY_TARGET_NOT_FOUND;
@@ -348,7 +385,7 @@ static void ask_decide_fact(struct ask *k)
     for (uint32_t i = 0; i < k->part_n; i++) {
         struct ask_part *part = &k->parts[i];
         bool writable = part->book->item == NULL || book_limit(part->book)->governs;
-        if (!part->reserved && writable &&
+        if (!part->reserved && !part->behind && writable &&
             (part_judge(k, part) == WHY_NONE || part_is_forced(k, part))) {
             part_count(k, part);
         }
@@ -437,6 +474,7 @@ void queue_decide(struct arbiter *a)
         k->lock->taker = NULL;
         ask_refresh(k);
         k->offered = false;
+        k->lapses = false;
         k->position = 0;
         if (k->ending) {
             k->want = false;
@@ -496,7 +534,7 @@ bool arbiter_allows(const struct arbiter *a, const struct ask_spec *spec, struct
     k.lock = k.lock != NULL ? k.lock : &free;
     ask_find_parts(&k);
     for (uint32_t i = 0; i < k.part_n; i++) {
-        k.parts[i].reserved = book_has(k.parts[i].book, spec->uid);
+        part_look(&k, &k.parts[i]);
     }
     k.why = ask_judge(&k);
     k.stage = k.why == WHY_NONE ? ASK_HELD : ASK_WAITING;
@@ -508,13 +546,21 @@ bool arbiter_allows(const struct arbiter *a, const struct ask_spec *spec, struct
 
 /* ── what came of it ───────────────────────────────────────────────────────────────────────── */
 
+/* Whether what is there with that number is nothing that it has to take away. */
+static bool ask_leaves_there(const struct ask *k, uint32_t grant, bool leaves)
+{
+    return !ask_is_past(k, grant) && (!ask_is_mine(k, grant) || leaves);
+}
+
 /* Nothing of it is in any ledger, nor on its way there. */
 static bool ask_is_struck(const struct ask *k)
 {
     LIST_EACH (&k->arbiter->books, link) {
         const struct book *b = CONTAINER_OF(link, struct book, link);
         const struct ask_part *part = ask_part_of(k, b);
-        if ((book_has(b, k->spec.uid) && !ask_leaves_entry(k, b)) || (b->unsure && part != NULL) ||
+        const struct reserve *entry = book_find(b, k->spec.uid);
+        if ((entry != NULL && !ask_leaves_there(k, entry->grant, ask_leaves_entry(k, b))) ||
+            (b->unsure && part != NULL) ||
             (b->call != NULL && part != NULL && part->adding == b->serial &&
              b->verb == API_PATCH)) {
             return false;
@@ -526,7 +572,9 @@ static bool ask_is_struck(const struct ask *k)
 bool ask_has_lock(const struct ask *k)
 {
     const struct lock *l = k->lock;
-    return lock_is_of(l, k->spec.uid) || (k->spec.adopt && l->there) ||
+    bool own = lock_is_of(l, k->spec.uid);
+    return (own && ask_is_mine(k, l->grant) && !ask_is_past(k, l->grant)) ||
+           (!own && k->spec.adopt && l->there) ||
            mutated(k->arbiter->config.mutations, MUTATION_NO_LOCK);
 }
 
@@ -549,7 +597,8 @@ static enum ask_stage ask_derive(struct ask *k)
     const struct arbiter *a = k->arbiter;
     if (k->ending) {
         bool clean = a->limits_synced && a->locks_synced && ask_is_struck(k) &&
-                     (!lock_is_of(k->lock, k->spec.uid) || ask_leaves_lock(k)) &&
+                     (!lock_is_of(k->lock, k->spec.uid) ||
+                      ask_leaves_there(k, k->lock->grant, ask_leaves_lock(k))) &&
                      k->lock->call == NULL && !k->lock->unsure;
         return clean ? ASK_ENDED : ASK_ENDING;
     }
@@ -560,6 +609,18 @@ static enum ask_stage ask_derive(struct ask *k)
         return ASK_WAITING;
     }
     return ask_is_complete(k) ? ASK_HELD : ASK_TAKING;
+}
+
+/* The lock of a grant that is over goes when no reservation of that is left. */
+static void ask_drop_past(struct ask *k)
+{
+    LIST_EACH (&k->arbiter->books, link) {
+        const struct reserve *entry = book_find(CONTAINER_OF(link, struct book, link), k->spec.uid);
+        if (entry != NULL && ask_is_past(k, entry->grant)) {
+            return;
+        }
+    }
+    lock_drop(k->lock);
 }
 
 static void ask_act(struct ask *k)
@@ -573,7 +634,9 @@ static void ask_act(struct ask *k)
         fact_confirm(k);
     }
     if (k->want && l->taker == k) {
-        if (!mutated(a->config.mutations, MUTATION_NO_LOCK)) {
+        if (lock_is_of(l, k->spec.uid) && ask_is_past(k, l->grant)) {
+            ask_drop_past(k);
+        } else if (!mutated(a->config.mutations, MUTATION_NO_LOCK)) {
             lock_take(l, k);
         }
         return;
@@ -583,16 +646,37 @@ static void ask_act(struct ask *k)
     }
     /* The lock goes last, and only when nothing is left under it. */
     if (lock_is_of(l, k->spec.uid) && ask_is_struck(k)) {
-        if (!ask_leaves_lock(k)) {
-            lock_drop(l);
+        if (!ask_leaves_there(k, l->grant, ask_leaves_lock(k))) {
+            k->lapses = k->lapses || !ask_frees(k, l->grant);
+            if (ask_frees(k, l->grant)) {
+                lock_drop(l);
+            }
         }
     } else if (k->ending && l->unsure) {
         lock_take(l, k); /* finds out whose it is */
     }
 }
 
+/* Who does not want any more what is there of its grant, which may still be another controller's:
+ * its owner has to end the number first. */
+static void book_lapse(const struct book *b)
+{
+    const struct limit *l = book_limit(b);
+    for (uint32_t i = 0; i < l->books.n; i++) {
+        const struct reserve *r = &l->books.items[i];
+        struct ask *k = ask_claiming(b->arbiter, r->uid);
+        if (k != NULL && (k->ending || (!k->want && !k->held && !k->keep)) &&
+            ask_is_mine(k, r->grant) && !ask_frees(k, r->grant) && !ask_leaves_entry(k, b)) {
+            k->lapses = true;
+        }
+    }
+}
+
 void queue_settle(struct arbiter *a)
 {
+    LIST_EACH (&a->books, link) {
+        book_lapse(CONTAINER_OF(link, struct book, link));
+    }
     LIST_EACH (&a->queue, link) {
         struct ask *k = CONTAINER_OF(link, struct ask, link);
         enum ask_stage stage = k->stage;
@@ -602,7 +686,9 @@ void queue_settle(struct arbiter *a)
             k->held = true;
             k->adopted = true;
         }
-        if (k->stage != stage || k->why != k->told || k->offered != k->told_offer) {
+        if (k->stage != stage || k->why != k->told || k->offered != k->told_offer ||
+            k->lapses != k->told_lapses) {
+            k->told_lapses = k->lapses;
             k->told = k->why;
             k->told_offer = k->offered;
             ask_notice(k);

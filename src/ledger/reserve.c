@@ -4,6 +4,12 @@
 
 #include <stdlib.h>
 
+static uint32_t reserve_number(const struct jval *v)
+{
+    int64_t n = 0;
+    return jval_i64(v, &n) && n > 0 && n < (int64_t)UINT32_MAX ? (uint32_t)n : 0;
+}
+
 static usec_t reserve_time(const struct jval *v)
 {
     struct stamp s;
@@ -82,6 +88,7 @@ void reserves_parse(const struct jval *list, struct arena *out, struct reserves 
             .name = arena_str(out, jval_str(jval_get(entry, STR("requestName")))),
             .target = arena_str(out, jval_str(jval_get(entry, STR("target")))),
             .state = arena_str(out, jval_str(jval_get(entry, STR("state")))),
+            .grant = reserve_number(jval_get(entry, STR("grant"))),
             .granted = reserve_time(jval_get(entry, STR("grantedTime"))),
         };
         n++;
@@ -140,6 +147,9 @@ struct tree *reserves_tree(const struct reserves *r, struct arena *out)
         }
         if (item->target.n > 0) {
             tree_set(out, entry, STR("target"), tree_str(out, item->target));
+        }
+        if (item->grant > 0) {
+            tree_set(out, entry, STR("grant"), tree_i64(out, item->grant));
         }
         if (item->granted != USEC_NEVER) {
             char text[STAMP_TEXT_MAX];

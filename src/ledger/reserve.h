@@ -17,6 +17,7 @@ struct reserve {
     struct str name;
     struct str target; /* "name", or "namespace/name" */
     struct str state;
+    uint32_t grant; /* which of its request's grants it is of; 0: it does not say */
     usec_t granted; /* wall; USEC_NEVER when it does not say */
 };
 

@@ -134,7 +134,12 @@ static void view_limits(const struct ask *k, struct arena *out, struct ask_view 
 void ask_show(const struct ask *k, struct arena *out, struct ask_view *ret)
 {
     bool waits = k->stage == ASK_WAITING;
-    struct ask_view v = { .stage = k->stage, .next = USEC_NEVER };
+    struct ask_view v = {
+        .stage = k->stage,
+        .next = USEC_NEVER,
+        .grant = k->spec.grant,
+        .lapses = k->lapses,
+    };
     view_limits(k, out, &v);
     if (waits) {
         v.why = k->why;

@@ -34,10 +34,13 @@ void orphan_forget(struct arbiter *a, struct str uid)
     }
 }
 
-bool orphan_is_gone(const struct arbiter *a, struct str uid)
+bool orphan_frees(const struct arbiter *a, struct str uid, uint32_t grant)
 {
     const struct orphan *o = map_find(&a->orphans, uid);
-    return o != NULL && o->gone && !o->marked;
+    if (mutated(a->config.mutations, MUTATION_STRIKE_BY_REQUEST)) {
+        grant = 0;
+    }
+    return o != NULL && !o->marked && (grant > 0 ? grant < o->over : o->plain);
 }
 
 void sweep_stop(struct arbiter *a)
@@ -53,8 +56,24 @@ static bool request_is_over(const struct jval *object, struct str uid)
 {
     struct str phase = jval_str(jval_at(object, "status.phase"));
     return !str_eq(jval_str(jval_at(object, "metadata.uid")), uid) ||
-           str_eq(phase, STR("Completed")) || str_eq(phase, STR("Rejected")) ||
-           str_eq(phase, STR("Expired"));
+           str_eq(phase, STR("Completed")) || str_eq(phase, STR("Rejected"));
+}
+
+/* All grants below are over, whatever happens to the request from now on. */
+static uint32_t request_over(const struct jval *object, struct str uid)
+{
+    struct str phase = jval_str(jval_at(object, "status.phase"));
+    int64_t number = 0;
+    if (request_is_over(object, uid)) {
+        return ASK_GRANTS_ALL;
+    }
+    if (!jval_i64(jval_at(object, "status.grant"), &number) || number < 0 ||
+        number >= (int64_t)ASK_GRANTS_ALL - 1) {
+        number = 0;
+    }
+    bool has = str_eq(phase, STR("Preparing")) || str_eq(phase, STR("Approved")) ||
+               str_eq(phase, STR("InProgress"));
+    return (uint32_t)number + (has ? 0 : 1);
 }
 
 static void orphan_on_reply(void *ctx, const struct api_reply *reply)
@@ -72,10 +91,13 @@ static void orphan_on_reply(void *ctx, const struct api_reply *reply)
     arbiter_soon(a);
     o->retry_at = loop_now(a->loop) + ORPHAN_RETRY;
     if (verdict == RETRY_ABSENT) {
-        o->gone = true;
+        o->over = ASK_GRANTS_ALL;
+        o->plain = true;
     } else if (verdict == RETRY_DONE &&
                json_parse(reply->body, JSON_GO, &tmp, &object, &ignored) == 0) {
-        o->gone = request_is_over(object, o->uid);
+        o->over = request_over(object, o->uid);
+        o->plain = request_is_over(object, o->uid) ||
+                   str_eq(jval_str(jval_at(object, "status.phase")), STR("Expired"));
     }
 }
 
@@ -99,10 +121,12 @@ static void orphan_ask(struct orphan *o)
                        orphan_on_reply, o);
 }
 
-static bool request_is_fact(const struct jval *object, struct str uid)
+static bool request_is_fact(const struct jval *object, const struct ask *k)
 {
     struct str state = jval_str(jval_at(object, "spec.state"));
-    return !request_is_over(object, uid) &&
+    bool expired = str_eq(jval_str(jval_at(object, "status.phase")), STR("Expired"));
+    return !request_is_over(object, k->spec.uid) && !expired &&
+           (k->spec.grant == 0 || k->spec.grant >= request_over(object, k->spec.uid)) &&
            (str_eq(state, STR("Approved")) || str_eq(state, STR("InProgress")));
 }
 
@@ -116,7 +140,7 @@ static void fact_on_reply(void *ctx, const struct api_reply *reply)
     const struct jval *object = NULL;
     bool good = client_note(a->client, API_GET, reply) == RETRY_DONE &&
                 json_parse(reply->body, JSON_GO, &tmp, &object, &ignored) == 0 &&
-                request_is_fact(object, k->spec.uid);
+                request_is_fact(object, k);
     k->fact_call = NULL;
     k->fact_retry = good ? 0 : loop_now(a->loop) + ARBITER_QUIET;
     for (uint32_t i = 0; i < k->part_n && good; i++) {
@@ -150,7 +174,7 @@ void fact_confirm(struct ask *k)
 static void orphan_step(struct orphan *o)
 {
     struct arbiter *a = o->arbiter;
-    if (o->gone || o->call != NULL) {
+    if (o->over == ASK_GRANTS_ALL || o->call != NULL) {
         return;
     }
     if (o->owner == ASK_REQUEST && o->name.n > 0) {
@@ -159,8 +183,9 @@ static void orphan_step(struct orphan *o)
     }
     /* A node tells by its labels what a profile does with it, and its profile has seen it by now.
      */
-    o->gone = a->now >= o->since + ARBITER_ORPHAN_WAIT;
-    if (o->gone) {
+    if (a->now >= o->since + ARBITER_ORPHAN_WAIT) {
+        o->over = ASK_GRANTS_ALL;
+        o->plain = true;
         arbiter_soon(a);
     } else {
         arbiter_at(a, o->since + ARBITER_ORPHAN_WAIT);
@@ -187,10 +212,12 @@ static void orphan_see(struct arbiter *a, struct str uid, struct str name)
     o->seen = true;
 }
 
+/* Something that is to be struck before the lock goes. */
 static bool in_a_ledger(const struct arbiter *a, struct str uid)
 {
     LIST_EACH (&a->books, link) {
-        if (book_has(CONTAINER_OF(link, struct book, link), uid)) {
+        const struct reserve *entry = book_find(CONTAINER_OF(link, struct book, link), uid);
+        if (entry != NULL && orphan_frees(a, uid, entry->grant)) {
             return true;
         }
     }
@@ -199,10 +226,13 @@ static bool in_a_ledger(const struct arbiter *a, struct str uid)
 
 static void sweep_locks(struct arbiter *a)
 {
+    if (map_count(&a->orphans) == 0) {
+        return;
+    }
     MAP_EACH (&a->locks, entry) {
         struct lock *l = map_item_value(entry);
         struct str holder = buf_str(&l->holder);
-        if (l->there && orphan_is_gone(a, holder) && !in_a_ledger(a, holder)) {
+        if (l->there && orphan_frees(a, holder, l->grant) && !in_a_ledger(a, holder)) {
             lock_drop(l);
         }
     }

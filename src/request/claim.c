@@ -122,6 +122,22 @@ void claim_wake_at(struct claim *c, usec_t at)
 
 /* ── what is known ─────────────────────────────────────────────────────────────────────────── */
 
+uint32_t claim_grant(const struct claim *c)
+{
+    const struct mr_status *s = &claim_object(c)->status;
+    return c->r->prunes ? 0 : s->grant + (mr_phase_granted(s->phase) ? 0 : 1);
+}
+
+/* Of the numbers of its grants, which are over. The object may be newer on the server; what it says
+ * here stays true. */
+static uint32_t claim_over(const struct claim *c)
+{
+    if (c->item == NULL || mr_phase_ended(claim_object(c)->status.phase)) {
+        return ASK_GRANTS_ALL;
+    }
+    return claim_grant(c);
+}
+
 /* A grant is over: what belonged to it is forgotten, and given back before the next one. */
 static void claim_drop_grant(struct claim *c, bool failed)
 {
@@ -153,6 +169,14 @@ void claim_on_change(struct claim *c, const struct mrequest *before)
         return;
     }
     enum mr_phase was = before->status.phase;
+    if (mr_phase_granted(phase) && mr_phase_granted(was) &&
+        m->status.grant != before->status.grant) {
+        /* Another controller gave back and was granted again, and we have not seen it. */
+        c->check = PHASE_CHECK_NONE;
+        safety_free(STEAL(c->safety));
+        c->committed = false;
+        c->rollback = (struct phase_rollback){ 0 };
+    }
     if (phase == MR_PHASE_PENDING && was > MR_PHASE_PENDING) {
         claim_drop_grant(c, /* failed= */ c->rollback.wanted && !c->rollback.rejection);
     }
@@ -200,6 +224,9 @@ static void claim_know_ask(struct claim *c, struct phase_facts *f)
     }
     ask_view(c->ask, &f->ask);
     f->asked = true;
+    if (f->ask.stage == ASK_HELD && f->ask.grant != claim_grant(c)) {
+        f->ask.stage = ASK_TAKING; /* that is another grant than the one it has */
+    }
     bool looked_at =
         f->ask.stage == ASK_WAITING && f->ask.why != WHY_NONE && f->ask.why != WHY_NOT_COMPUTED;
     f->options_known = looked_at || f->ask.stage == ASK_TAKING || f->ask.stage == ASK_HELD;
@@ -241,6 +268,7 @@ static void claim_know(struct claim *c, struct phase_facts *f)
         .trust = r->config.trust_approval,
         .rejected = requests_rejected(r, m),
         .releasing = c->releasing,
+        .numbered = !r->prunes,
         .pause = c->pause > now ? wall + (c->pause - now) : 0,
         .rollback = c->rollback,
         .marked = claim_marked(c),
@@ -265,6 +293,9 @@ static void claim_on_event(void *ctx)
 
 bool claim_end_ask(struct claim *c)
 {
+    if (c->ask != NULL) {
+        ask_over(c->ask, claim_over(c));
+    }
     if (c->ask != NULL && ask_stage(c->ask) < ASK_ENDING) {
         ask_end(c->ask);
     }
@@ -296,11 +327,11 @@ static void claim_want_ask(struct claim *c, const struct phase_plan *plan)
         .since = plan->status.queued > 0 ? plan->status.queued : m->created,
         .last = plan->ask_last,
         .state = plan->ask_state,
+        .grant = claim_grant(c),
         .adopt = adopt,
     };
-    if (c->ask != NULL && adopt && !c->asked.adopt && ask_stage(c->ask) == ASK_WAITING) {
-        ask_end(c->ask); /* it is no question any more: asked again as a fact */
-        c->asked.adopt = true;
+    if (c->ask != NULL) {
+        ask_over(c->ask, claim_over(c));
     }
     if (c->ask != NULL && ask_stage(c->ask) == ASK_ENDED) {
         ask_free(STEAL(c->ask));
@@ -310,9 +341,11 @@ static void claim_want_ask(struct claim *c, const struct phase_plan *plan)
         c->ask = ask_new(c->r->config.arbiter, &spec, claim_on_event, c);
         return;
     }
-    spec.adopt = c->asked.adopt;
+    /* One that waits is no question any more when it has become a fact. */
+    spec.adopt = c->asked.adopt || (adopt && ask_stage(c->ask) == ASK_WAITING);
     if (ask_stage(c->ask) < ASK_ENDING &&
-        (spec.priority != c->asked.priority || spec.since != c->asked.since ||
+        (spec.adopt != c->asked.adopt || spec.grant != c->asked.grant ||
+         spec.priority != c->asked.priority || spec.since != c->asked.since ||
          spec.last != c->asked.last || !str_eq(spec.state, c->asked.state))) {
         c->asked = spec;
         ask_update(c->ask, &spec);

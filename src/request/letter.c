@@ -73,6 +73,7 @@ static void letter_write_status(struct claim *c, const struct mr_status *status)
     CLEANUP(buf_done)
     struct buf text = { 0 };
     mr_status_print(status, &text);
+    c->grant = status->grant;
     letter_begin(&w, c);
     jw_key(&w, STR("status"));
     jw_raw(&w, buf_str(&text));
@@ -260,6 +261,19 @@ static void letter_fail(struct claim *c, enum retry_verdict verdict, const struc
     claim_wake_at(c, c->retry_at);
 }
 
+/* A field that the server's schema does not know is dropped without a word. */
+static void letter_look_at_number(const struct claim *c, const struct jval *object)
+{
+    struct requests *r = c->r;
+    if (c->grant > 0 && !r->prunes &&
+        jval_get(jval_get(object, STR("status")), STR("grant")) == NULL) {
+        r->prunes = true;
+        log_warn(r->config.log, "The CRD of MaintenanceRequests is older than this program: two "
+                                "controllers that both believe to lead cannot tell the grants of "
+                                "one request apart; apply what drydock crds prints");
+    }
+}
+
 static void letter_on_object(struct claim *c, struct str body)
 {
     struct requests *r = c->r;
@@ -280,6 +294,9 @@ static void letter_on_object(struct claim *c, struct str body)
     c->refresh = false;
     c->retry_at = c->kind == LETTER_REMOVE ? loop_now(r->loop) + REMOVE_PATIENCE : 0;
     backoff_reset(&c->backoff);
+    if (c->kind == LETTER_STATUS) {
+        letter_look_at_number(c, object);
+    }
     if (c->kind == LETTER_STATE && c->state == MR_STATE_APPROVED) {
         c->committed = true;
     }

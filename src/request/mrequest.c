@@ -91,6 +91,11 @@ bool mr_phase_given(enum mr_phase phase)
     return phase == MR_PHASE_APPROVED || phase == MR_PHASE_IN_PROGRESS;
 }
 
+bool mr_phase_granted(enum mr_phase phase)
+{
+    return phase == MR_PHASE_PREPARING || mr_phase_given(phase);
+}
+
 struct str mrequest_invalid(const struct mrequest *m, struct str *ret_reason)
 {
     if (m->has_spec && m->type_text.n > 0 && !m->type_known) {
@@ -205,6 +210,7 @@ static void read_status(const struct jval *v, struct arena *out, struct mr_statu
         .in_progress = read_time(jval_get(v, STR("inProgressTime"))),
         .finished = read_time(jval_get(v, STR("finishedTime"))),
         .deadline = read_time(jval_get(v, STR("deadline"))),
+        .grant = read_u32(jval_get(v, STR("grant"))),
         .position = read_u32(jval_get(v, STR("queuePosition"))),
         .rejections = read_u32(jval_get(v, STR("rejections"))),
         .rejection_reason = read_text(rejection, "reason", out),
@@ -296,7 +302,7 @@ bool mr_status_similar(const struct mr_status *a, const struct mr_status *b)
            a->generation == b->generation && a->queued == b->queued && a->reserved == b->reserved &&
            a->step_time == b->step_time && a->approved == b->approved &&
            a->in_progress == b->in_progress && a->finished == b->finished &&
-           a->deadline == b->deadline && a->rejections == b->rejections &&
+           a->deadline == b->deadline && a->grant == b->grant && a->rejections == b->rejections &&
            a->rejection_time == b->rejection_time &&
            str_eq(a->rejection_reason, b->rejection_reason) && a->cordoned == b->cordoned &&
            (waiting || (str_eq(a->reason, b->reason) &&
@@ -468,6 +474,7 @@ void mr_status_print(const struct mr_status *s, struct buf *out)
     print_time(&w, "inProgressTime", s->in_progress);
     print_time(&w, "finishedTime", s->finished);
     print_time(&w, "deadline", s->deadline);
+    print_number(&w, "grant", s->grant, /* zero= */ false);
     print_texts(&w, "limits", s->limits, s->limit_n);
     print_number(&w, "queuePosition", s->position, /* zero= */ false);
     print_number(&w, "rejections", s->rejections, /* zero= */ false);

@@ -100,6 +100,8 @@ struct mr_status {
     usec_t in_progress;
     usec_t finished;
     usec_t deadline;
+    uint32_t grant; /* the number of the grant that it has, or had last; 0: it never had one, or it
+                       is of a version that did not count */
     const struct str *limits;
     uint32_t limit_n;
     uint32_t position;
@@ -148,6 +150,9 @@ struct str mr_condition_name(enum mr_condition_type type);
 bool mr_phase_ended(enum mr_phase phase); /* Completed or Rejected */
 /* Approved, InProgress: what the actor was told, and what is therefore a fact. */
 bool mr_phase_given(enum mr_phase phase);
+/* Preparing, Approved, InProgress: it has the grant of its number. In all others that is over, and
+ * the next one has a higher number. */
+bool mr_phase_granted(enum mr_phase phase);
 
 /* What it asks for cannot be granted to anybody: the condition's reason, in words; empty: valid. */
 struct str mrequest_invalid(const struct mrequest *m, struct str *ret_reason);

@@ -79,6 +79,11 @@ static void queue(struct plan_look *l)
     if (!plan_undone(l, /* lift= */ true)) {
         return; /* a cordon that came late, of a grant that is over */
     }
+    if (f->ask.lapses && f->ask.grant > l->s->grant) {
+        /* Something is there for a grant that does not come: it is over before it began. */
+        l->s->phase = MR_PHASE_PENDING;
+        l->s->grant = f->ask.grant;
+    }
     if (l->m->deleting || f->releasing) {
         l->p->ask = PHASE_ASK_NOTHING;
         return;
@@ -531,6 +536,11 @@ void phase_decide(const struct mrequest *m, const struct phase_facts *f, struct 
     deciders[m->status.phase](&l);
     ASSERT(ret->state != MR_STATE_APPROVED || ret->grants);                      /* INV-2 */
     ASSERT(m->state != MR_STATE_IN_PROGRESS || ret->state != MR_STATE_APPROVED); /* W-1 */
+    bool had = mr_phase_granted(m->status.phase);
+    bool has = mr_phase_granted(ret->status.phase);
+    ASSERT(ret->status.grant >= m->status.grant); /* INV-2, INV-3: what is over stays so */
+    ASSERT(had || !has || !f->numbered || ret->status.grant > m->status.grant);
+    ASSERT(!had || !has || ret->status.grant == m->status.grant);
     if (ret->status.phase == MR_PHASE_ABSENT) {
         return; /* nothing is said yet */
     }

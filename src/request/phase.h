@@ -48,6 +48,7 @@ struct phase_facts {
     struct limit_options options;
     usec_t rejected; /* the newest rejection of this client and target, wall; 0 = none */
     bool releasing;  /* what is held belongs to a grant that is over */
+    bool numbered;   /* the server keeps the numbers of grants */
     usec_t pause;    /* wall: what failed is not tried again before; 0 = at once */
 
     bool target_gone;    /* it was there when it was granted */

@@ -108,6 +108,14 @@ static void plan_clear_grant(struct plan_look *l)
     l->s->blocked_n = 0;
 }
 
+/* A number that is over never comes back: what others still take away of it is not this one's. */
+void plan_number(struct plan_look *l)
+{
+    if (l->f->numbered && !mr_phase_granted(l->m->status.phase)) {
+        l->s->grant = l->m->status.grant + 1;
+    }
+}
+
 void plan_note_limits(struct plan_look *l)
 {
     if (plan_held(l->f)) {
@@ -227,6 +235,7 @@ void plan_roll_back(struct plan_look *l, const struct phase_rollback *why)
 void plan_enter_approved(struct plan_look *l, bool adopted)
 {
     plan_clear_grant(l);
+    plan_number(l);
     l->s->prepared = l->m->status.prepared;
     l->s->cordoned = l->m->status.cordoned;
     l->s->reserved = l->m->status.reserved > 0 ? l->m->status.reserved : plan_second_of(l->f->now);
@@ -258,6 +267,7 @@ void plan_enter_approved(struct plan_look *l, bool adopted)
 
 void plan_enter_in_progress(struct plan_look *l, bool adopted)
 {
+    plan_number(l);
     l->s->phase = MR_PHASE_IN_PROGRESS;
     l->s->step = MR_STEP_ABSENT;
     l->s->step_time = 0;
@@ -290,6 +300,7 @@ bool plan_prepares(const struct plan_look *l)
 void plan_enter_preparing(struct plan_look *l)
 {
     plan_clear_grant(l);
+    plan_number(l);
     l->s->phase = MR_PHASE_PREPARING;
     l->s->reserved = plan_second_of(l->f->now);
     l->s->step_time = plan_second_after(l->f->now);

@@ -39,6 +39,7 @@ void plan_count_rejection(struct plan_look *l, struct str reason);
  * plan waits: what was done under a grant is undone before anybody is told that it is over. */
 bool plan_undone(struct plan_look *l, bool lift);
 
+void plan_number(struct plan_look *l);          /* it has a grant from now on */
 void plan_enter_preparing(struct plan_look *l); /* G4 */
 void plan_enter_approved(struct plan_look *l, bool adopted);
 void plan_enter_in_progress(struct plan_look *l, bool adopted);

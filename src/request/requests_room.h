@@ -71,6 +71,7 @@ struct claim {
     struct api_call *call;
     enum letter_kind kind; /* of `call` */
     enum mr_state state;   /* LETTER_STATE */
+    uint32_t grant;        /* LETTER_STATUS */
     uint64_t version;      /* that it is based on */
     struct buf news;       /* to tell when it has arrived: warning, reason, note; a line each */
     bool refresh;          /* read the object before the next write, unless something newer came */
@@ -131,6 +132,7 @@ struct requests {
     bool listed; /* since acting began or the last list */
     bool absent; /* the CRD is not installed */
     bool knows;  /* told to the arbiter */
+    bool prunes; /* the server drops the numbers of grants: its CRD is older than this program */
 
     bool stray_wanted; /* a node carries a mark nobody knows */
     struct api_call *stray_call;
@@ -158,6 +160,8 @@ void claim_step(struct claim *c);
 void claim_on_change(struct claim *c, const struct mrequest *before);
 void claim_wake_at(struct claim *c, usec_t at);
 bool claim_marked(const struct claim *c);
+/* The number of the grant that it has, or would have next; 0: they are not kept. */
+uint32_t claim_grant(const struct claim *c);
 /* True when nothing is asked for any more; otherwise it is on its way there. */
 bool claim_end_ask(struct claim *c);
 void claim_undo(struct claim *c, bool lift);

@@ -44,6 +44,7 @@ static const char *const mutation_names[MUTATION_COUNT] = {
     [MUTATION_NO_LOCK] = "no-lock",
     [MUTATION_PAUSE_IGNORED] = "pause-ignored",
     [MUTATION_TIMEOUT_EARLY] = "timeout-early",
+    [MUTATION_STRIKE_BY_REQUEST] = "strike-by-request",
 };
 
 /* Where a bug can show itself at all; elsewhere it would only cost time. STORIES: anywhere. */
@@ -73,6 +74,7 @@ static enum story mutation_story(enum mutation m)
     case MUTATION_NO_LOCK:
     case MUTATION_PAUSE_IGNORED:
     case MUTATION_TIMEOUT_EARLY:
+    case MUTATION_STRIKE_BY_REQUEST:
         return STORY_REQUESTS;
     default:
         return STORIES;

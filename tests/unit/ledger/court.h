@@ -367,6 +367,7 @@ static inline struct ask *seat_ask(struct seat *s, uint32_t i, const char *node)
 static inline void seat_end(struct seat *s, uint32_t i)
 {
     s->asks[i].free_when_ended = true;
+    ask_over(s->asks[i].ask, ASK_GRANTS_ALL);
     ask_end(s->asks[i].ask);
 }
 

@@ -43,6 +43,7 @@ struct quay {
     struct requests_config config; /* what a test wants different */
     bool leading;
     bool open;
+    bool uncounted;    /* the CRDs are of a version that did not number grants */
     usec_t skew;       /* how far the clock of the next controller is off */
     struct loop *view; /* of such a controller; otherwise it shares the world's */
     /* Actors. */
@@ -81,7 +82,13 @@ static inline void quay_install(struct quay *q, const char *file)
     struct err err = { 0 };
     CLEANUP(buf_done)
     struct buf json = { 0 };
-    if (ydoc_parse(check_data(file), &q->memory, &doc, &err) != 0) {
+    struct str text = arena_str(&q->memory, check_data(file));
+    struct str head;
+    struct str tail;
+    if (q->uncounted && str_cut(text, STR(" grant:\n"), &head, &tail)) {
+        text = arena_printf(&q->memory, STR_FMT " other:\n" STR_FMT, STR_ARG(head), STR_ARG(tail));
+    }
+    if (ydoc_parse(text, &q->memory, &doc, &err) != 0) {
         check_fail(__FILE__, __LINE__, "%s: %s", file, err.msg);
     }
     struct jwriter w = jwriter_on(&json);

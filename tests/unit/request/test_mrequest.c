@@ -118,7 +118,7 @@ TEST(mrequest_reads_what_decisions_use)
     "\"reservedTime\":\"2026-01-02T03:04:06Z\",\"stepTime\":\"2026-01-02T03:04:07Z\","             \
     "\"approvedTime\":\"2026-01-02T03:04:08Z\",\"inProgressTime\":\"2026-01-02T03:04:09Z\","       \
     "\"finishedTime\":\"2026-01-02T03:04:10Z\",\"deadline\":\"2026-01-02T03:04:11Z\","             \
-    "\"limits\":[\"a\",\"b\"],\"queuePosition\":7,\"rejections\":2,"                               \
+    "\"grant\":4,\"limits\":[\"a\",\"b\"],\"queuePosition\":7,\"rejections\":2,"                   \
     "\"lastRejection\":{\"reason\":\"x\",\"time\":\"2026-01-02T03:04:12Z\"},"                      \
     "\"preparation\":{\"cordoned\":true,\"podsLeft\":3,\"volumesLeft\":0,"                         \
     "\"blockedBy\":[\"pod a/b\"]},\"conditions\":["                                                \
@@ -145,7 +145,8 @@ TEST(mrequest_empties_what_is_not_said)
               "{\"phase\":\"Pending\",\"step\":null,\"result\":null,\"reason\":null,"
               "\"message\":null,\"observedGeneration\":null,\"queuedTime\":null,"
               "\"reservedTime\":null,\"stepTime\":null,\"approvedTime\":null,"
-              "\"inProgressTime\":null,\"finishedTime\":null,\"deadline\":null,\"limits\":null,"
+              "\"inProgressTime\":null,\"finishedTime\":null,\"deadline\":null,\"grant\":null,"
+              "\"limits\":null,"
               "\"queuePosition\":null,\"rejections\":null,\"lastRejection\":null,"
               "\"preparation\":null,\"conditions\":[]}");
 }
