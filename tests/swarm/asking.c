@@ -267,6 +267,7 @@ void trial_init_asking(struct trial *t)
         .server = t->server,
         .on = true,
         .elect = plan->elect,
+        .began = loop_wall(vloop_root(t->vloop)) - vloop_now(t->vloop),
     };
     terms_make(&t->budget.terms, plan->seed);
     install_crds(t);

@@ -1,45 +1,4 @@
-#include "tests/swarm/budget.h"
-
-#define LIMITS_MAX 8u
-#define GAP_SLACK SECONDS(3) /* two controllers' ideas of the server's clock, in whole seconds */
-
-struct budget_request {
-    struct str uid;
-    struct str name;
-    struct str target;
-    usec_t reserved_at; /* since when it says that it is being prepared */
-    uint32_t grants;    /* how often it has said so */
-    bool granted;       /* approved by a controller, and not taken or given back since */
-    usec_t granted_at;
-    usec_t begun_at;
-    usec_t over_at; /* its phase says that it is over, or it is gone; USEC_NEVER: not yet */
-};
-
-struct budget_node {
-    bool foreign; /* cordoned by hand */
-    struct str marked_by;
-    usec_t settles_at; /* when all watches know its labels */
-};
-
-struct budget_limit {
-    uint32_t population_most; /* ever */
-    usec_t grant_at;
-};
-
-struct budget_read {
-    usec_t at;
-};
-
-struct one_limit {
-    struct str name;
-    const struct jval *object;
-};
-
-/* Limits as they are on the server, by name. */
-struct all_limits {
-    struct one_limit items[LIMITS_MAX];
-    uint32_t n;
-};
+#include "tests/swarm/budget_room.h"
 
 void budget_done(struct budget *b)
 {
@@ -49,361 +8,6 @@ void budget_done(struct budget *b)
     map_done(&b->reads);
     arena_done(&b->memory);
 }
-
-/* ── reading ───────────────────────────────────────────────────────────────────────────────── */
-
-static void *find_or_make(struct budget *b, struct map *map, struct str key, size_t size)
-{
-    void *value = map_find(map, key);
-    if (value == NULL) {
-        value = arena_alloc(&b->memory, size);
-        (void)map_put(map, arena_str(&b->memory, key), value); /* it was not there */
-    }
-    return value;
-}
-
-static struct str text_at(const struct jval *object, const char *path)
-{
-    return jval_str(jval_at(object, path));
-}
-
-static bool is_text(const struct jval *object, const char *path, const char *text)
-{
-    return str_eq(text_at(object, path), str_from(text));
-}
-
-static bool is_controller(struct str agent)
-{
-    return str_starts(agent, STR("drydock-"));
-}
-
-static struct str mark_of(const struct jval *node)
-{
-    return jval_str(jval_get(jval_at(node, "metadata.annotations"), BUDGET_MARK));
-}
-
-static struct str class_of(const struct jval *node)
-{
-    return jval_str(jval_get(jval_at(node, "metadata.labels"), TERMS_CLASS));
-}
-
-static bool is_given(const struct jval *request)
-{
-    return (is_text(request, "spec.state", "Approved") ||
-            is_text(request, "spec.state", "InProgress")) &&
-           !is_text(request, "status.phase", "Expired");
-}
-
-static bool is_over(const struct jval *request)
-{
-    return is_text(request, "status.phase", "Completed") ||
-           is_text(request, "status.phase", "Rejected") ||
-           is_text(request, "status.phase", "Expired");
-}
-
-static void limits_visit(void *ctx, const struct jval *object)
-{
-    struct all_limits *all = ctx;
-    ASSERT(all->n < LIMITS_MAX);
-    all->items[all->n++] = (struct one_limit){ text_at(object, "metadata.name"), object };
-}
-
-static struct all_limits limits_of(struct budget *b)
-{
-    struct all_limits all = { 0 };
-    apiserver_each(b->server, BUDGET_GROUP, BUDGET_LIMITS, STR(""), limits_visit, &all);
-    return all;
-}
-
-static const struct jval *node_of(struct budget *b, struct str name)
-{
-    return name.n == 0 ? NULL : apiserver_find(b->server, STR(""), STR("nodes"), STR(""), name);
-}
-
-static bool limit_selects(const struct jval *limit, const struct jval *node)
-{
-    const struct jval *selector = jval_at(limit, "spec.selector.matchLabels");
-    const struct jval *class = jval_get(selector, TERMS_CLASS);
-    return class == NULL || str_eq(jval_str(class), class_of(node));
-}
-
-static int64_t number_at(const struct jval *object, const char *path, int64_t otherwise)
-{
-    int64_t value = otherwise;
-    return jval_i64(jval_at(object, path), &value) ? value : otherwise;
-}
-
-/* The one Exclusive limit that takes the node, or NULL. */
-static const struct jval *exclusive_of(const struct all_limits *all, const struct jval *node)
-{
-    const struct jval *best = NULL;
-    for (uint32_t i = 0; i < all->n; i++) {
-        const struct jval *limit = all->items[i].object;
-        if (is_text(limit, "spec.scope", "Exclusive") && limit_selects(limit, node) &&
-            (best == NULL ||
-             number_at(limit, "spec.priority", 0) > number_at(best, "spec.priority", 0))) {
-            best = limit;
-        }
-    }
-    return best;
-}
-
-static bool limit_applies(const struct all_limits *all, const struct jval *limit,
-                          const struct jval *node)
-{
-    const struct jval *exclusive = exclusive_of(all, node);
-    return exclusive != NULL ? exclusive == limit : limit_selects(limit, node);
-}
-
-static bool ledger_has(const struct jval *limit, struct str uid)
-{
-    JVAL_EACH (jval_at(limit, "status.reservations"), entry) {
-        if (str_eq(jval_str(jval_get(entry, STR("requestUID"))), uid)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Targets in the ledger, each once. */
-static uint32_t ledger_targets(const struct jval *limit)
-{
-    uint32_t n = 0;
-    const struct jval *list = jval_at(limit, "status.reservations");
-    JVAL_EACH (list, entry) {
-        struct str target = jval_str(jval_get(entry, STR("target")));
-        bool first = true;
-        JVAL_EACH (list, other) {
-            if (other == entry) {
-                break;
-            }
-            first = first && !str_eq(jval_str(jval_get(other, STR("target"))), target);
-        }
-        n += first ? 1 : 0;
-    }
-    return n;
-}
-
-/* What is there when controllers begin is known to them. */
-static usec_t settled_after(const struct budget *b)
-{
-    return b->now > 0 ? b->now + BUDGET_SETTLED : 0;
-}
-
-/* Nobody's watch can have missed what people did to limits and to that node. */
-static bool is_settled(struct budget *b, struct str node)
-{
-    const struct budget_node *n = map_find(&b->nodes, node);
-    return b->now >= b->settles_at && (n == NULL || b->now >= n->settles_at);
-}
-
-struct lock_search {
-    struct str target;
-    struct str holder;
-    bool found;
-};
-
-static void lock_visit(void *ctx, const struct jval *lease)
-{
-    struct lock_search *search = ctx;
-    struct str target =
-        jval_str(jval_get(jval_at(lease, "metadata.annotations"), STR("repairman.k8s.io/target")));
-    if (str_starts(text_at(lease, "metadata.name"), STR("target-")) &&
-        str_ends(target, search->target)) {
-        search->found = true;
-        search->holder = text_at(lease, "spec.holderIdentity");
-    }
-}
-
-/* Who has the lock of a node; empty: nobody. */
-static struct str lock_holder(struct budget *b, struct str node)
-{
-    CLEANUP(arena_done)
-    struct arena tmp = { 0 };
-    struct lock_search search = { .target = arena_concat(&tmp, STR("/"), node) };
-    apiserver_each(b->server, STR("coordination.k8s.io"), STR("leases"), STR("default"), lock_visit,
-                   &search);
-    return search.holder;
-}
-
-/* ── populations ───────────────────────────────────────────────────────────────────────────── */
-
-struct population {
-    const struct all_limits *all;
-    const struct jval *limit;
-    uint32_t n;
-};
-
-static void population_visit(void *ctx, const struct jval *node)
-{
-    struct population *p = ctx;
-    const struct jval *exclusive = exclusive_of(p->all, node);
-    p->n += limit_selects(p->limit, node) && (exclusive == NULL || exclusive == p->limit) ? 1 : 0;
-}
-
-static void populations_note(struct budget *b)
-{
-    struct all_limits all = limits_of(b);
-    for (uint32_t i = 0; i < all.n; i++) {
-        struct population p = { .all = &all, .limit = all.items[i].object };
-        struct budget_limit *limit = find_or_make(b, &b->limits, all.items[i].name, sizeof(*limit));
-        apiserver_each(b->server, STR(""), STR("nodes"), STR(""), population_visit, &p);
-        limit->population_most = MAX(limit->population_most, p.n);
-    }
-}
-
-static uint32_t nominal_of(const struct jval *limit, uint32_t population)
-{
-    int64_t nominal = number_at(limit, "spec.limit", 0) * (int64_t)population / 100;
-    nominal = MAX(nominal, number_at(limit, "spec.minimum", 1));
-    nominal = MIN(nominal, number_at(limit, "spec.maxCount", INT32_MAX));
-    return population == 0 ? 0 : (uint32_t)nominal;
-}
-
-/* ── ledgers ───────────────────────────────────────────────────────────────────────────────── */
-
-/* It is reserved because it is a fact already, whatever the limit says (B9). */
-static bool is_adopted(struct budget *b, const struct jval *entry)
-{
-    struct str state = jval_str(jval_get(entry, STR("state")));
-    struct str name = jval_str(jval_get(entry, STR("requestName")));
-    if (str_starts(name, STR("profile/"))) {
-        const struct jval *node = node_of(b, jval_str(jval_get(entry, STR("target"))));
-        return str_eq(jval_str(jval_get(jval_at(node, "metadata.labels"), STATE_LABEL)),
-                      STR("in-maintenance"));
-    }
-    return str_eq(state, STR("Approved")) || str_eq(state, STR("InProgress"));
-}
-
-static void check_adoption(struct budget *b, struct str writer, const struct jval *limit,
-                           const struct jval *entry)
-{
-    const struct budget_request *r =
-        map_find(&b->requests, jval_str(jval_get(entry, STR("requestUID"))));
-    if (r == NULL) {
-        return;
-    }
-    if (b->now - r->over_at > BUDGET_SETTLED) {
-        struct str name = text_at(limit, "metadata.name");
-        promise_break(b->promise,
-                      "INV-1: " STR_FMT " adopts " STR_FMT " under " STR_FMT
-                      ", which has been over for long",
-                      STR_ARG(writer), STR_ARG(r->name), STR_ARG(name));
-    }
-}
-
-/* I1, INV-1: what the limit and its ledger say is what the writer knew. */
-static void check_grant(struct budget *b, struct str writer, const struct jval *limit,
-                        const struct jval *entry)
-{
-    struct str name = text_at(limit, "metadata.name");
-    struct str who = jval_str(jval_get(entry, STR("requestName")));
-    struct budget_limit *l = find_or_make(b, &b->limits, name, sizeof(*l));
-    uint32_t targets = ledger_targets(limit);
-    uint32_t nominal = nominal_of(limit, l->population_most);
-    usec_t gap = number_at(limit, "spec.timeouts.betweenOperationsSeconds", 0) * SECONDS(1);
-    if (targets > nominal) {
-        promise_break(b->promise,
-                      "I1: " STR_FMT " reserves a place for " STR_FMT " under " STR_FMT
-                      ", which has %u of %u then (%lld %% of %u)",
-                      STR_ARG(writer), STR_ARG(who), STR_ARG(name), targets, nominal,
-                      (long long)number_at(limit, "spec.limit", 0), l->population_most);
-    } else if (jval_bool(jval_at(limit, "spec.paused"), false)) {
-        promise_break(b->promise,
-                      "I1: " STR_FMT " reserves a place for " STR_FMT " under " STR_FMT
-                      ", which is paused",
-                      STR_ARG(writer), STR_ARG(who), STR_ARG(name));
-    } else if (gap > 0 && l->grant_at > 0 && b->now - l->grant_at < gap - GAP_SLACK) {
-        promise_break(b->promise,
-                      "I2: " STR_FMT " reserves a place for " STR_FMT " under " STR_FMT
-                      " %lld ms after the last, not %lld",
-                      STR_ARG(writer), STR_ARG(who), STR_ARG(name),
-                      (long long)((b->now - l->grant_at) / 1000), (long long)(gap / 1000));
-    }
-    l->grant_at = b->now;
-}
-
-static void check_added(struct budget *b, struct str writer, const struct jval *old,
-                        const struct jval *limit)
-{
-    JVAL_EACH (jval_at(limit, "status.reservations"), entry) {
-        struct str uid = jval_str(jval_get(entry, STR("requestUID")));
-        if (ledger_has(old, uid)) {
-            continue;
-        }
-        if (is_adopted(b, entry)) {
-            check_adoption(b, writer, limit, entry);
-        } else {
-            check_grant(b, writer, limit, entry);
-        }
-    }
-}
-
-/* For the first time, and by the one that was elected: what is still on its way to take away a
- * grant before this one, or what another that believes to lead takes away, is not told from this
- * one's. */
-static bool is_alone(const struct budget *b, const struct budget_request *r)
-{
-    return b->elect && r->grants == 1;
-}
-
-static bool is_held(struct budget *b, const struct budget_request *r)
-{
-    return r->granted && is_alone(b, r) &&
-           is_given(apiserver_find(b->server, BUDGET_GROUP, BUDGET_REQUESTS, STR(""), r->name));
-}
-
-/* INV-3: the reservation outlives everything that is done under it. */
-static void check_struck(struct budget *b, struct str writer, const struct jval *old,
-                         const struct jval *limit)
-{
-    struct all_limits all = limits_of(b);
-    struct str name = text_at(limit, "metadata.name");
-    JVAL_EACH (jval_at(old, "status.reservations"), entry) {
-        struct str uid = jval_str(jval_get(entry, STR("requestUID")));
-        struct str target = jval_str(jval_get(entry, STR("target")));
-        const struct budget_request *r = map_find(&b->requests, uid);
-        const struct jval *node = node_of(b, target);
-        const struct budget_node *n = map_find(&b->nodes, target);
-        if (ledger_has(limit, uid) || r == NULL || node == NULL) {
-            continue;
-        }
-        const struct jval *request =
-            apiserver_find(b->server, BUDGET_GROUP, BUDGET_REQUESTS, STR(""), r->name);
-        bool applies = limit_applies(&all, limit, node);
-        if (is_held(b, r) && applies && is_settled(b, target)) {
-            promise_break(b->promise,
-                          "INV-3: " STR_FMT " strikes " STR_FMT " under " STR_FMT
-                          ", which is approved",
-                          STR_ARG(writer), STR_ARG(r->name), STR_ARG(name));
-        } else if (applies && str_eq(mark_of(node), uid) && n != NULL &&
-                   str_eq(n->marked_by, writer) && !is_text(request, "status.phase", "Expired") &&
-                   is_settled(b, target)) {
-            promise_break(b->promise,
-                          "INV-3: " STR_FMT " strikes " STR_FMT " under " STR_FMT
-                          " before it lifts the cordon of " STR_FMT,
-                          STR_ARG(writer), STR_ARG(r->name), STR_ARG(name), STR_ARG(target));
-        }
-    }
-}
-
-static void on_limit(struct budget *b, const struct apiserver_commit *commit)
-{
-    populations_note(b);
-    if (!is_controller(commit->user_agent)) {
-        bool other = commit->old == NULL || commit->now == NULL;
-        b->settles_at = other ? settled_after(b) : b->settles_at;
-        return;
-    }
-    if (commit->old == NULL || commit->now == NULL) {
-        promise_break(b->promise, "I3: " STR_FMT " made or removed limit " STR_FMT,
-                      STR_ARG(commit->user_agent), STR_ARG(commit->name));
-        return;
-    }
-    check_added(b, commit->user_agent, commit->old, commit->now);
-    check_struck(b, commit->user_agent, commit->old, commit->now);
-}
-
 /* ── requests ──────────────────────────────────────────────────────────────────────────────── */
 
 struct rivals {
@@ -430,25 +34,30 @@ static void check_approval(struct budget *b, struct str writer, const struct bud
     struct all_limits all = limits_of(b);
     const struct jval *node = node_of(b, r->target);
     struct rivals rivals = { .b = b, .mine = r };
-    struct str holder = lock_holder(b, r->target);
+    struct lock_search lock = lock_holder(b, r->target);
+    int64_t grant = grant_of(request_of(b, r));
     apiserver_each(b->server, BUDGET_GROUP, BUDGET_REQUESTS, STR(""), rival_visit, &rivals);
     if (rivals.other.n > 0) {
         promise_break(b->promise, "INV-4: " STR_FMT " approves " STR_FMT " and " STR_FMT " for one",
                       STR_ARG(writer), STR_ARG(r->name), STR_ARG(rivals.other));
-    } else if (!str_eq(holder, r->uid) && is_alone(b, r)) {
+    } else if (!str_eq(lock.holder, r->uid) || lock.grant != grant) {
         promise_break(b->promise,
                       "INV-4: " STR_FMT " approves " STR_FMT
-                      " without the lock of its target, which '" STR_FMT "' has",
-                      STR_ARG(writer), STR_ARG(r->name), STR_ARG(holder));
+                      ", grant %lld, without the lock of its target, which '" STR_FMT
+                      "' has, grant %lld",
+                      STR_ARG(writer), STR_ARG(r->name), (long long)grant, STR_ARG(lock.holder),
+                      (long long)lock.grant);
     }
-    bool judged = node != NULL && is_alone(b, r) && is_settled(b, r->target);
+    bool judged = node != NULL && is_settled(b, r->target);
     for (uint32_t i = 0; i < all.n && judged; i++) {
         const struct jval *limit = all.items[i].object;
-        if (limit_applies(&all, limit, node) && !ledger_has(limit, r->uid)) {
+        if (limit_applies(&all, limit, node) &&
+            number_at(ledger_find(limit, r->uid), "grant", -1) != grant) {
             promise_break(b->promise,
                           "INV-2: " STR_FMT " approves " STR_FMT
-                          " without a reservation under " STR_FMT,
-                          STR_ARG(writer), STR_ARG(r->name), STR_ARG(all.items[i].name));
+                          ", grant %lld, without a reservation under " STR_FMT,
+                          STR_ARG(writer), STR_ARG(r->name), (long long)grant,
+                          STR_ARG(all.items[i].name));
         }
     }
 }
@@ -518,7 +127,6 @@ static void on_request(struct budget *b, const struct apiserver_commit *commit)
     if (is_text(commit->now, "status.phase", "Preparing") &&
         !is_text(commit->old, "status.phase", "Preparing")) {
         r->reserved_at = b->now;
-        r->grants++;
     }
     if (is_text(commit->now, "status.phase", "Expired") &&
         !is_text(commit->old, "status.phase", "Expired") &&
@@ -540,7 +148,7 @@ static void on_lock(struct budget *b, const struct apiserver_commit *commit)
     if (commit->now != NULL || r == NULL) {
         return;
     }
-    if (is_held(b, r)) {
+    if (budget_is_held(b, r, lock_grant(commit->old))) {
         promise_break(b->promise,
                       "INV-3: " STR_FMT " drops the lock of " STR_FMT " under an approval",
                       STR_ARG(commit->user_agent), STR_ARG(r->name));
@@ -578,7 +186,7 @@ static void check_profile(struct budget *b, const struct apiserver_commit *commi
 {
     struct all_limits all = limits_of(b);
     struct str uid = text_at(commit->now, "metadata.uid");
-    struct str holder = lock_holder(b, commit->name);
+    struct str holder = lock_holder(b, commit->name).holder;
     if (!str_eq(holder, uid)) {
         promise_break(b->promise,
                       "INV-4: " STR_FMT " takes " STR_FMT
@@ -603,14 +211,34 @@ static bool in_maintenance(const struct jval *node)
                   STR("in-maintenance"));
 }
 
+static bool is_not_ready(const struct jval *node)
+{
+    JVAL_EACH (jval_at(node, "status.conditions"), c) {
+        if (str_eq(jval_str(jval_get(c, STR("type"))), STR("Ready"))) {
+            return !str_eq(jval_str(jval_get(c, STR("status"))), STR("True"));
+        }
+    }
+    return false;
+}
+
+static void trait_note(struct budget *b, struct budget_trait *t, bool is)
+{
+    /* What is so when controllers begin is known to them. */
+    t->since = is && !t->is ? (b->now > 0 ? b->now : -BUDGET_SETTLED - 1) : t->since;
+    t->last = is || t->is ? MAX(b->now, 1) : t->last;
+    t->is = is;
+}
+
 static void on_node(struct budget *b, const struct apiserver_commit *commit)
 {
     struct budget_node *n = find_or_make(b, &b->nodes, commit->name, sizeof(*n));
+    trait_note(b, &n->not_ready, is_not_ready(commit->now));
+    trait_note(b, &n->cordoned, is_cordoned(commit->now));
     bool ours = is_controller(commit->user_agent);
     if (commit->old == NULL || commit->now == NULL ||
         !str_eq(class_of(commit->old), class_of(commit->now))) {
         n->settles_at = settled_after(b);
-        populations_note(b);
+        budget_count_nodes(b);
     }
     if (commit->old == NULL || commit->now == NULL) {
         n->foreign = is_cordoned(commit->now);
@@ -647,7 +275,7 @@ void budget_on_commit(struct budget *b, const struct apiserver_commit *commit, u
     } else if (node) {
         on_node(b, commit);
     } else if (limit) {
-        on_limit(b, commit);
+        budget_on_limit(b, commit);
     } else if (request) {
         on_request(b, commit);
     }

@@ -27,6 +27,7 @@ struct budget {
     bool elect;
     struct terms terms;
     usec_t now;        /* of the commit, true time */
+    usec_t began;      /* wall, when that was 0 */
     usec_t settles_at; /* when all watches know which limits there are and what they select */
     uint64_t writes;   /* by controllers, Leases of the election and Events not counted */
     struct arena memory;
