@@ -138,6 +138,12 @@ static uint32_t claim_over(const struct claim *c)
     return claim_grant(c);
 }
 
+static void claim_drop_check(struct claim *c)
+{
+    c->check = PHASE_CHECK_NONE;
+    safety_free(STEAL(c->safety));
+}
+
 /* A grant is over: what belonged to it is forgotten, and given back before the next one. */
 static void claim_drop_grant(struct claim *c, bool failed)
 {
@@ -172,8 +178,7 @@ void claim_on_change(struct claim *c, const struct mrequest *before)
     if (mr_phase_granted(phase) && mr_phase_granted(was) &&
         m->status.grant != before->status.grant) {
         /* Another controller gave back and was granted again, and we have not seen it. */
-        c->check = PHASE_CHECK_NONE;
-        safety_free(STEAL(c->safety));
+        claim_drop_check(c);
         c->committed = false;
         c->rollback = (struct phase_rollback){ 0 };
     }
@@ -298,6 +303,7 @@ bool claim_end_ask(struct claim *c)
     }
     if (c->ask != NULL && ask_stage(c->ask) < ASK_ENDING) {
         ask_end(c->ask);
+        claim_drop_check(c); /* it ends with the ask, without a word */
     }
     if (c->ask != NULL && ask_stage(c->ask) == ASK_ENDED) {
         ask_free(STEAL(c->ask));

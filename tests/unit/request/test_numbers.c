@@ -207,3 +207,34 @@ TEST(numbers_are_not_asked_of_what_an_older_version_granted)
     quay_state(&q, "mr-1", "Completed");
     quay_until_clean(&q);
 }
+
+/* What was found out about one grant is nothing to the next: whatever was under way when the first
+ * one ended, the second comes to its end. */
+TEST(numbers_begin_anew_whatever_was_under_way)
+{
+    for (uint32_t n = 0; n < 24; n++) {
+        CLEANUP(quay_done)
+        struct quay q = { 0 };
+        struct err err = { 0 };
+        check_case((int64_t)n);
+        quay_begin(&q, 3, 1);
+        quay_limit(&q, "node", ALL);
+        quay_run(&q, SECONDS(5));
+        quay_request(&q, "mr-1", "node-001", "");
+        usec_t until = vloop_now(q.v) + MINUTES(1);
+        while (!str_eq(quay_text(&q, "mr-1", "status.phase"), STR("Preparing")) &&
+               vloop_step(q.v, until)) {
+            requests_check(q.requests);
+        }
+        for (uint32_t i = 0; i < n && vloop_step(q.v, until); i++) {
+            requests_check(q.requests);
+        }
+        CHECK_EQ(world_remove_node(q.world, STR("node-001"), &err), 0);
+        quay_run(&q, SECONDS(10));
+        CHECK_EQ(world_add_node(q.world, STR("node-001"), &err), 0);
+        quay_until_phase(&q, "mr-1", "Approved");
+        quay_state(&q, "mr-1", "Completed");
+        quay_until_clean(&q);
+    }
+    check_case(-1);
+}
