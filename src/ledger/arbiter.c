@@ -57,13 +57,22 @@ static uint64_t arbiter_room(const struct arbiter *a)
     return hash;
 }
 
+/* The server's answers carry whole seconds, so the idea of its clock goes back a little now and
+ * then. A gap that was over would not be over any more, and what is being taken would go back: such
+ * a correction is waited out. */
+static usec_t arbiter_wall(const struct arbiter *a)
+{
+    usec_t wall = a->config.wall(a->config.ctx);
+    return wall < a->wall && wall > a->wall - CLOCK_JUMP ? a->wall : wall;
+}
+
 static void arbiter_turn(void *ctx)
 {
     struct arbiter *a = ctx;
     arena_reset(&a->views);
     a->turns++;
     a->now = loop_now(a->loop);
-    a->wall = a->config.wall(a->config.ctx);
+    a->wall = arbiter_wall(a);
     a->may = arbiter_synced(a) && a->locks_synced && a->config.may_act(a->config.ctx);
     population_need(a);
     population_recount(a);

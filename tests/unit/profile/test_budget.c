@@ -1,0 +1,227 @@
+/* Profiles under MaintenanceLimits: when a node may ask, and how it waits. */
+#include "kube/client.h"
+#include "ledger/arbiter.h"
+#include "profile/controller.h"
+#include "sandbox/apiserver.h"
+#include "sandbox/door.h"
+#include "sandbox/vloop.h"
+#include "tests/check.h"
+
+/* 2026-01-02T03:04:05Z */
+#define WALL SECONDS(1767323045)
+
+struct story {
+    struct arena memory;
+    struct vloop *time;
+    struct loop *view;
+    struct apiserver *server;
+    struct api *door;
+    struct controller *c;
+    struct arbiter *arbiter;
+    uint64_t steps;
+};
+
+static const char profiles[] = "intervals: {requeue: 1h}\n"
+                               "instances:\n"
+                               "  check:\n"
+                               "  - {type: hasLabel, name: needed, config: {key: needed}}\n"
+                               "  - {type: hasLabel, name: done, config: {key: done}}\n"
+                               "profiles:\n"
+                               "- name: p\n"
+                               "  operational:\n"
+                               "    transitions: [{check: needed, next: maintenance-required}]\n"
+                               "  maintenance-required:\n"
+                               "    transitions: [{check: needed, next: in-maintenance}]\n"
+                               "  in-maintenance:\n"
+                               "    transitions: [{check: done, next: operational}]\n";
+
+static void send(struct story *s, const char *path, struct str body, bool yaml)
+{
+    struct apiserver_reply reply = { 0 };
+    struct apiserver_request request = {
+        .method = STR("POST"),
+        .path = str_from(path),
+        .content_type = yaml ? STR("application/yaml") : API_JSON,
+        .body = body,
+    };
+    apiserver_handle(s->server, &request, &s->memory, &reply);
+    CHECK_EQ(reply.status, 201);
+}
+
+static uint32_t in_maintenance(struct story *s, uint32_t nodes)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < nodes; i++) {
+        const struct jval *node = apiserver_find(s->server, STR(""), STR("nodes"), STR(""),
+                                                 arena_printf(&s->memory, "n%u", i));
+        struct str state = jval_str(
+            jval_get(jval_at(node, "metadata.labels"), STR("cloud.sap/maintenance-state")));
+        n += str_eq(state, STR("in-maintenance")) ? 1 : 0;
+    }
+    return n;
+}
+
+static bool story_may_act(void *ctx)
+{
+    const struct story *s = ctx;
+    return controller_acts(s->c);
+}
+
+static usec_t story_wall(void *ctx)
+{
+    const struct story *s = ctx;
+    return clock_wall(&controller_client(s->c)->clock);
+}
+
+static void story_on_room(void *ctx)
+{
+    const struct story *s = ctx;
+    controller_on_room(s->c);
+}
+
+static void story_on_node(void *ctx, const struct store_item *item, const void *before, bool gone)
+{
+    const struct story *s = ctx;
+    if (s->arbiter != NULL) {
+        arbiter_on_node(s->arbiter, item, before, gone);
+    }
+}
+
+static void story_on_acting(void *ctx)
+{
+    const struct story *s = ctx;
+    if (s->arbiter != NULL) {
+        arbiter_wake(s->arbiter);
+    }
+}
+
+static void story_run(struct story *s, usec_t span)
+{
+    usec_t until = vloop_now(s->time) + span;
+    while (s->steps < 100000 && vloop_step(s->time, until)) {
+        controller_check(s->c);
+        s->steps++;
+    }
+}
+
+/* Nodes that all need maintenance; the controller's own clock is off by `skew`. */
+static void story_begin(struct story *s, uint32_t nodes, usec_t skew)
+{
+    static const char *const crds[] = { "crds/maintenancelimits.repairman.k8s.io.yaml",
+                                        "crds/maintenancerequests.repairman.k8s.io.yaml",
+                                        "crds/maintenanceselectors.repairman.k8s.io.yaml" };
+    *s = (struct story){ .time = vloop_new(1, WALL) };
+    s->server = apiserver_new(vloop_root(s->time), 1);
+    for (size_t i = 0; i < ARRAY_LEN(crds); i++) {
+        send(s, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", check_data(crds[i]),
+             /* yaml= */ true);
+    }
+    for (uint32_t i = 0; i < nodes; i++) {
+        send(s, "/api/v1/nodes",
+             arena_printf(&s->memory,
+                          "{\"metadata\":{\"name\":\"n%u\",\"labels\":{\"needed\":\"x\","
+                          "\"cloud.sap/maintenance-profile\":\"p\"}}}",
+                          i),
+             /* yaml= */ false);
+    }
+    s->view = vloop_view(s->time, skew);
+    s->door = door_new(s->view, s->server, NULL);
+    s->c = controller_new(s->view, s->door, NULL, NULL,
+                          &(struct controller_config){ .identity = STR("a_1"),
+                                                       .wait_for_limits = true,
+                                                       .on_node = story_on_node,
+                                                       .on_acting = story_on_acting,
+                                                       .ctx = s });
+    CHECK_EQ(controller_configure(s->c, STR("f"), str_from(profiles), (struct ucfg_env){ 0 }), 0);
+}
+
+static void story_limit(struct story *s, const char *spec)
+{
+    send(s, "/apis/repairman.k8s.io/v1/maintenancelimits",
+         arena_printf(&s->memory,
+                      "{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":\"MaintenanceLimit\","
+                      "\"metadata\":{\"name\":\"node\"},\"spec\":%s}",
+                      spec),
+         /* yaml= */ false);
+}
+
+static void story_serve_limits(struct story *s)
+{
+    struct client *client = controller_client(s->c);
+    clock_note(&client->clock, loop_wall(vloop_root(s->time)));
+    s->arbiter = arbiter_new(&(struct arbiter_config){
+        .client = client,
+        .recorder = controller_recorder(s->c),
+        .nodes = controller_nodes(s->c),
+        .space = STR("default"),
+        .may_act = story_may_act,
+        .wall = story_wall,
+        .on_room = story_on_room,
+        .ctx = s,
+    });
+    controller_set_arbiter(s->c, s->arbiter);
+    arbiter_wake(s->arbiter);
+}
+
+static void story_end(struct story *s)
+{
+    controller_set_arbiter(s->c, NULL);
+    arbiter_free(STEAL(s->arbiter));
+    controller_free(s->c);
+    door_free(s->door);
+    vloop_view_free(s->view);
+    apiserver_free(s->server);
+    arena_done(&s->memory);
+    vloop_free(s->time);
+}
+
+/* A controller that has just begun does not know the limits: nobody goes before it does. */
+TEST(budget_waits_until_the_limits_are_known)
+{
+    struct story s;
+    story_begin(&s, 3, 0);
+    story_limit(&s, "{\"limit\":0,\"minimum\":1,\"maxCount\":1}");
+    story_run(&s, MINUTES(10));
+    CHECK_EQ(in_maintenance(&s, 3), 0);
+    story_serve_limits(&s);
+    story_run(&s, MINUTES(10));
+    CHECK_EQ(in_maintenance(&s, 3), 1);
+    story_end(&s);
+}
+
+/* It is said that there are none. */
+TEST(budget_waits_for_nothing_when_there_are_no_limits)
+{
+    struct story s;
+    story_begin(&s, 3, 0);
+    story_run(&s, MINUTES(10));
+    CHECK_EQ(in_maintenance(&s, 3), 0);
+    controller_set_arbiter(s.c, NULL);
+    story_run(&s, MINUTES(10));
+    CHECK_EQ(in_maintenance(&s, 3), 3);
+    story_end(&s);
+}
+
+/* A gap ends by the server's clock. By a clock that is ahead it has ended long ago, and by one that
+ * is behind it has hardly begun: neither asks in circles, nor sleeps through it. */
+TEST(budget_waits_for_a_gap_by_the_clock_of_the_server)
+{
+    static const usec_t skews[] = { MINUTES(10), -MINUTES(10), 0 };
+    for (size_t i = 0; i < ARRAY_LEN(skews); i++) {
+        struct story s;
+        check_case((int64_t)i);
+        story_begin(&s, 2, skews[i]);
+        story_limit(&s, "{\"limit\":100,\"timeouts\":{\"betweenOperationsSeconds\":120}}");
+        story_serve_limits(&s);
+        story_run(&s, SECONDS(60));
+        CHECK_EQ(in_maintenance(&s, 2), 1);
+        uint64_t before = s.steps;
+        story_run(&s, SECONDS(50));
+        CHECK_EQ(in_maintenance(&s, 2), 1);
+        CHECK(s.steps - before < 1000);
+        story_run(&s, SECONDS(60));
+        CHECK_EQ(in_maintenance(&s, 2), 2);
+        story_end(&s);
+    }
+    check_case(-1);
+}
