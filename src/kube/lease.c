@@ -261,15 +261,18 @@ static void lease_schedule(struct lease *l, usec_t next_try)
     }
 }
 
-/* Followers scatter, as client-go's jitter of 1.2 has it, so that they do not all try at once. */
+/* Followers scatter, as client-go's jitter of 1.2 has it, so that they do not all try at once. They
+ * do not sleep beyond the end of a record that they have not seen renewed. */
 static usec_t lease_retry_at(struct lease *l)
 {
     usec_t now = loop_now(l->client->loop);
     if (l->state != LEASE_FOLLOW) {
         return now + LEASE_RETRY_SOON;
     }
-    return now + LEASE_RETRY +
-           (usec_t)(loop_random(l->client->loop) % (uint64_t)(LEASE_RETRY * 6 / 5));
+    usec_t scatter = (usec_t)(loop_random(l->client->loop) % (uint64_t)(LEASE_RETRY * 6 / 5));
+    usec_t end = l->observed_at + SECONDS(l->duration_s);
+    usec_t next = now + LEASE_RETRY + scatter;
+    return lease_is_others(l) && end > now ? MIN(next, end + scatter / 10) : next;
 }
 
 /* One step: looks if what is known may be old, otherwise writes if that is allowed now. */

@@ -238,6 +238,28 @@ TEST(lease_of_a_dead_holder_is_taken_after_its_time)
     world_end(&w);
 }
 
+/* Whenever it died, nobody sleeps beyond the end of what was last seen of it. */
+TEST(lease_of_a_dead_holder_is_tried_for_when_it_runs_out)
+{
+    for (int i = 0; i < 20; i++) {
+        struct world w;
+        world_begin(&w);
+        replica_begin(&w, &w.replicas[0], "host_1", 0, 0);
+        replica_begin(&w, &w.replicas[1], "host_2", 0, 0);
+        world_run(&w, SECONDS(20) + i * MSECONDS(700));
+        CHECK(holds(&w.replicas[0]));
+        replica_end(&w.replicas[0]);
+        usec_t seen = 0;
+        while (!holds(&w.replicas[1])) {
+            seen = w.replicas[1].lease.observed_at;
+            world_run(&w, MSECONDS(100));
+        }
+        CHECK(vloop_now(w.time) - seen >= SECONDS(15));
+        CHECK(vloop_now(w.time) - seen <= SECONDS(16));
+        world_end(&w);
+    }
+}
+
 TEST(lease_is_indifferent_to_wall_clocks)
 {
     static const usec_t skews[] = { -HOURS(3), -SECONDS(20), SECONDS(20), HOURS(3) };
