@@ -36,6 +36,14 @@ static void parts_on_room(void *ctx)
     controller_on_room(p->config.controller);
 }
 
+static void parts_on_turn(void *ctx)
+{
+    const struct parts *p = ctx;
+    if (p->requests != NULL) {
+        requests_on_limits(p->requests);
+    }
+}
+
 static void parts_start(struct parts *p)
 {
     struct controller *c = p->config.controller;
@@ -51,6 +59,7 @@ static void parts_start(struct parts *p)
     limits.wall = parts_wall;
     limits.marks = parts_marks;
     limits.on_room = parts_on_room;
+    limits.on_turn = parts_on_turn;
     limits.ctx = p;
     limits.mutations = p->config.mutations;
     p->arbiter = arbiter_new(&limits);

@@ -90,6 +90,9 @@ static void arbiter_turn(void *ctx)
         a->room = room;
         a->config.on_room(a->config.ctx);
     }
+    if (a->config.on_turn != NULL) {
+        a->config.on_turn(a->config.ctx);
+    }
 }
 
 void arbiter_wake(struct arbiter *a)

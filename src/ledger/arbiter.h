@@ -64,6 +64,8 @@ struct arbiter_config {
     /* Something has changed for those who were refused by arbiter_allows: they may try again. From
      * the loop; may be NULL. */
     void (*on_room)(void *ctx);
+    /* After each turn: all that is told here may be different. From the loop; may be NULL. */
+    void (*on_turn)(void *ctx);
     void *ctx;
     bool legacy_notready;     /* --legacy-notready (D-2) */
     bool legacy_double_count; /* --legacy-double-count (D-3) */

@@ -33,13 +33,19 @@ struct claim *claim_new(struct requests *r, struct store_item *item)
     return c;
 }
 
+void claim_end_safety(struct claim *c)
+{
+    list_del(&c->hope);
+    safety_free(STEAL(c->safety));
+}
+
 /* Ends what goes on by itself. What is on the server stays there. */
 static void claim_stop(struct claim *c)
 {
     prepare_free(STEAL(c->prepare));
     arena_reset(&c->prepare_memory);
     undo_free(STEAL(c->undo));
-    safety_free(STEAL(c->safety));
+    claim_end_safety(c);
     c->undo_done = false;
     c->check = PHASE_CHECK_NONE;
     ask_free(STEAL(c->ask));
@@ -141,7 +147,9 @@ static uint32_t claim_over(const struct claim *c)
 static void claim_drop_check(struct claim *c)
 {
     c->check = PHASE_CHECK_NONE;
-    safety_free(STEAL(c->safety));
+    if (!list_linked(&c->hope)) { /* one that has refused is kept beyond its grant */
+        claim_end_safety(c);
+    }
 }
 
 /* A grant is over: what belonged to it is forgotten, and given back before the next one. */
@@ -153,7 +161,11 @@ static void claim_drop_grant(struct claim *c, bool failed)
     c->rollback = (struct phase_rollback){ 0 };
     buf_reset(&c->target_uid);
     if (failed) {
-        c->pause = loop_now(r->loop) + backoff_next(&c->pausing, loop_random(r->loop));
+        c->hoped_at = loop_now(r->loop);
+        c->pause = c->hoped_at + backoff_next(&c->pausing, loop_random(r->loop));
+        if (c->safety != NULL && !list_linked(&c->hope)) {
+            list_add(&r->hopeful, &c->hope);
+        }
     }
 }
 
@@ -259,9 +271,27 @@ static void claim_know_target(struct claim *c, struct phase_facts *f)
         c->target_uid.n > 0 && node != NULL && !str_eq(node->uid, buf_str(&c->target_uid));
 }
 
+/* A pause is for what nobody tells. What the watches tell ends it: the next try is worth it then.
+ */
+static void claim_hope(struct claim *c)
+{
+    usec_t now = loop_now(c->r->loop);
+    if (!list_linked(&c->hope)) {
+        return;
+    }
+    if (c->pause > now && now >= c->hoped_at + CLAIM_HOPE_EVERY) {
+        c->hoped_at = now;
+        c->pause = safety_hopes(c->safety) ? 0 : c->pause;
+    }
+    if (c->pause <= now) {
+        claim_end_safety(c);
+    }
+}
+
 static void claim_know(struct claim *c, struct phase_facts *f)
 {
     struct requests *r = c->r;
+    claim_hope(c);
     const struct mrequest *m = claim_object(c);
     usec_t wall = requests_wall(r);
     usec_t now = loop_now(r->loop);
@@ -436,7 +466,6 @@ static void claim_on_checked(void *ctx, const struct err *err)
         claim_checked(c, err);
         return;
     }
-    safety_free(c->safety);
     c->safety = safety_new(
         &(struct safety_spec){
             .client = r->config.client,
@@ -454,6 +483,7 @@ static void claim_check(struct claim *c)
         return;
     }
     c->check = PHASE_CHECK_RUNNING;
+    claim_end_safety(c);
     if (mutated(c->r->config.mutations, MUTATION_NO_DOUBLE_CHECK)) {
         claim_checked(c, NULL);
         return;
@@ -489,7 +519,9 @@ void claim_step(struct claim *c)
     if (passed || (c->check == PHASE_CHECK_FAILED && plan.rollback.wanted)) {
         claim_remember(c, &plan.rollback);
         c->check = PHASE_CHECK_NONE; /* it was good for that one write */
-        safety_free(STEAL(c->safety));
+        if (passed) {
+            claim_end_safety(c);
+        }
         if (passed && c->call == NULL) {
             claim_mark(c);
         }

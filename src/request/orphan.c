@@ -13,7 +13,7 @@ void orphan_take(struct claim *c)
     letter_cancel(c);
     prepare_free(STEAL(c->prepare));
     arena_reset(&c->prepare_memory);
-    safety_free(STEAL(c->safety));
+    claim_end_safety(c);
     c->check = PHASE_CHECK_NONE;
     c->item = NULL;
     list_del(&c->writer);

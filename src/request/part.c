@@ -189,6 +189,15 @@ void requests_on_node(struct requests *r, const struct store_item *item, const v
     }
 }
 
+void requests_on_limits(struct requests *r)
+{
+    usec_t now = loop_now(r->loop);
+    LIST_EACH (&r->hopeful, link) {
+        struct claim *c = CONTAINER_OF(link, struct claim, hope);
+        claim_wake_at(c, MAX(now, c->hoped_at + CLAIM_HOPE_EVERY));
+    }
+}
+
 bool requests_marks(const struct requests *r, struct str uid)
 {
     MAP_EACH (&r->config.nodes->items, entry) {
@@ -313,6 +322,7 @@ struct requests *requests_new(const struct requests_config *config)
     list_init(&r->writers);
     list_init(&r->soft_writers);
     list_init(&r->strays);
+    list_init(&r->hopeful);
     map_init(&r->by_uid, loop_random(r->loop), loop_random(r->loop));
     map_init(&r->rejected, loop_random(r->loop), loop_random(r->loop));
     map_init(&r->stray_live, loop_random(r->loop), loop_random(r->loop));
@@ -400,6 +410,7 @@ void requests_check(const struct requests *r)
         ASSERT(c->item != NULL && c->item->extra == c);
         ASSERT(map_find(&r->by_uid, c->uid) == c);
         ASSERT(!(c->prepare != NULL && c->undo != NULL)); /* nothing is done and undone at once */
+        ASSERT(!list_linked(&c->hope) || c->safety != NULL);
         calls += c->call != NULL ? 1 : 0;
         n++;
     }

@@ -25,6 +25,7 @@
 #define CLAIM_STEPS_EVERY SECONDS(2) /* how often a preparation tells its numbers */
 #define CLAIM_PAUSE_BASE SECONDS(5)  /* between a check that failed and the next ask */
 #define CLAIM_PAUSE_MAX MINUTES(5)
+#define CLAIM_HOPE_EVERY SECONDS(1) /* between two looks whether that pause may end early */
 
 enum letter_kind { LETTER_NONE, LETTER_STATUS, LETTER_STATE, LETTER_REMOVE, LETTER_READ };
 
@@ -55,7 +56,9 @@ struct claim {
     bool touched; /* a cordon of ours may be on the node, or on its way there */
     bool lift;    /* what the limits said about it last */
     enum phase_check check;
-    struct safety *safety;
+    struct safety *safety; /* also one that has refused, while the claim is hopeful */
+    struct list hope;      /* in `hopeful`: pauses, and ends that when it hears that it may */
+    usec_t hoped_at;       /* monotonic: when it was last looked at */
     struct buf check_error;
     struct phase_rollback rollback; /* texts: of the two below */
     struct buf rollback_reason;
@@ -118,6 +121,7 @@ struct requests {
     struct list writers;
     struct list soft_writers;
     struct list strays;
+    struct list hopeful;
     struct map by_uid;   /* uid → struct claim, orphans included */
     struct map rejected; /* client and target → struct rejection */
     struct prio waking;
@@ -166,6 +170,7 @@ uint32_t claim_grant(const struct claim *c);
 bool claim_end_ask(struct claim *c);
 void claim_undo(struct claim *c, bool lift);
 void claim_tidy_undo(struct claim *c);
+void claim_end_safety(struct claim *c);
 bool claim_by_wake(struct prio_item *a, struct prio_item *b);
 
 /* ── letter.c ──────────────────────────────────────────────────────────────────────────────── */

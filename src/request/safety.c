@@ -27,6 +27,7 @@ struct safety {
     struct buf held; /* pods, and the budgets that hold them */
     uint32_t held_n;
     struct losses losses;
+    uint32_t refused; /* SAFETY_…: the check that did, if it is made of what is known here */
     bool failed;
     struct err err;
 };
@@ -65,7 +66,7 @@ static bool holders_visit(void *ctx, const struct arbiter_limit *limit)
     return true;
 }
 
-static int safety_quorum(struct safety *s)
+static int safety_quorum(const struct safety *s, struct err *err)
 {
     const struct store_item *own = store_find(s->spec.nodes, s->spec.node);
     if (own == NULL || node_label(own->object, CONTROL_PLANE).p == NULL) {
@@ -91,7 +92,7 @@ static int safety_quorum(struct safety *s)
     }
     map_done(&h.targets);
     if (away > (n - 1) / 2) {
-        return err_set(&s->err, ERR_BUSY,
+        return err_set(err, ERR_BUSY,
                        "ControlPlaneQuorum: %u of %u control-plane nodes would be away, at most %u "
                        "may be",
                        away, n, (n - 1) / 2);
@@ -168,12 +169,19 @@ static bool safety_visit_pod(void *ctx, const struct jval *object)
 
 /* ── WorkloadLimits ────────────────────────────────────────────────────────────────────────── */
 
+static int safety_losses(const struct safety *s, struct err *err)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    uint32_t n = 0;
+    const struct arbiter_loss *list = losses_list(&s->losses, &tmp, &n);
+    return arbiter_bears(s->spec.arbiter, list, n, err) < 0 ? err_wrap(err, "WorkloadLimits") : 0;
+}
+
 static void safety_judge_losses(struct safety *s)
 {
-    uint32_t n = 0;
-    const struct arbiter_loss *list = losses_list(&s->losses, &s->memory, &n);
-    if (arbiter_bears(s->spec.arbiter, list, n, &s->err) < 0) {
-        (void)err_wrap(&s->err, "WorkloadLimits");
+    if (safety_losses(s, &s->err) < 0) {
+        s->refused = SAFETY_WORKLOADS;
         safety_fail(s);
     } else {
         safety_end(s);
@@ -310,7 +318,8 @@ struct safety *safety_new(const struct safety_spec *spec,
     s->ctx = ctx;
     loop_timer_init(&s->timer, spec->client->loop, safety_on_timer, s);
     losses_init(&s->losses, loop_random(spec->client->loop), loop_random(spec->client->loop));
-    if ((spec->checks & SAFETY_QUORUM) != 0 && safety_quorum(s) < 0) {
+    if ((spec->checks & SAFETY_QUORUM) != 0 && safety_quorum(s, &s->err) < 0) {
+        s->refused = SAFETY_QUORUM;
         safety_fail(s);
     } else if ((spec->checks & SAFETY_BUDGETS) != 0) {
         safety_read_budgets(s);
@@ -320,6 +329,19 @@ struct safety *safety_new(const struct safety_spec *spec,
         safety_end(s);
     }
     return s;
+}
+
+bool safety_hopes(const struct safety *s)
+{
+    struct err ignored = { 0 };
+    switch (s->refused) {
+    case SAFETY_QUORUM:
+        return safety_quorum(s, &ignored) == 0;
+    case SAFETY_WORKLOADS:
+        return safety_losses(s, &ignored) == 0;
+    default:
+        return false;
+    }
 }
 
 void safety_free(struct safety *s)

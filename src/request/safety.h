@@ -28,4 +28,7 @@ struct safety_spec {
  * freed afterwards, not from within. */
 struct safety *safety_new(const struct safety_spec *spec,
                           void (*on_done)(void *ctx, const struct err *err), void *ctx);
+/* After a refusal: whether what refused would pass now, as far as that is known without asking the
+ * server. What the server alone can tell gives no hope. */
+bool safety_hopes(const struct safety *s);
 void safety_free(struct safety *s); /* stops it; accepts NULL */

@@ -267,6 +267,12 @@ static inline bool quay_may_act(void *ctx)
     return q->leading && q->reflector.synced;
 }
 
+static inline void quay_on_turn(void *ctx)
+{
+    struct quay *q = ctx;
+    requests_on_limits(q->requests);
+}
+
 static inline usec_t quay_wall(void *ctx)
 {
     struct quay *q = ctx;
@@ -300,6 +306,7 @@ static inline void quay_open(struct quay *q)
         .space = STR("default"),
         .may_act = quay_may_act,
         .wall = quay_wall,
+        .on_turn = quay_on_turn,
         .ctx = q,
     });
     struct requests_config config = q->config;

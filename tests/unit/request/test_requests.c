@@ -276,20 +276,30 @@ TEST(requests_wait_while_a_budget_would_hold_a_pod_of_the_node)
     quay_until_phase(&q, "mr-1", "Approved");
 }
 
+static void make_control_plane(struct quay *q, const char *node)
+{
+    (void)quay_ask(q, 200, "PATCH", arena_printf(&q->memory, "/api/v1/nodes/%s", node).p,
+                   "{\"metadata\":{\"labels\":{\"node-role.kubernetes.io/control-plane\":\"\"}}}");
+}
+
 TEST(requests_for_the_last_control_plane_node_are_not_granted)
 {
     CLEANUP(quay_done)
     struct quay q = { 0 };
-    quay_begin(&q, 2, 1);
-    (void)quay_ask(&q, 200, "PATCH", "/api/v1/nodes/node-001",
-                   "{\"metadata\":{\"labels\":{\"node-role.kubernetes.io/control-plane\":\"\"}}}");
+    quay_begin(&q, 4, 1);
+    make_control_plane(&q, "node-001");
     quay_limit(&q, "node", "{\"limit\":100,\"safetyChecks\":[\"ControlPlaneQuorum\"]}");
     quay_request(&q, "mr-1", "node-001", "");
     quay_request(&q, "mr-2", "node-002", "");
     quay_until_phase(&q, "mr-2", "Approved");
-    quay_run(&q, MINUTES(1));
+    quay_run(&q, MINUTES(5));
     CHECK_STR(quay_text(&q, "mr-1", "spec.state"), "Pending");
     CHECK_STR(quay_condition(&q, "mr-1", "SafeToProceed", "status"), "False");
+    /* Two more, and it goes at once, although minutes lie between two tries by now. */
+    make_control_plane(&q, "node-003");
+    make_control_plane(&q, "node-004");
+    quay_run(&q, SECONDS(5));
+    CHECK_STR(quay_text(&q, "mr-1", "status.phase"), "Approved");
 }
 
 /* ── time limits ───────────────────────────────────────────────────────────────────────────── */
