@@ -154,6 +154,31 @@ TEST(numbers_count_the_grants_of_a_request)
     CHECK_EQ(number(&q, "mr-1"), 3);
 }
 
+/* They travel with what is written anyway. */
+TEST(numbers_cost_no_write)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 3, 1);
+    quay_limit(&q, "node", ALL);
+    quay_run(&q, SECONDS(5));
+    uint64_t limits = quay_sent(&q, "maintenancelimits/status", DOOR_PATCH);
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_until_phase(&q, "mr-1", "Approved");
+    quay_state(&q, "mr-1", "InProgress");
+    quay_until_phase(&q, "mr-1", "InProgress");
+    quay_state(&q, "mr-1", "Completed");
+    quay_until_phase(&q, "mr-1", "Completed");
+    quay_until_clean(&q);
+    CHECK_EQ(quay_sent(&q, "leases", DOOR_POST), 1);
+    CHECK_EQ(quay_sent(&q, "leases", DOOR_DELETE), 1);
+    /* Preparing, Approved, InProgress, Completed; and the approval itself. */
+    CHECK_EQ(quay_sent(&q, "maintenancerequests/status", DOOR_PATCH), 4);
+    CHECK_EQ(quay_sent(&q, "maintenancerequests", DOOR_PATCH), 1);
+    /* In and out, and at most one for each state that the entry shows meanwhile. */
+    CHECK(quay_sent(&q, "maintenancelimits/status", DOOR_PATCH) - limits <= 4);
+}
+
 TEST(numbers_are_missed_by_nobody_when_the_definitions_are_old)
 {
     CLEANUP(quay_done)

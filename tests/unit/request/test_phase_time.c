@@ -378,6 +378,11 @@ TEST(a_cordon_that_arrives_late_is_undone)
         d.f.marked = true;
         decide(&d);
         CHECK(d.p.undo && d.p.lift);
+        CHECK_EQ(d.p.ask, PHASE_ASK_AS_IS); /* what is held goes after that */
+        d.f.marked = false;
+        decide(&d);
+        CHECK(!d.p.undo);
+        CHECK_EQ(d.p.ask, phases[i] == MR_PHASE_PENDING ? PHASE_ASK_ROOM : PHASE_ASK_NOTHING);
     }
 }
 
