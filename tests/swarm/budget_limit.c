@@ -153,13 +153,19 @@ static void check_adoption(struct budget *b, struct str writer, const struct jva
 }
 
 /* It is no new grant: it has that one already, and this limit applies to it from now on; or had it,
- * and the writer has not heard that it is over. */
-static bool is_joining(struct budget *b, const struct jval *entry)
+ * and the writer has not heard that it is over. A profile's have no number: where nobody was
+ * elected, one that moves no time is such a one. */
+static bool is_joining(struct budget *b, const struct jval *old, const struct jval *limit,
+                       const struct jval *entry)
 {
-    const struct budget_request *r =
-        map_find(&b->requests, jval_str(jval_get(entry, STR("requestUID"))));
-    const struct jval *request = r != NULL ? request_of(b, r) : NULL;
-    return r != NULL && (request == NULL || number_at(entry, "grant", 0) <= grant_of(request));
+    struct str uid = jval_str(jval_get(entry, STR("requestUID")));
+    const struct budget_request *r = map_find(&b->requests, uid);
+    if (r == NULL) {
+        return !b->elect && time_at(old, "status.lastGrantTime") > 0 &&
+               time_at(old, "status.lastGrantTime") == time_at(limit, "status.lastGrantTime");
+    }
+    const struct jval *request = request_of(b, r);
+    return request == NULL || number_at(entry, "grant", 0) <= grant_of(request);
 }
 
 /* I2: a gap is one between decisions, as the contract says: a write may arrive when its sender is
@@ -206,7 +212,7 @@ static void check_grant(struct budget *b, struct str writer, const struct jval *
                       "I1: " STR_FMT " reserves a place for " STR_FMT " under " STR_FMT
                       ", which is paused",
                       STR_ARG(writer), STR_ARG(who), STR_ARG(name));
-    } else if (gap > 0 && !is_joining(b, entry)) {
+    } else if (gap > 0 && !is_joining(b, old, limit, entry)) {
         check_gap(b, writer, old, limit, entry);
     }
     check_unavailable(b, writer, limit, entry, nominal);
