@@ -204,6 +204,15 @@ static int deed_order(const void *left, const void *right)
     return a->who < b->who ? -1 : a->who > b->who;
 }
 
+/* One seed in six tells of requests. By a draw of its own: all others are what they were before
+ * that story was told. */
+static bool asks_instead(uint64_t seed)
+{
+    struct rng rng;
+    rng_init(&rng, seed ^ 0x3d0c4a7bULL);
+    return rng_below(&rng, 6) == 0;
+}
+
 void plan_make(struct plan *p, uint64_t seed, enum story story)
 {
     struct rng rng;
@@ -213,6 +222,9 @@ void plan_make(struct plan *p, uint64_t seed, enum story story)
                                         STORY_SERVICE, STORY_RELAY, STORY_DRAIN };
     enum story drawn =
         rng_chance(&rng, 62) ? STORY_QUIET : often[rng_below(&rng, ARRAY_LEN(often))];
+    if (story == STORIES && asks_instead(seed)) {
+        story = STORY_REQUESTS;
+    }
     *p = (struct plan){
         .seed = seed,
         .story = story == STORIES ? drawn : story,
