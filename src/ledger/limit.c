@@ -383,17 +383,17 @@ uint32_t limit_count(const struct limit *l, const struct limit_tally *t)
 bool limit_has_room(const struct limit *l, const struct limit_tally *t, struct limit_target target)
 {
     uint64_t nominal = limit_nominal(l, t->population);
-    if (target.granted) {
-        return true; /* it takes no more than it has */
-    }
-    if ((uint64_t)t->granted + 1 > nominal) {
+    /* Somebody's entry may be there for the same target: it takes no more than it has. But above a
+     * limit that was lowered nothing new begins. */
+    if ((uint64_t)t->granted + (target.granted ? 0 : 1) > nominal) {
         return false;
     }
     /* Granting what is broken already makes nothing more unavailable. */
     if (target.unavailable && l->repair_unavailable) {
         return true;
     }
-    uint64_t together = (uint64_t)t->granted + t->unavailable + (target.unavailable ? 0 : 1);
+    bool more = !target.granted && !target.unavailable;
+    uint64_t together = (uint64_t)t->granted + t->unavailable + (more ? 1 : 0);
     return together <= nominal;
 }
 

@@ -165,6 +165,21 @@ TEST(limit_repairs_what_is_broken_within_its_nominal)
     arena_done(&a);
 }
 
+/* Somebody's entry is there for the same target already: that takes no second place, but nothing
+ * begins above a limit that was lowered. */
+TEST(limit_begins_nothing_new_above_itself)
+{
+    struct arena a = { 0 };
+    const struct limit *l = read(&a, "node", "{\"limit\":20,\"minimum\":0}");
+    const struct limit_target there = { .granted = true };
+    CHECK(limit_has_room(l, &(struct limit_tally){ 10, 2, 0 }, there));
+    CHECK(!limit_has_room(l, &(struct limit_tally){ 10, 3, 0 }, there));
+    CHECK(!limit_has_room(l, &(struct limit_tally){ 10, 2, 1 }, there));
+    l = read(&a, "node", "{\"limit\":0,\"minimum\":0}");
+    CHECK(!limit_has_room(l, &(struct limit_tally){ 10, 1, 0 }, there));
+    arena_done(&a);
+}
+
 TEST(limit_zero_is_one_unless_the_minimum_is_zero)
 {
     struct arena a = { 0 };
