@@ -1,6 +1,8 @@
 """asks: the kinds of repairman.k8s.io as the cases use them."""
 
 import json
+import os
+import shutil
 import subprocess
 
 from process import drydock
@@ -22,6 +24,8 @@ def install(backend, folder):
     assert result.returncode == 0, result.stderr
     wait_for(lambda: all(backend.access.request("GET", path(p))[0] == 200 for p in KINDS),
              "the kinds are served")
+    # Debian's kubectl (1.20) does not look again for short names that its cache does not have.
+    shutil.rmtree(os.path.join(backend.kubectl_env()["HOME"], ".kube", "cache"), ignore_errors=True)
 
 
 def path(plural, name=None, namespace=None, sub=None):
