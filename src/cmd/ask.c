@@ -95,8 +95,9 @@ static void ask_show(struct ask *a, struct buf *text)
     }
 }
 
-/* What the controller itself says is wrong is {"error":"…"}; the API server answers a Status. */
-static void ask_explain(const struct api_reply *reply, struct err *err)
+/* What the controller itself says is wrong is {"error":"…"}; the API server answers a Status, and
+ * then the pod was not reached. */
+static void ask_explain(const struct ask *a, const struct api_reply *reply, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -106,9 +107,18 @@ static void ask_explain(const struct api_reply *reply, struct err *err)
         jval_str(jval_get(root, STR("error"))).n > 0) {
         struct str said = jval_str(jval_get(root, STR("error")));
         (void)err_set(err, reply->status == 404 ? ERR_NOTFOUND : ERR_IO, STR_FMT, STR_ARG(said));
-        return;
+        if (err->code == ERR_NOTFOUND) {
+            return; /* it was asked, and there is no such thing */
+        }
+    } else {
+        client_explain(reply->status, reply->body, reply->err, err);
     }
-    client_explain(reply->status, reply->body, reply->err, err);
+    if (a->pod.n > 0) {
+        (void)err_wrap(err,
+                       "pod '" STR_FMT "' in namespace '" STR_FMT
+                       "' (--address asks a controller that runs elsewhere)",
+                       STR_ARG(a->pod), STR_ARG(a->ns));
+    }
 }
 
 static void ask_on_document(void *ctx, const struct api_reply *reply)
@@ -118,11 +128,7 @@ static void ask_on_document(void *ctx, const struct api_reply *reply)
     CLEANUP(buf_done)
     struct buf text = { .max = ASK_OUTPUT_MAX };
     if (reply->status != 200) {
-        ask_explain(reply, &err);
-        if (a->pod.n > 0 && err.code != ERR_NOTFOUND) {
-            (void)err_wrap(&err, "pod '" STR_FMT "' in namespace '" STR_FMT "'", STR_ARG(a->pod),
-                           STR_ARG(a->ns));
-        }
+        ask_explain(a, reply, &err);
         ask_fail(a, &err);
         return;
     }
