@@ -49,5 +49,9 @@ int petition_ask(struct asker *a, struct str name, struct str reason, struct rec
         .priority = flags->priority,
         .unprepared = str_eq(flags->preparation, STR("None")),
     };
-    return actor_ask(&a->actor, &ask, &a->memory, ret, ret_created, err);
+    int r = actor_ask(&a->actor, &ask, &a->memory, ret, ret_created, err);
+    /* What the library says of a wrong name, as the original did, does not have the name. */
+    return r == -ERR_INVALID
+               ? err_wrap(err, STR_FMT, STR_ARG(record_target_text(&ask.target, &a->memory)))
+               : r;
 }

@@ -123,8 +123,8 @@ def test_request_needs_a_node_that_exists(cli, unique):
     result = cli("request", f"{unique}-none")
     assert result.returncode == 1
     words = result.stderr.split()
-    assert " ".join(words[2:6]) == "invalid node name in" and words[7:] == ["node", "list"]
-    assert words[6].isdigit()
+    assert " ".join(words[2:8]) == f"node {unique}-none: invalid node name in" and words[9:] == ["node", "list"]
+    assert words[8].isdigit()
 
 
 def test_request_waits_for_the_approval(start, objects, node, unique):
