@@ -65,6 +65,12 @@ static int actor_fetch(struct actor *a, struct str query, struct arena *out, str
     struct talk_answer answer;
     const struct jval *list;
     int r = actor_get(a, arena_concat(out, STR(RECORD_PATH), query), out, &answer, err);
+    if (r == 0 && answer.status == 404) {
+        return err_set(
+            err, ERR_NOTFOUND,
+            "the cluster has no MaintenanceRequests: 'drydock crds' prints what is to be "
+            "installed");
+    }
     r = r < 0 ? r : actor_document(&answer, "list requests", out, &list, err);
     if (r < 0) {
         return r;

@@ -30,6 +30,11 @@ TEST(actor_knows_whether_requests_are_served)
     scene_begin(&s, "tester");
     CHECK_EQ(actor_enabled(&s.actor, STR("node"), &enabled, &s.err), 0);
     CHECK(!enabled);
+    struct record *all;
+    uint32_t n;
+    CHECK_EQ(actor_list(&s.actor, &s.memory, &all, &n, &s.err), -ERR_NOTFOUND);
+    CHECK_STR(s.err.msg, "the cluster has no MaintenanceRequests: 'drydock crds' prints what is to "
+                         "be installed");
     scene_install(&s);
     CHECK_EQ(actor_enabled(&s.actor, STR("node"), &enabled, &s.err), 0);
     CHECK(enabled);
