@@ -5,6 +5,13 @@
 #define REMOVE_PATIENCE SECONDS(5) /* the watch tells that it is gone */
 #define REFUSED_FAILURES 4u        /* a refusal starts with a wait of some seconds */
 
+static const enum api_verb letter_verbs[] = {
+    [LETTER_STATUS] = API_PATCH,
+    [LETTER_STATE] = API_PATCH,
+    [LETTER_REMOVE] = API_DELETE,
+    [LETTER_READ] = API_GET,
+};
+
 static void letter_on_reply(void *ctx, const struct api_reply *reply);
 
 void letter_cancel(struct claim *c)
@@ -19,12 +26,6 @@ void letter_cancel(struct claim *c)
 
 static void letter_post(struct claim *c, enum letter_kind kind)
 {
-    static const enum api_verb verbs[] = {
-        [LETTER_STATUS] = API_PATCH,
-        [LETTER_STATE] = API_PATCH,
-        [LETTER_REMOVE] = API_DELETE,
-        [LETTER_READ] = API_GET,
-    };
     struct requests *r = c->r;
     ASSERT(c->call == NULL);
     buf_reset(&r->path);
@@ -35,9 +36,9 @@ static void letter_post(struct claim *c, enum letter_kind kind)
         buf_add(&r->path, STR("/status"));
     }
     const struct api_request request = {
-        .verb = verbs[kind],
+        .verb = letter_verbs[kind],
         .path = buf_str(&r->path),
-        .content_type = verbs[kind] == API_PATCH ? API_MERGE_PATCH : STR_NONE,
+        .content_type = letter_verbs[kind] == API_PATCH ? API_MERGE_PATCH : STR_NONE,
         .body = kind == LETTER_READ ? STR_NONE : buf_str(&r->body),
     };
     c->kind = kind;
@@ -320,18 +321,12 @@ static void letter_on_conflict(struct claim *c)
 
 static void letter_on_reply(void *ctx, const struct api_reply *reply)
 {
-    static const enum api_verb verbs[] = {
-        [LETTER_STATUS] = API_PATCH,
-        [LETTER_STATE] = API_PATCH,
-        [LETTER_REMOVE] = API_DELETE,
-        [LETTER_READ] = API_GET,
-    };
     struct claim *c = ctx;
     struct requests *r = c->r;
     c->call = NULL;
     r->in_flight--;
     r->config.client->urgent--;
-    enum retry_verdict verdict = client_note(r->config.client, verbs[c->kind], reply);
+    enum retry_verdict verdict = client_note(r->config.client, letter_verbs[c->kind], reply);
     if (verdict == RETRY_DONE) {
         letter_on_object(c, reply->body);
     } else if (verdict == RETRY_OBSERVE) {
