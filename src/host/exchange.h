@@ -54,6 +54,7 @@ struct exchange {
     void *ctx;
     struct loop_timer timer; /* deadline, or look at a watch's silence */
     usec_t timeout;          /* request: whole; watch: silence_max */
+    usec_t sent;             /* monotonic: when it was asked for */
     usec_t last_byte;        /* monotonic */
     int status;
     usec_t retry_after;

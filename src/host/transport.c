@@ -132,7 +132,8 @@ static struct api_call *transport_send(struct api *api, const struct api_request
     x->on_reply = on_reply;
     x->ctx = ctx;
     x->timeout = request->timeout > 0 ? request->timeout : API_TIMEOUT;
-    loop_timer_set(&x->timer, loop_now(t->loop) + x->timeout);
+    x->sent = loop_now(t->loop);
+    loop_timer_set(&x->timer, x->sent + x->timeout);
     list_add(&t->queue, &x->link);
     t->stats.queued++;
     transport_wake(t);
@@ -346,6 +347,7 @@ static void deliver_call(struct exchange *x)
         .body = x->err == NULL ? buf_str(&x->slot->reply) : STR_NONE,
         .retry_after = x->retry_after,
         .date = x->date,
+        .took = loop_now(x->transport->loop) - x->sent,
         .err = x->err,
     };
     x->in_callback = true;

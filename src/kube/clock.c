@@ -7,19 +7,21 @@ void clock_init(struct clock *c, struct loop *loop)
     *c = (struct clock){ .loop = loop };
 }
 
-void clock_note(struct clock *c, usec_t date)
+void clock_note(struct clock *c, usec_t date, usec_t took)
 {
+    ASSERT(took >= 0);
     if (date == 0) {
         return;
     }
     /* The fraction was cut off: half a second is its mean. */
     usec_t sample = date + MSECONDS(500) - loop_now(c->loop);
-    usec_t off = sample - c->offset;
+    usec_t late = sample + took; /* if it was given at once, and then was on its way */
+    usec_t off = sample > c->offset ? sample - c->offset : MIN(late - c->offset, 0);
     if (!c->known) {
         c->known = true;
-        c->offset = sample;
+        c->offset = sample + took / 2;
     } else if (off > CLOCK_JUMP || off < -CLOCK_JUMP) {
-        c->offset = sample;
+        c->offset = sample + took / 2;
         c->jumps++;
     } else {
         c->offset += off / CLOCK_SMOOTH;

@@ -4,7 +4,9 @@
  * What is written into objects and compared by another leader later has to come from one clock, and
  * the server's is the only one that all share. Its answers carry whole seconds; between them the
  * monotonic clock goes on, so a local clock that is set back or forth changes nothing. Samples are
- * smoothed; one that is far off is a jump, and is believed.
+ * smoothed; one that is far off is a jump, and is believed. But an answer may have been long on its
+ * way: when it was given, between request and arrival, nobody knows, so it contradicts only what no
+ * moment between them explains.
  */
 #pragma once
 
@@ -20,6 +22,7 @@ struct clock {
 };
 
 void clock_init(struct clock *c, struct loop *loop);
-/* An answer came now, and its `date` says so; 0 is ignored. */
-void clock_note(struct clock *c, usec_t date);
+/* An answer came now, `took` after it was asked for, and its `date` says when it was given; 0 is
+ * ignored. */
+void clock_note(struct clock *c, usec_t date, usec_t took);
 usec_t clock_wall(const struct clock *c);

@@ -31,6 +31,7 @@ struct api_reply {
     struct str body;
     usec_t retry_after;    /* from the header; 0 = none */
     usec_t date;           /* the server's own wall time, in whole seconds; 0 = it did not say */
+    usec_t took;           /* from api_send to now: `date` may be that old */
     const struct err *err; /* NULL when there is a status */
 };
 

@@ -13,6 +13,7 @@ struct api_call {
     struct str agent;
     api_on_reply on_reply;
     void *ctx;
+    usec_t sent;                 /* in the view's time */
     usec_t deadline;             /* in the view's time */
     struct loop_timer transit;   /* on the net: the request arrives */
     struct loop_timer delivered; /* on the view: an outcome arrives, or the time is up */
@@ -267,6 +268,7 @@ static void door_call_delivered(void *ctx)
         reply.body = call->reply.body;
         reply.retry_after = call->reply.retry_after;
         reply.date = call->date;
+        reply.took = loop_now(call->door->view) - call->sent;
     }
     api_on_reply on_reply = call->on_reply;
     void *on_reply_ctx = call->ctx;
@@ -305,7 +307,8 @@ static struct api_call *door_send(struct api *api, const struct api_request *req
     loop_timer_init(&call->transit, d->net, door_call_arrives, call);
     loop_timer_init(&call->delivered, d->view, door_call_delivered, call);
     usec_t timeout = request->timeout != 0 ? request->timeout : API_TIMEOUT;
-    call->deadline = loop_now(d->view) + timeout;
+    call->sent = loop_now(d->view);
+    call->deadline = call->sent + timeout;
     usec_t latency = faults_latency(d->faults);
     loop_timer_set(&call->transit, loop_now(d->net) + latency);
     if (latency >= timeout) {

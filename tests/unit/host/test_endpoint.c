@@ -19,6 +19,7 @@ struct story {
     struct cluster_access access;
     struct str host; /* header of the last request */
     int status;
+    usec_t took;
     char said[512];
     bool done;
 };
@@ -65,6 +66,7 @@ static void on_reply(void *ctx, const struct api_reply *reply)
 {
     struct story *s = ctx;
     s->status = reply->status;
+    s->took = reply->took;
     s->done = true;
     memset(s->said, 0, sizeof(s->said));
     if (reply->err != NULL) {
@@ -75,9 +77,11 @@ static void on_reply(void *ctx, const struct api_reply *reply)
 static void ask(struct story *s, struct api *api, const char *path)
 {
     struct api_request request = { .path = str_from(path) };
+    usec_t began = loop_now(s->loop);
     s->done = false;
     (void)api_send(api, &request, on_reply, s);
     RUN_UNTIL(s->loop, s->done);
+    CHECK(s->took > 0 && s->took <= loop_now(s->loop) - began);
 }
 
 static void ask_once(struct story *s)

@@ -34,7 +34,15 @@ static usec_t world_error(const struct world *w)
 /* The server answers now: whole seconds of its own time. */
 static void world_answer(struct world *w)
 {
-    clock_note(&w->clock, loop_wall(vloop_root(w->time)) / SECONDS(1) * SECONDS(1));
+    clock_note(&w->clock, loop_wall(vloop_root(w->time)) / SECONDS(1) * SECONDS(1), 0);
+}
+
+/* The server answers now, and its answer is on its way for that long. */
+static void world_answer_late(struct world *w, usec_t way)
+{
+    usec_t date = loop_wall(vloop_root(w->time)) / SECONDS(1) * SECONDS(1);
+    (void)vloop_run(w->time, vloop_now(w->time) + way); /* nothing is due */
+    clock_note(&w->clock, date, way);
 }
 
 TEST(clock_is_the_local_one_until_a_server_has_answered)
@@ -42,7 +50,7 @@ TEST(clock_is_the_local_one_until_a_server_has_answered)
     CLEANUP(world_end)
     struct world w;
     world_begin(&w);
-    clock_note(&w.clock, 0); /* an answer without a date */
+    clock_note(&w.clock, 0, 0); /* an answer without a date */
     CHECK_EQ(clock_wall(&w.clock), loop_wall(w.loop));
     world_answer(&w);
     CHECK(world_error(&w) <= MSECONDS(500));
@@ -82,10 +90,49 @@ TEST(clock_believes_a_server_that_jumps)
     struct world w;
     world_begin(&w);
     world_answer(&w);
-    clock_note(&w.clock, WALL + HOURS(3));
+    clock_note(&w.clock, WALL + HOURS(3), 0);
     CHECK_EQ(w.clock.jumps, 1);
     CHECK(world_error(&w) >= HOURS(3));
     world_answer(&w);
     CHECK_EQ(w.clock.jumps, 2);
     CHECK(world_error(&w) <= MSECONDS(500));
+}
+
+/* Otherwise a time limit that begins now would be written as one that began a while ago, and run
+ * out early (INV-7). */
+TEST(clock_does_not_go_back_for_an_answer_that_was_long_on_its_way)
+{
+    CLEANUP(world_end)
+    struct world w;
+    world_begin(&w);
+    world_answer(&w);
+    world_answer_late(&w, SECONDS(16));
+    CHECK_EQ(w.clock.jumps, 0);
+    CHECK(world_error(&w) <= MSECONDS(500));
+    for (int i = 0; i < 100; i++) {
+        world_answer_late(&w, MSECONDS(1900));
+    }
+    CHECK(world_error(&w) <= MSECONDS(500));
+}
+
+TEST(clock_that_began_with_a_late_answer_is_put_right_by_the_next)
+{
+    CLEANUP(world_end)
+    struct world w;
+    world_begin(&w);
+    world_answer_late(&w, SECONDS(16));
+    CHECK(world_error(&w) <= SECONDS(8) + MSECONDS(500));
+    world_answer(&w);
+    CHECK(world_error(&w) <= MSECONDS(500));
+}
+
+TEST(clock_believes_a_late_answer_that_no_delay_explains)
+{
+    CLEANUP(world_end)
+    struct world w;
+    world_begin(&w);
+    clock_note(&w.clock, WALL + HOURS(3), 0);
+    world_answer_late(&w, SECONDS(4));
+    CHECK_EQ(w.clock.jumps, 1);
+    CHECK(world_error(&w) <= SECONDS(2) + MSECONDS(500));
 }

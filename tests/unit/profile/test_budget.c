@@ -148,7 +148,7 @@ static void story_limit(struct story *s, const char *spec)
 static void story_serve_limits(struct story *s)
 {
     struct client *client = controller_client(s->c);
-    clock_note(&client->clock, loop_wall(vloop_root(s->time)));
+    clock_note(&client->clock, loop_wall(vloop_root(s->time)), 0);
     s->arbiter = arbiter_new(&(struct arbiter_config){
         .client = client,
         .recorder = controller_recorder(s->c),

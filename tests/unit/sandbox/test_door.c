@@ -101,6 +101,7 @@ struct client {
     uint32_t timeouts;
     int status;
     usec_t replied_at;
+    usec_t took;
     char body[128];
     struct api_watch *watch;
     uint32_t opened;
@@ -139,6 +140,7 @@ static void client_on_reply(void *ctx, const struct api_reply *reply)
     c->replies++;
     c->status = reply->status;
     c->replied_at = loop_now(c->view);
+    c->took = reply->took;
     CHECK((reply->status == 0) == (reply->err != NULL));
     if (reply->err != NULL) {
         c->failures++;
@@ -222,6 +224,7 @@ TEST(door_call_travels_is_executed_and_answered)
     client_run(&c, SECONDS(1));
     CHECK_EQ(c.replies, 1);
     CHECK_EQ(c.replied_at, MSECONDS(25));
+    CHECK_EQ(c.took, MSECONDS(25));
     CHECK_EQ(c.status, 200);
     CHECK_STR(c.body, "PATCH /api/v1/nodes/n1 {}");
     CHECK_EQ(door_in_flight(c.api), 0);
