@@ -45,6 +45,9 @@ bool budget_refuses(struct member *m, const struct engine_effect *effect)
         return budget_is_unknown(c);
     }
     if (m->reserved != NULL) {
+        if (ask_stage(m->reserved) == ASK_WAITING) {
+            ask_end(m->reserved); /* a ghost's that was refused stands in line like all others */
+        }
         return ask_stage(m->reserved) == ASK_ENDING; /* its end looks at the node again */
     }
     m->since = stamp_to_usec(effect->profiles[effect->asker].since);
@@ -89,7 +92,7 @@ static void budget_on_change(void *ctx)
     } else if (stage == ASK_WAITING && m->grant != NULL && m->grant->stage == GRANT_LIMITS) {
         grant_end(m); /* somebody was faster; it stands in line again, and holds nothing */
         ask_end(m->reserved);
-    } else {
+    } else if (m->grant == NULL || m->grant->stage != GRANT_GHOST) {
         return;
     }
     store_mark(&c->store, m->item);
@@ -135,6 +138,7 @@ static void budget_ask(struct member *m, struct str profile, bool adopt)
     budget_unstand(m);
     budget_spec(m, profile, adopt, &tmp, &spec);
     ASSERT(m->reserved == NULL);
+    m->expects = false;
     m->reserved = ask_new(c->arbiter, &spec, budget_on_change, m);
 }
 
@@ -151,9 +155,42 @@ bool budget_reserve(struct member *m, struct str profile)
 
 void budget_claim(struct member *m, struct str profile)
 {
-    if (m->c->arbiter != NULL && m->reserved == NULL) {
+    if (m->c->arbiter == NULL) {
+        return;
+    }
+    if (m->reserved != NULL && m->expects &&
+        (ask_stage(m->reserved) == ASK_WAITING || ask_stage(m->reserved) == ASK_TAKING)) {
+        ask_free(STEAL(m->reserved)); /* the patch has arrived: it waits for nothing any more */
+    }
+    if (m->reserved == NULL) {
         budget_ask(m, profile, /* adopt= */ true);
     }
+}
+
+void budget_expect(struct member *m, struct str profile)
+{
+    if (m->c->arbiter != NULL && m->reserved == NULL) {
+        budget_ask(m, profile, /* adopt= */ false);
+        m->expects = true;
+    }
+}
+
+bool budget_holds(const struct member *m)
+{
+    const struct controller *c = m->c;
+    return c->arbiter == NULL ? !budget_is_unknown(c)
+                              : m->reserved != NULL && ask_stage(m->reserved) == ASK_HELD;
+}
+
+bool budget_has_refused(const struct member *m)
+{
+    struct ask_view view;
+    if (m->c->arbiter == NULL || m->reserved == NULL) {
+        return false;
+    }
+    ask_view(m->reserved, &view);
+    return view.stage == ASK_ENDING ||
+           (view.stage == ASK_WAITING && view.why != WHY_NONE && view.why != WHY_NOT_COMPUTED);
 }
 
 void budget_follow(struct member *m, const struct engine_effect *effect)
@@ -165,6 +202,9 @@ void budget_follow(struct member *m, const struct engine_effect *effect)
         if (effect->profiles[i].state == LABEL_STATE_MAINTENANCE) {
             budget_claim(m, effect->profiles[i].name);
         }
+    }
+    if (m->grant != NULL && m->grant->stage == GRANT_GHOST) {
+        budget_expect(m, buf_str(&m->grant->owner)); /* the limits are known only since then */
     }
     bool done = !effect->in_maintenance && m->grant == NULL && m->call == NULL && !m->unsure;
     if (done && m->reserved != NULL && ask_stage(m->reserved) != ASK_ENDING) {

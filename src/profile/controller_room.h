@@ -100,6 +100,7 @@ struct member {
     struct backoff backoff;
     struct grant *grant;   /* NULL: none */
     struct ask *reserved;  /* its reservations; NULL: none */
+    bool expects;          /* they are a ghost's: it may never become a fact */
     struct ask *line;      /* its place in the line before the limits; NULL: none */
     struct drain *drain;   /* NULL: none */
     struct errand *errand; /* NULL: none */
@@ -231,8 +232,9 @@ void grant_adopt(struct controller *c);
 void grant_lose_all(struct controller *c);
 /* A ghost goes when its node has moved on. */
 void grant_look(struct member *m);
-/* A ghost whose node asks for the same again goes on as a grant. */
-void grant_revive(struct member *m, struct str owner);
+/* A ghost whose node asks for the same again goes on as a grant, once the limits are held for it.
+ * True: that may still be. */
+bool grant_revive(struct member *m, struct str owner);
 struct str grant_owner(const struct member *m); /* GRANT_HELD: the profile; otherwise empty */
 void grant_reserved(struct member *m);          /* GRANT_LIMITS: its reservations are held */
 
@@ -243,8 +245,13 @@ bool budget_refuses(struct member *m, const struct engine_effect *effect);
 /* True when the reservations are held already; otherwise grant_reserved follows, or the grant's
  * end. */
 bool budget_reserve(struct member *m, struct str profile);
-/* What is a fact, or may become one by another leader's patch, keeps its reservations. */
+/* What is a fact has its reservations, whatever the limits say. */
 void budget_claim(struct member *m, struct str profile);
+/* What may become one by another leader's patch keeps those that it has, and waits for those that
+ * it lacks: limits may apply by now that did not when it was granted. */
+void budget_expect(struct member *m, struct str profile);
+bool budget_holds(const struct member *m);       /* a ghost may go on */
+bool budget_has_refused(const struct member *m); /* … and this one may not */
 /* After a decision: claims for a node that is in maintenance, gives back for one that is not. */
 void budget_follow(struct member *m, const struct engine_effect *effect);
 void budget_drop(struct member *m); /* forgets them; what is on the server stays there */

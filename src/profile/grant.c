@@ -234,11 +234,16 @@ void grant_look(struct member *m)
     }
 }
 
-void grant_revive(struct member *m, struct str owner)
+bool grant_revive(struct member *m, struct str owner)
 {
-    if (m->grant->stage == GRANT_GHOST && str_eq(buf_str(&m->grant->owner), owner)) {
-        grant_hold(m);
+    if (m->grant->stage != GRANT_GHOST || !str_eq(buf_str(&m->grant->owner), owner)) {
+        return false;
     }
+    if (budget_holds(m)) {
+        grant_hold(m);
+        return false;
+    }
+    return !budget_has_refused(m);
 }
 
 /* What the leader before recorded: where the node shows it, or has moved on from the version on
@@ -274,7 +279,7 @@ void grant_adopt(struct controller *c)
         m->grant->stage = GRANT_GHOST;
         m->unsure = true;
         fleet_grant(c->fleet, name, e->owner);
-        budget_claim(m, e->owner);
+        budget_expect(m, e->owner);
         store_mark(&c->store, item);
     }
 }

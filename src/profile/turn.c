@@ -460,10 +460,11 @@ static void turn_decide(struct member *m, bool serve)
         turn_drop_grant(m);
     }
     bool asks = (effect.needs & ENGINE_GRANT) != 0;
+    bool hopes = false;
     turn_forget_pods(m, effect.pods);
     grant_look_at_pods(m, asks ? effect.profiles[effect.asker].name : STR_NONE);
     if (asks && m->grant != NULL) {
-        grant_revive(m, effect.profiles[effect.asker].name);
+        hopes = grant_revive(m, effect.profiles[effect.asker].name);
     } else if (asks && serve && budget_refuses(m, &effect)) {
         turn_stand_before_limits(m);
     } else if (asks && serve) {
@@ -472,7 +473,9 @@ static void turn_decide(struct member *m, bool serve)
     } else if (m->grant == NULL) {
         turn_stand_in_line(m, &effect);
     }
-    turn_fence(m, &effect);
+    if (!hopes) {
+        turn_fence(m, &effect);
+    }
     turn_act(m, &effect);
     budget_follow(m, &effect);
 }

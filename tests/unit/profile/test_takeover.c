@@ -1,5 +1,6 @@
 /* What the leader before recorded, and may still write: the next one neither exceeds a limit by it
  * nor waits for it. */
+#include "format/jwriter.h"
 #include "ledger/ledger.h"
 #include "profile/controller_room.h"
 #include "sandbox/apiserver.h"
@@ -16,6 +17,8 @@ struct story {
     struct apiserver *server;
     struct api *door;
     struct controller *c;
+    bool limits;             /* whoever leads asks them */
+    struct arbiter *arbiter; /* of `c`; NULL: nobody asks */
 };
 
 static const char profiles[] =
@@ -74,14 +77,79 @@ static bool goes_by(struct story *s, const char *name, const char *profile)
            str_contains(entry, STR("\"Current\":\"in-maintenance\""));
 }
 
+static bool story_may_act(void *ctx)
+{
+    const struct story *s = ctx;
+    return controller_acts(s->c);
+}
+
+static usec_t story_wall(void *ctx)
+{
+    const struct story *s = ctx;
+    return loop_wall(vloop_root(s->time));
+}
+
+static void story_on_room(void *ctx)
+{
+    const struct story *s = ctx;
+    controller_on_room(s->c);
+}
+
+static void story_on_node(void *ctx, const struct store_item *item, const void *before, bool gone)
+{
+    const struct story *s = ctx;
+    if (s->arbiter != NULL) {
+        arbiter_on_node(s->arbiter, item, before, gone);
+    }
+}
+
+static void story_on_acting(void *ctx)
+{
+    const struct story *s = ctx;
+    if (s->arbiter != NULL) {
+        arbiter_wake(s->arbiter);
+    }
+}
+
+static void serve_limits(struct story *s)
+{
+    s->arbiter = arbiter_new(&(struct arbiter_config){
+        .client = controller_client(s->c),
+        .recorder = controller_recorder(s->c),
+        .nodes = controller_nodes(s->c),
+        .space = STR("default"),
+        .may_act = story_may_act,
+        .wall = story_wall,
+        .on_room = story_on_room,
+        .ctx = s,
+    });
+    controller_set_arbiter(s->c, s->arbiter);
+}
+
+static void run(struct story *s, usec_t span)
+{
+    (void)vloop_run(s->time, vloop_now(s->time) + span);
+    controller_check(s->c);
+}
+
+static void begin(struct story *s, const char *identity)
+{
+    s->c = controller_new(vloop_root(s->time), s->door, NULL, NULL,
+                          &(struct controller_config){ .identity = str_from(identity),
+                                                       .elect = true,
+                                                       .on_node = story_on_node,
+                                                       .on_acting = story_on_acting,
+                                                       .ctx = s });
+    CHECK_EQ(controller_configure(s->c, STR("f"), str_from(profiles), (struct ucfg_env){ 0 }), 0);
+    if (s->limits) {
+        serve_limits(s);
+    }
+}
+
 static void lead(struct story *s, const char *identity)
 {
-    s->c = controller_new(
-        vloop_root(s->time), s->door, NULL, NULL,
-        &(struct controller_config){ .identity = str_from(identity), .elect = true });
-    CHECK_EQ(controller_configure(s->c, STR("f"), str_from(profiles), (struct ucfg_env){ 0 }), 0);
-    (void)vloop_run(s->time, vloop_now(s->time) + MINUTES(2));
-    controller_check(s->c);
+    begin(s, identity);
+    run(s, MINUTES(2));
 }
 
 static void add_node(struct story *s, const char *name)
@@ -129,6 +197,8 @@ static void story_begin(struct story *s, const char *n1, const char *n2)
 
 static void story_end(struct story *s)
 {
+    controller_set_arbiter(s->c, NULL);
+    arbiter_free(STEAL(s->arbiter));
     controller_free(s->c);
     door_free(s->door);
     apiserver_free(s->server);
@@ -178,4 +248,142 @@ TEST(takeover_goes_on_with_a_grant_that_is_asked_for)
     CHECK(goes_by(&s, "n1", "q"));
     CHECK(!goes_by(&s, "n2", "q")); /* there is one place */
     CHECK_EQ(fence_of(&s, "n1").n, 0);
+}
+
+/* ── under limits ──────────────────────────────────────────────────────────────────────────── */
+
+#define LIMITS "/apis/repairman.k8s.io/v1/maintenancelimits"
+
+/* A limit that was not there when the leader before granted n1. */
+static void make_limit(struct story *s, const char *spec)
+{
+    static const char *const crds[] = { "crds/maintenancelimits.repairman.k8s.io.yaml",
+                                        "crds/maintenancerequests.repairman.k8s.io.yaml",
+                                        "crds/maintenanceselectors.repairman.k8s.io.yaml" };
+    for (size_t i = 0; i < ARRAY_LEN(crds); i++) {
+        struct apiserver_reply reply = { 0 };
+        struct apiserver_request request = {
+            .method = STR("POST"),
+            .path = STR("/apis/apiextensions.k8s.io/v1/customresourcedefinitions"),
+            .content_type = STR("application/yaml"),
+            .body = check_data(crds[i]),
+        };
+        apiserver_handle(s->server, &request, &s->memory, &reply);
+        CHECK_EQ(reply.status, 201);
+    }
+    CHECK_EQ(send(s, "POST", LIMITS,
+                  arena_printf(&s->memory,
+                               "{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":"
+                               "\"MaintenanceLimit\",\"metadata\":{\"name\":\"node\"},"
+                               "\"spec\":%s}",
+                               spec)),
+             201);
+    s->limits = true;
+}
+
+static const struct jval *limit_status(struct story *s)
+{
+    return jval_get(apiserver_find(s->server, STR("repairman.k8s.io"), STR("maintenancelimits"),
+                                   STR(""), STR("node")),
+                    STR("status"));
+}
+
+static uint32_t reserved(struct story *s)
+{
+    const struct jval *list = jval_get(limit_status(s), STR("reservations"));
+    return jval_kind(list) == JARR ? list->n : 0;
+}
+
+/* The grant is no fact: it goes on when the limit has room for it, and that is a grant of it. */
+TEST(takeover_asks_a_limit_that_came_after_the_grant)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s, "for-q", "for-q");
+    make_limit(&s, "{\"limit\":100}");
+    lead(&s, "b_1");
+    CHECK(goes_by(&s, "n1", "q"));
+    CHECK_EQ(fence_of(&s, "n1").n, 0);
+    CHECK_EQ(reserved(&s), 1);
+    CHECK(jval_get(limit_status(&s), STR("lastGrantTime")) != NULL);
+}
+
+/* Neither does it enter the ledger above the limit, nor go without it: what may still arrive is
+ * shut out, and it waits like all others. */
+TEST(takeover_shuts_out_a_grant_that_a_limit_refuses)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s, "for-q", "other");
+    make_limit(&s, "{\"limit\":0,\"minimum\":0}");
+    struct str version = version_of(&s, "n1");
+    lead(&s, "b_1");
+    CHECK(str_eq(fence_of(&s, "n1"), version));
+    CHECK(!goes_by(&s, "n1", "q"));
+    CHECK_EQ(reserved(&s), 0);
+    CHECK_EQ(send(&s, "PATCH", LIMITS "/node", STR("{\"spec\":{\"limit\":100}}")), 200);
+    run(&s, SECONDS(10));
+    CHECK(goes_by(&s, "n1", "q"));
+    CHECK_EQ(reserved(&s), 1);
+}
+
+/* As the leader before would: n1 goes into maintenance by q. */
+static void arrive_late(struct story *s)
+{
+    CLEANUP(buf_done)
+    struct buf data = { 0 };
+    CLEANUP(buf_done)
+    struct buf patch = { 0 };
+    struct str text =
+        jval_str(jval_get(jval_at(node_of(s, "n1"), "metadata.annotations"), DATA_ANNOTATION));
+    struct str head;
+    struct str tail;
+    struct str rest;
+    CHECK(str_cut(text, STR("\"q\":{"), &head, &tail));
+    buf_printf(&data, STR_FMT "\"q\":{", STR_ARG(head));
+    CHECK(str_cut(tail, STR("\"Current\":\"maintenance-required\""), &head, &rest));
+    buf_printf(&data, STR_FMT "\"Current\":\"in-maintenance\"" STR_FMT, STR_ARG(head),
+               STR_ARG(rest));
+    struct jwriter w = jwriter_on(&patch);
+    jw_obj(&w);
+    jw_key(&w, STR("metadata"));
+    jw_obj(&w);
+    jw_key(&w, STR("annotations"));
+    jw_obj(&w);
+    jw_key(&w, DATA_ANNOTATION);
+    jw_str(&w, buf_str(&data));
+    jw_obj_end(&w);
+    jw_key(&w, STR("labels"));
+    jw_obj(&w);
+    jw_pair(&w, "cloud.sap/maintenance-state", STR("in-maintenance"));
+    jw_obj_end(&w);
+    jw_obj_end(&w);
+    jw_obj_end(&w);
+    CHECK_EQ(send(s, "PATCH", "/api/v1/nodes/n1", buf_str(&patch)), 200);
+}
+
+static bool is_expected(struct story *s)
+{
+    const struct store_item *item = store_find(&s->c->store, STR("n1"));
+    const struct member *m = item != NULL ? item->extra : NULL;
+    return m != NULL && m->expects;
+}
+
+/* Then it is a fact, whatever the limit says. */
+TEST(takeover_reserves_for_a_grant_that_arrives_after_all)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s, "for-q", "other");
+    make_limit(&s, "{\"limit\":0,\"minimum\":0}");
+    begin(&s, "b_1");
+    while (!is_expected(&s)) {
+        CHECK(vloop_step(s.time, MINUTES(10)));
+    }
+    CHECK_EQ(reserved(&s), 0);
+    arrive_late(&s);
+    run(&s, SECONDS(10));
+    CHECK(goes_by(&s, "n1", "q"));
+    CHECK_EQ(fence_of(&s, "n1").n, 0);
+    CHECK_EQ(reserved(&s), 1);
 }
