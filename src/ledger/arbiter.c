@@ -319,6 +319,7 @@ struct ask *ask_new(struct arbiter *a, const struct ask_spec *spec, void (*on_ch
                     void *ctx)
 {
     ASSERT(spec->uid.n > 0 && spec->target.n > 0);
+    ASSERT(spec->owner == ASK_REQUEST || spec->is_fact != NULL || !spec->adopt);
     ASSERT(map_find(&a->asks, spec->uid) == NULL);
     struct ask *k = HEAP_NEW(struct ask);
     k->waits = USEC_NEVER;

@@ -29,6 +29,7 @@
 #include "kube/recorder.h"
 #include "kube/store.h"
 
+struct jval;    /* format/json.h */
 struct metrics; /* base/metric.h */
 struct arbiter;
 struct ask;
@@ -123,9 +124,13 @@ struct ask_spec {
      * are not kept (an object of an older version); what is there under its uid is its own. */
     uint32_t grant;
     /* Adoption (B9): it is a fact. It is reserved even above the limit, and never waits; also what
-     * was approved or in progress before a restart. A request is read live before it is entered
-     * above a limit: until then, and when it has ended after all, it stays ASK_TAKING. */
+     * was approved or in progress before a restart. Its request, or what is_fact judges by, is read
+     * live before it is entered above a limit: until then, and when it has ended after all, it
+     * stays ASK_TAKING. */
     bool adopt;
+    /* ASK_PROFILE: whether the target, as it was read just now and still of that uid, is what
+     * `adopt` says. From the loop, with the ctx of ask_new. */
+    bool (*is_fact)(void *ctx, const struct jval *target);
     /* It stands in line and takes nothing. Where it could be held, what it would take is kept from
      * those behind it, `why` is WHY_NONE, and its owner is told: to have it, it frees this ask and
      * makes another. For a part with more to do before it takes anything. Never ended, only freed.

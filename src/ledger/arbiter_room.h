@@ -154,7 +154,7 @@ struct ask_part {
     bool wanted;     /* of this turn: it is to be added */
     uint64_t adding; /* the book's write that adds it */
     bool mine;       /* that write went through: nobody else has put it there */
-    /* Versions of the limit: known when the request was last read, and when it was a fact still. */
+    /* Versions of the limit: known when it was last asked whether it is a fact, and when it was. */
     uint64_t asked;
     uint64_t confirmed;
 };
@@ -356,7 +356,7 @@ void orphan_forget(struct arbiter *a, struct str uid);
 /* What is there under that uid with that number goes: nobody claims it, and it is over. */
 bool orphan_frees(const struct arbiter *a, struct str uid, uint32_t grant);
 void sweep_stop(struct arbiter *a);
-/* Reads the request of an ask that is to be adopted. */
+/* Reads what an ask that is to be adopted rests on: its request, or its target. */
 void fact_confirm(struct ask *k);
 
 /* sights.c: the status of selectors. */
@@ -368,6 +368,8 @@ const struct picker *sights_find(const struct arbiter *a, struct str reference);
 
 /* double.c */
 void double_step(struct arbiter *a);
+/* Where its target is read; into the arbiter's `path`. */
+void double_target_path(const struct ask *k);
 void double_end(struct ask *k);
 void double_stop(struct arbiter *a);
 

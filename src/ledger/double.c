@@ -203,7 +203,7 @@ static void on_target(void *ctx, const struct api_reply *reply)
     k->check_read = true;
 }
 
-static void read_target(struct ask *k)
+void double_target_path(const struct ask *k)
 {
     static const char *const paths[TARGET_TYPES] = {
         [TARGET_NODE] = "/api/v1/nodes/",
@@ -211,6 +211,19 @@ static void read_target(struct ask *k)
         [TARGET_DAEMONSET] = "daemonsets/",
         [TARGET_STATEFULSET] = "statefulsets/",
     };
+    struct arbiter *a = k->arbiter;
+    buf_reset(&a->path);
+    if (k->spec.type != TARGET_NODE) {
+        buf_add(&a->path, STR("/apis/apps/v1/namespaces/"));
+        client_add_segment(&a->path, k->spec.space);
+        buf_add_char(&a->path, '/');
+    }
+    buf_add(&a->path, str_from(paths[k->spec.type]));
+    client_add_segment(&a->path, k->spec.target);
+}
+
+static void read_target(struct ask *k)
+{
     struct arbiter *a = k->arbiter;
     usec_t at = MAX(k->check_retry, client_open_at(a->client));
     if (k->check_call != NULL) {
@@ -220,14 +233,7 @@ static void read_target(struct ask *k)
         arbiter_at(a, at);
         return;
     }
-    buf_reset(&a->path);
-    if (k->spec.type != TARGET_NODE) {
-        buf_add(&a->path, STR("/apis/apps/v1/namespaces/"));
-        client_add_segment(&a->path, k->spec.space);
-        buf_add_char(&a->path, '/');
-    }
-    buf_add(&a->path, str_from(paths[k->spec.type]));
-    client_add_segment(&a->path, k->spec.target);
+    double_target_path(k);
     k->check_call =
         api_send(a->client->api,
                  &(struct api_request){ .verb = API_GET, .path = buf_str(&a->path) }, on_target, k);

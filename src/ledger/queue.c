@@ -348,17 +348,16 @@ static void ask_grant(struct ask *k)
     }
 }
 
-/* Whether an adopted one may enter a ledger above its limit. Its request must have been read since
- * that version of the ledger was known: a request that another controller granted is in the ledger
- * until after it has ended, so one that is read unended after a ledger without it was granted by
- * nobody, or that ledger is old and the write fails. */
+/* Whether an adopted one may enter a ledger above its limit. Its request, or a profile's node, must
+ * have been read since that version of the ledger was known: one that another controller granted is
+ * in the ledger until after it has ended, so one that is read unended after a ledger without it was
+ * granted by nobody, or that ledger is old and the write fails. */
 static bool part_is_forced(struct ask *k, const struct ask_part *part)
 {
     if (!k->spec.adopt || k->adopted) {
         return false;
     }
-    if (k->spec.owner != ASK_REQUEST || part->book->item == NULL ||
-        part->confirmed == part->version) {
+    if (part->book->item == NULL || part->confirmed == part->version) {
         return true;
     }
     k->doubt = true;

@@ -121,8 +121,12 @@ static void orphan_ask(struct orphan *o)
                        orphan_on_reply, o);
 }
 
-static bool request_is_fact(const struct jval *object, const struct ask *k)
+static bool fact_holds(const struct jval *object, const struct ask *k)
 {
+    if (k->spec.owner == ASK_PROFILE) {
+        return str_eq(jval_str(jval_at(object, "metadata.uid")), k->spec.uid) &&
+               k->spec.is_fact(k->ctx, object);
+    }
     struct str state = jval_str(jval_at(object, "spec.state"));
     bool expired = str_eq(jval_str(jval_at(object, "status.phase")), STR("Expired"));
     return !request_is_over(object, k->spec.uid) && !expired &&
@@ -140,7 +144,7 @@ static void fact_on_reply(void *ctx, const struct api_reply *reply)
     const struct jval *object = NULL;
     bool good = client_note(a->client, API_GET, reply) == RETRY_DONE &&
                 json_parse(reply->body, JSON_GO, &tmp, &object, &ignored) == 0 &&
-                request_is_fact(object, k);
+                fact_holds(object, k);
     k->fact_call = NULL;
     k->fact_retry = good ? 0 : loop_now(a->loop) + ARBITER_QUIET;
     for (uint32_t i = 0; i < k->part_n && good; i++) {
@@ -163,9 +167,13 @@ void fact_confirm(struct ask *k)
     for (uint32_t i = 0; i < k->part_n; i++) {
         k->parts[i].asked = k->parts[i].version;
     }
-    buf_reset(&a->path);
-    buf_add(&a->path, STR(ARBITER_REQUESTS_PATH "/"));
-    client_add_segment(&a->path, k->spec.name);
+    if (k->spec.owner == ASK_PROFILE) {
+        double_target_path(k);
+    } else {
+        buf_reset(&a->path);
+        buf_add(&a->path, STR(ARBITER_REQUESTS_PATH "/"));
+        client_add_segment(&a->path, k->spec.name);
+    }
     k->fact_call = api_send(a->client->api,
                             &(struct api_request){ .verb = API_GET, .path = buf_str(&a->path) },
                             fact_on_reply, k);

@@ -13,6 +13,28 @@
 #define BUDGET_WAIT_MIN                                                                            \
     MSECONDS(50) /* the arbiter looks at its clock once a turn, and may be behind */
 
+/* Any profile that is in maintenance takes the node out of service: which one, the reservation only
+ * tells people. */
+static bool budget_is_fact(void *ctx UNUSED, const struct jval *node)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct data data;
+    struct err ignored = { 0 };
+    struct str text = jval_str(jval_get(jval_at(node, "metadata.annotations"), DATA_ANNOTATION));
+    if (data_parse(text, &tmp, &data, &ignored) < 0) {
+        return false; /* nobody decides anything by it */
+    }
+    for (uint32_t i = 0; i < data.profile_count; i++) {
+        enum label_state state;
+        if (label_state_parse(data.profiles[i].current, &state) &&
+            state == LABEL_STATE_MAINTENANCE) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void budget_spec(const struct member *m, struct str profile, bool adopt, struct arena *out,
                         struct ask_spec *ret)
 {
@@ -26,6 +48,7 @@ static void budget_spec(const struct member *m, struct str profile, bool adopt, 
         .since = m->since > 0 ? m->since : loop_wall(m->c->loop),
         .state = STR("InMaintenance"),
         .adopt = adopt,
+        .is_fact = budget_is_fact,
     };
 }
 

@@ -438,6 +438,59 @@ TEST(arbiter_adopts_facts_above_the_limit)
     court_end(&c);
 }
 
+static bool is_away(void *ctx UNUSED, const struct jval *target)
+{
+    return str_eq(jval_str(jval_at(target, "metadata.labels.away")), STR("yes"));
+}
+
+/* The node of that name, as its profile knows it. */
+static struct ask_spec profile_spec(struct court *c, struct seat *s, uint32_t i)
+{
+    struct str name = arena_printf(&c->memory, "n%u", i);
+    const struct jval *node = apiserver_find(c->server, STR(""), STR("nodes"), STR(""), name);
+    struct ask_spec spec = seat_spec(s, i, name.p);
+    spec.owner = ASK_PROFILE;
+    spec.uid = jval_str(jval_at(node, "metadata.uid"));
+    spec.name = STR("profile/p");
+    spec.state = STR("InMaintenance");
+    spec.adopt = true;
+    spec.is_fact = is_away;
+    return spec;
+}
+
+/* One that was cut off may take a node for away that came back long ago. */
+TEST(arbiter_reads_a_profiles_node_before_it_adopts_it_above_the_limit)
+{
+    struct court c;
+    court_begin(&c);
+    court_nodes(&c, 4);
+    court_limit(&c, "node", "{\"limit\":0,\"minimum\":0}");
+    court_patch_node(&c, "n1", "{\"metadata\":{\"labels\":{\"away\":\"yes\"}}}");
+    court_patch_node(&c, "n3", "{\"metadata\":{\"labels\":{\"away\":\"yes\"}}}");
+    struct seat *s = court_seat(&c, 0, NULL);
+    for (uint32_t i = 1; i <= 3; i++) {
+        struct ask_spec spec = profile_spec(&c, s, i);
+        spec.uid = i == 3 ? STR("another-n3") : spec.uid;
+        seat_put(s, i, &spec);
+    }
+    court_run(&c, SECONDS(5));
+    CHECK_EQ(ask_stage(s->asks[1].ask), ASK_HELD);
+    CHECK_EQ(ask_stage(s->asks[2].ask), ASK_TAKING);
+    CHECK_EQ(ask_stage(s->asks[3].ask), ASK_TAKING);
+    CHECK_EQ(court_reserved(&c, "node"), 1);
+    /* Where there is room nothing is at stake, and nothing is read. */
+    court_patch_limit(&c, "node", "{\"spec\":{\"limit\":100}}");
+    court_run(&c, SECONDS(5));
+    CHECK_EQ(ask_stage(s->asks[2].ask), ASK_HELD);
+    uint64_t reads = seat_sent(s, "nodes", DOOR_GET);
+    struct ask_spec spec = profile_spec(&c, s, 4);
+    seat_put(s, 4, &spec);
+    court_run(&c, SECONDS(5));
+    CHECK_EQ(ask_stage(s->asks[4].ask), ASK_HELD);
+    CHECK_EQ(seat_sent(s, "nodes", DOOR_GET), reads);
+    court_end(&c);
+}
+
 TEST(arbiter_does_nothing_until_it_may)
 {
     struct court c;

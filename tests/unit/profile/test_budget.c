@@ -202,6 +202,29 @@ TEST(budget_waits_for_nothing_when_there_are_no_limits)
     story_end(&s);
 }
 
+static uint32_t reserved(struct story *s)
+{
+    const struct jval *limit = apiserver_find(s->server, STR("repairman.k8s.io"),
+                                              STR("maintenancelimits"), STR(""), STR("node"));
+    const struct jval *list = jval_at(limit, "status.reservations");
+    return jval_kind(list) == JARR ? list->n : 0;
+}
+
+/* They are away, whatever the limit says; each is read before it is written above it. */
+TEST(budget_reserves_for_those_in_maintenance_above_the_limit)
+{
+    struct story s;
+    story_begin(&s, 3, 0);
+    controller_set_arbiter(s.c, NULL);
+    story_run(&s, MINUTES(1));
+    CHECK_EQ(in_maintenance(&s, 3), 3);
+    story_limit(&s, "{\"limit\":0,\"minimum\":1,\"maxCount\":1}");
+    story_serve_limits(&s);
+    story_run(&s, MINUTES(1));
+    CHECK_EQ(reserved(&s), 3);
+    story_end(&s);
+}
+
 /* A gap ends by the server's clock. By a clock that is ahead it has ended long ago, and by one that
  * is behind it has hardly begun: neither asks in circles, nor sleeps through it. */
 TEST(budget_waits_for_a_gap_by_the_clock_of_the_server)
