@@ -142,6 +142,12 @@ static void on_lock(struct budget *b, const struct apiserver_commit *commit)
 {
     struct str holder = text_at(commit->old, "spec.holderIdentity");
     const struct budget_request *r = map_find(&b->requests, holder);
+    struct str node;
+    if (str_cut_prefix(lock_target(commit->now != NULL ? commit->now : commit->old), STR("node//"),
+                       &node)) {
+        struct budget_node *n = find_or_make(b, &b->nodes, node, sizeof(*n));
+        n->served = false;
+    }
     if (commit->now != NULL && commit->old != NULL) {
         promise_break(b->promise, "INV-4: " STR_FMT " changes a lock", STR_ARG(commit->user_agent));
     }
@@ -242,8 +248,10 @@ static void on_node(struct budget *b, const struct apiserver_commit *commit)
     }
     if (commit->old == NULL || commit->now == NULL) {
         n->foreign = is_cordoned(commit->now);
+        n->served = false;
         return;
     }
+    n->served = n->served || in_maintenance(commit->old) || in_maintenance(commit->now);
     if (ours) {
         check_cordon(b, commit, n);
         /* Two that both believe to lead ask for a node under the same uid: neither can tell its own

@@ -153,14 +153,21 @@ static void check_adoption(struct budget *b, struct str writer, const struct jva
 }
 
 /* It is no new grant: it has that one already, and this limit applies to it from now on; or had it,
- * and the writer has not heard that it is over. A profile's have no number: where nobody was
- * elected, one that moves no time is such a one. */
+ * and the writer has not heard that it is over. A profile's have no number. But its lock lasts as
+ * long as its grant: one that was in maintenance under this lock has had it. Ledger and node are
+ * two objects, and whoever writes into the one may just be taking the other out. Where nobody was
+ * elected, one that moves no time is such a one, too. */
 static bool is_joining(struct budget *b, const struct jval *old, const struct jval *limit,
                        const struct jval *entry)
 {
     struct str uid = jval_str(jval_get(entry, STR("requestUID")));
     const struct budget_request *r = map_find(&b->requests, uid);
     if (r == NULL) {
+        struct str target = jval_str(jval_get(entry, STR("target")));
+        const struct budget_node *n = map_find(&b->nodes, target);
+        if (n != NULL && n->served && str_eq(lock_holder(b, target).holder, uid)) {
+            return true;
+        }
         return !b->elect && time_at(old, "status.lastGrantTime") > 0 &&
                time_at(old, "status.lastGrantTime") == time_at(limit, "status.lastGrantTime");
     }

@@ -31,6 +31,7 @@ struct budget_node {
     struct budget_trait not_ready;
     struct budget_trait cordoned;
     bool foreign; /* cordoned by hand */
+    bool served;  /* a profile had it in maintenance since its lock was made */
     struct str marked_by;
     usec_t settles_at; /* when all watches know its labels */
 };
@@ -234,6 +235,13 @@ static inline bool is_settled(struct budget *b, struct str node)
     return b->now >= b->settles_at && (n == NULL || b->now >= n->settles_at);
 }
 
+/* What a lock is for, "node//n1". */
+static inline struct str lock_target(const struct jval *lease)
+{
+    return jval_str(
+        jval_get(jval_at(lease, "metadata.annotations"), STR("repairman.k8s.io/target")));
+}
+
 struct lock_search {
     struct str target;
     struct str holder;
@@ -244,8 +252,7 @@ struct lock_search {
 static inline void lock_visit(void *ctx, const struct jval *lease)
 {
     struct lock_search *search = ctx;
-    struct str target =
-        jval_str(jval_get(jval_at(lease, "metadata.annotations"), STR("repairman.k8s.io/target")));
+    struct str target = lock_target(lease);
     if (str_starts(text_at(lease, "metadata.name"), STR("target-")) &&
         str_ends(target, search->target)) {
         search->found = true;
