@@ -164,18 +164,24 @@ void process_configure_asking(struct process *p, uint64_t count)
     if (!p->budget->terms.profile) {
         return;
     }
-    int r = controller_configure(
-        p->controller, STR("maintenance.yaml"),
-        STR("intervals: {requeue: 30s}\n"
-            "instances:\n"
-            "  check:\n"
-            "  - {name: need, type: hasLabel, config: {key: example.com/need-p0, value: 'true'}}\n"
-            "profiles:\n"
-            "- name: p0\n"
-            "  operational:\n    transitions:\n    - {check: need, next: in-maintenance}\n"
-            "  maintenance-required:\n    transitions: []\n"
-            "  in-maintenance:\n    transitions:\n    - {check: '!need', next: operational}\n"),
-        (struct ucfg_env){ 0 });
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    bool records = p->budget->terms.records;
+    buf_printf(
+        &text,
+        "intervals: {requeue: 30s}\n"
+        "instances:\n"
+        "  check:\n"
+        "  - {name: need, type: hasLabel, config: {key: example.com/need-p0, value: 'true'}}\n%s"
+        "profiles:\n"
+        "- name: p0\n"
+        "  operational:\n    transitions:\n    - {check: %s, next: in-maintenance}\n"
+        "  maintenance-required:\n    transitions: []\n"
+        "  in-maintenance:\n    transitions:\n    - {check: '!need', next: operational}\n",
+        records ? "  - {name: few, type: maxMaintenance, config: {max: 2}}\n" : "",
+        records ? "need && few" : "need");
+    int r = controller_configure(p->controller, STR("maintenance.yaml"), buf_str(&text),
+                                 (struct ucfg_env){ 0 });
     ASSERT(r == 0); /* the swarm's own text */
 }
 

@@ -48,6 +48,7 @@ struct terms {
     uint32_t n;
     usec_t finished_ttl; /* 0: none */
     bool profile;        /* nodes go into maintenance by a profile, too, under the same limits */
+    bool records;        /* … that has a maximum of its own, so that its grants are recorded */
 };
 
 void terms_make(struct terms *t, uint64_t seed);
