@@ -17,18 +17,23 @@ void clock_note(struct clock *c, usec_t date, usec_t took)
     usec_t sample = date + MSECONDS(500) - loop_now(c->loop);
     usec_t late = sample + took; /* if it was given at once, and then was on its way */
     usec_t off = sample > c->offset ? sample - c->offset : MIN(late - c->offset, 0);
-    if (!c->known) {
+    if (!c->known || off > CLOCK_JUMP || off < -CLOCK_JUMP) {
+        c->jumps += c->known ? 1 : 0;
         c->known = true;
-        c->offset = sample + took / 2;
-    } else if (off > CLOCK_JUMP || off < -CLOCK_JUMP) {
-        c->offset = sample + took / 2;
-        c->jumps++;
+        c->offset = sample;
+        c->doubt = took;
     } else {
         c->offset += off / CLOCK_SMOOTH;
+        c->doubt = MIN(c->doubt, took);
     }
 }
 
 usec_t clock_wall(const struct clock *c)
 {
     return c->known ? loop_now(c->loop) + c->offset : loop_wall(c->loop);
+}
+
+usec_t clock_doubt(const struct clock *c)
+{
+    return c->doubt;
 }

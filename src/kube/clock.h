@@ -6,7 +6,10 @@
  * monotonic clock goes on, so a local clock that is set back or forth changes nothing. Samples are
  * smoothed; one that is far off is a jump, and is believed. But an answer may have been long on its
  * way: when it was given, between request and arrival, nobody knows, so it contradicts only what no
- * moment between them explains.
+ * moment between them explains. One that nothing better is known than is taken for one that was
+ * given last: then the clock may be behind, by its doubt, and never far ahead. Whoever counts from
+ * a time that was written waits too long rather than not long enough; whoever writes one that is
+ * counted from adds the doubt (INV-7).
  */
 #pragma once
 
@@ -17,6 +20,7 @@
 struct clock {
     struct loop *loop; /* borrowed */
     usec_t offset;     /* wall = monotonic + offset */
+    usec_t doubt;      /* the server may be ahead of it by that */
     bool known;        /* otherwise it is the local wall clock */
     uint64_t jumps;
 };
@@ -26,3 +30,4 @@ void clock_init(struct clock *c, struct loop *loop);
  * ignored. */
 void clock_note(struct clock *c, usec_t date, usec_t took);
 usec_t clock_wall(const struct clock *c);
+usec_t clock_doubt(const struct clock *c);

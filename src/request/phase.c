@@ -246,7 +246,7 @@ static void go_on_preparing(struct plan_look *l)
     if (l->m->status.step == MR_STEP_FINAL_CHECK || !plan_prepares(l)) {
         if (l->m->status.step != MR_STEP_FINAL_CHECK) {
             l->s->step = MR_STEP_FINAL_CHECK;
-            l->s->step_time = plan_second_after(l->f->now);
+            l->s->step_time = plan_begin(l);
             plan_set(l, MR_PREPARED, MR_TRUE, STR("NotNeeded"), STR("nothing is to be prepared"));
             return;
         }

@@ -35,6 +35,7 @@ struct phase_rollback {
 
 struct phase_facts {
     usec_t now;       /* wall */
+    usec_t doubt;     /* that it may be behind by; what a time limit is counted from is not */
     usec_t elapsed;   /* since the phase's timer began, by the clock that does not jump (B11) */
     usec_t tolerance; /* --clock-skew-tolerance */
     usec_t finished_ttl;

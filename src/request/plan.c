@@ -26,6 +26,11 @@ usec_t plan_second_after(usec_t wall)
     return plan_second_of(wall + SECONDS(1) - 1);
 }
 
+usec_t plan_begin(const struct plan_look *l)
+{
+    return plan_second_after(l->f->now + l->f->doubt);
+}
+
 void plan_look_at(struct plan_look *l, usec_t wall)
 {
     l->p->next = MIN(l->p->next, wall);
@@ -128,7 +133,7 @@ void plan_count_rejection(struct plan_look *l, struct str reason)
 {
     l->s->rejections = l->m->status.rejections + 1;
     l->s->rejection_reason = cut_text(reason, MREQUEST_REASON_MAX);
-    l->s->rejection_time = plan_second_after(l->f->now);
+    l->s->rejection_time = plan_begin(l);
 }
 
 /* One more rejection closes it. */
@@ -240,7 +245,7 @@ void plan_enter_approved(struct plan_look *l, bool adopted)
     l->s->cordoned = l->m->status.cordoned;
     l->s->reserved = l->m->status.reserved > 0 ? l->m->status.reserved : plan_second_of(l->f->now);
     l->s->phase = MR_PHASE_APPROVED;
-    l->s->approved = plan_second_after(l->f->now);
+    l->s->approved = plan_begin(l);
     l->s->position = 0;
     if (l->f->options_known && l->f->options.approved_s > 0) {
         l->s->deadline = l->s->approved + SECONDS(l->f->options.approved_s);
@@ -273,7 +278,7 @@ void plan_enter_in_progress(struct plan_look *l, bool adopted)
     l->s->step_time = 0;
     l->s->position = 0;
     l->s->deadline = 0;
-    l->s->in_progress = plan_second_after(l->f->now);
+    l->s->in_progress = plan_begin(l);
     if (l->s->approved == 0) {
         l->s->approved = l->s->in_progress;
     }
@@ -303,7 +308,7 @@ void plan_enter_preparing(struct plan_look *l)
     plan_number(l);
     l->s->phase = MR_PHASE_PREPARING;
     l->s->reserved = plan_second_of(l->f->now);
-    l->s->step_time = plan_second_after(l->f->now);
+    l->s->step_time = plan_begin(l);
     l->s->position = 0;
     plan_note_limits(l);
     plan_set(l, MR_ACCEPTED, MR_TRUE, STR("Valid"), STR("the request can be granted"));

@@ -20,6 +20,8 @@ struct plan_look {
 usec_t plan_second_of(usec_t wall);
 /* For what a time limit is counted from: never rounded down (INV-7). */
 usec_t plan_second_after(usec_t wall);
+/* When a time limit begins that begins now: by no clock earlier than it does. */
+usec_t plan_begin(const struct plan_look *l);
 
 bool plan_is(const struct mr_status *s, enum mr_condition_type type); /* it is True */
 bool plan_pending(enum mr_state state);

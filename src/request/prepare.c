@@ -91,12 +91,12 @@ static void prepare_begin(struct prepare *q, enum prepare_step step, usec_t wall
     q->step_at = loop_now(prepare_loop(q)) - MAX(passed, (usec_t)0);
 }
 
-/* In whole seconds, rounded up: the time that is kept in the request must not be earlier than the
- * step, or a new leader would end a grace too soon. */
+/* In whole seconds, rounded up, and with what the clock may be behind: the time that is kept in the
+ * request must not be earlier than the step, or a new leader would end a grace too soon. */
 static usec_t prepare_now(const struct prepare *q)
 {
     const struct preparer_config *config = &q->preparer->config;
-    usec_t wall = config->wall(config->ctx) + SECONDS(1) - 1;
+    usec_t wall = config->wall(config->ctx) + clock_doubt(&config->client->clock) + SECONDS(1) - 1;
     return wall - wall % SECONDS(1);
 }
 

@@ -28,6 +28,29 @@ TEST(e12_an_approval_nobody_uses_is_taken_back)
     check_news(&d, "MaintenanceRejected");
 }
 
+/* A clock that began with a late answer may be behind: whoever reads the time with a better one
+ * must not find that more has passed than has. */
+TEST(e12_a_time_limit_never_begins_early_by_a_clock_in_doubt)
+{
+    static const enum mr_phase phases[] = { MR_PHASE_PREPARING, MR_PHASE_APPROVED };
+    for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
+        CLEANUP(desk_done)
+        struct desk d = desk_of(phases[i]);
+        check_case((int64_t)i);
+        d.f.doubt = SECONDS(16);
+        d.f.options.approved_s = 60;
+        d.f.options.in_progress_s = 60;
+        d.f.committed = true;
+        d.m.state = phases[i] == MR_PHASE_PREPARING ? MR_STATE_APPROVED : MR_STATE_IN_PROGRESS;
+        decide(&d);
+        bool begun = d.p.status.phase == MR_PHASE_IN_PROGRESS;
+        CHECK(begun || d.p.status.phase == MR_PHASE_APPROVED);
+        CHECK_EQ(begun ? d.p.status.in_progress : d.p.status.approved, LATER + SECONDS(16));
+        CHECK_EQ(d.p.status.deadline, LATER + SECONDS(76));
+    }
+    check_case(-1);
+}
+
 TEST(e12_the_actor_that_begins_at_the_last_moment_has_begun)
 {
     CLEANUP(desk_done)
