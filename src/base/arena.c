@@ -39,6 +39,14 @@ void arena_done(struct arena *a)
     *a = (struct arena){ .first = a->first };
 }
 
+void arena_wipe(struct arena *a)
+{
+    for (struct arena_block *block = a->blocks; block != NULL; block = block->next) {
+        explicit_bzero(block->data, block->size);
+    }
+    arena_done(a);
+}
+
 void arena_reset(struct arena *a)
 {
     if (a->blocks == NULL) {

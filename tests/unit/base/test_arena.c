@@ -128,3 +128,18 @@ PROPERTY(arena_pieces_do_not_overlap)
         }
     }
 }
+
+TEST(arena_wipe_leaves_an_empty_arena)
+{
+    struct arena a = { .first = 64 };
+    arena_wipe(&a); /* an arena that was never used */
+    for (int i = 0; i < 10; i++) {
+        (void)arena_str(&a, STR("a password that is longer than half of the first block"));
+    }
+    arena_wipe(&a);
+    CHECK_EQ(a.total, 0);
+    CHECK(a.blocks == NULL);
+    CHECK_EQ(a.first, 64);
+    CHECK_STR(arena_str(&a, STR("again")), "again");
+    arena_wipe(&a);
+}
