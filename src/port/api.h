@@ -15,11 +15,15 @@ enum api_verb { API_GET, API_POST, API_PUT, API_PATCH, API_DELETE };
 #define API_MERGE_PATCH STR("application/merge-patch+json")
 #define API_STRATEGIC_PATCH STR("application/strategic-merge-patch+json")
 #define API_JSON STR("application/json")
+/* An object, or the objects of a watch, without anything but metadata; and a list of such. */
+#define API_METADATA STR("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
+#define API_METADATA_LIST STR("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
 
 struct api_request {
     enum api_verb verb;
     struct str path;         /* with its query, percent-encoded: "/api/v1/nodes?limit=500" */
     struct str content_type; /* of the body; empty = application/json */
+    struct str accept;       /* the form of the answer; empty = application/json */
     struct str body;
     usec_t timeout; /* 0 = API_TIMEOUT; the whole exchange, queueing included */
 };
@@ -55,6 +59,7 @@ typedef void (*api_on_event)(void *ctx, const struct api_watch_event *event);
 
 struct api_watch_spec {
     struct str path;    /* with watch=1 and all the rest */
+    struct str accept;  /* the form of the objects; empty = application/json */
     usec_t silence_max; /* no byte for that long ends it with ERR_TIMEOUT; 0 = never */
 };
 
