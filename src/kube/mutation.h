@@ -37,11 +37,27 @@ enum mutation {
     MUTATION_PAUSE_IGNORED,       /* grants under limits that are paused */
     MUTATION_TIMEOUT_EARLY,       /* time limits run out at half their time */
     MUTATION_STRIKE_BY_REQUEST,   /* takes away what is there of a request, whatever grant it is */
+    /* Of the bridge. */
+    MUTATION_HOOK_UNAPPROVED, /* lets a Machine go as soon as its Node has been asked */
+    MUTATION_HOOK_AGAIN,      /* puts the hook back on a Machine that it has let go */
+    MUTATION_HOOK_AWAY,       /* lets a Machine go whose cluster cannot be asked */
+    MUTATION_APPROVED_BEFORE, /* an approval counts whatever request it was given for */
+    MUTATION_PAIR_BY_NODE,    /* believes a Node that says whose it is */
+    MUTATION_MARKS_STAY,      /* a Machine that is disabled leaves its marks on the Node */
+    MUTATION_NODE_BLIND,      /* patches Nodes without their resourceVersion */
+    MUTATION_WRITE_PAUSED,    /* writes to what is paused */
+    MUTATION_LINK_STALE,      /* Nodes of one server are compared with those of the next */
+    MUTATION_LINK_DEAF,       /* a link that has broken counts as one that sees no Node */
+    MUTATION_MISSED_ONCE,     /* one read is enough to say that a Node is gone */
+    MUTATION_MEMBERS_AT_ONCE, /* members of a control plane do not wait for each other */
+    MUTATION_HOLD_EARLY,      /* a deletion is held for half its time limit */
     MUTATION_COUNT,
 };
 
 /* A set of them, bit by bit. */
-typedef uint32_t mutations_t;
+typedef uint64_t mutations_t;
+
+_Static_assert(MUTATION_COUNT <= 64, "a set has a bit for each");
 
 #define MUTATION_BIT(m) ((mutations_t)1 << (m))
 

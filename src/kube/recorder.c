@@ -27,7 +27,12 @@ static void recorder_tidy(void *ctx);
 void recorder_init(struct recorder *r, struct client *client, struct str controller,
                    struct str instance)
 {
-    *r = (struct recorder){ .client = client, .controller = controller, .instance = instance };
+    *r = (struct recorder){
+        .client = client,
+        .controller = controller,
+        .instance = instance,
+        .bucket = { .rate = RECORDER_RATE, .burst = RECORDER_BURST },
+    };
     map_init(&r->series, loop_random(client->loop), loop_random(client->loop));
     list_init(&r->queue);
     loop_timer_init(&r->send, client->loop, recorder_send, r);
@@ -253,17 +258,14 @@ static struct recorder_series *recorder_first(const struct recorder *r)
     return list_empty(&r->queue) ? NULL : CONTAINER_OF(r->queue.next, struct recorder_series, link);
 }
 
-/* True when a token is there now; otherwise `*ret_at` is when the next one is. The bucket is kept
- * as the time at which it would be full. */
+/* True when a token is there now; otherwise `*ret_at` is when the next one is. */
 static bool recorder_take_token(struct recorder *r, usec_t now, usec_t *ret_at)
 {
-    const usec_t step = SECONDS(1) / RECORDER_RATE;
-    usec_t full = MAX(r->allowed_at, now);
-    if (full + step > now + (usec_t)RECORDER_BURST * step) {
-        *ret_at = full + step - (usec_t)RECORDER_BURST * step;
+    *ret_at = bucket_ready_at(&r->bucket, now);
+    if (*ret_at > now) {
         return false;
     }
-    r->allowed_at = full + step;
+    bucket_take(&r->bucket, now);
     return true;
 }
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/bucket.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "kube/client.h"
@@ -67,7 +68,7 @@ struct recorder {
     struct api_call *call; /* for the queue's first */
     struct loop_timer send;
     struct loop_timer tidy;
-    usec_t allowed_at; /* when the bucket would have been full again */
+    struct bucket bucket;
     usec_t not_before; /* a server out of reach is left alone until then */
     int64_t last_ns;   /* of the last name made */
     uint32_t tries;    /* for the queue's first */

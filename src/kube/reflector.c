@@ -11,6 +11,7 @@
 #define LIVED_WELL SECONDS(5)         /* a stream that ends sooner is answered by a wait */
 #define SHORT_ENDS_MAX 2u             /* then the list is asked for in pages */
 #define RESUMES_MAX 5u                /* refusals to resume before a new list; 410 needs only one */
+#define STATUS_MAX 999                /* an ERROR event's code beyond it is no HTTP status */
 #define LINE_KEPT ((size_t)64 * 1024) /* larger working memory is given back after the line */
 
 static void reflector_list(struct reflector *r);
@@ -68,10 +69,12 @@ static void reflector_back_off(struct reflector *r, enum reflector_state after)
     reflector_wait(r, after, backoff_next(&r->backoff, loop_random(r->client->loop)));
 }
 
-/* A failure that is the server's or the network's. */
-static void reflector_fail(struct reflector *r, enum reflector_state after, const struct err *err)
+/* A failure that is the server's, with the status it gave, or the network's, with 0. */
+static void reflector_fail(struct reflector *r, enum reflector_state after, int status,
+                           const struct err *err)
 {
     r->failing = true;
+    r->status = status;
     r->config.on_error(r->config.ctx, err, /* bad= */ false);
     reflector_back_off(r, after);
 }
@@ -81,6 +84,7 @@ static void reflector_reject(struct reflector *r, const struct err *err)
 {
     r->bad++;
     r->failing = true;
+    r->status = 0;
     r->config.on_error(r->config.ctx, err, /* bad= */ true);
     reflector_back_off(r, REFLECTOR_STREAM);
 }
@@ -107,7 +111,7 @@ static void reflector_on_timer(void *ctx)
         (void)err_set(&err, ERR_TIMEOUT, "the streamed list of " STR_FMT " does not end",
                       STR_ARG(r->config.path));
         r->short_ends++;
-        reflector_fail(r, REFLECTOR_STREAM, &err);
+        reflector_fail(r, REFLECTOR_STREAM, 0, &err);
         return;
     }
     ASSERT(r->state == REFLECTOR_WAIT);
@@ -168,6 +172,7 @@ static void reflector_on_status(struct reflector *r, const struct jval *status)
 {
     int64_t code = 0;
     (void)jval_i64(jval_get(status, STR("code")), &code); /* absent: 0, some error */
+    code = code > 0 && code <= STATUS_MAX ? code : 0;
     struct str message = str_sub(jval_str(jval_get(status, STR("message"))), 0, 300);
     struct err err = { 0 };
     (void)err_set(&err, code == 410 ? ERR_GONE : ERR_BUSY,
@@ -175,7 +180,7 @@ static void reflector_on_status(struct reflector *r, const struct jval *status)
                   (int)code, STR_ARG(message));
     bool gone = code == 410 && !mutated(r->client->mutations, MUTATION_IGNORE_410);
     reflector_fail(r, gone || r->state == REFLECTOR_STREAM ? REFLECTOR_STREAM : REFLECTOR_WATCH,
-                   &err);
+                   (int)code, &err);
 }
 
 static void reflector_on_bookmark(struct reflector *r, const struct jval *object)
@@ -252,6 +257,9 @@ static void reflector_on_end(struct reflector *r, const struct api_watch_event *
     enum retry_verdict verdict = client_note_watch(r->client, event, r->opened);
     bool in_order = r->opened && event->err == NULL;
     usec_t lived = loop_now(r->client->loop) - r->opened_at;
+    if (r->opened && lived >= LIVED_WELL) {
+        backoff_reset(&r->backoff); /* cuts that are far apart are not failures in a row */
+    }
     if (mutated(r->client->mutations, MUTATION_NO_RESYNC_AFTER_CUT) && event->err != NULL &&
         r->opened) {
         r->state = REFLECTOR_IDLE;
@@ -282,8 +290,9 @@ static void reflector_on_end(struct reflector *r, const struct api_watch_event *
         r->resumes++;
         gone = gone || r->resumes >= RESUMES_MAX;
     }
+    int status = r->opened || event->err != NULL ? 0 : event->status; /* an open one broke off */
     reflector_fail(r, gone || r->state == REFLECTOR_STREAM ? REFLECTOR_STREAM : REFLECTOR_WATCH,
-                   &err);
+                   status, &err);
 }
 
 static void reflector_on_event(void *ctx, const struct api_watch_event *event)
@@ -343,8 +352,12 @@ static void reflector_open(struct reflector *r, enum reflector_state state)
     } else {
         loop_timer_stop(&r->timer);
     }
-    const struct api_watch_spec spec = { .path = buf_str(&r->path),
-                                         .silence_max = REFLECTOR_SILENCE_MAX };
+    const struct reflector_config *config = &r->config;
+    const struct api_watch_spec spec = {
+        .path = buf_str(&r->path),
+        .accept = config->metadata_only ? API_METADATA : STR_NONE,
+        .silence_max = config->silence_max > 0 ? config->silence_max : REFLECTOR_SILENCE_MAX,
+    };
     r->watch = api_watch(r->client->api, &spec, reflector_on_event, r);
 }
 
@@ -402,7 +415,7 @@ static void reflector_on_page(void *ctx, const struct api_reply *reply)
         /* Also a 410 for the token: the list took longer than the server remembers. */
         client_explain(reply->status, reply->body, reply->err, &err);
         (void)err_wrap(&err, "list " STR_FMT, STR_ARG(r->config.path));
-        reflector_fail(r, REFLECTOR_PAGES, &err);
+        reflector_fail(r, REFLECTOR_PAGES, reply->status, &err);
         return;
     }
     uint64_t version = 0;
@@ -423,11 +436,16 @@ static void reflector_page(struct reflector *r)
     ASSERT(r->call == NULL);
     r->state = REFLECTOR_PAGES;
     buf_reset(&r->path);
-    buf_printf(&r->path, STR_FMT "?limit=%u" STR_FMT, STR_ARG(r->config.path), REFLECTOR_PAGE,
+    uint32_t limit = r->config.page > 0 ? r->config.page : REFLECTOR_PAGE;
+    buf_printf(&r->path, STR_FMT "?limit=%u" STR_FMT, STR_ARG(r->config.path), limit,
                STR_ARG(r->config.query));
     if (r->token.n > 0) {
         buf_printf(&r->path, "&continue=" STR_FMT, STR_ARG(buf_str(&r->token)));
     }
-    const struct api_request request = { .verb = API_GET, .path = buf_str(&r->path) };
+    const struct api_request request = {
+        .verb = API_GET,
+        .path = buf_str(&r->path),
+        .accept = r->config.metadata_only ? API_METADATA_LIST : STR_NONE,
+    };
     r->call = api_send(r->client->api, &request, reflector_on_page, r);
 }

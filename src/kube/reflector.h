@@ -32,8 +32,11 @@ enum reflector_state {
 };
 
 struct reflector_config {
-    struct str path;  /* "/api/v1/nodes", without a query; borrowed */
-    struct str query; /* selectors to add, "&fieldSelector=…" or empty; borrowed */
+    struct str path;    /* "/api/v1/nodes", without a query; borrowed */
+    struct str query;   /* selectors to add, "&fieldSelector=…" or empty; borrowed */
+    bool metadata_only; /* objects come without anything but their metadata */
+    uint32_t page;      /* objects a page; 0 = REFLECTOR_PAGE */
+    usec_t silence_max; /* of a watch; 0 = REFLECTOR_SILENCE_MAX */
     /* A list begins. */
     void (*on_list)(void *ctx);
     /* An error means that the object cannot be used: it is reported and a new list is due. */
@@ -64,6 +67,7 @@ struct reflector {
     bool opened;         /* the present stream began */
     bool failing;        /* the last attempt failed, nothing has come since */
     bool refused;        /* the server knows no streaming lists */
+    int status;          /* of the answer that failed last, for on_error; 0 = there was none */
     uint32_t short_ends; /* streaming lists in a row that ended before their end */
     uint32_t resumes;    /* refused attempts in a row to go on from `version` */
     usec_t opened_at;

@@ -61,7 +61,7 @@ void store_list_begin(struct store *s)
 bool store_list_end(struct store *s, uint64_t version)
 {
     /* A list is at least as new as anything known when it was asked for. */
-    if (version < s->list_floor) {
+    if (version < s->list_floor && !mutated(s->mutations, MUTATION_LINK_STALE)) {
         store_clear(s);
         return false;
     }

@@ -31,6 +31,7 @@ static struct api_call *fake_send(struct api *api, const struct api_request *req
     call->verb = request->verb;
     call->path = arena_str(&call->memory, request->path);
     call->content_type = arena_str(&call->memory, request->content_type);
+    call->accept = arena_str(&call->memory, request->accept);
     call->body = arena_str(&call->memory, request->body);
     call->timeout = request->timeout;
     call->on_reply = on_reply;
@@ -52,6 +53,7 @@ static struct api_watch *fake_watch(struct api *api, const struct api_watch_spec
     struct fake_api *f = fake_of(api);
     struct fake_watch *w = HEAP_NEW(struct fake_watch);
     w->path = arena_str(&w->memory, spec->path);
+    w->accept = arena_str(&w->memory, spec->accept);
     w->silence_max = spec->silence_max;
     w->on_event = on_event;
     w->ctx = ctx;

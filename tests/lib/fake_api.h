@@ -17,6 +17,7 @@ struct fake_call {
     enum api_verb verb;
     struct str path;
     struct str content_type;
+    struct str accept;
     struct str body;
     usec_t timeout;
     api_on_reply on_reply;
@@ -27,6 +28,7 @@ struct fake_watch {
     struct list link;
     struct arena memory;
     struct str path;
+    struct str accept;
     usec_t silence_max;
     api_on_event on_event;
     void *ctx;

@@ -18,6 +18,7 @@ struct seen {
     int errors;
     int bad;
     int well;
+    int status;     /* of the last error */
     bool backwards; /* the next list is refused */
     char last[512];
 };
@@ -56,6 +57,7 @@ static void on_error(void *ctx, const struct err *err, bool bad)
     struct seen *s = ctx;
     s->errors++;
     s->bad += bad ? 1 : 0;
+    s->status = s->r.status;
     (void)snprintf(s->last, sizeof(s->last), "%s", err->msg);
 }
 
@@ -65,24 +67,27 @@ static void on_well(void *ctx)
     s->well++;
 }
 
-static void begin_as(struct seen *s, mutations_t mutations)
+static void begin_with(struct seen *s, mutations_t mutations, struct reflector_config config)
 {
     *s = (struct seen){ .time = vloop_new(1, 0) };
     fake_api_init(&s->api);
     client_init(&s->client, vloop_root(s->time), &s->api.api);
     s->client.mutations = mutations;
-    reflector_init(&s->r, &s->client,
-                   &(struct reflector_config){
-                       .path = STR("/api/v1/things"),
-                       .query = STR("&labelSelector=a"),
-                       .on_list = on_list,
-                       .on_object = on_object,
-                       .on_synced = on_synced,
-                       .on_error = on_error,
-                       .on_well = on_well,
-                       .ctx = s,
-                   });
+    config.path = STR("/api/v1/things");
+    config.query = STR("&labelSelector=a");
+    config.on_list = on_list;
+    config.on_object = on_object;
+    config.on_synced = on_synced;
+    config.on_error = on_error;
+    config.on_well = on_well;
+    config.ctx = s;
+    reflector_init(&s->r, &s->client, &config);
     reflector_start(&s->r);
+}
+
+static void begin_as(struct seen *s, mutations_t mutations)
+{
+    begin_with(s, mutations, (struct reflector_config){ 0 });
 }
 
 static void begin(struct seen *s)
@@ -188,6 +193,22 @@ TEST(reflector_resumes_where_it_was)
     end(&s);
 }
 
+/* A cut every few minutes, for hours: each is followed as soon as the first was. */
+TEST(reflector_does_not_count_cuts_that_are_far_apart)
+{
+    struct seen s;
+    begin(&s);
+    mark(&s, 12, true);
+    for (int i = 0; i < 50; i++) {
+        mark(&s, 20 + i, false);
+        run(&s, MINUTES(3));
+        fake_cut(&s.api, stream(&s), ERR_IO);
+        run(&s, MSECONDS(200));
+        CHECK_EQ(s.api.watched, i + 2);
+    }
+    end(&s);
+}
+
 TEST(reflector_lists_again_when_its_version_has_expired)
 {
     for (int how = 0; how < 2; how++) {
@@ -266,6 +287,72 @@ TEST(reflector_asks_for_pages_when_the_server_knows_no_streams)
         CHECK_EQ(s.api.call_count, 1);
         end(&s);
     }
+}
+
+TEST(reflector_asks_for_metadata_alone_and_keeps_to_its_configuration)
+{
+    struct seen s;
+    begin_with(&s, 0,
+               (struct reflector_config){
+                   .metadata_only = true, .page = 500, .silence_max = SECONDS(90) });
+    CHECK_STR(stream(&s)->accept, API_METADATA);
+    CHECK_EQ(stream(&s)->silence_max, SECONDS(90));
+    fake_end(&s.api, stream(&s), 422, STR("{}"));
+    run(&s, 0);
+    CHECK_STR(fake_call_first(&s.api)->path, "/api/v1/things?limit=500&labelSelector=a");
+    CHECK_STR(fake_call_first(&s.api)->accept, API_METADATA_LIST);
+    page(&s, "{\"metadata\":{\"name\":\"a\"}}", "t");
+    CHECK_STR(fake_call_first(&s.api)->accept, API_METADATA_LIST);
+    /* Of a list without items the real server says null, if only metadata is asked for. */
+    fake_reply(&s.api, fake_call_first(&s.api), 200,
+               STR("{\"kind\":\"PartialObjectMetadataList\",\"metadata\":"
+                   "{\"resourceVersion\":\"21\"},\"items\":null}"));
+    CHECK_EQ(s.version, 21);
+    CHECK_STR(buf_str(&s.names), "+a ");
+    CHECK_STR(stream(&s)->accept, API_METADATA);
+    CHECK_EQ(stream(&s)->silence_max, SECONDS(90));
+    end(&s);
+    begin(&s);
+    CHECK_STR(stream(&s)->accept, "");
+    fake_end(&s.api, stream(&s), 422, STR("{}"));
+    run(&s, 0);
+    CHECK_STR(fake_call_first(&s.api)->accept, "");
+    end(&s);
+}
+
+/* Whoever is told of an error can ask what the server said: a 401 is another matter than a cut. */
+TEST(reflector_keeps_the_status_of_what_failed)
+{
+    struct seen s;
+    begin(&s);
+    fake_end(&s.api, stream(&s), 401, STR("{}"));
+    CHECK_EQ(s.status, 401);
+    run(&s, SECONDS(1));
+    fake_cut(&s.api, stream(&s), ERR_IO);
+    CHECK_EQ(s.status, 0);
+    run(&s, SECONDS(2));
+    fake_line(stream(&s), STR("{\"type\":\"ERROR\",\"object\":{\"code\":403}}"));
+    CHECK_EQ(s.status, 403);
+    run(&s, SECONDS(3));
+    fake_line(stream(&s), STR("{\"type\":\"ERROR\",\"object\":{\"code\":4294967697}}"));
+    CHECK_EQ(s.status, 0);
+    run(&s, SECONDS(5));
+    fake_end(&s.api, stream(&s), 503, STR("{}"));
+    CHECK_EQ(s.status, 503);
+    run(&s, SECONDS(10));
+    fake_line(stream(&s), STR("nonsense"));
+    CHECK_EQ(s.status, 0);
+    CHECK_EQ(s.bad, 1);
+    run(&s, SECONDS(20));
+    fake_end(&s.api, stream(&s), 422, STR("{}"));
+    run(&s, 0);
+    fake_reply(&s.api, fake_call_first(&s.api), 403, STR("{}"));
+    CHECK_EQ(s.status, 403);
+    run(&s, SECONDS(30));
+    fake_fail(&s.api, fake_call_first(&s.api), ERR_TIMEOUT);
+    CHECK_EQ(s.status, 0);
+    CHECK_EQ(s.errors, 8);
+    end(&s);
 }
 
 TEST(reflector_begins_the_pages_again_when_their_token_expires)
