@@ -26,21 +26,12 @@ struct credentials {
     struct loop_timer ready;
 };
 
-static void secret_wipe(struct str s)
-{
-    if (s.n > 0) {
-        explicit_bzero((void *)(uintptr_t)s.p, s.n);
-    }
-}
-
 void credential_unref(struct credential *c)
 {
     if (c == NULL || --c->refs > 0) {
         return;
     }
-    secret_wipe(c->authorization);
-    secret_wipe(c->key_pem);
-    arena_done(&c->memory);
+    arena_wipe(&c->memory);
     heap_free(c);
 }
 
@@ -67,20 +58,20 @@ static void credentials_put(struct credentials *c, const struct credential_parts
     struct credential *fresh = HEAP_NEW(struct credential);
     fresh->refs = 1;
     fresh->generation = ++c->generation;
-    fresh->memory.first = 1024;
+    fresh->memory.first = 256 + parts->token.n + parts->cert_pem.n + parts->key_pem.n;
     if (parts->token.n > 0) {
-        fresh->authorization =
-            arena_printf(&fresh->memory, "Bearer " STR_FMT, STR_ARG(parts->token));
+        fresh->header =
+            arena_printf(&fresh->memory, "Authorization: Bearer " STR_FMT, STR_ARG(parts->token));
     } else if (c->access->username.n > 0) {
-        CLEANUP(arena_done)
+        CLEANUP(arena_wipe)
         struct arena tmp = { 0 };
         struct str plain = arena_printf(&tmp, STR_FMT ":" STR_FMT, STR_ARG(c->access->username),
                                         STR_ARG(c->access->password));
         char *code = arena_alloc(&tmp, plain.n * 4 / 3 + 4);
         (void)EVP_EncodeBlock((unsigned char *)code, (const unsigned char *)plain.p, (int)plain.n);
-        fresh->authorization = arena_printf(&fresh->memory, "Basic %s", code);
-        secret_wipe(plain);
+        fresh->header = arena_printf(&fresh->memory, "Authorization: Basic %s", code);
     }
+    (void)str_cut_prefix(fresh->header, STR("Authorization: "), &fresh->authorization); /* or "" */
     fresh->cert_pem = arena_str(&fresh->memory, parts->cert_pem);
     fresh->key_pem = arena_str(&fresh->memory, parts->key_pem);
     credential_unref(c->current);
@@ -124,7 +115,7 @@ void credentials_free(struct credentials *c)
 
 static int token_file_read(struct credentials *c, struct err *err)
 {
-    CLEANUP(arena_done)
+    CLEANUP(arena_wipe)
     struct arena tmp = { 0 };
     struct str text = STR_NONE;
     int r = file_mark(c->access->token_file, &c->mark, err);
@@ -143,7 +134,6 @@ static int token_file_read(struct credentials *c, struct err *err)
                                       .cert_pem = c->access->cert_pem,
                                       .key_pem = c->access->key_pem };
     credentials_put(c, &parts);
-    secret_wipe(text);
     return 0;
 }
 
@@ -241,7 +231,7 @@ static int exec_times(struct credentials *c, const struct jval *status, struct e
 /* Reads a plugin's answer and takes it over. */
 static int exec_take(struct credentials *c, struct str answer, struct err *err)
 {
-    CLEANUP(arena_done)
+    CLEANUP(arena_wipe)
     struct arena tmp = { 0 };
     const struct jval *v;
     int r = json_parse(answer, 0, &tmp, &v, err);

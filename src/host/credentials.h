@@ -24,7 +24,8 @@ struct credential {
     uint32_t refs;
     uint64_t generation;
     struct arena memory;
-    struct str authorization; /* the header's value; empty = none */
+    struct str header;        /* "Authorization: …"; empty = none */
+    struct str authorization; /* its value */
     struct str cert_pem;
     struct str key_pem;
 };

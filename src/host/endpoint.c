@@ -157,7 +157,7 @@ static int endpoint_check(const struct cluster_access *access, struct err *err)
 
 int endpoint_init(struct endpoint *e, const struct cluster_access *access, struct err *err)
 {
-    *e = (struct endpoint){ .access = access, .memory = { .first = 1024 } };
+    *e = (struct endpoint){ .access = access, .memory = { .first = 512 } };
     int r = endpoint_parse(e, err);
     if (r == 0) {
         r = endpoint_check(access, err);
@@ -213,7 +213,7 @@ void endpoint_prepare_any(CURL *easy)
     (void)curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, yes);
     (void)curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, yes);
     (void)curl_easy_setopt(easy, CURLOPT_USERAGENT, "drydock/" DRYDOCK_VERSION);
-    (void)curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)16384); /* libcurl's least */
+    (void)curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)ENDPOINT_UPLOAD_BUFFER);
     (void)curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, curl_on_sockopt);
     (void)curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 }

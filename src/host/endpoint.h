@@ -11,6 +11,8 @@
 #include "base/err.h"
 #include "host/access.h"
 
+#define ENDPOINT_UPLOAD_BUFFER 16384 /* bytes; libcurl has no less */
+
 struct endpoint {
     struct arena memory;
     const struct cluster_access *access; /* borrowed: from whoever made it */

@@ -96,10 +96,39 @@ static size_t curl_on_header(char *data, size_t size, size_t n, void *ctx)
     return line.n;
 }
 
+static CURLcode curl_on_tls(CURL *easy UNUSED, void *ssl_ctx, void *ctx)
+{
+    struct transport *t = ctx;
+    identity_use(&t->identity, ssl_ctx);
+    return CURLE_OK;
+}
+
+/* What is different for one of many. */
+static void slot_prepare_frugal(struct transport *t, CURL *easy)
+{
+    const long yes = 1;
+    (void)curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, yes);
+    (void)curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, yes);
+    (void)curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)TRANSPORT_GROUP_BUFFER);
+    if (!t->endpoint.tls) {
+        return;
+    }
+    (void)curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, (long)0); /* kept for nobody */
+    (void)curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, curl_on_tls);
+    (void)curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, t);
+    if (t->identity.trusted_n > 0) {
+        (void)curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);
+        (void)curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+    } else if (curl_version_info(CURLVERSION_NOW)->cainfo != NULL) {
+        /* The system's authorities are a megabyte. From a file alone, libcurl keeps them once. */
+        (void)curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+    }
+}
+
 static struct slot *slot_new(struct transport *t)
 {
     struct slot *s = HEAP_NEW(struct slot);
-    s->memory.first = 2048;
+    s->memory.first = t->group != NULL ? 512 : 2048;
     s->easy = curl_easy_init();
     if (s->easy == NULL) {
         out_of_memory(sizeof(*s));
@@ -111,7 +140,11 @@ static struct slot *slot_new(struct transport *t)
     (void)curl_easy_setopt(s->easy, CURLOPT_WRITEDATA, s);
     (void)curl_easy_setopt(s->easy, CURLOPT_HEADERFUNCTION, curl_on_header);
     (void)curl_easy_setopt(s->easy, CURLOPT_HEADERDATA, s);
-    (void)curl_easy_setopt(s->easy, CURLOPT_SHARE, t->share);
+    if (t->group != NULL) {
+        slot_prepare_frugal(t, s->easy);
+    } else {
+        (void)curl_easy_setopt(s->easy, CURLOPT_SHARE, t->share);
+    }
     return s;
 }
 
@@ -127,6 +160,10 @@ struct slot *slot_take(struct transport *t)
 
 void slot_give(struct transport *t, struct slot *s)
 {
+    if (t->group != NULL) {
+        slot_free(s);
+        return;
+    }
     s->exchange = NULL;
     credential_unref(STEAL(s->credential));
     arena_reset(&s->memory);
@@ -147,6 +184,21 @@ void slot_free(struct slot *s)
     heap_free(s);
 }
 
+void slot_rest(struct slot *s)
+{
+    const struct curl_tlssessioninfo *tls = NULL;
+    if (s->reply.n == 0) {
+        buf_done(&s->reply);
+    }
+    /* libcurl copies a request that goes through TLS into its buffer for uploads, 16 KiB, and keeps
+     * that for as long as the transfer. Setting its size frees it; the request is long sent. */
+    (void)curl_easy_setopt(s->easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)ENDPOINT_UPLOAD_BUFFER);
+    if (curl_easy_getinfo(s->easy, CURLINFO_TLS_SSL_PTR, &tls) == CURLE_OK && tls != NULL &&
+        tls->backend == CURLSSLBACKEND_OPENSSL && tls->internals != NULL) {
+        identity_rest(tls->internals);
+    }
+}
+
 /* libcurl reads the list and never owns it, so its links may live in the arena. */
 static void header_add(struct slot *s, struct curl_slist ***end, struct str line)
 {
@@ -162,7 +214,9 @@ static struct curl_slist *slot_headers(struct slot *s, const struct exchange *x)
     const struct cluster_access *access = t->access;
     struct curl_slist *first = NULL;
     struct curl_slist **end = &first;
-    header_add(s, &end, STR("Accept: application/json"));
+    header_add(s, &end,
+               x->accept.n > 0 ? arena_concat(&s->memory, STR("Accept: "), x->accept)
+                               : STR("Accept: application/json"));
     header_add(s, &end, STR("Expect:")); /* the round trip it costs buys nothing here */
     if (t->endpoint.host_header.n > 0) {
         header_add(s, &end, t->endpoint.host_header);
@@ -171,9 +225,8 @@ static struct curl_slist *slot_headers(struct slot *s, const struct exchange *x)
         struct str type = x->content_type.n > 0 ? x->content_type : API_JSON;
         header_add(s, &end, arena_concat(&s->memory, STR("Content-Type: "), type));
     }
-    if (s->credential->authorization.n > 0) {
-        header_add(s, &end,
-                   arena_concat(&s->memory, STR("Authorization: "), s->credential->authorization));
+    if (s->credential->header.n > 0) {
+        header_add(s, &end, s->credential->header); /* not copied: it is wiped when it ends */
     }
     if (access->impersonate_user.n > 0) {
         header_add(s, &end,
@@ -229,7 +282,7 @@ void slot_load(struct slot *s, const struct exchange *x)
     (void)curl_easy_setopt(s->easy, CURLOPT_CONNECTTIMEOUT_MS,
                            (long)(t->limits.connect_max / 1000));
     slot_load_verb(s, x);
-    if (t->endpoint.tls) {
+    if (t->endpoint.tls && t->group == NULL) {
         struct curl_blob cert = slot_blob(s->credential->cert_pem);
         struct curl_blob key = slot_blob(s->credential->key_pem);
         bool with = cert.len > 0;

@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "host/credentials.h"
 #include "host/endpoint.h"
+#include "host/identity.h"
 #include "host/multi.h"
 #include "host/transport.h"
 
@@ -48,6 +49,7 @@ struct exchange {
     enum api_verb verb;
     struct str path;
     struct str content_type;
+    struct str accept;
     struct str body;
     api_on_reply on_reply;
     api_on_event on_event;
@@ -67,7 +69,7 @@ struct exchange {
     bool open_told;
     bool paused;
     size_t lines_end; /* behind the last \n in the slot's buffer */
-    char text[];      /* path, content type and body */
+    char text[];      /* path, content type, accept and body */
 };
 
 struct transport {
@@ -77,7 +79,12 @@ struct transport {
     struct endpoint endpoint;
     struct credentials *credentials;
     struct multi *multi;
-    CURLSH *share; /* TLS sessions, so that a new connection needs no full handshake */
+    CURLSH *share; /* TLS sessions, so that a new connection needs no full handshake; NULL in a
+                    * group */
+    struct transport_group *group; /* NULL = it stands alone; else: */
+    struct cluster_access own;     /* without keys and passwords */
+    struct arena memory;           /* of `own` */
+    struct identity identity;
     struct transport_limits limits;
     struct transport_stats stats;
     struct list queue;
@@ -90,10 +97,18 @@ struct transport {
     bool freed; /* from inside a callback: the pump ends it */
 };
 
+struct transport_group {
+    struct loop *loop; /* borrowed: from whoever made it */
+    struct multi *multi;
+    uint32_t members;
+};
+
 /* A slot with libcurl's handle set up for the server. */
 struct slot *slot_take(struct transport *t);
 /* Back to the free ones; the handle is in no multi. */
 void slot_give(struct transport *t, struct slot *s);
 void slot_free(struct slot *s);
+/* Gives back what an open watch needs only while bytes come. */
+void slot_rest(struct slot *s);
 /* Sets URL, verb, headers and body for its exchange. */
 void slot_load(struct slot *s, const struct exchange *x);

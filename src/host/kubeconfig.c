@@ -1,9 +1,9 @@
 #include "host/kubeconfig.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "base/buf.h"
 #include "format/jwriter.h"
 #include "format/yaml.h"
@@ -70,6 +70,18 @@ static int complain_kind(const struct entry *e, const char *key, const struct jv
     return complain(e->config, v, err);
 }
 
+/* Most texts end up in a header or a URL: none may end it early. */
+static bool is_one_line(struct str text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        if (c < ' ' || c == 0x7f) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* An absent or null member leaves `*ret` as it is. */
 static int read_str(const struct reader *r, const struct entry *e, const char *key, struct str *ret,
                     struct err *err)
@@ -82,7 +94,7 @@ static int read_str(const struct reader *r, const struct entry *e, const char *k
         return complain_kind(e, key, v, "a string", err);
     }
     struct str text = jval_str(v);
-    if (str_find_char(text, '\0') != SIZE_MAX || str_find_char(text, '\n') != SIZE_MAX) {
+    if (!is_one_line(text)) {
         (void)err_set(err, ERR_INVALID, "%s '" STR_FMT "': %s: want one line of text", e->what,
                       STR_ARG(e->name), key);
         return complain(e->config, v, err);
@@ -102,38 +114,6 @@ static int read_bool(const struct entry *e, const char *key, bool *ret, struct e
     }
     *ret = jval_bool(v, false);
     return 0;
-}
-
-/* Standard base64 as Go decodes it: line breaks do not count. */
-static bool base64_decode(struct str text, struct arena *out, struct str *ret)
-{
-    unsigned char *clean = arena_alloc(out, text.n + 1);
-    size_t n = 0;
-    for (size_t i = 0; i < text.n; i++) {
-        if (text.p[i] != '\n' && text.p[i] != '\r') {
-            clean[n++] = (unsigned char)text.p[i];
-        }
-    }
-    size_t padding = 0;
-    while (padding < 2 && padding < n && clean[n - 1 - padding] == '=') {
-        padding++;
-    }
-    for (size_t i = 0; i < n - padding; i++) {
-        if (clean[i] == '=' || clean[i] <= ' ') { /* EVP_DecodeBlock would skip spaces */
-            return false;
-        }
-    }
-    if (n % 4 != 0 || n == 0 || n > INT32_MAX) {
-        return false;
-    }
-    unsigned char *bytes = arena_alloc(out, n / 4 * 3 + 1);
-    int size = EVP_DecodeBlock(bytes, clean, (int)n);
-    if (size < 0) {
-        return false;
-    }
-    bytes[(size_t)size - padding] = '\0';
-    *ret = (struct str){ .p = (const char *)bytes, .n = (size_t)size - padding };
-    return true;
 }
 
 /* A relative name begins at the file that holds it. */
@@ -261,11 +241,71 @@ static struct str files_of(const struct reader *r, struct arena *tmp)
     return arena_str(tmp, buf_str(&names));
 }
 
+/* What a stranger's text may not name, and what it has to hold instead. */
+struct refusal {
+    const char *key;
+    const char *what;
+    const char *want;
+};
+
+static const struct refusal cluster_refusals[] = {
+    { "certificate-authority", "a file", "certificate-authority-data" },
+};
+
+static const struct refusal user_refusals[] = {
+    { "client-certificate", "a file", "client-certificate-data" },
+    { "client-key", "a file", "client-key-data" },
+    { "tokenFile", "a file", "token" },
+    { "exec", "a program", "token or client-certificate-data" },
+    { "auth-provider", "a plugin", "token or client-certificate-data" },
+};
+
+static int refuse_foreign(const struct reader *r, const struct entry *e,
+                          const struct refusal *refusals, size_t n, struct err *err)
+{
+    for (size_t i = 0; i < n && r->source->foreign; i++) {
+        const struct jval *v = jval_get(e->value, str_from(refusals[i].key));
+        if (jval_kind(v) == JNULL || (jval_kind(v) == JSTR && jval_str(v).n == 0)) {
+            continue;
+        }
+        (void)err_set(
+            err, ERR_DENIED, "%s '" STR_FMT "': %s: names %s of the machine that reads it, want %s",
+            e->what, STR_ARG(e->name), refusals[i].key, refusals[i].what, refusals[i].want);
+        return complain(e->config, v, err);
+    }
+    return 0;
+}
+
+/* A stranger's server has to prove who it is, or anybody in between learns the credentials. */
+static int refuse_insecure(const struct reader *r, const struct entry *e,
+                           const struct cluster_access *a, struct err *err)
+{
+    struct str scheme;
+    struct str rest;
+    bool tls = str_cut(a->server, STR("://"), &scheme, &rest) && str_eq_fold(scheme, STR("https"));
+    if (!r->source->foreign || r->source->allow_insecure || (tls && !a->insecure)) {
+        return 0;
+    }
+    if (a->insecure) {
+        (void)err_set(err, ERR_DENIED,
+                      "cluster '" STR_FMT "': insecure-skip-tls-verify: is not allowed here, want "
+                      "certificate-authority-data",
+                      STR_ARG(e->name));
+    } else {
+        (void)err_set(err, ERR_DENIED,
+                      "cluster '" STR_FMT "': server '" STR_FMT
+                      "': want https://HOST[:PORT][/PATH]",
+                      STR_ARG(e->name), STR_ARG(str_sub(a->server, 0, 200)));
+    }
+    return complain(e->config, e->value, err);
+}
+
 static int read_cluster(const struct reader *r, const struct entry *e, struct cluster_access *a,
                         struct err *err)
 {
     struct str proxy = STR_NONE;
-    int rc = read_str(r, e, "server", &a->server, err);
+    int rc = refuse_foreign(r, e, cluster_refusals, ARRAY_LEN(cluster_refusals), err);
+    rc = rc < 0 ? rc : read_str(r, e, "server", &a->server, err);
     rc = rc < 0 ? rc : read_str(r, e, "tls-server-name", &a->tls_server_name, err);
     rc = rc < 0 ? rc : read_bool(e, "insecure-skip-tls-verify", &a->insecure, err);
     rc = rc < 0 ? rc : read_pem(r, e, "certificate-authority", &a->ca_pem, err);
@@ -276,6 +316,10 @@ static int read_cluster(const struct reader *r, const struct entry *e, struct cl
     if (a->server.n == 0) {
         (void)err_set(err, ERR_INVALID, "cluster '" STR_FMT "': has no server", STR_ARG(e->name));
         return complain(e->config, e->value, err);
+    }
+    rc = refuse_insecure(r, e, a, err);
+    if (rc < 0) {
+        return rc;
     }
     if (a->insecure && a->ca_pem.n > 0) {
         (void)err_set(err, ERR_INVALID,
@@ -430,7 +474,8 @@ static int read_exec(const struct reader *r, const struct entry *user, const str
 static int read_user(const struct reader *r, const struct entry *e, const struct entry *cluster,
                      struct cluster_access *a, struct err *err)
 {
-    int rc = read_pem(r, e, "client-certificate", &a->cert_pem, err);
+    int rc = refuse_foreign(r, e, user_refusals, ARRAY_LEN(user_refusals), err);
+    rc = rc < 0 ? rc : read_pem(r, e, "client-certificate", &a->cert_pem, err);
     rc = rc < 0 ? rc : read_pem(r, e, "client-key", &a->key_pem, err);
     rc = rc < 0 ? rc : read_str(r, e, "token", &a->token, err);
     rc = rc < 0 ? rc : read_str(r, e, "tokenFile", &a->token_file, err);
@@ -502,8 +547,15 @@ static int read_context(const struct reader *r, struct str name, struct cluster_
                        "clusters", err);
     }
     rc = read_cluster(r, &cluster, a, err);
-    if (rc < 0 || user_name.n == 0) {
+    if (rc < 0 || (user_name.n == 0 && r->source->token.n == 0)) {
         return rc;
+    }
+    if (r->source->token.n > 0) {
+        if (!is_one_line(r->source->token)) {
+            return err_set(err, ERR_INVALID, "token: want one line of text");
+        }
+        a->token = arena_str(r->out, r->source->token);
+        return 0; /* the user is not asked, however it would prove itself */
     }
     if (user.value == NULL) {
         return missing(r, "the context names a user that is not there:", user_name, "users", err);
@@ -541,7 +593,7 @@ int kubeconfig_parse(const struct kubeconfig_source *source, const struct kubeco
                      uint32_t n, struct arena *out, struct cluster_access *ret, struct err *err)
 {
     ASSERT(n <= KUBECONFIG_FILES_MAX);
-    CLEANUP(arena_done)
+    CLEANUP(arena_wipe)
     struct arena tmp = { 0 };
     struct reader *r = ARENA_NEW(&tmp, struct reader);
     r->source = source;
@@ -567,7 +619,7 @@ int kubeconfig_parse(const struct kubeconfig_source *source, const struct kubeco
 static int load_files(const struct kubeconfig_source *source, struct str list, bool lenient,
                       struct arena *out, struct cluster_access *ret, struct err *err)
 {
-    CLEANUP(arena_done)
+    CLEANUP(arena_wipe)
     struct arena tmp = { 0 };
     struct kubeconfig_text texts[KUBECONFIG_FILES_MAX];
     uint32_t n = 0;

@@ -4,7 +4,7 @@
  * The order is the contract's: --kubeconfig, then KUBECONFIG (a list; what the first file says of a
  * name counts), then the service account of the pod we run in, then ~/.kube/config. Every complaint
  * names the file, the line where there is one, what was found and what was wanted. Tokens, keys and
- * passwords never appear in one.
+ * passwords never appear in one. Working memory is wiped; what is read lives in the caller's arena.
  */
 #pragma once
 
@@ -21,6 +21,11 @@ struct kubeconfig_source {
     const char *const *env;         /* "NAME=value", …, NULL; NULL = the process's own */
     struct str service_account_dir; /* empty = KUBECONFIG_SERVICE_ACCOUNT */
     bool no_files; /* a file that is named inside the configuration is an error: for fuzzing */
+    /* A stranger wrote the text: what names a file or a program of this machine is an error, and
+     * so is a server that need not prove who it is, unless that is allowed. */
+    bool foreign;
+    bool allow_insecure; /* with `foreign` */
+    struct str token;    /* who to be, instead of the context's user; empty = that one */
 };
 
 /* One file's content. */

@@ -103,15 +103,20 @@ static void on_exchange_timer(void *ctx)
     exchange_fail(x, &err);
 }
 
-static struct exchange *exchange_new(struct transport *t, struct str path, struct str content_type,
-                                     struct str body)
+static struct exchange *exchange_new(struct transport *t, const struct api_request *request)
 {
-    ASSERT(path.n > 0 && path.p[0] == '/');
-    struct exchange *x = heap_alloc(sizeof(*x) + path.n + content_type.n + body.n + 1);
+    ASSERT(request->path.n > 0 && request->path.p[0] == '/');
+    const struct str from[] = { request->path, request->content_type, request->accept,
+                                request->body };
+    size_t size = 1;
+    for (size_t i = 0; i < ARRAY_LEN(from); i++) {
+        size += from[i].n;
+    }
+    struct exchange *x = heap_alloc(sizeof(*x) + size);
     x->transport = t;
+    x->verb = request->verb;
     char *at = x->text;
-    struct str *into[] = { &x->path, &x->content_type, &x->body };
-    const struct str from[] = { path, content_type, body };
+    struct str *into[] = { &x->path, &x->content_type, &x->accept, &x->body };
     for (size_t i = 0; i < ARRAY_LEN(from); i++) {
         if (from[i].n > 0) {
             memcpy(at, from[i].p, from[i].n);
@@ -127,8 +132,7 @@ static struct api_call *transport_send(struct api *api, const struct api_request
                                        api_on_reply on_reply, void *ctx)
 {
     struct transport *t = transport_of(api);
-    struct exchange *x = exchange_new(t, request->path, request->content_type, request->body);
-    x->verb = request->verb;
+    struct exchange *x = exchange_new(t, request);
     x->on_reply = on_reply;
     x->ctx = ctx;
     x->timeout = request->timeout > 0 ? request->timeout : API_TIMEOUT;
@@ -149,9 +153,9 @@ static struct api_watch *transport_watch(struct api *api, const struct api_watch
                                          api_on_event on_event, void *ctx)
 {
     struct transport *t = transport_of(api);
-    struct exchange *x = exchange_new(t, spec->path, STR_NONE, STR_NONE);
+    const struct api_request request = { .path = spec->path, .accept = spec->accept };
+    struct exchange *x = exchange_new(t, &request);
     x->watch = true;
-    x->verb = API_GET;
     x->on_event = on_event;
     x->ctx = ctx;
     x->timeout = spec->silence_max;
@@ -174,13 +178,13 @@ static const struct api_ops transport_ops = {
 };
 
 /* libcurl is through with a transfer, one way or the other. */
-static void on_transfer_done(void *ctx, CURL *easy, CURLcode result)
+static void on_transfer_done(void *ctx UNUSED, CURL *easy, CURLcode result)
 {
-    struct transport *t = ctx;
     char *private = NULL;
     (void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private);
     struct slot *s = (struct slot *)(void *)private;
     struct exchange *x = s->exchange;
+    struct transport *t = x->transport;
     struct err err = { 0 };
     long status = 0;
     long connects = 0;
@@ -326,6 +330,8 @@ static void deliver_watch(struct exchange *x)
             x->paused = false;
             /* May hand over bytes at once; a failure shows as the end of the transfer. */
             (void)curl_easy_pause(x->slot->easy, CURLPAUSE_CONT);
+        } else if (x->transport->group != NULL) {
+            slot_rest(x->slot);
         }
         return;
     }
@@ -394,29 +400,114 @@ static void on_credentials(void *ctx)
     transport_wake(ctx);
 }
 
-struct api *transport_new(struct loop *loop, const struct cluster_access *access, struct err *err)
+static struct transport *transport_begin(struct loop *loop, const struct cluster_access *access)
 {
     struct transport *t = HEAP_NEW(struct transport);
     t->door.ops = &transport_ops;
     t->loop = loop;
     t->access = access;
-    if (endpoint_init(&t->endpoint, access, err) < 0) {
-        heap_free(t);
-        return NULL;
-    }
     list_init(&t->queue);
     list_init(&t->watch_queue);
     list_init(&t->flying);
     list_init(&t->ready);
     list_init(&t->slots);
     loop_timer_init(&t->pump, loop, on_pump, t);
-    t->multi = multi_new(loop, on_transfer_done, t);
+    return t;
+}
+
+struct api *transport_new(struct loop *loop, const struct cluster_access *access, struct err *err)
+{
+    struct transport *t = transport_begin(loop, access);
+    if (endpoint_init(&t->endpoint, access, err) < 0) {
+        loop_timer_done(&t->pump);
+        heap_free(t);
+        return NULL;
+    }
+    t->multi = multi_new(loop, on_transfer_done, NULL);
     t->share = curl_share_init();
     if (t->share == NULL) {
         out_of_memory(sizeof(*t));
     }
     (void)curl_share_setopt(t->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
     t->credentials = credentials_new(loop, access, on_credentials, t);
+    transport_set_limits(&t->door, &(struct transport_limits){ 0 });
+    return &t->door;
+}
+
+struct transport_group *transport_group_new(struct loop *loop)
+{
+    struct transport_group *group = HEAP_NEW(struct transport_group);
+    group->loop = loop;
+    group->multi = multi_new(loop, on_transfer_done, NULL);
+    return group;
+}
+
+void transport_group_free(struct transport_group *group)
+{
+    if (group == NULL) {
+        return;
+    }
+    ASSERT(group->members == 0);
+    multi_free(group->multi);
+    heap_free(group);
+}
+
+/* Copies what is needed for as long as the transport lives. Keys and passwords stay views, to be
+ * dropped when others have made of them what they need. */
+static void transport_own(struct transport *t, const struct cluster_access *access)
+{
+    t->own = *access;
+    t->access = &t->own;
+    struct cluster_access *own = &t->own;
+    struct str *texts[] = { &own->name,      &own->server,           &own->tls_server_name,
+                            &own->proxy_url, &own->impersonate_user, &own->impersonate_uid,
+                            &own->ns };
+    t->memory.first = 256;
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        if (texts[i]->n > 0) {
+            *texts[i] = arena_str(&t->memory, *texts[i]);
+        }
+    }
+    struct str *groups = ARENA_ARRAY(&t->memory, struct str, own->impersonate_groups_n);
+    for (uint32_t i = 0; i < own->impersonate_groups_n; i++) {
+        groups[i] = arena_str(&t->memory, access->impersonate_groups[i]);
+    }
+    own->impersonate_groups = groups;
+}
+
+static void transport_forget_keys(struct transport *t)
+{
+    t->own.ca_pem = STR_NONE;
+    t->own.cert_pem = STR_NONE;
+    t->own.key_pem = STR_NONE;
+    t->own.token = STR_NONE;
+    t->own.username = STR_NONE;
+    t->own.password = STR_NONE;
+}
+
+struct api *transport_group_join(struct transport_group *group, const struct cluster_access *access,
+                                 struct err *err)
+{
+    ASSERT(access->exec.command.n == 0);
+    ASSERT(access->token_file.n == 0);
+    struct transport *t = transport_begin(group->loop, NULL);
+    t->group = group;
+    t->multi = group->multi;
+    transport_own(t, access);
+    int r = endpoint_init(&t->endpoint, &t->own, err);
+    r = r < 0 ? r : identity_init(&t->identity, &t->own, err);
+    if (r < 0) {
+        endpoint_done(&t->endpoint);
+        loop_timer_done(&t->pump);
+        arena_wipe(&t->memory);
+        heap_free(t);
+        return NULL;
+    }
+    t->own.cert_pem = STR_NONE; /* the identity has them */
+    t->own.key_pem = STR_NONE;
+    t->credentials = credentials_new(group->loop, &t->own, on_credentials, t);
+    transport_forget_keys(t);
+    group->members++;
     transport_set_limits(&t->door, &(struct transport_limits){ 0 });
     return &t->door;
 }
@@ -447,9 +538,15 @@ static void transport_end(struct transport *t)
     }
     loop_timer_done(&t->pump);
     credentials_free(t->credentials);
-    (void)curl_share_cleanup(t->share); /* its users are gone */
-    multi_free(t->multi);
+    (void)curl_share_cleanup(t->share); /* its users are gone; NULL is none */
+    if (t->group != NULL) {
+        t->group->members--;
+    } else {
+        multi_free(t->multi);
+    }
     endpoint_done(&t->endpoint);
+    identity_done(&t->identity);
+    arena_wipe(&t->memory); /* a proxy's URL may hold a password */
     heap_free(t);
 }
 
@@ -475,7 +572,9 @@ void transport_set_limits(struct api *api, const struct transport_limits *limits
     l->connect_max = l->connect_max > 0 ? l->connect_max : TRANSPORT_CONNECT_MAX;
     l->reply_bytes_max = l->reply_bytes_max > 0 ? l->reply_bytes_max : REPLY_BYTES_MAX;
     l->line_bytes_max = l->line_bytes_max > 0 ? l->line_bytes_max : TRANSPORT_LINE_MAX;
-    multi_set_connections_max(t->multi, l->requests_max + l->watches_max);
+    if (t->group == NULL) { /* a group keeps no connection that is not in use */
+        multi_set_connections_max(t->multi, l->requests_max + l->watches_max);
+    }
     transport_wake(t);
 }
 

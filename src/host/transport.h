@@ -29,6 +29,9 @@
 #define TRANSPORT_LINE_MAX                                                                         \
     (OBJECT_BYTES_MAX + (size_t)64 * 1024) /* one object and the words around it */
 
+/* Of a transport in a group; its header says why they are small. */
+#define TRANSPORT_GROUP_BUFFER 1024 /* bytes read at once; libcurl keeps it for a whole watch */
+
 struct transport_limits {
     uint32_t requests_max; /* 0 = the default, in all of them */
     uint32_t watches_max;
@@ -52,6 +55,25 @@ struct transport_stats {
 /* `access` is borrowed for as long as the transport lives. Fails on what can be seen without the
  * network: a server that is no URL, PEM that is none, a key of another certificate. */
 struct api *transport_new(struct loop *loop, const struct cluster_access *access, struct err *err);
+
+/* Transports to many clusters that are silent most of the time: bridges to workload clusters.
+ *
+ * They share what libcurl needs only once, and each keeps what its open watch needs and little
+ * else. Every request has a connection of its own, closed behind the answer: an idle one would cost
+ * as much as the watch, and one that is used again could carry another's identity, since libcurl
+ * does not know whose key OpenSSL was given. The price is a handshake a request.
+ *
+ * A watch that rests costs some 55 to 60 KiB, nearly all of it OpenSSL's and libcurl's: buffers are
+ * given back between the lines, certificates and keys behind the handshake (identity.h). */
+struct transport_group;
+struct transport_group *transport_group_new(struct loop *loop);
+/* Its transports have ended before, and no callback of theirs runs. Accepts NULL. */
+void transport_group_free(struct transport_group *group);
+
+/* As transport_new, but what is needed of `access` is copied: it may be wiped at once. It names no
+ * token file and no plugin, and no proxy that speaks TLS. */
+struct api *transport_group_join(struct transport_group *group, const struct cluster_access *access,
+                                 struct err *err);
 
 /* What is in flight is dropped without a callback. Also from inside one. Accepts NULL. */
 void transport_free(struct api *api);

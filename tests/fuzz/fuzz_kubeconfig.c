@@ -1,4 +1,5 @@
-/* What was understood of a kubeconfig, written down anew, is understood in the same way. */
+/* What was understood of a kubeconfig, written down anew, is understood in the same way; and a
+ * stranger's is understood in that way or refused. */
 #include <openssl/evp.h>
 
 #include "base/utf8.h"
@@ -154,6 +155,32 @@ static void check_same(const struct cluster_access *a, const struct cluster_acce
     check_same_list(a->exec.env, a->exec.env_n, b->exec.env, b->exec.env_n);
 }
 
+static void check_foreign(struct str text, int own, const struct cluster_access *access)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    struct err err = { 0 };
+    struct kubeconfig_source source = { .env = env, .foreign = true };
+    struct kubeconfig_text file = { .path = STR("config"), .text = text };
+    struct cluster_access foreign = { 0 };
+    if (kubeconfig_parse(&source, &file, 1, &a, &foreign, &err) < 0) {
+        ASSERT(err.msg[0] != '\0');
+        return;
+    }
+    ASSERT(own == 0);
+    check_same(access, &foreign);
+    ASSERT(foreign.exec.command.n == 0);
+    ASSERT(foreign.token_file.n == 0);
+    ASSERT(!foreign.insecure);
+    ASSERT(str_eq_fold(str_sub(foreign.server, 0, 8), STR("https://")));
+    source.token = STR("another");
+    foreign = (struct cluster_access){ 0 };
+    int r = kubeconfig_parse(&source, &file, 1, &a, &foreign, &err);
+    ASSERT(r == 0);
+    ASSERT(str_eq(foreign.token, source.token));
+    ASSERT(foreign.cert_pem.n == 0 && foreign.username.n == 0 && foreign.impersonate_user.n == 0);
+}
+
 FUZZ_TARGET(text)
 {
     CLEANUP(arena_done)
@@ -163,6 +190,7 @@ FUZZ_TARGET(text)
     struct kubeconfig_text file = { .path = STR("config"), .text = text };
     struct cluster_access access = { 0 };
     int r = kubeconfig_parse(&source, &file, 1, &a, &access, &err);
+    check_foreign(text, r, &access);
     if (r < 0) {
         ASSERT(err.msg[0] != '\0');
         ASSERT(access.server.p == NULL); /* untouched */

@@ -108,15 +108,13 @@ static void on_event(void *ctx, const struct api_watch_event *event)
 
 static struct api_call *get(struct story *s, const char *path)
 {
-    const struct api_request *request =
-        &(struct api_request){ .verb = API_GET, .path = str_from(path) };
-    struct api_call *call = api_send(s->api, request, on_reply, s);
-    return call;
+    const struct api_request request = { .verb = API_GET, .path = str_from(path) };
+    return api_send(s->api, &request, on_reply, s);
 }
 
 static void watch(struct story *s, usec_t silence_max)
 {
-    struct api_watch_spec spec = { .path = STR("/w?watch=1"), .silence_max = silence_max };
+    struct api_watch_spec spec = { STR("/w?watch=1"), API_METADATA, silence_max };
     s->watch = api_watch(s->api, &spec, on_event, s);
 }
 
@@ -165,7 +163,8 @@ static void describe(void *ctx, struct peer_conn *conn, const struct peer_reques
     buf_printf(&s->asked, STR_FMT " " STR_FMT " [" STR_FMT "] " STR_FMT ";",
                STR_ARG(request->method), STR_ARG(request->path),
                STR_ARG(peer_header(request, STR("Content-Type"))), STR_ARG(request->body));
-    CHECK_STR(peer_header(request, STR("Accept")), "application/json");
+    struct str accept = str_eq(request->path, STR("/p")) ? API_METADATA : API_JSON;
+    CHECK_STR(peer_header(request, STR("Accept")), accept);
     CHECK_STR(peer_header(request, STR("User-Agent")), "drydock/" DRYDOCK_VERSION);
     CHECK(peer_header(request, STR("Expect")).p == NULL);
     CHECK(peer_header(request, STR("Accept-Encoding")).p == NULL);
@@ -182,6 +181,7 @@ TEST(transport_sends_every_verb_one_after_the_other_on_one_handle)
         { .verb = API_PATCH,
           .path = STR("/p"),
           .content_type = API_MERGE_PATCH,
+          .accept = API_METADATA,
           .body = STR("{1}") },
         { .verb = API_GET, .path = STR("/g?limit=1%2F") },
         { .verb = API_POST, .path = STR("/c"), .body = STR("{2}") },
@@ -625,10 +625,10 @@ TEST(transport_says_that_the_proxy_refused_the_tunnel)
 
 /* ---- watches ---- */
 
-static void stream_script(void *ctx, struct peer_conn *conn,
-                          const struct peer_request *request UNUSED)
+static void stream_script(void *ctx, struct peer_conn *conn, const struct peer_request *request)
 {
     struct story *s = ctx;
+    CHECK_STR(peer_header(request, STR("Accept")), request->path.n > 1 ? API_METADATA : API_JSON);
     s->held[0] = conn;
     s->held_n = 1;
     peer_stream(conn);

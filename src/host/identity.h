@@ -1,0 +1,37 @@
+/*
+ * identity: whom a TLS client trusts and who it is, for many connections, in as few bytes as can
+ * be.
+ *
+ * libcurl takes PEM, parses it anew for each connection and keeps what it made for as long as that.
+ * Some 15 KiB of every idle connection would be certificates and keys that no connection needs any
+ * more once it stands. So they are kept in their binary form, parsed when a handshake asks for
+ * them, and dropped behind it. The PEM can be wiped as soon as the identity is made; the binary
+ * form of the key is wiped with the identity. It cannot go before, since any moment may need
+ * another connection.
+ */
+#pragma once
+
+#include <openssl/ssl.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "host/access.h"
+
+struct identity {
+    struct arena memory;
+    const struct str *trusted; /* certificates of authorities */
+    uint32_t trusted_n;        /* 0 = the system's */
+    const struct str *certs;   /* the client's own first, then what leads to its authority */
+    uint32_t certs_n;          /* 0 = it shows none */
+    struct str key;
+};
+
+NODISCARD
+int identity_init(struct identity *id, const struct cluster_access *access, struct err *err);
+void identity_done(struct identity *id);
+
+/* Makes the connections of a context ask the identity, which outlives them. */
+void identity_use(struct identity *id, SSL_CTX *ctx);
+/* Drops what a connection that stands does not need: buffers, certificate and key. It takes them
+ * again when it must. */
+void identity_rest(SSL *ssl);
