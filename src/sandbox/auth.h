@@ -1,6 +1,7 @@
 /*
- * auth: who asks, and whether they may. There are three: the administrator, who may all, anybody
- * else, who may only discover, and a token nobody knows.
+ * auth: who asks, and whether they may. The administrator may all. Anybody else (a service account
+ * with its token, an impersonated user, nobody at all) may discover, and what roles that are bound
+ * to them allow. A token that nobody knows is refused.
  */
 #pragma once
 

@@ -417,6 +417,34 @@ static void cells_definition(struct cells *c)
     cells_text(c, tree_text_at(c->object, "metadata.creationTimestamp"));
 }
 
+/* Those of one kind, service accounts with their namespace. */
+static void cells_subjects(struct cells *c, const char *kind)
+{
+    CLEANUP(buf_done)
+    struct buf b = { 0 };
+    TREE_EACH (tree_get(c->object, STR("subjects")), subject) {
+        struct str space = tree_text_at(subject, "namespace");
+        struct str name = tree_text_at(subject, "name");
+        if (str_eq(tree_text_at(subject, "kind"), str_from(kind))) {
+            buf_printf(&b, "%s" STR_FMT "%s" STR_FMT, b.n > 0 ? ", " : "", STR_ARG(space),
+                       space.n > 0 ? "/" : "", STR_ARG(name));
+        }
+    }
+    cells_text(c, buf_str(&b));
+}
+
+static void cells_binding(struct cells *c)
+{
+    struct str kind = tree_text_at(c->object, "roleRef.kind");
+    struct str name = tree_text_at(c->object, "roleRef.name");
+    cells_name(c);
+    cells_text(c, arena_printf(c->a, STR_FMT "/" STR_FMT, STR_ARG(kind), STR_ARG(name)));
+    cells_age(c);
+    cells_subjects(c, "User");
+    cells_subjects(c, "Group");
+    cells_subjects(c, "ServiceAccount");
+}
+
 bool cells_add(struct cells *c, const struct kind *kind)
 {
     static const struct {
@@ -439,6 +467,10 @@ bool cells_add(struct cells *c, const struct kind *kind)
         { "secrets", cells_secret },
         { "volumeattachments", cells_attachment },
         { "customresourcedefinitions", cells_definition },
+        { "clusterroles", cells_definition },
+        { "roles", cells_definition },
+        { "clusterrolebindings", cells_binding },
+        { "rolebindings", cells_binding },
     };
     for (size_t i = 0; i < ARRAY_LEN(printers); i++) {
         if (str_eq(kind->plural, str_from(printers[i].plural))) {

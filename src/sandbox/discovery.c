@@ -190,6 +190,7 @@ static uint32_t groups_sorted(struct discovery *d, struct str **ret)
                                          "events.k8s.io",
                                          "batch",
                                          "policy",
+                                         "rbac.authorization.k8s.io",
                                          "storage.k8s.io",
                                          "apiextensions.k8s.io",
                                          "coordination.k8s.io" };

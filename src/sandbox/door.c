@@ -11,6 +11,7 @@ struct api_call {
     struct arena memory;
     struct api_request request;
     struct str agent;
+    struct str authorization;
     api_on_reply on_reply;
     void *ctx;
     usec_t sent;                 /* in the view's time */
@@ -209,6 +210,8 @@ static void door_execute(struct api_call *call, struct apiserver_reply *ret)
         .method = door_methods[r->verb],
         .path = r->path,
         .content_type = r->content_type,
+        .accept = r->accept,
+        .authorization = call->authorization,
         .user_agent = call->agent,
         .body = r->body,
     };
@@ -302,8 +305,10 @@ static struct api_call *door_send(struct api *api, const struct api_request *req
     call->request = *request;
     call->request.path = arena_str(&call->memory, request->path);
     call->request.content_type = arena_str(&call->memory, request->content_type);
+    call->request.accept = arena_str(&call->memory, request->accept);
     call->request.body = arena_str(&call->memory, request->body);
     call->agent = arena_str(&call->memory, d->agent);
+    call->authorization = arena_str(&call->memory, d->authorization);
     loop_timer_init(&call->transit, d->net, door_call_arrives, call);
     loop_timer_init(&call->delivered, d->view, door_call_delivered, call);
     usec_t timeout = request->timeout != 0 ? request->timeout : API_TIMEOUT;
@@ -356,6 +361,13 @@ void door_set_agent(struct api *api, struct str agent)
 {
     struct door *d = door_of(api);
     d->agent = arena_str(&d->memory, agent);
+}
+
+void door_set_token(struct api *api, struct str token)
+{
+    struct door *d = door_of(api);
+    d->authorization =
+        token.n > 0 ? arena_printf(&d->memory, "Bearer " STR_FMT, STR_ARG(token)) : STR_NONE;
 }
 
 void door_free(struct api *api)

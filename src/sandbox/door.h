@@ -22,6 +22,9 @@ void door_free(struct api *api); /* accepts NULL */
 /* What the server sees as its User-Agent from now on; "drydock" at first. */
 void door_set_agent(struct api *api, struct str agent);
 
+/* Who it is from now on: the owner of this token; "" is the administrator's certificate. */
+void door_set_token(struct api *api, struct str token);
+
 /* Every connection breaks: watches end, and calls in flight fail whether executed or not. */
 void door_cut(struct api *api);
 

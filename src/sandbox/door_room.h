@@ -21,7 +21,8 @@ struct door {
     uint32_t tallies_n;
     struct door_tally tallies[DOOR_RESOURCES_MAX];
     struct str agent;
-    struct arena memory; /* of the tallies' names and the agent's */
+    struct str authorization; /* the header; empty = none */
+    struct arena memory;      /* of the tallies' names, the agent's and the header */
 };
 
 /* Why there was no answer; `text` is static. */

@@ -20,8 +20,9 @@ struct door_line {
 struct api_watch {
     struct list link; /* in the door's watches */
     struct door *door;
-    struct arena memory; /* of `path` */
+    struct arena memory; /* of `path` and `accept` */
     struct str path;
+    struct str accept;
     usec_t silence_max;
     api_on_event on_event;
     void *ctx;
@@ -246,6 +247,8 @@ static void door_watch_arrives(void *ctx)
                          &(struct apiserver_request){
                              .method = STR("GET"),
                              .path = w->path,
+                             .accept = w->accept,
+                             .authorization = w->door->authorization,
                              .user_agent = w->door->agent,
                          },
                          &tmp, &reply);
@@ -345,6 +348,7 @@ struct api_watch *door_watch(struct api *api, const struct api_watch_spec *spec,
     w->door = d;
     w->memory.first = 512;
     w->path = arena_str(&w->memory, spec->path);
+    w->accept = arena_str(&w->memory, spec->accept);
     w->silence_max = spec->silence_max;
     w->on_event = on_event;
     w->ctx = ctx;

@@ -2,6 +2,7 @@
 #include "sandbox/discovery.h"
 #include "sandbox/server.h"
 #include "sandbox/show.h"
+#include "sandbox/token.h"
 
 void call_text(struct call *c, int code, struct str text)
 {
@@ -17,15 +18,78 @@ void call_tree(struct call *c, int code, const struct tree *tree)
     c->reply->body = tree_json(c->a, tree);
 }
 
-void call_object(struct call *c, int code, const struct object *o)
+static struct show call_show(const struct call *c)
 {
-    struct show show = { .server = c->s,
-                         .kind = c->kind,
-                         .output = c->output,
-                         .include_object = c->route.params.include_object };
+    return (struct show){ .server = c->s,
+                          .kind = c->kind,
+                          .output = c->output,
+                          .include_object = c->route.params.include_object };
+}
+
+/* What the kind is called inside the real server, which says so in a message. */
+static struct str call_type(const struct call *c)
+{
+    struct str group;
+    struct str rest;
+    if (kind_is(c->kind, KIND_CUSTOM)) {
+        return STR("unstructured.Unstructured");
+    }
+    (void)str_cut(c->kind->group, STR("."), &group, &rest); /* "apps" has no more */
+    bool core = group.n == 0 || str_eq(group, STR("events"));
+    return arena_printf(c->a, STR_FMT "." STR_FMT, STR_ARG(core ? STR("core") : group),
+                        STR_ARG(c->kind->kind));
+}
+
+/* True when the form that was asked for does not fit, and the answer says so. What was asked to be
+ * done has been done. */
+static bool call_misfits(struct call *c, bool list)
+{
+    bool misfits = c->output == (list ? OUTPUT_METADATA : OUTPUT_METADATA_LIST);
+    if (!misfits) {
+        return false;
+    }
+    struct status *status =
+        kind_is(c->kind, KIND_CUSTOM) && !list
+            ? status_internal(c->a, STR("content is not a list"))
+            : status_new(c->a, 406, "NotAcceptable",
+                         arena_printf(c->a,
+                                      "you requested PartialObjectMetadata%s, but the requested "
+                                      "object is %sa list (*" STR_FMT "%s)",
+                                      list ? "" : "List", list ? "" : "not ", STR_ARG(call_type(c)),
+                                      list ? "List" : ""));
+    call_tree(c, status->code, status_tree(status, c->a));
+    return true;
+}
+
+static void call_text_json(struct call *c, int code, struct str text)
+{
     c->reply->status = code;
     c->reply->content_type = STR("application/json");
-    c->reply->body = arena_str(c->a, show_event(&show, o, 0, c->a));
+    c->reply->body = text;
+}
+
+void call_object(struct call *c, int code, const struct object *o)
+{
+    struct show show = call_show(c);
+    if (!call_misfits(c, /* list= */ false)) {
+        call_text_json(c, code, arena_str(c->a, show_event(&show, o, 0, c->a)));
+    }
+}
+
+void call_unstored(struct call *c, int code, struct tree *object)
+{
+    struct show show = call_show(c);
+    if (!call_misfits(c, /* list= */ false)) {
+        call_text_json(c, code, show_tree(&show, object, c->a));
+    }
+}
+
+void call_list(struct call *c, const struct show_list *list)
+{
+    struct show show = call_show(c);
+    if (!call_misfits(c, /* list= */ true)) {
+        call_text_json(c, 200, show_list(&show, list, c->a));
+    }
 }
 
 void call_warn(struct call *c, struct str text)
@@ -39,16 +103,26 @@ void call_warn(struct call *c, struct str text)
                                            STR_ARG(c->reply->warning), STR_ARG(buf_str(&quoted)));
 }
 
-/* One media range of an Accept header; false: nobody can produce it. */
-static bool accept_range(struct call *c, struct str range)
+enum accepted { ACCEPT_NO, ACCEPT_UNKNOWN_FORM, ACCEPT_YES };
+
+/* One media range of an Accept header. */
+static enum accepted accept_range(struct call *c, struct str range)
 {
+    static const struct {
+        struct str name;
+        enum output output;
+    } forms[] = {
+        { STR_INIT("Table"), OUTPUT_TABLE },
+        { STR_INIT("PartialObjectMetadata"), OUTPUT_METADATA },
+        { STR_INIT("PartialObjectMetadataList"), OUTPUT_METADATA_LIST },
+    };
     struct str type;
     struct str rest;
     (void)str_cut(range, STR(";"), &type, &rest); /* most have no parameters */
     type = str_trim(type);
     if (!str_eq(type, STR("application/json")) && !str_eq(type, STR("*/*")) &&
         !str_eq(type, STR("application/*")) && type.n > 0) {
-        return false;
+        return ACCEPT_NO;
     }
     struct str as = STR("");
     struct str group = STR("");
@@ -67,34 +141,38 @@ static bool accept_range(struct call *c, struct str range)
         }
     }
     if (as.n == 0) {
-        return true;
+        return ACCEPT_YES;
     }
-    if (!str_eq(group, STR("meta.k8s.io")) || !str_eq(version, STR("v1"))) {
-        return false;
+    bool meta = str_eq(group, STR("meta.k8s.io")) && str_eq(version, STR("v1"));
+    for (size_t i = 0; i < ARRAY_LEN(forms) && meta; i++) {
+        if (str_eq(as, forms[i].name)) {
+            c->output = forms[i].output;
+            return ACCEPT_YES;
+        }
     }
-    if (str_eq(as, STR("Table"))) {
-        c->output = OUTPUT_TABLE;
-        return true;
-    }
-    if (str_starts(as, STR("PartialObjectMetadata"))) {
-        c->output = OUTPUT_METADATA;
-        return true;
-    }
-    return false;
+    return ACCEPT_UNKNOWN_FORM;
 }
 
 static struct status *call_accept(struct call *c)
 {
     struct str accept = c->request->accept;
     struct str range;
+    bool unknown_form = false;
     do {
         if (!str_split_next(&accept, ',', &range)) {
             range = STR("");
         }
-        if (accept_range(c, range)) {
+        enum accepted accepted = accept_range(c, range);
+        if (accepted == ACCEPT_YES) {
             return NULL;
         }
+        unknown_form = unknown_form || accepted == ACCEPT_UNKNOWN_FORM;
     } while (accept.p != NULL);
+    if (unknown_form) {
+        return status_new(c->a, 406, "NotAcceptable",
+                          STR("only the following media types are accepted: application/json, "
+                              "application/yaml, application/vnd.kubernetes.protobuf"));
+    }
     return status_generic(
         c->a, 406, "NotAcceptable",
         STR("406: Not Acceptable\n\nAvailable representations: application/json, "
@@ -150,6 +228,8 @@ static struct status *call_subresource(struct call *c)
         break;
     case SUBRESOURCE_FINALIZE:
         return call_is(c, "PUT") ? verb_update(c) : call_not_allowed(c);
+    case SUBRESOURCE_TOKEN:
+        return post ? verb_token(c) : call_not_allowed(c);
     case SUBRESOURCE_LOG:
         if (call_is(c, "GET") && call_find(c) != NULL) {
             call_text(c, 200, STR("")); /* simulated containers say nothing */

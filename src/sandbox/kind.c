@@ -56,6 +56,13 @@ static const struct kind_row kind_table[] = {
       "jfWCUB31mvA=" },
     { "events.k8s.io", "v1", "events", "event", "Event", "ev", "", NS | KIND_EVENTS_VIEW, 0,
       "r2yiGXH7wu8=" },
+    { "rbac.authorization.k8s.io", "v1", "clusterroles", "clusterrole", "ClusterRole", "", "", 0, 0,
+      "bYE5ZWDrJ44=" },
+    { "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "clusterrolebinding",
+      "ClusterRoleBinding", "", "", 0, 0, "48tpQ8gZHFc=" },
+    { "rbac.authorization.k8s.io", "v1", "roles", "role", "Role", "", "", NS, 0, "7FuwZcIIItM=" },
+    { "rbac.authorization.k8s.io", "v1", "rolebindings", "rolebinding", "RoleBinding", "", "", NS,
+      0, "eGsCzGH6b1g=" },
 };
 
 static void kind_words(struct arena *a, struct str list, struct str words[KIND_WORDS_MAX])

@@ -166,12 +166,6 @@ struct status *verb_list(struct call *c)
         list.remaining_known = select.labels.n == 0 && select.fields.n == 0;
         list.remaining = (int64_t)remaining;
     }
-    struct show show = { .server = c->s,
-                         .kind = c->kind,
-                         .output = c->output,
-                         .include_object = c->route.params.include_object };
-    c->reply->status = 200;
-    c->reply->content_type = STR("application/json");
-    c->reply->body = show_list(&show, &list, c->a);
+    call_list(c, &list);
     return NULL;
 }

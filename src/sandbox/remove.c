@@ -245,10 +245,7 @@ struct status *verb_delete_collection(struct call *c)
         }
     }
     if (status == NULL) {
-        struct show show = { .server = c->s, .kind = c->kind, .output = c->output };
-        c->reply->status = 200;
-        c->reply->content_type = STR("application/json");
-        c->reply->body = show_list(&show, &list, c->a);
+        call_list(c, &list);
     }
     for (uint32_t i = 0; i < list.n; i++) {
         object_unref(list.items[i]);

@@ -179,6 +179,62 @@ static void rules_definition(struct status **list, const struct tree *obj, struc
     }
 }
 
+static bool rules_is_rbac(const struct kind *kind)
+{
+    return str_eq(kind->group, STR("rbac.authorization.k8s.io"));
+}
+
+static bool rules_is_binding(const struct kind *kind)
+{
+    return rules_is_rbac(kind) && str_ends(kind->kind, STR("Binding"));
+}
+
+static void rules_binding(struct status **list, const struct tree *obj, struct arena *a)
+{
+    if (tree_text_at(obj, "roleRef.name").n == 0) {
+        status_cause(list, a, STATUS_REQUIRED, STR("roleRef.name"), STR("Required value"));
+    }
+    uint32_t i = 0;
+    TREE_EACH (tree_get(obj, STR("subjects")), subject) {
+        if (tree_text_at(subject, "namespace").n == 0 &&
+            str_eq(tree_text_at(subject, "kind"), STR("ServiceAccount"))) {
+            status_cause(list, a, STATUS_REQUIRED, arena_printf(a, "subjects[%u].namespace", i),
+                         STR("Required value"));
+        }
+        i++;
+    }
+}
+
+static void rules_role(struct status **list, const struct tree *obj, struct arena *a)
+{
+    uint32_t i = 0;
+    TREE_EACH (tree_get(obj, STR("rules")), rule) {
+        const struct tree *verbs = tree_get(rule, STR("verbs"));
+        if (verbs == NULL || verbs->n == 0) {
+            status_cause(list, a, STATUS_REQUIRED, arena_printf(a, "rules[%u].verbs", i),
+                         STR("Required value: verbs must contain at least one value"));
+        }
+        i++;
+    }
+}
+
+/* Whoever may change a binding could otherwise give away what they may not give. */
+static void rules_binding_update(struct status **list, const struct tree *old,
+                                 const struct tree *obj, struct arena *a)
+{
+    if (tree_eq(tree_get(old, STR("roleRef")), tree_get(obj, STR("roleRef")))) {
+        return;
+    }
+    struct str group = tree_text_at(obj, "roleRef.apiGroup");
+    struct str kind = tree_text_at(obj, "roleRef.kind");
+    struct str name = tree_text_at(obj, "roleRef.name");
+    status_cause(list, a, STATUS_INVALID, STR("roleRef"),
+                 arena_printf(a,
+                              "Invalid value: {\"APIGroup\":\"" STR_FMT "\",\"Kind\":\"" STR_FMT
+                              "\",\"Name\":\"" STR_FMT "\"}: cannot change roleRef",
+                              STR_ARG(group), STR_ARG(kind), STR_ARG(name)));
+}
+
 static void rules_kind(struct status **list, const struct kind *kind, const struct tree *obj,
                        struct arena *a)
 {
@@ -195,13 +251,19 @@ static void rules_kind(struct status **list, const struct kind *kind, const stru
         rules_workload(list, obj, a);
     } else if (str_eq(kind->kind, STR("CustomResourceDefinition"))) {
         rules_definition(list, obj, a);
+    } else if (rules_is_binding(kind)) {
+        rules_binding(list, obj, a);
+    } else if (rules_is_rbac(kind)) {
+        rules_role(list, obj, a);
     }
 }
 
 void rules_create(struct status **list, const struct kind *kind, const struct tree *obj,
                   struct arena *a)
 {
-    rules_name(list, obj, a);
+    if (!rules_is_rbac(kind)) { /* their names may be any path segment: "system:node" */
+        rules_name(list, obj, a);
+    }
     rules_labels(list, obj, a);
     rules_kind(list, kind, obj, a);
 }
@@ -306,5 +368,7 @@ void rules_update(struct status **list, const struct kind *kind, const struct tr
         rules_pod_update(list, old, obj, a);
     } else if (rules_is_workload(kind)) {
         rules_immutable(list, old, obj, "spec.selector", a);
+    } else if (rules_is_binding(kind)) {
+        rules_binding_update(list, old, obj, a);
     }
 }

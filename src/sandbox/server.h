@@ -29,7 +29,9 @@ struct apiserver {
     struct arena arena; /* what lives as long as the server */
     struct types types;
     struct str token;
-    struct str agent; /* of the request that is being answered */
+    char token_key[32]; /* of service accounts' tokens */
+    bool token_keyed;   /* there is one */
+    struct str agent;   /* of the request that is being answered */
     apiserver_on_commit_fn on_commit;
     void *on_commit_ctx;
     apiserver_on_commit_fn on_check;
@@ -40,8 +42,11 @@ struct apiserver {
     const struct kind *definitions;
 };
 
-/* In what form objects go out. */
-enum output { OUTPUT_OBJECT, OUTPUT_TABLE, OUTPUT_METADATA };
+struct show_list;
+
+/* In what form objects go out. Of the last two, one is for single objects and for the changes of a
+ * watch, the other for lists. */
+enum output { OUTPUT_OBJECT, OUTPUT_TABLE, OUTPUT_METADATA, OUTPUT_METADATA_LIST };
 
 struct call {
     struct apiserver *s;
@@ -60,6 +65,9 @@ struct call {
 /* Answers. */
 void call_tree(struct call *c, int code, const struct tree *tree);
 void call_object(struct call *c, int code, const struct object *o);
+/* The same for an object that is stored nowhere, in its stored form. */
+void call_unstored(struct call *c, int code, struct tree *object);
+void call_list(struct call *c, const struct show_list *list);
 void call_text(struct call *c, int code, struct str text);
 void call_warn(struct call *c, struct str text);
 
@@ -99,7 +107,6 @@ struct status *write_create(struct call *c, struct tree *obj);
  * its last finalizer went; `*ret` is what to answer, with a reference of the exchange. */
 struct status *write_update(struct call *c, struct object *old, struct tree *obj);
 
-void write_answer(struct call *c, int code, struct tree *obj);
 struct apply_request;
 void apply_request_init(struct call *c, const struct object *old, struct apply_request *ret);
 struct status *write_check_name(struct call *c, const struct tree *obj);

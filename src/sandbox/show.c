@@ -75,6 +75,9 @@ struct str show_bookmark(const struct show *show, struct tree *object, struct ar
 struct str show_tree(const struct show *show, struct tree *object, struct arena *out)
 {
     view_show(show->kind, &show->server->kinds, object, out);
+    if (show->output != OUTPUT_OBJECT) {
+        return show_other(show, object, /* row= */ true, out);
+    }
     CLEANUP(buf_done)
     struct buf text = { 0 };
     object_write(object, &text);
@@ -135,7 +138,7 @@ static struct str show_list_other(const struct show *show, const struct show_lis
     for (uint32_t i = 0; i < list->n; i++) {
         tree_add(items, table_partial(out, show_as_tree(show, list->items[i], 0, out)));
     }
-    tree_set(out, t, STR("items"), items);
+    tree_set(out, t, STR("items"), list->n > 0 ? items : tree_null(out)); /* as the real one */
     return tree_json(out, t);
 }
 

@@ -136,6 +136,15 @@ const struct typetable_type typetable[] = {
       "updatedReplicas:w" },
     { "apps.v1.StatefulSetUpdateStrategy", false,
       "rollingUpdate:@apps.v1.RollingUpdateStatefulSetStrategy type:s" },
+    { "authentication.v1.BoundObjectReference", false, "apiVersion:s kind:s name:s uid:s" },
+    { "authentication.v1.TokenRequest", false,
+      "apiVersion:s kind:s metadata:@meta.v1.ObjectMeta "
+      "spec!:@authentication.v1.TokenRequestSpec "
+      "status:@authentication.v1.TokenRequestStatus" },
+    { "authentication.v1.TokenRequestSpec", false,
+      "audiences!:[s]=atomic boundObjectRef:@authentication.v1.BoundObjectReference "
+      "expirationSeconds:i" },
+    { "authentication.v1.TokenRequestStatus", false, "expirationTimestamp!:t token!:s" },
     { "batch.v1.CronJob", false,
       "apiVersion:s kind:s metadata:@meta.v1.ObjectMeta spec:@batch.v1.CronJobSpec "
       "status:@batch.v1.CronJobStatus" },
@@ -652,6 +661,23 @@ const struct typetable_type typetable[] = {
       "conditions:[@meta.v1.Condition]=map(type)+merge/type currentHealthy!:w "
       "desiredHealthy!:w disruptedPods:{t} disruptionsAllowed!:w expectedPods!:w "
       "observedGeneration:i" },
+    { "rbac.v1.AggregationRule", false, "clusterRoleSelectors:[@meta.v1.LabelSelector]=atomic" },
+    { "rbac.v1.ClusterRole", false,
+      "aggregationRule:@rbac.v1.AggregationRule apiVersion:s kind:s "
+      "metadata:@meta.v1.ObjectMeta rules:[@rbac.v1.PolicyRule]=atomic" },
+    { "rbac.v1.ClusterRoleBinding", false,
+      "apiVersion:s kind:s metadata:@meta.v1.ObjectMeta roleRef!:@rbac.v1.RoleRef "
+      "subjects:[@rbac.v1.Subject]=atomic" },
+    { "rbac.v1.PolicyRule", false,
+      "apiGroups:[s]=atomic nonResourceURLs:[s]=atomic resourceNames:[s]=atomic "
+      "resources:[s]=atomic verbs!:[s]=atomic" },
+    { "rbac.v1.Role", false,
+      "apiVersion:s kind:s metadata:@meta.v1.ObjectMeta rules:[@rbac.v1.PolicyRule]=atomic" },
+    { "rbac.v1.RoleBinding", false,
+      "apiVersion:s kind:s metadata:@meta.v1.ObjectMeta roleRef!:@rbac.v1.RoleRef "
+      "subjects:[@rbac.v1.Subject]=atomic" },
+    { "rbac.v1.RoleRef", true, "apiGroup!:s kind!:s name!:s" },
+    { "rbac.v1.Subject", true, "apiGroup:s kind!:s name!:s namespace:s" },
     { "storage.v1.VolumeAttachment", false,
       "apiVersion:s kind:s metadata:@meta.v1.ObjectMeta "
       "spec!:@storage.v1.VolumeAttachmentSpec status:@storage.v1.VolumeAttachmentStatus" },
@@ -682,12 +708,17 @@ const struct typetable_root typetable_roots[] = {
     { "apps", "Deployment", "apps.v1.Deployment" },
     { "apps", "ReplicaSet", "apps.v1.ReplicaSet" },
     { "apps", "StatefulSet", "apps.v1.StatefulSet" },
+    { "authentication.k8s.io", "TokenRequest", "authentication.v1.TokenRequest" },
     { "batch", "CronJob", "batch.v1.CronJob" },
     { "batch", "Job", "batch.v1.Job" },
     { "coordination.k8s.io", "Lease", "coordination.v1.Lease" },
     { "events.k8s.io", "Event", "events.v1.Event" },
     { "policy", "Eviction", "policy.v1.Eviction" },
     { "policy", "PodDisruptionBudget", "policy.v1.PodDisruptionBudget" },
+    { "rbac.authorization.k8s.io", "ClusterRole", "rbac.v1.ClusterRole" },
+    { "rbac.authorization.k8s.io", "ClusterRoleBinding", "rbac.v1.ClusterRoleBinding" },
+    { "rbac.authorization.k8s.io", "Role", "rbac.v1.Role" },
+    { "rbac.authorization.k8s.io", "RoleBinding", "rbac.v1.RoleBinding" },
     { "storage.k8s.io", "VolumeAttachment", "storage.v1.VolumeAttachment" },
 };
 const uint32_t typetable_roots_n = ARRAY_LEN(typetable_roots);

@@ -215,7 +215,7 @@ bool apiserver_watch_next(struct apiserver_watch *w, struct arena *out, struct s
                           bool *ret_ended)
 {
     *ret_ended = false;
-    if (w->kind == NULL) {
+    if (w->kind == NULL || w->output == OUTPUT_METADATA_LIST) {
         *ret_ended = true;
         return false;
     }
@@ -365,6 +365,7 @@ struct status *verb_watch(struct call *c)
     w->include_object = arena_str(&w->arena, p->include_object);
     list_add(&storage_store(&c->s->storage, w->store)->watches, &w->in_store);
     watch_start(w, &options);
+    w->ended = w->output == OUTPUT_METADATA_LIST; /* no change is a list: none can be sent */
     w->bookmarks = options.bookmarks;
     w->bookmark_at = loop_now(c->s->loop) + WATCH_BOOKMARK_EVERY;
     w->end_at = loop_now(c->s->loop) + options.timeout;

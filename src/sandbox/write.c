@@ -2,7 +2,6 @@
 #include "sandbox/apply.h"
 #include "sandbox/defaults.h"
 #include "sandbox/server.h"
-#include "sandbox/show.h"
 #include "sandbox/rules.h"
 
 #define WRITE_NAME_MAX 63u /* generated names: prefixes are cut so that the suffix fits */
@@ -193,14 +192,6 @@ static void write_tidy(struct tree *obj)
     }
 }
 
-void write_answer(struct call *c, int code, struct tree *obj)
-{
-    struct show show = { .server = c->s, .kind = c->kind };
-    c->reply->status = code;
-    c->reply->content_type = STR("application/json");
-    c->reply->body = show_tree(&show, obj, c->a);
-}
-
 struct status *write_create(struct call *c, struct tree *obj)
 {
     struct status *status = write_namespace(c, obj);
@@ -237,7 +228,7 @@ struct status *write_create(struct call *c, struct tree *obj)
         return status_exists(c->a, c->kind, name);
     }
     if (c->dry_run) {
-        write_answer(c, 201, obj);
+        call_unstored(c, 201, obj);
         return NULL;
     }
     struct object *o =
@@ -472,14 +463,14 @@ struct status *write_update(struct call *c, struct object *old, struct tree *obj
     bool same = tree_eq(before, after);
     if (update_finishes_deletion(after) && !same) {
         struct tree *last = tree_clone(c->a, after);
-        write_answer(c, 200, after);
+        call_unstored(c, 200, after);
         if (!c->dry_run) {
             server_remove(c->s, old, last, c->a);
         }
         return NULL;
     }
     if (same || c->dry_run) {
-        write_answer(c, 200, after);
+        call_unstored(c, 200, after);
         return NULL;
     }
     struct object *o =

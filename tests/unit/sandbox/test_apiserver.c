@@ -131,6 +131,9 @@ static const char *const paths[] = {
     "/apis/events.k8s.io/v1/namespaces/default/events",
     "/apis/apps/v1/namespaces/default/deployments/a/scale",
     "/api/v1/nodes?limit=1&resourceVersion=101",
+    "/api/v1/namespaces/default/serviceaccounts",
+    "/api/v1/namespaces/default/serviceaccounts/a/token",
+    "/apis/rbac.authorization.k8s.io/v1/clusterroles/a",
 };
 
 static const char *const bodies[] = {

@@ -25,6 +25,7 @@ struct apiserver {
     struct apiserver_watch *watch[8];
     int refuse_watch; /* status instead of a stream */
     usec_t delay;
+    bool partial; /* what was asked for last was metadata */
 };
 
 void apiserver_handle(struct apiserver *s, const struct apiserver_request *request,
@@ -32,6 +33,7 @@ void apiserver_handle(struct apiserver *s, const struct apiserver_request *reque
 {
     *ret = (struct apiserver_reply){ .status = 200, .delay = s->delay };
     s->handled++;
+    s->partial = str_eq(request->accept, API_METADATA);
     if (!str_contains(request->path, STR("watch=1"))) {
         ret->body = arena_printf(out, STR_FMT " " STR_FMT " " STR_FMT, STR_ARG(request->method),
                                  STR_ARG(request->path), STR_ARG(request->body));
@@ -228,6 +230,34 @@ TEST(door_call_travels_is_executed_and_answered)
     CHECK_EQ(c.status, 200);
     CHECK_STR(c.body, "PATCH /api/v1/nodes/n1 {}");
     CHECK_EQ(door_in_flight(c.api), 0);
+    client_done(&c);
+}
+
+TEST(door_says_in_what_form_the_answer_is_wanted)
+{
+    struct client c;
+    client_init(&c, 1);
+    char accept[] = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    struct api_request request = { .path = STR("/a"), .accept = str_from(accept) };
+    struct api_watch_spec spec = { .path = STR("/a?watch=1"), .accept = str_from(accept) };
+    for (int i = 0; i < 2; i++) {
+        struct api_watch *watch = NULL;
+        if (i == 0) {
+            (void)api_send(c.api, &request, client_on_reply, &c);
+        } else {
+            watch = api_watch(c.api, &spec, client_on_event, &c);
+        }
+        accept[0] = 'x'; /* the texts are copied */
+        client_run(&c, SECONDS(1));
+        CHECK(c.server.partial);
+        accept[0] = 'a';
+        if (watch != NULL) {
+            api_watch_stop(c.api, watch);
+        }
+        (void)client_send(&c, API_GET, 0);
+        client_run(&c, SECONDS(1));
+        CHECK(!c.server.partial);
+    }
     client_done(&c);
 }
 
