@@ -1,0 +1,132 @@
+/*
+ * rules: what a Machine and its Node should carry, from what is known of both.
+ *
+ * Pure: no I/O, no clock, nothing kept. The same facts give the same verdict, so a restart loses
+ * nothing and two leaders compute the same patches (INV-5, INV-8). Everything that must be
+ * remembered is an annotation (keys.h).
+ *
+ * A request and its approval. The request is a label on the Node, together with an annotation that
+ * names it (the Machine's UID; for a maintenance a number behind it). Both are written in one
+ * patch on one version of the Node, and that patch takes away an approval that is there already:
+ * what is there afterwards was given for this request. An approval therefore counts if its request
+ * stands beside it, and, where the engine says what it answers (…-approved-for), names this one.
+ * A maintenance that was approved is noted at the Machine (KEY_GRANTED), so that a second request
+ * gets another number and needs another approval (INV-3).
+ *
+ * The hook is taken away on a fact alone (INV-1); what is not known keeps everything as it is.
+ */
+#pragma once
+
+#include "bridge/cluster.h"
+#include "bridge/edit.h"
+#include "bridge/machine.h"
+#include "bridge/peer.h"
+
+#define RULES_QUIET SECONDS(60) /* a used approval is left to the engine for that long */
+#define RULES_EVENTS_MAX 8u
+
+struct rules_options {
+    bool eager;           /* --hook-mode=eager: the hook is there before the Node is */
+    bool strict_approval; /* --strict-legacy-approval: an approval counts whenever it is there */
+    bool missing_holds;   /* --on-missing-node=hold */
+    bool refuse_forged;   /* --refuse-forged-approval */
+    usec_t away_max;      /* --unreachable-timeout; 0 = for ever */
+    usec_t hold_max;      /* --deletion-hold; 0 = for ever */
+    usec_t skew;          /* time limits fire that much later, never early (INV-9) */
+};
+
+/* What is known of the Node that the Machine names. */
+enum rules_sight {
+    RULES_UNKNOWN, /* its cluster cannot be asked at the moment */
+    RULES_SEEN,    /* there is one */
+    RULES_MISSED,  /* it is not in the cluster, as far as the watch tells */
+    RULES_ABSENT,  /* two live reads have said so, half a minute apart */
+};
+
+struct rules_facts {
+    const struct machine *machine;
+    const struct cluster *cluster; /* NULL = there is none of that name (any more) */
+    enum rules_sight sight;
+    const struct peer *node; /* RULES_SEEN; otherwise NULL */
+    bool routed; /* requests of its cluster are granted by limits there, its Node's too */
+    bool owed;   /* and one for this Node may not have been given back yet */
+    usec_t wall; /* by the management cluster's clock */
+    usec_t away; /* how long its cluster has not answered, without a break; 0 = it does */
+    /* How long the Node has been seen in service without that request and with its approval. */
+    usec_t deletion_quiet;
+    usec_t maintenance_quiet;
+    /* Machines of the same control plane, this one not counted. */
+    uint32_t members;   /* all others */
+    uint32_t available; /* of them: with a Node, not being deleted, not approved */
+    uint32_t taken;     /* of them: approved, or being approved at this moment */
+};
+
+enum rules_event {
+    RULES_HOOK_ATTACHED,
+    RULES_HOOK_RELEASED,
+    RULES_REQUEST_DELIVERED,
+    RULES_APPROVAL_RECEIVED,
+    RULES_STALE_APPROVAL,
+    RULES_NODE_MISSING,
+    RULES_UNREACHABLE,
+    RULES_MISMATCH,
+    RULES_FORGED,
+    RULES_HOLD_OVER, /* a deletion went on because its time limit was over */
+};
+
+/* Something to tell people, at the Machine. */
+struct rules_news {
+    enum rules_event event;
+    struct str note; /* a sentence */
+    /* When it is true: now, or once the patch of the Machine or of the Node has been taken. */
+    enum { RULES_NOW, RULES_WITH_MACHINE, RULES_WITH_NODE } when;
+};
+
+/* What goes on, in words for people and for KEY_STATUS; as it is once the edits have been taken. */
+enum rules_phase {
+    RULES_OFF, /* not enabled */
+    RULES_PAUSED,
+    RULES_OPEN,       /* enabled, and nothing protects it yet */
+    RULES_PROTECTED,  /* the hook is there, nobody asks for anything */
+    RULES_HOLDING,    /* a deletion is held */
+    RULES_LETTING_GO, /* the deletion goes on without us */
+    RULES_REQUESTED,  /* a maintenance waits for its approval */
+    RULES_IN_MAINTENANCE,
+};
+
+struct rules_verdict {
+    struct edit machine;
+    struct edit node;
+    struct rules_news news[RULES_EVENTS_MAX];
+    uint32_t news_n;
+    enum rules_phase phase;
+    const char *reason; /* "WaitingForApproval"; a constant */
+    struct str message; /* a sentence: what it waits for, and what would help */
+    usec_t next;        /* wall: when it could change by itself; USEC_NEVER */
+    /* Read the Node live: a deletion, or the cleaning after a Machine that is not enabled any more,
+     * waits for one that is not there. */
+    bool confirm;
+    bool approves;   /* the Machine's patch approves a maintenance */
+    bool keeps_link; /* its Node is still to be cleaned, although the Machine is not enabled */
+    bool aloof;      /* nothing of its Node may be written, for whatever reason */
+};
+
+/* Texts live in `out`, or are borrowed from the facts. */
+void rules_decide(const struct rules_options *options, const struct rules_facts *facts,
+                  struct arena *out, struct rules_verdict *ret);
+
+/* A Node with our marks whose Machine is gone: takes away requests and what names them, leaves
+ * approvals to the engine. */
+void rules_stray(const struct peer *node, struct edit *ret);
+
+/* The Node is in service without a request, and an approval that answered one of ours is still
+ * there. The caller measures how long that has been so: deletion_quiet and maintenance_quiet. */
+bool rules_quiet_deletion(const struct machine *m, const struct peer *p);
+bool rules_quiet_maintenance(const struct machine *m, const struct peer *p);
+
+/* "HookAttached", "Warning" or "Normal"; "Protected". */
+struct str rules_event_reason(enum rules_event event);
+bool rules_event_warns(enum rules_event event);
+struct str rules_phase_name(enum rules_phase phase);
+/* Whether the machine is approved for a maintenance at this moment. */
+bool rules_approved(const struct machine *m);

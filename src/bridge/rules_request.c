@@ -1,0 +1,369 @@
+/* Requests on the Node: delivered, answered, taken away. */
+#include "bridge/keys.h"
+#include "bridge/rules_room.h"
+
+#define NUMBER_MAX 1000000000000ull /* of a request; a larger one was not written by us */
+
+/* ── deletion ──────────────────────────────────────────────────────────────────────────────── */
+
+static bool deletion_wanted(const struct machine *m)
+{
+    return m->enabled && m->deleting;
+}
+
+static bool deletion_delivered(const struct rules_case *c)
+{
+    const struct peer *p = c->node;
+    return p->machine_deleted && p->deletion_request.p != NULL &&
+           str_eq(p->deletion_request, c->machine->uid);
+}
+
+bool rules_deletion_approved(const struct rules_case *c)
+{
+    const struct machine *m = c->machine;
+    const struct peer *p = c->node;
+    if (p == NULL || !m->deleting || !p->approve_deletion) {
+        return false;
+    }
+    if (c->options->strict_approval) {
+        return true;
+    }
+    return m->uid.n > 0 && deletion_delivered(c) &&
+           (p->deletion_approved_for.p == NULL || str_eq(p->deletion_approved_for, m->uid));
+}
+
+bool rules_quiet_deletion(const struct machine *m, const struct peer *p)
+{
+    return m->enabled && !deletion_wanted(m) && p->operational && !p->machine_deleted &&
+           p->approve_deletion && p->deletion_request.p != NULL;
+}
+
+static void deletion_deliver(struct rules_case *c)
+{
+    const struct machine *m = c->machine;
+    const struct peer *p = c->node;
+    struct edit *e = &c->verdict->node;
+    if (!p->machine_deleted) {
+        edit_set(e, true, KEY_MACHINE_DELETED, KEYS_TRUE);
+    }
+    if (p->deletion_request.p == NULL || !str_eq(p->deletion_request, m->uid)) {
+        edit_set(e, false, KEY_DELETION_REQUEST, m->uid);
+    }
+    rules_tell(c, RULES_REQUEST_DELIVERED,
+               arena_printf(c->out, "Node '" STR_FMT "' is asked to let the Machine be deleted",
+                            STR_ARG(m->node)),
+               RULES_WITH_NODE);
+    /* An answer to this very UID cannot be stale; and what has been let go is not asked again. */
+    bool ours = p->deletion_approved_for.p != NULL && str_eq(p->deletion_approved_for, m->uid);
+    if (c->options->strict_approval || ours || m->released.p != NULL) {
+        return;
+    }
+    if (p->deletion_approved_for.p != NULL) {
+        edit_remove(e, false, KEY_DELETION_APPROVED_FOR);
+    }
+    if (p->approve_deletion) {
+        edit_remove(e, true, KEY_APPROVE_DELETION);
+        rules_tell(c, RULES_STALE_APPROVAL,
+                   arena_printf(c->out,
+                                "the approval of a deletion at Node '" STR_FMT
+                                "' was there before the request and is taken away",
+                                STR_ARG(m->node)),
+                   RULES_WITH_NODE);
+    }
+}
+
+/* The used approval is the engine's to clear away; when it has not, it is cleared for it (B-9). */
+static bool request_quiet(struct rules_case *c, bool quiet, usec_t since)
+{
+    if (!quiet || c->options->strict_approval) {
+        return false;
+    }
+    if (since < RULES_QUIET) {
+        rules_wake_in(c, RULES_QUIET - since);
+        return false;
+    }
+    return true;
+}
+
+static void deletion_withdraw(struct rules_case *c)
+{
+    const struct peer *p = c->node;
+    struct edit *e = &c->verdict->node;
+    bool spent = request_quiet(c, rules_quiet_deletion(c->machine, p), c->facts->deletion_quiet);
+    if (p->machine_deleted) {
+        edit_remove(e, true, KEY_MACHINE_DELETED);
+    }
+    if (spent) {
+        edit_remove(e, true, KEY_APPROVE_DELETION);
+    }
+    /* It tells that the approval beside it was an answer to us. */
+    if (p->deletion_request.p != NULL && (spent || !p->approve_deletion || !c->machine->enabled)) {
+        edit_remove(e, false, KEY_DELETION_REQUEST);
+    }
+}
+
+void rules_deletion(struct rules_case *c)
+{
+    if (c->node == NULL) {
+        return;
+    }
+    if (!deletion_wanted(c->machine) || !c->managed) {
+        deletion_withdraw(c);
+    } else if (!deletion_delivered(c)) {
+        deletion_deliver(c);
+    }
+}
+
+/* ── maintenance ───────────────────────────────────────────────────────────────────────────── */
+
+bool rules_approved(const struct machine *m)
+{
+    return m->request == MACHINE_REQUEST_APPROVED ||
+           (m->request == MACHINE_REQUEST_REQUESTED && m->approved_aside);
+}
+
+bool rules_quiet_maintenance(const struct machine *m, const struct peer *p)
+{
+    return m->enabled && m->request == MACHINE_REQUEST_NONE && p->operational &&
+           !p->machine_maintenance && p->approve_maintenance && p->maintenance_request.p != NULL;
+}
+
+/* The number behind "<UID>/"; 0 = it is not one of this Machine's. */
+static uint64_t request_number(const struct machine *m, struct str request)
+{
+    struct str uid;
+    struct str digits;
+    uint64_t number = 0;
+    if (!str_cut(request, STR("/"), &uid, &digits) || !str_eq(uid, m->uid) ||
+        !str_to_u64(digits, &number) || number > NUMBER_MAX) {
+        return 0;
+    }
+    return number;
+}
+
+static struct str request_next(const struct rules_case *c)
+{
+    const struct machine *m = c->machine;
+    uint64_t last =
+        MAX(request_number(m, c->node->maintenance_request), request_number(m, m->granted));
+    uint64_t next = last < NUMBER_MAX ? last + 1 : 1; /* only a Node that lies gets there */
+    return arena_printf(c->out, STR_FMT "/%llu", STR_ARG(m->uid), (unsigned long long)next);
+}
+
+/* The Node does not carry this Machine's request, or carries one that was granted already: then the
+ * operator has asked again. */
+static bool maintenance_begins(const struct rules_case *c)
+{
+    const struct peer *p = c->node;
+    return !p->machine_maintenance || request_number(c->machine, p->maintenance_request) == 0 ||
+           str_eq(p->maintenance_request, c->machine->granted);
+}
+
+/* Takes away an approval that was there before the request, and what it says that it answers. */
+static void maintenance_clear(struct rules_case *c)
+{
+    const struct peer *p = c->node;
+    struct edit *e = &c->verdict->node;
+    if (c->options->strict_approval) {
+        return;
+    }
+    if (p->maintenance_approved_for.p != NULL) {
+        edit_remove(e, false, KEY_MAINTENANCE_APPROVED_FOR);
+    }
+    if (p->approve_maintenance) {
+        edit_remove(e, true, KEY_APPROVE_MAINTENANCE);
+        rules_tell(c, RULES_STALE_APPROVAL,
+                   arena_printf(c->out,
+                                "the approval of a maintenance at Node '" STR_FMT
+                                "' was there before the request and is taken away",
+                                STR_ARG(c->machine->node)),
+                   RULES_WITH_NODE);
+    }
+}
+
+static struct str maintenance_begin(struct rules_case *c)
+{
+    const struct peer *p = c->node;
+    struct edit *e = &c->verdict->node;
+    struct str request = request_next(c);
+    if (!p->machine_maintenance) {
+        edit_set(e, true, KEY_MACHINE_MAINTENANCE, KEYS_TRUE);
+    }
+    edit_set(e, false, KEY_MAINTENANCE_REQUEST, request);
+    rules_tell(c, RULES_REQUEST_DELIVERED,
+               arena_printf(c->out, "Node '" STR_FMT "' is asked for a maintenance",
+                            STR_ARG(c->machine->node)),
+               RULES_WITH_NODE);
+    maintenance_clear(c);
+    return request;
+}
+
+/* While it is approved the request stays, and with it what it is called. If it was not granted,
+ * somebody else has written `approved`, and it stands for a request that is still to be answered:
+ * what lies around at the Node must not answer it when it is asked for in order later. Where the
+ * label is there already the original has asked, and the approval may be the answer. */
+static void maintenance_keep(struct rules_case *c)
+{
+    const struct machine *m = c->machine;
+    const struct peer *p = c->node;
+    struct edit *e = &c->verdict->node;
+    struct str request = p->maintenance_request;
+    if (request.n == 0) {
+        request = m->granted.n > 0 ? m->granted : request_next(c);
+        edit_set(e, false, KEY_MAINTENANCE_REQUEST, request);
+    }
+    if (p->machine_maintenance) {
+        return;
+    }
+    edit_set(e, true, KEY_MACHINE_MAINTENANCE, KEYS_TRUE);
+    if (!str_eq(request, m->granted)) {
+        maintenance_clear(c);
+    }
+}
+
+static void maintenance_withdraw(struct rules_case *c)
+{
+    const struct peer *p = c->node;
+    struct edit *e = &c->verdict->node;
+    if (p->machine_maintenance) {
+        edit_remove(e, true, KEY_MACHINE_MAINTENANCE);
+    }
+    if (request_quiet(c, rules_quiet_maintenance(c->machine, p), c->facts->maintenance_quiet)) {
+        edit_remove(e, true, KEY_APPROVE_MAINTENANCE);
+    }
+    /* While the Machine is enabled it carries the number of the last request. */
+    if (!c->machine->enabled && p->maintenance_request.p != NULL) {
+        edit_remove(e, false, KEY_MAINTENANCE_REQUEST);
+    }
+}
+
+/* Why an approval that is there is not passed on (B-14). The strict mode passes on what the
+ * original would; it does not know of control planes and updates, and they are guarded all the
+ * same. */
+static bool maintenance_withheld(const struct rules_case *c, enum rules_why *ret)
+{
+    const struct machine *m = c->machine;
+    const struct rules_facts *f = c->facts;
+    if (m->updating) {
+        *ret = WHY_UPDATE;
+    } else if (m->deleting && !c->options->strict_approval) {
+        *ret = WHY_BEING_DELETED;
+    } else if (m->control_plane && f->taken > 0) {
+        *ret = WHY_BUSY;
+    } else if (m->control_plane && f->members > 0 && f->available < (f->members + 1) / 2 + 1) {
+        *ret = WHY_QUORUM; /* the others alone must be one */
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void maintenance_approve(struct rules_case *c, struct str request)
+{
+    const struct machine *m = c->machine;
+    struct edit *e = &c->verdict->machine;
+    c->approved = true;
+    c->verdict->approves = true;
+    if (m->request_templated) {
+        edit_set(e, false, KEY_APPROVED_ASIDE, KEYS_TRUE); /* the label would be written back */
+    } else {
+        c->request = MACHINE_REQUEST_APPROVED;
+        edit_set(e, true, KEY_MAINTENANCE, KEY_APPROVED);
+    }
+    if (!str_eq(m->granted, request)) {
+        edit_set(e, false, KEY_GRANTED, request);
+    }
+    rules_tell(c, RULES_APPROVAL_RECEIVED,
+               arena_printf(c->out, "the maintenance of Node '" STR_FMT "' is approved%s",
+                            STR_ARG(m->node),
+                            m->request_templated
+                                ? "; a template owns the label 'maintenance', so the annotation "
+                                  "drydock.dev/maintenance-approved says it"
+                                : ""),
+               RULES_WITH_MACHINE);
+}
+
+static void maintenance_ask(struct rules_case *c)
+{
+    const struct peer *p = c->node;
+    bool strict = c->options->strict_approval;
+    bool begins = maintenance_begins(c);
+    struct str request = begins ? maintenance_begin(c) : p->maintenance_request;
+    if (!p->approve_maintenance || (begins && !strict)) {
+        return;
+    }
+    if (!strict && p->maintenance_approved_for.p != NULL &&
+        !str_eq(p->maintenance_approved_for, request)) {
+        c->withheld = true;
+        c->withheld_why = WHY_ANOTHER;
+        return;
+    }
+    c->withheld = maintenance_withheld(c, &c->withheld_why);
+    if (!c->withheld) {
+        maintenance_approve(c, request);
+    }
+}
+
+/* Somebody has written `approved`, and neither we nor an approval at the Node know of it (B-11). */
+static bool maintenance_forged(const struct rules_case *c)
+{
+    const struct machine *m = c->machine;
+    const struct peer *p = c->node;
+    if (!m->enabled || m->request != MACHINE_REQUEST_APPROVED || p->approve_maintenance) {
+        return false;
+    }
+    return m->granted.n == 0 ||
+           (p->maintenance_request.n > 0 && !str_eq(p->maintenance_request, m->granted));
+}
+
+static void maintenance_suspect(struct rules_case *c)
+{
+    bool refuse = c->options->refuse_forged;
+    c->forged = true;
+    rules_tell(c, RULES_FORGED,
+               arena_printf(c->out,
+                            "the label 'maintenance' says approved, but nobody has approved it at "
+                            "Node '" STR_FMT "'%s",
+                            STR_ARG(c->machine->node), refuse ? "; it is set back" : ""),
+               RULES_NOW);
+    if (refuse) {
+        c->approved = false;
+        c->request = MACHINE_REQUEST_REQUESTED;
+        edit_set(&c->verdict->machine, true, KEY_MAINTENANCE, KEY_REQUESTED);
+    }
+}
+
+void rules_maintenance(struct rules_case *c)
+{
+    const struct machine *m = c->machine;
+    if (c->node == NULL) {
+        return;
+    }
+    if (maintenance_forged(c)) {
+        maintenance_suspect(c);
+    }
+    if (!m->enabled || m->request == MACHINE_REQUEST_NONE || !c->managed) {
+        maintenance_withdraw(c);
+    } else if (rules_approved(m)) {
+        maintenance_keep(c);
+    } else {
+        maintenance_ask(c);
+    }
+}
+
+void rules_stray(const struct peer *node, struct edit *ret)
+{
+    *ret = (struct edit){ 0 };
+    if (node->machine_deleted) {
+        edit_remove(ret, true, KEY_MACHINE_DELETED);
+    }
+    if (node->machine_maintenance) {
+        edit_remove(ret, true, KEY_MACHINE_MAINTENANCE);
+    }
+    if (node->deletion_request.p != NULL) {
+        edit_remove(ret, false, KEY_DELETION_REQUEST);
+    }
+    if (node->maintenance_request.p != NULL) {
+        edit_remove(ret, false, KEY_MAINTENANCE_REQUEST);
+    }
+}

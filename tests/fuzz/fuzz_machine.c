@@ -1,0 +1,79 @@
+/* Whatever a Machine, a Cluster or a Node's metadata hold, they are read; reading twice gives the
+ * same, and what is kept stays within its limits. */
+#include "bridge/cluster.h"
+#include "bridge/machine.h"
+#include "bridge/peer.h"
+#include "tests/fuzz/target.h"
+
+static const void *read_object(const struct store_kind *kind, const struct jval *object,
+                               struct arena *a)
+{
+    struct err err = { 0 };
+    void *ret = NULL;
+    int r = kind->project(NULL, object, a, &ret, &err);
+    ASSERT(r == 0 && ret != NULL);
+    return ret;
+}
+
+static void check_machine(const struct machine *m)
+{
+    const struct str kept[] = {
+        m->space,    m->name,       m->uid,        m->cluster,    m->node,
+        m->provider, m->infra_kind, m->infra_name, m->hook_value, m->released,
+        m->granted,  m->status,     m->power,      m->power_mode,
+    };
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
+        ASSERT(kept[i].n <= MACHINE_TEXT_MAX && (kept[i].p != NULL || kept[i].n == 0));
+    }
+    ASSERT(m->deleted_at == 0 || m->deleting);
+    ASSERT(m->waits_since >= 0 && m->hold_max >= 0);
+    ASSERT(m->skip || !m->skip_empty);
+    ASSERT(m->hook || m->hook_value.p == NULL);
+}
+
+static void check_peer(const struct peer *p)
+{
+    const struct str kept[] = {
+        p->uid,
+        p->deletion_request,
+        p->maintenance_request,
+        p->deletion_approved_for,
+        p->machine,
+        p->space,
+        p->maintenance_approved_for,
+    };
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
+        ASSERT(kept[i].n <= PEER_TEXT_MAX && (kept[i].p != NULL || kept[i].n == 0));
+    }
+    ASSERT(p->managed || !p->operational);
+    ASSERT(peer_marked(p) || (!p->machine_deleted && p->deletion_request.p == NULL));
+}
+
+FUZZ_TARGET(text)
+{
+    static const struct store_kind *const kinds[] = { &machine_kind, &cluster_kind, &peer_kind };
+    const void *first[ARRAY_LEN(kinds)];
+    CLEANUP(arena_done)
+    struct arena input = { 0 };
+    CLEANUP(arena_done)
+    struct arena kept = { 0 };
+    {
+        CLEANUP(arena_done)
+        struct arena again = { 0 };
+        struct err err = { 0 };
+        const struct jval *object = NULL;
+        if (json_parse(text, JSON_GO, &input, &object, &err) < 0) {
+            return;
+        }
+        for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+            first[i] = read_object(kinds[i], object, &kept);
+            ASSERT(kinds[i]->same(first[i], read_object(kinds[i], object, &again)));
+        }
+    }
+    arena_done(&input); /* a projection holds no view into the object */
+    check_machine(first[0]);
+    check_peer(first[2]);
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        ASSERT(kinds[i]->same(first[i], first[i]));
+    }
+}

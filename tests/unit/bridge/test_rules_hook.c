@@ -1,0 +1,454 @@
+#include "bridge/keys.h"
+#include "bridge/rules.h"
+#include "tests/check.h"
+#include "tests/lib/pair.h"
+
+/* A held deletion: the hook is there and the request has been delivered. */
+static void held(struct pair *p)
+{
+    pair_init(p);
+    p->machine.deleting = true;
+    p->machine.deleted_at = p->facts.wall;
+    CHECK_EQ(pair_settle(p, 1), 1);
+    CHECK(p->machine.hook && p->node.machine_deleted);
+    CHECK_STR(p->node.deletion_request, "u-1");
+    CHECK_EQ(p->verdict.phase, RULES_HOLDING);
+}
+
+/* The hook goes with this verdict, for this reason, and stays away whatever happens. */
+static void check_released(struct pair *p, const char *reason)
+{
+    pair_decide(p);
+    const struct rules_news *news = pair_news(p, RULES_HOOK_RELEASED);
+    CHECK(news != NULL && news->when == RULES_WITH_MACHINE);
+    CHECK(edit_find(&p->verdict.machine, false, KEY_HOOK)->remove);
+    CHECK_STR(edit_find(&p->verdict.machine, false, KEY_RELEASED)->value, reason);
+    CHECK_EQ(p->verdict.phase, p->machine.enabled ? RULES_LETTING_GO : RULES_OFF);
+    pair_apply(p);
+    (void)pair_settle(p, 2);
+    CHECK(!p->machine.hook);
+}
+
+static void check_kept(struct pair *p, const char *reason)
+{
+    pair_decide(p);
+    CHECK(edit_find(&p->verdict.machine, false, KEY_HOOK) == NULL);
+    CHECK(edit_find(&p->verdict.machine, false, KEY_RELEASED) == NULL);
+    CHECK(pair_news(p, RULES_HOOK_RELEASED) == NULL);
+    CHECK_EQ(p->verdict.phase, RULES_HOLDING);
+    CHECK_STR(p->verdict.reason, reason);
+}
+
+/* ── the rows of the table, in their order ─────────────────────────────────────────────────── */
+
+TEST(rules_hook_is_removed_when_the_machine_is_not_enabled)
+{
+    static const char *const values[] = { "runtime-extension-maintenance-controller",
+                                          "runtime-extensions-maintenance-controller", "", "x" };
+    for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+        CLEANUP(pair_done)
+        struct pair p;
+        pair_init(&p);
+        p.machine.enabled = false;
+        p.machine.hook_value = str_from(values[i]);
+        for (enum rules_sight sight = RULES_UNKNOWN; sight <= RULES_ABSENT; sight++) {
+            p.facts.sight = sight;
+            pair_decide(&p);
+            CHECK(edit_find(&p.verdict.machine, false, KEY_HOOK)->remove);
+            CHECK(edit_find(&p.verdict.machine, false, KEY_RELEASED) == NULL);
+        }
+        pair_done(&p);
+        held(&p);
+        p.machine.enabled = false;
+        check_released(&p, "NotEnabled");
+        p.machine.enabled = true; /* again, while it is deleted */
+        (void)pair_settle(&p, 2);
+        CHECK(!p.machine.hook);
+    }
+}
+
+TEST(rules_hook_is_removed_on_a_valid_approval)
+{
+    CLEANUP(pair_done)
+    struct pair p;
+    held(&p);
+    p.node.approve_deletion = true;
+    p.cluster.deleting = true; /* a later row */
+    check_released(&p, "Approved");
+    CHECK(p.node.machine_deleted); /* the request stays for as long as it is deleted */
+}
+
+TEST(rules_hook_is_removed_when_the_cluster_goes)
+{
+    CLEANUP(pair_done)
+    struct pair p;
+    held(&p);
+    p.cluster.deleting = true;
+    p.facts.sight = RULES_ABSENT; /* a later row */
+    check_released(&p, "ClusterDeleted");
+    pair_done(&p);
+
+    held(&p);
+    p.gone = true;
+    check_released(&p, "ClusterDeleted");
+    pair_done(&p);
+
+    pair_init(&p); /* a Machine that is not deleted keeps it */
+    p.cluster.deleting = true;
+    pair_decide(&p);
+    CHECK(pair_still(&p));
+}
+
+TEST(rules_hook_is_removed_when_live_reads_find_no_node)
+{
+    CLEANUP(pair_done)
+    struct pair p;
+    held(&p);
+    p.facts.sight = RULES_MISSED;
+    check_kept(&p, "NodeMissing");
+    CHECK(pair_still(&p)); /* nothing is told before it is confirmed */
+    CHECK(p.verdict.confirm);
+    p.facts.sight = RULES_UNKNOWN;
+    check_kept(&p, "ClusterUnreachable");
+    CHECK(!p.verdict.confirm);
+    p.facts.sight = RULES_ABSENT;
+    pair_decide(&p);
+    CHECK_EQ(pair_news(&p, RULES_NODE_MISSING)->when, RULES_WITH_MACHINE);
+    check_released(&p, "NodeMissing");
+}
+
+TEST(rules_hook_stays_for_a_missing_node_when_that_is_wanted)
+{
+    CLEANUP(pair_done)
+    struct pair p;
+    held(&p);
+    p.options.missing_holds = true;
+    p.facts.sight = RULES_ABSENT;
+    check_kept(&p, "NodeMissing");
+    CHECK_EQ(pair_news(&p, RULES_NODE_MISSING)->when, RULES_WITH_MACHINE);
+    pair_apply(&p);
+    pair_decide(&p);
+    CHECK(pair_still(&p) && p.verdict.news_n == 0);
+}
+
+TEST(rules_hook_stays_while_a_cluster_is_away_unless_there_is_a_limit)
+{
+    CLEANUP(pair_done)
+    struct pair p;
+    held(&p);
+    p.facts.sight = RULES_UNKNOWN;
+    p.facts.away = DAYS(30);
+    check_kept(&p, "ClusterUnreachable");
+    p.options.away_max = HOURS(2);
+    p.facts.away = HOURS(2) - 1;
+    check_kept(&p, "ClusterUnreachable");
+    CHECK_EQ(p.verdict.next, p.facts.wall + 1);
+    p.facts.away = HOURS(2);
+    pair_decide(&p);
+    CHECK_EQ(pair_news(&p, RULES_UNREACHABLE)->when, RULES_WITH_MACHINE);
+    CHECK_EQ(p.verdict.news_n, 2);
+    check_released(&p, "ClusterUnreachable");
+}
+
+TEST(rules_hook_does_not_go_for_an_absence_that_is_over)
+{
+    CLEANUP(pair_done)
+    struct pair p;
+    held(&p);
+    p.options.away_max = HOURS(2);
+    p.facts.away = HOURS(3); /* a number left over: the Node is seen */
+    check_kept(&p, "WaitingForApproval");
+}
+
+TEST(rules_hook_goes_when_its_time_is_over_and_never_early)
+{
+    static const struct {
+        usec_t flag;
+        usec_t own;
+        usec_t waits; /* after the deletion */
+        usec_t end;   /* after the deletion; 0 = never */
+    } cases[] = {
+        { 0, 0, 0, 0 },
+        { HOURS(1), 0, 0, HOURS(1) },
+        { 0, MINUTES(5), 0, MINUTES(5) },
+        { HOURS(1), MINUTES(5), 0, MINUTES(5) },
+        { HOURS(1), HOURS(9), 0, HOURS(9) },
+        { HOURS(1), USEC_NEVER, 0, 0 },
+        { HOURS(1), 0, MINUTES(2), HOURS(1) + MINUTES(2) },
+        { USEC_NEVER - 1, 0, 0, 0 },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        CLEANUP(pair_done)
+        struct pair p;
+        held(&p);
+        usec_t start = p.facts.wall;
+        p.options.hold_max = cases[i].flag;
+        p.options.skew = SECONDS(10);
+        p.machine.hold_max = cases[i].own;
+        p.machine.waits_since = cases[i].waits > 0 ? start + cases[i].waits : 0;
+        p.facts.wall = start + DAYS(400);
+        if (cases[i].end == 0) {
+            check_kept(&p, "WaitingForApproval");
+            CHECK_EQ(p.verdict.next, USEC_NEVER);
+            continue;
+        }
+        usec_t end = start + cases[i].end + SECONDS(10);
+        p.facts.wall = end - 1;
+        check_kept(&p, "WaitingForApproval");
+        CHECK_EQ(p.verdict.next, end);
+        p.facts.wall = end;
+        pair_decide(&p);
+        CHECK_EQ(pair_news(&p, RULES_HOLD_OVER)->when, RULES_WITH_MACHINE);
+        check_released(&p, "HoldTimeOver");
+    }
+    check_case(-1);
+}
+
+TEST(rules_hook_has_no_time_limit_without_a_beginning)
+{
+    CLEANUP(pair_done)
+    struct pair p;
+    held(&p);
+    p.machine.deleted_at = 0;
+    p.machine.hold_max = SECONDS(1);
+    check_kept(&p, "WaitingForApproval");
+}
+
+TEST(rules_hook_is_attached_to_what_an_engine_manages)
+{
+    CLEANUP(pair_done)
+    struct pair p;
+    pair_init(&p);
+    p.machine.hook = false;
+    pair_decide(&p);
+    CHECK_STR(edit_find(&p.verdict.machine, false, KEY_HOOK)->value,
+              "runtime-extension-maintenance-controller");
+    CHECK_EQ(pair_news(&p, RULES_HOOK_ATTACHED)->when, RULES_WITH_MACHINE);
+    CHECK_EQ(pair_settle(&p, 1), 1);
+
+    p.machine.hook = false; /* also while it is deleted, if it was never released */
+    p.machine.deleting = true;
+    CHECK_EQ(pair_settle(&p, 1), 1);
+    CHECK(p.machine.hook);
+}
+
+TEST(rules_hook_is_removed_from_what_no_engine_manages)
+{
+    CLEANUP(pair_done)
+    struct pair p;
+    pair_init(&p);
+    p.node.managed = p.node.operational = false;
+    pair_decide(&p);
+    CHECK(edit_find(&p.verdict.machine, false, KEY_HOOK)->remove);
+    CHECK(edit_find(&p.verdict.machine, false, KEY_RELEASED) == NULL);
+    pair_apply(&p);
+    pair_decide(&p);
+    CHECK(pair_still(&p));
+    CHECK_EQ(p.verdict.phase, RULES_OPEN);
+    CHECK_STR(p.verdict.reason, "EngineAbsent");
+    pair_done(&p);
+
+    held(&p);
+    p.node.managed = p.node.operational = false;
+    check_released(&p, "EngineAbsent");
+    CHECK(!p.node.machine_deleted && p.node.deletion_request.p == NULL);
+}
+
+TEST(rules_hook_is_left_as_it_is_where_nothing_is_known)
+{
+    static const enum rules_sight sights[] = { RULES_UNKNOWN, RULES_MISSED, RULES_ABSENT };
+    for (size_t i = 0; i < ARRAY_LEN(sights); i++) {
+        for (int hook = 0; hook < 2; hook++) {
+            CLEANUP(pair_done)
+            struct pair p;
+            pair_init(&p);
+            p.facts.sight = sights[i];
+            p.machine.hook = hook == 1;
+            pair_decide(&p);
+            CHECK(pair_still(&p));
+            CHECK(!p.verdict.confirm); /* nothing waits for it */
+            CHECK_EQ(p.verdict.phase, hook == 1 ? RULES_PROTECTED : RULES_OPEN);
+        }
+    }
+}
+
+/* ── eager, strict ─────────────────────────────────────────────────────────────────────────── */
+
+TEST(rules_hook_is_there_before_the_node_when_it_is_eager)
+{
+    CLEANUP(pair_done)
+    struct pair p;
+    pair_init(&p);
+    p.options.eager = true;
+    p.machine.hook = false;
+    p.machine.node = STR_NONE;
+    CHECK_EQ(pair_settle(&p, 1), 1);
+    CHECK(p.machine.hook);
+    CHECK_EQ(p.verdict.phase, RULES_PROTECTED);
+    p.machine.node = STR("n1");
+    p.node.managed = p.node.operational = false;
+    pair_decide(&p);
+    CHECK(pair_still(&p)); /* young nodes are protected too */
+    p.machine.deleting = true;
+    check_kept(&p, "EngineAbsent");
+    p.node.managed = true;
+    check_kept(&p, "WaitingForApproval");
+}
+
+TEST(rules_hook_of_a_machine_without_a_node_holds_nothing)
+{
+    CLEANUP(pair_done)
+    struct pair p;
+    pair_init(&p);
+    p.options.eager = true;
+    p.machine.node = STR_NONE;
+    p.machine.deleting = true;
+    pair_decide(&p);
+    CHECK_EQ(p.verdict.phase, RULES_LETTING_GO);
+    CHECK_STR(p.verdict.reason, "NoNode");
+    CHECK(!p.verdict.confirm);
+}
+
+TEST(rules_hook_heeds_an_approval_without_a_request_only_when_strict)
+{
+    CLEANUP(pair_done)
+    struct pair p;
+    pair_init(&p);
+    p.node.approve_deletion = true;
+    pair_decide(&p);
+    CHECK(pair_still(&p));
+    p.options.strict_approval = true;
+    CHECK_EQ(pair_settle(&p, 1), 1);
+    CHECK(!p.machine.hook && p.machine.released.p == NULL);
+    CHECK_EQ(p.verdict.phase, RULES_OPEN);
+    CHECK_STR(p.verdict.reason, "Approved");
+    p.node.approve_deletion = false;
+    CHECK_EQ(pair_settle(&p, 1), 1);
+    CHECK(p.machine.hook);
+}
+
+/* ── never back (INV-2) ────────────────────────────────────────────────────────────────────── */
+
+TEST(rules_hook_does_not_come_back_when_the_approval_goes)
+{
+    for (int strict = 0; strict < 2; strict++) {
+        CLEANUP(pair_done)
+        struct pair p;
+        held(&p);
+        p.options.strict_approval = strict == 1;
+        p.node.approve_deletion = true;
+        check_released(&p, "Approved");
+        p.node.approve_deletion = false;
+        CHECK_EQ(pair_settle(&p, 1), 0);
+        p.options.eager = true;
+        CHECK_EQ(pair_settle(&p, 1), 0);
+        CHECK(!p.machine.hook);
+    }
+}
+
+TEST(rules_hook_that_somebody_puts_back_is_removed_again)
+{
+    CLEANUP(pair_done)
+    struct pair p;
+    held(&p);
+    p.node.approve_deletion = true;
+    check_released(&p, "Approved");
+    p.node.approve_deletion = false;
+    p.machine.hook = true;
+    pair_decide(&p);
+    CHECK(edit_find(&p.verdict.machine, false, KEY_HOOK)->remove);
+    CHECK(edit_find(&p.verdict.machine, false, KEY_RELEASED) == NULL);
+    CHECK_STR(p.verdict.reason, "Approved");
+    CHECK_EQ(pair_settle(&p, 1), 1);
+}
+
+/* Somebody has taken the hook away by hand; the approval still ends the matter. */
+TEST(rules_hook_does_not_come_after_an_approval_although_there_was_none)
+{
+    CLEANUP(pair_done)
+    struct pair p;
+    held(&p);
+    p.machine.hook = false;
+    p.node.approve_deletion = true;
+    CHECK_EQ(pair_settle(&p, 1), 1);
+    CHECK_STR(p.machine.released, "Approved");
+    p.node.approve_deletion = false;
+    CHECK_EQ(pair_settle(&p, 1), 0);
+    CHECK(!p.machine.hook);
+}
+
+/* ── where limits grant requests ───────────────────────────────────────────────────────────── */
+
+TEST(rules_hook_comes_without_an_engine_where_requests_are_routed)
+{
+    CLEANUP(pair_done)
+    struct pair p;
+    pair_init(&p);
+    p.machine.hook = false;
+    p.node.managed = false;
+    p.node.operational = false;
+    pair_decide(&p);
+    CHECK(pair_still(&p));
+    p.facts.routed = true;
+    CHECK_EQ(pair_settle(&p, 3), 1);
+    CHECK(p.machine.hook);
+    p.machine.deleting = true;
+    CHECK_EQ(pair_settle(&p, 3), 1);
+    CHECK(p.node.machine_deleted);
+    CHECK_STR(
+        p.verdict.message,
+        "The deletion waits until the limits of cluster 'c1' grant the MaintenanceRequest "
+        "for Node 'n1'. There is no time limit; removing the label 'enabled' from the Machine "
+        "lets it go.");
+    p.node.approve_deletion = true;
+    p.node.deletion_approved_for = p.machine.uid;
+    check_released(&p, "Approved");
+}
+
+TEST(rules_keep_the_link_until_the_grant_is_given_back)
+{
+    CLEANUP(pair_done)
+    struct pair p;
+    pair_init(&p);
+    p.facts.routed = true;
+    p.machine.request = MACHINE_REQUEST_REQUESTED;
+    pair_settle(&p, 3);
+    CHECK(p.machine.status.p != NULL);
+    p.machine.enabled = false;
+    p.facts.owed = true;
+    pair_settle(&p, 3);
+    CHECK(!p.node.machine_maintenance);
+    CHECK(p.machine.status.p != NULL);
+    CHECK(p.verdict.keeps_link);
+    p.facts.sight = RULES_ABSENT;
+    pair_settle(&p, 3);
+    CHECK(p.machine.status.p != NULL);
+    p.facts.owed = false;
+    pair_settle(&p, 3);
+    CHECK(p.machine.status.p == NULL);
+}
+
+TEST(rules_say_when_nothing_of_a_node_may_be_written)
+{
+    CLEANUP(pair_done)
+    struct pair p;
+    pair_init(&p);
+    pair_decide(&p);
+    CHECK(!p.verdict.aloof);
+    p.machine.paused = true;
+    pair_decide(&p);
+    CHECK(p.verdict.aloof);
+    p.machine.paused = false;
+    p.cluster.paused = true;
+    pair_decide(&p);
+    CHECK(p.verdict.aloof);
+    p.cluster.paused = false;
+    p.node.machine = STR("m2");
+    pair_decide(&p);
+    CHECK(p.verdict.aloof);
+    p.node.machine = STR("m1");
+    p.gone = true;
+    pair_decide(&p);
+    CHECK(p.verdict.aloof);
+}
