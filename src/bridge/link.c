@@ -1,0 +1,735 @@
+#include "base/heap.h"
+#include "bridge/link_room.h"
+
+#define LINK_SETTLED SECONDS(15) /* who was fresh for so long has begun anew when it breaks */
+#define LINK_LONG 16u            /* doublings that surely reach LINK_BACKOFF_MAX */
+#define LINK_TURN_BASE MSECONDS(20)
+#define LINK_TURN_MAX SECONDS(1)
+
+_Static_assert(((uint64_t)LINK_BACKOFF_BASE << LINK_LONG) >= (uint64_t)LINK_BACKOFF_MAX,
+               "a long wait is as long as they get");
+
+#define TO(state) (1u << (state))
+
+/* The table of link.h; what is not here does not happen. */
+static const unsigned link_ways[] = {
+    [LINK_IDLE] = TO(LINK_RESOLVING),
+    [LINK_RESOLVING] = TO(LINK_GRANTING) | TO(LINK_LISTING) | TO(LINK_BACKOFF) | TO(LINK_CLOSING),
+    [LINK_GRANTING] = TO(LINK_LISTING) | TO(LINK_RESOLVING) | TO(LINK_BACKOFF) | TO(LINK_CLOSING),
+    [LINK_LISTING] = TO(LINK_WATCHING) | TO(LINK_RESOLVING) | TO(LINK_BACKOFF) | TO(LINK_CLOSING),
+    [LINK_WATCHING] = TO(LINK_RESOLVING) | TO(LINK_BACKOFF) | TO(LINK_CLOSING),
+    [LINK_BACKOFF] = TO(LINK_RESOLVING) | TO(LINK_CLOSING),
+    [LINK_CLOSING] = TO(LINK_IDLE),
+};
+
+static void link_on_timer(void *ctx);
+
+/* ── a life ────────────────────────────────────────────────────────────────────────────────── */
+
+static void link_store_on_gone(void *ctx, struct store_item *item);
+
+static void link_store_begin(struct link *l)
+{
+    store_init(&l->store, &peer_kind, l, loop_random(l->loop));
+    l->store.mutations = l->config.home->mutations;
+    l->store.on_gone = link_store_on_gone;
+}
+
+static void link_gone_drop(struct link *l)
+{
+    arena_done(&l->gone_memory);
+    l->gone = NULL;
+    l->gone_n = 0;
+    l->gone_cap = 0;
+}
+
+/* Nothing is known any more; what another server says must not be compared with it. */
+static void link_store_drop(struct link *l)
+{
+    l->store.on_gone = NULL;
+    store_done(&l->store);
+    link_gone_drop(l);
+    l->stirred = false;
+}
+
+/* A known bug: what one connection said is kept for the next. */
+static bool link_is_stale(const struct link *l)
+{
+    return mutated(l->config.home->mutations, MUTATION_LINK_STALE);
+}
+
+struct link *link_new(const struct link_config *config)
+{
+    struct link *l = HEAP_NEW(struct link);
+    l->config = *config;
+    l->memory.first = 256;
+    l->config.space = arena_str(&l->memory, config->space);
+    l->config.cluster = arena_str(&l->memory, config->cluster);
+    l->config.uid = arena_str(&l->memory, config->uid);
+    l->loop = config->home->loop;
+    l->since = loop_now(l->loop);
+    l->backoff = (struct backoff){ .base = LINK_BACKOFF_BASE, .max = LINK_BACKOFF_MAX };
+    l->turn = (struct backoff){ .base = LINK_TURN_BASE, .max = LINK_TURN_MAX };
+    l->told_idle = true;
+    list_init(&l->queued);
+    list_init(&l->flying);
+    list_init(&l->ended);
+    loop_timer_init(&l->timer, l->loop, link_on_timer, l);
+    link_store_begin(l);
+    return l;
+}
+
+void link_free(struct link *l)
+{
+    if (l == NULL) {
+        return;
+    }
+    if (l->freed != NULL) {
+        *l->freed = true;
+    }
+    link_secret_drop(l);
+    link_errand_drop(l);
+    link_calls_done(l);
+    reflector_done(&l->reflector);
+    dial_hang_up(l->config.dialer, STEAL(l->api));
+    link_store_drop(l);
+    loop_timer_done(&l->timer);
+    arena_done(&l->memory);
+    heap_free(l);
+}
+
+void link_poke(struct link *l)
+{
+    loop_timer_pull(&l->timer, loop_now(l->loop));
+}
+
+/* A time that is not 0, which means none. */
+static usec_t link_now(const struct link *l)
+{
+    return MAX(loop_now(l->loop), (usec_t)1);
+}
+
+void link_open(struct link *l, bool hurry)
+{
+    if (!l->wanted) {
+        l->wanted = true;
+        l->away_since = l->state == LINK_WATCHING ? 0 : link_now(l);
+    }
+    if (hurry && !l->hurry && !link_fresh(l)) {
+        l->hurry = true;
+        backoff_reset(&l->turn);
+        l->turn_at = l->tried_at > 0 ? l->tried_at + LINK_BACKOFF_BASE : 0;
+    }
+    link_poke(l);
+}
+
+void link_close(struct link *l)
+{
+    l->wanted = false;
+    l->hurry = false;
+    l->away_since = 0;
+    link_poke(l);
+}
+
+void link_on_secret(struct link *l, uint64_t version)
+{
+    bool news = !l->followed || version != l->seen;
+    l->followed = true;
+    l->seen = version;
+    /* Told again of what was seen already, although a newer one was read since: the watch of the
+     * Secrets is behind, and to read once more would bring nothing. */
+    if (news && version != l->version) {
+        l->moved = true;
+        link_poke(l);
+    }
+}
+
+/* ── what is noted ─────────────────────────────────────────────────────────────────────────── */
+
+/* There is a connection that can break. */
+static bool link_connected(const struct link *l)
+{
+    return l->state == LINK_GRANTING || l->state == LINK_LISTING || l->state == LINK_WATCHING;
+}
+
+void link_fail(struct link *l, enum link_break why, const struct err *err)
+{
+    if (l->broken == LINK_WHOLE && link_connected(l)) {
+        l->broken = why;
+        l->trouble = *err;
+    }
+    link_poke(l);
+}
+
+static void link_on_list(void *ctx)
+{
+    struct link *l = ctx;
+    store_list_begin(&l->store);
+    l->listing = true;
+}
+
+static int link_too_many(struct link *l, const char *what, struct err *err)
+{
+    (void)err_set(err, ERR_LIMIT, "the cluster has more than %u %s", LINK_NODES_MAX, what);
+    link_fail(l, LINK_FORBIDDEN, err);
+    return -ERR_LIMIT;
+}
+
+static void link_store_on_gone(void *ctx, struct store_item *item)
+{
+    struct link *l = ctx;
+    if (l->config.on_gone != NULL && l->gone_n <= LINK_NODES_MAX) {
+        ARENA_GROW(&l->gone_memory, l->gone, l->gone_n, l->gone_cap);
+        l->gone[l->gone_n++] = arena_str(&l->gone_memory, item->name);
+    }
+    l->stirred = true;
+    link_poke(l);
+}
+
+static int link_on_object(void *ctx, const struct jval *object, bool deleted, struct err *err)
+{
+    struct link *l = ctx;
+    int r = store_observe(&l->store, object, deleted, err);
+    if (r < 0) {
+        return r;
+    }
+    if (store_count(&l->store) > LINK_NODES_MAX) {
+        return link_too_many(l, "Nodes", err);
+    }
+    if (l->gone_n > LINK_NODES_MAX) {
+        return link_too_many(l, "Nodes that come and go at once", err);
+    }
+    if (l->store.dirty_count > 0 && !l->stirred) {
+        l->stirred = true;
+        link_poke(l);
+    }
+    return 0;
+}
+
+static void link_well(struct link *l)
+{
+    l->trouble_since = 0;
+    l->trouble.code = 0;
+    link_poke(l);
+}
+
+static bool link_on_synced(void *ctx, uint64_t version)
+{
+    struct link *l = ctx;
+    bool taken = store_list_end(&l->store, version);
+    if (taken) {
+        l->listing = false;
+        l->synced = true;
+        link_well(l);
+    } else {
+        /* Everything was forgotten. To say so little of the Nodes would be to say that they are
+         * gone, so it is not fresh from this moment on. */
+        struct err err = { 0 };
+        (void)err_set(&err, ERR_GONE, "the cluster's versions have gone backwards");
+        link_fail(l, LINK_FAILED, &err);
+    }
+    return taken;
+}
+
+/* True for failures of a streamed list after which the reflector knows to ask for pages instead.
+ * They are within LINK_LISTING_MAX, too. */
+static bool link_learns(struct link *l)
+{
+    bool learns = l->reflector.short_ends > l->short_ends && l->reflector.opened;
+    l->short_ends = l->reflector.short_ends;
+    return learns;
+}
+
+/* While it watches, the reflector goes on by itself, and the Nodes are what the cluster said a
+ * moment ago, at most LINK_TROUBLE_MAX: so it stays fresh until then. That is true of the list
+ * after a 410 too: the store keeps what it has until the new one is complete, decisions on it are
+ * sent with its versions, and it, too, must be complete within LINK_TROUBLE_MAX. */
+static void link_on_error(void *ctx, const struct err *err, bool bad UNUSED)
+{
+    struct link *l = ctx;
+    int status = l->reflector.status;
+    bool learns = link_learns(l);
+    if (status == 401) {
+        link_fail(l, LINK_DENIED, err);
+    } else if (l->state == LINK_LISTING && !l->synced && !learns) {
+        /* A right that was given a moment ago may not have reached the whole server yet. */
+        bool forbidden = status == 403 && !l->config.manage;
+        link_fail(l, forbidden ? LINK_FORBIDDEN : LINK_FAILED, err);
+    } else if (l->broken == LINK_WHOLE) {
+        l->trouble = *err;
+        if (l->trouble_since == 0) {
+            l->trouble_since = link_now(l);
+        }
+    }
+    link_poke(l);
+}
+
+static void link_on_well(void *ctx)
+{
+    struct link *l = ctx;
+    if (!l->listing && l->broken == LINK_WHOLE) { /* one line of a list is not the list */
+        link_well(l);
+    }
+}
+
+/* ── states ────────────────────────────────────────────────────────────────────────────────── */
+
+/* Somebody else may watch something over it, too. */
+static void link_let_go(struct link *l)
+{
+    if (l->api != NULL && l->config.on_hang_up != NULL) {
+        l->config.on_hang_up(l->config.ctx, l);
+    }
+}
+
+/* It does not watch any more, and knows nothing. Only from the timer, where no callback of the
+ * reflector is under way. */
+static void link_unwatch(struct link *l)
+{
+    link_let_go(l);
+    reflector_done(&l->reflector);
+    if (!link_is_stale(l)) {
+        link_store_drop(l);
+        link_store_begin(l);
+    }
+    l->broken = LINK_WHOLE;
+    l->synced = false;
+    l->listing = false;
+    l->short_ends = 0;
+    l->trouble_since = 0;
+}
+
+static void link_hang_up(struct link *l)
+{
+    link_calls_end(l);
+    link_unwatch(l);
+    dial_hang_up(l->config.dialer, STEAL(l->api));
+    l->errand.renew_at = 0;
+}
+
+/* Once for each time of trouble, however often it is tried. */
+static void link_warn(struct link *l)
+{
+    if (l->config.log != NULL && !l->warned) {
+        log_warn(l->config.log, "workload cluster out of reach",
+                 KV_STR("namespace", l->config.space), KV_STR("cluster", l->config.cluster),
+                 KV_ERR(&l->trouble));
+    }
+    l->warned = true;
+}
+
+static void link_connect(struct link *l, struct api *api)
+{
+    l->api = api;
+    client_init(&l->client, l->loop, api);
+    l->client.mutations = l->config.home->mutations;
+    l->bucket = (struct bucket){ .rate = LINK_RATE, .burst = LINK_BURST };
+    reflector_init(&l->reflector, &l->client,
+                   &(struct reflector_config){
+                       .path = STR("/api/v1/nodes"),
+                       .metadata_only = true,
+                       .page = LINK_PAGE,
+                       .silence_max = LINK_SILENCE_MAX,
+                       .on_list = link_on_list,
+                       .on_object = link_on_object,
+                       .on_synced = link_on_synced,
+                       .on_error = link_on_error,
+                       .on_well = link_on_well,
+                       .ctx = l,
+                   });
+}
+
+/* From one door to the next, of the same cluster: what is known stays known while it is listed
+ * again. Only from the timer, as above. */
+static void link_move(struct link *l)
+{
+    link_let_go(l);
+    reflector_done(&l->reflector);
+    dial_hang_up(l->config.dialer, STEAL(l->api));
+    link_connect(l, STEAL(l->errand.next));
+    l->short_ends = 0;
+    reflector_start(&l->reflector);
+}
+
+static void link_enter_watching(struct link *l)
+{
+    l->hurry = false;
+    l->away_since = 0;
+    l->reread_at = l->since + LINK_REREAD;
+    l->warned = false;
+    if (l->config.log != NULL) {
+        log_info(l->config.log, "workload cluster reached", KV_STR("namespace", l->config.space),
+                 KV_STR("cluster", l->config.cluster), KV_I64("nodes", store_count(&l->store)));
+    }
+}
+
+/* When the cluster wants to be asked again. */
+static usec_t link_open_at(const struct link *l)
+{
+    usec_t at = l->api != NULL ? client_open_at(&l->client) : 0;
+    return l->errand.api != NULL ? MAX(at, client_open_at(&l->errand.client)) : at;
+}
+
+static void link_enter(struct link *l, enum link_state state)
+{
+    ASSERT((link_ways[l->state] & TO(state)) != 0);
+    usec_t now = loop_now(l->loop);
+    usec_t open_at = link_open_at(l);
+    if (l->state == LINK_WATCHING) {
+        if (now - l->since >= LINK_SETTLED) {
+            backoff_reset(&l->backoff);
+            l->denied_before = false;
+        }
+        l->away_since = l->wanted ? link_now(l) : 0;
+        l->hurry = l->wanted; /* who was fresh goes before those who never were */
+    }
+    l->state = state;
+    l->since = now;
+    link_secret_drop(l);
+    if (state != LINK_GRANTING) {
+        link_errand_drop(l);
+    }
+    switch (state) {
+    case LINK_IDLE:
+        link_hang_up(l);
+        backoff_reset(&l->backoff);
+        l->denied_before = false;
+        l->warned = false;
+        l->trouble.code = 0;
+        break;
+    case LINK_RESOLVING:
+        link_hang_up(l);
+        backoff_reset(&l->turn);
+        /* Whatever is the reason, a Secret that changes all the time included. */
+        l->turn_at = l->tried_at > 0 ? l->tried_at + LINK_BACKOFF_BASE : 0;
+        break;
+    case LINK_GRANTING:
+        break;
+    case LINK_LISTING:
+        reflector_start(&l->reflector);
+        break;
+    case LINK_WATCHING:
+        link_enter_watching(l);
+        break;
+    case LINK_BACKOFF: {
+        /* Waits come from the upper half of what they may be, as everywhere in the house: that
+         * spreads those who failed together enough, and nobody comes back at once. */
+        l->retry_at = MAX(now + backoff_next(&l->backoff, loop_random(l->loop)), open_at);
+        link_warn(l);
+        link_hang_up(l);
+        break;
+    }
+    case LINK_CLOSING:
+        link_unwatch(l);
+        break;
+    }
+}
+
+/* The connection failed, or never came to be. */
+static void link_give_up(struct link *l, enum link_break why)
+{
+    l->failures++;
+    if (why == LINK_FORBIDDEN) {
+        l->backoff.failures = MAX(l->backoff.failures, LINK_LONG);
+    }
+    link_enter(l, LINK_BACKOFF);
+}
+
+/* A 401 may only mean that the Secret has a newer password: it is read again at once, but not for
+ * ever. */
+static void link_break_off(struct link *l)
+{
+    enum link_break why = l->broken;
+    bool settled = l->state == LINK_WATCHING && loop_now(l->loop) - l->since >= LINK_SETTLED;
+    if (why == LINK_DENIED && (settled || !l->denied_before)) {
+        l->failures++;
+        link_enter(l, LINK_RESOLVING);
+        l->denied_before = true;
+    } else {
+        link_give_up(l, why);
+    }
+}
+
+static void link_resolve(struct link *l)
+{
+    if (!l->answered) {
+        link_secret_ask(l);
+        return;
+    }
+    bool found = l->text.n > 0; /* otherwise the trouble is known */
+    l->answered = false;
+    if (found && l->config.manage && link_errand_begin(l, &l->trouble)) {
+        link_enter(l, LINK_GRANTING);
+        return;
+    }
+    struct api *api =
+        found && !l->config.manage ? link_secret_dial(l, l->text, STR_NONE, &l->trouble) : NULL;
+    link_secret_wipe(l);
+    if (api == NULL) {
+        link_give_up(l, LINK_FAILED);
+        return;
+    }
+    link_connect(l, api);
+    link_enter(l, LINK_LISTING);
+}
+
+static void link_grant(struct link *l, usec_t now)
+{
+    if (l->errand.next != NULL) {
+        link_connect(l, STEAL(l->errand.next));
+        link_enter(l, LINK_LISTING);
+    } else if (now >= l->errand.until) {
+        (void)err_set(&l->trouble, ERR_TIMEOUT, "no token of our own after %lld s",
+                      (long long)(LINK_GRANTING_MAX / SECONDS(1)));
+        link_give_up(l, LINK_FAILED);
+    }
+}
+
+static void link_list(struct link *l, usec_t now)
+{
+    if (l->synced) {
+        link_enter(l, LINK_WATCHING);
+    } else if (now >= l->since + LINK_LISTING_MAX) {
+        (void)err_set(&l->trouble, ERR_TIMEOUT, "the list of Nodes is not complete after %lld s",
+                      (long long)(LINK_LISTING_MAX / SECONDS(1)));
+        link_give_up(l, LINK_FAILED);
+    }
+}
+
+static void link_watch(struct link *l, usec_t now)
+{
+    if (l->trouble_since > 0 && now >= l->trouble_since + LINK_TROUBLE_MAX) {
+        if (l->trouble.code == 0) {
+            (void)err_set(&l->trouble, ERR_TIMEOUT, "the new list of Nodes is not complete");
+        }
+        link_give_up(l, LINK_FAILED);
+        return;
+    }
+    link_secret_look(l);
+    if (link_errand_look(l)) {
+        link_move(l);
+    }
+}
+
+static void link_step(struct link *l)
+{
+    usec_t now = loop_now(l->loop);
+    bool connected = link_connected(l);
+    if (!l->wanted && l->state != LINK_IDLE && l->state != LINK_CLOSING) {
+        link_enter(l, LINK_CLOSING);
+    } else if (connected && l->broken != LINK_WHOLE) {
+        link_break_off(l);
+    } else if (l->moved && (connected || l->state == LINK_BACKOFF)) {
+        backoff_reset(&l->backoff); /* another Secret is another beginning */
+        l->denied_before = false;
+        link_enter(l, LINK_RESOLVING);
+    } else {
+        switch (l->state) {
+        case LINK_IDLE:
+            if (l->wanted) {
+                link_enter(l, LINK_RESOLVING);
+            }
+            break;
+        case LINK_RESOLVING:
+            link_resolve(l);
+            break;
+        case LINK_GRANTING:
+            link_grant(l, now);
+            break;
+        case LINK_LISTING:
+            link_list(l, now);
+            break;
+        case LINK_WATCHING:
+            link_watch(l, now);
+            break;
+        case LINK_BACKOFF:
+            if (now >= l->retry_at) {
+                link_enter(l, LINK_RESOLVING);
+            }
+            break;
+        case LINK_CLOSING:
+            if (l->queued_n + l->flying_n == 0 || now >= l->since + LINK_CLOSING_MAX) {
+                link_enter(l, LINK_IDLE);
+            }
+            break;
+        }
+    }
+}
+
+/* When the state itself has something to do; notes pull the timer. */
+static usec_t link_due(const struct link *l)
+{
+    switch (l->state) {
+    case LINK_IDLE:
+        break;
+    case LINK_RESOLVING:
+        return l->call == NULL ? MAX(l->turn_at, client_open_at(l->config.home)) : USEC_NEVER;
+    case LINK_GRANTING:
+        return l->errand.until;
+    case LINK_LISTING:
+        return l->since + LINK_LISTING_MAX;
+    case LINK_WATCHING: {
+        usec_t lost = l->trouble_since > 0 ? l->trouble_since + LINK_TROUBLE_MAX : USEC_NEVER;
+        usec_t look = l->followed || l->call != NULL ? USEC_NEVER : l->reread_at;
+        usec_t token = link_errand_at(l);
+        usec_t due = MIN(lost, look);
+        return MIN(due, token);
+    }
+    case LINK_BACKOFF:
+        return l->retry_at;
+    case LINK_CLOSING:
+        return l->since + LINK_CLOSING_MAX;
+    }
+    return USEC_NEVER;
+}
+
+/* ── telling ───────────────────────────────────────────────────────────────────────────────── */
+
+static bool link_tell_state(struct link *l, const bool *freed)
+{
+    bool fresh = link_fresh(l);
+    bool idle = l->state == LINK_IDLE;
+    bool news = fresh != l->told_fresh || (idle && !l->told_idle);
+    l->told_fresh = fresh;
+    l->told_idle = idle;
+    if (news) {
+        l->config.on_state(l->config.ctx, l);
+    }
+    return !*freed;
+}
+
+static bool link_tell_gone(struct link *l, const bool *freed)
+{
+    struct arena memory = l->gone_memory;
+    const struct str *gone = l->gone;
+    uint32_t n = l->gone_n;
+    l->gone_memory = (struct arena){ 0 };
+    link_gone_drop(l);
+    for (uint32_t i = 0; i < n && !*freed; i++) {
+        l->config.on_gone(l->config.ctx, l, gone[i]);
+    }
+    arena_done(&memory);
+    return !*freed;
+}
+
+static void link_tell(struct link *l)
+{
+    bool freed = false;
+    /* Whoever is told may free the link; the flag is looked at before anything else of it. */
+    l->freed = &freed; /* cppcheck-suppress autoVariables */
+    if (!link_tell_state(l, &freed) || !link_calls_tell(l, &freed)) {
+        return;
+    }
+    if (link_fresh(l) && l->stirred) {
+        l->stirred = false;
+        if (!link_tell_gone(l, &freed)) {
+            return;
+        }
+        l->config.on_nodes(l->config.ctx, l);
+    }
+    if (!freed) {
+        l->freed = NULL;
+    }
+}
+
+static void link_on_timer(void *ctx)
+{
+    struct link *l = ctx;
+    enum link_state before;
+    do {
+        before = l->state;
+        link_step(l);
+    } while (l->state != before);
+    link_calls_send(l);
+    usec_t at = MIN(link_due(l), link_calls_at(l));
+    if (at != USEC_NEVER) {
+        loop_timer_pull(&l->timer, at);
+    }
+    link_tell(l);
+}
+
+/* ── looking ───────────────────────────────────────────────────────────────────────────────── */
+
+enum link_state link_state(const struct link *l)
+{
+    return l->state;
+}
+
+bool link_fresh(const struct link *l)
+{
+    return l->state == LINK_WATCHING && l->broken == LINK_WHOLE;
+}
+
+usec_t link_away_since(const struct link *l)
+{
+    return l->away_since;
+}
+
+struct store *link_nodes(struct link *l)
+{
+    return &l->store;
+}
+
+struct client *link_client(struct link *l)
+{
+    return link_fresh(l) ? &l->client : NULL;
+}
+
+void link_view(const struct link *l, struct link_view *ret)
+{
+    *ret = (struct link_view){
+        .space = l->config.space,
+        .cluster = l->config.cluster,
+        .uid = l->config.uid,
+        .state = l->state,
+        .trouble = l->trouble.code != 0 ? str_from(l->trouble.msg) : STR_NONE,
+        .since = l->since,
+        .retry_at = l->state == LINK_BACKOFF ? l->retry_at : 0,
+        .nodes = store_count(&l->store),
+        .connects = l->connects,
+        .failures = l->failures,
+    };
+}
+
+const char *link_state_name(enum link_state state)
+{
+    static const char *const names[] = {
+        [LINK_IDLE] = "idle",       [LINK_RESOLVING] = "resolving", [LINK_GRANTING] = "granting",
+        [LINK_LISTING] = "listing", [LINK_WATCHING] = "watching",   [LINK_BACKOFF] = "backoff",
+        [LINK_CLOSING] = "closing",
+    };
+    return names[state];
+}
+
+static uint32_t link_length(const struct list *head)
+{
+    uint32_t n = 0;
+    LIST_EACH (head, item) {
+        n++;
+    }
+    return n;
+}
+
+void link_check(const struct link *l)
+{
+    bool connected = l->state == LINK_LISTING || l->state == LINK_WATCHING;
+    ASSERT(connected ? l->api != NULL : l->state == LINK_CLOSING || l->api == NULL);
+    ASSERT(l->call == NULL || l->state == LINK_RESOLVING || l->state == LINK_WATCHING);
+    ASSERT(l->text.n == 0 || (l->state == LINK_RESOLVING && l->answered));
+    ASSERT(l->secret.blocks == NULL || l->text.n > 0);
+    ASSERT(connected || link_is_stale(l) || store_count(&l->store) == 0);
+    ASSERT(link_connected(l) || l->broken == LINK_WHOLE);
+    ASSERT(store_count(&l->store) <= LINK_NODES_MAX + 1);
+    ASSERT(l->state == LINK_IDLE || l->timer.armed || l->call != NULL || l->state == LINK_WATCHING);
+    ASSERT(l->flying_n <= LINK_CALLS_MAX && l->queued_n <= LINK_QUEUE_MAX);
+    ASSERT(l->flying_n == 0 || l->api != NULL);
+    ASSERT(l->queued_n == 0 || l->api != NULL);
+    ASSERT(link_length(&l->flying) == l->flying_n);
+    ASSERT(link_length(&l->queued) == l->queued_n);
+    ASSERT(link_length(&l->ended) == l->ended_n);
+    ASSERT(l->ended_n == 0 || l->timer.armed);
+    ASSERT(l->wanted || l->away_since == 0);
+    ASSERT(l->state != LINK_WATCHING || l->away_since == 0);
+    link_errand_check(l);
+    store_check(&l->store);
+}

@@ -1,0 +1,192 @@
+#include "base/base64.h"
+#include "bridge/link_room.h"
+#include "format/json.h"
+
+/* So much of what the bucket gives later may be taken by those in a hurry: they overtake all that
+ * wait, and the rate holds all the same. */
+#define LINK_HURRY SECONDS(1)
+
+/* "Secret 'namespace/cluster-kubeconfig': " before what is wrong. */
+static int link_secret_blame(const struct link *l, struct err *err)
+{
+    return err_wrap(err, "Secret '" STR_FMT "/" STR_FMT "-kubeconfig'", STR_ARG(l->config.space),
+                    STR_ARG(l->config.cluster));
+}
+
+void link_secret_send(struct link *l, struct str accept, api_on_reply on_reply)
+{
+    CLEANUP(buf_done)
+    struct buf path = { 0 };
+    buf_add(&path, STR("/api/v1/namespaces/"));
+    client_add_segment(&path, l->config.space);
+    buf_add(&path, STR("/secrets/"));
+    client_add_segment(&path, l->config.cluster);
+    buf_add(&path, STR("-kubeconfig"));
+    const struct api_request request = {
+        .verb = API_GET,
+        .path = buf_str(&path),
+        .accept = accept,
+    };
+    l->call = api_send(l->config.home->api, &request, on_reply, l);
+}
+
+/* The kubeconfig that the Secret holds, in `l->secret`. */
+static int link_secret_read(struct link *l, struct str body, struct str *ret, struct err *err)
+{
+    const struct jval *secret = NULL;
+    if (json_parse(body, JSON_GO, &l->secret, &secret, err) < 0) {
+        return err_wrap(err, "it cannot be read");
+    }
+    l->version = store_version(secret);
+    const struct jval *value = jval_at(secret, "data.value");
+    if (jval_kind(value) != JSTR) {
+        return err_set(err, ERR_INVALID, "it has no key 'value', want a kubeconfig there");
+    }
+    struct str text = jval_str(value);
+    if (text.n / 4 * 3 > LINK_SECRET_BYTES_MAX) {
+        return err_set(err, ERR_LIMIT, "a kubeconfig of more than %zu bytes",
+                       LINK_SECRET_BYTES_MAX);
+    }
+    struct str kubeconfig = STR_NONE;
+    if (!base64_decode(text, &l->secret, &kubeconfig)) {
+        return err_set(err, ERR_INVALID, "its key 'value' is not in base64");
+    }
+    if (str_trim(kubeconfig).n == 0) {
+        return err_set(err, ERR_INVALID, "its key 'value' is empty, want a kubeconfig there");
+    }
+    *ret = kubeconfig;
+    return 0;
+}
+
+void link_secret_wipe(struct link *l)
+{
+    arena_wipe(&l->secret);
+    l->text = STR_NONE;
+}
+
+int link_secret_take(struct link *l, const struct api_reply *reply, struct err *err)
+{
+    l->call = NULL;
+    enum retry_verdict verdict = client_note(l->config.home, API_GET, reply);
+    int r = -1;
+    if (verdict == RETRY_DONE) {
+        r = link_secret_read(l, reply->body, &l->text, err);
+    } else if (verdict == RETRY_ABSENT) {
+        l->version = 0;
+        (void)err_set(err, ERR_NOTFOUND,
+                      "there is none, want one with a kubeconfig in its key 'value'");
+    } else {
+        client_explain(reply->status, reply->body, reply->err, err);
+    }
+    if (r < 0) {
+        link_secret_wipe(l);
+        r = link_secret_blame(l, err);
+    }
+    return r;
+}
+
+static void link_secret_on_read(void *ctx, const struct api_reply *reply)
+{
+    struct link *l = ctx;
+    struct err err = { 0 };
+    l->answered = true;
+    if (link_secret_take(l, reply, &err) < 0) {
+        l->trouble = err;
+    }
+    if (l->seen == l->version) {
+        l->moved = false; /* that is what was seen while the answer was under way */
+    }
+    link_poke(l);
+}
+
+/* Those who lost the race for a token come back at different times, and ever more seldom: so
+ * thousands that wait cost little, and go in random order. The bucket fills up meanwhile. */
+static bool link_secret_turn(struct link *l, usec_t now)
+{
+    usec_t at = MAX(l->turn_at, client_open_at(l->config.home));
+    if (now < at) {
+        l->turn_at = at;
+        return false;
+    }
+    usec_t ready = bucket_ready_at(l->config.connects, now);
+    if (l->hurry && ready > now + LINK_HURRY) {
+        l->turn_at = ready - LINK_HURRY;
+        return false;
+    }
+    if (!l->hurry && ready > now) {
+        l->turn_at = ready + backoff_next(&l->turn, loop_random(l->loop));
+        return false;
+    }
+    return true;
+}
+
+void link_secret_ask(struct link *l)
+{
+    usec_t now = loop_now(l->loop);
+    if (l->call != NULL || !link_secret_turn(l, now)) {
+        return;
+    }
+    bucket_take(l->config.connects, now);
+    backoff_reset(&l->turn);
+    l->tried_at = MAX(now, (usec_t)1);
+    l->connects++;
+    l->moved = false;
+    link_secret_send(l, STR_NONE, link_secret_on_read);
+}
+
+struct api *link_secret_dial(struct link *l, struct str text, struct str token, struct err *err)
+{
+    CLEANUP(buf_done)
+    struct buf name = { 0 };
+    buf_printf(&name, STR_FMT "/" STR_FMT, STR_ARG(l->config.space), STR_ARG(l->config.cluster));
+    const struct dial_spec spec = { .name = buf_str(&name), .kubeconfig = text, .token = token };
+    struct api *api = dial(l->config.dialer, &spec, err);
+    if (api == NULL) {
+        (void)link_secret_blame(l, err);
+    }
+    return api;
+}
+
+/* A Secret that cannot be read now is no reason to leave a connection that works. */
+static void link_secret_on_look(void *ctx, const struct api_reply *reply)
+{
+    struct link *l = ctx;
+    l->call = NULL;
+    enum retry_verdict verdict = client_note(l->config.home, API_GET, reply);
+    if (verdict == RETRY_DONE) {
+        CLEANUP(arena_done)
+        struct arena tmp = { 0 };
+        struct err ignored = { 0 };
+        const struct jval *secret = NULL;
+        if (json_parse(reply->body, JSON_GO, &tmp, &secret, &ignored) == 0) {
+            uint64_t version = store_version(secret);
+            l->moved = version != 0 && version != l->version;
+        }
+    } else if (verdict == RETRY_ABSENT) {
+        l->moved = true;
+    }
+    link_poke(l);
+}
+
+void link_secret_look(struct link *l)
+{
+    usec_t now = loop_now(l->loop);
+    if (l->followed || l->call != NULL || now < l->reread_at) {
+        return;
+    }
+    l->reread_at = client_open_at(l->config.home);
+    if (now < l->reread_at) {
+        return;
+    }
+    l->reread_at = now + LINK_REREAD;
+    link_secret_send(l, API_METADATA, link_secret_on_look); /* nothing secret comes this way */
+}
+
+void link_secret_drop(struct link *l)
+{
+    if (l->call != NULL) {
+        api_cancel(l->config.home->api, STEAL(l->call));
+    }
+    link_secret_wipe(l);
+    l->answered = false;
+}

@@ -1,0 +1,17 @@
+/*
+ * fake_dialer: a dialer for tests that play the cluster by hand: one door at a time, and it is a
+ * fake_api.
+ */
+#pragma once
+
+#include "port/dial.h"
+#include "tests/lib/fake_api.h"
+
+struct fake_dialer {
+    struct dialer dialer; /* first */
+    struct fake_api api;  /* while it is open */
+    bool open;
+    uint32_t dialled;
+};
+
+void fake_dialer_init(struct fake_dialer *d);

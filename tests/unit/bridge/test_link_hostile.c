@@ -1,0 +1,548 @@
+/* Clusters that are broken, hostile or only odd, played by hand; and Secrets that are. */
+#include "base/limits.h"
+#include "tests/check.h"
+#include "tests/lib/fake_dialer.h"
+#include "tests/lib/link_world.h"
+
+struct bed {
+    struct link_world w;
+    struct fake_dialer dialer;
+    struct link_site *east;
+    struct arena a;
+};
+
+static void begin(struct bed *b)
+{
+    *b = (struct bed){ 0 };
+    link_world_begin(&b->w, 1);
+    fake_dialer_init(&b->dialer);
+    b->w.instead = &b->dialer.dialer;
+    b->east = link_site_new(&b->w, "east");
+    link_open(b->east->link, /* hurry= */ false);
+    CHECK(link_world_until(&b->w, b->east, LINK_LISTING, SECONDS(1)));
+}
+
+static void end(struct bed *b)
+{
+    link_world_end(&b->w);
+    CHECK(!b->dialer.open);
+    arena_done(&b->a);
+}
+
+static struct fake_watch *stream(struct bed *b)
+{
+    CHECK(b->dialer.open);
+    struct fake_watch *watch = fake_watch_first(&b->dialer.api);
+    CHECK(watch != NULL);
+    return watch;
+}
+
+static struct str event(struct bed *b, const char *type, const char *name, uint32_t version)
+{
+    return arena_printf(&b->a,
+                        "{\"type\":\"%s\",\"object\":{\"metadata\":{\"name\":\"%s\",\"uid\":\"u\","
+                        "\"resourceVersion\":\"%u\"}}}",
+                        type, name, version);
+}
+
+static struct str end_mark(struct bed *b, uint32_t version)
+{
+    return arena_printf(
+        &b->a,
+        "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"%u\","
+        "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}",
+        version);
+}
+
+static void sync_it(struct bed *b)
+{
+    fake_line(stream(b), event(b, "ADDED", "a", 100));
+    fake_line(stream(b), event(b, "ADDED", "b", 101));
+    fake_line(stream(b), end_mark(b, 102));
+    CHECK(link_world_until(&b->w, b->east, LINK_WATCHING, 0));
+    link_world_run(&b->w, 0);
+}
+
+static enum link_state state_of(struct bed *b)
+{
+    link_world_run(&b->w, 0);
+    return link_state(b->east->link);
+}
+
+static usec_t wait_of(struct bed *b)
+{
+    struct link_view view = link_site_view(b->east);
+    return view.retry_at - view.since;
+}
+
+/* Lets it come to a list again, however long that takes. */
+static void next_list(struct bed *b)
+{
+    CHECK(link_world_until(&b->w, b->east, LINK_LISTING, LINK_BACKOFF_MAX + SECONDS(5)));
+}
+
+/* ── what is asked for ─────────────────────────────────────────────────────────────────────── */
+
+TEST(link_asks_for_metadata_alone)
+{
+    struct bed b;
+    begin(&b);
+    CHECK_STR(stream(&b)->accept, API_METADATA);
+    CHECK_EQ(stream(&b)->silence_max, LINK_SILENCE_MAX);
+    CHECK(str_starts(stream(&b)->path, STR("/api/v1/nodes?")));
+    fake_end(&b.dialer.api, stream(&b), 400, STR("no streams here"));
+    link_world_run(&b.w, 0);
+    struct fake_call *page = fake_call_first(&b.dialer.api);
+    CHECK(page != NULL);
+    CHECK_STR(page->accept, API_METADATA_LIST);
+    CHECK_STR(page->path, "/api/v1/nodes?limit=500");
+    end(&b);
+}
+
+/* ── refusals ──────────────────────────────────────────────────────────────────────────────── */
+
+TEST(link_reads_the_secret_once_more_after_a_401_and_then_waits)
+{
+    struct bed b;
+    begin(&b);
+    fake_end(&b.dialer.api, stream(&b), 401, STR("Unauthorized"));
+    CHECK_EQ(state_of(&b), LINK_RESOLVING);
+    CHECK(link_world_until(&b.w, b.east, LINK_LISTING, SECONDS(2)));
+    fake_end(&b.dialer.api, stream(&b), 401, STR("Unauthorized"));
+    CHECK_EQ(state_of(&b), LINK_BACKOFF);
+    CHECK_STR(link_site_view(b.east).trouble,
+              "watch of /api/v1/nodes: the server answered 401: Unauthorized");
+    next_list(&b);
+    sync_it(&b);
+    CHECK_STR(link_site_view(b.east).trouble, "");
+    /* Once it was well for a while, the next one counts as the first. */
+    link_world_run(&b.w, MINUTES(1));
+    fake_cut(&b.dialer.api, stream(&b), ERR_IO);
+    link_world_run(&b.w, SECONDS(1));
+    fake_end(&b.dialer.api, stream(&b), 401, STR("Unauthorized"));
+    CHECK_EQ(state_of(&b), LINK_RESOLVING);
+    end(&b);
+}
+
+TEST(link_that_is_fresh_only_for_moments_waits_ever_longer)
+{
+    struct bed b;
+    begin(&b);
+    usec_t began = vloop_now(b.w.time);
+    for (int i = 0; i < 10; i++) {
+        sync_it(&b);
+        fake_cut(&b.dialer.api, stream(&b), ERR_IO);
+        link_world_run(&b.w, SECONDS(1));
+        fake_end(&b.dialer.api, stream(&b), 401, STR("Unauthorized"));
+        next_list(&b);
+    }
+    CHECK(vloop_now(b.w.time) - began > MINUTES(4));
+    end(&b);
+}
+
+TEST(link_that_is_forbidden_to_list_waits_long)
+{
+    struct bed b;
+    begin(&b);
+    fake_end(&b.dialer.api, stream(&b), 403,
+             STR("{\"message\":\"nodes is forbidden: User x cannot watch\"}"));
+    CHECK_EQ(state_of(&b), LINK_BACKOFF);
+    CHECK(wait_of(&b) >= LINK_BACKOFF_MAX / 2);
+    CHECK_STR(link_site_view(b.east).trouble, "watch of /api/v1/nodes: the server answered 403: "
+                                              "nodes is forbidden: User x cannot watch");
+    CHECK(!b.dialer.open);
+    next_list(&b); /* and a new role is found by itself */
+    sync_it(&b);
+    end(&b);
+}
+
+TEST(link_with_wrong_certificates_backs_off)
+{
+    struct bed b;
+    begin(&b);
+    fake_cut(&b.dialer.api, stream(&b), ERR_DENIED); /* what a handshake that failed looks like */
+    CHECK_EQ(state_of(&b), LINK_BACKOFF);
+    CHECK(wait_of(&b) <= LINK_BACKOFF_BASE);
+    CHECK_STR(link_site_view(b.east).trouble, "watch of /api/v1/nodes: connection lost");
+    end(&b);
+}
+
+TEST(link_waits_as_long_as_an_overloaded_cluster_asks)
+{
+    struct bed b;
+    begin(&b);
+    fake_end(&b.dialer.api, stream(&b), 400, STR("no streams here"));
+    link_world_run(&b.w, 0);
+    fake_reply_after(&b.dialer.api, fake_call_first(&b.dialer.api), 429, SECONDS(30));
+    CHECK_EQ(state_of(&b), LINK_BACKOFF);
+    CHECK(wait_of(&b) >= SECONDS(30));
+    end(&b);
+}
+
+/* ── lists without an end, and too long ones ───────────────────────────────────────────────── */
+
+TEST(link_gives_up_a_stream_that_never_begins)
+{
+    struct bed b;
+    begin(&b);
+    CHECK(link_world_until(&b.w, b.east, LINK_BACKOFF, LINK_LISTING_MAX));
+    CHECK(!b.dialer.open);
+    CHECK_EQ(b.dialer.dialled, 1);
+    end(&b);
+}
+
+TEST(link_gives_up_a_stream_that_drips)
+{
+    struct bed b;
+    begin(&b);
+    uint32_t version = 100;
+    while (state_of(&b) == LINK_LISTING) {
+        CHECK(version < 1000);
+        fake_line(stream(&b), event(&b, "ADDED", "a", version++));
+        link_world_run(&b.w, SECONDS(1));
+    }
+    CHECK_EQ(state_of(&b), LINK_BACKOFF);
+    CHECK_EQ(version - 100, LINK_LISTING_MAX / SECONDS(1));
+    CHECK_STR(link_site_view(b.east).trouble, "the list of Nodes is not complete after 60 s");
+    end(&b);
+}
+
+TEST(link_gives_up_pages_without_end)
+{
+    struct bed b;
+    begin(&b);
+    fake_end(&b.dialer.api, stream(&b), 400, STR("no streams here"));
+    uint32_t pages = 0;
+    while (state_of(&b) == LINK_LISTING) {
+        struct fake_call *page = fake_call_first(&b.dialer.api);
+        CHECK(page != NULL);
+        CHECK(pages < 1000);
+        fake_reply(&b.dialer.api, page, 200,
+                   STR("{\"metadata\":{\"resourceVersion\":\"5\",\"continue\":\"more\"},\"items\":["
+                       "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"4\"}}]}"));
+        pages++;
+        link_world_run(&b.w, SECONDS(1));
+    }
+    CHECK_EQ(state_of(&b), LINK_BACKOFF);
+    CHECK_EQ(pages, 60);
+    end(&b);
+}
+
+TEST(link_takes_pages_of_a_cluster_whose_streams_end_early)
+{
+    struct bed b;
+    begin(&b);
+    for (int i = 0; i < 2; i++) {
+        fake_open(stream(&b));
+        fake_end(&b.dialer.api, stream(&b), 200, STR_NONE);
+        link_world_run(&b.w, SECONDS(1));
+        CHECK_EQ(state_of(&b), LINK_LISTING);
+    }
+    struct fake_call *page = fake_call_first(&b.dialer.api);
+    CHECK(page != NULL);
+    fake_reply(&b.dialer.api, page, 200,
+               STR("{\"metadata\":{\"resourceVersion\":\"5\"},\"items\":["
+                   "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"4\"}}]}"));
+    CHECK_EQ(state_of(&b), LINK_WATCHING);
+    CHECK_EQ(b.dialer.dialled, 1);
+    CHECK_STR(link_site_view(b.east).trouble, "");
+    end(&b);
+}
+
+TEST(link_keeps_no_more_nodes_than_any_cluster_has)
+{
+    struct bed b;
+    begin(&b);
+    uint32_t n = 0;
+    while (n <= LINK_NODES_MAX) {
+        char name[16];
+        (void)snprintf(name, sizeof(name), "n%u", n);
+        fake_line(stream(&b), event(&b, "ADDED", name, 100 + n));
+        n++;
+        arena_reset(&b.a);
+    }
+    CHECK_EQ(state_of(&b), LINK_BACKOFF);
+    CHECK(wait_of(&b) >= LINK_BACKOFF_MAX / 2);
+    CHECK_STR(link_site_view(b.east).trouble, "the cluster has more than 20000 Nodes");
+    CHECK_EQ(store_count(link_nodes(b.east->link)), 0);
+    end(&b);
+}
+
+TEST(link_takes_as_many_nodes_as_the_limit)
+{
+    struct bed b;
+    begin(&b);
+    for (uint32_t n = 0; n < LINK_NODES_MAX; n++) {
+        char name[16];
+        (void)snprintf(name, sizeof(name), "n%u", n);
+        fake_line(stream(&b), event(&b, "ADDED", name, 100 + n));
+        arena_reset(&b.a);
+    }
+    fake_line(stream(&b), end_mark(&b, 100 + LINK_NODES_MAX));
+    CHECK_EQ(state_of(&b), LINK_WATCHING);
+    CHECK_EQ(b.east->taken, LINK_NODES_MAX);
+    fake_line(stream(&b), event(&b, "ADDED", "one-more", 200 + LINK_NODES_MAX));
+    CHECK(!link_fresh(b.east->link));
+    CHECK_EQ(state_of(&b), LINK_BACKOFF);
+    end(&b);
+}
+
+TEST(link_bounds_what_comes_and_goes_in_one_turn)
+{
+    struct bed b;
+    begin(&b);
+    sync_it(&b);
+    for (uint32_t n = 0; link_fresh(b.east->link); n++) {
+        CHECK(n <= LINK_NODES_MAX + 1);
+        fake_line(stream(&b), event(&b, "ADDED", "x", 200 + 2 * n));
+        fake_line(stream(&b), event(&b, "DELETED", "x", 201 + 2 * n));
+        arena_reset(&b.a);
+    }
+    CHECK_EQ(state_of(&b), LINK_BACKOFF);
+    CHECK_EQ(b.east->gone.n, 0);
+    end(&b);
+}
+
+/* ── lists again ───────────────────────────────────────────────────────────────────────────── */
+
+static void expire(struct bed *b)
+{
+    fake_line(stream(b), STR("{\"type\":\"ERROR\",\"object\":{\"code\":410,\"message\":\"old\"}}"));
+    link_world_run(&b->w, SECONDS(1));
+}
+
+TEST(link_stays_fresh_while_it_lists_again_for_a_moment)
+{
+    struct bed b;
+    begin(&b);
+    sync_it(&b);
+    link_world_run(&b.w, MINUTES(1));
+    expire(&b);
+    CHECK(link_fresh(b.east->link));
+    fake_line(stream(&b), event(&b, "ADDED", "b", 103));
+    CHECK_EQ(store_count(link_nodes(b.east->link)), 2); /* all of the old is there */
+    fake_line(stream(&b), end_mark(&b, 200));
+    link_world_run(&b.w, MINUTES(1));
+    CHECK(link_fresh(b.east->link));
+    CHECK_EQ(b.east->states, 1);
+    CHECK_STR(buf_str(&b.east->gone), "a ");
+    CHECK_EQ(store_count(link_nodes(b.east->link)), 1);
+    end(&b);
+}
+
+TEST(link_is_lost_when_the_new_list_drips)
+{
+    struct bed b;
+    begin(&b);
+    sync_it(&b);
+    link_world_run(&b.w, MINUTES(1));
+    usec_t began = vloop_now(b.w.time);
+    expire(&b);
+    uint32_t version = 200;
+    while (link_fresh(b.east->link)) {
+        CHECK(version < 300);
+        fake_line(stream(&b), event(&b, "ADDED", "b", version++));
+        link_world_run(&b.w, MSECONDS(500));
+    }
+    CHECK_EQ(state_of(&b), LINK_BACKOFF);
+    CHECK(vloop_now(b.w.time) - began <= LINK_TROUBLE_MAX + SECONDS(1));
+    CHECK(vloop_now(b.w.time) - began >= LINK_TROUBLE_MAX);
+    end(&b);
+}
+
+TEST(link_is_not_fresh_with_nothing_when_versions_go_backwards)
+{
+    struct bed b;
+    begin(&b);
+    sync_it(&b);
+    expire(&b);
+    fake_line(stream(&b), event(&b, "ADDED", "a", 10));
+    fake_line(stream(&b), end_mark(&b, 11)); /* a backup was restored */
+    CHECK(!link_fresh(b.east->link));        /* at once: the store is empty */
+    CHECK_EQ(state_of(&b), LINK_BACKOFF);
+    CHECK_STR(link_site_view(b.east).trouble, "the cluster's versions have gone backwards");
+    CHECK_EQ(b.east->gone.n, 0);
+    next_list(&b);
+    fake_line(stream(&b), event(&b, "ADDED", "a", 10));
+    fake_line(stream(&b), end_mark(&b, 11));
+    CHECK_EQ(state_of(&b), LINK_WATCHING);
+    end(&b);
+}
+
+TEST(link_survives_lines_that_are_none)
+{
+    static const char *const lines[] = {
+        "",
+        "null",
+        "[]",
+        "{",
+        "{\"type\":\"ADDED\"}",
+        "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"c\"}}}",
+        "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"resourceVersion\":\"7\"}}}",
+        "{\"type\":\"BOOKMARK\",\"object\":{}}",
+        "{\"type\":\"ERROR\",\"object\":{\"code\":401}}",
+        "{\"type\":\"ERROR\",\"object\":{\"code\":-1}}",
+        "{\"type\":\"ELSE\",\"object\":{}}",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        for (int watching = 0; watching < 2; watching++) {
+            check_case((int64_t)i);
+            struct bed b;
+            begin(&b);
+            if (watching != 0) {
+                sync_it(&b);
+            }
+            fake_line(stream(&b), str_from(lines[i]));
+            link_world_run(&b.w, SECONDS(2));
+            next_list(&b);
+            CHECK(b.dialer.open);
+            end(&b);
+        }
+    }
+    check_case(-1);
+}
+
+/* ── C12.22 ────────────────────────────────────────────────────────────────────────────────── */
+
+/* Plays a stream of changes from a version on, to the byte where it is cut. */
+static const char *const recorded[] = {
+    "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"110\"}}}"
+    "\n",
+    "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"c\",\"resourceVersion\":\"111\"}}}\n",
+    "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"112\"}}}\n",
+    "{\"type\":\"DELETED\",\"object\":{\"metadata\":{\"name\":\"b\",\"resourceVersion\":\"113\"}}}"
+    "\n",
+    "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"name\":\"c\",\"resourceVersion\":\"114\"}}}"
+    "\n",
+};
+static const uint32_t recorded_versions[] = { 110, 111, 112, 113, 114 };
+
+static void play(struct bed *b, uint64_t after, size_t bytes, bool half_lines)
+{
+    for (size_t i = 0; i < ARRAY_LEN(recorded) && bytes > 0; i++) {
+        if (recorded_versions[i] <= after) {
+            continue;
+        }
+        struct str line = str_from(recorded[i]);
+        size_t n = MIN(bytes, line.n);
+        bytes -= n;
+        if (n == line.n) {
+            fake_line(stream(b), str_sub(line, 0, n - 1));
+        } else if (half_lines) {
+            fake_line(stream(b), str_sub(line, 0, n)); /* by a proxy that ends it in order */
+        }
+    }
+}
+
+/* Answers what is asked for now: the rest of the stream, or the list as it is in the end. */
+static void resume(struct bed *b)
+{
+    struct str path = stream(b)->path;
+    size_t at = str_find(path, STR("resourceVersion="));
+    struct str rest = at == SIZE_MAX ? STR_NONE : str_sub(path, at + 16, path.n);
+    struct str text = STR_NONE;
+    (void)str_cut(rest, STR("&"), &text, &rest);
+    uint64_t version = 0;
+    if (str_to_u64(text, &version)) {
+        play(b, version, SIZE_MAX, /* half_lines= */ false);
+    } else {
+        fake_line(stream(b), event(b, "ADDED", "a", 110));
+        fake_line(stream(b), event(b, "ADDED", "c", 114));
+        fake_line(stream(b), end_mark(b, 114));
+    }
+}
+
+TEST(link_loses_nothing_when_its_stream_is_cut_at_any_byte)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < ARRAY_LEN(recorded); i++) {
+        total += strlen(recorded[i]);
+    }
+    for (size_t bytes = 0; bytes <= total; bytes++) {
+        for (int half_lines = 0; half_lines < 2; half_lines++) {
+            check_case((int64_t)bytes);
+            struct bed b;
+            begin(&b);
+            sync_it(&b);
+            play(&b, 102, bytes, half_lines != 0);
+            if (b.dialer.api.watch_count > 0) {
+                fake_cut(&b.dialer.api, stream(&b), ERR_IO);
+            }
+            link_world_run(&b.w, SECONDS(2));
+            resume(&b);
+            link_world_run(&b.w, SECONDS(1));
+            CHECK(link_fresh(b.east->link));
+            CHECK_EQ(b.dialer.dialled, 1);
+            struct store *nodes = link_nodes(b.east->link);
+            CHECK_EQ(store_count(nodes), 2);
+            CHECK_EQ(store_find(nodes, STR("a"))->version, 110);
+            CHECK_EQ(store_find(nodes, STR("c"))->version, 114);
+            CHECK_STR(buf_str(&b.east->gone), "b ");
+            end(&b);
+        }
+    }
+    check_case(-1);
+}
+
+/* ── Secrets that no API server would give ─────────────────────────────────────────────────── */
+
+static void ignore_it(void *ctx UNUSED, struct link *l UNUSED)
+{
+}
+
+TEST(link_survives_any_answer_to_the_question_for_its_secret)
+{
+    static const struct {
+        int status;
+        const char *body;
+        const char *trouble;
+    } cases[] = {
+        { 200, "{\"data\":{\"value\":\"%%%\"}}", "its key 'value' is not in base64" },
+        { 200, "{\"data\":{\"value\":\"YQ=\"}}", "its key 'value' is not in base64" },
+        { 200, "{\"data\":{\"value\":5}}", "it has no key 'value', want a kubeconfig there" },
+        { 200, "{\"data\":{\"value\":null}}", "it has no key 'value', want a kubeconfig there" },
+        { 200, "{\"data\":[]}", "it has no key 'value', want a kubeconfig there" },
+        { 200, "[]", "it has no key 'value', want a kubeconfig there" },
+        { 403, "{\"message\":\"secrets is forbidden\"}",
+          "the server answered 403: secrets is forbidden" },
+        { 500, "", "the server answered 500" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        struct vloop *time = vloop_new(1, 0);
+        struct fake_api api;
+        struct fake_dialer dialer;
+        struct client home;
+        struct bucket connects = { .rate = 50, .burst = 50 };
+        fake_api_init(&api);
+        fake_dialer_init(&dialer);
+        client_init(&home, vloop_root(time), &api.api);
+        struct link *l = link_new(&(struct link_config){
+            .home = &home,
+            .dialer = &dialer.dialer,
+            .connects = &connects,
+            .space = STR("s"),
+            .cluster = STR("c"),
+            .on_state = ignore_it,
+            .on_nodes = ignore_it,
+        });
+        link_open(l, /* hurry= */ false);
+        (void)vloop_run(time, 0);
+        CHECK_STR(fake_call_first(&api)->path, "/api/v1/namespaces/s/secrets/c-kubeconfig");
+        fake_reply(&api, fake_call_first(&api), cases[i].status, str_from(cases[i].body));
+        link_check(l);
+        (void)vloop_run(time, 0);
+        link_check(l);
+        struct link_view view;
+        link_view(l, &view);
+        CHECK_EQ(view.state, LINK_BACKOFF);
+        struct str trouble = STR_NONE;
+        CHECK(str_cut_prefix(view.trouble, STR("Secret 's/c-kubeconfig': "), &trouble));
+        CHECK_STR(trouble, cases[i].trouble);
+        CHECK_EQ(dialer.dialled, 0);
+        link_free(l);
+        fake_api_done(&api);
+        vloop_free(time);
+    }
+    check_case(-1);
+}
