@@ -1,0 +1,168 @@
+#include "bridge/bridge_room.h"
+
+#define SURVEY_EVERY SECONDS(15) /* while a host waits for its Node to be drained */
+
+struct store_item *hosts_find(const struct berth *at)
+{
+    struct bridge *b = at->bridge;
+    struct power_host host = power_host_of(berth_machine(at)->provider);
+    if (host.form == POWER_NAMED) {
+        return store_find(&b->hosts.store, buf_str(&at->host));
+    }
+    if (host.form == POWER_UID) {
+        MAP_EACH (&b->hosts.store.items, entry) {
+            struct store_item *item = map_item_value(entry);
+            const struct bmhost *known = item->object;
+            if (str_eq(known->uid, host.uid)) {
+                return item;
+            }
+        }
+    }
+    return NULL;
+}
+
+void hosts_mark(struct berth *at)
+{
+    struct store_item *item = at->bridge->config.metal3 ? hosts_find(at) : NULL;
+    if (item != NULL) {
+        store_mark(&at->bridge->hosts.store, item);
+    }
+}
+
+/* A Machine that the host itself names as its consumer, where the first who names the host is not
+ * that one: two name it by mistake, so this is not done often. */
+static struct berth *hosts_consumer(struct bridge *b, const struct bmhost *host)
+{
+    MAP_EACH (&b->machines.store.items, entry) {
+        const struct store_item *item = map_item_value(entry);
+        if (power_claim(item->object, host) == POWER_CLAIM_CONSUMER) {
+            return item->extra;
+        }
+    }
+    return NULL;
+}
+
+/* The Machine whose verdict counts for a host; NULL = none. */
+static struct berth *hosts_berth(struct bridge *b, const struct store_item *item)
+{
+    const struct bmhost *host = item->object;
+    struct berth *owner = host->owner.n > 0 ? map_find(&b->by_uid, host->owner) : NULL;
+    if (host->reboot && host->owner.n > 0) {
+        return owner;
+    }
+    struct berth *at = map_find(&b->by_host, item->name);
+    at = at != NULL ? at : map_find(&b->by_host, host->uid);
+    bool other = at != NULL && power_claim(berth_machine(at), host) < POWER_CLAIM_CONSUMER &&
+                 host->consumer_name.n > 0;
+    struct berth *consumer = other ? hosts_consumer(b, host) : NULL;
+    return consumer != NULL ? consumer : at;
+}
+
+/* What it says of its power goes to its Machine. */
+void hosts_on_change(void *ctx, struct store_item *item, const void *before UNUSED)
+{
+    struct bridge *b = ctx;
+    struct berth *at = hosts_berth(b, item);
+    if (at != NULL) {
+        berth_mark(at);
+    }
+}
+
+static void hosts_look(struct berth *at, const struct bmhost *host, struct power_facts *ret)
+{
+    *ret = (struct power_facts){
+        .machine = berth_machine(at),
+        .cluster = yard_cluster(at->yard),
+        .host = host,
+        .drained = at->cordoned && at->drained,
+    };
+}
+
+bool hosts_facts(struct berth *at, struct power_facts *ret)
+{
+    const struct store_item *item = at->bridge->hosts.synced ? hosts_find(at) : NULL;
+    if (item == NULL || hosts_berth(at->bridge, item) != at) {
+        return false;
+    }
+    hosts_look(at, item->object, ret);
+    return true;
+}
+
+void hosts_step(struct berth *at, struct edit *machine)
+{
+    struct bridge *b = at->bridge;
+    struct power_facts facts;
+    struct power_verdict verdict;
+    hosts_mark(at); /* the sweep at the end of the turn sees to the host */
+    if (!hosts_facts(at, &facts)) {
+        return;
+    }
+    power_decide(&b->config.power, &facts, &b->tmp, &verdict);
+    for (uint32_t i = 0; i < verdict.machine.n && machine->n < EDIT_MAX; i++) {
+        machine->keys[machine->n++] = verdict.machine.keys[i];
+    }
+}
+
+/* Whether the Node is drained is looked at only while a host waits for that. */
+static void hosts_survey(struct berth *at, const struct power_facts *facts)
+{
+    struct bridge *b = at->bridge;
+    struct link *link = at->yard->link;
+    usec_t now = loop_now(b->loop);
+    if (!b->config.power.require_drained || facts->host->reboot || facts->machine->deleting ||
+        !rules_approved(facts->machine)) {
+        at->surveyed_at = 0;
+        at->drained = false;
+        return;
+    }
+    if (at->survey != NULL || at->drained || link == NULL || !link_fresh(link) || !at->paired) {
+        return;
+    }
+    if (at->surveyed_at != 0 && now < at->surveyed_at + SURVEY_EVERY) {
+        berth_later(at, at->surveyed_at + SURVEY_EVERY);
+        return;
+    }
+    at->surveyed_at = now;
+    crossing_survey(at);
+}
+
+static void hosts_settle(struct bridge *b, struct store_item *item)
+{
+    const struct bmhost *host = item->object;
+    struct berth *at = hosts_berth(b, item);
+    struct power_facts facts = { .host = host };
+    struct power_verdict verdict;
+    if (at == NULL && (!host->reboot || b->config.shard != 0 || b->config.watch_filter.n > 0)) {
+        return; /* a filter may hide the Machine that it is switched off for */
+    }
+    if (at != NULL && (at->to_host != NULL || !yard_is_ours(at->yard))) {
+        return; /* an answer marks it again */
+    }
+    if (at != NULL) {
+        hosts_look(at, host, &facts);
+        hosts_survey(at, &facts);
+        if (loop_now(b->loop) < at->host_retry.at) {
+            berth_later(at, at->host_retry.at);
+            return;
+        }
+    }
+    power_decide(&b->config.power, &facts, &b->tmp, &verdict);
+    if (verdict.host.n > 0) {
+        crossing_to_host(b, at, item, &verdict.host);
+    }
+}
+
+void hosts_sweep(struct bridge *b)
+{
+    struct store_item *item;
+    if (!b->hosts.synced) {
+        return; /* without its kind, or its list, nobody knows what is switched off */
+    }
+    if (!client_open(&b->client)) {
+        loop_timer_pull(&b->turn, client_open_at(&b->client));
+        return;
+    }
+    while (b->window < BRIDGE_WINDOW && (item = store_take(&b->hosts.store)) != NULL) {
+        hosts_settle(b, item);
+    }
+}

@@ -1,0 +1,407 @@
+#include "bridge/passage.h"
+
+#include "base/stamp.h"
+#include "bridge/bridge.h"
+#include "bridge/keys.h"
+
+_Static_assert(PASSAGE_CHANGES_MAX >= 4 * EDIT_MAX, "all that can be written is shown");
+
+static const struct str sights[] = {
+    [RULES_UNKNOWN] = STR_INIT("unknown"),
+    [RULES_SEEN] = STR_INIT("seen"),
+    [RULES_MISSED] = STR_INIT("missed"),
+    [RULES_ABSENT] = STR_INIT("absent"),
+};
+
+/* ── from what the bridge tells ────────────────────────────────────────────────────────────── */
+
+static void add_changes(struct passage *p, const char *object, const struct edit *edit)
+{
+    for (uint32_t i = 0; i < edit->n; i++) {
+        ASSERT(p->change_n < PASSAGE_CHANGES_MAX);
+        p->changes[p->change_n++] = (struct passage_change){
+            .object = str_from(object),
+            .key = edit->keys[i].key,
+            .value = edit->keys[i].value,
+            .label = edit->keys[i].label,
+            .remove = edit->keys[i].remove,
+        };
+    }
+}
+
+static struct passage_machine machine_of(const struct machine *m)
+{
+    return (struct passage_machine){
+        .enabled = m->enabled,
+        .paused = m->paused,
+        .control_plane = m->control_plane,
+        .updating = m->updating,
+        .deleted_at = m->deleted_at,
+        .waits_since = m->waits_since,
+        .hold_max = m->hold_max,
+        .request = m->request == MACHINE_REQUEST_REQUESTED  ? KEY_REQUESTED
+                   : m->request == MACHINE_REQUEST_APPROVED ? KEY_APPROVED
+                                                            : STR_NONE,
+        .templated = m->request_templated,
+        .approved = rules_approved(m),
+        .hook = m->hook,
+        .released = m->released,
+        .power = m->power,
+    };
+}
+
+static struct passage_node node_of(const struct bridge_report *r)
+{
+    struct passage_node n = { .name = r->machine->node, .sight = sights[r->sight] };
+    const struct peer *node = r->node;
+    if (node != NULL) {
+        n.managed = node->managed;
+        n.operational = node->operational;
+        n.deleting = node->deleting;
+        n.machine_deleted = node->machine_deleted;
+        n.machine_maintenance = node->machine_maintenance;
+        n.approve_deletion = node->approve_deletion;
+        n.approve_maintenance = node->approve_maintenance;
+        n.deletion_request = node->deletion_request;
+        n.maintenance_request = node->maintenance_request;
+        n.deletion_approved_for = node->deletion_approved_for;
+        n.maintenance_approved_for = node->maintenance_approved_for;
+    }
+    return n;
+}
+
+void passage_from(const struct bridge_report *r, usec_t now, struct passage *ret)
+{
+    *ret = (struct passage){
+        .now = r->wall,
+        .space = r->space,
+        .name = r->name,
+        .ours = r->ours,
+        .phase = rules_phase_name(r->verdict.phase),
+        .reason = str_from(r->verdict.reason),
+        .message = r->verdict.message,
+        .next = r->verdict.next,
+        .error = r->error,
+        .machine = machine_of(r->machine),
+        .cluster = { .name = r->machine->cluster },
+        .link = { .retry_at = USEC_NEVER },
+        .node = node_of(r),
+    };
+    if (r->cluster != NULL) {
+        ret->cluster.found = true;
+        ret->cluster.paused = r->cluster->paused;
+        ret->cluster.deleting = r->cluster->deleting;
+        ret->cluster.provisioned = r->cluster->provisioned;
+    }
+    if (r->linked) {
+        bool waits = r->link.state == LINK_BACKOFF;
+        ret->link = (struct passage_link){
+            .state = str_from(link_state_name(r->link.state)),
+            .since = r->wall - (now - r->link.since),
+            .retry_at = waits ? r->wall + (r->link.retry_at - now) : USEC_NEVER,
+            .trouble = r->link.trouble,
+            .nodes = r->link.nodes,
+        };
+    }
+    add_changes(ret, "Machine", &r->verdict.machine);
+    add_changes(ret, "Node", &r->verdict.node);
+    if (r->powered) {
+        ret->host = r->host;
+        ret->power_reason = str_from(r->power.reason);
+        ret->power_message = r->power.message;
+        add_changes(ret, "Machine", &r->power.machine);
+        add_changes(ret, "BareMetalHost", &r->power.host);
+    }
+}
+
+/* ── writing ───────────────────────────────────────────────────────────────────────────────── */
+
+static void print_time(struct jwriter *w, const char *key, usec_t wall)
+{
+    char text[STAMP_TEXT_MAX];
+    if (wall > 0 && wall != USEC_NEVER) {
+        jw_pair(w, key, stamp_print_seconds(wall, text));
+    }
+}
+
+static void print_text(struct jwriter *w, const char *key, struct str text)
+{
+    if (text.n > 0) {
+        jw_pair(w, key, text);
+    }
+}
+
+static void print_flag(struct jwriter *w, const char *key, bool truth)
+{
+    jw_key(w, str_from(key));
+    jw_bool(w, truth);
+}
+
+static void print_number(struct jwriter *w, const char *key, int64_t n)
+{
+    jw_key(w, str_from(key));
+    jw_i64(w, n);
+}
+
+static void print_machine(struct jwriter *w, const struct passage_machine *m)
+{
+    jw_key(w, STR("machine"));
+    jw_obj(w);
+    print_flag(w, "enabled", m->enabled);
+    print_flag(w, "paused", m->paused);
+    print_flag(w, "controlPlane", m->control_plane);
+    print_flag(w, "updating", m->updating);
+    print_time(w, "deletedAt", m->deleted_at);
+    print_time(w, "waitsSince", m->waits_since);
+    if (m->hold_max > 0) {
+        print_number(w, "holdSeconds", m->hold_max / SECONDS(1));
+    }
+    print_text(w, "maintenance", m->request);
+    print_flag(w, "templated", m->templated);
+    print_flag(w, "approved", m->approved);
+    print_flag(w, "hook", m->hook);
+    print_text(w, "released", m->released);
+    print_text(w, "power", m->power);
+    jw_obj_end(w);
+}
+
+static void print_cluster(struct jwriter *w, const struct passage_cluster *c)
+{
+    jw_key(w, STR("cluster"));
+    jw_obj(w);
+    jw_pair(w, "name", c->name);
+    print_flag(w, "found", c->found);
+    print_flag(w, "paused", c->paused);
+    print_flag(w, "deleting", c->deleting);
+    print_flag(w, "provisioned", c->provisioned);
+    jw_obj_end(w);
+}
+
+static void print_link(struct jwriter *w, const struct passage_link *l)
+{
+    jw_key(w, STR("link"));
+    jw_obj(w);
+    jw_pair(w, "state", l->state);
+    print_time(w, "since", l->since);
+    print_time(w, "retryAt", l->retry_at);
+    print_text(w, "trouble", l->trouble);
+    print_number(w, "nodes", l->nodes);
+    jw_obj_end(w);
+}
+
+static void print_node(struct jwriter *w, const struct passage_node *n)
+{
+    jw_key(w, STR("node"));
+    jw_obj(w);
+    jw_pair(w, "name", n->name);
+    jw_pair(w, "sight", n->sight);
+    print_flag(w, "managed", n->managed);
+    print_flag(w, "operational", n->operational);
+    print_flag(w, "deleting", n->deleting);
+    print_flag(w, "machineDeleted", n->machine_deleted);
+    print_flag(w, "machineMaintenance", n->machine_maintenance);
+    print_flag(w, "approveDeletion", n->approve_deletion);
+    print_flag(w, "approveMaintenance", n->approve_maintenance);
+    print_text(w, "deletionRequest", n->deletion_request);
+    print_text(w, "maintenanceRequest", n->maintenance_request);
+    print_text(w, "deletionApprovedFor", n->deletion_approved_for);
+    print_text(w, "maintenanceApprovedFor", n->maintenance_approved_for);
+    jw_obj_end(w);
+}
+
+static void print_changes(struct jwriter *w, const struct passage *p)
+{
+    jw_key(w, STR("changes"));
+    jw_arr(w);
+    for (uint32_t i = 0; i < p->change_n; i++) {
+        const struct passage_change *c = &p->changes[i];
+        jw_obj(w);
+        jw_pair(w, "object", c->object);
+        jw_pair(w, c->label ? "label" : "annotation", c->key);
+        if (!c->remove) {
+            jw_pair(w, "value", c->value);
+        }
+        jw_obj_end(w);
+    }
+    jw_arr_end(w);
+}
+
+void passage_print_json(const struct passage *p, struct jwriter *w)
+{
+    jw_obj(w);
+    print_time(w, "now", p->now);
+    jw_pair(w, "namespace", p->space);
+    jw_pair(w, "name", p->name);
+    print_flag(w, "ours", p->ours);
+    print_flag(w, "leading", p->leading);
+    print_text(w, "leader", p->leader);
+    jw_pair(w, "phase", p->phase);
+    jw_pair(w, "reason", p->reason);
+    jw_pair(w, "message", p->message);
+    print_time(w, "next", p->next);
+    print_text(w, "error", p->error);
+    print_machine(w, &p->machine);
+    print_cluster(w, &p->cluster);
+    if (p->link.state.n > 0) {
+        print_link(w, &p->link);
+    }
+    print_node(w, &p->node);
+    if (p->host.n > 0) {
+        jw_key(w, STR("host"));
+        jw_obj(w);
+        jw_pair(w, "name", p->host);
+        jw_pair(w, "reason", p->power_reason);
+        jw_pair(w, "message", p->power_message);
+        jw_obj_end(w);
+    }
+    print_changes(w, p);
+    jw_obj_end(w);
+}
+
+/* ── reading ───────────────────────────────────────────────────────────────────────────────── */
+
+/* As with reports: what is missing is empty, what has another meaning is refused. */
+struct reader {
+    struct arena *out;
+    struct err *err;
+};
+
+static struct str read_text(const struct reader *in, const struct jval *v, const char *key)
+{
+    return arena_str(in->out, jval_str(jval_get(v, str_from(key))));
+}
+
+static bool read_flag(const struct jval *v, const char *key)
+{
+    return jval_bool(jval_get(v, str_from(key)), false);
+}
+
+static uint32_t read_number(const struct jval *v, const char *key)
+{
+    int64_t n;
+    return jval_i64(jval_get(v, str_from(key)), &n) && n >= 0 && n <= UINT32_MAX ? (uint32_t)n : 0;
+}
+
+static int read_time(const struct reader *in, const struct jval *v, const char *key, usec_t absent,
+                     usec_t *ret)
+{
+    const struct jval *value = jval_get(v, str_from(key));
+    struct stamp at;
+    *ret = absent;
+    if (value == NULL) {
+        return 0;
+    }
+    if (stamp_parse(jval_str(value), &at, in->err) < 0) {
+        return err_wrap(in->err, "'%s'", key);
+    }
+    *ret = stamp_to_usec(at);
+    return 0;
+}
+
+static int read_machine(const struct reader *in, const struct jval *v, struct passage_machine *ret)
+{
+    *ret = (struct passage_machine){
+        .enabled = read_flag(v, "enabled"),
+        .paused = read_flag(v, "paused"),
+        .control_plane = read_flag(v, "controlPlane"),
+        .updating = read_flag(v, "updating"),
+        .hold_max = SECONDS(read_number(v, "holdSeconds")),
+        .request = read_text(in, v, "maintenance"),
+        .templated = read_flag(v, "templated"),
+        .approved = read_flag(v, "approved"),
+        .hook = read_flag(v, "hook"),
+        .released = read_text(in, v, "released"),
+        .power = read_text(in, v, "power"),
+    };
+    int r = read_time(in, v, "deletedAt", 0, &ret->deleted_at);
+    return r < 0 ? r : read_time(in, v, "waitsSince", 0, &ret->waits_since);
+}
+
+static int read_link(const struct reader *in, const struct jval *v, struct passage_link *ret)
+{
+    *ret = (struct passage_link){
+        .state = read_text(in, v, "state"),
+        .trouble = read_text(in, v, "trouble"),
+        .nodes = read_number(v, "nodes"),
+    };
+    int r = read_time(in, v, "since", 0, &ret->since);
+    return r < 0 ? r : read_time(in, v, "retryAt", USEC_NEVER, &ret->retry_at);
+}
+
+static struct passage_node read_node(const struct reader *in, const struct jval *v)
+{
+    return (struct passage_node){
+        .name = read_text(in, v, "name"),
+        .sight = read_text(in, v, "sight"),
+        .managed = read_flag(v, "managed"),
+        .operational = read_flag(v, "operational"),
+        .deleting = read_flag(v, "deleting"),
+        .machine_deleted = read_flag(v, "machineDeleted"),
+        .machine_maintenance = read_flag(v, "machineMaintenance"),
+        .approve_deletion = read_flag(v, "approveDeletion"),
+        .approve_maintenance = read_flag(v, "approveMaintenance"),
+        .deletion_request = read_text(in, v, "deletionRequest"),
+        .maintenance_request = read_text(in, v, "maintenanceRequest"),
+        .deletion_approved_for = read_text(in, v, "deletionApprovedFor"),
+        .maintenance_approved_for = read_text(in, v, "maintenanceApprovedFor"),
+    };
+}
+
+static int read_changes(const struct reader *in, const struct jval *list, struct passage *ret)
+{
+    JVAL_EACH (jval_kind(list) == JARR ? list : NULL, v) {
+        if (ret->change_n == PASSAGE_CHANGES_MAX) {
+            return err_set(in->err, ERR_LIMIT, "'changes': at most %u are read",
+                           PASSAGE_CHANGES_MAX);
+        }
+        bool label = jval_get(v, STR("label")) != NULL;
+        ret->changes[ret->change_n++] = (struct passage_change){
+            .object = read_text(in, v, "object"),
+            .key = read_text(in, v, label ? "label" : "annotation"),
+            .value = read_text(in, v, "value"),
+            .label = label,
+            .remove = jval_get(v, STR("value")) == NULL,
+        };
+    }
+    return 0;
+}
+
+int passage_parse(struct str text, struct arena *out, struct passage *ret, struct err *err)
+{
+    const struct reader in = { .out = out, .err = err };
+    const struct jval *v;
+    int r = json_parse(text, 0, out, &v, err);
+    if (r < 0) {
+        return r;
+    }
+    const struct jval *cluster = jval_get(v, STR("cluster"));
+    const struct jval *host = jval_get(v, STR("host"));
+    *ret = (struct passage){
+        .space = read_text(&in, v, "namespace"),
+        .name = read_text(&in, v, "name"),
+        .ours = read_flag(v, "ours"),
+        .leading = read_flag(v, "leading"),
+        .leader = read_text(&in, v, "leader"),
+        .phase = read_text(&in, v, "phase"),
+        .reason = read_text(&in, v, "reason"),
+        .message = read_text(&in, v, "message"),
+        .error = read_text(&in, v, "error"),
+        .cluster = { .name = read_text(&in, cluster, "name"),
+                     .found = read_flag(cluster, "found"),
+                     .paused = read_flag(cluster, "paused"),
+                     .deleting = read_flag(cluster, "deleting"),
+                     .provisioned = read_flag(cluster, "provisioned") },
+        .node = read_node(&in, jval_get(v, STR("node"))),
+        .host = read_text(&in, host, "name"),
+        .power_reason = read_text(&in, host, "reason"),
+        .power_message = read_text(&in, host, "message"),
+    };
+    if (ret->name.n == 0) {
+        return err_set(err, ERR_PROTO, "this is no document about a Machine");
+    }
+    r = read_time(&in, v, "now", 0, &ret->now);
+    r = r < 0 ? r : read_time(&in, v, "next", USEC_NEVER, &ret->next);
+    r = r < 0 ? r : read_machine(&in, jval_get(v, STR("machine")), &ret->machine);
+    r = r < 0 ? r : read_link(&in, jval_get(v, STR("link")), &ret->link);
+    return r < 0 ? r : read_changes(&in, jval_get(v, STR("changes")), ret);
+}

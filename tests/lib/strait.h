@@ -1,0 +1,93 @@
+/*
+ * strait: a management cluster, workload clusters and a bridge between them, on virtual time.
+ *
+ * Objects are made and changed by requests of other clients; what is checked is what is on the
+ * servers. Clusters "east", "west", … are in namespace "default" unless a name says "space/east".
+ */
+#pragma once
+
+#include "bridge/bridge.h"
+#include "bridge/keys.h"
+#include "sandbox/apiserver.h"
+#include "sandbox/dialer.h"
+#include "sandbox/door.h"
+#include "sandbox/vloop.h"
+
+#define STRAIT_SHORES_MAX 64u
+
+/* One workload cluster. */
+struct strait_shore {
+    struct str name; /* "default/east" */
+    struct apiserver *server;
+    struct faults faults;
+    struct phonebook_entry *entry;
+};
+
+struct strait {
+    struct arena memory;
+    struct vloop *time;
+    struct loop *loop; /* the bridge's view */
+    struct apiserver *home;
+    struct faults faults; /* of the way to it */
+    struct api *api;
+    struct phonebook book;
+    struct dialer *dialer;
+    struct bridge *bridge;
+    struct buf log;
+    struct log sink;
+    struct strait_shore *shores[STRAIT_SHORES_MAX];
+    uint32_t shore_n;
+    const char *version; /* of Cluster API's kinds: "v1beta2" */
+    uint64_t patches;    /* of Machines, hosts and Nodes, by the bridge, that were taken */
+    bool stopped;        /* on_stopped was called */
+};
+
+/* Servers with Cluster API's kinds in that version and Metal3's, and no bridge yet. */
+void strait_begin(struct strait *s, const char *version);
+void strait_end(struct strait *s);
+/* Makes a bridge that acts from the start; NULL = all defaults. */
+void strait_bridge(struct strait *s, const struct bridge_config *config);
+/* Frees it, like a crash. */
+void strait_crash(struct strait *s);
+
+void strait_run(struct strait *s, usec_t span);
+/* Runs until it is true; false: it was not within `span`. */
+bool strait_until(struct strait *s, bool (*is)(struct strait *s), usec_t span);
+
+/* A Cluster with a workload server that takes the token "t1", and its Secret. */
+struct strait_shore *strait_shore(struct strait *s, const char *name);
+struct strait_shore *strait_find(struct strait *s, const char *name);
+/* The kubeconfig Secret, made or replaced. */
+void strait_secret(struct strait *s, const char *name, const char *token);
+
+/* A Machine of that cluster with a finalizer and a Node of the same name: "east-1" on both sides.
+ * `labels` of the Machine: "enabled control-plane", the engine's label is on the Node if it says
+ * "managed". */
+void strait_machine(struct strait *s, const char *cluster, const char *name, const char *words);
+/* A Node alone. */
+void strait_node(struct strait *s, const char *cluster, const char *name, bool managed);
+
+/* A request of somebody else; it must succeed. "APPLY" is a PATCH by server-side apply. */
+void strait_home(struct strait *s, const char *method, struct str path, const char *body);
+void strait_away(struct strait *s, const char *cluster, const char *method, struct str path,
+                 const char *body);
+/* "a/b" names the namespace. `value` NULL takes it away. */
+void strait_label_machine(struct strait *s, const char *name, struct str key, const char *value);
+void strait_note_machine(struct strait *s, const char *name, struct str key, const char *value);
+void strait_label_node(struct strait *s, const char *cluster, const char *name, struct str key,
+                       const char *value);
+void strait_note_node(struct strait *s, const char *cluster, const char *name, struct str key,
+                      const char *value);
+void strait_delete_machine(struct strait *s, const char *name);
+void strait_delete_node(struct strait *s, const char *cluster, const char *name);
+
+/* Labels and annotations as the servers have them; `.p` NULL = it is not there. */
+struct str strait_machine_label(struct strait *s, const char *name, struct str key);
+struct str strait_machine_note(struct strait *s, const char *name, struct str key);
+struct str strait_node_label(struct strait *s, const char *cluster, const char *name,
+                             struct str key);
+struct str strait_node_note(struct strait *s, const char *cluster, const char *name,
+                            struct str key);
+bool strait_hooked(struct strait *s, const char *name);
+/* Events with that reason. */
+uint32_t strait_events(struct strait *s, const char *reason);

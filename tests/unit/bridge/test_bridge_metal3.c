@@ -1,0 +1,168 @@
+/* Hosts of Metal3 are switched off for a maintenance, and on again. */
+#include "tests/check.h"
+#include "tests/lib/strait.h"
+
+#define HOSTS "/apis/metal3.io/v1alpha1/namespaces/default/baremetalhosts"
+#define MACHINE STR("/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines/e1")
+
+static const struct bridge_config metal3 = { .metal3 = true };
+
+static void add_host(struct strait *s)
+{
+    strait_home(s, "POST", STR(HOSTS),
+                "{\"apiVersion\":\"metal3.io/v1alpha1\",\"kind\":\"BareMetalHost\",\"metadata\":{"
+                "\"name\":\"h1\"},\"spec\":{\"consumerRef\":{\"kind\":\"Metal3Machine\",\"name\":"
+                "\"e1\",\"namespace\":\"default\"}},\"status\":{\"poweredOn\":true,"
+                "\"provisioning\":{\"state\":\"provisioned\"}}}");
+}
+
+static void begin(struct strait *s, const struct bridge_config *config, const char *provider)
+{
+    strait_begin(s, "v1beta2");
+    strait_shore(s, "east");
+    strait_machine(s, "east", "e1", "enabled managed");
+    strait_home(s, "PATCH", MACHINE,
+                arena_printf(&s->memory,
+                             "{\"spec\":{\"providerID\":\"%s\",\"infrastructureRef\":{\"kind\":"
+                             "\"Metal3Machine\",\"name\":\"e1\"}}}",
+                             provider)
+                    .p);
+    add_host(s);
+    strait_bridge(s, config);
+    strait_run(s, SECONDS(5));
+}
+
+static struct str reboot(struct strait *s)
+{
+    const struct jval *host =
+        apiserver_find(s->home, STR("metal3.io"), STR("baremetalhosts"), STR("default"), STR("h1"));
+    return jval_str(jval_get(jval_at(host, "metadata.annotations"), KEY_REBOOT));
+}
+
+static void approve(struct strait *s)
+{
+    strait_label_machine(s, "e1", KEY_MAINTENANCE, "requested");
+    strait_run(s, SECONDS(1));
+    strait_label_node(s, "east", "e1", KEY_APPROVE_MAINTENANCE, "true");
+    strait_run(s, SECONDS(2));
+    CHECK_STR(strait_machine_label(s, "e1", KEY_MAINTENANCE), "approved");
+}
+
+TEST(metal3_host_is_off_while_its_machine_is_approved)
+{
+    struct strait s;
+    begin(&s, &metal3, "metal3://default/h1/e1");
+    strait_label_machine(&s, "e1", KEY_MAINTENANCE, "requested");
+    strait_run(&s, SECONDS(1));
+    CHECK(reboot(&s).p == NULL);
+    strait_label_node(&s, "east", "e1", KEY_APPROVE_MAINTENANCE, "true");
+    strait_run(&s, SECONDS(2));
+    CHECK(reboot(&s).p != NULL);
+    CHECK_STR(strait_machine_note(&s, "e1", KEY_POWER), "on");
+    strait_home(&s, "PATCH", STR(HOSTS "/h1"), "{\"status\":{\"poweredOn\":false}}");
+    strait_run(&s, SECONDS(1));
+    CHECK_STR(strait_machine_note(&s, "e1", KEY_POWER), "off");
+    strait_label_machine(&s, "e1", KEY_MAINTENANCE, NULL);
+    strait_run(&s, SECONDS(1));
+    CHECK(reboot(&s).p == NULL);
+    CHECK(strait_machine_note(&s, "e1", KEY_POWER).p == NULL);
+    strait_end(&s);
+}
+
+TEST(metal3_annotation_is_put_again_when_it_vanishes)
+{
+    struct strait s;
+    begin(&s, &metal3, "metal3://default/h1/e1");
+    approve(&s);
+    strait_home(&s, "PATCH", STR(HOSTS "/h1"), "{\"metadata\":{\"annotations\":null}}");
+    strait_run(&s, SECONDS(1));
+    CHECK(reboot(&s).p != NULL);
+    strait_end(&s);
+}
+
+TEST(metal3_host_is_on_again_when_its_machine_is_gone)
+{
+    struct strait s;
+    begin(&s, &metal3, "metal3://default/h1/e1");
+    approve(&s);
+    CHECK(reboot(&s).p != NULL);
+    strait_delete_machine(&s, "e1");
+    strait_run(&s, SECONDS(1));
+    CHECK(reboot(&s).p == NULL);
+    strait_end(&s);
+    /* Also when it went while nobody looked. */
+    begin(&s, &metal3, "metal3://default/h1/e1");
+    approve(&s);
+    strait_crash(&s);
+    strait_home(&s, "PATCH", MACHINE, "{\"metadata\":{\"finalizers\":null}}");
+    strait_delete_machine(&s, "e1");
+    strait_bridge(&s, &metal3);
+    strait_run(&s, SECONDS(5));
+    CHECK(reboot(&s).p == NULL);
+    strait_end(&s);
+}
+
+TEST(metal3_leaves_hosts_of_other_providers_alone)
+{
+    static const char *const providers[] = { "", "aws:///eu/i-1", "metal3://default", "metal3://" };
+    for (size_t i = 0; i < ARRAY_LEN(providers); i++) {
+        struct strait s;
+        begin(&s, &metal3, providers[i]);
+        approve(&s);
+        CHECK(reboot(&s).p == NULL);
+        strait_end(&s);
+    }
+}
+
+static void check_drained(bool manage)
+{
+    struct strait s;
+    begin(&s,
+          &(struct bridge_config){
+              .metal3 = true, .manage_rbac = manage, .power = { .require_drained = true } },
+          "metal3://default/h1/e1");
+    strait_away(&s, "east", "POST", STR("/api/v1/namespaces/default/pods"),
+                "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"nodeName\":\"e1\",\"containers\":[{"
+                "\"name\":\"c\",\"image\":\"i\"}]}}");
+    approve(&s);
+    strait_run(&s, MINUTES(1));
+    CHECK(reboot(&s).p == NULL);
+    strait_away(&s, "east", "PATCH", STR("/api/v1/nodes/e1"),
+                "{\"spec\":{\"unschedulable\":true}}");
+    strait_run(&s, MINUTES(1));
+    CHECK(reboot(&s).p == NULL);
+    strait_away(&s, "east", "DELETE", STR("/api/v1/namespaces/default/pods/p?gracePeriodSeconds=0"),
+                "");
+    strait_run(&s, MINUTES(1));
+    CHECK(reboot(&s).p != NULL);
+    strait_end(&s);
+}
+
+TEST(metal3_waits_until_the_node_is_drained_if_told_so)
+{
+    check_drained(/* manage= */ false);
+}
+
+TEST(metal3_sees_pods_with_an_account_of_its_own)
+{
+    check_drained(/* manage= */ true);
+}
+
+TEST(metal3_that_is_not_installed_holds_nothing_up)
+{
+    struct strait s;
+    strait_begin(&s, "v1beta2");
+    strait_shore(&s, "east");
+    strait_machine(&s, "east", "e1", "enabled managed");
+    strait_home(&s, "DELETE",
+                STR("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
+                    "baremetalhosts.metal3.io"),
+                "");
+    strait_bridge(&s, &metal3);
+    strait_run(&s, SECONDS(5));
+    struct str why;
+    CHECK(strait_hooked(&s, "e1"));
+    CHECK(!bridge_ready(s.bridge, &why));
+    CHECK(str_contains(why, STR("baremetalhosts")));
+    strait_end(&s);
+}
