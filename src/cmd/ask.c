@@ -8,7 +8,6 @@
 #include "host/loop.h"
 #include "host/transport.h"
 #include "kube/client.h"
-#include "profile/controller.h"
 
 #define ASK_OUTPUT_MAX ((size_t)64 * 1024 * 1024) /* as the largest document */
 
@@ -34,17 +33,17 @@ const struct option ask_server_options[ASK_OPTION_COUNT] = {
 struct ask {
     const struct command_call *call;
     const struct ask_flags *flags;
-    struct str path;
-    ask_print print;
+    const struct ask_question *question;
     struct loop *loop;
     struct cluster_access access;
     struct api *api;
     struct loop_timer again;
-    struct arena found; /* of what the Lease said */
-    struct str ns;
-    struct str pod;
-    struct buf shown; /* the text that was printed last */
-    bool answered;    /* once at least */
+    struct arena found; /* of what the Leases said */
+    struct leaders leaders;
+    uint32_t at;            /* the one of them that is asked, while there are any */
+    struct err unreachable; /* one of them was not; code 0 = all were */
+    struct buf shown;       /* the text that was printed last */
+    bool answered;          /* once at least */
     bool terminal;
     int code;
 };
@@ -59,7 +58,7 @@ static void ask_end(struct ask *a, int code)
 static void ask_fail(struct ask *a, const struct err *err)
 {
     (void)command_fail(a->call, err); /* answers COMMAND_FAILED, as it is */
-    a->pod = STR_NONE;                /* somebody else may lead now */
+    a->leaders.n = 0;                 /* others may lead now */
     buf_reset(&a->shown);
     if (a->flags->watch && a->answered) {
         loop_timer_set(&a->again, loop_now(a->loop) + ASK_EVERY);
@@ -95,17 +94,23 @@ static void ask_show(struct ask *a, struct buf *text)
     }
 }
 
-/* What the controller itself says is wrong is {"error":"…"}; the API server answers a Status, and
- * then the pod was not reached. */
+/* What whoever was asked says is wrong is {"error":"…"}; the API server answers a Status, and then
+ * the pod was not reached. */
+static struct str ask_complaint(const struct api_reply *reply, struct arena *out)
+{
+    const struct jval *root = NULL;
+    struct err ignored = { 0 };
+    return reply->status != 0 && json_parse(reply->body, 0, out, &root, &ignored) == 0
+               ? jval_str(jval_get(root, STR("error")))
+               : STR_NONE;
+}
+
 static void ask_explain(const struct ask *a, const struct api_reply *reply, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    const struct jval *root = NULL;
-    struct err ignored = { 0 };
-    if (reply->status != 0 && json_parse(reply->body, 0, &tmp, &root, &ignored) == 0 &&
-        jval_str(jval_get(root, STR("error"))).n > 0) {
-        struct str said = jval_str(jval_get(root, STR("error")));
+    struct str said = ask_complaint(reply, &tmp);
+    if (said.n > 0) {
         (void)err_set(err, reply->status == 404 ? ERR_NOTFOUND : ERR_IO, STR_FMT, STR_ARG(said));
         if (err->code == ERR_NOTFOUND) {
             return; /* it was asked, and there is no such thing */
@@ -113,12 +118,37 @@ static void ask_explain(const struct ask *a, const struct api_reply *reply, stru
     } else {
         client_explain(reply->status, reply->body, reply->err, err);
     }
-    if (a->pod.n > 0) {
+    if (a->leaders.n > 0) {
         (void)err_wrap(err,
                        "pod '" STR_FMT "' in namespace '" STR_FMT
-                       "' (--address asks a controller that runs elsewhere)",
-                       STR_ARG(a->pod), STR_ARG(a->ns));
+                       "' (--address asks a %s that runs elsewhere)",
+                       STR_ARG(a->leaders.pods[a->at]), STR_ARG(a->leaders.ns),
+                       leader_kind_name(a->question->whom));
     }
+}
+
+static void ask_document(struct ask *a);
+
+/* With shards: whether somebody else is asked now, because this one does not look after it or
+ * could not be asked. What the last one says counts if all could. */
+static bool ask_next(struct ask *a, const struct api_reply *reply)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    if (a->leaders.n < 2 || (reply->status == 200 && !a->question->foreign(reply->body))) {
+        a->unreachable = (struct err){ 0 };
+        return false;
+    }
+    bool unknown = reply->status == 404 && ask_complaint(reply, &tmp).n > 0;
+    if (reply->status != 200 && !unknown) {
+        ask_explain(a, reply, &a->unreachable);
+    }
+    if (a->at + 1 == a->leaders.n) {
+        return false;
+    }
+    a->at++;
+    ask_document(a);
+    return true;
 }
 
 static void ask_on_document(void *ctx, const struct api_reply *reply)
@@ -127,6 +157,15 @@ static void ask_on_document(void *ctx, const struct api_reply *reply)
     struct err err = { 0 };
     CLEANUP(buf_done)
     struct buf text = { .max = ASK_OUTPUT_MAX };
+    if (ask_next(a, reply)) {
+        return;
+    }
+    if (a->unreachable.code != 0) {
+        err = a->unreachable;
+        a->unreachable = (struct err){ 0 };
+        ask_fail(a, &err);
+        return;
+    }
     if (reply->status != 200) {
         ask_explain(a, reply, &err);
         ask_fail(a, &err);
@@ -136,8 +175,8 @@ static void ask_on_document(void *ctx, const struct api_reply *reply)
     if (str_eq(a->flags->output, STR("json"))) {
         buf_add(&text, reply->body);
         buf_add(&text, STR("\n"));
-    } else if (a->print(reply->body, wide ? REPORT_WIDE : REPORT_TEXT, &text, &err) < 0) {
-        (void)err_wrap(&err, "the controller's answer cannot be read");
+    } else if (a->question->print(reply->body, wide ? REPORT_WIDE : REPORT_TEXT, &text, &err) < 0) {
+        (void)err_wrap(&err, "the %s's answer cannot be read", leader_kind_name(a->question->whom));
         ask_fail(a, &err);
         return;
     }
@@ -156,45 +195,20 @@ static void ask_document(struct ask *a)
 {
     CLEANUP(buf_done)
     struct buf path = { 0 };
-    if (a->pod.n > 0) {
+    if (a->leaders.n > 0) {
         buf_add(&path, STR("/api/v1/namespaces/"));
-        client_add_segment(&path, a->ns);
+        client_add_segment(&path, a->leaders.ns);
         buf_add(&path, STR("/pods/http:"));
-        client_add_segment(&path, a->pod);
+        client_add_segment(&path, a->leaders.pods[a->at]);
         buf_printf(&path, ":%u/proxy", a->flags->port);
     }
-    buf_add(&path, a->path);
+    buf_add(&path, a->question->path);
     ask_get(a, buf_str(&path), ask_on_document);
 }
 
 /* ---- the leader ---- */
 
-/* The one Lease of the list, or the object itself; NULL with an error otherwise. */
-static const struct jval *ask_lease(const struct jval *root, struct err *err)
-{
-    const struct jval *items = jval_get(root, STR("items"));
-    if (jval_kind(items) != JARR) {
-        return root;
-    }
-    if (items->n == 0) {
-        (void)err_set(err, ERR_NOTFOUND,
-                      "no controller is known to this cluster: there is no Lease '" STR_FMT
-                      "'; --address asks one that runs without election",
-                      STR_ARG(CONTROLLER_LEASE_NAME));
-        return NULL;
-    }
-    if (items->n > 1) {
-        struct str first = jval_str(jval_at(jval_first(items), "metadata.namespace"));
-        (void)err_set(err, ERR_INVALID,
-                      "%u namespaces have a controller's Lease, '" STR_FMT
-                      "' among them: choose one with --namespace",
-                      items->n, STR_ARG(first));
-        return NULL;
-    }
-    return jval_first(items);
-}
-
-static int ask_read_lease(struct ask *a, const struct api_reply *reply, struct err *err)
+static int ask_read_leases(struct ask *a, const struct api_reply *reply, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -207,27 +221,16 @@ static int ask_read_lease(struct ask *a, const struct api_reply *reply, struct e
     if (r < 0) {
         return err_wrap(err, "who leads");
     }
-    const struct jval *lease = ask_lease(root, err);
-    if (lease == NULL) {
-        return -(int)err->code;
-    }
-    struct str pod;
-    struct str rest;
-    (void)str_cut(jval_str(jval_at(lease, "spec.holderIdentity")), STR("_"), &pod, &rest);
-    if (pod.n == 0) {
-        return err_set(err, ERR_NOTFOUND, "no maintenance-controller is leading");
-    }
     arena_reset(&a->found);
-    a->ns = arena_str(&a->found, jval_str(jval_at(lease, "metadata.namespace")));
-    a->pod = arena_str(&a->found, pod);
-    return 0;
+    a->at = 0;
+    return leader_read(a->question->whom, root, &a->found, &a->leaders, err);
 }
 
-static void ask_on_lease(void *ctx, const struct api_reply *reply)
+static void ask_on_leases(void *ctx, const struct api_reply *reply)
 {
     struct ask *a = ctx;
     struct err err = { 0 };
-    if (ask_read_lease(a, reply, &err) < 0) {
+    if (ask_read_leases(a, reply, &err) < 0) {
         ask_fail(a, &err);
     } else {
         ask_document(a);
@@ -238,23 +241,14 @@ static void ask_leader(struct ask *a)
 {
     CLEANUP(buf_done)
     struct buf path = { 0 };
-    buf_add(&path, STR("/apis/coordination.k8s.io/v1/"));
-    if (a->flags->ns.n > 0) {
-        buf_add(&path, STR("namespaces/"));
-        client_add_segment(&path, a->flags->ns);
-        buf_add(&path, STR("/leases/"));
-        buf_add(&path, CONTROLLER_LEASE_NAME);
-    } else {
-        buf_add(&path, STR("leases?fieldSelector=metadata.name%3D"));
-        buf_add(&path, CONTROLLER_LEASE_NAME);
-    }
-    ask_get(a, buf_str(&path), ask_on_lease);
+    leader_path(a->question->whom, a->flags->ns, &path);
+    ask_get(a, buf_str(&path), ask_on_leases);
 }
 
 static void ask_again(void *ctx)
 {
     struct ask *a = ctx;
-    if (a->flags->address.n == 0 && a->pod.n == 0) {
+    if (a->flags->address.n == 0 && a->leaders.n == 0) {
         ask_leader(a);
     } else {
         ask_document(a);
@@ -289,14 +283,13 @@ static int ask_reach(struct ask *a, struct err *err)
     return 0;
 }
 
-int ask_run(const struct command_call *call, struct str path, ask_print print)
+int ask_run(const struct command_call *call, const struct ask_question *question)
 {
     struct err err = { 0 };
     struct ask a = {
         .call = call,
         .flags = call->config,
-        .path = path,
-        .print = print,
+        .question = question,
         .loop = host_loop_new(),
         .terminal = isatty(STDOUT_FILENO) != 0,
     };

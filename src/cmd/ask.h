@@ -1,12 +1,14 @@
 /*
- * ask: gets a document from a running controller and prints it, once or again and again.
+ * ask: gets a document from a running controller or bridge and prints it, once or again and again.
  *
- * With --address the controller is asked itself. Otherwise its Lease tells which pod leads, and the
- * API server passes the question on to that pod, so nothing but a kubeconfig is needed.
+ * With --address it is asked itself. Otherwise its Lease tells which pod leads, and the API server
+ * passes the question on to that pod, so nothing but a kubeconfig is needed. Where there are
+ * shards, they are asked in turn until one answers for what it looks after itself.
  */
 #pragma once
 
 #include "cmd/command.h"
+#include "cmd/leader.h"
 #include "profile/report.h"
 
 #define ASK_EVERY SECONDS(2) /* --watch: as fast as people read */
@@ -28,5 +30,13 @@ extern const struct option ask_server_options[ASK_OPTION_COUNT];
 /* Writes the document as text. */
 typedef int (*ask_print)(struct str json, enum report_form form, struct buf *out, struct err *err);
 
-/* `path` is that below the controller's address, percent-encoded. Answers the exit code. */
-int ask_run(const struct command_call *call, struct str path, ask_print print);
+struct ask_question {
+    enum leader_kind whom;
+    struct str path; /* below the address, percent-encoded */
+    ask_print print;
+    /* Whether another shard may know more; NULL = never. */
+    bool (*foreign)(struct str json);
+};
+
+/* Answers the exit code. */
+int ask_run(const struct command_call *call, const struct ask_question *question);

@@ -1,3 +1,4 @@
+#include "bridge/passage.h"
 #include "cmd/ask.h"
 #include "cmd/commands.h"
 #include "kube/client.h"
@@ -32,31 +33,95 @@ static int explain_print_board(struct str json, enum report_form form, struct bu
     return 0;
 }
 
+static int explain_print_machine(struct str json, enum report_form form, struct buf *out,
+                                 struct err *err)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct passage passage;
+    int r = passage_parse(json, &tmp, &passage, err);
+    if (r < 0) {
+        return r;
+    }
+    passage_print_text(&passage, form == REPORT_WIDE, out);
+    return 0;
+}
+
+/* Every shard knows every Machine, but says little about those of others. */
+static bool explain_is_foreign(struct str json)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct err ignored = { 0 };
+    struct passage passage;
+    return passage_parse(json, &tmp, &passage, &ignored) == 0 && !passage.ours;
+}
+
+/* What can be asked about. */
+static const struct explain_kind {
+    const char *name;
+    enum leader_kind whom;
+    ask_print print;
+    bool (*foreign)(struct str json);
+} explain_kinds[] = {
+    { "node", LEADER_CONTROLLER, explain_print, NULL },
+    { "request", LEADER_CONTROLLER, explain_print_board, NULL },
+    { "limit", LEADER_CONTROLLER, explain_print_board, NULL },
+    { "machine", LEADER_BRIDGE, explain_print_machine, explain_is_foreign },
+};
+
 /* One argument is a node's name, whatever it is; before a second one stands what that is. */
+static const struct explain_kind *explain_find(const struct command_call *call, struct err *err)
+{
+    if (call->arg_count == 1) {
+        return &explain_kinds[0];
+    }
+    struct str wanted = call->args[0];
+    struct str name = call->args[1];
+    for (size_t i = 0; i < ARRAY_LEN(explain_kinds); i++) {
+        const struct explain_kind *kind = &explain_kinds[i];
+        struct str space;
+        struct str rest;
+        if (!str_eq(wanted, str_from(kind->name))) {
+            continue;
+        }
+        bool whole = str_cut(name, STR("/"), &space, &rest) && space.n > 0 && rest.n > 0;
+        if (kind->whom == LEADER_BRIDGE && !whole) {
+            (void)err_set(err, ERR_INVALID, "machine '" STR_FMT "': want NAMESPACE/NAME",
+                          STR_ARG(name));
+            return NULL;
+        }
+        return kind;
+    }
+    (void)err_set(err, ERR_INVALID, "'" STR_FMT "': want node, request, limit or machine",
+                  STR_ARG(wanted));
+    return NULL;
+}
+
 static int explain_run(const struct command_call *call)
 {
-    bool node = call->arg_count == 1 || str_eq(call->args[0], STR("node"));
-    bool known =
-        node || str_eq(call->args[0], STR("request")) || str_eq(call->args[0], STR("limit"));
-    if (!known) {
-        struct err err = { 0 };
-        (void)err_set(&err, ERR_INVALID, "'" STR_FMT "': want node, request or limit",
-                      STR_ARG(call->args[0]));
+    struct err err = { 0 };
+    const struct explain_kind *kind = explain_find(call, &err);
+    if (kind == NULL) {
         (void)command_fail(call, &err); /* the exit code is that of a wrong command line */
         return COMMAND_USAGE;
     }
     CLEANUP(buf_done)
     struct buf path = { 0 };
-    buf_printf(&path, "/api/v1/explain?" STR_FMT "=",
-               STR_ARG(call->arg_count == 1 ? STR("node") : call->args[0]));
+    buf_printf(&path, "/api/v1/explain?%s=", kind->name);
     client_add_segment(&path, call->args[call->arg_count - 1]);
-    return ask_run(call, buf_str(&path), node ? explain_print : explain_print_board);
+    return ask_run(call, &(struct ask_question){
+                             .whom = kind->whom,
+                             .path = buf_str(&path),
+                             .print = kind->print,
+                             .foreign = kind->foreign,
+                         });
 }
 
 const struct command command_explain = {
     .name = "explain",
-    .args = "[node|request|limit] NAME",
-    .summary = "say what a node, a request or a limit waits for",
+    .args = "[node|request|limit|machine] NAME",
+    .summary = "say what a node, request, limit or Machine waits for",
     .text = "Shows for every profile of the node and every transition out of its state the "
             "expression, each check's answer with its reason, and when it could change. Checks "
             "that stand in the way are marked with '*'. Requests and reservations that concern the "
@@ -64,6 +129,9 @@ const struct command command_explain = {
             "'request NAME' shows what a MaintenanceRequest waits for, who stands in its way, and "
             "what would help; NAME may be its target's. 'limit NAME' shows a MaintenanceLimit with "
             "its numbers, what is held under it, and its queue.\n\n"
+            "'machine NAMESPACE/NAME' asks a bridge in the management cluster, not a controller: "
+            "it shows what the deletion or the maintenance of a Machine of Cluster API waits for, "
+            "how its workload cluster and its Node are seen, and what would be written next.\n\n"
             "Exit code 0: it was shown. 1: the controller could not be asked, or there is no such "
             "thing. 2: the command line is wrong.",
     .options = { .options = ask_server_options, .count = ASK_OPTION_COUNT },

@@ -39,7 +39,10 @@ static int status_print(struct str json, enum report_form form, struct buf *out,
 
 static int status_run(const struct command_call *call)
 {
-    return ask_run(call, STR("/api/v1/status"), status_print);
+    return ask_run(call, &(struct ask_question){
+                             .path = STR("/api/v1/status"),
+                             .print = status_print,
+                         });
 }
 
 const struct command command_status = {

@@ -7,6 +7,7 @@
 #include "web/assets.h"
 #include "web/metrics.h"
 #include "web/panel.h"
+#include "web/query.h"
 #include "web/relay.h"
 #include "web/survey.h"
 
@@ -474,45 +475,6 @@ static void web_metrics(struct web *web, struct serve_exchange *x)
     serve_reply(x, out.full ? 500 : 200, METRICS_CONTENT_TYPE, buf_str(&out));
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    if (c >= 'a' && c <= 'f') {
-        return c - 'a' + 10;
-    }
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* The value of a query's key, decoded; empty when it is not there. What is no escape is itself. */
-static struct str web_param(struct str query, struct str key, struct arena *out)
-{
-    struct str pair;
-    while (query.n > 0 && str_split_next(&query, '&', &pair)) {
-        struct str name;
-        struct str value;
-        (void)str_cut(pair, STR("="), &name, &value);
-        if (!str_eq(name, key)) {
-            continue;
-        }
-        char *text = ARENA_ARRAY(out, char, value.n + 1);
-        size_t n = 0;
-        for (size_t i = 0; i < value.n; i++) {
-            bool escape = value.p[i] == '%' && i + 2 < value.n && hex_digit(value.p[i + 1]) >= 0 &&
-                          hex_digit(value.p[i + 2]) >= 0;
-            if (escape) {
-                text[n++] = (char)(hex_digit(value.p[i + 1]) * 16 + hex_digit(value.p[i + 2]));
-                i += 2;
-            } else {
-                text[n++] = value.p[i] == '+' ? ' ' : value.p[i];
-            }
-        }
-        return (struct str){ .p = text, .n = n };
-    }
-    return STR_NONE;
-}
-
 static bool web_leads(struct web *web)
 {
     struct web_status s = { 0 };
@@ -543,8 +505,8 @@ static bool web_panel_query(const struct serve_request *req, struct arena *tmp,
     if (!str_eq(req->path, STR("/api/v1/explain"))) {
         return str_eq(req->path, STR("/api/v1/limits"));
     }
-    struct str request = web_param(req->query, STR("request"), tmp);
-    struct str limit = web_param(req->query, STR("limit"), tmp);
+    struct str request = query_param(req->query, STR("request"), tmp);
+    struct str limit = query_param(req->query, STR("limit"), tmp);
     if (request.n > 0) {
         *ret = (struct panel_query){ .about = BOARD_REQUEST, .name = request };
     } else if (limit.n > 0) {
@@ -558,7 +520,7 @@ static bool web_reports(struct web *web, struct serve_exchange *x, const struct 
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct str node = web_param(req->query, STR("node"), &tmp);
+    struct str node = query_param(req->query, STR("node"), &tmp);
     struct panel_query query;
     bool info = str_eq(req->path, STR("/api/v1/info"));
     bool status = str_eq(req->path, STR("/api/v1/status"));
@@ -577,7 +539,7 @@ static bool web_reports(struct web *web, struct serve_exchange *x, const struct 
     } else if (panel) {
         panel_reply(web->source, web->loop, query, x);
     } else if (info || status) {
-        bool brief = str_eq(web_param(req->query, STR("board"), &tmp), STR("0"));
+        bool brief = str_eq(query_param(req->query, STR("board"), &tmp), STR("0"));
         survey_start(&web->surveys, info ? SURVEY_INFO : brief ? SURVEY_NODES : SURVEY_STATUS, x);
     } else {
         web_explain_reply(web, x, node);

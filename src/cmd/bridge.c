@@ -1,0 +1,264 @@
+#include "bridge/bridge.h"
+
+#include "base/duration.h"
+#include "cmd/commands.h"
+#include "cmd/process.h"
+#include "cmd/shard.h"
+#include "host/dial.h"
+#include "web/gatehouse.h"
+
+struct bridge_flags {
+    struct process_flags process;
+    bool elect;
+    bool metal3;
+    bool metal3_require_enabled;
+    bool metal3_require_drained;
+    struct str hook_mode;
+    struct str approval;
+    bool strict_approval;
+    bool refuse_forged;
+    struct str missing_node;
+    usec_t away_max;
+    usec_t hold_max;
+    usec_t skew_tolerance;
+    struct str ns;
+    struct str watch_filter;
+    struct str shard;
+    bool allow_insecure;
+    struct str workload_rbac;
+    bool cluster_metrics;
+};
+
+static const struct option bridge_options[] = {
+    { "metrics-addr", OPTION_TEXT, OPTION(struct bridge_flags, process.metrics_addr), "ADDRESS",
+      ":8080", NULL, "where metrics and JSON are served; 0 disables it" },
+    PROCESS_HEALTH_OPTION(struct bridge_flags),
+    { "enable-leader-election", OPTION_BOOL, OPTION(struct bridge_flags, elect), NULL, "true", NULL,
+      "act only while holding the Lease; false: it acts from the start, alone" },
+    PROCESS_CLUSTER_OPTIONS(struct bridge_flags),
+    { "namespace", OPTION_TEXT, OPTION(struct bridge_flags, ns), "NAME", "", NULL,
+      "look after Machines and Clusters of this one only; otherwise of all" },
+    { "watch-filter", OPTION_TEXT, OPTION(struct bridge_flags, watch_filter), "VALUE", "", NULL,
+      "look after Machines only whose label cluster.x-k8s.io/watch-filter is this" },
+    { "shard", OPTION_TEXT, OPTION(struct bridge_flags, shard), "I/N", "", NULL,
+      "look after one of N parts of all Clusters, from 0/N to N-1/N; a Lease each" },
+    { "hook-mode", OPTION_CHOICE, OPTION(struct bridge_flags, hook_mode), "MODE", "managed",
+      "managed|eager", "attach the hook once the node's engine has labelled it, or at once" },
+    { "workload-approval", OPTION_CHOICE, OPTION(struct bridge_flags, approval), "WHO", "engine",
+      "engine|requests", "who approves: an engine, or the limits for MaintenanceRequests" },
+    { "strict-legacy-approval", OPTION_BOOL, OPTION(struct bridge_flags, strict_approval), NULL,
+      "false", NULL, "an approval counts whenever it is there, also one from earlier" },
+    { "refuse-forged-approval", OPTION_BOOL, OPTION(struct bridge_flags, refuse_forged), NULL,
+      "false", NULL, "set a maintenance that nobody approved back to requested" },
+    { "on-missing-node", OPTION_CHOICE, OPTION(struct bridge_flags, missing_node), "RULE",
+      "release", "release|hold", "what becomes of a deletion whose node is confirmed to be gone" },
+    { "unreachable-timeout", OPTION_DURATION, OPTION(struct bridge_flags, away_max), "DURATION",
+      "0s", NULL, "let a deletion go when its cluster is out of sight that long; 0s: never" },
+    { "deletion-hold", OPTION_DURATION, OPTION(struct bridge_flags, hold_max), "DURATION", "0s",
+      NULL, "let a deletion go when it was held that long; 0s: never" },
+    { "clock-skew-tolerance", OPTION_DURATION, OPTION(struct bridge_flags, skew_tolerance),
+      "DURATION", "5s", NULL, "time limits fire that much later" },
+    { "enable-metal3-maintenance", OPTION_BOOL, OPTION(struct bridge_flags, metal3), NULL, "false",
+      NULL, "switch Metal3 hosts off while their Machines are in maintenance" },
+    { "metal3-require-enabled", OPTION_BOOL, OPTION(struct bridge_flags, metal3_require_enabled),
+      NULL, "true", NULL, "only those of enabled Machines; false: of every approved Machine" },
+    { "metal3-require-drained", OPTION_BOOL, OPTION(struct bridge_flags, metal3_require_drained),
+      NULL, "false", NULL, "only when the node is cordoned and drained" },
+    { "allow-insecure-kubeconfig", OPTION_BOOL, OPTION(struct bridge_flags, allow_insecure), NULL,
+      "false", NULL, "also reach workload clusters that do not prove who they are" },
+    { "workload-rbac", OPTION_CHOICE, OPTION(struct bridge_flags, workload_rbac), "MODE",
+      "kubeconfig", "kubeconfig|manage",
+      "work as the kubeconfig's user, or with an account made there and its tokens" },
+    { "per-cluster-metrics", OPTION_BOOL, OPTION(struct bridge_flags, cluster_metrics), NULL,
+      "false", NULL, "one series for each Cluster's connection" },
+    PROCESS_LOG_OPTIONS(struct bridge_flags),
+};
+
+/* One running bridge and what it stands on, in the order of its making. */
+struct app {
+    const struct bridge_flags *flags;
+    struct shard shard;
+    struct process process;
+    struct dialer *dialer;
+    struct bridge *bridge;
+    struct gatehouse gatehouse;
+    struct health health;
+};
+
+/* ── who asks ──────────────────────────────────────────────────────────────────────────────── */
+
+static bool app_explain(void *ctx, struct str space, struct str name, struct arena *out,
+                        struct bridge_report *ret)
+{
+    return bridge_explain(ctx, space, name, out, ret);
+}
+
+static void app_each_link(void *ctx, void (*fn)(void *ctx, const struct link_view *view),
+                          void *fn_ctx)
+{
+    bridge_each_link(ctx, fn, fn_ctx);
+}
+
+static void app_stats(void *ctx, struct bridge_stats *ret)
+{
+    bridge_stats(ctx, ret);
+}
+
+static bool app_leading(void *ctx)
+{
+    return bridge_leading(ctx);
+}
+
+static struct str app_leader(void *ctx)
+{
+    return bridge_leader(ctx);
+}
+
+static bool app_ready(void *ctx, struct str *ret_why)
+{
+    return bridge_ready(ctx, ret_why);
+}
+
+/* ── the end ───────────────────────────────────────────────────────────────────────────────── */
+
+static void app_on_stopped(void *ctx)
+{
+    struct app *app = ctx;
+    process_finish(&app->process);
+}
+
+static void app_on_end(void *ctx)
+{
+    struct app *app = ctx;
+    bridge_stop(app->bridge);
+}
+
+static void app_on_leading(void *ctx, bool leading)
+{
+    struct app *app = ctx;
+    if (!leading && !app->process.ending) {
+        process_leave(&app->process, COMMAND_FAILED); /* its pod starts anew as a follower */
+    }
+}
+
+static void app_done(struct app *app)
+{
+    process_shut(&app->process);
+    bridge_free(app->bridge);
+    host_dialer_free(app->dialer);
+    process_done(&app->process);
+}
+
+/* ── the beginning ─────────────────────────────────────────────────────────────────────────── */
+
+/* What the option table cannot tell. */
+static int app_check(struct app *app, struct err *err)
+{
+    const struct bridge_flags *flags = app->flags;
+    enum log_level ignored;
+    int r = shard_parse(flags->shard, &app->shard, err);
+    if (r < 0) {
+        return r;
+    }
+    const struct {
+        const char *name;
+        usec_t value;
+    } limits[] = {
+        { "unreachable-timeout", flags->away_max },
+        { "deletion-hold", flags->hold_max },
+        { "clock-skew-tolerance", flags->skew_tolerance },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+        char room[DURATION_TEXT_MAX];
+        if (limits[i].value < 0) {
+            struct str text = duration_print(limits[i].value * 1000, room);
+            return err_set(err, ERR_INVALID, "--%s '" STR_FMT "': want a duration from 0s",
+                           limits[i].name, STR_ARG(text));
+        }
+    }
+    return process_log_level(&flags->process, &ignored, err);
+}
+
+static int app_start(struct app *app, struct err *err)
+{
+    const struct bridge_flags *flags = app->flags;
+    struct process *p = &app->process;
+    int r = process_open(p, STR("controllers.bridge"), flags->elect, err);
+    if (r < 0) {
+        return r;
+    }
+    app->dialer = host_dialer_new(
+        p->loop, &(struct host_dialer_config){ .allow_insecure = flags->allow_insecure });
+    app->bridge =
+        bridge_new(p->loop, p->api, &p->log, &p->metrics,
+                   &(struct bridge_config){
+                       .identity = p->identity,
+                       .lease_namespace = p->space,
+                       .space = flags->ns,
+                       .watch_filter = flags->watch_filter,
+                       .shard = app->shard.index,
+                       .shards = app->shard.count,
+                       .elect = flags->elect,
+                       .metal3 = flags->metal3,
+                       .cluster_metrics = flags->cluster_metrics,
+                       .manage_rbac = str_eq(flags->workload_rbac, STR("manage")),
+                       .by_requests = str_eq(flags->approval, STR("requests")),
+                       .rules = { .eager = str_eq(flags->hook_mode, STR("eager")),
+                                  .strict_approval = flags->strict_approval,
+                                  .missing_holds = str_eq(flags->missing_node, STR("hold")),
+                                  .refuse_forged = flags->refuse_forged,
+                                  .away_max = flags->away_max,
+                                  .hold_max = flags->hold_max,
+                                  .skew = flags->skew_tolerance },
+                       .power = { .any_machine = !flags->metal3_require_enabled,
+                                  .require_drained = flags->metal3_require_drained },
+                       .dialer = app->dialer,
+                       .on_leading = app_on_leading,
+                       .on_stopped = app_on_stopped,
+                       .ctx = app,
+                   });
+    const struct gatehouse_source source = {
+        .ctx = app->bridge,
+        .explain = app_explain,
+        .each_link = app_each_link,
+        .stats = app_stats,
+        .leading = app_leading,
+        .leader = app_leader,
+        .ready = app_ready,
+    };
+    app->gatehouse = (struct gatehouse){ p->loop, source, &p->metrics };
+    app->health = (struct health){ .ctx = app->bridge, .ready = app_ready };
+    r = process_serve_web(p, gatehouse_handle, &app->gatehouse, "serving metrics and links", err);
+    return r < 0 ? r : process_serve_health(p, &app->health, err);
+}
+
+static int bridge_run(const struct command_call *call)
+{
+    struct err err = { 0 };
+    struct app app = { .flags = call->config };
+    if (app_check(&app, &err) < 0) {
+        (void)command_fail(call, &err); /* the exit code is that of a wrong command line */
+        return COMMAND_USAGE;
+    }
+    process_init(&app.process, &app.flags->process, call->memory);
+    int code = app_start(&app, &err) < 0 ? command_fail(call, &err)
+                                         : process_run(&app.process, app_on_end, &app);
+    app_done(&app);
+    return code;
+}
+
+const struct command command_bridge = {
+    .name = "bridge",
+    .summary = "hold Machines of Cluster API until their nodes agree",
+    .text = "Runs in a management cluster of Cluster API. It attaches a pre-drain hook to enabled "
+            "Machines, tells their Nodes in the workload clusters that a deletion or a maintenance "
+            "is wanted, and goes on when the maintenance engine there has approved it. With "
+            "--enable-metal3-maintenance it switches hosts of approved Machines off and on again. "
+            "Flags, labels, annotations and Lease are those of the "
+            "runtime-extension-maintenance-controller, so either may take over from the other.\n\n"
+            "Exit code 0: it was told to end. 1: the cluster could not be reached at the start, or "
+            "it has lost its Lease. 2: the command line is wrong.",
+    .options = { .options = bridge_options, .count = ARRAY_LEN(bridge_options) },
+    .config_size = sizeof(struct bridge_flags),
+    .run = bridge_run,
+};

@@ -1,0 +1,317 @@
+#include "cmd/process.h"
+
+#include "host/file.h"
+#include "host/kubeconfig.h"
+#include "host/loop.h"
+#include "host/transport.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define NAMESPACE_FILE STR("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+#define SERVE_GRACE SECONDS(5)  /* for answers under way when the servers end */
+#define HOSTNAME_BYTES_MAX 256u /* POSIX allows 255 */
+
+void process_init(struct process *p, const struct process_flags *flags, struct arena *memory)
+{
+    *p = (struct process){
+        .flags = flags,
+        .memory = memory,
+        .loop = host_loop_new(),
+        .code = COMMAND_FAILED,
+    };
+}
+
+/* ── log ───────────────────────────────────────────────────────────────────────────────────── */
+
+static void process_write_log(void *ctx, struct str line)
+{
+    (void)ctx;
+    size_t done = 0;
+    while (done < line.n) {
+        ssize_t n = write(STDERR_FILENO, line.p + done, line.n - done);
+        if (n <= 0) {
+            return; /* nobody reads; there is nobody to tell */
+        }
+        done += (size_t)n;
+    }
+}
+
+static usec_t process_wall(void *ctx)
+{
+    return loop_wall(ctx);
+}
+
+int process_log_level(const struct process_flags *flags, enum log_level *ret, struct err *err)
+{
+    struct str level = flags->zap_log_level;
+    uint32_t number;
+    if (level.n == 0) {
+        *ret = flags->zap_devel ? LOG_DEBUG : LOG_INFO;
+    } else if (str_eq(level, STR("debug")) || (str_to_u32(level, &number) && number > 0)) {
+        *ret = LOG_DEBUG;
+    } else if (str_eq(level, STR("info"))) {
+        *ret = LOG_INFO;
+    } else if (str_eq(level, STR("error")) || str_eq(level, STR("panic"))) {
+        *ret = LOG_ERROR;
+    } else {
+        return err_set(err, ERR_INVALID,
+                       "--zap-log-level '" STR_FMT "': want debug, info, error, panic or a number "
+                       "from 1",
+                       STR_ARG(level));
+    }
+    return 0;
+}
+
+static int process_init_log(struct process *p, struct str name, struct err *err)
+{
+    const struct process_flags *flags = p->flags;
+    bool json = flags->log_format.n > 0    ? str_eq(flags->log_format, STR("json"))
+                : flags->zap_encoder.n > 0 ? str_eq(flags->zap_encoder, STR("json"))
+                                           : !flags->zap_devel;
+    p->log = (struct log){
+        .write = process_write_log,
+        .wall = process_wall,
+        .wall_ctx = p->loop,
+        .format = json ? LOG_JSON : LOG_TEXT,
+        .name = name,
+    };
+    return process_log_level(flags, &p->log.level, err);
+}
+
+/* ── who and where ─────────────────────────────────────────────────────────────────────────── */
+
+static struct str process_identity(struct process *p)
+{
+    char host[HOSTNAME_BYTES_MAX] = { 0 };
+    if (gethostname(host, sizeof(host) - 1) != 0 || host[0] == '\0') {
+        (void)snprintf(host, sizeof(host), "unknown");
+    }
+    uint64_t high = (loop_random(p->loop) & ~0xf000ULL) | 0x4000ULL;
+    uint64_t low = (loop_random(p->loop) >> 2) | (1ULL << 63);
+    return arena_printf(p->memory, "%s_%08x-%04x-%04x-%04x-%012llx", host, (unsigned)(high >> 32),
+                        (unsigned)(high >> 16) & 0xffff, (unsigned)high & 0xffff,
+                        (unsigned)(low >> 48), (unsigned long long)(low & 0xffffffffffffULL));
+}
+
+int process_find_namespace(struct process *p, struct str *ret, struct err *err)
+{
+    struct str text;
+    if (p->flags->lease_namespace.n > 0) {
+        *ret = p->flags->lease_namespace;
+        return 0;
+    }
+    if (file_read(NAMESPACE_FILE, CREDENTIAL_FILE_BYTES_MAX, p->memory, &text, err) < 0) {
+        return err_wrap(err, "leader election: not in a pod, so --lease-namespace is needed");
+    }
+    *ret = str_trim(text);
+    return ret->n > 0 ? 0
+                      : err_set(err, ERR_INVALID, "leader election: " STR_FMT " is empty",
+                                STR_ARG(NAMESPACE_FILE));
+}
+
+static int process_reach(struct process *p, struct err *err)
+{
+    struct str context = p->flags->kubecontext;
+    if (context.n == 0) {
+        context = str_from(getenv("KUBECONTEXT"));
+    }
+    const struct kubeconfig_source source = {
+        .path = p->flags->kubeconfig,
+        .context = context,
+    };
+    int r = kubeconfig_load(&source, p->memory, &p->access, err);
+    if (r < 0) {
+        return r;
+    }
+    p->api = transport_new(p->loop, &p->access, err);
+    return p->api == NULL ? -(int)err->code : 0;
+}
+
+/* ── metrics ───────────────────────────────────────────────────────────────────────────────── */
+
+static void process_collect(void *ctx)
+{
+    struct process *p = ctx;
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) == 0) {
+        double seconds = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                         (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+        metric_add(p->cpu, MAX(0.0, seconds - p->cpu->value));
+    }
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct err ignored = { 0 };
+    struct str text;
+    struct str size;
+    struct str resident;
+    uint64_t pages = 0;
+    if (file_read(STR("/proc/self/statm"), 4096, &tmp, &text, &ignored) == 0 &&
+        str_cut(text, STR(" "), &size, &resident)) {
+        (void)str_cut(resident, STR(" "), &resident, &size); /* the rest is of no interest */
+        if (str_to_u64(resident, &pages)) {
+            metric_set(p->rss, (double)pages * (double)sysconf(_SC_PAGESIZE));
+        }
+    }
+    metric_set(p->turn_max, (double)host_loop_stats(p->loop).turn_max / 1e6);
+    host_loop_stats_reset(p->loop);
+}
+
+static void process_init_metrics(struct process *p)
+{
+    static const struct metric_spec cpu = {
+        .name = "process_cpu_seconds_total",
+        .help = "Total user and system CPU time spent in seconds.",
+        .kind = METRIC_COUNTER,
+    };
+    static const struct metric_spec rss = {
+        .name = "process_resident_memory_bytes",
+        .help = "Resident memory size in bytes.",
+        .kind = METRIC_GAUGE,
+    };
+    static const struct metric_spec start = {
+        .name = "process_start_time_seconds",
+        .help = "Start time of the process since unix epoch in seconds.",
+        .kind = METRIC_GAUGE,
+    };
+    static const struct metric_spec turn_max = {
+        .name = "drydock_turn_duration_seconds_max",
+        .help = "The longest turn of the event loop since the last scrape.",
+        .kind = METRIC_GAUGE,
+    };
+    metrics_init(&p->metrics);
+    p->cpu = metric_series(metrics_family(&p->metrics, &cpu), NULL);
+    p->rss = metric_series(metrics_family(&p->metrics, &rss), NULL);
+    p->turn_max = metric_series(metrics_family(&p->metrics, &turn_max), NULL);
+    metric_set(metric_series(metrics_family(&p->metrics, &start), NULL),
+               (double)loop_wall(p->loop) / 1e6);
+    metrics_on_collect(&p->metrics, process_collect, p);
+}
+
+int process_open(struct process *p, struct str name, bool elect, struct err *err)
+{
+    struct str space = STR_NONE;
+    int r = process_init_log(p, name, err);
+    r = r < 0 ? r : process_reach(p, err);
+    if (r == 0 && elect) {
+        r = process_find_namespace(p, &space, err);
+    }
+    if (r < 0) {
+        return r;
+    }
+    p->space = space;
+    process_init_metrics(p);
+    p->identity = process_identity(p);
+    log_info(&p->log, "starting", KV_TEXT("version", DRYDOCK_VERSION),
+             KV_STR("server", p->access.server), KV_STR("identity", p->identity),
+             KV_BOOL("election", elect));
+    return 0;
+}
+
+/* ── who asks ──────────────────────────────────────────────────────────────────────────────── */
+
+static bool address_is_off(struct str address)
+{
+    return address.n == 0 || str_eq(address, STR("0"));
+}
+
+bool process_serves_web(const struct process *p)
+{
+    return !address_is_off(p->flags->metrics_addr);
+}
+
+int process_serve_web(struct process *p, serve_handler handler, void *ctx, const char *what,
+                      struct err *err)
+{
+    if (!process_serves_web(p)) {
+        return 0;
+    }
+    const struct http_config config = { .listen = p->flags->metrics_addr, .gzip = true };
+    p->web_server = http_server_new(p->loop, &config, handler, ctx, err);
+    if (p->web_server == NULL) {
+        return err_wrap(err, "--metrics-addr");
+    }
+    log_info(&p->log, what, KV_I64("port", http_server_port(p->web_server)));
+    return 0;
+}
+
+int process_serve_health(struct process *p, struct health *health, struct err *err)
+{
+    if (address_is_off(p->flags->health_addr)) {
+        return 0;
+    }
+    const struct http_config config = { .listen = p->flags->health_addr };
+    p->health_server = http_server_new(p->loop, &config, health_handle, health, err);
+    if (p->health_server == NULL) {
+        return err_wrap(err, "--health-addr");
+    }
+    log_info(&p->log, "serving probes", KV_I64("port", http_server_port(p->health_server)));
+    return 0;
+}
+
+/* ── the end ───────────────────────────────────────────────────────────────────────────────── */
+
+static void process_on_signal(void *ctx, int signo)
+{
+    struct process *p = ctx;
+    if (p->ending) {
+        process_leave(p, COMMAND_FAILED); /* a second signal means now */
+        return;
+    }
+    log_info(&p->log, "stopping", KV_TEXT("signal", signo == SIGTERM ? "SIGTERM" : "SIGINT"));
+    p->ending = true;
+    p->on_end(p->ctx);
+}
+
+int process_run(struct process *p, void (*on_end)(void *ctx), void *ctx)
+{
+    p->on_end = on_end;
+    p->ctx = ctx;
+    host_loop_on_signal(p->loop, SIGTERM, process_on_signal, p);
+    host_loop_on_signal(p->loop, SIGINT, process_on_signal, p);
+    host_loop_run(p->loop);
+    if (p->code == COMMAND_OK) {
+        log_info(&p->log, "Received SIGTERM or SIGINT. See you later.");
+    }
+    return p->code;
+}
+
+void process_leave(struct process *p, int code)
+{
+    p->code = code;
+    host_loop_stop(p->loop);
+}
+
+static void process_on_web_stopped(void *ctx)
+{
+    process_leave(ctx, COMMAND_OK);
+}
+
+void process_finish(struct process *p)
+{
+    if (p->web_server != NULL) {
+        http_server_stop(p->web_server, SERVE_GRACE, process_on_web_stopped, p);
+    } else {
+        process_leave(p, COMMAND_OK);
+    }
+}
+
+void process_shut(struct process *p)
+{
+    http_server_free(p->web_server);
+    http_server_free(p->health_server);
+    p->web_server = NULL;
+    p->health_server = NULL;
+}
+
+void process_done(struct process *p)
+{
+    process_shut(p);
+    transport_free(p->api);
+    if (p->cpu != NULL) {
+        metrics_done(&p->metrics);
+    }
+    host_loop_free(p->loop);
+}

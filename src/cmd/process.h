@@ -1,0 +1,112 @@
+/*
+ * process: what every command that runs until it is told to end stands on.
+ *
+ * Its log, the cluster it serves and who it is there, the numbers about itself, the two addresses
+ * on which it answers, and its end. In the order of a life: process_init, process_open, what the
+ * command itself is, process_serve…, process_run; then process_shut, so that nobody asks any more,
+ * and process_done when what the command made is gone.
+ */
+#pragma once
+
+#include "base/log.h"
+#include "base/metric.h"
+#include "cmd/command.h"
+#include "host/access.h"
+#include "host/http.h"
+#include "port/api.h"
+#include "web/health.h"
+
+struct process_flags {
+    struct str metrics_addr;
+    struct str health_addr;
+    struct str kubecontext;
+    struct str kubeconfig;
+    struct str lease_namespace;
+    struct str log_format;
+    bool zap_devel;
+    struct str zap_encoder;
+    struct str zap_log_level;
+    struct str zap_stacktrace_level;
+    struct str zap_time_encoding;
+};
+
+/* Rows for the option table of a command whose flags have a struct process_flags `process`. */
+/* clang-format off */
+#define PROCESS_HEALTH_OPTION(type)                                                                \
+    { "health-addr", OPTION_TEXT, OPTION(type, process.health_addr), "ADDRESS", ":8081", NULL,     \
+      "where /healthz and /readyz are served; 0 disables it" }
+
+#define PROCESS_CLUSTER_OPTIONS(type)                                                              \
+    { "kubecontext", OPTION_TEXT, OPTION(type, process.kubecontext), "NAME", "", NULL,             \
+      "context of the kubeconfig; otherwise KUBECONTEXT, then the file's own choice" },            \
+    { "kubeconfig", OPTION_FILE, OPTION(type, process.kubeconfig), "FILE", "", NULL,               \
+      "how to reach the cluster; otherwise KUBECONFIG, the service account, ~/.kube/config" },     \
+    { "lease-namespace", OPTION_TEXT, OPTION(type, process.lease_namespace), "NAME", "", NULL,     \
+      "where the leader's Lease is; in a pod, its own namespace" }
+
+#define PROCESS_LOG_OPTIONS(type)                                                                  \
+    { "log-format", OPTION_CHOICE, OPTION(type, process.log_format), "FORMAT", "", "text|json",    \
+      "how log lines look; wins over --zap-encoder" },                                             \
+    { "zap-devel", OPTION_BOOL, OPTION(type, process.zap_devel), NULL, "true", NULL,               \
+      "text and debug level unless told otherwise; false: JSON and info" },                        \
+    { "zap-encoder", OPTION_CHOICE, OPTION(type, process.zap_encoder), "ENCODER", "",              \
+      "json|console", "how log lines look" },                                                      \
+    { "zap-log-level", OPTION_TEXT, OPTION(type, process.zap_log_level), "LEVEL", "", NULL,        \
+      "debug, info, error, panic, or a number: the larger the more" },                             \
+    { "zap-stacktrace-level", OPTION_CHOICE, OPTION(type, process.zap_stacktrace_level), "LEVEL",  \
+      "", "info|error|panic", "accepted and ignored: log lines carry no stack traces" },           \
+    { "zap-time-encoding", OPTION_CHOICE, OPTION(type, process.zap_time_encoding), "ENCODING", "", \
+      "epoch|millis|nanos|iso8601|rfc3339|rfc3339nano",                                            \
+      "accepted and ignored: times are RFC 3339 with microseconds" }
+/* clang-format on */
+
+struct process {
+    const struct process_flags *flags; /* borrowed */
+    struct arena *memory;              /* borrowed: the call's */
+    struct loop *loop;
+    struct log log;
+    struct cluster_access access;
+    struct api *api;
+    struct metrics metrics;
+    struct str space;    /* of the Lease; empty without an election */
+    struct str identity; /* "<hostname>_<uuid>" */
+    struct http_server *web_server;
+    struct http_server *health_server;
+    struct metric_series *cpu;
+    struct metric_series *rss;
+    struct metric_series *turn_max;
+    void (*on_end)(void *ctx);
+    void *ctx;
+    bool ending; /* it was told to */
+    int code;
+};
+
+void process_init(struct process *p, const struct process_flags *flags, struct arena *memory);
+/* The log under `name`, the cluster, and with `elect` the Lease's namespace. */
+NODISCARD
+int process_open(struct process *p, struct str name, bool elect, struct err *err);
+/* The one of the flag, or in a pod its own. */
+NODISCARD
+int process_find_namespace(struct process *p, struct str *ret, struct err *err);
+
+/* The addresses of the flags, unless they are off. `what` is for the log. */
+NODISCARD
+int process_serve_web(struct process *p, serve_handler handler, void *ctx, const char *what,
+                      struct err *err);
+NODISCARD
+int process_serve_health(struct process *p, struct health *health, struct err *err);
+bool process_serves_web(const struct process *p); /* --metrics-addr is not off */
+
+/* Until process_leave; answers its exit code. `on_end` is called at the first SIGTERM or SIGINT; a
+ * second one ends at once. */
+int process_run(struct process *p, void (*on_end)(void *ctx), void *ctx);
+void process_leave(struct process *p, int code);
+/* Lets answers under way end, then leaves with COMMAND_OK. */
+void process_finish(struct process *p);
+
+void process_shut(struct process *p); /* nobody is answered any more */
+void process_done(struct process *p);
+
+/* What --zap-log-level and --zap-devel say. */
+NODISCARD
+int process_log_level(const struct process_flags *flags, enum log_level *ret, struct err *err);

@@ -1,0 +1,39 @@
+/*
+ * gatehouse: what a person, a script or Prometheus sees of a running bridge.
+ *
+ *   /                                    how it stands, as text, and which clusters are out of
+ * sight /api/v1/explain?machine=NS%2FNAME    one Machine (bridge/passage.h) /api/v1/links every
+ * connection to a workload cluster /metrics                             Prometheus text
+ *
+ * It reads through `struct gatehouse_source`, so tests need no bridge. Every answer is made at
+ * once.
+ */
+#pragma once
+
+#include "base/metric.h"
+#include "bridge/bridge.h"
+#include "port/loop.h"
+#include "port/serve.h"
+
+#define GATEHOUSE_TROUBLES_MAX 50u /* on the first page; /api/v1/links has all */
+
+/* As bridge.h has them. Texts live until the loop runs. */
+struct gatehouse_source {
+    void *ctx;
+    bool (*explain)(void *ctx, struct str space, struct str name, struct arena *out,
+                    struct bridge_report *ret);
+    void (*each_link)(void *ctx, void (*fn)(void *ctx, const struct link_view *view), void *fn_ctx);
+    void (*stats)(void *ctx, struct bridge_stats *ret);
+    bool (*leading)(void *ctx);
+    struct str (*leader)(void *ctx);
+    bool (*ready)(void *ctx, struct str *ret_why);
+};
+
+struct gatehouse {
+    struct loop *loop; /* borrowed */
+    struct gatehouse_source source;
+    struct metrics *metrics; /* borrowed; may be NULL */
+};
+
+/* A serve_handler; its context is the struct gatehouse. */
+void gatehouse_handle(void *ctx, struct serve_exchange *x, const struct serve_request *req);

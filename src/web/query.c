@@ -1,0 +1,39 @@
+#include "web/query.h"
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    if (c >= 'a' && c <= 'f') {
+        return c - 'a' + 10;
+    }
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+struct str query_param(struct str query, struct str key, struct arena *out)
+{
+    struct str pair;
+    while (query.n > 0 && str_split_next(&query, '&', &pair)) {
+        struct str name;
+        struct str value;
+        (void)str_cut(pair, STR("="), &name, &value);
+        if (!str_eq(name, key)) {
+            continue;
+        }
+        char *text = ARENA_ARRAY(out, char, value.n + 1);
+        size_t n = 0;
+        for (size_t i = 0; i < value.n; i++) {
+            bool escape = value.p[i] == '%' && i + 2 < value.n && hex_digit(value.p[i + 1]) >= 0 &&
+                          hex_digit(value.p[i + 2]) >= 0;
+            if (escape) {
+                text[n++] = (char)(hex_digit(value.p[i + 1]) * 16 + hex_digit(value.p[i + 2]));
+                i += 2;
+            } else {
+                text[n++] = value.p[i] == '+' ? ' ' : value.p[i];
+            }
+        }
+        return (struct str){ .p = text, .n = n };
+    }
+    return STR_NONE;
+}

@@ -1,0 +1,57 @@
+#include "cmd/process.h"
+
+#include "tests/check.h"
+
+TEST(process_log_level_is_what_zap_would_take)
+{
+    static const struct {
+        const char *level;
+        bool devel;
+        int want; /* -1: it is refused */
+    } cases[] = {
+        { "", true, LOG_DEBUG },    { "", false, LOG_INFO },      { "debug", false, LOG_DEBUG },
+        { "info", true, LOG_INFO }, { "error", true, LOG_ERROR }, { "panic", true, LOG_ERROR },
+        { "1", false, LOG_DEBUG },  { "12", false, LOG_DEBUG },   { "0", true, -1 },
+        { "-1", true, -1 },         { "Info", true, -1 },         { "warn", true, -1 },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct process_flags flags = {
+            .zap_devel = cases[i].devel,
+            .zap_log_level = str_from(cases[i].level),
+        };
+        enum log_level level = LOG_ERROR;
+        struct err err = { 0 };
+        int r = process_log_level(&flags, &level, &err);
+        CHECK_EQ(r < 0, cases[i].want < 0);
+        if (r < 0) {
+            CHECK(str_contains(str_from(err.msg), STR("want debug, info, error, panic")));
+        } else {
+            CHECK_EQ((int)level, cases[i].want);
+        }
+    }
+}
+
+TEST(process_lease_namespace_of_the_flag_wins)
+{
+    CLEANUP(arena_done)
+    struct arena memory = { 0 };
+    struct process_flags flags = { .lease_namespace = STR("harbour") };
+    struct process p = { .flags = &flags, .memory = &memory };
+    struct err err = { 0 };
+    struct str space = STR_NONE;
+    CHECK_EQ(process_find_namespace(&p, &space, &err), 0);
+    CHECK_STR(space, "harbour");
+}
+
+TEST(process_serves_no_metrics_when_their_address_is_off)
+{
+    static const struct {
+        const char *address;
+        bool serves;
+    } cases[] = { { "", false }, { "0", false }, { ":8080", true }, { "127.0.0.1:0", true } };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct process_flags flags = { .metrics_addr = str_from(cases[i].address) };
+        const struct process p = { .flags = &flags };
+        CHECK_EQ(process_serves_web(&p), cases[i].serves);
+    }
+}

@@ -1,0 +1,295 @@
+#include "web/gatehouse.h"
+
+#include "bridge/passage.h"
+#include "sandbox/vloop.h"
+#include "tests/check.h"
+
+/* An exchange that remembers what was said. */
+struct fake {
+    struct serve_exchange door;
+    int status;
+    struct buf headers;
+    struct buf body;
+};
+
+static struct fake *fake_of(struct serve_exchange *x)
+{
+    return CONTAINER_OF(x, struct fake, door);
+}
+
+static void fake_header(struct serve_exchange *x, const char *name, struct str value)
+{
+    buf_printf(&fake_of(x)->headers, "%s: " STR_FMT "\n", name, STR_ARG(value));
+}
+
+static void fake_reply(struct serve_exchange *x, int status, struct str type, struct str body)
+{
+    fake_header(x, "Content-Type", type);
+    fake_of(x)->status = status;
+    buf_add(&fake_of(x)->body, body);
+}
+
+static const struct serve_ops fake_ops = { .set_header = fake_header, .reply = fake_reply };
+
+static void fake_done(struct fake *f)
+{
+    buf_done(&f->headers);
+    buf_done(&f->body);
+}
+
+/* A bridge that tests change at will. */
+struct toll {
+    struct vloop *time;
+    struct gatehouse gatehouse;
+    struct machine machine;
+    struct link_view links[80];
+    uint32_t link_n;
+    struct bridge_stats stats;
+    bool leading;
+    struct str leader;
+    struct str why; /* it is not ready */
+};
+
+static bool toll_explain(void *ctx, struct str space, struct str name, struct arena *out UNUSED,
+                         struct bridge_report *ret)
+{
+    struct toll *t = ctx;
+    *ret = (struct bridge_report){
+        .space = t->machine.space,
+        .name = t->machine.name,
+        .machine = &t->machine,
+        .ours = true,
+        .verdict = { .phase = RULES_OPEN, .reason = "NoNode", .next = USEC_NEVER },
+        .wall = loop_wall(t->gatehouse.loop),
+    };
+    return str_eq(space, t->machine.space) && str_eq(name, t->machine.name);
+}
+
+static void toll_each_link(void *ctx, void (*fn)(void *ctx, const struct link_view *view),
+                           void *fn_ctx)
+{
+    struct toll *t = ctx;
+    for (uint32_t i = 0; i < t->link_n; i++) {
+        fn(fn_ctx, &t->links[i]);
+    }
+}
+
+static void toll_stats(void *ctx, struct bridge_stats *ret)
+{
+    struct toll *t = ctx;
+    *ret = t->stats;
+}
+
+static bool toll_leading(void *ctx)
+{
+    struct toll *t = ctx;
+    return t->leading;
+}
+
+static struct str toll_leader(void *ctx)
+{
+    struct toll *t = ctx;
+    return t->leader;
+}
+
+static bool toll_ready(void *ctx, struct str *ret_why)
+{
+    struct toll *t = ctx;
+    *ret_why = t->why;
+    return t->why.n == 0;
+}
+
+static void toll_init(struct toll *t)
+{
+    *t = (struct toll){
+        .time = vloop_new(1, SECONDS(1794792706)), /* 2026-11-16T01:31:46Z */
+        .machine = { .space = STR("tenants"), .name = STR("blue-1"), .cluster = STR("blue") },
+        .leading = true,
+        .leader = STR("bridge-0_1"),
+    };
+    t->gatehouse.loop = vloop_root(t->time);
+    t->gatehouse.source = (struct gatehouse_source){
+        .ctx = t,
+        .explain = toll_explain,
+        .each_link = toll_each_link,
+        .stats = toll_stats,
+        .leading = toll_leading,
+        .leader = toll_leader,
+        .ready = toll_ready,
+    };
+}
+
+static void toll_done(struct toll *t)
+{
+    vloop_free(t->time);
+}
+
+static void ask(struct toll *t, struct fake *f, const char *method, const char *path)
+{
+    f->door = (struct serve_exchange){ .ops = &fake_ops };
+    struct serve_request req = { .method = str_from(method) };
+    (void)str_cut(str_from(path), STR("?"), &req.path, &req.query);
+    gatehouse_handle(&t->gatehouse, &f->door, &req);
+}
+
+static void check_answer(struct toll *t, const char *path, int status, const char *body)
+{
+    CLEANUP(fake_done)
+    struct fake f = { 0 };
+    ask(t, &f, "GET", path);
+    CHECK_EQ(f.status, status);
+    CHECK_STR(buf_str(&f.body), body);
+    CHECK(str_contains(buf_str(&f.headers), STR("Cache-Control: no-store\n")));
+}
+
+TEST(gatehouse_explains_a_machine)
+{
+    CLEANUP(fake_done)
+    struct fake f = { 0 };
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    CLEANUP(toll_done)
+    struct toll t;
+    struct passage passage;
+    struct err err = { 0 };
+    toll_init(&t);
+    ask(&t, &f, "GET", "/api/v1/explain?machine=tenants%2Fblue-1");
+    CHECK_EQ(f.status, 200);
+    CHECK(str_contains(buf_str(&f.headers), STR("Content-Type: application/json\n")));
+    CHECK_EQ(passage_parse(buf_str(&f.body), &tmp, &passage, &err), 0);
+    CHECK_STR(passage.name, "blue-1");
+    CHECK_STR(passage.reason, "NoNode");
+    CHECK_STR(passage.leader, "bridge-0_1");
+    CHECK(passage.leading);
+    CHECK_EQ(passage.now, SECONDS(1794792706));
+}
+
+TEST(gatehouse_says_that_a_machine_is_not_known)
+{
+    CLEANUP(toll_done)
+    struct toll t;
+    toll_init(&t);
+    check_answer(&t, "/api/v1/explain?machine=tenants/red", 404,
+                 "{\"error\":\"there is no Machine 'tenants/red'\"}");
+    static const char *const wrong[] = {
+        "/api/v1/explain",
+        "/api/v1/explain?machine=",
+        "/api/v1/explain?machine=blue-1",
+        "/api/v1/explain?machine=/blue-1",
+        "/api/v1/explain?machine=tenants/",
+        "/api/v1/explain?node=tenants/blue-1",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        check_answer(&t, wrong[i], 400, "{\"error\":\"want ?machine=NAMESPACE/NAME\"}");
+    }
+    t.why = STR("Machines are not listed yet");
+    check_answer(&t, "/api/v1/explain?machine=tenants/red", 503,
+                 "{\"error\":\"Machine 'tenants/red' is not known yet: Machines are not listed "
+                 "yet\"}");
+}
+
+TEST(gatehouse_lists_every_link)
+{
+    CLEANUP(toll_done)
+    struct toll t;
+    toll_init(&t);
+    (void)vloop_run(t.time, SECONDS(100));
+    usec_t now = loop_now(t.gatehouse.loop);
+    t.link_n = 2;
+    t.links[0] = (struct link_view){ .space = STR("tenants"),
+                                     .cluster = STR("blue"),
+                                     .uid = STR("c1"),
+                                     .state = LINK_WATCHING,
+                                     .since = now - SECONDS(30),
+                                     .nodes = 20,
+                                     .connects = 1 };
+    t.links[1] = (struct link_view){ .space = STR("tenants"),
+                                     .cluster = STR("red"),
+                                     .uid = STR("c2"),
+                                     .state = LINK_BACKOFF,
+                                     .since = now - SECONDS(10),
+                                     .retry_at = now + SECONDS(5),
+                                     .trouble = STR("nobody answers"),
+                                     .connects = 4,
+                                     .failures = 4 };
+    check_answer(&t, "/api/v1/links", 200,
+                 "{\"now\":\"2026-11-16T01:33:26Z\",\"leading\":true,\"leader\":\"bridge-0_1\","
+                 "\"links\":[{\"namespace\":\"tenants\",\"cluster\":\"blue\",\"uid\":\"c1\","
+                 "\"state\":\"watching\",\"since\":\"2026-11-16T01:32:56Z\",\"nodes\":20,"
+                 "\"connects\":1,\"failures\":0},{\"namespace\":\"tenants\",\"cluster\":\"red\","
+                 "\"uid\":\"c2\",\"state\":\"backoff\",\"since\":\"2026-11-16T01:33:16Z\","
+                 "\"retryAt\":\"2026-11-16T01:33:31Z\",\"trouble\":\"nobody answers\","
+                 "\"nodes\":0,\"connects\":4,\"failures\":4}]}");
+    t.leading = false;
+    t.stats = (struct bridge_stats){
+        .machines = 40, .enabled = 20, .clusters = 3, .links = 2, .fresh = 1, .nodes = 20
+    };
+    check_answer(&t, "/", 200,
+                 "drydock bridge: does not lead, but bridge-0_1\n"
+                 "Machines: 40, enabled: 20; Clusters: 3\n"
+                 "links: 2, fresh: 1; Nodes: 20\n"
+                 "\n"
+                 "clusters out of sight\n"
+                 "  tenants/red: backoff for 10s: nobody answers\n"
+                 "\n"
+                 "/api/v1/explain?machine=NAMESPACE/NAME  what a Machine waits for\n"
+                 "/api/v1/links                           all links\n"
+                 "/metrics                                numbers for Prometheus\n");
+}
+
+TEST(gatehouse_names_a_limited_number_of_clusters_out_of_sight)
+{
+    CLEANUP(fake_done)
+    struct fake f = { 0 };
+    CLEANUP(toll_done)
+    struct toll t;
+    toll_init(&t);
+    t.link_n = GATEHOUSE_TROUBLES_MAX + 7;
+    for (uint32_t i = 0; i < t.link_n; i++) {
+        t.links[i] =
+            (struct link_view){ .space = STR("a"), .cluster = STR("b"), .state = LINK_RESOLVING };
+    }
+    t.why = STR("Clusters are not listed yet");
+    ask(&t, &f, "GET", "/");
+    CHECK(str_contains(buf_str(&f.body), STR("  and 7 more\n")));
+    CHECK(str_contains(buf_str(&f.body), STR("\nnot ready: Clusters are not listed yet\n")));
+    CHECK(str_contains(buf_str(&f.headers), STR("Content-Type: text/plain; charset=utf-8\n")));
+    CHECK(str_contains(buf_str(&f.headers), STR("X-Content-Type-Options: nosniff\n")));
+}
+
+TEST(gatehouse_serves_metrics_and_nothing_else)
+{
+    CLEANUP(metrics_done)
+    struct metrics m = { 0 };
+    CLEANUP(toll_done)
+    struct toll t;
+    toll_init(&t);
+    metrics_init(&m);
+    metric_add(metric_series(
+                   metrics_family(&m, &(struct metric_spec){ .name = "ships", .help = "h" }), NULL),
+               2);
+    t.gatehouse.metrics = &m;
+    static const struct {
+        const char *method;
+        const char *path;
+        int status;
+        const char *has;
+    } cases[] = {
+        { "GET", "/metrics", 200, "\nships 2\n" },
+        { "HEAD", "/metrics", 200, "" },
+        { "POST", "/metrics", 405, "405" },
+        { "DELETE", "/", 405, "405" },
+        { "GET", "/api/v1/info", 404, "404" },
+        { "GET", "/metrics/", 404, "404" },
+        { "GET", "", 404, "404" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(fake_done)
+        struct fake f = { 0 };
+        ask(&t, &f, cases[i].method, cases[i].path);
+        CHECK_EQ(f.status, cases[i].status);
+        CHECK(str_contains(buf_str(&f.body), str_from(cases[i].has)));
+        CHECK_EQ(str_contains(buf_str(&f.headers), STR("Allow: GET, HEAD")),
+                 cases[i].status == 405);
+    }
+}
