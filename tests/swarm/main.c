@@ -45,6 +45,19 @@ static const char *const mutation_names[MUTATION_COUNT] = {
     [MUTATION_PAUSE_IGNORED] = "pause-ignored",
     [MUTATION_TIMEOUT_EARLY] = "timeout-early",
     [MUTATION_STRIKE_BY_REQUEST] = "strike-by-request",
+    [MUTATION_HOOK_UNAPPROVED] = "hook-unapproved",
+    [MUTATION_HOOK_AGAIN] = "hook-again",
+    [MUTATION_HOOK_AWAY] = "hook-away",
+    [MUTATION_APPROVED_BEFORE] = "approved-before",
+    [MUTATION_PAIR_BY_NODE] = "pair-by-node",
+    [MUTATION_MARKS_STAY] = "marks-stay",
+    [MUTATION_NODE_BLIND] = "node-blind",
+    [MUTATION_WRITE_PAUSED] = "write-paused",
+    [MUTATION_LINK_STALE] = "link-stale",
+    [MUTATION_LINK_DEAF] = "link-deaf",
+    [MUTATION_MISSED_ONCE] = "missed-once",
+    [MUTATION_MEMBERS_AT_ONCE] = "members-at-once",
+    [MUTATION_HOLD_EARLY] = "hold-early",
 };
 
 /* Where a bug can show itself at all; elsewhere it would only cost time. STORIES: anywhere. */
@@ -76,6 +89,20 @@ static enum story mutation_story(enum mutation m)
     case MUTATION_TIMEOUT_EARLY:
     case MUTATION_STRIKE_BY_REQUEST:
         return STORY_REQUESTS;
+    case MUTATION_HOOK_UNAPPROVED:
+    case MUTATION_HOOK_AGAIN:
+    case MUTATION_HOOK_AWAY:
+    case MUTATION_APPROVED_BEFORE:
+    case MUTATION_PAIR_BY_NODE:
+    case MUTATION_MARKS_STAY:
+    case MUTATION_NODE_BLIND:
+    case MUTATION_WRITE_PAUSED:
+    case MUTATION_LINK_STALE:
+    case MUTATION_LINK_DEAF:
+    case MUTATION_MISSED_ONCE:
+    case MUTATION_MEMBERS_AT_ONCE:
+    case MUTATION_HOLD_EARLY:
+        return STORY_BRIDGE;
     default:
         return STORIES;
     }
@@ -194,17 +221,23 @@ static bool catches(const struct plan *plan, mutations_t mutations, struct trial
     return ret->broken && !sound.broken;
 }
 
-/* Each known bug, alone, must break a promise within the seeds. */
+/* Each known bug, alone, must break a promise within the seeds: all of them, or with a story those
+ * that it is there to show. */
 static int run_mutations(struct swarm *s)
 {
     int missed = 0;
+    int tried = 0;
     for (unsigned m = 0; m < MUTATION_COUNT; m++) {
+        enum story home = mutation_story((enum mutation)m);
         bool caught = false;
+        if (s->story != STORIES && home != STORIES && home != s->story) {
+            continue;
+        }
+        tried++;
         for (uint64_t i = 0; i < s->seeds && !caught; i++) {
             struct plan plan;
             struct trial_outcome outcome;
-            plan_make(&plan, s->first + i,
-                      s->story == STORIES ? mutation_story((enum mutation)m) : s->story);
+            plan_make(&plan, s->first + i, s->story == STORIES ? home : s->story);
             caught = catches(&plan, MUTATION_BIT(m), &outcome);
             if (caught) {
                 printf("%-20s caught by seed %llu: %.90s\n", mutation_names[m],
@@ -217,7 +250,7 @@ static int run_mutations(struct swarm *s)
             missed++;
         }
     }
-    printf("%d mutations, %d missed\n", (int)MUTATION_COUNT, missed);
+    printf("%d mutations, %d missed\n", tried, missed);
     return missed > 0;
 }
 
@@ -225,7 +258,7 @@ static NORETURN void usage(int status)
 {
     (void)fputs("usage: swarm [--seeds N] [--first S] [--story NAME] [--keep I,J…] [--verbose]\n"
                 "             [--mutation NAME]… [--mutations]\n"
-                "stories: storm churn election wire quiet service relay drain requests\n",
+                "stories: storm churn election wire quiet service relay drain requests bridge\n",
                 status == 0 ? stdout : stderr);
     exit(status);
 }

@@ -3,9 +3,10 @@
 #include "base/rng.h"
 
 static const char *const story_names[STORIES] = {
-    [STORY_STORM] = "storm", [STORY_CHURN] = "churn", [STORY_ELECTION] = "election",
-    [STORY_WIRE] = "wire",   [STORY_QUIET] = "quiet", [STORY_SERVICE] = "service",
-    [STORY_RELAY] = "relay", [STORY_DRAIN] = "drain", [STORY_REQUESTS] = "requests",
+    [STORY_STORM] = "storm",   [STORY_CHURN] = "churn", [STORY_ELECTION] = "election",
+    [STORY_WIRE] = "wire",     [STORY_QUIET] = "quiet", [STORY_SERVICE] = "service",
+    [STORY_RELAY] = "relay",   [STORY_DRAIN] = "drain", [STORY_REQUESTS] = "requests",
+    [STORY_BRIDGE] = "bridge",
 };
 
 static const char *const deed_names[DEED_KINDS] = {
@@ -53,6 +54,30 @@ static const char *const deed_names[DEED_KINDS] = {
     [DEED_LIMIT_DELETE] = "limit-delete",
     [DEED_RELABEL] = "relabel",
     [DEED_CRASH_STEP] = "crash-step",
+    [DEED_MACHINE_NEW] = "machine-new",
+    [DEED_MACHINE_DELETE] = "machine-delete",
+    [DEED_MACHINE_ENABLE] = "machine-enable",
+    [DEED_MACHINE_MAINTAIN] = "machine-maintain",
+    [DEED_MACHINE_WITHDRAW] = "machine-withdraw",
+    [DEED_MACHINE_FORGE] = "machine-forge",
+    [DEED_MACHINE_PAUSE] = "machine-pause",
+    [DEED_CLUSTER_PAUSE] = "cluster-pause",
+    [DEED_CLUSTER_DELETE] = "cluster-delete",
+    [DEED_CLUSTER_NEW] = "cluster-new",
+    [DEED_TOKEN] = "token",
+    [DEED_SECRET_BAD] = "secret-bad",
+    [DEED_SECRET_GONE] = "secret-gone",
+    [DEED_PEER_DELETE] = "peer-delete",
+    [DEED_PEER_REPLACE] = "peer-replace",
+    [DEED_PEER_STATE] = "peer-state",
+    [DEED_PEER_EAGER] = "peer-eager",
+    [DEED_PEER_HOSTILE] = "peer-hostile",
+    [DEED_FAR_CUT] = "far-cut",
+    [DEED_FAR_STALL] = "far-stall",
+    [DEED_FAR_WEATHER] = "far-weather",
+    [DEED_FAR_SLOW] = "far-slow",
+    [DEED_FAR_RESTART] = "far-restart",
+    [DEED_FAR_COMPACT] = "far-compact",
 };
 
 /* Which deeds a story draws from; `n` of them, more or less. */
@@ -77,6 +102,14 @@ struct story_shape {
 #define HAND_DEEDS                                                                                 \
     DEED_CORDON, DEED_UNCORDON, DEED_GO, DEED_VERSION, DEED_NODE_ADD, DEED_NODE_REMOVE,            \
         DEED_NODE_REPLACE, DEED_NODE_REBOOT, DEED_NODE_TOUCH
+
+#define MACHINE_DEEDS                                                                              \
+    DEED_MACHINE_NEW, DEED_MACHINE_NEW, DEED_MACHINE_DELETE, DEED_MACHINE_DELETE,                  \
+        DEED_MACHINE_DELETE, DEED_MACHINE_DELETE, DEED_MACHINE_ENABLE, DEED_MACHINE_MAINTAIN,      \
+        DEED_MACHINE_MAINTAIN, DEED_MACHINE_MAINTAIN, DEED_MACHINE_WITHDRAW, DEED_MACHINE_WITHDRAW
+#define FAR_DEEDS                                                                                  \
+    DEED_FAR_CUT, DEED_FAR_STALL, DEED_FAR_WEATHER, DEED_FAR_SLOW, DEED_FAR_RESTART,               \
+        DEED_FAR_COMPACT
 
 #define ASK_DEEDS DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK
 
@@ -115,6 +148,18 @@ static const struct story_shape shapes[STORIES] = {
                            DEED_WEATHER,      DEED_SERVER_DOWN,    DEED_SERVER_RESTART,
                            DEED_COMPACT },
                          38 },
+    [STORY_BRIDGE] = { 60,
+                       { MACHINE_DEEDS,      MACHINE_DEEDS,       DEED_MACHINE_FORGE,
+                         DEED_MACHINE_PAUSE, DEED_CLUSTER_PAUSE,  DEED_CLUSTER_DELETE,
+                         DEED_CLUSTER_NEW,   DEED_TOKEN,          DEED_SECRET_BAD,
+                         DEED_SECRET_BAD,    DEED_SECRET_GONE,    DEED_PEER_DELETE,
+                         DEED_PEER_REPLACE,  DEED_PEER_STATE,     DEED_PEER_EAGER,
+                         DEED_PEER_HOSTILE,  FAR_DEEDS,           DEED_CRASH,
+                         DEED_CRASH_STEP,    DEED_CRASH_STEP,     DEED_LATE,
+                         DEED_STOP,          DEED_FREEZE,         DEED_CLOCK_STEP,
+                         DEED_CUT,           DEED_STALL,          DEED_WEATHER,
+                         DEED_SERVER_DOWN,   DEED_SERVER_RESTART, DEED_COMPACT },
+                       57 },
 };
 
 static usec_t deed_span(enum deed_kind kind, struct rng *rng)
@@ -132,6 +177,8 @@ static usec_t deed_span(enum deed_kind kind, struct rng *rng)
     case DEED_FREEZE:
     case DEED_CUT:
     case DEED_STALL:
+    case DEED_FAR_CUT:
+    case DEED_FAR_STALL:
         /* Short ones test patience, long ones outlive the lease and the silence that is allowed. */
         return rng_chance(rng, 500) ? rng_usec(rng, MSECONDS(100), SECONDS(12))
                                     : rng_usec(rng, SECONDS(12), MINUTES(4));
@@ -159,6 +206,11 @@ bool story_serves(enum story story)
 bool story_asks(enum story story)
 {
     return story == STORY_REQUESTS;
+}
+
+bool story_bridges(enum story story)
+{
+    return story == STORY_BRIDGE;
 }
 
 static void plan_configure(struct plan *p, struct rng *rng)
@@ -191,6 +243,18 @@ static void plan_ask(struct plan *p, struct rng *rng)
     p->wish.profiles = 1;
 }
 
+static void plan_bridge(struct plan *p, struct rng *rng)
+{
+    p->clusters = 2 + rng_below(rng, 3);
+    p->nodes = p->clusters * 3; /* more or less */
+    p->processes = 1 + rng_below(rng, PLAN_PROCESSES_MAX);
+    p->elect = p->processes > 1 || rng_chance(rng, 700);
+    p->wild = MINUTES(4) + SECONDS(rng_below(rng, 300));
+    p->calm = MINUTES(25);
+    p->still = MINUTES(10);
+    p->latency = rng_chance(rng, 700) ? 1 + rng_below(rng, 40) : 1 + rng_below(rng, 400);
+}
+
 static int deed_order(const void *left, const void *right)
 {
     const struct deed *a = left;
@@ -204,13 +268,17 @@ static int deed_order(const void *left, const void *right)
     return a->who < b->who ? -1 : a->who > b->who;
 }
 
-/* One seed in six tells of requests. By a draw of its own: all others are what they were before
- * that story was told. */
-static bool asks_instead(uint64_t seed)
+/* One seed in six tells of requests, one in eight of the others of the bridge. By draws of their
+ * own: all others are what they were before those stories were told. */
+static enum story story_instead(uint64_t seed, enum story drawn)
 {
     struct rng rng;
     rng_init(&rng, seed ^ 0x3d0c4a7bULL);
-    return rng_below(&rng, 6) == 0;
+    if (rng_below(&rng, 6) == 0) {
+        return STORY_REQUESTS;
+    }
+    rng_init(&rng, seed ^ 0xb41d6e09ULL);
+    return rng_below(&rng, 8) == 0 ? STORY_BRIDGE : drawn;
 }
 
 void plan_make(struct plan *p, uint64_t seed, enum story story)
@@ -222,9 +290,7 @@ void plan_make(struct plan *p, uint64_t seed, enum story story)
                                         STORY_SERVICE, STORY_RELAY, STORY_DRAIN };
     enum story drawn =
         rng_chance(&rng, 62) ? STORY_QUIET : often[rng_below(&rng, ARRAY_LEN(often))];
-    if (story == STORIES && asks_instead(seed)) {
-        story = STORY_REQUESTS;
-    }
+    drawn = story_instead(seed, drawn);
     *p = (struct plan){
         .seed = seed,
         .story = story == STORIES ? drawn : story,
@@ -249,6 +315,9 @@ void plan_make(struct plan *p, uint64_t seed, enum story story)
     }
     if (story_asks(p->story)) {
         plan_ask(p, &rng);
+    }
+    if (story_bridges(p->story)) {
+        plan_bridge(p, &rng);
     }
     for (uint32_t i = 0; i < p->processes; i++) {
         /* Quartz is good to 100 ppm; a virtual machine's clock is worse. */

@@ -65,6 +65,33 @@ enum deed_kind {
     DEED_LIMIT_DELETE,
     DEED_RELABEL,    /* a node is selected by other limits */
     DEED_CRASH_STEP, /* at the next write of one kind: before it leaves, or after */
+    /* to Machines and Clusters */
+    DEED_MACHINE_NEW,
+    DEED_MACHINE_DELETE,
+    DEED_MACHINE_ENABLE,   /* or disable */
+    DEED_MACHINE_MAINTAIN, /* a maintenance is asked for, */
+    DEED_MACHINE_WITHDRAW, /* not any more, */
+    DEED_MACHINE_FORGE,    /* or approved by somebody who has no say */
+    DEED_MACHINE_PAUSE,    /* for `span` */
+    DEED_CLUSTER_PAUSE,    /* for `span` */
+    DEED_CLUSTER_DELETE,
+    DEED_CLUSTER_NEW, /* one that was deleted comes again, as another */
+    DEED_TOKEN,       /* the old one stops working; the Secret knows after `span` */
+    DEED_SECRET_BAD,  /* for `span` */
+    DEED_SECRET_GONE, /* for `span` */
+    /* to the Nodes of workload clusters */
+    DEED_PEER_DELETE,  /* by hand */
+    DEED_PEER_REPLACE, /* it is there again at once, with another uid */
+    DEED_PEER_STATE,   /* the engine's label goes, or comes */
+    DEED_PEER_EAGER,   /* the engine approves what nobody has asked for */
+    DEED_PEER_HOSTILE, /* a Node says that it is another cluster's */
+    /* to the wire between bridges and one workload cluster */
+    DEED_FAR_CUT,
+    DEED_FAR_STALL,
+    DEED_FAR_WEATHER,
+    DEED_FAR_SLOW,
+    DEED_FAR_RESTART,
+    DEED_FAR_COMPACT,
     DEED_KINDS,
 };
 
@@ -86,6 +113,7 @@ enum story {
     STORY_RELAY,    /* likewise, under tight limits, from leader to leader */
     STORY_DRAIN,    /* likewise, with pods behind budgets */
     STORY_REQUESTS, /* actors ask for nodes under limits */
+    STORY_BRIDGE,   /* Machines and the Nodes of workload clusters */
     STORIES,
 };
 
@@ -105,12 +133,16 @@ struct plan {
     uint32_t n;
     /* Stories with a configuration. */
     struct blueprint_wish wish;
+    /* The bridge's. */
+    uint32_t clusters;
 };
 
 /* Whether the story has a configuration. */
 bool story_serves(enum story story);
 /* Whether it is about requests and limits. */
 bool story_asks(enum story story);
+/* Whether it is about Machines: then fleet.h runs it, not trial.c itself. */
+bool story_bridges(enum story story);
 
 /* `story` may be STORIES: the seed chooses. */
 void plan_make(struct plan *p, uint64_t seed, enum story story);

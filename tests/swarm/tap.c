@@ -12,6 +12,12 @@ static struct api_call *tap_nowhere(struct tap *t)
     return (struct api_call *)(void *)t;
 }
 
+/* Where the process' end is kept. */
+static struct tap *tap_head(struct tap *t)
+{
+    return t->head != NULL ? t->head : t;
+}
+
 /* What the crash waits for. */
 static bool tap_is_late(const struct tap *t, const struct api_request *request)
 {
@@ -32,15 +38,18 @@ static bool tap_is_step(const struct tap *t, const struct api_request *request)
                str_contains(request->body, STR("\"name\":\"target-"));
     case TAP_STEP_REQUEST:
         return str_contains(request->path, STR("/maintenancerequests/"));
+    case TAP_STEP_MACHINE:
+        return str_contains(request->path, STR("/machines/"));
     default:
         return str_starts(request->path, STR("/api/v1/nodes/"));
     }
 }
 
 /* The process ends here; what it has sent last may arrive later. */
-static void tap_keep(struct tap *t, const struct api_request *request)
+static void tap_keep(struct tap *t, const struct api_request *request, uint32_t port)
 {
     t->crashed = true;
+    t->late_port = port;
     t->late_verb = request->verb;
     buf_reset(&t->late_path);
     buf_reset(&t->late_body);
@@ -52,25 +61,26 @@ static struct api_call *tap_send(struct api *api, const struct api_request *requ
                                  api_on_reply on_reply, void *ctx)
 {
     struct tap *t = tap_of(api);
-    if (t->crashed) {
+    struct tap *head = tap_head(t);
+    if (head->crashed) {
         return tap_nowhere(t);
     }
     t->on_send(t->ctx, request);
-    if (t->crash == TAP_CRASH_PATCH || t->crash == TAP_CRASH_NOTE) {
-        if (tap_is_late(t, request)) {
-            tap_keep(t, request);
+    if (head->crash == TAP_CRASH_PATCH || head->crash == TAP_CRASH_NOTE) {
+        if (tap_is_late(head, request)) {
+            tap_keep(head, request, t->port);
             return tap_nowhere(t);
         }
-    } else if (t->crash >= TAP_CRASH_STEP_BEFORE) {
-        if (request->verb != API_GET && tap_is_step(t, request)) {
-            tap_keep(t, request);
-            if (t->crash != TAP_CRASH_STEP_AFTER) {
+    } else if (head->crash >= TAP_CRASH_STEP_BEFORE) {
+        if (request->verb != API_GET && tap_is_step(head, request)) {
+            tap_keep(head, request, t->port);
+            if (head->crash != TAP_CRASH_STEP_AFTER) {
                 return tap_nowhere(t);
             }
         }
-    } else if (request->verb != API_GET && t->crash != TAP_CRASH_NONE) {
-        t->crashed = true;
-        if (t->crash == TAP_CRASH_BEFORE) {
+    } else if (request->verb != API_GET && head->crash != TAP_CRASH_NONE) {
+        head->crashed = true;
+        if (head->crash == TAP_CRASH_BEFORE) {
             return tap_nowhere(t);
         }
     }
@@ -110,6 +120,7 @@ void tap_init(struct tap *t, struct api *door,
     t->late_path = old.late_path; /* what is on its way is the network's */
     t->late_body = old.late_body;
     t->late_verb = old.late_verb;
+    t->late_port = old.late_port;
 }
 
 void tap_done(struct tap *t)

@@ -25,7 +25,14 @@ enum tap_crash {
 };
 
 /* The kinds of writes that a grant and its release are made of. */
-enum tap_step { TAP_STEP_LEDGER, TAP_STEP_LOCK, TAP_STEP_REQUEST, TAP_STEP_NODE, TAP_STEPS };
+enum tap_step {
+    TAP_STEP_LEDGER,
+    TAP_STEP_LOCK,
+    TAP_STEP_REQUEST,
+    TAP_STEP_NODE,
+    TAP_STEPS,
+    TAP_STEP_MACHINE = TAP_STEPS, /* of the bridge, which has but this one and nodes */
+};
 
 struct tap {
     struct api api; /* what the controller is given; first, so that it can be found back */
@@ -38,6 +45,11 @@ struct tap {
     struct buf late_path; /* of the write that is on its way for long; empty: none is */
     struct buf late_body;
     enum api_verb late_verb;
+    /* One process may have several doors. Then one tap is the head: what is above, from `crash` on,
+     * is kept there for all of them, and `port` says through which one the last write went. */
+    struct tap *head; /* NULL: it is its own */
+    uint32_t port;
+    uint32_t late_port;
 };
 
 void tap_init(struct tap *t, struct api *door,

@@ -347,6 +347,10 @@ static void trial_check_served(struct trial *t, uint64_t writes)
 void trial_run(const struct plan *plan, mutations_t mutations, bool verbose,
                struct trial_outcome *ret)
 {
+    if (story_bridges(plan->story)) {
+        fleet_run(plan, mutations, verbose, ret);
+        return;
+    }
     struct trial t;
     trial_init(&t, plan, mutations);
     t.verbose = verbose;

@@ -21,3 +21,6 @@ struct trial_outcome {
 
 void trial_run(const struct plan *plan, mutations_t mutations, bool verbose,
                struct trial_outcome *ret);
+/* The same for the bridge's story (fleet.h), which has other servers and other processes. */
+void fleet_run(const struct plan *plan, mutations_t mutations, bool verbose,
+               struct trial_outcome *ret);

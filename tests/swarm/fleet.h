@@ -1,0 +1,118 @@
+/*
+ * fleet: a run of the bridge's story: a management cluster, two to four workload clusters and one
+ * to three bridges on one virtual clock, with everybody who lives there.
+ *
+ * Cluster API's Machine controller, the engines of the workload clusters and people are played from
+ * the seed: whoever notices that something has changed has an *errand*, and looks some time later
+ * at how things are then. Machines and Nodes of different clusters have the same names, and two of
+ * the Clusters, in two namespaces, have the same name.
+ */
+#pragma once
+
+#include "base/rng.h"
+#include "tests/swarm/pilot.h"
+#include "tests/swarm/plan.h"
+#include "tests/swarm/trial.h"
+
+enum errand_kind {
+    ERRAND_MACHINE,  /* Cluster API looks at a Machine */
+    ERRAND_CLUSTER,  /* Cluster API looks at a Cluster */
+    ERRAND_ENGINE,   /* an engine looks at a Node */
+    ERRAND_WITHDRAW, /* who has been given a maintenance ends it */
+    ERRAND_UNPAUSE,  /* a Machine */
+    ERRAND_GO_ON,    /* a Cluster is not paused any more */
+    ERRAND_SECRET,   /* the Secret is right again */
+};
+
+struct errand {
+    struct list link;
+    usec_t at;
+    enum errand_kind kind;
+    uint32_t cluster;
+    char name[64]; /* of the Machine or the Node */
+};
+
+struct fleet_cluster {
+    struct str space;
+    struct str name;
+    struct apiserver *server;
+    uint32_t token;    /* the number of the one that works */
+    bool answers;      /* its engine says which request it approves */
+    uint32_t machines; /* made so far */
+};
+
+struct fleet {
+    const struct plan *plan; /* borrowed */
+    struct rng rng;
+    struct vloop *vloop;
+    struct apiserver *home;
+    struct str version; /* that the kinds of Cluster API are served in */
+    /* Secrets may lead to another cluster; otherwise Nodes may lie. Both at once nobody could tell
+     * from the truth. */
+    bool astray;
+    bool tells; /* Cluster API says since when it waits for hooks */
+    struct fleet_cluster clusters[TREATY_CLUSTERS_MAX];
+    struct pilot pilots[PLAN_PROCESSES_MAX];
+    struct bridge_config base;
+    struct promise promise;
+    struct treaty treaty;
+    struct list errands; /* of struct errand; the earliest is looked for */
+    struct arena tmp;    /* one event */
+    uint32_t next_deed;
+    usec_t weather_end[TREATY_CLUSTERS_MAX + 1];
+    usec_t up_at; /* when the management cluster is back */
+    bool calm;
+    uint64_t hash;
+    uint64_t events;
+    usec_t pace_since;
+    uint32_t pace;
+    uint32_t ran; /* the view of the event that was last */
+    bool verbose;
+};
+
+/* ── fleet_life.c: Cluster API, engines, and what people have begun ── */
+
+/* A request of `who` to a server (TREATY_HOME: the management cluster's); its status. */
+int fleet_ask(struct fleet *f, const char *who, uint32_t where, const char *method, struct str path,
+              struct str body);
+struct str fleet_machine_path(struct fleet *f, uint32_t cluster, struct str name);
+struct str fleet_cluster_path(struct fleet *f, uint32_t cluster);
+struct str fleet_node_path(struct fleet *f, struct str name);
+const struct jval *fleet_machine(struct fleet *f, uint32_t cluster, struct str name);
+const struct jval *fleet_node(struct fleet *f, uint32_t cluster, struct str name);
+const struct jval *fleet_cluster(struct fleet *f, uint32_t cluster);
+/* The names of all Machines of a cluster, or of all its Nodes. */
+struct fleet_names {
+    struct arena *out;
+    struct str *items;
+    uint32_t n;
+    uint32_t cap;
+    struct str cluster; /* empty: whatever it belongs to */
+};
+struct fleet_names fleet_machines(struct fleet *f, uint32_t cluster);
+struct fleet_names fleet_nodes(struct fleet *f, uint32_t cluster);
+
+/* One that is there already stays as it is. */
+void fleet_errand(struct fleet *f, enum errand_kind kind, uint32_t cluster, struct str name,
+                  usec_t at);
+usec_t fleet_next_errand(const struct fleet *f);
+void fleet_do_errands(struct fleet *f, usec_t now);
+/* Somebody will look at what was written. */
+void fleet_note(struct fleet *f, uint32_t where, const struct apiserver_commit *commit);
+
+/* Creates the Cluster, its Secret and some Machines. */
+void fleet_found(struct fleet *f, uint32_t cluster);
+#define FLEET_MEMBER                                                                               \
+    576u /* an enabled Machine of a control plane, and nothing special about it                    \
+          */
+/* `what` says what is special about it. */
+void fleet_new_machine(struct fleet *f, uint32_t cluster, uint32_t what);
+void fleet_write_secret(struct fleet *f, uint32_t cluster, struct str kubeconfig);
+struct str fleet_kubeconfig(struct fleet *f, uint32_t cluster, uint32_t token);
+
+/* ── fleet_deeds.c ── */
+
+usec_t fleet_next_deed(const struct fleet *f);
+void fleet_do_deeds(struct fleet *f);
+/* Ends everything that is wrong, and makes everybody finish what they have. */
+void fleet_calm_down(struct fleet *f);
