@@ -33,8 +33,8 @@ def is_running(pid):
 class Access:
     """What a kubeconfig says, for requests that no client library makes."""
 
-    def __init__(self, path):
-        self.path = str(path)
+    def __init__(self, path, timeout=60):
+        self.path, self.timeout = str(path), timeout
         with open(path, encoding="utf-8") as f:
             self.config = yaml.safe_load(f)
         cluster = self.config["clusters"][0]["cluster"]
@@ -47,8 +47,9 @@ class Access:
         self.certificate = user.get("client-certificate-data")
         self.key = user.get("client-key-data")
 
-    def connect(self, identified=True, timeout=60):
+    def connect(self, identified=True):
         """A connection, as the administrator or as nobody."""
+        timeout = self.timeout
         if not self.tls:
             return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
         context = ssl.create_default_context(
@@ -201,3 +202,19 @@ class Cluster(Backend):
         built = subprocess.run([os.path.join(CLUSTER, "build")], check=True, text=True,
                                stdout=subprocess.PIPE).stdout.strip()
         return os.path.join(built, "kubectl")
+
+
+class Workload(Cluster):
+    """One more API server beside a control plane: a cluster of its own without controllers."""
+
+    def __init__(self, home, name):
+        self.home, self.own_name = home, name
+        super().__init__(os.path.join(home.folder, "workload", name), lean=True)
+
+    def start(self):
+        subprocess.run([os.path.join(CLUSTER, "up-workload"), self.home.folder, self.own_name],
+                       check=True, stdout=subprocess.DEVNULL)
+
+    def start_manager(self):
+        """Cluster API's; also brings back one that a test has killed."""
+        subprocess.run([os.path.join(CLUSTER, "up-capi"), self.folder], check=True, stdout=subprocess.DEVNULL)

@@ -10,6 +10,7 @@ import pytest
 
 import share
 from backend import Cluster, Sandbox
+from bridge import Bed
 from process import Controller
 from wait import wait_for
 
@@ -82,6 +83,13 @@ def backend(backend_name, tmp_path_factory):
     with (Cluster(folder) if backend_name == "cluster"
           else Sandbox(folder, nodes=3, flags=["--tls"], world=WORLD)) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def bed(backend, tmp_path_factory):
+    """Management and workload clusters, which the suites about the bridge share."""
+    with Bed(backend, str(tmp_path_factory.mktemp("bed"))) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

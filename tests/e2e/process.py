@@ -123,23 +123,25 @@ def parse_metrics(text):
     return samples
 
 
-class Controller(Process):
-    """`drydock controller` with ports of its own."""
+class Service(Process):
+    """A subcommand that serves metrics and health on ports of its own."""
 
-    def __init__(self, kubeconfig, folder, name="controller", flags=(), env=None):
+    command = None
+    always = ()
+
+    def __init__(self, kubeconfig, folder, name=None, flags=(), env=None):
         self.ports = (Port(), Port())
         self.metrics_port, self.health_port = (port.number for port in self.ports)
-        arguments = [drydock(), "controller"]
+        arguments = [drydock(), self.command]
         if kubeconfig is not None:
             arguments += ["--kubeconfig", str(kubeconfig)]
         arguments += ["--metrics-addr", f"127.0.0.1:{self.metrics_port}",
-                      "--health-addr", f"127.0.0.1:{self.health_port}",
-                      "--metrics-timeout", "0s", *flags]
+                      "--health-addr", f"127.0.0.1:{self.health_port}", *self.always, *flags]
         self.stopped = False
-        super().__init__(arguments, folder, name, env)
+        super().__init__(arguments, folder, name or self.command, env)
 
     def __exit__(self, kind, *_):
-        # A controller must be able to end in order after whatever the test did to it.
+        # It must be able to end in order after whatever the test did to it.
         if kind is None and self.alive():
             self.stop()
         self.end()
@@ -183,6 +185,23 @@ class Controller(Process):
         return sum(v for (n, pairs), v in self.metrics().items()
                    if n == name and wanted <= set(pairs))
 
+    def usage(self):
+        """(CPU seconds so far, resident bytes now, resident bytes at most)."""
+        with open(f"/proc/{self.pid}/stat", encoding="ascii") as f:
+            fields = f.read().rsplit(") ", 1)[1].split()
+        with open(f"/proc/{self.pid}/status", encoding="ascii") as f:
+            sizes = dict(re.findall(r"^(VmRSS|VmHWM):\s+(\d+) kB", f.read(), re.M))
+        ticks = os.sysconf("SC_CLK_TCK")
+        return ((int(fields[11]) + int(fields[12])) / ticks,
+                int(sizes["VmRSS"]) * 1024, int(sizes["VmHWM"]) * 1024)
+
+
+class Controller(Service):
+    """`drydock controller`."""
+
+    command = "controller"
+    always = ("--metrics-timeout", "0s")
+
     def patches_taken(self):
         """Node patches that the server took, from one scrape. Where others write to nodes too, some
         are sent in vain: they meet a newer node and are decided anew."""
@@ -195,12 +214,8 @@ class Controller(Process):
         """Whether it has nothing to do: all nodes are decided, nothing is on its way."""
         return self.metric("drydock_queue_nodes") == 0
 
-    def usage(self):
-        """(CPU seconds so far, resident bytes now, resident bytes at most)."""
-        with open(f"/proc/{self.pid}/stat", encoding="ascii") as f:
-            fields = f.read().rsplit(") ", 1)[1].split()
-        with open(f"/proc/{self.pid}/status", encoding="ascii") as f:
-            sizes = dict(re.findall(r"^(VmRSS|VmHWM):\s+(\d+) kB", f.read(), re.M))
-        ticks = os.sysconf("SC_CLK_TCK")
-        return ((int(fields[11]) + int(fields[12])) / ticks,
-                int(sizes["VmRSS"]) * 1024, int(sizes["VmHWM"]) * 1024)
+
+class Bridge(Service):
+    """`drydock bridge`."""
+
+    command = "bridge"

@@ -1,0 +1,54 @@
+"""`--workload-approval=requests` with a drain: the limit of a cluster with kubelets prepares the Node before it approves."""
+
+import pytest
+
+from bridge import fixture_yard, module_bridge
+from capi import DELETED, HOOK_VALUE
+from objects import pod
+from process import Controller
+from scene import fixture_installed, fixture_objects, fixture_scene
+from wait import holds_for, wait_for
+
+fixture_bridge = module_bridge("--workload-approval", "requests")
+
+
+@pytest.fixture(name="controller", autouse=True)
+def fixture_controller(backend, tmp_path):
+    with Controller(backend.kubeconfig, str(tmp_path)) as controller:
+        yield controller.wait_ready()
+
+
+@pytest.fixture(name="member")
+def fixture_member(yard, scene):
+    """member(): a Machine whose Node is the scene's, and has no engine."""
+    cluster = yard.cluster(workload="live")
+
+    def make():
+        pair = yard.pair(cluster, workload="live", state=None)
+        pair.mark_node({"scene": scene.unique})
+        return pair
+    return make
+
+
+def asked(objects, pair):
+    """The states of the bridge's requests for the Node."""
+    return [r["spec"]["state"] for r in objects.of("cluster-api-bridge") if r["spec"]["name"] == pair.node]
+
+
+def test_a_deletion_waits_for_the_drain_of_the_limit(client, objects, scene, member, namespace):
+    pair = member()
+    limit = scene.limit(limit=1, drain={"evictUnmanaged": True})
+    scene.wait_limit(limit, population=1)
+    pair.wait_hook()
+    client.core.create_namespaced_pod(namespace, pod("goes", node=pair.node))
+    wait_for(lambda: client.core.read_namespaced_pod("goes", namespace).status.phase == "Running", "the pod runs")
+    other = scene.ask(pair.node)
+    scene.wait_state(other, "Approved")
+    objects.move(other, "InProgress")
+    pair.delete()
+    pair.wait_node(DELETED)
+    wait_for(lambda: asked(objects, pair) == ["Pending"], "the bridge asks")
+    holds_for(lambda: pair.hook() == HOOK_VALUE, 1, "somebody else has the node")
+    objects.move(other, "Completed")
+    pair.wait_gone()
+    assert not [p for p in client.core.list_namespaced_pod(namespace).items if p.metadata.name == "goes"]

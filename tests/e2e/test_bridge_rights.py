@@ -1,0 +1,92 @@
+"""What the documentation says about rights: the bridge does all of its work with exactly those, in both clusters."""
+
+import os
+import re
+
+import pytest
+import yaml
+
+from backend import Access
+from bridge import fixture_serve, fixture_yard, leads
+from capi import APPROVE_MAINTENANCE, DELETED, ENABLED, MAINTAINED, REBOOT, Objects
+from wait import wait_for
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+DOCS = os.path.join(os.path.dirname(__file__), "../../docs/bridge.md")
+
+# The sandbox knows an administrator and nobody else.
+pytestmark = pytest.mark.backend("cluster")
+
+
+def documented():
+    """{(kind, name): object} of all that the page shows."""
+    with open(DOCS, encoding="utf-8") as f:
+        found = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", f.read(), re.S)]
+    return {(o["kind"], o["metadata"]["name"]): o for o in found if "rules" in o}
+
+
+def give(objects, user, name, kind, namespace=None, as_role=None):
+    """The user has the rights of the page in that cluster; `as_role`: in this namespace alone."""
+    role = documented()[kind, name]
+    namespace = as_role or namespace
+    kind = "Role" if namespace else kind
+    role["kind"], role["metadata"] = kind, {"name": f"{user}-{name}"}
+    where = f"{RBAC}/namespaces/{namespace}" if namespace else RBAC
+    for plural, body in ((f"{kind.lower()}s", role), (f"{kind.lower()}bindings", {
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind + "Binding", "metadata": {"name": f"{user}-{name}"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": f"{user}-{name}"},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]})):
+        status, answer = objects.send("POST", f"{where}/{plural}", body)
+        assert status == 201, answer
+
+
+@pytest.mark.parametrize("confined", [False, True])
+def test_the_rights_on_the_page_are_enough(yard, bed, serve, confined):
+    """A deletion, a maintenance with its host, a Machine that is disabled, events, a Lease; once with rights in one namespace
+    of the management cluster."""
+    user, space = f"{yard.unique}-bridge", yard.space()
+    lease = bed.management.space(f"{yard.unique}-own")
+    home = bed.home.access.variant(yard.folder / "home", user={"as": user})
+    bridge = serve("--namespace", space, "--enable-metal3-maintenance", "--metal3-require-drained", kubeconfig=home, lease=lease,
+                   ready=False)
+    wait_for(lambda: "forbidden" in bridge.log(), "it is asked for its rights")
+    inside = space if confined else None
+    for name in ("drydock-bridge", "drydock-bridge-metal3"):
+        give(bed.management, user, name, "ClusterRole", as_role=inside)
+    give(bed.management, user, "drydock-bridge", "Role", lease)
+    for name in ("drydock-bridge-workload", "drydock-bridge-workload-drained"):
+        give(bed.workloads["one"], user, name, "ClusterRole")
+    wait_for(lambda: leads(bridge.wait_ready()), "it leads")
+    before = bridge.log().count("forbidden")
+
+    # Cluster API itself goes on as the administrator.
+    gate = yard.gate()
+    gate.impersonate = lambda request: user
+    denied = Objects(Access(gate.file(yard.folder / "denied"))).send("DELETE", "/api/v1/nodes/nobody")
+    assert denied[0] == 403, denied
+    gate.impersonate = lambda request: user if "drydock" in request.agent else None
+    cluster = yard.cluster(gate.kubeconfig(), space=space)
+    names = [f"{yard.unique}-m{i}" for i in range(3)]
+    host = yard.host(space=space, consumer=names[1])
+    leaving = yard.pair(cluster)
+    maintained = yard.pair(cluster, provider=f"metal3://{space}/{host['name']}/{names[1]}")
+    disabled = yard.pair(cluster)
+    for pair in (leaving, maintained, disabled):
+        pair.wait_hook()
+    leaving.delete()
+    leaving.wait_node(DELETED)
+    leaving.approve()
+    leaving.wait_gone()
+    for pair in (maintained, disabled):
+        pair.ask("requested")
+        pair.wait_node(MAINTAINED)
+    maintained.workload.patch("Node", None, maintained.node, {"spec": {"unschedulable": True}})
+    maintained.approve(APPROVE_MAINTENANCE)
+    maintained.wait_maintenance("approved")
+    wait_for(lambda: REBOOT in yard.management.annotations("BareMetalHost", space, host["name"]), "the host is switched off")
+    maintained.ask(None)
+    wait_for(lambda: REBOOT not in yard.management.annotations("BareMetalHost", space, host["name"]), "the host is on")
+    disabled.mark({ENABLED: None})
+    disabled.wait_node(MAINTAINED, None)
+    leaving.wait_event("HookReleased")
+    assert bridge.log().count("forbidden") == before, bridge.log()

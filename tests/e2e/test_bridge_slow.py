@@ -1,0 +1,81 @@
+"""What takes a while on purpose: a Node that is gone must be seen to be gone twice, half a minute apart; an approval that is
+left over is the engine's for a minute. All clocks begin together, so the module takes as long as the longest."""
+
+import pytest
+
+from bridge import Yard, end_all
+from capi import APPROVE_MAINTENANCE, DELETED, HOOK_VALUE, MAINTAINED, STATE
+from process import Bridge
+
+
+
+class Clocks:
+    pass
+
+
+@pytest.fixture(scope="module", name="clocks")
+def fixture_clocks(bed, tmp_path_factory):
+    """Two bridges, one of which holds Machines without a Node, and what they are to find out."""
+    folder = tmp_path_factory.mktemp("slow")
+    yard = Yard(bed, "slow" + folder.parent.name.rsplit("-", 1)[-1], folder)
+    clocks, running = Clocks(), []
+    spaces = {name: bed.management.space(f"{yard.unique}-{name}") for name in ("release", "hold")}
+    for name, space in spaces.items():
+        running.append(Bridge(bed.home.kubeconfig, str(folder), name, [
+            "--lease-namespace", space, "--namespace", space, "--on-missing-node", name]).wait_ready())
+    clusters = {name: yard.cluster(space=space) for name, space in spaces.items()}
+    clocks.gone, clocks.held = yard.pair(clusters["release"]), yard.pair(clusters["hold"])
+    clocks.back = yard.pair(clusters["release"])
+    clocks.maintained, clocks.kept = yard.pair(clusters["release"]), yard.pair(clusters["release"])
+    clocks.gate = yard.gate()
+    clocks.dark = yard.pair(yard.cluster(clocks.gate.kubeconfig(), space=spaces["release"]))
+    for pair in yard.made:
+        pair.wait_hook()
+    for pair in (clocks.maintained, clocks.kept):
+        pair.ask("requested")
+        pair.wait_node(MAINTAINED)
+        pair.approve(APPROVE_MAINTENANCE)
+        pair.wait_maintenance("approved")
+    clocks.kept.mark_node({STATE: "in-maintenance"})
+    for pair in (clocks.maintained, clocks.kept):
+        pair.ask(None)
+        pair.wait_node(MAINTAINED, None)
+    clocks.gate.shut()
+    for pair in (clocks.gone, clocks.held, clocks.back, clocks.dark):
+        pair.workload.delete("Node", None, pair.node)
+    for pair in (clocks.gone, clocks.held, clocks.back, clocks.dark):
+        pair.delete()
+    yard.add_node(clocks.back, "lab://another-provider-id/" + clocks.back.node)
+    yield clocks
+    try:
+        end_all(running)
+    finally:
+        yard.clean()
+
+
+def test_a_node_that_is_gone_holds_no_deletion(clocks):
+    """C12-8."""
+    clocks.gone.wait_gone()
+    assert clocks.gone.events("NodeMissing") or clocks.gone.events("HookReleased")
+    assert clocks.dark.hook() == HOOK_VALUE, "of what cannot be asked nothing is known"
+
+
+def test_a_node_that_came_back_holds_it(clocks):
+    assert clocks.back.hook() == HOOK_VALUE
+    clocks.back.wait_node(DELETED)
+
+
+def test_a_missing_node_holds_where_that_is_wanted(clocks):
+    assert clocks.held.hook() == HOOK_VALUE
+
+
+def test_an_approval_that_is_left_over_is_taken_away(clocks):
+    """B-9: once the engine says that the node is in service and has had its time."""
+    clocks.maintained.wait_node(APPROVE_MAINTENANCE, None)
+    assert clocks.kept.node_labels()[APPROVE_MAINTENANCE] == "true", "its engine is not done"
+
+
+def test_a_cluster_that_cannot_be_reached_is_told_of(clocks):
+    """Once it is worth a word, and not at every hiccup."""
+    clocks.dark.wait_event("ClusterUnreachable")
+    assert clocks.dark.hook() == HOOK_VALUE

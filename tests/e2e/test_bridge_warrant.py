@@ -1,0 +1,186 @@
+"""--workload-rbac=manage: the bridge makes an account in the workload cluster and works with its tokens."""
+
+import os
+import re
+
+import pytest
+import yaml
+
+from backend import ROOT
+from bridge import fixture_serve, fixture_yard, text_of
+from capi import APPROVE_MAINTENANCE, DELETED, MAINTAINED
+from wait import holds_for, wait_for
+
+NAME = "drydock-bridge"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+ACCOUNTS = "/api/v1/namespaces/kube-system/serviceaccounts"
+THINGS = (f"{ACCOUNTS}/{NAME}", f"{RBAC}/clusterroles/{NAME}", f"{RBAC}/clusterrolebindings/{NAME}")
+NODES = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch", "patch"]}
+
+
+@pytest.fixture(name="workload")
+def fixture_workload(bed):
+    """The cluster `one`, without an account of the bridge before and after."""
+    workload = bed.workloads["one"]
+
+    def clean():
+        for thing in THINGS:
+            workload.send("DELETE", thing)
+    clean()
+    yield workload
+    clean()
+
+
+@pytest.fixture(name="manage")
+def fixture_manage(yard, serve):
+    """manage(kubeconfig, flag…): a bridge for the namespace of the case, and a Cluster in it."""
+    def run(kubeconfig=None, *flags):
+        space = yard.space()
+        return serve("--namespace", space, "--workload-rbac", "manage", *flags), yard.cluster(kubeconfig, space=space)
+    return run
+
+
+def post(workload, path, body):
+    status, answer = workload.send("POST", path, body)
+    assert status == 201, answer
+    return answer
+
+
+def somebody(yard, workload, *roles):
+    """A kubeconfig of an account that has these roles: (kind, namespace, rules)."""
+    name = f"{yard.unique}-somebody"
+    post(workload, "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": name}})
+    for kind, space, rules in roles:
+        where = f"{RBAC}/namespaces/{space}" if space else RBAC
+        post(workload, f"{where}/{kind.lower()}s", {"metadata": {"name": name}, "rules": rules})
+        post(workload, f"{where}/{kind.lower()}bindings", {
+            "metadata": {"name": name}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}]})
+    token = post(workload, f"/api/v1/namespaces/default/serviceaccounts/{name}/token", {
+        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}})["status"]["token"]
+    return text_of(workload.access.variant(yard.folder / name, user={
+        "token": token, "client-certificate-data": None, "client-key-data": None}))
+
+
+def documented(name):
+    """[(kind, namespace, rules)] of the page."""
+    found = [yaml.safe_load(block) for block in
+             re.findall(r"```yaml\n(.*?)```", text_of(os.path.join(ROOT, "docs", "bridge.md")), re.S)]
+    return [(o["kind"], o["metadata"].get("namespace"), o["rules"]) for o in found
+            if "rules" in o and o["metadata"]["name"] == name]
+
+
+def read(workload, path):
+    """None: there is none."""
+    status, answer = workload.send("GET", path)
+    assert status in (200, 404), answer
+    return answer if status == 200 else None
+
+
+def links(bridge):
+    return bridge.get("/api/v1/links")[2]
+
+
+def crosses(pair):
+    """A deletion from its request to its end: Nodes are watched and written to."""
+    pair.wait_hook()
+    pair.delete()
+    pair.wait_node(DELETED)
+    pair.approve()
+    pair.wait_gone()
+
+
+def test_an_account_is_made_and_does_the_work(yard, manage, workload):
+    """Whom the kubeconfig names may hand out rights and has none on Nodes."""
+    kubeconfig = somebody(
+        yard, workload,
+        ("ClusterRole", None, [{"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles", "clusterrolebindings"],
+                                "verbs": ["get", "create", "patch", "delete", "escalate", "bind"]}]),
+        ("Role", "kube-system", [{"apiGroups": [""], "resources": ["serviceaccounts", "serviceaccounts/token"],
+                                  "verbs": ["get", "create"]}]))
+    bridge, cluster = manage(kubeconfig)
+    pair = yard.pair(cluster, wait=False)
+    yard.management.name_node(pair.machine, pair.node)  # nor may Cluster API find it with this kubeconfig
+    pair.wait_hook()
+    pair.ask("requested")
+    pair.wait_node(MAINTAINED)
+    pair.approve(APPROVE_MAINTENANCE)
+    pair.wait_maintenance("approved")
+    role, binding = read(workload, THINGS[1]), read(workload, THINGS[2])
+    assert role["rules"] == [NODES]
+    assert binding["roleRef"]["name"] == NAME
+    assert [(s["kind"], s["namespace"], s["name"]) for s in binding["subjects"]] == [("ServiceAccount", "kube-system", NAME)]
+    log = bridge.log()
+    assert "account in workload cluster written" in log
+    assert "eyJ" not in log, "no token is told"
+
+
+def test_the_rights_on_the_page_are_enough(yard, manage, workload):
+    bridge, cluster = manage(somebody(yard, workload, *documented("drydock-bridge-workload-manage")),
+                             "--enable-metal3-maintenance", "--metal3-require-drained")
+    pair = yard.pair(cluster, wait=False)
+    yard.management.name_node(pair.machine, pair.node)
+    pair.wait_hook()
+    pair.delete()
+    pair.wait_node(DELETED)
+    assert len(read(workload, THINGS[1])["rules"]) == 2, "pods, too"
+    assert "forbidden" not in bridge.log(), bridge.log()
+
+
+def test_who_may_not_make_an_account_is_told(yard, manage, workload):
+    bridge, cluster = manage(somebody(yard, workload, *documented("drydock-bridge-workload")))
+    pair = yard.pair(cluster, wait=False)
+    yard.management.name_node(pair.machine, pair.node)
+    wait_for(lambda: "may not make an account for the bridge: ServiceAccount 'drydock-bridge' cannot be read" in links(bridge),
+             "it says what is wrong")
+    assert pair.hook() is None
+    assert not any(read(workload, thing) for thing in THINGS)
+    # Another kubeconfig mends it at once, though it would wait for minutes.
+    yard.management.secret(cluster, text_of(yard.bed.servers["one"].kubeconfig))
+    crosses(pair)
+
+
+def test_the_administrator_does_nothing_else(yard, manage, workload):
+    """Without its binding the account can do nothing, whatever the kubeconfig's certificate could."""
+    _, cluster = manage()
+    pair = yard.pair(cluster)
+    pair.wait_hook()
+    workload.send("DELETE", THINGS[2])
+    wait_for(lambda: read(workload, THINGS[2]) is None, "the binding is gone")
+    probe = yard.pair(cluster)  # the watch that is open still tells of it
+    probe.wait_hook()
+    pair.ask("requested")
+    holds_for(lambda: MAINTAINED not in pair.node_labels(), 2)
+
+
+def test_an_account_that_is_deleted_comes_back(yard, manage, workload):
+    _, cluster = manage()
+    pair = yard.pair(cluster)
+    pair.wait_hook()
+    first = read(workload, THINGS[0])["metadata"]["uid"]
+    workload.send("DELETE", THINGS[0])
+
+    def another():
+        """A server remembers tokens for some seconds, so it is given something to refuse."""
+        pair.ask(None if pair.maintenance() else "requested")
+        found = read(workload, THINGS[0])
+        return found and found["metadata"]["uid"] != first
+    wait_for(another, "there is another account")
+    pair.ask("requested")
+    pair.wait_node(MAINTAINED)
+
+
+def test_requests_carry_the_token_and_the_administrators_none(yard, manage, workload):
+    """Seen from a gate: Nodes are touched with the token only, and nothing else is asked for with it."""
+    gate = yard.gate()
+    _, cluster = manage(gate.kubeconfig())
+    pair = yard.pair(cluster)
+    pair.wait_hook()
+    pair.ask("requested")
+    pair.wait_node(MAINTAINED)
+    asked = [(r.path, r.headers.get("authorization", "")) for r in list(gate.requests) if "drydock" in r.agent]
+    with_token = [path for path, who in asked if who.startswith("Bearer eyJ")]
+    assert with_token and all(path.startswith("/api/v1/nodes") for path in with_token)
+    others = [path for path, who in asked if not who]
+    assert others and not any(path.startswith("/api/v1/nodes") for path in others)
+    assert workload.send("GET", THINGS[0])[0] == 200
