@@ -35,6 +35,7 @@ bench: build/drydock
 	@ninja -C build/release --quiet bench-drain
 	@$(PYTHON) bench/run
 	@$(PYTHON) bench/drain
+	@$(PYTHON) bench/bridge
 
 fuzz:
 	@tools/deps test
