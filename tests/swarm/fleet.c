@@ -172,7 +172,7 @@ static void fleet_init_pilot(struct fleet *f, uint32_t i, mutations_t mutations)
     p->home_faults.latency_min = MSECONDS(1);
     p->home_faults.latency_max = MSECONDS(plan->latency);
     for (uint32_t c = 0; c < plan->clusters; c++) {
-        faults_init(&p->far_faults[c], plan->seed * 31 + i + 100 * (c + 1));
+        faults_init(&p->far_faults[c], plan->seed * 31 + i + 100ULL * (c + 1));
         p->far_faults[c].latency_min = MSECONDS(1);
         p->far_faults[c].latency_max = MSECONDS(plan->latency);
         pilot_add_far(p, c, f->clusters[c].server);
