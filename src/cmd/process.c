@@ -190,9 +190,21 @@ static void process_init_metrics(struct process *p)
     metrics_on_collect(&p->metrics, process_collect, p);
 }
 
+/* A watch has a connection, and a bridge has a watch for each of thousands of clusters; what a
+ * system gives at first is often 1024, for the sake of programs that use select. */
+static void process_raise_files(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files); /* then it has to do with what it has */
+    }
+}
+
 int process_open(struct process *p, struct str name, bool elect, struct err *err)
 {
     struct str space = STR_NONE;
+    process_raise_files();
     int r = process_init_log(p, name, err);
     r = r < 0 ? r : process_reach(p, err);
     if (r == 0 && elect) {

@@ -2,6 +2,7 @@
 
 import json
 import re
+import resource
 import subprocess
 
 import pytest
@@ -304,3 +305,14 @@ def test_help_names_every_flag():
         "--metal3-require-enabled", "--metal3-require-drained", "--workload-rbac", "--allow-insecure-kubeconfig",
         "--per-cluster-metrics", "--clock-skew-tolerance", "--zap-devel", "--zap-encoder", "--zap-log-level",
         "--zap-stacktrace-level", "--zap-time-encoding"}
+
+
+def test_it_may_have_as_many_connections_as_the_system_allows(serve):
+    """Thousands of clusters have a connection each; what a process gets at first is often 1024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        bridge = serve()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert resource.prlimit(bridge.pid, resource.RLIMIT_NOFILE) == (hard, hard)
