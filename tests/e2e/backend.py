@@ -47,9 +47,9 @@ class Access:
         self.certificate = user.get("client-certificate-data")
         self.key = user.get("client-key-data")
 
-    def connect(self, identified=True):
+    def connect(self, identified=True, timeout=None):
         """A connection, as the administrator or as nobody."""
-        timeout = self.timeout
+        timeout = timeout or self.timeout
         if not self.tls:
             return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
         context = ssl.create_default_context(

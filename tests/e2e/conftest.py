@@ -253,4 +253,8 @@ def give_back(client, before):
     # Of a profile that had it in maintenance: as long as that might be going on, nobody else gets the machine.
     for lock in client.leases.list_lease_for_all_namespaces(label_selector="repairman.k8s.io/lock=target").items:
         if lock.spec.holder_identity == before.metadata.uid:
-            client.leases.delete_namespaced_lease(lock.metadata.name, lock.metadata.namespace)
+            try:
+                client.leases.delete_namespaced_lease(lock.metadata.name, lock.metadata.namespace)
+            except kubernetes.client.ApiException as error:
+                if error.status != 404:  # it has ended meanwhile
+                    raise
