@@ -205,8 +205,7 @@ profiles:
 """
 
 
-def test_a_cycle_takes_three_patches_and_tells_three_events(backend, client, make_node, unique,
-                                                            launch):
+def test_a_cycle_takes_three_patches_and_tells_three_events(client, make_node, unique, launch):
     name = make_node(unique, {PROFILE: "cycle"})
     controller = launch(CYCLE)
     wait_state(client, name, "operational")
@@ -233,11 +232,9 @@ def test_a_cycle_takes_three_patches_and_tells_three_events(backend, client, mak
     assert told == [f"The node is now in the {where} state caused by profile cycle"
                     for where in ("maintenance-required", "in-maintenance", "operational")]
     wait_for(controller.idle, what="nothing is left to do")
-    # A real cluster's controllers write to a new node too. A patch that meets such a write is not
-    # taken, and is decided and sent again; three are taken in any case.
+    # Kubelets and, on a real cluster, controllers write to nodes too. A patch that meets such a write
+    # is not taken, and is decided and sent again; three are taken in any case.
     assert controller.patches_taken() - before == 3
-    if backend.name == "sandbox":
-        assert controller.metric("drydock_patch_conflicts_total") == 0, "nobody else writes here"
     moves = [line for line in controller.log().splitlines()
              if "Moved node to next state" in line and name in line]
     assert len(moves) == 3
