@@ -79,6 +79,9 @@ struct link_config {
     /* The connection ends, or is followed by another one while the link stays fresh: whoever has
      * its client lets go of it, and does nothing else. May be NULL. Not called by link_free. */
     void (*on_hang_up)(void *ctx, struct link *l);
+    /* Asked at the moment a write goes out, which may be long after link_send: a process that was
+     * frozen meanwhile may not act any more. False ends it as a broken link does. NULL: always. */
+    bool (*may_write)(void *ctx);
     void *ctx;
 };
 

@@ -122,6 +122,11 @@ void link_calls_send(struct link *l)
     usec_t now = loop_now(l->loop);
     while (link_calls_at(l) <= now) {
         struct link_call *c = link_call_first(&l->queued);
+        if (c->request.verb != API_GET && l->config.may_write != NULL &&
+            !l->config.may_write(l->config.ctx)) {
+            link_call_end(c, ERR_CANCELLED);
+            continue;
+        }
         bucket_take(&l->bucket, now);
         link_call_move(c, &l->flying, &l->flying_n);
         c->call = api_send(l->api, &c->request, link_call_on_reply, c);

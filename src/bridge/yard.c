@@ -386,6 +386,12 @@ static void yard_on_node_gone(void *ctx, struct link *l UNUSED, struct str name)
     }
 }
 
+static bool yard_may_write(void *ctx)
+{
+    const struct yard *y = ctx;
+    return bridge_acts(y->bridge);
+}
+
 static void yard_on_hang_up(void *ctx, struct link *l UNUSED)
 {
     routing_hang_up(ctx);
@@ -414,6 +420,7 @@ static void yard_link(struct yard *y, const struct cluster *cluster)
         .on_gone = yard_on_node_gone,
         .on_nodes = yard_on_nodes,
         .on_hang_up = yard_on_hang_up,
+        .may_write = yard_may_write,
         .ctx = y,
     });
     if (b->config.by_requests) {

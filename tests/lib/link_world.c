@@ -137,6 +137,12 @@ static int world_request(struct link_world *w, struct apiserver *server, const c
     return reply.status;
 }
 
+static bool link_site_may_write(void *ctx)
+{
+    const struct link_site *site = ctx;
+    return !site->locked;
+}
+
 void link_site_relink(struct link_site *site)
 {
     struct link_world *w = site->world;
@@ -151,6 +157,7 @@ void link_site_relink(struct link_site *site)
         .uid = STR("uid"),
         .manage = w->manage,
         .on_state = link_site_on_state,
+        .may_write = link_site_may_write,
         .on_nodes = link_site_on_nodes,
         .on_gone = link_site_on_gone,
         .ctx = site,

@@ -20,6 +20,7 @@ struct link_site {
     struct faults faults;
     struct phonebook_entry *entry;
     struct link *link;
+    bool locked; /* nothing may be written */
     uint64_t secret_version;
     /* What the link has told. */
     uint32_t states;

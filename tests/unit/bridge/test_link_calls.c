@@ -122,6 +122,25 @@ TEST(link_send_sends_from_the_loop_what_it_was_given)
     end(&b);
 }
 
+/* It led when it asked, and was frozen before the loop came to send it. */
+TEST(link_send_writes_nothing_for_who_may_not_write_any_more)
+{
+    struct bed b;
+    begin(&b);
+    (void)send_one(&b); /* on_reply has it */
+    b.east->locked = true;
+    link_world_run(&b.w, SECONDS(1));
+    CHECK(fake_call_first(&b.dialer.api) == NULL);
+    CHECK_EQ(b.answers, 1);
+    CHECK_EQ(b.status, 0);
+    CHECK_EQ(b.code, ERR_CANCELLED);
+    (void)link_send(b.east->link, &(struct api_request){ .path = STR("/api/v1/nodes/a") }, on_reply,
+                    &b); /* reading does no harm */
+    link_world_run(&b.w, SECONDS(1));
+    CHECK(fake_call_first(&b.dialer.api) != NULL);
+    end(&b);
+}
+
 TEST(link_send_has_four_in_flight_and_keeps_the_rate)
 {
     struct bed b;
