@@ -1,0 +1,283 @@
+#include "drain/rulebook.h"
+
+#include "format/jwriter.h"
+
+#define RULEBOOK_PODS_MAX 32u    /* as Cluster API's own schema has it */
+#define RULEBOOK_RULES_MAX 4096u /* more do not fit into RULEBOOK_MAX */
+
+static const struct str behavior_names[] = {
+    [RULEBOOK_DRAIN] = STR_INIT("Drain"),
+    [RULEBOOK_SKIP] = STR_INIT("Skip"),
+    [RULEBOOK_WAIT] = STR_INIT("WaitCompleted"),
+};
+
+struct str rulebook_behavior_name(enum rulebook_behavior behavior)
+{
+    return behavior_names[behavior];
+}
+
+/* ── what both forms share ─────────────────────────────────────────────────────────────────── */
+
+static int rule_read_behavior(struct str text, struct rulebook_rule *rule, struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_LEN(behavior_names); i++) {
+        if (str_eq(text, behavior_names[i])) {
+            rule->behavior = (enum rulebook_behavior)i;
+            return 0;
+        }
+    }
+    return err_set(err, ERR_INVALID,
+                   "behavior: '" STR_FMT "' is none of Drain, Skip and WaitCompleted",
+                   STR_ARG(text));
+}
+
+/* Only pods that are sent away have an order. Cluster API passes over one that stands elsewhere. */
+static int rule_read_order(const struct jval *order, struct rulebook_rule *rule, struct err *err)
+{
+    int64_t n = 0;
+    if (jval_kind(order) == JNULL) {
+        return 0;
+    }
+    if (!jval_i64(order, &n) || n < INT32_MIN || n > INT32_MAX) {
+        return err_set(err, ERR_INVALID, "order: a whole number of 32 bits is wanted");
+    }
+    rule->order = rule->behavior == RULEBOOK_DRAIN ? (int32_t)n : 0;
+    return 0;
+}
+
+typedef int rule_read_selector(const struct jval *v, struct arena *out, struct selector *ret,
+                               struct err *err);
+
+static int rule_read_pods(const struct jval *pods, rule_read_selector *read, struct arena *out,
+                          struct rulebook_rule *rule, struct err *err)
+{
+    if (jval_kind(pods) == JNULL) {
+        return 0;
+    }
+    if (jval_kind(pods) != JARR || pods->n > RULEBOOK_PODS_MAX) {
+        return err_set(err, ERR_INVALID, "pods: a list of at most %u selectors is wanted",
+                       RULEBOOK_PODS_MAX);
+    }
+    rule->pods = ARENA_ARRAY(out, struct rulebook_pods, MAX(pods->n, 1u));
+    JVAL_EACH (pods, entry) {
+        struct rulebook_pods *at = &rule->pods[rule->n];
+        if (jval_kind(entry) != JOBJ) {
+            return err_set(err, ERR_INVALID, "pods[%u]: an object is wanted", rule->n);
+        }
+        if (read(jval_get(entry, STR("selector")), out, &at->pods, err) < 0) {
+            return err_wrap(err, "pods[%u].selector", rule->n);
+        }
+        if (read(jval_get(entry, STR("namespaceSelector")), out, &at->spaces, err) < 0) {
+            return err_wrap(err, "pods[%u].namespaceSelector", rule->n);
+        }
+        rule->n++;
+    }
+    return 0;
+}
+
+/* ── a MachineDrainRule ────────────────────────────────────────────────────────────────────── */
+
+static int read_object(const struct jval *v, struct arena *out, struct selector *ret,
+                       struct err *err)
+{
+    if (jval_kind(v) == JNULL) {
+        *ret = (struct selector){ 0 };
+        return 0;
+    }
+    return selector_from_jval(v, out, ret, err);
+}
+
+int rulebook_read(struct str name, const struct jval *spec, struct arena *out,
+                  struct rulebook_rule *ret, struct err *err)
+{
+    struct rulebook_rule rule = { .name = arena_str(out, name) };
+    const struct jval *drain = jval_get(spec, STR("drain"));
+    struct str behavior = jval_str(jval_get(drain, STR("behavior")));
+    int r = rule_read_behavior(behavior, &rule, err);
+    if (r == 0) {
+        r = rule_read_order(jval_get(drain, STR("order")), &rule, err);
+    }
+    if (r < 0) {
+        return err_wrap(err, "spec.drain");
+    }
+    if (rule_read_pods(jval_get(spec, STR("pods")), read_object, out, &rule, err) < 0) {
+        return err_wrap(err, "spec");
+    }
+    *ret = rule;
+    return 0;
+}
+
+/* ── the annotation ────────────────────────────────────────────────────────────────────────── */
+
+static int read_text(const struct jval *v, struct arena *out, struct selector *ret, struct err *err)
+{
+    if (jval_kind(v) == JNULL) {
+        *ret = (struct selector){ 0 };
+        return 0;
+    }
+    if (jval_kind(v) != JSTR) {
+        return err_set(err, ERR_INVALID, "a selector as text is wanted, not %s",
+                       jkind_name(jval_kind(v)));
+    }
+    return selector_parse(jval_str(v), out, ret, err);
+}
+
+static int book_parse_rule(const struct jval *v, struct arena *out, struct rulebook_rule *rule,
+                           struct err *err)
+{
+    rule->name = arena_str(out, jval_str(jval_get(v, STR("name"))));
+    int r = rule_read_behavior(jval_str(jval_get(v, STR("behavior"))), rule, err);
+    if (r == 0) {
+        r = rule_read_order(jval_get(v, STR("order")), rule, err);
+    }
+    return r < 0 ? r : rule_read_pods(jval_get(v, STR("pods")), read_text, out, rule, err);
+}
+
+static bool rule_asks_spaces(const struct rulebook_rule *rule)
+{
+    for (uint32_t i = 0; i < rule->n; i++) {
+        if (rule->pods[i].spaces.n > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int book_parse(const struct jval *v, struct arena *out, struct rulebook *book,
+                      struct err *err)
+{
+    struct str error = jval_str(jval_get(v, STR("error")));
+    if (jval_kind(v) == JOBJ && error.n > 0) {
+        book->error = arena_str(out, error);
+        return 0;
+    }
+    if (jval_kind(v) != JARR || v->n > RULEBOOK_RULES_MAX) {
+        return err_set(err, ERR_INVALID, "a list of at most %u rules is wanted",
+                       RULEBOOK_RULES_MAX);
+    }
+    book->rules = ARENA_ARRAY(out, struct rulebook_rule, MAX(v->n, 1u));
+    JVAL_EACH (v, entry) {
+        struct rulebook_rule *rule = &book->rules[book->n];
+        if (book_parse_rule(entry, out, rule, err) < 0) {
+            return err_wrap(err, "rule %u", book->n + 1);
+        }
+        book->by_space = book->by_space || rule_asks_spaces(rule);
+        book->n++;
+    }
+    return 0;
+}
+
+int rulebook_parse(struct str text, struct arena *out, struct rulebook *ret, struct err *err)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    const struct jval *v = NULL;
+    struct rulebook book = { 0 };
+    if (text.n > RULEBOOK_MAX) {
+        return err_set(err, ERR_LIMIT, "%zu bytes, at most %u are read", text.n, RULEBOOK_MAX);
+    }
+    int r = json_parse(text, 0, &tmp, &v, err);
+    if (r == 0) {
+        r = book_parse(v, out, &book, err);
+    }
+    if (r == 0) {
+        *ret = book;
+    }
+    return r;
+}
+
+static void print_selector(struct jwriter *w, const char *key, const struct selector *s)
+{
+    if (s->n == 0) {
+        return;
+    }
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    selector_print(s, &text);
+    jw_pair(w, key, buf_str(&text));
+}
+
+static void print_rule(struct jwriter *w, const struct rulebook_rule *rule)
+{
+    jw_obj(w);
+    jw_pair(w, "name", rule->name);
+    jw_pair(w, "behavior", behavior_names[rule->behavior]);
+    if (rule->order != 0) {
+        jw_key(w, STR("order"));
+        jw_i64(w, rule->order);
+    }
+    if (rule->n > 0) {
+        jw_key(w, STR("pods"));
+        jw_arr(w);
+        for (uint32_t i = 0; i < rule->n; i++) {
+            jw_obj(w);
+            print_selector(w, "selector", &rule->pods[i].pods);
+            print_selector(w, "namespaceSelector", &rule->pods[i].spaces);
+            jw_obj_end(w);
+        }
+        jw_arr_end(w);
+    }
+    jw_obj_end(w);
+}
+
+static void print_error(struct buf *out, struct str error)
+{
+    struct jwriter w = jwriter_on(out);
+    jw_obj(&w);
+    jw_pair(&w, "error", error);
+    jw_obj_end(&w);
+}
+
+void rulebook_print(const struct rulebook *book, struct buf *out)
+{
+    if (book->error.n > 0) {
+        print_error(out, book->error);
+        return;
+    }
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    struct jwriter w = jwriter_on(&text);
+    jw_arr(&w);
+    for (uint32_t i = 0; i < book->n; i++) {
+        print_rule(&w, &book->rules[i]);
+    }
+    jw_arr_end(&w);
+    if (buf_str(&text).n > RULEBOOK_MAX) {
+        buf_reset(&text);
+        buf_printf(&text, "the rules for this node are too many: they do not fit into %u bytes",
+                   RULEBOOK_MAX);
+        print_error(out, buf_str(&text));
+    } else {
+        buf_add(out, buf_str(&text));
+    }
+}
+
+/* ── deciding ──────────────────────────────────────────────────────────────────────────────── */
+
+int rulebook_find(const struct rulebook *book, const struct rulebook_case *pod,
+                  const struct rulebook_rule **ret)
+{
+    for (uint32_t i = 0; i < book->n; i++) {
+        const struct rulebook_rule *rule = &book->rules[i];
+        bool found = rule->n == 0;
+        for (uint32_t j = 0; j < rule->n && !found; j++) {
+            const struct rulebook_pods *at = &rule->pods[j];
+            if (!selector_match(&at->pods, pod->pod, pod->pod_ctx)) {
+                continue;
+            }
+            if (at->spaces.n == 0) {
+                found = true;
+            } else if (pod->space == NULL) {
+                return -ERR_NOTFOUND;
+            } else {
+                found = selector_match(&at->spaces, pod->space, pod->space_ctx);
+            }
+        }
+        if (found) {
+            *ret = rule;
+            return 0;
+        }
+    }
+    *ret = NULL;
+    return 0;
+}

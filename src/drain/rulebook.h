@@ -1,0 +1,77 @@
+/*
+ * rulebook: which pods of a node go first, wait for their own end, or stay: Cluster API's
+ * MachineDrainRules, as far as they concern this node.
+ *
+ * The rules are objects of another cluster. Whoever may read them there leaves those that apply to
+ * a node in its annotation RULEBOOK_KEY, together with what asks for the node, and sets that right
+ * should somebody change it. A node with that annotation is drained as Cluster API would drain it:
+ *
+ *   [{"name":"10-db","behavior":"Drain","order":5,
+ *     "pods":[{"selector":"app=db","namespaceSelector":"team in (a,b)"}]},
+ *    {"name":"20-rest","behavior":"WaitCompleted"}]
+ *
+ * or, when the rules cannot be used, {"error":"…"}, and then nothing is drained. Rules stand in
+ * the order of their names; the first that matches a pod decides alone. Selectors are text, as
+ * kubectl takes them; one that is not there matches everything.
+ */
+#pragma once
+
+#include "format/json.h"
+#include "format/selector.h"
+
+#define RULEBOOK_KEY STR("drydock.dev/drain-rules")
+#define RULEBOOK_MAX                                                                               \
+    65536u /* bytes; all annotations of an object together may have four times that */
+
+enum rulebook_behavior {
+    RULEBOOK_DRAIN,
+    RULEBOOK_SKIP,
+    RULEBOOK_WAIT, /* WaitCompleted: until the Pod object is gone, even when it has finished */
+};
+
+/* Both have to match. */
+struct rulebook_pods {
+    struct selector pods;
+    struct selector spaces; /* the labels of the pod's namespace */
+};
+
+struct rulebook_rule {
+    struct str name;
+    enum rulebook_behavior behavior;
+    int32_t order; /* lower ones go first; 0 unless RULEBOOK_DRAIN says otherwise */
+    struct rulebook_pods *pods;
+    uint32_t n; /* 0: all pods are meant */
+};
+
+struct rulebook {
+    struct rulebook_rule *rules;
+    uint32_t n;
+    bool by_space;    /* some rule asks for the labels of namespaces */
+    struct str error; /* why nothing may be drained; empty: there is no reason */
+};
+
+/* The annotation's value. Texts are copied into `out`. */
+NODISCARD
+int rulebook_parse(struct str text, struct arena *out, struct rulebook *ret, struct err *err);
+/* The canonical text; more than RULEBOOK_MAX, and it says {"error":"…"}. */
+void rulebook_print(const struct rulebook *book, struct buf *out);
+
+/* What a MachineDrainRule says of drains: `name`, its spec.drain and spec.pods. */
+NODISCARD
+int rulebook_read(struct str name, const struct jval *spec, struct arena *out,
+                  struct rulebook_rule *ret, struct err *err);
+
+/* A pod, and what is known of its namespace. */
+struct rulebook_case {
+    selector_lookup *pod;
+    selector_lookup *space; /* NULL: its namespace is not known */
+    void *pod_ctx;
+    void *space_ctx;
+};
+/* Who decides; *ret is NULL when no rule matches. -ERR_NOTFOUND: the labels of its namespace would
+ * have to be known. */
+NODISCARD
+int rulebook_find(const struct rulebook *book, const struct rulebook_case *pod,
+                  const struct rulebook_rule **ret);
+
+struct str rulebook_behavior_name(enum rulebook_behavior behavior);
