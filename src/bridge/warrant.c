@@ -111,10 +111,17 @@ static void warrant_next(struct warrant *w)
     warrant_enter(w, step, step == STEP_TOKEN && w->written ? WARRANT_SETTLE : 0);
 }
 
+/* The last that anybody does, too. */
 static void warrant_send(struct warrant *w, enum api_verb verb, struct str path, struct str body)
 {
     ASSERT(w->call == NULL);
     w->verb = verb;
+    if (verb != API_GET && w->config.may_write != NULL && !w->config.may_write(w->config.ctx)) {
+        struct err err = { 0 };
+        (void)err_set(&err, ERR_CANCELLED, "somebody else acts now");
+        warrant_fail(w, &err, 0, /* refused= */ false);
+        return;
+    }
     w->call = api_send(w->config.client->api,
                        &(struct api_request){
                            .verb = verb,

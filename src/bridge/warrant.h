@@ -49,6 +49,8 @@ struct warrant_config {
     void (*on_error)(void *ctx, const struct err *err, int status);
     /* An object was created or changed: "ClusterRole 'drydock-bridge'"; may be NULL. */
     void (*on_written)(void *ctx, struct str what);
+    /* Asked at the moment a write goes out. False: it fails, with -ERR_CANCELLED. NULL: always. */
+    bool (*may_write)(void *ctx);
     void *ctx;
 };
 

@@ -39,6 +39,7 @@ struct scene {
     bool frees; /* inside of whatever is called */
     bool pods;  /* of the next warrant */
     bool requests;
+    bool deposed; /* somebody else leads */
 };
 
 static void scene_quit(struct scene *s)
@@ -80,6 +81,12 @@ static void on_written(void *ctx, struct str what)
     s->written++;
 }
 
+static bool may_write(void *ctx)
+{
+    const struct scene *s = ctx;
+    return !s->deposed;
+}
+
 static void scene_start(struct scene *s)
 {
     warrant_free(s->warrant);
@@ -93,6 +100,7 @@ static void scene_start(struct scene *s)
         .on_token = on_token,
         .on_error = on_error,
         .on_written = on_written,
+        .may_write = may_write,
         .ctx = s,
     });
     warrant_check(s->warrant);
@@ -481,6 +489,24 @@ static void answer_objects(struct scene *s)
     answer(s, API_GET, ACCOUNTS "/" NAME, 200, ACCOUNT);
     answer(s, API_GET, ROLES "/" NAME, 200, ROLE);
     answer(s, API_GET, BINDINGS "/" NAME, 200, BINDING);
+}
+
+TEST(warrant_writes_nothing_for_somebody_who_does_not_act_any_more)
+{
+    struct scene s;
+    scene_begin(&s);
+    s.deposed = true;
+    scene_start(&s);
+    scene_pass(&s, MINUTES(10));
+    CHECK_EQ(s.written, 0);
+    CHECK_EQ(s.tokens, 0);
+    CHECK(s.errors > 0);
+    CHECK_EQ(s.err.code, ERR_CANCELLED);
+    s.deposed = false; /* it leads again */
+    scene_pass(&s, MINUTES(10));
+    CHECK_EQ(s.tokens, 1);
+    check_objects(&s);
+    scene_end(&s);
 }
 
 TEST(warrant_asks_for_an_hour)
