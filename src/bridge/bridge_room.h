@@ -261,6 +261,7 @@ struct crossing *crossing_new(struct bridge *b, enum crossing_kind kind, struct 
                               struct str name);
 void crossing_retry_after(struct bridge_retry *retry, struct loop *loop,
                           enum retry_verdict verdict);
+void crossing_count(const struct crossing *x, enum retry_verdict verdict);
 /* The object as the server has it now; NULL = the answer cannot be read. */
 const struct jval *crossing_read(const struct api_reply *reply, struct arena *tmp);
 /* What was sent on an older version is decided again on a newer one. */

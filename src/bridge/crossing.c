@@ -144,10 +144,11 @@ static enum tally_object crossing_object(const struct crossing *x)
 {
     return x->kind == CROSSING_MACHINE ? TALLY_MACHINE
            : x->kind == CROSSING_HOST  ? TALLY_HOST
+           : x->kind == CROSSING_PLEA  ? TALLY_REQUEST
                                        : TALLY_NODE;
 }
 
-static void crossing_count(const struct crossing *x, enum retry_verdict verdict)
+void crossing_count(const struct crossing *x, enum retry_verdict verdict)
 {
     struct bridge *b = x->bridge;
     b->stats.conflicts += verdict == RETRY_OBSERVE ? 1 : 0;

@@ -688,6 +688,8 @@ void link_view(const struct link *l, struct link_view *ret)
         .nodes = store_count(&l->store),
         .connects = l->connects,
         .failures = l->failures,
+        .overdue = buf_str(&l->errand.overdue),
+        .renewals_failed = l->renewals_failed,
     };
 }
 

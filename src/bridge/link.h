@@ -125,6 +125,8 @@ struct link_view {
     uint32_t nodes;
     uint64_t connects; /* attempts since it was made */
     uint64_t failures;
+    struct str overdue; /* why its token could not be renewed yet; empty = it needs no other one */
+    uint64_t renewals_failed;
 };
 void link_view(const struct link *l, struct link_view *ret);
 const char *link_state_name(enum link_state state);

@@ -32,7 +32,7 @@ struct link_errand {
     struct api *next;      /* a token's door that is not used yet */
     usec_t renew_at;       /* WATCHING: when another token is due; 0 = never */
     struct backoff failed; /* renewals */
-    bool warned;           /* of them */
+    struct buf overdue;    /* why another token is late, which was logged; empty = it is not */
 };
 
 struct link {
@@ -49,6 +49,7 @@ struct link {
     bool warned;        /* of the present trouble */
     uint64_t connects;
     uint64_t failures;
+    uint64_t renewals_failed;
     struct backoff backoff;
     usec_t retry_at; /* BACKOFF */
     bool *freed;     /* set when it is freed while it tells; NULL = it does not */

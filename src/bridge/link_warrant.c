@@ -20,6 +20,7 @@ void link_errand_drop(struct link *l)
 {
     link_errand_end(l);
     dial_hang_up(l->config.dialer, STEAL(l->errand.next));
+    buf_done(&l->errand.overdue);
 }
 
 /* The token that there is will do for some time yet, so this is no trouble of the link: when it
@@ -35,12 +36,14 @@ static void link_errand_put_off(struct link *l, enum link_break why, const struc
     usec_t at = loop_now(l->loop) + backoff_next(&e->failed, loop_random(l->loop));
     e->renew_at = e->api != NULL ? MAX(at, client_open_at(&e->client)) : at;
     link_errand_end(l);
-    if (l->config.log != NULL && !e->warned) {
+    if (l->config.log != NULL && e->overdue.n == 0) {
         log_warn(l->config.log, "token of workload cluster not renewed",
                  KV_STR("namespace", l->config.space), KV_STR("cluster", l->config.cluster),
                  KV_ERR(err));
     }
-    e->warned = true;
+    buf_reset(&e->overdue);
+    buf_add(&e->overdue, str_from(err->msg));
+    l->renewals_failed++;
     link_poke(l);
 }
 
@@ -69,7 +72,7 @@ static void link_errand_on_token(void *ctx, const struct warrant_token *token)
     link_errand_end(l);
     e->next = api;
     e->renew_at = token->renew_at;
-    e->warned = false;
+    buf_done(&e->overdue);
     backoff_reset(&e->failed);
     link_poke(l);
 }
@@ -100,6 +103,12 @@ static void link_errand_on_written(void *ctx, struct str what)
     }
 }
 
+static bool link_errand_may_write(void *ctx)
+{
+    const struct link *l = ctx;
+    return l->config.may_write == NULL || l->config.may_write(l->config.ctx);
+}
+
 /* ── its beginning ─────────────────────────────────────────────────────────────────────────── */
 
 bool link_errand_begin(struct link *l, struct err *err)
@@ -125,6 +134,7 @@ bool link_errand_begin(struct link *l, struct err *err)
         .on_token = link_errand_on_token,
         .on_error = link_errand_on_error,
         .on_written = link_errand_on_written,
+        .may_write = link_errand_may_write,
         .ctx = l,
     });
     return true;

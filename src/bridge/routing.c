@@ -194,7 +194,6 @@ static void plea_failed(struct crossing *x, const struct api_reply *reply,
     struct err err = { 0 };
     client_explain(reply->status, reply->body, reply->err, &err);
     crossing_retry_after(retry, b->loop, verdict);
-    b->stats.errors++;
     if (x->berth != NULL) {
         x->berth->trouble = err;
         berth_later(x->berth, retry->at);
@@ -242,6 +241,7 @@ static void crossing_on_plea(void *ctx, const struct api_reply *reply)
     enum retry_verdict verdict = retry_judge(reply);
     x->link_call = NULL;
     r->in_flight--;
+    crossing_count(x, verdict);
     if (reply->status == 0) {
         r->owes = true;
         r->unsure_until = loop_now(b->loop) + ROUTING_UNSURE;
@@ -249,7 +249,6 @@ static void crossing_on_plea(void *ctx, const struct api_reply *reply)
     if (verdict == RETRY_DONE) {
         plea_taken(x, reply);
     } else if (verdict == RETRY_OBSERVE && x->version > 0) {
-        b->stats.conflicts++;
         if (r->open) {
             crossing_conflict(x, &r->supply.store);
         }

@@ -13,7 +13,7 @@ static const double hold_buckets[] = { 1,           10,          MINUTE,  5 * MI
                                        15 * MINUTE, 30 * MINUTE, HOUR,    4 * HOUR,
                                        12 * HOUR,   DAY,         3 * DAY, 7 * DAY };
 
-static const char *const object_names[] = { "machine", "node", "host" };
+static const char *const object_names[] = { "machine", "node", "host", "request" };
 static const char *const result_names[] = { "done", "conflict", "failed" };
 _Static_assert(ARRAY_LEN(object_names) == TALLY_OBJECTS, "each object has a name");
 _Static_assert(ARRAY_LEN(result_names) == TALLY_RESULTS, "each result has a name");
@@ -55,6 +55,8 @@ static void tally_init_links(struct tally *t, bool per_cluster)
                               "Attempts to connect to a workload cluster.");
     t->failures = tally_plain(t, "drydock_bridge_connect_failures_total",
                               "Connections to a workload cluster that failed or broke.");
+    t->renewals = tally_plain(t, "drydock_bridge_token_renewal_failures_total",
+                              "Tokens of workload clusters that could not be renewed in time.");
     t->away = metric_series(metrics_family(t->metrics, &away), NULL);
 }
 
@@ -75,7 +77,7 @@ static void tally_init_machines(struct tally *t)
     };
     static const struct metric_spec patches = {
         .name = "drydock_bridge_patches_total",
-        .help = "Patches that were answered, by object and result.",
+        .help = "Writes that were answered, by object and result.",
         .kind = METRIC_COUNTER,
         .labels = { "object", "result" },
     };
@@ -163,12 +165,14 @@ void tally_gone(struct tally *t, const struct link_view *view)
 {
     t->gone[0] += view->connects;
     t->gone[1] += view->failures;
+    t->gone[2] += view->renewals_failed;
 }
 
 void tally_begin(struct tally *t)
 {
     t->live[0] = 0;
     t->live[1] = 0;
+    t->live[2] = 0;
     if (t->metrics == NULL) {
         return;
     }
@@ -188,6 +192,7 @@ void tally_link(struct tally *t, const struct link_view *view)
 {
     t->live[0] += view->connects;
     t->live[1] += view->failures;
+    t->live[2] += view->renewals_failed;
     if (t->metrics == NULL) {
         return;
     }
@@ -217,5 +222,6 @@ void tally_end(struct tally *t)
     if (t->metrics != NULL) {
         tally_raise(t->connects, t->gone[0] + t->live[0]);
         tally_raise(t->failures, t->gone[1] + t->live[1]);
+        tally_raise(t->renewals, t->gone[2] + t->live[2]);
     }
 }

@@ -12,10 +12,10 @@
 #include "bridge/link.h"
 #include "bridge/rules.h"
 
-enum tally_object { TALLY_MACHINE, TALLY_NODE, TALLY_HOST };
+enum tally_object { TALLY_MACHINE, TALLY_NODE, TALLY_HOST, TALLY_REQUEST };
 enum tally_result { TALLY_DONE, TALLY_CONFLICT, TALLY_FAILED };
 
-#define TALLY_OBJECTS (TALLY_HOST + 1u)
+#define TALLY_OBJECTS (TALLY_REQUEST + 1u)
 #define TALLY_RESULTS (TALLY_FAILED + 1u)
 #define TALLY_STATES (LINK_CLOSING + 1u)
 #define TALLY_PHASES (RULES_IN_MAINTENANCE + 1u)
@@ -28,13 +28,14 @@ struct tally {
     struct metric_series *patches[TALLY_OBJECTS][TALLY_RESULTS];
     struct metric_series *connects;
     struct metric_series *failures;
+    struct metric_series *renewals;
     struct metric_series *away;
     struct metric_series *hold;
     struct metric_series *stale;
     struct metric_series *mismatches;
     struct metric_series *leading;
-    uint64_t gone[2]; /* connects and failures of links that are freed, */
-    uint64_t live[2]; /* and of those that were named since tally_begin */
+    uint64_t gone[3]; /* connects, failures and late tokens of links that are freed, */
+    uint64_t live[3]; /* and of those that were named since tally_begin */
 };
 
 /* Borrowed; `metrics` may be NULL, and then all of this does nothing. */

@@ -106,6 +106,9 @@ static void roll_link(void *ctx, const struct link_view *v)
     if (v->trouble.n > 0) {
         jw_pair(w, "trouble", v->trouble);
     }
+    if (v->overdue.n > 0) {
+        jw_pair(w, "tokenOverdue", v->overdue);
+    }
     jw_key(w, STR("nodes"));
     jw_i64(w, v->nodes);
     jw_key(w, STR("connects"));

@@ -35,7 +35,7 @@ def asked(objects, pair):
     return [r["spec"]["state"] for r in objects.of("cluster-api-bridge") if r["spec"]["name"] == pair.node]
 
 
-def test_a_deletion_waits_for_the_drain_of_the_limit(client, objects, scene, member, namespace):
+def test_a_deletion_waits_for_the_drain_of_the_limit(client, objects, scene, member, namespace, bridge):
     pair = member()
     limit = scene.limit(limit=1, drain={"evictUnmanaged": True})
     scene.wait_limit(limit, population=1)
@@ -52,3 +52,4 @@ def test_a_deletion_waits_for_the_drain_of_the_limit(client, objects, scene, mem
     objects.move(other, "Completed")
     pair.wait_gone()
     assert not [p for p in client.core.list_namespaced_pod(namespace).items if p.metadata.name == "goes"]
+    assert bridge.metric("drydock_bridge_patches_total", object="request", result="done") >= 2, "made, and in progress"

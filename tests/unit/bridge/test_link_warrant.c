@@ -378,12 +378,15 @@ TEST(link_goes_on_with_the_old_token_while_no_other_comes)
     CHECK(link_fresh(east->link));
     CHECK_EQ(east->states, 1);
     CHECK(str_contains(buf_str(&w.log), STR("not renewed")));
+    CHECK(str_contains(link_site_view(east).overdue, STR("401")));
+    CHECK(link_site_view(east).renewals_failed > 0);
     link_world_run(&w, MINUTES(20)); /* the server ends streams, and does not open others */
     CHECK(!link_fresh(east->link));
     CHECK(str_contains(link_site_view(east).trouble, STR("401")));
     link_site_secret(east, "t2");
     link_site_follow(east);
     CHECK(link_world_until(&w, east, LINK_WATCHING, SECONDS(5)));
+    CHECK_STR(link_site_view(east).overdue, "");
     size_t first = str_find(buf_str(&w.log), STR("not renewed"));
     CHECK(!str_contains(str_sub(buf_str(&w.log), first + 1, SIZE_MAX), STR("not renewed")));
     link_world_end(&w);

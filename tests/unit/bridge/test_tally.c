@@ -20,6 +20,7 @@ static struct link_view view(const char *cluster, enum link_state state)
         .state = state,
         .connects = 3,
         .failures = 2,
+        .renewals_failed = 1,
     };
 }
 
@@ -53,6 +54,7 @@ TEST(tally_counts_what_happens)
     tally_patch(&t, TALLY_NODE, TALLY_CONFLICT);
     tally_patch(&t, TALLY_NODE, TALLY_CONFLICT);
     tally_patch(&t, TALLY_HOST, TALLY_FAILED);
+    tally_patch(&t, TALLY_REQUEST, TALLY_DONE);
     tally_stale(&t);
     tally_mismatch(&t);
     tally_mismatch(&t);
@@ -62,10 +64,11 @@ TEST(tally_counts_what_happens)
     CHECK_EQ(value(&m, patches, (struct str[]){ STR("node"), STR("conflict") }), 2);
     CHECK_EQ(value(&m, patches, (struct str[]){ STR("host"), STR("failed") }), 1);
     CHECK_EQ(value(&m, patches, (struct str[]){ STR("host"), STR("done") }), 0);
+    CHECK_EQ(value(&m, patches, (struct str[]){ STR("request"), STR("done") }), 1);
     CHECK_EQ(value(&m, "drydock_bridge_stale_approvals_total", NULL), 1);
     CHECK_EQ(value(&m, "drydock_bridge_pairing_mismatches_total", NULL), 2);
     CHECK_EQ(value(&m, "leader_election_master_status", (struct str[]){ LEASE }), 1);
-    CHECK_EQ(metrics_find(&m, STR("drydock_bridge_patches_total"))->series_count, 9);
+    CHECK_EQ(metrics_find(&m, STR("drydock_bridge_patches_total"))->series_count, 12);
     tally_leading(&t, false);
     CHECK_EQ(value(&m, "leader_election_master_status", (struct str[]){ LEASE }), 0);
 }
@@ -121,6 +124,7 @@ TEST(tally_of_links_forgets_what_is_not_there_any_more)
     CHECK_EQ(value(&m, cluster, watching), 1);
     CHECK_EQ(value(&m, "drydock_bridge_connects_total", NULL), 6);
     CHECK_EQ(value(&m, "drydock_bridge_connect_failures_total", NULL), 4);
+    CHECK_EQ(value(&m, "drydock_bridge_token_renewal_failures_total", NULL), 2);
     CHECK_EQ(
         value(&m, "drydock_bridge_machines", (struct str[]){ rules_phase_name(RULES_HOLDING) }), 4);
 

@@ -202,7 +202,8 @@ TEST(gatehouse_lists_every_link)
                                      .state = LINK_WATCHING,
                                      .since = now - SECONDS(30),
                                      .nodes = 20,
-                                     .connects = 1 };
+                                     .connects = 1,
+                                     .overdue = STR("403") };
     t.links[1] = (struct link_view){ .space = STR("tenants"),
                                      .cluster = STR("red"),
                                      .uid = STR("c2"),
@@ -215,8 +216,9 @@ TEST(gatehouse_lists_every_link)
     check_answer(&t, "/api/v1/links", 200,
                  "{\"now\":\"2026-11-16T01:33:26Z\",\"leading\":true,\"leader\":\"bridge-0_1\","
                  "\"links\":[{\"namespace\":\"tenants\",\"cluster\":\"blue\",\"uid\":\"c1\","
-                 "\"state\":\"watching\",\"since\":\"2026-11-16T01:32:56Z\",\"nodes\":20,"
-                 "\"connects\":1,\"failures\":0},{\"namespace\":\"tenants\",\"cluster\":\"red\","
+                 "\"state\":\"watching\",\"since\":\"2026-11-16T01:32:56Z\","
+                 "\"tokenOverdue\":\"403\",\"nodes\":20,\"connects\":1,\"failures\":0},{"
+                 "\"namespace\":\"tenants\",\"cluster\":\"red\","
                  "\"uid\":\"c2\",\"state\":\"backoff\",\"since\":\"2026-11-16T01:33:16Z\","
                  "\"retryAt\":\"2026-11-16T01:33:31Z\",\"trouble\":\"nobody answers\","
                  "\"nodes\":0,\"connects\":4,\"failures\":4}]}");
