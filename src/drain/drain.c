@@ -180,10 +180,12 @@ struct drain *drain_start(struct drains *ds, const struct drain_spec *spec,
     };
     d->spec.node = arena_str(&d->memory, spec->node);
     d->spec.node_uid = arena_str(&d->memory, spec->node_uid);
+    d->spec.book = STR_NONE; /* it has a place of its own */
     d->spec.force = spec->force || mutated(ds->config.mutations, MUTATION_PAST_BUDGET);
     list_init(&d->patients);
     list_init(&d->flights);
     list_add(&ds->drains, &d->link);
+    drain_set_book(d, spec->book);
     ds->stats.active++;
     drains_watch_budgets(ds);
     store_init(&d->pods, &drain_pod_kind, d, loop_random(ds->loop));
@@ -219,6 +221,7 @@ void drain_stop(struct drain *d)
     }
     reflector_done(&d->reflector);
     store_done(&d->pods);
+    drain_drop_book(d);
     list_del(&d->link);
     ds->stats.active--;
     ds->stats.blocked -= d->view.blocked ? 1 : 0;
@@ -278,16 +281,12 @@ static void patient_send(struct drain_patient *p, usec_t now, enum drain_deed de
     drain_send(p, deed, exempt);
 }
 
-static void patient_step_deleting(struct drain_patient *p, usec_t now)
+static void patient_step_deleting(struct drain_patient *p, usec_t now, bool may_kill)
 {
     struct drain *d = p->drain;
     usec_t span = MAX(d->spec.deletion_timeout, drain_patient_pod(p)->deletion_grace);
     usec_t due = drain_after(p->deleting_at, span);
     usec_t over = drain_after(p->deleting_at, drain_patient_pod(p)->deletion_grace);
-    if (d->unreachable && now >= over) {
-        p->wait = DRAIN_WAIT_NONE;
-        return;
-    }
     d->left++;
     d->terminating++;
     if (now < due) {
@@ -299,7 +298,7 @@ static void patient_step_deleting(struct drain_patient *p, usec_t now)
     if (p->killed) {
         usec_t patience = p->killed_at + DRAIN_BLOCKED_AFTER;
         drain_look_at(d, now < patience ? patience : USEC_NEVER);
-    } else if (d->spec.force && p->flight == NULL && !d->looking) {
+    } else if (d->spec.force && p->flight == NULL && may_kill) {
         patient_send(p, now, DRAIN_KILL, /* exempt= */ true);
     }
 }
@@ -380,19 +379,24 @@ static void patient_step(struct drain_patient *p, usec_t now)
     const struct drain_pod *pod = drain_patient_pod(p);
     enum drain_wait wait = DRAIN_WAIT_NONE;
     enum drain_lot lot = drain_patient_lot(p, &wait);
-    if (lot == DRAIN_STAYS || p->gone) {
+    bool may_go = lot == DRAIN_GOES && !d->barred && !d->looking;
+    if (lot == DRAIN_STAYS || drain_patient_is_over(p, now)) {
         p->wait = DRAIN_WAIT_NONE;
         return;
     }
     if (pod->deleting) {
-        patient_step_deleting(p, now);
+        patient_step_deleting(p, now, may_go && drain_has_turn(p));
         return;
     }
     d->left++;
-    if (d->looking || p->accepted || (d->barred && lot == DRAIN_GOES)) {
+    /* What it was not its time for, or nobody's, says nothing about now. */
+    p->wait = p->wait >= DRAIN_WAIT_COMPLETION ? DRAIN_WAIT_NONE : p->wait;
+    if (d->looking || p->accepted || (lot == DRAIN_GOES && d->barred)) {
         p->wait = DRAIN_WAIT_NONE;
     } else if (lot != DRAIN_GOES) {
         drain_patient_wait(p, wait, now);
+    } else if (p->flight == NULL && !drain_has_turn(p)) {
+        drain_patient_wait(p, DRAIN_WAIT_ORDER, now);
     } else if (p->flight == NULL && drains_ready(d->drains)) {
         patient_step_alive(p, now);
     }
@@ -417,18 +421,46 @@ static bool patient_timed_out(const struct drain_patient *p, usec_t now)
     return held && !spec->force && now >= drain_after(p->refused_at, spec->eviction_timeout);
 }
 
+/* It is not that something is only slow to come. */
+static bool patient_wait_is_final(const struct drain_patient *p, usec_t now)
+{
+    switch (p->wait) {
+    case DRAIN_WAIT_MANY:
+    case DRAIN_WAIT_UNMANAGED:
+    case DRAIN_WAIT_LOCAL:
+    case DRAIN_WAIT_DAEMON:
+        return true;
+    case DRAIN_WAIT_STUCK:
+        return patient_timed_out(p, now);
+    case DRAIN_WAIT_RULES: /* or the labels of namespaces are on their way */
+        return drain_book_is_bad(p->drain) || p->drain->drains->spaces.denied;
+    case DRAIN_WAIT_NONE:
+    case DRAIN_WAIT_BUDGET:
+    case DRAIN_WAIT_FAILED:
+    case DRAIN_WAIT_COMPLETION:
+    case DRAIN_WAIT_ORDER:
+        break;
+    }
+    return false;
+}
+
 static bool patient_blocked(const struct drain_patient *p, usec_t now)
 {
-    bool final = p->wait == DRAIN_WAIT_MANY || p->wait > DRAIN_WAIT_COMPLETION ||
-                 (p->wait == DRAIN_WAIT_STUCK && patient_timed_out(p, now));
-    if (p->wait == DRAIN_WAIT_COMPLETION) {
+    if (drain_wait_is_calm(p->wait)) {
         return false;
     }
-    if (final || now >= patient_since(p) + DRAIN_BLOCKED_AFTER) {
+    if (patient_wait_is_final(p, now) || now >= patient_since(p) + DRAIN_BLOCKED_AFTER) {
         return true;
     }
     drain_look_at(p->drain, patient_since(p) + DRAIN_BLOCKED_AFTER);
     return false;
+}
+
+/* Who only waits for its own end says nothing while another is in trouble, and who waits for
+ * others says nothing while one of them can. */
+static int patient_rank(const struct drain_patient *p)
+{
+    return p->wait == DRAIN_WAIT_ORDER ? 1 : p->wait == DRAIN_WAIT_COMPLETION ? 2 : 3;
 }
 
 static void drain_show(struct drain *d, usec_t now)
@@ -442,11 +474,10 @@ static void drain_show(struct drain *d, usec_t now)
         }
         bool late = patient_timed_out(p, now);
         usec_t since = patient_since(p);
-        /* Who only waits for its own end says nothing while another is in trouble. */
-        bool calm = p->wait == DRAIN_WAIT_COMPLETION;
-        bool calmed = d->worst != NULL && d->worst->wait == DRAIN_WAIT_COMPLETION;
-        if (d->worst == NULL || (late && !view.timed_out) || (calmed && !calm) ||
-            (late == view.timed_out && calm == calmed && since < d->worst_since)) {
+        int rank = patient_rank(p);
+        int most = d->worst != NULL ? patient_rank(d->worst) : 0;
+        if ((late && !view.timed_out) || rank > most ||
+            (late == view.timed_out && rank == most && since < d->worst_since)) {
             d->worst = p;
             d->worst_since = since;
             view.timed_out = late;
@@ -483,7 +514,7 @@ static void drain_step(struct drain *d, usec_t now)
     d->next = USEC_NEVER;
     d->left = 0;
     d->terminating = 0;
-    d->barred = drain_is_barred(d);
+    drain_find_turn(d, now);
     LIST_EACH (&d->flights, link) {
         struct drain_flight *f = CONTAINER_OF(link, struct drain_flight, link);
         if (f->call != NULL) {
@@ -502,6 +533,9 @@ static void drain_step(struct drain *d, usec_t now)
     }
     if (!drains_ready(d->drains)) {
         drain_look_at(d, d->drains->blind_at);
+    }
+    if (d->forcing && d->book.rules.by_space && drains_await_spaces(d->drains, now)) {
+        drain_look_at(d, d->drains->spaces.patience);
     }
     drain_show(d, now);
 }
@@ -620,11 +654,15 @@ static void drain_check(const struct drain *d)
 void drains_check(const struct drains *ds)
 {
     uint32_t active = 0;
+    uint32_t readers = 0;
     LIST_EACH (&ds->drains, link) {
-        drain_check(CONTAINER_OF(link, struct drain, link));
+        const struct drain *d = CONTAINER_OF(link, struct drain, link);
+        drain_check(d);
         active++;
+        readers += d->book.rules.by_space ? 1 : 0;
     }
     ASSERT(active == ds->stats.active);
+    ASSERT(readers == ds->spaces.readers);
     ASSERT(ds->watching == (active > 0));
     if (!ds->watching) {
         return;

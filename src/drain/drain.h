@@ -12,6 +12,10 @@
  * pods (Succeeded or Failed: nothing of them runs; kubectl drain deletes them). Pods that are being
  * deleted are waited for. Without `force` no pod goes that a budget holds (I5).
  *
+ * A node with a rulebook (see rulebook.h) is drained as Cluster API would: pods that it skips stay,
+ * others are waited for until their objects are gone, finished pods go, and of those that go the
+ * ones of the lowest order go first, while the rest waits until none of them is there.
+ *
  * Cordoning is the caller's: a drain says nothing about the node, only about its pods.
  */
 #pragma once
@@ -49,6 +53,7 @@ struct drain_spec {
      * wait that grows. */
     usec_t retry;
     const struct selector *pods; /* others are left alone; borrowed; NULL: all are meant */
+    struct str book;             /* the node's annotation RULEBOOK_KEY; copied; .p NULL: none */
 };
 
 /* Finished pods are sent away, too: their objects go, as kubectl drain has it. */
@@ -67,14 +72,17 @@ struct drain_spec {
 /* Why a pod is not on its way. */
 enum drain_wait {
     DRAIN_WAIT_NONE,
-    DRAIN_WAIT_BUDGET,     /* its budget allows no disruption, or refused one */
-    DRAIN_WAIT_MANY,       /* it has several budgets, and the API evicts no such pod */
-    DRAIN_WAIT_FAILED,     /* the server answered otherwise */
-    DRAIN_WAIT_STUCK,      /* its deletion takes too long */
+    DRAIN_WAIT_BUDGET, /* its budget allows no disruption, or refused one */
+    DRAIN_WAIT_MANY,   /* it has several budgets, and the API evicts no such pod */
+    DRAIN_WAIT_FAILED, /* the server answered otherwise */
+    DRAIN_WAIT_STUCK,  /* its deletion takes too long */
+    /* From here on it is not the pod's time, or never is. */
     DRAIN_WAIT_COMPLETION, /* it wishes to complete, which is nobody's fault */
+    DRAIN_WAIT_ORDER,      /* nor is it that others go first */
     DRAIN_WAIT_UNMANAGED,  /* the rules bar its eviction: nothing would make it again, */
     DRAIN_WAIT_LOCAL,      /* it has an emptyDir, */
     DRAIN_WAIT_DAEMON,     /* it is of a DaemonSet */
+    DRAIN_WAIT_RULES,      /* the rulebook cannot be used, or asks for labels that are not known */
 };
 
 /* Texts live until the loop runs. */
@@ -124,8 +132,11 @@ void drain_stop(struct drain *d);
  * the node again. */
 void drain_rest(struct drain *d, bool rest);
 
+/* The node's annotation, which may change under way; as in the spec. Cheap when it has not. */
+void drain_set_book(struct drain *d, struct str text);
+
 /* From now on no budget is asked and no rule bars: what is left is deleted, with its grace, and
- * without it where that has no effect for a minute more. */
+ * without it where that has no effect for a minute more. Pods that are skipped stay. */
 void drain_force(struct drain *d);
 /* Sends nothing any more, and goes on looking: as with DRAIN_LOOK. */
 void drain_look(struct drain *d);
@@ -145,11 +156,11 @@ struct drain_waiter {
     enum drain_wait wait;
     struct str reason; /* in `out` */
 };
-/* By name, `max` at most; answers how many there are. */
+/* Those first that are in trouble, then by name, `max` at most; answers how many there are. */
 uint32_t drain_waiters(const struct drain *d, struct arena *out, struct drain_waiter *ret,
                        uint32_t max);
-/* PersistentVolumeClaims of pods that are there to stay: of DaemonSets, mirrors, and those that
- * wish it where wishes count. */
+/* PersistentVolumeClaims of pods that are there to stay: of DaemonSets, mirrors, those that wish it
+ * where wishes count, and those that the rulebook skips. */
 void drain_each_claim(const struct drain *d,
                       void (*fn)(void *ctx, struct str space, struct str claim), void *ctx);
 

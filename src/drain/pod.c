@@ -2,7 +2,6 @@
 
 #include "base/stamp.h"
 
-#define POD_LABELS_MAX 1024u /* no sane pod has a tenth */
 #define POD_WISH STR("cluster.x-k8s.io/drain")
 
 static bool pod_condition_is_true(const struct jval *object, struct str type)
@@ -45,13 +44,22 @@ static bool pod_is_local(const struct jval *object)
     return false;
 }
 
-/* Cluster API, whose label it is, ignores the case of its values. */
+/* As Cluster API reads its own label: the case does not count, nor whether the first hyphen of
+ * `wait-completed` is there. */
 static enum drain_pod_wish pod_wish(const struct jval *object)
 {
     struct str wish = jval_str(jval_get(jval_at(object, "metadata.labels"), POD_WISH));
-    return str_eq_fold(wish, STR("skip"))             ? DRAIN_WISH_SKIP
-           : str_eq_fold(wish, STR("wait-completed")) ? DRAIN_WISH_COMPLETION
-                                                      : DRAIN_WISH_NONE;
+    size_t hyphen = str_find_char(wish, '-');
+    struct str head = str_sub(wish, 0, hyphen);
+    struct str tail = hyphen < wish.n ? str_sub(wish, hyphen + 1, wish.n) : STR_NONE;
+    const struct str completion = STR("waitcompleted");
+    if (str_eq_fold(wish, STR("skip"))) {
+        return DRAIN_WISH_SKIP;
+    }
+    bool waits = head.n + tail.n == completion.n &&
+                 str_eq_fold(head, str_sub(completion, 0, head.n)) &&
+                 str_eq_fold(tail, str_sub(completion, head.n, tail.n));
+    return waits ? DRAIN_WISH_COMPLETION : DRAIN_WISH_NONE;
 }
 
 /* The claim of an ephemeral volume is named after the pod and the volume. */
@@ -81,22 +89,6 @@ bool drain_pod_is_skipped(const struct drain_pod *p)
     return p->daemon || p->mirror || p->wish == DRAIN_WISH_SKIP;
 }
 
-static void pod_read_labels(const struct jval *object, struct arena *out, struct drain_pod *p)
-{
-    const struct jval *labels = jval_at(object, "metadata.labels");
-    if (jval_kind(labels) != JOBJ) {
-        return;
-    }
-    struct drain_pod_label *kept = ARENA_ARRAY(out, struct drain_pod_label, labels->n);
-    JVAL_EACH (labels, value) {
-        kept[p->label_count++] = (struct drain_pod_label){
-            .key = arena_str(out, jval_key(value)),
-            .value = arena_str(out, jval_str(value)),
-        };
-    }
-    p->labels = kept;
-}
-
 /* A time that cannot be read is no reason to lose the pod: it counts as long ago. */
 static void pod_read_deletion(const struct jval *object, struct drain_pod *p)
 {
@@ -116,12 +108,11 @@ static void pod_read_deletion(const struct jval *object, struct drain_pod *p)
 static int pod_project(void *ctx UNUSED, const struct jval *object, struct arena *out, void **ret,
                        struct err *err)
 {
-    const struct jval *labels = jval_at(object, "metadata.labels");
-    if (jval_kind(labels) == JOBJ && labels->n > POD_LABELS_MAX) {
-        return err_set(err, ERR_LIMIT, "a pod with %u labels, at most %u are read", labels->n,
-                       POD_LABELS_MAX);
-    }
     struct drain_pod *p = ARENA_NEW(out, struct drain_pod);
+    int r = drain_labels_read(object, out, &p->labels, err);
+    if (r < 0) {
+        return r;
+    }
     struct str phase = jval_str(jval_at(object, "status.phase"));
     const struct jval *annotations = jval_at(object, "metadata.annotations");
     p->finished = str_eq(phase, STR("Succeeded")) || str_eq(phase, STR("Failed"));
@@ -135,14 +126,12 @@ static int pod_project(void *ctx UNUSED, const struct jval *object, struct arena
     p->ready = pod_condition_is_true(object, STR("Ready"));
     p->finalizer = arena_str(out, jval_str(jval_first(jval_at(object, "metadata.finalizers"))));
     pod_read_deletion(object, p);
-    pod_read_labels(object, out, p);
-    if (drain_pod_is_skipped(p)) {
-        pod_read_claims(object, out, p);
-    }
+    pod_read_claims(object, out, p);
     *ret = p;
     return 0;
 }
 
+/* Volumes are not compared: a pod has the same ones all its life. */
 static bool pod_same(const void *left, const void *right)
 {
     const struct drain_pod *a = left;
@@ -150,17 +139,11 @@ static bool pod_same(const void *left, const void *right)
     if (a->daemon != b->daemon || a->mirror != b->mirror || a->finished != b->finished ||
         a->managed != b->managed || a->pending != b->pending || a->ready != b->ready ||
         a->deleting != b->deleting || a->deletion_wall != b->deletion_wall ||
-        a->deletion_grace != b->deletion_grace || a->label_count != b->label_count ||
-        !str_eq(a->uid, b->uid) || !str_eq(a->finalizer, b->finalizer)) {
+        a->deletion_grace != b->deletion_grace || !str_eq(a->uid, b->uid) ||
+        !str_eq(a->finalizer, b->finalizer)) {
         return false;
     }
-    for (uint32_t i = 0; i < a->label_count; i++) {
-        if (!str_eq(a->labels[i].key, b->labels[i].key) ||
-            !str_eq(a->labels[i].value, b->labels[i].value)) {
-            return false;
-        }
-    }
-    return true;
+    return drain_labels_same(&a->labels, &b->labels);
 }
 
 const struct store_kind drain_pod_kind = {
@@ -172,12 +155,6 @@ const struct store_kind drain_pod_kind = {
 
 bool drain_pod_lookup(void *ctx, struct str key, struct str *ret_value)
 {
-    const struct drain_pod *p = ctx;
-    for (uint32_t i = 0; i < p->label_count; i++) {
-        if (str_eq(p->labels[i].key, key)) {
-            *ret_value = p->labels[i].value;
-            return true;
-        }
-    }
-    return false;
+    struct drain_pod *p = ctx;
+    return drain_labels_lookup(&p->labels, key, ret_value);
 }

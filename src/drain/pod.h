@@ -3,12 +3,8 @@
  */
 #pragma once
 
+#include "drain/labels.h"
 #include "kube/store.h"
-
-struct drain_pod_label {
-    struct str key;
-    struct str value;
-};
 
 /* The label cluster.x-k8s.io/drain. */
 enum drain_pod_wish {
@@ -19,15 +15,14 @@ enum drain_pod_wish {
 
 struct drain_pod {
     struct str uid;
-    const struct drain_pod_label *labels; /* for the budgets' selectors */
-    uint32_t label_count;
+    struct drain_labels labels;
     bool daemon;   /* of a DaemonSet */
     bool mirror;   /* of the kubelet's own files */
     bool finished; /* Succeeded or Failed: nothing of it runs */
     bool managed;  /* a controller would make it again */
     bool local;    /* it has an emptyDir */
     enum drain_pod_wish wish;
-    const struct str *claims; /* PersistentVolumeClaims of a pod that is skipped on purpose */
+    const struct str *claims; /* PersistentVolumeClaims */
     uint32_t claim_count;
     bool pending; /* its containers have not started: no budget protects it */
     bool ready;

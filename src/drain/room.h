@@ -13,6 +13,7 @@
 #include "drain/budget.h"
 #include "drain/drain.h"
 #include "drain/pod.h"
+#include "drain/rulebook.h"
 #include "kube/reflector.h"
 
 #define DRAIN_WINDOW                                                                               \
@@ -22,6 +23,7 @@
 #define DRAIN_BLOCKED_AFTER SECONDS(10)    /* a replacement that starts is no news */
 #define DRAIN_FORCE_PATIENCE MINUTES(1)    /* for a deletion by force, its grace at least */
 #define DRAIN_BUDGETS_PATIENCE SECONDS(10) /* without a list of budgets, then by trying */
+#define DRAIN_SPACES_PATIENCE SECONDS(10)  /* without one of namespaces; only force goes on then */
 
 enum drain_deed {
     DRAIN_EVICT,
@@ -100,11 +102,22 @@ struct drain_view {
     const struct drain_patient *patient; /* only compared */
 };
 
+/* What the node's annotation says; texts in `memory`. */
+struct drain_book {
+    bool given; /* the node has one: it is drained as Cluster API would drain it */
+    struct str text;
+    struct rulebook rules;
+    struct err trouble; /* it cannot be read */
+    struct arena memory;
+};
+
 struct drain {
     struct drains *drains;
     struct list link; /* in drains->drains, oldest first */
     struct drain_spec spec;
     struct arena memory; /* of the spec's texts */
+    struct drain_book book;
+    int32_t turn; /* the lowest order of those that have to go; with a book */
     void (*on_change)(void *ctx);
     void *ctx;
     struct store pods;
@@ -135,6 +148,17 @@ struct drain {
     struct buf reason;
 };
 
+/* The labels of namespaces. */
+struct drain_spaces {
+    uint32_t readers; /* drains whose rules ask for them; 0: they are not watched */
+    struct store store;
+    struct reflector reflector;
+    bool synced;
+    bool denied;        /* the server does not let us know them */
+    struct err trouble; /* the last failure of the watch */
+    usec_t patience;    /* until then a first list is waited for whatever happens */
+};
+
 struct drains {
     struct loop *loop;
     struct drains_config config;
@@ -148,6 +172,7 @@ struct drains {
     uint64_t shape; /* counts up when a pod may have another budget than before */
     usec_t blind_at;
     struct err trouble; /* the last failure of the budgets' watch */
+    struct drain_spaces spaces;
     struct buf path;
     struct buf body;
     struct drains_stats stats;
@@ -188,7 +213,30 @@ enum drain_lot {
     DRAIN_BARRED, /* must not be evicted, and must not be there */
 };
 enum drain_lot drain_patient_lot(const struct drain_patient *p, enum drain_wait *ret_wait);
-bool drain_is_barred(const struct drain *d);
+/* Nobody has to see to it: it ends in the course of things. */
+bool drain_wait_is_calm(enum drain_wait wait);
+
+/* book.c: the node's rulebook. */
+void drain_drop_book(struct drain *d);
+/* Its rules cannot be used. */
+bool drain_book_is_bad(const struct drain *d);
+/* The rule that decides; *ret is NULL if none does. < 0: nobody can tell. */
+NODISCARD
+int drain_ask_book(const struct drain_patient *p, const struct rulebook_rule **ret);
+int32_t drain_patient_order(const struct drain_patient *p);
+/* It counts as gone. */
+bool drain_patient_is_over(const struct drain_patient *p, usec_t now);
+/* Finds out whose turn it is, and whether anybody may go at all. */
+void drain_find_turn(struct drain *d, usec_t now);
+bool drain_has_turn(const struct drain_patient *p);
+
+/* spaces.c: the labels of namespaces. */
+void drains_watch_spaces(struct drains *ds);
+void drains_unwatch_spaces(struct drains *ds);
+/* NULL: they are not known. */
+struct drain_labels *drains_find_space(const struct drains *ds, struct str name);
+/* Their first list may still come. */
+bool drains_await_spaces(const struct drains *ds, usec_t now);
 
 /* drain.c */
 void drain_mark(struct drain *d);

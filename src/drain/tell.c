@@ -60,6 +60,51 @@ static void tell_stuck(const struct drain_patient *p, struct buf *out)
     }
 }
 
+static void tell_completion(const struct drain_patient *p, struct buf *out)
+{
+    const struct rulebook_rule *rule = NULL;
+    if (drain_ask_book(p, &rule) == 0 && rule != NULL) {
+        buf_printf(out, "it is waited for until it is gone (MachineDrainRule '" STR_FMT "')",
+                   STR_ARG(rule->name));
+    } else if (p->drain->book.given) {
+        buf_add(out, STR("it wishes to complete, and is waited for until it is gone"));
+    } else {
+        buf_add(out, STR("it wishes to complete, and is waited for"));
+    }
+}
+
+static void tell_order(const struct drain_patient *p, struct buf *out)
+{
+    const struct rulebook_rule *rule = NULL;
+    buf_printf(out, "its turn comes after the pods of order %d (", p->drain->turn);
+    if (drain_ask_book(p, &rule) == 0 && rule != NULL) {
+        buf_printf(out, "MachineDrainRule '" STR_FMT "' gives it order %d)", STR_ARG(rule->name),
+                   rule->order);
+    } else {
+        buf_add(out, STR("without a MachineDrainRule its order is 0)"));
+    }
+}
+
+static void tell_rules(const struct drain_patient *p, struct buf *out)
+{
+    const struct drain_book *b = &p->drain->book;
+    const struct drain_spaces *s = &p->drain->drains->spaces;
+    if (b->trouble.code != 0) {
+        buf_printf(out, "the MachineDrainRules of its node cannot be read: %s", b->trouble.msg);
+    } else if (b->rules.error.n > 0) {
+        buf_printf(out, "the MachineDrainRules of its node cannot be used: " STR_FMT,
+                   STR_ARG(str_sub(b->rules.error, 0, 512)));
+    } else if (!s->synced || s->denied) {
+        buf_printf(out,
+                   "a MachineDrainRule asks for the labels of its namespace, which are not known: "
+                   "%s",
+                   s->trouble.code != 0 ? s->trouble.msg : "no list of namespaces has come yet");
+    } else {
+        buf_add(out, STR("a MachineDrainRule asks for the labels of its namespace, and there is no "
+                         "such namespace"));
+    }
+}
+
 void drain_explain(const struct drain_patient *p, struct buf *out)
 {
     switch (p->wait) {
@@ -78,7 +123,13 @@ void drain_explain(const struct drain_patient *p, struct buf *out)
         tell_stuck(p, out);
         break;
     case DRAIN_WAIT_COMPLETION:
-        buf_add(out, STR("it wishes to complete, and is waited for"));
+        tell_completion(p, out);
+        break;
+    case DRAIN_WAIT_ORDER:
+        tell_order(p, out);
+        break;
+    case DRAIN_WAIT_RULES:
+        tell_rules(p, out);
         break;
     case DRAIN_WAIT_UNMANAGED:
         buf_add(out, STR("no controller would make it again, and such pods are not to be evicted"));

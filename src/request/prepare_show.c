@@ -67,8 +67,10 @@ static struct str show_drain_reason(const struct drain_status *s)
     case DRAIN_WAIT_FAILED:
     case DRAIN_WAIT_STUCK:
     case DRAIN_WAIT_COMPLETION:
+    case DRAIN_WAIT_ORDER:
     case DRAIN_WAIT_LOCAL:
     case DRAIN_WAIT_DAEMON:
+    case DRAIN_WAIT_RULES:
         break;
     }
     return STR("Draining");

@@ -394,6 +394,70 @@ TEST(drain_tries_again_as_it_is_told_where_budgets_cannot_be_seen)
     hand_end(&h);
 }
 
+/* A rule that asks for labels which nobody lets us see. */
+TEST(drain_without_the_right_to_see_namespaces_waits_where_rules_ask_for_them)
+{
+    struct hand h;
+    struct drain_spec spec = hand_spec;
+    spec.book = STR("[{\"name\":\"a\",\"behavior\":\"Skip\",\"pods\":[{\"namespaceSelector\":"
+                    "\"team=a\"}]}]");
+    hand_begin_with(&h, &spec);
+    CHECK(str_starts(hand_watch(&h, "/api/v1/namespaces?")->path, STR("/api/v1/namespaces?")));
+    hand_pod(&h, "ADDED", "a", false);
+    hand_sync(&h, "/pods");
+    hand_sync(&h, "/poddisruptionbudgets");
+    hand_run(&h, SECONDS(1));
+    CHECK_EQ(hand_status(&h).wait, DRAIN_WAIT_RULES);
+    CHECK(!hand_status(&h).blocked); /* they may be on their way */
+    CHECK_STR(hand_status(&h).reason,
+              "a MachineDrainRule asks for the labels of its namespace, which are not known: no "
+              "list of namespaces has come yet");
+    fake_end(&h.api, hand_watch(&h, "/api/v1/namespaces?"), 403,
+             STR("{\"message\":\"namespaces are forbidden\"}"));
+    hand_run(&h, 0);
+    CHECK(hand_status(&h).blocked);
+    CHECK_STR(hand_status(&h).reason,
+              "a MachineDrainRule asks for the labels of its namespace, which are not known: watch "
+              "of /api/v1/namespaces: the server answered 403: namespaces are forbidden");
+    hand_run(&h, SECONDS(15));
+    CHECK_EQ(h.api.sent, 0);
+    /* Somebody grants it, but the namespace is not there. */
+    hand_sync(&h, "/api/v1/namespaces?");
+    hand_run(&h, SECONDS(1));
+    CHECK_STR(hand_status(&h).reason, "a MachineDrainRule asks for the labels of its namespace, "
+                                      "and there is no such namespace");
+    CHECK_EQ(h.api.sent, 0);
+    fake_line(hand_watch(&h, "/api/v1/namespaces?"),
+              arena_printf(&h.a,
+                           "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"shop\","
+                           "\"resourceVersion\":\"%d\",\"labels\":{\"team\":\"b\"}}}}",
+                           ++h.version));
+    hand_run(&h, SECONDS(1));
+    CHECK_EQ(h.api.sent, 1);
+    hand_end(&h);
+}
+
+/* Force does not wait for what is refused, but for what is on its way: it may be a rule that skips
+ * the pod. */
+TEST(drain_by_force_waits_a_moment_for_namespaces)
+{
+    struct hand h;
+    struct drain_spec spec = hand_spec;
+    spec.book = STR("[{\"name\":\"a\",\"behavior\":\"Skip\",\"pods\":[{\"namespaceSelector\":"
+                    "\"team=a\"}]}]");
+    hand_begin_with(&h, &spec);
+    drain_force(h.d);
+    hand_pod(&h, "ADDED", "a", false);
+    hand_sync(&h, "/pods");
+    hand_sync(&h, "/poddisruptionbudgets");
+    hand_run(&h, SECONDS(9));
+    CHECK_EQ(h.api.sent, 0);
+    hand_run(&h, SECONDS(2));
+    CHECK_EQ(h.api.sent, 1);
+    CHECK_EQ(fake_call_first(&h.api)->verb, API_DELETE);
+    hand_end(&h);
+}
+
 TEST(drain_does_not_wait_for_ever_for_a_list_of_budgets)
 {
     struct hand h;

@@ -57,7 +57,119 @@ static const struct lot_case {
     { WISH("wait-completed"), "", "Running", EVERYTHING, "", true, DRAIN_GOES, DRAIN_WAIT_NONE },
     { WISH("skip"), "", "Running", EVERYTHING, "", true, DRAIN_STAYS, DRAIN_WAIT_NONE },
     { OWNED("DaemonSet"), "", "Running", EVERYTHING, "", true, DRAIN_STAYS, DRAIN_WAIT_NONE },
+    /* Cluster API removes the first hyphen, wherever it is. */
+    { WISH("WaitCompleted"), "", "Running", DRAIN_WISHES, "", false, DRAIN_WAITED,
+      DRAIN_WAIT_COMPLETION },
+    { WISH("wa-itcompleted"), "", "Running", DRAIN_WISHES, "", false, DRAIN_WAITED,
+      DRAIN_WAIT_COMPLETION },
+    { WISH("wait-comp-leted"), "", "Running", DRAIN_WISHES, "", false, DRAIN_GOES,
+      DRAIN_WAIT_NONE },
+    { WISH("sk-ip"), "", "Running", DRAIN_WISHES, "", false, DRAIN_GOES, DRAIN_WAIT_NONE },
 };
+
+/* The first of: app=a is skipped, app=b waited for, app=c of order 3, app=d by its namespace. */
+#define BOOK                                                                                       \
+    "[{\"name\":\"1\",\"behavior\":\"Skip\",\"pods\":[{\"selector\":\"app=a\"}]},"                 \
+    "{\"name\":\"2\",\"behavior\":\"WaitCompleted\",\"pods\":[{\"selector\":\"app=b\"}]},"         \
+    "{\"name\":\"3\",\"behavior\":\"Drain\",\"order\":3,\"pods\":[{\"selector\":\"app in (b,c)"    \
+    "\"}]},"                                                                                       \
+    "{\"name\":\"4\",\"behavior\":\"Skip\",\"pods\":[{\"selector\":\"app=d\","                     \
+    "\"namespaceSelector\""                                                                        \
+    ":\"team=x\"}]}]"
+#define APP(name) "\"labels\":{\"app\":\"" name "\"}"
+#define APP_WISH(name, wish)                                                                       \
+    "\"labels\":{\"app\":\"" name "\",\"cluster.x-k8s.io/drain\":\"" wish "\"}"
+#define BROKEN "{\"error\":\"it is broken\"}"
+
+static const struct book_case {
+    const char *meta;
+    const char *phase;
+    uint32_t rules;
+    const char *book;
+    bool forcing;
+    enum drain_lot lot;
+    enum drain_wait wait;
+    int32_t order;
+} book_cases[] = {
+    { APP("a"), "Running", 0, BOOK, false, DRAIN_STAYS, DRAIN_WAIT_NONE, 0 },
+    { APP("a"), "Succeeded", 0, BOOK, false, DRAIN_STAYS, DRAIN_WAIT_NONE, 0 },
+    { APP("b"), "Running", 0, BOOK, false, DRAIN_WAITED, DRAIN_WAIT_COMPLETION, 0 },
+    { APP("b"), "Failed", 0, BOOK, false, DRAIN_WAITED, DRAIN_WAIT_COMPLETION, 0 },
+    { APP("c"), "Running", 0, BOOK, false, DRAIN_GOES, DRAIN_WAIT_NONE, 3 },
+    { APP("c"), "Succeeded", 0, BOOK, false, DRAIN_GOES, DRAIN_WAIT_NONE, 3 },
+    { APP("d"), "Running", 0, BOOK, false, DRAIN_BARRED, DRAIN_WAIT_RULES, 0 },
+    { APP("e"), "Running", 0, BOOK, false, DRAIN_GOES, DRAIN_WAIT_NONE, 0 },
+    /* The pod's own wish comes first, whether others' drains would heed it or not. */
+    { APP_WISH("c", "skip"), "Running", 0, BOOK, false, DRAIN_STAYS, DRAIN_WAIT_NONE, 0 },
+    { APP_WISH("a", "wait-completed"), "Running", 0, BOOK, false, DRAIN_WAITED,
+      DRAIN_WAIT_COMPLETION, 0 },
+    { APP_WISH("c", "WAITCOMPLETED"), "Succeeded", 0, BOOK, false, DRAIN_WAITED,
+      DRAIN_WAIT_COMPLETION, 0 },
+    { APP_WISH("d", "skip"), "Running", 0, BOOK, false, DRAIN_STAYS, DRAIN_WAIT_NONE, 0 },
+    { APP_WISH("c", "other"), "Running", 0, BOOK, false, DRAIN_GOES, DRAIN_WAIT_NONE, 3 },
+    /* What is the node's own stays, but a finished pod of a DaemonSet is nobody's. */
+    { MIRROR "," APP("c"), "Running", 0, BOOK, false, DRAIN_STAYS, DRAIN_WAIT_NONE, 3 },
+    { OWNED("DaemonSet") "," APP("c"), "Running", 0, BOOK, false, DRAIN_STAYS, DRAIN_WAIT_NONE, 3 },
+    { OWNED("DaemonSet") "," APP("c"), "Failed", 0, BOOK, false, DRAIN_GOES, DRAIN_WAIT_NONE, 3 },
+    /* What else bars a pod still does. */
+    { APP("c"), "Running", EVERYTHING, BOOK, false, DRAIN_BARRED, DRAIN_WAIT_UNMANAGED, 3 },
+    { APP("a"), "Running", EVERYTHING, BOOK, false, DRAIN_STAYS, DRAIN_WAIT_NONE, 0 },
+    { APP("b"), "Running", EVERYTHING, BOOK, false, DRAIN_WAITED, DRAIN_WAIT_COMPLETION, 0 },
+    /* Rules that cannot be used hold whoever they could be about. */
+    { APP("e"), "Running", 0, BROKEN, false, DRAIN_BARRED, DRAIN_WAIT_RULES, 0 },
+    { APP("e"), "Succeeded", 0, "nonsense", false, DRAIN_BARRED, DRAIN_WAIT_RULES, 0 },
+    { APP_WISH("e", "skip"), "Running", 0, BROKEN, false, DRAIN_STAYS, DRAIN_WAIT_NONE, 0 },
+    { OWNED("DaemonSet"), "Running", 0, BROKEN, false, DRAIN_STAYS, DRAIN_WAIT_NONE, 0 },
+    /* Force, and whom it spares. */
+    { APP("a"), "Running", 0, BOOK, true, DRAIN_STAYS, DRAIN_WAIT_NONE, 0 },
+    { APP("b"), "Running", 0, BOOK, true, DRAIN_GOES, DRAIN_WAIT_NONE, 0 },
+    { APP("d"), "Running", 0, BOOK, true, DRAIN_GOES, DRAIN_WAIT_NONE, 0 },
+    { APP_WISH("b", "skip"), "Running", 0, BOOK, true, DRAIN_STAYS, DRAIN_WAIT_NONE, 0 },
+    { APP("e"), "Running", 0, BROKEN, true, DRAIN_GOES, DRAIN_WAIT_NONE, 0 },
+};
+
+static void *lot_pod(struct arena *a, const char *meta, const char *spec, const char *phase)
+{
+    const struct jval *object = NULL;
+    struct err err = { 0 };
+    void *pod = NULL;
+    struct str text = arena_printf(
+        a, "{\"metadata\":{\"name\":\"p\"%s%s},\"spec\":{%s},\"status\":{\"phase\":\"%s\"}}",
+        meta[0] != '\0' ? "," : "", meta, spec, phase);
+    CHECK_EQ(json_parse(text, 0, a, &object, &err), 0);
+    CHECK_EQ(drain_pod_kind.project(NULL, object, a, &pod, &err), 0);
+    return pod;
+}
+
+/* Nobody knows any namespace here. */
+TEST(lot_of_a_pod_follows_from_the_rulebook)
+{
+    struct vloop *v = vloop_new(1, 0);
+    for (uint32_t i = 0; i < ARRAY_LEN(book_cases); i++) {
+        const struct book_case *c = &book_cases[i];
+        CLEANUP(arena_done)
+        struct arena a = { 0 };
+        check_case(i);
+        struct drains ds = { .loop = vloop_root(v), .spaces = { .denied = true } };
+        struct drain d = {
+            .drains = &ds,
+            .spec = { .rules = c->rules },
+            .forcing = c->forcing,
+            .book = { .given = true },
+        };
+        int r = rulebook_parse(str_from(c->book), &a, &d.book.rules, &d.book.trouble);
+        CHECK_EQ(r < 0, d.book.trouble.code != 0);
+        struct store_item item = { .name = STR("s/p"),
+                                   .object = lot_pod(&a, c->meta, "", c->phase) };
+        const struct drain_patient p = { .drain = &d, .item = &item };
+        enum drain_wait wait = DRAIN_WAIT_NONE;
+        CHECK_EQ(drain_patient_lot(&p, &wait), c->lot);
+        CHECK_EQ(wait, c->wait);
+        CHECK_EQ(drain_patient_order(&p), c->order);
+    }
+    check_case(-1);
+    vloop_free(v);
+}
 
 TEST(lot_of_a_pod_follows_from_the_rules)
 {
@@ -66,21 +178,14 @@ TEST(lot_of_a_pod_follows_from_the_rules)
         CLEANUP(arena_done)
         struct arena a = { 0 };
         struct err err = { 0 };
-        const struct jval *object = NULL;
         struct selector selector;
-        void *pod = NULL;
         check_case(i);
-        struct str text = arena_printf(
-            &a, "{\"metadata\":{\"name\":\"p\"%s%s},\"spec\":{%s},\"status\":{\"phase\":\"%s\"}}",
-            c->meta[0] != '\0' ? "," : "", c->meta, c->spec, c->phase);
-        CHECK_EQ(json_parse(text, 0, &a, &object, &err), 0);
-        CHECK_EQ(drain_pod_kind.project(NULL, object, &a, &pod, &err), 0);
         CHECK_EQ(selector_parse(str_from(c->selector), &a, &selector, &err), 0);
         struct drain d = {
             .spec = { .rules = c->rules, .pods = c->selector[0] != '\0' ? &selector : NULL },
             .forcing = c->forcing,
         };
-        struct store_item item = { .object = pod };
+        struct store_item item = { .object = lot_pod(&a, c->meta, c->spec, c->phase) };
         const struct drain_patient p = { .drain = &d, .item = &item };
         enum drain_wait wait = DRAIN_WAIT_NONE;
         CHECK_EQ(drain_patient_lot(&p, &wait), c->lot);
