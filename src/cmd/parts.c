@@ -8,6 +8,9 @@
 
 const struct str parts_annotations[PARTS_ANNOTATIONS] = {
     STR_INIT("repairman.k8s.io/cordoned-by"),
+    STR_INIT("drydock.dev/drain-rules"),
+    STR_INIT("drydock.dev/deletion-request"),
+    STR_INIT("drydock.dev/maintenance-request"),
 };
 
 static void parts_ask(void *ctx);

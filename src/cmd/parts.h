@@ -43,7 +43,7 @@ void parts_done(struct parts *p);
 
 /* For struct controller_config: the annotations of nodes that parts read, and what the controller
  * tells is given on. */
-#define PARTS_ANNOTATIONS 1
+#define PARTS_ANNOTATIONS 4
 extern const struct str parts_annotations[PARTS_ANNOTATIONS];
 void parts_on_node(struct parts *p, const struct store_item *item, const void *before, bool gone);
 void parts_on_acting(struct parts *p);

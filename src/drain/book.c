@@ -34,7 +34,8 @@ void drain_set_book(struct drain *d, struct str text)
     if (by_space) {
         drains_unwatch_spaces(d->drains);
     }
-    d->stirred = true; /* other pods may stay, and so their claims */
+    d->stirred = true;    /* other pods may stay, and so their claims */
+    d->view.done = false; /* by the rules before it was, perhaps */
     drain_mark(d);
 }
 

@@ -163,6 +163,9 @@ static void controller_on_change(void *ctx, struct store_item *item, const void 
 {
     struct controller *c = ctx;
     fleet_on_change(c->fleet, item, before);
+    if (item->extra != NULL) {
+        errand_on_node(item->extra);
+    }
     if (c->config.on_node != NULL) {
         c->config.on_node(c->config.ctx, item, before, /* gone= */ false);
     }

@@ -14,6 +14,7 @@
 
 #include "base/prio.h"
 #include "drain/drain.h"
+#include "drain/rulebook.h"
 #include "kube/lease.h"
 #include "kube/node.h"
 #include "kube/recorder.h"
@@ -266,6 +267,10 @@ void look_collect(void *ctx); /* before the metrics are read */
 
 /* ── errand.c ──────────────────────────────────────────────────────────────────────────────── */
 void errand_drain(struct member *m, const struct engine_effect *effect);
+/* The node has changed: its drain must not send anything away by rules that are not in force any
+ * more. Without rules it goes on only when it was decided that it is still to go on: they go
+ * together with what asked for the drain. */
+void errand_on_node(struct member *m);
 void errand_stop_drain(struct member *m);
 void errand_notify(struct member *m, const struct engine_effect *effect);
 void errand_end(struct member *m);

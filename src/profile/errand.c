@@ -27,6 +27,7 @@ void errand_drain(struct member *m, const struct engine_effect *effect)
     struct controller *c = m->c;
     const struct node *node = m->item->object;
     if (m->drain != NULL) {
+        drain_set_book(m->drain, node_annotation(node, RULEBOOK_KEY));
         return;
     }
     const struct config_instance *instance = effect->drain;
@@ -39,10 +40,19 @@ void errand_drain(struct member *m, const struct engine_effect *effect)
             plugin_get(instance->plugin, instance->values, "deletionTimeout")->number / 1000,
         .force = plugin_get(instance->plugin, instance->values, "forceEviction")->truth,
         .grace = -1,
+        .book = node_annotation(node, RULEBOOK_KEY),
     };
     log_info(c->log, "Going to evict pods from node.", KV_STR("node", m->item->name),
              KV_STR("profile", effect->profiles[effect->drain_profile].name));
     m->drain = drain_start(c->drains, &spec, errand_on_drain, m);
+}
+
+void errand_on_node(struct member *m)
+{
+    struct str book = node_annotation(m->item->object, RULEBOOK_KEY);
+    if (m->drain != NULL && book.p != NULL) {
+        drain_set_book(m->drain, book);
+    }
 }
 
 void errand_stop_drain(struct member *m)

@@ -30,9 +30,10 @@ static void setup_note_annotations(struct setup *s, const struct controller *c)
     const struct config_instances *checks = &s->config.instances[PLUGIN_CHECK];
     const struct config_instances *triggers = &s->config.instances[PLUGIN_TRIGGER];
     s->annotations =
-        ARENA_ARRAY(&s->memory, struct str, checks->n + triggers->n + c->config.keep_n + 2);
+        ARENA_ARRAY(&s->memory, struct str, checks->n + triggers->n + c->config.keep_n + 3);
     setup_keep(s, DATA_ANNOTATION);
     setup_keep(s, SUBJECT_CORDON_MARK);
+    setup_keep(s, RULEBOOK_KEY);
     for (uint32_t i = 0; i < c->config.keep_n; i++) {
         setup_keep(s, c->config.keep[i]);
     }

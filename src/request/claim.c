@@ -404,6 +404,7 @@ static void claim_prepare(struct claim *c, bool wanted, const struct phase_facts
         .uid = c->uid,
         .request = c->name,
         .node = c->target,
+        .routed = m->routed,
         .step = phase_prepare_step(m->status.step),
         .step_time = m->status.step_time,
     };

@@ -241,7 +241,8 @@ static int mrequest_project(void *ctx UNUSED, const struct jval *object, struct 
     const struct jval *metadata = jval_get(object, STR("metadata"));
     const struct jval *spec = jval_get(object, STR("spec"));
     const struct jval *ttl = jval_get(spec, STR("ttlSecondsAfterFinished"));
-    struct str exit = jval_str(jval_get(jval_get(metadata, STR("annotations")), MREQUEST_EXIT));
+    const struct jval *annotations = jval_get(metadata, STR("annotations"));
+    struct str exit = jval_str(jval_get(annotations, MREQUEST_EXIT));
     int64_t priority = read_i64(jval_get(spec, STR("priority")));
     int64_t seconds = 0;
     struct mrequest *m = ARENA_NEW(out, struct mrequest);
@@ -260,6 +261,7 @@ static int mrequest_project(void *ctx UNUSED, const struct jval *object, struct 
         .priority = (int32_t)MAX(MIN(priority, (int64_t)INT32_MAX), (int64_t)INT32_MIN),
         .unprepared = str_eq(jval_str(jval_get(spec, STR("preparation"))), STR("None")),
         .failed = exit.n > 0 && !str_eq(exit, STR("0")),
+        .routed = arena_str(out, jval_str(jval_get(annotations, MREQUEST_ROUTED))),
         .has_ttl = jval_i64(ttl, &seconds) && seconds >= 0,
         .ttl_s = read_u32(ttl),
     };
@@ -357,7 +359,7 @@ static bool mrequest_same(const void *left, const void *right)
            str_eq(a->space, b->space) && str_eq(a->type_text, b->type_text) &&
            a->state == b->state && a->priority == b->priority && a->unprepared == b->unprepared &&
            a->failed == b->failed && a->has_ttl == b->has_ttl && a->ttl_s == b->ttl_s &&
-           mr_status_same(&a->status, &b->status);
+           str_eq(a->routed, b->routed) && mr_status_same(&a->status, &b->status);
 }
 
 const struct store_kind mrequest_kind = {

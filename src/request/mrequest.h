@@ -18,6 +18,8 @@
 #define MREQUEST_CLIENT STR("maintenancerequests.repairman.k8s.io/clientname")
 /* How the work ended, where the actor says so: "0" when it succeeded. */
 #define MREQUEST_EXIT STR("drydock.dev/exit-code")
+/* Which request of a Machine it was made for. */
+#define MREQUEST_ROUTED STR("drydock.dev/bridge-request")
 
 #define MREQUEST_LIMITS_MAX 64u   /* the schema's */
 #define MREQUEST_BLOCKED_MAX 16u  /* the schema's */
@@ -131,8 +133,9 @@ struct mrequest {
     enum target_type type; /* when it is known */
     enum mr_state state;
     int32_t priority;
-    bool unprepared; /* spec.preparation is None: the actor prepares the target itself */
-    bool failed;     /* the actor says that its work has */
+    bool unprepared;   /* spec.preparation is None: the actor prepares the target itself */
+    bool failed;       /* the actor says that its work has */
+    struct str routed; /* MREQUEST_ROUTED; empty: it was not made for a Machine */
     bool has_ttl;
     uint32_t ttl_s;
     struct mr_status status;

@@ -1,6 +1,7 @@
 #include "request/prepare.h"
 
 #include "base/heap.h"
+#include "drain/rulebook.h"
 #include "request/prepare_room.h"
 
 /* A pod that takes that long to end, or its grace if that is longer, is shown as one that does not.
@@ -158,6 +159,33 @@ static bool prepare_is_cordoned(const struct prepare *q)
 
 /* ── drain ─────────────────────────────────────────────────────────────────────────────────── */
 
+bool prepare_sees_request(const struct prepare *q)
+{
+    const struct node *node = prepare_node(q);
+    return q->spec.routed.n == 0 ||
+           (node != NULL && (str_eq(node_annotation(node, PREPARE_DELETION), q->spec.routed) ||
+                             str_eq(node_annotation(node, PREPARE_MAINTENANCE), q->spec.routed)));
+}
+
+static struct str prepare_book(const struct prepare *q)
+{
+    const struct node *node = prepare_node(q);
+    return node != NULL && prepare_sees_request(q) ? node_annotation(node, RULEBOOK_KEY) : STR_NONE;
+}
+
+/* Rules go when the request does. The drain has nothing to do any more then, and what ends it is on
+ * its way. */
+static void prepare_tell_drain(struct prepare *q)
+{
+    if (q->drain == NULL || prepare_node(q) == NULL) {
+        return;
+    }
+    drain_rest(q->drain, !prepare_sees_request(q));
+    if (prepare_sees_request(q)) {
+        drain_set_book(q->drain, prepare_book(q));
+    }
+}
+
 static void prepare_on_change(void *ctx)
 {
     prepare_mark(ctx);
@@ -188,6 +216,7 @@ static void prepare_watch_pods(struct prepare *q, bool look)
                  (o->ignore_daemon_sets || look ? 0 : DRAIN_BAR_DAEMONS) | (look ? DRAIN_LOOK : 0),
         .retry = SECONDS(o->retry_s),
         .pods = o->pod_selector.n > 0 ? &q->pods : NULL,
+        .book = prepare_book(q),
     };
     q->drain = drain_start(q->preparer->config.drains, &spec, prepare_on_change, q);
 }
@@ -222,7 +251,8 @@ static bool prepare_step_cordon(struct prepare *q, usec_t now)
 static bool prepare_step_drain(struct prepare *q, usec_t now)
 {
     const struct limit_drain *o = &q->spec.options.drain;
-    if (q->drain == NULL && prepare_is_cordoned(q) && q->pods_err.code == 0) {
+    if (q->drain == NULL && prepare_is_cordoned(q) && q->pods_err.code == 0 &&
+        prepare_sees_request(q)) {
         prepare_watch_pods(q, /* look= */ false);
     }
     if (q->drain != NULL && drain_is_done(q->drain)) {
@@ -337,6 +367,7 @@ static void prepare_turn(void *ctx)
     while (prepare_advance(q, now)) {
     }
     prepare_let_go(q);
+    prepare_tell_drain(q);
     if (q->drain != NULL) {
         drain_unreachable(q->drain, node != NULL &&
                                         str_eq(node_condition(node, STR("Ready")), STR("Unknown")));
@@ -393,6 +424,7 @@ void preparer_on_node(struct preparer *p, const struct store_item *item, bool go
             continue;
         }
         q->doubt = q->doubt || (!gone && prepare_doubts_cordon(q, item->object));
+        prepare_tell_drain(q); /* before it can send anything by rules that have changed */
         prepare_mark(q);
     }
 }
@@ -404,6 +436,7 @@ static void prepare_copy_spec(struct prepare *q, const struct prepare_spec *spec
     q->spec.uid = arena_str(&q->memory, spec->uid);
     q->spec.request = arena_str(&q->memory, spec->request);
     q->spec.node = arena_str(&q->memory, spec->node);
+    q->spec.routed = arena_str(&q->memory, spec->routed);
     o->drain.pod_selector = arena_str(&q->memory, o->drain.pod_selector);
     struct str *ignore = ARENA_ARRAY(&q->memory, struct str, o->detach.ignore_n);
     for (uint32_t i = 0; i < o->detach.ignore_n; i++) {

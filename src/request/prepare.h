@@ -31,7 +31,7 @@ struct preparer_config {
     struct recorder *recorder;
     struct log *log;
     struct drains *drains;
-    const struct store *nodes;  /* kube/node.h; PREPARE_MARK must be among the kept annotations */
+    const struct store *nodes;  /* kube/node.h; with the annotations below, and RULEBOOK_KEY */
     bool (*may_act)(void *ctx); /* asked before anything is sent; NULL: always */
     usec_t (*wall)(void *ctx);  /* API-server time (B11) */
     void *ctx;
@@ -39,6 +39,10 @@ struct preparer_config {
 };
 
 #define PREPARE_MARK CORDON_MARK
+/* The Node's annotations that name the request of its Machine, and which come together with its
+ * rulebook. */
+#define PREPARE_DELETION STR("drydock.dev/deletion-request")
+#define PREPARE_MAINTENANCE STR("drydock.dev/maintenance-request")
 
 struct preparer *preparer_new(const struct preparer_config *config);
 /* Like a crash. Before `drains` are freed; not from on_change. Accepts NULL. */
@@ -50,6 +54,10 @@ struct prepare_spec {
     struct str uid; /* of the request: the mark's value */
     struct str request;
     struct str node;
+    /* The request of a Machine that it was made for, or empty. The Node named it first, together
+     * with the rules to drain it by. So where it does not, what is known of it is older than the
+     * request, or that is over: nothing is sent away then. */
+    struct str routed;
     struct limit_options options; /* drain and detach of it */
     enum prepare_step step;       /* where it was; PREPARE_CORDON at first */
     usec_t step_time;             /* wall: when that step began */

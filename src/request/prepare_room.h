@@ -49,6 +49,9 @@ struct prepare {
 /* How long the step may take, or takes; 0: no limit, or none at all. */
 usec_t prepare_limit(const struct prepare *q);
 
+/* The node carries the request that this one was made for, if there is one. */
+bool prepare_sees_request(const struct prepare *q);
+
 /* prepare_show.c */
 /* Makes the view; true when it says something else than before. */
 bool prepare_show(struct prepare *q);

@@ -100,6 +100,15 @@ static void show_drain(struct prepare *q, struct prepare_view *v)
         v->message = arena_printf(&q->shown, "draining: podSelector: %s", q->pods_err.msg);
         return;
     }
+    bool seen = prepare_sees_request(q);
+    buf_printf(&q->key, " %d", seen);
+    if (!seen) {
+        v->message = arena_printf(&q->shown,
+                                  "draining: it waits until the node carries request '" STR_FMT
+                                  "' of its Machine, and with it the rules to drain by",
+                                  STR_ARG(str_sub(q->spec.routed, 0, 128)));
+        return;
+    }
     if (q->drain == NULL) {
         v->message = STR("draining: it begins when the cordon is made");
         return;

@@ -26,13 +26,19 @@ struct stage {
     usec_t tolerance;
     uint32_t changes;
     bool undone;
+    const char *routed; /* the Machine's request that it is for; NULL: none */
     /* In the request's status. */
     enum prepare_step step;
     usec_t step_time;
     uint32_t steps_seen; /* bits */
 };
 
-static const struct str stage_kept[] = { STR_INIT("repairman.k8s.io/cordoned-by") };
+static const struct str stage_kept[] = {
+    STR_INIT("repairman.k8s.io/cordoned-by"),
+    STR_INIT("drydock.dev/drain-rules"),
+    STR_INIT("drydock.dev/deletion-request"),
+    STR_INIT("drydock.dev/maintenance-request"),
+};
 
 /* As the defaults of B6.1 are. */
 static const struct limit_options stage_defaults = {
@@ -178,6 +184,7 @@ static inline void stage_prepare(struct stage *st)
         .request = STR("mr-1"),
         .node = STR("node-001"),
         .options = st->options,
+        .routed = st->routed != NULL ? str_from(st->routed) : STR_NONE,
         .step = st->step,
         .step_time = st->step_time,
     };

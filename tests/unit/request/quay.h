@@ -52,7 +52,12 @@ struct quay {
     uint32_t most;        /* requests Approved or InProgress at once, at any commit */
 };
 
-static const struct str quay_kept[] = { STR_INIT("repairman.k8s.io/cordoned-by") };
+static const struct str quay_kept[] = {
+    STR_INIT("repairman.k8s.io/cordoned-by"),
+    STR_INIT("drydock.dev/drain-rules"),
+    STR_INIT("drydock.dev/deletion-request"),
+    STR_INIT("drydock.dev/maintenance-request"),
+};
 
 /* ── the server ────────────────────────────────────────────────────────────────────────────── */
 

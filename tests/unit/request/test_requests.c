@@ -168,6 +168,30 @@ TEST(requests_hand_out_a_node_that_is_cordoned_and_empty)
     quay_until_clean(&q);
 }
 
+/* What is known of the node may be older than the request. */
+TEST(requests_for_a_machine_are_not_drained_before_the_node_carries_them)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 3, 1);
+    quay_limit(&q, "node", DRAINS);
+    (void)quay_ask(&q, 201, "POST", "/apis/repairman.k8s.io/v1/maintenancerequests",
+                   "{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":\"MaintenanceRequest\","
+                   "\"metadata\":{\"name\":\"mr-1\",\"annotations\":{"
+                   "\"drydock.dev/bridge-request\":\"u-1\"}},"
+                   "\"spec\":{\"name\":\"node-001\",\"type\":\"node\"}}");
+    quay_until_phase(&q, "mr-1", "Preparing");
+    quay_run(&q, MINUTES(1));
+    CHECK_STR(quay_text(&q, "mr-1", "status.phase"), "Preparing");
+    CHECK_STR(quay_condition(&q, "mr-1", "Prepared", "message"),
+              "draining: it waits until the node carries request 'u-1' of its Machine, and with it "
+              "the rules to drain by");
+    (void)quay_ask(&q, 200, "PATCH", "/api/v1/nodes/node-001",
+                   "{\"metadata\":{\"annotations\":{\"drydock.dev/deletion-request\":\"u-1\","
+                   "\"drydock.dev/drain-rules\":\"[]\"}}}");
+    quay_until_phase(&q, "mr-1", "Approved");
+}
+
 TEST(requests_whose_actor_drains_itself_are_left_alone)
 {
     CLEANUP(quay_done)

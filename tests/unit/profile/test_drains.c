@@ -1,0 +1,191 @@
+/* Drains that a profile asks for, of nodes with a rulebook, against the sandbox. */
+#include "profile/controller.h"
+
+#include "sandbox/door.h"
+#include "sandbox/vloop.h"
+#include "sandbox/world.h"
+#include "tests/check.h"
+
+/* 2026-01-02T03:04:05Z */
+#define WALL SECONDS(1767323045)
+
+#define POD(name)                                                                                  \
+    "- apiVersion: v1\n"                                                                           \
+    "  kind: Pod\n"                                                                                \
+    "  metadata: {name: " name ", namespace: default, labels: {app: " name "}}\n"                  \
+    "  spec: {nodeName: node-001, containers: [{name: a, image: b}]}\n"
+
+struct story {
+    struct arena memory;
+    struct vloop *v;
+    struct apiserver *server;
+    struct world *world;
+    struct faults faults;
+    struct api *door;
+    struct controller *c;
+};
+
+static void story_ask(struct story *s, const char *method, const char *path, const char *body)
+{
+    struct apiserver_reply reply = { 0 };
+    struct apiserver_request request = {
+        .method = str_from(method),
+        .path = str_from(path),
+        .content_type = STR("application/merge-patch+json"),
+        .body = str_from(body),
+    };
+    apiserver_handle(s->server, &request, &s->memory, &reply);
+    CHECK_EQ(reply.status, 200);
+}
+
+static void story_run(struct story *s, usec_t span)
+{
+    (void)vloop_run(s->v, vloop_now(s->v) + span);
+    controller_check(s->c);
+}
+
+static void story_begin(struct story *s)
+{
+    struct world_config ignored = { 0 };
+    struct str *objects;
+    uint32_t n;
+    struct err err = { 0 };
+    *s = (struct story){ .v = vloop_new(1, WALL) };
+    struct loop *loop = vloop_root(s->v);
+    s->server = apiserver_new(loop, 1);
+    s->world = world_new(loop, s->server, &(struct world_config){ .seed = 1, .nodes = 1 });
+    faults_init(&s->faults, 1);
+    s->door = door_new(loop, s->server, &s->faults);
+    s->c = controller_new(loop, s->door, NULL, NULL,
+                          &(struct controller_config){ .identity = STR("a_1"), .elect = true });
+    CHECK_EQ(controller_configure(
+                 s->c, STR("f"),
+                 STR("intervals: {requeue: 24h}\n"
+                     "instances:\n"
+                     "  check:\n"
+                     "  - {type: hasLabel, name: deleted, config: {key: machine-deleted}}\n"
+                     "  trigger:\n"
+                     "  - {type: eviction, name: cordon, config: {action: cordon}}\n"
+                     "  - {type: eviction, name: drain, config: {action: drain}}\n"
+                     "profiles:\n"
+                     "- name: p\n"
+                     "  operational:\n"
+                     "    transitions: [{check: deleted, next: maintenance-required}]\n"
+                     "  maintenance-required:\n"
+                     "    transitions:\n"
+                     "    - {check: deleted, trigger: cordon && drain, next: in-maintenance}\n"),
+                 (struct ucfg_env){ 0 }),
+             0);
+    CHECK_EQ(world_file_read(STR("objects:\n" POD("agent") POD("db") POD("job") POD("web")),
+                             &s->memory, &ignored, &objects, &n, &err),
+             0);
+    CHECK_EQ(world_create(s->world, objects, n, &err), 0);
+    story_ask(s, "PATCH", "/api/v1/nodes/node-001",
+              "{\"metadata\":{\"labels\":{\"cloud.sap/maintenance-profile\":\"p\"}}}");
+    story_run(s, MINUTES(1));
+}
+
+static void story_end(struct story *s)
+{
+    controller_check(s->c);
+    controller_free(s->c);
+    door_free(s->door);
+    faults_done(&s->faults);
+    world_free(s->world);
+    apiserver_free(s->server);
+    arena_done(&s->memory);
+    vloop_free(s->v);
+}
+
+static bool is_there(struct story *s, const char *name)
+{
+    const struct jval *pod =
+        apiserver_find(s->server, STR(""), STR("pods"), STR("default"), str_from(name));
+    return pod != NULL && jval_at(pod, "metadata.deletionTimestamp") == NULL;
+}
+
+static struct str state_of(struct story *s)
+{
+    const struct jval *node =
+        apiserver_find(s->server, STR(""), STR("nodes"), STR(""), STR("node-001"));
+    return jval_str(jval_get(jval_at(node, "metadata.labels"), STR("cloud.sap/maintenance-state")));
+}
+
+static uint64_t spaces_asked_for(struct story *s)
+{
+    uint32_t n;
+    const struct door_tally *tallies = door_tallies(s->door, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        if (str_eq(tallies[i].resource, STR("namespaces"))) {
+            return tallies[i].sent[DOOR_WATCH] + tallies[i].sent[DOOR_LIST];
+        }
+    }
+    return 0;
+}
+
+#define AGENT_STAYS                                                                                \
+    "{\\\"name\\\":\\\"1\\\",\\\"behavior\\\":\\\"Skip\\\",\\\"pods\\\":[{\\\"selector\\\":"       \
+    "\\\"app=agent\\\"}]}"
+#define JOB_WAITS                                                                                  \
+    "{\\\"name\\\":\\\"2\\\",\\\"behavior\\\":\\\"WaitCompleted\\\",\\\"pods\\\":[{\\\"selector"   \
+    "\\\":\\\"app=job\\\"}]}"
+#define DB_LATER                                                                                   \
+    "{\\\"name\\\":\\\"3\\\",\\\"behavior\\\":\\\"Drain\\\",\\\"order\\\":1,\\\"pods\\\":[{"       \
+    "\\\"selector\\\":\\\"app=db\\\"}]}"
+
+TEST(profiles_drain_by_the_rules_that_come_with_the_request)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s);
+    story_ask(&s, "PATCH", "/api/v1/nodes/node-001",
+              "{\"metadata\":{\"labels\":{\"machine-deleted\":\"true\"},\"annotations\":{"
+              "\"drydock.dev/drain-rules\":\"[" AGENT_STAYS "," JOB_WAITS "," DB_LATER "]\"}}}");
+    story_run(&s, MINUTES(5));
+    CHECK(is_there(&s, "agent") && is_there(&s, "db") && is_there(&s, "job"));
+    CHECK(!is_there(&s, "web"));
+    CHECK_STR(state_of(&s), "maintenance-required");
+    /* The rules change while it drains. */
+    story_ask(&s, "PATCH", "/api/v1/nodes/node-001",
+              "{\"metadata\":{\"annotations\":{\"drydock.dev/drain-rules\":\"[" AGENT_STAYS
+              "," JOB_WAITS "]\"}}}");
+    story_run(&s, MINUTES(1));
+    CHECK(is_there(&s, "agent") && is_there(&s, "job"));
+    CHECK(!is_there(&s, "db"));
+    CHECK_STR(state_of(&s), "maintenance-required");
+    story_ask(&s, "DELETE", "/api/v1/namespaces/default/pods/job", "");
+    story_run(&s, MINUTES(2));
+    CHECK(is_there(&s, "agent"));
+    CHECK_STR(state_of(&s), "in-maintenance");
+    CHECK_EQ(spaces_asked_for(&s), 0);
+}
+
+TEST(profiles_drain_without_rules_as_ever)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s);
+    story_ask(&s, "PATCH", "/api/v1/nodes/node-001",
+              "{\"metadata\":{\"labels\":{\"machine-deleted\":\"true\"}}}");
+    story_run(&s, MINUTES(2));
+    CHECK(!is_there(&s, "agent") && !is_there(&s, "db") && !is_there(&s, "job"));
+    CHECK_STR(state_of(&s), "in-maintenance");
+    CHECK_EQ(spaces_asked_for(&s), 0);
+}
+
+/* They go with what asked for the drain, and whom they spared is not sent away meanwhile. */
+TEST(profiles_whose_request_is_withdrawn_send_nobody_away)
+{
+    CLEANUP(story_end)
+    struct story s;
+    story_begin(&s);
+    story_ask(&s, "PATCH", "/api/v1/nodes/node-001",
+              "{\"metadata\":{\"labels\":{\"machine-deleted\":\"true\"},\"annotations\":{"
+              "\"drydock.dev/drain-rules\":\"[" AGENT_STAYS "," JOB_WAITS "," DB_LATER "]\"}}}");
+    story_run(&s, MINUTES(5));
+    story_ask(&s, "PATCH", "/api/v1/nodes/node-001",
+              "{\"metadata\":{\"labels\":{\"machine-deleted\":null},\"annotations\":{"
+              "\"drydock.dev/drain-rules\":null}}}");
+    story_run(&s, MINUTES(5));
+    CHECK(is_there(&s, "agent") && is_there(&s, "db") && is_there(&s, "job"));
+}
