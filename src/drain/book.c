@@ -118,5 +118,6 @@ void drain_find_turn(struct drain *d, usec_t now)
 bool drain_has_turn(const struct drain_patient *p)
 {
     const struct drain *d = p->drain;
-    return !d->book.given || d->forcing || drain_patient_order(p) <= d->turn;
+    return !d->book.given || d->forcing || drain_patient_order(p) <= d->turn ||
+           mutated(d->drains->config.mutations, MUTATION_ORDER_IGNORED);
 }

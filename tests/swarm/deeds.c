@@ -258,6 +258,7 @@ usec_t trial_next_deed(const struct trial *t)
     next = MIN(next, trial_next_asking(t));
     next = MIN(next, t->deaf_end);
     next = MIN(next, t->hold_end);
+    next = MIN(next, t->rules_at);
     if (t->next_deed < t->plan->n) {
         next = MIN(next, t->plan->deeds[t->next_deed].at);
     }
@@ -314,6 +315,9 @@ static void trial_end_deeds(struct trial *t, usec_t now)
         trial_hold_pods(t, /* hold= */ false);
         t->hold_end = USEC_NEVER;
     }
+    if (t->rules_at <= now) {
+        trial_change_rules(t);
+    }
     for (uint32_t i = 0; i < t->plan->processes; i++) {
         trial_end_process_deeds(t, &t->processes[i], now);
     }
@@ -364,6 +368,7 @@ void trial_calm_down(struct trial *t)
     trial_end_deeds(t, now);
     if (t->service.on) {
         trial_calm_service(t);
+        trial_calm_rules(t);
     }
     if (t->budget.on) {
         trial_calm_asking(t);

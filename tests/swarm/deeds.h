@@ -24,9 +24,11 @@ struct trial {
     struct inbox inbox;
     usec_t deaf_end;
     usec_t hold_end;
-    uint32_t file;       /* the configuration on disk: a blueprint, or a broken one */
-    uint32_t good;       /* the last blueprint that was there */
-    uint64_t file_count; /* counts the changes */
+    struct rng rules_rng; /* its own: runs without rules are what they were before there were any */
+    usec_t rules_at;      /* when the rules of a node change; USEC_NEVER: they do not */
+    uint32_t file;        /* the configuration on disk: a blueprint, or a broken one */
+    uint32_t good;        /* the last blueprint that was there */
+    uint64_t file_count;  /* counts the changes */
     struct chore {
         char node[64];
         usec_t at;
@@ -90,6 +92,13 @@ void trial_read_file(struct trial *t, struct process *p);
 void trial_on_message(void *ctx, const struct inbox_message *message, struct inbox_answer *answer);
 
 void trial_cordon(struct trial *t, struct str node, bool cordon);
+
+/* ── ruling.c: rulebooks of nodes ── */
+/* In two of three runs: pods that rules are about, and nodes with rules. */
+void trial_begin_rules(struct trial *t);
+void trial_change_rules(struct trial *t);
+/* All rules are such that drains end. */
+void trial_calm_rules(struct trial *t);
 
 /* ── asking.c: what concerns requests and limits ── */
 void trial_init_asking(struct trial *t);

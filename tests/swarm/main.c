@@ -45,6 +45,7 @@ static const char *const mutation_names[MUTATION_COUNT] = {
     [MUTATION_PAUSE_IGNORED] = "pause-ignored",
     [MUTATION_TIMEOUT_EARLY] = "timeout-early",
     [MUTATION_STRIKE_BY_REQUEST] = "strike-by-request",
+    [MUTATION_ORDER_IGNORED] = "order-ignored",
     [MUTATION_HOOK_UNAPPROVED] = "hook-unapproved",
     [MUTATION_HOOK_AGAIN] = "hook-again",
     [MUTATION_HOOK_AWAY] = "hook-away",
@@ -73,6 +74,7 @@ static enum story mutation_story(enum mutation m)
     case MUTATION_PAST_BUDGET:
     case MUTATION_UNCORDON_OTHERS:
     case MUTATION_WINDOW_IGNORED:
+    case MUTATION_ORDER_IGNORED:
         return STORY_DRAIN;
     case MUTATION_DROP_FAILED_NODE:
     case MUTATION_DATA_BYTES_WRONG:

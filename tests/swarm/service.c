@@ -38,6 +38,7 @@ void service_done(struct service *s)
     map_done(&s->told);
     map_done(&s->entered);
     map_done(&s->hands);
+    rules_done(&s->rules);
     arena_done(&s->memory);
 }
 
@@ -214,11 +215,15 @@ void service_on_send(struct service *s, const struct service_sender *who,
         return;
     }
     space = str_sub(head, STR("/api/v1/namespaces/").n, head.n);
+    struct str pod = str_sub(rest, 0, str_find_char(rest, '/'));
+    if (request->verb == API_DELETE || request->verb == API_POST) {
+        rules_on_send(&s->rules, who->identity, space, pod, who->now);
+    }
     if (request->verb == API_DELETE && !s->blueprints[who->blueprint].force) {
         promise_break(s->promise, "I5: " STR_FMT " deletes " STR_FMT " past its budget",
                       STR_ARG(who->identity), STR_ARG(rest));
     } else if (request->verb == API_POST && str_ends(rest, STR("/eviction"))) {
-        send_eviction(s, who, space, str_sub(rest, 0, rest.n - STR("/eviction").n));
+        send_eviction(s, who, space, pod);
     }
 }
 
@@ -371,6 +376,8 @@ static void check_line(struct service *s, const struct judge *j, const struct ju
 }
 
 struct pods {
+    const struct rules *rules;
+    const struct jval *object; /* the node's */
     struct str node;
     struct str left;
 };
@@ -384,7 +391,8 @@ static void pods_visit(void *ctx, const struct jval *object)
     JVAL_EACH (jval_at(object, "metadata.ownerReferences"), owner) {
         daemon = daemon || str_eq(jval_str(jval_get(owner, STR("kind"))), STR("DaemonSet"));
     }
-    if (str_eq(jval_str(jval_at(object, "spec.nodeName")), pods->node) && !finished && !daemon) {
+    if (str_eq(jval_str(jval_at(object, "spec.nodeName")), pods->node) && !finished && !daemon &&
+        !rules_skips(pods->rules, pods->object, object)) {
         pods->left = jval_str(jval_at(object, "metadata.name"));
     }
 }
@@ -402,7 +410,7 @@ static void check_effects(struct service *s, const struct blueprint_step *step,
     if ((step->does & BIT(DOES_DRAIN)) == 0 || (hand != NULL && hand->uncordoned)) {
         return;
     }
-    struct pods pods = { .node = node->name };
+    struct pods pods = { .rules = &s->rules, .object = after, .node = node->name };
     apiserver_each(s->server, STR(""), STR("pods"), STR(""), pods_visit, &pods);
     if (pods.left.n > 0) {
         promise_break(s->promise, "I7: " STR_FMT " is in maintenance while " STR_FMT " runs on it",
@@ -638,7 +646,7 @@ static void closed_visit(void *ctx, const struct jval *object)
 /* Pods are left on it, and there is a budget that lets none go: in a fleet with too few nodes. */
 static bool is_kept_by_budget(struct service *s, const struct judge_node *node)
 {
-    struct pods pods = { .node = node->name };
+    struct pods pods = { .rules = &s->rules, .object = node->object, .node = node->name };
     bool closed = false;
     apiserver_each(s->server, STR(""), STR("pods"), STR(""), pods_visit, &pods);
     apiserver_each(s->server, STR("policy"), STR("poddisruptionbudgets"), STR(""), closed_visit,

@@ -11,6 +11,7 @@
 #include "port/api.h"
 #include "tests/swarm/judge.h"
 #include "tests/swarm/promise.h"
+#include "tests/swarm/rules.h"
 
 #define SERVICE_BLUEPRINTS 2u
 #define SERVICE_SETTLED MINUTES(5) /* after the last fault: what waits has been looked at */
@@ -23,6 +24,7 @@ struct service {
     bool elect;   /* grants are recorded */
     bool limited; /* every way into maintenance is */
     usec_t calm_since;
+    struct rules rules; /* of nodes that are drained */
     struct arena memory;
     struct map sent;    /* writer/node/version → struct service_sent */
     struct map told;    /* message → struct service_told */

@@ -74,6 +74,7 @@ static void trial_on_commit(void *ctx, const struct apiserver_commit *commit)
     struct trial *t = ctx;
     trial_mix(t, commit->version);
     bool controller = trial_is_controller(commit->user_agent);
+    rules_on_commit(&t->service.rules, commit, vloop_now(t->vloop));
     if (t->verbose && controller && !t->budget.on && str_eq(commit->plural, STR("nodes"))) {
         struct promise_node node = promise_node_of(commit->now);
         (void)fprintf(stderr, "%12.3f s " STR_FMT " " STR_FMT " " STR_FMT " " STR_FMT "\n",
@@ -108,6 +109,7 @@ static void trial_init_service(struct trial *t)
         .elect = plan->elect,
         .limited = plan->wish.limited,
         .calm_since = USEC_NEVER,
+        .rules = { .promise = &t->promise, .server = t->server },
     };
     for (uint32_t i = 0; t->service.on && i < SERVICE_BLUEPRINTS; i++) {
         blueprint_make(&t->service.blueprints[i], plan->seed * SERVICE_BLUEPRINTS + i, &plan->wish);
@@ -121,6 +123,7 @@ static void trial_init(struct trial *t, const struct plan *plan, mutations_t mut
                          .server_up_at = USEC_NEVER,
                          .deaf_end = USEC_NEVER,
                          .hold_end = USEC_NEVER,
+                         .rules_at = USEC_NEVER,
                          .chores_end = plan->wild + plan->calm,
                          .file_count = 1 };
     inbox_init(&t->inbox);
@@ -144,6 +147,9 @@ static void trial_init(struct trial *t, const struct plan *plan, mutations_t mut
     }
     if (t->service.on) {
         trial_label_nodes(t);
+    }
+    if (plan->story == STORY_DRAIN) {
+        trial_begin_rules(t);
     }
     if (story_asks(plan->story)) {
         trial_init_asking(t);
