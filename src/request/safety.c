@@ -2,6 +2,7 @@
 
 #include "base/heap.h"
 #include "drain/budget.h"
+#include "drain/rulebook.h"
 #include "kube/node.h"
 #include "kube/podlist.h"
 #include "request/losses.h"
@@ -26,6 +27,7 @@ struct safety {
     struct buf path;
     struct buf held; /* pods, and the budgets that hold them */
     uint32_t held_n;
+    struct rulebook book; /* of the node; without rules where it has none that can be used */
     struct losses losses;
     uint32_t refused; /* SAFETY_…: the check that did, if it is made of what is known here */
     bool failed;
@@ -130,11 +132,25 @@ static void safety_hold(struct safety *s, const char *what, struct str space, st
     }
 }
 
+/* The labels of namespaces are not known here: a rule that asks for them spares nobody. */
+static bool safety_spares(const struct safety *s, const struct drain_pod *pod)
+{
+    struct drain_pod view = *pod; /* a lookup's context is not const */
+    const struct rulebook_rule *rule = NULL;
+    if (pod->wish != DRAIN_WISH_NONE) {
+        return pod->wish == DRAIN_WISH_SKIP;
+    }
+    int r = rulebook_find(&s->book, &(struct rulebook_case){ drain_pod_lookup, NULL, &view, NULL },
+                          &rule);
+    return r == 0 && rule != NULL && rule->behavior == RULEBOOK_SKIP;
+}
+
 /* What would have to go and is held. */
 static void safety_weigh(struct safety *s, struct str space, struct str name,
                          const struct drain_pod *pod)
 {
-    if (drain_pod_is_skipped(pod) || pod->finished || pod->deleting || pod->pending) {
+    if (drain_pod_is_skipped(pod) || safety_spares(s, pod) || pod->finished || pod->deleting ||
+        pod->pending) {
         return;
     }
     for (uint32_t i = 0; i < s->budget_n; i++) {
@@ -308,6 +324,16 @@ static void safety_read_budgets(struct safety *s)
 
 /* ── life ──────────────────────────────────────────────────────────────────────────────────── */
 
+static void safety_read_book(struct safety *s)
+{
+    const struct store_item *item = store_find(s->spec.nodes, s->spec.node);
+    struct str text = item != NULL ? node_annotation(item->object, RULEBOOK_KEY) : STR_NONE;
+    struct err ignored = { 0 };
+    if (text.p != NULL && rulebook_parse(text, &s->memory, &s->book, &ignored) < 0) {
+        s->book = (struct rulebook){ 0 }; /* what is not understood spares nobody */
+    }
+}
+
 struct safety *safety_new(const struct safety_spec *spec,
                           void (*on_done)(void *ctx, const struct err *err), void *ctx)
 {
@@ -316,6 +342,7 @@ struct safety *safety_new(const struct safety_spec *spec,
     s->spec.node = arena_str(&s->memory, spec->node);
     s->on_done = on_done;
     s->ctx = ctx;
+    safety_read_book(s);
     loop_timer_init(&s->timer, spec->client->loop, safety_on_timer, s);
     losses_init(&s->losses, loop_random(spec->client->loop), loop_random(spec->client->loop));
     if ((spec->checks & SAFETY_QUORUM) != 0 && safety_quorum(s, &s->err) < 0) {

@@ -66,6 +66,26 @@ TEST(safety_lets_no_more_workloads_become_unavailable_than_their_limit_allows)
     }
 }
 
+/* It stays on the node, so its budget has nothing to say. */
+TEST(safety_does_not_ask_budgets_of_pods_that_the_nodes_rules_skip)
+{
+    CLEANUP(quay_done)
+    struct quay q = { 0 };
+    quay_begin(&q, 1, 1);
+    make(&q, "workloads: [{name: a, replicas: 2}]\nbudgets: [{name: a, minAvailable: 2}]");
+    quay_limit(&q, "node", "{\"limit\":100,\"safetyChecks\":[\"PodDisruptionBudgets\"]}");
+    (void)quay_ask(&q, 200, "PATCH", "/api/v1/nodes/node-001",
+                   "{\"metadata\":{\"annotations\":{\"drydock.dev/drain-rules\":"
+                   "\"[{\\\"name\\\":\\\"1\\\",\\\"behavior\\\":\\\"Drain\\\"}]\"}}}");
+    quay_request(&q, "mr-1", "node-001", "");
+    quay_run(&q, MINUTES(5));
+    CHECK_STR(quay_text(&q, "mr-1", "spec.state"), "Pending");
+    (void)quay_ask(&q, 200, "PATCH", "/api/v1/nodes/node-001",
+                   "{\"metadata\":{\"annotations\":{\"drydock.dev/drain-rules\":"
+                   "\"[{\\\"name\\\":\\\"1\\\",\\\"behavior\\\":\\\"Skip\\\"}]\"}}}");
+    quay_until_phase(&q, "mr-1", "Approved");
+}
+
 /* One that lacks pods already cannot become unavailable; it counts as away for the others. */
 TEST(safety_counts_workloads_that_are_unavailable_anyway)
 {
