@@ -252,6 +252,28 @@ TEST(book_may_change_under_way)
     scene_end(&s);
 }
 
+/* What was done by other rules is not done by these, until somebody has looked. */
+TEST(book_that_changes_after_the_end_asks_for_another_look)
+{
+    struct scene s;
+    scene_begin(&s, 1, NULL, "objects:\n" POD("agent", "app: agent"));
+    struct drain *d = book_drain(&s, "[" AGENT_STAYS "]");
+    CHECK(scene_finish(&s, d, MINUTES(1)));
+    scene_run(&s, 0);
+    uint32_t changes = s.drain[0].changes;
+    drain_set_book(d, STR("[" AGENT_STAYS "," JOB_WAITS "]"));
+    CHECK(!drain_is_done(d));
+    scene_run(&s, SECONDS(1));
+    CHECK(drain_is_done(d));
+    CHECK_EQ(s.drain[0].changes, changes + 1);
+    drain_set_book(d, STR("[" JOB_WAITS "]"));
+    CHECK(!drain_is_done(d));
+    scene_run(&s, MSECONDS(500));
+    CHECK(!drain_is_done(d) && book_goes(&s, "agent"));
+    CHECK(scene_finish(&s, d, MINUTES(1)));
+    scene_end(&s);
+}
+
 TEST(book_that_cannot_be_used_blocks_until_it_can)
 {
     static const char *const bad[][2] = {

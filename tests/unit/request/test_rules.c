@@ -127,8 +127,11 @@ TEST(prepare_for_a_machine_does_not_drain_a_node_that_is_known_from_before)
     scene_ask(&st.s, 200, "PATCH", "/api/v1/nodes/node-001",
               "{\"metadata\":{\"annotations\":{\"drydock.dev/maintenance-request\":null,"
               "\"drydock.dev/drain-rules\":null}}}");
+    scene_run(&st.s, SECONDS(1));
+    scene_create(&st.s, "objects:\n" POD("late", "app: web"));
     scene_run(&st.s, MINUTES(5));
     CHECK_EQ(st.s.evicting, 1);
+    CHECK(is_there(&st, "late"));
     CHECK_EQ(stage_view(&st).step, PREPARE_DRAIN);
     CHECK(str_starts(stage_view(&st).message, STR("draining: it waits until the node carries")));
     stage_end(&st);
