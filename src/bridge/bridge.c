@@ -1,5 +1,6 @@
 #include "base/heap.h"
 #include "bridge/bridge_room.h"
+#include "bridge/drainrule.h"
 #include "bridge/keys.h"
 
 #define BRIDGE_INSTANCE BRIDGE_MANAGER
@@ -39,7 +40,7 @@ bool bridge_ready(const struct bridge *b, struct str *ret_why)
             return false;
         }
     }
-    return true;
+    return codex_ready(b, ret_why);
 }
 
 /* ── what is watched ───────────────────────────────────────────────────────────────────────── */
@@ -106,6 +107,7 @@ static void bridge_on_edition(void *ctx)
     if (bridge_logs(b)) {
         log_info(b->log, "Cluster API", KV_STR("version", b->edition.version));
     }
+    codex_start(b, bridge_path(b, buf_str(&prefix), "machinedrainrules"));
     supply_start(&b->clusters, bridge_path(b, buf_str(&prefix), "clusters"));
     supply_start(&b->machines, bridge_path(b, buf_str(&prefix), "machines"));
     if (!b->secrets.started) {
@@ -139,6 +141,13 @@ static void bridge_init_supplies(struct bridge *b)
     clusters.on_change = yard_on_cluster;
     clusters.on_gone = yard_on_cluster_gone;
     supply_init(&b->clusters, &clusters);
+    struct supply_config rules = config;
+    rules.kind = &drainrule_kind;
+    rules.on_change = codex_on_change;
+    rules.on_gone = codex_on_gone;
+    rules.on_news = codex_on_news;
+    rules.on_trouble = codex_on_trouble;
+    supply_init(&b->codex.supply, &rules);
     struct supply_config secrets = config;
     secrets.kind = &secret_kind;
     secrets.query = STR("&fieldSelector=type%3Dcluster.x-k8s.io%2Fsecret");
@@ -293,6 +302,7 @@ void bridge_free(struct bridge *b)
         yard_cut(y);
         yard_tidy(y);
     }
+    codex_done(b);
     supply_done(&b->clusters);
     supply_done(&b->secrets);
     supply_done(&b->hosts);
@@ -385,7 +395,9 @@ bool bridge_explain(struct bridge *b, struct str space, struct str name, struct 
     struct berth *at = item->extra;
     struct rules_facts facts;
     struct power_facts power;
-    berth_facts(at, &facts);
+    struct berth_book book;
+    berth_facts(at, out, &facts);
+    berth_book(at, out, &book);
     *ret = (struct bridge_report){
         .space = facts.machine->space,
         .name = facts.machine->name,
@@ -395,6 +407,10 @@ bool bridge_explain(struct bridge *b, struct str space, struct str name, struct 
         .linked = at->yard->link != NULL,
         .sight = facts.sight,
         .node = facts.node,
+        .asks = book.asked,
+        .rules_known = book.known,
+        .rules = book.book.n,
+        .rules_error = book.known ? book.book.error : book.trouble,
         .error = str_from(at->trouble.msg),
         .wall = facts.wall,
     };
@@ -418,6 +434,7 @@ void bridge_check(const struct bridge *b)
     uint32_t window = 0;
     store_check(&b->machines.store);
     store_check(&b->clusters.store);
+    store_check(&b->codex.supply.store);
     LIST_EACH (&b->crossings, link) {
         const struct crossing *x = CONTAINER_OF(link, struct crossing, link);
         window += x->kind == CROSSING_MACHINE || x->kind == CROSSING_HOST ? 1 : 0;

@@ -58,8 +58,8 @@ void bridge_free(struct bridge *b); /* like a crash; accepts NULL */
 
 bool bridge_leading(const struct bridge *b); /* may act at this instant */
 struct str bridge_leader(const struct bridge *b);
-/* Machines and Clusters are known and their watches do not fail; otherwise `*ret_why` says what is
- * missing, and lives until the loop runs. */
+/* Machines and Clusters are known and their watches do not fail, nor does that of
+ * MachineDrainRules; otherwise `*ret_why` says what is missing, and lives until the loop runs. */
 bool bridge_ready(const struct bridge *b, struct str *ret_why);
 
 /* All that there is to say about one Machine. Texts live in `out`, or until the loop runs. */
@@ -75,8 +75,12 @@ struct bridge_report {
     const struct peer *node;
     uint64_t node_version;
     struct rules_verdict verdict; /* as of now */
-    bool powered;                 /* `power` tells of its Metal3 host */
-    struct str host;              /* "namespace/name" */
+    bool asks;                    /* its Node is to be asked for something, by the drain rules: */
+    bool rules_known;
+    uint32_t rules;         /* that apply to it */
+    struct str rules_error; /* why they cannot be used, or are not known; empty = they can */
+    bool powered;           /* `power` tells of its Metal3 host */
+    struct str host;        /* "namespace/name" */
     struct power_verdict power;
     struct str error; /* why its last patch failed; empty = it did not */
     usec_t wall;      /* now */

@@ -13,6 +13,7 @@
 #include "bridge/edition.h"
 #include "bridge/supply.h"
 #include "bridge/tally.h"
+#include "drain/rulebook.h"
 #include "kube/lease.h"
 #include "kube/recorder.h"
 
@@ -26,6 +27,8 @@
 #define ROUTING_UNSURE                                                                             \
     SECONDS(30) /* what a lost answer was about is seen by then, or never was                      \
                  */
+
+#define CODEX_ABSENT_AFTER SECONDS(30) /* between two answers that there are no drain rules */
 
 /* When a patch may be tried again after it failed. */
 struct bridge_retry {
@@ -51,6 +54,20 @@ struct routing {
     usec_t unsure_until;       /* an answer was lost */
     struct bridge_retry retry; /* of pleas whose Machine is gone */
     struct loop_timer timer;
+};
+
+/* MachineDrainRules. */
+struct codex {
+    struct supply supply;
+    bool absent;      /* the server does not have the kind: there are none */
+    usec_t missed_at; /* monotonic: when it said so for the first time; 0 = it has not */
+    bool warned;      /* of the present trouble */
+    bool known;       /* as the Machines know it, */
+    bool empty;       /* and so is `absent` */
+    bool sorted;      /* `rules` are all that there are */
+    const struct store_item **rules; /* by namespace and name; in `memory` */
+    uint32_t n;
+    struct arena memory;
 };
 
 struct yard {
@@ -132,6 +149,10 @@ struct crossing {
     bool approves;
     bool releases;    /* takes the hook away from a Machine that is being deleted */
     usec_t held_from; /* wall; then: since when it was held */
+    /* Of a survey: the labels of namespaces, packed, in `memory`. */
+    struct map spaces;
+    uint32_t pages; /* that were asked for */
+    bool paged;     /* all have come */
 };
 
 struct bridge {
@@ -149,6 +170,7 @@ struct bridge {
     struct supply clusters;
     struct supply secrets;
     struct supply hosts;
+    struct codex codex;
     struct map yards;   /* "namespace/cluster" → struct yard */
     struct map pairs;   /* "namespace/cluster/node" → struct berth */
     struct map by_host; /* "namespace/host" or a host's UID → struct berth */
@@ -206,12 +228,33 @@ void yard_tidy(struct yard *y);
 /* ── the turn ──────────────────────────────────────────────────────────────────────────────── */
 
 void bridge_turn(void *ctx);
-/* What is known of a Machine and its Node at this instant. */
-void berth_facts(struct berth *at, struct rules_facts *ret);
+/* What is known of a Machine and its Node at this instant; texts that are made live in `out`. */
+void berth_facts(struct berth *at, struct arena *out, struct rules_facts *ret);
 
 /* What known bugs make of the facts and of the verdict (kube/mutation.h); nothing without one. */
 void berth_flaw(struct berth *at, struct rules_facts *facts, struct rules_options *options);
 void berth_flaw_verdict(struct berth *at, struct rules_verdict *verdict);
+
+/* ── drain rules ───────────────────────────────────────────────────────────────────────────── */
+
+void codex_on_change(void *ctx, struct store_item *item, const void *before);
+void codex_on_gone(void *ctx, struct store_item *item);
+void codex_on_news(void *ctx);
+void codex_on_trouble(void *ctx, const struct err *err);
+void codex_start(struct bridge *b, struct str path);
+void codex_done(struct bridge *b);
+/* False: they cannot be listed, and `*ret_why` says what is missing. */
+bool codex_ready(const struct bridge *b, struct str *ret_why);
+
+/* The rulebook of a Machine's Node. */
+struct berth_book {
+    bool asked;         /* the Machine asks for something; otherwise there is none */
+    bool known;         /* so are the rules; */
+    struct str trouble; /* otherwise why not, as a part of a sentence */
+    struct rulebook book;
+    struct str text; /* of RULEBOOK_KEY; `.p` is NULL without one */
+};
+void berth_book(const struct berth *at, struct arena *out, struct berth_book *ret);
 
 /* ── hosts ─────────────────────────────────────────────────────────────────────────────────── */
 

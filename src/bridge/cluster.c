@@ -1,6 +1,7 @@
 #include "bridge/cluster.h"
 
 #include "bridge/keys.h"
+#include "bridge/labels.h"
 #include "bridge/meta.h"
 
 #define CLUSTER_TEXT_MAX 256u /* of its UID; longer is none */
@@ -20,7 +21,11 @@ static int cluster_project(void *ctx UNUSED, const struct jval *object, struct a
             jval_bool(jval_at(status, "initialization.infrastructureProvisioned"), false) ||
             jval_bool(jval_get(status, STR("infrastructureReady")), false),
     };
-    struct str *const texts[] = { &found.uid };
+    CLEANUP(buf_done)
+    struct buf labels = { 0 };
+    labels_pack(jval_get(metadata, STR("labels")), &labels);
+    found.labels = buf_str(&labels);
+    struct str *const texts[] = { &found.uid, &found.labels };
     *ret = meta_keep(out, &found, sizeof(found), texts, ARRAY_LEN(texts));
     return 0;
 }
@@ -30,7 +35,7 @@ static bool cluster_same(const void *left, const void *right)
     const struct cluster *a = left;
     const struct cluster *b = right;
     return str_eq(a->uid, b->uid) && a->paused == b->paused && a->deleting == b->deleting &&
-           a->provisioned == b->provisioned;
+           a->provisioned == b->provisioned && str_eq(a->labels, b->labels);
 }
 
 const struct store_kind cluster_kind = {

@@ -9,7 +9,8 @@ struct cluster {
     struct str uid;
     bool paused; /* spec.paused, or its annotation */
     bool deleting;
-    bool provisioned; /* its infrastructure is there: it can have a kubeconfig */
+    bool provisioned;  /* its infrastructure is there: it can have a kubeconfig */
+    struct str labels; /* packed (labels.h) */
 };
 
 /* Its ctx is not used. Items are named "namespace/name". */

@@ -71,6 +71,7 @@ void crossing_free(struct crossing *x)
     list_del(&x->link);
     b->window -= crossing_fills_window(x) ? 1 : 0;
     b->stats.in_flight--;
+    map_done(&x->spaces);
     arena_done(&x->memory);
     heap_free(x);
 }

@@ -66,7 +66,7 @@ struct link_config {
     struct str cluster;      /* its name */
     struct str uid;
     bool manage;   /* work with an account of our own, not as whom the kubeconfig names */
-    bool pods;     /* which may list pods, too, */
+    bool pods;     /* which may list pods and namespaces, too, */
     bool requests; /* and work with MaintenanceRequests */
     /* The link became fresh, is not fresh any more, or is idle again; from the loop. */
     void (*on_state)(void *ctx, struct link *l);

@@ -1,6 +1,7 @@
 #include "bridge/machine.h"
 
 #include "bridge/keys.h"
+#include "bridge/labels.h"
 #include "bridge/meta.h"
 
 #define HOLD_SECONDS_MAX (USEC_NEVER / SECONDS(1)) /* from there on it is for ever */
@@ -118,6 +119,11 @@ static void machine_read_metadata(const struct jval *metadata, struct machine *m
     m->hold_max = machine_read_hold(annotations);
 }
 
+bool machine_asks(const struct machine *m)
+{
+    return m->enabled && (m->deleting || m->request != MACHINE_REQUEST_NONE);
+}
+
 static int machine_project(void *ctx UNUSED, const struct jval *object, struct arena *out,
                            void **ret, struct err *err UNUSED)
 {
@@ -132,10 +138,16 @@ static int machine_project(void *ctx UNUSED, const struct jval *object, struct a
         .waits_since = machine_read_waits_since(status),
     };
     machine_read_metadata(jval_get(object, STR("metadata")), &found);
+    CLEANUP(buf_done)
+    struct buf labels = { 0 };
+    if (machine_asks(&found)) {
+        labels_pack(jval_at(object, "metadata.labels"), &labels);
+        found.labels = buf_str(&labels);
+    }
     struct str *const texts[] = {
         &found.space,    &found.name,       &found.uid,        &found.cluster,    &found.node,
         &found.provider, &found.infra_kind, &found.infra_name, &found.hook_value, &found.released,
-        &found.granted,  &found.status,     &found.power,      &found.power_mode,
+        &found.granted,  &found.status,     &found.power,      &found.power_mode, &found.labels,
     };
     *ret = meta_keep(out, &found, sizeof(found), texts, ARRAY_LEN(texts));
     return 0;
@@ -162,7 +174,7 @@ static bool machine_same(const void *left, const void *right)
            a->control_plane == b->control_plane && a->updating == b->updating &&
            a->request == b->request && a->request_templated == b->request_templated &&
            a->deleted_at == b->deleted_at && a->waits_since == b->waits_since &&
-           a->hold_max == b->hold_max && machine_same_marks(a, b);
+           a->hold_max == b->hold_max && str_eq(a->labels, b->labels) && machine_same_marks(a, b);
 }
 
 const struct store_kind machine_kind = {

@@ -48,7 +48,12 @@ struct machine {
     /* Its own annotation, which wins over the flag; USEC_NEVER = it says 0: without a limit; 0 =
      * there is none, or one that cannot be read. */
     usec_t hold_max;
+    struct str
+        labels; /* packed (labels.h), while it asks for something; otherwise there are none */
 };
+
+/* Its Node is to be asked for something: only then anybody needs its labels. */
+bool machine_asks(const struct machine *m);
 
 /* Its ctx is not used. Items are named "namespace/name". */
 extern const struct store_kind machine_kind;

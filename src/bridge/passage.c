@@ -86,6 +86,10 @@ void passage_from(const struct bridge_report *r, usec_t now, struct passage *ret
         .cluster = { .name = r->machine->cluster },
         .link = { .retry_at = USEC_NEVER },
         .node = node_of(r),
+        .rules = { .asked = r->asks,
+                   .known = r->rules_known,
+                   .n = r->rules,
+                   .error = r->rules_error },
     };
     if (r->cluster != NULL) {
         ret->cluster.found = true;
@@ -209,6 +213,16 @@ static void print_node(struct jwriter *w, const struct passage_node *n)
     jw_obj_end(w);
 }
 
+static void print_rules(struct jwriter *w, const struct passage_rules *r)
+{
+    jw_key(w, STR("drainRules"));
+    jw_obj(w);
+    print_flag(w, "known", r->known);
+    print_number(w, "count", r->n);
+    print_text(w, "error", r->error);
+    jw_obj_end(w);
+}
+
 static void print_changes(struct jwriter *w, const struct passage *p)
 {
     jw_key(w, STR("changes"));
@@ -246,6 +260,9 @@ void passage_print_json(const struct passage *p, struct jwriter *w)
         print_link(w, &p->link);
     }
     print_node(w, &p->node);
+    if (p->rules.asked) {
+        print_rules(w, &p->rules);
+    }
     if (p->host.n > 0) {
         jw_key(w, STR("host"));
         jw_obj(w);
@@ -347,6 +364,16 @@ static struct passage_node read_node(const struct reader *in, const struct jval 
     };
 }
 
+static struct passage_rules read_rules(const struct reader *in, const struct jval *v)
+{
+    return (struct passage_rules){
+        .asked = v != NULL,
+        .known = read_flag(v, "known"),
+        .n = read_number(v, "count"),
+        .error = read_text(in, v, "error"),
+    };
+}
+
 static int read_changes(const struct reader *in, const struct jval *list, struct passage *ret)
 {
     JVAL_EACH (jval_kind(list) == JARR ? list : NULL, v) {
@@ -392,6 +419,7 @@ int passage_parse(struct str text, struct arena *out, struct passage *ret, struc
                      .deleting = read_flag(cluster, "deleting"),
                      .provisioned = read_flag(cluster, "provisioned") },
         .node = read_node(&in, jval_get(v, STR("node"))),
+        .rules = read_rules(&in, jval_get(v, STR("drainRules"))),
         .host = read_text(&in, host, "name"),
         .power_reason = read_text(&in, host, "reason"),
         .power_message = read_text(&in, host, "message"),

@@ -72,6 +72,14 @@ struct passage_node {
     struct str maintenance_approved_for;
 };
 
+/* MachineDrainRules, where something is to be asked of the Node. */
+struct passage_rules {
+    bool asked;
+    bool known;
+    uint32_t n;       /* that apply */
+    struct str error; /* why they cannot be used, or are not known; empty = they can */
+};
+
 struct passage {
     usec_t now; /* wall */
     struct str space;
@@ -88,6 +96,7 @@ struct passage {
     struct passage_cluster cluster;
     struct passage_link link;
     struct passage_node node;
+    struct passage_rules rules;
     struct str host; /* "namespace/name"; empty = Metal3 has nothing to do with it */
     struct str power_reason;
     struct str power_message;

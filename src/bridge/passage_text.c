@@ -189,6 +189,24 @@ static void page_node(struct page *p)
     wrap_end(&p->line);
 }
 
+static void page_rules(struct page *p)
+{
+    const struct passage_rules *r = &p->passage->rules;
+    if (!r->asked) {
+        return;
+    }
+    field_begin(p, "rules");
+    if (r->error.n > 0) {
+        wrap_add(&p->line, r->known ? STR("nothing is drained: ") : STR("not known: "));
+        wrap_add(&p->line, r->error);
+    } else if (r->n == 0) {
+        wrap_add(&p->line, STR("no MachineDrainRule applies"));
+    } else {
+        wrap_printf(&p->line, "%u MachineDrainRule%s", r->n, r->n == 1 ? " applies" : "s apply");
+    }
+    wrap_end(&p->line);
+}
+
 static void page_host(struct page *p)
 {
     const struct passage *a = p->passage;
@@ -264,6 +282,7 @@ void passage_print_text(const struct passage *a, bool wide, struct buf *out)
     page_cluster(&p);
     page_link(&p);
     page_node(&p);
+    page_rules(&p);
     page_host(&p);
     page_changes(&p);
     arena_done(&p.tmp);

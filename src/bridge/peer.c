@@ -1,12 +1,28 @@
 #include "bridge/peer.h"
 
+#include "base/sha256.h"
 #include "bridge/keys.h"
 #include "bridge/meta.h"
+#include "drain/rulebook.h"
 
 /* Cut, not dropped: a name that is too long to be our Machine's still names another one. */
 static struct str peer_text(const struct jval *annotations, struct str key)
 {
     return str_sub(jval_str(jval_get(annotations, key)), 0, PEER_TEXT_MAX);
+}
+
+uint64_t peer_book(struct str text)
+{
+    unsigned char hash[SHA256_BYTES];
+    uint64_t number = 0;
+    if (text.p == NULL) {
+        return 0;
+    }
+    sha256(text, hash);
+    for (size_t i = 0; i < sizeof(number); i++) {
+        number = number << 8 | hash[i];
+    }
+    return number != 0 ? number : 1;
 }
 
 static int peer_project(void *ctx UNUSED, const struct jval *object, struct arena *out, void **ret,
@@ -30,6 +46,7 @@ static int peer_project(void *ctx UNUSED, const struct jval *object, struct aren
         .maintenance_approved_for = peer_text(annotations, KEY_MAINTENANCE_APPROVED_FOR),
         .machine = peer_text(annotations, KEY_NODE_MACHINE),
         .space = peer_text(annotations, KEY_NODE_SPACE),
+        .book = peer_book(jval_str(jval_get(annotations, RULEBOOK_KEY))),
     };
     struct str *const texts[] = {
         &found.uid,
@@ -57,7 +74,7 @@ static bool peer_same(const void *left, const void *right)
            meta_same(a->maintenance_request, b->maintenance_request) &&
            meta_same(a->deletion_approved_for, b->deletion_approved_for) &&
            meta_same(a->maintenance_approved_for, b->maintenance_approved_for) &&
-           meta_same(a->machine, b->machine) && meta_same(a->space, b->space);
+           meta_same(a->machine, b->machine) && meta_same(a->space, b->space) && a->book == b->book;
 }
 
 const struct store_kind peer_kind = {

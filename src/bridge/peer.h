@@ -26,10 +26,14 @@ struct peer {
     struct str maintenance_approved_for;
     struct str machine; /* Cluster API's */
     struct str space;
+    uint64_t book; /* RULEBOOK_KEY, as peer_book gives it; 0 = there is none */
 };
 
 /* Its ctx is not used. */
 extern const struct store_kind peer_kind;
 
+/* A number that stands for an annotation's text: others may write long ones, and they are only
+ * compared. 0 for one that is not there (`.p` NULL), and for no other. */
+uint64_t peer_book(struct str text);
 /* It carries something that we put there. */
 bool peer_marked(const struct peer *p);

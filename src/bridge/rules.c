@@ -130,6 +130,7 @@ static void rules_edit(struct rules_case *c)
     const struct machine *m = c->machine;
     rules_deletion(c);
     rules_maintenance(c);
+    rules_book(c);
     rules_hook(c);
     rules_skip(c);
     if (m->approved_aside && m->request == MACHINE_REQUEST_NONE) {

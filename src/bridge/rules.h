@@ -13,6 +13,11 @@
  * A maintenance that was approved is noted at the Machine (KEY_GRANTED), so that a second request
  * gets another number and needs another approval (INV-3).
  *
+ * Beside a request stands the rulebook of the Node (drain/rulebook.h), from the very patch that
+ * delivers it until neither request is there any more: whoever drains the Node for a request finds
+ * the rules with it. While they are not known nothing is delivered, and what stands is left as it
+ * is; whether a request is approved does not depend on them (B-16).
+ *
  * The hook is taken away on a fact alone (INV-1); what is not known keeps everything as it is.
  */
 #pragma once
@@ -50,6 +55,10 @@ struct rules_facts {
     const struct peer *node; /* RULES_SEEN; otherwise NULL */
     bool routed; /* requests of its cluster are granted by limits there, its Node's too */
     bool owed;   /* and one for this Node may not have been given back yet */
+    /* The rulebook of its Node, as RULEBOOK_KEY has it, if the Machine asks for something; `.p`
+     * NULL = it is not known, and why: a part of a sentence. */
+    struct str book;
+    struct str book_trouble;
     usec_t wall; /* by the management cluster's clock */
     usec_t away; /* how long its cluster has not answered, without a break; 0 = it does */
     /* How long the Node has been seen in service without that request and with its approval. */

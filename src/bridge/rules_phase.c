@@ -17,6 +17,7 @@ static const struct str why_names[WHY_MAX] = {
     [WHY_UNREACHABLE] = STR_INIT("ClusterUnreachable"),
     [WHY_NODE_MISSING] = STR_INIT("NodeMissing"),
     [WHY_ENGINE_ABSENT] = STR_INIT("EngineAbsent"),
+    [WHY_RULES_UNKNOWN] = STR_INIT("DrainRulesUnknown"),
     [WHY_WAITING] = STR_INIT("WaitingForApproval"),
     [WHY_ANOTHER] = STR_INIT("ApprovalForAnother"),
     [WHY_UPDATE] = STR_INIT("InPlaceUpdate"),
@@ -71,9 +72,21 @@ static enum rules_why phase_holding(const struct rules_case *c)
 {
     enum rules_why why = phase_obstacle(c);
     const struct peer *p = c->node;
+    if (why == WHY_WAITING && c->deletion_unasked) {
+        return WHY_RULES_UNKNOWN;
+    }
     bool another = why == WHY_WAITING && p != NULL && p->approve_deletion && p->machine_deleted &&
                    str_eq(p->deletion_request, c->machine->uid);
     return another ? WHY_ANOTHER : why; /* it would be let go otherwise */
+}
+
+static enum rules_why phase_requested(const struct rules_case *c)
+{
+    if (c->withheld) {
+        return c->withheld_why;
+    }
+    enum rules_why why = phase_obstacle(c);
+    return why == WHY_WAITING && c->maintenance_unasked ? WHY_RULES_UNKNOWN : why;
 }
 
 static enum rules_phase phase_of(const struct rules_case *c, enum rules_why *ret)
@@ -97,7 +110,7 @@ static enum rules_phase phase_of(const struct rules_case *c, enum rules_why *ret
         return RULES_IN_MAINTENANCE;
     }
     if (c->request == MACHINE_REQUEST_REQUESTED) {
-        *ret = c->withheld ? c->withheld_why : phase_obstacle(c);
+        *ret = phase_requested(c);
         return RULES_REQUESTED;
     }
     if (c->hook) {
@@ -138,6 +151,11 @@ static struct str phase_hold_words(const struct rules_case *c, enum rules_why wh
                             "' has no label cloud.sap/maintenance-state: no maintenance engine is "
                             "there to approve it.",
                             STR_ARG(node), STR_ARG(cluster));
+    case WHY_RULES_UNKNOWN:
+        return arena_printf(c->out,
+                            "The deletion is held, and Node '" STR_FMT "' of cluster '" STR_FMT
+                            "' is not asked yet: " STR_FMT ".",
+                            STR_ARG(node), STR_ARG(cluster), STR_ARG(c->facts->book_trouble));
     case WHY_ANOTHER:
         return arena_printf(c->out,
                             "The approval at Node '" STR_FMT "' of cluster '" STR_FMT
@@ -209,6 +227,11 @@ static struct str phase_request_message(const struct rules_case *c, enum rules_w
                             "' has no label cloud.sap/maintenance-state: no maintenance engine is "
                             "there to approve the maintenance.",
                             STR_ARG(node), STR_ARG(cluster));
+    case WHY_RULES_UNKNOWN:
+        return arena_printf(c->out,
+                            "The maintenance waits, and Node '" STR_FMT "' of cluster '" STR_FMT
+                            "' is not asked yet: " STR_FMT ".",
+                            STR_ARG(node), STR_ARG(cluster), STR_ARG(c->facts->book_trouble));
     case WHY_ANOTHER:
         return arena_printf(c->out,
                             "The approval at Node '" STR_FMT "' of cluster '" STR_FMT

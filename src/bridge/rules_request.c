@@ -1,8 +1,15 @@
 /* Requests on the Node: delivered, answered, taken away. */
 #include "bridge/keys.h"
 #include "bridge/rules_room.h"
+#include "drain/rulebook.h"
 
 #define NUMBER_MAX 1000000000000ull /* of a request; a larger one was not written by us */
+
+/* Nobody is asked without the rules that are to be kept when the answer is a drain. */
+static bool book_known(const struct rules_case *c)
+{
+    return c->facts->book.p != NULL;
+}
 
 /* ── deletion ──────────────────────────────────────────────────────────────────────────────── */
 
@@ -110,7 +117,10 @@ void rules_deletion(struct rules_case *c)
     if (!deletion_wanted(c->machine) || !c->managed) {
         deletion_withdraw(c);
     } else if (!deletion_delivered(c)) {
-        deletion_deliver(c);
+        c->deletion_unasked = !book_known(c);
+        if (book_known(c)) {
+            deletion_deliver(c);
+        }
     }
 }
 
@@ -208,6 +218,10 @@ static void maintenance_keep(struct rules_case *c)
     const struct peer *p = c->node;
     struct edit *e = &c->verdict->node;
     struct str request = p->maintenance_request;
+    c->maintenance_unasked = (request.n == 0 || !p->machine_maintenance) && !book_known(c);
+    if (c->maintenance_unasked) {
+        return;
+    }
     if (request.n == 0) {
         request = m->granted.n > 0 ? m->granted : request_next(c);
         edit_set(e, false, KEY_MAINTENANCE_REQUEST, request);
@@ -288,7 +302,11 @@ static void maintenance_ask(struct rules_case *c)
     const struct peer *p = c->node;
     bool strict = c->options->strict_approval;
     bool begins = maintenance_begins(c);
-    struct str request = begins ? maintenance_begin(c) : p->maintenance_request;
+    c->maintenance_unasked = begins && !book_known(c);
+    /* The strict mode may approve what has not been asked, and it is given its name then. */
+    struct str request = !begins                  ? p->maintenance_request
+                         : c->maintenance_unasked ? request_next(c)
+                                                  : maintenance_begin(c);
     if (!p->approve_maintenance || (begins && !strict)) {
         return;
     }
@@ -351,6 +369,35 @@ void rules_maintenance(struct rules_case *c)
     }
 }
 
+/* ── the rulebook beside them ──────────────────────────────────────────────────────────────── */
+
+/* Whether the Node has the label once the edits have been taken. */
+static bool book_label(const struct rules_case *c, struct str key, bool now)
+{
+    const struct edit_key *edit = edit_find(&c->verdict->node, /* label= */ true, key);
+    return edit == NULL ? now : !edit->remove;
+}
+
+void rules_book(struct rules_case *c)
+{
+    const struct peer *p = c->node;
+    struct edit *e = &c->verdict->node;
+    if (p == NULL) {
+        return;
+    }
+    if (book_label(c, KEY_MACHINE_DELETED, p->machine_deleted) ||
+        book_label(c, KEY_MACHINE_MAINTENANCE, p->machine_maintenance)) {
+        if (book_known(c) && p->book != peer_book(c->facts->book)) {
+            edit_set(e, false, RULEBOOK_KEY, c->facts->book);
+        }
+        return;
+    }
+    /* One beside which nothing tells of us may be somebody else's. */
+    if (p->book != 0 && (e->n > 0 || peer_marked(p) || c->machine->status.p != NULL)) {
+        edit_remove(e, false, RULEBOOK_KEY);
+    }
+}
+
 void rules_stray(const struct peer *node, struct edit *ret)
 {
     *ret = (struct edit){ 0 };
@@ -365,5 +412,8 @@ void rules_stray(const struct peer *node, struct edit *ret)
     }
     if (node->maintenance_request.p != NULL) {
         edit_remove(ret, false, KEY_MAINTENANCE_REQUEST);
+    }
+    if (node->book != 0 && ret->n > 0) {
+        edit_remove(ret, false, RULEBOOK_KEY);
     }
 }

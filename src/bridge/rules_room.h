@@ -20,6 +20,7 @@ enum rules_why {
     WHY_UNREACHABLE,
     WHY_NODE_MISSING,
     WHY_ENGINE_ABSENT,
+    WHY_RULES_UNKNOWN, /* the Node is not asked before they are */
     WHY_WAITING,
     WHY_ANOTHER, /* an approval that names another request */
     WHY_UPDATE,
@@ -53,6 +54,9 @@ struct rules_case {
     bool forged;                  /* and nobody knows by whom */
     bool withheld;                /* an approval is there and is not passed on, */
     enum rules_why withheld_why;  /* for this reason */
+    /* The Node is still to be asked: its rulebook is not known. */
+    bool deletion_unasked;
+    bool maintenance_unasked;
 };
 
 struct str rules_why_name(enum rules_why why);
@@ -67,6 +71,8 @@ void rules_wake_in(struct rules_case *c, usec_t rest);
 /* rules_request.c: what the Node carries, and whether a maintenance is approved. */
 void rules_deletion(struct rules_case *c);
 void rules_maintenance(struct rules_case *c);
+/* The rulebook beside them, once it is clear what will be there. */
+void rules_book(struct rules_case *c);
 /* An approval of this deletion. */
 bool rules_deletion_approved(const struct rules_case *c);
 

@@ -1,8 +1,12 @@
 #include "bridge/bridge_room.h"
+#include "bridge/labels.h"
 #include "drain/pod.h"
 #include "format/jsplit.h"
 
 #define SURVEY_PODS_MAX 500u /* a node has some hundred; one with more is not empty */
+#define SURVEY_SPACES_PAGE 500u
+#define SURVEY_PAGES_MAX 20u /* of namespaces; where there are more, nobody can tell */
+#define SURVEY_BYTES_MAX ((size_t)8 * 1024 * 1024) /* of their labels, likewise */
 
 static void survey_end(struct crossing *x)
 {
@@ -13,8 +17,47 @@ static void survey_end(struct crossing *x)
     }
 }
 
+/* ── pods ──────────────────────────────────────────────────────────────────────────────────── */
+
+/* Pods and what they are judged by. */
+struct survey {
+    const struct rulebook *book; /* NULL: the Node is drained as any other */
+    const struct map *spaces;    /* their labels, packed; NULL: nobody asks for them */
+};
+
+/* Whether the first rule that matches the pod leaves it where it is. */
+static bool survey_rule_skips(const struct survey *s, struct str space, const struct drain_pod *pod)
+{
+    struct str *labels = s->spaces == NULL ? NULL : map_find(s->spaces, space);
+    const struct rulebook_rule *rule = NULL;
+    const struct rulebook_case which = {
+        .pod = drain_pod_lookup,
+        .pod_ctx = (void *)(uintptr_t)pod,
+        .space = labels == NULL ? NULL : labels_lookup,
+        .space_ctx = labels,
+    };
+    return rulebook_find(s->book, &which, &rule) == 0 && rule != NULL &&
+           rule->behavior == RULEBOOK_SKIP;
+}
+
+/* Whether a drain leaves the pod where it is. What it waits for is not gone while the object
+ * exists, and with a rulebook finished pods are taken away like others. */
+static bool survey_stays(const struct survey *s, struct str space, const struct drain_pod *pod)
+{
+    if (s->book == NULL) {
+        return pod->finished || drain_pod_is_skipped(pod);
+    }
+    if (pod->mirror || (pod->daemon && !pod->finished)) {
+        return true;
+    }
+    if (pod->wish != DRAIN_WISH_NONE) {
+        return pod->wish == DRAIN_WISH_SKIP;
+    }
+    return survey_rule_skips(s, space, pod);
+}
+
 /* Whether a drain would take nothing away; also false when that cannot be told. */
-static bool survey_is_drained(struct str body)
+static bool survey_is_drained(const struct survey *s, struct str body)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -30,8 +73,7 @@ static bool survey_is_drained(struct str body)
             drain_pod_kind.project(NULL, object, &tmp, &projection, &ignored) < 0) {
             return false;
         }
-        const struct drain_pod *pod = projection;
-        if (!pod->daemon && !pod->mirror && !pod->finished && !drain_pod_is_skipped(pod)) {
+        if (!survey_stays(s, jval_str(jval_at(object, "metadata.namespace")), projection)) {
             return false;
         }
     }
@@ -40,15 +82,117 @@ static bool survey_is_drained(struct str body)
            jval_str(jval_get(metadata, STR("continue"))).n == 0;
 }
 
+/* The book as it is now: while rules are not known, or cannot be used, nothing is drained. */
+static bool survey_judge(struct crossing *x, struct str body)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct berth_book book;
+    berth_book(x->berth, &tmp, &book);
+    if (book.asked && (!book.known || book.book.error.n > 0)) {
+        return false;
+    }
+    const struct survey s = {
+        .book = book.asked ? &book.book : NULL,
+        .spaces = x->paged ? &x->spaces : NULL,
+    };
+    return survey_is_drained(&s, body);
+}
+
 static void survey_on_pods(void *ctx, const struct api_reply *reply)
 {
     struct crossing *x = ctx;
     x->link_call = NULL;
     if (x->berth != NULL) {
-        x->berth->drained = reply->status == 200 && survey_is_drained(reply->body);
+        x->berth->drained = reply->status == 200 && survey_judge(x, reply->body);
     }
     survey_end(x);
 }
+
+static void survey_pods(struct crossing *x)
+{
+    struct bridge *b = x->bridge;
+    buf_reset(&b->path);
+    buf_printf(&b->path, "/api/v1/pods?limit=%u&fieldSelector=spec.nodeName%%3D", SURVEY_PODS_MAX);
+    client_add_segment(&b->path, x->name);
+    const struct api_request request = { .verb = API_GET, .path = buf_str(&b->path) };
+    x->link_call = link_send(x->yard->link, &request, survey_on_pods, x);
+}
+
+/* ── namespaces ────────────────────────────────────────────────────────────────────────────── */
+
+static void survey_spaces(struct crossing *x, struct str from);
+
+static int survey_take_spaces(struct crossing *x, struct str body, struct arena *tmp,
+                              struct str *ret_more)
+{
+    struct err ignored = { 0 };
+    struct jsplit split;
+    struct str item;
+    int more;
+    jsplit_init(&split, body);
+    while ((more = jsplit_next(&split, &item, &ignored)) > 0) {
+        CLEANUP(buf_done)
+        struct buf labels = { 0 };
+        const struct jval *object = NULL;
+        int r = json_parse(item, 0, tmp, &object, &ignored);
+        if (r < 0) {
+            return r;
+        }
+        labels_pack(jval_at(object, "metadata.labels"), &labels);
+        struct str *kept = ARENA_NEW(&x->memory, struct str);
+        *kept = arena_str(&x->memory, buf_str(&labels));
+        /* One that came before is the same one, of the page before. */
+        (void)map_put(&x->spaces, jval_str(jval_at(object, "metadata.name")), kept);
+    }
+    const struct jval *metadata = NULL;
+    if (more == 0) {
+        more = json_parse(split.metadata, 0, tmp, &metadata, &ignored);
+    }
+    *ret_more = jval_str(jval_get(metadata, STR("continue")));
+    return more;
+}
+
+static void survey_on_spaces(void *ctx, const struct api_reply *reply)
+{
+    struct crossing *x = ctx;
+    struct link *link = x->yard->link;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct str more = STR_NONE;
+    x->link_call = NULL;
+    bool readable = reply->status == 200 && survey_take_spaces(x, reply->body, &tmp, &more) == 0 &&
+                    x->memory.total <= SURVEY_BYTES_MAX &&
+                    (more.n == 0 || x->pages < SURVEY_PAGES_MAX);
+    if (x->berth == NULL || !readable || link == NULL || !link_fresh(link)) {
+        survey_end(x);
+    } else if (more.n > 0) {
+        survey_spaces(x, more);
+    } else {
+        x->paged = true;
+        survey_pods(x);
+    }
+}
+
+static void survey_spaces(struct crossing *x, struct str from)
+{
+    struct bridge *b = x->bridge;
+    buf_reset(&b->path);
+    buf_printf(&b->path, "/api/v1/namespaces?limit=%u", SURVEY_SPACES_PAGE);
+    if (from.n > 0) {
+        buf_add(&b->path, STR("&continue="));
+        client_add_segment(&b->path, from);
+    }
+    const struct api_request request = {
+        .verb = API_GET,
+        .path = buf_str(&b->path),
+        .accept = API_METADATA_LIST,
+    };
+    x->pages++;
+    x->link_call = link_send(x->yard->link, &request, survey_on_spaces, x);
+}
+
+/* ── the Node ──────────────────────────────────────────────────────────────────────────────── */
 
 static bool survey_is_cordoned(const struct api_reply *reply)
 {
@@ -60,10 +204,18 @@ static bool survey_is_cordoned(const struct api_reply *reply)
            jval_bool(jval_at(node, "spec.unschedulable"), false);
 }
 
+static bool survey_asks_spaces(const struct berth *at)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct berth_book book;
+    berth_book(at, &tmp, &book);
+    return book.book.by_space;
+}
+
 static void survey_on_node(void *ctx, const struct api_reply *reply)
 {
     struct crossing *x = ctx;
-    struct bridge *b = x->bridge;
     struct link *link = x->yard->link;
     x->link_call = NULL;
     if (x->berth != NULL) {
@@ -71,13 +223,11 @@ static void survey_on_node(void *ctx, const struct api_reply *reply)
     }
     if (x->berth == NULL || !x->berth->cordoned || link == NULL || !link_fresh(link)) {
         survey_end(x);
-        return;
+    } else if (survey_asks_spaces(x->berth)) {
+        survey_spaces(x, STR_NONE);
+    } else {
+        survey_pods(x);
     }
-    buf_reset(&b->path);
-    buf_printf(&b->path, "/api/v1/pods?limit=%u&fieldSelector=spec.nodeName%%3D", SURVEY_PODS_MAX);
-    client_add_segment(&b->path, x->name);
-    const struct api_request request = { .verb = API_GET, .path = buf_str(&b->path) };
-    x->link_call = link_send(link, &request, survey_on_pods, x);
 }
 
 void crossing_survey(struct berth *at)
@@ -85,6 +235,7 @@ void crossing_survey(struct berth *at)
     struct bridge *b = at->bridge;
     struct crossing *x = crossing_new(b, CROSSING_SURVEY, at, berth_machine(at)->node);
     x->yard = at->yard;
+    map_init(&x->spaces, loop_random(b->loop), loop_random(b->loop));
     crossing_path_node(b, x->name);
     const struct api_request request = { .verb = API_GET, .path = buf_str(&b->path) };
     x->link_call = link_send(at->yard->link, &request, survey_on_node, x);

@@ -60,9 +60,10 @@ static void berth_members(const struct berth *at, struct rules_facts *ret)
     }
 }
 
-void berth_facts(struct berth *at, struct rules_facts *ret)
+void berth_facts(struct berth *at, struct arena *out, struct rules_facts *ret)
 {
     struct bridge *b = at->bridge;
+    struct berth_book book;
     usec_t now = loop_now(b->loop);
     const struct machine *m = berth_machine(at);
     *ret = (struct rules_facts){
@@ -71,6 +72,9 @@ void berth_facts(struct berth *at, struct rules_facts *ret)
         .wall = clock_wall(&b->client.clock),
     };
     berth_look(at, ret);
+    berth_book(at, out, &book);
+    ret->book = book.text;
+    ret->book_trouble = book.trouble;
     usec_t away = at->yard->link == NULL ? 0 : link_away_since(at->yard->link);
     ret->away = away == 0 ? 0 : MAX(now - away, (usec_t)1);
     bool seen = ret->sight == RULES_SEEN;
@@ -205,7 +209,7 @@ static bool berth_decide(struct berth *at)
         return true;
     }
     struct rules_options options = b->config.rules;
-    berth_facts(at, &facts);
+    berth_facts(at, &b->tmp, &facts);
     berth_flaw(at, &facts, &options);
     rules_decide(&options, &facts, &b->tmp, &verdict);
     berth_flaw_verdict(at, &verdict);

@@ -17,7 +17,8 @@
     ",\"rules\":[{\"apiGroups\":[\"\"],\"resources\":[\"nodes\"],"                                 \
     "\"verbs\":[\"get\",\"list\",\"watch\",\"patch\"]}" more "]}"
 
-#define ROLE_PODS ",{\"apiGroups\":[\"\"],\"resources\":[\"pods\"],\"verbs\":[\"list\"]}"
+#define ROLE_PODS                                                                                  \
+    ",{\"apiGroups\":[\"\"],\"resources\":[\"pods\",\"namespaces\"],\"verbs\":[\"list\"]}"
 #define ROLE_REQUESTS                                                                              \
     ",{\"apiGroups\":[\"repairman.k8s.io\"],\"resources\":[\"maintenancerequests\"],"              \
     "\"verbs\":[\"list\",\"watch\",\"create\",\"patch\"]}"

@@ -40,7 +40,7 @@ struct warrant_token {
 
 struct warrant_config {
     struct client *client; /* the administrator's; borrowed */
-    bool pods;             /* the role may list pods, too */
+    bool pods;             /* the role may list pods, and namespaces for drain rules, too */
     bool requests;         /* and make MaintenanceRequests, see and change them */
     /* From the loop. The warrant may be freed inside. */
     void (*on_token)(void *ctx, const struct warrant_token *token);

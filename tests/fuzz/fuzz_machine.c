@@ -1,6 +1,8 @@
-/* Whatever a Machine, a Cluster or a Node's metadata hold, they are read; reading twice gives the
- * same, and what is kept stays within its limits. */
+/* Whatever a Machine, a Cluster, a MachineDrainRule or a Node's metadata hold, they are read;
+ * reading twice gives the same, what is kept stays within its limits, and a rule makes a rulebook
+ * that can be read. */
 #include "bridge/cluster.h"
+#include "bridge/drainrule.h"
 #include "bridge/machine.h"
 #include "bridge/peer.h"
 #include "tests/fuzz/target.h"
@@ -29,6 +31,7 @@ static void check_machine(const struct machine *m)
     ASSERT(m->waits_since >= 0 && m->hold_max >= 0);
     ASSERT(m->skip || !m->skip_empty);
     ASSERT(m->hook || m->hook_value.p == NULL);
+    ASSERT(m->labels.n == 0 || machine_asks(m));
 }
 
 static void check_peer(const struct peer *p)
@@ -49,9 +52,35 @@ static void check_peer(const struct peer *p)
     ASSERT(peer_marked(p) || (!p->machine_deleted && p->deletion_request.p == NULL));
 }
 
+/* What a rule says is found again in the book that the Node gets, whomever it means. */
+static void check_rule(const struct drainrule *rule, const struct machine *m,
+                       const struct cluster *c)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    CLEANUP(buf_done)
+    struct buf again = { 0 };
+    const struct drainrule_case whose = { .machine = m->labels, .cluster = c->labels };
+    struct rulebook book;
+    struct rulebook read;
+    struct err err = { 0 };
+    drainrule_book(&rule, 1, &whose, &tmp, &book);
+    ASSERT((book.error.n > 0) == (rule->error.n > 0));
+    ASSERT(book.error.n > 0 || (book.n == 1) == drainrule_matches(rule, &whose));
+    rulebook_print(&book, &text);
+    int r = rulebook_parse(buf_str(&text), &tmp, &read, &err);
+    ASSERT(r == 0);
+    ASSERT(read.error.n > 0 || (read.n == book.n && read.by_space == book.by_space));
+    rulebook_print(&read, &again);
+    ASSERT(str_eq(buf_str(&text), buf_str(&again)));
+}
+
 FUZZ_TARGET(text)
 {
-    static const struct store_kind *const kinds[] = { &machine_kind, &cluster_kind, &peer_kind };
+    static const struct store_kind *const kinds[] = { &machine_kind, &cluster_kind, &peer_kind,
+                                                      &drainrule_kind };
     const void *first[ARRAY_LEN(kinds)];
     CLEANUP(arena_done)
     struct arena input = { 0 };
@@ -73,6 +102,7 @@ FUZZ_TARGET(text)
     arena_done(&input); /* a projection holds no view into the object */
     check_machine(first[0]);
     check_peer(first[2]);
+    check_rule(first[3], first[0], first[1]);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         ASSERT(kinds[i]->same(first[i], first[i]));
     }

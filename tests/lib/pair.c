@@ -1,6 +1,7 @@
 #include "tests/lib/pair.h"
 
 #include "bridge/keys.h"
+#include "drain/rulebook.h"
 #include "tests/check.h"
 
 #define WALL SECONDS(1772360000) /* 2026-03-01T10:13:20Z */
@@ -26,7 +27,7 @@ void pair_init(struct pair *p)
             .machine = STR("m1"),
             .space = STR("t"),
         },
-        .facts = { .sight = RULES_SEEN, .wall = WALL },
+        .facts = { .sight = RULES_SEEN, .book = STR("[]"), .wall = WALL },
     };
 }
 
@@ -117,6 +118,13 @@ static void machine_apply(struct machine *m, const struct edit *e)
     }
 }
 
+static void put_book(struct peer *n, const struct edit_key *k)
+{
+    CHECK(!k->label);
+    CHECK(k->remove ? n->book != 0 : n->book != peer_book(k->value));
+    n->book = k->remove ? 0 : peer_book(k->value);
+}
+
 static void node_apply(struct peer *n, const struct edit *e)
 {
     const struct {
@@ -137,6 +145,10 @@ static void node_apply(struct peer *n, const struct edit *e)
     for (uint32_t i = 0; i < e->n; i++) {
         const struct edit_key *k = &e->keys[i];
         size_t found = 0;
+        if (str_eq(k->key, RULEBOOK_KEY)) {
+            put_book(n, k);
+            continue;
+        }
         while (found < ARRAY_LEN(keys) && !str_eq(keys[found].key, k->key)) {
             found++;
         }

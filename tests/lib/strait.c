@@ -66,6 +66,11 @@ static void strait_crd(struct strait *s, const char *group, const char *version,
             .p);
 }
 
+void strait_kind(struct strait *s, const char *kind, const char *plural)
+{
+    strait_crd(s, "cluster.x-k8s.io", s->version, kind, plural);
+}
+
 static void strait_on_commit(void *ctx, const struct apiserver_commit *commit)
 {
     struct strait *s = ctx;
@@ -89,8 +94,9 @@ void strait_begin(struct strait *s, const char *version)
     faults_init(&s->faults, 8);
     phonebook_init(&s->book);
     s->sink = (struct log){ .write = strait_log, .ctx = s, .level = LOG_DEBUG };
-    strait_crd(s, "cluster.x-k8s.io", version, "Machine", "machines");
-    strait_crd(s, "cluster.x-k8s.io", version, "Cluster", "clusters");
+    strait_kind(s, "Machine", "machines");
+    strait_kind(s, "Cluster", "clusters");
+    strait_kind(s, "MachineDrainRule", "machinedrainrules");
     strait_crd(s, "metal3.io", "v1alpha1", "BareMetalHost", "baremetalhosts");
     apiserver_on_check(s->home, strait_on_commit, s);
 }
@@ -267,6 +273,25 @@ struct strait_shore *strait_find(struct strait *s, const char *name)
         }
     }
     check_fail(__FILE__, __LINE__, "no cluster %s", name);
+}
+
+void strait_rule(struct strait *s, const char *name, const char *spec)
+{
+    struct str space;
+    struct str rest;
+    strait_split(name, &space, &rest);
+    struct str one = strait_path(s, "machinedrainrules", name, true);
+    int status = strait_ask(s->home, "DELETE", one, STR(""), STR("somebody"));
+    CHECK(status == 200 || status == 404);
+    if (spec != NULL) {
+        strait_home(s, "POST", strait_path(s, "machinedrainrules", name, false),
+                    arena_printf(&s->memory,
+                                 "{\"apiVersion\":\"cluster.x-k8s.io/%s\",\"kind\":"
+                                 "\"MachineDrainRule\",\"metadata\":{\"name\":\"" STR_FMT
+                                 "\"},\"spec\":%s}",
+                                 s->version, STR_ARG(rest), spec)
+                        .p);
+    }
 }
 
 /* ── Machines and Nodes ────────────────────────────────────────────────────────────────────── */

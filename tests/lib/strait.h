@@ -45,6 +45,8 @@ struct strait {
 /* Servers with Cluster API's kinds in that version and Metal3's, and no bridge yet. */
 void strait_begin(struct strait *s, const char *version);
 void strait_end(struct strait *s);
+/* One more kind of Cluster API's. */
+void strait_kind(struct strait *s, const char *kind, const char *plural);
 /* Makes a bridge that acts from the start; NULL = all defaults. */
 void strait_bridge(struct strait *s, const struct bridge_config *config);
 /* Frees it, like a crash. */
@@ -60,6 +62,8 @@ struct strait_shore *strait_find(struct strait *s, const char *name);
 /* The kubeconfig Secret, made or replaced. */
 void strait_secret(struct strait *s, const char *name, const char *token);
 
+/* A MachineDrainRule, made or replaced; `spec` NULL takes it away. */
+void strait_rule(struct strait *s, const char *name, const char *spec);
 /* A Machine of that cluster with a finalizer and a Node of the same name: "east-1" on both sides.
  * `labels` of the Machine: "enabled control-plane", the engine's label is on the Node if it says
  * "managed". */

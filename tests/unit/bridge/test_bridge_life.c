@@ -315,13 +315,15 @@ TEST(bridge_waits_for_cluster_api_to_be_installed)
 {
     struct strait s;
     strait_begin(&s, "v1beta2");
-    struct str crd = STR("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
-                         "machines.cluster.x-k8s.io");
-    strait_home(&s, "DELETE", crd, "");
-    strait_home(&s, "DELETE",
-                STR("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
-                    "clusters.cluster.x-k8s.io"),
-                "");
+    static const char *const kinds[] = { "machines", "clusters", "machinedrainrules" };
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        strait_home(&s, "DELETE",
+                    arena_printf(&s.memory,
+                                 "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
+                                 "%s.cluster.x-k8s.io",
+                                 kinds[i]),
+                    "");
+    }
     strait_bridge(&s, NULL);
     strait_run(&s, MINUTES(5));
     struct str why;

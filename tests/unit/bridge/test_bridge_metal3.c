@@ -148,6 +148,108 @@ TEST(metal3_sees_pods_with_an_account_of_its_own)
     check_drained(/* manage= */ true);
 }
 
+/* ── drained by the rules of Cluster API ───────────────────────────────────────────────────── */
+
+#define SELECT(key, value) "{\"matchLabels\":{\"" key "\":\"" value "\"}}"
+#define DAEMON                                                                                     \
+    "\"ownerReferences\":[{\"apiVersion\":\"apps/"                                                 \
+    "v1\",\"kind\":\"DaemonSet\",\"name\":\"d\",\"uid\":"                                          \
+    "\"d\",\"controller\":true}]"
+#define LABEL(key, value) "\"labels\":{\"" key "\":\"" value "\"}"
+
+/* A pod in namespace "team", which has the label team=a. */
+TEST(metal3_counts_pods_as_cluster_api_would)
+{
+    static const struct {
+        const char *rule; /* the spec of one; NULL = none */
+        const char *metadata;
+        const char *phase;
+        bool drained;
+    } cases[] = {
+        { NULL, "", "Running", false },
+        { NULL, "", "Succeeded", false }, /* its drain would take it away */
+        { NULL, DAEMON, "Running", true },
+        { NULL, DAEMON, "Failed", false },
+        { NULL, LABEL("cluster.x-k8s.io/drain", "skip"), "Running", true },
+        { NULL, LABEL("cluster.x-k8s.io/drain", "wait-completed"), "Succeeded", false },
+        { "{\"drain\":{\"behavior\":\"Skip\"}}", "", "Running", true },
+        { "{\"drain\":{\"behavior\":\"Skip\"}}", DAEMON, "Failed", true },
+        { "{\"drain\":{\"behavior\":\"Skip\"}}", LABEL("cluster.x-k8s.io/drain", "wait-completed"),
+          "Running", false }, /* its label comes first */
+        { "{\"drain\":{\"behavior\":\"WaitCompleted\"}}", "", "Succeeded", false },
+        { "{\"drain\":{\"behavior\":\"WaitCompleted\"}}", LABEL("cluster.x-k8s.io/drain", "skip"),
+          "Running", true },
+        { "{\"drain\":{\"behavior\":\"Drain\",\"order\":3}}", "", "Running", false },
+        { "{\"drain\":{\"behavior\":\"Skip\"},\"pods\":[{\"selector\":" SELECT("app", "db") "}]}",
+          LABEL("app", "db"), "Running", true },
+        { "{\"drain\":{\"behavior\":\"Skip\"},\"pods\":[{\"selector\":" SELECT("app", "db") "}]}",
+          LABEL("app", "web"), "Running", false },
+        { "{\"drain\":{\"behavior\":\"Skip\"},\"pods\":[{\"namespaceSelector\":" SELECT("team",
+                                                                                        "a") "}]}",
+          "", "Running", true },
+        { "{\"drain\":{\"behavior\":\"Skip\"},\"pods\":[{\"namespaceSelector\":" SELECT("team",
+                                                                                        "b") "}]}",
+          "", "Running", false },
+        { "{\"drain\":{\"behavior\":\"Evict\"}}", DAEMON, "Running", false },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        struct strait s;
+        begin(&s,
+              &(struct bridge_config){
+                  .metal3 = true, .manage_rbac = i % 2 > 0, .power = { .require_drained = true } },
+              "metal3://default/h1/e1");
+        if (cases[i].rule != NULL) {
+            strait_rule(&s, "a", cases[i].rule);
+        }
+        strait_away(&s, "east", "POST", STR("/api/v1/namespaces"),
+                    "{\"metadata\":{\"name\":\"team\",\"labels\":{\"team\":\"a\"}}}");
+        strait_away(&s, "east", "POST", STR("/api/v1/namespaces/team/pods"),
+                    arena_printf(&s.memory,
+                                 "{\"metadata\":{\"name\":\"p\"%s%s},\"spec\":{\"nodeName\":\"e1\","
+                                 "\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}",
+                                 cases[i].metadata[0] == 0 ? "" : ",", cases[i].metadata)
+                        .p);
+        strait_away(&s, "east", "PATCH", STR("/api/v1/namespaces/team/pods/p/status"),
+                    arena_printf(&s.memory, "{\"status\":{\"phase\":\"%s\"}}", cases[i].phase).p);
+        strait_away(&s, "east", "PATCH", STR("/api/v1/nodes/e1"),
+                    "{\"spec\":{\"unschedulable\":true}}");
+        approve(&s);
+        strait_run(&s, MINUTES(1));
+        CHECK_EQ(reboot(&s).p != NULL, cases[i].drained);
+        strait_end(&s);
+    }
+    check_case(-1);
+}
+
+/* Namespaces come in pages; the last one has the pod's. */
+TEST(metal3_reads_namespaces_page_by_page)
+{
+    struct strait s;
+    begin(&s, &(struct bridge_config){ .metal3 = true, .power = { .require_drained = true } },
+          "metal3://default/h1/e1");
+    strait_rule(&s, "a",
+                "{\"drain\":{\"behavior\":\"Skip\"},\"pods\":[{\"namespaceSelector\":" SELECT(
+                    "team", "a") "}]}");
+    for (int i = 0; i < 1100; i++) {
+        strait_away(
+            &s, "east", "POST", STR("/api/v1/namespaces"),
+            arena_printf(&s.memory,
+                         "{\"metadata\":{\"name\":\"n-%04d\",\"labels\":{\"team\":\"%s\"}}}", i,
+                         i == 1099 ? "a" : "b")
+                .p);
+    }
+    strait_away(&s, "east", "POST", STR("/api/v1/namespaces/n-1099/pods"),
+                "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"nodeName\":\"e1\",\"containers\":[{"
+                "\"name\":\"c\",\"image\":\"i\"}]}}");
+    strait_away(&s, "east", "PATCH", STR("/api/v1/nodes/e1"),
+                "{\"spec\":{\"unschedulable\":true}}");
+    approve(&s);
+    strait_run(&s, MINUTES(1));
+    CHECK(reboot(&s).p != NULL);
+    strait_end(&s);
+}
+
 TEST(metal3_that_is_not_installed_holds_nothing_up)
 {
     struct strait s;

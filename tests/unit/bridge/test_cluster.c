@@ -52,7 +52,11 @@ TEST(cluster_tells_what_decisions_use_from_the_rest)
     struct arena a = { 0 };
     const struct cluster *plain = read_cluster(&a, "{\"metadata\":{\"uid\":\"u\"}}");
     CHECK(cluster_kind.same(
-        plain, read_cluster(&a, "{\"metadata\":{\"uid\":\"u\",\"labels\":{\"a\":\"b\"}}}")));
+        plain, read_cluster(&a, "{\"metadata\":{\"uid\":\"u\",\"annotations\":{\"a\":\"b\"}}}")));
+    const struct cluster *labelled =
+        read_cluster(&a, "{\"metadata\":{\"uid\":\"u\",\"labels\":{\"a\":\"b\",\"c\":\"\"}}}");
+    CHECK_STR(labelled->labels, "a=b\nc=\n");
+    CHECK(!cluster_kind.same(plain, labelled));
     const struct cluster others[] = {
         { .uid = STR("v") },
         { .uid = STR("u"), .paused = true },

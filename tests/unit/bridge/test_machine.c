@@ -245,6 +245,37 @@ TEST(machine_knows_a_request_that_a_template_applies)
     check_case(-1);
 }
 
+/* Nobody needs the labels of a hundred thousand others. */
+TEST(machine_keeps_its_labels_only_while_it_asks_for_something)
+{
+    static const struct {
+        const char *more; /* members of the metadata, and labels */
+        const char *labels;
+        bool kept;
+    } cases[] = {
+        { "", "\"" LEGACY "enabled\":\"true\"", false },
+        { "\"deletionTimestamp\":\"2026-03-01T10:00:00Z\",", "\"a\":\"b\"", false },
+        { "\"deletionTimestamp\":\"2026-03-01T10:00:00Z\",",
+          "\"" LEGACY "enabled\":\"true\",\"a\":\"b\"", true },
+        { "", "\"" LEGACY "enabled\":\"true\",\"" LEGACY "maintenance\":\"requested\"", true },
+        { "", "\"" LEGACY "enabled\":\"true\",\"" LEGACY "maintenance\":\"approved\"", true },
+        { "", "\"" LEGACY "enabled\":\"true\",\"" LEGACY "maintenance\":\"done\"", false },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        CLEANUP(arena_done)
+        struct arena a = { 0 };
+        const struct machine *m =
+            read_machine(&a, arena_printf(&a, "{\"metadata\":{%s\"labels\":{%s}}}", cases[i].more,
+                                          cases[i].labels)
+                                 .p);
+        CHECK_EQ(machine_asks(m), cases[i].kept);
+        CHECK_EQ(str_starts(m->labels, STR(LEGACY "enabled=true\n")), cases[i].kept);
+        CHECK_EQ(m->labels.n > 0, cases[i].kept);
+    }
+    check_case(-1);
+}
+
 TEST(machine_does_not_take_texts_too_long_to_be_ours)
 {
     CLEANUP(arena_done)
@@ -294,6 +325,7 @@ TEST(machine_tells_every_fact_from_its_absence)
         { .deleted_at = 1 },
         { .waits_since = 1 },
         { .hold_max = 1 },
+        { .labels = STR("x=\n") },
     };
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
         check_case((int64_t)i);

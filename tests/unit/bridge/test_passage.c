@@ -197,6 +197,57 @@ TEST(passage_tells_what_is_wrong_with_a_cluster_that_does_not_answer)
     CHECK_STR(s.passage.node.sight, "absent");
 }
 
+TEST(passage_tells_which_drain_rules_apply)
+{
+    static const struct {
+        bool known;
+        uint32_t rules;
+        const char *error;
+        const char *line;
+    } cases[] = {
+        { true, 0, "", "  rules    no MachineDrainRule applies\n" },
+        { true, 1, "", "  rules    1 MachineDrainRule applies\n" },
+        { true, 12, "", "  rules    12 MachineDrainRules apply\n" },
+        { true, 0, "MachineDrainRule 'db': spec.drain: behavior: 'Evict' is none of Drain, Skip",
+          "  rules    nothing is drained: MachineDrainRule 'db': spec.drain: behavior:\n"
+          "           'Evict' is none of Drain, Skip\n" },
+        { false, 0, "the MachineDrainRules cannot be listed: forbidden",
+          "  rules    not known: the MachineDrainRules cannot be listed: forbidden\n" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        CLEANUP(arena_done)
+        struct arena tmp = { 0 };
+        struct scene s;
+        scene_init(&s);
+        s.report.asks = true;
+        s.report.rules_known = cases[i].known;
+        s.report.rules = cases[i].rules;
+        s.report.rules_error = str_from(cases[i].error);
+        scene_look(&s);
+        check_text(&s, false,
+                   arena_printf(&tmp,
+                                "machine tenants/blue-md-0-x7k2p: HoldingDeletion "
+                                "(WaitingForApproval)\n"
+                                "  says     the engine of node blue-worker-1 has been asked; its "
+                                "label\n"
+                                "           approve-deletion=true lets the deletion go on\n"
+                                "  machine  enabled, being deleted for 4m, Cluster API waits for "
+                                "hooks for 3m58s\n"
+                                "  hook     attached\n"
+                                "  cluster  blue: provisioned\n"
+                                "  link     watching for 2h4m, 20 nodes\n"
+                                "  node     blue-worker-1: not in service\n"
+                                "  asked    machine-deleted\n"
+                                "  answer   none\n"
+                                "%s"
+                                "  writes   nothing\n",
+                                cases[i].line)
+                       .p);
+    }
+    check_case(-1);
+}
+
 TEST(passage_tells_of_a_maintenance_and_its_host)
 {
     struct scene s;
@@ -273,6 +324,9 @@ TEST(passage_json_has_everything)
     struct scene s;
     scene_init(&s);
     edit_remove(&s.report.verdict.machine, false, KEY_RELEASED);
+    s.report.asks = true;
+    s.report.rules_known = true;
+    s.report.rules_error = STR("MachineDrainRule 'a': ?");
     scene_look(&s);
     struct jwriter w = jwriter_on(&json);
     passage_print_json(&s.passage, &w);
@@ -291,7 +345,8 @@ TEST(passage_json_has_everything)
         "\"node\":{\"name\":\"blue-worker-1\",\"sight\":\"seen\",\"managed\":true,"
         "\"operational\":false,\"deleting\":false,\"machineDeleted\":true,"
         "\"machineMaintenance\":false,\"approveDeletion\":false,\"approveMaintenance\":false,"
-        "\"deletionRequest\":\"6f1c\"},\"changes\":[{\"object\":\"Machine\","
+        "\"deletionRequest\":\"6f1c\"},\"drainRules\":{\"known\":true,\"count\":0,"
+        "\"error\":\"MachineDrainRule 'a': ?\"},\"changes\":[{\"object\":\"Machine\","
         "\"annotation\":\"drydock.dev/hook-released\"}]}");
 }
 

@@ -75,6 +75,33 @@ TEST(peer_reads_annotations)
     CHECK(p->machine.p == NULL && p->deletion_request.p == NULL);
 }
 
+/* Whatever somebody writes there costs eight bytes. */
+TEST(peer_knows_a_rulebook_by_its_number)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    const struct peer *p =
+        read_peer(&a, "{\"metadata\":{\"annotations\":{\"drydock.dev/drain-rules\":\"[]\"}}}");
+    CHECK_EQ(p->book, peer_book(STR("[]")));
+    CHECK(p->book != 0 && p->book != peer_book(STR("[ ]")));
+    CHECK_EQ(peer_book(STR("[]")), 0x4f53cda18c2baa0cull); /* of its SHA-256 */
+    p = read_peer(&a, "{\"metadata\":{\"annotations\":{\"drydock.dev/drain-rules\":\"\"}}}");
+    CHECK(p->book != 0);
+    p = read_peer(&a, "{\"metadata\":{\"annotations\":{\"drydock.dev/drain-rules\":7}}}");
+    CHECK_EQ(p->book, 0);
+    CHECK_EQ(peer_book(STR_NONE), 0);
+    CLEANUP(arena_done)
+    struct arena out = { 0 };
+    const struct jval *object = NULL;
+    struct err err = { 0 };
+    void *ret = NULL;
+    struct str text = arena_printf(
+        &a, "{\"metadata\":{\"annotations\":{\"drydock.dev/drain-rules\":\"%0200000d\"}}}", 0);
+    CHECK_EQ(json_parse(text, 0, &a, &object, &err), 0);
+    CHECK_EQ(peer_kind.project(NULL, object, &out, &ret, &err), 0);
+    CHECK(out.total <= 320);
+}
+
 /* A name too long to be kept must not look like one that is not there: it names another Machine. */
 TEST(peer_cuts_what_is_too_long)
 {
@@ -105,6 +132,7 @@ TEST(peer_tells_every_fact_from_its_absence)
         { .maintenance_approved_for = STR("") },
         { .machine = STR("") },
         { .space = STR("") },
+        { .book = 1 },
     };
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
         check_case((int64_t)i);

@@ -313,11 +313,13 @@ TEST(rules_stray_takes_requests_away_and_leaves_approvals)
     p.node.maintenance_request = STR("u-9/2");
     p.node.approve_deletion = true;
     p.node.deletion_approved_for = STR("u-9");
+    p.node.book = 7;
     rules_stray(&p.node, &p.verdict.node);
-    CHECK_EQ(p.verdict.node.n, 4);
+    CHECK_EQ(p.verdict.node.n, 5);
     pair_apply(&p);
-    CHECK(!peer_marked(&p.node));
+    CHECK(!peer_marked(&p.node) && p.node.book == 0);
     CHECK(p.node.approve_deletion && p.node.deletion_approved_for.p != NULL);
+    p.node.book = 7; /* alone it tells nothing of us */
     rules_stray(&p.node, &p.verdict.node);
     CHECK_EQ(p.verdict.node.n, 0);
 }

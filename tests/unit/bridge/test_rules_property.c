@@ -92,6 +92,7 @@ static void random_node(struct rng *rng, struct peer *n)
     n->maintenance_approved_for =
         rng_chance(rng, 300) ? one_of(rng, maintenance, ARRAY_LEN(maintenance)) : STR_NONE;
     n->machine = one_of(rng, machine, ARRAY_LEN(machine));
+    n->book = coin(rng) ? 0 : coin(rng) ? peer_book(STR("[]")) : 7;
 }
 
 static void random_pair(struct rng *rng, struct pair *p)
@@ -110,6 +111,8 @@ static void random_pair(struct rng *rng, struct pair *p)
     p->facts.available = rng_below(rng, p->facts.members + 1);
     p->facts.taken = rng_chance(rng, 300) ? 1 : 0;
     p->quiet = SECONDS(rng_below(rng, 120));
+    p->facts.book = coin(rng) ? STR("[]") : coin(rng) ? STR("[{}]") : STR_NONE;
+    p->facts.book_trouble = STR("nobody knows");
 }
 
 static bool paused(const struct pair *p)
@@ -256,6 +259,33 @@ PROPERTY(rules_decide_the_same_twice_and_come_to_rest)
     }
 }
 
+/* B-16: nobody is asked without the rules, they are right while anybody is, and go with the last
+ * request. */
+PROPERTY(rules_keep_the_rulebook_beside_requests)
+{
+    for (int i = 0; i < 40; i++) {
+        CLEANUP(pair_done)
+        struct pair p;
+        random_pair(rng, &p);
+        pair_decide(&p);
+        const struct edit *e = &p.verdict.node;
+        bool known = p.facts.book.p != NULL;
+        const struct peer before = p.node;
+        bool asks = pair_news(&p, RULES_REQUEST_DELIVERED) != NULL;
+        CHECK(!asks || known);
+        pair_apply(&p);
+        bool stands = p.node.machine_deleted || p.node.machine_maintenance;
+        bool written = e->n > 0;
+        if (stands && written && known) {
+            CHECK_EQ(p.node.book, peer_book(p.facts.book));
+        } else if (!stands && written) {
+            CHECK_EQ(p.node.book, 0);
+        } else {
+            CHECK_EQ(p.node.book, before.book);
+        }
+    }
+}
+
 /* What does not depend on time does not ask to be woken, and what does is woken later than now. */
 PROPERTY(rules_wake_in_the_future)
 {
@@ -296,10 +326,12 @@ PROPERTY(rules_leave_no_request_behind_when_disabled)
         p.node.machine = STR_NONE;
         p.machine.node = STR("n1");
         p.facts.sight = RULES_SEEN;
+        bool marked = peer_marked(&p.node);
         bool approvals[] = { p.node.approve_deletion, p.node.approve_maintenance };
         (void)pair_settle(&p, 3);
         CHECK(!peer_marked(&p.node) && !p.machine.hook && p.machine.status.p == NULL);
         CHECK(!p.verdict.keeps_link && !p.machine.skip_ours);
+        CHECK(!marked || p.node.book == 0);
         CHECK_EQ(p.node.approve_deletion, approvals[0]);
         CHECK_EQ(p.node.approve_maintenance, approvals[1]);
     }

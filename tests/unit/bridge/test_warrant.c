@@ -258,10 +258,12 @@ TEST(warrant_lets_pods_be_listed_only_as_long_as_that_is_wanted)
     s.pods = true;
     scene_start(&s);
     (void)scene_run(&s);
-    CHECK_STR(member(&s, "clusterroles", "rules"),
-              "[{\"apiGroups\":[\"\"],\"resources\":[\"nodes\"],\"verbs\":" VERBS "},"
-              "{\"apiGroups\":[\"\"],\"resources\":[\"pods\"],\"verbs\":[\"list\"]}]");
+    CHECK_STR(
+        member(&s, "clusterroles", "rules"),
+        "[{\"apiGroups\":[\"\"],\"resources\":[\"nodes\"],\"verbs\":" VERBS "},"
+        "{\"apiGroups\":[\"\"],\"resources\":[\"pods\",\"namespaces\"],\"verbs\":[\"list\"]}]");
     CHECK_EQ(ask(&s, s.token, "GET", "/api/v1/pods", ""), 200);
+    CHECK_EQ(ask(&s, s.token, "GET", "/api/v1/namespaces", ""), 200);
     CHECK_EQ(ask(&s, s.token, "GET", "/api/v1/namespaces/default/pods/p", ""), 403);
     s.pods = false;
     scene_start(&s);
