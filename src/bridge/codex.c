@@ -170,7 +170,8 @@ static void codex_gather(struct codex *k, const struct berth *at, struct arena *
         .machine = m->labels,
         .cluster = cluster == NULL ? STR_NONE : cluster->labels,
     };
-    struct str prefix = arena_concat(out, m->space, STR("/"));
+    bool all = mutated(at->bridge->config.mutations, MUTATION_RULES_OF_ALL);
+    struct str prefix = all ? STR("") : arena_concat(out, m->space, STR("/"));
     codex_sort(k);
     uint32_t first = codex_first(k, prefix);
     uint32_t n = 0;

@@ -96,10 +96,27 @@ void berth_flaw(struct berth *at, struct rules_facts *facts, struct rules_option
     }
 }
 
+/* What becomes of the drain rules in a patch of the Node. */
+static void flaw_rules(const struct berth *at, struct edit *node)
+{
+    const struct edit_key *book = edit_find(node, /* label= */ false, RULEBOOK_KEY);
+    if (book == NULL) {
+        return;
+    }
+    bool dropped = book->remove ? flawed(at, MUTATION_RULES_STAY)
+                                : flawed(at, MUTATION_RULES_LEFT_OUT) ||
+                                      (flawed(at, MUTATION_RULES_ONCE) && node->n == 1);
+    if (dropped) {
+        ASSERT(book == &node->keys[node->n - 1]); /* they come last */
+        node->n--;
+    }
+}
+
 void berth_flaw_verdict(struct berth *at, struct rules_verdict *verdict)
 {
     if (flawed(at, MUTATION_MARKS_STAY) && !berth_machine(at)->enabled) {
         verdict->node.n = 0;
         verdict->keeps_link = false;
     }
+    flaw_rules(at, &verdict->node);
 }

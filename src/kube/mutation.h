@@ -52,6 +52,10 @@ enum mutation {
     MUTATION_MISSED_ONCE,     /* one read is enough to say that a Node is gone */
     MUTATION_MEMBERS_AT_ONCE, /* members of a control plane do not wait for each other */
     MUTATION_HOLD_EARLY,      /* a deletion is held for half its time limit */
+    MUTATION_RULES_LEFT_OUT,  /* asks a Node without the drain rules */
+    MUTATION_RULES_OF_ALL,    /* takes the drain rules of other namespaces, too */
+    MUTATION_RULES_ONCE,      /* drain rules stay as they were when the Node was asked */
+    MUTATION_RULES_STAY,      /* drain rules stay when nobody asks for the Node any more */
     MUTATION_COUNT,
 };
 

@@ -110,6 +110,7 @@ static void fleet_draw(struct fleet *f)
     f->version = rng_chance(&rng, 250) ? STR("v1beta1") : STR("v1beta2");
     f->tells = rng_chance(&rng, 500);
     f->astray = rng_chance(&rng, 500);
+    f->stays = rng_chance(&rng, 500);
     f->treaty = (struct treaty){
         .promise = &f->promise,
         .home = f->home,
@@ -201,6 +202,7 @@ static void fleet_init(struct fleet *f, const struct plan *plan, mutations_t mut
     fleet_draw(f);
     install_kind(f, "Cluster", "clusters");
     install_kind(f, "Machine", "machines");
+    install_kind(f, "MachineDrainRule", "machinedrainrules");
     for (uint32_t i = 0; i <= TREATY_HOME; i++) {
         f->weather_end[i] = USEC_NEVER;
         ears[i] = (struct ear){ f, i };

@@ -50,6 +50,7 @@ struct fleet {
     /* Secrets may lead to another cluster; otherwise Nodes may lie. Both at once nobody could tell
      * from the truth. */
     bool astray;
+    bool stays; /* those who have been given a maintenance do not end it */
     bool tells; /* Cluster API says since when it waits for hooks */
     struct fleet_cluster clusters[TREATY_CLUSTERS_MAX];
     struct pilot pilots[PLAN_PROCESSES_MAX];
@@ -77,6 +78,7 @@ int fleet_ask(struct fleet *f, const char *who, uint32_t where, const char *meth
               struct str body);
 struct str fleet_machine_path(struct fleet *f, uint32_t cluster, struct str name);
 struct str fleet_cluster_path(struct fleet *f, uint32_t cluster);
+struct str fleet_rule_path(struct fleet *f, uint32_t cluster, const char *name);
 struct str fleet_node_path(struct fleet *f, struct str name);
 const struct jval *fleet_machine(struct fleet *f, uint32_t cluster, struct str name);
 const struct jval *fleet_node(struct fleet *f, uint32_t cluster, struct str name);

@@ -2,6 +2,7 @@
  * What the plan's deeds do to Machines, Clusters, Nodes, bridges and wires.
  */
 #include "bridge/keys.h"
+#include "drain/rulebook.h"
 #include "tests/swarm/fleet.h"
 
 /* Which one a deed means. */
@@ -168,6 +169,67 @@ static void deed_to_cluster(struct fleet *f, const struct deed *deed)
     }
 }
 
+/* ── drain rules ───────────────────────────────────────────────────────────────────────────── */
+
+#define SELECT(key, value) "{\"matchLabels\":{\"example.com/" key "\":\"" value "\"}}"
+
+/* Some that mean all Machines, some that mean some, and one that nobody can read. */
+static const char *const rule_specs[] = {
+    "{\"drain\":{\"behavior\":\"Skip\"}}",
+    "{\"drain\":{\"behavior\":\"Drain\",\"order\":3}}",
+    "{\"drain\":{\"behavior\":\"Drain\",\"order\":-1}}",
+    "{\"drain\":{\"behavior\":\"WaitCompleted\"},\"pods\":[{\"selector\":{\"matchLabels\":{\"app\":"
+    "\"db\"}}}]}",
+    "{\"drain\":{\"behavior\":\"Skip\"},\"machines\":[{\"selector\":" SELECT("tier", "x") "}]}",
+    "{\"drain\":{\"behavior\":\"Drain\",\"order\":2},\"machines\":[{\"clusterSelector\":" SELECT(
+        "env", "x") "}]}",
+    "{\"drain\":{\"behavior\":\"Skip\"},\"machines\":[{\"selector\":" SELECT(
+        "tier", "y") ",\"clusterSelector\":" SELECT("env",
+                                                    "y") "},{\"selector\":" SELECT("tier",
+                                                                                   "x") "}]}",
+    "{\"drain\":{\"behavior\":\"Evict\"}}",
+};
+
+/* It was there or it was not: both are fine. */
+static void deed_to_rule(struct fleet *f, const struct deed *deed)
+{
+    static const char *const names[] = { "a", "b", "c" };
+    uint32_t cluster = deed->who % f->plan->clusters;
+    const char *name = names[deed->who / 16 % ARRAY_LEN(names)];
+    struct str path = fleet_rule_path(f, cluster, name);
+    if (deed->what % 3 == 0) {
+        (void)fleet_ask(f, "people", TREATY_HOME, "DELETE", path, STR(""));
+        return;
+    }
+    const char *spec = rule_specs[deed->what / 4 % ARRAY_LEN(rule_specs)];
+    struct str body =
+        arena_printf(&f->tmp,
+                     "{\"apiVersion\":\"cluster.x-k8s.io/" STR_FMT
+                     "\",\"kind\":\"MachineDrainRule\",\"metadata\":{\"name\":\"%s\"},\"spec\":%s}",
+                     STR_ARG(f->version), name, spec);
+    (void)fleet_ask(f, "people", TREATY_HOME, "DELETE", path, STR(""));
+    int status = fleet_ask(f, "people", TREATY_HOME, "POST", fleet_rule_path(f, cluster, ""), body);
+    ASSERT(status == 201);
+}
+
+static void deed_to_label(struct fleet *f, const struct deed *deed)
+{
+    static const char *const values[] = { "\"x\"", "\"y\"", "null" };
+    const char *value = values[deed->what / 2 % ARRAY_LEN(values)];
+    struct target target = pick(f, deed, fleet_machines);
+    bool machine = deed->what % 2 == 0;
+    struct str key = machine ? TREATY_TIER : TREATY_ENV;
+    struct str path = machine ? fleet_machine_path(f, target.cluster, target.name)
+                              : fleet_cluster_path(f, target.cluster);
+    if (machine && target.name.n == 0) {
+        return;
+    }
+    /* A Cluster may be gone. */
+    (void)fleet_ask(f, "people", TREATY_HOME, "PATCH", path,
+                    arena_printf(&f->tmp, "{\"metadata\":{\"labels\":{\"" STR_FMT "\":%s}}}",
+                                 STR_ARG(key), value));
+}
+
 /* ── Nodes ─────────────────────────────────────────────────────────────────────────────────── */
 
 static void patch_node(struct fleet *f, const struct target *target, const char *who,
@@ -231,6 +293,35 @@ static void turn_hostile(struct fleet *f, const struct target *target, uint32_t 
         ASSERT(status == 201);
     } else if (target->name.n > 0) {
         patch_node(f, target, "people", body);
+    }
+}
+
+#define SOMEBODYS_RULES "\"[{\\\"name\\\":\\\"a\\\",\\\"behavior\\\":\\\"Skip\\\"}]\""
+
+/* Of a Node that carries a request: what it has without one is nobody's business. */
+static void change_rules(struct fleet *f, const struct target *target, uint32_t what)
+{
+    static const char *const values[] = { "null", "\"[]\"", "\"?\"", SOMEBODYS_RULES };
+    const struct jval *labels =
+        jval_at(fleet_node(f, target->cluster, target->name), "metadata.labels");
+    if ((jval_get(labels, KEY_MACHINE_DELETED) == NULL &&
+         jval_get(labels, KEY_MACHINE_MAINTENANCE) == NULL) ||
+        jval_get(labels, TREATY_STRANGER) != NULL) {
+        return;
+    }
+    patch_node(f, target, "people",
+               arena_printf(&f->tmp, "{\"metadata\":{\"annotations\":{\"" STR_FMT "\":%s}}}",
+                            STR_ARG(RULEBOOK_KEY), values[what % ARRAY_LEN(values)]));
+}
+
+/* One of its cluster that carries a request, if there is any. */
+static void deed_to_rules(struct fleet *f, const struct deed *deed)
+{
+    struct target target = { .cluster = deed->who % f->plan->clusters };
+    struct fleet_names names = fleet_nodes(f, target.cluster);
+    for (uint32_t i = 0; i < names.n; i++) {
+        target.name = names.items[(deed->who / 16 + i) % names.n];
+        change_rules(f, &target, deed->what);
     }
 }
 
@@ -502,6 +593,12 @@ static void do_deed(struct fleet *f, const struct deed *deed)
         deed_to_cluster(f, deed);
     } else if (deed->kind <= DEED_MACHINE_PAUSE) {
         deed_to_machine(f, deed);
+    } else if (deed->kind == DEED_RULE) {
+        deed_to_rule(f, deed);
+    } else if (deed->kind == DEED_RULE_LABEL) {
+        deed_to_label(f, deed);
+    } else if (deed->kind == DEED_PEER_RULES) {
+        deed_to_rules(f, deed);
     } else if (deed->kind <= DEED_PEER_HOSTILE) {
         deed_to_peer(f, deed);
     } else {
@@ -543,7 +640,8 @@ static void calm_stranger(struct fleet *f, const struct target *target, struct s
                    STR("{\"metadata\":{\"labels\":{\"" KEYS_LEGACY "machine-deleted\":null,"
                        "\"" KEYS_LEGACY "machine-maintenance\":null},\"annotations\":{"
                        "\"" KEYS_OWN "deletion-request\":null,"
-                       "\"" KEYS_OWN "maintenance-request\":null}}}"));
+                       "\"" KEYS_OWN "maintenance-request\":null,"
+                       "\"" KEYS_OWN "drain-rules\":null}}}"));
     }
 }
 

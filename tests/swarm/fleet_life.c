@@ -43,6 +43,14 @@ struct str fleet_machine_path(struct fleet *f, uint32_t cluster, struct str name
         STR_ARG(f->version), STR_ARG(f->clusters[cluster].space), STR_ARG(name));
 }
 
+/* Of the namespace that the cluster is in; "" = the collection. */
+struct str fleet_rule_path(struct fleet *f, uint32_t cluster, const char *name)
+{
+    return arena_printf(
+        &f->tmp, "/apis/cluster.x-k8s.io/" STR_FMT "/namespaces/" STR_FMT "/machinedrainrules%s%s",
+        STR_ARG(f->version), STR_ARG(f->clusters[cluster].space), name[0] != 0 ? "/" : "", name);
+}
+
 struct str fleet_node_path(struct fleet *f, struct str name)
 {
     return arena_printf(&f->tmp, "/api/v1/nodes/" STR_FMT, STR_ARG(name));
@@ -356,7 +364,10 @@ static void capi_machine(struct fleet *f, uint32_t cluster, struct str name)
     machine = fleet_machine(f, cluster, name);
     bool approved = str_eq(jval_str(jval_get(jval_at(machine, "metadata.labels"), KEY_MAINTENANCE)),
                            KEY_APPROVED);
-    if (approved && f->calm) {
+    /* Members of a control plane wait for each other. */
+    bool stays =
+        f->stays && jval_get(jval_at(machine, "metadata.labels"), KEY_CONTROL_PLANE) == NULL;
+    if (approved && f->calm && !stays) {
         fleet_errand(f, ERRAND_WITHDRAW, cluster, name, soon(f, SECONDS(20)));
     }
 }

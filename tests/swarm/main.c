@@ -59,6 +59,10 @@ static const char *const mutation_names[MUTATION_COUNT] = {
     [MUTATION_MISSED_ONCE] = "missed-once",
     [MUTATION_MEMBERS_AT_ONCE] = "members-at-once",
     [MUTATION_HOLD_EARLY] = "hold-early",
+    [MUTATION_RULES_LEFT_OUT] = "rules-left-out",
+    [MUTATION_RULES_OF_ALL] = "rules-of-all",
+    [MUTATION_RULES_ONCE] = "rules-once",
+    [MUTATION_RULES_STAY] = "rules-stay",
 };
 
 /* Where a bug can show itself at all; elsewhere it would only cost time. STORIES: anywhere. */
@@ -104,6 +108,10 @@ static enum story mutation_story(enum mutation m)
     case MUTATION_MISSED_ONCE:
     case MUTATION_MEMBERS_AT_ONCE:
     case MUTATION_HOLD_EARLY:
+    case MUTATION_RULES_LEFT_OUT:
+    case MUTATION_RULES_OF_ALL:
+    case MUTATION_RULES_ONCE:
+    case MUTATION_RULES_STAY:
         return STORY_BRIDGE;
     default:
         return STORIES;

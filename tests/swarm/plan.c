@@ -67,10 +67,13 @@ static const char *const deed_names[DEED_KINDS] = {
     [DEED_TOKEN] = "token",
     [DEED_SECRET_BAD] = "secret-bad",
     [DEED_SECRET_GONE] = "secret-gone",
+    [DEED_RULE] = "rule",
+    [DEED_RULE_LABEL] = "rule-label",
     [DEED_PEER_DELETE] = "peer-delete",
     [DEED_PEER_REPLACE] = "peer-replace",
     [DEED_PEER_STATE] = "peer-state",
     [DEED_PEER_EAGER] = "peer-eager",
+    [DEED_PEER_RULES] = "peer-rules",
     [DEED_PEER_HOSTILE] = "peer-hostile",
     [DEED_FAR_CUT] = "far-cut",
     [DEED_FAR_STALL] = "far-stall",
@@ -111,6 +114,11 @@ struct story_shape {
     DEED_FAR_CUT, DEED_FAR_STALL, DEED_FAR_WEATHER, DEED_FAR_SLOW, DEED_FAR_RESTART,               \
         DEED_FAR_COMPACT
 
+/* Rules that nobody asks by are no matter: what happens to them happens often. */
+#define RULE_DEEDS                                                                                 \
+    DEED_RULE, DEED_RULE, DEED_RULE, DEED_RULE_LABEL, DEED_RULE_LABEL, DEED_PEER_RULES,            \
+        DEED_PEER_RULES, DEED_PEER_RULES
+
 #define ASK_DEEDS DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK
 
 static const struct story_shape shapes[STORIES] = {
@@ -148,7 +156,7 @@ static const struct story_shape shapes[STORIES] = {
                            DEED_WEATHER,      DEED_SERVER_DOWN,    DEED_SERVER_RESTART,
                            DEED_COMPACT },
                          38 },
-    [STORY_BRIDGE] = { 60,
+    [STORY_BRIDGE] = { 64,
                        { MACHINE_DEEDS,      MACHINE_DEEDS,       DEED_MACHINE_FORGE,
                          DEED_MACHINE_PAUSE, DEED_CLUSTER_PAUSE,  DEED_CLUSTER_DELETE,
                          DEED_CLUSTER_NEW,   DEED_TOKEN,          DEED_SECRET_BAD,
@@ -158,8 +166,9 @@ static const struct story_shape shapes[STORIES] = {
                          DEED_CRASH_STEP,    DEED_CRASH_STEP,     DEED_LATE,
                          DEED_STOP,          DEED_FREEZE,         DEED_CLOCK_STEP,
                          DEED_CUT,           DEED_STALL,          DEED_WEATHER,
-                         DEED_SERVER_DOWN,   DEED_SERVER_RESTART, DEED_COMPACT },
-                       57 },
+                         DEED_SERVER_DOWN,   DEED_SERVER_RESTART, DEED_COMPACT,
+                         RULE_DEEDS },
+                       65 },
 };
 
 static usec_t deed_span(enum deed_kind kind, struct rng *rng)

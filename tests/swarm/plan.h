@@ -79,11 +79,14 @@ enum deed_kind {
     DEED_TOKEN,       /* the old one stops working; the Secret knows after `span` */
     DEED_SECRET_BAD,  /* for `span` */
     DEED_SECRET_GONE, /* for `span` */
+    DEED_RULE,        /* a drain rule comes, changes, or goes */
+    DEED_RULE_LABEL,  /* a label changes that they select by */
     /* to the Nodes of workload clusters */
     DEED_PEER_DELETE,  /* by hand */
     DEED_PEER_REPLACE, /* it is there again at once, with another uid */
     DEED_PEER_STATE,   /* the engine's label goes, or comes */
     DEED_PEER_EAGER,   /* the engine approves what nobody has asked for */
+    DEED_PEER_RULES,   /* somebody changes the drain rules of a Node that has been asked */
     DEED_PEER_HOSTILE, /* a Node says that it is another cluster's */
     /* to the wire between bridges and one workload cluster */
     DEED_FAR_CUT,

@@ -156,6 +156,11 @@ void treaty_on_commit(struct treaty *t, uint32_t where, const struct apiserver_c
 {
     t->now = now;
     bool bridge = is_bridge(commit->user_agent);
+    if (where == TREATY_HOME &&
+        (str_eq(commit->plural, STR("machinedrainrules")) ||
+         str_eq(commit->plural, STR("machines")) || str_eq(commit->plural, STR("clusters")))) {
+        treaty_note_rules(t, commit);
+    }
     if (where != TREATY_HOME && str_eq(commit->plural, STR("nodes"))) {
         t->writes += bridge ? 1 : 0;
         treaty_on_node(t, where, commit);

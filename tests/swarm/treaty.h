@@ -30,6 +30,11 @@
 /* Label of a Node on which a stranger has forged the marks of another cluster's Machine. */
 #define TREATY_STRANGER STR("example.com/stranger")
 
+/* Labels that drain rules select by: of a Machine, of a Cluster. */
+#define TREATY_TIER STR("example.com/tier")
+#define TREATY_ENV STR("example.com/env")
+#define TREATY_NO_BEHAVIOR STR("Evict") /* a rule with that one cannot be read */
+
 /* How the bridges of one run are set up. */
 struct treaty_terms {
     bool eager;
@@ -55,6 +60,7 @@ struct treaty_cluster {
     struct trait going;       /* it is being deleted, or there is none */
     struct trait paused;
     struct trait astray; /* its Secret leads to another cluster */
+    usec_t rules_at;     /* when its drain rules, or what they select by, have changed */
     struct map nodes;    /* name → struct treaty_node */
 };
 

@@ -11,10 +11,9 @@ static const struct str node_labels[] = {
     STR_INIT(KEYS_LEGACY "approve-maintenance"),
 };
 static const struct str node_notes[] = {
-    STR_INIT(KEYS_OWN "deletion-request"),
-    STR_INIT(KEYS_OWN "maintenance-request"),
-    STR_INIT(KEYS_OWN "deletion-approved-for"),
-    STR_INIT(KEYS_OWN "maintenance-approved-for"),
+    STR_INIT(KEYS_OWN "deletion-request"),      STR_INIT(KEYS_OWN "maintenance-request"),
+    STR_INIT(KEYS_OWN "deletion-approved-for"), STR_INIT(KEYS_OWN "maintenance-approved-for"),
+    STR_INIT(KEYS_OWN "drain-rules"),
 };
 
 /* One write of a bridge to a Node. */
@@ -177,6 +176,7 @@ void treaty_on_node(struct treaty *t, uint32_t cluster, const struct apiserver_c
             .lag = treaty_lag(t, commit->user_agent, cluster),
         };
         check_act(&act);
+        treaty_check_book(t, cluster, commit, act.lag);
     }
     note_node(t, cluster, commit);
     if (commit->now != NULL) {

@@ -1,6 +1,7 @@
 /*
  * What is judged when everything that was wrong has ended long ago.
  */
+#include "drain/rulebook.h"
 #include "tests/swarm/treaty_room.h"
 
 struct rest {
@@ -79,6 +80,25 @@ static void rest_machine(void *ctx, const struct jval *object)
     }
 }
 
+static void rest_book(const struct rest *rest, const struct treaty_machine *m,
+                      const struct jval *node, bool wanted)
+{
+    const struct treaty_cluster *c = &rest->t->clusters[rest->cluster];
+    struct str name = text_at(node, "metadata.name");
+    const char *wrong = NULL;
+    if (!wanted && has_note(node, RULEBOOK_KEY)) {
+        wrong = "carries drain rules without a request";
+    } else if (wanted && !treaty_book_is_right(rest->t, m, node)) {
+        wrong = "does not carry the drain rules of its Machine";
+    }
+    if (wrong != NULL) {
+        struct str book = note_of(node, RULEBOOK_KEY);
+        promise_break(rest->t->promise,
+                      "B-16: Node " STR_FMT " of " STR_FMT "/" STR_FMT " %s in the end: " STR_FMT,
+                      STR_ARG(name), STR_ARG(c->space), STR_ARG(c->name), wrong, STR_ARG(book));
+    }
+}
+
 static void rest_node(void *ctx, const struct jval *node)
 {
     struct rest *rest = ctx;
@@ -118,6 +138,7 @@ static void rest_node(void *ctx, const struct jval *node)
                           machine == NULL ? ", and has no Machine" : "");
         }
     }
+    rest_book(rest, m, node, wanted[TREATY_DELETION] || wanted[TREATY_MAINTENANCE]);
 }
 
 void treaty_at_rest(struct treaty *t, usec_t now)

@@ -165,3 +165,12 @@ bool treaty_same_but(const struct jval *a, const struct jval *b, const struct tr
 
 void treaty_on_machine(struct treaty *t, const struct apiserver_commit *commit);
 void treaty_on_node(struct treaty *t, uint32_t cluster, const struct apiserver_commit *commit);
+
+/* Something in the management cluster has changed: drain rules, or what they select. */
+void treaty_note_rules(struct treaty *t, const struct apiserver_commit *commit);
+/* A bridge has written to a Node. */
+void treaty_check_book(struct treaty *t, uint32_t cluster, const struct apiserver_commit *commit,
+                       usec_t lag);
+/* What stands there is what the servers say at this moment. */
+bool treaty_book_is_right(struct treaty *t, const struct treaty_machine *m,
+                          const struct jval *node);
