@@ -47,6 +47,7 @@ KINDS = {  # kind: (group, version, plural)
     "BareMetalHost": ("metal3.io", "v1alpha1", "baremetalhosts"),
     "Cluster": ("cluster.x-k8s.io", "v1beta2", "clusters"),
     "Machine": ("cluster.x-k8s.io", "v1beta2", "machines"),
+    "MachineDrainRule": ("cluster.x-k8s.io", "v1beta2", "machinedrainrules"),
 }
 CLUSTERED = ("Node", "Namespace")
 Ref = collections.namedtuple("Ref", "space name")
