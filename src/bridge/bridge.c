@@ -2,6 +2,7 @@
 #include "bridge/bridge_room.h"
 #include "bridge/drainrule.h"
 #include "bridge/keys.h"
+#include "bridge/plea.h"
 
 #define BRIDGE_INSTANCE BRIDGE_MANAGER
 
@@ -419,6 +420,11 @@ bool bridge_explain(struct bridge *b, struct str space, struct str name, struct 
     }
     if (facts.node != NULL) {
         ret->node_version = store_find(link_nodes(at->yard->link), facts.machine->node)->version;
+    }
+    const struct store_item *plea = routing_plea(at);
+    if (plea != NULL) {
+        ret->plea = plea->name;
+        ret->plea_state = plea_state_name(((const struct plea *)plea->object)->state);
     }
     rules_decide(&b->config.rules, &facts, out, &ret->verdict);
     if (b->config.metal3 && hosts_facts(at, &power)) {

@@ -79,8 +79,10 @@ struct bridge_report {
     bool rules_known;
     uint32_t rules;         /* that apply to it */
     struct str rules_error; /* why they cannot be used, or are not known; empty = they can */
-    bool powered;           /* `power` tells of its Metal3 host */
-    struct str host;        /* "namespace/name" */
+    struct str plea;        /* the MaintenanceRequest that stands for it; empty = none does */
+    struct str plea_state;
+    bool powered;    /* `power` tells of its Metal3 host */
+    struct str host; /* "namespace/name" */
     struct power_verdict power;
     struct str error; /* why its last patch failed; empty = it did not */
     usec_t wall;      /* now */

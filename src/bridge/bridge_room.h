@@ -286,6 +286,8 @@ void routing_stir(struct yard *y, struct str node);
 void routing_step(struct berth *at, const struct rules_facts *facts, struct rules_verdict *verdict);
 /* Opens or closes the watch. */
 void routing_settle(struct yard *y);
+/* The open plea of a Machine; NULL = none is known. Its item's name is the MaintenanceRequest's. */
+const struct store_item *routing_plea(const struct berth *at);
 /* The link is needed, whatever Machines there are. */
 bool routing_owes(const struct yard *y);
 

@@ -90,6 +90,8 @@ void passage_from(const struct bridge_report *r, usec_t now, struct passage *ret
                    .known = r->rules_known,
                    .n = r->rules,
                    .error = r->rules_error },
+        .plea = r->plea,
+        .plea_state = r->plea_state,
     };
     if (r->cluster != NULL) {
         ret->cluster.found = true;
@@ -263,6 +265,13 @@ void passage_print_json(const struct passage *p, struct jwriter *w)
     if (p->rules.asked) {
         print_rules(w, &p->rules);
     }
+    if (p->plea.n > 0) {
+        jw_key(w, STR("maintenanceRequest"));
+        jw_obj(w);
+        jw_pair(w, "name", p->plea);
+        jw_pair(w, "state", p->plea_state);
+        jw_obj_end(w);
+    }
     if (p->host.n > 0) {
         jw_key(w, STR("host"));
         jw_obj(w);
@@ -403,6 +412,7 @@ int passage_parse(struct str text, struct arena *out, struct passage *ret, struc
     }
     const struct jval *cluster = jval_get(v, STR("cluster"));
     const struct jval *host = jval_get(v, STR("host"));
+    const struct jval *plea = jval_get(v, STR("maintenanceRequest"));
     *ret = (struct passage){
         .space = read_text(&in, v, "namespace"),
         .name = read_text(&in, v, "name"),
@@ -420,6 +430,8 @@ int passage_parse(struct str text, struct arena *out, struct passage *ret, struc
                      .provisioned = read_flag(cluster, "provisioned") },
         .node = read_node(&in, jval_get(v, STR("node"))),
         .rules = read_rules(&in, jval_get(v, STR("drainRules"))),
+        .plea = read_text(&in, plea, "name"),
+        .plea_state = read_text(&in, plea, "state"),
         .host = read_text(&in, host, "name"),
         .power_reason = read_text(&in, host, "reason"),
         .power_message = read_text(&in, host, "message"),

@@ -97,6 +97,8 @@ struct passage {
     struct passage_link link;
     struct passage_node node;
     struct passage_rules rules;
+    struct str plea; /* a MaintenanceRequest of the workload cluster; empty = there is none */
+    struct str plea_state;
     struct str host; /* "namespace/name"; empty = Metal3 has nothing to do with it */
     struct str power_reason;
     struct str power_message;

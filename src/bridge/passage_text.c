@@ -207,6 +207,17 @@ static void page_rules(struct page *p)
     wrap_end(&p->line);
 }
 
+static void page_plea(struct page *p)
+{
+    const struct passage *a = p->passage;
+    if (a->plea.n > 0) {
+        field_begin(p, "limits");
+        wrap_printf(&p->line, "MaintenanceRequest " STR_FMT " is " STR_FMT, STR_ARG(a->plea),
+                    STR_ARG(a->plea_state));
+        wrap_end(&p->line);
+    }
+}
+
 static void page_host(struct page *p)
 {
     const struct passage *a = p->passage;
@@ -283,6 +294,7 @@ void passage_print_text(const struct passage *a, bool wide, struct buf *out)
     page_link(&p);
     page_node(&p);
     page_rules(&p);
+    page_plea(&p);
     page_host(&p);
     page_changes(&p);
     arena_done(&p.tmp);

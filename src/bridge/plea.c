@@ -59,6 +59,11 @@ const struct store_kind plea_kind = {
     .same = plea_same,
 };
 
+struct str plea_state_name(enum plea_state state)
+{
+    return state_names[state];
+}
+
 bool plea_open(const struct plea *p)
 {
     return p->request.n > 0 && p->node.n > 0 && p->state != PLEA_COMPLETED;

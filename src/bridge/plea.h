@@ -33,6 +33,7 @@ struct plea {
 /* Its ctx is not used. */
 extern const struct store_kind plea_kind;
 
+struct str plea_state_name(enum plea_state state); /* "InProgress" */
 /* It is the bridge's, and not over. */
 bool plea_open(const struct plea *p);
 

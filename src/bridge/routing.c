@@ -506,6 +506,26 @@ void routing_step(struct berth *at, const struct rules_facts *facts, struct rule
     verdict->node = route.node;
 }
 
+const struct store_item *routing_plea(const struct berth *at)
+{
+    const struct routing *r = at->yard->routing;
+    const struct machine *m = berth_machine(at);
+    if (r == NULL || !r->open || m->node.n == 0) {
+        return NULL;
+    }
+    MAP_EACH (&r->supply.store.items, entry) {
+        const struct store_item *item = map_item_value(entry);
+        const struct plea *p = item->object;
+        struct str uid;
+        struct str number;
+        (void)str_cut(p->request, STR("/"), &uid, &number); /* a deletion's has no number */
+        if (plea_open(p) && str_eq(p->node, m->node) && str_eq(uid, m->uid)) {
+            return item;
+        }
+    }
+    return NULL;
+}
+
 /* The timer knows one time: each look sets the next. */
 static void routing_plan(struct routing *r, usec_t now)
 {

@@ -145,6 +145,12 @@ TEST(bridge_route_takes_a_deletion_through_the_limits)
     strait_run(&s, SECONDS(5));
     CHECK_EQ(pleas(&s, "e1", "Pending"), 1);
     CHECK_EQ(pleas(&s, NULL, NULL), 1);
+    struct bridge_report report;
+    CHECK(bridge_explain(s.bridge, STR("default"), STR("e1"), &s.memory, &report));
+    CHECK(str_starts(report.plea, STR("mr-")));
+    CHECK_STR(report.plea_state, "Pending");
+    CHECK(bridge_explain(s.bridge, STR("default"), STR("e2"), &s.memory, &report));
+    CHECK_STR(report.plea, "");
     strait_run(&s, HOURS(1));
     CHECK(strait_hooked(&s, "e1"));
     CHECK_EQ(pleas(&s, NULL, NULL), 1);

@@ -317,6 +317,20 @@ TEST(passage_tells_of_a_machine_that_nobody_looks_after)
                "  writes   nothing\n");
 }
 
+TEST(passage_names_the_request_that_the_limits_have)
+{
+    struct scene s;
+    scene_init(&s);
+    s.report.plea = STR("mr-0123456789abcdef-1");
+    s.report.plea_state = STR("Pending");
+    scene_look(&s);
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    passage_print_text(&s.passage, false, &text);
+    CHECK(str_contains(buf_str(&text), STR("\n  limits   MaintenanceRequest "
+                                           "mr-0123456789abcdef-1 is Pending\n")));
+}
+
 TEST(passage_json_has_everything)
 {
     CLEANUP(buf_done)
@@ -327,6 +341,8 @@ TEST(passage_json_has_everything)
     s.report.asks = true;
     s.report.rules_known = true;
     s.report.rules_error = STR("MachineDrainRule 'a': ?");
+    s.report.plea = STR("mr-1");
+    s.report.plea_state = STR("Approved");
     scene_look(&s);
     struct jwriter w = jwriter_on(&json);
     passage_print_json(&s.passage, &w);
@@ -346,7 +362,9 @@ TEST(passage_json_has_everything)
         "\"operational\":false,\"deleting\":false,\"machineDeleted\":true,"
         "\"machineMaintenance\":false,\"approveDeletion\":false,\"approveMaintenance\":false,"
         "\"deletionRequest\":\"6f1c\"},\"drainRules\":{\"known\":true,\"count\":0,"
-        "\"error\":\"MachineDrainRule 'a': ?\"},\"changes\":[{\"object\":\"Machine\","
+        "\"error\":\"MachineDrainRule 'a': "
+        "?\"},\"maintenanceRequest\":{\"name\":\"mr-1\",\"state\":\"Approved\"},\"changes\":[{"
+        "\"object\":\"Machine\","
         "\"annotation\":\"drydock.dev/hook-released\"}]}");
 }
 
