@@ -4,11 +4,13 @@ import base64
 import http.client
 import json
 import os
+import select
 import shutil
 import signal
 import ssl
 import subprocess
 import tempfile
+import threading
 import urllib.parse
 
 import kubernetes
@@ -46,6 +48,7 @@ class Access:
         self.authority = cluster.get("certificate-authority-data")
         self.certificate = user.get("client-certificate-data")
         self.key = user.get("client-key-data")
+        self._kept = threading.local()
 
     def connect(self, identified=True, timeout=None):
         """A connection, as the administrator or as nobody."""
@@ -66,20 +69,34 @@ class Access:
 
     def request(self, method, path, body=None, content_type="application/json"):
         """One exchange: (status, decoded JSON or text)."""
-        connection = self.connect()
+        headers = {**self.headers(), "Accept": "application/json"}
+        if body is not None:
+            headers["Content-Type"] = content_type
+            body = json.dumps(body)
+        connection = self._connection()
         try:
-            headers = {**self.headers(), "Accept": "application/json"}
-            if body is not None:
-                headers["Content-Type"] = content_type
-                body = json.dumps(body)
             connection.request(method, path, body, headers)
             response = connection.getresponse()
             text = response.read().decode()
-            if response.headers.get_content_type() == "application/json":
-                return response.status, json.loads(text)
-            return response.status, text
-        finally:
+        except BaseException:
             connection.close()
+            raise
+        if response.headers.get_content_type() == "application/json":
+            return response.status, json.loads(text)
+        return response.status, text
+
+    def _connection(self):
+        """The thread's own, kept: whoever asks twenty times a second spends most of both sides' time on handshakes otherwise.
+        One that has something to say although it was not asked has been closed by the server."""
+        kept = getattr(self._kept, "connection", None)
+        if kept is not None and kept.sock is not None:
+            poll = select.poll()
+            poll.register(kept.sock, select.POLLIN)
+            if not poll.poll(0):
+                return kept
+            kept.close()
+        self._kept.connection = self.connect()
+        return self._kept.connection
 
     def variant(self, path, cluster=None, user=None):
         """Writes a kubeconfig with other cluster or user members (None removes one)."""
@@ -103,6 +120,7 @@ class Backend:
         self.folder = str(folder)
         os.makedirs(self.folder, exist_ok=True)
         self.kubeconfig = os.path.join(self.folder, "admin.kubeconfig")
+        self._access = (None, None)
 
     def __enter__(self):
         try:
@@ -117,7 +135,11 @@ class Backend:
 
     @property
     def access(self):
-        return Access(self.kubeconfig)
+        """One for all, until the server has written another kubeconfig."""
+        written = os.stat(self.kubeconfig).st_mtime_ns
+        if self._access[0] != written:
+            self._access = (written, Access(self.kubeconfig))
+        return self._access[1]
 
     def client(self):
         """An ApiClient of the official library."""

@@ -27,13 +27,20 @@ def pytest_report_header(config):
     return f"back end: {config.getoption('--backend')}"
 
 
+def belongs(item, backend):
+    """Whether a case exists on that back end. One that uses neither says the same twice: it runs beside the sandbox."""
+    marker = item.get_closest_marker("backend")
+    if marker:
+        return backend in marker.args
+    return backend == "sandbox" or bool({"backend", "backend_name"} & set(item.fixturenames))
+
+
 def pytest_collection_modifyitems(config, items):
     """A case that exists on the other back end alone is no skipped case: it is not selected."""
     backend = config.getoption("--backend")
     kept, dropped = [], []
     for item in items:
-        marker = item.get_closest_marker("backend")
-        (dropped if marker and backend not in marker.args else kept).append(item)
+        (kept if belongs(item, backend) else dropped).append(item)
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = kept
