@@ -82,12 +82,13 @@ def links(bridge):
 
 
 def crosses(pair):
-    """A deletion from its request to its end: Nodes are watched and written to."""
+    """A deletion from its request to its release: Nodes are watched and written to. The rest is Cluster API's, which takes half
+    a minute to look at a kubeconfig again that did not let it in."""
     pair.wait_hook()
     pair.delete()
     pair.wait_node(DELETED)
     pair.approve()
-    pair.wait_gone()
+    pair.wait_free()
 
 
 def test_an_account_is_made_and_does_the_work(yard, manage, workload):
