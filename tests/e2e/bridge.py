@@ -219,6 +219,13 @@ class Yard:
         self.others.append(("BareMetalHost", space, name))
         return made["metadata"]
 
+    def rule(self, name, behavior, order=None, space=None, **of):
+        """A MachineDrainRule of the case's own namespace, unless told; of: machines, pods."""
+        space = space or self.space()
+        self.management.rule(space, name, behavior, order, **of)
+        self.others.append(("MachineDrainRule", space, name))
+        return Ref(space, name)
+
     def clean(self):
         for pair in self.made:
             machine = pair.read()

@@ -2,14 +2,16 @@
 
 import os
 import re
+import subprocess
 
 import pytest
 import yaml
 
 from backend import Access
 from bridge import fixture_serve, fixture_yard, leads
-from capi import APPROVE_MAINTENANCE, DELETED, ENABLED, MAINTAINED, REBOOT, Objects
-from wait import wait_for
+from capi import APPROVE_MAINTENANCE, DELETED, ENABLED, HOOK_VALUE, MAINTAINED, REBOOT, RULES, Objects, status_of
+from process import drydock
+from wait import holds_for, wait_for
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 DOCS = os.path.join(os.path.dirname(__file__), "../../docs/bridge.md")
@@ -25,9 +27,12 @@ def documented():
     return {(o["kind"], o["metadata"]["name"]): o for o in found if "rules" in o}
 
 
-def give(objects, user, name, kind, namespace=None, as_role=None):
-    """The user has the rights of the page in that cluster; `as_role`: in this namespace alone."""
+def give(objects, user, name, kind, namespace=None, as_role=None, without=None):
+    """The user has the rights of the page in that cluster; `as_role`: in this namespace alone; `without`: but for this resource.
+    Where the role is."""
     role = documented()[kind, name]
+    for rule in role["rules"]:
+        rule["resources"] = [resource for resource in rule["resources"] if resource != without]
     namespace = as_role or namespace
     kind = "Role" if namespace else kind
     role["kind"], role["metadata"] = kind, {"name": f"{user}-{name}"}
@@ -38,6 +43,7 @@ def give(objects, user, name, kind, namespace=None, as_role=None):
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]})):
         status, answer = objects.send("POST", f"{where}/{plural}", body)
         assert status == 201, answer
+    return f"{where}/{kind.lower()}s/{user}-{name}"
 
 
 @pytest.mark.parametrize("confined", [False, True])
@@ -90,3 +96,39 @@ def test_the_rights_on_the_page_are_enough(yard, bed, serve, confined):
     disabled.wait_node(MAINTAINED, None)
     leaving.wait_event("HookReleased")
     assert bridge.log().count("forbidden") == before, bridge.log()
+
+
+def test_no_node_is_asked_without_the_right_to_drain_rules(yard, bed, serve):
+    """Who does not know them cannot tell a Node what its drain is to spare. It says what is missing, and goes on once it may."""
+    user, space = f"{yard.unique}-bridge", yard.space()
+    lease = bed.management.space(f"{yard.unique}-own")
+    role = give(bed.management, user, "drydock-bridge", "ClusterRole", as_role=space, without="machinedrainrules")
+    give(bed.management, user, "drydock-bridge", "Role", lease)
+    home = bed.home.access.variant(yard.folder / "home", user={"as": user})
+    bridge = serve("--namespace", space, kubeconfig=home, lease=lease, ready=False)
+    wait_for(lambda: leads(bridge), "it leads")
+    cluster = yard.cluster(space=space)
+    leaving, maintained = yard.pair(cluster), yard.pair(cluster)
+    for pair in (leaving, maintained):
+        pair.wait_hook()
+    leaving.delete()
+    maintained.ask("requested")
+    for pair in (leaving, maintained):
+        wait_for(lambda p=pair: status_of(bed.management, p.machine).get("reason") == "DrainRulesUnknown", "the Machine says it")
+        said = subprocess.run([drydock(), "explain", "machine", "/".join(pair.machine), "--address",
+                               f"http://127.0.0.1:{bridge.metrics_port}"], text=True, capture_output=True, check=True, timeout=60)
+        assert "machinedrainrules" in said.stdout and "forbidden" in said.stdout, said.stdout
+    status, _, text = bridge.health("/readyz")
+    assert status != 200 and "machinedrainrules" in text, text
+    holds_for(lambda: not any({DELETED, MAINTAINED} & set(pair.node_labels()) for pair in (leaving, maintained)), 1)
+    assert leaving.hook() == HOOK_VALUE
+
+    rules = documented()["ClusterRole", "drydock-bridge"]["rules"]
+    status, answer = bed.management.send("PATCH", role, {"rules": rules}, "application/merge-patch+json")
+    assert status == 200, answer
+    leaving.wait_node(DELETED)
+    maintained.wait_node(MAINTAINED)
+    assert leaving.node_annotations()[RULES] == maintained.node_annotations()[RULES] == "[]"
+    bridge.wait_ready()
+    leaving.approve()
+    leaving.wait_gone()

@@ -1,12 +1,12 @@
-"""What takes a while on purpose: a Node that is gone must be seen to be gone twice, half a minute apart; an approval that is
-left over is the engine's for a minute. All clocks begin together, so the module takes as long as the longest."""
+"""What takes a while on purpose: a Node that is gone must be seen to be gone twice, half a minute apart, and so must a kind; an
+approval that is left over is the engine's for a minute. All clocks begin together, so the module takes as long as the longest."""
 
 import pytest
 
 from bridge import Yard, end_all
-from capi import APPROVE_MAINTENANCE, DELETED, HOOK_VALUE, MAINTAINED, STATE
+from capi import APPROVE_MAINTENANCE, DELETED, HOOK_VALUE, MAINTAINED, RULES, STATE, status_of
 from process import Bridge
-
+from wait import wait_for
 
 
 class Clocks:
@@ -15,7 +15,8 @@ class Clocks:
 
 @pytest.fixture(scope="module", name="clocks")
 def fixture_clocks(bed, tmp_path_factory):
-    """Two bridges, one of which holds Machines without a Node, and what they are to find out."""
+    """Two bridges, one of which holds Machines without a Node, and what they are to find out. The server of a third does not
+    know MachineDrainRules, as Cluster API before 1.9."""
     folder = tmp_path_factory.mktemp("slow")
     yard = Yard(bed, "slow" + folder.parent.name.rsplit("-", 1)[-1], folder)
     clocks, running = Clocks(), []
@@ -23,7 +24,9 @@ def fixture_clocks(bed, tmp_path_factory):
     for name, space in spaces.items():
         running.append(Bridge(bed.home.kubeconfig, str(folder), name, [
             "--lease-namespace", space, "--namespace", space, "--on-missing-node", name]).wait_ready())
-    clusters = {name: yard.cluster(space=space) for name, space in spaces.items()}
+    clocks.old, past = yard.gate("management"), bed.management.space(f"{yard.unique}-past")
+    clocks.old.answer = lambda request: 404 if "/machinedrainrules" in request.path else None
+    clusters = {name: yard.cluster(space=space) for name, space in {**spaces, "past": past}.items()}
     clocks.gone, clocks.held = yard.pair(clusters["release"]), yard.pair(clusters["hold"])
     clocks.back = yard.pair(clusters["release"])
     clocks.maintained, clocks.kept = yard.pair(clusters["release"]), yard.pair(clusters["release"])
@@ -31,6 +34,10 @@ def fixture_clocks(bed, tmp_path_factory):
     clocks.dark = yard.pair(yard.cluster(clocks.gate.kubeconfig(), space=spaces["release"]))
     for pair in yard.made:
         pair.wait_hook()
+    clocks.ruled = yard.pair(clusters["past"])
+    clocks.ruled.ask("requested")
+    running.append(Bridge(clocks.old.file(folder / "past"), str(folder), "past", ["--lease-namespace", past, "--namespace", past]))
+    wait_for(lambda: status_of(bed.management, clocks.ruled.machine).get("reason") == "DrainRulesUnknown", "once is not enough")
     for pair in (clocks.maintained, clocks.kept):
         pair.ask("requested")
         pair.wait_node(MAINTAINED)
@@ -79,3 +86,9 @@ def test_a_cluster_that_cannot_be_reached_is_told_of(clocks):
     """Once it is worth a word, and not at every hiccup."""
     clocks.dark.wait_event("ClusterUnreachable")
     assert clocks.dark.hook() == HOOK_VALUE
+
+
+def test_a_server_without_the_kind_has_no_drain_rules(clocks):
+    clocks.ruled.wait_node(MAINTAINED)
+    assert clocks.ruled.node_annotations()[RULES] == "[]"
+    assert clocks.old.rejected(404) >= 2
