@@ -7,16 +7,6 @@
 
 /* ── reading ───────────────────────────────────────────────────────────────────────────────── */
 
-static int drainrule_read_selector(const struct jval *v, struct arena *out, struct selector *ret,
-                                   struct err *err)
-{
-    if (jval_kind(v) == JNULL) {
-        *ret = (struct selector){ 0 };
-        return 0;
-    }
-    return selector_from_jval(v, out, ret, err);
-}
-
 static int drainrule_read_machines(const struct jval *machines, struct arena *out,
                                    struct drainrule *rule, struct err *err)
 {
@@ -33,12 +23,11 @@ static int drainrule_read_machines(const struct jval *machines, struct arena *ou
         if (jval_kind(entry) != JOBJ) {
             return err_set(err, ERR_INVALID, "spec.machines[%u]: an object is wanted", rule->n);
         }
-        if (drainrule_read_selector(jval_get(entry, STR("selector")), out, &at->machines, err) <
-            0) {
+        if (rulebook_read_selector(jval_get(entry, STR("selector")), out, &at->machines, err) < 0) {
             return err_wrap(err, "spec.machines[%u].selector", rule->n);
         }
-        if (drainrule_read_selector(jval_get(entry, STR("clusterSelector")), out, &at->clusters,
-                                    err) < 0) {
+        if (rulebook_read_selector(jval_get(entry, STR("clusterSelector")), out, &at->clusters,
+                                   err) < 0) {
             return err_wrap(err, "spec.machines[%u].clusterSelector", rule->n);
         }
         rule->n++;
@@ -114,16 +103,6 @@ bool drainrule_matches(const struct drainrule *rule, const struct drainrule_case
     return rule->n == 0;
 }
 
-static bool drainrule_asks_spaces(const struct rulebook_rule *rule)
-{
-    for (uint32_t i = 0; i < rule->n; i++) {
-        if (rule->pods[i].spaces.n > 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void drainrule_book(const struct drainrule *const *rules, uint32_t n,
                     const struct drainrule_case *whose, struct arena *out, struct rulebook *ret)
 {
@@ -137,7 +116,7 @@ void drainrule_book(const struct drainrule *const *rules, uint32_t n,
             return;
         }
         if (drainrule_matches(rule, whose)) {
-            ret->by_space = ret->by_space || drainrule_asks_spaces(&rule->rule);
+            ret->by_space = ret->by_space || rulebook_asks_spaces(&rule->rule);
             ret->rules[ret->n++] = rule->rule;
         }
     }

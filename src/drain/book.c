@@ -18,12 +18,13 @@ void drain_set_book(struct drain *d, struct str text)
 {
     struct drain_book *b = &d->book;
     bool by_space = b->rules.by_space;
-    if (b->given == (text.p != NULL) && str_eq(b->text, text)) {
+    bool given = text.p != NULL;
+    if (b->given == given && (!given || str_eq(b->text, text))) {
         return;
     }
     struct arena old = b->memory;
     *b = (struct drain_book){ .memory = { .first = 256 } };
-    if (text.p != NULL) {
+    if (given) {
         book_read(b, text);
     }
     arena_done(&old);

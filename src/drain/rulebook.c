@@ -11,11 +11,6 @@ static const struct str behavior_names[] = {
     [RULEBOOK_WAIT] = STR_INIT("WaitCompleted"),
 };
 
-struct str rulebook_behavior_name(enum rulebook_behavior behavior)
-{
-    return behavior_names[behavior];
-}
-
 /* ── what both forms share ─────────────────────────────────────────────────────────────────── */
 
 static int rule_read_behavior(struct str text, struct rulebook_rule *rule, struct err *err)
@@ -77,8 +72,8 @@ static int rule_read_pods(const struct jval *pods, rule_read_selector *read, str
 
 /* ── a MachineDrainRule ────────────────────────────────────────────────────────────────────── */
 
-static int read_object(const struct jval *v, struct arena *out, struct selector *ret,
-                       struct err *err)
+int rulebook_read_selector(const struct jval *v, struct arena *out, struct selector *ret,
+                           struct err *err)
 {
     if (jval_kind(v) == JNULL) {
         *ret = (struct selector){ 0 };
@@ -100,7 +95,7 @@ int rulebook_read(struct str name, const struct jval *spec, struct arena *out,
     if (r < 0) {
         return err_wrap(err, "spec.drain");
     }
-    if (rule_read_pods(jval_get(spec, STR("pods")), read_object, out, &rule, err) < 0) {
+    if (rule_read_pods(jval_get(spec, STR("pods")), rulebook_read_selector, out, &rule, err) < 0) {
         return err_wrap(err, "spec");
     }
     *ret = rule;
@@ -133,7 +128,7 @@ static int book_parse_rule(const struct jval *v, struct arena *out, struct ruleb
     return r < 0 ? r : rule_read_pods(jval_get(v, STR("pods")), read_text, out, rule, err);
 }
 
-static bool rule_asks_spaces(const struct rulebook_rule *rule)
+bool rulebook_asks_spaces(const struct rulebook_rule *rule)
 {
     for (uint32_t i = 0; i < rule->n; i++) {
         if (rule->pods[i].spaces.n > 0) {
@@ -161,7 +156,7 @@ static int book_parse(const struct jval *v, struct arena *out, struct rulebook *
         if (book_parse_rule(entry, out, rule, err) < 0) {
             return err_wrap(err, "rule %u", book->n + 1);
         }
-        book->by_space = book->by_space || rule_asks_spaces(rule);
+        book->by_space = book->by_space || rulebook_asks_spaces(rule);
         book->n++;
     }
     return 0;

@@ -56,6 +56,10 @@ int rulebook_parse(struct str text, struct arena *out, struct rulebook *ret, str
 /* The canonical text; more than RULEBOOK_MAX, and it says {"error":"…"}. */
 void rulebook_print(const struct rulebook *book, struct buf *out);
 
+/* A selector of a MachineDrainRule: where there is none, everything is meant. */
+NODISCARD
+int rulebook_read_selector(const struct jval *v, struct arena *out, struct selector *ret,
+                           struct err *err);
 /* What a MachineDrainRule says of drains: `name`, its spec.drain and spec.pods. */
 NODISCARD
 int rulebook_read(struct str name, const struct jval *spec, struct arena *out,
@@ -74,4 +78,5 @@ NODISCARD
 int rulebook_find(const struct rulebook *book, const struct rulebook_case *pod,
                   const struct rulebook_rule **ret);
 
-struct str rulebook_behavior_name(enum rulebook_behavior behavior);
+/* Whether the labels of namespaces have to be known for it. */
+bool rulebook_asks_spaces(const struct rulebook_rule *rule);
