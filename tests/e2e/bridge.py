@@ -113,8 +113,8 @@ class Pair:
         return self.read() is None
 
     def reason(self):
-        """Of the condition that tells how far its deletion is."""
-        return next((c["reason"] for c in self.read().get("status", {}).get("conditions", ()) if c["type"] == "Deleting"), None)
+        """Of the condition that tells how far its deletion is; None: it does not say, or is gone."""
+        return next((c["reason"] for c in (self.read() or {}).get("status", {}).get("conditions", ()) if c["type"] == "Deleting"), None)
 
     def named(self):
         return self.read().get("status", {}).get("nodeRef", {}).get("name")
@@ -129,7 +129,7 @@ class Pair:
         wait_for(lambda: self.hook() is None, f"{self.machine.name} has no hook")
 
     def wait_gone(self):
-        wait_for(self.gone, f"{self.machine.name} is gone: {self.reason() if not self.gone() else ''}")
+        wait_for(self.gone, f"{self.machine.name} is gone: {self.reason()}")
 
     def wait_maintenance(self, value):
         wait_for(lambda: self.maintenance() == value, f"{self.machine.name} has maintenance={value}")

@@ -80,7 +80,7 @@ def backend_name(request):
 
 # As fast as kwok: the cases are not about waiting.
 WORLD = {"heartbeats": "both", "delays": {
-    "react": "10ms", "startMin": "50ms", "startMax": "200ms", "stop": "200ms", "run": "1s", "boot": "100ms"}}
+    "react": "10ms", "startMin": "50ms", "startMax": "200ms", "stop": "200ms", "run": "1s"}}
 
 
 @pytest.fixture(scope="session")
