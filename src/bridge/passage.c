@@ -1,8 +1,8 @@
 #include "bridge/passage.h"
 
-#include "base/stamp.h"
 #include "bridge/bridge.h"
 #include "bridge/keys.h"
+#include "format/jreader.h"
 
 _Static_assert(PASSAGE_CHANGES_MAX >= 4 * EDIT_MAX, "all that can be written is shown");
 
@@ -122,52 +122,25 @@ void passage_from(const struct bridge_report *r, usec_t now, struct passage *ret
 
 /* ── writing ───────────────────────────────────────────────────────────────────────────────── */
 
-static void print_time(struct jwriter *w, const char *key, usec_t wall)
-{
-    char text[STAMP_TEXT_MAX];
-    if (wall > 0 && wall != USEC_NEVER) {
-        jw_pair(w, key, stamp_print_seconds(wall, text));
-    }
-}
-
-static void print_text(struct jwriter *w, const char *key, struct str text)
-{
-    if (text.n > 0) {
-        jw_pair(w, key, text);
-    }
-}
-
-static void print_flag(struct jwriter *w, const char *key, bool truth)
-{
-    jw_key(w, str_from(key));
-    jw_bool(w, truth);
-}
-
-static void print_number(struct jwriter *w, const char *key, int64_t n)
-{
-    jw_key(w, str_from(key));
-    jw_i64(w, n);
-}
-
 static void print_machine(struct jwriter *w, const struct passage_machine *m)
 {
     jw_key(w, STR("machine"));
     jw_obj(w);
-    print_flag(w, "enabled", m->enabled);
-    print_flag(w, "paused", m->paused);
-    print_flag(w, "controlPlane", m->control_plane);
-    print_flag(w, "updating", m->updating);
-    print_time(w, "deletedAt", m->deleted_at);
-    print_time(w, "waitsSince", m->waits_since);
+    jw_pair_bool(w, "enabled", m->enabled);
+    jw_pair_bool(w, "paused", m->paused);
+    jw_pair_bool(w, "controlPlane", m->control_plane);
+    jw_pair_bool(w, "updating", m->updating);
+    jw_pair_time(w, "deletedAt", m->deleted_at);
+    jw_pair_time(w, "waitsSince", m->waits_since);
     if (m->hold_max > 0) {
-        print_number(w, "holdSeconds", m->hold_max / SECONDS(1));
+        jw_pair_i64(w, "holdSeconds", m->hold_max / SECONDS(1));
     }
-    print_text(w, "maintenance", m->request);
-    print_flag(w, "templated", m->templated);
-    print_flag(w, "approved", m->approved);
-    print_flag(w, "hook", m->hook);
-    print_text(w, "released", m->released);
-    print_text(w, "power", m->power);
+    jw_pair_some(w, "maintenance", m->request);
+    jw_pair_bool(w, "templated", m->templated);
+    jw_pair_bool(w, "approved", m->approved);
+    jw_pair_bool(w, "hook", m->hook);
+    jw_pair_some(w, "released", m->released);
+    jw_pair_some(w, "power", m->power);
     jw_obj_end(w);
 }
 
@@ -176,10 +149,10 @@ static void print_cluster(struct jwriter *w, const struct passage_cluster *c)
     jw_key(w, STR("cluster"));
     jw_obj(w);
     jw_pair(w, "name", c->name);
-    print_flag(w, "found", c->found);
-    print_flag(w, "paused", c->paused);
-    print_flag(w, "deleting", c->deleting);
-    print_flag(w, "provisioned", c->provisioned);
+    jw_pair_bool(w, "found", c->found);
+    jw_pair_bool(w, "paused", c->paused);
+    jw_pair_bool(w, "deleting", c->deleting);
+    jw_pair_bool(w, "provisioned", c->provisioned);
     jw_obj_end(w);
 }
 
@@ -188,10 +161,10 @@ static void print_link(struct jwriter *w, const struct passage_link *l)
     jw_key(w, STR("link"));
     jw_obj(w);
     jw_pair(w, "state", l->state);
-    print_time(w, "since", l->since);
-    print_time(w, "retryAt", l->retry_at);
-    print_text(w, "trouble", l->trouble);
-    print_number(w, "nodes", l->nodes);
+    jw_pair_time(w, "since", l->since);
+    jw_pair_time(w, "retryAt", l->retry_at);
+    jw_pair_some(w, "trouble", l->trouble);
+    jw_pair_i64(w, "nodes", l->nodes);
     jw_obj_end(w);
 }
 
@@ -201,17 +174,17 @@ static void print_node(struct jwriter *w, const struct passage_node *n)
     jw_obj(w);
     jw_pair(w, "name", n->name);
     jw_pair(w, "sight", n->sight);
-    print_flag(w, "managed", n->managed);
-    print_flag(w, "operational", n->operational);
-    print_flag(w, "deleting", n->deleting);
-    print_flag(w, "machineDeleted", n->machine_deleted);
-    print_flag(w, "machineMaintenance", n->machine_maintenance);
-    print_flag(w, "approveDeletion", n->approve_deletion);
-    print_flag(w, "approveMaintenance", n->approve_maintenance);
-    print_text(w, "deletionRequest", n->deletion_request);
-    print_text(w, "maintenanceRequest", n->maintenance_request);
-    print_text(w, "deletionApprovedFor", n->deletion_approved_for);
-    print_text(w, "maintenanceApprovedFor", n->maintenance_approved_for);
+    jw_pair_bool(w, "managed", n->managed);
+    jw_pair_bool(w, "operational", n->operational);
+    jw_pair_bool(w, "deleting", n->deleting);
+    jw_pair_bool(w, "machineDeleted", n->machine_deleted);
+    jw_pair_bool(w, "machineMaintenance", n->machine_maintenance);
+    jw_pair_bool(w, "approveDeletion", n->approve_deletion);
+    jw_pair_bool(w, "approveMaintenance", n->approve_maintenance);
+    jw_pair_some(w, "deletionRequest", n->deletion_request);
+    jw_pair_some(w, "maintenanceRequest", n->maintenance_request);
+    jw_pair_some(w, "deletionApprovedFor", n->deletion_approved_for);
+    jw_pair_some(w, "maintenanceApprovedFor", n->maintenance_approved_for);
     jw_obj_end(w);
 }
 
@@ -219,9 +192,9 @@ static void print_rules(struct jwriter *w, const struct passage_rules *r)
 {
     jw_key(w, STR("drainRules"));
     jw_obj(w);
-    print_flag(w, "known", r->known);
-    print_number(w, "count", r->n);
-    print_text(w, "error", r->error);
+    jw_pair_bool(w, "known", r->known);
+    jw_pair_i64(w, "count", r->n);
+    jw_pair_some(w, "error", r->error);
     jw_obj_end(w);
 }
 
@@ -245,17 +218,17 @@ static void print_changes(struct jwriter *w, const struct passage *p)
 void passage_print_json(const struct passage *p, struct jwriter *w)
 {
     jw_obj(w);
-    print_time(w, "now", p->now);
+    jw_pair_time(w, "now", p->now);
     jw_pair(w, "namespace", p->space);
     jw_pair(w, "name", p->name);
-    print_flag(w, "ours", p->ours);
-    print_flag(w, "leading", p->leading);
-    print_text(w, "leader", p->leader);
+    jw_pair_bool(w, "ours", p->ours);
+    jw_pair_bool(w, "leading", p->leading);
+    jw_pair_some(w, "leader", p->leader);
     jw_pair(w, "phase", p->phase);
     jw_pair(w, "reason", p->reason);
     jw_pair(w, "message", p->message);
-    print_time(w, "next", p->next);
-    print_text(w, "error", p->error);
+    jw_pair_time(w, "next", p->next);
+    jw_pair_some(w, "error", p->error);
     print_machine(w, &p->machine);
     print_cluster(w, &p->cluster);
     if (p->link.state.n > 0) {
@@ -286,104 +259,66 @@ void passage_print_json(const struct passage *p, struct jwriter *w)
 
 /* ── reading ───────────────────────────────────────────────────────────────────────────────── */
 
-/* As with reports: what is missing is empty, what has another meaning is refused. */
-struct reader {
-    struct arena *out;
-    struct err *err;
-};
-
-static struct str read_text(const struct reader *in, const struct jval *v, const char *key)
-{
-    return arena_str(in->out, jval_str(jval_get(v, str_from(key))));
-}
-
-static bool read_flag(const struct jval *v, const char *key)
-{
-    return jval_bool(jval_get(v, str_from(key)), false);
-}
-
-static uint32_t read_number(const struct jval *v, const char *key)
-{
-    int64_t n;
-    return jval_i64(jval_get(v, str_from(key)), &n) && n >= 0 && n <= UINT32_MAX ? (uint32_t)n : 0;
-}
-
-static int read_time(const struct reader *in, const struct jval *v, const char *key, usec_t absent,
-                     usec_t *ret)
-{
-    const struct jval *value = jval_get(v, str_from(key));
-    struct stamp at;
-    *ret = absent;
-    if (value == NULL) {
-        return 0;
-    }
-    if (stamp_parse(jval_str(value), &at, in->err) < 0) {
-        return err_wrap(in->err, "'%s'", key);
-    }
-    *ret = stamp_to_usec(at);
-    return 0;
-}
-
-static int read_machine(const struct reader *in, const struct jval *v, struct passage_machine *ret)
+static int read_machine(const struct jreader *in, const struct jval *v, struct passage_machine *ret)
 {
     *ret = (struct passage_machine){
-        .enabled = read_flag(v, "enabled"),
-        .paused = read_flag(v, "paused"),
-        .control_plane = read_flag(v, "controlPlane"),
-        .updating = read_flag(v, "updating"),
-        .hold_max = SECONDS(read_number(v, "holdSeconds")),
-        .request = read_text(in, v, "maintenance"),
-        .templated = read_flag(v, "templated"),
-        .approved = read_flag(v, "approved"),
-        .hook = read_flag(v, "hook"),
-        .released = read_text(in, v, "released"),
-        .power = read_text(in, v, "power"),
+        .enabled = jr_bool(v, "enabled"),
+        .paused = jr_bool(v, "paused"),
+        .control_plane = jr_bool(v, "controlPlane"),
+        .updating = jr_bool(v, "updating"),
+        .hold_max = SECONDS(jr_u32(v, "holdSeconds", 0)),
+        .request = jr_text(in, v, "maintenance"),
+        .templated = jr_bool(v, "templated"),
+        .approved = jr_bool(v, "approved"),
+        .hook = jr_bool(v, "hook"),
+        .released = jr_text(in, v, "released"),
+        .power = jr_text(in, v, "power"),
     };
-    int r = read_time(in, v, "deletedAt", 0, &ret->deleted_at);
-    return r < 0 ? r : read_time(in, v, "waitsSince", 0, &ret->waits_since);
+    int r = jr_time(in, v, "deletedAt", 0, &ret->deleted_at);
+    return r < 0 ? r : jr_time(in, v, "waitsSince", 0, &ret->waits_since);
 }
 
-static int read_link(const struct reader *in, const struct jval *v, struct passage_link *ret)
+static int read_link(const struct jreader *in, const struct jval *v, struct passage_link *ret)
 {
     *ret = (struct passage_link){
-        .state = read_text(in, v, "state"),
-        .trouble = read_text(in, v, "trouble"),
-        .nodes = read_number(v, "nodes"),
+        .state = jr_text(in, v, "state"),
+        .trouble = jr_text(in, v, "trouble"),
+        .nodes = jr_u32(v, "nodes", 0),
     };
-    int r = read_time(in, v, "since", 0, &ret->since);
-    return r < 0 ? r : read_time(in, v, "retryAt", USEC_NEVER, &ret->retry_at);
+    int r = jr_time(in, v, "since", 0, &ret->since);
+    return r < 0 ? r : jr_time(in, v, "retryAt", USEC_NEVER, &ret->retry_at);
 }
 
-static struct passage_node read_node(const struct reader *in, const struct jval *v)
+static struct passage_node read_node(const struct jreader *in, const struct jval *v)
 {
     return (struct passage_node){
-        .name = read_text(in, v, "name"),
-        .sight = read_text(in, v, "sight"),
-        .managed = read_flag(v, "managed"),
-        .operational = read_flag(v, "operational"),
-        .deleting = read_flag(v, "deleting"),
-        .machine_deleted = read_flag(v, "machineDeleted"),
-        .machine_maintenance = read_flag(v, "machineMaintenance"),
-        .approve_deletion = read_flag(v, "approveDeletion"),
-        .approve_maintenance = read_flag(v, "approveMaintenance"),
-        .deletion_request = read_text(in, v, "deletionRequest"),
-        .maintenance_request = read_text(in, v, "maintenanceRequest"),
-        .deletion_approved_for = read_text(in, v, "deletionApprovedFor"),
-        .maintenance_approved_for = read_text(in, v, "maintenanceApprovedFor"),
+        .name = jr_text(in, v, "name"),
+        .sight = jr_text(in, v, "sight"),
+        .managed = jr_bool(v, "managed"),
+        .operational = jr_bool(v, "operational"),
+        .deleting = jr_bool(v, "deleting"),
+        .machine_deleted = jr_bool(v, "machineDeleted"),
+        .machine_maintenance = jr_bool(v, "machineMaintenance"),
+        .approve_deletion = jr_bool(v, "approveDeletion"),
+        .approve_maintenance = jr_bool(v, "approveMaintenance"),
+        .deletion_request = jr_text(in, v, "deletionRequest"),
+        .maintenance_request = jr_text(in, v, "maintenanceRequest"),
+        .deletion_approved_for = jr_text(in, v, "deletionApprovedFor"),
+        .maintenance_approved_for = jr_text(in, v, "maintenanceApprovedFor"),
     };
 }
 
-static struct passage_rules read_rules(const struct reader *in, const struct jval *v)
+static struct passage_rules read_rules(const struct jreader *in, const struct jval *v)
 {
     return (struct passage_rules){
         .asked = v != NULL,
-        .known = read_flag(v, "known"),
-        .n = read_number(v, "count"),
-        .error = read_text(in, v, "error"),
+        .known = jr_bool(v, "known"),
+        .n = jr_u32(v, "count", 0),
+        .error = jr_text(in, v, "error"),
     };
 }
 
-static int read_changes(const struct reader *in, const struct jval *list, struct passage *ret)
+static int read_changes(const struct jreader *in, const struct jval *list, struct passage *ret)
 {
     JVAL_EACH (jval_kind(list) == JARR ? list : NULL, v) {
         if (ret->change_n == PASSAGE_CHANGES_MAX) {
@@ -392,9 +327,9 @@ static int read_changes(const struct reader *in, const struct jval *list, struct
         }
         bool label = jval_get(v, STR("label")) != NULL;
         ret->changes[ret->change_n++] = (struct passage_change){
-            .object = read_text(in, v, "object"),
-            .key = read_text(in, v, label ? "label" : "annotation"),
-            .value = read_text(in, v, "value"),
+            .object = jr_text(in, v, "object"),
+            .key = jr_text(in, v, label ? "label" : "annotation"),
+            .value = jr_text(in, v, "value"),
             .label = label,
             .remove = jval_get(v, STR("value")) == NULL,
         };
@@ -404,7 +339,7 @@ static int read_changes(const struct reader *in, const struct jval *list, struct
 
 int passage_parse(struct str text, struct arena *out, struct passage *ret, struct err *err)
 {
-    const struct reader in = { .out = out, .err = err };
+    const struct jreader in = { .out = out, .err = err };
     const struct jval *v;
     int r = json_parse(text, 0, out, &v, err);
     if (r < 0) {
@@ -414,33 +349,33 @@ int passage_parse(struct str text, struct arena *out, struct passage *ret, struc
     const struct jval *host = jval_get(v, STR("host"));
     const struct jval *plea = jval_get(v, STR("maintenanceRequest"));
     *ret = (struct passage){
-        .space = read_text(&in, v, "namespace"),
-        .name = read_text(&in, v, "name"),
-        .ours = read_flag(v, "ours"),
-        .leading = read_flag(v, "leading"),
-        .leader = read_text(&in, v, "leader"),
-        .phase = read_text(&in, v, "phase"),
-        .reason = read_text(&in, v, "reason"),
-        .message = read_text(&in, v, "message"),
-        .error = read_text(&in, v, "error"),
-        .cluster = { .name = read_text(&in, cluster, "name"),
-                     .found = read_flag(cluster, "found"),
-                     .paused = read_flag(cluster, "paused"),
-                     .deleting = read_flag(cluster, "deleting"),
-                     .provisioned = read_flag(cluster, "provisioned") },
+        .space = jr_text(&in, v, "namespace"),
+        .name = jr_text(&in, v, "name"),
+        .ours = jr_bool(v, "ours"),
+        .leading = jr_bool(v, "leading"),
+        .leader = jr_text(&in, v, "leader"),
+        .phase = jr_text(&in, v, "phase"),
+        .reason = jr_text(&in, v, "reason"),
+        .message = jr_text(&in, v, "message"),
+        .error = jr_text(&in, v, "error"),
+        .cluster = { .name = jr_text(&in, cluster, "name"),
+                     .found = jr_bool(cluster, "found"),
+                     .paused = jr_bool(cluster, "paused"),
+                     .deleting = jr_bool(cluster, "deleting"),
+                     .provisioned = jr_bool(cluster, "provisioned") },
         .node = read_node(&in, jval_get(v, STR("node"))),
         .rules = read_rules(&in, jval_get(v, STR("drainRules"))),
-        .plea = read_text(&in, plea, "name"),
-        .plea_state = read_text(&in, plea, "state"),
-        .host = read_text(&in, host, "name"),
-        .power_reason = read_text(&in, host, "reason"),
-        .power_message = read_text(&in, host, "message"),
+        .plea = jr_text(&in, plea, "name"),
+        .plea_state = jr_text(&in, plea, "state"),
+        .host = jr_text(&in, host, "name"),
+        .power_reason = jr_text(&in, host, "reason"),
+        .power_message = jr_text(&in, host, "message"),
     };
     if (ret->name.n == 0) {
         return err_set(err, ERR_PROTO, "this is no document about a Machine");
     }
-    r = read_time(&in, v, "now", 0, &ret->now);
-    r = r < 0 ? r : read_time(&in, v, "next", USEC_NEVER, &ret->next);
+    r = jr_time(&in, v, "now", 0, &ret->now);
+    r = r < 0 ? r : jr_time(&in, v, "next", USEC_NEVER, &ret->next);
     r = r < 0 ? r : read_machine(&in, jval_get(v, STR("machine")), &ret->machine);
     r = r < 0 ? r : read_link(&in, jval_get(v, STR("link")), &ret->link);
     return r < 0 ? r : read_changes(&in, jval_get(v, STR("changes")), ret);

@@ -196,8 +196,7 @@ static void flight_write_options(struct jwriter *w, const struct drain_flight *f
                    : f->drain->unreachable ? SECONDS(1)
                                            : f->drain->spec.grace;
     if (grace >= 0) {
-        jw_key(w, STR("gracePeriodSeconds"));
-        jw_i64(w, grace / SECONDS(1));
+        jw_pair_i64(w, "gracePeriodSeconds", grace / SECONDS(1));
     }
     /* Another pod of that name may be there by now: it is not this one's heir. */
     jw_key(w, STR("preconditions"));

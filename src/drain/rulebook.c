@@ -198,8 +198,7 @@ static void print_rule(struct jwriter *w, const struct rulebook_rule *rule)
     jw_pair(w, "name", rule->name);
     jw_pair(w, "behavior", behavior_names[rule->behavior]);
     if (rule->order != 0) {
-        jw_key(w, STR("order"));
-        jw_i64(w, rule->order);
+        jw_pair_i64(w, "order", rule->order);
     }
     if (rule->n > 0) {
         jw_key(w, STR("pods"));

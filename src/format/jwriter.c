@@ -1,5 +1,6 @@
 #include "format/jwriter.h"
 
+#include "base/stamp.h"
 #include "base/utf8.h"
 
 #include <math.h>
@@ -206,6 +207,33 @@ void jw_pair(struct jwriter *w, const char *key, struct str value)
 {
     jw_key(w, str_from(key));
     jw_str(w, value);
+}
+
+void jw_pair_bool(struct jwriter *w, const char *key, bool b)
+{
+    jw_key(w, str_from(key));
+    jw_bool(w, b);
+}
+
+void jw_pair_i64(struct jwriter *w, const char *key, int64_t n)
+{
+    jw_key(w, str_from(key));
+    jw_i64(w, n);
+}
+
+void jw_pair_some(struct jwriter *w, const char *key, struct str value)
+{
+    if (value.n > 0) {
+        jw_pair(w, key, value);
+    }
+}
+
+void jw_pair_time(struct jwriter *w, const char *key, usec_t wall)
+{
+    char text[STAMP_TEXT_MAX];
+    if (wall > 0 && wall != USEC_NEVER) {
+        jw_pair(w, key, stamp_print_seconds(wall, text));
+    }
 }
 
 static void quote_ascii(struct buf *out, unsigned char c)

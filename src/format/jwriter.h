@@ -35,8 +35,14 @@ int jw_f64(struct jwriter *w, double f, struct err *err);
 void jw_raw(struct jwriter *w, struct str json); /* a whole value that is JSON already */
 void jw_val(struct jwriter *w, const struct jval *v);
 
-/* Key and string value in one call, and with a key from libc's side of the world. */
+/* Key and value in one call, and with a key from libc's side of the world. */
 void jw_pair(struct jwriter *w, const char *key, struct str value);
+void jw_pair_bool(struct jwriter *w, const char *key, bool b);
+void jw_pair_i64(struct jwriter *w, const char *key, int64_t n);
+/* Nothing is written for an empty text, and for a time that is 0 or USEC_NEVER. Times are wall
+ * clock, printed as metav1.Time. */
+void jw_pair_some(struct jwriter *w, const char *key, struct str value);
+void jw_pair_time(struct jwriter *w, const char *key, usec_t wall);
 
 /* A JSON string with its quotes. */
 void json_quote(struct buf *out, struct str s);

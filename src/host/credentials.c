@@ -178,12 +178,9 @@ static struct str exec_info(const struct cluster_access *access, struct arena *t
         jw_key(&w, STR("cluster"));
         jw_obj(&w);
         jw_pair(&w, "server", access->server);
-        if (access->tls_server_name.n > 0) {
-            jw_pair(&w, "tls-server-name", access->tls_server_name);
-        }
+        jw_pair_some(&w, "tls-server-name", access->tls_server_name);
         if (access->insecure) {
-            jw_key(&w, STR("insecure-skip-tls-verify"));
-            jw_bool(&w, true);
+            jw_pair_bool(&w, "insecure-skip-tls-verify", true);
         }
         if (access->ca_pem.n > 0) {
             char *code = arena_alloc(tmp, access->ca_pem.n * 4 / 3 + 8);
@@ -191,17 +188,14 @@ static struct str exec_info(const struct cluster_access *access, struct arena *t
                                     (int)access->ca_pem.n);
             jw_pair(&w, "certificate-authority-data", (struct str){ .p = code, .n = (size_t)n });
         }
-        if (access->proxy_url.n > 0) {
-            jw_pair(&w, "proxy-url", access->proxy_url);
-        }
+        jw_pair_some(&w, "proxy-url", access->proxy_url);
         if (access->exec.cluster_config.n > 0) {
             jw_key(&w, STR("config"));
             jw_raw(&w, access->exec.cluster_config);
         }
         jw_obj_end(&w);
     }
-    jw_key(&w, STR("interactive"));
-    jw_bool(&w, false);
+    jw_pair_bool(&w, "interactive", false);
     jw_obj_end(&w);
     jw_obj_end(&w);
     return arena_concat(tmp, STR("KUBERNETES_EXEC_INFO="), buf_str(&text));

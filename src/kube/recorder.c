@@ -106,9 +106,7 @@ static void recorder_write_ref(struct jwriter *w, const char *key, const struct 
     jw_key(w, str_from(key));
     jw_obj(w);
     jw_pair(w, "kind", ref->kind);
-    if (ref->space.n > 0) {
-        jw_pair(w, "namespace", ref->space);
-    }
+    jw_pair_some(w, "namespace", ref->space);
     jw_pair(w, "name", ref->name);
     jw_pair(w, "uid", ref->uid);
     jw_pair(w, "apiVersion", ref->api_version);
@@ -360,8 +358,7 @@ static void recorder_send(void *ctx)
         jw_obj(&w);
         jw_key(&w, STR("series"));
         jw_obj(&w);
-        jw_key(&w, STR("count"));
-        jw_i64(&w, s->count);
+        jw_pair_i64(&w, "count", s->count);
         jw_pair(&w, "lastObservedTime", stamp_print_micro(s->last_wall, text));
         jw_obj_end(&w);
         jw_obj_end(&w);

@@ -83,8 +83,7 @@ void ledger_print(const struct ledger *l, struct buf *out)
         jw_key(&w, cell->entry.node);
         jw_obj(&w);
         jw_pair(&w, "profile", cell->entry.owner);
-        jw_key(&w, STR("version"));
-        jw_i64(&w, (int64_t)cell->entry.version);
+        jw_pair_i64(&w, "version", (int64_t)cell->entry.version);
         jw_obj_end(&w);
     }
     jw_obj_end(&w);

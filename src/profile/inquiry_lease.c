@@ -70,8 +70,7 @@ void stagger_write_spec(struct jwriter *w, struct str holder, usec_t renewed, in
     if (holder.n > 0) {
         jw_pair(w, "holderIdentity", holder); /* the server refuses an empty one */
     }
-    jw_key(w, STR("leaseDurationSeconds"));
-    jw_i64(w, duration_s);
+    jw_pair_i64(w, "leaseDurationSeconds", duration_s);
     jw_pair(w, "acquireTime", stamp_print_micro(renewed, text));
     jw_pair(w, "renewTime", stamp_print_micro(renewed, text));
 }

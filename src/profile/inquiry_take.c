@@ -198,8 +198,7 @@ static void take_compose(struct inquiry_take *t)
     jw_key(&w, STR("spec"));
     jw_obj(&w);
     stagger_write_spec(&w, t->node, t->renewed, a->duration_s);
-    jw_key(&w, STR("leaseTransitions"));
-    jw_i64(&w, lease->has_transitions ? lease->transitions + 1 : 0);
+    jw_pair_i64(&w, "leaseTransitions", lease->has_transitions ? lease->transitions + 1 : 0);
     jw_obj_end(&w);
     jw_obj_end(&w);
     t->body = arena_str(&t->memory, buf_str(&out));

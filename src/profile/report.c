@@ -163,8 +163,7 @@ static void print_chain_info(struct jwriter *w, const struct report_transition *
         jw_key(w, least->name);
         jw_obj(w);
         jw_pair(w, "id", least->type);
-        jw_key(w, STR("passed"));
-        jw_bool(w, least->answer == CHECK_PASS);
+        jw_pair_bool(w, "passed", least->answer == CHECK_PASS);
         jw_key(w, STR("info"));
         print_check_info(w, least);
         jw_obj_end(w);
@@ -175,13 +174,11 @@ static void print_chain_info(struct jwriter *w, const struct report_transition *
 static void print_info_transition(struct jwriter *w, const struct report_transition *t)
 {
     jw_obj(w);
-    jw_key(w, STR("passed"));
-    jw_bool(w, t->passed);
+    jw_pair_bool(w, "passed", t->passed);
     jw_pair(w, "target", label_state_name(t->target));
     jw_key(w, STR("chain"));
     jw_obj(w);
-    jw_key(w, STR("passed"));
-    jw_bool(w, t->chain_passed);
+    jw_pair_bool(w, "passed", t->chain_passed);
     jw_key(w, STR("info"));
     print_chain_info(w, t);
     jw_pair(w, "expression", t->expression);
@@ -248,30 +245,16 @@ void report_print_info(const struct report *r, struct jwriter *w)
 
 /* ---- the whole document ---- */
 
-static void print_flag(struct jwriter *w, const char *key, bool truth)
-{
-    jw_key(w, str_from(key));
-    jw_bool(w, truth);
-}
-
-static void print_time(struct jwriter *w, const char *key, usec_t wall)
-{
-    char text[STAMP_TEXT_MAX];
-    if (wall != 0 && wall != USEC_NEVER) {
-        jw_pair(w, key, time_text(wall, text));
-    }
-}
-
 static void print_check(struct jwriter *w, const struct report_check *c)
 {
     jw_obj(w);
     jw_pair(w, "name", c->name);
     jw_pair(w, "type", c->type);
     jw_pair(w, "answer", report_answer_name(c->answer));
-    print_flag(w, "holds", c->holds);
+    jw_pair_bool(w, "holds", c->holds);
     jw_pair(w, "reason", c->reason);
     jw_pair(w, "error", c->error);
-    print_time(w, "next", c->next);
+    jw_pair_time(w, "next", c->next);
     jw_key(w, STR("info"));
     print_check_info(w, c);
     jw_obj_end(w);
@@ -282,11 +265,11 @@ static void print_transition(struct jwriter *w, const struct report_transition *
     jw_obj(w);
     jw_pair(w, "target", label_state_name(t->target));
     jw_pair(w, "expression", t->expression);
-    print_flag(w, "passed", t->passed);
-    print_flag(w, "chainPassed", t->chain_passed);
+    jw_pair_bool(w, "passed", t->passed);
+    jw_pair_bool(w, "chainPassed", t->chain_passed);
     jw_pair(w, "error", t->error);
     jw_pair(w, "held", t->held);
-    print_time(w, "next", t->next);
+    jw_pair_time(w, "next", t->next);
     jw_key(w, STR("checks"));
     jw_arr(w);
     for (uint32_t i = 0; i < t->check_n; i++) {
@@ -304,7 +287,7 @@ static void print_profile(struct jwriter *w, const struct report *r, const struc
     jw_pair(w, "name", p->name);
     jw_pair(w, "state", label_state_name(p->state));
     jw_pair(w, "next", label_state_name(p->next));
-    print_time(w, "since", p->since);
+    jw_pair_time(w, "since", p->since);
     jw_pair(w, "error", p->error);
     jw_pair(w, "doing", p->doing);
     jw_pair(w, "gist", report_gist(r, p, &tmp));
@@ -321,12 +304,12 @@ static void print_claim(struct jwriter *w, const struct report_claim *c)
 {
     jw_obj(w);
     jw_pair(w, "who", c->who);
-    print_flag(w, "holds", c->holds);
+    jw_pair_bool(w, "holds", c->holds);
     jw_pair(w, "words", c->words);
     jw_pair(w, "until", c->until);
     jw_pair(w, "limits", c->limits);
-    print_time(w, "since", c->since);
-    print_time(w, "deadline", c->deadline);
+    jw_pair_time(w, "since", c->since);
+    jw_pair_time(w, "deadline", c->deadline);
     jw_obj_end(w);
 }
 
@@ -336,11 +319,11 @@ void report_print_json(const struct report *r, struct jwriter *w)
     jw_pair(w, "node", r->node);
     jw_pair(w, "state", r->state);
     jw_pair(w, "error", r->error);
-    print_flag(w, "ready", r->ready);
-    print_flag(w, "cordoned", r->cordoned);
-    print_flag(w, "deleting", r->deleting);
-    print_time(w, "updated", r->updated);
-    print_time(w, "now", r->now);
+    jw_pair_bool(w, "ready", r->ready);
+    jw_pair_bool(w, "cordoned", r->cordoned);
+    jw_pair_bool(w, "deleting", r->deleting);
+    jw_pair_time(w, "updated", r->updated);
+    jw_pair_time(w, "now", r->now);
     jw_pair(w, "waits", r->waits);
     jw_pair(w, "drain", r->drain);
     print_labels(w, r);

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/stamp.h"
+#include "format/jreader.h"
 
 /* ---- counting ---- */
 
@@ -102,25 +102,14 @@ static void print_counts(struct jwriter *w, const uint32_t counts[LABEL_STATE_CO
     }
 }
 
-static void print_time(struct jwriter *w, const char *key, usec_t wall)
-{
-    char text[STAMP_TEXT_MAX];
-    struct str printed;
-    struct err err = { 0 };
-    if (wall != 0 && stamp_print(stamp_from_usec(wall), text, &printed, &err) == 0) {
-        jw_pair(w, key, printed);
-    }
-}
-
 static void print_entry(struct jwriter *w, const struct roster_entry *e)
 {
     jw_obj(w);
     jw_pair(w, "node", e->node);
     jw_pair(w, "profile", e->profile);
     jw_pair(w, "state", label_state_name(e->state));
-    print_time(w, "since", e->since);
-    jw_key(w, STR("failing"));
-    jw_bool(w, e->failing);
+    jw_pair_time(w, "since", e->since);
+    jw_pair_bool(w, "failing", e->failing);
     jw_pair(w, "gist", e->gist);
     jw_obj_end(w);
 }
@@ -136,11 +125,10 @@ void roster_print_json(const struct roster *s, struct jwriter *w)
     jw_obj(w);
     jw_pair(w, "file", s->config_file);
     jw_pair(w, "error", s->config_error);
-    print_time(w, "loaded", s->config_loaded);
+    jw_pair_time(w, "loaded", s->config_loaded);
     jw_obj_end(w);
-    print_time(w, "now", s->now);
-    jw_key(w, STR("nodes"));
-    jw_i64(w, s->nodes);
+    jw_pair_time(w, "now", s->now);
+    jw_pair_i64(w, "nodes", s->nodes);
     jw_key(w, STR("states"));
     jw_obj(w);
     print_counts(w, s->counts);
@@ -178,61 +166,39 @@ static void read_counts(const struct jval *v, uint32_t counts[LABEL_STATE_COUNT]
     }
 }
 
-static int read_time(const struct jval *v, const char *key, usec_t *ret, struct err *err)
-{
-    const struct jval *value = jval_get(v, str_from(key));
-    struct stamp at;
-    *ret = 0;
-    if (value == NULL) {
-        return 0;
-    }
-    if (stamp_parse(jval_str(value), &at, err) < 0) {
-        return err_wrap(err, "'%s'", key);
-    }
-    *ret = stamp_to_usec(at);
-    return 0;
-}
-
-static struct str read_text(const struct jval *v, const char *key, struct arena *out)
-{
-    return arena_str(out, jval_str(jval_get(v, str_from(key))));
-}
-
-static int read_entry(const struct jval *v, struct arena *out, struct roster_entry *ret,
-                      struct err *err)
+static int read_entry(const struct jreader *in, const struct jval *v, struct roster_entry *ret)
 {
     *ret = (struct roster_entry){
-        .node = read_text(v, "node", out),
-        .profile = read_text(v, "profile", out),
-        .failing = jval_bool(jval_get(v, STR("failing")), false),
-        .gist = read_text(v, "gist", out),
+        .node = jr_text(in, v, "node"),
+        .profile = jr_text(in, v, "profile"),
+        .failing = jr_bool(v, "failing"),
+        .gist = jr_text(in, v, "gist"),
     };
     struct str state = jval_str(jval_get(v, STR("state")));
     if (!label_state_parse(state, &ret->state)) {
-        return err_set(err, ERR_PROTO, "node '" STR_FMT "': '" STR_FMT "' is no state",
+        return err_set(in->err, ERR_PROTO, "node '" STR_FMT "': '" STR_FMT "' is no state",
                        STR_ARG(ret->node), STR_ARG(state));
     }
-    return read_time(v, "since", &ret->since, err);
+    return jr_time(in, v, "since", 0, &ret->since);
 }
 
-static int read_lists(const struct jval *root, struct arena *out, struct roster *ret,
-                      struct err *err)
+static int read_lists(const struct jreader *in, const struct jval *root, struct roster *ret)
 {
     const struct jval *profiles = jval_get(root, STR("profiles"));
     const struct jval *entries = jval_get(root, STR("entries"));
     uint32_t profile_n = jval_kind(profiles) == JARR ? profiles->n : 0;
     uint32_t entry_n = jval_kind(entries) == JARR ? entries->n : 0;
     if (profile_n > REPORT_PARTS_MAX || entry_n > ROSTER_ENTRIES_MAX) {
-        return err_set(err, ERR_LIMIT, "found %u profiles and %u entries, at most %u and %u",
+        return err_set(in->err, ERR_LIMIT, "found %u profiles and %u entries, at most %u and %u",
                        profile_n, entry_n, REPORT_PARTS_MAX, ROSTER_ENTRIES_MAX);
     }
     JVAL_EACH (profiles, v) {
-        read_counts(v, roster_profile(ret, out, jval_str(jval_get(v, STR("name"))))->counts);
+        read_counts(v, roster_profile(ret, in->out, jval_str(jval_get(v, STR("name"))))->counts);
     }
-    ret->entries = ARENA_ARRAY(out, struct roster_entry, entry_n);
+    ret->entries = ARENA_ARRAY(in->out, struct roster_entry, entry_n);
     ret->entry_cap = entry_n;
     JVAL_EACH (entries, v) {
-        int r = read_entry(v, out, &ret->entries[ret->entry_n++], err);
+        int r = read_entry(in, v, &ret->entries[ret->entry_n++]);
         if (r < 0) {
             return r;
         }
@@ -242,6 +208,7 @@ static int read_lists(const struct jval *root, struct arena *out, struct roster 
 
 int roster_parse(struct str text, struct arena *out, struct roster *ret, struct err *err)
 {
+    const struct jreader in = { .out = out, .err = err };
     const struct jval *root;
     int64_t nodes = 0;
     int r = json_parse(text, 0, out, &root, err);
@@ -253,18 +220,18 @@ int roster_parse(struct str text, struct arena *out, struct roster *ret, struct 
     }
     const struct jval *config = jval_get(root, STR("config"));
     struct roster s = {
-        .version = read_text(root, "version", out),
-        .title = read_text(root, "title", out),
-        .leader = read_text(root, "leader", out),
-        .why = read_text(root, "why", out),
-        .config_file = read_text(config, "file", out),
-        .config_error = read_text(config, "error", out),
+        .version = jr_text(&in, root, "version"),
+        .title = jr_text(&in, root, "title"),
+        .leader = jr_text(&in, root, "leader"),
+        .why = jr_text(&in, root, "why"),
+        .config_file = jr_text(&in, config, "file"),
+        .config_error = jr_text(&in, config, "error"),
         .nodes = (uint32_t)nodes,
     };
     read_counts(jval_get(root, STR("states")), s.counts);
-    r = read_time(root, "now", &s.now, err);
-    r = r < 0 ? r : read_time(config, "loaded", &s.config_loaded, err);
-    r = r < 0 ? r : read_lists(root, out, &s, err);
+    r = jr_time(&in, root, "now", 0, &s.now);
+    r = r < 0 ? r : jr_time(&in, config, "loaded", 0, &s.config_loaded);
+    r = r < 0 ? r : read_lists(&in, root, &s);
     if (r < 0) {
         return r;
     }

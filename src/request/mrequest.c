@@ -427,8 +427,7 @@ static void print_preparation(struct jwriter *w, const struct mr_status *s)
         return;
     }
     jw_obj(w);
-    jw_key(w, STR("cordoned"));
-    jw_bool(w, s->cordoned);
+    jw_pair_bool(w, "cordoned", s->cordoned);
     print_number(w, "podsLeft", s->pods_left, /* zero= */ true);
     print_number(w, "volumesLeft", s->volumes_left, /* zero= */ true);
     print_texts(w, "blockedBy", s->blocked, s->blocked_n);

@@ -121,8 +121,7 @@ static void resource_write(struct discovery *d, const struct kind *kind)
     jw_obj(w);
     jw_pair(w, "name", kind->plural);
     jw_pair(w, "singularName", kind->singular);
-    jw_key(w, STR("namespaced"));
-    jw_bool(w, kind_is(kind, KIND_NAMESPACED));
+    jw_pair_bool(w, "namespaced", kind_is(kind, KIND_NAMESPACED));
     jw_pair(w, "kind", kind->kind);
     words_write(w, "verbs", str_from(kind_verbs(kind)));
     names_write(w, "shortNames", kind->short_names);
@@ -137,8 +136,7 @@ static void resource_write(struct discovery *d, const struct kind *kind)
         jw_obj(w);
         jw_pair(w, "name", arena_printf(&d->tmp, STR_FMT "/%s", STR_ARG(kind->plural), s->name));
         jw_pair(w, "singularName", STR(""));
-        jw_key(w, STR("namespaced"));
-        jw_bool(w, kind_is(kind, KIND_NAMESPACED));
+        jw_pair_bool(w, "namespaced", kind_is(kind, KIND_NAMESPACED));
         if (s->group[0] != '\0') {
             jw_pair(w, "group", str_from(s->group));
             jw_pair(w, "version", str_from(s->version));
@@ -348,9 +346,7 @@ static void aggregated_group(struct discovery *d, struct str group)
     jw_obj(w);
     jw_key(w, STR("metadata"));
     jw_obj(w);
-    if (group.n > 0) {
-        jw_pair(w, "name", group);
-    }
+    jw_pair_some(w, "name", group);
     jw_obj_end(w);
     jw_key(w, STR("versions"));
     jw_arr(w);

@@ -54,8 +54,7 @@ struct str page_print(const struct page *page, struct arena *out)
     struct jwriter w = jwriter_on(&text);
     jw_obj(&w);
     jw_pair(&w, "v", STR("meta.k8s.io/v1"));
-    jw_key(&w, STR("rv"));
-    jw_i64(&w, page->rv);
+    jw_pair_i64(&w, "rv", page->rv);
     jw_pair(&w, "start", page->start);
     jw_obj_end(&w);
     return page_encode(buf_str(&text), out);

@@ -160,8 +160,7 @@ struct str show_list(const struct show *show, const struct show_list *list, stru
         jw_pair(&w, "continue", list->continue_token);
     }
     if (list->remaining_known) {
-        jw_key(&w, STR("remainingItemCount"));
-        jw_i64(&w, list->remaining);
+        jw_pair_i64(&w, "remainingItemCount", list->remaining);
     }
     jw_obj_end(&w);
     buf_add(&text, STR(",\"items\":["));

@@ -103,18 +103,11 @@ static void roll_link(void *ctx, const struct link_view *v)
     if (v->state == LINK_BACKOFF) {
         roll_time(roll, "retryAt", v->retry_at);
     }
-    if (v->trouble.n > 0) {
-        jw_pair(w, "trouble", v->trouble);
-    }
-    if (v->overdue.n > 0) {
-        jw_pair(w, "tokenOverdue", v->overdue);
-    }
-    jw_key(w, STR("nodes"));
-    jw_i64(w, v->nodes);
-    jw_key(w, STR("connects"));
-    jw_i64(w, (int64_t)v->connects);
-    jw_key(w, STR("failures"));
-    jw_i64(w, (int64_t)v->failures);
+    jw_pair_some(w, "trouble", v->trouble);
+    jw_pair_some(w, "tokenOverdue", v->overdue);
+    jw_pair_i64(w, "nodes", v->nodes);
+    jw_pair_i64(w, "connects", (int64_t)v->connects);
+    jw_pair_i64(w, "failures", (int64_t)v->failures);
     jw_obj_end(w);
 }
 
@@ -126,8 +119,7 @@ static void gatehouse_links(struct gatehouse *g, struct serve_exchange *x)
     struct str leader = g->source.leader(g->source.ctx);
     jw_obj(&roll.json);
     roll_time(&roll, "now", loop_now(g->loop));
-    jw_key(&roll.json, STR("leading"));
-    jw_bool(&roll.json, g->source.leading(g->source.ctx));
+    jw_pair_bool(&roll.json, "leading", g->source.leading(g->source.ctx));
     jw_pair(&roll.json, "leader", leader);
     jw_key(&roll.json, STR("links"));
     jw_arr(&roll.json);

@@ -2,7 +2,6 @@
 
 #include "base/heap.h"
 #include "base/list.h"
-#include "base/stamp.h"
 #include "format/jwriter.h"
 #include "web/assets.h"
 #include "web/metrics.h"
@@ -74,28 +73,12 @@ static void web_redirect(struct serve_exchange *x, int status, struct str to)
 
 /* ---- JSON of nodes ---- */
 
-static void web_flag(struct jwriter *w, const char *key, bool truth)
-{
-    jw_key(w, str_from(key));
-    jw_bool(w, truth);
-}
-
-static void web_time(struct jwriter *w, const char *key, usec_t wall)
-{
-    char text[STAMP_TEXT_MAX];
-    struct str printed;
-    struct err err = { 0 };
-    if (wall != 0 && stamp_print(stamp_from_usec(wall), text, &printed, &err) == 0) {
-        jw_pair(w, key, printed);
-    }
-}
-
 static void web_profile_json(struct jwriter *w, const struct web_profile *profile)
 {
     jw_obj(w);
     jw_pair(w, "name", profile->name);
     jw_pair(w, "state", profile->state);
-    web_time(w, "since", profile->since);
+    jw_pair_time(w, "since", profile->since);
     jw_obj_end(w);
 }
 
@@ -104,11 +87,9 @@ static void web_node_json(struct jwriter *w, const struct web_node *node)
     jw_obj(w);
     jw_pair(w, "name", node->name);
     jw_pair(w, "state", node->state);
-    if (node->error.n > 0) {
-        jw_pair(w, "error", node->error);
-    }
-    web_flag(w, "ready", node->ready);
-    web_flag(w, "cordoned", node->unschedulable);
+    jw_pair_some(w, "error", node->error);
+    jw_pair_bool(w, "ready", node->ready);
+    jw_pair_bool(w, "cordoned", node->unschedulable);
     jw_key(w, STR("profiles"));
     jw_arr(w);
     for (uint32_t i = 0; i < node->profile_count; i++) {
@@ -136,16 +117,15 @@ static void web_status_json(struct web *web, struct jwriter *w)
     jw_pair(w, "title", s.title);
     jw_pair(w, "identity", s.identity);
     jw_pair(w, "leader", s.leader);
-    web_flag(w, "leading", s.leading);
-    web_flag(w, "ready", s.ready);
+    jw_pair_bool(w, "leading", s.leading);
+    jw_pair_bool(w, "ready", s.ready);
     jw_pair(w, "why", s.ready ? STR_NONE : s.why);
-    jw_key(w, STR("writes"));
-    jw_i64(w, (int64_t)s.writes);
+    jw_pair_i64(w, "writes", (int64_t)s.writes);
     jw_key(w, STR("config"));
     jw_obj(w);
     jw_pair(w, "file", s.config_file);
     jw_pair(w, "error", s.config_error);
-    web_time(w, "loaded", s.config_loaded);
+    jw_pair_time(w, "loaded", s.config_loaded);
     jw_obj_end(w);
     jw_key(w, STR("profiles"));
     jw_arr(w);

@@ -84,10 +84,8 @@ static void explain(const struct check_input *in, const struct check_limit *limi
                              STR_ARG(buf_str(&group)));
     }
     check_info_begin(&info);
-    jw_key(&info.json, STR("maintained"));
-    jw_i64(&info.json, room->count);
-    jw_key(&info.json, STR("max"));
-    jw_i64(&info.json, limit->max);
+    jw_pair_i64(&info.json, "maintained", room->count);
+    jw_pair_i64(&info.json, "max", limit->max);
     jw_pair(&info.json, "scope", scope);
     ret->info = check_info_end(&info, in->out);
     struct str with = STR("");

@@ -18,10 +18,8 @@ static void run(const struct check_input *in, uint32_t index, struct check_verdi
     }
     struct check_info info;
     check_info_begin(&info);
-    jw_key(&info.json, STR("current"));
-    jw_i64(&info.json, n);
-    jw_key(&info.json, STR("expected"));
-    jw_i64(&info.json, *want);
+    jw_pair_i64(&info.json, "current", n);
+    jw_pair_i64(&info.json, "expected", *want);
     ret->info = check_info_end(&info, in->out);
     ret->reason = arena_printf(in->out, "the cluster has %u node%s, %lld are wanted", n,
                                n == 1 ? "" : "s", (long long)*want);

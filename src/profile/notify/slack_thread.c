@@ -119,8 +119,8 @@ static void record_write(struct notify_call *call, struct buf *out)
         jw_pair(&w, "acquireTime", now);
     }
     jw_pair(&w, "holderIdentity", t->id);
-    jw_key(&w, STR("leaseDurationSeconds"));
-    jw_i64(&w, MIN(MAX(seconds, (int64_t)1), (int64_t)INT32_MAX)); /* as the API wants it */
+    jw_pair_i64(&w, "leaseDurationSeconds",
+                MIN(MAX(seconds, (int64_t)1), (int64_t)INT32_MAX)); /* as the API wants it */
     jw_pair(&w, "renewTime", now);
     jw_obj_end(&w);
     jw_obj_end(&w);

@@ -133,3 +133,22 @@ PROPERTY(jwriter_floats_are_read_back_exactly)
         }
     }
 }
+
+TEST(jwriter_pairs_leave_out_what_there_is_not)
+{
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    struct jwriter w = jwriter_on(&out);
+    jw_obj(&w);
+    jw_pair_bool(&w, "yes", true);
+    jw_pair_i64(&w, "n", -7);
+    jw_pair(&w, "empty", STR_NONE);
+    jw_pair_some(&w, "none", STR_NONE);
+    jw_pair_some(&w, "some", STR("x"));
+    jw_pair_time(&w, "unset", 0);
+    jw_pair_time(&w, "never", USEC_NEVER);
+    jw_pair_time(&w, "at", SECONDS(1700000000) + 999999);
+    jw_obj_end(&w);
+    CHECK_STR(buf_str(&out), "{\"yes\":true,\"n\":-7,\"empty\":\"\",\"some\":\"x\","
+                             "\"at\":\"2023-11-14T22:13:20Z\"}");
+}
