@@ -1,11 +1,8 @@
 #include "bridge/plea.h"
 
-#include "base/sha256.h"
 #include "bridge/keys.h"
 #include "bridge/meta.h"
 #include "format/jwriter.h"
-
-#define STEM_HEX 16u
 
 static const struct str state_names[] = {
     [PLEA_PENDING] = STR_INIT("Pending"),
@@ -67,36 +64,6 @@ struct str plea_state_name(enum plea_state state)
 bool plea_open(const struct plea *p)
 {
     return p->request.n > 0 && p->node.n > 0 && p->state != PLEA_COMPLETED;
-}
-
-struct str plea_stem(struct str node, struct arena *out)
-{
-    CLEANUP(buf_done)
-    struct buf text = { 0 };
-    unsigned char hash[SHA256_BYTES];
-    buf_add(&text, STR(PLEA_CLIENT "/node//"));
-    for (size_t i = 0; i < node.n; i++) {
-        char c = node.p[i]; /* names count in one case, as they are compared */
-        buf_add_char(&text, c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c);
-    }
-    sha256(buf_str(&text), hash);
-    buf_reset(&text);
-    buf_add(&text, STR("mr-"));
-    for (size_t i = 0; i < STEM_HEX / 2; i++) {
-        buf_printf(&text, "%02x", hash[i]);
-    }
-    buf_add_char(&text, '-');
-    return arena_str(out, buf_str(&text));
-}
-
-uint32_t plea_number(struct str name, struct str stem)
-{
-    struct str rest;
-    uint32_t number = 0;
-    if (!str_cut_prefix(name, stem, &rest) || !str_to_u32(rest, &number)) {
-        return 0;
-    }
-    return number;
 }
 
 void plea_print_new(const struct plea_ask *ask, struct buf *out)

@@ -2,17 +2,17 @@
  * plea: a MaintenanceRequest in a workload cluster by which the bridge asks the limits there.
  *
  * It is one that an actor of the name PLEA_CLIENT would make for a node, with an annotation
- * that says for which request of ours (keys.h) it was made. Its name follows from client and target
- * as that of every actor, so whoever asks twice gets a conflict instead of a second one.
+ * that says for which request of ours (keys.h) it was made. Its name is reqname.h's, as that of
+ * every actor.
  */
 #pragma once
 
 #include "base/buf.h"
+#include "kube/reqname.h"
 #include "kube/store.h"
 
-#define PLEA_PATH "/apis/repairman.k8s.io/v1/maintenancerequests"
 #define PLEA_CLIENT "cluster-api-bridge"
-/* Behind PLEA_PATH: those of our client. */
+/* Behind REQNAME_PATH: those of our client. */
 #define PLEA_QUERY "&labelSelector=maintenancerequests.repairman.k8s.io%2Fclientname%3D" PLEA_CLIENT
 #define PLEA_TEXT_MAX 512u /* of a name or a request; no longer one is ours */
 
@@ -36,11 +36,6 @@ extern const struct store_kind plea_kind;
 struct str plea_state_name(enum plea_state state); /* "InProgress" */
 /* It is the bridge's, and not over. */
 bool plea_open(const struct plea *p);
-
-/* "mr-<16 hex>-", to which a number is added. */
-struct str plea_stem(struct str node, struct arena *out);
-/* The number behind the stem; 0 = it is another's name. */
-uint32_t plea_number(struct str name, struct str stem);
 
 struct plea_ask {
     struct str name;

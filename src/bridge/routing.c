@@ -69,7 +69,7 @@ static void routing_open(struct routing *r)
     r->told = false;
     r->missed = false;
     r->awaited = 0;
-    supply_start(&r->supply, STR(PLEA_PATH));
+    supply_start(&r->supply, STR(REQNAME_PATH));
 }
 
 static void routing_close(struct routing *r)
@@ -283,10 +283,11 @@ static void plea_ask(struct berth *at, const struct route_verdict *verdict)
 {
     struct bridge *b = at->bridge;
     struct str node = berth_machine(at)->node;
-    struct str stem = plea_stem(node, &b->tmp);
+    const struct reqname of = { STR(PLEA_CLIENT), STR("node"), STR_NONE, node };
+    struct str stem = reqname_stem(&of, &b->tmp);
     uint32_t highest = 0;
     MAP_EACH (&at->yard->routing->supply.store.items, entry) {
-        highest = MAX(highest, plea_number(map_item_name(entry), stem));
+        highest = MAX(highest, reqname_number(map_item_name(entry), stem));
     }
     uint32_t number = highest < UINT32_MAX / 2 ? highest + 1 + at->plea_skip : 1;
     const struct plea_ask ask = {
@@ -296,7 +297,7 @@ static void plea_ask(struct berth *at, const struct route_verdict *verdict)
         .reason = str_from(verdict->reason),
     };
     buf_reset(&b->path);
-    buf_add(&b->path, STR(PLEA_PATH "?fieldManager=" BRIDGE_MANAGER));
+    buf_add(&b->path, STR(REQNAME_PATH "?fieldManager=" BRIDGE_MANAGER));
     buf_reset(&b->body);
     plea_print_new(&ask, &b->body);
     plea_send(at->yard, crossing_new(b, CROSSING_PLEA, at, ask.name), API_POST);
@@ -310,7 +311,7 @@ static void plea_change(struct yard *y, struct berth *at, const struct store_ite
     x->version = item->version;
     bool blind = mutated(b->config.mutations, MUTATION_SKIP_RV);
     buf_reset(&b->path);
-    buf_add(&b->path, STR(PLEA_PATH "/"));
+    buf_add(&b->path, STR(REQNAME_PATH "/"));
     client_add_segment(&b->path, item->name);
     buf_add(&b->path, STR("?fieldManager=" BRIDGE_MANAGER));
     buf_reset(&b->body);

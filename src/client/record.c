@@ -1,9 +1,6 @@
 #include "client/record.h"
 
-#include "base/sha256.h"
 #include "format/jwriter.h"
-
-#define STEM_HEX 16u
 
 static const struct str state_names[RECORD_STATES] = {
     [RECORD_PENDING] = STR_INIT("Pending"),
@@ -83,48 +80,6 @@ bool record_is_for(const struct record *r, const struct record_target *target)
            str_eq(r->target.space, target->space);
 }
 
-/* Names and types are compared in any case, so they count in one. */
-static void add_lower(struct buf *out, struct str s)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-        buf_add_char(out, c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c);
-    }
-}
-
-struct str record_stem(struct str client, const struct record_target *target, struct arena *out)
-{
-    CLEANUP(buf_done)
-    struct buf text = { 0 };
-    unsigned char hash[SHA256_BYTES];
-    /* None of the parts may hold a slash, so no two lists of them make one text. */
-    buf_add(&text, client);
-    buf_add_char(&text, '/');
-    add_lower(&text, target->type);
-    buf_add_char(&text, '/');
-    buf_add(&text, target->space);
-    buf_add_char(&text, '/');
-    add_lower(&text, target->name);
-    sha256(buf_str(&text), hash);
-    buf_reset(&text);
-    buf_add(&text, STR("mr-"));
-    for (size_t i = 0; i < STEM_HEX / 2; i++) {
-        buf_printf(&text, "%02x", hash[i]);
-    }
-    buf_add_char(&text, '-');
-    return arena_str(out, buf_str(&text));
-}
-
-uint32_t record_number(struct str name, struct str stem)
-{
-    struct str rest;
-    uint32_t number = 0;
-    if (!str_cut_prefix(name, stem, &rest) || !str_to_u32(rest, &number)) {
-        return 0;
-    }
-    return number;
-}
-
 void record_print_new(struct str name, struct str client, const struct record_ask *ask,
                       struct buf *out)
 {
@@ -143,18 +98,13 @@ void record_print_new(struct str name, struct str client, const struct record_as
     jw_key(&w, STR("spec"));
     jw_obj(&w);
     jw_pair(&w, "name", ask->target.name);
-    if (ask->target.space.n > 0) {
-        jw_pair(&w, "namespace", ask->target.space);
-    }
+    jw_pair_some(&w, "namespace", ask->target.space);
     jw_pair(&w, "type", ask->target.type);
     jw_pair(&w, "state", record_state_name(RECORD_PENDING));
     if (ask->priority != 0) {
-        jw_key(&w, STR("priority"));
-        jw_i64(&w, ask->priority);
+        jw_pair_i64(&w, "priority", ask->priority);
     }
-    if (ask->reason.n > 0) {
-        jw_pair(&w, "reason", ask->reason);
-    }
+    jw_pair_some(&w, "reason", ask->reason);
     if (ask->unprepared) {
         jw_pair(&w, "preparation", STR("None"));
     }
@@ -174,12 +124,8 @@ void record_print_change(const struct record *r, const struct record_change *cha
     if (change->run.n > 0 || change->exit_code.n > 0) {
         jw_key(&w, STR("annotations"));
         jw_obj(&w);
-        if (change->run.n > 0) {
-            jw_pair(&w, RECORD_RUN_ANNOTATION, change->run);
-        }
-        if (change->exit_code.n > 0) {
-            jw_pair(&w, RECORD_EXIT_ANNOTATION, change->exit_code);
-        }
+        jw_pair_some(&w, RECORD_RUN_ANNOTATION, change->run);
+        jw_pair_some(&w, RECORD_EXIT_ANNOTATION, change->exit_code);
         jw_obj_end(&w);
     }
     jw_obj_end(&w);

@@ -1,15 +1,12 @@
 /*
- * record: one MaintenanceRequest as its actor sees it, its name and its texts.
- *
- * The name of a new one follows from who asks for what, so that whoever asks twice, because an
- * answer was lost or because it runs twice, gets a conflict instead of a second request.
+ * record: one MaintenanceRequest as its actor sees it, and its texts. Its name is reqname.h's.
  */
 #pragma once
 
 #include "base/buf.h"
 #include "format/json.h"
+#include "kube/reqname.h"
 
-#define RECORD_PATH "/apis/repairman.k8s.io/v1/maintenancerequests"
 #define RECORD_CLIENT_LABEL "maintenancerequests.repairman.k8s.io/clientname"
 #define RECORD_RUN_ANNOTATION "drydock.dev/run"        /* which run took the approval */
 #define RECORD_EXIT_ANNOTATION "drydock.dev/exit-code" /* of the work, when it is completed */
@@ -50,11 +47,6 @@ struct record record_copy(const struct record *r, struct arena *out);
 
 /* The same target, as the original compares: any case. */
 bool record_is_for(const struct record *r, const struct record_target *target);
-
-/* "mr-<16 hex>-" of who asks for what. */
-struct str record_stem(struct str client, const struct record_target *target, struct arena *out);
-/* The number behind the stem; 0 when it is another's name. */
-uint32_t record_number(struct str name, struct str stem);
 
 struct record_ask {
     struct record_target target;

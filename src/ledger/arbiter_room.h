@@ -12,13 +12,13 @@
 #include "base/map.h"
 #include "kube/node.h"
 #include "kube/reflector.h"
+#include "kube/reqname.h"
 #include "ledger/arbiter.h"
 #include "ledger/limit.h"
 #include "ledger/picker.h"
 #include "ledger/statement.h"
 
 #define ARBITER_LIMITS_PATH "/apis/repairman.k8s.io/v1/maintenancelimits"
-#define ARBITER_REQUESTS_PATH "/apis/repairman.k8s.io/v1/maintenancerequests"
 #define ARBITER_QUIET SECONDS(1)    /* between writes of numbers that nobody decides by */
 #define ARBITER_CONFLICTS_MAX 5u    /* lost writes in a row before a limit's book is left alone */
 #define ARBITER_UNKNOWN SECONDS(10) /* inputs that cannot be read for so long are told */

@@ -11,10 +11,10 @@
  */
 #pragma once
 
+#include "kube/reqname.h"
 #include "kube/store.h"
 #include "ledger/arbiter.h"
 
-#define MREQUEST_PATH STR("/apis/repairman.k8s.io/v1/maintenancerequests")
 #define MREQUEST_CLIENT STR("maintenancerequests.repairman.k8s.io/clientname")
 /* How the work ended, where the actor says so: "0" when it succeeded. */
 #define MREQUEST_EXIT STR("drydock.dev/exit-code")

@@ -1,6 +1,5 @@
 #include "bridge/plea.h"
 
-#include "client/record.h"
 #include "tests/check.h"
 
 static const struct plea *read_one(struct arena *a, const char *text)
@@ -59,22 +58,6 @@ TEST(plea_reads_what_is_ours_and_for_a_node)
         CHECK_EQ(plea_open(p), rows[i].open);
     }
     check_case(-1);
-}
-
-/* `drydock request --client cluster-api-bridge` finds the same one. */
-TEST(plea_is_named_as_any_actor_names_its_own)
-{
-    CLEANUP(arena_done)
-    struct arena a = { 0 };
-    static const char *const names[] = { "n1", "Worker-7", "" };
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        const struct record_target target = { .type = STR("node"), .name = str_from(names[i]) };
-        CHECK_STR(plea_stem(target.name, &a), record_stem(STR(PLEA_CLIENT), &target, &a));
-    }
-    CHECK_EQ(plea_number(STR("mr-1-7"), STR("mr-1-")), 7);
-    CHECK_EQ(plea_number(STR("mr-1-x"), STR("mr-1-")), 0);
-    CHECK_EQ(plea_number(STR("mr-2-7"), STR("mr-1-")), 0);
-    CHECK_STR(STR(PLEA_PATH), RECORD_PATH);
 }
 
 TEST(plea_prints_what_it_reads)

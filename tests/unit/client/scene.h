@@ -151,7 +151,7 @@ static inline struct str scene_state(struct scene *s)
 static inline void scene_write(struct scene *s, const char *patch, bool status)
 {
     struct str name = jval_str(jval_at(scene_request(s), "metadata.name"));
-    struct str path = arena_printf(&s->memory, RECORD_PATH "/" STR_FMT "%s", STR_ARG(name),
+    struct str path = arena_printf(&s->memory, REQNAME_PATH "/" STR_FMT "%s", STR_ARG(name),
                                    status ? "/status" : "");
     CHECK_EQ(scene_http(s, "PATCH", path, str_from(patch)), 200);
 }

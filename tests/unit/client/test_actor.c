@@ -194,7 +194,8 @@ static void hand_deletes(struct scene *s)
 {
     struct str name = jval_str(jval_at(scene_request(s), "metadata.name"));
     CHECK_EQ(scene_http(s, "DELETE",
-                        arena_printf(&s->memory, RECORD_PATH "/" STR_FMT, STR_ARG(name)), STR_NONE),
+                        arena_printf(&s->memory, REQNAME_PATH "/" STR_FMT, STR_ARG(name)),
+                        STR_NONE),
              200);
 }
 

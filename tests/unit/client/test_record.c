@@ -2,32 +2,6 @@
 
 #include "tests/check.h"
 
-/* The name is a promise: two versions of this code must agree on it. */
-TEST(record_names_follow_from_who_asks_for_what)
-{
-    CLEANUP(arena_done)
-    struct arena a = { 0 };
-    const struct record_target node = { .type = STR("node"), .name = STR("n1") };
-    const struct record_target loud = { .type = STR("Node"), .name = STR("N1") };
-    const struct record_target web = { .type = STR("deployment"),
-                                       .space = STR("shop"),
-                                       .name = STR("web") };
-    struct str stem = record_stem(STR("rebooter"), &node, &a);
-    CHECK_EQ(stem.n, 3 + 16 + 1);
-    CHECK_STR(stem, record_stem(STR("rebooter"), &loud, &a));
-    CHECK(!str_eq(stem, record_stem(STR("other"), &node, &a)));
-    CHECK(!str_eq(stem, record_stem(STR("rebooter"), &web, &a)));
-    CHECK_STR(stem, "mr-efcdb05683ab2bad-");
-}
-
-TEST(record_numbers_are_read_behind_their_own_stem)
-{
-    CHECK_EQ(record_number(STR("mr-0123-7"), STR("mr-0123-")), 7);
-    CHECK_EQ(record_number(STR("mr-0123-x"), STR("mr-0123-")), 0);
-    CHECK_EQ(record_number(STR("mr-9999-7"), STR("mr-0123-")), 0);
-    CHECK_EQ(record_number(STR("mr-0123-"), STR("mr-0123-")), 0);
-}
-
 TEST(record_refuses_what_has_no_name)
 {
     CLEANUP(arena_done)

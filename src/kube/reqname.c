@@ -1,0 +1,48 @@
+#include "kube/reqname.h"
+
+#include "base/buf.h"
+#include "base/sha256.h"
+
+#define STEM_HEX 16u
+
+/* Names and types are compared in any case, so they count in one. */
+static void add_lower(struct buf *out, struct str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+        buf_add_char(out, c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c);
+    }
+}
+
+struct str reqname_stem(const struct reqname *of, struct arena *out)
+{
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    unsigned char hash[SHA256_BYTES];
+    /* None of the parts may hold a slash, so no two lists of them make one text. */
+    buf_add(&text, of->client);
+    buf_add_char(&text, '/');
+    add_lower(&text, of->type);
+    buf_add_char(&text, '/');
+    buf_add(&text, of->space);
+    buf_add_char(&text, '/');
+    add_lower(&text, of->name);
+    sha256(buf_str(&text), hash);
+    buf_reset(&text);
+    buf_add(&text, STR("mr-"));
+    for (size_t i = 0; i < STEM_HEX / 2; i++) {
+        buf_printf(&text, "%02x", hash[i]);
+    }
+    buf_add_char(&text, '-');
+    return arena_str(out, buf_str(&text));
+}
+
+uint32_t reqname_number(struct str name, struct str stem)
+{
+    struct str rest;
+    uint32_t number = 0;
+    if (!str_cut_prefix(name, stem, &rest) || !str_to_u32(rest, &number)) {
+        return 0;
+    }
+    return number;
+}
