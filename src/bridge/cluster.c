@@ -1,8 +1,8 @@
 #include "bridge/cluster.h"
 
 #include "bridge/keys.h"
-#include "bridge/labels.h"
 #include "bridge/meta.h"
+#include "format/labels.h"
 
 #define CLUSTER_TEXT_MAX 256u /* of its UID; longer is none */
 

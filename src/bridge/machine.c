@@ -1,8 +1,8 @@
 #include "bridge/machine.h"
 
 #include "bridge/keys.h"
-#include "bridge/labels.h"
 #include "bridge/meta.h"
+#include "format/labels.h"
 
 #define HOLD_SECONDS_MAX (USEC_NEVER / SECONDS(1)) /* from there on it is for ever */
 

@@ -1,7 +1,7 @@
 #include "bridge/bridge_room.h"
-#include "bridge/labels.h"
 #include "drain/pod.h"
 #include "format/jsplit.h"
+#include "format/labels.h"
 
 #define SURVEY_PODS_MAX 500u /* a node has some hundred; one with more is not empty */
 #define SURVEY_SPACES_PAGE 500u
@@ -132,16 +132,13 @@ static int survey_take_spaces(struct crossing *x, struct str body, struct arena 
     int more;
     jsplit_init(&split, body);
     while ((more = jsplit_next(&split, &item, &ignored)) > 0) {
-        CLEANUP(buf_done)
-        struct buf labels = { 0 };
         const struct jval *object = NULL;
         int r = json_parse(item, 0, tmp, &object, &ignored);
         if (r < 0) {
             return r;
         }
-        labels_pack(jval_at(object, "metadata.labels"), &labels);
         struct str *kept = ARENA_NEW(&x->memory, struct str);
-        *kept = arena_str(&x->memory, buf_str(&labels));
+        *kept = labels_keep(jval_at(object, "metadata.labels"), &x->memory);
         /* One that came before is the same one, of the page before. */
         (void)map_put(&x->spaces, jval_str(jval_at(object, "metadata.name")), kept);
     }

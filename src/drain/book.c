@@ -2,6 +2,7 @@
  * The rulebook of a drain's node: who decides about a pod, and whose turn it is.
  */
 #include "drain/room.h"
+#include "format/labels.h"
 
 /* ── reading ───────────────────────────────────────────────────────────────────────────────── */
 
@@ -59,7 +60,7 @@ bool drain_book_is_bad(const struct drain *d)
 int drain_ask_book(const struct drain_patient *p, const struct rulebook_rule **ret)
 {
     const struct drain *d = p->drain;
-    struct drain_labels *space = NULL;
+    struct str *space = NULL;
     *ret = NULL;
     if (!d->book.given || drain_patient_pod(p)->wish != DRAIN_WISH_NONE) {
         return 0;
@@ -73,7 +74,7 @@ int drain_ask_book(const struct drain_patient *p, const struct rulebook_rule **r
     const struct rulebook_case pod = {
         .pod = drain_pod_lookup,
         .pod_ctx = drain_patient_pod(p),
-        .space = space != NULL ? drain_labels_lookup : NULL,
+        .space = space != NULL ? labels_lookup : NULL,
         .space_ctx = space,
     };
     return rulebook_find(&d->book.rules, &pod, ret);

@@ -1,6 +1,7 @@
 #include "drain/pod.h"
 
 #include "base/stamp.h"
+#include "format/labels.h"
 
 #define POD_WISH STR("cluster.x-k8s.io/drain")
 
@@ -106,13 +107,9 @@ static void pod_read_deletion(const struct jval *object, struct drain_pod *p)
 }
 
 static int pod_project(void *ctx UNUSED, const struct jval *object, struct arena *out, void **ret,
-                       struct err *err)
+                       struct err *err UNUSED)
 {
     struct drain_pod *p = ARENA_NEW(out, struct drain_pod);
-    int r = drain_labels_read(object, out, &p->labels, err);
-    if (r < 0) {
-        return r;
-    }
     struct str phase = jval_str(jval_at(object, "status.phase"));
     const struct jval *annotations = jval_at(object, "metadata.annotations");
     p->finished = str_eq(phase, STR("Succeeded")) || str_eq(phase, STR("Failed"));
@@ -121,6 +118,7 @@ static int pod_project(void *ctx UNUSED, const struct jval *object, struct arena
     p->managed = pod_is_managed(object);
     p->local = pod_is_local(object);
     p->wish = pod_wish(object);
+    p->labels = labels_keep(jval_at(object, "metadata.labels"), out);
     p->uid = arena_str(out, jval_str(jval_at(object, "metadata.uid")));
     p->pending = str_eq(phase, STR("Pending"));
     p->ready = pod_condition_is_true(object, STR("Ready"));
@@ -143,7 +141,7 @@ static bool pod_same(const void *left, const void *right)
         !str_eq(a->finalizer, b->finalizer)) {
         return false;
     }
-    return drain_labels_same(&a->labels, &b->labels);
+    return str_eq(a->labels, b->labels);
 }
 
 const struct store_kind drain_pod_kind = {
@@ -156,5 +154,5 @@ const struct store_kind drain_pod_kind = {
 bool drain_pod_lookup(void *ctx, struct str key, struct str *ret_value)
 {
     struct drain_pod *p = ctx;
-    return drain_labels_lookup(&p->labels, key, ret_value);
+    return labels_lookup(&p->labels, key, ret_value);
 }

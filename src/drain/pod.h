@@ -3,7 +3,6 @@
  */
 #pragma once
 
-#include "drain/labels.h"
 #include "kube/store.h"
 
 /* The label cluster.x-k8s.io/drain. */
@@ -15,12 +14,12 @@ enum drain_pod_wish {
 
 struct drain_pod {
     struct str uid;
-    struct drain_labels labels;
-    bool daemon;   /* of a DaemonSet */
-    bool mirror;   /* of the kubelet's own files */
-    bool finished; /* Succeeded or Failed: nothing of it runs */
-    bool managed;  /* a controller would make it again */
-    bool local;    /* it has an emptyDir */
+    struct str labels; /* as format/labels.h packs them */
+    bool daemon;       /* of a DaemonSet */
+    bool mirror;       /* of the kubelet's own files */
+    bool finished;     /* Succeeded or Failed: nothing of it runs */
+    bool managed;      /* a controller would make it again */
+    bool local;        /* it has an emptyDir */
     enum drain_pod_wish wish;
     const struct str *claims; /* PersistentVolumeClaims */
     uint32_t claim_count;

@@ -3,19 +3,22 @@
  * by all of them together.
  */
 #include "drain/room.h"
+#include "format/labels.h"
 
 static int space_project(void *ctx UNUSED, const struct jval *object, struct arena *out, void **ret,
-                         struct err *err)
+                         struct err *err UNUSED)
 {
-    struct drain_labels *labels = ARENA_NEW(out, struct drain_labels);
-    int r = drain_labels_read(object, out, labels, err);
+    struct str *labels = ARENA_NEW(out, struct str);
+    *labels = labels_keep(jval_at(object, "metadata.labels"), out);
     *ret = labels;
-    return r;
+    return 0;
 }
 
-static bool space_same(const void *a, const void *b)
+static bool space_same(const void *left, const void *right)
 {
-    return drain_labels_same(a, b);
+    const struct str *a = left;
+    const struct str *b = right;
+    return str_eq(*a, *b);
 }
 
 static const struct store_kind space_kind = {
@@ -126,7 +129,7 @@ void drains_unwatch_spaces(struct drains *ds)
 
 /* ── asking ────────────────────────────────────────────────────────────────────────────────── */
 
-struct drain_labels *drains_find_space(const struct drains *ds, struct str name)
+struct str *drains_find_space(const struct drains *ds, struct str name)
 {
     if (!ds->spaces.synced || ds->spaces.denied) {
         return NULL;

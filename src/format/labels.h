@@ -10,5 +10,6 @@
 #include "format/json.h"
 
 void labels_pack(const struct jval *labels, struct buf *out);
+struct str labels_keep(const struct jval *labels, struct arena *out); /* the same, in an arena */
 /* A selector_lookup; ctx is a const struct str, the packed text. */
 bool labels_lookup(void *ctx, struct str key, struct str *ret_value);

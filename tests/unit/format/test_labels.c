@@ -1,15 +1,12 @@
-#include "bridge/labels.h"
+#include "format/labels.h"
 #include "tests/check.h"
 
 static struct str packed(const char *text, struct arena *a)
 {
-    CLEANUP(buf_done)
-    struct buf out = { 0 };
     const struct jval *labels = NULL;
     struct err err = { 0 };
     CHECK_EQ(json_parse(str_from(text), 0, a, &labels, &err), 0);
-    labels_pack(labels, &out);
-    return arena_str(a, buf_str(&out));
+    return labels_keep(labels, a);
 }
 
 TEST(labels_pack_what_a_selector_can_ask_for)

@@ -1,4 +1,4 @@
-#include "bridge/labels.h"
+#include "format/labels.h"
 
 #define LABELS_KEY_MAX 317u /* a domain name, a slash and 63 signs */
 #define LABELS_VALUE_MAX 63u
@@ -19,6 +19,14 @@ void labels_pack(const struct jval *labels, struct buf *out)
             buf_printf(out, STR_FMT "=" STR_FMT "\n", STR_ARG(key), STR_ARG(value));
         }
     }
+}
+
+struct str labels_keep(const struct jval *labels, struct arena *out)
+{
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    labels_pack(labels, &text);
+    return arena_str(out, buf_str(&text));
 }
 
 bool labels_lookup(void *ctx, struct str key, struct str *ret_value)
