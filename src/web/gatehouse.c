@@ -4,29 +4,9 @@
 #include "base/stamp.h"
 #include "base/wrap.h"
 #include "bridge/passage.h"
+#include "web/answer.h"
 #include "web/metrics.h"
 #include "web/query.h"
-
-#define GATEHOUSE_JSON STR("application/json")
-#define GATEHOUSE_TEXT STR("text/plain; charset=utf-8")
-
-static void gatehouse_reply(struct serve_exchange *x, int status, struct str type, struct str body)
-{
-    serve_set_header(x, "Cache-Control", STR("no-store"));
-    serve_set_header(x, "X-Content-Type-Options", STR("nosniff"));
-    serve_reply(x, status, type, body);
-}
-
-static void gatehouse_error(struct serve_exchange *x, int status, struct str text)
-{
-    CLEANUP(buf_done)
-    struct buf out = { 0 };
-    struct jwriter w = jwriter_on(&out);
-    jw_obj(&w);
-    jw_pair(&w, "error", text);
-    jw_obj_end(&w);
-    gatehouse_reply(x, status, GATEHOUSE_JSON, buf_str(&out));
-}
 
 /* ── one Machine ───────────────────────────────────────────────────────────────────────────── */
 
@@ -43,7 +23,7 @@ static void gatehouse_unknown(struct gatehouse *g, struct serve_exchange *x, str
         buf_printf(&text, "Machine '" STR_FMT "' is not known yet: " STR_FMT, STR_ARG(machine),
                    STR_ARG(why));
     }
-    gatehouse_error(x, ready ? 404 : 503, buf_str(&text));
+    answer_error(x, ready ? 404 : 503, buf_str(&text));
 }
 
 static void gatehouse_explain(struct gatehouse *g, struct serve_exchange *x, struct str query)
@@ -58,7 +38,7 @@ static void gatehouse_explain(struct gatehouse *g, struct serve_exchange *x, str
     struct str space;
     struct str name;
     if (!str_cut(machine, STR("/"), &space, &name) || space.n == 0 || name.n == 0) {
-        gatehouse_error(x, 400, STR("want ?machine=NAMESPACE/NAME"));
+        answer_error(x, 400, STR("want ?machine=NAMESPACE/NAME"));
         return;
     }
     if (!g->source.explain(g->source.ctx, space, name, &tmp, &report)) {
@@ -70,7 +50,7 @@ static void gatehouse_explain(struct gatehouse *g, struct serve_exchange *x, str
     passage.leader = g->source.leader(g->source.ctx);
     struct jwriter w = jwriter_on(&out);
     passage_print_json(&passage, &w);
-    gatehouse_reply(x, 200, GATEHOUSE_JSON, buf_str(&out));
+    answer_document(x, &out);
 }
 
 /* ── links ─────────────────────────────────────────────────────────────────────────────────── */
@@ -85,9 +65,8 @@ struct gatehouse_roll {
 
 static void roll_time(struct gatehouse_roll *roll, const char *key, usec_t at)
 {
-    char text[STAMP_TEXT_MAX];
     struct loop *loop = roll->gatehouse->loop;
-    jw_pair(&roll->json, key, stamp_print_seconds(loop_wall(loop) + (at - loop_now(loop)), text));
+    jw_pair_time(&roll->json, key, loop_wall(loop) + (at - loop_now(loop)));
 }
 
 static void roll_link(void *ctx, const struct link_view *v)
@@ -126,7 +105,7 @@ static void gatehouse_links(struct gatehouse *g, struct serve_exchange *x)
     g->source.each_link(g->source.ctx, roll_link, &roll);
     jw_arr_end(&roll.json);
     jw_obj_end(&roll.json);
-    gatehouse_reply(x, out.full ? 500 : 200, GATEHOUSE_JSON, buf_str(&out));
+    answer_document(x, &out);
 }
 
 /* ── the first page ────────────────────────────────────────────────────────────────────────── */
@@ -185,7 +164,7 @@ static void gatehouse_page(struct gatehouse *g, struct serve_exchange *x)
                              "/api/v1/links                           all links\n"
                              "/metrics                                numbers for Prometheus\n"));
     arena_done(&roll.tmp);
-    gatehouse_reply(x, 200, GATEHOUSE_TEXT, buf_str(&out));
+    answer_text(x, 200, buf_str(&out));
 }
 
 /* ── routes ────────────────────────────────────────────────────────────────────────────────── */
@@ -205,7 +184,7 @@ void gatehouse_handle(void *ctx, struct serve_exchange *x, const struct serve_re
     struct gatehouse *g = ctx;
     if (!str_eq(req->method, STR("GET")) && !str_eq(req->method, STR("HEAD"))) {
         serve_set_header(x, "Allow", STR("GET, HEAD"));
-        gatehouse_reply(x, 405, GATEHOUSE_TEXT, STR("405 method not allowed\n"));
+        answer_text(x, 405, STR("405 method not allowed\n"));
     } else if (str_eq(req->path, STR("/metrics"))) {
         gatehouse_metrics(g, x);
     } else if (str_eq(req->path, STR("/api/v1/explain"))) {
@@ -215,6 +194,6 @@ void gatehouse_handle(void *ctx, struct serve_exchange *x, const struct serve_re
     } else if (str_eq(req->path, STR("/"))) {
         gatehouse_page(g, x);
     } else {
-        gatehouse_reply(x, 404, GATEHOUSE_TEXT, STR("404 page not found\n"));
+        answer_text(x, 404, STR("404 page not found\n"));
     }
 }

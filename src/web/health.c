@@ -1,12 +1,6 @@
 #include "web/health.h"
 
-#include "base/buf.h"
-
-static void health_reply(struct serve_exchange *x, int status, struct str body)
-{
-    serve_set_header(x, "X-Content-Type-Options", STR("nosniff"));
-    serve_reply(x, status, STR("text/plain; charset=utf-8"), body);
-}
+#include "web/answer.h"
 
 /* `key` alone or with a value counts, as in Go's url.Values. */
 static bool health_asks(struct str query, struct str key)
@@ -33,13 +27,13 @@ void health_handle(void *ctx, struct serve_exchange *x, const struct serve_reque
     bool readiness = str_eq(name, STR("readyz"));
     if ((!readiness && !str_eq(name, STR("healthz"))) ||
         (single && rest.n > 0 && !str_eq(rest, name))) {
-        health_reply(x, 404, STR("404 page not found\n"));
+        answer_text(x, 404, STR("404 page not found\n"));
         return;
     }
     struct str why = STR_NONE;
     bool good = !readiness || h->ready == NULL || h->ready(h->ctx, &why);
     if (good && !health_asks(req->query, STR("verbose"))) {
-        health_reply(x, 200, STR("ok"));
+        answer_text(x, 200, STR("ok"));
         return;
     }
     CLEANUP(buf_done)
@@ -51,5 +45,5 @@ void health_handle(void *ctx, struct serve_exchange *x, const struct serve_reque
         buf_printf(&out, "[-]" STR_FMT " failed: " STR_FMT "\n" STR_FMT " check failed\n",
                    STR_ARG(name), STR_ARG(why), STR_ARG(name));
     }
-    health_reply(x, good ? 200 : 500, buf_str(&out));
+    answer_text(x, good ? 200 : 500, buf_str(&out));
 }

@@ -2,6 +2,7 @@
 
 #include "base/map.h"
 #include "format/jwriter.h"
+#include "web/answer.h"
 
 static bool panel_board(const struct web_source *source, bool ended, struct arena *out,
                         struct board *ret)
@@ -99,17 +100,6 @@ void panel_claims(const struct web_source *source, struct arena *out, struct rep
 
 /* ── answers ───────────────────────────────────────────────────────────────────────────────── */
 
-static void panel_error(struct serve_exchange *x, struct str text)
-{
-    CLEANUP(buf_done)
-    struct buf out = { 0 };
-    struct jwriter w = jwriter_on(&out);
-    jw_obj(&w);
-    jw_pair(&w, "error", text);
-    jw_obj_end(&w);
-    serve_reply(x, 404, STR("application/json"), buf_str(&out));
-}
-
 static bool panel_narrow(struct board *board, struct panel_query query, struct arena *tmp)
 {
     switch (query.about) {
@@ -131,24 +121,20 @@ void panel_reply(const struct web_source *source, struct loop *loop, struct pane
     CLEANUP(buf_done)
     struct buf out = { 0 };
     struct board board;
-    serve_set_header(x, "Cache-Control", STR("no-store"));
     if (!panel_board(source, query.about == BOARD_REQUEST, &tmp, &board)) {
-        panel_error(x, STR("this cluster knows no limits: 'drydock crds | kubectl apply -f -'"));
+        answer_error(x, 404,
+                     STR("this cluster knows no limits: 'drydock crds | kubectl apply -f -'"));
         return;
     }
     if (!panel_narrow(&board, query, &tmp)) {
-        panel_error(x, arena_printf(&tmp, "there is no %s '" STR_FMT "'",
-                                    query.about == BOARD_LIMIT ? "limit" : "request",
-                                    STR_ARG(query.name)));
+        answer_error(x, 404,
+                     arena_printf(&tmp, "there is no %s '" STR_FMT "'",
+                                  query.about == BOARD_LIMIT ? "limit" : "request",
+                                  STR_ARG(query.name)));
         return;
     }
     struct jwriter w = jwriter_on(&out);
     board.now = web_source_wall(source, loop);
     board_print_json(&board, /* most= */ 0, &w);
-    if (out.full) {
-        serve_reply(x, 500, STR("application/json"),
-                    STR("{\"error\":\"the document is too large\"}\n"));
-    } else {
-        serve_reply(x, 200, STR("application/json"), buf_str(&out));
-    }
+    answer_document(x, &out);
 }

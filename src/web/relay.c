@@ -6,8 +6,9 @@
 #include "base/arena.h"
 #include "base/heap.h"
 #include "base/list.h"
-#include "format/jwriter.h"
+#include "format/json.h"
 #include "kube/client.h"
+#include "web/answer.h"
 
 #define RELAY_NOBODY "no maintenance-controller is leading"
 
@@ -53,18 +54,6 @@ static void call_free(void *ctx)
     heap_free(call);
 }
 
-static void refuse(struct serve_exchange *x, int status, struct str text)
-{
-    CLEANUP(buf_done)
-    struct buf out = { 0 };
-    struct jwriter w = jwriter_on(&out);
-    jw_obj(&w);
-    jw_pair(&w, "error", text);
-    jw_obj_end(&w);
-    serve_set_header(x, "Cache-Control", STR("no-store"));
-    serve_reply(x, status, STR("application/json"), buf_str(&out));
-}
-
 PRINTF_LIKE(3, 4)
 static void call_fail(struct relay_call *call, int status, const char *fmt, ...)
 {
@@ -74,7 +63,7 @@ static void call_fail(struct relay_call *call, int status, const char *fmt, ...)
     (void)vsnprintf(text, sizeof(text), fmt, args); /* a text that is cut off still tells */
     va_end(args);
     call->relay->holder = STR_NONE; /* whatever was known of the leader may be what is wrong */
-    refuse(call->x, status, str_from(text));
+    answer_error(call->x, status, str_from(text));
     call_free(call);
 }
 
@@ -100,8 +89,7 @@ static void call_on_answer(void *ctx, const struct wire_reply *reply)
                   reply->err->msg);
         return;
     }
-    serve_set_header(call->x, "Cache-Control", STR("no-store"));
-    serve_reply(call->x, reply->status, STR("application/json"), reply->body);
+    answer_json(call->x, reply->status, reply->body);
     call_free(call);
 }
 
@@ -252,11 +240,11 @@ void relay_start(struct relay *r, struct serve_exchange *x, const struct serve_r
 {
     if (req->header(x, RELAY_HEADER).n > 0) {
         /* Whoever sent it believes that this replica leads; it no longer does. */
-        refuse(x, 503, STR(RELAY_NOBODY));
+        answer_error(x, 503, STR(RELAY_NOBODY));
         return;
     }
     if (r->call_n >= RELAY_CALLS_MAX) {
-        refuse(x, 503, STR("too many requests wait for the leader"));
+        answer_error(x, 503, STR("too many requests wait for the leader"));
         return;
     }
     struct relay_call *call = HEAP_NEW(struct relay_call);

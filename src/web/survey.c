@@ -3,6 +3,7 @@
 #include "base/heap.h"
 #include "format/jwriter.h"
 #include "profile/roster.h"
+#include "web/answer.h"
 #include "web/panel.h"
 
 struct survey {
@@ -85,14 +86,7 @@ static void survey_answer(struct survey *s)
         }
         roster_print_json(&s->roster, &s->writer);
     }
-    struct serve_exchange *x = s->x;
-    serve_set_header(x, "Cache-Control", STR("no-store"));
-    if (s->out.full) {
-        serve_reply(x, 500, STR("application/json"),
-                    STR("{\"error\":\"the document is too large\"}\n"));
-    } else {
-        serve_reply(x, 200, STR("application/json"), buf_str(&s->out));
-    }
+    answer_document(s->x, &s->out);
     survey_free(s);
 }
 

@@ -3,15 +3,13 @@
 #include "base/heap.h"
 #include "base/list.h"
 #include "format/jwriter.h"
+#include "web/answer.h"
 #include "web/assets.h"
 #include "web/metrics.h"
 #include "web/panel.h"
 #include "web/query.h"
 #include "web/relay.h"
 #include "web/survey.h"
-
-#define WEB_JSON STR("application/json")
-#define WEB_TEXT STR("text/plain; charset=utf-8")
 
 struct web_stream {
     struct list link;
@@ -48,27 +46,10 @@ struct web {
     struct relay *relay;
 };
 
-static void web_refuse(struct serve_exchange *x, int status, struct str text)
-{
-    serve_reply(x, status, WEB_TEXT, text);
-}
-
-static void web_error(struct serve_exchange *x, int status, struct str text)
-{
-    CLEANUP(buf_done)
-    struct buf out = { 0 };
-    struct jwriter w = jwriter_on(&out);
-    jw_obj(&w);
-    jw_pair(&w, "error", text);
-    jw_obj_end(&w);
-    serve_set_header(x, "Cache-Control", STR("no-store"));
-    serve_reply(x, status, WEB_JSON, buf_str(&out));
-}
-
 static void web_redirect(struct serve_exchange *x, int status, struct str to)
 {
     serve_set_header(x, "Location", to);
-    serve_reply(x, status, WEB_TEXT, STR_NONE);
+    answer_text(x, status, STR_NONE);
 }
 
 /* ---- JSON of nodes ---- */
@@ -391,7 +372,7 @@ static void web_stream_begin(struct web *web, struct serve_exchange *x, struct s
 {
     if (web->stream_count >= WEB_STREAMS_MAX) {
         serve_set_header(x, "Retry-After", STR("5"));
-        web_refuse(x, 503, STR("too many event streams are open\n"));
+        answer_text(x, 503, STR("too many event streams are open\n"));
         return;
     }
     if (node.n == 0) {
@@ -441,7 +422,7 @@ static void web_asset(struct serve_exchange *x, struct str name)
             return;
         }
     }
-    web_refuse(x, 404, STR("404 page not found\n"));
+    answer_text(x, 404, STR("404 page not found\n"));
 }
 
 static void web_metrics(struct web *web, struct serve_exchange *x)
@@ -467,13 +448,12 @@ static void web_explain_reply(struct web *web, struct serve_exchange *x, struct 
     CLEANUP(buf_done)
     struct buf out = { 0 };
     if (node.n == 0) {
-        web_error(x, 400, STR("want ?node=NAME, ?request=NAME or ?limit=NAME"));
+        answer_error(x, 400, STR("want ?node=NAME, ?request=NAME or ?limit=NAME"));
     } else if (!web_explain(web, node, /* dated= */ true, &out)) {
         buf_printf(&out, "there is no node '" STR_FMT "'", STR_ARG(node));
-        web_error(x, 404, buf_str(&out));
+        answer_error(x, 404, buf_str(&out));
     } else {
-        serve_set_header(x, "Cache-Control", STR("no-store"));
-        serve_reply(x, 200, WEB_JSON, buf_str(&out));
+        answer_document(x, &out);
     }
 }
 
@@ -511,7 +491,7 @@ static bool web_reports(struct web *web, struct serve_exchange *x, const struct 
         return false;
     }
     if (stream && foreign) {
-        web_error(x, 503, STR("this replica does not lead: ask /api/v1/explain"));
+        answer_error(x, 503, STR("this replica does not lead: ask /api/v1/explain"));
     } else if (foreign) {
         relay_start(web->relay, x, req);
     } else if (stream) {
@@ -534,7 +514,7 @@ void web_handle(void *ctx, struct serve_exchange *x, const struct serve_request 
     bool any = str_eq(req->path, STR("/api/v1/info")); /* any method, as the original */
     if (!any && !str_eq(req->method, STR("GET")) && !str_eq(req->method, STR("HEAD"))) {
         serve_set_header(x, "Allow", STR("GET, HEAD"));
-        web_refuse(x, 405, STR("405 method not allowed\n"));
+        answer_text(x, 405, STR("405 method not allowed\n"));
     } else if (web_reports(web, x, req)) {
         return;
     } else if (str_eq(req->path, STR("/metrics"))) {
@@ -550,7 +530,7 @@ void web_handle(void *ctx, struct serve_exchange *x, const struct serve_request 
     } else if (str_cut_prefix(req->path, STR("/static/"), &file)) {
         web_asset(x, file);
     } else if (str_starts(req->path, STR("/api/"))) {
-        web_refuse(x, 404, STR("404 page not found\n"));
+        answer_text(x, 404, STR("404 page not found\n"));
     } else {
         web_redirect(x, 301, STR("/static")); /* old bookmarks end at the dashboard */
     }

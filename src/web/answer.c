@@ -1,0 +1,40 @@
+#include "web/answer.h"
+
+#include "format/jwriter.h"
+
+static void answer(struct serve_exchange *x, int status, struct str type, struct str body)
+{
+    serve_set_header(x, "Cache-Control", STR("no-store"));
+    serve_set_header(x, "X-Content-Type-Options", STR("nosniff"));
+    serve_reply(x, status, type, body);
+}
+
+void answer_text(struct serve_exchange *x, int status, struct str text)
+{
+    answer(x, status, STR("text/plain; charset=utf-8"), text);
+}
+
+void answer_json(struct serve_exchange *x, int status, struct str body)
+{
+    answer(x, status, STR("application/json"), body);
+}
+
+void answer_document(struct serve_exchange *x, const struct buf *out)
+{
+    if (out->full) {
+        answer_error(x, 500, STR("the document is too large"));
+    } else {
+        answer_json(x, 200, buf_str(out));
+    }
+}
+
+void answer_error(struct serve_exchange *x, int status, struct str text)
+{
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    struct jwriter w = jwriter_on(&out);
+    jw_obj(&w);
+    jw_pair(&w, "error", text);
+    jw_obj_end(&w);
+    answer_json(x, status, buf_str(&out));
+}

@@ -1,0 +1,14 @@
+/*
+ * answer: whole answers of our servers: no cache keeps them, no browser guesses at their type.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "port/serve.h"
+
+void answer_text(struct serve_exchange *x, int status, struct str text);
+void answer_json(struct serve_exchange *x, int status, struct str body);
+/* A document that was printed to `out`; one that did not fit is an error of ours. */
+void answer_document(struct serve_exchange *x, const struct buf *out);
+/* {"error":"…"} */
+void answer_error(struct serve_exchange *x, int status, struct str text);
