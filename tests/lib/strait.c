@@ -48,6 +48,36 @@ void strait_away(struct strait *s, const char *cluster, const char *method, stru
     strait_must(strait_find(s, cluster)->server, method, path, body);
 }
 
+void strait_restrict(struct strait *s, const char *name, const char *rules)
+{
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct apiserver_reply reply = { 0 };
+    strait_away(s, name, "POST", STR("/api/v1/namespaces/default/serviceaccounts"),
+                "{\"metadata\":{\"name\":\"narrow\"}}");
+    strait_away(s, name, "POST", STR("/apis/rbac.authorization.k8s.io/v1/clusterroles"),
+                arena_printf(&tmp, "{\"metadata\":{\"name\":\"narrow\"},\"rules\":[%s]}", rules).p);
+    strait_away(s, name, "POST", STR("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"),
+                "{\"metadata\":{\"name\":\"narrow\"},\"roleRef\":{\"apiGroup\":"
+                "\"rbac.authorization.k8s.io\",\"kind\":\"ClusterRole\",\"name\":\"narrow\"},"
+                "\"subjects\":[{\"kind\":\"ServiceAccount\",\"namespace\":\"default\",\"name\":"
+                "\"narrow\"}]}");
+    apiserver_handle(strait_find(s, name)->server,
+                     &(struct apiserver_request){
+                         .method = STR("POST"),
+                         .path = STR("/api/v1/namespaces/default/serviceaccounts/narrow/token"),
+                         .content_type = API_JSON,
+                         .body = STR("{\"spec\":{\"expirationSeconds\":86400}}"),
+                     },
+                     &tmp, &reply);
+    CHECK_EQ(reply.status, 201);
+    const struct jval *answer = NULL;
+    struct err err = { 0 };
+    CHECK_EQ(json_parse(reply.body, 0, &tmp, &answer, &err), 0);
+    struct str token = arena_str(&tmp, jval_str(jval_at(answer, "status.token")));
+    strait_secret(s, name, token.p);
+}
+
 /* ── life ──────────────────────────────────────────────────────────────────────────────────── */
 
 static void strait_crd(struct strait *s, const char *group, const char *version, const char *kind,

@@ -61,6 +61,9 @@ struct strait_shore *strait_shore(struct strait *s, const char *name);
 struct strait_shore *strait_find(struct strait *s, const char *name);
 /* The kubeconfig Secret, made or replaced. */
 void strait_secret(struct strait *s, const char *name, const char *token);
+/* Its Secret has a token from now on that may do what these rules of a ClusterRole say and nothing
+ * else; once a workload cluster. */
+void strait_restrict(struct strait *s, const char *name, const char *rules);
 
 /* A MachineDrainRule, made or replaced; `spec` NULL takes it away. */
 void strait_rule(struct strait *s, const char *name, const char *spec);

@@ -250,6 +250,36 @@ TEST(metal3_reads_namespaces_page_by_page)
     strait_end(&s);
 }
 
+#define NODES                                                                                      \
+    "{\"apiGroups\":[\"\"],\"resources\":[\"nodes\"],\"verbs\":[\"get\",\"list\",\"watch\","       \
+    "\"patch\"]},{\"apiGroups\":[\"\"],\"resources\":[\"pods\"],\"verbs\":[\"list\"]}"
+
+/* What a namespaceSelector asks for cannot be seen: the host stays on until it can. */
+TEST(metal3_that_may_not_list_namespaces_leaves_the_host_on)
+{
+    struct strait s;
+    begin(&s, &(struct bridge_config){ .metal3 = true, .power = { .require_drained = true } },
+          "metal3://default/h1/e1");
+    strait_restrict(&s, "east", NODES);
+    strait_rule(&s, "a",
+                "{\"drain\":{\"behavior\":\"Skip\"},\"pods\":[{\"namespaceSelector\":" SELECT(
+                    "kubernetes.io/metadata.name", "default") "}]}");
+    strait_away(&s, "east", "POST", STR("/api/v1/namespaces/default/pods"),
+                "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"nodeName\":\"e1\",\"containers\":[{"
+                "\"name\":\"c\",\"image\":\"i\"}]}}");
+    strait_away(&s, "east", "PATCH", STR("/api/v1/nodes/e1"),
+                "{\"spec\":{\"unschedulable\":true}}");
+    approve(&s);
+    strait_run(&s, MINUTES(5));
+    CHECK(reboot(&s).p == NULL);
+    strait_away(&s, "east", "PATCH", STR("/apis/rbac.authorization.k8s.io/v1/clusterroles/narrow"),
+                "{\"rules\":[" NODES ",{\"apiGroups\":[\"\"],\"resources\":[\"namespaces\"],"
+                "\"verbs\":[\"list\"]}]}");
+    strait_run(&s, MINUTES(5));
+    CHECK(reboot(&s).p != NULL);
+    strait_end(&s);
+}
+
 TEST(metal3_that_is_not_installed_holds_nothing_up)
 {
     struct strait s;

@@ -85,37 +85,6 @@ static bool watched(const struct strait *s)
     return y->routing != NULL && y->routing->open;
 }
 
-/* The Secret of east has a token from now on that may do this and nothing else. */
-static void restrict_to(struct strait *s, const char *rules)
-{
-    CLEANUP(arena_done)
-    struct arena tmp = { 0 };
-    struct apiserver_reply reply = { 0 };
-    strait_away(s, "east", "POST", STR("/api/v1/namespaces/default/serviceaccounts"),
-                "{\"metadata\":{\"name\":\"narrow\"}}");
-    strait_away(s, "east", "POST", STR("/apis/rbac.authorization.k8s.io/v1/clusterroles"),
-                arena_printf(&tmp, "{\"metadata\":{\"name\":\"narrow\"},\"rules\":[%s]}", rules).p);
-    strait_away(s, "east", "POST", STR("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"),
-                "{\"metadata\":{\"name\":\"narrow\"},\"roleRef\":{\"apiGroup\":"
-                "\"rbac.authorization.k8s.io\",\"kind\":\"ClusterRole\",\"name\":\"narrow\"},"
-                "\"subjects\":[{\"kind\":\"ServiceAccount\",\"namespace\":\"default\",\"name\":"
-                "\"narrow\"}]}");
-    apiserver_handle(strait_find(s, "east")->server,
-                     &(struct apiserver_request){
-                         .method = STR("POST"),
-                         .path = STR("/api/v1/namespaces/default/serviceaccounts/narrow/token"),
-                         .content_type = API_JSON,
-                         .body = STR("{\"spec\":{\"expirationSeconds\":86400}}"),
-                     },
-                     &tmp, &reply);
-    CHECK_EQ(reply.status, 201);
-    const struct jval *answer = NULL;
-    struct err err = { 0 };
-    CHECK_EQ(json_parse(reply.body, 0, &tmp, &answer, &err), 0);
-    struct str token = arena_str(&tmp, jval_str(jval_at(answer, "status.token")));
-    strait_secret(s, "east", token.p);
-}
-
 #define NODES                                                                                      \
     "{\"apiGroups\":[\"\"],\"resources\":[\"nodes\"],\"verbs\":[\"get\",\"list\",\"watch\","       \
     "\"patch\"]}"
@@ -287,7 +256,7 @@ TEST(bridge_route_holds_on_while_requests_cannot_be_read)
 {
     struct strait s;
     begin(&s);
-    restrict_to(&s, NODES);
+    strait_restrict(&s, "east", NODES);
     strait_run(&s, SECONDS(5));
     strait_delete_machine(&s, "e1");
     strait_run(&s, HOURS(1));
@@ -303,7 +272,7 @@ TEST(bridge_route_needs_no_more_rights_than_it_says)
 {
     struct strait s;
     begin(&s);
-    restrict_to(&s, NODES "," REQUESTS);
+    strait_restrict(&s, "east", NODES "," REQUESTS);
     strait_run(&s, SECONDS(5));
     strait_label_machine(&s, "e1", KEY_MAINTENANCE, "requested");
     strait_run(&s, SECONDS(2));
