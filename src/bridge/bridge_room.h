@@ -120,6 +120,7 @@ struct berth {
     usec_t surveyed_at; /* monotonic; 0 = never */
     bool cordoned;
     bool drained;
+    struct buf undrained; /* what the last look found instead, in words */
     struct err trouble; /* of its last patch */
 };
 

@@ -75,6 +75,7 @@ static void hosts_look(struct berth *at, const struct bmhost *host, struct power
         .cluster = yard_cluster(at->yard),
         .host = host,
         .drained = at->cordoned && at->drained,
+        .undrained = buf_str(&at->undrained),
     };
 }
 
@@ -113,6 +114,7 @@ static void hosts_survey(struct berth *at, const struct power_facts *facts)
         !rules_approved(facts->machine)) {
         at->surveyed_at = 0;
         at->drained = false;
+        buf_reset(&at->undrained);
         return;
     }
     if (at->survey != NULL || at->drained || link == NULL || !link_fresh(link) || !at->paired) {

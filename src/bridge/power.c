@@ -279,7 +279,10 @@ static struct str message_of(enum power_state state, const struct power_facts *f
     case STATE_NOT_PROVISIONED:
         return STR("The host is not in state 'provisioned', in which alone Metal3 switches it.");
     case STATE_NOT_DRAINED:
-        return STR("The Node is not cordoned and drained yet.");
+        return f->undrained.n == 0
+                   ? STR("The Node is not cordoned and drained yet.")
+                   : arena_printf(out, "The Node is not cordoned and drained yet: " STR_FMT ".",
+                                  STR_ARG(f->undrained));
     }
     ASSERT(false);
     return STR_NONE;

@@ -54,6 +54,7 @@ struct power_facts {
      * It counts before the host is switched off. Afterwards its Node may not be there to be asked,
      * and a host must not start while somebody works on it. */
     bool drained;
+    struct str undrained; /* why not, half a sentence; empty = nobody has looked yet */
 };
 
 struct power_verdict {

@@ -8,13 +8,32 @@
 #define SURVEY_PAGES_MAX 20u /* of namespaces; where there are more, nobody can tell */
 #define SURVEY_BYTES_MAX ((size_t)8 * 1024 * 1024) /* of their labels, likewise */
 
-static void survey_end(struct crossing *x)
+/* `found` is what keeps the Node from counting as drained. NULL: the look was cut short, and what
+ * the one before found is still all that is known. */
+static void survey_end(struct crossing *x, const struct err *found)
 {
     struct berth *at = x->berth;
     crossing_free(x);
-    if (at != NULL) {
-        berth_mark(at);
+    if (at == NULL) {
+        return;
     }
+    if (found != NULL) {
+        buf_reset(&at->undrained);
+        buf_add(&at->undrained, str_from(found->msg));
+    }
+    berth_mark(at);
+}
+
+static bool survey_goes_on(const struct crossing *x)
+{
+    const struct link *link = x->yard->link;
+    return x->berth != NULL && link != NULL && link_fresh(link);
+}
+
+static void survey_refused(const char *what, const struct api_reply *reply, struct err *ret)
+{
+    client_explain(reply->status, reply->body, reply->err, ret);
+    (void)err_wrap(ret, "%s cannot be listed", what);
 }
 
 /* ── pods ──────────────────────────────────────────────────────────────────────────────────── */
@@ -56,57 +75,69 @@ static bool survey_stays(const struct survey *s, struct str space, const struct 
     return survey_rule_skips(s, space, pod);
 }
 
-/* Whether a drain would take nothing away; also false when that cannot be told. */
-static bool survey_is_drained(const struct survey *s, struct str body)
+/* 0 when a drain would take nothing away; also an error when that cannot be told. */
+static int survey_walk(const struct survey *s, struct str body, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct err ignored = { 0 };
     struct jsplit split;
     struct str item;
     int more;
     jsplit_init(&split, body);
-    while ((more = jsplit_next(&split, &item, &ignored)) > 0) {
+    while ((more = jsplit_next(&split, &item, err)) > 0) {
         const struct jval *object = NULL;
         void *projection = NULL;
-        if (json_parse(item, 0, &tmp, &object, &ignored) < 0 ||
-            drain_pod_kind.project(NULL, object, &tmp, &projection, &ignored) < 0) {
-            return false;
+        if (json_parse(item, 0, &tmp, &object, err) < 0 ||
+            drain_pod_kind.project(NULL, object, &tmp, &projection, err) < 0) {
+            return err_wrap(err, "its pods cannot be read");
         }
-        if (!survey_stays(s, jval_str(jval_at(object, "metadata.namespace")), projection)) {
-            return false;
+        struct str space = jval_str(jval_at(object, "metadata.namespace"));
+        if (!survey_stays(s, space, projection)) {
+            return err_set(err, ERR_BUSY, "pod '" STR_FMT "/" STR_FMT "' is still there",
+                           STR_ARG(space), STR_ARG(jval_str(jval_at(object, "metadata.name"))));
         }
     }
     const struct jval *metadata = NULL;
-    return more == 0 && json_parse(split.metadata, 0, &tmp, &metadata, &ignored) == 0 &&
-           jval_str(jval_get(metadata, STR("continue"))).n == 0;
+    if (more < 0 || json_parse(split.metadata, 0, &tmp, &metadata, err) < 0) {
+        return err_wrap(err, "its pods cannot be read");
+    }
+    return jval_str(jval_get(metadata, STR("continue"))).n == 0
+               ? 0
+               : err_set(err, ERR_LIMIT, "it has more than %u pods", SURVEY_PODS_MAX);
 }
 
 /* The book as it is now: while rules are not known, or cannot be used, nothing is drained. */
-static bool survey_judge(struct crossing *x, struct str body)
+static int survey_judge(struct crossing *x, struct str body, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct berth_book book;
     berth_book(x->berth, &tmp, &book);
-    if (book.asked && (!book.known || book.book.error.n > 0)) {
-        return false;
+    if (book.asked && !book.known) {
+        return err_set(err, ERR_NOTFOUND, STR_FMT, STR_ARG(book.trouble));
+    }
+    if (book.asked && book.book.error.n > 0) {
+        return err_set(err, ERR_INVALID, "its drain rules cannot be used: " STR_FMT,
+                       STR_ARG(book.book.error));
     }
     const struct survey s = {
         .book = book.asked ? &book.book : NULL,
         .spaces = x->paged ? &x->spaces : NULL,
     };
-    return survey_is_drained(&s, body);
+    return survey_walk(&s, body, err);
 }
 
 static void survey_on_pods(void *ctx, const struct api_reply *reply)
 {
     struct crossing *x = ctx;
+    struct err found = { 0 };
     x->link_call = NULL;
-    if (x->berth != NULL) {
-        x->berth->drained = reply->status == 200 && survey_judge(x, reply->body);
+    if (reply->status != 200) {
+        survey_refused("its pods", reply, &found);
+    } else if (x->berth != NULL) {
+        x->berth->drained = survey_judge(x, reply->body, &found) == 0;
     }
-    survey_end(x);
+    survey_end(x, &found);
 }
 
 static void survey_pods(struct crossing *x)
@@ -124,16 +155,15 @@ static void survey_pods(struct crossing *x)
 static void survey_spaces(struct crossing *x, struct str from);
 
 static int survey_take_spaces(struct crossing *x, struct str body, struct arena *tmp,
-                              struct str *ret_more)
+                              struct str *ret_more, struct err *err)
 {
-    struct err ignored = { 0 };
     struct jsplit split;
     struct str item;
     int more;
     jsplit_init(&split, body);
-    while ((more = jsplit_next(&split, &item, &ignored)) > 0) {
+    while ((more = jsplit_next(&split, &item, err)) > 0) {
         const struct jval *object = NULL;
-        int r = json_parse(item, 0, tmp, &object, &ignored);
+        int r = json_parse(item, 0, tmp, &object, err);
         if (r < 0) {
             return r;
         }
@@ -144,25 +174,31 @@ static int survey_take_spaces(struct crossing *x, struct str body, struct arena 
     }
     const struct jval *metadata = NULL;
     if (more == 0) {
-        more = json_parse(split.metadata, 0, tmp, &metadata, &ignored);
+        more = json_parse(split.metadata, 0, tmp, &metadata, err);
     }
     *ret_more = jval_str(jval_get(metadata, STR("continue")));
+    if (more == 0 &&
+        (x->memory.total > SURVEY_BYTES_MAX || (ret_more->n > 0 && x->pages >= SURVEY_PAGES_MAX))) {
+        return err_set(err, ERR_LIMIT, "they are too many");
+    }
     return more;
 }
 
 static void survey_on_spaces(void *ctx, const struct api_reply *reply)
 {
     struct crossing *x = ctx;
-    struct link *link = x->yard->link;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
+    struct err found = { 0 };
     struct str more = STR_NONE;
     x->link_call = NULL;
-    bool readable = reply->status == 200 && survey_take_spaces(x, reply->body, &tmp, &more) == 0 &&
-                    x->memory.total <= SURVEY_BYTES_MAX &&
-                    (more.n == 0 || x->pages < SURVEY_PAGES_MAX);
-    if (x->berth == NULL || !readable || link == NULL || !link_fresh(link)) {
-        survey_end(x);
+    if (reply->status != 200) {
+        survey_refused("the namespaces", reply, &found);
+    } else if (survey_take_spaces(x, reply->body, &tmp, &more, &found) < 0) {
+        (void)err_wrap(&found, "the namespaces cannot be read");
+    }
+    if (found.code != 0 || !survey_goes_on(x)) {
+        survey_end(x, found.code != 0 ? &found : NULL);
     } else if (more.n > 0) {
         survey_spaces(x, more);
     } else {
@@ -191,14 +227,21 @@ static void survey_spaces(struct crossing *x, struct str from)
 
 /* ── the Node ──────────────────────────────────────────────────────────────────────────────── */
 
-static bool survey_is_cordoned(const struct api_reply *reply)
+static int survey_look_at_node(const struct api_reply *reply, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct err ignored = { 0 };
     const struct jval *node = NULL;
-    return reply->status == 200 && json_parse(reply->body, 0, &tmp, &node, &ignored) == 0 &&
-           jval_bool(jval_at(node, "spec.unschedulable"), false);
+    if (reply->status != 200) {
+        client_explain(reply->status, reply->body, reply->err, err);
+        return err_wrap(err, "it cannot be read");
+    }
+    if (json_parse(reply->body, 0, &tmp, &node, err) < 0) {
+        return err_wrap(err, "it cannot be read");
+    }
+    return jval_bool(jval_at(node, "spec.unschedulable"), false)
+               ? 0
+               : err_set(err, ERR_BUSY, "it is not cordoned");
 }
 
 static bool survey_asks_spaces(const struct berth *at)
@@ -213,13 +256,14 @@ static bool survey_asks_spaces(const struct berth *at)
 static void survey_on_node(void *ctx, const struct api_reply *reply)
 {
     struct crossing *x = ctx;
-    struct link *link = x->yard->link;
+    struct err found = { 0 };
+    bool cordoned = survey_look_at_node(reply, &found) == 0;
     x->link_call = NULL;
     if (x->berth != NULL) {
-        x->berth->cordoned = survey_is_cordoned(reply);
+        x->berth->cordoned = cordoned;
     }
-    if (x->berth == NULL || !x->berth->cordoned || link == NULL || !link_fresh(link)) {
-        survey_end(x);
+    if (!cordoned || !survey_goes_on(x)) {
+        survey_end(x, !cordoned ? &found : NULL);
     } else if (survey_asks_spaces(x->berth)) {
         survey_spaces(x, STR_NONE);
     } else {

@@ -256,6 +256,7 @@ static void berth_free(struct berth *at)
     list_del(&at->link);
     buf_done(&at->pair);
     buf_done(&at->host);
+    buf_done(&at->undrained);
     at->item->extra = NULL;
     heap_free(at);
     yard_stir(y);

@@ -114,6 +114,15 @@ TEST(metal3_leaves_hosts_of_other_providers_alone)
     }
 }
 
+/* What `drydock explain machine` says of the host. */
+static struct str power_message(struct strait *s)
+{
+    struct bridge_report report;
+    CHECK(bridge_explain(s->bridge, STR("default"), STR("e1"), &s->memory, &report));
+    CHECK(report.powered);
+    return report.power.message;
+}
+
 static void check_drained(bool manage)
 {
     struct strait s;
@@ -127,10 +136,13 @@ static void check_drained(bool manage)
     approve(&s);
     strait_run(&s, MINUTES(1));
     CHECK(reboot(&s).p == NULL);
+    CHECK_STR(power_message(&s), "The Node is not cordoned and drained yet: it is not cordoned.");
     strait_away(&s, "east", "PATCH", STR("/api/v1/nodes/e1"),
                 "{\"spec\":{\"unschedulable\":true}}");
     strait_run(&s, MINUTES(1));
     CHECK(reboot(&s).p == NULL);
+    CHECK_STR(power_message(&s),
+              "The Node is not cordoned and drained yet: pod 'default/p' is still there.");
     strait_away(&s, "east", "DELETE", STR("/api/v1/namespaces/default/pods/p?gracePeriodSeconds=0"),
                 "");
     strait_run(&s, MINUTES(1));
@@ -272,6 +284,8 @@ TEST(metal3_that_may_not_list_namespaces_leaves_the_host_on)
     approve(&s);
     strait_run(&s, MINUTES(5));
     CHECK(reboot(&s).p == NULL);
+    CHECK(str_contains(power_message(&s), STR("yet: the namespaces cannot be listed: the server "
+                                              "answered 403: ")));
     strait_away(&s, "east", "PATCH", STR("/apis/rbac.authorization.k8s.io/v1/clusterroles/narrow"),
                 "{\"rules\":[" NODES ",{\"apiGroups\":[\"\"],\"resources\":[\"namespaces\"],"
                 "\"verbs\":[\"list\"]}]}");
