@@ -114,6 +114,22 @@ TEST(metal3_leaves_hosts_of_other_providers_alone)
     }
 }
 
+/* A pod "p" on the Node, with more metadata if there is any. */
+static void add_pod(struct strait *s, const char *space, const char *metadata)
+{
+    strait_away(s, "east", "POST", arena_printf(&s->memory, "/api/v1/namespaces/%s/pods", space),
+                arena_printf(&s->memory,
+                             "{\"metadata\":{\"name\":\"p\"%s%s},\"spec\":{\"nodeName\":\"e1\","
+                             "\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}",
+                             metadata[0] == 0 ? "" : ",", metadata)
+                    .p);
+}
+
+static void cordon(struct strait *s)
+{
+    strait_away(s, "east", "PATCH", STR("/api/v1/nodes/e1"), "{\"spec\":{\"unschedulable\":true}}");
+}
+
 /* What `drydock explain machine` says of the host. */
 static struct str power_message(struct strait *s)
 {
@@ -130,15 +146,12 @@ static void check_drained(bool manage)
           &(struct bridge_config){
               .metal3 = true, .manage_rbac = manage, .power = { .require_drained = true } },
           "metal3://default/h1/e1");
-    strait_away(&s, "east", "POST", STR("/api/v1/namespaces/default/pods"),
-                "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"nodeName\":\"e1\",\"containers\":[{"
-                "\"name\":\"c\",\"image\":\"i\"}]}}");
+    add_pod(&s, "default", "");
     approve(&s);
     strait_run(&s, MINUTES(1));
     CHECK(reboot(&s).p == NULL);
     CHECK_STR(power_message(&s), "The Node is not cordoned and drained yet: it is not cordoned.");
-    strait_away(&s, "east", "PATCH", STR("/api/v1/nodes/e1"),
-                "{\"spec\":{\"unschedulable\":true}}");
+    cordon(&s);
     strait_run(&s, MINUTES(1));
     CHECK(reboot(&s).p == NULL);
     CHECK_STR(power_message(&s),
@@ -216,16 +229,10 @@ TEST(metal3_counts_pods_as_cluster_api_would)
         }
         strait_away(&s, "east", "POST", STR("/api/v1/namespaces"),
                     "{\"metadata\":{\"name\":\"team\",\"labels\":{\"team\":\"a\"}}}");
-        strait_away(&s, "east", "POST", STR("/api/v1/namespaces/team/pods"),
-                    arena_printf(&s.memory,
-                                 "{\"metadata\":{\"name\":\"p\"%s%s},\"spec\":{\"nodeName\":\"e1\","
-                                 "\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}",
-                                 cases[i].metadata[0] == 0 ? "" : ",", cases[i].metadata)
-                        .p);
+        add_pod(&s, "team", cases[i].metadata);
         strait_away(&s, "east", "PATCH", STR("/api/v1/namespaces/team/pods/p/status"),
                     arena_printf(&s.memory, "{\"status\":{\"phase\":\"%s\"}}", cases[i].phase).p);
-        strait_away(&s, "east", "PATCH", STR("/api/v1/nodes/e1"),
-                    "{\"spec\":{\"unschedulable\":true}}");
+        cordon(&s);
         approve(&s);
         strait_run(&s, MINUTES(1));
         CHECK_EQ(reboot(&s).p != NULL, cases[i].drained);
@@ -251,11 +258,8 @@ TEST(metal3_reads_namespaces_page_by_page)
                          i == 1099 ? "a" : "b")
                 .p);
     }
-    strait_away(&s, "east", "POST", STR("/api/v1/namespaces/n-1099/pods"),
-                "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"nodeName\":\"e1\",\"containers\":[{"
-                "\"name\":\"c\",\"image\":\"i\"}]}}");
-    strait_away(&s, "east", "PATCH", STR("/api/v1/nodes/e1"),
-                "{\"spec\":{\"unschedulable\":true}}");
+    add_pod(&s, "n-1099", "");
+    cordon(&s);
     approve(&s);
     strait_run(&s, MINUTES(1));
     CHECK(reboot(&s).p != NULL);
@@ -276,11 +280,8 @@ TEST(metal3_that_may_not_list_namespaces_leaves_the_host_on)
     strait_rule(&s, "a",
                 "{\"drain\":{\"behavior\":\"Skip\"},\"pods\":[{\"namespaceSelector\":" SELECT(
                     "kubernetes.io/metadata.name", "default") "}]}");
-    strait_away(&s, "east", "POST", STR("/api/v1/namespaces/default/pods"),
-                "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"nodeName\":\"e1\",\"containers\":[{"
-                "\"name\":\"c\",\"image\":\"i\"}]}}");
-    strait_away(&s, "east", "PATCH", STR("/api/v1/nodes/e1"),
-                "{\"spec\":{\"unschedulable\":true}}");
+    add_pod(&s, "default", "");
+    cordon(&s);
     approve(&s);
     strait_run(&s, MINUTES(5));
     CHECK(reboot(&s).p == NULL);
