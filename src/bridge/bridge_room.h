@@ -121,7 +121,7 @@ struct berth {
     bool cordoned;
     bool drained;
     struct buf undrained; /* what the last look found instead, in words */
-    struct err trouble; /* of its last patch */
+    struct err trouble;   /* of its last patch */
 };
 
 enum crossing_kind {
