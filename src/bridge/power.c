@@ -98,6 +98,7 @@ enum power_state {
     STATE_NOT_ENABLED,
     STATE_NO_CLUSTER,
     STATE_NO_HOST,
+    STATE_OTHER_HOST,
     STATE_OTHER_CONSUMER,
     STATE_NOT_PROVISIONED,
     STATE_NOT_DRAINED,
@@ -113,6 +114,7 @@ static const char *const reasons[] = {
     [STATE_NOT_ENABLED] = "NotEnabled",
     [STATE_NO_CLUSTER] = "NoCluster",
     [STATE_NO_HOST] = "NoHost",
+    [STATE_OTHER_HOST] = "OtherHost",
     [STATE_OTHER_CONSUMER] = "OtherConsumer",
     [STATE_NOT_PROVISIONED] = "NotProvisioned",
     [STATE_NOT_DRAINED] = "NotDrained",
@@ -143,6 +145,9 @@ static enum power_state state_of_machine(const struct power_options *options,
     }
     if (f->host == NULL) {
         return STATE_NO_HOST;
+    }
+    if (!names_host(m, f->host)) {
+        return STATE_OTHER_HOST; /* whatever the host says of its owner */
     }
     if (options->any_machine) {
         return STATE_OFF;
@@ -274,6 +279,8 @@ static struct str message_of(enum power_state state, const struct power_facts *f
                                   : STR("The Machine's Cluster is being deleted.");
     case STATE_NO_HOST:
         return STR("The BareMetalHost that the Machine's provider id names is not there.");
+    case STATE_OTHER_HOST:
+        return STR("The Machine's provider id names another host.");
     case STATE_OTHER_CONSUMER:
         return consumer_message(f, out);
     case STATE_NOT_PROVISIONED:

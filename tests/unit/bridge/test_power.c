@@ -202,6 +202,7 @@ enum change {
 static void move_host(struct world *w)
 {
     w->host.space = STR("elsewhere");
+    w->machine.provider = STR("metal3://elsewhere/h1/m1");
     w->host.consumer_space = STR_NONE;
 }
 
@@ -565,6 +566,22 @@ TEST(power_goes_to_the_machine_that_the_consumer_names)
     w.machine = one;
     CHECK_STR(settle(&w), "OtherOwner");
     CHECK_STR(w.host.owner, UID_2);
+    world_end(&w);
+}
+
+/* Anybody who may write to hosts can name an owner. */
+TEST(power_lets_a_host_go_that_its_owner_does_not_name)
+{
+    struct world w;
+    world_begin(&w);
+    w.options.any_machine = true;
+    CHECK_STR(settle(&w), "Off");
+    w.machine.provider = STR("metal3://metal/h2/m1");
+    CHECK_EQ(power_claim(&w.machine, &w.host), POWER_CLAIM_OWNER);
+    CHECK_STR(settle(&w), "OtherHost");
+    CHECK_STR(w.verdict.message, "The Machine's provider id names another host.");
+    CHECK(!is_off(&w));
+    CHECK(w.host.owner.p == NULL);
     world_end(&w);
 }
 
