@@ -119,7 +119,7 @@ struct berth {
     struct crossing *survey;
     usec_t surveyed_at; /* monotonic; 0 = never */
     bool cordoned;
-    bool drained;
+    bool drained;         /* it was when surveyed_at was; that is not true for long */
     struct buf undrained; /* what the last look found instead, in words */
     struct err trouble;   /* of its last patch */
 };

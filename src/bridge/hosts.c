@@ -1,6 +1,8 @@
 #include "bridge/bridge_room.h"
 
-#define SURVEY_EVERY SECONDS(15) /* while a host waits for its Node to be drained */
+/* While a host waits for its Node to be drained; and how long that counts when it could not be
+ * switched off at once: the Node may be in use again. */
+#define SURVEY_EVERY SECONDS(15)
 
 struct store_item *hosts_find(const struct berth *at)
 {
@@ -74,7 +76,8 @@ static void hosts_look(struct berth *at, const struct bmhost *host, struct power
         .machine = berth_machine(at),
         .cluster = yard_cluster(at->yard),
         .host = host,
-        .drained = at->cordoned && at->drained,
+        .drained = at->cordoned && at->drained &&
+                   loop_now(at->bridge->loop) < at->surveyed_at + SURVEY_EVERY,
         .undrained = buf_str(&at->undrained),
     };
 }
@@ -117,7 +120,7 @@ static void hosts_survey(struct berth *at, const struct power_facts *facts)
         buf_reset(&at->undrained);
         return;
     }
-    if (at->survey != NULL || at->drained || link == NULL || !link_fresh(link) || !at->paired) {
+    if (at->survey != NULL || link == NULL || !link_fresh(link) || !at->paired) {
         return;
     }
     if (at->surveyed_at != 0 && now < at->surveyed_at + SURVEY_EVERY) {
@@ -125,6 +128,7 @@ static void hosts_survey(struct berth *at, const struct power_facts *facts)
         return;
     }
     at->surveyed_at = now;
+    at->drained = false; /* until pods have been counted again */
     crossing_survey(at);
 }
 

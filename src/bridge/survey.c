@@ -136,6 +136,7 @@ static void survey_on_pods(void *ctx, const struct api_reply *reply)
         survey_refused("its pods", reply, &found);
     } else if (x->berth != NULL) {
         x->berth->drained = survey_judge(x, reply->body, &found) == 0;
+        x->berth->surveyed_at = loop_now(x->bridge->loop); /* however long the answer took */
     }
     survey_end(x, &found);
 }

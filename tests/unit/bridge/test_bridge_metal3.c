@@ -168,6 +168,32 @@ TEST(metal3_waits_until_the_node_is_drained_if_told_so)
     check_drained(/* manage= */ false);
 }
 
+/* What was drained while its host could not be switched off need not be any more when it can. */
+TEST(metal3_looks_again_whether_the_node_is_drained)
+{
+    struct strait s;
+    begin(&s, &(struct bridge_config){ .metal3 = true, .power = { .require_drained = true } },
+          "metal3://default/h1/e1");
+    strait_away(&s, "east", "PATCH", STR("/api/v1/nodes/e1"),
+                "{\"spec\":{\"unschedulable\":true}}");
+    strait_home(&s, "PATCH", STR(HOSTS "/h1"),
+                "{\"status\":{\"provisioning\":{\"state\":\"preparing\"}}}");
+    approve(&s);
+    strait_run(&s, MINUTES(1));
+    strait_away(&s, "east", "PATCH", STR("/api/v1/nodes/e1"),
+                "{\"spec\":{\"unschedulable\":false}}");
+    strait_run(&s, MINUTES(1));
+    strait_home(&s, "PATCH", STR(HOSTS "/h1"),
+                "{\"status\":{\"provisioning\":{\"state\":\"provisioned\"}}}");
+    strait_run(&s, MINUTES(1));
+    CHECK(reboot(&s).p == NULL);
+    strait_away(&s, "east", "PATCH", STR("/api/v1/nodes/e1"),
+                "{\"spec\":{\"unschedulable\":true}}");
+    strait_run(&s, MINUTES(1));
+    CHECK(reboot(&s).p != NULL);
+    strait_end(&s);
+}
+
 TEST(metal3_sees_pods_with_an_account_of_its_own)
 {
     check_drained(/* manage= */ true);
