@@ -447,6 +447,13 @@ void bridge_check(const struct bridge *b)
         ASSERT(x->call != NULL || x->link_call != NULL);
     }
     ASSERT(window == b->window);
+    uint32_t crowd = 0;
+    MAP_EACH (&b->machines.store.items, entry) {
+        const struct store_item *item = map_item_value(entry);
+        const struct berth *at = item->extra;
+        crowd += at->host.n > 0 && !at->hosted ? 1 : 0;
+    }
+    ASSERT(crowd == b->crowd);
     MAP_EACH (&b->pairs, entry) {
         const struct berth *at = map_item_value(entry);
         ASSERT(at->paired);

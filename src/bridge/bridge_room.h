@@ -175,6 +175,7 @@ struct bridge {
     struct map yards;   /* "namespace/cluster" → struct yard */
     struct map pairs;   /* "namespace/cluster/node" → struct berth */
     struct map by_host; /* "namespace/host" or a host's UID → struct berth */
+    uint32_t crowd;     /* berths that name a host and are not there: another one is */
     struct map by_uid;  /* a Machine's UID → struct berth */
     struct list stirred;
     struct list crossings;

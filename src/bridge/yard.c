@@ -137,24 +137,54 @@ void yard_tidy(struct yard *y)
 
 /* ── which Node and which host belong to a Machine ─────────────────────────────────────────── */
 
+/* Another one that names the same Node: of the same cluster, since each has its own. */
+static struct berth *berth_next_at_node(const struct berth *at, struct str key)
+{
+    LIST_EACH (&at->yard->berths, link) {
+        struct berth *other = CONTAINER_OF(link, struct berth, link);
+        if (other != at && other->pair.n > 0 && str_eq(buf_str(&other->pair), key)) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
+/* Another one that names the same host, of whatever cluster. */
+static struct berth *berth_next_at_host(const struct berth *at, struct str key)
+{
+    struct bridge *b = at->bridge;
+    if (b->crowd == 0) {
+        return NULL; /* as it should be, and then nobody is looked for among all of them */
+    }
+    MAP_EACH (&b->machines.store.items, entry) {
+        const struct store_item *item = map_item_value(entry);
+        struct berth *other = item->extra;
+        if (other != NULL && other != at && other->host.n > 0 &&
+            str_eq(buf_str(&other->host), key)) {
+            return other;
+        }
+    }
+    return NULL;
+}
+
 /* Takes a berth out of an index; another one that was kept out of its place gets it. */
 static void berth_leave(struct berth *at, struct map *index, struct buf *key, bool *in)
 {
     struct bridge *b = at->bridge;
     bool hosts = index == &b->by_host;
     if (*in) {
-        (void)map_del(index, buf_str(key)); /* it is there */
+        struct str place = buf_str(key);
+        struct berth *next = hosts ? berth_next_at_host(at, place) : berth_next_at_node(at, place);
+        (void)map_del(index, place); /* it is there */
         *in = false;
-        LIST_EACH (&at->yard->berths, link) {
-            struct berth *other = CONTAINER_OF(link, struct berth, link);
-            struct buf *theirs = hosts ? &other->host : &other->pair;
-            if (other != at && theirs->n > 0 && str_eq(buf_str(theirs), buf_str(key))) {
-                berth_mark(other);
-                *(hosts ? &other->hosted : &other->paired) = true;
-                (void)map_put(index, buf_str(key), other); /* its place is free */
-                break;
-            }
+        if (next != NULL) {
+            berth_mark(next);
+            *(hosts ? &next->hosted : &next->paired) = true;
+            (void)map_put(index, place, next); /* its place is free */
+            b->crowd -= hosts ? 1 : 0;
         }
+    } else if (hosts && key->n > 0) {
+        b->crowd--;
     }
     buf_reset(key);
 }
@@ -164,6 +194,8 @@ static void berth_enter(struct berth *at, struct map *index, struct buf *key, bo
     if (key->n > 0 && map_find(index, buf_str(key)) == NULL) {
         (void)map_put(index, buf_str(key), at); /* nobody was there */
         *in = true;
+    } else if (key->n > 0 && index == &at->bridge->by_host) {
+        at->bridge->crowd++;
     }
 }
 

@@ -102,6 +102,35 @@ TEST(metal3_host_is_on_again_when_its_machine_is_gone)
     strait_end(&s);
 }
 
+/* Takes the Machine away as Cluster API does in the end, whatever it waits for. */
+static void bury_machine(struct strait *s)
+{
+    strait_home(s, "PATCH", MACHINE, "{\"metadata\":{\"finalizers\":null}}");
+    strait_delete_machine(s, "e1");
+}
+
+/* The first that names a host is remembered; when it goes, the next one is, of whatever cluster. */
+TEST(metal3_host_is_found_by_its_machine_when_another_one_that_named_it_is_gone)
+{
+    struct strait s;
+    begin(&s, &metal3, "metal3://default/h1/e1");
+    strait_shore(&s, "west");
+    strait_machine(&s, "west", "w1", "enabled managed");
+    strait_home(&s, "PATCH", STR("/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines/w1"),
+                "{\"spec\":{\"providerID\":\"metal3://default/h1/w1\",\"infrastructureRef\":{"
+                "\"kind\":\"Metal3Machine\",\"name\":\"w1\"}}}");
+    strait_home(&s, "PATCH", STR(HOSTS "/h1"), "{\"spec\":{\"consumerRef\":{\"name\":\"w1\"}}}");
+    strait_run(&s, SECONDS(1));
+    bury_machine(&s);
+    strait_run(&s, SECONDS(1));
+    strait_label_machine(&s, "w1", KEY_MAINTENANCE, "requested");
+    strait_run(&s, SECONDS(1));
+    strait_label_node(&s, "west", "w1", KEY_APPROVE_MAINTENANCE, "true");
+    strait_run(&s, SECONDS(2));
+    CHECK(reboot(&s).p != NULL);
+    strait_end(&s);
+}
+
 TEST(metal3_leaves_hosts_of_other_providers_alone)
 {
     static const char *const providers[] = { "", "aws:///eu/i-1", "metal3://default", "metal3://" };
