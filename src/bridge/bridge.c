@@ -160,6 +160,7 @@ static void bridge_init_supplies(struct bridge *b)
     struct supply_config hosts = config;
     hosts.kind = &bmhost_kind;
     hosts.on_change = hosts_on_change;
+    hosts.on_gone = hosts_on_gone;
     supply_init(&b->hosts, &hosts);
 }
 

@@ -261,6 +261,7 @@ void berth_book(const struct berth *at, struct arena *out, struct berth_book *re
 /* ── hosts ─────────────────────────────────────────────────────────────────────────────────── */
 
 void hosts_on_change(void *ctx, struct store_item *item, const void *before);
+void hosts_on_gone(void *ctx, struct store_item *item);
 /* The host that a Machine's provider id names; NULL = none, or it is not known. */
 struct store_item *hosts_find(const struct berth *at);
 /* The host that it names is looked at in this turn. */

@@ -60,14 +60,41 @@ static struct berth *hosts_berth(struct bridge *b, const struct store_item *item
     return consumer != NULL ? consumer : at;
 }
 
+/* Whoever names it looks at it again; where two name one, all of them are asked. */
+static void hosts_stir(struct bridge *b, const struct store_item *item)
+{
+    const struct bmhost *host = item->object;
+    struct berth *const known[] = {
+        map_find(&b->by_host, item->name),
+        map_find(&b->by_host, host->uid),
+        host->owner.n > 0 ? map_find(&b->by_uid, host->owner) : NULL,
+    };
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        if (known[i] != NULL) {
+            berth_mark(known[i]);
+        }
+    }
+    if (b->crowd == 0) {
+        return;
+    }
+    MAP_EACH (&b->machines.store.items, entry) {
+        const struct store_item *machine = map_item_value(entry);
+        if (power_claim(machine->object, host) != POWER_CLAIM_NONE) {
+            berth_mark(machine->extra);
+        }
+    }
+}
+
 /* What it says of its power goes to its Machine. */
 void hosts_on_change(void *ctx, struct store_item *item, const void *before UNUSED)
 {
-    struct bridge *b = ctx;
-    struct berth *at = hosts_berth(b, item);
-    if (at != NULL) {
-        berth_mark(at);
-    }
+    hosts_stir(ctx, item);
+}
+
+/* And is not true any more of a host that is not there. */
+void hosts_on_gone(void *ctx, struct store_item *item)
+{
+    hosts_stir(ctx, item);
 }
 
 static void hosts_look(struct berth *at, const struct bmhost *host, struct power_facts *ret)
@@ -82,13 +109,16 @@ static void hosts_look(struct berth *at, const struct bmhost *host, struct power
     };
 }
 
+/* A Machine whose verdict does not count, or whose host is not there, may still have to take back
+ * what it says of one. */
 bool hosts_facts(struct berth *at, struct power_facts *ret)
 {
     const struct store_item *item = at->bridge->hosts.synced ? hosts_find(at) : NULL;
-    if (item == NULL || hosts_berth(at->bridge, item) != at) {
+    bool counts = item != NULL && hosts_berth(at->bridge, item) == at;
+    if (!at->bridge->hosts.synced || (!counts && berth_machine(at)->power.p == NULL)) {
         return false;
     }
-    hosts_look(at, item->object, ret);
+    hosts_look(at, item == NULL ? NULL : item->object, ret);
     return true;
 }
 

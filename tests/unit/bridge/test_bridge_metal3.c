@@ -109,6 +109,41 @@ static void bury_machine(struct strait *s)
     strait_delete_machine(s, "e1");
 }
 
+TEST(metal3_power_is_not_told_of_a_host_that_is_gone)
+{
+    struct strait s;
+    begin(&s, &metal3, "metal3://default/h1/e1");
+    approve(&s);
+    CHECK_STR(strait_machine_note(&s, "e1", KEY_POWER), "on");
+    strait_home(&s, "DELETE", STR(HOSTS "/h1"), "");
+    strait_run(&s, SECONDS(2));
+    CHECK(strait_machine_note(&s, "e1", KEY_POWER).p == NULL);
+    add_host(&s);
+    strait_run(&s, SECONDS(2));
+    CHECK_STR(strait_machine_note(&s, "e1", KEY_POWER), "on");
+    CHECK(reboot(&s).p != NULL);
+    strait_end(&s);
+}
+
+TEST(metal3_power_is_not_told_by_a_machine_that_has_lost_its_host)
+{
+    struct strait s;
+    begin(&s, &metal3, "metal3://default/h1/e1");
+    strait_shore(&s, "west");
+    strait_machine(&s, "west", "w1", "enabled managed");
+    strait_home(&s, "PATCH", STR("/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines/w1"),
+                "{\"spec\":{\"providerID\":\"metal3://default/h1/w1\",\"infrastructureRef\":{"
+                "\"kind\":\"Metal3Machine\",\"name\":\"w1\"}}}");
+    strait_home(&s, "PATCH", STR(HOSTS "/h1"),
+                "{\"status\":{\"provisioning\":{\"state\":\"preparing\"}}}");
+    approve(&s);
+    CHECK_STR(strait_machine_note(&s, "e1", KEY_POWER), "on");
+    strait_home(&s, "PATCH", STR(HOSTS "/h1"), "{\"spec\":{\"consumerRef\":{\"name\":\"w1\"}}}");
+    strait_run(&s, SECONDS(2));
+    CHECK(strait_machine_note(&s, "e1", KEY_POWER).p == NULL);
+    strait_end(&s);
+}
+
 /* The first that names a host is remembered; when it goes, the next one is, of whatever cluster. */
 TEST(metal3_host_is_found_by_its_machine_when_another_one_that_named_it_is_gone)
 {
