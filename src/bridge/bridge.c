@@ -270,6 +270,7 @@ struct bridge *bridge_new(struct loop *loop, struct api *api, struct log *log,
         metrics_on_collect(metrics, bridge_on_collect, b);
     }
     bridge_init_supplies(b);
+    hosts_init(b);
     bridge_init_lease(b, lease);
     edition_init(&b->edition, &b->client, bridge_on_edition, b);
     return b;
@@ -311,6 +312,7 @@ void bridge_free(struct bridge *b)
     lease_done(&b->lease);
     recorder_done(&b->recorder);
     loop_timer_done(&b->turn);
+    loop_timer_done(&b->host_review);
     struct map *const maps[] = { &b->yards, &b->pairs, &b->by_host, &b->by_uid };
     for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
         map_done(maps[i]);

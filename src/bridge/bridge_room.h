@@ -182,7 +182,9 @@ struct bridge {
     struct prio later;
     struct bucket connects;
     struct loop_timer turn;
-    struct arena tmp; /* of one turn */
+    struct loop_timer host_review; /* hosts that carry something of ours are looked at again, */
+    struct backoff host_backoff;   /* after what was to be done for them failed */
+    struct arena tmp;              /* of one turn */
     struct buf path;
     struct buf body;
     struct buf key;
@@ -260,12 +262,17 @@ void berth_book(const struct berth *at, struct arena *out, struct berth_book *re
 
 /* ── hosts ─────────────────────────────────────────────────────────────────────────────────── */
 
+void hosts_init(struct bridge *b);
 void hosts_on_change(void *ctx, struct store_item *item, const void *before);
 void hosts_on_gone(void *ctx, struct store_item *item);
 /* The host that a Machine's provider id names; NULL = none, or it is not known. */
 struct store_item *hosts_find(const struct berth *at);
 /* The host that it names is looked at in this turn. */
 void hosts_mark(struct berth *at);
+/* All that carry something of ours are looked at: soon, or after a failure a little later. They
+ * are few, and the owner that one names need not name it. */
+void hosts_review(struct bridge *b);
+void hosts_review_later(struct bridge *b);
 /* Adds what the host tells to the Machine's edits. */
 void hosts_step(struct berth *at, struct edit *machine);
 bool hosts_facts(struct berth *at, struct power_facts *ret);

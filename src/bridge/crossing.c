@@ -186,6 +186,12 @@ static void crossing_failed(struct crossing *x, const struct api_reply *reply,
  * about it while the patch was on its way had to wait. */
 static void crossing_ended(struct crossing *x, enum retry_verdict verdict, struct store *store)
 {
+    struct bridge *b = x->bridge;
+    if (x->kind == CROSSING_HOST && verdict == RETRY_DONE) {
+        backoff_reset(&b->host_backoff);
+    } else if (x->kind == CROSSING_HOST && verdict != RETRY_OBSERVE && verdict != RETRY_ABSENT) {
+        hosts_review_later(b); /* it may have no Machine that would */
+    }
     if (x->berth != NULL) {
         berth_mark(x->berth);
     } else if (x->yard != NULL && verdict == RETRY_DONE) {

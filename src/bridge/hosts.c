@@ -23,6 +23,38 @@ struct store_item *hosts_find(const struct berth *at)
     return NULL;
 }
 
+static void hosts_on_review(void *ctx)
+{
+    struct bridge *b = ctx;
+    MAP_EACH (&b->hosts.store.items, entry) {
+        struct store_item *item = map_item_value(entry);
+        const struct bmhost *host = item->object;
+        if (host->reboot || host->owner.p != NULL) {
+            store_mark(&b->hosts.store, item);
+        }
+    }
+    bridge_wake(b);
+}
+
+void hosts_init(struct bridge *b)
+{
+    b->host_backoff = (struct backoff){ .base = BRIDGE_FAILED_BASE, .max = BRIDGE_FAILED_MAX };
+    loop_timer_init(&b->host_review, b->loop, hosts_on_review, b);
+}
+
+void hosts_review(struct bridge *b)
+{
+    loop_timer_pull(&b->host_review, loop_now(b->loop));
+}
+
+void hosts_review_later(struct bridge *b)
+{
+    if (!b->host_review.armed) {
+        loop_timer_set(&b->host_review,
+                       loop_now(b->loop) + backoff_next(&b->host_backoff, loop_random(b->loop)));
+    }
+}
+
 void hosts_mark(struct berth *at)
 {
     struct store_item *item = at->bridge->config.metal3 ? hosts_find(at) : NULL;
@@ -162,23 +194,38 @@ static void hosts_survey(struct berth *at, const struct power_facts *facts)
     crossing_survey(at);
 }
 
+/* Its Machine looks again at the host that it names; at another one it has switched off nobody
+ * would. */
+static void hosts_postpone(const struct berth *at, const struct store_item *item)
+{
+    if (hosts_find(at) != item) {
+        hosts_review_later(at->bridge);
+    }
+}
+
 static void hosts_settle(struct bridge *b, struct store_item *item)
 {
     const struct bmhost *host = item->object;
     struct berth *at = hosts_berth(b, item);
     struct power_facts facts = { .host = host };
     struct power_verdict verdict;
-    if (at == NULL && (!host->reboot || b->config.shard != 0 || b->config.watch_filter.n > 0)) {
+    bool marked = host->reboot || host->owner.p != NULL;
+    if (at == NULL && (!marked || b->config.shard != 0 || b->config.watch_filter.n > 0)) {
         return; /* a filter may hide the Machine that it is switched off for */
     }
-    if (at != NULL && (at->to_host != NULL || !yard_is_ours(at->yard))) {
-        return; /* an answer marks it again */
+    if (at != NULL && !yard_is_ours(at->yard)) {
+        return;
+    }
+    if (at != NULL && at->to_host != NULL) {
+        hosts_postpone(at, item); /* an answer marks it again */
+        return;
     }
     if (at != NULL) {
         hosts_look(at, host, &facts);
         hosts_survey(at, &facts);
         if (loop_now(b->loop) < at->host_retry.at) {
             berth_later(at, at->host_retry.at);
+            hosts_postpone(at, item);
             return;
         }
     }

@@ -390,6 +390,9 @@ static void bridge_begin(struct bridge *b)
     MAP_EACH (&b->yards, entry) {
         yard_stir(map_item_value(entry));
     }
+    MAP_EACH (&b->hosts.store.items, entry) {
+        store_mark(&b->hosts.store, map_item_value(entry));
+    }
 }
 
 /* Another one acts: it has its own links. */

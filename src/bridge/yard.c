@@ -233,9 +233,8 @@ static void berth_index(struct berth *at, const struct machine *before)
         at->absent = false;
     }
     if (b->config.metal3 && (before == NULL || !str_eq(before->provider, m->provider))) {
-        struct store_item *old = store_find(&b->hosts.store, buf_str(&at->host));
-        if (old != NULL) {
-            store_mark(&b->hosts.store, old); /* perhaps it is switched off for this Machine */
+        if (before != NULL) {
+            hosts_review(b); /* perhaps the one before is switched off for this Machine */
         }
         berth_leave(at, &b->by_host, &at->host, &at->hosted);
         struct power_host host = power_host_of(m->provider);
@@ -278,6 +277,9 @@ static void berth_free(struct berth *at)
     berth_orphan_node(at, m->node);
     berth_leave(at, &b->pairs, &at->pair, &at->paired);
     routing_stir(y, m->node);
+    if (b->config.metal3) {
+        hosts_review(b); /* perhaps one is switched off, for nobody now */
+    }
     berth_leave(at, &b->by_host, &at->host, &at->hosted);
     if (map_find(&b->by_uid, m->uid) == at) {
         (void)map_del(&b->by_uid, m->uid); /* it is there */
@@ -340,7 +342,6 @@ void berth_on_gone(void *ctx UNUSED, struct store_item *item)
     if (berth_machine(at)->control_plane) {
         berth_stir_members(at);
     }
-    hosts_mark(at); /* perhaps it is switched off, for nobody now */
     berth_free(at);
 }
 

@@ -109,6 +109,46 @@ static void bury_machine(struct strait *s)
     strait_delete_machine(s, "e1");
 }
 
+TEST(metal3_host_whose_machine_is_gone_is_switched_on_after_failures)
+{
+    struct strait s;
+    begin(&s, &metal3, "metal3://default/h1/e1");
+    approve(&s);
+    s.faults.error_503 = 1000;
+    bury_machine(&s);
+    strait_run(&s, SECONDS(5));
+    CHECK(reboot(&s).p != NULL);
+    s.faults.error_503 = 0;
+    strait_run(&s, MINUTES(2));
+    CHECK(reboot(&s).p == NULL);
+    strait_end(&s);
+}
+
+static struct str owner(struct strait *s)
+{
+    const struct jval *host =
+        apiserver_find(s->home, STR("metal3.io"), STR("baremetalhosts"), STR("default"), STR("h1"));
+    return jval_str(jval_get(jval_at(host, "metadata.annotations"), KEY_REBOOT_OWNER));
+}
+
+/* Metal3 itself takes wishes to reboot away from a host that is given back. */
+TEST(metal3_note_of_an_owner_does_not_outlive_the_machine)
+{
+    struct strait s;
+    begin(&s, &metal3, "metal3://default/h1/e1");
+    approve(&s);
+    CHECK(owner(&s).n > 0);
+    strait_crash(&s);
+    bury_machine(&s);
+    strait_home(&s, "PATCH", STR(HOSTS "/h1"),
+                "{\"metadata\":{\"annotations\":{\"reboot.metal3.io/"
+                "runtime-extension-maintenance-controller\":null}}}");
+    strait_bridge(&s, &metal3);
+    strait_run(&s, SECONDS(5));
+    CHECK(owner(&s).p == NULL);
+    strait_end(&s);
+}
+
 TEST(metal3_power_is_not_told_of_a_host_that_is_gone)
 {
     struct strait s;
