@@ -238,6 +238,9 @@ void berth_facts(struct berth *at, struct arena *out, struct rules_facts *ret);
 /* What known bugs make of the facts and of the verdict (kube/mutation.h); nothing without one. */
 void berth_flaw(struct berth *at, struct rules_facts *facts, struct rules_options *options);
 void berth_flaw_verdict(struct berth *at, struct rules_verdict *verdict);
+void hosts_flaw(struct berth *at, struct power_facts *facts, struct power_options *options);
+void hosts_flaw_verdict(struct bridge *b, const struct power_facts *facts,
+                        struct power_verdict *verdict);
 
 /* ── drain rules ───────────────────────────────────────────────────────────────────────────── */
 

@@ -292,7 +292,8 @@ static void crossing_send_home(struct crossing *x, const struct edit *edit)
     struct bridge *b = x->bridge;
     buf_add(&b->path, PATCH_QUERY);
     buf_reset(&b->body);
-    bool blind = mutated(b->config.mutations, MUTATION_SKIP_RV);
+    bool blind = mutated(b->config.mutations, MUTATION_SKIP_RV) ||
+                 (x->kind == CROSSING_HOST && mutated(b->config.mutations, MUTATION_HOST_BLIND));
     edit_print(edit, blind ? 0 : x->version, &b->body);
     const struct api_request request = {
         .verb = API_PATCH,

@@ -3,6 +3,7 @@
  * them on.
  */
 #include "bridge/bridge_room.h"
+#include "bridge/keys.h"
 
 static bool flawed(const struct berth *at, enum mutation m)
 {
@@ -119,4 +120,92 @@ void berth_flaw_verdict(struct berth *at, struct rules_verdict *verdict)
         verdict->keeps_link = false;
     }
     flaw_rules(at, &verdict->node);
+}
+
+/* ── hosts ─────────────────────────────────────────────────────────────────────────────────── */
+
+static void flaw_host_machine(const struct berth *at, struct machine *machine)
+{
+    struct link *link = at->yard->link;
+    if (flawed(at, MUTATION_HOST_UNAPPROVED) && machine->request == MACHINE_REQUEST_REQUESTED) {
+        machine->request = MACHINE_REQUEST_APPROVED;
+    }
+    if (flawed(at, MUTATION_HOST_ON_AWAY) && (link == NULL || !link_fresh(link))) {
+        machine->request = MACHINE_REQUEST_NONE;
+        machine->approved_aside = false;
+    }
+}
+
+static void flaw_host(const struct berth *at, struct bmhost *host)
+{
+    const struct machine *m = berth_machine(at);
+    if (flawed(at, MUTATION_HOST_OF_OTHERS)) {
+        host->consumer_kind = m->infra_kind;
+        host->consumer_name = m->infra_name;
+        host->consumer_space = m->space;
+    }
+    if (flawed(at, MUTATION_HOST_UNPROVISIONED)) {
+        host->provisioned = true;
+    }
+    if (flawed(at, MUTATION_HOST_PAUSED)) {
+        host->paused = false;
+    }
+}
+
+void hosts_flaw(struct berth *at, struct power_facts *facts, struct power_options *options)
+{
+    if (at == NULL || at->bridge->config.mutations == 0) {
+        return;
+    }
+    struct arena *tmp = &at->bridge->tmp;
+    struct machine *machine = ARENA_NEW(tmp, struct machine);
+    *machine = *facts->machine;
+    flaw_host_machine(at, machine);
+    facts->machine = machine;
+    if (facts->host != NULL) {
+        struct bmhost *host = ARENA_NEW(tmp, struct bmhost);
+        *host = *facts->host;
+        flaw_host(at, host);
+        facts->host = host;
+    }
+    if (flawed(at, MUTATION_HOST_UNDRAINED)) {
+        options->require_drained = false;
+    }
+}
+
+/* Takes one key out of a patch, if it is there to be set. */
+static bool flaw_drop(struct edit *e, struct str key)
+{
+    for (uint32_t i = 0; i < e->n; i++) {
+        if (str_eq(e->keys[i].key, key) && !e->keys[i].remove) {
+            e->keys[i] = e->keys[--e->n];
+            return true;
+        }
+    }
+    return false;
+}
+
+void hosts_flaw_verdict(struct bridge *b, const struct power_facts *facts,
+                        struct power_verdict *verdict)
+{
+    mutations_t set = b->config.mutations;
+    if (set == 0) {
+        return;
+    }
+    bool told = facts->machine != NULL && facts->machine->power.p != NULL;
+    if (mutated(set, MUTATION_HOST_LEFT_OFF) && facts->machine == NULL) {
+        verdict->host.n = 0;
+    }
+    if (mutated(set, MUTATION_HOST_NOT_AGAIN) && told && flaw_drop(&verdict->host, KEY_REBOOT)) {
+        verdict->host.n = 0;
+    }
+    if (mutated(set, MUTATION_HOST_UNOWNED)) {
+        (void)flaw_drop(&verdict->host, KEY_REBOOT_OWNER);
+    }
+    if (mutated(set, MUTATION_HOST_STRIPPED) && verdict->host.n > 0) {
+        edit_remove(&verdict->host, /* label= */ false, STR("reboot.metal3.io/somebody"));
+    }
+    if (mutated(set, MUTATION_HOST_POWER_STALE) && told) {
+        verdict->machine.n = 0;
+    }
 }

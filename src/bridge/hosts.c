@@ -154,6 +154,16 @@ bool hosts_facts(struct berth *at, struct power_facts *ret)
     return true;
 }
 
+/* `at` is NULL where no Machine has a say. */
+static void hosts_decide(struct bridge *b, struct berth *at, struct power_facts *facts,
+                         struct power_verdict *ret)
+{
+    struct power_options options = b->config.power;
+    hosts_flaw(at, facts, &options);
+    power_decide(&options, facts, &b->tmp, ret);
+    hosts_flaw_verdict(b, facts, ret);
+}
+
 void hosts_step(struct berth *at, struct edit *machine)
 {
     struct bridge *b = at->bridge;
@@ -163,7 +173,7 @@ void hosts_step(struct berth *at, struct edit *machine)
     if (!hosts_facts(at, &facts)) {
         return;
     }
-    power_decide(&b->config.power, &facts, &b->tmp, &verdict);
+    hosts_decide(b, at, &facts, &verdict);
     for (uint32_t i = 0; i < verdict.machine.n && machine->n < EDIT_MAX; i++) {
         machine->keys[machine->n++] = verdict.machine.keys[i];
     }
@@ -229,7 +239,7 @@ static void hosts_settle(struct bridge *b, struct store_item *item)
             return;
         }
     }
-    power_decide(&b->config.power, &facts, &b->tmp, &verdict);
+    hosts_decide(b, at, &facts, &verdict);
     if (verdict.host.n > 0) {
         crossing_to_host(b, at, item, &verdict.host);
     }

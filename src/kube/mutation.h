@@ -56,6 +56,19 @@ enum mutation {
     MUTATION_RULES_OF_ALL,    /* takes the drain rules of other namespaces, too */
     MUTATION_RULES_ONCE,      /* drain rules stay as they were when the Node was asked */
     MUTATION_RULES_STAY,      /* drain rules stay when nobody asks for the Node any more */
+    /* Of its Metal3 hosts. */
+    MUTATION_HOST_UNAPPROVED,    /* switches a host off as soon as a maintenance is asked for */
+    MUTATION_HOST_OF_OTHERS,     /* switches a host off that another Machine has */
+    MUTATION_HOST_UNPROVISIONED, /* switches a host off in whatever state it is */
+    MUTATION_HOST_UNDRAINED,     /* does not wait for the Node to be drained */
+    MUTATION_HOST_UNOWNED,       /* does not say for which Machine a host is off */
+    MUTATION_HOST_PAUSED,        /* writes to hosts that are paused */
+    MUTATION_HOST_BLIND,         /* patches hosts without their resourceVersion */
+    MUTATION_HOST_ON_AWAY,       /* switches a host on when its cluster cannot be asked */
+    MUTATION_HOST_NOT_AGAIN,     /* does not put back what somebody took away */
+    MUTATION_HOST_LEFT_OFF,      /* leaves a host off whose Machine is gone */
+    MUTATION_HOST_STRIPPED,      /* takes away what others have written, too */
+    MUTATION_HOST_POWER_STALE,   /* says once whether a host is on */
     MUTATION_COUNT,
 };
 

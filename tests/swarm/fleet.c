@@ -77,21 +77,34 @@ static void fleet_on_commit(void *ctx, const struct apiserver_commit *commit)
 
 /* ── the beginning ─────────────────────────────────────────────────────────────────────────── */
 
-static void install_kind(struct fleet *f, const char *kind, const char *plural)
+void fleet_install(struct fleet *f, const struct fleet_kind *kind)
 {
     struct str body = arena_printf(
         &f->tmp,
         "{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\","
-        "\"metadata\":{\"name\":\"%s.cluster.x-k8s.io\"},\"spec\":{\"group\":\"cluster.x-k8s.io\","
+        "\"metadata\":{\"name\":\"%s." STR_FMT "\"},\"spec\":{\"group\":\"" STR_FMT "\","
         "\"scope\":\"Namespaced\",\"names\":{\"kind\":\"%s\",\"plural\":\"%s\"},\"versions\":[{"
         "\"name\":\"" STR_FMT
         "\",\"served\":true,\"storage\":true,\"subresources\":{\"status\":{}},"
         "\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\","
         "\"x-kubernetes-preserve-unknown-fields\":true}}}]}}",
-        plural, kind, plural, STR_ARG(f->version));
+        kind->plural, STR_ARG(kind->group), STR_ARG(kind->group), kind->kind, kind->plural,
+        STR_ARG(kind->version));
     int status = fleet_ask(f, "admin", TREATY_HOME, "POST",
                            STR("/apis/apiextensions.k8s.io/v1/customresourcedefinitions"), body);
     ASSERT(status == 201);
+}
+
+static void install_all(struct fleet *f)
+{
+    const struct fleet_kind kinds[] = {
+        { TREATY_GROUP, f->version, "Cluster", "clusters" },
+        { TREATY_GROUP, f->version, "Machine", "machines" },
+        { TREATY_GROUP, f->version, "MachineDrainRule", "machinedrainrules" },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        fleet_install(f, &kinds[i]);
+    }
 }
 
 /* How the bridges are set up: one in some of each is not as it comes. */
@@ -200,9 +213,8 @@ static void fleet_init(struct fleet *f, const struct plan *plan, mutations_t mut
     vloop_trace(f->vloop, fleet_on_fire, f);
     f->home = apiserver_new(vloop_root(f->vloop), plan->seed);
     fleet_draw(f);
-    install_kind(f, "Cluster", "clusters");
-    install_kind(f, "Machine", "machines");
-    install_kind(f, "MachineDrainRule", "machinedrainrules");
+    fleet_host_draw(f);
+    install_all(f);
     for (uint32_t i = 0; i <= TREATY_HOME; i++) {
         f->weather_end[i] = USEC_NEVER;
         ears[i] = (struct ear){ f, i };
@@ -215,6 +227,7 @@ static void fleet_init(struct fleet *f, const struct plan *plan, mutations_t mut
                       arena_printf(&f->tmp, "{\"metadata\":{\"name\":\"%s\"}}", spaces[i]));
         ASSERT(status == 201);
     }
+    fleet_host_begin(f);
     for (uint32_t i = 0; i < plan->clusters; i++) {
         struct fleet_cluster *c = &f->clusters[i];
         c->space = names[i].space;

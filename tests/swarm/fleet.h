@@ -22,6 +22,12 @@ enum errand_kind {
     ERRAND_UNPAUSE,  /* a Machine */
     ERRAND_GO_ON,    /* a Cluster is not paused any more */
     ERRAND_SECRET,   /* the Secret is right again */
+    ERRAND_ADOPT,    /* Metal3's provider looks for a host for a Machine */
+    ERRAND_FREE,     /* it gives a host back whose Machine is gone */
+    ERRAND_HOST,     /* Metal3's operator looks at a host */
+    ERRAND_WELL,     /* a host is not paused, detached or in another state any more */
+    ERRAND_BACK,     /* a host that was deleted is there again */
+    ERRAND_KIND,     /* hosts are served */
 };
 
 struct errand {
@@ -29,7 +35,7 @@ struct errand {
     usec_t at;
     enum errand_kind kind;
     uint32_t cluster;
-    char name[64]; /* of the Machine or the Node */
+    char name[64]; /* of the Machine, the Node or the host */
 };
 
 struct fleet_cluster {
@@ -52,6 +58,11 @@ struct fleet {
     bool astray;
     bool stays; /* those who have been given a maintenance do not end it */
     bool tells; /* Cluster API says since when it waits for hooks */
+    /* Metal3, where the plan has it. */
+    struct rng iron; /* what is drawn for it, so that other runs are what they were */
+    bool served;     /* its kind is there */
+    bool drains;     /* the bridges wait for Nodes that are drained, and engines drain them */
+    uint32_t host_n; /* made so far */
     struct fleet_cluster clusters[TREATY_CLUSTERS_MAX];
     struct pilot pilots[PLAN_PROCESSES_MAX];
     struct bridge_config base;
@@ -80,9 +91,12 @@ struct str fleet_machine_path(struct fleet *f, uint32_t cluster, struct str name
 struct str fleet_cluster_path(struct fleet *f, uint32_t cluster);
 struct str fleet_rule_path(struct fleet *f, uint32_t cluster, const char *name);
 struct str fleet_node_path(struct fleet *f, struct str name);
+/* "" = the collection. */
+struct str fleet_host_path(struct fleet *f, uint32_t cluster, struct str name);
 const struct jval *fleet_machine(struct fleet *f, uint32_t cluster, struct str name);
 const struct jval *fleet_node(struct fleet *f, uint32_t cluster, struct str name);
 const struct jval *fleet_cluster(struct fleet *f, uint32_t cluster);
+const struct jval *fleet_host(struct fleet *f, uint32_t cluster, struct str name);
 /* The names of all Machines of a cluster, or of all its Nodes. */
 struct fleet_names {
     struct arena *out;
@@ -93,6 +107,8 @@ struct fleet_names {
 };
 struct fleet_names fleet_machines(struct fleet *f, uint32_t cluster);
 struct fleet_names fleet_nodes(struct fleet *f, uint32_t cluster);
+/* Of its namespace. */
+struct fleet_names fleet_hosts(struct fleet *f, uint32_t cluster);
 
 /* One that is there already stays as it is. */
 void fleet_errand(struct fleet *f, enum errand_kind kind, uint32_t cluster, struct str name,
@@ -104,6 +120,14 @@ void fleet_note(struct fleet *f, uint32_t where, const struct apiserver_commit *
 
 /* Creates the Cluster, its Secret and some Machines. */
 void fleet_found(struct fleet *f, uint32_t cluster);
+/* A kind of custom resources, with a status of its own. */
+struct fleet_kind {
+    struct str group;
+    struct str version;
+    const char *kind;
+    const char *plural;
+};
+void fleet_install(struct fleet *f, const struct fleet_kind *kind);
 #define FLEET_MEMBER                                                                               \
     576u /* an enabled Machine of a control plane, and nothing special about it                    \
           */
@@ -111,6 +135,23 @@ void fleet_found(struct fleet *f, uint32_t cluster);
 void fleet_new_machine(struct fleet *f, uint32_t cluster, uint32_t what);
 void fleet_write_secret(struct fleet *f, uint32_t cluster, struct str kubeconfig);
 struct str fleet_kubeconfig(struct fleet *f, uint32_t cluster, uint32_t token);
+
+/* ── fleet_host.c: Metal3 ── */
+
+/* How the bridges are set up for it. */
+void fleet_host_draw(struct fleet *f);
+/* The kind of hosts comes, now or later. */
+void fleet_host_begin(struct fleet *f);
+/* What a Machine's spec has besides its Cluster. */
+struct str fleet_host_spec(struct fleet *f, struct str machine, uint32_t number);
+void fleet_host_note(struct fleet *f, const struct apiserver_commit *commit);
+/* The Machine is about to be gone: sooner or later its host is given back. */
+void fleet_host_part(struct fleet *f, uint32_t cluster, struct str machine);
+/* An engine cordons and drains a Node that it has approved, or gives it back. */
+void fleet_host_drain(struct fleet *f, uint32_t cluster, struct str node);
+void fleet_host_errand(struct fleet *f, const struct errand *e);
+void fleet_host_deed(struct fleet *f, const struct deed *deed);
+void fleet_host_calm(struct fleet *f);
 
 /* ── fleet_deeds.c ── */
 

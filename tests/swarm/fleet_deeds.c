@@ -382,7 +382,9 @@ static void deed_to_pilot(struct fleet *f, const struct deed *deed)
     case DEED_CRASH_STEP:
     case DEED_LATE:
         if (p->late_at == USEC_NEVER) {
-            p->tap.step = deed->what % 2 == 0 ? TAP_STEP_MACHINE : TAP_STEP_NODE;
+            p->tap.step = f->plan->hosts && deed->what / 8 % 2 == 0 ? TAP_STEP_HOST
+                          : deed->what % 2 == 0                     ? TAP_STEP_MACHINE
+                                                                    : TAP_STEP_NODE;
             p->tap.crash = deed->kind == DEED_LATE   ? TAP_CRASH_STEP_LATE
                            : deed->what / 2 % 2 == 0 ? TAP_CRASH_STEP_BEFORE
                                                      : TAP_CRASH_STEP_AFTER;
@@ -601,8 +603,10 @@ static void do_deed(struct fleet *f, const struct deed *deed)
         deed_to_rules(f, deed);
     } else if (deed->kind <= DEED_PEER_HOSTILE) {
         deed_to_peer(f, deed);
-    } else {
+    } else if (deed->kind <= DEED_FAR_COMPACT) {
         deed_to_far(f, deed);
+    } else {
+        fleet_host_deed(f, deed);
     }
 }
 
@@ -709,4 +713,5 @@ void fleet_calm_down(struct fleet *f)
         fleet_errand(f, ERRAND_CLUSTER, i, STR(""), after(f, SECONDS(2)));
         calm_nodes(f, i);
     }
+    fleet_host_calm(f);
 }

@@ -56,6 +56,13 @@ struct str fleet_node_path(struct fleet *f, struct str name)
     return arena_printf(&f->tmp, "/api/v1/nodes/" STR_FMT, STR_ARG(name));
 }
 
+struct str fleet_host_path(struct fleet *f, uint32_t cluster, struct str name)
+{
+    return arena_printf(&f->tmp,
+                        "/apis/metal3.io/v1alpha1/namespaces/" STR_FMT "/baremetalhosts%s" STR_FMT,
+                        STR_ARG(f->clusters[cluster].space), name.n > 0 ? "/" : "", STR_ARG(name));
+}
+
 const struct jval *fleet_machine(struct fleet *f, uint32_t cluster, struct str name)
 {
     return apiserver_find(f->home, TREATY_GROUP, STR("machines"), f->clusters[cluster].space, name);
@@ -70,6 +77,12 @@ const struct jval *fleet_cluster(struct fleet *f, uint32_t cluster)
 {
     const struct fleet_cluster *c = &f->clusters[cluster];
     return apiserver_find(f->home, TREATY_GROUP, STR("clusters"), c->space, c->name);
+}
+
+const struct jval *fleet_host(struct fleet *f, uint32_t cluster, struct str name)
+{
+    return apiserver_find(f->home, TREATY_METAL3, STR("baremetalhosts"), f->clusters[cluster].space,
+                          name);
 }
 
 static void names_visit(void *ctx, const struct jval *object)
@@ -96,6 +109,14 @@ struct fleet_names fleet_nodes(struct fleet *f, uint32_t cluster)
     struct fleet_names names = { .out = &f->tmp };
     apiserver_each(f->clusters[cluster].server, STR(""), STR("nodes"), STR(""), names_visit,
                    &names);
+    return names;
+}
+
+struct fleet_names fleet_hosts(struct fleet *f, uint32_t cluster)
+{
+    struct fleet_names names = { .out = &f->tmp };
+    apiserver_each(f->home, TREATY_METAL3, STR("baremetalhosts"), f->clusters[cluster].space,
+                   names_visit, &names);
     return names;
 }
 
@@ -142,6 +163,7 @@ void fleet_note(struct fleet *f, uint32_t where, const struct apiserver_commit *
         }
         return;
     }
+    fleet_host_note(f, commit);
     const struct jval *object = commit->now != NULL ? commit->now : commit->old;
     bool machine = str_eq(commit->plural, STR("machines"));
     struct str name = machine ? jval_str(jval_at(object, "spec.clusterName")) : commit->name;
@@ -196,19 +218,21 @@ void fleet_new_machine(struct fleet *f, uint32_t cluster, uint32_t what)
         what / 64 % 6 == 0
             ? arena_printf(&f->tmp, "\"drydock.dev/deletion-hold-seconds\":\"%u\"", 20 + what % 100)
             : STR("");
+    struct str name = arena_printf(&f->tmp, STR_FMT "-m%u", STR_ARG(c->name), number);
+    struct str spec = fleet_host_spec(f, name, number);
     struct str skip =
         what / 512 % 6 == 0 ? STR("\"cluster.x-k8s.io/skip-remediation\":\"mine\"") : STR("");
     struct str body = arena_printf(
         &f->tmp,
         "{\"apiVersion\":\"cluster.x-k8s.io/" STR_FMT "\",\"kind\":\"Machine\","
-        "\"metadata\":{\"name\":\"" STR_FMT "-m%u\",\"finalizers\":[\"machine.cluster.x-k8s.io\"],"
+        "\"metadata\":{\"name\":\"" STR_FMT "\",\"finalizers\":[\"machine.cluster.x-k8s.io\"],"
         "\"labels\":{\"cluster.x-k8s.io/cluster-name\":\"" STR_FMT "\"%s%s},"
         "\"annotations\":{" STR_FMT "%s" STR_FMT "}},"
-        "\"spec\":{\"clusterName\":\"" STR_FMT "\",\"providerID\":\"lab://%u\"}}",
-        STR_ARG(f->version), STR_ARG(c->name), number, STR_ARG(c->name),
+        "\"spec\":{\"clusterName\":\"" STR_FMT "\"," STR_FMT "}}",
+        STR_ARG(f->version), STR_ARG(name), STR_ARG(c->name),
         what % 5 == 0 ? "" : ",\"" KEYS_LEGACY "enabled\":\"true\"",
         what / 8 % 3 == 0 ? ",\"cluster.x-k8s.io/control-plane\":\"\"" : "", STR_ARG(hold),
-        hold.n > 0 && skip.n > 0 ? "," : "", STR_ARG(skip), STR_ARG(c->name), number);
+        hold.n > 0 && skip.n > 0 ? "," : "", STR_ARG(skip), STR_ARG(c->name), STR_ARG(spec));
     struct str path =
         arena_printf(&f->tmp, "/apis/cluster.x-k8s.io/" STR_FMT "/namespaces/" STR_FMT "/machines",
                      STR_ARG(f->version), STR_ARG(c->space));
@@ -344,6 +368,7 @@ static void capi_delete(struct fleet *f, uint32_t cluster, struct str name,
         fleet_errand(f, ERRAND_MACHINE, cluster, name, soon(f, SECONDS(2)));
         return;
     }
+    fleet_host_part(f, cluster, name);
     int status = fleet_ask(f, "capi", TREATY_HOME, "PATCH", fleet_machine_path(f, cluster, name),
                            STR("{\"metadata\":{\"finalizers\":null}}"));
     ASSERT(status == 200);
@@ -494,6 +519,7 @@ static void engine_look(struct fleet *f, uint32_t cluster, struct str name)
                          STR_ARG(state)));
         ASSERT(status == 200);
     }
+    fleet_host_drain(f, cluster, name);
 }
 
 /* ── what has been begun ends ──────────────────────────────────────────────────────────────── */
@@ -539,6 +565,8 @@ static void errand_do(struct fleet *f, const struct errand *e)
         }
         treaty_astray(&f->treaty, e->cluster, false, vloop_now(f->vloop));
         break;
+    default:
+        fleet_host_errand(f, e);
     }
 }
 

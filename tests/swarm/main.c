@@ -63,6 +63,18 @@ static const char *const mutation_names[MUTATION_COUNT] = {
     [MUTATION_RULES_OF_ALL] = "rules-of-all",
     [MUTATION_RULES_ONCE] = "rules-once",
     [MUTATION_RULES_STAY] = "rules-stay",
+    [MUTATION_HOST_UNAPPROVED] = "host-unapproved",
+    [MUTATION_HOST_OF_OTHERS] = "host-of-others",
+    [MUTATION_HOST_UNPROVISIONED] = "host-unprovisioned",
+    [MUTATION_HOST_UNDRAINED] = "host-undrained",
+    [MUTATION_HOST_UNOWNED] = "host-unowned",
+    [MUTATION_HOST_PAUSED] = "host-paused",
+    [MUTATION_HOST_BLIND] = "host-blind",
+    [MUTATION_HOST_ON_AWAY] = "host-on-away",
+    [MUTATION_HOST_NOT_AGAIN] = "host-not-again",
+    [MUTATION_HOST_LEFT_OFF] = "host-left-off",
+    [MUTATION_HOST_STRIPPED] = "host-stripped",
+    [MUTATION_HOST_POWER_STALE] = "host-power-stale",
 };
 
 /* Where a bug can show itself at all; elsewhere it would only cost time. STORIES: anywhere. */
@@ -112,6 +124,18 @@ static enum story mutation_story(enum mutation m)
     case MUTATION_RULES_OF_ALL:
     case MUTATION_RULES_ONCE:
     case MUTATION_RULES_STAY:
+    case MUTATION_HOST_UNAPPROVED:
+    case MUTATION_HOST_OF_OTHERS:
+    case MUTATION_HOST_UNPROVISIONED:
+    case MUTATION_HOST_UNDRAINED:
+    case MUTATION_HOST_UNOWNED:
+    case MUTATION_HOST_PAUSED:
+    case MUTATION_HOST_BLIND:
+    case MUTATION_HOST_ON_AWAY:
+    case MUTATION_HOST_NOT_AGAIN:
+    case MUTATION_HOST_LEFT_OFF:
+    case MUTATION_HOST_STRIPPED:
+    case MUTATION_HOST_POWER_STALE:
         return STORY_BRIDGE;
     default:
         return STORIES;

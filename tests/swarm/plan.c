@@ -81,6 +81,16 @@ static const char *const deed_names[DEED_KINDS] = {
     [DEED_FAR_SLOW] = "far-slow",
     [DEED_FAR_RESTART] = "far-restart",
     [DEED_FAR_COMPACT] = "far-compact",
+    [DEED_HOST_GIVE] = "host-give",
+    [DEED_HOST_DELETE] = "host-delete",
+    [DEED_HOST_STATE] = "host-state",
+    [DEED_HOST_NOTE] = "host-note",
+    [DEED_HOST_STRIP] = "host-strip",
+    [DEED_HOST_FORGE] = "host-forge",
+    [DEED_HOST_PAUSE] = "host-pause",
+    [DEED_HOST_DETACH] = "host-detach",
+    [DEED_HOST_MODE] = "host-mode",
+    [DEED_HOST_POD] = "host-pod",
 };
 
 /* Which deeds a story draws from; `n` of them, more or less. */
@@ -196,9 +206,8 @@ static usec_t deed_span(enum deed_kind kind, struct rng *rng)
     }
 }
 
-static void plan_add_deed(struct plan *p, struct rng *rng)
+static void plan_add_deed(struct plan *p, const struct story_shape *shape, struct rng *rng)
 {
-    const struct story_shape *shape = &shapes[p->story];
     struct deed *deed = &p->deeds[p->n++];
     deed->kind = shape->kinds[rng_below(rng, shape->n)];
     deed->at = rng_usec(rng, 0, p->wild);
@@ -262,6 +271,27 @@ static void plan_bridge(struct plan *p, struct rng *rng)
     p->calm = MINUTES(25);
     p->still = MINUTES(10);
     p->latency = rng_chance(rng, 700) ? 1 + rng_below(rng, 40) : 1 + rng_below(rng, 400);
+}
+
+/* Half of the bridge's runs have Metal3. By draws of their own: the others are what they were
+ * before it was told of. Nothing happens to a host whose Machine asks for nothing, so some ask. */
+static void plan_host(struct plan *p)
+{
+    static const struct story_shape shape = {
+        24,
+        { DEED_MACHINE_MAINTAIN, DEED_MACHINE_MAINTAIN, DEED_MACHINE_MAINTAIN, DEED_MACHINE_DELETE,
+          DEED_HOST_GIVE, DEED_HOST_GIVE, DEED_HOST_DELETE, DEED_HOST_STATE, DEED_HOST_NOTE,
+          DEED_HOST_NOTE, DEED_HOST_STRIP, DEED_HOST_STRIP, DEED_HOST_FORGE, DEED_HOST_PAUSE,
+          DEED_HOST_DETACH, DEED_HOST_MODE, DEED_HOST_POD, DEED_CRASH_STEP },
+        18,
+    };
+    struct rng rng;
+    rng_init(&rng, p->seed ^ 0x58f1c2e3ULL);
+    p->hosts = rng_chance(&rng, 500);
+    for (uint32_t n = shape.deeds / 2 + rng_below(&rng, shape.deeds / 2 + 1); p->hosts && n > 0;
+         n--) {
+        plan_add_deed(p, &shape, &rng);
+    }
 }
 
 static int deed_order(const void *left, const void *right)
@@ -335,7 +365,10 @@ void plan_make(struct plan *p, uint64_t seed, enum story story)
     }
     uint32_t wanted = shapes[p->story].deeds / 2 + rng_below(&rng, shapes[p->story].deeds / 2 + 1);
     while (p->n < wanted) {
-        plan_add_deed(p, &rng);
+        plan_add_deed(p, &shapes[p->story], &rng);
+    }
+    if (story_bridges(p->story)) {
+        plan_host(p);
     }
     qsort(p->deeds, p->n, sizeof(p->deeds[0]), deed_order);
 }

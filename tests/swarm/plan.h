@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "tests/swarm/blueprint.h"
 
-#define PLAN_DEEDS_MAX 64u    /* more only make a failure harder to read */
+#define PLAN_DEEDS_MAX 96u    /* more only make a failure harder to read */
 #define PLAN_PROCESSES_MAX 3u /* two that fight over a lease, and one to come between them */
 
 enum deed_kind {
@@ -95,6 +95,17 @@ enum deed_kind {
     DEED_FAR_SLOW,
     DEED_FAR_RESTART,
     DEED_FAR_COMPACT,
+    /* to Metal3 hosts */
+    DEED_HOST_GIVE,   /* it is taken from its Machine, and given to another one or back */
+    DEED_HOST_DELETE, /* it is there again after `span`, with another uid */
+    DEED_HOST_STATE,  /* it is not provisioned for `span` */
+    DEED_HOST_NOTE,   /* somebody else keeps it off, or does not any more */
+    DEED_HOST_STRIP,  /* somebody takes away what we have written */
+    DEED_HOST_FORGE,  /* or writes it */
+    DEED_HOST_PAUSE,  /* for `span` */
+    DEED_HOST_DETACH, /* Metal3 does not look at it for `span` */
+    DEED_HOST_MODE,   /* a Machine's power is to be cut, or not */
+    DEED_HOST_POD,    /* a Node that is or is not drained changes that */
     DEED_KINDS,
 };
 
@@ -138,6 +149,7 @@ struct plan {
     struct blueprint_wish wish;
     /* The bridge's. */
     uint32_t clusters;
+    bool hosts; /* with Metal3 */
 };
 
 /* Whether the story has a configuration. */

@@ -40,6 +40,8 @@ static bool tap_is_step(const struct tap *t, const struct api_request *request)
         return str_contains(request->path, STR("/maintenancerequests/"));
     case TAP_STEP_MACHINE:
         return str_contains(request->path, STR("/machines/"));
+    case TAP_STEP_HOST:
+        return str_contains(request->path, STR("/baremetalhosts/"));
     default:
         return str_starts(request->path, STR("/api/v1/nodes/"));
     }

@@ -31,7 +31,8 @@ enum tap_step {
     TAP_STEP_REQUEST,
     TAP_STEP_NODE,
     TAP_STEPS,
-    TAP_STEP_MACHINE = TAP_STEPS, /* of the bridge, which has but this one and nodes */
+    TAP_STEP_MACHINE = TAP_STEPS, /* of the bridge, which has but this one, nodes and hosts */
+    TAP_STEP_HOST,
 };
 
 struct tap {

@@ -164,11 +164,18 @@ void treaty_on_commit(struct treaty *t, uint32_t where, const struct apiserver_c
     if (where != TREATY_HOME && str_eq(commit->plural, STR("nodes"))) {
         t->writes += bridge ? 1 : 0;
         treaty_on_node(t, where, commit);
+        treaty_note_drained(t, where);
+    } else if (where != TREATY_HOME && str_eq(commit->plural, STR("pods")) && !bridge) {
+        treaty_note_drained(t, where);
     } else if (where == TREATY_HOME && str_eq(commit->plural, STR("machines"))) {
         t->writes += bridge ? 1 : 0;
         treaty_on_machine(t, commit);
     } else if (where == TREATY_HOME && str_eq(commit->plural, STR("clusters"))) {
         on_cluster(t, commit);
+    } else if (where == TREATY_HOME && str_eq(commit->plural, STR("baremetalhosts")) &&
+               t->terms.metal3) {
+        t->writes += bridge ? 1 : 0;
+        treaty_on_host(t, commit);
     } else if (where == TREATY_HOME && str_eq(commit->plural, STR("leases"))) {
         if (str_eq(commit->name, BRIDGE_LEASE_NAME)) {
             promise_on_lease_write(t->promise, commit->user_agent, commit->now, now);
@@ -185,7 +192,8 @@ void treaty_on_send(struct treaty *t, struct str who, const struct api_request *
 {
     bool machine = str_contains(request->path, STR("/machines/"));
     bool node = str_starts(request->path, STR("/api/v1/nodes/"));
-    if (request->verb == API_GET || (!machine && !node)) {
+    bool host = str_contains(request->path, STR("/baremetalhosts/"));
+    if (request->verb == API_GET || (!machine && !node && !host)) {
         return;
     }
     t->now = now;

@@ -21,6 +21,7 @@
 #define TREATY_HOME TREATY_CLUSTERS_MAX /* where trouble is: the management cluster */
 
 #define TREATY_GROUP STR("cluster.x-k8s.io")
+#define TREATY_METAL3 STR("metal3.io")
 #define TREATY_LAG SECONDS(5)     /* a watch that works, and a patch on its way */
 #define TREATY_SETTLES MINUTES(4) /* a dead watch is given up after 150 s at the latest */
 #define TREATY_LONG MINUTES(15)   /* longer than all trouble of a run */
@@ -43,6 +44,9 @@ struct treaty_terms {
     bool refuse_forged;
     usec_t away_max;
     usec_t hold_max;
+    bool metal3;      /* hosts are switched off, */
+    bool any_machine; /* for whoever is approved and names them, as the original has it, */
+    bool drained;     /* and only under Nodes that are drained */
 };
 
 /* Something that is so, or is not. */

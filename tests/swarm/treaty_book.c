@@ -104,6 +104,60 @@ bool treaty_book_is_right(struct treaty *t, const struct treaty_machine *m, cons
     return error ? str_starts(book, buf_str(&wanted)) : str_eq(book, buf_str(&wanted));
 }
 
+/* The first rule that means the pod decides; there is no other reason to leave one where it is. */
+static bool pod_stays(const struct shelf *applying, const struct jval *pod)
+{
+    for (uint32_t i = 0; i < applying->n; i++) {
+        const struct jval *rule = applying->rules[i];
+        const struct jval *pods = jval_first(jval_at(rule, "spec.pods"));
+        if (pods == NULL || selects(jval_get(pods, STR("selector")), pod)) {
+            return str_eq(text_at(rule, "spec.drain.behavior"), STR("Skip"));
+        }
+    }
+    return false;
+}
+
+struct sweep {
+    const struct shelf *applying;
+    struct str node;
+    bool left; /* some pod that must go */
+};
+
+static void sweep_visit(void *ctx, const struct jval *pod)
+{
+    struct sweep *sweep = ctx;
+    sweep->left = sweep->left || (str_eq(text_at(pod, "spec.nodeName"), sweep->node) &&
+                                  !pod_stays(sweep->applying, pod));
+}
+
+bool treaty_is_drained(struct treaty *t, const struct treaty_machine *m)
+{
+    const struct treaty_cluster *c = &t->clusters[m->cluster];
+    const struct jval *node =
+        m->node.n == 0 ? NULL : apiserver_find(c->server, STR(""), STR("nodes"), STR(""), m->node);
+    const struct jval *machine =
+        apiserver_find(t->home, TREATY_GROUP, STR("machines"), m->space, m->name);
+    const struct jval *cluster =
+        apiserver_find(t->home, TREATY_GROUP, STR("clusters"), c->space, c->name);
+    struct shelf all = { 0 };
+    struct shelf applying = { 0 };
+    if (node == NULL || machine == NULL || !jval_bool(jval_at(node, "spec.unschedulable"), false)) {
+        return false;
+    }
+    apiserver_each(t->home, TREATY_GROUP, STR("machinedrainrules"), m->space, shelf_visit, &all);
+    for (uint32_t i = 0; i < all.n; i++) {
+        if (str_eq(text_at(all.rules[i], "spec.drain.behavior"), TREATY_NO_BEHAVIOR)) {
+            return false;
+        }
+        if (applies(all.rules[i], machine, cluster)) {
+            applying.rules[applying.n++] = all.rules[i];
+        }
+    }
+    struct sweep sweep = { .applying = &applying, .node = m->node };
+    apiserver_each(c->server, STR(""), STR("pods"), STR(""), sweep_visit, &sweep);
+    return !sweep.left;
+}
+
 static bool asks(const struct jval *node, bool *ret_anew, const struct jval *old)
 {
     bool any = false;
@@ -159,6 +213,7 @@ void treaty_note_rules(struct treaty *t, const struct apiserver_commit *commit)
         struct treaty_cluster *c = &t->clusters[i];
         if (str_eq(c->space, commit->namespace) && (rule || str_eq(c->name, name))) {
             c->rules_at = t->now;
+            treaty_note_drained(t, i);
         }
     }
 }

@@ -350,7 +350,9 @@ void treaty_on_machine(struct treaty *t, const struct apiserver_commit *commit)
     if (commit->now == NULL) {
         m->gone = true;
         m->gone_at = t->now;
+        treaty_note_due(t, m, NULL);
         return;
     }
     machine_note(t, m, commit);
+    treaty_note_due(t, m, commit->now);
 }

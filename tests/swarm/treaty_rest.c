@@ -150,6 +150,9 @@ void treaty_at_rest(struct treaty *t, usec_t now)
         rest.cluster = i;
         apiserver_each(t->clusters[i].server, STR(""), STR("nodes"), STR(""), rest_node, &rest);
     }
+    if (t->terms.metal3) {
+        treaty_host_at_rest(t);
+    }
 }
 
 static void needs_visit(void *ctx, const struct jval *machine)

@@ -37,6 +37,11 @@ struct treaty_machine {
     usec_t waits_at;     /* when Cluster API said that it waits for hooks; 0: never */
     usec_t absent_first; /* since it is being deleted: when its Node was not there; 0: never */
     bool released;       /* a bridge took the hook away while it was being deleted */
+    /* Metal3. */
+    struct str infra;     /* the name of its infrastructure object; empty: it has none */
+    struct str provider;  /* empty: not known yet */
+    struct trait due;     /* whatever host it has, that is to be off */
+    struct trait drained; /* its Node is; looked at only where bridges do */
 };
 
 struct treaty_node {
@@ -171,6 +176,17 @@ void treaty_note_rules(struct treaty *t, const struct apiserver_commit *commit);
 /* A bridge has written to a Node. */
 void treaty_check_book(struct treaty *t, uint32_t cluster, const struct apiserver_commit *commit,
                        usec_t lag);
+/* Whether the Machine's Node is cordoned, and no pod is left that its rules do not skip. */
+bool treaty_is_drained(struct treaty *t, const struct treaty_machine *m);
+
+void treaty_on_host(struct treaty *t, const struct apiserver_commit *commit);
+/* A Machine has changed, or is gone (NULL). */
+void treaty_note_due(struct treaty *t, struct treaty_machine *m, const struct jval *machine);
+/* Something has changed by which Nodes of that cluster are drained or are not. */
+void treaty_note_drained(struct treaty *t, uint32_t cluster);
+/* All hosts, and what Machines say of theirs, in the end. */
+void treaty_host_at_rest(struct treaty *t);
+
 /* What stands there is what the servers say at this moment. */
 bool treaty_book_is_right(struct treaty *t, const struct treaty_machine *m,
                           const struct jval *node);
