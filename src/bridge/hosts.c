@@ -93,11 +93,10 @@ static struct berth *hosts_berth(struct bridge *b, const struct store_item *item
 }
 
 /* Whoever names it looks at it again; where two name one, all of them are asked. */
-static void hosts_stir(struct bridge *b, const struct store_item *item)
+static void hosts_stir(struct bridge *b, struct str name, const struct bmhost *host)
 {
-    const struct bmhost *host = item->object;
     struct berth *const known[] = {
-        map_find(&b->by_host, item->name),
+        map_find(&b->by_host, name),
         map_find(&b->by_host, host->uid),
         host->owner.n > 0 ? map_find(&b->by_uid, host->owner) : NULL,
     };
@@ -117,16 +116,22 @@ static void hosts_stir(struct bridge *b, const struct store_item *item)
     }
 }
 
-/* What it says of its power goes to its Machine. */
-void hosts_on_change(void *ctx, struct store_item *item, const void *before UNUSED)
+/* What it says of its power goes to its Machine. Another one of the same name, whose deletion was
+ * not seen, is not the one that a UID named. */
+void hosts_on_change(void *ctx, struct store_item *item, const void *before)
 {
-    hosts_stir(ctx, item);
+    const struct bmhost *was = before;
+    const struct bmhost *host = item->object;
+    hosts_stir(ctx, item->name, host);
+    if (was != NULL && !str_eq(was->uid, host->uid)) {
+        hosts_stir(ctx, item->name, was);
+    }
 }
 
 /* And is not true any more of a host that is not there. */
 void hosts_on_gone(void *ctx, struct store_item *item)
 {
-    hosts_stir(ctx, item);
+    hosts_stir(ctx, item->name, item->object);
 }
 
 static void hosts_look(struct berth *at, const struct bmhost *host, struct power_facts *ret)

@@ -165,6 +165,33 @@ TEST(metal3_power_is_not_told_of_a_host_that_is_gone)
     strait_end(&s);
 }
 
+/* The host is deleted and made again while nobody looks: it is another one, of another UID. */
+TEST(metal3_power_is_not_told_of_a_host_that_has_been_replaced)
+{
+    struct strait s;
+    begin(&s, &metal3, "");
+    const struct jval *host =
+        apiserver_find(s.home, STR("metal3.io"), STR("baremetalhosts"), STR("default"), STR("h1"));
+    strait_home(&s, "PATCH", MACHINE,
+                arena_printf(&s.memory, "{\"spec\":{\"providerID\":\"metal3://" STR_FMT "\"}}",
+                             STR_ARG(jval_str(jval_at(host, "metadata.uid"))))
+                    .p);
+    approve(&s);
+    CHECK(reboot(&s).p != NULL);
+    CHECK_STR(strait_machine_note(&s, "e1", KEY_POWER), "on");
+    s.faults.down = true;
+    door_cut(s.api);
+    strait_run(&s, SECONDS(1));
+    strait_home(&s, "DELETE", STR(HOSTS "/h1"), "");
+    add_host(&s);
+    apiserver_compact(s.home);
+    s.faults.down = false;
+    strait_run(&s, MINUTES(2));
+    CHECK(strait_machine_note(&s, "e1", KEY_POWER).p == NULL);
+    CHECK(reboot(&s).p == NULL);
+    strait_end(&s);
+}
+
 TEST(metal3_power_is_not_told_by_a_machine_that_has_lost_its_host)
 {
     struct strait s;
