@@ -2,6 +2,9 @@
 
 /* Those that begin together do not come back for a token together. */
 #define LINK_RENEW_SPREAD SECONDS(1)
+/* However short a token lives by what its cluster says: the turns that a renewal takes are those of
+ * all links. One that has ended before leads to the Secret by a 401. */
+#define LINK_RENEW_MIN MINUTES(1)
 #define LINK_RENEW_LONG 16u /* doublings that surely reach the longest wait */
 
 /* ── its end ───────────────────────────────────────────────────────────────────────────────── */
@@ -71,7 +74,7 @@ static void link_errand_on_token(void *ctx, const struct warrant_token *token)
     }
     link_errand_end(l);
     e->next = api;
-    e->renew_at = token->renew_at;
+    e->renew_at = MAX(token->renew_at, loop_now(l->loop) + LINK_RENEW_MIN);
     buf_done(&e->overdue);
     backoff_reset(&e->failed);
     link_poke(l);
