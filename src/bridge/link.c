@@ -340,7 +340,7 @@ static void link_connect(struct link *l, struct api *api)
 }
 
 /* From one door to the next, of the same cluster: what is known stays known while it is listed
- * again. Only from the timer, as above. */
+ * again, and that is to be complete as soon as after a 410. Only from the timer, as above. */
 static void link_move(struct link *l)
 {
     link_let_go(l);
@@ -348,6 +348,7 @@ static void link_move(struct link *l)
     dial_hang_up(l->config.dialer, STEAL(l->api));
     link_connect(l, STEAL(l->errand.next));
     l->short_ends = 0;
+    l->trouble_since = l->trouble_since > 0 ? l->trouble_since : link_now(l);
     reflector_start(&l->reflector);
 }
 

@@ -151,3 +151,24 @@ TEST(link_does_not_renew_tokens_all_the_time_however_short_they_live)
         link_world_end(&w);
     }
 }
+
+/* As after a 410: what is known is old, and nobody says when it will be new. */
+TEST(link_is_lost_when_the_list_through_the_next_door_does_not_end)
+{
+    struct link_world w;
+    struct cheat cheat = { .dumb = 3 }; /* the administrator's, the first token's, … */
+    struct link_site *east = begin(&w, &cheat);
+    link_site_follow(east);
+    link_world_run(&w, RENEWAL - SECONDS(5));
+    while (cheat.dialled < 4) {
+        link_world_run(&w, SECONDS(1));
+    }
+    CHECK(link_fresh(east->link));
+    for (int i = 0; i < 20; i++) { /* it drips, so that nobody finds the stream silent */
+        link_site_label(east, "a", "x", i % 2 == 0);
+        link_world_run(&w, SECONDS(1));
+    }
+    CHECK(!link_fresh(east->link));
+    CHECK(str_contains(link_site_view(east).trouble, STR("the new list of Nodes")));
+    link_world_end(&w);
+}
