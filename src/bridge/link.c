@@ -133,8 +133,8 @@ void link_close(struct link *l)
 
 void link_on_secret(struct link *l, uint64_t version)
 {
-    bool news = !l->followed || version != l->seen;
-    l->followed = true;
+    bool news = version != l->seen;
+    l->followed = version != 0; /* what comes in its place may be of a type that is not watched */
     l->seen = version;
     /* Told again of what was seen already, although a newer one was read since: the watch of the
      * Secrets is behind, and to read once more would bring nothing. */

@@ -93,7 +93,7 @@ void link_open(struct link *l, bool hurry);
 /* Not wanted any more: what is in flight may end, then all memory is given back. */
 void link_close(struct link *l);
 /* The Secret's metadata were seen in this version; 0 = it is gone. Another one than was read last
- * makes it read again, at once. Once called, the link does not read again by itself. */
+ * makes it read again, at once. Until it is gone, the link does not read again by itself. */
 void link_on_secret(struct link *l, uint64_t version);
 
 enum link_state link_state(const struct link *l);

@@ -64,7 +64,7 @@ struct link {
     struct arena secret; /* of `text`; wiped at once */
     struct str text;
     uint64_t version; /* of the Secret that was read last; 0 = none */
-    bool followed;    /* link_on_secret was called */
+    bool followed;    /* link_on_secret tells of it */
     uint64_t seen;    /* by link_on_secret last */
     bool moved;       /* another one than was read was seen since */
     usec_t reread_at; /* WATCHING, unless followed */

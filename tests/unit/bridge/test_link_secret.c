@@ -259,6 +259,26 @@ TEST(link_that_follows_the_secret_does_not_read_again_by_itself)
     link_world_end(&w);
 }
 
+/* Its type cannot be changed, so somebody deletes it and makes another: that one is not watched. */
+TEST(link_whose_secret_was_replaced_by_one_that_is_not_watched_reads_again_by_itself)
+{
+    struct link_world w;
+    struct link_site *east = link_world_fresh(&w);
+    link_site_follow(east);
+    link_site_secret_delete(east);
+    link_site_follow(east);
+    CHECK(link_world_until(&w, east, LINK_BACKOFF, SECONDS(2)));
+    link_site_secret(east, "t1");
+    CHECK(link_world_until(&w, east, LINK_WATCHING, SECONDS(5)));
+    uint64_t before = link_site_view(east).connects;
+    struct str text = phonebook_kubeconfig(STR("https://east"), STR("t1"), &w.memory);
+    link_site_secret_text(east, arena_concat(&w.memory, text, STR("# another version")));
+    link_world_run(&w, LINK_REREAD + SECONDS(5));
+    CHECK_EQ(link_site_view(east).connects, before + 1);
+    CHECK(link_fresh(east->link));
+    link_world_end(&w);
+}
+
 TEST(link_keeps_a_connection_that_works_when_the_secret_cannot_be_read)
 {
     struct link_world w;
