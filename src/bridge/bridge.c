@@ -169,7 +169,6 @@ static void bridge_init_supplies(struct bridge *b)
 static void bridge_on_leading(void *ctx, bool held)
 {
     struct bridge *b = ctx;
-    tally_leading(&b->tally, held);
     if (bridge_logs(b)) {
         log_info(b->log, held ? "leading" : "not leading any more");
     }
@@ -334,6 +333,7 @@ static void bridge_on_collect(void *ctx)
     struct bridge *b = ctx;
     uint32_t phases[TALLY_PHASES] = { 0 };
     tally_begin(&b->tally);
+    tally_leading(&b->tally, bridge_leading(b));
     MAP_EACH (&b->yards, entry) {
         const struct yard *y = map_item_value(entry);
         if (y->link != NULL) {
@@ -345,7 +345,7 @@ static void bridge_on_collect(void *ctx)
     MAP_EACH (&b->machines.store.items, entry) {
         const struct store_item *item = map_item_value(entry);
         const struct berth *at = item->extra;
-        phases[at->phase]++; /* as it was last decided */
+        phases[at->phase] += b->acting && at->decided ? 1 : 0; /* as it was last decided */
     }
     for (uint32_t i = 0; i < TALLY_PHASES; i++) {
         tally_machines(&b->tally, (enum rules_phase)i, phases[i]);

@@ -113,6 +113,7 @@ struct berth {
     usec_t deletion_quiet_at; /* monotonic; 0 = it is not */
     usec_t maintenance_quiet_at;
     bool keeps_link;
+    bool decided; /* `phase` is; otherwise it is another shard's */
     enum rules_phase phase;
     uint32_t said; /* news that are true and have been told; a bit each */
     /* Metal3 with --metal3-require-drained. */

@@ -206,6 +206,7 @@ static bool berth_decide(struct berth *at)
     struct rules_verdict verdict;
     if (!yard_is_ours(at->yard)) {
         at->keeps_link = false;
+        at->decided = false;
         return true;
     }
     struct rules_options options = b->config.rules;
@@ -219,6 +220,7 @@ static bool berth_decide(struct berth *at)
         at->keeps_link = keeps_link;
         yard_stir(at->yard);
     }
+    at->decided = true;
     at->phase = verdict.phase;
     berth_tell_now(at, &verdict);
     berth_plan(at, &verdict, facts.wall);

@@ -148,7 +148,7 @@ void strait_bridge(struct strait *s, const struct bridge_config *config)
     c.on_stopped = strait_on_stopped;
     c.ctx = s;
     c.rules.skew = SECONDS(5);
-    s->bridge = bridge_new(s->loop, s->api, &s->sink, NULL, &c);
+    s->bridge = bridge_new(s->loop, s->api, &s->sink, s->metrics, &c);
 }
 
 void strait_crash(struct strait *s)

@@ -33,6 +33,7 @@ struct strait {
     struct phonebook book;
     struct dialer *dialer;
     struct bridge *bridge;
+    struct metrics *metrics; /* of bridges that are made from now on; NULL = none */
     struct buf log;
     struct log sink;
     struct strait_shore *shores[STRAIT_SHORES_MAX];
