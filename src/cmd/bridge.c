@@ -256,8 +256,8 @@ const struct command command_bridge = {
             "--enable-metal3-maintenance it switches hosts of approved Machines off and on again. "
             "Flags, labels, annotations and Lease are those of the "
             "runtime-extension-maintenance-controller, so either may take over from the other.\n\n"
-            "Exit code 0: it was told to end. 1: the cluster could not be reached at the start, or "
-            "it has lost its Lease. 2: the command line is wrong.",
+            "Exit code 0: it was told to end. 1: the kubeconfig cannot be loaded, or it has lost "
+            "its Lease. 2: the command line is wrong.",
     .options = { .options = bridge_options, .count = ARRAY_LEN(bridge_options) },
     .config_size = sizeof(struct bridge_flags),
     .run = bridge_run,
