@@ -21,6 +21,9 @@ static bool supply_on_synced(void *ctx, uint64_t version)
 {
     struct supply *s = ctx;
     if (!store_list_end(&s->store, version)) {
+        /* Everything was forgotten. Not to know anything is not to know that all is gone. */
+        s->synced = false;
+        s->config.on_news(s->config.ctx);
         return false;
     }
     s->synced = true;

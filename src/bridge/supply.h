@@ -29,7 +29,7 @@ struct supply {
     struct store store;
     struct buf path;
     bool started;
-    bool synced; /* once, at least */
+    bool synced; /* the store has what the last whole list had, and what came since */
     bool failing;
     struct err trouble; /* while failing */
 };
