@@ -20,6 +20,7 @@
 #define BRIDGE_ABSENT_AFTER SECONDS(30) /* between the two reads that confirm a missing Node */
 #define BRIDGE_FAILED_BASE MSECONDS(500)
 #define BRIDGE_FAILED_MAX SECONDS(30)
+#define BRIDGE_UNSURE MINUTES(15) /* by then every watch has begun anew */
 #define BRIDGE_REFUSED_BASE SECONDS(10)
 #define BRIDGE_REFUSED_MAX MINUTES(5)
 #define ROUTING_ABSENT_AFTER SECONDS(30) /* between two answers that there are no requests */
@@ -33,7 +34,8 @@
 /* When a patch may be tried again after it failed. */
 struct bridge_retry {
     struct backoff backoff;
-    usec_t at; /* monotonic */
+    usec_t at;        /* monotonic */
+    uint64_t version; /* of the object, that the server knows better; a newer one is not held up */
 };
 
 /* The pleas of one workload cluster; only with --workload-approval=requests. They are watched
@@ -102,6 +104,10 @@ struct berth {
     struct crossing *to_host;
     struct crossing *probe;
     struct crossing *to_plea;
+    /* An approval whose answer was lost may be there, until a newer version tells, or a watch has
+     * had the time to begin anew. */
+    uint64_t approved_on; /* the version it was sent for */
+    usec_t approved_till; /* monotonic */
     struct bridge_retry machine_retry;
     struct bridge_retry node_retry;
     struct bridge_retry host_retry;
@@ -209,6 +215,8 @@ void berth_on_gone(void *ctx, struct store_item *item);
 void berth_mark(struct berth *at);
 /* Looks at it again then; the earliest time counts. */
 void berth_later(struct berth *at, usec_t when);
+/* Members of its control plane that wait for each other are looked at. */
+void berth_stir_members(struct berth *at);
 const struct machine *berth_machine(const struct berth *at);
 /* NULL = there is none. */
 const struct cluster *yard_cluster(const struct yard *y);
@@ -318,6 +326,8 @@ void crossing_survey(struct berth *at);
 /* What they are made with. */
 struct crossing *crossing_new(struct bridge *b, enum crossing_kind kind, struct berth *at,
                               struct str name);
+/* Whether what was refused is not tried yet, on this version of the object. */
+bool crossing_waits(const struct bridge_retry *retry, struct loop *loop, uint64_t version);
 void crossing_retry_after(struct bridge_retry *retry, struct loop *loop,
                           enum retry_verdict verdict);
 void crossing_count(const struct crossing *x, enum retry_verdict verdict);

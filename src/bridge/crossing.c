@@ -99,6 +99,12 @@ void crossing_retry_after(struct bridge_retry *retry, struct loop *loop, enum re
         };
     }
     retry->at = loop_now(loop) + backoff_next(&retry->backoff, loop_random(loop));
+    retry->version = 0;
+}
+
+bool crossing_waits(const struct bridge_retry *retry, struct loop *loop, uint64_t version)
+{
+    return loop_now(loop) < retry->at && (retry->version == 0 || retry->version == version);
 }
 
 const struct jval *crossing_read(const struct api_reply *reply, struct arena *tmp)
@@ -182,6 +188,27 @@ static void crossing_failed(struct crossing *x, const struct api_reply *reply,
     }
 }
 
+/* The object has changed, or is gone, and nobody has told yet: the watch does, and to ask again and
+ * again until then would teach nothing. */
+static void crossing_behind(struct crossing *x, struct bridge_retry *retry)
+{
+    crossing_retry_after(retry, x->bridge->loop, RETRY_LATER);
+    retry->version = x->version;
+    berth_later(x->berth, retry->at);
+}
+
+/* Another member of the control plane must not be approved beside one that may be, and is looked
+ * at when this one is not. */
+static void crossing_unapproved(struct crossing *x, enum retry_verdict verdict)
+{
+    struct berth *at = x->berth;
+    if (verdict == RETRY_LATER || verdict == RETRY_QUIET) {
+        at->approved_on = x->version;
+        at->approved_till = loop_now(x->bridge->loop) + BRIDGE_UNSURE;
+    }
+    berth_stir_members(at);
+}
+
 /* Who it was for decides again. A Node without a Machine is looked at here: what was found out
  * about it while the patch was on its way had to wait. */
 static void crossing_ended(struct crossing *x, enum retry_verdict verdict, struct store *store)
@@ -220,15 +247,22 @@ static void crossing_end(struct crossing *x, const struct api_reply *reply,
         if (retry != NULL) {
             backoff_reset(&retry->backoff);
             retry->at = 0;
+            retry->version = 0;
             x->berth->trouble = (struct err){ 0 };
         }
         if (store != NULL) {
             crossing_learn(store, reply);
         }
-    } else if (verdict == RETRY_OBSERVE) {
-        crossing_conflict(x, store);
-    } else if (retry != NULL && verdict != RETRY_ABSENT) {
+    } else if (retry != NULL && verdict != RETRY_OBSERVE && verdict != RETRY_ABSENT) {
         crossing_failed(x, reply, verdict, retry);
+    } else if (retry != NULL) {
+        crossing_behind(x, retry);
+    }
+    if (verdict == RETRY_OBSERVE) {
+        crossing_conflict(x, store);
+    }
+    if (x->berth != NULL && x->approves && verdict != RETRY_DONE) {
+        crossing_unapproved(x, verdict);
     }
     crossing_ended(x, verdict, store);
     bridge_wake(b);
@@ -411,6 +445,11 @@ static void crossing_on_probed(void *ctx, const struct api_reply *reply)
     struct bridge *b = x->bridge;
     usec_t now = loop_now(b->loop);
     x->link_call = NULL;
+    if (at != NULL && !str_eq(x->name, berth_machine(at)->node)) {
+        crossing_free(x); /* it was about another Node */
+        berth_mark(at);
+        return;
+    }
     if (at != NULL && reply->status == 404) {
         if (mutated(b->config.mutations, MUTATION_MISSED_ONCE)) {
             at->absent = true;

@@ -238,7 +238,7 @@ static void hosts_settle(struct bridge *b, struct store_item *item)
     if (at != NULL) {
         hosts_look(at, host, &facts);
         hosts_survey(at, &facts);
-        if (loop_now(b->loop) < at->host_retry.at) {
+        if (crossing_waits(&at->host_retry, b->loop, item->version)) {
             berth_later(at, at->host_retry.at);
             hosts_postpone(at, item);
             return;

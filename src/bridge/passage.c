@@ -132,7 +132,7 @@ static void print_machine(struct jwriter *w, const struct passage_machine *m)
     jw_pair_bool(w, "updating", m->updating);
     jw_pair_time(w, "deletedAt", m->deleted_at);
     jw_pair_time(w, "waitsSince", m->waits_since);
-    if (m->hold_max > 0) {
+    if (m->hold_max > 0 && m->hold_max != USEC_NEVER) {
         jw_pair_i64(w, "holdSeconds", m->hold_max / SECONDS(1));
     }
     jw_pair_some(w, "maintenance", m->request);

@@ -44,16 +44,29 @@ static usec_t berth_quiet(usec_t *since, bool quiet, usec_t now)
     return MAX(now - *since, (usec_t)1);
 }
 
-static void berth_members(const struct berth *at, struct rules_facts *ret)
+/* Whether an approval is on the Machine, or on its way, or was and nobody knows what became of it.
+ */
+static bool berth_is_taken(const struct berth *at)
 {
+    bool unsure = at->approved_on > 0 && at->item->version <= at->approved_on &&
+                  loop_now(at->bridge->loop) < at->approved_till;
+    return rules_approved(berth_machine(at)) || unsure ||
+           (at->to_machine != NULL && at->to_machine->approves);
+}
+
+static void berth_members(struct berth *at, struct rules_facts *ret)
+{
+    usec_t now = loop_now(at->bridge->loop);
     LIST_EACH (&at->yard->berths, link) {
         const struct berth *other = CONTAINER_OF(link, struct berth, link);
         const struct machine *m = berth_machine(other);
         if (other == at || !m->control_plane) {
             continue;
         }
-        bool taken =
-            rules_approved(m) || (other->to_machine != NULL && other->to_machine->approves);
+        bool taken = berth_is_taken(other);
+        if (taken && other->approved_till > now) {
+            berth_later(at, other->approved_till);
+        }
         ret->members++;
         ret->taken += taken ? 1 : 0;
         ret->available += !taken && !m->deleting && m->node.n > 0 ? 1 : 0;
@@ -130,12 +143,12 @@ static void berth_plan(struct berth *at, const struct rules_verdict *verdict, us
 }
 
 static bool berth_may_send(struct berth *at, const struct bridge_retry *retry,
-                           const struct crossing *under_way)
+                           const struct crossing *under_way, uint64_t version)
 {
     if (under_way != NULL) {
         return false; /* its answer marks the Machine */
     }
-    if (loop_now(at->bridge->loop) < retry->at) {
+    if (crossing_waits(retry, at->bridge->loop, version)) {
         berth_later(at, retry->at);
         return false;
     }
@@ -147,7 +160,8 @@ static bool berth_send_machine(struct berth *at, const struct rules_verdict *ver
                                const struct edit *edit)
 {
     struct bridge *b = at->bridge;
-    if (edit->n == 0 || !berth_may_send(at, &at->machine_retry, at->to_machine)) {
+    if (edit->n == 0 ||
+        !berth_may_send(at, &at->machine_retry, at->to_machine, at->item->version)) {
         return true;
     }
     if (!client_open(&b->client)) {
@@ -229,7 +243,7 @@ static bool berth_decide(struct berth *at)
     }
     routing_step(at, &facts, &verdict);
     if (verdict.node.n > 0 && facts.sight == RULES_SEEN && berth_is_claimed(at, &verdict) &&
-        berth_may_send(at, &at->node_retry, at->to_node)) {
+        berth_may_send(at, &at->node_retry, at->to_node, berth_node(at)->version)) {
         crossing_to_node(at, &verdict);
     }
     struct edit machine = verdict.machine;

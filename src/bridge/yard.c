@@ -296,8 +296,7 @@ static void berth_free(struct berth *at)
     yard_stir(y);
 }
 
-/* Members of a control plane wait for each other. */
-static void berth_stir_members(struct berth *at)
+void berth_stir_members(struct berth *at)
 {
     LIST_EACH (&at->yard->berths, link) {
         struct berth *other = CONTAINER_OF(link, struct berth, link);
@@ -501,7 +500,9 @@ void yard_settle(struct yard *y)
     }
     if (wanted && y->link == NULL) {
         yard_link(y, cluster);
-        y->away_since = loop_now(y->bridge->loop);
+    }
+    if (wanted && link_state(y->link) == LINK_IDLE) {
+        y->away_since = loop_now(y->bridge->loop); /* nobody missed it until now */
     }
     if (wanted) {
         link_open(y->link, hurry);

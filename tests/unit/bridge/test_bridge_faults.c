@@ -5,6 +5,8 @@
 #include "tests/check.h"
 #include "tests/lib/strait.h"
 
+#define TRIES_MAX 12u /* in a minute, by a back-off that begins with half a second */
+
 static void begin(struct strait *s, const struct bridge_config *config)
 {
     strait_begin(s, "v1beta2");
@@ -12,6 +14,140 @@ static void begin(struct strait *s, const struct bridge_config *config)
     strait_machine(s, "east", "e1", "enabled managed");
     strait_bridge(s, config);
     strait_run(s, SECONDS(5));
+}
+
+/* From now on no watch of the management cluster brings anything, for a long time. */
+static void deafen(struct strait *s)
+{
+    s->faults.watch_stall = 1000;
+    s->faults.watch_stall_max = HOURS(10);
+}
+
+static uint64_t sent(struct api *api, const char *resource, enum door_verb verb)
+{
+    uint32_t n = 0;
+    const struct door_tally *tallies = door_tallies(api, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        if (str_eq(tallies[i].resource, str_from(resource))) {
+            return tallies[i].sent[verb];
+        }
+    }
+    return 0;
+}
+
+static uint64_t node_patches(struct strait *s)
+{
+    struct bridge_stats stats;
+    bridge_stats(s->bridge, &stats);
+    return stats.patches[TALLY_NODE];
+}
+
+static struct str machine_path(struct strait *s, const char *name)
+{
+    return arena_printf(&s->memory, "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines/%s",
+                        name);
+}
+
+TEST(bridge_does_not_ask_again_and_again_for_a_machine_that_is_gone)
+{
+    struct strait s;
+    begin(&s, NULL);
+    CHECK(strait_hooked(&s, "e1"));
+    deafen(&s);
+    strait_delete_machine(&s, "e1");
+    strait_home(&s, "PATCH", machine_path(&s, "e1"), "{\"metadata\":{\"finalizers\":null}}");
+    strait_label_node(&s, "east", "e1", KEY_STATE, NULL);
+    uint64_t before = sent(s.api, "machines", DOOR_PATCH);
+    strait_run(&s, MINUTES(1));
+    uint64_t tries = sent(s.api, "machines", DOOR_PATCH) - before;
+    CHECK(tries >= 1);
+    CHECK(tries <= TRIES_MAX);
+    strait_end(&s);
+}
+
+TEST(bridge_does_not_ask_again_and_again_for_a_node_that_is_gone)
+{
+    struct strait s;
+    begin(&s, NULL);
+    struct strait_shore *east = strait_find(&s, "east");
+    east->faults.watch_stall = 1000;
+    east->faults.watch_stall_max = HOURS(10);
+    strait_delete_node(&s, "east", "e1");
+    uint64_t before = node_patches(&s);
+    strait_label_machine(&s, "e1", KEY_MAINTENANCE, "requested");
+    strait_run(&s, MINUTES(1));
+    CHECK(node_patches(&s) > before);
+    CHECK(node_patches(&s) <= before + TRIES_MAX);
+    strait_end(&s);
+}
+
+TEST(bridge_waits_for_the_version_that_it_was_refused_for)
+{
+    struct strait s;
+    begin(&s, NULL);
+    deafen(&s);
+    strait_note_machine(&s, "e1", STR("somebody/was"), "faster");
+    uint64_t before = sent(s.api, "machines", DOOR_PATCH);
+    strait_label_node(&s, "east", "e1", KEY_STATE, NULL);
+    strait_run(&s, MINUTES(1));
+    uint64_t tries = sent(s.api, "machines", DOOR_PATCH) - before;
+    CHECK(tries >= 1);
+    CHECK(tries <= TRIES_MAX);
+    /* The silent watch is given up, and with what the next one brings nothing is waited for. */
+    s.faults.watch_stall = 0;
+    door_cut(s.api);
+    strait_run(&s, MINUTES(2));
+    CHECK(!strait_hooked(&s, "e1"));
+    strait_end(&s);
+}
+
+TEST(bridge_waits_for_the_version_of_a_node_that_it_was_refused_for)
+{
+    struct strait s;
+    begin(&s, NULL);
+    struct strait_shore *east = strait_find(&s, "east");
+    east->faults.watch_stall = 1000;
+    east->faults.watch_stall_max = HOURS(10);
+    strait_label_node(&s, "east", "e1", STR("somebody/was"), "faster");
+    uint64_t before = node_patches(&s);
+    strait_label_machine(&s, "e1", KEY_MAINTENANCE, "requested");
+    strait_run(&s, MINUTES(1));
+    CHECK(node_patches(&s) > before);
+    CHECK(node_patches(&s) <= before + TRIES_MAX);
+    strait_end(&s);
+}
+
+static bool cp1_is_approved(struct strait *s)
+{
+    return str_eq(strait_machine_label(s, "cp1", KEY_MAINTENANCE), KEY_APPROVED);
+}
+
+TEST(bridge_approves_no_second_member_while_the_first_ones_answer_is_lost)
+{
+    struct strait s;
+    static const char *const names[] = { "cp1", "cp2", "cp3" };
+    strait_begin(&s, "v1beta2");
+    strait_shore(&s, "east");
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        strait_machine(&s, "east", names[i], "enabled managed control-plane");
+        strait_label_machine(&s, names[i], KEY_MAINTENANCE, "requested");
+    }
+    strait_bridge(&s, NULL);
+    strait_run(&s, SECONDS(5));
+    deafen(&s);
+    strait_label_node(&s, "east", "cp1", KEY_APPROVE_MAINTENANCE, "true");
+    CHECK(strait_until(&s, cp1_is_approved, SECONDS(1)));
+    door_cut(s.api); /* before the answer is there */
+    strait_label_node(&s, "east", "cp2", KEY_APPROVE_MAINTENANCE, "true");
+    strait_run(&s, MINUTES(5));
+    CHECK_STR(strait_machine_label(&s, "cp1", KEY_MAINTENANCE), "approved");
+    CHECK_STR(strait_machine_label(&s, "cp2", KEY_MAINTENANCE), "requested");
+    strait_label_machine(&s, "cp1", KEY_MAINTENANCE, NULL);
+    s.faults.watch_stall = 0;
+    door_cut(s.api);
+    strait_run(&s, MINUTES(1));
+    CHECK_STR(strait_machine_label(&s, "cp2", KEY_MAINTENANCE), "approved");
+    strait_end(&s);
 }
 
 TEST(bridge_holds_when_the_management_cluster_is_set_back)

@@ -93,3 +93,18 @@ TEST(bridge_that_does_not_act_counts_no_machine)
     CHECK_EQ(series(&b, "leader_election_master_status", BRIDGE_LEASE_NAME.p)->value, 0);
     end(&b);
 }
+TEST(bridge_does_not_count_a_cluster_that_nobody_needs_as_away)
+{
+    struct bed b;
+    begin(&b, NULL);
+    CHECK_EQ(series(&b, "drydock_bridge_away_seconds", NULL)->count, 1);
+    strait_label_machine(&b.s, "e1", KEY_ENABLED, NULL);
+    strait_run(&b.s, HOURS(24));
+    CHECK_EQ(series(&b, "drydock_bridge_links", "idle")->value, 1);
+    strait_label_machine(&b.s, "e1", KEY_ENABLED, "true");
+    strait_run(&b.s, SECONDS(5));
+    const struct metric_series *away = series(&b, "drydock_bridge_away_seconds", NULL);
+    CHECK_EQ(away->count, 2);
+    CHECK(away->sum < 5);
+    end(&b);
+}
