@@ -376,6 +376,9 @@ static void link_enter(struct link *l, enum link_state state)
     ASSERT((link_ways[l->state] & TO(state)) != 0);
     usec_t now = loop_now(l->loop);
     usec_t open_at = link_open_at(l);
+    if (l->state == LINK_LISTING) {
+        l->listed = now - l->since;
+    }
     if (l->state == LINK_WATCHING) {
         if (now - l->since >= LINK_SETTLED) {
             backoff_reset(&l->backoff);
@@ -686,6 +689,7 @@ void link_view(const struct link *l, struct link_view *ret)
         .trouble = l->trouble.code != 0 ? str_from(l->trouble.msg) : STR_NONE,
         .since = l->since,
         .retry_at = l->state == LINK_BACKOFF ? l->retry_at : 0,
+        .listed = l->listed,
         .nodes = store_count(&l->store),
         .connects = l->connects,
         .failures = l->failures,

@@ -42,6 +42,7 @@ struct link {
     struct loop_timer timer;
     enum link_state state;
     usec_t since;       /* in this state */
+    usec_t listed;      /* how long its last list took, from connecting to the last Node */
     bool wanted;        /* opened, and not closed since */
     bool hurry;         /* until it is fresh */
     usec_t away_since;  /* see link_away_since */

@@ -80,6 +80,16 @@ static usec_t machine_read_waits_since(const struct jval *status)
     return since > 0 ? since : machine_read_wait(jval_at(status, "v1beta2.conditions"));
 }
 
+static bool machine_is_unhealthy(const struct jval *conditions)
+{
+    JVAL_EACH (jval_kind(conditions) == JARR ? conditions : NULL, c) {
+        if (meta_is(c, STR("type"), STR("NodeHealthy"))) {
+            return !meta_is(c, STR("status"), STR("True"));
+        }
+    }
+    return false; /* nobody says so */
+}
+
 static usec_t machine_read_hold(const struct jval *annotations)
 {
     uint64_t seconds;
@@ -136,6 +146,7 @@ static int machine_project(void *ctx UNUSED, const struct jval *object, struct a
         .infra_kind = machine_text(jval_at(spec, "infrastructureRef.kind")),
         .infra_name = machine_text(jval_at(spec, "infrastructureRef.name")),
         .waits_since = machine_read_waits_since(status),
+        .unhealthy = machine_is_unhealthy(jval_get(status, STR("conditions"))),
     };
     machine_read_metadata(jval_get(object, STR("metadata")), &found);
     CLEANUP(buf_done)
@@ -171,10 +182,11 @@ static bool machine_same(const void *left, const void *right)
            str_eq(a->provider, b->provider) && str_eq(a->infra_kind, b->infra_kind) &&
            str_eq(a->infra_name, b->infra_name) && a->enabled == b->enabled &&
            a->deleting == b->deleting && a->paused == b->paused &&
-           a->control_plane == b->control_plane && a->updating == b->updating &&
-           a->request == b->request && a->request_templated == b->request_templated &&
-           a->deleted_at == b->deleted_at && a->waits_since == b->waits_since &&
-           a->hold_max == b->hold_max && str_eq(a->labels, b->labels) && machine_same_marks(a, b);
+           a->control_plane == b->control_plane && a->unhealthy == b->unhealthy &&
+           a->updating == b->updating && a->request == b->request &&
+           a->request_templated == b->request_templated && a->deleted_at == b->deleted_at &&
+           a->waits_since == b->waits_since && a->hold_max == b->hold_max &&
+           str_eq(a->labels, b->labels) && machine_same_marks(a, b);
 }
 
 const struct store_kind machine_kind = {

@@ -29,6 +29,7 @@ struct machine {
     bool deleting;
     bool paused; /* by its own annotation */
     bool control_plane;
+    bool unhealthy;               /* Cluster API does not find its Node healthy */
     bool updating;                /* an in-place update is under way, or about to be */
     enum machine_request request; /* the label `maintenance` */
     bool request_templated;       /* the label belongs to a template: whoever applies it wins */

@@ -13,6 +13,10 @@ static const double hold_buckets[] = { 1,           10,          MINUTE,  5 * MI
                                        15 * MINUTE, 30 * MINUTE, HOUR,    4 * HOUR,
                                        12 * HOUR,   DAY,         3 * DAY, 7 * DAY };
 
+/* One page of Nodes takes a moment; the longest list that is waited for, a minute. */
+static const double list_buckets[] = { 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,  0.5,
+                                       1,     2.5,  5,     10,   30,  MINUTE };
+
 static const char *const object_names[] = { "machine", "node", "host", "request" };
 static const char *const result_names[] = { "done", "conflict", "failed" };
 _Static_assert(ARRAY_LEN(object_names) == TALLY_OBJECTS, "each object has a name");
@@ -45,6 +49,13 @@ static void tally_init_links(struct tally *t, bool per_cluster)
         .buckets = away_buckets,
         .bucket_count = ARRAY_LEN(away_buckets),
     };
+    static const struct metric_spec listed = {
+        .name = "drydock_bridge_list_seconds",
+        .help = "How long it took to connect to a cluster and to list its Nodes.",
+        .kind = METRIC_HISTOGRAM,
+        .buckets = list_buckets,
+        .bucket_count = ARRAY_LEN(list_buckets),
+    };
     struct metric *f = metrics_family(t->metrics, &links);
     for (uint32_t i = 0; i < TALLY_STATES; i++) {
         struct str name = str_from(link_state_name((enum link_state)i));
@@ -58,6 +69,7 @@ static void tally_init_links(struct tally *t, bool per_cluster)
     t->renewals = tally_plain(t, "drydock_bridge_token_renewal_failures_total",
                               "Tokens of workload clusters that could not be renewed in time.");
     t->away = metric_series(metrics_family(t->metrics, &away), NULL);
+    t->listed = metric_series(metrics_family(t->metrics, &listed), NULL);
 }
 
 static void tally_init_machines(struct tally *t)
@@ -134,6 +146,13 @@ void tally_away(struct tally *t, usec_t away)
 {
     if (t->metrics != NULL) {
         metric_observe(t->away, (double)away / 1e6);
+    }
+}
+
+void tally_listed(struct tally *t, usec_t took)
+{
+    if (t->metrics != NULL) {
+        metric_observe(t->listed, (double)took / 1e6);
     }
 }
 

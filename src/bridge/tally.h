@@ -30,6 +30,7 @@ struct tally {
     struct metric_series *failures;
     struct metric_series *renewals;
     struct metric_series *away;
+    struct metric_series *listed;
     struct metric_series *hold;
     struct metric_series *stale;
     struct metric_series *mismatches;
@@ -43,8 +44,9 @@ void tally_init(struct tally *t, struct metrics *metrics, bool per_cluster, stru
 
 void tally_patch(struct tally *t, enum tally_object object, enum tally_result result);
 void tally_away(struct tally *t, usec_t away); /* the link was not fresh for so long, and now is */
-void tally_hold(struct tally *t, usec_t hold); /* a hook held a deletion for so long */
-void tally_stale(struct tally *t);             /* an approval was taken away */
+void tally_listed(struct tally *t, usec_t took); /* to connect and list all Nodes */
+void tally_hold(struct tally *t, usec_t hold);   /* a hook held a deletion for so long */
+void tally_stale(struct tally *t);               /* an approval was taken away */
 void tally_mismatch(struct tally *t);
 void tally_leading(struct tally *t, bool leading);
 void tally_gone(struct tally *t, const struct link_view *view);

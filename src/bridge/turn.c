@@ -69,7 +69,7 @@ static void berth_members(struct berth *at, struct rules_facts *ret)
         }
         ret->members++;
         ret->taken += taken ? 1 : 0;
-        ret->available += !taken && !m->deleting && m->node.n > 0 ? 1 : 0;
+        ret->available += !taken && !m->deleting && m->node.n > 0 && !m->unhealthy ? 1 : 0;
     }
 }
 

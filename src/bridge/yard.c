@@ -390,9 +390,12 @@ static void yard_on_state(void *ctx, struct link *l)
 {
     struct yard *y = ctx;
     struct bridge *b = y->bridge;
+    struct link_view view;
     if (link_fresh(l)) {
         tally_away(&b->tally, y->away_since == 0 ? 0 : loop_now(b->loop) - y->away_since);
         y->away_since = 0;
+        link_view(l, &view);
+        tally_listed(&b->tally, view.listed);
     } else {
         y->away_since = y->away_since == 0 ? loop_now(b->loop) : y->away_since;
         /* What two reads were to confirm is open again. */

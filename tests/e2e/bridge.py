@@ -78,6 +78,13 @@ class Pair:
         self.management, self.workload, self.machine, self.node = management, workload, machine, node
         self.touches = itertools.count()
 
+    def report(self, ready=True):
+        """The Node says how it is, as its kubelet would; Cluster API makes the Machine's condition NodeHealthy of it."""
+        truth = {"Ready": ready, "MemoryPressure": False, "DiskPressure": False, "PIDPressure": False}
+        self.workload.patch("Node", None, self.node, {"status": {"conditions": [
+            {"type": name, "status": str(value), "reason": "Kubelet", "message": "as told"} for name, value in truth.items()]}},
+            sub="status")
+
     # The Machine.
 
     def read(self):

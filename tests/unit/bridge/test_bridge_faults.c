@@ -150,6 +150,34 @@ TEST(bridge_approves_no_second_member_while_the_first_ones_answer_is_lost)
     strait_end(&s);
 }
 
+/* The member before is done, and starts: its Node is there, but not healthy yet. */
+TEST(bridge_approves_no_second_member_before_the_first_one_is_healthy)
+{
+    struct strait s;
+    static const char *const names[] = { "cp1", "cp2", "cp3" };
+    strait_begin(&s, "v1beta2");
+    strait_shore(&s, "east");
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        strait_machine(&s, "east", names[i], "enabled managed control-plane");
+    }
+    strait_home(
+        &s, "PATCH", machine_path(&s, "cp1"),
+        "{\"status\":{\"conditions\":[{\"type\":\"NodeHealthy\",\"status\":\"Unknown\","
+        "\"reason\":\"NodeNotHealthy\",\"lastTransitionTime\":\"2026-11-16T00:00:00Z\"}]}}");
+    strait_label_machine(&s, "cp2", KEY_MAINTENANCE, "requested");
+    strait_bridge(&s, NULL);
+    strait_run(&s, SECONDS(5));
+    strait_label_node(&s, "east", "cp2", KEY_APPROVE_MAINTENANCE, "true");
+    strait_run(&s, MINUTES(5));
+    CHECK_STR(strait_machine_label(&s, "cp2", KEY_MAINTENANCE), "requested");
+    strait_home(&s, "PATCH", machine_path(&s, "cp1"),
+                "{\"status\":{\"conditions\":[{\"type\":\"NodeHealthy\",\"status\":\"True\","
+                "\"reason\":\"NodeHealthy\",\"lastTransitionTime\":\"2026-11-16T00:01:00Z\"}]}}");
+    strait_run(&s, SECONDS(5));
+    CHECK_STR(strait_machine_label(&s, "cp2", KEY_MAINTENANCE), "approved");
+    strait_end(&s);
+}
+
 TEST(bridge_holds_when_the_management_cluster_is_set_back)
 {
     struct strait s;

@@ -93,6 +93,16 @@ TEST(bridge_that_does_not_act_counts_no_machine)
     CHECK_EQ(series(&b, "leader_election_master_status", BRIDGE_LEASE_NAME.p)->value, 0);
     end(&b);
 }
+TEST(bridge_counts_how_long_lists_take)
+{
+    struct bed b;
+    begin(&b, NULL);
+    const struct metric_series *listed = series(&b, "drydock_bridge_list_seconds", NULL);
+    CHECK_EQ(listed->count, 1);
+    CHECK(listed->sum > 0 && listed->sum < 5);
+    end(&b);
+}
+
 TEST(bridge_does_not_count_a_cluster_that_nobody_needs_as_away)
 {
     struct bed b;

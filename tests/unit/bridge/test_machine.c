@@ -199,6 +199,33 @@ TEST(machine_knows_since_when_its_hook_is_waited_for)
              0);
 }
 
+TEST(machine_is_unhealthy_when_cluster_api_does_not_find_its_node_healthy)
+{
+    static const struct {
+        const char *conditions;
+        bool unhealthy;
+    } cases[] = {
+        { "[{\"type\":\"NodeHealthy\",\"status\":\"True\"}]", false },
+        { "[{\"type\":\"NodeHealthy\",\"status\":\"False\"}]", true },
+        { "[{\"type\":\"Ready\",\"status\":\"True\"},{\"type\":\"NodeHealthy\",\"status\":"
+          "\"Unknown\"}]",
+          true },
+        { "[{\"type\":\"NodeHealthy\"}]", true },
+        { "[{\"type\":\"Ready\",\"status\":\"False\"}]", false },
+        { "[7]", false },
+        { "{\"type\":\"NodeHealthy\",\"status\":\"False\"}", false },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        check_case((int64_t)i);
+        CLEANUP(arena_done)
+        struct arena a = { 0 };
+        const struct machine *m = read_machine(
+            &a, arena_printf(&a, "{\"status\":{\"conditions\":%s}}", cases[i].conditions).p);
+        CHECK_EQ(m->unhealthy, cases[i].unhealthy);
+    }
+    check_case(-1);
+}
+
 TEST(machine_is_deleting_even_when_it_does_not_say_since_when)
 {
     CLEANUP(arena_done)
