@@ -471,6 +471,21 @@ static int read_exec(const struct reader *r, const struct entry *user, const str
     return 0;
 }
 
+static int read_groups(const struct reader *r, const struct entry *e, struct cluster_access *a,
+                       struct err *err)
+{
+    int rc = read_strs(r, e, "as-groups", &a->impersonate_groups, &a->impersonate_groups_n, err);
+    for (uint32_t i = 0; rc == 0 && i < a->impersonate_groups_n; i++) {
+        if (!is_one_line(a->impersonate_groups[i])) {
+            (void)err_set(err, ERR_INVALID,
+                          "%s '" STR_FMT "': as-groups: want one line of text each", e->what,
+                          STR_ARG(e->name));
+            rc = complain(e->config, jval_get(e->value, STR("as-groups")), err);
+        }
+    }
+    return rc;
+}
+
 static int read_user(const struct reader *r, const struct entry *e, const struct entry *cluster,
                      struct cluster_access *a, struct err *err)
 {
@@ -483,9 +498,7 @@ static int read_user(const struct reader *r, const struct entry *e, const struct
     rc = rc < 0 ? rc : read_str(r, e, "password", &a->password, err);
     rc = rc < 0 ? rc : read_str(r, e, "as", &a->impersonate_user, err);
     rc = rc < 0 ? rc : read_str(r, e, "as-uid", &a->impersonate_uid, err);
-    rc = rc < 0
-             ? rc
-             : read_strs(r, e, "as-groups", &a->impersonate_groups, &a->impersonate_groups_n, err);
+    rc = rc < 0 ? rc : read_groups(r, e, a, err);
     rc = rc < 0 ? rc : read_exec(r, e, cluster, a, err);
     if (rc < 0) {
         return rc;

@@ -210,6 +210,9 @@ static const struct {
     { "contexts:\n- {name: x, context: {cluster: k, user: z}}\nclusters:\n- {name: k, cluster: "
       "{server: 'https://a'}}\nusers:\n- name: z\n  user:\n    token: \"a\\nb\"",
       "x", "': line 8: user 'z': token: want one line of text" },
+    { "contexts:\n- {name: x, context: {cluster: k, user: z}}\nclusters:\n- {name: k, cluster: "
+      "{server: 'https://a'}}\nusers:\n- name: z\n  user:\n    as-groups: [a, \"b\\r\\nX: c\"]",
+      "x", "': line 8: user 'z': as-groups: want one line of text each" },
 };
 
 TEST(kubeconfig_says_what_is_wrong_and_where)
