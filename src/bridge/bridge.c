@@ -37,7 +37,8 @@ bool bridge_ready(const struct bridge *b, struct str *ret_why)
     for (size_t i = 0; i < (b->config.metal3 ? 3u : 2u); i++) {
         if (!supply_well(needed[i])) {
             *ret_why = needed[i]->failing ? str_from(needed[i]->trouble.msg)
-                                          : STR("Machines and Clusters are being listed");
+                       : i < 2            ? STR("Machines and Clusters are being listed")
+                                          : STR("BareMetalHosts are being listed");
             return false;
         }
     }
