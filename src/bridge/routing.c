@@ -447,6 +447,7 @@ void routing_look(struct yard *y)
         r->missed_at = 0;
         r->warned = false;
         yard_mark_all(y);
+        yard_review(y); /* what is left on Nodes without a Machine was not known to be ours */
     }
     routing_sort(y);
 }

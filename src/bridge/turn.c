@@ -334,7 +334,7 @@ static void yard_look(struct yard *y)
         routing_stir(y, item->name);
         struct edit edit = { 0 };
         rules_stray(item->object, &edit);
-        if (y->routing != NULL) {
+        if (y->routing != NULL && y->routing->state == ROUTING_SERVED) {
             route_stray(item->object, &edit);
         }
         if (edit.n > 0 && cluster != NULL && !cluster->paused && stray_is_ours(y, item)) {

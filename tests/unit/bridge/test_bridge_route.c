@@ -475,6 +475,25 @@ static bool has_plea(struct strait *s)
 }
 
 /* It is made, and taken back before its watch has told of it. */
+/* Where there are no requests an engine approves, and what it has written is its own to take away,
+ * also when the Machine is gone. */
+TEST(bridge_route_leaves_approvals_of_an_engine_alone)
+{
+    struct strait s;
+    begin(&s);
+    strait_machine(&s, "west", "w2", "enabled managed");
+    strait_run(&s, MINUTES(2));
+    CHECK(strait_hooked(&s, "w2"));
+    strait_node(&s, "west", "w9", /* managed= */ true);
+    strait_label_node(&s, "west", "w9", KEY_APPROVE_MAINTENANCE, "true");
+    strait_note_node(&s, "west", "w9", KEY_MAINTENANCE_APPROVED_FOR, "gone/1");
+    strait_note_node(&s, "west", "w9", KEY_MAINTENANCE_REQUEST, "gone/1");
+    strait_run(&s, MINUTES(10));
+    CHECK(strait_node_note(&s, "west", "w9", KEY_MAINTENANCE_REQUEST).p == NULL);
+    CHECK_STR(strait_node_label(&s, "west", "w9", KEY_APPROVE_MAINTENANCE), "true");
+    strait_end(&s);
+}
+
 TEST(bridge_route_does_not_forget_what_it_has_made_and_not_seen)
 {
     struct strait s;
