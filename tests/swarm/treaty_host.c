@@ -98,10 +98,11 @@ static const char *wrong_put(const struct act *a, const struct treaty_machine *m
     if (!t->terms.any_machine && trait_lasts(&c->going, t->now, lag)) {
         return "switches off although the Cluster is going";
     }
-    /* A Secret that leads to another cluster cannot be told from a right one. */
+    /* A Secret that leads to another cluster cannot be told from a right one. And a Node of now may
+     * be judged by drain rules of before: they come from another server. */
     usec_t from = t->now - lag - HOST_SURVEY;
     if (t->terms.drained && !has_note(a->old, KEY_REBOOT) && !trait_was(&m->drained, from) &&
-        !trait_was(&c->astray, from)) {
+        !trait_was(&c->astray, from) && c->rules_at <= from) {
         return "switches off under a Node that is not drained";
     }
     return NULL;
