@@ -111,6 +111,10 @@ def test_nothing_is_written_when_nothing_changes(yard, serve, tmp_path):
     assert bridge.alive()
 
 
+def sets_something(metadata):
+    return any(value is not None for part in metadata.values() for value in part.values())
+
+
 def test_one_round_costs_few_writes(yard, serve, tmp_path):
     """The hook, the wait, the release, and the request at the Node; each says which version it was decided on."""
     home, gate = yard.gate("management"), yard.gate()
@@ -126,6 +130,8 @@ def test_one_round_costs_few_writes(yard, serve, tmp_path):
     patches = [r for r in (*home.requests, *gate.requests) if r.method == "PATCH" and "drydock" in r.agent]
     written = [(r.path, json.loads(r.body)["metadata"]) for r in patches if "/machines/" in r.path or "/nodes/" in r.path]
     assert all(meta.pop("resourceVersion") for _, meta in written)
+    # Whoever hears of the Machine's end before that of its Node takes the request off the Node once more.
+    written = [(path, meta) for path, meta in written if "/machines/" in path or sets_something(meta)]
     # What meets a write of Cluster API's is refused, decided anew and sent again.
     different = {(path, re.sub(r'"since[^}]*', "", json.dumps(meta))) for path, meta in written}
     assert sum("/machines/" in path for path, _ in different) == 3, different
