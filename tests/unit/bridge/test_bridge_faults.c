@@ -23,6 +23,14 @@ static void deafen(struct strait *s)
     s->faults.watch_stall_max = HOURS(10);
 }
 
+/* Likewise of a workload cluster. */
+static void deafen_to(struct strait *s, const char *cluster)
+{
+    struct strait_shore *shore = strait_find(s, cluster);
+    shore->faults.watch_stall = 1000;
+    shore->faults.watch_stall_max = HOURS(10);
+}
+
 static uint64_t sent(struct api *api, const char *resource, enum door_verb verb)
 {
     uint32_t n = 0;
@@ -65,19 +73,23 @@ TEST(bridge_does_not_ask_again_and_again_for_a_machine_that_is_gone)
     strait_end(&s);
 }
 
+/* What is to be written to the Node now cannot be, and is not tried too often. */
+static void check_tries_at_node(struct strait *s)
+{
+    uint64_t before = node_patches(s);
+    strait_label_machine(s, "e1", KEY_MAINTENANCE, "requested");
+    strait_run(s, MINUTES(1));
+    CHECK(node_patches(s) > before);
+    CHECK(node_patches(s) <= before + TRIES_MAX);
+}
+
 TEST(bridge_does_not_ask_again_and_again_for_a_node_that_is_gone)
 {
     struct strait s;
     begin(&s, NULL);
-    struct strait_shore *east = strait_find(&s, "east");
-    east->faults.watch_stall = 1000;
-    east->faults.watch_stall_max = HOURS(10);
+    deafen_to(&s, "east");
     strait_delete_node(&s, "east", "e1");
-    uint64_t before = node_patches(&s);
-    strait_label_machine(&s, "e1", KEY_MAINTENANCE, "requested");
-    strait_run(&s, MINUTES(1));
-    CHECK(node_patches(&s) > before);
-    CHECK(node_patches(&s) <= before + TRIES_MAX);
+    check_tries_at_node(&s);
     strait_end(&s);
 }
 
@@ -105,16 +117,21 @@ TEST(bridge_waits_for_the_version_of_a_node_that_it_was_refused_for)
 {
     struct strait s;
     begin(&s, NULL);
-    struct strait_shore *east = strait_find(&s, "east");
-    east->faults.watch_stall = 1000;
-    east->faults.watch_stall_max = HOURS(10);
+    deafen_to(&s, "east");
     strait_label_node(&s, "east", "e1", STR("somebody/was"), "faster");
-    uint64_t before = node_patches(&s);
-    strait_label_machine(&s, "e1", KEY_MAINTENANCE, "requested");
-    strait_run(&s, MINUTES(1));
-    CHECK(node_patches(&s) > before);
-    CHECK(node_patches(&s) <= before + TRIES_MAX);
+    check_tries_at_node(&s);
     strait_end(&s);
+}
+
+/* A control plane of three, and no bridge yet. */
+static void begin_members(struct strait *s)
+{
+    static const char *const names[] = { "cp1", "cp2", "cp3" };
+    strait_begin(s, "v1beta2");
+    strait_shore(s, "east");
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        strait_machine(s, "east", names[i], "enabled managed control-plane");
+    }
 }
 
 static bool cp1_is_approved(struct strait *s)
@@ -125,13 +142,9 @@ static bool cp1_is_approved(struct strait *s)
 TEST(bridge_approves_no_second_member_while_the_first_ones_answer_is_lost)
 {
     struct strait s;
-    static const char *const names[] = { "cp1", "cp2", "cp3" };
-    strait_begin(&s, "v1beta2");
-    strait_shore(&s, "east");
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        strait_machine(&s, "east", names[i], "enabled managed control-plane");
-        strait_label_machine(&s, names[i], KEY_MAINTENANCE, "requested");
-    }
+    begin_members(&s);
+    strait_label_machine(&s, "cp1", KEY_MAINTENANCE, "requested");
+    strait_label_machine(&s, "cp2", KEY_MAINTENANCE, "requested");
     strait_bridge(&s, NULL);
     strait_run(&s, SECONDS(5));
     deafen(&s);
@@ -154,12 +167,7 @@ TEST(bridge_approves_no_second_member_while_the_first_ones_answer_is_lost)
 TEST(bridge_approves_no_second_member_before_the_first_one_is_healthy)
 {
     struct strait s;
-    static const char *const names[] = { "cp1", "cp2", "cp3" };
-    strait_begin(&s, "v1beta2");
-    strait_shore(&s, "east");
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        strait_machine(&s, "east", names[i], "enabled managed control-plane");
-    }
+    begin_members(&s);
     strait_home(
         &s, "PATCH", machine_path(&s, "cp1"),
         "{\"status\":{\"conditions\":[{\"type\":\"NodeHealthy\",\"status\":\"Unknown\","

@@ -192,15 +192,21 @@ TEST(metal3_power_is_not_told_of_a_host_that_has_been_replaced)
     strait_end(&s);
 }
 
+/* A Machine of another cluster that names the same host. */
+static void add_rival(struct strait *s)
+{
+    strait_shore(s, "west");
+    strait_machine(s, "west", "w1", "enabled managed");
+    strait_home(s, "PATCH", STR("/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines/w1"),
+                "{\"spec\":{\"providerID\":\"metal3://default/h1/w1\",\"infrastructureRef\":{"
+                "\"kind\":\"Metal3Machine\",\"name\":\"w1\"}}}");
+}
+
 TEST(metal3_power_is_not_told_by_a_machine_that_has_lost_its_host)
 {
     struct strait s;
     begin(&s, &metal3, "metal3://default/h1/e1");
-    strait_shore(&s, "west");
-    strait_machine(&s, "west", "w1", "enabled managed");
-    strait_home(&s, "PATCH", STR("/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines/w1"),
-                "{\"spec\":{\"providerID\":\"metal3://default/h1/w1\",\"infrastructureRef\":{"
-                "\"kind\":\"Metal3Machine\",\"name\":\"w1\"}}}");
+    add_rival(&s);
     strait_home(&s, "PATCH", STR(HOSTS "/h1"),
                 "{\"status\":{\"provisioning\":{\"state\":\"preparing\"}}}");
     approve(&s);
@@ -216,11 +222,7 @@ TEST(metal3_host_is_found_by_its_machine_when_another_one_that_named_it_is_gone)
 {
     struct strait s;
     begin(&s, &metal3, "metal3://default/h1/e1");
-    strait_shore(&s, "west");
-    strait_machine(&s, "west", "w1", "enabled managed");
-    strait_home(&s, "PATCH", STR("/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines/w1"),
-                "{\"spec\":{\"providerID\":\"metal3://default/h1/w1\",\"infrastructureRef\":{"
-                "\"kind\":\"Metal3Machine\",\"name\":\"w1\"}}}");
+    add_rival(&s);
     strait_home(&s, "PATCH", STR(HOSTS "/h1"), "{\"spec\":{\"consumerRef\":{\"name\":\"w1\"}}}");
     strait_run(&s, SECONDS(1));
     bury_machine(&s);
