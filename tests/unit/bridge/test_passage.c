@@ -343,6 +343,7 @@ TEST(passage_json_has_everything)
     s.report.rules_error = STR("MachineDrainRule 'a': ?");
     s.report.plea = STR("mr-1");
     s.report.plea_state = STR("Approved");
+    s.machine.hold_max = USEC_NEVER; /* no limit is no number */
     scene_look(&s);
     struct jwriter w = jwriter_on(&json);
     passage_print_json(&s.passage, &w);
