@@ -27,19 +27,13 @@
 #include "base/log.h"
 #include "kube/client.h"
 #include "kube/recorder.h"
+#include "kinds/target_type.h"
 #include "kube/store.h"
 
 struct jval;    /* format/json.h */
 struct metrics; /* base/metric.h */
 struct arbiter;
 struct ask;
-
-enum target_type { TARGET_NODE, TARGET_DEPLOYMENT, TARGET_DAEMONSET, TARGET_STATEFULSET };
-#define TARGET_TYPES 4
-
-/* "node", …; false when it is none of them. Any case, as the original compares. */
-bool target_type_find(struct str text, enum target_type *ret);
-struct str target_type_name(enum target_type type);
 
 /* Who asks. The order is that of the sweep's trust: a part is asked only about its own. */
 enum ask_owner { ASK_REQUEST, ASK_PROFILE };

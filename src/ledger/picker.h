@@ -6,8 +6,8 @@
 #pragma once
 
 #include "format/selector.h"
+#include "kinds/target_type.h"
 #include "kube/store.h"
-#include "ledger/arbiter.h"
 
 #define PICKER_NAMES_MAX 1000u /* the schema's maximum */
 

@@ -11,9 +11,9 @@
  */
 #pragma once
 
+#include "kinds/target_type.h"
 #include "kube/reqname.h"
 #include "kube/store.h"
-#include "ledger/arbiter.h"
 
 #define MREQUEST_CLIENT STR("maintenancerequests.repairman.k8s.io/clientname")
 /* How the work ended, where the actor says so: "0" when it succeeded. */
