@@ -1,7 +1,7 @@
 #include "base/log.h"
 
 #include "base/duration.h"
-#include "base/stamp.h"
+#include "base/timestamp.h"
 
 static const char *const level_names[] = { "DEBUG", "INFO", "WARN", "ERROR" };
 static const char *const level_names_json[] = { "debug", "info", "warn", "error" };

@@ -1,4 +1,4 @@
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "bridge/bridge_room.h"
 #include "bridge/drainrule.h"
 #include "bridge/keys.h"

@@ -16,7 +16,7 @@
 #include "bridge/link.h"
 #include "bridge/power.h"
 #include "bridge/rules.h"
-#include "kube/mutation.h"
+#include "base/mutation.h"
 
 struct metrics; /* base/metric.h */
 

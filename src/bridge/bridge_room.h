@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/list.h"
-#include "base/prio.h"
+#include "base/prioqueue.h"
 #include "bridge/bridge.h"
 #include "bridge/edition.h"
 #include "bridge/supply.h"
@@ -244,7 +244,7 @@ void bridge_turn(void *ctx);
 /* What is known of a Machine and its Node at this instant; texts that are made live in `out`. */
 void berth_facts(struct berth *at, struct arena *out, struct rules_facts *ret);
 
-/* What known bugs make of the facts and of the verdict (kube/mutation.h); nothing without one. */
+/* What known bugs make of the facts and of the verdict (base/mutation.h); nothing without one. */
 void berth_flaw(struct berth *at, struct rules_facts *facts, struct rules_options *options);
 void berth_flaw_verdict(struct berth *at, struct rules_verdict *verdict);
 void hosts_flaw(struct berth *at, struct power_facts *facts, struct power_options *options);

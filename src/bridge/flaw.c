@@ -1,5 +1,5 @@
 /*
- * flaw: the known bugs of kube/mutation.h that concern what the rules are given. Only tests switch
+ * flaw: the known bugs of base/mutation.h that concern what the rules are given. Only tests switch
  * them on.
  */
 #include "bridge/bridge_room.h"

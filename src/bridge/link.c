@@ -1,4 +1,4 @@
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "bridge/link_room.h"
 
 #define LINK_SETTLED SECONDS(15) /* who was fresh for so long has begun anew when it breaks */

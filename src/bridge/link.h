@@ -22,7 +22,7 @@
  */
 #pragma once
 
-#include "base/bucket.h"
+#include "base/ratelimit.h"
 #include "base/log.h"
 #include "bridge/peer.h"
 #include "kube/client.h"

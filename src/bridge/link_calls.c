@@ -1,4 +1,4 @@
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "bridge/link_room.h"
 
 struct link_call {

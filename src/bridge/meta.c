@@ -1,6 +1,6 @@
 #include "bridge/meta.h"
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 
 bool meta_has(const struct jval *map, struct str key)
 {

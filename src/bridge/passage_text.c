@@ -1,7 +1,7 @@
 #include "bridge/passage.h"
 
-#include "base/spell.h"
-#include "base/wrap.h"
+#include "base/humantime.h"
+#include "base/textwrap.h"
 #include "bridge/keys.h"
 #include "bridge/link.h"
 

@@ -1,5 +1,5 @@
 /* What goes on: for people in words, and for the annotation KEY_STATUS. */
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "bridge/keys.h"
 #include "bridge/rules_room.h"
 #include "format/jwriter.h"

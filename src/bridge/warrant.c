@@ -1,7 +1,7 @@
 #include "bridge/warrant.h"
 
-#include "base/heap.h"
-#include "base/stamp.h"
+#include "base/alloc.h"
+#include "base/timestamp.h"
 #include "format/tree.h"
 
 #define MANAGER "?fieldManager=" WARRANT_NAME

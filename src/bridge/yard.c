@@ -1,4 +1,4 @@
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "base/sha256.h"
 #include "bridge/bridge_room.h"
 #include "bridge/keys.h"

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 
 #define DAY_SEC INT64_C(86400)
 #define DAY_WEEK 0x7fu /* every weekday; bit 0 is Sunday */

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 
 struct lapse {
     int64_t sec;  /* rounded down, so that nsec is never negative */

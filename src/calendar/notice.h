@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 
 #define NOTICE_INTERVAL_NS INT64_C(3600000000000) /* periodic, when nothing is configured */
 #define NOTICE_DELAY_NS INT64_C(60000000000)      /* oneshot, likewise */

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 
 struct wait {
     int64_t duration_ns; /* passed after more than this */

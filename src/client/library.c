@@ -1,7 +1,7 @@
 /* The public face of libdrydock: C texts and C results around actor.h. */
 #include <drydock.h>
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "client/actor.h"
 #include "client/reach.h"
 

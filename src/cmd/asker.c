@@ -1,6 +1,6 @@
 #include "cmd/asker.h"
 
-#include "base/wrap.h"
+#include "base/textwrap.h"
 #include "kube/client.h"
 
 #include <stdio.h>

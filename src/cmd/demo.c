@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/wrap.h"
+#include "base/textwrap.h"
 #include "cmd/commands.h"
 #include "cmd/picture.h"
 #include "cmd/story.h"

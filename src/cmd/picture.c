@@ -1,7 +1,7 @@
 #include "cmd/picture.h"
 
-#include "base/stamp.h"
-#include "base/wrap.h"
+#include "base/timestamp.h"
+#include "base/textwrap.h"
 #include "format/json.h"
 #include "profile/controller.h"
 

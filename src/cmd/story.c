@@ -1,6 +1,6 @@
 #include "cmd/story.h"
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "cmd/examples.h"
 #include "format/json.h"
 #include "profile/controller.h"

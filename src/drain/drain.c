@@ -1,6 +1,6 @@
 #include "drain/drain.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "drain/room.h"
 
 #define DRAIN_ASK_AGAIN SECONDS(1) /* whether it may act; nothing else would wake it */

@@ -1,4 +1,4 @@
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "drain/room.h"
 #include "format/jwriter.h"
 

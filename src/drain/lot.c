@@ -1,7 +1,7 @@
 /*
  * What becomes of a pod, by the rules of its drain; and what a caller may ask of a drain under way.
  */
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "drain/room.h"
 
 /* What has finished runs nowhere: nobody misses it, whoever made it and whatever it kept. */

@@ -1,6 +1,6 @@
 #include "drain/pod.h"
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "format/labels.h"
 
 #define POD_WISH STR("cluster.x-k8s.io/drain")

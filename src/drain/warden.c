@@ -1,4 +1,4 @@
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "drain/room.h"
 
 /* After a refusal the budget's next version is waited for; these are for one that never comes. */

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "base/stamp.h"
+#include "base/timestamp.h"
 
 struct str gotime_month(int64_t month);     /* "January" for 1; empty where there is none */
 struct str gotime_weekday(int64_t weekday); /* "Sunday" for 0; empty where there is none */

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "format/json.h"
 
 enum gokind {

@@ -1,6 +1,6 @@
 #include "format/jreader.h"
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 
 struct str jr_text(const struct jreader *in, const struct jval *v, const char *key)
 {

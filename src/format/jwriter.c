@@ -1,6 +1,6 @@
 #include "format/jwriter.h"
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "base/utf8.h"
 
 #include <math.h>

@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/stamp.h"
+#include "base/timestamp.h"
 
 enum promkind { PROM_NIL, PROM_BOOL, PROM_NUMBER, PROM_TEXT, PROM_DATE, PROM_LIST };
 

@@ -11,7 +11,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "host/loop.h"
 
 struct child_pipe {

@@ -2,8 +2,8 @@
 
 #include <openssl/evp.h>
 
-#include "base/heap.h"
-#include "base/stamp.h"
+#include "base/alloc.h"
+#include "base/timestamp.h"
 #include "format/jwriter.h"
 #include "host/child.h"
 #include "host/file.h"

@@ -1,6 +1,6 @@
 #include "host/dial.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "host/kubeconfig.h"
 #include "host/transport.h"
 

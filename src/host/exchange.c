@@ -1,6 +1,6 @@
 #include "host/exchange.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 
 /* All of a request's bytes, or none: libcurl ends the transfer on a short count. */
 static size_t reply_take(struct exchange *x, struct str bytes)

@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "host/file.h"
 #include "host/loop.h"
 

@@ -13,7 +13,7 @@
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "base/list.h"
 #include "format/gzip.h"
 #include "host/address.h"

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <sys/random.h>
 
-#include "base/heap.h"
+#include "base/alloc.h"
 
 #define SIGNALS_MAX 8u /* SIGTERM, SIGINT, SIGHUP and a few to spare */
 

@@ -2,7 +2,7 @@
 
 #include <event2/event.h>
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "base/list.h"
 #include "host/loop.h"
 

@@ -1,6 +1,6 @@
 #include "host/transport.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "host/exchange.h"
 
 static struct transport *transport_of(struct api *api)

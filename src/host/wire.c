@@ -1,6 +1,6 @@
 #include "host/wire.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "host/endpoint.h"
 #include "host/wire_room.h"
 

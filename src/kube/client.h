@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "kube/clock.h"
-#include "kube/mutation.h"
+#include "base/mutation.h"
 #include "kube/retry.h"
 #include "port/api.h"
 #include "port/loop.h"

@@ -1,6 +1,6 @@
 #include "kube/intern.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "base/map.h"
 
 #define INTERN_SLOTS_MIN 64u

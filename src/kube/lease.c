@@ -1,6 +1,6 @@
 #include "kube/lease.h"
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "format/tree.h"
 
 _Static_assert(LEASE_RENEW_DEADLINE < LEASE_DURATION, "stop before others may begin");

@@ -1,7 +1,7 @@
 #include "kube/recorder.h"
 
-#include "base/heap.h"
-#include "base/stamp.h"
+#include "base/alloc.h"
+#include "base/timestamp.h"
 #include "format/jwriter.h"
 
 struct recorder_series {

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "base/bucket.h"
+#include "base/ratelimit.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "kube/client.h"

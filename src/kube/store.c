@@ -1,6 +1,6 @@
 #include "kube/store.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 
 void store_init(struct store *s, const struct store_kind *kind, void *ctx, uint64_t hash_key)
 {

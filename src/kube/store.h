@@ -21,7 +21,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "format/json.h"
-#include "kube/mutation.h"
+#include "base/mutation.h"
 
 /* The items' own parts, given by whoever keeps the store. */
 struct store_kind {

@@ -1,4 +1,4 @@
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "ledger/arbiter_room.h"
 
 /* ── turns ─────────────────────────────────────────────────────────────────────────────────── */

@@ -8,7 +8,7 @@
  * read live cannot work on a quiet cluster, where the next bookmark may be a minute away; how fresh
  * it is, may_act answers for.
  */
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "format/jwriter.h"
 #include "ledger/arbiter_room.h"
 

@@ -1,6 +1,6 @@
 #include "ledger/ledger.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "format/jwriter.h"
 #include "format/json.h"
 

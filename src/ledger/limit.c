@@ -1,6 +1,6 @@
 #include "ledger/limit.h"
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "format/jwriter.h"
 
 #define POLICY_BYTES_MAX 256u /* 63 characters of four bytes */

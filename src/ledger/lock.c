@@ -3,9 +3,9 @@
  * target, whatever limits apply and whoever else believes to lead. Leases are watched by their
  * label: a lock that others took or left behind is seen, and the leader's own Lease is not.
  */
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "base/sha256.h"
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "format/jwriter.h"
 #include "ledger/arbiter_room.h"
 

@@ -4,7 +4,7 @@
  * behind it. A limit that is full stops nobody whose own limits have room; under one limit nobody
  * overtakes.
  */
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "ledger/arbiter_room.h"
 
 #define PARTS_MAX 256u

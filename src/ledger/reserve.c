@@ -1,6 +1,6 @@
 #include "ledger/reserve.h"
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 
 #include <stdlib.h>
 

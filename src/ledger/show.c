@@ -1,7 +1,7 @@
 /*
  * What people are told: why an ask waits, what a limit's numbers are.
  */
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "ledger/arbiter_room.h"
 
 static const struct str why_names[] = {

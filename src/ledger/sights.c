@@ -2,7 +2,7 @@
  * MaintenanceSelectors: which objects they mean, told in their status at most once a second. The
  * limits that refer to one read it here.
  */
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "format/jwriter.h"
 #include "format/mergepatch.h"
 #include "ledger/arbiter_room.h"

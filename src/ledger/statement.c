@@ -1,6 +1,6 @@
 #include "ledger/statement.h"
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "format/mergepatch.h"
 
 static void set_number(struct arena *a, struct tree *status, const char *key, int64_t n)

@@ -4,7 +4,7 @@
  * anything is struck, the server is asked once more, because what another controller has just
  * granted may be news that has not come here yet.
  */
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "ledger/arbiter_room.h"
 
 #define ORPHAN_RETRY SECONDS(30)

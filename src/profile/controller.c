@@ -1,4 +1,4 @@
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "profile/controller_room.h"
 
 #define STOP_DRAIN_MAX SECONDS(2) /* for answers that are under way when it stops */

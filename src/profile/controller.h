@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "kube/mutation.h"
+#include "base/mutation.h"
 #include "profile/ucfg.h"
 #include "port/api.h"
 #include "port/loop.h"

@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include "base/prio.h"
+#include "base/prioqueue.h"
 #include "drain/drain.h"
 #include "drain/rulebook.h"
 #include "kube/lease.h"

@@ -14,7 +14,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/stamp.h"
+#include "base/timestamp.h"
 
 #define DATA_ANNOTATION STR("cloud.sap/maintenance-data")
 #define DATA_ENTRIES_MAX 4096u /* profiles, or notifications; they fit no annotation */

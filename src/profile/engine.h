@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "kube/mutation.h"
+#include "base/mutation.h"
 #include "profile/check/check.h"
 #include "profile/data.h"
 

@@ -2,7 +2,7 @@
  * Errands: what takes time and is not the node's own patch: draining it, telling people.
  */
 #include "base/duration.h"
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "calendar/lapse.h"
 #include "profile/controller_room.h"
 

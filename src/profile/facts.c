@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/arena.h"
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "base/map.h"
 
 #define FACTS_TEXT_FIRST 256u /* most answers have no text at all, the others a sentence */

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "base/str.h"
 
 /* More nodes at a time than any fleet needs; each is a lease to read. */

@@ -1,6 +1,6 @@
 #include "profile/fleet.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "base/list.h"
 #include "calendar/lapse.h"
 #include "kube/node.h"

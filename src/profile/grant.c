@@ -6,7 +6,7 @@
  * In memory a grant counts from its beginning. Without election there is no other leader to tell,
  * and nothing is recorded.
  */
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "profile/controller_room.h"
 
 #define GRANT_RETRY SECONDS(1) /* after somebody was faster with a lease */

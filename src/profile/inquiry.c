@@ -1,6 +1,6 @@
 #include "profile/inquiry.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "profile/inquiry_room.h"
 
 #define REST_BASE SECONDS(1)

@@ -2,7 +2,7 @@
  * The pods of nodes: whether any of them prefers operational nodes, watched for some nodes at a
  * time.
  */
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "kube/reflector.h"
 #include "profile/inquiry_room.h"
 

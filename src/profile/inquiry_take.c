@@ -5,7 +5,7 @@
  *     WRITE → LOOK → (done)          no answer came: it is looked whether it went through
  *     NONE → (done)                  there was nothing to take
  */
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "profile/inquiry_room.h"
 
 #define TAKE_LOOKS 3u /* a server that does not answer so often will be looked at by others */

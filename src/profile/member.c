@@ -1,4 +1,4 @@
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "profile/controller_room.h"
 
 #define MEMBER_BACKOFF_BASE MSECONDS(500)

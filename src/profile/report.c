@@ -1,6 +1,6 @@
 #include "profile/report.h"
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "format/expr.h"
 
 static const struct str answer_names[] = {

@@ -1,7 +1,7 @@
 #include "profile/report.h"
 
-#include "base/spell.h"
-#include "base/wrap.h"
+#include "base/humantime.h"
+#include "base/textwrap.h"
 
 /* ---- in one sentence ---- */
 

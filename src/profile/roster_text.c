@@ -1,7 +1,7 @@
 #include "profile/roster.h"
 
-#include "base/spell.h"
-#include "base/wrap.h"
+#include "base/humantime.h"
+#include "base/textwrap.h"
 
 #define NAME_COLUMNS_MAX                                                                           \
     28u /* of a node's name, before the line goes on; the rest is for words                        \

@@ -1,7 +1,7 @@
 /*
  * The configuration in force, and how another takes its place.
  */
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "profile/controller_room.h"
 
 #define SETUP_MESSAGE_MAX 900u /* an Event's note has 1,024 bytes */

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "base/list.h"
 #include "kube/podlist.h"
 

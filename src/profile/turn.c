@@ -2,7 +2,7 @@
  * A turn: nodes that changed are looked at (propose), those that ask for maintenance are served in
  * the order in which they came (arbitrate), grants are recorded (commit), patches go out (act).
  */
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "profile/controller_room.h"
 
 /* ── the lines before maintenance ──────────────────────────────────────────────────────────── */

@@ -1,5 +1,5 @@
-#include "base/spell.h"
-#include "base/wrap.h"
+#include "base/humantime.h"
+#include "base/textwrap.h"
 #include "request/board.h"
 
 #define TEXT_COLUMNS 80u

@@ -1,4 +1,4 @@
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "request/requests_room.h"
 
 #define CLAIM_BACKOFF_BASE MSECONDS(500)

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "base/list.h"
 #include "kube/reflector.h"
 #include "kube/store.h"

@@ -1,6 +1,6 @@
 #include "request/install.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "format/mergepatch.h"
 #include "request/crd.h"
 

@@ -1,4 +1,4 @@
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "format/jwriter.h"
 #include "request/requests_room.h"
 

@@ -1,6 +1,6 @@
 #include "request/mrequest.h"
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "format/jwriter.h"
 
 static const struct str state_names[] = {

@@ -1,4 +1,4 @@
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "request/requests_room.h"
 
 #define STRAY_PAGE 500

@@ -1,4 +1,4 @@
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "request/requests_room.h"
 
 #define REJECTIONS_MAX 10000u  /* remembered; far more than any cluster has in a day */

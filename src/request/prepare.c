@@ -1,6 +1,6 @@
 #include "request/prepare.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "drain/rulebook.h"
 #include "request/prepare_room.h"
 

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "base/prio.h"
+#include "base/prioqueue.h"
 #include "kube/node.h"
 #include "kube/reflector.h"
 #include "request/phase.h"

@@ -1,6 +1,6 @@
 #include "request/safety.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "drain/budget.h"
 #include "drain/rulebook.h"
 #include "kube/node.h"

@@ -1,7 +1,7 @@
 #include "sandbox/apiserver.h"
 
-#include "base/heap.h"
-#include "base/stamp.h"
+#include "base/alloc.h"
+#include "base/timestamp.h"
 #include "sandbox/auth.h"
 #include "sandbox/defaults.h"
 #include "sandbox/server.h"

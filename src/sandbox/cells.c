@@ -1,6 +1,6 @@
 #include "sandbox/cells.h"
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "format/selector.h"
 #include "sandbox/table.h"
 

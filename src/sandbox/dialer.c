@@ -1,6 +1,6 @@
 #include "sandbox/dialer.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "format/yaml.h"
 #include "sandbox/door.h"
 

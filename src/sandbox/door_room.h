@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "sandbox/door.h"
 
 struct door {

@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "base/duration.h"
-#include "base/stamp.h"
+#include "base/timestamp.h"
 
 #define COST_MAX 2000u /* nodes after repetition; the C library copies them, then squares them */
 #define GROUPS_MAX 32u

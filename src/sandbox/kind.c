@@ -1,6 +1,6 @@
 #include "sandbox/kind.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "sandbox/types.h"
 
 #define NS KIND_NAMESPACED

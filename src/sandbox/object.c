@@ -1,6 +1,6 @@
 #include "sandbox/object.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 
 void object_write(const struct tree *tree, struct buf *out)
 {

@@ -1,5 +1,5 @@
 /* cells_pod: the one row whose words people know by heart. */
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "sandbox/cells.h"
 #include "sandbox/table.h"
 

@@ -1,4 +1,4 @@
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "sandbox/server.h"
 #include "sandbox/show.h"
 

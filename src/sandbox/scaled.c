@@ -1,6 +1,6 @@
 #include "sandbox/scaled.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 
 /* Some 140 years: what is later than that never comes, and doubles count exactly up to there. */
 #define SCALED_NEVER ((usec_t)1 << 52)

@@ -1,6 +1,6 @@
 #include "sandbox/storage.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 
 void storage_init(struct storage *st, uint64_t rv, storage_on_change on_change, void *ctx)
 {

@@ -1,6 +1,6 @@
 #include "sandbox/table.h"
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "sandbox/cells.h"
 #include "sandbox/columns.h"
 #include "sandbox/jsonpath.h"

@@ -2,7 +2,7 @@
 
 #include "base/base64.h"
 #include "base/sha256.h"
-#include "base/stamp.h"
+#include "base/timestamp.h"
 
 #define TOKEN_ISSUER STR("https://kubernetes.default.svc.cluster.local")
 #define TOKEN_HEADER STR("{\"alg\":\"HS256\",\"kid\":\"sandbox\"}")

@@ -1,5 +1,5 @@
 /* schema_validate: the larger half of schema.h. */
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "base/utf8.h"
 #include "sandbox/gopattern.h"
 #include "sandbox/goprint.h"

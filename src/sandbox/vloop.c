@@ -1,7 +1,7 @@
 #include "sandbox/vloop.h"
 
 #include "base/arena.h"
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "base/rng.h"
 
 /* Four children a node: half the levels of a binary heap, and siblings share cache lines. */

@@ -1,6 +1,6 @@
 #include "sandbox/watch.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "sandbox/defaults.h"
 #include "sandbox/show.h"
 

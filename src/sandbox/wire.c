@@ -1,6 +1,6 @@
 #include "sandbox/wire.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "sandbox/door_room.h"
 #include "sandbox/vloop.h"
 

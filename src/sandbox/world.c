@@ -1,7 +1,7 @@
 #include "sandbox/world_room.h"
 
 #include "base/duration.h"
-#include "base/stamp.h"
+#include "base/timestamp.h"
 
 const struct thing_type thing_types[THING_KINDS] = {
     [THING_NODE] = { STR_INIT(""), STR_INIT("v1"), STR_INIT("nodes"), STR_INIT("Node"), node_tend },

@@ -1,5 +1,5 @@
 /* The status of PodDisruptionBudgets, counted as the disruption controller counts. */
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "sandbox/world_room.h"
 
 #define CONTROLLER "kube-controller-manager"

@@ -1,5 +1,5 @@
 /* Jobs and CronJobs. */
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "sandbox/world_room.h"
 
 #define CONTROLLER "kube-controller-manager"

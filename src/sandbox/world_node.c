@@ -1,4 +1,4 @@
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "sandbox/world_room.h"
 
 #define NODE_LEASE_EVERY SECONDS(10)

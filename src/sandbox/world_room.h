@@ -10,7 +10,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "base/rng.h"

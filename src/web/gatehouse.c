@@ -1,8 +1,8 @@
 #include "web/gatehouse.h"
 
-#include "base/spell.h"
-#include "base/stamp.h"
-#include "base/wrap.h"
+#include "base/humantime.h"
+#include "base/timestamp.h"
+#include "base/textwrap.h"
 #include "bridge/passage.h"
 #include "web/answer.h"
 #include "web/metrics.h"

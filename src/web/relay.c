@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/arena.h"
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "base/list.h"
 #include "format/json.h"
 #include "kube/client.h"

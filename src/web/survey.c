@@ -1,6 +1,6 @@
 #include "web/survey.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "format/jwriter.h"
 #include "profile/roster.h"
 #include "web/answer.h"

@@ -1,6 +1,6 @@
 #include "web/web.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "base/list.h"
 #include "format/jwriter.h"
 #include "web/answer.h"

@@ -1,5 +1,5 @@
 /* A pattern's next time is one that the pattern shows, and no minute between shows it. */
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "calendar/cron.h"
 #include "tests/fuzz/target.h"
 

@@ -1,5 +1,5 @@
 /* What is printed is read back as the same instant; the stricter form is part of the laxer one. */
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "tests/fuzz/target.h"
 
 FUZZ_TARGET(text)

@@ -4,7 +4,7 @@
  */
 #include <dirent.h>
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "tests/fuzz/target.h"
 
 static void replay_file(const char *path)

@@ -1,6 +1,6 @@
 #include "tests/lib/fake_api.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 
 static struct fake_api *fake_of(struct api *api)
 {

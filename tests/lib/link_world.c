@@ -1,7 +1,7 @@
 #include "tests/lib/link_world.h"
 
 #include "base/base64.h"
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "tests/check.h"
 
 static void link_world_log(void *ctx, struct str line)

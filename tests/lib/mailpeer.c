@@ -6,7 +6,7 @@
 #include <event2/listener.h>
 #include <netinet/in.h>
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "base/list.h"
 
 struct mailpeer {

@@ -1,7 +1,7 @@
 #include "tests/lib/strait.h"
 
 #include "base/base64.h"
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "tests/check.h"
 
 #define GROUP STR("cluster.x-k8s.io")

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "tests/swarm/budget.h"
 
 #define LIMITS_MAX 8u

@@ -1,6 +1,6 @@
 #include "tests/swarm/fleet.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "bridge/keys.h"
 
 #define PACE_MAX 200000u /* events a second: nothing comes near it */

@@ -3,8 +3,8 @@
  * who end what they have begun.
  */
 #include "base/base64.h"
-#include "base/heap.h"
-#include "base/stamp.h"
+#include "base/alloc.h"
+#include "base/timestamp.h"
 #include "bridge/keys.h"
 #include "tests/swarm/fleet.h"
 

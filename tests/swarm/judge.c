@@ -1,6 +1,6 @@
 #include "tests/swarm/judge.h"
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "tests/swarm/promise.h"
 
 static usec_t usec_of(struct str text)

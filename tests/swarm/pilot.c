@@ -1,6 +1,6 @@
 #include "tests/swarm/pilot.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 
 /* A connection that was dialled. */
 struct pilot_line {

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "cmd/parts.h"
-#include "kube/mutation.h"
+#include "base/mutation.h"
 #include "profile/controller.h"
 #include "sandbox/door.h"
 #include "sandbox/vloop.h"

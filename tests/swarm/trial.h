@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "kube/mutation.h"
+#include "base/mutation.h"
 #include "tests/swarm/plan.h"
 
 struct trial_outcome {

@@ -1,6 +1,6 @@
 #include "profile/notify/notify.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "format/template.h"
 #include "profile/notify/call.h"
 

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "base/list.h"
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "kube/client.h"
 #include "port/wire.h"
 #include "profile/config.h"

@@ -2,8 +2,8 @@
  * through the next door never ends. */
 #include "tests/lib/link_world.h"
 
-#include "base/heap.h"
-#include "base/stamp.h"
+#include "base/alloc.h"
+#include "base/timestamp.h"
 #include "bridge/warrant.h"
 #include "tests/check.h"
 

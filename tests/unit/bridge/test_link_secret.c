@@ -1,5 +1,5 @@
 /* Links and their Secrets: what is wrong with one, and what follows when it changes. */
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "bridge/keys.h"
 #include "tests/check.h"
 #include "tests/lib/link_world.h"

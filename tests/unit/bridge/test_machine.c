@@ -1,6 +1,6 @@
 #include "bridge/machine.h"
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "tests/check.h"
 
 #define LEGACY "runtime-extension-maintenance-controller.cloud.sap/"

@@ -1,6 +1,6 @@
 #include "bridge/passage.h"
 
-#include "base/wrap.h"
+#include "base/textwrap.h"
 #include "bridge/bridge.h"
 #include "bridge/keys.h"
 #include "tests/check.h"

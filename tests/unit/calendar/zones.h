@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "calendar/zone.h"
 #include "tests/check.h"
 

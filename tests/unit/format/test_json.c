@@ -1,6 +1,6 @@
 #include "format/json.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "base/limits.h"
 #include "format/jwriter.h"
 #include "tests/check.h"

@@ -1,6 +1,6 @@
 #include "profile/roster.h"
 
-#include "base/wrap.h"
+#include "base/textwrap.h"
 #include "tests/check.h"
 
 #define NOW SECONDS(1794792706) /* 2026-11-16T01:31:46Z */

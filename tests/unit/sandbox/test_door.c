@@ -1,7 +1,7 @@
 /*
  * The door alone, in front of a scripted server: here the network is tested, not the API.
  */
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "sandbox/door.h"
 #include "sandbox/vloop.h"
 #include "tests/check.h"

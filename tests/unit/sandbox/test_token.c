@@ -1,6 +1,6 @@
 #include "sandbox/token.h"
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "sandbox/vloop.h"
 #include "tests/check.h"
 

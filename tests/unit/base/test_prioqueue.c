@@ -1,4 +1,4 @@
-#include "base/prio.h"
+#include "base/prioqueue.h"
 
 #include "base/rng.h"
 #include "tests/check.h"

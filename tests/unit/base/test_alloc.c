@@ -1,4 +1,4 @@
-#include "base/heap.h"
+#include "base/alloc.h"
 #include "tests/check.h"
 
 TEST(heap_gives_zeroed_memory_and_takes_it_back)

@@ -1,6 +1,6 @@
-#include "base/prio.h"
+#include "base/prioqueue.h"
 
-#include "base/heap.h"
+#include "base/alloc.h"
 
 void prio_init(struct prio *p, bool (*before)(struct prio_item *, struct prio_item *))
 {

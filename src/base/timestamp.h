@@ -1,5 +1,5 @@
 /*
- * stamp: an instant with its offset, as RFC 3339 writes it and as Go's time.Time keeps it.
+ * timestamp: an instant with its offset, as RFC 3339 writes it and as Go's time.Time keeps it.
  *
  * Civil arithmetic is the proleptic Gregorian calendar in UTC; no time zones, no clock. Go's zero
  * time, year 1, is a stamp like any other.

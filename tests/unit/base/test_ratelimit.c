@@ -1,4 +1,4 @@
-#include "base/bucket.h"
+#include "base/ratelimit.h"
 
 #include "tests/check.h"
 

@@ -1,4 +1,4 @@
-#include "base/heap.h"
+#include "base/alloc.h"
 
 void *heap_alloc(size_t size)
 {

@@ -1,5 +1,5 @@
 /*
- * spell: times in words, for people.
+ * humantime: times in words, for people.
  */
 #pragma once
 

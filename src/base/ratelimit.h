@@ -1,5 +1,5 @@
 /*
- * bucket: so many a second, after so many at once.
+ * ratelimit: so many a second, after so many at once.
  *
  * Pure: time is passed in. One number is kept, the time at which the bucket would be full again.
  */

@@ -1,4 +1,4 @@
-#include "base/stamp.h"
+#include "base/timestamp.h"
 
 #define DAY_SEC 86400
 #define USEC_SEC 1000000

@@ -1,5 +1,5 @@
 /*
- * wrap: sentences in lines of limited width, as a terminal shows them.
+ * textwrap: sentences in lines of limited width, as a terminal shows them.
  *
  * Text comes from anybody: control characters are shown as '?', so that no label can move a
  * cursor. A word that is wider than the line stays whole, for people copy names and paths.

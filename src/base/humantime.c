@@ -1,6 +1,6 @@
-#include "base/spell.h"
+#include "base/humantime.h"
 
-#include "base/stamp.h"
+#include "base/timestamp.h"
 
 struct str spell_length(usec_t length, struct arena *out)
 {

@@ -1,4 +1,4 @@
-#include "base/spell.h"
+#include "base/humantime.h"
 
 #include "tests/check.h"
 

@@ -1,5 +1,5 @@
 /*
- * prio: a queue that gives the least item first; any item can leave it at any time.
+ * prioqueue: a queue that gives the least item first; any item can leave it at any time.
  *
  * Items are embedded in their owners and know their place. Their order must not change while they
  * are inside: take out, change, put in again.

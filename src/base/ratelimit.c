@@ -1,4 +1,4 @@
-#include "base/bucket.h"
+#include "base/ratelimit.h"
 
 static usec_t bucket_step(const struct bucket *b)
 {

@@ -1,4 +1,4 @@
-#include "base/stamp.h"
+#include "base/timestamp.h"
 #include "tests/vectors.h"
 
 /* Go reads a time.Time from the raw text between the quotes, Kubernetes from the decoded string;

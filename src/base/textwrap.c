@@ -1,4 +1,4 @@
-#include "base/wrap.h"
+#include "base/textwrap.h"
 
 #include <stdarg.h>
 #include <stdio.h>
