@@ -12,7 +12,7 @@
 
 #include "base/arena.h"
 #include "drain/drain.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "host/kubeconfig.h"
 #include "host/loop.h"
 #include "host/transport.h"

@@ -2,7 +2,7 @@
 
 #include "bridge/keys.h"
 #include "bridge/meta.h"
-#include "format/labels.h"
+#include "format/label_pack.h"
 
 #define CLUSTER_TEXT_MAX 256u /* of its UID; longer is none */
 

@@ -1,7 +1,7 @@
 #include "bridge/drainrule.h"
 
 #include "base/utf8.h"
-#include "format/labels.h"
+#include "format/label_pack.h"
 
 #define DRAINRULE_MACHINES_MAX 32u /* as Cluster API's own schema has it */
 

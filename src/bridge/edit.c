@@ -1,6 +1,6 @@
 #include "bridge/edit.h"
 
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 
 const struct edit_key *edit_find(const struct edit *e, bool label, struct str key)
 {

@@ -2,7 +2,7 @@
 
 #include "bridge/keys.h"
 #include "bridge/meta.h"
-#include "format/labels.h"
+#include "format/label_pack.h"
 
 #define HOLD_SECONDS_MAX (USEC_NEVER / SECONDS(1)) /* from there on it is for ever */
 

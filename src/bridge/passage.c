@@ -2,7 +2,7 @@
 
 #include "bridge/bridge.h"
 #include "bridge/keys.h"
-#include "format/jreader.h"
+#include "format/json_fields.h"
 
 _Static_assert(PASSAGE_CHANGES_MAX >= 4 * EDIT_MAX, "all that can be written is shown");
 

@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 
 struct bridge_report; /* bridge/bridge.h */
 

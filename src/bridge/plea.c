@@ -2,7 +2,7 @@
 
 #include "bridge/keys.h"
 #include "bridge/meta.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 
 static const struct str state_names[] = {
     [PLEA_PENDING] = STR_INIT("Pending"),

@@ -2,7 +2,7 @@
 #include "base/timestamp.h"
 #include "bridge/keys.h"
 #include "bridge/rules_room.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 
 #define STATUS_BYTES_MAX 256u /* three short words */
 

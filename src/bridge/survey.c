@@ -1,7 +1,7 @@
 #include "bridge/bridge_room.h"
 #include "drain/pod.h"
-#include "format/jsplit.h"
-#include "format/labels.h"
+#include "format/json_items.h"
+#include "format/label_pack.h"
 
 #define SURVEY_PODS_MAX 500u /* a node has some hundred; one with more is not empty */
 #define SURVEY_SPACES_PAGE 500u

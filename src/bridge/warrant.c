@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/timestamp.h"
-#include "format/tree.h"
+#include "format/json_tree.h"
 
 #define MANAGER "?fieldManager=" WARRANT_NAME
 #define RBAC "/apis/rbac.authorization.k8s.io/v1/"

@@ -1,6 +1,6 @@
 #include "client/actor.h"
 
-#include "format/label.h"
+#include "format/label_syntax.h"
 #include "kube/client.h"
 #include "kube/retry.h"
 

@@ -1,6 +1,6 @@
 #include "client/record.h"
 
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 
 static const struct str state_names[RECORD_STATES] = {
     [RECORD_PENDING] = STR_INIT("Pending"),

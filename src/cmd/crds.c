@@ -1,5 +1,5 @@
 #include "cmd/commands.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "request/crd.h"
 
 #include <stdio.h>

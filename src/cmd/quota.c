@@ -1,6 +1,6 @@
 #include "cmd/quota.h"
 
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "ledger/limit.h"
 #include "request/mrequest.h"
 

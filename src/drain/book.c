@@ -2,7 +2,7 @@
  * The rulebook of a drain's node: who decides about a pod, and whose turn it is.
  */
 #include "drain/room.h"
-#include "format/labels.h"
+#include "format/label_pack.h"
 
 /* ── reading ───────────────────────────────────────────────────────────────────────────────── */
 

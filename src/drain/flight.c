@@ -1,6 +1,6 @@
 #include "base/alloc.h"
 #include "drain/room.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 
 bool drain_may_send(const struct drain *d)
 {

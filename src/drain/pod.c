@@ -1,7 +1,7 @@
 #include "drain/pod.h"
 
 #include "base/timestamp.h"
-#include "format/labels.h"
+#include "format/label_pack.h"
 
 #define POD_WISH STR("cluster.x-k8s.io/drain")
 

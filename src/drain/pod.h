@@ -14,7 +14,7 @@ enum drain_pod_wish {
 
 struct drain_pod {
     struct str uid;
-    struct str labels; /* as format/labels.h packs them */
+    struct str labels; /* as format/label_pack.h packs them */
     bool daemon;       /* of a DaemonSet */
     bool mirror;       /* of the kubelet's own files */
     bool finished;     /* Succeeded or Failed: nothing of it runs */

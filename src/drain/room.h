@@ -233,7 +233,7 @@ bool drain_has_turn(const struct drain_patient *p);
 /* spaces.c: the labels of namespaces. */
 void drains_watch_spaces(struct drains *ds);
 void drains_unwatch_spaces(struct drains *ds);
-/* As format/labels.h packs them; NULL: they are not known. */
+/* As format/label_pack.h packs them; NULL: they are not known. */
 struct str *drains_find_space(const struct drains *ds, struct str name);
 /* Their first list may still come. */
 bool drains_await_spaces(const struct drains *ds, usec_t now);

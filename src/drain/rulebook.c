@@ -1,6 +1,6 @@
 #include "drain/rulebook.h"
 
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 
 #define RULEBOOK_PODS_MAX 32u    /* as Cluster API's own schema has it */
 #define RULEBOOK_RULES_MAX 4096u /* more do not fit into RULEBOOK_MAX */

@@ -3,7 +3,7 @@
  * by all of them together.
  */
 #include "drain/room.h"
-#include "format/labels.h"
+#include "format/label_pack.h"
 
 static int space_project(void *ctx UNUSED, const struct jval *object, struct arena *out, void **ret,
                          struct err *err UNUSED)

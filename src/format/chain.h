@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "format/names.h"
+#include "format/instance_names.h"
 
 #define CHAIN_MAX 256u /* links; the longest chains in use have five */
 

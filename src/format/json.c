@@ -2,7 +2,7 @@
 
 #include "base/limits.h"
 #include "base/utf8.h"
-#include "format/tape.h"
+#include "format/json_tape.h"
 
 struct parser {
     struct str text;

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "format/tree.h"
+#include "format/json_tree.h"
 
 #define JSONPATCH_OPS_MAX 10000u /* kube-apiserver's own limit */
 

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "format/tree.h"
+#include "format/json_tree.h"
 
 /* `*ret` is new; `doc` and `patch` stay as they are. */
 NODISCARD

@@ -1,7 +1,7 @@
 #include "format/selector.h"
 
 #include "base/utf8.h"
-#include "format/label.h"
+#include "format/label_syntax.h"
 
 enum token_kind {
     TOKEN_END,

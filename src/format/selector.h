@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "format/tree.h"
+#include "format/json_tree.h"
 
 enum selector_op {
     SELECTOR_EQUALS,

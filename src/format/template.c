@@ -1,9 +1,9 @@
 #include "format/template.h"
 
-#include "format/gofmt.h"
-#include "format/tfunc.h"
-#include "format/tlex.h"
-#include "format/tparse.h"
+#include "format/goprintf.h"
+#include "format/template_func.h"
+#include "format/template_lex.h"
+#include "format/template_parse.h"
 
 struct var {
     struct str name;

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "format/goval.h"
+#include "format/govalue.h"
 
 #define TEMPLATE_TEXT_MAX ((size_t)64 * 1024) /* messages are pages of text at most */
 #define TEMPLATE_OUTPUT_MAX                                                                        \

@@ -4,8 +4,8 @@
 
 #include "base/limits.h"
 #include "base/map.h"
-#include "format/tape.h"
-#include "format/yscalar.h"
+#include "format/json_tape.h"
+#include "format/yaml_scalar.h"
 
 #define NONE UINT32_MAX
 

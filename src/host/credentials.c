@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/timestamp.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "host/child.h"
 #include "host/file.h"
 

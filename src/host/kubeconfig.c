@@ -5,7 +5,7 @@
 
 #include "base/base64.h"
 #include "base/buf.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "format/yaml.h"
 #include "host/file.h"
 #include "host/proxy.h"

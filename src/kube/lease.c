@@ -1,7 +1,7 @@
 #include "kube/lease.h"
 
 #include "base/timestamp.h"
-#include "format/tree.h"
+#include "format/json_tree.h"
 
 _Static_assert(LEASE_RENEW_DEADLINE < LEASE_DURATION, "stop before others may begin");
 _Static_assert(LEASE_RETRY < LEASE_RENEW_DEADLINE, "there is a second try before the deadline");

@@ -1,6 +1,6 @@
 #include "kube/podlist.h"
 
-#include "format/jsplit.h"
+#include "format/json_items.h"
 #include "kube/client.h"
 
 void podlist_add_path(struct buf *path, const struct podlist_request *request)

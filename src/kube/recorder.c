@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/timestamp.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 
 struct recorder_series {
     struct arena memory;

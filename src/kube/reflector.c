@@ -1,7 +1,7 @@
 #include "kube/reflector.h"
 
 #include "base/limits.h"
-#include "format/jsplit.h"
+#include "format/json_items.h"
 #include "kube/store.h"
 
 #define BACKOFF_BASE MSECONDS(200)

@@ -9,7 +9,7 @@
  * it is, may_act answers for.
  */
 #include "base/alloc.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "ledger/arbiter_room.h"
 
 #include <stdlib.h>

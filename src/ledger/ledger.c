@@ -1,7 +1,7 @@
 #include "ledger/ledger.h"
 
 #include "base/alloc.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "format/json.h"
 
 struct ledger_cell {

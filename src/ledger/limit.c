@@ -1,7 +1,7 @@
 #include "ledger/limit.h"
 
 #include "base/timestamp.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 
 #define POLICY_BYTES_MAX 256u /* 63 characters of four bytes */
 #define REJECTION_BACKOFF_S 300u

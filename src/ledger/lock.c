@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/sha256.h"
 #include "base/timestamp.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "ledger/arbiter_room.h"
 
 #define LOCK_LABEL "repairman.k8s.io/lock"

@@ -1,6 +1,6 @@
 #include "ledger/picker.h"
 
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "format/json.h"
-#include "format/tree.h"
+#include "format/json_tree.h"
 
 #define RESERVES_MAX 5000u /* more do not fit into an object of the API server (1.5 MiB) */
 

@@ -3,7 +3,7 @@
  * limits that refer to one read it here.
  */
 #include "base/alloc.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "format/mergepatch.h"
 #include "ledger/arbiter_room.h"
 

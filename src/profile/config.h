@@ -8,7 +8,7 @@
 #pragma once
 
 #include "format/chain.h"
-#include "format/expr.h"
+#include "format/check_expr.h"
 #include "profile/label.h"
 #include "profile/plugins.h"
 

@@ -1,7 +1,7 @@
 #include "profile/data.h"
 
 #include "base/utf8.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 
 /* What the walk over the annotation carries. */
 struct reader {

@@ -22,7 +22,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "profile/inquiry.h"
 
 #define INQUIRY_KINDS 3u

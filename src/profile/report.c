@@ -1,7 +1,7 @@
 #include "profile/report.h"
 
 #include "base/timestamp.h"
-#include "format/expr.h"
+#include "format/check_expr.h"
 
 static const struct str answer_names[] = {
     [CHECK_FAIL] = STR_INIT("fail"),

@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "profile/check/check.h"
 #include "profile/label.h"
 

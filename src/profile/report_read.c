@@ -1,6 +1,6 @@
 #include "profile/report.h"
 
-#include "format/jreader.h"
+#include "format/json_fields.h"
 
 static int read_state(const struct jreader *in, const struct jval *v, const char *key,
                       enum label_state *ret)

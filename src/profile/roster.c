@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "format/jreader.h"
+#include "format/json_fields.h"
 
 /* ---- counting ---- */
 

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "kube/node.h"
 
 /* Who cordoned the node, so that nobody else's cordon is ever lifted. */

@@ -14,7 +14,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "ledger/arbiter.h"
 #include "request/requests.h"
 

@@ -1,4 +1,4 @@
-#include "format/jreader.h"
+#include "format/json_fields.h"
 #include "request/board.h"
 
 /* ── writing ───────────────────────────────────────────────────────────────────────────────── */

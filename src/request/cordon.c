@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/list.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 
 /* Somebody else was faster, and may be once more; then what a moment mends; then what a person
  * must. */

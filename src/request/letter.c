@@ -1,5 +1,5 @@
 #include "base/alloc.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "request/requests_room.h"
 
 #define REMOVE_PATIENCE SECONDS(5) /* the watch tells that it is gone */

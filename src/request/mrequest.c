@@ -1,7 +1,7 @@
 #include "request/mrequest.h"
 
 #include "base/timestamp.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 
 static const struct str state_names[] = {
     [MR_STATE_PENDING] = STR_INIT("Pending"),

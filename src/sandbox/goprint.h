@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "format/tree.h"
+#include "format/json_tree.h"
 
 /* %v: "map[a:1 b:[x y]]". */
 struct str goprint(struct arena *out, const struct tree *value);

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "format/tree.h"
+#include "format/json_tree.h"
 
 /* The first value the path leads to, or NULL. A path that is not of this form leads nowhere. */
 const struct tree *jsonpath_find(const struct tree *object, struct str path);

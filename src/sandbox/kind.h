@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "format/tree.h"
+#include "format/json_tree.h"
 
 #define KIND_WORDS_MAX 8u /* short names or categories; longer lists are cut off by nobody yet */
 #define KINDS_MAX 256u    /* a sandbox with more custom resources is a mistake */

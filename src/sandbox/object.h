@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "format/tree.h"
+#include "format/json_tree.h"
 
 struct object {
     uint32_t refs;

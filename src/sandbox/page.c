@@ -1,6 +1,6 @@
 #include "sandbox/page.h"
 
-#include "format/tree.h"
+#include "format/json_tree.h"
 
 static const char page_letters[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

@@ -1,6 +1,6 @@
 #include "sandbox/rules.h"
 
-#include "format/label.h"
+#include "format/label_syntax.h"
 
 static void rules_name(struct status **list, const struct tree *obj, struct arena *a)
 {

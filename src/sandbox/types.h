@@ -10,7 +10,7 @@
 #pragma once
 
 #include "base/map.h"
-#include "format/tree.h"
+#include "format/json_tree.h"
 
 #define TYPES_RECENT 64u /* more than one kind refers to; a power of two */
 

@@ -15,7 +15,7 @@
 #include "base/map.h"
 #include "base/rng.h"
 #include "format/selector.h"
-#include "format/tree.h"
+#include "format/json_tree.h"
 #include "sandbox/world.h"
 
 enum thing_kind {

@@ -1,6 +1,6 @@
 #include "web/answer.h"
 
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 
 static void answer(struct serve_exchange *x, int status, struct str type, struct str body)
 {

@@ -1,7 +1,7 @@
 #include "web/panel.h"
 
 #include "base/map.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "web/answer.h"
 
 static bool panel_board(const struct web_source *source, bool ended, struct arena *out,

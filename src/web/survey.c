@@ -1,7 +1,7 @@
 #include "web/survey.h"
 
 #include "base/alloc.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "profile/roster.h"
 #include "web/answer.h"
 #include "web/panel.h"

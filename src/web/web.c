@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/list.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "web/answer.h"
 #include "web/assets.h"
 #include "web/metrics.h"

@@ -1,7 +1,7 @@
 /* What is printed is read back as the same expression, with the same answers; the same for a chain.
  */
 #include "format/chain.h"
-#include "format/expr.h"
+#include "format/check_expr.h"
 #include "tests/fuzz/target.h"
 
 /* Names that begin with 'z' are not known, so that both answers occur. */

@@ -1,6 +1,6 @@
 /* Agrees with jansson; what is written is read back as the same, by tape and by tree. */
-#include "format/jwriter.h"
-#include "format/tree.h"
+#include "format/json_writer.h"
+#include "format/json_tree.h"
 #include "tests/fuzz/target.h"
 #include "tests/lib/oracle.h"
 

@@ -1,5 +1,5 @@
 /* Whatever list the JSON reader takes is split into the same items. */
-#include "format/jsplit.h"
+#include "format/json_items.h"
 #include "tests/fuzz/target.h"
 
 static const struct jval *only_items(const struct jval *root, uint32_t *ret_count)

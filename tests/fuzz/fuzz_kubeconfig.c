@@ -3,7 +3,7 @@
 #include <openssl/evp.h>
 
 #include "base/utf8.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "host/kubeconfig.h"
 #include "tests/fuzz/target.h"
 

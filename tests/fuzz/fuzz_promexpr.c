@@ -1,5 +1,5 @@
 /* An expression has the same answer each time, and within parentheses. */
-#include "format/promexpr.h"
+#include "format/gval.h"
 #include "tests/fuzz/target.h"
 
 static const double values[] = { 0, 1, -1, 0.5, 1e300, 9007199254740993.0 };

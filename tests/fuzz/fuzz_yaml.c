@@ -1,5 +1,5 @@
 /* Every value has a place, becomes JSON, and JSON means the same in both languages. */
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "format/yaml.h"
 #include "tests/fuzz/target.h"
 

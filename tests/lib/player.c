@@ -1,7 +1,7 @@
 #include "tests/lib/player.h"
 
 #include "base/map.h"
-#include "format/tree.h"
+#include "format/json_tree.h"
 #include "sandbox/apiserver.h"
 #include "sandbox/page.h"
 #include "sandbox/vloop.h"

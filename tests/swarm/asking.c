@@ -1,7 +1,7 @@
 /*
  * What happens to limits and requests, and the actors that ask.
  */
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "request/crd.h"
 #include "tests/swarm/deeds.h"
 

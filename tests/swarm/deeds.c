@@ -1,6 +1,6 @@
 #include "tests/swarm/deeds.h"
 
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 
 int trial_ask(struct trial *t, const char *method, struct str path, struct str type,
               struct str body)

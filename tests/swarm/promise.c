@@ -2,7 +2,7 @@
 
 #include <stdarg.h>
 
-#include "format/tree.h"
+#include "format/json_tree.h"
 
 void promise_done(struct promise *p)
 {

@@ -1,6 +1,6 @@
 #include "tests/swarm/service.h"
 
-#include "format/tree.h"
+#include "format/json_tree.h"
 #include "ledger/ledger.h"
 #include "profile/controller.h"
 #include "profile/subject.h"

@@ -1,7 +1,7 @@
 #include "tests/swarm/treaty_room.h"
 
 #include "bridge/bridge.h"
-#include "format/tree.h"
+#include "format/json_tree.h"
 
 void treaty_done(struct treaty *t)
 {

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/duration.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "profile/check/check.h"
 
 #define CHECK_INFO_MAX ((size_t)256 * 1024) /* a Prometheus answers with some warnings at most */

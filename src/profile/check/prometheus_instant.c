@@ -1,6 +1,6 @@
 /* A query of Prometheus holds. The answer is the same for every node and is asked for once. */
 #include "format/gofloat.h"
-#include "format/promexpr.h"
+#include "format/gval.h"
 
 #include "profile/check/plugin.h"
 

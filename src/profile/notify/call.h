@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "format/goval.h"
+#include "format/govalue.h"
 #include "profile/notify/notify.h"
 
 #define NOTIFY_TEXT_MAX ((size_t)256 * 1024) /* as much as a template gives */

@@ -1,4 +1,4 @@
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "profile/notify/call.h"
 
 static void on_posted(void *ctx, const struct wire_reply *reply)

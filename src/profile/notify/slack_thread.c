@@ -8,7 +8,7 @@
  * then goes on in this thread instead of opening another.
  */
 #include "base/duration.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "profile/notify/call.h"
 
 #define RECORD_TRIES_MAX 5u /* some 15 s; the message is out, only its thread would be lost */

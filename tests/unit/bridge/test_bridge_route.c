@@ -1,7 +1,7 @@
 /* Requests that the limits of the workload cluster are asked for, and what becomes of grants. */
 #include "bridge/bridge_room.h"
 #include "bridge/plea.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "request/crd.h"
 #include "tests/check.h"
 #include "tests/lib/strait.h"

@@ -3,7 +3,7 @@
 
 #include "bridge/keys.h"
 #include "bridge/warrant.h"
-#include "format/tree.h"
+#include "format/json_tree.h"
 #include "tests/check.h"
 
 #define RBAC STR("rbac.authorization.k8s.io")

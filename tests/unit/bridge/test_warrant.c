@@ -1,6 +1,6 @@
 #include "bridge/warrant.h"
 
-#include "format/tree.h"
+#include "format/json_tree.h"
 #include "sandbox/apiserver.h"
 #include "sandbox/door.h"
 #include "sandbox/vloop.h"

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "client/actor.h"
-#include "format/tree.h"
+#include "format/json_tree.h"
 #include "request/crd.h"
 #include "sandbox/apiserver.h"
 #include "sandbox/door.h"

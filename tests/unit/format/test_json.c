@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "tests/check.h"
 #include "tests/lib/oracle.h"
 

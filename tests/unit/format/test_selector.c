@@ -1,4 +1,4 @@
-#include "format/label.h"
+#include "format/label_syntax.h"
 #include "format/selector.h"
 #include "tests/vectors.h"
 

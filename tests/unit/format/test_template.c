@@ -1,5 +1,5 @@
 #include "format/template.h"
-#include "format/gofmt.h"
+#include "format/goprintf.h"
 #include "tests/vectors.h"
 
 /* The root the original gives to its messages, of a fixture's node and parameters. */

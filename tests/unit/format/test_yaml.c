@@ -1,6 +1,6 @@
 #include "base/limits.h"
-#include "format/jwriter.h"
-#include "format/tree.h"
+#include "format/json_writer.h"
+#include "format/json_tree.h"
 #include "format/yaml.h"
 #include "tests/check.h"
 

@@ -1,6 +1,6 @@
 #include "kube/lease.h"
 
-#include "format/tree.h"
+#include "format/json_tree.h"
 #include "sandbox/vloop.h"
 #include "tests/check.h"
 #include "tests/lib/fake_api.h"

@@ -1,6 +1,6 @@
 #include "profile/data.h"
 
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "tests/vectors.h"
 
 /* Recorded from the original as an error; here it is read and migrated. */

@@ -1,6 +1,6 @@
 /* What the leader before recorded, and may still write: the next one neither exceeds a limit by it
  * nor waits for it. */
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "ledger/ledger.h"
 #include "profile/controller_room.h"
 #include "sandbox/apiserver.h"

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/metric.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "format/yaml.h"
 #include "kube/node.h"
 #include "kube/reflector.h"

@@ -1,6 +1,6 @@
 #include "request/install.h"
 
-#include "format/tree.h"
+#include "format/json_tree.h"
 #include "request/crd.h"
 #include "sandbox/apiserver.h"
 #include "sandbox/door.h"

@@ -1,7 +1,7 @@
 #include "web/source.h"
 
 #include "cmd/parts.h"
-#include "format/jwriter.h"
+#include "format/json_writer.h"
 #include "format/yaml.h"
 #include "profile/controller.h"
 #include "sandbox/apiserver.h"

@@ -1,0 +1,380 @@
+#include "format/gval_value.h"
+
+#include <math.h>
+
+#include "format/gofloat.h"
+
+const struct promop_rule promop_rules[PROMOP_COUNT] = {
+    [PROMOP_COALESCE] = { STR_INIT("??"), 0 }, [PROMOP_OR] = { STR_INIT("||"), 20 },
+    [PROMOP_AND] = { STR_INIT("&&"), 21 },     [PROMOP_EQ] = { STR_INIT("=="), 40 },
+    [PROMOP_NE] = { STR_INIT("!="), 40 },      [PROMOP_GE] = { STR_INIT(">="), 40 },
+    [PROMOP_GT] = { STR_INIT(">"), 40 },       [PROMOP_LE] = { STR_INIT("<="), 40 },
+    [PROMOP_LT] = { STR_INIT("<"), 40 },       [PROMOP_MATCH] = { STR_INIT("=~"), 40 },
+    [PROMOP_DIFFER] = { STR_INIT("!~"), 40 },  [PROMOP_IN] = { STR_INIT("in"), 40 },
+    [PROMOP_XOR] = { STR_INIT("^"), 60 },      [PROMOP_BITAND] = { STR_INIT("&"), 60 },
+    [PROMOP_BITOR] = { STR_INIT("|"), 60 },    [PROMOP_SHL] = { STR_INIT("<<"), 90 },
+    [PROMOP_SHR] = { STR_INIT(">>"), 90 },     [PROMOP_ADD] = { STR_INIT("+"), 120 },
+    [PROMOP_SUB] = { STR_INIT("-"), 120 },     [PROMOP_MUL] = { STR_INIT("*"), 150 },
+    [PROMOP_DIV] = { STR_INIT("/"), 150 },     [PROMOP_MOD] = { STR_INIT("%"), 150 },
+    [PROMOP_POW] = { STR_INIT("**"), 200 },
+};
+
+struct promvalue promvalue_bool(bool yes)
+{
+    return (struct promvalue){ .kind = PROM_BOOL, .yes = yes };
+}
+
+struct promvalue promvalue_number(double number)
+{
+    return (struct promvalue){ .kind = PROM_NUMBER, .number = number };
+}
+
+struct promvalue promvalue_text(struct str text)
+{
+    return (struct promvalue){ .kind = PROM_TEXT, .text = text };
+}
+
+/* Offsets as texts have them: none, "Z", "+0100", "+01:00". */
+enum { ZONE_NONE = 1, ZONE_UTC = 2, ZONE_PLAIN = 4, ZONE_COLON = 8 };
+
+/* Cuts the offset off the end of `*text` and says of which form it is. */
+static int date_cut_zone(struct str *text, struct str *ret)
+{
+    struct str t = *text;
+    if (str_ends(t, STR("Z"))) {
+        str_cut_suffix(t, STR("Z"), text);
+        *ret = STR("Z");
+        return ZONE_UTC;
+    }
+    for (size_t n = 5; n <= 6 && t.n > 10 + n; n++) {
+        char sign = t.p[t.n - n];
+        bool colon = t.p[t.n - 3] == ':';
+        if ((sign == '+' || sign == '-') && colon == (n == 6)) {
+            *ret = str_sub(t, t.n - n, n);
+            *text = str_sub(t, 0, t.n - n);
+            return colon ? ZONE_COLON : ZONE_PLAIN;
+        }
+    }
+    *ret = STR("Z");
+    return ZONE_NONE;
+}
+
+int promvalue_date(struct str text, struct promvalue *ret, struct err *err)
+{
+    static const struct {
+        size_t n;        /* bytes of date and clock */
+        char separator;  /* between them */
+        int zones;       /* offsets that may follow */
+        const char *end; /* what stamps have and this layout has not */
+    } layouts[] = {
+        { 10, '\0', ZONE_NONE, "T00:00:00" },
+        { 16, ' ', ZONE_NONE, ":00" },
+        { 19, ' ', ZONE_NONE | ZONE_COLON, "" },
+        { 13, 'T', ZONE_UTC | ZONE_PLAIN, ":00:00" },
+        { 16, 'T', ZONE_UTC | ZONE_PLAIN, ":00" },
+        { 19, 'T', ZONE_UTC | ZONE_PLAIN | ZONE_COLON, "" },
+    };
+    struct str body = text;
+    struct str zone;
+    struct str fraction;
+    int form = date_cut_zone(&body, &zone);
+    bool has_fraction = str_cut(body, STR("."), &body, &fraction);
+    for (size_t i = 0; i < ARRAY_LEN(layouts); i++) {
+        char full[STAMP_TEXT_MAX];
+        struct stamp date;
+        if (body.n != layouts[i].n || (body.n > 10 && body.p[10] != layouts[i].separator) ||
+            (layouts[i].zones & form) == 0 || (has_fraction && body.n != 19)) {
+            continue;
+        }
+        struct str clock = str_sub(body, MIN(body.n, (size_t)11), body.n - MIN(body.n, (size_t)11));
+        int n = snprintf(full, sizeof(full), STR_FMT "%s" STR_FMT "%s%s" STR_FMT "%.*s%s%.*s",
+                         STR_ARG(str_sub(body, 0, 10)), clock.n > 0 ? "T" : "", STR_ARG(clock),
+                         layouts[i].end, has_fraction ? "." : "", STR_ARG(fraction),
+                         zone.n == 5 ? 3 : (int)zone.n, zone.p, zone.n == 5 ? ":" : "",
+                         zone.n == 5 ? 2 : 0, zone.p + (zone.n == 5 ? 3 : 0));
+        struct err ignored = { 0 }; /* the message below says it in the language of expressions */
+        if (n < (int)sizeof(full) &&
+            stamp_parse((struct str){ .p = full, .n = (size_t)n }, &date, &ignored) == 0) {
+            *ret = (struct promvalue){ .kind = PROM_DATE, .date = date };
+            return 0;
+        }
+    }
+    return err_set(err, ERR_INVALID, "date() could not parse " STR_FMT, STR_ARG(text));
+}
+
+bool promvalue_to_number(const struct promvalue *v, double *ret)
+{
+    if (v->kind == PROM_NUMBER) {
+        *ret = v->number;
+        return true;
+    }
+    return v->kind == PROM_TEXT && gofloat_parse(v->text, ret);
+}
+
+bool promvalue_to_bool(const struct promvalue *v, bool *ret)
+{
+    double number = 0;
+    if (v->kind == PROM_BOOL || v->kind == PROM_NIL) {
+        *ret = v->yes;
+        return true;
+    }
+    if (v->kind == PROM_TEXT) {
+        bool yes = str_eq(v->text, STR("true")) || str_eq(v->text, STR("TRUE"));
+        if (yes || str_eq(v->text, STR("false")) || str_eq(v->text, STR("FALSE"))) {
+            *ret = yes;
+            return true;
+        }
+    }
+    if (!promvalue_to_number(v, &number)) {
+        return false;
+    }
+    *ret = number != 0; /* also for NaN */
+    return true;
+}
+
+struct str promvalue_print(const struct promvalue *v, struct arena *out)
+{
+    char text[STAMP_TEXT_MAX];
+    struct str list = STR("[");
+    switch (v->kind) {
+    case PROM_NIL:
+        return STR("<nil>");
+    case PROM_BOOL:
+        return v->yes ? STR("true") : STR("false");
+    case PROM_NUMBER:
+        return arena_str(out, gofloat_print(v->number, text));
+    case PROM_TEXT:
+        return v->text;
+    case PROM_DATE:
+        return arena_str(out, stamp_print_go(v->date, text));
+    case PROM_LIST:
+        break;
+    }
+    for (uint32_t i = 0; i < v->n; i++) {
+        list = arena_concat(out, list, i > 0 ? STR(" ") : STR(""));
+        list = arena_concat(out, list, promvalue_print(&v->items[i], out));
+    }
+    return arena_concat(out, list, STR("]"));
+}
+
+bool promvalue_is_zero(const struct promvalue *v)
+{
+    switch (v->kind) {
+    case PROM_NIL:
+        return true;
+    case PROM_BOOL:
+        return !v->yes;
+    case PROM_NUMBER:
+        return v->number == 0;
+    case PROM_TEXT:
+        return v->text.n == 0;
+    case PROM_DATE:
+        return stamp_is_zero(v->date);
+    case PROM_LIST:
+        break;
+    }
+    return false; /* an empty list is one nevertheless */
+}
+
+const char *promvalue_type(const struct promvalue *v)
+{
+    static const char *const types[] = {
+        [PROM_NIL] = "<nil>",   [PROM_BOOL] = "bool",      [PROM_NUMBER] = "float64",
+        [PROM_TEXT] = "string", [PROM_DATE] = "time.Time", [PROM_LIST] = "[]interface {}",
+    };
+    return types[v->kind];
+}
+
+static int date_cmp(struct stamp a, struct stamp b)
+{
+    if (a.sec != b.sec) {
+        return a.sec < b.sec ? -1 : 1;
+    }
+    return a.nsec < b.nsec ? -1 : a.nsec > b.nsec ? 1 : 0;
+}
+
+/* Of one kind and the same: nothing is converted. */
+static bool value_same(const struct promvalue *a, const struct promvalue *b)
+{
+    if (a->kind != b->kind || a->n != b->n) {
+        return false;
+    }
+    for (uint32_t i = 0; i < a->n; i++) {
+        if (!value_same(&a->items[i], &b->items[i])) {
+            return false;
+        }
+    }
+    return a->yes == b->yes && a->number == b->number && str_eq(a->text, b->text) &&
+           date_cmp(a->date, b->date) == 0;
+}
+
+static bool value_equal(const struct promvalue *a, const struct promvalue *b)
+{
+    double x = 0;
+    double y = 0;
+    bool k = false;
+    bool l = false;
+    if (promvalue_to_number(a, &x) && promvalue_to_number(b, &y)) {
+        return x == y;
+    }
+    if (promvalue_to_bool(a, &k) && promvalue_to_bool(b, &l)) {
+        return k == l;
+    }
+    return value_same(a, b);
+}
+
+/* Conversions to integers as Go's compiler makes them on amd64: what does not fit is the smallest
+ * one. */
+static int64_t to_i64(double x)
+{
+    static const double edge = 9223372036854775808.0; /* 2^63 */
+    return x >= -edge && x < edge ? (int64_t)x : INT64_MIN;
+}
+
+static double shift(double a, double b, bool left)
+{
+    int64_t x = to_i64(a);
+    /* A count that is negative or no number is a huge one there. */
+    unsigned count = b > -1 && b < 64 ? (unsigned)b : 64;
+    if (count == 64) {
+        return left || x >= 0 ? 0 : -1;
+    }
+    return left ? (double)(int64_t)((uint64_t)x << count) : (double)(x >> count);
+}
+
+static struct promvalue calculate(enum promop op, double a, double b)
+{
+    switch (op) {
+    case PROMOP_GE:
+        return promvalue_bool(a >= b);
+    case PROMOP_GT:
+        return promvalue_bool(a > b);
+    case PROMOP_LE:
+        return promvalue_bool(a <= b);
+    case PROMOP_LT:
+        return promvalue_bool(a < b);
+    case PROMOP_XOR:
+        return promvalue_number((double)(to_i64(a) ^ to_i64(b)));
+    case PROMOP_BITAND:
+        return promvalue_number((double)(to_i64(a) & to_i64(b)));
+    case PROMOP_BITOR:
+        return promvalue_number((double)(to_i64(a) | to_i64(b)));
+    case PROMOP_SHL:
+    case PROMOP_SHR:
+        return promvalue_number(shift(a, b, op == PROMOP_SHL));
+    case PROMOP_ADD:
+        return promvalue_number(a + b);
+    case PROMOP_SUB:
+        return promvalue_number(a - b);
+    case PROMOP_MUL:
+        return promvalue_number(a * b);
+    case PROMOP_DIV:
+        return promvalue_number(a / b);
+    case PROMOP_MOD:
+        return promvalue_number(fmod(a, b));
+    default:
+        ASSERT(op == PROMOP_POW);
+        return promvalue_number(pow(a, b));
+    }
+}
+
+static bool order_holds(enum promop op, int order)
+{
+    return op == PROMOP_GE   ? order >= 0
+           : op == PROMOP_GT ? order > 0
+           : op == PROMOP_LE ? order <= 0
+                             : order < 0;
+}
+
+/* Numbers where both sides can be some, unless both are texts; else text, for '+' and the order. */
+static int value_arithmetic(enum promop op, const struct promvalue *a, const struct promvalue *b,
+                            struct arena *out, struct promvalue *ret, struct err *err)
+{
+    double x = 0;
+    double y = 0;
+    bool ordering = op >= PROMOP_GE && op <= PROMOP_LT;
+    bool textual = ordering || op == PROMOP_ADD;
+    bool texts = textual && a->kind == PROM_TEXT && b->kind == PROM_TEXT;
+    if (!texts && promvalue_to_number(a, &x) && promvalue_to_number(b, &y)) {
+        *ret = calculate(op, x, y);
+        return 0;
+    }
+    if (ordering && a->kind == PROM_DATE && b->kind == PROM_DATE) {
+        *ret = promvalue_bool(order_holds(op, date_cmp(a->date, b->date)));
+        return 0;
+    }
+    if (!textual) {
+        return err_set(err, ERR_INVALID, "invalid operation (%s) " STR_FMT " (%s)",
+                       promvalue_type(a), STR_ARG(promop_rules[op].text), promvalue_type(b));
+    }
+    struct str left = promvalue_print(a, out);
+    struct str right = promvalue_print(b, out);
+    *ret = ordering ? promvalue_bool(order_holds(op, str_cmp(left, right)))
+                    : promvalue_text(arena_concat(out, left, right));
+    return 0;
+}
+
+static int value_logic(enum promop op, const struct promvalue *a, const struct promvalue *b,
+                       struct promvalue *ret, struct err *err)
+{
+    bool k = false;
+    bool l = false;
+    if (!promvalue_to_bool(a, &k) || !promvalue_to_bool(b, &l)) {
+        return err_set(err, ERR_INVALID, "invalid operation (%s) " STR_FMT " (%s)",
+                       promvalue_type(a), STR_ARG(promop_rules[op].text), promvalue_type(b));
+    }
+    *ret = promvalue_bool(op == PROMOP_AND ? k && l : k || l);
+    return 0;
+}
+
+static int value_in(const struct promvalue *a, const struct promvalue *b, struct promvalue *ret,
+                    struct err *err)
+{
+    bool found = false;
+    if (b->kind != PROM_LIST) {
+        return err_set(err, ERR_INVALID, "expected type []interface{} for in operator but got %s",
+                       promvalue_type(b));
+    }
+    for (uint32_t i = 0; i < b->n; i++) {
+        found = found || value_same(a, &b->items[i]);
+    }
+    *ret = promvalue_bool(found);
+    return 0;
+}
+
+int promvalue_infix(enum promop op, const struct promvalue *a, const struct promvalue *b,
+                    struct arena *out, struct promvalue *ret, struct err *err)
+{
+    switch (op) {
+    case PROMOP_COALESCE:
+        *ret = promvalue_is_zero(a) ? *b : *a;
+        return 0;
+    case PROMOP_OR:
+    case PROMOP_AND:
+        return value_logic(op, a, b, ret, err);
+    case PROMOP_EQ:
+    case PROMOP_NE:
+        *ret = promvalue_bool(value_equal(a, b) == (op == PROMOP_EQ));
+        return 0;
+    case PROMOP_IN:
+        return value_in(a, b, ret, err);
+    default:
+        return value_arithmetic(op, a, b, out, ret, err);
+    }
+}
+
+int promvalue_prefix(char sign, const struct promvalue *a, struct arena *out, struct promvalue *ret,
+                     struct err *err)
+{
+    bool yes = false;
+    double number = 0;
+    if (sign == '!' ? !promvalue_to_bool(a, &yes) : !promvalue_to_number(a, &number)) {
+        return err_set(err, ERR_INVALID, "unexpected " STR_FMT "(%s) expected %s",
+                       STR_ARG(promvalue_print(a, out)), promvalue_type(a),
+                       sign == '!' ? "bool" : "number");
+    }
+    *ret = sign == '!'   ? promvalue_bool(!yes)
+           : sign == '-' ? promvalue_number(-number)
+                         : promvalue_number((double)~to_i64(number));
+    return 0;
+}

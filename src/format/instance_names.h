@@ -1,0 +1,18 @@
+/*
+ * instance_names: the instances that a check expression or a chain may name.
+ *
+ * Who reads the configuration knows them; the texts that use them are read here.
+ */
+#pragma once
+
+#include "base/err.h"
+
+struct names {
+    /* Answers whether there is an instance of that name, and its number among its kind. */
+    bool (*find)(void *ctx, struct str name, uint32_t *ret_index);
+    void *ctx;
+    const char *kind; /* "check", "trigger" or "notification", as messages say it */
+};
+
+/* Returns -ERR_NOTFOUND, with the sentence that operators know from the original. */
+int names_unknown(const struct names *names, struct str name, struct err *err);

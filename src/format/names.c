@@ -1,8 +1,0 @@
-#include "format/names.h"
-
-int names_unknown(const struct names *names, struct str name, struct err *err)
-{
-    return err_set(err, ERR_NOTFOUND,
-                   "the requested %s instance \"" STR_FMT "\" is not known to the registry",
-                   names->kind, STR_ARG(name));
-}
