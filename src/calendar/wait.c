@@ -1,7 +1,7 @@
 #include "calendar/wait.h"
 
 #include "calendar/day.h"
-#include "calendar/lapse.h"
+#include "calendar/elapsed.h"
 
 /* Longer waits are looked at again after this: it keeps the answer cheap. */
 #define WAIT_DAYS_MAX 400

@@ -1,6 +1,6 @@
 #include "calendar/zone.h"
 
-#include "calendar/rule.h"
+#include "calendar/posix_tz.h"
 
 #define HEADER_BYTES 44
 #define OFFSET_MIN (-90000) /* RFC 8536 section 3.2: what other readers take */

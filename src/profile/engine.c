@@ -1,7 +1,7 @@
 #include "profile/engine.h"
 
-#include "calendar/lapse.h"
-#include "calendar/notice.h"
+#include "calendar/elapsed.h"
+#include "calendar/notify_schedule.h"
 #include "profile/trigger/trigger.h"
 
 /* One decision while it is made. */

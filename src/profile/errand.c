@@ -3,7 +3,7 @@
  */
 #include "base/duration.h"
 #include "base/alloc.h"
-#include "calendar/lapse.h"
+#include "calendar/elapsed.h"
 #include "profile/controller_room.h"
 
 #define ERRAND_BACKOFF_BASE SECONDS(1)

@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/list.h"
-#include "calendar/lapse.h"
+#include "calendar/elapsed.h"
 #include "kube/node.h"
 #include "profile/check/plugin.h"
 #include "profile/newest.h"

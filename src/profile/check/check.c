@@ -1,6 +1,6 @@
 #include "profile/check/check.h"
 
-#include "calendar/lapse.h"
+#include "calendar/elapsed.h"
 #include "format/gofloat.h"
 #include "format/gotime.h"
 #include "profile/check/plugin.h"

@@ -2,7 +2,7 @@
  * out. */
 #include "profile/check/plugin.h"
 
-#include "calendar/lapse.h"
+#include "calendar/elapsed.h"
 
 struct stagger {
     struct str name;

@@ -1,6 +1,6 @@
 #include "calendar/cron.h"
 #include "calendar/day.h"
-#include "tests/unit/calendar/zones.h"
+#include "tests/unit/calendar/zone_fixture.h"
 
 static struct cron cron_of(const char *text)
 {

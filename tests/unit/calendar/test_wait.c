@@ -1,5 +1,5 @@
 #include "calendar/wait.h"
-#include "tests/unit/calendar/schedule.h"
+#include "tests/unit/calendar/vector_fixture.h"
 
 /* Go's Duration.Seconds(). */
 static double wait_seconds(int64_t ns)

@@ -1,6 +1,6 @@
 #include "calendar/window.h"
-#include "tests/unit/calendar/schedule.h"
-#include "tests/unit/calendar/zones.h"
+#include "tests/unit/calendar/vector_fixture.h"
+#include "tests/unit/calendar/zone_fixture.h"
 
 static void window_read_excludes(struct schedule_config *c, struct window *w)
 {

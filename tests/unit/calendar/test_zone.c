@@ -1,5 +1,5 @@
 #include "calendar/zone.h"
-#include "tests/unit/calendar/zones.h"
+#include "tests/unit/calendar/zone_fixture.h"
 
 #define SYSTEM_ZONES "/usr/share/zoneinfo"
 #define YEAR_2100 INT64_C(4102444800)

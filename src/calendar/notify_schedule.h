@@ -1,5 +1,5 @@
 /*
- * notice: is a notification due? The schedules periodic, scheduled and oneshot.
+ * notify_schedule: is a notification due? The schedules periodic, scheduled and oneshot.
  *
  * They are the original's, which compares days by their number in the month alone: `scheduled` is
  * silent on the second of March when it last spoke on the second of February, and on the first of a

@@ -1,5 +1,5 @@
-#include "calendar/notice.h"
-#include "tests/unit/calendar/schedule.h"
+#include "calendar/notify_schedule.h"
+#include "tests/unit/calendar/vector_fixture.h"
 
 /* The schedule of a recorded case; false when it is of another kind. */
 static bool notice_read(const struct jval *one, struct schedule_config *c, struct notice *n,

@@ -1,7 +1,7 @@
-#include "calendar/notice.h"
+#include "calendar/notify_schedule.h"
 
 #include "calendar/day.h"
-#include "calendar/lapse.h"
+#include "calendar/elapsed.h"
 
 int notice_parse_kind(struct str text, enum notice_kind *ret, struct err *err)
 {

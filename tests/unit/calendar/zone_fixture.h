@@ -1,5 +1,5 @@
 /*
- * zones: the zones of tests/data/zone: Berlin as usual; Lord_Howe moves by half an hour, in the
+ * zone_fixture: the zones of tests/data/zone: Berlin as usual; Lord_Howe moves by half an hour, in the
  * south; Apia left out a whole day; Casablanca interrupts its time for Ramadan; Nuuk's rule counts
  * hours from the day after; Kolkata does nothing.
  */

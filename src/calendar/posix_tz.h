@@ -1,5 +1,5 @@
 /*
- * rule: how a zone goes on for ever, "CET-1CEST,M3.5.0,M10.5.0/3": the footer of a TZif file, in
+ * posix_tz: how a zone goes on for ever, "CET-1CEST,M3.5.0,M10.5.0/3": the footer of a TZif file, in
  * the form of POSIX' TZ with the hours of RFC 8536 section 3.3.1.
  */
 #pragma once

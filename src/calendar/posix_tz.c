@@ -1,4 +1,4 @@
-#include "calendar/rule.h"
+#include "calendar/posix_tz.h"
 
 #include "calendar/day.h"
 

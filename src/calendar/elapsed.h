@@ -1,5 +1,5 @@
 /*
- * lapse: how long it is between two stamps, exactly.
+ * elapsed: how long it is between two stamps, exactly.
  *
  * Go keeps such a difference in 64 bits of nanoseconds, which end after 292 years; its zero time is
  * two thousand years ago. Seconds and nanoseconds have room for both.

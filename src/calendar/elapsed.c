@@ -1,4 +1,4 @@
-#include "calendar/lapse.h"
+#include "calendar/elapsed.h"
 
 #define SEC_NS 1000000000
 #define SEC_US 1000000

@@ -1,5 +1,5 @@
 /*
- * schedule: the recorded cases of the original's checks and schedules, and how their YAML becomes
+ * vector_fixture: the recorded cases of the original's checks and schedules, and how their YAML becomes
  * what calendar/ takes. Where a text is refused, `bad` is set and the first complaint is in `err`.
  */
 #pragma once

@@ -1,4 +1,4 @@
-#include "calendar/lapse.h"
+#include "calendar/elapsed.h"
 #include "tests/check.h"
 
 PROPERTY(lapse_keeps_nanoseconds)
