@@ -26,7 +26,7 @@
 #include "base/log.h"
 #include "bridge/peer.h"
 #include "kube/client.h"
-#include "port/dial.h"
+#include "port/dialer.h"
 
 #define LINK_CALLS_MAX 4u             /* requests in flight; others wait in the link */
 #define LINK_QUEUE_MAX LINK_NODES_MAX /* that wait: one for each Node; more are refused */

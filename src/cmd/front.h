@@ -8,7 +8,7 @@
 
 #include "base/list.h"
 #include "port/loop.h"
-#include "port/serve.h"
+#include "port/inbound.h"
 
 struct apiserver;
 

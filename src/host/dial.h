@@ -16,7 +16,7 @@
 #pragma once
 
 #include "base/defs.h"
-#include "port/dial.h"
+#include "port/dialer.h"
 
 struct loop;
 

@@ -1,5 +1,5 @@
 /*
- * http: an HTTP/1.1 server on libevent's evhttp, behind port/serve.h.
+ * http: an HTTP/1.1 server on libevent's evhttp, behind port/inbound.h.
  *
  * Everything a stranger could hold is limited: bytes of headers and body, connections, the time a
  * request may take to arrive, the time a connection may idle, the time a peer may refuse to read.
@@ -11,7 +11,7 @@
 
 #include "base/limits.h"
 #include "port/loop.h"
-#include "port/serve.h"
+#include "port/inbound.h"
 
 #define HTTP_HEADER_BYTES_MAX ((size_t)64 * 1024) /* a bearer token of 8 KiB, eight times */
 #define HTTP_BODY_BYTES_MAX REQUEST_BYTES_MAX

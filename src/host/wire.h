@@ -14,7 +14,7 @@
 
 #include "host/proxy.h"
 #include "port/loop.h"
-#include "port/wire.h"
+#include "port/outbound.h"
 
 #define WIRE_CALLS_MAX 8u /* notifications are few; more at once only meets rate limits */
 #define WIRE_CONNECT_MAX SECONDS(10)

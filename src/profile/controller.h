@@ -24,7 +24,7 @@ struct recorder; /* kube/recorder.h */
 struct store;    /* kube/store.h */
 struct store_item;
 struct metrics; /* base/metric.h */
-struct wire;    /* port/wire.h */
+struct wire;    /* port/outbound.h */
 struct report;  /* profile/report.h */
 struct config;
 struct controller;

@@ -15,7 +15,7 @@
 #pragma once
 
 #include "kube/client.h"
-#include "port/wire.h"
+#include "port/outbound.h"
 #include "profile/config.h"
 #include "profile/facts.h"
 

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "port/dial.h"
+#include "port/dialer.h"
 #include "port/loop.h"
 #include "sandbox/apiserver.h"
 #include "sandbox/faults.h"

@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "base/list.h"
 #include "port/loop.h"
-#include "port/wire.h"
+#include "port/outbound.h"
 #include "sandbox/faults.h"
 
 #define INBOX_MESSAGES_MAX 4096u /* the oldest go first; no test looks back further */

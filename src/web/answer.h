@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "port/serve.h"
+#include "port/inbound.h"
 
 void answer_text(struct serve_exchange *x, int status, struct str text);
 void answer_json(struct serve_exchange *x, int status, struct str body);

@@ -13,7 +13,7 @@
 #include "base/metric.h"
 #include "bridge/bridge.h"
 #include "port/loop.h"
-#include "port/serve.h"
+#include "port/inbound.h"
 
 #define GATEHOUSE_TROUBLES_MAX 50u /* on the first page; /api/v1/links has all */
 

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "port/serve.h"
+#include "port/inbound.h"
 
 struct health {
     void *ctx;

@@ -11,8 +11,8 @@
 
 #include "port/api.h"
 #include "port/loop.h"
-#include "port/serve.h"
-#include "port/wire.h"
+#include "port/inbound.h"
+#include "port/outbound.h"
 
 #define RELAY_BUDGET SECONDS(1)
 #define RELAY_REPLY_MAX ((size_t)64 * 1024 * 1024) /* /api/v1/info of 20,000 nodes */

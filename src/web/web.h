@@ -20,7 +20,7 @@
 
 #include "base/metric.h"
 #include "port/loop.h"
-#include "port/serve.h"
+#include "port/inbound.h"
 #include "profile/report.h"
 #include "request/board.h"
 

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "port/dial.h"
+#include "port/dialer.h"
 #include "tests/lib/fake_api.h"
 
 struct fake_dialer {

@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "port/api.h"
-#include "port/wire.h"
+#include "port/outbound.h"
 
 enum tap_crash {
     TAP_CRASH_NONE,

@@ -14,7 +14,7 @@
 #include "base/list.h"
 #include "base/timestamp.h"
 #include "kube/client.h"
-#include "port/wire.h"
+#include "port/outbound.h"
 #include "profile/config.h"
 
 struct notify_door {

@@ -1,5 +1,5 @@
 /*
- * wire: the door to third parties: an HTTP request to somebody's server, or a mail.
+ * outbound: the door to third parties: an HTTP request to somebody's server, or a mail.
  *
  * A reply is an observation: on_reply comes from the loop, never from inside the call that sends,
  * once, unless the call is cancelled before; what it is given lives until it returns. The door

@@ -1,5 +1,5 @@
 /*
- * dial: the door to clusters that are found at run time: an api from the text of a kubeconfig.
+ * dialer: the door to clusters that are found at run time: an api from the text of a kubeconfig.
  *
  * The text comes from a Secret that others write, so it is taken as a stranger's: what names a file
  * or a program on this machine is refused. Dialling opens no connection and never waits; whether

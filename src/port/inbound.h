@@ -1,5 +1,5 @@
 /*
- * serve: the inward side of the network door: what an HTTP server hands to whoever answers, and how
+ * inbound: the inward side of the network door: what an HTTP server hands to whoever answers, and how
  * the answer goes out.
  *
  * A handler answers at once with serve_reply, or keeps the exchange and streams (server-sent
