@@ -7,7 +7,7 @@
  * all lists are there and nothing moves any more, and prints what the heap has grown by, a link.
  * The first link is not counted: it pays for what all share.
  */
-#include "host/dial.h"
+#include "host/dialer.h"
 
 #include <malloc.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "client/talk.h"
-#include "host/access.h"
+#include "host/cluster_access.h"
 
 struct reach {
     struct arena memory;

@@ -4,7 +4,7 @@
 #include "cmd/commands.h"
 #include "cmd/process.h"
 #include "cmd/shard.h"
-#include "host/dial.h"
+#include "host/dialer.h"
 #include "web/gatehouse.h"
 
 struct bridge_flags {

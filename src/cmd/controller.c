@@ -2,7 +2,7 @@
 #include "cmd/parts.h"
 #include "cmd/process.h"
 #include "cmd/settings.h"
-#include "host/wire.h"
+#include "host/outbound.h"
 #include "profile/controller.h"
 #include "request/install.h"
 #include "web/relay.h"

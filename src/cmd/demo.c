@@ -8,7 +8,7 @@
 #include "cmd/commands.h"
 #include "cmd/picture.h"
 #include "cmd/story.h"
-#include "host/http.h"
+#include "host/http_server.h"
 #include "host/loop.h"
 #include "sandbox/scaled.h"
 

@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "cmd/command.h"
-#include "host/access.h"
-#include "host/http.h"
+#include "host/cluster_access.h"
+#include "host/http_server.h"
 #include "port/api.h"
 #include "web/health.h"
 

@@ -5,7 +5,7 @@
 #include "cmd/front.h"
 #include "cmd/kubeconfig_text.h"
 #include "host/file.h"
-#include "host/http.h"
+#include "host/http_server.h"
 #include "host/loop.h"
 #include "host/pki.h"
 #include "host/publish.h"

@@ -10,7 +10,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "host/access.h"
+#include "host/cluster_access.h"
 #include "port/loop.h"
 
 #define CREDENTIALS_FILE_EVERY SECONDS(10) /* how often a token file is looked at, as client-go */

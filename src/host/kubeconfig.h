@@ -10,7 +10,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "host/access.h"
+#include "host/cluster_access.h"
 
 #define KUBECONFIG_FILES_MAX 64u /* of the list in KUBECONFIG */
 #define KUBECONFIG_SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -6,7 +6,7 @@
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 
-#include "host/tls.h"
+#include "host/tls_server.h"
 
 #define PKI_DAYS 365
 

@@ -1,7 +1,7 @@
 #include "host/transport.h"
 
 #include "base/alloc.h"
-#include "host/exchange.h"
+#include "host/transport_request.h"
 
 static struct transport *transport_of(struct api *api)
 {

@@ -19,7 +19,7 @@
 #pragma once
 
 #include "base/limits.h"
-#include "host/access.h"
+#include "host/cluster_access.h"
 #include "port/api.h"
 #include "port/loop.h"
 

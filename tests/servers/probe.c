@@ -7,7 +7,7 @@
  */
 #include "host/file.h"
 #include "host/loop.h"
-#include "host/wire.h"
+#include "host/outbound.h"
 #include "profile/notify/notify.h"
 #include "sandbox/apiserver.h"
 #include "sandbox/door.h"

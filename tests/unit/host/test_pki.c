@@ -3,7 +3,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 
-#include "host/tls.h"
+#include "host/tls_server.h"
 #include "tests/check.h"
 
 static void ssl_ctx_done(SSL_CTX **ctx)

@@ -1,5 +1,5 @@
 /*
- * http: an HTTP/1.1 server on libevent's evhttp, behind port/inbound.h.
+ * http_server: an HTTP/1.1 server on libevent's evhttp, behind port/inbound.h.
  *
  * Everything a stranger could hold is limited: bytes of headers and body, connections, the time a
  * request may take to arrive, the time a connection may idle, the time a peer may refuse to read.

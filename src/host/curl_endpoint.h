@@ -1,5 +1,5 @@
 /*
- * endpoint: how libcurl is told to reach one server: URL, trust, name to verify, proxy.
+ * curl_endpoint: how libcurl is told to reach one server: URL, trust, name to verify, proxy.
  *
  * Made once from a cluster_access; what can be wrong without asking the network is found here.
  */
@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "host/access.h"
+#include "host/cluster_access.h"
 
 #define ENDPOINT_UPLOAD_BUFFER 16384 /* bytes; libcurl has no less */
 

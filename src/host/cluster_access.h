@@ -1,5 +1,5 @@
 /*
- * access: what it takes to reach one cluster: where it is, whom to trust, who we are.
+ * cluster_access: what it takes to reach one cluster: where it is, whom to trust, who we are.
  *
  * A plain value, made by kubeconfig_load or by hand in tests; its texts are NUL-terminated behind
  * their end and live in whoever's arena made them. All choices are already taken: files are read

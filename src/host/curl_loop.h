@@ -1,5 +1,5 @@
 /*
- * multi: libcurl's transfers on the loop.
+ * curl_loop: libcurl's transfers on the loop.
  *
  * libcurl says which sockets it wants watched and when it wants to be called; this turns both into
  * the loop's terms. A transfer that is over is reported after libcurl has returned, never from

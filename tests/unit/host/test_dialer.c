@@ -1,4 +1,4 @@
-#include "host/dial.h"
+#include "host/dialer.h"
 
 #include "base/base64.h"
 #include "base/buf.h"

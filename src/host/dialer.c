@@ -1,4 +1,4 @@
-#include "host/dial.h"
+#include "host/dialer.h"
 
 #include "base/alloc.h"
 #include "host/kubeconfig.h"

@@ -1,4 +1,4 @@
-#include "host/endpoint.h"
+#include "host/curl_endpoint.h"
 
 #include "base/buf.h"
 #include "host/transport.h"

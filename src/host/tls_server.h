@@ -1,5 +1,5 @@
 /*
- * tls: a server's TLS context from PEM in memory.
+ * tls_server: a server's TLS context from PEM in memory.
  */
 #pragma once
 

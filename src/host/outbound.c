@@ -1,8 +1,8 @@
-#include "host/wire.h"
+#include "host/outbound.h"
 
 #include "base/alloc.h"
-#include "host/endpoint.h"
-#include "host/wire_room.h"
+#include "host/curl_endpoint.h"
+#include "host/outbound_internal.h"
 
 #define RETRY_AFTER_MAX HOURS(1) /* a server that asks for more is not obeyed blindly */
 

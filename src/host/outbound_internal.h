@@ -1,14 +1,14 @@
 /*
- * wire_room: what the two halves of the wire, requests and mails, share.
+ * outbound_internal: what the two halves of the wire, requests and mails, share.
  */
 #pragma once
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/list.h"
-#include "host/multi.h"
+#include "host/curl_loop.h"
 #include "host/smtp.h"
-#include "host/wire.h"
+#include "host/outbound.h"
 
 struct event;
 

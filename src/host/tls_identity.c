@@ -1,4 +1,4 @@
-#include "host/identity.h"
+#include "host/tls_identity.h"
 
 #include <openssl/err.h>
 #include <openssl/pem.h>

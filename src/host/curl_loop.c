@@ -1,4 +1,4 @@
-#include "host/multi.h"
+#include "host/curl_loop.h"
 
 #include <event2/event.h>
 

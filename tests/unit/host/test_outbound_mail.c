@@ -1,6 +1,6 @@
 /* Mail over the wire, against a server that answers as the test says. */
 #include "base/arena.h"
-#include "host/wire.h"
+#include "host/outbound.h"
 #include "tests/check.h"
 #include "tests/lib/mailpeer.h"
 #include "tests/lib/peer.h"

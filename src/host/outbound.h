@@ -1,5 +1,5 @@
 /*
- * wire: the door to third parties on a real machine, on libcurl.
+ * outbound: the door to third parties on a real machine, on libcurl.
  *
  * Certificates are verified against the system's authorities, and against those of `ca_file`
  * besides. Proxies are chosen by the rules of Go's net/http from the environment that is given;

@@ -1,4 +1,4 @@
-#include "host/wire.h"
+#include "host/outbound.h"
 
 #include "base/buf.h"
 #include "host/file.h"

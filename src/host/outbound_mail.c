@@ -1,10 +1,10 @@
 /* How a mail goes out: libcurl connects, encrypts and logs in; smtp.h does the rest over that
  * connection. */
-#include "host/wire_room.h"
+#include "host/outbound_internal.h"
 
 #include <event2/event.h>
 
-#include "host/endpoint.h"
+#include "host/curl_endpoint.h"
 #include "host/loop.h"
 
 #define FAREWELL_MAX SECONDS(1) /* a server that has the mail may take that long to say goodbye */

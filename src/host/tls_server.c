@@ -1,4 +1,4 @@
-#include "host/tls.h"
+#include "host/tls_server.h"
 
 #include <limits.h>
 #include <openssl/err.h>

@@ -1,5 +1,5 @@
 /*
- * identity: whom a TLS client trusts and who it is, for many connections, in as few bytes as can
+ * tls_identity: whom a TLS client trusts and who it is, for many connections, in as few bytes as can
  * be.
  *
  * libcurl takes PEM, parses it anew for each connection and keeps what it made for as long as that.
@@ -15,7 +15,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "host/access.h"
+#include "host/cluster_access.h"
 
 struct identity {
     struct arena memory;

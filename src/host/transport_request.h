@@ -1,5 +1,5 @@
 /*
- * exchange: one request or watch on its way, inside the transport; and the reusable half of it that
+ * transport_request: one request or watch on its way, inside the transport; and the reusable half of it that
  * libcurl needs.
  *
  * An exchange is small, because thousands may wait. What is large (libcurl's handle, buffers) is a
@@ -10,9 +10,9 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "host/credentials.h"
-#include "host/endpoint.h"
-#include "host/identity.h"
-#include "host/multi.h"
+#include "host/curl_endpoint.h"
+#include "host/tls_identity.h"
+#include "host/curl_loop.h"
 #include "host/transport.h"
 
 #define WATCH_BACKLOG_MAX                                                                          \

@@ -1,4 +1,4 @@
-#include "host/exchange.h"
+#include "host/transport_request.h"
 
 #include "base/alloc.h"
 

@@ -1,4 +1,4 @@
-#include "host/http.h"
+#include "host/http_server.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /*
- * dial: the door to clusters that are found at run time, on kubeconfig and transport.
+ * dialer: the door to clusters that are found at run time, on kubeconfig and transport.
  *
  * Taken from a kubeconfig are server, tls-server-name, certificate-authority-data, proxy-url,
  * client-certificate-data with client-key-data, token, username with password, and whom to

@@ -1,4 +1,4 @@
-#include "host/http.h"
+#include "host/http_server.h"
 
 #include <errno.h>
 #include <event2/buffer.h>
@@ -18,7 +18,7 @@
 #include "format/gzip.h"
 #include "host/address.h"
 #include "host/loop.h"
-#include "host/tls.h"
+#include "host/tls_server.h"
 
 #define HTTP_ACCEPT_PAUSE                                                                          \
     MSECONDS(100)        /* out of descriptors: let some close before trying again                 \
