@@ -11,7 +11,7 @@
 #include "base/prioqueue.h"
 #include "bridge/bridge.h"
 #include "bridge/edition.h"
-#include "bridge/supply.h"
+#include "kube/informer.h"
 #include "bridge/tally.h"
 #include "drain/rulebook.h"
 #include "kube/lease.h"

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "kube/clock.h"
+#include "kube/server_clock.h"
 #include "base/mutation.h"
 #include "kube/retry.h"
 #include "port/api.h"

@@ -1,4 +1,4 @@
-#include "bridge/supply.h"
+#include "kube/informer.h"
 
 static void supply_on_list(void *ctx)
 {

@@ -1,5 +1,5 @@
 /*
- * supply: all objects of one kind of the management cluster, watched: a reflector and its store.
+ * informer: all objects of one kind of the management cluster, watched: a reflector and its store.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * clock: the API server's wall time, as its answers tell it.
+ * server_clock: the API server's wall time, as its answers tell it.
  *
  * What is written into objects and compared by another leader later has to come from one clock, and
  * the server's is the only one that all share. Its answers carry whole seconds; between them the

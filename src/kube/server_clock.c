@@ -1,4 +1,4 @@
-#include "kube/clock.h"
+#include "kube/server_clock.h"
 
 #define CLOCK_SMOOTH 16 /* a sample moves it by a sixteenth: dates are whole seconds */
 

@@ -1,4 +1,4 @@
-#include "kube/clock.h"
+#include "kube/server_clock.h"
 
 #include "sandbox/vloop.h"
 #include "tests/check.h"
