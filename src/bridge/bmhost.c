@@ -1,6 +1,6 @@
 #include "bridge/bmhost.h"
 
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "bridge/meta.h"
 
 /* `.p` is NULL where there is none: an empty value is one. */

@@ -1,7 +1,7 @@
 #include "base/alloc.h"
 #include "bridge/bridge_room.h"
 #include "bridge/drainrule.h"
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "bridge/plea.h"
 
 #define BRIDGE_INSTANCE BRIDGE_MANAGER

@@ -1,6 +1,6 @@
 #include "bridge/cluster.h"
 
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "bridge/meta.h"
 #include "format/label_pack.h"
 

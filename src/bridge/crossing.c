@@ -1,6 +1,6 @@
 #include "base/alloc.h"
 #include "bridge/bridge_room.h"
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 
 #define PATCH_QUERY STR("?fieldManager=" BRIDGE_MANAGER)
 

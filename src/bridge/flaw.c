@@ -3,7 +3,7 @@
  * them on.
  */
 #include "bridge/bridge_room.h"
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 
 static bool flawed(const struct berth *at, enum mutation m)
 {

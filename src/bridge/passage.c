@@ -1,7 +1,7 @@
 #include "bridge/passage.h"
 
 #include "bridge/bridge.h"
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "format/json_fields.h"
 
 _Static_assert(PASSAGE_CHANGES_MAX >= 4 * EDIT_MAX, "all that can be written is shown");

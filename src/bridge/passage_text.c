@@ -2,7 +2,7 @@
 
 #include "base/humantime.h"
 #include "base/textwrap.h"
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "bridge/link.h"
 
 #define FIELD_COLUMN 11u

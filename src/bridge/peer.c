@@ -1,7 +1,7 @@
 #include "bridge/peer.h"
 
 #include "base/sha256.h"
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "bridge/meta.h"
 #include "drain/rulebook.h"
 

@@ -1,6 +1,6 @@
 #include "bridge/plea.h"
 
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "bridge/meta.h"
 #include "format/json_writer.h"
 

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "kube/reqname.h"
+#include "kinds/request_name.h"
 #include "kube/store.h"
 
 #define PLEA_CLIENT "cluster-api-bridge"

@@ -1,6 +1,6 @@
 #include "bridge/power.h"
 
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "bridge/rules.h"
 
 #define VALUE_SOFT STR("") /* Metal3 asks the system to end, and cuts the power if it does not */

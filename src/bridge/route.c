@@ -1,6 +1,6 @@
 #include "bridge/route.h"
 
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "bridge/rules.h"
 
 #define NOBODY UINT32_MAX

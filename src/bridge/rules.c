@@ -1,6 +1,6 @@
 #include "bridge/rules.h"
 
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "bridge/rules_room.h"
 
 static const struct {

@@ -1,5 +1,5 @@
 /* The hook that holds a deletion: when it comes, and on which fact it goes. */
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "bridge/rules_room.h"
 
 usec_t rules_hold_end(const struct rules_case *c)

@@ -1,6 +1,6 @@
 /* What goes on: for people in words, and for the annotation KEY_STATUS. */
 #include "base/timestamp.h"
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "bridge/rules_room.h"
 #include "format/json_writer.h"
 

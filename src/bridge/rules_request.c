@@ -1,5 +1,5 @@
 /* Requests on the Node: delivered, answered, taken away. */
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "bridge/rules_room.h"
 #include "drain/rulebook.h"
 

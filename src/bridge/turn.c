@@ -1,5 +1,5 @@
 #include "bridge/bridge_room.h"
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "bridge/route.h"
 
 /* ── what is known ─────────────────────────────────────────────────────────────────────────── */

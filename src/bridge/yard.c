@@ -1,7 +1,7 @@
 #include "base/alloc.h"
 #include "base/sha256.h"
 #include "bridge/bridge_room.h"
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 
 #define KUBECONFIG_SUFFIX STR("-kubeconfig") /* of the Secret's name, behind the Cluster's */
 

@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "format/json.h"
-#include "kube/reqname.h"
+#include "kinds/request_name.h"
 
 #define RECORD_CLIENT_LABEL "maintenancerequests.repairman.k8s.io/clientname"
 #define RECORD_RUN_ANNOTATION "drydock.dev/run"        /* which run took the approval */

@@ -1,6 +1,6 @@
 #include "cmd/commands.h"
 #include "format/json_writer.h"
-#include "request/crd.h"
+#include "kinds/crd.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 
 #include "format/json_writer.h"
 #include "ledger/limit.h"
-#include "request/mrequest.h"
+#include "kinds/maintenance_request.h"
 
 static uint32_t number(const struct jval *status, const char *key)
 {

@@ -12,10 +12,10 @@
 #include "base/map.h"
 #include "kube/node.h"
 #include "kube/reflector.h"
-#include "kube/reqname.h"
+#include "kinds/request_name.h"
 #include "ledger/arbiter.h"
 #include "ledger/limit.h"
-#include "ledger/picker.h"
+#include "kinds/maintenance_selector.h"
 #include "ledger/statement.h"
 
 #define ARBITER_LIMITS_PATH "/apis/repairman.k8s.io/v1/maintenancelimits"

@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "format/mergepatch.h"
-#include "request/crd.h"
+#include "kinds/crd.h"
 
 #define CRD_PATH "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 

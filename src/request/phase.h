@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "request/mrequest.h"
+#include "kinds/maintenance_request.h"
 #include "request/prepare.h"
 
 enum phase_check {

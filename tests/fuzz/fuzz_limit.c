@@ -2,7 +2,7 @@
  * written in one step: read back, there is nothing left to write. */
 #include "format/mergepatch.h"
 #include "ledger/limit.h"
-#include "ledger/picker.h"
+#include "kinds/maintenance_selector.h"
 #include "ledger/statement.h"
 #include "tests/fuzz/target.h"
 

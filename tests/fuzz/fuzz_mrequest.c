@@ -1,6 +1,6 @@
 /* Whatever a MaintenanceRequest holds, it is read; what is written as its status is read back as
  * what it was, and written again it is the same text. */
-#include "request/mrequest.h"
+#include "kinds/maintenance_request.h"
 #include "tests/fuzz/target.h"
 
 static const struct mrequest *read_object(const struct jval *object, struct arena *a)

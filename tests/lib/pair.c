@@ -1,6 +1,6 @@
 #include "tests/lib/pair.h"
 
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "drain/rulebook.h"
 #include "tests/check.h"
 

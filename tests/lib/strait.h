@@ -7,7 +7,7 @@
 #pragma once
 
 #include "bridge/bridge.h"
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "sandbox/apiserver.h"
 #include "sandbox/dialer.h"
 #include "sandbox/door.h"

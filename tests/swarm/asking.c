@@ -2,7 +2,7 @@
  * What happens to limits and requests, and the actors that ask.
  */
 #include "format/json_writer.h"
-#include "request/crd.h"
+#include "kinds/crd.h"
 #include "tests/swarm/deeds.h"
 
 #define LIMITS_PATH "/apis/repairman.k8s.io/v1/maintenancelimits"

@@ -1,7 +1,7 @@
 #include "tests/swarm/fleet.h"
 
 #include "base/alloc.h"
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 
 #define PACE_MAX 200000u /* events a second: nothing comes near it */
 

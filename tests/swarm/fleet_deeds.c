@@ -1,7 +1,7 @@
 /*
  * What the plan's deeds do to Machines, Clusters, Nodes, bridges and wires.
  */
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "drain/rulebook.h"
 #include "tests/swarm/fleet.h"
 

@@ -5,7 +5,7 @@
  *
  * A Machine's infrastructure object is only a name, which hosts refer to: bridges do not read it.
  */
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "tests/swarm/fleet.h"
 
 #define INFRA_SUFFIX "-iron"

@@ -5,7 +5,7 @@
 #include "base/base64.h"
 #include "base/alloc.h"
 #include "base/timestamp.h"
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "tests/swarm/fleet.h"
 
 #define PRE_DRAIN STR("pre-drain.delete.hook.machine.cluster.x-k8s.io/")

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "tests/swarm/treaty.h"
 
 /* One setting of an approval's label by an engine. */

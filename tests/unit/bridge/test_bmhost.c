@@ -1,6 +1,6 @@
 #include "bridge/bmhost.h"
 
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "tests/check.h"
 
 struct fixture {

@@ -2,7 +2,7 @@
 #include "bridge/bridge_room.h"
 #include "bridge/plea.h"
 #include "format/json_writer.h"
-#include "request/crd.h"
+#include "kinds/crd.h"
 #include "tests/check.h"
 #include "tests/lib/strait.h"
 

@@ -1,7 +1,7 @@
 /* The states of a link and its ways between them. */
 #include "tests/lib/link_world.h"
 
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "tests/check.h"
 
 #define APPROVE KEYS_LEGACY "approve-deletion"

@@ -1,5 +1,5 @@
 /* Links over networks that are as bad as they get. */
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "tests/check.h"
 #include "tests/lib/link_world.h"
 

@@ -1,6 +1,6 @@
 /* Links and their Secrets: what is wrong with one, and what follows when it changes. */
 #include "base/alloc.h"
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "tests/check.h"
 #include "tests/lib/link_world.h"
 

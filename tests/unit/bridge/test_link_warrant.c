@@ -1,7 +1,7 @@
 /* Links that work with an account of their own and its tokens. */
 #include "tests/lib/link_world.h"
 
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "bridge/warrant.h"
 #include "format/json_tree.h"
 #include "tests/check.h"

@@ -2,7 +2,7 @@
 
 #include "base/textwrap.h"
 #include "bridge/bridge.h"
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "tests/check.h"
 
 #define NOW SECONDS(1794792706) /* 2026-11-16T01:31:46Z, a Monday */

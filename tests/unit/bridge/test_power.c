@@ -1,6 +1,6 @@
 #include "bridge/power.h"
 
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "bridge/rules.h"
 #include "tests/check.h"
 

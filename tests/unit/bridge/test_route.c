@@ -1,7 +1,7 @@
 #include "bridge/route.h"
 
 #include "base/arena.h"
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "tests/check.h"
 
 #define DELETION STR("u-1")

@@ -1,6 +1,6 @@
 #include "bridge/rules.h"
 
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "tests/check.h"
 #include "tests/lib/pair.h"
 

@@ -1,4 +1,4 @@
-#include "bridge/keys.h"
+#include "kinds/keys.h"
 #include "bridge/rules.h"
 #include "drain/rulebook.h"
 #include "tests/check.h"

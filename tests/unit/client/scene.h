@@ -6,7 +6,7 @@
 
 #include "client/actor.h"
 #include "format/json_tree.h"
-#include "request/crd.h"
+#include "kinds/crd.h"
 #include "sandbox/apiserver.h"
 #include "sandbox/door.h"
 #include "sandbox/vloop.h"

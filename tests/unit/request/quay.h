@@ -12,7 +12,7 @@
 #include "kube/node.h"
 #include "kube/reflector.h"
 #include "ledger/arbiter.h"
-#include "request/mrequest.h"
+#include "kinds/maintenance_request.h"
 #include "request/prepare.h"
 #include "request/requests.h"
 #include "sandbox/door.h"

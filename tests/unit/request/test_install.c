@@ -1,7 +1,7 @@
 #include "request/install.h"
 
 #include "format/json_tree.h"
-#include "request/crd.h"
+#include "kinds/crd.h"
 #include "sandbox/apiserver.h"
 #include "sandbox/door.h"
 #include "sandbox/vloop.h"

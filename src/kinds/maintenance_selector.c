@@ -1,4 +1,4 @@
-#include "ledger/picker.h"
+#include "kinds/maintenance_selector.h"
 
 #include "format/json_writer.h"
 

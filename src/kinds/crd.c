@@ -1,4 +1,4 @@
-#include "request/crd.h"
+#include "kinds/crd.h"
 
 #include "format/yaml.h"
 

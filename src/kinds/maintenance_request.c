@@ -1,4 +1,4 @@
-#include "request/mrequest.h"
+#include "kinds/maintenance_request.h"
 
 #include "base/timestamp.h"
 #include "format/json_writer.h"

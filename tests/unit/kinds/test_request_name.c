@@ -1,4 +1,4 @@
-#include "kube/reqname.h"
+#include "kinds/request_name.h"
 
 #include "tests/check.h"
 

@@ -1,4 +1,4 @@
-#include "request/mrequest.h"
+#include "kinds/maintenance_request.h"
 
 #include "tests/check.h"
 

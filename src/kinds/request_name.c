@@ -1,4 +1,4 @@
-#include "kube/reqname.h"
+#include "kinds/request_name.h"
 
 #include "base/buf.h"
 #include "base/sha256.h"

@@ -1,5 +1,5 @@
 /*
- * picker: one MaintenanceSelector as it was read: which objects it means.
+ * maintenance_selector: one MaintenanceSelector as it was read: which objects it means.
  *
  * Pure. Without a selector and names it means none; the first version of the API had only such.
  */

@@ -1,5 +1,5 @@
 /*
- * mrequest: what decisions use of one MaintenanceRequest, and how its status is written.
+ * maintenance_request: what decisions use of one MaintenanceRequest, and how its status is written.
  *
  * Everything the original's API server took is read without a complaint: no spec, no state, a type
  * nobody knows, a status of another hand. What cannot be understood is kept as "other" or as
@@ -12,7 +12,7 @@
 #pragma once
 
 #include "kinds/target_type.h"
-#include "kube/reqname.h"
+#include "kinds/request_name.h"
 #include "kube/store.h"
 
 #define MREQUEST_CLIENT STR("maintenancerequests.repairman.k8s.io/clientname")

@@ -1,5 +1,5 @@
 /*
- * reqname: how whoever asks names a MaintenanceRequest: "mr-<16 hex>-<number>".
+ * request_name: how whoever asks names a MaintenanceRequest: "mr-<16 hex>-<number>".
  *
  * The name follows from who asks for what, so that whoever asks twice, because an answer was lost
  * or because it runs twice, gets a conflict instead of a second request. It is a promise: two
