@@ -1,5 +1,5 @@
 #include "base/alloc.h"
-#include "ledger/arbiter_room.h"
+#include "ledger/arbiter_internal.h"
 
 /* ── turns ─────────────────────────────────────────────────────────────────────────────────── */
 

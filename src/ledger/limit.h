@@ -9,7 +9,7 @@
 
 #include "format/selector.h"
 #include "ledger/arbiter.h"
-#include "ledger/reserve.h"
+#include "ledger/reservation.h"
 
 #define LIMIT_POLICIES_MAX 16u /* the schema's maximum */
 

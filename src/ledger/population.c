@@ -3,7 +3,7 @@
  * object: one that changes is taken out as it was and put in as it is. Only a limit or a selector
  * that changes has everything counted again, once a turn.
  */
-#include "ledger/arbiter_room.h"
+#include "ledger/arbiter_internal.h"
 
 #define RUNNING_LABEL STR("cloud.sap/maintenance-state")
 #define RUNNING_VALUE STR("in-maintenance")

@@ -5,7 +5,7 @@
  * overtakes.
  */
 #include "base/alloc.h"
-#include "ledger/arbiter_room.h"
+#include "ledger/arbiter_internal.h"
 
 #define PARTS_MAX 256u
 

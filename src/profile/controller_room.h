@@ -20,7 +20,7 @@
 #include "kube/recorder.h"
 #include "kube/reflector.h"
 #include "ledger/arbiter.h"
-#include "ledger/ledger.h"
+#include "ledger/lease_grants.h"
 #include "profile/controller.h"
 #include "profile/engine.h"
 #include "profile/gauges.h"

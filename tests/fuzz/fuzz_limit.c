@@ -3,7 +3,7 @@
 #include "format/mergepatch.h"
 #include "ledger/limit.h"
 #include "kinds/maintenance_selector.h"
-#include "ledger/statement.h"
+#include "ledger/limit_status_patch.h"
 #include "tests/fuzz/target.h"
 
 static void state(const struct limit *l, struct arena *a, struct buf *out,

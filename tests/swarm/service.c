@@ -1,7 +1,7 @@
 #include "tests/swarm/service.h"
 
 #include "format/json_tree.h"
-#include "ledger/ledger.h"
+#include "ledger/lease_grants.h"
 #include "profile/controller.h"
 #include "profile/subject.h"
 

@@ -2,7 +2,7 @@
 
 #include "base/metric.h"
 
-#include "tests/unit/ledger/court.h"
+#include "tests/unit/ledger/arbiter_fixture.h"
 
 /* ── status ────────────────────────────────────────────────────────────────────────────────── */
 

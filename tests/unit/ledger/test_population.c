@@ -1,5 +1,5 @@
 /* Which limits apply to which objects: selectors, scopes, workloads, and what is not configured. */
-#include "tests/unit/ledger/court.h"
+#include "tests/unit/ledger/arbiter_fixture.h"
 
 static void make_selector(struct court *c, const char *name, const char *spec)
 {

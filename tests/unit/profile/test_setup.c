@@ -1,5 +1,5 @@
 /* Another configuration takes its place at any moment. */
-#include "ledger/ledger.h"
+#include "ledger/lease_grants.h"
 #include "profile/controller_room.h"
 #include "sandbox/apiserver.h"
 #include "sandbox/door.h"

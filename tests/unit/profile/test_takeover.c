@@ -1,7 +1,7 @@
 /* What the leader before recorded, and may still write: the next one neither exceeds a limit by it
  * nor waits for it. */
 #include "format/json_writer.h"
-#include "ledger/ledger.h"
+#include "ledger/lease_grants.h"
 #include "profile/controller_room.h"
 #include "sandbox/apiserver.h"
 #include "sandbox/door.h"

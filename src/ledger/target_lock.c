@@ -7,7 +7,7 @@
 #include "base/sha256.h"
 #include "base/timestamp.h"
 #include "format/json_writer.h"
-#include "ledger/arbiter_room.h"
+#include "ledger/arbiter_internal.h"
 
 #define LOCK_LABEL "repairman.k8s.io/lock"
 #define LOCK_HOLDER "repairman.k8s.io/holder"

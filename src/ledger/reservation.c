@@ -1,4 +1,4 @@
-#include "ledger/reserve.h"
+#include "ledger/reservation.h"
 
 #include "base/timestamp.h"
 

@@ -1,5 +1,5 @@
 /*
- * court: a simulated cluster without kubelets, with one or two arbiters in it, for tests.
+ * arbiter_fixture: a simulated cluster without kubelets, with one or two arbiters in it, for tests.
  *
  * After every write to a limit it is checked that no more is reserved than the test allows, and
  * after every write to a target lock that nobody else had it.

@@ -2,7 +2,7 @@
  * Limits in numbers, for whoever scrapes them. A limit that is gone leaves zeros behind.
  */
 #include "base/metric.h"
-#include "ledger/arbiter_room.h"
+#include "ledger/arbiter_internal.h"
 
 static const struct {
     const char *name;

@@ -1,4 +1,4 @@
-#include "ledger/ledger.h"
+#include "ledger/lease_grants.h"
 
 #include "tests/check.h"
 

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "format/json_writer.h"
 #include "format/mergepatch.h"
-#include "ledger/arbiter_room.h"
+#include "ledger/arbiter_internal.h"
 
 #define SIGHT_SAMPLE 20u
 #define SIGHT_PAUSE SECONDS(1)

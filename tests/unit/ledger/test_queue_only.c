@@ -1,6 +1,6 @@
 /* Who only stands in the line: nothing is taken for it, and nobody behind it is served before it.
  */
-#include "tests/unit/ledger/court.h"
+#include "tests/unit/ledger/arbiter_fixture.h"
 
 static struct ask_spec standing(struct seat *s, uint32_t i, const char *node)
 {

@@ -1,4 +1,4 @@
-#include "ledger/reserve.h"
+#include "ledger/reservation.h"
 
 #include "tests/check.h"
 

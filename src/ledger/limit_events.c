@@ -1,7 +1,7 @@
 /*
  * Events of limits. One text about one limit is told once in a while, not with every flicker.
  */
-#include "ledger/arbiter_room.h"
+#include "ledger/arbiter_internal.h"
 
 static void tell(struct book *b, uint32_t kind, const struct recorder_event *event)
 {

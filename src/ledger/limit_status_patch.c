@@ -1,4 +1,4 @@
-#include "ledger/statement.h"
+#include "ledger/limit_status_patch.h"
 
 #include "base/timestamp.h"
 #include "format/mergepatch.h"

@@ -1,7 +1,7 @@
 /* A thousand asks for a hundred nodes under a limit of five percent: court.h looks at the ledger
  * after every write. */
 #define COURT_ASKS 1001u
-#include "tests/unit/ledger/court.h"
+#include "tests/unit/ledger/arbiter_fixture.h"
 
 #define CROWD_NODES 100u
 #define CROWD_ROUNDS 4000u

@@ -10,7 +10,7 @@
  */
 #include "base/alloc.h"
 #include "format/json_writer.h"
-#include "ledger/arbiter_room.h"
+#include "ledger/arbiter_internal.h"
 
 #include <stdlib.h>
 

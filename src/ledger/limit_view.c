@@ -2,7 +2,7 @@
  * What people are told: why an ask waits, what a limit's numbers are.
  */
 #include "base/timestamp.h"
-#include "ledger/arbiter_room.h"
+#include "ledger/arbiter_internal.h"
 
 static const struct str why_names[] = {
     [WHY_NONE] = STR_INIT(""),

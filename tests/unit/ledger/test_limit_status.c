@@ -1,5 +1,5 @@
 /* Crashes at every step, and two arbiters at once. */
-#include "tests/unit/ledger/court.h"
+#include "tests/unit/ledger/arbiter_fixture.h"
 
 /* Stops a controller like a crash when it has sent so many requests, and starts another. */
 static void run_until_sent(struct court *c, struct seat *s, uint64_t sent, usec_t most)

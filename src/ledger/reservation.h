@@ -1,5 +1,5 @@
 /*
- * reserve: the reservations in the status of one MaintenanceLimit: its ledger.
+ * reservation: the reservations in the status of one MaintenanceLimit: its ledger.
  *
  * Pure. An entry says who disturbs what under this limit. Order is the server's; what is added goes
  * behind. G, the targets that are granted, is a set: two entries for one target count once.

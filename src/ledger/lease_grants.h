@@ -1,5 +1,5 @@
 /*
- * ledger: grants that limits of a configuration have given, as they are recorded in the leader's
+ * lease_grants: grants that limits of a configuration have given, as they are recorded in the leader's
  * Lease for as long as the transition they are for is in flight.
  *
  * An entry says which node may go into maintenance, for whom, and on which version of the node the

@@ -1,5 +1,5 @@
 /* Each grant of a request has a number: what is over goes, and nothing else. */
-#include "tests/unit/ledger/court.h"
+#include "tests/unit/ledger/arbiter_fixture.h"
 
 #define REQUESTS "/apis/repairman.k8s.io/v1/maintenancerequests"
 

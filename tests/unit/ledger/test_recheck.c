@@ -1,5 +1,5 @@
 /* The double check before an approval. */
-#include "tests/unit/ledger/court.h"
+#include "tests/unit/ledger/arbiter_fixture.h"
 
 static void check_now(struct court *c, struct seat *s, uint32_t i, const char *uid)
 {

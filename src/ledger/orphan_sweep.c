@@ -5,7 +5,7 @@
  * granted may be news that has not come here yet.
  */
 #include "base/alloc.h"
-#include "ledger/arbiter_room.h"
+#include "ledger/arbiter_internal.h"
 
 #define ORPHAN_RETRY SECONDS(30)
 

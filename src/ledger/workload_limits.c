@@ -2,7 +2,7 @@
  * Whether the limits of workloads bear that a node goes with its pods. Nothing is asked for and
  * nothing is kept: it is a question about what is known.
  */
-#include "ledger/arbiter_room.h"
+#include "ledger/arbiter_internal.h"
 
 #define BEAR_BOOKS_MAX 256u
 

@@ -1,5 +1,5 @@
 /*
- * statement: what the status of a MaintenanceLimit is to say, and the patch that makes it so.
+ * limit_status_patch: what the status of a MaintenanceLimit is to say, and the patch that makes it so.
  *
  * Pure. Only what differs from the status that was read goes into the patch; an idle limit has an
  * empty one. What nobody decides by (how many wait, what state a holder is in) is told apart, so

@@ -3,7 +3,7 @@
  * server. One list of the limits serves all who asked before it was sent; the target is read for
  * each.
  */
-#include "ledger/arbiter_room.h"
+#include "ledger/arbiter_internal.h"
 
 #define DOUBLE_BACKOFF_BASE MSECONDS(500)
 #define DOUBLE_BACKOFF_MAX SECONDS(15)

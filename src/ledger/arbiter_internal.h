@@ -1,5 +1,5 @@
 /*
- * arbiter_room: what the arbiter's files share.
+ * arbiter_internal: what the arbiter's files share.
  *
  * A book is our side of a MaintenanceLimit, a sight that of a MaintenanceSelector, a lock that of a
  * target; a crowd is a kind of object that limits count, other than nodes. Everything is decided
@@ -16,7 +16,7 @@
 #include "ledger/arbiter.h"
 #include "ledger/limit.h"
 #include "kinds/maintenance_selector.h"
-#include "ledger/statement.h"
+#include "ledger/limit_status_patch.h"
 
 #define ARBITER_LIMITS_PATH "/apis/repairman.k8s.io/v1/maintenancelimits"
 #define ARBITER_QUIET SECONDS(1)    /* between writes of numbers that nobody decides by */
