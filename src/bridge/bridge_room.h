@@ -13,7 +13,7 @@
 #include "bridge/edition.h"
 #include "kube/informer.h"
 #include "bridge/tally.h"
-#include "drain/rulebook.h"
+#include "drain/drain_rules.h"
 #include "kube/lease.h"
 #include "kube/recorder.h"
 

@@ -1,13 +1,13 @@
 /*
  * drainrule: what decisions use of a MachineDrainRule, v1beta1 and v1beta2 alike, and the rulebook
- * (drain/rulebook.h) that the rules of a namespace are for one Machine.
+ * (drain/drain_rules.h) that the rules of a namespace are for one Machine.
  *
  * A rule that cannot be read is kept together with its error: Cluster API then fails every drain of
  * the namespace, whichever Machines the rule may mean.
  */
 #pragma once
 
-#include "drain/rulebook.h"
+#include "drain/drain_rules.h"
 #include "kube/store.h"
 
 /* Both have to match; one without terms matches everything. */

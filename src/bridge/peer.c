@@ -3,7 +3,7 @@
 #include "base/sha256.h"
 #include "kinds/keys.h"
 #include "bridge/meta.h"
-#include "drain/rulebook.h"
+#include "drain/drain_rules.h"
 
 /* Cut, not dropped: a name that is too long to be our Machine's still names another one. */
 static struct str peer_text(const struct jval *annotations, struct str key)

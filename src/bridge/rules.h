@@ -13,7 +13,7 @@
  * A maintenance that was approved is noted at the Machine (KEY_GRANTED), so that a second request
  * gets another number and needs another approval (INV-3).
  *
- * Beside a request stands the rulebook of the Node (drain/rulebook.h), from the very patch that
+ * Beside a request stands the rulebook of the Node (drain/drain_rules.h), from the very patch that
  * delivers it until neither request is there any more: whoever drains the Node for a request finds
  * the rules with it. While they are not known nothing is delivered, and what stands is left as it
  * is; whether a request is approved does not depend on them (B-16).

@@ -1,7 +1,7 @@
 #include "drain/drain.h"
 
 #include "base/alloc.h"
-#include "drain/room.h"
+#include "drain/drain_internal.h"
 
 #define DRAIN_ASK_AGAIN SECONDS(1) /* whether it may act; nothing else would wake it */
 

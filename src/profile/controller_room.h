@@ -14,7 +14,7 @@
 
 #include "base/prioqueue.h"
 #include "drain/drain.h"
-#include "drain/rulebook.h"
+#include "drain/drain_rules.h"
 #include "kube/lease.h"
 #include "kube/node.h"
 #include "kube/recorder.h"

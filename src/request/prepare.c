@@ -1,7 +1,7 @@
 #include "request/prepare.h"
 
 #include "base/alloc.h"
-#include "drain/rulebook.h"
+#include "drain/drain_rules.h"
 #include "request/prepare_room.h"
 
 /* A pod that takes that long to end, or its grace if that is longer, is shown as one that does not.

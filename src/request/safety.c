@@ -1,8 +1,8 @@
 #include "request/safety.h"
 
 #include "base/alloc.h"
-#include "drain/budget.h"
-#include "drain/rulebook.h"
+#include "drain/pdb.h"
+#include "drain/drain_rules.h"
 #include "kube/node.h"
 #include "kube/podlist.h"
 #include "request/losses.h"

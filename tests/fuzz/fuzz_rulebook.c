@@ -1,6 +1,6 @@
 /* Whatever a Node's annotation holds, it is read or refused with a reason, and what was read prints
  * as something that reads and prints the same. */
-#include "drain/rulebook.h"
+#include "drain/drain_rules.h"
 #include "tests/fuzz/target.h"
 
 FUZZ_TARGET(text)

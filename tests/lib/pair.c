@@ -1,7 +1,7 @@
 #include "tests/lib/pair.h"
 
 #include "kinds/keys.h"
-#include "drain/rulebook.h"
+#include "drain/drain_rules.h"
 #include "tests/check.h"
 
 #define WALL SECONDS(1772360000) /* 2026-03-01T10:13:20Z */

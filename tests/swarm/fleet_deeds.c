@@ -2,7 +2,7 @@
  * What the plan's deeds do to Machines, Clusters, Nodes, bridges and wires.
  */
 #include "kinds/keys.h"
-#include "drain/rulebook.h"
+#include "drain/drain_rules.h"
 #include "tests/swarm/fleet.h"
 
 /* Which one a deed means. */

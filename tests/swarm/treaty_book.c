@@ -5,7 +5,7 @@
  * The rules are read here with eyes of their own. Those of a run are simple: selectors have one
  * label each.
  */
-#include "drain/rulebook.h"
+#include "drain/drain_rules.h"
 #include "tests/swarm/treaty_room.h"
 
 #define BOOK_RULES_MAX 16u

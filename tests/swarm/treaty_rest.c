@@ -1,7 +1,7 @@
 /*
  * What is judged when everything that was wrong has ended long ago.
  */
-#include "drain/rulebook.h"
+#include "drain/drain_rules.h"
 #include "tests/swarm/treaty_room.h"
 
 struct rest {

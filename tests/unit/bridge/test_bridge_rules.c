@@ -1,5 +1,5 @@
 /* MachineDrainRules of the management cluster reach the Nodes whose Machines ask for something. */
-#include "drain/rulebook.h"
+#include "drain/drain_rules.h"
 #include "tests/check.h"
 #include "tests/lib/strait.h"
 

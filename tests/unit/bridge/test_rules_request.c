@@ -1,6 +1,6 @@
 #include "kinds/keys.h"
 #include "bridge/rules.h"
-#include "drain/rulebook.h"
+#include "drain/drain_rules.h"
 #include "tests/check.h"
 #include "tests/lib/pair.h"
 

@@ -1,6 +1,6 @@
 #include "drain/drain.h"
 
-#include "tests/unit/drain/scene.h"
+#include "tests/unit/drain/drain_fixture.h"
 
 TEST(drain_of_an_empty_node_is_done_once_the_pods_are_known)
 {

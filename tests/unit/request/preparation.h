@@ -9,7 +9,7 @@
 #include "kube/node.h"
 #include "kube/reflector.h"
 #include "request/prepare.h"
-#include "tests/unit/drain/scene.h"
+#include "tests/unit/drain/drain_fixture.h"
 
 #define STAGE_UID "11111111-2222-3333-4444-555555555555"
 

@@ -2,7 +2,7 @@
  * The labels of namespaces, which some rules ask for: watched only while a drain has such a rule,
  * by all of them together.
  */
-#include "drain/room.h"
+#include "drain/drain_internal.h"
 #include "format/label_pack.h"
 
 static int space_project(void *ctx UNUSED, const struct jval *object, struct arena *out, void **ret,

@@ -1,5 +1,5 @@
 /*
- * room: what the files of this folder share: a drain, its pods, the budgets' own side, and requests
+ * drain_internal: what the files of this folder share: a drain, its pods, the budgets' own side, and requests
  * in flight.
  *
  * A patient is our side of a pod, a warden our side of a budget that covers patients; both hang at
@@ -10,10 +10,10 @@
 
 #include "base/arena.h"
 #include "base/list.h"
-#include "drain/budget.h"
+#include "drain/pdb.h"
 #include "drain/drain.h"
 #include "drain/pod.h"
-#include "drain/rulebook.h"
+#include "drain/drain_rules.h"
 #include "kube/reflector.h"
 
 #define DRAIN_WINDOW                                                                               \

@@ -1,7 +1,7 @@
 /*
  * The rulebook of a drain's node: who decides about a pod, and whose turn it is.
  */
-#include "drain/room.h"
+#include "drain/drain_internal.h"
 #include "format/label_pack.h"
 
 /* ── reading ───────────────────────────────────────────────────────────────────────────────── */

@@ -1,5 +1,5 @@
 #include "base/duration.h"
-#include "drain/room.h"
+#include "drain/drain_internal.h"
 
 /* The names of all budgets that cover the patient. */
 static void tell_budgets(const struct drain_patient *p, struct buf *out)

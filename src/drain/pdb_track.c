@@ -1,5 +1,5 @@
 #include "base/alloc.h"
-#include "drain/room.h"
+#include "drain/drain_internal.h"
 
 /* After a refusal the budget's next version is waited for; these are for one that never comes. */
 #define REFUSED_BASE SECONDS(10)

@@ -1,5 +1,5 @@
 /*
- * scene: a simulated cluster with drains in it, for tests.
+ * drain_fixture: a simulated cluster with drains in it, for tests.
  */
 #pragma once
 

@@ -2,7 +2,7 @@
  * What becomes of a pod, by the rules of its drain; and what a caller may ask of a drain under way.
  */
 #include "base/alloc.h"
-#include "drain/room.h"
+#include "drain/drain_internal.h"
 
 /* What has finished runs nowhere: nobody misses it, whoever made it and whatever it kept. */
 static enum drain_lot lot_of_rest(const struct drain *d, const struct drain_pod *pod,

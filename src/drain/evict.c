@@ -1,5 +1,5 @@
 #include "base/alloc.h"
-#include "drain/room.h"
+#include "drain/drain_internal.h"
 #include "format/json_writer.h"
 
 bool drain_may_send(const struct drain *d)

@@ -1,4 +1,4 @@
-#include "drain/budget.h"
+#include "drain/pdb.h"
 
 static int64_t budget_number(const struct jval *object, const char *path)
 {

@@ -1,4 +1,4 @@
-#include "drain/rulebook.h"
+#include "drain/drain_rules.h"
 
 #include "tests/check.h"
 

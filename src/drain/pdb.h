@@ -1,5 +1,5 @@
 /*
- * budget: what a drain uses of a PodDisruptionBudget.
+ * pdb: what a drain uses of a PodDisruptionBudget.
  */
 #pragma once
 

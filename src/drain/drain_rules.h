@@ -1,5 +1,5 @@
 /*
- * rulebook: which pods of a node go first, wait for their own end, or stay: Cluster API's
+ * drain_rules: which pods of a node go first, wait for their own end, or stay: Cluster API's
  * MachineDrainRules, as far as they concern this node.
  *
  * The rules are objects of another cluster. Whoever may read them there leaves those that apply to

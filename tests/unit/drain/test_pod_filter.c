@@ -1,6 +1,6 @@
 /* What becomes of a pod, by the rules of its drain. */
-#include "drain/room.h"
-#include "tests/unit/drain/scene.h"
+#include "drain/drain_internal.h"
+#include "tests/unit/drain/drain_fixture.h"
 
 #define EVERYTHING                                                                                 \
     (DRAIN_FINISHED | DRAIN_WISHES | DRAIN_BAR_UNMANAGED | DRAIN_BAR_LOCAL | DRAIN_BAR_DAEMONS)

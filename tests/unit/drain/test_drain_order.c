@@ -1,6 +1,6 @@
 /* Drains of nodes with a rulebook. */
-#include "drain/room.h"
-#include "tests/unit/drain/scene.h"
+#include "drain/drain_internal.h"
+#include "tests/unit/drain/drain_fixture.h"
 
 #define POD(name, labels)                                                                          \
     "- apiVersion: v1\n"                                                                           \
