@@ -9,7 +9,7 @@
 
 #include "cmd/command.h"
 #include "cmd/leader.h"
-#include "profile/report.h"
+#include "profile/node_report.h"
 
 #define ASK_EVERY SECONDS(2) /* --watch: as fast as people read */
 

@@ -1,7 +1,7 @@
 #include "cmd/reference.h"
 
 #include "cmd/commands.h"
-#include "profile/plugins.h"
+#include "profile/plugin_table.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 #include "cmd/ask.h"
 #include "cmd/commands.h"
-#include "profile/roster.h"
+#include "profile/fleet_report.h"
 #include "request/board.h"
 
 /* Where the CRDs are installed, limits follow. */

@@ -4,7 +4,7 @@
 #include "cmd/examples.h"
 #include "format/json.h"
 #include "profile/controller.h"
-#include "profile/report.h"
+#include "profile/node_report.h"
 #include "sandbox/apiserver.h"
 #include "sandbox/door.h"
 #include "sandbox/world.h"

@@ -1,6 +1,6 @@
 #include "profile/config.h"
 
-#include "profile/check/plugin.h"
+#include "profile/check/check_plugin.h"
 
 struct loader {
     struct ucfg u;

@@ -9,8 +9,8 @@
 
 #include "format/chain.h"
 #include "format/check_expr.h"
-#include "profile/label.h"
-#include "profile/plugins.h"
+#include "profile/node_labels.h"
+#include "profile/plugin_table.h"
 
 #define CONFIG_INSTANCES_MAX 1000u /* of one kind; the largest files have some dozens */
 #define CONFIG_PROFILES_MAX 1000u

@@ -1,5 +1,5 @@
 #include "base/alloc.h"
-#include "profile/controller_room.h"
+#include "profile/controller_internal.h"
 
 #define STOP_DRAIN_MAX SECONDS(2) /* for answers that are under way when it stops */
 

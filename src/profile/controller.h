@@ -25,7 +25,7 @@ struct store;    /* kube/store.h */
 struct store_item;
 struct metrics; /* base/metric.h */
 struct wire;    /* port/outbound.h */
-struct report;  /* profile/report.h */
+struct report;  /* profile/node_report.h */
 struct config;
 struct controller;
 struct node_label; /* kube/node.h */

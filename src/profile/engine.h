@@ -13,7 +13,7 @@
 
 #include "base/mutation.h"
 #include "profile/check/check.h"
-#include "profile/data.h"
+#include "profile/node_data.h"
 
 /* A notification that was sent. The annotation has room for the time of the last one of an instance
  * alone; which profile it was about, and that others are to follow, is known only here. */

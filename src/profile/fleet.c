@@ -4,8 +4,8 @@
 #include "base/list.h"
 #include "calendar/elapsed.h"
 #include "kube/node.h"
-#include "profile/check/plugin.h"
-#include "profile/newest.h"
+#include "profile/check/check_plugin.h"
+#include "profile/newest_version.h"
 
 struct fleet_watch {
     const struct check_plugin *check;

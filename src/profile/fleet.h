@@ -11,8 +11,8 @@
 #include "format/semver.h"
 #include "kube/store.h"
 #include "profile/config.h"
-#include "profile/data.h"
-#include "profile/standing.h"
+#include "profile/node_data.h"
+#include "profile/profile_counts.h"
 
 struct fleet;
 

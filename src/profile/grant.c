@@ -7,7 +7,7 @@
  * and nothing is recorded.
  */
 #include "base/alloc.h"
-#include "profile/controller_room.h"
+#include "profile/controller_internal.h"
 
 #define GRANT_RETRY SECONDS(1) /* after somebody was faster with a lease */
 

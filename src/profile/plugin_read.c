@@ -2,7 +2,7 @@
 #include "base/duration.h"
 #include "calendar/window.h"
 #include "format/template.h"
-#include "profile/plugins.h"
+#include "profile/plugin_table.h"
 
 static const char *const wanted[] = {
     [PLUGIN_TEXT] = "a text that is not empty",

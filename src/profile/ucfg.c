@@ -3,8 +3,8 @@
 #include "base/buf.h"
 #include "base/duration.h"
 #include "format/yaml.h"
-#include "profile/literal.h"
-#include "profile/splice.h"
+#include "profile/ucfg_literal.h"
+#include "profile/ucfg_variables.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 #include "kube/node.h"
 #include "profile/config.h"
 #include "profile/controller.h"
-#include "profile/data.h"
+#include "profile/node_data.h"
 
 static bool source_ready(void *ctx, struct str *ret_why)
 {

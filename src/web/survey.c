@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "format/json_writer.h"
-#include "profile/roster.h"
+#include "profile/fleet_report.h"
 #include "web/answer.h"
 #include "web/panel.h"
 

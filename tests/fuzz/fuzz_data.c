@@ -1,6 +1,6 @@
 /* What is read can be written, unless Go would refuse the time; what is written reads back the
  * same, and the engine, given any annotation, answers with one it then leaves alone. */
-#include "profile/data.h"
+#include "profile/node_data.h"
 #include "profile/engine.h"
 #include "tests/fuzz/target.h"
 

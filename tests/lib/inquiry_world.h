@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "profile/inquiry.h"
+#include "profile/external_facts.h"
 #include "sandbox/apiserver.h"
 #include "sandbox/door.h"
 #include "sandbox/vloop.h"

@@ -3,7 +3,7 @@
 #include "format/json_tree.h"
 #include "ledger/lease_grants.h"
 #include "profile/controller.h"
-#include "profile/subject.h"
+#include "profile/node_edit.h"
 
 #define REPEAT_SOONEST HOURS(6) /* no notice of a blueprint is due again before */
 

@@ -1,6 +1,6 @@
 #include "tests/swarm/trial.h"
 
-#include "profile/report.h"
+#include "profile/node_report.h"
 #include "sandbox/apiserver.h"
 #include "tests/swarm/deeds.h"
 

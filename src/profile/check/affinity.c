@@ -1,5 +1,5 @@
 /* Nodes without pods that prefer operational nodes go first: such pods are moved once then. */
-#include "profile/check/plugin.h"
+#include "profile/check/check_plugin.h"
 
 static const void *prepare(const struct check_setup *setup)
 {

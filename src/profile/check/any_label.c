@@ -1,5 +1,5 @@
 /* Any node of the cluster has the label. */
-#include "profile/check/plugin.h"
+#include "profile/check/check_plugin.h"
 
 static void run(const struct check_input *in, uint32_t index, struct check_verdict *ret)
 {

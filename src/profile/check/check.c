@@ -3,7 +3,7 @@
 #include "calendar/elapsed.h"
 #include "format/gofloat.h"
 #include "format/gotime.h"
-#include "profile/check/plugin.h"
+#include "profile/check/check_plugin.h"
 
 #include <math.h>
 #include <stdarg.h>

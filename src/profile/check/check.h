@@ -12,7 +12,7 @@
 #include "profile/config.h"
 #include "profile/facts.h"
 #include "profile/fleet.h"
-#include "profile/subject.h"
+#include "profile/node_edit.h"
 
 enum check_answer {
     CHECK_FAIL,

@@ -1,7 +1,7 @@
 /* Another node has a newer version. */
 #include "format/semver.h"
 
-#include "profile/check/plugin.h"
+#include "profile/check/check_plugin.h"
 
 static const void *prepare(const struct check_setup *setup)
 {

@@ -1,5 +1,5 @@
 /* A condition of the node has the status. */
-#include "profile/check/plugin.h"
+#include "profile/check/check_plugin.h"
 
 struct condition {
     struct str type;

@@ -1,5 +1,5 @@
 /* The node has the annotation. */
-#include "profile/check/plugin.h"
+#include "profile/check/check_plugin.h"
 
 static void run(const struct check_input *in, uint32_t index, struct check_verdict *ret)
 {

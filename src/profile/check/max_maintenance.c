@@ -1,5 +1,5 @@
 /* Fewer nodes are in maintenance than may be: in all, or in the node's group. */
-#include "profile/check/plugin.h"
+#include "profile/check/check_plugin.h"
 
 #include "base/map.h"
 

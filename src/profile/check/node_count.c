@@ -1,5 +1,5 @@
 /* The cluster has enough nodes. */
-#include "profile/check/plugin.h"
+#include "profile/check/check_plugin.h"
 
 static const void *prepare(const struct check_setup *setup)
 {

@@ -2,7 +2,7 @@
 #include "format/gofloat.h"
 #include "format/gval.h"
 
-#include "profile/check/plugin.h"
+#include "profile/check/check_plugin.h"
 
 struct instant {
     struct str url;

@@ -1,6 +1,6 @@
 /* Nodes go one after the other: each takes a lease, and the next has to wait until it has run
  * out. */
-#include "profile/check/plugin.h"
+#include "profile/check/check_plugin.h"
 
 #include "calendar/elapsed.h"
 

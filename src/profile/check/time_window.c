@@ -2,7 +2,7 @@
  * pattern on for a while. */
 #include "calendar/window.h"
 
-#include "profile/check/plugin.h"
+#include "profile/check/check_plugin.h"
 
 struct time_window {
     bool by_pattern;

@@ -1,7 +1,7 @@
 /* The node has been in its state for long enough. */
 #include "calendar/wait.h"
 
-#include "profile/check/waiting.h"
+#include "profile/check/wait_common.h"
 
 static const void *prepare(const struct check_setup *setup)
 {

@@ -1,5 +1,5 @@
 #include "base/buf.h"
-#include "profile/notify/call.h"
+#include "profile/notify/notify_call.h"
 
 static void on_mail(void *ctx, const struct wire_reply *reply)
 {

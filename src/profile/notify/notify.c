@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "format/template.h"
-#include "profile/notify/call.h"
+#include "profile/notify/notify_call.h"
 
 #define EXPLAIN_MAX 200u /* of a stranger's answer; more is a page and not a reason */
 

@@ -1,5 +1,5 @@
 #include "format/json_writer.h"
-#include "profile/notify/call.h"
+#include "profile/notify/notify_call.h"
 
 static void on_posted(void *ctx, const struct wire_reply *reply)
 {

@@ -9,7 +9,7 @@
  */
 #include "base/duration.h"
 #include "format/json_writer.h"
-#include "profile/notify/call.h"
+#include "profile/notify/notify_call.h"
 
 #define RECORD_TRIES_MAX 5u /* some 15 s; the message is out, only its thread would be lost */
 #define RECORD_WAIT_MIN MSECONDS(500)

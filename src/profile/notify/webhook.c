@@ -1,5 +1,5 @@
 #include "base/sha256.h"
-#include "profile/notify/call.h"
+#include "profile/notify/notify_call.h"
 
 static void on_answered(void *ctx, const struct wire_reply *reply)
 {

@@ -1,5 +1,5 @@
 /* alterAnnotation, alterFinalizer, alterLabel: one key of the node is set or removed. */
-#include "profile/data.h"
+#include "profile/node_data.h"
 #include "profile/trigger/trigger.h"
 
 static struct str value_text(const struct trigger_input *in, const char *key)

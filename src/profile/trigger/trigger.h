@@ -8,7 +8,7 @@
 #pragma once
 
 #include "profile/config.h"
-#include "profile/subject.h"
+#include "profile/node_edit.h"
 
 enum trigger_result { TRIGGER_DONE, TRIGGER_PENDING };
 

@@ -1,6 +1,6 @@
 #include "cmd/reference.h"
 
-#include "profile/plugins.h"
+#include "profile/plugin_table.h"
 #include "tests/check.h"
 
 TEST(reference_is_the_page_in_the_documentation)

@@ -2,7 +2,7 @@
 
 #include "cmd/picture.h"
 #include "profile/controller.h"
-#include "profile/report.h"
+#include "profile/node_report.h"
 #include "sandbox/vloop.h"
 #include "tests/check.h"
 

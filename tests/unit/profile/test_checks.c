@@ -1,6 +1,6 @@
 #include "profile/check/check.h"
 
-#include "profile/check/plugin.h"
+#include "profile/check/check_plugin.h"
 #include "tests/check.h"
 #include "tests/lib/bed.h"
 

@@ -1,4 +1,4 @@
-#include "tests/deck.h"
+#include "tests/engine_fixture.h"
 
 #define PLAIN "intervals: {requeue: 30s}\n"
 

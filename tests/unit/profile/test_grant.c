@@ -1,6 +1,6 @@
 /* What stands between an ask and its grant where pods count: more nodes wait than are watched. */
 #include "profile/controller.h"
-#include "profile/report.h"
+#include "profile/node_report.h"
 #include "sandbox/apiserver.h"
 #include "sandbox/door.h"
 #include "sandbox/vloop.h"

@@ -2,7 +2,7 @@
  * nor waits for it. */
 #include "format/json_writer.h"
 #include "ledger/lease_grants.h"
-#include "profile/controller_room.h"
+#include "profile/controller_internal.h"
 #include "sandbox/apiserver.h"
 #include "sandbox/door.h"
 #include "sandbox/vloop.h"

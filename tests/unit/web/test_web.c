@@ -1,7 +1,7 @@
 #include "web/web.h"
 
 #include "format/json.h"
-#include "profile/roster.h"
+#include "profile/fleet_report.h"
 #include "sandbox/vloop.h"
 #include "tests/check.h"
 #include "web/health.h"

@@ -1,0 +1,9 @@
+/*
+ * wait_common: what wait and waitExclude have in common: all but the weekdays.
+ */
+#pragma once
+
+#include "profile/check/check_plugin.h"
+
+/* What is prepared is a struct wait (calendar/wait.h). */
+void waiting_run(const struct check_input *in, uint32_t index, struct check_verdict *ret);

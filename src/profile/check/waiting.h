@@ -1,9 +1,0 @@
-/*
- * waiting: what wait and waitExclude have in common: all but the weekdays.
- */
-#pragma once
-
-#include "profile/check/plugin.h"
-
-/* What is prepared is a struct wait (calendar/wait.h). */
-void waiting_run(const struct check_input *in, uint32_t index, struct check_verdict *ret);

@@ -1,0 +1,270 @@
+#include "profile/controller_metrics.h"
+
+/* 1 ms … 10 s: a patch takes some milliseconds, a struggling server seconds. */
+static const double seconds_buckets[] = { 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+                                          0.25,  0.5,    1,     2.5,  5,     10 };
+
+static const char *const verb_names[] = {
+    [API_GET] = "GET",     [API_POST] = "POST",     [API_PUT] = "PUT",
+    [API_PATCH] = "PATCH", [API_DELETE] = "DELETE",
+};
+
+static struct metric_series *gauges_plain(struct metrics *m, enum metric_kind kind,
+                                          const char *name, const char *help)
+{
+    const struct metric_spec spec = { .name = name, .help = help, .kind = kind };
+    return metric_series(metrics_family(m, &spec), NULL);
+}
+
+static void gauges_init_known(struct gauges *g, struct metrics *m, struct str lease_name)
+{
+    static const struct metric_spec requests = {
+        .name = "rest_client_requests_total",
+        .help = "Number of HTTP requests, partitioned by status code, method, and host.",
+        .kind = METRIC_COUNTER,
+        .labels = { "code", "method", "host" },
+    };
+    static const struct metric_spec leading = {
+        .name = "leader_election_master_status",
+        .help = "1 while this process leads, 0 otherwise.",
+        .kind = METRIC_GAUGE,
+        .labels = { "name" },
+    };
+    static const struct metric_spec reconciles = {
+        .name = "controller_runtime_reconcile_total",
+        .help = "Decisions about a node, by result.",
+        .kind = METRIC_COUNTER,
+        .labels = { "controller", "result" },
+    };
+    static const struct metric_spec reconcile_errors = {
+        .name = "controller_runtime_reconcile_errors_total",
+        .help = "Decisions about a node that failed.",
+        .kind = METRIC_COUNTER,
+        .labels = { "controller" },
+    };
+    static const struct metric_spec transition_failures = {
+        .name = "maintenance_controller_transition_failure_count",
+        .help = "Failed attempts to apply a profile.",
+        .kind = METRIC_COUNTER,
+        .labels = { "profile" },
+    };
+    static const struct metric_spec shuffles = {
+        .name = "maintenance_controller_pod_shuffle_count",
+        .help = "Pods on nodes that came into maintenance, by their owner and the profile.",
+        .kind = METRIC_COUNTER,
+        .labels = { "owner", "profile" },
+    };
+    static const struct metric_spec shuffles_per_replica = {
+        .name = "maintenance_controller_pod_shuffles_per_replica",
+        .help = "The same as a share of the owner's replicas.",
+        .kind = METRIC_COUNTER,
+        .labels = { "owner", "profile" },
+    };
+    g->shuffles = metrics_family(m, &shuffles);
+    g->shuffles_per_replica = metrics_family(m, &shuffles_per_replica);
+    g->requests = metrics_family(m, &requests);
+    g->leading = metric_series(metrics_family(m, &leading), &lease_name);
+    g->reconciles[0] = metric_series(metrics_family(m, &reconciles),
+                                     (const struct str[]){ STR("node"), STR("success") });
+    g->reconciles[1] = metric_series(metrics_family(m, &reconciles),
+                                     (const struct str[]){ STR("node"), STR("error") });
+    g->reconcile_errors =
+        metric_series(metrics_family(m, &reconcile_errors), (const struct str[]){ STR("node") });
+    g->transition_failures = metrics_family(m, &transition_failures);
+}
+
+static void gauges_init_own(struct gauges *g, struct metrics *m)
+{
+    static const struct metric_spec nodes = {
+        .name = "drydock_nodes",
+        .help = "Nodes, by the state their label shows.",
+        .kind = METRIC_GAUGE,
+        .labels = { "state" },
+    };
+    static const struct metric_spec queue = {
+        .name = "drydock_queue_nodes",
+        .help = "Nodes that wait for a decision, for an answer, or after a failure.",
+        .kind = METRIC_GAUGE,
+        .labels = { "kind" },
+    };
+    static const struct metric_spec patch_seconds = {
+        .name = "drydock_patch_duration_seconds",
+        .help = "From sending a patch to its answer.",
+        .kind = METRIC_HISTOGRAM,
+        .buckets = seconds_buckets,
+        .bucket_count = ARRAY_LEN(seconds_buckets),
+    };
+    g->nodes = metrics_family(m, &nodes);
+    struct metric *f = metrics_family(m, &queue);
+    g->queue[0] = metric_series(f, (const struct str[]){ STR("dirty") });
+    g->queue[1] = metric_series(f, (const struct str[]){ STR("in_flight") });
+    g->queue[2] = metric_series(f, (const struct str[]){ STR("later") });
+    g->patch_seconds = metric_series(metrics_family(m, &patch_seconds), NULL);
+    g->patches =
+        gauges_plain(m, METRIC_COUNTER, "drydock_patches_total", "Node patches that were sent.");
+    g->conflicts = gauges_plain(m, METRIC_COUNTER, "drydock_patch_conflicts_total",
+                                "Node patches that met a newer node (409).");
+    g->errors = gauges_plain(m, METRIC_COUNTER, "drydock_patch_errors_total",
+                             "Node patches that failed otherwise.");
+    g->bad_input = gauges_plain(m, METRIC_COUNTER, "drydock_bad_input_total",
+                                "Answers of the API server that could not be read.");
+    g->relists = gauges_plain(m, METRIC_GAUGE, "drydock_lists",
+                              "Lists of nodes that were begun; more than one means relists.");
+    g->unreadable = gauges_plain(m, METRIC_GAUGE, "drydock_nodes_unreadable",
+                                 "Nodes that are not touched because their data cannot be read.");
+}
+
+static void gauges_init_profiles(struct gauges *g, struct metrics *m)
+{
+    static const struct metric_spec transitions = {
+        .name = "drydock_transitions_total",
+        .help = "Transitions that were written, by profile and the state they lead to.",
+        .kind = METRIC_COUNTER,
+        .labels = { "profile", "state" },
+    };
+    static const struct metric_spec notifications = {
+        .name = "drydock_notifications_total",
+        .help = "Attempts to send a notification, by instance and result.",
+        .kind = METRIC_COUNTER,
+        .labels = { "instance", "result" },
+    };
+    static const struct metric_spec profiles = {
+        .name = "drydock_profile_nodes",
+        .help = "Nodes, by profile and the state of that profile.",
+        .kind = METRIC_GAUGE,
+        .labels = { "profile", "state" },
+    };
+    static const struct metric_spec drains = {
+        .name = "drydock_drains",
+        .help = "Drains that run, and those of them that cannot go on.",
+        .kind = METRIC_GAUGE,
+        .labels = { "kind" },
+    };
+    static const struct metric_spec evictions = {
+        .name = "drydock_evictions",
+        .help = "Pods that drains evicted, were refused, or deleted by force.",
+        .kind = METRIC_GAUGE,
+        .labels = { "result" },
+    };
+    g->transitions = metrics_family(m, &transitions);
+    g->notifications = metrics_family(m, &notifications);
+    g->profiles = metrics_family(m, &profiles);
+    struct metric *f = metrics_family(m, &drains);
+    g->drains[0] = metric_series(f, (const struct str[]){ STR("active") });
+    g->drains[1] = metric_series(f, (const struct str[]){ STR("blocked") });
+    f = metrics_family(m, &evictions);
+    g->evictions[0] = metric_series(f, (const struct str[]){ STR("accepted") });
+    g->evictions[1] = metric_series(f, (const struct str[]){ STR("refused") });
+    g->evictions[2] = metric_series(f, (const struct str[]){ STR("forced") });
+    g->config_valid = gauges_plain(m, METRIC_GAUGE, "drydock_config_valid",
+                                   "1 when the newest configuration is in force, 0 when an "
+                                   "earlier one had to stay.");
+    g->config_loads = gauges_plain(m, METRIC_COUNTER, "drydock_config_loads_total",
+                                   "Configurations that came into force.");
+    g->waiting = gauges_plain(m, METRIC_GAUGE, "drydock_nodes_waiting",
+                              "Nodes that wait for room in maintenance.");
+    g->grants = gauges_plain(m, METRIC_GAUGE, "drydock_grants",
+                             "Grants that are on their way into maintenance.");
+}
+
+void gauges_init(struct gauges *g, struct metrics *metrics, struct str server,
+                 struct str lease_name)
+{
+    *g = (struct gauges){ .metrics = metrics, .server = server };
+    if (metrics != NULL) {
+        gauges_init_known(g, metrics, lease_name);
+        gauges_init_own(g, metrics);
+        gauges_init_profiles(g, metrics);
+    }
+}
+
+void gauges_count(struct metric_series *s)
+{
+    if (s != NULL) {
+        metric_add(s, 1);
+    }
+}
+
+void gauges_put(struct metric_series *s, double value)
+{
+    if (s != NULL) {
+        metric_set(s, value);
+    }
+}
+
+void gauges_time(struct metric_series *s, usec_t took)
+{
+    if (s != NULL) {
+        metric_observe(s, (double)took / 1e6);
+    }
+}
+
+void gauges_request(struct gauges *g, enum api_verb verb, int status)
+{
+    if (g->metrics == NULL) {
+        return;
+    }
+    char code[16];
+    int n = snprintf(code, sizeof(code), "%d", status);
+    ASSERT(n > 0);
+    const struct str values[] = {
+        status == 0 ? STR("<error>") : (struct str){ .p = code, .n = (size_t)n },
+        str_from(verb_names[verb]),
+        g->server,
+    };
+    metric_add(metric_series(g->requests, values), 1);
+}
+
+void gauges_reconcile(struct gauges *g, bool ok)
+{
+    gauges_count(g->reconciles[ok ? 0 : 1]);
+    if (!ok) {
+        gauges_count(g->reconcile_errors);
+    }
+}
+
+void gauges_nodes(struct gauges *g, struct str state, uint32_t count)
+{
+    if (g->metrics != NULL) {
+        metric_set(metric_series(g->nodes, &state), count);
+    }
+}
+
+void gauges_failure(struct gauges *g, struct str profile)
+{
+    if (g->metrics != NULL) {
+        metric_add(metric_series(g->transition_failures, &profile), 1);
+    }
+}
+
+void gauges_transition(struct gauges *g, struct str profile, struct str state)
+{
+    if (g->metrics != NULL) {
+        metric_add(metric_series(g->transitions, (const struct str[]){ profile, state }), 1);
+    }
+}
+
+void gauges_notified(struct gauges *g, struct str instance, bool ok)
+{
+    if (g->metrics != NULL) {
+        const struct str values[] = { instance, ok ? STR("sent") : STR("failed") };
+        metric_add(metric_series(g->notifications, values), 1);
+    }
+}
+
+void gauges_profile(struct gauges *g, struct str profile, struct str state, uint32_t count)
+{
+    if (g->metrics != NULL) {
+        metric_set(metric_series(g->profiles, (const struct str[]){ profile, state }), count);
+    }
+}
+
+void gauges_shuffle(struct gauges *g, struct str owner, struct str profile, double count,
+                    double per_replica)
+{
+    if (g->metrics != NULL) {
+        const struct str values[] = { owner, profile };
+        metric_add(metric_series(g->shuffles, values), count);
+        metric_add(metric_series(g->shuffles_per_replica, values), per_replica);
+    }
+}

@@ -1,0 +1,228 @@
+#include "format/gofloat.h"
+#include "profile/external_internal.h"
+
+#define PROMETHEUS_TIMEOUT SECONDS(30)
+/* One element is wanted; a query that yields too many is better told so than cut off. */
+#define PROMETHEUS_REPLY_MAX ((size_t)4 * 1024 * 1024)
+#define PROMETHEUS_TEXT_MAX 200u /* of a message of theirs: queries are repeated in them */
+
+/* ── the question ──────────────────────────────────────────────────────────────────────────── */
+
+/* As HTML forms have it: a space is '+'. */
+static void form_add(struct buf *out, struct str text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                     c == '-' || c == '.' || c == '_' || c == '~';
+        if (plain) {
+            buf_add_char(out, (char)c);
+        } else if (c == ' ') {
+            buf_add_char(out, '+');
+        } else {
+            buf_printf(out, "%%%02X", c);
+        }
+    }
+}
+
+static void prometheus_form(const struct ask *a, struct buf *out)
+{
+    buf_add(out, STR("query="));
+    form_add(out, a->query);
+    buf_printf(out, "&time=%lld", (long long)(a->asked / SECONDS(1)));
+    unsigned micro = (unsigned)(a->asked % SECONDS(1));
+    unsigned digits = 6;
+    for (; micro > 0 && micro % 10 == 0; micro /= 10) {
+        digits--;
+    }
+    if (micro > 0) {
+        buf_printf(out, ".%0*u", (int)digits, micro);
+    }
+}
+
+/* The path goes behind the path of the configured URL, whose own query stays. */
+static void prometheus_url(const struct ask *a, struct str form, struct buf *out)
+{
+    struct str rest = a->url;
+    struct str base = a->url;
+    struct str own = STR_NONE;
+    (void)str_cut(rest, STR("#"), &rest, &(struct str){ 0 });
+    (void)str_cut(rest, STR("?"), &base, &own);
+    while (str_cut_suffix(base, STR("/"), &base)) {
+    }
+    buf_add(out, base);
+    buf_add(out, STR("/api/v1/query"));
+    if (own.n > 0 || form.n > 0) {
+        buf_add_char(out, '?');
+        buf_add(out, own);
+        buf_add(out, own.n > 0 && form.n > 0 ? STR("&") : STR(""));
+        buf_add(out, form);
+    }
+}
+
+/* ── the answer ────────────────────────────────────────────────────────────────────────────── */
+
+static int prometheus_value(const struct jval *data, double *ret, struct err *err)
+{
+    const struct jval *result = jval_get(data, STR("result"));
+    if (!str_eq(jval_str(jval_get(data, STR("resultType"))), STR("vector")) ||
+        jval_kind(result) != JARR) {
+        return err_set(err, ERR_INVALID, "result from prometheus is not a vector");
+    }
+    if (result->n != 1) {
+        return err_set(err, ERR_INVALID, "result does not contain exactly one element");
+    }
+    /* [ time, "value" ] */
+    const struct jval *sample = jval_get(jval_first(result), STR("value"));
+    bool pair = jval_kind(sample) == JARR && sample->n == 2;
+    if (!pair || !gofloat_parse(jval_str(jval_next(sample, jval_first(sample))), ret)) {
+        return err_set(err, ERR_PROTO, "result from prometheus has no value that is a number");
+    }
+    return 0;
+}
+
+static int prometheus_refusal(int status, const struct jval *root, struct err *err)
+{
+    struct str type = jval_str(jval_get(root, STR("errorType")));
+    struct str text = jval_str(jval_get(root, STR("error")));
+    enum err_code code = status / 100 == 5 ? ERR_BUSY : ERR_INVALID;
+    if (type.n == 0 && text.n == 0) {
+        return err_set(err, code, "prometheus answered %d", status);
+    }
+    type = str_sub(type, 0, PROMETHEUS_TEXT_MAX);
+    text = str_sub(text, 0, PROMETHEUS_TEXT_MAX);
+    return err_set(err, code, "prometheus answered %d: " STR_FMT ": " STR_FMT, status,
+                   STR_ARG(type), STR_ARG(text));
+}
+
+static void prometheus_warnings(const struct jval *list, struct arena *out,
+                                struct facts_prometheus *ret)
+{
+    if (jval_kind(list) != JARR || list->n == 0) {
+        return;
+    }
+    struct str *warnings = ARENA_ARRAY(out, struct str, list->n);
+    JVAL_EACH (list, v) {
+        warnings[ret->warning_n++] = jval_str(v);
+    }
+    ret->warnings = warnings;
+}
+
+static int prometheus_read(int status, struct str body, struct arena *out,
+                           struct facts_prometheus *ret, struct err *err)
+{
+    const struct jval *root = NULL;
+    struct err broken = { 0 };
+    int r = json_parse(body, JSON_GO, out, &root, &broken);
+    bool good = status / 100 == 2;
+    if (!good) {
+        return prometheus_refusal(status, root, err);
+    }
+    if (r < 0 || jval_kind(root) != JOBJ) {
+        return err_set(err, ERR_PROTO, "the answer of prometheus is no JSON object");
+    }
+    prometheus_warnings(jval_get(root, STR("warnings")), out, ret);
+    if (!str_eq(jval_str(jval_get(root, STR("status"))), STR("success"))) {
+        return prometheus_refusal(status, root, err);
+    }
+    return prometheus_value(jval_get(root, STR("data")), &ret->value, err);
+}
+
+void prometheus_tell(struct ask *a, const struct err *err)
+{
+    struct facts_prometheus answer = {
+        .known = true,
+        .error = str_from(err->msg),
+        .asked = a->asked,
+    };
+    a->changed |= facts_put_prometheus(a->q->facts, a->index, &answer);
+}
+
+/* Somebody's proxy, a server that starts, a network: it may be over in a moment. */
+static bool prometheus_is_quiet(const struct wire_reply *reply)
+{
+    if (reply->status == 0) {
+        return reply->err->code != ERR_INVALID && reply->err->code != ERR_LIMIT;
+    }
+    return reply->status == 429 || reply->status == 502 || reply->status == 503 ||
+           reply->status == 504;
+}
+
+/* A query that yields nothing, or is none: the server did its part, and would say the same again.
+ */
+static bool prometheus_has_answered(int status)
+{
+    return status / 100 == 2 || status == 400 || status == 422;
+}
+
+static void prometheus_send(struct ask *a);
+
+static void prometheus_on_reply(void *ctx, const struct wire_reply *reply)
+{
+    struct ask *a = ctx;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct facts_prometheus answer = { .known = true, .asked = a->asked };
+    struct err err = { 0 };
+    a->wire_call = NULL;
+    if ((reply->status == 405 || reply->status == 501) && !a->by_get) {
+        a->by_get = true;
+        prometheus_send(a);
+        return;
+    }
+    int r = 0;
+    if (reply->status == 0) {
+        err = *reply->err;
+        r = err_wrap(&err, "prometheus cannot be asked");
+    } else {
+        r = prometheus_read(reply->status, reply->body, &tmp, &answer, &err);
+    }
+    if (r < 0 && prometheus_has_answered(reply->status)) {
+        prometheus_tell(a, &err);
+        ask_finish(a);
+        return;
+    }
+    if (r < 0) {
+        ask_fail(a, prometheus_is_quiet(reply), reply->retry_after, &err);
+        return;
+    }
+    a->changed |= facts_put_prometheus(a->q->facts, a->index, &answer);
+    ask_finish(a);
+}
+
+static void prometheus_send(struct ask *a)
+{
+    static const struct wire_header form_type = {
+        .name = STR_INIT("Content-Type"),
+        .value = STR_INIT("application/x-www-form-urlencoded"),
+    };
+    CLEANUP(buf_done)
+    struct buf form = { 0 };
+    CLEANUP(buf_done)
+    struct buf url = { 0 };
+    prometheus_form(a, &form);
+    prometheus_url(a, a->by_get ? buf_str(&form) : STR_NONE, &url);
+    struct wire_request request = {
+        .method = a->by_get ? STR("GET") : STR("POST"),
+        .url = buf_str(&url),
+        .headers = &form_type,
+        .header_n = a->by_get ? 0 : 1,
+        .body = a->by_get ? STR_NONE : buf_str(&form),
+        .timeout = PROMETHEUS_TIMEOUT,
+        .reply_max = PROMETHEUS_REPLY_MAX,
+    };
+    a->wire_call = wire_http(a->q->config.wire, &request, prometheus_on_reply, a);
+}
+
+void prometheus_ask(struct ask *a)
+{
+    if (a->q->config.wire == NULL) {
+        struct err err = { 0 };
+        (void)err_set(&err, ERR_INVALID, "prometheus cannot be asked from here");
+        prometheus_tell(a, &err);
+        ask_finish(a);
+        return;
+    }
+    a->by_get = false;
+    prometheus_send(a);
+}

@@ -1,0 +1,240 @@
+#include "profile/fleet_report.h"
+
+#include <stdlib.h>
+
+#include "format/json_fields.h"
+
+/* ---- counting ---- */
+
+struct roster_profile *roster_profile(struct roster *s, struct arena *out, struct str name)
+{
+    uint32_t at = 0;
+    while (at < s->profile_n && str_cmp(s->profiles[at].name, name) < 0) {
+        at++;
+    }
+    if (at < s->profile_n && str_eq(s->profiles[at].name, name)) {
+        return &s->profiles[at];
+    }
+    if (s->profile_n == s->profile_cap) {
+        ARENA_GROW(out, s->profiles, s->profile_n, s->profile_cap);
+    }
+    for (uint32_t i = s->profile_n; i > at; i--) {
+        s->profiles[i] = s->profiles[i - 1];
+    }
+    s->profile_n++;
+    s->profiles[at] = (struct roster_profile){ .name = arena_str(out, name) };
+    return &s->profiles[at];
+}
+
+static void add_entry(struct roster *s, struct arena *out, const struct roster_entry *entry)
+{
+    if (s->entry_n == s->entry_cap) {
+        ARENA_GROW(out, s->entries, s->entry_n, s->entry_cap);
+    }
+    s->entries[s->entry_n] = *entry;
+    s->entries[s->entry_n].node = arena_str(out, entry->node);
+    s->entries[s->entry_n].profile = arena_str(out, entry->profile);
+    s->entries[s->entry_n].gist = arena_str(out, entry->gist);
+    s->entry_n++;
+}
+
+void roster_add(struct roster *s, const struct report *r, struct arena *out)
+{
+    enum label_state state = LABEL_STATE_OPERATIONAL;
+    (void)label_state_parse(r->state, &state); /* no label yet, or a strange one: at rest */
+    s->nodes++;
+    s->counts[state]++;
+    if (r->error.n > 0) {
+        add_entry(s, out,
+                  &(struct roster_entry){
+                      .node = r->node, .state = state, .failing = true, .gist = r->error });
+    }
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    for (uint32_t i = 0; i < r->profile_n; i++) {
+        const struct report_profile *p = &r->profiles[i];
+        roster_profile(s, out, p->name)->counts[p->state]++;
+        struct str gist = report_gist(r, p, &tmp);
+        if (p->state != LABEL_STATE_OPERATIONAL || gist.n > 0) {
+            add_entry(s, out,
+                      &(struct roster_entry){ .node = r->node,
+                                              .profile = p->name,
+                                              .state = p->state,
+                                              .since = p->since,
+                                              .failing = p->error.n > 0,
+                                              .gist = gist });
+        }
+        arena_reset(&tmp);
+    }
+}
+
+static int compare_entries(const void *left, const void *right)
+{
+    const struct roster_entry *a = left;
+    const struct roster_entry *b = right;
+    if (a->failing != b->failing) {
+        return a->failing ? -1 : 1;
+    }
+    if (a->state != b->state) {
+        return a->state > b->state ? -1 : 1;
+    }
+    if (a->since != b->since) {
+        return a->since < b->since ? -1 : 1;
+    }
+    int order = str_cmp(a->node, b->node);
+    return order != 0 ? order : str_cmp(a->profile, b->profile);
+}
+
+void roster_sort(struct roster *s)
+{
+    if (s->entry_n > 0) {
+        qsort(s->entries, s->entry_n, sizeof(*s->entries), compare_entries);
+    }
+}
+
+/* ---- JSON ---- */
+
+static void print_counts(struct jwriter *w, const uint32_t counts[LABEL_STATE_COUNT])
+{
+    for (uint32_t i = 0; i < LABEL_STATE_COUNT; i++) {
+        jw_key(w, label_state_name(i));
+        jw_i64(w, counts[i]);
+    }
+}
+
+static void print_entry(struct jwriter *w, const struct roster_entry *e)
+{
+    jw_obj(w);
+    jw_pair(w, "node", e->node);
+    jw_pair(w, "profile", e->profile);
+    jw_pair(w, "state", label_state_name(e->state));
+    jw_pair_time(w, "since", e->since);
+    jw_pair_bool(w, "failing", e->failing);
+    jw_pair(w, "gist", e->gist);
+    jw_obj_end(w);
+}
+
+void roster_print_json(const struct roster *s, struct jwriter *w)
+{
+    jw_obj(w);
+    jw_pair(w, "version", s->version);
+    jw_pair(w, "title", s->title);
+    jw_pair(w, "leader", s->leader);
+    jw_pair(w, "why", s->why);
+    jw_key(w, STR("config"));
+    jw_obj(w);
+    jw_pair(w, "file", s->config_file);
+    jw_pair(w, "error", s->config_error);
+    jw_pair_time(w, "loaded", s->config_loaded);
+    jw_obj_end(w);
+    jw_pair_time(w, "now", s->now);
+    jw_pair_i64(w, "nodes", s->nodes);
+    jw_key(w, STR("states"));
+    jw_obj(w);
+    print_counts(w, s->counts);
+    jw_obj_end(w);
+    jw_key(w, STR("profiles"));
+    jw_arr(w);
+    for (uint32_t i = 0; i < s->profile_n; i++) {
+        jw_obj(w);
+        jw_pair(w, "name", s->profiles[i].name);
+        print_counts(w, s->profiles[i].counts);
+        jw_obj_end(w);
+    }
+    jw_arr_end(w);
+    jw_key(w, STR("entries"));
+    jw_arr(w);
+    for (uint32_t i = 0; i < s->entry_n; i++) {
+        print_entry(w, &s->entries[i]);
+    }
+    jw_arr_end(w);
+    if (s->board.n > 0) {
+        jw_key(w, STR("board"));
+        jw_raw(w, s->board);
+    }
+    jw_obj_end(w);
+}
+
+/* ---- reading ---- */
+
+static void read_counts(const struct jval *v, uint32_t counts[LABEL_STATE_COUNT])
+{
+    for (uint32_t i = 0; i < LABEL_STATE_COUNT; i++) {
+        int64_t n = 0;
+        (void)jval_i64(jval_get(v, label_state_name(i)), &n); /* absent is none */
+        counts[i] = n > 0 && n <= UINT32_MAX ? (uint32_t)n : 0;
+    }
+}
+
+static int read_entry(const struct jreader *in, const struct jval *v, struct roster_entry *ret)
+{
+    *ret = (struct roster_entry){
+        .node = jr_text(in, v, "node"),
+        .profile = jr_text(in, v, "profile"),
+        .failing = jr_bool(v, "failing"),
+        .gist = jr_text(in, v, "gist"),
+    };
+    struct str state = jval_str(jval_get(v, STR("state")));
+    if (!label_state_parse(state, &ret->state)) {
+        return err_set(in->err, ERR_PROTO, "node '" STR_FMT "': '" STR_FMT "' is no state",
+                       STR_ARG(ret->node), STR_ARG(state));
+    }
+    return jr_time(in, v, "since", 0, &ret->since);
+}
+
+static int read_lists(const struct jreader *in, const struct jval *root, struct roster *ret)
+{
+    const struct jval *profiles = jval_get(root, STR("profiles"));
+    const struct jval *entries = jval_get(root, STR("entries"));
+    uint32_t profile_n = jval_kind(profiles) == JARR ? profiles->n : 0;
+    uint32_t entry_n = jval_kind(entries) == JARR ? entries->n : 0;
+    if (profile_n > REPORT_PARTS_MAX || entry_n > ROSTER_ENTRIES_MAX) {
+        return err_set(in->err, ERR_LIMIT, "found %u profiles and %u entries, at most %u and %u",
+                       profile_n, entry_n, REPORT_PARTS_MAX, ROSTER_ENTRIES_MAX);
+    }
+    JVAL_EACH (profiles, v) {
+        read_counts(v, roster_profile(ret, in->out, jval_str(jval_get(v, STR("name"))))->counts);
+    }
+    ret->entries = ARENA_ARRAY(in->out, struct roster_entry, entry_n);
+    ret->entry_cap = entry_n;
+    JVAL_EACH (entries, v) {
+        int r = read_entry(in, v, &ret->entries[ret->entry_n++]);
+        if (r < 0) {
+            return r;
+        }
+    }
+    return 0;
+}
+
+int roster_parse(struct str text, struct arena *out, struct roster *ret, struct err *err)
+{
+    const struct jreader in = { .out = out, .err = err };
+    const struct jval *root;
+    int64_t nodes = 0;
+    int r = json_parse(text, 0, out, &root, err);
+    if (r < 0) {
+        return r;
+    }
+    if (!jval_i64(jval_get(root, STR("nodes")), &nodes) || nodes < 0 || nodes > UINT32_MAX) {
+        return err_set(err, ERR_PROTO, "found %s that is no status", jkind_name(jval_kind(root)));
+    }
+    const struct jval *config = jval_get(root, STR("config"));
+    struct roster s = {
+        .version = jr_text(&in, root, "version"),
+        .title = jr_text(&in, root, "title"),
+        .leader = jr_text(&in, root, "leader"),
+        .why = jr_text(&in, root, "why"),
+        .config_file = jr_text(&in, config, "file"),
+        .config_error = jr_text(&in, config, "error"),
+        .nodes = (uint32_t)nodes,
+    };
+    read_counts(jval_get(root, STR("states")), s.counts);
+    r = jr_time(&in, root, "now", 0, &s.now);
+    r = r < 0 ? r : jr_time(&in, config, "loaded", 0, &s.config_loaded);
+    r = r < 0 ? r : read_lists(&in, root, &s);
+    if (r < 0) {
+        return r;
+    }
+    *ret = s;
+    return 0;
+}

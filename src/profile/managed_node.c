@@ -1,0 +1,239 @@
+#include "base/alloc.h"
+#include "profile/controller_internal.h"
+
+#define MEMBER_BACKOFF_BASE MSECONDS(500)
+#define MEMBER_BACKOFF_MAX MINUTES(5)
+#define REFUSED_FAILURES 4u    /* a refusal starts with a wait of some seconds */
+#define WAKE_GRID MSECONDS(50) /* waits end together, so that many make one turn */
+#define WARN_EVERY SECONDS(1)  /* one line stands for many nodes that fail alike */
+
+bool prio_by_wake(struct prio_item *a, struct prio_item *b)
+{
+    return CONTAINER_OF(a, struct member, wake)->wake_at <
+           CONTAINER_OF(b, struct member, wake)->wake_at;
+}
+
+/* First come, first served; among those that came together the name decides. */
+bool prio_by_since(struct prio_item *a, struct prio_item *b)
+{
+    const struct member *left = CONTAINER_OF(a, struct member, ask);
+    const struct member *right = CONTAINER_OF(b, struct member, ask);
+    if (left->since != right->since) {
+        return left->since < right->since;
+    }
+    return str_cmp(left->item->name, right->item->name) < 0;
+}
+
+struct member *member_of(struct controller *c, struct store_item *item)
+{
+    if (item->extra == NULL) {
+        struct member *m = HEAP_NEW(struct member);
+        m->c = c;
+        m->item = item;
+        m->backoff = (struct backoff){ .base = MEMBER_BACKOFF_BASE, .max = MEMBER_BACKOFF_MAX };
+        item->extra = m;
+    }
+    return item->extra;
+}
+
+static void member_leave_wake(struct member *m)
+{
+    if (prio_inside(&m->wake)) {
+        prio_take(&m->c->waking, &m->wake);
+    }
+}
+
+void member_end(struct member *m)
+{
+    struct controller *c = m->c;
+    member_leave_wake(m);
+    turn_leave_line(m);
+    c->any_rooms -= m->any_room ? 1 : 0;
+    if (m->call != NULL) {
+        api_cancel(c->client.api, STEAL(m->call));
+        c->stats.in_flight--;
+        c->client.urgent--;
+    }
+    grant_end(m);
+    budget_drop(m); /* what nobody asks for any more is swept */
+    errand_stop_drain(m);
+    errand_end(m);
+    m->item->extra = NULL;
+    buf_done(&m->error);
+    buf_done(&m->news);
+    heap_free(m);
+}
+
+usec_t controller_when(const struct controller *c, usec_t wall)
+{
+    usec_t now = loop_now(c->loop);
+    usec_t wall_now = loop_wall(c->loop);
+    if (wall == USEC_NEVER) {
+        return USEC_NEVER;
+    }
+    return wall <= wall_now ? now : now + (wall - wall_now);
+}
+
+void member_wake_at(struct member *m, usec_t at)
+{
+    struct controller *c = m->c;
+    if (at == USEC_NEVER) {
+        return;
+    }
+    at = (at + WAKE_GRID - 1) / WAKE_GRID * WAKE_GRID;
+    if (prio_inside(&m->wake)) {
+        if (m->wake_at <= at) {
+            return;
+        }
+        prio_take(&c->waking, &m->wake);
+    }
+    m->wake_at = at;
+    prio_put(&c->waking, &m->wake);
+    loop_timer_pull(&c->wake, at);
+}
+
+usec_t member_next(const struct controller *c)
+{
+    struct prio_item *first = prio_first(&c->waking);
+    return first == NULL ? USEC_NEVER : CONTAINER_OF(first, struct member, wake)->wake_at;
+}
+
+void member_wake(struct controller *c)
+{
+    usec_t now = loop_now(c->loop);
+    while (member_next(c) <= now) {
+        struct member *m = CONTAINER_OF(prio_first(&c->waking), struct member, wake);
+        prio_take(&c->waking, &m->wake);
+        store_mark(&c->store, m->item);
+        c->line_up = true;
+    }
+}
+
+static void member_warn(struct member *m, const struct err *err)
+{
+    struct controller *c = m->c;
+    usec_t now = loop_now(c->loop);
+    if (now < c->warn_at) {
+        c->warn_hidden++;
+        return;
+    }
+    log_warn(c->log, "Failed to patch node on the API server", KV_STR("node", m->item->name),
+             KV_ERR(err), KV_I64("suppressed", c->warn_hidden));
+    c->warn_at = now + WARN_EVERY;
+    c->warn_hidden = 0;
+}
+
+/* The node waits alone. What failed may have gone through all the same: then the next patch, which
+ * carries the old version, conflicts and the node is observed. */
+static void member_fail(struct member *m, enum retry_verdict verdict, const struct err *err)
+{
+    struct controller *c = m->c;
+    c->stats.errors++;
+    gauges_count(c->gauges.errors);
+    member_warn(m, err);
+    if (mutated(c->config.mutations, MUTATION_DROP_FAILED_NODE)) {
+        return;
+    }
+    if (verdict == RETRY_REFUSED) {
+        m->backoff.failures = MAX(m->backoff.failures, REFUSED_FAILURES);
+    }
+    m->unsure = m->unsure || (m->arriving && m->verb == API_PATCH && verdict != RETRY_REFUSED);
+    m->retry_at = loop_now(c->loop) + backoff_next(&m->backoff, loop_random(c->loop));
+    member_wake_at(m, m->retry_at);
+}
+
+/* The answer to a patch or a read: the node as it is now. */
+static void member_on_object(struct member *m, struct str body)
+{
+    struct controller *c = m->c;
+    struct err err = { 0 };
+    const struct jval *object = NULL;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    int r = json_parse(body, 0, &tmp, &object, &err);
+    if (r == 0) {
+        r = store_learn(&c->store, object, &err);
+    }
+    if (r < 0) {
+        (void)err_wrap(&err, "the answer cannot be read");
+        c->stats.bad_input++;
+        gauges_count(c->gauges.bad_input);
+        member_fail(m, RETRY_LATER, &err);
+        return;
+    }
+    m->refresh = false;
+    if (m->verb == API_PATCH) {
+        backoff_reset(&m->backoff);
+        m->retry_at = 0;
+        m->unsure = false;
+        errand_settle(m);
+        turn_tell_news(m);
+        if (m->arriving) {
+            grant_end(m); /* the node counts by itself from now on */
+        }
+    }
+    /* Decide again on whatever is the newest now; mostly there is nothing left to do. */
+    store_mark(&c->store, m->item);
+}
+
+static void member_on_conflict(struct member *m)
+{
+    struct controller *c = m->c;
+    c->stats.conflicts++;
+    gauges_count(c->gauges.conflicts);
+    /* The watch brings what we have not seen. Should it not, the node is read. */
+    m->refresh = true;
+    if (m->item->version > m->version) {
+        store_mark(&c->store, m->item);
+    } else {
+        store_await(m->item);
+    }
+    member_wake_at(m, loop_now(c->loop) + backoff_next(&m->backoff, loop_random(c->loop)));
+}
+
+static void member_on_reply(void *ctx, const struct api_reply *reply)
+{
+    struct member *m = ctx;
+    struct controller *c = m->c;
+    m->call = NULL;
+    c->stats.in_flight--;
+    c->client.urgent--;
+    enum retry_verdict verdict = client_note(&c->client, m->verb, reply);
+    if (m->verb == API_PATCH) {
+        gauges_time(c->gauges.patch_seconds, loop_now(c->loop) - m->sent_at);
+    }
+    if (verdict == RETRY_DONE) {
+        member_on_object(m, reply->body);
+    } else if (verdict == RETRY_OBSERVE) {
+        member_on_conflict(m);
+    } else {
+        struct err err = { 0 };
+        client_explain(reply->status, reply->body, reply->err, &err);
+        member_fail(m, verdict, &err);
+    }
+    if (c->stopping && c->stats.in_flight == 0) {
+        loop_timer_set(&c->stop, loop_now(c->loop));
+    }
+    controller_soon(c);
+}
+
+void member_send(struct member *m, enum api_verb verb)
+{
+    struct controller *c = m->c;
+    ASSERT(m->call == NULL);
+    buf_reset(&c->path);
+    buf_add(&c->path, NODES_PATH);
+    buf_add_char(&c->path, '/');
+    client_add_segment(&c->path, m->item->name);
+    const struct api_request request = {
+        .verb = verb,
+        .path = buf_str(&c->path),
+        .content_type = verb == API_PATCH ? API_MERGE_PATCH : STR_NONE,
+        .body = verb == API_PATCH ? buf_str(&c->body) : STR_NONE,
+    };
+    m->verb = verb;
+    m->sent_at = loop_now(c->loop);
+    c->stats.in_flight++;
+    c->client.urgent++;
+    m->call = api_send(c->client.api, &request, member_on_reply, m);
+}

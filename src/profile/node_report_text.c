@@ -1,0 +1,240 @@
+#include "profile/node_report.h"
+
+#include "base/humantime.h"
+#include "base/textwrap.h"
+
+/* ---- in one sentence ---- */
+
+/* "window: …; max: …": what stands in the way, in words where there are some. */
+static struct str held_by(const struct report_transition *t, struct arena *out)
+{
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    for (uint32_t i = 0; i < t->check_n; i++) {
+        const struct report_check *c = &t->checks[i];
+        if (!c->holds) {
+            continue;
+        }
+        struct str words = c->error.n > 0 ? c->error : c->reason;
+        buf_printf(&text, "%s" STR_FMT, text.n > 0 ? "; " : "", STR_ARG(c->name));
+        if (words.n > 0) {
+            buf_printf(&text, ": " STR_FMT, STR_ARG(words));
+        } else {
+            buf_printf(&text, " is '" STR_FMT "'", STR_ARG(report_answer_name(c->answer)));
+        }
+    }
+    return arena_str(out, buf_str(&text));
+}
+
+struct str report_gist(const struct report *r, const struct report_profile *p, struct arena *out)
+{
+    if (p->error.n > 0) {
+        return p->error;
+    }
+    if (p->doing.n > 0) {
+        return p->doing;
+    }
+    if (p->state != p->next) {
+        struct str next = label_state_name(p->next);
+        return arena_printf(out, "goes to " STR_FMT, STR_ARG(next));
+    }
+    if (p->state == LABEL_STATE_OPERATIONAL) {
+        return STR_NONE;
+    }
+    if (p->state == LABEL_STATE_REQUIRED && r->waits.n > 0) {
+        return r->waits;
+    }
+    for (uint32_t i = 0; i < p->transition_n; i++) {
+        const struct report_transition *t = &p->transitions[i];
+        struct str why = t->held.n > 0 ? t->held : t->error;
+        why = why.n > 0 ? why : held_by(t, out);
+        if (why.n > 0) {
+            return why;
+        }
+    }
+    return p->transition_n == 0 ? STR("stays: there is no transition out of this state") : STR_NONE;
+}
+
+/* ---- the text ---- */
+
+struct page {
+    const struct report *report;
+    enum report_form form;
+    struct wrap line;
+    struct arena tmp;
+};
+
+static void page_field(struct page *p, uint32_t indent, const char *name, struct str text)
+{
+    if (text.n == 0) {
+        return;
+    }
+    p->line.hang = indent + 9;
+    wrap_tab(&p->line, indent);
+    wrap_add(&p->line, str_from(name));
+    wrap_tab(&p->line, indent + 9);
+    wrap_add(&p->line, text);
+    wrap_end(&p->line);
+}
+
+static void page_check(struct page *p, const struct report_check *c)
+{
+    struct wrap *line = &p->line;
+    line->hang = 15;
+    wrap_add(line, c->holds ? STR("    * ") : STR("      "));
+    wrap_add(line, report_answer_name(c->answer));
+    wrap_tab(line, 15);
+    wrap_add(line, c->name);
+    if (!str_eq(c->name, c->type)) {
+        wrap_add(line, STR(" ("));
+        wrap_add(line, c->type);
+        wrap_add(line, STR(")"));
+    }
+    struct str words = c->error.n > 0 ? c->error : c->reason;
+    if (words.n > 0) {
+        wrap_add(line, STR(": "));
+        wrap_add(line, words);
+    }
+    struct str when = spell_when(p->report->now, c->next, &p->tmp);
+    if (when.n > 0) {
+        wrap_add(line, STR("; could change "));
+        wrap_add(line, when);
+    }
+    if (p->form == REPORT_WIDE && c->info.n > 0) {
+        wrap_add(line, STR("  "));
+        wrap_add(line, c->info);
+    }
+    wrap_end(line);
+}
+
+static struct str transition_verdict(const struct report_transition *t)
+{
+    if (t->passed) {
+        return STR("yes");
+    }
+    if (t->error.n > 0) {
+        return STR("cannot be told");
+    }
+    return t->chain_passed ? STR("not yet") : STR("no");
+}
+
+static void page_transition(struct page *p, const struct report_transition *t)
+{
+    struct wrap *line = &p->line;
+    line->hang = 6;
+    wrap_add(line, STR("  to "));
+    wrap_add(line, label_state_name(t->target));
+    wrap_add(line, STR(": "));
+    wrap_add(line, transition_verdict(t));
+    struct str when = spell_when(p->report->now, t->next, &p->tmp);
+    if (when.n > 0 && !t->passed) {
+        wrap_add(line, STR("; could change "));
+        wrap_add(line, when);
+    }
+    wrap_end(line);
+    page_field(p, 6, "if", t->expression);
+    for (uint32_t i = 0; i < t->check_n; i++) {
+        page_check(p, &t->checks[i]);
+    }
+    page_field(p, 6, "error", t->error);
+    page_field(p, 6, "held", t->held);
+}
+
+static void page_profile(struct page *p, const struct report_profile *profile)
+{
+    struct wrap *line = &p->line;
+    wrap_end(line);
+    line->hang = 2;
+    wrap_add(line, STR("profile "));
+    wrap_add(line, profile->name);
+    wrap_add(line, STR(": "));
+    wrap_add(line, label_state_name(profile->state));
+    if (profile->since != 0) {
+        wrap_add(line, STR(" for "));
+        wrap_add(line, spell_length(p->report->now - profile->since, &p->tmp));
+    }
+    if (profile->next != profile->state) {
+        wrap_add(line, STR(", goes to "));
+        wrap_add(line, label_state_name(profile->next));
+    }
+    wrap_end(line);
+    page_field(p, 2, "error", profile->error);
+    page_field(p, 2, "doing", profile->doing);
+    for (uint32_t i = 0; i < profile->transition_n; i++) {
+        page_transition(p, &profile->transitions[i]);
+    }
+    if (profile->transition_n == 0 && profile->error.n == 0 && profile->doing.n == 0) {
+        wrap_add(line, STR("  there is no transition out of this state"));
+        wrap_end(line);
+    }
+}
+
+static void page_labels(struct page *p)
+{
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    for (uint32_t i = 0; i < p->report->label_n; i++) {
+        const struct report_label *l = &p->report->labels[i];
+        buf_printf(&text, "%s" STR_FMT "=" STR_FMT, i > 0 ? " " : "", STR_ARG(l->key),
+                   STR_ARG(l->value));
+    }
+    page_field(p, 2, "labels", buf_str(&text));
+}
+
+/* "request mr-7 of kured: InProgress for 4m, deadline in 3m (…); under node, gpu". */
+static void page_claim(struct page *p, const struct report_claim *c)
+{
+    struct wrap *line = &p->line;
+    struct str when = spell_when(p->report->now, c->deadline, &p->tmp);
+    line->hang = 11;
+    wrap_add(line, c->holds ? STR("  held") : STR("  asked"));
+    wrap_tab(line, 11);
+    wrap_add(line, STR("by "));
+    wrap_add(line, c->who);
+    if (c->since != 0) {
+        wrap_add(line, STR(" for "));
+        wrap_add(line, spell_length(p->report->now - c->since, &p->tmp));
+    }
+    wrap_add(line, c->words.n > 0 ? STR(": ") : STR_NONE);
+    wrap_add(line, c->words);
+    wrap_add(line, c->until.n > 0 ? STR("; until ") : STR_NONE);
+    wrap_add(line, c->until);
+    wrap_add(line, when.n > 0 ? STR("; deadline ") : STR_NONE);
+    wrap_add(line, when);
+    wrap_add(line, c->limits.n > 0 ? STR("; under ") : STR_NONE);
+    wrap_add(line, c->limits);
+    wrap_end(line);
+}
+
+void report_print_text(const struct report *r, enum report_form form, struct buf *out)
+{
+    struct page p = {
+        .report = r,
+        .form = form,
+        .line = { .out = out, .columns = form == REPORT_WIDE ? 0 : REPORT_COLUMNS },
+    };
+    p.line.hang = 2;
+    wrap_add(&p.line, STR("node "));
+    wrap_add(&p.line, r->node);
+    wrap_add(&p.line, STR(": "));
+    wrap_add(&p.line, r->state.n > 0 ? r->state : STR("no state yet"));
+    wrap_add(&p.line, r->ready ? STR(", ready") : STR(", not ready"));
+    wrap_add(&p.line, r->cordoned ? STR(", cordoned") : STR_NONE);
+    wrap_add(&p.line, r->deleting ? STR(", being deleted") : STR_NONE);
+    wrap_end(&p.line);
+    page_field(&p, 2, "error", r->error);
+    page_field(&p, 2, "waits", r->waits);
+    page_field(&p, 2, "drain", r->drain);
+    for (uint32_t i = 0; i < r->claim_n; i++) {
+        page_claim(&p, &r->claims[i]);
+    }
+    if (r->updated != 0) {
+        struct str ago = spell_length(r->now - r->updated, &p.tmp);
+        page_field(&p, 2, "decided", arena_concat(&p.tmp, ago, STR(" ago")));
+    }
+    page_labels(&p);
+    for (uint32_t i = 0; i < r->profile_n; i++) {
+        page_profile(&p, &r->profiles[i]);
+    }
+    arena_done(&p.tmp);
+}

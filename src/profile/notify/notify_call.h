@@ -1,0 +1,70 @@
+/*
+ * notify_call: one notification under way, as its plugin sees it.
+ *
+ * A plugin is a sender: it is handed a call whose Node has been read and sees it through to
+ * call_end, which frees the call. Everything a sender makes lives in the call's memory.
+ */
+#pragma once
+
+#include "format/govalue.h"
+#include "profile/notify/notify.h"
+
+#define NOTIFY_TEXT_MAX ((size_t)256 * 1024) /* as much as a template gives */
+/* Beyond it a server is not obeyed: it would keep a message from ever being sent. */
+#define NOTIFY_RETRY_AFTER_MAX HOURS(1)
+
+struct notify_call;
+
+struct notify_sender {
+    const char *name; /* of the plugin */
+    /* Goes on until call_end; on failure the call is ended by who called. */
+    int (*send)(struct notify_call *call, struct err *err);
+    /* May be NULL: another call of this sender has ended, and this one may go on. */
+    void (*wake)(struct notify_call *call);
+};
+
+extern const struct notify_sender notify_mail;
+extern const struct notify_sender notify_slack;
+extern const struct notify_sender notify_slack_thread;
+extern const struct notify_sender notify_webhook;
+
+struct notify_call {
+    struct list link; /* in the door's calls */
+    struct notify_door *door;
+    struct arena memory;
+    const struct notify_sender *sender;
+    const struct plugin *plugin;
+    struct plugin_value *values; /* texts and lists are copies; no dates, no cron */
+    struct notify_facts facts;
+    struct goval root;    /* of templates, once the Node is there */
+    struct api_call *api; /* at most one of both is under way */
+    struct wire_call *wire;
+    api_on_reply on_api; /* who is told of its end */
+    enum api_verb verb;
+    wire_on_reply on_wire;
+    struct loop_timer timer;
+    void (*on_timer)(struct notify_call *call);
+    void *own; /* the sender's, in `memory` */
+    notify_on_done on_done;
+    void *ctx;
+};
+
+const struct plugin_value *call_value(const struct notify_call *call, const char *key);
+
+/* Renders the template of a key. */
+NODISCARD
+int call_render(struct notify_call *call, const char *key, struct str *ret, struct err *err);
+
+/* `on_reply` gets the call as its ctx. */
+void call_api(struct notify_call *call, const struct api_request *request, api_on_reply on_reply);
+void call_http(struct notify_call *call, const struct wire_request *request,
+               wire_on_reply on_reply);
+void call_mail(struct notify_call *call, const struct wire_mail *mail, wire_on_reply on_reply);
+/* From the loop, no sooner than `at`. */
+void call_later(struct notify_call *call, usec_t at, void (*on_timer)(struct notify_call *call));
+
+/* The reply's own failure, or "WHO answered 404: not found"; bodies are cut to a line. */
+void call_explain(const struct wire_reply *reply, const char *who, struct err *ret);
+
+/* NULL = sent. The call is gone. */
+void call_end(struct notify_call *call, const struct err *err, usec_t retry_after);

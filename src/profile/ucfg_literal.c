@@ -1,0 +1,338 @@
+#include "profile/ucfg_literal.h"
+
+#include "base/buf.h"
+#include "base/utf8.h"
+#include "format/gofloat.h"
+
+struct reader {
+    struct str rest;
+    bool objects;
+    uint32_t depth;
+    struct arena *out;
+    struct err *err;
+};
+
+static int read_value(struct reader *r, const char *stops, struct uval *ret);
+
+static void skip_space(struct reader *r)
+{
+    while (r->rest.n > 0 && strchr(" \t\n\v\f\r", r->rest.p[0]) != NULL) {
+        r->rest = str_sub(r->rest, 1, r->rest.n - 1);
+    }
+}
+
+static void skip(struct reader *r, size_t n)
+{
+    r->rest = str_sub(r->rest, n, r->rest.n - n);
+}
+
+static int read_plain(struct reader *r, const char *stops, struct str *ret)
+{
+    size_t n = 0;
+    while (n < r->rest.n && (r->rest.p[n] == '\0' || strchr(stops, r->rest.p[n]) == NULL)) {
+        n++;
+    }
+    if (n == 0) {
+        return err_set(r->err, ERR_INVALID, "found '%c', want a value", r->rest.p[0]);
+    }
+    *ret = str_trim(str_sub(r->rest, 0, n));
+    skip(r, n);
+    return 0;
+}
+
+static int read_primitive(struct reader *r, const char *stops, struct uval *ret)
+{
+    static const struct {
+        struct str text;
+        bool truth;
+    } words[] = {
+        { STR_INIT("t"), true },      { STR_INIT("T"), true },      { STR_INIT("true"), true },
+        { STR_INIT("TRUE"), true },   { STR_INIT("True"), true },   { STR_INIT("on"), true },
+        { STR_INIT("ON"), true },     { STR_INIT("f"), false },     { STR_INIT("F"), false },
+        { STR_INIT("false"), false }, { STR_INIT("FALSE"), false }, { STR_INIT("False"), false },
+        { STR_INIT("off"), false },   { STR_INIT("OFF"), false },
+    };
+    struct str text;
+    int result = read_plain(r, stops, &text);
+    if (result < 0) {
+        return result;
+    }
+    if (str_eq(text, STR("null"))) {
+        *ret = (struct uval){ .kind = UVAL_NULL };
+        return 0;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        if (str_eq(words[i].text, text)) {
+            *ret = (struct uval){ .kind = UVAL_BOOL, .truth = words[i].truth };
+            return 0;
+        }
+    }
+    double real;
+    if (uval_read_integer(text, ret)) {
+        return 0;
+    }
+    if (gofloat_parse(text, &real)) {
+        *ret = (struct uval){ .kind = UVAL_FLOAT, .real = real };
+        return 0;
+    }
+    *ret = (struct uval){ .kind = UVAL_STR, .text = arena_str(r->out, text) };
+    return 0;
+}
+
+/* Hexadecimal digits of an escape; as strconv.Unquote has them. */
+static bool read_hex(struct str s, size_t at, size_t digits, uint32_t *ret)
+{
+    uint32_t value = 0;
+    if (at + digits > s.n) {
+        return false;
+    }
+    for (size_t i = at; i < at + digits; i++) {
+        char c = s.p[i];
+        uint32_t digit = c >= '0' && c <= '9'   ? (uint32_t)(c - '0')
+                         : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a') + 10
+                         : c >= 'A' && c <= 'F' ? (uint32_t)(c - 'A') + 10
+                                                : 99;
+        if (digit == 99) {
+            return false;
+        }
+        value = value << 4 | digit;
+    }
+    *ret = value;
+    return true;
+}
+
+/* One escape behind its backslash; answers how many bytes it has, or 0. */
+static size_t read_escape(struct str s, size_t at, struct buf *text)
+{
+    static const char names[] = "abfnrtv\\\"";
+    static const char bytes[] = "\a\b\f\n\r\t\v\\\"";
+    const char *name = s.p[at] != '\0' ? strchr(names, s.p[at]) : NULL;
+    if (name != NULL) {
+        buf_add_char(text, bytes[name - names]);
+        return 1;
+    }
+    uint32_t value;
+    size_t digits = s.p[at] == 'x' ? 2 : s.p[at] == 'u' ? 4 : s.p[at] == 'U' ? 8 : 0;
+    if (digits > 0 && read_hex(s, at + 1, digits, &value)) {
+        if (digits == 2) {
+            buf_add_char(text, (char)value);
+            return 3;
+        }
+        if (value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) {
+            return 0;
+        }
+        utf8_add(text, value);
+        return digits + 1;
+    }
+    if (at + 3 <= s.n && s.p[at] >= '0' && s.p[at] <= '3' && s.p[at + 1] >= '0' &&
+        s.p[at + 1] <= '7' && s.p[at + 2] >= '0' && s.p[at + 2] <= '7') {
+        buf_add_char(text,
+                     (char)((s.p[at] - '0') << 6 | (s.p[at + 1] - '0') << 3 | (s.p[at + 2] - '0')));
+        return 3;
+    }
+    return 0;
+}
+
+static int read_double(struct reader *r, struct str *ret)
+{
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    struct str s = r->rest;
+    size_t at = 1;
+    while (at < s.n && s.p[at] != '"') {
+        if (s.p[at] == '\n') {
+            return err_set(r->err, ERR_INVALID, "found a line break between '\"'");
+        }
+        if (s.p[at] != '\\') {
+            buf_add_char(&text, s.p[at++]);
+            continue;
+        }
+        size_t n = at + 1 < s.n ? read_escape(s, at + 1, &text) : 0;
+        if (n == 0) {
+            return err_set(r->err, ERR_INVALID, "found an escape that does not exist, in '\"'");
+        }
+        at += 1 + n;
+    }
+    if (at == s.n) {
+        return err_set(r->err, ERR_INVALID, "found no closing '\"'");
+    }
+    *ret = arena_str(r->out, buf_str(&text));
+    skip(r, at + 1);
+    return 0;
+}
+
+static int read_single(struct reader *r, struct str *ret)
+{
+    struct str inner = str_sub(r->rest, 1, r->rest.n - 1);
+    size_t n = str_find_char(inner, '\'');
+    if (n == SIZE_MAX) {
+        return err_set(r->err, ERR_INVALID, "found no closing \"'\"");
+    }
+    *ret = arena_str(r->out, str_sub(inner, 0, n));
+    skip(r, n + 2);
+    return 0;
+}
+
+/* What follows an element: 1 to go on, 0 at the end. */
+static int read_separator(struct reader *r, char end)
+{
+    skip_space(r);
+    char found = r->rest.n > 0 ? r->rest.p[0] : '\0';
+    if (found != ',' && found != end) {
+        return err_set(r->err, ERR_INVALID, "found no ',' or '%c' behind an element", end);
+    }
+    skip(r, 1);
+    return found == ',';
+}
+
+static void add_item(struct reader *r, struct uval *obj, uint32_t *cap, const struct uval *item)
+{
+    if (obj->item_n == *cap) {
+        ARENA_GROW(r->out, obj->items, obj->item_n, *cap);
+    }
+    obj->items[obj->item_n] = ARENA_NEW(r->out, struct uval);
+    *obj->items[obj->item_n++] = *item;
+}
+
+static int read_array(struct reader *r, struct uval *ret)
+{
+    struct uval list = { .kind = UVAL_OBJ, .list = true };
+    uint32_t cap = 0;
+    int more = 1;
+    skip(r, 1);
+    while (more > 0) {
+        skip_space(r);
+        if (r->rest.n > 0 && r->rest.p[0] == ']') {
+            skip(r, 1);
+            break;
+        }
+        struct uval item = { .kind = UVAL_NULL };
+        more = read_value(r, ",]", &item);
+        if (more < 0) {
+            return more;
+        }
+        add_item(r, &list, &cap, &item);
+        more = read_separator(r, ']');
+    }
+    if (more < 0) {
+        return more;
+    }
+    *ret = list;
+    return 0;
+}
+
+static int read_key(struct reader *r, struct str *ret)
+{
+    if (r->rest.n == 0) {
+        return err_set(r->err, ERR_INVALID, "found no closing '}'");
+    }
+    int result = r->rest.p[0] == '"'    ? read_double(r, ret)
+                 : r->rest.p[0] == '\'' ? read_single(r, ret)
+                                        : read_plain(r, ":", ret);
+    skip_space(r);
+    if (result == 0 && (r->rest.n == 0 || r->rest.p[0] != ':')) {
+        result = err_set(r->err, ERR_INVALID, "found '{' without 'key: value' behind it");
+    }
+    if (result == 0) {
+        skip(r, 1);
+    }
+    return result;
+}
+
+static int read_object(struct reader *r, struct uval *ret)
+{
+    struct uval obj = { .kind = UVAL_OBJ };
+    uint32_t cap = 0;
+    int more = 1;
+    skip(r, 1);
+    while (more > 0) {
+        skip_space(r);
+        if (r->rest.n > 0 && r->rest.p[0] == '}') {
+            skip(r, 1);
+            break;
+        }
+        struct str key = STR_NONE;
+        struct uval *value = ARENA_NEW(r->out, struct uval);
+        more = read_key(r, &key);
+        if (more == 0) {
+            more = read_value(r, ",}", value);
+        }
+        if (more < 0) {
+            return more;
+        }
+        if (obj.member_n == cap) {
+            ARENA_GROW(r->out, obj.members, obj.member_n, cap);
+        }
+        obj.members[obj.member_n++] =
+            (struct uval_member){ .name = arena_str(r->out, key), .value = value };
+        more = read_separator(r, '}');
+    }
+    if (more < 0) {
+        return more;
+    }
+    *ret = obj;
+    return 0;
+}
+
+static int read_quoted(struct reader *r, struct uval *ret)
+{
+    struct str text = STR_NONE;
+    int result = r->rest.p[0] == '"' ? read_double(r, &text) : read_single(r, &text);
+    if (result == 0) {
+        *ret = (struct uval){ .kind = UVAL_STR, .text = text };
+    }
+    return result;
+}
+
+static int read_value(struct reader *r, const char *stops, struct uval *ret)
+{
+    skip_space(r);
+    if (r->rest.n == 0) {
+        *ret = (struct uval){ .kind = UVAL_NULL };
+        return 0;
+    }
+    char first = r->rest.p[0];
+    if (first == '"' || first == '\'') {
+        return read_quoted(r, ret);
+    }
+    if (first != '[' && (first != '{' || !r->objects)) {
+        return read_primitive(r, stops, ret);
+    }
+    if (r->depth == LITERAL_DEPTH_MAX) {
+        return err_set(r->err, ERR_LIMIT, "nested deeper than %u", LITERAL_DEPTH_MAX);
+    }
+    r->depth++;
+    int result = first == '[' ? read_array(r, ret) : read_object(r, ret);
+    r->depth--;
+    return result;
+}
+
+int literal_parse(struct str text, bool objects, struct arena *out, struct uval *ret,
+                  struct err *err)
+{
+    struct reader r = { .rest = str_trim(text), .objects = objects, .out = out, .err = err };
+    if (r.rest.n == 0) {
+        *ret = (struct uval){ .kind = UVAL_STR, .text = STR("") };
+        return 0;
+    }
+    struct uval list = { .kind = UVAL_OBJ, .list = true };
+    uint32_t cap = 0;
+    for (;;) {
+        struct uval item = { .kind = UVAL_NULL };
+        int result = read_value(&r, ",", &item);
+        if (result < 0) {
+            return result;
+        }
+        add_item(&r, &list, &cap, &item);
+        skip_space(&r);
+        if (r.rest.n == 0) {
+            break;
+        }
+        if (r.rest.p[0] != ',') {
+            return err_set(err, ERR_INVALID, "found '%c' behind a value, want ','", r.rest.p[0]);
+        }
+        skip(&r, 1);
+    }
+    *ret = list.item_n == 1 ? *list.items[0] : list;
+    return 0;
+}

@@ -1,0 +1,107 @@
+#include "profile/ucfg_value.h"
+
+#include "format/gofloat.h"
+
+/* '_' stands between digits, or between the prefix and a digit. */
+static bool underscores_fit(struct str digits, bool prefix)
+{
+    bool digit = prefix;
+    for (size_t i = 0; i < digits.n; i++) {
+        if (digits.p[i] == '_' && !digit) {
+            return false;
+        }
+        digit = digits.p[i] != '_';
+    }
+    return digit;
+}
+
+static bool digits_read(struct str s, unsigned base, uint64_t *ret)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+        if (c == '_') {
+            continue;
+        }
+        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
+                         : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A') + 10
+                                                : 99;
+        if (digit >= base || __builtin_mul_overflow(value, base, &value) ||
+            __builtin_add_overflow(value, digit, &value)) {
+            return false;
+        }
+    }
+    *ret = value;
+    return true;
+}
+
+bool uval_read_integer(struct str text, struct uval *ret)
+{
+    struct str digits;
+    bool negative = str_cut_prefix(text, STR("-"), &digits);
+    bool sign = negative || str_cut_prefix(text, STR("+"), &digits);
+    unsigned base = 10;
+    bool prefix = false;
+    if (digits.n == 0) {
+        return false;
+    }
+    if (digits.p[0] == '0') {
+        char mark = digits.n >= 3 ? (char)(digits.p[1] | 0x20) : '0';
+        base = mark == 'x' ? 16 : mark == 'o' ? 8 : mark == 'b' ? 2 : 0;
+        size_t skip = base != 0 ? 2 : 1;
+        base = base != 0 ? base : 8;
+        prefix = true; /* the leading 0 is a digit itself */
+        digits = str_sub(digits, skip, digits.n - skip);
+    }
+    uint64_t value;
+    if (!underscores_fit(digits, prefix) || !digits_read(digits, base, &value) ||
+        (sign && value > (uint64_t)INT64_MAX + (negative ? 1 : 0))) {
+        return false;
+    }
+    if (negative && value > 0) {
+        *ret = (struct uval){ .kind = UVAL_INT, .integer = (int64_t)(0 - value) };
+    } else {
+        *ret = (struct uval){ .kind = UVAL_UINT, .natural = value };
+    }
+    return true;
+}
+
+const char *uval_kind_name(const struct uval *v)
+{
+    static const char *const names[] = {
+        [UVAL_NULL] = "null",       [UVAL_BOOL] = "a boolean", [UVAL_INT] = "an integer",
+        [UVAL_UINT] = "an integer", [UVAL_FLOAT] = "a number", [UVAL_STR] = "a string",
+        [UVAL_SPLICE] = "a string", [UVAL_OBJ] = "a mapping",
+    };
+    return v->kind == UVAL_OBJ && v->list ? "a list" : names[v->kind];
+}
+
+bool uval_text(const struct uval *v, struct arena *out, struct str *ret)
+{
+    char number[GOFLOAT_TEXT_MAX];
+    switch (v->kind) {
+    case UVAL_NULL:
+        *ret = STR("null");
+        return true;
+    case UVAL_BOOL:
+        *ret = v->truth ? STR("true") : STR("false");
+        return true;
+    case UVAL_INT:
+        *ret = arena_printf(out, "%lld", (long long)v->integer);
+        return true;
+    case UVAL_UINT:
+        *ret = arena_printf(out, "%llu", (unsigned long long)v->natural);
+        return true;
+    case UVAL_FLOAT:
+        *ret = arena_str(out, gofloat_print(v->real, number));
+        return true;
+    case UVAL_STR:
+        *ret = v->text;
+        return true;
+    case UVAL_SPLICE:
+    case UVAL_OBJ:
+        break;
+    }
+    return false;
+}
