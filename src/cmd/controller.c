@@ -4,7 +4,7 @@
 #include "cmd/settings.h"
 #include "host/outbound.h"
 #include "profile/controller.h"
-#include "request/install.h"
+#include "request/crd_install.h"
 #include "web/relay.h"
 #include "web/source.h"
 

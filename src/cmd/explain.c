@@ -2,7 +2,7 @@
 #include "cmd/ask.h"
 #include "cmd/commands.h"
 #include "kube/client.h"
-#include "request/board.h"
+#include "request/limits_report.h"
 
 static int explain_print(struct str json, enum report_form form, struct buf *out, struct err *err)
 {

@@ -1,12 +1,12 @@
 /*
  * quota: MaintenanceLimits and the requests under them, as people read them, from the objects
- * alone. The words are those of a running controller (request/board.h).
+ * alone. The words are those of a running controller (request/limits_report.h).
  */
 #pragma once
 
 #include "base/buf.h"
 #include "format/json.h"
-#include "request/board.h"
+#include "request/limits_report.h"
 
 struct quota {
     const struct jval *limits;   /* items of a list; NULL = none */

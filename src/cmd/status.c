@@ -1,7 +1,7 @@
 #include "cmd/ask.h"
 #include "cmd/commands.h"
 #include "profile/fleet_report.h"
-#include "request/board.h"
+#include "request/limits_report.h"
 
 /* Where the CRDs are installed, limits follow. */
 static int status_print_board(struct str json, enum report_form form, struct buf *out,

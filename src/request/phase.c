@@ -1,6 +1,6 @@
 #include "request/phase.h"
 
-#include "request/plan.h"
+#include "request/phase_steps.h"
 
 #define LEDGER_WAIT SECONDS(1) /* until a limit that was just made says since when it is kept */
 

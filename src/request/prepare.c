@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "drain/drain_rules.h"
-#include "request/prepare_room.h"
+#include "request/prepare_internal.h"
 
 /* A pod that takes that long to end, or its grace if that is longer, is shown as one that does not.
  * Nothing else follows from it: the drain has a time limit as a whole. */

@@ -4,7 +4,7 @@
  *   /                          the dashboard (its files below /static/)
  *   /api/v1/info               nodes, profiles and checks, in the original's shape
  *   /api/v1/status             the fleet in one document (profile/fleet_report.h)
- *   /api/v1/limits             limits, who holds them, who waits (request/board.h)
+ *   /api/v1/limits             limits, who holds them, who waits (request/limits_report.h)
  *   /api/v1/explain?node=NAME  one node with all its checks (profile/node_report.h)
  *   /api/v1/explain?request=NAME, ?limit=NAME   what /api/v1/limits tells about one
  *   /api/v1/events             server-sent events: one snapshot, then what changed
@@ -22,7 +22,7 @@
 #include "port/loop.h"
 #include "port/inbound.h"
 #include "profile/node_report.h"
-#include "request/board.h"
+#include "request/limits_report.h"
 
 #define WEB_STREAMS_MAX 64u /* browsers on one replica; each costs a snapshot */
 #define WEB_BACKLOG_MAX                                                                            \

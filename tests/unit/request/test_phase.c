@@ -1,5 +1,5 @@
 /* Table B8.3 of the contract, cell by cell. The names of the tests begin with the row. */
-#include "tests/unit/request/desk.h"
+#include "tests/unit/request/phase_fixture.h"
 
 /* ── E1, E2 ────────────────────────────────────────────────────────────────────────────────── */
 

@@ -1,6 +1,6 @@
 /* Table B8.3 of the contract, its rows about time and the world around. The names of the tests
  * begin with the row. */
-#include "tests/unit/request/desk.h"
+#include "tests/unit/request/phase_fixture.h"
 
 /* ── E12 … E15: time limits ────────────────────────────────────────────────────────────────── */
 

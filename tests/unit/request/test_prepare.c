@@ -1,6 +1,6 @@
 #include "request/prepare.h"
 
-#include "tests/unit/request/preparation.h"
+#include "tests/unit/request/prepare_fixture.h"
 
 static bool contains(const struct prepare_view *v, const char *part)
 {

@@ -1,4 +1,4 @@
-#include "tests/unit/request/quay.h"
+#include "tests/unit/request/requests_fixture.h"
 
 static void quay_done(struct quay *q)
 {

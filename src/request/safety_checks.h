@@ -1,5 +1,5 @@
 /*
- * safety: the extra checks of a limit before a node is handed out (B5.4), on live reads.
+ * safety_checks: the extra checks of a limit before a node is handed out (B5.4), on live reads.
  *
  *   PodDisruptionBudgets  no pod that would have to go is held by a budget without room
  *   ControlPlaneQuorum    a control-plane node goes only while most of its kind stay

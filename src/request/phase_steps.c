@@ -1,4 +1,4 @@
-#include "request/plan.h"
+#include "request/phase_steps.h"
 
 /* ── small words ───────────────────────────────────────────────────────────────────────────── */
 

@@ -1,5 +1,5 @@
 #include "format/json_fields.h"
-#include "request/board.h"
+#include "request/limits_report.h"
 
 /* ── writing ───────────────────────────────────────────────────────────────────────────────── */
 

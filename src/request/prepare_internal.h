@@ -1,12 +1,12 @@
 /*
- * prepare_room: what the files of a preparation share.
+ * prepare_internal: what the files of a preparation share.
  */
 #pragma once
 
 #include "base/arena.h"
 #include "base/list.h"
 #include "kube/node.h"
-#include "request/detach.h"
+#include "request/volume_detach.h"
 #include "request/prepare.h"
 
 #define PREPARE_BLOCKED_MAX 5u /* names that status.preparation.blockedBy has room for */

@@ -1,4 +1,4 @@
-#include "request/install.h"
+#include "request/crd_install.h"
 
 #include "base/alloc.h"
 #include "format/mergepatch.h"

@@ -1,6 +1,6 @@
 /* The numbers of a request's grants: they only go up, and what is over stays so. */
-#include "tests/unit/request/desk.h"
-#include "tests/unit/request/quay.h"
+#include "tests/unit/request/phase_fixture.h"
+#include "tests/unit/request/requests_fixture.h"
 
 static void quay_done(struct quay *q)
 {

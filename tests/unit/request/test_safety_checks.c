@@ -1,5 +1,5 @@
 /* What limits want looked at before a node is handed out: the limits of the workloads on it. */
-#include "tests/unit/request/quay.h"
+#include "tests/unit/request/requests_fixture.h"
 
 static void quay_done(struct quay *q)
 {

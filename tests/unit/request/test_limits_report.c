@@ -1,6 +1,6 @@
-#include "request/board.h"
+#include "request/limits_report.h"
 
-#include "tests/unit/request/quay.h"
+#include "tests/unit/request/requests_fixture.h"
 
 #define NOW SECONDS(1794792706) /* 2026-11-16T01:31:46Z, a Monday */
 

@@ -1,4 +1,4 @@
-#include "request/detach.h"
+#include "request/volume_detach.h"
 
 #include <stdlib.h>
 

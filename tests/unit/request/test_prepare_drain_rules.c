@@ -1,7 +1,7 @@
 /* Preparations of nodes with a rulebook. */
 #include "request/prepare.h"
 
-#include "tests/unit/request/preparation.h"
+#include "tests/unit/request/prepare_fixture.h"
 
 #define POD(name, labels)                                                                          \
     "- apiVersion: v1\n"                                                                           \

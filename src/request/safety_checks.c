@@ -1,11 +1,11 @@
-#include "request/safety.h"
+#include "request/safety_checks.h"
 
 #include "base/alloc.h"
 #include "drain/pdb.h"
 #include "drain/drain_rules.h"
 #include "kube/node.h"
 #include "kube/podlist.h"
-#include "request/losses.h"
+#include "request/workload_losses.h"
 
 #define BUDGETS_PATH STR("/apis/policy/v1/poddisruptionbudgets")
 #define BUDGETS_PAGE 500

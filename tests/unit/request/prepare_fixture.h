@@ -1,5 +1,5 @@
 /*
- * preparation: a simulated cluster with a preparation of node-001 in it, for tests.
+ * prepare_fixture: a simulated cluster with a preparation of node-001 in it, for tests.
  *
  * What the caller of a preparation would keep in the request is kept here, as it would be: the step
  * and its time in whole seconds. A crash forgets everything else.

@@ -1,5 +1,5 @@
 #include "base/metric.h"
-#include "request/requests_room.h"
+#include "request/requests_internal.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* Waiting for volumes, through the preparation that waits. */
-#include "request/detach.h"
+#include "request/volume_detach.h"
 
-#include "tests/unit/request/preparation.h"
+#include "tests/unit/request/prepare_fixture.h"
 
 static uint32_t attachments_watched(struct stage *st)
 {

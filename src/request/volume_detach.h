@@ -1,5 +1,5 @@
 /*
- * detach: waits until a node's volumes are detached, by the attachments that are known of it.
+ * volume_detach: waits until a node's volumes are detached, by the attachments that are known of it.
  *
  * VolumeAttachments cannot be selected by node, so all who wait share one watch of all of them,
  * which runs only while somebody waits; only those of nodes that are waited for are kept. When

@@ -1,7 +1,7 @@
 /*
  * What a preparation says of itself: to the request's status, to people, and in Events.
  */
-#include "request/prepare_room.h"
+#include "request/prepare_internal.h"
 
 void prepare_tell(const struct prepare *q, const char *type, const char *reason, const char *action,
                   struct str note)

@@ -1,6 +1,6 @@
 #include "base/alloc.h"
 #include "format/json_writer.h"
-#include "request/requests_room.h"
+#include "request/requests_internal.h"
 
 #define REMOVE_PATIENCE SECONDS(5) /* the watch tells that it is gone */
 #define REFUSED_FAILURES 4u        /* a refusal starts with a wait of some seconds */

@@ -1,5 +1,5 @@
 #include "base/alloc.h"
-#include "request/requests_room.h"
+#include "request/requests_internal.h"
 
 #define REJECTIONS_MAX 10000u  /* remembered; far more than any cluster has in a day */
 #define REJECTION_LIFE DAYS(1) /* the longest back-off there is */

@@ -1,5 +1,5 @@
 /*
- * quay: a simulated cluster with the whole request part on it: nodes, limits, drains, and actors
+ * requests_fixture: a simulated cluster with the whole request part on it: nodes, limits, drains, and actors
  * that ask, for tests.
  *
  * quay_open starts a controller, quay_crash ends it as a crash does; the cluster stays.

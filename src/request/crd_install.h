@@ -1,5 +1,5 @@
 /*
- * install: brings the CRDs of this program to a cluster, or brings those that are there up to date.
+ * crd_install: brings the CRDs of this program to a cluster, or brings those that are there up to date.
  *
  * Each is read first and written only if something differs: whoever runs it again, or in several
  * replicas at once, changes nothing, and needs no right to write what is there already. A write of

@@ -1,5 +1,5 @@
 /*
- * desk: one request with everything known around it, for tests of what it needs next.
+ * phase_fixture: one request with everything known around it, for tests of what it needs next.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 #include "base/alloc.h"
-#include "request/requests_room.h"
+#include "request/requests_internal.h"
 
 #define CLAIM_BACKOFF_BASE MSECONDS(500)
 #define CLAIM_BACKOFF_MAX MINUTES(5)

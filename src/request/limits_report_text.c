@@ -1,6 +1,6 @@
 #include "base/humantime.h"
 #include "base/textwrap.h"
-#include "request/board.h"
+#include "request/limits_report.h"
 
 #define TEXT_COLUMNS 80u
 #define TARGET_COLUMNS_MAX 28u /* of a target's name; the rest is for words */

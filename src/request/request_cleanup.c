@@ -1,5 +1,5 @@
 #include "base/alloc.h"
-#include "request/requests_room.h"
+#include "request/requests_internal.h"
 
 #define STRAY_PAGE 500
 #define STRAY_AGAIN SECONDS(10) /* between two looks: what is unknown may just be new */

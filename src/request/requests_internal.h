@@ -1,5 +1,5 @@
 /*
- * requests_room: what the files of the part share; nobody else includes it.
+ * requests_internal: what the files of the part share; nobody else includes it.
  *
  *   part.c     its life: doors, observing, turns
  *   claim.c    one request: what is known of it, and doing what phase.h says
@@ -14,7 +14,7 @@
 #include "kube/reflector.h"
 #include "request/phase.h"
 #include "request/requests.h"
-#include "request/safety.h"
+#include "request/safety_checks.h"
 
 #define REQUESTS_WINDOW 32u      /* writes in flight; more only queue in the API server */
 #define REQUESTS_SOFT_WINDOW 16u /* of them, those that only tell people something */

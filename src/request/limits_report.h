@@ -1,5 +1,5 @@
 /*
- * board: limits, what is held under them and who waits, as people see them.
+ * limits_report: limits, what is held under them and who waits, as people see them.
  *
  * Made of what arbiter, requests and profiles tell, at one moment; or of the objects themselves,
  * by somebody who has nothing but an API server. Plain data and pure printers: the web view,

@@ -1,5 +1,5 @@
 /*
- * plan: the sentences of which phase_decide makes its answer; only phase.c includes it.
+ * phase_steps: the sentences of which phase_decide makes its answer; only phase.c includes it.
  *
  * Each writes into the plan what a request needs when it enters or leaves a phase. Pure, like all
  * that decides.

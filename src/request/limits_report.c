@@ -1,4 +1,4 @@
-#include "request/board.h"
+#include "request/limits_report.h"
 
 #include "base/map.h"
 

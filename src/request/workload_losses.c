@@ -1,4 +1,4 @@
-#include "request/losses.h"
+#include "request/workload_losses.h"
 
 #include "kube/client.h"
 
