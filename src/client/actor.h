@@ -12,7 +12,7 @@
 #pragma once
 
 #include "client/record.h"
-#include "client/talk.h"
+#include "client/blocking_api.h"
 
 /* The code of all failures that are the request's own doing: its state does not allow it, or it was
  * closed or deleted. The API server gives no answer of that code to what is asked here. */

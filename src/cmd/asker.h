@@ -7,7 +7,7 @@
 #pragma once
 
 #include "client/actor.h"
-#include "client/reach.h"
+#include "client/client_session.h"
 #include "cmd/command.h"
 
 /* Beside those of command.h; scripts rely on them. */

@@ -1,4 +1,4 @@
-#include "tests/unit/client/scene.h"
+#include "tests/unit/client/client_fixture.h"
 
 static bool ask(struct scene *s, const char *node, struct record *ret)
 {

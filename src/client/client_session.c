@@ -1,4 +1,4 @@
-#include "client/reach.h"
+#include "client/client_session.h"
 
 #include "host/kubeconfig.h"
 #include "host/loop.h"

@@ -1,5 +1,5 @@
 /*
- * scene: an actor, a cluster with the CRDs and two nodes, and a hand that moves states while the
+ * client_fixture: an actor, a cluster with the CRDs and two nodes, and a hand that moves states while the
  * actor waits; all in virtual time.
  */
 #pragma once

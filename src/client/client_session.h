@@ -1,9 +1,9 @@
 /*
- * reach: the doors of a real machine for one blocking client: a loop, a cluster, a talk.
+ * client_session: the doors of a real machine for one blocking client: a loop, a cluster, a talk.
  */
 #pragma once
 
-#include "client/talk.h"
+#include "client/blocking_api.h"
 #include "host/cluster_access.h"
 
 struct reach {

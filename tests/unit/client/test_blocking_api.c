@@ -1,4 +1,4 @@
-#include "client/talk.h"
+#include "client/blocking_api.h"
 
 #include "sandbox/vloop.h"
 #include "tests/check.h"

@@ -1,5 +1,5 @@
 /*
- * talk: one question to an API server, and waiting for its answer.
+ * blocking_api: one question to an API server, and waiting for its answer.
  *
  * Everything else in this house never waits; this is for programs that have nothing else to do: a
  * command line, an actor's main thread. A call turns the loop it is given until it is over, so

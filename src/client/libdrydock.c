@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "client/actor.h"
-#include "client/reach.h"
+#include "client/client_session.h"
 
 #include <stdio.h>
 
