@@ -1,8 +1,8 @@
 #include "base/alloc.h"
-#include "bridge/bridge_room.h"
-#include "bridge/drainrule.h"
+#include "bridge/bridge_internal.h"
+#include "bridge/drain_rule.h"
 #include "kinds/keys.h"
-#include "bridge/plea.h"
+#include "bridge/workload_request.h"
 
 #define BRIDGE_INSTANCE BRIDGE_MANAGER
 

@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 #include "bridge/link.h"
-#include "bridge/power.h"
+#include "bridge/metal3_power.h"
 #include "bridge/rules.h"
 #include "base/mutation.h"
 

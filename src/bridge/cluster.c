@@ -1,7 +1,7 @@
 #include "bridge/cluster.h"
 
 #include "kinds/keys.h"
-#include "bridge/meta.h"
+#include "bridge/object_meta.h"
 #include "format/label_pack.h"
 
 #define CLUSTER_TEXT_MAX 256u /* of its UID; longer is none */

@@ -1,5 +1,5 @@
 #include "base/alloc.h"
-#include "bridge/link_room.h"
+#include "bridge/link_internal.h"
 
 #define LINK_SETTLED SECONDS(15) /* who was fresh for so long has begun anew when it breaks */
 #define LINK_LONG 16u            /* doublings that surely reach LINK_BACKOFF_MAX */

@@ -24,7 +24,7 @@
 
 #include "base/ratelimit.h"
 #include "base/log.h"
-#include "bridge/peer.h"
+#include "bridge/workload_node.h"
 #include "kube/client.h"
 #include "port/dialer.h"
 

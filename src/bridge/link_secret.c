@@ -1,5 +1,5 @@
 #include "base/base64.h"
-#include "bridge/link_room.h"
+#include "bridge/link_internal.h"
 #include "format/json.h"
 
 /* So much of what the bucket gives later may be taken by those in a hurry: they overtake all that

@@ -1,7 +1,7 @@
 #include "bridge/machine.h"
 
 #include "kinds/keys.h"
-#include "bridge/meta.h"
+#include "bridge/object_meta.h"
 #include "format/label_pack.h"
 
 #define HOLD_SECONDS_MAX (USEC_NEVER / SECONDS(1)) /* from there on it is for ever */

@@ -1,7 +1,7 @@
 #include "bridge/rules.h"
 
 #include "kinds/keys.h"
-#include "bridge/rules_room.h"
+#include "bridge/rules_internal.h"
 
 static const struct {
     struct str reason;

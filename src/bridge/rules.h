@@ -23,9 +23,9 @@
 #pragma once
 
 #include "bridge/cluster.h"
-#include "bridge/edit.h"
+#include "bridge/metadata_patch.h"
 #include "bridge/machine.h"
-#include "bridge/peer.h"
+#include "bridge/workload_node.h"
 
 #define RULES_QUIET SECONDS(60) /* a used approval is left to the engine for that long */
 #define RULES_EVENTS_MAX 8u

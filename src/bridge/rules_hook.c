@@ -1,6 +1,6 @@
 /* The hook that holds a deletion: when it comes, and on which fact it goes. */
 #include "kinds/keys.h"
-#include "bridge/rules_room.h"
+#include "bridge/rules_internal.h"
 
 usec_t rules_hold_end(const struct rules_case *c)
 {

@@ -1,7 +1,7 @@
 /* What goes on: for people in words, and for the annotation KEY_STATUS. */
 #include "base/timestamp.h"
 #include "kinds/keys.h"
-#include "bridge/rules_room.h"
+#include "bridge/rules_internal.h"
 #include "format/json_writer.h"
 
 #define STATUS_BYTES_MAX 256u /* three short words */

@@ -1,6 +1,6 @@
 /* Requests on the Node: delivered, answered, taken away. */
 #include "kinds/keys.h"
-#include "bridge/rules_room.h"
+#include "bridge/rules_internal.h"
 #include "drain/drain_rules.h"
 
 #define NUMBER_MAX 1000000000000ull /* of a request; a larger one was not written by us */

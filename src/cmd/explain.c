@@ -1,4 +1,4 @@
-#include "bridge/passage.h"
+#include "bridge/machine_report.h"
 #include "cmd/ask.h"
 #include "cmd/commands.h"
 #include "kube/client.h"

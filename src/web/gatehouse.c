@@ -3,7 +3,7 @@
 #include "base/humantime.h"
 #include "base/timestamp.h"
 #include "base/textwrap.h"
-#include "bridge/passage.h"
+#include "bridge/machine_report.h"
 #include "web/answer.h"
 #include "web/metrics.h"
 #include "web/query.h"

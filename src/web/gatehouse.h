@@ -2,7 +2,7 @@
  * gatehouse: what a person, a script or Prometheus sees of a running bridge.
  *
  *   /                                    how it stands, as text, and which clusters are out of
- * sight /api/v1/explain?machine=NS%2FNAME    one Machine (bridge/passage.h) /api/v1/links every
+ * sight /api/v1/explain?machine=NS%2FNAME    one Machine (bridge/machine_report.h) /api/v1/links every
  * connection to a workload cluster /metrics                             Prometheus text
  *
  * It reads through `struct gatehouse_source`, so tests need no bridge. Every answer is made at

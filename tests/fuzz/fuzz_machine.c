@@ -2,9 +2,9 @@
  * reading twice gives the same, what is kept stays within its limits, and a rule makes a rulebook
  * that can be read. */
 #include "bridge/cluster.h"
-#include "bridge/drainrule.h"
+#include "bridge/drain_rule.h"
 #include "bridge/machine.h"
-#include "bridge/peer.h"
+#include "bridge/workload_node.h"
 #include "tests/fuzz/target.h"
 
 static const void *read_object(const struct store_kind *kind, const struct jval *object,

@@ -1,6 +1,6 @@
 #include "web/gatehouse.h"
 
-#include "bridge/passage.h"
+#include "bridge/machine_report.h"
 #include "sandbox/vloop.h"
 #include "tests/check.h"
 

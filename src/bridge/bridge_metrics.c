@@ -1,0 +1,246 @@
+#include "bridge/bridge_metrics.h"
+
+#define MINUTE 60.0
+#define HOUR (60 * MINUTE)
+#define DAY (24 * HOUR)
+
+/* A connection is back at once, after a restart of its server, or when somebody has repaired it. */
+static const double away_buckets[] = { 0.1,        0.5,         1,    5,        15,  MINUTE,
+                                       5 * MINUTE, 15 * MINUTE, HOUR, 4 * HOUR, DAY, 7 * DAY };
+
+/* An engine that only drains needs minutes; one that waits for its window, days. */
+static const double hold_buckets[] = { 1,           10,          MINUTE,  5 * MINUTE,
+                                       15 * MINUTE, 30 * MINUTE, HOUR,    4 * HOUR,
+                                       12 * HOUR,   DAY,         3 * DAY, 7 * DAY };
+
+/* One page of Nodes takes a moment; the longest list that is waited for, a minute. */
+static const double list_buckets[] = { 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,  0.5,
+                                       1,     2.5,  5,     10,   30,  MINUTE };
+
+static const char *const object_names[] = { "machine", "node", "host", "request" };
+static const char *const result_names[] = { "done", "conflict", "failed" };
+_Static_assert(ARRAY_LEN(object_names) == TALLY_OBJECTS, "each object has a name");
+_Static_assert(ARRAY_LEN(result_names) == TALLY_RESULTS, "each result has a name");
+
+static struct metric_series *tally_plain(struct tally *t, const char *name, const char *help)
+{
+    const struct metric_spec spec = { .name = name, .help = help, .kind = METRIC_COUNTER };
+    return metric_series(metrics_family(t->metrics, &spec), NULL);
+}
+
+static void tally_init_links(struct tally *t, bool per_cluster)
+{
+    static const struct metric_spec links = {
+        .name = "drydock_bridge_links",
+        .help = "Connections to workload clusters, by state.",
+        .kind = METRIC_GAUGE,
+        .labels = { "state" },
+    };
+    static const struct metric_spec clusters = {
+        .name = "drydock_bridge_cluster_link_state",
+        .help = "1 for the state in which the connection to a cluster is.",
+        .kind = METRIC_GAUGE,
+        .labels = { "namespace", "cluster", "state" },
+    };
+    static const struct metric_spec away = {
+        .name = "drydock_bridge_away_seconds",
+        .help = "How long a cluster was out of sight before it was seen again.",
+        .kind = METRIC_HISTOGRAM,
+        .buckets = away_buckets,
+        .bucket_count = ARRAY_LEN(away_buckets),
+    };
+    static const struct metric_spec listed = {
+        .name = "drydock_bridge_list_seconds",
+        .help = "How long it took to connect to a cluster and to list its Nodes.",
+        .kind = METRIC_HISTOGRAM,
+        .buckets = list_buckets,
+        .bucket_count = ARRAY_LEN(list_buckets),
+    };
+    struct metric *f = metrics_family(t->metrics, &links);
+    for (uint32_t i = 0; i < TALLY_STATES; i++) {
+        struct str name = str_from(link_state_name((enum link_state)i));
+        t->links[i] = metric_series(f, &name);
+    }
+    t->clusters = per_cluster ? metrics_family(t->metrics, &clusters) : NULL;
+    t->connects = tally_plain(t, "drydock_bridge_connects_total",
+                              "Attempts to connect to a workload cluster.");
+    t->failures = tally_plain(t, "drydock_bridge_connect_failures_total",
+                              "Connections to a workload cluster that failed or broke.");
+    t->renewals = tally_plain(t, "drydock_bridge_token_renewal_failures_total",
+                              "Tokens of workload clusters that could not be renewed in time.");
+    t->away = metric_series(metrics_family(t->metrics, &away), NULL);
+    t->listed = metric_series(metrics_family(t->metrics, &listed), NULL);
+}
+
+static void tally_init_machines(struct tally *t)
+{
+    static const struct metric_spec machines = {
+        .name = "drydock_bridge_machines",
+        .help = "Machines, by phase.",
+        .kind = METRIC_GAUGE,
+        .labels = { "phase" },
+    };
+    static const struct metric_spec hold = {
+        .name = "drydock_bridge_hook_hold_seconds",
+        .help = "How long a hook held the deletion of a Machine.",
+        .kind = METRIC_HISTOGRAM,
+        .buckets = hold_buckets,
+        .bucket_count = ARRAY_LEN(hold_buckets),
+    };
+    static const struct metric_spec patches = {
+        .name = "drydock_bridge_patches_total",
+        .help = "Writes that were answered, by object and result.",
+        .kind = METRIC_COUNTER,
+        .labels = { "object", "result" },
+    };
+    struct metric *f = metrics_family(t->metrics, &machines);
+    for (uint32_t i = 0; i < TALLY_PHASES; i++) {
+        struct str name = rules_phase_name((enum rules_phase)i);
+        t->machines[i] = metric_series(f, &name);
+    }
+    f = metrics_family(t->metrics, &patches);
+    for (uint32_t o = 0; o < TALLY_OBJECTS; o++) {
+        for (uint32_t r = 0; r < TALLY_RESULTS; r++) {
+            const struct str values[] = { str_from(object_names[o]), str_from(result_names[r]) };
+            t->patches[o][r] = metric_series(f, values);
+        }
+    }
+    t->hold = metric_series(metrics_family(t->metrics, &hold), NULL);
+    t->stale = tally_plain(t, "drydock_bridge_stale_approvals_total",
+                           "Approvals that were there before their request, and were taken away.");
+    t->mismatches = tally_plain(t, "drydock_bridge_pairing_mismatches_total",
+                                "Nodes that name another Machine than the one that names them.");
+}
+
+void tally_init(struct tally *t, struct metrics *metrics, bool per_cluster, struct str lease_name)
+{
+    static const struct metric_spec leading = {
+        .name = "leader_election_master_status",
+        .help = "1 while this process leads, 0 otherwise.",
+        .kind = METRIC_GAUGE,
+        .labels = { "name" },
+    };
+    *t = (struct tally){ .metrics = metrics };
+    if (metrics != NULL) {
+        t->leading = metric_series(metrics_family(metrics, &leading), &lease_name);
+        tally_init_links(t, per_cluster);
+        tally_init_machines(t);
+    }
+}
+
+static void tally_count(struct metric_series *s)
+{
+    if (s != NULL) {
+        metric_add(s, 1);
+    }
+}
+
+void tally_patch(struct tally *t, enum tally_object object, enum tally_result result)
+{
+    ASSERT((uint32_t)object < TALLY_OBJECTS);
+    ASSERT((uint32_t)result < TALLY_RESULTS);
+    tally_count(t->patches[object][result]);
+}
+
+void tally_away(struct tally *t, usec_t away)
+{
+    if (t->metrics != NULL) {
+        metric_observe(t->away, (double)away / 1e6);
+    }
+}
+
+void tally_listed(struct tally *t, usec_t took)
+{
+    if (t->metrics != NULL) {
+        metric_observe(t->listed, (double)took / 1e6);
+    }
+}
+
+void tally_hold(struct tally *t, usec_t hold)
+{
+    if (t->metrics != NULL) {
+        metric_observe(t->hold, (double)hold / 1e6);
+    }
+}
+
+void tally_stale(struct tally *t)
+{
+    tally_count(t->stale);
+}
+
+void tally_mismatch(struct tally *t)
+{
+    tally_count(t->mismatches);
+}
+
+void tally_leading(struct tally *t, bool leading)
+{
+    if (t->metrics != NULL) {
+        metric_set(t->leading, leading ? 1 : 0);
+    }
+}
+
+void tally_gone(struct tally *t, const struct link_view *view)
+{
+    t->gone[0] += view->connects;
+    t->gone[1] += view->failures;
+    t->gone[2] += view->renewals_failed;
+}
+
+void tally_begin(struct tally *t)
+{
+    t->live[0] = 0;
+    t->live[1] = 0;
+    t->live[2] = 0;
+    if (t->metrics == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < TALLY_STATES; i++) {
+        metric_set(t->links[i], 0);
+    }
+    for (uint32_t i = 0; i < TALLY_PHASES; i++) {
+        metric_set(t->machines[i], 0);
+    }
+    for (struct metric_series *s = t->clusters == NULL ? NULL : t->clusters->first; s != NULL;
+         s = s->next) {
+        metric_set(s, 0);
+    }
+}
+
+void tally_link(struct tally *t, const struct link_view *view)
+{
+    t->live[0] += view->connects;
+    t->live[1] += view->failures;
+    t->live[2] += view->renewals_failed;
+    if (t->metrics == NULL) {
+        return;
+    }
+    metric_add(t->links[view->state], 1);
+    if (t->clusters != NULL) {
+        const struct str values[] = { view->space, view->cluster,
+                                      str_from(link_state_name(view->state)) };
+        metric_add(metric_series(t->clusters, values), 1);
+    }
+}
+
+void tally_machines(struct tally *t, enum rules_phase phase, uint32_t count)
+{
+    if (t->metrics != NULL) {
+        metric_set(t->machines[phase], count);
+    }
+}
+
+/* A counter only grows: a link that was neither named nor taken over must not make it fall. */
+static void tally_raise(struct metric_series *s, uint64_t total)
+{
+    metric_add(s, MAX(0.0, (double)total - s->value));
+}
+
+void tally_end(struct tally *t)
+{
+    if (t->metrics != NULL) {
+        tally_raise(t->connects, t->gone[0] + t->live[0]);
+        tally_raise(t->failures, t->gone[1] + t->live[1]);
+        tally_raise(t->renewals, t->gone[2] + t->live[2]);
+    }
+}

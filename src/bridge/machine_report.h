@@ -1,0 +1,119 @@
+/*
+ * machine_report: what is shown of one Machine: what it waits for and what would help, both sides of the
+ * bridge, and what would be written next.
+ *
+ * Plain data and pure printers, for the bridge's page and `drydock explain machine` alike. The JSON
+ * form is read back, so that a command line far away shows the same text.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "format/json_writer.h"
+
+struct bridge_report; /* bridge/bridge.h */
+
+#define PASSAGE_CHANGES_MAX 64u /* four edits: of the Machine (two), its Node and its host */
+#define PASSAGE_COLUMNS 80u
+
+struct passage_change {
+    struct str object; /* "Machine", "Node", "BareMetalHost" */
+    struct str key;
+    struct str value;
+    bool label; /* otherwise an annotation */
+    bool remove;
+};
+
+struct passage_machine {
+    bool enabled;
+    bool paused;
+    bool control_plane;
+    bool updating;
+    usec_t deleted_at;  /* wall; 0 = it is not being deleted */
+    usec_t waits_since; /* wall: Cluster API waits for hooks; 0 = unknown */
+    usec_t hold_max;    /* its own; 0 = none */
+    struct str request; /* the label's value, where it is one; empty = nobody asks */
+    bool templated;
+    bool approved; /* for a maintenance, by the label or beside it */
+    bool hook;
+    struct str released; /* why the hook was taken away; empty = it was not */
+    struct str power;    /* "on", "off"; empty = it does not say */
+};
+
+struct passage_cluster {
+    struct str name; /* of the Machine's spec */
+    bool found;
+    bool paused;
+    bool deleting;
+    bool provisioned;
+};
+
+struct passage_link {
+    struct str state; /* as link.h names it; empty = there is none */
+    usec_t since;     /* wall */
+    usec_t retry_at;  /* wall; USEC_NEVER = it does not wait */
+    struct str trouble;
+    uint32_t nodes;
+};
+
+struct passage_node {
+    struct str name;  /* empty = the Machine has none yet */
+    struct str sight; /* "seen", "missed", "absent", "unknown" */
+    bool managed;
+    bool operational;
+    bool deleting;
+    bool machine_deleted;
+    bool machine_maintenance;
+    bool approve_deletion;
+    bool approve_maintenance;
+    struct str deletion_request;
+    struct str maintenance_request;
+    struct str deletion_approved_for;
+    struct str maintenance_approved_for;
+};
+
+/* MachineDrainRules, where something is to be asked of the Node. */
+struct passage_rules {
+    bool asked;
+    bool known;
+    uint32_t n;       /* that apply */
+    struct str error; /* why they cannot be used, or are not known; empty = they can */
+};
+
+struct passage {
+    usec_t now; /* wall */
+    struct str space;
+    struct str name;
+    bool ours;    /* not another shard's */
+    bool leading; /* whoever tells this does; set by the caller, as the next one */
+    struct str leader;
+    struct str phase;
+    struct str reason;
+    struct str message;
+    usec_t next;      /* wall; USEC_NEVER */
+    struct str error; /* of the last patch */
+    struct passage_machine machine;
+    struct passage_cluster cluster;
+    struct passage_link link;
+    struct passage_node node;
+    struct passage_rules rules;
+    struct str plea; /* a MaintenanceRequest of the workload cluster; empty = there is none */
+    struct str plea_state;
+    struct str host; /* "namespace/name"; empty = Metal3 has nothing to do with it */
+    struct str power_reason;
+    struct str power_message;
+    struct passage_change changes[PASSAGE_CHANGES_MAX];
+    uint32_t change_n;
+};
+
+/* `now` is monotonic, as the link's times are. Texts are borrowed from the report. */
+void passage_from(const struct bridge_report *report, usec_t now, struct passage *ret);
+
+/* Times that are unknown or never are left out, and so is what there is not. */
+void passage_print_json(const struct passage *p, struct jwriter *w);
+/* The same read back; texts live in `out`. */
+NODISCARD
+int passage_parse(struct str text, struct arena *out, struct passage *ret, struct err *err);
+
+/* 80 columns; wide: lines without end, with what names requests. */
+void passage_print_text(const struct passage *p, bool wide, struct buf *out);

@@ -1,0 +1,301 @@
+#include "bridge/machine_report.h"
+
+#include "base/humantime.h"
+#include "base/textwrap.h"
+#include "kinds/keys.h"
+#include "bridge/link.h"
+
+#define FIELD_COLUMN 11u
+
+struct page {
+    const struct passage *passage;
+    bool wide;
+    struct wrap line;
+    struct arena tmp;
+    bool said; /* something stands behind the field's name */
+};
+
+static void field_begin(struct page *p, const char *name)
+{
+    p->line.hang = FIELD_COLUMN;
+    p->said = false;
+    wrap_add(&p->line, STR("  "));
+    wrap_add(&p->line, str_from(name));
+    wrap_tab(&p->line, FIELD_COLUMN);
+}
+
+/* One more fact of the field. */
+static void field_say(struct page *p, struct str text)
+{
+    if (text.n > 0) {
+        wrap_add(&p->line, p->said ? STR(", ") : STR_NONE);
+        wrap_add(&p->line, text);
+        p->said = true;
+    }
+}
+
+static void field(struct page *p, const char *name, struct str text)
+{
+    if (text.n > 0) {
+        field_begin(p, name);
+        wrap_add(&p->line, text);
+        wrap_end(&p->line);
+    }
+}
+
+static struct str ago(struct page *p, usec_t since)
+{
+    return spell_length(MAX(0, p->passage->now - since), &p->tmp);
+}
+
+/* ── the management cluster ────────────────────────────────────────────────────────────────── */
+
+static void page_machine(struct page *p)
+{
+    const struct passage_machine *m = &p->passage->machine;
+    field_begin(p, "machine");
+    field_say(p, m->enabled ? STR("enabled") : STR("not enabled"));
+    field_say(p, m->paused ? STR("paused") : STR_NONE);
+    field_say(p, m->control_plane ? STR("of the control plane") : STR_NONE);
+    field_say(p, m->updating ? STR("updated in place") : STR_NONE);
+    if (m->deleted_at > 0) {
+        field_say(p, arena_concat(&p->tmp, STR("being deleted for "), ago(p, m->deleted_at)));
+    }
+    if (m->waits_since > 0) {
+        struct str length = ago(p, m->waits_since);
+        field_say(
+            p, arena_printf(&p->tmp, "Cluster API waits for hooks for " STR_FMT, STR_ARG(length)));
+    }
+    wrap_end(&p->line);
+
+    field_begin(p, "hook");
+    field_say(p, m->hook ? STR("attached") : STR("not attached"));
+    if (m->released.n > 0) {
+        field_say(p, arena_concat(&p->tmp, STR("released: "), m->released));
+    }
+    if (m->hold_max > 0) {
+        struct str length = spell_length(m->hold_max, &p->tmp);
+        field_say(
+            p, arena_printf(&p->tmp, "holds a deletion for " STR_FMT " at most", STR_ARG(length)));
+    }
+    wrap_end(&p->line);
+    if (m->request.n > 0 || m->approved) {
+        field_begin(p, "wanted");
+        wrap_add(&p->line, STR("a maintenance: "));
+        field_say(p, m->request);
+        bool beside = m->approved && !str_eq(m->request, KEY_APPROVED);
+        field_say(p, beside ? STR("approved beside the label") : STR_NONE);
+        field_say(p, m->templated ? STR("by a template") : STR_NONE);
+        wrap_end(&p->line);
+    }
+}
+
+static void page_cluster(struct page *p)
+{
+    const struct passage_cluster *c = &p->passage->cluster;
+    struct str name = c->name.n > 0 ? c->name : STR("none is named");
+    field_begin(p, "cluster");
+    wrap_add(&p->line, name);
+    wrap_add(&p->line, STR(": "));
+    if (!c->found) {
+        field_say(p, STR("there is no such Cluster"));
+    } else {
+        field_say(p, c->provisioned ? STR("provisioned") : STR("not provisioned yet"));
+        field_say(p, c->paused ? STR("paused") : STR_NONE);
+        field_say(p, c->deleting ? STR("being deleted") : STR_NONE);
+    }
+    wrap_end(&p->line);
+}
+
+/* ── the workload cluster ──────────────────────────────────────────────────────────────────── */
+
+static void page_link(struct page *p)
+{
+    const struct passage_link *l = &p->passage->link;
+    field_begin(p, "link");
+    if (l->state.n == 0) {
+        field_say(p, STR("none"));
+        wrap_end(&p->line);
+        return;
+    }
+    struct str length = ago(p, l->since);
+    struct str when = spell_when(p->passage->now, l->retry_at, &p->tmp);
+    field_say(p,
+              arena_printf(&p->tmp, STR_FMT " for " STR_FMT, STR_ARG(l->state), STR_ARG(length)));
+    if (str_eq(l->state, str_from(link_state_name(LINK_WATCHING)))) {
+        field_say(p, arena_printf(&p->tmp, "%u node%s", l->nodes, l->nodes == 1 ? "" : "s"));
+    }
+    if (when.n > 0) {
+        field_say(p, arena_concat(&p->tmp, STR("tries again "), when));
+    }
+    wrap_add(&p->line, l->trouble.n > 0 ? STR(": ") : STR_NONE);
+    wrap_add(&p->line, l->trouble);
+    wrap_end(&p->line);
+}
+
+static struct str sight_words(const struct passage_node *n)
+{
+    if (str_eq(n->sight, STR("seen"))) {
+        return n->deleting ? STR("being deleted") : STR_NONE;
+    }
+    if (str_eq(n->sight, STR("missed"))) {
+        return STR("not in its cluster, as far as the watch tells");
+    }
+    return str_eq(n->sight, STR("absent")) ? STR("not in its cluster: two reads have said so")
+                                           : STR("its cluster cannot be asked at the moment");
+}
+
+static void page_mark(struct page *p, const char *label, bool there, struct str named)
+{
+    if (!there) {
+        return;
+    }
+    bool named_too = p->wide && named.n > 0;
+    field_say(p, named_too ? arena_printf(&p->tmp, "%s (" STR_FMT ")", label, STR_ARG(named))
+                           : str_from(label));
+}
+
+static void page_node(struct page *p)
+{
+    const struct passage_node *n = &p->passage->node;
+    field_begin(p, "node");
+    if (n->name.n == 0) {
+        field_say(p, STR("none yet"));
+        wrap_end(&p->line);
+        return;
+    }
+    wrap_add(&p->line, n->name);
+    wrap_add(&p->line, STR(": "));
+    field_say(p, sight_words(n));
+    bool seen = str_eq(n->sight, STR("seen"));
+    if (seen) {
+        field_say(p, n->operational ? STR("in service")
+                     : n->managed   ? STR("not in service")
+                                    : STR("its engine has not labelled it"));
+    }
+    wrap_end(&p->line);
+    if (!seen) {
+        return;
+    }
+    field_begin(p, "asked");
+    page_mark(p, "machine-deleted", n->machine_deleted, n->deletion_request);
+    page_mark(p, "machine-maintenance", n->machine_maintenance, n->maintenance_request);
+    field_say(p, p->said ? STR_NONE : STR("nothing"));
+    wrap_end(&p->line);
+    field_begin(p, "answer");
+    page_mark(p, "approve-deletion", n->approve_deletion, n->deletion_approved_for);
+    page_mark(p, "approve-maintenance", n->approve_maintenance, n->maintenance_approved_for);
+    field_say(p, p->said ? STR_NONE : STR("none"));
+    wrap_end(&p->line);
+}
+
+static void page_rules(struct page *p)
+{
+    const struct passage_rules *r = &p->passage->rules;
+    if (!r->asked) {
+        return;
+    }
+    field_begin(p, "rules");
+    if (r->error.n > 0) {
+        wrap_add(&p->line, r->known ? STR("nothing is drained: ") : STR("not known: "));
+        wrap_add(&p->line, r->error);
+    } else if (r->n == 0) {
+        wrap_add(&p->line, STR("no MachineDrainRule applies"));
+    } else {
+        wrap_printf(&p->line, "%u MachineDrainRule%s", r->n, r->n == 1 ? " applies" : "s apply");
+    }
+    wrap_end(&p->line);
+}
+
+static void page_plea(struct page *p)
+{
+    const struct passage *a = p->passage;
+    if (a->plea.n > 0) {
+        field_begin(p, "limits");
+        wrap_printf(&p->line, "MaintenanceRequest " STR_FMT " is " STR_FMT, STR_ARG(a->plea),
+                    STR_ARG(a->plea_state));
+        wrap_end(&p->line);
+    }
+}
+
+static void page_host(struct page *p)
+{
+    const struct passage *a = p->passage;
+    if (a->host.n == 0) {
+        return;
+    }
+    field_begin(p, "host");
+    wrap_add(&p->line, a->host);
+    wrap_add(&p->line, STR(": "));
+    if (a->machine.power.n > 0) {
+        field_say(p, arena_concat(&p->tmp, STR("power is "), a->machine.power));
+    }
+    field_say(p, a->power_reason);
+    wrap_add(&p->line, a->power_message.n > 0 ? STR(": ") : STR_NONE);
+    wrap_add(&p->line, a->power_message);
+    wrap_end(&p->line);
+}
+
+/* ── what comes next ───────────────────────────────────────────────────────────────────────── */
+
+static void page_changes(struct page *p)
+{
+    const struct passage *a = p->passage;
+    if (a->change_n == 0) {
+        field(p, "writes", STR("nothing"));
+        return;
+    }
+    for (uint32_t i = 0; i < a->change_n; i++) {
+        const struct passage_change *c = &a->changes[i];
+        const char *kind = c->label ? "label" : "annotation";
+        field_begin(p, i == 0 ? "writes" : "");
+        wrap_printf(&p->line, STR_FMT ": %s %s " STR_FMT, STR_ARG(c->object),
+                    c->remove ? "removes" : "sets", kind, STR_ARG(c->key));
+        if (!c->remove) {
+            wrap_printf(&p->line, "=" STR_FMT, STR_ARG(c->value));
+        }
+        wrap_end(&p->line);
+    }
+}
+
+static void page_replica(struct page *p)
+{
+    const struct passage *a = p->passage;
+    if (!a->ours) {
+        field(p, "replica", STR("another shard looks after its Cluster"));
+    } else if (!a->leading) {
+        field(p, "replica",
+              a->leader.n > 0
+                  ? arena_concat(&p->tmp, STR("writes nothing, for it does not lead: "), a->leader)
+                  : STR("writes nothing, for it does not lead"));
+    }
+}
+
+void passage_print_text(const struct passage *a, bool wide, struct buf *out)
+{
+    struct page p = {
+        .passage = a,
+        .wide = wide,
+        .line = { .out = out, .columns = wide ? 0 : PASSAGE_COLUMNS, .hang = 2 },
+    };
+    wrap_printf(&p.line, "machine " STR_FMT "/" STR_FMT ": " STR_FMT, STR_ARG(a->space),
+                STR_ARG(a->name), STR_ARG(a->phase));
+    if (a->reason.n > 0) {
+        wrap_printf(&p.line, " (" STR_FMT ")", STR_ARG(a->reason));
+    }
+    wrap_end(&p.line);
+    field(&p, "says", a->message);
+    struct str when = spell_when(a->now, a->next, &p.tmp);
+    field(&p, "changes", when);
+    field(&p, "error", a->error);
+    page_replica(&p);
+    page_machine(&p);
+    page_cluster(&p);
+    page_link(&p);
+    page_node(&p);
+    page_rules(&p);
+    page_plea(&p);
+    page_host(&p);
+    page_changes(&p);
+    arena_done(&p.tmp);
+}

@@ -1,0 +1,77 @@
+#include "bridge/metadata_patch.h"
+
+#include "format/json_writer.h"
+
+const struct edit_key *edit_find(const struct edit *e, bool label, struct str key)
+{
+    for (uint32_t i = 0; i < e->n; i++) {
+        if (e->keys[i].label == label && str_eq(e->keys[i].key, key)) {
+            return &e->keys[i];
+        }
+    }
+    return NULL;
+}
+
+static void edit_put(struct edit *e, struct edit_key wanted)
+{
+    for (uint32_t i = 0; i < e->n; i++) {
+        if (e->keys[i].label == wanted.label && str_eq(e->keys[i].key, wanted.key)) {
+            e->keys[i] = wanted;
+            return;
+        }
+    }
+    ASSERT(e->n < EDIT_MAX);
+    e->keys[e->n++] = wanted;
+}
+
+void edit_set(struct edit *e, bool label, struct str key, struct str value)
+{
+    edit_put(e, (struct edit_key){ .key = key, .value = value, .label = label });
+}
+
+void edit_remove(struct edit *e, bool label, struct str key)
+{
+    edit_put(e, (struct edit_key){ .key = key, .label = label, .remove = true });
+}
+
+static void edit_print_map(const struct edit *e, bool label, struct jwriter *w)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < e->n; i++) {
+        const struct edit_key *k = &e->keys[i];
+        if (k->label != label) {
+            continue;
+        }
+        if (!any) {
+            jw_key(w, label ? STR("labels") : STR("annotations"));
+            jw_obj(w);
+            any = true;
+        }
+        jw_key(w, k->key);
+        if (k->remove) {
+            jw_null(w);
+        } else {
+            jw_str(w, k->value);
+        }
+    }
+    if (any) {
+        jw_obj_end(w);
+    }
+}
+
+void edit_print(const struct edit *e, uint64_t version, struct buf *out)
+{
+    struct jwriter w = jwriter_on(out);
+    jw_obj(&w);
+    jw_key(&w, STR("metadata"));
+    jw_obj(&w);
+    if (version > 0) {
+        char text[24];
+        (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)version);
+        jw_pair(&w, "resourceVersion", str_from(text));
+    }
+    edit_print_map(e, /* label= */ true, &w);
+    edit_print_map(e, /* label= */ false, &w);
+    jw_obj_end(&w);
+    jw_obj_end(&w);
+}

@@ -1,0 +1,90 @@
+#include "bridge/workload_node.h"
+
+#include "base/sha256.h"
+#include "kinds/keys.h"
+#include "bridge/object_meta.h"
+#include "drain/drain_rules.h"
+
+/* Cut, not dropped: a name that is too long to be our Machine's still names another one. */
+static struct str peer_text(const struct jval *annotations, struct str key)
+{
+    return str_sub(jval_str(jval_get(annotations, key)), 0, PEER_TEXT_MAX);
+}
+
+uint64_t peer_book(struct str text)
+{
+    unsigned char hash[SHA256_BYTES];
+    uint64_t number = 0;
+    if (text.p == NULL) {
+        return 0;
+    }
+    sha256(text, hash);
+    for (size_t i = 0; i < sizeof(number); i++) {
+        number = number << 8 | hash[i];
+    }
+    return number != 0 ? number : 1;
+}
+
+static int peer_project(void *ctx UNUSED, const struct jval *object, struct arena *out, void **ret,
+                        struct err *err UNUSED)
+{
+    const struct jval *metadata = jval_get(object, STR("metadata"));
+    const struct jval *labels = jval_get(metadata, STR("labels"));
+    const struct jval *annotations = jval_get(metadata, STR("annotations"));
+    struct peer found = {
+        .uid = meta_text(jval_get(metadata, STR("uid")), PEER_TEXT_MAX),
+        .managed = meta_has(labels, KEY_STATE),
+        .operational = meta_is(labels, KEY_STATE, KEY_OPERATIONAL),
+        .deleting = jval_str(jval_get(metadata, STR("deletionTimestamp"))).n > 0,
+        .machine_deleted = meta_is(labels, KEY_MACHINE_DELETED, KEYS_TRUE),
+        .machine_maintenance = meta_is(labels, KEY_MACHINE_MAINTENANCE, KEYS_TRUE),
+        .approve_deletion = meta_is(labels, KEY_APPROVE_DELETION, KEYS_TRUE),
+        .approve_maintenance = meta_is(labels, KEY_APPROVE_MAINTENANCE, KEYS_TRUE),
+        .deletion_request = peer_text(annotations, KEY_DELETION_REQUEST),
+        .maintenance_request = peer_text(annotations, KEY_MAINTENANCE_REQUEST),
+        .deletion_approved_for = peer_text(annotations, KEY_DELETION_APPROVED_FOR),
+        .maintenance_approved_for = peer_text(annotations, KEY_MAINTENANCE_APPROVED_FOR),
+        .machine = peer_text(annotations, KEY_NODE_MACHINE),
+        .space = peer_text(annotations, KEY_NODE_SPACE),
+        .book = peer_book(jval_str(jval_get(annotations, RULEBOOK_KEY))),
+    };
+    struct str *const texts[] = {
+        &found.uid,
+        &found.deletion_request,
+        &found.maintenance_request,
+        &found.deletion_approved_for,
+        &found.maintenance_approved_for,
+        &found.machine,
+        &found.space,
+    };
+    *ret = meta_keep(out, &found, sizeof(found), texts, ARRAY_LEN(texts));
+    return 0;
+}
+
+static bool peer_same(const void *left, const void *right)
+{
+    const struct peer *a = left;
+    const struct peer *b = right;
+    return str_eq(a->uid, b->uid) && a->managed == b->managed && a->operational == b->operational &&
+           a->deleting == b->deleting && a->machine_deleted == b->machine_deleted &&
+           a->machine_maintenance == b->machine_maintenance &&
+           a->approve_deletion == b->approve_deletion &&
+           a->approve_maintenance == b->approve_maintenance &&
+           meta_same(a->deletion_request, b->deletion_request) &&
+           meta_same(a->maintenance_request, b->maintenance_request) &&
+           meta_same(a->deletion_approved_for, b->deletion_approved_for) &&
+           meta_same(a->maintenance_approved_for, b->maintenance_approved_for) &&
+           meta_same(a->machine, b->machine) && meta_same(a->space, b->space) && a->book == b->book;
+}
+
+const struct store_kind peer_kind = {
+    .name = "node",
+    .project = peer_project,
+    .same = peer_same,
+};
+
+bool peer_marked(const struct peer *p)
+{
+    return p->machine_deleted || p->machine_maintenance || p->deletion_request.p != NULL ||
+           p->maintenance_request.p != NULL;
+}

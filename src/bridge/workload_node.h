@@ -1,0 +1,39 @@
+/*
+ * workload_node: what decisions use of a workload cluster's Node: a few labels and annotations.
+ *
+ * It is read from metadata alone. Nothing of it is ever used to find an object of the management
+ * cluster; the two annotations of Cluster API serve as a cross-check.
+ */
+#pragma once
+
+#include "kube/store.h"
+
+#define PEER_TEXT_MAX 512u /* of one annotation that is kept: names and UIDs; longer is cut off */
+
+struct peer {
+    struct str uid;
+    bool managed;     /* the engine's state label is there, whatever its value */
+    bool operational; /* and says that the node is in service */
+    bool deleting;
+    bool machine_deleted; /* labels, with the value "true" */
+    bool machine_maintenance;
+    bool approve_deletion;
+    bool approve_maintenance;
+    /* Annotations; `.p` is NULL where there is none. */
+    struct str deletion_request;
+    struct str maintenance_request;
+    struct str deletion_approved_for;
+    struct str maintenance_approved_for;
+    struct str machine; /* Cluster API's */
+    struct str space;
+    uint64_t book; /* RULEBOOK_KEY, as peer_book gives it; 0 = there is none */
+};
+
+/* Its ctx is not used. */
+extern const struct store_kind peer_kind;
+
+/* A number that stands for an annotation's text: others may write long ones, and they are only
+ * compared. 0 for one that is not there (`.p` NULL), and for no other. */
+uint64_t peer_book(struct str text);
+/* It carries something that we put there. */
+bool peer_marked(const struct peer *p);

@@ -1,0 +1,65 @@
+/*
+ * workload_token: an account of our own in a workload cluster, and a short-lived token of it.
+ *
+ * The kubeconfig that Cluster API writes is an administrator's. With a warrant it is used for four
+ * things only: there is a service account, there is a role that may read and patch Nodes, the one
+ * is bound to the other, and a token of it is asked for. Everything else is done with the token.
+ *
+ *     ACCOUNT → ROLE → BINDING → TOKEN → HELD      HELD → ACCOUNT when it is renewed
+ *
+ * Each object is read first, created if it is not there, and written only if it differs; then it
+ * is set to exactly what is below, so a role that somebody has widened is narrow again. Any failure
+ * is told and the step is tried again, more and more rarely, until the warrant is freed: every step
+ * may be repeated, and a conflict means that somebody else was faster.
+ *
+ * A token is handed out once and kept nowhere; the copy is wiped when on_token returns.
+ */
+#pragma once
+
+#include "kube/client.h"
+
+#define WARRANT_NAME "drydock-bridge" /* of all three objects, and as field manager */
+#define WARRANT_SPACE "kube-system"   /* of the account: it is in every cluster */
+#define WARRANT_SECONDS 3600          /* how long a token shall live */
+#define WARRANT_RENEW_PERCENT 80      /* of its life; the rest is for a cluster that is away */
+#define WARRANT_SETTLE SECONDS(1)   /* a new role reaches the server's authorizer a moment later */
+#define WARRANT_TIMEOUT SECONDS(10) /* of a request */
+#define WARRANT_BACKOFF_BASE SECONDS(1)
+#define WARRANT_BACKOFF_MAX MINUTES(5)
+#define WARRANT_REFUSED_MIN MINUTES(1) /* what the server refuses will not be mended at once */
+#define WARRANT_BYTES_MAX ((size_t)1024 * 1024) /* of an answer: a role of somebody else */
+#define WARRANT_TOKEN_MAX 16384u                /* more than any server's headers may have */
+
+struct warrant;
+
+struct warrant_token {
+    struct str text;   /* gone when on_token returns */
+    usec_t expires_at; /* monotonic */
+    usec_t renew_at;   /* monotonic: the time for warrant_renew, or for another warrant */
+};
+
+struct warrant_config {
+    struct client *client; /* the administrator's; borrowed */
+    bool pods;             /* the role may list pods, and namespaces for drain rules, too */
+    bool requests;         /* and make MaintenanceRequests, see and change them */
+    /* From the loop. The warrant may be freed inside. */
+    void (*on_token)(void *ctx, const struct warrant_token *token);
+    /* It goes on by itself. `status`: of the answer, 0 = there was none, or it was good and could
+     * not be used. With 401 the credential itself is refused. The warrant may be freed inside. */
+    void (*on_error)(void *ctx, const struct err *err, int status);
+    /* An object was created or changed: "ClusterRole 'drydock-bridge'"; may be NULL. */
+    void (*on_written)(void *ctx, struct str what);
+    /* Asked at the moment a write goes out. False: it fails, with -ERR_CANCELLED. NULL: always. */
+    bool (*may_write)(void *ctx);
+    void *ctx;
+};
+
+/* Begins at once. */
+struct warrant *warrant_new(const struct warrant_config *config);
+void warrant_free(struct warrant *w); /* nobody is called any more; accepts NULL */
+
+/* Another token: looks after all objects again. Nothing when one is being asked for already. */
+void warrant_renew(struct warrant *w);
+bool warrant_held(const struct warrant *w); /* the last token was handed out, nothing goes on */
+
+void warrant_check(const struct warrant *w);
