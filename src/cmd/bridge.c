@@ -5,7 +5,7 @@
 #include "cmd/process.h"
 #include "cmd/shard.h"
 #include "host/dialer.h"
-#include "web/gatehouse.h"
+#include "web/bridge_pages.h"
 
 struct bridge_flags {
     struct process_flags process;

@@ -5,8 +5,8 @@
 #include "host/outbound.h"
 #include "profile/controller.h"
 #include "request/crd_install.h"
-#include "web/relay.h"
-#include "web/source.h"
+#include "web/leader_proxy.h"
+#include "web/controller_source.h"
 
 #include <stdlib.h>
 

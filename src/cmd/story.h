@@ -19,7 +19,7 @@
 #include "port/loop.h"
 #include "sandbox/faults.h"
 #include "sandbox/wire.h"
-#include "web/source.h"
+#include "web/controller_source.h"
 
 struct apiserver;
 struct world;

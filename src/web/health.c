@@ -1,6 +1,6 @@
 #include "web/health.h"
 
-#include "web/answer.h"
+#include "web/http_reply.h"
 
 /* `key` alone or with a value counts, as in Go's url.Values. */
 static bool health_asks(struct str query, struct str key)

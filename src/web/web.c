@@ -3,13 +3,13 @@
 #include "base/alloc.h"
 #include "base/list.h"
 #include "format/json_writer.h"
-#include "web/answer.h"
+#include "web/http_reply.h"
 #include "web/assets.h"
-#include "web/metrics.h"
-#include "web/panel.h"
+#include "web/metrics_text.h"
+#include "web/limits_api.h"
 #include "web/query.h"
-#include "web/relay.h"
-#include "web/survey.h"
+#include "web/leader_proxy.h"
+#include "web/fleet_document.h"
 
 struct web_stream {
     struct list link;

@@ -99,7 +99,7 @@ static inline usec_t web_source_wall(const struct web_source *source, struct loo
     return loop_wall(source->clock != NULL ? source->clock : loop);
 }
 
-struct relay; /* web/relay.h */
+struct relay; /* web/leader_proxy.h */
 struct web;
 
 /* All borrowed; `metrics` may be NULL. */

@@ -3,7 +3,7 @@ import { $, nodes, page, byName, count, stateKey, element, tag } from "./shared.
 import { drawFleet, fleetChanged, fleetStale, focusFleet, startFleet } from "./fleet.js";
 import { drawNode, showNode } from "./explain.js";
 import { draw as drawLimits, focusLimits, setBoard } from "./limits.js";
-import { workStale } from "./work.js";
+import { workStale } from "./waiting.js";
 
 const PLAIN = /^(beta\.kubernetes\.io\/|kubernetes\.io\/hostname$|cloud\.sap\/maintenance-state$)/; // say what is shown already
 const STATES = [

@@ -1,7 +1,7 @@
 #include "bridge/bridge_metrics.h"
 
 #include "tests/check.h"
-#include "web/metrics.h"
+#include "web/metrics_text.h"
 
 #define LEASE STR("runtime-extension-maintenance-controller")
 

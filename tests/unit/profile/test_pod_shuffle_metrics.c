@@ -7,7 +7,7 @@
 #include "sandbox/vloop.h"
 #include "tests/check.h"
 #include "tests/lib/fake_api.h"
-#include "web/metrics.h"
+#include "web/metrics_text.h"
 
 /* 2026-01-02T03:04:05Z */
 #define WALL SECONDS(1767323045)

@@ -5,7 +5,7 @@
 #include "sandbox/vloop.h"
 #include "tests/check.h"
 #include "web/health.h"
-#include "web/survey.h"
+#include "web/fleet_document.h"
 
 /* An exchange that remembers what was said. */
 struct fake {
@@ -681,9 +681,9 @@ TEST(web_routes)
         { "GET", "/static/shared.js", 200, "Content-Type: text/javascript; charset=utf-8\n" },
         { "GET", "/static/fleet.js", 200, "Content-Type: text/javascript; charset=utf-8\n" },
         { "GET", "/static/explain.js", 200, "Content-Type: text/javascript; charset=utf-8\n" },
-        { "GET", "/static/work.js", 200, "Content-Type: text/javascript; charset=utf-8\n" },
+        { "GET", "/static/waiting.js", 200, "Content-Type: text/javascript; charset=utf-8\n" },
         { "GET", "/static/style.css", 200, "Content-Type: text/css" },
-        { "GET", "/static/mark.svg", 200, "Content-Type: image/svg+xml\n" },
+        { "GET", "/static/logo.svg", 200, "Content-Type: image/svg+xml\n" },
         { "GET", "/static", 307, "Location: /static/\n" },
         { "GET", "/static/index.html", 301, "Location: ./\n" },
         { "GET", "/static/../web.c", 404, "" },

@@ -1,4 +1,4 @@
-#include "web/source.h"
+#include "web/controller_source.h"
 
 #include "cmd/parts.h"
 #include "format/json_writer.h"

@@ -1,10 +1,10 @@
-#include "web/survey.h"
+#include "web/fleet_document.h"
 
 #include "base/alloc.h"
 #include "format/json_writer.h"
 #include "profile/fleet_report.h"
-#include "web/answer.h"
-#include "web/panel.h"
+#include "web/http_reply.h"
+#include "web/limits_api.h"
 
 struct survey {
     struct list link;

@@ -1,4 +1,4 @@
-#include "web/gatehouse.h"
+#include "web/bridge_pages.h"
 
 #include "bridge/machine_report.h"
 #include "sandbox/vloop.h"

@@ -1,5 +1,5 @@
 /*
- * answer: whole answers of our servers: no cache keeps them, no browser guesses at their type.
+ * http_reply: whole answers of our servers: no cache keeps them, no browser guesses at their type.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * survey: a document about every node, /api/v1/info or /api/v1/status.
+ * fleet_document: a document about every node, /api/v1/info or /api/v1/status.
  *
  * To explain a node takes some ten microseconds; five thousand of them at once would hold up the
  * loop and with it the lease. So a survey takes a few nodes a turn and answers when it has seen all

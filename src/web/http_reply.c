@@ -1,4 +1,4 @@
-#include "web/answer.h"
+#include "web/http_reply.h"
 
 #include "format/json_writer.h"
 

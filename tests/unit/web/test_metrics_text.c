@@ -1,4 +1,4 @@
-#include "web/metrics.h"
+#include "web/metrics_text.h"
 
 #include <math.h>
 

@@ -1,11 +1,11 @@
-#include "web/gatehouse.h"
+#include "web/bridge_pages.h"
 
 #include "base/humantime.h"
 #include "base/timestamp.h"
 #include "base/textwrap.h"
 #include "bridge/machine_report.h"
-#include "web/answer.h"
-#include "web/metrics.h"
+#include "web/http_reply.h"
+#include "web/metrics_text.h"
 #include "web/query.h"
 
 /* ── one Machine ───────────────────────────────────────────────────────────────────────────── */

@@ -1,4 +1,4 @@
-#include "web/relay.h"
+#include "web/leader_proxy.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "base/list.h"
 #include "format/json.h"
 #include "kube/client.h"
-#include "web/answer.h"
+#include "web/http_reply.h"
 
 #define RELAY_NOBODY "no maintenance-controller is leading"
 

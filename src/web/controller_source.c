@@ -1,4 +1,4 @@
-#include "web/source.h"
+#include "web/controller_source.h"
 
 #include "base/map.h"
 #include "kube/node.h"

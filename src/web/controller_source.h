@@ -1,5 +1,5 @@
 /*
- * source: a controller as web and health read it.
+ * controller_source: a controller as web and health read it.
  */
 #pragma once
 

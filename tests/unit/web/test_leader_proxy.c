@@ -1,4 +1,4 @@
-#include "web/relay.h"
+#include "web/leader_proxy.h"
 
 #include "base/buf.h"
 #include "sandbox/apiserver.h"

@@ -1,5 +1,5 @@
 /*
- * gatehouse: what a person, a script or Prometheus sees of a running bridge.
+ * bridge_pages: what a person, a script or Prometheus sees of a running bridge.
  *
  *   /                                    how it stands, as text, and which clusters are out of
  * sight /api/v1/explain?machine=NS%2FNAME    one Machine (bridge/machine_report.h) /api/v1/links every

@@ -1,5 +1,5 @@
 /*
- * relay: lets a replica that does not lead answer with what the leader says.
+ * leader_proxy: lets a replica that does not lead answer with what the leader says.
  *
  * The leader is who holds the Lease, "<pod>_<uuid>". Its address is that of the pod of this name,
  * or, for pods in the host's network, whose host name is the node's, that of the node. The port is

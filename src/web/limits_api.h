@@ -1,5 +1,5 @@
 /*
- * panel: limits and requests for whoever asks over HTTP, from a web_source's board.
+ * limits_api: limits and requests for whoever asks over HTTP, from a web_source's board.
  *
  * A board costs time in the number of requests, so one is made only when it is asked for, or for
  * open event streams after its version has changed, and no more often than people read.

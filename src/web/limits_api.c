@@ -1,8 +1,8 @@
-#include "web/panel.h"
+#include "web/limits_api.h"
 
 #include "base/map.h"
 #include "format/json_writer.h"
-#include "web/answer.h"
+#include "web/http_reply.h"
 
 static bool panel_board(const struct web_source *source, bool ended, struct arena *out,
                         struct board *ret)
