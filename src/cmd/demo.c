@@ -6,8 +6,8 @@
 
 #include "base/textwrap.h"
 #include "cmd/commands.h"
-#include "cmd/picture.h"
-#include "cmd/story.h"
+#include "demo/screen.h"
+#include "demo/script.h"
 #include "host/http_server.h"
 #include "host/loop.h"
 #include "sandbox/scaled.h"

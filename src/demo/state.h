@@ -1,5 +1,5 @@
 /*
- * scene: the demo's nodes as the API server has them, and how far each is with its update.
+ * state: the demo's nodes as the API server has them, and how far each is with its update.
  *
  * Read from the objects alone, never from what a controller believes: what is counted here would
  * be the same if somebody counted with kubectl.

@@ -1,5 +1,5 @@
 /*
- * story: a shop on 24 nodes gets an OS update, two replicas of the controller see to it, and not
+ * script: a shop on 24 nodes gets an OS update, two replicas of the controller see to it, and not
  * everything goes well meanwhile.
  *
  * A chapter does something to the world (an update is released, somebody approves, a node loses
@@ -15,7 +15,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/metric.h"
-#include "cmd/scene.h"
+#include "demo/state.h"
 #include "port/loop.h"
 #include "sandbox/faults.h"
 #include "sandbox/wire.h"

@@ -1,4 +1,4 @@
-#include "cmd/scene.h"
+#include "demo/state.h"
 
 #include "format/json.h"
 #include "sandbox/apiserver.h"

@@ -1,5 +1,5 @@
 /*
- * picture: the demo's story as it looks in a terminal of 80 columns and 24 rows.
+ * screen: the demo's story as it looks in a terminal of 80 columns and 24 rows.
  *
  * Pure: a story in, text out. Every part has its place, so that what changes is seen and the rest
  * stands still. Colours are ANSI and optional; without them the same things are told by different
@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "cmd/story.h"
+#include "demo/script.h"
 
 #define PICTURE_COLUMNS 80u
 #define PICTURE_ROWS 24u

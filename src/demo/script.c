@@ -1,7 +1,7 @@
-#include "cmd/story.h"
+#include "demo/script.h"
 
 #include "base/timestamp.h"
-#include "cmd/examples.h"
+#include "demo/examples.h"
 #include "format/json.h"
 #include "profile/controller.h"
 #include "profile/node_report.h"

@@ -1,4 +1,4 @@
-#include "cmd/picture.h"
+#include "demo/screen.h"
 
 #include "base/timestamp.h"
 #include "base/textwrap.h"

@@ -1,6 +1,6 @@
-#include "cmd/story.h"
+#include "demo/script.h"
 
-#include "cmd/picture.h"
+#include "demo/screen.h"
 #include "profile/controller.h"
 #include "profile/node_report.h"
 #include "sandbox/vloop.h"
