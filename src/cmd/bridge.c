@@ -2,7 +2,7 @@
 
 #include "base/duration.h"
 #include "cmd/commands.h"
-#include "cmd/process.h"
+#include "cmd/daemon.h"
 #include "cmd/shard.h"
 #include "host/dialer.h"
 #include "web/bridge_pages.h"

@@ -1,6 +1,6 @@
 #include "cmd/commands.h"
-#include "cmd/complain.h"
-#include "cmd/surroundings.h"
+#include "cmd/check_output.h"
+#include "cmd/config_env.h"
 #include "host/file.h"
 #include "profile/config.h"
 

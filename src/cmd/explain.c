@@ -1,5 +1,5 @@
 #include "bridge/machine_report.h"
-#include "cmd/ask.h"
+#include "cmd/report_fetch.h"
 #include "cmd/commands.h"
 #include "kube/client.h"
 #include "request/limits_report.h"

@@ -1,6 +1,6 @@
-#include "cmd/asker.h"
+#include "cmd/request_cli.h"
 #include "cmd/commands.h"
-#include "cmd/quota.h"
+#include "cmd/limits_table.h"
 #include "kube/client.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #include "cmd/commands.h"
-#include "cmd/petition.h"
+#include "cmd/request_create.h"
 #include "host/loop.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 #include <stdio.h>
 
 #include "cmd/commands.h"
-#include "cmd/front.h"
-#include "cmd/kubeconfig_text.h"
+#include "sandbox/apiserver/http_front.h"
+#include "cmd/sandbox_kubeconfig.h"
 #include "host/file.h"
 #include "host/http_server.h"
 #include "host/loop.h"

@@ -1,4 +1,4 @@
-#include "cmd/ask.h"
+#include "cmd/report_fetch.h"
 #include "cmd/commands.h"
 #include "profile/fleet_report.h"
 #include "request/limits_report.h"

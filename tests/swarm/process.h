@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "cmd/parts.h"
+#include "cmd/request_parts.h"
 #include "base/mutation.h"
 #include "profile/controller.h"
 #include "sandbox/door.h"

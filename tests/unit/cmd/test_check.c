@@ -1,5 +1,5 @@
 #include "cmd/commands.h"
-#include "cmd/complain.h"
+#include "cmd/check_output.h"
 #include "host/file.h"
 #include "tests/check.h"
 

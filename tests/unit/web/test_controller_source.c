@@ -1,6 +1,6 @@
 #include "web/controller_source.h"
 
-#include "cmd/parts.h"
+#include "cmd/request_parts.h"
 #include "format/json_writer.h"
 #include "format/yaml.h"
 #include "profile/controller.h"

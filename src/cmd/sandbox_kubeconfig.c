@@ -1,4 +1,4 @@
-#include "cmd/kubeconfig_text.h"
+#include "cmd/sandbox_kubeconfig.h"
 
 #include "base/base64.h"
 #include "base/buf.h"

@@ -1,5 +1,5 @@
 /*
- * quota: MaintenanceLimits and the requests under them, as people read them, from the objects
+ * limits_table: MaintenanceLimits and the requests under them, as people read them, from the objects
  * alone. The words are those of a running controller (request/limits_report.h).
  */
 #pragma once

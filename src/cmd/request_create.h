@@ -1,9 +1,9 @@
 /*
- * petition: asking for a target and waiting, as `request` and `run` do it.
+ * request_create: asking for a target and waiting, as `request` and `run` do it.
  */
 #pragma once
 
-#include "cmd/asker.h"
+#include "cmd/request_cli.h"
 
 struct petition_flags {
     struct asker_flags asker; /* first */

@@ -1,5 +1,5 @@
 /*
- * kubeconfig_text: the file that leads kubectl to a sandbox.
+ * sandbox_kubeconfig: the file that leads kubectl to a sandbox.
  */
 #pragma once
 

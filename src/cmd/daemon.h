@@ -1,5 +1,5 @@
 /*
- * process: what every command that runs until it is told to end stands on.
+ * daemon: what every command that runs until it is told to end stands on.
  *
  * Its log, the cluster it serves and who it is there, the numbers about itself, the two addresses
  * on which it answers, and its end. In the order of a life: process_init, process_open, what the

@@ -1,5 +1,5 @@
 /*
- * front: puts HTTP before the sandbox's API server.
+ * http_front: puts HTTP before the sandbox's API server.
  *
  * Maps headers both ways, streams watches no faster than their readers read, and lets an answer
  * wait where the real server would take its time.

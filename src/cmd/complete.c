@@ -1,5 +1,5 @@
 /* complete and withdraw: the two ways in which whoever asked ends a request. */
-#include "cmd/asker.h"
+#include "cmd/request_cli.h"
 #include "cmd/commands.h"
 
 struct finish_flags {

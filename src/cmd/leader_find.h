@@ -1,5 +1,5 @@
 /*
- * leader: who leads, as the Leases of a cluster tell it.
+ * leader_find: who leads, as the Leases of a cluster tell it.
  *
  * A Lease is held by "<pod>_<uuid>", so it names the pod that can be asked. Where the work is
  * divided there is a Lease for each shard, and as many pods.

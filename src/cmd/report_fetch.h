@@ -1,5 +1,5 @@
 /*
- * ask: gets a document from a running controller or bridge and prints it, once or again and again.
+ * report_fetch: gets a document from a running controller or bridge and prints it, once or again and again.
  *
  * With --address it is asked itself. Otherwise its Lease tells which pod leads, and the API server
  * passes the question on to that pod, so nothing but a kubeconfig is needed. Where there are
@@ -8,7 +8,7 @@
 #pragma once
 
 #include "cmd/command.h"
-#include "cmd/leader.h"
+#include "cmd/leader_find.h"
 #include "profile/node_report.h"
 
 #define ASK_EVERY SECONDS(2) /* --watch: as fast as people read */

@@ -1,4 +1,4 @@
-#include "cmd/surroundings.h"
+#include "cmd/config_env.h"
 
 #include "tests/check.h"
 

@@ -1,4 +1,4 @@
-#include "cmd/asker.h"
+#include "cmd/request_cli.h"
 
 #include "base/textwrap.h"
 #include "kube/client.h"

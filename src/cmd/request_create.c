@@ -1,4 +1,4 @@
-#include "cmd/petition.h"
+#include "cmd/request_create.h"
 
 #include <stdio.h>
 

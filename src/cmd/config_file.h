@@ -1,5 +1,5 @@
 /*
- * settings: the controller's configuration file: read at the start and again whenever it changes.
+ * config_file: the controller's configuration file: read at the start and again whenever it changes.
  */
 #pragma once
 

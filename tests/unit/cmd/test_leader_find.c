@@ -1,4 +1,4 @@
-#include "cmd/leader.h"
+#include "cmd/leader_find.h"
 
 #include "tests/check.h"
 

@@ -1,4 +1,4 @@
-#include "cmd/leader.h"
+#include "cmd/leader_find.h"
 
 #include "bridge/bridge.h"
 #include "kube/client.h"

@@ -1,5 +1,5 @@
 /*
- * asker: what the commands share that speak of MaintenanceRequests: flags, exit codes, words.
+ * request_cli: what the commands share that speak of MaintenanceRequests: flags, exit codes, words.
  *
  * They do what any actor does, with the same code (client/actor.h). Results go to stdout, what
  * happens meanwhile to stderr.

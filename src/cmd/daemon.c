@@ -1,4 +1,4 @@
-#include "cmd/process.h"
+#include "cmd/daemon.h"
 
 #include "host/file.h"
 #include "host/kubeconfig.h"

@@ -1,4 +1,4 @@
-#include "cmd/parts.h"
+#include "cmd/request_parts.h"
 
 #define PARTS_GROUP STR("/apis/repairman.k8s.io/v1")
 #define PARTS_CRDS STR("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")

@@ -1,4 +1,4 @@
-#include "cmd/ask.h"
+#include "cmd/report_fetch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

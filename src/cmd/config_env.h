@@ -1,5 +1,5 @@
 /*
- * surroundings: what a configuration takes from the machine it is read on: environment variables
+ * config_env: what a configuration takes from the machine it is read on: environment variables
  * and time zones.
  */
 #pragma once

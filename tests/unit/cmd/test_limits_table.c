@@ -1,4 +1,4 @@
-#include "cmd/quota.h"
+#include "cmd/limits_table.h"
 
 #include "tests/check.h"
 

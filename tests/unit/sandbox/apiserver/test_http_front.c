@@ -1,7 +1,7 @@
-#include "cmd/front.h"
+#include "sandbox/apiserver/http_front.h"
 
 #include "base/buf.h"
-#include "cmd/kubeconfig_text.h"
+#include "cmd/sandbox_kubeconfig.h"
 #include "host/pki.h"
 #include "sandbox/apiserver.h"
 #include "sandbox/vloop.h"

@@ -1,6 +1,6 @@
-#include "cmd/settings.h"
+#include "cmd/config_file.h"
 
-#include "cmd/surroundings.h"
+#include "cmd/config_env.h"
 #include "host/file.h"
 #include "host/filewatch.h"
 

@@ -1,4 +1,4 @@
-#include "cmd/quota.h"
+#include "cmd/limits_table.h"
 
 #include "format/json_writer.h"
 #include "ledger/limit.h"

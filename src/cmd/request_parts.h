@@ -1,5 +1,5 @@
 /*
- * parts: what runs in a controller's process beside the profiles: the arbiter of MaintenanceLimits
+ * request_parts: what runs in a controller's process beside the profiles: the arbiter of MaintenanceLimits
  * and the requests, once their CRDs are there.
  *
  * Whether they are is asked once; where they are not, the one CRD is watched, so that installing

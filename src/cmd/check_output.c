@@ -1,4 +1,4 @@
-#include "cmd/complain.h"
+#include "cmd/check_output.h"
 
 #include "base/utf8.h"
 

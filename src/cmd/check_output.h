@@ -1,5 +1,5 @@
 /*
- * complain: what `drydock check` prints about a file: each problem with its line of the source and
+ * check_output: what `drydock check` prints about a file: each problem with its line of the source and
  * a mark under the place, or one line that all is well.
  */
 #pragma once

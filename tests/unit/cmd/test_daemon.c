@@ -1,4 +1,4 @@
-#include "cmd/process.h"
+#include "cmd/daemon.h"
 
 #include "tests/check.h"
 

@@ -1,4 +1,4 @@
-#include "cmd/front.h"
+#include "sandbox/apiserver/http_front.h"
 
 #include "base/arena.h"
 #include "base/buf.h"
