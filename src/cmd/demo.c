@@ -10,7 +10,7 @@
 #include "demo/script.h"
 #include "host/http_server.h"
 #include "host/loop.h"
-#include "sandbox/scaled.h"
+#include "sandbox/sim/scaled_loop.h"
 
 #define DEMO_FRAME MSECONDS(200)  /* of the picture */
 #define DEMO_SPEED_WATCHED 4.0    /* slow enough to follow */

@@ -9,9 +9,9 @@
 #include "host/loop.h"
 #include "host/pki.h"
 #include "host/publish.h"
-#include "sandbox/apiserver.h"
-#include "sandbox/scaled.h"
-#include "sandbox/world.h"
+#include "sandbox/apiserver/apiserver.h"
+#include "sandbox/sim/scaled_loop.h"
+#include "sandbox/world/world.h"
 
 #define SANDBOX_BOOT                                                                               \
     SECONDS(5)                   /* of machines that join; who waits at a terminal waits for real  \

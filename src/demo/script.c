@@ -5,9 +5,9 @@
 #include "format/json.h"
 #include "profile/controller.h"
 #include "profile/node_report.h"
-#include "sandbox/apiserver.h"
-#include "sandbox/door.h"
-#include "sandbox/world.h"
+#include "sandbox/apiserver/apiserver.h"
+#include "sandbox/sim/sim_api.h"
+#include "sandbox/world/world.h"
 
 #define STORY_TICK MSECONDS(100)
 #define STORY_STUCK SECONDS(20) /* how long a blocked drain is looked at before help comes */

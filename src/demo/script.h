@@ -17,8 +17,8 @@
 #include "base/metric.h"
 #include "demo/state.h"
 #include "port/loop.h"
-#include "sandbox/faults.h"
-#include "sandbox/wire.h"
+#include "sandbox/sim/faults.h"
+#include "sandbox/sim/outbound.h"
 #include "web/controller_source.h"
 
 struct apiserver;

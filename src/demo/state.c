@@ -1,7 +1,7 @@
 #include "demo/state.h"
 
 #include "format/json.h"
-#include "sandbox/apiserver.h"
+#include "sandbox/apiserver/apiserver.h"
 
 #define STATE_LABEL STR("cloud.sap/maintenance-state")
 #define DATA_ANNOTATION STR("cloud.sap/maintenance-data")

@@ -1,9 +1,9 @@
 /* Whatever the URL, it is taken apart or refused with a reason; what comes out is bounded by what
  * went in, and a server answers it. */
-#include "sandbox/apiserver.h"
-#include "sandbox/page.h"
-#include "sandbox/route.h"
-#include "sandbox/vloop.h"
+#include "sandbox/apiserver/apiserver.h"
+#include "sandbox/apiserver/continue_token.h"
+#include "sandbox/apiserver/url_route.h"
+#include "sandbox/sim/virtual_loop.h"
 #include "tests/fuzz/target.h"
 
 static void check_parts(const struct route *r, struct str url)

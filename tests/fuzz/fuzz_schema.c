@@ -1,5 +1,5 @@
 /* [schema, object]: what is pruned and defaulted once stays as it is; judging it never fails. */
-#include "sandbox/schema.h"
+#include "sandbox/apiserver/schema.h"
 #include "tests/fuzz/target.h"
 
 FUZZ_TARGET(text)

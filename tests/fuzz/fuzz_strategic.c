@@ -2,8 +2,8 @@
  * [kind, object, patch]: a strategic merge patch and a configuration to apply. What a merge takes
  * it can print; a configuration applied twice changes nothing the second time.
  */
-#include "sandbox/apply.h"
-#include "sandbox/strategic.h"
+#include "sandbox/apiserver/apply.h"
+#include "sandbox/apiserver/strategic.h"
 #include "tests/fuzz/target.h"
 
 static void check_apply(struct types *types, const struct tree *schema, struct arena *a,

@@ -5,10 +5,10 @@
 #pragma once
 
 #include "profile/external_facts.h"
-#include "sandbox/apiserver.h"
-#include "sandbox/door.h"
-#include "sandbox/vloop.h"
-#include "sandbox/wire.h"
+#include "sandbox/apiserver/apiserver.h"
+#include "sandbox/sim/sim_api.h"
+#include "sandbox/sim/virtual_loop.h"
+#include "sandbox/sim/outbound.h"
 
 /* 2026-01-02T03:04:05.25Z */
 #define WALL (SECONDS(1767323045) + MSECONDS(250))

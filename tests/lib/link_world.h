@@ -4,10 +4,10 @@
 #pragma once
 
 #include "bridge/link.h"
-#include "sandbox/apiserver.h"
-#include "sandbox/dialer.h"
-#include "sandbox/door.h"
-#include "sandbox/vloop.h"
+#include "sandbox/apiserver/apiserver.h"
+#include "sandbox/sim/dialer.h"
+#include "sandbox/sim/sim_api.h"
+#include "sandbox/sim/virtual_loop.h"
 
 #define LINK_SITES_MAX 256u
 

@@ -6,10 +6,10 @@
 #pragma once
 
 #include "profile/notify/notify.h"
-#include "sandbox/apiserver.h"
-#include "sandbox/door.h"
-#include "sandbox/vloop.h"
-#include "sandbox/wire.h"
+#include "sandbox/apiserver/apiserver.h"
+#include "sandbox/sim/sim_api.h"
+#include "sandbox/sim/virtual_loop.h"
+#include "sandbox/sim/outbound.h"
 
 struct messenger {
     struct arena memory;

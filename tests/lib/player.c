@@ -2,9 +2,9 @@
 
 #include "base/map.h"
 #include "format/json_tree.h"
-#include "sandbox/apiserver.h"
-#include "sandbox/page.h"
-#include "sandbox/vloop.h"
+#include "sandbox/apiserver/apiserver.h"
+#include "sandbox/apiserver/continue_token.h"
+#include "sandbox/sim/virtual_loop.h"
 
 struct player {
     struct arena arena;

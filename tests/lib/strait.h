@@ -8,10 +8,10 @@
 
 #include "bridge/bridge.h"
 #include "kinds/keys.h"
-#include "sandbox/apiserver.h"
-#include "sandbox/dialer.h"
-#include "sandbox/door.h"
-#include "sandbox/vloop.h"
+#include "sandbox/apiserver/apiserver.h"
+#include "sandbox/sim/dialer.h"
+#include "sandbox/sim/sim_api.h"
+#include "sandbox/sim/virtual_loop.h"
 
 #define STRAIT_SHORES_MAX 64u
 

@@ -9,8 +9,8 @@
 #include "host/loop.h"
 #include "host/outbound.h"
 #include "profile/notify/notify.h"
-#include "sandbox/apiserver.h"
-#include "sandbox/door.h"
+#include "sandbox/apiserver/apiserver.h"
+#include "sandbox/sim/sim_api.h"
 
 #include <stdio.h>
 #include <stdlib.h>

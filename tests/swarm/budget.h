@@ -10,7 +10,7 @@
 #pragma once
 
 #include "port/api.h"
-#include "sandbox/apiserver.h"
+#include "sandbox/apiserver/apiserver.h"
 #include "tests/swarm/promise.h"
 #include "tests/swarm/terms.h"
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/rng.h"
-#include "sandbox/world.h"
+#include "sandbox/world/world.h"
 #include "tests/swarm/plan.h"
 #include "tests/swarm/process.h"
 

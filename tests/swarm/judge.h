@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "sandbox/apiserver.h"
+#include "sandbox/apiserver/apiserver.h"
 #include "tests/swarm/blueprint.h"
 
 enum judgement { JUDGED_NO, JUDGED_OPEN, JUDGED_YES };

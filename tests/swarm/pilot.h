@@ -7,9 +7,9 @@
 #pragma once
 
 #include "bridge/bridge.h"
-#include "sandbox/dialer.h"
-#include "sandbox/door.h"
-#include "sandbox/vloop.h"
+#include "sandbox/sim/dialer.h"
+#include "sandbox/sim/sim_api.h"
+#include "sandbox/sim/virtual_loop.h"
 #include "tests/swarm/tap.h"
 #include "tests/swarm/treaty.h"
 

@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "format/json.h"
-#include "sandbox/apiserver.h"
+#include "sandbox/apiserver/apiserver.h"
 #include "tests/swarm/promise.h"
 
 #define RULES_KEY STR("drydock.dev/drain-rules")

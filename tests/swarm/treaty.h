@@ -13,7 +13,7 @@
 #pragma once
 
 #include "port/api.h"
-#include "sandbox/apiserver.h"
+#include "sandbox/apiserver/apiserver.h"
 #include "tests/swarm/promise.h"
 
 #define TREATY_CLUSTERS_MAX 4u

@@ -1,7 +1,7 @@
 #include "tests/swarm/trial.h"
 
 #include "profile/node_report.h"
-#include "sandbox/apiserver.h"
+#include "sandbox/apiserver/apiserver.h"
 #include "tests/swarm/deeds.h"
 
 #define STILL_WRITES_MAX 24u /* for each node while nobody does anything to it */

@@ -3,7 +3,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/alloc.h"
-#include "sandbox/apiserver.h"
+#include "sandbox/apiserver/apiserver.h"
 
 #define FRONT_CHUNK_BYTES ((size_t)64 * 1024) /* lines that are there together go out together */
 

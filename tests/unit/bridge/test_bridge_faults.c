@@ -1,7 +1,7 @@
 /* What goes wrong between the bridge and its management cluster: late news, lost answers, a server
  * that was set back. */
 #include "bridge/bridge_internal.h"
-#include "sandbox/door.h"
+#include "sandbox/sim/sim_api.h"
 #include "tests/check.h"
 #include "tests/lib/strait.h"
 

@@ -1,9 +1,9 @@
 #include "bridge/workload_token.h"
 
 #include "format/json_tree.h"
-#include "sandbox/apiserver.h"
-#include "sandbox/door.h"
-#include "sandbox/vloop.h"
+#include "sandbox/apiserver/apiserver.h"
+#include "sandbox/sim/sim_api.h"
+#include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
 #include "tests/lib/fake_api.h"
 

@@ -7,9 +7,9 @@
 #include "client/actor.h"
 #include "format/json_tree.h"
 #include "kinds/crd.h"
-#include "sandbox/apiserver.h"
-#include "sandbox/door.h"
-#include "sandbox/vloop.h"
+#include "sandbox/apiserver/apiserver.h"
+#include "sandbox/sim/sim_api.h"
+#include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
 
 /* 2026-01-02T03:04:05Z */

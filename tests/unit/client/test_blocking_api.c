@@ -1,6 +1,6 @@
 #include "client/blocking_api.h"
 
-#include "sandbox/vloop.h"
+#include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
 #include "tests/lib/fake_api.h"
 

@@ -3,7 +3,7 @@
 #include "demo/screen.h"
 #include "profile/controller.h"
 #include "profile/node_report.h"
-#include "sandbox/vloop.h"
+#include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
 
 #define DAY SECONDS(1700000000)

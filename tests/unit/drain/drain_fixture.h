@@ -4,9 +4,9 @@
 #pragma once
 
 #include "drain/drain.h"
-#include "sandbox/door.h"
-#include "sandbox/vloop.h"
-#include "sandbox/world.h"
+#include "sandbox/sim/sim_api.h"
+#include "sandbox/sim/virtual_loop.h"
+#include "sandbox/world/world.h"
 #include "tests/check.h"
 
 #define SCENE_DRAINS 8u

@@ -1,6 +1,6 @@
 /* Answers that no simulated server gives when it is wanted, played by hand. */
 #include "drain/drain.h"
-#include "sandbox/vloop.h"
+#include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
 #include "tests/lib/fake_api.h"
 

@@ -1,7 +1,7 @@
 #include "kube/lease.h"
 
 #include "format/json_tree.h"
-#include "sandbox/vloop.h"
+#include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
 #include "tests/lib/fake_api.h"
 

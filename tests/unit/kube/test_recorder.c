@@ -1,6 +1,6 @@
 #include "kube/recorder.h"
 
-#include "sandbox/vloop.h"
+#include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
 #include "tests/lib/fake_api.h"
 

@@ -1,6 +1,6 @@
 #include "kube/server_clock.h"
 
-#include "sandbox/vloop.h"
+#include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
 
 #define WALL SECONDS(1767323045) /* 2026-01-02T03:04:05Z */

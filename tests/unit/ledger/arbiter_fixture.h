@@ -9,9 +9,9 @@
 #include "kube/node.h"
 #include "kube/reflector.h"
 #include "ledger/arbiter.h"
-#include "sandbox/apiserver.h"
-#include "sandbox/door.h"
-#include "sandbox/vloop.h"
+#include "sandbox/apiserver/apiserver.h"
+#include "sandbox/sim/sim_api.h"
+#include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
 
 #define COURT_SEATS 2u

@@ -1,9 +1,9 @@
 /* Another configuration takes its place at any moment. */
 #include "ledger/lease_grants.h"
 #include "profile/controller_internal.h"
-#include "sandbox/apiserver.h"
-#include "sandbox/door.h"
-#include "sandbox/vloop.h"
+#include "sandbox/apiserver/apiserver.h"
+#include "sandbox/sim/sim_api.h"
+#include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
 
 /* 2026-01-02T03:04:05Z */

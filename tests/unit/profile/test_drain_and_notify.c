@@ -1,10 +1,10 @@
 /* Notifications as a whole controller sends them, against the sandbox. */
 #include "profile/controller.h"
 
-#include "sandbox/apiserver.h"
-#include "sandbox/door.h"
-#include "sandbox/vloop.h"
-#include "sandbox/wire.h"
+#include "sandbox/apiserver/apiserver.h"
+#include "sandbox/sim/sim_api.h"
+#include "sandbox/sim/virtual_loop.h"
+#include "sandbox/sim/outbound.h"
 #include "tests/check.h"
 
 /* 2026-01-02T03:04:05Z */

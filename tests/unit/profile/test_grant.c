@@ -1,9 +1,9 @@
 /* What stands between an ask and its grant where pods count: more nodes wait than are watched. */
 #include "profile/controller.h"
 #include "profile/node_report.h"
-#include "sandbox/apiserver.h"
-#include "sandbox/door.h"
-#include "sandbox/vloop.h"
+#include "sandbox/apiserver/apiserver.h"
+#include "sandbox/sim/sim_api.h"
+#include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
 
 /* 2026-01-02T03:04:05Z */

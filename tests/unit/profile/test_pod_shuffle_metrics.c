@@ -2,9 +2,9 @@
 
 #include "kube/podlist.h"
 #include "profile/controller.h"
-#include "sandbox/apiserver.h"
-#include "sandbox/door.h"
-#include "sandbox/vloop.h"
+#include "sandbox/apiserver/apiserver.h"
+#include "sandbox/sim/sim_api.h"
+#include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
 #include "tests/lib/fake_api.h"
 #include "web/metrics_text.h"

@@ -1,9 +1,9 @@
 /* Drains that a profile asks for, of nodes with a rulebook, against the sandbox. */
 #include "profile/controller.h"
 
-#include "sandbox/door.h"
-#include "sandbox/vloop.h"
-#include "sandbox/world.h"
+#include "sandbox/sim/sim_api.h"
+#include "sandbox/sim/virtual_loop.h"
+#include "sandbox/world/world.h"
 #include "tests/check.h"
 
 /* 2026-01-02T03:04:05Z */

@@ -15,9 +15,9 @@
 #include "kinds/maintenance_request.h"
 #include "request/prepare.h"
 #include "request/requests.h"
-#include "sandbox/door.h"
-#include "sandbox/vloop.h"
-#include "sandbox/world.h"
+#include "sandbox/sim/sim_api.h"
+#include "sandbox/sim/virtual_loop.h"
+#include "sandbox/world/world.h"
 #include "tests/check.h"
 
 #define QUAY_WALL SECONDS(1767323045)

@@ -1,7 +1,7 @@
 #include "web/bridge_pages.h"
 
 #include "bridge/machine_report.h"
-#include "sandbox/vloop.h"
+#include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
 
 /* An exchange that remembers what was said. */

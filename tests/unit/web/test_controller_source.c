@@ -4,9 +4,9 @@
 #include "format/json_writer.h"
 #include "format/yaml.h"
 #include "profile/controller.h"
-#include "sandbox/apiserver.h"
-#include "sandbox/door.h"
-#include "sandbox/vloop.h"
+#include "sandbox/apiserver/apiserver.h"
+#include "sandbox/sim/sim_api.h"
+#include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
 
 struct count {

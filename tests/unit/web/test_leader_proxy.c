@@ -1,10 +1,10 @@
 #include "web/leader_proxy.h"
 
 #include "base/buf.h"
-#include "sandbox/apiserver.h"
-#include "sandbox/door.h"
-#include "sandbox/vloop.h"
-#include "sandbox/wire.h"
+#include "sandbox/apiserver/apiserver.h"
+#include "sandbox/sim/sim_api.h"
+#include "sandbox/sim/virtual_loop.h"
+#include "sandbox/sim/outbound.h"
 #include "tests/check.h"
 
 /* An exchange that remembers what was said. */

@@ -2,7 +2,7 @@
 
 #include "format/json.h"
 #include "profile/fleet_report.h"
-#include "sandbox/vloop.h"
+#include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
 #include "web/health.h"
 #include "web/fleet_document.h"

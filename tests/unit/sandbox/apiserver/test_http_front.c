@@ -3,8 +3,8 @@
 #include "base/buf.h"
 #include "cmd/sandbox_kubeconfig.h"
 #include "host/pki.h"
-#include "sandbox/apiserver.h"
-#include "sandbox/vloop.h"
+#include "sandbox/apiserver/apiserver.h"
+#include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
 
 /* An exchange with a few headers, which remembers what was said. */

@@ -1,0 +1,188 @@
+#include "sandbox/apiserver/auth.h"
+
+#include "sandbox/apiserver/token.h"
+
+#define RBAC STR("rbac.authorization.k8s.io")
+#define ACCOUNT_PREFIX STR("system:serviceaccount:")
+
+static const char *auth_verb(const struct call *c)
+{
+    struct str method = c->request->method;
+    bool one = c->route.target == ROUTE_OBJECT;
+    bool watch = false;
+    if (str_eq(method, STR("GET"))) {
+        if (route_bool(c->route.params.watch, &watch) && watch) {
+            return "watch";
+        }
+        return one ? "get" : "list";
+    }
+    if (str_eq(method, STR("POST"))) {
+        return "create";
+    }
+    if (str_eq(method, STR("PUT"))) {
+        return "update";
+    }
+    if (str_eq(method, STR("PATCH"))) {
+        return "patch";
+    }
+    return one ? "delete" : "deletecollection";
+}
+
+static struct status *auth_forbid(struct call *c, struct str user)
+{
+    struct arena *a = c->a;
+    if (c->kind == NULL) {
+        struct str path = c->route.path;
+        struct status *s = status_generic(
+            a, 403, "Forbidden",
+            arena_printf(a, "forbidden: User \"" STR_FMT "\" cannot get path \"" STR_FMT "\"",
+                         STR_ARG(user), STR_ARG(path)));
+        return s;
+    }
+    struct str resource = c->kind->plural;
+    if (c->route.subresource.n > 0) {
+        resource =
+            arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(resource), STR_ARG(c->route.subresource));
+    }
+    struct str where =
+        c->route.namespace.n == 0
+            ? STR("at the cluster scope")
+            : arena_printf(a, "in the namespace \"" STR_FMT "\"", STR_ARG(c->route.namespace));
+    return status_forbidden(a, c->kind, c->route.name,
+                            arena_printf(a,
+                                         "User \"" STR_FMT "\" cannot %s resource \"" STR_FMT
+                                         "\" in API group \"" STR_FMT "\" " STR_FMT,
+                                         STR_ARG(user), auth_verb(c), STR_ARG(resource),
+                                         STR_ARG(c->kind->group), STR_ARG(where)));
+}
+
+/* ── roles ─────────────────────────────────────────────────────────────────────────────────── */
+
+struct ask {
+    struct call *call;
+    struct str user;
+    struct str verb;
+    struct str resource;    /* "pods/eviction" */
+    struct str subresource; /* the eviction of whatever it is: also with a star before it */
+    struct str space;       /* of the binding at hand; empty = it binds everywhere */
+    bool allowed;
+};
+
+static bool list_has(const struct jval *list, struct str text)
+{
+    JVAL_EACH (list, item) {
+        if (str_eq(jval_str(item), text)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool list_covers(const struct jval *list, struct str text)
+{
+    return list_has(list, text) || list_has(list, STR("*"));
+}
+
+static bool rule_allows(const struct ask *ask, const struct jval *rule)
+{
+    const struct jval *resources = jval_get(rule, STR("resources"));
+    const struct jval *names = jval_get(rule, STR("resourceNames"));
+    bool named = jval_kind(names) == JARR && names->n > 0;
+    return list_covers(jval_get(rule, STR("verbs")), ask->verb) &&
+           list_covers(jval_get(rule, STR("apiGroups")), ask->call->kind->group) &&
+           (list_covers(resources, ask->resource) || list_has(resources, ask->subresource)) &&
+           (!named || list_has(names, ask->call->route.name));
+}
+
+static bool subject_is(const struct ask *ask, const struct jval *subject)
+{
+    struct str kind = jval_str(jval_get(subject, STR("kind")));
+    struct str name = jval_str(jval_get(subject, STR("name")));
+    struct str space = jval_str(jval_get(subject, STR("namespace")));
+    if (str_eq(kind, STR("User"))) {
+        return str_eq(name, ask->user);
+    }
+    struct str rest;
+    struct str own_space;
+    struct str own_name;
+    return str_eq(kind, STR("ServiceAccount")) &&
+           str_cut_prefix(ask->user, ACCOUNT_PREFIX, &rest) &&
+           str_cut(rest, STR(":"), &own_space, &own_name) && str_eq(space, own_space) &&
+           str_eq(name, own_name);
+}
+
+static void ask_binding(void *ctx, const struct jval *binding)
+{
+    struct ask *ask = ctx;
+    bool bound = false;
+    JVAL_EACH (jval_get(binding, STR("subjects")), subject) {
+        bound = bound || subject_is(ask, subject);
+    }
+    if (!bound || ask->allowed) {
+        return;
+    }
+    bool everywhere = str_eq(jval_str(jval_at(binding, "roleRef.kind")), STR("ClusterRole"));
+    const struct jval *role = apiserver_find(
+        ask->call->s, RBAC, everywhere ? STR("clusterroles") : STR("roles"),
+        everywhere ? STR("") : ask->space, jval_str(jval_at(binding, "roleRef.name")));
+    JVAL_EACH (jval_get(role, STR("rules")), rule) {
+        ask->allowed = ask->allowed || rule_allows(ask, rule);
+    }
+}
+
+static bool auth_bound(struct call *c, struct str user)
+{
+    struct str sub = c->route.subresource;
+    struct ask ask = { .call = c,
+                       .user = user,
+                       .verb = str_from(auth_verb(c)),
+                       .resource = c->kind->plural,
+                       .subresource = c->kind->plural };
+    if (sub.n > 0) {
+        ask.resource =
+            arena_printf(c->a, STR_FMT "/" STR_FMT, STR_ARG(c->kind->plural), STR_ARG(sub));
+        ask.subresource = arena_printf(c->a, "*/" STR_FMT, STR_ARG(sub));
+    }
+    apiserver_each(c->s, RBAC, STR("clusterrolebindings"), STR(""), ask_binding, &ask);
+    ask.space = c->route.namespace;
+    if (ask.space.n > 0) {
+        apiserver_each(c->s, RBAC, STR("rolebindings"), ask.space, ask_binding, &ask);
+    }
+    return ask.allowed;
+}
+
+/* False: nobody knows them. An empty `*ret_user` is the administrator. */
+static bool auth_who(struct call *c, struct str *ret_user)
+{
+    const struct apiserver_request *request = c->request;
+    struct str token;
+    *ret_user = request->anonymous ? STR("system:anonymous") : STR("");
+    if (request->authorization.n > 0) {
+        if (!str_cut_prefix(request->authorization, STR("Bearer "), &token)) {
+            return false;
+        }
+        bool admin = c->s->token.n > 0 && str_eq(token, c->s->token);
+        if (!admin && !token_check(c->s, token, c->a, ret_user)) {
+            return false;
+        }
+    }
+    if (request->impersonate_user.n > 0 && ret_user->n == 0) { /* others may not be others */
+        *ret_user = request->impersonate_user;
+    }
+    return true;
+}
+
+struct status *auth_check(struct call *c)
+{
+    struct str user;
+    if (!auth_who(c, &user)) {
+        return status_new(c->a, 401, "Unauthorized", STR("Unauthorized"));
+    }
+    enum route_target target = c->route.target;
+    bool open = target == ROUTE_VERSION || target == ROUTE_HEALTH;
+    bool discovery = target == ROUTE_API || target == ROUTE_APIS || target == ROUTE_GROUP ||
+                     target == ROUTE_RESOURCES || target == ROUTE_OPENAPI;
+    bool may = user.n == 0 || open || (discovery && !str_eq(user, STR("system:anonymous"))) ||
+               (c->kind != NULL && auth_bound(c, user));
+    return may ? NULL : auth_forbid(c, user);
+}

@@ -1,0 +1,28 @@
+/*
+ * builtin_types_table: the fields of the built-in kinds, one line of text a type; types.h gives them a shape.
+ *
+ * `fields` are separated by blanks: name, "!" when required, ":", then the type: s string, t and u
+ * times, q quantity, x int-or-string, y base64, w int32, i int64, n number, b bool, a anything,
+ * @name another type, [T] a list with "=set", "=atomic" or "=map(keys)", {T} a map; then
+ * "+strategy" and "/key" of a strategic merge, "~value" for a default.
+ */
+#pragma once
+
+#include "base/defs.h"
+
+struct typetable_type {
+    const char *name;
+    bool atomic; /* owned as a whole by server-side apply */
+    const char *fields;
+};
+
+struct typetable_root {
+    const char *group;
+    const char *kind;
+    const char *type;
+};
+
+extern const struct typetable_type typetable[]; /* sorted by name */
+extern const uint32_t typetable_n;
+extern const struct typetable_root typetable_roots[];
+extern const uint32_t typetable_roots_n;

@@ -1,0 +1,108 @@
+#include "sandbox/apiserver/jsonpath.h"
+
+#define NAME_MAX_BYTES 512u /* a label key has at most 317 */
+
+struct walk {
+    struct str rest;
+    bool broken;
+};
+
+static void advance(struct walk *w, size_t n)
+{
+    n = MIN(n, w->rest.n);
+    w->rest = str_sub(w->rest, n, w->rest.n - n);
+}
+
+/* A member name, up to the next dot or bracket; a backslash takes away the meaning of either. */
+static struct str name_take(struct walk *w, char out[NAME_MAX_BYTES])
+{
+    size_t n = 0;
+    while (w->rest.n > 0 && w->rest.p[0] != '.' && w->rest.p[0] != '[') {
+        if (w->rest.p[0] == '\\' && w->rest.n > 1) {
+            advance(w, 1);
+        }
+        if (n == NAME_MAX_BYTES) {
+            w->broken = true;
+            break;
+        }
+        out[n++] = w->rest.p[0];
+        advance(w, 1);
+    }
+    return (struct str){ .p = out, .n = n };
+}
+
+static struct str unquoted(struct str text)
+{
+    text = str_trim(text);
+    bool quoted =
+        text.n >= 2 && (text.p[0] == '"' || text.p[0] == '\'') && text.p[text.n - 1] == text.p[0];
+    return quoted ? str_sub(text, 1, text.n - 2) : text;
+}
+
+/* @.type=="Ready": the first element whose member has the value. */
+static const struct tree *filtered(const struct tree *list, struct str condition, bool *ret_broken)
+{
+    struct str left;
+    struct str right;
+    struct str member;
+    if (!str_cut(condition, STR("=="), &left, &right) ||
+        !str_cut_prefix(str_trim(left), STR("@."), &member)) {
+        *ret_broken = true;
+        return NULL;
+    }
+    struct str wanted = unquoted(right);
+    TREE_EACH (list, item) {
+        const struct tree *value = tree_get(item, member);
+        bool plain = tree_kind(value) == JSTR || tree_kind(value) == JNUM;
+        if (plain && str_eq(value->text, wanted)) {
+            return item;
+        }
+    }
+    return NULL;
+}
+
+static const struct tree *bracket(struct walk *w, const struct tree *at)
+{
+    size_t end = str_starts(w->rest, STR("[?(")) ? str_find(w->rest, STR(")]"))
+                                                 : str_find_char(w->rest, ']');
+    if (end == SIZE_MAX) {
+        w->broken = true;
+        return NULL;
+    }
+    struct str inner = str_sub(w->rest, 1, end - 1);
+    bool filter = str_cut_prefix(inner, STR("?("), &inner);
+    advance(w, end + (filter ? 2 : 1));
+    if (filter) {
+        return filtered(at, inner, &w->broken);
+    }
+    uint32_t i;
+    if (str_eq(inner, STR("*"))) {
+        return tree_first(at);
+    }
+    if (str_to_u32(inner, &i)) {
+        return tree_kind(at) == JARR ? tree_index(at, i) : NULL;
+    }
+    return tree_get(at, unquoted(inner));
+}
+
+const struct tree *jsonpath_find(const struct tree *object, struct str path)
+{
+    struct walk w = { .rest = path };
+    const struct tree *at = object;
+    if (path.n == 0 || path.p[0] != '.') {
+        return NULL;
+    }
+    while (w.rest.n > 0 && at != NULL && !w.broken) {
+        if (w.rest.p[0] == '[') {
+            at = bracket(&w, at);
+            continue;
+        }
+        char name[NAME_MAX_BYTES];
+        advance(&w, 1);
+        struct str key = name_take(&w, name);
+        if (key.n > 0) {
+            at = tree_get(at, key);
+        }
+    }
+    return w.broken ? NULL : at;
+}

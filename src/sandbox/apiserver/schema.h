@@ -1,0 +1,53 @@
+/*
+ * schema: custom objects held against the structural schema of their definition: unknown fields,
+ * defaults, validation, in the words of the real server.
+ *
+ * Schemas are those of types_custom (types.h). Rules in CEL (x-kubernetes-validations) are accepted
+ * and not evaluated. Patterns are Go's regular expressions as far as the C library can match them
+ * (gopattern.h); formats that are not known here are accepted, as the real server does.
+ */
+#pragma once
+
+#include "sandbox/apiserver/builtin_types.h"
+
+struct schema_cause {
+    struct str reason;  /* "FieldValueInvalid", … */
+    struct str field;   /* "spec.name", "<nil>" */
+    struct str message; /* without the field */
+};
+
+struct schema_causes {
+    struct schema_cause *items;
+    uint32_t n;
+    uint32_t cap;
+};
+
+struct schema_paths {
+    struct str *items;
+    uint32_t n;
+    uint32_t cap;
+};
+
+enum schema_flags {
+    SCHEMA_CUSTOM = 1 << 0, /* numbers are normalised, paths are sorted; built-ins keep the order */
+};
+
+/* Removes what the schema does not describe and says where it was: "spec.a.b", "spec.l[1].x". A
+ * NULL schema describes everything. */
+void schema_prune(struct types *types, const struct tree *schema, unsigned flags, struct arena *a,
+                  struct tree *object, struct schema_paths *ret_unknown);
+
+/* Fills in defaults, after dropping nulls where null is no value. */
+void schema_default(struct types *types, const struct tree *schema, struct arena *a,
+                    struct tree *object);
+
+/* Adds what is wrong. What is equal in `old` (NULL on create) is not looked at again: objects
+ * stay usable when their schema gets tighter. */
+void schema_validate(struct types *types, const struct tree *schema, struct arena *a,
+                     const struct tree *object, const struct tree *old, struct schema_causes *ret);
+
+void schema_cause_add(struct schema_causes *causes, struct arena *a, const char *reason,
+                      struct str field, struct str message);
+
+/* "unknown field \"a\", unknown field \"b\"", for strict decoding errors. */
+struct str schema_unknown_text(struct arena *out, const struct schema_paths *unknown);

@@ -1,0 +1,65 @@
+/*
+ * status: the answers that are no object: what failed, in the words of the real server.
+ *
+ * A function that may refuse a request answers a status, or NULL when all is well. Everything
+ * lives in the exchange's arena.
+ */
+#pragma once
+
+#include "sandbox/apiserver/kind.h"
+
+struct cause {
+    struct str reason;
+    struct str message;
+    struct str field;
+    struct cause *next;
+};
+
+struct status {
+    struct arena *arena;
+    int code;
+    struct str reason; /* "" = none */
+    struct str message;
+    bool details; /* also when they are empty */
+    struct str name;
+    struct str group;
+    struct str kind;
+    struct str uid;
+    struct cause *first;
+    struct cause *last;
+    uint32_t retry_after_seconds;
+    struct str continue_token;
+};
+
+struct status *status_new(struct arena *a, int code, const char *reason, struct str message);
+struct status *status_bad_request(struct arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
+struct status *status_internal(struct arena *a, struct str message);
+struct status *status_not_found(struct arena *a, const struct kind *kind, struct str name);
+struct status *status_exists(struct arena *a, const struct kind *kind, struct str name);
+/* "Operation cannot be fulfilled on nodes "n1": " and the reason. */
+struct status *status_conflict(struct arena *a, const struct kind *kind, struct str name,
+                               struct str why);
+struct status *status_modified(struct arena *a, const struct kind *kind, struct str name);
+/* The same for preconditions, which name the kind instead of the resource. */
+struct status *status_precondition(struct arena *a, const struct kind *kind, struct str name,
+                                   struct str why);
+struct status *status_forbidden(struct arena *a, const struct kind *kind, struct str name,
+                                struct str why);
+/* Answers without a resource: 404, 405, 406, 415 of the generic server. */
+struct status *status_generic(struct arena *a, int code, const char *reason, struct str message);
+struct status *status_too_old(struct arena *a, struct str message);
+
+/* 422: starts without causes; NULL as `list` starts one with the first cause. */
+void status_cause(struct status **list, struct arena *a, const char *reason, struct str field,
+                  struct str message);
+#define STATUS_INVALID "FieldValueInvalid"
+#define STATUS_REQUIRED "FieldValueRequired"
+#define STATUS_FORBIDDEN "FieldValueForbidden"
+#define STATUS_NOT_SUPPORTED "FieldValueNotSupported"
+/* Gives a collected list its name and message; NULL stays NULL. */
+struct status *status_invalid(struct status *list, const struct kind *kind, struct str name);
+
+struct tree *status_tree(const struct status *status, struct arena *a);
+/* {"kind":"Status", …, "status":"Success"}, with details when `name` is not empty. */
+struct tree *status_success(struct arena *a, const struct kind *kind, struct str name,
+                            struct str uid);

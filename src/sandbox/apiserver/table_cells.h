@@ -1,0 +1,27 @@
+/*
+ * table_cells: what stands in the columns of the built-in kinds, as the real server's printers have it.
+ */
+#pragma once
+
+#include "sandbox/apiserver/kind.h"
+
+struct cells {
+    struct arena *a;
+    usec_t wall;
+    struct tree *row; /* the array that receives them */
+    const struct tree *object;
+};
+
+/* False when the kind has no printer of its own: then it has a name and an age. */
+bool cells_add(struct cells *c, const struct kind *kind);
+
+void cells_text(struct cells *c, struct str text);
+void cells_since(struct cells *c, const struct tree *time);
+void cells_number(struct cells *c, const struct tree *number); /* absent = 0 */
+void cells_count(struct cells *c, int64_t n);
+void cells_name(struct cells *c);
+void cells_age(struct cells *c);
+/* The text, or `otherwise` when it is empty. */
+void cells_or(struct cells *c, struct str text, const char *otherwise);
+
+void cells_pod(struct cells *c);

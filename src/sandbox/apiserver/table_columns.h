@@ -1,0 +1,20 @@
+/*
+ * table_columns: what `kubectl get` shows of the built-in kinds: names, types and priorities (1 = only
+ * with -o wide). What stands in them is table.h's business.
+ */
+#pragma once
+
+#include "base/defs.h"
+
+struct column {
+    const char *group;
+    const char *plural;
+    const char *name;
+    const char *type;
+    const char *format;
+    int priority;
+    const char *description;
+};
+
+extern const struct column columns[]; /* those of one kind stand together, in their order */
+extern const uint32_t columns_n;

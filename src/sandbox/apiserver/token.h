@@ -1,0 +1,17 @@
+/*
+ * token: short-lived credentials of service accounts, as TokenRequest makes them.
+ *
+ * A token is a JWT with the claims that the real server writes, so that nothing has to be
+ * remembered: who holds it, until when, and of which service account (by UID: one that was made
+ * anew is another) stand in it. It is signed with a key of the server's own.
+ */
+#pragma once
+
+#include "sandbox/apiserver/apiserver_internal.h"
+
+/* Answers POST …/serviceaccounts/<name>/token. */
+struct status *verb_token(struct call *c);
+
+/* True when this server made the token, its time is not over and its service account is there;
+ * `*ret_user` is "system:serviceaccount:<namespace>:<name>". */
+bool token_check(struct apiserver *s, struct str token, struct arena *out, struct str *ret_user);

@@ -1,0 +1,71 @@
+/*
+ * url_route: what a URL asks for. Pure: whether the resource exists is not known here.
+ *
+ * "/apis/policy/v1/namespaces/a/poddisruptionbudgets/b/status?dryRun=All" is taken apart as the
+ * real server does it, the old "/watch/" prefix included. Texts are percent-decoded into the
+ * arena; of a parameter given twice the first counts, as in Go.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/err.h"
+
+enum route_target {
+    ROUTE_UNKNOWN,    /* outside of the API */
+    ROUTE_ROOT,       /* "/" */
+    ROUTE_VERSION,    /* "/version" */
+    ROUTE_HEALTH,     /* "/healthz", "/livez", "/readyz" and what is below */
+    ROUTE_METRICS,    /* "/metrics" */
+    ROUTE_OPENAPI,    /* "/openapi/…" */
+    ROUTE_API,        /* "/api" */
+    ROUTE_APIS,       /* "/apis" */
+    ROUTE_GROUP,      /* "/apis/policy" */
+    ROUTE_RESOURCES,  /* "/api/v1", "/apis/policy/v1" */
+    ROUTE_COLLECTION, /* objects of a resource */
+    ROUTE_OBJECT,     /* one of them, or a subresource of it */
+};
+
+struct params {
+    struct str watch;
+    struct str limit;
+    struct str continue_token;
+    struct str resource_version;
+    struct str resource_version_match;
+    struct str label_selector;
+    struct str field_selector;
+    struct str timeout_seconds;
+    struct str allow_watch_bookmarks;
+    struct str send_initial_events;
+    struct str dry_run;
+    struct str field_manager;
+    struct str force;
+    struct str field_validation;
+    struct str grace_period_seconds;
+    struct str propagation_policy;
+    struct str orphan_dependents;
+    struct str include_object;
+    struct str pretty;
+};
+
+struct route {
+    enum route_target target;
+    struct str path; /* without query, as sent */
+    struct str group;
+    struct str version;
+    struct str plural;
+    struct str namespace; /* "" = all, or none */
+    struct str name;
+    struct str subresource;
+    struct params params;
+};
+
+/* -ERR_INVALID for a URL that does not decode. */
+NODISCARD
+int route_parse(struct str url, struct arena *out, struct route *ret, struct err *err);
+
+/* Percent-decodes; `plus` also turns '+' into a space, as in queries. */
+NODISCARD
+int route_unescape(struct str s, bool plus, struct arena *out, struct str *ret, struct err *err);
+
+/* Go's strconv.ParseBool; `*ret` untouched when it is none. */
+bool route_bool(struct str s, bool *ret);

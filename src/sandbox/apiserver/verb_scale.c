@@ -1,0 +1,66 @@
+#include "sandbox/apiserver/apiserver_internal.h"
+
+/* The autoscaling/v1 view of an object that has replicas. */
+static struct tree *scale_of(struct call *c, const struct object *o)
+{
+    struct arena *a = c->a;
+    struct tree *t = tree_obj(a);
+    int64_t want = 0;
+    int64_t have = 0;
+    (void)jval_i64(jval_at(o->root, "spec.replicas"), &want);   /* else 0 */
+    (void)jval_i64(jval_at(o->root, "status.replicas"), &have); /* else 0 */
+    tree_set(a, t, STR("kind"), tree_str(a, STR("Scale")));
+    tree_set(a, t, STR("apiVersion"), tree_str(a, STR("autoscaling/v1")));
+    static const char *const members[] = { "name", "namespace", "uid", "resourceVersion",
+                                           "creationTimestamp" };
+    struct tree *metadata = tree_make_at(a, t, "metadata");
+    for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+        const struct jval *value = jval_get(o->metadata, str_from(members[i]));
+        if (value != NULL) {
+            tree_set(a, metadata, str_from(members[i]), tree_from(a, value));
+        }
+    }
+    tree_set_at(a, t, "spec.replicas", tree_i64(a, want));
+    tree_set_at(a, t, "status.replicas", tree_i64(a, have));
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
+    struct selector selector;
+    struct err err = { 0 };
+    if (selector_from_jval(jval_at(o->root, "spec.selector"), a, &selector, &err) == 0) {
+        selector_print(&selector, &text);
+        tree_set_at(a, t, "status.selector", tree_str(a, buf_str(&text)));
+    }
+    return t;
+}
+
+struct status *verb_scale(struct call *c)
+{
+    struct object *o = call_find(c);
+    if (o == NULL) {
+        return status_not_found(c->a, c->kind, c->route.name);
+    }
+    if (str_eq(c->request->method, STR("GET"))) {
+        call_tree(c, 200, scale_of(c, o));
+        return NULL;
+    }
+    struct tree *body;
+    struct err err = { 0 };
+    int64_t replicas;
+    if (tree_parse(c->request->body, c->a, &body, &err) < 0 ||
+        !tree_number(tree_at(body, "spec.replicas"), &replicas) || replicas < 0) {
+        return status_bad_request(c->a, "spec.replicas: a number of replicas is needed");
+    }
+    struct str rv = tree_text_at(body, "metadata.resourceVersion");
+    if (rv.n > 0 && !str_eq(rv, str_sub(o->json, o->rv_at, o->rv_n))) {
+        return status_modified(c->a, c->kind, o->name);
+    }
+    struct tree *obj = object_tree(o, c->a);
+    tree_set_at(c->a, obj, "spec.replicas", tree_i64(c->a, replicas));
+    c->subresource = 0;
+    struct status *status = write_update(c, o, obj);
+    o = call_find(c);
+    if (status == NULL && o != NULL) {
+        call_tree(c, 200, scale_of(c, o));
+    }
+    return status;
+}

@@ -1,0 +1,483 @@
+#include "format/yaml.h"
+#include "sandbox/apiserver/apply.h"
+#include "sandbox/apiserver/defaults.h"
+#include "sandbox/apiserver/apiserver_internal.h"
+#include "sandbox/apiserver/builtin_validate.h"
+
+#define WRITE_NAME_MAX 63u /* generated names: prefixes are cut so that the suffix fits */
+
+static struct status *body_unrecognized(struct call *c, const char *why)
+{
+    struct str shown = c->request->body.n == 0 ? STR("<empty>") : c->request->body;
+    return status_bad_request(c->a,
+                              "the object provided is unrecognized (must be of type " STR_FMT
+                              "): couldn't get version/kind; json parse error: %s (" STR_FMT ")",
+                              STR_ARG(c->kind->kind), why,
+                              STR_ARG(str_sub(shown, 0, MIN(shown.n, (size_t)200))));
+}
+
+/* JSON, or YAML for those who say so; other forms are refused before anything is read. */
+struct status *call_decode(struct call *c, struct str body, struct tree **ret, struct err *err)
+{
+    CLEANUP(arena_done)
+    struct arena tape = { 0 };
+    struct str type;
+    struct str rest;
+    (void)str_cut(c->request->content_type, STR(";"), &type, &rest); /* parameters do not matter */
+    type = str_trim(type);
+    if (str_eq(type, STR("application/yaml")) ||
+        str_eq(type, STR("application/apply-patch+yaml"))) {
+        struct ydoc doc;
+        if (ydoc_parse(body, c->a, &doc, err) < 0) {
+            return status_bad_request(c->a, "error decoding YAML: %s", err->msg);
+        }
+        *ret = tree_from(c->a, doc.root);
+        return NULL;
+    }
+    if (str_starts(type, STR("application/vnd.kubernetes.protobuf")) ||
+        str_eq(type, STR("application/cbor"))) {
+        return status_new(c->a, 415, "UnsupportedMediaType",
+                          STR("the body of the request was in an unknown format - accepted media "
+                              "types include: application/json, application/yaml"));
+    }
+    const struct jval *root;
+    bool read = json_parse(body, 0, &tape, &root, err) == 0;
+    *ret = read ? tree_view(c->a, root, body) : NULL; /* the caller words the refusal */
+    return NULL;
+}
+
+struct status *call_body(struct call *c, struct tree **ret)
+{
+    struct err err = { 0 };
+    *ret = NULL;
+    struct status *status = call_decode(c, c->request->body, ret, &err);
+    if (status != NULL) {
+        return status;
+    }
+    if (*ret == NULL) {
+        bool cut = str_contains(str_from(err.msg), STR("found the end"));
+        return body_unrecognized(c, cut ? "unexpected end of JSON input" : err.msg);
+    }
+    if (tree_kind(*ret) != JOBJ) {
+        return body_unrecognized(c, "json: cannot unmarshal into Go value of type struct");
+    }
+    struct str kind = tree_text_at(*ret, "kind");
+    struct str api_version = tree_text_at(*ret, "apiVersion");
+    if (kind.n == 0 || api_version.n == 0) {
+        if (kind_is(c->kind, KIND_CUSTOM) && kind.n == 0) {
+            return status_bad_request(
+                c->a, "Object 'Kind' is missing in '" STR_FMT "'",
+                STR_ARG(str_sub(c->request->body, 0, MIN(c->request->body.n, (size_t)200))));
+        }
+        tree_set(c->a, *ret, STR("kind"), tree_str(c->a, c->kind->kind));
+        tree_set(c->a, *ret, STR("apiVersion"), tree_str(c->a, c->kind->api_version));
+        return NULL;
+    }
+    if (!str_eq(kind, c->kind->kind) || !str_eq(api_version, c->kind->api_version)) {
+        struct str version = api_version;
+        struct str group = STR("");
+        struct str rest;
+        if (str_cut(api_version, STR("/"), &group, &rest)) {
+            version = rest;
+        }
+        return status_bad_request(
+            c->a,
+            STR_FMT " in version \"" STR_FMT "\" cannot be handled as a " STR_FMT
+                    ": converting (" STR_FMT "." STR_FMT ") to (" STR_FMT "." STR_FMT
+                    "): unknown conversion",
+            STR_ARG(kind), STR_ARG(version), STR_ARG(c->kind->kind), STR_ARG(version),
+            STR_ARG(kind), STR_ARG(c->kind->group.n == 0 ? STR("core") : c->kind->group),
+            STR_ARG(c->kind->kind));
+    }
+    return NULL;
+}
+
+/* The object's namespace is the URL's. */
+static struct status *write_namespace(struct call *c, struct tree *obj)
+{
+    struct str given = tree_text_at(obj, "metadata.namespace");
+    struct str want = c->route.namespace;
+    if (given.n > 0 && !str_eq(given, want)) {
+        return status_bad_request(c->a, "the namespace of the provided object does not match the "
+                                        "namespace sent on the request");
+    }
+    if (want.n > 0) {
+        tree_set_at(c->a, obj, "metadata.namespace", tree_str(c->a, want));
+    }
+    return NULL;
+}
+
+/* A namespace must exist to be written into, and not be going away to be created in. */
+static struct status *write_admit_namespace(struct call *c, struct str name)
+{
+    if (c->route.namespace.n == 0) {
+        return NULL;
+    }
+    const struct object *ns =
+        storage_find(&c->s->storage, c->s->namespaces->store, STR(""), c->route.namespace);
+    if (ns == NULL) {
+        return status_not_found(c->a, c->s->namespaces, c->route.namespace);
+    }
+    if (jval_get(ns->metadata, STR("deletionTimestamp")) == NULL) {
+        return NULL;
+    }
+    struct status *s =
+        status_forbidden(c->a, c->kind, name,
+                         arena_printf(c->a,
+                                      "unable to create new content in namespace " STR_FMT
+                                      " because it is being terminated",
+                                      STR_ARG(c->route.namespace)));
+    struct cause *cause = ARENA_NEW(c->a, struct cause);
+    cause->reason = STR("NamespaceTerminating");
+    cause->message = arena_printf(c->a, "namespace " STR_FMT " is being terminated",
+                                  STR_ARG(c->route.namespace));
+    cause->field = STR("metadata.namespace");
+    s->first = cause;
+    s->last = cause;
+    return s;
+}
+
+struct status *call_admit(struct call *c, struct str name)
+{
+    return write_admit_namespace(c, name);
+}
+
+/* Events are refused in the name of the group they are stored in. */
+static struct status *call_invalid(struct call *c, struct status *list, struct str name)
+{
+    const struct kind *kind =
+        kind_is(c->kind, KIND_EVENTS_VIEW) ? kinds_of_store(&c->s->kinds, c->kind->store) : c->kind;
+    return status_invalid(list, kind, name);
+}
+
+static void write_generate_name(struct call *c, struct tree *obj)
+{
+    struct str name = tree_text_at(obj, "metadata.name");
+    struct str prefix = tree_text_at(obj, "metadata.generateName");
+    if (name.n == 0 && prefix.n > 0) {
+        struct str base = str_sub(prefix, 0, MIN(prefix.n, (size_t)WRITE_NAME_MAX - 5));
+        tree_set_at(c->a, obj, "metadata.name",
+                    tree_str(c->a, arena_concat(c->a, base, server_suffix(c->s, c->a))));
+    }
+}
+
+/* What only the server says about an object. */
+static void write_born(struct call *c, struct tree *obj)
+{
+    static const char *const dropped[] = { "deletionTimestamp", "deletionGracePeriodSeconds",
+                                           "generation", "selfLink" };
+    struct tree *metadata = tree_make_at(c->a, obj, "metadata");
+    for (size_t i = 0; i < ARRAY_LEN(dropped); i++) {
+        (void)tree_del(metadata, str_from(dropped[i])); /* absent is as good */
+    }
+    if (!c->applying) {
+        (void)tree_del(metadata, STR("managedFields")); /* kept only where apply needs them */
+    }
+    tree_set(c->a, metadata, STR("uid"), tree_str(c->a, server_uid(c->s, c->a)));
+    tree_set(c->a, metadata, STR("creationTimestamp"), tree_str(c->a, server_time(c->s, c->a)));
+    if (kind_is(c->kind, KIND_GENERATION)) {
+        tree_set(c->a, metadata, STR("generation"), tree_i64(c->a, 1));
+    }
+}
+
+/* What patches and encoders leave behind: empty and null members of the metadata. */
+static void write_tidy(struct tree *obj)
+{
+    struct tree *metadata = tree_get(obj, STR("metadata"));
+    TREE_EACH (metadata, member) {
+        bool container = tree_kind(member) == JOBJ || tree_kind(member) == JARR;
+        if (tree_kind(member) == JNULL || (container && member->n == 0)) {
+            tree_remove(metadata, member);
+        }
+    }
+}
+
+struct status *write_create(struct call *c, struct tree *obj)
+{
+    struct status *status = write_namespace(c, obj);
+    if (status != NULL) {
+        return status;
+    }
+    if (tree_text_at(obj, "metadata.resourceVersion").n > 0) {
+        return status_internal(c->a,
+                               STR("resourceVersion should not be set on objects to be created"));
+    }
+    (void)tree_del_at(obj, "metadata.resourceVersion"); /* may be there and empty */
+    status = content_decode(c, obj);
+    if (status != NULL) {
+        return status;
+    }
+    view_store(c->kind, &c->s->kinds, obj, c->a);
+    write_generate_name(c, obj);
+    struct str name = tree_text_at(obj, "metadata.name");
+    status = write_admit_namespace(c, name);
+    if (status != NULL) {
+        return status;
+    }
+    write_born(c, obj);
+    write_tidy(obj);
+    defaults_create(c->kind, obj, c->a);
+    defaults_apply(c->kind, obj, c->a);
+    struct status *list = NULL;
+    rules_create(&list, c->kind, obj, c->a);
+    content_validate(c, NULL, obj, &list);
+    if (list != NULL) {
+        return call_invalid(c, list, name);
+    }
+    if (storage_find(&c->s->storage, c->kind->store, c->route.namespace, name) != NULL) {
+        return status_exists(c->a, c->kind, name);
+    }
+    if (c->dry_run) {
+        call_unstored(c, 201, obj);
+        return NULL;
+    }
+    struct object *o =
+        object_new(c->kind->store, obj, storage_next(&c->s->storage), c->manager, c->a);
+    object_ref(o);
+    storage_put(&c->s->storage, o);
+    call_object(c, 201, o);
+    object_unref(o);
+    return NULL;
+}
+
+struct status *verb_create(struct call *c)
+{
+    struct tree *obj;
+    struct status *status = call_body(c, &obj);
+    return status != NULL ? status : write_create(c, obj);
+}
+
+/* Where the real server keeps it in etcd: some messages say so. */
+static struct str write_registry_key(struct call *c, const struct object *o)
+{
+    struct str resource = c->kind->plural;
+    if (str_eq(c->kind->plural, STR("nodes"))) {
+        resource = STR("minions");
+    } else if (kind_is(c->kind, KIND_CUSTOM)) {
+        resource = arena_printf(c->a, STR_FMT "/" STR_FMT, STR_ARG(c->kind->group),
+                                STR_ARG(c->kind->plural));
+    }
+    return arena_printf(c->a, "/registry/" STR_FMT "/" STR_FMT, STR_ARG(resource), STR_ARG(o->key));
+}
+
+/* PUT: who else wrote since the client read? */
+static struct status *update_preconditions(struct call *c, const struct object *old,
+                                           const struct tree *obj)
+{
+    struct str rv = tree_text_at(obj, "metadata.resourceVersion");
+    struct str uid = tree_text_at(obj, "metadata.uid");
+    if (uid.n > 0 && !str_eq(uid, old->uid)) {
+        return status_conflict(
+            c->a, c->kind, old->name,
+            arena_printf(c->a,
+                         "StorageError: invalid object, Code: 4, Key: " STR_FMT
+                         ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
+                         "precondition: " STR_FMT ", UID in object meta: " STR_FMT,
+                         STR_ARG(write_registry_key(c, old)), STR_ARG(uid), STR_ARG(old->uid)));
+    }
+    if (rv.n == 0 && kind_is(c->kind, KIND_CUSTOM)) {
+        struct status *list = NULL;
+        status_cause(&list, c->a, STATUS_INVALID, STR("metadata.resourceVersion"),
+                     STR("Invalid value: 0: must be specified for an update"));
+        /* Here, and only here, the real server names the resource instead of the kind. */
+        struct kind as_resource = *c->kind;
+        as_resource.group_kind = c->kind->resource;
+        as_resource.kind = c->kind->plural;
+        return status_invalid(list, &as_resource, old->name);
+    }
+    return NULL;
+}
+
+struct status *write_check_name(struct call *c, const struct tree *obj)
+{
+    struct str name = tree_text_at(obj, "metadata.name");
+    if (name.n > 0 && !str_eq(name, c->route.name)) {
+        return status_bad_request(c->a,
+                                  "the name of the object (" STR_FMT
+                                  ") does not match the name on the URL (" STR_FMT ")",
+                                  STR_ARG(name), STR_ARG(c->route.name));
+    }
+    return NULL;
+}
+
+static bool write_creates_on_update(const struct kind *kind)
+{
+    return str_eq(kind->kind, STR("Lease")) || str_eq(kind->kind, STR("Event"));
+}
+
+struct status *verb_update(struct call *c)
+{
+    struct tree *obj;
+    struct status *status = call_body(c, &obj);
+    if (status == NULL) {
+        status = write_check_name(c, obj);
+    }
+    if (status == NULL) {
+        status = write_namespace(c, obj);
+    }
+    if (status == NULL) {
+        status = content_decode(c, obj);
+    }
+    if (status != NULL) {
+        return status;
+    }
+    struct object *old = call_find(c);
+    if (old == NULL) {
+        bool create = write_creates_on_update(c->kind) &&
+                      tree_text_at(obj, "metadata.resourceVersion").n == 0;
+        return create ? write_create(c, obj) : status_not_found(c->a, c->kind, c->route.name);
+    }
+    status = update_preconditions(c, old, obj);
+    if (status != NULL) {
+        return status;
+    }
+    view_store(c->kind, &c->s->kinds, obj, c->a);
+    return write_update(c, old, obj);
+}
+
+static void write_keep(struct tree *to, const struct tree *from, const char *member,
+                       struct arena *a)
+{
+    struct tree *value = tree_get(from, str_from(member));
+    if (value == NULL) {
+        (void)tree_del(to, str_from(member)); /* absent is as good */
+    } else {
+        tree_set(a, to, str_from(member), tree_twin(a, value));
+    }
+}
+
+/* Which parts of the new state this request may set, and which stay as they are. */
+static struct tree *update_scope(struct call *c, struct tree *before, struct tree *obj)
+{
+    static const char *const own[] = { "creationTimestamp",
+                                       "deletionTimestamp",
+                                       "deletionGracePeriodSeconds",
+                                       "generation",
+                                       "name",
+                                       "namespace" };
+    struct tree *metadata = tree_make_at(c->a, obj, "metadata");
+    struct tree *kept = tree_get(before, STR("metadata"));
+    bool has_status = (c->kind->subresources & SUBRESOURCE_STATUS) != 0;
+    for (size_t i = 0; i < ARRAY_LEN(own); i++) {
+        write_keep(metadata, kept, own[i], c->a);
+    }
+    if (tree_get(metadata, STR("uid")) == NULL) {
+        write_keep(metadata, kept, "uid", c->a);
+    }
+    if (tree_get(metadata, STR("managedFields")) == NULL) {
+        write_keep(metadata, kept, "managedFields", c->a);
+    }
+    if (c->subresource == SUBRESOURCE_STATUS) {
+        struct tree *result = tree_twin(c->a, before);
+        write_keep(result, obj, "status", c->a);
+        if (!kind_is(c->kind, KIND_CUSTOM)) {
+            write_keep(result, obj, "metadata", c->a);
+        } else {
+            write_keep(tree_get(result, STR("metadata")), metadata, "managedFields", c->a);
+        }
+        return result;
+    }
+    if (c->subresource == SUBRESOURCE_FINALIZE) {
+        struct tree *result = tree_twin(c->a, before);
+        write_keep(tree_make_at(c->a, result, "spec"), tree_get(obj, STR("spec")), "finalizers",
+                   c->a);
+        return result;
+    }
+    if (has_status) {
+        write_keep(obj, before, "status", c->a);
+    }
+    return obj;
+}
+
+/* Everything but metadata and status. */
+static bool update_changes_content(const struct kind *kind, const struct tree *before,
+                                   const struct tree *after)
+{
+    const struct tree *sides[2][2] = { { before, after }, { after, before } };
+    bool status_counts = (kind->subresources & SUBRESOURCE_STATUS) == 0;
+    for (size_t i = 0; i < 2; i++) {
+        TREE_EACH (sides[i][0], member) {
+            if (str_eq(member->key, STR("metadata")) ||
+                (str_eq(member->key, STR("status")) && !status_counts)) {
+                continue;
+            }
+            const struct tree *other = tree_get(sides[i][1], member->key);
+            if (other == NULL || !tree_eq(member, other)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void update_generation(struct call *c, const struct tree *before, struct tree *after)
+{
+    int64_t generation;
+    if (kind_is(c->kind, KIND_GENERATION) && update_changes_content(c->kind, before, after) &&
+        tree_number(tree_at(before, "metadata.generation"), &generation)) {
+        tree_set_at(c->a, after, "metadata.generation", tree_i64(c->a, generation + 1));
+    }
+}
+
+/* A deleting object that nothing holds any more. */
+static bool update_finishes_deletion(const struct tree *obj)
+{
+    int64_t grace = 0;
+    (void)tree_number(tree_at(obj, "metadata.deletionGracePeriodSeconds"), &grace); /* else 0 */
+    return tree_at(obj, "metadata.deletionTimestamp") != NULL && grace == 0 &&
+           tree_first(tree_at(obj, "metadata.finalizers")) == NULL &&
+           tree_first(tree_at(obj, "spec.finalizers")) == NULL;
+}
+
+static struct status *update_validate(struct call *c, struct tree *before, struct tree *after,
+                                      struct str name)
+{
+    struct status *list = NULL;
+    rules_update(&list, c->kind, before, after, c->a);
+    content_validate(c, before, after, &list);
+    return call_invalid(c, list, name);
+}
+
+struct status *write_update(struct call *c, struct object *old, struct tree *obj)
+{
+    struct str rv = tree_text_at(obj, "metadata.resourceVersion");
+    struct str current = str_sub(old->json, old->rv_at, old->rv_n);
+    if (rv.n > 0 && !str_eq(rv, current)) {
+        return status_modified(c->a, c->kind, old->name);
+    }
+    struct tree *before = object_view(old, c->a);
+    struct tree *after = update_scope(c, before, obj);
+    write_tidy(after);
+    defaults_apply(c->kind, after, c->a);
+    struct status *status = update_validate(c, before, after, old->name);
+    if (status != NULL) {
+        return status;
+    }
+    update_generation(c, before, after);
+    if (!c->applying && tree_at(before, "metadata.managedFields") != NULL) {
+        struct apply_request request;
+        apply_request_init(c, old, &request);
+        apply_track(&request, c->a, before, after);
+    }
+    tree_set_at(c->a, after, "metadata.resourceVersion", tree_str(c->a, current));
+    bool same = tree_eq(before, after);
+    if (update_finishes_deletion(after) && !same) {
+        struct tree *last = tree_clone(c->a, after);
+        call_unstored(c, 200, after);
+        if (!c->dry_run) {
+            server_remove(c->s, old, last, c->a);
+        }
+        return NULL;
+    }
+    if (same || c->dry_run) {
+        call_unstored(c, 200, after);
+        return NULL;
+    }
+    struct object *o =
+        object_new(c->kind->store, after, storage_next(&c->s->storage), old->manager, c->a);
+    object_ref(o);
+    storage_put(&c->s->storage, o);
+    call_object(c, 200, o);
+    object_unref(o);
+    return NULL;
+}

@@ -1,0 +1,40 @@
+/*
+ * watch: a stream of changes. The handle's functions are in apiserver.h.
+ *
+ * A watch is a place in its store's ring of changes. It holds the objects it shows first, and
+ * otherwise nothing: a line is cut from the text the objects share when it is asked for.
+ */
+#pragma once
+
+#include "sandbox/apiserver/apiserver_internal.h"
+
+#define WATCH_BOOKMARK_EVERY SECONDS(60) /* as the real server, about once a minute */
+#define WATCH_TIMEOUT_MIN SECONDS(1800)  /* without timeoutSeconds: 30 to 60 minutes */
+
+struct apiserver_watch {
+    struct apiserver *s;
+    struct list in_store;
+    struct list in_ready;
+    uint32_t store;
+    const struct kind *kind;
+    struct select select;
+    enum output output;
+    struct str include_object;
+    bool columns_sent;
+    struct object **initial; /* shown first, ordered */
+    uint32_t initial_n;
+    uint32_t initial_at;
+    bool initial_end; /* the bookmark that ends them is owed */
+    uint64_t initial_rv;
+    uint64_t next; /* number of the next change to look at */
+    bool bookmarks;
+    bool bookmark_due;
+    usec_t bookmark_at;
+    usec_t end_at;
+    struct str error; /* line to send before the end */
+    bool ended;
+    struct loop_timer timer;
+    struct arena arena;
+    void (*on_ready)(void *ctx);
+    void *on_ready_ctx;
+};

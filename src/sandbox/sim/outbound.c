@@ -1,0 +1,317 @@
+#include "sandbox/sim/outbound.h"
+
+#include "base/alloc.h"
+#include "sandbox/sim/sim_api_internal.h"
+#include "sandbox/sim/virtual_loop.h"
+
+struct sandbox_wire {
+    struct wire wire;
+    struct loop *view; /* borrowed: the client's */
+    struct loop *net;  /* borrowed: where wires and servers live */
+    struct inbox *inbox;
+    struct faults *faults; /* borrowed, or `own` */
+    struct faults own;
+    struct list calls;
+    uint32_t in_flight;
+};
+
+struct wire_call {
+    struct list link;            /* in the wire's calls */
+    struct faults_orphan orphan; /* when the client is gone */
+    struct sandbox_wire *wire;   /* NULL when the client is gone */
+    struct faults *faults;
+    struct inbox *inbox;
+    struct inbox_message *message; /* until it has arrived */
+    wire_on_reply on_reply;
+    void *ctx;
+    usec_t deadline;             /* in the view's time */
+    struct loop_timer transit;   /* on the net: the message arrives */
+    struct loop_timer delivered; /* on the view: an outcome arrives, or the time is up */
+    struct door_failure failure;
+    struct arena memory; /* of the answer */
+    struct inbox_answer answer;
+};
+
+static struct sandbox_wire *wire_of(struct wire *wire)
+{
+    return CONTAINER_OF(wire, struct sandbox_wire, wire);
+}
+
+static void message_free(struct inbox_message *m)
+{
+    if (m != NULL) {
+        list_del(&m->link);
+        arena_done(&m->memory);
+        heap_free(m);
+    }
+}
+
+void inbox_init(struct inbox *inbox)
+{
+    *inbox = (struct inbox){ 0 };
+    list_init(&inbox->messages);
+}
+
+void inbox_done(struct inbox *inbox)
+{
+    while (inbox->messages.next != NULL && !list_empty(&inbox->messages)) {
+        message_free(CONTAINER_OF(inbox->messages.next, struct inbox_message, link));
+    }
+}
+
+const struct inbox_message *inbox_at(const struct inbox *inbox, uint32_t i)
+{
+    LIST_EACH (&inbox->messages, item) {
+        if (i-- == 0) {
+            return CONTAINER_OF(item, struct inbox_message, link);
+        }
+    }
+    return NULL;
+}
+
+struct str inbox_header(const struct inbox_message *message, const char *name)
+{
+    for (uint32_t i = 0; i < message->request.header_n; i++) {
+        if (str_eq_fold(message->request.headers[i].name, str_from(name))) {
+            return message->request.headers[i].value;
+        }
+    }
+    return STR_NONE;
+}
+
+static void inbox_take(struct inbox *inbox, struct inbox_message *m, struct inbox_answer *ret)
+{
+    *ret = (struct inbox_answer){ .status = m->is_mail ? 250 : 200,
+                                  .body = m->is_mail ? STR("OK") : STR("ok") };
+    if (inbox->script != NULL) {
+        inbox->script(inbox->ctx, m, ret);
+    }
+    m->status = ret->failure != 0 ? 0 : ret->status;
+    list_add(&inbox->messages, &m->link);
+    inbox->arrived++;
+    if (inbox->n < INBOX_MESSAGES_MAX) {
+        inbox->n++;
+    } else {
+        message_free(CONTAINER_OF(inbox->messages.next, struct inbox_message, link));
+    }
+}
+
+static void call_free(struct wire_call *call)
+{
+    if (call->wire != NULL) {
+        call->wire->in_flight--;
+    }
+    list_del(&call->link);
+    list_del(&call->orphan.link);
+    loop_timer_done(&call->transit);
+    loop_timer_done(&call->delivered);
+    message_free(call->message);
+    arena_done(&call->memory);
+    heap_free(call);
+}
+
+static void orphan_drop(struct faults_orphan *orphan)
+{
+    call_free(CONTAINER_OF(orphan, struct wire_call, orphan));
+}
+
+/* The client does not wait any more. What is under way may still arrive. */
+static void call_abandon(struct wire_call *call)
+{
+    if (!call->transit.armed || !rng_chance(&call->faults->rng, call->faults->cancel_executes)) {
+        call_free(call);
+        return;
+    }
+    call->wire->in_flight--;
+    call->wire = NULL;
+    list_del(&call->link);
+    loop_timer_done(&call->delivered);
+    call->orphan.drop = orphan_drop;
+    list_add(&call->faults->orphans, &call->orphan.link);
+}
+
+/* Lets the outcome arrive `after` from now, or the end of the client's patience if that is sooner.
+ */
+static void call_deliver(struct wire_call *call, usec_t after)
+{
+    usec_t at = loop_now(call->wire->view) + after;
+    if (at > call->deadline) {
+        call->failure = (struct door_failure){ ERR_TIMEOUT, "no answer within the timeout" };
+        at = call->deadline;
+    }
+    loop_timer_set(&call->delivered, at);
+}
+
+/* What a mail server says where an HTTP server would answer `status`. */
+static int smtp_status(int status)
+{
+    return status == 429 ? 451 : status == 503 ? 421 : 554;
+}
+
+static void call_arrives(void *ctx)
+{
+    struct wire_call *call = ctx;
+    struct door_verdict verdict;
+    struct inbox_answer answer = { 0 };
+    bool is_mail = call->message->is_mail;
+    door_judge(call->faults, &verdict);
+    if (verdict.execute) {
+        call->message->at = loop_now(call->transit.loop);
+        inbox_take(call->inbox, STEAL(call->message), &answer);
+    }
+    if (call->wire == NULL) {
+        call_free(call);
+        return;
+    }
+    if (verdict.fate == DOOR_ANSWER) {
+        answer = (struct inbox_answer){
+            .status = is_mail ? smtp_status(verdict.answer.status) : verdict.answer.status,
+            .body = STR("try again later"),
+            .retry_after = is_mail ? 0 : verdict.answer.retry_after,
+        };
+    }
+    call->answer = answer;
+    call->answer.body = arena_str(&call->memory, answer.body);
+    if (verdict.fate == DOOR_FAIL) {
+        call->failure = verdict.failure;
+    } else if (answer.failure != 0) {
+        call->failure = (struct door_failure){ answer.failure, "connection reset by peer" };
+    }
+    bool silent = verdict.fate == DOOR_SILENCE || (call->failure.code == 0 && answer.status == 0);
+    call_deliver(call, silent ? USEC_NEVER / 2 : faults_latency(call->faults) + call->answer.delay);
+}
+
+static void call_delivered(void *ctx)
+{
+    struct wire_call *call = ctx;
+    struct err err;
+    struct wire_reply reply = { 0 };
+    if (call->failure.code != 0) {
+        err = door_err(call->failure);
+        reply.err = &err;
+    } else {
+        reply.status = call->answer.status;
+        reply.body = call->answer.body;
+        reply.retry_after = call->answer.retry_after;
+    }
+    wire_on_reply on_reply = call->on_reply;
+    void *on_reply_ctx = call->ctx;
+    /* The handle is gone before the callback, which may free the wire. */
+    struct arena memory = call->memory;
+    call->memory = (struct arena){ 0 };
+    call_abandon(call);
+    on_reply(on_reply_ctx, &reply);
+    arena_done(&memory);
+}
+
+static struct wire_call *call_new(struct wire *wire, usec_t timeout, wire_on_reply on_reply,
+                                  void *ctx)
+{
+    struct sandbox_wire *w = wire_of(wire);
+    struct wire_call *call = HEAP_NEW(struct wire_call);
+    call->wire = w;
+    call->faults = w->faults;
+    call->inbox = w->inbox;
+    call->on_reply = on_reply;
+    call->ctx = ctx;
+    call->message = HEAP_NEW(struct inbox_message);
+    call->message->memory.first = 1024;
+    call->memory.first = 256;
+    loop_timer_init(&call->transit, w->net, call_arrives, call);
+    loop_timer_init(&call->delivered, w->view, call_delivered, call);
+    timeout = timeout != 0 ? timeout : WIRE_TIMEOUT;
+    call->deadline = loop_now(w->view) + timeout;
+    usec_t latency = faults_latency(w->faults);
+    loop_timer_set(&call->transit, loop_now(w->net) + latency);
+    if (latency >= timeout) {
+        /* It will still arrive, after the client has given up. */
+        call_deliver(call, latency + 1);
+    }
+    list_add(&w->calls, &call->link);
+    w->in_flight++;
+    return call;
+}
+
+static struct wire_call *sandbox_http(struct wire *wire, const struct wire_request *request,
+                                      wire_on_reply on_reply, void *ctx)
+{
+    struct wire_call *call = call_new(wire, request->timeout, on_reply, ctx);
+    struct inbox_message *m = call->message;
+    struct wire_header *headers = ARENA_ARRAY(&m->memory, struct wire_header, request->header_n);
+    for (uint32_t i = 0; i < request->header_n; i++) {
+        headers[i].name = arena_str(&m->memory, request->headers[i].name);
+        headers[i].value = arena_str(&m->memory, request->headers[i].value);
+    }
+    m->request = *request;
+    m->request.method = arena_str(&m->memory, request->method);
+    m->request.url = arena_str(&m->memory, request->url);
+    m->request.headers = headers;
+    m->request.body = arena_str(&m->memory, request->body);
+    return call;
+}
+
+static struct wire_call *sandbox_mail(struct wire *wire, const struct wire_mail *mail,
+                                      wire_on_reply on_reply, void *ctx)
+{
+    struct wire_call *call = call_new(wire, mail->timeout, on_reply, ctx);
+    struct inbox_message *m = call->message;
+    struct str *to = ARENA_ARRAY(&m->memory, struct str, mail->to_n);
+    for (uint32_t i = 0; i < mail->to_n; i++) {
+        to[i] = arena_str(&m->memory, mail->to[i]);
+    }
+    m->is_mail = true;
+    m->mail = *mail;
+    m->mail.address = arena_str(&m->memory, mail->address);
+    m->mail.from = arena_str(&m->memory, mail->from);
+    m->mail.to = to;
+    m->mail.payload = arena_str(&m->memory, mail->payload);
+    m->mail.identity = arena_str(&m->memory, mail->identity);
+    m->mail.user = arena_str(&m->memory, mail->user);
+    m->mail.password = arena_str(&m->memory, mail->password);
+    return call;
+}
+
+static void sandbox_cancel(struct wire *wire UNUSED, struct wire_call *call)
+{
+    call_abandon(call);
+}
+
+static const struct wire_ops sandbox_wire_ops = {
+    .http = sandbox_http,
+    .mail = sandbox_mail,
+    .cancel = sandbox_cancel,
+};
+
+struct wire *sandbox_wire_new(struct loop *view, struct inbox *inbox, struct faults *faults)
+{
+    struct sandbox_wire *w = HEAP_NEW(struct sandbox_wire);
+    w->wire.ops = &sandbox_wire_ops;
+    w->view = view;
+    w->net = vloop_beside(view);
+    w->inbox = inbox;
+    w->faults = faults;
+    if (faults == NULL) {
+        faults_init(&w->own, 0);
+        w->faults = &w->own;
+    }
+    list_init(&w->calls);
+    return &w->wire;
+}
+
+void sandbox_wire_free(struct wire *wire)
+{
+    if (wire == NULL) {
+        return;
+    }
+    struct sandbox_wire *w = wire_of(wire);
+    LIST_EACH (&w->calls, item) {
+        call_abandon(CONTAINER_OF(item, struct wire_call, link));
+    }
+    faults_done(&w->own);
+    heap_free(w);
+}
+
+uint32_t sandbox_wire_in_flight(struct wire *wire)
+{
+    return wire_of(wire)->in_flight;
+}

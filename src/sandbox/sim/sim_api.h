@@ -1,0 +1,42 @@
+/*
+ * sim_api: a cluster's API reached in process, as over a network that is as bad as `faults` says.
+ *
+ * Requests travel, are executed by the API server, and their replies travel back, all on timers.
+ * The way to the server and the server's work are on the loop that is never frozen
+ * (vloop_beside); what reaches the client is on the client's own loop, so a frozen client gets its
+ * deliveries at the thaw. Freeing the door is a crash of the client: no callback comes any more,
+ * and requests on the wire may or may not still be executed, even after a successor has started.
+ */
+#pragma once
+
+#include "port/api.h"
+#include "port/loop.h"
+#include "sandbox/apiserver/apiserver.h"
+#include "sandbox/sim/faults.h"
+
+#define DOOR_RESOURCES_MAX 64u /* kinds a client talks about; the rest is counted as "other" */
+
+/* `faults` is borrowed and may be NULL: a calm network of the door's own. */
+struct api *door_new(struct loop *view, struct apiserver *server, struct faults *faults);
+void door_free(struct api *api); /* accepts NULL */
+/* What the server sees as its User-Agent from now on; "drydock" at first. */
+void door_set_agent(struct api *api, struct str agent);
+
+/* Who it is from now on: the owner of this token; "" is the administrator's certificate. */
+void door_set_token(struct api *api, struct str token);
+
+/* Every connection breaks: watches end, and calls in flight fail whether executed or not. */
+void door_cut(struct api *api);
+
+enum door_verb { DOOR_GET, DOOR_LIST, DOOR_WATCH, DOOR_POST, DOOR_PUT, DOOR_PATCH, DOOR_DELETE };
+#define DOOR_VERBS 7
+
+struct door_tally {
+    struct str resource; /* "nodes", "nodes/status", "pods/eviction", "other" */
+    uint64_t sent[DOOR_VERBS];
+};
+
+/* What has been sent, by resource in order of first use. Borrowed from the door. */
+const struct door_tally *door_tallies(struct api *api, uint32_t *ret_n);
+uint64_t door_sent(struct api *api); /* all of them */
+uint32_t door_in_flight(struct api *api);

@@ -1,0 +1,60 @@
+/*
+ * virtual_loop: virtual time. One heap of timers, and a view of it for each simulated process.
+ *
+ * Time stands still while anything runs and jumps to the next timer when nothing does, so a day
+ * costs what happens in it and not a second more. Views share the heap: what happens in one
+ * process and what happens in another are in one total order (time, then the order of setting),
+ * and a run is a function of its seed. Each view has its own clock error (skew and steps of civil
+ * time, drift of both clocks), its own random numbers, and can be frozen as SIGSTOP does: its
+ * timers wait, and fire at the thaw in the order in which they were due.
+ */
+#pragma once
+
+#include "port/loop.h"
+
+struct vloop;
+
+#define VLOOP_DRIFT_MAX 100000 /* parts per million; no clock that ticks is worse than 10 % */
+
+struct vloop_event {
+    usec_t now;    /* true time */
+    uint64_t seq;  /* of the setting that led to it */
+    uint32_t view; /* 0 is the root, others in order of making */
+};
+
+/* Called before each timer that fires. Hash what it is given: same seed, same hash. */
+typedef void (*vloop_on_fire)(void *ctx, const struct vloop_event *event);
+
+struct vloop *vloop_new(uint64_t seed, usec_t wall_start);
+/* No timer may be armed, and every view but the root is gone. Accepts NULL. */
+void vloop_free(struct vloop *v);
+
+/* The world's own view: true time, never frozen. What no process owns (wires, servers) runs here.
+ */
+struct loop *vloop_root(struct vloop *v);
+struct loop *vloop_view(struct vloop *v, usec_t wall_skew);
+/* No timer of the view may be armed. Accepts NULL. */
+void vloop_view_free(struct loop *view);
+/* The root's view beside `loop`, or `loop` itself when it is no view of a vloop. */
+struct loop *vloop_beside(struct loop *loop);
+
+void vloop_freeze(struct loop *view, bool frozen);
+bool vloop_frozen(struct loop *view);
+/* Civil time jumps by `by`; monotonic time does not. */
+void vloop_step_wall(struct loop *view, usec_t by);
+/* Both clocks of the view run `ppm` parts per million fast from now on. */
+void vloop_drift(struct loop *view, int32_t ppm);
+
+void vloop_trace(struct vloop *v, vloop_on_fire on_fire, void *ctx);
+
+usec_t vloop_now(const struct vloop *v); /* true time since the start */
+/* When the next timer is due that a thawed view owns; USEC_NEVER: none. */
+usec_t vloop_next(struct vloop *v);
+/* Runs the next timer due at or before `until`; false: there is none, and the clock is at `until`.
+ */
+bool vloop_step(struct vloop *v, usec_t until);
+/* Steps until there is none; answers how many timers fired. */
+uint64_t vloop_run(struct vloop *v, usec_t until);
+
+uint32_t vloop_armed(const struct vloop *v); /* timers, waiting in frozen views included */
+void vloop_check(const struct vloop *v);     /* asserts the order of the heap; O(n) */

@@ -1,0 +1,497 @@
+#include "base/timestamp.h"
+#include "sandbox/world/world_internal.h"
+
+#define NODE_LEASE_EVERY SECONDS(10)
+#define NODE_STATUS_EVERY MINUTES(5)
+#define NODE_REBOOT "sandbox.drydock.dev/reboot"
+#define KUBELET "kubelet"
+#define LIFECYCLE "kube-controller-manager"
+
+enum node_ready { NODE_READY, NODE_NOT_READY, NODE_UNKNOWN };
+
+static enum node_ready node_ready(const struct jval *object)
+{
+    JVAL_EACH (jval_at(object, "status.conditions"), c) {
+        if (str_eq(jval_str(jval_get(c, STR("type"))), STR("Ready"))) {
+            struct str status = jval_str(jval_get(c, STR("status")));
+            return str_eq(status, STR("True"))    ? NODE_READY
+                   : str_eq(status, STR("False")) ? NODE_NOT_READY
+                                                  : NODE_UNKNOWN;
+        }
+    }
+    return NODE_NOT_READY;
+}
+
+/* What the scheduler and the pods want to know of it. */
+void node_observe(struct thing *t, const struct jval *object)
+{
+    bool schedulable = node_ready(object) == NODE_READY &&
+                       !jval_bool(jval_at(object, "spec.unschedulable"), false);
+    bool evicts = false;
+    JVAL_EACH (jval_at(object, "spec.taints"), taint) {
+        evicts |= str_eq(jval_str(jval_get(taint, STR("effect"))), STR("NoExecute"));
+    }
+    bool better = schedulable && !t->schedulable;
+    bool evicts_changed = evicts != t->evicts;
+    t->schedulable = schedulable;
+    t->evicts = evicts;
+    if (evicts_changed) {
+        LIST_EACH (&t->pods, item) {
+            struct thing *pod = THING_OF(item, on_node);
+            pod->taint_at = evicts ? loop_now(t->w->loop) : 0;
+            thing_dirty(pod);
+        }
+    }
+    if (better || !list_empty(&t->w->waiting)) {
+        schedule_again(t->w);
+    }
+}
+
+void node_gone(struct thing *t)
+{
+    LIST_EACH (&t->pods, item) {
+        struct thing *pod = THING_OF(item, on_node);
+        list_del(item);
+        pod->node = NULL;
+        pod->next_at = 0;
+        thing_dirty(pod);
+    }
+    t->pods_n = 0;
+    THINGS_EACH(t->w, THING_DAEMONSET, set)
+    {
+        thing_dirty(set);
+    }
+}
+
+static void node_print_conditions(struct world *w, struct buf *b, enum node_ready ready,
+                                  const struct jval *old)
+{
+    static const struct {
+        const char *type, *reason, *message;
+    } pressure[] = {
+        { "MemoryPressure", "KubeletHasSufficientMemory",
+          "kubelet has sufficient memory available" },
+        { "DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure" },
+        { "PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available" },
+    };
+    static const struct {
+        const char *status, *reason, *message;
+    } states[] = {
+        [NODE_READY] = { "True", "KubeletReady", "kubelet is posting ready status" },
+        [NODE_NOT_READY] = { "False", "KubeletNotReady", "container runtime is down" },
+        [NODE_UNKNOWN] = { "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status." },
+    };
+    struct tree *list = tree_arr(&w->tmp);
+    for (size_t i = 0; i < ARRAY_LEN(pressure); i++) {
+        bool known = ready != NODE_UNKNOWN;
+        tree_add(list, world_condition(w, old, pressure[i].type, known ? "False" : "Unknown",
+                                       known ? pressure[i].reason : states[NODE_UNKNOWN].reason,
+                                       known ? pressure[i].message : states[NODE_UNKNOWN].message));
+    }
+    tree_add(list, world_condition(w, old, "Ready", states[ready].status, states[ready].reason,
+                                   states[ready].message));
+    TREE_EACH (list, c) {
+        /* A dead kubelet's last word stays its last. */
+        if (ready != NODE_UNKNOWN) {
+            tree_set(&w->tmp, c, STR("lastHeartbeatTime"), tree_str(&w->tmp, world_time(w)));
+        } else {
+            JVAL_EACH (old, was) {
+                struct str at = jval_str(jval_get(was, STR("lastHeartbeatTime")));
+                if (at.n > 0 && str_eq(jval_str(jval_get(was, STR("type"))),
+                                       tree_text(tree_get(c, STR("type"))))) {
+                    tree_set(&w->tmp, c, STR("lastHeartbeatTime"), tree_str(&w->tmp, at));
+                }
+            }
+        }
+    }
+    tree_print(list, b);
+}
+
+static void node_print_status(struct thing *t, struct buf *b, enum node_ready ready,
+                              const struct jval *old)
+{
+    struct world *w = t->w;
+    buf_add(b, STR("{\"conditions\":"));
+    node_print_conditions(w, b, ready, old);
+    buf_add(b, STR(",\"capacity\":"));
+    buf_printf(b, "{\"cpu\":\"8\",\"ephemeral-storage\":\"101430960Ki\",\"hugepages-2Mi\":\"0\","
+                  "\"memory\":\"32780308Ki\",\"pods\":\"110\"}");
+    buf_printf(b, ",\"allocatable\":{\"cpu\":\"7910m\",\"ephemeral-storage\":\"93478772582\","
+                  "\"hugepages-2Mi\":\"0\",\"memory\":\"29613076Ki\",\"pods\":\"110\"}");
+    buf_printf(b,
+               ",\"addresses\":[{\"type\":\"InternalIP\",\"address\":\"10.0.%u.%u\"},"
+               "{\"type\":\"Hostname\",\"address\":\"" STR_FMT "\"}]",
+               t->number / 250, t->number % 250 + 1, STR_ARG(t->name));
+    buf_printf(b, ",\"daemonEndpoints\":{\"kubeletEndpoint\":{\"Port\":10250}}");
+    buf_printf(b,
+               ",\"nodeInfo\":{\"machineID\":\"%032x\",\"systemUUID\":\"%08x-0000-4000-8000-"
+               "000000000000\",\"bootID\":\"%08x-0000-4000-8000-%012x\",\"kernelVersion\":"
+               "\"6.1.0-30-amd64\",\"osImage\":\"Debian GNU/Linux 12 (bookworm)\","
+               "\"containerRuntimeVersion\":\"containerd://2.1.4\",\"kubeletVersion\":\"v1.35.4\","
+               "\"kubeProxyVersion\":\"\",\"operatingSystem\":\"linux\",\"architecture\":"
+               "\"amd64\"}}",
+               t->number + 1, t->number + 1, t->number + 1, t->boots);
+}
+
+static void node_post_status(struct thing *t, const char *who, enum node_ready ready)
+{
+    struct world *w = t->w;
+    const struct jval *object = thing_object(t);
+    if (object == NULL) {
+        return;
+    }
+    CLEANUP(buf_done)
+    struct buf b = { 0 };
+    buf_add(&b, STR("{\"status\":"));
+    node_print_status(t, &b, ready, jval_at(object, "status.conditions"));
+    buf_add(&b, STR("}"));
+    (void)world_patch(w, who, thing_path(t, "/status"), buf_str(&b));
+    t->beat_status_at = loop_now(w->loop) + NODE_STATUS_EVERY;
+}
+
+static void node_print_taint(struct buf *b, struct world *w, const char *key, const char *effect)
+{
+    buf_printf(b, "%s{\"key\":\"%s\",\"effect\":\"%s\"", b->p[b->n - 1] == '[' ? "" : ",", key,
+               effect);
+    if (strcmp(effect, "NoExecute") == 0) {
+        buf_printf(b, ",\"timeAdded\":\"" STR_FMT "\"", STR_ARG(world_time(w)));
+    }
+    buf_add_char(b, '}');
+}
+
+/* The taints that follow from the node's state; others are not ours. */
+static void node_taints(struct thing *t)
+{
+    static const struct {
+        const char *key, *effect;
+        int when; /* enum node_ready; -1: cordoned */
+    } ours[] = {
+        { "node.kubernetes.io/unschedulable", "NoSchedule", -1 },
+        { "node.kubernetes.io/not-ready", "NoSchedule", NODE_NOT_READY },
+        { "node.kubernetes.io/unreachable", "NoSchedule", NODE_UNKNOWN },
+        { "node.kubernetes.io/not-ready", "NoExecute", NODE_NOT_READY },
+        { "node.kubernetes.io/unreachable", "NoExecute", NODE_UNKNOWN },
+    };
+    struct world *w = t->w;
+    const struct jval *object = thing_object(t);
+    if (object == NULL) {
+        return;
+    }
+    int ready = (int)node_ready(object);
+    bool cordoned = jval_bool(jval_at(object, "spec.unschedulable"), false);
+    const struct jval *taints = jval_at(object, "spec.taints");
+    bool have[ARRAY_LEN(ours)] = { false };
+    CLEANUP(buf_done)
+    struct buf b = { 0 };
+    CLEANUP(buf_done)
+    struct buf kept = { 0 };
+    struct jwriter writer = jwriter_on(&kept);
+    jw_arr(&writer);
+    bool changed = false;
+    JVAL_EACH (taints, taint) {
+        size_t i = 0;
+        while (i < ARRAY_LEN(ours) &&
+               !(str_eq(jval_str(jval_get(taint, STR("key"))), str_from(ours[i].key)) &&
+                 str_eq(jval_str(jval_get(taint, STR("effect"))), str_from(ours[i].effect)))) {
+            i++;
+        }
+        bool wanted =
+            i == ARRAY_LEN(ours) || (ours[i].when == -1 ? cordoned : ours[i].when == ready);
+        if (i < ARRAY_LEN(ours)) {
+            have[i] = true;
+        }
+        if (wanted) {
+            jw_val(&writer, taint);
+        }
+        changed |= !wanted;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(ours); i++) {
+        if (!have[i] && (ours[i].when == -1 ? cordoned : ours[i].when == ready)) {
+            node_print_taint(&kept, w, ours[i].key, ours[i].effect);
+            changed = true;
+        }
+    }
+    if (changed) {
+        buf_add_char(&kept, ']');
+        bool none = kept.n == 2;
+        buf_printf(&b, "{\"spec\":{\"taints\":" STR_FMT "}}",
+                   STR_ARG(none ? STR("null") : buf_str(&kept)));
+        (void)world_patch(w, LIFECYCLE, thing_path(t, ""), buf_str(&b));
+    }
+}
+
+/* Pods of a node that does not answer are not ready, whoever may still run them. */
+static void node_pods_unready(struct thing *t)
+{
+    LIST_EACH (&t->pods, item) {
+        thing_dirty(THING_OF(item, on_node));
+    }
+}
+
+static void node_boot_done(struct thing *t)
+{
+    struct world *w = t->w;
+    t->machine_up = true;
+    t->reachable = true;
+    t->up_at = 0;
+    t->unknown_at = 0;
+    node_post_status(t, KUBELET, NODE_READY);
+    if (t->rebooting) {
+        t->rebooting = false;
+        (void)world_patch(w, KUBELET, thing_path(t, ""),
+                          STR("{\"metadata\":{\"annotations\":{\"" NODE_REBOOT "\":null}}}"));
+    }
+    node_pods_unready(t); /* they start again */
+}
+
+static void node_go_down(struct thing *t, usec_t back_after)
+{
+    struct world *w = t->w;
+    t->machine_up = false;
+    t->reachable = false;
+    t->up_at = loop_now(w->loop) + back_after;
+    LIST_EACH (&t->pods, item) {
+        struct thing *pod = THING_OF(item, on_node);
+        pod->restarts = pod->running;
+        pod->next_at = 0;
+    }
+    loop_timer_stop(&t->beat);
+    thing_dirty(t);
+}
+
+static void node_beat_set(struct thing *t)
+{
+    struct world *w = t->w;
+    enum world_heartbeats mode = w->config.heartbeats;
+    if (mode == WORLD_HEARTBEATS_NONE || !t->reachable || t->beat.armed) {
+        return;
+    }
+    usec_t every = mode == WORLD_HEARTBEATS_STATUS ? NODE_STATUS_EVERY : NODE_LEASE_EVERY;
+    /* Kubelets do not beat in step. */
+    loop_timer_set(&t->beat, loop_now(w->loop) + rng_usec(&w->rng, every / 2, every));
+}
+
+static void node_beat_lease(struct thing *t)
+{
+    struct world *w = t->w;
+    char text[STAMP_TEXT_MAX];
+    struct str now = stamp_print_micro(loop_wall(w->loop), text);
+    struct str path = arena_printf(&w->tmp,
+                                   "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+                                   "/" STR_FMT,
+                                   STR_ARG(t->name));
+    struct str body =
+        arena_printf(&w->tmp, "{\"spec\":{\"renewTime\":\"" STR_FMT "\"}}", STR_ARG(now));
+    if (world_patch(w, KUBELET, path, body) != 404) {
+        return;
+    }
+    body = arena_printf(
+        &w->tmp,
+        "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":"
+        "{\"name\":\"" STR_FMT "\",\"ownerReferences\":[{\"apiVersion\":\"v1\","
+        "\"kind\":\"Node\",\"name\":\"" STR_FMT "\",\"uid\":\"" STR_FMT "\"}]},"
+        "\"spec\":{\"holderIdentity\":\"" STR_FMT "\",\"leaseDurationSeconds\":40,"
+        "\"renewTime\":\"" STR_FMT "\"}}",
+        STR_ARG(t->name), STR_ARG(t->name), STR_ARG(t->uid), STR_ARG(t->name), STR_ARG(now));
+    (void)world_send(w, KUBELET, "POST",
+                     STR("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"), body,
+                     NULL);
+}
+
+static void node_beat(void *ctx)
+{
+    struct thing *t = ctx;
+    struct world *w = t->w;
+    if (t->gone || !t->reachable) {
+        return;
+    }
+    enum world_heartbeats mode = w->config.heartbeats;
+    if (mode == WORLD_HEARTBEATS_LEASE || mode == WORLD_HEARTBEATS_BOTH) {
+        node_beat_lease(t);
+    }
+    if (mode != WORLD_HEARTBEATS_LEASE && loop_now(w->loop) >= t->beat_status_at) {
+        node_post_status(t, KUBELET, NODE_READY);
+    }
+    usec_t every = mode == WORLD_HEARTBEATS_STATUS ? NODE_STATUS_EVERY : NODE_LEASE_EVERY;
+    loop_timer_set(&t->beat, loop_now(w->loop) + every);
+    arena_reset(&w->tmp);
+}
+
+/* The machine behind a new Node object is switched on. */
+static void node_power_on(struct thing *t, uint32_t number)
+{
+    struct world *w = t->w;
+    t->number = number;
+    loop_timer_init(&t->beat, w->loop, node_beat, t);
+    if (w->config.boot == 0) {
+        node_boot_done(t);
+    } else {
+        node_post_status(t, KUBELET, NODE_NOT_READY);
+        node_go_down(t, w->config.boot);
+    }
+    THINGS_EACH(w, THING_DAEMONSET, set)
+    {
+        thing_dirty(set);
+    }
+}
+
+void node_tend(struct world *w, struct thing *t)
+{
+    usec_t now = loop_now(w->loop);
+    const struct jval *object = thing_object(t);
+    if (object == NULL) {
+        return;
+    }
+    if (t->beat.loop == NULL) {
+        /* Somebody made a Node by hand: a machine is found for it, as kwok does. */
+        node_power_on(t, w->numbers++);
+        object = thing_object(t);
+    }
+    bool asked = jval_get(jval_at(object, "metadata.annotations"), STR(NODE_REBOOT)) != NULL;
+    if (asked && !t->rebooting && t->machine_up) {
+        t->rebooting = true;
+        t->boots++;
+        node_go_down(t, w->config.reboot);
+        node_post_status(t, KUBELET, NODE_NOT_READY);
+        node_pods_unready(t);
+    } else if (t->up_at != 0 && now >= t->up_at) {
+        node_boot_done(t);
+    } else if (t->unknown_at != 0 && now >= t->unknown_at) {
+        t->unknown_at = 0;
+        if (!t->reachable) {
+            node_post_status(t, LIFECYCLE, NODE_UNKNOWN);
+            node_pods_unready(t);
+        }
+    }
+    node_taints(t);
+    node_beat_set(t);
+    if (t->up_at != 0) {
+        thing_dirty_at(t, t->up_at);
+    }
+    if (t->unknown_at != 0) {
+        thing_dirty_at(t, t->unknown_at);
+    }
+}
+
+static struct str node_describe(struct world *w, struct str name, uint32_t number)
+{
+    char zone = (char)('a' + number % w->config.zones);
+    return arena_printf(
+        &w->tmp,
+        "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"" STR_FMT "\","
+        "\"labels\":{\"beta.kubernetes.io/arch\":\"amd64\",\"beta.kubernetes.io/os\":\"linux\","
+        "\"kubernetes.io/arch\":\"amd64\",\"kubernetes.io/hostname\":\"" STR_FMT "\","
+        "\"kubernetes.io/os\":\"linux\",\"node.kubernetes.io/instance-type\":\"m1.large\","
+        "\"topology.kubernetes.io/region\":\"sandbox\","
+        "\"topology.kubernetes.io/zone\":\"sandbox-%c\"},"
+        "\"annotations\":{\"node.alpha.kubernetes.io/ttl\":\"0\","
+        "\"volumes.kubernetes.io/controller-managed-attach-detach\":\"true\"}},"
+        "\"spec\":{\"podCIDR\":\"10.%u.%u.0/24\",\"podCIDRs\":[\"10.%u.%u.0/24\"],"
+        "\"providerID\":\"sandbox:///" STR_FMT "\"}}",
+        STR_ARG(name), STR_ARG(name), zone, 64 + number / 250, number % 250, 64 + number / 250,
+        number % 250, STR_ARG(name));
+}
+
+int world_add_node(struct world *w, struct str name, struct err *err)
+{
+    uint32_t number = w->numbers++;
+    if (name.n == 0) {
+        name = arena_printf(&w->tmp, "node-%03u", number + 1);
+    }
+    struct str answer;
+    int status = world_send(w, KUBELET, "POST", STR("/api/v1/nodes"),
+                            node_describe(w, name, number), &answer);
+    if (status != 201) {
+        return err_set(err, status == 409 ? ERR_CONFLICT : ERR_INVALID,
+                       "add node '" STR_FMT "': " STR_FMT, STR_ARG(name), STR_ARG(answer));
+    }
+    struct thing *t = world_find(w, THING_NODE, name);
+    ASSERT(t != NULL);
+    node_power_on(t, number);
+    return 0;
+}
+
+static int node_named(struct world *w, struct str name, struct thing **ret, struct err *err)
+{
+    struct thing *t = world_find(w, THING_NODE, name);
+    if (t == NULL) {
+        return err_set(err, ERR_NOTFOUND, "there is no node '" STR_FMT "'", STR_ARG(name));
+    }
+    *ret = t;
+    return 0;
+}
+
+int world_remove_node(struct world *w, struct str name, struct err *err)
+{
+    struct thing *t;
+    int r = node_named(w, name, &t, err);
+    if (r == 0) {
+        thing_delete(t, LIFECYCLE, -1);
+        arena_reset(&w->tmp);
+    }
+    return r;
+}
+
+int world_reboot_node(struct world *w, struct str name, struct err *err)
+{
+    struct thing *t;
+    int r = node_named(w, name, &t, err);
+    if (r == 0) {
+        (void)world_patch(w, KUBELET, thing_path(t, ""),
+                          STR("{\"metadata\":{\"annotations\":{\"" NODE_REBOOT "\":\"\"}}}"));
+        arena_reset(&w->tmp);
+    }
+    return r;
+}
+
+int world_fail_node(struct world *w, struct str name, struct err *err)
+{
+    struct thing *t;
+    int r = node_named(w, name, &t, err);
+    if (r == 0 && t->reachable) {
+        t->reachable = false;
+        t->unknown_at = loop_now(w->loop) + w->config.unknown;
+        loop_timer_stop(&t->beat);
+        thing_dirty(t);
+    }
+    return r;
+}
+
+int world_recover_node(struct world *w, struct str name, struct err *err)
+{
+    struct thing *t;
+    int r = node_named(w, name, &t, err);
+    if (r == 0 && t->machine_up && !t->reachable) {
+        node_boot_done(t);
+        thing_dirty(t);
+        arena_reset(&w->tmp);
+    }
+    return r;
+}
+
+void namespace_tend(struct world *w, struct thing *t)
+{
+    const struct jval *object = thing_object(t);
+    if (object == NULL || jval_at(object, "metadata.deletionTimestamp") != NULL) {
+        return;
+    }
+    if (apiserver_find(w->server, STR(""), STR("serviceaccounts"), t->name, STR("default")) ==
+        NULL) {
+        (void)world_send(w, LIFECYCLE, "POST", thing_path(t, "/serviceaccounts"),
+                         STR("{\"apiVersion\":\"v1\",\"kind\":\"ServiceAccount\",\"metadata\":"
+                             "{\"name\":\"default\"}}"),
+                         NULL);
+    }
+    if (apiserver_find(w->server, STR(""), STR("configmaps"), t->name, STR("kube-root-ca.crt")) ==
+        NULL) {
+        (void)world_send(
+            w, LIFECYCLE, "POST", thing_path(t, "/configmaps"),
+            STR("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":"
+                "\"kube-root-ca.crt\",\"annotations\":{\"kubernetes.io/description\":"
+                "\"Contains a CA bundle that can be used to verify the kube-apiserver "
+                "when using internal endpoints such as the internal service IP or "
+                "kubernetes.default.svc. No other usage is guaranteed across "
+                "distributions of Kubernetes clusters.\"}},\"data\":{\"ca.crt\":\"\"}}"),
+            NULL);
+    }
+}

@@ -1,0 +1,263 @@
+#include "sandbox/world/world_internal.h"
+
+#define POD_ORPHAN_WAIT SECONDS(60) /* podgc: a look every 20 s after 40 s of quarantine */
+#define KUBELET "kubelet"
+#define LIFECYCLE "kube-controller-manager"
+
+static bool pod_condition_true(const struct jval *object, struct str type)
+{
+    JVAL_EACH (jval_at(object, "status.conditions"), c) {
+        if (str_eq(jval_str(jval_get(c, STR("type"))), type)) {
+            return str_eq(jval_str(jval_get(c, STR("status"))), STR("True"));
+        }
+    }
+    return false;
+}
+
+static void pod_place(struct thing *t, struct str node_name)
+{
+    struct thing *node = node_name.n > 0 ? world_find(t->w, THING_NODE, node_name) : NULL;
+    t->bound = node_name.n > 0;
+    if (node == t->node) {
+        return;
+    }
+    if (t->node != NULL) {
+        t->node->pods_n--;
+        list_del(&t->on_node);
+    }
+    t->node = node;
+    t->next_at = 0;
+    if (node != NULL) {
+        node->pods_n++;
+        list_add(&node->pods, &t->on_node);
+        t->taint_at = node->evicts ? loop_now(t->w->loop) : 0;
+    }
+}
+
+/* `object` NULL: it is gone. */
+void pod_observe(struct thing *t, const struct jval *old, const struct jval *object)
+{
+    struct world *w = t->w;
+    bool deleting = jval_at(object, "metadata.deletionTimestamp") != NULL;
+    struct str phase = jval_str(jval_at(object, "status.phase"));
+    bool ready = pod_condition_true(object, STR("Ready"));
+    bool labels = old == NULL || object == NULL ||
+                  !jval_eq(jval_at(old, "metadata.labels"), jval_at(object, "metadata.labels"));
+    if (labels || ready != t->ready || deleting != t->deleting) {
+        budget_pod_changed(w, t->namespace);
+    }
+    if (deleting && !t->deleting) {
+        t->next_at = 0;
+    }
+    t->deleting = deleting;
+    t->ready = ready;
+    t->running = str_eq(phase, STR("Running"));
+    t->succeeded = str_eq(phase, STR("Succeeded"));
+    bool finished = t->succeeded || str_eq(phase, STR("Failed"));
+    bool leaves = object == NULL || (finished && !t->finished);
+    t->finished = finished;
+    pod_place(t, jval_str(jval_at(object, "spec.nodeName")));
+    if (object == NULL || t->bound) {
+        list_del(&t->waiting);
+    }
+    if (leaves) {
+        schedule_again(w);
+    }
+}
+
+static struct tree *pod_containers(struct thing *t, const struct jval *object, const char *how)
+{
+    struct world *w = t->w;
+    struct arena *a = &w->tmp;
+    bool up = strcmp(how, "running") == 0;
+    struct tree *list = tree_arr(a);
+    JVAL_EACH (jval_at(object, "spec.containers"), c) {
+        struct str name = jval_str(jval_get(c, STR("name")));
+        int64_t restarts = 0;
+        JVAL_EACH (jval_at(object, "status.containerStatuses"), was) {
+            if (str_eq(jval_str(jval_get(was, STR("name"))), name)) {
+                restarts = jval_number(was, "restartCount", 0);
+            }
+        }
+        struct tree *status = tree_obj(a);
+        tree_set(a, status, STR("name"), tree_str(a, name));
+        tree_set(a, status, STR("image"), tree_str(a, jval_str(jval_get(c, STR("image")))));
+        tree_set(a, status, STR("imageID"), tree_str(a, STR("")));
+        tree_set(a, status, STR("containerID"),
+                 tree_str(a, arena_printf(a, "containerd://" STR_FMT, STR_ARG(t->uid))));
+        tree_set(a, status, STR("ready"), tree_bool(a, up));
+        tree_set(a, status, STR("started"), tree_bool(a, up));
+        tree_set(a, status, STR("restartCount"), tree_i64(a, restarts + (t->restarts ? 1 : 0)));
+        struct tree *state = tree_make_at(a, status, up ? "state.running" : "state.terminated");
+        if (up) {
+            tree_set(a, state, STR("startedAt"), tree_str(a, world_time(w)));
+        } else {
+            tree_set(a, state, STR("exitCode"), tree_i64(a, 0));
+            tree_set(a, state, STR("reason"), tree_str(a, STR("Completed")));
+            tree_set(a, state, STR("finishedAt"), tree_str(a, world_time(w)));
+        }
+        tree_add(list, status);
+    }
+    return list;
+}
+
+static void pod_conditions(struct thing *t, const struct jval *object, struct tree *status,
+                           bool ready, const char *reason)
+{
+    struct world *w = t->w;
+    const struct jval *old = jval_at(object, "status.conditions");
+    const char *truth = ready ? "True" : "False";
+    struct tree *list = tree_arr(&w->tmp);
+    tree_add(list, world_condition(w, old, "PodReadyToStartContainers", "True", "", ""));
+    tree_add(list, world_condition(w, old, "Initialized", "True", "", ""));
+    tree_add(list, world_condition(w, old, "Ready", truth, reason, ""));
+    tree_add(list, world_condition(w, old, "ContainersReady", truth, reason, ""));
+    tree_add(list, world_condition(w, old, "PodScheduled", "True", "", ""));
+    tree_set(&w->tmp, status, STR("conditions"), list);
+}
+
+static void pod_start(struct thing *t)
+{
+    struct world *w = t->w;
+    struct arena *a = &w->tmp;
+    const struct jval *object = thing_object(t);
+    struct tree *status = tree_obj(a);
+    struct thing *node = t->node;
+    struct str host = arena_printf(a, "10.0.%u.%u", node->number / 250, node->number % 250 + 1);
+    struct str address = arena_printf(a, "10.%u.%u.%u", 64 + node->number / 250, node->number % 250,
+                                      2 + rng_below(&w->rng, 250));
+    bool host_network = jval_bool(jval_at(object, "spec.hostNetwork"), false);
+    struct str ip = jval_str(jval_at(object, "status.podIP"));
+    ip = ip.n > 0 ? ip : host_network ? host : address;
+    tree_set(a, status, STR("phase"), tree_str(a, STR("Running")));
+    tree_set(a, status, STR("hostIP"), tree_str(a, host));
+    tree_set(a, status, STR("podIP"), tree_str(a, ip));
+    tree_set_at(a, status, "podIPs", tree_arr(a));
+    struct tree *one = tree_obj(a);
+    tree_set(a, one, STR("ip"), tree_str(a, ip));
+    tree_add(tree_get(status, STR("podIPs")), one);
+    if (jval_at(object, "status.startTime") == NULL) {
+        tree_set(a, status, STR("startTime"), tree_str(a, world_time(w)));
+    }
+    pod_conditions(t, object, status, true, "");
+    tree_set(a, status, STR("containerStatuses"), pod_containers(t, object, "running"));
+    t->restarts = false;
+    t->next_at = 0;
+    thing_set_status(t, KUBELET, status);
+}
+
+static void pod_succeed(struct thing *t)
+{
+    struct arena *a = &t->w->tmp;
+    const struct jval *object = thing_object(t);
+    struct tree *status = tree_obj(a);
+    tree_set(a, status, STR("phase"), tree_str(a, STR("Succeeded")));
+    pod_conditions(t, object, status, false, "PodCompleted");
+    tree_set(a, status, STR("containerStatuses"), pod_containers(t, object, "terminated"));
+    t->next_at = 0;
+    thing_set_status(t, KUBELET, status);
+}
+
+static void pod_unready(struct thing *t)
+{
+    struct arena *a = &t->w->tmp;
+    const struct jval *object = thing_object(t);
+    struct tree *status = tree_obj(a);
+    pod_conditions(t, object, status, false, "NodeNotReady");
+    thing_set_status(t, LIFECYCLE, status);
+}
+
+/* When a taint that evicts ends its patience with the pod; USEC_NEVER: not. */
+static usec_t pod_evict_at(struct thing *t, const struct jval *object)
+{
+    const struct jval *node = t->node != NULL && t->node->evicts ? thing_object(t->node) : NULL;
+    const struct jval *tolerations = jval_at(object, "spec.tolerations");
+    usec_t at = USEC_NEVER;
+    JVAL_EACH (jval_at(node, "spec.taints"), taint) {
+        int64_t seconds = -1;
+        if (!str_eq(jval_str(jval_get(taint, STR("effect"))), STR("NoExecute"))) {
+            continue;
+        }
+        if (!schedule_tolerates(tolerations, taint, &seconds)) {
+            return t->taint_at;
+        }
+        if (seconds >= 0) {
+            at = MIN(at, t->taint_at + SECONDS(seconds));
+        }
+    }
+    return at;
+}
+
+/* The machine is up and its kubelet well: what does it do with the pod, and when. */
+static void pod_run(struct world *w, struct thing *t, const struct jval *object)
+{
+    usec_t now = loop_now(w->loop);
+    usec_t run = jval_span_at(object, "sandbox.drydock.dev/run", -1);
+    bool job = t->owner != NULL && t->owner->kind == THING_JOB;
+    if (t->deleting) {
+        if (t->next_at == 0) {
+            int64_t grace = jval_number(object, "metadata.deletionGracePeriodSeconds", 30);
+            usec_t stop = jval_span_at(object, "sandbox.drydock.dev/stop", w->config.stop);
+            t->next_at = now + MIN(stop, SECONDS(grace));
+        }
+    } else if (t->finished) {
+        return;
+    } else if (!t->running || !t->ready || t->restarts) {
+        if (t->next_at == 0) {
+            t->next_at = now + rng_usec(&w->rng, w->config.start_min, w->config.start_max);
+        }
+    } else if (run >= 0 || job) {
+        if (t->next_at == 0) {
+            t->next_at = now + (run >= 0 ? run : w->config.run);
+        }
+    } else {
+        return;
+    }
+    if (now < t->next_at) {
+        thing_dirty_at(t, t->next_at);
+    } else if (t->deleting) {
+        thing_delete(t, KUBELET, 0);
+    } else if (t->running && t->ready && !t->restarts) {
+        pod_succeed(t);
+    } else {
+        pod_start(t);
+    }
+}
+
+void pod_tend(struct world *w, struct thing *t)
+{
+    usec_t now = loop_now(w->loop);
+    const struct jval *object = thing_object(t);
+    if (object == NULL) {
+        return;
+    }
+    if (!t->bound) {
+        if (!t->deleting && !t->finished) {
+            schedule_pod(w, t);
+        }
+        return;
+    }
+    if (t->node == NULL) {
+        /* Its node is not there. */
+        t->next_at = t->next_at == 0 ? now + POD_ORPHAN_WAIT : t->next_at;
+        if (now >= t->next_at) {
+            thing_delete(t, LIFECYCLE, 0);
+        } else {
+            thing_dirty_at(t, t->next_at);
+        }
+        return;
+    }
+    usec_t evict_at = t->deleting || t->finished ? USEC_NEVER : pod_evict_at(t, object);
+    if (now >= evict_at) {
+        thing_delete(t, LIFECYCLE, -1);
+        return;
+    }
+    if (evict_at != USEC_NEVER) {
+        thing_dirty_at(t, evict_at);
+    }
+    if (t->node->reachable) {
+        pod_run(w, t, object);
+    } else if (t->ready && (!t->node->machine_up || t->node->unknown_at == 0)) {
+        pod_unready(t);
+    }
+}

@@ -1,0 +1,166 @@
+#include "sandbox/world/world_internal.h"
+
+#define SCHEDULER "kube-scheduler"
+#define SCHEDULE_PODS_MAX 110u /* what a kubelet takes */
+
+bool schedule_tolerates(const struct jval *tolerations, const struct jval *taint,
+                        int64_t *ret_seconds)
+{
+    struct str key = jval_str(jval_get(taint, STR("key")));
+    struct str value = jval_str(jval_get(taint, STR("value")));
+    struct str effect = jval_str(jval_get(taint, STR("effect")));
+    bool tolerates = false;
+    JVAL_EACH (tolerations, t) {
+        struct str its_key = jval_str(jval_get(t, STR("key")));
+        struct str its_effect = jval_str(jval_get(t, STR("effect")));
+        bool exists = str_eq(jval_str(jval_get(t, STR("operator"))), STR("Exists"));
+        if ((its_effect.n > 0 && !str_eq(its_effect, effect)) ||
+            (its_key.n > 0 ? !str_eq(its_key, key) : !exists) ||
+            (!exists && !str_eq(jval_str(jval_get(t, STR("value"))), value))) {
+            continue;
+        }
+        tolerates = true;
+        int64_t seconds = jval_number(t, "tolerationSeconds", -1);
+        /* Of several, the least patient one counts. */
+        if (seconds >= 0 && (*ret_seconds < 0 || seconds < *ret_seconds)) {
+            *ret_seconds = seconds;
+        }
+    }
+    return tolerates;
+}
+
+/* The name that node affinity pins the pod to, as a DaemonSet's does; or none. */
+static struct str schedule_pinned(const struct jval *pod)
+{
+    const struct jval *terms = jval_at(pod, "spec.affinity.nodeAffinity."
+                                            "requiredDuringSchedulingIgnoredDuringExecution."
+                                            "nodeSelectorTerms");
+    const struct jval *field = jval_first(jval_at(jval_first(terms), "matchFields"));
+    return jval_str(jval_first(jval_at(field, "values")));
+}
+
+static bool schedule_selector(const struct jval *pod, const struct jval *node)
+{
+    const struct jval *labels = jval_at(node, "metadata.labels");
+    JVAL_EACH (jval_at(pod, "spec.nodeSelector"), want) {
+        if (!str_eq(jval_str(jval_get(labels, jval_key(want))), jval_str(want))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Required anti-affinity by host: no pod there that one of the selectors matches. */
+static bool schedule_apart(struct world *w, struct thing *pod, const struct jval *object,
+                           struct thing *node)
+{
+    const struct jval *terms = jval_at(object, "spec.affinity.podAntiAffinity."
+                                               "requiredDuringSchedulingIgnoredDuringExecution");
+    JVAL_EACH (terms, term) {
+        struct selector selector;
+        struct err err = { 0 };
+        if (!str_eq(jval_str(jval_at(term, "topologyKey")), STR("kubernetes.io/hostname")) ||
+            selector_from_jval(jval_at(term, "labelSelector"), &w->tmp, &selector, &err) != 0) {
+            continue; /* what the sandbox does not model does not bind it */
+        }
+        LIST_EACH (&node->pods, item) {
+            struct thing *other = THING_OF(item, on_node);
+            if (!other->finished && str_eq(other->namespace, pod->namespace) &&
+                selector_match_jval(&selector, jval_at(thing_object(other), "metadata.labels"))) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool schedule_fits(struct world *w, struct thing *pod, const struct jval *object,
+                          struct thing *node)
+{
+    const struct jval *node_object = thing_object(node);
+    const struct jval *tolerations = jval_at(object, "spec.tolerations");
+    if (node->pods_n >= SCHEDULE_PODS_MAX || !schedule_selector(object, node_object)) {
+        return false;
+    }
+    JVAL_EACH (jval_at(node_object, "spec.taints"), taint) {
+        int64_t seconds = -1;
+        if (!str_eq(jval_str(jval_get(taint, STR("effect"))), STR("PreferNoSchedule")) &&
+            !schedule_tolerates(tolerations, taint, &seconds)) {
+            return false;
+        }
+    }
+    return schedule_apart(w, pod, object, node);
+}
+
+static void schedule_nowhere(struct world *w, struct thing *t, const struct jval *object)
+{
+    struct str message =
+        arena_printf(&w->tmp, "0/%u nodes are available.", map_count(&w->things[THING_NODE]));
+    struct tree *status = tree_obj(&w->tmp);
+    struct tree *list = tree_arr(&w->tmp);
+    tree_add(list, world_condition(w, jval_at(object, "status.conditions"), "PodScheduled", "False",
+                                   "Unschedulable", message.p));
+    tree_set(&w->tmp, status, STR("conditions"), list);
+    if (!list_linked(&t->waiting)) {
+        list_add(&w->waiting, &t->waiting);
+    }
+    thing_set_status(t, SCHEDULER, status);
+}
+
+static void schedule_bind(struct world *w, struct thing *t, struct thing *node)
+{
+    struct str body = arena_printf(&w->tmp,
+                                   "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{"
+                                   "\"name\":\"" STR_FMT "\"},\"target\":{\"apiVersion\":\"v1\","
+                                   "\"kind\":\"Node\",\"name\":\"" STR_FMT "\"}}",
+                                   STR_ARG(t->name), STR_ARG(node->name));
+    (void)world_send(w, SCHEDULER, "POST", thing_path(t, "/binding"), body, NULL);
+}
+
+void schedule_pod(struct world *w, struct thing *t)
+{
+    const struct jval *object = thing_object(t);
+    struct str pinned = schedule_pinned(object);
+    if (pinned.n > 0) {
+        struct thing *node = world_find(w, THING_NODE, pinned);
+        if (node != NULL && schedule_fits(w, t, object, node)) {
+            schedule_bind(w, t, node);
+        } else {
+            schedule_nowhere(w, t, object);
+        }
+        return;
+    }
+    THINGS_EACH(w, THING_NODE, node)
+    {
+        node->score = node->pods_n;
+    }
+    if (t->owner != NULL) {
+        LIST_EACH (&t->owner->children, item) {
+            struct thing *other = THING_OF(item, sibling);
+            if (other->node != NULL && !other->finished) {
+                other->node->score +=
+                    1000; /* apart from its own kind first, then to the emptiest */
+            }
+        }
+    }
+    struct thing *best = NULL;
+    THINGS_EACH(w, THING_NODE, node)
+    {
+        if ((best == NULL || node->score < best->score) && node->schedulable &&
+            schedule_fits(w, t, object, node)) {
+            best = node;
+        }
+    }
+    if (best != NULL) {
+        schedule_bind(w, t, best);
+    } else {
+        schedule_nowhere(w, t, object);
+    }
+}
+
+void schedule_again(struct world *w)
+{
+    LIST_EACH (&w->waiting, item) {
+        thing_dirty(THING_OF(item, waiting));
+    }
+}

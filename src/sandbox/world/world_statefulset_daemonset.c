@@ -1,0 +1,286 @@
+/* StatefulSets and DaemonSets: workloads whose pods have a place or a name of their own. */
+#include "sandbox/world/world_internal.h"
+
+#define CONTROLLER "kube-controller-manager"
+#define SET_REVISION STR("controller-revision-hash")
+
+static struct str set_pod_revision(struct thing *pod)
+{
+    return jval_str(jval_get(jval_at(thing_object(pod), "metadata.labels"), SET_REVISION));
+}
+
+/* A new pod of the set, or NULL when the template is none. */
+static struct tree *set_pod(struct thing *t, struct str name, struct str revision)
+{
+    struct arena *a = &t->w->tmp;
+    struct tree *pod = workload_pod(t, thing_object(t), name);
+    if (pod != NULL) {
+        tree_set(a, tree_make_at(a, pod, "metadata.labels"), SET_REVISION, tree_str(a, revision));
+    }
+    return pod;
+}
+
+static struct thing *statefulset_pod(struct thing *t, int64_t ordinal)
+{
+    struct str key = arena_printf(&t->w->tmp, STR_FMT "/" STR_FMT "-%lld", STR_ARG(t->namespace),
+                                  STR_ARG(t->name), (long long)ordinal);
+    return world_find(t->w, THING_POD, key);
+}
+
+static void statefulset_create(struct thing *t, int64_t ordinal, struct str revision)
+{
+    struct arena *a = &t->w->tmp;
+    struct str name = arena_printf(a, STR_FMT "-%lld", STR_ARG(t->name), (long long)ordinal);
+    struct tree *pod = set_pod(t, name, revision);
+    if (pod == NULL) {
+        return;
+    }
+    struct tree *labels = tree_make_at(a, pod, "metadata.labels");
+    tree_set(a, labels, STR("apps.kubernetes.io/pod-index"),
+             tree_str(a, arena_printf(a, "%lld", (long long)ordinal)));
+    tree_set(a, labels, STR("statefulset.kubernetes.io/pod-name"), tree_str(a, name));
+    tree_set_at(a, pod, "spec.hostname", tree_str(a, name));
+    struct str service = jval_str(jval_at(thing_object(t), "spec.serviceName"));
+    if (service.n > 0) {
+        tree_set_at(a, pod, "spec.subdomain", tree_str(a, service));
+    }
+    workload_create(t, pod);
+}
+
+/* One step: up from the lowest, then down from the highest, then new revisions from the highest;
+ * in order, one waits for the other. */
+static void statefulset_step(struct thing *t, int64_t want, struct str revision, bool ordered,
+                             bool roll)
+{
+    for (int64_t i = 0; i < want; i++) {
+        struct thing *pod = statefulset_pod(t, i);
+        if (pod != NULL && pod->finished && !pod->deleting) {
+            thing_delete(pod, CONTROLLER, -1);
+        } else if (pod == NULL) {
+            statefulset_create(t, i, revision);
+            pod = statefulset_pod(t, i);
+        }
+        if (ordered && (pod == NULL || !pod->ready || pod->deleting)) {
+            return;
+        }
+    }
+    struct thing *last = NULL;
+    int64_t last_ordinal = want - 1;
+    LIST_EACH (&t->children, item) {
+        struct thing *pod = THING_OF(item, sibling);
+        struct str tail = str_sub(pod->name, MIN(t->name.n + 1, pod->name.n), pod->name.n);
+        int64_t ordinal;
+        if (str_to_i64(tail, &ordinal) && ordinal > last_ordinal) {
+            last = pod;
+            last_ordinal = ordinal;
+        }
+    }
+    if (last != NULL) {
+        if (!last->deleting) {
+            thing_delete(last, CONTROLLER, -1);
+        }
+        return;
+    }
+    for (int64_t i = want - 1; roll && i >= 0; i--) {
+        struct thing *pod = statefulset_pod(t, i);
+        if (pod == NULL || pod->deleting || !pod->ready) {
+            return;
+        }
+        if (!str_eq(set_pod_revision(pod), revision)) {
+            thing_delete(pod, CONTROLLER, -1);
+            return;
+        }
+    }
+}
+
+static void statefulset_status(struct thing *t, struct str revision)
+{
+    struct arena *a = &t->w->tmp;
+    const struct jval *object = thing_object(t);
+    uint32_t replicas = 0;
+    uint32_t ready = 0;
+    uint32_t updated = 0;
+    LIST_EACH (&t->children, item) {
+        struct thing *pod = THING_OF(item, sibling);
+        replicas++;
+        ready += pod->ready;
+        updated += !pod->deleting && str_eq(set_pod_revision(pod), revision);
+    }
+    struct str current = jval_str(jval_at(object, "status.currentRevision"));
+    current = updated == replicas || current.n == 0 ? revision : current;
+    struct tree *status = tree_obj(a);
+    tree_set(a, status, STR("observedGeneration"),
+             tree_i64(a, jval_number(object, "metadata.generation", 1)));
+    tree_set(a, status, STR("replicas"), tree_i64(a, replicas));
+    tree_set(a, status, STR("readyReplicas"), ready > 0 ? tree_i64(a, ready) : tree_null(a));
+    tree_set(a, status, STR("availableReplicas"), tree_i64(a, ready));
+    tree_set(a, status, STR("currentReplicas"),
+             tree_i64(a, str_eq(current, revision) ? updated : replicas - updated));
+    tree_set(a, status, STR("updatedReplicas"), tree_i64(a, updated));
+    tree_set(a, status, STR("currentRevision"), tree_str(a, current));
+    tree_set(a, status, STR("updateRevision"), tree_str(a, revision));
+    tree_set(a, status, STR("collisionCount"), tree_i64(a, 0));
+    thing_set_status(t, CONTROLLER, status);
+}
+
+void statefulset_tend(struct world *w, struct thing *t)
+{
+    const struct jval *object = thing_object(t);
+    if (object == NULL || jval_at(object, "metadata.deletionTimestamp") != NULL) {
+        return;
+    }
+    struct str hash = workload_hash(w, jval_at(object, "spec.template"));
+    struct str revision =
+        arena_printf(&w->tmp, STR_FMT "-" STR_FMT, STR_ARG(t->name), STR_ARG(hash));
+    bool ordered = !str_eq(jval_str(jval_at(object, "spec.podManagementPolicy")), STR("Parallel"));
+    bool roll = !str_eq(jval_str(jval_at(object, "spec.updateStrategy.type")), STR("OnDelete"));
+    statefulset_step(t, jval_number(object, "spec.replicas", 1), revision, ordered, roll);
+    statefulset_status(t, revision);
+}
+
+/* What every DaemonSet's pod bears, so that it stays on nodes others leave. */
+static const struct {
+    const char *key, *effect;
+} daemonset_tolerations[] = {
+    { "node.kubernetes.io/not-ready", "NoExecute" },
+    { "node.kubernetes.io/unreachable", "NoExecute" },
+    { "node.kubernetes.io/disk-pressure", "NoSchedule" },
+    { "node.kubernetes.io/memory-pressure", "NoSchedule" },
+    { "node.kubernetes.io/pid-pressure", "NoSchedule" },
+    { "node.kubernetes.io/unschedulable", "NoSchedule" },
+};
+
+static void daemonset_tolerate(struct thing *t, struct tree *pod)
+{
+    struct arena *a = &t->w->tmp;
+    struct tree *list = tree_at(pod, "spec.tolerations");
+    if (tree_kind(list) != JARR) {
+        list = tree_arr(a);
+        tree_set_at(a, pod, "spec.tolerations", list);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(daemonset_tolerations); i++) {
+        struct tree *toleration = tree_obj(a);
+        tree_set(a, toleration, STR("key"), tree_str(a, str_from(daemonset_tolerations[i].key)));
+        tree_set(a, toleration, STR("operator"), tree_str(a, STR("Exists")));
+        tree_set(a, toleration, STR("effect"),
+                 tree_str(a, str_from(daemonset_tolerations[i].effect)));
+        tree_add(list, toleration);
+    }
+}
+
+static void daemonset_create(struct thing *t, struct thing *node, struct str revision)
+{
+    struct arena *a = &t->w->tmp;
+    struct tree *pod = set_pod(t, STR(""), revision);
+    if (pod == NULL) {
+        return;
+    }
+    struct tree *affinity;
+    struct err err = { 0 };
+    struct str text =
+        arena_printf(a,
+                     "{\"nodeSelectorTerms\":[{\"matchFields\":[{\"key\":"
+                     "\"metadata.name\",\"operator\":\"In\",\"values\":[\"" STR_FMT "\"]}]}]}",
+                     STR_ARG(node->name));
+    if (tree_parse(text, a, &affinity, &err) != 0) {
+        return; /* node names need no quoting, so this does not happen */
+    }
+    tree_set_at(a, pod, "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+                affinity);
+    daemonset_tolerate(t, pod);
+    workload_create(t, pod);
+}
+
+/* Whether the set wants a pod on the node: its selector matches and no other taint forbids it. */
+static bool daemonset_wants(const struct jval *object, const struct jval *node)
+{
+    const struct jval *labels = jval_at(node, "metadata.labels");
+    JVAL_EACH (jval_at(object, "spec.template.spec.nodeSelector"), want) {
+        if (!str_eq(jval_str(jval_get(labels, jval_key(want))), jval_str(want))) {
+            return false;
+        }
+    }
+    JVAL_EACH (jval_at(node, "spec.taints"), taint) {
+        struct str key = jval_str(jval_get(taint, STR("key")));
+        int64_t seconds = -1;
+        if (!str_starts(key, STR("node.kubernetes.io/")) &&
+            !str_eq(jval_str(jval_get(taint, STR("effect"))), STR("PreferNoSchedule")) &&
+            !schedule_tolerates(jval_at(object, "spec.template.spec.tolerations"), taint,
+                                &seconds)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The set's pod of that node, bound or about to be. */
+static struct thing *daemonset_pod(struct thing *t, struct thing *node)
+{
+    LIST_EACH (&t->children, item) {
+        struct thing *pod = THING_OF(item, sibling);
+        if (pod->node == node && !pod->finished) {
+            return pod;
+        }
+        if (!pod->bound) {
+            const struct jval *terms =
+                jval_at(thing_object(pod), "spec.affinity.nodeAffinity."
+                                           "requiredDuringSchedulingIgnoredDuringExecution."
+                                           "nodeSelectorTerms");
+            const struct jval *field = jval_first(jval_at(jval_first(terms), "matchFields"));
+            if (str_eq(jval_str(jval_first(jval_at(field, "values"))), node->name)) {
+                return pod;
+            }
+        }
+    }
+    return NULL;
+}
+
+void daemonset_tend(struct world *w, struct thing *t)
+{
+    const struct jval *object = thing_object(t);
+    if (object == NULL || jval_at(object, "metadata.deletionTimestamp") != NULL) {
+        return;
+    }
+    struct str hash = workload_hash(w, jval_at(object, "spec.template"));
+    uint32_t desired = 0;
+    uint32_t current = 0;
+    uint32_t ready = 0;
+    uint32_t updated = 0;
+    bool rolling = false;
+    bool roll = !str_eq(jval_str(jval_at(object, "spec.updateStrategy.type")), STR("OnDelete"));
+    THINGS_EACH(w, THING_NODE, node)
+    {
+        struct thing *pod = daemonset_pod(t, node);
+        bool wanted = daemonset_wants(thing_object(t), thing_object(node));
+        desired += wanted;
+        if (pod == NULL && wanted) {
+            daemonset_create(t, node, hash);
+        } else if (pod != NULL && !wanted && !pod->deleting) {
+            thing_delete(pod, CONTROLLER, -1);
+        } else if (pod != NULL && wanted) {
+            bool fresh = str_eq(set_pod_revision(pod), hash);
+            current++;
+            ready += pod->ready;
+            updated += fresh;
+            rolling |= pod->deleting || !pod->ready;
+            if (!fresh && roll && !rolling) {
+                rolling = true; /* one at a time, as maxUnavailable is by default */
+                thing_delete(pod, CONTROLLER, -1);
+            }
+        }
+    }
+    struct arena *a = &w->tmp;
+    struct tree *status = tree_obj(a);
+    tree_set(a, status, STR("currentNumberScheduled"), tree_i64(a, current));
+    tree_set(a, status, STR("numberMisscheduled"), tree_i64(a, 0));
+    tree_set(a, status, STR("desiredNumberScheduled"), tree_i64(a, desired));
+    tree_set(a, status, STR("numberReady"), tree_i64(a, ready));
+    tree_set(a, status, STR("observedGeneration"),
+             tree_i64(a, jval_number(thing_object(t), "metadata.generation", 1)));
+    tree_set(a, status, STR("updatedNumberScheduled"),
+             updated > 0 ? tree_i64(a, updated) : tree_null(a));
+    tree_set(a, status, STR("numberAvailable"), ready > 0 ? tree_i64(a, ready) : tree_null(a));
+    tree_set(a, status, STR("numberUnavailable"),
+             desired > ready ? tree_i64(a, desired - ready) : tree_null(a));
+    thing_set_status(t, CONTROLLER, status);
+}

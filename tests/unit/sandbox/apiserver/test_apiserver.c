@@ -1,0 +1,185 @@
+#include "sandbox/apiserver/apiserver.h"
+
+#include "sandbox/sim/virtual_loop.h"
+#include "tests/check.h"
+
+struct world {
+    struct vloop *vloop;
+    struct apiserver *server;
+    struct arena arena;
+};
+
+static void world_init(struct world *w, uint64_t seed)
+{
+    *w = (struct world){ 0 };
+    w->vloop = vloop_new(seed, SECONDS(1577836800));
+    w->server = apiserver_new(vloop_root(w->vloop), seed);
+}
+
+static void world_done(struct world *w)
+{
+    apiserver_free(w->server);
+    vloop_free(w->vloop);
+    arena_done(&w->arena);
+}
+
+static struct apiserver_reply ask(struct world *w, const char *method, const char *path,
+                                  const char *type, const char *body)
+{
+    struct apiserver_request request = {
+        .method = str_from(method),
+        .path = str_from(path),
+        .content_type = str_from(type),
+        .user_agent = STR("test"),
+        .body = str_from(body),
+    };
+    struct apiserver_reply reply;
+    apiserver_handle(w->server, &request, &w->arena, &reply);
+    return reply;
+}
+
+#define NODE(name) "{\"metadata\":{\"name\":\"" name "\",\"labels\":{\"a\":\"b\"}}}"
+#define JSON "application/json"
+#define MERGE "application/merge-patch+json"
+
+TEST(apiserver_creates_changes_and_deletes_a_node)
+{
+    CLEANUP(world_done)
+    struct world w;
+    world_init(&w, 1);
+    CHECK_EQ(ask(&w, "POST", "/api/v1/nodes", JSON, NODE("n1")).status, 201);
+    CHECK_EQ(ask(&w, "POST", "/api/v1/nodes", JSON, NODE("n1")).status, 409);
+    CHECK_EQ(ask(&w, "GET", "/api/v1/nodes/n1", "", "").status, 200);
+    CHECK_EQ(
+        ask(&w, "PATCH", "/api/v1/nodes/n1", MERGE, "{\"spec\":{\"unschedulable\":true}}").status,
+        200);
+    const struct jval *node = apiserver_find(w.server, STR(""), STR("nodes"), STR(""), STR("n1"));
+    CHECK(jval_bool(jval_at(node, "spec.unschedulable"), false));
+    CHECK_EQ(ask(&w, "DELETE", "/api/v1/nodes/n1", "", "").status, 200);
+    CHECK_EQ(ask(&w, "GET", "/api/v1/nodes/n1", "", "").status, 404);
+    apiserver_check(w.server);
+}
+
+static uint32_t drain(struct world *w, struct apiserver_watch *watch, bool *ret_ended)
+{
+    uint32_t n = 0;
+    struct str line;
+    while (apiserver_watch_next(watch, &w->arena, &line, ret_ended)) {
+        n++;
+    }
+    return n;
+}
+
+static void count(void *ctx)
+{
+    (*(int *)ctx)++;
+}
+
+TEST(apiserver_watch_tells_from_the_loop_and_ends_in_time)
+{
+    CLEANUP(world_done)
+    struct world w;
+    world_init(&w, 2);
+    struct apiserver_reply reply =
+        ask(&w, "GET", "/api/v1/nodes?watch=1&timeoutSeconds=5&labelSelector=a%3Db", "", "");
+    CHECK(reply.watch != NULL);
+    int told = 0;
+    bool ended;
+    apiserver_watch_notify(reply.watch, count, &told);
+    (void)ask(&w, "POST", "/api/v1/nodes", JSON, NODE("n1"));
+    CHECK_EQ(told, 0);
+    (void)vloop_run(w.vloop, SECONDS(1));
+    CHECK_EQ(told, 1);
+    CHECK_EQ(drain(&w, reply.watch, &ended), 1);
+    (void)ask(&w, "POST", "/api/v1/nodes", JSON, "{\"metadata\":{\"name\":\"other\"}}");
+    (void)vloop_run(w.vloop, SECONDS(2));
+    CHECK_EQ(told, 1); /* the selector leaves it out */
+    (void)vloop_run(w.vloop, SECONDS(6));
+    CHECK_EQ(told, 2);
+    CHECK_EQ(drain(&w, reply.watch, &ended), 0);
+    CHECK(ended);
+    apiserver_watch_close(reply.watch);
+}
+
+struct growth {
+    uint64_t version;
+    uint32_t commits;
+};
+
+static void on_commit(void *ctx, const struct apiserver_commit *commit)
+{
+    struct growth *growth = ctx;
+    CHECK(commit->version > growth->version);
+    CHECK(commit->old != NULL || commit->now != NULL);
+    growth->version = commit->version;
+    growth->commits++;
+}
+
+static const char *const paths[] = {
+    "/api/v1/nodes",
+    "/api/v1/nodes/a",
+    "/api/v1/nodes/b/status",
+    "/api/v1/namespaces/default/pods",
+    "/api/v1/namespaces/default/pods/a",
+    "/api/v1/namespaces/default/pods/a/eviction",
+    "/api/v1/namespaces/default/pods/a/binding",
+    "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+    "/apis/policy/v1/namespaces/default/poddisruptionbudgets/a?dryRun=All",
+    "/apis/coordination.k8s.io/v1/namespaces/default/leases/a?fieldManager=m&force=true",
+    "/api/v1/namespaces/default",
+    "/api/v1/nodes?watch=1&timeoutSeconds=3",
+    "/apis/events.k8s.io/v1/namespaces/default/events",
+    "/apis/apps/v1/namespaces/default/deployments/a/scale",
+    "/api/v1/nodes?limit=1&resourceVersion=101",
+    "/api/v1/namespaces/default/serviceaccounts",
+    "/api/v1/namespaces/default/serviceaccounts/a/token",
+    "/apis/rbac.authorization.k8s.io/v1/clusterroles/a",
+};
+
+static const char *const bodies[] = {
+    "",
+    "{}",
+    "[]",
+    "null",
+    "{\"metadata\":{\"name\":\"a\"}}",
+    "{\"metadata\":{\"name\":\"b\",\"finalizers\":[\"x.io/f\"]}}",
+    "{\"metadata\":{\"finalizers\":null}}",
+    "{\"metadata\":7}",
+    "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}",
+    "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"selector\":{}},\"target\":{\"name\":\"n\"}}",
+    "{\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\"}]}}",
+    "[{\"op\":\"remove\",\"path\":\"/spec\"}]",
+    "[{\"op\":\"replace\",\"path\":\"\",\"value\":[]}]",
+    "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"a\"}}",
+    "{\"gracePeriodSeconds\":0,\"propagationPolicy\":\"Foreground\"}",
+};
+
+/* Any request has an answer, and every write that counts a higher version. */
+PROPERTY(apiserver_survives_any_request_and_versions_only_grow)
+{
+    static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD" };
+    static const char *const types[] = { JSON,
+                                         MERGE,
+                                         "application/json-patch+json",
+                                         "application/strategic-merge-patch+json",
+                                         "application/apply-patch+yaml",
+                                         "text/plain" };
+    CLEANUP(world_done)
+    struct world w;
+    world_init(&w, rng_next(rng));
+    struct growth growth = { .version = apiserver_version(w.server) };
+    apiserver_on_commit(w.server, on_commit, &growth);
+    for (int step = 0; step < 60; step++) {
+        struct apiserver_reply reply =
+            ask(&w, methods[rng_below(rng, ARRAY_LEN(methods))],
+                paths[rng_below(rng, ARRAY_LEN(paths))], types[rng_below(rng, ARRAY_LEN(types))],
+                bodies[rng_below(rng, ARRAY_LEN(bodies))]);
+        CHECK(reply.status >= 200 && reply.status < 600);
+        CHECK(reply.watch != NULL || reply.content_type.n > 0);
+        apiserver_watch_close(reply.watch);
+        if (rng_chance(rng, 100)) {
+            (void)vloop_run(w.vloop, vloop_now(w.vloop) + SECONDS(1));
+        }
+    }
+    apiserver_check(w.server);
+}
