@@ -4,7 +4,7 @@
 #include <getopt.h>
 #include <time.h>
 
-#include "tests/swarm/trial.h"
+#include "tests/swarm/run.h"
 
 struct swarm {
     uint64_t first;
