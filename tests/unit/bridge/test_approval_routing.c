@@ -4,7 +4,7 @@
 #include "format/json_writer.h"
 #include "kinds/crd.h"
 #include "tests/check.h"
-#include "tests/lib/strait.h"
+#include "tests/lib/bridge_fixture.h"
 
 static const struct bridge_config routed = { .by_requests = true };
 

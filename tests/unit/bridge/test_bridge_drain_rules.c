@@ -1,7 +1,7 @@
 /* MachineDrainRules of the management cluster reach the Nodes whose Machines ask for something. */
 #include "drain/drain_rules.h"
 #include "tests/check.h"
-#include "tests/lib/strait.h"
+#include "tests/lib/bridge_fixture.h"
 
 #define SKIP "{\"drain\":{\"behavior\":\"Skip\"}}"
 #define SKIP_BOOK "[{\"name\":\"a\",\"behavior\":\"Skip\"}]"

@@ -3,7 +3,7 @@
 #include "bridge/bridge_internal.h"
 #include "sandbox/sim/sim_api.h"
 #include "tests/check.h"
-#include "tests/lib/strait.h"
+#include "tests/lib/bridge_fixture.h"
 
 #define TRIES_MAX 12u /* in a minute, by a back-off that begins with half a second */
 

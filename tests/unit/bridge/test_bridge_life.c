@@ -1,6 +1,6 @@
 /* Quiet, pauses, crashes, rotation, bad clusters, control planes, templates, election. */
 #include "tests/check.h"
-#include "tests/lib/strait.h"
+#include "tests/lib/bridge_fixture.h"
 
 static void begin(struct strait *s, const struct bridge_config *config)
 {

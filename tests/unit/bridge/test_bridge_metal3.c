@@ -1,6 +1,6 @@
 /* Hosts of Metal3 are switched off for a maintenance, and on again. */
 #include "tests/check.h"
-#include "tests/lib/strait.h"
+#include "tests/lib/bridge_fixture.h"
 
 #define HOSTS "/apis/metal3.io/v1alpha1/namespaces/default/baremetalhosts"
 #define MACHINE STR("/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines/e1")

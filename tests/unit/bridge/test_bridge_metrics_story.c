@@ -1,7 +1,7 @@
 /* What the numbers say of a bridge, of one that does not act, and of one of many. */
 #include "base/metric.h"
 #include "tests/check.h"
-#include "tests/lib/strait.h"
+#include "tests/lib/bridge_fixture.h"
 
 struct bed {
     struct strait s;

@@ -1,5 +1,5 @@
 /* The states of a link and its ways between them. */
-#include "tests/lib/link_world.h"
+#include "tests/lib/link_fixture.h"
 
 #include "kinds/keys.h"
 #include "tests/check.h"

@@ -1,6 +1,6 @@
 /* Clusters that are right in all but one thing: what they say of their tokens, or that the list
  * through the next door never ends. */
-#include "tests/lib/link_world.h"
+#include "tests/lib/link_fixture.h"
 
 #include "base/alloc.h"
 #include "base/timestamp.h"

@@ -1,7 +1,7 @@
 /* Links over networks that are as bad as they get. */
 #include "kinds/keys.h"
 #include "tests/check.h"
-#include "tests/lib/link_world.h"
+#include "tests/lib/link_fixture.h"
 
 #define CALM (LINK_BACKOFF_MAX + LINK_LISTING_MAX + LINK_SILENCE_MAX + MINUTES(1))
 

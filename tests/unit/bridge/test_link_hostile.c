@@ -2,7 +2,7 @@
 #include "base/limits.h"
 #include "tests/check.h"
 #include "tests/lib/fake_dialer.h"
-#include "tests/lib/link_world.h"
+#include "tests/lib/link_fixture.h"
 
 struct bed {
     struct link_world w;

@@ -1,7 +1,7 @@
 /* Requests over a link, against a cluster that is played by hand. */
 #include "tests/check.h"
 #include "tests/lib/fake_dialer.h"
-#include "tests/lib/link_world.h"
+#include "tests/lib/link_fixture.h"
 
 #define CALLS 100
 

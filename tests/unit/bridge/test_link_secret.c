@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "kinds/keys.h"
 #include "tests/check.h"
-#include "tests/lib/link_world.h"
+#include "tests/lib/link_fixture.h"
 
 #define APPROVE KEYS_LEGACY "approve-deletion"
 

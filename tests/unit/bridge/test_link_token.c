@@ -1,5 +1,5 @@
 /* Links that work with an account of their own and its tokens. */
-#include "tests/lib/link_world.h"
+#include "tests/lib/link_fixture.h"
 
 #include "kinds/keys.h"
 #include "bridge/workload_token.h"

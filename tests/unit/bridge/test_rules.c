@@ -2,7 +2,7 @@
 
 #include "kinds/keys.h"
 #include "tests/check.h"
-#include "tests/lib/pair.h"
+#include "tests/lib/machine_node_fixture.h"
 
 /* ── the original's table ──────────────────────────────────────────────────────────────────── */
 

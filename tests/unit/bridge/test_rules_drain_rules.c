@@ -2,7 +2,7 @@
 #include "bridge/rules.h"
 #include "drain/drain_rules.h"
 #include "tests/check.h"
-#include "tests/lib/pair.h"
+#include "tests/lib/machine_node_fixture.h"
 
 #define OTHER STR("[{\"name\":\"a\",\"behavior\":\"Skip\"}]")
 

@@ -1,7 +1,7 @@
 #include "kinds/keys.h"
 #include "bridge/rules.h"
 #include "tests/check.h"
-#include "tests/lib/pair.h"
+#include "tests/lib/machine_node_fixture.h"
 
 /* ── random facts ──────────────────────────────────────────────────────────────────────────── */
 

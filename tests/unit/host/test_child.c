@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "tests/check.h"
-#include "tests/lib/peer.h"
+#include "tests/lib/byte_server.h"
 
 struct story {
     struct loop *loop;

@@ -4,7 +4,7 @@
 
 #include "tests/check.h"
 #include "tests/lib/certs.h"
-#include "tests/lib/peer.h"
+#include "tests/lib/byte_server.h"
 
 /* A loop whose clock the test moves; its timers are never run. */
 struct hand {

@@ -4,7 +4,7 @@
 #include "host/transport.h"
 #include "tests/check.h"
 #include "tests/lib/certs.h"
-#include "tests/lib/peer.h"
+#include "tests/lib/byte_server.h"
 
 /* A server with a certificate, an authority, and what a client makes of both. */
 struct story {

@@ -5,7 +5,7 @@
 #include "host/transport.h"
 #include "tests/check.h"
 #include "tests/lib/certs.h"
-#include "tests/lib/peer.h"
+#include "tests/lib/byte_server.h"
 
 static const char *const no_env[] = { NULL };
 

@@ -4,7 +4,7 @@
 #include "host/file.h"
 #include "tests/check.h"
 #include "tests/lib/certs.h"
-#include "tests/lib/peer.h"
+#include "tests/lib/byte_server.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #include "base/arena.h"
 #include "host/outbound.h"
 #include "tests/check.h"
-#include "tests/lib/mailpeer.h"
-#include "tests/lib/peer.h"
+#include "tests/lib/mail_server.h"
+#include "tests/lib/byte_server.h"
 
 struct story {
     struct loop *loop;

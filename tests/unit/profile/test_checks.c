@@ -2,7 +2,7 @@
 
 #include "profile/check/check_plugin.h"
 #include "tests/check.h"
-#include "tests/lib/bed.h"
+#include "tests/lib/check_fixture.h"
 
 TEST(checks_every_plugin_of_the_table_can_run)
 {

@@ -2,7 +2,7 @@
 #include "profile/check/check.h"
 
 #include "tests/check.h"
-#include "tests/lib/bed.h"
+#include "tests/lib/check_fixture.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "tests/check.h"
-#include "tests/lib/inquiry_world.h"
+#include "tests/lib/external_facts_fixture.h"
 
 /* ── Prometheus ────────────────────────────────────────────────────────────────────────────── */
 

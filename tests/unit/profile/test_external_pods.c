@@ -1,7 +1,7 @@
 #include "profile/external_facts.h"
 
 #include "tests/check.h"
-#include "tests/lib/inquiry_world.h"
+#include "tests/lib/external_facts_fixture.h"
 
 #define PREFER(key, operator, values)                                                              \
     "\"affinity\":{\"nodeAffinity\":{\"preferredDuringSchedulingIgnoredDuringExecution\":["        \

@@ -1,7 +1,7 @@
 #include "profile/fleet.h"
 
 #include "tests/check.h"
-#include "tests/lib/bed.h"
+#include "tests/lib/check_fixture.h"
 
 #define IN "cloud.sap/maintenance-state=in-maintenance"
 #define DATA(profile, time, state)                                                                 \

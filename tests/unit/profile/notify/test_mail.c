@@ -1,5 +1,5 @@
 #include "tests/check.h"
-#include "tests/lib/messenger.h"
+#include "tests/lib/notify_fixture.h"
 
 #define MAIL                                                                                       \
     "{address: 'mail:25', from: From, to: [To1, To2], subject: Sub, "                              \

@@ -1,5 +1,5 @@
 #include "tests/check.h"
-#include "tests/lib/messenger.h"
+#include "tests/lib/notify_fixture.h"
 
 #define SLACK                                                                                      \
     "{hook: 'https://hooks.slack.com/x', channel: '#ops', "                                        \

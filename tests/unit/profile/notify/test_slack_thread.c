@@ -1,6 +1,6 @@
 #include "format/json.h"
 #include "tests/check.h"
-#include "tests/lib/messenger.h"
+#include "tests/lib/notify_fixture.h"
 
 #define THREAD                                                                                     \
     "{token: 'xoxb-1', channel: '#ops', title: 'Updates & <more>', "                               \

@@ -1,5 +1,5 @@
 #include "tests/check.h"
-#include "tests/lib/messenger.h"
+#include "tests/lib/notify_fixture.h"
 
 TEST(webhook_sends_a_document_by_default)
 {

@@ -1,5 +1,5 @@
 #include "tests/check.h"
-#include "tests/lib/player.h"
+#include "tests/lib/replay.h"
 
 #include <dirent.h>
 

@@ -1,5 +1,5 @@
 /*
- * mailpeer: a mail server for tests, in the same process and on the same loop, that answers each
+ * mail_server: a mail server for tests, in the same process and on the same loop, that answers each
  * command as the test says, and keeps every byte it was sent.
  */
 #pragma once

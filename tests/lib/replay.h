@@ -1,5 +1,5 @@
 /*
- * player: plays a recorded exchange of a real API server against the sandbox, in process.
+ * replay: plays a recorded exchange of a real API server against the sandbox, in process.
  *
  * The rules are those of tests/data/apiserver/README.md: placeholders are bound by first
  * appearance, managedFields are left out but in the apply cases, discovery documents are cut down

@@ -1,4 +1,4 @@
-#include "tests/lib/link_world.h"
+#include "tests/lib/link_fixture.h"
 
 #include "base/base64.h"
 #include "base/alloc.h"

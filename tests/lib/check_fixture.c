@@ -1,4 +1,4 @@
-#include "tests/lib/bed.h"
+#include "tests/lib/check_fixture.h"
 
 #include "tests/check.h"
 

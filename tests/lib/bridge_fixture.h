@@ -1,5 +1,5 @@
 /*
- * strait: a management cluster, workload clusters and a bridge between them, on virtual time.
+ * bridge_fixture: a management cluster, workload clusters and a bridge between them, on virtual time.
  *
  * Objects are made and changed by requests of other clients; what is checked is what is on the
  * servers. Clusters "east", "west", … are in namespace "default" unless a name says "space/east".

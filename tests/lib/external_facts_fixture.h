@@ -1,5 +1,5 @@
 /*
- * inquiry_world: one or two controllers that ask, everybody whom they ask, and a network between
+ * external_facts_fixture: one or two controllers that ask, everybody whom they ask, and a network between
  * them that can be as bad as a test wants it.
  */
 #pragma once

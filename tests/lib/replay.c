@@ -1,4 +1,4 @@
-#include "tests/lib/player.h"
+#include "tests/lib/replay.h"
 
 #include "base/map.h"
 #include "format/json_tree.h"

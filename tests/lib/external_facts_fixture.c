@@ -1,4 +1,4 @@
-#include "tests/lib/inquiry_world.h"
+#include "tests/lib/external_facts_fixture.h"
 
 #include "tests/check.h"
 

@@ -1,4 +1,4 @@
-#include "tests/lib/peer.h"
+#include "tests/lib/byte_server.h"
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>

@@ -1,4 +1,4 @@
-#include "tests/lib/mailpeer.h"
+#include "tests/lib/mail_server.h"
 
 #include <arpa/inet.h>
 #include <event2/buffer.h>

@@ -1,4 +1,4 @@
-#include "tests/lib/messenger.h"
+#include "tests/lib/notify_fixture.h"
 
 #include "tests/check.h"
 

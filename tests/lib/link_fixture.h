@@ -1,5 +1,5 @@
 /*
- * link_world: a management cluster, workload clusters, and a link to each, on virtual time.
+ * link_fixture: a management cluster, workload clusters, and a link to each, on virtual time.
  */
 #pragma once
 

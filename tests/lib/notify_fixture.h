@@ -1,5 +1,5 @@
 /*
- * messenger: a sandboxed cluster with one node and an inbox, for tests of notifications.
+ * notify_fixture: a sandboxed cluster with one node and an inbox, for tests of notifications.
  *
  * The clock starts at 2026-03-02 08:00 UTC, a Monday.
  */

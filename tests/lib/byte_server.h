@@ -1,5 +1,5 @@
 /*
- * peer: a server for tests, in the same process and on the same loop, that says whatever bytes the
+ * byte_server: a server for tests, in the same process and on the same loop, that says whatever bytes the
  * test wants: well-formed, cut, slow, endless.
  */
 #pragma once

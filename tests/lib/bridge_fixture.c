@@ -1,4 +1,4 @@
-#include "tests/lib/strait.h"
+#include "tests/lib/bridge_fixture.h"
 
 #include "base/base64.h"
 #include "base/alloc.h"

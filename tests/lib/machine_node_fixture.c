@@ -1,4 +1,4 @@
-#include "tests/lib/pair.h"
+#include "tests/lib/machine_node_fixture.h"
 
 #include "kinds/keys.h"
 #include "drain/drain_rules.h"

@@ -1,5 +1,5 @@
 /*
- * bed: nodes, a configuration, a fleet and facts, as checks are run on, without a loop or an API.
+ * check_fixture: nodes, a configuration, a fleet and facts, as checks are run on, without a loop or an API.
  *
  * Nodes are given as the insides of a Node's metadata and conditions; every change goes through a
  * real store, so the fleet sees what it would see in production.
