@@ -14,7 +14,7 @@ import pytest
 from backend import Sandbox, Workload
 from capi import (APPROVE_DELETION, DATA, ENABLED, HOOK, LAB, MAINTENANCE, PAUSED, PRE_DRAIN, PRE_TERMINATE, STATE, Management,
                   Objects, Ref, StandIn)
-from gate import Gate
+from auth_proxy import Gate
 from process import Bridge
 from wait import wait_for
 

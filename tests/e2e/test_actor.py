@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 
-from asks import CLIENT_LABEL, Requests, install
+from requests_api import CLIENT_LABEL, Requests, install
 from process import Process, drydock
 from wait import wait_for
 

@@ -10,10 +10,10 @@ import pytest
 from bridge import STAY, Yard, fixture_yard, leads
 from capi import APPROVE_DELETION, CAPI, DELETED, EXCLUDE, HOOK_VALUE, MAINTAINED, RULES
 from contract import PROFILE
-from gate import Gate
+from auth_proxy import Gate
 from objects import budget, pod
 from process import Bridge, Controller, drydock
-from scene import fixture_installed, fixture_objects, fixture_scene
+from requests_fixture import fixture_installed, fixture_objects, fixture_scene
 from test_bridge_engine import ENGINE
 from wait import holds_for, wait_for
 

@@ -6,7 +6,7 @@ from bridge import fixture_yard, module_bridge
 from capi import DELETED, HOOK_VALUE
 from objects import pod
 from process import Controller
-from scene import fixture_installed, fixture_objects, fixture_scene
+from requests_fixture import fixture_installed, fixture_objects, fixture_scene
 from wait import holds_for, wait_for
 
 fixture_bridge = module_bridge("--workload-approval", "requests")

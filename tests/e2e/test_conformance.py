@@ -8,7 +8,7 @@ import urllib.request
 
 import pytest
 
-import player
+import replay
 from backend import ROOT, Cluster, Sandbox
 from wait import wait_for
 

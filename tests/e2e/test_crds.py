@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from process import Controller, Process, drydock
-from asks import KINDS, Requests, causes, install, path
+from requests_api import KINDS, Requests, causes, install, path
 from wait import wait_for
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

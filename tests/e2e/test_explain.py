@@ -13,9 +13,9 @@ import threading
 import pytest
 import yaml
 
-from asks import install
+from requests_api import install
 from process import Controller, Process, drydock, fetch
-from recipe import label, recipe, state, write
+from step_config import label, recipe, state, write
 from wait import wait_for
 
 LEASE = "maintenance-controller-leader-election.cloud.sap"

@@ -6,8 +6,8 @@ says as the library did; what the server says comes from the CRD's rules and fro
 
 import pytest
 
-from asks import CLIENT_LABEL, GROUP, causes, path
-from scene import ASKS, LIMITS, fixture_installed, fixture_objects, fixture_scene, fixture_serve
+from requests_api import CLIENT_LABEL, GROUP, causes, path
+from requests_fixture import ASKS, LIMITS, fixture_installed, fixture_objects, fixture_scene, fixture_serve
 from wait import wait_for
 
 CRD = "maintenancerequests.repairman.k8s.io"

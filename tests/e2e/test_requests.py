@@ -5,9 +5,9 @@ Every case has its own nodes and a limit that selects them alone, so cases share
 
 import pytest
 
-from asks import path
+from requests_api import path
 from process import Process, drydock
-from scene import (ASKS, LIMITS, OPEN, SELECTORS,
+from requests_fixture import (ASKS, LIMITS, OPEN, SELECTORS,
                    fixture_installed, fixture_objects, fixture_scene, fixture_serve)
 from wait import holds_for, wait_for
 

@@ -3,7 +3,7 @@
 import pytest
 
 from objects import daemon_set, deployment, template
-from scene import ASKS, LIMITS, fixture_installed, fixture_objects, fixture_scene, fixture_serve
+from requests_fixture import ASKS, LIMITS, fixture_installed, fixture_objects, fixture_scene, fixture_serve
 from wait import wait_for
 
 

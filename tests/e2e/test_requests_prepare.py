@@ -2,9 +2,9 @@
 
 import pytest
 
-from asks import path
+from requests_api import path
 from objects import budget, daemon_set, pod
-from scene import ASKS, LIMITS, MARK, fixture_installed, fixture_objects, fixture_scene, fixture_serve
+from requests_fixture import ASKS, LIMITS, MARK, fixture_installed, fixture_objects, fixture_scene, fixture_serve
 from wait import wait_for
 
 ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"

@@ -8,7 +8,7 @@ import yaml
 
 from objects import deployment, pod
 from process import Process, drydock
-from scene import ASKS, LIMITS, fixture_installed, fixture_objects, fixture_scene, fixture_serve
+from requests_fixture import ASKS, LIMITS, fixture_installed, fixture_objects, fixture_scene, fixture_serve
 from test_requests import PROFILE, STATE
 from wait import wait_for
 

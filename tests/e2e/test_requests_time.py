@@ -4,8 +4,8 @@ import datetime
 import json
 import signal
 
-from asks import path
-from scene import ASKS, LIMITS, fixture_installed, fixture_objects, fixture_scene, fixture_serve
+from requests_api import path
+from requests_fixture import ASKS, LIMITS, fixture_installed, fixture_objects, fixture_scene, fixture_serve
 from wait import holds_for, wait_for
 
 

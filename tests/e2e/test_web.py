@@ -6,7 +6,7 @@ from backend import Sandbox
 from browser import Browser
 from conftest import WORLD, Client
 from process import Controller
-from recipe import label, recipe, state, write
+from step_config import label, recipe, state, write
 from wait import wait_for
 
 pytestmark = pytest.mark.backend("sandbox")

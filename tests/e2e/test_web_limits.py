@@ -2,12 +2,12 @@
 
 import pytest
 
-from asks import CLIENT_LABEL, Requests, install
+from requests_api import CLIENT_LABEL, Requests, install
 from backend import Sandbox
 from browser import Browser
 from conftest import WORLD, Client
 from process import Controller
-from recipe import label, recipe, write
+from step_config import label, recipe, write
 from wait import wait_for
 
 pytestmark = pytest.mark.backend("sandbox")

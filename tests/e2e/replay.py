@@ -1,4 +1,4 @@
-"""player: plays the recorded answers of tests/data/apiserver against a server.
+"""replay: plays the recorded answers of tests/data/apiserver against a server.
 
 The rules are those of the README next to the recordings: placeholders are bound by first
 appearance, volatile headers, managedFields and the descriptions of columns are left out, discovery

@@ -1,11 +1,11 @@
-"""scene: some nodes, a limit that selects them alone, and requests for them; fixtures of the suites about requests.
+"""requests_fixture: some nodes, a limit that selects them alone, and requests for them; fixtures of the suites about requests.
 
 A suite imports the fixtures that it uses by their names; every case has its own nodes, so cases share a cluster.
 """
 
 import pytest
 
-from asks import CLIENT_LABEL, Requests, install, path
+from requests_api import CLIENT_LABEL, Requests, install, path
 from process import Controller
 from wait import wait_for
 

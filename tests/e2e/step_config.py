@@ -1,4 +1,4 @@
-"""recipe: a configuration with one profile whose every step a test can take by labelling a node."""
+"""step_config: a configuration with one profile whose every step a test can take by labelling a node."""
 
 import yaml
 

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from asks import KINDS, Requests, path
+from requests_api import KINDS, Requests, path
 from bridge import fixture_serve, fixture_yard
 from capi import APPROVE_DELETION, APPROVE_MAINTENANCE, DELETED, HOOK, MAINTAINED, OWN
 from process import Controller, drydock

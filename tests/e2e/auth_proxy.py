@@ -1,4 +1,4 @@
-"""gate: a door in front of an API server that knows who goes through it.
+"""auth_proxy: a door in front of an API server that knows who goes through it.
 
 It serves HTTPS with a certificate of its own and passes every request on as the administrator. A test sees what was asked, and
 by whom; it can ask for a password, answer in the server's place, put up another certificate, or close the door.

@@ -7,9 +7,9 @@ import subprocess
 
 import pytest
 
-from asks import CLIENT_LABEL, Requests, install
+from requests_api import CLIENT_LABEL, Requests, install
 from process import Controller, Process, drydock
-from recipe import label, recipe, state, write
+from step_config import label, recipe, state, write
 from wait import wait_for
 
 LIMITS, ASKS = "maintenancelimits", "maintenancerequests"

@@ -1,4 +1,4 @@
-"""asks: the kinds of repairman.k8s.io as the cases use them."""
+"""requests_api: the kinds of repairman.k8s.io as the cases use them."""
 
 import json
 import os
