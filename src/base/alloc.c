@@ -1,6 +1,6 @@
 #include "base/alloc.h"
 
-void *heap_alloc(size_t size)
+void *alloc_bytes(size_t size)
 {
     void *memory = calloc(1, size);
     if (memory == NULL) {
@@ -9,7 +9,7 @@ void *heap_alloc(size_t size)
     return memory;
 }
 
-void heap_free(void *memory)
+void alloc_free(void *memory)
 {
     free(memory);
 }

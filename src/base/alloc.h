@@ -8,7 +8,7 @@
 
 #include "base/defs.h"
 
-#define HEAP_NEW(type) ((type *)heap_alloc(sizeof(type)))
+#define ALLOC_NEW(type) ((type *)alloc_bytes(sizeof(type)))
 
-void *heap_alloc(size_t size);
-void heap_free(void *memory); /* accepts NULL */
+void *alloc_bytes(size_t size);
+void alloc_free(void *memory); /* accepts NULL */

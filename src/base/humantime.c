@@ -2,7 +2,7 @@
 
 #include "base/timestamp.h"
 
-struct str spell_length(usec_t length, struct arena *out)
+struct str humantime_span(usec_t length, struct arena *out)
 {
     static const struct {
         usec_t unit;
@@ -23,7 +23,7 @@ struct str spell_length(usec_t length, struct arena *out)
     return arena_printf(out, "%llds", (long long)(length / SECONDS(1)));
 }
 
-struct str spell_when(usec_t now, usec_t when, struct arena *out)
+struct str humantime_at(usec_t now, usec_t when, struct arena *out)
 {
     static const char *const days[] = { "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat" };
     static const char *const months[] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
@@ -35,7 +35,7 @@ struct str spell_when(usec_t now, usec_t when, struct arena *out)
         return STR("now");
     }
     struct civil at = civil_from_sec(when / SECONDS(1));
-    struct str length = spell_length(when - now, out);
+    struct str length = humantime_span(when - now, out);
     if (when - now < DAYS(6)) {
         return arena_printf(out, "in " STR_FMT " (%s %02d:%02d:%02d UTC)", STR_ARG(length),
                             days[at.weekday], at.hour, at.minute, at.second);

@@ -6,6 +6,6 @@
 #include "base/arena.h"
 
 /* "in 6h28m (Mon 08:00:00 UTC)", or empty for USEC_NEVER. */
-struct str spell_when(usec_t now, usec_t when, struct arena *out);
+struct str humantime_at(usec_t now, usec_t when, struct arena *out);
 /* The two largest units of a length of time: "45s", "1h4m", "3d2h". */
-struct str spell_length(usec_t length, struct arena *out);
+struct str humantime_span(usec_t length, struct arena *out);

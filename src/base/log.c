@@ -67,8 +67,8 @@ static void log_write_text(const struct log *log, struct buf *line, enum log_lev
                            const char *text)
 {
     if (log->wall != NULL) {
-        char stamp[STAMP_TEXT_MAX];
-        buf_add(line, stamp_print_micro(log->wall(log->wall_ctx), stamp));
+        char stamp[TIMESTAMP_TEXT_MAX];
+        buf_add(line, timestamp_print_micro(log->wall(log->wall_ctx), stamp));
         buf_add_char(line, ' ');
     }
     buf_printf(line, "%-5s ", level_names[level]);
@@ -83,9 +83,9 @@ static void log_write_json(const struct log *log, struct buf *line, enum log_lev
 {
     buf_printf(line, "{\"level\":\"%s\"", level_names_json[level]);
     if (log->wall != NULL) {
-        char stamp[STAMP_TEXT_MAX];
+        char stamp[TIMESTAMP_TEXT_MAX];
         buf_add(line, STR(",\"ts\":"));
-        log_quote(line, stamp_print_micro(log->wall(log->wall_ctx), stamp));
+        log_quote(line, timestamp_print_micro(log->wall(log->wall_ctx), stamp));
     }
     if (log->name.n > 0) {
         buf_add(line, STR(",\"logger\":"));

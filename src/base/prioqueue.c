@@ -2,31 +2,32 @@
 
 #include "base/alloc.h"
 
-void prio_init(struct prio *p, bool (*before)(struct prio_item *, struct prio_item *))
+void prioqueue_init(struct prioqueue *p,
+                    bool (*before)(struct prioqueue_item *, struct prioqueue_item *))
 {
-    *p = (struct prio){ .before = before };
+    *p = (struct prioqueue){ .before = before };
 }
 
-void prio_done(struct prio *p)
+void prioqueue_done(struct prioqueue *p)
 {
     for (uint32_t i = 0; i < p->n; i++) {
         p->items[i]->place = 0;
     }
-    heap_free(p->items);
+    alloc_free(p->items);
     p->items = NULL;
     p->n = 0;
     p->cap = 0;
 }
 
-static void prio_set(struct prio *p, uint32_t i, struct prio_item *item)
+static void prio_set(struct prioqueue *p, uint32_t i, struct prioqueue_item *item)
 {
     p->items[i] = item;
     item->place = i + 1;
 }
 
-static void prio_rise(struct prio *p, uint32_t i)
+static void prioqueue_rise(struct prioqueue *p, uint32_t i)
 {
-    struct prio_item *item = p->items[i];
+    struct prioqueue_item *item = p->items[i];
     while (i > 0 && p->before(item, p->items[(i - 1) / 2])) {
         prio_set(p, i, p->items[(i - 1) / 2]);
         i = (i - 1) / 2;
@@ -34,9 +35,9 @@ static void prio_rise(struct prio *p, uint32_t i)
     prio_set(p, i, item);
 }
 
-static void prio_sink(struct prio *p, uint32_t i)
+static void prioqueue_sink(struct prioqueue *p, uint32_t i)
 {
-    struct prio_item *item = p->items[i];
+    struct prioqueue_item *item = p->items[i];
     for (;;) {
         uint32_t child = 2 * i + 1;
         if (child >= p->n) {
@@ -54,41 +55,41 @@ static void prio_sink(struct prio *p, uint32_t i)
     prio_set(p, i, item);
 }
 
-void prio_put(struct prio *p, struct prio_item *item)
+void prioqueue_put(struct prioqueue *p, struct prioqueue_item *item)
 {
-    ASSERT(!prio_inside(item));
+    ASSERT(!prioqueue_inside(item));
     if (p->n == p->cap) {
         p->cap = p->cap == 0 ? 16 : p->cap * 2;
-        struct prio_item **grown = heap_alloc(p->cap * sizeof(struct prio_item *));
+        struct prioqueue_item **grown = alloc_bytes(p->cap * sizeof(struct prioqueue_item *));
         for (uint32_t i = 0; i < p->n; i++) {
             grown[i] = p->items[i];
         }
-        heap_free(p->items);
+        alloc_free(p->items);
         p->items = grown;
     }
     p->items[p->n++] = item;
-    prio_rise(p, p->n - 1);
+    prioqueue_rise(p, p->n - 1);
 }
 
-void prio_take(struct prio *p, struct prio_item *item)
+void prioqueue_take(struct prioqueue *p, struct prioqueue_item *item)
 {
     uint32_t i = item->place - 1;
-    ASSERT(prio_inside(item) && i < p->n && p->items[i] == item);
-    struct prio_item *last = p->items[--p->n];
+    ASSERT(prioqueue_inside(item) && i < p->n && p->items[i] == item);
+    struct prioqueue_item *last = p->items[--p->n];
     item->place = 0;
     if (last != item) {
         prio_set(p, i, last);
-        prio_rise(p, i);
-        prio_sink(p, last->place - 1);
+        prioqueue_rise(p, i);
+        prioqueue_sink(p, last->place - 1);
     }
 }
 
-struct prio_item *prio_first(const struct prio *p)
+struct prioqueue_item *prioqueue_first(const struct prioqueue *p)
 {
     return p->n > 0 ? p->items[0] : NULL;
 }
 
-void prio_check(const struct prio *p)
+void prioqueue_check(const struct prioqueue *p)
 {
     for (uint32_t i = 0; i < p->n; i++) {
         ASSERT(p->items[i]->place == i + 1);

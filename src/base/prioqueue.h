@@ -8,28 +8,30 @@
 
 #include "base/defs.h"
 
-struct prio_item {
+struct prioqueue_item {
     uint32_t place; /* 0 = outside; otherwise its index and one */
 };
 
-struct prio {
-    struct prio_item **items;
+struct prioqueue {
+    struct prioqueue_item **items;
     uint32_t n;
     uint32_t cap;
     /* True when `a` comes before `b`. */
-    bool (*before)(struct prio_item *a, struct prio_item *b);
+    bool (*before)(struct prioqueue_item *a, struct prioqueue_item *b);
 };
 
-void prio_init(struct prio *p, bool (*before)(struct prio_item *, struct prio_item *));
-void prio_done(struct prio *p); /* the items are outside afterwards */
+void prioqueue_init(struct prioqueue *p,
+                    bool (*before)(struct prioqueue_item *, struct prioqueue_item *));
+void prioqueue_done(struct prioqueue *p); /* the items are outside afterwards */
 
-static inline bool prio_inside(const struct prio_item *item)
+static inline bool prioqueue_inside(const struct prioqueue_item *item)
 {
     return item->place != 0;
 }
 
-void prio_put(struct prio *p, struct prio_item *item);
-void prio_take(struct prio *p, struct prio_item *item); /* an item that is inside */
-struct prio_item *prio_first(const struct prio *p);     /* NULL when it is empty; stays inside */
+void prioqueue_put(struct prioqueue *p, struct prioqueue_item *item);
+void prioqueue_take(struct prioqueue *p, struct prioqueue_item *item); /* an item that is inside */
+struct prioqueue_item *
+prioqueue_first(const struct prioqueue *p); /* NULL when it is empty; stays inside */
 
-void prio_check(const struct prio *p);
+void prioqueue_check(const struct prioqueue *p);

@@ -1,6 +1,6 @@
 #include "base/ratelimit.h"
 
-static usec_t bucket_step(const struct bucket *b)
+static usec_t ratelimit_step(const struct ratelimit *b)
 {
     ASSERT(b->rate > 0);
     ASSERT(b->burst > 0);
@@ -8,13 +8,13 @@ static usec_t bucket_step(const struct bucket *b)
 }
 
 /* After one more is taken the bucket may be empty, but not more than that. */
-usec_t bucket_ready_at(const struct bucket *b, usec_t now)
+usec_t ratelimit_ready_at(const struct ratelimit *b, usec_t now)
 {
-    usec_t step = bucket_step(b);
+    usec_t step = ratelimit_step(b);
     return MAX(b->full_at, now) + step - (usec_t)b->burst * step;
 }
 
-void bucket_take(struct bucket *b, usec_t now)
+void ratelimit_take(struct ratelimit *b, usec_t now)
 {
-    b->full_at = MAX(b->full_at, now) + bucket_step(b);
+    b->full_at = MAX(b->full_at, now) + ratelimit_step(b);
 }

@@ -7,13 +7,13 @@
 
 #include "base/defs.h"
 
-struct bucket {
+struct ratelimit {
     uint32_t rate;  /* a second */
     uint32_t burst; /* at once */
     usec_t full_at; /* monotonic */
 };
 
 /* When one may be taken; `now` or before: now. */
-usec_t bucket_ready_at(const struct bucket *b, usec_t now);
+usec_t ratelimit_ready_at(const struct ratelimit *b, usec_t now);
 /* Takes one. It may be taken ahead of its time: then all others wait longer. */
-void bucket_take(struct bucket *b, usec_t now);
+void ratelimit_take(struct ratelimit *b, usec_t now);

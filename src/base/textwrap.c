@@ -6,10 +6,10 @@
 
 #include "base/utf8.h"
 
-#define WRAP_PRINTF_MAX 1024u /* of one piece that a caller formats; texts go by wrap_add */
+#define WRAP_PRINTF_MAX 1024u /* of one piece that a caller formats; texts go by textwrap_add */
 
 /* The first character as it is shown, and the bytes that it takes. */
-static size_t wrap_char(struct str text, struct str *ret_shown)
+static size_t textwrap_char(struct str text, struct str *ret_shown)
 {
     uint32_t point = 0;
     size_t n = utf8_decode(text, &point);
@@ -21,12 +21,12 @@ static size_t wrap_char(struct str text, struct str *ret_shown)
     return n;
 }
 
-uint32_t wrap_width(struct str text)
+uint32_t textwrap_width(struct str text)
 {
     uint32_t width = 0;
     struct str shown;
     for (size_t at = 0; at < text.n; width++) {
-        at += wrap_char(str_sub(text, at, text.n - at), &shown);
+        at += textwrap_char(str_sub(text, at, text.n - at), &shown);
     }
     return width;
 }
@@ -36,7 +36,7 @@ static bool out_ends_with_word(const struct buf *out)
     return out->n > 0 && out->p[out->n - 1] != ' ' && out->p[out->n - 1] != '\n';
 }
 
-static void wrap_break(struct wrap *w)
+static void textwrap_break(struct textwrap *w)
 {
     buf_add_char(w->out, '\n');
     for (uint32_t i = 0; i < w->hang; i++) {
@@ -47,7 +47,7 @@ static void wrap_break(struct wrap *w)
 }
 
 /* The line became too long: what follows the last gap goes to a line of its own. */
-static void wrap_fold(struct wrap *w)
+static void textwrap_fold(struct textwrap *w)
 {
     struct buf *out = w->out;
     size_t from = w->gap;
@@ -66,11 +66,11 @@ static void wrap_fold(struct wrap *w)
     memset(out->p + w->gap, ' ', to - w->gap);
     out->p[w->gap] = '\n';
     out->n = to + tail;
-    w->column = w->hang + wrap_width((struct str){ .p = out->p + to, .n = tail });
+    w->column = w->hang + textwrap_width((struct str){ .p = out->p + to, .n = tail });
     w->gap = 0;
 }
 
-static void wrap_space(struct wrap *w)
+static void textwrap_space(struct textwrap *w)
 {
     if (w->column > w->hang && out_ends_with_word(w->out)) {
         w->gap = w->out->n;
@@ -79,30 +79,30 @@ static void wrap_space(struct wrap *w)
     w->column++;
 }
 
-void wrap_add(struct wrap *w, struct str text)
+void textwrap_add(struct textwrap *w, struct str text)
 {
     for (size_t at = 0; at < text.n;) {
         if (text.p[at] == '\n') {
-            wrap_break(w);
+            textwrap_break(w);
             at++;
             continue;
         }
         if (text.p[at] == ' ') {
-            wrap_space(w);
+            textwrap_space(w);
             at++;
             continue;
         }
         struct str shown;
-        at += wrap_char(str_sub(text, at, text.n - at), &shown);
+        at += textwrap_char(str_sub(text, at, text.n - at), &shown);
         buf_add(w->out, shown);
         w->column++;
         if (w->columns > 0 && w->column > w->columns && w->gap > 0) {
-            wrap_fold(w);
+            textwrap_fold(w);
         }
     }
 }
 
-void wrap_printf(struct wrap *w, const char *fmt, ...)
+void textwrap_printf(struct textwrap *w, const char *fmt, ...)
 {
     char text[WRAP_PRINTF_MAX];
     va_list args;
@@ -110,17 +110,17 @@ void wrap_printf(struct wrap *w, const char *fmt, ...)
     int n = vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     ASSERT(n >= 0 && (size_t)n < sizeof(text));
-    wrap_add(w, (struct str){ .p = text, .n = (size_t)n });
+    textwrap_add(w, (struct str){ .p = text, .n = (size_t)n });
 }
 
-void wrap_tab(struct wrap *w, uint32_t column)
+void textwrap_tab(struct textwrap *w, uint32_t column)
 {
     do {
-        wrap_space(w);
+        textwrap_space(w);
     } while (w->column < column);
 }
 
-void wrap_end(struct wrap *w)
+void textwrap_end(struct textwrap *w)
 {
     while (w->out->n > 0 && w->out->p[w->out->n - 1] == ' ') {
         w->out->n--; /* nothing came behind them */

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 
-struct wrap {
+struct textwrap {
     struct buf *out;
     uint32_t columns; /* 0 = lines have no end */
     uint32_t hang;    /* where a line goes on that was broken */
@@ -18,12 +18,12 @@ struct wrap {
 
 /* Adds text behind what is there; lines break at spaces only, whoever wrote them. A line break in
  * the text is one in the output. */
-void wrap_add(struct wrap *w, struct str text);
-void wrap_printf(struct wrap *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void textwrap_add(struct textwrap *w, struct str text);
+void textwrap_printf(struct textwrap *w, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Spaces up to that column, at least one. */
-void wrap_tab(struct wrap *w, uint32_t column);
-void wrap_end(
-    struct wrap *w); /* of the line, without spaces at its end; the next one has no hang */
+void textwrap_tab(struct textwrap *w, uint32_t column);
+void textwrap_end(
+    struct textwrap *w); /* of the line, without spaces at its end; the next one has no hang */
 
 /* Columns that a text takes: characters, of which none is wide. */
-uint32_t wrap_width(struct str text);
+uint32_t textwrap_width(struct str text);

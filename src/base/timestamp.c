@@ -3,9 +3,9 @@
 #define DAY_SEC 86400
 #define USEC_SEC 1000000
 
-const struct stamp stamp_zero = { .sec = -62135596800 };
+const struct timestamp timestamp_zero = { .sec = -62135596800 };
 
-struct stamp stamp_from_usec(usec_t wall)
+struct timestamp timestamp_from_usec(usec_t wall)
 {
     int64_t sec = wall / USEC_SEC;
     int64_t rest = wall % USEC_SEC;
@@ -13,10 +13,10 @@ struct stamp stamp_from_usec(usec_t wall)
         rest += USEC_SEC;
         sec--;
     }
-    return (struct stamp){ .sec = sec, .nsec = (int32_t)(rest * 1000) };
+    return (struct timestamp){ .sec = sec, .nsec = (int32_t)(rest * 1000) };
 }
 
-usec_t stamp_to_usec(struct stamp s)
+usec_t timestamp_to_usec(struct timestamp s)
 {
     usec_t wall;
     if (__builtin_mul_overflow(s.sec, (int64_t)USEC_SEC, &wall) ||
@@ -26,9 +26,9 @@ usec_t stamp_to_usec(struct stamp s)
     return wall;
 }
 
-bool stamp_is_zero(struct stamp s)
+bool timestamp_is_zero(struct timestamp s)
 {
-    return s.sec == stamp_zero.sec && s.nsec == 0;
+    return s.sec == timestamp_zero.sec && s.nsec == 0;
 }
 
 static bool is_digit(struct str s, size_t at)
@@ -37,34 +37,34 @@ static bool is_digit(struct str s, size_t at)
 }
 
 /* What is left to read, and how the first complaint goes. */
-struct stamp_reader {
+struct timestamp_reader {
     struct str text;
     struct str rest;
     struct err *err;
 };
 
-static int stamp_fail(struct stamp_reader *r, const char *what)
+static int timestamp_fail(struct timestamp_reader *r, const char *what)
 {
     struct str shown = str_sub(r->text, 0, 64);
     return err_set(r->err, ERR_INVALID, "time '" STR_FMT "': %s", STR_ARG(shown), what);
 }
 
-static void stamp_skip(struct stamp_reader *r, size_t n)
+static void timestamp_skip(struct timestamp_reader *r, size_t n)
 {
     r->rest = str_sub(r->rest, n, r->rest.n - n);
 }
 
-static bool stamp_take(struct stamp_reader *r, char c)
+static bool timestamp_take(struct timestamp_reader *r, char c)
 {
     if (r->rest.n == 0 || r->rest.p[0] != c) {
         return false;
     }
-    stamp_skip(r, 1);
+    timestamp_skip(r, 1);
     return true;
 }
 
 /* `least` to `most` digits; false when there are fewer. */
-static bool stamp_digits(struct stamp_reader *r, size_t least, size_t most, int *ret)
+static bool timestamp_digits(struct timestamp_reader *r, size_t least, size_t most, int *ret)
 {
     int value = 0;
     size_t n = 0;
@@ -75,7 +75,7 @@ static bool stamp_digits(struct stamp_reader *r, size_t least, size_t most, int 
     if (n < least) {
         return false;
     }
-    stamp_skip(r, n);
+    timestamp_skip(r, n);
     *ret = value;
     return true;
 }
@@ -87,98 +87,99 @@ static int days_in(int64_t year, int month)
     return days[month - 1] + (month == 2 && leap ? 1 : 0);
 }
 
-static int stamp_read_date(struct stamp_reader *r, struct civil *c)
+static int timestamp_read_date(struct timestamp_reader *r, struct civil *c)
 {
     int year;
-    if (!stamp_digits(r, 4, 4, &year)) {
-        return stamp_fail(r, "want a year of four digits");
+    if (!timestamp_digits(r, 4, 4, &year)) {
+        return timestamp_fail(r, "want a year of four digits");
     }
     c->year = year;
-    if (!stamp_take(r, '-') || !stamp_digits(r, 2, 2, &c->month)) {
-        return stamp_fail(r, "want '-' and a month of two digits behind the year");
+    if (!timestamp_take(r, '-') || !timestamp_digits(r, 2, 2, &c->month)) {
+        return timestamp_fail(r, "want '-' and a month of two digits behind the year");
     }
     if (c->month < 1 || c->month > 12) {
-        return stamp_fail(r, "month out of range");
+        return timestamp_fail(r, "month out of range");
     }
-    if (!stamp_take(r, '-') || !stamp_digits(r, 2, 2, &c->day)) {
-        return stamp_fail(r, "want '-' and a day of two digits behind the month");
+    if (!timestamp_take(r, '-') || !timestamp_digits(r, 2, 2, &c->day)) {
+        return timestamp_fail(r, "want '-' and a day of two digits behind the month");
     }
     if (c->day < 1 || c->day > days_in(c->year, c->month)) {
-        return stamp_fail(r, "day out of range");
+        return timestamp_fail(r, "day out of range");
     }
     return 0;
 }
 
 /* Go takes an hour of one digit, too. */
-static int stamp_read_clock(struct stamp_reader *r, struct civil *c)
+static int timestamp_read_clock(struct timestamp_reader *r, struct civil *c)
 {
-    if (!stamp_take(r, 'T') || !stamp_digits(r, 1, 2, &c->hour)) {
-        return stamp_fail(r, "want 'T' and an hour behind the date");
+    if (!timestamp_take(r, 'T') || !timestamp_digits(r, 1, 2, &c->hour)) {
+        return timestamp_fail(r, "want 'T' and an hour behind the date");
     }
     if (c->hour > 23) {
-        return stamp_fail(r, "hour out of range");
+        return timestamp_fail(r, "hour out of range");
     }
-    if (!stamp_take(r, ':') || !stamp_digits(r, 2, 2, &c->minute)) {
-        return stamp_fail(r, "want ':' and a minute of two digits behind the hour");
+    if (!timestamp_take(r, ':') || !timestamp_digits(r, 2, 2, &c->minute)) {
+        return timestamp_fail(r, "want ':' and a minute of two digits behind the hour");
     }
     if (c->minute > 59) {
-        return stamp_fail(r, "minute out of range");
+        return timestamp_fail(r, "minute out of range");
     }
-    if (!stamp_take(r, ':') || !stamp_digits(r, 2, 2, &c->second)) {
-        return stamp_fail(r, "want ':' and a second of two digits behind the minute");
+    if (!timestamp_take(r, ':') || !timestamp_digits(r, 2, 2, &c->second)) {
+        return timestamp_fail(r, "want ':' and a second of two digits behind the minute");
     }
     if (c->second > 59) {
-        return stamp_fail(r, "second out of range");
+        return timestamp_fail(r, "second out of range");
     }
     return 0;
 }
 
 /* The digits behind '.' or ','; from the tenth on they are dropped. */
-static int32_t stamp_read_fraction(struct stamp_reader *r)
+static int32_t timestamp_read_fraction(struct timestamp_reader *r)
 {
     int32_t nsec = 0;
     int32_t unit = 100000000;
-    stamp_skip(r, 1);
+    timestamp_skip(r, 1);
     while (is_digit(r->rest, 0)) {
         nsec += (r->rest.p[0] - '0') * unit;
         unit /= 10;
-        stamp_skip(r, 1);
+        timestamp_skip(r, 1);
     }
     return nsec;
 }
 
-static int stamp_read_offset(struct stamp_reader *r, int32_t *ret)
+static int timestamp_read_offset(struct timestamp_reader *r, int32_t *ret)
 {
     *ret = 0;
-    if (stamp_take(r, 'Z')) {
+    if (timestamp_take(r, 'Z')) {
         return 0;
     }
     bool west = r->rest.n > 0 && r->rest.p[0] == '-';
     int hours;
     int minutes;
-    if ((!stamp_take(r, '+') && !stamp_take(r, '-')) || !stamp_digits(r, 2, 2, &hours) ||
-        !stamp_take(r, ':') || !stamp_digits(r, 2, 2, &minutes)) {
-        return stamp_fail(r, "want 'Z' or an offset such as +02:00 behind the second");
+    if ((!timestamp_take(r, '+') && !timestamp_take(r, '-')) ||
+        !timestamp_digits(r, 2, 2, &hours) || !timestamp_take(r, ':') ||
+        !timestamp_digits(r, 2, 2, &minutes)) {
+        return timestamp_fail(r, "want 'Z' or an offset such as +02:00 behind the second");
     }
     if (hours > 24) {
-        return stamp_fail(r, "time zone offset hour out of range");
+        return timestamp_fail(r, "time zone offset hour out of range");
     }
     if (minutes > 60) {
-        return stamp_fail(r, "time zone offset minute out of range");
+        return timestamp_fail(r, "time zone offset minute out of range");
     }
     int32_t offset = (hours * 60 + minutes) * 60;
     *ret = west ? -offset : offset;
     return 0;
 }
 
-static int stamp_read(struct str text, bool micro, struct stamp *ret, struct err *err)
+static int timestamp_read(struct str text, bool micro, struct timestamp *ret, struct err *err)
 {
-    struct stamp_reader r = { .text = text, .rest = text, .err = err };
+    struct timestamp_reader r = { .text = text, .rest = text, .err = err };
     struct civil c = { 0 };
-    struct stamp s = { 0 };
-    int result = stamp_read_date(&r, &c);
+    struct timestamp s = { 0 };
+    int result = timestamp_read_date(&r, &c);
     if (result == 0) {
-        result = stamp_read_clock(&r, &c);
+        result = timestamp_read_clock(&r, &c);
     }
     if (result < 0) {
         return result;
@@ -186,57 +187,58 @@ static int stamp_read(struct str text, bool micro, struct stamp *ret, struct err
     bool point = r.rest.n > 1 && (r.rest.p[0] == '.' || r.rest.p[0] == ',') && is_digit(r.rest, 1);
     size_t before = r.rest.n;
     if (point) {
-        s.nsec = stamp_read_fraction(&r);
+        s.nsec = timestamp_read_fraction(&r);
     }
     if (micro && before - r.rest.n != 7) {
-        return stamp_fail(&r, "want exactly six digits behind the second");
+        return timestamp_fail(&r, "want exactly six digits behind the second");
     }
-    result = stamp_read_offset(&r, &s.offset);
+    result = timestamp_read_offset(&r, &s.offset);
     if (result < 0) {
         return result;
     }
     if (r.rest.n > 0) {
-        return stamp_fail(&r, "extra text behind the time");
+        return timestamp_fail(&r, "extra text behind the time");
     }
     s.sec = civil_to_sec(&c) - s.offset;
     *ret = s;
     return 0;
 }
 
-int stamp_parse(struct str text, struct stamp *ret, struct err *err)
+int timestamp_parse(struct str text, struct timestamp *ret, struct err *err)
 {
-    return stamp_read(text, /* micro= */ false, ret, err);
+    return timestamp_read(text, /* micro= */ false, ret, err);
 }
 
-int stamp_parse_micro(struct str text, struct stamp *ret, struct err *err)
+int timestamp_parse_micro(struct str text, struct timestamp *ret, struct err *err)
 {
-    return stamp_read(text, /* micro= */ true, ret, err);
+    return timestamp_read(text, /* micro= */ true, ret, err);
 }
 
 /* Date and clock with `between` them, in the stamp's own offset. */
-static size_t stamp_put(struct stamp s, char between, char out[STAMP_TEXT_MAX])
+static size_t timestamp_put(struct timestamp s, char between, char out[TIMESTAMP_TEXT_MAX])
 {
     struct civil c = civil_from_sec(s.sec + s.offset);
     int64_t year = c.year < 0 ? -c.year : c.year;
-    return (size_t)snprintf(out, STAMP_TEXT_MAX, "%s%04lld-%02d-%02d%c%02d:%02d:%02d",
+    return (size_t)snprintf(out, TIMESTAMP_TEXT_MAX, "%s%04lld-%02d-%02d%c%02d:%02d:%02d",
                             c.year < 0 ? "-" : "", (long long)year, c.month, c.day, between, c.hour,
                             c.minute, c.second);
 }
 
 /* Without trailing zeros, and nothing at all for a whole second. */
-static size_t stamp_put_fraction(struct stamp s, char *out, size_t at)
+static size_t timestamp_put_fraction(struct timestamp s, char *out, size_t at)
 {
     if (s.nsec == 0) {
         return at;
     }
-    at += (size_t)snprintf(out + at, STAMP_TEXT_MAX - at, ".%09d", s.nsec);
+    at += (size_t)snprintf(out + at, TIMESTAMP_TEXT_MAX - at, ".%09d", s.nsec);
     while (out[at - 1] == '0') {
         at--;
     }
     return at;
 }
 
-int stamp_print(struct stamp s, char out[STAMP_TEXT_MAX], struct str *ret, struct err *err)
+int timestamp_print(struct timestamp s, char out[TIMESTAMP_TEXT_MAX], struct str *ret,
+                    struct err *err)
 {
     int64_t year = civil_from_sec(s.sec + s.offset).year;
     int zone = s.offset / 60;
@@ -247,44 +249,44 @@ int stamp_print(struct stamp s, char out[STAMP_TEXT_MAX], struct str *ret, struc
     if (minutes / 60 > 23) {
         return err_set(err, ERR_INVALID, "timezone hour outside of range [0,23]");
     }
-    size_t n = stamp_put_fraction(s, out, stamp_put(s, 'T', out));
+    size_t n = timestamp_put_fraction(s, out, timestamp_put(s, 'T', out));
     if (s.offset == 0) {
-        n += (size_t)snprintf(out + n, STAMP_TEXT_MAX - n, "Z");
+        n += (size_t)snprintf(out + n, TIMESTAMP_TEXT_MAX - n, "Z");
     } else {
-        n += (size_t)snprintf(out + n, STAMP_TEXT_MAX - n, "%c%02d:%02d", zone < 0 ? '-' : '+',
+        n += (size_t)snprintf(out + n, TIMESTAMP_TEXT_MAX - n, "%c%02d:%02d", zone < 0 ? '-' : '+',
                               minutes / 60, minutes % 60);
     }
     *ret = (struct str){ .p = out, .n = n };
     return 0;
 }
 
-struct str stamp_print_seconds(usec_t wall, char out[STAMP_TEXT_MAX])
+struct str timestamp_print_seconds(usec_t wall, char out[TIMESTAMP_TEXT_MAX])
 {
-    size_t n = stamp_put(stamp_from_usec(wall), 'T', out);
-    n += (size_t)snprintf(out + n, STAMP_TEXT_MAX - n, "Z");
+    size_t n = timestamp_put(timestamp_from_usec(wall), 'T', out);
+    n += (size_t)snprintf(out + n, TIMESTAMP_TEXT_MAX - n, "Z");
     return (struct str){ .p = out, .n = n };
 }
 
-struct str stamp_print_micro(usec_t wall, char out[STAMP_TEXT_MAX])
+struct str timestamp_print_micro(usec_t wall, char out[TIMESTAMP_TEXT_MAX])
 {
-    struct stamp s = stamp_from_usec(wall);
-    size_t n = stamp_put(s, 'T', out);
-    n += (size_t)snprintf(out + n, STAMP_TEXT_MAX - n, ".%06dZ", s.nsec / 1000);
+    struct timestamp s = timestamp_from_usec(wall);
+    size_t n = timestamp_put(s, 'T', out);
+    n += (size_t)snprintf(out + n, TIMESTAMP_TEXT_MAX - n, ".%06dZ", s.nsec / 1000);
     return (struct str){ .p = out, .n = n };
 }
 
-struct str stamp_print_go(struct stamp s, char out[STAMP_TEXT_MAX])
+struct str timestamp_print_go(struct timestamp s, char out[TIMESTAMP_TEXT_MAX])
 {
     int zone = s.offset / 60;
     int minutes = zone < 0 ? -zone : zone;
     char sign = zone < 0 ? '-' : '+';
-    size_t n = stamp_put_fraction(s, out, stamp_put(s, ' ', out));
-    n += (size_t)snprintf(out + n, STAMP_TEXT_MAX - n, " %c%02d%02d ", sign, minutes / 60,
+    size_t n = timestamp_put_fraction(s, out, timestamp_put(s, ' ', out));
+    n += (size_t)snprintf(out + n, TIMESTAMP_TEXT_MAX - n, " %c%02d%02d ", sign, minutes / 60,
                           minutes % 60);
     if (s.offset == 0) {
-        n += (size_t)snprintf(out + n, STAMP_TEXT_MAX - n, "UTC");
+        n += (size_t)snprintf(out + n, TIMESTAMP_TEXT_MAX - n, "UTC");
     } else {
-        n += (size_t)snprintf(out + n, STAMP_TEXT_MAX - n, "%c%02d%02d", sign, minutes / 60,
+        n += (size_t)snprintf(out + n, TIMESTAMP_TEXT_MAX - n, "%c%02d%02d", sign, minutes / 60,
                               minutes % 60);
     }
     return (struct str){ .p = out, .n = n };

@@ -8,9 +8,9 @@
 
 #include "base/err.h"
 
-#define STAMP_TEXT_MAX 64 /* also the largest year that fits 64 bits */
+#define TIMESTAMP_TEXT_MAX 64 /* also the largest year that fits 64 bits */
 
-struct stamp {
+struct timestamp {
     int64_t sec;    /* since 1970-01-01T00:00:00Z */
     int32_t nsec;   /* 0 … 999,999,999 */
     int32_t offset; /* seconds east of UTC */
@@ -26,32 +26,33 @@ struct civil {
     int weekday; /* 0 = Sunday */
 };
 
-extern const struct stamp stamp_zero; /* 0001-01-01T00:00:00Z */
+extern const struct timestamp timestamp_zero; /* 0001-01-01T00:00:00Z */
 
-struct stamp stamp_from_usec(usec_t wall); /* UTC */
-usec_t stamp_to_usec(struct stamp s);
-bool stamp_is_zero(struct stamp s);
+struct timestamp timestamp_from_usec(usec_t wall); /* UTC */
+usec_t timestamp_to_usec(struct timestamp s);
+bool timestamp_is_zero(struct timestamp s);
 
 /* RFC 3339 as Go's time.Time reads it from JSON (the text between the quotes). */
 NODISCARD
-int stamp_parse(struct str text, struct stamp *ret, struct err *err);
+int timestamp_parse(struct str text, struct timestamp *ret, struct err *err);
 
 /* metav1.MicroTime as Kubernetes reads it: the same with exactly six digits behind the point. */
 NODISCARD
-int stamp_parse_micro(struct str text, struct stamp *ret, struct err *err);
+int timestamp_parse_micro(struct str text, struct timestamp *ret, struct err *err);
 
 /* RFC 3339 with up to nine digits, trailing zeros removed; -ERR_INVALID where Go refuses (year,
  * offset). */
 NODISCARD
-int stamp_print(struct stamp s, char out[STAMP_TEXT_MAX], struct str *ret, struct err *err);
+int timestamp_print(struct timestamp s, char out[TIMESTAMP_TEXT_MAX], struct str *ret,
+                    struct err *err);
 
 /* Kubernetes' forms: metav1.Time (whole seconds, UTC) and metav1.MicroTime (exactly six digits,
  * UTC). */
-struct str stamp_print_seconds(usec_t wall, char out[STAMP_TEXT_MAX]);
-struct str stamp_print_micro(usec_t wall, char out[STAMP_TEXT_MAX]);
+struct str timestamp_print_seconds(usec_t wall, char out[TIMESTAMP_TEXT_MAX]);
+struct str timestamp_print_micro(usec_t wall, char out[TIMESTAMP_TEXT_MAX]);
 
 /* Go's time.Time.String(): "2026-01-02 03:04:05.25 +0530 +0530"; an offset of 0 is "+0000 UTC". */
-struct str stamp_print_go(struct stamp s, char out[STAMP_TEXT_MAX]);
+struct str timestamp_print_go(struct timestamp s, char out[TIMESTAMP_TEXT_MAX]);
 
 struct civil civil_from_sec(int64_t sec); /* UTC */
 int64_t civil_to_sec(const struct civil *c);

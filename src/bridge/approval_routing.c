@@ -85,7 +85,7 @@ static void routing_close(struct routing *r)
 
 void routing_begin(struct yard *y)
 {
-    struct routing *r = HEAP_NEW(struct routing);
+    struct routing *r = ALLOC_NEW(struct routing);
     r->yard = y;
     loop_timer_init(&r->timer, y->bridge->loop, routing_on_timer, r);
     y->routing = r;
@@ -97,7 +97,7 @@ void routing_free(struct yard *y)
     if (r != NULL) {
         routing_close(r);
         loop_timer_done(&r->timer);
-        heap_free(r);
+        alloc_free(r);
     }
 }
 

@@ -224,7 +224,7 @@ static void bridge_init_lease(struct bridge *b, struct str name)
 
 /* ── life ──────────────────────────────────────────────────────────────────────────────────── */
 
-static bool berth_before(struct prio_item *a, struct prio_item *b)
+static bool berth_before(struct prioqueue_item *a, struct prioqueue_item *b)
 {
     return CONTAINER_OF(a, struct berth, later)->at < CONTAINER_OF(b, struct berth, later)->at;
 }
@@ -246,7 +246,7 @@ struct bridge *bridge_new(struct loop *loop, struct api *api, struct log *log,
 {
     ASSERT(config->dialer != NULL);
     ASSERT(config->shards <= 1 || config->shard < config->shards);
-    struct bridge *b = HEAP_NEW(struct bridge);
+    struct bridge *b = ALLOC_NEW(struct bridge);
     b->config = *config;
     b->loop = loop;
     b->log = log;
@@ -261,8 +261,8 @@ struct bridge *bridge_new(struct loop *loop, struct api *api, struct log *log,
     for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
         map_init(maps[i], loop_random(loop), loop_random(loop));
     }
-    prio_init(&b->later, berth_before);
-    b->connects = (struct bucket){ .rate = BRIDGE_CONNECT_RATE, .burst = BRIDGE_CONNECT_RATE };
+    prioqueue_init(&b->later, berth_before);
+    b->connects = (struct ratelimit){ .rate = BRIDGE_CONNECT_RATE, .burst = BRIDGE_CONNECT_RATE };
     loop_timer_init(&b->turn, loop, bridge_turn, b);
     struct str lease = bridge_lease_name(b);
     tally_init(&b->tally, metrics, config->cluster_metrics, lease);
@@ -317,14 +317,14 @@ void bridge_free(struct bridge *b)
     for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
         map_done(maps[i]);
     }
-    prio_done(&b->later);
+    prioqueue_done(&b->later);
     buf_done(&b->path);
     buf_done(&b->body);
     buf_done(&b->key);
     buf_done(&b->query);
     arena_done(&b->tmp);
     arena_done(&b->memory);
-    heap_free(b);
+    alloc_free(b);
 }
 
 /* ── what others see ───────────────────────────────────────────────────────────────────────── */

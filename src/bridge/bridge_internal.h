@@ -92,12 +92,12 @@ struct berth {
     struct bridge *bridge;
     struct store_item *item; /* borrowed: whose extra it is */
     struct yard *yard;
-    struct list link;       /* in the yard's */
-    struct prio_item later; /* in bridge->later */
-    usec_t at;              /* monotonic; of `later` */
-    struct buf pair;        /* its key in bridge->pairs; empty = it has no Node */
-    struct buf host;        /* its key in bridge->by_host; empty = it has no Metal3 host */
-    bool paired;            /* it is the one in bridge->pairs */
+    struct list link;            /* in the yard's */
+    struct prioqueue_item later; /* in bridge->later */
+    usec_t at;                   /* monotonic; of `later` */
+    struct buf pair;             /* its key in bridge->pairs; empty = it has no Node */
+    struct buf host;             /* its key in bridge->by_host; empty = it has no Metal3 host */
+    bool paired;                 /* it is the one in bridge->pairs */
     bool hosted;
     struct crossing *to_machine; /* on their way; NULL = none */
     struct crossing *to_node;
@@ -186,8 +186,8 @@ struct bridge {
     struct map by_uid;  /* a Machine's UID → struct berth */
     struct list stirred;
     struct list crossings;
-    struct prio later;
-    struct bucket connects;
+    struct prioqueue later;
+    struct ratelimit connects;
     struct loop_timer turn;
     struct loop_timer host_review; /* hosts that carry something of ours are looked at again, */
     struct backoff host_backoff;   /* after what was to be done for them failed */

@@ -349,13 +349,13 @@ static void yard_look(struct yard *y)
 static void bridge_take_due(struct bridge *b)
 {
     usec_t now = loop_now(b->loop);
-    struct prio_item *first;
-    while ((first = prio_first(&b->later)) != NULL) {
+    struct prioqueue_item *first;
+    while ((first = prioqueue_first(&b->later)) != NULL) {
         struct berth *at = CONTAINER_OF(first, struct berth, later);
         if (at->at > now) {
             return;
         }
-        prio_take(&b->later, first);
+        prioqueue_take(&b->later, first);
         store_mark(&b->machines.store, at->item);
     }
 }
@@ -440,7 +440,7 @@ void bridge_turn(void *ctx)
     }
     bridge_take_stirred(b, yard_end, /* keep= */ false);
     arena_reset(&b->tmp);
-    struct prio_item *first = prio_first(&b->later);
+    struct prioqueue_item *first = prioqueue_first(&b->later);
     if (first != NULL) {
         loop_timer_pull(&b->turn, CONTAINER_OF(first, struct berth, later)->at);
     }

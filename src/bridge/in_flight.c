@@ -40,7 +40,7 @@ static bool crossing_fills_window(const struct crossing *x)
 struct crossing *crossing_new(struct bridge *b, enum crossing_kind kind, struct berth *at,
                               struct str name)
 {
-    struct crossing *x = HEAP_NEW(struct crossing);
+    struct crossing *x = ALLOC_NEW(struct crossing);
     x->bridge = b;
     x->kind = kind;
     x->berth = at;
@@ -73,7 +73,7 @@ void crossing_free(struct crossing *x)
     b->stats.in_flight--;
     map_done(&x->spaces);
     arena_done(&x->memory);
-    heap_free(x);
+    alloc_free(x);
 }
 
 void crossing_drop_yard(struct yard *y)

@@ -60,7 +60,7 @@ static bool link_is_stale(const struct link *l)
 
 struct link *link_new(const struct link_config *config)
 {
-    struct link *l = HEAP_NEW(struct link);
+    struct link *l = ALLOC_NEW(struct link);
     l->config = *config;
     l->memory.first = 256;
     l->config.space = arena_str(&l->memory, config->space);
@@ -95,7 +95,7 @@ void link_free(struct link *l)
     link_store_drop(l);
     loop_timer_done(&l->timer);
     arena_done(&l->memory);
-    heap_free(l);
+    alloc_free(l);
 }
 
 void link_poke(struct link *l)
@@ -323,7 +323,7 @@ static void link_connect(struct link *l, struct api *api)
     l->api = api;
     client_init(&l->client, l->loop, api);
     l->client.mutations = l->config.home->mutations;
-    l->bucket = (struct bucket){ .rate = LINK_RATE, .burst = LINK_BURST };
+    l->bucket = (struct ratelimit){ .rate = LINK_RATE, .burst = LINK_BURST };
     reflector_init(&l->reflector, &l->client,
                    &(struct reflector_config){
                        .path = STR("/api/v1/nodes"),

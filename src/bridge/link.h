@@ -60,10 +60,10 @@ struct link_call;
 struct link_config {
     struct client *home; /* the management cluster; borrowed, as all here */
     struct dialer *dialer;
-    struct bucket *connects; /* all links share it */
-    struct log *log;         /* may be NULL */
-    struct str space;        /* of the Cluster; copied, as the next two */
-    struct str cluster;      /* its name */
+    struct ratelimit *connects; /* all links share it */
+    struct log *log;            /* may be NULL */
+    struct str space;           /* of the Cluster; copied, as the next two */
+    struct str cluster;         /* its name */
     struct str uid;
     bool manage;   /* work with an account of our own, not as whom the kubeconfig names */
     bool pods;     /* which may list pods and namespaces, too, */

@@ -1,6 +1,6 @@
 /*
- * link_internal: what the rooms of a link share: the states (link.c), the Secret (link_secret.c), the
- * token of our own (link_warrant.c) and the requests (link_calls.c).
+ * link_internal: what the rooms of a link share: the states (link.c), the Secret (link_secret.c),
+ * the token of our own (link_warrant.c) and the requests (link_calls.c).
  *
  * Callbacks of the doors and of the reflector only note what happened and pull the link's timer;
  * what follows from it is done when that fires, in link_turn, and then told.
@@ -94,7 +94,7 @@ struct link {
     uint32_t gone_cap;
 
     /* Requests. */
-    struct bucket bucket;
+    struct ratelimit bucket;
     struct list queued;
     struct list flying;
     struct list ended; /* to be told that they were not answered */

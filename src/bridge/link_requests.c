@@ -42,7 +42,7 @@ static void link_call_free(struct link_call *c)
         api_cancel(c->link->api, STEAL(c->call));
     }
     arena_done(&c->memory);
-    heap_free(c);
+    alloc_free(c);
 }
 
 static void link_call_end(struct link_call *c, enum err_code code)
@@ -56,7 +56,7 @@ static void link_call_end(struct link_call *c, enum err_code code)
 struct link_call *link_send(struct link *l, const struct api_request *request,
                             api_on_reply on_reply, void *ctx)
 {
-    struct link_call *c = HEAP_NEW(struct link_call);
+    struct link_call *c = ALLOC_NEW(struct link_call);
     *c = (struct link_call){
         .link = l,
         .memory = { .first = 512 },
@@ -114,7 +114,7 @@ usec_t link_calls_at(struct link *l)
     if (l->errand.next != NULL) {
         return USEC_NEVER; /* those in flight end, then the others go through the new door */
     }
-    return MAX(bucket_ready_at(&l->bucket, loop_now(l->loop)), client_open_at(&l->client));
+    return MAX(ratelimit_ready_at(&l->bucket, loop_now(l->loop)), client_open_at(&l->client));
 }
 
 void link_calls_send(struct link *l)
@@ -127,7 +127,7 @@ void link_calls_send(struct link *l)
             link_call_end(c, ERR_CANCELLED);
             continue;
         }
-        bucket_take(&l->bucket, now);
+        ratelimit_take(&l->bucket, now);
         link_call_move(c, &l->flying, &l->flying_n);
         c->call = api_send(l->api, &c->request, link_call_on_reply, c);
     }

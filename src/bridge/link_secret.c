@@ -108,7 +108,7 @@ static bool link_secret_turn(struct link *l, usec_t now)
         l->turn_at = at;
         return false;
     }
-    usec_t ready = bucket_ready_at(l->config.connects, now);
+    usec_t ready = ratelimit_ready_at(l->config.connects, now);
     if (l->hurry && ready > now + LINK_HURRY) {
         l->turn_at = ready - LINK_HURRY;
         return false;
@@ -126,7 +126,7 @@ void link_secret_ask(struct link *l)
     if (l->call != NULL || !link_secret_turn(l, now)) {
         return;
     }
-    bucket_take(l->config.connects, now);
+    ratelimit_take(l->config.connects, now);
     backoff_reset(&l->turn);
     l->tried_at = MAX(now, (usec_t)1);
     l->connects++;

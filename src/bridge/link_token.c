@@ -178,12 +178,12 @@ bool link_errand_look(struct link *l)
     if (e->api != NULL || l->call != NULL || e->renew_at == 0 || now < e->renew_at) {
         return false;
     }
-    usec_t ready = MAX(client_open_at(l->config.home), bucket_ready_at(l->config.connects, now));
+    usec_t ready = MAX(client_open_at(l->config.home), ratelimit_ready_at(l->config.connects, now));
     if (ready > now) {
         e->renew_at = ready + (usec_t)(loop_random(l->loop) % (uint64_t)LINK_RENEW_SPREAD);
         return false;
     }
-    bucket_take(l->config.connects, now);
+    ratelimit_take(l->config.connects, now);
     link_secret_send(l, STR_NONE, link_errand_on_secret);
     return false;
 }

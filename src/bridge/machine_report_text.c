@@ -10,7 +10,7 @@
 struct page {
     const struct passage *passage;
     bool wide;
-    struct wrap line;
+    struct textwrap line;
     struct arena tmp;
     bool said; /* something stands behind the field's name */
 };
@@ -19,17 +19,17 @@ static void field_begin(struct page *p, const char *name)
 {
     p->line.hang = FIELD_COLUMN;
     p->said = false;
-    wrap_add(&p->line, STR("  "));
-    wrap_add(&p->line, str_from(name));
-    wrap_tab(&p->line, FIELD_COLUMN);
+    textwrap_add(&p->line, STR("  "));
+    textwrap_add(&p->line, str_from(name));
+    textwrap_tab(&p->line, FIELD_COLUMN);
 }
 
 /* One more fact of the field. */
 static void field_say(struct page *p, struct str text)
 {
     if (text.n > 0) {
-        wrap_add(&p->line, p->said ? STR(", ") : STR_NONE);
-        wrap_add(&p->line, text);
+        textwrap_add(&p->line, p->said ? STR(", ") : STR_NONE);
+        textwrap_add(&p->line, text);
         p->said = true;
     }
 }
@@ -38,14 +38,14 @@ static void field(struct page *p, const char *name, struct str text)
 {
     if (text.n > 0) {
         field_begin(p, name);
-        wrap_add(&p->line, text);
-        wrap_end(&p->line);
+        textwrap_add(&p->line, text);
+        textwrap_end(&p->line);
     }
 }
 
 static struct str ago(struct page *p, usec_t since)
 {
-    return spell_length(MAX(0, p->passage->now - since), &p->tmp);
+    return humantime_span(MAX(0, p->passage->now - since), &p->tmp);
 }
 
 /* ── the management cluster ────────────────────────────────────────────────────────────────── */
@@ -66,7 +66,7 @@ static void page_machine(struct page *p)
         field_say(
             p, arena_printf(&p->tmp, "Cluster API waits for hooks for " STR_FMT, STR_ARG(length)));
     }
-    wrap_end(&p->line);
+    textwrap_end(&p->line);
 
     field_begin(p, "hook");
     field_say(p, m->hook ? STR("attached") : STR("not attached"));
@@ -74,19 +74,19 @@ static void page_machine(struct page *p)
         field_say(p, arena_concat(&p->tmp, STR("released: "), m->released));
     }
     if (m->hold_max > 0) {
-        struct str length = spell_length(m->hold_max, &p->tmp);
+        struct str length = humantime_span(m->hold_max, &p->tmp);
         field_say(
             p, arena_printf(&p->tmp, "holds a deletion for " STR_FMT " at most", STR_ARG(length)));
     }
-    wrap_end(&p->line);
+    textwrap_end(&p->line);
     if (m->request.n > 0 || m->approved) {
         field_begin(p, "wanted");
-        wrap_add(&p->line, STR("a maintenance: "));
+        textwrap_add(&p->line, STR("a maintenance: "));
         field_say(p, m->request);
         bool beside = m->approved && !str_eq(m->request, KEY_APPROVED);
         field_say(p, beside ? STR("approved beside the label") : STR_NONE);
         field_say(p, m->templated ? STR("by a template") : STR_NONE);
-        wrap_end(&p->line);
+        textwrap_end(&p->line);
     }
 }
 
@@ -95,8 +95,8 @@ static void page_cluster(struct page *p)
     const struct passage_cluster *c = &p->passage->cluster;
     struct str name = c->name.n > 0 ? c->name : STR("none is named");
     field_begin(p, "cluster");
-    wrap_add(&p->line, name);
-    wrap_add(&p->line, STR(": "));
+    textwrap_add(&p->line, name);
+    textwrap_add(&p->line, STR(": "));
     if (!c->found) {
         field_say(p, STR("there is no such Cluster"));
     } else {
@@ -104,7 +104,7 @@ static void page_cluster(struct page *p)
         field_say(p, c->paused ? STR("paused") : STR_NONE);
         field_say(p, c->deleting ? STR("being deleted") : STR_NONE);
     }
-    wrap_end(&p->line);
+    textwrap_end(&p->line);
 }
 
 /* ── the workload cluster ──────────────────────────────────────────────────────────────────── */
@@ -115,11 +115,11 @@ static void page_link(struct page *p)
     field_begin(p, "link");
     if (l->state.n == 0) {
         field_say(p, STR("none"));
-        wrap_end(&p->line);
+        textwrap_end(&p->line);
         return;
     }
     struct str length = ago(p, l->since);
-    struct str when = spell_when(p->passage->now, l->retry_at, &p->tmp);
+    struct str when = humantime_at(p->passage->now, l->retry_at, &p->tmp);
     field_say(p,
               arena_printf(&p->tmp, STR_FMT " for " STR_FMT, STR_ARG(l->state), STR_ARG(length)));
     if (str_eq(l->state, str_from(link_state_name(LINK_WATCHING)))) {
@@ -128,9 +128,9 @@ static void page_link(struct page *p)
     if (when.n > 0) {
         field_say(p, arena_concat(&p->tmp, STR("tries again "), when));
     }
-    wrap_add(&p->line, l->trouble.n > 0 ? STR(": ") : STR_NONE);
-    wrap_add(&p->line, l->trouble);
-    wrap_end(&p->line);
+    textwrap_add(&p->line, l->trouble.n > 0 ? STR(": ") : STR_NONE);
+    textwrap_add(&p->line, l->trouble);
+    textwrap_end(&p->line);
 }
 
 static struct str sight_words(const struct passage_node *n)
@@ -161,11 +161,11 @@ static void page_node(struct page *p)
     field_begin(p, "node");
     if (n->name.n == 0) {
         field_say(p, STR("none yet"));
-        wrap_end(&p->line);
+        textwrap_end(&p->line);
         return;
     }
-    wrap_add(&p->line, n->name);
-    wrap_add(&p->line, STR(": "));
+    textwrap_add(&p->line, n->name);
+    textwrap_add(&p->line, STR(": "));
     field_say(p, sight_words(n));
     bool seen = str_eq(n->sight, STR("seen"));
     if (seen) {
@@ -173,7 +173,7 @@ static void page_node(struct page *p)
                      : n->managed   ? STR("not in service")
                                     : STR("its engine has not labelled it"));
     }
-    wrap_end(&p->line);
+    textwrap_end(&p->line);
     if (!seen) {
         return;
     }
@@ -181,12 +181,12 @@ static void page_node(struct page *p)
     page_mark(p, "machine-deleted", n->machine_deleted, n->deletion_request);
     page_mark(p, "machine-maintenance", n->machine_maintenance, n->maintenance_request);
     field_say(p, p->said ? STR_NONE : STR("nothing"));
-    wrap_end(&p->line);
+    textwrap_end(&p->line);
     field_begin(p, "answer");
     page_mark(p, "approve-deletion", n->approve_deletion, n->deletion_approved_for);
     page_mark(p, "approve-maintenance", n->approve_maintenance, n->maintenance_approved_for);
     field_say(p, p->said ? STR_NONE : STR("none"));
-    wrap_end(&p->line);
+    textwrap_end(&p->line);
 }
 
 static void page_rules(struct page *p)
@@ -197,14 +197,15 @@ static void page_rules(struct page *p)
     }
     field_begin(p, "rules");
     if (r->error.n > 0) {
-        wrap_add(&p->line, r->known ? STR("nothing is drained: ") : STR("not known: "));
-        wrap_add(&p->line, r->error);
+        textwrap_add(&p->line, r->known ? STR("nothing is drained: ") : STR("not known: "));
+        textwrap_add(&p->line, r->error);
     } else if (r->n == 0) {
-        wrap_add(&p->line, STR("no MachineDrainRule applies"));
+        textwrap_add(&p->line, STR("no MachineDrainRule applies"));
     } else {
-        wrap_printf(&p->line, "%u MachineDrainRule%s", r->n, r->n == 1 ? " applies" : "s apply");
+        textwrap_printf(&p->line, "%u MachineDrainRule%s", r->n,
+                        r->n == 1 ? " applies" : "s apply");
     }
-    wrap_end(&p->line);
+    textwrap_end(&p->line);
 }
 
 static void page_plea(struct page *p)
@@ -212,9 +213,9 @@ static void page_plea(struct page *p)
     const struct passage *a = p->passage;
     if (a->plea.n > 0) {
         field_begin(p, "limits");
-        wrap_printf(&p->line, "MaintenanceRequest " STR_FMT " is " STR_FMT, STR_ARG(a->plea),
-                    STR_ARG(a->plea_state));
-        wrap_end(&p->line);
+        textwrap_printf(&p->line, "MaintenanceRequest " STR_FMT " is " STR_FMT, STR_ARG(a->plea),
+                        STR_ARG(a->plea_state));
+        textwrap_end(&p->line);
     }
 }
 
@@ -225,15 +226,15 @@ static void page_host(struct page *p)
         return;
     }
     field_begin(p, "host");
-    wrap_add(&p->line, a->host);
-    wrap_add(&p->line, STR(": "));
+    textwrap_add(&p->line, a->host);
+    textwrap_add(&p->line, STR(": "));
     if (a->machine.power.n > 0) {
         field_say(p, arena_concat(&p->tmp, STR("power is "), a->machine.power));
     }
     field_say(p, a->power_reason);
-    wrap_add(&p->line, a->power_message.n > 0 ? STR(": ") : STR_NONE);
-    wrap_add(&p->line, a->power_message);
-    wrap_end(&p->line);
+    textwrap_add(&p->line, a->power_message.n > 0 ? STR(": ") : STR_NONE);
+    textwrap_add(&p->line, a->power_message);
+    textwrap_end(&p->line);
 }
 
 /* ── what comes next ───────────────────────────────────────────────────────────────────────── */
@@ -249,12 +250,12 @@ static void page_changes(struct page *p)
         const struct passage_change *c = &a->changes[i];
         const char *kind = c->label ? "label" : "annotation";
         field_begin(p, i == 0 ? "writes" : "");
-        wrap_printf(&p->line, STR_FMT ": %s %s " STR_FMT, STR_ARG(c->object),
-                    c->remove ? "removes" : "sets", kind, STR_ARG(c->key));
+        textwrap_printf(&p->line, STR_FMT ": %s %s " STR_FMT, STR_ARG(c->object),
+                        c->remove ? "removes" : "sets", kind, STR_ARG(c->key));
         if (!c->remove) {
-            wrap_printf(&p->line, "=" STR_FMT, STR_ARG(c->value));
+            textwrap_printf(&p->line, "=" STR_FMT, STR_ARG(c->value));
         }
-        wrap_end(&p->line);
+        textwrap_end(&p->line);
     }
 }
 
@@ -278,14 +279,14 @@ void passage_print_text(const struct passage *a, bool wide, struct buf *out)
         .wide = wide,
         .line = { .out = out, .columns = wide ? 0 : PASSAGE_COLUMNS, .hang = 2 },
     };
-    wrap_printf(&p.line, "machine " STR_FMT "/" STR_FMT ": " STR_FMT, STR_ARG(a->space),
-                STR_ARG(a->name), STR_ARG(a->phase));
+    textwrap_printf(&p.line, "machine " STR_FMT "/" STR_FMT ": " STR_FMT, STR_ARG(a->space),
+                    STR_ARG(a->name), STR_ARG(a->phase));
     if (a->reason.n > 0) {
-        wrap_printf(&p.line, " (" STR_FMT ")", STR_ARG(a->reason));
+        textwrap_printf(&p.line, " (" STR_FMT ")", STR_ARG(a->reason));
     }
-    wrap_end(&p.line);
+    textwrap_end(&p.line);
     field(&p, "says", a->message);
-    struct str when = spell_when(a->now, a->next, &p.tmp);
+    struct str when = humantime_at(a->now, a->next, &p.tmp);
     field(&p, "changes", when);
     field(&p, "error", a->error);
     page_replica(&p);

@@ -19,14 +19,14 @@ void berth_mark(struct berth *at)
 void berth_later(struct berth *at, usec_t when)
 {
     struct bridge *b = at->bridge;
-    if (prio_inside(&at->later)) {
+    if (prioqueue_inside(&at->later)) {
         if (at->at <= when) {
             return;
         }
-        prio_take(&b->later, &at->later);
+        prioqueue_take(&b->later, &at->later);
     }
     at->at = when;
-    prio_put(&b->later, &at->later);
+    prioqueue_put(&b->later, &at->later);
     loop_timer_pull(&b->turn, when);
 }
 
@@ -109,7 +109,7 @@ static struct yard *yard_get(struct bridge *b, struct str space, struct str clus
     if (y != NULL) {
         return y;
     }
-    y = heap_alloc(sizeof(*y) + name.n + 1);
+    y = alloc_bytes(sizeof(*y) + name.n + 1);
     memcpy(y->text, name.p, name.n);
     y->bridge = b;
     y->name = (struct str){ .p = y->text, .n = name.n };
@@ -132,7 +132,7 @@ void yard_tidy(struct yard *y)
     loop_timer_done(&y->review);
     list_del(&y->link_dirty);
     (void)map_del(&y->bridge->yards, y->name); /* it is there */
-    heap_free(y);
+    alloc_free(y);
 }
 
 /* ── which Node and which host belong to a Machine ─────────────────────────────────────────── */
@@ -251,7 +251,7 @@ static void berth_index(struct berth *at, const struct machine *before)
 
 static struct berth *berth_new(struct bridge *b, struct store_item *item)
 {
-    struct berth *at = HEAP_NEW(struct berth);
+    struct berth *at = ALLOC_NEW(struct berth);
     const struct machine *m = item->object;
     at->bridge = b;
     at->item = item;
@@ -284,15 +284,15 @@ static void berth_free(struct berth *at)
     if (map_find(&b->by_uid, m->uid) == at) {
         (void)map_del(&b->by_uid, m->uid); /* it is there */
     }
-    if (prio_inside(&at->later)) {
-        prio_take(&b->later, &at->later);
+    if (prioqueue_inside(&at->later)) {
+        prioqueue_take(&b->later, &at->later);
     }
     list_del(&at->link);
     buf_done(&at->pair);
     buf_done(&at->host);
     buf_done(&at->undrained);
     at->item->extra = NULL;
-    heap_free(at);
+    alloc_free(at);
     yard_stir(y);
 }
 

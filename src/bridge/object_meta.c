@@ -26,13 +26,13 @@ bool meta_same(struct str a, struct str b)
 
 usec_t meta_time(const struct jval *v)
 {
-    struct stamp stamp;
+    struct timestamp stamp;
     struct err ignored = { 0 };
     struct str text = jval_str(v);
-    if (text.n == 0 || stamp_parse(text, &stamp, &ignored) < 0) {
+    if (text.n == 0 || timestamp_parse(text, &stamp, &ignored) < 0) {
         return 0;
     }
-    usec_t wall = stamp_to_usec(stamp);
+    usec_t wall = timestamp_to_usec(stamp);
     return wall > 0 ? wall : 0;
 }
 

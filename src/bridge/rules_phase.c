@@ -185,8 +185,8 @@ static struct str phase_hold_message(const struct rules_case *c, enum rules_why 
                                     "the Machine lets it go.",
                             STR_ARG(words));
     }
-    char text[STAMP_TEXT_MAX];
-    struct str when = stamp_print_seconds(end, text);
+    char text[TIMESTAMP_TEXT_MAX];
+    struct str when = timestamp_print_seconds(end, text);
     return arena_printf(c->out, STR_FMT " It goes on at " STR_FMT " in any case.", STR_ARG(words),
                         STR_ARG(when));
 }
@@ -383,12 +383,12 @@ static struct str status_print(const struct rules_case *c)
 {
     CLEANUP(buf_done)
     struct buf text = { .max = STATUS_BYTES_MAX };
-    char since[STAMP_TEXT_MAX];
+    char since[TIMESTAMP_TEXT_MAX];
     struct jwriter w = jwriter_on(&text);
     jw_obj(&w);
     jw_pair(&w, "phase", rules_phase_name(c->verdict->phase));
     jw_pair(&w, "reason", str_from(c->verdict->reason));
-    jw_pair(&w, "since", stamp_print_seconds(c->facts->wall, since));
+    jw_pair(&w, "since", timestamp_print_seconds(c->facts->wall, since));
     jw_obj_end(&w);
     ASSERT(!text.full);
     return arena_str(c->out, buf_str(&text));

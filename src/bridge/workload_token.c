@@ -305,12 +305,13 @@ static bool token_is_sane(struct str token)
 /* How long it lives from now on, by the server's clock; never more than was asked for. */
 static usec_t token_life(const struct warrant *w, const struct jval *status)
 {
-    struct stamp until;
+    struct timestamp until;
     struct err ignored = { 0 };
-    if (stamp_parse(jval_str(jval_get(status, STR("expirationTimestamp"))), &until, &ignored) < 0) {
+    if (timestamp_parse(jval_str(jval_get(status, STR("expirationTimestamp"))), &until, &ignored) <
+        0) {
         return 0;
     }
-    usec_t life = stamp_to_usec(until) - clock_wall(&w->config.client->clock);
+    usec_t life = timestamp_to_usec(until) - clock_wall(&w->config.client->clock);
     return MIN(life, SECONDS(WARRANT_SECONDS));
 }
 
@@ -393,7 +394,7 @@ static void warrant_on_reply(void *ctx, const struct api_reply *reply)
 
 struct warrant *warrant_new(const struct warrant_config *config)
 {
-    struct warrant *w = HEAP_NEW(struct warrant);
+    struct warrant *w = ALLOC_NEW(struct warrant);
     w->config = *config;
     w->backoff = (struct backoff){ .base = WARRANT_BACKOFF_BASE, .max = WARRANT_BACKOFF_MAX };
     loop_timer_init(&w->timer, config->client->loop, warrant_on_timer, w);
@@ -410,7 +411,7 @@ void warrant_free(struct warrant *w)
         api_cancel(w->config.client->api, w->call);
     }
     loop_timer_done(&w->timer);
-    heap_free(w);
+    alloc_free(w);
 }
 
 void warrant_renew(struct warrant *w)

@@ -292,7 +292,7 @@ static int64_t cron_find(const struct cron *c, int64_t local)
 usec_t cron_next(const struct cron *c, const struct zone *zone, usec_t after)
 {
     bool every_hour = c->hours == HOURS_ALL;
-    int64_t sec = stamp_from_usec(after).sec + 1;
+    int64_t sec = timestamp_from_usec(after).sec + 1;
     for (int i = 0; i < CRON_SPANS_MAX && sec < USEC_NEVER / 2000000; i++) {
         struct zone_span span = zone_at(zone, sec);
         int64_t local = sec + span.offset;

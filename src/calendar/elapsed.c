@@ -29,7 +29,7 @@ int64_t lapse_to_ns(struct lapse a)
     return ns;
 }
 
-struct lapse lapse_between(struct stamp from, struct stamp to)
+struct lapse lapse_between(struct timestamp from, struct timestamp to)
 {
     return lapse_of(to.sec - from.sec, (int64_t)to.nsec - from.nsec);
 }
@@ -47,19 +47,19 @@ int lapse_cmp(struct lapse a, struct lapse b)
     return (a.nsec > b.nsec) - (a.nsec < b.nsec);
 }
 
-struct stamp lapse_after(struct stamp from, struct lapse a)
+struct timestamp lapse_after(struct timestamp from, struct lapse a)
 {
     struct lapse sum = lapse_of(from.sec + a.sec, (int64_t)from.nsec + a.nsec);
-    return (struct stamp){ .sec = sum.sec, .nsec = sum.nsec };
+    return (struct timestamp){ .sec = sum.sec, .nsec = sum.nsec };
 }
 
-int lapse_order(struct stamp a, struct stamp b)
+int lapse_order(struct timestamp a, struct timestamp b)
 {
     return lapse_cmp((struct lapse){ .sec = a.sec, .nsec = a.nsec },
                      (struct lapse){ .sec = b.sec, .nsec = b.nsec });
 }
 
-usec_t lapse_wake(struct stamp s)
+usec_t lapse_wake(struct timestamp s)
 {
     usec_t wall;
     if (__builtin_mul_overflow(s.sec, (int64_t)SEC_US, &wall) ||

@@ -15,12 +15,13 @@ struct lapse {
 
 struct lapse lapse_from_ns(int64_t ns);
 int64_t lapse_to_ns(struct lapse a); /* the nearest that fits */
-struct lapse lapse_between(struct stamp from, struct stamp to);
+struct lapse lapse_between(struct timestamp from, struct timestamp to);
 struct lapse lapse_sub(struct lapse a, struct lapse b);
 int lapse_cmp(struct lapse a, struct lapse b);
 
 /* The instant, in UTC. */
-struct stamp lapse_after(struct stamp from, struct lapse a);
-int lapse_order(struct stamp a, struct stamp b); /* which comes first; offsets do not matter */
+struct timestamp lapse_after(struct timestamp from, struct lapse a);
+int lapse_order(struct timestamp a,
+                struct timestamp b); /* which comes first; offsets do not matter */
 /* The first microsecond that is not before `s`; USEC_NEVER when clocks do not count so far. */
-usec_t lapse_wake(struct stamp s);
+usec_t lapse_wake(struct timestamp s);

@@ -18,8 +18,8 @@ int notice_parse_kind(struct str text, enum notice_kind *ret, struct err *err)
 }
 
 /* Due once the span since `from` is over. */
-static struct notice_answer notice_after(const struct notice *n, struct stamp from,
-                                         struct stamp now, const char *reason)
+static struct notice_answer notice_after(const struct notice *n, struct timestamp from,
+                                         struct timestamp now, const char *reason)
 {
     struct lapse span = lapse_from_ns(n->span_ns);
     if (lapse_cmp(lapse_between(from, now), span) >= 0) {
@@ -86,7 +86,7 @@ static struct notice_answer notice_scheduled(const struct notice *n, const struc
 
 static struct notice_answer notice_oneshot(const struct notice *n, const struct notice_facts *f)
 {
-    if (stamp_is_zero(f->transition)) {
+    if (timestamp_is_zero(f->transition)) {
         return (struct notice_answer){ .reason = "NotifyOneshot: StateChange is zero",
                                        .loud = true,
                                        .next = USEC_NEVER };

@@ -28,9 +28,9 @@ struct notice {
 struct notice_facts {
     bool moved;           /* the current state is not the previous one */
     bool was_operational; /* the previous state was operational */
-    struct stamp transition;
-    struct stamp last; /* when this notification was last sent; stamp_zero for never */
-    struct stamp now;
+    struct timestamp transition;
+    struct timestamp last; /* when this notification was last sent; timestamp_zero for never */
+    struct timestamp now;
 };
 
 struct notice_answer {

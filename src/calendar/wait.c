@@ -14,14 +14,14 @@ static bool wait_excludes(const struct wait *w, int64_t day)
 }
 
 /* Today is not counted: what has gone of it is taken off by whole seconds. */
-static bool wait_stands(const struct wait *w, struct stamp last, struct stamp now)
+static bool wait_stands(const struct wait *w, struct timestamp last, struct timestamp now)
 {
     int64_t today = day_of(now.sec);
     return day_of(last.sec + last.offset) != today && wait_excludes(w, today);
 }
 
 /* The time that counts. */
-static struct lapse wait_since(const struct wait *w, struct stamp last, struct stamp now)
+static struct lapse wait_since(const struct wait *w, struct timestamp last, struct timestamp now)
 {
     struct lapse since = lapse_between(last, now);
     if (w->exclude == 0) {
@@ -46,21 +46,21 @@ static struct lapse wait_since(const struct wait *w, struct stamp last, struct s
 }
 
 /* Where the count may jump next: a midnight, or a whole number of days after the transition. */
-static struct stamp wait_border(struct stamp last, struct stamp at)
+static struct timestamp wait_border(struct timestamp last, struct timestamp at)
 {
-    struct stamp midnight = { .sec = (day_of(at.sec) + 1) * DAY_SEC };
+    struct timestamp midnight = { .sec = (day_of(at.sec) + 1) * DAY_SEC };
     struct lapse since = lapse_between(last, at);
     int64_t days = since.sec < 0 ? 0 : since.sec / DAY_SEC + 1;
-    struct stamp anniversary = { .sec = last.sec + days * DAY_SEC, .nsec = last.nsec };
+    struct timestamp anniversary = { .sec = last.sec + days * DAY_SEC, .nsec = last.nsec };
     return lapse_order(midnight, anniversary) < 0 ? midnight : anniversary;
 }
 
 /* The instant before `border` at which the count that runs from `at` has passed. */
-static bool wait_ends(const struct wait *w, struct stamp last, struct stamp at, struct stamp border,
-                      struct stamp *ret)
+static bool wait_ends(const struct wait *w, struct timestamp last, struct timestamp at,
+                      struct timestamp border, struct timestamp *ret)
 {
     struct lapse need = lapse_sub(lapse_from_ns(w->duration_ns), wait_since(w, last, at));
-    struct stamp end = lapse_after(lapse_after(at, need), (struct lapse){ .nsec = 1 });
+    struct timestamp end = lapse_after(lapse_after(at, need), (struct lapse){ .nsec = 1 });
     if (lapse_order(end, border) >= 0) {
         return false;
     }
@@ -68,22 +68,22 @@ static bool wait_ends(const struct wait *w, struct stamp last, struct stamp at, 
     return true;
 }
 
-static bool wait_passed(const struct wait *w, struct stamp last, struct stamp now)
+static bool wait_passed(const struct wait *w, struct timestamp last, struct timestamp now)
 {
     return lapse_cmp(wait_since(w, last, now), lapse_from_ns(w->duration_ns)) > 0;
 }
 
 /* Looks for the first instant from `at` to `border` that answers `goal`; `at` itself does not. */
-static bool wait_turns(const struct wait *w, struct stamp last, struct stamp at,
-                       struct stamp border, bool goal, struct stamp *ret)
+static bool wait_turns(const struct wait *w, struct timestamp last, struct timestamp at,
+                       struct timestamp border, bool goal, struct timestamp *ret)
 {
     if (!wait_stands(w, last, at)) {
         return goal && wait_ends(w, last, at, border, ret);
     }
     /* What is taken off grows by seconds, the clock by nanoseconds: each second is like the next,
      * and the count may pass and fall back in every one of them. */
-    struct stamp second = { .sec = at.sec + 1 };
-    struct stamp limit = lapse_order(second, border) < 0 ? second : border;
+    struct timestamp second = { .sec = at.sec + 1 };
+    struct timestamp limit = lapse_order(second, border) < 0 ? second : border;
     if (goal && wait_ends(w, last, at, limit, ret)) {
         return true;
     }
@@ -94,17 +94,18 @@ static bool wait_turns(const struct wait *w, struct stamp last, struct stamp at,
         *ret = second;
         return true;
     }
-    struct stamp third = { .sec = second.sec + 1 };
+    struct timestamp third = { .sec = second.sec + 1 };
     return goal && wait_ends(w, last, second, lapse_order(third, border) < 0 ? third : border, ret);
 }
 
-static usec_t wait_next(const struct wait *w, struct stamp last, struct stamp now, bool passed)
+static usec_t wait_next(const struct wait *w, struct timestamp last, struct timestamp now,
+                        bool passed)
 {
-    struct stamp at = { .sec = now.sec, .nsec = now.nsec };
-    struct stamp settled = lapse_order(last, now) > 0 ? last : now;
+    struct timestamp at = { .sec = now.sec, .nsec = now.nsec };
+    struct timestamp settled = lapse_order(last, now) > 0 ? last : now;
     if (!passed) {
         /* Nothing is ever added, so it cannot end before a plain wait does. */
-        struct stamp soonest = lapse_after(last, lapse_from_ns(w->duration_ns));
+        struct timestamp soonest = lapse_after(last, lapse_from_ns(w->duration_ns));
         at = lapse_order(soonest, at) > 0 ? soonest : at;
     }
     bool stays = passed || w->exclude == DAY_WEEK;
@@ -116,8 +117,8 @@ static usec_t wait_next(const struct wait *w, struct stamp last, struct stamp no
         if (stays && at.sec > settled.sec + WAIT_DAYS_SETTLED * DAY_SEC) {
             return USEC_NEVER;
         }
-        struct stamp border = wait_border(last, at);
-        struct stamp turn;
+        struct timestamp border = wait_border(last, at);
+        struct timestamp turn;
         if (wait_turns(w, last, at, border, !passed, &turn)) {
             return lapse_wake(turn);
         }
@@ -126,7 +127,8 @@ static usec_t wait_next(const struct wait *w, struct stamp last, struct stamp no
     return lapse_wake(at);
 }
 
-struct wait_answer wait_at(const struct wait *w, struct stamp last_transition, struct stamp now)
+struct wait_answer wait_at(const struct wait *w, struct timestamp last_transition,
+                           struct timestamp now)
 {
     struct lapse duration = lapse_from_ns(w->duration_ns);
     struct lapse since = wait_since(w, last_transition, now);
@@ -139,7 +141,7 @@ struct wait_answer wait_at(const struct wait *w, struct stamp last_transition, s
     } else if (answer.passed) {
         answer.next = USEC_NEVER;
     } else {
-        struct stamp end = lapse_after(last_transition, duration);
+        struct timestamp end = lapse_after(last_transition, duration);
         answer.next = lapse_wake(lapse_after(end, (struct lapse){ .nsec = 1 }));
     }
     return answer;

@@ -22,4 +22,5 @@ struct wait_answer {
     usec_t next;          /* when `passed` could change; USEC_NEVER when it stays */
 };
 
-struct wait_answer wait_at(const struct wait *w, struct stamp last_transition, struct stamp now);
+struct wait_answer wait_at(const struct wait *w, struct timestamp last_transition,
+                           struct timestamp now);

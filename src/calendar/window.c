@@ -111,7 +111,7 @@ static usec_t window_next(const struct window *w, struct zone_pace pace, int64_t
     return SECONDS(sec) + (past ? 1 : 0);
 }
 
-struct window_answer window_at(const struct window *w, struct stamp now)
+struct window_answer window_at(const struct window *w, struct timestamp now)
 {
     struct window_answer answer = { 0 };
     struct zone_pace pace = zone_pace(w->zone, now.sec);

@@ -36,4 +36,4 @@ NODISCARD
 int window_check(const struct window *w, struct err *err);
 
 /* A window that does not open within a year is looked at again after one. */
-struct window_answer window_at(const struct window *w, struct stamp now);
+struct window_answer window_at(const struct window *w, struct timestamp now);

@@ -70,7 +70,7 @@ static int library_ask(struct drydock *d, const struct drydock_target *target,
 struct drydock *drydock_new(const struct drydock_config *config, struct drydock_error *error)
 {
     struct err err = { 0 };
-    struct drydock *d = HEAP_NEW(struct drydock);
+    struct drydock *d = ALLOC_NEW(struct drydock);
     int r = actor_init(&d->actor, &d->reach.talk, str_from(config->client), &err);
     r = r < 0
             ? r
@@ -90,7 +90,7 @@ void drydock_free(struct drydock *d)
 {
     if (d != NULL) {
         reach_done(&d->reach);
-        heap_free(d);
+        alloc_free(d);
     }
 }
 

@@ -66,12 +66,12 @@ static void demo_milestone(void *ctx, usec_t wall, struct str text)
     }
     CLEANUP(buf_done)
     struct buf line = { 0 };
-    struct wrap wrap = { .out = &line, .columns = PICTURE_COLUMNS, .hang = 10 };
+    struct textwrap wrap = { .out = &line, .columns = PICTURE_COLUMNS, .hang = 10 };
     picture_clock(&line, wall);
     wrap.column = (uint32_t)line.n;
-    wrap_add(&wrap, STR("  "));
-    wrap_add(&wrap, text);
-    wrap_end(&wrap);
+    textwrap_add(&wrap, STR("  "));
+    textwrap_add(&wrap, text);
+    textwrap_end(&wrap);
     (void)fwrite(line.p, 1, line.n, stdout);
     (void)fflush(stdout);
 }

@@ -49,10 +49,10 @@ void asker_say(const struct asker *a, struct str text)
 {
     CLEANUP(buf_done)
     struct buf out = { .max = NOTICE_MAX };
-    struct wrap line = { .out = &out, .columns = OPTIONS_COLUMNS, .hang = 2 };
-    wrap_printf(&line, "%s %s: ", a->call->program, a->call->command->name);
-    wrap_add(&line, text);
-    wrap_end(&line);
+    struct textwrap line = { .out = &out, .columns = OPTIONS_COLUMNS, .hang = 2 };
+    textwrap_printf(&line, "%s %s: ", a->call->program, a->call->command->name);
+    textwrap_add(&line, text);
+    textwrap_end(&line);
     (void)fwrite(out.p, 1, out.n, stderr); /* nobody is left to tell if stderr is gone */
 }
 

@@ -68,9 +68,9 @@ void picture_add(struct picture *p, usec_t wall, struct str text)
 
 static void picture_wrap(struct str text, struct buf *out)
 {
-    struct wrap line = { .out = out, .columns = PICTURE_COLUMNS - PICTURE_INDENT };
-    wrap_add(&line, text);
-    wrap_end(&line);
+    struct textwrap line = { .out = out, .columns = PICTURE_COLUMNS - PICTURE_INDENT };
+    textwrap_add(&line, text);
+    textwrap_end(&line);
 }
 
 static uint32_t picture_rows(struct str text)

@@ -9,7 +9,7 @@ static void drains_turn(void *ctx);
 
 struct drains *drains_new(struct loop *loop, const struct drains_config *config)
 {
-    struct drains *ds = HEAP_NEW(struct drains);
+    struct drains *ds = ALLOC_NEW(struct drains);
     ds->loop = loop;
     ds->config = *config;
     ds->shape = 1; /* no patient has been matched against it */
@@ -29,7 +29,7 @@ void drains_free(struct drains *ds)
     loop_timer_done(&ds->turn);
     buf_done(&ds->path);
     buf_done(&ds->body);
-    heap_free(ds);
+    alloc_free(ds);
 }
 
 void drain_mark(struct drain *d)
@@ -87,7 +87,7 @@ static void patient_reset(struct drain_patient *p)
 
 static struct drain_patient *patient_new(struct drain *d, struct store_item *item)
 {
-    struct drain_patient *p = HEAP_NEW(struct drain_patient);
+    struct drain_patient *p = ALLOC_NEW(struct drain_patient);
     p->drain = d;
     p->item = item;
     item->extra = p;
@@ -133,7 +133,7 @@ static void drain_on_pod_gone(void *ctx, struct store_item *item)
     list_del(&p->link);
     buf_done(&p->why);
     item->extra = NULL;
-    heap_free(p);
+    alloc_free(p);
     drain_mark(d);
 }
 
@@ -168,7 +168,7 @@ struct drain *drain_start(struct drains *ds, const struct drain_spec *spec,
                           void (*on_change)(void *ctx), void *ctx)
 {
     ASSERT(spec->node.n > 0 && spec->eviction_timeout >= 0 && spec->deletion_timeout >= 0);
-    struct drain *d = HEAP_NEW(struct drain);
+    struct drain *d = ALLOC_NEW(struct drain);
     *d = (struct drain){
         .drains = ds,
         .spec = *spec,
@@ -232,7 +232,7 @@ void drain_stop(struct drain *d)
     buf_done(&d->told);
     buf_done(&d->reason);
     arena_done(&d->memory);
-    heap_free(d);
+    alloc_free(d);
 }
 
 void drain_rest(struct drain *d, bool rest)

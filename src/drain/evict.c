@@ -30,7 +30,7 @@ void drain_flight_free(struct drain_flight *f)
     drain_flight_orphan(f);
     list_del(&f->link);
     arena_done(&f->memory);
-    heap_free(f);
+    alloc_free(f);
 }
 
 /* ── answers ───────────────────────────────────────────────────────────────────────────────── */
@@ -251,7 +251,7 @@ void drain_send(struct drain_patient *p, enum drain_deed deed, bool exempt)
 {
     struct drain *d = p->drain;
     struct drains *ds = d->drains;
-    struct drain_flight *f = HEAP_NEW(struct drain_flight);
+    struct drain_flight *f = ALLOC_NEW(struct drain_flight);
     ASSERT(p->flight == NULL && drain_may_send(d));
     *f = (struct drain_flight){
         .drain = d,

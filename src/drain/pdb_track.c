@@ -11,7 +11,7 @@ static struct drain_warden *warden_of(struct drains *ds, struct store_item *item
 {
     struct drain_warden *w = item->extra;
     if (w == NULL) {
-        w = HEAP_NEW(struct drain_warden);
+        w = ALLOC_NEW(struct drain_warden);
         w->drains = ds;
         w->item = item;
         w->moved_at = -1;
@@ -112,7 +112,7 @@ static void drains_on_budget_gone(void *ctx, struct store_item *item)
         drain_patient_uncover(CONTAINER_OF(link, struct drain_patient, cover));
     }
     item->extra = NULL;
-    heap_free(w);
+    alloc_free(w);
 }
 
 /* ── the watch ─────────────────────────────────────────────────────────────────────────────── */

@@ -94,12 +94,12 @@ bool drain_pod_is_skipped(const struct drain_pod *p)
 static void pod_read_deletion(const struct jval *object, struct drain_pod *p)
 {
     struct str text = jval_str(jval_at(object, "metadata.deletionTimestamp"));
-    struct stamp stamp = { 0 };
+    struct timestamp stamp = { 0 };
     struct err ignored = { 0 };
     int64_t grace = 0;
     p->deleting = text.n > 0;
-    if (p->deleting && stamp_parse(text, &stamp, &ignored) == 0) {
-        p->deletion_wall = stamp_to_usec(stamp);
+    if (p->deleting && timestamp_parse(text, &stamp, &ignored) == 0) {
+        p->deletion_wall = timestamp_to_usec(stamp);
     }
     if (p->deleting && jval_i64(jval_at(object, "metadata.deletionGracePeriodSeconds"), &grace)) {
         p->deletion_grace = SECONDS(MIN(MAX(grace, (int64_t)0), (int64_t)INT32_MAX));

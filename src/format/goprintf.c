@@ -373,10 +373,10 @@ static bool put_complex(struct verb *v, const double parts[2], uint32_t verb)
 /* The text of a type that has one (Go's Stringer); false for the others. */
 static bool text_of(const struct goval *value, struct arena *tmp, struct str *ret)
 {
-    char room[STAMP_TEXT_MAX];
+    char room[TIMESTAMP_TEXT_MAX];
     _Static_assert(sizeof(room) >= DURATION_TEXT_MAX, "the room is for both");
     if (value->kind == GO_TIME) {
-        *ret = arena_str(tmp, stamp_print_go(value->time, room));
+        *ret = arena_str(tmp, timestamp_print_go(value->time, room));
     } else if (value->kind == GO_QUANTITY) {
         struct quantity q;
         struct err err = { 0 };

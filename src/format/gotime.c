@@ -22,7 +22,7 @@ struct str gotime_weekday(int64_t weekday)
     return weekday >= 0 && weekday < 7 ? weekdays[weekday] : STR_NONE;
 }
 
-int gotime_year_day(struct stamp time)
+int gotime_year_day(struct timestamp time)
 {
     struct civil c = civil_from_sec(time.sec + time.offset);
     struct civil first = { .year = c.year, .month = 1, .day = 1 };
@@ -136,7 +136,7 @@ static void put_zone_name(struct buf *out, int32_t offset)
     }
 }
 
-static void put_piece(struct buf *out, struct stamp time, const struct form *f)
+static void put_piece(struct buf *out, struct timestamp time, const struct form *f)
 {
     struct civil c = civil_from_sec(time.sec + time.offset);
     int noon = c.hour % 12 == 0 ? 12 : c.hour % 12;
@@ -184,7 +184,7 @@ static void put_piece(struct buf *out, struct stamp time, const struct form *f)
 
 /* ".000" and ",999": so many digits of the second, with nines without the zeros at the end. The
  * bytes it took, or 0. */
-static size_t put_fraction(struct buf *out, struct stamp time, struct str rest)
+static size_t put_fraction(struct buf *out, struct timestamp time, struct str rest)
 {
     if (rest.n < 2 || (rest.p[0] != '.' && rest.p[0] != ',') ||
         (rest.p[1] != '0' && rest.p[1] != '9')) {
@@ -210,7 +210,7 @@ static size_t put_fraction(struct buf *out, struct stamp time, struct str rest)
     return end;
 }
 
-void gotime_format(struct buf *out, struct stamp time, struct str layout)
+void gotime_format(struct buf *out, struct timestamp time, struct str layout)
 {
     size_t at = 0;
     while (at < layout.n) {

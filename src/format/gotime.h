@@ -12,5 +12,5 @@
 
 struct str gotime_month(int64_t month);     /* "January" for 1; empty where there is none */
 struct str gotime_weekday(int64_t weekday); /* "Sunday" for 0; empty where there is none */
-int gotime_year_day(struct stamp time);     /* 1 … 366 */
-void gotime_format(struct buf *out, struct stamp time, struct str layout);
+int gotime_year_day(struct timestamp time); /* 1 … 366 */
+void gotime_format(struct buf *out, struct timestamp time, struct str layout);

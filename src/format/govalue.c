@@ -156,7 +156,7 @@ struct goval goval_i64(int64_t number)
     return (struct goval){ .kind = GO_INT, .number = number };
 }
 
-struct goval goval_time(struct stamp time)
+struct goval goval_time(struct timestamp time)
 {
     return (struct goval){ .kind = GO_TIME, .time = time };
 }
@@ -219,12 +219,12 @@ static void slice_open(struct goval *v, const struct jval *json, struct arena *a
     v->items = items;
 }
 
-static struct stamp time_from(const struct jval *json)
+static struct timestamp time_from(const struct jval *json)
 {
     struct err unread = { 0 };
-    struct stamp time;
-    if (stamp_parse(jval_str(json), &time, &unread) < 0) {
-        return stamp_zero; /* the server wrote it: null or nothing, never a wrong time */
+    struct timestamp time;
+    if (timestamp_parse(jval_str(json), &time, &unread) < 0) {
+        return timestamp_zero; /* the server wrote it: null or nothing, never a wrong time */
     }
     return time;
 }

@@ -39,7 +39,7 @@ struct goval {
         int64_t number;
         double parts[2]; /* GO_FLOAT: the first; GO_COMPLEX: real and imaginary */
         struct str text; /* GO_STRING; GO_QUANTITY: as it was written */
-        struct stamp time;
+        struct timestamp time;
         const struct goval *items; /* NULL: a nil slice */
         const struct jval *json;   /* GO_STRUCT; NULL with no members: all zero */
     };
@@ -76,7 +76,7 @@ extern const struct gotype gotype_resources; /* v1.ResourceList */
 struct goval goval_str(struct str text);
 struct goval goval_bool(bool truth);
 struct goval goval_i64(int64_t number);
-struct goval goval_time(struct stamp time);
+struct goval goval_time(struct timestamp time);
 /* A struct of these members; borrowed. */
 struct goval goval_struct(const struct gomember *members, uint32_t n);
 /* Behaves as the text, and has members besides: `.Profile` and `.Profile.Last`. */

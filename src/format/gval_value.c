@@ -80,8 +80,8 @@ int promvalue_date(struct str text, struct promvalue *ret, struct err *err)
     int form = date_cut_zone(&body, &zone);
     bool has_fraction = str_cut(body, STR("."), &body, &fraction);
     for (size_t i = 0; i < ARRAY_LEN(layouts); i++) {
-        char full[STAMP_TEXT_MAX];
-        struct stamp date;
+        char full[TIMESTAMP_TEXT_MAX];
+        struct timestamp date;
         if (body.n != layouts[i].n || (body.n > 10 && body.p[10] != layouts[i].separator) ||
             (layouts[i].zones & form) == 0 || (has_fraction && body.n != 19)) {
             continue;
@@ -94,7 +94,7 @@ int promvalue_date(struct str text, struct promvalue *ret, struct err *err)
                          zone.n == 5 ? 2 : 0, zone.p + (zone.n == 5 ? 3 : 0));
         struct err ignored = { 0 }; /* the message below says it in the language of expressions */
         if (n < (int)sizeof(full) &&
-            stamp_parse((struct str){ .p = full, .n = (size_t)n }, &date, &ignored) == 0) {
+            timestamp_parse((struct str){ .p = full, .n = (size_t)n }, &date, &ignored) == 0) {
             *ret = (struct promvalue){ .kind = PROM_DATE, .date = date };
             return 0;
         }
@@ -134,7 +134,7 @@ bool promvalue_to_bool(const struct promvalue *v, bool *ret)
 
 struct str promvalue_print(const struct promvalue *v, struct arena *out)
 {
-    char text[STAMP_TEXT_MAX];
+    char text[TIMESTAMP_TEXT_MAX];
     struct str list = STR("[");
     switch (v->kind) {
     case PROM_NIL:
@@ -146,7 +146,7 @@ struct str promvalue_print(const struct promvalue *v, struct arena *out)
     case PROM_TEXT:
         return v->text;
     case PROM_DATE:
-        return arena_str(out, stamp_print_go(v->date, text));
+        return arena_str(out, timestamp_print_go(v->date, text));
     case PROM_LIST:
         break;
     }
@@ -169,7 +169,7 @@ bool promvalue_is_zero(const struct promvalue *v)
     case PROM_TEXT:
         return v->text.n == 0;
     case PROM_DATE:
-        return stamp_is_zero(v->date);
+        return timestamp_is_zero(v->date);
     case PROM_LIST:
         break;
     }
@@ -185,7 +185,7 @@ const char *promvalue_type(const struct promvalue *v)
     return types[v->kind];
 }
 
-static int date_cmp(struct stamp a, struct stamp b)
+static int date_cmp(struct timestamp a, struct timestamp b)
 {
     if (a.sec != b.sec) {
         return a.sec < b.sec ? -1 : 1;

@@ -18,7 +18,7 @@ struct promvalue {
     bool yes;
     double number;
     struct str text;
-    struct stamp date;
+    struct timestamp date;
     uint32_t n;
     const struct promvalue *items;
 };

@@ -23,15 +23,15 @@ int jr_time(const struct jreader *in, const struct jval *v, const char *key, use
             usec_t *ret)
 {
     const struct jval *value = jval_get(v, str_from(key));
-    struct stamp at;
+    struct timestamp at;
     *ret = absent;
     if (value == NULL) {
         return 0;
     }
-    if (stamp_parse(jval_str(value), &at, in->err) < 0) {
+    if (timestamp_parse(jval_str(value), &at, in->err) < 0) {
         return err_wrap(in->err, "'%s'", key);
     }
-    *ret = stamp_to_usec(at);
+    *ret = timestamp_to_usec(at);
     return 0;
 }
 

@@ -230,9 +230,9 @@ void jw_pair_some(struct jwriter *w, const char *key, struct str value)
 
 void jw_pair_time(struct jwriter *w, const char *key, usec_t wall)
 {
-    char text[STAMP_TEXT_MAX];
+    char text[TIMESTAMP_TEXT_MAX];
     if (wall > 0 && wall != USEC_NEVER) {
-        jw_pair(w, key, stamp_print_seconds(wall, text));
+        jw_pair(w, key, timestamp_print_seconds(wall, text));
     }
 }
 

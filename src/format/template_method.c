@@ -38,7 +38,7 @@ enum { YEAR, MONTH, DAY, WEEKDAY, HOUR, MINUTE, SECOND, NANOSECOND, YEAR_DAY, UN
 
 static int time_part(struct tcall *c)
 {
-    struct stamp time = c->args[0].time;
+    struct timestamp time = c->args[0].time;
     struct civil date = civil_of(c);
     const int64_t parts[] = {
         [YEAR] = date.year,       [MONTH] = date.month,   [DAY] = date.day,
@@ -60,7 +60,7 @@ static int time_unix_milli(struct tcall *c)
 
 static int time_is_zero(struct tcall *c)
 {
-    *c->ret = goval_bool(c->args[0].kind == GO_NIL || stamp_is_zero(c->args[0].time));
+    *c->ret = goval_bool(c->args[0].kind == GO_NIL || timestamp_is_zero(c->args[0].time));
     return 0;
 }
 
@@ -73,7 +73,7 @@ static int time_utc(struct tcall *c)
 
 static int time_add(struct tcall *c)
 {
-    struct stamp time = c->args[0].time;
+    struct timestamp time = c->args[0].time;
     int64_t nsec = time.nsec + c->args[1].number % NSEC_SEC;
     time.sec += c->args[1].number / NSEC_SEC + (nsec >= NSEC_SEC ? 1 : 0) - (nsec < 0 ? 1 : 0);
     time.nsec = (int32_t)((nsec + NSEC_SEC) % NSEC_SEC);
@@ -95,13 +95,13 @@ static int time_add_date(struct tcall *c)
     date.year += c->args[1].number + years;
     date.month = (int)(month - years * 12) + 1;
     date.day += (int)c->args[3].number;
-    struct stamp time = c->args[0].time;
+    struct timestamp time = c->args[0].time;
     time.sec = civil_to_sec(&date) - time.offset;
     *c->ret = goval_time(time);
     return 0;
 }
 
-static int stamp_cmp(struct stamp a, struct stamp b)
+static int stamp_cmp(struct timestamp a, struct timestamp b)
 {
     int order = (a.sec > b.sec) - (a.sec < b.sec);
     return order != 0 ? order : (a.nsec > b.nsec) - (a.nsec < b.nsec);
@@ -118,8 +118,8 @@ static int time_compare(struct tcall *c)
 /* As in Go, a difference that does not fit is the largest that does. */
 static int time_sub(struct tcall *c)
 {
-    struct stamp a = c->args[0].time;
-    struct stamp b = c->args[1].time;
+    struct timestamp a = c->args[0].time;
+    struct timestamp b = c->args[1].time;
     int64_t ns;
     if (__builtin_mul_overflow(a.sec - b.sec, (int64_t)NSEC_SEC, &ns) ||
         __builtin_add_overflow(ns, (int64_t)a.nsec - b.nsec, &ns)) {

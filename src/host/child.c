@@ -104,7 +104,7 @@ static void child_free(struct child *c)
     if (c->pidfd >= 0) {
         (void)close(c->pidfd); /* a name of a process, nothing to lose */
     }
-    heap_free(c);
+    alloc_free(c);
 }
 
 static void on_exited(evutil_socket_t fd UNUSED, short what UNUSED, void *ctx)
@@ -280,7 +280,7 @@ int child_start(struct loop *loop, const struct child_spec *spec, child_on_end o
     for (uint32_t i = 0; i < spec->args_n; i++) {
         argv[i + 1] = text_copy(&tmp, spec->args[i]);
     }
-    struct child *c = HEAP_NEW(struct child);
+    struct child *c = ALLOC_NEW(struct child);
     *c = (struct child){ .loop = loop, .pidfd = -1, .time_max = spec->time_max };
     c->on_end = on_end;
     c->ctx = ctx;

@@ -32,7 +32,7 @@ void credential_unref(struct credential *c)
         return;
     }
     arena_wipe(&c->memory);
-    heap_free(c);
+    alloc_free(c);
 }
 
 /* A token goes into a header: what could end that header is no token. */
@@ -55,7 +55,7 @@ struct credential_parts {
 /* Replaces the current credential. */
 static void credentials_put(struct credentials *c, const struct credential_parts *parts)
 {
-    struct credential *fresh = HEAP_NEW(struct credential);
+    struct credential *fresh = ALLOC_NEW(struct credential);
     fresh->refs = 1;
     fresh->generation = ++c->generation;
     fresh->memory.first = 256 + parts->token.n + parts->cert_pem.n + parts->key_pem.n;
@@ -88,7 +88,7 @@ static void on_ready_timer(void *ctx)
 struct credentials *credentials_new(struct loop *loop, const struct cluster_access *access,
                                     void (*on_ready)(void *ctx), void *ctx)
 {
-    struct credentials *c = HEAP_NEW(struct credentials);
+    struct credentials *c = ALLOC_NEW(struct credentials);
     c->loop = loop;
     c->access = access;
     c->on_ready = on_ready;
@@ -110,7 +110,7 @@ void credentials_free(struct credentials *c)
     child_stop(c->plugin);
     credential_unref(c->current);
     loop_timer_done(&c->ready);
-    heap_free(c);
+    alloc_free(c);
 }
 
 static int token_file_read(struct credentials *c, struct err *err)
@@ -209,14 +209,14 @@ static int exec_times(struct credentials *c, const struct jval *status, struct e
     if (text.n == 0) {
         return 0;
     }
-    struct stamp stamp;
-    int r = stamp_parse(text, &stamp, err);
+    struct timestamp stamp;
+    int r = timestamp_parse(text, &stamp, err);
     if (r < 0) {
         return err_wrap(err, "status.expirationTimestamp");
     }
     /* Short-lived answers are renewed in their last fifth, or a plugin would never rest. */
     usec_t wall = loop_wall(c->loop);
-    c->expires_at = stamp_to_usec(stamp);
+    c->expires_at = timestamp_to_usec(stamp);
     usec_t early = MAX((c->expires_at - wall) / 5, (usec_t)0);
     c->renew_at = c->expires_at - MIN(early, CREDENTIALS_EXEC_EARLY);
     return 0;

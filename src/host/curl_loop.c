@@ -68,7 +68,7 @@ static void socket_free(struct multi_socket *s)
 {
     list_del(&s->link);
     event_free(s->event);
-    heap_free(s);
+    alloc_free(s);
 }
 
 static int curl_on_socket(CURL *easy UNUSED, curl_socket_t fd, int what, void *ctx, void *known)
@@ -85,7 +85,7 @@ static int curl_on_socket(CURL *easy UNUSED, curl_socket_t fd, int what, void *c
         return 0;
     }
     if (s == NULL) {
-        s = HEAP_NEW(struct multi_socket);
+        s = ALLOC_NEW(struct multi_socket);
         s->multi = m;
         list_add(&m->sockets, &s->link);
         CURLMcode r = curl_multi_assign(m->curl, fd, s);
@@ -119,7 +119,7 @@ struct multi *multi_new(struct loop *loop, multi_on_done on_done, void *ctx)
     /* libcurl counts these: each multi_new has its cleanup in multi_free. */
     CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
     ASSERT(code == CURLE_OK);
-    struct multi *m = HEAP_NEW(struct multi);
+    struct multi *m = ALLOC_NEW(struct multi);
     m->loop = loop;
     m->on_done = on_done;
     m->ctx = ctx;
@@ -153,7 +153,7 @@ void multi_free(struct multi *m)
         socket_free(CONTAINER_OF(link, struct multi_socket, link));
     }
     loop_timer_done(&m->timer);
-    heap_free(m);
+    alloc_free(m);
     curl_global_cleanup();
 }
 

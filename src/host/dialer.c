@@ -80,7 +80,7 @@ static const struct dialer_ops host_dialer_ops = { .dial = host_dial, .hang_up =
 
 struct dialer *host_dialer_new(struct loop *loop, const struct host_dialer_config *config)
 {
-    struct host_dialer *d = HEAP_NEW(struct host_dialer);
+    struct host_dialer *d = ALLOC_NEW(struct host_dialer);
     d->door.ops = &host_dialer_ops;
     d->group = transport_group_new(loop);
     d->config = *config;
@@ -94,5 +94,5 @@ void host_dialer_free(struct dialer *door)
     }
     struct host_dialer *d = dialer_of(door);
     transport_group_free(d->group);
-    heap_free(d);
+    alloc_free(d);
 }

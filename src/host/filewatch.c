@@ -224,7 +224,7 @@ struct filewatch *filewatch_new(struct loop *loop, struct str path, void (*on_ch
                                 void *ctx, struct err *err)
 {
     ASSERT(path.n > 0);
-    struct filewatch *w = HEAP_NEW(struct filewatch);
+    struct filewatch *w = ALLOC_NEW(struct filewatch);
     *w = (struct filewatch){ .loop = loop, .on_change = on_change, .ctx = ctx, .fd = -1 };
     w->memory.first = PATH_MAX;
     w->path = arena_str(&w->memory, path);
@@ -248,5 +248,5 @@ void filewatch_free(struct filewatch *w)
     loop_timer_done(&w->settle);
     arena_done(&w->walk);
     arena_done(&w->memory);
-    heap_free(w);
+    alloc_free(w);
 }

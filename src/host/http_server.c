@@ -80,7 +80,7 @@ static struct http_exchange *http_exchange_of(const struct serve_exchange *x)
 static void http_exchange_free(struct http_exchange *x)
 {
     loop_timer_done(&x->drained);
-    heap_free(x);
+    alloc_free(x);
 }
 
 static void http_listen_update(struct http_server *s);
@@ -149,7 +149,7 @@ static void http_on_close(struct evhttp_connection *evcon UNUSED, void *ctx)
         }
         http_exchange_free(x);
     }
-    heap_free(conn);
+    alloc_free(conn);
     http_listen_update(s);
     http_stop_check(s);
 }
@@ -185,7 +185,7 @@ static void http_attach(evutil_socket_t none UNUSED, short what UNUSED, void *ct
     struct http_conn *conn = ctx;
     struct http_server *s = conn->server;
     if (s == NULL) {
-        heap_free(conn); /* the server has gone within the same turn */
+        alloc_free(conn); /* the server has gone within the same turn */
         return;
     }
     void *arg = NULL;
@@ -227,7 +227,7 @@ static struct bufferevent *http_on_accept(struct event_base *base, void *ctx)
     if (s->tls != NULL) {
         bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
     }
-    struct http_conn *conn = HEAP_NEW(struct http_conn);
+    struct http_conn *conn = ALLOC_NEW(struct http_conn);
     conn->server = s;
     conn->bev = bev;
     loop_timer_init(&conn->timer, s->loop, http_conn_drop, conn);
@@ -393,7 +393,7 @@ static void http_on_request(struct evhttp_request *req, void *ctx)
         http_refuse(conn, req, odd);
         return;
     }
-    struct http_exchange *x = HEAP_NEW(struct http_exchange);
+    struct http_exchange *x = ALLOC_NEW(struct http_exchange);
     x->door.ops = &http_ops;
     x->conn = conn;
     x->req = req;
@@ -420,13 +420,13 @@ static void http_set_header(struct serve_exchange *door, const char *name, struc
 {
     struct http_exchange *x = http_exchange_of(door);
     char small[512];
-    char *text = value.n < sizeof(small) ? small : heap_alloc(value.n + 1);
+    char *text = value.n < sizeof(small) ? small : alloc_bytes(value.n + 1);
     memcpy(text, value.p, value.n);
     text[value.n] = '\0';
     /* Refuses line breaks, so a value from outside cannot become a second header. */
     (void)evhttp_add_header(evhttp_request_get_output_headers(x->req), name, text);
     if (text != small) {
-        heap_free(text);
+        alloc_free(text);
     }
 }
 
@@ -596,7 +596,7 @@ static void http_stop_done(void *ctx);
 struct http_server *http_server_new(struct loop *loop, const struct http_config *config,
                                     serve_handler handler, void *ctx, struct err *err)
 {
-    struct http_server *s = HEAP_NEW(struct http_server);
+    struct http_server *s = ALLOC_NEW(struct http_server);
     *s = (struct http_server){ .loop = loop, .config = *config, .handler = handler, .ctx = ctx };
     list_init(&s->conns);
     loop_timer_init(&s->resume, loop, http_resume, s);
@@ -714,5 +714,5 @@ void http_server_free(struct http_server *s)
     tls_free(s->tls);
     loop_timer_done(&s->resume);
     loop_timer_done(&s->stop_timer);
-    heap_free(s);
+    alloc_free(s);
 }

@@ -122,11 +122,11 @@ static void heap_reserve(struct host_loop *h)
         return;
     }
     uint32_t cap = h->cap == 0 ? 64 : h->cap * 2;
-    struct loop_timer **grown = heap_alloc((size_t)cap * sizeof(struct loop_timer *));
+    struct loop_timer **grown = alloc_bytes((size_t)cap * sizeof(struct loop_timer *));
     if (h->n > 0) {
         memcpy(grown, h->heap, (size_t)h->n * sizeof(struct loop_timer *));
     }
-    heap_free(h->heap);
+    alloc_free(h->heap);
     h->heap = grown;
     h->cap = cap;
 }
@@ -197,7 +197,7 @@ static void on_tick(evutil_socket_t fd UNUSED, short what UNUSED, void *ctx)
 
 struct loop *host_loop_new(void)
 {
-    struct host_loop *h = HEAP_NEW(struct host_loop);
+    struct host_loop *h = ALLOC_NEW(struct host_loop);
     h->door.ops = &host_loop_ops;
     h->tick_at = USEC_NEVER;
     h->now_before = clock_usec(CLOCK_MONOTONIC);
@@ -232,8 +232,8 @@ void host_loop_free(struct loop *loop)
     }
     event_free(h->tick);
     event_base_free(h->base);
-    heap_free(h->heap);
-    heap_free(h);
+    alloc_free(h->heap);
+    alloc_free(h);
 }
 
 /* Arms libevent's timer once a turn, however often timers were set in it. */

@@ -70,7 +70,7 @@ static void call_free(struct wire_call *call)
     smtp_done(&call->letter.smtp);
     buf_done(&call->reply);
     arena_done(&call->memory);
-    heap_free(call);
+    alloc_free(call);
 }
 
 static void on_deadline(void *ctx)
@@ -93,7 +93,7 @@ static struct wire_call *call_new(struct wire *wire, usec_t timeout, wire_on_rep
                                   void *ctx)
 {
     struct host_wire *w = wire_of(wire);
-    struct wire_call *call = HEAP_NEW(struct wire_call);
+    struct wire_call *call = ALLOC_NEW(struct wire_call);
     call->wire = w;
     call->memory.first = 1024;
     call->on_reply = on_reply;
@@ -398,7 +398,7 @@ static void wire_end(struct host_wire *w)
     loop_timer_done(&w->pump);
     multi_free(w->multi);
     arena_done(&w->memory);
-    heap_free(w);
+    alloc_free(w);
 }
 
 /* The one place where readers are called: first what has come, then what may go. What becomes ready
@@ -429,7 +429,7 @@ static void on_pump(void *ctx)
 
 struct wire *host_wire_new(struct loop *loop, const struct host_wire_config *config)
 {
-    struct host_wire *w = HEAP_NEW(struct host_wire);
+    struct host_wire *w = ALLOC_NEW(struct host_wire);
     w->door.ops = &host_wire_ops;
     w->loop = loop;
     w->memory.first = 256;

@@ -30,7 +30,7 @@ static void exchange_fail(struct exchange *x, const struct err *err)
     if (x->state == EXCHANGE_FLYING) {
         multi_remove(x->transport->multi, x->slot->easy);
     }
-    x->err = HEAP_NEW(struct err);
+    x->err = ALLOC_NEW(struct err);
     *x->err = *err;
     x->transport->stats.replies[0]++;
     exchange_end(x);
@@ -59,8 +59,8 @@ static void exchange_free(struct exchange *x)
     list_del(&x->link);
     list_del(&x->ready);
     loop_timer_done(&x->timer);
-    heap_free(x->err);
-    heap_free(x);
+    alloc_free(x->err);
+    alloc_free(x);
 }
 
 /* Cancelled by its owner. From inside its own callback, the pump frees it. */
@@ -112,7 +112,7 @@ static struct exchange *exchange_new(struct transport *t, const struct api_reque
     for (size_t i = 0; i < ARRAY_LEN(from); i++) {
         size += from[i].n;
     }
-    struct exchange *x = heap_alloc(sizeof(*x) + size);
+    struct exchange *x = alloc_bytes(sizeof(*x) + size);
     x->transport = t;
     x->verb = request->verb;
     char *at = x->text;
@@ -402,7 +402,7 @@ static void on_credentials(void *ctx)
 
 static struct transport *transport_begin(struct loop *loop, const struct cluster_access *access)
 {
-    struct transport *t = HEAP_NEW(struct transport);
+    struct transport *t = ALLOC_NEW(struct transport);
     t->door.ops = &transport_ops;
     t->loop = loop;
     t->access = access;
@@ -420,7 +420,7 @@ struct api *transport_new(struct loop *loop, const struct cluster_access *access
     struct transport *t = transport_begin(loop, access);
     if (endpoint_init(&t->endpoint, access, err) < 0) {
         loop_timer_done(&t->pump);
-        heap_free(t);
+        alloc_free(t);
         return NULL;
     }
     t->multi = multi_new(loop, on_transfer_done, NULL);
@@ -436,7 +436,7 @@ struct api *transport_new(struct loop *loop, const struct cluster_access *access
 
 struct transport_group *transport_group_new(struct loop *loop)
 {
-    struct transport_group *group = HEAP_NEW(struct transport_group);
+    struct transport_group *group = ALLOC_NEW(struct transport_group);
     group->loop = loop;
     group->multi = multi_new(loop, on_transfer_done, NULL);
     return group;
@@ -449,7 +449,7 @@ void transport_group_free(struct transport_group *group)
     }
     ASSERT(group->members == 0);
     multi_free(group->multi);
-    heap_free(group);
+    alloc_free(group);
 }
 
 /* Copies what is needed for as long as the transport lives. Keys and passwords stay views, to be
@@ -500,7 +500,7 @@ struct api *transport_group_join(struct transport_group *group, const struct clu
         endpoint_done(&t->endpoint);
         loop_timer_done(&t->pump);
         arena_wipe(&t->memory);
-        heap_free(t);
+        alloc_free(t);
         return NULL;
     }
     t->own.cert_pem = STR_NONE; /* the identity has them */
@@ -547,7 +547,7 @@ static void transport_end(struct transport *t)
     endpoint_done(&t->endpoint);
     identity_done(&t->identity);
     arena_wipe(&t->memory); /* a proxy's URL may hold a password */
-    heap_free(t);
+    alloc_free(t);
 }
 
 void transport_free(struct api *api)

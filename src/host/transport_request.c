@@ -127,7 +127,7 @@ static void slot_prepare_frugal(struct transport *t, CURL *easy)
 
 static struct slot *slot_new(struct transport *t)
 {
-    struct slot *s = HEAP_NEW(struct slot);
+    struct slot *s = ALLOC_NEW(struct slot);
     s->memory.first = t->group != NULL ? 512 : 2048;
     s->easy = curl_easy_init();
     if (s->easy == NULL) {
@@ -181,7 +181,7 @@ void slot_free(struct slot *s)
     credential_unref(s->credential);
     arena_done(&s->memory);
     buf_done(&s->reply);
-    heap_free(s);
+    alloc_free(s);
 }
 
 void slot_rest(struct slot *s)

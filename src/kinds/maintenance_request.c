@@ -123,13 +123,13 @@ struct str mrequest_invalid(const struct mrequest *m, struct str *ret_reason)
 
 static usec_t read_time(const struct jval *v)
 {
-    struct stamp stamp;
+    struct timestamp stamp;
     struct err ignored = { 0 };
     struct str text = jval_str(v);
-    if (text.n == 0 || stamp_parse(text, &stamp, &ignored) < 0) {
+    if (text.n == 0 || timestamp_parse(text, &stamp, &ignored) < 0) {
         return 0; /* what is no time was never */
     }
-    usec_t wall = stamp_to_usec(stamp);
+    usec_t wall = timestamp_to_usec(stamp);
     return wall > 0 ? wall : 0;
 }
 
@@ -391,8 +391,8 @@ static void print_text(struct jwriter *w, const char *key, struct str text)
 
 static void print_time(struct jwriter *w, const char *key, usec_t wall)
 {
-    char text[STAMP_TEXT_MAX];
-    print_text(w, key, wall > 0 ? stamp_print_seconds(wall, text) : STR_NONE);
+    char text[TIMESTAMP_TEXT_MAX];
+    print_text(w, key, wall > 0 ? timestamp_print_seconds(wall, text) : STR_NONE);
 }
 
 static void print_number(struct jwriter *w, const char *key, int64_t n, bool zero)
@@ -443,9 +443,9 @@ static void print_conditions(struct jwriter *w, const struct mr_status *s)
         if (c->truth == MR_TRUTH_ABSENT) {
             continue;
         }
-        char text[STAMP_TEXT_MAX];
+        char text[TIMESTAMP_TEXT_MAX];
         jw_obj(w);
-        jw_pair(w, "lastTransitionTime", stamp_print_seconds(c->since, text));
+        jw_pair(w, "lastTransitionTime", timestamp_print_seconds(c->since, text));
         jw_pair(w, "message", c->message);
         if (c->generation > 0) {
             print_number(w, "observedGeneration", c->generation, /* zero= */ false);

@@ -13,9 +13,9 @@ void intern_init(struct intern *table, uint64_t key0, uint64_t key1)
 void intern_done(struct intern *table)
 {
     for (uint32_t i = 0; i < table->slot_count; i++) {
-        heap_free(table->slots[i]);
+        alloc_free(table->slots[i]);
     }
-    heap_free(table->slots);
+    alloc_free(table->slots);
     *table = (struct intern){ .key = { table->key[0], table->key[1] } };
 }
 
@@ -39,13 +39,13 @@ static void intern_grow(struct intern *table)
     uint32_t old_count = table->slot_count;
     struct intern_text **old = table->slots;
     table->slot_count = old_count == 0 ? INTERN_SLOTS_MIN : old_count * 2;
-    table->slots = heap_alloc(table->slot_count * sizeof(struct intern_text *));
+    table->slots = alloc_bytes(table->slot_count * sizeof(struct intern_text *));
     for (uint32_t i = 0; i < old_count; i++) {
         if (old[i] != NULL) {
             table->slots[intern_slot(table, intern_str(old[i]), old[i]->hash)] = old[i];
         }
     }
-    heap_free(old);
+    alloc_free(old);
 }
 
 const struct intern_text *intern_take(struct intern *table, struct str s)
@@ -58,7 +58,7 @@ const struct intern_text *intern_take(struct intern *table, struct str s)
     uint32_t at = intern_slot(table, s, hash);
     struct intern_text *text = table->slots[at];
     if (text == NULL) {
-        text = heap_alloc(sizeof(*text) + s.n + 1);
+        text = alloc_bytes(sizeof(*text) + s.n + 1);
         text->n = (uint32_t)s.n;
         text->hash = hash;
         if (s.n > 0) {
@@ -90,7 +90,7 @@ void intern_give(struct intern *table, const struct intern_text *text)
     if (--held->refs > 0) {
         return;
     }
-    heap_free(held);
+    alloc_free(held);
     table->slots[at] = NULL;
     table->count--;
     /* What probed past the emptied slot moves up, or it would not be found again. */

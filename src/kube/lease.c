@@ -128,12 +128,12 @@ static bool lease_is_others(const struct lease *l)
         struct arena tmp = { 0 };
         struct err ignored = { 0 };
         const struct jval *spec = NULL;
-        struct stamp renewed = stamp_zero;
+        struct timestamp renewed = timestamp_zero;
         if (json_parse(buf_str(&l->record), 0, &tmp, &spec, &ignored) < 0 ||
-            stamp_parse(jval_str(jval_get(spec, STR("renewTime"))), &renewed, &ignored) < 0) {
+            timestamp_parse(jval_str(jval_get(spec, STR("renewTime"))), &renewed, &ignored) < 0) {
             return false;
         }
-        return loop_wall(l->client->loop) < stamp_to_usec(renewed) + SECONDS(l->duration_s);
+        return loop_wall(l->client->loop) < timestamp_to_usec(renewed) + SECONDS(l->duration_s);
     }
     return loop_now(l->client->loop) < l->observed_at + SECONDS(l->duration_s);
 }
@@ -157,8 +157,8 @@ static int lease_compose(struct lease *l, bool release, struct err *err)
             return r;
         }
     }
-    char text[STAMP_TEXT_MAX];
-    struct str now = stamp_print_micro(loop_wall(l->client->loop), text);
+    char text[TIMESTAMP_TEXT_MAX];
+    struct str now = timestamp_print_micro(loop_wall(l->client->loop), text);
     struct tree *spec = tree_make_at(&tmp, root, "spec");
     int64_t transitions = 0;
     (void)tree_number(tree_get(spec, STR("leaseTransitions")), &transitions); /* absent: 0 */

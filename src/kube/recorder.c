@@ -53,7 +53,7 @@ static void recorder_forget(struct recorder *r, struct recorder_series *s)
     (void)map_del(&r->series, s->key); /* it is there: every series is */
     r->stats.remembered--;
     arena_done(&s->memory);
-    heap_free(s);
+    alloc_free(s);
 }
 
 void recorder_done(struct recorder *r)
@@ -151,7 +151,7 @@ static struct str recorder_name(struct recorder *r, struct arena *a, struct str 
 static void recorder_compose(struct recorder *r, struct recorder_series *s,
                              const struct recorder_event *e)
 {
-    char text[STAMP_TEXT_MAX];
+    char text[TIMESTAMP_TEXT_MAX];
     buf_reset(&r->body);
     struct jwriter w = jwriter_on(&r->body);
     jw_obj(&w);
@@ -162,7 +162,7 @@ static void recorder_compose(struct recorder *r, struct recorder_series *s,
     jw_pair(&w, "name", s->name);
     jw_pair(&w, "namespace", s->space);
     jw_obj_end(&w);
-    jw_pair(&w, "eventTime", stamp_print_micro(loop_wall(r->client->loop), text));
+    jw_pair(&w, "eventTime", timestamp_print_micro(loop_wall(r->client->loop), text));
     jw_pair(&w, "reportingController", r->controller);
     jw_pair(&w, "reportingInstance", r->instance);
     jw_pair(&w, "action", e->action);
@@ -213,7 +213,7 @@ static void recorder_add_first(struct recorder *r, const struct recorder_event *
         r->stats.dropped++;
         return;
     }
-    struct recorder_series *s = HEAP_NEW(struct recorder_series);
+    struct recorder_series *s = ALLOC_NEW(struct recorder_series);
     s->memory.first = 1024;
     s->key = arena_str(&s->memory, key);
     s->space =
@@ -259,11 +259,11 @@ static struct recorder_series *recorder_first(const struct recorder *r)
 /* True when a token is there now; otherwise `*ret_at` is when the next one is. */
 static bool recorder_take_token(struct recorder *r, usec_t now, usec_t *ret_at)
 {
-    *ret_at = bucket_ready_at(&r->bucket, now);
+    *ret_at = ratelimit_ready_at(&r->bucket, now);
     if (*ret_at > now) {
         return false;
     }
-    bucket_take(&r->bucket, now);
+    ratelimit_take(&r->bucket, now);
     return true;
 }
 
@@ -350,7 +350,7 @@ static void recorder_send(void *ctx)
     client_add_segment(&r->path, s->space);
     buf_add(&r->path, STR("/events"));
     if (s->created) {
-        char text[STAMP_TEXT_MAX];
+        char text[TIMESTAMP_TEXT_MAX];
         buf_add_char(&r->path, '/');
         client_add_segment(&r->path, s->name);
         buf_reset(&r->body);
@@ -359,7 +359,7 @@ static void recorder_send(void *ctx)
         jw_key(&w, STR("series"));
         jw_obj(&w);
         jw_pair_i64(&w, "count", s->count);
-        jw_pair(&w, "lastObservedTime", stamp_print_micro(s->last_wall, text));
+        jw_pair(&w, "lastObservedTime", timestamp_print_micro(s->last_wall, text));
         jw_obj_end(&w);
         jw_obj_end(&w);
         request.verb = API_PATCH;

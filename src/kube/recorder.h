@@ -68,7 +68,7 @@ struct recorder {
     struct api_call *call; /* for the queue's first */
     struct loop_timer send;
     struct loop_timer tidy;
-    struct bucket bucket;
+    struct ratelimit bucket;
     usec_t not_before; /* a server out of reach is left alone until then */
     int64_t last_ns;   /* of the last name made */
     uint32_t tries;    /* for the queue's first */

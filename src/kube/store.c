@@ -30,7 +30,7 @@ static void store_forget(struct store *s, struct store_item *item)
         s->kind->drop(s->ctx, item->object);
     }
     arena_done(&item->memory);
-    heap_free(item);
+    alloc_free(item);
 }
 
 static void store_clear(struct store *s)
@@ -189,12 +189,12 @@ static int store_add(struct store *s, struct str name, const struct jval *object
                      struct err *err)
 {
     ASSERT(name.p != NULL);
-    struct store_item *item = heap_alloc(sizeof(*item) + name.n + 1);
+    struct store_item *item = alloc_bytes(sizeof(*item) + name.n + 1);
     memcpy(item->name_bytes, name.p, name.n);
     item->name = (struct str){ .p = item->name_bytes, .n = name.n };
     int r = store_replace(s, item, object, version, err);
     if (r < 0) {
-        heap_free(item);
+        alloc_free(item);
         return r;
     }
     (void)map_put(&s->items, name, item); /* it was not there */

@@ -257,7 +257,7 @@ static void fallback_start(struct arbiter *a)
 
 struct arbiter *arbiter_new(const struct arbiter_config *config)
 {
-    struct arbiter *a = HEAP_NEW(struct arbiter);
+    struct arbiter *a = ALLOC_NEW(struct arbiter);
     a->config = *config;
     a->client = config->client;
     a->loop = config->client->loop;
@@ -305,7 +305,7 @@ void arbiter_free(struct arbiter *a)
     buf_done(&a->body);
     arena_done(&a->views);
     arena_done(&a->memory);
-    heap_free(a);
+    alloc_free(a);
 }
 
 bool arbiter_synced(const struct arbiter *a)
@@ -321,7 +321,7 @@ struct ask *ask_new(struct arbiter *a, const struct ask_spec *spec, void (*on_ch
     ASSERT(spec->uid.n > 0 && spec->target.n > 0);
     ASSERT(spec->owner == ASK_REQUEST || spec->is_fact != NULL || !spec->adopt);
     ASSERT(map_find(&a->asks, spec->uid) == NULL);
-    struct ask *k = HEAP_NEW(struct ask);
+    struct ask *k = ALLOC_NEW(struct ask);
     k->waits = USEC_NEVER;
     k->arbiter = a;
     k->memory.first = 512;
@@ -431,10 +431,10 @@ void ask_free(struct ask *k)
     (void)map_del(&a->asks, k->spec.uid); /* it is this one */
     a->asking[k->spec.type]--;
     lock_leave(k);
-    heap_free(k->parts);
+    alloc_free(k->parts);
     buf_done(&k->state);
     arena_done(&k->memory);
-    heap_free(k);
+    alloc_free(k);
     a->books_dirty = true;
     arbiter_soon(a);
 }

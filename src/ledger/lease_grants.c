@@ -18,7 +18,7 @@ void ledger_init(struct ledger *l, uint64_t hash_key)
 static void cell_free(struct ledger_cell *cell)
 {
     arena_done(&cell->memory);
-    heap_free(cell);
+    alloc_free(cell);
 }
 
 void ledger_clear(struct ledger *l)
@@ -42,7 +42,7 @@ bool ledger_put(struct ledger *l, struct str node, struct str owner, uint64_t ve
     if (map_find(&l->entries, node) == NULL && map_count(&l->entries) >= LEDGER_ENTRIES_MAX) {
         return false;
     }
-    struct ledger_cell *cell = HEAP_NEW(struct ledger_cell);
+    struct ledger_cell *cell = ALLOC_NEW(struct ledger_cell);
     cell->entry.node = arena_str(&cell->memory, node);
     cell->entry.owner = arena_str(&cell->memory, owner);
     cell->entry.version = version;

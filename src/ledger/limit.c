@@ -68,13 +68,13 @@ static uint32_t limit_number(struct limit *l, const struct jval *parent, struct 
 
 static usec_t limit_time(const struct jval *status, const char *key)
 {
-    struct stamp s;
+    struct timestamp s;
     struct err ignored = { 0 };
     struct str text = jval_str(jval_get(status, str_from(key)));
-    if (text.n == 0 || stamp_parse(text, &s, &ignored) < 0) {
+    if (text.n == 0 || timestamp_parse(text, &s, &ignored) < 0) {
         return USEC_NEVER;
     }
-    return stamp_to_usec(s);
+    return timestamp_to_usec(s);
 }
 
 static void limit_read_policies(struct limit *l, const struct jval *list, struct arena *out)

@@ -21,7 +21,7 @@
 
 struct book *book_new(struct arbiter *a, struct store_item *item)
 {
-    struct book *b = HEAP_NEW(struct book);
+    struct book *b = ALLOC_NEW(struct book);
     b->arbiter = a;
     b->item = item;
     b->words.first = 256;
@@ -55,7 +55,7 @@ void book_free(struct book *b)
     buf_done(&b->over);
     buf_done(&b->told[0]);
     buf_done(&b->told[1]);
-    heap_free(b);
+    alloc_free(b);
 }
 
 void book_judge(struct book *b)

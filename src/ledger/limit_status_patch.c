@@ -10,8 +10,8 @@ static void set_number(struct arena *a, struct tree *status, const char *key, in
 
 static void set_time(struct arena *a, struct tree *status, const char *key, usec_t wall)
 {
-    char text[STAMP_TEXT_MAX];
-    tree_set(a, status, str_from(key), tree_str(a, stamp_print_seconds(wall, text)));
+    char text[TIMESTAMP_TEXT_MAX];
+    tree_set(a, status, str_from(key), tree_str(a, timestamp_print_seconds(wall, text)));
 }
 
 void statement_set_condition(struct tree *list, const struct statement_condition *c,

@@ -64,14 +64,14 @@ static struct str limit_words(const struct book *b, struct arena *out)
 
 static struct str gap_words(const struct limit *l, struct arena *out)
 {
-    char text[STAMP_TEXT_MAX];
+    char text[TIMESTAMP_TEXT_MAX];
     usec_t end = limit_gap_end(l);
     if (end == 0) {
         return arena_printf(out, "limit " STR_FMT ": another operation begins or ends",
                             STR_ARG(l->name));
     }
     return arena_printf(out, "limit " STR_FMT ": nothing is granted before " STR_FMT,
-                        STR_ARG(l->name), STR_ARG(stamp_print_seconds(end, text)));
+                        STR_ARG(l->name), STR_ARG(timestamp_print_seconds(end, text)));
 }
 
 static struct str unknown_words(const struct ask *k, struct arena *out)

@@ -23,7 +23,7 @@ static void orphan_free(struct orphan *o)
     }
     (void)map_del(&a->orphans, o->uid); /* it is this one */
     arena_done(&o->memory);
-    heap_free(o);
+    alloc_free(o);
 }
 
 void orphan_forget(struct arbiter *a, struct str uid)
@@ -208,7 +208,7 @@ static void orphan_see(struct arbiter *a, struct str uid, struct str name)
     }
     struct orphan *o = map_find(&a->orphans, uid);
     if (o == NULL) {
-        o = HEAP_NEW(struct orphan);
+        o = ALLOC_NEW(struct orphan);
         o->arbiter = a;
         o->memory.first = 256;
         o->uid = arena_str(&o->memory, uid);

@@ -69,7 +69,7 @@ void ask_notice(struct ask *k)
 
 static void ask_set_parts(struct ask *k, struct book *const *books, uint32_t n)
 {
-    struct ask_part *parts = heap_alloc((n + 1) * sizeof(*parts));
+    struct ask_part *parts = alloc_bytes((n + 1) * sizeof(*parts));
     bool same = n == k->part_n;
     for (uint32_t i = 0; i < n; i++) {
         const struct ask_part *old = ask_part_of(k, books[i]);
@@ -80,7 +80,7 @@ static void ask_set_parts(struct ask *k, struct book *const *books, uint32_t n)
         };
         same = same && k->parts[i].book == books[i];
     }
-    heap_free(k->parts);
+    alloc_free(k->parts);
     k->parts = parts;
     k->part_n = n;
     if (!same) {
@@ -539,7 +539,7 @@ bool arbiter_allows(const struct arbiter *a, const struct ask_spec *spec, struct
     k.stage = k.why == WHY_NONE ? ASK_HELD : ASK_WAITING;
     ask_wait_gap(&k);
     ask_show(&k, out, ret);
-    heap_free(k.parts);
+    alloc_free(k.parts);
     return k.why == WHY_NONE;
 }
 

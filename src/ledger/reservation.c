@@ -12,13 +12,13 @@ static uint32_t reserve_number(const struct jval *v)
 
 static usec_t reserve_time(const struct jval *v)
 {
-    struct stamp s;
+    struct timestamp s;
     struct err ignored = { 0 };
     struct str text = jval_str(v);
-    if (text.n == 0 || stamp_parse(text, &s, &ignored) < 0) {
+    if (text.n == 0 || timestamp_parse(text, &s, &ignored) < 0) {
         return USEC_NEVER;
     }
-    return stamp_to_usec(s);
+    return timestamp_to_usec(s);
 }
 
 struct reserve_key {
@@ -152,9 +152,9 @@ struct tree *reserves_tree(const struct reserves *r, struct arena *out)
             tree_set(out, entry, STR("grant"), tree_i64(out, item->grant));
         }
         if (item->granted != USEC_NEVER) {
-            char text[STAMP_TEXT_MAX];
+            char text[TIMESTAMP_TEXT_MAX];
             tree_set(out, entry, STR("grantedTime"),
-                     tree_str(out, stamp_print_seconds(item->granted, text)));
+                     tree_str(out, timestamp_print_seconds(item->granted, text)));
         }
         if (item->state.n > 0) {
             tree_set(out, entry, STR("state"), tree_str(out, item->state));

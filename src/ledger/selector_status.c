@@ -234,7 +234,7 @@ static void sights_on_change(void *ctx, struct store_item *item, const void *bef
     const struct picker *old = before;
     struct sight *s = item->extra;
     if (s == NULL) {
-        s = HEAP_NEW(struct sight);
+        s = ALLOC_NEW(struct sight);
         s->arbiter = a;
         s->item = item;
         s->looked_at = -SIGHT_PAUSE;
@@ -261,7 +261,7 @@ static void sights_on_gone(void *ctx, struct store_item *item)
         api_cancel(a->client->api, STEAL(s->call));
     }
     list_del(&s->link);
-    heap_free(s);
+    alloc_free(s);
     item->extra = NULL;
     arbiter_reshape(a, p->type);
 }

@@ -20,7 +20,7 @@
 
 static struct lock *lock_new(struct arbiter *a, struct str name)
 {
-    struct lock *l = HEAP_NEW(struct lock);
+    struct lock *l = ALLOC_NEW(struct lock);
     l->arbiter = a;
     l->memory.first = 256;
     l->name = arena_str(&l->memory, name);
@@ -46,7 +46,7 @@ static void lock_free(struct lock *l)
     buf_done(&l->uid);
     buf_done(&l->made);
     arena_done(&l->memory);
-    heap_free(l);
+    alloc_free(l);
 }
 
 /* Forgets a lock that is about nothing any more. Should it be there after all, the watch brings it
@@ -340,7 +340,7 @@ static void lock_send(struct lock *l, enum api_verb verb)
 static void lock_write(struct lock *l, const struct ask *k)
 {
     struct arbiter *a = l->arbiter;
-    char text[STAMP_TEXT_MAX];
+    char text[TIMESTAMP_TEXT_MAX];
     buf_reset(&a->body);
     struct jwriter w = jwriter_on(&a->body);
     jw_obj(&w);
@@ -368,7 +368,7 @@ static void lock_write(struct lock *l, const struct ask *k)
     jw_key(&w, STR("spec"));
     jw_obj(&w);
     jw_pair(&w, "holderIdentity", k->spec.uid);
-    jw_pair(&w, "acquireTime", stamp_print_micro(a->wall, text));
+    jw_pair(&w, "acquireTime", timestamp_print_micro(a->wall, text));
     jw_obj_end(&w);
     jw_obj_end(&w);
 }

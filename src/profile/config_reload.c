@@ -10,7 +10,7 @@ void setup_free(struct setup *s)
 {
     if (s != NULL) {
         arena_done(&s->memory);
-        heap_free(s);
+        alloc_free(s);
     }
 }
 
@@ -54,7 +54,7 @@ static void setup_note_annotations(struct setup *s, const struct controller *c)
 
 struct setup *setup_default(const struct controller *c)
 {
-    struct setup *s = HEAP_NEW(struct setup);
+    struct setup *s = ALLOC_NEW(struct setup);
     struct problems problems = { .out = &s->memory };
     int r = config_load(STR("intervals: {requeue: 30s}"), (struct ucfg_env){ 0 }, &s->memory,
                         &s->config, &problems);
@@ -179,7 +179,7 @@ void controller_configure_failed(struct controller *c, struct str file, const st
 int controller_configure(struct controller *c, struct str file, struct str text,
                          struct ucfg_env env)
 {
-    struct setup *s = HEAP_NEW(struct setup);
+    struct setup *s = ALLOC_NEW(struct setup);
     struct problems problems = { .out = &s->memory };
     int r = config_load(text, env, &s->memory, &s->config, &problems);
     if (r < 0) {

@@ -328,15 +328,15 @@ static void controller_init_kube(struct controller *c, struct api *api)
 struct controller *controller_new(struct loop *loop, struct api *api, struct log *log,
                                   struct metrics *metrics, const struct controller_config *config)
 {
-    struct controller *c = HEAP_NEW(struct controller);
+    struct controller *c = ALLOC_NEW(struct controller);
     c->loop = loop;
     c->log = log;
     c->rooms_next = USEC_NEVER;
     c->fresh = true;
     list_init(&c->rooms);
     list_init(&c->recording);
-    prio_init(&c->waking, prio_by_wake);
-    prio_init(&c->asks, prio_by_since);
+    prioqueue_init(&c->waking, prio_by_wake);
+    prioqueue_init(&c->asks, prio_by_since);
     map_init(&c->room_ids, loop_random(loop), loop_random(loop));
     ledger_init(&c->ledger, loop_random(loop));
     loop_timer_init(&c->turn, loop, controller_turn, c);
@@ -393,8 +393,8 @@ void controller_free(struct controller *c)
     fleet_free(c->fleet);
     recorder_done(&c->recorder);
     ledger_done(&c->ledger);
-    prio_done(&c->waking);
-    prio_done(&c->asks);
+    prioqueue_done(&c->waking);
+    prioqueue_done(&c->asks);
     map_done(&c->room_ids);
     setup_free(c->setup);
     buf_done(&c->setup_file);
@@ -407,5 +407,5 @@ void controller_free(struct controller *c)
     buf_done(&c->body);
     arena_done(&c->tmp);
     arena_done(&c->memory);
-    heap_free(c);
+    alloc_free(c);
 }

@@ -69,8 +69,8 @@ struct errand {
     struct notify_call *call;
     struct buf instance;
     struct buf profile;
-    struct stamp since;  /* of the profile's state when it was begun */
-    struct arena memory; /* of `told` */
+    struct timestamp since; /* of the profile's state when it was begun */
+    struct arena memory;    /* of `told` */
     struct engine_told *told;
     uint32_t told_n;
     uint32_t told_cap;
@@ -80,11 +80,11 @@ struct errand {
 /* What is kept of a node besides its projection. */
 struct member {
     struct controller *c;
-    struct store_item *item; /* borrowed: the member ends with it */
-    struct prio_item wake;   /* in `waking` */
-    usec_t wake_at;          /* monotonic: when to look again */
-    struct prio_item ask;    /* in `asks`, or in its room */
-    struct room *room;       /* NULL: in `asks`, or nowhere */
+    struct store_item *item;    /* borrowed: the member ends with it */
+    struct prioqueue_item wake; /* in `waking` */
+    usec_t wake_at;             /* monotonic: when to look again */
+    struct prioqueue_item ask;  /* in `asks`, or in its room */
+    struct room *room;          /* NULL: in `asks`, or nowhere */
     uint64_t offered; /* in `asks`: the room that has a place for it; 0 = it came by itself */
     usec_t since;     /* wall time since when it has asked */
     uint64_t depends; /* bits of check instances, see fleet.h */
@@ -114,7 +114,7 @@ struct member {
 struct room {
     uint64_t id;
     uint32_t index; /* the check instance */
-    struct prio waiting;
+    struct prioqueue waiting;
     struct list link; /* in `rooms` */
 };
 
@@ -157,8 +157,8 @@ struct controller {
     struct loop_timer turn;
     struct loop_timer wake; /* for `waking` and rooms */
     struct loop_timer stop;
-    struct prio waking;
-    struct prio asks;
+    struct prioqueue waking;
+    struct prioqueue asks;
     struct list rooms;
     struct list recording; /* of struct grant */
     struct map room_ids;   /* id → struct room */
@@ -206,8 +206,8 @@ usec_t member_next(const struct controller *c);
 /* Monotonic time of a wall time that lies ahead. */
 usec_t controller_when(const struct controller *c, usec_t wall);
 void member_send(struct member *m, enum api_verb verb);
-bool prio_by_wake(struct prio_item *a, struct prio_item *b);
-bool prio_by_since(struct prio_item *a, struct prio_item *b);
+bool prio_by_wake(struct prioqueue_item *a, struct prioqueue_item *b);
+bool prio_by_since(struct prioqueue_item *a, struct prioqueue_item *b);
 
 /* ── turn.c ────────────────────────────────────────────────────────────────────────────────── */
 void controller_turn(void *ctx);

@@ -16,10 +16,10 @@ static struct room *room_of(struct controller *c, uint64_t id, uint32_t index)
 {
     struct room *room = map_find(&c->room_ids, room_key(&id));
     if (room == NULL) {
-        room = HEAP_NEW(struct room);
+        room = ALLOC_NEW(struct room);
         room->id = id;
         room->index = index;
-        prio_init(&room->waiting, prio_by_since);
+        prioqueue_init(&room->waiting, prio_by_since);
         list_add(&c->rooms, &room->link);
         (void)map_put(&c->room_ids, room_key(&id), room); /* there was none */
     }
@@ -33,18 +33,18 @@ static void room_leave(struct controller *c, struct room *room)
     }
     (void)map_del(&c->room_ids, room_key(&room->id)); /* it is `room` */
     list_del(&room->link);
-    prio_done(&room->waiting);
-    heap_free(room);
+    prioqueue_done(&room->waiting);
+    alloc_free(room);
 }
 
 void turn_leave_line(struct member *m)
 {
     budget_unstand(m);
-    if (!prio_inside(&m->ask)) {
+    if (!prioqueue_inside(&m->ask)) {
         return;
     }
     struct room *room = m->room;
-    prio_take(room != NULL ? &room->waiting : &m->c->asks, &m->ask);
+    prioqueue_take(room != NULL ? &room->waiting : &m->c->asks, &m->ask);
     m->room = NULL;
     if (room != NULL) {
         room_leave(m->c, room);
@@ -56,7 +56,7 @@ static void turn_stand_before_limits(struct member *m)
 {
     turn_leave_line(m);
     m->room = room_of(m->c, BUDGET_ROOM, 0);
-    prio_put(&m->room->waiting, &m->ask);
+    prioqueue_put(&m->room->waiting, &m->ask);
     budget_stand(m);
 }
 
@@ -68,13 +68,14 @@ static void turn_stand_in_line(struct member *m, const struct engine_effect *eff
     if (!asks && effect->waits == 0) {
         return;
     }
-    m->since = asks ? stamp_to_usec(effect->profiles[effect->asker].since) : effect->waits_since;
+    m->since =
+        asks ? timestamp_to_usec(effect->profiles[effect->asker].since) : effect->waits_since;
     if (asks) {
-        prio_put(&c->asks, &m->ask);
+        prioqueue_put(&c->asks, &m->ask);
         return;
     }
     m->room = room_of(c, effect->waits, effect->waits_on);
-    prio_put(&m->room->waiting, &m->ask);
+    prioqueue_put(&m->room->waiting, &m->ask);
 }
 
 /* ── telling ───────────────────────────────────────────────────────────────────────────────── */
@@ -493,25 +494,25 @@ static void turn_open_rooms(struct controller *c)
             room_leave(c, room);
             continue;
         }
-        struct member *m = CONTAINER_OF(prio_first(&room->waiting), struct member, ask);
+        struct member *m = CONTAINER_OF(prioqueue_first(&room->waiting), struct member, ask);
         const struct subject subject = { .name = m->item->name, .node = m->item->object };
         const struct check_input input = {
             .config = &c->setup->config,
             .subject = &subject,
             .fleet = c->fleet,
             .facts = inquiry_facts(c->inquiry),
-            .now = stamp_from_usec(loop_wall(c->loop)),
+            .now = timestamp_from_usec(loop_wall(c->loop)),
             .out = &c->tmp,
         };
         usec_t next = USEC_NEVER;
         int64_t left = check_room_left(&input, room->index, &next);
         c->rooms_next = MIN(c->rooms_next, next);
         for (uint32_t n = room->waiting.n; left > 0 && n > 0; left--, n--) {
-            m = CONTAINER_OF(prio_first(&room->waiting), struct member, ask);
-            prio_take(&room->waiting, &m->ask);
+            m = CONTAINER_OF(prioqueue_first(&room->waiting), struct member, ask);
+            prioqueue_take(&room->waiting, &m->ask);
             m->room = NULL;
             m->offered = room->id;
-            prio_put(&c->asks, &m->ask);
+            prioqueue_put(&c->asks, &m->ask);
         }
         room_leave(c, room);
     }
@@ -625,10 +626,10 @@ static bool turn_step(struct controller *c)
         c->look_at_rooms = false;
         turn_open_rooms(c);
     }
-    struct prio_item *first = prio_first(&c->asks);
+    struct prioqueue_item *first = prioqueue_first(&c->asks);
     if (first != NULL) {
         struct member *m = CONTAINER_OF(first, struct member, ask);
-        prio_take(&c->asks, &m->ask);
+        prioqueue_take(&c->asks, &m->ask);
         uint64_t offered = m->offered;
         m->offered = 0;
         turn_decide(m, /* serve= */ true);

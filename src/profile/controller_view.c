@@ -187,7 +187,7 @@ static void explain_profiles(const struct engine_effect *effect, struct arena *o
             .name = e->name,
             .state = e->state,
             .next = e->next,
-            .since = stamp_to_usec(e->since),
+            .since = timestamp_to_usec(e->since),
             .error = e->error,
             .doing = e->doing,
             .transition_n = e->transition_n,
@@ -236,13 +236,13 @@ static struct str explain_wait(struct member *m, struct arena *out)
                : m->grant->stage == GRANT_PODS ? STR("its pods are looked at before it goes")
                                                : STR("its grant is being recorded");
     }
-    if (!prio_inside(&m->ask)) {
+    if (!prioqueue_inside(&m->ask)) {
         return STR_NONE;
     }
     if (m->room != NULL && m->room->id == BUDGET_ROOM) {
         return budget_words(m, out);
     }
-    const struct prio *line = m->room != NULL ? &m->room->waiting : &m->c->asks;
+    const struct prioqueue *line = m->room != NULL ? &m->room->waiting : &m->c->asks;
     uint32_t before = 0;
     for (uint32_t i = 0; i < line->n; i++) {
         before += prio_by_since(line->items[i], &m->ask) ? 1 : 0;
@@ -296,8 +296,8 @@ void controller_check(const struct controller *c)
     recorder_check(&c->recorder);
     fleet_check(c->fleet);
     drains_check(c->drains);
-    prio_check(&c->waking);
-    prio_check(&c->asks);
+    prioqueue_check(&c->waking);
+    prioqueue_check(&c->asks);
     if (c->config.elect) {
         lease_check(&c->lease);
     }

@@ -94,12 +94,12 @@ static void errand_keep_told(struct member *m)
         .instance = arena_str(&e->memory, buf_str(&e->instance)),
         .profile = arena_str(&e->memory, buf_str(&e->profile)),
         .transition = e->since,
-        .at = stamp_from_usec(loop_wall(m->c->loop)),
+        .at = timestamp_from_usec(loop_wall(m->c->loop)),
     };
     /* A leader whose clock was ahead may have written the transition. A message that seems older
      * than what it is about would be sent again. */
     if (lapse_order(told.at, told.transition) <= 0) {
-        told.at = stamp_from_usec(stamp_to_usec(told.transition) + 1);
+        told.at = timestamp_from_usec(timestamp_to_usec(told.transition) + 1);
     }
     ARENA_GROW(&e->memory, e->told, e->told_n, e->told_cap);
     e->told[e->told_n++] = told;
@@ -124,7 +124,7 @@ static void errand_drop_trial(struct errand *e, struct trial *trial)
         *at = trial->next;
         buf_done(&trial->instance);
         buf_done(&trial->error);
-        heap_free(trial);
+        alloc_free(trial);
     }
 }
 
@@ -134,7 +134,7 @@ static void errand_note_failure(struct member *m, const struct err *err, usec_t 
     struct errand *e = m->errand;
     struct trial *t = errand_find_trial(e, buf_str(&e->instance));
     if (t == NULL) {
-        t = HEAP_NEW(struct trial);
+        t = ALLOC_NEW(struct trial);
         t->backoff = (struct backoff){ .base = ERRAND_BACKOFF_BASE, .max = ERRAND_BACKOFF_MAX };
         buf_add(&t->instance, buf_str(&e->instance));
         t->next = e->trials;
@@ -214,7 +214,7 @@ static struct str errand_last_profile(const struct engine_effect *effect)
     const struct engine_profile *last = NULL;
     for (uint32_t i = 0; i < effect->profile_n; i++) {
         const struct engine_profile *e = &effect->profiles[i];
-        if (last == NULL || stamp_to_usec(e->since) > stamp_to_usec(last->since)) {
+        if (last == NULL || timestamp_to_usec(e->since) > timestamp_to_usec(last->since)) {
             last = e;
         }
     }
@@ -230,7 +230,7 @@ void errand_notify(struct member *m, const struct engine_effect *effect)
         return;
     }
     if (e == NULL) {
-        e = HEAP_NEW(struct errand);
+        e = ALLOC_NEW(struct errand);
         m->errand = e;
     }
     buf_reset(&e->instance);
@@ -311,5 +311,5 @@ void errand_end(struct member *m)
         errand_drop_trial(e, e->trials);
     }
     arena_done(&e->memory);
-    heap_free(e);
+    alloc_free(e);
 }

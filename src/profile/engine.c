@@ -10,7 +10,7 @@ struct decision {
     struct arena *out;
     struct engine_effect *effect;
     struct data data;
-    struct stamp now;
+    struct timestamp now;
     bool taken; /* a profile of the node is in maintenance, or has just gone there */
 };
 
@@ -306,7 +306,7 @@ static void engine_note_room(struct decision *d, const struct engine_profile *e,
             if (full != NULL && effect->waits == 0) {
                 effect->waits = v->room;
                 effect->waits_on = t->check.vars[i].index;
-                effect->waits_since = stamp_to_usec(e->since);
+                effect->waits_since = timestamp_to_usec(e->since);
             }
         }
         /* It stands in one line; what another profile or transition waits for is looked at. */
@@ -556,7 +556,7 @@ int engine_decide(const struct engine_input *in, struct arena *out, struct engin
         .in = in,
         .out = out,
         .effect = ret,
-        .now = stamp_from_usec(in->wall),
+        .now = timestamp_from_usec(in->wall),
     };
     int r = data_parse(node_annotation(in->node, DATA_ANNOTATION), out, &d.data, err);
     if (r < 0) {

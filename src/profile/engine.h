@@ -20,9 +20,9 @@
 struct engine_told {
     struct str instance;
     struct str profile;
-    struct stamp transition; /* of the profile, as it was then */
-    struct stamp at;         /* later than `transition`, whatever the clocks say */
-    bool settling;           /* the controller's: the patch under way says all of it */
+    struct timestamp transition; /* of the profile, as it was then */
+    struct timestamp at;         /* later than `transition`, whatever the clocks say */
+    bool settling;               /* the controller's: the patch under way says all of it */
 };
 
 struct engine_unsent {
@@ -90,7 +90,7 @@ struct engine_profile {
     const struct config_profile *profile;
     enum label_state state; /* when the decision began */
     enum label_state next;  /* and after it */
-    struct stamp since;     /* of `state` */
+    struct timestamp since; /* of `state` */
     struct engine_transition *transitions;
     uint32_t transition_n;
     struct str error;  /* what failed; empty = nothing */

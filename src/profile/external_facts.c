@@ -41,7 +41,7 @@ static void ask_on_rest(void *ctx)
 
 static struct ask *ask_new(struct inquiry *q, enum facts_kind kind)
 {
-    struct ask *a = HEAP_NEW(struct ask);
+    struct ask *a = ALLOC_NEW(struct ask);
     a->q = q;
     a->kind = kind;
     a->memory.first = 512;
@@ -74,7 +74,7 @@ static void ask_free(struct ask *a)
     loop_timer_done(&a->rest);
     buf_done(&a->holder);
     arena_done(&a->memory);
-    heap_free(a);
+    alloc_free(a);
 }
 
 static uint64_t ask_readers(const struct ask *a)
@@ -245,7 +245,7 @@ static void inquiry_pump(void *ctx)
 struct inquiry *inquiry_new(struct loop *loop, const struct inquiry_config *config)
 {
     ASSERT(config->client != NULL && config->on_change != NULL);
-    struct inquiry *q = HEAP_NEW(struct inquiry);
+    struct inquiry *q = ALLOC_NEW(struct inquiry);
     q->loop = loop;
     q->config = *config;
     q->facts = facts_new();
@@ -285,7 +285,7 @@ void inquiry_free(struct inquiry *q)
     arena_done(&q->table);
     facts_free(q->facts);
     loop_timer_done(&q->pump);
-    heap_free(q);
+    alloc_free(q);
 }
 
 const struct facts *inquiry_facts(const struct inquiry *q)

@@ -136,7 +136,7 @@ static void pods_on_error(void *ctx, const struct err *err, bool bad)
 void affinity_ask(struct ask *a)
 {
     struct inquiry *q = a->q;
-    struct pods *p = HEAP_NEW(struct pods);
+    struct pods *p = ALLOC_NEW(struct pods);
     ASSERT(a->pods == NULL && q->placed < FACTS_WATCHES_MAX);
     a->pods = p;
     list_add(&q->places, &a->place);
@@ -175,7 +175,7 @@ void affinity_leave(struct ask *a)
     map_done(&p->found);
     buf_done(&p->key);
     arena_done(&p->memory);
-    heap_free(p);
+    alloc_free(p);
 }
 
 void affinity_tell(struct ask *a, const struct err *err)

@@ -19,7 +19,7 @@ void lease_read(const struct jval *root, usec_t asked, struct facts_lease *ret)
     const struct jval *spec = jval_get(root, STR("spec"));
     struct err ignored = { 0 }; /* a time that is none is as good as absent */
     bool renewed =
-        stamp_parse(jval_str(jval_get(spec, STR("renewTime"))), &ret->renewed, &ignored) == 0;
+        timestamp_parse(jval_str(jval_get(spec, STR("renewTime"))), &ret->renewed, &ignored) == 0;
     bool lasting = jval_i64(jval_get(spec, STR("leaseDurationSeconds")), &ret->duration_s);
     ret->known = true;
     ret->complete = renewed && lasting;
@@ -66,13 +66,13 @@ void stagger_tell(struct ask *a, const struct err *err)
 
 void stagger_write_spec(struct jwriter *w, struct str holder, usec_t renewed, int64_t duration_s)
 {
-    char text[STAMP_TEXT_MAX];
+    char text[TIMESTAMP_TEXT_MAX];
     if (holder.n > 0) {
         jw_pair(w, "holderIdentity", holder); /* the server refuses an empty one */
     }
     jw_pair_i64(w, "leaseDurationSeconds", duration_s);
-    jw_pair(w, "acquireTime", stamp_print_micro(renewed, text));
-    jw_pair(w, "renewTime", stamp_print_micro(renewed, text));
+    jw_pair(w, "acquireTime", timestamp_print_micro(renewed, text));
+    jw_pair(w, "renewTime", timestamp_print_micro(renewed, text));
 }
 
 /* Its time is over before it begins, so that it is free for whoever comes first. */

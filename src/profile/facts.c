@@ -37,7 +37,7 @@ struct facts {
 
 struct facts *facts_new(void)
 {
-    return HEAP_NEW(struct facts);
+    return ALLOC_NEW(struct facts);
 }
 
 static void facts_free_instance(struct facts_instance *x)
@@ -47,18 +47,18 @@ static void facts_free_instance(struct facts_instance *x)
     }
     for (uint32_t i = 0; i < x->lease_n; i++) {
         arena_done(&x->leases[i]->text);
-        heap_free(x->leases[i]);
+        alloc_free(x->leases[i]);
     }
     arena_done(&x->table);
     arena_done(&x->text);
-    heap_free(x);
+    alloc_free(x);
 }
 
 static void facts_free_node(struct facts_node *x)
 {
     if (x != NULL) {
         arena_done(&x->text);
-        heap_free(x);
+        alloc_free(x);
     }
 }
 
@@ -75,7 +75,7 @@ void facts_free(struct facts *f)
     }
     map_done(&f->nodes);
     arena_done(&f->table);
-    heap_free(f);
+    alloc_free(f);
 }
 
 static const struct facts_instance *facts_find(const struct facts *f, uint32_t index)
@@ -115,7 +115,7 @@ static usec_t facts_lease_end(const struct facts_lease *lease)
 {
     int64_t seconds = MAX(lease->duration_s, (int64_t)0);
     seconds = MIN(seconds, FACTS_LEASE_SPAN_MAX / SECONDS(1));
-    return stamp_to_usec(lease->renewed) + SECONDS(seconds) + 1;
+    return timestamp_to_usec(lease->renewed) + SECONDS(seconds) + 1;
 }
 
 bool facts_lease_is_free(const struct facts_lease *lease, usec_t wall)
@@ -146,7 +146,7 @@ static struct facts_instance *facts_make(struct facts *f, uint32_t index)
         f->instance_n = index + 1;
     }
     if (f->instances[index] == NULL) {
-        struct facts_instance *x = HEAP_NEW(struct facts_instance);
+        struct facts_instance *x = ALLOC_NEW(struct facts_instance);
         x->text.first = FACTS_TEXT_FIRST;
         x->table.first = FACTS_TEXT_FIRST;
         f->instances[index] = x;
@@ -195,7 +195,7 @@ bool facts_put_prometheus(struct facts *f, uint32_t index, const struct facts_pr
     return true;
 }
 
-static bool facts_same_stamp(struct stamp a, struct stamp b)
+static bool facts_same_stamp(struct timestamp a, struct timestamp b)
 {
     return a.sec == b.sec && a.nsec == b.nsec && a.offset == b.offset;
 }
@@ -213,7 +213,7 @@ bool facts_put_lease(struct facts *f, uint32_t index, uint32_t i, const struct f
     struct facts_instance *x = facts_make(f, index);
     while (x->lease_n <= i) {
         ARENA_GROW(&x->table, x->leases, x->lease_n, x->lease_cap);
-        struct facts_lease_slot *slot = HEAP_NEW(struct facts_lease_slot);
+        struct facts_lease_slot *slot = ALLOC_NEW(struct facts_lease_slot);
         slot->text.first = FACTS_TEXT_FIRST;
         x->leases[x->lease_n++] = slot;
     }
@@ -233,7 +233,7 @@ bool facts_put_affinity(struct facts *f, struct str node, const struct facts_aff
 {
     struct facts_node *x = map_find(&f->nodes, node);
     if (x == NULL) {
-        x = HEAP_NEW(struct facts_node);
+        x = ALLOC_NEW(struct facts_node);
         x->text.first = FACTS_TEXT_FIRST;
         (void)map_put(&f->nodes, node, x); /* it was not there */
     }

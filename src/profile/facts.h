@@ -1,10 +1,11 @@
 /*
  * facts: what foreign systems answered, as the checks read it: a plain lookup.
  *
- * Who asks them is profile/external_facts.h; tests put answers here by hand. A fact that is not known, or
- * is older than the configured refresh interval, is named as a want by the check that needs it; an
- * old answer counts until the new one is there. Pods are watched instead, those of some nodes at a
- * time: of the others the last answer is kept. What a lookup gives lives until the next change.
+ * Who asks them is profile/external_facts.h; tests put answers here by hand. A fact that is not
+ * known, or is older than the configured refresh interval, is named as a want by the check that
+ * needs it; an old answer counts until the new one is there. Pods are watched instead, those of
+ * some nodes at a time: of the others the last answer is kept. What a lookup gives lives until the
+ * next change.
  */
 #pragma once
 
@@ -46,7 +47,7 @@ struct facts_lease {
     bool complete;    /* renewTime and leaseDurationSeconds are there */
     struct str error; /* it could not be read */
     struct str holder;
-    struct stamp renewed;
+    struct timestamp renewed;
     int64_t duration_s;
     usec_t asked;
 };

@@ -19,9 +19,9 @@ struct fleet_watch {
 
 /* What one limit reads of one node in maintenance. */
 struct fleet_slot {
-    bool counts;        /* the node has the profile that the limit is for */
-    bool unreadable;    /* its annotation; only where `since` is asked for */
-    struct stamp since; /* its transition */
+    bool counts;            /* the node has the profile that the limit is for */
+    bool unreadable;        /* its annotation; only where `since` is asked for */
+    struct timestamp since; /* its transition */
 };
 
 /* A node that is in maintenance, or will be by a grant. */
@@ -208,7 +208,7 @@ static void slot_read_since(const struct check_limit *limit, const struct data *
         slot->since = own->transition;
         return;
     }
-    slot->since = stamp_zero;
+    slot->since = timestamp_zero;
     for (uint32_t i = 0; i < data->profile_count; i++) {
         const struct data_profile *p = &data->profiles[i];
         if (!p->null && lapse_order(p->transition, slot->since) > 0) {
@@ -253,7 +253,8 @@ static void member_read_node(struct fleet *f, struct fleet_member *m, const stru
 static void member_read(struct fleet *f, struct fleet_member *m)
 {
     if (m->slots == NULL) {
-        m->slots = heap_alloc(f->limit_n * sizeof(*m->slots) + f->value_n * sizeof(*m->values) + 1);
+        m->slots =
+            alloc_bytes(f->limit_n * sizeof(*m->slots) + f->value_n * sizeof(*m->values) + 1);
         m->values = (const struct intern_text **)(void *)(m->slots + f->limit_n);
     }
     if (m->item != NULL) {
@@ -276,7 +277,7 @@ static struct fleet_member *member_make(struct fleet *f, struct str name)
     struct fleet_member *m = map_find(&f->by_name, name);
     if (m == NULL) {
         ASSERT(name.p != NULL);
-        m = heap_alloc(sizeof(*m) + name.n + 1);
+        m = alloc_bytes(sizeof(*m) + name.n + 1);
         memcpy(m->name_bytes, name.p, name.n);
         m->name = (struct str){ .p = m->name_bytes, .n = name.n };
         list_add(&f->members, &m->link);
@@ -289,7 +290,7 @@ static struct fleet_member *member_make(struct fleet *f, struct str name)
 static void member_forget_profile(struct fleet_member *m)
 {
     /* It was copied to the heap when the grant came. */
-    heap_free((void *)(uintptr_t)m->profile.p);
+    alloc_free((void *)(uintptr_t)m->profile.p);
     m->profile = STR_NONE;
 }
 
@@ -300,8 +301,8 @@ static void member_drop(struct fleet *f, struct fleet_member *m)
     f->member_n--;
     f->room_changed = true;
     member_forget_profile(m);
-    heap_free(m->slots);
-    heap_free(m);
+    alloc_free(m->slots);
+    alloc_free(m);
 }
 
 static bool is_in_maintenance(const struct node *node)
@@ -327,7 +328,7 @@ static void member_change(struct fleet *f, const struct store_item *item, const 
     m->item = node != NULL ? item : NULL;
     m->labelled = labelled;
     if (node == NULL) {
-        heap_free(m->slots);
+        alloc_free(m->slots);
         m->slots = NULL;
     }
     member_read(f, m);
@@ -336,7 +337,7 @@ static void member_change(struct fleet *f, const struct store_item *item, const 
 void fleet_grant(struct fleet *f, struct str node, struct str profile)
 {
     struct fleet_member *m = member_make(f, node);
-    char *copy = heap_alloc(profile.n + 1);
+    char *copy = alloc_bytes(profile.n + 1);
     if (profile.n > 0) {
         memcpy(copy, profile.p, profile.n);
     }
@@ -374,7 +375,7 @@ bool fleet_is_granted(const struct fleet *f, struct str node)
 
 struct fleet *fleet_new(const struct store *store)
 {
-    struct fleet *f = HEAP_NEW(struct fleet);
+    struct fleet *f = ALLOC_NEW(struct fleet);
     f->store = store;
     map_init(&f->by_name, store->items.key[0], store->items.key[1]);
     list_init(&f->members);
@@ -394,7 +395,7 @@ static void fleet_unconfigure(struct fleet *f)
     }
     LIST_EACH (&f->members, link) {
         struct fleet_member *m = CONTAINER_OF(link, struct fleet_member, link);
-        heap_free(m->slots);
+        alloc_free(m->slots);
         m->slots = NULL;
     }
     arena_done(&f->memory);
@@ -411,7 +412,7 @@ void fleet_free(struct fleet *f)
     }
     map_done(&f->by_name);
     arena_done(&f->tmp);
-    heap_free(f);
+    alloc_free(f);
 }
 
 static void watch_init(struct fleet *f, uint32_t index, const struct config_instance *instance)
@@ -685,7 +686,7 @@ static bool is_recent(const struct check_limit *limit, const struct fleet_ask *a
         ret->unreadable = m->name;
         return true;
     }
-    struct stamp end = lapse_after(slot->since, lapse_from_ns(limit->skip_after_ns));
+    struct timestamp end = lapse_after(slot->since, lapse_from_ns(limit->skip_after_ns));
     if (lapse_order(ask->now, end) >= 0) {
         return false;
     }

@@ -74,7 +74,7 @@ struct fleet_ask {
     const struct str *values; /* of the group's keys; an empty one does not matter */
     struct str self;          /* is not counted when it is granted */
     bool granted;             /* it is, whatever the fleet knows of it */
-    struct stamp now;
+    struct timestamp now;
 };
 
 struct fleet_room {

@@ -10,14 +10,14 @@
 struct sheet {
     const struct roster *roster;
     enum report_form form;
-    struct wrap line;
+    struct textwrap line;
     struct arena tmp;
 };
 
 static void sheet_line(struct sheet *s, struct str text)
 {
-    wrap_add(&s->line, text);
-    wrap_end(&s->line);
+    textwrap_add(&s->line, text);
+    textwrap_end(&s->line);
 }
 
 /* A field below the heading; nothing when there is nothing to say. */
@@ -25,8 +25,8 @@ static void sheet_field(struct sheet *s, const char *name, struct str text)
 {
     if (text.n > 0) {
         s->line.hang = 9;
-        wrap_add(&s->line, str_from(name));
-        wrap_tab(&s->line, 9);
+        textwrap_add(&s->line, str_from(name));
+        textwrap_tab(&s->line, 9);
         sheet_line(s, text);
     }
 }
@@ -34,8 +34,8 @@ static void sheet_field(struct sheet *s, const char *name, struct str text)
 static void sheet_number(struct sheet *s, uint32_t n, uint32_t column)
 {
     struct str text = arena_printf(&s->tmp, "%u", n);
-    wrap_tab(&s->line, column - (uint32_t)text.n);
-    wrap_add(&s->line, text);
+    textwrap_tab(&s->line, column - (uint32_t)text.n);
+    textwrap_add(&s->line, text);
 }
 
 static void sheet_counts(struct sheet *s)
@@ -43,47 +43,47 @@ static void sheet_counts(struct sheet *s)
     const struct roster *r = s->roster;
     uint32_t name = 7;
     for (uint32_t i = 0; i < r->profile_n; i++) {
-        name = MAX(name, wrap_width(r->profiles[i].name));
+        name = MAX(name, textwrap_width(r->profiles[i].name));
     }
     static const uint32_t widths[LABEL_STATE_COUNT] = { 13, 22, 16 };
-    wrap_end(&s->line);
-    wrap_add(&s->line, STR("profile"));
+    textwrap_end(&s->line);
+    textwrap_add(&s->line, STR("profile"));
     uint32_t at = name;
     for (uint32_t i = 0; i < LABEL_STATE_COUNT; i++) {
         struct str state = label_state_name(i);
         at += widths[i];
-        wrap_tab(&s->line, at - (uint32_t)state.n);
-        wrap_add(&s->line, state);
+        textwrap_tab(&s->line, at - (uint32_t)state.n);
+        textwrap_add(&s->line, state);
     }
-    wrap_end(&s->line);
+    textwrap_end(&s->line);
     for (uint32_t i = 0; i < r->profile_n; i++) {
-        wrap_add(&s->line, r->profiles[i].name);
+        textwrap_add(&s->line, r->profiles[i].name);
         at = name;
         for (uint32_t k = 0; k < LABEL_STATE_COUNT; k++) {
             at += widths[k];
             sheet_number(s, r->profiles[i].counts[k], at);
         }
-        wrap_end(&s->line);
+        textwrap_end(&s->line);
     }
 }
 
 static void sheet_entry(struct sheet *s, const struct roster_entry *e, uint32_t name)
 {
-    struct wrap *line = &s->line;
+    struct textwrap *line = &s->line;
     line->hang = name + 4;
-    wrap_add(line, STR("  "));
-    wrap_add(line, e->node);
-    wrap_tab(line, name + 4);
-    wrap_add(line, e->profile.n > 0 ? e->profile : STR("any profile"));
+    textwrap_add(line, STR("  "));
+    textwrap_add(line, e->node);
+    textwrap_tab(line, name + 4);
+    textwrap_add(line, e->profile.n > 0 ? e->profile : STR("any profile"));
     if (e->since != 0) {
-        wrap_add(line, STR(", "));
-        wrap_add(line, spell_length(s->roster->now - e->since, &s->tmp));
+        textwrap_add(line, STR(", "));
+        textwrap_add(line, humantime_span(s->roster->now - e->since, &s->tmp));
     }
     if (e->gist.n > 0) {
-        wrap_add(line, STR(": "));
-        wrap_add(line, e->gist);
+        textwrap_add(line, STR(": "));
+        textwrap_add(line, e->gist);
     }
-    wrap_end(line);
+    textwrap_end(line);
 }
 
 /* Entries of one kind stand together, for they are sorted. */
@@ -107,19 +107,19 @@ static void sheet_kind(struct sheet *s, const struct roster_entry *entries, uint
     uint32_t shown = s->form == REPORT_WIDE ? n : MIN(n, ROSTER_SHOWN);
     uint32_t name = 0;
     for (uint32_t i = 0; i < shown; i++) {
-        uint32_t width = wrap_width(entries[i].node);
+        uint32_t width = textwrap_width(entries[i].node);
         name = MAX(name, s->form == REPORT_WIDE ? width : MIN(width, NAME_COLUMNS_MAX));
     }
-    wrap_end(&s->line);
-    wrap_add(&s->line, kind_name(&entries[0]));
-    wrap_printf(&s->line, " (%u)", n);
-    wrap_end(&s->line);
+    textwrap_end(&s->line);
+    textwrap_add(&s->line, kind_name(&entries[0]));
+    textwrap_printf(&s->line, " (%u)", n);
+    textwrap_end(&s->line);
     for (uint32_t i = 0; i < shown; i++) {
         sheet_entry(s, &entries[i], name);
     }
     if (shown < n) {
-        wrap_printf(&s->line, "  and %u more; -o wide lists all", n - shown);
-        wrap_end(&s->line);
+        textwrap_printf(&s->line, "  and %u more; -o wide lists all", n - shown);
+        textwrap_end(&s->line);
     }
 }
 

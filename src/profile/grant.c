@@ -50,7 +50,7 @@ void grant_end(struct member *m)
     m->unsure = false;
     m->grant = NULL;
     buf_done(&g->owner);
-    heap_free(g);
+    alloc_free(g);
 }
 
 static void grant_hold(struct member *m)
@@ -152,7 +152,7 @@ void grant_begin(struct member *m, const struct engine_effect *effect)
     const struct config_transition *config =
         &e->profile->states[e->state].transitions[effect->asker_transition];
     ASSERT(m->grant == NULL);
-    struct grant *g = HEAP_NEW(struct grant);
+    struct grant *g = ALLOC_NEW(struct grant);
     m->grant = g;
     buf_add(&g->owner, e->name);
     g->began = loop_wall(c->loop);
@@ -273,7 +273,7 @@ void grant_adopt(struct controller *c)
         }
         struct member *m = member_of(c, item);
         ASSERT(m->grant == NULL);
-        m->grant = HEAP_NEW(struct grant);
+        m->grant = ALLOC_NEW(struct grant);
         buf_add(&m->grant->owner, e->owner);
         m->grant->version = e->version;
         m->grant->stage = GRANT_GHOST;

@@ -64,7 +64,7 @@ bool budget_refuses(struct member *m, const struct engine_effect *effect)
     struct ask_spec spec;
     struct ask_view view;
     if (c->arbiter == NULL) {
-        m->since = stamp_to_usec(effect->profiles[effect->asker].since);
+        m->since = timestamp_to_usec(effect->profiles[effect->asker].since);
         return budget_is_unknown(c);
     }
     if (m->reserved != NULL) {
@@ -73,7 +73,7 @@ bool budget_refuses(struct member *m, const struct engine_effect *effect)
         }
         return ask_stage(m->reserved) == ASK_ENDING; /* its end looks at the node again */
     }
-    m->since = stamp_to_usec(effect->profiles[effect->asker].since);
+    m->since = timestamp_to_usec(effect->profiles[effect->asker].since);
     budget_spec(m, effect->profiles[effect->asker].name, /* adopt= */ false, &c->tmp, &spec);
     if (arbiter_allows(c->arbiter, &spec, &c->tmp, &view)) {
         return false;
@@ -251,16 +251,16 @@ void budget_open(struct controller *c, struct room *room)
     struct member **stay = ARENA_ARRAY(&tmp, struct member *, room->waiting.n);
     uint32_t stay_n = 0;
     for (uint32_t n = room->waiting.n, moved = 0; n > 0 && moved < CONTROLLER_WINDOW; n--) {
-        struct member *m = CONTAINER_OF(prio_first(&room->waiting), struct member, ask);
+        struct member *m = CONTAINER_OF(prioqueue_first(&room->waiting), struct member, ask);
         struct ask_spec spec;
         struct ask_view view;
-        prio_take(&room->waiting, &m->ask);
+        prioqueue_take(&room->waiting, &m->ask);
         budget_spec(m, STR(""), /* adopt= */ false, &c->tmp, &spec);
         if (c->arbiter == NULL ? !budget_is_unknown(c)
                                : arbiter_allows(c->arbiter, &spec, &c->tmp, &view)) {
             m->room = NULL;
             m->offered = room->id;
-            prio_put(&c->asks, &m->ask);
+            prioqueue_put(&c->asks, &m->ask);
             moved++;
         } else {
             stay[stay_n++] = m;
@@ -272,7 +272,7 @@ void budget_open(struct controller *c, struct room *room)
     }
     for (uint32_t i = 0; i < stay_n; i++) {
         budget_stand(stay[i]);
-        prio_put(&room->waiting, &stay[i]->ask);
+        prioqueue_put(&room->waiting, &stay[i]->ask);
     }
 }
 
@@ -289,7 +289,7 @@ static struct str wait_profile(const struct member *m, struct arena *out)
     }
     for (uint32_t i = 0; i < data.profile_count; i++) {
         const struct data_profile *p = &data.profiles[i];
-        if (!p->null && stamp_to_usec(p->transition) == m->since) {
+        if (!p->null && timestamp_to_usec(p->transition) == m->since) {
             return p->name;
         }
     }

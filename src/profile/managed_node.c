@@ -7,14 +7,14 @@
 #define WAKE_GRID MSECONDS(50) /* waits end together, so that many make one turn */
 #define WARN_EVERY SECONDS(1)  /* one line stands for many nodes that fail alike */
 
-bool prio_by_wake(struct prio_item *a, struct prio_item *b)
+bool prio_by_wake(struct prioqueue_item *a, struct prioqueue_item *b)
 {
     return CONTAINER_OF(a, struct member, wake)->wake_at <
            CONTAINER_OF(b, struct member, wake)->wake_at;
 }
 
 /* First come, first served; among those that came together the name decides. */
-bool prio_by_since(struct prio_item *a, struct prio_item *b)
+bool prio_by_since(struct prioqueue_item *a, struct prioqueue_item *b)
 {
     const struct member *left = CONTAINER_OF(a, struct member, ask);
     const struct member *right = CONTAINER_OF(b, struct member, ask);
@@ -27,7 +27,7 @@ bool prio_by_since(struct prio_item *a, struct prio_item *b)
 struct member *member_of(struct controller *c, struct store_item *item)
 {
     if (item->extra == NULL) {
-        struct member *m = HEAP_NEW(struct member);
+        struct member *m = ALLOC_NEW(struct member);
         m->c = c;
         m->item = item;
         m->backoff = (struct backoff){ .base = MEMBER_BACKOFF_BASE, .max = MEMBER_BACKOFF_MAX };
@@ -38,8 +38,8 @@ struct member *member_of(struct controller *c, struct store_item *item)
 
 static void member_leave_wake(struct member *m)
 {
-    if (prio_inside(&m->wake)) {
-        prio_take(&m->c->waking, &m->wake);
+    if (prioqueue_inside(&m->wake)) {
+        prioqueue_take(&m->c->waking, &m->wake);
     }
 }
 
@@ -61,7 +61,7 @@ void member_end(struct member *m)
     m->item->extra = NULL;
     buf_done(&m->error);
     buf_done(&m->news);
-    heap_free(m);
+    alloc_free(m);
 }
 
 usec_t controller_when(const struct controller *c, usec_t wall)
@@ -81,20 +81,20 @@ void member_wake_at(struct member *m, usec_t at)
         return;
     }
     at = (at + WAKE_GRID - 1) / WAKE_GRID * WAKE_GRID;
-    if (prio_inside(&m->wake)) {
+    if (prioqueue_inside(&m->wake)) {
         if (m->wake_at <= at) {
             return;
         }
-        prio_take(&c->waking, &m->wake);
+        prioqueue_take(&c->waking, &m->wake);
     }
     m->wake_at = at;
-    prio_put(&c->waking, &m->wake);
+    prioqueue_put(&c->waking, &m->wake);
     loop_timer_pull(&c->wake, at);
 }
 
 usec_t member_next(const struct controller *c)
 {
-    struct prio_item *first = prio_first(&c->waking);
+    struct prioqueue_item *first = prioqueue_first(&c->waking);
     return first == NULL ? USEC_NEVER : CONTAINER_OF(first, struct member, wake)->wake_at;
 }
 
@@ -102,8 +102,8 @@ void member_wake(struct controller *c)
 {
     usec_t now = loop_now(c->loop);
     while (member_next(c) <= now) {
-        struct member *m = CONTAINER_OF(prio_first(&c->waking), struct member, wake);
-        prio_take(&c->waking, &m->wake);
+        struct member *m = CONTAINER_OF(prioqueue_first(&c->waking), struct member, wake);
+        prioqueue_take(&c->waking, &m->wake);
         store_mark(&c->store, m->item);
         c->line_up = true;
     }

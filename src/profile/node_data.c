@@ -57,7 +57,7 @@ static int data_fail_key(struct reader *r, struct str key)
 
 /* null leaves what was there. */
 static int data_read_stamp(struct reader *r, const char *where, const struct jval *v,
-                           struct stamp *ret)
+                           struct timestamp *ret)
 {
     if (jval_kind(v) == JNULL) {
         return 0;
@@ -72,7 +72,7 @@ static int data_read_stamp(struct reader *r, const char *where, const struct jva
     if (!raw) {
         return err_set(r->err, ERR_INVALID, "%s: a time with an escape in it", where);
     }
-    return stamp_parse(text, ret, r->err);
+    return timestamp_parse(text, ret, r->err);
 }
 
 static int data_read_str(struct reader *r, const char *where, const struct jval *v, struct str *ret)
@@ -90,7 +90,7 @@ static int data_read_str(struct reader *r, const char *where, const struct jval 
 static int data_read_profile(struct reader *r, const struct jval *v)
 {
     struct str name = jval_key(v);
-    struct data_profile fresh = { .name = name, .transition = stamp_zero };
+    struct data_profile fresh = { .name = name, .transition = timestamp_zero };
     if (jval_kind(v) == JNULL) {
         fresh.null = true;
     } else if (jval_kind(v) != JOBJ) {
@@ -164,7 +164,7 @@ struct data_notification *data_notification(struct data *d, struct arena *a, str
     ARENA_GROW(a, d->notifications, d->notification_count, d->notification_cap);
     memmove(&d->notifications[i + 1], &d->notifications[i],
             (d->notification_count - i) * sizeof(d->notifications[0]));
-    d->notifications[i] = (struct data_notification){ .name = name, .at = stamp_zero };
+    d->notifications[i] = (struct data_notification){ .name = name, .at = timestamp_zero };
     d->notification_count++;
     return &d->notifications[i];
 }
@@ -172,7 +172,7 @@ struct data_notification *data_notification(struct data *d, struct arena *a, str
 static int data_read_notification(struct reader *r, const struct jval *v)
 {
     struct data *d = r->data;
-    struct stamp at = stamp_zero;
+    struct timestamp at = timestamp_zero;
     int result = data_read_stamp(r, "an entry of Notifications", v, &at);
     if (result < 0) {
         return result;
@@ -278,7 +278,7 @@ int data_parse(struct str text, struct arena *out, struct data *ret, struct err 
         .text = text,
         .out = out,
         .data = &data,
-        .legacy = { .transition = stamp_zero },
+        .legacy = { .transition = timestamp_zero },
         .err = err,
     };
     const struct jval *root = NULL;
@@ -299,11 +299,11 @@ int data_parse(struct str text, struct arena *out, struct data *ret, struct err 
     return 0;
 }
 
-static int data_print_stamp(struct jwriter *w, struct stamp s, struct err *err)
+static int data_print_stamp(struct jwriter *w, struct timestamp s, struct err *err)
 {
-    char out[STAMP_TEXT_MAX];
+    char out[TIMESTAMP_TEXT_MAX];
     struct str text;
-    int r = stamp_print(s, out, &text, err);
+    int r = timestamp_print(s, out, &text, err);
     if (r == 0) {
         jw_str(w, text);
     }
@@ -378,7 +378,7 @@ struct data_profile *data_make(struct data *d, struct arena *a, struct str name)
     }
     ARENA_GROW(a, d->profiles, d->profile_count, d->profile_cap);
     memmove(&d->profiles[i + 1], &d->profiles[i], (d->profile_count - i) * sizeof(d->profiles[0]));
-    d->profiles[i] = (struct data_profile){ .name = name, .transition = stamp_zero };
+    d->profiles[i] = (struct data_profile){ .name = name, .transition = timestamp_zero };
     d->profile_count++;
     return &d->profiles[i];
 }

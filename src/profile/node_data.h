@@ -22,14 +22,14 @@
 struct data_profile {
     struct str name;
     bool null; /* the entry is there, and is null */
-    struct stamp transition;
+    struct timestamp transition;
     struct str current;
     struct str previous;
 };
 
 struct data_notification {
     struct str name;
-    struct stamp at;
+    struct timestamp at;
 };
 
 struct data {
@@ -52,6 +52,6 @@ int data_print(const struct data *d, struct buf *out, struct err *err);
 struct data_profile *data_find(const struct data *d, struct str name);
 /* The entry of that name, made in its place if it was not there. */
 struct data_profile *data_make(struct data *d, struct arena *a, struct str name);
-/* The same for a notification; a new one was never sent: stamp_zero. */
+/* The same for a notification; a new one was never sent: timestamp_zero. */
 struct data_notification *data_notification(struct data *d, struct arena *a, struct str name);
 void data_remove(struct data *d, struct data_profile *p);

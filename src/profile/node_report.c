@@ -217,11 +217,11 @@ static void print_labels(struct jwriter *w, const struct report *r)
     jw_obj_end(w);
 }
 
-static struct str time_text(usec_t wall, char text[STAMP_TEXT_MAX])
+static struct str time_text(usec_t wall, char text[TIMESTAMP_TEXT_MAX])
 {
     struct str ret;
     struct err err = { 0 };
-    if (wall == 0 || stamp_print(stamp_from_usec(wall), text, &ret, &err) < 0) {
+    if (wall == 0 || timestamp_print(timestamp_from_usec(wall), text, &ret, &err) < 0) {
         return STR("0001-01-01T00:00:00Z"); /* Go's zero time, for what is unknown or beyond */
     }
     return ret;
@@ -229,7 +229,7 @@ static struct str time_text(usec_t wall, char text[STAMP_TEXT_MAX])
 
 void report_print_info(const struct report *r, struct jwriter *w)
 {
-    char text[STAMP_TEXT_MAX];
+    char text[TIMESTAMP_TEXT_MAX];
     jw_obj(w);
     jw_pair(w, "node", r->node);
     jw_key(w, STR("profiles"));

@@ -60,7 +60,7 @@ struct str report_gist(const struct report *r, const struct report_profile *p, s
 struct page {
     const struct report *report;
     enum report_form form;
-    struct wrap line;
+    struct textwrap line;
     struct arena tmp;
 };
 
@@ -70,41 +70,41 @@ static void page_field(struct page *p, uint32_t indent, const char *name, struct
         return;
     }
     p->line.hang = indent + 9;
-    wrap_tab(&p->line, indent);
-    wrap_add(&p->line, str_from(name));
-    wrap_tab(&p->line, indent + 9);
-    wrap_add(&p->line, text);
-    wrap_end(&p->line);
+    textwrap_tab(&p->line, indent);
+    textwrap_add(&p->line, str_from(name));
+    textwrap_tab(&p->line, indent + 9);
+    textwrap_add(&p->line, text);
+    textwrap_end(&p->line);
 }
 
 static void page_check(struct page *p, const struct report_check *c)
 {
-    struct wrap *line = &p->line;
+    struct textwrap *line = &p->line;
     line->hang = 15;
-    wrap_add(line, c->holds ? STR("    * ") : STR("      "));
-    wrap_add(line, report_answer_name(c->answer));
-    wrap_tab(line, 15);
-    wrap_add(line, c->name);
+    textwrap_add(line, c->holds ? STR("    * ") : STR("      "));
+    textwrap_add(line, report_answer_name(c->answer));
+    textwrap_tab(line, 15);
+    textwrap_add(line, c->name);
     if (!str_eq(c->name, c->type)) {
-        wrap_add(line, STR(" ("));
-        wrap_add(line, c->type);
-        wrap_add(line, STR(")"));
+        textwrap_add(line, STR(" ("));
+        textwrap_add(line, c->type);
+        textwrap_add(line, STR(")"));
     }
     struct str words = c->error.n > 0 ? c->error : c->reason;
     if (words.n > 0) {
-        wrap_add(line, STR(": "));
-        wrap_add(line, words);
+        textwrap_add(line, STR(": "));
+        textwrap_add(line, words);
     }
-    struct str when = spell_when(p->report->now, c->next, &p->tmp);
+    struct str when = humantime_at(p->report->now, c->next, &p->tmp);
     if (when.n > 0) {
-        wrap_add(line, STR("; could change "));
-        wrap_add(line, when);
+        textwrap_add(line, STR("; could change "));
+        textwrap_add(line, when);
     }
     if (p->form == REPORT_WIDE && c->info.n > 0) {
-        wrap_add(line, STR("  "));
-        wrap_add(line, c->info);
+        textwrap_add(line, STR("  "));
+        textwrap_add(line, c->info);
     }
-    wrap_end(line);
+    textwrap_end(line);
 }
 
 static struct str transition_verdict(const struct report_transition *t)
@@ -120,18 +120,18 @@ static struct str transition_verdict(const struct report_transition *t)
 
 static void page_transition(struct page *p, const struct report_transition *t)
 {
-    struct wrap *line = &p->line;
+    struct textwrap *line = &p->line;
     line->hang = 6;
-    wrap_add(line, STR("  to "));
-    wrap_add(line, label_state_name(t->target));
-    wrap_add(line, STR(": "));
-    wrap_add(line, transition_verdict(t));
-    struct str when = spell_when(p->report->now, t->next, &p->tmp);
+    textwrap_add(line, STR("  to "));
+    textwrap_add(line, label_state_name(t->target));
+    textwrap_add(line, STR(": "));
+    textwrap_add(line, transition_verdict(t));
+    struct str when = humantime_at(p->report->now, t->next, &p->tmp);
     if (when.n > 0 && !t->passed) {
-        wrap_add(line, STR("; could change "));
-        wrap_add(line, when);
+        textwrap_add(line, STR("; could change "));
+        textwrap_add(line, when);
     }
-    wrap_end(line);
+    textwrap_end(line);
     page_field(p, 6, "if", t->expression);
     for (uint32_t i = 0; i < t->check_n; i++) {
         page_check(p, &t->checks[i]);
@@ -142,30 +142,30 @@ static void page_transition(struct page *p, const struct report_transition *t)
 
 static void page_profile(struct page *p, const struct report_profile *profile)
 {
-    struct wrap *line = &p->line;
-    wrap_end(line);
+    struct textwrap *line = &p->line;
+    textwrap_end(line);
     line->hang = 2;
-    wrap_add(line, STR("profile "));
-    wrap_add(line, profile->name);
-    wrap_add(line, STR(": "));
-    wrap_add(line, label_state_name(profile->state));
+    textwrap_add(line, STR("profile "));
+    textwrap_add(line, profile->name);
+    textwrap_add(line, STR(": "));
+    textwrap_add(line, label_state_name(profile->state));
     if (profile->since != 0) {
-        wrap_add(line, STR(" for "));
-        wrap_add(line, spell_length(p->report->now - profile->since, &p->tmp));
+        textwrap_add(line, STR(" for "));
+        textwrap_add(line, humantime_span(p->report->now - profile->since, &p->tmp));
     }
     if (profile->next != profile->state) {
-        wrap_add(line, STR(", goes to "));
-        wrap_add(line, label_state_name(profile->next));
+        textwrap_add(line, STR(", goes to "));
+        textwrap_add(line, label_state_name(profile->next));
     }
-    wrap_end(line);
+    textwrap_end(line);
     page_field(p, 2, "error", profile->error);
     page_field(p, 2, "doing", profile->doing);
     for (uint32_t i = 0; i < profile->transition_n; i++) {
         page_transition(p, &profile->transitions[i]);
     }
     if (profile->transition_n == 0 && profile->error.n == 0 && profile->doing.n == 0) {
-        wrap_add(line, STR("  there is no transition out of this state"));
-        wrap_end(line);
+        textwrap_add(line, STR("  there is no transition out of this state"));
+        textwrap_end(line);
     }
 }
 
@@ -184,26 +184,26 @@ static void page_labels(struct page *p)
 /* "request mr-7 of kured: InProgress for 4m, deadline in 3m (…); under node, gpu". */
 static void page_claim(struct page *p, const struct report_claim *c)
 {
-    struct wrap *line = &p->line;
-    struct str when = spell_when(p->report->now, c->deadline, &p->tmp);
+    struct textwrap *line = &p->line;
+    struct str when = humantime_at(p->report->now, c->deadline, &p->tmp);
     line->hang = 11;
-    wrap_add(line, c->holds ? STR("  held") : STR("  asked"));
-    wrap_tab(line, 11);
-    wrap_add(line, STR("by "));
-    wrap_add(line, c->who);
+    textwrap_add(line, c->holds ? STR("  held") : STR("  asked"));
+    textwrap_tab(line, 11);
+    textwrap_add(line, STR("by "));
+    textwrap_add(line, c->who);
     if (c->since != 0) {
-        wrap_add(line, STR(" for "));
-        wrap_add(line, spell_length(p->report->now - c->since, &p->tmp));
+        textwrap_add(line, STR(" for "));
+        textwrap_add(line, humantime_span(p->report->now - c->since, &p->tmp));
     }
-    wrap_add(line, c->words.n > 0 ? STR(": ") : STR_NONE);
-    wrap_add(line, c->words);
-    wrap_add(line, c->until.n > 0 ? STR("; until ") : STR_NONE);
-    wrap_add(line, c->until);
-    wrap_add(line, when.n > 0 ? STR("; deadline ") : STR_NONE);
-    wrap_add(line, when);
-    wrap_add(line, c->limits.n > 0 ? STR("; under ") : STR_NONE);
-    wrap_add(line, c->limits);
-    wrap_end(line);
+    textwrap_add(line, c->words.n > 0 ? STR(": ") : STR_NONE);
+    textwrap_add(line, c->words);
+    textwrap_add(line, c->until.n > 0 ? STR("; until ") : STR_NONE);
+    textwrap_add(line, c->until);
+    textwrap_add(line, when.n > 0 ? STR("; deadline ") : STR_NONE);
+    textwrap_add(line, when);
+    textwrap_add(line, c->limits.n > 0 ? STR("; under ") : STR_NONE);
+    textwrap_add(line, c->limits);
+    textwrap_end(line);
 }
 
 void report_print_text(const struct report *r, enum report_form form, struct buf *out)
@@ -214,14 +214,14 @@ void report_print_text(const struct report *r, enum report_form form, struct buf
         .line = { .out = out, .columns = form == REPORT_WIDE ? 0 : REPORT_COLUMNS },
     };
     p.line.hang = 2;
-    wrap_add(&p.line, STR("node "));
-    wrap_add(&p.line, r->node);
-    wrap_add(&p.line, STR(": "));
-    wrap_add(&p.line, r->state.n > 0 ? r->state : STR("no state yet"));
-    wrap_add(&p.line, r->ready ? STR(", ready") : STR(", not ready"));
-    wrap_add(&p.line, r->cordoned ? STR(", cordoned") : STR_NONE);
-    wrap_add(&p.line, r->deleting ? STR(", being deleted") : STR_NONE);
-    wrap_end(&p.line);
+    textwrap_add(&p.line, STR("node "));
+    textwrap_add(&p.line, r->node);
+    textwrap_add(&p.line, STR(": "));
+    textwrap_add(&p.line, r->state.n > 0 ? r->state : STR("no state yet"));
+    textwrap_add(&p.line, r->ready ? STR(", ready") : STR(", not ready"));
+    textwrap_add(&p.line, r->cordoned ? STR(", cordoned") : STR_NONE);
+    textwrap_add(&p.line, r->deleting ? STR(", being deleted") : STR_NONE);
+    textwrap_end(&p.line);
     page_field(&p, 2, "error", r->error);
     page_field(&p, 2, "waits", r->waits);
     page_field(&p, 2, "drain", r->drain);
@@ -229,7 +229,7 @@ void report_print_text(const struct report *r, enum report_form form, struct buf
         page_claim(&p, &r->claims[i]);
     }
     if (r->updated != 0) {
-        struct str ago = spell_length(r->now - r->updated, &p.tmp);
+        struct str ago = humantime_span(r->now - r->updated, &p.tmp);
         page_field(&p, 2, "decided", arena_concat(&p.tmp, ago, STR(" ago")));
     }
     page_labels(&p);

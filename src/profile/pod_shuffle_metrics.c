@@ -94,7 +94,7 @@ static void job_step(struct job *j);
 
 struct shuffle *shuffle_new(struct client *client, struct gauges *gauges, struct log *log)
 {
-    struct shuffle *s = HEAP_NEW(struct shuffle);
+    struct shuffle *s = ALLOC_NEW(struct shuffle);
     s->loop = client->loop;
     s->client = client;
     s->gauges = gauges;
@@ -117,7 +117,7 @@ static void job_free(struct job *j)
     buf_done(&j->profile);
     buf_done(&j->page);
     arena_done(&j->memory);
-    heap_free(j);
+    alloc_free(j);
 }
 
 static void shuffle_forget_known(struct shuffle *s)
@@ -126,7 +126,7 @@ static void shuffle_forget_known(struct shuffle *s)
         struct known *k = map_item_value(entry);
         (void)map_del(&s->known, map_item_name(entry)); /* it is `k` */
         buf_done(&k->behind);
-        heap_free(k);
+        alloc_free(k);
     }
 }
 
@@ -158,7 +158,7 @@ void shuffle_free(struct shuffle *s)
     map_done(&s->touches);
     map_done(&s->known);
     loop_timer_done(&s->pump);
-    heap_free(s);
+    alloc_free(s);
 }
 
 /* ── the queue ─────────────────────────────────────────────────────────────────────────────── */
@@ -214,7 +214,7 @@ static void shuffle_add(struct shuffle *s, bool counts, struct str node, struct 
     if (s->gauges->metrics == NULL) {
         return;
     }
-    struct job *j = HEAP_NEW(struct job);
+    struct job *j = ALLOC_NEW(struct job);
     j->s = s;
     j->counts = counts;
     buf_add(&j->node, node);
@@ -422,7 +422,7 @@ static void shuffle_learn(struct shuffle *s, const struct owner *o, const struct
         if (map_count(&s->known) >= SHUFFLE_KNOWN_MAX) {
             shuffle_forget_known(s);
         }
-        k = HEAP_NEW(struct known);
+        k = ALLOC_NEW(struct known);
         (void)map_put(&s->known, o->key, k); /* nothing was there */
     }
     k->at = loop_now(s->loop);

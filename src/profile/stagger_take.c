@@ -55,7 +55,7 @@ static void take_free(struct inquiry_take *t)
     loop_timer_done(&t->timer);
     list_del(&t->link);
     arena_done(&t->memory);
-    heap_free(t);
+    alloc_free(t);
 }
 
 void take_free_all(struct inquiry *q)
@@ -106,7 +106,7 @@ static bool take_is_ours(struct inquiry_take *t, struct str json)
     }
     lease_read(root, 0, &lease);
     return lease.complete && str_eq(lease.holder, t->node) &&
-           stamp_to_usec(lease.renewed) == t->renewed;
+           timestamp_to_usec(lease.renewed) == t->renewed;
 }
 
 static void take_succeed(struct inquiry_take *t, struct str json)
@@ -231,7 +231,7 @@ struct inquiry_take *inquiry_take(struct inquiry *q, uint32_t index, struct str 
 {
     ASSERT(node.n > 0);
     struct ask *a = index < q->instance_n ? q->instances[index] : NULL;
-    struct inquiry_take *t = HEAP_NEW(struct inquiry_take);
+    struct inquiry_take *t = ALLOC_NEW(struct inquiry_take);
     t->q = q;
     t->on_done = on_done;
     t->ctx = ctx;
@@ -259,7 +259,7 @@ struct inquiry_take *inquiry_take(struct inquiry *q, uint32_t index, struct str 
         .known = true,
         .complete = true,
         .holder = t->node,
-        .renewed = stamp_from_usec(t->renewed),
+        .renewed = timestamp_from_usec(t->renewed),
         .duration_s = a->duration_s,
         .asked = t->renewed,
     };

@@ -49,7 +49,7 @@ static void cordon_step(void *ctx);
 
 struct cordons *cordons_new(const struct cordons_config *config)
 {
-    struct cordons *cs = HEAP_NEW(struct cordons);
+    struct cordons *cs = ALLOC_NEW(struct cordons);
     cs->config = *config;
     cs->client = config->client;
     list_init(&cs->deeds);
@@ -65,7 +65,7 @@ static void cordon_free(struct cordon *c)
     loop_timer_done(&c->timer);
     list_del(&c->link);
     arena_done(&c->memory);
-    heap_free(c);
+    alloc_free(c);
 }
 
 void cordons_free(struct cordons *cs)
@@ -78,7 +78,7 @@ void cordons_free(struct cordons *cs)
     }
     buf_done(&cs->path);
     buf_done(&cs->body);
-    heap_free(cs);
+    alloc_free(cs);
 }
 
 /* Who waited for it is the first of its node now. */
@@ -110,7 +110,7 @@ struct cordon *cordon_start(struct cordons *cs, const struct cordon_spec *spec,
                             void (*on_end)(void *ctx, enum cordon_end end), void *ctx)
 {
     ASSERT(spec->uid.n > 0 && spec->node.n > 0);
-    struct cordon *c = HEAP_NEW(struct cordon);
+    struct cordon *c = ALLOC_NEW(struct cordon);
     *c = (struct cordon){
         .cordons = cs,
         .spec = *spec,

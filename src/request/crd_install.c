@@ -160,7 +160,7 @@ static void install_on_reply(void *ctx, const struct api_reply *reply)
 
 struct install *install_new(const struct install_config *config)
 {
-    struct install *i = HEAP_NEW(struct install);
+    struct install *i = ALLOC_NEW(struct install);
     i->config = *config;
     i->backoff = (struct backoff){ .base = INSTALL_LOOK_BASE, .max = INSTALL_LOOK_MAX };
     loop_timer_init(&i->timer, config->client->loop, install_read, i);
@@ -178,5 +178,5 @@ void install_free(struct install *i)
     }
     loop_timer_done(&i->timer);
     arena_done(&i->memory);
-    heap_free(i);
+    alloc_free(i);
 }

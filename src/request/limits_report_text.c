@@ -10,7 +10,7 @@
 struct page {
     const struct board *board;
     bool wide;
-    struct wrap line;
+    struct textwrap line;
     struct arena tmp;
 };
 
@@ -18,11 +18,11 @@ static void page_field(struct page *p, const char *name, struct str text)
 {
     if (text.n > 0) {
         p->line.hang = 11;
-        wrap_add(&p->line, STR("  "));
-        wrap_add(&p->line, str_from(name));
-        wrap_tab(&p->line, 11);
-        wrap_add(&p->line, text);
-        wrap_end(&p->line);
+        textwrap_add(&p->line, STR("  "));
+        textwrap_add(&p->line, str_from(name));
+        textwrap_tab(&p->line, 11);
+        textwrap_add(&p->line, text);
+        textwrap_end(&p->line);
     }
 }
 
@@ -59,7 +59,7 @@ static void page_rows(struct page *p, const struct row *rows, uint32_t n)
     for (uint32_t c = 0; c < COLUMNS; c++) {
         uint32_t width = 0;
         for (uint32_t i = 0; i < n; i++) {
-            width = MAX(width, wrap_width(rows[i].cells[c]));
+            width = MAX(width, textwrap_width(rows[i].cells[c]));
         }
         at[c + 1] = at[c] + width + GAP;
     }
@@ -68,11 +68,11 @@ static void page_rows(struct page *p, const struct row *rows, uint32_t n)
         p->line.hang = 4;
         for (uint32_t c = 0; c <= COLUMNS; c++) {
             if (c > 0) {
-                wrap_tab(&p->line, at[c]);
+                textwrap_tab(&p->line, at[c]);
             }
-            wrap_add(&p->line, c < COLUMNS ? rows[i].cells[c] : rows[i].rest);
+            textwrap_add(&p->line, c < COLUMNS ? rows[i].cells[c] : rows[i].rest);
         }
-        wrap_end(&p->line);
+        textwrap_end(&p->line);
     }
 }
 
@@ -80,8 +80,8 @@ static void page_limits(struct page *p)
 {
     const struct board *b = p->board;
     if (b->limit_n == 0) {
-        wrap_add(&p->line, STR("There are no limits: every request is granted."));
-        wrap_end(&p->line);
+        textwrap_add(&p->line, STR("There are no limits: every request is granted."));
+        textwrap_end(&p->line);
         return;
     }
     struct row *rows = ARENA_ARRAY(&p->tmp, struct row, b->limit_n + 1);
@@ -110,9 +110,9 @@ static void page_limit(struct page *p, const struct board_limit *l)
     struct arena *a = &p->tmp;
     struct str all = arena_printf(a, "every " STR_FMT, STR_ARG(l->type));
     p->line.hang = 2;
-    wrap_printf(&p->line, "limit " STR_FMT ": " STR_FMT, STR_ARG(l->name),
-                STR_ARG(board_standing(l)));
-    wrap_end(&p->line);
+    textwrap_printf(&p->line, "limit " STR_FMT ": " STR_FMT, STR_ARG(l->name),
+                    STR_ARG(board_standing(l)));
+    textwrap_end(&p->line);
     page_field(p, "problem", l->problem);
     struct str selects = l->selects.n > 0 ? arena_printf(a, STR_FMT ": " STR_FMT, STR_ARG(l->type),
                                                          STR_ARG(l->selects))
@@ -128,7 +128,7 @@ static void page_limit(struct page *p, const struct board_limit *l)
     }
     page_field(p, "waiting", arena_printf(a, "%u", l->waiting));
     if (l->gap_end > p->board->now) {
-        page_field(p, "gap", spell_when(p->board->now, l->gap_end, a));
+        page_field(p, "gap", humantime_at(p->board->now, l->gap_end, a));
     }
 }
 
@@ -136,7 +136,7 @@ static void page_limit(struct page *p, const struct board_limit *l)
 
 static struct str length_of(const struct page *p, usec_t since, struct arena *out)
 {
-    return since > 0 ? spell_length(p->board->now - since, out) : STR_NONE;
+    return since > 0 ? humantime_span(p->board->now - since, out) : STR_NONE;
 }
 
 /* "mr-a-1 of kured for 4m, InProgress, deadline in 3m (…)". */
@@ -145,7 +145,7 @@ static struct str holder_words(const struct page *p, const struct board_holder *
 {
     struct str who = board_who(h->name, h->client, out);
     struct str length = length_of(p, h->since, out);
-    struct str when = spell_when(p->board->now, h->deadline, out);
+    struct str when = humantime_at(p->board->now, h->deadline, out);
     return arena_printf(out, STR_FMT "%s" STR_FMT "%s" STR_FMT "%s" STR_FMT, STR_ARG(who),
                         length.n > 0 ? " for " : "", STR_ARG(length), h->phase.n > 0 ? ", " : "",
                         STR_ARG(h->phase), when.n > 0 ? ", deadline " : "", STR_ARG(when));
@@ -164,7 +164,7 @@ static struct str limit_names(const struct board_claim *c, struct arena *out)
 /* "until one of the 2 held under limit node ends; longest held: worker-1 by …". */
 static struct str until_words(const struct page *p, const struct board_claim *c, struct arena *out)
 {
-    struct str when = spell_when(p->board->now, c->next, out);
+    struct str when = humantime_at(p->board->now, c->next, out);
     struct str text = c->until;
     if (when.n > 0) {
         text = arena_printf(out, STR_FMT ", " STR_FMT, STR_ARG(text), STR_ARG(when));
@@ -185,42 +185,42 @@ static void claim_head(struct page *p, const struct board_claim *c)
 {
     struct arena *a = &p->tmp;
     struct str length = length_of(p, c->since, a);
-    struct str when = c->waits ? STR_NONE : spell_when(p->board->now, c->deadline, a);
+    struct str when = c->waits ? STR_NONE : humantime_at(p->board->now, c->deadline, a);
     struct str phase = c->waits ? STR_NONE : c->phase;
     if (c->waits && c->position > 0) {
-        wrap_printf(&p->line, "%u. ", c->position);
+        textwrap_printf(&p->line, "%u. ", c->position);
     }
-    wrap_add(&p->line, board_who(c->name, c->client, a));
-    wrap_printf(&p->line, "%s" STR_FMT "%s" STR_FMT "%s" STR_FMT, phase.n > 0 ? ", " : "",
-                STR_ARG(phase), length.n > 0 ? " for " : "", STR_ARG(length),
-                when.n > 0 ? ", deadline " : "", STR_ARG(when));
+    textwrap_add(&p->line, board_who(c->name, c->client, a));
+    textwrap_printf(&p->line, "%s" STR_FMT "%s" STR_FMT "%s" STR_FMT, phase.n > 0 ? ", " : "",
+                    STR_ARG(phase), length.n > 0 ? " for " : "", STR_ARG(length),
+                    when.n > 0 ? ", deadline " : "", STR_ARG(when));
 }
 
 static void page_claim(struct page *p, const struct board_claim *c, uint32_t name)
 {
-    struct wrap *line = &p->line;
+    struct textwrap *line = &p->line;
     line->hang = name + 4;
-    wrap_add(line, STR("  "));
-    wrap_add(line, c->target.n > 0 ? c->target : STR("-"));
-    wrap_tab(line, name + 4);
+    textwrap_add(line, STR("  "));
+    textwrap_add(line, c->target.n > 0 ? c->target : STR("-"));
+    textwrap_tab(line, name + 4);
     claim_head(p, c);
     if (c->waits && c->message.n > 0) {
-        wrap_printf(line, ": " STR_FMT, STR_ARG(c->message));
+        textwrap_printf(line, ": " STR_FMT, STR_ARG(c->message));
     } else if (c->waits && c->reason.n > 0) {
-        wrap_printf(line, ": " STR_FMT, STR_ARG(c->reason));
+        textwrap_printf(line, ": " STR_FMT, STR_ARG(c->reason));
     } else if (!c->waits && c->limit_n > 0) {
-        wrap_printf(line, "; under " STR_FMT, STR_ARG(limit_names(c, &p->tmp)));
+        textwrap_printf(line, "; under " STR_FMT, STR_ARG(limit_names(c, &p->tmp)));
     }
     if (!c->waits && str_eq(c->phase, STR("Preparing")) && c->message.n > 0) {
-        wrap_printf(line, ": " STR_FMT, STR_ARG(c->message));
+        textwrap_printf(line, ": " STR_FMT, STR_ARG(c->message));
     }
-    wrap_end(line);
+    textwrap_end(line);
     struct str until = c->waits ? until_words(p, c, &p->tmp) : STR_NONE;
     if (until.n > 0) {
         line->hang = name + 4;
-        wrap_tab(line, name + 4);
-        wrap_printf(line, "until " STR_FMT, STR_ARG(until));
-        wrap_end(line);
+        textwrap_tab(line, name + 4);
+        textwrap_printf(line, "until " STR_FMT, STR_ARG(until));
+        textwrap_end(line);
     }
 }
 
@@ -240,15 +240,15 @@ static void page_claims(struct page *p, const char *title, bool waits, uint32_t 
     uint32_t most = p->wide ? n : MIN(n, BOARD_SHOWN);
     for (uint32_t i = from; i < b->claim_n && shown < most; i++) {
         if (b->claims[i].waits == waits) {
-            uint32_t width = wrap_width(b->claims[i].target);
+            uint32_t width = textwrap_width(b->claims[i].target);
             name = MAX(name, p->wide ? width : MIN(width, TARGET_COLUMNS_MAX));
             shown++;
         }
     }
-    wrap_end(&p->line);
+    textwrap_end(&p->line);
     p->line.hang = 2;
-    wrap_printf(&p->line, "%s (%u)", title, n);
-    wrap_end(&p->line);
+    textwrap_printf(&p->line, "%s (%u)", title, n);
+    textwrap_end(&p->line);
     for (uint32_t i = from; i < b->claim_n && shown > 0; i++) {
         if (b->claims[i].waits == waits) {
             page_claim(p, &b->claims[i], name);
@@ -256,8 +256,8 @@ static void page_claims(struct page *p, const char *title, bool waits, uint32_t 
         }
     }
     if (most < n) {
-        wrap_printf(&p->line, "  and %u more; -o wide lists all", n - most);
-        wrap_end(&p->line);
+        textwrap_printf(&p->line, "  and %u more; -o wide lists all", n - most);
+        textwrap_end(&p->line);
     }
 }
 
@@ -267,17 +267,18 @@ static void page_request(struct page *p, const struct board_claim *c)
 {
     struct arena *a = &p->tmp;
     p->line.hang = 2;
-    wrap_printf(&p->line, "request " STR_FMT ": " STR_FMT, STR_ARG(c->name), STR_ARG(c->phase));
+    textwrap_printf(&p->line, "request " STR_FMT ": " STR_FMT, STR_ARG(c->name), STR_ARG(c->phase));
     if (c->step.n > 0) {
-        wrap_printf(&p->line, " (" STR_FMT ")", STR_ARG(c->step));
+        textwrap_printf(&p->line, " (" STR_FMT ")", STR_ARG(c->step));
     }
     if (c->since > 0) {
-        wrap_printf(&p->line, " for " STR_FMT, STR_ARG(spell_length(p->board->now - c->since, a)));
+        textwrap_printf(&p->line, " for " STR_FMT,
+                        STR_ARG(humantime_span(p->board->now - c->since, a)));
     }
     if (c->waits && c->position > 0) {
-        wrap_printf(&p->line, ", place %u in the queue", c->position);
+        textwrap_printf(&p->line, ", place %u in the queue", c->position);
     }
-    wrap_end(&p->line);
+    textwrap_end(&p->line);
     page_field(p, "target",
                arena_printf(a, STR_FMT " " STR_FMT, STR_ARG(c->type), STR_ARG(c->target)));
     page_field(p, "client", c->client);
@@ -289,10 +290,10 @@ static void page_request(struct page *p, const struct board_claim *c)
                    ? arena_printf(a, STR_FMT ": " STR_FMT, STR_ARG(c->reason), STR_ARG(c->message))
                    : arena_concat(a, c->reason, c->message));
     page_field(p, c->waits ? "until" : "next", until_words(p, c, a));
-    page_field(p, "deadline", spell_when(p->board->now, c->deadline, a));
+    page_field(p, "deadline", humantime_at(p->board->now, c->deadline, a));
     page_field(p, "limits", c->limit_n > 0 ? limit_names(c, a) : STR("none concerns it"));
     if (p->board->limit_n > 0) {
-        wrap_end(&p->line);
+        textwrap_end(&p->line);
         page_limits(p);
     }
     page_claims(p, "before it in the queue", /* waits= */ true, 1);

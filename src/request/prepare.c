@@ -385,7 +385,7 @@ static void prepare_turn(void *ctx)
 
 struct preparer *preparer_new(const struct preparer_config *config)
 {
-    struct preparer *p = HEAP_NEW(struct preparer);
+    struct preparer *p = ALLOC_NEW(struct preparer);
     p->config = *config;
     p->cordons = cordons_new(&(struct cordons_config){
         .client = config->client,
@@ -413,7 +413,7 @@ void preparer_free(struct preparer *p)
     }
     detaches_free(p->detaches);
     cordons_free(p->cordons);
-    heap_free(p);
+    alloc_free(p);
 }
 
 void preparer_on_node(struct preparer *p, const struct store_item *item, bool gone)
@@ -453,7 +453,7 @@ struct prepare *prepare_new(struct preparer *p, const struct prepare_spec *spec,
                             void (*on_change)(void *ctx), void *ctx)
 {
     ASSERT(spec->uid.n > 0 && spec->node.n > 0);
-    struct prepare *q = HEAP_NEW(struct prepare);
+    struct prepare *q = ALLOC_NEW(struct prepare);
     q->preparer = p;
     q->memory.first = 512;
     q->shown.first = 512;
@@ -482,7 +482,7 @@ void prepare_free(struct prepare *q)
     buf_done(&q->told);
     arena_done(&q->shown);
     arena_done(&q->memory);
-    heap_free(q);
+    alloc_free(q);
 }
 
 void prepare_view(const struct prepare *q, struct prepare_view *ret)
@@ -502,7 +502,7 @@ static void undo_on_end(void *ctx, enum cordon_end end)
 struct undo *prepare_undo(struct preparer *p, struct str uid, struct str node, bool lift,
                           void (*on_done)(void *ctx), void *ctx)
 {
-    struct undo *u = HEAP_NEW(struct undo);
+    struct undo *u = ALLOC_NEW(struct undo);
     *u = (struct undo){ .preparer = p, .on_done = on_done, .ctx = ctx };
     list_add(&p->undos, &u->link);
     u->deed = cordon_start(p->cordons,
@@ -520,6 +520,6 @@ void undo_free(struct undo *u)
     if (u != NULL) {
         cordon_stop(STEAL(u->deed));
         list_del(&u->link);
-        heap_free(u);
+        alloc_free(u);
     }
 }

@@ -19,8 +19,8 @@ void orphan_take(struct claim *c)
     list_del(&c->writer);
     list_del(&c->link);
     list_add(&r->orphans, &c->link);
-    if (prio_inside(&c->wake)) {
-        prio_take(&r->waking, &c->wake);
+    if (prioqueue_inside(&c->wake)) {
+        prioqueue_take(&r->waking, &c->wake);
     }
     claim_mark(c);
 }
@@ -68,7 +68,7 @@ static void stray_free(struct stray *s)
 {
     undo_free(s->undo);
     list_del(&s->link);
-    heap_free(s);
+    alloc_free(s);
 }
 
 static void stray_on_done(void *ctx)
@@ -80,7 +80,7 @@ static void stray_on_done(void *ctx)
 
 static void stray_begin(struct requests *r, struct str uid, struct str node)
 {
-    struct stray *s = heap_alloc(sizeof(*s) + uid.n + node.n);
+    struct stray *s = alloc_bytes(sizeof(*s) + uid.n + node.n);
     memcpy(s->bytes, uid.p, uid.n);
     memcpy(s->bytes + uid.n, node.p, node.n);
     s->r = r;

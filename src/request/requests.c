@@ -45,7 +45,7 @@ static void rejections_forget(struct requests *r, usec_t before)
         struct rejection *old = map_item_value(item);
         if (old->at < before) {
             (void)map_del(&r->rejected, map_item_name(item)); /* it is there */
-            heap_free(old);
+            alloc_free(old);
         }
     }
 }
@@ -64,7 +64,7 @@ static void rejection_note(struct requests *r, const struct mrequest *m)
         if (map_count(&r->rejected) >= REJECTIONS_MAX) {
             return; /* it only costs the others their place before it */
         }
-        known = HEAP_NEW(struct rejection);
+        known = ALLOC_NEW(struct rejection);
         (void)map_put(&r->rejected, key, known); /* it was not there */
     }
     known->at = MAX(known->at, m->status.rejection_time);
@@ -235,7 +235,7 @@ static void requests_wake_due(struct requests *r)
 {
     usec_t now = loop_now(r->loop);
     for (;;) {
-        struct prio_item *first = prio_first(&r->waking);
+        struct prioqueue_item *first = prioqueue_first(&r->waking);
         if (first == NULL) {
             return;
         }
@@ -244,7 +244,7 @@ static void requests_wake_due(struct requests *r)
             loop_timer_set(&r->wake, c->wake_at);
             return;
         }
-        prio_take(&r->waking, first);
+        prioqueue_take(&r->waking, first);
         claim_mark(c);
     }
 }
@@ -313,7 +313,7 @@ static void requests_on_turn(void *ctx)
 
 struct requests *requests_new(const struct requests_config *config)
 {
-    struct requests *r = HEAP_NEW(struct requests);
+    struct requests *r = ALLOC_NEW(struct requests);
     r->config = *config;
     r->loop = config->client->loop;
     list_init(&r->claims);
@@ -326,7 +326,7 @@ struct requests *requests_new(const struct requests_config *config)
     map_init(&r->by_uid, loop_random(r->loop), loop_random(r->loop));
     map_init(&r->rejected, loop_random(r->loop), loop_random(r->loop));
     map_init(&r->stray_live, loop_random(r->loop), loop_random(r->loop));
-    prio_init(&r->waking, claim_by_wake);
+    prioqueue_init(&r->waking, claim_by_wake);
     loop_timer_init(&r->turn, r->loop, requests_on_turn, r);
     loop_timer_init(&r->wake, r->loop, requests_on_wake, r);
     store_init(&r->store, &mrequest_kind, r, loop_random(r->loop));
@@ -379,14 +379,14 @@ void requests_free(struct requests *r)
     map_done(&r->rejected);
     map_done(&r->by_uid);
     map_done(&r->stray_live);
-    prio_done(&r->waking);
+    prioqueue_done(&r->waking);
     loop_timer_done(&r->turn);
     loop_timer_done(&r->wake);
     arena_done(&r->tmp);
     buf_done(&r->path);
     buf_done(&r->body);
     buf_done(&r->stray_page);
-    heap_free(r);
+    alloc_free(r);
 }
 
 void requests_wake(struct requests *r)
@@ -402,7 +402,7 @@ bool requests_synced(const struct requests *r)
 void requests_check(const struct requests *r)
 {
     store_check(&r->store);
-    prio_check(&r->waking);
+    prioqueue_check(&r->waking);
     uint32_t calls = r->stray_call != NULL ? 1 : 0;
     uint32_t n = 0;
     LIST_EACH (&r->claims, link) {

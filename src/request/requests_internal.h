@@ -32,13 +32,13 @@ enum letter_kind { LETTER_NONE, LETTER_STATUS, LETTER_STATE, LETTER_REMOVE, LETT
 /* A request as the part keeps it; of one that is gone, until nothing of it is left. */
 struct claim {
     struct requests *r;
-    struct list link;        /* in `claims` or `orphans` */
-    struct list dirty;       /* in `dirty` */
-    struct list writer;      /* in `writers` or `soft_writers`: waits for the window */
-    struct prio_item wake;   /* in `waking` */
-    usec_t wake_at;          /* monotonic */
-    struct store_item *item; /* borrowed; NULL: the object is gone */
-    struct arena memory;     /* of the texts here */
+    struct list link;           /* in `claims` or `orphans` */
+    struct list dirty;          /* in `dirty` */
+    struct list writer;         /* in `writers` or `soft_writers`: waits for the window */
+    struct prioqueue_item wake; /* in `waking` */
+    usec_t wake_at;             /* monotonic */
+    struct store_item *item;    /* borrowed; NULL: the object is gone */
+    struct arena memory;        /* of the texts here */
     struct str name;
     struct str uid;
     struct str space;
@@ -124,7 +124,7 @@ struct requests {
     struct list hopeful;
     struct map by_uid;   /* uid → struct claim, orphans included */
     struct map rejected; /* client and target → struct rejection */
-    struct prio waking;
+    struct prioqueue waking;
     struct loop_timer turn;
     uint64_t turns;
     struct loop_timer wake;
@@ -171,7 +171,7 @@ bool claim_end_ask(struct claim *c);
 void claim_undo(struct claim *c, bool lift);
 void claim_tidy_undo(struct claim *c);
 void claim_end_safety(struct claim *c);
-bool claim_by_wake(struct prio_item *a, struct prio_item *b);
+bool claim_by_wake(struct prioqueue_item *a, struct prioqueue_item *b);
 
 /* ── letter.c ──────────────────────────────────────────────────────────────────────────────── */
 /* Sends what the plan wants written, if anything and if it may; one at a time. */

@@ -337,7 +337,7 @@ static void safety_read_book(struct safety *s)
 struct safety *safety_new(const struct safety_spec *spec,
                           void (*on_done)(void *ctx, const struct err *err), void *ctx)
 {
-    struct safety *s = HEAP_NEW(struct safety);
+    struct safety *s = ALLOC_NEW(struct safety);
     s->spec = *spec;
     s->spec.node = arena_str(&s->memory, spec->node);
     s->on_done = on_done;
@@ -385,5 +385,5 @@ void safety_free(struct safety *s)
     buf_done(&s->held);
     losses_done(&s->losses);
     arena_done(&s->memory);
-    heap_free(s);
+    alloc_free(s);
 }

@@ -5,7 +5,7 @@
 #define CLAIM_BACKOFF_MAX MINUTES(5)
 #define WAKE_GRID MSECONDS(50) /* waits end together, so that many make one turn */
 
-bool claim_by_wake(struct prio_item *a, struct prio_item *b)
+bool claim_by_wake(struct prioqueue_item *a, struct prioqueue_item *b)
 {
     return CONTAINER_OF(a, struct claim, wake)->wake_at <
            CONTAINER_OF(b, struct claim, wake)->wake_at;
@@ -19,7 +19,7 @@ static const struct mrequest *claim_object(const struct claim *c)
 struct claim *claim_new(struct requests *r, struct store_item *item)
 {
     const struct mrequest *m = item->object;
-    struct claim *c = HEAP_NEW(struct claim);
+    struct claim *c = ALLOC_NEW(struct claim);
     c->r = r;
     c->item = item;
     c->memory.first = 256;
@@ -56,8 +56,8 @@ void claim_forget(struct claim *c)
 {
     claim_stop(c);
     letter_cancel(c);
-    if (prio_inside(&c->wake)) {
-        prio_take(&c->r->waking, &c->wake);
+    if (prioqueue_inside(&c->wake)) {
+        prioqueue_take(&c->r->waking, &c->wake);
     }
     list_del(&c->writer);
     c->releasing = false;
@@ -78,8 +78,8 @@ void claim_free(struct claim *c)
 {
     claim_stop(c);
     letter_cancel(c);
-    if (prio_inside(&c->wake)) {
-        prio_take(&c->r->waking, &c->wake);
+    if (prioqueue_inside(&c->wake)) {
+        prioqueue_take(&c->r->waking, &c->wake);
     }
     list_del(&c->writer);
     list_del(&c->dirty);
@@ -97,7 +97,7 @@ void claim_free(struct claim *c)
     buf_done(&c->news);
     arena_done(&c->prepare_memory);
     arena_done(&c->memory);
-    heap_free(c);
+    alloc_free(c);
 }
 
 void claim_mark(struct claim *c)
@@ -115,14 +115,14 @@ void claim_wake_at(struct claim *c, usec_t at)
         return;
     }
     at = (at + WAKE_GRID - 1) / WAKE_GRID * WAKE_GRID;
-    if (prio_inside(&c->wake)) {
+    if (prioqueue_inside(&c->wake)) {
         if (c->wake_at <= at) {
             return;
         }
-        prio_take(&r->waking, &c->wake);
+        prioqueue_take(&r->waking, &c->wake);
     }
     c->wake_at = at;
-    prio_put(&r->waking, &c->wake);
+    prioqueue_put(&r->waking, &c->wake);
     loop_timer_pull(&r->wake, at);
 }
 

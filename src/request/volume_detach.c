@@ -227,7 +227,7 @@ static void claim_free(struct detach_claim *k)
     }
     arena_done(&k->text);
     arena_done(&k->memory);
-    heap_free(k);
+    alloc_free(k);
 }
 
 static void claim_again(struct detach_claim *k, usec_t base, usec_t max)
@@ -328,7 +328,7 @@ void detach_claim(struct detach *d, struct str space, struct str claim)
     buf_printf(&key, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(claim));
     struct detach_claim *k = map_find(&d->claims, buf_str(&key));
     if (k == NULL) {
-        k = HEAP_NEW(struct detach_claim);
+        k = ALLOC_NEW(struct detach_claim);
         k->detach = d;
         k->memory.first = 128;
         k->text.first = 64;
@@ -474,7 +474,7 @@ uint32_t detach_names(const struct detach *d, struct arena *out, struct str *ret
 
 struct detaches *detaches_new(struct client *client)
 {
-    struct detaches *ds = HEAP_NEW(struct detaches);
+    struct detaches *ds = ALLOC_NEW(struct detaches);
     ds->client = client;
     list_init(&ds->waits);
     loop_timer_init(&ds->restart, client->loop, detaches_restart, ds);
@@ -492,14 +492,14 @@ void detaches_free(struct detaches *ds)
     detaches_unwatch(ds);
     loop_timer_done(&ds->restart);
     buf_done(&ds->path);
-    heap_free(ds);
+    alloc_free(ds);
 }
 
 struct detach *detach_start(struct detaches *ds, struct str node, const struct str *ignore,
                             uint32_t ignore_n, void (*on_change)(void *ctx), void *ctx)
 {
     struct loop *loop = ds->client->loop;
-    struct detach *d = HEAP_NEW(struct detach);
+    struct detach *d = ALLOC_NEW(struct detach);
     *d = (struct detach){
         .detaches = ds,
         .memory = { .first = 256 },
@@ -532,7 +532,7 @@ void detach_stop(struct detach *d)
     loop_timer_done(&d->turn);
     list_del(&d->link);
     arena_done(&d->memory);
-    heap_free(d);
+    alloc_free(d);
     if (list_empty(&ds->waits)) {
         /* Not at once: this may be called from what the watch has brought. */
         loop_timer_pull(&ds->restart, loop_now(ds->client->loop));

@@ -58,7 +58,7 @@ static void gatehouse_explain(struct gatehouse *g, struct serve_exchange *x, str
 struct gatehouse_roll {
     struct gatehouse *gatehouse;
     struct jwriter json;
-    struct wrap page;
+    struct textwrap page;
     struct arena tmp;
     uint32_t troubles;
 };
@@ -121,17 +121,17 @@ static void roll_trouble(void *ctx, const struct link_view *v)
         return;
     }
     struct str length =
-        spell_length(MAX(0, loop_now(roll->gatehouse->loop) - v->since), &roll->tmp);
+        humantime_span(MAX(0, loop_now(roll->gatehouse->loop) - v->since), &roll->tmp);
     if (roll->troubles == 1) {
-        wrap_add(&roll->page, STR("\nclusters out of sight\n"));
+        textwrap_add(&roll->page, STR("\nclusters out of sight\n"));
     }
     roll->page.hang = 4;
-    wrap_printf(&roll->page, "  " STR_FMT "/" STR_FMT ": %s for " STR_FMT, STR_ARG(v->space),
-                STR_ARG(v->cluster), link_state_name(v->state), STR_ARG(length));
+    textwrap_printf(&roll->page, "  " STR_FMT "/" STR_FMT ": %s for " STR_FMT, STR_ARG(v->space),
+                    STR_ARG(v->cluster), link_state_name(v->state), STR_ARG(length));
     if (v->trouble.n > 0) {
-        wrap_printf(&roll->page, ": " STR_FMT, STR_ARG(v->trouble));
+        textwrap_printf(&roll->page, ": " STR_FMT, STR_ARG(v->trouble));
     }
-    wrap_end(&roll->page);
+    textwrap_end(&roll->page);
 }
 
 static void gatehouse_page(struct gatehouse *g, struct serve_exchange *x)
@@ -146,23 +146,24 @@ static void gatehouse_page(struct gatehouse *g, struct serve_exchange *x)
     bool leading = s->leading(s->ctx);
     bool ready = s->ready(s->ctx, &why);
     s->stats(s->ctx, &stats);
-    wrap_printf(&roll.page, "drydock bridge: %s%s" STR_FMT "\n",
-                leading ? "leads" : "does not lead", leader.n > 0 && !leading ? ", but " : "",
-                STR_ARG(leading ? STR_NONE : leader));
+    textwrap_printf(&roll.page, "drydock bridge: %s%s" STR_FMT "\n",
+                    leading ? "leads" : "does not lead", leader.n > 0 && !leading ? ", but " : "",
+                    STR_ARG(leading ? STR_NONE : leader));
     if (!ready) {
-        wrap_printf(&roll.page, "not ready: " STR_FMT "\n", STR_ARG(why));
+        textwrap_printf(&roll.page, "not ready: " STR_FMT "\n", STR_ARG(why));
     }
-    wrap_printf(&roll.page, "Machines: %u, enabled: %u; Clusters: %u\n", stats.machines,
-                stats.enabled, stats.clusters);
-    wrap_printf(&roll.page, "links: %u, fresh: %u; Nodes: %u\n", stats.links, stats.fresh,
-                stats.nodes);
+    textwrap_printf(&roll.page, "Machines: %u, enabled: %u; Clusters: %u\n", stats.machines,
+                    stats.enabled, stats.clusters);
+    textwrap_printf(&roll.page, "links: %u, fresh: %u; Nodes: %u\n", stats.links, stats.fresh,
+                    stats.nodes);
     s->each_link(s->ctx, roll_trouble, &roll);
     if (roll.troubles > GATEHOUSE_TROUBLES_MAX) {
-        wrap_printf(&roll.page, "  and %u more\n", roll.troubles - GATEHOUSE_TROUBLES_MAX);
+        textwrap_printf(&roll.page, "  and %u more\n", roll.troubles - GATEHOUSE_TROUBLES_MAX);
     }
-    wrap_add(&roll.page, STR("\n/api/v1/explain?machine=NAMESPACE/NAME  what a Machine waits for\n"
-                             "/api/v1/links                           all links\n"
-                             "/metrics                                numbers for Prometheus\n"));
+    textwrap_add(&roll.page,
+                 STR("\n/api/v1/explain?machine=NAMESPACE/NAME  what a Machine waits for\n"
+                     "/api/v1/links                           all links\n"
+                     "/metrics                                numbers for Prometheus\n"));
     arena_done(&roll.tmp);
     answer_text(x, 200, buf_str(&out));
 }

@@ -78,7 +78,8 @@ static void source_profiles(struct source *s, const struct controller_node *node
         p->name = name;
         if (known != NULL && !known->null) {
             p->state = known->current;
-            p->since = stamp_is_zero(known->transition) ? 0 : stamp_to_usec(known->transition);
+            p->since =
+                timestamp_is_zero(known->transition) ? 0 : timestamp_to_usec(known->transition);
         }
     }
     ret->profiles = profiles;

@@ -33,7 +33,7 @@ static void survey_free(void *ctx)
     arena_done(&s->memory);
     buf_done(&s->out);
     buf_done(&s->board);
-    heap_free(s);
+    alloc_free(s);
 }
 
 /* The name is all that is wanted of it now. */
@@ -119,7 +119,7 @@ static void survey_turn(void *ctx)
 
 void survey_start(struct surveys *all, enum survey_kind kind, struct serve_exchange *x)
 {
-    struct survey *s = HEAP_NEW(struct survey);
+    struct survey *s = ALLOC_NEW(struct survey);
     s->all = all;
     s->kind = kind;
     s->x = x;

@@ -51,7 +51,7 @@ static void call_free(void *ctx)
     }
     loop_timer_done(&call->timer);
     arena_done(&call->memory);
-    heap_free(call);
+    alloc_free(call);
 }
 
 PRINTF_LIKE(3, 4)
@@ -247,7 +247,7 @@ void relay_start(struct relay *r, struct serve_exchange *x, const struct serve_r
         answer_error(x, 503, STR("too many requests wait for the leader"));
         return;
     }
-    struct relay_call *call = HEAP_NEW(struct relay_call);
+    struct relay_call *call = ALLOC_NEW(struct relay_call);
     call->relay = r;
     call->x = x;
     call->until = loop_now(r->loop) + RELAY_BUDGET;
@@ -270,7 +270,7 @@ void relay_start(struct relay *r, struct serve_exchange *x, const struct serve_r
 
 struct relay *relay_new(struct loop *loop, const struct relay_config *config)
 {
-    struct relay *r = HEAP_NEW(struct relay);
+    struct relay *r = ALLOC_NEW(struct relay);
     r->loop = loop;
     r->config = *config;
     r->config.lease_namespace = arena_str(&r->memory, config->lease_namespace);
@@ -291,5 +291,5 @@ void relay_free(struct relay *r)
     }
     arena_done(&r->found);
     arena_done(&r->memory);
-    heap_free(r);
+    alloc_free(r);
 }

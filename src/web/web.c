@@ -153,7 +153,7 @@ static void web_walk_node(void *ctx, const struct web_node *node)
     uint64_t hash = web_hash(&walk->one);
     struct web_seen *seen = map_find(&web->seen, node->name);
     if (seen == NULL) {
-        seen = HEAP_NEW(struct web_seen);
+        seen = ALLOC_NEW(struct web_seen);
         (void)map_put(&web->seen, node->name, seen); /* it was not there */
         seen->hash = ~hash;
     }
@@ -182,7 +182,7 @@ static uint32_t web_sweep(struct web *web, struct jwriter *w)
         struct web_seen *seen = map_item_value(item);
         if (seen->round != web->round) {
             jw_str(w, map_item_name(item));
-            heap_free(seen);
+            alloc_free(seen);
             (void)map_del(&web->seen, map_item_name(item));
             gone++;
         }
@@ -277,7 +277,7 @@ static void web_stream_closed(void *ctx)
     web->stream_count--;
     web->fleet_stream_count -= stream->node.n == 0 ? 1 : 0;
     arena_done(&stream->memory);
-    heap_free(stream);
+    alloc_free(stream);
     if (web->stream_count == 0) {
         loop_timer_stop(&web->timer);
     }
@@ -378,7 +378,7 @@ static void web_stream_begin(struct web *web, struct serve_exchange *x, struct s
     if (node.n == 0) {
         web_tell_fleet(web); /* those who are there get what is new: all stand at one point */
     }
-    struct web_stream *stream = HEAP_NEW(struct web_stream);
+    struct web_stream *stream = ALLOC_NEW(struct web_stream);
     stream->web = web;
     stream->x = x;
     stream->node = arena_str(&stream->memory, node);
@@ -538,7 +538,7 @@ void web_handle(void *ctx, struct serve_exchange *x, const struct serve_request 
 
 struct web *web_new(struct loop *loop, const struct web_source *source, struct metrics *metrics)
 {
-    struct web *web = HEAP_NEW(struct web);
+    struct web *web = ALLOC_NEW(struct web);
     *web = (struct web){ .loop = loop, .source = source, .metrics = metrics };
     list_init(&web->streams);
     map_init(&web->seen, loop_random(loop), loop_random(loop));
@@ -562,11 +562,11 @@ void web_free(struct web *web)
         web_stream_end(CONTAINER_OF(item, struct web_stream, link));
     }
     MAP_EACH (&web->seen, item) {
-        heap_free(map_item_value(item));
+        alloc_free(map_item_value(item));
     }
     map_done(&web->seen);
     loop_timer_done(&web->timer);
-    heap_free(web);
+    alloc_free(web);
 }
 
 uint32_t web_streams(const struct web *web)

@@ -5,22 +5,22 @@
 FUZZ_TARGET(text)
 {
     struct err err = { 0 };
-    struct stamp s;
-    struct stamp again;
-    char out[STAMP_TEXT_MAX];
+    struct timestamp s;
+    struct timestamp again;
+    char out[TIMESTAMP_TEXT_MAX];
     struct str printed;
-    int lax = stamp_parse(text, &s, &err);
-    int strict = stamp_parse_micro(text, &again, &err);
+    int lax = timestamp_parse(text, &s, &err);
+    int strict = timestamp_parse_micro(text, &again, &err);
     ASSERT(strict < 0 || lax == 0);
     if (lax < 0) {
         ASSERT(err.msg[0] != '\0');
         return;
     }
     ASSERT(s.nsec >= 0 && s.nsec < 1000000000);
-    if (stamp_print(s, out, &printed, &err) == 0) {
-        int r = stamp_parse(printed, &again, &err);
+    if (timestamp_print(s, out, &printed, &err) == 0) {
+        int r = timestamp_parse(printed, &again, &err);
         ASSERT(r == 0 && again.sec == s.sec && again.nsec == s.nsec && again.offset == s.offset);
     }
-    int r = stamp_parse_micro(stamp_print_micro(stamp_to_usec(s), out), &again, &err);
+    int r = timestamp_parse_micro(timestamp_print_micro(timestamp_to_usec(s), out), &again, &err);
     ASSERT(r == 0 || s.sec < -62167219200 || s.sec >= 253402300800); /* five digits of a year */
 }

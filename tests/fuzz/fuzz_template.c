@@ -26,7 +26,8 @@ static int run(struct str text, struct arena *a, struct buf *out)
         { STR("Node"), goval_from(&gotype_node, node, a) },
         { STR("InMaintenance"), goval_bool(true) },
         { STR("LogDetails"), goval_bool(false) },
-        { STR("LastTransition"), goval_time((struct stamp){ .sec = 1767604087, .offset = 7200 }) },
+        { STR("LastTransition"),
+          goval_time((struct timestamp){ .sec = 1767604087, .offset = 7200 }) },
     };
     struct goval root = goval_struct(fields, ARRAY_LEN(fields));
     r = template_parse(text, a, &t, &err);

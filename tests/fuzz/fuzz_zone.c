@@ -25,7 +25,7 @@ static void fuzz_windows(const struct zone *z, int64_t sec)
     struct window w = {
         .weekdays = 0x15, .overnight = true, .open = 79200, .close = 9000, .zone = z
     };
-    ASSERT(window_at(&w, (struct stamp){ .sec = sec }).next > SECONDS(sec));
+    ASSERT(window_at(&w, (struct timestamp){ .sec = sec }).next > SECONDS(sec));
     struct cron c;
     struct err err = { 0 };
     ASSERT(cron_parse(STR("30 2 * * sun"), &c, &err) == 0);

@@ -16,12 +16,12 @@ static void replay_file(const char *path)
     ASSERT(size >= 0);
     rewind(file);
     /* Exactly as large as the input: a read past its end is the sanitizer's to find. */
-    uint8_t *data = heap_alloc(size > 0 ? (size_t)size : 1);
+    uint8_t *data = alloc_bytes(size > 0 ? (size_t)size : 1);
     size_t n = fread(data, 1, (size_t)size, file);
     ASSERT(n == (size_t)size);
     (void)fclose(file);
     (void)LLVMFuzzerTestOneInput(data, n); /* always 0 */
-    heap_free(data);
+    alloc_free(data);
 }
 
 int main(int argc, char **argv)
@@ -40,9 +40,9 @@ int main(int argc, char **argv)
             replay_file(arena_printf(&a, "%s/%s", argv[1], entries[i]->d_name).p);
             files++;
         }
-        heap_free(entries[i]);
+        alloc_free(entries[i]);
     }
-    heap_free(entries);
+    alloc_free(entries);
     if (files == 0) {
         (void)fprintf(stderr, "%s: no files\n", argv[1]);
         return 1;

@@ -169,7 +169,7 @@ void strait_end(struct strait *s)
     for (uint32_t i = 0; i < s->shore_n; i++) {
         faults_done(&s->shores[i]->faults);
         apiserver_free(s->shores[i]->server);
-        heap_free(s->shores[i]);
+        alloc_free(s->shores[i]);
     }
     faults_done(&s->faults);
     apiserver_free(s->home);
@@ -264,7 +264,7 @@ struct strait_shore *strait_shore(struct strait *s, const char *name)
     struct str cluster;
     strait_split(name, &space, &cluster);
     ASSERT(s->shore_n < STRAIT_SHORES_MAX);
-    struct strait_shore *shore = HEAP_NEW(struct strait_shore);
+    struct strait_shore *shore = ALLOC_NEW(struct strait_shore);
     s->shores[s->shore_n++] = shore;
     shore->name = arena_printf(&s->memory, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(cluster));
     shore->server = apiserver_new(vloop_root(s->time), 100 + s->shore_n);

@@ -42,7 +42,7 @@ static void conn_free(struct peer_conn *c)
     list_del(&c->link);
     c->peer->open--;
     bufferevent_free(c->bev);
-    heap_free(c);
+    alloc_free(c);
 }
 
 /* One request out of the input; false when it is not there in full. */
@@ -113,7 +113,7 @@ static void on_accept(struct evconnlistener *listener UNUSED, evutil_socket_t fd
                       struct sockaddr *address UNUSED, int n UNUSED, void *ctx)
 {
     struct peer *p = ctx;
-    struct peer_conn *c = HEAP_NEW(struct peer_conn);
+    struct peer_conn *c = ALLOC_NEW(struct peer_conn);
     c->peer = p;
     c->number = ++p->accepted;
     p->open++;
@@ -131,7 +131,7 @@ static void on_accept(struct evconnlistener *listener UNUSED, evutil_socket_t fd
 
 struct peer *peer_new(struct loop *loop, SSL_CTX *tls, peer_handler handler, void *ctx)
 {
-    struct peer *p = HEAP_NEW(struct peer);
+    struct peer *p = ALLOC_NEW(struct peer);
     p->loop = loop;
     p->tls = tls;
     p->handler = handler;
@@ -162,7 +162,7 @@ void peer_free(struct peer *p)
         conn_free(CONTAINER_OF(link, struct peer_conn, link));
     }
     evconnlistener_free(p->listener);
-    heap_free(p);
+    alloc_free(p);
 }
 
 uint16_t peer_port(const struct peer *p)

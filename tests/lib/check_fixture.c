@@ -157,17 +157,17 @@ uint32_t bed_index(const struct bed *b, const char *instance)
     return i;
 }
 
-static struct stamp stamp_of(const char *text)
+static struct timestamp stamp_of(const char *text)
 {
-    struct stamp s;
+    struct timestamp s;
     struct err err = { 0 };
-    CHECK_EQ(stamp_parse(str_from(text), &s, &err), 0);
+    CHECK_EQ(timestamp_parse(str_from(text), &s, &err), 0);
     return s;
 }
 
 usec_t bed_wall(const char *text)
 {
-    return stamp_to_usec(stamp_of(text));
+    return timestamp_to_usec(stamp_of(text));
 }
 
 struct check_verdict bed_run(struct bed *b, const char *instance, const char *node)

@@ -54,16 +54,16 @@ void on_done(void *ctx, const struct err *err)
 static void on_commit(void *ctx, const struct apiserver_commit *commit)
 {
     struct world *w = ctx;
-    struct stamp renewed = stamp_zero;
+    struct timestamp renewed = timestamp_zero;
     struct err err = { 0 };
     int64_t duration = 0;
     if (!str_eq(commit->plural, STR("leases")) || commit->old == NULL || commit->now == NULL ||
-        stamp_parse(jval_str(jval_at(commit->old, "spec.renewTime")), &renewed, &err) < 0 ||
+        timestamp_parse(jval_str(jval_at(commit->old, "spec.renewTime")), &renewed, &err) < 0 ||
         !jval_i64(jval_at(commit->old, "spec.leaseDurationSeconds"), &duration)) {
         return;
     }
     usec_t wall = loop_wall(vloop_root(w->time));
-    w->taken_early += wall <= stamp_to_usec(renewed) + SECONDS(duration) ? 1 : 0;
+    w->taken_early += wall <= timestamp_to_usec(renewed) + SECONDS(duration) ? 1 : 0;
 }
 
 struct config load(struct world *w, const char *yaml)

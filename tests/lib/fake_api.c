@@ -12,7 +12,7 @@ static void fake_call_free(struct fake_api *f, struct fake_call *call)
     list_del(&call->link);
     f->call_count--;
     arena_done(&call->memory);
-    heap_free(call);
+    alloc_free(call);
 }
 
 static void fake_watch_free(struct fake_api *f, struct fake_watch *w)
@@ -20,14 +20,14 @@ static void fake_watch_free(struct fake_api *f, struct fake_watch *w)
     list_del(&w->link);
     f->watch_count--;
     arena_done(&w->memory);
-    heap_free(w);
+    alloc_free(w);
 }
 
 static struct api_call *fake_send(struct api *api, const struct api_request *request,
                                   api_on_reply on_reply, void *ctx)
 {
     struct fake_api *f = fake_of(api);
-    struct fake_call *call = HEAP_NEW(struct fake_call);
+    struct fake_call *call = ALLOC_NEW(struct fake_call);
     call->verb = request->verb;
     call->path = arena_str(&call->memory, request->path);
     call->content_type = arena_str(&call->memory, request->content_type);
@@ -51,7 +51,7 @@ static struct api_watch *fake_watch(struct api *api, const struct api_watch_spec
                                     api_on_event on_event, void *ctx)
 {
     struct fake_api *f = fake_of(api);
-    struct fake_watch *w = HEAP_NEW(struct fake_watch);
+    struct fake_watch *w = ALLOC_NEW(struct fake_watch);
     w->path = arena_str(&w->memory, spec->path);
     w->accept = arena_str(&w->memory, spec->accept);
     w->silence_max = spec->silence_max;

@@ -30,7 +30,7 @@ static void link_site_free(struct link_site *site)
     faults_done(&site->faults);
     apiserver_free(site->server);
     buf_done(&site->gone);
-    heap_free(site);
+    alloc_free(site);
 }
 
 void link_world_end(struct link_world *w)
@@ -167,7 +167,7 @@ void link_site_relink(struct link_site *site)
 struct link_site *link_site_with(struct link_world *w, const char *name, const char *kubeconfig)
 {
     CHECK(w->sites_n < LINK_SITES_MAX);
-    struct link_site *site = HEAP_NEW(struct link_site);
+    struct link_site *site = ALLOC_NEW(struct link_site);
     w->sites[w->sites_n++] = site;
     site->world = w;
     site->name = arena_str(&w->memory, str_from(name));

@@ -45,7 +45,7 @@ struct link_world {
     struct dialer *dialer;
     struct dialer *instead; /* what links dial with; NULL = `dialer` */
     bool manage;            /* links that are made from now on have an account of their own */
-    struct bucket connects;
+    struct ratelimit connects;
     struct buf log;
     struct log sink;
     struct link_site *sites[LINK_SITES_MAX];

@@ -35,7 +35,7 @@ static void conn_free(struct mailconn *c)
     loop_timer_done(&c->crumb);
     buf_done(&c->todo);
     bufferevent_free(c->bev);
-    heap_free(c);
+    alloc_free(c);
 }
 
 static void on_crumb(void *ctx)
@@ -130,7 +130,7 @@ static void on_accept(struct evconnlistener *listener UNUSED, evutil_socket_t fd
                       struct sockaddr *address UNUSED, int n UNUSED, void *ctx)
 {
     struct mailpeer *p = ctx;
-    struct mailconn *c = HEAP_NEW(struct mailconn);
+    struct mailconn *c = ALLOC_NEW(struct mailconn);
     c->peer = p;
     c->bev = bufferevent_socket_new(host_loop_base(p->loop), fd, BEV_OPT_CLOSE_ON_FREE);
     ASSERT(c->bev != NULL);
@@ -145,7 +145,7 @@ static void on_accept(struct evconnlistener *listener UNUSED, evutil_socket_t fd
 struct mailpeer *mailpeer_new(struct loop *loop, const char *address,
                               const struct mailpeer_script *script)
 {
-    struct mailpeer *p = HEAP_NEW(struct mailpeer);
+    struct mailpeer *p = ALLOC_NEW(struct mailpeer);
     p->loop = loop;
     p->script = script;
     list_init(&p->conns);
@@ -172,7 +172,7 @@ void mailpeer_free(struct mailpeer *p)
     }
     evconnlistener_free(p->listener);
     buf_done(&p->heard);
-    heap_free(p);
+    alloc_free(p);
 }
 
 uint16_t mailpeer_port(const struct mailpeer *p)

@@ -22,7 +22,7 @@ void messenger_init(struct messenger *m, const char *type, const char *config)
         .profile = STR("reboot"),
         .profile_last = STR("patch"),
         .in_maintenance = true,
-        .last_transition = stamp_from_usec(MESSENGER_START - MINUTES(5)),
+        .last_transition = timestamp_from_usec(MESSENGER_START - MINUTES(5)),
     };
     struct str yaml = arena_printf(&m->memory,
                                    "intervals: {requeue: 1m}\n"

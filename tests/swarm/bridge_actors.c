@@ -131,7 +131,7 @@ void fleet_errand(struct fleet *f, enum errand_kind kind, uint32_t cluster, stru
             return;
         }
     }
-    struct errand *e = HEAP_NEW(struct errand);
+    struct errand *e = ALLOC_NEW(struct errand);
     e->at = at;
     e->kind = kind;
     e->cluster = cluster;
@@ -342,8 +342,8 @@ static void capi_wait(struct fleet *f, uint32_t cluster, struct str name,
     if (!f->tells || jval_at(machine, "status.deletion.waitForPreDrainHookStartTime") != NULL) {
         return;
     }
-    char text[STAMP_TEXT_MAX];
-    struct str now = stamp_print_seconds(loop_wall(vloop_root(f->vloop)), text);
+    char text[TIMESTAMP_TEXT_MAX];
+    struct str now = timestamp_print_seconds(loop_wall(vloop_root(f->vloop)), text);
     set_status(f, cluster, name,
                arena_printf(&f->tmp,
                             "{\"status\":{\"deletion\":{\"waitForPreDrainHookStartTime\":\"" STR_FMT
@@ -584,6 +584,6 @@ void fleet_do_errands(struct fleet *f, usec_t now)
         struct errand *e = CONTAINER_OF(link, struct errand, link);
         list_del(link);
         errand_do(f, e);
-        heap_free(e);
+        alloc_free(e);
     }
 }

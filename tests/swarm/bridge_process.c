@@ -60,7 +60,7 @@ static struct api *pilot_dial(struct dialer *d, const struct dial_spec *spec, st
         return NULL;
     }
     door_set_agent(door, str_from(p->identity));
-    struct pilot_line *line = HEAP_NEW(struct pilot_line);
+    struct pilot_line *line = ALLOC_NEW(struct pilot_line);
     tap_init(&line->tap, door, pilot_on_send, p);
     line->tap.head = &p->tap;
     line->tap.port = cluster;
@@ -76,7 +76,7 @@ static void pilot_hang_up(struct dialer *d, struct api *api)
     list_del(&line->link);
     dial_hang_up(p->phone, line->tap.door);
     tap_done(&line->tap);
-    heap_free(line);
+    alloc_free(line);
 }
 
 uint32_t pilot_lines(const struct pilot *p, uint32_t cluster)

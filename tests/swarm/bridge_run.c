@@ -253,7 +253,7 @@ static void fleet_done(struct fleet *f)
     }
     LIST_EACH (&f->errands, link) {
         list_del(link);
-        heap_free(CONTAINER_OF(link, struct errand, link));
+        alloc_free(CONTAINER_OF(link, struct errand, link));
     }
     apiserver_free(f->home);
     for (uint32_t i = 0; i < f->plan->clusters; i++) {

@@ -1,6 +1,6 @@
 /*
- * check_requests_internal: what the files of the judge of requests share: what they remember, and how they read
- * the server.
+ * check_requests_internal: what the files of the judge of requests share: what they remember, and
+ * how they read the server.
  */
 #pragma once
 
@@ -139,10 +139,11 @@ static inline int64_t number_at(const struct jval *object, const char *path, int
 
 static inline usec_t time_at(const struct jval *object, const char *path)
 {
-    struct stamp stamp;
+    struct timestamp stamp;
     struct err ignored = { 0 };
     struct str text = text_at(object, path);
-    return text.n > 0 && stamp_parse(text, &stamp, &ignored) == 0 ? stamp_to_usec(stamp) : 0;
+    return text.n > 0 && timestamp_parse(text, &stamp, &ignored) == 0 ? timestamp_to_usec(stamp)
+                                                                      : 0;
 }
 
 /* The one Exclusive limit that takes the node, or NULL. */

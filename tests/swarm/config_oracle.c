@@ -5,9 +5,9 @@
 
 static usec_t usec_of(struct str text)
 {
-    struct stamp stamp;
+    struct timestamp stamp;
     struct err ignored = { 0 };
-    return stamp_parse(text, &stamp, &ignored) < 0 ? 0 : stamp_to_usec(stamp);
+    return timestamp_parse(text, &stamp, &ignored) < 0 ? 0 : timestamp_to_usec(stamp);
 }
 
 static struct str label_of(const struct jval *object, struct str key)

@@ -92,12 +92,12 @@ static void say_none(const struct check_input *in, const struct facts_affinity *
                      struct check_verdict *ret)
 {
     struct str kept =
-        own->live
-            ? STR("")
-            : arena_printf(in->out,
-                           ", as of " STR_FMT "; its pods are looked at again "
-                           "before it goes",
-                           STR_ARG(check_moment(in->out, own->asked, stamp_to_usec(in->now), 0)));
+        own->live ? STR("")
+                  : arena_printf(
+                        in->out,
+                        ", as of " STR_FMT "; its pods are looked at again "
+                        "before it goes",
+                        STR_ARG(check_moment(in->out, own->asked, timestamp_to_usec(in->now), 0)));
     say(in, STR("no pods with affinity"),
         arena_concat(in->out, STR("the node has no pods that prefer operational nodes"), kept),
         ret);

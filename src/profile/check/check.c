@@ -125,8 +125,8 @@ bool check_stale(const struct check_input *in, bool known, usec_t asked, struct 
     if (interval < 0) {
         return !known; /* once is enough */
     }
-    usec_t now = stamp_to_usec(in->now);
-    usec_t due = lapse_wake(lapse_after(stamp_from_usec(asked), lapse_from_ns(interval)));
+    usec_t now = timestamp_to_usec(in->now);
+    usec_t due = lapse_wake(lapse_after(timestamp_from_usec(asked), lapse_from_ns(interval)));
     if (known && now < due) {
         ret->next = MIN(ret->next, due);
         return false;
@@ -157,7 +157,7 @@ struct str check_moment(struct arena *out, usec_t wall, usec_t now, int32_t offs
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    struct stamp s = stamp_from_usec(wall);
+    struct timestamp s = timestamp_from_usec(wall);
     s.offset = offset;
     const char *layout = wall - now < DAYS(6) ? "Mon 15:04" : "Mon Jan 2 2006 15:04";
     gotime_format(&text, s, str_from(layout));

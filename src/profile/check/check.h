@@ -26,13 +26,13 @@ struct check_input {
     const struct subject *subject;
     const struct fleet *fleet;
     const struct facts *facts;
-    struct str profile;      /* whose transition it is */
-    enum label_state state;  /* of that profile */
-    struct stamp transition; /* when it came into that state */
-    struct stamp now;        /* UTC */
-    bool granted;            /* the ledger holds a grant of this node for this profile: limits and
-                              * staggers that it took do not hold it back */
-    bool explain;            /* make info and reason */
+    struct str profile;          /* whose transition it is */
+    enum label_state state;      /* of that profile */
+    struct timestamp transition; /* when it came into that state */
+    struct timestamp now;        /* UTC */
+    bool granted; /* the ledger holds a grant of this node for this profile: limits and
+                   * staggers that it took do not hold it back */
+    bool explain; /* make info and reason */
     struct arena *out;
 };
 

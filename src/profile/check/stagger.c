@@ -36,7 +36,7 @@ static bool look(const struct check_input *in, uint32_t index, uint32_t i, bool 
                  struct check_verdict *ret)
 {
     struct facts_lease lease = facts_stagger(in->facts, index, i);
-    usec_t now = stamp_to_usec(in->now);
+    usec_t now = timestamp_to_usec(in->now);
     *stale = check_stale(in, lease.known, lease.asked, ret) || *stale;
     if (!lease.known) {
         ret->answer = CHECK_PENDING;

@@ -63,11 +63,11 @@ static const void *prepare(const struct check_setup *setup)
     return plan;
 }
 
-static bool look(const struct time_window *plan, struct stamp now, usec_t *ret_next,
+static bool look(const struct time_window *plan, struct timestamp now, usec_t *ret_next,
                  const char **ret_reason)
 {
     if (plan->by_pattern) {
-        struct cron_answer answer = cron_window_at(&plan->cron, stamp_to_usec(now));
+        struct cron_answer answer = cron_window_at(&plan->cron, timestamp_to_usec(now));
         *ret_next = answer.next;
         return answer.open;
     }
@@ -91,10 +91,10 @@ static struct str explain(const struct check_input *in, const struct time_window
     struct zone_span span = zone_at(plan->zone, verdict->next / 1000000);
     struct str when = arena_printf(
         in->out, STR_FMT " " STR_FMT,
-        STR_ARG(check_moment(in->out, verdict->next, stamp_to_usec(in->now), span.offset)),
+        STR_ARG(check_moment(in->out, verdict->next, timestamp_to_usec(in->now), span.offset)),
         STR_ARG(plan->zone == NULL ? STR("UTC") : span.name));
     /* Far ahead it is only where one has to look again. */
-    if (look(plan, stamp_from_usec(verdict->next), &later, &reason) == open) {
+    if (look(plan, timestamp_from_usec(verdict->next), &later, &reason) == open) {
         return arena_printf(in->out, "does not %s before " STR_FMT, verb, STR_ARG(when));
     }
     return arena_printf(in->out, "%ss on " STR_FMT, verb, STR_ARG(when));

@@ -121,7 +121,7 @@ static void call_free(struct notify_call *call)
     list_del(&call->link);
     loop_timer_done(&call->timer);
     arena_done(&call->memory);
-    heap_free(call);
+    alloc_free(call);
     if (sender->wake == NULL) {
         return;
     }
@@ -251,7 +251,7 @@ static void copy_facts(struct notify_call *call, const struct notify_facts *fact
 struct notify_call *notify_send(struct notify_door *door, const struct config_instance *instance,
                                 const struct notify_facts *facts, notify_on_done on_done, void *ctx)
 {
-    struct notify_call *call = HEAP_NEW(struct notify_call);
+    struct notify_call *call = ALLOC_NEW(struct notify_call);
     for (size_t i = 0; i < ARRAY_LEN(senders); i++) {
         if (str_eq(str_from(senders[i]->name), str_from(instance->plugin->name))) {
             call->sender = senders[i];

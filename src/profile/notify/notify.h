@@ -33,7 +33,7 @@ struct notify_facts {
     struct str profile_last;    /* .Profile.Last; the profile of the state before, may be empty */
     bool in_maintenance;        /* any profile of the node is */
     bool log_details;
-    struct stamp last_transition;
+    struct timestamp last_transition;
 };
 
 struct notify_call;

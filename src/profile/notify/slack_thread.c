@@ -95,8 +95,8 @@ static void on_recorded(void *ctx, const struct api_reply *reply)
 static void record_write(struct notify_call *call, struct buf *out)
 {
     const struct thread *t = thread_of(call);
-    char stamp[STAMP_TEXT_MAX];
-    struct str now = stamp_print_micro(loop_wall(call->door->loop), stamp);
+    char stamp[TIMESTAMP_TEXT_MAX];
+    struct str now = timestamp_print_micro(loop_wall(call->door->loop), stamp);
     int64_t seconds = call_value(call, "period")->number / 1000000000;
     struct jwriter w = jwriter_on(out);
     jw_obj(&w);
@@ -277,13 +277,13 @@ static void on_title(void *ctx, const struct wire_reply *reply)
 /* Whether the Lease's thread is young enough. A Lease that somebody else made may lack anything. */
 static bool lease_lives(const struct jval *lease, usec_t now)
 {
-    struct stamp renew;
+    struct timestamp renew;
     struct err ignored = { 0 };
     int64_t seconds = 0;
     return jval_i64(jval_at(lease, "spec.leaseDurationSeconds"), &seconds) && seconds >= 0 &&
            seconds <= INT32_MAX &&
-           stamp_parse(jval_str(jval_at(lease, "spec.renewTime")), &renew, &ignored) == 0 &&
-           now - stamp_to_usec(renew) <= SECONDS(seconds);
+           timestamp_parse(jval_str(jval_at(lease, "spec.renewTime")), &renew, &ignored) == 0 &&
+           now - timestamp_to_usec(renew) <= SECONDS(seconds);
 }
 
 static void on_lease(void *ctx, const struct api_reply *reply)

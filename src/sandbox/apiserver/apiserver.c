@@ -93,7 +93,7 @@ static void server_flush(void *ctx);
 
 struct apiserver *apiserver_new(struct loop *loop, uint64_t seed)
 {
-    struct apiserver *s = HEAP_NEW(struct apiserver);
+    struct apiserver *s = ALLOC_NEW(struct apiserver);
     s->loop = loop;
     rng_init(&s->rng, seed);
     kinds_init(&s->kinds);
@@ -133,7 +133,7 @@ void apiserver_free(struct apiserver *s)
     kinds_done(&s->kinds);
     types_done(&s->types);
     arena_done(&s->arena);
-    heap_free(s);
+    alloc_free(s);
 }
 
 void apiserver_set_token(struct apiserver *s, struct str token)
@@ -171,8 +171,8 @@ struct str server_uid(struct apiserver *s, struct arena *a)
 
 struct str server_time(struct apiserver *s, struct arena *a)
 {
-    char text[STAMP_TEXT_MAX];
-    return arena_str(a, stamp_print_seconds(loop_wall(s->loop), text));
+    char text[TIMESTAMP_TEXT_MAX];
+    return arena_str(a, timestamp_print_seconds(loop_wall(s->loop), text));
 }
 
 struct str server_suffix(struct apiserver *s, struct arena *a)

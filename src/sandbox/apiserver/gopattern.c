@@ -280,17 +280,17 @@ static bool is_date(struct str s)
         return false;
     }
     (void)snprintf(text, sizeof(text), STR_FMT "T00:00:00Z", STR_ARG(s));
-    struct stamp stamp;
+    struct timestamp stamp;
     struct err err;
-    return stamp_parse(str_from(text), &stamp, &err) == 0;
+    return timestamp_parse(str_from(text), &stamp, &err) == 0;
 }
 
 bool goformat_match(struct str format, struct str text)
 {
     struct err err;
     if (str_eq(format, STR("date-time"))) {
-        struct stamp stamp;
-        return stamp_parse(text, &stamp, &err) == 0;
+        struct timestamp stamp;
+        return timestamp_parse(text, &stamp, &err) == 0;
     }
     if (str_eq(format, STR("date"))) {
         return is_date(text);

@@ -38,7 +38,7 @@ static void front_stream_free(struct front_stream *s)
 {
     list_del(&s->link);
     apiserver_watch_close(s->watch);
-    heap_free(s);
+    alloc_free(s);
 }
 
 static void front_stream_closed(void *ctx)
@@ -79,7 +79,7 @@ static void front_pump(void *ctx)
 static void front_stream(struct front *f, struct serve_exchange *x,
                          const struct apiserver_reply *reply)
 {
-    struct front_stream *s = HEAP_NEW(struct front_stream);
+    struct front_stream *s = ALLOC_NEW(struct front_stream);
     s->x = x;
     s->watch = reply->watch;
     list_add(&f->streams, &s->link);
@@ -117,7 +117,7 @@ static void front_waiting_free(void *ctx)
     list_del(&w->link);
     loop_timer_done(&w->timer);
     arena_done(&w->memory);
-    heap_free(w);
+    alloc_free(w);
 }
 
 static void front_waiting_fire(void *ctx)
@@ -130,7 +130,7 @@ static void front_waiting_fire(void *ctx)
 static void front_wait(struct front *f, struct serve_exchange *x, struct arena *memory,
                        const struct apiserver_reply *reply)
 {
-    struct front_waiting *w = HEAP_NEW(struct front_waiting);
+    struct front_waiting *w = ALLOC_NEW(struct front_waiting);
     w->memory = *memory;
     *memory = (struct arena){ 0 };
     w->reply = *reply;

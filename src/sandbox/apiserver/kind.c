@@ -95,7 +95,7 @@ static void kind_derive(struct kind *kind)
 static struct kind *kinds_add(struct kinds *k)
 {
     ASSERT(k->n < KINDS_MAX);
-    struct kind *kind = HEAP_NEW(struct kind);
+    struct kind *kind = ALLOC_NEW(struct kind);
     kind->arena.first = 1024;
     k->items[k->n++] = kind;
     return kind;
@@ -130,7 +130,7 @@ void kinds_init(struct kinds *k)
 static void kind_free(struct kind *kind)
 {
     arena_done(&kind->arena);
-    heap_free(kind);
+    alloc_free(kind);
 }
 
 void kinds_done(struct kinds *k)

@@ -39,7 +39,7 @@ static struct object *object_pack(uint32_t store, struct str text, const struct 
     size_t tape = jval_span(root) * sizeof(struct jval);
     size_t key = name.n + (namespace.n > 0 ? namespace.n + 1 : 0);
     struct object *o =
-        heap_alloc(sizeof(*o) + tape + text.n + key + manager.n + object_extra(root, text));
+        alloc_bytes(sizeof(*o) + tape + text.n + key + manager.n + object_extra(root, text));
     struct jval *cells = (struct jval *)(void *)(o + 1);
     char *json = (char *)cells + tape;
     char *rest = json + text.n;
@@ -134,7 +134,7 @@ struct object *object_ref(struct object *o)
 void object_unref(struct object *o)
 {
     if (o != NULL && --o->refs == 0) {
-        heap_free(o);
+        alloc_free(o);
     }
 }
 

@@ -30,14 +30,14 @@ void storage_done(struct storage *st)
         for (uint32_t j = 0; j < s->n; j++) {
             object_unref(s->items[j]);
         }
-        heap_free(s->items);
-        heap_free(s->ring);
-        heap_free(s);
+        alloc_free(s->items);
+        alloc_free(s->ring);
+        alloc_free(s);
     }
     MAP_EACH (&st->owners, item) {
         struct map *places = map_item_value(item);
         map_done(places);
-        heap_free(places);
+        alloc_free(places);
     }
     map_done(&st->owners);
     *st = (struct storage){ 0 };
@@ -47,7 +47,7 @@ struct store *storage_store(struct storage *st, uint32_t store)
 {
     ASSERT(store < STORAGE_STORES_MAX);
     if (st->stores[store] == NULL) {
-        struct store *s = HEAP_NEW(struct store);
+        struct store *s = ALLOC_NEW(struct store);
         s->compacted = st->rv;
         list_init(&s->watches);
         st->stores[store] = s;
@@ -118,11 +118,11 @@ static void store_remember(struct store *s, struct object *old, struct object *n
     }
     if (s->end - s->first == s->ring_cap) {
         uint32_t cap = s->ring_cap == 0 ? 16 : s->ring_cap * 2;
-        struct storage_change *ring = heap_alloc(cap * sizeof(*ring));
+        struct storage_change *ring = alloc_bytes(cap * sizeof(*ring));
         for (uint64_t i = s->first; i < s->end; i++) {
             ring[i & (cap - 1)] = s->ring[i & (s->ring_cap - 1)];
         }
-        heap_free(s->ring);
+        alloc_free(s->ring);
         s->ring = ring;
         s->ring_cap = cap;
     }
@@ -151,7 +151,7 @@ static void storage_own(struct storage *st, const struct object *o, bool add)
         struct map *places = map_find(&st->owners, uid);
         if (add) {
             if (places == NULL) {
-                places = HEAP_NEW(struct map);
+                places = ALLOC_NEW(struct map);
                 map_put(&st->owners, uid, places);
             }
             map_put(places, buf_str(&place), places);
@@ -160,7 +160,7 @@ static void storage_own(struct storage *st, const struct object *o, bool add)
             if (map_count(places) == 0) {
                 map_del(&st->owners, uid);
                 map_done(places);
-                heap_free(places);
+                alloc_free(places);
             }
         }
     }
@@ -204,11 +204,11 @@ void storage_put(struct storage *st, struct object *now)
     } else {
         if (s->n == s->cap) {
             uint32_t cap = s->cap == 0 ? 16 : s->cap * 2;
-            struct object **items = heap_alloc(cap * sizeof(*items));
+            struct object **items = alloc_bytes(cap * sizeof(*items));
             if (s->n > 0) {
                 memcpy(items, s->items, s->n * sizeof(*items));
             }
-            heap_free(s->items);
+            alloc_free(s->items);
             s->items = items;
             s->cap = cap;
         }

@@ -55,12 +55,12 @@ struct str table_age(struct arena *out, usec_t span)
 
 struct str table_since(struct arena *out, const struct tree *time, usec_t wall)
 {
-    struct stamp stamp;
+    struct timestamp stamp;
     struct err err;
-    if (tree_text(time).n == 0 || stamp_parse(tree_text(time), &stamp, &err) < 0) {
+    if (tree_text(time).n == 0 || timestamp_parse(tree_text(time), &stamp, &err) < 0) {
         return STR("<unknown>");
     }
-    return table_age(out, wall - stamp_to_usec(stamp));
+    return table_age(out, wall - timestamp_to_usec(stamp));
 }
 
 static void column_add(struct arena *a, struct tree *list, const struct column *column,

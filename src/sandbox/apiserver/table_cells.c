@@ -258,12 +258,12 @@ static void cells_job(struct cells *c)
     }
     const struct tree *start = tree_at(c->object, "status.startTime");
     const struct tree *end = tree_at(c->object, "status.completionTime");
-    struct stamp stamp;
+    struct timestamp stamp;
     struct err err;
     if (tree_text(start).n == 0) {
         cells_text(c, STR(""));
-    } else if (tree_text(end).n > 0 && stamp_parse(tree_text(end), &stamp, &err) == 0) {
-        cells_text(c, table_since(c->a, start, stamp_to_usec(stamp)));
+    } else if (tree_text(end).n > 0 && timestamp_parse(tree_text(end), &stamp, &err) == 0) {
+        cells_text(c, table_since(c->a, start, timestamp_to_usec(stamp)));
     } else {
         cells_since(c, start);
     }

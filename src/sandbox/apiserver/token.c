@@ -164,7 +164,7 @@ static void token_answer(struct call *c, const struct object *account, struct tr
                          int64_t seconds)
 {
     struct arena *a = c->a;
-    char until[STAMP_TEXT_MAX];
+    char until[TIMESTAMP_TEXT_MAX];
     struct tree *t = tree_obj(a);
     tree_set(a, t, STR("kind"), tree_str(a, STR("TokenRequest")));
     tree_set(a, t, STR("apiVersion"), tree_str(a, STR("authentication.k8s.io/v1")));
@@ -177,8 +177,9 @@ static void token_answer(struct call *c, const struct object *account, struct tr
     tree_set_at(a, t, "spec.expirationSeconds", tree_i64(a, seconds));
     tree_set_at(a, t, "spec.boundObjectRef", tree_null(a));
     tree_set_at(a, t, "status.token", tree_str(a, token_make(c, account, audiences, seconds)));
-    tree_set_at(a, t, "status.expirationTimestamp",
-                tree_str(a, stamp_print_seconds(loop_wall(c->s->loop) + SECONDS(seconds), until)));
+    tree_set_at(
+        a, t, "status.expirationTimestamp",
+        tree_str(a, timestamp_print_seconds(loop_wall(c->s->loop) + SECONDS(seconds), until)));
     call_tree(c, 201, t);
 }
 

@@ -110,9 +110,9 @@ static void delete_mark(struct call *c, struct tree *obj, int64_t grace)
 {
     struct arena *a = c->a;
     bool first = tree_at(obj, "metadata.deletionTimestamp") == NULL;
-    char text[STAMP_TEXT_MAX];
+    char text[TIMESTAMP_TEXT_MAX];
     tree_set_at(a, obj, "metadata.deletionTimestamp",
-                tree_str(a, stamp_print_seconds(loop_wall(c->s->loop) + SECONDS(grace), text)));
+                tree_str(a, timestamp_print_seconds(loop_wall(c->s->loop) + SECONDS(grace), text)));
     if (c->kind == c->s->namespaces) {
         tree_set_at(a, obj, "status.phase", tree_str(a, STR("Terminating")));
     } else {

@@ -256,7 +256,7 @@ void apiserver_watch_close(struct apiserver_watch *w)
         object_unref(w->initial[i]);
     }
     arena_done(&w->arena);
-    heap_free(w);
+    alloc_free(w);
 }
 
 static struct str watch_error_line(struct arena *a, const struct status *status)
@@ -340,7 +340,7 @@ struct status *verb_watch(struct call *c)
     if (status != NULL) {
         return status;
     }
-    struct apiserver_watch *w = HEAP_NEW(struct apiserver_watch);
+    struct apiserver_watch *w = ALLOC_NEW(struct apiserver_watch);
     w->s = c->s;
     w->arena.first = 1024;
     struct route route = c->route;
@@ -356,7 +356,7 @@ struct status *verb_watch(struct call *c)
         status->message = arena_str(c->a, status->message);
         struct status *copy = status_new(c->a, status->code, "BadRequest", status->message);
         arena_done(&w->arena);
-        heap_free(w);
+        alloc_free(w);
         return copy;
     }
     w->kind = c->kind;

@@ -127,7 +127,7 @@ static struct api *dialer_dial(struct dialer *dialer, const struct dial_spec *sp
         }
         entry->open++;
     }
-    struct dialer_line *line = HEAP_NEW(struct dialer_line);
+    struct dialer_line *line = ALLOC_NEW(struct dialer_line);
     line->entry = entry;
     line->api = entry != NULL ? door_new(d->view, entry->server, entry->faults)
                               : door_new(d->view, NULL, &d->book->nowhere);
@@ -144,7 +144,7 @@ static void dialer_line_free(struct sandbox_dialer *d, struct dialer_line *line)
     }
     list_del(&line->link);
     door_free(line->api);
-    heap_free(line);
+    alloc_free(line);
     d->open--;
 }
 
@@ -164,7 +164,7 @@ static const struct dialer_ops dialer_ops = { .dial = dialer_dial, .hang_up = di
 
 struct dialer *sandbox_dialer_new(struct loop *view, struct phonebook *book)
 {
-    struct sandbox_dialer *d = HEAP_NEW(struct sandbox_dialer);
+    struct sandbox_dialer *d = ALLOC_NEW(struct sandbox_dialer);
     d->dialer.ops = &dialer_ops;
     d->view = view;
     d->book = book;
@@ -181,7 +181,7 @@ void sandbox_dialer_free(struct dialer *dialer)
     LIST_EACH (&d->lines, link) {
         dialer_line_free(d, CONTAINER_OF(link, struct dialer_line, link));
     }
-    heap_free(d);
+    alloc_free(d);
 }
 
 uint32_t sandbox_dialer_open(struct dialer *dialer)

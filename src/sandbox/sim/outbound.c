@@ -42,7 +42,7 @@ static void message_free(struct inbox_message *m)
     if (m != NULL) {
         list_del(&m->link);
         arena_done(&m->memory);
-        heap_free(m);
+        alloc_free(m);
     }
 }
 
@@ -107,7 +107,7 @@ static void call_free(struct wire_call *call)
     loop_timer_done(&call->delivered);
     message_free(call->message);
     arena_done(&call->memory);
-    heap_free(call);
+    alloc_free(call);
 }
 
 static void orphan_drop(struct faults_orphan *orphan)
@@ -208,13 +208,13 @@ static struct wire_call *call_new(struct wire *wire, usec_t timeout, wire_on_rep
                                   void *ctx)
 {
     struct sandbox_wire *w = wire_of(wire);
-    struct wire_call *call = HEAP_NEW(struct wire_call);
+    struct wire_call *call = ALLOC_NEW(struct wire_call);
     call->wire = w;
     call->faults = w->faults;
     call->inbox = w->inbox;
     call->on_reply = on_reply;
     call->ctx = ctx;
-    call->message = HEAP_NEW(struct inbox_message);
+    call->message = ALLOC_NEW(struct inbox_message);
     call->message->memory.first = 1024;
     call->memory.first = 256;
     loop_timer_init(&call->transit, w->net, call_arrives, call);
@@ -284,7 +284,7 @@ static const struct wire_ops sandbox_wire_ops = {
 
 struct wire *sandbox_wire_new(struct loop *view, struct inbox *inbox, struct faults *faults)
 {
-    struct sandbox_wire *w = HEAP_NEW(struct sandbox_wire);
+    struct sandbox_wire *w = ALLOC_NEW(struct sandbox_wire);
     w->wire.ops = &sandbox_wire_ops;
     w->view = view;
     w->net = vloop_beside(view);
@@ -308,7 +308,7 @@ void sandbox_wire_free(struct wire *wire)
         call_abandon(CONTAINER_OF(item, struct wire_call, link));
     }
     faults_done(&w->own);
-    heap_free(w);
+    alloc_free(w);
 }
 
 uint32_t sandbox_wire_in_flight(struct wire *wire)

@@ -76,7 +76,7 @@ static void scaled_op_set(struct loop_timer *above, usec_t at)
     struct scaled *s = scaled_of(above->loop);
     struct scaled_timer *t = above->impl;
     if (t == NULL) {
-        t = HEAP_NEW(struct scaled_timer);
+        t = ALLOC_NEW(struct scaled_timer);
         t->above = above;
         loop_timer_init(&t->below, s->below, scaled_fire, t);
         above->impl = t;
@@ -104,7 +104,7 @@ static void scaled_op_done(struct loop_timer *above)
     scaled_op_stop(above);
     if (t != NULL) {
         loop_timer_done(&t->below);
-        heap_free(t);
+        alloc_free(t);
         above->impl = NULL;
     }
 }
@@ -122,7 +122,7 @@ struct loop *scaled_new(struct loop *below, double speed)
 {
     ASSERT(speed > 0);
     ASSERT(speed <= SCALED_SPEED_MAX);
-    struct scaled *s = HEAP_NEW(struct scaled);
+    struct scaled *s = ALLOC_NEW(struct scaled);
     s->loop.ops = &scaled_ops;
     s->below = below;
     s->speed = speed;
@@ -144,5 +144,5 @@ void scaled_free(struct loop *loop)
     }
     struct scaled *s = scaled_of(loop);
     ASSERT(s->armed == 0);
-    heap_free(s);
+    alloc_free(s);
 }

@@ -180,7 +180,7 @@ static void door_call_free(struct api_call *call)
     loop_timer_done(&call->transit);
     loop_timer_done(&call->delivered);
     arena_done(&call->memory);
-    heap_free(call);
+    alloc_free(call);
 }
 
 static void door_orphan_drop(struct faults_orphan *orphan)
@@ -296,7 +296,7 @@ static struct api_call *door_send(struct api *api, const struct api_request *req
         [API_PATCH] = DOOR_PATCH, [API_DELETE] = DOOR_DELETE,
     };
     struct door *d = door_of(api);
-    struct api_call *call = HEAP_NEW(struct api_call);
+    struct api_call *call = ALLOC_NEW(struct api_call);
     call->door = d;
     call->faults = d->faults;
     call->server = d->server;
@@ -340,7 +340,7 @@ static const struct api_ops door_ops = {
 
 struct api *door_new(struct loop *view, struct apiserver *server, struct faults *faults)
 {
-    struct door *d = HEAP_NEW(struct door);
+    struct door *d = ALLOC_NEW(struct door);
     d->api.ops = &door_ops;
     d->view = view;
     d->net = vloop_beside(view);
@@ -384,7 +384,7 @@ void door_free(struct api *api)
     }
     faults_done(&d->own);
     arena_done(&d->memory);
-    heap_free(d);
+    alloc_free(d);
 }
 
 void door_cut(struct api *api)

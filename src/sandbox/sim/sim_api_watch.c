@@ -60,7 +60,7 @@ static void door_line_free(struct door_line *line)
 {
     list_del(&line->link);
     arena_done(&line->memory);
-    heap_free(line);
+    alloc_free(line);
 }
 
 /* Everything but the memory, which a callback under way still needs. */
@@ -81,7 +81,7 @@ static void door_watch_free(struct api_watch *w)
 {
     door_watch_detach(w);
     arena_done(&w->memory);
-    heap_free(w);
+    alloc_free(w);
 }
 
 static void door_watch_queue(struct api_watch *w, struct door_line *line, usec_t after)
@@ -96,7 +96,7 @@ static void door_watch_queue(struct api_watch *w, struct door_line *line, usec_t
 
 static void door_watch_end(struct api_watch *w, struct door_failure failure)
 {
-    struct door_line *line = HEAP_NEW(struct door_line);
+    struct door_line *line = ALLOC_NEW(struct door_line);
     line->kind = API_WATCH_END;
     line->failure = failure;
     line->status = failure.code == 0 ? 200 : 0;
@@ -179,7 +179,7 @@ static void door_watch_pull(void *ctx)
     w->resend_wait = 0;
     while (w->stream != NULL) {
         bool ended = false;
-        struct door_line *line = HEAP_NEW(struct door_line);
+        struct door_line *line = ALLOC_NEW(struct door_line);
         line->kind = API_WATCH_LINE;
         line->memory.first = 1024;
         if (apiserver_watch_next(w->stream, &line->memory, &line->text, &ended)) {
@@ -216,7 +216,7 @@ static void door_watch_doom(struct api_watch *w)
 /* The answer to the request: a stream that opens, or an error with a body. */
 static void door_watch_answered(struct api_watch *w, const struct apiserver_reply *reply)
 {
-    struct door_line *line = HEAP_NEW(struct door_line);
+    struct door_line *line = ALLOC_NEW(struct door_line);
     line->kind = reply->watch != NULL ? API_WATCH_OPEN : API_WATCH_END;
     line->status = reply->status;
     line->retry_after = reply->retry_after;
@@ -289,7 +289,7 @@ static void door_watch_last(struct api_watch *w, struct door_line *line)
     door_watch_tell(w, line);
     door_line_free(line);
     arena_done(&w->memory);
-    heap_free(w);
+    alloc_free(w);
 }
 
 static void door_watch_deliver(void *ctx)
@@ -313,7 +313,7 @@ static void door_watch_deliver(void *ctx)
         door_line_free(line);
         if (w->stopped) {
             arena_done(&w->memory);
-            heap_free(w);
+            alloc_free(w);
             return;
         }
     }
@@ -334,7 +334,7 @@ static void door_watch_silence(void *ctx)
     if (w->silence_max == 0 && w->stream != NULL) {
         return; /* it is open: now it may be silent for ever */
     }
-    struct door_line *line = HEAP_NEW(struct door_line);
+    struct door_line *line = ALLOC_NEW(struct door_line);
     line->kind = API_WATCH_END;
     line->failure = (struct door_failure){ ERR_TIMEOUT, "the server has fallen silent" };
     door_watch_last(w, line);
@@ -344,7 +344,7 @@ struct api_watch *door_watch(struct api *api, const struct api_watch_spec *spec,
                              api_on_event on_event, void *ctx)
 {
     struct door *d = door_of(api);
-    struct api_watch *w = HEAP_NEW(struct api_watch);
+    struct api_watch *w = ALLOC_NEW(struct api_watch);
     w->door = d;
     w->memory.first = 512;
     w->path = arena_str(&w->memory, spec->path);

@@ -275,7 +275,7 @@ static void vloop_view_init(struct vloop_view *view, struct vloop *v, usec_t wal
 
 struct vloop *vloop_new(uint64_t seed, usec_t wall_start)
 {
-    struct vloop *v = HEAP_NEW(struct vloop);
+    struct vloop *v = ALLOC_NEW(struct vloop);
     v->seed = seed;
     v->wall_start = wall_start;
     vloop_view_init(&v->root, v, 0);
@@ -291,7 +291,7 @@ void vloop_free(struct vloop *v)
     ASSERT(v->armed == 0);
     arena_done(&v->root.memory);
     arena_done(&v->memory);
-    heap_free(v);
+    alloc_free(v);
 }
 
 struct loop *vloop_root(struct vloop *v)
@@ -301,7 +301,7 @@ struct loop *vloop_root(struct vloop *v)
 
 struct loop *vloop_view(struct vloop *v, usec_t wall_skew)
 {
-    struct vloop_view *view = HEAP_NEW(struct vloop_view);
+    struct vloop_view *view = ALLOC_NEW(struct vloop_view);
     vloop_view_init(view, v, wall_skew);
     return &view->loop;
 }
@@ -316,7 +316,7 @@ void vloop_view_free(struct loop *loop)
     ASSERT(view->armed == 0);
     view->v->views_alive--;
     arena_done(&view->memory);
-    heap_free(view);
+    alloc_free(view);
 }
 
 struct loop *vloop_beside(struct loop *loop)

@@ -176,8 +176,8 @@ void thing_delete(struct thing *t, const char *who, int64_t grace)
 
 struct str world_time(struct world *w)
 {
-    char text[STAMP_TEXT_MAX];
-    return arena_str(&w->tmp, stamp_print_seconds(loop_wall(w->loop), text));
+    char text[TIMESTAMP_TEXT_MAX];
+    return arena_str(&w->tmp, timestamp_print_seconds(loop_wall(w->loop), text));
 }
 
 int64_t jval_number(const struct jval *v, const char *path, int64_t otherwise)
@@ -237,7 +237,7 @@ static void thing_free(struct thing *t)
     loop_timer_done(&t->timer);
     loop_timer_done(&t->beat);
     arena_done(&t->memory);
-    heap_free(t);
+    alloc_free(t);
 }
 
 static struct str thing_owner_uid(const struct jval *object)
@@ -267,7 +267,7 @@ static void thing_adopt(struct thing *t, const struct jval *object)
 static struct thing *thing_new(struct world *w, enum thing_kind kind, struct str key,
                                const struct jval *object)
 {
-    struct thing *t = HEAP_NEW(struct thing);
+    struct thing *t = ALLOC_NEW(struct thing);
     const struct jval *metadata = jval_get(object, STR("metadata"));
     t->w = w;
     t->kind = kind;
@@ -444,7 +444,7 @@ static void world_visit(void *ctx, const struct jval *object)
 struct world *world_new(struct loop *loop, struct apiserver *server,
                         const struct world_config *config)
 {
-    struct world *w = HEAP_NEW(struct world);
+    struct world *w = ALLOC_NEW(struct world);
     w->loop = loop;
     w->server = server;
     w->config = *config;
@@ -493,7 +493,7 @@ void world_free(struct world *w)
     map_done(&w->by_uid);
     loop_timer_done(&w->turn);
     arena_done(&w->tmp);
-    heap_free(w);
+    alloc_free(w);
 }
 
 void world_on_commit(struct world *w, apiserver_on_commit_fn fn, void *ctx)

@@ -42,12 +42,12 @@ static struct tree *budget_disrupted(struct thing *t, const struct jval *object,
         struct str key = arena_printf(&w->tmp, STR_FMT "/" STR_FMT, STR_ARG(t->namespace),
                                       STR_ARG(jval_key(entry)));
         struct thing *pod = world_find(w, THING_POD, key);
-        struct stamp at;
+        struct timestamp at;
         struct err err = { 0 };
-        if (pod == NULL || pod->deleting || stamp_parse(jval_str(entry), &at, &err) != 0) {
+        if (pod == NULL || pod->deleting || timestamp_parse(jval_str(entry), &at, &err) != 0) {
             continue;
         }
-        usec_t until = stamp_to_usec(at) + BUDGET_DISRUPTED;
+        usec_t until = timestamp_to_usec(at) + BUDGET_DISRUPTED;
         if (until > wall) {
             tree_set(&w->tmp, kept, jval_key(entry), tree_str(&w->tmp, jval_str(entry)));
             *ret_next_wall = MIN(*ret_next_wall, until);

@@ -230,10 +230,11 @@ static void cronjob_start(struct thing *t, const struct jval *object, usec_t due
     tree_set_at(a, job, "metadata.ownerReferences", workload_owner(t));
     struct str path =
         arena_printf(a, "/apis/batch/v1/namespaces/" STR_FMT "/jobs", STR_ARG(t->namespace));
-    char text[STAMP_TEXT_MAX];
+    char text[TIMESTAMP_TEXT_MAX];
     (void)world_send(w, CONTROLLER, "POST", path, tree_json(a, job), NULL);
     struct tree *status = tree_obj(a);
-    tree_set(a, status, STR("lastScheduleTime"), tree_str(a, stamp_print_seconds(due_wall, text)));
+    tree_set(a, status, STR("lastScheduleTime"),
+             tree_str(a, timestamp_print_seconds(due_wall, text)));
     thing_set_status(t, CONTROLLER, status);
 }
 
@@ -251,15 +252,15 @@ void cronjob_tend(struct world *w, struct thing *t)
         !cron_read(jval_str(jval_at(object, "spec.schedule")), &cron)) {
         return;
     }
-    struct stamp last;
+    struct timestamp last;
     struct err err = { 0 };
     struct str since = jval_str(jval_at(object, "status.lastScheduleTime"));
     since = since.n > 0 ? since : jval_str(jval_at(object, "metadata.creationTimestamp"));
-    if (stamp_parse(since, &last, &err) != 0) {
+    if (timestamp_parse(since, &last, &err) != 0) {
         return; /* the server sets it */
     }
     usec_t wall = loop_wall(w->loop);
-    usec_t due = cron_next(&cron, stamp_to_usec(last));
+    usec_t due = cron_next(&cron, timestamp_to_usec(last));
     bool running = false;
     LIST_EACH (&t->children, item) {
         running |= job_running(THING_OF(item, sibling));

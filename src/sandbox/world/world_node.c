@@ -274,8 +274,8 @@ static void node_beat_set(struct thing *t)
 static void node_beat_lease(struct thing *t)
 {
     struct world *w = t->w;
-    char text[STAMP_TEXT_MAX];
-    struct str now = stamp_print_micro(loop_wall(w->loop), text);
+    char text[TIMESTAMP_TEXT_MAX];
+    struct str now = timestamp_print_micro(loop_wall(w->loop), text);
     struct str path = arena_printf(&w->tmp,
                                    "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
                                    "/" STR_FMT,

@@ -4,16 +4,16 @@
 
 #define NOW SECONDS(1794792706) /* 2026-11-16T01:31:46Z, a Monday */
 
-TEST(spell_prints_lengths_and_times)
+TEST(humantime_prints_spans_and_times)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    CHECK_STR(spell_length(-5, &a), "0s");
-    CHECK_STR(spell_length(SECONDS(59), &a), "59s");
-    CHECK_STR(spell_length(MINUTES(4), &a), "4m");
-    CHECK_STR(spell_length(HOURS(26) + SECONDS(3), &a), "1d2h");
-    CHECK_STR(spell_when(NOW, USEC_NEVER, &a), "");
-    CHECK_STR(spell_when(NOW, NOW, &a), "now");
-    CHECK_STR(spell_when(NOW, NOW + SECONDS(9), &a), "in 9s (Mon 01:31:55 UTC)");
-    CHECK_STR(spell_when(NOW, NOW + DAYS(40), &a), "in 40d (Sat Dec 26 2026, 01:31 UTC)");
+    CHECK_STR(humantime_span(-5, &a), "0s");
+    CHECK_STR(humantime_span(SECONDS(59), &a), "59s");
+    CHECK_STR(humantime_span(MINUTES(4), &a), "4m");
+    CHECK_STR(humantime_span(HOURS(26) + SECONDS(3), &a), "1d2h");
+    CHECK_STR(humantime_at(NOW, USEC_NEVER, &a), "");
+    CHECK_STR(humantime_at(NOW, NOW, &a), "now");
+    CHECK_STR(humantime_at(NOW, NOW + SECONDS(9), &a), "in 9s (Mon 01:31:55 UTC)");
+    CHECK_STR(humantime_at(NOW, NOW + DAYS(40), &a), "in 40d (Sat Dec 26 2026, 01:31 UTC)");
 }

@@ -2,57 +2,57 @@
 
 #include "tests/check.h"
 
-TEST(bucket_gives_its_burst_at_once_and_then_its_rate)
+TEST(ratelimit_gives_its_burst_at_once_and_then_its_rate)
 {
-    struct bucket b = { .rate = 20, .burst = 3 };
+    struct ratelimit b = { .rate = 20, .burst = 3 };
     usec_t now = SECONDS(100);
     for (int i = 0; i < 3; i++) {
-        CHECK(bucket_ready_at(&b, now) <= now);
-        bucket_take(&b, now);
+        CHECK(ratelimit_ready_at(&b, now) <= now);
+        ratelimit_take(&b, now);
     }
-    CHECK_EQ(bucket_ready_at(&b, now), now + MSECONDS(50));
+    CHECK_EQ(ratelimit_ready_at(&b, now), now + MSECONDS(50));
     now += MSECONDS(49);
-    CHECK_EQ(bucket_ready_at(&b, now), now + MSECONDS(1)); /* asking takes nothing */
+    CHECK_EQ(ratelimit_ready_at(&b, now), now + MSECONDS(1)); /* asking takes nothing */
     now += MSECONDS(1);
-    CHECK(bucket_ready_at(&b, now) <= now);
-    bucket_take(&b, now);
-    CHECK_EQ(bucket_ready_at(&b, now), now + MSECONDS(50));
+    CHECK(ratelimit_ready_at(&b, now) <= now);
+    ratelimit_take(&b, now);
+    CHECK_EQ(ratelimit_ready_at(&b, now), now + MSECONDS(50));
 }
 
-TEST(bucket_fills_up_again_but_never_over)
+TEST(ratelimit_fills_up_again_but_never_over)
 {
-    struct bucket b = { .rate = 10, .burst = 2 };
+    struct ratelimit b = { .rate = 10, .burst = 2 };
     usec_t now = SECONDS(1);
-    bucket_take(&b, now);
-    bucket_take(&b, now);
+    ratelimit_take(&b, now);
+    ratelimit_take(&b, now);
     now += HOURS(1);
-    bucket_take(&b, now);
-    CHECK(bucket_ready_at(&b, now) <= now);
-    bucket_take(&b, now);
-    CHECK_EQ(bucket_ready_at(&b, now), now + MSECONDS(100));
+    ratelimit_take(&b, now);
+    CHECK(ratelimit_ready_at(&b, now) <= now);
+    ratelimit_take(&b, now);
+    CHECK_EQ(ratelimit_ready_at(&b, now), now + MSECONDS(100));
 }
 
-TEST(bucket_makes_all_wait_for_what_was_taken_ahead)
+TEST(ratelimit_makes_all_wait_for_what_was_taken_ahead)
 {
-    struct bucket b = { .rate = 10, .burst = 1 };
+    struct ratelimit b = { .rate = 10, .burst = 1 };
     usec_t now = SECONDS(1);
     for (int i = 0; i < 4; i++) {
-        bucket_take(&b, now);
+        ratelimit_take(&b, now);
     }
-    CHECK_EQ(bucket_ready_at(&b, now), now + MSECONDS(400));
+    CHECK_EQ(ratelimit_ready_at(&b, now), now + MSECONDS(400));
 }
 
 /* Whatever the callers do, no stretch of time sees more than the burst and the rate. */
-PROPERTY(bucket_holds_its_rate_over_any_stretch)
+PROPERTY(ratelimit_holds_its_rate_over_any_stretch)
 {
     enum { TAKEN_MAX = 64 };
-    struct bucket b = { .rate = 1 + rng_below(rng, 100), .burst = 1 + rng_below(rng, 10) };
+    struct ratelimit b = { .rate = 1 + rng_below(rng, 100), .burst = 1 + rng_below(rng, 10) };
     usec_t step = SECONDS(1) / b.rate;
     usec_t taken[TAKEN_MAX];
     usec_t now = rng_usec(rng, 0, SECONDS(5));
     for (uint32_t n = 0; n < TAKEN_MAX; n++) {
-        now = MAX(now, bucket_ready_at(&b, now));
-        bucket_take(&b, now);
+        now = MAX(now, ratelimit_ready_at(&b, now));
+        ratelimit_take(&b, now);
         taken[n] = now;
         if (n >= b.burst) {
             CHECK(now - taken[n - b.burst] >= step);

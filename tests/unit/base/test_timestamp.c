@@ -12,8 +12,8 @@ static bool raw_text(struct str json, struct str *ret)
 static void check_decode(const struct jval *one, struct str text)
 {
     struct err err = { 0 };
-    struct stamp s = { 0 };
-    int r = stamp_parse(text, &s, &err);
+    struct timestamp s = { 0 };
+    int r = timestamp_parse(text, &s, &err);
     CHECK_EQ(r == 0, vectors_ok(one));
     if (r < 0) {
         return;
@@ -21,11 +21,11 @@ static void check_decode(const struct jval *one, struct str text)
     CHECK_EQ(s.sec, vectors_i64(one, "unix"));
     CHECK_EQ(s.nsec, vectors_i64(one, "nanos"));
     CHECK_EQ(s.offset, vectors_i64(one, "offset"));
-    CHECK_EQ(stamp_is_zero(s), jval_bool(jval_get(one, STR("zero")), true));
-    char out[STAMP_TEXT_MAX];
+    CHECK_EQ(timestamp_is_zero(s), jval_bool(jval_get(one, STR("zero")), true));
+    char out[TIMESTAMP_TEXT_MAX];
     struct str printed = STR_NONE;
     struct str want;
-    r = stamp_print(s, out, &printed, &err);
+    r = timestamp_print(s, out, &printed, &err);
     CHECK_EQ(r == 0, jval_get(one, STR("reencode_error")) == NULL);
     if (r == 0) {
         CHECK(raw_text(jval_str(jval_get(one, STR("out"))), &want));
@@ -46,15 +46,16 @@ static void check_kubernetes(const struct jval *one, const char *key, struct str
     const struct jval *form = jval_get(one, str_from(key));
     bool micro = strcmp(key, "microtime") == 0;
     struct err err = { 0 };
-    struct stamp s = { 0 };
-    int r = micro ? stamp_parse_micro(text, &s, &err) : stamp_parse(text, &s, &err);
+    struct timestamp s = { 0 };
+    int r = micro ? timestamp_parse_micro(text, &s, &err) : timestamp_parse(text, &s, &err);
     CHECK_EQ(r == 0, vectors_ok(form));
     struct str want;
     /* The zero time is written as null, which is its owner's decision. */
     if (r == 0 && raw_text(jval_str(jval_get(form, STR("out"))), &want)) {
-        char out[STAMP_TEXT_MAX];
-        usec_t wall = stamp_to_usec(s);
-        CHECK_STR(micro ? stamp_print_micro(wall, out) : stamp_print_seconds(wall, out), want);
+        char out[TIMESTAMP_TEXT_MAX];
+        usec_t wall = timestamp_to_usec(s);
+        CHECK_STR(micro ? timestamp_print_micro(wall, out) : timestamp_print_seconds(wall, out),
+                  want);
     }
 }
 
@@ -62,15 +63,15 @@ static void check_encode(const struct jval *one)
 {
     static const char *const days[] = { "Sunday",   "Monday", "Tuesday", "Wednesday",
                                         "Thursday", "Friday", "Saturday" };
-    struct stamp s = {
+    struct timestamp s = {
         .sec = vectors_i64(one, "unix"),
         .nsec = (int32_t)vectors_i64(one, "nanos"),
         .offset = (int32_t)vectors_i64(one, "offset"),
     };
     struct err err = { 0 };
-    char out[STAMP_TEXT_MAX];
+    char out[TIMESTAMP_TEXT_MAX];
     struct str printed = STR_NONE;
-    int r = stamp_print(s, out, &printed, &err);
+    int r = timestamp_print(s, out, &printed, &err);
     CHECK_EQ(r == 0, vectors_ok(one));
     if (r < 0) {
         CHECK(str_ends(jval_str(jval_get(one, STR("error"))), str_from(err.msg)));
@@ -79,12 +80,12 @@ static void check_encode(const struct jval *one)
     struct str want;
     CHECK(raw_text(jval_str(jval_get(one, STR("out"))), &want));
     CHECK_STR(printed, want);
-    CHECK_STR(stamp_print_go(s, out), jval_str(jval_get(one, STR("string"))));
+    CHECK_STR(timestamp_print_go(s, out), jval_str(jval_get(one, STR("string"))));
     CHECK_STR(days[civil_from_sec(s.sec + s.offset).weekday],
               jval_str(jval_get(one, STR("weekday"))));
 }
 
-TEST(stamp_agrees_with_go_on_every_vector)
+TEST(timestamp_agrees_with_go_on_every_vector)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
@@ -109,7 +110,7 @@ TEST(stamp_agrees_with_go_on_every_vector)
     CHECK(seen > 150);
 }
 
-TEST(stamp_parse_says_what_is_wrong)
+TEST(timestamp_parse_says_what_is_wrong)
 {
     static const struct {
         const char *text;
@@ -124,36 +125,36 @@ TEST(stamp_parse_says_what_is_wrong)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct err err = { 0 };
-        struct stamp s = { .sec = 7 };
-        CHECK_EQ(stamp_parse(str_from(cases[i].text), &s, &err), -ERR_INVALID);
+        struct timestamp s = { .sec = 7 };
+        CHECK_EQ(timestamp_parse(str_from(cases[i].text), &s, &err), -ERR_INVALID);
         CHECK_STR(err.msg, cases[i].message);
         CHECK_EQ(s.sec, 7);
     }
 }
 
-TEST(stamp_parse_micro_wants_exactly_six_digits)
+TEST(timestamp_parse_micro_wants_exactly_six_digits)
 {
     struct err err = { 0 };
-    struct stamp s;
-    CHECK_EQ(stamp_parse_micro(STR("2026-01-02T03:04:05.000123Z"), &s, &err), 0);
+    struct timestamp s;
+    CHECK_EQ(timestamp_parse_micro(STR("2026-01-02T03:04:05.000123Z"), &s, &err), 0);
     CHECK_EQ(s.nsec, 123000);
-    CHECK_EQ(stamp_parse_micro(STR("2026-01-02T03:04:05.00012Z"), &s, &err), -ERR_INVALID);
-    CHECK_EQ(stamp_parse_micro(STR("2026-01-02T03:04:05.0001234Z"), &s, &err), -ERR_INVALID);
-    CHECK_EQ(stamp_parse_micro(STR("2026-01-02T03:04:05Z"), &s, &err), -ERR_INVALID);
+    CHECK_EQ(timestamp_parse_micro(STR("2026-01-02T03:04:05.00012Z"), &s, &err), -ERR_INVALID);
+    CHECK_EQ(timestamp_parse_micro(STR("2026-01-02T03:04:05.0001234Z"), &s, &err), -ERR_INVALID);
+    CHECK_EQ(timestamp_parse_micro(STR("2026-01-02T03:04:05Z"), &s, &err), -ERR_INVALID);
 }
 
-TEST(stamp_to_usec_stops_at_the_ends_of_the_range)
+TEST(timestamp_to_usec_stops_at_the_ends_of_the_range)
 {
-    CHECK_EQ(stamp_to_usec((struct stamp){ .sec = INT64_MAX }), INT64_MAX);
-    CHECK_EQ(stamp_to_usec((struct stamp){ .sec = INT64_MIN }), INT64_MIN);
-    CHECK_EQ(stamp_to_usec((struct stamp){ .sec = -1, .nsec = 999999999 }), -1);
+    CHECK_EQ(timestamp_to_usec((struct timestamp){ .sec = INT64_MAX }), INT64_MAX);
+    CHECK_EQ(timestamp_to_usec((struct timestamp){ .sec = INT64_MIN }), INT64_MIN);
+    CHECK_EQ(timestamp_to_usec((struct timestamp){ .sec = -1, .nsec = 999999999 }), -1);
 }
 
-TEST(stamp_prints_years_beyond_four_digits)
+TEST(timestamp_prints_years_beyond_four_digits)
 {
-    char out[STAMP_TEXT_MAX];
-    CHECK_STR(stamp_print_seconds(INT64_MAX, out), "294247-01-10T04:00:54Z");
-    CHECK_STR(stamp_print_micro(INT64_MIN, out), "-290308-12-21T19:59:05.224192Z");
+    char out[TIMESTAMP_TEXT_MAX];
+    CHECK_STR(timestamp_print_seconds(INT64_MAX, out), "294247-01-10T04:00:54Z");
+    CHECK_STR(timestamp_print_micro(INT64_MIN, out), "-290308-12-21T19:59:05.224192Z");
 }
 
 /* The calendar agrees with libc's, which counts in another way. */
@@ -178,21 +179,21 @@ PROPERTY(civil_agrees_with_libc)
 }
 
 /* Whatever is printed is read back as the same instant. */
-PROPERTY(stamp_print_and_parse_are_inverse)
+PROPERTY(timestamp_print_and_parse_are_inverse)
 {
     struct err err = { 0 };
-    struct stamp s = {
+    struct timestamp s = {
         .sec = rng_usec(rng, -62135596800, 253402214400),
         .nsec = (int32_t)(rng_below(rng, 1000000000) / (rng_chance(rng, 500) ? 1 : 1000)),
         .offset = (int32_t)rng_usec(rng, -1439, 1439) * 60,
     };
-    char out[STAMP_TEXT_MAX];
+    char out[TIMESTAMP_TEXT_MAX];
     struct str text;
-    struct stamp back;
-    if (stamp_print(s, out, &text, &err) < 0) {
+    struct timestamp back;
+    if (timestamp_print(s, out, &text, &err) < 0) {
         return; /* year 10000 in a zone east */
     }
-    CHECK_EQ(stamp_parse(text, &back, &err), 0);
+    CHECK_EQ(timestamp_parse(text, &back, &err), 0);
     CHECK_EQ(back.sec, s.sec);
     CHECK_EQ(back.nsec, s.nsec);
     CHECK_EQ(back.offset, s.offset);

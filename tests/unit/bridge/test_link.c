@@ -438,7 +438,7 @@ TEST(link_that_was_fresh_goes_before_those_who_never_were)
     link_site_follow(east);
     link_world_run(&w, SECONDS(5));
     for (int i = 0; i < 75; i++) { /* others take all there is, and half a second more */
-        bucket_take(&w.connects, vloop_now(w.time));
+        ratelimit_take(&w.connects, vloop_now(w.time));
     }
     link_open(west->link, /* hurry= */ false);
     link_site_secret(east, "t2");

@@ -41,12 +41,12 @@ static void cheat_on_token(void *ctx, const struct api_reply *reply)
     const struct cheat_door *door = ctx;
     struct api_reply told = *reply;
     if (reply->status == 201 && door->cheat->life > 0) {
-        char until[STAMP_TEXT_MAX];
+        char until[TIMESTAMP_TEXT_MAX];
         usec_t end = loop_wall(door->cheat->w->loop) + door->cheat->life;
         told.date = 0;
         told.body = arena_printf(
             &tmp, "{\"status\":{\"token\":\"t1\",\"expirationTimestamp\":\"" STR_FMT "\"}}",
-            STR_ARG(stamp_print_micro(end, until)));
+            STR_ARG(timestamp_print_micro(end, until)));
     }
     door->on_token(door->token_ctx, &told);
 }
@@ -104,7 +104,7 @@ static struct api *cheat_dial(struct dialer *dialer, const struct dial_spec *spe
     if (inner == NULL) {
         return NULL;
     }
-    struct cheat_door *door = HEAP_NEW(struct cheat_door);
+    struct cheat_door *door = ALLOC_NEW(struct cheat_door);
     door->api.ops = &ops;
     door->cheat = c;
     door->inner = inner;
@@ -117,7 +117,7 @@ static void cheat_hang_up(struct dialer *dialer, struct api *api)
     struct cheat *c = CONTAINER_OF(dialer, struct cheat, dialer);
     struct cheat_door *door = cheat_door_of(api);
     dial_hang_up(c->w->dialer, door->inner);
-    heap_free(door);
+    alloc_free(door);
 }
 
 static struct link_site *begin(struct link_world *w, struct cheat *c)

@@ -513,7 +513,7 @@ TEST(link_survives_any_answer_to_the_question_for_its_secret)
         struct fake_api api;
         struct fake_dialer dialer;
         struct client home;
-        struct bucket connects = { .rate = 50, .burst = 50 };
+        struct ratelimit connects = { .rate = 50, .burst = 50 };
         fake_api_init(&api);
         fake_dialer_init(&dialer);
         client_init(&home, vloop_root(time), &api.api);

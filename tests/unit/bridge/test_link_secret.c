@@ -69,10 +69,10 @@ TEST(link_does_not_take_a_secret_of_any_size)
     struct link_world w;
     link_world_begin(&w, 1);
     struct link_site *east = link_site_with(&w, "east", NULL);
-    char *huge = heap_alloc(LINK_SECRET_BYTES_MAX + 8);
+    char *huge = alloc_bytes(LINK_SECRET_BYTES_MAX + 8);
     memset(huge, '#', LINK_SECRET_BYTES_MAX + 8);
     link_site_secret_text(east, (struct str){ huge, LINK_SECRET_BYTES_MAX + 8 });
-    heap_free(huge);
+    alloc_free(huge);
     link_open(east->link, /* hurry= */ false);
     CHECK(link_world_until(&w, east, LINK_BACKOFF, SECONDS(1)));
     CHECK_STR(link_site_view(east).trouble,

@@ -507,7 +507,7 @@ TEST(links_that_renew_keep_to_the_rate_of_connecting)
         link_open(sites[i]->link, /* hurry= */ false);
     }
     link_world_run(&w, SECONDS(20));
-    w.connects = (struct bucket){ .rate = 2, .burst = 1 };
+    w.connects = (struct ratelimit){ .rate = 2, .burst = 1 };
     for (size_t i = 0; i < ARRAY_LEN(sites); i++) {
         link_site_follow(sites[i]);
     }

@@ -18,10 +18,10 @@ static const struct machine *read_machine(struct arena *out, const char *text)
 
 static usec_t at(const char *text)
 {
-    struct stamp stamp;
+    struct timestamp stamp;
     struct err err = { 0 };
-    CHECK_EQ(stamp_parse(str_from(text), &stamp, &err), 0);
-    return stamp_to_usec(stamp);
+    CHECK_EQ(timestamp_parse(str_from(text), &stamp, &err), 0);
+    return timestamp_to_usec(stamp);
 }
 
 TEST(machine_reads_what_both_versions_have)

@@ -87,7 +87,7 @@ static void check_text(const struct scene *s, bool wide, const char *want)
         struct str line;
         while (rest.n > 0 && str_split_next(&rest, '\n', &line)) {
             /* Names and keys stay whole. */
-            CHECK(wrap_width(line) <= PASSAGE_COLUMNS || str_contains(line, STR("x-k8s.io/")) ||
+            CHECK(textwrap_width(line) <= PASSAGE_COLUMNS || str_contains(line, STR("x-k8s.io/")) ||
                   str_contains(line, STR("cloud.sap/")));
         }
     }

@@ -54,7 +54,7 @@ TEST(notice_is_due_as_recorded)
         struct notice_answer answer = notice_at(&n, &facts);
         CHECK_EQ(answer.due, jval_bool(jval_get(one, STR("due")), false));
         CHECK(!answer.due || answer.reason == NULL);
-        CHECK(answer.next > stamp_to_usec(facts.now));
+        CHECK(answer.next > timestamp_to_usec(facts.now));
     }
     check_case(-1);
     CHECK_EQ(cases, 111);
@@ -74,7 +74,7 @@ TEST(notice_kind_in_any_case)
 
 TEST(notice_gives_the_words_of_the_original)
 {
-    struct notice_facts facts = { .now = { .sec = MONDAY }, .last = stamp_zero };
+    struct notice_facts facts = { .now = { .sec = MONDAY }, .last = timestamp_zero };
     struct notice n = { .kind = NOTICE_PERIODIC, .span_ns = NOTICE_INTERVAL_NS };
     facts.was_operational = true;
     CHECK_STR(notice_at(&n, &facts).reason, "NotifyPeriodic: interval not passed or operational");
@@ -97,10 +97,10 @@ TEST(notice_gives_the_words_of_the_original)
     CHECK_STR(notice_at(&n, &facts).reason, "NotifyScheduled: weekday not contained");
 
     n = (struct notice){ .kind = NOTICE_ONESHOT, .span_ns = NOTICE_DELAY_NS };
-    facts.transition = stamp_zero;
+    facts.transition = timestamp_zero;
     CHECK_STR(notice_at(&n, &facts).reason, "NotifyOneshot: StateChange is zero");
     CHECK(notice_at(&n, &facts).loud);
-    facts.transition = (struct stamp){ .sec = MONDAY - 1 };
+    facts.transition = (struct timestamp){ .sec = MONDAY - 1 };
     CHECK_STR(notice_at(&n, &facts).reason, "NotifyOneshot: already notified");
     CHECK(!notice_at(&n, &facts).loud);
     facts.transition = facts.now;
@@ -129,16 +129,16 @@ PROPERTY(notice_tells_when_it_is_due)
         .last = { .sec = MONDAY + rng_below(rng, 3000000), .offset = 7200 },
     };
     usec_t now = SECONDS(MONDAY + rng_below(rng, 3000000));
-    facts.now = stamp_from_usec(now);
+    facts.now = timestamp_from_usec(now);
     struct notice_answer answer = notice_at(&n, &facts);
     CHECK(answer.next > now);
     usec_t until = MIN(answer.next, now + DAYS(60));
     for (int probe = 0; probe < 50; probe++) {
-        facts.now = stamp_from_usec(rng_usec(rng, now, until - 1));
+        facts.now = timestamp_from_usec(rng_usec(rng, now, until - 1));
         CHECK_EQ(notice_at(&n, &facts).due, answer.due);
     }
     if (answer.next != USEC_NEVER && !answer.due) {
-        facts.now = stamp_from_usec(answer.next);
+        facts.now = timestamp_from_usec(answer.next);
         CHECK(notice_at(&n, &facts).due);
     }
 }

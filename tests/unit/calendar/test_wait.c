@@ -32,10 +32,10 @@ TEST(wait_passes_as_recorded)
         if (config.bad) {
             continue;
         }
-        struct stamp now = schedule_stamp(one, "now");
+        struct timestamp now = schedule_stamp(one, "now");
         struct wait_answer answer = wait_at(&w, schedule_stamp(one, "last_transition"), now);
         CHECK_EQ(answer.passed, jval_bool(jval_get(one, STR("passed")), false));
-        CHECK(answer.next > stamp_to_usec(now));
+        CHECK(answer.next > timestamp_to_usec(now));
         double want = 0;
         bool told = jval_f64(jval_at(one, "info.remaining_seconds"), &want);
         CHECK_EQ(told, !answer.passed);
@@ -48,15 +48,15 @@ TEST(wait_passes_as_recorded)
 TEST(wait_says_when_it_ends)
 {
     struct wait w = { .duration_ns = 600000000000 };
-    struct stamp last = { .sec = 1000, .nsec = 500 };
-    struct wait_answer answer = wait_at(&w, last, (struct stamp){ .sec = 1200 });
+    struct timestamp last = { .sec = 1000, .nsec = 500 };
+    struct wait_answer answer = wait_at(&w, last, (struct timestamp){ .sec = 1200 });
     CHECK(!answer.passed);
     CHECK_EQ(answer.next, 1600000001); /* the first microsecond after 1600.000000500 */
-    answer = wait_at(&w, last, stamp_from_usec(answer.next));
+    answer = wait_at(&w, last, timestamp_from_usec(answer.next));
     CHECK(answer.passed);
     CHECK_EQ(answer.next, USEC_NEVER);
     w.duration_ns = INT64_MAX;
-    answer = wait_at(&w, (struct stamp){ .sec = INT64_MAX / 1000000 }, last);
+    answer = wait_at(&w, (struct timestamp){ .sec = INT64_MAX / 1000000 }, last);
     CHECK_EQ(answer.next, USEC_NEVER);
 }
 
@@ -66,7 +66,7 @@ TEST(wait_exclude_tells_its_way_through_an_excluded_day)
 {
     struct wait w = { .duration_ns = 3600000000000, .exclude = 1 << 1 };
     int64_t sunday = 1646524800; /* 2022-03-06 */
-    struct stamp last = { .sec = sunday + INT64_C(12) * 3600 };
+    struct timestamp last = { .sec = sunday + INT64_C(12) * 3600 };
     struct wait_answer answer = wait_at(&w, last, last);
     static const struct {
         bool passed;
@@ -81,7 +81,7 @@ TEST(wait_exclude_tells_its_way_through_an_excluded_day)
         check_case((int64_t)i);
         CHECK_EQ(answer.passed, story[i - 1].passed);
         CHECK_EQ(answer.next, SECONDS(sunday) + story[i].at);
-        answer = wait_at(&w, last, stamp_from_usec(answer.next));
+        answer = wait_at(&w, last, timestamp_from_usec(answer.next));
     }
     check_case(-1);
     CHECK(answer.passed);
@@ -90,8 +90,8 @@ TEST(wait_exclude_tells_its_way_through_an_excluded_day)
 TEST(wait_that_counts_no_day_never_passes)
 {
     struct wait w = { .duration_ns = 3600000000000, .exclude = DAY_WEEK };
-    struct stamp last = { .sec = 1646568000 };
-    struct wait_answer answer = wait_at(&w, last, (struct stamp){ .sec = last.sec + 864000 });
+    struct timestamp last = { .sec = 1646568000 };
+    struct wait_answer answer = wait_at(&w, last, (struct timestamp){ .sec = last.sec + 864000 });
     CHECK(!answer.passed);
     CHECK_EQ(answer.next, USEC_NEVER);
 }
@@ -100,13 +100,13 @@ TEST(wait_looks_again_at_very_long_waits)
 {
     /* Six days a week do not count: 200 of them take four years. */
     struct wait w = { .duration_ns = INT64_C(200) * 86400000000000, .exclude = 0x7e };
-    struct stamp last = { .sec = 1646568000 };
-    struct stamp now = last;
+    struct timestamp last = { .sec = 1646568000 };
+    struct timestamp now = last;
     struct wait_answer answer = wait_at(&w, last, now);
     int looks = 0;
     while (!answer.passed) {
-        CHECK(answer.next > stamp_to_usec(now));
-        now = stamp_from_usec(answer.next);
+        CHECK(answer.next > timestamp_to_usec(now));
+        now = timestamp_from_usec(answer.next);
         answer = wait_at(&w, last, now);
         looks++;
     }
@@ -121,23 +121,23 @@ PROPERTY(wait_tells_the_first_change)
         .duration_ns = ((int64_t)rng_below(rng, 40) * 3600 + rng_below(rng, 2)) * 1000000000,
         .exclude = (uint8_t)rng_below(rng, 128),
     };
-    struct stamp last = { .sec = 1700000000 + rng_below(rng, 604800),
-                          .nsec = (int32_t)(rng_below(rng, 3) * 250000000),
-                          .offset = ((int32_t)rng_below(rng, 27) - 12) * 3600 };
+    struct timestamp last = { .sec = 1700000000 + rng_below(rng, 604800),
+                              .nsec = (int32_t)(rng_below(rng, 3) * 250000000),
+                              .offset = ((int32_t)rng_below(rng, 27) - 12) * 3600 };
     usec_t now = SECONDS(last.sec) + SECONDS(rng_below(rng, 864000)) - SECONDS(43200);
     for (int i = 0; i < 6; i++) {
-        struct wait_answer answer = wait_at(&w, last, stamp_from_usec(now));
+        struct wait_answer answer = wait_at(&w, last, timestamp_from_usec(now));
         CHECK(answer.next > now);
         usec_t until = MIN(answer.next, now + DAYS(30));
         for (int probe = 0; probe < 40; probe++) {
             usec_t at = rng_usec(rng, now, until - 1);
-            CHECK_EQ(wait_at(&w, last, stamp_from_usec(at)).passed, answer.passed);
+            CHECK_EQ(wait_at(&w, last, timestamp_from_usec(at)).passed, answer.passed);
         }
-        CHECK_EQ(wait_at(&w, last, stamp_from_usec(until - 1)).passed, answer.passed);
+        CHECK_EQ(wait_at(&w, last, timestamp_from_usec(until - 1)).passed, answer.passed);
         if (answer.next == USEC_NEVER) {
             break;
         }
-        CHECK_EQ(wait_at(&w, last, stamp_from_usec(answer.next)).passed, !answer.passed);
+        CHECK_EQ(wait_at(&w, last, timestamp_from_usec(answer.next)).passed, !answer.passed);
         now = answer.next;
     }
 }

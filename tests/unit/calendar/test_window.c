@@ -35,11 +35,11 @@ TEST(window_passes_as_recorded)
         if (config.bad) {
             continue;
         }
-        struct stamp now = schedule_stamp(one, "now");
+        struct timestamp now = schedule_stamp(one, "now");
         struct window_answer answer = window_at(&w, now);
         CHECK_EQ(answer.passed, jval_bool(jval_get(one, STR("passed")), false));
         CHECK_STR(str_from(answer.reason), jval_str(jval_at(one, "info.reason")));
-        CHECK(answer.next > stamp_to_usec(now));
+        CHECK(answer.next > timestamp_to_usec(now));
     }
     check_case(-1);
     CHECK_EQ(cases, 42);
@@ -66,16 +66,16 @@ TEST(window_names_what_is_wrong)
 TEST(window_tells_when_it_opens_and_closes)
 {
     struct window w = { .weekdays = 1 << 1, .open = 36000, .close = 39600 };
-    struct stamp now = { .sec = zones_civil(2026, 3, 3, 12, 0) }; /* a Tuesday */
+    struct timestamp now = { .sec = zones_civil(2026, 3, 3, 12, 0) }; /* a Tuesday */
     struct window_answer answer = window_at(&w, now);
     CHECK(!answer.passed);
     CHECK_STR(answer.reason, "current day of week forbidden");
     /* The end is not part of it: the first microsecond behind it is. */
     CHECK_EQ(answer.next, SECONDS(zones_civil(2026, 3, 9, 10, 0)) + 1);
-    answer = window_at(&w, stamp_from_usec(answer.next - 1));
+    answer = window_at(&w, timestamp_from_usec(answer.next - 1));
     CHECK(!answer.passed && answer.reason == NULL);
     CHECK_EQ(answer.next, SECONDS(zones_civil(2026, 3, 9, 10, 0)) + 1);
-    answer = window_at(&w, stamp_from_usec(answer.next));
+    answer = window_at(&w, timestamp_from_usec(answer.next));
     CHECK(answer.passed);
     CHECK_EQ(answer.next, SECONDS(zones_civil(2026, 3, 9, 11, 0)));
     w.close = w.open;
@@ -91,8 +91,8 @@ TEST(window_that_hardly_ever_opens_is_looked_at_again)
     w.exclude[2] &= ~(UINT32_C(1) << 29);
     usec_t now = SECONDS(zones_civil(2026, 3, 3, 0, 0));
     int looks = 0;
-    while (!window_at(&w, stamp_from_usec(now)).passed) {
-        usec_t next = window_at(&w, stamp_from_usec(now)).next;
+    while (!window_at(&w, timestamp_from_usec(now)).passed) {
+        usec_t next = window_at(&w, timestamp_from_usec(now)).next;
         CHECK(next > now);
         now = next;
         looks++;
@@ -119,7 +119,7 @@ TEST(window_over_midnight_belongs_to_its_evening)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
-        struct stamp now = { .sec = zones_civil(2026, 5, cases[i].day, cases[i].hour, 0) };
+        struct timestamp now = { .sec = zones_civil(2026, 5, cases[i].day, cases[i].hour, 0) };
         struct window_answer answer = window_at(&w, now);
         CHECK_EQ(answer.passed, cases[i].passed);
         CHECK_EQ(answer.next,
@@ -129,7 +129,7 @@ TEST(window_over_midnight_belongs_to_its_evening)
     check_case(-1);
     window_exclude(&w, (struct day_date){ .month = 5, .day = 1 });
     struct window_answer answer =
-        window_at(&w, (struct stamp){ .sec = zones_civil(2026, 5, 2, 3, 0) });
+        window_at(&w, (struct timestamp){ .sec = zones_civil(2026, 5, 2, 3, 0) });
     CHECK(!answer.passed);
     CHECK_STR(answer.reason, "day/month forbidden");
 }
@@ -161,14 +161,14 @@ TEST(window_follows_the_clocks_of_its_zone)
                             .zone = zones_load("Berlin", &a) };
         usec_t midnight = SECONDS(zones_civil(2026, cases[i].month, cases[i].day, 0, 0));
         usec_t from = midnight + MINUTES(cases[i].from);
-        struct window_answer answer = window_at(&w, stamp_from_usec(midnight - HOURS(2)));
+        struct window_answer answer = window_at(&w, timestamp_from_usec(midnight - HOURS(2)));
         CHECK(!answer.passed);
         /* Where clocks jump over the start they are behind it at once. */
         CHECK(answer.next == from + 1 || (cases[i].month == 3 && answer.next == from));
-        answer = window_at(&w, stamp_from_usec(from + 1));
+        answer = window_at(&w, timestamp_from_usec(from + 1));
         CHECK(answer.passed);
         CHECK_EQ(answer.next, midnight + MINUTES(cases[i].until));
-        CHECK(!window_at(&w, stamp_from_usec(answer.next)).passed);
+        CHECK(!window_at(&w, timestamp_from_usec(answer.next)).passed);
     }
     check_case(-1);
 }
@@ -228,7 +228,7 @@ PROPERTY(window_tells_the_first_change)
     }
     usec_t now = SECONDS(start) + (rng_chance(rng, 500) ? 1 : 0);
     for (int i = 0; i < 12; i++) {
-        struct window_answer answer = window_at(&w, stamp_from_usec(now));
+        struct window_answer answer = window_at(&w, timestamp_from_usec(now));
         CHECK_EQ(answer.passed, window_oracle(&w, now));
         CHECK(answer.next > now);
         if (answer.next == USEC_NEVER) {

@@ -1,6 +1,7 @@
 /*
- * vector_fixture: the recorded cases of the original's checks and schedules, and how their YAML becomes
- * what calendar/ takes. Where a text is refused, `bad` is set and the first complaint is in `err`.
+ * vector_fixture: the recorded cases of the original's checks and schedules, and how their YAML
+ * becomes what calendar/ takes. Where a text is refused, `bad` is set and the first complaint is in
+ * `err`.
  */
 #pragma once
 
@@ -77,10 +78,10 @@ static inline int64_t schedule_span(struct schedule_config *c, const char *key, 
     return jval_i64(v, &sec) ? sec * 1000000000 : schedule_duration(c, key);
 }
 
-static inline struct stamp schedule_stamp(const struct jval *one, const char *key)
+static inline struct timestamp schedule_stamp(const struct jval *one, const char *key)
 {
-    struct stamp s = { 0 };
+    struct timestamp s = { 0 };
     struct err err = { 0 };
-    CHECK_EQ(stamp_parse(jval_str(jval_get(one, str_from(key))), &s, &err), 0);
+    CHECK_EQ(timestamp_parse(jval_str(jval_get(one, str_from(key))), &s, &err), 0);
     return s;
 }

@@ -107,7 +107,7 @@ TEST(json_strings_are_read_wherever_their_special_characters_stand)
                 struct str text = arena_printf(&a, "\"%.*s%s%.*s\"", before, "abcdefghijklmnopqrst",
                                                specials[i].raw, after, "ABCDEFGHIJKLMNOPQRST");
                 /* The end of the text is the end of the memory that may be read. */
-                char *exact = heap_alloc(text.n);
+                char *exact = alloc_bytes(text.n);
                 memcpy(exact, text.p, text.n);
                 int r = json_parse((struct str){ exact, text.n }, 0, &a, &v, &err);
                 CHECK_EQ(r, specials[i].decoded == NULL ? -ERR_INVALID : 0);
@@ -117,7 +117,7 @@ TEST(json_strings_are_read_wherever_their_special_characters_stand)
                                      specials[i].decoded, after, "ABCDEFGHIJKLMNOPQRST");
                     CHECK_STR(jval_str(v), want);
                 }
-                heap_free(exact);
+                alloc_free(exact);
             }
         }
     }

@@ -13,8 +13,8 @@ static void fixture_init(struct fixture *f, const struct jval *node, const struc
                          struct arena *a)
 {
     struct err err = { 0 };
-    struct stamp time = stamp_zero;
-    CHECK_EQ(stamp_parse(jval_str(jval_get(params, STR("LastTransition"))), &time, &err), 0);
+    struct timestamp time = timestamp_zero;
+    CHECK_EQ(timestamp_parse(jval_str(jval_get(params, STR("LastTransition"))), &time, &err), 0);
     struct str profile = jval_str(jval_get(params, STR("Profile")));
     f->profile[0] = (struct gomember){ STR("Current"), goval_str(profile) };
     f->profile[1] = (struct gomember){ STR("Last"), goval_str(STR("before")) };

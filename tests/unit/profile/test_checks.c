@@ -357,7 +357,7 @@ TEST(checks_one_node_goes_unless_more_may)
     bed_node(&b, "n", NULL, NULL);
     const struct facts_lease lease = { .known = true,
                                        .complete = true,
-                                       .renewed = stamp_from_usec(bed_wall(b.now)),
+                                       .renewed = timestamp_from_usec(bed_wall(b.now)),
                                        .duration_s = 60,
                                        .asked = bed_wall(b.now) };
     (void)facts_put_lease(b.facts, 0, 0, &lease);

@@ -242,7 +242,7 @@ static struct facts_lease held_by(const char *holder, const char *renewed, const
         .known = true,
         .complete = true,
         .holder = str_from(holder),
-        .renewed = stamp_from_usec(bed_wall(renewed)),
+        .renewed = timestamp_from_usec(bed_wall(renewed)),
         .duration_s = 3,
         .asked = bed_wall(asked),
     };

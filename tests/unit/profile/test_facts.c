@@ -63,7 +63,7 @@ TEST(facts_keep_each_lease_of_a_stagger)
         .known = true,
         .complete = true,
         .holder = STR("n1"),
-        .renewed = stamp_from_usec(WALL),
+        .renewed = timestamp_from_usec(WALL),
         .duration_s = 60,
     };
     CHECK(facts_put_lease(f, 1, 2, &l));
@@ -81,7 +81,7 @@ TEST(facts_a_lease_is_free_a_moment_after_its_time)
     struct facts_lease l = {
         .known = true,
         .complete = true,
-        .renewed = stamp_from_usec(WALL),
+        .renewed = timestamp_from_usec(WALL),
         .duration_s = 60,
     };
     CHECK(!facts_lease_is_free(&l, WALL + SECONDS(60)));

@@ -112,7 +112,7 @@ static int64_t room_left(struct bed *b, const char *check, const char *node, use
         .config = &b->config,
         .subject = &subject,
         .fleet = b->fleet,
-        .now = stamp_from_usec(bed_wall(b->now)),
+        .now = timestamp_from_usec(bed_wall(b->now)),
         .granted = b->granted,
         .out = &b->memory,
     };

@@ -122,7 +122,7 @@ TEST(roster_shows_twenty_of_a_kind_and_all_when_wide)
     struct str rest = buf_str(&out);
     struct str line;
     while (str_split_next(&rest, '\n', &line)) {
-        CHECK(wrap_width(line) <= REPORT_COLUMNS);
+        CHECK(textwrap_width(line) <= REPORT_COLUMNS);
     }
     buf_reset(&out);
     roster_print_text(&s, REPORT_WIDE, &out);

@@ -6,11 +6,11 @@
 /* Recorded from the original as an error; here it is read and migrated. */
 #define CASE_LEGACY 221
 
-static struct stamp stamp_of(struct str text)
+static struct timestamp stamp_of(struct str text)
 {
     struct err err = { 0 };
-    struct stamp s = stamp_zero;
-    CHECK_EQ(stamp_parse(text, &s, &err), 0);
+    struct timestamp s = timestamp_zero;
+    CHECK_EQ(timestamp_parse(text, &s, &err), 0);
     return s;
 }
 
@@ -173,7 +173,7 @@ PROPERTY(data_prints_what_it_reads)
             continue;
         }
         p = data_make(&d, &a, name);
-        p->transition = stamp_from_usec(rng_usec(rng, 0, DAYS(36500)));
+        p->transition = timestamp_from_usec(rng_usec(rng, 0, DAYS(36500)));
         p->current = arena_printf(&a, "s\"%u", rng_below(rng, 3));
     }
     for (uint32_t i = 1; i < d.profile_count; i++) {

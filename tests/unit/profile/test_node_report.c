@@ -128,7 +128,7 @@ TEST(report_prints_a_text_of_eighty_columns)
     struct str rest = buf_str(&out);
     struct str line;
     while (str_split_next(&rest, '\n', &line)) {
-        CHECK(wrap_width(line) <= REPORT_COLUMNS);
+        CHECK(textwrap_width(line) <= REPORT_COLUMNS);
     }
 }
 

@@ -194,7 +194,7 @@ static uint32_t send_all(struct deck *d, struct engine_effect *effect)
             .instance = effect->notify->name,
             .profile = STR("p"),
             .transition = effect->profiles[0].since,
-            .at = stamp_from_usec(d->wall + 1),
+            .at = timestamp_from_usec(d->wall + 1),
         };
         const struct engine_progress progress = { .told = &told, .told_n = 1 };
         sent++;

@@ -45,7 +45,7 @@ void apiserver_handle(struct apiserver *s, const struct apiserver_request *reque
         return;
     }
     CHECK(s->open < 8);
-    struct apiserver_watch *w = HEAP_NEW(struct apiserver_watch);
+    struct apiserver_watch *w = ALLOC_NEW(struct apiserver_watch);
     w->server = s;
     s->watch[s->open++] = w;
     ret->watch = w;
@@ -80,7 +80,7 @@ void apiserver_watch_close(struct apiserver_watch *w)
     }
     s->watch[i] = s->watch[--s->open];
     loop_timer_done(&w->ready);
-    heap_free(w);
+    alloc_free(w);
 }
 
 static void server_write(struct apiserver *s, uint32_t lines)
