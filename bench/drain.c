@@ -134,7 +134,7 @@ static void bench_on_timer(void *ctx)
     host_loop_stop(b->loop);
 }
 
-static void bench_write_samples(struct jwriter *w, const struct tap *t)
+static void bench_write_samples(struct json_writer *w, const struct tap *t)
 {
     jw_key(w, STR("latencies_us"));
     jw_arr(w);
@@ -162,7 +162,7 @@ static void bench_print(const struct bench *b, usec_t started)
         requests += stats.sent[i];
     }
     uint64_t events = b->recorder.stats.created + b->recorder.stats.patched;
-    struct jwriter w = jwriter_on(&text);
+    struct json_writer w = json_writer_on(&text);
     jw_obj(&w);
     const struct {
         const char *name;

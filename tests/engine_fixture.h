@@ -1,6 +1,6 @@
 /*
- * engine_fixture: a fleet of nodes without a server, for tests of the engine: nodes are JSON, decisions are
- * made by engine_decide, and the patch that comes of one is applied to the node.
+ * engine_fixture: a fleet of nodes without a server, for tests of the engine: nodes are JSON,
+ * decisions are made by engine_decide, and the patch that comes of one is applied to the node.
  */
 #pragma once
 
@@ -117,7 +117,7 @@ static inline void deck_patch(struct deck *d, const char *name, const struct eng
     const struct node *n = deck_find(d, name);
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    struct jwriter w = jwriter_on(&text);
+    struct json_writer w = json_writer_on(&text);
     jw_obj(&w);
     jw_key(&w, STR("metadata"));
     jw_obj(&w);

@@ -23,7 +23,7 @@ static int cluster_project(void *ctx UNUSED, const struct jval *object, struct a
     };
     CLEANUP(buf_done)
     struct buf labels = { 0 };
-    labels_pack(jval_get(metadata, STR("labels")), &labels);
+    label_pack(jval_get(metadata, STR("labels")), &labels);
     found.labels = buf_str(&labels);
     struct str *const texts[] = { &found.uid, &found.labels };
     *ret = meta_keep(out, &found, sizeof(found), texts, ARRAY_LEN(texts));

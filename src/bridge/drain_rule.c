@@ -95,8 +95,8 @@ bool drainrule_matches(const struct drainrule *rule, const struct drainrule_case
     struct str cluster = whose->cluster;
     for (uint32_t i = 0; i < rule->n; i++) {
         const struct drainrule_machines *at = &rule->machines[i];
-        if (selector_match(&at->machines, labels_lookup, &machine) &&
-            selector_match(&at->clusters, labels_lookup, &cluster)) {
+        if (selector_match(&at->machines, label_pack_find, &machine) &&
+            selector_match(&at->clusters, label_pack_find, &cluster)) {
             return true;
         }
     }

@@ -52,7 +52,7 @@ static bool survey_rule_skips(const struct survey *s, struct str space, const st
     const struct rulebook_case which = {
         .pod = drain_pod_lookup,
         .pod_ctx = (void *)(uintptr_t)pod,
-        .space = labels == NULL ? NULL : labels_lookup,
+        .space = labels == NULL ? NULL : label_pack_find,
         .space_ctx = labels,
     };
     return rulebook_find(s->book, &which, &rule) == 0 && rule != NULL &&
@@ -80,11 +80,11 @@ static int survey_walk(const struct survey *s, struct str body, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct jsplit split;
+    struct json_items split;
     struct str item;
     int more;
-    jsplit_init(&split, body);
-    while ((more = jsplit_next(&split, &item, err)) > 0) {
+    json_items_init(&split, body);
+    while ((more = json_items_next(&split, &item, err)) > 0) {
         const struct jval *object = NULL;
         void *projection = NULL;
         if (json_parse(item, 0, &tmp, &object, err) < 0 ||
@@ -158,18 +158,18 @@ static void survey_spaces(struct crossing *x, struct str from);
 static int survey_take_spaces(struct crossing *x, struct str body, struct arena *tmp,
                               struct str *ret_more, struct err *err)
 {
-    struct jsplit split;
+    struct json_items split;
     struct str item;
     int more;
-    jsplit_init(&split, body);
-    while ((more = jsplit_next(&split, &item, err)) > 0) {
+    json_items_init(&split, body);
+    while ((more = json_items_next(&split, &item, err)) > 0) {
         const struct jval *object = NULL;
         int r = json_parse(item, 0, tmp, &object, err);
         if (r < 0) {
             return r;
         }
         struct str *kept = ARENA_NEW(&x->memory, struct str);
-        *kept = labels_keep(jval_at(object, "metadata.labels"), &x->memory);
+        *kept = label_pack_keep(jval_at(object, "metadata.labels"), &x->memory);
         /* One that came before is the same one, of the page before. */
         (void)map_put(&x->spaces, jval_str(jval_at(object, "metadata.name")), kept);
     }

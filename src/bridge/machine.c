@@ -152,7 +152,7 @@ static int machine_project(void *ctx UNUSED, const struct jval *object, struct a
     CLEANUP(buf_done)
     struct buf labels = { 0 };
     if (machine_asks(&found)) {
-        labels_pack(jval_at(object, "metadata.labels"), &labels);
+        label_pack(jval_at(object, "metadata.labels"), &labels);
         found.labels = buf_str(&labels);
     }
     struct str *const texts[] = {

@@ -122,7 +122,7 @@ void passage_from(const struct bridge_report *r, usec_t now, struct passage *ret
 
 /* ── writing ───────────────────────────────────────────────────────────────────────────────── */
 
-static void print_machine(struct jwriter *w, const struct passage_machine *m)
+static void print_machine(struct json_writer *w, const struct passage_machine *m)
 {
     jw_key(w, STR("machine"));
     jw_obj(w);
@@ -144,7 +144,7 @@ static void print_machine(struct jwriter *w, const struct passage_machine *m)
     jw_obj_end(w);
 }
 
-static void print_cluster(struct jwriter *w, const struct passage_cluster *c)
+static void print_cluster(struct json_writer *w, const struct passage_cluster *c)
 {
     jw_key(w, STR("cluster"));
     jw_obj(w);
@@ -156,7 +156,7 @@ static void print_cluster(struct jwriter *w, const struct passage_cluster *c)
     jw_obj_end(w);
 }
 
-static void print_link(struct jwriter *w, const struct passage_link *l)
+static void print_link(struct json_writer *w, const struct passage_link *l)
 {
     jw_key(w, STR("link"));
     jw_obj(w);
@@ -168,7 +168,7 @@ static void print_link(struct jwriter *w, const struct passage_link *l)
     jw_obj_end(w);
 }
 
-static void print_node(struct jwriter *w, const struct passage_node *n)
+static void print_node(struct json_writer *w, const struct passage_node *n)
 {
     jw_key(w, STR("node"));
     jw_obj(w);
@@ -188,7 +188,7 @@ static void print_node(struct jwriter *w, const struct passage_node *n)
     jw_obj_end(w);
 }
 
-static void print_rules(struct jwriter *w, const struct passage_rules *r)
+static void print_rules(struct json_writer *w, const struct passage_rules *r)
 {
     jw_key(w, STR("drainRules"));
     jw_obj(w);
@@ -198,7 +198,7 @@ static void print_rules(struct jwriter *w, const struct passage_rules *r)
     jw_obj_end(w);
 }
 
-static void print_changes(struct jwriter *w, const struct passage *p)
+static void print_changes(struct json_writer *w, const struct passage *p)
 {
     jw_key(w, STR("changes"));
     jw_arr(w);
@@ -215,7 +215,7 @@ static void print_changes(struct jwriter *w, const struct passage *p)
     jw_arr_end(w);
 }
 
-void passage_print_json(const struct passage *p, struct jwriter *w)
+void passage_print_json(const struct passage *p, struct json_writer *w)
 {
     jw_obj(w);
     jw_pair_time(w, "now", p->now);
@@ -259,7 +259,8 @@ void passage_print_json(const struct passage *p, struct jwriter *w)
 
 /* ── reading ───────────────────────────────────────────────────────────────────────────────── */
 
-static int read_machine(const struct jreader *in, const struct jval *v, struct passage_machine *ret)
+static int read_machine(const struct json_fields *in, const struct jval *v,
+                        struct passage_machine *ret)
 {
     *ret = (struct passage_machine){
         .enabled = jr_bool(v, "enabled"),
@@ -278,7 +279,7 @@ static int read_machine(const struct jreader *in, const struct jval *v, struct p
     return r < 0 ? r : jr_time(in, v, "waitsSince", 0, &ret->waits_since);
 }
 
-static int read_link(const struct jreader *in, const struct jval *v, struct passage_link *ret)
+static int read_link(const struct json_fields *in, const struct jval *v, struct passage_link *ret)
 {
     *ret = (struct passage_link){
         .state = jr_text(in, v, "state"),
@@ -289,7 +290,7 @@ static int read_link(const struct jreader *in, const struct jval *v, struct pass
     return r < 0 ? r : jr_time(in, v, "retryAt", USEC_NEVER, &ret->retry_at);
 }
 
-static struct passage_node read_node(const struct jreader *in, const struct jval *v)
+static struct passage_node read_node(const struct json_fields *in, const struct jval *v)
 {
     return (struct passage_node){
         .name = jr_text(in, v, "name"),
@@ -308,7 +309,7 @@ static struct passage_node read_node(const struct jreader *in, const struct jval
     };
 }
 
-static struct passage_rules read_rules(const struct jreader *in, const struct jval *v)
+static struct passage_rules read_rules(const struct json_fields *in, const struct jval *v)
 {
     return (struct passage_rules){
         .asked = v != NULL,
@@ -318,7 +319,7 @@ static struct passage_rules read_rules(const struct jreader *in, const struct jv
     };
 }
 
-static int read_changes(const struct jreader *in, const struct jval *list, struct passage *ret)
+static int read_changes(const struct json_fields *in, const struct jval *list, struct passage *ret)
 {
     JVAL_EACH (jval_kind(list) == JARR ? list : NULL, v) {
         if (ret->change_n == PASSAGE_CHANGES_MAX) {
@@ -339,7 +340,7 @@ static int read_changes(const struct jreader *in, const struct jval *list, struc
 
 int passage_parse(struct str text, struct arena *out, struct passage *ret, struct err *err)
 {
-    const struct jreader in = { .out = out, .err = err };
+    const struct json_fields in = { .out = out, .err = err };
     const struct jval *v;
     int r = json_parse(text, 0, out, &v, err);
     if (r < 0) {

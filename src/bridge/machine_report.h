@@ -1,6 +1,6 @@
 /*
- * machine_report: what is shown of one Machine: what it waits for and what would help, both sides of the
- * bridge, and what would be written next.
+ * machine_report: what is shown of one Machine: what it waits for and what would help, both sides
+ * of the bridge, and what would be written next.
  *
  * Plain data and pure printers, for the bridge's page and `drydock explain machine` alike. The JSON
  * form is read back, so that a command line far away shows the same text.
@@ -110,7 +110,7 @@ struct passage {
 void passage_from(const struct bridge_report *report, usec_t now, struct passage *ret);
 
 /* Times that are unknown or never are left out, and so is what there is not. */
-void passage_print_json(const struct passage *p, struct jwriter *w);
+void passage_print_json(const struct passage *p, struct json_writer *w);
 /* The same read back; texts live in `out`. */
 NODISCARD
 int passage_parse(struct str text, struct arena *out, struct passage *ret, struct err *err);

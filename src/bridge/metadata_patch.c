@@ -34,7 +34,7 @@ void edit_remove(struct edit *e, bool label, struct str key)
     edit_put(e, (struct edit_key){ .key = key, .label = label, .remove = true });
 }
 
-static void edit_print_map(const struct edit *e, bool label, struct jwriter *w)
+static void edit_print_map(const struct edit *e, bool label, struct json_writer *w)
 {
     bool any = false;
     for (uint32_t i = 0; i < e->n; i++) {
@@ -61,7 +61,7 @@ static void edit_print_map(const struct edit *e, bool label, struct jwriter *w)
 
 void edit_print(const struct edit *e, uint64_t version, struct buf *out)
 {
-    struct jwriter w = jwriter_on(out);
+    struct json_writer w = json_writer_on(out);
     jw_obj(&w);
     jw_key(&w, STR("metadata"));
     jw_obj(&w);

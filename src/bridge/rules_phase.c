@@ -384,7 +384,7 @@ static struct str status_print(const struct rules_case *c)
     CLEANUP(buf_done)
     struct buf text = { .max = STATUS_BYTES_MAX };
     char since[TIMESTAMP_TEXT_MAX];
-    struct jwriter w = jwriter_on(&text);
+    struct json_writer w = json_writer_on(&text);
     jw_obj(&w);
     jw_pair(&w, "phase", rules_phase_name(c->verdict->phase));
     jw_pair(&w, "reason", str_from(c->verdict->reason));

@@ -68,7 +68,7 @@ bool plea_open(const struct plea *p)
 
 void plea_print_new(const struct plea_ask *ask, struct buf *out)
 {
-    struct jwriter w = jwriter_on(out);
+    struct json_writer w = json_writer_on(out);
     jw_obj(&w);
     jw_pair(&w, "apiVersion", STR("repairman.k8s.io/v1"));
     jw_pair(&w, "kind", STR("MaintenanceRequest"));
@@ -99,7 +99,7 @@ void plea_print_new(const struct plea_ask *ask, struct buf *out)
 void plea_print_state(const struct plea *p, uint64_t version, enum plea_state state,
                       struct buf *out)
 {
-    struct jwriter w = jwriter_on(out);
+    struct json_writer w = json_writer_on(out);
     jw_obj(&w);
     jw_key(&w, STR("metadata"));
     jw_obj(&w);

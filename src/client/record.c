@@ -83,7 +83,7 @@ bool record_is_for(const struct record *r, const struct record_target *target)
 void record_print_new(struct str name, struct str client, const struct record_ask *ask,
                       struct buf *out)
 {
-    struct jwriter w = jwriter_on(out);
+    struct json_writer w = json_writer_on(out);
     jw_obj(&w);
     jw_pair(&w, "apiVersion", STR("repairman.k8s.io/v1"));
     jw_pair(&w, "kind", STR("MaintenanceRequest"));
@@ -115,7 +115,7 @@ void record_print_new(struct str name, struct str client, const struct record_as
 void record_print_change(const struct record *r, const struct record_change *change,
                          struct buf *out)
 {
-    struct jwriter w = jwriter_on(out);
+    struct json_writer w = json_writer_on(out);
     jw_obj(&w);
     jw_key(&w, STR("metadata"));
     jw_obj(&w);

@@ -27,7 +27,7 @@ static void crds_print_json(struct buf *out)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct jwriter w = jwriter_on(out);
+    struct json_writer w = json_writer_on(out);
     jw_obj(&w);
     jw_pair(&w, "apiVersion", STR("v1"));
     jw_pair(&w, "kind", STR("List"));

@@ -139,7 +139,7 @@ void quota_print_text(const struct quota *q, struct buf *out)
 
 void quota_print_json(const struct quota *q, struct buf *out)
 {
-    struct jwriter w = jwriter_on(out);
+    struct json_writer w = json_writer_on(out);
     jw_obj(&w);
     jw_pair(&w, "apiVersion", STR("v1"));
     jw_pair(&w, "kind", STR("List"));

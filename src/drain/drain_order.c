@@ -74,7 +74,7 @@ int drain_ask_book(const struct drain_patient *p, const struct rulebook_rule **r
     const struct rulebook_case pod = {
         .pod = drain_pod_lookup,
         .pod_ctx = drain_patient_pod(p),
-        .space = space != NULL ? labels_lookup : NULL,
+        .space = space != NULL ? label_pack_find : NULL,
         .space_ctx = space,
     };
     return rulebook_find(&d->book.rules, &pod, ret);

@@ -181,7 +181,7 @@ int rulebook_parse(struct str text, struct arena *out, struct rulebook *ret, str
     return r;
 }
 
-static void print_selector(struct jwriter *w, const char *key, const struct selector *s)
+static void print_selector(struct json_writer *w, const char *key, const struct selector *s)
 {
     if (s->n == 0) {
         return;
@@ -192,7 +192,7 @@ static void print_selector(struct jwriter *w, const char *key, const struct sele
     jw_pair(w, key, buf_str(&text));
 }
 
-static void print_rule(struct jwriter *w, const struct rulebook_rule *rule)
+static void print_rule(struct json_writer *w, const struct rulebook_rule *rule)
 {
     jw_obj(w);
     jw_pair(w, "name", rule->name);
@@ -216,7 +216,7 @@ static void print_rule(struct jwriter *w, const struct rulebook_rule *rule)
 
 static void print_error(struct buf *out, struct str error)
 {
-    struct jwriter w = jwriter_on(out);
+    struct json_writer w = json_writer_on(out);
     jw_obj(&w);
     jw_pair(&w, "error", error);
     jw_obj_end(&w);
@@ -230,7 +230,7 @@ void rulebook_print(const struct rulebook *book, struct buf *out)
     }
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    struct jwriter w = jwriter_on(&text);
+    struct json_writer w = json_writer_on(&text);
     jw_arr(&w);
     for (uint32_t i = 0; i < book->n; i++) {
         print_rule(&w, &book->rules[i]);

@@ -190,7 +190,7 @@ static void flight_on_reply(void *ctx, const struct api_reply *reply)
 
 /* ── questions ─────────────────────────────────────────────────────────────────────────────── */
 
-static void flight_write_options(struct jwriter *w, const struct drain_flight *f)
+static void flight_write_options(struct json_writer *w, const struct drain_flight *f)
 {
     usec_t grace = f->deed == DRAIN_KILL   ? 0
                    : f->drain->unreachable ? SECONDS(1)
@@ -208,7 +208,7 @@ static void flight_write_options(struct jwriter *w, const struct drain_flight *f
 static void flight_write_body(struct buf *body, const struct drain_flight *f)
 {
     buf_reset(body);
-    struct jwriter w = jwriter_on(body);
+    struct json_writer w = json_writer_on(body);
     jw_obj(&w);
     if (f->deed == DRAIN_EVICT) {
         jw_pair(&w, "apiVersion", STR("policy/v1"));

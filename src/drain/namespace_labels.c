@@ -9,7 +9,7 @@ static int space_project(void *ctx UNUSED, const struct jval *object, struct are
                          struct err *err UNUSED)
 {
     struct str *labels = ARENA_NEW(out, struct str);
-    *labels = labels_keep(jval_at(object, "metadata.labels"), out);
+    *labels = label_pack_keep(jval_at(object, "metadata.labels"), out);
     *ret = labels;
     return 0;
 }

@@ -118,7 +118,7 @@ static int pod_project(void *ctx UNUSED, const struct jval *object, struct arena
     p->managed = pod_is_managed(object);
     p->local = pod_is_local(object);
     p->wish = pod_wish(object);
-    p->labels = labels_keep(jval_at(object, "metadata.labels"), out);
+    p->labels = label_pack_keep(jval_at(object, "metadata.labels"), out);
     p->uid = arena_str(out, jval_str(jval_at(object, "metadata.uid")));
     p->pending = str_eq(phase, STR("Pending"));
     p->ready = pod_condition_is_true(object, STR("Ready"));
@@ -154,5 +154,5 @@ const struct store_kind drain_pod_kind = {
 bool drain_pod_lookup(void *ctx, struct str key, struct str *ret_value)
 {
     struct drain_pod *p = ctx;
-    return labels_lookup(&p->labels, key, ret_value);
+    return label_pack_find(&p->labels, key, ret_value);
 }

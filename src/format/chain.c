@@ -14,13 +14,13 @@ static struct str trim_spaces(struct str s)
 }
 
 /* The message quotes the piece as it was written, with its spaces: an empty one is then seen. */
-static int chain_find(struct str text, struct str piece, const struct names *names,
+static int chain_find(struct str text, struct str piece, const struct instance_names *names,
                       struct chain_link *ret, struct err *err)
 {
     struct str name = trim_spaces(piece);
     uint32_t index = 0;
     if (!names->find(names->ctx, name, &index)) {
-        int r = names_unknown(names, piece, err);
+        int r = instance_names_unknown(names, piece, err);
         err->pos = json_pos(text, (size_t)((name.n > 0 ? name.p : piece.p) - text.p));
         return r;
     }
@@ -28,8 +28,8 @@ static int chain_find(struct str text, struct str piece, const struct names *nam
     return 0;
 }
 
-int chain_parse(struct str text, const struct names *names, struct arena *out, struct chain *ret,
-                struct err *err)
+int chain_parse(struct str text, const struct instance_names *names, struct arena *out,
+                struct chain *ret, struct err *err)
 {
     struct chain chain = { 0 };
     uint32_t cap = 0;

@@ -16,15 +16,15 @@ struct chain {
     uint32_t n;
     struct chain_link {
         struct str name;
-        uint32_t index; /* of the instance, as struct names gave it */
+        uint32_t index; /* of the instance, as struct instance_names gave it */
     } * links;
 };
 
 /* The empty text is the empty chain. All text of the result is copied into `out`; err->pos is the
  * place within `text`. */
 NODISCARD
-int chain_parse(struct str text, const struct names *names, struct arena *out, struct chain *ret,
-                struct err *err);
+int chain_parse(struct str text, const struct instance_names *names, struct arena *out,
+                struct chain *ret, struct err *err);
 
 /* The canonical text. */
 void chain_print(const struct chain *chain, struct buf *out);

@@ -13,17 +13,17 @@ struct token {
 
 struct parser {
     struct str text;
-    const struct names *names;
+    const struct instance_names *names;
     struct err *err;
     size_t at; /* the lexer's place in `text` */
     struct token token;
     uint32_t depth;
     uint32_t n;
-    struct expr_node nodes[EXPR_NODES_MAX];
+    struct check_expr_node nodes[CHECK_EXPR_NODES_MAX];
     uint32_t var_n;
-    struct expr_var vars[EXPR_NODES_MAX];
+    struct check_expr_var vars[CHECK_EXPR_NODES_MAX];
     uint32_t run_n;
-    uint32_t runs[EXPR_NODES_MAX];
+    uint32_t runs[CHECK_EXPR_NODES_MAX];
 };
 
 /* Sets where the message that was just made belongs; passes its code on. */
@@ -154,7 +154,7 @@ static int parser_check_names(struct parser *p)
         }
         int r = name_check(p, token.text, known);
         if (r == 0 && !known) {
-            r = parser_at(p, token.text.p, names_unknown(p->names, token.text, p->err));
+            r = parser_at(p, token.text.p, instance_names_unknown(p->names, token.text, p->err));
         }
         if (r < 0) {
             return r;
@@ -176,13 +176,13 @@ static int parser_wants(struct parser *p, const char *wanted)
         err_set(p->err, ERR_INVALID, "found '" STR_FMT "': want %s", STR_ARG(t->text), wanted));
 }
 
-static int parser_push(struct parser *p, struct expr_node node)
+static int parser_push(struct parser *p, struct check_expr_node node)
 {
-    if (p->n == EXPR_NODES_MAX) {
+    if (p->n == CHECK_EXPR_NODES_MAX) {
         return parser_at(p, p->text.p,
                          err_set(p->err, ERR_LIMIT,
                                  "an expression has at most %u names and operators",
-                                 EXPR_NODES_MAX));
+                                 CHECK_EXPR_NODES_MAX));
     }
     p->nodes[p->n++] = node;
     return 0;
@@ -191,12 +191,12 @@ static int parser_push(struct parser *p, struct expr_node node)
 static int parse_name(struct parser *p)
 {
     struct str name = p->token.text;
-    struct expr_node node = { .kind = EXPR_NAME };
+    struct check_expr_node node = { .kind = CHECK_EXPR_NAME };
     while (node.var < p->var_n && !str_eq(p->vars[node.var].name, name)) {
         node.var++;
     }
     if (constant_parse(name, &node.value)) {
-        node.kind = EXPR_CONSTANT;
+        node.kind = CHECK_EXPR_CONSTANT;
     }
     int r = parser_push(p, node);
     if (r < 0) {
@@ -206,7 +206,7 @@ static int parse_name(struct parser *p)
         uint32_t index = 0;
         bool known = p->names->find(p->names->ctx, name, &index);
         ASSERT(known);
-        p->vars[p->var_n++] = (struct expr_var){ .name = name, .index = index };
+        p->vars[p->var_n++] = (struct check_expr_var){ .name = name, .index = index };
     }
     p->runs[p->run_n++] = node.var;
     p->token = token_next(p);
@@ -230,10 +230,10 @@ static int parse_operand(struct parser *p)
     if (token.kind != TOKEN_NOT && token.kind != TOKEN_OPEN) {
         return parser_wants(p, "a name, '!' or '('");
     }
-    if (p->depth == EXPR_DEPTH_MAX) {
-        return parser_at(
-            p, token.text.p,
-            err_set(p->err, ERR_LIMIT, "an expression nests at most %u deep", EXPR_DEPTH_MAX));
+    if (p->depth == CHECK_EXPR_DEPTH_MAX) {
+        return parser_at(p, token.text.p,
+                         err_set(p->err, ERR_LIMIT, "an expression nests at most %u deep",
+                                 CHECK_EXPR_DEPTH_MAX));
     }
     p->depth++;
     p->token = token_next(p);
@@ -243,7 +243,8 @@ static int parse_operand(struct parser *p)
         return r;
     }
     if (token.kind == TOKEN_NOT) {
-        return parser_push(p, (struct expr_node){ .kind = EXPR_NOT, .right = p->n - 1 });
+        return parser_push(p,
+                           (struct check_expr_node){ .kind = CHECK_EXPR_NOT, .right = p->n - 1 });
     }
     if (p->token.kind != TOKEN_CLOSE) {
         return parser_wants(p, "'&&', '||' or ')'");
@@ -258,8 +259,8 @@ static int parse_power(struct parser *p, int power)
 {
     int r = parse_operand(p);
     while (r == 0 && token_power(p->token.kind) >= power) {
-        struct expr_node node = {
-            .kind = p->token.kind == TOKEN_AND ? EXPR_AND : EXPR_OR,
+        struct check_expr_node node = {
+            .kind = p->token.kind == TOKEN_AND ? CHECK_EXPR_AND : CHECK_EXPR_OR,
             .left = p->n - 1,
         };
         int own = token_power(p->token.kind);
@@ -273,14 +274,14 @@ static int parse_power(struct parser *p, int power)
     return r;
 }
 
-static void parser_result(const struct parser *p, struct arena *out, struct expr *ret)
+static void parser_result(const struct parser *p, struct arena *out, struct check_expr *ret)
 {
-    *ret = (struct expr){
+    *ret = (struct check_expr){
         .text = arena_str(out, p->text),
         .n = p->n,
-        .nodes = ARENA_ARRAY(out, struct expr_node, p->n),
+        .nodes = ARENA_ARRAY(out, struct check_expr_node, p->n),
         .var_n = p->var_n,
-        .vars = ARENA_ARRAY(out, struct expr_var, p->var_n),
+        .vars = ARENA_ARRAY(out, struct check_expr_var, p->var_n),
         .run_n = p->run_n,
         .runs = ARENA_ARRAY(out, uint32_t, p->run_n),
     };
@@ -288,19 +289,19 @@ static void parser_result(const struct parser *p, struct arena *out, struct expr
         ret->nodes[i] = p->nodes[i];
     }
     for (uint32_t i = 0; i < p->var_n; i++) {
-        ret->vars[i] =
-            (struct expr_var){ .name = arena_str(out, p->vars[i].name), .index = p->vars[i].index };
+        ret->vars[i] = (struct check_expr_var){ .name = arena_str(out, p->vars[i].name),
+                                                .index = p->vars[i].index };
     }
     for (uint32_t i = 0; i < p->run_n; i++) {
         ret->runs[i] = p->runs[i];
     }
 }
 
-int expr_parse(struct str text, const struct names *names, struct arena *out, struct expr *ret,
-               struct err *err)
+int check_expr_parse(struct str text, const struct instance_names *names, struct arena *out,
+                     struct check_expr *ret, struct err *err)
 {
-    if (text.n > EXPR_BYTES_MAX) {
-        return err_set(err, ERR_LIMIT, "an expression has at most %u bytes", EXPR_BYTES_MAX);
+    if (text.n > CHECK_EXPR_BYTES_MAX) {
+        return err_set(err, ERR_LIMIT, "an expression has at most %u bytes", CHECK_EXPR_BYTES_MAX);
     }
     /* In an arena of its own: it is too large for a stack frame. */
     CLEANUP(arena_done)
@@ -323,12 +324,13 @@ int expr_parse(struct str text, const struct names *names, struct arena *out, st
     return r;
 }
 
-int expr_eval(const struct expr *e, const enum expr_verdict *verdicts, bool *ret, struct err *err)
+int check_expr_eval(const struct check_expr *e, const enum check_expr_verdict *verdicts, bool *ret,
+                    struct err *err)
 {
     CLEANUP(buf_done)
     struct buf failed = { 0 };
     for (uint32_t i = 0; i < e->run_n; i++) {
-        if (verdicts[e->runs[i]] == EXPR_FAILED) {
+        if (verdicts[e->runs[i]] == CHECK_EXPR_FAILED) {
             buf_add(&failed, failed.n > 0 ? STR(", ") : STR(""));
             buf_add(&failed, e->vars[e->runs[i]].name);
         }
@@ -337,23 +339,23 @@ int expr_eval(const struct expr *e, const enum expr_verdict *verdicts, bool *ret
         return err_set(err, ERR_INVALID, "failed check instances: " STR_FMT,
                        STR_ARG(buf_str(&failed)));
     }
-    bool values[EXPR_NODES_MAX];
+    bool values[CHECK_EXPR_NODES_MAX];
     for (uint32_t i = 0; i < e->n; i++) {
-        const struct expr_node *node = &e->nodes[i];
+        const struct check_expr_node *node = &e->nodes[i];
         switch (node->kind) {
-        case EXPR_NAME:
-            values[i] = verdicts[node->var] == EXPR_TRUE;
+        case CHECK_EXPR_NAME:
+            values[i] = verdicts[node->var] == CHECK_EXPR_TRUE;
             break;
-        case EXPR_CONSTANT:
+        case CHECK_EXPR_CONSTANT:
             values[i] = node->value;
             break;
-        case EXPR_NOT:
+        case CHECK_EXPR_NOT:
             values[i] = !values[node->right];
             break;
-        case EXPR_AND:
+        case CHECK_EXPR_AND:
             values[i] = values[node->left] && values[node->right];
             break;
-        case EXPR_OR:
+        case CHECK_EXPR_OR:
             values[i] = values[node->left] || values[node->right];
             break;
         }
@@ -364,31 +366,31 @@ int expr_eval(const struct expr *e, const enum expr_verdict *verdicts, bool *ret
 
 /* How tightly what stands at a node holds together; an operand that holds less needs parentheses.
  */
-static int node_power(const struct expr_node *node)
+static int node_power(const struct check_expr_node *node)
 {
-    return node->kind == EXPR_OR ? 1 : node->kind == EXPR_AND ? 2 : 3;
+    return node->kind == CHECK_EXPR_OR ? 1 : node->kind == CHECK_EXPR_AND ? 2 : 3;
 }
 
-static void print_node(const struct expr *e, uint32_t i, int power, struct buf *out)
+static void print_node(const struct check_expr *e, uint32_t i, int power, struct buf *out)
 {
-    const struct expr_node *node = &e->nodes[i];
+    const struct check_expr_node *node = &e->nodes[i];
     int own = node_power(node);
     if (own < power) {
         buf_add_char(out, '(');
     }
     switch (node->kind) {
-    case EXPR_NAME:
-    case EXPR_CONSTANT:
+    case CHECK_EXPR_NAME:
+    case CHECK_EXPR_CONSTANT:
         buf_add(out, e->vars[node->var].name);
         break;
-    case EXPR_NOT:
+    case CHECK_EXPR_NOT:
         buf_add_char(out, '!');
         print_node(e, node->right, own, out);
         break;
-    case EXPR_AND:
-    case EXPR_OR:
+    case CHECK_EXPR_AND:
+    case CHECK_EXPR_OR:
         print_node(e, node->left, own, out);
-        buf_add(out, node->kind == EXPR_AND ? STR(" && ") : STR(" || "));
+        buf_add(out, node->kind == CHECK_EXPR_AND ? STR(" && ") : STR(" || "));
         print_node(e, node->right, own + 1, out);
         break;
     }
@@ -397,7 +399,7 @@ static void print_node(const struct expr *e, uint32_t i, int power, struct buf *
     }
 }
 
-void expr_print(const struct expr *e, struct buf *out)
+void check_expr_print(const struct check_expr *e, struct buf *out)
 {
     if (e->n > 0) {
         print_node(e, e->n - 1, 0, out);

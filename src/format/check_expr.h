@@ -1,5 +1,6 @@
 /*
- * check_expr: check expressions: names of check instances joined by "&&", "||", "!" and parentheses.
+ * check_expr: check expressions: names of check instances joined by "&&", "||", "!" and
+ * parentheses.
  *
  * Reads what the original reads: "!" binds tighter than "&&", "&&" tighter than "||", and only the
  * space separates words, so that a tab or a line break is an error with a name and a place. More
@@ -16,44 +17,52 @@
 #include "base/buf.h"
 #include "format/instance_names.h"
 
-#define EXPR_BYTES_MAX 4096u /* no line that people write is longer */
-#define EXPR_NODES_MAX 512u  /* names and operators; bounds the time of one evaluation */
-#define EXPR_DEPTH_MAX 64u   /* of '(' and '!'; bounds the parser's stack */
+#define CHECK_EXPR_BYTES_MAX 4096u /* no line that people write is longer */
+#define CHECK_EXPR_NODES_MAX 512u  /* names and operators; bounds the time of one evaluation */
+#define CHECK_EXPR_DEPTH_MAX 64u   /* of '(' and '!'; bounds the parser's stack */
 
-enum expr_kind { EXPR_NAME, EXPR_CONSTANT, EXPR_NOT, EXPR_AND, EXPR_OR };
-
-struct expr_node {
-    enum expr_kind kind;
-    bool value;     /* EXPR_CONSTANT */
-    uint32_t var;   /* EXPR_NAME, EXPR_CONSTANT: which of the expression's names stands here */
-    uint32_t left;  /* EXPR_AND, EXPR_OR: nodes before this one */
-    uint32_t right; /* EXPR_AND, EXPR_OR, EXPR_NOT */
+enum check_expr_kind {
+    CHECK_EXPR_NAME,
+    CHECK_EXPR_CONSTANT,
+    CHECK_EXPR_NOT,
+    CHECK_EXPR_AND,
+    CHECK_EXPR_OR
 };
 
-struct expr {
+struct check_expr_node {
+    enum check_expr_kind kind;
+    bool value; /* CHECK_EXPR_CONSTANT */
+    uint32_t
+        var; /* CHECK_EXPR_NAME, CHECK_EXPR_CONSTANT: which of the expression's names stands here */
+    uint32_t left;  /* CHECK_EXPR_AND, CHECK_EXPR_OR: nodes before this one */
+    uint32_t right; /* CHECK_EXPR_AND, CHECK_EXPR_OR, CHECK_EXPR_NOT */
+};
+
+struct check_expr {
     struct str text;
-    uint32_t n;              /* 0: the empty expression, which always passes */
-    struct expr_node *nodes; /* operands before their operators; the last one is the root */
+    uint32_t n;                    /* 0: the empty expression, which always passes */
+    struct check_expr_node *nodes; /* operands before their operators; the last one is the root */
     uint32_t var_n;
-    struct expr_var {
+    struct check_expr_var {
         struct str name;
-        uint32_t index; /* of the instance, as struct names gave it */
+        uint32_t index; /* of the instance, as struct instance_names gave it */
     } * vars;           /* each name once, in order of appearance */
     uint32_t run_n;
     uint32_t *runs; /* the vars in the order in which they run, repeats included */
 };
 
-enum expr_verdict { EXPR_FALSE, EXPR_TRUE, EXPR_FAILED };
+enum check_expr_verdict { CHECK_EXPR_FALSE, CHECK_EXPR_TRUE, CHECK_EXPR_FAILED };
 
 /* All text of the result is copied into `out`; err->pos is the place within `text`. */
 NODISCARD
-int expr_parse(struct str text, const struct names *names, struct arena *out, struct expr *ret,
-               struct err *err);
+int check_expr_parse(struct str text, const struct instance_names *names, struct arena *out,
+                     struct check_expr *ret, struct err *err);
 
 /* `verdicts` has one for each of e->vars. If one failed, nothing is evaluated: -ERR_INVALID, and
  * the message lists the failed instances in the order in which they ran. */
 NODISCARD
-int expr_eval(const struct expr *e, const enum expr_verdict *verdicts, bool *ret, struct err *err);
+int check_expr_eval(const struct check_expr *e, const enum check_expr_verdict *verdicts, bool *ret,
+                    struct err *err);
 
 /* The canonical text: single spaces, no parentheses that change nothing. */
-void expr_print(const struct expr *e, struct buf *out);
+void check_expr_print(const struct check_expr *e, struct buf *out);

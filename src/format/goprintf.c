@@ -56,7 +56,7 @@ static void put_padded(struct verb *v, struct str s, bool zero)
 }
 
 /* Controls, blanks other than ' ', format and private points. */
-bool gofmt_is_print(uint32_t point)
+bool goprintf_is_print(uint32_t point)
 {
     static const struct {
         uint32_t first;
@@ -89,7 +89,7 @@ static void quote_point(struct buf *out, uint32_t point, char mark, bool ascii)
     } else if (point == (uint32_t)mark) {
         buf_add_char(out, '\\');
         buf_add_char(out, mark);
-    } else if (gofmt_is_print(point) && (point < 0x80 || !ascii)) {
+    } else if (goprintf_is_print(point) && (point < 0x80 || !ascii)) {
         utf8_add(out, point);
     } else if (point < 0x20 || point == 0x7f) {
         buf_printf(out, "\\x%02x", point);
@@ -98,7 +98,7 @@ static void quote_point(struct buf *out, uint32_t point, char mark, bool ascii)
     }
 }
 
-void gofmt_quote(struct buf *out, struct str text, char mark, bool ascii)
+void goprintf_quote(struct buf *out, struct str text, char mark, bool ascii)
 {
     buf_add_char(out, mark);
     for (size_t at = 0; at < text.n;) {
@@ -140,7 +140,7 @@ static void put_quoted(struct verb *v, struct str s)
         buf_add(&text, s);
         buf_add_char(&text, '`');
     } else {
-        gofmt_quote(&text, s, '"', v->plus);
+        goprintf_quote(&text, s, '"', v->plus);
     }
     put_padded(v, buf_str(&text), /* zero= */ true);
 }
@@ -244,7 +244,7 @@ static void put_point(struct verb *v, int64_t number, uint32_t verb)
         buf_printf(&text, "U+%0*llX",
                    v->precision_given && v->precision > 4 ? (int)v->precision : 4,
                    (unsigned long long)number);
-        if (v->sharp && valid && gofmt_is_print(point)) {
+        if (v->sharp && valid && goprintf_is_print(point)) {
             buf_add(&text, STR(" '"));
             utf8_add(&text, point);
             buf_add_char(&text, '\'');
@@ -371,7 +371,7 @@ static bool put_complex(struct verb *v, const double parts[2], uint32_t verb)
 }
 
 /* The text of a type that has one (Go's Stringer); false for the others. */
-static bool text_of(const struct goval *value, struct arena *tmp, struct str *ret)
+static bool text_of(const struct govalue *value, struct arena *tmp, struct str *ret)
 {
     char room[TIMESTAMP_TEXT_MAX];
     _Static_assert(sizeof(room) >= DURATION_TEXT_MAX, "the room is for both");
@@ -399,12 +399,12 @@ static bool text_of(const struct goval *value, struct arena *tmp, struct str *re
     return true;
 }
 
-static void put_value(struct verb *v, const struct goval *value, uint32_t verb);
+static void put_value(struct verb *v, const struct govalue *value, uint32_t verb);
 
-static void put_slice(struct verb *v, const struct goval *value, uint32_t verb)
+static void put_slice(struct verb *v, const struct govalue *value, uint32_t verb)
 {
     if (v->go_syntax) {
-        buf_add(v->out, str_from(goval_type_name(value)));
+        buf_add(v->out, str_from(govalue_type_name(value)));
     }
     if (v->go_syntax && value->items == NULL) {
         buf_add(v->out, STR("(nil)"));
@@ -420,9 +420,9 @@ static void put_slice(struct verb *v, const struct goval *value, uint32_t verb)
     buf_add_char(v->out, v->go_syntax ? '}' : ']');
 }
 
-static void put_map(struct verb *v, const struct goval *value, uint32_t verb)
+static void put_map(struct verb *v, const struct govalue *value, uint32_t verb)
 {
-    buf_add(v->out, v->go_syntax ? str_from(goval_type_name(value)) : STR("map"));
+    buf_add(v->out, v->go_syntax ? str_from(govalue_type_name(value)) : STR("map"));
     if (v->go_syntax && value->members == NULL) {
         buf_add(v->out, STR("(nil)"));
         return;
@@ -432,7 +432,7 @@ static void put_map(struct verb *v, const struct goval *value, uint32_t verb)
         if (i > 0) {
             buf_add(v->out, v->go_syntax ? STR(", ") : STR(" "));
         }
-        struct goval name = goval_str(value->members[i].name);
+        struct govalue name = govalue_str(value->members[i].name);
         put_value(v, &name, verb);
         buf_add_char(v->out, ':');
         put_value(v, &value->members[i].value, verb);
@@ -440,14 +440,14 @@ static void put_map(struct verb *v, const struct goval *value, uint32_t verb)
     buf_add_char(v->out, v->go_syntax ? '}' : ']');
 }
 
-static void put_struct(struct verb *v, const struct goval *value, uint32_t verb)
+static void put_struct(struct verb *v, const struct govalue *value, uint32_t verb)
 {
     struct gomember field;
     if (v->go_syntax) {
-        buf_add(v->out, str_from(goval_type_name(value)));
+        buf_add(v->out, str_from(govalue_type_name(value)));
     }
     buf_add_char(v->out, '{');
-    for (uint32_t i = 0; !v->out->full && goval_field_at(value, i, v->tmp, &field); i++) {
+    for (uint32_t i = 0; !v->out->full && govalue_field_at(value, i, v->tmp, &field); i++) {
         if (i > 0) {
             buf_add(v->out, v->go_syntax ? STR(", ") : STR(" "));
         }
@@ -460,7 +460,7 @@ static void put_struct(struct verb *v, const struct goval *value, uint32_t verb)
     buf_add_char(v->out, '}');
 }
 
-static void put_complaint(struct verb *v, const struct goval *value, uint32_t verb)
+static void put_complaint(struct verb *v, const struct govalue *value, uint32_t verb)
 {
     buf_add(v->out, STR("%!"));
     utf8_add(v->out, verb);
@@ -469,7 +469,7 @@ static void put_complaint(struct verb *v, const struct goval *value, uint32_t ve
         buf_add(v->out, STR("<nil>"));
     } else {
         v->complaining = true;
-        buf_printf(v->out, "%s=", goval_type_name(value));
+        buf_printf(v->out, "%s=", govalue_type_name(value));
         put_value(v, value, 'v');
         v->complaining = false;
     }
@@ -477,7 +477,7 @@ static void put_complaint(struct verb *v, const struct goval *value, uint32_t ve
 }
 
 /* False when the value does not know the verb. */
-static bool put_known(struct verb *v, const struct goval *value, uint32_t verb)
+static bool put_known(struct verb *v, const struct govalue *value, uint32_t verb)
 {
     struct str text;
     bool as_text = verb == 'v' || verb == 's' || verb == 'q' || verb == 'x' || verb == 'X';
@@ -523,14 +523,14 @@ static bool put_known(struct verb *v, const struct goval *value, uint32_t verb)
     }
 }
 
-static void put_value(struct verb *v, const struct goval *value, uint32_t verb)
+static void put_value(struct verb *v, const struct govalue *value, uint32_t verb)
 {
     if (!put_known(v, value, verb)) {
         put_complaint(v, value, verb);
     }
 }
 
-void gofmt_print(struct buf *out, const struct goval *args, uint32_t n, struct arena *tmp)
+void goprintf_print(struct buf *out, const struct govalue *args, uint32_t n, struct arena *tmp)
 {
     for (uint32_t i = 0; i < n; i++) {
         struct verb v = { .out = out, .tmp = tmp };
@@ -541,7 +541,7 @@ void gofmt_print(struct buf *out, const struct goval *args, uint32_t n, struct a
     }
 }
 
-void gofmt_println(struct buf *out, const struct goval *args, uint32_t n, struct arena *tmp)
+void goprintf_println(struct buf *out, const struct govalue *args, uint32_t n, struct arena *tmp)
 {
     for (uint32_t i = 0; i < n; i++) {
         struct verb v = { .out = out, .tmp = tmp };
@@ -557,7 +557,7 @@ void gofmt_println(struct buf *out, const struct goval *args, uint32_t n, struct
 struct format {
     struct str text;
     size_t at;
-    const struct goval *args;
+    const struct govalue *args;
     uint32_t n;
     uint32_t arg;
     bool reordered;
@@ -621,7 +621,7 @@ static bool format_star(struct format *f, int64_t *ret)
     if (f->arg >= f->n) {
         return false;
     }
-    const struct goval *value = &f->args[f->arg++];
+    const struct govalue *value = &f->args[f->arg++];
     if (value->kind != GO_INT || value->number > SIZE_LIMIT || value->number < -SIZE_LIMIT) {
         return false;
     }
@@ -711,7 +711,7 @@ static void format_verb(struct format *f, struct verb *v)
         buf_add(v->out, f->good_index ? STR("(MISSING)") : STR("(BADINDEX)"));
         return;
     }
-    const struct goval *value = &f->args[f->arg++];
+    const struct govalue *value = &f->args[f->arg++];
     if (verb == 'v') {
         v->go_syntax = v->sharp;
         v->field_names = v->plus;
@@ -719,7 +719,7 @@ static void format_verb(struct format *f, struct verb *v)
         v->plus = false;
     }
     if (verb == 'T') {
-        struct str name = str_from(value->kind == GO_NONE ? "<nil>" : goval_type_name(value));
+        struct str name = str_from(value->kind == GO_NONE ? "<nil>" : govalue_type_name(value));
         put_padded(v, cut_points(v, name), /* zero= */ true);
     } else if (verb == 'w') {
         put_complaint(v, value, verb); /* only Go's Errorf knows it */
@@ -736,15 +736,15 @@ static void format_extra(struct format *f, struct verb *v)
             buf_add(v->out, STR(", "));
         }
         if (f->args[i].kind != GO_NONE) {
-            buf_printf(v->out, "%s=", goval_type_name(&f->args[i]));
+            buf_printf(v->out, "%s=", govalue_type_name(&f->args[i]));
         }
         put_value(v, &f->args[i], 'v');
     }
     buf_add_char(v->out, ')');
 }
 
-void gofmt_printf(struct buf *out, struct str format, const struct goval *args, uint32_t n,
-                  struct arena *tmp)
+void goprintf_printf(struct buf *out, struct str format, const struct govalue *args, uint32_t n,
+                     struct arena *tmp)
 {
     struct format f = { .text = format, .args = args, .n = n };
     while (f.at < format.n && !out->full) {

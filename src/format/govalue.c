@@ -141,34 +141,34 @@ static const struct gofield node_fields[] = {
 };
 const struct gotype gotype_node = { .name = "*v1.Node", .kind = GO_STRUCT, .fields = node_fields };
 
-struct goval goval_str(struct str text)
+struct govalue govalue_str(struct str text)
 {
-    return (struct goval){ .kind = GO_STRING, .text = text };
+    return (struct govalue){ .kind = GO_STRING, .text = text };
 }
 
-struct goval goval_bool(bool truth)
+struct govalue govalue_bool(bool truth)
 {
-    return (struct goval){ .kind = GO_BOOL, .truth = truth };
+    return (struct govalue){ .kind = GO_BOOL, .truth = truth };
 }
 
-struct goval goval_i64(int64_t number)
+struct govalue govalue_i64(int64_t number)
 {
-    return (struct goval){ .kind = GO_INT, .number = number };
+    return (struct govalue){ .kind = GO_INT, .number = number };
 }
 
-struct goval goval_time(struct timestamp time)
+struct govalue govalue_time(struct timestamp time)
 {
-    return (struct goval){ .kind = GO_TIME, .time = time };
+    return (struct govalue){ .kind = GO_TIME, .time = time };
 }
 
-struct goval goval_struct(const struct gomember *members, uint32_t n)
+struct govalue govalue_struct(const struct gomember *members, uint32_t n)
 {
-    return (struct goval){ .kind = GO_STRUCT, .members = members, .n = n };
+    return (struct govalue){ .kind = GO_STRUCT, .members = members, .n = n };
 }
 
-struct goval goval_str_with(struct str text, const struct gomember *members, uint32_t n)
+struct govalue govalue_str_with(struct str text, const struct gomember *members, uint32_t n)
 {
-    return (struct goval){ .kind = GO_STRING, .text = text, .members = members, .n = n };
+    return (struct govalue){ .kind = GO_STRING, .text = text, .members = members, .n = n };
 }
 
 struct entry {
@@ -185,7 +185,7 @@ static int entry_cmp(const void *left, const void *right)
 }
 
 /* Of a name that stands twice the last one counts. */
-static void map_open(struct goval *v, const struct jval *json, struct arena *a)
+static void map_open(struct govalue *v, const struct jval *json, struct arena *a)
 {
     if (jval_kind(json) != JOBJ) {
         return;
@@ -201,20 +201,20 @@ static void map_open(struct goval *v, const struct jval *json, struct arena *a)
         struct str name = jval_key(sorted[i].json);
         if (i + 1 == n || !str_eq(name, jval_key(sorted[i + 1].json))) {
             members[v->n++] =
-                (struct gomember){ name, goval_from(v->type->item, sorted[i].json, a) };
+                (struct gomember){ name, govalue_from(v->type->item, sorted[i].json, a) };
         }
     }
     v->members = members;
 }
 
-static void slice_open(struct goval *v, const struct jval *json, struct arena *a)
+static void slice_open(struct govalue *v, const struct jval *json, struct arena *a)
 {
     if (jval_kind(json) != JARR) {
         return;
     }
-    struct goval *items = ARENA_ARRAY(a, struct goval, json->n + 1);
+    struct govalue *items = ARENA_ARRAY(a, struct govalue, json->n + 1);
     JVAL_EACH (json, one) {
-        items[v->n++] = goval_from(v->type->item, one, a);
+        items[v->n++] = govalue_from(v->type->item, one, a);
     }
     v->items = items;
 }
@@ -229,9 +229,9 @@ static struct timestamp time_from(const struct jval *json)
     return time;
 }
 
-struct goval goval_from(const struct gotype *type, const struct jval *json, struct arena *a)
+struct govalue govalue_from(const struct gotype *type, const struct jval *json, struct arena *a)
 {
-    struct goval v = { .kind = type->kind, .type = type };
+    struct govalue v = { .kind = type->kind, .type = type };
     if (type->pointer && jval_kind(json) == JNULL) {
         v.kind = GO_NIL;
         return v;
@@ -268,7 +268,7 @@ struct goval goval_from(const struct gotype *type, const struct jval *json, stru
     return v;
 }
 
-const char *goval_type_name(const struct goval *v)
+const char *govalue_type_name(const struct govalue *v)
 {
     static const char *const names[] = {
         [GO_NONE] = "nil",      [GO_NIL] = "nil",        [GO_BOOL] = "bool",
@@ -279,7 +279,7 @@ const char *goval_type_name(const struct goval *v)
     return v->type != NULL ? v->type->name : names[v->kind];
 }
 
-bool goval_truth(const struct goval *v)
+bool govalue_truth(const struct govalue *v)
 {
     switch (v->kind) {
     case GO_NONE:
@@ -303,7 +303,7 @@ bool goval_truth(const struct goval *v)
     }
 }
 
-bool goval_is_nil(const struct goval *v)
+bool govalue_is_nil(const struct govalue *v)
 {
     return v->kind == GO_NONE || v->kind == GO_NIL || (v->kind == GO_SLICE && v->items == NULL) ||
            (v->kind == GO_MAP && v->members == NULL);
@@ -315,12 +315,12 @@ static const struct jval *field_json(const struct gofield *f, const struct jval 
 }
 
 static bool type_field(const struct gotype *type, const struct jval *json, struct str name,
-                       struct arena *a, struct goval *ret)
+                       struct arena *a, struct govalue *ret)
 {
     for (const struct gofield *f = type->fields; f->name != NULL; f++) {
         const struct jval *inner = field_json(f, json);
         if (str_eq(str_from(f->name), name)) {
-            *ret = goval_from(f->type, inner, a);
+            *ret = govalue_from(f->type, inner, a);
             return true;
         }
         if (f->role == GOFIELD_EMBEDDED && type_field(f->type, inner, name, a, ret)) {
@@ -330,7 +330,7 @@ static bool type_field(const struct gotype *type, const struct jval *json, struc
     return false;
 }
 
-bool goval_member(const struct goval *v, struct str name, struct arena *a, struct goval *ret)
+bool govalue_member(const struct govalue *v, struct str name, struct arena *a, struct govalue *ret)
 {
     for (uint32_t i = 0; v->members != NULL && i < v->n; i++) {
         if (str_eq(v->members[i].name, name)) {
@@ -339,13 +339,13 @@ bool goval_member(const struct goval *v, struct str name, struct arena *a, struc
         }
     }
     if (v->kind == GO_TIME && v->type != NULL && str_eq(name, STR("Time"))) {
-        *ret = goval_time(v->time); /* v1.Time is a struct around it */
+        *ret = govalue_time(v->time); /* v1.Time is a struct around it */
         return true;
     }
     return v->kind == GO_STRUCT && v->type != NULL && type_field(v->type, v->json, name, a, ret);
 }
 
-bool goval_field_at(const struct goval *v, uint32_t i, struct arena *a, struct gomember *ret)
+bool govalue_field_at(const struct govalue *v, uint32_t i, struct arena *a, struct gomember *ret)
 {
     ASSERT(v->kind == GO_STRUCT);
     if (v->type == NULL) {
@@ -357,7 +357,7 @@ bool goval_field_at(const struct goval *v, uint32_t i, struct arena *a, struct g
     for (const struct gofield *f = v->type->fields; f->name != NULL; f++) {
         if (f->role != GOFIELD_METHOD && i-- == 0) {
             *ret = (struct gomember){ str_from(f->name),
-                                      goval_from(f->type, field_json(f, v->json), a) };
+                                      govalue_from(f->type, field_json(f, v->json), a) };
             return true;
         }
     }

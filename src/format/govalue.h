@@ -29,7 +29,7 @@ enum gokind {
 struct gotype;
 struct gomember;
 
-struct goval {
+struct govalue {
     enum gokind kind;
     uint32_t n;                     /* of `items` or `members` */
     const struct gotype *type;      /* NULL: what Go calls the kind itself */
@@ -40,14 +40,14 @@ struct goval {
         double parts[2]; /* GO_FLOAT: the first; GO_COMPLEX: real and imaginary */
         struct str text; /* GO_STRING; GO_QUANTITY: as it was written */
         struct timestamp time;
-        const struct goval *items; /* NULL: a nil slice */
-        const struct jval *json;   /* GO_STRUCT; NULL with no members: all zero */
+        const struct govalue *items; /* NULL: a nil slice */
+        const struct jval *json;     /* GO_STRUCT; NULL with no members: all zero */
     };
 };
 
 struct gomember {
     struct str name;
-    struct goval value;
+    struct govalue value;
 };
 
 /* One Go type; what has no fields and no name of its own needs none. */
@@ -73,20 +73,20 @@ extern const struct gotype gotype_month;
 extern const struct gotype gotype_weekday;
 extern const struct gotype gotype_resources; /* v1.ResourceList */
 
-struct goval goval_str(struct str text);
-struct goval goval_bool(bool truth);
-struct goval goval_i64(int64_t number);
-struct goval goval_time(struct timestamp time);
+struct govalue govalue_str(struct str text);
+struct govalue govalue_bool(bool truth);
+struct govalue govalue_i64(int64_t number);
+struct govalue govalue_time(struct timestamp time);
 /* A struct of these members; borrowed. */
-struct goval goval_struct(const struct gomember *members, uint32_t n);
+struct govalue govalue_struct(const struct gomember *members, uint32_t n);
 /* Behaves as the text, and has members besides: `.Profile` and `.Profile.Last`. */
-struct goval goval_str_with(struct str text, const struct gomember *members, uint32_t n);
-struct goval goval_from(const struct gotype *type, const struct jval *json, struct arena *a);
+struct govalue govalue_str_with(struct str text, const struct gomember *members, uint32_t n);
+struct govalue govalue_from(const struct gotype *type, const struct jval *json, struct arena *a);
 
-const char *goval_type_name(const struct goval *v);
-bool goval_truth(const struct goval *v);
-bool goval_is_nil(const struct goval *v); /* nil pointer, slice, map or nothing */
+const char *govalue_type_name(const struct govalue *v);
+bool govalue_truth(const struct govalue *v);
+bool govalue_is_nil(const struct govalue *v); /* nil pointer, slice, map or nothing */
 /* A struct's field or a map's entry; false when there is none. */
-bool goval_member(const struct goval *v, struct str name, struct arena *a, struct goval *ret);
+bool govalue_member(const struct govalue *v, struct str name, struct arena *a, struct govalue *ret);
 /* The struct's i-th field for printing, in Go's order; false behind the last. */
-bool goval_field_at(const struct goval *v, uint32_t i, struct arena *a, struct gomember *ret);
+bool govalue_field_at(const struct govalue *v, uint32_t i, struct arena *a, struct gomember *ret);

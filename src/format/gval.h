@@ -16,20 +16,19 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-#define PROMEXPR_BYTES_MAX 4096u /* no line that people write is longer */
-#define PROMEXPR_WORDS_MAX 1024u /* and signs; bounds the evaluation's stack */
-#define PROMEXPR_DEPTH_MAX 64u   /* of brackets and prefix operators; bounds the parser's stack */
+#define GVAL_BYTES_MAX 4096u /* no line that people write is longer */
+#define GVAL_WORDS_MAX 1024u /* and signs; bounds the evaluation's stack */
+#define GVAL_DEPTH_MAX 64u   /* of brackets and prefix operators; bounds the parser's stack */
 
-struct promexpr {
+struct gval {
     struct str text;
-    const struct promnode *root;
+    const struct gval_node *root;
 };
 
 /* The result is in `out` as a whole; err->pos is the place within `text`. */
 NODISCARD
-int promexpr_parse(struct str text, struct arena *out, struct promexpr *ret, struct err *err);
+int gval_parse(struct str text, struct arena *out, struct gval *ret, struct err *err);
 
 /* Whether the expression holds. Numbers other than 0 are true, NaN among them. */
 NODISCARD
-int promexpr_eval(const struct promexpr *e, double value, struct arena *tmp, bool *ret,
-                  struct err *err);
+int gval_eval(const struct gval *e, double value, struct arena *tmp, bool *ret, struct err *err);

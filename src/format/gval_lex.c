@@ -15,12 +15,12 @@ static bool is_letter(char c)
     return (lower >= 'a' && lower <= 'z') || c == '_' || (unsigned char)c >= 0x80;
 }
 
-static char peek(const struct promlex *lex, size_t ahead)
+static char peek(const struct gval_lex *lex, size_t ahead)
 {
     return lex->at + ahead < lex->text.n ? lex->text.p[lex->at + ahead] : '\0';
 }
 
-static bool skip_comment(struct promlex *lex)
+static bool skip_comment(struct gval_lex *lex)
 {
     struct str rest = str_sub(lex->text, lex->at, lex->text.n - lex->at);
     struct str end = str_starts(rest, STR("//")) ? STR("\n") : STR("*/");
@@ -33,7 +33,7 @@ static bool skip_comment(struct promlex *lex)
     return true;
 }
 
-static void skip_white(struct promlex *lex)
+static void skip_white(struct gval_lex *lex)
 {
     while (lex->at < lex->text.n) {
         char c = peek(lex, 0);
@@ -45,7 +45,7 @@ static void skip_white(struct promlex *lex)
     }
 }
 
-static void skip_digits(struct promlex *lex, bool hex)
+static void skip_digits(struct gval_lex *lex, bool hex)
 {
     for (;; lex->at++) {
         char c = peek(lex, 0);
@@ -57,7 +57,7 @@ static void skip_digits(struct promlex *lex, bool hex)
 }
 
 /* More than numbers: what is none is refused by whoever reads its value, as a whole. */
-static void skip_number(struct promlex *lex)
+static void skip_number(struct gval_lex *lex)
 {
     bool prefixed =
         peek(lex, 0) == '0' && peek(lex, 1) != '\0' && strchr("xXbBoO", peek(lex, 1)) != NULL;
@@ -162,7 +162,7 @@ static bool unquote(struct str inner, char quote, struct buf *out)
 }
 
 /* Where the literal that begins at `at` has its closing quote, or SIZE_MAX. */
-static size_t find_quote(const struct promlex *lex, char quote)
+static size_t find_quote(const struct gval_lex *lex, char quote)
 {
     for (size_t i = lex->at + 1; i < lex->text.n; i++) {
         if (lex->text.p[i] == quote) {
@@ -173,7 +173,7 @@ static size_t find_quote(const struct promlex *lex, char quote)
     return SIZE_MAX;
 }
 
-static int read_text(struct promlex *lex, struct arena *out, struct promlex_token *ret,
+static int read_text(struct gval_lex *lex, struct arena *out, struct gval_lex_token *ret,
                      struct err *err)
 {
     char quote = peek(lex, 0);
@@ -199,12 +199,13 @@ static int read_text(struct promlex *lex, struct arena *out, struct promlex_toke
     return 0;
 }
 
-int promlex_next(struct promlex *lex, struct arena *out, struct promlex_token *ret, struct err *err)
+int gval_lex_next(struct gval_lex *lex, struct arena *out, struct gval_lex_token *ret,
+                  struct err *err)
 {
     skip_white(lex);
     size_t start = lex->at;
     char c = peek(lex, 0);
-    struct promlex_token token = { .kind = PROMLEX_END, .text = str_sub(lex->text, start, 0) };
+    struct gval_lex_token token = { .kind = PROMLEX_END, .text = str_sub(lex->text, start, 0) };
     if (start == lex->text.n) {
         *ret = token;
         return 0;

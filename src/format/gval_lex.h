@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-enum promlex_kind {
+enum gval_lex_kind {
     PROMLEX_END,
     PROMLEX_NUMBER,
     PROMLEX_TEXT, /* `value` is the text without its quotes */
@@ -17,19 +17,19 @@ enum promlex_kind {
     PROMLEX_SIGN,
 };
 
-struct promlex_token {
-    enum promlex_kind kind;
+struct gval_lex_token {
+    enum gval_lex_kind kind;
     char sign;       /* PROMLEX_SIGN: its character */
     struct str text; /* as it was written */
     struct str value;
 };
 
-struct promlex {
+struct gval_lex {
     struct str text;
     size_t at;
 };
 
 /* `value` is in `out`. Fails on a text literal that is not one; the place is token.text then. */
 NODISCARD
-int promlex_next(struct promlex *lex, struct arena *out, struct promlex_token *ret,
-                 struct err *err);
+int gval_lex_next(struct gval_lex *lex, struct arena *out, struct gval_lex_token *ret,
+                  struct err *err);

@@ -4,7 +4,7 @@
 
 #include "format/gofloat.h"
 
-const struct promop_rule promop_rules[PROMOP_COUNT] = {
+const struct gval_op_rule gval_op_rules[PROMOP_COUNT] = {
     [PROMOP_COALESCE] = { STR_INIT("??"), 0 }, [PROMOP_OR] = { STR_INIT("||"), 20 },
     [PROMOP_AND] = { STR_INIT("&&"), 21 },     [PROMOP_EQ] = { STR_INIT("=="), 40 },
     [PROMOP_NE] = { STR_INIT("!="), 40 },      [PROMOP_GE] = { STR_INIT(">="), 40 },
@@ -19,19 +19,19 @@ const struct promop_rule promop_rules[PROMOP_COUNT] = {
     [PROMOP_POW] = { STR_INIT("**"), 200 },
 };
 
-struct promvalue promvalue_bool(bool yes)
+struct gval_value gval_value_bool(bool yes)
 {
-    return (struct promvalue){ .kind = PROM_BOOL, .yes = yes };
+    return (struct gval_value){ .kind = GVAL_BOOL, .yes = yes };
 }
 
-struct promvalue promvalue_number(double number)
+struct gval_value gval_value_number(double number)
 {
-    return (struct promvalue){ .kind = PROM_NUMBER, .number = number };
+    return (struct gval_value){ .kind = GVAL_NUMBER, .number = number };
 }
 
-struct promvalue promvalue_text(struct str text)
+struct gval_value gval_value_text(struct str text)
 {
-    return (struct promvalue){ .kind = PROM_TEXT, .text = text };
+    return (struct gval_value){ .kind = GVAL_TEXT, .text = text };
 }
 
 /* Offsets as texts have them: none, "Z", "+0100", "+01:00". */
@@ -59,7 +59,7 @@ static int date_cut_zone(struct str *text, struct str *ret)
     return ZONE_NONE;
 }
 
-int promvalue_date(struct str text, struct promvalue *ret, struct err *err)
+int gval_value_date(struct str text, struct gval_value *ret, struct err *err)
 {
     static const struct {
         size_t n;        /* bytes of date and clock */
@@ -95,92 +95,92 @@ int promvalue_date(struct str text, struct promvalue *ret, struct err *err)
         struct err ignored = { 0 }; /* the message below says it in the language of expressions */
         if (n < (int)sizeof(full) &&
             timestamp_parse((struct str){ .p = full, .n = (size_t)n }, &date, &ignored) == 0) {
-            *ret = (struct promvalue){ .kind = PROM_DATE, .date = date };
+            *ret = (struct gval_value){ .kind = GVAL_DATE, .date = date };
             return 0;
         }
     }
     return err_set(err, ERR_INVALID, "date() could not parse " STR_FMT, STR_ARG(text));
 }
 
-bool promvalue_to_number(const struct promvalue *v, double *ret)
+bool gval_value_to_number(const struct gval_value *v, double *ret)
 {
-    if (v->kind == PROM_NUMBER) {
+    if (v->kind == GVAL_NUMBER) {
         *ret = v->number;
         return true;
     }
-    return v->kind == PROM_TEXT && gofloat_parse(v->text, ret);
+    return v->kind == GVAL_TEXT && gofloat_parse(v->text, ret);
 }
 
-bool promvalue_to_bool(const struct promvalue *v, bool *ret)
+bool gval_value_to_bool(const struct gval_value *v, bool *ret)
 {
     double number = 0;
-    if (v->kind == PROM_BOOL || v->kind == PROM_NIL) {
+    if (v->kind == GVAL_BOOL || v->kind == GVAL_NIL) {
         *ret = v->yes;
         return true;
     }
-    if (v->kind == PROM_TEXT) {
+    if (v->kind == GVAL_TEXT) {
         bool yes = str_eq(v->text, STR("true")) || str_eq(v->text, STR("TRUE"));
         if (yes || str_eq(v->text, STR("false")) || str_eq(v->text, STR("FALSE"))) {
             *ret = yes;
             return true;
         }
     }
-    if (!promvalue_to_number(v, &number)) {
+    if (!gval_value_to_number(v, &number)) {
         return false;
     }
     *ret = number != 0; /* also for NaN */
     return true;
 }
 
-struct str promvalue_print(const struct promvalue *v, struct arena *out)
+struct str gval_value_print(const struct gval_value *v, struct arena *out)
 {
     char text[TIMESTAMP_TEXT_MAX];
     struct str list = STR("[");
     switch (v->kind) {
-    case PROM_NIL:
+    case GVAL_NIL:
         return STR("<nil>");
-    case PROM_BOOL:
+    case GVAL_BOOL:
         return v->yes ? STR("true") : STR("false");
-    case PROM_NUMBER:
+    case GVAL_NUMBER:
         return arena_str(out, gofloat_print(v->number, text));
-    case PROM_TEXT:
+    case GVAL_TEXT:
         return v->text;
-    case PROM_DATE:
+    case GVAL_DATE:
         return arena_str(out, timestamp_print_go(v->date, text));
-    case PROM_LIST:
+    case GVAL_LIST:
         break;
     }
     for (uint32_t i = 0; i < v->n; i++) {
         list = arena_concat(out, list, i > 0 ? STR(" ") : STR(""));
-        list = arena_concat(out, list, promvalue_print(&v->items[i], out));
+        list = arena_concat(out, list, gval_value_print(&v->items[i], out));
     }
     return arena_concat(out, list, STR("]"));
 }
 
-bool promvalue_is_zero(const struct promvalue *v)
+bool gval_value_is_zero(const struct gval_value *v)
 {
     switch (v->kind) {
-    case PROM_NIL:
+    case GVAL_NIL:
         return true;
-    case PROM_BOOL:
+    case GVAL_BOOL:
         return !v->yes;
-    case PROM_NUMBER:
+    case GVAL_NUMBER:
         return v->number == 0;
-    case PROM_TEXT:
+    case GVAL_TEXT:
         return v->text.n == 0;
-    case PROM_DATE:
+    case GVAL_DATE:
         return timestamp_is_zero(v->date);
-    case PROM_LIST:
+    case GVAL_LIST:
         break;
     }
     return false; /* an empty list is one nevertheless */
 }
 
-const char *promvalue_type(const struct promvalue *v)
+const char *gval_value_type(const struct gval_value *v)
 {
     static const char *const types[] = {
-        [PROM_NIL] = "<nil>",   [PROM_BOOL] = "bool",      [PROM_NUMBER] = "float64",
-        [PROM_TEXT] = "string", [PROM_DATE] = "time.Time", [PROM_LIST] = "[]interface {}",
+        [GVAL_NIL] = "<nil>",   [GVAL_BOOL] = "bool",      [GVAL_NUMBER] = "float64",
+        [GVAL_TEXT] = "string", [GVAL_DATE] = "time.Time", [GVAL_LIST] = "[]interface {}",
     };
     return types[v->kind];
 }
@@ -194,7 +194,7 @@ static int date_cmp(struct timestamp a, struct timestamp b)
 }
 
 /* Of one kind and the same: nothing is converted. */
-static bool value_same(const struct promvalue *a, const struct promvalue *b)
+static bool value_same(const struct gval_value *a, const struct gval_value *b)
 {
     if (a->kind != b->kind || a->n != b->n) {
         return false;
@@ -208,16 +208,16 @@ static bool value_same(const struct promvalue *a, const struct promvalue *b)
            date_cmp(a->date, b->date) == 0;
 }
 
-static bool value_equal(const struct promvalue *a, const struct promvalue *b)
+static bool value_equal(const struct gval_value *a, const struct gval_value *b)
 {
     double x = 0;
     double y = 0;
     bool k = false;
     bool l = false;
-    if (promvalue_to_number(a, &x) && promvalue_to_number(b, &y)) {
+    if (gval_value_to_number(a, &x) && gval_value_to_number(b, &y)) {
         return x == y;
     }
-    if (promvalue_to_bool(a, &k) && promvalue_to_bool(b, &l)) {
+    if (gval_value_to_bool(a, &k) && gval_value_to_bool(b, &l)) {
         return k == l;
     }
     return value_same(a, b);
@@ -242,43 +242,43 @@ static double shift(double a, double b, bool left)
     return left ? (double)(int64_t)((uint64_t)x << count) : (double)(x >> count);
 }
 
-static struct promvalue calculate(enum promop op, double a, double b)
+static struct gval_value calculate(enum gval_op op, double a, double b)
 {
     switch (op) {
     case PROMOP_GE:
-        return promvalue_bool(a >= b);
+        return gval_value_bool(a >= b);
     case PROMOP_GT:
-        return promvalue_bool(a > b);
+        return gval_value_bool(a > b);
     case PROMOP_LE:
-        return promvalue_bool(a <= b);
+        return gval_value_bool(a <= b);
     case PROMOP_LT:
-        return promvalue_bool(a < b);
+        return gval_value_bool(a < b);
     case PROMOP_XOR:
-        return promvalue_number((double)(to_i64(a) ^ to_i64(b)));
+        return gval_value_number((double)(to_i64(a) ^ to_i64(b)));
     case PROMOP_BITAND:
-        return promvalue_number((double)(to_i64(a) & to_i64(b)));
+        return gval_value_number((double)(to_i64(a) & to_i64(b)));
     case PROMOP_BITOR:
-        return promvalue_number((double)(to_i64(a) | to_i64(b)));
+        return gval_value_number((double)(to_i64(a) | to_i64(b)));
     case PROMOP_SHL:
     case PROMOP_SHR:
-        return promvalue_number(shift(a, b, op == PROMOP_SHL));
+        return gval_value_number(shift(a, b, op == PROMOP_SHL));
     case PROMOP_ADD:
-        return promvalue_number(a + b);
+        return gval_value_number(a + b);
     case PROMOP_SUB:
-        return promvalue_number(a - b);
+        return gval_value_number(a - b);
     case PROMOP_MUL:
-        return promvalue_number(a * b);
+        return gval_value_number(a * b);
     case PROMOP_DIV:
-        return promvalue_number(a / b);
+        return gval_value_number(a / b);
     case PROMOP_MOD:
-        return promvalue_number(fmod(a, b));
+        return gval_value_number(fmod(a, b));
     default:
         ASSERT(op == PROMOP_POW);
-        return promvalue_number(pow(a, b));
+        return gval_value_number(pow(a, b));
     }
 }
 
-static bool order_holds(enum promop op, int order)
+static bool order_holds(enum gval_op op, int order)
 {
     return op == PROMOP_GE   ? order >= 0
            : op == PROMOP_GT ? order > 0
@@ -287,74 +287,74 @@ static bool order_holds(enum promop op, int order)
 }
 
 /* Numbers where both sides can be some, unless both are texts; else text, for '+' and the order. */
-static int value_arithmetic(enum promop op, const struct promvalue *a, const struct promvalue *b,
-                            struct arena *out, struct promvalue *ret, struct err *err)
+static int value_arithmetic(enum gval_op op, const struct gval_value *a, const struct gval_value *b,
+                            struct arena *out, struct gval_value *ret, struct err *err)
 {
     double x = 0;
     double y = 0;
     bool ordering = op >= PROMOP_GE && op <= PROMOP_LT;
     bool textual = ordering || op == PROMOP_ADD;
-    bool texts = textual && a->kind == PROM_TEXT && b->kind == PROM_TEXT;
-    if (!texts && promvalue_to_number(a, &x) && promvalue_to_number(b, &y)) {
+    bool texts = textual && a->kind == GVAL_TEXT && b->kind == GVAL_TEXT;
+    if (!texts && gval_value_to_number(a, &x) && gval_value_to_number(b, &y)) {
         *ret = calculate(op, x, y);
         return 0;
     }
-    if (ordering && a->kind == PROM_DATE && b->kind == PROM_DATE) {
-        *ret = promvalue_bool(order_holds(op, date_cmp(a->date, b->date)));
+    if (ordering && a->kind == GVAL_DATE && b->kind == GVAL_DATE) {
+        *ret = gval_value_bool(order_holds(op, date_cmp(a->date, b->date)));
         return 0;
     }
     if (!textual) {
         return err_set(err, ERR_INVALID, "invalid operation (%s) " STR_FMT " (%s)",
-                       promvalue_type(a), STR_ARG(promop_rules[op].text), promvalue_type(b));
+                       gval_value_type(a), STR_ARG(gval_op_rules[op].text), gval_value_type(b));
     }
-    struct str left = promvalue_print(a, out);
-    struct str right = promvalue_print(b, out);
-    *ret = ordering ? promvalue_bool(order_holds(op, str_cmp(left, right)))
-                    : promvalue_text(arena_concat(out, left, right));
+    struct str left = gval_value_print(a, out);
+    struct str right = gval_value_print(b, out);
+    *ret = ordering ? gval_value_bool(order_holds(op, str_cmp(left, right)))
+                    : gval_value_text(arena_concat(out, left, right));
     return 0;
 }
 
-static int value_logic(enum promop op, const struct promvalue *a, const struct promvalue *b,
-                       struct promvalue *ret, struct err *err)
+static int value_logic(enum gval_op op, const struct gval_value *a, const struct gval_value *b,
+                       struct gval_value *ret, struct err *err)
 {
     bool k = false;
     bool l = false;
-    if (!promvalue_to_bool(a, &k) || !promvalue_to_bool(b, &l)) {
+    if (!gval_value_to_bool(a, &k) || !gval_value_to_bool(b, &l)) {
         return err_set(err, ERR_INVALID, "invalid operation (%s) " STR_FMT " (%s)",
-                       promvalue_type(a), STR_ARG(promop_rules[op].text), promvalue_type(b));
+                       gval_value_type(a), STR_ARG(gval_op_rules[op].text), gval_value_type(b));
     }
-    *ret = promvalue_bool(op == PROMOP_AND ? k && l : k || l);
+    *ret = gval_value_bool(op == PROMOP_AND ? k && l : k || l);
     return 0;
 }
 
-static int value_in(const struct promvalue *a, const struct promvalue *b, struct promvalue *ret,
+static int value_in(const struct gval_value *a, const struct gval_value *b, struct gval_value *ret,
                     struct err *err)
 {
     bool found = false;
-    if (b->kind != PROM_LIST) {
+    if (b->kind != GVAL_LIST) {
         return err_set(err, ERR_INVALID, "expected type []interface{} for in operator but got %s",
-                       promvalue_type(b));
+                       gval_value_type(b));
     }
     for (uint32_t i = 0; i < b->n; i++) {
         found = found || value_same(a, &b->items[i]);
     }
-    *ret = promvalue_bool(found);
+    *ret = gval_value_bool(found);
     return 0;
 }
 
-int promvalue_infix(enum promop op, const struct promvalue *a, const struct promvalue *b,
-                    struct arena *out, struct promvalue *ret, struct err *err)
+int gval_value_infix(enum gval_op op, const struct gval_value *a, const struct gval_value *b,
+                     struct arena *out, struct gval_value *ret, struct err *err)
 {
     switch (op) {
     case PROMOP_COALESCE:
-        *ret = promvalue_is_zero(a) ? *b : *a;
+        *ret = gval_value_is_zero(a) ? *b : *a;
         return 0;
     case PROMOP_OR:
     case PROMOP_AND:
         return value_logic(op, a, b, ret, err);
     case PROMOP_EQ:
     case PROMOP_NE:
-        *ret = promvalue_bool(value_equal(a, b) == (op == PROMOP_EQ));
+        *ret = gval_value_bool(value_equal(a, b) == (op == PROMOP_EQ));
         return 0;
     case PROMOP_IN:
         return value_in(a, b, ret, err);
@@ -363,18 +363,18 @@ int promvalue_infix(enum promop op, const struct promvalue *a, const struct prom
     }
 }
 
-int promvalue_prefix(char sign, const struct promvalue *a, struct arena *out, struct promvalue *ret,
-                     struct err *err)
+int gval_value_prefix(char sign, const struct gval_value *a, struct arena *out,
+                      struct gval_value *ret, struct err *err)
 {
     bool yes = false;
     double number = 0;
-    if (sign == '!' ? !promvalue_to_bool(a, &yes) : !promvalue_to_number(a, &number)) {
+    if (sign == '!' ? !gval_value_to_bool(a, &yes) : !gval_value_to_number(a, &number)) {
         return err_set(err, ERR_INVALID, "unexpected " STR_FMT "(%s) expected %s",
-                       STR_ARG(promvalue_print(a, out)), promvalue_type(a),
+                       STR_ARG(gval_value_print(a, out)), gval_value_type(a),
                        sign == '!' ? "bool" : "number");
     }
-    *ret = sign == '!'   ? promvalue_bool(!yes)
-           : sign == '-' ? promvalue_number(-number)
-                         : promvalue_number((double)~to_i64(number));
+    *ret = sign == '!'   ? gval_value_bool(!yes)
+           : sign == '-' ? gval_value_number(-number)
+                         : gval_value_number((double)~to_i64(number));
     return 0;
 }

@@ -11,19 +11,19 @@
 #include "base/err.h"
 #include "base/timestamp.h"
 
-enum promkind { PROM_NIL, PROM_BOOL, PROM_NUMBER, PROM_TEXT, PROM_DATE, PROM_LIST };
+enum gval_kind { GVAL_NIL, GVAL_BOOL, GVAL_NUMBER, GVAL_TEXT, GVAL_DATE, GVAL_LIST };
 
-struct promvalue {
-    enum promkind kind;
+struct gval_value {
+    enum gval_kind kind;
     bool yes;
     double number;
     struct str text;
     struct timestamp date;
     uint32_t n;
-    const struct promvalue *items;
+    const struct gval_value *items;
 };
 
-enum promop {
+enum gval_op {
     PROMOP_COALESCE, /* a ?? b */
     PROMOP_OR,
     PROMOP_AND,
@@ -51,30 +51,30 @@ enum promop {
 };
 
 /* How operators are written and how tightly they bind. */
-extern const struct promop_rule {
+extern const struct gval_op_rule {
     struct str text;
     uint8_t power;
-} promop_rules[PROMOP_COUNT];
+} gval_op_rules[PROMOP_COUNT];
 
-struct promvalue promvalue_bool(bool yes);
-struct promvalue promvalue_number(double number);
-struct promvalue promvalue_text(struct str text);
+struct gval_value gval_value_bool(bool yes);
+struct gval_value gval_value_number(double number);
+struct gval_value gval_value_text(struct str text);
 /* The layouts of ISO 8601 and RFC 3339, in UTC where they have no offset. */
 NODISCARD
-int promvalue_date(struct str text, struct promvalue *ret, struct err *err);
+int gval_value_date(struct str text, struct gval_value *ret, struct err *err);
 
-bool promvalue_to_bool(const struct promvalue *v, bool *ret);
-bool promvalue_to_number(const struct promvalue *v, double *ret);
+bool gval_value_to_bool(const struct gval_value *v, bool *ret);
+bool gval_value_to_number(const struct gval_value *v, double *ret);
 /* As Go's %v has it. */
-struct str promvalue_print(const struct promvalue *v, struct arena *out);
-bool promvalue_is_zero(const struct promvalue *v);
-const char *promvalue_type(const struct promvalue *v); /* in Go's words */
+struct str gval_value_print(const struct gval_value *v, struct arena *out);
+bool gval_value_is_zero(const struct gval_value *v);
+const char *gval_value_type(const struct gval_value *v); /* in Go's words */
 
 /* Both sides are evaluated; =~ and !~ are not for here. Text of the result is in `out`. */
 NODISCARD
-int promvalue_infix(enum promop op, const struct promvalue *a, const struct promvalue *b,
-                    struct arena *out, struct promvalue *ret, struct err *err);
+int gval_value_infix(enum gval_op op, const struct gval_value *a, const struct gval_value *b,
+                     struct arena *out, struct gval_value *ret, struct err *err);
 /* '!', '-' or '~'. */
 NODISCARD
-int promvalue_prefix(char sign, const struct promvalue *a, struct arena *out, struct promvalue *ret,
-                     struct err *err);
+int gval_value_prefix(char sign, const struct gval_value *a, struct arena *out,
+                      struct gval_value *ret, struct err *err);

@@ -1,6 +1,6 @@
 #include "format/instance_names.h"
 
-int names_unknown(const struct names *names, struct str name, struct err *err)
+int instance_names_unknown(const struct instance_names *names, struct str name, struct err *err)
 {
     return err_set(err, ERR_NOTFOUND,
                    "the requested %s instance \"" STR_FMT "\" is not known to the registry",

@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 
-struct names {
+struct instance_names {
     /* Answers whether there is an instance of that name, and its number among its kind. */
     bool (*find)(void *ctx, struct str name, uint32_t *ret_index);
     void *ctx;
@@ -15,4 +15,4 @@ struct names {
 };
 
 /* Returns -ERR_NOTFOUND, with the sentence that operators know from the original. */
-int names_unknown(const struct names *names, struct str name, struct err *err);
+int instance_names_unknown(const struct instance_names *names, struct str name, struct err *err);

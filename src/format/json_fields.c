@@ -2,7 +2,7 @@
 
 #include "base/timestamp.h"
 
-struct str jr_text(const struct jreader *in, const struct jval *v, const char *key)
+struct str jr_text(const struct json_fields *in, const struct jval *v, const char *key)
 {
     return arena_str(in->out, jval_str(jval_get(v, str_from(key))));
 }
@@ -19,7 +19,7 @@ uint32_t jr_u32(const struct jval *v, const char *key, uint32_t absent)
     return fits ? (uint32_t)n : absent;
 }
 
-int jr_time(const struct jreader *in, const struct jval *v, const char *key, usec_t absent,
+int jr_time(const struct json_fields *in, const struct jval *v, const char *key, usec_t absent,
             usec_t *ret)
 {
     const struct jval *value = jval_get(v, str_from(key));
@@ -35,7 +35,7 @@ int jr_time(const struct jreader *in, const struct jval *v, const char *key, use
     return 0;
 }
 
-int jr_count(const struct jreader *in, const struct jval *list, uint32_t most, uint32_t *ret)
+int jr_count(const struct json_fields *in, const struct jval *list, uint32_t most, uint32_t *ret)
 {
     *ret = jval_kind(list) == JARR || jval_kind(list) == JOBJ ? list->n : 0;
     return *ret <= most ? 0

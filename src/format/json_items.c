@@ -1,18 +1,18 @@
 #include "format/json_items.h"
 
-void jsplit_init(struct jsplit *s, struct str list)
+void json_items_init(struct json_items *s, struct str list)
 {
-    *s = (struct jsplit){ .text = list };
+    *s = (struct json_items){ .text = list };
 }
 
-static int jsplit_fail(const struct jsplit *s, const char *want, struct err *err)
+static int json_items_fail(const struct json_items *s, const char *want, struct err *err)
 {
     err->pos = json_pos(s->text, s->at);
     return err_set(err, ERR_PROTO, "line %u, column %u of the list: want %s", err->pos.line,
                    err->pos.column, want);
 }
 
-static void jsplit_skip_space(struct jsplit *s)
+static void json_items_skip_space(struct json_items *s)
 {
     while (s->at < s->text.n && strchr(" \t\r\n", s->text.p[s->at]) != NULL &&
            s->text.p[s->at] != '\0') {
@@ -20,9 +20,9 @@ static void jsplit_skip_space(struct jsplit *s)
     }
 }
 
-static bool jsplit_take(struct jsplit *s, char c)
+static bool json_items_take(struct json_items *s, char c)
 {
-    jsplit_skip_space(s);
+    json_items_skip_space(s);
     if (s->at < s->text.n && s->text.p[s->at] == c) {
         s->at++;
         return true;
@@ -31,7 +31,7 @@ static bool jsplit_take(struct jsplit *s, char c)
 }
 
 /* Behind the opening quote: past the closing one. */
-static bool jsplit_skip_string(struct jsplit *s)
+static bool json_items_skip_string(struct json_items *s)
 {
     while (s->at < s->text.n) {
         char c = s->text.p[s->at++];
@@ -47,9 +47,9 @@ static bool jsplit_skip_string(struct jsplit *s)
 
 /* Past one value, by counting brackets outside strings; its grammar is checked when the item is
  * parsed. */
-static bool jsplit_skip_value(struct jsplit *s, struct str *ret)
+static bool json_items_skip_value(struct json_items *s, struct str *ret)
 {
-    jsplit_skip_space(s);
+    json_items_skip_space(s);
     size_t start = s->at;
     size_t depth = 0;
     while (s->at < s->text.n) {
@@ -59,7 +59,7 @@ static bool jsplit_skip_value(struct jsplit *s, struct str *ret)
         }
         s->at++;
         if (c == '"') {
-            if (!jsplit_skip_string(s)) {
+            if (!json_items_skip_string(s)) {
                 return false;
             }
         } else if (c == '{' || c == '[') {
@@ -80,20 +80,20 @@ static bool jsplit_skip_value(struct jsplit *s, struct str *ret)
 }
 
 /* Stands before a member of the list object: takes it, or enters "items". */
-static int jsplit_member(struct jsplit *s, struct err *err)
+static int json_items_member(struct json_items *s, struct err *err)
 {
     struct str key;
-    if (s->at >= s->text.n || s->text.p[s->at] != '"' || !jsplit_skip_value(s, &key) ||
-        !jsplit_take(s, ':')) {
-        return jsplit_fail(s, "a member", err);
+    if (s->at >= s->text.n || s->text.p[s->at] != '"' || !json_items_skip_value(s, &key) ||
+        !json_items_take(s, ':')) {
+        return json_items_fail(s, "a member", err);
     }
-    if (str_eq(key, STR("\"items\"")) && jsplit_take(s, '[')) {
+    if (str_eq(key, STR("\"items\"")) && json_items_take(s, '[')) {
         s->in_items = true;
         return 0;
     }
     struct str value;
-    if (!jsplit_skip_value(s, &value)) {
-        return jsplit_fail(s, "a value", err);
+    if (!json_items_skip_value(s, &value)) {
+        return json_items_fail(s, "a value", err);
     }
     if (str_eq(key, STR("\"metadata\""))) {
         s->metadata = value;
@@ -101,36 +101,36 @@ static int jsplit_member(struct jsplit *s, struct err *err)
     return 0;
 }
 
-int jsplit_next(struct jsplit *s, struct str *ret_item, struct err *err)
+int json_items_next(struct json_items *s, struct str *ret_item, struct err *err)
 {
     if (s->done) {
         return 0;
     }
     if (s->at == 0) {
-        if (!jsplit_take(s, '{')) {
-            return jsplit_fail(s, "'{'", err);
+        if (!json_items_take(s, '{')) {
+            return json_items_fail(s, "'{'", err);
         }
     }
     for (;;) {
-        bool comma = jsplit_take(s, ',');
+        bool comma = json_items_take(s, ',');
         if (!s->in_items) {
-            if (!comma && jsplit_take(s, '}')) {
+            if (!comma && json_items_take(s, '}')) {
                 s->done = true;
                 return 0;
             }
-            jsplit_skip_space(s);
-            int r = jsplit_member(s, err);
+            json_items_skip_space(s);
+            int r = json_items_member(s, err);
             if (r < 0) {
                 return r;
             }
             continue;
         }
-        if (!comma && jsplit_take(s, ']')) {
+        if (!comma && json_items_take(s, ']')) {
             s->in_items = false;
             continue;
         }
-        if (!jsplit_skip_value(s, ret_item)) {
-            return jsplit_fail(s, "a whole item", err);
+        if (!json_items_skip_value(s, ret_item)) {
+            return json_items_fail(s, "a whole item", err);
         }
         return 1;
     }

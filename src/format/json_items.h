@@ -9,7 +9,7 @@
 
 #include "format/json.h"
 
-struct jsplit {
+struct json_items {
     struct str text;
     size_t at;
     bool in_items;
@@ -17,8 +17,8 @@ struct jsplit {
     struct str metadata; /* the list's "metadata" object, when it has been passed */
 };
 
-void jsplit_init(struct jsplit *s, struct str list);
+void json_items_init(struct json_items *s, struct str list);
 /* 1 and `*ret_item`, 0 at the end (then `metadata` is known), or an error for text that is no list.
  */
 NODISCARD
-int jsplit_next(struct jsplit *s, struct str *ret_item, struct err *err);
+int json_items_next(struct json_items *s, struct str *ret_item, struct err *err);

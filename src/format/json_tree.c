@@ -422,7 +422,7 @@ void tree_insert(struct tree *arr, uint32_t i, struct tree *value)
     arr->n++;
 }
 
-void tree_write(const struct tree *t, struct jwriter *w)
+void tree_write(const struct tree *t, struct json_writer *w)
 {
     switch (tree_kind(t)) {
     case JNULL:
@@ -457,7 +457,7 @@ void tree_write(const struct tree *t, struct jwriter *w)
 
 void tree_print(const struct tree *t, struct buf *out)
 {
-    struct jwriter w = jwriter_on(out);
+    struct json_writer w = json_writer_on(out);
     tree_write(t, &w);
 }
 

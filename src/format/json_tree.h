@@ -68,6 +68,6 @@ void tree_add(struct tree *arr, struct tree *value);
 void tree_insert(struct tree *arr, uint32_t i, struct tree *value); /* i <= n */
 void tree_remove(struct tree *arr, struct tree *value);
 
-void tree_write(const struct tree *t, struct jwriter *w);
+void tree_write(const struct tree *t, struct json_writer *w);
 void tree_print(const struct tree *t, struct buf *out);
 struct str tree_json(struct arena *a, const struct tree *t);

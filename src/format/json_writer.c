@@ -5,12 +5,12 @@
 
 #include <math.h>
 
-struct jwriter jwriter_on(struct buf *out)
+struct json_writer json_writer_on(struct buf *out)
 {
-    return (struct jwriter){ .out = out };
+    return (struct json_writer){ .out = out };
 }
 
-static void jw_before(struct jwriter *w)
+static void jw_before(struct json_writer *w)
 {
     if (w->after_key) {
         w->after_key = false;
@@ -24,7 +24,7 @@ static void jw_before(struct jwriter *w)
     *comma |= bit;
 }
 
-static void jw_open(struct jwriter *w, char c)
+static void jw_open(struct json_writer *w, char c)
 {
     jw_before(w);
     buf_add_char(w->out, c);
@@ -33,34 +33,34 @@ static void jw_open(struct jwriter *w, char c)
     w->comma[w->depth / 64] &= ~(UINT64_C(1) << w->depth % 64);
 }
 
-static void jw_close(struct jwriter *w, char c)
+static void jw_close(struct json_writer *w, char c)
 {
     ASSERT(w->depth > 0 && !w->after_key);
     w->depth--;
     buf_add_char(w->out, c);
 }
 
-void jw_obj(struct jwriter *w)
+void jw_obj(struct json_writer *w)
 {
     jw_open(w, '{');
 }
 
-void jw_obj_end(struct jwriter *w)
+void jw_obj_end(struct json_writer *w)
 {
     jw_close(w, '}');
 }
 
-void jw_arr(struct jwriter *w)
+void jw_arr(struct json_writer *w)
 {
     jw_open(w, '[');
 }
 
-void jw_arr_end(struct jwriter *w)
+void jw_arr_end(struct json_writer *w)
 {
     jw_close(w, ']');
 }
 
-void jw_key(struct jwriter *w, struct str key)
+void jw_key(struct json_writer *w, struct str key)
 {
     jw_before(w);
     json_quote(w->out, key);
@@ -68,25 +68,25 @@ void jw_key(struct jwriter *w, struct str key)
     w->after_key = true;
 }
 
-void jw_str(struct jwriter *w, struct str s)
+void jw_str(struct json_writer *w, struct str s)
 {
     jw_before(w);
     json_quote(w->out, s);
 }
 
-void jw_i64(struct jwriter *w, int64_t n)
+void jw_i64(struct json_writer *w, int64_t n)
 {
     jw_before(w);
     buf_printf(w->out, "%lld", (long long)n);
 }
 
-void jw_bool(struct jwriter *w, bool b)
+void jw_bool(struct json_writer *w, bool b)
 {
     jw_before(w);
     buf_add(w->out, b ? STR("true") : STR("false"));
 }
 
-void jw_null(struct jwriter *w)
+void jw_null(struct json_writer *w)
 {
     jw_before(w);
     buf_add(w->out, STR("null"));
@@ -143,7 +143,7 @@ static void float_print(struct buf *out, double size)
     float_spread(out, (struct str){ .p = digits, .n = n }, negative ? -exponent : exponent);
 }
 
-int jw_f64(struct jwriter *w, double f, struct err *err)
+int jw_f64(struct json_writer *w, double f, struct err *err)
 {
     if (!isfinite(f)) {
         return err_set(err, ERR_INVALID, "JSON has no number for %s",
@@ -159,13 +159,13 @@ int jw_f64(struct jwriter *w, double f, struct err *err)
     return 0;
 }
 
-void jw_raw(struct jwriter *w, struct str json)
+void jw_raw(struct json_writer *w, struct str json)
 {
     jw_before(w);
     buf_add(w->out, json);
 }
 
-static void jw_members(struct jwriter *w, const struct jval *v)
+static void jw_members(struct json_writer *w, const struct jval *v)
 {
     JVAL_EACH (v, member) {
         jw_key(w, jval_key(member));
@@ -173,7 +173,7 @@ static void jw_members(struct jwriter *w, const struct jval *v)
     }
 }
 
-void jw_val(struct jwriter *w, const struct jval *v)
+void jw_val(struct json_writer *w, const struct jval *v)
 {
     switch (jval_kind(v)) {
     case JNULL:
@@ -203,32 +203,32 @@ void jw_val(struct jwriter *w, const struct jval *v)
     }
 }
 
-void jw_pair(struct jwriter *w, const char *key, struct str value)
+void jw_pair(struct json_writer *w, const char *key, struct str value)
 {
     jw_key(w, str_from(key));
     jw_str(w, value);
 }
 
-void jw_pair_bool(struct jwriter *w, const char *key, bool b)
+void jw_pair_bool(struct json_writer *w, const char *key, bool b)
 {
     jw_key(w, str_from(key));
     jw_bool(w, b);
 }
 
-void jw_pair_i64(struct jwriter *w, const char *key, int64_t n)
+void jw_pair_i64(struct json_writer *w, const char *key, int64_t n)
 {
     jw_key(w, str_from(key));
     jw_i64(w, n);
 }
 
-void jw_pair_some(struct jwriter *w, const char *key, struct str value)
+void jw_pair_some(struct json_writer *w, const char *key, struct str value)
 {
     if (value.n > 0) {
         jw_pair(w, key, value);
     }
 }
 
-void jw_pair_time(struct jwriter *w, const char *key, usec_t wall)
+void jw_pair_time(struct json_writer *w, const char *key, usec_t wall)
 {
     char text[TIMESTAMP_TEXT_MAX];
     if (wall > 0 && wall != USEC_NEVER) {

@@ -11,38 +11,38 @@
 #include "base/limits.h"
 #include "format/json.h"
 
-struct jwriter {
+struct json_writer {
     struct buf *out;
     uint32_t depth;
     uint64_t comma[JSON_DEPTH_MAX / 64 + 1]; /* a value stands before; one bit a depth */
     bool after_key;
 };
 
-struct jwriter jwriter_on(struct buf *out);
+struct json_writer json_writer_on(struct buf *out);
 
-void jw_obj(struct jwriter *w);
-void jw_obj_end(struct jwriter *w);
-void jw_arr(struct jwriter *w);
-void jw_arr_end(struct jwriter *w);
-void jw_key(struct jwriter *w, struct str key);
-void jw_str(struct jwriter *w, struct str s);
-void jw_i64(struct jwriter *w, int64_t n);
-void jw_bool(struct jwriter *w, bool b);
-void jw_null(struct jwriter *w);
+void jw_obj(struct json_writer *w);
+void jw_obj_end(struct json_writer *w);
+void jw_arr(struct json_writer *w);
+void jw_arr_end(struct json_writer *w);
+void jw_key(struct json_writer *w, struct str key);
+void jw_str(struct json_writer *w, struct str s);
+void jw_i64(struct json_writer *w, int64_t n);
+void jw_bool(struct json_writer *w, bool b);
+void jw_null(struct json_writer *w);
 /* -ERR_INVALID for NaN and infinities, which JSON does not have; nothing is written then. */
 NODISCARD
-int jw_f64(struct jwriter *w, double f, struct err *err);
-void jw_raw(struct jwriter *w, struct str json); /* a whole value that is JSON already */
-void jw_val(struct jwriter *w, const struct jval *v);
+int jw_f64(struct json_writer *w, double f, struct err *err);
+void jw_raw(struct json_writer *w, struct str json); /* a whole value that is JSON already */
+void jw_val(struct json_writer *w, const struct jval *v);
 
 /* Key and value in one call, and with a key from libc's side of the world. */
-void jw_pair(struct jwriter *w, const char *key, struct str value);
-void jw_pair_bool(struct jwriter *w, const char *key, bool b);
-void jw_pair_i64(struct jwriter *w, const char *key, int64_t n);
+void jw_pair(struct json_writer *w, const char *key, struct str value);
+void jw_pair_bool(struct json_writer *w, const char *key, bool b);
+void jw_pair_i64(struct json_writer *w, const char *key, int64_t n);
 /* Nothing is written for an empty text, and for a time that is 0 or USEC_NEVER. Times are wall
  * clock, printed as metav1.Time. */
-void jw_pair_some(struct jwriter *w, const char *key, struct str value);
-void jw_pair_time(struct jwriter *w, const char *key, usec_t wall);
+void jw_pair_some(struct json_writer *w, const char *key, struct str value);
+void jw_pair_time(struct json_writer *w, const char *key, usec_t wall);
 
 /* A JSON string with its quotes. */
 void json_quote(struct buf *out, struct str s);

@@ -10,7 +10,7 @@ static bool label_fits(struct str key, struct str value)
            str_find_char(value, '\n') == SIZE_MAX;
 }
 
-void labels_pack(const struct jval *labels, struct buf *out)
+void label_pack(const struct jval *labels, struct buf *out)
 {
     JVAL_EACH (jval_kind(labels) == JOBJ ? labels : NULL, v) {
         struct str key = jval_key(v);
@@ -21,15 +21,15 @@ void labels_pack(const struct jval *labels, struct buf *out)
     }
 }
 
-struct str labels_keep(const struct jval *labels, struct arena *out)
+struct str label_pack_keep(const struct jval *labels, struct arena *out)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    labels_pack(labels, &text);
+    label_pack(labels, &text);
     return arena_str(out, buf_str(&text));
 }
 
-bool labels_lookup(void *ctx, struct str key, struct str *ret_value)
+bool label_pack_find(void *ctx, struct str key, struct str *ret_value)
 {
     const struct str *packed = ctx;
     struct str rest = *packed;

@@ -9,7 +9,8 @@
 #include "base/buf.h"
 #include "format/json.h"
 
-void labels_pack(const struct jval *labels, struct buf *out);
-struct str labels_keep(const struct jval *labels, struct arena *out); /* the same, in an arena */
+void label_pack(const struct jval *labels, struct buf *out);
+struct str label_pack_keep(const struct jval *labels,
+                           struct arena *out); /* the same, in an arena */
 /* A selector_lookup; ctx is a const struct str, the packed text. */
-bool labels_lookup(void *ctx, struct str key, struct str *ret_value);
+bool label_pack_find(void *ctx, struct str key, struct str *ret_value);

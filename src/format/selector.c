@@ -197,7 +197,7 @@ static int check_count(const struct selector_term *t, struct err *err)
     if ((t->op == SELECTOR_EXISTS || t->op == SELECTOR_ABSENT) && t->n > 0) {
         CLEANUP(buf_done)
         struct buf shown = { 0 };
-        struct jwriter w = jwriter_on(&shown);
+        struct json_writer w = json_writer_on(&shown);
         jw_arr(&w);
         for (uint32_t i = 0; i < t->n; i++) {
             jw_str(&w, t->values[i]);

@@ -7,7 +7,7 @@
 
 struct var {
     struct str name;
-    struct goval value;
+    struct govalue value;
 };
 
 struct run {
@@ -24,7 +24,7 @@ struct run {
     struct err *err;
 };
 
-#define RUN_FAIL(x, at, ...) tlex_fail((x)->err, (x)->t->text, (at), __VA_ARGS__)
+#define RUN_FAIL(x, at, ...) template_lex_fail((x)->err, (x)->t->text, (at), __VA_ARGS__)
 
 /* Puts the place before what a function said. */
 static int run_wrap(struct run *x, uint32_t at, struct str name)
@@ -52,13 +52,13 @@ static int run_step(struct run *x, uint32_t at)
     return x->out->full ? run_limit(x, at, "bytes of output", TEMPLATE_OUTPUT_MAX) : 0;
 }
 
-static void var_push(struct run *x, struct str name, const struct goval *value)
+static void var_push(struct run *x, struct str name, const struct govalue *value)
 {
     ARENA_GROW(&x->tmp, x->vars, x->vars_n, x->vars_cap);
     x->vars[x->vars_n++] = (struct var){ name, *value };
 }
 
-static struct goval *var_find(struct run *x, struct str name)
+static struct govalue *var_find(struct run *x, struct str name)
 {
     for (uint32_t i = x->vars_n; i > x->vars_base; i--) {
         if (str_eq(x->vars[i - 1].name, name)) {
@@ -68,9 +68,9 @@ static struct goval *var_find(struct run *x, struct str name)
     return NULL;
 }
 
-static int var_set(struct run *x, struct str name, const struct goval *value, uint32_t at)
+static int var_set(struct run *x, struct str name, const struct govalue *value, uint32_t at)
 {
-    struct goval *var = var_find(x, name);
+    struct govalue *var = var_find(x, name);
     if (var == NULL) {
         return RUN_FAIL(x, at, "found '" STR_FMT "', want a variable declared before",
                         STR_ARG(str_sub(name, 0, MIN(name.n, (size_t)64))));
@@ -79,16 +79,16 @@ static int var_set(struct run *x, struct str name, const struct goval *value, ui
     return 0;
 }
 
-static int eval_pipe(struct run *x, const struct goval *dot, const struct tpipe *pipe,
-                     struct goval *ret);
-static int eval_arg(struct run *x, const struct goval *dot, const struct tnode *node,
-                    struct goval *ret);
+static int eval_pipe(struct run *x, const struct govalue *dot, const struct tpipe *pipe,
+                     struct govalue *ret);
+static int eval_arg(struct run *x, const struct govalue *dot, const struct tnode *node,
+                    struct govalue *ret);
 
 /* What a command calls: the operands behind its first word, and what came through the pipe. */
 struct given {
-    const struct goval *dot;
-    const struct tnode *args;  /* borrowed: from the tree */
-    const struct goval *final; /* NULL: nothing came */
+    const struct govalue *dot;
+    const struct tnode *args;    /* borrowed: from the tree */
+    const struct govalue *final; /* NULL: nothing came */
 };
 
 static uint32_t given_count(const struct given *g)
@@ -101,10 +101,10 @@ static uint32_t given_count(const struct given *g)
 }
 
 /* All of them in a row, with room for a receiver before. */
-static int given_eval(struct run *x, const struct given *g, struct goval **ret)
+static int given_eval(struct run *x, const struct given *g, struct govalue **ret)
 {
     uint32_t n = 1;
-    *ret = ARENA_ARRAY(&x->tmp, struct goval, given_count(g) + 1);
+    *ret = ARENA_ARRAY(&x->tmp, struct govalue, given_count(g) + 1);
     for (const struct tnode *node = g->args; node != NULL; node = node->next) {
         int r = eval_arg(x, g->dot, node, &(*ret)[n++]);
         if (r < 0) {
@@ -119,12 +119,12 @@ static int given_eval(struct run *x, const struct given *g, struct goval **ret)
 
 /* `and` and `or` stop at the first value that decides. */
 static int eval_logic(struct run *x, const struct tnode *word, const struct given *g,
-                      struct goval *ret)
+                      struct govalue *ret)
 {
     bool wanted = str_eq(word->func->name, STR("or"));
     for (const struct tnode *node = g->args; node != NULL; node = node->next) {
         int r = eval_arg(x, g->dot, node, ret);
-        if (r < 0 || goval_truth(ret) == wanted) {
+        if (r < 0 || govalue_truth(ret) == wanted) {
             return r;
         }
     }
@@ -135,11 +135,11 @@ static int eval_logic(struct run *x, const struct tnode *word, const struct give
 }
 
 static int eval_func(struct run *x, const struct tnode *word, const struct given *g,
-                     struct goval *ret)
+                     struct govalue *ret)
 {
-    const struct tfunc *f = word->func;
+    const struct template_func *f = word->func;
     uint32_t n = given_count(g);
-    struct goval *args;
+    struct govalue *args;
     if (n < f->least || n > f->most) {
         return RUN_FAIL(x, word->at, "'" STR_FMT "': found %u arguments, want %s%u",
                         STR_ARG(f->name), n, f->most > f->least ? "at least " : "", f->least);
@@ -158,16 +158,16 @@ static int eval_func(struct run *x, const struct tnode *word, const struct given
 
 /* One name behind a value: a method, a field or a map's entry. */
 static int eval_field(struct run *x, uint32_t at, struct str name, const struct given *g,
-                      struct goval *value)
+                      struct govalue *value)
 {
-    struct goval receiver = *value;
+    struct govalue receiver = *value;
     struct str shown = str_sub(name, 0, MIN(name.n, (size_t)64));
     if (receiver.kind == GO_NONE) {
         return 0;
     }
-    const struct tmethod *m = tmethod_find(&receiver, name);
+    const struct template_method *m = template_method_find(&receiver, name);
     if (m != NULL) {
-        struct goval *args;
+        struct govalue *args;
         int r = given_eval(x, g, &args);
         if (r < 0) {
             return r;
@@ -176,11 +176,11 @@ static int eval_field(struct run *x, uint32_t at, struct str name, const struct 
         struct tcall call = {
             .tmp = &x->tmp, .args = args, .n = given_count(g) + 1, .ret = value, .err = x->err
         };
-        r = tmethod_call(m, &call);
+        r = template_method_call(m, &call);
         return r < 0 ? run_wrap(x, at, name) : 0;
     }
-    if (!goval_member(&receiver, name, &x->tmp, value)) {
-        *value = (struct goval){ 0 };
+    if (!govalue_member(&receiver, name, &x->tmp, value)) {
+        *value = (struct govalue){ 0 };
         /* Names of resources are lower case: what is not is a method mistyped. */
         bool resource =
             receiver.type != &gotype_resources || !(name.p[0] >= 'A' && name.p[0] <= 'Z');
@@ -188,7 +188,7 @@ static int eval_field(struct run *x, uint32_t at, struct str name, const struct 
             return RUN_FAIL(x, at, "found '." STR_FMT "', want a field that %s%s has",
                             STR_ARG(shown),
                             receiver.kind == GO_NIL ? "the nil pointer of type " : "",
-                            goval_type_name(&receiver));
+                            govalue_type_name(&receiver));
         }
     }
     if (given_count(g) > 0) {
@@ -199,7 +199,7 @@ static int eval_field(struct run *x, uint32_t at, struct str name, const struct 
 }
 
 static int eval_fields(struct run *x, const struct tnode *node, const struct given *g,
-                       struct goval *value)
+                       struct govalue *value)
 {
     static const struct given none = { 0 };
     for (uint32_t i = 0; i < node->names_n; i++) {
@@ -213,8 +213,8 @@ static int eval_fields(struct run *x, const struct tnode *node, const struct giv
 }
 
 /* What the fields of a chain, variable or field node start from. */
-static int eval_start(struct run *x, const struct goval *dot, const struct tnode *node,
-                      struct goval *ret)
+static int eval_start(struct run *x, const struct govalue *dot, const struct tnode *node,
+                      struct govalue *ret)
 {
     if (node->kind == TNODE_CHAIN) {
         return eval_arg(x, dot, node->inner, ret);
@@ -223,7 +223,7 @@ static int eval_start(struct run *x, const struct goval *dot, const struct tnode
         *ret = *dot;
         return 0;
     }
-    const struct goval *var = var_find(x, node->text);
+    const struct govalue *var = var_find(x, node->text);
     if (var == NULL) {
         return RUN_FAIL(x, node->at, "found '" STR_FMT "', want a variable that was declared",
                         STR_ARG(str_sub(node->text, 0, MIN(node->text.n, (size_t)64))));
@@ -234,7 +234,7 @@ static int eval_start(struct run *x, const struct goval *dot, const struct tnode
 
 /* A first word that is a value takes no arguments. */
 static int eval_plain(struct run *x, const struct tnode *word, const struct given *g,
-                      struct goval *ret)
+                      struct govalue *ret)
 {
     if (given_count(g) > 0) {
         return RUN_FAIL(x, word->at, "found arguments behind a value, want a function before them");
@@ -255,7 +255,7 @@ static int eval_plain(struct run *x, const struct tnode *word, const struct give
 }
 
 static int eval_word(struct run *x, const struct tnode *word, const struct given *g,
-                     struct goval *ret)
+                     struct govalue *ret)
 {
     int r = run_step(x, word->at);
     if (r < 0) {
@@ -277,22 +277,22 @@ static int eval_word(struct run *x, const struct tnode *word, const struct given
     return eval_fields(x, word, g, ret);
 }
 
-static int eval_arg(struct run *x, const struct goval *dot, const struct tnode *node,
-                    struct goval *ret)
+static int eval_arg(struct run *x, const struct govalue *dot, const struct tnode *node,
+                    struct govalue *ret)
 {
     if (node->kind == TNODE_NIL) {
-        *ret = (struct goval){ 0 };
+        *ret = (struct govalue){ 0 };
         return 0;
     }
     return eval_word(x, node, &(struct given){ .dot = dot }, ret);
 }
 
-static int eval_commands(struct run *x, const struct goval *dot, const struct tpipe *pipe,
-                         struct goval *ret)
+static int eval_commands(struct run *x, const struct govalue *dot, const struct tpipe *pipe,
+                         struct govalue *ret)
 {
-    struct goval value = { 0 };
+    struct govalue value = { 0 };
     for (const struct tcommand *c = pipe->commands; c != NULL; c = c->next) {
-        struct goval before = value;
+        struct govalue before = value;
         struct given g = { .dot = dot,
                            .args = c->args->next,
                            .final = c == pipe->commands ? NULL : &before };
@@ -314,8 +314,8 @@ static int run_enter(struct run *x, uint32_t at)
     return 0;
 }
 
-static int eval_pipe(struct run *x, const struct goval *dot, const struct tpipe *pipe,
-                     struct goval *ret)
+static int eval_pipe(struct run *x, const struct govalue *dot, const struct tpipe *pipe,
+                     struct govalue *ret)
 {
     int r = run_enter(x, pipe->at);
     if (r < 0) {
@@ -333,11 +333,11 @@ static int eval_pipe(struct run *x, const struct goval *dot, const struct tpipe 
     return r;
 }
 
-static int walk(struct run *x, const struct tnode *list, const struct goval *dot);
+static int walk(struct run *x, const struct tnode *list, const struct govalue *dot);
 
-static int walk_action(struct run *x, const struct tnode *node, const struct goval *dot)
+static int walk_action(struct run *x, const struct tnode *node, const struct govalue *dot)
 {
-    struct goval value;
+    struct govalue value;
     int r = eval_pipe(x, dot, node->pipe, &value);
     if (r < 0 || node->pipe->vars_n > 0) {
         return r;
@@ -345,27 +345,27 @@ static int walk_action(struct run *x, const struct tnode *node, const struct gov
     if (value.kind == GO_NONE) {
         buf_add(x->out, STR("<no value>"));
     } else {
-        gofmt_print(x->out, &value, 1, &x->tmp);
+        goprintf_print(x->out, &value, 1, &x->tmp);
     }
     return 0;
 }
 
-static int walk_if(struct run *x, const struct tnode *node, const struct goval *dot)
+static int walk_if(struct run *x, const struct tnode *node, const struct govalue *dot)
 {
-    struct goval value;
+    struct govalue value;
     int r = eval_pipe(x, dot, node->pipe, &value);
     if (r < 0) {
         return r;
     }
-    if (goval_truth(&value)) {
+    if (govalue_truth(&value)) {
         return walk(x, node->list, node->kind == TNODE_WITH ? &value : dot);
     }
     return walk(x, node->other, dot);
 }
 
 /* One turn of a loop; `index` is NULL where there is none. */
-static int walk_turn(struct run *x, const struct tnode *node, const struct goval *index,
-                     const struct goval *element)
+static int walk_turn(struct run *x, const struct tnode *node, const struct govalue *index,
+                     const struct govalue *element)
 {
     const struct tpipe *pipe = node->pipe;
     uint32_t mark = x->vars_n;
@@ -389,24 +389,24 @@ static int walk_turn(struct run *x, const struct tnode *node, const struct goval
 }
 
 /* The i-th turn over a list, a map or a number; false behind the last. */
-static bool range_at(const struct goval *over, int64_t i, struct goval *index,
-                     struct goval *element)
+static bool range_at(const struct govalue *over, int64_t i, struct govalue *index,
+                     struct govalue *element)
 {
     if (i >= (over->kind == GO_INT ? over->number : (int64_t)over->n)) {
         return false;
     }
-    *index = over->kind == GO_MAP ? goval_str(over->members[i].name) : goval_i64(i);
+    *index = over->kind == GO_MAP ? govalue_str(over->members[i].name) : govalue_i64(i);
     *element = over->kind == GO_MAP     ? over->members[i].value
                : over->kind == GO_SLICE ? over->items[i]
-                                        : goval_i64(i);
+                                        : govalue_i64(i);
     return true;
 }
 
-static int walk_range(struct run *x, const struct tnode *node, const struct goval *dot)
+static int walk_range(struct run *x, const struct tnode *node, const struct govalue *dot)
 {
-    struct goval over;
-    struct goval index;
-    struct goval element;
+    struct govalue over;
+    struct govalue index;
+    struct govalue element;
     int r = eval_pipe(x, dot, node->pipe, &over);
     if (r < 0) {
         return r;
@@ -414,7 +414,7 @@ static int walk_range(struct run *x, const struct tnode *node, const struct gova
     bool pairs = over.kind == GO_SLICE || over.kind == GO_MAP || over.kind == GO_NONE;
     if (!pairs && !(over.kind == GO_INT && node->pipe->vars_n < 2)) {
         return RUN_FAIL(x, node->pipe->at, "found %s, want a list or map to range over",
-                        goval_type_name(&over));
+                        govalue_type_name(&over));
     }
     int64_t i = 0;
     for (; r == 0 && x->flow == FLOW_ON && range_at(&over, i, &index, &element); i++) {
@@ -434,9 +434,9 @@ static const struct ttree *tree_named(const struct template *t, struct str name)
     return tree;
 }
 
-static int walk_template(struct run *x, const struct tnode *node, const struct goval *dot)
+static int walk_template(struct run *x, const struct tnode *node, const struct govalue *dot)
 {
-    struct goval inner = { 0 };
+    struct govalue inner = { 0 };
     const struct ttree *tree = tree_named(x->t, node->text);
     if (tree == NULL) {
         return RUN_FAIL(x, node->at, "found '" STR_FMT "', want a template that is defined",
@@ -455,7 +455,7 @@ static int walk_template(struct run *x, const struct tnode *node, const struct g
     return r;
 }
 
-static int walk_node(struct run *x, const struct tnode *node, const struct goval *dot)
+static int walk_node(struct run *x, const struct tnode *node, const struct govalue *dot)
 {
     uint32_t mark = x->vars_n;
     int r = run_step(x, node->at);
@@ -487,7 +487,7 @@ static int walk_node(struct run *x, const struct tnode *node, const struct goval
     return r;
 }
 
-static int walk(struct run *x, const struct tnode *list, const struct goval *dot)
+static int walk(struct run *x, const struct tnode *list, const struct govalue *dot)
 {
     int r = run_enter(x, list != NULL ? list->at : 0);
     if (r < 0) {
@@ -507,14 +507,14 @@ int template_parse(struct str text, struct arena *out, struct template **ret, st
         return err_set(err, ERR_LIMIT, "found a template of %zu bytes, want at most %zu", text.n,
                        TEMPLATE_TEXT_MAX);
     }
-    int r = tparse(text, out, t, err);
+    int r = template_parse_text(text, out, t, err);
     if (r == 0) {
         *ret = t;
     }
     return r;
 }
 
-int template_render(const struct template *t, const struct goval *root, struct buf *out,
+int template_render(const struct template *t, const struct govalue *root, struct buf *out,
                     struct err *err)
 {
     CLEANUP(buf_done)

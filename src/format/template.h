@@ -4,7 +4,7 @@
  * A template is read once and run often; running it changes nothing but the output. Whatever a
  * template does is bounded: a message is a message, not a program. Fields, functions and printing
  * are Go's. Beyond Go, an entry of a ResourceList can be had by its name (`.Capacity.cpu`), and a
- * string may have fields (goval_str_with).
+ * string may have fields (govalue_str_with).
  */
 #pragma once
 
@@ -28,5 +28,5 @@ int template_parse(struct str text, struct arena *out, struct template **ret, st
 
 /* Adds the message to `out`; on failure `out` is as before. Both errors carry line and column. */
 NODISCARD
-int template_render(const struct template *t, const struct goval *root, struct buf *out,
+int template_render(const struct template *t, const struct govalue *root, struct buf *out,
                     struct err *err);

@@ -12,7 +12,7 @@ static int call_text(struct tcall *c, const struct buf *text)
     if (text->full) {
         return err_set(c->err, ERR_LIMIT, "a text of more than %zu bytes", TEMPLATE_OUTPUT_MAX);
     }
-    *c->ret = goval_str(arena_str(c->tmp, buf_str(text)));
+    *c->ret = govalue_str(arena_str(c->tmp, buf_str(text)));
     return 0;
 }
 
@@ -20,7 +20,7 @@ static int func_print(struct tcall *c)
 {
     CLEANUP(buf_done)
     struct buf text = { .max = TEMPLATE_OUTPUT_MAX };
-    gofmt_print(&text, c->args, c->n, c->tmp);
+    goprintf_print(&text, c->args, c->n, c->tmp);
     return call_text(c, &text);
 }
 
@@ -28,7 +28,7 @@ static int func_println(struct tcall *c)
 {
     CLEANUP(buf_done)
     struct buf text = { .max = TEMPLATE_OUTPUT_MAX };
-    gofmt_println(&text, c->args, c->n, c->tmp);
+    goprintf_println(&text, c->args, c->n, c->tmp);
     return call_text(c, &text);
 }
 
@@ -37,9 +37,9 @@ static int func_printf(struct tcall *c)
     CLEANUP(buf_done)
     struct buf text = { .max = TEMPLATE_OUTPUT_MAX };
     if (c->args[0].kind != GO_STRING) {
-        return CALL_FAIL(c, "found %s, want a string as format", goval_type_name(&c->args[0]));
+        return CALL_FAIL(c, "found %s, want a string as format", govalue_type_name(&c->args[0]));
     }
-    gofmt_printf(&text, c->args[0].text, c->args + 1, c->n - 1, c->tmp);
+    goprintf_printf(&text, c->args[0].text, c->args + 1, c->n - 1, c->tmp);
     return call_text(c, &text);
 }
 
@@ -48,11 +48,11 @@ static struct str escape_input(struct tcall *c)
 {
     CLEANUP(buf_done)
     struct buf text = { .max = TEMPLATE_OUTPUT_MAX };
-    struct goval *shown = ARENA_ARRAY(c->tmp, struct goval, c->n + 1);
+    struct govalue *shown = ARENA_ARRAY(c->tmp, struct govalue, c->n + 1);
     for (uint32_t i = 0; i < c->n; i++) {
-        shown[i] = c->args[i].kind == GO_NONE ? goval_str(STR("<no value>")) : c->args[i];
+        shown[i] = c->args[i].kind == GO_NONE ? govalue_str(STR("<no value>")) : c->args[i];
     }
-    gofmt_print(&text, shown, c->n, c->tmp);
+    goprintf_print(&text, shown, c->n, c->tmp);
     return arena_str(c->tmp, buf_str(&text));
 }
 
@@ -92,7 +92,7 @@ static int func_js(struct tcall *c)
             buf_add_char(&text, '\\');
             buf_add_char(&text, (char)point);
         } else if (point == '<' || point == '>' || point == '&' || point == '=' ||
-                   (point != 0x7f && !gofmt_is_print(point))) {
+                   (point != 0x7f && !goprintf_is_print(point))) {
             buf_printf(&text, "\\u%04X", point);
         } else {
             utf8_add(&text, point);
@@ -122,22 +122,23 @@ static int func_urlquery(struct tcall *c)
 
 static int func_len(struct tcall *c)
 {
-    const struct goval *v = &c->args[0];
+    const struct govalue *v = &c->args[0];
     if (v->kind == GO_STRING) {
-        *c->ret = goval_i64((int64_t)v->text.n);
+        *c->ret = govalue_i64((int64_t)v->text.n);
     } else if (v->kind == GO_SLICE || v->kind == GO_MAP) {
-        *c->ret = goval_i64(v->n);
+        *c->ret = govalue_i64(v->n);
     } else {
-        return CALL_FAIL(c, "found %s, want a string, list or map to measure", goval_type_name(v));
+        return CALL_FAIL(c, "found %s, want a string, list or map to measure",
+                         govalue_type_name(v));
     }
     return 0;
 }
 
 /* A number that is at most `most`. */
-static int index_read(struct tcall *c, const struct goval *v, size_t most, size_t *ret)
+static int index_read(struct tcall *c, const struct govalue *v, size_t most, size_t *ret)
 {
     if (v->kind != GO_INT) {
-        return CALL_FAIL(c, "found %s, want a whole number as index", goval_type_name(v));
+        return CALL_FAIL(c, "found %s, want a whole number as index", govalue_type_name(v));
     }
     if (v->number < 0 || (uint64_t)v->number > most) {
         return CALL_FAIL(c, "index %lld is out of range, there are %zu", (long long)v->number,
@@ -147,26 +148,27 @@ static int index_read(struct tcall *c, const struct goval *v, size_t most, size_
     return 0;
 }
 
-static struct goval zero_of(const struct gotype *type, struct arena *tmp)
+static struct govalue zero_of(const struct gotype *type, struct arena *tmp)
 {
-    return goval_from(type, NULL, tmp);
+    return govalue_from(type, NULL, tmp);
 }
 
-static int index_one(struct tcall *c, struct goval *item, const struct goval *index)
+static int index_one(struct tcall *c, struct govalue *item, const struct govalue *index)
 {
     size_t at = 0;
     size_t n = item->kind == GO_STRING ? item->text.n : item->n;
     if (item->kind == GO_MAP) {
-        struct goval found;
+        struct govalue found;
         if (index->kind != GO_STRING) {
-            return CALL_FAIL(c, "found %s, want a string as key", goval_type_name(index));
+            return CALL_FAIL(c, "found %s, want a string as key", govalue_type_name(index));
         }
-        *item = goval_member(item, index->text, c->tmp, &found) ? found
-                                                                : zero_of(item->type->item, c->tmp);
+        *item = govalue_member(item, index->text, c->tmp, &found)
+                    ? found
+                    : zero_of(item->type->item, c->tmp);
         return 0;
     }
     if (item->kind != GO_SLICE && item->kind != GO_STRING) {
-        return CALL_FAIL(c, "found %s, want a list, map or string", goval_type_name(item));
+        return CALL_FAIL(c, "found %s, want a list, map or string", govalue_type_name(item));
     }
     int r = index_read(c, index, n, &at);
     if (r < 0) {
@@ -177,7 +179,7 @@ static int index_one(struct tcall *c, struct goval *item, const struct goval *in
     }
     if (item->kind == GO_STRING) {
         unsigned char byte = (unsigned char)item->text.p[at];
-        *item = (struct goval){ .kind = GO_INT, .type = &gotype_uint8, .number = byte };
+        *item = (struct govalue){ .kind = GO_INT, .type = &gotype_uint8, .number = byte };
     } else {
         *item = item->items[at];
     }
@@ -186,7 +188,7 @@ static int index_one(struct tcall *c, struct goval *item, const struct goval *in
 
 static int func_index(struct tcall *c)
 {
-    struct goval item = c->args[0];
+    struct govalue item = c->args[0];
     if (item.kind == GO_NONE) {
         return CALL_FAIL(c, "found nil, want a list, map or string");
     }
@@ -202,9 +204,9 @@ static int func_index(struct tcall *c)
 
 static int func_slice(struct tcall *c)
 {
-    struct goval item = c->args[0];
+    struct govalue item = c->args[0];
     if (item.kind != GO_STRING && item.kind != GO_SLICE) {
-        return CALL_FAIL(c, "found %s, want a list or string", goval_type_name(&item));
+        return CALL_FAIL(c, "found %s, want a list or string", govalue_type_name(&item));
     }
     size_t n = item.kind == GO_STRING ? item.text.n : item.n;
     size_t most = item.kind == GO_STRING ? 2 : 3;
@@ -235,12 +237,13 @@ static int func_slice(struct tcall *c)
 
 static int func_call(struct tcall *c)
 {
-    return CALL_FAIL(c, "found %s, want a function: no field is one", goval_type_name(&c->args[0]));
+    return CALL_FAIL(c, "found %s, want a function: no field is one",
+                     govalue_type_name(&c->args[0]));
 }
 
 static int func_not(struct tcall *c)
 {
-    *c->ret = goval_bool(!goval_truth(&c->args[0]));
+    *c->ret = govalue_bool(!govalue_truth(&c->args[0]));
     return 0;
 }
 
@@ -249,7 +252,7 @@ static bool kind_is_basic(enum gokind kind)
     return kind >= GO_BOOL && kind <= GO_STRING;
 }
 
-static bool basic_eq(const struct goval *a, const struct goval *b)
+static bool basic_eq(const struct govalue *a, const struct govalue *b)
 {
     switch (a->kind) {
     case GO_BOOL:
@@ -265,25 +268,25 @@ static bool basic_eq(const struct goval *a, const struct goval *b)
     }
 }
 
-static int eq_refuse(struct tcall *c, const struct goval *a, const struct goval *b)
+static int eq_refuse(struct tcall *c, const struct govalue *a, const struct govalue *b)
 {
     return CALL_FAIL(c, "found %s and %s, want two of a kind that can be compared",
-                     goval_type_name(a), goval_type_name(b));
+                     govalue_type_name(a), govalue_type_name(b));
 }
 
 /* Lists, maps, structs, times, quantities and nothing at all. */
-static int eq_other(struct tcall *c, const struct goval *a, const struct goval *b, bool *ret)
+static int eq_other(struct tcall *c, const struct govalue *a, const struct govalue *b, bool *ret)
 {
     bool lists =
         a->kind == GO_MAP || a->kind == GO_SLICE || b->kind == GO_MAP || b->kind == GO_SLICE;
     bool nothing = a->kind == GO_NONE || b->kind == GO_NONE;
-    bool nil = goval_is_nil(a) || goval_is_nil(b);
+    bool nil = govalue_is_nil(a) || govalue_is_nil(b);
     bool apart = a->kind != b->kind && !nothing && (lists || !nil);
     if (apart || (lists && !nil)) {
         return eq_refuse(c, a, b);
     }
     if (nil) {
-        *ret = goval_is_nil(a) == goval_is_nil(b);
+        *ret = govalue_is_nil(a) == govalue_is_nil(b);
     } else if (a->kind == GO_TIME) {
         *ret = a->time.sec == b->time.sec && a->time.nsec == b->time.nsec &&
                a->time.offset == b->time.offset;
@@ -295,7 +298,7 @@ static int eq_other(struct tcall *c, const struct goval *a, const struct goval *
     return 0;
 }
 
-static int eq_two(struct tcall *c, const struct goval *a, const struct goval *b, bool *ret)
+static int eq_two(struct tcall *c, const struct govalue *a, const struct govalue *b, bool *ret)
 {
     if (!kind_is_basic(a->kind) && !kind_is_basic(b->kind)) {
         return eq_other(c, a, b, ret);
@@ -320,7 +323,7 @@ static int func_eq(struct tcall *c)
             return r;
         }
     }
-    *c->ret = goval_bool(same);
+    *c->ret = govalue_bool(same);
     return 0;
 }
 
@@ -334,8 +337,8 @@ static int func_ne(struct tcall *c)
 /* Below 0, 0 or above 0, for what has an order. */
 static int order_two(struct tcall *c, int *ret)
 {
-    const struct goval *a = &c->args[0];
-    const struct goval *b = &c->args[1];
+    const struct govalue *a = &c->args[0];
+    const struct govalue *b = &c->args[1];
     if (a->kind != b->kind) {
         return eq_refuse(c, a, b);
     }
@@ -346,7 +349,7 @@ static int order_two(struct tcall *c, int *ret)
     } else if (a->kind == GO_STRING) {
         *ret = str_cmp(a->text, b->text);
     } else {
-        return CALL_FAIL(c, "found %s, want what has an order", goval_type_name(a));
+        return CALL_FAIL(c, "found %s, want what has an order", govalue_type_name(a));
     }
     return 0;
 }
@@ -355,7 +358,7 @@ static int func_lt(struct tcall *c)
 {
     int order = 0;
     int r = order_two(c, &order);
-    *c->ret = goval_bool(order < 0);
+    *c->ret = govalue_bool(order < 0);
     return r;
 }
 
@@ -363,7 +366,7 @@ static int func_le(struct tcall *c)
 {
     int order = 0;
     int r = order_two(c, &order);
-    *c->ret = goval_bool(order <= 0);
+    *c->ret = govalue_bool(order <= 0);
     return r;
 }
 
@@ -371,7 +374,7 @@ static int func_gt(struct tcall *c)
 {
     int order = 0;
     int r = order_two(c, &order);
-    *c->ret = goval_bool(order > 0);
+    *c->ret = govalue_bool(order > 0);
     return r;
 }
 
@@ -379,11 +382,11 @@ static int func_ge(struct tcall *c)
 {
     int order = 0;
     int r = order_two(c, &order);
-    *c->ret = goval_bool(order >= 0);
+    *c->ret = govalue_bool(order >= 0);
     return r;
 }
 
-static const struct tfunc funcs[] = {
+static const struct template_func funcs[] = {
     { STR_INIT("and"), 1, UINT32_MAX, NULL },
     { STR_INIT("or"), 1, UINT32_MAX, NULL },
     { STR_INIT("not"), 1, 1, func_not },
@@ -405,7 +408,7 @@ static const struct tfunc funcs[] = {
     { STR_INIT("ge"), 2, 2, func_ge },
 };
 
-const struct tfunc *tfunc_find(struct str name)
+const struct template_func *template_func_find(struct str name)
 {
     for (size_t i = 0; i < ARRAY_LEN(funcs); i++) {
         if (str_eq(funcs[i].name, name)) {

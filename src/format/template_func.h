@@ -12,21 +12,21 @@
 
 struct tcall {
     struct arena *tmp;
-    const struct goval *args; /* of a method: behind the receiver, which is the first */
+    const struct govalue *args; /* of a method: behind the receiver, which is the first */
     uint32_t n;
     int part; /* of a method: which of those that `run` serves */
-    struct goval *ret;
+    struct govalue *ret;
     struct err *err;
 };
 
-struct tfunc {
+struct template_func {
     struct str name;
     uint32_t least;
     uint32_t most;
     int (*run)(struct tcall *c); /* NULL: and, or */
 };
 
-struct tmethod {
+struct template_method {
     enum gokind kind;
     int part;                  /* which of those that `run` serves */
     const struct gotype *type; /* NULL: any of the kind */
@@ -35,7 +35,7 @@ struct tmethod {
     int (*run)(struct tcall *c);
 };
 
-const struct tfunc *tfunc_find(struct str name); /* NULL: there is none */
-const struct tmethod *tmethod_find(const struct goval *receiver, struct str name);
+const struct template_func *template_func_find(struct str name); /* NULL: there is none */
+const struct template_method *template_method_find(const struct govalue *receiver, struct str name);
 NODISCARD
-int tmethod_call(const struct tmethod *m, struct tcall *c);
+int template_method_call(const struct template_method *m, struct tcall *c);

@@ -17,7 +17,7 @@ struct lexer {
     struct err *err;
 };
 
-int tlex_fail(struct err *err, struct str text, size_t at, const char *fmt, ...)
+int template_lex_fail(struct err *err, struct str text, size_t at, const char *fmt, ...)
 {
     char message[sizeof(err->msg)];
     va_list args;
@@ -86,12 +86,13 @@ static int lex_comment(struct lexer *l)
 {
     size_t end = str_find(lex_rest(l), STR("*/"));
     if (end == SIZE_MAX) {
-        return tlex_fail(l->err, l->text, l->at, "found a comment without an end, want '*/'");
+        return template_lex_fail(l->err, l->text, l->at,
+                                 "found a comment without an end, want '*/'");
     }
     l->at += end + 2;
     size_t n = lex_right(lex_rest(l));
     if (n == 0) {
-        return tlex_fail(l->err, l->text, l->at, "want '}}' directly behind a comment");
+        return template_lex_fail(l->err, l->text, l->at, "want '}}' directly behind a comment");
     }
     l->trim = n == 4;
     l->at += n;
@@ -139,8 +140,9 @@ static int lex_word_end(struct lexer *l)
         str_starts(lex_rest(l), STR("}}"))) {
         return 0;
     }
-    return tlex_fail(l->err, l->text, l->at, "found '%c', want a blank or the end of the name",
-                     c >= ' ' && c < 0x7f ? c : '?');
+    return template_lex_fail(l->err, l->text, l->at,
+                             "found '%c', want a blank or the end of the name",
+                             c >= ' ' && c < 0x7f ? c : '?');
 }
 
 static enum ttoken_kind lex_keyword(struct str word)
@@ -202,8 +204,8 @@ static int lex_quoted(struct lexer *l, char mark, enum ttoken_kind kind)
         l->at += mark != '`' && l->text.p[l->at] == '\\' && lex_peek(l, 1) != '\n' ? 2 : 1;
     }
     if (l->at >= l->text.n || l->text.p[l->at] != mark) {
-        return tlex_fail(l->err, l->text, from, "found %c without its end, want another %c", mark,
-                         mark);
+        return template_lex_fail(l->err, l->text, from, "found %c without its end, want another %c",
+                                 mark, mark);
     }
     l->at++;
     lex_emit(l, kind, from, l->at);
@@ -254,8 +256,8 @@ static int lex_number(struct lexer *l)
     }
     if (!good) {
         struct str shown = str_sub(l->text, from, MIN(l->at + 1, l->text.n) - from);
-        return tlex_fail(l->err, l->text, from, "found '" STR_FMT "', want a number",
-                         STR_ARG(shown));
+        return template_lex_fail(l->err, l->text, from, "found '" STR_FMT "', want a number",
+                                 STR_ARG(shown));
     }
     lex_emit(l, TOKEN_NUMBER, from, l->at);
     return 0;
@@ -268,17 +270,17 @@ static int lex_sign(struct lexer *l, char c)
     const char *hit = strchr(signs, c);
     if (c == ':') {
         if (lex_peek(l, 1) != '=') {
-            return tlex_fail(l->err, l->text, l->at, "found ':', want ':='");
+            return template_lex_fail(l->err, l->text, l->at, "found ':', want ':='");
         }
         lex_emit(l, TOKEN_DECLARE, l->at, l->at + 2);
         l->at += 2;
         return 0;
     }
     if (c < ' ' || c == 0x7f) {
-        return tlex_fail(l->err, l->text, l->at, "found a control character in an action");
+        return template_lex_fail(l->err, l->text, l->at, "found a control character in an action");
     }
     if (c == ')' && l->parens == 0) {
-        return tlex_fail(l->err, l->text, l->at, "found ')' that no '(' opens");
+        return template_lex_fail(l->err, l->text, l->at, "found ')' that no '(' opens");
     }
     l->parens += c == '(' ? 1 : 0;
     l->parens -= c == ')' ? 1 : 0;
@@ -293,14 +295,15 @@ static int lex_action(struct lexer *l, bool *ret_inside)
     size_t end = lex_right(lex_rest(l));
     if (end > 0) {
         if (l->parens > 0) {
-            return tlex_fail(l->err, l->text, l->at, "found '}}', want ')'");
+            return template_lex_fail(l->err, l->text, l->at, "found '}}', want ')'");
         }
         lex_end_action(l, end);
         *ret_inside = false;
         return 0;
     }
     if (l->at >= l->text.n) {
-        return tlex_fail(l->err, l->text, l->at, "found the end of the template, want '}}'");
+        return template_lex_fail(l->err, l->text, l->at,
+                                 "found the end of the template, want '}}'");
     }
     char c = lex_peek(l, 0);
     if (is_space(c)) {
@@ -490,7 +493,7 @@ static bool read_complex(struct str s, double ret[2])
            read_float(str_sub(s, split, s.n - split), &ret[1]);
 }
 
-static bool read_number(struct str text, struct goval *ret)
+static bool read_number(struct str text, struct govalue *ret)
 {
     CLEANUP(buf_done)
     struct buf plain = { 0 };
@@ -499,14 +502,14 @@ static bool read_number(struct str text, struct goval *ret)
         return false;
     }
     struct str s = buf_str(&plain);
-    *ret = (struct goval){ 0 };
+    *ret = (struct govalue){ 0 };
     if (s.p[s.n - 1] == 'i') {
         ret->kind = GO_COMPLEX;
         return read_complex(s, ret->parts);
     }
     enum number_fit fit = read_int(s, &number);
     if (fit == FIT_INT) {
-        *ret = goval_i64(number);
+        *ret = govalue_i64(number);
     } else if (fit == FIT_NO) {
         ret->kind = GO_FLOAT;
         bool written = false;
@@ -518,8 +521,8 @@ static bool read_number(struct str text, struct goval *ret)
     return fit != FIT_TOO_LARGE;
 }
 
-int tlex_value(struct str text, const struct ttoken *token, struct arena *out, struct goval *ret,
-               struct err *err)
+int template_lex_value(struct str text, const struct ttoken *token, struct arena *out,
+                       struct govalue *ret, struct err *err)
 {
     const char *wanted = "want a number that Go can read";
     bool good;
@@ -530,18 +533,19 @@ int tlex_value(struct str text, const struct ttoken *token, struct arena *out, s
         struct buf content = { 0 };
         wanted = "want escapes that Go has";
         good = unquote(str_sub(token->text, 1, token->text.n - 2), token->text.p[0], &content);
-        *ret = goval_str(arena_str(out, buf_str(&content)));
+        *ret = govalue_str(arena_str(out, buf_str(&content)));
         if (good && token->kind == TOKEN_RUNE) {
             uint32_t point = 0;
             wanted = "want one character between the quotes";
             size_t n = utf8_decode(ret->text, &point);
             good = ret->text.n > 0 && (n == ret->text.n || (n == 0 && ret->text.n == 1));
-            *ret = goval_i64(n == 0 && good ? (unsigned char)ret->text.p[0] : point);
+            *ret = govalue_i64(n == 0 && good ? (unsigned char)ret->text.p[0] : point);
         }
     }
     if (!good) {
         struct str shown = str_sub(token->text, 0, 64);
-        return tlex_fail(err, text, token->at, "found " STR_FMT ", %s", STR_ARG(shown), wanted);
+        return template_lex_fail(err, text, token->at, "found " STR_FMT ", %s", STR_ARG(shown),
+                                 wanted);
     }
     return 0;
 }

@@ -57,8 +57,9 @@ int tlex(struct str text, struct arena *tmp, struct ttoken **ret, struct err *er
 /* What a string, rune or number stands for. A number too large for Go's int is GO_NONE: to Go that
  * is an error only once it is used. */
 NODISCARD
-int tlex_value(struct str text, const struct ttoken *token, struct arena *out, struct goval *ret,
-               struct err *err);
+int template_lex_value(struct str text, const struct ttoken *token, struct arena *out,
+                       struct govalue *ret, struct err *err);
 
 /* The failure with the place in `text` put before it. */
-int tlex_fail(struct err *err, struct str text, size_t at, const char *fmt, ...) PRINTF_LIKE(4, 5);
+int template_lex_fail(struct err *err, struct str text, size_t at, const char *fmt, ...)
+    PRINTF_LIKE(4, 5);

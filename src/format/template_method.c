@@ -12,8 +12,8 @@ static int any_string(struct tcall *c)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    gofmt_print(&text, c->args, 1, c->tmp);
-    *c->ret = goval_str(arena_str(c->tmp, buf_str(&text)));
+    goprintf_print(&text, c->args, 1, c->tmp);
+    *c->ret = govalue_str(arena_str(c->tmp, buf_str(&text)));
     return 0;
 }
 
@@ -25,7 +25,7 @@ static int time_format(struct tcall *c)
     if (text.full) {
         return err_set(c->err, ERR_LIMIT, "a text of more than %zu bytes", TEMPLATE_OUTPUT_MAX);
     }
-    *c->ret = goval_str(arena_str(c->tmp, buf_str(&text)));
+    *c->ret = govalue_str(arena_str(c->tmp, buf_str(&text)));
     return 0;
 }
 
@@ -46,7 +46,7 @@ static int time_part(struct tcall *c)
         [UNIX] = time.sec,        [SECOND] = date.second, [YEAR_DAY] = gotime_year_day(time),
         [NANOSECOND] = time.nsec,
     };
-    *c->ret = goval_i64(parts[c->part]);
+    *c->ret = govalue_i64(parts[c->part]);
     c->ret->type = c->part == MONTH ? &gotype_month : c->part == WEEKDAY ? &gotype_weekday : NULL;
     return 0;
 }
@@ -54,19 +54,19 @@ static int time_part(struct tcall *c)
 static int time_unix_milli(struct tcall *c)
 {
     uint64_t whole = (uint64_t)c->args[0].time.sec * 1000; /* far from now it wraps, as in Go */
-    *c->ret = goval_i64((int64_t)(whole + (uint64_t)c->args[0].time.nsec / 1000000));
+    *c->ret = govalue_i64((int64_t)(whole + (uint64_t)c->args[0].time.nsec / 1000000));
     return 0;
 }
 
 static int time_is_zero(struct tcall *c)
 {
-    *c->ret = goval_bool(c->args[0].kind == GO_NIL || timestamp_is_zero(c->args[0].time));
+    *c->ret = govalue_bool(c->args[0].kind == GO_NIL || timestamp_is_zero(c->args[0].time));
     return 0;
 }
 
 static int time_utc(struct tcall *c)
 {
-    *c->ret = goval_time(c->args[0].time);
+    *c->ret = govalue_time(c->args[0].time);
     c->ret->time.offset = 0;
     return 0;
 }
@@ -77,7 +77,7 @@ static int time_add(struct tcall *c)
     int64_t nsec = time.nsec + c->args[1].number % NSEC_SEC;
     time.sec += c->args[1].number / NSEC_SEC + (nsec >= NSEC_SEC ? 1 : 0) - (nsec < 0 ? 1 : 0);
     time.nsec = (int32_t)((nsec + NSEC_SEC) % NSEC_SEC);
-    *c->ret = goval_time(time);
+    *c->ret = govalue_time(time);
     return 0;
 }
 
@@ -97,7 +97,7 @@ static int time_add_date(struct tcall *c)
     date.day += (int)c->args[3].number;
     struct timestamp time = c->args[0].time;
     time.sec = civil_to_sec(&date) - time.offset;
-    *c->ret = goval_time(time);
+    *c->ret = govalue_time(time);
     return 0;
 }
 
@@ -111,7 +111,7 @@ enum { BEFORE = -1, EQUAL, AFTER };
 
 static int time_compare(struct tcall *c)
 {
-    *c->ret = goval_bool(stamp_cmp(c->args[0].time, c->args[1].time) == c->part);
+    *c->ret = govalue_bool(stamp_cmp(c->args[0].time, c->args[1].time) == c->part);
     return 0;
 }
 
@@ -125,7 +125,7 @@ static int time_sub(struct tcall *c)
         __builtin_add_overflow(ns, (int64_t)a.nsec - b.nsec, &ns)) {
         ns = a.sec < b.sec ? INT64_MIN : INT64_MAX;
     }
-    *c->ret = goval_i64(ns);
+    *c->ret = govalue_i64(ns);
     c->ret->type = &gotype_duration;
     return 0;
 }
@@ -137,7 +137,7 @@ static int duration_in(struct tcall *c)
     int64_t ns = c->args[0].number;
     int64_t whole = ns / unit;
     double amount = (double)whole + (double)(ns % unit) / (double)unit;
-    *c->ret = (struct goval){ .kind = GO_FLOAT, .parts = { amount } };
+    *c->ret = (struct govalue){ .kind = GO_FLOAT, .parts = { amount } };
     return 0;
 }
 
@@ -158,7 +158,7 @@ static int quantity_whole(struct tcall *c, bool (*read)(const struct quantity *,
         return err_set(c->err, ERR_INVALID, "quantity '" STR_FMT "' is too large for a number",
                        STR_ARG(c->args[0].text));
     }
-    *c->ret = goval_i64(value);
+    *c->ret = govalue_i64(value);
     return 0;
 }
 
@@ -176,7 +176,7 @@ static int quantity_is_zero(struct tcall *c)
 {
     struct quantity q;
     int r = quantity_read(c, &q);
-    *c->ret = goval_bool(r == 0 && quantity_sign(&q) == 0);
+    *c->ret = govalue_bool(r == 0 && quantity_sign(&q) == 0);
     return r;
 }
 
@@ -184,7 +184,7 @@ static int quantity_of_sign(struct tcall *c)
 {
     struct quantity q;
     int r = quantity_read(c, &q);
-    *c->ret = goval_i64(r == 0 ? quantity_sign(&q) : 0);
+    *c->ret = govalue_i64(r == 0 ? quantity_sign(&q) : 0);
     return r;
 }
 
@@ -199,13 +199,13 @@ static int resource_get(struct tcall *c)
         [STORAGE] = STR_INIT("storage"),
         [EPHEMERAL] = STR_INIT("ephemeral-storage"),
     };
-    if (!goval_member(&c->args[0], names[c->part], c->tmp, c->ret)) {
-        *c->ret = goval_from(gotype_resources.item, NULL, c->tmp);
+    if (!govalue_member(&c->args[0], names[c->part], c->tmp, c->ret)) {
+        *c->ret = govalue_from(gotype_resources.item, NULL, c->tmp);
     }
     return 0;
 }
 
-static const struct tmethod methods[] = {
+static const struct template_method methods[] = {
     { GO_TIME, 0, NULL, STR_INIT("Format"), "s", time_format },
     { GO_TIME, 0, NULL, STR_INIT("String"), "", any_string },
     { GO_TIME, YEAR, NULL, STR_INIT("Year"), "", time_part },
@@ -246,10 +246,10 @@ static const struct tmethod methods[] = {
     { GO_MAP, EPHEMERAL, &gotype_resources, STR_INIT("StorageEphemeral"), "", resource_get },
 };
 
-const struct tmethod *tmethod_find(const struct goval *receiver, struct str name)
+const struct template_method *template_method_find(const struct govalue *receiver, struct str name)
 {
     for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
-        const struct tmethod *m = &methods[i];
+        const struct template_method *m = &methods[i];
         bool fits = m->kind == receiver->kind && (m->type == NULL || m->type == receiver->type);
         /* Of nil pointers only times have a method that takes them. */
         fits = fits && (m->kind != GO_NIL || receiver->type->kind == GO_TIME);
@@ -260,7 +260,7 @@ const struct tmethod *tmethod_find(const struct goval *receiver, struct str name
     return NULL;
 }
 
-int tmethod_call(const struct tmethod *m, struct tcall *c)
+int template_method_call(const struct template_method *m, struct tcall *c)
 {
     size_t wanted = strlen(m->args);
     if (c->n - 1 != wanted) {
@@ -270,7 +270,7 @@ int tmethod_call(const struct tmethod *m, struct tcall *c)
         enum gokind kind = m->args[i] == 's' ? GO_STRING : m->args[i] == 'i' ? GO_INT : GO_TIME;
         if (c->args[i + 1].kind != kind) {
             return err_set(c->err, ERR_INVALID, "found %s, want %s",
-                           goval_type_name(&c->args[i + 1]),
+                           govalue_type_name(&c->args[i + 1]),
                            kind == GO_STRING ? "a string"
                            : kind == GO_INT  ? "a whole number"
                                              : "a time");

@@ -24,7 +24,7 @@ struct parser {
     struct err *err;
 };
 
-#define PARSE_FAIL(p, at, ...) tlex_fail((p)->err, (p)->text, (at), __VA_ARGS__)
+#define PARSE_FAIL(p, at, ...) template_lex_fail((p)->err, (p)->text, (at), __VA_ARGS__)
 
 static const struct ttoken *parse_peek(const struct parser *p)
 {
@@ -105,10 +105,10 @@ static int parse_literal(struct parser *p, const struct ttoken *token, struct tn
     struct tnode *node = node_new(p, TNODE_CONST, token->at);
     *ret = node;
     if (token->kind == TOKEN_BOOL) {
-        node->value = goval_bool(token->text.n == 4);
+        node->value = govalue_bool(token->text.n == 4);
         return 0;
     }
-    return tlex_value(p->text, token, p->out, &node->value, p->err);
+    return template_lex_value(p->text, token, p->out, &node->value, p->err);
 }
 
 /* An operand without the fields behind it; NULL where none begins. */
@@ -118,7 +118,7 @@ static int parse_term(struct parser *p, struct tnode **ret)
     switch (token->kind) {
     case TOKEN_WORD:
         *ret = node_new(p, TNODE_FUNC, token->at);
-        (*ret)->func = tfunc_find(token->text);
+        (*ret)->func = template_func_find(token->text);
         if ((*ret)->func == NULL) {
             return parse_unexpected(p, token, "a function that templates have");
         }
@@ -365,11 +365,11 @@ static int parse_control(struct parser *p, enum tnode_kind kind, const struct tt
 static int parse_name(struct parser *p, struct str *ret)
 {
     const struct ttoken *token = parse_next_solid(p);
-    struct goval name;
+    struct govalue name;
     if (token->kind != TOKEN_STRING && token->kind != TOKEN_RAW) {
         return parse_unexpected(p, token, "a name in quotes");
     }
-    int r = tlex_value(p->text, token, p->out, &name, p->err);
+    int r = template_lex_value(p->text, token, p->out, &name, p->err);
     *ret = r == 0 ? name.text : STR_NONE;
     return r;
 }
@@ -535,7 +535,7 @@ static int parse_list(struct parser *p, struct tnode **ret, enum list_end *ret_e
     }
 }
 
-int tparse(struct str text, struct arena *out, struct template *ret, struct err *err)
+int template_parse_text(struct str text, struct arena *out, struct template *ret, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "format/govalue.h"
 
-struct tfunc;
+struct template_func;
 
 enum tnode_kind {
     /* What a list is made of. */
@@ -37,10 +37,10 @@ struct tnode {
     enum tnode_kind kind;
     uint32_t at;
     struct tnode *next;
-    struct str text;          /* TEXT: itself; TEMPLATE, VARIABLE: the name */
-    struct goval value;       /* CONST */
-    const struct tfunc *func; /* FUNC */
-    struct str *names;        /* FIELD, VARIABLE, CHAIN: the fields, in order */
+    struct str text;                  /* TEXT: itself; TEMPLATE, VARIABLE: the name */
+    struct govalue value;             /* CONST */
+    const struct template_func *func; /* FUNC */
+    struct str *names;                /* FIELD, VARIABLE, CHAIN: the fields, in order */
     uint32_t names_n;
     struct tpipe *pipe;  /* ACTION, IF, RANGE, WITH, PIPE; TEMPLATE: or NULL */
     struct tnode *inner; /* CHAIN: what the fields are of */
@@ -76,4 +76,4 @@ struct template
 };
 
 NODISCARD
-int tparse(struct str text, struct arena *out, struct template *ret, struct err *err);
+int template_parse_text(struct str text, struct arena *out, struct template *ret, struct err *err);

@@ -178,7 +178,7 @@ static bool float_read(struct str plain, struct arena *out, struct str *ret)
     }
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    struct jwriter w = jwriter_on(&text);
+    struct json_writer w = json_writer_on(&text);
     struct err err = { 0 };
     if (jw_f64(&w, value, &err) < 0) {
         return false;

@@ -168,7 +168,7 @@ static struct str exec_info(const struct cluster_access *access, struct arena *t
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    struct jwriter w = jwriter_on(&text);
+    struct json_writer w = json_writer_on(&text);
     jw_obj(&w);
     jw_pair(&w, "kind", STR("ExecCredential"));
     jw_pair(&w, "apiVersion", access->exec.api_version);

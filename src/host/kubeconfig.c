@@ -353,7 +353,7 @@ static void read_exec_config(const struct reader *r, const struct entry *cluster
             str_eq(jval_str(jval_get(v, STR("name"))), STR("client.authentication.k8s.io/exec"))) {
             CLEANUP(buf_done)
             struct buf text = { 0 };
-            struct jwriter w = jwriter_on(&text);
+            struct json_writer w = json_writer_on(&text);
             jw_val(&w, config);
             exec->cluster_config = arena_str(r->out, buf_str(&text));
         }

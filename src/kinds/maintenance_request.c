@@ -379,7 +379,7 @@ void mr_condition_set(struct mr_status *s, enum mr_condition_type type,
 
 /* ── writing ───────────────────────────────────────────────────────────────────────────────── */
 
-static void print_text(struct jwriter *w, const char *key, struct str text)
+static void print_text(struct json_writer *w, const char *key, struct str text)
 {
     jw_key(w, str_from(key));
     if (text.n == 0) {
@@ -389,13 +389,13 @@ static void print_text(struct jwriter *w, const char *key, struct str text)
     }
 }
 
-static void print_time(struct jwriter *w, const char *key, usec_t wall)
+static void print_time(struct json_writer *w, const char *key, usec_t wall)
 {
     char text[TIMESTAMP_TEXT_MAX];
     print_text(w, key, wall > 0 ? timestamp_print_seconds(wall, text) : STR_NONE);
 }
 
-static void print_number(struct jwriter *w, const char *key, int64_t n, bool zero)
+static void print_number(struct json_writer *w, const char *key, int64_t n, bool zero)
 {
     jw_key(w, str_from(key));
     if (n == 0 && !zero) {
@@ -405,7 +405,7 @@ static void print_number(struct jwriter *w, const char *key, int64_t n, bool zer
     }
 }
 
-static void print_texts(struct jwriter *w, const char *key, const struct str *texts, uint32_t n)
+static void print_texts(struct json_writer *w, const char *key, const struct str *texts, uint32_t n)
 {
     jw_key(w, str_from(key));
     if (n == 0) {
@@ -419,7 +419,7 @@ static void print_texts(struct jwriter *w, const char *key, const struct str *te
     jw_arr_end(w);
 }
 
-static void print_preparation(struct jwriter *w, const struct mr_status *s)
+static void print_preparation(struct json_writer *w, const struct mr_status *s)
 {
     jw_key(w, STR("preparation"));
     if (!s->prepared) {
@@ -434,7 +434,7 @@ static void print_preparation(struct jwriter *w, const struct mr_status *s)
     jw_obj_end(w);
 }
 
-static void print_conditions(struct jwriter *w, const struct mr_status *s)
+static void print_conditions(struct json_writer *w, const struct mr_status *s)
 {
     jw_key(w, STR("conditions"));
     jw_arr(w);
@@ -460,7 +460,7 @@ static void print_conditions(struct jwriter *w, const struct mr_status *s)
 
 void mr_status_print(const struct mr_status *s, struct buf *out)
 {
-    struct jwriter w = jwriter_on(out);
+    struct json_writer w = json_writer_on(out);
     jw_obj(&w);
     print_text(&w, "phase", mr_phase_name(s->phase));
     print_text(&w, "step", mr_step_name(s->step));

@@ -92,7 +92,7 @@ static int lease_observe(struct lease *l, struct str json, struct err *err)
     }
     int64_t duration = 0;
     struct buf record = { .max = LEASE_BYTES_MAX };
-    struct jwriter w = jwriter_on(&record);
+    struct json_writer w = json_writer_on(&record);
     const struct jval *spec = jval_get(root, STR("spec"));
     if (spec != NULL) {
         jw_val(&w, spec);

@@ -22,12 +22,12 @@ int podlist_read(struct str list, podlist_visit visit, void *ctx, struct buf *pa
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct jsplit split;
+    struct json_items split;
     struct str item;
     int r = 0;
     buf_reset(page);
-    jsplit_init(&split, list);
-    while ((r = jsplit_next(&split, &item, err)) > 0) {
+    json_items_init(&split, list);
+    while ((r = json_items_next(&split, &item, err)) > 0) {
         const struct jval *pod = NULL;
         arena_reset(&tmp);
         if (json_parse(item, JSON_GO, &tmp, &pod, err) < 0) {

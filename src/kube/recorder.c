@@ -98,7 +98,8 @@ static void recorder_key(const struct recorder_event *e, struct buf *key)
     recorder_key_ref(key, &e->related);
 }
 
-static void recorder_write_ref(struct jwriter *w, const char *key, const struct recorder_ref *ref)
+static void recorder_write_ref(struct json_writer *w, const char *key,
+                               const struct recorder_ref *ref)
 {
     if (ref->name.n == 0) {
         return;
@@ -153,7 +154,7 @@ static void recorder_compose(struct recorder *r, struct recorder_series *s,
 {
     char text[TIMESTAMP_TEXT_MAX];
     buf_reset(&r->body);
-    struct jwriter w = jwriter_on(&r->body);
+    struct json_writer w = json_writer_on(&r->body);
     jw_obj(&w);
     jw_pair(&w, "apiVersion", STR("events.k8s.io/v1"));
     jw_pair(&w, "kind", STR("Event"));
@@ -354,7 +355,7 @@ static void recorder_send(void *ctx)
         buf_add_char(&r->path, '/');
         client_add_segment(&r->path, s->name);
         buf_reset(&r->body);
-        struct jwriter w = jwriter_on(&r->body);
+        struct json_writer w = json_writer_on(&r->body);
         jw_obj(&w);
         jw_key(&w, STR("series"));
         jw_obj(&w);

@@ -367,11 +367,11 @@ static void reflector_open(struct reflector *r, enum reflector_state state)
 static int reflector_read_page(struct reflector *r, struct str body, uint64_t *ret_version,
                                struct err *err)
 {
-    struct jsplit split;
+    struct json_items split;
     struct str item;
     int more;
-    jsplit_init(&split, body);
-    while ((more = jsplit_next(&split, &item, err)) > 0) {
+    json_items_init(&split, body);
+    while ((more = json_items_next(&split, &item, err)) > 0) {
         const struct jval *object = NULL;
         arena_reset(&r->line);
         if (item.n > OBJECT_BYTES_MAX) {

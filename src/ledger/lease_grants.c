@@ -76,7 +76,7 @@ uint32_t ledger_count(const struct ledger *l)
 
 void ledger_print(const struct ledger *l, struct buf *out)
 {
-    struct jwriter w = jwriter_on(out);
+    struct json_writer w = json_writer_on(out);
     jw_obj(&w);
     MAP_EACH (&l->entries, item) {
         const struct ledger_cell *cell = map_item_value(item);

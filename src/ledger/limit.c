@@ -284,7 +284,7 @@ void limit_parse(const struct jval *object, struct arena *out, struct limit *ret
     if (jval_kind(status) == JOBJ) {
         CLEANUP(buf_done)
         struct buf text = { 0 };
-        struct jwriter w = jwriter_on(&text);
+        struct json_writer w = json_writer_on(&text);
         jw_val(&w, status);
         ret->status = arena_str(out, buf_str(&text));
     }

@@ -320,7 +320,7 @@ static void book_write(struct book *b, struct str status)
     char version[24];
     int n = snprintf(version, sizeof(version), "%llu", (unsigned long long)b->item->version);
     buf_reset(&a->body);
-    struct jwriter w = jwriter_on(&a->body);
+    struct json_writer w = json_writer_on(&a->body);
     jw_obj(&w);
     if (!mutated(a->config.mutations, MUTATION_BOOKS_BY_FORCE)) {
         jw_key(&w, STR("metadata"));

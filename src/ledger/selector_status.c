@@ -166,7 +166,7 @@ static void sight_send(struct sight *s, const struct tree *patch)
     client_add_segment(&a->path, name);
     buf_add(&a->path, STR("/status"));
     buf_reset(&a->body);
-    struct jwriter w = jwriter_on(&a->body);
+    struct json_writer w = json_writer_on(&a->body);
     jw_obj(&w);
     jw_key(&w, STR("metadata"));
     jw_obj(&w);

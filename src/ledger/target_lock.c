@@ -342,7 +342,7 @@ static void lock_write(struct lock *l, const struct ask *k)
     struct arbiter *a = l->arbiter;
     char text[TIMESTAMP_TEXT_MAX];
     buf_reset(&a->body);
-    struct jwriter w = jwriter_on(&a->body);
+    struct json_writer w = json_writer_on(&a->body);
     jw_obj(&w);
     jw_pair(&w, "apiVersion", STR("coordination.k8s.io/v1"));
     jw_pair(&w, "kind", STR("Lease"));
@@ -397,7 +397,7 @@ void lock_drop(struct lock *l)
         return;
     }
     buf_reset(&a->body);
-    struct jwriter w = jwriter_on(&a->body);
+    struct json_writer w = json_writer_on(&a->body);
     jw_obj(&w);
     jw_key(&w, STR("preconditions"));
     jw_obj(&w);

@@ -229,18 +229,18 @@ static bool find_name(void *ctx, struct str name, uint32_t *ret_index)
     return false;
 }
 
-static struct names names_of(struct loader *l, enum plugin_kind kind)
+static struct instance_names names_of(struct loader *l, enum plugin_kind kind)
 {
-    return (struct names){ .find = find_name,
-                           .ctx = &l->config->instances[kind],
-                           .kind = plugin_kind_names[kind] };
+    return (struct instance_names){ .find = find_name,
+                                    .ctx = &l->config->instances[kind],
+                                    .kind = plugin_kind_names[kind] };
 }
 
 static void load_chain(struct loader *l, const struct uval *v, enum plugin_kind kind,
                        const char *what, struct chain *ret)
 {
     struct err err = { 0 };
-    struct names names = names_of(l, kind);
+    struct instance_names names = names_of(l, kind);
     struct str text = STR("");
     if (read_str(l, v, what, &text) && chain_parse(text, &names, l->u.out, ret, &err) < 0) {
         problems_add(l->problems, ucfg_place(&l->u, v, text, err.pos), "%s", err.msg);
@@ -256,13 +256,13 @@ static void load_transition(struct loader *l, const struct uval *v, struct confi
     }
     const struct uval *check = ucfg_get(obj, STR("check"));
     const struct uval *next = ucfg_get(obj, STR("next"));
-    struct names names = names_of(l, PLUGIN_CHECK);
+    struct instance_names names = names_of(l, PLUGIN_CHECK);
     struct str text = STR("");
     if (read_str(l, check, "check", &text)) {
         if (text.n == 0) {
             problems_add(l->problems, place(check, v->pos),
                          "key 'check': found nothing, want an expression");
-        } else if (expr_parse(text, &names, l->u.out, &ret->check, &err) < 0) {
+        } else if (check_expr_parse(text, &names, l->u.out, &ret->check, &err) < 0) {
             problems_add(l->problems, ucfg_place(&l->u, check, text, err.pos), "%s", err.msg);
         } else if (ret->check.n == 0) {
             problems_add(l->problems, place(check, v->pos),

@@ -33,7 +33,7 @@ struct config_instances {
 };
 
 struct config_transition {
-    struct expr check;
+    struct check_expr check;
     enum label_state next;
     struct chain trigger;
 };

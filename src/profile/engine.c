@@ -271,7 +271,7 @@ static void engine_add_wants(struct decision *d, const struct check_verdict *v)
 static bool engine_passes_with(const struct config_transition *t,
                                const struct engine_transition *ret, bool room, bool invert)
 {
-    enum expr_verdict verdicts[EXPR_NODES_MAX];
+    enum check_expr_verdict verdicts[CHECK_EXPR_NODES_MAX];
     struct err ignored = { 0 };
     bool passed = false;
     for (uint32_t i = 0; i < ret->check_n; i++) {
@@ -280,9 +280,9 @@ static bool engine_passes_with(const struct config_transition *t,
         if (v->room != 0) {
             is = invert ? !is : room;
         }
-        verdicts[i] = is ? EXPR_TRUE : EXPR_FALSE;
+        verdicts[i] = is ? CHECK_EXPR_TRUE : CHECK_EXPR_FALSE;
     }
-    return expr_eval(&t->check, verdicts, &passed, &ignored) == 0 && passed;
+    return check_expr_eval(&t->check, verdicts, &passed, &ignored) == 0 && passed;
 }
 
 /* The node waits for room if nothing but limits is in its way. */
@@ -363,18 +363,18 @@ static void engine_evaluate(struct decision *d, const struct engine_profile *e,
         .next = USEC_NEVER,
     };
     engine_run_checks(d, e, t, ret);
-    enum expr_verdict verdicts[EXPR_NODES_MAX];
+    enum check_expr_verdict verdicts[CHECK_EXPR_NODES_MAX];
     bool pending = false;
     for (uint32_t i = 0; i < ret->check_n; i++) {
         enum check_answer answer = ret->checks[i].verdict.answer;
         pending = pending || answer == CHECK_PENDING;
-        verdicts[i] = answer == CHECK_PASS    ? EXPR_TRUE
-                      : answer == CHECK_ERROR ? EXPR_FAILED
-                                              : EXPR_FALSE;
+        verdicts[i] = answer == CHECK_PASS    ? CHECK_EXPR_TRUE
+                      : answer == CHECK_ERROR ? CHECK_EXPR_FAILED
+                                              : CHECK_EXPR_FALSE;
     }
     struct err err = { 0 };
     bool passed = false;
-    if (expr_eval(&t->check, verdicts, &passed, &err) < 0) {
+    if (check_expr_eval(&t->check, verdicts, &passed, &err) < 0) {
         ret->error = arena_str(d->out, str_from(err.msg));
         return;
     }

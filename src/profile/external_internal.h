@@ -144,7 +144,8 @@ void lease_path(struct buf *out, struct str space, struct str name, int64_t i);
 /* The server's Lease becomes what is known of the i-th. */
 NODISCARD
 int stagger_learn(struct ask *a, uint32_t i, struct str json, struct err *err);
-void stagger_write_spec(struct jwriter *w, struct str holder, usec_t renewed, int64_t duration_s);
+void stagger_write_spec(struct json_writer *w, struct str holder, usec_t renewed,
+                        int64_t duration_s);
 
 /* inquiry_take.c */
 void take_free_all(struct inquiry *q);

@@ -64,7 +64,8 @@ void stagger_tell(struct ask *a, const struct err *err)
     }
 }
 
-void stagger_write_spec(struct jwriter *w, struct str holder, usec_t renewed, int64_t duration_s)
+void stagger_write_spec(struct json_writer *w, struct str holder, usec_t renewed,
+                        int64_t duration_s)
 {
     char text[TIMESTAMP_TEXT_MAX];
     if (holder.n > 0) {
@@ -81,7 +82,7 @@ static void stagger_compose(const struct ask *a, struct buf *out)
     CLEANUP(buf_done)
     struct buf name = { 0 };
     buf_printf(&name, STR_FMT "-%u", STR_ARG(a->lease), a->at);
-    struct jwriter w = jwriter_on(out);
+    struct json_writer w = json_writer_on(out);
     jw_obj(&w);
     jw_pair(&w, "apiVersion", STR("coordination.k8s.io/v1"));
     jw_pair(&w, "kind", STR("Lease"));

@@ -94,7 +94,7 @@ void roster_sort(struct roster *s)
 
 /* ---- JSON ---- */
 
-static void print_counts(struct jwriter *w, const uint32_t counts[LABEL_STATE_COUNT])
+static void print_counts(struct json_writer *w, const uint32_t counts[LABEL_STATE_COUNT])
 {
     for (uint32_t i = 0; i < LABEL_STATE_COUNT; i++) {
         jw_key(w, label_state_name(i));
@@ -102,7 +102,7 @@ static void print_counts(struct jwriter *w, const uint32_t counts[LABEL_STATE_CO
     }
 }
 
-static void print_entry(struct jwriter *w, const struct roster_entry *e)
+static void print_entry(struct json_writer *w, const struct roster_entry *e)
 {
     jw_obj(w);
     jw_pair(w, "node", e->node);
@@ -114,7 +114,7 @@ static void print_entry(struct jwriter *w, const struct roster_entry *e)
     jw_obj_end(w);
 }
 
-void roster_print_json(const struct roster *s, struct jwriter *w)
+void roster_print_json(const struct roster *s, struct json_writer *w)
 {
     jw_obj(w);
     jw_pair(w, "version", s->version);
@@ -166,7 +166,7 @@ static void read_counts(const struct jval *v, uint32_t counts[LABEL_STATE_COUNT]
     }
 }
 
-static int read_entry(const struct jreader *in, const struct jval *v, struct roster_entry *ret)
+static int read_entry(const struct json_fields *in, const struct jval *v, struct roster_entry *ret)
 {
     *ret = (struct roster_entry){
         .node = jr_text(in, v, "node"),
@@ -182,7 +182,7 @@ static int read_entry(const struct jreader *in, const struct jval *v, struct ros
     return jr_time(in, v, "since", 0, &ret->since);
 }
 
-static int read_lists(const struct jreader *in, const struct jval *root, struct roster *ret)
+static int read_lists(const struct json_fields *in, const struct jval *root, struct roster *ret)
 {
     const struct jval *profiles = jval_get(root, STR("profiles"));
     const struct jval *entries = jval_get(root, STR("entries"));
@@ -208,7 +208,7 @@ static int read_lists(const struct jreader *in, const struct jval *root, struct 
 
 int roster_parse(struct str text, struct arena *out, struct roster *ret, struct err *err)
 {
-    const struct jreader in = { .out = out, .err = err };
+    const struct json_fields in = { .out = out, .err = err };
     const struct jval *root;
     int64_t nodes = 0;
     int r = json_parse(text, 0, out, &root, err);

@@ -1,6 +1,6 @@
 /*
- * fleet_report: the fleet in one document: how many nodes each profile has in which state, and whoever is
- * not at rest, with what it waits for.
+ * fleet_report: the fleet in one document: how many nodes each profile has in which state, and
+ * whoever is not at rest, with what it waits for.
  *
  * Made of reports, printed as JSON for scripts and as text for people, and read back like them.
  */
@@ -54,7 +54,7 @@ void roster_add(struct roster *s, const struct report *r, struct arena *out);
  * name. */
 void roster_sort(struct roster *s);
 
-void roster_print_json(const struct roster *s, struct jwriter *w);
+void roster_print_json(const struct roster *s, struct json_writer *w);
 NODISCARD
 int roster_parse(struct str text, struct arena *out, struct roster *ret, struct err *err);
 

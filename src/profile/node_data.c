@@ -299,7 +299,7 @@ int data_parse(struct str text, struct arena *out, struct data *ret, struct err 
     return 0;
 }
 
-static int data_print_stamp(struct jwriter *w, struct timestamp s, struct err *err)
+static int data_print_stamp(struct json_writer *w, struct timestamp s, struct err *err)
 {
     char out[TIMESTAMP_TEXT_MAX];
     struct str text;
@@ -312,7 +312,7 @@ static int data_print_stamp(struct jwriter *w, struct timestamp s, struct err *e
 
 int data_print(const struct data *d, struct buf *out, struct err *err)
 {
-    struct jwriter w = jwriter_on(out);
+    struct json_writer w = json_writer_on(out);
     jw_obj(&w);
     jw_key(&w, STR("Profiles"));
     jw_obj(&w);

@@ -118,7 +118,7 @@ void subject_set_unschedulable(struct subject *s, bool unschedulable)
 }
 
 static void print_map(const struct subject *s, enum edit_kind kind, const char *name,
-                      struct jwriter *w)
+                      struct json_writer *w)
 {
     bool any = false;
     for (uint32_t i = 0; i < s->edit_n; i++) {
@@ -143,7 +143,7 @@ static void print_map(const struct subject *s, enum edit_kind kind, const char *
     }
 }
 
-static void print_finalizers(const struct subject *s, struct jwriter *w)
+static void print_finalizers(const struct subject *s, struct json_writer *w)
 {
     bool any = false;
     for (uint32_t i = 0; i < s->edit_n; i++) {
@@ -170,7 +170,7 @@ static void print_finalizers(const struct subject *s, struct jwriter *w)
 
 void subject_print_patch(const struct subject *s, uint64_t version, struct buf *out)
 {
-    struct jwriter w = jwriter_on(out);
+    struct json_writer w = json_writer_on(out);
     jw_obj(&w);
     jw_key(&w, STR("metadata"));
     jw_obj(&w);

@@ -30,34 +30,35 @@ static bool find_check(void *ctx, struct str name, uint32_t *ret_index)
     return false;
 }
 
-static bool node_value(const struct report_transition *t, const struct expr *e, uint32_t at)
+static bool node_value(const struct report_transition *t, const struct check_expr *e, uint32_t at)
 {
-    const struct expr_node *node = &e->nodes[at];
+    const struct check_expr_node *node = &e->nodes[at];
     switch (node->kind) {
-    case EXPR_NAME:
+    case CHECK_EXPR_NAME:
         return t->checks[e->vars[node->var].index].answer == CHECK_PASS;
-    case EXPR_CONSTANT:
+    case CHECK_EXPR_CONSTANT:
         return node->value;
-    case EXPR_NOT:
+    case CHECK_EXPR_NOT:
         return !node_value(t, e, node->right);
-    case EXPR_AND:
+    case CHECK_EXPR_AND:
         return node_value(t, e, node->left) && node_value(t, e, node->right);
-    case EXPR_OR:
+    case CHECK_EXPR_OR:
         return node_value(t, e, node->left) || node_value(t, e, node->right);
     }
     return false;
 }
 
-/* Depth is bounded by EXPR_NODES_MAX, and evaluation by its square. */
-static void mark_node(struct report_transition *t, const struct expr *e, uint32_t at, bool want)
+/* Depth is bounded by CHECK_EXPR_NODES_MAX, and evaluation by its square. */
+static void mark_node(struct report_transition *t, const struct check_expr *e, uint32_t at,
+                      bool want)
 {
-    const struct expr_node *node = &e->nodes[at];
-    if (node_value(t, e, at) == want || node->kind == EXPR_CONSTANT) {
+    const struct check_expr_node *node = &e->nodes[at];
+    if (node_value(t, e, at) == want || node->kind == CHECK_EXPR_CONSTANT) {
         return;
     }
-    if (node->kind == EXPR_NAME) {
+    if (node->kind == CHECK_EXPR_NAME) {
         t->checks[e->vars[node->var].index].holds = true;
-    } else if (node->kind == EXPR_NOT) {
+    } else if (node->kind == CHECK_EXPR_NOT) {
         mark_node(t, e, node->right, !want);
     } else {
         mark_node(t, e, node->left, want);
@@ -76,10 +77,10 @@ static void mark_transition(struct report_transition *t, struct arena *tmp)
     if (t->chain_passed || unsure) {
         return; /* whatever the others say, nothing passes before these are known */
     }
-    struct expr e;
+    struct check_expr e;
     struct err err = { 0 };
-    struct names names = { .find = find_check, .ctx = t, .kind = "check" };
-    if (expr_parse(t->expression, &names, tmp, &e, &err) == 0 && e.n > 0) {
+    struct instance_names names = { .find = find_check, .ctx = t, .kind = "check" };
+    if (check_expr_parse(t->expression, &names, tmp, &e, &err) == 0 && e.n > 0) {
         mark_node(t, &e, e.n - 1, true);
     } /* otherwise it is not ours; then nothing is marked */
 }
@@ -99,7 +100,7 @@ void report_mark(struct report *r)
 /* ---- /api/v1/info ---- */
 
 /* The members of `info` with "error" at its place among the sorted keys. */
-static void info_with_error(struct jwriter *w, const struct jval *info, struct str error)
+static void info_with_error(struct json_writer *w, const struct jval *info, struct str error)
 {
     bool said = false;
     jw_obj(w);
@@ -122,7 +123,7 @@ static void info_with_error(struct jwriter *w, const struct jval *info, struct s
 
 /* What a plugin gave is never trusted to be JSON: one bad value (a NaN) must not spoil the whole
  * document, as it did for the original. */
-static void print_check_info(struct jwriter *w, const struct report_check *c)
+static void print_check_info(struct json_writer *w, const struct report_check *c)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -143,7 +144,7 @@ static void print_check_info(struct jwriter *w, const struct report_check *c)
 }
 
 /* Each check under its name, sorted by it as Go sorts the keys of a map. */
-static void print_chain_info(struct jwriter *w, const struct report_transition *t)
+static void print_chain_info(struct json_writer *w, const struct report_transition *t)
 {
     jw_obj(w);
     struct str last = STR_NONE;
@@ -171,7 +172,7 @@ static void print_chain_info(struct jwriter *w, const struct report_transition *
     jw_obj_end(w);
 }
 
-static void print_info_transition(struct jwriter *w, const struct report_transition *t)
+static void print_info_transition(struct json_writer *w, const struct report_transition *t)
 {
     jw_obj(w);
     jw_pair_bool(w, "passed", t->passed);
@@ -187,7 +188,7 @@ static void print_info_transition(struct jwriter *w, const struct report_transit
     jw_obj_end(w);
 }
 
-static void print_info_profile(struct jwriter *w, const struct report_profile *p)
+static void print_info_profile(struct json_writer *w, const struct report_profile *p)
 {
     jw_obj(w);
     jw_key(w, STR("applied"));
@@ -206,7 +207,7 @@ static void print_info_profile(struct jwriter *w, const struct report_profile *p
     jw_obj_end(w);
 }
 
-static void print_labels(struct jwriter *w, const struct report *r)
+static void print_labels(struct json_writer *w, const struct report *r)
 {
     jw_key(w, STR("labels"));
     jw_obj(w);
@@ -227,7 +228,7 @@ static struct str time_text(usec_t wall, char text[TIMESTAMP_TEXT_MAX])
     return ret;
 }
 
-void report_print_info(const struct report *r, struct jwriter *w)
+void report_print_info(const struct report *r, struct json_writer *w)
 {
     char text[TIMESTAMP_TEXT_MAX];
     jw_obj(w);
@@ -245,7 +246,7 @@ void report_print_info(const struct report *r, struct jwriter *w)
 
 /* ---- the whole document ---- */
 
-static void print_check(struct jwriter *w, const struct report_check *c)
+static void print_check(struct json_writer *w, const struct report_check *c)
 {
     jw_obj(w);
     jw_pair(w, "name", c->name);
@@ -260,7 +261,7 @@ static void print_check(struct jwriter *w, const struct report_check *c)
     jw_obj_end(w);
 }
 
-static void print_transition(struct jwriter *w, const struct report_transition *t)
+static void print_transition(struct json_writer *w, const struct report_transition *t)
 {
     jw_obj(w);
     jw_pair(w, "target", label_state_name(t->target));
@@ -279,7 +280,8 @@ static void print_transition(struct jwriter *w, const struct report_transition *
     jw_obj_end(w);
 }
 
-static void print_profile(struct jwriter *w, const struct report *r, const struct report_profile *p)
+static void print_profile(struct json_writer *w, const struct report *r,
+                          const struct report_profile *p)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -300,7 +302,7 @@ static void print_profile(struct jwriter *w, const struct report *r, const struc
     jw_obj_end(w);
 }
 
-static void print_claim(struct jwriter *w, const struct report_claim *c)
+static void print_claim(struct json_writer *w, const struct report_claim *c)
 {
     jw_obj(w);
     jw_pair(w, "who", c->who);
@@ -313,7 +315,7 @@ static void print_claim(struct jwriter *w, const struct report_claim *c)
     jw_obj_end(w);
 }
 
-void report_print_json(const struct report *r, struct jwriter *w)
+void report_print_json(const struct report *r, struct json_writer *w)
 {
     jw_obj(w);
     jw_pair(w, "node", r->node);

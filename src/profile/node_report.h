@@ -1,6 +1,6 @@
 /*
- * node_report: what is shown of one node: its profiles, their transitions with every check, what holds
- * it and until when.
+ * node_report: what is shown of one node: its profiles, their transitions with every check, what
+ * holds it and until when.
  *
  * Plain data and pure printers, for the web view, /api/v1/info and `drydock explain` alike. The
  * JSON form is read back, so that a command line far away shows the same text.
@@ -92,10 +92,10 @@ struct str report_answer_name(enum check_answer answer);
 void report_mark(struct report *r);
 
 /* One element of /api/v1/info, byte for byte as the original writes it. */
-void report_print_info(const struct report *r, struct jwriter *w);
+void report_print_info(const struct report *r, struct json_writer *w);
 
 /* The document of `explain -o json`: everything. Times that are unknown or never are left out. */
-void report_print_json(const struct report *r, struct jwriter *w);
+void report_print_json(const struct report *r, struct json_writer *w);
 /* The same read back; texts live in `out` or in `text`. */
 NODISCARD
 int report_parse(struct str text, struct arena *out, struct report *ret, struct err *err);

@@ -2,7 +2,7 @@
 
 #include "format/json_fields.h"
 
-static int read_state(const struct jreader *in, const struct jval *v, const char *key,
+static int read_state(const struct json_fields *in, const struct jval *v, const char *key,
                       enum label_state *ret)
 {
     struct str name = jval_str(jval_get(v, str_from(key)));
@@ -13,7 +13,7 @@ static int read_state(const struct jreader *in, const struct jval *v, const char
     return 0;
 }
 
-static int read_check(const struct jreader *in, const struct jval *v, struct report_check *ret)
+static int read_check(const struct json_fields *in, const struct jval *v, struct report_check *ret)
 {
     struct str answer = jval_str(jval_get(v, STR("answer")));
     *ret = (struct report_check){
@@ -34,14 +34,14 @@ static int read_check(const struct jreader *in, const struct jval *v, struct rep
     if (jval_kind(info) == JOBJ && info->n > 0) {
         CLEANUP(buf_done)
         struct buf text = { 0 };
-        struct jwriter w = jwriter_on(&text);
+        struct json_writer w = json_writer_on(&text);
         jw_val(&w, info);
         ret->info = arena_str(in->out, buf_str(&text));
     }
     return jr_time(in, v, "next", USEC_NEVER, &ret->next);
 }
 
-static int read_transition(const struct jreader *in, const struct jval *v,
+static int read_transition(const struct json_fields *in, const struct jval *v,
                            struct report_transition *ret)
 {
     *ret = (struct report_transition){
@@ -69,7 +69,8 @@ static int read_transition(const struct jreader *in, const struct jval *v,
     return 0;
 }
 
-static int read_profile(const struct jreader *in, const struct jval *v, struct report_profile *ret)
+static int read_profile(const struct json_fields *in, const struct jval *v,
+                        struct report_profile *ret)
 {
     *ret = (struct report_profile){
         .name = jr_text(in, v, "name"),
@@ -95,7 +96,7 @@ static int read_profile(const struct jreader *in, const struct jval *v, struct r
     return 0;
 }
 
-static int read_labels(const struct jreader *in, const struct jval *labels, struct report *ret)
+static int read_labels(const struct json_fields *in, const struct jval *labels, struct report *ret)
 {
     uint32_t n = 0;
     int r = jval_kind(labels) == JOBJ ? jr_count(in, labels, REPORT_PARTS_MAX, &n) : 0;
@@ -112,7 +113,7 @@ static int read_labels(const struct jreader *in, const struct jval *labels, stru
     return 0;
 }
 
-static int read_claims(const struct jreader *in, const struct jval *list, struct report *ret)
+static int read_claims(const struct json_fields *in, const struct jval *list, struct report *ret)
 {
     uint32_t n = 0;
     int r = jr_count(in, list, REPORT_PARTS_MAX, &n);
@@ -138,7 +139,7 @@ static int read_claims(const struct jreader *in, const struct jval *list, struct
     return 0;
 }
 
-static int read_report(const struct jreader *in, const struct jval *v, struct report *ret)
+static int read_report(const struct json_fields *in, const struct jval *v, struct report *ret)
 {
     *ret = (struct report){
         .node = jr_text(in, v, "node"),
@@ -183,7 +184,7 @@ int report_parse(struct str text, struct arena *out, struct report *ret, struct 
         return err_set(err, ERR_PROTO, "found %s that is no report of a node",
                        jkind_name(jval_kind(root)));
     }
-    r = read_report(&(struct jreader){ .out = out, .err = err }, root, &report);
+    r = read_report(&(struct json_fields){ .out = out, .err = err }, root, &report);
     if (r < 0) {
         return r;
     }

@@ -189,7 +189,7 @@ static void take_compose(struct inquiry_take *t)
     lease_path(&out, a->space, a->lease, t->i);
     t->path = arena_str(&t->memory, buf_str(&out));
     buf_reset(&out);
-    struct jwriter w = jwriter_on(&out);
+    struct json_writer w = json_writer_on(&out);
     jw_obj(&w);
     jw_key(&w, STR("metadata"));
     jw_obj(&w);

@@ -249,7 +249,7 @@ static void cordon_write_patch(struct cordon *c, const struct cordon_facts *fact
 {
     struct cordons *cs = c->cordons;
     buf_reset(&cs->body);
-    struct jwriter w = jwriter_on(&cs->body);
+    struct json_writer w = json_writer_on(&cs->body);
     jw_obj(&w);
     jw_key(&w, STR("metadata"));
     jw_obj(&w);

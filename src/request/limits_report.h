@@ -123,7 +123,7 @@ bool board_is_profile(struct str name);
 const struct board_limit *board_find_limit(const struct board *b, struct str name);
 
 /* At most so many claims, and holders of one limit; 0 = all. Their numbers are told in any case. */
-void board_print_json(const struct board *b, uint32_t most, struct jwriter *w);
+void board_print_json(const struct board *b, uint32_t most, struct json_writer *w);
 /* The same read back; texts live in `out`. */
 NODISCARD
 int board_read(const struct jval *v, struct arena *out, struct board *ret, struct err *err);

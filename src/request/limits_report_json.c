@@ -3,7 +3,7 @@
 
 /* ── writing ───────────────────────────────────────────────────────────────────────────────── */
 
-static void print_holder(struct jwriter *w, const struct board_holder *h)
+static void print_holder(struct json_writer *w, const struct board_holder *h)
 {
     jw_obj(w);
     jw_pair(w, "target", h->target);
@@ -16,7 +16,7 @@ static void print_holder(struct jwriter *w, const struct board_holder *h)
     jw_obj_end(w);
 }
 
-static void print_limit(struct jwriter *w, const struct board_limit *l, uint32_t most)
+static void print_limit(struct json_writer *w, const struct board_limit *l, uint32_t most)
 {
     jw_obj(w);
     jw_pair(w, "name", l->name);
@@ -50,7 +50,7 @@ static void print_limit(struct jwriter *w, const struct board_limit *l, uint32_t
     jw_obj_end(w);
 }
 
-static void print_claim(struct jwriter *w, const struct board_claim *c)
+static void print_claim(struct json_writer *w, const struct board_claim *c)
 {
     jw_obj(w);
     jw_pair(w, "name", c->name);
@@ -91,7 +91,7 @@ static const struct str abouts[] = {
 };
 
 /* Of each kind the first ones: who waits long stands before who holds otherwise. */
-static void print_claims(const struct board *b, bool waits, uint32_t most, struct jwriter *w)
+static void print_claims(const struct board *b, bool waits, uint32_t most, struct json_writer *w)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < b->claim_n; i++) {
@@ -102,7 +102,7 @@ static void print_claims(const struct board *b, bool waits, uint32_t most, struc
     }
 }
 
-void board_print_json(const struct board *b, uint32_t most, struct jwriter *w)
+void board_print_json(const struct board *b, uint32_t most, struct json_writer *w)
 {
     uint32_t waiting = 0;
     for (uint32_t i = 0; i < b->claim_n; i++) {
@@ -135,7 +135,7 @@ void board_print_json(const struct board *b, uint32_t most, struct jwriter *w)
 
 /* ── reading ───────────────────────────────────────────────────────────────────────────────── */
 
-static int read_holder(const struct jreader *in, const struct jval *v, struct board_holder *ret)
+static int read_holder(const struct json_fields *in, const struct jval *v, struct board_holder *ret)
 {
     *ret = (struct board_holder){
         .target = jr_text(in, v, "target"),
@@ -148,7 +148,7 @@ static int read_holder(const struct jreader *in, const struct jval *v, struct bo
     return r < 0 ? r : jr_time(in, v, "deadline", USEC_NEVER, &ret->deadline);
 }
 
-static int read_limit(const struct jreader *in, const struct jval *v, struct board_limit *ret)
+static int read_limit(const struct json_fields *in, const struct jval *v, struct board_limit *ret)
 {
     *ret = (struct board_limit){
         .name = jr_text(in, v, "name"),
@@ -186,7 +186,8 @@ static int read_limit(const struct jreader *in, const struct jval *v, struct boa
     return 0;
 }
 
-static int read_claim_lists(const struct jreader *in, const struct jval *v, struct board_claim *ret)
+static int read_claim_lists(const struct json_fields *in, const struct jval *v,
+                            struct board_claim *ret)
 {
     const struct jval *limits = jval_get(v, STR("limits"));
     const struct jval *blocker = jval_get(v, STR("blocker"));
@@ -208,7 +209,7 @@ static int read_claim_lists(const struct jreader *in, const struct jval *v, stru
     return r;
 }
 
-static int read_claim(const struct jreader *in, const struct jval *v, struct board_claim *ret)
+static int read_claim(const struct json_fields *in, const struct jval *v, struct board_claim *ret)
 {
     int64_t priority = 0;
     (void)jval_i64(jval_get(v, STR("priority")), &priority); /* absent is 0 */
@@ -237,7 +238,7 @@ static int read_claim(const struct jreader *in, const struct jval *v, struct boa
 
 int board_read(const struct jval *v, struct arena *out, struct board *ret, struct err *err)
 {
-    const struct jreader in = { .out = out, .err = err };
+    const struct json_fields in = { .out = out, .err = err };
     const struct jval *limits = jval_get(v, STR("limits"));
     const struct jval *claims = jval_get(v, STR("claims"));
     struct board b = { 0 };

@@ -52,7 +52,7 @@ static void letter_post(struct claim *c, enum letter_kind kind)
 
 /* ── what is written ───────────────────────────────────────────────────────────────────────── */
 
-static void letter_begin(struct jwriter *w, const struct claim *c)
+static void letter_begin(struct json_writer *w, const struct claim *c)
 {
     jw_obj(w);
     jw_key(w, STR("metadata"));
@@ -70,7 +70,7 @@ static void letter_write_status(struct claim *c, const struct mr_status *status)
 {
     struct buf *body = &c->r->body;
     buf_reset(body);
-    struct jwriter w = jwriter_on(body);
+    struct json_writer w = json_writer_on(body);
     CLEANUP(buf_done)
     struct buf text = { 0 };
     mr_status_print(status, &text);
@@ -86,7 +86,7 @@ static void letter_write_state(struct claim *c, enum mr_state state)
 {
     struct buf *body = &c->r->body;
     buf_reset(body);
-    struct jwriter w = jwriter_on(body);
+    struct json_writer w = json_writer_on(body);
     letter_begin(&w, c);
     jw_key(&w, STR("spec"));
     jw_obj(&w);
@@ -101,7 +101,7 @@ static void letter_remove(struct claim *c)
 {
     struct buf *body = &c->r->body;
     buf_reset(body);
-    struct jwriter w = jwriter_on(body);
+    struct json_writer w = json_writer_on(body);
     CLEANUP(buf_done)
     struct buf version = { 0 };
     buf_printf(&version, "%llu", (unsigned long long)c->item->version);

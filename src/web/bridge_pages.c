@@ -48,7 +48,7 @@ static void gatehouse_explain(struct gatehouse *g, struct serve_exchange *x, str
     passage_from(&report, loop_now(g->loop), &passage);
     passage.leading = g->source.leading(g->source.ctx);
     passage.leader = g->source.leader(g->source.ctx);
-    struct jwriter w = jwriter_on(&out);
+    struct json_writer w = json_writer_on(&out);
     passage_print_json(&passage, &w);
     answer_document(x, &out);
 }
@@ -57,7 +57,7 @@ static void gatehouse_explain(struct gatehouse *g, struct serve_exchange *x, str
 
 struct gatehouse_roll {
     struct gatehouse *gatehouse;
-    struct jwriter json;
+    struct json_writer json;
     struct textwrap page;
     struct arena tmp;
     uint32_t troubles;
@@ -72,7 +72,7 @@ static void roll_time(struct gatehouse_roll *roll, const char *key, usec_t at)
 static void roll_link(void *ctx, const struct link_view *v)
 {
     struct gatehouse_roll *roll = ctx;
-    struct jwriter *w = &roll->json;
+    struct json_writer *w = &roll->json;
     jw_obj(w);
     jw_pair(w, "namespace", v->space);
     jw_pair(w, "cluster", v->cluster);
@@ -94,7 +94,7 @@ static void gatehouse_links(struct gatehouse *g, struct serve_exchange *x)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    struct gatehouse_roll roll = { .gatehouse = g, .json = jwriter_on(&out) };
+    struct gatehouse_roll roll = { .gatehouse = g, .json = json_writer_on(&out) };
     struct str leader = g->source.leader(g->source.ctx);
     jw_obj(&roll.json);
     roll_time(&roll, "now", loop_now(g->loop));

@@ -18,7 +18,7 @@ struct survey {
     uint32_t cap;
     uint32_t at;
     struct buf out;
-    struct jwriter writer;
+    struct json_writer writer;
     struct arena memory; /* of the roster */
     struct roster roster;
     struct buf board;
@@ -51,7 +51,7 @@ static bool survey_name(void *ctx, struct str name, uint64_t version)
 static void survey_begin(struct survey *s)
 {
     const struct web_source *source = s->all->source;
-    s->writer = jwriter_on(&s->out);
+    s->writer = json_writer_on(&s->out);
     if (s->kind == SURVEY_INFO) {
         jw_arr(&s->writer);
     } else {

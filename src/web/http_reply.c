@@ -32,7 +32,7 @@ void answer_error(struct serve_exchange *x, int status, struct str text)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    struct jwriter w = jwriter_on(&out);
+    struct json_writer w = json_writer_on(&out);
     jw_obj(&w);
     jw_pair(&w, "error", text);
     jw_obj_end(&w);

@@ -16,13 +16,13 @@ void panel_print(const struct web_source *source, struct loop *loop, struct buf 
     struct arena tmp = { 0 };
     struct board board;
     if (panel_board(source, /* ended= */ false, &tmp, &board)) {
-        struct jwriter w = jwriter_on(out);
+        struct json_writer w = json_writer_on(out);
         board.now = web_source_wall(source, loop);
         board_print_json(&board, /* most= */ 0, &w);
     }
 }
 
-void panel_print_brief(const struct web_source *source, struct jwriter *w)
+void panel_print_brief(const struct web_source *source, struct json_writer *w)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -42,7 +42,7 @@ bool panel_news(struct panel *p, const struct web_source *source, struct loop *l
     if (version == p->version || loop_now(loop) - p->told < PANEL_EVERY) {
         return false;
     }
-    struct jwriter w = jwriter_on(out);
+    struct json_writer w = json_writer_on(out);
     panel_print_brief(source, &w);
     uint64_t hash = map_hash(key, buf_str(out));
     bool news = hash != p->hash;
@@ -133,7 +133,7 @@ void panel_reply(const struct web_source *source, struct loop *loop, struct pane
                                   STR_ARG(query.name)));
         return;
     }
-    struct jwriter w = jwriter_on(&out);
+    struct json_writer w = json_writer_on(&out);
     board.now = web_source_wall(source, loop);
     board_print_json(&board, /* most= */ 0, &w);
     answer_document(x, &out);

@@ -21,7 +21,7 @@ struct panel {
 /* The whole board as JSON; nothing where there is none. */
 void panel_print(const struct web_source *source, struct loop *loop, struct buf *out);
 /* For a snapshot: `null` where there is none. */
-void panel_print_brief(const struct web_source *source, struct jwriter *w);
+void panel_print_brief(const struct web_source *source, struct json_writer *w);
 /* What has changed since, as JSON; false: nothing, or it is too early to tell. */
 bool panel_news(struct panel *p, const struct web_source *source, struct loop *loop,
                 struct buf *out);

@@ -54,7 +54,7 @@ static void web_redirect(struct serve_exchange *x, int status, struct str to)
 
 /* ---- JSON of nodes ---- */
 
-static void web_profile_json(struct jwriter *w, const struct web_profile *profile)
+static void web_profile_json(struct json_writer *w, const struct web_profile *profile)
 {
     jw_obj(w);
     jw_pair(w, "name", profile->name);
@@ -63,7 +63,7 @@ static void web_profile_json(struct jwriter *w, const struct web_profile *profil
     jw_obj_end(w);
 }
 
-static void web_node_json(struct jwriter *w, const struct web_node *node)
+static void web_node_json(struct json_writer *w, const struct web_node *node)
 {
     jw_obj(w);
     jw_pair(w, "name", node->name);
@@ -89,7 +89,7 @@ static void web_node_json(struct jwriter *w, const struct web_node *node)
 
 /* ---- server-sent events ---- */
 
-static void web_status_json(struct web *web, struct jwriter *w)
+static void web_status_json(struct web *web, struct json_writer *w)
 {
     struct web_status s = { 0 };
     web->source->status(web->source->ctx, &s);
@@ -125,8 +125,8 @@ static uint64_t web_hash(const struct buf *bytes)
 
 struct web_walk {
     struct web *web;
-    struct jwriter *w; /* an open array that takes what changed; NULL = only note */
-    struct buf one;    /* one node's JSON, to compare */
+    struct json_writer *w; /* an open array that takes what changed; NULL = only note */
+    struct buf one;        /* one node's JSON, to compare */
     uint32_t changed;
     bool all; /* write all, changed or not */
 };
@@ -148,7 +148,7 @@ static void web_walk_node(void *ctx, const struct web_node *node)
     struct web_walk *walk = ctx;
     struct web *web = walk->web;
     buf_reset(&walk->one);
-    struct jwriter w = jwriter_on(&walk->one);
+    struct json_writer w = json_writer_on(&walk->one);
     web_node_json(&w, node);
     uint64_t hash = web_hash(&walk->one);
     struct web_seen *seen = map_find(&web->seen, node->name);
@@ -175,7 +175,7 @@ static void web_walk_all(struct web_walk *walk)
 }
 
 /* Nodes that the last walk did not meet are gone. */
-static uint32_t web_sweep(struct web *web, struct jwriter *w)
+static uint32_t web_sweep(struct web *web, struct json_writer *w)
 {
     uint32_t gone = 0;
     MAP_EACH (&web->seen, item) {
@@ -203,7 +203,7 @@ static bool web_changes(struct web *web, struct buf *out)
 {
     CLEANUP(buf_done)
     struct buf json = { 0 };
-    struct jwriter w = jwriter_on(&json);
+    struct json_writer w = json_writer_on(&json);
     web_status_json(web, &w);
     uint64_t hash = web_hash(&json);
     if (hash != web->status_hash) {
@@ -212,7 +212,7 @@ static bool web_changes(struct web *web, struct buf *out)
     }
     buf_reset(&json);
     web->round++;
-    w = jwriter_on(&json);
+    w = json_writer_on(&json);
     jw_obj(&w);
     jw_key(&w, STR("set"));
     jw_arr(&w);
@@ -238,7 +238,7 @@ static void web_snapshot(struct web *web, struct buf *out)
 {
     CLEANUP(buf_done)
     struct buf json = { 0 };
-    struct jwriter w = jwriter_on(&json);
+    struct json_writer w = json_writer_on(&json);
     jw_obj(&w);
     jw_key(&w, STR("status"));
     web_status_json(web, &w);
@@ -264,7 +264,7 @@ static bool web_explain(struct web *web, struct str node, bool dated, struct buf
     }
     panel_claims(web->source, &tmp, &report);
     report.now = dated ? web_source_wall(web->source, web->loop) : 0;
-    struct jwriter w = jwriter_on(out);
+    struct json_writer w = json_writer_on(out);
     report_print_json(&report, &w);
     return true;
 }

@@ -12,11 +12,11 @@ static bool find(void *ctx, struct str name, uint32_t *ret_index)
     return name.n == 0 || name.p[0] != 'z';
 }
 
-static const struct names names = { .find = find, .kind = "check" };
+static const struct instance_names names = { .find = find, .kind = "check" };
 
-static void check_answers(const struct expr *a, const struct expr *b)
+static void check_answers(const struct check_expr *a, const struct check_expr *b)
 {
-    enum expr_verdict verdicts[EXPR_NODES_MAX] = { EXPR_FALSE };
+    enum check_expr_verdict verdicts[CHECK_EXPR_NODES_MAX] = { CHECK_EXPR_FALSE };
     struct err err = { 0 };
     ASSERT(a->n == b->n);
     ASSERT(a->var_n == b->var_n);
@@ -25,11 +25,11 @@ static void check_answers(const struct expr *a, const struct expr *b)
         bool left = false;
         bool right = true;
         for (uint32_t i = 0; i < a->var_n; i++) {
-            verdicts[i] = (i >> (round & 1) ^ round >> 1) & 1 ? EXPR_TRUE : EXPR_FALSE;
+            verdicts[i] = (i >> (round & 1) ^ round >> 1) & 1 ? CHECK_EXPR_TRUE : CHECK_EXPR_FALSE;
         }
-        int r = expr_eval(a, verdicts, &left, &err);
+        int r = check_expr_eval(a, verdicts, &left, &err);
         ASSERT(r == 0);
-        r = expr_eval(b, verdicts, &right, &err);
+        r = check_expr_eval(b, verdicts, &right, &err);
         ASSERT(r == 0);
         ASSERT(left == right);
     }
@@ -38,9 +38,9 @@ static void check_answers(const struct expr *a, const struct expr *b)
 static void check_expr(struct str text, struct arena *a)
 {
     struct err err = { 0 };
-    struct expr first;
-    struct expr second;
-    if (expr_parse(text, &names, a, &first, &err) < 0) {
+    struct check_expr first;
+    struct check_expr second;
+    if (check_expr_parse(text, &names, a, &first, &err) < 0) {
         ASSERT(err.msg[0] != '\0');
         return;
     }
@@ -48,13 +48,13 @@ static void check_expr(struct str text, struct arena *a)
     struct buf printed = { 0 };
     CLEANUP(buf_done)
     struct buf again = { 0 };
-    expr_print(&first, &printed);
-    if (printed.n > EXPR_BYTES_MAX) {
+    check_expr_print(&first, &printed);
+    if (printed.n > CHECK_EXPR_BYTES_MAX) {
         return; /* spaces around the signs can take the text past its limit */
     }
-    int r = expr_parse(buf_str(&printed), &names, a, &second, &err);
+    int r = check_expr_parse(buf_str(&printed), &names, a, &second, &err);
     ASSERT(r == 0);
-    expr_print(&second, &again);
+    check_expr_print(&second, &again);
     ASSERT(str_eq(buf_str(&printed), buf_str(&again)));
     check_answers(&first, &second);
 }

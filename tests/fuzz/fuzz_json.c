@@ -8,7 +8,7 @@ static void check_round_trip(struct str text, const struct jval *root, struct ar
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    struct jwriter w = jwriter_on(&out);
+    struct json_writer w = json_writer_on(&out);
     struct err err = { 0 };
     const struct jval *again;
     struct tree *tree;

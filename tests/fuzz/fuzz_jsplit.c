@@ -28,11 +28,11 @@ FUZZ_TARGET(text)
     bool plain = str_find_char(text, '\\') == SIZE_MAX;
     bool comparable = parsed == 0 && jval_kind(root) == JOBJ && plain && count <= 1;
     const struct jval *want = jval_kind(items) == JARR ? jval_first(items) : NULL;
-    struct jsplit s;
+    struct json_items s;
     struct str item;
-    jsplit_init(&s, text);
-    int r = jsplit_next(&s, &item, &err);
-    for (; r == 1; r = jsplit_next(&s, &item, &err)) {
+    json_items_init(&s, text);
+    int r = json_items_next(&s, &item, &err);
+    for (; r == 1; r = json_items_next(&s, &item, &err)) {
         ASSERT(item.p >= text.p && item.p + item.n <= text.p + text.n);
         if (!comparable) {
             continue;

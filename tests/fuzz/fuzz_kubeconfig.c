@@ -10,21 +10,21 @@
 static const char *const env[] = { "HOME=/home/nobody", "HTTPS_PROXY=proxy:3128",
                                    "NO_PROXY=.a,10.0.0.0/8", NULL };
 
-static void pair(struct jwriter *w, const char *key, struct str value)
+static void pair(struct json_writer *w, const char *key, struct str value)
 {
     if (value.n > 0) {
         jw_pair(w, key, value);
     }
 }
 
-static void pair_base64(struct jwriter *w, struct arena *tmp, const char *key, struct str value)
+static void pair_base64(struct json_writer *w, struct arena *tmp, const char *key, struct str value)
 {
     char *code = arena_alloc(tmp, value.n * 2 + 8);
     int n = EVP_EncodeBlock((unsigned char *)code, (const unsigned char *)value.p, (int)value.n);
     pair(w, key, (struct str){ .p = code, .n = (size_t)n });
 }
 
-static void list(struct jwriter *w, const char *key, const struct str *items, uint32_t n)
+static void list(struct json_writer *w, const char *key, const struct str *items, uint32_t n)
 {
     jw_key(w, str_from(key));
     jw_arr(w);
@@ -34,7 +34,7 @@ static void list(struct jwriter *w, const char *key, const struct str *items, ui
     jw_arr_end(w);
 }
 
-static void write_exec(struct jwriter *w, const struct access_exec *exec)
+static void write_exec(struct json_writer *w, const struct access_exec *exec)
 {
     static const char *const modes[] = { "Never", "IfAvailable", "Always" };
     if (exec->command.n == 0) {
@@ -64,7 +64,7 @@ static void write_exec(struct jwriter *w, const struct access_exec *exec)
     jw_obj_end(w);
 }
 
-static void entry(struct jwriter *w, const char *plural, const char *inner)
+static void entry(struct json_writer *w, const char *plural, const char *inner)
 {
     jw_key(w, str_from(plural));
     jw_arr(w);
@@ -74,7 +74,7 @@ static void entry(struct jwriter *w, const char *plural, const char *inner)
     jw_obj(w);
 }
 
-static void entry_end(struct jwriter *w)
+static void entry_end(struct json_writer *w)
 {
     jw_obj_end(w);
     jw_obj_end(w);
@@ -83,7 +83,7 @@ static void entry_end(struct jwriter *w)
 
 static void write_config(const struct cluster_access *a, struct arena *tmp, struct buf *out)
 {
-    struct jwriter w = jwriter_on(out);
+    struct json_writer w = json_writer_on(out);
     jw_obj(&w);
     jw_pair(&w, "current-context", STR("n"));
     entry(&w, "contexts", "context");

@@ -18,18 +18,18 @@ static int run(struct str text, struct arena *a, struct buf *out)
     const struct jval *node;
     int r = json_parse(STR(node_text), 0, a, &node, &err);
     ASSERT(r == 0);
-    struct gomember profile[] = { { STR("Current"), goval_str(STR("kernel")) },
-                                  { STR("Last"), goval_str(STR("flatcar")) } };
+    struct gomember profile[] = { { STR("Current"), govalue_str(STR("kernel")) },
+                                  { STR("Last"), govalue_str(STR("flatcar")) } };
     struct gomember fields[] = {
-        { STR("State"), goval_str(STR("in-maintenance")) },
-        { STR("Profile"), goval_str_with(STR("kernel"), profile, ARRAY_LEN(profile)) },
-        { STR("Node"), goval_from(&gotype_node, node, a) },
-        { STR("InMaintenance"), goval_bool(true) },
-        { STR("LogDetails"), goval_bool(false) },
+        { STR("State"), govalue_str(STR("in-maintenance")) },
+        { STR("Profile"), govalue_str_with(STR("kernel"), profile, ARRAY_LEN(profile)) },
+        { STR("Node"), govalue_from(&gotype_node, node, a) },
+        { STR("InMaintenance"), govalue_bool(true) },
+        { STR("LogDetails"), govalue_bool(false) },
         { STR("LastTransition"),
-          goval_time((struct timestamp){ .sec = 1767604087, .offset = 7200 }) },
+          govalue_time((struct timestamp){ .sec = 1767604087, .offset = 7200 }) },
     };
-    struct goval root = goval_struct(fields, ARRAY_LEN(fields));
+    struct govalue root = govalue_struct(fields, ARRAY_LEN(fields));
     r = template_parse(text, a, &t, &err);
     r = r == 0 ? template_render(t, &root, out, &err) : r;
     ASSERT(r == 0 || (err.msg[0] != '\0' && out->n == 0));

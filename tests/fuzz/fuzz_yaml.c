@@ -15,7 +15,7 @@ static void check_json(const struct ydoc *doc, struct arena *a)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    struct jwriter w = jwriter_on(&out);
+    struct json_writer w = json_writer_on(&out);
     struct err err = { 0 };
     const struct jval *again;
     jw_val(&w, doc->root);

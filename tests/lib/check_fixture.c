@@ -73,7 +73,7 @@ void bed_end(struct bed *b)
     arena_done(&b->memory);
 }
 
-static void write_pairs(struct jwriter *w, struct str text)
+static void write_pairs(struct json_writer *w, struct str text)
 {
     struct str pair;
     jw_obj(w);
@@ -102,7 +102,7 @@ static void observe(struct bed *b, const char *name, const char *labels, const c
     struct arena tmp = { 0 };
     struct err err = { 0 };
     const struct jval *object = NULL;
-    struct jwriter w = jwriter_on(&text);
+    struct json_writer w = json_writer_on(&text);
     jw_obj(&w);
     jw_key(&w, STR("metadata"));
     jw_obj(&w);

@@ -75,7 +75,7 @@ void trial_set_meta(struct trial *t, struct str node, const char *map, struct st
 {
     CLEANUP(buf_done)
     struct buf body = { 0 };
-    struct jwriter w = jwriter_on(&body);
+    struct json_writer w = json_writer_on(&body);
     jw_obj(&w);
     jw_key(&w, STR("metadata"));
     jw_obj(&w);

@@ -250,7 +250,7 @@ static void install_crds(struct trial *t)
     for (size_t i = 0; i < crds_count; i++) {
         CLEANUP(buf_done)
         struct buf body = { 0 };
-        struct jwriter w = jwriter_on(&body);
+        struct json_writer w = json_writer_on(&body);
         jw_val(&w, crd_object(&crds[i], &t->tmp));
         int status =
             trial_ask(t, "POST", STR("/apis/apiextensions.k8s.io/v1/customresourcedefinitions"),

@@ -35,7 +35,7 @@ static void trial_write_file(struct trial *t, uint32_t file)
 
 /* ── nodes ─────────────────────────────────────────────────────────────────────────────────── */
 
-struct names {
+struct instance_names {
     struct arena *out;
     struct str *items;
     uint32_t n;
@@ -44,14 +44,14 @@ struct names {
 
 static void names_visit(void *ctx, const struct jval *object)
 {
-    struct names *names = ctx;
+    struct instance_names *names = ctx;
     ARENA_GROW(names->out, names->items, names->n, names->cap);
     names->items[names->n++] = arena_str(names->out, jval_str(jval_at(object, "metadata.name")));
 }
 
-static struct names trial_nodes(struct trial *t)
+static struct instance_names trial_nodes(struct trial *t)
 {
-    struct names names = { .out = &t->tmp };
+    struct instance_names names = { .out = &t->tmp };
     apiserver_each(t->server, STR(""), STR("nodes"), STR(""), names_visit, &names);
     return names;
 }
@@ -67,7 +67,7 @@ void trial_label_nodes(struct trial *t)
                                          STR_INIT("p0"),     STR_INIT("p1"),
                                          STR_INIT("p0--p1"), STR_INIT("p1--p0"),
                                          STR_INIT("p2--p0"), STR_INIT("p0--p1--p2") };
-    struct names names = trial_nodes(t);
+    struct instance_names names = trial_nodes(t);
     for (uint32_t i = 0; i < names.n; i++) {
         struct str label = labels[rng_below(&t->rng, ARRAY_LEN(labels))];
         trial_set_meta(t, names.items[i], "labels", PROFILE_LABEL, label);
@@ -152,7 +152,7 @@ static void trial_make_late(struct trial *t, const struct deed *deed)
 
 void trial_approve(struct trial *t)
 {
-    struct names names = trial_nodes(t);
+    struct instance_names names = trial_nodes(t);
     for (uint32_t i = 0; i < names.n; i++) {
         const struct jval *object =
             apiserver_find(t->server, STR(""), STR("nodes"), STR(""), names.items[i]);
@@ -188,7 +188,7 @@ void trial_deliver(struct trial *t, struct process *p)
 
 void trial_hold_pods(struct trial *t, bool hold)
 {
-    struct names names = { .out = &t->tmp };
+    struct instance_names names = { .out = &t->tmp };
     apiserver_each(t->server, STR("policy"), STR("poddisruptionbudgets"), STR(""), names_visit,
                    &names);
     for (uint32_t i = 0; i < names.n; i++) {
@@ -279,7 +279,7 @@ void trial_do_chores(struct trial *t, usec_t now)
 
 void trial_calm_service(struct trial *t)
 {
-    struct names names = trial_nodes(t);
+    struct instance_names names = trial_nodes(t);
     for (uint32_t i = 0; i < names.n; i++) {
         const struct jval *object =
             apiserver_find(t->server, STR(""), STR("nodes"), STR(""), names.items[i]);

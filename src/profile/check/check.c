@@ -57,7 +57,7 @@ const void *check_key_prepare(const struct check_setup *setup)
 void check_info_begin(struct check_info *info)
 {
     info->buf = (struct buf){ .max = CHECK_INFO_MAX };
-    info->json = jwriter_on(&info->buf);
+    info->json = json_writer_on(&info->buf);
     jw_obj(&info->json);
 }
 

@@ -1,8 +1,8 @@
 /*
  * check_plugin: what a check plugin is made of, and the few words that all of them use.
  *
- * A plugin's keys are in the table of profile/plugin_table.h. `prepare` turns their values into what
- * `run` reads, once, when the configuration is loaded: deciding parses nothing. Forms that the
+ * A plugin's keys are in the table of profile/plugin_table.h. `prepare` turns their values into
+ * what `run` reads, once, when the configuration is loaded: deciding parses nothing. Forms that the
  * fleet reads as well are here, the others stay in their plugin's file.
  */
 #pragma once
@@ -80,7 +80,7 @@ static inline const void *check_prepared(const struct check_input *in, uint32_t 
 /* The info object: begin, members in the order of their names, end. */
 struct check_info {
     struct buf buf;
-    struct jwriter json;
+    struct json_writer json;
 };
 void check_info_begin(struct check_info *info);
 struct str check_info_end(struct check_info *info, struct arena *out);

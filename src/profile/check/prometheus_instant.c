@@ -8,7 +8,7 @@ struct instant {
     struct str url;
     struct str query;
     struct str text;
-    struct promexpr expr;
+    struct gval expr;
     struct str broken; /* why the expression cannot be used; empty = it can */
 };
 
@@ -21,7 +21,7 @@ static const void *prepare(const struct check_setup *setup)
     plan->query = check_value(setup, "query")->text;
     plan->text = expr->text;
     /* Operators have files that load although this cannot work; it fails when it is used. */
-    if (promexpr_parse(plan->text, setup->out, &plan->expr, &err) < 0) {
+    if (gval_parse(plan->text, setup->out, &plan->expr, &err) < 0) {
         plan->broken = arena_str(setup->out, str_from(err.msg));
         problems_warn(setup->problems, expr->pos, "key 'expr': %s", err.msg);
     }
@@ -73,7 +73,7 @@ static void judge(const struct check_input *in, const struct instant *plan,
         check_fail_with(in, ret, STR_FMT, STR_ARG(fact->error));
     } else if (plan->broken.n > 0) {
         check_fail_with(in, ret, STR_FMT, STR_ARG(plan->broken));
-    } else if (promexpr_eval(&plan->expr, fact->value, in->out, &holds, &err) < 0) {
+    } else if (gval_eval(&plan->expr, fact->value, in->out, &holds, &err) < 0) {
         check_fail_with(in, ret, "failed to evaluate prometheus expression: %s", err.msg);
     } else {
         ret->answer = holds ? CHECK_PASS : CHECK_FAIL;

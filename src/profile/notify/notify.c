@@ -145,12 +145,12 @@ void call_end(struct notify_call *call, const struct err *err, usec_t retry_afte
     on_done(ctx, err != NULL ? &copy : NULL, MIN(retry_after, NOTIFY_RETRY_AFTER_MAX));
 }
 
-static struct goval call_struct(struct notify_call *call, const struct gomember *members,
-                                uint32_t n)
+static struct govalue call_struct(struct notify_call *call, const struct gomember *members,
+                                  uint32_t n)
 {
     struct gomember *copy = ARENA_ARRAY(&call->memory, struct gomember, n);
     memcpy(copy, members, n * sizeof(*members));
-    return goval_struct(copy, n);
+    return govalue_struct(copy, n);
 }
 
 /* What templates see, under the names of the original. */
@@ -158,18 +158,18 @@ static void call_make_root(struct notify_call *call, const struct jval *node)
 {
     const struct notify_facts *f = &call->facts;
     const struct gomember profile[] = {
-        { STR("Current"), goval_str(f->profile_current) },
-        { STR("Last"), goval_str(f->profile_last) },
+        { STR("Current"), govalue_str(f->profile_current) },
+        { STR("Last"), govalue_str(f->profile_last) },
     };
     const struct gomember root[] = {
-        { STR("State"), goval_str(f->state) },
+        { STR("State"), govalue_str(f->state) },
         { STR("Profile"),
-          goval_str_with(f->profile, call_struct(call, profile, ARRAY_LEN(profile)).members,
-                         ARRAY_LEN(profile)) },
-        { STR("Node"), goval_from(&gotype_node, node, &call->memory) },
-        { STR("InMaintenance"), goval_bool(f->in_maintenance) },
-        { STR("LogDetails"), goval_bool(f->log_details) },
-        { STR("LastTransition"), goval_time(f->last_transition) },
+          govalue_str_with(f->profile, call_struct(call, profile, ARRAY_LEN(profile)).members,
+                           ARRAY_LEN(profile)) },
+        { STR("Node"), govalue_from(&gotype_node, node, &call->memory) },
+        { STR("InMaintenance"), govalue_bool(f->in_maintenance) },
+        { STR("LogDetails"), govalue_bool(f->log_details) },
+        { STR("LastTransition"), govalue_time(f->last_transition) },
     };
     call->root = call_struct(call, root, ARRAY_LEN(root));
 }

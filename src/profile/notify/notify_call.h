@@ -36,7 +36,7 @@ struct notify_call {
     const struct plugin *plugin;
     struct plugin_value *values; /* texts and lists are copies; no dates, no cron */
     struct notify_facts facts;
-    struct goval root;    /* of templates, once the Node is there */
+    struct govalue root;  /* of templates, once the Node is there */
     struct api_call *api; /* at most one of both is under way */
     struct wire_call *wire;
     api_on_reply on_api; /* who is told of its end */

@@ -19,7 +19,7 @@ static int slack_send(struct notify_call *call, struct err *err)
 {
     CLEANUP(buf_done)
     struct buf body = { 0 };
-    struct jwriter w = jwriter_on(&body);
+    struct json_writer w = json_writer_on(&body);
     struct str message;
     int r = call_render(call, "message", &message, err);
     if (r < 0) {

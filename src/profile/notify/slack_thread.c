@@ -98,7 +98,7 @@ static void record_write(struct notify_call *call, struct buf *out)
     char stamp[TIMESTAMP_TEXT_MAX];
     struct str now = timestamp_print_micro(loop_wall(call->door->loop), stamp);
     int64_t seconds = call_value(call, "period")->number / 1000000000;
-    struct jwriter w = jwriter_on(out);
+    struct json_writer w = json_writer_on(out);
     jw_obj(&w);
     if (t->version.n == 0) {
         jw_pair(&w, "apiVersion", STR("coordination.k8s.io/v1"));

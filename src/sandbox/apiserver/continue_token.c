@@ -51,7 +51,7 @@ struct str page_print(const struct page *page, struct arena *out)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    struct jwriter w = jwriter_on(&text);
+    struct json_writer w = json_writer_on(&text);
     jw_obj(&w);
     jw_pair(&w, "v", STR("meta.k8s.io/v1"));
     jw_pair_i64(&w, "rv", page->rv);

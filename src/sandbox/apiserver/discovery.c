@@ -13,7 +13,7 @@ struct discovery {
     struct arena *out;
     struct arena tmp;
     struct buf body;
-    struct jwriter w;
+    struct json_writer w;
     const char *content_type;
 };
 
@@ -47,7 +47,7 @@ static const char *kind_verbs(const struct kind *kind)
                : "create,delete,deletecollection,get,list,patch,update,watch";
 }
 
-static void words_write(struct jwriter *w, const char *key, struct str list)
+static void words_write(struct json_writer *w, const char *key, struct str list)
 {
     struct str word;
     jw_key(w, str_from(key));
@@ -58,7 +58,8 @@ static void words_write(struct jwriter *w, const char *key, struct str list)
     jw_arr_end(w);
 }
 
-static void names_write(struct jwriter *w, const char *key, const struct str names[KIND_WORDS_MAX])
+static void names_write(struct json_writer *w, const char *key,
+                        const struct str names[KIND_WORDS_MAX])
 {
     if (names[0].n == 0) {
         return;
@@ -117,7 +118,7 @@ static struct str storage_hash(struct discovery *d, const struct kind *kind)
 
 static void resource_write(struct discovery *d, const struct kind *kind)
 {
-    struct jwriter *w = &d->w;
+    struct json_writer *w = &d->w;
     jw_obj(w);
     jw_pair(w, "name", kind->plural);
     jw_pair(w, "singularName", kind->singular);
@@ -149,7 +150,7 @@ static void resource_write(struct discovery *d, const struct kind *kind)
 
 static bool resources_write(struct discovery *d, struct str api_version)
 {
-    struct jwriter *w = &d->w;
+    struct json_writer *w = &d->w;
     const struct kind **list;
     uint32_t n = kinds_sorted(d, api_version, &list);
     if (n == 0) {
@@ -277,7 +278,7 @@ static void version_write(struct discovery *d, struct str group, struct str vers
 /* The members of an APIGroup. */
 static void group_write(struct discovery *d, struct str group)
 {
-    struct jwriter *w = &d->w;
+    struct json_writer *w = &d->w;
     struct str *versions;
     uint32_t n = versions_sorted(d, group, &versions);
     jw_pair(w, "name", group);
@@ -291,7 +292,7 @@ static void group_write(struct discovery *d, struct str group)
     version_write(d, group, versions[0]);
 }
 
-static void response_kind_write(struct jwriter *w, struct str group, struct str version,
+static void response_kind_write(struct json_writer *w, struct str group, struct str version,
                                 struct str kind)
 {
     jw_key(w, STR("responseKind"));
@@ -304,7 +305,7 @@ static void response_kind_write(struct jwriter *w, struct str group, struct str 
 
 static void aggregated_resource(struct discovery *d, const struct kind *kind)
 {
-    struct jwriter *w = &d->w;
+    struct json_writer *w = &d->w;
     bool custom = kind_is(kind, KIND_CUSTOM);
     struct str group = custom ? kind->group : STR("");
     struct str version = custom ? kind->version : STR("");
@@ -340,7 +341,7 @@ static void aggregated_resource(struct discovery *d, const struct kind *kind)
 
 static void aggregated_group(struct discovery *d, struct str group)
 {
-    struct jwriter *w = &d->w;
+    struct json_writer *w = &d->w;
     struct str *versions;
     uint32_t n = versions_sorted(d, group, &versions);
     jw_obj(w);
@@ -373,7 +374,7 @@ static void aggregated_group(struct discovery *d, struct str group)
 
 static bool aggregated_write(struct discovery *d, bool core)
 {
-    struct jwriter *w = &d->w;
+    struct json_writer *w = &d->w;
     jw_obj(w);
     jw_pair(w, "kind", STR("APIGroupDiscoveryList"));
     jw_pair(w, "apiVersion", STR("apidiscovery.k8s.io/v2"));
@@ -407,7 +408,7 @@ static bool core_versions_write(struct discovery *d)
 
 static bool groups_write(struct discovery *d)
 {
-    struct jwriter *w = &d->w;
+    struct json_writer *w = &d->w;
     struct str *groups;
     uint32_t n = groups_sorted(d, &groups);
     jw_obj(w);
@@ -586,7 +587,7 @@ bool discovery_answer(const struct kinds *kinds, struct types *types, struct str
         .out = out,
         .content_type = "application/json",
     };
-    d.w = jwriter_on(&d.body);
+    d.w = json_writer_on(&d.body);
     if (path.n > 1) {
         (void)str_cut_suffix(path, STR("/"), &path); /* unchanged when there is none */
     }

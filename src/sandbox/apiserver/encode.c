@@ -149,7 +149,7 @@ struct str show_list(const struct show *show, const struct show_list *list, stru
     }
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    struct jwriter w = jwriter_on(&text);
+    struct json_writer w = json_writer_on(&text);
     jw_obj(&w);
     jw_pair(&w, "kind", show->kind->list_kind);
     jw_pair(&w, "apiVersion", show->kind->api_version);

@@ -4,7 +4,7 @@
 
 void object_write(const struct tree *tree, struct buf *out)
 {
-    struct jwriter w = jwriter_on(out);
+    struct json_writer w = json_writer_on(out);
     jw_obj(&w);
     jw_pair(&w, "kind", tree_text_at(tree, "kind"));
     jw_pair(&w, "apiVersion", tree_text_at(tree, "apiVersion"));

@@ -4,7 +4,7 @@
 
 struct document {
     struct types *types;
-    struct jwriter w;
+    struct json_writer w;
     struct arena tmp;
     struct map schemas; /* name -> struct tree, each once */
 };
@@ -58,7 +58,7 @@ static void operation_write(struct document *d, const struct kind *kind, const c
 {
     static const char *const parameters[] = { "dryRun", "fieldManager", "fieldValidation",
                                               "force" };
-    struct jwriter *w = &d->w;
+    struct json_writer *w = &d->w;
     jw_key(w, str_from(method));
     jw_obj(w);
     jw_key(w, STR("responses"));
@@ -110,7 +110,7 @@ static void paths_write(struct document *d, const struct kind *kind)
 
 static void document_write(struct document *d, const struct kinds *kinds, struct str api_version)
 {
-    struct jwriter *w = &d->w;
+    struct json_writer *w = &d->w;
     jw_obj(w);
     jw_pair(w, "openapi", STR("3.0.0"));
     jw_key(w, STR("info"));
@@ -142,7 +142,7 @@ static void document_write(struct document *d, const struct kinds *kinds, struct
 bool openapi_document(const struct kinds *kinds, struct types *types, struct str api_version,
                       struct buf *out)
 {
-    struct document d = { .types = types, .w = jwriter_on(out) };
+    struct document d = { .types = types, .w = json_writer_on(out) };
     bool found = false;
     for (uint32_t i = 0; i < kinds->n; i++) {
         if (str_eq(kinds->items[i]->api_version, api_version)) {

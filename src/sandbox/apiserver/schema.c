@@ -53,7 +53,7 @@ static void number_normalise(struct arena *a, struct tree *number)
     }
     CLEANUP(buf_done)
     struct buf b = { 0 };
-    struct jwriter w = jwriter_on(&b);
+    struct json_writer w = json_writer_on(&b);
     struct err err;
     if (jw_f64(&w, f, &err) == 0) {
         number->text = arena_str(a, buf_str(&b));

@@ -228,7 +228,7 @@ static int file_budget(struct world_file *f, const struct jval *v)
                "\"matchLabels\":{\"app\":\"" STR_FMT "\"}},\"%s\":",
                STR_ARG(name), STR_ARG(namespace), STR_ARG(name),
                least != NULL ? "minAvailable" : "maxUnavailable");
-    struct jwriter writer = jwriter_on(&b);
+    struct json_writer writer = json_writer_on(&b);
     jw_val(&writer, least != NULL ? least : most);
     buf_add(&b, STR("}}"));
     return file_add(f, v, arena_str(f->out, buf_str(&b)));
@@ -265,7 +265,7 @@ static int file_lists(struct world_file *f, const struct jval *root)
     JVAL_EACH (jval_get(root, STR("objects")), v) {
         CLEANUP(buf_done)
         struct buf b = { 0 };
-        struct jwriter writer = jwriter_on(&b);
+        struct json_writer writer = json_writer_on(&b);
         jw_val(&writer, v);
         r = file_add(f, v, arena_str(f->out, buf_str(&b)));
         if (r != 0) {

@@ -185,7 +185,7 @@ static void node_taints(struct thing *t)
     struct buf b = { 0 };
     CLEANUP(buf_done)
     struct buf kept = { 0 };
-    struct jwriter writer = jwriter_on(&kept);
+    struct json_writer writer = json_writer_on(&kept);
     jw_arr(&writer);
     bool changed = false;
     JVAL_EACH (taints, taint) {

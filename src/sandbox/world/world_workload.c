@@ -74,7 +74,7 @@ struct str workload_hash(struct world *w, const struct jval *template)
     static const uint64_t key[2] = { 0, 0 };
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    struct jwriter writer = jwriter_on(&text);
+    struct json_writer writer = json_writer_on(&text);
     jw_val(&writer, template);
     uint64_t hash = map_hash(key, buf_str(&text));
     char out[10];

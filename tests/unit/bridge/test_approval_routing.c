@@ -16,7 +16,7 @@ static void install(struct strait *s, const char *cluster)
     for (size_t i = 0; i < crds_count; i++) {
         CLEANUP(buf_done)
         struct buf body = { 0 };
-        struct jwriter w = jwriter_on(&body);
+        struct json_writer w = json_writer_on(&body);
         jw_val(&w, crd_object(&crds[i], &s->memory));
         buf_add_char(&body, '\0');
         strait_away(s, cluster, "POST",

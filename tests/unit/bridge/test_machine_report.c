@@ -75,7 +75,7 @@ static void check_text(const struct scene *s, bool wide, const char *want)
     struct arena tmp = { 0 };
     struct passage read;
     struct err err = { 0 };
-    struct jwriter w = jwriter_on(&json);
+    struct json_writer w = json_writer_on(&json);
     passage_print_json(&s->passage, &w);
     CHECK_EQ(passage_parse(buf_str(&json), &tmp, &read, &err), 0);
     passage_print_text(&s->passage, wide, &text);
@@ -345,7 +345,7 @@ TEST(passage_json_has_everything)
     s.report.plea_state = STR("Approved");
     s.machine.hold_max = USEC_NEVER; /* no limit is no number */
     scene_look(&s);
-    struct jwriter w = jwriter_on(&json);
+    struct json_writer w = json_writer_on(&json);
     passage_print_json(&s.passage, &w);
     CHECK_STR(
         buf_str(&json),

@@ -18,7 +18,7 @@ static bool find_listed(void *ctx, struct str name, uint32_t *ret_index)
 static void check_chain(const struct jval *one, const struct jval *list, struct arena *a)
 {
     bool trigger = str_eq(vectors_text(one, "chain", a), STR("trigger"));
-    struct names names = {
+    struct instance_names names = {
         .find = find_listed,
         .ctx = (void *)(uintptr_t)list, /* only read */
         .kind = trigger ? "trigger" : "notification",
@@ -85,7 +85,7 @@ TEST(chain_points_at_the_name_it_does_not_know)
     struct err err = { 0 };
     struct chain chain = { .n = 77 };
     struct str known = STR("a");
-    struct names names = { .find = find_single, .ctx = &known, .kind = "trigger" };
+    struct instance_names names = { .find = find_single, .ctx = &known, .kind = "trigger" };
     CHECK_EQ(chain_parse(STR("a &&  zz"), &names, &a, &chain, &err), -ERR_NOTFOUND);
     CHECK_EQ(err.pos.column, 7);
     CHECK_EQ(chain_parse(STR("a && "), &names, &a, &chain, &err), -ERR_NOTFOUND);
@@ -102,7 +102,7 @@ TEST(chain_has_a_limit)
     struct err err = { 0 };
     struct chain chain;
     struct str known = STR("a");
-    struct names names = { .find = find_single, .ctx = &known, .kind = "trigger" };
+    struct instance_names names = { .find = find_single, .ctx = &known, .kind = "trigger" };
     for (uint32_t i = 1; i < CHAIN_MAX; i++) {
         buf_add(&text, STR("a&&"));
     }

@@ -23,46 +23,48 @@ static bool find_listed(void *ctx, struct str name, uint32_t *ret_index)
     return false;
 }
 
-static const struct names any = { .find = find_any, .kind = "check" };
+static const struct instance_names any = { .find = find_any, .kind = "check" };
 
-static struct names listed(const struct jval *list)
+static struct instance_names listed(const struct jval *list)
 {
     /* The list is only read; the context of names is for whoever wants to write. */
-    return (struct names){ .find = find_listed, .ctx = (void *)(uintptr_t)list, .kind = "check" };
+    return (struct instance_names){ .find = find_listed,
+                                    .ctx = (void *)(uintptr_t)list,
+                                    .kind = "check" };
 }
 
-static struct str print(const struct expr *e, struct arena *a)
+static struct str print(const struct check_expr *e, struct arena *a)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    expr_print(e, &out);
+    check_expr_print(e, &out);
     return arena_str(a, buf_str(&out));
 }
 
-static struct expr read_expr(struct str text, struct arena *a)
+static struct check_expr read_expr(struct str text, struct arena *a)
 {
     struct err err = { 0 };
-    struct expr e = { 0 };
-    if (expr_parse(text, &any, a, &e, &err) < 0) {
+    struct check_expr e = { 0 };
+    if (check_expr_parse(text, &any, a, &e, &err) < 0) {
         check_fail(__FILE__, __LINE__, "'" STR_FMT "': %s", STR_ARG(text), err.msg);
     }
     return e;
 }
 
 /* One character for each assignment: vars[i] is true where bit i of its number is set. */
-static struct str truth_table(const struct expr *e, struct arena *a)
+static struct str truth_table(const struct check_expr *e, struct arena *a)
 {
     CLEANUP(buf_done)
     struct buf table = { 0 };
     struct err err = { 0 };
-    enum expr_verdict verdicts[16];
+    enum check_expr_verdict verdicts[16];
     CHECK(e->var_n <= ARRAY_LEN(verdicts));
     for (uint32_t k = 0; k < 1u << e->var_n; k++) {
         for (uint32_t i = 0; i < e->var_n; i++) {
-            verdicts[i] = k >> i & 1 ? EXPR_TRUE : EXPR_FALSE;
+            verdicts[i] = k >> i & 1 ? CHECK_EXPR_TRUE : CHECK_EXPR_FALSE;
         }
         bool passed = false;
-        CHECK_EQ(expr_eval(e, verdicts, &passed, &err), 0);
+        CHECK_EQ(check_expr_eval(e, verdicts, &passed, &err), 0);
         buf_add_char(&table, passed ? '1' : '0');
     }
     return arena_str(a, buf_str(&table));
@@ -136,25 +138,25 @@ static const struct exception *find_exception(int64_t n)
 }
 
 /* The chain's result when instances fail: their names, in the order of their runs. */
-static void check_failing(const struct jval *one, const struct expr *e, struct arena *a)
+static void check_failing(const struct jval *one, const struct check_expr *e, struct arena *a)
 {
-    enum expr_verdict verdicts[16] = { 0 };
+    enum check_expr_verdict verdicts[16] = { 0 };
     const struct jval *failing = jval_get(one, STR("failing"));
     struct err err = { 0 };
     bool passed = true;
     for (uint32_t i = 0; i < e->var_n; i++) {
         JVAL_EACH (failing, name) {
             if (str_eq(jval_str(name), e->vars[i].name)) {
-                verdicts[i] = EXPR_FAILED;
+                verdicts[i] = CHECK_EXPR_FAILED;
             }
         }
     }
-    CHECK_EQ(expr_eval(e, verdicts, &passed, &err), -ERR_INVALID);
+    CHECK_EQ(check_expr_eval(e, verdicts, &passed, &err), -ERR_INVALID);
     CHECK(passed); /* untouched */
     CHECK_STR(err.msg, vectors_text(one, "eval_error", a));
 }
 
-static void check_accepted(const struct jval *one, const struct expr *e, struct arena *a)
+static void check_accepted(const struct jval *one, const struct check_expr *e, struct arena *a)
 {
     struct str runs = STR("");
     struct str vars = STR("");
@@ -173,9 +175,9 @@ static void check_accepted(const struct jval *one, const struct expr *e, struct 
 static void check_case_of(const struct jval *one, const struct jval *registries, struct arena *a)
 {
     struct err err = { 0 };
-    struct expr e = { 0 };
-    struct names names = listed(jval_get(registries, vectors_text(one, "registry", a)));
-    int r = expr_parse(vectors_text(one, "expr", a), &names, a, &e, &err);
+    struct check_expr e = { 0 };
+    struct instance_names names = listed(jval_get(registries, vectors_text(one, "registry", a)));
+    int r = check_expr_parse(vectors_text(one, "expr", a), &names, a, &e, &err);
     const struct exception *exception = find_exception(vectors_i64(one, "n"));
     if (exception != NULL) {
         CHECK_EQ(r == 0, exception->table != NULL);
@@ -198,7 +200,7 @@ static void check_case_of(const struct jval *one, const struct jval *registries,
     }
 }
 
-TEST(expr_agrees_with_the_original_on_every_vector)
+TEST(check_expr_agrees_with_the_original_on_every_vector)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
@@ -215,7 +217,7 @@ TEST(expr_agrees_with_the_original_on_every_vector)
     CHECK(seen > 200);
 }
 
-TEST(expr_prints_single_spaces_and_only_parentheses_that_matter)
+TEST(check_expr_prints_single_spaces_and_only_parentheses_that_matter)
 {
     static const struct {
         const char *in;
@@ -236,14 +238,14 @@ TEST(expr_prints_single_spaces_and_only_parentheses_that_matter)
     struct arena a = { 0 };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
-        struct expr e = read_expr(str_from(cases[i].in), &a);
+        struct check_expr e = read_expr(str_from(cases[i].in), &a);
         CHECK_STR(print(&e, &a), cases[i].out);
         CHECK_STR(e.text, cases[i].in);
     }
     check_case(-1);
 }
 
-TEST(expr_errors_say_what_was_found_where_and_what_is_wanted)
+TEST(check_expr_errors_say_what_was_found_where_and_what_is_wanted)
 {
     static const struct {
         const char *in;
@@ -279,9 +281,9 @@ TEST(expr_errors_say_what_was_found_where_and_what_is_wanted)
     struct arena a = { 0 };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct err err = { 0 };
-        struct expr e = { .n = 77 };
+        struct check_expr e = { .n = 77 };
         check_case((int64_t)i);
-        CHECK_EQ(expr_parse(str_from(cases[i].in), &any, &a, &e, &err), -ERR_INVALID);
+        CHECK_EQ(check_expr_parse(str_from(cases[i].in), &any, &a, &e, &err), -ERR_INVALID);
         CHECK_STR(err.msg, cases[i].msg);
         CHECK_EQ(err.pos.line, 1);
         CHECK_EQ(err.pos.column, cases[i].column);
@@ -301,35 +303,38 @@ static struct str repeat(const char *part, uint32_t times, const char *end, stru
     return arena_str(a, buf_str(&text));
 }
 
-TEST(expr_has_limits_and_names_them)
+TEST(check_expr_has_limits_and_names_them)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
     struct err err = { 0 };
-    struct expr e;
-    CHECK_EQ(expr_parse(repeat("!", EXPR_DEPTH_MAX, "a", &a), &any, &a, &e, &err), 0);
-    CHECK_EQ(expr_parse(repeat("!", EXPR_DEPTH_MAX + 1, "a", &a), &any, &a, &e, &err), -ERR_LIMIT);
+    struct check_expr e;
+    CHECK_EQ(check_expr_parse(repeat("!", CHECK_EXPR_DEPTH_MAX, "a", &a), &any, &a, &e, &err), 0);
+    CHECK_EQ(check_expr_parse(repeat("!", CHECK_EXPR_DEPTH_MAX + 1, "a", &a), &any, &a, &e, &err),
+             -ERR_LIMIT);
     CHECK_STR(err.msg, "an expression nests at most 64 deep");
-    CHECK_EQ(err.pos.column, EXPR_DEPTH_MAX + 1);
-    CHECK_EQ(expr_parse(repeat("(", EXPR_DEPTH_MAX + 1, "a", &a), &any, &a, &e, &err), -ERR_LIMIT);
+    CHECK_EQ(err.pos.column, CHECK_EXPR_DEPTH_MAX + 1);
+    CHECK_EQ(check_expr_parse(repeat("(", CHECK_EXPR_DEPTH_MAX + 1, "a", &a), &any, &a, &e, &err),
+             -ERR_LIMIT);
     /* n names have n - 1 operators. */
-    uint32_t names = EXPR_NODES_MAX / 2;
-    CHECK_EQ(expr_parse(repeat("a||", names - 1, "a", &a), &any, &a, &e, &err), 0);
-    CHECK_EQ(e.n, EXPR_NODES_MAX - 1);
+    uint32_t names = CHECK_EXPR_NODES_MAX / 2;
+    CHECK_EQ(check_expr_parse(repeat("a||", names - 1, "a", &a), &any, &a, &e, &err), 0);
+    CHECK_EQ(e.n, CHECK_EXPR_NODES_MAX - 1);
     CHECK_EQ(e.run_n, names);
     CHECK_EQ(e.var_n, 1);
     CHECK_STR(truth_table(&e, &a), "01");
-    CHECK_EQ(expr_parse(repeat("a||", names, "a", &a), &any, &a, &e, &err), -ERR_LIMIT);
+    CHECK_EQ(check_expr_parse(repeat("a||", names, "a", &a), &any, &a, &e, &err), -ERR_LIMIT);
     CHECK_STR(err.msg, "an expression has at most 512 names and operators");
-    CHECK_EQ(expr_parse(repeat(" ", EXPR_BYTES_MAX, "a", &a), &any, &a, &e, &err), -ERR_LIMIT);
+    CHECK_EQ(check_expr_parse(repeat(" ", CHECK_EXPR_BYTES_MAX, "a", &a), &any, &a, &e, &err),
+             -ERR_LIMIT);
     CHECK_STR(err.msg, "an expression has at most 4096 bytes");
 }
 
-TEST(expr_keeps_the_number_of_each_instance)
+TEST(check_expr_keeps_the_number_of_each_instance)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    struct expr e = read_expr(STR("abc || d || abc"), &a);
+    struct check_expr e = read_expr(STR("abc || d || abc"), &a);
     CHECK_EQ(e.var_n, 2);
     CHECK_EQ(e.vars[0].index, 3);
     CHECK_EQ(e.vars[1].index, 1);
@@ -362,7 +367,7 @@ static bool invent(struct rng *rng, uint32_t depth, unsigned truth, struct buf *
     return pick == 3 ? left && right : left || right;
 }
 
-PROPERTY(expr_print_and_parse_are_inverse_and_keep_the_value)
+PROPERTY(check_expr_print_and_parse_are_inverse_and_keep_the_value)
 {
     static const char *const names[] = { "a", "b-c", "x.y", "d" };
     CLEANUP(arena_done)
@@ -371,8 +376,8 @@ PROPERTY(expr_print_and_parse_are_inverse_and_keep_the_value)
     struct buf text = { 0 };
     unsigned truth = rng_below(rng, 16);
     bool want = invent(rng, 1 + rng_below(rng, 5), truth, &text);
-    struct expr e = read_expr(buf_str(&text), &a);
-    struct expr again = read_expr(print(&e, &a), &a);
+    struct check_expr e = read_expr(buf_str(&text), &a);
+    struct check_expr again = read_expr(print(&e, &a), &a);
     CHECK_EQ(e.n, again.n);
     for (uint32_t i = 0; i < e.n; i++) {
         CHECK_EQ(e.nodes[i].kind, again.nodes[i].kind);
@@ -381,16 +386,16 @@ PROPERTY(expr_print_and_parse_are_inverse_and_keep_the_value)
         CHECK_EQ(e.nodes[i].right, again.nodes[i].right);
     }
     CHECK_STR(print(&again, &a), print(&e, &a));
-    enum expr_verdict verdicts[ARRAY_LEN(names)];
+    enum check_expr_verdict verdicts[ARRAY_LEN(names)];
     for (uint32_t i = 0; i < e.var_n; i++) {
         for (uint32_t j = 0; j < ARRAY_LEN(names); j++) {
             if (str_eq(e.vars[i].name, str_from(names[j]))) {
-                verdicts[i] = truth >> j & 1 ? EXPR_TRUE : EXPR_FALSE;
+                verdicts[i] = truth >> j & 1 ? CHECK_EXPR_TRUE : CHECK_EXPR_FALSE;
             }
         }
     }
     struct err err = { 0 };
     bool got = !want;
-    CHECK_EQ(expr_eval(&e, verdicts, &got, &err), 0);
+    CHECK_EQ(check_expr_eval(&e, verdicts, &got, &err), 0);
     CHECK_EQ(got, want);
 }

@@ -9,12 +9,12 @@
 /* Reads and evaluates; 0 and the answer, or what failed. */
 static int run(struct str text, double value, struct arena *a, bool *ret, struct err *err)
 {
-    struct promexpr e;
-    int r = promexpr_parse(text, a, &e, err);
-    return r == 0 ? promexpr_eval(&e, value, a, ret, err) : r;
+    struct gval e;
+    int r = gval_parse(text, a, &e, err);
+    return r == 0 ? gval_eval(&e, value, a, ret, err) : r;
 }
 
-TEST(promexpr_agrees_with_the_original_on_every_vector)
+TEST(gval_agrees_with_the_original_on_every_vector)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
@@ -43,7 +43,7 @@ TEST(promexpr_agrees_with_the_original_on_every_vector)
 }
 
 /* Answers of the library itself (gval v1.2.4), beyond the recorded cases. */
-TEST(promexpr_holds_as_gval_says)
+TEST(gval_holds_as_gval_says)
 {
     static const struct {
         const char *text;
@@ -113,7 +113,7 @@ TEST(promexpr_holds_as_gval_says)
     check_case(-1);
 }
 
-TEST(promexpr_reads_dates_as_iso_8601_and_rfc_3339_have_them)
+TEST(gval_reads_dates_as_iso_8601_and_rfc_3339_have_them)
 {
     static const struct {
         const char *text;
@@ -161,7 +161,7 @@ TEST(promexpr_reads_dates_as_iso_8601_and_rfc_3339_have_them)
     CHECK(passed);
 }
 
-TEST(promexpr_errors_say_what_was_found_where_and_what_is_wanted)
+TEST(gval_errors_say_what_was_found_where_and_what_is_wanted)
 {
     static const struct {
         const char *text;
@@ -207,9 +207,9 @@ TEST(promexpr_errors_say_what_was_found_where_and_what_is_wanted)
     struct arena a = { 0 };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct err err = { 0 };
-        struct promexpr e = { 0 };
+        struct gval e = { 0 };
         check_case((int64_t)i);
-        CHECK_EQ(promexpr_parse(str_from(cases[i].text), &a, &e, &err), -ERR_INVALID);
+        CHECK_EQ(gval_parse(str_from(cases[i].text), &a, &e, &err), -ERR_INVALID);
         CHECK_STR(err.msg, cases[i].msg);
         CHECK_EQ(err.pos.line, cases[i].line);
         CHECK_EQ(err.pos.column, cases[i].column);
@@ -218,7 +218,7 @@ TEST(promexpr_errors_say_what_was_found_where_and_what_is_wanted)
     check_case(-1);
 }
 
-TEST(promexpr_evaluation_fails_with_the_words_of_the_original)
+TEST(gval_evaluation_fails_with_the_words_of_the_original)
 {
     static const struct {
         const char *text;
@@ -252,11 +252,11 @@ TEST(promexpr_evaluation_fails_with_the_words_of_the_original)
     struct arena a = { 0 };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct err err = { 0 };
-        struct promexpr e;
+        struct gval e;
         bool passed = true;
         check_case((int64_t)i);
-        CHECK_EQ(promexpr_parse(str_from(cases[i].text), &a, &e, &err), 0);
-        CHECK_EQ(promexpr_eval(&e, 0, &a, &passed, &err), -ERR_INVALID);
+        CHECK_EQ(gval_parse(str_from(cases[i].text), &a, &e, &err), 0);
+        CHECK_EQ(gval_eval(&e, 0, &a, &passed, &err), -ERR_INVALID);
         CHECK_STR(err.msg, cases[i].msg);
         CHECK(passed); /* untouched */
     }
@@ -274,26 +274,26 @@ static struct str repeat(const char *part, uint32_t times, const char *end, stru
     return arena_str(a, buf_str(&text));
 }
 
-TEST(promexpr_has_limits_and_names_them)
+TEST(gval_has_limits_and_names_them)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
     struct err err = { 0 };
-    struct promexpr e;
+    struct gval e;
     bool passed = false;
     static const char *const deep[] = { "!", "(", "[", "date(", "value[", "1?", "1?1:" };
     for (size_t i = 0; i < ARRAY_LEN(deep); i++) {
         check_case((int64_t)i);
-        CHECK_EQ(promexpr_parse(repeat(deep[i], 70, "1", &a), &a, &e, &err), -ERR_LIMIT);
+        CHECK_EQ(gval_parse(repeat(deep[i], 70, "1", &a), &a, &e, &err), -ERR_LIMIT);
         CHECK_STR(err.msg, "an expression nests at most 64 deep");
     }
     check_case(-1);
-    uint32_t operands = PROMEXPR_WORDS_MAX / 2; /* an operator or the end behind each */
+    uint32_t operands = GVAL_WORDS_MAX / 2; /* an operator or the end behind each */
     CHECK_EQ(run(repeat("value+", operands - 1, "1", &a), 1, &a, &passed, &err), 0);
     CHECK(passed);
     CHECK_EQ(run(repeat("value+", operands, "1", &a), 1, &a, &passed, &err), -ERR_LIMIT);
     CHECK_STR(err.msg, "an expression has at most 1024 words and signs");
-    CHECK_EQ(run(repeat(" ", PROMEXPR_BYTES_MAX, "1", &a), 1, &a, &passed, &err), -ERR_LIMIT);
+    CHECK_EQ(run(repeat(" ", GVAL_BYTES_MAX, "1", &a), 1, &a, &passed, &err), -ERR_LIMIT);
     CHECK_STR(err.msg, "an expression has at most 4096 bytes");
 }
 
@@ -337,7 +337,7 @@ static double invent(struct rng *rng, uint32_t depth, double value, struct buf *
     }
 }
 
-PROPERTY(promexpr_calculates_what_c_calculates)
+PROPERTY(gval_calculates_what_c_calculates)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };

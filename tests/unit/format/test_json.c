@@ -214,7 +214,7 @@ static void check_with_oracle(struct str text, struct arena *a)
     if (r == 0) {
         CLEANUP(buf_done)
         struct buf out = { 0 };
-        struct jwriter w = jwriter_on(&out);
+        struct json_writer w = json_writer_on(&out);
         const struct jval *again;
         jw_val(&w, root);
         CHECK_EQ(json_parse(buf_str(&out), 0, a, &again, &err), 0);

@@ -5,7 +5,7 @@
 struct page {
     struct arena a;
     struct err err;
-    struct jreader in;
+    struct json_fields in;
     const struct jval *v;
 };
 
@@ -13,7 +13,7 @@ static void page_open(struct page *p, const char *text)
 {
     struct err err = { 0 };
     *p = (struct page){ 0 };
-    p->in = (struct jreader){ .out = &p->a, .err = &p->err };
+    p->in = (struct json_fields){ .out = &p->a, .err = &p->err };
     CHECK_EQ(json_parse(str_from(text), 0, &p->a, &p->v, &err), 0);
 }
 
@@ -22,7 +22,7 @@ static void page_done(struct page *p)
     arena_done(&p->a);
 }
 
-TEST(jreader_takes_what_is_there)
+TEST(json_fields_takes_what_is_there)
 {
     CLEANUP(page_done)
     struct page p;
@@ -41,7 +41,7 @@ TEST(jreader_takes_what_is_there)
     CHECK_EQ(n, 5);
 }
 
-TEST(jreader_goes_on_behind_what_is_missing)
+TEST(json_fields_goes_on_behind_what_is_missing)
 {
     CLEANUP(page_done)
     struct page p;
@@ -64,7 +64,7 @@ TEST(jreader_goes_on_behind_what_is_missing)
     CHECK_EQ(n, 0);
 }
 
-TEST(jreader_refuses_what_means_something_else)
+TEST(json_fields_refuses_what_means_something_else)
 {
     static const char *const times[] = { "{\"at\":\"noon\"}", "{\"at\":7}", "{\"at\":null}" };
     for (size_t i = 0; i < ARRAY_LEN(times); i++) {
@@ -77,7 +77,7 @@ TEST(jreader_refuses_what_means_something_else)
     }
 }
 
-TEST(jreader_refuses_a_list_that_is_too_long)
+TEST(json_fields_refuses_a_list_that_is_too_long)
 {
     CLEANUP(page_done)
     struct page p;

@@ -1,37 +1,37 @@
 #include "format/json_items.h"
 #include "tests/check.h"
 
-TEST(jsplit_yields_each_item_and_the_metadata)
+TEST(json_items_yields_each_item_and_the_metadata)
 {
-    struct jsplit s;
+    struct json_items s;
     struct err err = { 0 };
     struct str item;
-    jsplit_init(
+    json_items_init(
         &s,
         STR("{\"kind\":\"L\",\"items\":[{\"a\":\"}]\"}, {\"b\":[]}],\"metadata\":{\"x\":1}}\n"));
-    CHECK_EQ(jsplit_next(&s, &item, &err), 1);
+    CHECK_EQ(json_items_next(&s, &item, &err), 1);
     CHECK_STR(item, "{\"a\":\"}]\"}");
-    CHECK_EQ(jsplit_next(&s, &item, &err), 1);
+    CHECK_EQ(json_items_next(&s, &item, &err), 1);
     CHECK_STR(item, "{\"b\":[]}");
-    CHECK_EQ(jsplit_next(&s, &item, &err), 0);
+    CHECK_EQ(json_items_next(&s, &item, &err), 0);
     CHECK_STR(s.metadata, "{\"x\":1}");
-    CHECK_EQ(jsplit_next(&s, &item, &err), 0);
+    CHECK_EQ(json_items_next(&s, &item, &err), 0);
 }
 
-TEST(jsplit_takes_a_list_without_items)
+TEST(json_items_takes_a_list_without_items)
 {
     static const char *const lists[] = { "{}", "{\"items\":[]}", "{\"items\":null}",
                                          " {\"metadata\":{}} " };
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-        struct jsplit s;
+        struct json_items s;
         struct err err = { 0 };
         struct str item;
-        jsplit_init(&s, str_from(lists[i]));
-        CHECK_EQ(jsplit_next(&s, &item, &err), 0);
+        json_items_init(&s, str_from(lists[i]));
+        CHECK_EQ(json_items_next(&s, &item, &err), 0);
     }
 }
 
-TEST(jsplit_says_where_a_text_is_no_list)
+TEST(json_items_says_where_a_text_is_no_list)
 {
     static const char *const cases[][2] = {
         { "[]", "line 1, column 1 of the list: want '{'" },
@@ -44,19 +44,19 @@ TEST(jsplit_says_where_a_text_is_no_list)
         { "{\"a\":", "line 1, column 6 of the list: want a value" },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct jsplit s;
+        struct json_items s;
         struct err err = { 0 };
         struct str item;
         check_case((int64_t)i);
-        jsplit_init(&s, str_from(cases[i][0]));
-        CHECK_EQ(jsplit_next(&s, &item, &err), -ERR_PROTO);
+        json_items_init(&s, str_from(cases[i][0]));
+        CHECK_EQ(json_items_next(&s, &item, &err), -ERR_PROTO);
         CHECK_STR(err.msg, cases[i][1]);
     }
     check_case(-1);
 }
 
 /* A cut list ends in an error, after the items that are whole. */
-TEST(jsplit_survives_every_cut)
+TEST(json_items_survives_every_cut)
 {
     static const char text[] = "{\"kind\":\"L\\\"\",\"items\":[{\"a\":\"}]\\\\\"},[1,[2]],\"x\",5],"
                                "\"metadata\":{\"x\":1}}";
@@ -64,12 +64,12 @@ TEST(jsplit_survives_every_cut)
         CLEANUP(arena_done)
         struct arena a = { 0 };
         struct err err = { 0 };
-        struct jsplit s;
+        struct json_items s;
         struct str item;
-        jsplit_init(&s, arena_str(&a, (struct str){ .p = text, .n = n }));
+        json_items_init(&s, arena_str(&a, (struct str){ .p = text, .n = n }));
         int items = 0;
-        int r = jsplit_next(&s, &item, &err);
-        for (; r == 1; r = jsplit_next(&s, &item, &err)) {
+        int r = json_items_next(&s, &item, &err);
+        for (; r == 1; r = json_items_next(&s, &item, &err)) {
             items++;
         }
         CHECK_EQ(r, -ERR_PROTO);

@@ -34,7 +34,7 @@ static void check_map(const struct jval *one, struct arena *a)
     }
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    struct jwriter w = jwriter_on(&out);
+    struct json_writer w = json_writer_on(&out);
     jw_obj(&w);
     for (uint32_t i = 0; i < n; i++) {
         jw_key(&w, pairs[i].key);
@@ -56,7 +56,7 @@ static void check_float(const struct jval *one, struct arena *a)
     memcpy(&value, &bits, sizeof(value));
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    struct jwriter w = jwriter_on(&out);
+    struct json_writer w = json_writer_on(&out);
     struct err err = { 0 };
     int r = jw_f64(&w, value, &err);
     CHECK_EQ(r == 0, vectors_ok(one));
@@ -93,7 +93,7 @@ TEST(jwriter_places_commas_and_colons)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    struct jwriter w = jwriter_on(&out);
+    struct json_writer w = json_writer_on(&out);
     jw_obj(&w);
     jw_pair(&w, "a", STR("x"));
     jw_key(&w, STR("b"));
@@ -124,7 +124,7 @@ PROPERTY(jwriter_floats_are_read_back_exactly)
         double value;
         double back;
         memcpy(&value, &bits, sizeof(value));
-        struct jwriter w = jwriter_on(&out);
+        struct json_writer w = json_writer_on(&out);
         struct err err = { 0 };
         buf_reset(&out);
         if (jw_f64(&w, value, &err) == 0) {
@@ -138,7 +138,7 @@ TEST(jwriter_pairs_leave_out_what_there_is_not)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    struct jwriter w = jwriter_on(&out);
+    struct json_writer w = json_writer_on(&out);
     jw_obj(&w);
     jw_pair_bool(&w, "yes", true);
     jw_pair_i64(&w, "n", -7);

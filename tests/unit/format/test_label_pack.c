@@ -6,10 +6,10 @@ static struct str packed(const char *text, struct arena *a)
     const struct jval *labels = NULL;
     struct err err = { 0 };
     CHECK_EQ(json_parse(str_from(text), 0, a, &labels, &err), 0);
-    return labels_keep(labels, a);
+    return label_pack_keep(labels, a);
 }
 
-TEST(labels_pack_what_a_selector_can_ask_for)
+TEST(label_pack_keeps_what_a_selector_can_ask_for)
 {
     static const struct {
         const char *text;
@@ -32,22 +32,22 @@ TEST(labels_pack_what_a_selector_can_ask_for)
     check_case(-1);
 }
 
-TEST(labels_are_found_by_their_whole_key)
+TEST(label_pack_is_found_by_its_whole_key)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
     struct str text = packed("{\"a\":\"1\",\"ab\":\"\",\"x.io/b\":\"c=d\"}", &a);
     struct str value = STR("untouched");
-    CHECK(labels_lookup(&text, STR("a"), &value));
+    CHECK(label_pack_find(&text, STR("a"), &value));
     CHECK_STR(value, "1");
-    CHECK(labels_lookup(&text, STR("ab"), &value));
+    CHECK(label_pack_find(&text, STR("ab"), &value));
     CHECK_STR(value, "");
-    CHECK(labels_lookup(&text, STR("x.io/b"), &value));
+    CHECK(label_pack_find(&text, STR("x.io/b"), &value));
     CHECK_STR(value, "c=d");
-    CHECK(!labels_lookup(&text, STR("b"), &value));
-    CHECK(!labels_lookup(&text, STR(""), &value));
-    CHECK(!labels_lookup(&text, STR("1"), &value));
+    CHECK(!label_pack_find(&text, STR("b"), &value));
+    CHECK(!label_pack_find(&text, STR(""), &value));
+    CHECK(!label_pack_find(&text, STR("1"), &value));
     struct str none = STR_NONE;
-    CHECK(!labels_lookup(&none, STR("a"), &value));
+    CHECK(!label_pack_find(&none, STR("a"), &value));
     CHECK_STR(value, "c=d");
 }

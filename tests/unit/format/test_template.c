@@ -6,7 +6,7 @@
 struct fixture {
     struct gomember fields[6];
     struct gomember profile[2];
-    struct goval root;
+    struct govalue root;
 };
 
 static void fixture_init(struct fixture *f, const struct jval *node, const struct jval *params,
@@ -16,26 +16,26 @@ static void fixture_init(struct fixture *f, const struct jval *node, const struc
     struct timestamp time = timestamp_zero;
     CHECK_EQ(timestamp_parse(jval_str(jval_get(params, STR("LastTransition"))), &time, &err), 0);
     struct str profile = jval_str(jval_get(params, STR("Profile")));
-    f->profile[0] = (struct gomember){ STR("Current"), goval_str(profile) };
-    f->profile[1] = (struct gomember){ STR("Last"), goval_str(STR("before")) };
+    f->profile[0] = (struct gomember){ STR("Current"), govalue_str(profile) };
+    f->profile[1] = (struct gomember){ STR("Last"), govalue_str(STR("before")) };
     f->fields[0] =
-        (struct gomember){ STR("State"), goval_str(jval_str(jval_get(params, STR("State")))) };
-    f->fields[1] = (struct gomember){ STR("Profile"), goval_str_with(profile, f->profile, 2) };
-    f->fields[2] = (struct gomember){ STR("Node"), goval_from(&gotype_node, node, a) };
+        (struct gomember){ STR("State"), govalue_str(jval_str(jval_get(params, STR("State")))) };
+    f->fields[1] = (struct gomember){ STR("Profile"), govalue_str_with(profile, f->profile, 2) };
+    f->fields[2] = (struct gomember){ STR("Node"), govalue_from(&gotype_node, node, a) };
     f->fields[3] =
         (struct gomember){ STR("InMaintenance"),
-                           goval_bool(jval_bool(jval_get(params, STR("InMaintenance")), false)) };
+                           govalue_bool(jval_bool(jval_get(params, STR("InMaintenance")), false)) };
     f->fields[4] =
         (struct gomember){ STR("LogDetails"),
-                           goval_bool(jval_bool(jval_get(params, STR("LogDetails")), false)) };
-    f->fields[5] = (struct gomember){ STR("LastTransition"), goval_time(time) };
-    f->root = goval_struct(f->fields, ARRAY_LEN(f->fields));
+                           govalue_bool(jval_bool(jval_get(params, STR("LogDetails")), false)) };
+    f->fields[5] = (struct gomember){ STR("LastTransition"), govalue_time(time) };
+    f->root = govalue_struct(f->fields, ARRAY_LEN(f->fields));
 }
 
 enum stage { STAGE_OUT, STAGE_PARSE, STAGE_EXEC };
 
 /* Runs the text; the answer is the output, or the error's words. */
-static struct str render(struct str text, const struct goval *root, enum stage *ret_stage,
+static struct str render(struct str text, const struct govalue *root, enum stage *ret_stage,
                          struct arena *a)
 {
     struct err err = { 0 };
@@ -408,8 +408,8 @@ PROPERTY(template_quoting_and_reading_are_inverse)
     for (uint32_t i = rng_below(rng, 20); i > 0; i--) {
         buf_add(&text, str_from(pieces[rng_below(rng, ARRAY_LEN(pieces))]));
     }
-    gofmt_quote(&quoted, buf_str(&text), '"', rng_chance(rng, 500));
-    struct goval root = goval_str(STR("root"));
+    goprintf_quote(&quoted, buf_str(&text), '"', rng_chance(rng, 500));
+    struct govalue root = govalue_str(STR("root"));
     struct str shown = buf_str(&quoted);
     CHECK_STR(render(arena_printf(&a, "{{" STR_FMT "}}", STR_ARG(shown)), &root, &stage, &a),
               buf_str(&text));

@@ -14,7 +14,7 @@ static struct str as_json(const char *text, struct arena *a)
     }
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    struct jwriter w = jwriter_on(&out);
+    struct json_writer w = json_writer_on(&out);
     jw_val(&w, doc.root);
     return arena_str(a, buf_str(&out));
 }

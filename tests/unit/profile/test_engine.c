@@ -16,7 +16,7 @@ static void put(struct deck *d, const char *name, const char *profiles, const ch
 {
     CLEANUP(buf_done)
     struct buf more = { 0 };
-    struct jwriter w = jwriter_on(&more);
+    struct json_writer w = json_writer_on(&more);
     jw_obj(&w);
     jw_key(&w, STR("labels"));
     jw_obj(&w);

@@ -139,7 +139,7 @@ TEST(roster_json_is_read_back_as_it_was_written)
     struct buf again = { 0 };
     struct err err = { 0 };
     struct roster s = sample(&a);
-    struct jwriter w = jwriter_on(&json);
+    struct json_writer w = json_writer_on(&json);
     roster_print_json(&s, &w);
     CHECK(
         str_starts(buf_str(&json),
@@ -150,7 +150,7 @@ TEST(roster_json_is_read_back_as_it_was_written)
                        "\"in-maintenance\":1},\"profiles\":[{\"name\":\"kernel\",")));
     struct roster back;
     CHECK_EQ(roster_parse(buf_str(&json), &a, &back, &err), 0);
-    w = jwriter_on(&again);
+    w = json_writer_on(&again);
     roster_print_json(&back, &w);
     CHECK_STR(buf_str(&again), buf_str(&json));
 }

@@ -39,7 +39,7 @@ TEST(data_print_writes_the_recorded_bytes)
         }
         /* Notifications come in by reading: nothing else makes them yet. */
         struct buf in = { 0 };
-        struct jwriter w = jwriter_on(&in);
+        struct json_writer w = json_writer_on(&in);
         jw_obj(&w);
         jw_key(&w, STR("Notifications"));
         jw_obj(&w);

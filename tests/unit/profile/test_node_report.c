@@ -154,7 +154,7 @@ TEST(report_names_who_holds_the_node_and_who_asks_for_it)
     struct report r = { .node = STR("n"), .now = NOW, .claims = claims, .claim_n = 2 };
     struct report back;
     struct err err = { 0 };
-    struct jwriter w = jwriter_on(&json);
+    struct json_writer w = json_writer_on(&json);
     report_print_json(&r, &w);
     CHECK_EQ(report_parse(buf_str(&json), &a, &back, &err), 0);
     report_print_text(&back, REPORT_TEXT, &out);
@@ -267,7 +267,7 @@ TEST(report_prints_the_original_info_element)
                         .label_n = 1,
                         .profiles = &p,
                         .profile_n = 1 };
-    struct jwriter w = jwriter_on(&out);
+    struct json_writer w = json_writer_on(&out);
     report_print_info(&r, &w);
     CHECK_STR(buf_str(&out),
               "{\"node\":\"n1\",\"profiles\":[{\"applied\":{\"next\":\"maintenance-required\","
@@ -302,7 +302,7 @@ TEST(report_info_sorts_checks_and_survives_what_plugins_say)
                                    .check_n = 4 };
     struct report_profile p = { .name = STR("p"), .transitions = &t, .transition_n = 1 };
     struct report r = { .node = STR("n"), .profiles = &p, .profile_n = 1 };
-    struct jwriter w = jwriter_on(&out);
+    struct json_writer w = json_writer_on(&out);
     report_print_info(&r, &w);
     CHECK(str_contains(
         buf_str(&out),
@@ -328,11 +328,11 @@ TEST(report_json_is_read_back_as_it_was_written)
     struct buf text_again = { 0 };
     struct err err = { 0 };
     struct report r = sample();
-    struct jwriter w = jwriter_on(&json);
+    struct json_writer w = json_writer_on(&json);
     report_print_json(&r, &w);
     struct report back;
     CHECK_EQ(report_parse(buf_str(&json), &a, &back, &err), 0);
-    w = jwriter_on(&again);
+    w = json_writer_on(&again);
     report_print_json(&back, &w);
     CHECK_STR(buf_str(&again), buf_str(&json));
     report_print_text(&r, REPORT_WIDE, &text);

@@ -344,7 +344,7 @@ static void arrive_late(struct story *s)
     CHECK(str_cut(tail, STR("\"Current\":\"maintenance-required\""), &head, &rest));
     buf_printf(&data, STR_FMT "\"Current\":\"in-maintenance\"" STR_FMT, STR_ARG(head),
                STR_ARG(rest));
-    struct jwriter w = jwriter_on(&patch);
+    struct json_writer w = json_writer_on(&patch);
     jw_obj(&w);
     jw_key(&w, STR("metadata"));
     jw_obj(&w);

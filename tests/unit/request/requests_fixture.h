@@ -1,6 +1,6 @@
 /*
- * requests_fixture: a simulated cluster with the whole request part on it: nodes, limits, drains, and actors
- * that ask, for tests.
+ * requests_fixture: a simulated cluster with the whole request part on it: nodes, limits, drains,
+ * and actors that ask, for tests.
  *
  * quay_open starts a controller, quay_crash ends it as a crash does; the cluster stays.
  */
@@ -96,7 +96,7 @@ static inline void quay_install(struct quay *q, const char *file)
     if (ydoc_parse(text, &q->memory, &doc, &err) != 0) {
         check_fail(__FILE__, __LINE__, "%s: %s", file, err.msg);
     }
-    struct jwriter w = jwriter_on(&json);
+    struct json_writer w = json_writer_on(&json);
     jw_val(&w, doc.root);
     (void)quay_ask(q, 201, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
                    arena_str(&q->memory, buf_str(&json)).p);

@@ -335,7 +335,7 @@ TEST(board_is_read_back_as_it_was_written)
         scene(&b, &a);
         CHECK(about != 1 || board_narrow_to_request(&b, STR("mr-2"), &a));
         CHECK(about != 2 || board_narrow_to_limit(&b, STR("node")));
-        struct jwriter w = jwriter_on(&json);
+        struct json_writer w = json_writer_on(&json);
         board_print_json(&b, 0, &w);
         CHECK_EQ(json_parse(buf_str(&json), 0, &a, &root, &err), 0);
         CHECK_EQ(board_read(root, &a, &back, &err), 0);
@@ -354,7 +354,7 @@ TEST(board_may_be_told_in_part_but_counts_all)
     struct err err = { 0 };
     int64_t n = 0;
     scene(&b, &a);
-    struct jwriter w = jwriter_on(&json);
+    struct json_writer w = json_writer_on(&json);
     board_print_json(&b, 1, &w);
     CHECK_EQ(json_parse(buf_str(&json), 0, &a, &root, &err), 0);
     CHECK_EQ(jval_get(root, STR("claims"))->n, 2); /* the first of each kind */

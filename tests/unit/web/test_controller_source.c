@@ -211,7 +211,7 @@ static void install(struct apiserver *server)
         struct ydoc doc = { 0 };
         struct err err = { 0 };
         CHECK_EQ(ydoc_parse(check_data(files[i]), &a, &doc, &err), 0);
-        struct jwriter w = jwriter_on(&json);
+        struct json_writer w = json_writer_on(&json);
         jw_val(&w, doc.root);
         send(server, 201, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
              buf_str(&json));
