@@ -3,18 +3,18 @@
 #define SEC_NS 1000000000
 #define SEC_US 1000000
 
-static struct lapse lapse_of(int64_t sec, int64_t nsec)
+static struct elapsed elapsed_of(int64_t sec, int64_t nsec)
 {
     int64_t carry = nsec / SEC_NS - (nsec % SEC_NS < 0 ? 1 : 0);
-    return (struct lapse){ .sec = sec + carry, .nsec = (int32_t)(nsec - carry * SEC_NS) };
+    return (struct elapsed){ .sec = sec + carry, .nsec = (int32_t)(nsec - carry * SEC_NS) };
 }
 
-struct lapse lapse_from_ns(int64_t ns)
+struct elapsed elapsed_from_ns(int64_t ns)
 {
-    return lapse_of(ns / SEC_NS, ns % SEC_NS);
+    return elapsed_of(ns / SEC_NS, ns % SEC_NS);
 }
 
-int64_t lapse_to_ns(struct lapse a)
+int64_t elapsed_to_ns(struct elapsed a)
 {
     int64_t ns;
     if (a.sec < 0) {
@@ -29,17 +29,17 @@ int64_t lapse_to_ns(struct lapse a)
     return ns;
 }
 
-struct lapse lapse_between(struct timestamp from, struct timestamp to)
+struct elapsed elapsed_between(struct timestamp from, struct timestamp to)
 {
-    return lapse_of(to.sec - from.sec, (int64_t)to.nsec - from.nsec);
+    return elapsed_of(to.sec - from.sec, (int64_t)to.nsec - from.nsec);
 }
 
-struct lapse lapse_sub(struct lapse a, struct lapse b)
+struct elapsed elapsed_sub(struct elapsed a, struct elapsed b)
 {
-    return lapse_of(a.sec - b.sec, (int64_t)a.nsec - b.nsec);
+    return elapsed_of(a.sec - b.sec, (int64_t)a.nsec - b.nsec);
 }
 
-int lapse_cmp(struct lapse a, struct lapse b)
+int elapsed_cmp(struct elapsed a, struct elapsed b)
 {
     if (a.sec != b.sec) {
         return a.sec < b.sec ? -1 : 1;
@@ -47,19 +47,19 @@ int lapse_cmp(struct lapse a, struct lapse b)
     return (a.nsec > b.nsec) - (a.nsec < b.nsec);
 }
 
-struct timestamp lapse_after(struct timestamp from, struct lapse a)
+struct timestamp elapsed_after(struct timestamp from, struct elapsed a)
 {
-    struct lapse sum = lapse_of(from.sec + a.sec, (int64_t)from.nsec + a.nsec);
+    struct elapsed sum = elapsed_of(from.sec + a.sec, (int64_t)from.nsec + a.nsec);
     return (struct timestamp){ .sec = sum.sec, .nsec = sum.nsec };
 }
 
-int lapse_order(struct timestamp a, struct timestamp b)
+int elapsed_order(struct timestamp a, struct timestamp b)
 {
-    return lapse_cmp((struct lapse){ .sec = a.sec, .nsec = a.nsec },
-                     (struct lapse){ .sec = b.sec, .nsec = b.nsec });
+    return elapsed_cmp((struct elapsed){ .sec = a.sec, .nsec = a.nsec },
+                       (struct elapsed){ .sec = b.sec, .nsec = b.nsec });
 }
 
-usec_t lapse_wake(struct timestamp s)
+usec_t elapsed_wake(struct timestamp s)
 {
     usec_t wall;
     if (__builtin_mul_overflow(s.sec, (int64_t)SEC_US, &wall) ||

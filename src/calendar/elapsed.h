@@ -8,20 +8,20 @@
 
 #include "base/timestamp.h"
 
-struct lapse {
+struct elapsed {
     int64_t sec;  /* rounded down, so that nsec is never negative */
     int32_t nsec; /* 0 … 999,999,999 */
 };
 
-struct lapse lapse_from_ns(int64_t ns);
-int64_t lapse_to_ns(struct lapse a); /* the nearest that fits */
-struct lapse lapse_between(struct timestamp from, struct timestamp to);
-struct lapse lapse_sub(struct lapse a, struct lapse b);
-int lapse_cmp(struct lapse a, struct lapse b);
+struct elapsed elapsed_from_ns(int64_t ns);
+int64_t elapsed_to_ns(struct elapsed a); /* the nearest that fits */
+struct elapsed elapsed_between(struct timestamp from, struct timestamp to);
+struct elapsed elapsed_sub(struct elapsed a, struct elapsed b);
+int elapsed_cmp(struct elapsed a, struct elapsed b);
 
 /* The instant, in UTC. */
-struct timestamp lapse_after(struct timestamp from, struct lapse a);
-int lapse_order(struct timestamp a,
-                struct timestamp b); /* which comes first; offsets do not matter */
+struct timestamp elapsed_after(struct timestamp from, struct elapsed a);
+int elapsed_order(struct timestamp a,
+                  struct timestamp b); /* which comes first; offsets do not matter */
 /* The first microsecond that is not before `s`; USEC_NEVER when clocks do not count so far. */
-usec_t lapse_wake(struct timestamp s);
+usec_t elapsed_wake(struct timestamp s);

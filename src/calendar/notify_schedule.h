@@ -9,23 +9,24 @@
 
 #include "base/timestamp.h"
 
-#define NOTICE_INTERVAL_NS INT64_C(3600000000000) /* periodic, when nothing is configured */
-#define NOTICE_DELAY_NS INT64_C(60000000000)      /* oneshot, likewise */
+#define NOTIFY_SCHEDULE_INTERVAL_NS                                                                \
+    INT64_C(3600000000000)                            /* periodic, when nothing is configured */
+#define NOTIFY_SCHEDULE_DELAY_NS INT64_C(60000000000) /* oneshot, likewise */
 
-enum notice_kind {
-    NOTICE_PERIODIC,
-    NOTICE_SCHEDULED,
-    NOTICE_ONESHOT,
+enum notify_schedule_kind {
+    NOTIFY_SCHEDULE_PERIODIC,
+    NOTIFY_SCHEDULE_SCHEDULED,
+    NOTIFY_SCHEDULE_ONESHOT,
 };
 
-struct notice {
-    enum notice_kind kind;
+struct notify_schedule {
+    enum notify_schedule_kind kind;
     int64_t span_ns;  /* periodic: interval; oneshot: delay, may be negative */
     uint32_t instant; /* scheduled: second of the day, UTC */
     uint8_t weekdays; /* scheduled: bit 0 = Sunday */
 };
 
-struct notice_facts {
+struct notify_schedule_facts {
     bool moved;           /* the current state is not the previous one */
     bool was_operational; /* the previous state was operational */
     struct timestamp transition;
@@ -33,7 +34,7 @@ struct notice_facts {
     struct timestamp now;
 };
 
-struct notice_answer {
+struct notify_schedule_answer {
     bool due;
     const char *reason; /* the original's words when not due; NULL where it has none */
     const char *note;   /* what it says before, due or not; NULL mostly */
@@ -43,6 +44,7 @@ struct notice_answer {
 
 /* Any case; -ERR_INVALID names what is known. */
 NODISCARD
-int notice_parse_kind(struct str text, enum notice_kind *ret, struct err *err);
+int notify_schedule_parse_kind(struct str text, enum notify_schedule_kind *ret, struct err *err);
 
-struct notice_answer notice_at(const struct notice *n, const struct notice_facts *facts);
+struct notify_schedule_answer notify_schedule_at(const struct notify_schedule *n,
+                                                 const struct notify_schedule_facts *facts);

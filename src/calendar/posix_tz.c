@@ -2,14 +2,15 @@
 
 #include "calendar/day.h"
 
-#define RULE_EDGES 10 /* of five years: an edge may be a week from its own, and all are there */
+#define POSIX_TZ_EDGES 10 /* of five years: an edge may be a week from its own, and all are there  \
+                           */
 
-static bool rule_take(struct str *rest, char c)
+static bool posix_tz_take(struct str *rest, char c)
 {
     return str_cut_prefix(*rest, (struct str){ .p = &c, .n = 1 }, rest);
 }
 
-static bool rule_number(struct str *rest, int low, int high, int *ret)
+static bool posix_tz_number(struct str *rest, int low, int high, int *ret)
 {
     int value = 0;
     size_t n = 0;
@@ -22,27 +23,28 @@ static bool rule_number(struct str *rest, int low, int high, int *ret)
 }
 
 /* "[+-]hh[:mm[:ss]]" in seconds. */
-static bool rule_time(struct str *rest, int hours_max, int32_t *ret)
+static bool posix_tz_time(struct str *rest, int hours_max, int32_t *ret)
 {
-    int sign = rule_take(rest, '-') ? -1 : 1;
+    int sign = posix_tz_take(rest, '-') ? -1 : 1;
     int hours;
     int minutes = 0;
     int seconds = 0;
     if (sign > 0) {
-        (void)rule_take(rest, '+'); /* may be there */
+        (void)posix_tz_take(rest, '+'); /* may be there */
     }
-    if (!rule_number(rest, 0, hours_max, &hours) ||
-        (rule_take(rest, ':') && (!rule_number(rest, 0, 59, &minutes) ||
-                                  (rule_take(rest, ':') && !rule_number(rest, 0, 59, &seconds))))) {
+    if (!posix_tz_number(rest, 0, hours_max, &hours) ||
+        (posix_tz_take(rest, ':') &&
+         (!posix_tz_number(rest, 0, 59, &minutes) ||
+          (posix_tz_take(rest, ':') && !posix_tz_number(rest, 0, 59, &seconds))))) {
         return false;
     }
     *ret = sign * (hours * 3600 + minutes * 60 + seconds);
     return true;
 }
 
-static bool rule_name(struct str *rest, struct str *ret)
+static bool posix_tz_name(struct str *rest, struct str *ret)
 {
-    bool quoted = rule_take(rest, '<');
+    bool quoted = posix_tz_take(rest, '<');
     size_t n = 0;
     while (n < rest->n) {
         char c = rest->p[n];
@@ -54,52 +56,52 @@ static bool rule_name(struct str *rest, struct str *ret)
     }
     *ret = str_sub(*rest, 0, n);
     *rest = str_sub(*rest, n, rest->n - n);
-    return n >= 3 && (!quoted || rule_take(rest, '>'));
+    return n >= 3 && (!quoted || posix_tz_take(rest, '>'));
 }
 
-static bool rule_read_edge(struct str *rest, struct rule_edge *ret)
+static bool posix_tz_read_edge(struct str *rest, struct posix_tz_edge *ret)
 {
     bool good;
-    *ret = (struct rule_edge){ .time = 7200 };
-    if (!rule_take(rest, ',')) {
+    *ret = (struct posix_tz_edge){ .time = 7200 };
+    if (!posix_tz_take(rest, ',')) {
         return false;
     }
-    if (rule_take(rest, 'M')) {
+    if (posix_tz_take(rest, 'M')) {
         ret->form = EDGE_WEEKDAY;
-        good = rule_number(rest, 1, 12, &ret->month) && rule_take(rest, '.') &&
-               rule_number(rest, 1, 5, &ret->week) && rule_take(rest, '.') &&
-               rule_number(rest, 0, 6, &ret->day);
-    } else if (rule_take(rest, 'J')) {
+        good = posix_tz_number(rest, 1, 12, &ret->month) && posix_tz_take(rest, '.') &&
+               posix_tz_number(rest, 1, 5, &ret->week) && posix_tz_take(rest, '.') &&
+               posix_tz_number(rest, 0, 6, &ret->day);
+    } else if (posix_tz_take(rest, 'J')) {
         ret->form = EDGE_JULIAN;
-        good = rule_number(rest, 1, 365, &ret->day);
+        good = posix_tz_number(rest, 1, 365, &ret->day);
     } else {
         ret->form = EDGE_DAY;
-        good = rule_number(rest, 0, 365, &ret->day);
+        good = posix_tz_number(rest, 0, 365, &ret->day);
     }
-    return good && (!rule_take(rest, '/') || rule_time(rest, 167, &ret->time));
+    return good && (!posix_tz_take(rest, '/') || posix_tz_time(rest, 167, &ret->time));
 }
 
-bool rule_parse(struct str text, struct rule *ret)
+bool posix_tz_parse(struct str text, struct posix_tz *ret)
 {
-    struct rule r = { .saving = { .dst = true } };
+    struct posix_tz r = { .saving = { .dst = true } };
     int32_t west;
-    if (!rule_name(&text, &r.standard.name) || !rule_time(&text, 24, &west)) {
+    if (!posix_tz_name(&text, &r.standard.name) || !posix_tz_time(&text, 24, &west)) {
         return false;
     }
     r.standard.offset = -west;
     r.changes = text.n > 0;
     if (r.changes) {
         r.saving.offset = r.standard.offset + 3600;
-        if (!rule_name(&text, &r.saving.name)) {
+        if (!posix_tz_name(&text, &r.saving.name)) {
             return false;
         }
         if (text.n > 0 && text.p[0] != ',') {
-            if (!rule_time(&text, 24, &west)) {
+            if (!posix_tz_time(&text, 24, &west)) {
                 return false;
             }
             r.saving.offset = -west;
         }
-        if (!rule_read_edge(&text, &r.start) || !rule_read_edge(&text, &r.end)) {
+        if (!posix_tz_read_edge(&text, &r.start) || !posix_tz_read_edge(&text, &r.end)) {
             return false;
         }
     }
@@ -111,7 +113,7 @@ bool rule_parse(struct str text, struct rule *ret)
 }
 
 /* The instant of an edge in a year; `offset` is that of the clock before it. */
-static int64_t edge_instant(const struct rule_edge *e, int64_t year, int32_t offset)
+static int64_t edge_instant(const struct posix_tz_edge *e, int64_t year, int32_t offset)
 {
     struct civil first = { .year = year,
                            .month = e->form == EDGE_WEEKDAY ? e->month : 1,
@@ -129,25 +131,25 @@ static int64_t edge_instant(const struct rule_edge *e, int64_t year, int32_t off
     return day * DAY_SEC + e->time - offset;
 }
 
-struct rule_turn {
+struct posix_tz_turn {
     int64_t at;
-    const struct rule_kind *to;
+    const struct posix_tz_kind *to;
 };
 
-struct rule_span rule_at(const struct rule *r, int64_t sec)
+struct posix_tz_span posix_tz_at(const struct posix_tz *r, int64_t sec)
 {
-    struct rule_span span = {
+    struct posix_tz_span span = {
         .from = INT64_MIN, .until = INT64_MAX, .before = r->standard.offset, .kind = &r->standard
     };
     if (!r->changes) {
         return span;
     }
-    struct rule_turn turns[RULE_EDGES] = { 0 };
+    struct posix_tz_turn turns[POSIX_TZ_EDGES] = { 0 };
     int n = 0;
     int64_t year = civil_from_sec(sec + r->standard.offset).year;
-    for (int i = 0; i < RULE_EDGES; i++) {
+    for (int i = 0; i < POSIX_TZ_EDGES; i++) {
         bool start = i % 2 == 0;
-        struct rule_turn turn = {
+        struct posix_tz_turn turn = {
             .at = edge_instant(start ? &r->start : &r->end, year - 2 + i / 2,
                                start ? r->standard.offset : r->saving.offset),
             .to = start ? &r->saving : &r->standard,
@@ -158,8 +160,8 @@ struct rule_span rule_at(const struct rule *r, int64_t sec)
         }
         turns[place] = turn;
     }
-    const struct rule_kind *before = turns[0].to == &r->saving ? &r->standard : &r->saving;
-    const struct rule_kind *now = before;
+    const struct posix_tz_kind *before = turns[0].to == &r->saving ? &r->standard : &r->saving;
+    const struct posix_tz_kind *now = before;
     for (int i = 0; i < n; i++) {
         if (i + 1 < n && turns[i].at == turns[i + 1].at) {
             continue; /* one that lasts no time: daylight saving all year is written so */

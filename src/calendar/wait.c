@@ -21,9 +21,9 @@ static bool wait_stands(const struct wait *w, struct timestamp last, struct time
 }
 
 /* The time that counts. */
-static struct lapse wait_since(const struct wait *w, struct timestamp last, struct timestamp now)
+static struct elapsed wait_since(const struct wait *w, struct timestamp last, struct timestamp now)
 {
-    struct lapse since = lapse_between(last, now);
+    struct elapsed since = elapsed_between(last, now);
     if (w->exclude == 0) {
         return since;
     }
@@ -49,19 +49,19 @@ static struct lapse wait_since(const struct wait *w, struct timestamp last, stru
 static struct timestamp wait_border(struct timestamp last, struct timestamp at)
 {
     struct timestamp midnight = { .sec = (day_of(at.sec) + 1) * DAY_SEC };
-    struct lapse since = lapse_between(last, at);
+    struct elapsed since = elapsed_between(last, at);
     int64_t days = since.sec < 0 ? 0 : since.sec / DAY_SEC + 1;
     struct timestamp anniversary = { .sec = last.sec + days * DAY_SEC, .nsec = last.nsec };
-    return lapse_order(midnight, anniversary) < 0 ? midnight : anniversary;
+    return elapsed_order(midnight, anniversary) < 0 ? midnight : anniversary;
 }
 
 /* The instant before `border` at which the count that runs from `at` has passed. */
 static bool wait_ends(const struct wait *w, struct timestamp last, struct timestamp at,
                       struct timestamp border, struct timestamp *ret)
 {
-    struct lapse need = lapse_sub(lapse_from_ns(w->duration_ns), wait_since(w, last, at));
-    struct timestamp end = lapse_after(lapse_after(at, need), (struct lapse){ .nsec = 1 });
-    if (lapse_order(end, border) >= 0) {
+    struct elapsed need = elapsed_sub(elapsed_from_ns(w->duration_ns), wait_since(w, last, at));
+    struct timestamp end = elapsed_after(elapsed_after(at, need), (struct elapsed){ .nsec = 1 });
+    if (elapsed_order(end, border) >= 0) {
         return false;
     }
     *ret = end;
@@ -70,7 +70,7 @@ static bool wait_ends(const struct wait *w, struct timestamp last, struct timest
 
 static bool wait_passed(const struct wait *w, struct timestamp last, struct timestamp now)
 {
-    return lapse_cmp(wait_since(w, last, now), lapse_from_ns(w->duration_ns)) > 0;
+    return elapsed_cmp(wait_since(w, last, now), elapsed_from_ns(w->duration_ns)) > 0;
 }
 
 /* Looks for the first instant from `at` to `border` that answers `goal`; `at` itself does not. */
@@ -83,11 +83,11 @@ static bool wait_turns(const struct wait *w, struct timestamp last, struct times
     /* What is taken off grows by seconds, the clock by nanoseconds: each second is like the next,
      * and the count may pass and fall back in every one of them. */
     struct timestamp second = { .sec = at.sec + 1 };
-    struct timestamp limit = lapse_order(second, border) < 0 ? second : border;
+    struct timestamp limit = elapsed_order(second, border) < 0 ? second : border;
     if (goal && wait_ends(w, last, at, limit, ret)) {
         return true;
     }
-    if (lapse_order(second, border) >= 0) {
+    if (elapsed_order(second, border) >= 0) {
         return false;
     }
     if (wait_passed(w, last, second) == goal) {
@@ -95,24 +95,25 @@ static bool wait_turns(const struct wait *w, struct timestamp last, struct times
         return true;
     }
     struct timestamp third = { .sec = second.sec + 1 };
-    return goal && wait_ends(w, last, second, lapse_order(third, border) < 0 ? third : border, ret);
+    return goal &&
+           wait_ends(w, last, second, elapsed_order(third, border) < 0 ? third : border, ret);
 }
 
 static usec_t wait_next(const struct wait *w, struct timestamp last, struct timestamp now,
                         bool passed)
 {
     struct timestamp at = { .sec = now.sec, .nsec = now.nsec };
-    struct timestamp settled = lapse_order(last, now) > 0 ? last : now;
+    struct timestamp settled = elapsed_order(last, now) > 0 ? last : now;
     if (!passed) {
         /* Nothing is ever added, so it cannot end before a plain wait does. */
-        struct timestamp soonest = lapse_after(last, lapse_from_ns(w->duration_ns));
-        at = lapse_order(soonest, at) > 0 ? soonest : at;
+        struct timestamp soonest = elapsed_after(last, elapsed_from_ns(w->duration_ns));
+        at = elapsed_order(soonest, at) > 0 ? soonest : at;
     }
     bool stays = passed || w->exclude == DAY_WEEK;
     int64_t limit = at.sec + WAIT_DAYS_MAX * DAY_SEC;
     while (at.sec < limit) {
         if (wait_passed(w, last, at) != passed) {
-            return lapse_wake(at);
+            return elapsed_wake(at);
         }
         if (stays && at.sec > settled.sec + WAIT_DAYS_SETTLED * DAY_SEC) {
             return USEC_NEVER;
@@ -120,29 +121,29 @@ static usec_t wait_next(const struct wait *w, struct timestamp last, struct time
         struct timestamp border = wait_border(last, at);
         struct timestamp turn;
         if (wait_turns(w, last, at, border, !passed, &turn)) {
-            return lapse_wake(turn);
+            return elapsed_wake(turn);
         }
         at = border;
     }
-    return lapse_wake(at);
+    return elapsed_wake(at);
 }
 
 struct wait_answer wait_at(const struct wait *w, struct timestamp last_transition,
                            struct timestamp now)
 {
-    struct lapse duration = lapse_from_ns(w->duration_ns);
-    struct lapse since = wait_since(w, last_transition, now);
-    struct wait_answer answer = { .passed = lapse_cmp(since, duration) > 0 };
+    struct elapsed duration = elapsed_from_ns(w->duration_ns);
+    struct elapsed since = wait_since(w, last_transition, now);
+    struct wait_answer answer = { .passed = elapsed_cmp(since, duration) > 0 };
     if (!answer.passed) {
-        answer.remaining_ns = lapse_to_ns(lapse_sub(duration, since));
+        answer.remaining_ns = elapsed_to_ns(elapsed_sub(duration, since));
     }
     if (w->exclude != 0) {
         answer.next = wait_next(w, last_transition, now, answer.passed);
     } else if (answer.passed) {
         answer.next = USEC_NEVER;
     } else {
-        struct timestamp end = lapse_after(last_transition, duration);
-        answer.next = lapse_wake(lapse_after(end, (struct lapse){ .nsec = 1 }));
+        struct timestamp end = elapsed_after(last_transition, duration);
+        answer.next = elapsed_wake(elapsed_after(end, (struct elapsed){ .nsec = 1 }));
     }
     return answer;
 }

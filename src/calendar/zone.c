@@ -10,9 +10,9 @@ struct zone {
     int64_t *at; /* transitions, ascending */
     uint8_t *to; /* the kind that begins there */
     uint32_t n;
-    struct rule_kind *kinds; /* the first is also that before all transitions */
-    bool ruled;              /* there is a footer */
-    struct rule rule;
+    struct posix_tz_kind *kinds; /* the first is also that before all transitions */
+    bool ruled;                  /* there is a footer */
+    struct posix_tz rule;
 };
 
 struct zone_counts {
@@ -57,7 +57,7 @@ static int zone_read_kinds(struct zone *z, const struct zone_counts *c, const ch
                            struct arena *out, struct err *err)
 {
     struct str names = arena_str(out, (struct str){ .p = p + c->kind * (size_t)6, .n = c->chars });
-    z->kinds = ARENA_ARRAY(out, struct rule_kind, c->kind);
+    z->kinds = ARENA_ARRAY(out, struct posix_tz_kind, c->kind);
     for (uint32_t i = 0; i < c->kind; i++, p += 6) {
         int32_t offset = (int32_t)zone_number(p, 4);
         uint8_t name = (uint8_t)p[5];
@@ -68,9 +68,9 @@ static int zone_read_kinds(struct zone *z, const struct zone_counts *c, const ch
         }
         struct str rest = str_sub(names, name, names.n - name);
         size_t end = str_find_char(rest, '\0');
-        z->kinds[i] = (struct rule_kind){ .offset = offset,
-                                          .dst = p[4] != 0,
-                                          .name = str_sub(rest, 0, MIN(end, rest.n)) };
+        z->kinds[i] = (struct posix_tz_kind){ .offset = offset,
+                                              .dst = p[4] != 0,
+                                              .name = str_sub(rest, 0, MIN(end, rest.n)) };
     }
     return 0;
 }
@@ -129,7 +129,7 @@ int zone_parse(struct str bytes, struct arena *out, const struct zone **ret, str
     z->ruled = footer.n > 2;
     if (!str_cut_prefix(footer, STR("\n"), &footer) ||
         !str_cut_suffix(footer, STR("\n"), &footer) ||
-        (footer.n > 0 && !rule_parse(arena_str(out, footer), &z->rule))) {
+        (footer.n > 0 && !posix_tz_parse(arena_str(out, footer), &z->rule))) {
         struct str shown = str_sub(footer, 0, 64);
         return err_set(err, ERR_INVALID,
                        "time zone: rule '" STR_FMT "': want one as in 'CET-1CEST,M3.5.0,M10.5.0/3'",
@@ -155,10 +155,10 @@ struct zone_span zone_at(const struct zone *z, int64_t sec)
             high = middle;
         }
     }
-    const struct rule_kind *kind = &z->kinds[low > 0 ? z->to[low - 1] : 0];
+    const struct posix_tz_kind *kind = &z->kinds[low > 0 ? z->to[low - 1] : 0];
     span.before = kind->offset;
     if (low == z->n && z->ruled) {
-        struct rule_span rule = rule_at(&z->rule, sec);
+        struct posix_tz_span rule = posix_tz_at(&z->rule, sec);
         span.from = rule.from;
         span.until = rule.until;
         span.before = rule.before;

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define NOTICE_MAX ((size_t)16 * 1024) /* a sentence with a message of the server's in it */
+#define NOTIFY_SCHEDULE_MAX                                                                        \
+    ((size_t)16 * 1024) /* a sentence with a message of the server's in it */
 
 int asker_open(struct asker *a, const struct command_call *call, const struct asker_flags *flags)
 {
@@ -48,7 +49,7 @@ int asker_fail(const struct asker *a, const struct err *err)
 void asker_say(const struct asker *a, struct str text)
 {
     CLEANUP(buf_done)
-    struct buf out = { .max = NOTICE_MAX };
+    struct buf out = { .max = NOTIFY_SCHEDULE_MAX };
     struct textwrap line = { .out = &out, .columns = OPTIONS_COLUMNS, .hang = 2 };
     textwrap_printf(&line, "%s %s: ", a->call->program, a->call->command->name);
     textwrap_add(&line, text);

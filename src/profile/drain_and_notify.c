@@ -98,7 +98,7 @@ static void errand_keep_told(struct member *m)
     };
     /* A leader whose clock was ahead may have written the transition. A message that seems older
      * than what it is about would be sent again. */
-    if (lapse_order(told.at, told.transition) <= 0) {
+    if (elapsed_order(told.at, told.transition) <= 0) {
         told.at = timestamp_from_usec(timestamp_to_usec(told.transition) + 1);
     }
     ARENA_GROW(&e->memory, e->told, e->told_n, e->told_cap);

@@ -138,22 +138,22 @@ static bool engine_chain_drains(const struct decision *d, const struct chain *ch
 
 /* ── notifications ─────────────────────────────────────────────────────────────────────────── */
 
-static struct notice engine_notice(const struct config_instance *instance)
+static struct notify_schedule engine_notice(const struct config_instance *instance)
 {
     const struct plugin *schedule = instance->schedule;
     const struct plugin_value *values = instance->schedule_values;
-    struct notice notice = { 0 };
+    struct notify_schedule notice = { 0 };
     struct err ignored = { 0 };
-    int r = notice_parse_kind(str_from(schedule->name), &notice.kind, &ignored);
+    int r = notify_schedule_parse_kind(str_from(schedule->name), &notice.kind, &ignored);
     ASSERT(r == 0); /* the table names none other */
     switch (notice.kind) {
-    case NOTICE_PERIODIC:
+    case NOTIFY_SCHEDULE_PERIODIC:
         notice.span_ns = plugin_get(schedule, values, "interval")->number;
         break;
-    case NOTICE_ONESHOT:
+    case NOTIFY_SCHEDULE_ONESHOT:
         notice.span_ns = plugin_get(schedule, values, "delay")->number;
         break;
-    case NOTICE_SCHEDULED:
+    case NOTIFY_SCHEDULE_SCHEDULED:
         notice.instant = (uint32_t)plugin_get(schedule, values, "instant")->number;
         notice.weekdays = (uint8_t)plugin_get(schedule, values, "weekdays")->number;
         break;
@@ -170,7 +170,7 @@ engine_find_told(const struct decision *d, const struct data_profile *entry, str
     for (uint32_t i = 0; i < progress->told_n; i++) {
         const struct engine_told *told = &progress->told[i];
         if (str_eq(told->instance, instance) && str_eq(told->profile, entry->name) &&
-            lapse_order(told->transition, entry->transition) == 0) {
+            elapsed_order(told->transition, entry->transition) == 0) {
             return told;
         }
     }
@@ -189,7 +189,7 @@ static const struct engine_unsent *engine_find_unsent(const struct engine_progre
 }
 
 static void engine_note_silence(struct engine_profile *e, struct str instance,
-                                const struct notice_answer *answer)
+                                const struct notify_schedule_answer *answer)
 {
     if (!answer->due || answer->note != NULL) {
         e->silences[e->silence_n++] = (struct engine_silence){
@@ -214,18 +214,18 @@ static bool engine_notify(struct decision *d, uint32_t index, const struct data_
             &d->in->config->instances[PLUGIN_NOTIFY].items[chain->links[i].index];
         struct data_notification *last = data_notification(&d->data, d->out, instance->name);
         const struct engine_told *told = engine_find_told(d, entry, instance->name);
-        if (told != NULL && lapse_order(last->at, told->at) < 0) {
+        if (told != NULL && elapsed_order(last->at, told->at) < 0) {
             last->at = told->at;
         }
-        struct notice notice = engine_notice(instance);
-        const struct notice_facts facts = {
+        struct notify_schedule notice = engine_notice(instance);
+        const struct notify_schedule_facts facts = {
             .moved = !str_eq(entry->current, entry->previous),
             .was_operational = str_eq(entry->previous, label_state_name(LABEL_STATE_OPERATIONAL)),
             .transition = entry->transition,
             .last = last->at,
             .now = d->now,
         };
-        struct notice_answer answer = notice_at(&notice, &facts);
+        struct notify_schedule_answer answer = notify_schedule_at(&notice, &facts);
         engine_note_silence(e, instance->name, &answer);
         if (!answer.due || told != NULL) {
             effect->again = MIN(effect->again, answer.next);

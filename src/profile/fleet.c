@@ -211,7 +211,7 @@ static void slot_read_since(const struct check_limit *limit, const struct data *
     slot->since = timestamp_zero;
     for (uint32_t i = 0; i < data->profile_count; i++) {
         const struct data_profile *p = &data->profiles[i];
-        if (!p->null && lapse_order(p->transition, slot->since) > 0) {
+        if (!p->null && elapsed_order(p->transition, slot->since) > 0) {
             slot->since = p->transition;
         }
     }
@@ -686,11 +686,11 @@ static bool is_recent(const struct check_limit *limit, const struct fleet_ask *a
         ret->unreadable = m->name;
         return true;
     }
-    struct timestamp end = lapse_after(slot->since, lapse_from_ns(limit->skip_after_ns));
-    if (lapse_order(ask->now, end) >= 0) {
+    struct timestamp end = elapsed_after(slot->since, elapsed_from_ns(limit->skip_after_ns));
+    if (elapsed_order(ask->now, end) >= 0) {
         return false;
     }
-    ret->next = MIN(ret->next, lapse_wake(end));
+    ret->next = MIN(ret->next, elapsed_wake(end));
     return true;
 }
 
@@ -753,7 +753,7 @@ static void check_member(const struct fleet *f, const struct fleet_member *a,
     for (uint32_t i = 0; i < f->limit_n; i++) {
         ASSERT(a->slots[i].counts == b->slots[i].counts);
         ASSERT(a->slots[i].unreadable == b->slots[i].unreadable);
-        ASSERT(lapse_order(a->slots[i].since, b->slots[i].since) == 0);
+        ASSERT(elapsed_order(a->slots[i].since, b->slots[i].since) == 0);
     }
     ASSERT(f->value_n == 0 || memcmp(a->values, b->values, f->value_n * sizeof(a->values[0])) == 0);
 }

@@ -126,13 +126,13 @@ bool check_stale(const struct check_input *in, bool known, usec_t asked, struct 
         return !known; /* once is enough */
     }
     usec_t now = timestamp_to_usec(in->now);
-    usec_t due = lapse_wake(lapse_after(timestamp_from_usec(asked), lapse_from_ns(interval)));
+    usec_t due = elapsed_wake(elapsed_after(timestamp_from_usec(asked), elapsed_from_ns(interval)));
     if (known && now < due) {
         ret->next = MIN(ret->next, due);
         return false;
     }
     /* An answer that is the same as before is no news: who waits for it looks again by itself. */
-    due = lapse_wake(lapse_after(in->now, lapse_from_ns(interval)));
+    due = elapsed_wake(elapsed_after(in->now, elapsed_from_ns(interval)));
     ret->next = MIN(ret->next, due);
     return true;
 }

@@ -26,8 +26,8 @@ static bool is_own(const struct check_input *in, const struct facts_lease *lease
 
 static double seconds_left(const struct check_input *in, const struct facts_lease *lease)
 {
-    struct lapse span = lapse_between(
-        in->now, lapse_after(lease->renewed, (struct lapse){ .sec = lease->duration_s }));
+    struct elapsed span = elapsed_between(
+        in->now, elapsed_after(lease->renewed, (struct elapsed){ .sec = lease->duration_s }));
     return (double)span.sec + (double)span.nsec / 1e9;
 }
 

@@ -2,32 +2,32 @@
 #include "tests/unit/calendar/vector_fixture.h"
 
 /* The schedule of a recorded case; false when it is of another kind. */
-static bool notice_read(const struct jval *one, struct schedule_config *c, struct notice *n,
-                        struct arena *a)
+static bool notify_schedule_read(const struct jval *one, struct schedule_config *c,
+                                 struct notify_schedule *n, struct arena *a)
 {
     if (vectors_kind(one, "weekday") || jval_get(one, STR("last")) == NULL) {
         return false;
     }
     struct err err = { 0 };
-    *n = (struct notice){ 0 };
-    CHECK_EQ(notice_parse_kind(jval_str(jval_get(one, STR("kind"))), &n->kind, &err), 0);
+    *n = (struct notify_schedule){ 0 };
+    CHECK_EQ(notify_schedule_parse_kind(jval_str(jval_get(one, STR("kind"))), &n->kind, &err), 0);
     schedule_open(c, one, a);
     switch (n->kind) {
-    case NOTICE_PERIODIC:
-        n->span_ns = schedule_span(c, "interval", NOTICE_INTERVAL_NS);
+    case NOTIFY_SCHEDULE_PERIODIC:
+        n->span_ns = schedule_span(c, "interval", NOTIFY_SCHEDULE_INTERVAL_NS);
         break;
-    case NOTICE_SCHEDULED:
+    case NOTIFY_SCHEDULE_SCHEDULED:
         n->instant = schedule_clock(c, "instant");
         n->weekdays = schedule_weekdays(c, "weekdays");
         break;
-    case NOTICE_ONESHOT:
-        n->span_ns = schedule_span(c, "delay", NOTICE_DELAY_NS);
+    case NOTIFY_SCHEDULE_ONESHOT:
+        n->span_ns = schedule_span(c, "delay", NOTIFY_SCHEDULE_DELAY_NS);
         break;
     }
     return true;
 }
 
-TEST(notice_is_due_as_recorded)
+TEST(notify_schedule_is_due_as_recorded)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
@@ -35,8 +35,8 @@ TEST(notice_is_due_as_recorded)
     int cases = 0;
     JVAL_EACH (all, one) {
         struct schedule_config config;
-        struct notice n;
-        if (!notice_read(one, &config, &n, &a)) {
+        struct notify_schedule n;
+        if (!notify_schedule_read(one, &config, &n, &a)) {
             continue;
         }
         vectors_enter(one);
@@ -44,14 +44,14 @@ TEST(notice_is_due_as_recorded)
         CHECK_EQ(!config.bad, vectors_ok(one));
         struct str current = jval_str(jval_get(one, STR("current")));
         struct str previous = jval_str(jval_get(one, STR("previous")));
-        struct notice_facts facts = {
+        struct notify_schedule_facts facts = {
             .moved = !str_eq(current, previous),
             .was_operational = str_eq(previous, STR("operational")),
             .transition = schedule_stamp(one, "transition"),
             .last = schedule_stamp(one, "last"),
             .now = schedule_stamp(one, "now"),
         };
-        struct notice_answer answer = notice_at(&n, &facts);
+        struct notify_schedule_answer answer = notify_schedule_at(&n, &facts);
         CHECK_EQ(answer.due, jval_bool(jval_get(one, STR("due")), false));
         CHECK(!answer.due || answer.reason == NULL);
         CHECK(answer.next > timestamp_to_usec(facts.now));
@@ -60,85 +60,91 @@ TEST(notice_is_due_as_recorded)
     CHECK_EQ(cases, 111);
 }
 
-TEST(notice_kind_in_any_case)
+TEST(notify_schedule_kind_in_any_case)
 {
     struct err err = { 0 };
-    enum notice_kind kind;
-    CHECK_EQ(notice_parse_kind(STR("OneShot"), &kind, &err), 0);
-    CHECK_EQ(kind, NOTICE_ONESHOT);
-    CHECK_EQ(notice_parse_kind(STR("daily"), &kind, &err), -ERR_INVALID);
+    enum notify_schedule_kind kind;
+    CHECK_EQ(notify_schedule_parse_kind(STR("OneShot"), &kind, &err), 0);
+    CHECK_EQ(kind, NOTIFY_SCHEDULE_ONESHOT);
+    CHECK_EQ(notify_schedule_parse_kind(STR("daily"), &kind, &err), -ERR_INVALID);
     CHECK_STR(err.msg, "schedule type 'daily': want 'periodic', 'scheduled' or 'oneshot'");
 }
 
 #define MONDAY INT64_C(1772409600) /* 2026-03-02 */
 
-TEST(notice_gives_the_words_of_the_original)
+TEST(notify_schedule_gives_the_words_of_the_original)
 {
-    struct notice_facts facts = { .now = { .sec = MONDAY }, .last = timestamp_zero };
-    struct notice n = { .kind = NOTICE_PERIODIC, .span_ns = NOTICE_INTERVAL_NS };
+    struct notify_schedule_facts facts = { .now = { .sec = MONDAY }, .last = timestamp_zero };
+    struct notify_schedule n = { .kind = NOTIFY_SCHEDULE_PERIODIC,
+                                 .span_ns = NOTIFY_SCHEDULE_INTERVAL_NS };
     facts.was_operational = true;
-    CHECK_STR(notice_at(&n, &facts).reason, "NotifyPeriodic: interval not passed or operational");
+    CHECK_STR(notify_schedule_at(&n, &facts).reason,
+              "NotifyPeriodic: interval not passed or operational");
     facts.was_operational = false;
     facts.last = facts.now;
-    CHECK_STR(notice_at(&n, &facts).reason, "NotifyPeriodic: interval not passed or operational");
-    CHECK_STR(notice_at(&n, &facts).note, "NotifyPeriodic: no state change");
-    CHECK_EQ(notice_at(&n, &facts).next, SECONDS(MONDAY + 3600));
+    CHECK_STR(notify_schedule_at(&n, &facts).reason,
+              "NotifyPeriodic: interval not passed or operational");
+    CHECK_STR(notify_schedule_at(&n, &facts).note, "NotifyPeriodic: no state change");
+    CHECK_EQ(notify_schedule_at(&n, &facts).next, SECONDS(MONDAY + 3600));
     facts.moved = true;
-    CHECK(notice_at(&n, &facts).note == NULL);
+    CHECK(notify_schedule_at(&n, &facts).note == NULL);
     facts.moved = false;
 
-    n = (struct notice){ .kind = NOTICE_SCHEDULED, .weekdays = 1 << 1, .instant = 3600 };
-    CHECK_STR(notice_at(&n, &facts).reason,
+    n = (struct notify_schedule){ .kind = NOTIFY_SCHEDULE_SCHEDULED,
+                                  .weekdays = 1 << 1,
+                                  .instant = 3600 };
+    CHECK_STR(notify_schedule_at(&n, &facts).reason,
               "NotifyScheduled: current time is before specified instant");
     facts.now.sec += 3600;
-    CHECK_STR(notice_at(&n, &facts).reason, "NotifyScheduled: already triggered today");
-    CHECK_EQ(notice_at(&n, &facts).next, SECONDS(MONDAY + 7 * DAY_SEC + 3600));
+    CHECK_STR(notify_schedule_at(&n, &facts).reason, "NotifyScheduled: already triggered today");
+    CHECK_EQ(notify_schedule_at(&n, &facts).next, SECONDS(MONDAY + 7 * DAY_SEC + 3600));
     facts.now.sec += DAY_SEC;
-    CHECK_STR(notice_at(&n, &facts).reason, "NotifyScheduled: weekday not contained");
+    CHECK_STR(notify_schedule_at(&n, &facts).reason, "NotifyScheduled: weekday not contained");
 
-    n = (struct notice){ .kind = NOTICE_ONESHOT, .span_ns = NOTICE_DELAY_NS };
+    n = (struct notify_schedule){ .kind = NOTIFY_SCHEDULE_ONESHOT,
+                                  .span_ns = NOTIFY_SCHEDULE_DELAY_NS };
     facts.transition = timestamp_zero;
-    CHECK_STR(notice_at(&n, &facts).reason, "NotifyOneshot: StateChange is zero");
-    CHECK(notice_at(&n, &facts).loud);
+    CHECK_STR(notify_schedule_at(&n, &facts).reason, "NotifyOneshot: StateChange is zero");
+    CHECK(notify_schedule_at(&n, &facts).loud);
     facts.transition = (struct timestamp){ .sec = MONDAY - 1 };
-    CHECK_STR(notice_at(&n, &facts).reason, "NotifyOneshot: already notified");
-    CHECK(!notice_at(&n, &facts).loud);
+    CHECK_STR(notify_schedule_at(&n, &facts).reason, "NotifyOneshot: already notified");
+    CHECK(!notify_schedule_at(&n, &facts).loud);
     facts.transition = facts.now;
-    CHECK(notice_at(&n, &facts).reason == NULL);
-    CHECK_EQ(notice_at(&n, &facts).next, SECONDS(facts.now.sec + 60));
+    CHECK(notify_schedule_at(&n, &facts).reason == NULL);
+    CHECK_EQ(notify_schedule_at(&n, &facts).next, SECONDS(facts.now.sec + 60));
 }
 
-TEST(notice_without_weekdays_is_never_due)
+TEST(notify_schedule_without_weekdays_is_never_due)
 {
-    struct notice n = { .kind = NOTICE_SCHEDULED };
-    struct notice_facts facts = { .now = { .sec = MONDAY } };
-    CHECK_EQ(notice_at(&n, &facts).next, USEC_NEVER);
+    struct notify_schedule n = { .kind = NOTIFY_SCHEDULE_SCHEDULED };
+    struct notify_schedule_facts facts = { .now = { .sec = MONDAY } };
+    CHECK_EQ(notify_schedule_at(&n, &facts).next, USEC_NEVER);
 }
 
 /* What is answered holds until the time that is told; it is due then if it was not. */
-PROPERTY(notice_tells_when_it_is_due)
+PROPERTY(notify_schedule_tells_when_it_is_due)
 {
-    struct notice n = {
-        .kind = (enum notice_kind)rng_below(rng, 3),
+    struct notify_schedule n = {
+        .kind = (enum notify_schedule_kind)rng_below(rng, 3),
         .span_ns = rng_below(rng, 100000) * INT64_C(1000000000),
         .instant = rng_below(rng, (uint32_t)DAY_SEC),
         .weekdays = (uint8_t)(1 + rng_below(rng, 127)),
     };
-    struct notice_facts facts = {
+    struct notify_schedule_facts facts = {
         .transition = { .sec = MONDAY + rng_below(rng, 3000000) },
         .last = { .sec = MONDAY + rng_below(rng, 3000000), .offset = 7200 },
     };
     usec_t now = SECONDS(MONDAY + rng_below(rng, 3000000));
     facts.now = timestamp_from_usec(now);
-    struct notice_answer answer = notice_at(&n, &facts);
+    struct notify_schedule_answer answer = notify_schedule_at(&n, &facts);
     CHECK(answer.next > now);
     usec_t until = MIN(answer.next, now + DAYS(60));
     for (int probe = 0; probe < 50; probe++) {
         facts.now = timestamp_from_usec(rng_usec(rng, now, until - 1));
-        CHECK_EQ(notice_at(&n, &facts).due, answer.due);
+        CHECK_EQ(notify_schedule_at(&n, &facts).due, answer.due);
     }
     if (answer.next != USEC_NEVER && !answer.due) {
         facts.now = timestamp_from_usec(answer.next);
-        CHECK(notice_at(&n, &facts).due);
+        CHECK(notify_schedule_at(&n, &facts).due);
     }
 }
