@@ -76,7 +76,7 @@ static void read_template(struct job *job, const char *path)
     fclose(f);
 }
 
-static int dial(const struct job *job)
+static int dialer_open(const struct job *job)
 {
     struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
     struct addrinfo *found;
@@ -103,7 +103,7 @@ static SSL *handshake(const struct job *job)
     }
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
     SSL *tls = SSL_new(context);
-    if (tls == NULL || SSL_set_fd(tls, dial(job)) != 1 || SSL_connect(tls) != 1) {
+    if (tls == NULL || SSL_set_fd(tls, dialer_open(job)) != 1 || SSL_connect(tls) != 1) {
         die("no TLS connection");
     }
     return tls;

@@ -53,7 +53,8 @@ static bool open_link(struct bench *b, struct loop *loop, struct dialer *dialer,
         .accept = STR_INIT("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"),
     };
     struct err err = { 0 };
-    struct api *api = dial(dialer, &(struct dial_spec){ STR("bench"), text, STR_NONE }, &err);
+    struct api *api =
+        dialer_open(dialer, &(struct dialer_spec){ STR("bench"), text, STR_NONE }, &err);
     if (api == NULL) {
         (void)fprintf(stderr, "links: %s\n", err.msg);
         return false;

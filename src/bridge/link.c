@@ -91,7 +91,7 @@ void link_free(struct link *l)
     link_errand_drop(l);
     link_calls_done(l);
     reflector_done(&l->reflector);
-    dial_hang_up(l->config.dialer, STEAL(l->api));
+    dialer_hang_up(l->config.dialer, STEAL(l->api));
     link_store_drop(l);
     loop_timer_done(&l->timer);
     arena_done(&l->memory);
@@ -303,7 +303,7 @@ static void link_hang_up(struct link *l)
 {
     link_calls_end(l);
     link_unwatch(l);
-    dial_hang_up(l->config.dialer, STEAL(l->api));
+    dialer_hang_up(l->config.dialer, STEAL(l->api));
     l->errand.renew_at = 0;
 }
 
@@ -345,7 +345,7 @@ static void link_move(struct link *l)
 {
     link_let_go(l);
     reflector_done(&l->reflector);
-    dial_hang_up(l->config.dialer, STEAL(l->api));
+    dialer_hang_up(l->config.dialer, STEAL(l->api));
     link_connect(l, STEAL(l->errand.next));
     l->short_ends = 0;
     l->trouble_since = l->trouble_since > 0 ? l->trouble_since : link_now(l);

@@ -139,8 +139,8 @@ struct api *link_secret_dial(struct link *l, struct str text, struct str token, 
     CLEANUP(buf_done)
     struct buf name = { 0 };
     buf_printf(&name, STR_FMT "/" STR_FMT, STR_ARG(l->config.space), STR_ARG(l->config.cluster));
-    const struct dial_spec spec = { .name = buf_str(&name), .kubeconfig = text, .token = token };
-    struct api *api = dial(l->config.dialer, &spec, err);
+    const struct dialer_spec spec = { .name = buf_str(&name), .kubeconfig = text, .token = token };
+    struct api *api = dialer_open(l->config.dialer, &spec, err);
     if (api == NULL) {
         (void)link_secret_blame(l, err);
     }

@@ -14,7 +14,7 @@ static void link_errand_end(struct link *l)
 {
     struct link_errand *e = &l->errand;
     warrant_free(STEAL(e->warrant));
-    dial_hang_up(l->config.dialer, STEAL(e->api));
+    dialer_hang_up(l->config.dialer, STEAL(e->api));
     arena_wipe(&e->secret);
     e->text = STR_NONE;
 }
@@ -22,7 +22,7 @@ static void link_errand_end(struct link *l)
 void link_errand_drop(struct link *l)
 {
     link_errand_end(l);
-    dial_hang_up(l->config.dialer, STEAL(l->errand.next));
+    dialer_hang_up(l->config.dialer, STEAL(l->errand.next));
     buf_done(&l->errand.overdue);
 }
 

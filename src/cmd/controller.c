@@ -74,7 +74,7 @@ static const struct option controller_options[] = {
 struct app {
     const struct controller_flags *flags;
     struct process process;
-    struct wire *wire;
+    struct outbound *outbound;
     struct client installer; /* its gate is its own: the rest does not wait for CRDs */
     struct install *install;
     struct controller *controller;
@@ -82,7 +82,7 @@ struct app {
     struct settings settings;
     struct source source;
     struct relay *relay;
-    struct wire *relay_wire;
+    struct outbound *relay_outbound;
     struct web *web;
     struct loop_timer scrape; /* after SIGTERM: looks for the last one */
     usec_t serve_until;
@@ -158,13 +158,13 @@ static void app_done(struct app *app)
     process_shut(&app->process);
     web_free(app->web);
     relay_free(app->relay);
-    host_wire_free(app->relay_wire);
+    host_outbound_free(app->relay_outbound);
     source_done(&app->source);
     loop_timer_done(&app->scrape);
     settings_stop(&app->settings);
     parts_done(&app->parts);
     controller_free(app->controller);
-    host_wire_free(app->wire);
+    host_outbound_free(app->outbound);
     process_done(&app->process);
 }
 
@@ -220,23 +220,24 @@ static const char *app_env(void *ctx, const char *name)
 
 static void app_open_wire(struct app *app)
 {
-    app->wire = host_wire_new(app->process.loop, &(struct host_wire_config){
-                                                     .env = app_env,
-                                                     .ca_file = str_from(getenv("SSL_CERT_FILE")),
-                                                 });
+    app->outbound =
+        host_outbound_new(app->process.loop, &(struct host_outbound_config){
+                                                 .env = app_env,
+                                                 .ca_file = str_from(getenv("SSL_CERT_FILE")),
+                                             });
 }
 
 /* A wire of its own: pods are reached without a proxy, and no slow mail server holds them up. */
 static void app_relay(struct app *app)
 {
     uint32_t port = app->flags->leader_port;
-    app->relay_wire =
-        host_wire_new(app->process.loop, &(struct host_wire_config){ .calls_max = RELAY_CALLS_MAX,
-                                                                     .connect_max = RELAY_BUDGET });
+    app->relay_outbound = host_outbound_new(
+        app->process.loop, &(struct host_outbound_config){ .calls_max = RELAY_CALLS_MAX,
+                                                           .connect_max = RELAY_BUDGET });
     app->relay = relay_new(app->process.loop,
                            &(struct relay_config){
                                .api = app->process.api,
-                               .wire = app->relay_wire,
+                               .outbound = app->relay_outbound,
                                .lease_namespace = app->process.space,
                                .lease_name = CONTROLLER_LEASE_NAME,
                                .port = port != 0 ? port : http_server_port(app->process.web_server),
@@ -320,7 +321,7 @@ static int app_start(struct app *app, struct err *err)
     bool optional = app->flags->config.n == 0 && !settings_exist(file);
     app->controller = controller_new(p->loop, p->api, &p->log, &p->metrics,
                                      &(struct controller_config){
-                                         .wire = app->wire,
+                                         .outbound = app->outbound,
                                          .wait_for_setup = !optional,
                                          .identity = p->identity,
                                          .lease_namespace = p->space,

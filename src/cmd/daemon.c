@@ -234,7 +234,7 @@ bool process_serves_web(const struct process *p)
     return !address_is_off(p->flags->metrics_addr);
 }
 
-int process_serve_web(struct process *p, serve_handler handler, void *ctx, const char *what,
+int process_serve_web(struct process *p, inbound_handler handler, void *ctx, const char *what,
                       struct err *err)
 {
     if (!process_serves_web(p)) {

@@ -91,7 +91,7 @@ int process_find_namespace(struct process *p, struct str *ret, struct err *err);
 
 /* The addresses of the flags, unless they are off. `what` is for the log. */
 NODISCARD
-int process_serve_web(struct process *p, serve_handler handler, void *ctx, const char *what,
+int process_serve_web(struct process *p, inbound_handler handler, void *ctx, const char *what,
                       struct err *err);
 NODISCARD
 int process_serve_health(struct process *p, struct health *health, struct err *err);

@@ -215,12 +215,12 @@ static void replica_on_leading(void *ctx, bool leading)
 static void replica_start(struct story *s, struct story_replica *r)
 {
     r->door = door_new(s->time, s->server, &s->network);
-    r->wire = sandbox_wire_new(s->time, &s->inbox, NULL);
+    r->outbound = sim_outbound_new(s->time, &s->inbox, NULL);
     struct controller_config config = {
         .identity = r->name,
         .lease_namespace = STR("kube-system"),
         .elect = true,
-        .wire = r->wire,
+        .outbound = r->outbound,
         .wait_for_setup = true,
         .on_leading = replica_on_leading,
         .ctx = r,
@@ -249,7 +249,7 @@ static void replica_kill(struct story *s, struct story_replica *r)
         s->source.controller = NULL;
     }
     controller_free(STEAL(r->controller));
-    sandbox_wire_free(STEAL(r->wire));
+    sim_outbound_free(STEAL(r->outbound));
     door_free(STEAL(r->door));
 }
 

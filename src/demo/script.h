@@ -37,7 +37,7 @@ struct story_replica {
     struct str name;
     struct controller *controller; /* NULL = it was killed */
     struct api *door;
-    struct wire *wire;
+    struct outbound *outbound;
 };
 
 /* A drain that waits, and for what; `node` empty: none. */

@@ -15,7 +15,7 @@ static struct host_dialer *dialer_of(struct dialer *d)
     return CONTAINER_OF(d, struct host_dialer, door);
 }
 
-static int dial_check(const struct dial_spec *spec, const struct cluster_access *access,
+static int dial_check(const struct dialer_spec *spec, const struct cluster_access *access,
                       struct err *err)
 {
     if (str_starts(access->proxy_url, STR("https://"))) {
@@ -26,8 +26,8 @@ static int dial_check(const struct dial_spec *spec, const struct cluster_access 
     return 0;
 }
 
-static struct api *dial_open(struct host_dialer *d, const struct dial_spec *spec, struct arena *tmp,
-                             struct err *err)
+static struct api *dial_open(struct host_dialer *d, const struct dialer_spec *spec,
+                             struct arena *tmp, struct err *err)
 {
     const struct kubeconfig_source source = {
         .env = d->config.env,
@@ -53,7 +53,7 @@ static struct api *dial_open(struct host_dialer *d, const struct dial_spec *spec
     return api;
 }
 
-static struct api *host_dial(struct dialer *door, const struct dial_spec *spec, struct err *err)
+static struct api *host_dial(struct dialer *door, const struct dialer_spec *spec, struct err *err)
 {
     static const struct transport_limits limits = {
         .requests_max = DIAL_REQUESTS_MAX,

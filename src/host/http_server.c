@@ -42,7 +42,7 @@ struct http_conn {
 };
 
 struct http_exchange {
-    struct serve_exchange door; /* first: the door is the exchange */
+    struct inbound_exchange door; /* first: the door is the exchange */
     struct http_conn *conn;
     struct evhttp_request *req;
     bool streaming;
@@ -53,7 +53,7 @@ struct http_exchange {
 struct http_server {
     struct loop *loop;
     struct http_config config; /* without its texts */
-    serve_handler handler;
+    inbound_handler handler;
     void *ctx;
     struct evhttp *http;
     struct evhttp_bound_socket *bound; /* borrowed: evhttp frees it, and the listener with it */
@@ -72,9 +72,9 @@ struct http_server {
     struct http_stats stats;
 };
 
-static struct http_exchange *http_exchange_of(const struct serve_exchange *x)
+static struct http_exchange *http_exchange_of(const struct inbound_exchange *x)
 {
-    return CONTAINER_OF((struct serve_exchange *)(uintptr_t)x, struct http_exchange, door);
+    return CONTAINER_OF((struct inbound_exchange *)(uintptr_t)x, struct http_exchange, door);
 }
 
 static void http_exchange_free(struct http_exchange *x)
@@ -255,7 +255,7 @@ static void http_resume(void *ctx)
     http_listen_update(s);
 }
 
-static struct str http_header(const struct serve_exchange *door, const char *name)
+static struct str http_header(const struct inbound_exchange *door, const char *name)
 {
     struct http_exchange *x = http_exchange_of(door);
     return str_from(evhttp_find_header(evhttp_request_get_input_headers(x->req), name));
@@ -371,7 +371,7 @@ static struct str http_peer(struct http_exchange *x)
     return n > 0 ? (struct str){ .p = x->peer, .n = (size_t)n } : STR_NONE;
 }
 
-static const struct serve_ops http_ops;
+static const struct inbound_ops http_ops;
 
 static void http_drained(void *ctx)
 {
@@ -404,7 +404,7 @@ static void http_on_request(struct evhttp_request *req, void *ctx)
     struct evbuffer *input = evhttp_request_get_input_buffer(req);
     size_t n = evbuffer_get_length(input);
     struct str target = str_from(evhttp_request_get_uri(req));
-    struct serve_request request = {
+    struct inbound_request request = {
         .method = http_method(req),
         .body = { .p = n > 0 ? (const char *)evbuffer_pullup(input, -1) : "", .n = n },
         .peer = http_peer(x),
@@ -416,7 +416,7 @@ static void http_on_request(struct evhttp_request *req, void *ctx)
     s->handler(s->ctx, &x->door, &request);
 }
 
-static void http_set_header(struct serve_exchange *door, const char *name, struct str value)
+static void http_set_header(struct inbound_exchange *door, const char *name, struct str value)
 {
     struct http_exchange *x = http_exchange_of(door);
     char small[512];
@@ -462,7 +462,7 @@ static bool http_pack(struct http_exchange *x, int status, struct str body, stru
     return true;
 }
 
-static void http_reply(struct serve_exchange *door, int status, struct str content_type,
+static void http_reply(struct inbound_exchange *door, int status, struct str content_type,
                        struct str body)
 {
     struct http_exchange *x = http_exchange_of(door);
@@ -491,7 +491,7 @@ static void http_reply(struct serve_exchange *door, int status, struct str conte
     evbuffer_free(bytes);
 }
 
-static void http_start(struct serve_exchange *door, int status, struct str content_type)
+static void http_start(struct inbound_exchange *door, int status, struct str content_type)
 {
     struct http_exchange *x = http_exchange_of(door);
     ASSERT(!x->streaming);
@@ -506,7 +506,7 @@ static void http_on_drain(struct evhttp_connection *evcon UNUSED, void *ctx)
     loop_timer_set(&x->drained, loop_now(x->conn->server->loop));
 }
 
-static void http_chunk(struct serve_exchange *door, struct str bytes)
+static void http_chunk(struct inbound_exchange *door, struct str bytes)
 {
     struct http_exchange *x = http_exchange_of(door);
     ASSERT(x->streaming);
@@ -518,7 +518,7 @@ static void http_chunk(struct serve_exchange *door, struct str bytes)
     evbuffer_free(chunk);
 }
 
-static void http_end(struct serve_exchange *door)
+static void http_end(struct inbound_exchange *door)
 {
     struct http_exchange *x = http_exchange_of(door);
     ASSERT(x->streaming);
@@ -528,13 +528,13 @@ static void http_end(struct serve_exchange *door)
     evhttp_send_reply_end(req);
 }
 
-static size_t http_backlog(const struct serve_exchange *door)
+static size_t http_backlog(const struct inbound_exchange *door)
 {
     struct http_exchange *x = http_exchange_of(door);
     return evbuffer_get_length(bufferevent_get_output(x->conn->bev));
 }
 
-static const struct serve_ops http_ops = {
+static const struct inbound_ops http_ops = {
     .set_header = http_set_header,
     .reply = http_reply,
     .start = http_start,
@@ -594,7 +594,7 @@ static int http_listen(struct http_server *s, struct str listen, struct err *err
 static void http_stop_done(void *ctx);
 
 struct http_server *http_server_new(struct loop *loop, const struct http_config *config,
-                                    serve_handler handler, void *ctx, struct err *err)
+                                    inbound_handler handler, void *ctx, struct err *err)
 {
     struct http_server *s = ALLOC_NEW(struct http_server);
     *s = (struct http_server){ .loop = loop, .config = *config, .handler = handler, .ctx = ctx };

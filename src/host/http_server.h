@@ -51,7 +51,7 @@ struct http_server;
 /* Listens at once. The handler is called from the loop. NULL with `err` where it cannot. */
 NODISCARD
 struct http_server *http_server_new(struct loop *loop, const struct http_config *config,
-                                    serve_handler handler, void *ctx, struct err *err);
+                                    inbound_handler handler, void *ctx, struct err *err);
 
 uint16_t http_server_port(const struct http_server *s);
 struct http_stats http_server_stats(const struct http_server *s);

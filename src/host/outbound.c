@@ -6,57 +6,57 @@
 
 #define RETRY_AFTER_MAX HOURS(1) /* a server that asks for more is not obeyed blindly */
 
-static struct host_wire *wire_of(const struct wire *wire)
+static struct host_outbound *outbound_of(const struct outbound *outbound)
 {
-    return CONTAINER_OF((struct wire *)(uintptr_t)wire, struct host_wire, door);
+    return CONTAINER_OF((struct outbound *)(uintptr_t)outbound, struct host_outbound, door);
 }
 
-static void wire_wake(struct host_wire *w)
+static void outbound_wake(struct host_outbound *w)
 {
     loop_timer_pull(&w->pump, loop_now(w->loop));
 }
 
-void wire_call_end(struct wire_call *call)
+void outbound_call_end(struct outbound_call *call)
 {
-    struct host_wire *w = call->wire;
-    if (call->state == WIRE_QUEUED) {
+    struct host_outbound *w = call->outbound;
+    if (call->state == OUTBOUND_QUEUED) {
         w->queued--;
         w->in_flight++;
         list_del(&call->link);
         list_add(&w->flying, &call->link);
     }
-    call->state = WIRE_OVER;
+    call->state = OUTBOUND_OVER;
     loop_timer_stop(&call->timer);
     if (!list_linked(&call->ready)) {
         list_add(&w->ready, &call->ready);
     }
-    wire_wake(w);
+    outbound_wake(w);
 }
 
-void wire_call_fail(struct wire_call *call, struct err *err)
+void outbound_call_fail(struct outbound_call *call, struct err *err)
 {
     (void)err_wrap(err, "%s '" STR_FMT "'", call->is_mail ? "mail server" : "server",
                    STR_ARG(call->peer));
     call->err = *err;
-    wire_call_end(call);
+    outbound_call_end(call);
 }
 
 /* Out of libcurl's hands; what has come stays. */
-static void call_stop(struct wire_call *call)
+static void call_stop(struct outbound_call *call)
 {
     if (call->is_mail) {
-        wire_mail_stop(call);
+        outbound_mail_stop(call);
     } else if (call->attached) {
-        multi_remove(call->wire->multi, call->easy);
+        multi_remove(call->outbound->multi, call->easy);
         call->attached = false;
     }
 }
 
-static void call_free(struct wire_call *call)
+static void call_free(struct outbound_call *call)
 {
-    struct host_wire *w = call->wire;
+    struct host_outbound *w = call->outbound;
     call_stop(call);
-    if (call->state == WIRE_QUEUED) {
+    if (call->state == OUTBOUND_QUEUED) {
         w->queued--;
     } else {
         w->in_flight--;
@@ -75,35 +75,35 @@ static void call_free(struct wire_call *call)
 
 static void on_deadline(void *ctx)
 {
-    struct wire_call *call = ctx;
+    struct outbound_call *call = ctx;
     struct err err = { 0 };
-    if (call->is_mail && wire_mail_decided(call)) {
-        wire_call_end(call); /* only the farewell is missing */
+    if (call->is_mail && outbound_mail_decided(call)) {
+        outbound_call_end(call); /* only the farewell is missing */
         return;
     }
     const char *where =
-        call->state == WIRE_QUEUED ? "while it waited in the queue" : "from the server";
+        call->state == OUTBOUND_QUEUED ? "while it waited in the queue" : "from the server";
     (void)err_set(&err, ERR_TIMEOUT, "no answer in %lld ms, %s", (long long)(call->timeout / 1000),
                   where);
     call_stop(call);
-    wire_call_fail(call, &err);
+    outbound_call_fail(call, &err);
 }
 
-static struct wire_call *call_new(struct wire *wire, usec_t timeout, wire_on_reply on_reply,
-                                  void *ctx)
+static struct outbound_call *call_new(struct outbound *outbound, usec_t timeout,
+                                      outbound_on_reply on_reply, void *ctx)
 {
-    struct host_wire *w = wire_of(wire);
-    struct wire_call *call = ALLOC_NEW(struct wire_call);
-    call->wire = w;
+    struct host_outbound *w = outbound_of(outbound);
+    struct outbound_call *call = ALLOC_NEW(struct outbound_call);
+    call->outbound = w;
     call->memory.first = 1024;
     call->on_reply = on_reply;
     call->ctx = ctx;
-    call->timeout = timeout > 0 ? timeout : WIRE_TIMEOUT;
+    call->timeout = timeout > 0 ? timeout : OUTBOUND_TIMEOUT;
     loop_timer_init(&call->timer, w->loop, on_deadline, call);
     loop_timer_set(&call->timer, loop_now(w->loop) + call->timeout);
     list_add(&w->queue, &call->link);
     w->queued++;
-    wire_wake(w);
+    outbound_wake(w);
     return call;
 }
 
@@ -146,9 +146,9 @@ static bool is_token(struct str text)
     return text.n > 0;
 }
 
-static int http_check(struct wire_call *call, struct err *err)
+static int http_check(struct outbound_call *call, struct err *err)
 {
-    const struct wire_request *r = &call->request;
+    const struct outbound_request *r = &call->request;
     CLEANUP(curlu_done)
     CURLU *u = curl_url();
     if (u == NULL) {
@@ -176,12 +176,13 @@ static int http_check(struct wire_call *call, struct err *err)
     return 0;
 }
 
-static struct wire_call *host_http(struct wire *wire, const struct wire_request *request,
-                                   wire_on_reply on_reply, void *ctx)
+static struct outbound_call *host_http(struct outbound *outbound,
+                                       const struct outbound_request *request,
+                                       outbound_on_reply on_reply, void *ctx)
 {
-    struct wire_call *call = call_new(wire, request->timeout, on_reply, ctx);
+    struct outbound_call *call = call_new(outbound, request->timeout, on_reply, ctx);
     struct arena *a = &call->memory;
-    struct wire_header *headers = ARENA_ARRAY(a, struct wire_header, request->header_n);
+    struct outbound_header *headers = ARENA_ARRAY(a, struct outbound_header, request->header_n);
     for (uint32_t i = 0; i < request->header_n; i++) {
         headers[i].name = arena_str(a, request->headers[i].name);
         headers[i].value = arena_str(a, request->headers[i].value);
@@ -191,18 +192,18 @@ static struct wire_call *host_http(struct wire *wire, const struct wire_request 
     call->request.url = arena_str(a, request->url);
     call->request.headers = headers;
     call->request.body = arena_str(a, request->body);
-    call->reply.max = request->reply_max > 0 ? request->reply_max : WIRE_REPLY_MAX;
+    call->reply.max = request->reply_max > 0 ? request->reply_max : OUTBOUND_REPLY_MAX;
     struct err err = { 0 };
     if (http_check(call, &err) < 0) {
-        wire_call_fail(call, &err);
+        outbound_call_fail(call, &err);
     }
     return call;
 }
 
-static struct wire_call *host_mail(struct wire *wire, const struct wire_mail *mail,
-                                   wire_on_reply on_reply, void *ctx)
+static struct outbound_call *host_mail(struct outbound *outbound, const struct outbound_mail *mail,
+                                       outbound_on_reply on_reply, void *ctx)
 {
-    struct wire_call *call = call_new(wire, mail->timeout, on_reply, ctx);
+    struct outbound_call *call = call_new(outbound, mail->timeout, on_reply, ctx);
     struct arena *a = &call->memory;
     struct str *to = ARENA_ARRAY(a, struct str, mail->to_n);
     for (uint32_t i = 0; i < mail->to_n; i++) {
@@ -219,23 +220,23 @@ static struct wire_call *host_mail(struct wire *wire, const struct wire_mail *ma
     call->mail.password = arena_str(a, mail->password);
     call->peer = call->mail.address;
     struct err err = { 0 };
-    if (wire_mail_check(call, &err) < 0) {
-        wire_call_fail(call, &err);
+    if (outbound_mail_check(call, &err) < 0) {
+        outbound_call_fail(call, &err);
     }
     return call;
 }
 
-static void host_cancel(struct wire *wire UNUSED, struct wire_call *call)
+static void host_cancel(struct outbound *outbound UNUSED, struct outbound_call *call)
 {
-    struct host_wire *w = call->wire;
+    struct host_outbound *w = call->outbound;
     ASSERT(!call->in_callback); /* the handle is gone by then */
     call_free(call);
     if (!w->freed) {
-        wire_wake(w); /* its place is free */
+        outbound_wake(w); /* its place is free */
     }
 }
 
-static const struct wire_ops host_wire_ops = {
+static const struct outbound_ops host_outbound_ops = {
     .http = host_http,
     .mail = host_mail,
     .cancel = host_cancel,
@@ -243,7 +244,7 @@ static const struct wire_ops host_wire_ops = {
 
 static size_t curl_on_body(char *data, size_t size, size_t n, void *ctx)
 {
-    struct wire_call *call = ctx;
+    struct outbound_call *call = ctx;
     buf_add(&call->reply, (struct str){ .p = data, .n = size * n });
     call->over_limit = call->reply.full;
     return call->over_limit ? 0 : size * n;
@@ -251,7 +252,7 @@ static size_t curl_on_body(char *data, size_t size, size_t n, void *ctx)
 
 static size_t curl_on_header(char *data, size_t size, size_t n, void *ctx)
 {
-    struct wire_call *call = ctx;
+    struct outbound_call *call = ctx;
     if (str_trim((struct str){ .p = data, .n = size * n }).n == 0) {
         long status = 0;
         (void)curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -260,9 +261,9 @@ static size_t curl_on_header(char *data, size_t size, size_t n, void *ctx)
     return size * n;
 }
 
-void wire_call_prepare(struct wire_call *call)
+void outbound_call_prepare(struct outbound_call *call)
 {
-    const struct host_wire_config *config = &call->wire->config;
+    const struct host_outbound_config *config = &call->outbound->config;
     call->easy = curl_easy_init();
     if (call->easy == NULL) {
         out_of_memory(sizeof(*call));
@@ -279,13 +280,13 @@ void wire_call_prepare(struct wire_call *call)
 }
 
 /* libcurl reads the list and never owns it, so its links may live in the arena. */
-static struct curl_slist *request_headers(struct wire_call *call)
+static struct curl_slist *request_headers(struct outbound_call *call)
 {
     struct curl_slist *first = ARENA_NEW(&call->memory, struct curl_slist);
     struct curl_slist *last = first;
     first->data = (char *)(uintptr_t) "Expect:"; /* its round trip buys nothing here */
     for (uint32_t i = 0; i < call->request.header_n; i++) {
-        const struct wire_header *h = &call->request.headers[i];
+        const struct outbound_header *h = &call->request.headers[i];
         struct curl_slist *item = ARENA_NEW(&call->memory, struct curl_slist);
         /* libcurl's way to send a header without a value is a semicolon. */
         struct str line = h->value.n > 0
@@ -299,14 +300,14 @@ static struct curl_slist *request_headers(struct wire_call *call)
     return first;
 }
 
-static void http_start(struct wire_call *call)
+static void http_start(struct outbound_call *call)
 {
-    const struct wire_request *r = &call->request;
-    const struct host_wire_config *config = &call->wire->config;
+    const struct outbound_request *r = &call->request;
+    const struct host_outbound_config *config = &call->outbound->config;
     struct str proxy = config->env != NULL
                            ? proxy_choose(call->peer, config->env, config->env_ctx, &call->memory)
                            : STR_NONE;
-    wire_call_prepare(call);
+    outbound_call_prepare(call);
     (void)curl_easy_setopt(call->easy, CURLOPT_URL, r->url.p);
     (void)curl_easy_setopt(call->easy, CURLOPT_PROXY, proxy.n > 0 ? proxy.p : "");
     (void)curl_easy_setopt(call->easy, CURLOPT_HTTPHEADER, request_headers(call));
@@ -322,7 +323,7 @@ static void http_start(struct wire_call *call)
         (void)curl_easy_setopt(call->easy, CURLOPT_NOBODY, 1L);
     }
     (void)curl_easy_setopt(call->easy, CURLOPT_CUSTOMREQUEST, r->method.p);
-    multi_add(call->wire->multi, call->easy);
+    multi_add(call->outbound->multi, call->easy);
     call->attached = true;
 }
 
@@ -331,7 +332,7 @@ static void on_transfer_done(void *ctx UNUSED, CURL *easy, CURLcode result)
 {
     char *private = NULL;
     (void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private);
-    struct wire_call *call = (struct wire_call *)(void *)private;
+    struct outbound_call *call = (struct outbound_call *)(void *)private;
     struct err err = { 0 };
     long status = 0;
     curl_off_t retry_after = 0;
@@ -347,36 +348,36 @@ static void on_transfer_done(void *ctx UNUSED, CURL *easy, CURLcode result)
         (void)err_set(&err, ERR_IO, "the answer broke off in its headers");
     }
     if (err.code != 0) {
-        wire_call_fail(call, &err);
+        outbound_call_fail(call, &err);
         return;
     }
     call->status = (int)status;
     call->retry_after = MIN(SECONDS(MAX(retry_after, (curl_off_t)0)), RETRY_AFTER_MAX);
-    wire_call_end(call);
+    outbound_call_end(call);
 }
 
-static void wire_start_all(struct host_wire *w)
+static void outbound_start_all(struct host_outbound *w)
 {
     while (!list_empty(&w->queue) && w->in_flight < w->config.calls_max) {
-        struct wire_call *call = CONTAINER_OF(w->queue.next, struct wire_call, link);
+        struct outbound_call *call = CONTAINER_OF(w->queue.next, struct outbound_call, link);
         list_del(&call->link);
         list_add(&w->flying, &call->link);
-        call->state = WIRE_FLYING;
+        call->state = OUTBOUND_FLYING;
         w->queued--;
         w->in_flight++;
         if (call->is_mail) {
-            wire_mail_start(call);
+            outbound_mail_start(call);
         } else {
             http_start(call);
         }
     }
 }
 
-static void deliver(struct wire_call *call)
+static void deliver(struct outbound_call *call)
 {
-    struct wire_reply reply = { .err = &call->err };
+    struct outbound_reply reply = { .err = &call->err };
     if (call->err.code == 0) {
-        reply = (struct wire_reply){
+        reply = (struct outbound_reply){
             .status = call->status,
             .body = buf_str(&call->reply),
             .retry_after = call->retry_after,
@@ -387,12 +388,12 @@ static void deliver(struct wire_call *call)
     call_free(call);
 }
 
-static void wire_end(struct host_wire *w)
+static void outbound_end(struct host_outbound *w)
 {
     struct list *const all[] = { &w->queue, &w->flying };
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
         while (!list_empty(all[i])) {
-            call_free(CONTAINER_OF(all[i]->next, struct wire_call, link));
+            call_free(CONTAINER_OF(all[i]->next, struct outbound_call, link));
         }
     }
     loop_timer_done(&w->pump);
@@ -405,7 +406,7 @@ static void wire_end(struct host_wire *w)
  * meanwhile waits for the next turn. */
 static void on_pump(void *ctx)
 {
-    struct host_wire *w = ctx;
+    struct host_outbound *w = ctx;
     struct list batch;
     list_init(&batch);
     while (!list_empty(&w->ready)) {
@@ -415,28 +416,28 @@ static void on_pump(void *ctx)
     }
     w->pumping = true;
     while (!list_empty(&batch) && !w->freed) {
-        struct wire_call *call = CONTAINER_OF(batch.next, struct wire_call, ready);
+        struct outbound_call *call = CONTAINER_OF(batch.next, struct outbound_call, ready);
         list_del(&call->ready);
         deliver(call);
     }
     w->pumping = false;
     if (w->freed) {
-        wire_end(w);
+        outbound_end(w);
         return;
     }
-    wire_start_all(w);
+    outbound_start_all(w);
 }
 
-struct wire *host_wire_new(struct loop *loop, const struct host_wire_config *config)
+struct outbound *host_outbound_new(struct loop *loop, const struct host_outbound_config *config)
 {
-    struct host_wire *w = ALLOC_NEW(struct host_wire);
-    w->door.ops = &host_wire_ops;
+    struct host_outbound *w = ALLOC_NEW(struct host_outbound);
+    w->door.ops = &host_outbound_ops;
     w->loop = loop;
     w->memory.first = 256;
     w->config = *config;
     w->config.ca_file = arena_str(&w->memory, config->ca_file);
-    w->config.calls_max = config->calls_max > 0 ? config->calls_max : WIRE_CALLS_MAX;
-    w->config.connect_max = config->connect_max > 0 ? config->connect_max : WIRE_CONNECT_MAX;
+    w->config.calls_max = config->calls_max > 0 ? config->calls_max : OUTBOUND_CALLS_MAX;
+    w->config.connect_max = config->connect_max > 0 ? config->connect_max : OUTBOUND_CONNECT_MAX;
     list_init(&w->queue);
     list_init(&w->flying);
     list_init(&w->ready);
@@ -446,24 +447,24 @@ struct wire *host_wire_new(struct loop *loop, const struct host_wire_config *con
     return &w->door;
 }
 
-void host_wire_free(struct wire *wire)
+void host_outbound_free(struct outbound *outbound)
 {
-    if (wire == NULL) {
+    if (outbound == NULL) {
         return;
     }
-    struct host_wire *w = wire_of(wire);
+    struct host_outbound *w = outbound_of(outbound);
     w->freed = true;
     if (!w->pumping) {
-        wire_end(w);
+        outbound_end(w);
     }
 }
 
-uint32_t host_wire_queued(const struct wire *wire)
+uint32_t host_outbound_queued(const struct outbound *outbound)
 {
-    return wire_of(wire)->queued;
+    return outbound_of(outbound)->queued;
 }
 
-uint32_t host_wire_in_flight(const struct wire *wire)
+uint32_t host_outbound_in_flight(const struct outbound *outbound)
 {
-    return wire_of(wire)->in_flight;
+    return outbound_of(outbound)->in_flight;
 }

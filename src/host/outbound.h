@@ -4,8 +4,8 @@
  * Certificates are verified against the system's authorities, and against those of `ca_file`
  * besides. Proxies are chosen by the rules of Go's net/http from the environment that is given;
  * mail goes without one, as Go's does. Calls beyond `calls_max` wait in order of arrival, and their
- * time runs meanwhile. Nothing is called back from inside wire_http, wire_mail or libcurl. Handles
- * may be cancelled at any time, also from inside a callback.
+ * time runs meanwhile. Nothing is called back from inside outbound_http, outbound_mail or libcurl.
+ * Handles may be cancelled at any time, also from inside a callback.
  *
  * Of a mail libcurl makes the connection, up to the login; the transaction itself is smtp.h's,
  * because libcurl would wait for the answer to QUIT in place and hold up the loop.
@@ -16,10 +16,10 @@
 #include "port/loop.h"
 #include "port/outbound.h"
 
-#define WIRE_CALLS_MAX 8u /* notifications are few; more at once only meets rate limits */
-#define WIRE_CONNECT_MAX SECONDS(10)
+#define OUTBOUND_CALLS_MAX 8u /* notifications are few; more at once only meets rate limits */
+#define OUTBOUND_CONNECT_MAX SECONDS(10)
 
-struct host_wire_config {
+struct host_outbound_config {
     proxy_env env; /* NULL = no proxies */
     void *env_ctx;
     struct str ca_file; /* authorities in PEM form besides the system's; empty = none */
@@ -28,9 +28,10 @@ struct host_wire_config {
 };
 
 /* The configuration's texts are copied. */
-struct wire *host_wire_new(struct loop *loop, const struct host_wire_config *config);
+struct outbound *host_outbound_new(struct loop *loop, const struct host_outbound_config *config);
 /* What is in flight is dropped without a callback. Also from inside one. Accepts NULL. */
-void host_wire_free(struct wire *wire);
+void host_outbound_free(struct outbound *outbound);
 
-uint32_t host_wire_queued(const struct wire *wire);
-uint32_t host_wire_in_flight(const struct wire *wire); /* answered and not yet told included */
+uint32_t host_outbound_queued(const struct outbound *outbound);
+uint32_t
+host_outbound_in_flight(const struct outbound *outbound); /* answered and not yet told included */

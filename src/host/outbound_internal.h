@@ -12,11 +12,11 @@
 
 struct event;
 
-struct host_wire {
-    struct wire door;  /* first: the door is the wire */
-    struct loop *loop; /* borrowed: from whoever made it */
+struct host_outbound {
+    struct outbound door; /* first: the door is the wire */
+    struct loop *loop;    /* borrowed: from whoever made it */
     struct arena memory;
-    struct host_wire_config config;
+    struct host_outbound_config config;
     struct multi *multi; /* of requests; each mail has its own */
     struct list queue;
     struct list flying; /* answered and not yet told included */
@@ -28,14 +28,14 @@ struct host_wire {
     bool freed; /* from inside a callback: the pump ends it */
 };
 
-enum wire_state {
-    WIRE_QUEUED,
-    WIRE_FLYING,
-    WIRE_OVER, /* its end waits for delivery */
+enum outbound_state {
+    OUTBOUND_QUEUED,
+    OUTBOUND_FLYING,
+    OUTBOUND_OVER, /* its end waits for delivery */
 };
 
 /* The part of a mail that comes after libcurl. */
-struct wire_letter {
+struct outbound_letter {
     struct multi *multi;
     bool talking; /* the connection is made, and ours */
     struct event *event;
@@ -49,21 +49,21 @@ struct wire_letter {
     struct smtp smtp;
 };
 
-struct wire_call {
+struct outbound_call {
     struct list link;  /* queue or flying */
     struct list ready; /* there is something to deliver */
-    struct host_wire *wire;
+    struct host_outbound *outbound;
     struct arena memory;
-    enum wire_state state;
+    enum outbound_state state;
     bool is_mail;
     bool in_callback; /* its callback runs: it is freed afterwards */
     bool attached;    /* the handle is in its multi */
     bool head_done;   /* the answer's headers are all there */
     bool over_limit;  /* the answer is too long */
-    struct wire_request request;
-    struct wire_mail mail;
+    struct outbound_request request;
+    struct outbound_mail mail;
     struct str peer; /* whom messages name: "https://host:port" */
-    wire_on_reply on_reply;
+    outbound_on_reply on_reply;
     void *ctx;
     struct loop_timer timer; /* deadline, or the end of a farewell */
     usec_t timeout;
@@ -72,22 +72,22 @@ struct wire_call {
     int status;
     usec_t retry_after;
     struct err err; /* code 0 = none */
-    struct wire_letter letter;
+    struct outbound_letter letter;
     char detail[CURL_ERROR_SIZE];
 };
 
 /* Puts the call's end before its reader. */
-void wire_call_end(struct wire_call *call);
+void outbound_call_end(struct outbound_call *call);
 /* The same with an error; it names the peer. */
-void wire_call_fail(struct wire_call *call, struct err *err);
+void outbound_call_fail(struct outbound_call *call, struct err *err);
 /* Sets what requests and mails share. */
-void wire_call_prepare(struct wire_call *call);
+void outbound_call_prepare(struct outbound_call *call);
 
 /* Checks, before it takes its turn. */
 NODISCARD
-int wire_mail_check(struct wire_call *call, struct err *err);
-void wire_mail_start(struct wire_call *call);
+int outbound_mail_check(struct outbound_call *call, struct err *err);
+void outbound_mail_start(struct outbound_call *call);
 /* The time is up while the mail is under way: true when its fate is decided already. */
-bool wire_mail_decided(struct wire_call *call);
+bool outbound_mail_decided(struct outbound_call *call);
 /* Leaves libcurl and the loop. Accepts what was never started. */
-void wire_mail_stop(struct wire_call *call);
+void outbound_mail_stop(struct outbound_call *call);

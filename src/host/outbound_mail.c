@@ -25,9 +25,9 @@ static bool is_local(struct str address)
     return false;
 }
 
-int wire_mail_check(struct wire_call *call, struct err *err)
+int outbound_mail_check(struct outbound_call *call, struct err *err)
 {
-    const struct wire_mail *m = &call->mail;
+    const struct outbound_mail *m = &call->mail;
     struct str host;
     struct str port;
     uint32_t number;
@@ -59,14 +59,14 @@ int wire_mail_check(struct wire_call *call, struct err *err)
     return r;
 }
 
-bool wire_mail_decided(struct wire_call *call)
+bool outbound_mail_decided(struct outbound_call *call)
 {
     return call->letter.talking && call->letter.smtp.status != 0;
 }
 
-void wire_mail_stop(struct wire_call *call)
+void outbound_mail_stop(struct outbound_call *call)
 {
-    struct wire_letter *l = &call->letter;
+    struct outbound_letter *l = &call->letter;
     if (l->event != NULL) {
         event_free(STEAL(l->event)); /* before its descriptor is closed */
     }
@@ -77,18 +77,18 @@ void wire_mail_stop(struct wire_call *call)
     multi_free(STEAL(l->multi));
 }
 
-static void mail_fail(struct wire_call *call, enum err_code code, const char *text)
+static void mail_fail(struct outbound_call *call, enum err_code code, const char *text)
 {
     struct err err = { 0 };
     (void)err_set(&err, code, "%s", text); /* the code is what is wanted */
-    wire_call_fail(call, &err);
+    outbound_call_fail(call, &err);
 }
 
 static void on_socket(evutil_socket_t fd, short what, void *ctx);
 
-static void watch_socket(struct wire_call *call, short events)
+static void watch_socket(struct outbound_call *call, short events)
 {
-    struct wire_letter *l = &call->letter;
+    struct outbound_letter *l = &call->letter;
     curl_socket_t fd = CURL_SOCKET_BAD;
     if (l->event != NULL && l->watched == events) {
         return;
@@ -102,14 +102,14 @@ static void watch_socket(struct wire_call *call, short events)
         return;
     }
     l->watched = events;
-    l->event = event_new(host_loop_base(call->wire->loop), fd, events, on_socket, call);
+    l->event = event_new(host_loop_base(call->outbound->loop), fd, events, on_socket, call);
     ASSERT(l->event != NULL);
     int r = event_add(l->event, NULL);
     ASSERT(r == 0);
 }
 
 /* Sends what is to be sent; false when the connection is no more. */
-static bool mail_write(struct wire_call *call)
+static bool mail_write(struct outbound_call *call)
 {
     struct smtp *s = &call->letter.smtp;
     while (s->out.n > 0) {
@@ -127,7 +127,7 @@ static bool mail_write(struct wire_call *call)
 }
 
 /* Takes what has come; false when the connection is no more, or speaks nonsense. */
-static bool mail_read(struct wire_call *call, struct err *err)
+static bool mail_read(struct outbound_call *call, struct err *err)
 {
     struct smtp *s = &call->letter.smtp;
     char bytes[READ_BYTES];
@@ -149,9 +149,9 @@ static bool mail_read(struct wire_call *call, struct err *err)
 }
 
 /* One round over the connection: read, then write what that made due. */
-static void mail_talk(struct wire_call *call)
+static void mail_talk(struct outbound_call *call)
 {
-    struct wire_letter *l = &call->letter;
+    struct outbound_letter *l = &call->letter;
     struct smtp *s = &l->smtp;
     struct err err = { 0 };
     bool open = mail_read(call, &err);
@@ -164,12 +164,12 @@ static void mail_talk(struct wire_call *call)
         buf_add(&call->reply, buf_str(&s->text));
         /* What is decided is decided, however the farewell goes. */
         loop_timer_set(&call->timer,
-                       MIN(call->timer.at, loop_now(call->wire->loop) + FAREWELL_MAX));
+                       MIN(call->timer.at, loop_now(call->outbound->loop) + FAREWELL_MAX));
     }
     if (s->status != 0 && (!open || s->step == SMTP_OVER)) {
-        wire_call_end(call);
+        outbound_call_end(call);
     } else if (!open) {
-        wire_call_fail(call, &err);
+        outbound_call_fail(call, &err);
     } else {
         watch_socket(call, (short)(EV_PERSIST | EV_READ | (s->out.n > 0 ? EV_WRITE : 0)));
     }
@@ -177,9 +177,9 @@ static void mail_talk(struct wire_call *call)
 
 static void on_socket(evutil_socket_t fd UNUSED, short what UNUSED, void *ctx)
 {
-    struct wire_call *call = ctx;
-    (void)loop_now(call->wire->loop); /* the turn begins for the clock */
-    if (call->state == WIRE_OVER) {
+    struct outbound_call *call = ctx;
+    (void)loop_now(call->outbound->loop); /* the turn begins for the clock */
+    if (call->state == OUTBOUND_OVER) {
         event_free(STEAL(call->letter.event)); /* it waits for its delivery */
         return;
     }
@@ -189,8 +189,8 @@ static void on_socket(evutil_socket_t fd UNUSED, short what UNUSED, void *ctx)
 /* What the server says while libcurl speaks with it. */
 static size_t curl_on_line(char *data, size_t size, size_t n, void *ctx)
 {
-    struct wire_call *call = ctx;
-    struct wire_letter *l = &call->letter;
+    struct outbound_call *call = ctx;
+    struct outbound_letter *l = &call->letter;
     struct str line = str_trim((struct str){ .p = data, .n = size * n });
     uint32_t code;
     if (line.n < 3 || !str_to_u32(str_sub(line, 0, 3), &code)) {
@@ -218,9 +218,9 @@ static bool keeps_connection(void *ctx UNUSED, CURL *easy UNUSED, CURLcode resul
     return result == CURLE_OK;
 }
 
-static void connect_failed(struct wire_call *call, CURLcode result)
+static void connect_failed(struct outbound_call *call, CURLcode result)
 {
-    const struct wire_letter *l = &call->letter;
+    const struct outbound_letter *l = &call->letter;
     struct err err = { 0 };
     bool answered = result == CURLE_LOGIN_DENIED || result == CURLE_REMOTE_ACCESS_DENIED ||
                     result == CURLE_WEIRD_SERVER_REPLY;
@@ -232,18 +232,18 @@ static void connect_failed(struct wire_call *call, CURLcode result)
     } else if (answered && l->last_code >= 400) {
         call->status = l->last_code; /* it has refused in its own words */
         buf_add(&call->reply, str_from(l->last_text));
-        wire_call_end(call);
+        outbound_call_end(call);
     } else {
         (void)endpoint_explain(call->easy, result, call->detail, &err); /* for its words */
-        wire_call_fail(call, &err);
+        outbound_call_fail(call, &err);
     }
 }
 
 /* libcurl has made the connection, or given up. */
 static void on_connected(void *ctx, CURL *easy UNUSED, CURLcode result)
 {
-    struct wire_call *call = ctx;
-    struct wire_letter *l = &call->letter;
+    struct outbound_call *call = ctx;
+    struct outbound_letter *l = &call->letter;
     call->attached = result == CURLE_OK;
     if (result != CURLE_OK) {
         connect_failed(call, result);
@@ -266,13 +266,13 @@ static void on_connected(void *ctx, CURL *easy UNUSED, CURLcode result)
     mail_talk(call);
 }
 
-void wire_mail_start(struct wire_call *call)
+void outbound_mail_start(struct outbound_call *call)
 {
-    const struct wire_mail *m = &call->mail;
-    struct wire_letter *l = &call->letter;
-    l->multi = multi_new(call->wire->loop, on_connected, call);
+    const struct outbound_mail *m = &call->mail;
+    struct outbound_letter *l = &call->letter;
+    l->multi = multi_new(call->outbound->loop, on_connected, call);
     multi_set_keeps(l->multi, keeps_connection);
-    wire_call_prepare(call);
+    outbound_call_prepare(call);
     /* The path is what EHLO says. */
     struct str url =
         arena_printf(&call->memory, "smtp://" STR_FMT "/localhost", STR_ARG(m->address));

@@ -9,7 +9,7 @@
 
 #include "port/api.h"
 
-struct dial_spec {
+struct dialer_spec {
     struct str name;       /* whose it is, for messages: "namespace/cluster" */
     struct str kubeconfig; /* YAML or JSON; may be wiped when the call returns */
     struct str token;      /* who to be instead of whom the kubeconfig names; empty = that one */
@@ -18,7 +18,7 @@ struct dial_spec {
 struct dialer;
 
 struct dialer_ops {
-    struct api *(*dial)(struct dialer *d, const struct dial_spec *spec, struct err *err);
+    struct api *(*dial)(struct dialer *d, const struct dialer_spec *spec, struct err *err);
     void (*hang_up)(struct dialer *d, struct api *api);
 };
 
@@ -27,13 +27,14 @@ struct dialer {
 };
 
 /* NULL and what is wrong with the text. */
-static inline struct api *dial(struct dialer *d, const struct dial_spec *spec, struct err *err)
+static inline struct api *dialer_open(struct dialer *d, const struct dialer_spec *spec,
+                                      struct err *err)
 {
     return d->ops->dial(d, spec, err);
 }
 
 /* What is in flight is dropped without a callback; also from inside one. Accepts NULL. */
-static inline void dial_hang_up(struct dialer *d, struct api *api)
+static inline void dialer_hang_up(struct dialer *d, struct api *api)
 {
     if (api != NULL) {
         d->ops->hang_up(d, api);

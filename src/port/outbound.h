@@ -12,29 +12,29 @@
 
 #include "base/err.h"
 
-#define WIRE_TIMEOUT SECONDS(30) /* the whole exchange, queueing included */
-#define WIRE_REPLY_MAX                                                                             \
+#define OUTBOUND_TIMEOUT SECONDS(30) /* the whole exchange, queueing included */
+#define OUTBOUND_REPLY_MAX                                                                         \
     ((size_t)256 * 1024) /* chat servers answer with a word or the message they were given */
 
-struct wire_header {
+struct outbound_header {
     struct str name;
     struct str value;
 };
 
-struct wire_request {
+struct outbound_request {
     struct str method; /* "POST" */
     struct str url;    /* absolute, http or https */
-    const struct wire_header *headers;
+    const struct outbound_header *headers;
     uint32_t header_n;
     struct str body;
-    usec_t timeout;   /* 0 = WIRE_TIMEOUT */
-    size_t reply_max; /* 0 = WIRE_REPLY_MAX; a longer answer is ERR_LIMIT */
+    usec_t timeout;   /* 0 = OUTBOUND_TIMEOUT */
+    size_t reply_max; /* 0 = OUTBOUND_REPLY_MAX; a longer answer is ERR_LIMIT */
 };
 
 /* The payload is header and text, its lines may end in \n or \r\n. STARTTLS is used when the server
  * offers it, and its certificate must verify. With `auth` the server must offer AUTH, and the
  * link must be encrypted unless it ends on this machine. */
-struct wire_mail {
+struct outbound_mail {
     struct str address; /* host:port */
     struct str from;
     const struct str *to;
@@ -44,10 +44,10 @@ struct wire_mail {
     struct str identity; /* as whom to act; mostly empty */
     struct str user;
     struct str password;
-    usec_t timeout; /* 0 = WIRE_TIMEOUT */
+    usec_t timeout; /* 0 = OUTBOUND_TIMEOUT */
 };
 
-struct wire_reply {
+struct outbound_reply {
     int status;      /* HTTP status, or the SMTP code that decided: 250 = the server has taken it;
                         0 = no answer, then `err` says why */
     struct str body; /* of SMTP: the text behind the code */
@@ -55,39 +55,41 @@ struct wire_reply {
     const struct err *err; /* NULL when there is a status */
 };
 
-typedef void (*wire_on_reply)(void *ctx, const struct wire_reply *reply);
+typedef void (*outbound_on_reply)(void *ctx, const struct outbound_reply *reply);
 
-struct wire;
-struct wire_call; /* a request or a mail in flight */
+struct outbound;
+struct outbound_call; /* a request or a mail in flight */
 
-struct wire_ops {
-    struct wire_call *(*http)(struct wire *wire, const struct wire_request *request,
-                              wire_on_reply on_reply, void *ctx);
-    struct wire_call *(*mail)(struct wire *wire, const struct wire_mail *mail,
-                              wire_on_reply on_reply, void *ctx);
-    void (*cancel)(struct wire *wire, struct wire_call *call);
+struct outbound_ops {
+    struct outbound_call *(*http)(struct outbound *outbound, const struct outbound_request *request,
+                                  outbound_on_reply on_reply, void *ctx);
+    struct outbound_call *(*mail)(struct outbound *outbound, const struct outbound_mail *mail,
+                                  outbound_on_reply on_reply, void *ctx);
+    void (*cancel)(struct outbound *outbound, struct outbound_call *call);
 };
 
-struct wire {
-    const struct wire_ops *ops;
+struct outbound {
+    const struct outbound_ops *ops;
 };
 
 /* The texts are copied. The handle is good until on_reply is called or the call is cancelled. What
  * cannot be sent at all (no URL, a line break in an address) is told by on_reply like the rest. */
-static inline struct wire_call *wire_http(struct wire *wire, const struct wire_request *request,
-                                          wire_on_reply on_reply, void *ctx)
+static inline struct outbound_call *outbound_http(struct outbound *outbound,
+                                                  const struct outbound_request *request,
+                                                  outbound_on_reply on_reply, void *ctx)
 {
-    return wire->ops->http(wire, request, on_reply, ctx);
+    return outbound->ops->http(outbound, request, on_reply, ctx);
 }
 
-static inline struct wire_call *wire_mail(struct wire *wire, const struct wire_mail *mail,
-                                          wire_on_reply on_reply, void *ctx)
+static inline struct outbound_call *outbound_mail(struct outbound *outbound,
+                                                  const struct outbound_mail *mail,
+                                                  outbound_on_reply on_reply, void *ctx)
 {
-    return wire->ops->mail(wire, mail, on_reply, ctx);
+    return outbound->ops->mail(outbound, mail, on_reply, ctx);
 }
 
 /* No reply will come; whether the other side has acted is unknown. */
-static inline void wire_cancel(struct wire *wire, struct wire_call *call)
+static inline void outbound_cancel(struct outbound *outbound, struct outbound_call *call)
 {
-    wire->ops->cancel(wire, call);
+    outbound->ops->cancel(outbound, call);
 }

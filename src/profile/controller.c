@@ -284,7 +284,7 @@ static void controller_init_kube(struct controller *c, struct api *api)
     c->fleet = fleet_new(&c->store);
     c->inquiry = inquiry_new(c->loop, &(struct inquiry_config){
                                           .client = &c->client,
-                                          .wire = c->config.wire,
+                                          .outbound = c->config.outbound,
                                           .on_change = controller_on_facts,
                                           .on_pods = controller_on_pods,
                                           .ctx = c,
@@ -298,7 +298,7 @@ static void controller_init_kube(struct controller *c, struct api *api)
                                         .mutations = c->config.mutations,
                                     });
     c->shuffle = shuffle_new(&c->client, &c->gauges, c->log);
-    notify_door_init(&c->notify, c->loop, &c->client, c->config.wire);
+    notify_door_init(&c->notify, c->loop, &c->client, c->config.outbound);
     reflector_init(&c->reflector, &c->client,
                    &(struct reflector_config){
                        .path = NODES_PATH,

@@ -23,9 +23,9 @@ struct drains;   /* drain/drain.h */
 struct recorder; /* kube/recorder.h */
 struct store;    /* kube/store.h */
 struct store_item;
-struct metrics; /* base/metric.h */
-struct wire;    /* port/outbound.h */
-struct report;  /* profile/node_report.h */
+struct metrics;  /* base/metric.h */
+struct outbound; /* port/outbound.h */
+struct report;   /* profile/node_report.h */
 struct config;
 struct controller;
 struct node_label; /* kube/node.h */
@@ -40,7 +40,7 @@ struct controller_config {
     struct str server;          /* the API server's host and port, for metrics; may be empty */
     bool elect;                 /* false: it leads from the start and there is no lease */
     uint32_t window;            /* 0 = CONTROLLER_WINDOW */
-    struct wire *wire;          /* to third parties; borrowed, may be NULL */
+    struct outbound *outbound;  /* to third parties; borrowed, may be NULL */
     bool wait_for_setup;        /* nothing is done before controller_configure has succeeded */
     bool wait_for_limits;       /* no node goes into maintenance before controller_set_arbiter */
     const struct str *keep;     /* annotations of nodes that others read in its store */

@@ -226,7 +226,7 @@ void errand_notify(struct member *m, const struct engine_effect *effect)
     struct controller *c = m->c;
     const struct engine_profile *profile = &effect->profiles[effect->notify_profile];
     struct errand *e = m->errand;
-    if (c->config.wire == NULL || (e != NULL && e->call != NULL)) {
+    if (c->config.outbound == NULL || (e != NULL && e->call != NULL)) {
         return;
     }
     if (e == NULL) {

@@ -65,8 +65,8 @@ static void ask_free(struct ask *a)
     if (a->call != NULL) {
         api_cancel(a->q->config.client->api, STEAL(a->call));
     }
-    if (a->wire_call != NULL) {
-        wire_cancel(a->q->config.wire, STEAL(a->wire_call));
+    if (a->outbound_call != NULL) {
+        outbound_cancel(a->q->config.outbound, STEAL(a->outbound_call));
     }
     a->q->flying[a->kind] -= a->state == ASK_FLYING ? 1 : 0;
     affinity_leave(a);
@@ -94,7 +94,7 @@ void ask_note(struct ask *a)
 static void ask_land(struct ask *a)
 {
     ASSERT(a->state == ASK_FLYING || a->state == ASK_WATCHING);
-    ASSERT(a->call == NULL && a->wire_call == NULL);
+    ASSERT(a->call == NULL && a->outbound_call == NULL);
     a->q->flying[a->kind] -= a->state == ASK_FLYING ? 1 : 0;
     a->state = ASK_IDLE;
     affinity_leave(a);
@@ -453,7 +453,7 @@ static void ask_check(const struct ask *a, uint32_t flying[INQUIRY_KINDS])
 {
     ASSERT(list_linked(&a->link) == (a->state == ASK_QUEUED || a->state == ASK_PARKED));
     ASSERT(a->rest.armed == (a->state == ASK_RESTING));
-    ASSERT(a->state == ASK_FLYING || (a->call == NULL && a->wire_call == NULL));
+    ASSERT(a->state == ASK_FLYING || (a->call == NULL && a->outbound_call == NULL));
     flying[a->kind] += a->state == ASK_FLYING ? 1 : 0;
 }
 

@@ -1,5 +1,6 @@
 /*
- * external_facts: asks foreign systems for what checks want to know, and keeps the answers (facts.h).
+ * external_facts: asks foreign systems for what checks want to know, and keeps the answers
+ * (facts.h).
  *
  * Prometheus over the wire, the leases of staggers and the pods of nodes over the API. Each thing
  * is asked for once at a time, however many nodes want it, with time limits and back-off; answers
@@ -23,7 +24,8 @@ struct inquiry;
 
 struct inquiry_config {
     struct client *client;
-    struct wire *wire; /* may be NULL: then Prometheus cannot be asked, and the checks say so */
+    struct outbound
+        *outbound; /* may be NULL: then Prometheus cannot be asked, and the checks say so */
     /* From the loop: the answers of these check instances may have changed. */
     void (*on_change)(void *ctx, uint64_t instances);
     /* The pods of that node are, and what they are to the others is summed up elsewhere (fleet.h):

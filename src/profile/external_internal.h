@@ -55,7 +55,7 @@ struct ask {
     bool ever;        /* it has been asked for before */
     usec_t wanted_at; /* monotonic, the last time */
     struct api_call *call;
-    struct wire_call *wire_call;
+    struct outbound_call *outbound_call;
     struct arena memory; /* of what follows */
     struct str identity; /* what makes it the same one under another configuration */
 

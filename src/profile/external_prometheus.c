@@ -139,7 +139,7 @@ void prometheus_tell(struct ask *a, const struct err *err)
 }
 
 /* Somebody's proxy, a server that starts, a network: it may be over in a moment. */
-static bool prometheus_is_quiet(const struct wire_reply *reply)
+static bool prometheus_is_quiet(const struct outbound_reply *reply)
 {
     if (reply->status == 0) {
         return reply->err->code != ERR_INVALID && reply->err->code != ERR_LIMIT;
@@ -157,14 +157,14 @@ static bool prometheus_has_answered(int status)
 
 static void prometheus_send(struct ask *a);
 
-static void prometheus_on_reply(void *ctx, const struct wire_reply *reply)
+static void prometheus_on_reply(void *ctx, const struct outbound_reply *reply)
 {
     struct ask *a = ctx;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct facts_prometheus answer = { .known = true, .asked = a->asked };
     struct err err = { 0 };
-    a->wire_call = NULL;
+    a->outbound_call = NULL;
     if ((reply->status == 405 || reply->status == 501) && !a->by_get) {
         a->by_get = true;
         prometheus_send(a);
@@ -192,7 +192,7 @@ static void prometheus_on_reply(void *ctx, const struct wire_reply *reply)
 
 static void prometheus_send(struct ask *a)
 {
-    static const struct wire_header form_type = {
+    static const struct outbound_header form_type = {
         .name = STR_INIT("Content-Type"),
         .value = STR_INIT("application/x-www-form-urlencoded"),
     };
@@ -202,7 +202,7 @@ static void prometheus_send(struct ask *a)
     struct buf url = { 0 };
     prometheus_form(a, &form);
     prometheus_url(a, a->by_get ? buf_str(&form) : STR_NONE, &url);
-    struct wire_request request = {
+    struct outbound_request request = {
         .method = a->by_get ? STR("GET") : STR("POST"),
         .url = buf_str(&url),
         .headers = &form_type,
@@ -211,12 +211,12 @@ static void prometheus_send(struct ask *a)
         .timeout = PROMETHEUS_TIMEOUT,
         .reply_max = PROMETHEUS_REPLY_MAX,
     };
-    a->wire_call = wire_http(a->q->config.wire, &request, prometheus_on_reply, a);
+    a->outbound_call = outbound_http(a->q->config.outbound, &request, prometheus_on_reply, a);
 }
 
 void prometheus_ask(struct ask *a)
 {
-    if (a->q->config.wire == NULL) {
+    if (a->q->config.outbound == NULL) {
         struct err err = { 0 };
         (void)err_set(&err, ERR_INVALID, "prometheus cannot be asked from here");
         prometheus_tell(a, &err);

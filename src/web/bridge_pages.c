@@ -11,7 +11,7 @@
 /* ── one Machine ───────────────────────────────────────────────────────────────────────────── */
 
 /* A replica that has not seen all Machines must not say that there is none of that name. */
-static void gatehouse_unknown(struct gatehouse *g, struct serve_exchange *x, struct str machine)
+static void gatehouse_unknown(struct gatehouse *g, struct inbound_exchange *x, struct str machine)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
@@ -26,7 +26,7 @@ static void gatehouse_unknown(struct gatehouse *g, struct serve_exchange *x, str
     answer_error(x, ready ? 404 : 503, buf_str(&text));
 }
 
-static void gatehouse_explain(struct gatehouse *g, struct serve_exchange *x, struct str query)
+static void gatehouse_explain(struct gatehouse *g, struct inbound_exchange *x, struct str query)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -90,7 +90,7 @@ static void roll_link(void *ctx, const struct link_view *v)
     jw_obj_end(w);
 }
 
-static void gatehouse_links(struct gatehouse *g, struct serve_exchange *x)
+static void gatehouse_links(struct gatehouse *g, struct inbound_exchange *x)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
@@ -134,7 +134,7 @@ static void roll_trouble(void *ctx, const struct link_view *v)
     textwrap_end(&roll->page);
 }
 
-static void gatehouse_page(struct gatehouse *g, struct serve_exchange *x)
+static void gatehouse_page(struct gatehouse *g, struct inbound_exchange *x)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
@@ -170,21 +170,21 @@ static void gatehouse_page(struct gatehouse *g, struct serve_exchange *x)
 
 /* ── routes ────────────────────────────────────────────────────────────────────────────────── */
 
-static void gatehouse_metrics(struct gatehouse *g, struct serve_exchange *x)
+static void gatehouse_metrics(struct gatehouse *g, struct inbound_exchange *x)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
     if (g->metrics != NULL) {
         metrics_print(g->metrics, &out);
     }
-    serve_reply(x, out.full ? 500 : 200, METRICS_CONTENT_TYPE, buf_str(&out));
+    inbound_reply(x, out.full ? 500 : 200, METRICS_CONTENT_TYPE, buf_str(&out));
 }
 
-void gatehouse_handle(void *ctx, struct serve_exchange *x, const struct serve_request *req)
+void gatehouse_handle(void *ctx, struct inbound_exchange *x, const struct inbound_request *req)
 {
     struct gatehouse *g = ctx;
     if (!str_eq(req->method, STR("GET")) && !str_eq(req->method, STR("HEAD"))) {
-        serve_set_header(x, "Allow", STR("GET, HEAD"));
+        inbound_set_header(x, "Allow", STR("GET, HEAD"));
         answer_text(x, 405, STR("405 method not allowed\n"));
     } else if (str_eq(req->path, STR("/metrics"))) {
         gatehouse_metrics(g, x);

@@ -2,8 +2,8 @@
  * bridge_pages: what a person, a script or Prometheus sees of a running bridge.
  *
  *   /                                    how it stands, as text, and which clusters are out of
- * sight /api/v1/explain?machine=NS%2FNAME    one Machine (bridge/machine_report.h) /api/v1/links every
- * connection to a workload cluster /metrics                             Prometheus text
+ * sight /api/v1/explain?machine=NS%2FNAME    one Machine (bridge/machine_report.h) /api/v1/links
+ * every connection to a workload cluster /metrics                             Prometheus text
  *
  * It reads through `struct gatehouse_source`, so tests need no bridge. Every answer is made at
  * once.
@@ -35,5 +35,5 @@ struct gatehouse {
     struct metrics *metrics; /* borrowed; may be NULL */
 };
 
-/* A serve_handler; its context is the struct gatehouse. */
-void gatehouse_handle(void *ctx, struct serve_exchange *x, const struct serve_request *req);
+/* A inbound_handler; its context is the struct gatehouse. */
+void gatehouse_handle(void *ctx, struct inbound_exchange *x, const struct inbound_request *req);

@@ -10,7 +10,7 @@ struct survey {
     struct list link;
     struct surveys *all;
     enum survey_kind kind;
-    struct serve_exchange *x; /* borrowed: until it is answered or closed */
+    struct inbound_exchange *x; /* borrowed: until it is answered or closed */
     struct loop_timer timer;
     struct arena names;
     struct str *items;
@@ -117,7 +117,7 @@ static void survey_turn(void *ctx)
     }
 }
 
-void survey_start(struct surveys *all, enum survey_kind kind, struct serve_exchange *x)
+void survey_start(struct surveys *all, enum survey_kind kind, struct inbound_exchange *x)
 {
     struct survey *s = ALLOC_NEW(struct survey);
     s->all = all;

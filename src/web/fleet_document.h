@@ -30,4 +30,4 @@ void surveys_init(struct surveys *s, struct loop *loop, const struct web_source 
 void surveys_done(struct surveys *s);
 
 /* Takes the exchange and answers it, at once where the fleet is small. */
-void survey_start(struct surveys *s, enum survey_kind kind, struct serve_exchange *x);
+void survey_start(struct surveys *s, enum survey_kind kind, struct inbound_exchange *x);

@@ -17,7 +17,7 @@ static bool health_asks(struct str query, struct str key)
     return false;
 }
 
-void health_handle(void *ctx, struct serve_exchange *x, const struct serve_request *req)
+void health_handle(void *ctx, struct inbound_exchange *x, const struct inbound_request *req)
 {
     const struct health *h = ctx;
     struct str rest;

@@ -2,24 +2,24 @@
 
 #include "format/json_writer.h"
 
-static void answer(struct serve_exchange *x, int status, struct str type, struct str body)
+static void answer(struct inbound_exchange *x, int status, struct str type, struct str body)
 {
-    serve_set_header(x, "Cache-Control", STR("no-store"));
-    serve_set_header(x, "X-Content-Type-Options", STR("nosniff"));
-    serve_reply(x, status, type, body);
+    inbound_set_header(x, "Cache-Control", STR("no-store"));
+    inbound_set_header(x, "X-Content-Type-Options", STR("nosniff"));
+    inbound_reply(x, status, type, body);
 }
 
-void answer_text(struct serve_exchange *x, int status, struct str text)
+void answer_text(struct inbound_exchange *x, int status, struct str text)
 {
     answer(x, status, STR("text/plain; charset=utf-8"), text);
 }
 
-void answer_json(struct serve_exchange *x, int status, struct str body)
+void answer_json(struct inbound_exchange *x, int status, struct str body)
 {
     answer(x, status, STR("application/json"), body);
 }
 
-void answer_document(struct serve_exchange *x, const struct buf *out)
+void answer_document(struct inbound_exchange *x, const struct buf *out)
 {
     if (out->full) {
         answer_error(x, 500, STR("the document is too large"));
@@ -28,7 +28,7 @@ void answer_document(struct serve_exchange *x, const struct buf *out)
     }
 }
 
-void answer_error(struct serve_exchange *x, int status, struct str text)
+void answer_error(struct inbound_exchange *x, int status, struct str text)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };

@@ -27,13 +27,13 @@ struct relay {
 struct relay_call {
     struct list link;
     struct relay *relay;
-    struct serve_exchange *x; /* borrowed: until it is answered or closed */
+    struct inbound_exchange *x; /* borrowed: until it is answered or closed */
     struct arena memory;
     struct str target; /* path and query */
     struct str holder;
     struct str name; /* the leader's pod, or host */
     struct api_call *api_call;
-    struct wire_call *wire_call;
+    struct outbound_call *outbound_call;
     struct loop_timer timer;
     usec_t until;
 };
@@ -46,8 +46,8 @@ static void call_free(void *ctx)
     if (call->api_call != NULL) {
         api_cancel(call->relay->config.api, call->api_call);
     }
-    if (call->wire_call != NULL) {
-        wire_cancel(call->relay->config.wire, call->wire_call);
+    if (call->outbound_call != NULL) {
+        outbound_cancel(call->relay->config.outbound, call->outbound_call);
     }
     loop_timer_done(&call->timer);
     arena_done(&call->memory);
@@ -80,10 +80,10 @@ static void call_on_timer(void *ctx)
 
 /* ---- the leader itself ---- */
 
-static void call_on_answer(void *ctx, const struct wire_reply *reply)
+static void call_on_answer(void *ctx, const struct outbound_reply *reply)
 {
     struct relay_call *call = ctx;
-    call->wire_call = NULL;
+    call->outbound_call = NULL;
     if (reply->status == 0) {
         call_fail(call, 502, "the leader '" STR_FMT "' cannot be reached: %s", STR_ARG(call->name),
                   reply->err->msg);
@@ -100,17 +100,18 @@ static void call_leader(struct relay_call *call, struct str address)
     struct str url =
         arena_printf(&call->memory, "http://%s" STR_FMT "%s:%u" STR_FMT, six ? "[" : "",
                      STR_ARG(address), six ? "]" : "", r->config.port, STR_ARG(call->target));
-    static const struct wire_header header = { STR_INIT(RELAY_HEADER), STR_INIT("1") };
-    call->wire_call = wire_http(r->config.wire,
-                                &(struct wire_request){
-                                    .method = STR("GET"),
-                                    .url = url,
-                                    .headers = &header,
-                                    .header_n = 1,
-                                    .timeout = MAX(call->until - loop_now(r->loop), MSECONDS(1)),
-                                    .reply_max = RELAY_REPLY_MAX,
-                                },
-                                call_on_answer, call);
+    static const struct outbound_header header = { STR_INIT(RELAY_HEADER), STR_INIT("1") };
+    call->outbound_call =
+        outbound_http(r->config.outbound,
+                      &(struct outbound_request){
+                          .method = STR("GET"),
+                          .url = url,
+                          .headers = &header,
+                          .header_n = 1,
+                          .timeout = MAX(call->until - loop_now(r->loop), MSECONDS(1)),
+                          .reply_max = RELAY_REPLY_MAX,
+                      },
+                      call_on_answer, call);
 }
 
 static void call_found(struct relay_call *call, struct str address)
@@ -236,7 +237,7 @@ static void call_on_lease(void *ctx, const struct api_reply *reply)
     call_get(call, buf_str(&path), call_on_pod);
 }
 
-void relay_start(struct relay *r, struct serve_exchange *x, const struct serve_request *req)
+void relay_start(struct relay *r, struct inbound_exchange *x, const struct inbound_request *req)
 {
     if (req->header(x, RELAY_HEADER).n > 0) {
         /* Whoever sent it believes that this replica leads; it no longer does. */

@@ -20,8 +20,8 @@
 #define RELAY_CALLS_MAX 64u /* at a time; browsers and scripts of one replica */
 
 struct relay_config {
-    struct api *api;   /* borrowed */
-    struct wire *wire; /* borrowed */
+    struct api *api;           /* borrowed */
+    struct outbound *outbound; /* borrowed */
     struct str lease_namespace;
     struct str lease_name;
     uint32_t port; /* where the leader serves */
@@ -35,4 +35,4 @@ struct relay *relay_new(struct loop *loop, const struct relay_config *config);
 void relay_free(struct relay *r);
 
 /* Takes the exchange and answers it. */
-void relay_start(struct relay *r, struct serve_exchange *x, const struct serve_request *req);
+void relay_start(struct relay *r, struct inbound_exchange *x, const struct inbound_request *req);

@@ -114,7 +114,7 @@ static bool panel_narrow(struct board *board, struct panel_query query, struct a
 }
 
 void panel_reply(const struct web_source *source, struct loop *loop, struct panel_query query,
-                 struct serve_exchange *x)
+                 struct inbound_exchange *x)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };

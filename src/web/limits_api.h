@@ -35,4 +35,4 @@ struct panel_query {
 };
 /* Answers /api/v1/limits, or one request or limit of it. */
 void panel_reply(const struct web_source *source, struct loop *loop, struct panel_query query,
-                 struct serve_exchange *x);
+                 struct inbound_exchange *x);

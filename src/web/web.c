@@ -14,7 +14,7 @@
 struct web_stream {
     struct list link;
     struct web *web;
-    struct serve_exchange *x; /* borrowed: until on_close or serve_end */
+    struct inbound_exchange *x; /* borrowed: until on_close or inbound_end */
     struct arena memory;
     struct str node;    /* empty = of the whole fleet */
     uint64_t told_hash; /* of the node's document as it was sent last */
@@ -46,9 +46,9 @@ struct web {
     struct relay *relay;
 };
 
-static void web_redirect(struct serve_exchange *x, int status, struct str to)
+static void web_redirect(struct inbound_exchange *x, int status, struct str to)
 {
-    serve_set_header(x, "Location", to);
+    inbound_set_header(x, "Location", to);
     answer_text(x, status, STR_NONE);
 }
 
@@ -285,19 +285,19 @@ static void web_stream_closed(void *ctx)
 
 static void web_stream_end(struct web_stream *stream)
 {
-    struct serve_exchange *x = stream->x;
+    struct inbound_exchange *x = stream->x;
     web_stream_closed(stream);
-    serve_end(x);
+    inbound_end(x);
 }
 
 /* Whether it is still there. Who lags too far behind comes back and begins afresh. */
 static bool web_stream_send(struct web_stream *stream, struct str bytes)
 {
-    if (serve_backlog(stream->x) > WEB_BACKLOG_MAX) {
+    if (inbound_backlog(stream->x) > WEB_BACKLOG_MAX) {
         web_stream_end(stream);
         return false;
     }
-    serve_chunk(stream->x, bytes);
+    inbound_chunk(stream->x, bytes);
     return true;
 }
 
@@ -368,10 +368,10 @@ static void web_tick(void *ctx)
     }
 }
 
-static void web_stream_begin(struct web *web, struct serve_exchange *x, struct str node)
+static void web_stream_begin(struct web *web, struct inbound_exchange *x, struct str node)
 {
     if (web->stream_count >= WEB_STREAMS_MAX) {
-        serve_set_header(x, "Retry-After", STR("5"));
+        inbound_set_header(x, "Retry-After", STR("5"));
         answer_text(x, 503, STR("too many event streams are open\n"));
         return;
     }
@@ -389,16 +389,16 @@ static void web_stream_begin(struct web *web, struct serve_exchange *x, struct s
     web->fleet_stream_count += node.n == 0 ? 1 : 0;
     x->on_close = web_stream_closed;
     x->on_close_ctx = stream;
-    serve_set_header(x, "Cache-Control", STR("no-store"));
-    serve_set_header(x, "X-Accel-Buffering", STR("no"));
-    serve_start(x, 200, STR("text/event-stream"));
+    inbound_set_header(x, "Cache-Control", STR("no-store"));
+    inbound_set_header(x, "X-Accel-Buffering", STR("no"));
+    inbound_start(x, 200, STR("text/event-stream"));
     CLEANUP(buf_done)
     struct buf out = { 0 };
     buf_add(&out, STR("retry: 1000\n\n"));
     if (node.n == 0) {
         web_snapshot(web, &out);
     }
-    serve_chunk(x, buf_str(&out));
+    inbound_chunk(x, buf_str(&out));
     loop_timer_pull(&web->timer, loop_now(web->loop) + WEB_INTERVAL);
     if (node.n > 0) {
         web_stream_explain(stream, /* now= */ true);
@@ -407,25 +407,25 @@ static void web_stream_begin(struct web *web, struct serve_exchange *x, struct s
 
 /* ---- routes ---- */
 
-static void web_asset(struct serve_exchange *x, struct str name)
+static void web_asset(struct inbound_exchange *x, struct str name)
 {
     for (size_t i = 0; i < assets_count; i++) {
         if (str_eq(str_from(assets[i].name), name)) {
-            serve_set_header(x, "Cache-Control", STR("no-cache"));
-            serve_set_header(x, "X-Content-Type-Options", STR("nosniff"));
-            serve_set_header(x, "Referrer-Policy", STR("no-referrer"));
-            serve_set_header(x, "Content-Security-Policy",
-                             STR("default-src 'self'; img-src 'self' data:; "
-                                 "frame-ancestors 'self'; base-uri 'none'"));
+            inbound_set_header(x, "Cache-Control", STR("no-cache"));
+            inbound_set_header(x, "X-Content-Type-Options", STR("nosniff"));
+            inbound_set_header(x, "Referrer-Policy", STR("no-referrer"));
+            inbound_set_header(x, "Content-Security-Policy",
+                               STR("default-src 'self'; img-src 'self' data:; "
+                                   "frame-ancestors 'self'; base-uri 'none'"));
             struct str body = { .p = (const char *)assets[i].bytes, .n = assets[i].n };
-            serve_reply(x, 200, str_from(assets[i].type), body);
+            inbound_reply(x, 200, str_from(assets[i].type), body);
             return;
         }
     }
     answer_text(x, 404, STR("404 page not found\n"));
 }
 
-static void web_metrics(struct web *web, struct serve_exchange *x)
+static void web_metrics(struct web *web, struct inbound_exchange *x)
 {
     web->scrapes++;
     CLEANUP(buf_done)
@@ -433,7 +433,7 @@ static void web_metrics(struct web *web, struct serve_exchange *x)
     if (web->metrics != NULL) {
         metrics_print(web->metrics, &out);
     }
-    serve_reply(x, out.full ? 500 : 200, METRICS_CONTENT_TYPE, buf_str(&out));
+    inbound_reply(x, out.full ? 500 : 200, METRICS_CONTENT_TYPE, buf_str(&out));
 }
 
 static bool web_leads(struct web *web)
@@ -443,7 +443,7 @@ static bool web_leads(struct web *web)
     return s.leading;
 }
 
-static void web_explain_reply(struct web *web, struct serve_exchange *x, struct str node)
+static void web_explain_reply(struct web *web, struct inbound_exchange *x, struct str node)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
@@ -458,7 +458,7 @@ static void web_explain_reply(struct web *web, struct serve_exchange *x, struct 
 }
 
 /* Whether it asks for limits and requests, and for which. */
-static bool web_panel_query(const struct serve_request *req, struct arena *tmp,
+static bool web_panel_query(const struct inbound_request *req, struct arena *tmp,
                             struct panel_query *ret)
 {
     *ret = (struct panel_query){ .about = BOARD_ALL };
@@ -476,7 +476,8 @@ static bool web_panel_query(const struct serve_request *req, struct arena *tmp,
 }
 
 /* What only the leader can tell; false: the path is none of these. */
-static bool web_reports(struct web *web, struct serve_exchange *x, const struct serve_request *req)
+static bool web_reports(struct web *web, struct inbound_exchange *x,
+                        const struct inbound_request *req)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -507,13 +508,13 @@ static bool web_reports(struct web *web, struct serve_exchange *x, const struct 
     return true;
 }
 
-void web_handle(void *ctx, struct serve_exchange *x, const struct serve_request *req)
+void web_handle(void *ctx, struct inbound_exchange *x, const struct inbound_request *req)
 {
     struct web *web = ctx;
     struct str file;
     bool any = str_eq(req->path, STR("/api/v1/info")); /* any method, as the original */
     if (!any && !str_eq(req->method, STR("GET")) && !str_eq(req->method, STR("HEAD"))) {
-        serve_set_header(x, "Allow", STR("GET, HEAD"));
+        inbound_set_header(x, "Allow", STR("GET, HEAD"));
         answer_text(x, 405, STR("405 method not allowed\n"));
     } else if (web_reports(web, x, req)) {
         return;

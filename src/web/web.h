@@ -109,8 +109,8 @@ void web_set_relay(struct web *w, struct relay *relay);
 /* Ends open streams. Accepts NULL. */
 void web_free(struct web *w);
 
-/* A serve_handler; its context is the struct web. */
-void web_handle(void *ctx, struct serve_exchange *x, const struct serve_request *req);
+/* A inbound_handler; its context is the struct web. */
+void web_handle(void *ctx, struct inbound_exchange *x, const struct inbound_request *req);
 
 uint32_t web_streams(const struct web *w);
 uint64_t web_scrapes(const struct web *w); /* hits of /metrics; a shutdown waits for one more */

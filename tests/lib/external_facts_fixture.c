@@ -80,11 +80,11 @@ void replica_begin(struct world *w, struct replica *r, bool with_wire)
 {
     r->loop = vloop_view(w->time, 0);
     r->api = door_new(r->loop, w->server, &w->faults);
-    r->wire = with_wire ? sandbox_wire_new(r->loop, &w->inbox, &w->faults) : NULL;
+    r->outbound = with_wire ? sim_outbound_new(r->loop, &w->inbox, &w->faults) : NULL;
     client_init(&r->client, r->loop, r->api);
     r->inquiry = inquiry_new(r->loop, &(struct inquiry_config){
                                           .client = &r->client,
-                                          .wire = r->wire,
+                                          .outbound = r->outbound,
                                           .on_change = on_change,
                                           .ctx = r,
                                       });
@@ -117,7 +117,7 @@ void world_end(struct world *w)
         struct replica *r = &w->replicas[i];
         if (r->loop != NULL) {
             inquiry_free(r->inquiry);
-            sandbox_wire_free(r->wire);
+            sim_outbound_free(r->outbound);
             door_free(r->api);
             vloop_view_free(r->loop);
         }

@@ -1,6 +1,6 @@
 /*
- * external_facts_fixture: one or two controllers that ask, everybody whom they ask, and a network between
- * them that can be as bad as a test wants it.
+ * external_facts_fixture: one or two controllers that ask, everybody whom they ask, and a network
+ * between them that can be as bad as a test wants it.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ struct world {
     struct replica {
         struct loop *loop;
         struct api *api;
-        struct wire *wire;
+        struct outbound *outbound;
         struct client client;
         struct inquiry *inquiry;
         uint64_t told;

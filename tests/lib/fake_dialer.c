@@ -1,6 +1,6 @@
 #include "tests/lib/fake_dialer.h"
 
-static struct api *fake_dial(struct dialer *dialer, const struct dial_spec *spec UNUSED,
+static struct api *fake_dial(struct dialer *dialer, const struct dialer_spec *spec UNUSED,
                              struct err *err UNUSED)
 {
     struct fake_dialer *d = CONTAINER_OF(dialer, struct fake_dialer, dialer);

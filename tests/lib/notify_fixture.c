@@ -9,13 +9,13 @@ void messenger_init(struct messenger *m, const char *type, const char *config)
     *m = (struct messenger){ 0 };
     m->time = vloop_new(1, MESSENGER_START);
     faults_init(&m->api_faults, 1);
-    faults_init(&m->wire_faults, 2);
+    faults_init(&m->outbound_faults, 2);
     m->server = apiserver_new(vloop_root(m->time), 1);
     m->api = door_new(vloop_root(m->time), m->server, &m->api_faults);
     client_init(&m->client, vloop_root(m->time), m->api);
     inbox_init(&m->inbox);
-    m->wire = sandbox_wire_new(vloop_root(m->time), &m->inbox, &m->wire_faults);
-    notify_door_init(&m->door, vloop_root(m->time), &m->client, m->wire);
+    m->outbound = sim_outbound_new(vloop_root(m->time), &m->inbox, &m->outbound_faults);
+    notify_door_init(&m->door, vloop_root(m->time), &m->client, m->outbound);
     m->facts = (struct notify_facts){
         .node = STR("node-1"),
         .state = STR("in-maintenance"),
@@ -48,9 +48,9 @@ void messenger_done(struct messenger *m)
         struct list *first = m->door.calls.next;
         notify_cancel((struct notify_call *)(void *)first); /* the link is its first member */
     }
-    sandbox_wire_free(m->wire);
+    sim_outbound_free(m->outbound);
     door_free(m->api);
-    faults_done(&m->wire_faults);
+    faults_done(&m->outbound_faults);
     faults_done(&m->api_faults);
     apiserver_free(m->server);
     inbox_done(&m->inbox);

@@ -16,11 +16,11 @@ struct messenger {
     struct vloop *time;
     struct apiserver *server;
     struct faults api_faults;
-    struct faults wire_faults;
+    struct faults outbound_faults;
     struct api *api;
     struct client client;
     struct inbox inbox;
-    struct wire *wire;
+    struct outbound *outbound;
     struct notify_door door;
     struct config config;
     struct notify_facts facts; /* of node "node-1" */

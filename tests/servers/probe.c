@@ -57,13 +57,13 @@ static void send_all(const struct config *config, char **names, int n)
     struct loop *loop = host_loop_new();
     struct apiserver *server = apiserver_new(loop, 1);
     struct api *api = door_new(loop, server, NULL);
-    struct wire *wire = host_wire_new(
-        loop,
-        &(struct host_wire_config){ .env = env_of, .ca_file = str_from(getenv("SSL_CERT_FILE")) });
+    struct outbound *outbound =
+        host_outbound_new(loop, &(struct host_outbound_config){
+                                    .env = env_of, .ca_file = str_from(getenv("SSL_CERT_FILE")) });
     struct client client;
     struct notify_door door;
     client_init(&client, loop, api);
-    notify_door_init(&door, loop, &client, wire);
+    notify_door_init(&door, loop, &client, outbound);
     make_node(server);
     const struct notify_facts facts = {
         .node = STR("node-1"),
@@ -82,7 +82,7 @@ static void send_all(const struct config *config, char **names, int n)
             host_loop_turn(loop, SECONDS(1));
         }
     }
-    host_wire_free(wire);
+    host_outbound_free(outbound);
     door_free(api);
     apiserver_free(server);
     host_loop_free(loop);

@@ -132,55 +132,58 @@ void tap_done(struct tap *t)
 }
 
 /* One message on its way; it stays in the arena behind its end. */
-struct wire_note {
-    struct wire_tap *tap;
+struct outbound_note {
+    struct outbound_tap *tap;
     struct str text;
-    wire_on_reply on_reply;
+    outbound_on_reply on_reply;
     void *ctx;
 };
 
-static void wire_tap_reply(void *ctx, const struct wire_reply *reply)
+static void outbound_tap_reply(void *ctx, const struct outbound_reply *reply)
 {
-    struct wire_note *note = ctx;
+    struct outbound_note *note = ctx;
     note->tap->on_reply(note->tap->ctx, note->text, reply);
     note->on_reply(note->ctx, reply);
 }
 
-static struct wire_note *wire_tap_note(struct wire_tap *t, struct str text, wire_on_reply on_reply,
-                                       void *ctx)
+static struct outbound_note *outbound_tap_note(struct outbound_tap *t, struct str text,
+                                               outbound_on_reply on_reply, void *ctx)
 {
-    struct wire_note *note = ARENA_NEW(t->arena, struct wire_note);
-    *note = (struct wire_note){ t, arena_str(t->arena, text), on_reply, ctx };
+    struct outbound_note *note = ARENA_NEW(t->arena, struct outbound_note);
+    *note = (struct outbound_note){ t, arena_str(t->arena, text), on_reply, ctx };
     t->on_send(t->ctx, note->text);
     return note;
 }
 
-static struct wire_call *wire_tap_http(struct wire *wire, const struct wire_request *request,
-                                       wire_on_reply on_reply, void *ctx)
+static struct outbound_call *outbound_tap_http(struct outbound *outbound,
+                                               const struct outbound_request *request,
+                                               outbound_on_reply on_reply, void *ctx)
 {
-    struct wire_tap *t = CONTAINER_OF(wire, struct wire_tap, wire);
-    return wire_http(t->door, request, wire_tap_reply,
-                     wire_tap_note(t, request->body, on_reply, ctx));
+    struct outbound_tap *t = CONTAINER_OF(outbound, struct outbound_tap, outbound);
+    return outbound_http(t->door, request, outbound_tap_reply,
+                         outbound_tap_note(t, request->body, on_reply, ctx));
 }
 
-static struct wire_call *wire_tap_mail(struct wire *wire, const struct wire_mail *mail,
-                                       wire_on_reply on_reply, void *ctx)
+static struct outbound_call *outbound_tap_mail(struct outbound *outbound,
+                                               const struct outbound_mail *mail,
+                                               outbound_on_reply on_reply, void *ctx)
 {
-    struct wire_tap *t = CONTAINER_OF(wire, struct wire_tap, wire);
-    return wire_mail(t->door, mail, wire_tap_reply, wire_tap_note(t, mail->payload, on_reply, ctx));
+    struct outbound_tap *t = CONTAINER_OF(outbound, struct outbound_tap, outbound);
+    return outbound_mail(t->door, mail, outbound_tap_reply,
+                         outbound_tap_note(t, mail->payload, on_reply, ctx));
 }
 
-static void wire_tap_cancel(struct wire *wire, struct wire_call *call)
+static void outbound_tap_cancel(struct outbound *outbound, struct outbound_call *call)
 {
-    wire_cancel(CONTAINER_OF(wire, struct wire_tap, wire)->door, call);
+    outbound_cancel(CONTAINER_OF(outbound, struct outbound_tap, outbound)->door, call);
 }
 
-void wire_tap_init(struct wire_tap *t)
+void outbound_tap_init(struct outbound_tap *t)
 {
-    static const struct wire_ops ops = {
-        .http = wire_tap_http,
-        .mail = wire_tap_mail,
-        .cancel = wire_tap_cancel,
+    static const struct outbound_ops ops = {
+        .http = outbound_tap_http,
+        .mail = outbound_tap_mail,
+        .cancel = outbound_tap_cancel,
     };
-    t->wire.ops = &ops;
+    t->outbound.ops = &ops;
 }

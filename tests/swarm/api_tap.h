@@ -1,6 +1,6 @@
 /*
- * api_tap: sits between a controller and its door: sees every request at the moment it is sent, and can
- * make that moment the process' last.
+ * api_tap: sits between a controller and its door: sees every request at the moment it is sent, and
+ * can make that moment the process' last.
  */
 #pragma once
 
@@ -59,14 +59,14 @@ void tap_init(struct tap *t, struct api *door,
 void tap_done(struct tap *t);
 
 /* The same between a controller and third parties. Its memory lives in `arena`. */
-struct wire_tap {
-    struct wire wire; /* first, as above */
-    struct wire *door;
+struct outbound_tap {
+    struct outbound outbound; /* first, as above */
+    struct outbound *door;
     struct arena *arena; /* borrowed */
     void (*on_send)(void *ctx, struct str text);
-    void (*on_reply)(void *ctx, struct str text, const struct wire_reply *reply);
+    void (*on_reply)(void *ctx, struct str text, const struct outbound_reply *reply);
     void *ctx;
 };
 
 /* Sets `wire` alone; the rest is the caller's. */
-void wire_tap_init(struct wire_tap *t);
+void outbound_tap_init(struct outbound_tap *t);

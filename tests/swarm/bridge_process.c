@@ -51,11 +51,11 @@ static uint32_t pilot_cluster(struct str kubeconfig)
     return TREATY_CLUSTERS_MAX;
 }
 
-static struct api *pilot_dial(struct dialer *d, const struct dial_spec *spec, struct err *err)
+static struct api *pilot_dial(struct dialer *d, const struct dialer_spec *spec, struct err *err)
 {
     struct pilot *p = CONTAINER_OF(d, struct pilot, dialer);
     uint32_t cluster = pilot_cluster(spec->kubeconfig);
-    struct api *door = dial(p->phone, spec, err);
+    struct api *door = dialer_open(p->phone, spec, err);
     if (door == NULL) {
         return NULL;
     }
@@ -74,7 +74,7 @@ static void pilot_hang_up(struct dialer *d, struct api *api)
     struct pilot *p = CONTAINER_OF(d, struct pilot, dialer);
     struct pilot_line *line = CONTAINER_OF(api, struct pilot_line, tap.api);
     list_del(&line->link);
-    dial_hang_up(p->phone, line->tap.door);
+    dialer_hang_up(p->phone, line->tap.door);
     tap_done(&line->tap);
     alloc_free(line);
 }

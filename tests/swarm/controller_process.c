@@ -69,7 +69,7 @@ static void process_on_tell(void *ctx, struct str text)
     }
 }
 
-static void process_on_told(void *ctx, struct str text, const struct wire_reply *reply)
+static void process_on_told(void *ctx, struct str text, const struct outbound_reply *reply)
 {
     struct process *p = ctx;
     struct service_sender who;
@@ -127,21 +127,21 @@ void process_start(struct process *p)
     p->door = door_new(p->view, p->server, &p->faults);
     door_set_agent(p->door, str_from(p->identity));
     tap_init(&p->tap, p->door, process_on_send, p);
-    p->post = sandbox_wire_new(p->view, p->inbox, &p->faults);
-    p->wire_tap = (struct wire_tap){
+    p->post = sim_outbound_new(p->view, p->inbox, &p->faults);
+    p->outbound_tap = (struct outbound_tap){
         .door = p->post,
         .arena = &p->arena,
         .on_send = process_on_tell,
         .on_reply = process_on_told,
         .ctx = p,
     };
-    wire_tap_init(&p->wire_tap);
+    outbound_tap_init(&p->outbound_tap);
     p->blueprint = SERVICE_BLUEPRINTS;
     struct controller_config config = {
         .identity = str_from(p->identity),
         .elect = p->elect,
         .mutations = p->mutations,
-        .wire = p->service->on ? &p->wire_tap.wire : NULL,
+        .outbound = p->service->on ? &p->outbound_tap.outbound : NULL,
         .wait_for_setup = p->service->on || (p->budget->on && p->budget->terms.profile),
         .wait_for_limits = p->budget->on,
         .keep = p->budget->on ? parts_annotations : NULL,
@@ -217,7 +217,7 @@ void process_crash(struct process *p)
     parts_done(&p->parts);
     p->parts = (struct parts){ 0 };
     controller_free(STEAL(p->controller));
-    sandbox_wire_free(STEAL(p->post));
+    sim_outbound_free(STEAL(p->post));
     door_free(STEAL(p->door));
     map_done(&p->versions);
     arena_done(&p->arena);

@@ -1,6 +1,6 @@
 /*
- * controller_process: one controller as an operating system sees it: started, crashed, frozen, cut off,
- * stopped in order.
+ * controller_process: one controller as an operating system sees it: started, crashed, frozen, cut
+ * off, stopped in order.
  *
  * Each start is a new incarnation with an identity of its own; its clock and its network stay.
  */
@@ -30,14 +30,14 @@ struct process {
     struct faults faults;
     struct api *door;
     struct tap tap;
-    struct service *service;  /* borrowed; its `on` says whether there is a configuration */
-    struct budget *budget;    /* borrowed; its `on` says whether it serves requests */
-    struct parts parts;       /* if it does */
-    struct inbox *inbox;      /* borrowed */
-    struct wire *post;        /* the sandbox's */
-    struct wire_tap wire_tap; /* what the controller is given */
-    uint32_t term;            /* counts its times as leader */
-    uint32_t blueprint;       /* in force; SERVICE_BLUEPRINTS: none */
+    struct service *service;          /* borrowed; its `on` says whether there is a configuration */
+    struct budget *budget;            /* borrowed; its `on` says whether it serves requests */
+    struct parts parts;               /* if it does */
+    struct inbox *inbox;              /* borrowed */
+    struct outbound *post;            /* the sandbox's */
+    struct outbound_tap outbound_tap; /* what the controller is given */
+    uint32_t term;                    /* counts its times as leader */
+    uint32_t blueprint;               /* in force; SERVICE_BLUEPRINTS: none */
     usec_t blueprint_since;
     uint64_t blueprint_count;
     struct controller *controller; /* NULL while it does not run */

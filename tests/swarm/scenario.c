@@ -106,7 +106,7 @@ struct story_shape {
 #define PROCESS_DEEDS                                                                              \
     DEED_CRASH, DEED_CRASH_BEFORE, DEED_CRASH_AFTER, DEED_START, DEED_STOP, DEED_FREEZE,           \
         DEED_CLOCK_STEP
-#define WIRE_DEEDS                                                                                 \
+#define OUTBOUND_DEEDS                                                                             \
     DEED_CUT, DEED_STALL, DEED_WEATHER, DEED_SERVER_DOWN, DEED_SERVER_RESTART, DEED_COMPACT
 
 /* Needs and approvals come often enough for something to be under way all the time. */
@@ -132,15 +132,15 @@ struct story_shape {
 #define ASK_DEEDS DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK
 
 static const struct story_shape shapes[STORIES] = {
-    [STORY_STORM] = { 40, { NODE_DEEDS, PROCESS_DEEDS, WIRE_DEEDS }, 23 },
+    [STORY_STORM] = { 40, { NODE_DEEDS, PROCESS_DEEDS, OUTBOUND_DEEDS }, 23 },
     [STORY_CHURN] = { 50, { NODE_DEEDS, DEED_WEATHER, DEED_COMPACT }, 12 },
     [STORY_ELECTION] = { 30, { PROCESS_DEEDS, DEED_CUT, DEED_STATE_ERASE, DEED_DATA_ERASE }, 10 },
-    [STORY_WIRE] = { 30, { WIRE_DEEDS, DEED_NODE_ADD, DEED_NODE_REMOVE, DEED_STATE_ERASE }, 9 },
+    [STORY_WIRE] = { 30, { OUTBOUND_DEEDS, DEED_NODE_ADD, DEED_NODE_REMOVE, DEED_STATE_ERASE }, 9 },
     [STORY_QUIET] = { 4, { DEED_NODE_ADD, DEED_STATE_ERASE, DEED_CRASH }, 3 },
     [STORY_SERVICE] = { 56,
                         { SERVICE_DEEDS, HAND_DEEDS, DEED_CONFIG_OTHER, DEED_CONFIG_BROKEN,
                           DEED_DEAF, DEED_CRASH, DEED_CRASH_BEFORE, DEED_CRASH_AFTER, DEED_STOP,
-                          DEED_FREEZE, WIRE_DEEDS },
+                          DEED_FREEZE, OUTBOUND_DEEDS },
                         31 },
     [STORY_RELAY] = { 50,
                       { SERVICE_DEEDS, DEED_CRASH, DEED_CRASH_BEFORE, DEED_CRASH_AFTER,

@@ -1,7 +1,7 @@
 #include "base/buf.h"
 #include "profile/notify/notify_call.h"
 
-static void on_mail(void *ctx, const struct wire_reply *reply)
+static void on_mail(void *ctx, const struct outbound_reply *reply)
 {
     struct notify_call *call = ctx;
     struct err err = { 0 };
@@ -39,7 +39,7 @@ static int mail_send(struct notify_call *call, struct err *err)
         return err_set(err, ERR_LIMIT, "found a mail of more than %zu bytes, want less",
                        payload.max);
     }
-    struct wire_mail mail = {
+    struct outbound_mail mail = {
         .address = call_value(call, "address")->text,
         .from = call_value(call, "from")->text,
         .to = to->items,

@@ -14,9 +14,9 @@ static const struct notify_sender *const senders[] = {
 };
 
 void notify_door_init(struct notify_door *door, struct loop *loop, struct client *client,
-                      struct wire *wire)
+                      struct outbound *outbound)
 {
-    *door = (struct notify_door){ .loop = loop, .client = client, .wire = wire };
+    *door = (struct notify_door){ .loop = loop, .client = client, .outbound = outbound };
     list_init(&door->calls);
 }
 
@@ -54,31 +54,33 @@ static void on_api_reply(void *ctx, const struct api_reply *reply)
 
 void call_api(struct notify_call *call, const struct api_request *request, api_on_reply on_reply)
 {
-    ASSERT(call->api == NULL && call->wire == NULL);
+    ASSERT(call->api == NULL && call->outbound == NULL);
     call->on_api = on_reply;
     call->verb = request->verb;
     call->api = api_send(call->door->client->api, request, on_api_reply, call);
 }
 
-static void on_wire_reply(void *ctx, const struct wire_reply *reply)
+static void on_wire_reply(void *ctx, const struct outbound_reply *reply)
 {
     struct notify_call *call = ctx;
-    call->wire = NULL;
+    call->outbound = NULL;
     call->on_wire(call, reply);
 }
 
-void call_http(struct notify_call *call, const struct wire_request *request, wire_on_reply on_reply)
+void call_http(struct notify_call *call, const struct outbound_request *request,
+               outbound_on_reply on_reply)
 {
-    ASSERT(call->api == NULL && call->wire == NULL);
+    ASSERT(call->api == NULL && call->outbound == NULL);
     call->on_wire = on_reply;
-    call->wire = wire_http(call->door->wire, request, on_wire_reply, call);
+    call->outbound = outbound_http(call->door->outbound, request, on_wire_reply, call);
 }
 
-void call_mail(struct notify_call *call, const struct wire_mail *mail, wire_on_reply on_reply)
+void call_mail(struct notify_call *call, const struct outbound_mail *mail,
+               outbound_on_reply on_reply)
 {
-    ASSERT(call->api == NULL && call->wire == NULL);
+    ASSERT(call->api == NULL && call->outbound == NULL);
     call->on_wire = on_reply;
-    call->wire = wire_mail(call->door->wire, mail, on_wire_reply, call);
+    call->outbound = outbound_mail(call->door->outbound, mail, on_wire_reply, call);
 }
 
 static void on_call_timer(void *ctx)
@@ -93,7 +95,7 @@ void call_later(struct notify_call *call, usec_t at, void (*on_timer)(struct not
     loop_timer_set(&call->timer, at);
 }
 
-void call_explain(const struct wire_reply *reply, const char *who, struct err *ret)
+void call_explain(const struct outbound_reply *reply, const char *who, struct err *ret)
 {
     if (reply->err != NULL) {
         *ret = *reply->err;
@@ -115,8 +117,8 @@ static void call_free(struct notify_call *call)
     if (call->api != NULL) {
         api_cancel(door->client->api, call->api);
     }
-    if (call->wire != NULL) {
-        wire_cancel(door->wire, call->wire);
+    if (call->outbound != NULL) {
+        outbound_cancel(door->outbound, call->outbound);
     }
     list_del(&call->link);
     loop_timer_done(&call->timer);

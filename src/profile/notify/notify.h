@@ -20,7 +20,7 @@
 struct notify_door {
     struct loop *loop;     /* borrowed, all three */
     struct client *client; /* for the Node and for slackThread's Lease */
-    struct wire *wire;
+    struct outbound *outbound;
     struct list calls; /* under way, in the order in which they began */
 };
 
@@ -43,7 +43,7 @@ struct notify_call;
 typedef void (*notify_on_done)(void *ctx, const struct err *err, usec_t retry_after);
 
 void notify_door_init(struct notify_door *door, struct loop *loop, struct client *client,
-                      struct wire *wire);
+                      struct outbound *outbound);
 
 /* `instance` is one of PLUGIN_NOTIFY. on_done comes from the loop, never from inside. */
 struct notify_call *notify_send(struct notify_door *door, const struct config_instance *instance,

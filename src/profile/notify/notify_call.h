@@ -38,10 +38,10 @@ struct notify_call {
     struct notify_facts facts;
     struct govalue root;  /* of templates, once the Node is there */
     struct api_call *api; /* at most one of both is under way */
-    struct wire_call *wire;
+    struct outbound_call *outbound;
     api_on_reply on_api; /* who is told of its end */
     enum api_verb verb;
-    wire_on_reply on_wire;
+    outbound_on_reply on_wire;
     struct loop_timer timer;
     void (*on_timer)(struct notify_call *call);
     void *own; /* the sender's, in `memory` */
@@ -57,14 +57,15 @@ int call_render(struct notify_call *call, const char *key, struct str *ret, stru
 
 /* `on_reply` gets the call as its ctx. */
 void call_api(struct notify_call *call, const struct api_request *request, api_on_reply on_reply);
-void call_http(struct notify_call *call, const struct wire_request *request,
-               wire_on_reply on_reply);
-void call_mail(struct notify_call *call, const struct wire_mail *mail, wire_on_reply on_reply);
+void call_http(struct notify_call *call, const struct outbound_request *request,
+               outbound_on_reply on_reply);
+void call_mail(struct notify_call *call, const struct outbound_mail *mail,
+               outbound_on_reply on_reply);
 /* From the loop, no sooner than `at`. */
 void call_later(struct notify_call *call, usec_t at, void (*on_timer)(struct notify_call *call));
 
 /* The reply's own failure, or "WHO answered 404: not found"; bodies are cut to a line. */
-void call_explain(const struct wire_reply *reply, const char *who, struct err *ret);
+void call_explain(const struct outbound_reply *reply, const char *who, struct err *ret);
 
 /* NULL = sent. The call is gone. */
 void call_end(struct notify_call *call, const struct err *err, usec_t retry_after);

@@ -1,7 +1,7 @@
 #include "format/json_writer.h"
 #include "profile/notify/notify_call.h"
 
-static void on_posted(void *ctx, const struct wire_reply *reply)
+static void on_posted(void *ctx, const struct outbound_reply *reply)
 {
     struct notify_call *call = ctx;
     struct err err = { 0 };
@@ -29,8 +29,8 @@ static int slack_send(struct notify_call *call, struct err *err)
     jw_pair(&w, "text", message);
     jw_pair(&w, "channel", call_value(call, "channel")->text);
     jw_obj_end(&w);
-    const struct wire_header headers[] = { { STR("Content-Type"), STR("application/json") } };
-    struct wire_request request = {
+    const struct outbound_header headers[] = { { STR("Content-Type"), STR("application/json") } };
+    struct outbound_request request = {
         .method = STR("POST"),
         .url = call_value(call, "hook")->text,
         .headers = headers,

@@ -183,7 +183,7 @@ static void escape_add(struct buf *out, struct str text)
     }
 }
 
-static void post(struct notify_call *call, struct str text, wire_on_reply on_reply)
+static void post(struct notify_call *call, struct str text, outbound_on_reply on_reply)
 {
     const struct thread *t = thread_of(call);
     CLEANUP(buf_done)
@@ -197,10 +197,10 @@ static void post(struct notify_call *call, struct str text, wire_on_reply on_rep
         form_add(&body, "thread_ts", t->id);
     }
     form_add(&body, "token", call_value(call, "token")->text);
-    const struct wire_header headers[] = {
+    const struct outbound_header headers[] = {
         { STR("Content-Type"), STR("application/x-www-form-urlencoded") },
     };
-    struct wire_request request = {
+    struct outbound_request request = {
         .method = STR("POST"),
         .url = call_value(call, "url")->text,
         .headers = headers,
@@ -211,8 +211,8 @@ static void post(struct notify_call *call, struct str text, wire_on_reply on_rep
 }
 
 /* `*ret_id` is the posted message's own, perhaps empty. */
-static int post_judge(struct notify_call *call, const struct wire_reply *reply, struct str *ret_id,
-                      struct err *err)
+static int post_judge(struct notify_call *call, const struct outbound_reply *reply,
+                      struct str *ret_id, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -241,7 +241,7 @@ static int post_judge(struct notify_call *call, const struct wire_reply *reply, 
     return 0;
 }
 
-static void on_message(void *ctx, const struct wire_reply *reply)
+static void on_message(void *ctx, const struct outbound_reply *reply)
 {
     struct notify_call *call = ctx;
     struct thread *t = thread_of(call);
@@ -257,7 +257,7 @@ static void on_message(void *ctx, const struct wire_reply *reply)
     }
 }
 
-static void on_title(void *ctx, const struct wire_reply *reply)
+static void on_title(void *ctx, const struct outbound_reply *reply)
 {
     struct notify_call *call = ctx;
     struct thread *t = thread_of(call);

@@ -1,7 +1,7 @@
 #include "base/sha256.h"
 #include "profile/notify/notify_call.h"
 
-static void on_answered(void *ctx, const struct wire_reply *reply)
+static void on_answered(void *ctx, const struct outbound_reply *reply)
 {
     struct notify_call *call = ctx;
     struct err err = { 0 };
@@ -35,21 +35,23 @@ static int webhook_send(struct notify_call *call, struct err *err)
     if (r < 0) {
         return r;
     }
-    struct wire_header *headers = ARENA_ARRAY(&call->memory, struct wire_header, more->item_n + 2);
-    headers[0] = (struct wire_header){ STR("Content-Type"), call_value(call, "contentType")->text };
+    struct outbound_header *headers =
+        ARENA_ARRAY(&call->memory, struct outbound_header, more->item_n + 2);
+    headers[0] =
+        (struct outbound_header){ STR("Content-Type"), call_value(call, "contentType")->text };
     uint32_t n = 1;
     if (secret.n > 0) {
         headers[1] =
-            (struct wire_header){ STR("X-Drydock-Signature"), signature(call, secret, body) };
+            (struct outbound_header){ STR("X-Drydock-Signature"), signature(call, secret, body) };
         n = 2;
     }
     for (uint32_t i = 0; i < more->item_n; i++) {
         struct str name;
         struct str value;
         (void)str_cut(more->items[i], STR(":"), &name, &value); /* the load has seen to it */
-        headers[n + i] = (struct wire_header){ str_trim(name), str_trim(value) };
+        headers[n + i] = (struct outbound_header){ str_trim(name), str_trim(value) };
     }
-    struct wire_request request = {
+    struct outbound_request request = {
         .method = call_value(call, "method")->text,
         .url = call_value(call, "url")->text,
         .headers = headers,

@@ -9,7 +9,7 @@
 
 struct front_stream {
     struct list link;
-    struct serve_exchange *x; /* borrowed: until on_close or serve_end */
+    struct inbound_exchange *x; /* borrowed: until on_close or inbound_end */
     struct apiserver_watch *watch;
 };
 
@@ -17,7 +17,7 @@ struct front_waiting {
     struct list link;
     struct arena memory; /* holds the reply */
     struct apiserver_reply reply;
-    struct serve_exchange *x;
+    struct inbound_exchange *x;
     struct loop_timer timer;
 };
 
@@ -57,26 +57,26 @@ static void front_pump(void *ctx)
     struct buf chunk = { 0 };
     bool ended = false;
     struct str line;
-    while (serve_backlog(s->x) + chunk.n < FRONT_BACKLOG_MAX &&
+    while (inbound_backlog(s->x) + chunk.n < FRONT_BACKLOG_MAX &&
            apiserver_watch_next(s->watch, &tmp, &line, &ended)) {
         buf_add(&chunk, line);
         buf_add_char(&chunk, '\n');
         if (chunk.n >= FRONT_CHUNK_BYTES) {
-            serve_chunk(s->x, buf_str(&chunk));
+            inbound_chunk(s->x, buf_str(&chunk));
             buf_reset(&chunk);
             arena_reset(&tmp);
         }
     }
     if (chunk.n > 0) {
-        serve_chunk(s->x, buf_str(&chunk));
+        inbound_chunk(s->x, buf_str(&chunk));
     }
     if (ended) {
-        serve_end(s->x);
+        inbound_end(s->x);
         front_stream_free(s);
     }
 }
 
-static void front_stream(struct front *f, struct serve_exchange *x,
+static void front_stream(struct front *f, struct inbound_exchange *x,
                          const struct apiserver_reply *reply)
 {
     struct front_stream *s = ALLOC_NEW(struct front_stream);
@@ -87,27 +87,27 @@ static void front_stream(struct front *f, struct serve_exchange *x,
     x->on_close_ctx = s;
     x->on_drain = front_pump;
     x->on_drain_ctx = s;
-    serve_start(x, reply->status, reply->content_type);
+    inbound_start(x, reply->status, reply->content_type);
     apiserver_watch_notify(s->watch, front_pump, s);
 }
 
-static void front_headers(struct serve_exchange *x, const struct apiserver_reply *reply)
+static void front_headers(struct inbound_exchange *x, const struct apiserver_reply *reply)
 {
-    serve_set_header(x, "Cache-Control", STR("no-cache, private"));
+    inbound_set_header(x, "Cache-Control", STR("no-cache, private"));
     if (reply->retry_after > 0) {
         char seconds[24];
         int n = snprintf(seconds, sizeof(seconds), "%lld",
                          (long long)((reply->retry_after + 999999) / 1000000));
-        serve_set_header(x, "Retry-After", (struct str){ .p = seconds, .n = (size_t)n });
+        inbound_set_header(x, "Retry-After", (struct str){ .p = seconds, .n = (size_t)n });
     }
     if (reply->warning.n > 0) {
-        serve_set_header(x, "Warning", reply->warning);
+        inbound_set_header(x, "Warning", reply->warning);
     }
     if (reply->allow.n > 0) {
-        serve_set_header(x, "Allow", reply->allow);
+        inbound_set_header(x, "Allow", reply->allow);
     }
     if (reply->www_authenticate.n > 0) {
-        serve_set_header(x, "Www-Authenticate", reply->www_authenticate);
+        inbound_set_header(x, "Www-Authenticate", reply->www_authenticate);
     }
 }
 
@@ -123,11 +123,11 @@ static void front_waiting_free(void *ctx)
 static void front_waiting_fire(void *ctx)
 {
     struct front_waiting *w = ctx;
-    serve_reply(w->x, w->reply.status, w->reply.content_type, w->reply.body);
+    inbound_reply(w->x, w->reply.status, w->reply.content_type, w->reply.body);
     front_waiting_free(w);
 }
 
-static void front_wait(struct front *f, struct serve_exchange *x, struct arena *memory,
+static void front_wait(struct front *f, struct inbound_exchange *x, struct arena *memory,
                        const struct apiserver_reply *reply)
 {
     struct front_waiting *w = ALLOC_NEW(struct front_waiting);
@@ -143,7 +143,7 @@ static void front_wait(struct front *f, struct serve_exchange *x, struct arena *
     loop_timer_set(&w->timer, loop_now(f->loop) + (usec_t)((double)reply->delay / speed));
 }
 
-void front_handle(void *ctx, struct serve_exchange *x, const struct serve_request *req)
+void front_handle(void *ctx, struct inbound_exchange *x, const struct inbound_request *req)
 {
     struct front *f = ctx;
     CLEANUP(arena_done)
@@ -172,6 +172,6 @@ void front_handle(void *ctx, struct serve_exchange *x, const struct serve_reques
     } else if (reply.delay > 0) {
         front_wait(f, x, &memory, &reply);
     } else {
-        serve_reply(x, reply.status, reply.content_type, reply.body);
+        inbound_reply(x, reply.status, reply.content_type, reply.body);
     }
 }

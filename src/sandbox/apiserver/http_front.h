@@ -30,5 +30,5 @@ void front_init(struct front *f, struct loop *loop, struct apiserver *server);
 /* The HTTP server is freed before: it closes what is open. */
 void front_done(struct front *f);
 
-/* A serve_handler. */
-void front_handle(void *ctx, struct serve_exchange *x, const struct serve_request *req);
+/* A inbound_handler. */
+void front_handle(void *ctx, struct inbound_exchange *x, const struct inbound_request *req);

@@ -108,7 +108,8 @@ static int dialer_read(struct str text, struct arena *tmp, struct str *ret_addre
                                         "cluster");
 }
 
-static struct api *dialer_dial(struct dialer *dialer, const struct dial_spec *spec, struct err *err)
+static struct api *sim_dialer_dial(struct dialer *dialer, const struct dialer_spec *spec,
+                                   struct err *err)
 {
     struct sandbox_dialer *d = dialer_of(dialer);
     CLEANUP(arena_done)
@@ -148,7 +149,7 @@ static void dialer_line_free(struct sandbox_dialer *d, struct dialer_line *line)
     d->open--;
 }
 
-static void dialer_hang_up(struct dialer *dialer, struct api *api)
+static void sim_dialer_hang_up(struct dialer *dialer, struct api *api)
 {
     struct sandbox_dialer *d = dialer_of(dialer);
     struct dialer_line *found = NULL;
@@ -160,7 +161,8 @@ static void dialer_hang_up(struct dialer *dialer, struct api *api)
     dialer_line_free(d, found);
 }
 
-static const struct dialer_ops dialer_ops = { .dial = dialer_dial, .hang_up = dialer_hang_up };
+static const struct dialer_ops dialer_ops = { .dial = sim_dialer_dial,
+                                              .hang_up = sim_dialer_hang_up };
 
 struct dialer *sandbox_dialer_new(struct loop *view, struct phonebook *book)
 {

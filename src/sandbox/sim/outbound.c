@@ -4,8 +4,8 @@
 #include "sandbox/sim/sim_api_internal.h"
 #include "sandbox/sim/virtual_loop.h"
 
-struct sandbox_wire {
-    struct wire wire;
+struct sim_outbound {
+    struct outbound outbound;
     struct loop *view; /* borrowed: the client's */
     struct loop *net;  /* borrowed: where wires and servers live */
     struct inbox *inbox;
@@ -15,14 +15,14 @@ struct sandbox_wire {
     uint32_t in_flight;
 };
 
-struct wire_call {
-    struct list link;            /* in the wire's calls */
-    struct faults_orphan orphan; /* when the client is gone */
-    struct sandbox_wire *wire;   /* NULL when the client is gone */
+struct outbound_call {
+    struct list link;              /* in the wire's calls */
+    struct faults_orphan orphan;   /* when the client is gone */
+    struct sim_outbound *outbound; /* NULL when the client is gone */
     struct faults *faults;
     struct inbox *inbox;
     struct inbox_message *message; /* until it has arrived */
-    wire_on_reply on_reply;
+    outbound_on_reply on_reply;
     void *ctx;
     usec_t deadline;             /* in the view's time */
     struct loop_timer transit;   /* on the net: the message arrives */
@@ -32,9 +32,9 @@ struct wire_call {
     struct inbox_answer answer;
 };
 
-static struct sandbox_wire *wire_of(struct wire *wire)
+static struct sim_outbound *outbound_of(struct outbound *outbound)
 {
-    return CONTAINER_OF(wire, struct sandbox_wire, wire);
+    return CONTAINER_OF(outbound, struct sim_outbound, outbound);
 }
 
 static void message_free(struct inbox_message *m)
@@ -96,10 +96,10 @@ static void inbox_take(struct inbox *inbox, struct inbox_message *m, struct inbo
     }
 }
 
-static void call_free(struct wire_call *call)
+static void call_free(struct outbound_call *call)
 {
-    if (call->wire != NULL) {
-        call->wire->in_flight--;
+    if (call->outbound != NULL) {
+        call->outbound->in_flight--;
     }
     list_del(&call->link);
     list_del(&call->orphan.link);
@@ -112,18 +112,18 @@ static void call_free(struct wire_call *call)
 
 static void orphan_drop(struct faults_orphan *orphan)
 {
-    call_free(CONTAINER_OF(orphan, struct wire_call, orphan));
+    call_free(CONTAINER_OF(orphan, struct outbound_call, orphan));
 }
 
 /* The client does not wait any more. What is under way may still arrive. */
-static void call_abandon(struct wire_call *call)
+static void call_abandon(struct outbound_call *call)
 {
     if (!call->transit.armed || !rng_chance(&call->faults->rng, call->faults->cancel_executes)) {
         call_free(call);
         return;
     }
-    call->wire->in_flight--;
-    call->wire = NULL;
+    call->outbound->in_flight--;
+    call->outbound = NULL;
     list_del(&call->link);
     loop_timer_done(&call->delivered);
     call->orphan.drop = orphan_drop;
@@ -132,9 +132,9 @@ static void call_abandon(struct wire_call *call)
 
 /* Lets the outcome arrive `after` from now, or the end of the client's patience if that is sooner.
  */
-static void call_deliver(struct wire_call *call, usec_t after)
+static void call_deliver(struct outbound_call *call, usec_t after)
 {
-    usec_t at = loop_now(call->wire->view) + after;
+    usec_t at = loop_now(call->outbound->view) + after;
     if (at > call->deadline) {
         call->failure = (struct door_failure){ ERR_TIMEOUT, "no answer within the timeout" };
         at = call->deadline;
@@ -150,7 +150,7 @@ static int smtp_status(int status)
 
 static void call_arrives(void *ctx)
 {
-    struct wire_call *call = ctx;
+    struct outbound_call *call = ctx;
     struct door_verdict verdict;
     struct inbox_answer answer = { 0 };
     bool is_mail = call->message->is_mail;
@@ -159,7 +159,7 @@ static void call_arrives(void *ctx)
         call->message->at = loop_now(call->transit.loop);
         inbox_take(call->inbox, STEAL(call->message), &answer);
     }
-    if (call->wire == NULL) {
+    if (call->outbound == NULL) {
         call_free(call);
         return;
     }
@@ -183,9 +183,9 @@ static void call_arrives(void *ctx)
 
 static void call_delivered(void *ctx)
 {
-    struct wire_call *call = ctx;
+    struct outbound_call *call = ctx;
     struct err err;
-    struct wire_reply reply = { 0 };
+    struct outbound_reply reply = { 0 };
     if (call->failure.code != 0) {
         err = door_err(call->failure);
         reply.err = &err;
@@ -194,7 +194,7 @@ static void call_delivered(void *ctx)
         reply.body = call->answer.body;
         reply.retry_after = call->answer.retry_after;
     }
-    wire_on_reply on_reply = call->on_reply;
+    outbound_on_reply on_reply = call->on_reply;
     void *on_reply_ctx = call->ctx;
     /* The handle is gone before the callback, which may free the wire. */
     struct arena memory = call->memory;
@@ -204,12 +204,12 @@ static void call_delivered(void *ctx)
     arena_done(&memory);
 }
 
-static struct wire_call *call_new(struct wire *wire, usec_t timeout, wire_on_reply on_reply,
-                                  void *ctx)
+static struct outbound_call *call_new(struct outbound *outbound, usec_t timeout,
+                                      outbound_on_reply on_reply, void *ctx)
 {
-    struct sandbox_wire *w = wire_of(wire);
-    struct wire_call *call = ALLOC_NEW(struct wire_call);
-    call->wire = w;
+    struct sim_outbound *w = outbound_of(outbound);
+    struct outbound_call *call = ALLOC_NEW(struct outbound_call);
+    call->outbound = w;
     call->faults = w->faults;
     call->inbox = w->inbox;
     call->on_reply = on_reply;
@@ -219,7 +219,7 @@ static struct wire_call *call_new(struct wire *wire, usec_t timeout, wire_on_rep
     call->memory.first = 256;
     loop_timer_init(&call->transit, w->net, call_arrives, call);
     loop_timer_init(&call->delivered, w->view, call_delivered, call);
-    timeout = timeout != 0 ? timeout : WIRE_TIMEOUT;
+    timeout = timeout != 0 ? timeout : OUTBOUND_TIMEOUT;
     call->deadline = loop_now(w->view) + timeout;
     usec_t latency = faults_latency(w->faults);
     loop_timer_set(&call->transit, loop_now(w->net) + latency);
@@ -232,12 +232,14 @@ static struct wire_call *call_new(struct wire *wire, usec_t timeout, wire_on_rep
     return call;
 }
 
-static struct wire_call *sandbox_http(struct wire *wire, const struct wire_request *request,
-                                      wire_on_reply on_reply, void *ctx)
+static struct outbound_call *sandbox_http(struct outbound *outbound,
+                                          const struct outbound_request *request,
+                                          outbound_on_reply on_reply, void *ctx)
 {
-    struct wire_call *call = call_new(wire, request->timeout, on_reply, ctx);
+    struct outbound_call *call = call_new(outbound, request->timeout, on_reply, ctx);
     struct inbox_message *m = call->message;
-    struct wire_header *headers = ARENA_ARRAY(&m->memory, struct wire_header, request->header_n);
+    struct outbound_header *headers =
+        ARENA_ARRAY(&m->memory, struct outbound_header, request->header_n);
     for (uint32_t i = 0; i < request->header_n; i++) {
         headers[i].name = arena_str(&m->memory, request->headers[i].name);
         headers[i].value = arena_str(&m->memory, request->headers[i].value);
@@ -250,10 +252,11 @@ static struct wire_call *sandbox_http(struct wire *wire, const struct wire_reque
     return call;
 }
 
-static struct wire_call *sandbox_mail(struct wire *wire, const struct wire_mail *mail,
-                                      wire_on_reply on_reply, void *ctx)
+static struct outbound_call *sandbox_mail(struct outbound *outbound,
+                                          const struct outbound_mail *mail,
+                                          outbound_on_reply on_reply, void *ctx)
 {
-    struct wire_call *call = call_new(wire, mail->timeout, on_reply, ctx);
+    struct outbound_call *call = call_new(outbound, mail->timeout, on_reply, ctx);
     struct inbox_message *m = call->message;
     struct str *to = ARENA_ARRAY(&m->memory, struct str, mail->to_n);
     for (uint32_t i = 0; i < mail->to_n; i++) {
@@ -271,21 +274,21 @@ static struct wire_call *sandbox_mail(struct wire *wire, const struct wire_mail 
     return call;
 }
 
-static void sandbox_cancel(struct wire *wire UNUSED, struct wire_call *call)
+static void sandbox_cancel(struct outbound *outbound UNUSED, struct outbound_call *call)
 {
     call_abandon(call);
 }
 
-static const struct wire_ops sandbox_wire_ops = {
+static const struct outbound_ops sim_outbound_ops = {
     .http = sandbox_http,
     .mail = sandbox_mail,
     .cancel = sandbox_cancel,
 };
 
-struct wire *sandbox_wire_new(struct loop *view, struct inbox *inbox, struct faults *faults)
+struct outbound *sim_outbound_new(struct loop *view, struct inbox *inbox, struct faults *faults)
 {
-    struct sandbox_wire *w = ALLOC_NEW(struct sandbox_wire);
-    w->wire.ops = &sandbox_wire_ops;
+    struct sim_outbound *w = ALLOC_NEW(struct sim_outbound);
+    w->outbound.ops = &sim_outbound_ops;
     w->view = view;
     w->net = vloop_beside(view);
     w->inbox = inbox;
@@ -295,23 +298,23 @@ struct wire *sandbox_wire_new(struct loop *view, struct inbox *inbox, struct fau
         w->faults = &w->own;
     }
     list_init(&w->calls);
-    return &w->wire;
+    return &w->outbound;
 }
 
-void sandbox_wire_free(struct wire *wire)
+void sim_outbound_free(struct outbound *outbound)
 {
-    if (wire == NULL) {
+    if (outbound == NULL) {
         return;
     }
-    struct sandbox_wire *w = wire_of(wire);
+    struct sim_outbound *w = outbound_of(outbound);
     LIST_EACH (&w->calls, item) {
-        call_abandon(CONTAINER_OF(item, struct wire_call, link));
+        call_abandon(CONTAINER_OF(item, struct outbound_call, link));
     }
     faults_done(&w->own);
     alloc_free(w);
 }
 
-uint32_t sandbox_wire_in_flight(struct wire *wire)
+uint32_t sim_outbound_in_flight(struct outbound *outbound)
 {
-    return wire_of(wire)->in_flight;
+    return outbound_of(outbound)->in_flight;
 }

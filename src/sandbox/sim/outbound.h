@@ -1,6 +1,6 @@
 /*
- * outbound: the door to third parties in a simulated world, and the inbox where all that goes through
- * it arrives.
+ * outbound: the door to third parties in a simulated world, and the inbox where all that goes
+ * through it arrives.
  *
  * The inbox is everybody else: it keeps what it was sent, in order of arrival, and answers as a
  * script says, or 200 "ok" and 250. It outlives its wires as a mail server outlives the controller
@@ -23,8 +23,8 @@ struct inbox_message {
     struct arena memory;
     usec_t at; /* true time of the arrival */
     bool is_mail;
-    struct wire_request request;
-    struct wire_mail mail;
+    struct outbound_request request;
+    struct outbound_mail mail;
     int status; /* what was answered, whether or not the answer got through; 0 = nothing */
 };
 
@@ -56,6 +56,6 @@ const struct inbox_message *inbox_at(const struct inbox *inbox, uint32_t i);
 struct str inbox_header(const struct inbox_message *message, const char *name);
 
 /* `faults` is borrowed and may be NULL: a calm network of the wire's own. */
-struct wire *sandbox_wire_new(struct loop *view, struct inbox *inbox, struct faults *faults);
-void sandbox_wire_free(struct wire *wire); /* accepts NULL */
-uint32_t sandbox_wire_in_flight(struct wire *wire);
+struct outbound *sim_outbound_new(struct loop *view, struct inbox *inbox, struct faults *faults);
+void sim_outbound_free(struct outbound *outbound); /* accepts NULL */
+uint32_t sim_outbound_in_flight(struct outbound *outbound);

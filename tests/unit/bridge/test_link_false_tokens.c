@@ -91,7 +91,8 @@ static void cheat_watch_stop(struct api *api, struct api_watch *watch)
     api_watch_stop(cheat_door_of(api)->inner, watch);
 }
 
-static struct api *cheat_dial(struct dialer *dialer, const struct dial_spec *spec, struct err *err)
+static struct api *cheat_dial(struct dialer *dialer, const struct dialer_spec *spec,
+                              struct err *err)
 {
     static const struct api_ops ops = {
         .send = cheat_send,
@@ -100,7 +101,7 @@ static struct api *cheat_dial(struct dialer *dialer, const struct dial_spec *spe
         .watch_stop = cheat_watch_stop,
     };
     struct cheat *c = CONTAINER_OF(dialer, struct cheat, dialer);
-    struct api *inner = dial(c->w->dialer, spec, err);
+    struct api *inner = dialer_open(c->w->dialer, spec, err);
     if (inner == NULL) {
         return NULL;
     }
@@ -116,7 +117,7 @@ static void cheat_hang_up(struct dialer *dialer, struct api *api)
 {
     struct cheat *c = CONTAINER_OF(dialer, struct cheat, dialer);
     struct cheat_door *door = cheat_door_of(api);
-    dial_hang_up(c->w->dialer, door->inner);
+    dialer_hang_up(c->w->dialer, door->inner);
     alloc_free(door);
 }
 

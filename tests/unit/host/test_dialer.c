@@ -68,7 +68,7 @@ static void story_begin(struct story *s, const struct host_dialer_config *config
 
 static void story_end(struct story *s)
 {
-    dial_hang_up(s->dialer, s->api);
+    dialer_hang_up(s->dialer, s->api);
     host_dialer_free(s->dialer);
     for (size_t i = 0; i < 2; i++) {
         peer_free(s->peer[i]);
@@ -122,18 +122,18 @@ static struct api *dial_with(struct story *s, struct str text, struct str token)
     char *copy = arena_alloc(&s->memory, text.n + 1);
     memcpy(copy, text.p, text.n);
     s->err = (struct err){ 0 };
-    struct api *api =
-        dial(s->dialer,
-             &(struct dial_spec){
-                 .name = STR("ns/c1"), .kubeconfig = { .p = copy, .n = text.n }, .token = token },
-             &s->err);
+    struct api *api = dialer_open(s->dialer,
+                                  &(struct dialer_spec){ .name = STR("ns/c1"),
+                                                         .kubeconfig = { .p = copy, .n = text.n },
+                                                         .token = token },
+                                  &s->err);
     memset(copy, 'x', text.n); /* the text is the caller's again */
     return api;
 }
 
 static void open_with(struct story *s, struct str cluster, struct str user)
 {
-    dial_hang_up(s->dialer, s->api);
+    dialer_hang_up(s->dialer, s->api);
     s->api = dial_with(s, config(s, cluster, user), STR_NONE);
     CHECK_STR(s->err.msg, "");
     CHECK(s->api != NULL);
@@ -151,7 +151,7 @@ static void on_reply(void *ctx, const struct api_reply *reply)
         buf_printf(&s->seen, "%d;", reply->status);
     }
     if (s->hang_up_at_reply) {
-        dial_hang_up(s->dialer, STEAL(s->api));
+        dialer_hang_up(s->dialer, STEAL(s->api));
     }
 }
 
@@ -361,7 +361,7 @@ TEST(dial_shows_its_certificate_and_drops_it_for_a_token)
     open_with(&s, cluster_of(&s, 0, 0), STR("\"token\":\"t\"")); /* and nobody else shows it */
     ask(&s, "/");
     CHECK(str_contains(str_from(s.last), STR("certificate required")));
-    dial_hang_up(s.dialer, s.api);
+    dialer_hang_up(s.dialer, s.api);
     struct str user = arena_concat(&s.memory, pair_of(&s), STR(",\"as\":\"jane\""));
     s.api = dial_with(&s, config(&s, cluster_of(&s, 0, 0), user), STR("t2"));
     CHECK(s.api != NULL);
@@ -380,7 +380,7 @@ TEST(dial_takes_a_token_instead_of_any_user)
     };
     for (size_t i = 0; i < ARRAY_LEN(users); i++) {
         buf_reset(&s.asked);
-        dial_hang_up(s.dialer, s.api);
+        dialer_hang_up(s.dialer, s.api);
         char token[] = "t2";
         s.api = dial_with(&s, config(&s, cluster_of(&s, 0, 0), users[i]), str_from(token));
         token[1] = 'x';
@@ -482,7 +482,7 @@ TEST(dial_hangs_up_with_all_that_is_in_flight)
     CHECK_EQ(s.replies, 1);
     RUN_UNTIL(s.loop, peer_open(s.peer[0]) == 0);
     CHECK_EQ(peer_open(s.peer[1]), 1); /* the other one does not notice */
-    dial_hang_up(s.dialer, other);
+    dialer_hang_up(s.dialer, other);
     RUN_UNTIL(s.loop, peer_open(s.peer[1]) == 0);
     story_end(&s);
 }

@@ -17,7 +17,7 @@
 struct bench {
     struct loop *loop;
     struct http_server *server;
-    struct serve_exchange *kept;
+    struct inbound_exchange *kept;
     uint32_t requests;
     uint32_t closed;
     uint32_t drained;
@@ -43,7 +43,7 @@ static void bench_on_stopped(void *ctx)
     b->stopped = true;
 }
 
-static void bench_handle(void *ctx, struct serve_exchange *x, const struct serve_request *req)
+static void bench_handle(void *ctx, struct inbound_exchange *x, const struct inbound_request *req)
 {
     struct bench *b = ctx;
     b->requests++;
@@ -54,7 +54,7 @@ static void bench_handle(void *ctx, struct serve_exchange *x, const struct serve
         x->on_drain = bench_on_drain;
         x->on_drain_ctx = b;
         if (str_eq(req->path, STR("/stream"))) {
-            serve_start(x, 200, STR("text/event-stream"));
+            inbound_start(x, 200, STR("text/event-stream"));
         }
         return;
     }
@@ -63,9 +63,9 @@ static void bench_handle(void *ctx, struct serve_exchange *x, const struct serve
     buf_printf(&out, STR_FMT " " STR_FMT " q=" STR_FMT " b=" STR_FMT " a=" STR_FMT,
                STR_ARG(req->method), STR_ARG(req->path), STR_ARG(req->query), STR_ARG(req->body),
                STR_ARG(req->header(x, "accept")));
-    serve_set_header(x, "X-Injected", STR("a\r\nX-Evil: 1"));
-    serve_set_header(x, "Warning", STR("299 - \"w\""));
-    serve_reply(x, 200, STR("text/plain"), buf_str(&out));
+    inbound_set_header(x, "X-Injected", STR("a\r\nX-Evil: 1"));
+    inbound_set_header(x, "Warning", STR("299 - \"w\""));
+    inbound_reply(x, 200, STR("text/plain"), buf_str(&out));
 }
 
 static void bench_init(struct bench *b, struct http_config config)
@@ -372,7 +372,7 @@ TEST(http_limits_idling_but_not_streams)
     UNTIL(&b, &c, c.ended);
     CHECK(GOT(&c, "GET /x"));
     CHECK(b.kept != NULL); /* it has been silent for longer */
-    serve_chunk(b.kept, STR("still here"));
+    inbound_chunk(b.kept, STR("still here"));
     UNTIL(&b, &stream, GOT(&stream, "a\r\nstill here\r\n"));
 }
 
@@ -428,16 +428,16 @@ TEST(http_streams_and_tells_the_end_to_both_sides)
     struct client c = client_open(&b);
     client_send(&c, STR("GET /stream HTTP/1.1\r\nHost: h\r\n\r\n"));
     UNTIL(&b, &c, GOT(&c, "Transfer-Encoding: chunked\r\n"));
-    serve_chunk(b.kept, STR("one\n"));
-    serve_chunk(b.kept, STR("two\n"));
-    CHECK(serve_backlog(b.kept) > 0);
+    inbound_chunk(b.kept, STR("one\n"));
+    inbound_chunk(b.kept, STR("two\n"));
+    CHECK(inbound_backlog(b.kept) > 0);
     UNTIL(&b, &c, GOT(&c, "4\r\none\n\r\n4\r\ntwo\n\r\n") && b.drained > 0);
-    CHECK_EQ(serve_backlog(b.kept), 0);
-    serve_end(b.kept);
+    CHECK_EQ(inbound_backlog(b.kept), 0);
+    inbound_end(b.kept);
     UNTIL(&b, &c, GOT(&c, "0\r\n\r\n"));
     client_send(&c, STR("GET /again HTTP/1.1\r\nHost: h\r\n\r\n"));
     UNTIL(&b, &c, GOT(&c, "GET /again"));
-    CHECK_EQ(b.closed, 0); /* it ended by serve_end */
+    CHECK_EQ(b.closed, 0); /* it ended by inbound_end */
 
     client_send(&c, STR("GET /stream HTTP/1.1\r\nHost: h\r\n\r\n"));
     UNTIL(&b, &c, b.requests == 3 && b.kept != NULL);
@@ -465,7 +465,7 @@ TEST(http_shows_a_slow_reader_as_backlog_and_drops_it_in_the_end)
         buf_add_char(&big, 'x');
     }
     for (int i = 0; i < 12; i++) { /* more than a socket's buffers take */
-        serve_chunk(b.kept, buf_str(&big));
+        inbound_chunk(b.kept, buf_str(&big));
     }
     struct client none = { .fd = -1, .ended = true }; /* nobody reads */
     UNTIL(&b, &none, b.closed == 1);
@@ -489,7 +489,7 @@ TEST(http_stop_ends_streams_and_lets_answers_finish)
     struct client slow = client_open(&b);
     client_send(&slow, STR("GET /keep HTTP/1.1\r\nHost: h\r\n\r\n"));
     UNTIL(&b, &slow, b.kept != NULL);
-    struct serve_exchange *kept = b.kept;
+    struct inbound_exchange *kept = b.kept;
 
     http_server_stop(b.server, SECONDS(60), bench_on_stopped, &b);
     UNTIL(&b, &stream, stream.ended);
@@ -497,7 +497,7 @@ TEST(http_stop_ends_streams_and_lets_answers_finish)
     CHECK_EQ(b.closed, 1);
     UNTIL(&b, &idle, idle.ended);
     CHECK(!b.stopped);
-    serve_reply(kept, 200, STR("text/plain"), STR("late but whole"));
+    inbound_reply(kept, 200, STR("text/plain"), STR("late but whole"));
     UNTIL(&b, &slow, slow.ended && b.stopped);
     CHECK(GOT(&slow, "late but whole"));
     CHECK(GOT(&slow, "Connection: close\r\n"));

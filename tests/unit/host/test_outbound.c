@@ -14,7 +14,7 @@
 struct story {
     struct loop *loop;
     struct peer *peer;
-    struct wire *wire;
+    struct outbound *outbound;
     struct arena memory;
     struct buf seen;
     char last[512]; /* the last error's sentence */
@@ -35,14 +35,14 @@ static void story_begin(struct story *s, SSL_CTX *tls, peer_handler handler)
     s->peer = peer_new(s->loop, tls, handler, s);
 }
 
-static void story_open(struct story *s, const struct host_wire_config *config)
+static void story_open(struct story *s, const struct host_outbound_config *config)
 {
-    s->wire = host_wire_new(s->loop, config);
+    s->outbound = host_outbound_new(s->loop, config);
 }
 
 static void story_end(struct story *s)
 {
-    host_wire_free(s->wire);
+    host_outbound_free(s->outbound);
     peer_free(s->peer);
     host_loop_free(s->loop);
     arena_done(&s->memory);
@@ -50,7 +50,7 @@ static void story_end(struct story *s)
     buf_done(&s->asked);
 }
 
-static void on_reply(void *ctx, const struct wire_reply *reply)
+static void on_reply(void *ctx, const struct outbound_reply *reply)
 {
     struct story *s = ctx;
     if (reply->err != NULL) {
@@ -64,7 +64,7 @@ static void on_reply(void *ctx, const struct wire_reply *reply)
     s->retry_after = reply->retry_after;
     s->replies++;
     if (s->free_at_reply) {
-        host_wire_free(STEAL(s->wire));
+        host_outbound_free(STEAL(s->outbound));
     }
 }
 
@@ -73,16 +73,16 @@ static struct str url(struct story *s, const char *scheme, const char *path)
     return arena_printf(&s->memory, "%s://127.0.0.1:%u%s", scheme, peer_port(s->peer), path);
 }
 
-static struct wire_call *post(struct story *s, struct str address, const char *body)
+static struct outbound_call *post(struct story *s, struct str address, const char *body)
 {
-    struct wire_header headers[] = { { STR("Content-Type"), STR("text/plain") },
-                                     { STR("X-Empty"), STR("") } };
-    struct wire_request request = { .method = STR("POST"),
-                                    .url = address,
-                                    .headers = headers,
-                                    .header_n = 2,
-                                    .body = str_from(body) };
-    return wire_http(s->wire, &request, on_reply, s);
+    struct outbound_header headers[] = { { STR("Content-Type"), STR("text/plain") },
+                                         { STR("X-Empty"), STR("") } };
+    struct outbound_request request = { .method = STR("POST"),
+                                        .url = address,
+                                        .headers = headers,
+                                        .header_n = 2,
+                                        .body = str_from(body) };
+    return outbound_http(s->outbound, &request, on_reply, s);
 }
 
 /* Answers with the story's status and headers; the body is what was asked. */
@@ -103,32 +103,32 @@ static void hold(void *ctx, struct peer_conn *conn, const struct peer_request *r
     s->held[s->held_n++] = conn;
 }
 
-TEST(wire_sends_method_headers_and_body)
+TEST(outbound_sends_method_headers_and_body)
 {
     CLEANUP(story_end)
     struct story s;
     story_begin(&s, NULL, answer);
-    story_open(&s, &(struct host_wire_config){ 0 });
+    story_open(&s, &(struct host_outbound_config){ 0 });
     (void)post(&s, url(&s, "http", "/a/../b?c=d"), "hello");
     CHECK_EQ(s.replies, 0);
     RUN_UNTIL(s.loop, s.replies == 1);
     CHECK_STR(buf_str(&s.asked), "POST /a/../b?c=d text/plain '' hello;");
     CHECK_STR(buf_str(&s.seen), "200 ok;");
-    CHECK_EQ(host_wire_in_flight(s.wire), 0);
-    struct wire_request request = { .method = STR("DELETE"), .url = url(&s, "http", "/x") };
+    CHECK_EQ(host_outbound_in_flight(s.outbound), 0);
+    struct outbound_request request = { .method = STR("DELETE"), .url = url(&s, "http", "/x") };
     buf_reset(&s.asked);
-    (void)wire_http(s.wire, &request, on_reply, &s);
+    (void)outbound_http(s.outbound, &request, on_reply, &s);
     RUN_UNTIL(s.loop, s.replies == 2);
     CHECK_STR(buf_str(&s.asked), "DELETE /x  '' ;");
     CHECK_EQ(peer_accepted(s.peer), 1); /* the connection is kept */
 }
 
-TEST(wire_gives_every_status_and_follows_nothing)
+TEST(outbound_gives_every_status_and_follows_nothing)
 {
     CLEANUP(story_end)
     struct story s;
     story_begin(&s, NULL, answer);
-    story_open(&s, &(struct host_wire_config){ 0 });
+    story_open(&s, &(struct host_outbound_config){ 0 });
     s.status = 302;
     s.headers = "Location: /elsewhere\r\n";
     (void)post(&s, url(&s, "http", "/"), "x");
@@ -146,12 +146,12 @@ TEST(wire_gives_every_status_and_follows_nothing)
 }
 
 /* A URL is often a secret: what is wrong is told without it. */
-TEST(wire_refuses_what_cannot_be_sent)
+TEST(outbound_refuses_what_cannot_be_sent)
 {
     static const struct {
         struct str url;
         struct str method;
-        struct wire_header header;
+        struct outbound_header header;
         const char *error;
     } cases[] = {
         { STR_INIT("ftp://host/secret"),
@@ -188,12 +188,12 @@ TEST(wire_refuses_what_cannot_be_sent)
         CLEANUP(story_end)
         struct story s;
         story_begin(&s, NULL, answer);
-        story_open(&s, &(struct host_wire_config){ 0 });
-        struct wire_request request = { .method = cases[i].method,
-                                        .url = cases[i].url,
-                                        .headers = &cases[i].header,
-                                        .header_n = 1 };
-        (void)wire_http(s.wire, &request, on_reply, &s);
+        story_open(&s, &(struct host_outbound_config){ 0 });
+        struct outbound_request request = { .method = cases[i].method,
+                                            .url = cases[i].url,
+                                            .headers = &cases[i].header,
+                                            .header_n = 1 };
+        (void)outbound_http(s.outbound, &request, on_reply, &s);
         CHECK_EQ(s.replies, 0);
         RUN_UNTIL(s.loop, s.replies == 1);
         CHECK_STR(buf_str(&s.seen), "!invalid;");
@@ -202,19 +202,19 @@ TEST(wire_refuses_what_cannot_be_sent)
     check_case(-1);
 }
 
-TEST(wire_ends_a_request_at_its_deadline_queued_or_sent)
+TEST(outbound_ends_a_request_at_its_deadline_queued_or_sent)
 {
     CLEANUP(story_end)
     struct story s;
     story_begin(&s, NULL, hold);
-    story_open(&s, &(struct host_wire_config){ .calls_max = 1 });
-    struct wire_request request = { .method = STR("GET"),
-                                    .url = url(&s, "http", "/secret"),
-                                    .timeout = SECONDS(3) };
-    (void)wire_http(s.wire, &request, on_reply, &s);
+    story_open(&s, &(struct host_outbound_config){ .calls_max = 1 });
+    struct outbound_request request = { .method = STR("GET"),
+                                        .url = url(&s, "http", "/secret"),
+                                        .timeout = SECONDS(3) };
+    (void)outbound_http(s.outbound, &request, on_reply, &s);
     request.timeout = SECONDS(1);
-    (void)wire_http(s.wire, &request, on_reply, &s);
-    CHECK_EQ(host_wire_queued(s.wire), 2);
+    (void)outbound_http(s.outbound, &request, on_reply, &s);
+    CHECK_EQ(host_outbound_queued(s.outbound), 2);
     RUN_UNTIL(s.loop, s.replies == 1);
     CHECK(str_contains(str_from(s.last), STR("while it waited in the queue")));
     RUN_UNTIL(s.loop, s.replies == 2);
@@ -224,18 +224,18 @@ TEST(wire_ends_a_request_at_its_deadline_queued_or_sent)
     CHECK_EQ(s.held_n, 1);
 }
 
-TEST(wire_caps_what_is_in_flight_and_keeps_the_order)
+TEST(outbound_caps_what_is_in_flight_and_keeps_the_order)
 {
     CLEANUP(story_end)
     struct story s;
     story_begin(&s, NULL, hold);
-    story_open(&s, &(struct host_wire_config){ .calls_max = 2 });
+    story_open(&s, &(struct host_outbound_config){ .calls_max = 2 });
     for (int i = 0; i < 5; i++) {
         (void)post(&s, url(&s, "http", "/"), "x");
     }
     RUN_UNTIL(s.loop, s.held_n == 2);
-    CHECK_EQ(host_wire_in_flight(s.wire), 2);
-    CHECK_EQ(host_wire_queued(s.wire), 3);
+    CHECK_EQ(host_outbound_in_flight(s.outbound), 2);
+    CHECK_EQ(host_outbound_queued(s.outbound), 3);
     for (uint32_t i = 0; i < 5; i++) {
         RUN_UNTIL(s.loop, s.held_n > i);
         peer_reply(s.held[i], 200, STR_NONE, arena_printf(&s.memory, "%u", i));
@@ -255,16 +255,16 @@ static void long_answer(void *ctx UNUSED, struct peer_conn *conn,
     peer_chunk(conn, STR(""));
 }
 
-TEST(wire_refuses_an_answer_above_the_limit)
+TEST(outbound_refuses_an_answer_above_the_limit)
 {
     CLEANUP(story_end)
     struct story s;
     story_begin(&s, NULL, long_answer);
-    story_open(&s, &(struct host_wire_config){ 0 });
-    struct wire_request request = { .method = STR("GET"),
-                                    .url = url(&s, "http", "/"),
-                                    .reply_max = 1000 };
-    (void)wire_http(s.wire, &request, on_reply, &s);
+    story_open(&s, &(struct host_outbound_config){ 0 });
+    struct outbound_request request = { .method = STR("GET"),
+                                        .url = url(&s, "http", "/"),
+                                        .reply_max = 1000 };
+    (void)outbound_http(s.outbound, &request, on_reply, &s);
     RUN_UNTIL(s.loop, s.replies == 1);
     CHECK_STR(buf_str(&s.seen), "!limit;");
 }
@@ -276,12 +276,12 @@ static void cut_answer(void *ctx UNUSED, struct peer_conn *conn,
     peer_close(conn);
 }
 
-TEST(wire_says_when_an_answer_breaks_off_and_when_nobody_listens)
+TEST(outbound_says_when_an_answer_breaks_off_and_when_nobody_listens)
 {
     CLEANUP(story_end)
     struct story s;
     story_begin(&s, NULL, cut_answer);
-    story_open(&s, &(struct host_wire_config){ 0 });
+    story_open(&s, &(struct host_outbound_config){ 0 });
     (void)post(&s, url(&s, "http", "/"), "x");
     RUN_UNTIL(s.loop, s.replies == 1);
     struct str gone = url(&s, "http", "/secret");
@@ -295,36 +295,36 @@ TEST(wire_says_when_an_answer_breaks_off_and_when_nobody_listens)
                            STR_ARG(name)));
 }
 
-TEST(wire_cancels_in_flight_queued_and_answered)
+TEST(outbound_cancels_in_flight_queued_and_answered)
 {
     CLEANUP(story_end)
     struct story s;
     story_begin(&s, NULL, hold);
-    story_open(&s, &(struct host_wire_config){ .calls_max = 1 });
-    struct wire_call *first = post(&s, url(&s, "http", "/"), "x");
-    struct wire_call *second = post(&s, url(&s, "http", "/"), "x");
+    story_open(&s, &(struct host_outbound_config){ .calls_max = 1 });
+    struct outbound_call *first = post(&s, url(&s, "http", "/"), "x");
+    struct outbound_call *second = post(&s, url(&s, "http", "/"), "x");
     RUN_UNTIL(s.loop, s.held_n == 1);
-    wire_cancel(s.wire, second);
-    wire_cancel(s.wire, first);
+    outbound_cancel(s.outbound, second);
+    outbound_cancel(s.outbound, first);
     (void)post(&s, url(&s, "http", "/"), "x");
     RUN_UNTIL(s.loop, s.held_n == 2);
     peer_reply(s.held[1], 200, STR_NONE, STR("third"));
     RUN_UNTIL(s.loop, s.replies == 1);
     CHECK_STR(buf_str(&s.seen), "200 third;");
-    struct wire_request wrong = { .method = STR("GET"), .url = STR("nothing") };
-    wire_cancel(s.wire, wire_http(s.wire, &wrong, on_reply, &s));
+    struct outbound_request wrong = { .method = STR("GET"), .url = STR("nothing") };
+    outbound_cancel(s.outbound, outbound_http(s.outbound, &wrong, on_reply, &s));
     host_loop_turn(s.loop, MSECONDS(1));
     CHECK_EQ(s.replies, 1);
-    CHECK_EQ(host_wire_in_flight(s.wire), 0);
-    CHECK_EQ(host_wire_queued(s.wire), 0);
+    CHECK_EQ(host_outbound_in_flight(s.outbound), 0);
+    CHECK_EQ(host_outbound_queued(s.outbound), 0);
 }
 
-TEST(wire_may_be_freed_from_inside_a_callback)
+TEST(outbound_may_be_freed_from_inside_a_callback)
 {
     CLEANUP(story_end)
     struct story s;
     story_begin(&s, NULL, answer);
-    story_open(&s, &(struct host_wire_config){ 0 });
+    story_open(&s, &(struct host_outbound_config){ 0 });
     s.free_at_reply = true;
     for (int i = 0; i < 4; i++) {
         (void)post(&s, url(&s, "http", "/"), "x");
@@ -341,19 +341,19 @@ static const char *env_of(void *ctx, const char *name)
     return proxy ? url(s, "http", "").p : NULL;
 }
 
-TEST(wire_goes_through_the_proxy_of_the_environment)
+TEST(outbound_goes_through_the_proxy_of_the_environment)
 {
     CLEANUP(story_end)
     struct story s;
     story_begin(&s, NULL, answer);
-    story_open(&s, &(struct host_wire_config){ .env = env_of, .env_ctx = &s });
+    story_open(&s, &(struct host_outbound_config){ .env = env_of, .env_ctx = &s });
     (void)post(&s, STR("http://hooks.example/x"), "y");
     RUN_UNTIL(s.loop, s.replies == 1);
     CHECK_STR(buf_str(&s.asked), "POST http://hooks.example/x text/plain '' y;");
 }
 
 /* A certificate of an authority that only `ca_file` knows, and one for another name. */
-TEST(wire_verifies_the_server)
+TEST(outbound_verifies_the_server)
 {
     static const struct {
         const char *san;
@@ -385,8 +385,8 @@ TEST(wire_verifies_the_server)
             CLEANUP(story_end)
             struct story s;
             story_begin(&s, tls, answer);
-            story_open(&s, &(struct host_wire_config){ .ca_file = cases[i].trusted ? str_from(path)
-                                                                                   : STR_NONE });
+            story_open(&s, &(struct host_outbound_config){
+                               .ca_file = cases[i].trusted ? str_from(path) : STR_NONE });
             (void)post(&s, url(&s, "https", "/"), "x");
             RUN_UNTIL(s.loop, s.replies == 1);
             CHECK_STR(buf_str(&s.seen), cases[i].seen);

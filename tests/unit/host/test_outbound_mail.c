@@ -8,7 +8,7 @@
 struct story {
     struct loop *loop;
     struct mailpeer *peer;
-    struct wire *wire;
+    struct outbound *outbound;
     struct arena memory;
     const char *host;
     struct buf seen;
@@ -20,19 +20,19 @@ static void story_begin(struct story *s, const char *host, const struct mailpeer
 {
     *s = (struct story){ .loop = host_loop_new(), .host = host };
     s->peer = mailpeer_new(s->loop, host, script);
-    s->wire = host_wire_new(s->loop, &(struct host_wire_config){ 0 });
+    s->outbound = host_outbound_new(s->loop, &(struct host_outbound_config){ 0 });
 }
 
 static void story_end(struct story *s)
 {
-    host_wire_free(s->wire);
+    host_outbound_free(s->outbound);
     mailpeer_free(s->peer);
     host_loop_free(s->loop);
     arena_done(&s->memory);
     buf_done(&s->seen);
 }
 
-static void on_reply(void *ctx, const struct wire_reply *reply)
+static void on_reply(void *ctx, const struct outbound_reply *reply)
 {
     struct story *s = ctx;
     if (reply->err != NULL) {
@@ -46,9 +46,9 @@ static void on_reply(void *ctx, const struct wire_reply *reply)
 
 static const struct str receivers[] = { STR_INIT("c@d"), STR_INIT("e@f") };
 
-static struct wire_mail mail_to(struct story *s)
+static struct outbound_mail mail_to(struct story *s)
 {
-    return (struct wire_mail){
+    return (struct outbound_mail){
         .address = arena_printf(&s->memory, "%s:%u", s->host, mailpeer_port(s->peer)),
         .from = STR("a@b"),
         .to = receivers,
@@ -57,10 +57,10 @@ static struct wire_mail mail_to(struct story *s)
     };
 }
 
-static void send_it(struct story *s, const struct wire_mail *mail)
+static void send_it(struct story *s, const struct outbound_mail *mail)
 {
     uint32_t before = s->replies;
-    (void)wire_mail(s->wire, mail, on_reply, s);
+    (void)outbound_mail(s->outbound, mail, on_reply, s);
     CHECK_EQ(s->replies, before);
     RUN_UNTIL(s->loop, s->replies == before + 1);
 }
@@ -69,20 +69,20 @@ static void send_it(struct story *s, const struct wire_mail *mail)
     "MAIL FROM:<a@b>" options "\r\nRCPT TO:<c@d>\r\nRCPT TO:<e@f>\r\nDATA\r\n"                     \
     "From: a@b\r\nSubject: s\r\n\r\n..hello\r\nworld\r\n.\r\nQUIT\r\n"
 
-TEST(wire_mail_speaks_the_minimal_dialogue)
+TEST(outbound_mail_speaks_the_minimal_dialogue)
 {
     CLEANUP(story_end)
     struct story s;
     story_begin(&s, "127.0.0.1", &(struct mailpeer_script){ 0 });
-    struct wire_mail mail = mail_to(&s);
+    struct outbound_mail mail = mail_to(&s);
     send_it(&s, &mail);
     CHECK_STR(buf_str(&s.seen), "250 taken;");
     CHECK_STR(mailpeer_heard(s.peer), "EHLO localhost\r\n" TRANSACTION(""));
     RUN_UNTIL(s.loop, mailpeer_open(s.peer) == 0);
-    CHECK_EQ(host_wire_in_flight(s.wire), 0);
+    CHECK_EQ(host_outbound_in_flight(s.outbound), 0);
 }
 
-TEST(wire_mail_falls_back_to_helo_and_uses_what_is_offered)
+TEST(outbound_mail_falls_back_to_helo_and_uses_what_is_offered)
 {
     static const struct {
         struct mailpeer_script script;
@@ -99,7 +99,7 @@ TEST(wire_mail_falls_back_to_helo_and_uses_what_is_offered)
         CLEANUP(story_end)
         struct story s;
         story_begin(&s, "127.0.0.1", &cases[i].script);
-        struct wire_mail mail = mail_to(&s);
+        struct outbound_mail mail = mail_to(&s);
         send_it(&s, &mail);
         CHECK_STR(buf_str(&s.seen), "250 taken;");
         CHECK_STR(mailpeer_heard(s.peer), cases[i].heard);
@@ -108,13 +108,13 @@ TEST(wire_mail_falls_back_to_helo_and_uses_what_is_offered)
 }
 
 /* AUTH PLAIN is base64 of "id\0me\0secret"; to this machine it may go in clear. */
-TEST(wire_mail_logs_in_with_identity_user_and_password)
+TEST(outbound_mail_logs_in_with_identity_user_and_password)
 {
     static const struct mailpeer_script script = { .ehlo = "250-peer\r\n250 AUTH PLAIN LOGIN\r\n" };
     CLEANUP(story_end)
     struct story s;
     story_begin(&s, "127.0.0.1", &script);
-    struct wire_mail mail = mail_to(&s);
+    struct outbound_mail mail = mail_to(&s);
     mail.auth = true;
     mail.identity = STR("id");
     mail.user = STR("me");
@@ -125,13 +125,13 @@ TEST(wire_mail_logs_in_with_identity_user_and_password)
               "EHLO localhost\r\nAUTH PLAIN aWQAbWUAc2VjcmV0\r\n" TRANSACTION(""));
 }
 
-TEST(wire_mail_does_not_log_in_unasked)
+TEST(outbound_mail_does_not_log_in_unasked)
 {
     static const struct mailpeer_script script = { .ehlo = "250-peer\r\n250 AUTH PLAIN\r\n" };
     CLEANUP(story_end)
     struct story s;
     story_begin(&s, "127.0.0.1", &script);
-    struct wire_mail mail = mail_to(&s);
+    struct outbound_mail mail = mail_to(&s);
     mail.user = STR("me");
     mail.password = STR("secret");
     send_it(&s, &mail);
@@ -139,13 +139,13 @@ TEST(wire_mail_does_not_log_in_unasked)
 }
 
 /* 127.0.0.2 is this machine too, but not one of the names that Go trusts. */
-TEST(wire_mail_sends_no_password_in_clear)
+TEST(outbound_mail_sends_no_password_in_clear)
 {
     static const struct mailpeer_script script = { .ehlo = "250-peer\r\n250 AUTH PLAIN\r\n" };
     CLEANUP(story_end)
     struct story s;
     story_begin(&s, "127.0.0.2", &script);
-    struct wire_mail mail = mail_to(&s);
+    struct outbound_mail mail = mail_to(&s);
     mail.auth = true;
     mail.user = STR("me");
     mail.password = STR("secret");
@@ -159,7 +159,7 @@ TEST(wire_mail_sends_no_password_in_clear)
     CHECK_STR(buf_str(&s.seen), "!denied;250 taken;");
 }
 
-TEST(wire_mail_fails_where_login_is_wanted_and_not_offered)
+TEST(outbound_mail_fails_where_login_is_wanted_and_not_offered)
 {
     static const struct mailpeer_script scripts[] = {
         { .ehlo = "250 peer\r\n" },
@@ -170,7 +170,7 @@ TEST(wire_mail_fails_where_login_is_wanted_and_not_offered)
         CLEANUP(story_end)
         struct story s;
         story_begin(&s, "127.0.0.1", &scripts[i]);
-        struct wire_mail mail = mail_to(&s);
+        struct outbound_mail mail = mail_to(&s);
         mail.auth = true;
         mail.user = STR("me");
         mail.password = STR("secret");
@@ -182,7 +182,7 @@ TEST(wire_mail_fails_where_login_is_wanted_and_not_offered)
     check_case(-1);
 }
 
-TEST(wire_mail_hands_out_refusals_in_the_words_of_the_server)
+TEST(outbound_mail_hands_out_refusals_in_the_words_of_the_server)
 {
     static const struct {
         struct mailpeer_script script;
@@ -213,7 +213,7 @@ TEST(wire_mail_hands_out_refusals_in_the_words_of_the_server)
         CLEANUP(story_end)
         struct story s;
         story_begin(&s, "127.0.0.1", &cases[i].script);
-        struct wire_mail mail = mail_to(&s);
+        struct outbound_mail mail = mail_to(&s);
         mail.auth = cases[i].auth;
         mail.user = STR("me");
         mail.password = STR("p");
@@ -226,7 +226,7 @@ TEST(wire_mail_hands_out_refusals_in_the_words_of_the_server)
 
 /* Silence at any point ends by the deadline; behind the verdict it costs a second at most, and
  * never holds up the loop. */
-TEST(wire_mail_waits_for_nobody_for_ever)
+TEST(outbound_mail_waits_for_nobody_for_ever)
 {
     static const struct mailpeer_script scripts[] = {
         { .greeting = "" }, { .ehlo = "" }, { .mail = "" },
@@ -237,7 +237,7 @@ TEST(wire_mail_waits_for_nobody_for_ever)
         CLEANUP(story_end)
         struct story s;
         story_begin(&s, "127.0.0.1", &scripts[i]);
-        struct wire_mail mail = mail_to(&s);
+        struct outbound_mail mail = mail_to(&s);
         /* The last one is taken before the silence, and has all the time for that. */
         mail.timeout = scripts[i].quit != NULL ? SECONDS(60) : MSECONDS(150);
         host_loop_stats_reset(s.loop);
@@ -249,7 +249,7 @@ TEST(wire_mail_waits_for_nobody_for_ever)
     check_case(-1);
 }
 
-TEST(wire_mail_leaves_without_a_word_when_it_is_cancelled)
+TEST(outbound_mail_leaves_without_a_word_when_it_is_cancelled)
 {
     static const struct mailpeer_script scripts[] = { { .ehlo = "" },
                                                       { .text = "" },
@@ -260,17 +260,17 @@ TEST(wire_mail_leaves_without_a_word_when_it_is_cancelled)
         CLEANUP(story_end)
         struct story s;
         story_begin(&s, "127.0.0.1", &scripts[i]);
-        struct wire_mail mail = mail_to(&s);
-        struct wire_call *call = wire_mail(s.wire, &mail, on_reply, &s);
+        struct outbound_mail mail = mail_to(&s);
+        struct outbound_call *call = outbound_mail(s.outbound, &mail, on_reply, &s);
         RUN_UNTIL(s.loop, str_ends(mailpeer_heard(s.peer), str_from(until[i])));
-        wire_cancel(s.wire, call);
+        outbound_cancel(s.outbound, call);
         RUN_UNTIL(s.loop, mailpeer_open(s.peer) == 0);
         CHECK_EQ(s.replies, 0);
     }
     check_case(-1);
 }
 
-TEST(wire_mail_refuses_what_cannot_be_sent)
+TEST(outbound_mail_refuses_what_cannot_be_sent)
 {
     static const struct str none[] = { STR_INIT("a@b\r\nDATA") };
     static const struct {
@@ -300,10 +300,10 @@ TEST(wire_mail_refuses_what_cannot_be_sent)
     story_begin(&s, "127.0.0.1", &(struct mailpeer_script){ 0 });
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
-        struct wire_mail mail = { .address = cases[i].address,
-                                  .from = cases[i].from,
-                                  .to = cases[i].to,
-                                  .to_n = cases[i].to_n };
+        struct outbound_mail mail = { .address = cases[i].address,
+                                      .from = cases[i].from,
+                                      .to = cases[i].to,
+                                      .to_n = cases[i].to_n };
         send_it(&s, &mail);
         CHECK_STR((const char *)s.last, cases[i].error);
     }
@@ -311,7 +311,7 @@ TEST(wire_mail_refuses_what_cannot_be_sent)
 }
 
 /* A mail larger than any socket's buffer goes out in pieces. */
-TEST(wire_mail_sends_large_ones)
+TEST(outbound_mail_sends_large_ones)
 {
     CLEANUP(story_end)
     struct story s;
@@ -321,7 +321,7 @@ TEST(wire_mail_sends_large_ones)
     while (payload.n < (size_t)1900 * 1024) {
         buf_add(&payload, STR(".a line of a very long mail, of which there are many more\n"));
     }
-    struct wire_mail mail = mail_to(&s);
+    struct outbound_mail mail = mail_to(&s);
     mail.payload = buf_str(&payload);
     send_it(&s, &mail);
     CHECK_STR(buf_str(&s.seen), "250 taken;");

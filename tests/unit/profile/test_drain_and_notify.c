@@ -17,7 +17,7 @@ struct story {
     struct api *api;
     struct faults faults;
     struct inbox inbox;
-    struct wire *wire;
+    struct outbound *outbound;
     struct controller *c;
     uint32_t refuse;    /* so many messages are refused first, */
     usec_t retry_after; /* with this wish */
@@ -47,10 +47,10 @@ static void story_open(struct story *s)
     inbox_init(&s->inbox);
     s->inbox.script = on_message;
     s->inbox.ctx = s;
-    s->wire = sandbox_wire_new(loop, &s->inbox, NULL);
-    s->c = controller_new(
-        loop, s->api, NULL, NULL,
-        &(struct controller_config){ .identity = STR("a_1"), .elect = true, .wire = s->wire });
+    s->outbound = sim_outbound_new(loop, &s->inbox, NULL);
+    s->c = controller_new(loop, s->api, NULL, NULL,
+                          &(struct controller_config){
+                              .identity = STR("a_1"), .elect = true, .outbound = s->outbound });
 }
 
 /* A profile "p" that tells by a webhook of nodes which need maintenance, and looks at them again
@@ -85,7 +85,7 @@ static void story_end(struct story *s)
 {
     controller_check(s->c);
     controller_free(s->c);
-    sandbox_wire_free(s->wire);
+    sim_outbound_free(s->outbound);
     door_free(s->api);
     faults_done(&s->faults);
     apiserver_free(s->server);

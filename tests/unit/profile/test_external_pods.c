@@ -82,7 +82,7 @@ TEST(inquiry_tells_of_one_nodes_pods_to_who_asks_for_that)
     world_begin(&w);
     inquiry_free(r->inquiry);
     r->inquiry = inquiry_new(r->loop, &(struct inquiry_config){ .client = &r->client,
-                                                                .wire = r->wire,
+                                                                .outbound = r->outbound,
                                                                 .on_change = never_told,
                                                                 .on_pods = on_pods,
                                                                 .ctx = r });

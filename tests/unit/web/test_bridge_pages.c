@@ -6,30 +6,30 @@
 
 /* An exchange that remembers what was said. */
 struct fake {
-    struct serve_exchange door;
+    struct inbound_exchange door;
     int status;
     struct buf headers;
     struct buf body;
 };
 
-static struct fake *fake_of(struct serve_exchange *x)
+static struct fake *fake_of(struct inbound_exchange *x)
 {
     return CONTAINER_OF(x, struct fake, door);
 }
 
-static void fake_header(struct serve_exchange *x, const char *name, struct str value)
+static void fake_header(struct inbound_exchange *x, const char *name, struct str value)
 {
     buf_printf(&fake_of(x)->headers, "%s: " STR_FMT "\n", name, STR_ARG(value));
 }
 
-static void fake_reply(struct serve_exchange *x, int status, struct str type, struct str body)
+static void fake_reply(struct inbound_exchange *x, int status, struct str type, struct str body)
 {
     fake_header(x, "Content-Type", type);
     fake_of(x)->status = status;
     buf_add(&fake_of(x)->body, body);
 }
 
-static const struct serve_ops fake_ops = { .set_header = fake_header, .reply = fake_reply };
+static const struct inbound_ops fake_ops = { .set_header = fake_header, .reply = fake_reply };
 
 static void fake_done(struct fake *f)
 {
@@ -126,8 +126,8 @@ static void toll_done(struct toll *t)
 
 static void ask(struct toll *t, struct fake *f, const char *method, const char *path)
 {
-    f->door = (struct serve_exchange){ .ops = &fake_ops };
-    struct serve_request req = { .method = str_from(method) };
+    f->door = (struct inbound_exchange){ .ops = &fake_ops };
+    struct inbound_request req = { .method = str_from(method) };
     (void)str_cut(str_from(path), STR("?"), &req.path, &req.query);
     gatehouse_handle(&t->gatehouse, &f->door, &req);
 }

@@ -9,18 +9,18 @@
 
 /* An exchange that remembers what was said. */
 struct fake {
-    struct serve_exchange door;
+    struct inbound_exchange door;
     struct str relayed; /* the header's value */
     int status;
     struct buf body;
 };
 
-static void fake_header(struct serve_exchange *x UNUSED, const char *name UNUSED,
+static void fake_header(struct inbound_exchange *x UNUSED, const char *name UNUSED,
                         struct str value UNUSED)
 {
 }
 
-static void fake_reply(struct serve_exchange *x, int status, struct str type, struct str body)
+static void fake_reply(struct inbound_exchange *x, int status, struct str type, struct str body)
 {
     struct fake *f = CONTAINER_OF(x, struct fake, door);
     CHECK_EQ(f->status, 0); /* once */
@@ -29,12 +29,12 @@ static void fake_reply(struct serve_exchange *x, int status, struct str type, st
     buf_add(&f->body, body);
 }
 
-static const struct serve_ops fake_ops = { .set_header = fake_header, .reply = fake_reply };
+static const struct inbound_ops fake_ops = { .set_header = fake_header, .reply = fake_reply };
 
-static struct str fake_get(const struct serve_exchange *x, const char *name)
+static struct str fake_get(const struct inbound_exchange *x, const char *name)
 {
     CHECK_STR(name, RELAY_HEADER);
-    return CONTAINER_OF((struct serve_exchange *)(uintptr_t)x, struct fake, door)->relayed;
+    return CONTAINER_OF((struct inbound_exchange *)(uintptr_t)x, struct fake, door)->relayed;
 }
 
 struct scene {
@@ -43,7 +43,7 @@ struct scene {
     struct apiserver *server;
     struct api *api;
     struct inbox inbox;
-    struct wire *wire;
+    struct outbound *outbound;
     struct relay *relay;
     struct inbox_answer answer;
 };
@@ -65,9 +65,9 @@ static void scene_init(struct scene *s)
     s->inbox.script = scene_answer;
     s->inbox.ctx = s;
     s->answer = (struct inbox_answer){ .status = 200, .body = STR("[\"the leader's\"]") };
-    s->wire = sandbox_wire_new(s->loop, &s->inbox, NULL);
+    s->outbound = sim_outbound_new(s->loop, &s->inbox, NULL);
     s->relay = relay_new(s->loop, &(struct relay_config){ .api = s->api,
-                                                          .wire = s->wire,
+                                                          .outbound = s->outbound,
                                                           .lease_namespace = STR("kube-system"),
                                                           .lease_name = STR("the.lease"),
                                                           .port = 9090 });
@@ -76,7 +76,7 @@ static void scene_init(struct scene *s)
 static void scene_done(struct scene *s)
 {
     relay_free(s->relay);
-    sandbox_wire_free(s->wire);
+    sim_outbound_free(s->outbound);
     inbox_done(&s->inbox);
     door_free(s->api);
     apiserver_free(s->server);
@@ -128,12 +128,12 @@ static void add_pod(struct scene *s, const char *ip)
 
 static void ask(struct scene *s, struct fake *f)
 {
-    f->door = (struct serve_exchange){ .ops = &fake_ops };
+    f->door = (struct inbound_exchange){ .ops = &fake_ops };
     relay_start(s->relay, &f->door,
-                &(struct serve_request){ .method = STR("GET"),
-                                         .path = STR("/api/v1/explain"),
-                                         .query = STR("node=n1"),
-                                         .header = fake_get });
+                &(struct inbound_request){ .method = STR("GET"),
+                                           .path = STR("/api/v1/explain"),
+                                           .query = STR("node=n1"),
+                                           .header = fake_get });
 }
 
 static void pass(struct scene *s, usec_t time)

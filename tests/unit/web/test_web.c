@@ -9,7 +9,7 @@
 
 /* An exchange that remembers what was said. */
 struct fake {
-    struct serve_exchange door;
+    struct inbound_exchange door;
     int status;
     struct buf headers;
     struct buf body;
@@ -18,17 +18,17 @@ struct fake {
     size_t backlog;
 };
 
-static struct fake *fake_of(const struct serve_exchange *x)
+static struct fake *fake_of(const struct inbound_exchange *x)
 {
-    return CONTAINER_OF((struct serve_exchange *)(uintptr_t)x, struct fake, door);
+    return CONTAINER_OF((struct inbound_exchange *)(uintptr_t)x, struct fake, door);
 }
 
-static void fake_header(struct serve_exchange *x, const char *name, struct str value)
+static void fake_header(struct inbound_exchange *x, const char *name, struct str value)
 {
     buf_printf(&fake_of(x)->headers, "%s: " STR_FMT "\n", name, STR_ARG(value));
 }
 
-static void fake_reply(struct serve_exchange *x, int status, struct str type, struct str body)
+static void fake_reply(struct inbound_exchange *x, int status, struct str type, struct str body)
 {
     fake_header(x, "Content-Type", type);
     fake_of(x)->status = status;
@@ -36,35 +36,35 @@ static void fake_reply(struct serve_exchange *x, int status, struct str type, st
     fake_of(x)->ended = true;
 }
 
-static void fake_start(struct serve_exchange *x, int status, struct str type)
+static void fake_start(struct inbound_exchange *x, int status, struct str type)
 {
     fake_header(x, "Content-Type", type);
     fake_of(x)->status = status;
     fake_of(x)->streaming = true;
 }
 
-static void fake_chunk(struct serve_exchange *x, struct str bytes)
+static void fake_chunk(struct inbound_exchange *x, struct str bytes)
 {
     CHECK(!fake_of(x)->ended);
     buf_add(&fake_of(x)->body, bytes);
 }
 
-static void fake_end(struct serve_exchange *x)
+static void fake_end(struct inbound_exchange *x)
 {
     fake_of(x)->ended = true;
 }
 
-static size_t fake_backlog(const struct serve_exchange *x)
+static size_t fake_backlog(const struct inbound_exchange *x)
 {
     return fake_of(x)->backlog;
 }
 
-static struct str fake_no_header(const struct serve_exchange *x UNUSED, const char *name UNUSED)
+static struct str fake_no_header(const struct inbound_exchange *x UNUSED, const char *name UNUSED)
 {
     return STR_NONE;
 }
 
-static const struct serve_ops fake_ops = {
+static const struct inbound_ops fake_ops = {
     .set_header = fake_header,
     .reply = fake_reply,
     .start = fake_start,
@@ -79,11 +79,11 @@ static void fake_done(struct fake *f)
     buf_done(&f->body);
 }
 
-static void ask(serve_handler handler, void *ctx, struct fake *f, const char *method,
+static void ask(inbound_handler handler, void *ctx, struct fake *f, const char *method,
                 const char *path)
 {
-    f->door = (struct serve_exchange){ .ops = &fake_ops };
-    struct serve_request req = { .method = str_from(method), .header = fake_no_header };
+    f->door = (struct inbound_exchange){ .ops = &fake_ops };
+    struct inbound_request req = { .method = str_from(method), .header = fake_no_header };
     (void)str_cut(str_from(path), STR("?"), &req.path, &req.query);
     handler(ctx, &f->door, &req);
 }

@@ -12,7 +12,7 @@ TEST(mail_sends_exactly_the_originals_bytes)
     messenger_init(&m, "mail", MAIL);
     messenger_tell(&m);
     CHECK_EQ(m.sent, 1);
-    const struct wire_mail *mail = &messenger_at(&m, 0)->mail;
+    const struct outbound_mail *mail = &messenger_at(&m, 0)->mail;
     CHECK_STR(mail->payload,
               "From: From\r\nTo: To1,To2\r\nSubject: Sub\r\n\r\nnode-1 is in-maintenance");
     CHECK_STR(mail->address, "mail:25");
@@ -31,7 +31,7 @@ TEST(mail_takes_a_scalar_for_its_receiver_and_hands_over_the_login)
                    "{auth: true, address: 'mail:587', from: a@b, to: c@d, subject: '{{ . }}', "
                    "message: m, identity: i, user: u, password: p}");
     messenger_tell(&m);
-    const struct wire_mail *mail = &messenger_at(&m, 0)->mail;
+    const struct outbound_mail *mail = &messenger_at(&m, 0)->mail;
     /* The subject is no template. */
     CHECK_STR(mail->payload, "From: a@b\r\nTo: c@d\r\nSubject: {{ . }}\r\n\r\nm");
     CHECK_EQ(mail->to_n, 1);
@@ -63,10 +63,10 @@ TEST(mail_fails_in_time_when_nobody_answers)
     CLEANUP(messenger_done)
     struct messenger m;
     messenger_init(&m, "mail", MAIL);
-    m.wire_faults.parted = true;
+    m.outbound_faults.parted = true;
     usec_t before = vloop_now(m.time);
     messenger_tell(&m);
     CHECK_EQ(m.failed, 1);
     CHECK_EQ(m.err.code, ERR_TIMEOUT);
-    CHECK(vloop_now(m.time) - before <= WIRE_TIMEOUT + SECONDS(1));
+    CHECK(vloop_now(m.time) - before <= OUTBOUND_TIMEOUT + SECONDS(1));
 }

@@ -123,15 +123,15 @@ PROPERTY(notify_ends_every_message_once)
     struct messenger m;
     messenger_init(&m, plugins[which][0], plugins[which][1]);
     rng_init(&m.api_faults.rng, rng_next(rng));
-    rng_init(&m.wire_faults.rng, rng_next(rng));
+    rng_init(&m.outbound_faults.rng, rng_next(rng));
     faults_draw(&m.api_faults);
-    faults_draw(&m.wire_faults);
+    faults_draw(&m.outbound_faults);
     for (uint32_t i = 0; i < 5; i++) {
         (void)messenger_send(&m);
     }
     messenger_run(&m, MINUTES(30));
     CHECK_EQ(m.sent + m.failed, 5);
     CHECK(list_empty(&m.door.calls));
-    CHECK_EQ(sandbox_wire_in_flight(m.wire), 0);
+    CHECK_EQ(sim_outbound_in_flight(m.outbound), 0);
     CHECK_EQ(door_in_flight(m.api), 0);
 }

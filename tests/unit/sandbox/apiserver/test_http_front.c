@@ -9,7 +9,7 @@
 
 /* An exchange with a few headers, which remembers what was said. */
 struct fake {
-    struct serve_exchange door;
+    struct inbound_exchange door;
     struct str accept;
     struct str user_agent;
     int status;
@@ -19,17 +19,17 @@ struct fake {
     size_t backlog;
 };
 
-static struct fake *fake_of(const struct serve_exchange *x)
+static struct fake *fake_of(const struct inbound_exchange *x)
 {
-    return CONTAINER_OF((struct serve_exchange *)(uintptr_t)x, struct fake, door);
+    return CONTAINER_OF((struct inbound_exchange *)(uintptr_t)x, struct fake, door);
 }
 
-static void fake_header(struct serve_exchange *x, const char *name, struct str value)
+static void fake_header(struct inbound_exchange *x, const char *name, struct str value)
 {
     buf_printf(&fake_of(x)->headers, "%s: " STR_FMT "\n", name, STR_ARG(value));
 }
 
-static void fake_reply(struct serve_exchange *x, int status, struct str type UNUSED,
+static void fake_reply(struct inbound_exchange *x, int status, struct str type UNUSED,
                        struct str body)
 {
     fake_of(x)->status = status;
@@ -37,27 +37,27 @@ static void fake_reply(struct serve_exchange *x, int status, struct str type UNU
     fake_of(x)->ended = true;
 }
 
-static void fake_start(struct serve_exchange *x, int status, struct str type UNUSED)
+static void fake_start(struct inbound_exchange *x, int status, struct str type UNUSED)
 {
     fake_of(x)->status = status;
 }
 
-static void fake_chunk(struct serve_exchange *x, struct str bytes)
+static void fake_chunk(struct inbound_exchange *x, struct str bytes)
 {
     buf_add(&fake_of(x)->body, bytes);
 }
 
-static void fake_end(struct serve_exchange *x)
+static void fake_end(struct inbound_exchange *x)
 {
     fake_of(x)->ended = true;
 }
 
-static size_t fake_backlog(const struct serve_exchange *x)
+static size_t fake_backlog(const struct inbound_exchange *x)
 {
     return fake_of(x)->backlog;
 }
 
-static struct str fake_get(const struct serve_exchange *x, const char *name)
+static struct str fake_get(const struct inbound_exchange *x, const char *name)
 {
     struct str key = str_from(name);
     return str_eq_fold(key, STR("accept"))       ? fake_of(x)->accept
@@ -65,7 +65,7 @@ static struct str fake_get(const struct serve_exchange *x, const char *name)
                                                  : STR_NONE;
 }
 
-static const struct serve_ops fake_ops = {
+static const struct inbound_ops fake_ops = {
     .set_header = fake_header,
     .reply = fake_reply,
     .start = fake_start,
@@ -106,8 +106,8 @@ static void bench_done(struct bench *b)
 static void ask(struct bench *b, struct fake *f, const char *method, const char *target,
                 struct str body)
 {
-    f->door = (struct serve_exchange){ .ops = &fake_ops };
-    struct serve_request req = { .method = str_from(method), .header = fake_get, .body = body };
+    f->door = (struct inbound_exchange){ .ops = &fake_ops };
+    struct inbound_request req = { .method = str_from(method), .header = fake_get, .body = body };
     (void)str_cut(str_from(target), STR("?"), &req.path, &req.query);
     front_handle(&b->front, &f->door, &req);
 }

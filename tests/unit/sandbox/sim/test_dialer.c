@@ -43,9 +43,9 @@ static struct api *call(struct bed *b, const char *address, const char *token, c
 {
     struct err err = { 0 };
     struct str text = phonebook_kubeconfig(str_from(address), str_from(token), &b->memory);
-    struct api *api = dial(
+    struct api *api = dialer_open(
         b->dialer,
-        &(struct dial_spec){ .name = STR("x"), .kubeconfig = text, .token = str_from(instead) },
+        &(struct dialer_spec){ .name = STR("x"), .kubeconfig = text, .token = str_from(instead) },
         &err);
     CHECK((api == NULL) == (err.code != 0));
     (void)snprintf(b->err, sizeof(b->err), "%s", err.msg);
@@ -101,8 +101,8 @@ TEST(dialer_leads_to_the_server_behind_the_address)
         }
         CHECK_EQ(sandbox_dialer_open(b.dialer), 1);
         CHECK_EQ(b.east->open, cases[i].status != 0);
-        dial_hang_up(b.dialer, api);
-        dial_hang_up(b.dialer, NULL);
+        dialer_hang_up(b.dialer, api);
+        dialer_hang_up(b.dialer, NULL);
         CHECK_EQ(sandbox_dialer_open(b.dialer), 0);
         CHECK_EQ(b.east->open, 0);
         end(&b);
@@ -115,9 +115,9 @@ TEST(dialer_says_what_is_wrong_with_a_kubeconfig)
     struct bed b;
     begin(&b);
     struct err err = { 0 };
-    CHECK(dial(b.dialer, &(struct dial_spec){ .kubeconfig = STR("{}") }, &err) == NULL);
+    CHECK(dialer_open(b.dialer, &(struct dialer_spec){ .kubeconfig = STR("{}") }, &err) == NULL);
     CHECK_STR(err.msg, "the kubeconfig names no server of a cluster");
-    CHECK(dial(b.dialer, &(struct dial_spec){ .kubeconfig = STR("{") }, &err) == NULL);
+    CHECK(dialer_open(b.dialer, &(struct dialer_spec){ .kubeconfig = STR("{") }, &err) == NULL);
     b.east->refusal = "certificates are out of date";
     CHECK(call(&b, "https://east", "secret", NULL) == NULL);
     CHECK_STR(b.err, "certificates are out of date");

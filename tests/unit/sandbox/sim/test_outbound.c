@@ -6,7 +6,7 @@ struct fixture {
     struct vloop *time;
     struct faults faults;
     struct inbox inbox;
-    struct wire *wire;
+    struct outbound *outbound;
     /* The last reply, and how many came. */
     uint32_t replies;
     int status;
@@ -22,18 +22,18 @@ static void setup(struct fixture *f, uint64_t seed)
     f->time = vloop_new(seed, 0);
     faults_init(&f->faults, seed);
     inbox_init(&f->inbox);
-    f->wire = sandbox_wire_new(vloop_root(f->time), &f->inbox, &f->faults);
+    f->outbound = sim_outbound_new(vloop_root(f->time), &f->inbox, &f->faults);
 }
 
 static void teardown(struct fixture *f)
 {
-    sandbox_wire_free(f->wire);
+    sim_outbound_free(f->outbound);
     faults_done(&f->faults);
     inbox_done(&f->inbox);
     vloop_free(f->time);
 }
 
-static void on_reply(void *ctx, const struct wire_reply *reply)
+static void on_reply(void *ctx, const struct outbound_reply *reply)
 {
     struct fixture *f = ctx;
     f->replies++;
@@ -47,31 +47,31 @@ static void on_reply(void *ctx, const struct wire_reply *reply)
     f->at = vloop_now(f->time);
 }
 
-static struct wire_call *post(struct fixture *f, const char *url)
+static struct outbound_call *post(struct fixture *f, const char *url)
 {
-    struct wire_header headers[] = { { STR("Content-Type"), STR("text/plain") } };
-    struct wire_request request = { .method = STR("POST"),
-                                    .url = str_from(url),
-                                    .headers = headers,
-                                    .header_n = ARRAY_LEN(headers),
-                                    .body = STR("hello") };
-    return wire_http(f->wire, &request, on_reply, f);
+    struct outbound_header headers[] = { { STR("Content-Type"), STR("text/plain") } };
+    struct outbound_request request = { .method = STR("POST"),
+                                        .url = str_from(url),
+                                        .headers = headers,
+                                        .header_n = ARRAY_LEN(headers),
+                                        .body = STR("hello") };
+    return outbound_http(f->outbound, &request, on_reply, f);
 }
 
-static struct wire_call *mail(struct fixture *f)
+static struct outbound_call *mail(struct fixture *f)
 {
     struct str to[] = { STR("b@c"), STR("d@e") };
-    struct wire_mail mail = {
+    struct outbound_mail mail = {
         .address = STR("host:25"),
         .from = STR("a@b"),
         .to = to,
         .to_n = 2,
         .payload = STR("Subject: s\r\n\r\nhello"),
     };
-    return wire_mail(f->wire, &mail, on_reply, f);
+    return outbound_mail(f->outbound, &mail, on_reply, f);
 }
 
-TEST(wire_keeps_what_arrives_and_answers_that_all_is_well)
+TEST(outbound_keeps_what_arrives_and_answers_that_all_is_well)
 {
     CLEANUP(teardown)
     struct fixture f;
@@ -97,7 +97,7 @@ TEST(wire_keeps_what_arrives_and_answers_that_all_is_well)
     CHECK_STR(second->mail.to[1], "d@e");
     CHECK_EQ(second->status, 250);
     CHECK(inbox_at(&f.inbox, 2) == NULL);
-    CHECK_EQ(sandbox_wire_in_flight(f.wire), 0);
+    CHECK_EQ(sim_outbound_in_flight(f.outbound), 0);
 }
 
 static void on_script(void *ctx, const struct inbox_message *message, struct inbox_answer *answer)
@@ -106,7 +106,7 @@ static void on_script(void *ctx, const struct inbox_message *message, struct inb
     CHECK_STR(message->request.method, "POST");
 }
 
-TEST(wire_answers_as_the_script_says)
+TEST(outbound_answers_as_the_script_says)
 {
     static const struct {
         struct inbox_answer answer;
@@ -116,8 +116,8 @@ TEST(wire_answers_as_the_script_says)
     } cases[] = {
         { { .status = 429, .body = STR_INIT("slow down"), .retry_after = SECONDS(7) }, 429, 0, 0 },
         { { .status = 200, .delay = SECONDS(5) }, 200, 0, SECONDS(5) },
-        { { .status = 200, .delay = MINUTES(5) }, 0, ERR_TIMEOUT, WIRE_TIMEOUT },
-        { { .status = 0 }, 0, ERR_TIMEOUT, WIRE_TIMEOUT },
+        { { .status = 200, .delay = MINUTES(5) }, 0, ERR_TIMEOUT, OUTBOUND_TIMEOUT },
+        { { .status = 0 }, 0, ERR_TIMEOUT, OUTBOUND_TIMEOUT },
         { { .failure = ERR_IO }, 0, ERR_IO, 0 },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -135,13 +135,13 @@ TEST(wire_answers_as_the_script_says)
         CHECK_EQ(f.err.code, cases[i].code);
         CHECK_EQ(f.retry_after, cases[i].code == 0 ? answer.retry_after : 0);
         CHECK(f.at >= cases[i].at_least);
-        CHECK(f.at <= WIRE_TIMEOUT);
+        CHECK(f.at <= OUTBOUND_TIMEOUT);
         CHECK_EQ(f.inbox.arrived, 1);
     }
     check_case(-1);
 }
 
-TEST(wire_is_refused_when_the_world_is_down_and_silent_when_it_is_parted)
+TEST(outbound_is_refused_when_the_world_is_down_and_silent_when_it_is_parted)
 {
     CLEANUP(teardown)
     struct fixture f;
@@ -159,7 +159,7 @@ TEST(wire_is_refused_when_the_world_is_down_and_silent_when_it_is_parted)
     CHECK_EQ(f.inbox.arrived, 0);
 }
 
-TEST(wire_mail_meets_errors_with_codes_of_smtp)
+TEST(outbound_mail_meets_errors_with_codes_of_smtp)
 {
     CLEANUP(teardown)
     struct fixture f;
@@ -171,35 +171,35 @@ TEST(wire_mail_meets_errors_with_codes_of_smtp)
     CHECK_EQ(f.inbox.arrived, 0);
 }
 
-TEST(wire_cancelled_calls_nobody_and_may_still_arrive)
+TEST(outbound_cancelled_calls_nobody_and_may_still_arrive)
 {
     for (uint32_t chance = 0; chance <= 1000; chance += 1000) {
         CLEANUP(teardown)
         struct fixture f;
         setup(&f, 1);
         f.faults.cancel_executes = chance;
-        wire_cancel(f.wire, post(&f, "https://example.org"));
-        CHECK_EQ(sandbox_wire_in_flight(f.wire), 0);
+        outbound_cancel(f.outbound, post(&f, "https://example.org"));
+        CHECK_EQ(sim_outbound_in_flight(f.outbound), 0);
         (void)vloop_run(f.time, MINUTES(1));
         CHECK_EQ(f.replies, 0);
         CHECK_EQ(f.inbox.arrived, chance == 1000 ? 1 : 0);
     }
 }
 
-TEST(wire_lets_the_inbox_outlive_a_crash_of_its_client)
+TEST(outbound_lets_the_inbox_outlive_a_crash_of_its_client)
 {
     CLEANUP(teardown)
     struct fixture f;
     setup(&f, 1);
     f.faults.cancel_executes = 1000;
     (void)post(&f, "https://example.org");
-    sandbox_wire_free(STEAL(f.wire));
+    sim_outbound_free(STEAL(f.outbound));
     (void)vloop_run(f.time, MINUTES(1));
     CHECK_EQ(f.inbox.arrived, 1);
     CHECK_EQ(f.replies, 0);
 }
 
-TEST(wire_keeps_the_newest_messages_only)
+TEST(outbound_keeps_the_newest_messages_only)
 {
     CLEANUP(teardown)
     struct fixture f;
@@ -214,7 +214,7 @@ TEST(wire_keeps_the_newest_messages_only)
 }
 
 /* Whatever happens on the way, there is one reply, in time; and the run is the seed's. */
-PROPERTY(wire_answers_every_call_once)
+PROPERTY(outbound_answers_every_call_once)
 {
     uint64_t seed = rng_next(rng);
     uint64_t seen[2];
@@ -226,9 +226,9 @@ PROPERTY(wire_answers_every_call_once)
         for (uint32_t i = 0; i < 20; i++) {
             (void)(i % 2 == 0 ? post(&f, "http://a") : mail(&f));
         }
-        (void)vloop_run(f.time, WIRE_TIMEOUT);
+        (void)vloop_run(f.time, OUTBOUND_TIMEOUT);
         CHECK_EQ(f.replies, 20);
-        CHECK_EQ(sandbox_wire_in_flight(f.wire), 0);
+        CHECK_EQ(sim_outbound_in_flight(f.outbound), 0);
         seen[run] = f.inbox.arrived * 1000003 + (uint64_t)f.at;
     }
     CHECK_EQ(seen[0], seen[1]);
