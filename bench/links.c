@@ -79,7 +79,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "usage: links KUBECONFIG [COUNT]\n");
         return 2;
     }
-    if (file_read(str_from(argv[1]), DIAL_KUBECONFIG_BYTES_MAX, &memory, &text, &err) < 0) {
+    if (file_read(str_from(argv[1]), DIALER_KUBECONFIG_BYTES_MAX, &memory, &text, &err) < 0) {
         (void)fprintf(stderr, "links: %s\n", err.msg);
         return 1;
     }

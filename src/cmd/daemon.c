@@ -240,7 +240,7 @@ int process_serve_web(struct process *p, inbound_handler handler, void *ctx, con
     if (!process_serves_web(p)) {
         return 0;
     }
-    const struct http_config config = { .listen = p->flags->metrics_addr, .gzip = true };
+    const struct http_server_config config = { .listen = p->flags->metrics_addr, .gzip = true };
     p->web_server = http_server_new(p->loop, &config, handler, ctx, err);
     if (p->web_server == NULL) {
         return err_wrap(err, "--metrics-addr");
@@ -254,7 +254,7 @@ int process_serve_health(struct process *p, struct health *health, struct err *e
     if (address_is_off(p->flags->health_addr)) {
         return 0;
     }
-    const struct http_config config = { .listen = p->flags->health_addr };
+    const struct http_server_config config = { .listen = p->flags->health_addr };
     p->health_server = http_server_new(p->loop, &config, health_handle, health, err);
     if (p->health_server == NULL) {
         return err_wrap(err, "--health-addr");

@@ -107,7 +107,7 @@ static void demo_on_signal(void *ctx, int signo UNUSED)
 /* The port that was asked for, or a free one beside it. */
 static int demo_listen(struct demo *d, struct str listen, struct arena *memory, struct err *err)
 {
-    struct http_config config = { .listen = listen };
+    struct http_server_config config = { .listen = listen };
     d->http = http_server_new(d->loop, &config, web_handle, d->web, err);
     struct str host = listen;
     size_t colon = str_rfind_char(listen, ':');

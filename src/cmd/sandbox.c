@@ -135,7 +135,7 @@ static struct str sandbox_url(const struct sandbox *s, struct arena *out)
 static int sandbox_serve(struct sandbox *s, struct arena *memory, struct err *err)
 {
     const struct sandbox_options *o = s->options;
-    struct http_config config = { .listen = o->listen };
+    struct http_server_config config = { .listen = o->listen };
     struct pki pki;
     if (o->tls) {
         int r = pki_make(loop_wall(s->loop), memory, &pki, err);
@@ -153,7 +153,7 @@ static int sandbox_serve(struct sandbox *s, struct arena *memory, struct err *er
     struct str url = sandbox_url(s, memory);
     if (o->kubeconfig.n > 0) {
         struct str text = kubeconfig_text(url, o->tls ? &pki : NULL, memory);
-        int r = publish_file(o->kubeconfig, text, err);
+        int r = file_replace(o->kubeconfig, text, err);
         if (r < 0) {
             return r;
         }

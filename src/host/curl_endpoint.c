@@ -19,7 +19,7 @@ static void curlu_done(CURLU **u)
     curl_url_cleanup(*u);
 }
 
-static struct str url_part(struct endpoint *e, CURLU *u, CURLUPart part, unsigned flags)
+static struct str url_part(struct curl_endpoint *e, CURLU *u, CURLUPart part, unsigned flags)
 {
     char *text = NULL;
     if (curl_url_get(u, part, &text, flags) != CURLUE_OK) {
@@ -32,7 +32,7 @@ static struct str url_part(struct endpoint *e, CURLU *u, CURLUPart part, unsigne
 
 /* Go verifies and announces tls-server-name and keeps the server's host everywhere else. libcurl
  * verifies the URL's host, so the URL gets the name, and the connection is sent elsewhere. */
-static int endpoint_rename(struct endpoint *e, CURLU *u, struct err *err)
+static int curl_endpoint_rename(struct curl_endpoint *e, CURLU *u, struct err *err)
 {
     struct str name = arena_str(&e->memory, e->access->tls_server_name);
     struct str host = url_part(e, u, CURLUPART_HOST, 0);
@@ -47,7 +47,7 @@ static int endpoint_rename(struct endpoint *e, CURLU *u, struct err *err)
     return 0;
 }
 
-static int endpoint_parse(struct endpoint *e, struct err *err)
+static int curl_endpoint_parse(struct curl_endpoint *e, struct err *err)
 {
     const struct cluster_access *access = e->access;
     CLEANUP(curlu_done)
@@ -73,7 +73,7 @@ static int endpoint_parse(struct endpoint *e, struct err *err)
     (void)curl_url_set(u, CURLUPART_USER, NULL, 0);
     (void)curl_url_set(u, CURLUPART_PASSWORD, NULL, 0);
     if (e->tls && access->tls_server_name.n > 0) {
-        int r = endpoint_rename(e, u, err);
+        int r = curl_endpoint_rename(e, u, err);
         if (r < 0) {
             return r;
         }
@@ -113,7 +113,8 @@ static int no_password(char *buf UNUSED, int size UNUSED, int writing UNUSED, vo
     return -1; /* never ask at a terminal */
 }
 
-int endpoint_check_pair(struct str cert_pem, struct str key_pem, const char *whose, struct err *err)
+int curl_endpoint_check_pair(struct str cert_pem, struct str key_pem, const char *whose,
+                             struct err *err)
 {
     CLEANUP(x509_done)
     X509 *cert = pem_certificate(cert_pem);
@@ -135,7 +136,7 @@ int endpoint_check_pair(struct str cert_pem, struct str key_pem, const char *who
                            whose);
 }
 
-static int endpoint_check(const struct cluster_access *access, struct err *err)
+static int curl_endpoint_check(const struct cluster_access *access, struct err *err)
 {
     if (access->ca_pem.n > 0) {
         CLEANUP(x509_done)
@@ -151,24 +152,25 @@ static int endpoint_check(const struct cluster_access *access, struct err *err)
                        "certificate: only one is given");
     }
     return access->cert_pem.n > 0
-               ? endpoint_check_pair(access->cert_pem, access->key_pem, "credentials", err)
+               ? curl_endpoint_check_pair(access->cert_pem, access->key_pem, "credentials", err)
                : 0;
 }
 
-int endpoint_init(struct endpoint *e, const struct cluster_access *access, struct err *err)
+int curl_endpoint_init(struct curl_endpoint *e, const struct cluster_access *access,
+                       struct err *err)
 {
-    *e = (struct endpoint){ .access = access, .memory = { .first = 512 } };
-    int r = endpoint_parse(e, err);
+    *e = (struct curl_endpoint){ .access = access, .memory = { .first = 512 } };
+    int r = curl_endpoint_parse(e, err);
     if (r == 0) {
-        r = endpoint_check(access, err);
+        r = curl_endpoint_check(access, err);
     }
     if (r < 0) {
-        endpoint_done(e);
+        curl_endpoint_done(e);
     }
     return r;
 }
 
-void endpoint_done(struct endpoint *e)
+void curl_endpoint_done(struct curl_endpoint *e)
 {
     arena_done(&e->memory);
 }
@@ -200,7 +202,7 @@ static struct curl_blob blob_of(struct str s)
         struct curl_blob){ .data = (void *)(uintptr_t)s.p, .len = s.n, .flags = CURL_BLOB_NOCOPY };
 }
 
-void endpoint_prepare_any(CURL *easy)
+void curl_endpoint_prepare_any(CURL *easy)
 {
     const long no = 0;
     const long yes = 1;
@@ -213,17 +215,17 @@ void endpoint_prepare_any(CURL *easy)
     (void)curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, yes);
     (void)curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, yes);
     (void)curl_easy_setopt(easy, CURLOPT_USERAGENT, "drydock/" DRYDOCK_VERSION);
-    (void)curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)ENDPOINT_UPLOAD_BUFFER);
+    (void)curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)CURL_ENDPOINT_UPLOAD_BUFFER);
     (void)curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, curl_on_sockopt);
     (void)curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 }
 
-void endpoint_prepare(const struct endpoint *e, CURL *easy)
+void curl_endpoint_prepare(const struct curl_endpoint *e, CURL *easy)
 {
     const struct cluster_access *access = e->access;
     const long no = 0;
     const long yes = 1;
-    endpoint_prepare_any(easy);
+    curl_endpoint_prepare_any(easy);
     (void)curl_easy_setopt(easy, CURLOPT_PROXY, access->proxy_url.n > 0 ? access->proxy_url.p : "");
     (void)curl_easy_setopt(easy, CURLOPT_NOPROXY, ""); /* decided already */
     if (e->connect_to.data != NULL) {
@@ -274,7 +276,7 @@ static int error_connect(CURL *easy, CURLcode code, const char *detail, struct e
                    detail[0] != '\0' ? detail : curl_easy_strerror(code));
 }
 
-int endpoint_explain(CURL *easy, CURLcode code, const char *detail, struct err *err)
+int curl_endpoint_explain(CURL *easy, CURLcode code, const char *detail, struct err *err)
 {
     const char *words = detail[0] != '\0' ? detail : curl_easy_strerror(code);
     switch (code) {
@@ -313,9 +315,9 @@ int endpoint_explain(CURL *easy, CURLcode code, const char *detail, struct err *
     return -(int)err->code;
 }
 
-int endpoint_error(const struct endpoint *e, CURL *easy, CURLcode code, const char *detail,
-                   struct err *err)
+int curl_endpoint_error(const struct curl_endpoint *e, CURL *easy, CURLcode code,
+                        const char *detail, struct err *err)
 {
-    (void)endpoint_explain(easy, code, detail, err); /* the code is what is wanted */
+    (void)curl_endpoint_explain(easy, code, detail, err); /* the code is what is wanted */
     return err_wrap(err, "server '" STR_FMT "'", STR_ARG(e->access->server));
 }

@@ -11,9 +11,9 @@
 #include "base/err.h"
 #include "host/cluster_access.h"
 
-#define ENDPOINT_UPLOAD_BUFFER 16384 /* bytes; libcurl has no less */
+#define CURL_ENDPOINT_UPLOAD_BUFFER 16384 /* bytes; libcurl has no less */
 
-struct endpoint {
+struct curl_endpoint {
     struct arena memory;
     const struct cluster_access *access; /* borrowed: from whoever made it */
     struct str base;                     /* "https://host:port/prefix", without a final '/' */
@@ -23,23 +23,24 @@ struct endpoint {
 };
 
 NODISCARD
-int endpoint_init(struct endpoint *e, const struct cluster_access *access, struct err *err);
-void endpoint_done(struct endpoint *e);
+int curl_endpoint_init(struct curl_endpoint *e, const struct cluster_access *access,
+                       struct err *err);
+void curl_endpoint_done(struct curl_endpoint *e);
 
 /* Sets what all requests to anybody share. */
-void endpoint_prepare_any(CURL *easy);
+void curl_endpoint_prepare_any(CURL *easy);
 /* Sets what all requests to this server share. */
-void endpoint_prepare(const struct endpoint *e, CURL *easy);
+void curl_endpoint_prepare(const struct curl_endpoint *e, CURL *easy);
 
 /* A sentence about a transfer that failed, with the server's name in front. `detail` is libcurl's
  * error buffer. */
-int endpoint_error(const struct endpoint *e, CURL *easy, CURLcode code, const char *detail,
-                   struct err *err);
+int curl_endpoint_error(const struct curl_endpoint *e, CURL *easy, CURLcode code,
+                        const char *detail, struct err *err);
 
 /* The same without the name. */
-int endpoint_explain(CURL *easy, CURLcode code, const char *detail, struct err *err);
+int curl_endpoint_explain(CURL *easy, CURLcode code, const char *detail, struct err *err);
 
 /* Whether certificate and key are PEM and belong together; `whose` begins the message. */
 NODISCARD
-int endpoint_check_pair(struct str cert_pem, struct str key_pem, const char *whose,
-                        struct err *err);
+int curl_endpoint_check_pair(struct str cert_pem, struct str key_pem, const char *whose,
+                             struct err *err);

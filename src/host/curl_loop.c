@@ -6,24 +6,24 @@
 #include "base/list.h"
 #include "host/loop.h"
 
-struct multi {
+struct curl_loop {
     struct loop *loop; /* borrowed: from whoever made the multi */
     CURLM *curl;
     struct loop_timer timer;
     struct list sockets;
-    multi_on_done on_done;
-    multi_keeps keeps; /* NULL: none */
+    curl_loop_on_done on_done;
+    curl_loop_keeps keeps; /* NULL: none */
     void *ctx;
 };
 
-struct multi_socket {
+struct curl_loop_socket {
     struct list link;
-    struct multi *multi;
+    struct curl_loop *multi;
     struct event *event;
     int what;
 };
 
-static void multi_collect(struct multi *m)
+static void curl_loop_collect(struct curl_loop *m)
 {
     int left;
     CURLMsg *msg;
@@ -34,37 +34,37 @@ static void multi_collect(struct multi *m)
         CURL *easy = msg->easy_handle;
         CURLcode result = msg->data.result;
         if (m->keeps == NULL || !m->keeps(m->ctx, easy, result)) {
-            multi_remove(m, easy); /* `msg` is gone with it */
+            curl_loop_remove(m, easy); /* `msg` is gone with it */
         }
         m->on_done(m->ctx, easy, result);
     }
 }
 
-static void multi_act(struct multi *m, curl_socket_t fd, int mask)
+static void curl_loop_act(struct curl_loop *m, curl_socket_t fd, int mask)
 {
     int running;
     CURLMcode r = curl_multi_socket_action(m->curl, fd, mask, &running);
     ASSERT(r == CURLM_OK || r == CURLM_BAD_SOCKET);
-    multi_collect(m);
+    curl_loop_collect(m);
 }
 
 static void on_event(evutil_socket_t fd, short what, void *ctx)
 {
-    struct multi_socket *s = ctx;
-    struct multi *m = s->multi; /* `s` may go in the call below */
-    (void)loop_now(m->loop);    /* the turn begins for the clock and the measure of its length */
+    struct curl_loop_socket *s = ctx;
+    struct curl_loop *m = s->multi; /* `s` may go in the call below */
+    (void)loop_now(m->loop); /* the turn begins for the clock and the measure of its length */
     int mask = ((what & EV_READ) != 0 ? CURL_CSELECT_IN : 0) |
                ((what & EV_WRITE) != 0 ? CURL_CSELECT_OUT : 0);
-    multi_act(m, fd, mask);
+    curl_loop_act(m, fd, mask);
 }
 
 static void on_timer(void *ctx)
 {
-    struct multi *m = ctx;
-    multi_act(m, CURL_SOCKET_TIMEOUT, 0);
+    struct curl_loop *m = ctx;
+    curl_loop_act(m, CURL_SOCKET_TIMEOUT, 0);
 }
 
-static void socket_free(struct multi_socket *s)
+static void socket_free(struct curl_loop_socket *s)
 {
     list_del(&s->link);
     event_free(s->event);
@@ -73,8 +73,8 @@ static void socket_free(struct multi_socket *s)
 
 static int curl_on_socket(CURL *easy UNUSED, curl_socket_t fd, int what, void *ctx, void *known)
 {
-    struct multi *m = ctx;
-    struct multi_socket *s = known;
+    struct curl_loop *m = ctx;
+    struct curl_loop_socket *s = known;
     if (what == CURL_POLL_REMOVE) {
         if (s != NULL) {
             socket_free(s);
@@ -85,7 +85,7 @@ static int curl_on_socket(CURL *easy UNUSED, curl_socket_t fd, int what, void *c
         return 0;
     }
     if (s == NULL) {
-        s = ALLOC_NEW(struct multi_socket);
+        s = ALLOC_NEW(struct curl_loop_socket);
         s->multi = m;
         list_add(&m->sockets, &s->link);
         CURLMcode r = curl_multi_assign(m->curl, fd, s);
@@ -105,7 +105,7 @@ static int curl_on_socket(CURL *easy UNUSED, curl_socket_t fd, int what, void *c
 
 static int curl_on_timer(CURLM *curl UNUSED, long timeout_ms, void *ctx)
 {
-    struct multi *m = ctx;
+    struct curl_loop *m = ctx;
     if (timeout_ms < 0) {
         loop_timer_stop(&m->timer);
     } else {
@@ -114,12 +114,12 @@ static int curl_on_timer(CURLM *curl UNUSED, long timeout_ms, void *ctx)
     return 0;
 }
 
-struct multi *multi_new(struct loop *loop, multi_on_done on_done, void *ctx)
+struct curl_loop *curl_loop_new(struct loop *loop, curl_loop_on_done on_done, void *ctx)
 {
-    /* libcurl counts these: each multi_new has its cleanup in multi_free. */
+    /* libcurl counts these: each curl_loop_new has its cleanup in curl_loop_free. */
     CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
     ASSERT(code == CURLE_OK);
-    struct multi *m = ALLOC_NEW(struct multi);
+    struct curl_loop *m = ALLOC_NEW(struct curl_loop);
     m->loop = loop;
     m->on_done = on_done;
     m->ctx = ctx;
@@ -137,12 +137,12 @@ struct multi *multi_new(struct loop *loop, multi_on_done on_done, void *ctx)
     return m;
 }
 
-void multi_set_keeps(struct multi *m, multi_keeps keeps)
+void curl_loop_set_keeps(struct curl_loop *m, curl_loop_keeps keeps)
 {
     m->keeps = keeps;
 }
 
-void multi_free(struct multi *m)
+void curl_loop_free(struct curl_loop *m)
 {
     if (m == NULL) {
         return;
@@ -150,25 +150,25 @@ void multi_free(struct multi *m)
     CURLMcode r = curl_multi_cleanup(m->curl);
     ASSERT(r == CURLM_OK);
     LIST_EACH (&m->sockets, link) {
-        socket_free(CONTAINER_OF(link, struct multi_socket, link));
+        socket_free(CONTAINER_OF(link, struct curl_loop_socket, link));
     }
     loop_timer_done(&m->timer);
     alloc_free(m);
     curl_global_cleanup();
 }
 
-void multi_set_connections_max(struct multi *m, uint32_t n)
+void curl_loop_set_connections_max(struct curl_loop *m, uint32_t n)
 {
     (void)curl_multi_setopt(m->curl, CURLMOPT_MAXCONNECTS, (long)n); /* a number it knows */
 }
 
-void multi_add(struct multi *m, CURL *easy)
+void curl_loop_add(struct curl_loop *m, CURL *easy)
 {
     CURLMcode r = curl_multi_add_handle(m->curl, easy);
     ASSERT(r == CURLM_OK);
 }
 
-void multi_remove(struct multi *m, CURL *easy)
+void curl_loop_remove(struct curl_loop *m, CURL *easy)
 {
     CURLMcode r = curl_multi_remove_handle(m->curl, easy);
     ASSERT(r == CURLM_OK);

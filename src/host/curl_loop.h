@@ -11,22 +11,22 @@
 
 #include "port/loop.h"
 
-struct multi;
+struct curl_loop;
 
-typedef void (*multi_on_done)(void *ctx, CURL *easy, CURLcode result);
+typedef void (*curl_loop_on_done)(void *ctx, CURL *easy, CURLcode result);
 
-struct multi *multi_new(struct loop *loop, multi_on_done on_done, void *ctx);
+struct curl_loop *curl_loop_new(struct loop *loop, curl_loop_on_done on_done, void *ctx);
 
 /* A transfer whose end `keeps` answers true stays in the multi, and its connection with it, until
  * it is removed: for what is made with CURLOPT_CONNECT_ONLY. */
-typedef bool (*multi_keeps)(void *ctx, CURL *easy, CURLcode result);
-void multi_set_keeps(struct multi *m, multi_keeps keeps);
+typedef bool (*curl_loop_keeps)(void *ctx, CURL *easy, CURLcode result);
+void curl_loop_set_keeps(struct curl_loop *m, curl_loop_keeps keeps);
 
 /* All transfers are removed before. Accepts NULL. */
-void multi_free(struct multi *m);
+void curl_loop_free(struct curl_loop *m);
 
 /* How many connections, in use or idle, are kept at most. */
-void multi_set_connections_max(struct multi *m, uint32_t n);
+void curl_loop_set_connections_max(struct curl_loop *m, uint32_t n);
 
-void multi_add(struct multi *m, CURL *easy);
-void multi_remove(struct multi *m, CURL *easy);
+void curl_loop_add(struct curl_loop *m, CURL *easy);
+void curl_loop_remove(struct curl_loop *m, CURL *easy);

@@ -37,9 +37,9 @@ static struct api *dial_open(struct host_dialer *d, const struct dialer_spec *sp
     };
     const struct kubeconfig_text text = { .path = spec->name, .text = spec->kubeconfig };
     struct cluster_access access = { 0 };
-    if (spec->kubeconfig.n > DIAL_KUBECONFIG_BYTES_MAX) {
+    if (spec->kubeconfig.n > DIALER_KUBECONFIG_BYTES_MAX) {
         (void)err_set(err, ERR_LIMIT, "kubeconfig '" STR_FMT "': has %zu bytes, at most %zu",
-                      STR_ARG(spec->name), spec->kubeconfig.n, DIAL_KUBECONFIG_BYTES_MAX);
+                      STR_ARG(spec->name), spec->kubeconfig.n, DIALER_KUBECONFIG_BYTES_MAX);
         return NULL;
     }
     if (kubeconfig_parse(&source, &text, 1, tmp, &access, err) < 0 ||
@@ -56,11 +56,11 @@ static struct api *dial_open(struct host_dialer *d, const struct dialer_spec *sp
 static struct api *host_dial(struct dialer *door, const struct dialer_spec *spec, struct err *err)
 {
     static const struct transport_limits limits = {
-        .requests_max = DIAL_REQUESTS_MAX,
-        .watches_max = DIAL_WATCHES_MAX,
-        .connect_max = DIAL_CONNECT_MAX,
-        .reply_bytes_max = DIAL_REPLY_BYTES_MAX,
-        .line_bytes_max = DIAL_LINE_BYTES_MAX,
+        .requests_max = DIALER_REQUESTS_MAX,
+        .watches_max = DIALER_WATCHES_MAX,
+        .connect_max = DIALER_CONNECT_MAX,
+        .reply_bytes_max = DIALER_REPLY_BYTES_MAX,
+        .line_bytes_max = DIALER_LINE_BYTES_MAX,
     };
     CLEANUP(arena_wipe)
     struct arena tmp = { 0 };

@@ -21,13 +21,13 @@
 struct loop;
 
 /* What one cluster may cost, however it behaves. */
-#define DIAL_KUBECONFIG_BYTES_MAX ((size_t)1024 * 1024) /* a Secret holds no more */
-#define DIAL_REQUESTS_MAX 4u                            /* patches in flight at once */
-#define DIAL_WATCHES_MAX 2u          /* one, and its successor while it is being given up */
-#define DIAL_CONNECT_MAX SECONDS(10) /* name, TCP and TLS together */
-#define DIAL_REPLY_BYTES_MAX                                                                       \
+#define DIALER_KUBECONFIG_BYTES_MAX ((size_t)1024 * 1024) /* a Secret holds no more */
+#define DIALER_REQUESTS_MAX 4u                            /* patches in flight at once */
+#define DIALER_WATCHES_MAX 2u          /* one, and its successor while it is being given up */
+#define DIALER_CONNECT_MAX SECONDS(10) /* name, TCP and TLS together */
+#define DIALER_REPLY_BYTES_MAX                                                                     \
     ((size_t)8 * 1024 * 1024) /* a page of 500 nodes' metadata has some 3 MiB */
-#define DIAL_LINE_BYTES_MAX                                                                        \
+#define DIALER_LINE_BYTES_MAX                                                                      \
     ((size_t)1024 * 1024) /* annotations have 256 KiB at most, managed fields less */
 
 struct host_dialer_config {

@@ -52,7 +52,7 @@ struct http_exchange {
 
 struct http_server {
     struct loop *loop;
-    struct http_config config; /* without its texts */
+    struct http_server_config config; /* without its texts */
     inbound_handler handler;
     void *ctx;
     struct evhttp *http;
@@ -543,7 +543,7 @@ static const struct inbound_ops http_ops = {
     .backlog = http_backlog,
 };
 
-static void http_defaults(struct http_config *c)
+static void http_defaults(struct http_server_config *c)
 {
     c->header_bytes_max = c->header_bytes_max > 0 ? c->header_bytes_max : HTTP_HEADER_BYTES_MAX;
     c->body_bytes_max = c->body_bytes_max > 0 ? c->body_bytes_max : HTTP_BODY_BYTES_MAX;
@@ -593,7 +593,7 @@ static int http_listen(struct http_server *s, struct str listen, struct err *err
 
 static void http_stop_done(void *ctx);
 
-struct http_server *http_server_new(struct loop *loop, const struct http_config *config,
+struct http_server *http_server_new(struct loop *loop, const struct http_server_config *config,
                                     inbound_handler handler, void *ctx, struct err *err)
 {
     struct http_server *s = ALLOC_NEW(struct http_server);
@@ -604,9 +604,9 @@ struct http_server *http_server_new(struct loop *loop, const struct http_config 
     http_defaults(&s->config);
     int r = 0;
     if (config->tls_cert.n > 0) {
-        struct tls_files files = { .cert = config->tls_cert,
-                                   .key = config->tls_key,
-                                   .client_ca = config->tls_client_ca };
+        struct tls_server_files files = { .cert = config->tls_cert,
+                                          .key = config->tls_key,
+                                          .client_ca = config->tls_client_ca };
         r = tls_server_new(&files, &s->tls, err);
     }
     if (r == 0) {
@@ -711,7 +711,7 @@ void http_server_free(struct http_server *s)
         evhttp_free(s->http);
     }
     ASSERT(list_empty(&s->conns));
-    tls_free(s->tls);
+    tls_server_free(s->tls);
     loop_timer_done(&s->resume);
     loop_timer_done(&s->stop_timer);
     alloc_free(s);

@@ -25,7 +25,7 @@
     ((size_t)1024 * 1024) /* packing takes 10 ms for so much, and all others wait meanwhile */
 #define HTTP_STALL_TIME_MAX SECONDS(30) /* a peer that reads nothing for so long is gone */
 
-struct http_config {
+struct http_server_config {
     struct str listen;        /* ":8080", "127.0.0.1:0", "[::1]:0"; port 0 takes a free one */
     struct str tls_cert;      /* PEM, leaf first; empty = plain HTTP */
     struct str tls_key;       /* PEM */
@@ -50,7 +50,7 @@ struct http_server;
 
 /* Listens at once. The handler is called from the loop. NULL with `err` where it cannot. */
 NODISCARD
-struct http_server *http_server_new(struct loop *loop, const struct http_config *config,
+struct http_server *http_server_new(struct loop *loop, const struct http_server_config *config,
                                     inbound_handler handler, void *ctx, struct err *err);
 
 uint16_t http_server_port(const struct http_server *s);

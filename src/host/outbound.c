@@ -47,7 +47,7 @@ static void call_stop(struct outbound_call *call)
     if (call->is_mail) {
         outbound_mail_stop(call);
     } else if (call->attached) {
-        multi_remove(call->outbound->multi, call->easy);
+        curl_loop_remove(call->outbound->multi, call->easy);
         call->attached = false;
     }
 }
@@ -268,7 +268,7 @@ void outbound_call_prepare(struct outbound_call *call)
     if (call->easy == NULL) {
         out_of_memory(sizeof(*call));
     }
-    endpoint_prepare_any(call->easy);
+    curl_endpoint_prepare_any(call->easy);
     (void)curl_easy_setopt(call->easy, CURLOPT_PRIVATE, call);
     (void)curl_easy_setopt(call->easy, CURLOPT_ERRORBUFFER, call->detail);
     (void)curl_easy_setopt(call->easy, CURLOPT_CONNECTTIMEOUT_MS,
@@ -323,7 +323,7 @@ static void http_start(struct outbound_call *call)
         (void)curl_easy_setopt(call->easy, CURLOPT_NOBODY, 1L);
     }
     (void)curl_easy_setopt(call->easy, CURLOPT_CUSTOMREQUEST, r->method.p);
-    multi_add(call->outbound->multi, call->easy);
+    curl_loop_add(call->outbound->multi, call->easy);
     call->attached = true;
 }
 
@@ -342,7 +342,7 @@ static void on_transfer_done(void *ctx UNUSED, CURL *easy, CURLcode result)
     if (call->over_limit) {
         (void)err_set(&err, ERR_LIMIT, "the answer is longer than %zu bytes", call->reply.max);
     } else if (result != CURLE_OK) {
-        (void)endpoint_explain(easy, result, call->detail, &err);
+        (void)curl_endpoint_explain(easy, result, call->detail, &err);
     } else if (!call->head_done) {
         /* libcurl takes a connection that closes among the headers for their end. */
         (void)err_set(&err, ERR_IO, "the answer broke off in its headers");
@@ -397,7 +397,7 @@ static void outbound_end(struct host_outbound *w)
         }
     }
     loop_timer_done(&w->pump);
-    multi_free(w->multi);
+    curl_loop_free(w->multi);
     arena_done(&w->memory);
     alloc_free(w);
 }
@@ -442,8 +442,8 @@ struct outbound *host_outbound_new(struct loop *loop, const struct host_outbound
     list_init(&w->flying);
     list_init(&w->ready);
     loop_timer_init(&w->pump, loop, on_pump, w);
-    w->multi = multi_new(loop, on_transfer_done, w);
-    multi_set_connections_max(w->multi, w->config.calls_max);
+    w->multi = curl_loop_new(loop, on_transfer_done, w);
+    curl_loop_set_connections_max(w->multi, w->config.calls_max);
     return &w->door;
 }
 

@@ -17,7 +17,7 @@ struct host_outbound {
     struct loop *loop;    /* borrowed: from whoever made it */
     struct arena memory;
     struct host_outbound_config config;
-    struct multi *multi; /* of requests; each mail has its own */
+    struct curl_loop *multi; /* of requests; each mail has its own */
     struct list queue;
     struct list flying; /* answered and not yet told included */
     struct list ready;
@@ -36,7 +36,7 @@ enum outbound_state {
 
 /* The part of a mail that comes after libcurl. */
 struct outbound_letter {
-    struct multi *multi;
+    struct curl_loop *multi;
     bool talking; /* the connection is made, and ours */
     struct event *event;
     short watched; /* for what */

@@ -71,10 +71,10 @@ void outbound_mail_stop(struct outbound_call *call)
         event_free(STEAL(l->event)); /* before its descriptor is closed */
     }
     if (call->attached) {
-        multi_remove(l->multi, call->easy); /* closes the connection, without a word */
+        curl_loop_remove(l->multi, call->easy); /* closes the connection, without a word */
         call->attached = false;
     }
-    multi_free(STEAL(l->multi));
+    curl_loop_free(STEAL(l->multi));
 }
 
 static void mail_fail(struct outbound_call *call, enum err_code code, const char *text)
@@ -234,7 +234,7 @@ static void connect_failed(struct outbound_call *call, CURLcode result)
         buf_add(&call->reply, str_from(l->last_text));
         outbound_call_end(call);
     } else {
-        (void)endpoint_explain(call->easy, result, call->detail, &err); /* for its words */
+        (void)curl_endpoint_explain(call->easy, result, call->detail, &err); /* for its words */
         outbound_call_fail(call, &err);
     }
 }
@@ -270,8 +270,8 @@ void outbound_mail_start(struct outbound_call *call)
 {
     const struct outbound_mail *m = &call->mail;
     struct outbound_letter *l = &call->letter;
-    l->multi = multi_new(call->outbound->loop, on_connected, call);
-    multi_set_keeps(l->multi, keeps_connection);
+    l->multi = curl_loop_new(call->outbound->loop, on_connected, call);
+    curl_loop_set_keeps(l->multi, keeps_connection);
     outbound_call_prepare(call);
     /* The path is what EHLO says. */
     struct str url =
@@ -294,6 +294,6 @@ void outbound_mail_start(struct outbound_call *call)
             (void)curl_easy_setopt(call->easy, CURLOPT_SASL_AUTHZID, m->identity.p);
         }
     }
-    multi_add(l->multi, call->easy);
+    curl_loop_add(l->multi, call->easy);
     call->attached = true;
 }

@@ -85,7 +85,7 @@ static int pki_issue(const struct pki_pair *issuer, const struct pki_wish *wish,
          X509_sign(pair.cert, by->key, EVP_sha256()) > 0;
     if (!ok) {
         pki_pair_done(&pair);
-        return tls_fail(err, "make a certificate");
+        return tls_server_fail(err, "make a certificate");
     }
     *ret = pair;
     return 0;

@@ -19,7 +19,7 @@ static int publish_write(int fd, struct str content)
     return 0;
 }
 
-int publish_file(struct str path, struct str content, struct err *err)
+int file_replace(struct str path, struct str content, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };

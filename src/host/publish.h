@@ -9,4 +9,4 @@
 /* Written beside its place and renamed, so a reader never sees half of it. Only the owner may read
  * it: what is published carries keys. */
 NODISCARD
-int publish_file(struct str path, struct str content, struct err *err);
+int file_replace(struct str path, struct str content, struct err *err);

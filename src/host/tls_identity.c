@@ -41,7 +41,7 @@ static int no_password(char *buf UNUSED, int size UNUSED, int writing UNUSED, vo
 
 /* ── from PEM to binary ────────────────────────────────────────────────────────────────────── */
 
-static struct str identity_keep_cert(struct identity *id, X509 *cert)
+static struct str tls_identity_keep_cert(struct tls_identity *id, X509 *cert)
 {
     int n = i2d_X509(cert, NULL);
     ASSERT(n > 0); /* it was read a moment ago */
@@ -52,8 +52,8 @@ static struct str identity_keep_cert(struct identity *id, X509 *cert)
 }
 
 /* All certificates of a PEM text; `what` begins the message. */
-static int identity_keep_certs(struct identity *id, struct str pem, const char *what,
-                               const struct str **ret, uint32_t *ret_n, struct err *err)
+static int tls_identity_keep_certs(struct tls_identity *id, struct str pem, const char *what,
+                                   const struct str **ret, uint32_t *ret_n, struct err *err)
 {
     CLEANUP(bio_done)
     BIO *bio = bio_on(pem);
@@ -65,7 +65,7 @@ static int identity_keep_certs(struct identity *id, struct str pem, const char *
         if (cert == NULL || n == ARRAY_LEN(found)) {
             break;
         }
-        found[n++] = identity_keep_cert(id, cert);
+        found[n++] = tls_identity_keep_cert(id, cert);
     }
     /* The end of the text is told as a line that does not begin another one. */
     bool ended = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
@@ -81,7 +81,7 @@ static int identity_keep_certs(struct identity *id, struct str pem, const char *
     return 0;
 }
 
-static int identity_keep_key(struct identity *id, struct str pem, struct err *err)
+static int tls_identity_keep_key(struct tls_identity *id, struct str pem, struct err *err)
 {
     CLEANUP(bio_done)
     BIO *bio = bio_on(pem);
@@ -99,37 +99,37 @@ static int identity_keep_key(struct identity *id, struct str pem, struct err *er
     return 0;
 }
 
-int identity_init(struct identity *id, const struct cluster_access *access, struct err *err)
+int tls_identity_init(struct tls_identity *id, const struct cluster_access *access, struct err *err)
 {
     /* The text of a certificate is four thirds of its bytes and more: all fits the first block. */
     size_t size = 64 + (access->ca_pem.n + access->cert_pem.n + access->key_pem.n) * 3 / 4;
-    *id = (struct identity){ .memory = { .first = size } };
+    *id = (struct tls_identity){ .memory = { .first = size } };
     int r = 0;
     if (access->ca_pem.n > 0) {
-        r = identity_keep_certs(id, access->ca_pem, "certificate-authority", &id->trusted,
-                                &id->trusted_n, err);
+        r = tls_identity_keep_certs(id, access->ca_pem, "certificate-authority", &id->trusted,
+                                    &id->trusted_n, err);
     }
     if (r == 0 && access->cert_pem.n > 0) {
-        r = identity_keep_certs(id, access->cert_pem, "client-certificate", &id->certs,
-                                &id->certs_n, err);
-        r = r < 0 ? r : identity_keep_key(id, access->key_pem, err);
+        r = tls_identity_keep_certs(id, access->cert_pem, "client-certificate", &id->certs,
+                                    &id->certs_n, err);
+        r = r < 0 ? r : tls_identity_keep_key(id, access->key_pem, err);
     }
     if (r < 0) {
-        identity_done(id);
+        tls_identity_done(id);
     }
     return r;
 }
 
-void identity_done(struct identity *id)
+void tls_identity_done(struct tls_identity *id)
 {
     arena_wipe(&id->memory);
-    *id = (struct identity){ 0 };
+    *id = (struct tls_identity){ 0 };
 }
 
 /* ── from binary to a connection ───────────────────────────────────────────────────────────── */
 
 /* NULL when one cannot be read, which was read before. */
-static STACK_OF(X509) * identity_stack(const struct str *certs, uint32_t n)
+static STACK_OF(X509) * tls_identity_stack(const struct str *certs, uint32_t n)
 {
     STACK_OF(X509) *stack = sk_X509_new_null();
     if (stack == NULL) {
@@ -148,11 +148,11 @@ static STACK_OF(X509) * identity_stack(const struct str *certs, uint32_t n)
 }
 
 /* Verifies a server's certificate in OpenSSL's place, by our authorities. */
-static int identity_on_verify(X509_STORE_CTX *store, void *ctx)
+static int tls_identity_on_verify(X509_STORE_CTX *store, void *ctx)
 {
-    const struct identity *id = ctx;
+    const struct tls_identity *id = ctx;
     CLEANUP(stack_done)
-    STACK_OF(X509) *trusted = identity_stack(id->trusted, id->trusted_n);
+    STACK_OF(X509) *trusted = tls_identity_stack(id->trusted, id->trusted_n);
     if (trusted == NULL) {
         X509_STORE_CTX_set_error(store, X509_V_ERR_OUT_OF_MEM);
         return 0;
@@ -173,11 +173,11 @@ static int identity_on_verify(X509_STORE_CTX *store, void *ctx)
 }
 
 /* The server asks for a certificate: 1, or 0 and the handshake fails. */
-static int identity_on_asked(SSL *ssl, void *ctx)
+static int tls_identity_on_asked(SSL *ssl, void *ctx)
 {
-    const struct identity *id = ctx;
+    const struct tls_identity *id = ctx;
     CLEANUP(stack_done)
-    STACK_OF(X509) *chain = identity_stack(id->certs, id->certs_n);
+    STACK_OF(X509) *chain = tls_identity_stack(id->certs, id->certs_n);
     const unsigned char *at = (const unsigned char *)id->key.p;
     CLEANUP(pkey_done)
     EVP_PKEY *key = d2i_AutoPrivateKey(NULL, &at, (long)id->key.n);
@@ -189,21 +189,21 @@ static int identity_on_asked(SSL *ssl, void *ctx)
     return SSL_use_cert_and_key(ssl, cert, key, chain, /* override= */ 1) == 1 ? 1 : 0;
 }
 
-void identity_use(struct identity *id, SSL_CTX *ctx)
+void tls_identity_use(struct tls_identity *id, SSL_CTX *ctx)
 {
     (void)SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
     (void)SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
     if (id->trusted_n > 0) {
         /* Not by a store of the context's, which some versions of libcurl replace by one that they
          * share between connections. */
-        SSL_CTX_set_cert_verify_callback(ctx, identity_on_verify, id);
+        SSL_CTX_set_cert_verify_callback(ctx, tls_identity_on_verify, id);
     }
     if (id->certs_n > 0) {
-        SSL_CTX_set_cert_cb(ctx, identity_on_asked, id);
+        SSL_CTX_set_cert_cb(ctx, tls_identity_on_asked, id);
     }
 }
 
-void identity_rest(SSL *ssl)
+void tls_identity_rest(SSL *ssl)
 {
     SSL_certs_clear(ssl);
     /* The tickets that follow a handshake make OpenSSL allocate its buffer for writing once more,

@@ -1,6 +1,6 @@
 /*
- * tls_identity: whom a TLS client trusts and who it is, for many connections, in as few bytes as can
- * be.
+ * tls_identity: whom a TLS client trusts and who it is, for many connections, in as few bytes as
+ * can be.
  *
  * libcurl takes PEM, parses it anew for each connection and keeps what it made for as long as that.
  * Some 15 KiB of every idle connection would be certificates and keys that no connection needs any
@@ -17,7 +17,7 @@
 #include "base/err.h"
 #include "host/cluster_access.h"
 
-struct identity {
+struct tls_identity {
     struct arena memory;
     const struct str *trusted; /* certificates of authorities */
     uint32_t trusted_n;        /* 0 = the system's */
@@ -27,11 +27,12 @@ struct identity {
 };
 
 NODISCARD
-int identity_init(struct identity *id, const struct cluster_access *access, struct err *err);
-void identity_done(struct identity *id);
+int tls_identity_init(struct tls_identity *id, const struct cluster_access *access,
+                      struct err *err);
+void tls_identity_done(struct tls_identity *id);
 
 /* Makes the connections of a context ask the identity, which outlives them. */
-void identity_use(struct identity *id, SSL_CTX *ctx);
+void tls_identity_use(struct tls_identity *id, SSL_CTX *ctx);
 /* Drops what a connection that stands does not need: buffers, certificate and key. It takes them
  * again when it must. */
-void identity_rest(SSL *ssl);
+void tls_identity_rest(SSL *ssl);

@@ -5,7 +5,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 
-int tls_fail(struct err *err, const char *what)
+int tls_server_fail(struct err *err, const char *what)
 {
     char text[200];
     unsigned long code = ERR_get_error();
@@ -42,18 +42,18 @@ static int tls_use_cert(SSL_CTX *ctx, struct str pem, struct err *err)
     BIO *bio = tls_reader(pem);
     X509 *leaf = PEM_read_bio_X509(bio, NULL, tls_no_passphrase, NULL);
     if (leaf == NULL) {
-        return tls_fail(err, "certificate");
+        return tls_server_fail(err, "certificate");
     }
     int ok = SSL_CTX_use_certificate(ctx, leaf);
     X509_free(leaf);
     if (ok != 1) {
-        return tls_fail(err, "certificate");
+        return tls_server_fail(err, "certificate");
     }
     X509 *next;
     while ((next = PEM_read_bio_X509(bio, NULL, tls_no_passphrase, NULL)) != NULL) {
         if (SSL_CTX_add0_chain_cert(ctx, next) != 1) {
             X509_free(next);
-            return tls_fail(err, "certificate chain");
+            return tls_server_fail(err, "certificate chain");
         }
     }
     ERR_clear_error(); /* the end of the chain is noted as "no start line" */
@@ -66,12 +66,12 @@ static int tls_use_key(SSL_CTX *ctx, struct str pem, struct err *err)
     BIO *bio = tls_reader(pem);
     EVP_PKEY *key = PEM_read_bio_PrivateKey(bio, NULL, tls_no_passphrase, NULL);
     if (key == NULL) {
-        return tls_fail(err, "private key");
+        return tls_server_fail(err, "private key");
     }
     int ok = SSL_CTX_use_PrivateKey(ctx, key);
     EVP_PKEY_free(key);
     if (ok != 1 || SSL_CTX_check_private_key(ctx) != 1) {
-        return tls_fail(err, "private key");
+        return tls_server_fail(err, "private key");
     }
     return 0;
 }
@@ -87,23 +87,23 @@ static int tls_use_client_ca(SSL_CTX *ctx, struct str pem, struct err *err)
         int ok = X509_STORE_add_cert(store, ca) == 1 && SSL_CTX_add_client_CA(ctx, ca) == 1;
         X509_free(ca);
         if (!ok) {
-            return tls_fail(err, "client CA");
+            return tls_server_fail(err, "client CA");
         }
         n++;
     }
     if (n == 0) {
-        return tls_fail(err, "client CA");
+        return tls_server_fail(err, "client CA");
     }
     ERR_clear_error();
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
     return 0;
 }
 
-int tls_server_new(const struct tls_files *files, struct ssl_ctx_st **ret, struct err *err)
+int tls_server_new(const struct tls_server_files *files, struct ssl_ctx_st **ret, struct err *err)
 {
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
     if (ctx == NULL) {
-        return tls_fail(err, "TLS");
+        return tls_server_fail(err, "TLS");
     }
     (void)SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION); /* fails for unknown versions only */
     (void)SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
@@ -124,7 +124,7 @@ int tls_server_new(const struct tls_files *files, struct ssl_ctx_st **ret, struc
     return 0;
 }
 
-void tls_free(struct ssl_ctx_st *ctx)
+void tls_server_free(struct ssl_ctx_st *ctx)
 {
     SSL_CTX_free(ctx);
 }

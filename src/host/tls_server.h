@@ -7,17 +7,17 @@
 
 struct ssl_ctx_st;
 
-struct tls_files {
+struct tls_server_files {
     struct str cert; /* leaf first, then what leads to the CA */
     struct str key;
     struct str client_ca; /* empty = certificates of clients are not asked for */
 };
 
 /* TLS 1.2 and newer. A client may come without a certificate; one that it brings must verify. Freed
- * with tls_free. */
+ * with tls_server_free. */
 NODISCARD
-int tls_server_new(const struct tls_files *files, struct ssl_ctx_st **ret, struct err *err);
-void tls_free(struct ssl_ctx_st *ctx);
+int tls_server_new(const struct tls_server_files *files, struct ssl_ctx_st **ret, struct err *err);
+void tls_server_free(struct ssl_ctx_st *ctx);
 
 /* The last failure that OpenSSL noted, as an error. */
-int tls_fail(struct err *err, const char *what);
+int tls_server_fail(struct err *err, const char *what);

@@ -14,33 +14,33 @@ static void transport_wake(struct transport *t)
 }
 
 /* Puts an exchange's end before its reader; it leaves the queue or the multi. */
-static void exchange_end(struct exchange *x)
+static void transport_request_end(struct transport_request *x)
 {
     list_del(&x->link);
     loop_timer_stop(&x->timer);
-    x->state = EXCHANGE_OVER;
+    x->state = TRANSPORT_REQUEST_OVER;
     if (!list_linked(&x->ready)) {
         list_add(&x->transport->ready, &x->ready);
     }
     transport_wake(x->transport);
 }
 
-static void exchange_fail(struct exchange *x, const struct err *err)
+static void transport_request_fail(struct transport_request *x, const struct err *err)
 {
-    if (x->state == EXCHANGE_FLYING) {
-        multi_remove(x->transport->multi, x->slot->easy);
+    if (x->state == TRANSPORT_REQUEST_FLYING) {
+        curl_loop_remove(x->transport->multi, x->slot->easy);
     }
     x->err = ALLOC_NEW(struct err);
     *x->err = *err;
     x->transport->stats.replies[0]++;
-    exchange_end(x);
+    transport_request_end(x);
 }
 
-static void exchange_free(struct exchange *x)
+static void transport_request_free(struct transport_request *x)
 {
     struct transport *t = x->transport;
-    if (x->state == EXCHANGE_FLYING) {
-        multi_remove(t->multi, x->slot->easy);
+    if (x->state == TRANSPORT_REQUEST_FLYING) {
+        curl_loop_remove(t->multi, x->slot->easy);
     }
     if (x->slot != NULL) {
         if (x->watch) {
@@ -49,7 +49,7 @@ static void exchange_free(struct exchange *x)
             t->stats.in_flight--;
         }
         slot_give(t, x->slot);
-    } else if (x->state == EXCHANGE_QUEUED) {
+    } else if (x->state == TRANSPORT_REQUEST_QUEUED) {
         if (x->watch) {
             t->stats.watches_queued--;
         } else {
@@ -64,14 +64,14 @@ static void exchange_free(struct exchange *x)
 }
 
 /* Cancelled by its owner. From inside its own callback, the pump frees it. */
-static void exchange_drop(struct exchange *x)
+static void transport_request_drop(struct transport_request *x)
 {
     if (x->in_callback) {
         x->dropped = true;
         return;
     }
     struct transport *t = x->transport;
-    exchange_free(x);
+    transport_request_free(x);
     if (!t->freed) {
         transport_wake(t); /* its place is free */
     }
@@ -79,19 +79,19 @@ static void exchange_drop(struct exchange *x)
 
 static void on_exchange_timer(void *ctx)
 {
-    struct exchange *x = ctx;
+    struct transport_request *x = ctx;
     struct transport *t = x->transport;
     struct err err = { 0 };
     usec_t now = loop_now(t->loop);
     if (!x->watch) {
-        const char *where =
-            x->state == EXCHANGE_QUEUED ? "while it waited in the queue" : "from the server";
+        const char *where = x->state == TRANSPORT_REQUEST_QUEUED ? "while it waited in the queue"
+                                                                 : "from the server";
         (void)err_set(&err, ERR_TIMEOUT, "server '" STR_FMT "': no answer in %lld ms, %s",
                       STR_ARG(t->access->server), (long long)(x->timeout / 1000), where);
-        if (x->state == EXCHANGE_QUEUED) {
+        if (x->state == TRANSPORT_REQUEST_QUEUED) {
             t->stats.queued--;
         }
-        exchange_fail(x, &err);
+        transport_request_fail(x, &err);
         return;
     }
     if (now < x->last_byte + x->timeout) {
@@ -100,10 +100,11 @@ static void on_exchange_timer(void *ctx)
     }
     (void)err_set(&err, ERR_TIMEOUT, "server '" STR_FMT "': the watch was silent for %lld ms",
                   STR_ARG(t->access->server), (long long)(x->timeout / 1000));
-    exchange_fail(x, &err);
+    transport_request_fail(x, &err);
 }
 
-static struct exchange *exchange_new(struct transport *t, const struct api_request *request)
+static struct transport_request *transport_request_new(struct transport *t,
+                                                       const struct api_request *request)
 {
     ASSERT(request->path.n > 0 && request->path.p[0] == '/');
     const struct str from[] = { request->path, request->content_type, request->accept,
@@ -112,7 +113,7 @@ static struct exchange *exchange_new(struct transport *t, const struct api_reque
     for (size_t i = 0; i < ARRAY_LEN(from); i++) {
         size += from[i].n;
     }
-    struct exchange *x = alloc_bytes(sizeof(*x) + size);
+    struct transport_request *x = alloc_bytes(sizeof(*x) + size);
     x->transport = t;
     x->verb = request->verb;
     char *at = x->text;
@@ -132,7 +133,7 @@ static struct api_call *transport_send(struct api *api, const struct api_request
                                        api_on_reply on_reply, void *ctx)
 {
     struct transport *t = transport_of(api);
-    struct exchange *x = exchange_new(t, request);
+    struct transport_request *x = transport_request_new(t, request);
     x->on_reply = on_reply;
     x->ctx = ctx;
     x->timeout = request->timeout > 0 ? request->timeout : API_TIMEOUT;
@@ -146,7 +147,7 @@ static struct api_call *transport_send(struct api *api, const struct api_request
 
 static void transport_cancel(struct api *api UNUSED, struct api_call *call)
 {
-    exchange_drop((struct exchange *)call);
+    transport_request_drop((struct transport_request *)call);
 }
 
 static struct api_watch *transport_watch(struct api *api, const struct api_watch_spec *spec,
@@ -154,7 +155,7 @@ static struct api_watch *transport_watch(struct api *api, const struct api_watch
 {
     struct transport *t = transport_of(api);
     const struct api_request request = { .path = spec->path, .accept = spec->accept };
-    struct exchange *x = exchange_new(t, &request);
+    struct transport_request *x = transport_request_new(t, &request);
     x->watch = true;
     x->on_event = on_event;
     x->ctx = ctx;
@@ -167,7 +168,7 @@ static struct api_watch *transport_watch(struct api *api, const struct api_watch
 
 static void transport_watch_stop(struct api *api UNUSED, struct api_watch *watch)
 {
-    exchange_drop((struct exchange *)watch);
+    transport_request_drop((struct transport_request *)watch);
 }
 
 static const struct api_ops transport_ops = {
@@ -183,7 +184,7 @@ static void on_transfer_done(void *ctx UNUSED, CURL *easy, CURLcode result)
     char *private = NULL;
     (void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, &private);
     struct slot *s = (struct slot *)(void *)private;
-    struct exchange *x = s->exchange;
+    struct transport_request *x = s->exchange;
     struct transport *t = x->transport;
     struct err err = { 0 };
     long status = 0;
@@ -193,7 +194,7 @@ static void on_transfer_done(void *ctx UNUSED, CURL *easy, CURLcode result)
     (void)curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &connects);
     (void)curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &retry_after);
     t->stats.connections += (uint64_t)MAX(connects, 0L);
-    x->state = EXCHANGE_OVER; /* it has left the multi */
+    x->state = TRANSPORT_REQUEST_OVER; /* it has left the multi */
     if (status == 401) {
         credentials_refused(t->credentials, s->credential);
     }
@@ -202,7 +203,7 @@ static void on_transfer_done(void *ctx UNUSED, CURL *easy, CURLcode result)
                       STR_ARG(t->access->server), x->opened ? "a line of the watch" : "the answer",
                       x->opened ? t->limits.line_bytes_max : s->reply.max);
     } else if (result != CURLE_OK) {
-        (void)endpoint_error(&t->endpoint, easy, result, s->detail, &err);
+        (void)curl_endpoint_error(&t->endpoint, easy, result, s->detail, &err);
     } else if (!x->head_done) {
         /* libcurl takes a connection that closes among the headers for their end. */
         (void)err_set(&err, ERR_IO, "server '" STR_FMT "': the answer broke off in its headers",
@@ -212,17 +213,17 @@ static void on_transfer_done(void *ctx UNUSED, CURL *easy, CURLcode result)
                       STR_ARG(t->access->server));
     }
     if (err.code != 0) {
-        exchange_fail(x, &err);
+        transport_request_fail(x, &err);
         return;
     }
     x->status = (int)status;
     x->retry_after = MIN(SECONDS(MAX(retry_after, (curl_off_t)0)), RETRY_AFTER_MAX);
     t->stats.replies[MIN(MAX(status / 100, 0L), 5L)]++;
-    exchange_end(x);
+    transport_request_end(x);
 }
 
 /* Sends the first of a queue. False when it has to wait. */
-static bool transport_start(struct transport *t, struct exchange *x)
+static bool transport_start(struct transport *t, struct transport_request *x)
 {
     struct credential *credential;
     struct err err = { 0 };
@@ -237,14 +238,14 @@ static bool transport_start(struct transport *t, struct exchange *x)
     }
     if (r < 0) {
         (void)err_wrap(&err, "server '" STR_FMT "'", STR_ARG(t->access->server));
-        exchange_fail(x, &err);
+        transport_request_fail(x, &err);
         return true;
     }
     x->slot = slot_take(t);
     x->slot->exchange = x;
     x->slot->credential = credential;
     slot_load(x->slot, x);
-    x->state = EXCHANGE_FLYING;
+    x->state = TRANSPORT_REQUEST_FLYING;
     list_del(&x->link);
     list_add(&t->flying, &x->link);
     if (x->watch) {
@@ -258,26 +259,27 @@ static bool transport_start(struct transport *t, struct exchange *x)
         t->stats.in_flight++;
         t->stats.sent[x->verb]++;
     }
-    multi_add(t->multi, x->slot->easy);
+    curl_loop_add(t->multi, x->slot->easy);
     return true;
 }
 
 static void transport_start_all(struct transport *t)
 {
     while (!list_empty(&t->watch_queue) && t->stats.watches < t->limits.watches_max) {
-        if (!transport_start(t, CONTAINER_OF(t->watch_queue.next, struct exchange, link))) {
+        if (!transport_start(t,
+                             CONTAINER_OF(t->watch_queue.next, struct transport_request, link))) {
             return; /* what a plugin holds up is held up for all */
         }
     }
     while (!list_empty(&t->queue) && t->stats.in_flight < t->limits.requests_max) {
-        if (!transport_start(t, CONTAINER_OF(t->queue.next, struct exchange, link))) {
+        if (!transport_start(t, CONTAINER_OF(t->queue.next, struct transport_request, link))) {
             return;
         }
     }
 }
 
 /* Tells a watch's reader one thing; false when the reader has dropped the watch. */
-static bool watch_tell(struct exchange *x, const struct api_watch_event *event)
+static bool watch_tell(struct transport_request *x, const struct api_watch_event *event)
 {
     x->in_callback = true;
     x->on_event(x->ctx, event);
@@ -286,7 +288,7 @@ static bool watch_tell(struct exchange *x, const struct api_watch_event *event)
 }
 
 /* Hands out the lines that are complete. False when the reader has dropped the watch. */
-static bool watch_tell_lines(struct exchange *x)
+static bool watch_tell_lines(struct transport_request *x)
 {
     struct slot *s = x->slot;
     size_t at = 0;
@@ -311,21 +313,21 @@ static bool watch_tell_lines(struct exchange *x)
     return true;
 }
 
-static void deliver_watch(struct exchange *x)
+static void deliver_watch(struct transport_request *x)
 {
     if (x->opened && !x->open_told) {
         x->open_told = true;
         struct api_watch_event event = { .kind = API_WATCH_OPEN, .status = x->status };
         if (!watch_tell(x, &event)) {
-            exchange_free(x);
+            transport_request_free(x);
             return;
         }
     }
     if (x->opened && x->lines_end > 0 && !watch_tell_lines(x)) {
-        exchange_free(x);
+        transport_request_free(x);
         return;
     }
-    if (x->state != EXCHANGE_OVER) {
+    if (x->state != TRANSPORT_REQUEST_OVER) {
         if (x->paused) {
             x->paused = false;
             /* May hand over bytes at once; a failure shows as the end of the transfer. */
@@ -343,10 +345,10 @@ static void deliver_watch(struct exchange *x)
         .err = x->err,
     };
     (void)watch_tell(x, &event); /* it ends now, either way */
-    exchange_free(x);
+    transport_request_free(x);
 }
 
-static void deliver_call(struct exchange *x)
+static void deliver_call(struct transport_request *x)
 {
     struct api_reply reply = {
         .status = x->status,
@@ -358,7 +360,7 @@ static void deliver_call(struct exchange *x)
     };
     x->in_callback = true;
     x->on_reply(x->ctx, &reply);
-    exchange_free(x);
+    transport_request_free(x);
 }
 
 static void transport_end(struct transport *t);
@@ -377,10 +379,10 @@ static void on_pump(void *ctx)
     }
     t->pumping = true;
     while (!list_empty(&batch)) {
-        struct exchange *x = CONTAINER_OF(batch.next, struct exchange, ready);
+        struct transport_request *x = CONTAINER_OF(batch.next, struct transport_request, ready);
         list_del(&x->ready);
         if (t->freed) {
-            exchange_free(x);
+            transport_request_free(x);
         } else if (x->watch) {
             deliver_watch(x);
         } else {
@@ -418,12 +420,12 @@ static struct transport *transport_begin(struct loop *loop, const struct cluster
 struct api *transport_new(struct loop *loop, const struct cluster_access *access, struct err *err)
 {
     struct transport *t = transport_begin(loop, access);
-    if (endpoint_init(&t->endpoint, access, err) < 0) {
+    if (curl_endpoint_init(&t->endpoint, access, err) < 0) {
         loop_timer_done(&t->pump);
         alloc_free(t);
         return NULL;
     }
-    t->multi = multi_new(loop, on_transfer_done, NULL);
+    t->multi = curl_loop_new(loop, on_transfer_done, NULL);
     t->share = curl_share_init();
     if (t->share == NULL) {
         out_of_memory(sizeof(*t));
@@ -438,7 +440,7 @@ struct transport_group *transport_group_new(struct loop *loop)
 {
     struct transport_group *group = ALLOC_NEW(struct transport_group);
     group->loop = loop;
-    group->multi = multi_new(loop, on_transfer_done, NULL);
+    group->multi = curl_loop_new(loop, on_transfer_done, NULL);
     return group;
 }
 
@@ -448,7 +450,7 @@ void transport_group_free(struct transport_group *group)
         return;
     }
     ASSERT(group->members == 0);
-    multi_free(group->multi);
+    curl_loop_free(group->multi);
     alloc_free(group);
 }
 
@@ -494,10 +496,10 @@ struct api *transport_group_join(struct transport_group *group, const struct clu
     t->group = group;
     t->multi = group->multi;
     transport_own(t, access);
-    int r = endpoint_init(&t->endpoint, &t->own, err);
-    r = r < 0 ? r : identity_init(&t->identity, &t->own, err);
+    int r = curl_endpoint_init(&t->endpoint, &t->own, err);
+    r = r < 0 ? r : tls_identity_init(&t->identity, &t->own, err);
     if (r < 0) {
-        endpoint_done(&t->endpoint);
+        curl_endpoint_done(&t->endpoint);
         loop_timer_done(&t->pump);
         arena_wipe(&t->memory);
         alloc_free(t);
@@ -515,7 +517,7 @@ struct api *transport_group_join(struct transport_group *group, const struct clu
 static void drop_all(struct list *head)
 {
     LIST_EACH (head, link) {
-        exchange_drop(CONTAINER_OF(link, struct exchange, link));
+        transport_request_drop(CONTAINER_OF(link, struct transport_request, link));
     }
 }
 
@@ -531,7 +533,7 @@ static void transport_drop(struct transport *t)
 static void transport_end(struct transport *t)
 {
     while (!list_empty(&t->ready)) {
-        exchange_free(CONTAINER_OF(t->ready.next, struct exchange, ready));
+        transport_request_free(CONTAINER_OF(t->ready.next, struct transport_request, ready));
     }
     LIST_EACH (&t->slots, link) {
         slot_free(CONTAINER_OF(link, struct slot, link));
@@ -542,10 +544,10 @@ static void transport_end(struct transport *t)
     if (t->group != NULL) {
         t->group->members--;
     } else {
-        multi_free(t->multi);
+        curl_loop_free(t->multi);
     }
-    endpoint_done(&t->endpoint);
-    identity_done(&t->identity);
+    curl_endpoint_done(&t->endpoint);
+    tls_identity_done(&t->identity);
     arena_wipe(&t->memory); /* a proxy's URL may hold a password */
     alloc_free(t);
 }
@@ -573,7 +575,7 @@ void transport_set_limits(struct api *api, const struct transport_limits *limits
     l->reply_bytes_max = l->reply_bytes_max > 0 ? l->reply_bytes_max : REPLY_BYTES_MAX;
     l->line_bytes_max = l->line_bytes_max > 0 ? l->line_bytes_max : TRANSPORT_LINE_MAX;
     if (t->group == NULL) { /* a group keeps no connection that is not in use */
-        multi_set_connections_max(t->multi, l->requests_max + l->watches_max);
+        curl_loop_set_connections_max(t->multi, l->requests_max + l->watches_max);
     }
     transport_wake(t);
 }

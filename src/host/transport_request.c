@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 
 /* All of a request's bytes, or none: libcurl ends the transfer on a short count. */
-static size_t reply_take(struct exchange *x, struct str bytes)
+static size_t reply_take(struct transport_request *x, struct str bytes)
 {
     struct slot *s = x->slot;
     buf_add(&s->reply, bytes);
@@ -14,7 +14,7 @@ static size_t reply_take(struct exchange *x, struct str bytes)
     return bytes.n;
 }
 
-static size_t watch_take(struct exchange *x, struct str bytes)
+static size_t watch_take(struct transport_request *x, struct str bytes)
 {
     struct slot *s = x->slot;
     if (x->lines_end > WATCH_BACKLOG_MAX) {
@@ -43,7 +43,7 @@ static size_t watch_take(struct exchange *x, struct str bytes)
 static size_t curl_on_body(char *data, size_t size, size_t n, void *ctx)
 {
     struct slot *s = ctx;
-    struct exchange *x = s->exchange;
+    struct transport_request *x = s->exchange;
     struct str bytes = { .p = data, .n = size * n };
     if (bytes.n == 0) {
         return 0;
@@ -53,7 +53,7 @@ static size_t curl_on_body(char *data, size_t size, size_t n, void *ctx)
     return x->watch && x->opened ? watch_take(x, bytes) : reply_take(x, bytes);
 }
 
-static void exchange_note_date(struct exchange *x, struct str line)
+static void transport_request_note_date(struct transport_request *x, struct str line)
 {
     struct str name;
     struct str value;
@@ -73,11 +73,11 @@ static void exchange_note_date(struct exchange *x, struct str line)
 static size_t curl_on_header(char *data, size_t size, size_t n, void *ctx)
 {
     struct slot *s = ctx;
-    struct exchange *x = s->exchange;
+    struct transport_request *x = s->exchange;
     struct str line = { .p = data, .n = size * n };
     x->last_byte = loop_now(x->transport->loop);
     if (str_trim(line).n > 0) {
-        exchange_note_date(x, line);
+        transport_request_note_date(x, line);
         return line.n;
     }
     /* The empty line: the status is final, unless it was an interim one. */
@@ -99,7 +99,7 @@ static size_t curl_on_header(char *data, size_t size, size_t n, void *ctx)
 static CURLcode curl_on_tls(CURL *easy UNUSED, void *ssl_ctx, void *ctx)
 {
     struct transport *t = ctx;
-    identity_use(&t->identity, ssl_ctx);
+    tls_identity_use(&t->identity, ssl_ctx);
     return CURLE_OK;
 }
 
@@ -133,7 +133,7 @@ static struct slot *slot_new(struct transport *t)
     if (s->easy == NULL) {
         out_of_memory(sizeof(*s));
     }
-    endpoint_prepare(&t->endpoint, s->easy);
+    curl_endpoint_prepare(&t->endpoint, s->easy);
     (void)curl_easy_setopt(s->easy, CURLOPT_PRIVATE, s);
     (void)curl_easy_setopt(s->easy, CURLOPT_ERRORBUFFER, s->detail);
     (void)curl_easy_setopt(s->easy, CURLOPT_WRITEFUNCTION, curl_on_body);
@@ -192,10 +192,10 @@ void slot_rest(struct slot *s)
     }
     /* libcurl copies a request that goes through TLS into its buffer for uploads, 16 KiB, and keeps
      * that for as long as the transfer. Setting its size frees it; the request is long sent. */
-    (void)curl_easy_setopt(s->easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)ENDPOINT_UPLOAD_BUFFER);
+    (void)curl_easy_setopt(s->easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)CURL_ENDPOINT_UPLOAD_BUFFER);
     if (curl_easy_getinfo(s->easy, CURLINFO_TLS_SSL_PTR, &tls) == CURLE_OK && tls != NULL &&
         tls->backend == CURLSSLBACKEND_OPENSSL && tls->internals != NULL) {
-        identity_rest(tls->internals);
+        tls_identity_rest(tls->internals);
     }
 }
 
@@ -208,7 +208,7 @@ static void header_add(struct slot *s, struct curl_slist ***end, struct str line
     *end = &item->next;
 }
 
-static struct curl_slist *slot_headers(struct slot *s, const struct exchange *x)
+static struct curl_slist *slot_headers(struct slot *s, const struct transport_request *x)
 {
     const struct transport *t = x->transport;
     const struct cluster_access *access = t->access;
@@ -244,7 +244,7 @@ static struct curl_slist *slot_headers(struct slot *s, const struct exchange *x)
     return first;
 }
 
-static void slot_load_verb(struct slot *s, const struct exchange *x)
+static void slot_load_verb(struct slot *s, const struct transport_request *x)
 {
     static const char *const verbs[] = {
         [API_GET] = NULL,      [API_POST] = NULL,       [API_PUT] = "PUT",
@@ -271,7 +271,7 @@ static struct curl_blob slot_blob(struct str pem)
                                .flags = CURL_BLOB_NOCOPY };
 }
 
-void slot_load(struct slot *s, const struct exchange *x)
+void slot_load(struct slot *s, const struct transport_request *x)
 {
     const struct transport *t = x->transport;
     s->detail[0] = '\0';

@@ -1,6 +1,6 @@
 /*
- * transport_request: one request or watch on its way, inside the transport; and the reusable half of it that
- * libcurl needs.
+ * transport_request: one request or watch on its way, inside the transport; and the reusable half
+ * of it that libcurl needs.
  *
  * An exchange is small, because thousands may wait. What is large (libcurl's handle, buffers) is a
  * slot, of which there are as many as may be in flight; slots are used again.
@@ -26,23 +26,23 @@ struct slot {
     CURL *easy;
     struct arena memory; /* URL and headers of the request it carries */
     struct buf reply;
-    struct exchange *exchange; /* borrowed: the one it carries */
+    struct transport_request *exchange; /* borrowed: the one it carries */
     struct credential *credential;
     char detail[CURL_ERROR_SIZE];
 };
 
-enum exchange_state {
-    EXCHANGE_QUEUED,
-    EXCHANGE_FLYING,
-    EXCHANGE_OVER, /* its end waits for delivery */
+enum transport_request_state {
+    TRANSPORT_REQUEST_QUEUED,
+    TRANSPORT_REQUEST_FLYING,
+    TRANSPORT_REQUEST_OVER, /* its end waits for delivery */
 };
 
-struct exchange {
+struct transport_request {
     struct list link;  /* queue or flying */
     struct list ready; /* there is something to deliver */
     struct transport *transport;
     struct slot *slot; /* from its start to its end */
-    enum exchange_state state;
+    enum transport_request_state state;
     bool watch;
     bool in_callback; /* its callback runs: it is freed afterwards */
     bool dropped;     /* cancelled meanwhile */
@@ -76,15 +76,15 @@ struct transport {
     struct api door;   /* first: the door is the transport */
     struct loop *loop; /* borrowed: from whoever made it */
     const struct cluster_access *access;
-    struct endpoint endpoint;
+    struct curl_endpoint endpoint;
     struct credentials *credentials;
-    struct multi *multi;
+    struct curl_loop *multi;
     CURLSH *share; /* TLS sessions, so that a new connection needs no full handshake; NULL in a
                     * group */
     struct transport_group *group; /* NULL = it stands alone; else: */
     struct cluster_access own;     /* without keys and passwords */
     struct arena memory;           /* of `own` */
-    struct identity identity;
+    struct tls_identity identity;
     struct transport_limits limits;
     struct transport_stats stats;
     struct list queue;
@@ -99,7 +99,7 @@ struct transport {
 
 struct transport_group {
     struct loop *loop; /* borrowed: from whoever made it */
-    struct multi *multi;
+    struct curl_loop *multi;
     uint32_t members;
 };
 
@@ -111,4 +111,4 @@ void slot_free(struct slot *s);
 /* Gives back what an open watch needs only while bytes come. */
 void slot_rest(struct slot *s);
 /* Sets URL, verb, headers and body for its exchange. */
-void slot_load(struct slot *s, const struct exchange *x);
+void slot_load(struct slot *s, const struct transport_request *x);

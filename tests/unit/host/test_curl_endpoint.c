@@ -95,7 +95,7 @@ static void ask_once(struct story *s)
 
 static const struct cert_spec good = { .name = "server", .san = "IP:127.0.0.1,DNS:api.example" };
 
-TEST(endpoint_trusts_the_given_authority)
+TEST(curl_endpoint_trusts_the_given_authority)
 {
     struct story s;
     story_begin(&s, &good, false);
@@ -105,7 +105,7 @@ TEST(endpoint_trusts_the_given_authority)
     story_end(&s);
 }
 
-TEST(endpoint_names_an_unknown_authority)
+TEST(curl_endpoint_names_an_unknown_authority)
 {
     struct story s;
     story_begin(&s, &good, false);
@@ -121,7 +121,7 @@ TEST(endpoint_names_an_unknown_authority)
     story_end(&s);
 }
 
-TEST(endpoint_names_an_expired_certificate)
+TEST(curl_endpoint_names_an_expired_certificate)
 {
     struct story s;
     story_begin(&s, &(struct cert_spec){ .name = "x", .san = "IP:127.0.0.1", .expired = true },
@@ -132,7 +132,7 @@ TEST(endpoint_names_an_expired_certificate)
     story_end(&s);
 }
 
-TEST(endpoint_names_a_certificate_for_another_host)
+TEST(curl_endpoint_names_a_certificate_for_another_host)
 {
     struct story s;
     story_begin(&s, &(struct cert_spec){ .name = "x", .san = "DNS:api.example" }, false);
@@ -142,7 +142,7 @@ TEST(endpoint_names_a_certificate_for_another_host)
     story_end(&s);
 }
 
-TEST(endpoint_verifies_tls_server_name_instead_of_the_host)
+TEST(curl_endpoint_verifies_tls_server_name_instead_of_the_host)
 {
     struct story s;
     story_begin(&s, &(struct cert_spec){ .name = "x", .san = "DNS:api.example" }, false);
@@ -157,7 +157,7 @@ TEST(endpoint_verifies_tls_server_name_instead_of_the_host)
     story_end(&s);
 }
 
-TEST(endpoint_shows_a_client_certificate)
+TEST(curl_endpoint_shows_a_client_certificate)
 {
     struct story s;
     story_begin(&s, &good, true);
@@ -172,7 +172,7 @@ TEST(endpoint_shows_a_client_certificate)
     story_end(&s);
 }
 
-TEST(endpoint_refuses_a_key_of_another_certificate)
+TEST(curl_endpoint_refuses_a_key_of_another_certificate)
 {
     struct story s;
     story_begin(&s, &good, false);
@@ -192,7 +192,7 @@ TEST(endpoint_refuses_a_key_of_another_certificate)
     story_end(&s);
 }
 
-TEST(endpoint_says_that_the_server_does_not_speak_tls)
+TEST(curl_endpoint_says_that_the_server_does_not_speak_tls)
 {
     struct story s;
     story_begin(&s, &good, false);
@@ -209,7 +209,7 @@ TEST(endpoint_says_that_the_server_does_not_speak_tls)
     story_end(&s);
 }
 
-TEST(endpoint_resumes_tls_sessions_on_new_connections)
+TEST(curl_endpoint_resumes_tls_sessions_on_new_connections)
 {
     struct story s;
     story_begin(&s, &good, false);
@@ -225,7 +225,7 @@ TEST(endpoint_resumes_tls_sessions_on_new_connections)
     story_end(&s);
 }
 
-TEST(endpoint_refuses_what_is_no_server)
+TEST(curl_endpoint_refuses_what_is_no_server)
 {
     static const char *const bad[] = { "", "ftp://x", "https://", "https://a b", "https://[::1" };
     struct loop *loop = host_loop_new();

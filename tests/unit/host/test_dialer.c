@@ -248,7 +248,7 @@ TEST(dial_refuses_what_a_stranger_may_not_say)
         CHECK(str_ends(str_from(s.err.msg), str_from(refused[i].says)));
     }
     check_case(-1);
-    static char big[DIAL_KUBECONFIG_BYTES_MAX + 1];
+    static char big[DIALER_KUBECONFIG_BYTES_MAX + 1];
     memset(big, ' ', sizeof(big));
     CHECK(dial_with(&s, (struct str){ .p = big, .n = sizeof(big) }, STR_NONE) == NULL);
     CHECK_STR(s.err.msg, "kubeconfig 'ns/c1': has 1048577 bytes, at most 1048576");
@@ -448,15 +448,15 @@ TEST(dial_bounds_what_one_cluster_may_cost)
     for (int i = 0; i < 6; i++) {
         get(&s, "/hold");
     }
-    RUN_UNTIL(s.loop, s.held_n == DIAL_REQUESTS_MAX);
+    RUN_UNTIL(s.loop, s.held_n == DIALER_REQUESTS_MAX);
     CHECK_EQ(transport_stats(s.api).queued, 2);
     struct api_watch_spec spec = { .path = STR("/watch"), .silence_max = SECONDS(60) };
     (void)api_watch(s.api, &spec, on_event, &s);
-    RUN_UNTIL(s.loop, s.held_n == DIAL_REQUESTS_MAX + 1);
-    struct peer_conn *stream = s.held[DIAL_REQUESTS_MAX];
+    RUN_UNTIL(s.loop, s.held_n == DIALER_REQUESTS_MAX + 1);
+    struct peer_conn *stream = s.held[DIALER_REQUESTS_MAX];
     static char line[64 * 1024];
     memset(line, 'x', sizeof(line));
-    for (size_t i = 0; i <= DIAL_LINE_BYTES_MAX / sizeof(line); i++) {
+    for (size_t i = 0; i <= DIALER_LINE_BYTES_MAX / sizeof(line); i++) {
         peer_chunk(stream, (struct str){ .p = line, .n = sizeof(line) });
     }
     RUN_UNTIL(s.loop, s.over);

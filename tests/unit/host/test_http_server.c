@@ -68,7 +68,7 @@ static void bench_handle(void *ctx, struct inbound_exchange *x, const struct inb
     inbound_reply(x, 200, STR("text/plain"), buf_str(&out));
 }
 
-static void bench_init(struct bench *b, struct http_config config)
+static void bench_init(struct bench *b, struct http_server_config config)
 {
     struct err err = { 0 };
     *b = (struct bench){ .loop = host_loop_new() };
@@ -148,7 +148,7 @@ TEST(http_serves_requests_on_one_connection)
 {
     CLEANUP(bench_done)
     struct bench b;
-    bench_init(&b, (struct http_config){ 0 });
+    bench_init(&b, (struct http_server_config){ 0 });
     CLEANUP(client_done)
     struct client c = client_open(&b);
     client_send(&c, STR("GET /a%20b?x=1&y=%2F HTTP/1.1\r\nHost: h\r\nACCEPT: json\r\n\r\n"));
@@ -168,7 +168,7 @@ TEST(http_answers_each_method)
     static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS" };
     CLEANUP(bench_done)
     struct bench b;
-    bench_init(&b, (struct http_config){ 0 });
+    bench_init(&b, (struct http_server_config){ 0 });
     for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
         CLEANUP(client_done)
         struct client c = client_open(&b);
@@ -192,7 +192,7 @@ TEST(http_reads_a_request_cut_at_every_byte)
     struct str request = STR("POST /cut?a=b HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello");
     CLEANUP(bench_done)
     struct bench b;
-    bench_init(&b, (struct http_config){ 0 });
+    bench_init(&b, (struct http_server_config){ 0 });
     CLEANUP(client_done)
     struct client c = client_open(&b);
     for (size_t cut = 1; cut < request.n; cut++) {
@@ -227,7 +227,7 @@ TEST(http_packs_long_answers_for_who_accepts_it)
 {
     CLEANUP(bench_done)
     struct bench b;
-    bench_init(&b, (struct http_config){ .gzip = true });
+    bench_init(&b, (struct http_server_config){ .gzip = true });
     CLEANUP(client_done)
     struct client packed = client_open(&b);
     fetch_long(&b, &packed, "Accept-Encoding: gzip\r\nConnection: close\r\n", 5000);
@@ -272,7 +272,7 @@ TEST(http_packs_nothing_unless_told_to)
 {
     CLEANUP(bench_done)
     struct bench b;
-    bench_init(&b, (struct http_config){ 0 });
+    bench_init(&b, (struct http_server_config){ 0 });
     CLEANUP(client_done)
     struct client c = client_open(&b);
     fetch_long(&b, &c, "Accept-Encoding: gzip\r\nConnection: close\r\n", 5000);
@@ -300,7 +300,7 @@ TEST(http_closes_on_what_could_be_read_in_two_ways)
     };
     CLEANUP(bench_done)
     struct bench b;
-    bench_init(&b, (struct http_config){ 0 });
+    bench_init(&b, (struct http_server_config){ 0 });
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         CLEANUP(client_done)
         struct client c = client_open(&b);
@@ -319,7 +319,7 @@ TEST(http_limits_headers_and_body)
 {
     CLEANUP(bench_done)
     struct bench b;
-    bench_init(&b, (struct http_config){ .header_bytes_max = 1024, .body_bytes_max = 64 });
+    bench_init(&b, (struct http_server_config){ .header_bytes_max = 1024, .body_bytes_max = 64 });
     CLEANUP(buf_done)
     struct buf many = { 0 };
     buf_add(&many, STR("GET / HTTP/1.1\r\nA: "));
@@ -345,7 +345,7 @@ TEST(http_limits_the_time_a_request_takes_to_arrive)
 {
     CLEANUP(bench_done)
     struct bench b;
-    bench_init(&b, (struct http_config){ .request_time_max = MSECONDS(30) });
+    bench_init(&b, (struct http_server_config){ .request_time_max = MSECONDS(30) });
     CLEANUP(client_done)
     struct client c = client_open(&b);
     client_send(&c, STR("GET / HT"));
@@ -361,7 +361,7 @@ TEST(http_limits_idling_but_not_streams)
 {
     CLEANUP(bench_done)
     struct bench b;
-    bench_init(&b, (struct http_config){ .idle_time_max = MSECONDS(30) });
+    bench_init(&b, (struct http_server_config){ .idle_time_max = MSECONDS(30) });
     CLEANUP(client_done)
     struct client stream = client_open(&b);
     client_send(&stream, STR("GET /stream HTTP/1.1\r\nHost: h\r\n\r\n"));
@@ -380,7 +380,7 @@ TEST(http_makes_room_by_closing_the_longest_idle)
 {
     CLEANUP(bench_done)
     struct bench b;
-    bench_init(&b, (struct http_config){ .connections_max = 2 });
+    bench_init(&b, (struct http_server_config){ .connections_max = 2 });
     CLEANUP(client_done)
     struct client one = client_open(&b);
     client_send(&one, STR("GET /stream HTTP/1.1\r\n\r\n"));
@@ -402,7 +402,7 @@ TEST(http_waits_with_accepting_when_all_are_busy)
 {
     CLEANUP(bench_done)
     struct bench b;
-    bench_init(&b, (struct http_config){ .connections_max = 1 });
+    bench_init(&b, (struct http_server_config){ .connections_max = 1 });
     CLEANUP(client_done)
     struct client one = client_open(&b);
     client_send(&one, STR("GET /stream HTTP/1.1\r\n\r\n"));
@@ -423,7 +423,7 @@ TEST(http_streams_and_tells_the_end_to_both_sides)
 {
     CLEANUP(bench_done)
     struct bench b;
-    bench_init(&b, (struct http_config){ 0 });
+    bench_init(&b, (struct http_server_config){ 0 });
     CLEANUP(client_done)
     struct client c = client_open(&b);
     client_send(&c, STR("GET /stream HTTP/1.1\r\nHost: h\r\n\r\n"));
@@ -454,7 +454,7 @@ TEST(http_shows_a_slow_reader_as_backlog_and_drops_it_in_the_end)
 {
     CLEANUP(bench_done)
     struct bench b;
-    bench_init(&b, (struct http_config){ .stall_time_max = MSECONDS(50) });
+    bench_init(&b, (struct http_server_config){ .stall_time_max = MSECONDS(50) });
     CLEANUP(client_done)
     struct client c = client_open(&b);
     client_send(&c, STR("GET /stream HTTP/1.1\r\nHost: h\r\n\r\n"));
@@ -475,7 +475,7 @@ TEST(http_stop_ends_streams_and_lets_answers_finish)
 {
     CLEANUP(bench_done)
     struct bench b;
-    bench_init(&b, (struct http_config){ 0 });
+    bench_init(&b, (struct http_server_config){ 0 });
     CLEANUP(client_done)
     struct client idle = client_open(&b);
     client_send(&idle, STR("GET /i HTTP/1.1\r\nHost: h\r\n\r\n"));
@@ -516,7 +516,7 @@ TEST(http_stop_drops_what_is_left_at_the_deadline)
 {
     CLEANUP(bench_done)
     struct bench b;
-    bench_init(&b, (struct http_config){ 0 });
+    bench_init(&b, (struct http_server_config){ 0 });
     CLEANUP(client_done)
     struct client slow = client_open(&b);
     client_send(&slow, STR("GET /keep HTTP/1.1\r\nHost: h\r\n\r\n"));
@@ -529,7 +529,7 @@ TEST(http_stop_drops_what_is_left_at_the_deadline)
 TEST(http_free_closes_kept_exchanges)
 {
     struct bench b;
-    bench_init(&b, (struct http_config){ 0 });
+    bench_init(&b, (struct http_server_config){ 0 });
     CLEANUP(client_done)
     struct client c = client_open(&b);
     client_send(&c, STR("GET /stream HTTP/1.1\r\nHost: h\r\n\r\n"));
@@ -545,7 +545,7 @@ TEST(http_listens_where_it_is_told)
 {
     CLEANUP(bench_done)
     struct bench b;
-    bench_init(&b, (struct http_config){ .listen = STR(":0") });
+    bench_init(&b, (struct http_server_config){ .listen = STR(":0") });
     CLEANUP(client_done)
     struct client c = client_open(&b); /* reaches it by IPv4 */
     client_send(&c, STR("GET /4 HTTP/1.1\r\nHost: h\r\n\r\n"));
@@ -563,14 +563,14 @@ TEST(http_listens_where_it_is_told)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct err err = { 0 };
-        struct http_config config = { .listen = str_from(cases[i].listen) };
+        struct http_server_config config = { .listen = str_from(cases[i].listen) };
         CHECK(http_server_new(b.loop, &config, bench_handle, &b, &err) == NULL);
         CHECK_STR(err.msg, cases[i].message);
     }
     char taken[32];
     (void)snprintf(taken, sizeof(taken), "127.0.0.1:%u", http_server_port(b.server));
     struct err err = { 0 };
-    struct http_config config = { .listen = str_from(taken) };
+    struct http_server_config config = { .listen = str_from(taken) };
     CHECK(http_server_new(b.loop, &config, bench_handle, &b, &err) == NULL);
     CHECK(str_contains(str_from(err.msg), STR("Address already in use")));
 }

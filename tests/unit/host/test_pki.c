@@ -75,9 +75,9 @@ TEST(pki_makes_a_server_and_a_client_that_trust_each_other)
     CHECK_EQ(pki_make(now, &a, &pki, &err), 0);
     CLEANUP(ssl_ctx_done)
     SSL_CTX *server = NULL;
-    struct tls_files files = { .cert = pki.server_cert,
-                               .key = pki.server_key,
-                               .client_ca = pki.ca_cert };
+    struct tls_server_files files = { .cert = pki.server_cert,
+                                      .key = pki.server_key,
+                                      .client_ca = pki.ca_cert };
     CHECK_EQ(tls_server_new(&files, &server, &err), 0);
     bool known;
     CLEANUP(ssl_ctx_done)
@@ -105,15 +105,15 @@ TEST(tls_server_new_says_what_is_wrong)
     struct pki pki;
     CHECK_EQ(pki_make(SECONDS(1000000000), &a, &pki, &err), 0);
     struct ssl_ctx_st *ctx;
-    struct tls_files none = { .cert = STR("no certificate"), .key = pki.server_key };
+    struct tls_server_files none = { .cert = STR("no certificate"), .key = pki.server_key };
     CHECK_EQ(tls_server_new(&none, &ctx, &err), -ERR_INVALID);
     CHECK(str_starts(str_from(err.msg), STR("certificate: ")));
-    struct tls_files other = { .cert = pki.server_cert, .key = pki.client_key };
+    struct tls_server_files other = { .cert = pki.server_cert, .key = pki.client_key };
     CHECK_EQ(tls_server_new(&other, &ctx, &err), -ERR_INVALID);
     CHECK(str_starts(str_from(err.msg), STR("private key: ")));
-    struct tls_files no_ca = { .cert = pki.server_cert,
-                               .key = pki.server_key,
-                               .client_ca = STR("x") };
+    struct tls_server_files no_ca = { .cert = pki.server_cert,
+                                      .key = pki.server_key,
+                                      .client_ca = STR("x") };
     CHECK_EQ(tls_server_new(&no_ca, &ctx, &err), -ERR_INVALID);
     CHECK(str_starts(str_from(err.msg), STR("client CA: ")));
 }

@@ -7,7 +7,7 @@
 #include "host/file.h"
 #include "tests/check.h"
 
-TEST(publish_replaces_a_file_as_a_whole)
+TEST(file_replace_replaces_a_file_as_a_whole)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
@@ -15,8 +15,8 @@ TEST(publish_replaces_a_file_as_a_whole)
     char folder[] = "/tmp/drydock-publish.XXXXXX";
     CHECK(mkdtemp(folder) != NULL);
     struct str path = arena_printf(&a, "%s/config", folder);
-    CHECK_EQ(publish_file(path, STR("one, and longer"), &err), 0);
-    CHECK_EQ(publish_file(path, STR("two"), &err), 0);
+    CHECK_EQ(file_replace(path, STR("one, and longer"), &err), 0);
+    CHECK_EQ(file_replace(path, STR("two"), &err), 0);
     struct str got;
     CHECK_EQ(file_read(path, 100, &a, &got, &err), 0);
     CHECK_STR(got, "two");
@@ -27,9 +27,9 @@ TEST(publish_replaces_a_file_as_a_whole)
     CHECK_EQ(rmdir(folder), 0); /* nothing is left beside it */
 }
 
-TEST(publish_names_the_file_it_cannot_write)
+TEST(file_replace_names_the_file_it_cannot_write)
 {
     struct err err = { 0 };
-    CHECK_EQ(publish_file(STR("/nowhere/at/all"), STR("x"), &err), -ERR_NOTFOUND);
+    CHECK_EQ(file_replace(STR("/nowhere/at/all"), STR("x"), &err), -ERR_NOTFOUND);
     CHECK_STR(err.msg, "write '/nowhere/at/all': No such file or directory");
 }
