@@ -69,7 +69,7 @@ static void routing_open(struct routing *r)
     r->told = false;
     r->missed = false;
     r->awaited = 0;
-    supply_start(&r->supply, STR(REQNAME_PATH));
+    supply_start(&r->supply, STR(MAINTENANCE_REQUESTS_PATH));
 }
 
 static void routing_close(struct routing *r)
@@ -283,11 +283,11 @@ static void plea_ask(struct berth *at, const struct route_verdict *verdict)
 {
     struct bridge *b = at->bridge;
     struct str node = berth_machine(at)->node;
-    const struct reqname of = { STR(PLEA_CLIENT), STR("node"), STR_NONE, node };
-    struct str stem = reqname_stem(&of, &b->tmp);
+    const struct request_name of = { STR(PLEA_CLIENT), STR("node"), STR_NONE, node };
+    struct str stem = request_name_stem(&of, &b->tmp);
     uint32_t highest = 0;
     MAP_EACH (&at->yard->routing->supply.store.items, entry) {
-        highest = MAX(highest, reqname_number(map_item_name(entry), stem));
+        highest = MAX(highest, request_name_number(map_item_name(entry), stem));
     }
     uint32_t number = highest < UINT32_MAX / 2 ? highest + 1 + at->plea_skip : 1;
     const struct plea_ask ask = {
@@ -297,7 +297,7 @@ static void plea_ask(struct berth *at, const struct route_verdict *verdict)
         .reason = str_from(verdict->reason),
     };
     buf_reset(&b->path);
-    buf_add(&b->path, STR(REQNAME_PATH "?fieldManager=" BRIDGE_MANAGER));
+    buf_add(&b->path, STR(MAINTENANCE_REQUESTS_PATH "?fieldManager=" BRIDGE_MANAGER));
     buf_reset(&b->body);
     plea_print_new(&ask, &b->body);
     plea_send(at->yard, crossing_new(b, CROSSING_PLEA, at, ask.name), API_POST);
@@ -311,7 +311,7 @@ static void plea_change(struct yard *y, struct berth *at, const struct store_ite
     x->version = item->version;
     bool blind = mutated(b->config.mutations, MUTATION_SKIP_RV);
     buf_reset(&b->path);
-    buf_add(&b->path, STR(REQNAME_PATH "/"));
+    buf_add(&b->path, STR(MAINTENANCE_REQUESTS_PATH "/"));
     client_add_segment(&b->path, item->name);
     buf_add(&b->path, STR("?fieldManager=" BRIDGE_MANAGER));
     buf_reset(&b->body);

@@ -82,7 +82,7 @@ void berth_facts(struct berth *at, struct arena *out, struct rules_facts *ret)
     *ret = (struct rules_facts){
         .machine = m,
         .cluster = yard_cluster(at->yard),
-        .wall = clock_wall(&b->client.clock),
+        .wall = server_clock_wall(&b->client.clock),
     };
     berth_look(at, ret);
     berth_book(at, out, &book);

@@ -171,7 +171,7 @@ static void crossing_arrived(struct crossing *x)
     }
     if (x->releases) {
         b->stats.released++;
-        tally_hold(&b->tally, clock_wall(&b->client.clock) - x->held_from);
+        tally_hold(&b->tally, server_clock_wall(&b->client.clock) - x->held_from);
     }
 }
 

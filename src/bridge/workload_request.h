@@ -1,5 +1,6 @@
 /*
- * workload_request: a MaintenanceRequest in a workload cluster by which the bridge asks the limits there.
+ * workload_request: a MaintenanceRequest in a workload cluster by which the bridge asks the limits
+ * there.
  *
  * It is one that an actor of the name PLEA_CLIENT would make for a node, with an annotation
  * that says for which request of ours (keys.h) it was made. Its name is reqname.h's, as that of
@@ -12,7 +13,7 @@
 #include "kube/store.h"
 
 #define PLEA_CLIENT "cluster-api-bridge"
-/* Behind REQNAME_PATH: those of our client. */
+/* Behind MAINTENANCE_REQUESTS_PATH: those of our client. */
 #define PLEA_QUERY "&labelSelector=maintenancerequests.repairman.k8s.io%2Fclientname%3D" PLEA_CLIENT
 #define PLEA_TEXT_MAX 512u /* of a name or a request; no longer one is ours */
 

@@ -311,7 +311,7 @@ static usec_t token_life(const struct warrant *w, const struct jval *status)
         0) {
         return 0;
     }
-    usec_t life = timestamp_to_usec(until) - clock_wall(&w->config.client->clock);
+    usec_t life = timestamp_to_usec(until) - server_clock_wall(&w->config.client->clock);
     return MIN(life, SECONDS(WARRANT_SECONDS));
 }
 

@@ -64,7 +64,8 @@ static int actor_fetch(struct actor *a, struct str query, struct arena *out, str
 {
     struct talk_answer answer;
     const struct jval *list;
-    int r = actor_get(a, arena_concat(out, STR(REQNAME_PATH), query), out, &answer, err);
+    int r =
+        actor_get(a, arena_concat(out, STR(MAINTENANCE_REQUESTS_PATH), query), out, &answer, err);
     if (r == 0 && answer.status == 404) {
         return err_set(
             err, ERR_NOTFOUND,
@@ -137,7 +138,7 @@ int actor_enabled(struct actor *a, struct str type, bool *ret, struct err *err)
         *ret = false;
         return 0;
     }
-    int r = actor_get(a, STR(REQNAME_PATH "?limit=1"), &tmp, &answer, err);
+    int r = actor_get(a, STR(MAINTENANCE_REQUESTS_PATH "?limit=1"), &tmp, &answer, err);
     if (r < 0) {
         return r;
     }
@@ -228,7 +229,7 @@ static uint32_t actor_next_number(const struct record *records, uint32_t n, stru
 {
     uint32_t highest = 0;
     for (uint32_t i = 0; i < n; i++) {
-        highest = MAX(highest, reqname_number(records[i].name, stem));
+        highest = MAX(highest, request_name_number(records[i].name, stem));
     }
     return highest + 1;
 }
@@ -245,7 +246,7 @@ static int actor_create(struct actor *a, const struct record_ask *ask, struct st
     int r = talk_send(a->talk,
                       &(struct api_request){
                           .verb = API_POST,
-                          .path = STR(REQNAME_PATH),
+                          .path = STR(MAINTENANCE_REQUESTS_PATH),
                           .body = buf_str(&body),
                       },
                       out, &answer, err);
@@ -265,8 +266,8 @@ int actor_ask(struct actor *a, const struct record_ask *ask, struct arena *out, 
 {
     struct record_ask wanted = *ask;
     const struct record_target *target = &ask->target;
-    const struct reqname of = { a->client, target->type, target->space, target->name };
-    struct str stem = reqname_stem(&of, out);
+    const struct request_name of = { a->client, target->type, target->space, target->name };
+    struct str stem = request_name_stem(&of, out);
     uint32_t number = 0;
     for (uint32_t i = 0; i < TRIES_MAX; i++) {
         struct record *records;
@@ -304,7 +305,7 @@ static struct str actor_path(struct str name, struct arena *out)
 {
     CLEANUP(buf_done)
     struct buf path = { 0 };
-    buf_add(&path, STR(REQNAME_PATH "/"));
+    buf_add(&path, STR(MAINTENANCE_REQUESTS_PATH "/"));
     client_add_segment(&path, name);
     return arena_str(out, buf_str(&path));
 }
@@ -412,8 +413,9 @@ static struct str actor_watch_path(const struct record *r, struct arena *out)
 {
     CLEANUP(buf_done)
     struct buf path = { 0 };
-    buf_add(&path, STR(REQNAME_PATH "?watch=1&allowWatchBookmarks=true&timeoutSeconds=290"
-                                    "&fieldSelector=metadata.name%3D"));
+    buf_add(&path,
+            STR(MAINTENANCE_REQUESTS_PATH "?watch=1&allowWatchBookmarks=true&timeoutSeconds=290"
+                                          "&fieldSelector=metadata.name%3D"));
     client_add_segment(&path, r->name);
     buf_add(&path, STR("&resourceVersion="));
     client_add_segment(&path, r->version);

@@ -45,7 +45,7 @@ static int limits_show(struct asker *a)
     CLEANUP(buf_done)
     struct buf out = { .max = LIMITS_OUTPUT_MAX };
     if (limits_get(a, STR("/apis/repairman.k8s.io/v1/maintenancelimits"), &limits, &err) < 0 ||
-        limits_get(a, STR(REQNAME_PATH), &requests, &err) < 0) {
+        limits_get(a, STR(MAINTENANCE_REQUESTS_PATH), &requests, &err) < 0) {
         return asker_fail(a, &err);
     }
     const struct quota quota = {

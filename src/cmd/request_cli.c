@@ -124,7 +124,7 @@ int asker_show(struct asker *a, struct str name, const char *verb)
     struct buf path = { 0 };
     struct err err = { 0 };
     struct talk_answer answer;
-    buf_add(&path, STR(REQNAME_PATH "/"));
+    buf_add(&path, STR(MAINTENANCE_REQUESTS_PATH "/"));
     client_add_segment(&path, name);
     int r =
         talk_send(&a->reach.talk, &(struct api_request){ .verb = API_GET, .path = buf_str(&path) },

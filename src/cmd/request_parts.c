@@ -24,7 +24,7 @@ static bool parts_may_act(void *ctx)
 static usec_t parts_wall(void *ctx)
 {
     const struct parts *p = ctx;
-    return clock_wall(&controller_client(p->config.controller)->clock);
+    return server_clock_wall(&controller_client(p->config.controller)->clock);
 }
 
 static bool parts_marks(void *ctx, struct str uid)

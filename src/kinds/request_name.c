@@ -14,7 +14,7 @@ static void add_lower(struct buf *out, struct str s)
     }
 }
 
-struct str reqname_stem(const struct reqname *of, struct arena *out)
+struct str request_name_stem(const struct request_name *of, struct arena *out)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
@@ -37,7 +37,7 @@ struct str reqname_stem(const struct reqname *of, struct arena *out)
     return arena_str(out, buf_str(&text));
 }
 
-uint32_t reqname_number(struct str name, struct str stem)
+uint32_t request_name_number(struct str name, struct str stem)
 {
     struct str rest;
     uint32_t number = 0;

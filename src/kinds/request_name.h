@@ -9,9 +9,9 @@
 
 #include "base/arena.h"
 
-#define REQNAME_PATH "/apis/repairman.k8s.io/v1/maintenancerequests"
+#define MAINTENANCE_REQUESTS_PATH "/apis/repairman.k8s.io/v1/maintenancerequests"
 
-struct reqname {
+struct request_name {
     struct str client;
     struct str type;  /* of the target: "node", "deployment", …; counts in any case */
     struct str space; /* empty for nodes */
@@ -19,6 +19,6 @@ struct reqname {
 };
 
 /* "mr-<16 hex>-", to which a number is added. */
-struct str reqname_stem(const struct reqname *of, struct arena *out);
+struct str request_name_stem(const struct request_name *of, struct arena *out);
 /* The number behind the stem; 0 when it is another's name. */
-uint32_t reqname_number(struct str name, struct str stem);
+uint32_t request_name_number(struct str name, struct str stem);

@@ -6,7 +6,7 @@ void client_init(struct client *c, struct loop *loop, struct api *api)
 {
     *c = (struct client){ .loop = loop, .api = api };
     retry_gate_init(&c->gate);
-    clock_init(&c->clock, loop);
+    server_clock_init(&c->clock, loop);
 }
 
 bool client_open(const struct client *c)
@@ -25,7 +25,7 @@ void client_note_as(struct client *c, enum api_verb verb, const struct api_reply
     if (c->on_reply != NULL) {
         c->on_reply(c->ctx, verb, reply->status);
     }
-    clock_note(&c->clock, reply->date, reply->took);
+    server_clock_note(&c->clock, reply->date, reply->took);
     retry_gate_note(&c->gate, verdict, reply->retry_after, loop_now(c->loop), loop_random(c->loop));
 }
 

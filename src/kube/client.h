@@ -18,7 +18,7 @@ struct client {
     struct loop *loop; /* borrowed */
     struct api *api;   /* borrowed */
     struct retry_gate gate;
-    struct clock clock; /* the server's */
+    struct server_clock clock; /* the server's */
     mutations_t mutations;
     /* Writes in flight that somebody waits for; what is only told to people lets them go first. */
     uint32_t urgent;

@@ -2,12 +2,12 @@
 
 #define CLOCK_SMOOTH 16 /* a sample moves it by a sixteenth: dates are whole seconds */
 
-void clock_init(struct clock *c, struct loop *loop)
+void server_clock_init(struct server_clock *c, struct loop *loop)
 {
-    *c = (struct clock){ .loop = loop };
+    *c = (struct server_clock){ .loop = loop };
 }
 
-void clock_note(struct clock *c, usec_t date, usec_t took)
+void server_clock_note(struct server_clock *c, usec_t date, usec_t took)
 {
     ASSERT(took >= 0);
     if (date == 0) {
@@ -17,7 +17,7 @@ void clock_note(struct clock *c, usec_t date, usec_t took)
     usec_t sample = date + MSECONDS(500) - loop_now(c->loop);
     usec_t late = sample + took; /* if it was given at once, and then was on its way */
     usec_t off = sample > c->offset ? sample - c->offset : MIN(late - c->offset, 0);
-    if (!c->known || off > CLOCK_JUMP || off < -CLOCK_JUMP) {
+    if (!c->known || off > SERVER_CLOCK_JUMP || off < -SERVER_CLOCK_JUMP) {
         c->jumps += c->known ? 1 : 0;
         c->known = true;
         c->offset = sample;
@@ -28,12 +28,12 @@ void clock_note(struct clock *c, usec_t date, usec_t took)
     }
 }
 
-usec_t clock_wall(const struct clock *c)
+usec_t server_clock_wall(const struct server_clock *c)
 {
     return c->known ? loop_now(c->loop) + c->offset : loop_wall(c->loop);
 }
 
-usec_t clock_doubt(const struct clock *c)
+usec_t server_clock_doubt(const struct server_clock *c)
 {
     return c->doubt;
 }

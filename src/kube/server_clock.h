@@ -15,9 +15,9 @@
 
 #include "port/loop.h"
 
-#define CLOCK_JUMP SECONDS(2)
+#define SERVER_CLOCK_JUMP SECONDS(2)
 
-struct clock {
+struct server_clock {
     struct loop *loop; /* borrowed */
     usec_t offset;     /* wall = monotonic + offset */
     usec_t doubt;      /* the server may be ahead of it by that */
@@ -25,9 +25,9 @@ struct clock {
     uint64_t jumps;
 };
 
-void clock_init(struct clock *c, struct loop *loop);
+void server_clock_init(struct server_clock *c, struct loop *loop);
 /* An answer came now, `took` after it was asked for, and its `date` says when it was given; 0 is
  * ignored. */
-void clock_note(struct clock *c, usec_t date, usec_t took);
-usec_t clock_wall(const struct clock *c);
-usec_t clock_doubt(const struct clock *c);
+void server_clock_note(struct server_clock *c, usec_t date, usec_t took);
+usec_t server_clock_wall(const struct server_clock *c);
+usec_t server_clock_doubt(const struct server_clock *c);

@@ -63,7 +63,7 @@ static uint64_t arbiter_room(const struct arbiter *a)
 static usec_t arbiter_wall(const struct arbiter *a)
 {
     usec_t wall = a->config.wall(a->config.ctx);
-    return wall < a->wall && wall > a->wall - CLOCK_JUMP ? a->wall : wall;
+    return wall < a->wall && wall > a->wall - SERVER_CLOCK_JUMP ? a->wall : wall;
 }
 
 static void arbiter_turn(void *ctx)

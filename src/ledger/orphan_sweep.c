@@ -113,7 +113,7 @@ static void orphan_ask(struct orphan *o)
         return; /* an answer wakes us */
     }
     buf_reset(&a->path);
-    buf_add(&a->path, STR(REQNAME_PATH "/"));
+    buf_add(&a->path, STR(MAINTENANCE_REQUESTS_PATH "/"));
     client_add_segment(&a->path, o->name);
     a->orphan_calls++;
     o->call = api_send(a->client->api,
@@ -171,7 +171,7 @@ void fact_confirm(struct ask *k)
         double_target_path(k);
     } else {
         buf_reset(&a->path);
-        buf_add(&a->path, STR(REQNAME_PATH "/"));
+        buf_add(&a->path, STR(MAINTENANCE_REQUESTS_PATH "/"));
         client_add_segment(&a->path, k->spec.name);
     }
     k->fact_call = api_send(a->client->api,

@@ -80,7 +80,7 @@ bool budget_refuses(struct member *m, const struct engine_effect *effect)
     }
     if (view.next != USEC_NEVER) {
         /* The arbiter counts by the server's clock: by ours the moment may have come long ago. */
-        usec_t wait = view.next - clock_wall(&c->client.clock);
+        usec_t wait = view.next - server_clock_wall(&c->client.clock);
         member_wake_at(m, loop_now(c->loop) + MAX(wait, BUDGET_WAIT_MIN));
     }
     return true;

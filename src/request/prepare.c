@@ -97,7 +97,8 @@ static void prepare_begin(struct prepare *q, enum prepare_step step, usec_t wall
 static usec_t prepare_now(const struct prepare *q)
 {
     const struct preparer_config *config = &q->preparer->config;
-    usec_t wall = config->wall(config->ctx) + clock_doubt(&config->client->clock) + SECONDS(1) - 1;
+    usec_t wall =
+        config->wall(config->ctx) + server_clock_doubt(&config->client->clock) + SECONDS(1) - 1;
     return wall - wall % SECONDS(1);
 }
 

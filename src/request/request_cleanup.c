@@ -163,7 +163,7 @@ static void stray_on_reply(void *ctx, const struct api_reply *reply)
 static void stray_ask(struct requests *r)
 {
     buf_reset(&r->path);
-    buf_add(&r->path, STR(REQNAME_PATH));
+    buf_add(&r->path, STR(MAINTENANCE_REQUESTS_PATH));
     buf_printf(&r->path, "?limit=%d", STRAY_PAGE);
     if (r->stray_page.n > 0) {
         buf_add(&r->path, STR("&continue="));

@@ -29,7 +29,7 @@ static void letter_post(struct claim *c, enum letter_kind kind)
     struct requests *r = c->r;
     ASSERT(c->call == NULL);
     buf_reset(&r->path);
-    buf_add(&r->path, STR(REQNAME_PATH));
+    buf_add(&r->path, STR(MAINTENANCE_REQUESTS_PATH));
     buf_add_char(&r->path, '/');
     client_add_segment(&r->path, c->name);
     if (kind == LETTER_STATUS) {

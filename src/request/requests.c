@@ -347,7 +347,7 @@ struct requests *requests_new(const struct requests_config *config)
     account_init(r);
     reflector_init(&r->reflector, config->client,
                    &(struct reflector_config){
-                       .path = STR(REQNAME_PATH),
+                       .path = STR(MAINTENANCE_REQUESTS_PATH),
                        .on_list = requests_on_list,
                        .on_object = requests_on_object,
                        .on_synced = requests_on_synced,

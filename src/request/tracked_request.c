@@ -297,7 +297,7 @@ static void claim_know(struct claim *c, struct phase_facts *f)
     usec_t now = loop_now(r->loop);
     *f = (struct phase_facts){
         .now = wall,
-        .doubt = clock_doubt(&r->config.client->clock),
+        .doubt = server_clock_doubt(&r->config.client->clock),
         .elapsed = claim_elapsed(c, m, wall),
         .tolerance = r->config.skew_tolerance,
         .finished_ttl = r->config.finished_ttl,

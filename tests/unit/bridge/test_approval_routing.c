@@ -74,7 +74,8 @@ static void put_state(struct strait *s, const char *node, const char *state)
     struct glance g = { .node = node };
     apiserver_each(strait_find(s, "east")->server, GROUP, PLURAL, STR(""), glance, &g);
     CHECK_EQ(g.n, 1);
-    strait_away(s, "east", "PATCH", arena_printf(&s->memory, REQNAME_PATH "/%s", g.name),
+    strait_away(s, "east", "PATCH",
+                arena_printf(&s->memory, MAINTENANCE_REQUESTS_PATH "/%s", g.name),
                 arena_printf(&s->memory, "{\"spec\":{\"state\":\"%s\"}}", state).p);
 }
 
@@ -188,7 +189,8 @@ TEST(bridge_route_asks_again_when_its_plea_is_closed_or_deleted)
     CHECK_EQ(pleas(&s, "e1", "Completed"), 1);
     struct glance g = { .node = "e1" };
     apiserver_each(strait_find(&s, "east")->server, GROUP, PLURAL, STR(""), glance, &g);
-    strait_away(&s, "east", "DELETE", arena_printf(&s.memory, REQNAME_PATH "/%s", g.name), "");
+    strait_away(&s, "east", "DELETE",
+                arena_printf(&s.memory, MAINTENANCE_REQUESTS_PATH "/%s", g.name), "");
     strait_run(&s, SECONDS(2));
     CHECK_EQ(pleas(&s, "e1", "Pending"), 1);
     CHECK(strait_hooked(&s, "e1"));
@@ -232,7 +234,7 @@ TEST(bridge_route_takes_no_grant_that_is_not_its_own)
         { "other-node", PLEA_CLIENT, "e2" },
     };
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
-        strait_away(&s, "east", "POST", STR(REQNAME_PATH),
+        strait_away(&s, "east", "POST", STR(MAINTENANCE_REQUESTS_PATH),
                     arena_printf(&s.memory,
                                  "{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":"
                                  "\"MaintenanceRequest\",\"metadata\":{\"name\":\"%s\",\"labels\":{"

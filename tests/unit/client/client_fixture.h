@@ -1,6 +1,6 @@
 /*
- * client_fixture: an actor, a cluster with the CRDs and two nodes, and a hand that moves states while the
- * actor waits; all in virtual time.
+ * client_fixture: an actor, a cluster with the CRDs and two nodes, and a hand that moves states
+ * while the actor waits; all in virtual time.
  */
 #pragma once
 
@@ -151,8 +151,8 @@ static inline struct str scene_state(struct scene *s)
 static inline void scene_write(struct scene *s, const char *patch, bool status)
 {
     struct str name = jval_str(jval_at(scene_request(s), "metadata.name"));
-    struct str path = arena_printf(&s->memory, REQNAME_PATH "/" STR_FMT "%s", STR_ARG(name),
-                                   status ? "/status" : "");
+    struct str path = arena_printf(&s->memory, MAINTENANCE_REQUESTS_PATH "/" STR_FMT "%s",
+                                   STR_ARG(name), status ? "/status" : "");
     CHECK_EQ(scene_http(s, "PATCH", path, str_from(patch)), 200);
 }
 

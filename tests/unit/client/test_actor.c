@@ -193,10 +193,11 @@ static void hand_closes(struct scene *s)
 static void hand_deletes(struct scene *s)
 {
     struct str name = jval_str(jval_at(scene_request(s), "metadata.name"));
-    CHECK_EQ(scene_http(s, "DELETE",
-                        arena_printf(&s->memory, REQNAME_PATH "/" STR_FMT, STR_ARG(name)),
-                        STR_NONE),
-             200);
+    CHECK_EQ(
+        scene_http(s, "DELETE",
+                   arena_printf(&s->memory, MAINTENANCE_REQUESTS_PATH "/" STR_FMT, STR_ARG(name)),
+                   STR_NONE),
+        200);
 }
 
 static void hand_leaves(struct scene *s)

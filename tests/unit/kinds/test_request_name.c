@@ -2,27 +2,28 @@
 
 #include "tests/check.h"
 
-TEST(reqname_follows_from_who_asks_for_what)
+TEST(request_name_follows_from_who_asks_for_what)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    const struct reqname node = { STR("rebooter"), STR("node"), STR_NONE, STR("n1") };
-    const struct reqname loud = { STR("rebooter"), STR("Node"), STR_NONE, STR("N1") };
-    const struct reqname other = { STR("other"), STR("node"), STR_NONE, STR("n1") };
-    const struct reqname web = { STR("rebooter"), STR("deployment"), STR("shop"), STR("web") };
-    const struct reqname bridge = { STR("cluster-api-bridge"), STR("node"), STR_NONE, STR("n1") };
-    struct str stem = reqname_stem(&node, &a);
+    const struct request_name node = { STR("rebooter"), STR("node"), STR_NONE, STR("n1") };
+    const struct request_name loud = { STR("rebooter"), STR("Node"), STR_NONE, STR("N1") };
+    const struct request_name other = { STR("other"), STR("node"), STR_NONE, STR("n1") };
+    const struct request_name web = { STR("rebooter"), STR("deployment"), STR("shop"), STR("web") };
+    const struct request_name bridge = { STR("cluster-api-bridge"), STR("node"), STR_NONE,
+                                         STR("n1") };
+    struct str stem = request_name_stem(&node, &a);
     CHECK_STR(stem, "mr-efcdb05683ab2bad-");
-    CHECK_STR(reqname_stem(&loud, &a), stem);
-    CHECK(!str_eq(reqname_stem(&other, &a), stem));
-    CHECK_STR(reqname_stem(&web, &a), "mr-b68a2c4adccdc239-");
-    CHECK_STR(reqname_stem(&bridge, &a), "mr-6a9d4879b3c9b375-");
+    CHECK_STR(request_name_stem(&loud, &a), stem);
+    CHECK(!str_eq(request_name_stem(&other, &a), stem));
+    CHECK_STR(request_name_stem(&web, &a), "mr-b68a2c4adccdc239-");
+    CHECK_STR(request_name_stem(&bridge, &a), "mr-6a9d4879b3c9b375-");
 }
 
-TEST(reqname_numbers_are_read_behind_their_own_stem)
+TEST(request_name_numbers_are_read_behind_their_own_stem)
 {
-    CHECK_EQ(reqname_number(STR("mr-0123-7"), STR("mr-0123-")), 7);
-    CHECK_EQ(reqname_number(STR("mr-0123-x"), STR("mr-0123-")), 0);
-    CHECK_EQ(reqname_number(STR("mr-9999-7"), STR("mr-0123-")), 0);
-    CHECK_EQ(reqname_number(STR("mr-0123-"), STR("mr-0123-")), 0);
+    CHECK_EQ(request_name_number(STR("mr-0123-7"), STR("mr-0123-")), 7);
+    CHECK_EQ(request_name_number(STR("mr-0123-x"), STR("mr-0123-")), 0);
+    CHECK_EQ(request_name_number(STR("mr-9999-7"), STR("mr-0123-")), 0);
+    CHECK_EQ(request_name_number(STR("mr-0123-"), STR("mr-0123-")), 0);
 }

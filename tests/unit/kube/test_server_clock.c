@@ -8,14 +8,14 @@
 struct world {
     struct vloop *time;
     struct loop *loop; /* an hour ahead of the world */
-    struct clock clock;
+    struct server_clock clock;
 };
 
 static void world_begin(struct world *w)
 {
     w->time = vloop_new(1, WALL);
     w->loop = vloop_view(w->time, HOURS(1));
-    clock_init(&w->clock, w->loop);
+    server_clock_init(&w->clock, w->loop);
 }
 
 static void world_end(struct world *w)
@@ -27,14 +27,14 @@ static void world_end(struct world *w)
 /* How far the clock is from the world's. */
 static usec_t world_error(const struct world *w)
 {
-    usec_t off = clock_wall(&w->clock) - loop_wall(vloop_root(w->time));
+    usec_t off = server_clock_wall(&w->clock) - loop_wall(vloop_root(w->time));
     return off < 0 ? -off : off;
 }
 
 /* The server answers now: whole seconds of its own time. */
 static void world_answer(struct world *w)
 {
-    clock_note(&w->clock, loop_wall(vloop_root(w->time)) / SECONDS(1) * SECONDS(1), 0);
+    server_clock_note(&w->clock, loop_wall(vloop_root(w->time)) / SECONDS(1) * SECONDS(1), 0);
 }
 
 /* The server answers now, and its answer is on its way for that long. */
@@ -42,21 +42,21 @@ static void world_answer_late(struct world *w, usec_t way)
 {
     usec_t date = loop_wall(vloop_root(w->time)) / SECONDS(1) * SECONDS(1);
     (void)vloop_run(w->time, vloop_now(w->time) + way); /* nothing is due */
-    clock_note(&w->clock, date, way);
+    server_clock_note(&w->clock, date, way);
 }
 
-TEST(clock_is_the_local_one_until_a_server_has_answered)
+TEST(server_clock_is_the_local_one_until_a_server_has_answered)
 {
     CLEANUP(world_end)
     struct world w;
     world_begin(&w);
-    clock_note(&w.clock, 0, 0); /* an answer without a date */
-    CHECK_EQ(clock_wall(&w.clock), loop_wall(w.loop));
+    server_clock_note(&w.clock, 0, 0); /* an answer without a date */
+    CHECK_EQ(server_clock_wall(&w.clock), loop_wall(w.loop));
     world_answer(&w);
     CHECK(world_error(&w) <= MSECONDS(500));
 }
 
-TEST(clock_follows_the_server_whatever_happens_to_the_local_one)
+TEST(server_clock_follows_the_server_whatever_happens_to_the_local_one)
 {
     CLEANUP(world_end)
     struct world w;
@@ -73,24 +73,24 @@ TEST(clock_follows_the_server_whatever_happens_to_the_local_one)
     CHECK_EQ(w.clock.jumps, 0);
 }
 
-TEST(clock_goes_on_between_answers)
+TEST(server_clock_goes_on_between_answers)
 {
     CLEANUP(world_end)
     struct world w;
     world_begin(&w);
     world_answer(&w);
-    usec_t before = clock_wall(&w.clock);
+    usec_t before = server_clock_wall(&w.clock);
     (void)vloop_run(w.time, vloop_now(w.time) + HOURS(2)); /* nothing is due */
-    CHECK_EQ(clock_wall(&w.clock) - before, HOURS(2));
+    CHECK_EQ(server_clock_wall(&w.clock) - before, HOURS(2));
 }
 
-TEST(clock_believes_a_server_that_jumps)
+TEST(server_clock_believes_a_server_that_jumps)
 {
     CLEANUP(world_end)
     struct world w;
     world_begin(&w);
     world_answer(&w);
-    clock_note(&w.clock, WALL + HOURS(3), 0);
+    server_clock_note(&w.clock, WALL + HOURS(3), 0);
     CHECK_EQ(w.clock.jumps, 1);
     CHECK(world_error(&w) >= HOURS(3));
     world_answer(&w);
@@ -100,7 +100,7 @@ TEST(clock_believes_a_server_that_jumps)
 
 /* Otherwise a time limit that begins now would be written as one that began a while ago, and run
  * out early (INV-7). */
-TEST(clock_does_not_go_back_for_an_answer_that_was_long_on_its_way)
+TEST(server_clock_does_not_go_back_for_an_answer_that_was_long_on_its_way)
 {
     CLEANUP(world_end)
     struct world w;
@@ -117,7 +117,7 @@ TEST(clock_does_not_go_back_for_an_answer_that_was_long_on_its_way)
 
 /* An answer that was given last, or first: the clock is not ahead, and knows how far behind it may
  * be. */
-TEST(clock_that_began_with_a_late_answer_knows_how_far_behind_it_may_be)
+TEST(server_clock_that_began_with_a_late_answer_knows_how_far_behind_it_may_be)
 {
     for (int first = 0; first < 2; first++) {
         CLEANUP(world_end)
@@ -125,28 +125,29 @@ TEST(clock_that_began_with_a_late_answer_knows_how_far_behind_it_may_be)
         world_begin(&w);
         check_case(first);
         if (first == 0) {
-            clock_note(&w.clock, WALL, SECONDS(16));
+            server_clock_note(&w.clock, WALL, SECONDS(16));
         } else {
             world_answer_late(&w, SECONDS(16));
         }
         usec_t true_wall = loop_wall(vloop_root(w.time));
-        CHECK(clock_wall(&w.clock) <= true_wall + MSECONDS(500));
-        CHECK(clock_wall(&w.clock) + clock_doubt(&w.clock) >= true_wall - MSECONDS(500));
+        CHECK(server_clock_wall(&w.clock) <= true_wall + MSECONDS(500));
+        CHECK(server_clock_wall(&w.clock) + server_clock_doubt(&w.clock) >=
+              true_wall - MSECONDS(500));
         world_answer(&w);
         CHECK(world_error(&w) <= MSECONDS(500));
-        CHECK_EQ(clock_doubt(&w.clock), 0);
+        CHECK_EQ(server_clock_doubt(&w.clock), 0);
     }
     check_case(-1);
 }
 
-TEST(clock_believes_a_late_answer_that_no_delay_explains)
+TEST(server_clock_believes_a_late_answer_that_no_delay_explains)
 {
     CLEANUP(world_end)
     struct world w;
     world_begin(&w);
-    clock_note(&w.clock, WALL + HOURS(3), 0);
+    server_clock_note(&w.clock, WALL + HOURS(3), 0);
     world_answer_late(&w, SECONDS(4));
     CHECK_EQ(w.clock.jumps, 1);
     CHECK(world_error(&w) <= SECONDS(4) + MSECONDS(500));
-    CHECK_EQ(clock_doubt(&w.clock), SECONDS(4));
+    CHECK_EQ(server_clock_doubt(&w.clock), SECONDS(4));
 }

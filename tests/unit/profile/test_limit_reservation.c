@@ -70,7 +70,7 @@ static bool story_may_act(void *ctx)
 static usec_t story_wall(void *ctx)
 {
     const struct story *s = ctx;
-    return clock_wall(&controller_client(s->c)->clock);
+    return server_clock_wall(&controller_client(s->c)->clock);
 }
 
 static void story_on_room(void *ctx)
@@ -148,7 +148,7 @@ static void story_limit(struct story *s, const char *spec)
 static void story_serve_limits(struct story *s)
 {
     struct client *client = controller_client(s->c);
-    clock_note(&client->clock, loop_wall(vloop_root(s->time)), 0);
+    server_clock_note(&client->clock, loop_wall(vloop_root(s->time)), 0);
     s->arbiter = arbiter_new(&(struct arbiter_config){
         .client = client,
         .recorder = controller_recorder(s->c),

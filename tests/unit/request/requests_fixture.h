@@ -281,7 +281,7 @@ static inline void quay_on_turn(void *ctx)
 static inline usec_t quay_wall(void *ctx)
 {
     struct quay *q = ctx;
-    return clock_wall(&q->client.clock); /* as the real ones do */
+    return server_clock_wall(&q->client.clock); /* as the real ones do */
 }
 
 static inline void quay_open(struct quay *q)
@@ -291,7 +291,7 @@ static inline void quay_open(struct quay *q)
     q->door = door_new(loop, q->server, &q->faults);
     client_init(&q->client, loop, q->door);
     /* The part starts when the server has said that it knows the kinds, and its clock with it. */
-    clock_note(&q->client.clock, loop_wall(vloop_root(q->v)), 0);
+    server_clock_note(&q->client.clock, loop_wall(vloop_root(q->v)), 0);
     recorder_init(&q->recorder, &q->client, STR("drydock"), STR("drydock-test"));
     q->drains =
         drains_new(loop, &(struct drains_config){ .client = &q->client, .recorder = &q->recorder });
