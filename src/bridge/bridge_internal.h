@@ -267,8 +267,8 @@ struct berth_book {
     bool asked;         /* the Machine asks for something; otherwise there is none */
     bool known;         /* so are the rules; */
     struct str trouble; /* otherwise why not, as a part of a sentence */
-    struct rulebook book;
-    struct str text; /* of RULEBOOK_KEY; `.p` is NULL without one */
+    struct drain_rules book;
+    struct str text; /* of DRAIN_RULES_ANNOTATION; `.p` is NULL without one */
 };
 void berth_book(const struct berth *at, struct arena *out, struct berth_book *ret);
 

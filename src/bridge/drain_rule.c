@@ -23,11 +23,12 @@ static int drainrule_read_machines(const struct jval *machines, struct arena *ou
         if (jval_kind(entry) != JOBJ) {
             return err_set(err, ERR_INVALID, "spec.machines[%u]: an object is wanted", rule->n);
         }
-        if (rulebook_read_selector(jval_get(entry, STR("selector")), out, &at->machines, err) < 0) {
+        if (drain_rule_read_selector(jval_get(entry, STR("selector")), out, &at->machines, err) <
+            0) {
             return err_wrap(err, "spec.machines[%u].selector", rule->n);
         }
-        if (rulebook_read_selector(jval_get(entry, STR("clusterSelector")), out, &at->clusters,
-                                   err) < 0) {
+        if (drain_rule_read_selector(jval_get(entry, STR("clusterSelector")), out, &at->clusters,
+                                     err) < 0) {
             return err_wrap(err, "spec.machines[%u].clusterSelector", rule->n);
         }
         rule->n++;
@@ -40,8 +41,8 @@ static void drainrule_describe(struct drainrule *rule, struct arena *out)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    const struct rulebook book = { .rules = &rule->rule, .n = 1, .error = rule->error };
-    rulebook_print(&book, &text);
+    const struct drain_rules book = { .rules = &rule->rule, .n = 1, .error = rule->error };
+    drain_rules_print(&book, &text);
     for (uint32_t i = 0; rule->error.n == 0 && i < rule->n; i++) {
         buf_add_char(&text, '\n');
         selector_print(&rule->machines[i].machines, &text);
@@ -60,7 +61,7 @@ static int drainrule_project(void *ctx UNUSED, const struct jval *object, struct
     rule->name = arena_str(out, jval_str(jval_at(object, "metadata.name")));
     int r = drainrule_read_machines(jval_get(spec, STR("machines")), out, rule, &wrong);
     if (r == 0) {
-        r = rulebook_read(rule->name, spec, out, &rule->rule, &wrong);
+        r = drain_rule_read(rule->name, spec, out, &rule->rule, &wrong);
     }
     if (r < 0) {
         /* A long message is cut, and half a character would not be what the server keeps: the Node
@@ -104,19 +105,19 @@ bool drainrule_matches(const struct drainrule *rule, const struct drainrule_case
 }
 
 void drainrule_book(const struct drainrule *const *rules, uint32_t n,
-                    const struct drainrule_case *whose, struct arena *out, struct rulebook *ret)
+                    const struct drainrule_case *whose, struct arena *out, struct drain_rules *ret)
 {
-    *ret = (struct rulebook){ .rules = ARENA_ARRAY(out, struct rulebook_rule, MAX(n, 1u)) };
+    *ret = (struct drain_rules){ .rules = ARENA_ARRAY(out, struct drain_rule, MAX(n, 1u)) };
     for (uint32_t i = 0; i < n; i++) {
         const struct drainrule *rule = rules[i];
         if (rule->error.n > 0) {
-            *ret = (struct rulebook){ .error = arena_printf(
-                                          out, "MachineDrainRule '" STR_FMT "': " STR_FMT,
-                                          STR_ARG(rule->name), STR_ARG(rule->error)) };
+            *ret = (struct drain_rules){ .error = arena_printf(
+                                             out, "MachineDrainRule '" STR_FMT "': " STR_FMT,
+                                             STR_ARG(rule->name), STR_ARG(rule->error)) };
             return;
         }
         if (drainrule_matches(rule, whose)) {
-            ret->by_space = ret->by_space || rulebook_asks_spaces(&rule->rule);
+            ret->by_space = ret->by_space || drain_rule_asks_spaces(&rule->rule);
             ret->rules[ret->n++] = rule->rule;
         }
     }

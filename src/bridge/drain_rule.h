@@ -20,7 +20,7 @@ struct drainrule {
     struct str name;
     struct drainrule_machines *machines;
     uint32_t n; /* 0: all Machines are meant */
-    struct rulebook_rule rule;
+    struct drain_rule rule;
     struct str error; /* why it cannot be used; empty = it can */
     struct str text;  /* all of it, to tell one from another */
 };
@@ -37,4 +37,4 @@ bool drainrule_matches(const struct drainrule *rule, const struct drainrule_case
 /* `rules` are all of one namespace, in the order of their names. The result borrows from them, and
  * from `out`. */
 void drainrule_book(const struct drainrule *const *rules, uint32_t n,
-                    const struct drainrule_case *whose, struct arena *out, struct rulebook *ret);
+                    const struct drainrule_case *whose, struct arena *out, struct drain_rules *ret);

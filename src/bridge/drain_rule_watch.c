@@ -1,6 +1,6 @@
 /*
- * drain_rule_watch: the MachineDrainRules of the management cluster, and the rulebook that they are for each
- * Machine that asks for something.
+ * drain_rule_watch: the MachineDrainRules of the management cluster, and the rulebook that they are
+ * for each Machine that asks for something.
  */
 #include "bridge/bridge_internal.h"
 #include "bridge/drain_rule.h"
@@ -162,7 +162,7 @@ static uint32_t codex_first(const struct codex *k, struct str prefix)
 }
 
 static void codex_gather(struct codex *k, const struct berth *at, struct arena *out,
-                         struct rulebook *ret)
+                         struct drain_rules *ret)
 {
     const struct machine *m = berth_machine(at);
     const struct cluster *cluster = yard_cluster(at->yard);
@@ -204,11 +204,11 @@ void berth_book(const struct berth *at, struct arena *out, struct berth_book *re
     }
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    rulebook_print(&ret->book, &text);
+    drain_rules_print(&ret->book, &text);
     ret->text = arena_str(out, buf_str(&text));
     struct err err = { 0 };
     bool too_many = ret->book.error.n == 0 && str_starts(ret->text, STR("{"));
-    if (too_many && rulebook_parse(ret->text, out, &ret->book, &err) < 0) {
+    if (too_many && drain_rules_parse(ret->text, out, &ret->book, &err) < 0) {
         ret->book.error = arena_str(out, str_from(err.msg));
     }
 }

@@ -40,23 +40,23 @@ static void survey_refused(const char *what, const struct api_reply *reply, stru
 
 /* Pods and what they are judged by. */
 struct survey {
-    const struct rulebook *book; /* NULL: the Node is drained as any other */
-    const struct map *spaces;    /* their labels, packed; NULL: nobody asks for them */
+    const struct drain_rules *book; /* NULL: the Node is drained as any other */
+    const struct map *spaces;       /* their labels, packed; NULL: nobody asks for them */
 };
 
 /* Whether the first rule that matches the pod leaves it where it is. */
 static bool survey_rule_skips(const struct survey *s, struct str space, const struct drain_pod *pod)
 {
     struct str *labels = s->spaces == NULL ? NULL : map_find(s->spaces, space);
-    const struct rulebook_rule *rule = NULL;
-    const struct rulebook_case which = {
+    const struct drain_rule *rule = NULL;
+    const struct drain_rule_pod which = {
         .pod = drain_pod_lookup,
         .pod_ctx = (void *)(uintptr_t)pod,
         .space = labels == NULL ? NULL : label_pack_find,
         .space_ctx = labels,
     };
-    return rulebook_find(s->book, &which, &rule) == 0 && rule != NULL &&
-           rule->behavior == RULEBOOK_SKIP;
+    return drain_rules_find(s->book, &which, &rule) == 0 && rule != NULL &&
+           rule->behavior == DRAIN_RULE_SKIP;
 }
 
 /* Whether a drain leaves the pod where it is. What it waits for is not gone while the object
@@ -66,11 +66,11 @@ static bool survey_stays(const struct survey *s, struct str space, const struct 
     if (s->book == NULL) {
         return pod->finished || drain_pod_is_skipped(pod);
     }
-    if (pod->mirror || (pod->daemon && !pod->finished)) {
+    if (pod->mirror || (pod->daemonset && !pod->finished)) {
         return true;
     }
-    if (pod->wish != DRAIN_WISH_NONE) {
-        return pod->wish == DRAIN_WISH_SKIP;
+    if (pod->drain_label != DRAIN_LABEL_NONE) {
+        return pod->drain_label == DRAIN_LABEL_SKIP;
     }
     return survey_rule_skips(s, space, pod);
 }

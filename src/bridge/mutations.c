@@ -1,6 +1,6 @@
 /*
- * mutations: the known bugs of base/mutation.h that concern what the rules are given. Only tests switch
- * them on.
+ * mutations: the known bugs of base/mutation.h that concern what the rules are given. Only tests
+ * switch them on.
  */
 #include "bridge/bridge_internal.h"
 #include "kinds/keys.h"
@@ -100,7 +100,7 @@ void berth_flaw(struct berth *at, struct rules_facts *facts, struct rules_option
 /* What becomes of the drain rules in a patch of the Node. */
 static void flaw_rules(const struct berth *at, struct edit *node)
 {
-    const struct edit_key *book = edit_find(node, /* label= */ false, RULEBOOK_KEY);
+    const struct edit_key *book = edit_find(node, /* label= */ false, DRAIN_RULES_ANNOTATION);
     if (book == NULL) {
         return;
     }

@@ -55,8 +55,8 @@ struct rules_facts {
     const struct peer *node; /* RULES_SEEN; otherwise NULL */
     bool routed; /* requests of its cluster are granted by limits there, its Node's too */
     bool owed;   /* and one for this Node may not have been given back yet */
-    /* The rulebook of its Node, as RULEBOOK_KEY has it, if the Machine asks for something; `.p`
-     * NULL = it is not known, and why: a part of a sentence. */
+    /* The rulebook of its Node, as DRAIN_RULES_ANNOTATION has it, if the Machine asks for
+     * something; `.p` NULL = it is not known, and why: a part of a sentence. */
     struct str book;
     struct str book_trouble;
     usec_t wall; /* by the management cluster's clock */

@@ -388,13 +388,13 @@ void rules_book(struct rules_case *c)
     if (book_label(c, KEY_MACHINE_DELETED, p->machine_deleted) ||
         book_label(c, KEY_MACHINE_MAINTENANCE, p->machine_maintenance)) {
         if (book_known(c) && p->book != peer_book(c->facts->book)) {
-            edit_set(e, false, RULEBOOK_KEY, c->facts->book);
+            edit_set(e, false, DRAIN_RULES_ANNOTATION, c->facts->book);
         }
         return;
     }
     /* One beside which nothing tells of us may be somebody else's. */
     if (p->book != 0 && (e->n > 0 || peer_marked(p) || c->machine->status.p != NULL)) {
-        edit_remove(e, false, RULEBOOK_KEY);
+        edit_remove(e, false, DRAIN_RULES_ANNOTATION);
     }
 }
 
@@ -414,6 +414,6 @@ void rules_stray(const struct peer *node, struct edit *ret)
         edit_remove(ret, false, KEY_MAINTENANCE_REQUEST);
     }
     if (node->book != 0 && ret->n > 0) {
-        edit_remove(ret, false, RULEBOOK_KEY);
+        edit_remove(ret, false, DRAIN_RULES_ANNOTATION);
     }
 }

@@ -46,7 +46,7 @@ static int peer_project(void *ctx UNUSED, const struct jval *object, struct aren
         .maintenance_approved_for = peer_text(annotations, KEY_MAINTENANCE_APPROVED_FOR),
         .machine = peer_text(annotations, KEY_NODE_MACHINE),
         .space = peer_text(annotations, KEY_NODE_SPACE),
-        .book = peer_book(jval_str(jval_get(annotations, RULEBOOK_KEY))),
+        .book = peer_book(jval_str(jval_get(annotations, DRAIN_RULES_ANNOTATION))),
     };
     struct str *const texts[] = {
         &found.uid,

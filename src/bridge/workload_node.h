@@ -26,7 +26,7 @@ struct peer {
     struct str maintenance_approved_for;
     struct str machine; /* Cluster API's */
     struct str space;
-    uint64_t book; /* RULEBOOK_KEY, as peer_book gives it; 0 = there is none */
+    uint64_t book; /* DRAIN_RULES_ANNOTATION, as peer_book gives it; 0 = there is none */
 };
 
 /* Its ctx is not used. */

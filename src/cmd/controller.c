@@ -264,11 +264,12 @@ static int app_read_missing(struct str text, struct arbiter_config *ret, struct 
     struct str number = text;
     (void)str_cut_suffix(text, STR("%"), &number); /* may be left out */
     if (str_eq(text, STR("unlimited"))) {
-        ret->missing = MISSING_UNLIMITED;
+        ret->missing = MISSING_LIMIT_UNLIMITED;
     } else if (str_eq(text, STR("deny"))) {
-        ret->missing = MISSING_DENY;
-    } else if (str_to_u32(number, &ret->missing_percent) && ret->missing_percent <= 100) {
-        ret->missing = MISSING_PERCENT;
+        ret->missing = MISSING_LIMIT_DENY;
+    } else if (str_to_u32(number, &ret->missing_limit_percent) &&
+               ret->missing_limit_percent <= 100) {
+        ret->missing = MISSING_LIMIT_PERCENT;
     } else {
         return err_set(err, ERR_INVALID,
                        "--missing-limit '" STR_FMT "': want unlimited, deny, or a percentage from "

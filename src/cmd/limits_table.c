@@ -43,9 +43,9 @@ static void add_limit(struct board *b, const struct jval *object, struct arena *
     struct str type = jval_str(jval_get(status, STR("type")));
     struct limit *l = ARENA_NEW(out, struct limit);
     limit_parse(object, out, l);
-    struct board_holder *holders = ARENA_ARRAY(out, struct board_holder, l->books.n + 1);
-    for (uint32_t i = 0; i < l->books.n; i++) {
-        const struct reserve *r = &l->books.items[i];
+    struct board_holder *holders = ARENA_ARRAY(out, struct board_holder, l->reservations.n + 1);
+    for (uint32_t i = 0; i < l->reservations.n; i++) {
+        const struct reservation *r = &l->reservations.items[i];
         holders[i] = (struct board_holder){ .target = r->target,
                                             .uid = r->uid,
                                             .name = r->name,
@@ -54,30 +54,31 @@ static void add_limit(struct board *b, const struct jval *object, struct arena *
                                             .deadline = USEC_NEVER };
     }
     uint32_t limit = number(status, "limit");
-    board_add_limit(b,
-                    &(struct board_limit){
-                        .name = l->name,
-                        .type = type.n > 0 || !l->governs ? type : target_type_name(l->type),
-                        .selects = limit_selects(l, out),
-                        .exclusive = l->exclusive,
-                        .percent = l->percent,
-                        .minimum = l->minimum,
-                        .most = l->most,
-                        .computed = jval_get(status, STR("nominal")) != NULL,
-                        .population = number(status, "population"),
-                        .allowed = number(status, "nominal"),
-                        .held = l->books.n,
-                        .unavailable = number(status, "unavailableCount"),
-                        .room = limit > l->books.targets ? limit - l->books.targets : 0,
-                        .waiting = number(status, "waiting"),
-                        .paused = jval_bool(jval_at(object, "spec.paused"), false),
-                        .over = condition_is(object, STR("OverCommitted"), STR("True")),
-                        .problem = limit_problem(object),
-                        .gap_end = limit_gap_end(l),
-                        .holders = holders,
-                        .holder_n = l->books.n,
-                    },
-                    out);
+    board_add_limit(
+        b,
+        &(struct board_limit){
+            .name = l->name,
+            .type = type.n > 0 || !l->type_known ? type : target_type_name(l->type),
+            .selects = limit_selects_text(l, out),
+            .exclusive = l->exclusive,
+            .percent = l->percent,
+            .minimum = l->minimum,
+            .most = l->max_count,
+            .computed = jval_get(status, STR("nominal")) != NULL,
+            .population = number(status, "population"),
+            .allowed = number(status, "nominal"),
+            .held = l->reservations.n,
+            .unavailable = number(status, "unavailableCount"),
+            .room = limit > l->reservations.targets ? limit - l->reservations.targets : 0,
+            .waiting = number(status, "waiting"),
+            .paused = jval_bool(jval_at(object, "spec.paused"), false),
+            .over = condition_is(object, STR("OverCommitted"), STR("True")),
+            .problem = limit_problem(object),
+            .gap_end = limit_gap_end(l),
+            .holders = holders,
+            .holder_n = l->reservations.n,
+        },
+        out);
 }
 
 static void add_request(struct board *b, const struct jval *object, struct arena *out)

@@ -60,8 +60,8 @@ static void parts_start(struct parts *p)
     limits.space = p->config.space;
     limits.may_act = parts_may_act;
     limits.wall = parts_wall;
-    limits.marks = parts_marks;
-    limits.on_room = parts_on_room;
+    limits.has_mark = parts_marks;
+    limits.on_capacity = parts_on_room;
     limits.on_turn = parts_on_turn;
     limits.ctx = p;
     limits.mutations = p->config.mutations;

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "drain/drain_internal.h"
 
-#define DRAIN_ASK_AGAIN SECONDS(1) /* whether it may act; nothing else would wake it */
+#define DRAIN_MAY_ACT_RETRY SECONDS(1) /* whether it may act; nothing else would wake it */
 
 static void drains_turn(void *ctx);
 
@@ -12,7 +12,7 @@ struct drains *drains_new(struct loop *loop, const struct drains_config *config)
     struct drains *ds = ALLOC_NEW(struct drains);
     ds->loop = loop;
     ds->config = *config;
-    ds->shape = 1; /* no patient has been matched against it */
+    ds->pdb_changes = 1; /* no patient has been matched against it */
     list_init(&ds->drains);
     loop_timer_init(&ds->turn, loop, drains_turn, ds);
     return ds;
@@ -49,52 +49,53 @@ void drains_mark_all(struct drains *ds)
 
 /* A deletion that was under way before we looked began when its times say, by the wall clock; one
  * that we saw begin began now. After that only the monotonic clock counts. */
-static void patient_note_deletion(struct drain_patient *p, bool seen_before)
+static void pod_state_note_deletion(struct drain_pod_state *p, bool seen_before)
 {
     struct loop *loop = p->drain->drains->loop;
-    const struct drain_pod *pod = drain_patient_pod(p);
+    const struct drain_pod *pod = drain_pod_of(p);
     if (!pod->deleting || p->deleting_at != USEC_NEVER) {
         return;
     }
     usec_t ago = loop_wall(loop) - (pod->deletion_wall - pod->deletion_grace);
     usec_t now = loop_now(loop);
     p->deleting_at = seen_before || ago < 0 ? now : now - ago;
-    if (p->flight != NULL) {
-        p->flight->seen_version = p->item->version;
+    if (p->eviction != NULL) {
+        p->eviction->seen_version = p->item->version;
     }
 }
 
 /* All that was known is about another pod, or about none yet. */
-static void patient_reset(struct drain_patient *p)
+static void pod_state_reset(struct drain_pod_state *p)
 {
-    if (p->flight != NULL) {
-        p->flight->seen_version = p->item->version;
-        drain_flight_orphan(p->flight);
+    if (p->eviction != NULL) {
+        p->eviction->seen_version = p->item->version;
+        eviction_forget_pod(p->eviction);
     }
-    drain_patient_uncover(p);
+    drain_pod_forget_pdb(p);
     p->accepted = false;
     p->gone = false;
-    p->killed = false;
+    p->force_deleted = false;
     p->retry_at = 0;
     p->backoff = (struct backoff){ 0 };
     p->refused_at = -1;
     p->deleting_at = USEC_NEVER;
-    p->try_at = 0;
-    p->tries = (struct backoff){ .base = DRAIN_UNREADY_BASE, .max = DRAIN_UNREADY_MAX };
+    p->unready_retry_at = 0;
+    p->unready_backoff = (struct backoff){ .base = DRAIN_UNREADY_BASE, .max = DRAIN_UNREADY_MAX };
     p->wait = DRAIN_WAIT_NONE;
-    p->waited = DRAIN_WAIT_NONE;
+    p->last_wait = DRAIN_WAIT_NONE;
 }
 
-static struct drain_patient *patient_new(struct drain *d, struct store_item *item)
+static struct drain_pod_state *pod_state_new(struct drain *d, struct store_item *item)
 {
-    struct drain_patient *p = ALLOC_NEW(struct drain_patient);
+    struct drain_pod_state *p = ALLOC_NEW(struct drain_pod_state);
     p->drain = d;
     p->item = item;
     item->extra = p;
-    patient_reset(p);
-    struct list *before = d->patients.prev;
-    while (before != &d->patients &&
-           str_cmp(CONTAINER_OF(before, struct drain_patient, link)->item->name, item->name) > 0) {
+    pod_state_reset(p);
+    struct list *before = d->pod_states.prev;
+    while (before != &d->pod_states &&
+           str_cmp(CONTAINER_OF(before, struct drain_pod_state, link)->item->name, item->name) >
+               0) {
         before = before->prev;
     }
     list_add(before->next, &p->link); /* in front of the next one */
@@ -105,33 +106,33 @@ static void drain_on_pod(void *ctx, struct store_item *item, const void *before)
 {
     struct drain *d = ctx;
     const struct drain_pod *was = before;
-    struct drain_patient *p = item->extra;
+    struct drain_pod_state *p = item->extra;
     if (p == NULL) {
-        p = patient_new(d, item);
-    } else if (was != NULL && !str_eq(was->uid, drain_patient_pod(p)->uid)) {
-        patient_reset(p);
+        p = pod_state_new(d, item);
+    } else if (was != NULL && !str_eq(was->uid, drain_pod_of(p)->uid)) {
+        pod_state_reset(p);
         was = NULL;
     } else {
-        drain_patient_uncover(p); /* its labels may be others */
+        drain_pod_forget_pdb(p); /* its labels may be others */
     }
-    patient_note_deletion(p, was != NULL && !was->deleting);
-    d->stirred = d->stirred || drain_patient_pod(p)->claim_count > 0;
+    pod_state_note_deletion(p, was != NULL && !was->deleting);
+    d->volumes_changed = d->volumes_changed || drain_pod_of(p)->claim_count > 0;
     drain_mark(d);
 }
 
 static void drain_on_pod_gone(void *ctx, struct store_item *item)
 {
     struct drain *d = ctx;
-    struct drain_patient *p = item->extra;
+    struct drain_pod_state *p = item->extra;
     if (p == NULL) {
         return;
     }
-    patient_reset(p);
-    d->stirred = d->stirred || drain_patient_pod(p)->claim_count > 0;
-    d->worst = d->worst == p ? NULL : d->worst;
-    d->view.patient = d->view.patient == p ? NULL : d->view.patient;
+    pod_state_reset(p);
+    d->volumes_changed = d->volumes_changed || drain_pod_of(p)->claim_count > 0;
+    d->longest_waiter = d->longest_waiter == p ? NULL : d->longest_waiter;
+    d->view.pod_state = d->view.pod_state == p ? NULL : d->view.pod_state;
     list_del(&p->link);
-    buf_done(&p->why);
+    buf_done(&p->server_message);
     item->extra = NULL;
     alloc_free(p);
     drain_mark(d);
@@ -176,18 +177,18 @@ struct drain *drain_start(struct drains *ds, const struct drain_spec *spec,
         .on_change = on_change,
         .ctx = ctx,
         .next = USEC_NEVER,
-        .looking = (spec->rules & DRAIN_LOOK) != 0,
+        .observing = (spec->flags & DRAIN_OBSERVE_ONLY) != 0,
     };
     d->spec.node = arena_str(&d->memory, spec->node);
     d->spec.node_uid = arena_str(&d->memory, spec->node_uid);
-    d->spec.book = STR_NONE; /* it has a place of its own */
+    d->spec.drain_rules = STR_NONE; /* it has a place of its own */
     d->spec.force = spec->force || mutated(ds->config.mutations, MUTATION_PAST_BUDGET);
-    list_init(&d->patients);
-    list_init(&d->flights);
+    list_init(&d->pod_states);
+    list_init(&d->evictions);
     list_add(&ds->drains, &d->link);
-    drain_set_book(d, spec->book);
+    drain_set_rules(d, spec->drain_rules);
     ds->stats.active++;
-    drains_watch_budgets(ds);
+    drains_watch_pdbs(ds);
     store_init(&d->pods, &drain_pod_kind, d, loop_random(ds->loop));
     d->pods.mutations = ds->config.mutations;
     d->pods.on_change = drain_on_pod;
@@ -216,226 +217,227 @@ void drain_stop(struct drain *d)
         return;
     }
     struct drains *ds = d->drains;
-    LIST_EACH (&d->flights, link) {
-        drain_flight_free(CONTAINER_OF(link, struct drain_flight, link));
+    LIST_EACH (&d->evictions, link) {
+        eviction_free(CONTAINER_OF(link, struct eviction, link));
     }
     reflector_done(&d->reflector);
     store_done(&d->pods);
-    drain_drop_book(d);
+    drain_drop_rules(d);
     list_del(&d->link);
     ds->stats.active--;
     ds->stats.blocked -= d->view.blocked ? 1 : 0;
     if (list_empty(&ds->drains)) {
-        drains_unwatch_budgets(ds);
+        drains_unwatch_pdbs(ds);
         loop_timer_stop(&ds->turn);
     }
-    buf_done(&d->told);
+    buf_done(&d->event_key);
     buf_done(&d->reason);
     arena_done(&d->memory);
     alloc_free(d);
 }
 
-void drain_rest(struct drain *d, bool rest)
+void drain_pause(struct drain *d, bool rest)
 {
-    if (d->resting != rest) {
-        d->resting = rest;
+    if (d->paused != rest) {
+        d->paused = rest;
         drain_mark(d);
     }
 }
 
 /* ── deciding ──────────────────────────────────────────────────────────────────────────────── */
 
-void drain_patient_wait(struct drain_patient *p, enum drain_wait wait, usec_t since)
+void drain_pod_wait(struct drain_pod_state *p, enum drain_wait wait, usec_t since)
 {
-    if (p->waited != wait) {
-        p->wait_at = since;
+    if (p->last_wait != wait) {
+        p->wait_since = since;
     }
     p->wait = wait;
-    p->waited = wait;
+    p->last_wait = wait;
 }
 
-static void drain_look_at(struct drain *d, usec_t at)
+static void drain_wake_at(struct drain *d, usec_t at)
 {
     ASSERT(at > loop_now(d->drains->loop)); /* or it would be looked at for ever */
     d->next = MIN(d->next, at);
 }
 
 /* Sends, or arranges to be called when that is possible. */
-static void patient_send(struct drain_patient *p, usec_t now, enum drain_deed deed, bool exempt)
+static void pod_state_send(struct drain_pod_state *p, usec_t now, enum drain_verb verb, bool exempt)
 {
     struct drain *d = p->drain;
-    if (d->resting) {
+    if (d->paused) {
         return; /* it is marked when it goes on */
     }
     if (now < p->retry_at) {
-        drain_look_at(d, p->retry_at);
+        drain_wake_at(d, p->retry_at);
         return;
     }
-    if (!drain_may_send(d)) {
+    if (!evict_may_send(d)) {
         /* A full window is opened by an answer, a closed gate by time. */
         if (!client_open(d->drains->config.client)) {
-            drain_look_at(d, client_open_at(d->drains->config.client));
+            drain_wake_at(d, client_open_at(d->drains->config.client));
         }
         return;
     }
-    drain_send(p, deed, exempt);
+    evict_send(p, verb, exempt);
 }
 
-static void patient_step_deleting(struct drain_patient *p, usec_t now, bool may_kill)
+static void pod_state_step_deleting(struct drain_pod_state *p, usec_t now, bool may_force)
 {
     struct drain *d = p->drain;
-    usec_t span = MAX(d->spec.deletion_timeout, drain_patient_pod(p)->deletion_grace);
+    usec_t span = MAX(d->spec.deletion_timeout, drain_pod_of(p)->deletion_grace);
     usec_t due = drain_after(p->deleting_at, span);
-    usec_t over = drain_after(p->deleting_at, drain_patient_pod(p)->deletion_grace);
+    usec_t over = drain_after(p->deleting_at, drain_pod_of(p)->deletion_grace);
     d->left++;
     d->terminating++;
     if (now < due) {
         p->wait = DRAIN_WAIT_NONE;
-        drain_look_at(d, d->unreachable ? over : due);
+        drain_wake_at(d, d->unreachable ? over : due);
         return;
     }
-    drain_patient_wait(p, DRAIN_WAIT_STUCK, due);
-    if (p->killed) {
-        usec_t patience = p->killed_at + DRAIN_BLOCKED_AFTER;
-        drain_look_at(d, now < patience ? patience : USEC_NEVER);
-    } else if (d->spec.force && p->flight == NULL && may_kill) {
-        patient_send(p, now, DRAIN_KILL, /* exempt= */ true);
+    drain_pod_wait(p, DRAIN_WAIT_STUCK, due);
+    if (p->force_deleted) {
+        usec_t deadline = p->force_deleted_at + DRAIN_BLOCKED_AFTER;
+        drain_wake_at(d, now < deadline ? deadline : USEC_NEVER);
+    } else if (d->spec.force && p->eviction == NULL && may_force) {
+        pod_state_send(p, now, DRAIN_VERB_FORCE_DELETE, /* exempt= */ true);
     }
 }
 
 /* Its budget holds it. */
-static void patient_step_held(struct drain_patient *p, usec_t now)
+static void pod_state_step_held(struct drain_pod_state *p, usec_t now)
 {
     struct drain *d = p->drain;
-    drain_patient_wait(p, p->many ? DRAIN_WAIT_MANY : DRAIN_WAIT_BUDGET, now);
+    drain_pod_wait(p, p->many_pdbs ? DRAIN_WAIT_MANY_PDBS : DRAIN_WAIT_PDB, now);
     p->refused_at = p->refused_at < 0 ? now : p->refused_at;
     usec_t due = drain_after(p->refused_at, d->spec.eviction_timeout);
     if (now < due) {
-        drain_look_at(d, due);
+        drain_wake_at(d, due);
     } else if (d->spec.force) {
-        patient_send(p, now, DRAIN_DELETE, /* exempt= */ true);
+        pod_state_send(p, now, DRAIN_VERB_DELETE, /* exempt= */ true);
         return;
     }
-    if (p->many) {
+    if (p->many_pdbs) {
         return;
     }
-    if (p->warden->refused_version >= p->warden->item->version && now < p->warden->retry_at) {
-        drain_look_at(d, p->warden->retry_at);
+    if (p->pdb->refused_version >= p->pdb->item->version && now < p->pdb->retry_at) {
+        drain_wake_at(d, p->pdb->retry_at);
     }
-    if (!drain_patient_pod(p)->ready) {
-        if (p->try_at == 0) {
-            p->try_at = now + backoff_next(&p->tries, loop_random(d->drains->loop));
+    if (!drain_pod_of(p)->ready) {
+        if (p->unready_retry_at == 0) {
+            p->unready_retry_at =
+                now + backoff_next(&p->unready_backoff, loop_random(d->drains->loop));
         }
-        if (now < p->try_at) {
-            drain_look_at(d, p->try_at);
+        if (now < p->unready_retry_at) {
+            drain_wake_at(d, p->unready_retry_at);
         } else {
-            patient_send(p, now, DRAIN_EVICT, /* exempt= */ true);
+            pod_state_send(p, now, DRAIN_VERB_EVICT, /* exempt= */ true);
         }
     }
 }
 
 /* No budget is known to cover it: it goes, or one that is not known here refuses it. */
-static void patient_step_free(struct drain_patient *p, usec_t now)
+static void pod_state_step_without_pdb(struct drain_pod_state *p, usec_t now)
 {
     struct drain *d = p->drain;
     bool force = false;
     if (p->refused_at >= 0) {
         usec_t due = drain_after(p->refused_at, d->spec.eviction_timeout);
-        drain_patient_wait(p, DRAIN_WAIT_BUDGET, p->refused_at);
-        drain_look_at(d, now < due ? due : USEC_NEVER);
+        drain_pod_wait(p, DRAIN_WAIT_PDB, p->refused_at);
+        drain_wake_at(d, now < due ? due : USEC_NEVER);
         force = d->spec.force && now >= due;
     }
-    patient_send(p, now, force ? DRAIN_DELETE : DRAIN_EVICT, /* exempt= */ true);
+    pod_state_send(p, now, force ? DRAIN_VERB_DELETE : DRAIN_VERB_EVICT, /* exempt= */ true);
 }
 
-static void patient_step_alive(struct drain_patient *p, usec_t now)
+static void pod_state_step_running(struct drain_pod_state *p, usec_t now)
 {
-    drain_patient_match(p);
-    const struct drain_pod *pod = drain_patient_pod(p);
+    drain_pod_match_pdb(p);
+    const struct drain_pod *pod = drain_pod_of(p);
     if (p->drain->forcing) {
-        patient_send(p, now, DRAIN_DELETE, /* exempt= */ true);
+        pod_state_send(p, now, DRAIN_VERB_DELETE, /* exempt= */ true);
         return;
     }
-    if (p->warden == NULL) {
-        patient_step_free(p, now);
+    if (p->pdb == NULL) {
+        pod_state_step_without_pdb(p, now);
         return;
     }
     /* The server looks whether there is one budget before it looks whether the pod is ready. */
-    bool exempt =
-        pod->pending || (!p->many && drain_budget_exempts(drain_warden_budget(p->warden), pod));
-    if (exempt && now >= p->try_at) {
-        patient_send(p, now, DRAIN_EVICT, /* exempt= */ true);
-    } else if (!p->many && drain_warden_open(p->warden, now)) {
+    bool exempt = pod->pending || (!p->many_pdbs && pdb_exempts(pdb_of(p->pdb), pod));
+    if (exempt && now >= p->unready_retry_at) {
+        pod_state_send(p, now, DRAIN_VERB_EVICT, /* exempt= */ true);
+    } else if (!p->many_pdbs && pdb_state_allows(p->pdb, now)) {
         p->wait = DRAIN_WAIT_NONE;
-        patient_send(p, now, DRAIN_EVICT, /* exempt= */ false);
+        pod_state_send(p, now, DRAIN_VERB_EVICT, /* exempt= */ false);
     } else {
-        patient_step_held(p, now);
+        pod_state_step_held(p, now);
     }
 }
 
-static void patient_step(struct drain_patient *p, usec_t now)
+static void pod_state_step(struct drain_pod_state *p, usec_t now)
 {
     struct drain *d = p->drain;
-    const struct drain_pod *pod = drain_patient_pod(p);
+    const struct drain_pod *pod = drain_pod_of(p);
     enum drain_wait wait = DRAIN_WAIT_NONE;
-    enum drain_lot lot = drain_patient_lot(p, &wait);
-    bool may_go = lot == DRAIN_GOES && !d->barred && !d->looking;
-    if (lot == DRAIN_STAYS || drain_patient_is_over(p, now)) {
+    enum pod_fate fate = drain_pod_fate(p, &wait);
+    bool may_go = fate == POD_FATE_GOES && !d->forbidden && !d->observing;
+    if (fate == POD_FATE_STAYS || drain_pod_is_gone(p, now)) {
         p->wait = DRAIN_WAIT_NONE;
         return;
     }
     if (pod->deleting) {
-        patient_step_deleting(p, now, may_go && drain_has_turn(p));
+        pod_state_step_deleting(p, now, may_go && drain_pod_has_turn(p));
         return;
     }
     d->left++;
     /* What it was not its time for, or nobody's, says nothing about now. */
     p->wait = p->wait >= DRAIN_WAIT_COMPLETION ? DRAIN_WAIT_NONE : p->wait;
-    if (d->looking || p->accepted || (lot == DRAIN_GOES && d->barred)) {
+    if (d->observing || p->accepted || (fate == POD_FATE_GOES && d->forbidden)) {
         p->wait = DRAIN_WAIT_NONE;
-    } else if (lot != DRAIN_GOES) {
-        drain_patient_wait(p, wait, now);
-    } else if (p->flight == NULL && !drain_has_turn(p)) {
-        drain_patient_wait(p, DRAIN_WAIT_ORDER, now);
-    } else if (p->flight == NULL && drains_ready(d->drains)) {
-        patient_step_alive(p, now);
+    } else if (fate != POD_FATE_GOES) {
+        drain_pod_wait(p, wait, now);
+    } else if (p->eviction == NULL && !drain_pod_has_turn(p)) {
+        drain_pod_wait(p, DRAIN_WAIT_ORDER, now);
+    } else if (p->eviction == NULL && drains_pdbs_ready(d->drains)) {
+        pod_state_step_running(p, now);
     }
 }
 
 /* ── showing ───────────────────────────────────────────────────────────────────────────────── */
 
 /* A budget that lets others go makes nobody wait longer than since then. */
-static usec_t patient_since(const struct drain_patient *p)
+static usec_t pod_state_since(const struct drain_pod_state *p)
 {
-    bool moves = p->wait == DRAIN_WAIT_BUDGET && p->warden != NULL;
-    return moves ? MAX(p->wait_at, p->warden->moved_at) : p->wait_at;
+    bool moves = p->wait == DRAIN_WAIT_PDB && p->pdb != NULL;
+    return moves ? MAX(p->wait_since, p->pdb->evicted_at) : p->wait_since;
 }
 
-static bool patient_timed_out(const struct drain_patient *p, usec_t now)
+static bool pod_state_timed_out(const struct drain_pod_state *p, usec_t now)
 {
     const struct drain_spec *spec = &p->drain->spec;
     if (p->wait == DRAIN_WAIT_STUCK) {
-        return !spec->force || (p->killed && now >= p->killed_at + DRAIN_BLOCKED_AFTER);
+        return !spec->force ||
+               (p->force_deleted && now >= p->force_deleted_at + DRAIN_BLOCKED_AFTER);
     }
-    bool held = p->wait == DRAIN_WAIT_BUDGET || p->wait == DRAIN_WAIT_MANY;
+    bool held = p->wait == DRAIN_WAIT_PDB || p->wait == DRAIN_WAIT_MANY_PDBS;
     return held && !spec->force && now >= drain_after(p->refused_at, spec->eviction_timeout);
 }
 
 /* It is not that something is only slow to come. */
-static bool patient_wait_is_final(const struct drain_patient *p, usec_t now)
+static bool pod_state_wait_is_final(const struct drain_pod_state *p, usec_t now)
 {
     switch (p->wait) {
-    case DRAIN_WAIT_MANY:
+    case DRAIN_WAIT_MANY_PDBS:
     case DRAIN_WAIT_UNMANAGED:
-    case DRAIN_WAIT_LOCAL:
-    case DRAIN_WAIT_DAEMON:
+    case DRAIN_WAIT_EMPTYDIR:
+    case DRAIN_WAIT_DAEMONSET:
         return true;
     case DRAIN_WAIT_STUCK:
-        return patient_timed_out(p, now);
+        return pod_state_timed_out(p, now);
     case DRAIN_WAIT_RULES: /* or the labels of namespaces are on their way */
-        return drain_book_is_bad(p->drain) || p->drain->drains->spaces.denied;
+        return drain_rules_unusable(p->drain) || p->drain->drains->spaces.denied;
     case DRAIN_WAIT_NONE:
-    case DRAIN_WAIT_BUDGET:
+    case DRAIN_WAIT_PDB:
     case DRAIN_WAIT_FAILED:
     case DRAIN_WAIT_COMPLETION:
     case DRAIN_WAIT_ORDER:
@@ -444,67 +446,67 @@ static bool patient_wait_is_final(const struct drain_patient *p, usec_t now)
     return false;
 }
 
-static bool patient_blocked(const struct drain_patient *p, usec_t now)
+static bool pod_state_blocked(const struct drain_pod_state *p, usec_t now)
 {
-    if (drain_wait_is_calm(p->wait)) {
+    if (drain_wait_is_expected(p->wait)) {
         return false;
     }
-    if (patient_wait_is_final(p, now) || now >= patient_since(p) + DRAIN_BLOCKED_AFTER) {
+    if (pod_state_wait_is_final(p, now) || now >= pod_state_since(p) + DRAIN_BLOCKED_AFTER) {
         return true;
     }
-    drain_look_at(p->drain, patient_since(p) + DRAIN_BLOCKED_AFTER);
+    drain_wake_at(p->drain, pod_state_since(p) + DRAIN_BLOCKED_AFTER);
     return false;
 }
 
 /* Who only waits for its own end says nothing while another is in trouble, and who waits for
  * others says nothing while one of them can. */
-static int patient_rank(const struct drain_patient *p)
+static int pod_state_rank(const struct drain_pod_state *p)
 {
     return p->wait == DRAIN_WAIT_ORDER ? 1 : p->wait == DRAIN_WAIT_COMPLETION ? 2 : 3;
 }
 
-static void drain_show(struct drain *d, usec_t now)
+static void drain_update_view(struct drain *d, usec_t now)
 {
     struct drain_view view = { .synced = d->synced, .done = d->synced && d->left == 0 };
-    d->worst = NULL;
-    LIST_EACH (&d->patients, link) {
-        struct drain_patient *p = CONTAINER_OF(link, struct drain_patient, link);
+    d->longest_waiter = NULL;
+    LIST_EACH (&d->pod_states, link) {
+        struct drain_pod_state *p = CONTAINER_OF(link, struct drain_pod_state, link);
         if (p->wait == DRAIN_WAIT_NONE) {
             continue;
         }
-        bool late = patient_timed_out(p, now);
-        usec_t since = patient_since(p);
-        int rank = patient_rank(p);
-        int most = d->worst != NULL ? patient_rank(d->worst) : 0;
+        bool late = pod_state_timed_out(p, now);
+        usec_t since = pod_state_since(p);
+        int rank = pod_state_rank(p);
+        int most = d->longest_waiter != NULL ? pod_state_rank(d->longest_waiter) : 0;
         if ((late && !view.timed_out) || rank > most ||
-            (late == view.timed_out && rank == most && since < d->worst_since)) {
-            d->worst = p;
-            d->worst_since = since;
+            (late == view.timed_out && rank == most && since < d->longest_since)) {
+            d->longest_waiter = p;
+            d->longest_since = since;
             view.timed_out = late;
         }
     }
     buf_reset(&d->reason);
-    if (d->worst != NULL) {
-        view.wait = d->worst->wait;
-        view.patient = d->worst;
-        view.blocked = patient_blocked(d->worst, now);
-        drain_explain(d->worst, &d->reason);
+    if (d->longest_waiter != NULL) {
+        view.wait = d->longest_waiter->wait;
+        view.pod_state = d->longest_waiter;
+        view.blocked = pod_state_blocked(d->longest_waiter, now);
+        drain_explain(d->longest_waiter, &d->reason);
     }
     struct drains_stats *stats = &d->drains->stats;
     stats->finished += view.done && !d->view.done ? 1 : 0;
     stats->blocked -= d->view.blocked ? 1 : 0;
     stats->blocked += view.blocked ? 1 : 0;
-    bool other = view.wait != d->view.wait || view.patient != d->view.patient;
+    bool other = view.wait != d->view.wait || view.pod_state != d->view.pod_state;
     d->notify = d->notify || view.synced != d->view.synced || view.done != d->view.done ||
                 view.blocked != d->view.blocked || view.timed_out != d->view.timed_out ||
                 (view.blocked && other);
-    bool all = (d->spec.rules & DRAIN_TELL_ALL) != 0;
-    d->notify = d->notify || (all && (d->left != d->shown || d->stirred || other));
-    d->shown = d->left;
-    d->stirred = false;
+    bool all = (d->spec.flags & DRAIN_NOTIFY_ALL) != 0;
+    d->notify = d->notify || (all && (d->left != d->notified_left || d->volumes_changed || other));
+    d->notified_left = d->left;
+    d->volumes_changed = false;
     d->view = view;
     if (view.blocked) {
-        drain_tell_blocked(d);
+        drain_event_blocked(d);
     }
 }
 
@@ -514,30 +516,30 @@ static void drain_step(struct drain *d, usec_t now)
     d->next = USEC_NEVER;
     d->left = 0;
     d->terminating = 0;
-    drain_find_turn(d, now);
-    LIST_EACH (&d->flights, link) {
-        struct drain_flight *f = CONTAINER_OF(link, struct drain_flight, link);
+    drain_update_order(d, now);
+    LIST_EACH (&d->evictions, link) {
+        struct eviction *f = CONTAINER_OF(link, struct eviction, link);
         if (f->call != NULL) {
             continue;
         }
         if (now >= f->settle_at) {
-            drain_warden_settle(f);
+            eviction_settle(f);
         } else {
-            drain_look_at(d, f->settle_at);
+            drain_wake_at(d, f->settle_at);
         }
     }
     if (d->synced) {
-        LIST_EACH (&d->patients, link) {
-            patient_step(CONTAINER_OF(link, struct drain_patient, link), now);
+        LIST_EACH (&d->pod_states, link) {
+            pod_state_step(CONTAINER_OF(link, struct drain_pod_state, link), now);
         }
     }
-    if (!drains_ready(d->drains)) {
-        drain_look_at(d, d->drains->blind_at);
+    if (!drains_pdbs_ready(d->drains)) {
+        drain_wake_at(d, d->drains->pdbs_deadline);
     }
-    if (d->forcing && d->book.rules.by_space && drains_await_spaces(d->drains, now)) {
-        drain_look_at(d, d->drains->spaces.patience);
+    if (d->forcing && d->drain_rules.rules.by_space && drains_await_spaces(d->drains, now)) {
+        drain_wake_at(d, d->drains->spaces.deadline);
     }
-    drain_show(d, now);
+    drain_update_view(d, now);
 }
 
 /* Callbacks may start and stop drains, so the list is walked from its head after each. */
@@ -560,12 +562,12 @@ static void drains_turn(void *ctx)
     usec_t now = loop_now(ds->loop);
     if (ds->config.may_act != NULL && !ds->config.may_act(ds->config.ctx)) {
         /* Whoever has lost the right stops the drains in a moment; or it is renewed. */
-        loop_timer_set(&ds->turn, now + DRAIN_ASK_AGAIN);
+        loop_timer_set(&ds->turn, now + DRAIN_MAY_ACT_RETRY);
         return;
     }
-    if (!drains_ready(ds) && now >= ds->blind_at) {
-        ds->blind = true;
-        ds->shape++;
+    if (!drains_pdbs_ready(ds) && now >= ds->pdbs_deadline) {
+        ds->pdbs_unwatched = true;
+        ds->pdb_changes++;
         drains_mark_all(ds);
     }
     /* In the order of age: who asks a budget first gets it. */
@@ -606,46 +608,45 @@ void drain_status(const struct drain *d, struct drain_status *ret)
         .blocked = d->view.blocked,
         .timed_out = d->view.timed_out,
     };
-    const struct drain_patient *p = d->worst;
+    const struct drain_pod_state *p = d->longest_waiter;
     if (p != NULL) {
         ret->pod = drain_name(p->item);
         ret->wait = p->wait;
         ret->space = drain_space(p->item);
-        ret->budget = p->wait == DRAIN_WAIT_BUDGET && p->warden != NULL
-                          ? drain_name(p->warden->item)
-                          : STR_NONE;
+        ret->pdb =
+            p->wait == DRAIN_WAIT_PDB && p->pdb != NULL ? drain_name(p->pdb->item) : STR_NONE;
         ret->reason = buf_str(&d->reason);
-        ret->since = loop_wall(loop) - (loop_now(loop) - d->worst_since);
+        ret->since = loop_wall(loop) - (loop_now(loop) - d->longest_since);
     }
 }
 
 void drains_stats(const struct drains *ds, struct drains_stats *ret)
 {
     *ret = ds->stats;
-    ret->blind = ds->blind;
+    ret->pdbs_unwatched = ds->pdbs_unwatched;
 }
 
 static void drain_check(const struct drain *d)
 {
-    uint32_t flying = 0;
+    uint32_t in_flight = 0;
     store_check(&d->pods);
-    const struct drain_patient *last = NULL;
-    LIST_EACH (&d->patients, link) {
-        const struct drain_patient *p = CONTAINER_OF(link, struct drain_patient, link);
+    const struct drain_pod_state *last = NULL;
+    LIST_EACH (&d->pod_states, link) {
+        const struct drain_pod_state *p = CONTAINER_OF(link, struct drain_pod_state, link);
         ASSERT(p->item->extra == p);
         ASSERT(last == NULL || str_cmp(last->item->name, p->item->name) < 0);
-        ASSERT((p->warden != NULL) == list_linked(&p->cover));
-        ASSERT(p->flight == NULL || p->flight->patient == p);
+        ASSERT((p->pdb != NULL) == list_linked(&p->pdb_link));
+        ASSERT(p->eviction == NULL || p->eviction->pod_state == p);
         last = p;
     }
-    LIST_EACH (&d->flights, link) {
-        const struct drain_flight *f = CONTAINER_OF(link, struct drain_flight, link);
-        flying += f->call != NULL ? 1 : 0;
-        ASSERT(f->call != NULL || list_linked(&f->charge));
-        ASSERT(f->patient == NULL || f->patient->flight == f);
-        ASSERT(!list_linked(&f->charge) || f->warden != NULL);
+    LIST_EACH (&d->evictions, link) {
+        const struct eviction *f = CONTAINER_OF(link, struct eviction, link);
+        in_flight += f->call != NULL ? 1 : 0;
+        ASSERT(f->call != NULL || list_linked(&f->unsettled_link));
+        ASSERT(f->pod_state == NULL || f->pod_state->eviction == f);
+        ASSERT(!list_linked(&f->unsettled_link) || f->pdb != NULL);
     }
-    ASSERT(flying == d->flying && flying <= DRAIN_WINDOW);
+    ASSERT(in_flight == d->in_flight && in_flight <= DRAIN_IN_FLIGHT_MAX);
     /* Whatever is to be done is done in a turn, and a turn is due. */
     ASSERT(!d->dirty || d->drains->turn.armed);
     ASSERT(d->next == USEC_NEVER || d->drains->turn.armed);
@@ -659,7 +660,7 @@ void drains_check(const struct drains *ds)
         const struct drain *d = CONTAINER_OF(link, struct drain, link);
         drain_check(d);
         active++;
-        readers += d->book.rules.by_space ? 1 : 0;
+        readers += d->drain_rules.rules.by_space ? 1 : 0;
     }
     ASSERT(active == ds->stats.active);
     ASSERT(readers == ds->spaces.readers);
@@ -667,19 +668,19 @@ void drains_check(const struct drains *ds)
     if (!ds->watching) {
         return;
     }
-    store_check(&ds->budgets);
-    MAP_EACH (&ds->budgets.items, entry) {
+    store_check(&ds->pdbs);
+    MAP_EACH (&ds->pdbs.items, entry) {
         const struct store_item *item = map_item_value(entry);
-        const struct drain_warden *w = item->extra;
-        uint32_t charged = 0;
+        const struct pdb_state *w = item->extra;
+        uint32_t unsettled_n = 0;
         if (w == NULL) {
             continue;
         }
         ASSERT(w->item == item);
-        LIST_EACH (&w->charges, link) {
-            ASSERT(CONTAINER_OF(link, struct drain_flight, charge)->warden == w);
-            charged++;
+        LIST_EACH (&w->unsettled, link) {
+            ASSERT(CONTAINER_OF(link, struct eviction, unsettled_link)->pdb == w);
+            unsettled_n++;
         }
-        ASSERT(charged == w->charged);
+        ASSERT(unsettled_n == w->unsettled_n);
     }
 }

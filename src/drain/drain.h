@@ -48,40 +48,41 @@ struct drain_spec {
     usec_t deletion_timeout;
     bool force;
     usec_t grace;   /* for every pod, in whole seconds; < 0: the pod's own */
-    uint32_t rules; /* DRAIN_…; 0: as described above */
+    uint32_t flags; /* DRAIN_…; 0: as described above */
     /* Between tries of an eviction whose refusal no event will end: its budget is not watched. 0: a
      * wait that grows. */
     usec_t retry;
     const struct selector *pods; /* others are left alone; borrowed; NULL: all are meant */
-    struct str book;             /* the node's annotation RULEBOOK_KEY; copied; .p NULL: none */
+    struct str
+        drain_rules; /* the node's annotation DRAIN_RULES_ANNOTATION; copied; .p NULL: none */
 };
 
 /* Finished pods are sent away, too: their objects go, as kubectl drain has it. */
-#define DRAIN_FINISHED 1u
+#define DRAIN_EVICT_FINISHED 1u
 /* The label cluster.x-k8s.io/drain counts: `skip` leaves the pod alone, `wait-completed` waits. */
-#define DRAIN_WISHES 2u
+#define DRAIN_USE_POD_LABEL 2u
 /* While such a pod is there nothing is evicted at all, as kubectl drain refuses to begin: */
-#define DRAIN_BAR_UNMANAGED 4u
-#define DRAIN_BAR_LOCAL 8u
-#define DRAIN_BAR_DAEMONS 16u
+#define DRAIN_FORBID_UNMANAGED 4u
+#define DRAIN_FORBID_EMPTYDIR 8u
+#define DRAIN_FORBID_DAEMONSET 16u
 /* on_change tells how many are left, and which claims stay. */
-#define DRAIN_TELL_ALL 32u
+#define DRAIN_NOTIFY_ALL 32u
 /* Nothing is sent; pods are only looked at. */
-#define DRAIN_LOOK 64u
+#define DRAIN_OBSERVE_ONLY 64u
 
 /* Why a pod is not on its way. */
 enum drain_wait {
     DRAIN_WAIT_NONE,
-    DRAIN_WAIT_BUDGET, /* its budget allows no disruption, or refused one */
-    DRAIN_WAIT_MANY,   /* it has several budgets, and the API evicts no such pod */
-    DRAIN_WAIT_FAILED, /* the server answered otherwise */
-    DRAIN_WAIT_STUCK,  /* its deletion takes too long */
+    DRAIN_WAIT_PDB,       /* its budget allows no disruption, or refused one */
+    DRAIN_WAIT_MANY_PDBS, /* it has several budgets, and the API evicts no such pod */
+    DRAIN_WAIT_FAILED,    /* the server answered otherwise */
+    DRAIN_WAIT_STUCK,     /* its deletion takes too long */
     /* From here on it is not the pod's time, or never is. */
     DRAIN_WAIT_COMPLETION, /* it wishes to complete, which is nobody's fault */
     DRAIN_WAIT_ORDER,      /* nor is it that others go first */
     DRAIN_WAIT_UNMANAGED,  /* the rules bar its eviction: nothing would make it again, */
-    DRAIN_WAIT_LOCAL,      /* it has an emptyDir, */
-    DRAIN_WAIT_DAEMON,     /* it is of a DaemonSet */
+    DRAIN_WAIT_EMPTYDIR,   /* it has an emptyDir, */
+    DRAIN_WAIT_DAEMONSET,  /* it is of a DaemonSet */
     DRAIN_WAIT_RULES,      /* the rulebook cannot be used, or asks for labels that are not known */
 };
 
@@ -96,7 +97,7 @@ struct drain_status {
     /* What waits longest, and for what; `pod` empty: nothing waits. */
     struct str pod;
     struct str space;
-    struct str budget; /* empty: it is no budget that holds it */
+    struct str pdb; /* empty: it is no budget that holds it */
     enum drain_wait wait;
     struct str reason; /* a sentence with current numbers */
     usec_t since;      /* wall; when it began to wait, or its budget last let a pod go */
@@ -106,15 +107,15 @@ struct drain_status {
 
 struct drains_stats {
     uint32_t active;
-    uint32_t blocked;  /* of them */
-    uint64_t sent;     /* evictions asked for, repeats included */
-    uint64_t evicted;  /* accepted */
-    uint64_t refused;  /* by a budget */
-    uint64_t absent;   /* the pod had gone already */
-    uint64_t failed;   /* conflicts, errors and silence: tried again */
-    uint64_t forced;   /* deletions after a timeout that were accepted */
-    uint64_t finished; /* times a drain had nothing left */
-    bool blind;        /* budgets cannot be watched */
+    uint32_t blocked;    /* of them */
+    uint64_t sent;       /* evictions asked for, repeats included */
+    uint64_t evicted;    /* accepted */
+    uint64_t refused;    /* by a budget */
+    uint64_t absent;     /* the pod had gone already */
+    uint64_t failed;     /* conflicts, errors and silence: tried again */
+    uint64_t forced;     /* deletions after a timeout that were accepted */
+    uint64_t finished;   /* times a drain had nothing left */
+    bool pdbs_unwatched; /* budgets cannot be watched */
 };
 
 struct drains *drains_new(struct loop *loop, const struct drains_config *config);
@@ -130,19 +131,19 @@ void drain_stop(struct drain *d);
 
 /* Sends nothing while it rests: what its end was waited for is under way, and may let pods come to
  * the node again. */
-void drain_rest(struct drain *d, bool rest);
+void drain_pause(struct drain *d, bool rest);
 
 /* The node's annotation, which may change under way; as in the spec. Cheap when it has not. */
-void drain_set_book(struct drain *d, struct str text);
+void drain_set_rules(struct drain *d, struct str text);
 
 /* From now on no budget is asked and no rule bars: what is left is deleted, with its grace, and
  * without it where that has no effect for a minute more. Pods that are skipped stay. */
 void drain_force(struct drain *d);
-/* Sends nothing any more, and goes on looking: as with DRAIN_LOOK. */
-void drain_look(struct drain *d);
+/* Sends nothing any more, and goes on looking: as with DRAIN_OBSERVE_ONLY. */
+void drain_observe_only(struct drain *d);
 /* The node's kubelet is silent, or is back: nobody ends pods there, so they are given a second, and
  * one whose grace is over counts as gone. */
-void drain_unreachable(struct drain *d, bool unreachable);
+void drain_set_unreachable(struct drain *d, bool unreachable);
 
 /* No pod is left that would have to go. A pod that comes later ends this. */
 bool drain_is_done(const struct drain *d);
@@ -150,18 +151,18 @@ void drain_status(const struct drain *d, struct drain_status *ret);
 void drains_stats(const struct drains *ds, struct drains_stats *ret);
 
 /* A pod that waits, and for what. */
-struct drain_waiter {
+struct drain_waiting_pod {
     struct str space;
     struct str pod;
     enum drain_wait wait;
     struct str reason; /* in `out` */
 };
 /* Those first that are in trouble, then by name, `max` at most; answers how many there are. */
-uint32_t drain_waiters(const struct drain *d, struct arena *out, struct drain_waiter *ret,
-                       uint32_t max);
+uint32_t drain_waiting_pods(const struct drain *d, struct arena *out, struct drain_waiting_pod *ret,
+                            uint32_t max);
 /* PersistentVolumeClaims of pods that are there to stay: of DaemonSets, mirrors, those that wish it
  * where wishes count, and those that the rulebook skips. */
-void drain_each_claim(const struct drain *d,
-                      void (*fn)(void *ctx, struct str space, struct str claim), void *ctx);
+void drain_each_volume_claim(const struct drain *d,
+                             void (*fn)(void *ctx, struct str space, struct str claim), void *ctx);
 
 void drains_check(const struct drains *ds);

@@ -2,35 +2,35 @@
 #include "drain/drain_internal.h"
 
 /* The names of all budgets that cover the patient. */
-static void tell_budgets(const struct drain_patient *p, struct buf *out)
+static void explain_pdbs(const struct drain_pod_state *p, struct buf *out)
 {
     const struct drains *ds = p->drain->drains;
     struct str space = drain_space(p->item);
     const char *gap = "";
-    MAP_EACH (&ds->budgets.items, entry) {
+    MAP_EACH (&ds->pdbs.items, entry) {
         const struct store_item *item = map_item_value(entry);
-        if (drain_budget_covers(item->object, space, drain_patient_pod(p))) {
+        if (pdb_covers(item->object, space, drain_pod_of(p))) {
             buf_printf(out, "%s" STR_FMT, gap, STR_ARG(drain_name(item)));
             gap = ", ";
         }
     }
 }
 
-static void tell_budget(const struct drain_patient *p, struct buf *out)
+static void explain_pdb(const struct drain_pod_state *p, struct buf *out)
 {
     const struct drains *ds = p->drain->drains;
-    const struct drain_warden *w = p->warden;
+    const struct pdb_state *w = p->pdb;
     if (w == NULL) {
-        buf_printf(out, "a budget refuses: " STR_FMT, STR_ARG(buf_str(&p->why)));
-        if (ds->blind) {
+        buf_printf(out, "a budget refuses: " STR_FMT, STR_ARG(buf_str(&p->server_message)));
+        if (ds->pdbs_unwatched) {
             buf_printf(out, "; budgets cannot be watched, so evictions are tried: %s",
-                       ds->trouble.code != 0 ? ds->trouble.msg : "no list of them has come");
+                       ds->failure.code != 0 ? ds->failure.msg : "no list of them has come");
         }
         return;
     }
-    const struct drain_budget *b = drain_warden_budget(w);
+    const struct pdb *b = pdb_of(w);
     struct str name = drain_name(w->item);
-    if (!b->counted) {
+    if (!b->status_current) {
         buf_printf(out, "budget " STR_FMT " has changed and is not counted yet", STR_ARG(name));
     } else if (b->allowed <= 0) {
         buf_printf(out,
@@ -38,46 +38,47 @@ static void tell_budget(const struct drain_patient *p, struct buf *out)
                    STR_ARG(name), (long long)b->healthy, (long long)b->desired);
     } else if (w->refused_version >= w->item->version) {
         buf_printf(out, "budget " STR_FMT " refuses: " STR_FMT, STR_ARG(name),
-                   STR_ARG(p->why.n > 0 ? buf_str(&p->why) : STR("its status is about to change")));
+                   STR_ARG(p->server_message.n > 0 ? buf_str(&p->server_message)
+                                                   : STR("its status is about to change")));
     } else {
         buf_printf(out, "budget " STR_FMT " allows %lld, and %u under way before this one",
-                   STR_ARG(name), (long long)b->allowed, w->charged);
+                   STR_ARG(name), (long long)b->allowed, w->unsettled_n);
     }
 }
 
-static void tell_stuck(const struct drain_patient *p, struct buf *out)
+static void explain_stuck(const struct drain_pod_state *p, struct buf *out)
 {
     char text[DURATION_TEXT_MAX];
-    const struct drain_pod *pod = drain_patient_pod(p);
+    const struct drain_pod *pod = drain_pod_of(p);
     usec_t span = loop_now(p->drain->drains->loop) - p->deleting_at;
     span -= span % SECONDS(1);
     buf_printf(out, "still there " STR_FMT " after its deletion began",
                STR_ARG(duration_print(span * 1000, text)));
     if (pod->finalizer.n > 0) {
         buf_printf(out, ", held by finalizer " STR_FMT, STR_ARG(str_sub(pod->finalizer, 0, 128)));
-    } else if (p->killed) {
+    } else if (p->force_deleted) {
         buf_add(out, STR(", although deleted without grace"));
     }
 }
 
-static void tell_completion(const struct drain_patient *p, struct buf *out)
+static void explain_completion(const struct drain_pod_state *p, struct buf *out)
 {
-    const struct rulebook_rule *rule = NULL;
-    if (drain_ask_book(p, &rule) == 0 && rule != NULL) {
+    const struct drain_rule *rule = NULL;
+    if (drain_find_rule(p, &rule) == 0 && rule != NULL) {
         buf_printf(out, "it is waited for until it is gone (MachineDrainRule '" STR_FMT "')",
                    STR_ARG(rule->name));
-    } else if (p->drain->book.given) {
+    } else if (p->drain->drain_rules.given) {
         buf_add(out, STR("it wishes to complete, and is waited for until it is gone"));
     } else {
         buf_add(out, STR("it wishes to complete, and is waited for"));
     }
 }
 
-static void tell_order(const struct drain_patient *p, struct buf *out)
+static void explain_order(const struct drain_pod_state *p, struct buf *out)
 {
-    const struct rulebook_rule *rule = NULL;
-    buf_printf(out, "its turn comes after the pods of order %d (", p->drain->turn);
-    if (drain_ask_book(p, &rule) == 0 && rule != NULL) {
+    const struct drain_rule *rule = NULL;
+    buf_printf(out, "its turn comes after the pods of order %d (", p->drain->current_order);
+    if (drain_find_rule(p, &rule) == 0 && rule != NULL) {
         buf_printf(out, "MachineDrainRule '" STR_FMT "' gives it order %d)", STR_ARG(rule->name),
                    rule->order);
     } else {
@@ -85,12 +86,12 @@ static void tell_order(const struct drain_patient *p, struct buf *out)
     }
 }
 
-static void tell_rules(const struct drain_patient *p, struct buf *out)
+static void explain_rules(const struct drain_pod_state *p, struct buf *out)
 {
-    const struct drain_book *b = &p->drain->book;
+    const struct drain_node_rules *b = &p->drain->drain_rules;
     const struct drain_spaces *s = &p->drain->drains->spaces;
-    if (b->trouble.code != 0) {
-        buf_printf(out, "the MachineDrainRules of its node cannot be read: %s", b->trouble.msg);
+    if (b->failure.code != 0) {
+        buf_printf(out, "the MachineDrainRules of its node cannot be read: %s", b->failure.msg);
     } else if (b->rules.error.n > 0) {
         buf_printf(out, "the MachineDrainRules of its node cannot be used: " STR_FMT,
                    STR_ARG(str_sub(b->rules.error, 0, 512)));
@@ -98,46 +99,46 @@ static void tell_rules(const struct drain_patient *p, struct buf *out)
         buf_printf(out,
                    "a MachineDrainRule asks for the labels of its namespace, which are not known: "
                    "%s",
-                   s->trouble.code != 0 ? s->trouble.msg : "no list of namespaces has come yet");
+                   s->failure.code != 0 ? s->failure.msg : "no list of namespaces has come yet");
     } else {
         buf_add(out, STR("a MachineDrainRule asks for the labels of its namespace, and there is no "
                          "such namespace"));
     }
 }
 
-void drain_explain(const struct drain_patient *p, struct buf *out)
+void drain_explain(const struct drain_pod_state *p, struct buf *out)
 {
     switch (p->wait) {
-    case DRAIN_WAIT_BUDGET:
-        tell_budget(p, out);
+    case DRAIN_WAIT_PDB:
+        explain_pdb(p, out);
         break;
-    case DRAIN_WAIT_MANY:
+    case DRAIN_WAIT_MANY_PDBS:
         buf_add(out, STR("several budgets cover it ("));
-        tell_budgets(p, out);
+        explain_pdbs(p, out);
         buf_add(out, STR("), and the eviction API evicts no such pod"));
         break;
     case DRAIN_WAIT_FAILED:
-        buf_add(out, buf_str(&p->why));
+        buf_add(out, buf_str(&p->server_message));
         break;
     case DRAIN_WAIT_STUCK:
-        tell_stuck(p, out);
+        explain_stuck(p, out);
         break;
     case DRAIN_WAIT_COMPLETION:
-        tell_completion(p, out);
+        explain_completion(p, out);
         break;
     case DRAIN_WAIT_ORDER:
-        tell_order(p, out);
+        explain_order(p, out);
         break;
     case DRAIN_WAIT_RULES:
-        tell_rules(p, out);
+        explain_rules(p, out);
         break;
     case DRAIN_WAIT_UNMANAGED:
         buf_add(out, STR("no controller would make it again, and such pods are not to be evicted"));
         break;
-    case DRAIN_WAIT_LOCAL:
+    case DRAIN_WAIT_EMPTYDIR:
         buf_add(out, STR("it has an emptyDir, and the data of such pods is not to be deleted"));
         break;
-    case DRAIN_WAIT_DAEMON:
+    case DRAIN_WAIT_DAEMONSET:
         buf_add(out, STR("it is of a DaemonSet, and those are not to be ignored"));
         break;
     case DRAIN_WAIT_NONE:
@@ -145,7 +146,7 @@ void drain_explain(const struct drain_patient *p, struct buf *out)
     }
 }
 
-static struct recorder_ref tell_node(const struct drain *d)
+static struct recorder_ref event_node_ref(const struct drain *d)
 {
     return (struct recorder_ref){
         .kind = STR("Node"),
@@ -155,7 +156,7 @@ static struct recorder_ref tell_node(const struct drain *d)
     };
 }
 
-void drain_tell_accepted(const struct drain_flight *f)
+void drain_event_accepted(const struct eviction *f)
 {
     struct recorder *recorder = f->drain->drains->config.recorder;
     if (recorder == NULL) {
@@ -164,7 +165,7 @@ void drain_tell_accepted(const struct drain_flight *f)
     recorder_add(recorder,
                  &(struct recorder_event){
                      .type = STR("Normal"),
-                     .reason = f->deed == DRAIN_EVICT ? STR("Evicting") : STR("ForceDeleting"),
+                     .reason = f->verb == DRAIN_VERB_EVICT ? STR("Evicting") : STR("ForceDeleting"),
                      .action = STR("Drain"),
                      .note = f->note,
                      .regarding = {
@@ -174,15 +175,15 @@ void drain_tell_accepted(const struct drain_flight *f)
                          .space = f->space,
                          .uid = f->uid,
                      },
-                     .related = tell_node(f->drain),
+                     .related = event_node_ref(f->drain),
                  });
 }
 
 /* One Event on the pod and one on the node, and no other while the same pod waits for the same. */
-void drain_tell_blocked(struct drain *d)
+void drain_event_blocked(struct drain *d)
 {
     struct recorder *recorder = d->drains->config.recorder;
-    const struct drain_patient *p = d->worst;
+    const struct drain_pod_state *p = d->longest_waiter;
     CLEANUP(buf_done)
     struct buf key = { 0 };
     CLEANUP(buf_done)
@@ -190,14 +191,14 @@ void drain_tell_blocked(struct drain *d)
     if (recorder == NULL) {
         return;
     }
-    struct str uid = drain_patient_pod(p)->uid;
-    struct str budget = p->warden != NULL ? p->warden->item->name : STR_NONE;
-    buf_printf(&key, "%d " STR_FMT " " STR_FMT, (int)p->wait, STR_ARG(uid), STR_ARG(budget));
-    if (str_eq(buf_str(&key), buf_str(&d->told))) {
+    struct str uid = drain_pod_of(p)->uid;
+    struct str pdb = p->pdb != NULL ? p->pdb->item->name : STR_NONE;
+    buf_printf(&key, "%d " STR_FMT " " STR_FMT, (int)p->wait, STR_ARG(uid), STR_ARG(pdb));
+    if (str_eq(buf_str(&key), buf_str(&d->event_key))) {
         return;
     }
-    buf_reset(&d->told);
-    buf_add(&d->told, buf_str(&key));
+    buf_reset(&d->event_key);
+    buf_add(&d->event_key, buf_str(&key));
     const char *what = p->wait == DRAIN_WAIT_STUCK ? "does not go" : "cannot be evicted";
     buf_printf(&note, "pod " STR_FMT " %s: " STR_FMT, STR_ARG(p->item->name), what,
                STR_ARG(buf_str(&d->reason)));
@@ -213,10 +214,10 @@ void drain_tell_blocked(struct drain *d)
             .space = drain_space(p->item),
             .uid = uid,
         },
-        .related = tell_node(d),
+        .related = event_node_ref(d),
     };
     recorder_add(recorder, &event);
-    event.regarding = tell_node(d);
+    event.regarding = event_node_ref(d);
     event.related = (struct recorder_ref){ 0 };
     recorder_add(recorder, &event);
 }

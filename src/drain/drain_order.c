@@ -6,27 +6,27 @@
 
 /* ── reading ───────────────────────────────────────────────────────────────────────────────── */
 
-static void book_read(struct drain_book *b, struct str text)
+static void node_rules_read(struct drain_node_rules *b, struct str text)
 {
     b->given = true;
     b->text = arena_str(&b->memory, text);
-    if (rulebook_parse(text, &b->memory, &b->rules, &b->trouble) < 0) {
-        (void)err_wrap(&b->trouble, "annotation '" STR_FMT "'", STR_ARG(RULEBOOK_KEY));
+    if (drain_rules_parse(text, &b->memory, &b->rules, &b->failure) < 0) {
+        (void)err_wrap(&b->failure, "annotation '" STR_FMT "'", STR_ARG(DRAIN_RULES_ANNOTATION));
     }
 }
 
-void drain_set_book(struct drain *d, struct str text)
+void drain_set_rules(struct drain *d, struct str text)
 {
-    struct drain_book *b = &d->book;
+    struct drain_node_rules *b = &d->drain_rules;
     bool by_space = b->rules.by_space;
     bool given = text.p != NULL;
     if (b->given == given && (!given || str_eq(b->text, text))) {
         return;
     }
     struct arena old = b->memory;
-    *b = (struct drain_book){ .memory = { .first = 256 } };
+    *b = (struct drain_node_rules){ .memory = { .first = 256 } };
     if (given) {
-        book_read(b, text);
+        node_rules_read(b, text);
     }
     arena_done(&old);
     /* In this order: a watch that both books need goes on. */
@@ -36,90 +36,90 @@ void drain_set_book(struct drain *d, struct str text)
     if (by_space) {
         drains_unwatch_spaces(d->drains);
     }
-    d->stirred = true;    /* other pods may stay, and so their claims */
-    d->view.done = false; /* by the rules before it was, perhaps */
+    d->volumes_changed = true; /* other pods may stay, and so their claims */
+    d->view.done = false;      /* by the rules before it was, perhaps */
     drain_mark(d);
 }
 
-void drain_drop_book(struct drain *d)
+void drain_drop_rules(struct drain *d)
 {
-    if (d->book.rules.by_space) {
+    if (d->drain_rules.rules.by_space) {
         drains_unwatch_spaces(d->drains);
     }
-    arena_done(&d->book.memory);
-    d->book = (struct drain_book){ 0 };
+    arena_done(&d->drain_rules.memory);
+    d->drain_rules = (struct drain_node_rules){ 0 };
 }
 
-bool drain_book_is_bad(const struct drain *d)
+bool drain_rules_unusable(const struct drain *d)
 {
-    return d->book.trouble.code != 0 || d->book.rules.error.n > 0;
+    return d->drain_rules.failure.code != 0 || d->drain_rules.rules.error.n > 0;
 }
 
 /* ── who decides ───────────────────────────────────────────────────────────────────────────── */
 
-int drain_ask_book(const struct drain_patient *p, const struct rulebook_rule **ret)
+int drain_find_rule(const struct drain_pod_state *p, const struct drain_rule **ret)
 {
     const struct drain *d = p->drain;
     struct str *space = NULL;
     *ret = NULL;
-    if (!d->book.given || drain_patient_pod(p)->wish != DRAIN_WISH_NONE) {
+    if (!d->drain_rules.given || drain_pod_of(p)->drain_label != DRAIN_LABEL_NONE) {
         return 0;
     }
-    if (drain_book_is_bad(d)) {
+    if (drain_rules_unusable(d)) {
         return -ERR_INVALID;
     }
-    if (d->book.rules.by_space) {
+    if (d->drain_rules.rules.by_space) {
         space = drains_find_space(d->drains, drain_space(p->item));
     }
-    const struct rulebook_case pod = {
+    const struct drain_rule_pod pod = {
         .pod = drain_pod_lookup,
-        .pod_ctx = drain_patient_pod(p),
+        .pod_ctx = drain_pod_of(p),
         .space = space != NULL ? label_pack_find : NULL,
         .space_ctx = space,
     };
-    return rulebook_find(&d->book.rules, &pod, ret);
+    return drain_rules_find(&d->drain_rules.rules, &pod, ret);
 }
 
 /* ── whose turn it is ──────────────────────────────────────────────────────────────────────── */
 
-int32_t drain_patient_order(const struct drain_patient *p)
+int32_t drain_pod_order(const struct drain_pod_state *p)
 {
-    const struct rulebook_rule *rule = NULL;
-    int r = drain_ask_book(p, &rule);
+    const struct drain_rule *rule = NULL;
+    int r = drain_find_rule(p, &rule);
     return r == 0 && rule != NULL ? rule->order : 0;
 }
 
-bool drain_patient_is_over(const struct drain_patient *p, usec_t now)
+bool drain_pod_is_gone(const struct drain_pod_state *p, usec_t now)
 {
-    const struct drain_pod *pod = drain_patient_pod(p);
+    const struct drain_pod *pod = drain_pod_of(p);
     return p->gone || (pod->deleting && p->drain->unreachable &&
                        now >= drain_after(p->deleting_at, pod->deletion_grace));
 }
 
 /* Whoever is on its way counts until its object is gone. */
-void drain_find_turn(struct drain *d, usec_t now)
+void drain_update_order(struct drain *d, usec_t now)
 {
-    d->turn = INT32_MAX;
-    d->barred = false;
-    LIST_EACH (&d->patients, link) {
-        const struct drain_patient *p = CONTAINER_OF(link, struct drain_patient, link);
+    d->current_order = INT32_MAX;
+    d->forbidden = false;
+    LIST_EACH (&d->pod_states, link) {
+        const struct drain_pod_state *p = CONTAINER_OF(link, struct drain_pod_state, link);
         enum drain_wait wait = DRAIN_WAIT_NONE;
-        enum drain_lot lot = drain_patient_lot(p, &wait);
-        if (lot == DRAIN_STAYS || drain_patient_is_over(p, now)) {
+        enum pod_fate fate = drain_pod_fate(p, &wait);
+        if (fate == POD_FATE_STAYS || drain_pod_is_gone(p, now)) {
             continue;
         }
-        if (d->book.given) {
-            d->turn = MIN(d->turn, drain_patient_order(p));
+        if (d->drain_rules.given) {
+            d->current_order = MIN(d->current_order, drain_pod_order(p));
         }
         /* One that goes bars nobody, unless nobody can tell whether others may go before it has. */
-        bool going = drain_patient_pod(p)->deleting && wait != DRAIN_WAIT_RULES;
-        d->barred = d->barred || (lot == DRAIN_BARRED && !going);
+        bool going = drain_pod_of(p)->deleting && wait != DRAIN_WAIT_RULES;
+        d->forbidden = d->forbidden || (fate == POD_FATE_FORBIDDEN && !going);
     }
 }
 
-bool drain_has_turn(const struct drain_patient *p)
+bool drain_pod_has_turn(const struct drain_pod_state *p)
 {
     const struct drain *d = p->drain;
-    return !d->book.given || d->forcing || drain_patient_order(p) <= d->turn ||
+    return !d->drain_rules.given || d->forcing || drain_pod_order(p) <= d->current_order ||
            mutated(d->drains->config.mutations, MUTATION_ORDER_IGNORED);
 }

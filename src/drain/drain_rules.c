@@ -2,22 +2,22 @@
 
 #include "format/json_writer.h"
 
-#define RULEBOOK_PODS_MAX 32u    /* as Cluster API's own schema has it */
-#define RULEBOOK_RULES_MAX 4096u /* more do not fit into RULEBOOK_MAX */
+#define DRAIN_RULE_PODS_MAX 32u /* as Cluster API's own schema has it */
+#define DRAIN_RULES_MAX 4096u   /* more do not fit into DRAIN_RULES_BYTES_MAX */
 
 static const struct str behavior_names[] = {
-    [RULEBOOK_DRAIN] = STR_INIT("Drain"),
-    [RULEBOOK_SKIP] = STR_INIT("Skip"),
-    [RULEBOOK_WAIT] = STR_INIT("WaitCompleted"),
+    [DRAIN_RULE_DRAIN] = STR_INIT("Drain"),
+    [DRAIN_RULE_SKIP] = STR_INIT("Skip"),
+    [DRAIN_RULE_WAIT_COMPLETED] = STR_INIT("WaitCompleted"),
 };
 
 /* ── what both forms share ─────────────────────────────────────────────────────────────────── */
 
-static int rule_read_behavior(struct str text, struct rulebook_rule *rule, struct err *err)
+static int drain_rule_read_behavior(struct str text, struct drain_rule *rule, struct err *err)
 {
     for (size_t i = 0; i < ARRAY_LEN(behavior_names); i++) {
         if (str_eq(text, behavior_names[i])) {
-            rule->behavior = (enum rulebook_behavior)i;
+            rule->behavior = (enum drain_rule_behavior)i;
             return 0;
         }
     }
@@ -27,7 +27,7 @@ static int rule_read_behavior(struct str text, struct rulebook_rule *rule, struc
 }
 
 /* Only pods that are sent away have an order. Cluster API passes over one that stands elsewhere. */
-static int rule_read_order(const struct jval *order, struct rulebook_rule *rule, struct err *err)
+static int drain_rule_read_order(const struct jval *order, struct drain_rule *rule, struct err *err)
 {
     int64_t n = 0;
     if (jval_kind(order) == JNULL) {
@@ -36,26 +36,26 @@ static int rule_read_order(const struct jval *order, struct rulebook_rule *rule,
     if (!jval_i64(order, &n) || n < INT32_MIN || n > INT32_MAX) {
         return err_set(err, ERR_INVALID, "order: a whole number of 32 bits is wanted");
     }
-    rule->order = rule->behavior == RULEBOOK_DRAIN ? (int32_t)n : 0;
+    rule->order = rule->behavior == DRAIN_RULE_DRAIN ? (int32_t)n : 0;
     return 0;
 }
 
-typedef int rule_read_selector(const struct jval *v, struct arena *out, struct selector *ret,
-                               struct err *err);
+typedef int selector_reader(const struct jval *v, struct arena *out, struct selector *ret,
+                            struct err *err);
 
-static int rule_read_pods(const struct jval *pods, rule_read_selector *read, struct arena *out,
-                          struct rulebook_rule *rule, struct err *err)
+static int drain_rule_read_pods(const struct jval *pods, selector_reader *read, struct arena *out,
+                                struct drain_rule *rule, struct err *err)
 {
     if (jval_kind(pods) == JNULL) {
         return 0;
     }
-    if (jval_kind(pods) != JARR || pods->n > RULEBOOK_PODS_MAX) {
+    if (jval_kind(pods) != JARR || pods->n > DRAIN_RULE_PODS_MAX) {
         return err_set(err, ERR_INVALID, "pods: a list of at most %u selectors is wanted",
-                       RULEBOOK_PODS_MAX);
+                       DRAIN_RULE_PODS_MAX);
     }
-    rule->pods = ARENA_ARRAY(out, struct rulebook_pods, MAX(pods->n, 1u));
+    rule->pods = ARENA_ARRAY(out, struct drain_rule_pods, MAX(pods->n, 1u));
     JVAL_EACH (pods, entry) {
-        struct rulebook_pods *at = &rule->pods[rule->n];
+        struct drain_rule_pods *at = &rule->pods[rule->n];
         if (jval_kind(entry) != JOBJ) {
             return err_set(err, ERR_INVALID, "pods[%u]: an object is wanted", rule->n);
         }
@@ -72,8 +72,8 @@ static int rule_read_pods(const struct jval *pods, rule_read_selector *read, str
 
 /* ── a MachineDrainRule ────────────────────────────────────────────────────────────────────── */
 
-int rulebook_read_selector(const struct jval *v, struct arena *out, struct selector *ret,
-                           struct err *err)
+int drain_rule_read_selector(const struct jval *v, struct arena *out, struct selector *ret,
+                             struct err *err)
 {
     if (jval_kind(v) == JNULL) {
         *ret = (struct selector){ 0 };
@@ -82,20 +82,21 @@ int rulebook_read_selector(const struct jval *v, struct arena *out, struct selec
     return selector_from_jval(v, out, ret, err);
 }
 
-int rulebook_read(struct str name, const struct jval *spec, struct arena *out,
-                  struct rulebook_rule *ret, struct err *err)
+int drain_rule_read(struct str name, const struct jval *spec, struct arena *out,
+                    struct drain_rule *ret, struct err *err)
 {
-    struct rulebook_rule rule = { .name = arena_str(out, name) };
+    struct drain_rule rule = { .name = arena_str(out, name) };
     const struct jval *drain = jval_get(spec, STR("drain"));
     struct str behavior = jval_str(jval_get(drain, STR("behavior")));
-    int r = rule_read_behavior(behavior, &rule, err);
+    int r = drain_rule_read_behavior(behavior, &rule, err);
     if (r == 0) {
-        r = rule_read_order(jval_get(drain, STR("order")), &rule, err);
+        r = drain_rule_read_order(jval_get(drain, STR("order")), &rule, err);
     }
     if (r < 0) {
         return err_wrap(err, "spec.drain");
     }
-    if (rule_read_pods(jval_get(spec, STR("pods")), rulebook_read_selector, out, &rule, err) < 0) {
+    if (drain_rule_read_pods(jval_get(spec, STR("pods")), drain_rule_read_selector, out, &rule,
+                             err) < 0) {
         return err_wrap(err, "spec");
     }
     *ret = rule;
@@ -104,7 +105,8 @@ int rulebook_read(struct str name, const struct jval *spec, struct arena *out,
 
 /* ── the annotation ────────────────────────────────────────────────────────────────────────── */
 
-static int read_text(const struct jval *v, struct arena *out, struct selector *ret, struct err *err)
+static int read_selector_text(const struct jval *v, struct arena *out, struct selector *ret,
+                              struct err *err)
 {
     if (jval_kind(v) == JNULL) {
         *ret = (struct selector){ 0 };
@@ -117,18 +119,20 @@ static int read_text(const struct jval *v, struct arena *out, struct selector *r
     return selector_parse(jval_str(v), out, ret, err);
 }
 
-static int book_parse_rule(const struct jval *v, struct arena *out, struct rulebook_rule *rule,
-                           struct err *err)
+static int drain_rules_parse_rule(const struct jval *v, struct arena *out, struct drain_rule *rule,
+                                  struct err *err)
 {
     rule->name = arena_str(out, jval_str(jval_get(v, STR("name"))));
-    int r = rule_read_behavior(jval_str(jval_get(v, STR("behavior"))), rule, err);
+    int r = drain_rule_read_behavior(jval_str(jval_get(v, STR("behavior"))), rule, err);
     if (r == 0) {
-        r = rule_read_order(jval_get(v, STR("order")), rule, err);
+        r = drain_rule_read_order(jval_get(v, STR("order")), rule, err);
     }
-    return r < 0 ? r : rule_read_pods(jval_get(v, STR("pods")), read_text, out, rule, err);
+    return r < 0
+               ? r
+               : drain_rule_read_pods(jval_get(v, STR("pods")), read_selector_text, out, rule, err);
 }
 
-bool rulebook_asks_spaces(const struct rulebook_rule *rule)
+bool drain_rule_asks_spaces(const struct drain_rule *rule)
 {
     for (uint32_t i = 0; i < rule->n; i++) {
         if (rule->pods[i].spaces.n > 0) {
@@ -138,45 +142,45 @@ bool rulebook_asks_spaces(const struct rulebook_rule *rule)
     return false;
 }
 
-static int book_parse(const struct jval *v, struct arena *out, struct rulebook *book,
-                      struct err *err)
+static int drain_rules_parse_json(const struct jval *v, struct arena *out,
+                                  struct drain_rules *drain_rules, struct err *err)
 {
     struct str error = jval_str(jval_get(v, STR("error")));
     if (jval_kind(v) == JOBJ && error.n > 0) {
-        book->error = arena_str(out, error);
+        drain_rules->error = arena_str(out, error);
         return 0;
     }
-    if (jval_kind(v) != JARR || v->n > RULEBOOK_RULES_MAX) {
-        return err_set(err, ERR_INVALID, "a list of at most %u rules is wanted",
-                       RULEBOOK_RULES_MAX);
+    if (jval_kind(v) != JARR || v->n > DRAIN_RULES_MAX) {
+        return err_set(err, ERR_INVALID, "a list of at most %u rules is wanted", DRAIN_RULES_MAX);
     }
-    book->rules = ARENA_ARRAY(out, struct rulebook_rule, MAX(v->n, 1u));
+    drain_rules->rules = ARENA_ARRAY(out, struct drain_rule, MAX(v->n, 1u));
     JVAL_EACH (v, entry) {
-        struct rulebook_rule *rule = &book->rules[book->n];
-        if (book_parse_rule(entry, out, rule, err) < 0) {
-            return err_wrap(err, "rule %u", book->n + 1);
+        struct drain_rule *rule = &drain_rules->rules[drain_rules->n];
+        if (drain_rules_parse_rule(entry, out, rule, err) < 0) {
+            return err_wrap(err, "rule %u", drain_rules->n + 1);
         }
-        book->by_space = book->by_space || rulebook_asks_spaces(rule);
-        book->n++;
+        drain_rules->by_space = drain_rules->by_space || drain_rule_asks_spaces(rule);
+        drain_rules->n++;
     }
     return 0;
 }
 
-int rulebook_parse(struct str text, struct arena *out, struct rulebook *ret, struct err *err)
+int drain_rules_parse(struct str text, struct arena *out, struct drain_rules *ret, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     const struct jval *v = NULL;
-    struct rulebook book = { 0 };
-    if (text.n > RULEBOOK_MAX) {
-        return err_set(err, ERR_LIMIT, "%zu bytes, at most %u are read", text.n, RULEBOOK_MAX);
+    struct drain_rules drain_rules = { 0 };
+    if (text.n > DRAIN_RULES_BYTES_MAX) {
+        return err_set(err, ERR_LIMIT, "%zu bytes, at most %u are read", text.n,
+                       DRAIN_RULES_BYTES_MAX);
     }
     int r = json_parse(text, 0, &tmp, &v, err);
     if (r == 0) {
-        r = book_parse(v, out, &book, err);
+        r = drain_rules_parse_json(v, out, &drain_rules, err);
     }
     if (r == 0) {
-        *ret = book;
+        *ret = drain_rules;
     }
     return r;
 }
@@ -192,7 +196,7 @@ static void print_selector(struct json_writer *w, const char *key, const struct 
     jw_pair(w, key, buf_str(&text));
 }
 
-static void print_rule(struct json_writer *w, const struct rulebook_rule *rule)
+static void print_rule(struct json_writer *w, const struct drain_rule *rule)
 {
     jw_obj(w);
     jw_pair(w, "name", rule->name);
@@ -222,24 +226,24 @@ static void print_error(struct buf *out, struct str error)
     jw_obj_end(&w);
 }
 
-void rulebook_print(const struct rulebook *book, struct buf *out)
+void drain_rules_print(const struct drain_rules *drain_rules, struct buf *out)
 {
-    if (book->error.n > 0) {
-        print_error(out, book->error);
+    if (drain_rules->error.n > 0) {
+        print_error(out, drain_rules->error);
         return;
     }
     CLEANUP(buf_done)
     struct buf text = { 0 };
     struct json_writer w = json_writer_on(&text);
     jw_arr(&w);
-    for (uint32_t i = 0; i < book->n; i++) {
-        print_rule(&w, &book->rules[i]);
+    for (uint32_t i = 0; i < drain_rules->n; i++) {
+        print_rule(&w, &drain_rules->rules[i]);
     }
     jw_arr_end(&w);
-    if (buf_str(&text).n > RULEBOOK_MAX) {
+    if (buf_str(&text).n > DRAIN_RULES_BYTES_MAX) {
         buf_reset(&text);
         buf_printf(&text, "the rules for this node are too many: they do not fit into %u bytes",
-                   RULEBOOK_MAX);
+                   DRAIN_RULES_BYTES_MAX);
         print_error(out, buf_str(&text));
     } else {
         buf_add(out, buf_str(&text));
@@ -248,14 +252,14 @@ void rulebook_print(const struct rulebook *book, struct buf *out)
 
 /* ── deciding ──────────────────────────────────────────────────────────────────────────────── */
 
-int rulebook_find(const struct rulebook *book, const struct rulebook_case *pod,
-                  const struct rulebook_rule **ret)
+int drain_rules_find(const struct drain_rules *drain_rules, const struct drain_rule_pod *pod,
+                     const struct drain_rule **ret)
 {
-    for (uint32_t i = 0; i < book->n; i++) {
-        const struct rulebook_rule *rule = &book->rules[i];
+    for (uint32_t i = 0; i < drain_rules->n; i++) {
+        const struct drain_rule *rule = &drain_rules->rules[i];
         bool found = rule->n == 0;
         for (uint32_t j = 0; j < rule->n && !found; j++) {
-            const struct rulebook_pods *at = &rule->pods[j];
+            const struct drain_rule_pods *at = &rule->pods[j];
             if (!selector_match(&at->pods, pod->pod, pod->pod_ctx)) {
                 continue;
             }

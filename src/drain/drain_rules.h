@@ -3,8 +3,9 @@
  * MachineDrainRules, as far as they concern this node.
  *
  * The rules are objects of another cluster. Whoever may read them there leaves those that apply to
- * a node in its annotation RULEBOOK_KEY, together with what asks for the node, and sets that right
- * should somebody change it. A node with that annotation is drained as Cluster API would drain it:
+ * a node in its annotation DRAIN_RULES_ANNOTATION, together with what asks for the node, and sets
+ * that right should somebody change it. A node with that annotation is drained as Cluster API would
+ * drain it:
  *
  *   [{"name":"10-db","behavior":"Drain","order":5,
  *     "pods":[{"selector":"app=db","namespaceSelector":"team in (a,b)"}]},
@@ -19,32 +20,33 @@
 #include "format/json.h"
 #include "format/selector.h"
 
-#define RULEBOOK_KEY STR("drydock.dev/drain-rules")
-#define RULEBOOK_MAX                                                                               \
+#define DRAIN_RULES_ANNOTATION STR("drydock.dev/drain-rules")
+#define DRAIN_RULES_BYTES_MAX                                                                      \
     65536u /* bytes; all annotations of an object together may have four times that */
 
-enum rulebook_behavior {
-    RULEBOOK_DRAIN,
-    RULEBOOK_SKIP,
-    RULEBOOK_WAIT, /* WaitCompleted: until the Pod object is gone, even when it has finished */
+enum drain_rule_behavior {
+    DRAIN_RULE_DRAIN,
+    DRAIN_RULE_SKIP,
+    DRAIN_RULE_WAIT_COMPLETED, /* WaitCompleted: until the Pod object is gone, even when it has
+                                  finished */
 };
 
 /* Both have to match. */
-struct rulebook_pods {
+struct drain_rule_pods {
     struct selector pods;
     struct selector spaces; /* the labels of the pod's namespace */
 };
 
-struct rulebook_rule {
+struct drain_rule {
     struct str name;
-    enum rulebook_behavior behavior;
-    int32_t order; /* lower ones go first; 0 unless RULEBOOK_DRAIN says otherwise */
-    struct rulebook_pods *pods;
+    enum drain_rule_behavior behavior;
+    int32_t order; /* lower ones go first; 0 unless DRAIN_RULE_DRAIN says otherwise */
+    struct drain_rule_pods *pods;
     uint32_t n; /* 0: all pods are meant */
 };
 
-struct rulebook {
-    struct rulebook_rule *rules;
+struct drain_rules {
+    struct drain_rule *rules;
     uint32_t n;
     bool by_space;    /* some rule asks for the labels of namespaces */
     struct str error; /* why nothing may be drained; empty: there is no reason */
@@ -52,21 +54,21 @@ struct rulebook {
 
 /* The annotation's value. Texts are copied into `out`. */
 NODISCARD
-int rulebook_parse(struct str text, struct arena *out, struct rulebook *ret, struct err *err);
-/* The canonical text; more than RULEBOOK_MAX, and it says {"error":"…"}. */
-void rulebook_print(const struct rulebook *book, struct buf *out);
+int drain_rules_parse(struct str text, struct arena *out, struct drain_rules *ret, struct err *err);
+/* The canonical text; more than DRAIN_RULES_BYTES_MAX, and it says {"error":"…"}. */
+void drain_rules_print(const struct drain_rules *drain_rules, struct buf *out);
 
 /* A selector of a MachineDrainRule: where there is none, everything is meant. */
 NODISCARD
-int rulebook_read_selector(const struct jval *v, struct arena *out, struct selector *ret,
-                           struct err *err);
+int drain_rule_read_selector(const struct jval *v, struct arena *out, struct selector *ret,
+                             struct err *err);
 /* What a MachineDrainRule says of drains: `name`, its spec.drain and spec.pods. */
 NODISCARD
-int rulebook_read(struct str name, const struct jval *spec, struct arena *out,
-                  struct rulebook_rule *ret, struct err *err);
+int drain_rule_read(struct str name, const struct jval *spec, struct arena *out,
+                    struct drain_rule *ret, struct err *err);
 
 /* A pod, and what is known of its namespace. */
-struct rulebook_case {
+struct drain_rule_pod {
     selector_lookup *pod;
     selector_lookup *space; /* NULL: its namespace is not known */
     void *pod_ctx;
@@ -75,8 +77,8 @@ struct rulebook_case {
 /* Who decides; *ret is NULL when no rule matches. -ERR_NOTFOUND: the labels of its namespace would
  * have to be known. */
 NODISCARD
-int rulebook_find(const struct rulebook *book, const struct rulebook_case *pod,
-                  const struct rulebook_rule **ret);
+int drain_rules_find(const struct drain_rules *drain_rules, const struct drain_rule_pod *pod,
+                     const struct drain_rule **ret);
 
 /* Whether the labels of namespaces have to be known for it. */
-bool rulebook_asks_spaces(const struct rulebook_rule *rule);
+bool drain_rule_asks_spaces(const struct drain_rule *rule);

@@ -2,32 +2,32 @@
 #include "drain/drain_internal.h"
 #include "format/json_writer.h"
 
-bool drain_may_send(const struct drain *d)
+bool evict_may_send(const struct drain *d)
 {
-    return d->flying < DRAIN_WINDOW && client_open(d->drains->config.client);
+    return d->in_flight < DRAIN_IN_FLIGHT_MAX && client_open(d->drains->config.client);
 }
 
-void drain_flight_orphan(struct drain_flight *f)
+void eviction_forget_pod(struct eviction *f)
 {
-    if (f->patient != NULL) {
-        f->patient->flight = NULL;
-        f->patient = NULL;
+    if (f->pod_state != NULL) {
+        f->pod_state->eviction = NULL;
+        f->pod_state = NULL;
     }
 }
 
-void drain_flight_free(struct drain_flight *f)
+void eviction_free(struct eviction *f)
 {
     struct drain *d = f->drain;
     if (f->call != NULL) {
         api_cancel(d->drains->config.client->api, STEAL(f->call));
-        d->flying--;
+        d->in_flight--;
     }
-    if (list_linked(&f->charge)) {
-        list_del(&f->charge);
-        f->warden->charged--;
-        drain_warden_mark(f->warden);
+    if (list_linked(&f->unsettled_link)) {
+        list_del(&f->unsettled_link);
+        f->pdb->unsettled_n--;
+        pdb_state_mark(f->pdb);
     }
-    drain_flight_orphan(f);
+    eviction_forget_pod(f);
     list_del(&f->link);
     arena_done(&f->memory);
     alloc_free(f);
@@ -44,7 +44,7 @@ void drain_flight_free(struct drain_flight *f)
 #define UNWATCHED_BASE SECONDS(2)
 #define UNWATCHED_MAX SECONDS(30)
 
-static void patient_back_off(struct drain_patient *p, usec_t base, usec_t max)
+static void pod_state_back_off(struct drain_pod_state *p, usec_t base, usec_t max)
 {
     struct client *client = p->drain->drains->config.client;
     if (p->backoff.base != base) {
@@ -56,8 +56,8 @@ static void patient_back_off(struct drain_patient *p, usec_t base, usec_t max)
 
 /* True when a disruption budget gave this 429, with its words. An overloaded server's has no such
  * cause. */
-static bool flight_budget_refused(const struct api_reply *reply, struct arena *tmp,
-                                  struct str *ret_why)
+static bool eviction_refused_by_pdb(const struct api_reply *reply, struct arena *tmp,
+                                    struct str *ret_why)
 {
     const struct jval *root = NULL;
     struct err ignored = { 0 };
@@ -73,11 +73,11 @@ static bool flight_budget_refused(const struct api_reply *reply, struct arena *t
     return false;
 }
 
-static void flight_on_refused(struct drain_flight *f, struct str why)
+static void eviction_on_refused(struct eviction *f, struct str why)
 {
     struct drain *d = f->drain;
-    struct drain_patient *p = f->patient;
-    struct drain_warden *w = f->warden;
+    struct drain_pod_state *p = f->pod_state;
+    struct pdb_state *w = f->pdb;
     usec_t now = loop_now(d->drains->loop);
     d->refused++;
     d->drains->stats.refused++;
@@ -85,51 +85,52 @@ static void flight_on_refused(struct drain_flight *f, struct str why)
         return;
     }
     p->refused_at = p->refused_at < 0 ? now : p->refused_at;
-    buf_reset(&p->why);
-    buf_add(&p->why, why);
+    buf_reset(&p->server_message);
+    buf_add(&p->server_message, why);
     usec_t retry = d->spec.retry;
     if (w == NULL) {
-        patient_back_off(p, retry > 0 ? retry : UNWATCHED_BASE, retry > 0 ? retry : UNWATCHED_MAX);
+        pod_state_back_off(p, retry > 0 ? retry : UNWATCHED_BASE,
+                           retry > 0 ? retry : UNWATCHED_MAX);
     } else if (f->exempt) {
-        p->try_at = now + backoff_next(&p->tries, loop_random(d->drains->loop));
+        p->unready_retry_at = now + backoff_next(&p->unready_backoff, loop_random(d->drains->loop));
     } else {
         w->refused_version = MAX(w->refused_version, f->version);
         w->retry_at = now + backoff_next(&w->backoff, loop_random(d->drains->loop));
     }
 }
 
-static void flight_on_accepted(struct drain_flight *f)
+static void eviction_on_accepted(struct eviction *f)
 {
     struct drain *d = f->drain;
-    struct drain_patient *p = f->patient;
+    struct drain_pod_state *p = f->pod_state;
     usec_t now = loop_now(d->drains->loop);
-    if (f->deed == DRAIN_EVICT) {
+    if (f->verb == DRAIN_VERB_EVICT) {
         d->evicted++;
         d->drains->stats.evicted++;
     } else {
         d->forced++;
         d->drains->stats.forced++;
     }
-    if (f->warden != NULL) {
-        f->warden->moved_at = now;
-        f->warden->refused_version = 0;
-        backoff_reset(&f->warden->backoff);
+    if (f->pdb != NULL) {
+        f->pdb->evicted_at = now;
+        f->pdb->refused_version = 0;
+        backoff_reset(&f->pdb->backoff);
     }
     if (p != NULL) {
         p->accepted = true;
-        p->killed = f->deed == DRAIN_KILL;
-        p->killed_at = now;
+        p->force_deleted = f->verb == DRAIN_VERB_FORCE_DELETE;
+        p->force_deleted_at = now;
         p->retry_at = 0;
         backoff_reset(&p->backoff);
     }
-    f->settle_at = now + DRAIN_SETTLE;
-    drain_tell_accepted(f);
+    f->settle_at = now + DRAIN_SETTLE_TIMEOUT;
+    drain_event_accepted(f);
 }
 
-static void flight_on_failed(struct drain_flight *f, const struct api_reply *reply,
-                             enum retry_verdict verdict)
+static void eviction_on_failed(struct eviction *f, const struct api_reply *reply,
+                               enum retry_verdict verdict)
 {
-    struct drain_patient *p = f->patient;
+    struct drain_pod_state *p = f->pod_state;
     struct drains_stats *stats = &f->drain->drains->stats;
     if (verdict == RETRY_ABSENT) {
         stats->absent++;
@@ -144,57 +145,57 @@ static void flight_on_failed(struct drain_flight *f, const struct api_reply *rep
     }
     struct err err = { 0 };
     client_explain(reply->status, reply->body, reply->err, &err);
-    buf_reset(&p->why);
-    buf_add(&p->why, str_from(err.msg));
+    buf_reset(&p->server_message);
+    buf_add(&p->server_message, str_from(err.msg));
     if (verdict == RETRY_REFUSED) {
-        patient_back_off(p, DENIED_BASE, DENIED_MAX);
+        pod_state_back_off(p, DENIED_BASE, DENIED_MAX);
     } else {
-        patient_back_off(p, FAILED_BASE, FAILED_MAX);
+        pod_state_back_off(p, FAILED_BASE, FAILED_MAX);
     }
     if (p->wait != DRAIN_WAIT_STUCK) {
-        drain_patient_wait(p, DRAIN_WAIT_FAILED, loop_now(f->drain->drains->loop));
+        drain_pod_wait(p, DRAIN_WAIT_FAILED, loop_now(f->drain->drains->loop));
     }
 }
 
-static void flight_on_reply(void *ctx, const struct api_reply *reply)
+static void eviction_on_reply(void *ctx, const struct api_reply *reply)
 {
-    struct drain_flight *f = ctx;
+    struct eviction *f = ctx;
     struct drain *d = f->drain;
     struct client *client = d->drains->config.client;
-    enum api_verb verb = f->deed == DRAIN_EVICT ? API_POST : API_DELETE;
+    enum api_verb verb = f->verb == DRAIN_VERB_EVICT ? API_POST : API_DELETE;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct str why = STR_NONE;
     f->call = NULL;
-    d->flying--;
+    d->in_flight--;
     drain_mark(d);
     bool accepted = false;
-    if (f->deed == DRAIN_EVICT && flight_budget_refused(reply, &tmp, &why)) {
+    if (f->verb == DRAIN_VERB_EVICT && eviction_refused_by_pdb(reply, &tmp, &why)) {
         client_note_as(client, verb, reply, RETRY_LATER);
-        flight_on_refused(f, why);
+        eviction_on_refused(f, why);
     } else {
         enum retry_verdict verdict = client_note(client, verb, reply);
         accepted = verdict == RETRY_DONE;
         if (accepted) {
-            flight_on_accepted(f);
+            eviction_on_accepted(f);
         } else {
-            flight_on_failed(f, reply, verdict);
+            eviction_on_failed(f, reply, verdict);
         }
     }
     /* A disruption that was spent counts until the budget's status shows it: the watch may be
      * slower than this answer. */
-    if (!accepted || !list_linked(&f->charge)) {
-        drain_flight_free(f);
+    if (!accepted || !list_linked(&f->unsettled_link)) {
+        eviction_free(f);
     }
 }
 
 /* ── questions ─────────────────────────────────────────────────────────────────────────────── */
 
-static void flight_write_options(struct json_writer *w, const struct drain_flight *f)
+static void eviction_write_options(struct json_writer *w, const struct eviction *f)
 {
-    usec_t grace = f->deed == DRAIN_KILL   ? 0
-                   : f->drain->unreachable ? SECONDS(1)
-                                           : f->drain->spec.grace;
+    usec_t grace = f->verb == DRAIN_VERB_FORCE_DELETE ? 0
+                   : f->drain->unreachable            ? SECONDS(1)
+                                                      : f->drain->spec.grace;
     if (grace >= 0) {
         jw_pair_i64(w, "gracePeriodSeconds", grace / SECONDS(1));
     }
@@ -205,12 +206,12 @@ static void flight_write_options(struct json_writer *w, const struct drain_fligh
     jw_obj_end(w);
 }
 
-static void flight_write_body(struct buf *body, const struct drain_flight *f)
+static void eviction_write_body(struct buf *body, const struct eviction *f)
 {
     buf_reset(body);
     struct json_writer w = json_writer_on(body);
     jw_obj(&w);
-    if (f->deed == DRAIN_EVICT) {
+    if (f->verb == DRAIN_VERB_EVICT) {
         jw_pair(&w, "apiVersion", STR("policy/v1"));
         jw_pair(&w, "kind", STR("Eviction"));
         jw_key(&w, STR("metadata"));
@@ -220,26 +221,26 @@ static void flight_write_body(struct buf *body, const struct drain_flight *f)
         jw_obj_end(&w);
         jw_key(&w, STR("deleteOptions"));
         jw_obj(&w);
-        flight_write_options(&w, f);
+        eviction_write_options(&w, f);
         jw_obj_end(&w);
     } else {
         jw_pair(&w, "apiVersion", STR("v1"));
         jw_pair(&w, "kind", STR("DeleteOptions"));
-        flight_write_options(&w, f);
+        eviction_write_options(&w, f);
     }
     jw_obj_end(&w);
 }
 
-static void flight_note(struct drain_flight *f)
+static void eviction_set_note(struct eviction *f)
 {
-    if (f->deed == DRAIN_EVICT) {
+    if (f->verb == DRAIN_VERB_EVICT) {
         f->note = STR("Evicting pod during node drain");
-    } else if (f->deed == DRAIN_KILL) {
+    } else if (f->verb == DRAIN_VERB_FORCE_DELETE) {
         f->note = STR("Force deleting pod that exceeded grace period during node drain");
     } else {
         CLEANUP(buf_done)
         struct buf why = { 0 };
-        drain_explain(f->patient, &why);
+        drain_explain(f->pod_state, &why);
         f->note = arena_printf(&f->memory,
                                "Force deleting pod that could not be evicted during node "
                                "drain: " STR_FMT,
@@ -247,43 +248,43 @@ static void flight_note(struct drain_flight *f)
     }
 }
 
-void drain_send(struct drain_patient *p, enum drain_deed deed, bool exempt)
+void evict_send(struct drain_pod_state *p, enum drain_verb verb, bool exempt)
 {
     struct drain *d = p->drain;
     struct drains *ds = d->drains;
-    struct drain_flight *f = ALLOC_NEW(struct drain_flight);
-    ASSERT(p->flight == NULL && drain_may_send(d));
-    *f = (struct drain_flight){
+    struct eviction *f = ALLOC_NEW(struct eviction);
+    ASSERT(p->eviction == NULL && evict_may_send(d));
+    *f = (struct eviction){
         .drain = d,
-        .patient = p,
-        .warden = p->warden,
-        .deed = deed,
+        .pod_state = p,
+        .pdb = p->pdb,
+        .verb = verb,
         .exempt = exempt,
-        .version = p->warden != NULL ? p->warden->item->version : 0,
+        .version = p->pdb != NULL ? p->pdb->item->version : 0,
         .memory = { .first = 512 },
     };
     f->space = arena_str(&f->memory, drain_space(p->item));
     f->name = arena_str(&f->memory, drain_name(p->item));
-    f->uid = arena_str(&f->memory, drain_patient_pod(p)->uid);
-    flight_note(f);
-    list_add(&d->flights, &f->link);
-    p->flight = f;
-    if (deed == DRAIN_EVICT && p->warden != NULL && !exempt) {
-        drain_warden_charge(p->warden, f);
+    f->uid = arena_str(&f->memory, drain_pod_of(p)->uid);
+    eviction_set_note(f);
+    list_add(&d->evictions, &f->link);
+    p->eviction = f;
+    if (verb == DRAIN_VERB_EVICT && p->pdb != NULL && !exempt) {
+        pdb_state_add_unsettled(p->pdb, f);
     }
     buf_reset(&ds->path);
     buf_add(&ds->path, STR("/api/v1/namespaces/"));
     client_add_segment(&ds->path, f->space);
     buf_add(&ds->path, STR("/pods/"));
     client_add_segment(&ds->path, f->name);
-    buf_add(&ds->path, deed == DRAIN_EVICT ? STR("/eviction") : STR(""));
-    flight_write_body(&ds->body, f);
+    buf_add(&ds->path, verb == DRAIN_VERB_EVICT ? STR("/eviction") : STR(""));
+    eviction_write_body(&ds->body, f);
     const struct api_request request = {
-        .verb = deed == DRAIN_EVICT ? API_POST : API_DELETE,
+        .verb = verb == DRAIN_VERB_EVICT ? API_POST : API_DELETE,
         .path = buf_str(&ds->path),
         .body = buf_str(&ds->body),
     };
-    f->call = api_send(ds->config.client->api, &request, flight_on_reply, f);
-    d->flying++;
-    ds->stats.sent += deed == DRAIN_EVICT ? 1 : 0;
+    f->call = api_send(ds->config.client->api, &request, eviction_on_reply, f);
+    d->in_flight++;
+    ds->stats.sent += verb == DRAIN_VERB_EVICT ? 1 : 0;
 }

@@ -33,8 +33,8 @@ static void spaces_mark(struct drains *ds)
 {
     LIST_EACH (&ds->drains, link) {
         struct drain *d = CONTAINER_OF(link, struct drain, link);
-        if (d->book.rules.by_space) {
-            d->stirred = true;
+        if (d->drain_rules.rules.by_space) {
+            d->volumes_changed = true;
             drain_mark(d);
         }
     }
@@ -75,7 +75,7 @@ static bool spaces_on_synced(void *ctx, uint64_t version)
 static void spaces_on_error(void *ctx, const struct err *err, bool bad UNUSED)
 {
     struct drains *ds = ctx;
-    ds->spaces.trouble = *err;
+    ds->spaces.failure = *err;
     ds->spaces.denied = ds->spaces.denied || err->code == ERR_DENIED;
     spaces_mark(ds);
 }
@@ -83,7 +83,7 @@ static void spaces_on_error(void *ctx, const struct err *err, bool bad UNUSED)
 static void spaces_on_well(void *ctx)
 {
     struct drains *ds = ctx;
-    ds->spaces.trouble = (struct err){ 0 };
+    ds->spaces.failure = (struct err){ 0 };
     ds->spaces.denied = false;
     spaces_mark(ds);
 }
@@ -96,8 +96,8 @@ void drains_watch_spaces(struct drains *ds)
     }
     s->synced = false;
     s->denied = false;
-    s->trouble = (struct err){ 0 };
-    s->patience = loop_now(ds->loop) + DRAIN_SPACES_PATIENCE;
+    s->failure = (struct err){ 0 };
+    s->deadline = loop_now(ds->loop) + DRAIN_SPACES_TIMEOUT;
     store_init(&s->store, &space_kind, ds, loop_random(ds->loop));
     s->store.mutations = ds->config.mutations;
     s->store.on_change = spaces_on_change;
@@ -140,5 +140,5 @@ struct str *drains_find_space(const struct drains *ds, struct str name)
 
 bool drains_await_spaces(const struct drains *ds, usec_t now)
 {
-    return !ds->spaces.synced && !ds->spaces.denied && now < ds->spaces.patience;
+    return !ds->spaces.synced && !ds->spaces.denied && now < ds->spaces.deadline;
 }

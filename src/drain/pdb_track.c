@@ -7,109 +7,109 @@
 
 /* ── budgets ───────────────────────────────────────────────────────────────────────────────── */
 
-static struct drain_warden *warden_of(struct drains *ds, struct store_item *item)
+static struct pdb_state *pdb_state_get(struct drains *ds, struct store_item *item)
 {
-    struct drain_warden *w = item->extra;
+    struct pdb_state *w = item->extra;
     if (w == NULL) {
-        w = ALLOC_NEW(struct drain_warden);
+        w = ALLOC_NEW(struct pdb_state);
         w->drains = ds;
         w->item = item;
-        w->moved_at = -1;
+        w->evicted_at = -1;
         w->backoff = (struct backoff){ .base = REFUSED_BASE, .max = REFUSED_MAX };
-        list_init(&w->patients);
-        list_init(&w->charges);
+        list_init(&w->pod_states);
+        list_init(&w->unsettled);
         item->extra = w;
     }
     return w;
 }
 
-void drain_warden_mark(const struct drain_warden *w)
+void pdb_state_mark(const struct pdb_state *w)
 {
-    LIST_EACH (&w->patients, link) {
-        drain_mark(CONTAINER_OF(link, struct drain_patient, cover)->drain);
+    LIST_EACH (&w->pod_states, link) {
+        drain_mark(CONTAINER_OF(link, struct drain_pod_state, pdb_link)->drain);
     }
 }
 
-bool drain_warden_open(const struct drain_warden *w, usec_t now)
+bool pdb_state_allows(const struct pdb_state *w, usec_t now)
 {
-    const struct drain_budget *b = drain_warden_budget(w);
+    const struct pdb *b = pdb_of(w);
     bool refused = w->refused_version >= w->item->version && now < w->retry_at;
-    return b->counted && !refused && b->allowed > (int64_t)w->charged;
+    return b->status_current && !refused && b->allowed > (int64_t)w->unsettled_n;
 }
 
-void drain_warden_charge(struct drain_warden *w, struct drain_flight *f)
+void pdb_state_add_unsettled(struct pdb_state *w, struct eviction *f)
 {
-    ASSERT(!list_linked(&f->charge) && f->warden == w);
-    list_add(&w->charges, &f->charge);
-    w->charged++;
+    ASSERT(!list_linked(&f->unsettled_link) && f->pdb == w);
+    list_add(&w->unsettled, &f->unsettled_link);
+    w->unsettled_n++;
 }
 
-void drain_warden_settle(struct drain_flight *f)
+void eviction_settle(struct eviction *f)
 {
-    if (list_linked(&f->charge)) {
-        list_del(&f->charge);
-        f->warden->charged--;
-        drain_warden_mark(f->warden);
+    if (list_linked(&f->unsettled_link)) {
+        list_del(&f->unsettled_link);
+        f->pdb->unsettled_n--;
+        pdb_state_mark(f->pdb);
     }
     if (f->call == NULL) {
         drain_mark(f->drain);
-        drain_flight_free(f);
+        eviction_free(f);
     }
 }
 
 /* Charges end that the present status shows: the server names the pod, or the status was made after
  * the pod's deletion. */
-static void warden_settle(struct drain_warden *w)
+static void pdb_state_settle_seen(struct pdb_state *w)
 {
-    const struct drain_budget *b = drain_warden_budget(w);
-    LIST_EACH (&w->charges, link) {
-        struct drain_flight *f = CONTAINER_OF(link, struct drain_flight, charge);
+    const struct pdb *b = pdb_of(w);
+    LIST_EACH (&w->unsettled, link) {
+        struct eviction *f = CONTAINER_OF(link, struct eviction, unsettled_link);
         bool later = f->seen_version > 0 && w->item->version > f->seen_version;
-        if (later || drain_budget_has_spent(b, f->name)) {
-            drain_warden_settle(f);
+        if (later || pdb_has_disrupted(b, f->name)) {
+            eviction_settle(f);
         }
     }
 }
 
-static void drains_on_budget(void *ctx, struct store_item *item, const void *before)
+static void drains_on_pdb(void *ctx, struct store_item *item, const void *before)
 {
     struct drains *ds = ctx;
-    const struct drain_budget *was = before;
-    struct drain_warden *w = item->extra;
-    if (was == NULL || !drain_budget_same_cover(was, item->object)) {
-        ds->shape++;
+    const struct pdb *was = before;
+    struct pdb_state *w = item->extra;
+    if (was == NULL || !pdb_same_selector(was, item->object)) {
+        ds->pdb_changes++;
         drains_mark_all(ds);
     }
     if (w != NULL) {
-        if (was != NULL && drain_warden_budget(w)->allowed > was->allowed) {
+        if (was != NULL && pdb_of(w)->allowed > was->allowed) {
             backoff_reset(&w->backoff);
         }
-        warden_settle(w);
-        drain_warden_mark(w);
+        pdb_state_settle_seen(w);
+        pdb_state_mark(w);
     }
 }
 
-static void drains_on_budget_gone(void *ctx, struct store_item *item)
+static void drains_on_pdb_gone(void *ctx, struct store_item *item)
 {
     struct drains *ds = ctx;
-    struct drain_warden *w = item->extra;
-    ds->shape++;
+    struct pdb_state *w = item->extra;
+    ds->pdb_changes++;
     if (w == NULL) {
         return;
     }
-    drain_warden_mark(w);
-    LIST_EACH (&w->charges, link) {
-        drain_warden_settle(CONTAINER_OF(link, struct drain_flight, charge));
+    pdb_state_mark(w);
+    LIST_EACH (&w->unsettled, link) {
+        eviction_settle(CONTAINER_OF(link, struct eviction, unsettled_link));
     }
     LIST_EACH (&ds->drains, one) {
         struct drain *d = CONTAINER_OF(one, struct drain, link);
-        LIST_EACH (&d->flights, link) {
-            struct drain_flight *f = CONTAINER_OF(link, struct drain_flight, link);
-            f->warden = f->warden == w ? NULL : f->warden;
+        LIST_EACH (&d->evictions, link) {
+            struct eviction *f = CONTAINER_OF(link, struct eviction, link);
+            f->pdb = f->pdb == w ? NULL : f->pdb;
         }
     }
-    LIST_EACH (&w->patients, link) {
-        drain_patient_uncover(CONTAINER_OF(link, struct drain_patient, cover));
+    LIST_EACH (&w->pod_states, link) {
+        drain_pod_forget_pdb(CONTAINER_OF(link, struct drain_pod_state, pdb_link));
     }
     item->extra = NULL;
     alloc_free(w);
@@ -117,118 +117,118 @@ static void drains_on_budget_gone(void *ctx, struct store_item *item)
 
 /* ── the watch ─────────────────────────────────────────────────────────────────────────────── */
 
-static void budgets_on_list(void *ctx)
+static void pdbs_on_list(void *ctx)
 {
     struct drains *ds = ctx;
-    store_list_begin(&ds->budgets);
+    store_list_begin(&ds->pdbs);
 }
 
-static int budgets_on_object(void *ctx, const struct jval *object, bool deleted, struct err *err)
+static int pdbs_on_object(void *ctx, const struct jval *object, bool deleted, struct err *err)
 {
     struct drains *ds = ctx;
-    return store_observe(&ds->budgets, object, deleted, err);
+    return store_observe(&ds->pdbs, object, deleted, err);
 }
 
-static bool budgets_on_synced(void *ctx, uint64_t version)
+static bool pdbs_on_synced(void *ctx, uint64_t version)
 {
     struct drains *ds = ctx;
-    ds->synced = store_list_end(&ds->budgets, version);
-    ds->blind = ds->blind && !ds->synced;
-    ds->shape++;
+    ds->synced = store_list_end(&ds->pdbs, version);
+    ds->pdbs_unwatched = ds->pdbs_unwatched && !ds->synced;
+    ds->pdb_changes++;
     drains_mark_all(ds);
     return ds->synced;
 }
 
-static void budgets_on_error(void *ctx, const struct err *err, bool bad UNUSED)
+static void pdbs_on_error(void *ctx, const struct err *err, bool bad UNUSED)
 {
     struct drains *ds = ctx;
-    ds->trouble = *err;
+    ds->failure = *err;
     /* What is not allowed will not come by waiting. Other failures are the network's, and after a
      * first list the last known state is good enough: the server has the last word anyway. */
-    if (err->code == ERR_DENIED && !ds->blind) {
-        ds->blind = true;
-        ds->shape++;
+    if (err->code == ERR_DENIED && !ds->pdbs_unwatched) {
+        ds->pdbs_unwatched = true;
+        ds->pdb_changes++;
         drains_mark_all(ds);
     }
 }
 
-void drains_watch_budgets(struct drains *ds)
+void drains_watch_pdbs(struct drains *ds)
 {
     if (ds->watching) {
         return;
     }
     ds->watching = true;
     ds->synced = false;
-    ds->blind = false;
-    ds->blind_at = loop_now(ds->loop) + DRAIN_BUDGETS_PATIENCE;
-    ds->trouble = (struct err){ 0 };
-    store_init(&ds->budgets, &drain_budget_kind, ds, loop_random(ds->loop));
-    ds->budgets.mutations = ds->config.mutations;
-    ds->budgets.on_change = drains_on_budget;
-    ds->budgets.on_gone = drains_on_budget_gone;
+    ds->pdbs_unwatched = false;
+    ds->pdbs_deadline = loop_now(ds->loop) + DRAIN_PDBS_TIMEOUT;
+    ds->failure = (struct err){ 0 };
+    store_init(&ds->pdbs, &pdb_kind, ds, loop_random(ds->loop));
+    ds->pdbs.mutations = ds->config.mutations;
+    ds->pdbs.on_change = drains_on_pdb;
+    ds->pdbs.on_gone = drains_on_pdb_gone;
     const struct reflector_config config = {
         .path = STR("/apis/policy/v1/poddisruptionbudgets"),
-        .on_list = budgets_on_list,
-        .on_object = budgets_on_object,
-        .on_synced = budgets_on_synced,
-        .on_error = budgets_on_error,
+        .on_list = pdbs_on_list,
+        .on_object = pdbs_on_object,
+        .on_synced = pdbs_on_synced,
+        .on_error = pdbs_on_error,
         .ctx = ds,
     };
     reflector_init(&ds->reflector, ds->config.client, &config);
     reflector_start(&ds->reflector);
 }
 
-void drains_unwatch_budgets(struct drains *ds)
+void drains_unwatch_pdbs(struct drains *ds)
 {
     if (ds->watching) {
         reflector_done(&ds->reflector);
-        store_done(&ds->budgets);
+        store_done(&ds->pdbs);
         ds->watching = false;
         ds->synced = false;
-        ds->blind = false;
+        ds->pdbs_unwatched = false;
     }
 }
 
-bool drains_ready(const struct drains *ds)
+bool drains_pdbs_ready(const struct drains *ds)
 {
-    return ds->synced || ds->blind;
+    return ds->synced || ds->pdbs_unwatched;
 }
 
 /* ── who covers whom ───────────────────────────────────────────────────────────────────────── */
 
-void drain_patient_uncover(struct drain_patient *p)
+void drain_pod_forget_pdb(struct drain_pod_state *p)
 {
-    list_del(&p->cover);
-    p->warden = NULL;
-    p->many = false;
-    p->shape = 0;
+    list_del(&p->pdb_link);
+    p->pdb = NULL;
+    p->many_pdbs = false;
+    p->pdb_changes = 0;
 }
 
-void drain_patient_match(struct drain_patient *p)
+void drain_pod_match_pdb(struct drain_pod_state *p)
 {
     struct drains *ds = p->drain->drains;
-    struct drain_warden *before = p->warden;
-    bool many = p->many;
-    if (p->shape == ds->shape) {
+    struct pdb_state *before = p->pdb;
+    bool many_pdbs = p->many_pdbs;
+    if (p->pdb_changes == ds->pdb_changes) {
         return;
     }
-    drain_patient_uncover(p);
-    p->shape = ds->shape;
+    drain_pod_forget_pdb(p);
+    p->pdb_changes = ds->pdb_changes;
     struct str space = drain_space(p->item);
-    MAP_EACH (&ds->budgets.items, entry) {
+    MAP_EACH (&ds->pdbs.items, entry) {
         struct store_item *item = map_item_value(entry);
-        if (ds->blind || !drain_budget_covers(item->object, space, drain_patient_pod(p))) {
+        if (ds->pdbs_unwatched || !pdb_covers(item->object, space, drain_pod_of(p))) {
             continue;
         }
-        if (p->warden != NULL) {
-            p->many = true;
+        if (p->pdb != NULL) {
+            p->many_pdbs = true;
             break;
         }
-        p->warden = warden_of(ds, item);
-        list_add(&p->warden->patients, &p->cover);
+        p->pdb = pdb_state_get(ds, item);
+        list_add(&p->pdb->pod_states, &p->pdb_link);
     }
     /* What an earlier budget, or a stranger's, refused says nothing about this one. */
-    if (p->warden != before || p->many != many) {
+    if (p->pdb != before || p->many_pdbs != many_pdbs) {
         p->retry_at = 0;
     }
 }

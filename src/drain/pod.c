@@ -3,7 +3,7 @@
 #include "base/timestamp.h"
 #include "format/label_pack.h"
 
-#define POD_WISH STR("cluster.x-k8s.io/drain")
+#define POD_DRAIN_LABEL STR("cluster.x-k8s.io/drain")
 
 static bool pod_condition_is_true(const struct jval *object, struct str type)
 {
@@ -15,7 +15,7 @@ static bool pod_condition_is_true(const struct jval *object, struct str type)
     return false;
 }
 
-static bool pod_is_daemon(const struct jval *object)
+static bool pod_is_daemonset(const struct jval *object)
 {
     JVAL_EACH (jval_at(object, "metadata.ownerReferences"), owner) {
         if (str_eq(jval_str(jval_get(owner, STR("kind"))), STR("DaemonSet"))) {
@@ -35,7 +35,7 @@ static bool pod_is_managed(const struct jval *object)
     return false;
 }
 
-static bool pod_is_local(const struct jval *object)
+static bool pod_has_emptydir(const struct jval *object)
 {
     JVAL_EACH (jval_at(object, "spec.volumes"), volume) {
         if (jval_get(volume, STR("emptyDir")) != NULL) {
@@ -47,20 +47,22 @@ static bool pod_is_local(const struct jval *object)
 
 /* As Cluster API reads its own label: the case does not count, nor whether the first hyphen of
  * `wait-completed` is there. */
-static enum drain_pod_wish pod_wish(const struct jval *object)
+static enum drain_pod_label pod_read_drain_label(const struct jval *object)
 {
-    struct str wish = jval_str(jval_get(jval_at(object, "metadata.labels"), POD_WISH));
-    size_t hyphen = str_find_char(wish, '-');
-    struct str head = str_sub(wish, 0, hyphen);
-    struct str tail = hyphen < wish.n ? str_sub(wish, hyphen + 1, wish.n) : STR_NONE;
+    struct str drain_label =
+        jval_str(jval_get(jval_at(object, "metadata.labels"), POD_DRAIN_LABEL));
+    size_t hyphen = str_find_char(drain_label, '-');
+    struct str head = str_sub(drain_label, 0, hyphen);
+    struct str tail =
+        hyphen < drain_label.n ? str_sub(drain_label, hyphen + 1, drain_label.n) : STR_NONE;
     const struct str completion = STR("waitcompleted");
-    if (str_eq_fold(wish, STR("skip"))) {
-        return DRAIN_WISH_SKIP;
+    if (str_eq_fold(drain_label, STR("skip"))) {
+        return DRAIN_LABEL_SKIP;
     }
     bool waits = head.n + tail.n == completion.n &&
                  str_eq_fold(head, str_sub(completion, 0, head.n)) &&
                  str_eq_fold(tail, str_sub(completion, head.n, tail.n));
-    return waits ? DRAIN_WISH_COMPLETION : DRAIN_WISH_NONE;
+    return waits ? DRAIN_LABEL_WAIT_COMPLETED : DRAIN_LABEL_NONE;
 }
 
 /* The claim of an ephemeral volume is named after the pod and the volume. */
@@ -87,7 +89,7 @@ static void pod_read_claims(const struct jval *object, struct arena *out, struct
 
 bool drain_pod_is_skipped(const struct drain_pod *p)
 {
-    return p->daemon || p->mirror || p->wish == DRAIN_WISH_SKIP;
+    return p->daemonset || p->mirror || p->drain_label == DRAIN_LABEL_SKIP;
 }
 
 /* A time that cannot be read is no reason to lose the pod: it counts as long ago. */
@@ -114,10 +116,10 @@ static int pod_project(void *ctx UNUSED, const struct jval *object, struct arena
     const struct jval *annotations = jval_at(object, "metadata.annotations");
     p->finished = str_eq(phase, STR("Succeeded")) || str_eq(phase, STR("Failed"));
     p->mirror = jval_get(annotations, STR("kubernetes.io/config.mirror")) != NULL;
-    p->daemon = pod_is_daemon(object);
+    p->daemonset = pod_is_daemonset(object);
     p->managed = pod_is_managed(object);
-    p->local = pod_is_local(object);
-    p->wish = pod_wish(object);
+    p->has_emptydir = pod_has_emptydir(object);
+    p->drain_label = pod_read_drain_label(object);
     p->labels = label_pack_keep(jval_at(object, "metadata.labels"), out);
     p->uid = arena_str(out, jval_str(jval_at(object, "metadata.uid")));
     p->pending = str_eq(phase, STR("Pending"));
@@ -134,7 +136,7 @@ static bool pod_same(const void *left, const void *right)
 {
     const struct drain_pod *a = left;
     const struct drain_pod *b = right;
-    if (a->daemon != b->daemon || a->mirror != b->mirror || a->finished != b->finished ||
+    if (a->daemonset != b->daemonset || a->mirror != b->mirror || a->finished != b->finished ||
         a->managed != b->managed || a->pending != b->pending || a->ready != b->ready ||
         a->deleting != b->deleting || a->deletion_wall != b->deletion_wall ||
         a->deletion_grace != b->deletion_grace || !str_eq(a->uid, b->uid) ||

@@ -6,21 +6,21 @@
 #include "kube/store.h"
 
 /* The label cluster.x-k8s.io/drain. */
-enum drain_pod_wish {
-    DRAIN_WISH_NONE,
-    DRAIN_WISH_SKIP,
-    DRAIN_WISH_COMPLETION, /* it is waited for and never evicted */
+enum drain_pod_label {
+    DRAIN_LABEL_NONE,
+    DRAIN_LABEL_SKIP,
+    DRAIN_LABEL_WAIT_COMPLETED, /* it is waited for and never evicted */
 };
 
 struct drain_pod {
     struct str uid;
     struct str labels; /* as format/label_pack.h packs them */
-    bool daemon;       /* of a DaemonSet */
+    bool daemonset;    /* of a DaemonSet */
     bool mirror;       /* of the kubelet's own files */
     bool finished;     /* Succeeded or Failed: nothing of it runs */
     bool managed;      /* a controller would make it again */
-    bool local;        /* it has an emptyDir */
-    enum drain_pod_wish wish;
+    bool has_emptydir; /* it has an emptyDir */
+    enum drain_pod_label drain_label;
     const struct str *claims; /* PersistentVolumeClaims */
     uint32_t claim_count;
     bool pending; /* its containers have not started: no budget protects it */

@@ -55,7 +55,7 @@
 #define KEY_DELETION_REQUEST STR(KEYS_OWN "deletion-request")       /* the Machine's UID */
 #define KEY_MAINTENANCE_REQUEST STR(KEYS_OWN "maintenance-request") /* the Machine's UID/number */
 /* Beside a request: the MachineDrainRules that apply to the Machine, for whoever drains the Node.
- * RULEBOOK_KEY of drain/drain_rules.h, "drydock.dev/drain-rules". */
+ * DRAIN_RULES_ANNOTATION of drain/drain_rules.h, "drydock.dev/drain-rules". */
 /* And of an engine that says which one it answers. */
 #define KEY_DELETION_APPROVED_FOR STR(KEYS_OWN "deletion-approved-for")
 #define KEY_MAINTENANCE_APPROVED_FOR STR(KEYS_OWN "maintenance-approved-for")

@@ -9,7 +9,8 @@ static int name_cmp(const void *a, const void *b)
     return str_cmp(*(const struct str *)a, *(const struct str *)b);
 }
 
-static void picker_refuse(struct picker *p, struct str reason, struct str problem)
+static void maintenance_selector_reject(struct maintenance_selector *p, struct str reason,
+                                        struct str problem)
 {
     if (p->reason.n == 0) {
         p->reason = reason;
@@ -17,28 +18,31 @@ static void picker_refuse(struct picker *p, struct str reason, struct str proble
     }
 }
 
-static bool picker_read_selector(struct picker *p, const struct jval *object, struct arena *out,
-                                 struct selector *ret)
+static bool maintenance_selector_read_selector(struct maintenance_selector *p,
+                                               const struct jval *object, struct arena *out,
+                                               struct selector *ret)
 {
     struct err err = { 0 };
     if (object == NULL || jval_kind(object) == JNULL) {
         return false;
     }
     if (selector_from_jval(object, out, ret, &err) < 0) {
-        picker_refuse(p, STR("InvalidSelector"), arena_str(out, str_from(err.msg)));
+        maintenance_selector_reject(p, STR("InvalidSelector"), arena_str(out, str_from(err.msg)));
         return false;
     }
     return true;
 }
 
-static void picker_read_names(struct picker *p, const struct jval *list, struct arena *out)
+static void maintenance_selector_read_names(struct maintenance_selector *p, const struct jval *list,
+                                            struct arena *out)
 {
     if (jval_kind(list) != JARR || list->n == 0) {
         return;
     }
-    if (list->n > PICKER_NAMES_MAX) {
-        picker_refuse(p, STR("InvalidSpec"),
-                      arena_printf(out, "names: %u, at most %u", list->n, PICKER_NAMES_MAX));
+    if (list->n > MAINTENANCE_SELECTOR_NAMES_MAX) {
+        maintenance_selector_reject(
+            p, STR("InvalidSpec"),
+            arena_printf(out, "names: %u, at most %u", list->n, MAINTENANCE_SELECTOR_NAMES_MAX));
         return;
     }
     struct str *names = ARENA_ARRAY(out, struct str, list->n);
@@ -49,12 +53,13 @@ static void picker_read_names(struct picker *p, const struct jval *list, struct 
     p->names = names;
 }
 
-void picker_parse(const struct jval *object, struct arena *out, struct picker *ret)
+void maintenance_selector_parse(const struct jval *object, struct arena *out,
+                                struct maintenance_selector *ret)
 {
     const struct jval *spec = jval_get(object, STR("spec"));
     const struct jval *status = jval_get(object, STR("status"));
     struct str type = jval_str(jval_get(spec, STR("type")));
-    *ret = (struct picker){
+    *ret = (struct maintenance_selector){
         .name = arena_printf(out, STR_FMT "/" STR_FMT,
                              STR_ARG(jval_str(jval_at(object, "metadata.namespace"))),
                              STR_ARG(jval_str(jval_at(object, "metadata.name")))),
@@ -63,14 +68,17 @@ void picker_parse(const struct jval *object, struct arena *out, struct picker *r
     };
     (void)jval_i64(jval_at(object, "metadata.generation"), &ret->generation); /* absent: 0 */
     if (type.n > 0 && !target_type_find(type, &ret->type)) {
-        picker_refuse(ret, STR("UnsupportedType"), STR("unsupported maintenance type"));
+        maintenance_selector_reject(ret, STR("UnsupportedType"),
+                                    STR("unsupported maintenance type"));
     }
-    ret->selects = picker_read_selector(ret, jval_get(spec, STR("selector")), out, &ret->selector);
-    ret->spaced =
-        picker_read_selector(ret, jval_get(spec, STR("namespaceSelector")), out, &ret->spaces);
-    picker_read_names(ret, jval_get(spec, STR("names")), out);
-    if (!ret->selects && ret->name_n == 0) {
-        picker_refuse(ret, STR("EmptySpec"), STR("neither a selector nor names: it means nothing"));
+    ret->has_selector = maintenance_selector_read_selector(ret, jval_get(spec, STR("selector")),
+                                                           out, &ret->selector);
+    ret->spaced = maintenance_selector_read_selector(ret, jval_get(spec, STR("namespaceSelector")),
+                                                     out, &ret->spaces);
+    maintenance_selector_read_names(ret, jval_get(spec, STR("names")), out);
+    if (!ret->has_selector && ret->name_n == 0) {
+        maintenance_selector_reject(ret, STR("EmptySpec"),
+                                    STR("neither a selector nor names: it means nothing"));
     }
     if (jval_kind(status) == JOBJ) {
         CLEANUP(buf_done)
@@ -81,35 +89,36 @@ void picker_parse(const struct jval *object, struct arena *out, struct picker *r
     }
 }
 
-static int picker_project(void *ctx UNUSED, const struct jval *object, struct arena *out,
-                          void **ret, struct err *err UNUSED)
+static int maintenance_selector_project(void *ctx UNUSED, const struct jval *object,
+                                        struct arena *out, void **ret, struct err *err UNUSED)
 {
-    struct picker *p = ARENA_NEW(out, struct picker);
-    picker_parse(object, out, p);
+    struct maintenance_selector *p = ARENA_NEW(out, struct maintenance_selector);
+    maintenance_selector_parse(object, out, p);
     *ret = p;
     return 0;
 }
 
 /* Every version counts: the next write is based on it. */
-static bool picker_same(const void *a UNUSED, const void *b UNUSED)
+static bool maintenance_selector_same(const void *a UNUSED, const void *b UNUSED)
 {
     return false;
 }
 
-const struct store_kind picker_kind = {
+const struct store_kind maintenance_selector_kind = {
     .name = "selector",
     .spaced = true,
-    .project = picker_project,
-    .same = picker_same,
+    .project = maintenance_selector_project,
+    .same = maintenance_selector_same,
 };
 
-static bool picker_has(const struct picker *p, struct str name)
+static bool maintenance_selector_lists(const struct maintenance_selector *p, struct str name)
 {
     return p->name_n > 0 &&
            bsearch(&name, p->names, p->name_n, sizeof(*p->names), name_cmp) != NULL;
 }
 
-bool picker_names(const struct picker *p, struct str name, struct str plain)
+bool maintenance_selector_has_name(const struct maintenance_selector *p, struct str name,
+                                   struct str bare_name)
 {
-    return picker_has(p, name) || picker_has(p, plain);
+    return maintenance_selector_lists(p, name) || maintenance_selector_lists(p, bare_name);
 }

@@ -9,16 +9,16 @@
 #include "kinds/target_type.h"
 #include "kube/store.h"
 
-#define PICKER_NAMES_MAX 1000u /* the schema's maximum */
+#define MAINTENANCE_SELECTOR_NAMES_MAX 1000u /* the schema's maximum */
 
-struct picker {
+struct maintenance_selector {
     struct str name; /* "namespace/name" */
     struct str uid;
     int64_t generation;
     enum target_type type;
     struct str reason; /* why it is not accepted; empty = it is */
     struct str problem;
-    bool selects;
+    bool has_selector;
     struct selector selector;
     bool spaced;
     struct selector spaces;
@@ -27,9 +27,11 @@ struct picker {
     struct str status; /* JSON */
 };
 
-void picker_parse(const struct jval *object, struct arena *out, struct picker *ret);
+void maintenance_selector_parse(const struct jval *object, struct arena *out,
+                                struct maintenance_selector *ret);
 /* For kube/store. */
-extern const struct store_kind picker_kind;
+extern const struct store_kind maintenance_selector_kind;
 
 /* One of its names: of a namespaced object with or without its namespace. */
-bool picker_names(const struct picker *p, struct str name, struct str plain);
+bool maintenance_selector_has_name(const struct maintenance_selector *p, struct str name,
+                                   struct str bare_name);

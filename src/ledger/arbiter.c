@@ -3,14 +3,14 @@
 
 /* ── turns ─────────────────────────────────────────────────────────────────────────────────── */
 
-void arbiter_soon(struct arbiter *a)
+void arbiter_run_soon(struct arbiter *a)
 {
     if (!a->freed) {
         loop_timer_pull(&a->turn, 0);
     }
 }
 
-void arbiter_at(struct arbiter *a, usec_t monotonic)
+void arbiter_run_at(struct arbiter *a, usec_t monotonic)
 {
     loop_timer_pull(&a->turn, monotonic);
 }
@@ -20,39 +20,40 @@ usec_t arbiter_monotonic(const struct arbiter *a, usec_t wall)
     return a->now + (wall - a->wall);
 }
 
-void arbiter_reshape(struct arbiter *a, enum target_type type)
+void arbiter_limits_changed(struct arbiter *a, enum target_type type)
 {
-    a->shape++;
+    a->limits_version++;
     a->recount[type] = true;
-    sights_mark(a, type);
-    arbiter_soon(a);
+    selectors_mark(a, type);
+    arbiter_run_soon(a);
 }
 
-static void tell_owners(struct arbiter *a)
+static void notify_owners(struct arbiter *a)
 {
-    while (!list_empty(&a->notices)) {
-        struct ask *k = CONTAINER_OF(a->notices.next, struct ask, notice);
-        list_del(&k->notice);
+    while (!list_empty(&a->notify_list)) {
+        struct ask *k = CONTAINER_OF(a->notify_list.next, struct ask, notify_link);
+        list_del(&k->notify_link);
         k->on_change(k->ctx); /* may free it, and others */
     }
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value)
+static uint64_t hash_mix(uint64_t hash, uint64_t value)
 {
     return (hash ^ value) * UINT64_C(0x100000001b3); /* FNV-1a's prime */
 }
 
 /* A number that changes when somebody who was refused might not be refused now. */
-static uint64_t arbiter_room(const struct arbiter *a)
+static uint64_t arbiter_capacity_hash(const struct arbiter *a)
 {
-    uint64_t hash = mix(mix(mix(1, a->may), a->shape), a->lock_changes);
-    LIST_EACH (&a->books, link) {
-        const struct book *b = CONTAINER_OF(link, struct book, link);
-        const struct limit *l = book_limit(b);
-        hash = mix(mix(hash, b->tally.granted), b->tally.unavailable);
-        hash = mix(mix(hash, b->population), map_count(&b->hits));
-        hash = mix(mix(hash, b->usable), b->retry_at > a->now);
-        hash = mix(hash, b->adding + b->kept > 0 || b->releasing || limit_gap_end(l) > a->wall);
+    uint64_t hash = hash_mix(hash_mix(hash_mix(1, a->may_act), a->limits_version), a->lock_changes);
+    LIST_EACH (&a->limit_states, link) {
+        const struct limit_state *b = CONTAINER_OF(link, struct limit_state, link);
+        const struct limit *l = limit_of(b);
+        hash = hash_mix(hash_mix(hash, b->counts.granted), b->counts.unavailable);
+        hash = hash_mix(hash_mix(hash, b->population), map_count(&b->policy_hits));
+        hash = hash_mix(hash_mix(hash, b->usable), b->retry_at > a->now);
+        hash = hash_mix(hash, b->to_add + b->kept_for_queue > 0 || b->releasing ||
+                                  limit_gap_end(l) > a->wall);
     }
     return hash;
 }
@@ -73,22 +74,22 @@ static void arbiter_turn(void *ctx)
     a->turns++;
     a->now = loop_now(a->loop);
     a->wall = arbiter_wall(a);
-    a->may = arbiter_synced(a) && a->locks_synced && a->config.may_act(a->config.ctx);
-    population_need(a);
+    a->may_act = arbiter_synced(a) && a->target_locks_synced && a->config.may_act(a->config.ctx);
+    population_update_watches(a);
     population_recount(a);
-    sweep(a);
+    orphan_sweep(a);
     queue_decide(a);
-    LIST_EACH (&a->books, link) {
-        book_step(CONTAINER_OF(link, struct book, link));
+    LIST_EACH (&a->limit_states, link) {
+        limit_state_step(CONTAINER_OF(link, struct limit_state, link));
     }
     queue_settle(a);
-    sights_step(a);
-    double_step(a);
-    tell_owners(a);
-    uint64_t room = arbiter_room(a);
-    if (room != a->room && a->config.on_room != NULL) {
-        a->room = room;
-        a->config.on_room(a->config.ctx);
+    selectors_step(a);
+    recheck_step(a);
+    notify_owners(a);
+    uint64_t room = arbiter_capacity_hash(a);
+    if (room != a->capacity_hash && a->config.on_capacity != NULL) {
+        a->capacity_hash = room;
+        a->config.on_capacity(a->config.ctx);
     }
     if (a->config.on_turn != NULL) {
         a->config.on_turn(a->config.ctx);
@@ -97,26 +98,26 @@ static void arbiter_turn(void *ctx)
 
 void arbiter_wake(struct arbiter *a)
 {
-    arbiter_soon(a);
+    arbiter_run_soon(a);
 }
 
-void arbiter_owner_knows(struct arbiter *a, enum ask_owner owner, bool knows)
+void arbiter_owner_synced(struct arbiter *a, enum ask_owner owner, bool owner_synced)
 {
     ASSERT((uint32_t)owner < ASK_OWNERS);
-    a->knows[owner] = knows;
-    a->books_dirty = true;
-    arbiter_soon(a);
+    a->owner_synced[owner] = owner_synced;
+    a->sweep_needed = true;
+    arbiter_run_soon(a);
 }
 
 /* ── limits ────────────────────────────────────────────────────────────────────────────────── */
 
 /* What a limit asks for besides room concerns those who have it, too: time limits, preparation. */
-static void limits_notice(struct arbiter *a, const struct book *b)
+static void limits_notify_asks(struct arbiter *a, const struct limit_state *b)
 {
     LIST_EACH (&a->queue, link) {
         struct ask *k = CONTAINER_OF(link, struct ask, link);
-        if (ask_part_of(k, b) != NULL) {
-            ask_notice(k);
+        if (ask_applied_limit(k, b) != NULL) {
+            ask_notify_owner(k);
         }
     }
 }
@@ -126,24 +127,24 @@ static void limits_on_change(void *ctx, struct store_item *item, const void *bef
     struct arbiter *a = ctx;
     const struct limit *l = item->object;
     const struct limit *old = before;
-    struct book *b = item->extra;
+    struct limit_state *b = item->extra;
     bool new = old == NULL || old->generation != l->generation || !str_eq(old->uid, l->uid);
     if (b == NULL) {
-        b = book_new(a, item);
+        b = limit_state_new(a, item);
         item->extra = b;
     }
     if (new) {
-        book_judge(b);
-        limits_notice(a, b);
-        if (old != NULL && old->governs) {
-            arbiter_reshape(a, old->type);
+        limit_state_check_usable(b);
+        limits_notify_asks(a, b);
+        if (old != NULL && old->type_known) {
+            arbiter_limits_changed(a, old->type);
         }
-        if (l->governs) {
-            arbiter_reshape(a, l->type);
+        if (l->type_known) {
+            arbiter_limits_changed(a, l->type);
         }
     }
-    a->books_dirty = true;
-    arbiter_soon(a);
+    a->sweep_needed = true;
+    arbiter_run_soon(a);
 }
 
 static void limits_on_gone(void *ctx, struct store_item *item)
@@ -152,20 +153,20 @@ static void limits_on_gone(void *ctx, struct store_item *item)
     const struct limit *l = item->object;
     LIST_EACH (&a->queue, link) {
         struct ask *k = CONTAINER_OF(link, struct ask, link);
-        if (ask_part_of(k, item->extra) != NULL) {
-            k->part_n = 0;
-            k->shape = 0;
-            ask_notice(k); /* also if no other limit takes its place */
+        if (ask_applied_limit(k, item->extra) != NULL) {
+            k->applied_n = 0;
+            k->limits_version = 0;
+            ask_notify_owner(k); /* also if no other limit takes its place */
         }
-        k->full_book = k->full_book == item->extra ? NULL : k->full_book;
+        k->blocking_limit = k->blocking_limit == item->extra ? NULL : k->blocking_limit;
     }
-    book_free(item->extra);
+    limit_state_free(item->extra);
     item->extra = NULL;
-    if (l->governs) {
-        arbiter_reshape(a, l->type);
+    if (l->type_known) {
+        arbiter_limits_changed(a, l->type);
     }
-    a->books_dirty = true;
-    arbiter_soon(a);
+    a->sweep_needed = true;
+    arbiter_run_soon(a);
 }
 
 static void limits_on_list(void *ctx)
@@ -189,7 +190,7 @@ static bool limits_on_synced(void *ctx, uint64_t version)
     struct arbiter *a = ctx;
     a->limits_synced = store_list_end(&a->limits, version);
     a->limits_absent = false;
-    arbiter_soon(a);
+    arbiter_run_soon(a);
     return a->limits_synced;
 }
 
@@ -209,12 +210,12 @@ static void limits_on_error(void *ctx, const struct err *err, bool bad)
     } else if (a->config.log != NULL) {
         log_debug(a->config.log, "watch of limits failed", KV_TEXT("error", err->msg));
     }
-    arbiter_soon(a);
+    arbiter_run_soon(a);
 }
 
 static void limits_start(struct arbiter *a)
 {
-    list_init(&a->books);
+    list_init(&a->limit_states);
     store_init(&a->limits, &limit_kind, a, loop_random(a->loop));
     a->limits.mutations = a->config.mutations;
     a->limits.on_change = limits_on_change;
@@ -235,20 +236,20 @@ static void limits_start(struct arbiter *a)
 
 static void fallback_start(struct arbiter *a)
 {
-    for (uint32_t i = 0; i < TARGET_TYPES && a->config.missing == MISSING_PERCENT; i++) {
-        struct book *b = book_new(a, NULL);
+    for (uint32_t i = 0; i < TARGET_TYPES && a->config.missing == MISSING_LIMIT_PERCENT; i++) {
+        struct limit_state *b = limit_state_new(a, NULL);
         b->own = (struct limit){
             .name = STR("--missing-limit"),
-            .governs = true,
+            .type_known = true,
             .type = (enum target_type)i,
-            .percent = a->config.missing_percent,
+            .percent = a->config.missing_limit_percent,
             .minimum = 1,
-            .most = UINT32_MAX,
+            .max_count = UINT32_MAX,
             .repair_unavailable = true,
-            .ledger_init = USEC_NEVER,
+            .ledger_init_time = USEC_NEVER,
             .last_grant = USEC_NEVER,
             .last_release = USEC_NEVER,
-            .options = { .ledger_init = USEC_NEVER },
+            .options = { .ledger_init_time = USEC_NEVER },
         };
         b->usable = true;
         a->fallback[i] = b;
@@ -262,22 +263,22 @@ struct arbiter *arbiter_new(const struct arbiter_config *config)
     a->client = config->client;
     a->loop = config->client->loop;
     a->config.space = arena_str(&a->memory, config->space);
-    a->shape = 1;
+    a->limits_version = 1;
     a->now = loop_now(a->loop);
     for (uint32_t i = 0; i < TARGET_TYPES; i++) {
-        a->missing_told[i] = -ARBITER_MISSING_TOLD;
+        a->missing_event_at[i] = -ARBITER_MISSING_INTERVAL;
     }
     list_init(&a->queue);
-    list_init(&a->notices);
+    list_init(&a->notify_list);
     map_init(&a->asks, loop_random(a->loop), loop_random(a->loop));
     map_init(&a->orphans, loop_random(a->loop), loop_random(a->loop));
     loop_timer_init(&a->turn, a->loop, arbiter_turn, a);
     fallback_start(a);
     population_start(a);
-    sights_start(a);
+    selectors_start(a);
     limits_start(a);
-    locks_start(a);
-    measure_start(a);
+    target_locks_start(a);
+    limit_metrics_start(a);
     return a;
 }
 
@@ -288,17 +289,17 @@ void arbiter_free(struct arbiter *a)
     }
     ASSERT(list_empty(&a->queue));
     a->freed = true;
-    measure_stop(a);
+    limit_metrics_stop(a);
     loop_timer_done(&a->turn);
-    double_stop(a);
-    sweep_stop(a);
-    locks_stop(a);
+    recheck_stop(a);
+    orphan_sweep_stop(a);
+    target_locks_stop(a);
     reflector_done(&a->limits_reflector);
     store_done(&a->limits);
-    sights_stop(a);
+    selectors_stop(a);
     population_stop(a);
     for (uint32_t i = 0; i < TARGET_TYPES; i++) {
-        book_free(a->fallback[i]);
+        limit_state_free(a->fallback[i]);
     }
     map_done(&a->asks);
     buf_done(&a->path);
@@ -310,7 +311,7 @@ void arbiter_free(struct arbiter *a)
 
 bool arbiter_synced(const struct arbiter *a)
 {
-    return a->limits_synced && a->pickers_synced;
+    return a->limits_synced && a->selectors_synced;
 }
 
 /* ── asks ──────────────────────────────────────────────────────────────────────────────────── */
@@ -319,10 +320,10 @@ struct ask *ask_new(struct arbiter *a, const struct ask_spec *spec, void (*on_ch
                     void *ctx)
 {
     ASSERT(spec->uid.n > 0 && spec->target.n > 0);
-    ASSERT(spec->owner == ASK_REQUEST || spec->is_fact != NULL || !spec->adopt);
+    ASSERT(spec->owner == ASK_REQUEST || spec->confirm != NULL || !spec->already_true);
     ASSERT(map_find(&a->asks, spec->uid) == NULL);
     struct ask *k = ALLOC_NEW(struct ask);
-    k->waits = USEC_NEVER;
+    k->waiting_since = USEC_NEVER;
     k->arbiter = a;
     k->memory.first = 512;
     k->spec = *spec;
@@ -331,51 +332,51 @@ struct ask *ask_new(struct arbiter *a, const struct ask_spec *spec, void (*on_ch
     k->spec.space = arena_str(&k->memory, spec->space);
     k->spec.target = arena_str(&k->memory, spec->target);
     k->spec.state = STR_NONE;
-    k->over = spec->grant;
+    k->closed_below = spec->grant;
     buf_add(&k->state, spec->state);
-    k->full = spec->type == TARGET_NODE
-                  ? k->spec.target
-                  : arena_printf(&k->memory, STR_FMT "/" STR_FMT, STR_ARG(k->spec.space),
-                                 STR_ARG(k->spec.target));
+    k->target_name = spec->type == TARGET_NODE
+                         ? k->spec.target
+                         : arena_printf(&k->memory, STR_FMT "/" STR_FMT, STR_ARG(k->spec.space),
+                                        STR_ARG(k->spec.target));
     k->on_change = on_change;
     k->ctx = ctx;
-    k->why = WHY_NOT_COMPUTED;
+    k->why = ASK_WHY_NOT_COMPUTED;
     (void)map_put(&a->asks, k->spec.uid, k); /* it was not there */
-    a->asking[k->spec.type]++;
-    if (!spec->stands) {
+    a->ask_count[k->spec.type]++;
+    if (!spec->queue_only) {
         orphan_forget(a, k->spec.uid);
     }
-    lock_join(k);
-    queue_put(k);
-    a->books_dirty = true;
-    arbiter_soon(a);
+    target_lock_join(k);
+    queue_insert(k);
+    a->sweep_needed = true;
+    arbiter_run_soon(a);
     return k;
 }
 
 /* It is about another grant: nothing that was found out about the one before counts. */
-static void ask_renumber(struct ask *k, uint32_t grant)
+static void ask_set_grant(struct ask *k, uint32_t grant)
 {
-    double_end(k);
+    recheck_cancel(k);
     k->spec.grant = grant;
-    k->over = MAX(k->over, grant);
-    k->want = false;
+    k->closed_below = MAX(k->closed_below, grant);
+    k->granting = false;
     k->held = false;
     k->adopted = false;
     k->was_unavailable = false;
-    k->waits = USEC_NEVER;
+    k->waiting_since = USEC_NEVER;
     k->stage = ASK_WAITING;
-    k->why = WHY_NOT_COMPUTED;
-    for (uint32_t i = 0; i < k->part_n; i++) {
-        k->parts[i] = (struct ask_part){ .book = k->parts[i].book };
+    k->why = ASK_WHY_NOT_COMPUTED;
+    for (uint32_t i = 0; i < k->applied_n; i++) {
+        k->applied[i] = (struct applied_limit){ .limit = k->applied[i].limit };
     }
-    arbiter_soon(k->arbiter);
+    arbiter_run_soon(k->arbiter);
 }
 
-void ask_over(struct ask *k, uint32_t below)
+void ask_close_grants_below(struct ask *k, uint32_t below)
 {
-    if (below > k->over) {
-        k->over = below;
-        arbiter_soon(k->arbiter);
+    if (below > k->closed_below) {
+        k->closed_below = below;
+        arbiter_run_soon(k->arbiter);
     }
 }
 
@@ -388,19 +389,19 @@ void ask_update(struct ask *k, const struct ask_spec *spec)
     k->spec.priority = spec->priority;
     k->spec.since = spec->since;
     k->spec.last = spec->last;
-    k->spec.adopt = k->spec.adopt || spec->adopt;
+    k->spec.already_true = k->spec.already_true || spec->already_true;
     if (k->spec.grant != spec->grant) {
-        ask_renumber(k, spec->grant);
+        ask_set_grant(k, spec->grant);
     }
     if (moved) {
-        queue_put(k);
+        queue_insert(k);
     }
     if (shown) {
         buf_reset(&k->state);
         buf_add(&k->state, spec->state);
     }
-    if (moved || shown || spec->adopt) {
-        arbiter_soon(k->arbiter);
+    if (moved || shown || spec->already_true) {
+        arbiter_run_soon(k->arbiter);
     }
 }
 
@@ -410,13 +411,13 @@ void ask_end(struct ask *k)
     if (k->ending) {
         return;
     }
-    double_end(k);
+    recheck_cancel(k);
     k->ending = true;
-    k->want = false;
+    k->granting = false;
     k->keep = false;
     k->held = false;
     k->stage = ASK_ENDING;
-    arbiter_soon(a);
+    arbiter_run_soon(a);
 }
 
 void ask_free(struct ask *k)
@@ -425,18 +426,18 @@ void ask_free(struct ask *k)
         return;
     }
     struct arbiter *a = k->arbiter;
-    double_end(k);
-    list_del(&k->notice);
+    recheck_cancel(k);
+    list_del(&k->notify_link);
     list_del(&k->link);
     (void)map_del(&a->asks, k->spec.uid); /* it is this one */
-    a->asking[k->spec.type]--;
-    lock_leave(k);
-    alloc_free(k->parts);
+    a->ask_count[k->spec.type]--;
+    target_lock_leave(k);
+    alloc_free(k->applied);
     buf_done(&k->state);
     arena_done(&k->memory);
     alloc_free(k);
-    a->books_dirty = true;
-    arbiter_soon(a);
+    a->sweep_needed = true;
+    arbiter_run_soon(a);
 }
 
 enum ask_stage ask_stage(const struct ask *k)
@@ -449,25 +450,25 @@ enum ask_stage ask_stage(const struct ask *k)
 void arbiter_check(const struct arbiter *a)
 {
     const struct ask *last = NULL;
-    const struct book *before = NULL;
-    uint32_t asking[TARGET_TYPES] = { 0 };
+    const struct limit_state *before = NULL;
+    uint32_t ask_count[TARGET_TYPES] = { 0 };
     LIST_EACH (&a->queue, link) {
         const struct ask *k = CONTAINER_OF(link, struct ask, link);
         ASSERT(map_find(&a->asks, k->spec.uid) == k);
         ASSERT(k->lock != NULL);
         ASSERT(k->stage != ASK_HELD || k->held);
-        ASSERT(!k->spec.stands || (k->stage == ASK_WAITING && !k->want && !k->ending));
+        ASSERT(!k->spec.queue_only || (k->stage == ASK_WAITING && !k->granting && !k->ending));
         ASSERT(last == NULL || last->spec.last <= k->spec.last);
         ASSERT(last == NULL || last->spec.last != k->spec.last ||
                last->spec.priority >= k->spec.priority);
-        asking[k->spec.type]++;
+        ask_count[k->spec.type]++;
         last = k;
     }
     for (uint32_t i = 0; i < TARGET_TYPES; i++) {
-        ASSERT(asking[i] == a->asking[i]);
+        ASSERT(ask_count[i] == a->ask_count[i]);
     }
-    LIST_EACH (&a->books, link) {
-        const struct book *b = CONTAINER_OF(link, struct book, link);
+    LIST_EACH (&a->limit_states, link) {
+        const struct limit_state *b = CONTAINER_OF(link, struct limit_state, link);
         ASSERT(before == NULL || str_cmp(before->item->name, b->item->name) < 0);
         ASSERT(b->item->extra == b);
         before = b;

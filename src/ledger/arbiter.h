@@ -39,7 +39,7 @@ struct ask;
 enum ask_owner { ASK_REQUEST, ASK_PROFILE };
 #define ASK_OWNERS 2
 
-enum arbiter_missing { MISSING_UNLIMITED, MISSING_DENY, MISSING_PERCENT };
+enum arbiter_missing_limit { MISSING_LIMIT_UNLIMITED, MISSING_LIMIT_DENY, MISSING_LIMIT_PERCENT };
 
 struct arbiter_config {
     struct client *client;     /* borrowed */
@@ -55,19 +55,19 @@ struct arbiter_config {
     usec_t (*wall)(void *ctx);
     /* Whether something that was done for a request is still to be undone: then what it holds
      * stays, although nobody claims it. May be NULL. */
-    bool (*marks)(void *ctx, struct str uid);
-    /* Something has changed for those who were refused by arbiter_allows: they may try again. From
-     * the loop; may be NULL. */
-    void (*on_room)(void *ctx);
+    bool (*has_mark)(void *ctx, struct str uid);
+    /* Something has changed for those who were refused by arbiter_would_grant: they may try again.
+     * From the loop; may be NULL. */
+    void (*on_capacity)(void *ctx);
     /* After each turn: all that is told here may be different. From the loop; may be NULL. */
     void (*on_turn)(void *ctx);
     void *ctx;
     bool legacy_notready;     /* --legacy-notready (D-2) */
     bool legacy_double_count; /* --legacy-double-count (D-3) */
     bool grant_missing;       /* --grant-missing-targets (D-6) */
-    enum arbiter_missing missing;
-    uint32_t missing_percent; /* MISSING_PERCENT */
-    mutations_t mutations;    /* tests only */
+    enum arbiter_missing_limit missing;
+    uint32_t missing_limit_percent; /* MISSING_LIMIT_PERCENT */
+    mutations_t mutations;          /* tests only */
 };
 
 struct arbiter *arbiter_new(const struct arbiter_config *config);
@@ -81,7 +81,7 @@ void arbiter_on_node(struct arbiter *a, const struct store_item *item, const voi
                      bool gone);
 /* The owner has asked for all that it holds or wants: what else is in the books under its name may
  * be swept. Said again after each list; `false` when it cannot tell any more. */
-void arbiter_owner_knows(struct arbiter *a, enum ask_owner owner, bool knows);
+void arbiter_owner_synced(struct arbiter *a, enum ask_owner owner, bool owner_synced);
 
 enum ask_stage {
     ASK_WAITING, /* `why` says for what */
@@ -92,15 +92,15 @@ enum ask_stage {
 };
 
 enum ask_why {
-    WHY_NONE,
-    WHY_LIMIT_REACHED,
-    WHY_TARGET_BUSY,
-    WHY_PAUSED,
-    WHY_GAP,
-    WHY_NOT_COMPUTED, /* a limit's inputs cannot be read, or nobody may act */
-    WHY_BACKOFF,
-    WHY_TARGET_NOT_FOUND,
-    WHY_DENIED, /* --missing-limit=deny */
+    ASK_WHY_NONE,
+    ASK_WHY_LIMIT_REACHED,
+    ASK_WHY_TARGET_BUSY,
+    ASK_WHY_PAUSED,
+    ASK_WHY_GAP,
+    ASK_WHY_NOT_COMPUTED, /* a limit's inputs cannot be read, or nobody may act */
+    ASK_WHY_BACKOFF,
+    ASK_WHY_TARGET_NOT_FOUND,
+    ASK_WHY_DENIED, /* --missing-limit=deny */
 };
 
 struct ask_spec {
@@ -118,18 +118,19 @@ struct ask_spec {
      * are not kept (an object of an older version); what is there under its uid is its own. */
     uint32_t grant;
     /* Adoption (B9): it is a fact. It is reserved even above the limit, and never waits; also what
-     * was approved or in progress before a restart. Its request, or what is_fact judges by, is read
+     * was approved or in progress before a restart. Its request, or what confirm judges by, is read
      * live before it is entered above a limit: until then, and when it has ended after all, it
      * stays ASK_TAKING. */
-    bool adopt;
+    bool already_true;
     /* ASK_PROFILE: whether the target, as it was read just now and still of that uid, is what
      * `adopt` says. From the loop, with the ctx of ask_new. */
-    bool (*is_fact)(void *ctx, const struct jval *target);
+    bool (*confirm)(void *ctx, const struct jval *target);
     /* It stands in line and takes nothing. Where it could be held, what it would take is kept from
-     * those behind it, `why` is WHY_NONE, and its owner is told: to have it, it frees this ask and
-     * makes another. For a part with more to do before it takes anything. Never ended, only freed.
+     * those behind it, `why` is ASK_WHY_NONE, and its owner is told: to have it, it frees this ask
+     * and makes another. For a part with more to do before it takes anything. Never ended, only
+     * freed.
      */
-    bool stands;
+    bool queue_only;
 };
 
 /* `on_change` comes from the loop when the stage, the reason or the limits that apply have changed;
@@ -142,7 +143,7 @@ void ask_update(struct ask *k, const struct ask_spec *spec);
 #define ASK_GRANTS_ALL UINT32_MAX
 /* All numbers below `below` are over, for good: what is in the books of them may go. ASK_REQUEST
  * says so before an ask can end of which something is there. */
-void ask_over(struct ask *k, uint32_t below);
+void ask_close_grants_below(struct ask *k, uint32_t below);
 /* Takes back what it holds, last things last; ASK_ENDED follows at once or later. A new ask_new
  * under the same uid is fine only after ASK_ENDED. */
 void ask_end(struct ask *k);
@@ -166,7 +167,8 @@ struct ask_view {
         blocker;      /* uid of whoever holds the target, or the oldest holder of the full limit */
     struct str limit; /* the one that refuses; empty = none does */
     uint32_t grant;   /* as asked for */
-    bool lapses; /* what is there of it can go only when its owner has said that `grant` is over */
+    bool must_close_grant; /* what is there of it can go only when its owner has said that `grant`
+                              is over */
 };
 void ask_view(const struct ask *k, struct ask_view *ret);
 
@@ -174,21 +176,26 @@ void ask_view(const struct ask *k, struct ask_view *ret);
  * waits already is served before it, unless one with its uid stands in line: then what is kept for
  * that is its own. For a part that keeps those who wait itself (ASK_PROFILE). `ret` says why not,
  * and lives until the loop runs. */
-bool arbiter_allows(const struct arbiter *a, const struct ask_spec *spec, struct arena *out,
-                    struct ask_view *ret);
+bool arbiter_would_grant(const struct arbiter *a, const struct ask_spec *spec, struct arena *out,
+                         struct ask_view *ret);
 
 /* The double check of G6, from live reads: every limit that applies is read again, and the target;
- * `on_checked` comes from the loop with NULL when the grant still stands, or with what has changed
- * since (a limit that selects it now, a pause, over-commitment, a target of another uid). One at a
- * time an ask. Ends with the ask. */
-void ask_check(struct ask *k, struct str target_uid,
-               void (*on_checked)(void *ctx, const struct err *err), void *ctx);
+ * `on_rechecked` comes from the loop with NULL when the grant still stands, or with what has
+ * changed since (a limit that selects it now, a pause, over-commitment, a target of another uid).
+ * One at a time an ask. Ends with the ask. */
+void ask_recheck(struct ask *k, struct str target_uid,
+                 void (*on_rechecked)(void *ctx, const struct err *err), void *ctx);
 
 /* Options of the limits that apply to a held ask, as B6 and B7 combine them: the smallest non-zero
  * time limit wins, the first limit by name that configures a drain gives it. */
-enum on_approved { APPROVED_REQUEUE, APPROVED_CLOSE };
-enum on_in_progress { PROGRESS_RELEASE, PROGRESS_REQUEUE, PROGRESS_CLOSE, PROGRESS_HOLD };
-enum on_timeout { TIMEOUT_REJECT, TIMEOUT_PROCEED, TIMEOUT_FORCE };
+enum on_approved { ON_APPROVED_REQUEUE, ON_APPROVED_CLOSE };
+enum on_in_progress {
+    ON_PROGRESS_RELEASE,
+    ON_PROGRESS_REQUEUE,
+    ON_PROGRESS_CLOSE,
+    ON_PROGRESS_HOLD
+};
+enum on_timeout { ON_TIMEOUT_REJECT, ON_TIMEOUT_PROCEED, ON_TIMEOUT_FORCE };
 
 struct limit_drain {
     bool enabled;
@@ -228,7 +235,7 @@ struct limit_options {
     uint32_t rejection_backoff_s;
     uint32_t max_rejections; /* 0 = any number */
     uint32_t safety;         /* SAFETY_… */
-    usec_t ledger_init;      /* wall: the earliest ledgerInitTime; USEC_NEVER = none */
+    usec_t ledger_init_time; /* wall: the earliest ledgerInitTime; USEC_NEVER = none */
 };
 /* Of the limits that apply now; `out` keeps the texts. */
 void ask_options(const struct ask *k, struct arena *out, struct limit_options *ret);
@@ -244,8 +251,8 @@ struct arbiter_loss {
  * already. A workload that lacks pods as it is loses nothing by it. -ERR_BUSY says which limit does
  * not, or that it cannot be told. Each workload once. */
 NODISCARD
-int arbiter_bears(const struct arbiter *a, const struct arbiter_loss *losses, uint32_t n,
-                  struct err *err);
+int arbiter_check_losses(const struct arbiter *a, const struct arbiter_loss *losses, uint32_t n,
+                         struct err *err);
 
 /* ── for people ────────────────────────────────────────────────────────────────────────────── */
 
@@ -267,7 +274,7 @@ struct arbiter_limit {
     bool exclusive;
     uint32_t percent;
     uint32_t minimum;
-    uint32_t most; /* maxCount; UINT32_MAX = none */
+    uint32_t max_count; /* maxCount; UINT32_MAX = none */
     uint32_t population;
     uint32_t nominal;
     uint32_t unavailable;
@@ -276,7 +283,7 @@ struct arbiter_limit {
     uint32_t limit; /* status.limit */
     usec_t gap_end; /* wall: nothing is granted before; 0 = there is no gap */
     bool paused;
-    bool over_committed;
+    bool overcommitted;
     const struct arbiter_holder *holders;
 };
 uint32_t arbiter_limit_count(const struct arbiter *a);
@@ -285,7 +292,7 @@ void arbiter_each_limit(const struct arbiter *a, struct arena *out,
                         bool (*fn)(void *ctx, const struct arbiter_limit *limit), void *ctx);
 
 /* Counts its turns: as long as it is the same, so is all that is told here. */
-uint64_t arbiter_turns(const struct arbiter *a);
+uint64_t arbiter_turn_count(const struct arbiter *a);
 
 bool arbiter_synced(const struct arbiter *a); /* limits and selectors are known, or not installed */
 bool arbiter_has_limits(const struct arbiter *a, enum target_type type);

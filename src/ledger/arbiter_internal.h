@@ -19,25 +19,25 @@
 #include "ledger/limit_status_patch.h"
 
 #define ARBITER_LIMITS_PATH "/apis/repairman.k8s.io/v1/maintenancelimits"
-#define ARBITER_QUIET SECONDS(1)    /* between writes of numbers that nobody decides by */
-#define ARBITER_CONFLICTS_MAX 5u    /* lost writes in a row before a limit's book is left alone */
-#define ARBITER_UNKNOWN SECONDS(10) /* inputs that cannot be read for so long are told */
-#define ARBITER_LOCKS_MAX 32u       /* lock requests in flight */
-#define ARBITER_ORPHANS_MAX 8u      /* questions about entries that nobody claims, in flight */
+#define ARBITER_WRITE_INTERVAL SECONDS(1) /* between writes of numbers that nobody decides by */
+#define ARBITER_CONFLICTS_MAX 5u /* lost writes in a row before a limit's book is left alone */
+#define ARBITER_UNKNOWN_AFTER SECONDS(10) /* inputs that cannot be read for so long are told */
+#define ARBITER_LOCK_CALLS_MAX 32u        /* lock requests in flight */
+#define ARBITER_ORPHAN_CALLS_MAX 8u /* questions about entries that nobody claims, in flight */
 #define ARBITER_ORPHAN_WAIT                                                                        \
     MINUTES(1) /* an entry is left unclaimed for so long by a part that                            \
                   cannot be asked */
 #define ARBITER_FOREIGN_WAIT                                                                       \
     MINUTES(5) /* what another controller holds for somebody who waits here is left to it */
-#define ARBITER_TOLD MINUTES(5)       /* one Event with one text */
-#define ARBITER_MISSING_TOLD HOURS(1) /* that no limit is there */
+#define ARBITER_EVENT_INTERVAL MINUTES(5) /* one Event with one text */
+#define ARBITER_MISSING_INTERVAL HOURS(1) /* that no limit is there */
 
 /* One object that a limit may count or that an ask is about. */
-struct member {
+struct counted_object {
     enum target_type type;
     struct str name; /* "name", or "namespace/name" */
     struct str space;
-    struct str plain; /* without its namespace */
+    struct str bare_name; /* without its namespace */
     uint32_t traits;
     selector_lookup *lookup; /* of its labels */
     void *ctx;
@@ -45,19 +45,19 @@ struct member {
 
 /* ── workloads and namespaces ──────────────────────────────────────────────────────────────── */
 
-struct thing_label {
+struct workload_label {
     struct str key;
     struct str value;
 };
 
-struct thing {
-    struct thing_label *labels;
+struct workload {
+    struct workload_label *labels;
     uint32_t label_n;
     uint32_t traits;
-    int64_t spare; /* pods that serve, beyond those wanted; below 0 some are missing */
+    int64_t spare_pods; /* pods that serve, beyond those wanted; below 0 some are missing */
 };
 
-struct crowd {
+struct workload_watch {
     struct arbiter *arbiter;
     bool spaces; /* these are namespaces */
     enum target_type type;
@@ -69,61 +69,61 @@ struct crowd {
 
 /* ── limits ────────────────────────────────────────────────────────────────────────────────── */
 
-struct book {
+struct limit_state {
     struct arbiter *arbiter;
     struct store_item *item; /* NULL: it is no object but what --missing-limit says */
     struct limit own;        /* then */
-    struct list link;        /* in arbiter->books, by name */
+    struct list link;        /* in arbiter->limit_states, by name */
     /* Who is counted. */
     bool usable; /* its population can be told: accepted, and the selector it refers to is there */
     struct str reason; /* otherwise, why; both live in `words` */
     struct str problem;
-    struct arena words;
+    struct arena text_memory;
     uint32_t population;
-    struct map hits; /* name → const struct limit_policy */
+    struct map policy_hits; /* name → const struct limit_policy */
     /* Of this turn. */
-    struct limit_tally tally; /* with what is to be struck and added already done */
-    uint32_t adding;
-    uint32_t kept; /* for those who stand in line */
+    struct limit_counts counts; /* with what is to be struck and added already done */
+    uint32_t to_add;
+    uint32_t kept_for_queue; /* for those who stand in line */
     bool releasing;
     uint32_t waiting;
     /* The object on the server. */
     struct api_call *call;
     enum api_verb verb;
-    uint64_t serial; /* counts writes */
-    bool unsure;     /* what is known may be old: read before writing */
+    uint64_t write_count; /* counts writes */
+    bool must_read;       /* what is known may be old: read before writing */
     uint32_t conflicts;
     struct backoff backoff;
     usec_t retry_at; /* monotonic */
     usec_t written_at;
-    usec_t unknown_at; /* since when its inputs cannot be read; -1: they can */
+    usec_t inputs_unknown_since; /* since when its inputs cannot be read; -1: they can */
     /* What the write under way will be told with. */
-    struct statement_diff sent;
-    struct buf over;
-    struct buf told[2];
-    usec_t told_at[2];
+    struct limit_status_diff pending_diff;
+    struct buf overcommit_text;
+    struct buf event_text[2];
+    usec_t event_sent_at[2];
 };
 
 /* ── targets ───────────────────────────────────────────────────────────────────────────────── */
 
-struct lock {
+struct target_lock {
     struct arbiter *arbiter;
     struct str name;   /* of the Lease */
     struct str target; /* "node//n1"; empty while no ask is about it */
     struct arena memory;
     struct list asks;  /* by their `at` */
     struct ask *taker; /* of this turn: who has it or may take it */
-    bool there;        /* the Lease, and what is in it: */
+    bool exists;       /* the Lease, and what is in it: */
     uint64_t version;
     uint32_t list;  /* the last list that had it */
     uint32_t grant; /* of its holder; 0: it does not say */
     struct buf holder;
     struct buf holder_name;
     struct buf uid;
-    struct buf made; /* uid of the Lease that was created from here */
+    struct buf created_uid; /* uid of the Lease that was created from here */
     struct api_call *call;
     enum api_verb verb;
-    bool unsure;
+    bool must_read;
     struct backoff backoff;
     usec_t retry_at;
 };
@@ -135,10 +135,10 @@ struct orphan {
     struct str uid;
     struct str name;
     enum ask_owner owner;
-    uint32_t over; /* grants below that are over: strike them, */
-    bool plain;    /* and those without a number, */
-    bool marked;   /* unless something of it is still to be undone */
-    bool seen;     /* by this sweep */
+    uint32_t closed_below; /* grants below that are over: strike them, */
+    bool unnumbered;       /* and those without a number, */
+    bool marked;           /* unless something of it is still to be undone */
+    bool seen;             /* by this sweep */
     usec_t since;
     usec_t retry_at;
     struct api_call *call;
@@ -146,68 +146,69 @@ struct orphan {
 
 /* ── asks ──────────────────────────────────────────────────────────────────────────────────── */
 
-struct ask_part {
-    struct book *book;
+struct applied_limit {
+    struct limit_state *limit;
     uint64_t version; /* of the limit when `reserved` was found out */
     bool reserved;
-    bool behind;     /* a grant is there that we have not heard of */
-    bool wanted;     /* of this turn: it is to be added */
-    uint64_t adding; /* the book's write that adds it */
-    bool mine;       /* that write went through: nobody else has put it there */
+    bool newer_grant;        /* a grant is there that we have not heard of */
+    bool wanted;             /* of this turn: it is to be added */
+    uint64_t added_by_write; /* the book's write that adds it */
+    bool added_here;         /* that write went through: nobody else has put it there */
     /* Versions of the limit: known when it was last asked whether it is a fact, and when it was. */
-    uint64_t asked;
+    uint64_t confirm_asked;
     uint64_t confirmed;
 };
 
 struct ask {
     struct arbiter *arbiter;
-    struct list link;   /* in arbiter->queue, in its order */
-    struct list at;     /* in lock->asks */
-    struct list notice; /* in arbiter->notices: its owner is to be told */
+    struct list link;        /* in arbiter->queue, in its order */
+    struct list lock_link;   /* in lock->asks */
+    struct list notify_link; /* in arbiter->notices: its owner is to be told */
     struct arena memory;
     struct ask_spec spec;
     struct buf state;
-    struct str full; /* the target as ledgers name it */
+    struct str target_name; /* the target as ledgers name it */
     void (*on_change)(void *ctx);
     void *ctx;
-    struct lock *lock;
-    struct ask_part *parts; /* the limits that apply, by name */
-    uint32_t part_n;
-    uint32_t part_cap;
-    uint64_t shape; /* the arbiter's, when they were found; 0: they are to be found again */
-    bool missing;   /* its target is not there */
-    bool known;     /* … and that is certain */
+    struct target_lock *lock;
+    struct applied_limit *applied; /* the limits that apply, by name */
+    uint32_t applied_n;
+    uint32_t applied_cap;
+    uint64_t
+        limits_version;  /* the arbiter's, when they were found; 0: they are to be found again */
+    bool target_missing; /* its target is not there */
+    bool target_known;   /* … and that is certain */
     bool ending;
-    uint32_t over; /* grants below that are over */
-    bool lapses;   /* of this turn: see ask_view */
-    bool told_lapses;
+    uint32_t closed_below; /* grants below that are over */
+    bool must_close_grant; /* of this turn: see ask_view */
+    bool notified_must_close;
     bool held;
-    bool want;    /* of this turn */
-    bool offered; /* of this turn: it stands in line, and what it needs is kept for it */
-    bool told_offer;
-    bool keep;    /* it cannot be judged now: what it has, it keeps */
-    usec_t waits; /* monotonic: since when it has not been wanted; USEC_NEVER: it is */
+    bool granting; /* of this turn */
+    bool offered;  /* of this turn: it stands in line, and what it needs is kept for it */
+    bool notified_offered;
+    bool keep;            /* it cannot be judged now: what it has, it keeps */
+    usec_t waiting_since; /* monotonic: since when it has not been wanted; USEC_NEVER: it is */
     bool adopted; /* it was held once: an adoption is done, from then on it is like any other */
-    bool doubt;   /* of this turn: whether it is a fact still has to be read */
-    struct api_call *fact_call;
-    usec_t fact_retry;
+    bool must_confirm; /* of this turn: whether it is a fact still has to be read */
+    struct api_call *confirm_call;
+    usec_t confirm_retry;
     bool was_unavailable; /* its target was, when it was granted */
     enum ask_stage stage;
     enum ask_why why;
-    enum ask_why told;            /* the reason that its owner knows */
-    const struct book *full_book; /* that `why` is about; NULL: none */
+    enum ask_why notified_why;                /* the reason that its owner knows */
+    const struct limit_state *blocking_limit; /* that `why` is about; NULL: none */
     uint32_t position;
     /* G6 */
-    bool checking;
-    bool check_listed; /* the limits were read */
-    bool check_read;   /* the target was */
-    uint64_t check_list;
-    struct api_call *check_call;
-    usec_t check_retry;
-    struct str check_uid;
-    struct err check_err;
-    void (*on_checked)(void *ctx, const struct err *err);
-    void *check_ctx;
+    bool rechecking;
+    bool recheck_listed; /* the limits were read */
+    bool recheck_read;   /* the target was */
+    uint64_t recheck_list;
+    struct api_call *recheck_call;
+    usec_t recheck_retry;
+    struct str recheck_uid;
+    struct err recheck_err;
+    void (*on_rechecked)(void *ctx, const struct err *err);
+    void *recheck_ctx;
 };
 
 struct arbiter {
@@ -217,170 +218,170 @@ struct arbiter {
     struct arena memory;
     struct loop_timer turn;
     uint64_t turns;
-    usec_t next; /* when the turn must come by itself */
-    bool may;    /* of this turn */
+    usec_t next;  /* when the turn must come by itself */
+    bool may_act; /* of this turn */
     usec_t now;
     usec_t wall;
     bool freed;
-    uint64_t room; /* a fingerprint of all that arbiter_allows looks at */
+    uint64_t capacity_hash; /* a fingerprint of all that arbiter_would_grant looks at */
     uint64_t lock_changes;
     /* limits */
     struct store limits;
     struct reflector limits_reflector;
     bool limits_synced;
     bool limits_absent; /* the CRD is not there */
-    struct list books;
-    struct book *fallback[TARGET_TYPES]; /* --missing-limit=<percent> */
-    uint64_t shape;                      /* counts up when other limits may apply to a target */
+    struct list limit_states;
+    struct limit_state *fallback[TARGET_TYPES]; /* --missing-limit=<percent> */
+    uint64_t limits_version; /* counts up when other limits may apply to a target */
     bool recount[TARGET_TYPES];
-    bool books_dirty; /* a ledger has changed, or who claims what: look for orphans */
+    bool sweep_needed; /* a ledger has changed, or who claims what: look for orphans */
     /* selectors */
-    struct store pickers;
-    struct reflector pickers_reflector;
-    bool pickers_synced;
-    struct list sights;
+    struct store selectors;
+    struct reflector selectors_reflector;
+    bool selectors_synced;
+    struct list selector_states;
     /* what limits count */
-    struct crowd crowds[TARGET_TYPES]; /* none for nodes */
-    struct crowd spaces;
+    struct workload_watch workload_watches[TARGET_TYPES]; /* none for nodes */
+    struct workload_watch spaces;
     /* locks */
-    struct reflector locks_reflector;
-    bool locks_synced;
+    struct reflector target_locks_reflector;
+    bool target_locks_synced;
     uint32_t lock_list;
     uint64_t lock_list_floor;
-    struct map locks;   /* name of the Lease → struct lock */
-    struct map targets; /* "node//n1" → struct lock with asks */
+    struct map locks;   /* name of the Lease → struct target_lock */
+    struct map targets; /* "node//n1" → struct target_lock with asks */
     uint32_t lock_calls;
-    struct str locks_path;
+    struct str target_locks_path;
     /* asks */
-    struct map asks;               /* uid → struct ask */
-    uint32_t asking[TARGET_TYPES]; /* how many of them */
+    struct map asks;                  /* uid → struct ask */
+    uint32_t ask_count[TARGET_TYPES]; /* how many of them */
     struct list queue;
-    struct list notices;
-    bool knows[ASK_OWNERS];
+    struct list notify_list;
+    bool owner_synced[ASK_OWNERS];
     struct map orphans; /* uid → struct orphan */
     uint32_t orphan_calls;
-    usec_t missing_told[TARGET_TYPES]; /* wall */
+    usec_t missing_event_at[TARGET_TYPES]; /* wall */
     /* the double check */
-    struct api_call *check_call;
-    uint64_t check_list; /* the live list of limits that is under way, or the last one */
-    usec_t check_retry;
-    struct backoff check_backoff;
+    struct api_call *recheck_call;
+    uint64_t recheck_list; /* the live list of limits that is under way, or the last one */
+    usec_t recheck_retry;
+    struct backoff recheck_backoff;
     struct buf path;
     struct buf body;
     struct arena views; /* of ask_view: until the next turn */
     struct arena tmp;   /* of one turn */
 };
 
-static inline const struct limit *book_limit(const struct book *b)
+static inline const struct limit *limit_of(const struct limit_state *b)
 {
     return b->item != NULL ? b->item->object : &b->own;
 }
 
-static inline uint64_t book_version(const struct book *b)
+static inline uint64_t limit_state_version(const struct limit_state *b)
 {
     return b->item != NULL ? b->item->version : 1;
 }
 
 /* The turn comes as soon as the loop runs, or at a time. */
-void arbiter_soon(struct arbiter *a);
-void arbiter_at(struct arbiter *a, usec_t monotonic);
+void arbiter_run_soon(struct arbiter *a);
+void arbiter_run_at(struct arbiter *a, usec_t monotonic);
 /* A wall time as a monotonic one. */
 usec_t arbiter_monotonic(const struct arbiter *a, usec_t wall);
 /* The limits that concern targets may be others than before. */
-void arbiter_reshape(struct arbiter *a, enum target_type type);
+void arbiter_limits_changed(struct arbiter *a, enum target_type type);
 
 /* population.c: who is counted under which limit. */
 void population_start(struct arbiter *a);
 void population_stop(struct arbiter *a);
 /* Starts and stops watches as limits and asks need them. */
-void population_need(struct arbiter *a);
+void population_update_watches(struct arbiter *a);
 bool population_known(const struct arbiter *a, enum target_type type);
 /* The object of that name; false when it is not there. */
 bool population_find(const struct arbiter *a, enum target_type type, struct str name,
-                     struct member *ret);
+                     struct counted_object *ret);
 void population_recount(struct arbiter *a);
 void population_each(const struct arbiter *a, enum target_type type,
-                     void (*fn)(void *ctx, const struct member *m), void *ctx);
+                     void (*fn)(void *ctx, const struct counted_object *m), void *ctx);
 /* Whether the namespace's labels match. */
 bool population_space_matches(const struct arbiter *a, struct str space, const struct selector *s);
 /* The books that apply to an object, by name, and how many. */
-uint32_t population_books(const struct arbiter *a, const struct member *m, struct book **ret,
-                          uint32_t max);
+uint32_t population_limits(const struct arbiter *a, const struct counted_object *m,
+                           struct limit_state **ret, uint32_t max);
 /* What a jval's labels answer; ctx is the jval of metadata.labels. */
-bool member_lookup_jval(void *ctx, struct str key, struct str *ret_value);
+bool counted_object_lookup_jval(void *ctx, struct str key, struct str *ret_value);
 void population_check(const struct arbiter *a);
 
 /* books.c: the status of limits. */
-struct book *book_new(struct arbiter *a, struct store_item *item);
-void book_free(struct book *b);
+struct limit_state *limit_state_new(struct arbiter *a, struct store_item *item);
+void limit_state_free(struct limit_state *b);
 /* Whether its population can be told, and why not. */
-void book_judge(struct book *b);
-void book_step(struct book *b);
-const struct reserve *book_find(const struct book *b, struct str uid);
+void limit_state_check_usable(struct limit_state *b);
+void limit_state_step(struct limit_state *b);
+const struct reservation *limit_state_reservation(const struct limit_state *b, struct str uid);
 
 /* lock.c */
-void locks_start(struct arbiter *a);
-void locks_stop(struct arbiter *a);
+void target_locks_start(struct arbiter *a);
+void target_locks_stop(struct arbiter *a);
 /* The lock of that target, if one is known. */
-struct lock *lock_find(const struct arbiter *a, struct str target, struct arena *tmp);
-void lock_join(struct ask *k);
-void lock_leave(struct ask *k);
-bool lock_is_of(const struct lock *l, struct str uid);
+struct target_lock *target_lock_find(const struct arbiter *a, struct str target, struct arena *tmp);
+void target_lock_join(struct ask *k);
+void target_lock_leave(struct ask *k);
+bool target_lock_is_held_by(const struct target_lock *l, struct str uid);
 /* Gets it for the ask, or finds out who has it. */
-void lock_take(struct lock *l, struct ask *k);
+void target_lock_take(struct target_lock *l, struct ask *k);
 /* The Lease of `holder` goes. */
-void lock_drop(struct lock *l);
+void target_lock_release(struct target_lock *l);
 
 /* queue.c: who may have what. */
-void queue_put(struct ask *k);
+void queue_insert(struct ask *k);
 void queue_decide(struct arbiter *a);
 /* After all has been sent: what stage everybody is in. */
 void queue_settle(struct arbiter *a);
 /* What is there under its uid with that number: is of a grant that is over; is what it asks for;
  * may be taken away by it. Neither of the first two: it is newer than what we know. */
-bool ask_is_past(const struct ask *k, uint32_t grant);
-bool ask_is_mine(const struct ask *k, uint32_t grant);
-bool ask_frees(const struct ask *k, uint32_t grant);
+bool ask_grant_is_closed(const struct ask *k, uint32_t grant);
+bool ask_grant_is_current(const struct ask *k, uint32_t grant);
+bool ask_may_release(const struct ask *k, uint32_t grant);
 /* Its target is locked for it; a fact may find that somebody else has the lock. */
 bool ask_has_lock(const struct ask *k);
-bool ask_leaves_entry(const struct ask *k, const struct book *b);
-struct ask_part *ask_part_of(const struct ask *k, const struct book *b);
+bool ask_leaves_reservation(const struct ask *k, const struct limit_state *b);
+struct applied_limit *ask_applied_limit(const struct ask *k, const struct limit_state *b);
 /* Who claims what is in the books under that uid; NULL: nobody, or one who only stands in line. */
-struct ask *ask_claiming(const struct arbiter *a, struct str uid);
+struct ask *ask_find_by_uid(const struct arbiter *a, struct str uid);
 /* Its owner is told in this turn that something has changed. */
-void ask_notice(struct ask *k);
+void ask_notify_owner(struct ask *k);
 
 /* sweep.c */
-void sweep(struct arbiter *a);
+void orphan_sweep(struct arbiter *a);
 void orphan_forget(struct arbiter *a, struct str uid);
 /* What is there under that uid with that number goes: nobody claims it, and it is over. */
-bool orphan_frees(const struct arbiter *a, struct str uid, uint32_t grant);
-void sweep_stop(struct arbiter *a);
+bool orphan_may_release(const struct arbiter *a, struct str uid, uint32_t grant);
+void orphan_sweep_stop(struct arbiter *a);
 /* Reads what an ask that is to be adopted rests on: its request, or its target. */
-void fact_confirm(struct ask *k);
+void ask_confirm(struct ask *k);
 
 /* sights.c: the status of selectors. */
-void sights_start(struct arbiter *a);
-void sights_stop(struct arbiter *a);
-void sights_step(struct arbiter *a);
-void sights_mark(struct arbiter *a, enum target_type type);
-const struct picker *sights_find(const struct arbiter *a, struct str reference);
+void selectors_start(struct arbiter *a);
+void selectors_stop(struct arbiter *a);
+void selectors_step(struct arbiter *a);
+void selectors_mark(struct arbiter *a, enum target_type type);
+const struct maintenance_selector *selectors_find(const struct arbiter *a, struct str selector_ref);
 
 /* double.c */
-void double_step(struct arbiter *a);
+void recheck_step(struct arbiter *a);
 /* Where its target is read; into the arbiter's `path`. */
-void double_target_path(const struct ask *k);
-void double_end(struct ask *k);
-void double_stop(struct arbiter *a);
+void ask_target_path(const struct ask *k);
+void recheck_cancel(struct ask *k);
+void recheck_stop(struct arbiter *a);
 
 /* show.c: what ask_view tells, in other memory. */
-void ask_show(const struct ask *k, struct arena *out, struct ask_view *ret);
+void ask_fill_view(const struct ask *k, struct arena *out, struct ask_view *ret);
 
 /* measure.c */
-void measure_start(struct arbiter *a);
-void measure_stop(struct arbiter *a);
+void limit_metrics_start(struct arbiter *a);
+void limit_metrics_stop(struct arbiter *a);
 
 /* tell.c */
-void tell_limits(struct book *b, uint32_t limit, uint32_t population);
-void tell_over(struct book *b, struct str words);
-void tell_missing(struct ask *k);
+void limit_event_updated(struct limit_state *b, uint32_t limit, uint32_t population);
+void limit_event_overcommitted(struct limit_state *b, struct str text);
+void limit_event_missing(struct ask *k);

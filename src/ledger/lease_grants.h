@@ -1,6 +1,6 @@
 /*
- * lease_grants: grants that limits of a configuration have given, as they are recorded in the leader's
- * Lease for as long as the transition they are for is in flight.
+ * lease_grants: grants that limits of a configuration have given, as they are recorded in the
+ * leader's Lease for as long as the transition they are for is in flight.
  *
  * An entry says which node may go into maintenance, for whom, and on which version of the node the
  * one patch that takes it there is based. So whoever leads next can tell what an entry is worth:
@@ -13,32 +13,32 @@
 #include "base/err.h"
 #include "base/map.h"
 
-#define LEDGER_ANNOTATION STR("drydock.dev/grants")
-#define LEDGER_ENTRIES_MAX 1024u /* transitions in flight; a window of patches is 32 */
+#define LEASE_GRANTS_ANNOTATION STR("drydock.dev/grants")
+#define LEASE_GRANTS_MAX 1024u /* transitions in flight; a window of patches is 32 */
 
-struct ledger_entry {
+struct lease_grant {
     struct str node;
     struct str owner; /* the profile */
     uint64_t version; /* of the node, that the patch is based on */
 };
 
-struct ledger {
-    struct map entries; /* node → struct ledger_entry */
+struct lease_grants {
+    struct map entries; /* node → struct lease_grant */
     bool dirty;         /* something is to be written */
 };
 
-void ledger_init(struct ledger *l, uint64_t hash_key);
-void ledger_done(struct ledger *l);
+void lease_grants_init(struct lease_grants *l, uint64_t hash_key);
+void lease_grants_done(struct lease_grants *l);
 
 /* Adds or replaces. False when it is full. */
 NODISCARD
-bool ledger_put(struct ledger *l, struct str node, struct str owner, uint64_t version);
-void ledger_strike(struct ledger *l, struct str node); /* may not be there */
-const struct ledger_entry *ledger_find(const struct ledger *l, struct str node);
-uint32_t ledger_count(const struct ledger *l);
-void ledger_clear(struct ledger *l);
+bool lease_grants_put(struct lease_grants *l, struct str node, struct str owner, uint64_t version);
+void lease_grants_remove(struct lease_grants *l, struct str node); /* may not be there */
+const struct lease_grant *lease_grants_find(const struct lease_grants *l, struct str node);
+uint32_t lease_grants_count(const struct lease_grants *l);
+void lease_grants_clear(struct lease_grants *l);
 
-void ledger_print(const struct ledger *l, struct buf *out);
+void lease_grants_print(const struct lease_grants *l, struct buf *out);
 /* Replaces everything by what the text says; empty text = nothing is granted. */
 NODISCARD
-int ledger_parse(struct ledger *l, struct str text, struct err *err);
+int lease_grants_parse(struct lease_grants *l, struct str text, struct err *err);

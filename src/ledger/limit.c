@@ -20,7 +20,7 @@ static const struct limit_policy policy_table[] = {
     { STR_INIT("RespectNotReadyNodes"), TRAIT_NOT_READY | TRAIT_UNKNOWN, true },
     { STR_INIT("RespectUnschedulableNodes"), TRAIT_UNSCHEDULABLE, true },
     { STR_INIT("Deleting"), TRAIT_DELETING, true },
-    { STR_INIT("MaintenanceRunning"), TRAIT_RUNNING, true },
+    { STR_INIT("MaintenanceRunning"), TRAIT_IN_MAINTENANCE, true },
     { STR_INIT("Unavailable"), TRAIT_UNAVAILABLE, false },
     { STR_INIT("Progressing"), TRAIT_PROGRESSING, false },
 };
@@ -35,7 +35,7 @@ static const struct limit_policy *policy_find(struct str name, bool nodes)
     return NULL;
 }
 
-static void limit_refuse(struct limit *l, const char *reason, struct str problem)
+static void limit_reject(struct limit *l, const char *reason, struct str problem)
 {
     if (l->reason.n == 0) {
         l->reason = str_from(reason);
@@ -46,7 +46,7 @@ static void limit_refuse(struct limit *l, const char *reason, struct str problem
 /* A number between bounds; what is none, or outside, makes the limit unusable. */
 struct limit_field {
     const char *key;
-    uint32_t most;
+    uint32_t max;
     uint32_t otherwise;
 };
 
@@ -58,9 +58,9 @@ static uint32_t limit_number(struct limit *l, const struct jval *parent, struct 
     if (v == NULL || jval_kind(v) == JNULL) {
         return field.otherwise;
     }
-    if (!jval_i64(v, &n) || n < 0 || n > field.most) {
-        limit_refuse(l, "InvalidSpec",
-                     arena_printf(out, "%s: want a whole number up to %u", field.key, field.most));
+    if (!jval_i64(v, &n) || n < 0 || n > field.max) {
+        limit_reject(l, "InvalidSpec",
+                     arena_printf(out, "%s: want a whole number up to %u", field.key, field.max));
         return field.otherwise;
     }
     return (uint32_t)n;
@@ -105,7 +105,7 @@ static bool limit_read_selector(struct limit *l, const struct jval *object, stru
         return false;
     }
     if (selector_from_jval(object, out, ret, &err) < 0) {
-        limit_refuse(l, "InvalidSelector", arena_str(out, str_from(err.msg)));
+        limit_reject(l, "InvalidSelector", arena_str(out, str_from(err.msg)));
         return false;
     }
     return true;
@@ -113,19 +113,19 @@ static bool limit_read_selector(struct limit *l, const struct jval *object, stru
 
 static void limit_read_population(struct limit *l, const struct jval *spec, struct arena *out)
 {
-    const struct jval *reference = jval_get(spec, STR("selectorRef"));
-    l->selects = limit_read_selector(l, jval_get(spec, STR("selector")), out, &l->selector);
+    const struct jval *selector_ref = jval_get(spec, STR("selectorRef"));
+    l->has_selector = limit_read_selector(l, jval_get(spec, STR("selector")), out, &l->selector);
     l->spaced = limit_read_selector(l, jval_get(spec, STR("namespaceSelector")), out, &l->spaces);
-    if (jval_kind(reference) == JOBJ) {
-        struct str space = jval_str(jval_get(reference, STR("namespace")));
-        struct str name = jval_str(jval_get(reference, STR("name")));
-        l->refers = true;
-        l->reference = arena_printf(out, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(name));
+    if (jval_kind(selector_ref) == JOBJ) {
+        struct str space = jval_str(jval_get(selector_ref, STR("namespace")));
+        struct str name = jval_str(jval_get(selector_ref, STR("name")));
+        l->has_selector_ref = true;
+        l->selector_ref = arena_printf(out, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(name));
     }
     struct str scope = jval_str(jval_get(spec, STR("scope")));
     l->exclusive = str_eq(scope, STR("Exclusive"));
-    if (l->exclusive && !l->selects && !l->refers) {
-        limit_refuse(l, "InvalidSpec", STR("an Exclusive limit needs a selector"));
+    if (l->exclusive && !l->has_selector && !l->has_selector_ref) {
+        limit_reject(l, "InvalidSpec", STR("an Exclusive limit needs a selector"));
     }
     int64_t priority = 0;
     (void)jval_i64(jval_get(spec, STR("priority")), &priority); /* absent: 0 */
@@ -138,13 +138,13 @@ static void limit_read_timeouts(struct limit *l, const struct jval *t, struct ar
     struct str approved = jval_str(jval_get(t, STR("onApprovedTimeout")));
     struct str running = jval_str(jval_get(t, STR("onInProgressTimeout")));
     o->approved_s = limit_number(l, t, (struct limit_field){ "approvedSeconds", 2592000, 0 }, out);
-    o->on_approved = str_eq(approved, STR("Close")) ? APPROVED_CLOSE : APPROVED_REQUEUE;
+    o->on_approved = str_eq(approved, STR("Close")) ? ON_APPROVED_CLOSE : ON_APPROVED_REQUEUE;
     o->in_progress_s =
         limit_number(l, t, (struct limit_field){ "inProgressSeconds", 2592000, 0 }, out);
-    o->on_in_progress = str_eq(running, STR("Requeue")) ? PROGRESS_REQUEUE
-                        : str_eq(running, STR("Close")) ? PROGRESS_CLOSE
-                        : str_eq(running, STR("Hold"))  ? PROGRESS_HOLD
-                                                        : PROGRESS_RELEASE;
+    o->on_in_progress = str_eq(running, STR("Requeue")) ? ON_PROGRESS_REQUEUE
+                        : str_eq(running, STR("Close")) ? ON_PROGRESS_CLOSE
+                        : str_eq(running, STR("Hold"))  ? ON_PROGRESS_HOLD
+                                                        : ON_PROGRESS_RELEASE;
     o->rejection_backoff_s = limit_number(
         l, t, (struct limit_field){ "rejectionBackoffSeconds", 86400, REJECTION_BACKOFF_S }, out);
     o->max_rejections = limit_number(l, t, (struct limit_field){ "maxRejections", 1000, 0 }, out);
@@ -156,9 +156,9 @@ static enum on_timeout limit_on_timeout(const struct jval *v, bool force)
 {
     struct str text = jval_str(jval_get(v, STR("onTimeout")));
     if (str_eq(text, STR("Proceed"))) {
-        return TIMEOUT_PROCEED;
+        return ON_TIMEOUT_PROCEED;
     }
-    return force && str_eq(text, STR("Force")) ? TIMEOUT_FORCE : TIMEOUT_REJECT;
+    return force && str_eq(text, STR("Force")) ? ON_TIMEOUT_FORCE : ON_TIMEOUT_REJECT;
 }
 
 static void limit_read_drain(struct limit *l, const struct jval *v, struct arena *out)
@@ -166,7 +166,7 @@ static void limit_read_drain(struct limit *l, const struct jval *v, struct arena
     struct limit_drain *d = &l->options.drain;
     const struct jval *grace = jval_get(v, STR("podGracePeriodSeconds"));
     struct selector pods = { 0 };
-    l->drains = true;
+    l->has_drain = true;
     *d = (struct limit_drain){
         .enabled = jval_bool(jval_get(v, STR("enabled")), true),
         .cordon = jval_bool(jval_get(v, STR("cordon")), true),
@@ -199,7 +199,7 @@ static void limit_read_detach(struct limit *l, const struct jval *v, struct aren
 {
     struct limit_detach *d = &l->options.detach;
     const struct jval *drivers = jval_get(v, STR("ignoreDrivers"));
-    l->detaches = true;
+    l->has_detach = true;
     *d = (struct limit_detach){
         .enabled = jval_bool(jval_get(v, STR("enabled")), true),
         .timeout_s = limit_number(
@@ -239,14 +239,15 @@ static void limit_read_safety(struct limit *l, const struct jval *list)
 static void limit_read_spec(struct limit *l, const struct jval *spec, struct arena *out)
 {
     struct str type = jval_str(jval_get(spec, STR("type")));
-    l->governs = target_type_find(type.n > 0 ? type : l->name, &l->type);
-    if (!l->governs) {
-        limit_refuse(l, "UnsupportedType", STR("unsupported maintenance type"));
+    l->type_known = target_type_find(type.n > 0 ? type : l->name, &l->type);
+    if (!l->type_known) {
+        limit_reject(l, "UnsupportedType", STR("unsupported maintenance type"));
         return;
     }
     l->percent = limit_number(l, spec, (struct limit_field){ "limit", 100, 0 }, out);
     l->minimum = limit_number(l, spec, (struct limit_field){ "minimum", 100000, 1 }, out);
-    l->most = limit_number(l, spec, (struct limit_field){ "maxCount", 100000, UINT32_MAX }, out);
+    l->max_count =
+        limit_number(l, spec, (struct limit_field){ "maxCount", 100000, UINT32_MAX }, out);
     l->paused = jval_bool(jval_get(spec, STR("paused")), false);
     l->repair_unavailable = jval_bool(jval_get(spec, STR("repairUnavailable")), true);
     limit_read_policies(l, jval_get(spec, STR("policies")), out);
@@ -269,18 +270,18 @@ void limit_parse(const struct jval *object, struct arena *out, struct limit *ret
     *ret = (struct limit){
         .name = arena_str(out, jval_str(jval_at(object, "metadata.name"))),
         .uid = arena_str(out, jval_str(jval_at(object, "metadata.uid"))),
-        .most = UINT32_MAX,
+        .max_count = UINT32_MAX,
         .minimum = 1,
         .repair_unavailable = true,
-        .ledger_init = limit_time(status, "ledgerInitTime"),
+        .ledger_init_time = limit_time(status, "ledgerInitTime"),
         .last_grant = limit_time(status, "lastGrantTime"),
         .last_release = limit_time(status, "lastReleaseTime"),
         .status = STR("{}"),
     };
     (void)jval_i64(jval_at(object, "metadata.generation"), &ret->generation); /* absent: 0 */
     limit_read_spec(ret, jval_get(object, STR("spec")), out);
-    ret->options.ledger_init = ret->ledger_init;
-    reserves_parse(jval_get(status, STR("reservations")), out, &ret->books);
+    ret->options.ledger_init_time = ret->ledger_init_time;
+    reservations_parse(jval_get(status, STR("reservations")), out, &ret->reservations);
     if (jval_kind(status) == JOBJ) {
         CLEANUP(buf_done)
         struct buf text = { 0 };
@@ -313,13 +314,13 @@ const struct store_kind limit_kind = {
 
 /* ── arithmetic ────────────────────────────────────────────────────────────────────────────── */
 
-struct str limit_selects(const struct limit *l, struct arena *out)
+struct str limit_selects_text(const struct limit *l, struct arena *out)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    if (l->refers) {
-        buf_printf(&text, "as MaintenanceSelector " STR_FMT " says", STR_ARG(l->reference));
-    } else if (l->selects) {
+    if (l->has_selector_ref) {
+        buf_printf(&text, "as MaintenanceSelector " STR_FMT " says", STR_ARG(l->selector_ref));
+    } else if (l->has_selector) {
         selector_print(&l->selector, &text);
     }
     if (l->spaced) {
@@ -329,7 +330,7 @@ struct str limit_selects(const struct limit *l, struct arena *out)
     return arena_str(out, buf_str(&text));
 }
 
-const struct limit_policy *limit_hit(const struct limit *l, uint32_t traits)
+const struct limit_policy *limit_match_policy(const struct limit *l, uint32_t traits)
 {
     for (uint32_t i = 0; i < l->policy_n; i++) {
         if ((l->policies[i]->traits & traits) != 0) {
@@ -345,16 +346,17 @@ uint32_t limit_nominal(const struct limit *l, uint32_t population)
         return 0;
     }
     uint64_t base = (uint64_t)l->percent * population / 100;
-    return (uint32_t)MIN(MAX(base, (uint64_t)l->minimum), (uint64_t)l->most);
+    return (uint32_t)MIN(MAX(base, (uint64_t)l->minimum), (uint64_t)l->max_count);
 }
 
-uint32_t limit_count(const struct limit *l, const struct limit_tally *t)
+uint32_t limit_effective(const struct limit *l, const struct limit_counts *t)
 {
     uint32_t nominal = limit_nominal(l, t->population);
     return nominal > t->unavailable ? nominal - t->unavailable : 0;
 }
 
-bool limit_has_room(const struct limit *l, const struct limit_tally *t, struct limit_target target)
+bool limit_allows_one_more(const struct limit *l, const struct limit_counts *t,
+                           struct limit_target target)
 {
     uint64_t nominal = limit_nominal(l, t->population);
     /* Somebody's entry may be there for the same target: it takes no more than it has. But above a
@@ -371,7 +373,7 @@ bool limit_has_room(const struct limit *l, const struct limit_tally *t, struct l
     return together <= nominal;
 }
 
-bool limit_is_over(const struct limit *l, const struct limit_tally *t)
+bool limit_is_overcommitted(const struct limit *l, const struct limit_counts *t)
 {
     return t->granted > 0 &&
            (uint64_t)t->granted + t->unavailable > limit_nominal(l, t->population);
@@ -389,7 +391,7 @@ usec_t limit_gap_end(const struct limit *l)
     return last + l->gap + SECONDS(1);
 }
 
-uint32_t limit_pick(const struct limit **matching, uint32_t n)
+uint32_t limit_keep_applicable(const struct limit **matching, uint32_t n)
 {
     const struct limit *best = NULL;
     for (uint32_t i = 0; i < n; i++) {
@@ -407,17 +409,17 @@ uint32_t limit_pick(const struct limit **matching, uint32_t n)
 
 void limit_merge_options(const struct limit *const *limits, uint32_t n, struct limit_options *ret)
 {
-    struct limit_options o = { .ledger_init = USEC_NEVER };
+    struct limit_options o = { .ledger_init_time = USEC_NEVER };
     bool drain = false;
     bool detach = false;
     for (uint32_t i = 0; i < n; i++) {
         const struct limit *l = limits[i];
         const struct limit_options *add = &l->options;
-        if (l->drains && !drain) {
+        if (l->has_drain && !drain) {
             o.drain = add->drain;
             drain = true;
         }
-        if (l->detaches && !detach) {
+        if (l->has_detach && !detach) {
             o.detach = add->detach;
             detach = true;
         }
@@ -436,7 +438,7 @@ void limit_merge_options(const struct limit *const *limits, uint32_t n, struct l
         }
         o.rejection_backoff_s = MAX(o.rejection_backoff_s, add->rejection_backoff_s);
         o.safety |= add->safety;
-        o.ledger_init = MIN(o.ledger_init, add->ledger_init);
+        o.ledger_init_time = MIN(o.ledger_init_time, add->ledger_init_time);
     }
     if (n == 0) {
         o.rejection_backoff_s = REJECTION_BACKOFF_S;

@@ -3,25 +3,27 @@
  */
 #include "ledger/arbiter_internal.h"
 
-static void tell(struct book *b, uint32_t kind, const struct recorder_event *event)
+static void limit_event_send(struct limit_state *b, uint32_t kind,
+                             const struct recorder_event *event)
 {
     struct arbiter *a = b->arbiter;
     usec_t now = loop_now(a->loop);
     if (a->config.recorder == NULL) {
         return;
     }
-    if (str_eq(buf_str(&b->told[kind]), event->note) && now < b->told_at[kind] + ARBITER_TOLD) {
+    if (str_eq(buf_str(&b->event_text[kind]), event->note) &&
+        now < b->event_sent_at[kind] + ARBITER_EVENT_INTERVAL) {
         return;
     }
-    buf_reset(&b->told[kind]);
-    buf_add(&b->told[kind], event->note);
-    b->told_at[kind] = now;
+    buf_reset(&b->event_text[kind]);
+    buf_add(&b->event_text[kind], event->note);
+    b->event_sent_at[kind] = now;
     recorder_add(a->config.recorder, event);
 }
 
-static struct recorder_ref book_ref(const struct book *b)
+static struct recorder_ref limit_state_ref(const struct limit_state *b)
 {
-    const struct limit *l = book_limit(b);
+    const struct limit *l = limit_of(b);
     return (struct recorder_ref){
         .kind = STR("MaintenanceLimit"),
         .api_version = STR("repairman.k8s.io/v1"),
@@ -30,38 +32,39 @@ static struct recorder_ref book_ref(const struct book *b)
     };
 }
 
-void tell_limits(struct book *b, uint32_t limit, uint32_t population)
+void limit_event_updated(struct limit_state *b, uint32_t limit, uint32_t population)
 {
     CLEANUP(arena_done)
     struct arena tmp = { .first = 256 };
-    tell(b, 0,
-         &(struct recorder_event){
-             .type = STR("Normal"),
-             .reason = STR("UpdatedLimits"),
-             .action = STR("UpdateLimits"),
-             .note = arena_printf(&tmp, "updated limits to %u of %u", limit, population),
-             .regarding = book_ref(b),
-         });
+    limit_event_send(
+        b, 0,
+        &(struct recorder_event){
+            .type = STR("Normal"),
+            .reason = STR("UpdatedLimits"),
+            .action = STR("UpdateLimits"),
+            .note = arena_printf(&tmp, "updated limits to %u of %u", limit, population),
+            .regarding = limit_state_ref(b),
+        });
 }
 
-void tell_over(struct book *b, struct str words)
+void limit_event_overcommitted(struct limit_state *b, struct str text)
 {
-    tell(b, 1,
-         &(struct recorder_event){
-             .type = STR("Warning"),
-             .reason = STR("LimitOverCommitted"),
-             .action = STR("UpdateLimits"),
-             .note = words,
-             .regarding = book_ref(b),
-         });
+    limit_event_send(b, 1,
+                     &(struct recorder_event){
+                         .type = STR("Warning"),
+                         .reason = STR("LimitOverCommitted"),
+                         .action = STR("UpdateLimits"),
+                         .note = text,
+                         .regarding = limit_state_ref(b),
+                     });
 }
 
-void tell_missing(struct ask *k)
+void limit_event_missing(struct ask *k)
 {
     struct arbiter *a = k->arbiter;
-    usec_t *told = &a->missing_told[k->spec.type];
+    usec_t *told = &a->missing_event_at[k->spec.type];
     if (a->config.recorder == NULL || k->spec.owner != ASK_REQUEST ||
-        a->now < *told + ARBITER_MISSING_TOLD) {
+        a->now < *told + ARBITER_MISSING_INTERVAL) {
         return;
     }
     CLEANUP(arena_done)
@@ -76,7 +79,7 @@ void tell_missing(struct ask *k)
                      .note = arena_printf(&tmp,
                                           "no MaintenanceLimit applies to " STR_FMT " " STR_FMT
                                           ": any number of them may be disturbed at once",
-                                          STR_ARG(type), STR_ARG(k->full)),
+                                          STR_ARG(type), STR_ARG(k->target_name)),
                      .regarding = { .kind = STR("MaintenanceRequest"),
                                     .api_version = STR("repairman.k8s.io/v1"),
                                     .name = k->spec.name,

@@ -7,7 +7,7 @@
 static const struct {
     const char *name;
     const char *help;
-} measures[] = {
+} limit_gauges[] = {
     { "drydock_limit_nominal", "Objects that a limit lets be disturbed at once." },
     { "drydock_limit_granted", "Reservations in a limit's ledger." },
     { "drydock_limit_unavailable", "Objects that a limit counts as unavailable, not granted." },
@@ -18,52 +18,52 @@ static const struct {
     { "drydock_limit_problem", "1: the limit grants nothing because it cannot be evaluated." },
 };
 
-static struct metric *measure_family(struct metrics *m, size_t i)
+static struct metric *limit_metrics_family(struct metrics *m, size_t i)
 {
-    return metrics_family(m, &(struct metric_spec){ .name = measures[i].name,
-                                                    .help = measures[i].help,
+    return metrics_family(m, &(struct metric_spec){ .name = limit_gauges[i].name,
+                                                    .help = limit_gauges[i].help,
                                                     .kind = METRIC_GAUGE,
                                                     .labels = { "limit" } });
 }
 
-static bool measure_limit(void *ctx, const struct arbiter_limit *limit)
+static bool limit_metrics_limit(void *ctx, const struct arbiter_limit *limit)
 {
     struct metrics *m = ctx;
     const uint32_t values[] = {
-        limit->nominal,    limit->granted, limit->unavailable,    limit->waiting,
-        limit->population, limit->paused,  limit->over_committed, limit->problem.n > 0,
+        limit->nominal,    limit->granted, limit->unavailable,   limit->waiting,
+        limit->population, limit->paused,  limit->overcommitted, limit->problem.n > 0,
     };
-    _Static_assert(ARRAY_LEN(values) == ARRAY_LEN(measures), "one value each");
+    _Static_assert(ARRAY_LEN(values) == ARRAY_LEN(limit_gauges), "one value each");
     for (size_t i = 0; i < ARRAY_LEN(values); i++) {
-        metric_set(metric_series(measure_family(m, i), &limit->name), values[i]);
+        metric_set(metric_series(limit_metrics_family(m, i), &limit->name), values[i]);
     }
     return true;
 }
 
-static void measure_collect(void *ctx)
+static void limit_metrics_collect(void *ctx)
 {
     struct arbiter *a = ctx;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    for (size_t i = 0; i < ARRAY_LEN(measures); i++) {
-        struct metric *family = measure_family(a->config.metrics, i);
+    for (size_t i = 0; i < ARRAY_LEN(limit_gauges); i++) {
+        struct metric *family = limit_metrics_family(a->config.metrics, i);
         for (struct metric_series *s = family->first; s != NULL; s = s->next) {
             metric_set(s, 0);
         }
     }
-    arbiter_each_limit(a, &tmp, measure_limit, a->config.metrics);
+    arbiter_each_limit(a, &tmp, limit_metrics_limit, a->config.metrics);
 }
 
-void measure_start(struct arbiter *a)
+void limit_metrics_start(struct arbiter *a)
 {
     if (a->config.metrics != NULL) {
-        metrics_on_collect(a->config.metrics, measure_collect, a);
+        metrics_on_collect(a->config.metrics, limit_metrics_collect, a);
     }
 }
 
-void measure_stop(struct arbiter *a)
+void limit_metrics_stop(struct arbiter *a)
 {
     if (a->config.metrics != NULL) {
-        metrics_off_collect(a->config.metrics, measure_collect, a);
+        metrics_off_collect(a->config.metrics, limit_metrics_collect, a);
     }
 }

@@ -14,34 +14,35 @@
 
 #include <stdlib.h>
 
-#define BOOK_BACKOFF_BASE MSECONDS(500)
-#define BOOK_BACKOFF_MAX SECONDS(30)
+#define LIMIT_STATE_BACKOFF_BASE MSECONDS(500)
+#define LIMIT_STATE_BACKOFF_MAX SECONDS(30)
 
 /* ── life ──────────────────────────────────────────────────────────────────────────────────── */
 
-struct book *book_new(struct arbiter *a, struct store_item *item)
+struct limit_state *limit_state_new(struct arbiter *a, struct store_item *item)
 {
-    struct book *b = ALLOC_NEW(struct book);
+    struct limit_state *b = ALLOC_NEW(struct limit_state);
     b->arbiter = a;
     b->item = item;
-    b->words.first = 256;
-    b->backoff = (struct backoff){ .base = BOOK_BACKOFF_BASE, .max = BOOK_BACKOFF_MAX };
-    b->written_at = -ARBITER_QUIET;
-    b->unknown_at = -1;
-    map_init(&b->hits, loop_random(a->loop), loop_random(a->loop));
+    b->text_memory.first = 256;
+    b->backoff =
+        (struct backoff){ .base = LIMIT_STATE_BACKOFF_BASE, .max = LIMIT_STATE_BACKOFF_MAX };
+    b->written_at = -ARBITER_WRITE_INTERVAL;
+    b->inputs_unknown_since = -1;
+    map_init(&b->policy_hits, loop_random(a->loop), loop_random(a->loop));
     if (item == NULL) {
         return b;
     }
-    struct list *before = a->books.next;
-    while (before != &a->books &&
-           str_cmp(CONTAINER_OF(before, struct book, link)->item->name, item->name) < 0) {
+    struct list *before = a->limit_states.next;
+    while (before != &a->limit_states &&
+           str_cmp(CONTAINER_OF(before, struct limit_state, link)->item->name, item->name) < 0) {
         before = before->next;
     }
     list_add(before, &b->link); /* in front of the first that is greater */
     return b;
 }
 
-void book_free(struct book *b)
+void limit_state_free(struct limit_state *b)
 {
     if (b == NULL) {
         return;
@@ -50,53 +51,53 @@ void book_free(struct book *b)
         api_cancel(b->arbiter->client->api, STEAL(b->call));
     }
     list_del(&b->link);
-    map_done(&b->hits);
-    arena_done(&b->words);
-    buf_done(&b->over);
-    buf_done(&b->told[0]);
-    buf_done(&b->told[1]);
+    map_done(&b->policy_hits);
+    arena_done(&b->text_memory);
+    buf_done(&b->overcommit_text);
+    buf_done(&b->event_text[0]);
+    buf_done(&b->event_text[1]);
     alloc_free(b);
 }
 
-void book_judge(struct book *b)
+void limit_state_check_usable(struct limit_state *b)
 {
-    const struct limit *l = book_limit(b);
-    arena_reset(&b->words);
-    b->reason = arena_str(&b->words, l->reason);
-    b->problem = arena_str(&b->words, l->problem);
-    if (l->reason.n == 0 && l->refers) {
-        const struct picker *p = sights_find(b->arbiter, l->reference);
+    const struct limit *l = limit_of(b);
+    arena_reset(&b->text_memory);
+    b->reason = arena_str(&b->text_memory, l->reason);
+    b->problem = arena_str(&b->text_memory, l->problem);
+    if (l->reason.n == 0 && l->has_selector_ref) {
+        const struct maintenance_selector *p = selectors_find(b->arbiter, l->selector_ref);
         if (p == NULL) {
             b->reason = STR("SelectorNotFound");
-            b->problem = arena_printf(&b->words, "there is no MaintenanceSelector " STR_FMT,
-                                      STR_ARG(l->reference));
+            b->problem = arena_printf(&b->text_memory, "there is no MaintenanceSelector " STR_FMT,
+                                      STR_ARG(l->selector_ref));
         } else if (p->type != l->type) {
             b->reason = STR("SelectorOfOtherType");
             b->problem = arena_printf(
-                &b->words, "MaintenanceSelector " STR_FMT " selects objects of type " STR_FMT,
-                STR_ARG(l->reference), STR_ARG(target_type_name(p->type)));
+                &b->text_memory, "MaintenanceSelector " STR_FMT " selects objects of type " STR_FMT,
+                STR_ARG(l->selector_ref), STR_ARG(target_type_name(p->type)));
         }
     }
     b->usable = b->reason.n == 0;
 }
 
-const struct reserve *book_find(const struct book *b, struct str uid)
+const struct reservation *limit_state_reservation(const struct limit_state *b, struct str uid)
 {
-    return reserves_find(&book_limit(b)->books, uid);
+    return reservations_find(&limit_of(b)->reservations, uid);
 }
 
 /* ── answers ───────────────────────────────────────────────────────────────────────────────── */
 
-static void book_back_off(struct book *b)
+static void limit_state_back_off(struct limit_state *b)
 {
     struct arbiter *a = b->arbiter;
     b->retry_at = MAX(loop_now(a->loop) + backoff_next(&b->backoff, loop_random(a->loop)),
                       client_open_at(a->client));
-    arbiter_at(a, b->retry_at);
+    arbiter_run_at(a, b->retry_at);
 }
 
 /* False when the answer cannot be read. */
-static bool book_learn(struct book *b, struct str body)
+static bool limit_state_read_reply(struct limit_state *b, struct str body)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -106,100 +107,102 @@ static bool book_learn(struct book *b, struct str body)
            store_learn(&b->arbiter->limits, object, &ignored) >= 0;
 }
 
-static void book_tell(struct book *b)
+static void limit_state_send_events(struct limit_state *b)
 {
-    if (b->sent.told) {
-        tell_limits(b, b->sent.limit, b->population);
+    if (b->pending_diff.limit_changed) {
+        limit_event_updated(b, b->pending_diff.limit, b->population);
     }
-    if (b->sent.over_began) {
-        tell_over(b, buf_str(&b->over));
+    if (b->pending_diff.overcommit_began) {
+        limit_event_overcommitted(b, buf_str(&b->overcommit_text));
     }
 }
 
 /* What that write has added is certainly from here. */
-static void book_own(struct book *b)
+static void limit_state_mark_added(struct limit_state *b)
 {
     LIST_EACH (&b->arbiter->queue, link) {
         struct ask *k = CONTAINER_OF(link, struct ask, link);
-        struct ask_part *part = ask_part_of(k, b);
-        if (part != NULL && part->adding == b->serial) {
-            part->mine = true;
+        struct applied_limit *applied = ask_applied_limit(k, b);
+        if (applied != NULL && applied->added_by_write == b->write_count) {
+            applied->added_here = true;
         }
     }
 }
 
-static void book_on_reply(void *ctx, const struct api_reply *reply)
+static void limit_state_on_reply(void *ctx, const struct api_reply *reply)
 {
-    struct book *b = ctx;
+    struct limit_state *b = ctx;
     struct arbiter *a = b->arbiter;
     enum retry_verdict verdict = client_note(a->client, b->verb, reply);
     b->call = NULL;
-    arbiter_soon(a);
-    a->books_dirty = true;
+    arbiter_run_soon(a);
+    a->sweep_needed = true;
     if (verdict == RETRY_OBSERVE) {
         /* Somebody else was faster. Five times in a row, and others go first. */
-        b->unsure = true;
+        b->must_read = true;
         if (++b->conflicts % ARBITER_CONFLICTS_MAX == 0) {
-            book_back_off(b);
+            limit_state_back_off(b);
         }
         return;
     }
-    if (verdict != RETRY_DONE || !book_learn(b, reply->body)) {
+    if (verdict != RETRY_DONE || !limit_state_read_reply(b, reply->body)) {
         /* Whether a write without an answer went through, only the object can tell. */
-        b->unsure = true;
-        book_back_off(b);
+        b->must_read = true;
+        limit_state_back_off(b);
         return;
     }
-    b->unsure = false;
+    b->must_read = false;
     if (b->verb == API_PATCH) {
-        book_own(b);
+        limit_state_mark_added(b);
         b->conflicts = 0;
         backoff_reset(&b->backoff);
-        book_tell(b);
+        limit_state_send_events(b);
     }
 }
 
 /* ── drafts ────────────────────────────────────────────────────────────────────────────────── */
 
-struct draft {
-    struct reserves books;
-    bool ledger;
+struct reservations_draft {
+    struct reservations reservations;
+    bool reservations_changed;
     bool granted;
     bool released;
 };
 
 /* Whether an entry stays, as the holder's ask says. */
-static bool draft_keeps(const struct book *b, const struct ask *k, uint32_t grant)
+static bool draft_keeps(const struct limit_state *b, const struct ask *k, uint32_t grant)
 {
-    if (ask_is_past(k, grant)) {
+    if (ask_grant_is_closed(k, grant)) {
         return false;
     }
-    if (!ask_is_mine(k, grant) || k->keep) {
+    if (!ask_grant_is_current(k, grant) || k->keep) {
         return true;
     }
     /* A limit that does not apply any more lets go; a target that is gone may come back. */
-    if (ask_part_of(k, b) == NULL && k->known && !k->missing) {
+    if (ask_applied_limit(k, b) == NULL && k->target_known && !k->target_missing) {
         return false;
     }
     /* What it had taken goes back. */
-    return (!k->ending && (k->want || k->held)) || !ask_frees(k, grant) || ask_leaves_entry(k, b);
+    return (!k->ending && (k->granting || k->held)) || !ask_may_release(k, grant) ||
+           ask_leaves_reservation(k, b);
 }
 
-static uint32_t draft_old(const struct book *b, struct reserve *items, struct draft *d)
+static uint32_t draft_keep_existing(const struct limit_state *b, struct reservation *items,
+                                    struct reservations_draft *d)
 {
-    const struct limit *l = book_limit(b);
+    const struct limit *l = limit_of(b);
     const struct arbiter *a = b->arbiter;
     uint32_t n = 0;
-    for (uint32_t i = 0; i < l->books.n; i++) {
-        struct reserve r = l->books.items[i];
-        const struct ask *k = ask_claiming(a, r.uid);
-        bool orphan = k == NULL && orphan_frees(a, r.uid, r.grant);
+    for (uint32_t i = 0; i < l->reservations.n; i++) {
+        struct reservation r = l->reservations.items[i];
+        const struct ask *k = ask_find_by_uid(a, r.uid);
+        bool orphan = k == NULL && orphan_may_release(a, r.uid, r.grant);
         if (orphan || (k != NULL && !draft_keeps(b, k, r.grant))) {
-            d->ledger = true;
-            d->released = d->released || orphan || k->ending || ask_is_past(k, r.grant);
+            d->reservations_changed = true;
+            d->released = d->released || orphan || k->ending || ask_grant_is_closed(k, r.grant);
             continue;
         }
-        if (k != NULL && ask_is_mine(k, r.grant) && !str_eq(r.state, buf_str(&k->state))) {
+        if (k != NULL && ask_grant_is_current(k, r.grant) && !str_eq(r.state, buf_str(&k->state))) {
             r.state = buf_str(&k->state);
         }
         items[n++] = r;
@@ -209,90 +212,91 @@ static uint32_t draft_old(const struct book *b, struct reserve *items, struct dr
 
 /* Limits are taken in order of their names, so that two who want the same two never wait for each
  * other. */
-static bool ask_is_due(const struct ask *k, const struct book *b)
+static bool ask_is_due(const struct ask *k, const struct limit_state *b)
 {
     if (!ask_has_lock(k)) {
         return false;
     }
-    for (uint32_t i = 0; i < k->part_n; i++) {
-        const struct ask_part *part = &k->parts[i];
-        if (part->book == b) {
-            return part->wanted && !part->reserved && !part->behind;
+    for (uint32_t i = 0; i < k->applied_n; i++) {
+        const struct applied_limit *applied = &k->applied[i];
+        if (applied->limit == b) {
+            return applied->wanted && !applied->reserved && !applied->newer_grant;
         }
-        if (!part->reserved && part->wanted) {
+        if (!applied->reserved && applied->wanted) {
             return false;
         }
     }
     return false;
 }
 
-static uint32_t draft_new(struct book *b, struct reserve *items, uint32_t n, struct draft *d)
+static uint32_t draft_add_granted(struct limit_state *b, struct reservation *items, uint32_t n,
+                                  struct reservations_draft *d)
 {
     struct arbiter *a = b->arbiter;
     LIST_EACH (&a->queue, link) {
         struct ask *k = CONTAINER_OF(link, struct ask, link);
-        if (!k->want || n >= RESERVES_MAX || !ask_is_due(k, b)) {
+        if (!k->granting || n >= RESERVATIONS_MAX || !ask_is_due(k, b)) {
             continue;
         }
-        items[n++] = (struct reserve){
+        items[n++] = (struct reservation){
             .uid = k->spec.uid,
             .name = k->spec.name,
-            .target = k->full,
+            .target = k->target_name,
             .state = buf_str(&k->state),
             .grant = k->spec.grant,
             .granted = a->wall,
         };
-        d->ledger = true;
-        d->granted = d->granted || (!k->spec.adopt && !k->held);
-        ask_part_of(k, b)->adding = b->serial + 1;
+        d->reservations_changed = true;
+        d->granted = d->granted || (!k->spec.already_true && !k->held);
+        ask_applied_limit(k, b)->added_by_write = b->write_count + 1;
     }
     return n;
 }
 
-static void draft_make(struct book *b, struct draft *d, struct arena *tmp)
+static void draft_build(struct limit_state *b, struct reservations_draft *d, struct arena *tmp)
 {
-    const struct limit *l = book_limit(b);
-    uint32_t most = l->books.n + b->adding;
-    struct reserve *items = ARENA_ARRAY(tmp, struct reserve, most + 1);
-    uint32_t n = draft_old(b, items, d);
-    if (b->adding > 0) {
-        n = draft_new(b, items, n, d);
+    const struct limit *l = limit_of(b);
+    uint32_t most = l->reservations.n + b->to_add;
+    struct reservation *items = ARENA_ARRAY(tmp, struct reservation, most + 1);
+    uint32_t n = draft_keep_existing(b, items, d);
+    if (b->to_add > 0) {
+        n = draft_add_granted(b, items, n, d);
     }
     ASSERT(n <= most);
-    reserves_index(&d->books, items, n, tmp);
+    reservations_index(&d->reservations, items, n, tmp);
 }
 
-static int hit_cmp(const void *a, const void *b)
+static int policy_hit_cmp(const void *a, const void *b)
 {
-    const struct statement_hit *x = a;
-    const struct statement_hit *y = b;
+    const struct policy_hit *x = a;
+    const struct policy_hit *y = b;
     return str_cmp(x->name, y->name);
 }
 
-static void draft_numbers(const struct book *b, const struct draft *d, struct statement *s,
-                          struct arena *tmp)
+static void draft_counts(const struct limit_state *b, const struct reservations_draft *d,
+                         struct limit_status *s, struct arena *tmp)
 {
     bool twice = b->arbiter->config.legacy_double_count;
-    uint32_t most = map_count(&b->hits);
-    struct statement_hit *hits = ARENA_ARRAY(tmp, struct statement_hit, most + 1);
+    uint32_t most = map_count(&b->policy_hits);
+    struct policy_hit *policy_hits = ARENA_ARRAY(tmp, struct policy_hit, most + 1);
     uint32_t n = 0;
-    MAP_EACH (&b->hits, entry) {
+    MAP_EACH (&b->policy_hits, entry) {
         struct str name = map_item_name(entry);
         const struct limit_policy *policy = map_item_value(entry);
-        if (twice || !reserves_has_target(&d->books, name)) {
-            hits[n++] = (struct statement_hit){ name, policy->name };
+        if (twice || !reservations_has_target(&d->reservations, name)) {
+            policy_hits[n++] = (struct policy_hit){ name, policy->name };
         }
     }
-    qsort(hits, n, sizeof(*hits), hit_cmp);
-    s->tally = (struct limit_tally){ b->population, d->books.targets, n };
+    qsort(policy_hits, n, sizeof(*policy_hits), policy_hit_cmp);
+    s->counts = (struct limit_counts){ b->population, d->reservations.targets, n };
     s->unavailable = n;
-    s->hits = hits;
-    s->hit_n = MIN(n, STATEMENT_UNAVAILABLE_MAX);
+    s->policy_hits = policy_hits;
+    s->policy_hit_n = MIN(n, LIMIT_STATUS_UNAVAILABLE_MAX);
 }
 
 /* ── writing ───────────────────────────────────────────────────────────────────────────────── */
 
-static void book_send(struct book *b, enum api_verb verb)
+static void limit_state_send(struct limit_state *b, enum api_verb verb)
 {
     struct arbiter *a = b->arbiter;
     buf_reset(&a->path);
@@ -300,7 +304,7 @@ static void book_send(struct book *b, enum api_verb verb)
     client_add_segment(&a->path, b->item->name);
     if (verb == API_PATCH) {
         buf_add(&a->path, STR("/status"));
-        b->serial++;
+        b->write_count++;
         b->written_at = a->now;
     }
     b->verb = verb;
@@ -311,10 +315,10 @@ static void book_send(struct book *b, enum api_verb verb)
                            .content_type = verb == API_PATCH ? API_MERGE_PATCH : STR_NONE,
                            .body = verb == API_PATCH ? buf_str(&a->body) : STR_NONE,
                        },
-                       book_on_reply, b);
+                       limit_state_on_reply, b);
 }
 
-static void book_write(struct book *b, struct str status)
+static void limit_state_write(struct limit_state *b, struct str status)
 {
     struct arbiter *a = b->arbiter;
     char version[24];
@@ -331,44 +335,45 @@ static void book_write(struct book *b, struct str status)
     jw_key(&w, STR("status"));
     jw_raw(&w, status);
     jw_obj_end(&w);
-    book_send(b, API_PATCH);
+    limit_state_send(b, API_PATCH);
 }
 
 /* Inputs that are unknown for a moment, while a watch begins, are nothing to tell. */
-static bool book_inputs(struct book *b, struct statement *s)
+static bool limit_state_inputs_known(struct limit_state *b, struct limit_status *s)
 {
     struct arbiter *a = b->arbiter;
-    bool known = b->usable && population_known(a, book_limit(b)->type);
+    bool known = b->usable && population_known(a, limit_of(b)->type);
     if (known || !b->usable) {
-        b->unknown_at = -1;
+        b->inputs_unknown_since = -1;
         s->unknown = known ? STR_NONE : b->problem;
         s->computed = known;
         return true;
     }
-    b->unknown_at = b->unknown_at < 0 ? a->now : b->unknown_at;
-    if (a->now < b->unknown_at + ARBITER_UNKNOWN) {
-        arbiter_at(a, b->unknown_at + ARBITER_UNKNOWN);
+    b->inputs_unknown_since = b->inputs_unknown_since < 0 ? a->now : b->inputs_unknown_since;
+    if (a->now < b->inputs_unknown_since + ARBITER_UNKNOWN_AFTER) {
+        arbiter_run_at(a, b->inputs_unknown_since + ARBITER_UNKNOWN_AFTER);
         return false;
     }
-    arbiter_at(a, a->now + ARBITER_UNKNOWN); /* a watch that works again does not say so */
+    arbiter_run_at(a,
+                   a->now + ARBITER_UNKNOWN_AFTER); /* a watch that works again does not say so */
     s->unknown = STR("the objects that it counts cannot be read");
     return true;
 }
 
-static void book_compose(struct book *b)
+static void limit_state_update(struct limit_state *b)
 {
     struct arbiter *a = b->arbiter;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     CLEANUP(buf_done)
     struct buf status = { 0 };
-    const struct limit *l = book_limit(b);
-    struct draft d = { 0 };
-    draft_make(b, &d, &tmp);
-    struct statement s = {
+    const struct limit *l = limit_of(b);
+    struct reservations_draft d = { 0 };
+    draft_build(b, &d, &tmp);
+    struct limit_status s = {
         .limit = l,
-        .books = &d.books,
-        .ledger = d.ledger,
+        .reservations = &d.reservations,
+        .reservations_changed = d.reservations_changed,
         .granted = d.granted,
         .released = d.released,
         .reason = b->reason,
@@ -376,30 +381,30 @@ static void book_compose(struct book *b)
         .waiting = b->waiting,
         .now = a->wall,
     };
-    if (l->governs && !book_inputs(b, &s) && !d.ledger) {
+    if (l->type_known && !limit_state_inputs_known(b, &s) && !d.reservations_changed) {
         return;
     }
     if (s.computed) {
-        draft_numbers(b, &d, &s, &tmp);
+        draft_counts(b, &d, &s, &tmp);
     }
-    struct statement_diff diff;
-    statement_patch(&s, &tmp, &status, &diff);
+    struct limit_status_diff diff;
+    limit_status_patch(&s, &tmp, &status, &diff);
     if (!diff.any) {
         return;
     }
     /* Who holds what is written at once; the rest may wait for company. */
-    if (!diff.ledger && a->now < b->written_at + ARBITER_QUIET) {
-        arbiter_at(a, b->written_at + ARBITER_QUIET);
+    if (!diff.reservations_changed && a->now < b->written_at + ARBITER_WRITE_INTERVAL) {
+        arbiter_run_at(a, b->written_at + ARBITER_WRITE_INTERVAL);
         return;
     }
-    b->sent = diff;
-    b->sent.over = STR_NONE;
-    buf_reset(&b->over);
-    buf_add(&b->over, diff.over);
-    book_write(b, buf_str(&status));
+    b->pending_diff = diff;
+    b->pending_diff.overcommit_text = STR_NONE;
+    buf_reset(&b->overcommit_text);
+    buf_add(&b->overcommit_text, diff.overcommit_text);
+    limit_state_write(b, buf_str(&status));
 }
 
-void book_step(struct book *b)
+void limit_state_step(struct limit_state *b)
 {
     struct arbiter *a = b->arbiter;
     if (b->call != NULL || b->item == NULL) {
@@ -407,14 +412,14 @@ void book_step(struct book *b)
     }
     usec_t at = MAX(b->retry_at, client_open_at(a->client));
     if (at > a->now) {
-        arbiter_at(a, at);
+        arbiter_run_at(a, at);
         return;
     }
-    if (b->unsure) {
-        book_send(b, API_GET);
+    if (b->must_read) {
+        limit_state_send(b, API_GET);
         return;
     }
-    if (a->may) {
-        book_compose(b);
+    if (a->may_act) {
+        limit_state_update(b);
     }
 }

@@ -14,8 +14,8 @@ static void set_time(struct arena *a, struct tree *status, const char *key, usec
     tree_set(a, status, str_from(key), tree_str(a, timestamp_print_seconds(wall, text)));
 }
 
-void statement_set_condition(struct tree *list, const struct statement_condition *c,
-                             int64_t generation, usec_t now, struct arena *out)
+void status_condition_set(struct tree *list, const struct status_condition *c, int64_t generation,
+                          usec_t now, struct arena *out)
 {
     struct tree *entry = NULL;
     struct str status = c->status ? STR("True") : STR("False");
@@ -48,8 +48,8 @@ static struct tree *list_at(struct arena *a, struct tree *obj, const char *key)
     return list;
 }
 
-static void state_conditions(const struct statement *s, struct tree *status,
-                             struct statement_diff *diff, struct arena *a)
+static void limit_status_conditions(const struct limit_status *s, struct tree *status,
+                                    struct limit_status_diff *diff, struct arena *a)
 {
     const struct limit *l = s->limit;
     struct tree *list = list_at(a, status, "conditions");
@@ -59,87 +59,88 @@ static void state_conditions(const struct statement *s, struct tree *status,
         over_before = over_before || (str_eq(tree_text_at(item, "type"), STR("OverCommitted")) &&
                                       str_eq(tree_text_at(item, "status"), STR("True")));
     }
-    statement_set_condition(
+    status_condition_set(
         list,
-        &(struct statement_condition){ "Accepted", accepted, accepted ? STR("Accepted") : s->reason,
-                                       accepted ? STR("the limit is in force") : s->problem },
+        &(struct status_condition){ "Accepted", accepted, accepted ? STR("Accepted") : s->reason,
+                                    accepted ? STR("the limit is in force") : s->problem },
         l->generation, s->now, a);
-    if (!l->governs) {
+    if (!l->type_known) {
         return;
     }
     bool known = l->unknown.n == 0;
-    statement_set_condition(list,
-                            &(struct statement_condition){
-                                "PoliciesRecognized", known,
-                                known ? STR("Recognized") : STR("UnknownPolicies"),
-                                known ? STR("") : arena_concat(a, STR("ignored: "), l->unknown) },
-                            l->generation, s->now, a);
-    statement_set_condition(list,
-                            &(struct statement_condition){
-                                "Paused", l->paused, l->paused ? STR("Paused") : STR("NotPaused"),
-                                l->paused ? STR("nothing new is granted") : STR("") },
-                            l->generation, s->now, a);
-    statement_set_condition(
+    status_condition_set(list,
+                         &(struct status_condition){
+                             "PoliciesRecognized", known,
+                             known ? STR("Recognized") : STR("UnknownPolicies"),
+                             known ? STR("") : arena_concat(a, STR("ignored: "), l->unknown) },
+                         l->generation, s->now, a);
+    status_condition_set(list,
+                         &(struct status_condition){
+                             "Paused", l->paused, l->paused ? STR("Paused") : STR("NotPaused"),
+                             l->paused ? STR("nothing new is granted") : STR("") },
+                         l->generation, s->now, a);
+    status_condition_set(
         list,
-        &(struct statement_condition){ "Computed", s->computed,
-                                       s->computed ? STR("Computed") : STR("InputsUnknown"),
-                                       s->computed ? STR("") : s->unknown },
+        &(struct status_condition){ "Computed", s->computed,
+                                    s->computed ? STR("Computed") : STR("InputsUnknown"),
+                                    s->computed ? STR("") : s->unknown },
         l->generation, s->now, a);
     if (!s->computed) {
         return;
     }
-    bool over = limit_is_over(l, &s->tally);
-    uint32_t nominal = limit_nominal(l, s->tally.population);
+    bool over = limit_is_overcommitted(l, &s->counts);
+    uint32_t nominal = limit_nominal(l, s->counts.population);
     if (over) {
-        diff->over = arena_printf(a, "%u granted and %u unavailable of %u allowed",
-                                  s->tally.granted, s->tally.unavailable, nominal);
+        diff->overcommit_text = arena_printf(a, "%u granted and %u unavailable of %u allowed",
+                                             s->counts.granted, s->counts.unavailable, nominal);
     }
-    diff->over_began = over && !over_before;
-    statement_set_condition(list,
-                            &(struct statement_condition){ "OverCommitted", over,
-                                                           !over ? STR("WithinLimit")
-                                                           : s->tally.granted > nominal
-                                                               ? STR("GrantsAboveNominal")
-                                                               : STR("UnavailableAboveNominal"),
-                                                           diff->over },
-                            l->generation, s->now, a);
+    diff->overcommit_began = over && !over_before;
+    status_condition_set(list,
+                         &(struct status_condition){ "OverCommitted", over,
+                                                     !over ? STR("WithinLimit")
+                                                     : s->counts.granted > nominal
+                                                         ? STR("GrantsAboveNominal")
+                                                         : STR("UnavailableAboveNominal"),
+                                                     diff->overcommit_text },
+                         l->generation, s->now, a);
 }
 
-static void state_numbers(const struct statement *s, struct tree *status,
-                          struct statement_diff *diff, struct arena *a)
+static void limit_status_counts(const struct limit_status *s, struct tree *status,
+                                struct limit_status_diff *diff, struct arena *a)
 {
     const struct limit *l = s->limit;
     set_number(a, status, "waiting", s->waiting);
     if (!s->computed) {
         return;
     }
-    diff->limit = limit_count(l, &s->tally);
+    diff->limit = limit_effective(l, &s->counts);
     set_number(a, status, "limit", diff->limit);
-    set_number(a, status, "population", s->tally.population);
-    set_number(a, status, "nominal", limit_nominal(l, s->tally.population));
+    set_number(a, status, "population", s->counts.population);
+    set_number(a, status, "nominal", limit_nominal(l, s->counts.population));
     set_number(a, status, "unavailableCount", s->unavailable);
-    if (s->hit_n == 0) {
+    if (s->policy_hit_n == 0) {
         (void)tree_del(status, STR("unavailable")); /* may not be there */
         return;
     }
     struct tree *map = tree_obj(a);
-    for (uint32_t i = 0; i < s->hit_n; i++) {
-        tree_set(a, map, s->hits[i].name, tree_str(a, s->hits[i].policy));
+    for (uint32_t i = 0; i < s->policy_hit_n; i++) {
+        tree_set(a, map, s->policy_hits[i].name, tree_str(a, s->policy_hits[i].policy));
     }
     tree_set(a, status, STR("unavailable"), map);
 }
 
-static void state_books(const struct statement *s, struct tree *status, struct arena *a)
+static void limit_status_reservations(const struct limit_status *s, struct tree *status,
+                                      struct arena *a)
 {
     const struct limit *l = s->limit;
     tree_set(a, status, STR("type"), tree_str(a, target_type_name(l->type)));
-    set_number(a, status, "granted", s->books->n);
-    if (s->books->n == 0) {
+    set_number(a, status, "granted", s->reservations->n);
+    if (s->reservations->n == 0) {
         (void)tree_del(status, STR("reservations")); /* may not be there */
     } else {
-        tree_set(a, status, STR("reservations"), reserves_tree(s->books, a));
+        tree_set(a, status, STR("reservations"), reservations_tree(s->reservations, a));
     }
-    if (l->ledger_init == USEC_NEVER) {
+    if (l->ledger_init_time == USEC_NEVER) {
         set_time(a, status, "ledgerInitTime", s->now);
     }
     if (s->granted) {
@@ -150,31 +151,31 @@ static void state_books(const struct statement *s, struct tree *status, struct a
     }
 }
 
-void statement_patch(const struct statement *s, struct arena *tmp, struct buf *out,
-                     struct statement_diff *ret)
+void limit_status_patch(const struct limit_status *s, struct arena *tmp, struct buf *out,
+                        struct limit_status_diff *ret)
 {
     const struct limit *l = s->limit;
     struct err err = { 0 };
     struct tree *old = NULL;
     struct tree *patch = NULL;
-    struct statement_diff diff = { 0 };
+    struct limit_status_diff diff = { 0 };
     if (tree_parse(l->status, tmp, &old, &err) < 0) {
         old = tree_obj(tmp); /* it was printed by ourselves: cannot happen */
     }
     struct tree *status = tree_clone(tmp, old);
     set_number(tmp, status, "observedGeneration", l->generation);
-    if (l->governs) {
-        state_books(s, status, tmp);
-        state_numbers(s, status, &diff, tmp);
+    if (l->type_known) {
+        limit_status_reservations(s, status, tmp);
+        limit_status_counts(s, status, &diff, tmp);
     }
-    state_conditions(s, status, &diff, tmp);
+    limit_status_conditions(s, status, &diff, tmp);
     *ret = diff;
     if (mergepatch_create(old, status, tmp, &patch, &err) < 0 || patch->n == 0) {
         return;
     }
     diff.any = true;
-    diff.ledger = s->ledger;
-    diff.told =
+    diff.reservations_changed = s->reservations_changed;
+    diff.limit_changed =
         tree_get(patch, STR("limit")) != NULL || tree_get(patch, STR("unavailable")) != NULL;
     *ret = diff;
     tree_print(patch, out);

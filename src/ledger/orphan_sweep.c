@@ -9,7 +9,7 @@
 
 #define ORPHAN_RETRY SECONDS(30)
 
-static enum ask_owner owner_of(struct str name)
+static enum ask_owner ask_owner_of(struct str name)
 {
     return str_starts(name, STR("profile/")) ? ASK_PROFILE : ASK_REQUEST;
 }
@@ -34,16 +34,16 @@ void orphan_forget(struct arbiter *a, struct str uid)
     }
 }
 
-bool orphan_frees(const struct arbiter *a, struct str uid, uint32_t grant)
+bool orphan_may_release(const struct arbiter *a, struct str uid, uint32_t grant)
 {
     const struct orphan *o = map_find(&a->orphans, uid);
     if (mutated(a->config.mutations, MUTATION_STRIKE_BY_REQUEST)) {
         grant = 0;
     }
-    return o != NULL && !o->marked && (grant > 0 ? grant < o->over : o->plain);
+    return o != NULL && !o->marked && (grant > 0 ? grant < o->closed_below : o->unnumbered);
 }
 
-void sweep_stop(struct arbiter *a)
+void orphan_sweep_stop(struct arbiter *a)
 {
     MAP_EACH (&a->orphans, entry) {
         orphan_free(map_item_value(entry));
@@ -52,7 +52,7 @@ void sweep_stop(struct arbiter *a)
 }
 
 /* Its owner has no more use for it: deleted, another one of that name, or ended. */
-static bool request_is_over(const struct jval *object, struct str uid)
+static bool request_has_ended(const struct jval *object, struct str uid)
 {
     struct str phase = jval_str(jval_at(object, "status.phase"));
     return !str_eq(jval_str(jval_at(object, "metadata.uid")), uid) ||
@@ -60,11 +60,11 @@ static bool request_is_over(const struct jval *object, struct str uid)
 }
 
 /* All grants below are over, whatever happens to the request from now on. */
-static uint32_t request_over(const struct jval *object, struct str uid)
+static uint32_t request_closed_below(const struct jval *object, struct str uid)
 {
     struct str phase = jval_str(jval_at(object, "status.phase"));
     int64_t number = 0;
-    if (request_is_over(object, uid)) {
+    if (request_has_ended(object, uid)) {
         return ASK_GRANTS_ALL;
     }
     if (!jval_i64(jval_at(object, "status.grant"), &number) || number < 0 ||
@@ -87,29 +87,29 @@ static void orphan_on_reply(void *ctx, const struct api_reply *reply)
     enum retry_verdict verdict = client_note(a->client, API_GET, reply);
     o->call = NULL;
     a->orphan_calls--;
-    a->books_dirty = true;
-    arbiter_soon(a);
+    a->sweep_needed = true;
+    arbiter_run_soon(a);
     o->retry_at = loop_now(a->loop) + ORPHAN_RETRY;
     if (verdict == RETRY_ABSENT) {
-        o->over = ASK_GRANTS_ALL;
-        o->plain = true;
+        o->closed_below = ASK_GRANTS_ALL;
+        o->unnumbered = true;
     } else if (verdict == RETRY_DONE &&
                json_parse(reply->body, JSON_GO, &tmp, &object, &ignored) == 0) {
-        o->over = request_over(object, o->uid);
-        o->plain = request_is_over(object, o->uid) ||
-                   str_eq(jval_str(jval_at(object, "status.phase")), STR("Expired"));
+        o->closed_below = request_closed_below(object, o->uid);
+        o->unnumbered = request_has_ended(object, o->uid) ||
+                        str_eq(jval_str(jval_at(object, "status.phase")), STR("Expired"));
     }
 }
 
-static void orphan_ask(struct orphan *o)
+static void orphan_read_request(struct orphan *o)
 {
     struct arbiter *a = o->arbiter;
     usec_t at = MAX(o->retry_at, client_open_at(a->client));
     if (at > a->now) {
-        arbiter_at(a, at);
+        arbiter_run_at(a, at);
         return;
     }
-    if (a->orphan_calls >= ARBITER_ORPHANS_MAX) {
+    if (a->orphan_calls >= ARBITER_ORPHAN_CALLS_MAX) {
         return; /* an answer wakes us */
     }
     buf_reset(&a->path);
@@ -121,20 +121,20 @@ static void orphan_ask(struct orphan *o)
                        orphan_on_reply, o);
 }
 
-static bool fact_holds(const struct jval *object, const struct ask *k)
+static bool confirm_holds(const struct jval *object, const struct ask *k)
 {
     if (k->spec.owner == ASK_PROFILE) {
         return str_eq(jval_str(jval_at(object, "metadata.uid")), k->spec.uid) &&
-               k->spec.is_fact(k->ctx, object);
+               k->spec.confirm(k->ctx, object);
     }
     struct str state = jval_str(jval_at(object, "spec.state"));
     bool expired = str_eq(jval_str(jval_at(object, "status.phase")), STR("Expired"));
-    return !request_is_over(object, k->spec.uid) && !expired &&
-           (k->spec.grant == 0 || k->spec.grant >= request_over(object, k->spec.uid)) &&
+    return !request_has_ended(object, k->spec.uid) && !expired &&
+           (k->spec.grant == 0 || k->spec.grant >= request_closed_below(object, k->spec.uid)) &&
            (str_eq(state, STR("Approved")) || str_eq(state, STR("InProgress")));
 }
 
-static void fact_on_reply(void *ctx, const struct api_reply *reply)
+static void confirm_on_reply(void *ctx, const struct api_reply *reply)
 {
     struct ask *k = ctx;
     struct arbiter *a = k->arbiter;
@@ -144,66 +144,66 @@ static void fact_on_reply(void *ctx, const struct api_reply *reply)
     const struct jval *object = NULL;
     bool good = client_note(a->client, API_GET, reply) == RETRY_DONE &&
                 json_parse(reply->body, JSON_GO, &tmp, &object, &ignored) == 0 &&
-                fact_holds(object, k);
-    k->fact_call = NULL;
-    k->fact_retry = good ? 0 : loop_now(a->loop) + ARBITER_QUIET;
-    for (uint32_t i = 0; i < k->part_n && good; i++) {
-        k->parts[i].confirmed = k->parts[i].asked;
+                confirm_holds(object, k);
+    k->confirm_call = NULL;
+    k->confirm_retry = good ? 0 : loop_now(a->loop) + ARBITER_WRITE_INTERVAL;
+    for (uint32_t i = 0; i < k->applied_n && good; i++) {
+        k->applied[i].confirmed = k->applied[i].confirm_asked;
     }
-    arbiter_soon(a);
+    arbiter_run_soon(a);
 }
 
-void fact_confirm(struct ask *k)
+void ask_confirm(struct ask *k)
 {
     struct arbiter *a = k->arbiter;
-    usec_t at = MAX(k->fact_retry, client_open_at(a->client));
-    if (k->fact_call != NULL) {
+    usec_t at = MAX(k->confirm_retry, client_open_at(a->client));
+    if (k->confirm_call != NULL) {
         return; /* its answer wakes us */
     }
     if (at > a->now) {
-        arbiter_at(a, at);
+        arbiter_run_at(a, at);
         return;
     }
-    for (uint32_t i = 0; i < k->part_n; i++) {
-        k->parts[i].asked = k->parts[i].version;
+    for (uint32_t i = 0; i < k->applied_n; i++) {
+        k->applied[i].confirm_asked = k->applied[i].version;
     }
     if (k->spec.owner == ASK_PROFILE) {
-        double_target_path(k);
+        ask_target_path(k);
     } else {
         buf_reset(&a->path);
         buf_add(&a->path, STR(MAINTENANCE_REQUESTS_PATH "/"));
         client_add_segment(&a->path, k->spec.name);
     }
-    k->fact_call = api_send(a->client->api,
-                            &(struct api_request){ .verb = API_GET, .path = buf_str(&a->path) },
-                            fact_on_reply, k);
+    k->confirm_call = api_send(a->client->api,
+                               &(struct api_request){ .verb = API_GET, .path = buf_str(&a->path) },
+                               confirm_on_reply, k);
 }
 
 static void orphan_step(struct orphan *o)
 {
     struct arbiter *a = o->arbiter;
-    if (o->over == ASK_GRANTS_ALL || o->call != NULL) {
+    if (o->closed_below == ASK_GRANTS_ALL || o->call != NULL) {
         return;
     }
     if (o->owner == ASK_REQUEST && o->name.n > 0) {
-        orphan_ask(o);
+        orphan_read_request(o);
         return;
     }
     /* A node tells by its labels what a profile does with it, and its profile has seen it by now.
      */
     if (a->now >= o->since + ARBITER_ORPHAN_WAIT) {
-        o->over = ASK_GRANTS_ALL;
-        o->plain = true;
-        arbiter_soon(a);
+        o->closed_below = ASK_GRANTS_ALL;
+        o->unnumbered = true;
+        arbiter_run_soon(a);
     } else {
-        arbiter_at(a, o->since + ARBITER_ORPHAN_WAIT);
+        arbiter_run_at(a, o->since + ARBITER_ORPHAN_WAIT);
     }
 }
 
-static void orphan_see(struct arbiter *a, struct str uid, struct str name)
+static void orphan_note(struct arbiter *a, struct str uid, struct str name)
 {
-    enum ask_owner owner = owner_of(name);
-    if (uid.n == 0 || ask_claiming(a, uid) != NULL || !a->knows[owner]) {
+    enum ask_owner owner = ask_owner_of(name);
+    if (uid.n == 0 || ask_find_by_uid(a, uid) != NULL || !a->owner_synced[owner]) {
         return;
     }
     struct orphan *o = map_find(&a->orphans, uid);
@@ -221,51 +221,53 @@ static void orphan_see(struct arbiter *a, struct str uid, struct str name)
 }
 
 /* Something that is to be struck before the lock goes. */
-static bool in_a_ledger(const struct arbiter *a, struct str uid)
+static bool orphan_is_reserved(const struct arbiter *a, struct str uid)
 {
-    LIST_EACH (&a->books, link) {
-        const struct reserve *entry = book_find(CONTAINER_OF(link, struct book, link), uid);
-        if (entry != NULL && orphan_frees(a, uid, entry->grant)) {
+    LIST_EACH (&a->limit_states, link) {
+        const struct reservation *entry =
+            limit_state_reservation(CONTAINER_OF(link, struct limit_state, link), uid);
+        if (entry != NULL && orphan_may_release(a, uid, entry->grant)) {
             return true;
         }
     }
     return false;
 }
 
-static void sweep_locks(struct arbiter *a)
+static void orphan_sweep_locks(struct arbiter *a)
 {
     if (map_count(&a->orphans) == 0) {
         return;
     }
     MAP_EACH (&a->locks, entry) {
-        struct lock *l = map_item_value(entry);
+        struct target_lock *l = map_item_value(entry);
         struct str holder = buf_str(&l->holder);
-        if (l->there && orphan_frees(a, holder, l->grant) && !in_a_ledger(a, holder)) {
-            lock_drop(l);
+        if (l->exists && orphan_may_release(a, holder, l->grant) &&
+            !orphan_is_reserved(a, holder)) {
+            target_lock_release(l);
         }
     }
 }
 
-void sweep(struct arbiter *a)
+void orphan_sweep(struct arbiter *a)
 {
-    if (!a->may) {
+    if (!a->may_act) {
         return;
     }
-    if (a->books_dirty) {
-        a->books_dirty = false;
+    if (a->sweep_needed) {
+        a->sweep_needed = false;
         MAP_EACH (&a->orphans, entry) {
             ((struct orphan *)map_item_value(entry))->seen = false;
         }
-        LIST_EACH (&a->books, link) {
-            const struct limit *l = book_limit(CONTAINER_OF(link, struct book, link));
-            for (uint32_t i = 0; i < l->books.n; i++) {
-                orphan_see(a, l->books.items[i].uid, l->books.items[i].name);
+        LIST_EACH (&a->limit_states, link) {
+            const struct limit *l = limit_of(CONTAINER_OF(link, struct limit_state, link));
+            for (uint32_t i = 0; i < l->reservations.n; i++) {
+                orphan_note(a, l->reservations.items[i].uid, l->reservations.items[i].name);
             }
         }
         MAP_EACH (&a->locks, entry) {
-            const struct lock *l = map_item_value(entry);
-            if (l->there) {
-                orphan_see(a, buf_str(&l->holder), buf_str(&l->holder_name));
+            const struct target_lock *l = map_item_value(entry);
+            if (l->exists) {
+                orphan_note(a, buf_str(&l->holder), buf_str(&l->holder_name));
             }
         }
         MAP_EACH (&a->orphans, entry) {
@@ -278,8 +280,8 @@ void sweep(struct arbiter *a)
     MAP_EACH (&a->orphans, entry) {
         struct orphan *o = map_item_value(entry);
         orphan_step(o);
-        o->marked = o->owner == ASK_REQUEST && a->config.marks != NULL &&
-                    a->config.marks(a->config.ctx, o->uid);
+        o->marked = o->owner == ASK_REQUEST && a->config.has_mark != NULL &&
+                    a->config.has_mark(a->config.ctx, o->uid);
     }
-    sweep_locks(a);
+    orphan_sweep_locks(a);
 }

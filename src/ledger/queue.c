@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "ledger/arbiter_internal.h"
 
-#define PARTS_MAX 256u
+#define APPLIED_MAX 256u
 
 /* ── order ─────────────────────────────────────────────────────────────────────────────────── */
 
@@ -26,7 +26,7 @@ static bool ask_before(const struct ask *a, const struct ask *b)
 }
 
 /* From the end: who comes last mostly waits last. */
-void queue_put(struct ask *k)
+void queue_insert(struct ask *k)
 {
     struct list *head = &k->arbiter->queue;
     list_del(&k->link);
@@ -44,116 +44,119 @@ static bool lookup_none(void *ctx UNUSED, struct str key UNUSED, struct str *ret
     return false;
 }
 
-struct ask *ask_claiming(const struct arbiter *a, struct str uid)
+struct ask *ask_find_by_uid(const struct arbiter *a, struct str uid)
 {
     struct ask *k = map_find(&a->asks, uid);
-    return k != NULL && !k->spec.stands ? k : NULL;
+    return k != NULL && !k->spec.queue_only ? k : NULL;
 }
 
-struct ask_part *ask_part_of(const struct ask *k, const struct book *b)
+struct applied_limit *ask_applied_limit(const struct ask *k, const struct limit_state *b)
 {
-    for (uint32_t i = 0; i < k->part_n; i++) {
-        if (k->parts[i].book == b) {
-            return &k->parts[i];
+    for (uint32_t i = 0; i < k->applied_n; i++) {
+        if (k->applied[i].limit == b) {
+            return &k->applied[i];
         }
     }
     return NULL;
 }
 
-void ask_notice(struct ask *k)
+void ask_notify_owner(struct ask *k)
 {
-    if (k->on_change != NULL && !list_linked(&k->notice)) {
-        list_add(&k->arbiter->notices, &k->notice);
+    if (k->on_change != NULL && !list_linked(&k->notify_link)) {
+        list_add(&k->arbiter->notify_list, &k->notify_link);
     }
 }
 
-static void ask_set_parts(struct ask *k, struct book *const *books, uint32_t n)
+static void ask_set_applied(struct ask *k, struct limit_state *const *limits, uint32_t n)
 {
-    struct ask_part *parts = alloc_bytes((n + 1) * sizeof(*parts));
-    bool same = n == k->part_n;
+    struct applied_limit *applied = alloc_bytes((n + 1) * sizeof(*applied));
+    bool same = n == k->applied_n;
     for (uint32_t i = 0; i < n; i++) {
-        const struct ask_part *old = ask_part_of(k, books[i]);
-        parts[i] = (struct ask_part){
-            .book = books[i],
-            .adding = old != NULL ? old->adding : 0,
-            .mine = old != NULL && old->mine,
+        const struct applied_limit *old = ask_applied_limit(k, limits[i]);
+        applied[i] = (struct applied_limit){
+            .limit = limits[i],
+            .added_by_write = old != NULL ? old->added_by_write : 0,
+            .added_here = old != NULL && old->added_here,
         };
-        same = same && k->parts[i].book == books[i];
+        same = same && k->applied[i].limit == limits[i];
     }
-    alloc_free(k->parts);
-    k->parts = parts;
-    k->part_n = n;
+    alloc_free(k->applied);
+    k->applied = applied;
+    k->applied_n = n;
     if (!same) {
-        ask_notice(k);
+        ask_notify_owner(k);
     }
 }
 
-static void ask_find_parts(struct ask *k)
+static void ask_find_applied(struct ask *k)
 {
     struct arbiter *a = k->arbiter;
-    struct book *books[PARTS_MAX];
-    struct member m = {
+    struct limit_state *limits[APPLIED_MAX];
+    struct counted_object m = {
         .type = k->spec.type,
-        .name = k->full,
+        .name = k->target_name,
         .space = k->spec.space,
-        .plain = k->spec.target,
+        .bare_name = k->spec.target,
         .lookup = lookup_none,
     };
-    k->known = population_known(a, k->spec.type);
-    k->missing = !population_find(a, k->spec.type, k->full, &m);
-    uint32_t n = population_books(a, &m, books, PARTS_MAX);
+    k->target_known = population_known(a, k->spec.type);
+    k->target_missing = !population_find(a, k->spec.type, k->target_name, &m);
+    uint32_t n = population_limits(a, &m, limits, APPLIED_MAX);
     if (n == 0 && a->fallback[k->spec.type] != NULL && k->spec.owner == ASK_REQUEST) {
-        books[n++] = a->fallback[k->spec.type];
+        limits[n++] = a->fallback[k->spec.type];
     }
-    ask_set_parts(k, books, n);
-    k->shape = k->known ? a->shape : 0;
-    if (!k->known && a->may) {
-        arbiter_at(a, a->now + ARBITER_QUIET); /* a watch that works again does not say so */
+    ask_set_applied(k, limits, n);
+    k->limits_version = k->target_known ? a->limits_version : 0;
+    if (!k->target_known && a->may_act) {
+        arbiter_run_at(
+            a, a->now + ARBITER_WRITE_INTERVAL); /* a watch that works again does not say so */
     }
 }
 
 /* ── which grant ───────────────────────────────────────────────────────────────────────────── */
 
-static bool ask_counts(const struct ask *k, uint32_t grant)
+static bool ask_compares_grants(const struct ask *k, uint32_t grant)
 {
     return k->spec.owner == ASK_REQUEST && k->spec.grant > 0 && grant > 0 &&
            !mutated(k->arbiter->config.mutations, MUTATION_STRIKE_BY_REQUEST);
 }
 
-bool ask_is_past(const struct ask *k, uint32_t grant)
+bool ask_grant_is_closed(const struct ask *k, uint32_t grant)
 {
-    return ask_counts(k, grant) && grant < k->over;
+    return ask_compares_grants(k, grant) && grant < k->closed_below;
 }
 
-bool ask_is_mine(const struct ask *k, uint32_t grant)
+bool ask_grant_is_current(const struct ask *k, uint32_t grant)
 {
-    return !ask_counts(k, grant) || grant == k->spec.grant;
+    return !ask_compares_grants(k, grant) || grant == k->spec.grant;
 }
 
-bool ask_frees(const struct ask *k, uint32_t grant)
+bool ask_may_release(const struct ask *k, uint32_t grant)
 {
-    return !ask_counts(k, grant) || grant < k->over;
+    return !ask_compares_grants(k, grant) || grant < k->closed_below;
 }
 
-static void part_look(const struct ask *k, struct ask_part *part)
+static void applied_refresh(const struct ask *k, struct applied_limit *applied)
 {
-    const struct reserve *entry = book_find(part->book, k->spec.uid);
-    part->reserved = entry != NULL && ask_is_mine(k, entry->grant) && !ask_is_past(k, entry->grant);
-    part->behind = entry != NULL && !part->reserved && !ask_is_past(k, entry->grant);
+    const struct reservation *entry = limit_state_reservation(applied->limit, k->spec.uid);
+    applied->reserved = entry != NULL && ask_grant_is_current(k, entry->grant) &&
+                        !ask_grant_is_closed(k, entry->grant);
+    applied->newer_grant =
+        entry != NULL && !applied->reserved && !ask_grant_is_closed(k, entry->grant);
 }
 
 static void ask_refresh(struct ask *k)
 {
-    if (k->shape != k->arbiter->shape) {
-        ask_find_parts(k);
+    if (k->limits_version != k->arbiter->limits_version) {
+        ask_find_applied(k);
     }
-    for (uint32_t i = 0; i < k->part_n; i++) {
-        struct ask_part *part = &k->parts[i];
-        part->wanted = false;
-        if (part->version != book_version(part->book)) {
-            part->version = book_version(part->book);
-            part_look(k, part);
-            part->mine = part->mine && part->reserved;
+    for (uint32_t i = 0; i < k->applied_n; i++) {
+        struct applied_limit *applied = &k->applied[i];
+        applied->wanted = false;
+        if (applied->version != limit_state_version(applied->limit)) {
+            applied->version = limit_state_version(applied->limit);
+            applied_refresh(k, applied);
+            applied->added_here = applied->added_here && applied->reserved;
         }
     }
 }
@@ -163,60 +166,60 @@ static void ask_refresh(struct ask *k)
 /* Two controllers may both believe to lead. What is there for somebody who was never granted
  * anything here was put there by another, which knows more: it is taken away only when nothing has
  * come of it for long. When the ask has ended, the sweep finds out what it is worth. */
-static bool ask_leaves(const struct ask *k)
+static bool ask_leaves_to_other(const struct ask *k)
 {
     struct arbiter *a = k->arbiter;
-    if (k->held || k->adopted || k->spec.adopt || k->want) {
+    if (k->held || k->adopted || k->spec.already_true || k->granting) {
         return false;
     }
-    if (k->ending || k->waits == USEC_NEVER) {
+    if (k->ending || k->waiting_since == USEC_NEVER) {
         return true;
     }
-    if (a->now >= k->waits + ARBITER_FOREIGN_WAIT) {
+    if (a->now >= k->waiting_since + ARBITER_FOREIGN_WAIT) {
         return false;
     }
-    arbiter_at(a, k->waits + ARBITER_FOREIGN_WAIT);
+    arbiter_run_at(a, k->waiting_since + ARBITER_FOREIGN_WAIT);
     return true;
 }
 
-bool ask_leaves_entry(const struct ask *k, const struct book *b)
+bool ask_leaves_reservation(const struct ask *k, const struct limit_state *b)
 {
-    const struct ask_part *part = ask_part_of(k, b);
-    return (part == NULL || !part->mine) && ask_leaves(k);
+    const struct applied_limit *applied = ask_applied_limit(k, b);
+    return (applied == NULL || !applied->added_here) && ask_leaves_to_other(k);
 }
 
 static bool ask_leaves_lock(const struct ask *k)
 {
-    const struct lock *l = k->lock;
-    return !str_eq(buf_str(&l->made), buf_str(&l->uid)) && ask_leaves(k);
+    const struct target_lock *l = k->lock;
+    return !str_eq(buf_str(&l->created_uid), buf_str(&l->uid)) && ask_leaves_to_other(k);
 }
 
 /* An entry that the next write strikes whatever else is decided. Its place can be given to
  * somebody else in that same write. */
-static bool entry_goes(const struct book *b, const struct reserve *r)
+static bool reservation_is_ending(const struct limit_state *b, const struct reservation *r)
 {
-    const struct ask *k = ask_claiming(b->arbiter, r->uid);
+    const struct ask *k = ask_find_by_uid(b->arbiter, r->uid);
     if (k == NULL) {
-        return orphan_frees(b->arbiter, r->uid, r->grant);
+        return orphan_may_release(b->arbiter, r->uid, r->grant);
     }
-    return ask_is_past(k, r->grant) ||
-           (k->ending && ask_frees(k, r->grant) && !ask_leaves_entry(k, b));
+    return ask_grant_is_closed(k, r->grant) ||
+           (k->ending && ask_may_release(k, r->grant) && !ask_leaves_reservation(k, b));
 }
 
-static void book_begin(struct book *b)
+static void limit_state_begin_turn(struct limit_state *b)
 {
-    const struct limit *l = book_limit(b);
+    const struct limit *l = limit_of(b);
     bool twice = b->arbiter->config.legacy_double_count;
     struct str last = STR_NONE;
-    b->adding = 0;
-    b->kept = 0;
+    b->to_add = 0;
+    b->kept_for_queue = 0;
     b->waiting = 0;
     b->releasing = false;
-    b->tally =
-        (struct limit_tally){ .population = b->population, .unavailable = map_count(&b->hits) };
-    for (uint32_t i = 0; i < l->books.n; i++) {
-        const struct reserve *r = &l->books.items[l->books.by_target[i]];
-        if (entry_goes(b, r)) {
+    b->counts = (struct limit_counts){ .population = b->population,
+                                       .unavailable = map_count(&b->policy_hits) };
+    for (uint32_t i = 0; i < l->reservations.n; i++) {
+        const struct reservation *r = &l->reservations.items[l->reservations.by_target[i]];
+        if (reservation_is_ending(b, r)) {
             b->releasing = true;
             continue;
         }
@@ -224,126 +227,131 @@ static void book_begin(struct book *b)
             continue;
         }
         last = r->target;
-        b->tally.granted++;
-        if (!twice && map_find(&b->hits, r->target) != NULL) {
-            b->tally.unavailable--;
+        b->counts.granted++;
+        if (!twice && map_find(&b->policy_hits, r->target) != NULL) {
+            b->counts.unavailable--;
         }
     }
 }
 
 /* By an entry that stays. */
-static bool book_grants(const struct book *b, struct str target)
+static bool limit_state_grants(const struct limit_state *b, struct str target)
 {
-    const struct reserves *books = &book_limit(b)->books;
+    const struct reservations *entries = &limit_of(b)->reservations;
     bool grants = false;
-    for (uint32_t i = 0; reserves_has_target(books, target) && i < books->n && !grants; i++) {
-        grants = str_eq(books->items[i].target, target) && !entry_goes(b, &books->items[i]);
+    for (uint32_t i = 0; reservations_has_target(entries, target) && i < entries->n && !grants;
+         i++) {
+        grants = str_eq(entries->items[i].target, target) &&
+                 !reservation_is_ending(b, &entries->items[i]);
     }
     return grants;
 }
 
-static struct limit_target part_target(const struct ask *k, const struct book *b)
+static struct limit_target applied_target(const struct ask *k, const struct limit_state *b)
 {
     return (struct limit_target){
-        .granted = book_grants(b, k->full),
-        .unavailable = map_find(&b->hits, k->full) != NULL,
+        .granted = limit_state_grants(b, k->target_name),
+        .unavailable = map_find(&b->policy_hits, k->target_name) != NULL,
     };
 }
 
-static enum ask_why part_judge(const struct ask *k, const struct ask_part *part)
+static enum ask_why applied_evaluate(const struct ask *k, const struct applied_limit *applied)
 {
-    const struct book *b = part->book;
-    const struct limit *l = book_limit(b);
+    const struct limit_state *b = applied->limit;
+    const struct limit *l = limit_of(b);
     const struct arbiter *a = b->arbiter;
-    if (part->reserved) {
-        return WHY_NONE;
+    if (applied->reserved) {
+        return ASK_WHY_NONE;
     }
-    if (part->behind) {
-        return WHY_NOT_COMPUTED;
+    if (applied->newer_grant) {
+        return ASK_WHY_NOT_COMPUTED;
     }
     if (!b->usable || !population_known(a, l->type)) {
-        return WHY_NOT_COMPUTED;
+        return ASK_WHY_NOT_COMPUTED;
     }
     if (l->paused && !mutated(a->config.mutations, MUTATION_PAUSE_IGNORED)) {
-        return WHY_PAUSED;
+        return ASK_WHY_PAUSED;
     }
     if (b->conflicts >= ARBITER_CONFLICTS_MAX && b->retry_at > a->now) {
-        return WHY_BACKOFF;
+        return ASK_WHY_BACKOFF;
     }
-    if (l->gap > 0 && (b->adding + b->kept > 0 || b->releasing || limit_gap_end(l) > a->wall)) {
-        return WHY_GAP;
+    if (l->gap > 0 &&
+        (b->to_add + b->kept_for_queue > 0 || b->releasing || limit_gap_end(l) > a->wall)) {
+        return ASK_WHY_GAP;
     }
-    if (l->books.n + b->adding + b->kept >= RESERVES_MAX ||
-        !limit_has_room(l, &b->tally, part_target(k, b))) {
-        return WHY_LIMIT_REACHED;
+    if (l->reservations.n + b->to_add + b->kept_for_queue >= RESERVATIONS_MAX ||
+        !limit_allows_one_more(l, &b->counts, applied_target(k, b))) {
+        return ASK_WHY_LIMIT_REACHED;
     }
-    return WHY_NONE;
+    return ASK_WHY_NONE;
 }
 
-static void book_count(struct book *b, struct limit_target target)
+static void limit_state_count_grant(struct limit_state *b, struct limit_target target)
 {
     if (!target.granted) {
-        b->tally.granted++;
+        b->counts.granted++;
         if (target.unavailable && !b->arbiter->config.legacy_double_count) {
-            b->tally.unavailable--;
+            b->counts.unavailable--;
         }
     }
 }
 
-static void part_count(struct ask *k, struct ask_part *part)
+static void applied_count(struct ask *k, struct applied_limit *applied)
 {
-    struct book *b = part->book;
-    struct limit_target target = part_target(k, b);
-    part->wanted = true;
-    b->adding++;
-    book_count(b, target);
+    struct limit_state *b = applied->limit;
+    struct limit_target target = applied_target(k, b);
+    applied->wanted = true;
+    b->to_add++;
+    limit_state_count_grant(b, target);
     k->was_unavailable = k->was_unavailable || target.unavailable;
 }
 
 /* ── judging ───────────────────────────────────────────────────────────────────────────────── */
 
-static enum ask_why ask_judge(struct ask *k)
+static enum ask_why ask_evaluate(struct ask *k)
 {
     struct arbiter *a = k->arbiter;
-    const struct lock *l = k->lock;
-    k->full_book = NULL;
-    if (!a->may || !k->known) {
-        return WHY_NOT_COMPUTED;
+    const struct target_lock *l = k->lock;
+    k->blocking_limit = NULL;
+    if (!a->may_act || !k->target_known) {
+        return ASK_WHY_NOT_COMPUTED;
     }
     bool locks = !mutated(a->config.mutations, MUTATION_NO_LOCK);
-    if (locks &&
-        ((l->taker != NULL && l->taker != k) || (l->there && !lock_is_of(l, k->spec.uid)))) {
-        return WHY_TARGET_BUSY;
+    if (locks && ((l->taker != NULL && l->taker != k) ||
+                  (l->exists && !target_lock_is_held_by(l, k->spec.uid)))) {
+        return ASK_WHY_TARGET_BUSY;
     }
-    if (locks && l->there && !ask_is_mine(k, l->grant) && !ask_is_past(k, l->grant)) {
-        return WHY_NOT_COMPUTED; /* its lock is of a grant that we have not heard of */
+    if (locks && l->exists && !ask_grant_is_current(k, l->grant) &&
+        !ask_grant_is_closed(k, l->grant)) {
+        return ASK_WHY_NOT_COMPUTED; /* its lock is of a grant that we have not heard of */
     }
-    if (k->missing && !a->config.grant_missing) {
-        return WHY_TARGET_NOT_FOUND;
+    if (k->target_missing && !a->config.grant_missing) {
+        return ASK_WHY_TARGET_NOT_FOUND;
     }
-    if (k->part_n == 0 && a->config.missing == MISSING_DENY && k->spec.owner == ASK_REQUEST) {
-        return WHY_DENIED;
+    if (k->applied_n == 0 && a->config.missing == MISSING_LIMIT_DENY &&
+        k->spec.owner == ASK_REQUEST) {
+        return ASK_WHY_DENIED;
     }
-    for (uint32_t i = 0; i < k->part_n; i++) {
-        enum ask_why why = part_judge(k, &k->parts[i]);
-        if (why != WHY_NONE) {
-            k->full_book = k->parts[i].book;
+    for (uint32_t i = 0; i < k->applied_n; i++) {
+        enum ask_why why = applied_evaluate(k, &k->applied[i]);
+        if (why != ASK_WHY_NONE) {
+            k->blocking_limit = k->applied[i].limit;
             return why;
         }
     }
-    return WHY_NONE;
+    return ASK_WHY_NONE;
 }
 
 static void ask_grant(struct ask *k)
 {
-    k->want = true;
+    k->granting = true;
     k->keep = false;
-    k->waits = USEC_NEVER;
-    k->why = WHY_NONE;
+    k->waiting_since = USEC_NEVER;
+    k->why = ASK_WHY_NONE;
     k->lock->taker = k;
-    for (uint32_t i = 0; i < k->part_n; i++) {
-        if (!k->parts[i].reserved) {
-            part_count(k, &k->parts[i]);
+    for (uint32_t i = 0; i < k->applied_n; i++) {
+        if (!k->applied[i].reserved) {
+            applied_count(k, &k->applied[i]);
         }
     }
 }
@@ -352,41 +360,41 @@ static void ask_grant(struct ask *k)
  * have been read since that version of the ledger was known: one that another controller granted is
  * in the ledger until after it has ended, so one that is read unended after a ledger without it was
  * granted by nobody, or that ledger is old and the write fails. */
-static bool part_is_forced(struct ask *k, const struct ask_part *part)
+static bool applied_is_forced(struct ask *k, const struct applied_limit *applied)
 {
-    if (!k->spec.adopt || k->adopted) {
+    if (!k->spec.already_true || k->adopted) {
         return false;
     }
-    if (part->book->item == NULL || part->confirmed == part->version) {
+    if (applied->limit->item == NULL || applied->confirmed == applied->version) {
         return true;
     }
-    k->doubt = true;
+    k->must_confirm = true;
     return false;
 }
 
 /* It is a fact. What it lacks it gets where there is room; the first time an adopted one gets it
  * wherever it belongs. Later nothing is forced: another controller may have released it, and this
  * one may not know yet. */
-static void ask_decide_fact(struct ask *k)
+static void ask_decide_already_true(struct ask *k)
 {
     struct arbiter *a = k->arbiter;
-    k->want = a->may && (k->held || k->known);
-    k->keep = !k->want;
-    k->why = k->want ? WHY_NONE : WHY_NOT_COMPUTED;
-    k->full_book = NULL;
-    k->doubt = false;
+    k->granting = a->may_act && (k->held || k->target_known);
+    k->keep = !k->granting;
+    k->why = k->granting ? ASK_WHY_NONE : ASK_WHY_NOT_COMPUTED;
+    k->blocking_limit = NULL;
+    k->must_confirm = false;
     if (k->lock->taker == NULL) {
         k->lock->taker = k;
     }
-    if (!k->want) {
+    if (!k->granting) {
         return;
     }
-    for (uint32_t i = 0; i < k->part_n; i++) {
-        struct ask_part *part = &k->parts[i];
-        bool writable = part->book->item == NULL || book_limit(part->book)->governs;
-        if (!part->reserved && !part->behind && writable &&
-            (part_judge(k, part) == WHY_NONE || part_is_forced(k, part))) {
-            part_count(k, part);
+    for (uint32_t i = 0; i < k->applied_n; i++) {
+        struct applied_limit *applied = &k->applied[i];
+        bool writable = applied->limit->item == NULL || limit_of(applied->limit)->type_known;
+        if (!applied->reserved && !applied->newer_grant && writable &&
+            (applied_evaluate(k, applied) == ASK_WHY_NONE || applied_is_forced(k, applied))) {
+            applied_count(k, applied);
         }
     }
 }
@@ -395,10 +403,10 @@ static void ask_decide_fact(struct ask *k)
 static void ask_wait_gap(const struct ask *k)
 {
     struct arbiter *a = k->arbiter;
-    if (k->why == WHY_GAP && k->full_book != NULL) {
-        usec_t end = limit_gap_end(book_limit(k->full_book));
+    if (k->why == ASK_WHY_GAP && k->blocking_limit != NULL) {
+        usec_t end = limit_gap_end(limit_of(k->blocking_limit));
         if (end > a->wall) {
-            arbiter_at(a, arbiter_monotonic(a, end));
+            arbiter_run_at(a, arbiter_monotonic(a, end));
         }
     }
 }
@@ -406,66 +414,66 @@ static void ask_wait_gap(const struct ask *k)
 static void ask_decide(struct ask *k)
 {
     struct arbiter *a = k->arbiter;
-    enum ask_why why = ask_judge(k);
-    if (why == WHY_NONE) {
-        bool new = !k->want;
+    enum ask_why why = ask_evaluate(k);
+    if (why == ASK_WHY_NONE) {
+        bool new = !k->granting;
         ask_grant(k);
-        if (new && k->part_n == 0) {
-            tell_missing(k);
+        if (new && k->applied_n == 0) {
+            limit_event_missing(k);
         }
         return;
     }
-    k->waits = k->want || k->waits == USEC_NEVER ? a->now : k->waits;
-    k->want = false;
+    k->waiting_since = k->granting || k->waiting_since == USEC_NEVER ? a->now : k->waiting_since;
+    k->granting = false;
     k->why = why;
     /* What cannot be judged is no reason to give anything back. */
-    k->keep = why == WHY_NOT_COMPUTED || why == WHY_BACKOFF;
+    k->keep = why == ASK_WHY_NOT_COMPUTED || why == ASK_WHY_BACKOFF;
     k->was_unavailable = false;
     ask_wait_gap(k);
 }
 
 /* Nothing is written for it; what it could have is nobody else's. */
-static void ask_stand(struct ask *k)
+static void ask_decide_queue_only(struct ask *k)
 {
-    k->why = ask_judge(k);
-    k->offered = k->why == WHY_NONE;
+    k->why = ask_evaluate(k);
+    k->offered = k->why == ASK_WHY_NONE;
     if (!k->offered) {
         ask_wait_gap(k);
         return;
     }
     k->lock->taker = k;
-    for (uint32_t i = 0; i < k->part_n; i++) {
-        struct book *b = k->parts[i].book;
-        if (!k->parts[i].reserved) {
-            b->kept++;
-            book_count(b, part_target(k, b));
+    for (uint32_t i = 0; i < k->applied_n; i++) {
+        struct limit_state *b = k->applied[i].limit;
+        if (!k->applied[i].reserved) {
+            b->kept_for_queue++;
+            limit_state_count_grant(b, applied_target(k, b));
         }
     }
 }
 
-static bool ask_is_fact(const struct ask *k)
+static bool ask_is_already_true(const struct ask *k)
 {
-    return k->held || k->spec.adopt;
+    return k->held || k->spec.already_true;
 }
 
 static void ask_count_waiting(struct ask *k)
 {
     k->position = 0;
-    for (uint32_t i = 0; i < k->part_n; i++) {
-        struct book *b = k->parts[i].book;
+    for (uint32_t i = 0; i < k->applied_n; i++) {
+        struct limit_state *b = k->applied[i].limit;
         b->waiting++;
-        k->position = k->full_book == b || k->position == 0 ? b->waiting : k->position;
+        k->position = k->blocking_limit == b || k->position == 0 ? b->waiting : k->position;
     }
 }
 
 void queue_decide(struct arbiter *a)
 {
-    LIST_EACH (&a->books, link) {
-        book_begin(CONTAINER_OF(link, struct book, link));
+    LIST_EACH (&a->limit_states, link) {
+        limit_state_begin_turn(CONTAINER_OF(link, struct limit_state, link));
     }
     for (uint32_t i = 0; i < TARGET_TYPES; i++) {
         if (a->fallback[i] != NULL) {
-            book_begin(a->fallback[i]);
+            limit_state_begin_turn(a->fallback[i]);
         }
     }
     LIST_EACH (&a->queue, link) {
@@ -473,33 +481,33 @@ void queue_decide(struct arbiter *a)
         k->lock->taker = NULL;
         ask_refresh(k);
         k->offered = false;
-        k->lapses = false;
+        k->must_close_grant = false;
         k->position = 0;
         if (k->ending) {
-            k->want = false;
+            k->granting = false;
             k->keep = false;
         }
     }
     LIST_EACH (&a->queue, link) {
         struct ask *k = CONTAINER_OF(link, struct ask, link);
-        if (!k->ending && ask_is_fact(k)) {
-            ask_decide_fact(k);
+        if (!k->ending && ask_is_already_true(k)) {
+            ask_decide_already_true(k);
         }
     }
     LIST_EACH (&a->queue, link) {
         struct ask *k = CONTAINER_OF(link, struct ask, link);
-        if (!k->ending && !ask_is_fact(k) && k->want) {
+        if (!k->ending && !ask_is_already_true(k) && k->granting) {
             ask_decide(k);
         }
     }
     LIST_EACH (&a->queue, link) {
         struct ask *k = CONTAINER_OF(link, struct ask, link);
-        if (k->spec.stands) {
-            ask_stand(k);
-        } else if (!k->ending && !ask_is_fact(k) && !k->want) {
+        if (k->spec.queue_only) {
+            ask_decide_queue_only(k);
+        } else if (!k->ending && !ask_is_already_true(k) && !k->granting) {
             ask_decide(k);
         }
-        if (!k->ending && !ask_is_fact(k) && !k->want) {
+        if (!k->ending && !ask_is_already_true(k) && !k->granting) {
             ask_count_waiting(k);
         }
     }
@@ -508,59 +516,60 @@ void queue_decide(struct arbiter *a)
 /* Who waits and comes first is served first: it is asked for behind all of those. The numbers are
  * the last turn's, in which they were counted; a place that they could not use is free for others.
  */
-bool arbiter_allows(const struct arbiter *a, const struct ask_spec *spec, struct arena *out,
-                    struct ask_view *ret)
+bool arbiter_would_grant(const struct arbiter *a, const struct ask_spec *spec, struct arena *out,
+                         struct ask_view *ret)
 {
     const struct ask *mine = map_find(&a->asks, spec->uid);
     if (mine != NULL) {
-        ask_show(mine, out, ret);
-        return mine->want || mine->held || mine->offered;
+        ask_fill_view(mine, out, ret);
+        return mine->granting || mine->held || mine->offered;
     }
     struct ask k = {
         /* Only looked at: nothing of the arbiter is changed by judging. */
         .arbiter = (struct arbiter *)(uintptr_t)a,
         .spec = *spec,
-        .full = spec->type == TARGET_NODE
-                    ? spec->target
-                    : arena_printf(out, STR_FMT "/" STR_FMT, STR_ARG(spec->space),
-                                   STR_ARG(spec->target)),
+        .target_name = spec->type == TARGET_NODE
+                           ? spec->target
+                           : arena_printf(out, STR_FMT "/" STR_FMT, STR_ARG(spec->space),
+                                          STR_ARG(spec->target)),
     };
-    struct lock free = { 0 };
+    struct target_lock free = { 0 };
     struct str target =
         arena_printf(out, STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(target_type_name(spec->type)),
                      STR_ARG(spec->space), STR_ARG(spec->target));
-    k.lock = lock_find(a, target, out);
+    k.lock = target_lock_find(a, target, out);
     k.lock = k.lock != NULL ? k.lock : &free;
-    ask_find_parts(&k);
-    for (uint32_t i = 0; i < k.part_n; i++) {
-        part_look(&k, &k.parts[i]);
+    ask_find_applied(&k);
+    for (uint32_t i = 0; i < k.applied_n; i++) {
+        applied_refresh(&k, &k.applied[i]);
     }
-    k.why = ask_judge(&k);
-    k.stage = k.why == WHY_NONE ? ASK_HELD : ASK_WAITING;
+    k.why = ask_evaluate(&k);
+    k.stage = k.why == ASK_WHY_NONE ? ASK_HELD : ASK_WAITING;
     ask_wait_gap(&k);
-    ask_show(&k, out, ret);
-    alloc_free(k.parts);
-    return k.why == WHY_NONE;
+    ask_fill_view(&k, out, ret);
+    alloc_free(k.applied);
+    return k.why == ASK_WHY_NONE;
 }
 
 /* ── what came of it ───────────────────────────────────────────────────────────────────────── */
 
 /* Whether what is there with that number is nothing that it has to take away. */
-static bool ask_leaves_there(const struct ask *k, uint32_t grant, bool leaves)
+static bool ask_may_leave_grant(const struct ask *k, uint32_t grant, bool leaves)
 {
-    return !ask_is_past(k, grant) && (!ask_is_mine(k, grant) || leaves);
+    return !ask_grant_is_closed(k, grant) && (!ask_grant_is_current(k, grant) || leaves);
 }
 
 /* Nothing of it is in any ledger, nor on its way there. */
-static bool ask_is_struck(const struct ask *k)
+static bool ask_is_released(const struct ask *k)
 {
-    LIST_EACH (&k->arbiter->books, link) {
-        const struct book *b = CONTAINER_OF(link, struct book, link);
-        const struct ask_part *part = ask_part_of(k, b);
-        const struct reserve *entry = book_find(b, k->spec.uid);
-        if ((entry != NULL && !ask_leaves_there(k, entry->grant, ask_leaves_entry(k, b))) ||
-            (b->unsure && part != NULL) ||
-            (b->call != NULL && part != NULL && part->adding == b->serial &&
+    LIST_EACH (&k->arbiter->limit_states, link) {
+        const struct limit_state *b = CONTAINER_OF(link, struct limit_state, link);
+        const struct applied_limit *applied = ask_applied_limit(k, b);
+        const struct reservation *entry = limit_state_reservation(b, k->spec.uid);
+        if ((entry != NULL &&
+             !ask_may_leave_grant(k, entry->grant, ask_leaves_reservation(k, b))) ||
+            (b->must_read && applied != NULL) ||
+            (b->call != NULL && applied != NULL && applied->added_by_write == b->write_count &&
              b->verb == API_PATCH)) {
             return false;
         }
@@ -570,127 +579,129 @@ static bool ask_is_struck(const struct ask *k)
 
 bool ask_has_lock(const struct ask *k)
 {
-    const struct lock *l = k->lock;
-    bool own = lock_is_of(l, k->spec.uid);
-    return (own && ask_is_mine(k, l->grant) && !ask_is_past(k, l->grant)) ||
-           (!own && k->spec.adopt && l->there) ||
+    const struct target_lock *l = k->lock;
+    bool own = target_lock_is_held_by(l, k->spec.uid);
+    return (own && ask_grant_is_current(k, l->grant) && !ask_grant_is_closed(k, l->grant)) ||
+           (!own && k->spec.already_true && l->exists) ||
            mutated(k->arbiter->config.mutations, MUTATION_NO_LOCK);
 }
 
 static bool ask_is_complete(const struct ask *k)
 {
-    if (!k->known || !ask_has_lock(k)) {
+    if (!k->target_known || !ask_has_lock(k)) {
         return false;
     }
-    for (uint32_t i = 0; i < k->part_n; i++) {
-        const struct ask_part *part = &k->parts[i];
-        if (!part->reserved && part->book->item != NULL) {
+    for (uint32_t i = 0; i < k->applied_n; i++) {
+        const struct applied_limit *applied = &k->applied[i];
+        if (!applied->reserved && applied->limit->item != NULL) {
             return false;
         }
     }
     return true;
 }
 
-static enum ask_stage ask_derive(struct ask *k)
+static enum ask_stage ask_compute_stage(struct ask *k)
 {
     const struct arbiter *a = k->arbiter;
     if (k->ending) {
-        bool clean = a->limits_synced && a->locks_synced && ask_is_struck(k) &&
-                     (!lock_is_of(k->lock, k->spec.uid) ||
-                      ask_leaves_there(k, k->lock->grant, ask_leaves_lock(k))) &&
-                     k->lock->call == NULL && !k->lock->unsure;
+        bool clean = a->limits_synced && a->target_locks_synced && ask_is_released(k) &&
+                     (!target_lock_is_held_by(k->lock, k->spec.uid) ||
+                      ask_may_leave_grant(k, k->lock->grant, ask_leaves_lock(k))) &&
+                     k->lock->call == NULL && !k->lock->must_read;
         return clean ? ASK_ENDED : ASK_ENDING;
     }
     if (k->held) {
         return ASK_HELD;
     }
-    if (!k->want) {
+    if (!k->granting) {
         return ASK_WAITING;
     }
     return ask_is_complete(k) ? ASK_HELD : ASK_TAKING;
 }
 
 /* The lock of a grant that is over goes when no reservation of that is left. */
-static void ask_drop_past(struct ask *k)
+static void ask_release_closed_lock(struct ask *k)
 {
-    LIST_EACH (&k->arbiter->books, link) {
-        const struct reserve *entry = book_find(CONTAINER_OF(link, struct book, link), k->spec.uid);
-        if (entry != NULL && ask_is_past(k, entry->grant)) {
+    LIST_EACH (&k->arbiter->limit_states, link) {
+        const struct reservation *entry =
+            limit_state_reservation(CONTAINER_OF(link, struct limit_state, link), k->spec.uid);
+        if (entry != NULL && ask_grant_is_closed(k, entry->grant)) {
             return;
         }
     }
-    lock_drop(k->lock);
+    target_lock_release(k->lock);
 }
 
-static void ask_act(struct ask *k)
+static void ask_send(struct ask *k)
 {
-    struct lock *l = k->lock;
+    struct target_lock *l = k->lock;
     struct arbiter *a = k->arbiter;
-    if (k->spec.stands) {
+    if (k->spec.queue_only) {
         return; /* what is there under its uid is not its business: the sweep looks at it */
     }
-    if (k->want && k->doubt) {
-        fact_confirm(k);
+    if (k->granting && k->must_confirm) {
+        ask_confirm(k);
     }
-    if (k->want && l->taker == k) {
-        if (lock_is_of(l, k->spec.uid) && ask_is_past(k, l->grant)) {
-            ask_drop_past(k);
+    if (k->granting && l->taker == k) {
+        if (target_lock_is_held_by(l, k->spec.uid) && ask_grant_is_closed(k, l->grant)) {
+            ask_release_closed_lock(k);
         } else if (!mutated(a->config.mutations, MUTATION_NO_LOCK)) {
-            lock_take(l, k);
+            target_lock_take(l, k);
         }
         return;
     }
-    if (k->want || k->keep || !a->may) {
+    if (k->granting || k->keep || !a->may_act) {
         return;
     }
     /* The lock goes last, and only when nothing is left under it. */
-    if (lock_is_of(l, k->spec.uid) && ask_is_struck(k)) {
-        if (!ask_leaves_there(k, l->grant, ask_leaves_lock(k))) {
-            k->lapses = k->lapses || !ask_frees(k, l->grant);
-            if (ask_frees(k, l->grant)) {
-                lock_drop(l);
+    if (target_lock_is_held_by(l, k->spec.uid) && ask_is_released(k)) {
+        if (!ask_may_leave_grant(k, l->grant, ask_leaves_lock(k))) {
+            k->must_close_grant = k->must_close_grant || !ask_may_release(k, l->grant);
+            if (ask_may_release(k, l->grant)) {
+                target_lock_release(l);
             }
         }
-    } else if (k->ending && l->unsure) {
-        lock_take(l, k); /* finds out whose it is */
+    } else if (k->ending && l->must_read) {
+        target_lock_take(l, k); /* finds out whose it is */
     }
 }
 
 /* Who does not want any more what is there of its grant, which may still be another controller's:
  * its owner has to end the number first. */
-static void book_lapse(const struct book *b)
+static void limit_state_find_unclosed(const struct limit_state *b)
 {
-    const struct limit *l = book_limit(b);
-    for (uint32_t i = 0; i < l->books.n; i++) {
-        const struct reserve *r = &l->books.items[i];
-        struct ask *k = ask_claiming(b->arbiter, r->uid);
-        if (k != NULL && (k->ending || (!k->want && !k->held && !k->keep)) &&
-            ask_is_mine(k, r->grant) && !ask_frees(k, r->grant) && !ask_leaves_entry(k, b)) {
-            k->lapses = true;
+    const struct limit *l = limit_of(b);
+    for (uint32_t i = 0; i < l->reservations.n; i++) {
+        const struct reservation *r = &l->reservations.items[i];
+        struct ask *k = ask_find_by_uid(b->arbiter, r->uid);
+        if (k != NULL && (k->ending || (!k->granting && !k->held && !k->keep)) &&
+            ask_grant_is_current(k, r->grant) && !ask_may_release(k, r->grant) &&
+            !ask_leaves_reservation(k, b)) {
+            k->must_close_grant = true;
         }
     }
 }
 
 void queue_settle(struct arbiter *a)
 {
-    LIST_EACH (&a->books, link) {
-        book_lapse(CONTAINER_OF(link, struct book, link));
+    LIST_EACH (&a->limit_states, link) {
+        limit_state_find_unclosed(CONTAINER_OF(link, struct limit_state, link));
     }
     LIST_EACH (&a->queue, link) {
         struct ask *k = CONTAINER_OF(link, struct ask, link);
         enum ask_stage stage = k->stage;
-        ask_act(k);
-        k->stage = ask_derive(k);
+        ask_send(k);
+        k->stage = ask_compute_stage(k);
         if (k->stage == ASK_HELD) {
             k->held = true;
             k->adopted = true;
         }
-        if (k->stage != stage || k->why != k->told || k->offered != k->told_offer ||
-            k->lapses != k->told_lapses) {
-            k->told_lapses = k->lapses;
-            k->told = k->why;
-            k->told_offer = k->offered;
-            ask_notice(k);
+        if (k->stage != stage || k->why != k->notified_why || k->offered != k->notified_offered ||
+            k->must_close_grant != k->notified_must_close) {
+            k->notified_must_close = k->must_close_grant;
+            k->notified_why = k->why;
+            k->notified_offered = k->offered;
+            ask_notify_owner(k);
         }
     }
 }

@@ -5,43 +5,43 @@
  */
 #include "ledger/arbiter_internal.h"
 
-#define DOUBLE_BACKOFF_BASE MSECONDS(500)
-#define DOUBLE_BACKOFF_MAX SECONDS(15)
-#define DOUBLE_BOOKS_MAX 256u
+#define RECHECK_BACKOFF_BASE MSECONDS(500)
+#define RECHECK_BACKOFF_MAX SECONDS(15)
+#define RECHECK_LIMITS_MAX 256u
 
-void ask_check(struct ask *k, struct str target_uid,
-               void (*on_checked)(void *ctx, const struct err *err), void *ctx)
+void ask_recheck(struct ask *k, struct str target_uid,
+                 void (*on_rechecked)(void *ctx, const struct err *err), void *ctx)
 {
     struct arbiter *a = k->arbiter;
-    ASSERT(!k->checking && !k->ending);
-    k->checking = true;
-    k->check_listed = false;
-    k->check_read = false;
-    k->check_err = (struct err){ 0 };
-    k->check_uid = arena_str(&k->memory, target_uid);
-    k->check_retry = 0;
+    ASSERT(!k->rechecking && !k->ending);
+    k->rechecking = true;
+    k->recheck_listed = false;
+    k->recheck_read = false;
+    k->recheck_err = (struct err){ 0 };
+    k->recheck_uid = arena_str(&k->memory, target_uid);
+    k->recheck_retry = 0;
     /* A list that is on its way may have been made before what this check must see. */
-    k->check_list = a->check_list + 1;
-    k->on_checked = on_checked;
-    k->check_ctx = ctx;
-    arbiter_soon(a);
+    k->recheck_list = a->recheck_list + 1;
+    k->on_rechecked = on_rechecked;
+    k->recheck_ctx = ctx;
+    arbiter_run_soon(a);
 }
 
-void double_end(struct ask *k)
+void recheck_cancel(struct ask *k)
 {
-    if (k->check_call != NULL) {
-        api_cancel(k->arbiter->client->api, STEAL(k->check_call));
+    if (k->recheck_call != NULL) {
+        api_cancel(k->arbiter->client->api, STEAL(k->recheck_call));
     }
-    if (k->fact_call != NULL) {
-        api_cancel(k->arbiter->client->api, STEAL(k->fact_call));
+    if (k->confirm_call != NULL) {
+        api_cancel(k->arbiter->client->api, STEAL(k->confirm_call));
     }
-    k->checking = false;
+    k->rechecking = false;
 }
 
-void double_stop(struct arbiter *a)
+void recheck_stop(struct arbiter *a)
 {
-    if (a->check_call != NULL) {
-        api_cancel(a->client->api, STEAL(a->check_call));
+    if (a->recheck_call != NULL) {
+        api_cancel(a->client->api, STEAL(a->recheck_call));
     }
 }
 
@@ -49,7 +49,7 @@ void double_stop(struct arbiter *a)
 
 /* One that the watch has not brought yet counts already. One that is not known although the watch
  * is beyond it has been deleted since. */
-static bool learn_limit(struct arbiter *a, const struct jval *object)
+static bool recheck_learn_limit(struct arbiter *a, const struct jval *object)
 {
     struct err ignored = { 0 };
     struct str name = jval_str(jval_at(object, "metadata.name"));
@@ -71,113 +71,115 @@ static void on_list(void *ctx, const struct api_reply *reply)
     bool good = verdict == RETRY_DONE &&
                 json_parse(reply->body, JSON_GO, &tmp, &list, &ignored) == 0 &&
                 jval_kind(jval_get(list, STR("items"))) == JARR;
-    a->check_call = NULL;
-    arbiter_soon(a);
+    a->recheck_call = NULL;
+    arbiter_run_soon(a);
     JVAL_EACH (good ? jval_get(list, STR("items")) : NULL, object) {
-        good = learn_limit(a, object) && good;
+        good = recheck_learn_limit(a, object) && good;
     }
     if (!good && verdict != RETRY_ABSENT) {
-        a->check_retry = loop_now(a->loop) + backoff_next(&a->check_backoff, loop_random(a->loop));
+        a->recheck_retry =
+            loop_now(a->loop) + backoff_next(&a->recheck_backoff, loop_random(a->loop));
         return;
     }
-    a->check_retry = 0;
-    backoff_reset(&a->check_backoff);
+    a->recheck_retry = 0;
+    backoff_reset(&a->recheck_backoff);
     LIST_EACH (&a->queue, link) {
         struct ask *k = CONTAINER_OF(link, struct ask, link);
-        k->check_listed = k->check_listed || (k->checking && k->check_list <= a->check_list);
+        k->recheck_listed =
+            k->recheck_listed || (k->rechecking && k->recheck_list <= a->recheck_list);
     }
 }
 
-static void list_limits(struct arbiter *a)
+static void recheck_list_limits(struct arbiter *a)
 {
-    usec_t at = MAX(a->check_retry, client_open_at(a->client));
-    if (a->check_call != NULL) {
+    usec_t at = MAX(a->recheck_retry, client_open_at(a->client));
+    if (a->recheck_call != NULL) {
         return;
     }
     if (at > a->now) {
-        arbiter_at(a, at);
+        arbiter_run_at(a, at);
         return;
     }
-    a->check_list++;
-    if (a->check_backoff.base == 0) {
-        a->check_backoff =
-            (struct backoff){ .base = DOUBLE_BACKOFF_BASE, .max = DOUBLE_BACKOFF_MAX };
+    a->recheck_list++;
+    if (a->recheck_backoff.base == 0) {
+        a->recheck_backoff =
+            (struct backoff){ .base = RECHECK_BACKOFF_BASE, .max = RECHECK_BACKOFF_MAX };
     }
-    a->check_call = api_send(
+    a->recheck_call = api_send(
         a->client->api, &(struct api_request){ .verb = API_GET, .path = STR(ARBITER_LIMITS_PATH) },
         on_list, a);
 }
 
 /* ── the target ────────────────────────────────────────────────────────────────────────────── */
 
-static void check_limit(struct ask *k, const struct book *b, struct err *err)
+static void recheck_limit(struct ask *k, const struct limit_state *b, struct err *err)
 {
-    const struct limit *l = book_limit(b);
+    const struct limit *l = limit_of(b);
     struct arbiter *a = k->arbiter;
-    struct limit_tally t = { .population = b->population,
-                             .granted = l->books.targets,
-                             .unavailable = map_count(&b->hits) };
-    MAP_EACH (&b->hits, entry) {
-        bool counted = reserves_has_target(&l->books, map_item_name(entry));
+    struct limit_counts t = { .population = b->population,
+                              .granted = l->reservations.targets,
+                              .unavailable = map_count(&b->policy_hits) };
+    MAP_EACH (&b->policy_hits, entry) {
+        bool counted = reservations_has_target(&l->reservations, map_item_name(entry));
         t.unavailable -= counted && !a->config.legacy_double_count ? 1 : 0;
     }
-    const struct reserve *entry = book_find(b, k->spec.uid);
-    if (entry == NULL || !ask_is_mine(k, entry->grant)) {
+    const struct reservation *entry = limit_state_reservation(b, k->spec.uid);
+    if (entry == NULL || !ask_grant_is_current(k, entry->grant)) {
         (void)err_set(err, ERR_CONFLICT, "limit " STR_FMT ": the reservation is not there",
                       STR_ARG(l->name));
     } else if (l->paused) {
         (void)err_set(err, ERR_BUSY, "limit " STR_FMT " is paused", STR_ARG(l->name));
     } else if (!b->usable || !population_known(a, l->type)) {
         (void)err_set(err, ERR_BUSY, "limit " STR_FMT " cannot be computed", STR_ARG(l->name));
-    } else if (limit_is_over(l, &t) && !(k->was_unavailable && l->repair_unavailable &&
-                                         t.granted <= limit_nominal(l, t.population))) {
+    } else if (limit_is_overcommitted(l, &t) && !(k->was_unavailable && l->repair_unavailable &&
+                                                  t.granted <= limit_nominal(l, t.population))) {
         (void)err_set(err, ERR_BUSY,
                       "limit " STR_FMT ": %u granted and %u unavailable of %u allowed",
                       STR_ARG(l->name), t.granted, t.unavailable, limit_nominal(l, t.population));
     }
 }
 
-static void check_target(struct ask *k, const struct jval *object, struct err *err)
+static void recheck_target(struct ask *k, const struct jval *object, struct err *err)
 {
     const struct jval *labels = jval_at(object, "metadata.labels");
     struct str uid = jval_str(jval_at(object, "metadata.uid"));
-    struct book *books[DOUBLE_BOOKS_MAX];
-    struct member m = {
+    struct limit_state *limits[RECHECK_LIMITS_MAX];
+    struct counted_object m = {
         .type = k->spec.type,
-        .name = k->full,
+        .name = k->target_name,
         .space = k->spec.space,
-        .plain = k->spec.target,
-        .lookup = member_lookup_jval,
+        .bare_name = k->spec.target,
+        .lookup = counted_object_lookup_jval,
         .ctx = (void *)(uintptr_t)labels,
     };
-    if (object != NULL && k->check_uid.n > 0 && !str_eq(uid, k->check_uid)) {
+    if (object != NULL && k->recheck_uid.n > 0 && !str_eq(uid, k->recheck_uid)) {
         (void)err_set(err, ERR_CONFLICT, STR_FMT " " STR_FMT " is another one than it was",
-                      STR_ARG(target_type_name(k->spec.type)), STR_ARG(k->full));
+                      STR_ARG(target_type_name(k->spec.type)), STR_ARG(k->target_name));
         return;
     }
     population_recount(k->arbiter); /* the list may have brought limits that nobody counted yet */
-    uint32_t n = population_books(k->arbiter, &m, books, DOUBLE_BOOKS_MAX);
+    uint32_t n = population_limits(k->arbiter, &m, limits, RECHECK_LIMITS_MAX);
     for (uint32_t i = 0; i < n && err->code == 0; i++) {
-        if (ask_part_of(k, books[i]) == NULL) {
+        if (ask_applied_limit(k, limits[i]) == NULL) {
             (void)err_set(err, ERR_CONFLICT, "limit " STR_FMT " applies now, and did not",
-                          STR_ARG(book_limit(books[i])->name));
+                          STR_ARG(limit_of(limits[i])->name));
         } else {
-            check_limit(k, books[i], err);
+            recheck_limit(k, limits[i], err);
         }
     }
-    for (uint32_t i = 0; i < k->part_n && err->code == 0; i++) {
-        bool applies = k->parts[i].book->item == NULL;
+    for (uint32_t i = 0; i < k->applied_n && err->code == 0; i++) {
+        bool applies = k->applied[i].limit->item == NULL;
         for (uint32_t j = 0; j < n; j++) {
-            applies = applies || books[j] == k->parts[i].book;
+            applies = applies || limits[j] == k->applied[i].limit;
         }
         if (!applies) {
             (void)err_set(err, ERR_CONFLICT, "limit " STR_FMT " does not apply any more",
-                          STR_ARG(book_limit(k->parts[i].book)->name));
+                          STR_ARG(limit_of(k->applied[i].limit)->name));
         }
     }
 }
 
-static void on_target(void *ctx, const struct api_reply *reply)
+static void recheck_on_target(void *ctx, const struct api_reply *reply)
 {
     struct ask *k = ctx;
     struct arbiter *a = k->arbiter;
@@ -186,24 +188,24 @@ static void on_target(void *ctx, const struct api_reply *reply)
     struct err ignored = { 0 };
     const struct jval *object = NULL;
     enum retry_verdict verdict = client_note(a->client, API_GET, reply);
-    k->check_call = NULL;
-    arbiter_soon(a);
+    k->recheck_call = NULL;
+    arbiter_run_soon(a);
     if (verdict == RETRY_ABSENT && !a->config.grant_missing) {
-        (void)err_set(&k->check_err, ERR_NOTFOUND, STR_FMT " " STR_FMT " is gone",
-                      STR_ARG(target_type_name(k->spec.type)), STR_ARG(k->full));
-        k->check_read = true;
+        (void)err_set(&k->recheck_err, ERR_NOTFOUND, STR_FMT " " STR_FMT " is gone",
+                      STR_ARG(target_type_name(k->spec.type)), STR_ARG(k->target_name));
+        k->recheck_read = true;
         return;
     }
     if (verdict != RETRY_ABSENT &&
         (verdict != RETRY_DONE || json_parse(reply->body, JSON_GO, &tmp, &object, &ignored) < 0)) {
-        k->check_retry = loop_now(a->loop) + DOUBLE_BACKOFF_BASE;
+        k->recheck_retry = loop_now(a->loop) + RECHECK_BACKOFF_BASE;
         return;
     }
-    check_target(k, object, &k->check_err);
-    k->check_read = true;
+    recheck_target(k, object, &k->recheck_err);
+    k->recheck_read = true;
 }
 
-void double_target_path(const struct ask *k)
+void ask_target_path(const struct ask *k)
 {
     static const char *const paths[TARGET_TYPES] = {
         [TARGET_NODE] = "/api/v1/nodes/",
@@ -222,54 +224,54 @@ void double_target_path(const struct ask *k)
     client_add_segment(&a->path, k->spec.target);
 }
 
-static void read_target(struct ask *k)
+static void recheck_read_target(struct ask *k)
 {
     struct arbiter *a = k->arbiter;
-    usec_t at = MAX(k->check_retry, client_open_at(a->client));
-    if (k->check_call != NULL) {
+    usec_t at = MAX(k->recheck_retry, client_open_at(a->client));
+    if (k->recheck_call != NULL) {
         return;
     }
     if (at > a->now) {
-        arbiter_at(a, at);
+        arbiter_run_at(a, at);
         return;
     }
-    double_target_path(k);
-    k->check_call =
-        api_send(a->client->api,
-                 &(struct api_request){ .verb = API_GET, .path = buf_str(&a->path) }, on_target, k);
+    ask_target_path(k);
+    k->recheck_call = api_send(a->client->api,
+                               &(struct api_request){ .verb = API_GET, .path = buf_str(&a->path) },
+                               recheck_on_target, k);
 }
 
 /* ── the turn's part ───────────────────────────────────────────────────────────────────────── */
 
 /* True when the check is over and its owner was told; anything may have changed then. */
-static bool ask_check_step(struct ask *k)
+static bool recheck_step_ask(struct ask *k)
 {
     struct arbiter *a = k->arbiter;
-    if (!k->check_listed) {
+    if (!k->recheck_listed) {
         if (!a->limits_absent) {
-            list_limits(a);
+            recheck_list_limits(a);
             return false;
         }
-        k->check_listed = true;
+        k->recheck_listed = true;
     }
-    if (!k->check_read) {
-        read_target(k);
+    if (!k->recheck_read) {
+        recheck_read_target(k);
         return false;
     }
-    struct err err = k->check_err;
-    k->checking = false;
-    k->on_checked(k->check_ctx, err.code == 0 ? NULL : &err);
+    struct err err = k->recheck_err;
+    k->rechecking = false;
+    k->on_rechecked(k->recheck_ctx, err.code == 0 ? NULL : &err);
     return true;
 }
 
-void double_step(struct arbiter *a)
+void recheck_step(struct arbiter *a)
 {
     bool again = true;
     while (again) {
         again = false;
         LIST_EACH (&a->queue, link) {
             struct ask *k = CONTAINER_OF(link, struct ask, link);
-            if (k->checking && ask_check_step(k)) {
+            if (k->rechecking && recheck_step_ask(k)) {
                 again = true; /* the owner may have added and ended asks */
                 break;
             }

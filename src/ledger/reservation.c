@@ -4,13 +4,13 @@
 
 #include <stdlib.h>
 
-static uint32_t reserve_number(const struct jval *v)
+static uint32_t reservation_number(const struct jval *v)
 {
     int64_t n = 0;
     return jval_i64(v, &n) && n > 0 && n < (int64_t)UINT32_MAX ? (uint32_t)n : 0;
 }
 
-static usec_t reserve_time(const struct jval *v)
+static usec_t reservation_time(const struct jval *v)
 {
     struct timestamp s;
     struct err ignored = { 0 };
@@ -21,7 +21,7 @@ static usec_t reserve_time(const struct jval *v)
     return timestamp_to_usec(s);
 }
 
-struct reserve_key {
+struct reservation_key {
     struct str text;
     struct str tie; /* entries of one target stand in order of their uids */
     uint32_t index;
@@ -29,8 +29,8 @@ struct reserve_key {
 
 static int key_cmp(const void *a, const void *b)
 {
-    const struct reserve_key *x = a;
-    const struct reserve_key *y = b;
+    const struct reservation_key *x = a;
+    const struct reservation_key *y = b;
     int order = str_cmp(x->text, y->text);
     if (order == 0) {
         order = str_cmp(x->tie, y->tie);
@@ -38,7 +38,7 @@ static int key_cmp(const void *a, const void *b)
     return order != 0 ? order : (x->index > y->index) - (x->index < y->index);
 }
 
-static uint32_t *sorted(struct reserve_key *keys, uint32_t n, struct arena *out)
+static uint32_t *sorted(struct reservation_key *keys, uint32_t n, struct arena *out)
 {
     uint32_t *order = ARENA_ARRAY(out, uint32_t, n);
     qsort(keys, n, sizeof(*keys), key_cmp);
@@ -48,21 +48,23 @@ static uint32_t *sorted(struct reserve_key *keys, uint32_t n, struct arena *out)
     return order;
 }
 
-void reserves_index(struct reserves *r, struct reserve *items, uint32_t n, struct arena *out)
+void reservations_index(struct reservations *r, struct reservation *items, uint32_t n,
+                        struct arena *out)
 {
-    *r = (struct reserves){ .items = items, .n = n };
+    *r = (struct reservations){ .items = items, .n = n };
     if (n == 0) {
         return;
     }
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct reserve_key *keys = ARENA_ARRAY(&tmp, struct reserve_key, n);
+    struct reservation_key *keys = ARENA_ARRAY(&tmp, struct reservation_key, n);
     for (uint32_t i = 0; i < n; i++) {
-        keys[i] = (struct reserve_key){ .text = items[i].uid, .index = i };
+        keys[i] = (struct reservation_key){ .text = items[i].uid, .index = i };
     }
     r->by_uid = sorted(keys, n, out);
     for (uint32_t i = 0; i < n; i++) {
-        keys[i] = (struct reserve_key){ .text = items[i].target, .tie = items[i].uid, .index = i };
+        keys[i] =
+            (struct reservation_key){ .text = items[i].target, .tie = items[i].uid, .index = i };
     }
     r->by_target = sorted(keys, n, out);
     for (uint32_t i = 0; i < n; i++) {
@@ -70,39 +72,39 @@ void reserves_index(struct reserves *r, struct reserve *items, uint32_t n, struc
     }
 }
 
-void reserves_parse(const struct jval *list, struct arena *out, struct reserves *ret)
+void reservations_parse(const struct jval *list, struct arena *out, struct reservations *ret)
 {
-    *ret = (struct reserves){ 0 };
+    *ret = (struct reservations){ 0 };
     if (jval_kind(list) != JARR || list->n == 0) {
         return;
     }
-    struct reserve *items = ARENA_ARRAY(out, struct reserve, list->n);
+    struct reservation *items = ARENA_ARRAY(out, struct reservation, list->n);
     uint32_t n = 0;
     JVAL_EACH (list, entry) {
         struct str uid = jval_str(jval_get(entry, STR("requestUID")));
         if (uid.n == 0) {
             continue;
         }
-        items[n] = (struct reserve){
+        items[n] = (struct reservation){
             .uid = arena_str(out, uid),
             .name = arena_str(out, jval_str(jval_get(entry, STR("requestName")))),
             .target = arena_str(out, jval_str(jval_get(entry, STR("target")))),
             .state = arena_str(out, jval_str(jval_get(entry, STR("state")))),
-            .grant = reserve_number(jval_get(entry, STR("grant"))),
-            .granted = reserve_time(jval_get(entry, STR("grantedTime"))),
+            .grant = reservation_number(jval_get(entry, STR("grant"))),
+            .granted = reservation_time(jval_get(entry, STR("grantedTime"))),
         };
         n++;
     }
-    reserves_index(ret, items, n, out);
+    reservations_index(ret, items, n, out);
 }
 
-const struct reserve *reserves_find(const struct reserves *r, struct str uid)
+const struct reservation *reservations_find(const struct reservations *r, struct str uid)
 {
     uint32_t low = 0;
     uint32_t high = r->n;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        const struct reserve *item = &r->items[r->by_uid[middle]];
+        const struct reservation *item = &r->items[r->by_uid[middle]];
         int order = str_cmp(item->uid, uid);
         if (order == 0) {
             return item;
@@ -116,7 +118,7 @@ const struct reserve *reserves_find(const struct reserves *r, struct str uid)
     return NULL;
 }
 
-bool reserves_has_target(const struct reserves *r, struct str target)
+bool reservations_has_target(const struct reservations *r, struct str target)
 {
     uint32_t low = 0;
     uint32_t high = r->n;
@@ -135,11 +137,11 @@ bool reserves_has_target(const struct reserves *r, struct str target)
     return false;
 }
 
-struct tree *reserves_tree(const struct reserves *r, struct arena *out)
+struct tree *reservations_tree(const struct reservations *r, struct arena *out)
 {
     struct tree *list = tree_arr(out);
     for (uint32_t i = 0; i < r->n; i++) {
-        const struct reserve *item = &r->items[i];
+        const struct reservation *item = &r->items[i];
         struct tree *entry = tree_obj(out);
         tree_set(out, entry, STR("requestUID"), tree_str(out, item->uid));
         if (item->name.n > 0) {

@@ -10,9 +10,9 @@
 #include "format/json.h"
 #include "format/json_tree.h"
 
-#define RESERVES_MAX 5000u /* more do not fit into an object of the API server (1.5 MiB) */
+#define RESERVATIONS_MAX 5000u /* more do not fit into an object of the API server (1.5 MiB) */
 
-struct reserve {
+struct reservation {
     struct str uid; /* requestUID: of the request, or of a profile's node */
     struct str name;
     struct str target; /* "name", or "namespace/name" */
@@ -21,8 +21,8 @@ struct reserve {
     usec_t granted; /* wall; USEC_NEVER when it does not say */
 };
 
-struct reserves {
-    struct reserve *items;
+struct reservations {
+    struct reservation *items;
     uint32_t n;
     uint32_t *by_uid;    /* indexes of the items, sorted by uid */
     uint32_t *by_target; /* sorted by target */
@@ -31,14 +31,15 @@ struct reserves {
 
 /* The array of status.reservations; NULL has none. Entries without a uid are passed over: nobody
  * could ever release them, and the schema forbids them. Texts are copied. */
-void reserves_parse(const struct jval *list, struct arena *out, struct reserves *ret);
+void reservations_parse(const struct jval *list, struct arena *out, struct reservations *ret);
 
 /* NULL when there is none. */
-const struct reserve *reserves_find(const struct reserves *r, struct str uid);
-bool reserves_has_target(const struct reserves *r, struct str target);
+const struct reservation *reservations_find(const struct reservations *r, struct str uid);
+bool reservations_has_target(const struct reservations *r, struct str target);
 
 /* Makes a ledger of `n` entries that are given, which are borrowed: it sorts them. */
-void reserves_index(struct reserves *r, struct reserve *items, uint32_t n, struct arena *out);
+void reservations_index(struct reservations *r, struct reservation *items, uint32_t n,
+                        struct arena *out);
 
 /* As status.reservations holds it. */
-struct tree *reserves_tree(const struct reserves *r, struct arena *out);
+struct tree *reservations_tree(const struct reservations *r, struct arena *out);

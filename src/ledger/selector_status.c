@@ -7,84 +7,84 @@
 #include "format/mergepatch.h"
 #include "ledger/arbiter_internal.h"
 
-#define SIGHT_SAMPLE 20u
-#define SIGHT_PAUSE SECONDS(1)
-#define SIGHT_BACKOFF_BASE SECONDS(1)
-#define SIGHT_BACKOFF_MAX MINUTES(1)
+#define SELECTOR_SAMPLE_MAX 20u
+#define SELECTOR_WRITE_INTERVAL SECONDS(1)
+#define SELECTOR_STATE_BACKOFF_BASE SECONDS(1)
+#define SELECTOR_STATE_BACKOFF_MAX MINUTES(1)
 
 /* Our side of one. */
-struct sight {
+struct selector_state {
     struct arbiter *arbiter;
     struct store_item *item;
     struct list link; /* in arbiter->sights */
     bool dirty;
-    usec_t looked_at; /* monotonic */
+    usec_t updated_at; /* monotonic */
     struct api_call *call;
     struct backoff backoff;
     usec_t retry_at;
 };
 
-const struct picker *sights_find(const struct arbiter *a, struct str reference)
+const struct maintenance_selector *selectors_find(const struct arbiter *a, struct str selector_ref)
 {
-    const struct store_item *item = store_find(&a->pickers, reference);
+    const struct store_item *item = store_find(&a->selectors, selector_ref);
     return item != NULL ? item->object : NULL;
 }
 
-void sights_mark(struct arbiter *a, enum target_type type)
+void selectors_mark(struct arbiter *a, enum target_type type)
 {
-    LIST_EACH (&a->sights, link) {
-        struct sight *s = CONTAINER_OF(link, struct sight, link);
-        const struct picker *p = s->item->object;
+    LIST_EACH (&a->selector_states, link) {
+        struct selector_state *s = CONTAINER_OF(link, struct selector_state, link);
+        const struct maintenance_selector *p = s->item->object;
         s->dirty = s->dirty || p->type == type;
     }
 }
 
 /* ── looking ───────────────────────────────────────────────────────────────────────────────── */
 
-struct look {
+struct matched_objects {
     const struct arbiter *arbiter;
-    const struct picker *picker;
+    const struct maintenance_selector *picker;
     uint32_t matched;
-    struct str sample[SIGHT_SAMPLE]; /* the smallest names, sorted */
+    struct str sample[SELECTOR_SAMPLE_MAX]; /* the smallest names, sorted */
     uint32_t sample_n;
 };
 
-static void look_keep(struct look *l, struct str name)
+static void matched_objects_add(struct matched_objects *l, struct str name)
 {
     uint32_t i = l->sample_n;
     while (i > 0 && str_cmp(name, l->sample[i - 1]) < 0) {
         i--;
     }
-    if (i >= SIGHT_SAMPLE) {
+    if (i >= SELECTOR_SAMPLE_MAX) {
         return;
     }
-    uint32_t last = MIN(l->sample_n, SIGHT_SAMPLE - 1);
+    uint32_t last = MIN(l->sample_n, SELECTOR_SAMPLE_MAX - 1);
     for (uint32_t k = last; k > i; k--) {
         l->sample[k] = l->sample[k - 1];
     }
     l->sample[i] = name;
-    l->sample_n = MIN(l->sample_n + 1, SIGHT_SAMPLE);
+    l->sample_n = MIN(l->sample_n + 1, SELECTOR_SAMPLE_MAX);
 }
 
-static void look_at(void *ctx, const struct member *m)
+static void matched_objects_visit(void *ctx, const struct counted_object *m)
 {
-    struct look *l = ctx;
-    const struct picker *p = l->picker;
+    struct matched_objects *l = ctx;
+    const struct maintenance_selector *p = l->picker;
     if (p->spaced && !population_space_matches(l->arbiter, m->space, &p->spaces)) {
         return;
     }
-    if ((p->selects && selector_match(&p->selector, m->lookup, m->ctx)) ||
-        picker_names(p, m->name, m->plain)) {
+    if ((p->has_selector && selector_match(&p->selector, m->lookup, m->ctx)) ||
+        maintenance_selector_has_name(p, m->name, m->bare_name)) {
         l->matched++;
-        look_keep(l, m->name);
+        matched_objects_add(l, m->name);
     }
 }
 
-static bool sight_in_use(const struct sight *s)
+static bool selector_state_in_use(const struct selector_state *s)
 {
-    LIST_EACH (&s->arbiter->books, link) {
-        const struct limit *l = book_limit(CONTAINER_OF(link, struct book, link));
-        if (l->refers && str_eq(l->reference, s->item->name)) {
+    LIST_EACH (&s->arbiter->limit_states, link) {
+        const struct limit *l = limit_of(CONTAINER_OF(link, struct limit_state, link));
+        if (l->has_selector_ref && str_eq(l->selector_ref, s->item->name)) {
             return true;
         }
     }
@@ -93,15 +93,16 @@ static bool sight_in_use(const struct sight *s)
 
 /* ── telling ───────────────────────────────────────────────────────────────────────────────── */
 
-static void sight_compose(const struct sight *s, struct tree *status, struct arena *tmp)
+static void selector_state_compose(const struct selector_state *s, struct tree *status,
+                                   struct arena *tmp)
 {
     struct arbiter *a = s->arbiter;
-    const struct picker *p = s->item->object;
-    struct look l = { .arbiter = a, .picker = p };
+    const struct maintenance_selector *p = s->item->object;
+    struct matched_objects l = { .arbiter = a, .picker = p };
     bool good = p->reason.n == 0;
-    bool used = sight_in_use(s);
+    bool used = selector_state_in_use(s);
     if (good) {
-        population_each(a, p->type, look_at, &l);
+        population_each(a, p->type, matched_objects_visit, &l);
     }
     tree_set(tmp, status, STR("matched"), tree_i64(tmp, l.matched));
     tree_set(tmp, status, STR("observedGeneration"), tree_i64(tmp, p->generation));
@@ -119,20 +120,20 @@ static void sight_compose(const struct sight *s, struct tree *status, struct are
         list = tree_arr(tmp);
         tree_set(tmp, status, STR("conditions"), list);
     }
-    statement_set_condition(list,
-                            &(struct statement_condition){
-                                "Accepted", good, good ? STR("Accepted") : p->reason, p->problem },
-                            p->generation, a->wall, tmp);
-    statement_set_condition(
+    status_condition_set(list,
+                         &(struct status_condition){
+                             "Accepted", good, good ? STR("Accepted") : p->reason, p->problem },
+                         p->generation, a->wall, tmp);
+    status_condition_set(
         list,
-        &(struct statement_condition){ "InUse", used,
-                                       used ? STR("Referenced") : STR("NotReferenced"), STR("") },
+        &(struct status_condition){ "InUse", used, used ? STR("Referenced") : STR("NotReferenced"),
+                                    STR("") },
         p->generation, a->wall, tmp);
 }
 
-static void sight_on_reply(void *ctx, const struct api_reply *reply)
+static void selector_state_on_reply(void *ctx, const struct api_reply *reply)
 {
-    struct sight *s = ctx;
+    struct selector_state *s = ctx;
     struct arbiter *a = s->arbiter;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -141,17 +142,17 @@ static void sight_on_reply(void *ctx, const struct api_reply *reply)
     enum retry_verdict verdict = client_note(a->client, API_PATCH, reply);
     s->call = NULL;
     if (verdict == RETRY_DONE && json_parse(reply->body, JSON_GO, &tmp, &object, &ignored) == 0 &&
-        store_learn(&a->pickers, object, &ignored) >= 0) {
+        store_learn(&a->selectors, object, &ignored) >= 0) {
         backoff_reset(&s->backoff);
     } else {
         /* The watch brings what made it fail; what it says is for people, and can wait. */
         s->dirty = true;
         s->retry_at = loop_now(a->loop) + backoff_next(&s->backoff, loop_random(a->loop));
     }
-    arbiter_soon(a);
+    arbiter_run_soon(a);
 }
 
-static void sight_send(struct sight *s, const struct tree *patch)
+static void selector_state_send(struct selector_state *s, const struct tree *patch)
 {
     struct arbiter *a = s->arbiter;
     char version[24];
@@ -182,13 +183,13 @@ static void sight_send(struct sight *s, const struct tree *patch)
                            .content_type = API_MERGE_PATCH,
                            .body = buf_str(&a->body),
                        },
-                       sight_on_reply, s);
+                       selector_state_on_reply, s);
 }
 
-static void sight_step(struct sight *s)
+static void selector_state_step(struct selector_state *s)
 {
     struct arbiter *a = s->arbiter;
-    const struct picker *p = s->item->object;
+    const struct maintenance_selector *p = s->item->object;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct err err = { 0 };
@@ -197,130 +198,131 @@ static void sight_step(struct sight *s)
     if (!s->dirty || s->call != NULL || (p->reason.n == 0 && !population_known(a, p->type))) {
         return;
     }
-    usec_t at = MAX(s->retry_at, s->looked_at + SIGHT_PAUSE);
+    usec_t at = MAX(s->retry_at, s->updated_at + SELECTOR_WRITE_INTERVAL);
     at = MAX(at, client_open_at(a->client));
     if (at > a->now) {
-        arbiter_at(a, at);
+        arbiter_run_at(a, at);
         return;
     }
     s->dirty = false;
-    s->looked_at = a->now;
+    s->updated_at = a->now;
     if (tree_parse(p->status, &tmp, &old, &err) < 0) {
         return;
     }
     struct tree *status = tree_clone(&tmp, old);
-    sight_compose(s, status, &tmp);
+    selector_state_compose(s, status, &tmp);
     if (mergepatch_create(old, status, &tmp, &patch, &err) == 0 && patch->n > 0) {
-        sight_send(s, patch);
+        selector_state_send(s, patch);
     }
 }
 
-void sights_step(struct arbiter *a)
+void selectors_step(struct arbiter *a)
 {
-    if (!a->may) {
+    if (!a->may_act) {
         return;
     }
-    LIST_EACH (&a->sights, link) {
-        sight_step(CONTAINER_OF(link, struct sight, link));
+    LIST_EACH (&a->selector_states, link) {
+        selector_state_step(CONTAINER_OF(link, struct selector_state, link));
     }
 }
 
 /* ── watching ──────────────────────────────────────────────────────────────────────────────── */
 
-static void sights_on_change(void *ctx, struct store_item *item, const void *before)
+static void selectors_on_change(void *ctx, struct store_item *item, const void *before)
 {
     struct arbiter *a = ctx;
-    const struct picker *p = item->object;
-    const struct picker *old = before;
-    struct sight *s = item->extra;
+    const struct maintenance_selector *p = item->object;
+    const struct maintenance_selector *old = before;
+    struct selector_state *s = item->extra;
     if (s == NULL) {
-        s = ALLOC_NEW(struct sight);
+        s = ALLOC_NEW(struct selector_state);
         s->arbiter = a;
         s->item = item;
-        s->looked_at = -SIGHT_PAUSE;
-        s->backoff = (struct backoff){ .base = SIGHT_BACKOFF_BASE, .max = SIGHT_BACKOFF_MAX };
+        s->updated_at = -SELECTOR_WRITE_INTERVAL;
+        s->backoff = (struct backoff){ .base = SELECTOR_STATE_BACKOFF_BASE,
+                                       .max = SELECTOR_STATE_BACKOFF_MAX };
         item->extra = s;
-        list_add(&a->sights, &s->link);
+        list_add(&a->selector_states, &s->link);
     }
     s->dirty = true;
     if (old == NULL || old->generation != p->generation || !str_eq(old->uid, p->uid)) {
-        arbiter_reshape(a, p->type);
+        arbiter_limits_changed(a, p->type);
         if (old != NULL) {
-            arbiter_reshape(a, old->type);
+            arbiter_limits_changed(a, old->type);
         }
     }
-    arbiter_soon(a);
+    arbiter_run_soon(a);
 }
 
-static void sights_on_gone(void *ctx, struct store_item *item)
+static void selectors_on_gone(void *ctx, struct store_item *item)
 {
     struct arbiter *a = ctx;
-    struct sight *s = item->extra;
-    const struct picker *p = item->object;
+    struct selector_state *s = item->extra;
+    const struct maintenance_selector *p = item->object;
     if (s->call != NULL) {
         api_cancel(a->client->api, STEAL(s->call));
     }
     list_del(&s->link);
     alloc_free(s);
     item->extra = NULL;
-    arbiter_reshape(a, p->type);
+    arbiter_limits_changed(a, p->type);
 }
 
-static void sights_on_list(void *ctx)
+static void selectors_on_list(void *ctx)
 {
     struct arbiter *a = ctx;
-    store_list_begin(&a->pickers);
+    store_list_begin(&a->selectors);
 }
 
-static int sights_on_object(void *ctx, const struct jval *object, bool deleted, struct err *err)
+static int selectors_on_object(void *ctx, const struct jval *object, bool deleted, struct err *err)
 {
     struct arbiter *a = ctx;
-    int r = store_observe(&a->pickers, object, deleted, err);
-    while (store_take(&a->pickers) != NULL) {
+    int r = store_observe(&a->selectors, object, deleted, err);
+    while (store_take(&a->selectors) != NULL) {
         /* on_change has seen it */
     }
     return r;
 }
 
-static bool sights_on_synced(void *ctx, uint64_t version)
+static bool selectors_on_synced(void *ctx, uint64_t version)
 {
     struct arbiter *a = ctx;
-    a->pickers_synced = store_list_end(&a->pickers, version);
-    arbiter_soon(a);
-    return a->pickers_synced;
+    a->selectors_synced = store_list_end(&a->selectors, version);
+    arbiter_run_soon(a);
+    return a->selectors_synced;
 }
 
-static void sights_on_error(void *ctx, const struct err *err, bool bad)
+static void selectors_on_error(void *ctx, const struct err *err, bool bad)
 {
     struct arbiter *a = ctx;
     if (err->code == ERR_NOTFOUND && !bad) {
-        a->pickers_synced = true; /* not installed: there are none */
-        arbiter_soon(a);
+        a->selectors_synced = true; /* not installed: there are none */
+        arbiter_run_soon(a);
     } else if (a->config.log != NULL) {
         log_debug(a->config.log, "watch of selectors failed", KV_TEXT("error", err->msg));
     }
 }
 
-void sights_start(struct arbiter *a)
+void selectors_start(struct arbiter *a)
 {
-    list_init(&a->sights);
-    store_init(&a->pickers, &picker_kind, a, loop_random(a->loop));
-    a->pickers.on_change = sights_on_change;
-    a->pickers.on_gone = sights_on_gone;
-    reflector_init(&a->pickers_reflector, a->client,
+    list_init(&a->selector_states);
+    store_init(&a->selectors, &maintenance_selector_kind, a, loop_random(a->loop));
+    a->selectors.on_change = selectors_on_change;
+    a->selectors.on_gone = selectors_on_gone;
+    reflector_init(&a->selectors_reflector, a->client,
                    &(struct reflector_config){
                        .path = STR("/apis/repairman.k8s.io/v1/maintenanceselectors"),
-                       .on_list = sights_on_list,
-                       .on_object = sights_on_object,
-                       .on_synced = sights_on_synced,
-                       .on_error = sights_on_error,
+                       .on_list = selectors_on_list,
+                       .on_object = selectors_on_object,
+                       .on_synced = selectors_on_synced,
+                       .on_error = selectors_on_error,
                        .ctx = a,
                    });
-    reflector_start(&a->pickers_reflector);
+    reflector_start(&a->selectors_reflector);
 }
 
-void sights_stop(struct arbiter *a)
+void selectors_stop(struct arbiter *a)
 {
-    reflector_done(&a->pickers_reflector);
-    store_done(&a->pickers);
+    reflector_done(&a->selectors_reflector);
+    store_done(&a->selectors);
 }

@@ -9,28 +9,29 @@
 #include "format/json_writer.h"
 #include "ledger/arbiter_internal.h"
 
-#define LOCK_LABEL "repairman.k8s.io/lock"
-#define LOCK_HOLDER "repairman.k8s.io/holder"
-#define LOCK_TARGET "repairman.k8s.io/target"
-#define LOCK_GRANT "repairman.k8s.io/grant"
-#define LOCK_BACKOFF_BASE MSECONDS(500)
-#define LOCK_BACKOFF_MAX SECONDS(30)
+#define TARGET_LOCK_LABEL "repairman.k8s.io/lock"
+#define TARGET_LOCK_HOLDER "repairman.k8s.io/holder"
+#define TARGET_LOCK_TARGET "repairman.k8s.io/target"
+#define TARGET_LOCK_GRANT "repairman.k8s.io/grant"
+#define TARGET_LOCK_BACKOFF_BASE MSECONDS(500)
+#define TARGET_LOCK_BACKOFF_MAX SECONDS(30)
 
 /* ── life ──────────────────────────────────────────────────────────────────────────────────── */
 
-static struct lock *lock_new(struct arbiter *a, struct str name)
+static struct target_lock *target_lock_new(struct arbiter *a, struct str name)
 {
-    struct lock *l = ALLOC_NEW(struct lock);
+    struct target_lock *l = ALLOC_NEW(struct target_lock);
     l->arbiter = a;
     l->memory.first = 256;
     l->name = arena_str(&l->memory, name);
-    l->backoff = (struct backoff){ .base = LOCK_BACKOFF_BASE, .max = LOCK_BACKOFF_MAX };
+    l->backoff =
+        (struct backoff){ .base = TARGET_LOCK_BACKOFF_BASE, .max = TARGET_LOCK_BACKOFF_MAX };
     list_init(&l->asks);
     (void)map_put(&a->locks, name, l); /* it was not there */
     return l;
 }
 
-static void lock_free(struct lock *l)
+static void target_lock_free(struct target_lock *l)
 {
     struct arbiter *a = l->arbiter;
     if (l->call != NULL) {
@@ -44,21 +45,21 @@ static void lock_free(struct lock *l)
     buf_done(&l->holder);
     buf_done(&l->holder_name);
     buf_done(&l->uid);
-    buf_done(&l->made);
+    buf_done(&l->created_uid);
     arena_done(&l->memory);
     alloc_free(l);
 }
 
 /* Forgets a lock that is about nothing any more. Should it be there after all, the watch brings it
  * back. */
-static void lock_tidy(struct lock *l)
+static void target_lock_free_if_unused(struct target_lock *l)
 {
-    if (!l->there && l->call == NULL && list_empty(&l->asks)) {
-        lock_free(l);
+    if (!l->exists && l->call == NULL && list_empty(&l->asks)) {
+        target_lock_free(l);
     }
 }
 
-static struct str lock_name(struct str target, struct arena *out)
+static struct str target_lock_name(struct str target, struct arena *out)
 {
     static const char digits[] = "0123456789abcdef";
     unsigned char hash[SHA256_BYTES];
@@ -72,89 +73,90 @@ static struct str lock_name(struct str target, struct arena *out)
     return arena_printf(out, "target-%s", text);
 }
 
-struct lock *lock_find(const struct arbiter *a, struct str target, struct arena *tmp)
+struct target_lock *target_lock_find(const struct arbiter *a, struct str target, struct arena *tmp)
 {
-    struct lock *l = map_find(&a->targets, target);
-    return l != NULL ? l : map_find(&a->locks, lock_name(target, tmp));
+    struct target_lock *l = map_find(&a->targets, target);
+    return l != NULL ? l : map_find(&a->locks, target_lock_name(target, tmp));
 }
 
-void lock_join(struct ask *k)
+void target_lock_join(struct ask *k)
 {
     struct arbiter *a = k->arbiter;
     struct str target = arena_printf(&k->memory, STR_FMT "/" STR_FMT "/" STR_FMT,
                                      STR_ARG(target_type_name(k->spec.type)),
                                      STR_ARG(k->spec.space), STR_ARG(k->spec.target));
-    struct lock *l = map_find(&a->targets, target);
+    struct target_lock *l = map_find(&a->targets, target);
     if (l == NULL) {
-        struct str name = lock_name(target, &k->memory);
+        struct str name = target_lock_name(target, &k->memory);
         l = map_find(&a->locks, name);
-        l = l != NULL ? l : lock_new(a, name);
+        l = l != NULL ? l : target_lock_new(a, name);
         l->target = arena_str(&l->memory, target);
         (void)map_put(&a->targets, target, l); /* it was not there */
     }
-    list_add(&l->asks, &k->at);
+    list_add(&l->asks, &k->lock_link);
     k->lock = l;
 }
 
-void lock_leave(struct ask *k)
+void target_lock_leave(struct ask *k)
 {
-    struct lock *l = STEAL(k->lock);
-    list_del(&k->at);
+    struct target_lock *l = STEAL(k->lock);
+    list_del(&k->lock_link);
     l->taker = l->taker == k ? NULL : l->taker;
     if (list_empty(&l->asks)) {
         (void)map_del(&l->arbiter->targets, l->target); /* it is this one */
         l->target = STR_NONE;
     }
-    lock_tidy(l);
+    target_lock_free_if_unused(l);
 }
 
-bool lock_is_of(const struct lock *l, struct str uid)
+bool target_lock_is_held_by(const struct target_lock *l, struct str uid)
 {
-    return l->there && str_eq(buf_str(&l->holder), uid);
+    return l->exists && str_eq(buf_str(&l->holder), uid);
 }
 
 /* ── what is known of it ───────────────────────────────────────────────────────────────────── */
 
-static void lock_set(struct buf *b, struct str text)
+static void target_lock_set_text(struct buf *b, struct str text)
 {
     buf_reset(b);
     buf_add(b, text);
 }
 
-static void lock_learn(struct lock *l, const struct jval *object, uint64_t version)
+static void target_lock_read(struct target_lock *l, const struct jval *object, uint64_t version)
 {
     struct arbiter *a = l->arbiter;
-    l->there = true;
+    l->exists = true;
     l->version = version;
     l->grant = 0;
     (void)str_to_u32(/* 0 when it does not say */
-                     jval_str(
-                         jval_get(jval_at(object, "metadata.annotations"), str_from(LOCK_GRANT))),
+                     jval_str(jval_get(jval_at(object, "metadata.annotations"),
+                                       str_from(TARGET_LOCK_GRANT))),
                      &l->grant);
-    lock_set(&l->holder, jval_str(jval_at(object, "spec.holderIdentity")));
-    lock_set(&l->holder_name,
-             jval_str(jval_get(jval_at(object, "metadata.annotations"), str_from(LOCK_HOLDER))));
-    lock_set(&l->uid, jval_str(jval_at(object, "metadata.uid")));
-    a->books_dirty = true;
+    target_lock_set_text(&l->holder, jval_str(jval_at(object, "spec.holderIdentity")));
+    target_lock_set_text(&l->holder_name, jval_str(jval_get(jval_at(object, "metadata.annotations"),
+                                                            str_from(TARGET_LOCK_HOLDER))));
+    target_lock_set_text(&l->uid, jval_str(jval_at(object, "metadata.uid")));
+    a->sweep_needed = true;
     a->lock_changes++;
-    arbiter_soon(a);
+    arbiter_run_soon(a);
 }
 
-static void lock_gone(struct lock *l)
+static void target_lock_on_gone(struct target_lock *l)
 {
-    l->there = false;
+    l->exists = false;
     l->arbiter->lock_changes++;
-    l->arbiter->books_dirty = true;
-    arbiter_soon(l->arbiter);
+    l->arbiter->sweep_needed = true;
+    arbiter_run_soon(l->arbiter);
 }
 
-static void locks_on_list(void *ctx)
+static void target_locks_on_list(void *ctx)
 {
     struct arbiter *a = ctx;
     a->lock_list++;
 }
 
-static int locks_on_object(void *ctx, const struct jval *object, bool deleted, struct err *err)
+static int target_locks_on_object(void *ctx, const struct jval *object, bool deleted,
+                                  struct err *err)
 {
     struct arbiter *a = ctx;
     struct str name = jval_str(jval_at(object, "metadata.name"));
@@ -162,12 +164,12 @@ static int locks_on_object(void *ctx, const struct jval *object, bool deleted, s
     if (name.n == 0 || version == 0) {
         return err_set(err, ERR_PROTO, "a lease has no name or no version");
     }
-    struct lock *l = map_find(&a->locks, name);
+    struct target_lock *l = map_find(&a->locks, name);
     if (l == NULL && deleted) {
         return 0;
     }
     if (l == NULL) {
-        l = lock_new(a, name);
+        l = target_lock_new(a, name);
     }
     l->list = a->lock_list;
     /* What an answer has said already, or overtaken, is old. */
@@ -176,30 +178,30 @@ static int locks_on_object(void *ctx, const struct jval *object, bool deleted, s
     }
     if (deleted) {
         l->version = version;
-        lock_gone(l);
-        lock_tidy(l);
+        target_lock_on_gone(l);
+        target_lock_free_if_unused(l);
     } else {
-        lock_learn(l, object, version);
+        target_lock_read(l, object, version);
     }
     return 0;
 }
 
-static bool locks_on_synced(void *ctx, uint64_t version)
+static bool target_locks_on_synced(void *ctx, uint64_t version)
 {
     struct arbiter *a = ctx;
     MAP_EACH (&a->locks, entry) {
-        struct lock *l = map_item_value(entry);
-        if (l->there && l->list != a->lock_list && l->version <= version) {
-            lock_gone(l);
-            lock_tidy(l);
+        struct target_lock *l = map_item_value(entry);
+        if (l->exists && l->list != a->lock_list && l->version <= version) {
+            target_lock_on_gone(l);
+            target_lock_free_if_unused(l);
         }
     }
-    a->locks_synced = true;
-    arbiter_soon(a);
+    a->target_locks_synced = true;
+    arbiter_run_soon(a);
     return true;
 }
 
-static void locks_on_error(void *ctx, const struct err *err, bool bad UNUSED)
+static void target_locks_on_error(void *ctx, const struct err *err, bool bad UNUSED)
 {
     struct arbiter *a = ctx;
     if (a->config.log != NULL) {
@@ -207,36 +209,36 @@ static void locks_on_error(void *ctx, const struct err *err, bool bad UNUSED)
     }
 }
 
-void locks_start(struct arbiter *a)
+void target_locks_start(struct arbiter *a)
 {
     CLEANUP(buf_done)
     struct buf path = { 0 };
     buf_add(&path, STR("/apis/coordination.k8s.io/v1/namespaces/"));
     client_add_segment(&path, a->config.space);
     buf_add(&path, STR("/leases"));
-    a->locks_path = arena_str(&a->memory, buf_str(&path));
+    a->target_locks_path = arena_str(&a->memory, buf_str(&path));
     map_init(&a->locks, loop_random(a->loop), loop_random(a->loop));
     map_init(&a->targets, loop_random(a->loop), loop_random(a->loop));
-    reflector_init(&a->locks_reflector, a->client,
+    reflector_init(&a->target_locks_reflector, a->client,
                    &(struct reflector_config){
-                       .path = a->locks_path,
+                       .path = a->target_locks_path,
                        .query = STR("&labelSelector=repairman.k8s.io%2Flock%3Dtarget"),
-                       .on_list = locks_on_list,
-                       .on_object = locks_on_object,
-                       .on_synced = locks_on_synced,
-                       .on_error = locks_on_error,
+                       .on_list = target_locks_on_list,
+                       .on_object = target_locks_on_object,
+                       .on_synced = target_locks_on_synced,
+                       .on_error = target_locks_on_error,
                        .ctx = a,
                    });
-    reflector_start(&a->locks_reflector);
+    reflector_start(&a->target_locks_reflector);
 }
 
-void locks_stop(struct arbiter *a)
+void target_locks_stop(struct arbiter *a)
 {
-    reflector_done(&a->locks_reflector);
+    reflector_done(&a->target_locks_reflector);
     MAP_EACH (&a->locks, entry) {
-        struct lock *l = map_item_value(entry);
+        struct target_lock *l = map_item_value(entry);
         ASSERT(list_empty(&l->asks));
-        lock_free(l);
+        target_lock_free(l);
     }
     map_done(&a->locks);
     map_done(&a->targets);
@@ -244,16 +246,16 @@ void locks_stop(struct arbiter *a)
 
 /* ── requests ──────────────────────────────────────────────────────────────────────────────── */
 
-static void lock_back_off(struct lock *l)
+static void target_lock_back_off(struct target_lock *l)
 {
     struct arbiter *a = l->arbiter;
-    l->unsure = true;
+    l->must_read = true;
     l->retry_at = MAX(loop_now(a->loop) + backoff_next(&l->backoff, loop_random(a->loop)),
                       client_open_at(a->client));
-    arbiter_at(a, l->retry_at);
+    arbiter_run_at(a, l->retry_at);
 }
 
-static void lock_on_object(struct lock *l, struct str body)
+static void target_lock_on_object(struct target_lock *l, struct str body)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -264,46 +266,46 @@ static void lock_on_object(struct lock *l, struct str body)
         version = store_version(object);
     }
     if (version == 0) {
-        lock_back_off(l);
+        target_lock_back_off(l);
         return;
     }
-    l->unsure = false;
+    l->must_read = false;
     backoff_reset(&l->backoff);
     if (version >= l->version) {
-        lock_learn(l, object, version);
+        target_lock_read(l, object, version);
     }
 }
 
-static void lock_on_reply(void *ctx, const struct api_reply *reply)
+static void target_lock_on_reply(void *ctx, const struct api_reply *reply)
 {
-    struct lock *l = ctx;
+    struct target_lock *l = ctx;
     struct arbiter *a = l->arbiter;
     enum retry_verdict verdict = client_note(a->client, l->verb, reply);
     l->call = NULL;
     a->lock_calls--;
     if (verdict == RETRY_ABSENT && l->verb != API_POST) {
-        l->unsure = false;
-        lock_gone(l);
+        l->must_read = false;
+        target_lock_on_gone(l);
     } else if (verdict == RETRY_DONE && l->verb == API_DELETE) {
-        l->unsure = false;
+        l->must_read = false;
         backoff_reset(&l->backoff);
-        lock_gone(l);
+        target_lock_on_gone(l);
     } else if (verdict == RETRY_DONE) {
-        lock_on_object(l, reply->body);
+        target_lock_on_object(l, reply->body);
         if (l->verb == API_POST) {
-            lock_set(&l->made, buf_str(&l->uid));
+            target_lock_set_text(&l->created_uid, buf_str(&l->uid));
         }
     } else if (verdict == RETRY_OBSERVE) {
-        l->unsure = true; /* it is there, or it is another: see whose */
+        l->must_read = true; /* it is there, or it is another: see whose */
     } else {
         /* No namespace to create it in is a 404 as well: that is nothing a second mends. */
-        lock_back_off(l);
+        target_lock_back_off(l);
     }
-    arbiter_soon(a);
-    lock_tidy(l);
+    arbiter_run_soon(a);
+    target_lock_free_if_unused(l);
 }
 
-static bool lock_may_send(struct lock *l)
+static bool target_lock_may_send(struct target_lock *l)
 {
     struct arbiter *a = l->arbiter;
     if (l->call != NULL) {
@@ -311,17 +313,17 @@ static bool lock_may_send(struct lock *l)
     }
     usec_t at = MAX(l->retry_at, client_open_at(a->client));
     if (at > a->now) {
-        arbiter_at(a, at);
+        arbiter_run_at(a, at);
         return false;
     }
-    return a->lock_calls < ARBITER_LOCKS_MAX; /* an answer wakes us */
+    return a->lock_calls < ARBITER_LOCK_CALLS_MAX; /* an answer wakes us */
 }
 
-static void lock_send(struct lock *l, enum api_verb verb)
+static void target_lock_send(struct target_lock *l, enum api_verb verb)
 {
     struct arbiter *a = l->arbiter;
     buf_reset(&a->path);
-    buf_add(&a->path, a->locks_path);
+    buf_add(&a->path, a->target_locks_path);
     if (verb != API_POST) {
         buf_add_char(&a->path, '/');
         buf_add(&a->path, l->name);
@@ -333,11 +335,11 @@ static void lock_send(struct lock *l, enum api_verb verb)
                            .path = buf_str(&a->path),
                            .body = verb == API_GET ? STR_NONE : buf_str(&a->body),
                        },
-                       lock_on_reply, l);
+                       target_lock_on_reply, l);
     a->lock_calls++;
 }
 
-static void lock_write(struct lock *l, const struct ask *k)
+static void target_lock_compose(struct target_lock *l, const struct ask *k)
 {
     struct arbiter *a = l->arbiter;
     char text[TIMESTAMP_TEXT_MAX];
@@ -352,16 +354,16 @@ static void lock_write(struct lock *l, const struct ask *k)
     jw_pair(&w, "namespace", a->config.space);
     jw_key(&w, STR("labels"));
     jw_obj(&w);
-    jw_pair(&w, LOCK_LABEL, STR("target"));
+    jw_pair(&w, TARGET_LOCK_LABEL, STR("target"));
     jw_obj_end(&w);
     jw_key(&w, STR("annotations"));
     jw_obj(&w);
-    jw_pair(&w, LOCK_HOLDER, k->spec.name);
-    jw_pair(&w, LOCK_TARGET, l->target);
+    jw_pair(&w, TARGET_LOCK_HOLDER, k->spec.name);
+    jw_pair(&w, TARGET_LOCK_TARGET, l->target);
     if (k->spec.grant > 0) {
         char number[24];
         int n = snprintf(number, sizeof(number), "%u", k->spec.grant);
-        jw_pair(&w, LOCK_GRANT, (struct str){ number, (size_t)n });
+        jw_pair(&w, TARGET_LOCK_GRANT, (struct str){ number, (size_t)n });
     }
     jw_obj_end(&w);
     jw_obj_end(&w);
@@ -373,27 +375,27 @@ static void lock_write(struct lock *l, const struct ask *k)
     jw_obj_end(&w);
 }
 
-void lock_take(struct lock *l, struct ask *k)
+void target_lock_take(struct target_lock *l, struct ask *k)
 {
-    if ((l->there && !l->unsure) || !lock_may_send(l)) {
+    if ((l->exists && !l->must_read) || !target_lock_may_send(l)) {
         return;
     }
-    if (l->unsure) {
-        lock_send(l, API_GET);
+    if (l->must_read) {
+        target_lock_send(l, API_GET);
         return;
     }
-    lock_write(l, k);
-    lock_send(l, API_POST);
+    target_lock_compose(l, k);
+    target_lock_send(l, API_POST);
 }
 
-void lock_drop(struct lock *l)
+void target_lock_release(struct target_lock *l)
 {
     struct arbiter *a = l->arbiter;
-    if (!lock_may_send(l)) {
+    if (!target_lock_may_send(l)) {
         return;
     }
-    if (l->unsure) {
-        lock_send(l, API_GET);
+    if (l->must_read) {
+        target_lock_send(l, API_GET);
         return;
     }
     buf_reset(&a->body);
@@ -404,5 +406,5 @@ void lock_drop(struct lock *l)
     jw_pair(&w, "uid", buf_str(&l->uid));
     jw_obj_end(&w);
     jw_obj_end(&w);
-    lock_send(l, API_DELETE);
+    target_lock_send(l, API_DELETE);
 }

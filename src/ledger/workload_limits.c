@@ -4,21 +4,22 @@
  */
 #include "ledger/arbiter_internal.h"
 
-#define BEAR_BOOKS_MAX 256u
+#define WORKLOAD_LIMITS_MAX 256u
 
 /* A limit, and what would be away under it. */
-struct bearing {
+struct limit_losses {
     const struct arbiter *arbiter;
-    const struct book *book;
-    uint32_t away;
+    const struct limit_state *limit;
+    uint32_t unavailable;
 };
 
-static bool book_counts(const struct arbiter *a, const struct book *b, const struct member *m)
+static bool limit_state_counts(const struct arbiter *a, const struct limit_state *b,
+                               const struct counted_object *m)
 {
-    struct book *books[BEAR_BOOKS_MAX];
-    uint32_t n = population_books(a, m, books, BEAR_BOOKS_MAX);
+    struct limit_state *limits[WORKLOAD_LIMITS_MAX];
+    uint32_t n = population_limits(a, m, limits, WORKLOAD_LIMITS_MAX);
     for (uint32_t i = 0; i < n; i++) {
-        if (books[i] == b) {
+        if (limits[i] == b) {
             return true;
         }
     }
@@ -26,41 +27,43 @@ static bool book_counts(const struct arbiter *a, const struct book *b, const str
 }
 
 /* It is among those that are away already, whatever the node does. */
-static bool book_misses(const struct book *b, const struct member *m)
+static bool limit_state_lacks(const struct limit_state *b, const struct counted_object *m)
 {
-    return (m->traits & TRAIT_UNAVAILABLE) != 0 || map_find(&b->hits, m->name) != NULL ||
-           reserves_has_target(&book_limit(b)->books, m->name);
+    return (m->traits & TRAIT_UNAVAILABLE) != 0 || map_find(&b->policy_hits, m->name) != NULL ||
+           reservations_has_target(&limit_of(b)->reservations, m->name);
 }
 
-static void bearing_visit(void *ctx, const struct member *m)
+static void limit_losses_visit(void *ctx, const struct counted_object *m)
 {
-    struct bearing *b = ctx;
-    if (book_misses(b->book, m) && !reserves_has_target(&book_limit(b->book)->books, m->name) &&
-        book_counts(b->arbiter, b->book, m)) {
-        b->away++;
+    struct limit_losses *b = ctx;
+    if (limit_state_lacks(b->limit, m) &&
+        !reservations_has_target(&limit_of(b->limit)->reservations, m->name) &&
+        limit_state_counts(b->arbiter, b->limit, m)) {
+        b->unavailable++;
     }
 }
 
 /* Whether the loss makes one more workload of this limit unavailable. */
-static bool loss_hurts(const struct arbiter *a, const struct book *b,
-                       const struct arbiter_loss *loss)
+static bool loss_makes_unavailable(const struct arbiter *a, const struct limit_state *b,
+                                   const struct arbiter_loss *loss)
 {
-    struct member m;
+    struct counted_object m;
     if (!population_find(a, loss->type, loss->target, &m)) {
         return false; /* it is gone: nobody counts it */
     }
-    const struct thing *t = m.ctx;
-    return t->spare < (int64_t)loss->pods && !book_misses(b, &m) && book_counts(a, b, &m);
+    const struct workload *t = m.ctx;
+    return t->spare_pods < (int64_t)loss->pods && !limit_state_lacks(b, &m) &&
+           limit_state_counts(a, b, &m);
 }
 
-static int book_bears(const struct arbiter *a, const struct book *b,
-                      const struct arbiter_loss *losses, uint32_t n, struct err *err)
+static int limit_state_check_losses(const struct arbiter *a, const struct limit_state *b,
+                                    const struct arbiter_loss *losses, uint32_t n, struct err *err)
 {
-    const struct limit *l = book_limit(b);
+    const struct limit *l = limit_of(b);
     const struct arbiter_loss *first = NULL;
     uint32_t more = 0;
     for (uint32_t i = 0; i < n; i++) {
-        if (losses[i].type == l->type && loss_hurts(a, b, &losses[i])) {
+        if (losses[i].type == l->type && loss_makes_unavailable(a, b, &losses[i])) {
             first = first != NULL ? first : &losses[i];
             more++;
         }
@@ -71,38 +74,38 @@ static int book_bears(const struct arbiter *a, const struct book *b,
     if (!b->usable) {
         return err_set(err, ERR_BUSY, "limit " STR_FMT " cannot be computed", STR_ARG(l->name));
     }
-    struct bearing sum = { .arbiter = a, .book = b, .away = l->books.targets };
-    population_each(a, l->type, bearing_visit, &sum);
+    struct limit_losses sum = { .arbiter = a, .limit = b, .unavailable = l->reservations.targets };
+    population_each(a, l->type, limit_losses_visit, &sum);
     uint32_t nominal = limit_nominal(l, b->population);
-    if (sum.away + more > nominal) {
+    if (sum.unavailable + more > nominal) {
         return err_set(err, ERR_BUSY,
                        "limit " STR_FMT ": " STR_FMT
                        "%s would be unavailable, with %u that are; %u "
                        "may be",
                        STR_ARG(l->name), STR_ARG(first->target), more > 1 ? " and others" : "",
-                       sum.away, nominal);
+                       sum.unavailable, nominal);
     }
     return 0;
 }
 
-int arbiter_bears(const struct arbiter *a, const struct arbiter_loss *losses, uint32_t n,
-                  struct err *err)
+int arbiter_check_losses(const struct arbiter *a, const struct arbiter_loss *losses, uint32_t n,
+                         struct err *err)
 {
     bool wanted[TARGET_TYPES] = { false };
     for (uint32_t i = 0; i < n; i++) {
         ASSERT(losses[i].type != TARGET_NODE);
         wanted[losses[i].type] = true;
     }
-    LIST_EACH (&a->books, link) {
-        const struct book *b = CONTAINER_OF(link, struct book, link);
-        const struct limit *l = book_limit(b);
-        if (!l->governs || !wanted[l->type]) {
+    LIST_EACH (&a->limit_states, link) {
+        const struct limit_state *b = CONTAINER_OF(link, struct limit_state, link);
+        const struct limit *l = limit_of(b);
+        if (!l->type_known || !wanted[l->type]) {
             continue;
         }
         if (!population_known(a, l->type) || a->recount[l->type]) {
             return err_set(err, ERR_BUSY, "limit " STR_FMT " cannot be computed", STR_ARG(l->name));
         }
-        int r = book_bears(a, b, losses, n, err);
+        int r = limit_state_check_losses(a, b, losses, n, err);
         if (r < 0) {
             return r;
         }

@@ -33,7 +33,7 @@ static void setup_note_annotations(struct setup *s, const struct controller *c)
         ARENA_ARRAY(&s->memory, struct str, checks->n + triggers->n + c->config.keep_n + 3);
     setup_keep(s, DATA_ANNOTATION);
     setup_keep(s, SUBJECT_CORDON_MARK);
-    setup_keep(s, RULEBOOK_KEY);
+    setup_keep(s, DRAIN_RULES_ANNOTATION);
     for (uint32_t i = 0; i < c->config.keep_n; i++) {
         setup_keep(s, c->config.keep[i]);
     }

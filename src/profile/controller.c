@@ -318,7 +318,7 @@ static void controller_init_kube(struct controller *c, struct api *api)
                        .on_change = controller_lead,
                        .on_released = controller_on_released,
                        .on_error = controller_on_lease_error,
-                       .note_key = LEDGER_ANNOTATION,
+                       .note_key = LEASE_GRANTS_ANNOTATION,
                        .on_noted = grant_on_noted,
                        .ctx = c,
                    });
@@ -338,7 +338,7 @@ struct controller *controller_new(struct loop *loop, struct api *api, struct log
     prioqueue_init(&c->waking, prio_by_wake);
     prioqueue_init(&c->asks, prio_by_since);
     map_init(&c->room_ids, loop_random(loop), loop_random(loop));
-    ledger_init(&c->ledger, loop_random(loop));
+    lease_grants_init(&c->ledger, loop_random(loop));
     loop_timer_init(&c->turn, loop, controller_turn, c);
     loop_timer_init(&c->wake, loop, controller_on_wake, c);
     loop_timer_init(&c->stop, loop, controller_on_stop_timer, c);
@@ -392,7 +392,7 @@ void controller_free(struct controller *c)
     inquiry_free(c->inquiry);
     fleet_free(c->fleet);
     recorder_done(&c->recorder);
-    ledger_done(&c->ledger);
+    lease_grants_done(&c->ledger);
     prioqueue_done(&c->waking);
     prioqueue_done(&c->asks);
     map_done(&c->room_ids);

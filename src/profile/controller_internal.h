@@ -149,7 +149,7 @@ struct controller {
     struct inquiry *inquiry;
     struct drains *drains;
     struct notify_door notify;
-    struct ledger ledger;
+    struct lease_grants ledger;
     struct arbiter *arbiter; /* borrowed; NULL: there are no limits but the configuration's */
     bool limits_known;       /* whether there are, has been said */
     struct shuffle *shuffle;

@@ -386,7 +386,7 @@ static void turn_act(struct member *m, const struct engine_effect *effect)
     if (m->drain != NULL) {
         /* A patch that comes at a drain's end may uncordon: what is scheduled to the node before
          * its answer is here is to stay. */
-        drain_rest(m->drain, patch && drain_is_done(m->drain));
+        drain_pause(m->drain, patch && drain_is_done(m->drain));
     }
     if ((effect->needs & ENGINE_DRAIN) == 0) {
         errand_stop_drain(m);
@@ -663,7 +663,7 @@ void controller_turn(void *ctx)
     }
     if (c->arbiter != NULL && !c->claimed && c->store.dirty_count == 0) {
         c->claimed = true;
-        arbiter_owner_knows(c->arbiter, ASK_PROFILE, true);
+        arbiter_owner_synced(c->arbiter, ASK_PROFILE, true);
     }
     grant_commit(c);
 }

@@ -27,7 +27,7 @@ void errand_drain(struct member *m, const struct engine_effect *effect)
     struct controller *c = m->c;
     const struct node *node = m->item->object;
     if (m->drain != NULL) {
-        drain_set_book(m->drain, node_annotation(node, RULEBOOK_KEY));
+        drain_set_rules(m->drain, node_annotation(node, DRAIN_RULES_ANNOTATION));
         return;
     }
     const struct config_instance *instance = effect->drain;
@@ -40,7 +40,7 @@ void errand_drain(struct member *m, const struct engine_effect *effect)
             plugin_get(instance->plugin, instance->values, "deletionTimeout")->number / 1000,
         .force = plugin_get(instance->plugin, instance->values, "forceEviction")->truth,
         .grace = -1,
-        .book = node_annotation(node, RULEBOOK_KEY),
+        .drain_rules = node_annotation(node, DRAIN_RULES_ANNOTATION),
     };
     log_info(c->log, "Going to evict pods from node.", KV_STR("node", m->item->name),
              KV_STR("profile", effect->profiles[effect->drain_profile].name));
@@ -49,9 +49,9 @@ void errand_drain(struct member *m, const struct engine_effect *effect)
 
 void errand_on_node(struct member *m)
 {
-    struct str book = node_annotation(m->item->object, RULEBOOK_KEY);
+    struct str book = node_annotation(m->item->object, DRAIN_RULES_ANNOTATION);
     if (m->drain != NULL && book.p != NULL) {
-        drain_set_book(m->drain, book);
+        drain_set_rules(m->drain, book);
     }
 }
 

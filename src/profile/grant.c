@@ -46,7 +46,7 @@ void grant_end(struct member *m)
     }
     fleet_ungrant(c->fleet, m->item->name);
     /* Struck out with the next write: until then it says less than the node itself does. */
-    ledger_strike(&c->ledger, m->item->name);
+    lease_grants_remove(&c->ledger, m->item->name);
     m->unsure = false;
     m->grant = NULL;
     buf_done(&g->owner);
@@ -70,7 +70,7 @@ static void grant_record(struct member *m)
         grant_hold(m);
         return;
     }
-    if (!ledger_put(&c->ledger, m->item->name, buf_str(&g->owner), g->version)) {
+    if (!lease_grants_put(&c->ledger, m->item->name, buf_str(&g->owner), g->version)) {
         grant_end(m);
         member_wake_at(m, loop_now(c->loop) + GRANT_RETRY);
         return;
@@ -203,7 +203,7 @@ void grant_commit(struct controller *c)
         return;
     }
     buf_reset(&c->body);
-    ledger_print(&c->ledger, &c->body);
+    lease_grants_print(&c->ledger, &c->body);
     c->ledger.dirty = false;
     uint64_t serial = lease_note(&c->lease, buf_str(&c->body), waits); /* strikes can wait */
     LIST_EACH (&c->recording, link) {
@@ -257,18 +257,18 @@ void grant_adopt(struct controller *c)
     if (!c->config.elect) {
         return;
     }
-    if (ledger_parse(&c->ledger, lease_read_note(&c->lease, &tmp), &err) < 0) {
+    if (lease_grants_parse(&c->ledger, lease_read_note(&c->lease, &tmp), &err) < 0) {
         log_error(c->log, "the Lease's record of grants cannot be read; it is made anew",
                   KV_ERR(&err));
-        ledger_clear(&c->ledger);
+        lease_grants_clear(&c->ledger);
     }
     MAP_EACH (&c->ledger.entries, entry) {
         struct str name = map_item_name(entry);
-        const struct ledger_entry *e = ledger_find(&c->ledger, name);
+        const struct lease_grant *e = lease_grants_find(&c->ledger, name);
         struct store_item *item = store_find(&c->store, name);
         if (item == NULL || item->version > e->version ||
             mutated(c->config.mutations, MUTATION_FORGET_GRANTS)) {
-            ledger_strike(&c->ledger, name);
+            lease_grants_remove(&c->ledger, name);
             continue;
         }
         struct member *m = member_of(c, item);
@@ -298,11 +298,11 @@ void grant_lose_all(struct controller *c)
             errand_end(m);
         }
     }
-    ledger_clear(&c->ledger);
+    lease_grants_clear(&c->ledger);
     c->adopted = false;
     c->surveyed = false;
     c->claimed = false;
     if (c->arbiter != NULL) {
-        arbiter_owner_knows(c->arbiter, ASK_PROFILE, false);
+        arbiter_owner_synced(c->arbiter, ASK_PROFILE, false);
     }
 }

@@ -47,8 +47,8 @@ static void budget_spec(const struct member *m, struct str profile, bool adopt, 
         .target = m->item->name,
         .since = m->since > 0 ? m->since : loop_wall(m->c->loop),
         .state = STR("InMaintenance"),
-        .adopt = adopt,
-        .is_fact = budget_is_fact,
+        .already_true = adopt,
+        .confirm = budget_is_fact,
     };
 }
 
@@ -75,7 +75,7 @@ bool budget_refuses(struct member *m, const struct engine_effect *effect)
     }
     m->since = timestamp_to_usec(effect->profiles[effect->asker].since);
     budget_spec(m, effect->profiles[effect->asker].name, /* adopt= */ false, &c->tmp, &spec);
-    if (arbiter_allows(c->arbiter, &spec, &c->tmp, &view)) {
+    if (arbiter_would_grant(c->arbiter, &spec, &c->tmp, &view)) {
         return false;
     }
     if (view.next != USEC_NEVER) {
@@ -95,7 +95,7 @@ struct str budget_words(const struct member *m, struct arena *out)
         return STR("whether there are limits is not known yet");
     }
     budget_spec(m, STR(""), /* adopt= */ false, out, &spec);
-    if (c->arbiter == NULL || arbiter_allows(c->arbiter, &spec, out, &view)) {
+    if (c->arbiter == NULL || arbiter_would_grant(c->arbiter, &spec, out, &view)) {
         return STR("its turn under the limits has come");
     }
     return view.message.n > 0 ? arena_str(out, view.message) : STR("a limit has no room");
@@ -139,7 +139,7 @@ void budget_stand(struct member *m)
         return;
     }
     budget_spec(m, STR(""), /* adopt= */ false, &tmp, &spec);
-    spec.stands = true;
+    spec.queue_only = true;
     m->line = ask_new(c->arbiter, &spec, budget_on_line, m);
     c->lined++;
 }
@@ -212,8 +212,8 @@ bool budget_has_refused(const struct member *m)
         return false;
     }
     ask_view(m->reserved, &view);
-    return view.stage == ASK_ENDING ||
-           (view.stage == ASK_WAITING && view.why != WHY_NONE && view.why != WHY_NOT_COMPUTED);
+    return view.stage == ASK_ENDING || (view.stage == ASK_WAITING && view.why != ASK_WHY_NONE &&
+                                        view.why != ASK_WHY_NOT_COMPUTED);
 }
 
 void budget_follow(struct member *m, const struct engine_effect *effect)
@@ -257,7 +257,7 @@ void budget_open(struct controller *c, struct room *room)
         prioqueue_take(&room->waiting, &m->ask);
         budget_spec(m, STR(""), /* adopt= */ false, &c->tmp, &spec);
         if (c->arbiter == NULL ? !budget_is_unknown(c)
-                               : arbiter_allows(c->arbiter, &spec, &c->tmp, &view)) {
+                               : arbiter_would_grant(c->arbiter, &spec, &c->tmp, &view)) {
             m->room = NULL;
             m->offered = room->id;
             prioqueue_put(&c->asks, &m->ask);
@@ -313,7 +313,7 @@ void controller_each_wait(const struct controller *c, struct arena *out,
                 .view = &view,
             };
             budget_spec(m, wait.profile, /* adopt= */ false, out, &spec);
-            if (c->arbiter != NULL && !arbiter_allows(c->arbiter, &spec, out, &view)) {
+            if (c->arbiter != NULL && !arbiter_would_grant(c->arbiter, &spec, out, &view)) {
                 fn(ctx, &wait);
             }
         }

@@ -53,13 +53,13 @@ static void wait_in_queue(struct plan_look *l)
 {
     const struct ask_view *ask = &l->f->ask;
     plan_look_at(l, ask->next);
-    if (ask->why == WHY_NONE || (ask->why == WHY_NOT_COMPUTED && ask->message.n == 0)) {
+    if (ask->why == ASK_WHY_NONE || (ask->why == ASK_WHY_NOT_COMPUTED && ask->message.n == 0)) {
         return; /* it has not been looked at yet */
     }
     l->s->phase = MR_PHASE_PENDING;
     l->s->position = ask->position;
     plan_say(l, ask->reason, ask->message);
-    if (ask->why == WHY_TARGET_NOT_FOUND) {
+    if (ask->why == ASK_WHY_TARGET_NOT_FOUND) {
         plan_set(l, MR_ACCEPTED, MR_FALSE, STR("TargetNotFound"), ask->message);
         l->s->reason = STR("TargetNotFound");
         return;
@@ -79,7 +79,7 @@ static void queue(struct plan_look *l)
     if (!plan_undone(l, /* lift= */ true)) {
         return; /* a cordon that came late, of a grant that is over */
     }
-    if (f->ask.lapses && f->ask.grant > l->s->grant) {
+    if (f->ask.must_close_grant && f->ask.grant > l->s->grant) {
         /* Something is there for a grant that does not come: it is over before it began. */
         l->s->phase = MR_PHASE_PENDING;
         l->s->grant = f->ask.grant;
@@ -131,11 +131,11 @@ static void judge_approval(struct plan_look *l)
             plan_look_at(l, f->now + LEDGER_WAIT);
             return;
         }
-        if (f->ask.limit_n > 0 && f->options.ledger_init == USEC_NEVER) {
+        if (f->ask.limit_n > 0 && f->options.ledger_init_time == USEC_NEVER) {
             plan_look_at(l, f->now + LEDGER_WAIT);
             return;
         }
-        adopt = f->ask.limit_n > 0 && l->m->created < f->options.ledger_init;
+        adopt = f->ask.limit_n > 0 && l->m->created < f->options.ledger_init_time;
     }
     if (mrequest_invalid(l->m, &ignored).n > 0 || !adopt) {
         l->p->state = MR_STATE_PENDING;
@@ -207,14 +207,14 @@ static struct phase_rollback void_grant(const struct plan_look *l)
         return f->rollback;
     }
     bool waits = f->asked && f->ask.stage == ASK_WAITING;
-    if (f->target_gone || (waits && f->ask.why == WHY_TARGET_NOT_FOUND)) {
+    if (f->target_gone || (waits && f->ask.why == ASK_WHY_TARGET_NOT_FOUND)) {
         return because(MR_ACCEPTED, STR("TargetNotFound"), STR("the target was deleted"));
     }
     if (f->target_changed) {
         return because(MR_SAFE, STR("TargetReplaced"),
                        STR("the target was replaced by one of that name"));
     }
-    if (waits && f->ask.why != WHY_NONE && f->ask.why != WHY_NOT_COMPUTED) {
+    if (waits && f->ask.why != ASK_WHY_NONE && f->ask.why != ASK_WHY_NOT_COMPUTED) {
         return because(MR_LIMIT_AVAILABLE, f->ask.reason, f->ask.message);
     }
     if (f->check == PHASE_CHECK_FAILED) {
@@ -366,7 +366,7 @@ static void decide_approved(struct plan_look *l)
 {
     const struct phase_facts *f = l->f;
     bool close =
-        (f->options_known && f->options.on_approved == APPROVED_CLOSE) || plan_last_chance(l);
+        (f->options_known && f->options.on_approved == ON_APPROVED_CLOSE) || plan_last_chance(l);
     bool timed_out = plan_is(&l->m->status, MR_TIMED_OUT);
     struct phase_rollback why = given_back;
     l->p->ask = PHASE_ASK_ADOPT;
@@ -421,21 +421,21 @@ static void expire(struct plan_look *l)
 static void time_out_work(struct plan_look *l, bool timed_out)
 {
     enum on_in_progress action = l->f->options.on_in_progress;
-    if (action == PROGRESS_RELEASE) {
+    if (action == ON_PROGRESS_RELEASE) {
         expire(l);
         return;
     }
     if (!timed_out) {
         plan_set(l, MR_TIMED_OUT, MR_TRUE, STR("InProgressTimeout"),
                  STR("the actor has not finished in time"));
-        if (action == PROGRESS_HOLD) {
+        if (action == ON_PROGRESS_HOLD) {
             plan_tell(l, true, STR("MaintenanceExpired"),
                       STR("the actor has not finished in time; its place is kept"));
         }
         return;
     }
-    if (action != PROGRESS_HOLD) {
-        bool close = action == PROGRESS_CLOSE || plan_last_chance(l);
+    if (action != ON_PROGRESS_HOLD) {
+        bool close = action == ON_PROGRESS_CLOSE || plan_last_chance(l);
         l->p->state = close ? MR_STATE_COMPLETED : MR_STATE_PENDING;
     }
 }
@@ -445,8 +445,8 @@ static void decide_in_progress(struct plan_look *l)
     const struct phase_facts *f = l->f;
     struct str ignored;
     bool timed_out = plan_is(&l->m->status, MR_TIMED_OUT);
-    bool requeues = f->options_known && f->options.on_in_progress == PROGRESS_REQUEUE;
-    bool closes = (f->options_known && f->options.on_in_progress == PROGRESS_CLOSE) ||
+    bool requeues = f->options_known && f->options.on_in_progress == ON_PROGRESS_REQUEUE;
+    bool closes = (f->options_known && f->options.on_in_progress == ON_PROGRESS_CLOSE) ||
                   (requeues && plan_last_chance(l));
     struct phase_rollback why = given_back;
     bool valid = mrequest_invalid(l->m, &ignored).n == 0;

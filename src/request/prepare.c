@@ -171,7 +171,8 @@ bool prepare_sees_request(const struct prepare *q)
 static struct str prepare_book(const struct prepare *q)
 {
     const struct node *node = prepare_node(q);
-    return node != NULL && prepare_sees_request(q) ? node_annotation(node, RULEBOOK_KEY) : STR_NONE;
+    return node != NULL && prepare_sees_request(q) ? node_annotation(node, DRAIN_RULES_ANNOTATION)
+                                                   : STR_NONE;
 }
 
 /* Rules go when the request does. The drain has nothing to do any more then, and what ends it is on
@@ -181,9 +182,9 @@ static void prepare_tell_drain(struct prepare *q)
     if (q->drain == NULL || prepare_node(q) == NULL) {
         return;
     }
-    drain_rest(q->drain, !prepare_sees_request(q));
+    drain_pause(q->drain, !prepare_sees_request(q));
     if (prepare_sees_request(q)) {
-        drain_set_book(q->drain, prepare_book(q));
+        drain_set_rules(q->drain, prepare_book(q));
     }
 }
 
@@ -201,7 +202,7 @@ static void prepare_watch_pods(struct prepare *q, bool look)
     const struct node *node = prepare_node(q);
     if (q->drain != NULL) {
         if (look) {
-            drain_look(q->drain);
+            drain_observe_only(q->drain);
         }
         return;
     }
@@ -211,13 +212,14 @@ static void prepare_watch_pods(struct prepare *q, bool look)
         .eviction_timeout = USEC_NEVER,
         .deletion_timeout = PREPARE_DELETION_PATIENCE,
         .grace = o->grace_s < 0 ? -1 : SECONDS(o->grace_s),
-        .rules = DRAIN_FINISHED | DRAIN_WISHES | DRAIN_TELL_ALL |
-                 (o->evict_unmanaged || look ? 0 : DRAIN_BAR_UNMANAGED) |
-                 (o->delete_empty_dir || look ? 0 : DRAIN_BAR_LOCAL) |
-                 (o->ignore_daemon_sets || look ? 0 : DRAIN_BAR_DAEMONS) | (look ? DRAIN_LOOK : 0),
+        .flags = DRAIN_EVICT_FINISHED | DRAIN_USE_POD_LABEL | DRAIN_NOTIFY_ALL |
+                 (o->evict_unmanaged || look ? 0 : DRAIN_FORBID_UNMANAGED) |
+                 (o->delete_empty_dir || look ? 0 : DRAIN_FORBID_EMPTYDIR) |
+                 (o->ignore_daemon_sets || look ? 0 : DRAIN_FORBID_DAEMONSET) |
+                 (look ? DRAIN_OBSERVE_ONLY : 0),
         .retry = SECONDS(o->retry_s),
         .pods = o->pod_selector.n > 0 ? &q->pods : NULL,
-        .book = prepare_book(q),
+        .drain_rules = prepare_book(q),
     };
     q->drain = drain_start(q->preparer->config.drains, &spec, prepare_on_change, q);
 }
@@ -264,9 +266,9 @@ static bool prepare_step_drain(struct prepare *q, usec_t now)
     if (!prepare_is_late(q, now)) {
         return false;
     }
-    if (o->on_timeout == TIMEOUT_REJECT) {
+    if (o->on_timeout == ON_TIMEOUT_REJECT) {
         prepare_reject(q);
-    } else if (o->on_timeout == TIMEOUT_PROCEED) {
+    } else if (o->on_timeout == ON_TIMEOUT_PROCEED) {
         prepare_next(q);
         return true;
     } else if (q->drain != NULL) {
@@ -296,7 +298,7 @@ static bool prepare_step_detach(struct prepare *q, usec_t now)
     }
     detach_volumes(q->detach, node != NULL ? node->volumes : 0);
     detach_claims_begin(q->detach);
-    drain_each_claim(q->drain, prepare_add_claim, q);
+    drain_each_volume_claim(q->drain, prepare_add_claim, q);
     detach_claims_end(q->detach);
     if (detach_is_done(q->detach)) {
         prepare_tell(q, "Normal", "VolumesDetached", "Detach",
@@ -307,7 +309,7 @@ static bool prepare_step_detach(struct prepare *q, usec_t now)
     if (!prepare_is_late(q, now)) {
         return false;
     }
-    if (o->on_timeout == TIMEOUT_PROCEED) {
+    if (o->on_timeout == ON_TIMEOUT_PROCEED) {
         prepare_next(q);
         return true;
     }
@@ -370,8 +372,8 @@ static void prepare_turn(void *ctx)
     prepare_let_go(q);
     prepare_tell_drain(q);
     if (q->drain != NULL) {
-        drain_unreachable(q->drain, node != NULL &&
-                                        str_eq(node_condition(node, STR("Ready")), STR("Unknown")));
+        drain_set_unreachable(
+            q->drain, node != NULL && str_eq(node_condition(node, STR("Ready")), STR("Unknown")));
     }
     usec_t limit = prepare_limit(q);
     if (!q->rejected && limit > 0 && now - q->step_at < limit) {

@@ -31,7 +31,8 @@ struct preparer_config {
     struct recorder *recorder;
     struct log *log;
     struct drains *drains;
-    const struct store *nodes;  /* kube/node.h; with the annotations below, and RULEBOOK_KEY */
+    const struct store
+        *nodes; /* kube/node.h; with the annotations below, and DRAIN_RULES_ANNOTATION */
     bool (*may_act)(void *ctx); /* asked before anything is sent; NULL: always */
     usec_t (*wall)(void *ctx);  /* API-server time (B11) */
     void *ctx;

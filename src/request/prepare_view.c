@@ -41,7 +41,7 @@ static void show_tell_blocked(struct prepare *q, const struct drain_status *s)
     CLEANUP(buf_done)
     struct buf key = { 0 };
     buf_printf(&key, "%d " STR_FMT "/" STR_FMT " " STR_FMT, (int)s->wait, STR_ARG(s->space),
-               STR_ARG(s->pod), STR_ARG(s->budget));
+               STR_ARG(s->pod), STR_ARG(s->pdb));
     if (str_eq(buf_str(&key), buf_str(&q->told))) {
         return;
     }
@@ -59,8 +59,8 @@ static struct str show_drain_reason(const struct drain_status *s)
     switch (s->wait) {
     case DRAIN_WAIT_UNMANAGED:
         return STR("UnmanagedPods");
-    case DRAIN_WAIT_BUDGET:
-    case DRAIN_WAIT_MANY:
+    case DRAIN_WAIT_PDB:
+    case DRAIN_WAIT_MANY_PDBS:
         /* A budget that lets pods go one after the other is the way of things. */
         return s->blocked ? STR("PDBWouldBlock") : STR("Draining");
     case DRAIN_WAIT_NONE:
@@ -68,8 +68,8 @@ static struct str show_drain_reason(const struct drain_status *s)
     case DRAIN_WAIT_STUCK:
     case DRAIN_WAIT_COMPLETION:
     case DRAIN_WAIT_ORDER:
-    case DRAIN_WAIT_LOCAL:
-    case DRAIN_WAIT_DAEMON:
+    case DRAIN_WAIT_EMPTYDIR:
+    case DRAIN_WAIT_DAEMONSET:
     case DRAIN_WAIT_RULES:
         break;
     }
@@ -80,11 +80,11 @@ static struct str show_drain_reason(const struct drain_status *s)
  * move without anything happening. */
 static void show_waiters(struct prepare *q, struct prepare_view *v)
 {
-    struct drain_waiter waiters[PREPARE_BLOCKED_MAX];
-    uint32_t all = drain_waiters(q->drain, &q->shown, waiters, PREPARE_BLOCKED_MAX);
+    struct drain_waiting_pod waiters[PREPARE_BLOCKED_MAX];
+    uint32_t all = drain_waiting_pods(q->drain, &q->shown, waiters, PREPARE_BLOCKED_MAX);
     v->blocked_n = MIN(all, PREPARE_BLOCKED_MAX);
     for (uint32_t i = 0; i < v->blocked_n; i++) {
-        const struct drain_waiter *w = &waiters[i];
+        const struct drain_waiting_pod *w = &waiters[i];
         q->blocked[i] = arena_printf(&q->shown, "pod " STR_FMT "/" STR_FMT ": " STR_FMT,
                                      STR_ARG(w->space), STR_ARG(w->pod), STR_ARG(w->reason));
         buf_printf(&q->key, " %d " STR_FMT "/" STR_FMT, (int)w->wait, STR_ARG(w->space),

@@ -112,7 +112,7 @@ static void requests_tell_knows(struct requests *r, bool knows)
 {
     if (r->knows != knows) {
         r->knows = knows;
-        arbiter_owner_knows(r->config.arbiter, ASK_REQUEST, knows);
+        arbiter_owner_synced(r->config.arbiter, ASK_REQUEST, knows);
     }
 }
 

@@ -20,14 +20,14 @@ struct safety {
     struct loop_timer timer; /* answers from the loop, never from within safety_new */
     struct api_call *call;
     struct arena memory;
-    struct drain_budget **budgets;
+    struct pdb **budgets;
     uint32_t budget_n;
     uint32_t budget_cap;
     struct buf page;
     struct buf path;
     struct buf held; /* pods, and the budgets that hold them */
     uint32_t held_n;
-    struct rulebook book; /* of the node; without rules where it has none that can be used */
+    struct drain_rules book; /* of the node; without rules where it has none that can be used */
     struct losses losses;
     uint32_t refused; /* SAFETY_…: the check that did, if it is made of what is known here */
     bool failed;
@@ -136,13 +136,13 @@ static void safety_hold(struct safety *s, const char *what, struct str space, st
 static bool safety_spares(const struct safety *s, const struct drain_pod *pod)
 {
     struct drain_pod view = *pod; /* a lookup's context is not const */
-    const struct rulebook_rule *rule = NULL;
-    if (pod->wish != DRAIN_WISH_NONE) {
-        return pod->wish == DRAIN_WISH_SKIP;
+    const struct drain_rule *rule = NULL;
+    if (pod->drain_label != DRAIN_LABEL_NONE) {
+        return pod->drain_label == DRAIN_LABEL_SKIP;
     }
-    int r = rulebook_find(&s->book, &(struct rulebook_case){ drain_pod_lookup, NULL, &view, NULL },
-                          &rule);
-    return r == 0 && rule != NULL && rule->behavior == RULEBOOK_SKIP;
+    int r = drain_rules_find(
+        &s->book, &(struct drain_rule_pod){ drain_pod_lookup, NULL, &view, NULL }, &rule);
+    return r == 0 && rule != NULL && rule->behavior == DRAIN_RULE_SKIP;
 }
 
 /* What would have to go and is held. */
@@ -154,9 +154,8 @@ static void safety_weigh(struct safety *s, struct str space, struct str name,
         return;
     }
     for (uint32_t i = 0; i < s->budget_n; i++) {
-        const struct drain_budget *b = s->budgets[i];
-        if (b->allowed <= 0 && drain_budget_covers(b, space, pod) &&
-            !drain_budget_exempts(b, pod)) {
+        const struct pdb *b = s->budgets[i];
+        if (b->allowed <= 0 && pdb_covers(b, space, pod) && !pdb_exempts(b, pod)) {
             safety_hold(s, "its budget allows no disruption", space, name);
             return;
         }
@@ -191,7 +190,8 @@ static int safety_losses(const struct safety *s, struct err *err)
     struct arena tmp = { 0 };
     uint32_t n = 0;
     const struct arbiter_loss *list = losses_list(&s->losses, &tmp, &n);
-    return arbiter_bears(s->spec.arbiter, list, n, err) < 0 ? err_wrap(err, "WorkloadLimits") : 0;
+    return arbiter_check_losses(s->spec.arbiter, list, n, err) < 0 ? err_wrap(err, "WorkloadLimits")
+                                                                   : 0;
 }
 
 static void safety_judge_losses(struct safety *s)
@@ -282,7 +282,7 @@ static int safety_take_budgets(struct safety *s, struct str body)
         if (s->budget_n >= SAFETY_BUDGETS_MAX) {
             return err_set(&s->err, ERR_LIMIT, "more than %u budgets", SAFETY_BUDGETS_MAX);
         }
-        if (drain_budget_kind.project(NULL, item, &s->memory, &budget, &s->err) < 0) {
+        if (pdb_kind.project(NULL, item, &s->memory, &budget, &s->err) < 0) {
             return err_wrap(&s->err, "a budget");
         }
         ARENA_GROW(&s->memory, s->budgets, s->budget_n, s->budget_cap);
@@ -327,10 +327,11 @@ static void safety_read_budgets(struct safety *s)
 static void safety_read_book(struct safety *s)
 {
     const struct store_item *item = store_find(s->spec.nodes, s->spec.node);
-    struct str text = item != NULL ? node_annotation(item->object, RULEBOOK_KEY) : STR_NONE;
+    struct str text =
+        item != NULL ? node_annotation(item->object, DRAIN_RULES_ANNOTATION) : STR_NONE;
     struct err ignored = { 0 };
-    if (text.p != NULL && rulebook_parse(text, &s->memory, &s->book, &ignored) < 0) {
-        s->book = (struct rulebook){ 0 }; /* what is not understood spares nobody */
+    if (text.p != NULL && drain_rules_parse(text, &s->memory, &s->book, &ignored) < 0) {
+        s->book = (struct drain_rules){ 0 }; /* what is not understood spares nobody */
     }
 }
 

@@ -233,9 +233,9 @@ static usec_t claim_elapsed(struct claim *c, const struct mrequest *m, usec_t wa
 static void claim_know_ask(struct claim *c, struct phase_facts *f)
 {
     struct requests *r = c->r;
-    f->options = (struct limit_options){ .ledger_init = USEC_NEVER };
+    f->options = (struct limit_options){ .ledger_init_time = USEC_NEVER };
     f->ask.next = USEC_NEVER;
-    f->ask_adopts = c->asked.adopt;
+    f->ask_adopts = c->asked.already_true;
     if (c->ask == NULL) {
         return;
     }
@@ -244,8 +244,8 @@ static void claim_know_ask(struct claim *c, struct phase_facts *f)
     if (f->ask.stage == ASK_HELD && f->ask.grant != claim_grant(c)) {
         f->ask.stage = ASK_TAKING; /* that is another grant than the one it has */
     }
-    bool looked_at =
-        f->ask.stage == ASK_WAITING && f->ask.why != WHY_NONE && f->ask.why != WHY_NOT_COMPUTED;
+    bool looked_at = f->ask.stage == ASK_WAITING && f->ask.why != ASK_WHY_NONE &&
+                     f->ask.why != ASK_WHY_NOT_COMPUTED;
     f->options_known = looked_at || f->ask.stage == ASK_TAKING || f->ask.stage == ASK_HELD;
     if (f->options_known) {
         ask_options(c->ask, &r->tmp, &f->options);
@@ -330,7 +330,7 @@ static void claim_on_event(void *ctx)
 bool claim_end_ask(struct claim *c)
 {
     if (c->ask != NULL) {
-        ask_over(c->ask, claim_over(c));
+        ask_close_grants_below(c->ask, claim_over(c));
     }
     if (c->ask != NULL && ask_stage(c->ask) < ASK_ENDING) {
         ask_end(c->ask);
@@ -365,10 +365,10 @@ static void claim_want_ask(struct claim *c, const struct phase_plan *plan)
         .last = plan->ask_last,
         .state = plan->ask_state,
         .grant = claim_grant(c),
-        .adopt = adopt,
+        .already_true = adopt,
     };
     if (c->ask != NULL) {
-        ask_over(c->ask, claim_over(c));
+        ask_close_grants_below(c->ask, claim_over(c));
     }
     if (c->ask != NULL && ask_stage(c->ask) == ASK_ENDED) {
         ask_free(STEAL(c->ask));
@@ -379,9 +379,9 @@ static void claim_want_ask(struct claim *c, const struct phase_plan *plan)
         return;
     }
     /* One that waits is no question any more when it has become a fact. */
-    spec.adopt = c->asked.adopt || (adopt && ask_stage(c->ask) == ASK_WAITING);
+    spec.already_true = c->asked.already_true || (adopt && ask_stage(c->ask) == ASK_WAITING);
     if (ask_stage(c->ask) < ASK_ENDING &&
-        (spec.adopt != c->asked.adopt || spec.grant != c->asked.grant ||
+        (spec.already_true != c->asked.already_true || spec.grant != c->asked.grant ||
          spec.priority != c->asked.priority || spec.since != c->asked.since ||
          spec.last != c->asked.last || !str_eq(spec.state, c->asked.state))) {
         c->asked = spec;
@@ -490,7 +490,7 @@ static void claim_check(struct claim *c)
         claim_checked(c, NULL);
         return;
     }
-    ask_check(c->ask, buf_str(&c->target_uid), claim_on_checked, c);
+    ask_recheck(c->ask, buf_str(&c->target_uid), claim_on_checked, c);
 }
 
 static void claim_remember(struct claim *c, const struct phase_rollback *rollback)

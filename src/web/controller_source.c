@@ -230,7 +230,7 @@ static uint64_t source_board_version(void *ctx)
         return 0;
     }
     controller_stats(s->controller, &stats);
-    return 1 + arbiter_turns(*s->arbiter) + requests_turns(*s->requests) + stats.turns;
+    return 1 + arbiter_turn_count(*s->arbiter) + requests_turns(*s->requests) + stats.turns;
 }
 
 void source_init(struct source *s, struct controller *controller)

@@ -7,22 +7,22 @@
 #include "tests/fuzz/target.h"
 
 static void state(const struct limit *l, struct arena *a, struct buf *out,
-                  struct statement_diff *ret)
+                  struct limit_status_diff *ret)
 {
-    struct statement s = {
+    struct limit_status s = {
         .limit = l,
-        .books = &l->books,
+        .reservations = &l->reservations,
         .reason = l->reason,
         .problem = l->problem,
         .computed = l->reason.n == 0,
         .unknown = l->problem,
-        .tally = { .population = 10, .granted = l->books.targets, .unavailable = 1 },
+        .counts = { .population = 10, .granted = l->reservations.targets, .unavailable = 1 },
         .unavailable = 1,
-        .hits = &(struct statement_hit){ STR("n1"), STR("NotReady") },
-        .hit_n = 1,
+        .policy_hits = &(struct policy_hit){ STR("n1"), STR("NotReady") },
+        .policy_hit_n = 1,
         .now = SECONDS(1767323045),
     };
-    statement_patch(&s, a, out, ret);
+    limit_status_patch(&s, a, out, ret);
 }
 
 FUZZ_TARGET(text)
@@ -34,16 +34,16 @@ FUZZ_TARGET(text)
     struct err err = { 0 };
     const struct jval *object = NULL;
     struct limit l;
-    struct picker p;
-    struct statement_diff diff;
+    struct maintenance_selector p;
+    struct limit_status_diff diff;
     if (json_parse(text, JSON_GO, &a, &object, &err) < 0) {
         return;
     }
-    picker_parse(object, &a, &p);
-    ASSERT(p.reason.n > 0 || p.selects || p.name_n > 0);
+    maintenance_selector_parse(object, &a, &p);
+    ASSERT(p.reason.n > 0 || p.has_selector || p.name_n > 0);
     limit_parse(object, &a, &l);
-    ASSERT(l.governs || l.reason.n > 0);
-    ASSERT(limit_nominal(&l, 0) == 0 && l.books.targets <= l.books.n);
+    ASSERT(l.type_known || l.reason.n > 0);
+    ASSERT(limit_nominal(&l, 0) == 0 && l.reservations.targets <= l.reservations.n);
     state(&l, &a, &patch, &diff);
     if (!diff.any) {
         return;

@@ -63,17 +63,17 @@ static void check_rule(const struct drainrule *rule, const struct machine *m,
     CLEANUP(buf_done)
     struct buf again = { 0 };
     const struct drainrule_case whose = { .machine = m->labels, .cluster = c->labels };
-    struct rulebook book;
-    struct rulebook read;
+    struct drain_rules book;
+    struct drain_rules read;
     struct err err = { 0 };
     drainrule_book(&rule, 1, &whose, &tmp, &book);
     ASSERT((book.error.n > 0) == (rule->error.n > 0));
     ASSERT(book.error.n > 0 || (book.n == 1) == drainrule_matches(rule, &whose));
-    rulebook_print(&book, &text);
-    int r = rulebook_parse(buf_str(&text), &tmp, &read, &err);
+    drain_rules_print(&book, &text);
+    int r = drain_rules_parse(buf_str(&text), &tmp, &read, &err);
     ASSERT(r == 0);
     ASSERT(read.error.n > 0 || (read.n == book.n && read.by_space == book.by_space));
-    rulebook_print(&read, &again);
+    drain_rules_print(&read, &again);
     ASSERT(str_eq(buf_str(&text), buf_str(&again)));
 }
 

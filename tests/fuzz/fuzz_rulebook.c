@@ -11,16 +11,16 @@ FUZZ_TARGET(text)
     struct buf once = { 0 };
     CLEANUP(buf_done)
     struct buf twice = { 0 };
-    struct rulebook book;
-    struct rulebook again;
+    struct drain_rules book;
+    struct drain_rules again;
     struct err err = { 0 };
-    if (rulebook_parse(text, &a, &book, &err) < 0) {
+    if (drain_rules_parse(text, &a, &book, &err) < 0) {
         ASSERT(err.msg[0] != '\0');
         return;
     }
-    rulebook_print(&book, &once);
-    int r = rulebook_parse(buf_str(&once), &a, &again, &err);
+    drain_rules_print(&book, &once);
+    int r = drain_rules_parse(buf_str(&once), &a, &again, &err);
     ASSERT(r == 0 && (again.error.n > 0 || again.n == book.n));
-    rulebook_print(&again, &twice);
+    drain_rules_print(&again, &twice);
     ASSERT(str_eq(buf_str(&once), buf_str(&twice)));
 }

@@ -145,7 +145,7 @@ static void node_apply(struct peer *n, const struct edit *e)
     for (uint32_t i = 0; i < e->n; i++) {
         const struct edit_key *k = &e->keys[i];
         size_t found = 0;
-        if (str_eq(k->key, RULEBOOK_KEY)) {
+        if (str_eq(k->key, DRAIN_RULES_ANNOTATION)) {
             put_book(n, k);
             continue;
         }

@@ -311,7 +311,7 @@ static void change_rules(struct fleet *f, const struct target *target, uint32_t 
     }
     patch_node(f, target, "people",
                arena_printf(&f->tmp, "{\"metadata\":{\"annotations\":{\"" STR_FMT "\":%s}}}",
-                            STR_ARG(RULEBOOK_KEY), values[what % ARRAY_LEN(values)]));
+                            STR_ARG(DRAIN_RULES_ANNOTATION), values[what % ARRAY_LEN(values)]));
 }
 
 /* One of its cluster that carries a request, if there is any. */

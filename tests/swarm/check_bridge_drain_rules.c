@@ -98,7 +98,7 @@ bool treaty_book_is_right(struct treaty *t, const struct treaty_machine *m, cons
 {
     CLEANUP(buf_done)
     struct buf wanted = { 0 };
-    struct str book = note_of(node, RULEBOOK_KEY);
+    struct str book = note_of(node, DRAIN_RULES_ANNOTATION);
     print_book(t, m, &wanted);
     bool error = str_starts(buf_str(&wanted), STR("{"));
     return error ? str_starts(book, buf_str(&wanted)) : str_eq(book, buf_str(&wanted));
@@ -177,8 +177,8 @@ void treaty_check_book(struct treaty *t, uint32_t cluster, const struct apiserve
 {
     bool anew = false;
     const struct treaty_machine *m = treaty_owner(t, cluster, commit->name);
-    struct str was = note_of(commit->old, RULEBOOK_KEY);
-    struct str is = note_of(commit->now, RULEBOOK_KEY);
+    struct str was = note_of(commit->old, DRAIN_RULES_ANNOTATION);
+    struct str is = note_of(commit->now, DRAIN_RULES_ANNOTATION);
     const char *wrong = NULL;
     if (!asks(commit->now, &anew, commit->old)) {
         wrong = is.p != NULL ? "leaves drain rules without a request" : NULL;

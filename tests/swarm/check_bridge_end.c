@@ -86,13 +86,13 @@ static void rest_book(const struct rest *rest, const struct treaty_machine *m,
     const struct treaty_cluster *c = &rest->t->clusters[rest->cluster];
     struct str name = text_at(node, "metadata.name");
     const char *wrong = NULL;
-    if (!wanted && has_note(node, RULEBOOK_KEY)) {
+    if (!wanted && has_note(node, DRAIN_RULES_ANNOTATION)) {
         wrong = "carries drain rules without a request";
     } else if (wanted && !treaty_book_is_right(rest->t, m, node)) {
         wrong = "does not carry the drain rules of its Machine";
     }
     if (wrong != NULL) {
-        struct str book = note_of(node, RULEBOOK_KEY);
+        struct str book = note_of(node, DRAIN_RULES_ANNOTATION);
         promise_break(rest->t->promise,
                       "B-16: Node " STR_FMT " of " STR_FMT "/" STR_FMT " %s in the end: " STR_FMT,
                       STR_ARG(name), STR_ARG(c->space), STR_ARG(c->name), wrong, STR_ARG(book));

@@ -17,7 +17,8 @@ static void population_visit(void *ctx, const struct jval *node)
 {
     struct population *p = ctx;
     const struct jval *exclusive = exclusive_of(p->all, node);
-    p->n += limit_selects(p->limit, node) && (exclusive == NULL || exclusive == p->limit) ? 1 : 0;
+    p->n +=
+        limit_selects_text(p->limit, node) && (exclusive == NULL || exclusive == p->limit) ? 1 : 0;
 }
 
 void budget_count_nodes(struct budget *b)

@@ -52,7 +52,7 @@ static void check_approval(struct budget *b, struct str writer, const struct bud
     for (uint32_t i = 0; i < all.n && judged; i++) {
         const struct jval *limit = all.items[i].object;
         if (limit_applies(&all, limit, node) &&
-            number_at(ledger_find(limit, r->uid), "grant", -1) != grant) {
+            number_at(lease_grants_find(limit, r->uid), "grant", -1) != grant) {
             promise_break(b->promise,
                           "INV-2: " STR_FMT " approves " STR_FMT
                           ", grant %lld, without a reservation under " STR_FMT,

@@ -124,7 +124,7 @@ static inline const struct jval *node_of(struct budget *b, struct str name)
     return name.n == 0 ? NULL : apiserver_find(b->server, STR(""), STR("nodes"), STR(""), name);
 }
 
-static inline bool limit_selects(const struct jval *limit, const struct jval *node)
+static inline bool limit_selects_text(const struct jval *limit, const struct jval *node)
 {
     const struct jval *selector = jval_at(limit, "spec.selector.matchLabels");
     const struct jval *class = jval_get(selector, TERMS_CLASS);
@@ -152,7 +152,7 @@ static inline const struct jval *exclusive_of(const struct all_limits *all, cons
     const struct jval *best = NULL;
     for (uint32_t i = 0; i < all->n; i++) {
         const struct jval *limit = all->items[i].object;
-        if (is_text(limit, "spec.scope", "Exclusive") && limit_selects(limit, node) &&
+        if (is_text(limit, "spec.scope", "Exclusive") && limit_selects_text(limit, node) &&
             (best == NULL ||
              number_at(limit, "spec.priority", 0) > number_at(best, "spec.priority", 0))) {
             best = limit;
@@ -165,11 +165,11 @@ static inline bool limit_applies(const struct all_limits *all, const struct jval
                                  const struct jval *node)
 {
     const struct jval *exclusive = exclusive_of(all, node);
-    return exclusive != NULL ? exclusive == limit : limit_selects(limit, node);
+    return exclusive != NULL ? exclusive == limit : limit_selects_text(limit, node);
 }
 
 /* NULL: it is not in it. */
-static inline const struct jval *ledger_find(const struct jval *limit, struct str uid)
+static inline const struct jval *lease_grants_find(const struct jval *limit, struct str uid)
 {
     JVAL_EACH (jval_at(limit, "status.reservations"), entry) {
         if (str_eq(jval_str(jval_get(entry, STR("requestUID"))), uid)) {
@@ -181,7 +181,7 @@ static inline const struct jval *ledger_find(const struct jval *limit, struct st
 
 static inline bool ledger_has(const struct jval *limit, struct str uid)
 {
-    return ledger_find(limit, uid) != NULL;
+    return lease_grants_find(limit, uid) != NULL;
 }
 
 static inline const struct jval *request_of(struct budget *b, const struct budget_request *r)

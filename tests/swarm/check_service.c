@@ -69,7 +69,7 @@ static const struct jval *grants_of(struct service *s, struct arena *tmp)
                                               STR("default"), CONTROLLER_LEASE_NAME);
     const struct jval *grants = NULL;
     struct err ignored = { 0 };
-    struct str note = annotation_of(lease, LEDGER_ANNOTATION);
+    struct str note = annotation_of(lease, LEASE_GRANTS_ANNOTATION);
     if (note.n == 0 || json_parse(note, 0, tmp, &grants, &ignored) < 0) {
         return NULL;
     }

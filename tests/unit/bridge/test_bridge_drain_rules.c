@@ -24,7 +24,7 @@ static void start(struct strait *s)
 
 static struct str book(struct strait *s, const char *node)
 {
-    return strait_node_note(s, "east", node, RULEBOOK_KEY);
+    return strait_node_note(s, "east", node, DRAIN_RULES_ANNOTATION);
 }
 
 static bool asked(struct strait *s)
@@ -136,7 +136,7 @@ TEST(bridge_rules_that_others_change_at_the_node_are_set_right)
     begin(&s, "v1beta2");
     strait_rule(&s, "a", SKIP);
     start(&s);
-    strait_note_node(&s, "east", "e1", RULEBOOK_KEY, "[]");
+    strait_note_node(&s, "east", "e1", DRAIN_RULES_ANNOTATION, "[]");
     strait_run(&s, SECONDS(2));
     CHECK_STR(book(&s, "e1"), "[]"); /* without a request it is not ours */
     strait_delete_machine(&s, "e1");
@@ -144,20 +144,20 @@ TEST(bridge_rules_that_others_change_at_the_node_are_set_right)
     CHECK_STR(book(&s, "e1"), SKIP_BOOK);
     static const char *const values[] = { "[]", NULL, "" };
     for (size_t i = 0; i < ARRAY_LEN(values); i++) {
-        strait_note_node(&s, "east", "e1", RULEBOOK_KEY, values[i]);
+        strait_note_node(&s, "east", "e1", DRAIN_RULES_ANNOTATION, values[i]);
         strait_run(&s, SECONDS(2));
         CHECK_STR(book(&s, "e1"), SKIP_BOOK);
     }
     /* Also what was changed while nobody looked. */
     strait_crash(&s);
-    strait_note_node(&s, "east", "e1", RULEBOOK_KEY, "[]");
+    strait_note_node(&s, "east", "e1", DRAIN_RULES_ANNOTATION, "[]");
     start(&s);
     CHECK_STR(book(&s, "e1"), SKIP_BOOK);
     /* And not while the Cluster is paused. */
     strait_home(&s, "PATCH", STR("/apis/cluster.x-k8s.io/v1beta2/namespaces/default/clusters/east"),
                 "{\"spec\":{\"paused\":true}}");
     strait_run(&s, SECONDS(1));
-    strait_note_node(&s, "east", "e1", RULEBOOK_KEY, "[]");
+    strait_note_node(&s, "east", "e1", DRAIN_RULES_ANNOTATION, "[]");
     strait_run(&s, SECONDS(5));
     CHECK_STR(book(&s, "e1"), "[]");
     strait_end(&s);
@@ -347,7 +347,7 @@ TEST(bridge_rules_that_may_not_be_listed_any_more_hold_requests)
     door_cut(s.api);
     strait_run(&s, MINUTES(2));
     CHECK(!bridge_ready(s.bridge, &why));
-    strait_note_node(&s, "east", "e1", RULEBOOK_KEY, "[]");
+    strait_note_node(&s, "east", "e1", DRAIN_RULES_ANNOTATION, "[]");
     strait_delete_machine(&s, "e2");
     strait_run(&s, MINUTES(1));
     CHECK_STR(book(&s, "e1"), "[]");

@@ -187,11 +187,11 @@ TEST(drainrule_means_machines_by_their_labels_and_their_clusters)
 
 /* ── books ─────────────────────────────────────────────────────────────────────────────────── */
 
-static struct str print_book(const struct rulebook *book, struct arena *a)
+static struct str print_book(const struct drain_rules *book, struct arena *a)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    rulebook_print(book, &text);
+    drain_rules_print(book, &text);
     return arena_str(a, buf_str(&text));
 }
 
@@ -211,7 +211,7 @@ TEST(drainrule_book_has_the_rules_that_mean_the_machine)
                 "env", "prod") "}],\"pods\":[{\"namespaceSelector\":" LABELS("team", "a") "}]}"),
     };
     struct drainrule_case whose = { .machine = STR("os=linux\n"), .cluster = STR("env=prod\n") };
-    struct rulebook book;
+    struct drain_rules book;
     drainrule_book(rules, 3, &whose, &a, &book);
     CHECK(book.by_space);
     CHECK_STR(print_book(&book, &a),
@@ -239,7 +239,7 @@ TEST(drainrule_book_of_a_namespace_with_a_wrong_rule_is_its_error)
         read_rule(&a, "c", "{}"),
     };
     const struct drainrule_case whose = { 0 };
-    struct rulebook book;
+    struct drain_rules book;
     drainrule_book(rules, 3, &whose, &a, &book);
     CHECK_STR(print_book(&book, &a),
               "{\"error\":\"MachineDrainRule 'b': spec.drain: behavior: 'Evict' is none of Drain, "

@@ -47,7 +47,7 @@ static void want(struct pair *p, enum asked which)
 static void check_outcome(const struct pair *p, const struct book_case *c)
 {
     const struct edit *e = &p->verdict.node;
-    const struct edit_key *book = edit_find(e, false, RULEBOOK_KEY);
+    const struct edit_key *book = edit_find(e, false, DRAIN_RULES_ANNOTATION);
     bool delivers = pair_news(p, RULES_REQUEST_DELIVERED) != NULL;
     CHECK_EQ(delivers, c->outcome == DELIVER);
     switch (c->outcome) {

@@ -15,7 +15,7 @@ TEST(rules_deletion_request_names_the_machine)
     pair_decide(&p);
     CHECK_STR(edit_find(&p.verdict.node, true, KEY_MACHINE_DELETED)->value, "true");
     CHECK_STR(edit_find(&p.verdict.node, false, KEY_DELETION_REQUEST)->value, "u-1");
-    CHECK_STR(edit_find(&p.verdict.node, false, RULEBOOK_KEY)->value, "[]");
+    CHECK_STR(edit_find(&p.verdict.node, false, DRAIN_RULES_ANNOTATION)->value, "[]");
     CHECK_EQ(p.verdict.node.n, 3);
     CHECK_EQ(pair_news(&p, RULES_REQUEST_DELIVERED)->when, RULES_WITH_NODE);
 }

@@ -9,16 +9,16 @@
 #include "sandbox/world/world.h"
 #include "tests/check.h"
 
-#define SCENE_DRAINS 8u
+#define DRAIN_FIXTURE_DRAINS 8u
 
-struct scene_drain {
-    struct scene *scene;
+struct fixture_drain {
+    struct drain_fixture *fixture;
     struct drain *drain;
     bool stop_when_done;
     uint32_t changes;
 };
 
-struct scene {
+struct drain_fixture {
     struct vloop *v;
     struct apiserver *server;
     struct world *world;
@@ -27,7 +27,7 @@ struct scene {
     struct client client;
     struct recorder recorder;
     struct drains *drains;
-    struct scene_drain drain[SCENE_DRAINS];
+    struct fixture_drain drain[DRAIN_FIXTURE_DRAINS];
     struct arena memory;
     bool idle; /* the drains may do nothing */
     /* Watched at every commit. */
@@ -38,7 +38,7 @@ struct scene {
 };
 
 /* The drain that most tests want. */
-static const struct drain_spec scene_patient_spec = {
+static const struct drain_spec drain_fixture_spec = {
     .node = STR_INIT("node-001"),
     .node_uid = STR_INIT("node-001-uid"),
     .eviction_timeout = MINUTES(10),
@@ -46,7 +46,7 @@ static const struct drain_spec scene_patient_spec = {
     .grace = -1,
 };
 
-static inline void scene_run(struct scene *s, usec_t span)
+static inline void drain_fixture_run(struct drain_fixture *s, usec_t span)
 {
     usec_t until = vloop_now(s->v) + span;
     while (vloop_step(s->v, until)) {
@@ -54,8 +54,8 @@ static inline void scene_run(struct scene *s, usec_t span)
     }
 }
 
-static inline struct str scene_ask(struct scene *s, int status, const char *method,
-                                   const char *path, const char *body)
+static inline struct str drain_fixture_api(struct drain_fixture *s, int status, const char *method,
+                                           const char *path, const char *body)
 {
     struct apiserver_request request = {
         .method = str_from(method),
@@ -73,13 +73,14 @@ static inline struct str scene_ask(struct scene *s, int status, const char *meth
     return reply.body;
 }
 
-static inline void scene_cordon(struct scene *s, const char *node, bool on)
+static inline void drain_fixture_cordon(struct drain_fixture *s, const char *node, bool on)
 {
-    scene_ask(s, 200, "PATCH", arena_printf(&s->memory, "/api/v1/nodes/%s", node).p,
-              on ? "{\"spec\":{\"unschedulable\":true}}" : "{\"spec\":{\"unschedulable\":null}}");
+    drain_fixture_api(s, 200, "PATCH", arena_printf(&s->memory, "/api/v1/nodes/%s", node).p,
+                      on ? "{\"spec\":{\"unschedulable\":true}}"
+                         : "{\"spec\":{\"unschedulable\":null}}");
 }
 
-static inline void scene_create(struct scene *s, const char *yaml)
+static inline void drain_fixture_create(struct drain_fixture *s, const char *yaml)
 {
     struct world_config config = { 0 };
     struct str *objects;
@@ -91,7 +92,7 @@ static inline void scene_create(struct scene *s, const char *yaml)
     }
 }
 
-static inline bool scene_counts(const struct scene *s, const struct jval *pod)
+static inline bool drain_fixture_counts(const struct drain_fixture *s, const struct jval *pod)
 {
     bool ready = false;
     JVAL_EACH (jval_at(pod, "status.conditions"), c) {
@@ -102,9 +103,9 @@ static inline bool scene_counts(const struct scene *s, const struct jval *pod)
            str_eq(jval_str(jval_at(pod, "metadata.labels.app")), str_from(s->app));
 }
 
-static inline void scene_on_commit(void *ctx, const struct apiserver_commit *commit)
+static inline void drain_fixture_on_commit(void *ctx, const struct apiserver_commit *commit)
 {
-    struct scene *s = ctx;
+    struct drain_fixture *s = ctx;
     if (!str_eq(commit->plural, STR("pods"))) {
         return;
     }
@@ -113,30 +114,31 @@ static inline void scene_on_commit(void *ctx, const struct apiserver_commit *com
                        ? 1
                        : 0;
     if (s->app != NULL) {
-        s->ready -= scene_counts(s, commit->old) ? 1 : 0;
-        s->ready += scene_counts(s, commit->now) ? 1 : 0;
+        s->ready -= drain_fixture_counts(s, commit->old) ? 1 : 0;
+        s->ready += drain_fixture_counts(s, commit->now) ? 1 : 0;
         s->least = MIN(s->least, s->ready);
     }
 }
 
-static inline bool scene_may_act(void *ctx)
+static inline bool drain_fixture_may_act(void *ctx)
 {
-    const struct scene *s = ctx;
+    const struct drain_fixture *s = ctx;
     return !s->idle;
 }
 
-static inline void scene_open(struct scene *s)
+static inline void drain_fixture_open(struct drain_fixture *s)
 {
     s->door = door_new(vloop_root(s->v), s->server, &s->faults);
     client_init(&s->client, vloop_root(s->v), s->door);
     recorder_init(&s->recorder, &s->client, STR("maintenance"), STR("maintenance-test"));
-    s->drains = drains_new(vloop_root(s->v), &(struct drains_config){ .client = &s->client,
-                                                                      .recorder = &s->recorder,
-                                                                      .may_act = scene_may_act,
-                                                                      .ctx = s });
+    s->drains =
+        drains_new(vloop_root(s->v), &(struct drains_config){ .client = &s->client,
+                                                              .recorder = &s->recorder,
+                                                              .may_act = drain_fixture_may_act,
+                                                              .ctx = s });
 }
 
-static inline void scene_close(struct scene *s)
+static inline void drain_fixture_close(struct drain_fixture *s)
 {
     drains_check(s->drains);
     drains_free(s->drains);
@@ -145,33 +147,34 @@ static inline void scene_close(struct scene *s)
 }
 
 /* `app`, when not NULL, counts from here on. */
-static inline void scene_begin(struct scene *s, uint32_t nodes, const char *app, const char *yaml)
+static inline void drain_fixture_begin(struct drain_fixture *s, uint32_t nodes, const char *app,
+                                       const char *yaml)
 {
-    *s = (struct scene){ .v = vloop_new(7, SECONDS(1767323045)), .app = app };
+    *s = (struct drain_fixture){ .v = vloop_new(7, SECONDS(1767323045)), .app = app };
     s->server = apiserver_new(vloop_root(s->v), 7);
     s->world =
         world_new(vloop_root(s->v), s->server, &(struct world_config){ .seed = 7, .nodes = nodes });
-    world_on_commit(s->world, scene_on_commit, s);
+    world_on_commit(s->world, drain_fixture_on_commit, s);
     faults_init(&s->faults, 7);
-    scene_open(s);
+    drain_fixture_open(s);
     /* Everything starts on node-001. */
     for (uint32_t i = 2; i <= nodes; i++) {
-        scene_cordon(s, arena_printf(&s->memory, "node-%03u", i).p, true);
+        drain_fixture_cordon(s, arena_printf(&s->memory, "node-%03u", i).p, true);
     }
-    scene_create(s, yaml);
-    scene_run(s, MINUTES(1));
+    drain_fixture_create(s, yaml);
+    drain_fixture_run(s, MINUTES(1));
     for (uint32_t i = 2; i <= nodes; i++) {
-        scene_cordon(s, arena_printf(&s->memory, "node-%03u", i).p, false);
+        drain_fixture_cordon(s, arena_printf(&s->memory, "node-%03u", i).p, false);
     }
-    scene_cordon(s, "node-001", true);
-    scene_run(s, SECONDS(10));
+    drain_fixture_cordon(s, "node-001", true);
+    drain_fixture_run(s, SECONDS(10));
     s->least = s->ready;
     s->evicting = 0;
 }
 
-static inline void scene_end(struct scene *s)
+static inline void drain_fixture_end(struct drain_fixture *s)
 {
-    scene_close(s);
+    drain_fixture_close(s);
     faults_done(&s->faults);
     world_free(s->world);
     apiserver_free(s->server);
@@ -180,23 +183,24 @@ static inline void scene_end(struct scene *s)
     vloop_free(s->v);
 }
 
-static inline void scene_on_change(void *ctx)
+static inline void drain_fixture_on_change(void *ctx)
 {
-    struct scene_drain *one = ctx;
+    struct fixture_drain *one = ctx;
     one->changes++;
     if (one->stop_when_done && drain_is_done(one->drain)) {
         drain_stop(STEAL(one->drain));
     }
 }
 
-static inline struct drain *scene_drain(struct scene *s, uint32_t i, const struct drain_spec *spec)
+static inline struct drain *drain_fixture_drain(struct drain_fixture *s, uint32_t i,
+                                                const struct drain_spec *spec)
 {
-    s->drain[i].scene = s;
-    s->drain[i].drain = drain_start(s->drains, spec, scene_on_change, &s->drain[i]);
+    s->drain[i].fixture = s;
+    s->drain[i].drain = drain_start(s->drains, spec, drain_fixture_on_change, &s->drain[i]);
     return s->drain[i].drain;
 }
 
-static inline struct drain_status scene_status(const struct drain *d)
+static inline struct drain_status drain_fixture_status(const struct drain *d)
 {
     struct drain_status status;
     drain_status(d, &status);
@@ -204,7 +208,7 @@ static inline struct drain_status scene_status(const struct drain *d)
 }
 
 /* Runs until the drain is done, and answers whether it is. */
-static inline bool scene_finish(struct scene *s, const struct drain *d, usec_t most)
+static inline bool drain_fixture_finish(struct drain_fixture *s, const struct drain *d, usec_t most)
 {
     usec_t until = vloop_now(s->v) + most;
     while (!drain_is_done(d) && vloop_step(s->v, until)) {
@@ -213,7 +217,8 @@ static inline bool scene_finish(struct scene *s, const struct drain *d, usec_t m
     return drain_is_done(d);
 }
 
-static inline uint64_t scene_sent(struct scene *s, const char *resource, enum door_verb verb)
+static inline uint64_t drain_fixture_sent(struct drain_fixture *s, const char *resource,
+                                          enum door_verb verb)
 {
     uint32_t n;
     const struct door_tally *tallies = door_tallies(s->door, &n);
@@ -225,16 +230,16 @@ static inline uint64_t scene_sent(struct scene *s, const char *resource, enum do
     return 0;
 }
 
-struct scene_search {
+struct fixture_search {
     const char *reason;
     const char *kind;
     uint32_t found;
     struct str note;
 };
 
-static inline void scene_search_event(void *ctx, const struct jval *event)
+static inline void drain_fixture_search_event(void *ctx, const struct jval *event)
 {
-    struct scene_search *search = ctx;
+    struct fixture_search *search = ctx;
     if (str_eq(jval_str(jval_at(event, "reason")), str_from(search->reason)) &&
         str_eq(jval_str(jval_at(event, "involvedObject.kind")), str_from(search->kind))) {
         search->found++;
@@ -243,42 +248,42 @@ static inline void scene_search_event(void *ctx, const struct jval *event)
 }
 
 /* Events (kept in their core form) with that reason about that kind; the note is the last one's. */
-static inline uint32_t scene_events(struct scene *s, const char *reason, const char *kind,
-                                    struct str *ret_note)
+static inline uint32_t drain_fixture_events(struct drain_fixture *s, const char *reason,
+                                            const char *kind, struct str *ret_note)
 {
-    struct scene_search search = { .reason = reason, .kind = kind };
-    apiserver_each(s->server, STR(""), STR("events"), STR(""), scene_search_event, &search);
+    struct fixture_search search = { .reason = reason, .kind = kind };
+    apiserver_each(s->server, STR(""), STR("events"), STR(""), drain_fixture_search_event, &search);
     if (ret_note != NULL) {
         *ret_note = arena_str(&s->memory, search.note);
     }
     return search.found;
 }
 
-struct scene_census {
+struct fixture_pod_search {
     const char *node;
     uint32_t pods;
     struct str first;
 };
 
-static inline void scene_census_visit(void *ctx, const struct jval *pod)
+static inline void drain_fixture_pod_visit(void *ctx, const struct jval *pod)
 {
-    struct scene_census *c = ctx;
+    struct fixture_pod_search *c = ctx;
     if (str_eq(jval_str(jval_at(pod, "spec.nodeName")), str_from(c->node))) {
         c->first = c->pods++ == 0 ? jval_str(jval_at(pod, "metadata.name")) : c->first;
     }
 }
 
-static inline uint32_t scene_pods(struct scene *s, const char *node)
+static inline uint32_t drain_fixture_pods(struct drain_fixture *s, const char *node)
 {
-    struct scene_census c = { .node = node };
-    apiserver_each(s->server, STR(""), STR("pods"), STR(""), scene_census_visit, &c);
+    struct fixture_pod_search c = { .node = node };
+    apiserver_each(s->server, STR(""), STR("pods"), STR(""), drain_fixture_pod_visit, &c);
     return c.pods;
 }
 
 /* The first pod there, by name. */
-static inline struct str scene_pod(struct scene *s, const char *node)
+static inline struct str drain_fixture_pod(struct drain_fixture *s, const char *node)
 {
-    struct scene_census c = { .node = node };
-    apiserver_each(s->server, STR(""), STR("pods"), STR(""), scene_census_visit, &c);
+    struct fixture_pod_search c = { .node = node };
+    apiserver_each(s->server, STR(""), STR("pods"), STR(""), drain_fixture_pod_visit, &c);
     return arena_str(&s->memory, c.first);
 }

@@ -8,14 +8,14 @@ static void check_round(const char *text, const char *wanted)
     struct arena a = { 0 };
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    struct rulebook book;
+    struct drain_rules drain_rules;
     struct err err = { 0 };
-    CHECK_EQ(rulebook_parse(str_from(text), &a, &book, &err), 0);
-    rulebook_print(&book, &out);
+    CHECK_EQ(drain_rules_parse(str_from(text), &a, &drain_rules, &err), 0);
+    drain_rules_print(&drain_rules, &out);
     CHECK_STR(buf_str(&out), wanted);
 }
 
-TEST(rulebook_prints_what_it_reads)
+TEST(drain_rules_prints_what_it_reads)
 {
     check_round("[]", "[]");
     check_round(" [ { \"behavior\" : \"Skip\", \"name\":\"a\" } ] ",
@@ -29,7 +29,7 @@ TEST(rulebook_prints_what_it_reads)
     check_round("{\"error\":\"rule 'b': no\"}", "{\"error\":\"rule 'b': no\"}");
 }
 
-TEST(rulebook_gives_an_order_to_what_is_sent_away_alone)
+TEST(drain_rules_gives_an_order_to_what_is_sent_away_alone)
 {
     check_round("[{\"name\":\"a\",\"behavior\":\"WaitCompleted\",\"order\":7}]",
                 "[{\"name\":\"a\",\"behavior\":\"WaitCompleted\"}]");
@@ -59,61 +59,61 @@ static const struct {
       "notin, =, ==, !=, gt, lt" },
 };
 
-TEST(rulebook_says_what_it_cannot_read)
+TEST(drain_rules_says_what_it_cannot_read)
 {
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         CLEANUP(arena_done)
         struct arena a = { 0 };
-        struct rulebook book;
+        struct drain_rules drain_rules;
         struct err err = { 0 };
-        CHECK(rulebook_parse(str_from(bad[i].text), &a, &book, &err) < 0);
+        CHECK(drain_rules_parse(str_from(bad[i].text), &a, &drain_rules, &err) < 0);
         CHECK_STR(str_from(err.msg), bad[i].wanted);
     }
 }
 
-TEST(rulebook_is_bounded_both_ways)
+TEST(drain_rules_is_bounded_both_ways)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
     CLEANUP(buf_done)
     struct buf out = { 0 };
     struct err err = { 0 };
-    struct rulebook book = { 0 };
-    struct rulebook_rule rules[1000] = { 0 };
+    struct drain_rules drain_rules = { 0 };
+    struct drain_rule rules[1000] = { 0 };
     for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
         rules[i].name = STR("a-name-that-is-somewhat-longer-than-most-names-of-rules-are");
     }
-    book.rules = rules;
-    book.n = ARRAY_LEN(rules);
-    rulebook_print(&book, &out);
+    drain_rules.rules = rules;
+    drain_rules.n = ARRAY_LEN(rules);
+    drain_rules_print(&drain_rules, &out);
     CHECK_STR(buf_str(&out), "{\"error\":\"the rules for this node are too many: they do not fit "
                              "into 65536 bytes\"}");
-    CHECK_EQ(rulebook_parse(buf_str(&out), &a, &book, &err), 0);
-    CHECK(book.error.n > 0);
+    CHECK_EQ(drain_rules_parse(buf_str(&out), &a, &drain_rules, &err), 0);
+    CHECK(drain_rules.error.n > 0);
     buf_reset(&out);
-    for (size_t i = 0; i <= RULEBOOK_MAX; i++) {
+    for (size_t i = 0; i <= DRAIN_RULES_BYTES_MAX; i++) {
         buf_add_char(&out, ' ');
     }
-    CHECK_EQ(rulebook_parse(buf_str(&out), &a, &book, &err), -ERR_LIMIT);
+    CHECK_EQ(drain_rules_parse(buf_str(&out), &a, &drain_rules, &err), -ERR_LIMIT);
 }
 
 /* ── MachineDrainRules ─────────────────────────────────────────────────────────────────────── */
 
-static int read_spec(struct arena *a, const char *spec, struct rulebook_rule *ret, struct err *err)
+static int read_spec(struct arena *a, const char *spec, struct drain_rule *ret, struct err *err)
 {
     const struct jval *v = NULL;
     CHECK_EQ(json_parse(str_from(spec), 0, a, &v, err), 0);
-    return rulebook_read(STR("r"), v, a, ret, err);
+    return drain_rule_read(STR("r"), v, a, ret, err);
 }
 
-TEST(rulebook_takes_over_what_a_rule_says)
+TEST(drain_rules_takes_over_what_a_rule_says)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
     CLEANUP(buf_done)
     struct buf out = { 0 };
     struct err err = { 0 };
-    struct rulebook_rule rule;
+    struct drain_rule rule;
     CHECK_EQ(read_spec(&a,
                        "{\"drain\":{\"behavior\":\"Drain\",\"order\":12},\"machines\":[{}],"
                        "\"pods\":[{\"selector\":{\"matchLabels\":{\"app\":\"db\"},"
@@ -123,18 +123,18 @@ TEST(rulebook_takes_over_what_a_rule_says)
                        "\"key\":\"t\",\"operator\":\"Exists\"}]}}]}",
                        &rule, &err),
              0);
-    rulebook_print(&(struct rulebook){ .rules = &rule, .n = 1 }, &out);
+    drain_rules_print(&(struct drain_rules){ .rules = &rule, .n = 1 }, &out);
     CHECK_STR(buf_str(&out),
               "[{\"name\":\"r\",\"behavior\":\"Drain\",\"order\":12,\"pods\":[{\"selector\":"
               "\"app=db,tier notin (y,z)\"},{\"namespaceSelector\":\"t\"}]}]");
 }
 
-TEST(rulebook_refuses_a_rule_that_no_drain_could_follow)
+TEST(drain_rules_refuses_a_rule_that_no_drain_could_follow)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
     struct err err = { 0 };
-    struct rulebook_rule rule;
+    struct drain_rule rule;
     CHECK(read_spec(&a, "{}", &rule, &err) < 0);
     CHECK_STR(str_from(err.msg),
               "spec.drain: behavior: '' is none of Drain, Skip and WaitCompleted");
@@ -163,7 +163,7 @@ static bool space_lookup(void *ctx, struct str key, struct str *ret_value)
     return str_eq(key, STR("team"));
 }
 
-TEST(rulebook_lets_the_first_rule_that_matches_decide_alone)
+TEST(drain_rules_lets_the_first_rule_that_matches_decide_alone)
 {
     static const char text[] =
         "[{\"name\":\"10\",\"behavior\":\"Skip\",\"pods\":[{\"selector\":\"app=a\"},"
@@ -183,22 +183,22 @@ TEST(rulebook_lets_the_first_rule_that_matches_decide_alone)
     CLEANUP(arena_done)
     struct arena a = { 0 };
     struct err err = { 0 };
-    struct rulebook book;
-    CHECK_EQ(rulebook_parse(STR(text), &a, &book, &err), 0);
-    CHECK(book.by_space);
+    struct drain_rules drain_rules;
+    CHECK_EQ(drain_rules_parse(STR(text), &a, &drain_rules, &err), 0);
+    CHECK(drain_rules.by_space);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         char app[2] = { cases[i].app[0], '\0' };
         char team[2] = { cases[i].team[0], '\0' };
-        struct rulebook_case pod = { pod_lookup, space_lookup, app, team };
-        const struct rulebook_rule *rule = NULL;
-        CHECK_EQ(rulebook_find(&book, &pod, &rule), 0);
+        struct drain_rule_pod pod = { pod_lookup, space_lookup, app, team };
+        const struct drain_rule *rule = NULL;
+        CHECK_EQ(drain_rules_find(&drain_rules, &pod, &rule), 0);
         CHECK((rule == NULL) == (cases[i].wanted == NULL));
         if (rule != NULL) {
             CHECK_STR(rule->name, cases[i].wanted);
         }
         /* Without its namespace's labels a pod is known only to the rules in front. */
         pod.space = NULL;
-        int blind = rulebook_find(&book, &pod, &rule);
-        CHECK_EQ(blind, app[0] == 'a' ? 0 : -ERR_NOTFOUND);
+        int pdbs_unwatched = drain_rules_find(&drain_rules, &pod, &rule);
+        CHECK_EQ(pdbs_unwatched, app[0] == 'a' ? 0 : -ERR_NOTFOUND);
     }
 }

@@ -9,7 +9,7 @@
     "pod's disruption budget.\",\"details\":{\"causes\":[{\"reason\":\"DisruptionBudget\","        \
     "\"message\":\"The disruption budget web needs 2 healthy pods and has 2 currently\"}]}}"
 
-struct hand {
+struct evict_fixture {
     struct vloop *v;
     struct fake_api api;
     struct client client;
@@ -20,13 +20,13 @@ struct hand {
     int changes;
 };
 
-static void hand_on_change(void *ctx)
+static void evict_fixture_on_change(void *ctx)
 {
-    struct hand *h = ctx;
+    struct evict_fixture *h = ctx;
     h->changes++;
 }
 
-static void hand_run(struct hand *h, usec_t span)
+static void evict_fixture_run(struct evict_fixture *h, usec_t span)
 {
     usec_t until = vloop_now(h->v) + span;
     while (vloop_step(h->v, until)) {
@@ -34,7 +34,7 @@ static void hand_run(struct hand *h, usec_t span)
     }
 }
 
-static struct fake_watch *hand_watch(struct hand *h, const char *plural)
+static struct fake_watch *evict_fixture_watch(struct evict_fixture *h, const char *plural)
 {
     LIST_EACH (&h->api.watches, link) {
         struct fake_watch *w = CONTAINER_OF(link, struct fake_watch, link);
@@ -45,10 +45,10 @@ static struct fake_watch *hand_watch(struct hand *h, const char *plural)
     check_fail(__FILE__, __LINE__, "no watch of %s", plural);
 }
 
-static void hand_pod_of(struct hand *h, const char *type, const char *name, const char *uid,
-                        bool deleting)
+static void evict_fixture_pod_of(struct evict_fixture *h, const char *type, const char *name,
+                                 const char *uid, bool deleting)
 {
-    fake_line(hand_watch(h, "/pods"),
+    fake_line(evict_fixture_watch(h, "/pods"),
               arena_printf(&h->a,
                            "{\"type\":\"%s\",\"object\":{\"metadata\":{\"name\":\"%s\","
                            "\"namespace\":\"shop\",\"uid\":\"%s\",\"resourceVersion\":\"%d\","
@@ -60,15 +60,16 @@ static void hand_pod_of(struct hand *h, const char *type, const char *name, cons
                                     : ""));
 }
 
-static void hand_pod(struct hand *h, const char *type, const char *name, bool deleting)
+static void evict_fixture_pod(struct evict_fixture *h, const char *type, const char *name,
+                              bool deleting)
 {
-    hand_pod_of(h, type, name, arena_printf(&h->a, "u-%s", name).p, deleting);
+    evict_fixture_pod_of(h, type, name, arena_printf(&h->a, "u-%s", name).p, deleting);
 }
 
-static void hand_budget(struct hand *h, const char *type, const char *name, int allowed,
-                        const char *spent)
+static void evict_fixture_pdb(struct evict_fixture *h, const char *type, const char *name,
+                              int allowed, const char *disrupted)
 {
-    fake_line(hand_watch(h, "/poddisruptionbudgets"),
+    fake_line(evict_fixture_watch(h, "/poddisruptionbudgets"),
               arena_printf(&h->a,
                            "{\"type\":\"%s\",\"object\":{\"metadata\":{\"name\":\"%s\","
                            "\"namespace\":\"shop\",\"generation\":1,\"resourceVersion\":\"%d\"},"
@@ -76,40 +77,40 @@ static void hand_budget(struct hand *h, const char *type, const char *name, int 
                            "\"status\":{\"disruptionsAllowed\":%d,\"currentHealthy\":%d,"
                            "\"desiredHealthy\":2,\"observedGeneration\":1,"
                            "\"disruptedPods\":{%s}}}}",
-                           type, name, ++h->version, allowed, allowed + 2, spent));
+                           type, name, ++h->version, allowed, allowed + 2, disrupted));
 }
 
-static void hand_sync(struct hand *h, const char *plural)
+static void evict_fixture_sync(struct evict_fixture *h, const char *plural)
 {
-    fake_line(hand_watch(h, plural),
+    fake_line(evict_fixture_watch(h, plural),
               arena_printf(&h->a,
                            "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":"
                            "\"%d\",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}",
                            ++h->version));
 }
 
-static void hand_begin_with(struct hand *h, const struct drain_spec *spec)
+static void evict_fixture_begin_with(struct evict_fixture *h, const struct drain_spec *spec)
 {
-    *h = (struct hand){ .v = vloop_new(3, SECONDS(1767323045)) };
+    *h = (struct evict_fixture){ .v = vloop_new(3, SECONDS(1767323045)) };
     fake_api_init(&h->api);
     client_init(&h->client, vloop_root(h->v), &h->api.api);
     h->drains = drains_new(vloop_root(h->v), &(struct drains_config){ .client = &h->client });
-    h->d = drain_start(h->drains, spec, hand_on_change, h);
+    h->d = drain_start(h->drains, spec, evict_fixture_on_change, h);
 }
 
-static const struct drain_spec hand_spec = {
+static const struct drain_spec evict_fixture_spec = {
     .node = STR_INIT("n/1"),
     .eviction_timeout = MINUTES(10),
     .deletion_timeout = MINUTES(10),
     .grace = -1,
 };
 
-static void hand_begin(struct hand *h)
+static void evict_fixture_begin(struct evict_fixture *h)
 {
-    hand_begin_with(h, &hand_spec);
+    evict_fixture_begin_with(h, &evict_fixture_spec);
 }
 
-static void hand_end(struct hand *h)
+static void evict_fixture_end(struct evict_fixture *h)
 {
     drains_check(h->drains);
     drains_free(h->drains);
@@ -119,7 +120,7 @@ static void hand_end(struct hand *h)
     vloop_free(h->v);
 }
 
-static struct drain_status hand_status(const struct hand *h)
+static struct drain_status evict_fixture_status(const struct evict_fixture *h)
 {
     struct drain_status status;
     drain_status(h->d, &status);
@@ -128,15 +129,16 @@ static struct drain_status hand_status(const struct hand *h)
 
 TEST(drain_asks_for_the_pods_of_its_node_and_evicts_with_the_uid)
 {
-    struct hand h;
-    hand_begin(&h);
-    CHECK(str_ends(hand_watch(&h, "/pods")->path, STR("&fieldSelector=spec.nodeName%3Dn%2F1")));
-    hand_pod(&h, "ADDED", "a", false);
-    hand_sync(&h, "/pods");
-    hand_run(&h, SECONDS(1));
+    struct evict_fixture h;
+    evict_fixture_begin(&h);
+    CHECK(str_ends(evict_fixture_watch(&h, "/pods")->path,
+                   STR("&fieldSelector=spec.nodeName%3Dn%2F1")));
+    evict_fixture_pod(&h, "ADDED", "a", false);
+    evict_fixture_sync(&h, "/pods");
+    evict_fixture_run(&h, SECONDS(1));
     CHECK_EQ(h.api.sent, 0); /* not before the budgets are known */
-    hand_sync(&h, "/poddisruptionbudgets");
-    hand_run(&h, 0);
+    evict_fixture_sync(&h, "/poddisruptionbudgets");
+    evict_fixture_run(&h, 0);
     CHECK_EQ(h.api.call_count, 1);
     struct fake_call *call = fake_call_first(&h.api);
     CHECK_EQ(call->verb, API_POST);
@@ -144,386 +146,393 @@ TEST(drain_asks_for_the_pods_of_its_node_and_evicts_with_the_uid)
     CHECK_STR(call->body, "{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":{"
                           "\"name\":\"a\",\"namespace\":\"shop\"},\"deleteOptions\":{"
                           "\"preconditions\":{\"uid\":\"u-a\"}}}");
-    hand_end(&h);
+    evict_fixture_end(&h);
 }
 
-static void hand_two_pods(struct hand *h, int allowed)
+static void evict_fixture_two_pods(struct evict_fixture *h, int allowed)
 {
-    hand_pod(h, "ADDED", "b", false);
-    hand_pod(h, "ADDED", "a", false);
-    hand_budget(h, "ADDED", "web", allowed, "");
-    hand_sync(h, "/pods");
-    hand_sync(h, "/poddisruptionbudgets");
-    hand_run(h, 0);
+    evict_fixture_pod(h, "ADDED", "b", false);
+    evict_fixture_pod(h, "ADDED", "a", false);
+    evict_fixture_pdb(h, "ADDED", "web", allowed, "");
+    evict_fixture_sync(h, "/pods");
+    evict_fixture_sync(h, "/poddisruptionbudgets");
+    evict_fixture_run(h, 0);
 }
 
 TEST(drain_charges_a_budget_until_its_status_shows_the_eviction)
 {
-    struct hand h;
-    hand_begin(&h);
-    hand_two_pods(&h, 1);
+    struct evict_fixture h;
+    evict_fixture_begin(&h);
+    evict_fixture_two_pods(&h, 1);
     CHECK_EQ(h.api.call_count, 1);
     CHECK(str_contains(fake_call_first(&h.api)->path, STR("/pods/a/")));
     /* The answer is faster than both watches. */
     fake_reply(&h.api, fake_call_first(&h.api), 201, STR("{}"));
-    hand_run(&h, SECONDS(1));
+    evict_fixture_run(&h, SECONDS(1));
     CHECK_EQ(h.api.sent, 1);
-    CHECK_STR(hand_status(&h).pod, "b");
-    CHECK_STR(hand_status(&h).reason, "budget web allows 1, and 1 under way before this one");
-    hand_budget(&h, "MODIFIED", "web", 0, "\"a\":\"2026-01-02T03:04:05Z\"");
-    hand_run(&h, 0);
-    hand_pod(&h, "MODIFIED", "a", true);
-    hand_pod(&h, "DELETED", "a", true);
-    hand_run(&h, SECONDS(30));
+    CHECK_STR(evict_fixture_status(&h).pod, "b");
+    CHECK_STR(evict_fixture_status(&h).reason,
+              "budget web allows 1, and 1 under way before this one");
+    evict_fixture_pdb(&h, "MODIFIED", "web", 0, "\"a\":\"2026-01-02T03:04:05Z\"");
+    evict_fixture_run(&h, 0);
+    evict_fixture_pod(&h, "MODIFIED", "a", true);
+    evict_fixture_pod(&h, "DELETED", "a", true);
+    evict_fixture_run(&h, SECONDS(30));
     CHECK_EQ(h.api.sent, 1);
-    hand_budget(&h, "MODIFIED", "web", 1, "");
-    hand_run(&h, 0);
+    evict_fixture_pdb(&h, "MODIFIED", "web", 1, "");
+    evict_fixture_run(&h, 0);
     CHECK_EQ(h.api.sent, 2);
     /* The status is faster than the answer: the next one need not wait for it. */
-    hand_pod(&h, "ADDED", "c", false);
-    hand_budget(&h, "MODIFIED", "web", 1, "\"b\":\"2026-01-02T03:04:05Z\"");
-    hand_run(&h, 0);
+    evict_fixture_pod(&h, "ADDED", "c", false);
+    evict_fixture_pdb(&h, "MODIFIED", "web", 1, "\"b\":\"2026-01-02T03:04:05Z\"");
+    evict_fixture_run(&h, 0);
     CHECK_EQ(h.api.call_count, 2);
-    hand_end(&h);
+    evict_fixture_end(&h);
 }
 
 TEST(drain_charges_no_budget_for_ever)
 {
-    struct hand h;
-    hand_begin(&h);
-    hand_two_pods(&h, 1);
+    struct evict_fixture h;
+    evict_fixture_begin(&h);
+    evict_fixture_two_pods(&h, 1);
     fake_reply(&h.api, fake_call_first(&h.api), 201, STR("{}"));
     /* Its status never says a word: somebody else's doing undid it. */
-    hand_run(&h, SECONDS(6));
+    evict_fixture_run(&h, SECONDS(6));
     CHECK_EQ(h.api.sent, 2);
-    hand_end(&h);
+    evict_fixture_end(&h);
 }
 
 TEST(drain_waits_for_the_budgets_next_word_after_a_refusal)
 {
-    struct hand h;
-    hand_begin(&h);
-    hand_two_pods(&h, 1);
+    struct evict_fixture h;
+    evict_fixture_begin(&h);
+    evict_fixture_two_pods(&h, 1);
     fake_reply(&h.api, fake_call_first(&h.api), 429, STR(REFUSAL));
-    hand_run(&h, SECONDS(4));
+    evict_fixture_run(&h, SECONDS(4));
     CHECK_EQ(h.api.sent, 1); /* nor is the other pod tried */
-    CHECK_EQ(hand_status(&h).refused, 1);
-    CHECK_STR(hand_status(&h).reason, "budget web refuses: The disruption budget web needs 2 "
-                                      "healthy pods and has 2 currently");
+    CHECK_EQ(evict_fixture_status(&h).refused, 1);
+    CHECK_STR(evict_fixture_status(&h).reason,
+              "budget web refuses: The disruption budget web needs 2 "
+              "healthy pods and has 2 currently");
     CHECK(client_open(&h.client)); /* nobody else is quiet because of it */
-    hand_budget(&h, "MODIFIED", "web", 0, "");
-    hand_run(&h, SECONDS(1));
+    evict_fixture_pdb(&h, "MODIFIED", "web", 0, "");
+    evict_fixture_run(&h, SECONDS(1));
     CHECK_EQ(h.api.sent, 1);
-    hand_budget(&h, "MODIFIED", "web", 1, "");
-    hand_run(&h, 0);
+    evict_fixture_pdb(&h, "MODIFIED", "web", 1, "");
+    evict_fixture_run(&h, 0);
     CHECK_EQ(h.api.sent, 2);
     /* No word comes this time: a slow try. */
     fake_reply(&h.api, fake_call_first(&h.api), 429, STR(REFUSAL));
-    hand_run(&h, SECONDS(4));
+    evict_fixture_run(&h, SECONDS(4));
     CHECK_EQ(h.api.sent, 2);
-    hand_run(&h, SECONDS(20));
+    evict_fixture_run(&h, SECONDS(20));
     CHECK_EQ(h.api.sent, 3);
-    CHECK_EQ(hand_status(&h).refused, 2);
-    hand_end(&h);
+    CHECK_EQ(evict_fixture_status(&h).refused, 2);
+    evict_fixture_end(&h);
 }
 
 TEST(drain_is_quiet_when_the_server_is_overloaded)
 {
-    struct hand h;
-    hand_begin(&h);
-    hand_two_pods(&h, 2);
+    struct evict_fixture h;
+    evict_fixture_begin(&h);
+    evict_fixture_two_pods(&h, 2);
     CHECK_EQ(h.api.call_count, 2);
     fake_reply_after(&h.api, fake_call_first(&h.api), 429, SECONDS(7));
     fake_fail(&h.api, fake_call_first(&h.api), ERR_IO);
-    hand_run(&h, SECONDS(7) - 1);
+    evict_fixture_run(&h, SECONDS(7) - 1);
     CHECK_EQ(h.api.call_count, 0);
-    CHECK_EQ(hand_status(&h).refused, 0);
-    hand_run(&h, SECONDS(3));
+    CHECK_EQ(evict_fixture_status(&h).refused, 0);
+    evict_fixture_run(&h, SECONDS(3));
     CHECK_EQ(h.api.call_count, 2);
-    hand_end(&h);
+    evict_fixture_end(&h);
 }
 
 TEST(drain_is_done_with_a_pod_that_the_server_does_not_know)
 {
-    struct hand h;
-    hand_begin(&h);
-    hand_two_pods(&h, 2);
+    struct evict_fixture h;
+    evict_fixture_begin(&h);
+    evict_fixture_two_pods(&h, 2);
     fake_reply(&h.api, fake_call_first(&h.api), 404, STR("{}"));
     fake_reply(&h.api, fake_call_first(&h.api), 404, STR("{}"));
-    hand_run(&h, HOURS(1));
+    evict_fixture_run(&h, HOURS(1));
     CHECK_EQ(h.api.sent, 2);
     CHECK(drain_is_done(h.d));
-    hand_end(&h);
+    evict_fixture_end(&h);
 }
 
 TEST(drain_sees_another_pod_behind_the_same_name)
 {
-    struct hand h;
-    hand_begin(&h);
-    hand_pod(&h, "ADDED", "a", false);
-    hand_sync(&h, "/pods");
-    hand_sync(&h, "/poddisruptionbudgets");
-    hand_run(&h, 0);
+    struct evict_fixture h;
+    evict_fixture_begin(&h);
+    evict_fixture_pod(&h, "ADDED", "a", false);
+    evict_fixture_sync(&h, "/pods");
+    evict_fixture_sync(&h, "/poddisruptionbudgets");
+    evict_fixture_run(&h, 0);
     /* It was replaced before the eviction came: the uid saved the new one. */
     fake_reply(&h.api, fake_call_first(&h.api), 409, STR("{\"message\":\"the UID differs\"}"));
-    hand_run(&h, 0);
-    CHECK_STR(hand_status(&h).reason, "the server answered 409: the UID differs");
-    hand_pod(&h, "DELETED", "a", true);
-    hand_pod_of(&h, "ADDED", "a", "other", false);
-    hand_run(&h, 0);
+    evict_fixture_run(&h, 0);
+    CHECK_STR(evict_fixture_status(&h).reason, "the server answered 409: the UID differs");
+    evict_fixture_pod(&h, "DELETED", "a", true);
+    evict_fixture_pod_of(&h, "ADDED", "a", "other", false);
+    evict_fixture_run(&h, 0);
     CHECK_EQ(h.api.sent, 2);
     CHECK(str_contains(fake_call_first(&h.api)->body, STR("{\"uid\":\"other\"}")));
     /* A list that was missed: the same item becomes another pod under our hands. */
-    hand_pod_of(&h, "MODIFIED", "a", "third", false);
-    hand_run(&h, 0);
+    evict_fixture_pod_of(&h, "MODIFIED", "a", "third", false);
+    evict_fixture_run(&h, 0);
     CHECK_EQ(h.api.call_count, 2);
     fake_reply(&h.api, fake_call_first(&h.api), 404, STR("{}"));
-    hand_run(&h, 0);
-    CHECK_EQ(hand_status(&h).left, 1); /* that was an answer about its predecessor */
-    hand_end(&h);
+    evict_fixture_run(&h, 0);
+    CHECK_EQ(evict_fixture_status(&h).left, 1); /* that was an answer about its predecessor */
+    evict_fixture_end(&h);
 }
 
 TEST(drain_backs_off_from_a_failing_pod_and_serves_the_others)
 {
-    struct hand h;
-    hand_begin(&h);
-    hand_two_pods(&h, 1);
+    struct evict_fixture h;
+    evict_fixture_begin(&h);
+    evict_fixture_two_pods(&h, 1);
     fake_reply(&h.api, fake_call_first(&h.api), 500, STR("{\"message\":\"webhook\"}"));
-    hand_run(&h, 0);
+    evict_fixture_run(&h, 0);
     CHECK_EQ(h.api.sent, 2);
     CHECK(str_contains(fake_call_first(&h.api)->path, STR("/pods/b/")));
     fake_reply(&h.api, fake_call_first(&h.api), 201, STR("{}"));
-    hand_budget(&h, "MODIFIED", "web", 1, "\"b\":\"2026-01-02T03:04:05Z\"");
-    hand_run(&h, SECONDS(2));
+    evict_fixture_pdb(&h, "MODIFIED", "web", 1, "\"b\":\"2026-01-02T03:04:05Z\"");
+    evict_fixture_run(&h, SECONDS(2));
     CHECK_EQ(h.api.sent, 3);
     CHECK(str_contains(fake_call_first(&h.api)->path, STR("/pods/a/")));
-    hand_end(&h);
+    evict_fixture_end(&h);
 }
 
 TEST(drain_waits_long_where_it_is_denied_and_says_so)
 {
-    struct hand h;
-    hand_begin(&h);
-    hand_pod(&h, "ADDED", "a", false);
-    hand_sync(&h, "/pods");
-    hand_sync(&h, "/poddisruptionbudgets");
-    hand_run(&h, 0);
+    struct evict_fixture h;
+    evict_fixture_begin(&h);
+    evict_fixture_pod(&h, "ADDED", "a", false);
+    evict_fixture_sync(&h, "/pods");
+    evict_fixture_sync(&h, "/poddisruptionbudgets");
+    evict_fixture_run(&h, 0);
     fake_reply(&h.api, fake_call_first(&h.api), 403, STR("{\"message\":\"no eviction for you\"}"));
-    hand_run(&h, SECONDS(4));
+    evict_fixture_run(&h, SECONDS(4));
     CHECK_EQ(h.api.sent, 1);
-    CHECK_STR(hand_status(&h).reason, "the server answered 403: no eviction for you");
-    hand_run(&h, SECONDS(10));
+    CHECK_STR(evict_fixture_status(&h).reason, "the server answered 403: no eviction for you");
+    evict_fixture_run(&h, SECONDS(10));
     CHECK_EQ(h.api.sent, 2);
-    CHECK(hand_status(&h).blocked);
-    CHECK(!hand_status(&h).timed_out);
-    hand_end(&h);
+    CHECK(evict_fixture_status(&h).blocked);
+    CHECK(!evict_fixture_status(&h).timed_out);
+    evict_fixture_end(&h);
 }
 
 TEST(drain_evicts_no_pod_under_two_budgets_and_names_them)
 {
-    struct hand h;
-    hand_begin(&h);
-    hand_pod(&h, "ADDED", "a", false);
-    hand_budget(&h, "ADDED", "web", 1, "");
-    hand_budget(&h, "ADDED", "all", 1, "");
-    hand_sync(&h, "/pods");
-    hand_sync(&h, "/poddisruptionbudgets");
-    hand_run(&h, SECONDS(1));
+    struct evict_fixture h;
+    evict_fixture_begin(&h);
+    evict_fixture_pod(&h, "ADDED", "a", false);
+    evict_fixture_pdb(&h, "ADDED", "web", 1, "");
+    evict_fixture_pdb(&h, "ADDED", "all", 1, "");
+    evict_fixture_sync(&h, "/pods");
+    evict_fixture_sync(&h, "/poddisruptionbudgets");
+    evict_fixture_run(&h, SECONDS(1));
     CHECK_EQ(h.api.sent, 0);
-    CHECK(hand_status(&h).blocked);
-    CHECK_STR(hand_status(&h).reason, "several budgets cover it (web, all), and the eviction API "
-                                      "evicts no such pod");
+    CHECK(evict_fixture_status(&h).blocked);
+    CHECK_STR(evict_fixture_status(&h).reason,
+              "several budgets cover it (web, all), and the eviction API "
+              "evicts no such pod");
     /* One of them goes: so does the pod. */
-    hand_budget(&h, "DELETED", "web", 1, "");
-    hand_run(&h, 0);
+    evict_fixture_pdb(&h, "DELETED", "web", 1, "");
+    evict_fixture_run(&h, 0);
     CHECK_EQ(h.api.sent, 1);
-    CHECK(!hand_status(&h).blocked);
-    hand_end(&h);
+    CHECK(!evict_fixture_status(&h).blocked);
+    evict_fixture_end(&h);
 }
 
 TEST(drain_without_the_right_to_see_budgets_tries)
 {
-    struct hand h;
-    hand_begin(&h);
-    hand_pod(&h, "ADDED", "a", false);
-    hand_sync(&h, "/pods");
-    fake_end(&h.api, hand_watch(&h, "/poddisruptionbudgets"), 403,
+    struct evict_fixture h;
+    evict_fixture_begin(&h);
+    evict_fixture_pod(&h, "ADDED", "a", false);
+    evict_fixture_sync(&h, "/pods");
+    fake_end(&h.api, evict_fixture_watch(&h, "/poddisruptionbudgets"), 403,
              STR("{\"message\":\"budgets are forbidden\"}"));
-    hand_run(&h, 0);
+    evict_fixture_run(&h, 0);
     CHECK_EQ(h.api.call_count, 1);
     fake_reply(&h.api, fake_call_first(&h.api), 429, STR(REFUSAL));
-    hand_run(&h, MSECONDS(900));
+    evict_fixture_run(&h, MSECONDS(900));
     CHECK_EQ(h.api.call_count, 0);
-    CHECK_STR(hand_status(&h).reason,
+    CHECK_STR(evict_fixture_status(&h).reason,
               "a budget refuses: The disruption budget web needs 2 healthy pods and has 2 "
               "currently; budgets cannot be watched, so evictions are tried: watch of "
               "/apis/policy/v1/poddisruptionbudgets: the server answered 403: budgets are "
               "forbidden");
     struct drains_stats stats;
     drains_stats(h.drains, &stats);
-    CHECK(stats.blind);
-    hand_run(&h, SECONDS(2));
+    CHECK(stats.pdbs_unwatched);
+    evict_fixture_run(&h, SECONDS(2));
     CHECK_EQ(h.api.call_count, 1);
     fake_reply(&h.api, fake_call_first(&h.api), 201, STR("{}"));
-    hand_pod(&h, "DELETED", "a", true);
-    hand_run(&h, 0);
+    evict_fixture_pod(&h, "DELETED", "a", true);
+    evict_fixture_run(&h, 0);
     CHECK(drain_is_done(h.d));
-    hand_end(&h);
+    evict_fixture_end(&h);
 }
 
 /* No event ends such a refusal, so here alone the caller says how long to wait. */
 TEST(drain_tries_again_as_it_is_told_where_budgets_cannot_be_seen)
 {
-    struct hand h;
-    struct drain_spec spec = hand_spec;
+    struct evict_fixture h;
+    struct drain_spec spec = evict_fixture_spec;
     spec.retry = MINUTES(1);
-    hand_begin_with(&h, &spec);
-    hand_pod(&h, "ADDED", "a", false);
-    hand_sync(&h, "/pods");
-    fake_end(&h.api, hand_watch(&h, "/poddisruptionbudgets"), 403,
+    evict_fixture_begin_with(&h, &spec);
+    evict_fixture_pod(&h, "ADDED", "a", false);
+    evict_fixture_sync(&h, "/pods");
+    fake_end(&h.api, evict_fixture_watch(&h, "/poddisruptionbudgets"), 403,
              STR("{\"message\":\"budgets is forbidden\"}"));
-    hand_run(&h, 0);
+    evict_fixture_run(&h, 0);
     fake_reply(&h.api, fake_call_first(&h.api), 429, STR(REFUSAL));
     struct drains_stats stats;
-    hand_run(&h, SECONDS(29));
+    evict_fixture_run(&h, SECONDS(29));
     drains_stats(h.drains, &stats);
     CHECK_EQ(stats.sent, 1);
-    hand_run(&h, SECONDS(32));
+    evict_fixture_run(&h, SECONDS(32));
     drains_stats(h.drains, &stats);
     CHECK_EQ(stats.sent, 2);
-    hand_end(&h);
+    evict_fixture_end(&h);
 }
 
 /* A rule that asks for labels which nobody lets us see. */
 TEST(drain_without_the_right_to_see_namespaces_waits_where_rules_ask_for_them)
 {
-    struct hand h;
-    struct drain_spec spec = hand_spec;
-    spec.book = STR("[{\"name\":\"a\",\"behavior\":\"Skip\",\"pods\":[{\"namespaceSelector\":"
-                    "\"team=a\"}]}]");
-    hand_begin_with(&h, &spec);
-    CHECK(str_starts(hand_watch(&h, "/api/v1/namespaces?")->path, STR("/api/v1/namespaces?")));
-    hand_pod(&h, "ADDED", "a", false);
-    hand_sync(&h, "/pods");
-    hand_sync(&h, "/poddisruptionbudgets");
-    hand_run(&h, SECONDS(1));
-    CHECK_EQ(hand_status(&h).wait, DRAIN_WAIT_RULES);
-    CHECK(!hand_status(&h).blocked); /* they may be on their way */
-    CHECK_STR(hand_status(&h).reason,
+    struct evict_fixture h;
+    struct drain_spec spec = evict_fixture_spec;
+    spec.drain_rules =
+        STR("[{\"name\":\"a\",\"behavior\":\"Skip\",\"pods\":[{\"namespaceSelector\":"
+            "\"team=a\"}]}]");
+    evict_fixture_begin_with(&h, &spec);
+    CHECK(str_starts(evict_fixture_watch(&h, "/api/v1/namespaces?")->path,
+                     STR("/api/v1/namespaces?")));
+    evict_fixture_pod(&h, "ADDED", "a", false);
+    evict_fixture_sync(&h, "/pods");
+    evict_fixture_sync(&h, "/poddisruptionbudgets");
+    evict_fixture_run(&h, SECONDS(1));
+    CHECK_EQ(evict_fixture_status(&h).wait, DRAIN_WAIT_RULES);
+    CHECK(!evict_fixture_status(&h).blocked); /* they may be on their way */
+    CHECK_STR(evict_fixture_status(&h).reason,
               "a MachineDrainRule asks for the labels of its namespace, which are not known: no "
               "list of namespaces has come yet");
-    fake_end(&h.api, hand_watch(&h, "/api/v1/namespaces?"), 403,
+    fake_end(&h.api, evict_fixture_watch(&h, "/api/v1/namespaces?"), 403,
              STR("{\"message\":\"namespaces are forbidden\"}"));
-    hand_run(&h, 0);
-    CHECK(hand_status(&h).blocked);
-    CHECK_STR(hand_status(&h).reason,
+    evict_fixture_run(&h, 0);
+    CHECK(evict_fixture_status(&h).blocked);
+    CHECK_STR(evict_fixture_status(&h).reason,
               "a MachineDrainRule asks for the labels of its namespace, which are not known: watch "
               "of /api/v1/namespaces: the server answered 403: namespaces are forbidden");
-    hand_run(&h, SECONDS(15));
+    evict_fixture_run(&h, SECONDS(15));
     CHECK_EQ(h.api.sent, 0);
     /* Somebody grants it, but the namespace is not there. */
-    hand_sync(&h, "/api/v1/namespaces?");
-    hand_run(&h, SECONDS(1));
-    CHECK_STR(hand_status(&h).reason, "a MachineDrainRule asks for the labels of its namespace, "
-                                      "and there is no such namespace");
+    evict_fixture_sync(&h, "/api/v1/namespaces?");
+    evict_fixture_run(&h, SECONDS(1));
+    CHECK_STR(evict_fixture_status(&h).reason,
+              "a MachineDrainRule asks for the labels of its namespace, "
+              "and there is no such namespace");
     CHECK_EQ(h.api.sent, 0);
-    fake_line(hand_watch(&h, "/api/v1/namespaces?"),
+    fake_line(evict_fixture_watch(&h, "/api/v1/namespaces?"),
               arena_printf(&h.a,
                            "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"shop\","
                            "\"resourceVersion\":\"%d\",\"labels\":{\"team\":\"b\"}}}}",
                            ++h.version));
-    hand_run(&h, SECONDS(1));
+    evict_fixture_run(&h, SECONDS(1));
     CHECK_EQ(h.api.sent, 1);
-    hand_end(&h);
+    evict_fixture_end(&h);
 }
 
 /* Force does not wait for what is refused, but for what is on its way: it may be a rule that skips
  * the pod. */
 TEST(drain_by_force_waits_a_moment_for_namespaces)
 {
-    struct hand h;
-    struct drain_spec spec = hand_spec;
-    spec.book = STR("[{\"name\":\"a\",\"behavior\":\"Skip\",\"pods\":[{\"namespaceSelector\":"
-                    "\"team=a\"}]}]");
-    hand_begin_with(&h, &spec);
+    struct evict_fixture h;
+    struct drain_spec spec = evict_fixture_spec;
+    spec.drain_rules =
+        STR("[{\"name\":\"a\",\"behavior\":\"Skip\",\"pods\":[{\"namespaceSelector\":"
+            "\"team=a\"}]}]");
+    evict_fixture_begin_with(&h, &spec);
     drain_force(h.d);
-    hand_pod(&h, "ADDED", "a", false);
-    hand_sync(&h, "/pods");
-    hand_sync(&h, "/poddisruptionbudgets");
-    hand_run(&h, SECONDS(9));
+    evict_fixture_pod(&h, "ADDED", "a", false);
+    evict_fixture_sync(&h, "/pods");
+    evict_fixture_sync(&h, "/poddisruptionbudgets");
+    evict_fixture_run(&h, SECONDS(9));
     CHECK_EQ(h.api.sent, 0);
-    hand_run(&h, SECONDS(2));
+    evict_fixture_run(&h, SECONDS(2));
     CHECK_EQ(h.api.sent, 1);
     CHECK_EQ(fake_call_first(&h.api)->verb, API_DELETE);
-    hand_end(&h);
+    evict_fixture_end(&h);
 }
 
 TEST(drain_does_not_wait_for_ever_for_a_list_of_budgets)
 {
-    struct hand h;
-    hand_begin(&h);
-    hand_pod(&h, "ADDED", "a", false);
-    hand_sync(&h, "/pods");
-    hand_run(&h, SECONDS(9));
+    struct evict_fixture h;
+    evict_fixture_begin(&h);
+    evict_fixture_pod(&h, "ADDED", "a", false);
+    evict_fixture_sync(&h, "/pods");
+    evict_fixture_run(&h, SECONDS(9));
     CHECK_EQ(h.api.sent, 0);
-    hand_run(&h, SECONDS(2));
+    evict_fixture_run(&h, SECONDS(2));
     CHECK_EQ(h.api.sent, 1);
-    hand_end(&h);
+    evict_fixture_end(&h);
 }
 
 TEST(drain_deletes_by_force_what_an_unseen_budget_holds)
 {
-    struct hand h;
-    struct drain_spec spec = hand_spec;
+    struct evict_fixture h;
+    struct drain_spec spec = evict_fixture_spec;
     spec.force = true;
     spec.eviction_timeout = SECONDS(1);
     spec.grace = SECONDS(9);
-    hand_begin_with(&h, &spec);
-    hand_pod(&h, "ADDED", "a", false);
-    hand_sync(&h, "/pods");
-    fake_end(&h.api, hand_watch(&h, "/poddisruptionbudgets"), 403, STR("{}"));
-    hand_run(&h, 0);
+    evict_fixture_begin_with(&h, &spec);
+    evict_fixture_pod(&h, "ADDED", "a", false);
+    evict_fixture_sync(&h, "/pods");
+    fake_end(&h.api, evict_fixture_watch(&h, "/poddisruptionbudgets"), 403, STR("{}"));
+    evict_fixture_run(&h, 0);
     fake_reply(&h.api, fake_call_first(&h.api), 429, STR(REFUSAL));
-    hand_run(&h, SECONDS(3));
+    evict_fixture_run(&h, SECONDS(3));
     struct fake_call *call = fake_call_first(&h.api);
     CHECK_EQ(call->verb, API_DELETE);
     CHECK_STR(call->path, "/api/v1/namespaces/shop/pods/a");
     CHECK_STR(call->body, "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\","
                           "\"gracePeriodSeconds\":9,\"preconditions\":{\"uid\":\"u-a\"}}");
-    hand_end(&h);
+    evict_fixture_end(&h);
 }
 
 TEST(drain_outlives_the_budget_that_it_asked)
 {
-    struct hand h;
-    hand_begin(&h);
-    hand_two_pods(&h, 1);
+    struct evict_fixture h;
+    evict_fixture_begin(&h);
+    evict_fixture_two_pods(&h, 1);
     CHECK_EQ(h.api.call_count, 1);
     /* It goes while an eviction is in flight; the other pod is free now. */
-    hand_budget(&h, "DELETED", "web", 1, "");
-    hand_run(&h, 0);
+    evict_fixture_pdb(&h, "DELETED", "web", 1, "");
+    evict_fixture_run(&h, 0);
     CHECK_EQ(h.api.call_count, 2);
     fake_reply(&h.api, fake_call_first(&h.api), 201, STR("{}"));
-    hand_run(&h, 0);
-    CHECK_EQ(hand_status(&h).evicted, 1);
-    hand_end(&h);
+    evict_fixture_run(&h, 0);
+    CHECK_EQ(evict_fixture_status(&h).evicted, 1);
+    evict_fixture_end(&h);
 }
 
 TEST(drain_remembers_an_eviction_whose_pod_is_gone_before_the_answer)
 {
-    struct hand h;
-    hand_begin(&h);
-    hand_two_pods(&h, 1);
-    hand_pod(&h, "MODIFIED", "a", true);
-    hand_pod(&h, "DELETED", "a", true);
-    hand_run(&h, 0);
+    struct evict_fixture h;
+    evict_fixture_begin(&h);
+    evict_fixture_two_pods(&h, 1);
+    evict_fixture_pod(&h, "MODIFIED", "a", true);
+    evict_fixture_pod(&h, "DELETED", "a", true);
+    evict_fixture_run(&h, 0);
     fake_reply(&h.api, fake_call_first(&h.api), 201, STR("{}"));
-    hand_run(&h, 0);
-    CHECK_EQ(hand_status(&h).evicted, 1);
+    evict_fixture_run(&h, 0);
+    CHECK_EQ(evict_fixture_status(&h).evicted, 1);
     /* A status from after the deletion ends the charge, whomever it names. */
     CHECK_EQ(h.api.sent, 1);
-    hand_budget(&h, "MODIFIED", "web", 2, "");
-    hand_run(&h, 0);
+    evict_fixture_pdb(&h, "MODIFIED", "web", 2, "");
+    evict_fixture_run(&h, 0);
     CHECK_EQ(h.api.sent, 2);
-    hand_end(&h);
+    evict_fixture_end(&h);
 }

@@ -3,7 +3,8 @@
 #include "tests/unit/drain/drain_fixture.h"
 
 #define EVERYTHING                                                                                 \
-    (DRAIN_FINISHED | DRAIN_WISHES | DRAIN_BAR_UNMANAGED | DRAIN_BAR_LOCAL | DRAIN_BAR_DAEMONS)
+    (DRAIN_EVICT_FINISHED | DRAIN_USE_POD_LABEL | DRAIN_FORBID_UNMANAGED | DRAIN_FORBID_EMPTYDIR | \
+     DRAIN_FORBID_DAEMONSET)
 
 #define OWNED(kind)                                                                                \
     "\"ownerReferences\":[{\"kind\":\"" kind "\",\"name\":\"o\",\"uid\":\"1\",\"controller\":"     \
@@ -12,59 +13,63 @@
 #define MIRROR "\"annotations\":{\"kubernetes.io/config.mirror\":\"x\"}"
 #define SCRATCH "\"volumes\":[{\"name\":\"v\",\"emptyDir\":{}}]"
 
-static const struct lot_case {
+static const struct pod_fate_case {
     const char *meta;
     const char *spec;
     const char *phase;
     uint32_t rules;
     const char *selector; /* "" = none */
     bool forcing;
-    enum drain_lot lot;
+    enum pod_fate fate;
     enum drain_wait wait;
-} lot_cases[] = {
+} pod_fate_cases[] = {
     /* Without rules: as a profile's drain. */
-    { OWNED("ReplicaSet"), "", "Running", 0, "", false, DRAIN_GOES, DRAIN_WAIT_NONE },
-    { "", "", "Running", 0, "", false, DRAIN_GOES, DRAIN_WAIT_NONE },
-    { "", SCRATCH, "Running", 0, "", false, DRAIN_GOES, DRAIN_WAIT_NONE },
-    { OWNED("DaemonSet"), "", "Running", 0, "", false, DRAIN_STAYS, DRAIN_WAIT_NONE },
-    { MIRROR, "", "Running", 0, "", false, DRAIN_STAYS, DRAIN_WAIT_NONE },
-    { "", "", "Succeeded", 0, "", false, DRAIN_STAYS, DRAIN_WAIT_NONE },
-    { "", "", "Failed", 0, "", false, DRAIN_STAYS, DRAIN_WAIT_NONE },
-    { WISH("skip"), "", "Running", 0, "", false, DRAIN_GOES, DRAIN_WAIT_NONE },
-    { WISH("wait-completed"), "", "Running", 0, "", false, DRAIN_GOES, DRAIN_WAIT_NONE },
+    { OWNED("ReplicaSet"), "", "Running", 0, "", false, POD_FATE_GOES, DRAIN_WAIT_NONE },
+    { "", "", "Running", 0, "", false, POD_FATE_GOES, DRAIN_WAIT_NONE },
+    { "", SCRATCH, "Running", 0, "", false, POD_FATE_GOES, DRAIN_WAIT_NONE },
+    { OWNED("DaemonSet"), "", "Running", 0, "", false, POD_FATE_STAYS, DRAIN_WAIT_NONE },
+    { MIRROR, "", "Running", 0, "", false, POD_FATE_STAYS, DRAIN_WAIT_NONE },
+    { "", "", "Succeeded", 0, "", false, POD_FATE_STAYS, DRAIN_WAIT_NONE },
+    { "", "", "Failed", 0, "", false, POD_FATE_STAYS, DRAIN_WAIT_NONE },
+    { WISH("skip"), "", "Running", 0, "", false, POD_FATE_GOES, DRAIN_WAIT_NONE },
+    { WISH("wait-completed"), "", "Running", 0, "", false, POD_FATE_GOES, DRAIN_WAIT_NONE },
     /* With all of them. */
-    { OWNED("ReplicaSet"), "", "Running", EVERYTHING, "", false, DRAIN_GOES, DRAIN_WAIT_NONE },
-    { "", "", "Running", EVERYTHING, "", false, DRAIN_BARRED, DRAIN_WAIT_UNMANAGED },
-    { OWNED("ReplicaSet"), SCRATCH, "Running", EVERYTHING, "", false, DRAIN_BARRED,
-      DRAIN_WAIT_LOCAL },
-    { OWNED("DaemonSet"), "", "Running", EVERYTHING, "", false, DRAIN_BARRED, DRAIN_WAIT_DAEMON },
-    { MIRROR, "", "Running", EVERYTHING, "", false, DRAIN_STAYS, DRAIN_WAIT_NONE },
-    { "", SCRATCH, "Succeeded", EVERYTHING, "", false, DRAIN_GOES, DRAIN_WAIT_NONE },
-    { OWNED("DaemonSet"), "", "Failed", EVERYTHING, "", false, DRAIN_STAYS, DRAIN_WAIT_NONE },
-    { WISH("skip"), "", "Running", EVERYTHING, "", false, DRAIN_STAYS, DRAIN_WAIT_NONE },
-    { WISH("SKIP"), "", "Running", EVERYTHING, "", false, DRAIN_STAYS, DRAIN_WAIT_NONE },
-    { WISH("other"), "", "Running", DRAIN_WISHES, "", false, DRAIN_GOES, DRAIN_WAIT_NONE },
-    { WISH("wait-completed"), "", "Running", EVERYTHING, "", false, DRAIN_WAITED,
+    { OWNED("ReplicaSet"), "", "Running", EVERYTHING, "", false, POD_FATE_GOES, DRAIN_WAIT_NONE },
+    { "", "", "Running", EVERYTHING, "", false, POD_FATE_FORBIDDEN, DRAIN_WAIT_UNMANAGED },
+    { OWNED("ReplicaSet"), SCRATCH, "Running", EVERYTHING, "", false, POD_FATE_FORBIDDEN,
+      DRAIN_WAIT_EMPTYDIR },
+    { OWNED("DaemonSet"), "", "Running", EVERYTHING, "", false, POD_FATE_FORBIDDEN,
+      DRAIN_WAIT_DAEMONSET },
+    { MIRROR, "", "Running", EVERYTHING, "", false, POD_FATE_STAYS, DRAIN_WAIT_NONE },
+    { "", SCRATCH, "Succeeded", EVERYTHING, "", false, POD_FATE_GOES, DRAIN_WAIT_NONE },
+    { OWNED("DaemonSet"), "", "Failed", EVERYTHING, "", false, POD_FATE_STAYS, DRAIN_WAIT_NONE },
+    { WISH("skip"), "", "Running", EVERYTHING, "", false, POD_FATE_STAYS, DRAIN_WAIT_NONE },
+    { WISH("SKIP"), "", "Running", EVERYTHING, "", false, POD_FATE_STAYS, DRAIN_WAIT_NONE },
+    { WISH("other"), "", "Running", DRAIN_USE_POD_LABEL, "", false, POD_FATE_GOES,
+      DRAIN_WAIT_NONE },
+    { WISH("wait-completed"), "", "Running", EVERYTHING, "", false, POD_FATE_WAITED,
       DRAIN_WAIT_COMPLETION },
-    { WISH("wait-completed"), "", "Succeeded", EVERYTHING, "", false, DRAIN_STAYS,
+    { WISH("wait-completed"), "", "Succeeded", EVERYTHING, "", false, POD_FATE_STAYS,
       DRAIN_WAIT_NONE },
     /* Who is not meant is left alone, whatever it is. */
-    { OWNED("DaemonSet"), "", "Running", EVERYTHING, "a=b", false, DRAIN_STAYS, DRAIN_WAIT_NONE },
-    { "", "", "Running", EVERYTHING, "a=b", false, DRAIN_STAYS, DRAIN_WAIT_NONE },
-    { "\"labels\":{\"a\":\"b\"}", "", "Running", 0, "a=b", false, DRAIN_GOES, DRAIN_WAIT_NONE },
-    /* By force nothing bars, and a DaemonSet would only make its pod again. */
-    { "", SCRATCH, "Running", EVERYTHING, "", true, DRAIN_GOES, DRAIN_WAIT_NONE },
-    { WISH("wait-completed"), "", "Running", EVERYTHING, "", true, DRAIN_GOES, DRAIN_WAIT_NONE },
-    { WISH("skip"), "", "Running", EVERYTHING, "", true, DRAIN_STAYS, DRAIN_WAIT_NONE },
-    { OWNED("DaemonSet"), "", "Running", EVERYTHING, "", true, DRAIN_STAYS, DRAIN_WAIT_NONE },
-    /* Cluster API removes the first hyphen, wherever it is. */
-    { WISH("WaitCompleted"), "", "Running", DRAIN_WISHES, "", false, DRAIN_WAITED,
-      DRAIN_WAIT_COMPLETION },
-    { WISH("wa-itcompleted"), "", "Running", DRAIN_WISHES, "", false, DRAIN_WAITED,
-      DRAIN_WAIT_COMPLETION },
-    { WISH("wait-comp-leted"), "", "Running", DRAIN_WISHES, "", false, DRAIN_GOES,
+    { OWNED("DaemonSet"), "", "Running", EVERYTHING, "a=b", false, POD_FATE_STAYS,
       DRAIN_WAIT_NONE },
-    { WISH("sk-ip"), "", "Running", DRAIN_WISHES, "", false, DRAIN_GOES, DRAIN_WAIT_NONE },
+    { "", "", "Running", EVERYTHING, "a=b", false, POD_FATE_STAYS, DRAIN_WAIT_NONE },
+    { "\"labels\":{\"a\":\"b\"}", "", "Running", 0, "a=b", false, POD_FATE_GOES, DRAIN_WAIT_NONE },
+    /* By force nothing bars, and a DaemonSet would only make its pod again. */
+    { "", SCRATCH, "Running", EVERYTHING, "", true, POD_FATE_GOES, DRAIN_WAIT_NONE },
+    { WISH("wait-completed"), "", "Running", EVERYTHING, "", true, POD_FATE_GOES, DRAIN_WAIT_NONE },
+    { WISH("skip"), "", "Running", EVERYTHING, "", true, POD_FATE_STAYS, DRAIN_WAIT_NONE },
+    { OWNED("DaemonSet"), "", "Running", EVERYTHING, "", true, POD_FATE_STAYS, DRAIN_WAIT_NONE },
+    /* Cluster API removes the first hyphen, wherever it is. */
+    { WISH("WaitCompleted"), "", "Running", DRAIN_USE_POD_LABEL, "", false, POD_FATE_WAITED,
+      DRAIN_WAIT_COMPLETION },
+    { WISH("wa-itcompleted"), "", "Running", DRAIN_USE_POD_LABEL, "", false, POD_FATE_WAITED,
+      DRAIN_WAIT_COMPLETION },
+    { WISH("wait-comp-leted"), "", "Running", DRAIN_USE_POD_LABEL, "", false, POD_FATE_GOES,
+      DRAIN_WAIT_NONE },
+    { WISH("sk-ip"), "", "Running", DRAIN_USE_POD_LABEL, "", false, POD_FATE_GOES,
+      DRAIN_WAIT_NONE },
 };
 
 /* The first of: app=a is skipped, app=b waited for, app=c of order 3, app=d by its namespace. */
@@ -77,58 +82,60 @@ static const struct lot_case {
     "\"namespaceSelector\""                                                                        \
     ":\"team=x\"}]}]"
 #define APP(name) "\"labels\":{\"app\":\"" name "\"}"
-#define APP_WISH(name, wish)                                                                       \
-    "\"labels\":{\"app\":\"" name "\",\"cluster.x-k8s.io/drain\":\"" wish "\"}"
+#define APP_WISH(name, drain_label)                                                                \
+    "\"labels\":{\"app\":\"" name "\",\"cluster.x-k8s.io/drain\":\"" drain_label "\"}"
 #define BROKEN "{\"error\":\"it is broken\"}"
 
-static const struct book_case {
+static const struct rules_case {
     const char *meta;
     const char *phase;
     uint32_t rules;
-    const char *book;
+    const char *drain_rules;
     bool forcing;
-    enum drain_lot lot;
+    enum pod_fate fate;
     enum drain_wait wait;
     int32_t order;
-} book_cases[] = {
-    { APP("a"), "Running", 0, BOOK, false, DRAIN_STAYS, DRAIN_WAIT_NONE, 0 },
-    { APP("a"), "Succeeded", 0, BOOK, false, DRAIN_STAYS, DRAIN_WAIT_NONE, 0 },
-    { APP("b"), "Running", 0, BOOK, false, DRAIN_WAITED, DRAIN_WAIT_COMPLETION, 0 },
-    { APP("b"), "Failed", 0, BOOK, false, DRAIN_WAITED, DRAIN_WAIT_COMPLETION, 0 },
-    { APP("c"), "Running", 0, BOOK, false, DRAIN_GOES, DRAIN_WAIT_NONE, 3 },
-    { APP("c"), "Succeeded", 0, BOOK, false, DRAIN_GOES, DRAIN_WAIT_NONE, 3 },
-    { APP("d"), "Running", 0, BOOK, false, DRAIN_BARRED, DRAIN_WAIT_RULES, 0 },
-    { APP("e"), "Running", 0, BOOK, false, DRAIN_GOES, DRAIN_WAIT_NONE, 0 },
+} rules_cases[] = {
+    { APP("a"), "Running", 0, BOOK, false, POD_FATE_STAYS, DRAIN_WAIT_NONE, 0 },
+    { APP("a"), "Succeeded", 0, BOOK, false, POD_FATE_STAYS, DRAIN_WAIT_NONE, 0 },
+    { APP("b"), "Running", 0, BOOK, false, POD_FATE_WAITED, DRAIN_WAIT_COMPLETION, 0 },
+    { APP("b"), "Failed", 0, BOOK, false, POD_FATE_WAITED, DRAIN_WAIT_COMPLETION, 0 },
+    { APP("c"), "Running", 0, BOOK, false, POD_FATE_GOES, DRAIN_WAIT_NONE, 3 },
+    { APP("c"), "Succeeded", 0, BOOK, false, POD_FATE_GOES, DRAIN_WAIT_NONE, 3 },
+    { APP("d"), "Running", 0, BOOK, false, POD_FATE_FORBIDDEN, DRAIN_WAIT_RULES, 0 },
+    { APP("e"), "Running", 0, BOOK, false, POD_FATE_GOES, DRAIN_WAIT_NONE, 0 },
     /* The pod's own wish comes first, whether others' drains would heed it or not. */
-    { APP_WISH("c", "skip"), "Running", 0, BOOK, false, DRAIN_STAYS, DRAIN_WAIT_NONE, 0 },
-    { APP_WISH("a", "wait-completed"), "Running", 0, BOOK, false, DRAIN_WAITED,
+    { APP_WISH("c", "skip"), "Running", 0, BOOK, false, POD_FATE_STAYS, DRAIN_WAIT_NONE, 0 },
+    { APP_WISH("a", "wait-completed"), "Running", 0, BOOK, false, POD_FATE_WAITED,
       DRAIN_WAIT_COMPLETION, 0 },
-    { APP_WISH("c", "WAITCOMPLETED"), "Succeeded", 0, BOOK, false, DRAIN_WAITED,
+    { APP_WISH("c", "WAITCOMPLETED"), "Succeeded", 0, BOOK, false, POD_FATE_WAITED,
       DRAIN_WAIT_COMPLETION, 0 },
-    { APP_WISH("d", "skip"), "Running", 0, BOOK, false, DRAIN_STAYS, DRAIN_WAIT_NONE, 0 },
-    { APP_WISH("c", "other"), "Running", 0, BOOK, false, DRAIN_GOES, DRAIN_WAIT_NONE, 3 },
+    { APP_WISH("d", "skip"), "Running", 0, BOOK, false, POD_FATE_STAYS, DRAIN_WAIT_NONE, 0 },
+    { APP_WISH("c", "other"), "Running", 0, BOOK, false, POD_FATE_GOES, DRAIN_WAIT_NONE, 3 },
     /* What is the node's own stays, but a finished pod of a DaemonSet is nobody's. */
-    { MIRROR "," APP("c"), "Running", 0, BOOK, false, DRAIN_STAYS, DRAIN_WAIT_NONE, 3 },
-    { OWNED("DaemonSet") "," APP("c"), "Running", 0, BOOK, false, DRAIN_STAYS, DRAIN_WAIT_NONE, 3 },
-    { OWNED("DaemonSet") "," APP("c"), "Failed", 0, BOOK, false, DRAIN_GOES, DRAIN_WAIT_NONE, 3 },
+    { MIRROR "," APP("c"), "Running", 0, BOOK, false, POD_FATE_STAYS, DRAIN_WAIT_NONE, 3 },
+    { OWNED("DaemonSet") "," APP("c"), "Running", 0, BOOK, false, POD_FATE_STAYS, DRAIN_WAIT_NONE,
+      3 },
+    { OWNED("DaemonSet") "," APP("c"), "Failed", 0, BOOK, false, POD_FATE_GOES, DRAIN_WAIT_NONE,
+      3 },
     /* What else bars a pod still does. */
-    { APP("c"), "Running", EVERYTHING, BOOK, false, DRAIN_BARRED, DRAIN_WAIT_UNMANAGED, 3 },
-    { APP("a"), "Running", EVERYTHING, BOOK, false, DRAIN_STAYS, DRAIN_WAIT_NONE, 0 },
-    { APP("b"), "Running", EVERYTHING, BOOK, false, DRAIN_WAITED, DRAIN_WAIT_COMPLETION, 0 },
+    { APP("c"), "Running", EVERYTHING, BOOK, false, POD_FATE_FORBIDDEN, DRAIN_WAIT_UNMANAGED, 3 },
+    { APP("a"), "Running", EVERYTHING, BOOK, false, POD_FATE_STAYS, DRAIN_WAIT_NONE, 0 },
+    { APP("b"), "Running", EVERYTHING, BOOK, false, POD_FATE_WAITED, DRAIN_WAIT_COMPLETION, 0 },
     /* Rules that cannot be used hold whoever they could be about. */
-    { APP("e"), "Running", 0, BROKEN, false, DRAIN_BARRED, DRAIN_WAIT_RULES, 0 },
-    { APP("e"), "Succeeded", 0, "nonsense", false, DRAIN_BARRED, DRAIN_WAIT_RULES, 0 },
-    { APP_WISH("e", "skip"), "Running", 0, BROKEN, false, DRAIN_STAYS, DRAIN_WAIT_NONE, 0 },
-    { OWNED("DaemonSet"), "Running", 0, BROKEN, false, DRAIN_STAYS, DRAIN_WAIT_NONE, 0 },
+    { APP("e"), "Running", 0, BROKEN, false, POD_FATE_FORBIDDEN, DRAIN_WAIT_RULES, 0 },
+    { APP("e"), "Succeeded", 0, "nonsense", false, POD_FATE_FORBIDDEN, DRAIN_WAIT_RULES, 0 },
+    { APP_WISH("e", "skip"), "Running", 0, BROKEN, false, POD_FATE_STAYS, DRAIN_WAIT_NONE, 0 },
+    { OWNED("DaemonSet"), "Running", 0, BROKEN, false, POD_FATE_STAYS, DRAIN_WAIT_NONE, 0 },
     /* Force, and whom it spares. */
-    { APP("a"), "Running", 0, BOOK, true, DRAIN_STAYS, DRAIN_WAIT_NONE, 0 },
-    { APP("b"), "Running", 0, BOOK, true, DRAIN_GOES, DRAIN_WAIT_NONE, 0 },
-    { APP("d"), "Running", 0, BOOK, true, DRAIN_GOES, DRAIN_WAIT_NONE, 0 },
-    { APP_WISH("b", "skip"), "Running", 0, BOOK, true, DRAIN_STAYS, DRAIN_WAIT_NONE, 0 },
-    { APP("e"), "Running", 0, BROKEN, true, DRAIN_GOES, DRAIN_WAIT_NONE, 0 },
+    { APP("a"), "Running", 0, BOOK, true, POD_FATE_STAYS, DRAIN_WAIT_NONE, 0 },
+    { APP("b"), "Running", 0, BOOK, true, POD_FATE_GOES, DRAIN_WAIT_NONE, 0 },
+    { APP("d"), "Running", 0, BOOK, true, POD_FATE_GOES, DRAIN_WAIT_NONE, 0 },
+    { APP_WISH("b", "skip"), "Running", 0, BOOK, true, POD_FATE_STAYS, DRAIN_WAIT_NONE, 0 },
+    { APP("e"), "Running", 0, BROKEN, true, POD_FATE_GOES, DRAIN_WAIT_NONE, 0 },
 };
 
-static void *lot_pod(struct arena *a, const char *meta, const char *spec, const char *phase)
+static void *pod_fate_pod(struct arena *a, const char *meta, const char *spec, const char *phase)
 {
     const struct jval *object = NULL;
     struct err err = { 0 };
@@ -142,39 +149,40 @@ static void *lot_pod(struct arena *a, const char *meta, const char *spec, const 
 }
 
 /* Nobody knows any namespace here. */
-TEST(lot_of_a_pod_follows_from_the_rulebook)
+TEST(pod_fate_of_a_pod_follows_from_the_rulebook)
 {
     struct vloop *v = vloop_new(1, 0);
-    for (uint32_t i = 0; i < ARRAY_LEN(book_cases); i++) {
-        const struct book_case *c = &book_cases[i];
+    for (uint32_t i = 0; i < ARRAY_LEN(rules_cases); i++) {
+        const struct rules_case *c = &rules_cases[i];
         CLEANUP(arena_done)
         struct arena a = { 0 };
         check_case(i);
         struct drains ds = { .loop = vloop_root(v), .spaces = { .denied = true } };
         struct drain d = {
             .drains = &ds,
-            .spec = { .rules = c->rules },
+            .spec = { .flags = c->rules },
             .forcing = c->forcing,
-            .book = { .given = true },
+            .drain_rules = { .given = true },
         };
-        int r = rulebook_parse(str_from(c->book), &a, &d.book.rules, &d.book.trouble);
-        CHECK_EQ(r < 0, d.book.trouble.code != 0);
+        int r = drain_rules_parse(str_from(c->drain_rules), &a, &d.drain_rules.rules,
+                                  &d.drain_rules.failure);
+        CHECK_EQ(r < 0, d.drain_rules.failure.code != 0);
         struct store_item item = { .name = STR("s/p"),
-                                   .object = lot_pod(&a, c->meta, "", c->phase) };
-        const struct drain_patient p = { .drain = &d, .item = &item };
+                                   .object = pod_fate_pod(&a, c->meta, "", c->phase) };
+        const struct drain_pod_state p = { .drain = &d, .item = &item };
         enum drain_wait wait = DRAIN_WAIT_NONE;
-        CHECK_EQ(drain_patient_lot(&p, &wait), c->lot);
+        CHECK_EQ(drain_pod_fate(&p, &wait), c->fate);
         CHECK_EQ(wait, c->wait);
-        CHECK_EQ(drain_patient_order(&p), c->order);
+        CHECK_EQ(drain_pod_order(&p), c->order);
     }
     check_case(-1);
     vloop_free(v);
 }
 
-TEST(lot_of_a_pod_follows_from_the_rules)
+TEST(pod_fate_of_a_pod_follows_from_the_rules)
 {
-    for (uint32_t i = 0; i < ARRAY_LEN(lot_cases); i++) {
-        const struct lot_case *c = &lot_cases[i];
+    for (uint32_t i = 0; i < ARRAY_LEN(pod_fate_cases); i++) {
+        const struct pod_fate_case *c = &pod_fate_cases[i];
         CLEANUP(arena_done)
         struct arena a = { 0 };
         struct err err = { 0 };
@@ -182,53 +190,54 @@ TEST(lot_of_a_pod_follows_from_the_rules)
         check_case(i);
         CHECK_EQ(selector_parse(str_from(c->selector), &a, &selector, &err), 0);
         struct drain d = {
-            .spec = { .rules = c->rules, .pods = c->selector[0] != '\0' ? &selector : NULL },
+            .spec = { .flags = c->rules, .pods = c->selector[0] != '\0' ? &selector : NULL },
             .forcing = c->forcing,
         };
-        struct store_item item = { .object = lot_pod(&a, c->meta, c->spec, c->phase) };
-        const struct drain_patient p = { .drain = &d, .item = &item };
+        struct store_item item = { .object = pod_fate_pod(&a, c->meta, c->spec, c->phase) };
+        const struct drain_pod_state p = { .drain = &d, .item = &item };
         enum drain_wait wait = DRAIN_WAIT_NONE;
-        CHECK_EQ(drain_patient_lot(&p, &wait), c->lot);
+        CHECK_EQ(drain_pod_fate(&p, &wait), c->fate);
         CHECK_EQ(wait, c->wait);
     }
     check_case(-1);
 }
 
 /* The budget lets one go at a time; then somebody decides that there was time enough. */
-TEST(lot_changes_when_a_drain_is_forced_and_when_it_only_looks)
+TEST(pod_fate_changes_when_a_drain_is_forced_and_when_it_only_looks)
 {
-    struct scene s;
-    scene_begin(&s, 2, "web",
-                "workloads: [{name: web, replicas: 4}]\n"
-                "budgets: [{name: web, minAvailable: 4}]\n");
-    struct drain_spec spec = scene_patient_spec;
-    spec.rules = DRAIN_TELL_ALL;
+    struct drain_fixture s;
+    drain_fixture_begin(&s, 2, "web",
+                        "workloads: [{name: web, replicas: 4}]\n"
+                        "budgets: [{name: web, minAvailable: 4}]\n");
+    struct drain_spec spec = drain_fixture_spec;
+    spec.flags = DRAIN_NOTIFY_ALL;
     spec.eviction_timeout = USEC_NEVER;
-    struct drain *d = scene_drain(&s, 0, &spec);
-    scene_run(&s, SECONDS(30));
+    struct drain *d = drain_fixture_drain(&s, 0, &spec);
+    drain_fixture_run(&s, SECONDS(30));
     struct arena out = { 0 };
-    struct drain_waiter waiters[3];
-    CHECK_EQ(drain_waiters(d, &out, waiters, 3), 4);
-    CHECK_STR(waiters[0].pod, scene_pod(&s, "node-001"));
-    CHECK_EQ(waiters[2].wait, DRAIN_WAIT_BUDGET);
+    struct drain_waiting_pod waiters[3];
+    CHECK_EQ(drain_waiting_pods(d, &out, waiters, 3), 4);
+    CHECK_STR(waiters[0].pod, drain_fixture_pod(&s, "node-001"));
+    CHECK_EQ(waiters[2].wait, DRAIN_WAIT_PDB);
     CHECK_STR(waiters[2].reason, "budget web allows no disruption: 4 of 4 wanted pods are healthy");
-    CHECK_EQ(scene_status(d).wait, DRAIN_WAIT_BUDGET);
-    drain_look(d);
-    scene_run(&s, SECONDS(5));
-    CHECK_EQ(drain_waiters(d, &out, waiters, 3), 0);
-    CHECK_EQ(scene_status(d).left, 4);
-    CHECK(!scene_status(d).blocked);
-    scene_ask(&s, 200, "DELETE", "/apis/policy/v1/namespaces/default/poddisruptionbudgets/web", "");
-    scene_run(&s, MINUTES(1));
+    CHECK_EQ(drain_fixture_status(d).wait, DRAIN_WAIT_PDB);
+    drain_observe_only(d);
+    drain_fixture_run(&s, SECONDS(5));
+    CHECK_EQ(drain_waiting_pods(d, &out, waiters, 3), 0);
+    CHECK_EQ(drain_fixture_status(d).left, 4);
+    CHECK(!drain_fixture_status(d).blocked);
+    drain_fixture_api(&s, 200, "DELETE",
+                      "/apis/policy/v1/namespaces/default/poddisruptionbudgets/web", "");
+    drain_fixture_run(&s, MINUTES(1));
     CHECK_EQ(s.evicting, 0); /* it could, and only looks */
     drain_stop(d);
     uint32_t changes = s.drain[0].changes;
-    d = scene_drain(&s, 0, &spec);
+    d = drain_fixture_drain(&s, 0, &spec);
     drain_force(d);
-    CHECK(scene_finish(&s, d, MINUTES(1)));
-    CHECK_EQ(scene_status(d).forced, 4);
-    CHECK_EQ(scene_sent(&s, "pods/eviction", DOOR_POST), 0);
+    CHECK(drain_fixture_finish(&s, d, MINUTES(1)));
+    CHECK_EQ(drain_fixture_status(d).forced, 4);
+    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", DOOR_POST), 0);
     CHECK(s.drain[0].changes >= changes + 2); /* that many are left, and none any more */
     arena_done(&out);
-    scene_end(&s);
+    drain_fixture_end(&s);
 }

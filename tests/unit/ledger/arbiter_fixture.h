@@ -14,14 +14,14 @@
 #include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
 
-#define COURT_SEATS 2u
-#ifndef COURT_ASKS
-#define COURT_ASKS 64u
+#define FIXTURE_CONTROLLERS 2u
+#ifndef FIXTURE_ASKS
+#define FIXTURE_ASKS 64u
 #endif
-#define COURT_START SECONDS(1767323045) /* 2026-01-02T03:04:05Z */
+#define FIXTURE_START SECONDS(1767323045) /* 2026-01-02T03:04:05Z */
 
-struct seat_ask {
-    struct seat *seat;
+struct fixture_ask {
+    struct fixture_controller *controller;
     struct ask *ask;
     uint32_t changes;
     bool free_when_ended;
@@ -30,9 +30,9 @@ struct seat_ask {
 };
 
 /* One controller: its nodes, its arbiter, what it asks for. */
-struct seat {
+struct fixture_controller {
     struct node_keep keep; /* first: the store's context */
-    struct court *court;
+    struct arbiter_fixture *fixture;
     struct loop *loop;
     struct api *door;
     struct client client;
@@ -42,16 +42,16 @@ struct seat {
     struct reflector reflector;
     struct arbiter *arbiter;
     struct arbiter_config config;
-    struct seat_ask asks[COURT_ASKS];
-    bool may;
+    struct fixture_ask asks[FIXTURE_ASKS];
+    bool may_act;
     bool marked; /* something of every request is still to be undone */
 };
 
-struct court {
+struct arbiter_fixture {
     struct vloop *v;
     struct apiserver *server;
     struct faults faults;
-    struct seat seats[COURT_SEATS];
+    struct fixture_controller controllers[FIXTURE_CONTROLLERS];
     struct arena memory;
     uint32_t most;        /* reservations in any limit, at any time; UINT32_MAX: not looked at */
     uint32_t seen;        /* the most there ever was */
@@ -59,8 +59,8 @@ struct court {
     uint64_t lock_steals; /* a lock that changed its holder without being deleted */
 };
 
-static inline struct str court_ask(struct court *c, int status, const char *method,
-                                   const char *path, const char *body)
+static inline struct str fixture_api(struct arbiter_fixture *c, int status, const char *method,
+                                     const char *path, const char *body)
 {
     bool patch = str_eq(str_from(method), STR("PATCH"));
     struct apiserver_request request = {
@@ -80,7 +80,7 @@ static inline struct str court_ask(struct court *c, int status, const char *meth
     return reply.body;
 }
 
-static inline const struct jval *court_json(struct court *c, struct str text)
+static inline const struct jval *fixture_json(struct arbiter_fixture *c, struct str text)
 {
     const struct jval *v = NULL;
     struct err err = { 0 };
@@ -88,72 +88,77 @@ static inline const struct jval *court_json(struct court *c, struct str text)
     return v;
 }
 
-static inline void court_crds(struct court *c)
+static inline void fixture_crds(struct arbiter_fixture *c)
 {
     static const char *const names[] = { "maintenancelimits", "maintenancerequests",
                                          "maintenanceselectors" };
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         struct str file = arena_printf(&c->memory, "crds/%s.repairman.k8s.io.yaml", names[i]);
-        court_ask(c, 201, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-                  check_data(file.p).p);
+        fixture_api(c, 201, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+                    check_data(file.p).p);
     }
 }
 
-#define COURT_LIMITS "/apis/repairman.k8s.io/v1/maintenancelimits"
+#define FIXTURE_LIMITS "/apis/repairman.k8s.io/v1/maintenancelimits"
 
-static inline void court_limit(struct court *c, const char *name, const char *spec)
+static inline void fixture_limit(struct arbiter_fixture *c, const char *name, const char *spec)
 {
-    court_ask(c, 201, "POST", COURT_LIMITS,
-              arena_printf(&c->memory,
-                           "{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":\"MaintenanceLimit\","
-                           "\"metadata\":{\"name\":\"%s\"}%s%s}",
-                           name, spec[0] == '\0' ? "" : ",\"spec\":", spec)
-                  .p);
+    fixture_api(
+        c, 201, "POST", FIXTURE_LIMITS,
+        arena_printf(&c->memory,
+                     "{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":\"MaintenanceLimit\","
+                     "\"metadata\":{\"name\":\"%s\"}%s%s}",
+                     name, spec[0] == '\0' ? "" : ",\"spec\":", spec)
+            .p);
 }
 
-static inline void court_patch_limit(struct court *c, const char *name, const char *patch)
+static inline void fixture_patch_limit(struct arbiter_fixture *c, const char *name,
+                                       const char *patch)
 {
-    court_ask(c, 200, "PATCH", arena_printf(&c->memory, COURT_LIMITS "/%s", name).p, patch);
+    fixture_api(c, 200, "PATCH", arena_printf(&c->memory, FIXTURE_LIMITS "/%s", name).p, patch);
 }
 
-static inline void court_delete_limit(struct court *c, const char *name)
+static inline void fixture_delete_limit(struct arbiter_fixture *c, const char *name)
 {
-    court_ask(c, 200, "DELETE", arena_printf(&c->memory, COURT_LIMITS "/%s", name).p, "");
+    fixture_api(c, 200, "DELETE", arena_printf(&c->memory, FIXTURE_LIMITS "/%s", name).p, "");
 }
 
 /* `labels` is JSON, or NULL. */
-static inline void court_node(struct court *c, const char *name, const char *labels)
+static inline void fixture_node(struct arbiter_fixture *c, const char *name, const char *labels)
 {
-    court_ask(c, 201, "POST", "/api/v1/nodes",
-              arena_printf(&c->memory,
-                           "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"%s\","
-                           "\"labels\":%s}}",
-                           name, labels != NULL ? labels : "{}")
-                  .p);
+    fixture_api(
+        c, 201, "POST", "/api/v1/nodes",
+        arena_printf(&c->memory,
+                     "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"%s\","
+                     "\"labels\":%s}}",
+                     name, labels != NULL ? labels : "{}")
+            .p);
 }
 
-static inline void court_nodes(struct court *c, uint32_t n)
+static inline void fixture_nodes(struct arbiter_fixture *c, uint32_t n)
 {
     for (uint32_t i = 1; i <= n; i++) {
-        court_node(c, arena_printf(&c->memory, "n%u", i).p, NULL);
+        fixture_node(c, arena_printf(&c->memory, "n%u", i).p, NULL);
     }
 }
 
-static inline void court_patch_node(struct court *c, const char *name, const char *patch)
+static inline void fixture_patch_node(struct arbiter_fixture *c, const char *name,
+                                      const char *patch)
 {
-    court_ask(c, 200, "PATCH", arena_printf(&c->memory, "/api/v1/nodes/%s", name).p, patch);
+    fixture_api(c, 200, "PATCH", arena_printf(&c->memory, "/api/v1/nodes/%s", name).p, patch);
 }
 
-static inline void court_ready(struct court *c, const char *name, const char *status)
+static inline void fixture_ready(struct arbiter_fixture *c, const char *name, const char *status)
 {
-    court_ask(c, 200, "PATCH", arena_printf(&c->memory, "/api/v1/nodes/%s/status", name).p,
-              arena_printf(&c->memory,
-                           "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"%s\"}]}}",
-                           status)
-                  .p);
+    fixture_api(
+        c, 200, "PATCH", arena_printf(&c->memory, "/api/v1/nodes/%s/status", name).p,
+        arena_printf(&c->memory,
+                     "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"%s\"}]}}",
+                     status)
+            .p);
 }
 
-static inline const struct jval *court_status(struct court *c, const char *limit)
+static inline const struct jval *fixture_status(struct arbiter_fixture *c, const char *limit)
 {
     const struct jval *object = apiserver_find(c->server, STR("repairman.k8s.io"),
                                                STR("maintenancelimits"), STR(""), str_from(limit));
@@ -161,23 +166,24 @@ static inline const struct jval *court_status(struct court *c, const char *limit
     return jval_get(object, STR("status"));
 }
 
-static inline int64_t court_number(struct court *c, const char *limit, const char *field)
+static inline int64_t fixture_number(struct arbiter_fixture *c, const char *limit,
+                                     const char *field)
 {
     int64_t n = -1;
-    (void)jval_i64(jval_get(court_status(c, limit), str_from(field)), &n); /* -1: absent */
+    (void)jval_i64(jval_get(fixture_status(c, limit), str_from(field)), &n); /* -1: absent */
     return n;
 }
 
-static inline uint32_t court_reserved(struct court *c, const char *limit)
+static inline uint32_t fixture_reserved(struct arbiter_fixture *c, const char *limit)
 {
-    const struct jval *list = jval_get(court_status(c, limit), STR("reservations"));
+    const struct jval *list = jval_get(fixture_status(c, limit), STR("reservations"));
     return jval_kind(list) == JARR ? list->n : 0;
 }
 
-static inline struct str court_condition(struct court *c, const char *limit, const char *type,
-                                         const char *field)
+static inline struct str fixture_condition(struct arbiter_fixture *c, const char *limit,
+                                           const char *type, const char *field)
 {
-    JVAL_EACH (jval_get(court_status(c, limit), STR("conditions")), item) {
+    JVAL_EACH (jval_get(fixture_status(c, limit), STR("conditions")), item) {
         if (str_eq(jval_str(jval_get(item, STR("type"))), str_from(type))) {
             return jval_str(jval_get(item, str_from(field)));
         }
@@ -185,39 +191,40 @@ static inline struct str court_condition(struct court *c, const char *limit, con
     return STR_NONE;
 }
 
-static inline void court_count_lock(void *ctx, const struct jval *lease)
+static inline void fixture_count_lock(void *ctx, const struct jval *lease)
 {
     uint32_t *n = ctx;
     *n += str_starts(jval_str(jval_at(lease, "metadata.name")), STR("target-")) ? 1 : 0;
 }
 
-static inline uint32_t court_locks(struct court *c)
+static inline uint32_t fixture_locks(struct arbiter_fixture *c)
 {
     uint32_t n = 0;
     apiserver_each(c->server, STR("coordination.k8s.io"), STR("leases"), STR("drydock"),
-                   court_count_lock, &n);
+                   fixture_count_lock, &n);
     return n;
 }
 
-struct court_search {
+struct fixture_search {
     const char *reason;
     uint32_t found;
     struct str note;
 };
 
-static inline void court_search_event(void *ctx, const struct jval *event)
+static inline void fixture_search_event(void *ctx, const struct jval *event)
 {
-    struct court_search *search = ctx;
+    struct fixture_search *search = ctx;
     if (str_eq(jval_str(jval_at(event, "reason")), str_from(search->reason))) {
         search->found++;
         search->note = jval_str(jval_at(event, "message"));
     }
 }
 
-static inline uint32_t court_events(struct court *c, const char *reason, struct str *ret_note)
+static inline uint32_t fixture_events(struct arbiter_fixture *c, const char *reason,
+                                      struct str *ret_note)
 {
-    struct court_search search = { .reason = reason };
-    apiserver_each(c->server, STR(""), STR("events"), STR(""), court_search_event, &search);
+    struct fixture_search search = { .reason = reason };
+    apiserver_each(c->server, STR(""), STR("events"), STR(""), fixture_search_event, &search);
     if (ret_note != NULL) {
         *ret_note = arena_str(&c->memory, search.note);
     }
@@ -226,63 +233,63 @@ static inline uint32_t court_events(struct court *c, const char *reason, struct 
 
 /* ── seats ─────────────────────────────────────────────────────────────────────────────────── */
 
-static inline bool seat_may_act(void *ctx)
+static inline bool controller_may_act(void *ctx)
 {
-    const struct seat *s = ctx;
-    return s->may && s->reflector.synced && !s->reflector.failing;
+    const struct fixture_controller *s = ctx;
+    return s->may_act && s->reflector.synced && !s->reflector.failing;
 }
 
-static inline usec_t seat_wall(void *ctx)
+static inline usec_t controller_wall(void *ctx)
 {
-    const struct seat *s = ctx;
+    const struct fixture_controller *s = ctx;
     return loop_wall(s->loop);
 }
 
-static inline void seat_on_change(void *ctx, struct store_item *item, const void *before)
+static inline void controller_on_change(void *ctx, struct store_item *item, const void *before)
 {
-    struct seat *s = ctx;
+    struct fixture_controller *s = ctx;
     arbiter_on_node(s->arbiter, item, before, /* gone= */ false);
 }
 
-static inline void seat_on_gone(void *ctx, struct store_item *item)
+static inline void controller_on_gone(void *ctx, struct store_item *item)
 {
-    struct seat *s = ctx;
+    struct fixture_controller *s = ctx;
     arbiter_on_node(s->arbiter, item, item->object, /* gone= */ true);
 }
 
-static inline void seat_on_list(void *ctx)
+static inline void controller_on_list(void *ctx)
 {
-    struct seat *s = ctx;
+    struct fixture_controller *s = ctx;
     store_list_begin(&s->nodes);
 }
 
-static inline int seat_on_object(void *ctx, const struct jval *object, bool deleted,
-                                 struct err *err)
+static inline int controller_on_object(void *ctx, const struct jval *object, bool deleted,
+                                       struct err *err)
 {
-    struct seat *s = ctx;
+    struct fixture_controller *s = ctx;
     return store_observe(&s->nodes, object, deleted, err);
 }
 
-static inline bool seat_on_synced(void *ctx, uint64_t version)
+static inline bool controller_on_synced(void *ctx, uint64_t version)
 {
-    struct seat *s = ctx;
+    struct fixture_controller *s = ctx;
     bool good = store_list_end(&s->nodes, version);
     arbiter_wake(s->arbiter);
     return good;
 }
 
-static inline void seat_on_error(void *ctx, const struct err *err UNUSED, bool bad UNUSED)
+static inline void controller_on_error(void *ctx, const struct err *err UNUSED, bool bad UNUSED)
 {
-    struct seat *s = ctx;
+    struct fixture_controller *s = ctx;
     arbiter_wake(s->arbiter);
 }
 
 /* A controller starts. What `config` says besides the doors is taken over. */
-static inline struct seat *court_seat(struct court *c, uint32_t i,
-                                      const struct arbiter_config *config)
+static inline struct fixture_controller *
+fixture_start_controller(struct arbiter_fixture *c, uint32_t i, const struct arbiter_config *config)
 {
-    struct seat *s = &c->seats[i];
-    *s = (struct seat){ .court = c, .may = true };
+    struct fixture_controller *s = &c->controllers[i];
+    *s = (struct fixture_controller){ .fixture = c, .may_act = true };
     s->loop = vloop_root(c->v);
     s->door = door_new(s->loop, c->server, &c->faults);
     client_init(&s->client, s->loop, s->door);
@@ -295,27 +302,27 @@ static inline struct seat *court_seat(struct court *c, uint32_t i,
     s->config.recorder = &s->recorder;
     s->config.nodes = &s->nodes;
     s->config.space = STR("drydock");
-    s->config.may_act = seat_may_act;
-    s->config.wall = seat_wall;
+    s->config.may_act = controller_may_act;
+    s->config.wall = controller_wall;
     s->config.ctx = s;
     s->arbiter = arbiter_new(&s->config);
-    s->nodes.on_change = seat_on_change;
-    s->nodes.on_gone = seat_on_gone;
+    s->nodes.on_change = controller_on_change;
+    s->nodes.on_gone = controller_on_gone;
     reflector_init(&s->reflector, &s->client,
                    &(struct reflector_config){ .path = STR("/api/v1/nodes"),
-                                               .on_list = seat_on_list,
-                                               .on_object = seat_on_object,
-                                               .on_synced = seat_on_synced,
-                                               .on_error = seat_on_error,
+                                               .on_list = controller_on_list,
+                                               .on_object = controller_on_object,
+                                               .on_synced = controller_on_synced,
+                                               .on_error = controller_on_error,
                                                .ctx = s });
     reflector_start(&s->reflector);
     return s;
 }
 
 /* Like a crash. */
-static inline void seat_leave(struct seat *s)
+static inline void controller_crash(struct fixture_controller *s)
 {
-    for (uint32_t i = 0; i < COURT_ASKS; i++) {
+    for (uint32_t i = 0; i < FIXTURE_ASKS; i++) {
         ask_free(s->asks[i].ask);
     }
     reflector_done(&s->reflector);
@@ -325,67 +332,70 @@ static inline void seat_leave(struct seat *s)
     intern_done(&s->labels);
     recorder_done(&s->recorder);
     door_free(s->door);
-    *s = (struct seat){ 0 };
+    *s = (struct fixture_controller){ 0 };
 }
 
-static inline void seat_ask_changed(void *ctx)
+static inline void controller_on_ask_change(void *ctx)
 {
-    struct seat_ask *one = ctx;
+    struct fixture_ask *one = ctx;
     one->changes++;
     if (one->free_when_ended && ask_stage(one->ask) == ASK_ENDED) {
         ask_free(STEAL(one->ask));
     }
 }
 
-static inline struct ask_spec seat_spec(struct seat *s, uint32_t i, const char *node)
+static inline struct ask_spec controller_spec(struct fixture_controller *s, uint32_t i,
+                                              const char *node)
 {
     return (struct ask_spec){
         .owner = ASK_REQUEST,
-        .uid = arena_printf(&s->court->memory, "uid-%02u", i),
-        .name = arena_printf(&s->court->memory, "mr-%02u", i),
+        .uid = arena_printf(&s->fixture->memory, "uid-%02u", i),
+        .name = arena_printf(&s->fixture->memory, "mr-%02u", i),
         .type = TARGET_NODE,
         .target = str_from(node),
-        .since = COURT_START + SECONDS(i),
+        .since = FIXTURE_START + SECONDS(i),
         .state = STR("Preparing"),
     };
 }
 
-static inline struct ask *seat_put(struct seat *s, uint32_t i, const struct ask_spec *spec)
+static inline struct ask *controller_ask_spec(struct fixture_controller *s, uint32_t i,
+                                              const struct ask_spec *spec)
 {
     CHECK(s->asks[i].ask == NULL);
-    s->asks[i] = (struct seat_ask){ .seat = s };
-    s->asks[i].ask = ask_new(s->arbiter, spec, seat_ask_changed, &s->asks[i]);
+    s->asks[i] = (struct fixture_ask){ .controller = s };
+    s->asks[i].ask = ask_new(s->arbiter, spec, controller_on_ask_change, &s->asks[i]);
     return s->asks[i].ask;
 }
 
-static inline struct ask *seat_ask(struct seat *s, uint32_t i, const char *node)
+static inline struct ask *controller_ask(struct fixture_controller *s, uint32_t i, const char *node)
 {
-    struct ask_spec spec = seat_spec(s, i, node);
-    return seat_put(s, i, &spec);
+    struct ask_spec spec = controller_spec(s, i, node);
+    return controller_ask_spec(s, i, &spec);
 }
 
-static inline void seat_end(struct seat *s, uint32_t i)
+static inline void controller_end(struct fixture_controller *s, uint32_t i)
 {
     s->asks[i].free_when_ended = true;
-    ask_over(s->asks[i].ask, ASK_GRANTS_ALL);
+    ask_close_grants_below(s->asks[i].ask, ASK_GRANTS_ALL);
     ask_end(s->asks[i].ask);
 }
 
-static inline void seat_on_checked(void *ctx, const struct err *err)
+static inline void controller_on_checked(void *ctx, const struct err *err)
 {
-    struct seat_ask *one = ctx;
+    struct fixture_ask *one = ctx;
     one->checked = true;
     one->check = err != NULL ? *err : (struct err){ 0 };
 }
 
-static inline struct ask_view seat_view(struct seat *s, uint32_t i)
+static inline struct ask_view controller_view(struct fixture_controller *s, uint32_t i)
 {
     struct ask_view v;
     ask_view(s->asks[i].ask, &v);
     return v;
 }
 
-static inline uint64_t seat_sent(struct seat *s, const char *resource, enum door_verb verb)
+static inline uint64_t controller_sent(struct fixture_controller *s, const char *resource,
+                                       enum door_verb verb)
 {
     uint32_t n;
     const struct door_tally *tallies = door_tallies(s->door, &n);
@@ -399,9 +409,9 @@ static inline uint64_t seat_sent(struct seat *s, const char *resource, enum door
 
 /* ── the world ─────────────────────────────────────────────────────────────────────────────── */
 
-static inline void court_on_commit(void *ctx, const struct apiserver_commit *commit)
+static inline void fixture_on_commit(void *ctx, const struct apiserver_commit *commit)
 {
-    struct court *c = ctx;
+    struct arbiter_fixture *c = ctx;
     if (str_eq(commit->plural, STR("maintenancelimits"))) {
         const struct jval *list = jval_at(commit->now, "status.reservations");
         uint32_t n = jval_kind(list) == JARR ? list->n : 0;
@@ -419,41 +429,42 @@ static inline void court_on_commit(void *ctx, const struct apiserver_commit *com
     }
 }
 
-static inline void court_begin(struct court *c)
+static inline void fixture_begin(struct arbiter_fixture *c)
 {
-    *c = (struct court){ .v = vloop_new(7, COURT_START), .most = UINT32_MAX };
+    *c = (struct arbiter_fixture){ .v = vloop_new(7, FIXTURE_START), .most = UINT32_MAX };
     c->server = apiserver_new(vloop_root(c->v), 7);
     faults_init(&c->faults, 7);
-    apiserver_on_check(c->server, court_on_commit, c);
-    court_ask(c, 201, "POST", "/api/v1/namespaces",
-              "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"drydock\"}}");
-    court_crds(c);
+    apiserver_on_check(c->server, fixture_on_commit, c);
+    fixture_api(
+        c, 201, "POST", "/api/v1/namespaces",
+        "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"drydock\"}}");
+    fixture_crds(c);
 }
 
-static inline void court_check(struct court *c)
+static inline void fixture_check(struct arbiter_fixture *c)
 {
-    for (uint32_t i = 0; i < COURT_SEATS; i++) {
-        if (c->seats[i].arbiter != NULL) {
-            arbiter_check(c->seats[i].arbiter);
+    for (uint32_t i = 0; i < FIXTURE_CONTROLLERS; i++) {
+        if (c->controllers[i].arbiter != NULL) {
+            arbiter_check(c->controllers[i].arbiter);
         }
     }
 }
 
-static inline void court_run(struct court *c, usec_t span)
+static inline void fixture_run(struct arbiter_fixture *c, usec_t span)
 {
     usec_t until = vloop_now(c->v) + span;
     while (vloop_step(c->v, until)) {
-        court_check(c);
+        fixture_check(c);
     }
 }
 
 /* Runs until the ask is in that stage, and answers whether it is. */
-static inline bool court_reach(struct court *c, struct seat *s, uint32_t i, enum ask_stage stage,
-                               usec_t most)
+static inline bool fixture_run_until(struct arbiter_fixture *c, struct fixture_controller *s,
+                                     uint32_t i, enum ask_stage stage, usec_t most)
 {
     usec_t until = vloop_now(c->v) + most;
     while (ask_stage(s->asks[i].ask) != stage && vloop_step(c->v, until)) {
-        court_check(c);
+        fixture_check(c);
         if (s->asks[i].ask == NULL) {
             return false;
         }
@@ -461,11 +472,11 @@ static inline bool court_reach(struct court *c, struct seat *s, uint32_t i, enum
     return ask_stage(s->asks[i].ask) == stage;
 }
 
-static inline void court_end(struct court *c)
+static inline void fixture_end(struct arbiter_fixture *c)
 {
-    for (uint32_t i = 0; i < COURT_SEATS; i++) {
-        if (c->seats[i].arbiter != NULL) {
-            seat_leave(&c->seats[i]);
+    for (uint32_t i = 0; i < FIXTURE_CONTROLLERS; i++) {
+        if (c->controllers[i].arbiter != NULL) {
+            controller_crash(&c->controllers[i]);
         }
     }
     faults_done(&c->faults);

@@ -2,36 +2,36 @@
 
 #include "tests/check.h"
 
-TEST(ledger_reads_back_what_it_wrote)
+TEST(lease_grants_read_back_what_was_written)
 {
-    struct ledger l;
+    struct lease_grants l;
     struct err err = { 0 };
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    ledger_init(&l, 1);
-    CHECK(ledger_put(&l, STR("n1"), STR("os"), 7));
-    CHECK(ledger_put(&l, STR("n2"), STR("a\"b"), UINT64_C(9007199254740993)));
-    CHECK(ledger_put(&l, STR("n1"), STR("fw"), 8));
+    lease_grants_init(&l, 1);
+    CHECK(lease_grants_put(&l, STR("n1"), STR("os"), 7));
+    CHECK(lease_grants_put(&l, STR("n2"), STR("a\"b"), UINT64_C(9007199254740993)));
+    CHECK(lease_grants_put(&l, STR("n1"), STR("fw"), 8));
     CHECK(l.dirty);
-    ledger_print(&l, &text);
+    lease_grants_print(&l, &text);
     CHECK_STR(buf_str(&text), "{\"n1\":{\"profile\":\"fw\",\"version\":8},"
                               "\"n2\":{\"profile\":\"a\\\"b\",\"version\":9007199254740993}}");
-    ledger_clear(&l);
-    CHECK_EQ(ledger_count(&l), 0);
-    CHECK_EQ(ledger_parse(&l, buf_str(&text), &err), 0);
-    CHECK_EQ(ledger_count(&l), 2);
+    lease_grants_clear(&l);
+    CHECK_EQ(lease_grants_count(&l), 0);
+    CHECK_EQ(lease_grants_parse(&l, buf_str(&text), &err), 0);
+    CHECK_EQ(lease_grants_count(&l), 2);
     CHECK(!l.dirty);
-    CHECK_EQ(ledger_find(&l, STR("n2"))->version, UINT64_C(9007199254740993));
-    CHECK_STR(ledger_find(&l, STR("n1"))->owner, "fw");
-    ledger_strike(&l, STR("n1"));
-    ledger_strike(&l, STR("n1"));
-    CHECK(l.dirty && ledger_find(&l, STR("n1")) == NULL);
-    CHECK_EQ(ledger_parse(&l, STR(""), &err), 0);
-    CHECK_EQ(ledger_count(&l), 0);
-    ledger_done(&l);
+    CHECK_EQ(lease_grants_find(&l, STR("n2"))->version, UINT64_C(9007199254740993));
+    CHECK_STR(lease_grants_find(&l, STR("n1"))->owner, "fw");
+    lease_grants_remove(&l, STR("n1"));
+    lease_grants_remove(&l, STR("n1"));
+    CHECK(l.dirty && lease_grants_find(&l, STR("n1")) == NULL);
+    CHECK_EQ(lease_grants_parse(&l, STR(""), &err), 0);
+    CHECK_EQ(lease_grants_count(&l), 0);
+    lease_grants_done(&l);
 }
 
-TEST(ledger_says_what_it_cannot_read)
+TEST(lease_grants_say_what_cannot_be_read)
 {
     static const struct {
         const char *text;
@@ -41,12 +41,12 @@ TEST(ledger_says_what_it_cannot_read)
         { "{\"n\":{}}", "grants: 'n' has no version, want a number" },
         { "{\"n\":{\"version\":\"7\"}}", "grants: 'n' has no version, want a number" },
     };
-    struct ledger l;
-    ledger_init(&l, 1);
+    struct lease_grants l;
+    lease_grants_init(&l, 1);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct err err = { 0 };
-        CHECK_EQ(ledger_parse(&l, str_from(cases[i].text), &err), -ERR_INVALID);
+        CHECK_EQ(lease_grants_parse(&l, str_from(cases[i].text), &err), -ERR_INVALID);
         CHECK_STR(err.msg, cases[i].message);
     }
-    ledger_done(&l);
+    lease_grants_done(&l);
 }

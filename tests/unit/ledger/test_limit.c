@@ -33,9 +33,9 @@ TEST(limit_gives_the_worked_values_of_the_original)
             read(&a, "node", arena_printf(&a, "{\"limit\":%u}", cases[i].percent).p);
         CHECK_STR(l->reason, "");
         CHECK_EQ(l->type, TARGET_NODE);
-        struct limit_tally t = { .population = cases[i].nodes };
+        struct limit_counts t = { .population = cases[i].nodes };
         CHECK_EQ(limit_nominal(l, cases[i].nodes), cases[i].count);
-        CHECK_EQ(limit_count(l, &t), cases[i].count);
+        CHECK_EQ(limit_effective(l, &t), cases[i].count);
         arena_done(&a);
     }
     check_case(-1);
@@ -46,11 +46,11 @@ TEST(limit_counts_what_its_policies_hit)
     struct arena a = { 0 };
     const struct limit *l = read(&a, "node", "{\"limit\":50,\"policies\":[\"Unschedulable\"]}");
     /* Two nodes, one of them cordoned. */
-    CHECK_STR(limit_hit(l, TRAIT_UNSCHEDULABLE)->name, "Unschedulable");
-    CHECK_EQ(limit_count(l, &(struct limit_tally){ .population = 2, .unavailable = 1 }), 0);
+    CHECK_STR(limit_match_policy(l, TRAIT_UNSCHEDULABLE)->name, "Unschedulable");
+    CHECK_EQ(limit_effective(l, &(struct limit_counts){ .population = 2, .unavailable = 1 }), 0);
     l = read(&a, "node", "{\"limit\":50,\"policies\":[\"NotReady\"]}");
-    CHECK(limit_hit(l, TRAIT_UNSCHEDULABLE) == NULL);
-    CHECK_EQ(limit_count(l, &(struct limit_tally){ .population = 2 }), 1);
+    CHECK(limit_match_policy(l, TRAIT_UNSCHEDULABLE) == NULL);
+    CHECK_EQ(limit_effective(l, &(struct limit_counts){ .population = 2 }), 1);
     arena_done(&a);
 }
 
@@ -77,7 +77,7 @@ TEST(limit_names_the_first_policy_that_hits)
         { "[\"RespectNotReadyNodes\"]", TRAIT_NOT_READY, "RespectNotReadyNodes", "" },
         { "[\"RespectUnschedulableNodes\"]", TRAIT_UNSCHEDULABLE, "RespectUnschedulableNodes", "" },
         { "[\"Deleting\"]", TRAIT_DELETING, "Deleting", "" },
-        { "[\"MaintenanceRunning\"]", TRAIT_RUNNING, "MaintenanceRunning", "" },
+        { "[\"MaintenanceRunning\"]", TRAIT_IN_MAINTENANCE, "MaintenanceRunning", "" },
         { "[\"Unavailable\"]", TRAIT_UNAVAILABLE, NULL, "Unavailable" }, /* is for workloads */
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -85,7 +85,7 @@ TEST(limit_names_the_first_policy_that_hits)
         check_case((int64_t)i);
         const struct limit *l =
             read(&a, "Node", arena_printf(&a, "{\"policies\":%s}", cases[i].policies).p);
-        const struct limit_policy *hit = limit_hit(l, cases[i].traits);
+        const struct limit_policy *hit = limit_match_policy(l, cases[i].traits);
         CHECK((hit == NULL) == (cases[i].hit == NULL));
         if (hit != NULL) {
             CHECK_STR(hit->name, cases[i].hit);
@@ -125,7 +125,7 @@ TEST(limit_says_why_it_is_not_accepted)
         const struct limit *l = read(&a, cases[i].name, cases[i].spec);
         CHECK_STR(l->reason, cases[i].reason);
         CHECK_STR(l->problem, cases[i].problem);
-        CHECK(l->governs == !str_eq(l->reason, STR("UnsupportedType")));
+        CHECK(l->type_known == !str_eq(l->reason, STR("UnsupportedType")));
         arena_done(&a);
     }
     check_case(-1);
@@ -137,7 +137,7 @@ TEST(limit_without_a_spec_allows_one_node)
     const struct limit *l = read(&a, "node", "");
     CHECK_EQ(limit_nominal(l, 100), 1);
     CHECK_STR(l->status, "{}");
-    CHECK_EQ(l->ledger_init, USEC_NEVER);
+    CHECK_EQ(l->ledger_init_time, USEC_NEVER);
     CHECK_EQ(l->generation, 3);
     arena_done(&a);
 }
@@ -145,8 +145,8 @@ TEST(limit_without_a_spec_allows_one_node)
 static bool room(const struct limit *l, uint32_t population, uint32_t granted, uint32_t unavailable,
                  bool target_unavailable)
 {
-    struct limit_tally t = { population, granted, unavailable };
-    return limit_has_room(l, &t, (struct limit_target){ .unavailable = target_unavailable });
+    struct limit_counts t = { population, granted, unavailable };
+    return limit_allows_one_more(l, &t, (struct limit_target){ .unavailable = target_unavailable });
 }
 
 TEST(limit_repairs_what_is_broken_within_its_nominal)
@@ -171,12 +171,12 @@ TEST(limit_begins_nothing_new_above_itself)
 {
     struct arena a = { 0 };
     const struct limit *l = read(&a, "node", "{\"limit\":20,\"minimum\":0}");
-    const struct limit_target there = { .granted = true };
-    CHECK(limit_has_room(l, &(struct limit_tally){ 10, 2, 0 }, there));
-    CHECK(!limit_has_room(l, &(struct limit_tally){ 10, 3, 0 }, there));
-    CHECK(!limit_has_room(l, &(struct limit_tally){ 10, 2, 1 }, there));
+    const struct limit_target exists = { .granted = true };
+    CHECK(limit_allows_one_more(l, &(struct limit_counts){ 10, 2, 0 }, exists));
+    CHECK(!limit_allows_one_more(l, &(struct limit_counts){ 10, 3, 0 }, exists));
+    CHECK(!limit_allows_one_more(l, &(struct limit_counts){ 10, 2, 1 }, exists));
     l = read(&a, "node", "{\"limit\":0,\"minimum\":0}");
-    CHECK(!limit_has_room(l, &(struct limit_tally){ 10, 1, 0 }, there));
+    CHECK(!limit_allows_one_more(l, &(struct limit_counts){ 10, 1, 0 }, exists));
     arena_done(&a);
 }
 
@@ -201,7 +201,7 @@ TEST(limit_of_workloads_grants_one_healthy_and_the_broken_one)
     struct arena a = { 0 };
     const struct limit *l = read(&a, "deployment", "{\"limit\":50,\"policies\":[\"Unavailable\"]}");
     CHECK_EQ(l->type, TARGET_DEPLOYMENT);
-    CHECK_STR(limit_hit(l, TRAIT_UNAVAILABLE)->name, "Unavailable");
+    CHECK_STR(limit_match_policy(l, TRAIT_UNAVAILABLE)->name, "Unavailable");
     CHECK(room(l, 4, 0, 1, false));
     CHECK(!room(l, 4, 1, 1, false));
     CHECK(room(l, 4, 1, 1, true));
@@ -213,10 +213,10 @@ TEST(limit_is_over_when_its_holders_or_the_world_say_so)
 {
     struct arena a = { 0 };
     const struct limit *l = read(&a, "node", "{\"limit\":20}");
-    CHECK(!limit_is_over(l, &(struct limit_tally){ 10, 2, 0 }));
-    CHECK(limit_is_over(l, &(struct limit_tally){ 10, 3, 0 }));
-    CHECK(limit_is_over(l, &(struct limit_tally){ 10, 2, 1 }));
-    CHECK(!limit_is_over(l, &(struct limit_tally){ 10, 0, 5 })); /* nobody granted that */
+    CHECK(!limit_is_overcommitted(l, &(struct limit_counts){ 10, 2, 0 }));
+    CHECK(limit_is_overcommitted(l, &(struct limit_counts){ 10, 3, 0 }));
+    CHECK(limit_is_overcommitted(l, &(struct limit_counts){ 10, 2, 1 }));
+    CHECK(!limit_is_overcommitted(l, &(struct limit_counts){ 10, 0, 5 })); /* nobody granted that */
     arena_done(&a);
 }
 
@@ -250,12 +250,12 @@ TEST(limits_shared_apply_together_and_an_exclusive_one_alone)
     const struct limit *high = read(&a, "y", EXCLUSIVE("7"));
     const struct limit *tie = read(&a, "z", EXCLUSIVE("7"));
     const struct limit *shared[] = { one, two };
-    CHECK_EQ(limit_pick(shared, 2), 2);
+    CHECK_EQ(limit_keep_applicable(shared, 2), 2);
     CHECK(shared[0] == one && shared[1] == two);
     const struct limit *all[] = { one, two, low, high, tie };
-    CHECK_EQ(limit_pick(all, 5), 1);
+    CHECK_EQ(limit_keep_applicable(all, 5), 1);
     CHECK(all[0] == high);
-    CHECK_EQ(limit_pick(NULL, 0), 0);
+    CHECK_EQ(limit_keep_applicable(NULL, 0), 0);
     arena_done(&a);
 }
 
@@ -282,22 +282,22 @@ TEST(limit_options_merge_to_the_strictest)
     const struct limit *all[] = { first, second, third };
     limit_merge_options(all, 3, &o);
     CHECK_EQ(o.approved_s, 600);
-    CHECK_EQ(o.on_approved, APPROVED_CLOSE);
+    CHECK_EQ(o.on_approved, ON_APPROVED_CLOSE);
     CHECK_EQ(o.in_progress_s, 60);
-    CHECK_EQ(o.on_in_progress, PROGRESS_HOLD);
+    CHECK_EQ(o.on_in_progress, ON_PROGRESS_HOLD);
     CHECK_EQ(o.max_rejections, 5);
     CHECK_EQ(o.rejection_backoff_s, 300);
     CHECK_EQ(o.safety, SAFETY_BUDGETS | SAFETY_QUORUM | SAFETY_WORKLOADS);
-    CHECK_EQ(o.ledger_init, USEC_NEVER);
+    CHECK_EQ(o.ledger_init_time, USEC_NEVER);
     CHECK(o.drain.enabled && !o.drain.cordon && o.drain.uncordon_after);
     CHECK_EQ(o.drain.grace_s, 7);
     CHECK_EQ(o.drain.timeout_s, 3600);
     CHECK_EQ(o.drain.retry_s, 5);
-    CHECK_EQ(o.drain.on_timeout, TIMEOUT_FORCE);
+    CHECK_EQ(o.drain.on_timeout, ON_TIMEOUT_FORCE);
     CHECK_STR(o.drain.pod_selector, "app=web");
     CHECK(o.detach.enabled);
     CHECK_EQ(o.detach.timeout_s, 1800);
-    CHECK_EQ(o.detach.on_timeout, TIMEOUT_PROCEED);
+    CHECK_EQ(o.detach.on_timeout, ON_TIMEOUT_PROCEED);
     CHECK_EQ(o.detach.post_grace_s, 3);
     CHECK_EQ(o.detach.ignore_n, 1);
     CHECK_STR(o.detach.ignore_drivers[0], "csi.a");
@@ -308,7 +308,7 @@ TEST(limit_options_merge_to_the_strictest)
     arena_done(&a);
 }
 
-TEST(limit_reads_its_books_from_the_status)
+TEST(limit_reads_its_reservations_from_the_status)
 {
     struct arena a = { 0 };
     const struct jval *object = NULL;
@@ -321,11 +321,11 @@ TEST(limit_reads_its_books_from_the_status)
                         0, &a, &object, &err),
              0);
     limit_parse(object, &a, &l);
-    CHECK_EQ(l.ledger_init, SECONDS(1767323045));
-    CHECK_EQ(l.options.ledger_init, SECONDS(1767323045));
+    CHECK_EQ(l.ledger_init_time, SECONDS(1767323045));
+    CHECK_EQ(l.options.ledger_init_time, SECONDS(1767323045));
     CHECK_EQ(l.last_grant, SECONDS(1767323046));
     CHECK_EQ(l.last_release, USEC_NEVER);
-    CHECK_EQ(l.books.n, 1);
+    CHECK_EQ(l.reservations.n, 1);
     CHECK(str_starts(l.status, STR("{\"limit\":3,")));
     arena_done(&a);
 }
@@ -350,7 +350,7 @@ PROPERTY(limit_never_grants_beyond_its_nominal)
             g += granted[k] ? 1 : 0;
             u += broken[k] && !granted[k] ? 1 : 0;
         }
-        struct limit_tally t = { n, g, u };
+        struct limit_counts t = { n, g, u };
         switch (rng_below(rng, 3)) {
         case 0:
             broken[i] = !broken[i];
@@ -360,7 +360,7 @@ PROPERTY(limit_never_grants_beyond_its_nominal)
             break;
         default:
             if (!granted[i] &&
-                limit_has_room(l, &t, (struct limit_target){ .unavailable = broken[i] })) {
+                limit_allows_one_more(l, &t, (struct limit_target){ .unavailable = broken[i] })) {
                 granted[i] = true;
                 CHECK(g + 1 <= limit_nominal(l, n));
                 CHECK((broken[i] && l->repair_unavailable) ||

@@ -2,60 +2,61 @@
 #include "tests/unit/ledger/arbiter_fixture.h"
 
 /* Stops a controller like a crash when it has sent so many requests, and starts another. */
-static void run_until_sent(struct court *c, struct seat *s, uint64_t sent, usec_t most)
+static void run_until_sent(struct arbiter_fixture *c, struct fixture_controller *s, uint64_t sent,
+                           usec_t most)
 {
     usec_t until = vloop_now(c->v) + most;
     while (door_sent(s->door) < sent && vloop_step(c->v, until)) {
-        court_check(c);
+        fixture_check(c);
     }
 }
 
-static void ask_all(struct seat *s, uint32_t n)
+static void ask_all(struct fixture_controller *s, uint32_t n)
 {
     for (uint32_t i = 1; i <= n; i++) {
-        seat_ask(s, i, arena_printf(&s->court->memory, "n%u", i).p);
+        controller_ask(s, i, arena_printf(&s->fixture->memory, "n%u", i).p);
     }
-    arbiter_owner_knows(s->arbiter, ASK_REQUEST, true);
+    arbiter_owner_synced(s->arbiter, ASK_REQUEST, true);
 }
 
 /* The server has the requests that the sweep asks for. */
-static void make_requests(struct court *c, uint32_t n)
+static void make_requests(struct arbiter_fixture *c, uint32_t n)
 {
     for (uint32_t i = 1; i <= n; i++) {
-        court_ask(c, 201, "POST", "/apis/repairman.k8s.io/v1/maintenancerequests",
-                  arena_printf(&c->memory,
-                               "{\"apiVersion\":\"repairman.k8s.io/v1\","
-                               "\"kind\":\"MaintenanceRequest\",\"metadata\":{\"name\":"
-                               "\"other-%02u\"},\"spec\":{\"name\":\"n%u\",\"type\":\"node\"}}",
-                               i, i)
-                      .p);
+        fixture_api(c, 201, "POST", "/apis/repairman.k8s.io/v1/maintenancerequests",
+                    arena_printf(&c->memory,
+                                 "{\"apiVersion\":\"repairman.k8s.io/v1\","
+                                 "\"kind\":\"MaintenanceRequest\",\"metadata\":{\"name\":"
+                                 "\"other-%02u\"},\"spec\":{\"name\":\"n%u\",\"type\":\"node\"}}",
+                                 i, i)
+                        .p);
     }
 }
 
 TEST(arbiter_loses_nothing_when_it_dies_while_granting)
 {
     for (uint64_t n = 1; n <= 24; n++) {
-        struct court c;
+        struct arbiter_fixture c;
         check_case((int64_t)n);
-        court_begin(&c);
+        fixture_begin(&c);
         c.most = 2;
-        court_nodes(&c, 4);
-        court_limit(&c, "a", "{\"type\":\"node\",\"limit\":50}");
-        court_limit(&c, "node", "{\"limit\":50}");
-        struct seat *s = court_seat(&c, 0, NULL);
+        fixture_nodes(&c, 4);
+        fixture_limit(&c, "a", "{\"type\":\"node\",\"limit\":50}");
+        fixture_limit(&c, "node", "{\"limit\":50}");
+        struct fixture_controller *s = fixture_start_controller(&c, 0, NULL);
         ask_all(s, 3);
         run_until_sent(&c, s, n, SECONDS(20));
-        seat_leave(s);
-        s = court_seat(&c, 0, NULL);
+        controller_crash(s);
+        s = fixture_start_controller(&c, 0, NULL);
         ask_all(s, 3);
-        court_run(&c, SECONDS(30));
+        fixture_run(&c, SECONDS(30));
         CHECK_EQ(ask_stage(s->asks[1].ask), ASK_HELD);
         CHECK_EQ(ask_stage(s->asks[2].ask), ASK_HELD);
-        CHECK_EQ(seat_view(s, 3).why, WHY_LIMIT_REACHED);
-        CHECK_EQ(court_reserved(&c, "a"), 2);
-        CHECK_EQ(court_reserved(&c, "node"), 2);
-        CHECK_EQ(court_locks(&c), 2);
-        court_end(&c);
+        CHECK_EQ(controller_view(s, 3).why, ASK_WHY_LIMIT_REACHED);
+        CHECK_EQ(fixture_reserved(&c, "a"), 2);
+        CHECK_EQ(fixture_reserved(&c, "node"), 2);
+        CHECK_EQ(fixture_locks(&c), 2);
+        fixture_end(&c);
     }
     check_case(-1);
 }
@@ -63,195 +64,198 @@ TEST(arbiter_loses_nothing_when_it_dies_while_granting)
 TEST(arbiter_leaves_nothing_when_it_dies_while_releasing)
 {
     for (uint64_t n = 0; n <= 12; n++) {
-        struct court c;
+        struct arbiter_fixture c;
         check_case((int64_t)n);
-        court_begin(&c);
+        fixture_begin(&c);
         c.most = 4;
-        court_nodes(&c, 4);
-        court_limit(&c, "a", "{\"type\":\"node\",\"limit\":100}");
-        court_limit(&c, "node", "{\"limit\":100}");
-        struct seat *s = court_seat(&c, 0, NULL);
+        fixture_nodes(&c, 4);
+        fixture_limit(&c, "a", "{\"type\":\"node\",\"limit\":100}");
+        fixture_limit(&c, "node", "{\"limit\":100}");
+        struct fixture_controller *s = fixture_start_controller(&c, 0, NULL);
         ask_all(s, 3);
-        court_run(&c, SECONDS(10));
-        CHECK_EQ(court_reserved(&c, "node"), 3);
+        fixture_run(&c, SECONDS(10));
+        CHECK_EQ(fixture_reserved(&c, "node"), 3);
         for (uint32_t i = 1; i <= 3; i++) {
-            seat_end(s, i);
+            controller_end(s, i);
         }
         run_until_sent(&c, s, door_sent(s->door) + n, SECONDS(20));
-        seat_leave(s);
+        controller_crash(s);
         /* Their requests are gone meanwhile: nobody asks for them any more. */
-        s = court_seat(&c, 0, NULL);
-        arbiter_owner_knows(s->arbiter, ASK_REQUEST, true);
-        court_run(&c, MINUTES(2));
-        CHECK_EQ(court_reserved(&c, "a"), 0);
-        CHECK_EQ(court_reserved(&c, "node"), 0);
-        CHECK_EQ(court_locks(&c), 0);
-        court_end(&c);
+        s = fixture_start_controller(&c, 0, NULL);
+        arbiter_owner_synced(s->arbiter, ASK_REQUEST, true);
+        fixture_run(&c, MINUTES(2));
+        CHECK_EQ(fixture_reserved(&c, "a"), 0);
+        CHECK_EQ(fixture_reserved(&c, "node"), 0);
+        CHECK_EQ(fixture_locks(&c), 0);
+        fixture_end(&c);
     }
     check_case(-1);
 }
 
 TEST(arbiter_gives_back_what_a_crash_left_when_there_is_no_room_for_the_rest)
 {
-    struct court c;
-    court_begin(&c);
-    court_nodes(&c, 4);
-    court_limit(&c, "a", "{\"type\":\"node\",\"limit\":100}");
-    court_limit(&c, "b", "{\"type\":\"node\",\"limit\":0,\"minimum\":0}");
+    struct arbiter_fixture c;
+    fixture_begin(&c);
+    fixture_nodes(&c, 4);
+    fixture_limit(&c, "a", "{\"type\":\"node\",\"limit\":100}");
+    fixture_limit(&c, "b", "{\"type\":\"node\",\"limit\":0,\"minimum\":0}");
     /* A predecessor had locked the target and got into the first limit. */
-    court_ask(&c, 200, "PATCH", COURT_LIMITS "/a/status",
-              "{\"status\":{\"reservations\":[{\"requestUID\":\"uid-01\",\"requestName\":\"mr-01\","
-              "\"target\":\"n1\"}]}}");
-    struct seat *s = court_seat(&c, 0, NULL);
-    seat_ask(s, 1, "n1");
-    court_run(&c, SECONDS(10));
-    CHECK_EQ(seat_view(s, 1).why, WHY_LIMIT_REACHED);
+    fixture_api(
+        &c, 200, "PATCH", FIXTURE_LIMITS "/a/status",
+        "{\"status\":{\"reservations\":[{\"requestUID\":\"uid-01\",\"requestName\":\"mr-01\","
+        "\"target\":\"n1\"}]}}");
+    struct fixture_controller *s = fixture_start_controller(&c, 0, NULL);
+    controller_ask(s, 1, "n1");
+    fixture_run(&c, SECONDS(10));
+    CHECK_EQ(controller_view(s, 1).why, ASK_WHY_LIMIT_REACHED);
     /* It may be that of another controller, which is about to go on. */
-    CHECK_EQ(court_reserved(&c, "a"), 1);
-    court_run(&c, MINUTES(6));
-    CHECK_EQ(court_reserved(&c, "a"), 0);
-    CHECK_EQ(court_locks(&c), 0);
-    court_patch_limit(&c, "b", "{\"spec\":{\"minimum\":1}}");
-    CHECK(court_reach(&c, s, 1, ASK_HELD, SECONDS(10)));
-    CHECK_EQ(court_reserved(&c, "a"), 1);
-    CHECK_EQ(court_reserved(&c, "b"), 1);
-    court_end(&c);
+    CHECK_EQ(fixture_reserved(&c, "a"), 1);
+    fixture_run(&c, MINUTES(6));
+    CHECK_EQ(fixture_reserved(&c, "a"), 0);
+    CHECK_EQ(fixture_locks(&c), 0);
+    fixture_patch_limit(&c, "b", "{\"spec\":{\"minimum\":1}}");
+    CHECK(fixture_run_until(&c, s, 1, ASK_HELD, SECONDS(10)));
+    CHECK_EQ(fixture_reserved(&c, "a"), 1);
+    CHECK_EQ(fixture_reserved(&c, "b"), 1);
+    fixture_end(&c);
 }
 
 static bool is_marked(void *ctx, struct str uid UNUSED)
 {
-    const struct seat *s = ctx;
+    const struct fixture_controller *s = ctx;
     return s->marked;
 }
 
 TEST(arbiter_sweeps_nothing_whose_cordon_still_stands)
 {
-    struct court c;
-    court_begin(&c);
-    court_nodes(&c, 4);
-    court_limit(&c, "node", "{\"limit\":100}");
-    court_ask(&c, 200, "PATCH", COURT_LIMITS "/node/status",
-              "{\"status\":{\"reservations\":[{\"requestUID\":\"deleted\",\"requestName\":"
-              "\"other-99\",\"target\":\"n3\"}]}}");
-    struct seat *s = court_seat(&c, 0, &(struct arbiter_config){ .marks = is_marked });
+    struct arbiter_fixture c;
+    fixture_begin(&c);
+    fixture_nodes(&c, 4);
+    fixture_limit(&c, "node", "{\"limit\":100}");
+    fixture_api(&c, 200, "PATCH", FIXTURE_LIMITS "/node/status",
+                "{\"status\":{\"reservations\":[{\"requestUID\":\"deleted\",\"requestName\":"
+                "\"other-99\",\"target\":\"n3\"}]}}");
+    struct fixture_controller *s =
+        fixture_start_controller(&c, 0, &(struct arbiter_config){ .has_mark = is_marked });
     s->marked = true;
-    arbiter_owner_knows(s->arbiter, ASK_REQUEST, true);
-    court_run(&c, MINUTES(5));
-    CHECK_EQ(court_reserved(&c, "node"), 1);
+    arbiter_owner_synced(s->arbiter, ASK_REQUEST, true);
+    fixture_run(&c, MINUTES(5));
+    CHECK_EQ(fixture_reserved(&c, "node"), 1);
     s->marked = false;
-    court_ask(&c, 200, "PATCH", "/api/v1/nodes/n3", "{\"metadata\":{\"labels\":{\"up\":\"1\"}}}");
-    court_run(&c, SECONDS(5)); /* the node has changed */
-    CHECK_EQ(court_reserved(&c, "node"), 0);
-    court_end(&c);
+    fixture_api(&c, 200, "PATCH", "/api/v1/nodes/n3", "{\"metadata\":{\"labels\":{\"up\":\"1\"}}}");
+    fixture_run(&c, SECONDS(5)); /* the node has changed */
+    CHECK_EQ(fixture_reserved(&c, "node"), 0);
+    fixture_end(&c);
 }
 
 TEST(arbiter_asks_the_server_before_it_sweeps)
 {
-    struct court c;
-    court_begin(&c);
-    court_nodes(&c, 4);
-    court_limit(&c, "node", "{\"limit\":100}");
+    struct arbiter_fixture c;
+    fixture_begin(&c);
+    fixture_nodes(&c, 4);
+    fixture_limit(&c, "node", "{\"limit\":100}");
     make_requests(&c, 2);
     const struct jval *alive =
-        court_json(&c, court_ask(&c, 200, "GET",
-                                 "/apis/repairman.k8s.io/v1/maintenancerequests/other-01", ""));
+        fixture_json(&c, fixture_api(&c, 200, "GET",
+                                     "/apis/repairman.k8s.io/v1/maintenancerequests/other-01", ""));
     struct str uid = jval_str(jval_at(alive, "metadata.uid"));
-    court_ask(&c, 200, "PATCH", COURT_LIMITS "/node/status",
-              arena_printf(&c.memory,
-                           "{\"status\":{\"reservations\":["
-                           "{\"requestUID\":\"" STR_FMT "\",\"requestName\":\"other-01\","
-                           "\"target\":\"n1\"},"
-                           "{\"requestUID\":\"gone\",\"requestName\":\"other-02\","
-                           "\"target\":\"n2\"},"
-                           "{\"requestUID\":\"deleted\",\"requestName\":\"other-99\","
-                           "\"target\":\"n3\"},"
-                           "{\"requestUID\":\"node\",\"requestName\":\"profile/os\","
-                           "\"target\":\"n4\"}]}}",
-                           STR_ARG(uid))
-                  .p);
-    struct seat *s = court_seat(&c, 0, NULL);
-    court_run(&c, MINUTES(5));
-    CHECK_EQ(court_reserved(&c, "node"), 4); /* nobody has said that it knows its own */
-    arbiter_owner_knows(s->arbiter, ASK_REQUEST, true);
-    court_run(&c, SECONDS(5));
-    CHECK_EQ(court_reserved(&c, "node"), 2);
-    court_run(&c, MINUTES(5));
-    CHECK_EQ(court_reserved(&c, "node"), 2);
-    arbiter_owner_knows(s->arbiter, ASK_PROFILE, true);
-    court_run(&c, MINUTES(2));
-    CHECK_EQ(court_reserved(&c, "node"), 1);
-    court_ask(&c, 200, "DELETE", "/apis/repairman.k8s.io/v1/maintenancerequests/other-01", "");
-    court_run(&c, MINUTES(1));
-    CHECK_EQ(court_reserved(&c, "node"), 0);
-    court_end(&c);
+    fixture_api(&c, 200, "PATCH", FIXTURE_LIMITS "/node/status",
+                arena_printf(&c.memory,
+                             "{\"status\":{\"reservations\":["
+                             "{\"requestUID\":\"" STR_FMT "\",\"requestName\":\"other-01\","
+                             "\"target\":\"n1\"},"
+                             "{\"requestUID\":\"gone\",\"requestName\":\"other-02\","
+                             "\"target\":\"n2\"},"
+                             "{\"requestUID\":\"deleted\",\"requestName\":\"other-99\","
+                             "\"target\":\"n3\"},"
+                             "{\"requestUID\":\"node\",\"requestName\":\"profile/os\","
+                             "\"target\":\"n4\"}]}}",
+                             STR_ARG(uid))
+                    .p);
+    struct fixture_controller *s = fixture_start_controller(&c, 0, NULL);
+    fixture_run(&c, MINUTES(5));
+    CHECK_EQ(fixture_reserved(&c, "node"), 4); /* nobody has said that it knows its own */
+    arbiter_owner_synced(s->arbiter, ASK_REQUEST, true);
+    fixture_run(&c, SECONDS(5));
+    CHECK_EQ(fixture_reserved(&c, "node"), 2);
+    fixture_run(&c, MINUTES(5));
+    CHECK_EQ(fixture_reserved(&c, "node"), 2);
+    arbiter_owner_synced(s->arbiter, ASK_PROFILE, true);
+    fixture_run(&c, MINUTES(2));
+    CHECK_EQ(fixture_reserved(&c, "node"), 1);
+    fixture_api(&c, 200, "DELETE", "/apis/repairman.k8s.io/v1/maintenancerequests/other-01", "");
+    fixture_run(&c, MINUTES(1));
+    CHECK_EQ(fixture_reserved(&c, "node"), 0);
+    fixture_end(&c);
 }
 
 /* Both believe to lead; they ask for the same requests, as two controllers would. */
 TEST(arbiters_together_never_exceed_a_limit)
 {
-    struct court c;
-    court_begin(&c);
+    struct arbiter_fixture c;
+    fixture_begin(&c);
     c.most = 3;
-    court_nodes(&c, 30);
-    court_limit(&c, "node", "{\"limit\":10}");
-    struct seat *one = court_seat(&c, 0, NULL);
-    struct seat *two = court_seat(&c, 1, NULL);
+    fixture_nodes(&c, 30);
+    fixture_limit(&c, "node", "{\"limit\":10}");
+    struct fixture_controller *one = fixture_start_controller(&c, 0, NULL);
+    struct fixture_controller *two = fixture_start_controller(&c, 1, NULL);
     ask_all(one, 30);
     ask_all(two, 30);
     for (uint32_t round = 0; round < 60; round++) {
-        court_run(&c, SECONDS(2));
+        fixture_run(&c, SECONDS(2));
         /* What is held ends, first here, then there. */
         for (uint32_t i = 1; i <= 30; i++) {
             bool held = one->asks[i].ask != NULL && ask_stage(one->asks[i].ask) == ASK_HELD;
-            bool there = two->asks[i].ask != NULL && ask_stage(two->asks[i].ask) == ASK_HELD;
-            if (held || there) {
+            bool exists = two->asks[i].ask != NULL && ask_stage(two->asks[i].ask) == ASK_HELD;
+            if (held || exists) {
                 for (uint32_t k = 0; k < 2; k++) {
-                    struct seat *s = k == round % 2 ? one : two;
+                    struct fixture_controller *s = k == round % 2 ? one : two;
                     if (s->asks[i].ask != NULL) {
-                        seat_end(s, i);
+                        controller_end(s, i);
                     }
                 }
             }
         }
     }
     CHECK_EQ(c.seen, 3);
-    CHECK_EQ(court_reserved(&c, "node"), 0);
-    CHECK_EQ(court_locks(&c), 0);
-    court_end(&c);
+    CHECK_EQ(fixture_reserved(&c, "node"), 0);
+    CHECK_EQ(fixture_locks(&c), 0);
+    fixture_end(&c);
 }
 
 /* Faults of all sorts, two arbiters with asks of their own, ends at any time: never above, and when
  * the faults stop all of it comes to its end. */
-static void two_in_a_storm(uint64_t seed, mutations_t mutations, struct court *c)
+static void two_in_a_storm(uint64_t seed, mutations_t mutations, struct arbiter_fixture *c)
 {
-    court_begin(c);
+    fixture_begin(c);
     faults_done(&c->faults);
     faults_init(&c->faults, seed);
     faults_draw(&c->faults);
-    court_nodes(c, 20);
-    court_limit(c, "node", "{\"limit\":10}");
+    fixture_nodes(c, 20);
+    fixture_limit(c, "node", "{\"limit\":10}");
     struct rng rng = { 0 };
     rng_init(&rng, seed);
     struct arbiter_config config = { .mutations = mutations };
-    struct seat *seats[2] = { court_seat(c, 0, &config), court_seat(c, 1, &config) };
+    struct fixture_controller *controllers[2] = { fixture_start_controller(c, 0, &config),
+                                                  fixture_start_controller(c, 1, &config) };
     for (uint32_t i = 1; i <= 20; i++) {
-        seat_ask(seats[i % 2], i, arena_printf(&c->memory, "n%u", i).p);
+        controller_ask(controllers[i % 2], i, arena_printf(&c->memory, "n%u", i).p);
     }
     for (uint32_t round = 0; round < 40; round++) {
-        court_run(c, MSECONDS(200 + rng_below(&rng, 3000)));
+        fixture_run(c, MSECONDS(200 + rng_below(&rng, 3000)));
         uint32_t i = 1 + rng_below(&rng, 20);
-        struct seat *s = seats[i % 2];
+        struct fixture_controller *s = controllers[i % 2];
         if (s->asks[i].ask != NULL && ask_stage(s->asks[i].ask) == ASK_HELD) {
-            seat_end(s, i);
+            controller_end(s, i);
         }
     }
     c->faults.calm = true;
     for (uint32_t round = 0; round < 80; round++) {
-        court_run(c, SECONDS(5));
+        fixture_run(c, SECONDS(5));
         for (uint32_t i = 1; i <= 20; i++) {
-            struct seat *s = seats[i % 2];
+            struct fixture_controller *s = controllers[i % 2];
             if (s->asks[i].ask != NULL && ask_stage(s->asks[i].ask) == ASK_HELD) {
-                seat_end(s, i);
+                controller_end(s, i);
             }
         }
     }
@@ -260,16 +264,16 @@ static void two_in_a_storm(uint64_t seed, mutations_t mutations, struct court *c
 TEST(arbiters_in_a_storm_never_exceed_a_limit_and_finish)
 {
     for (uint64_t seed = 1; seed <= 12; seed++) {
-        struct court c;
+        struct arbiter_fixture c;
         check_case((int64_t)seed);
         two_in_a_storm(seed, 0, &c);
         CHECK(c.seen <= 2);
         for (uint32_t i = 1; i <= 20; i++) {
-            CHECK(c.seats[i % 2].asks[i].ask == NULL);
+            CHECK(c.controllers[i % 2].asks[i].ask == NULL);
         }
-        CHECK_EQ(court_reserved(&c, "node"), 0);
-        CHECK_EQ(court_locks(&c), 0);
-        court_end(&c);
+        CHECK_EQ(fixture_reserved(&c, "node"), 0);
+        CHECK_EQ(fixture_locks(&c), 0);
+        fixture_end(&c);
     }
     check_case(-1);
 }
@@ -279,14 +283,14 @@ TEST(arbiters_that_write_by_force_are_found_out)
 {
     bool found = false;
     for (uint64_t seed = 1; seed <= 12 && !found; seed++) {
-        struct court c;
+        struct arbiter_fixture c;
         two_in_a_storm(seed, MUTATION_BIT(MUTATION_BOOKS_BY_FORCE), &c);
         bool unfinished = false;
         for (uint32_t i = 1; i <= 20; i++) {
-            unfinished = unfinished || c.seats[i % 2].asks[i].ask != NULL;
+            unfinished = unfinished || c.controllers[i % 2].asks[i].ask != NULL;
         }
-        found = c.seen > 2 || unfinished || court_reserved(&c, "node") > 0;
-        court_end(&c);
+        found = c.seen > 2 || unfinished || fixture_reserved(&c, "node") > 0;
+        fixture_end(&c);
     }
     CHECK(found);
 }

@@ -132,7 +132,8 @@ static bool ledger_has(struct story *s)
 {
     const struct jval *lease = apiserver_find(s->server, STR("coordination.k8s.io"), STR("leases"),
                                               STR("default"), CONTROLLER_LEASE_NAME);
-    struct str text = jval_str(jval_get(jval_at(lease, "metadata.annotations"), LEDGER_ANNOTATION));
+    struct str text =
+        jval_str(jval_get(jval_at(lease, "metadata.annotations"), LEASE_GRANTS_ANNOTATION));
     return str_contains(text, STR("n1")) || str_contains(text, STR("n2")) ||
            str_contains(text, STR("n3"));
 }

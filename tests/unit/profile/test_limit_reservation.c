@@ -156,7 +156,7 @@ static void story_serve_limits(struct story *s)
         .space = STR("default"),
         .may_act = story_may_act,
         .wall = story_wall,
-        .on_room = story_on_room,
+        .on_capacity = story_on_room,
         .ctx = s,
     });
     controller_set_arbiter(s->c, s->arbiter);

@@ -120,7 +120,7 @@ static void serve_limits(struct story *s)
         .space = STR("default"),
         .may_act = story_may_act,
         .wall = story_wall,
-        .on_room = story_on_room,
+        .on_capacity = story_on_room,
         .ctx = s,
     });
     controller_set_arbiter(s->c, s->arbiter);
@@ -185,7 +185,7 @@ static void story_begin(struct story *s, const char *n1, const char *n2)
         arena_printf(&s->memory,
                      "{\"metadata\":{\"annotations\":{\"" STR_FMT "\":"
                      "\"{\\\"n1\\\":{\\\"profile\\\":\\\"q\\\",\\\"version\\\":" STR_FMT "}}\"}}}",
-                     STR_ARG(LEDGER_ANNOTATION), STR_ARG(version_of(s, "n1")));
+                     STR_ARG(LEASE_GRANTS_ANNOTATION), STR_ARG(version_of(s, "n1")));
     CHECK_EQ(send(s, "PATCH",
                   arena_printf(&s->memory,
                                "/apis/coordination.k8s.io/v1/namespaces/default/leases/" STR_FMT,

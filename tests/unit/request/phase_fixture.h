@@ -62,7 +62,7 @@ static inline struct desk desk_of(enum mr_phase phase)
                         .limit_n = holds ? 1 : 0 },
                .options_known = holds,
                .options = { .rejection_backoff_s = 300,
-                            .ledger_init = USEC_NEVER,
+                            .ledger_init_time = USEC_NEVER,
                             .drain = { .uncordon_after = true } },
                .limit = 1 },
     };

@@ -18,7 +18,7 @@ struct stage {
     struct intern labels;
     struct store nodes;
     struct reflector reflector;
-    struct scene s;
+    struct drain_fixture s;
     struct preparer *preparer;
     struct prepare *q;
     struct undo *undo;
@@ -146,16 +146,16 @@ static inline void stage_close(struct stage *st)
 static inline void stage_begin(struct stage *st, uint32_t nodes, const char *app, const char *yaml)
 {
     *st = (struct stage){ .options = stage_defaults };
-    scene_begin(&st->s, nodes, app, yaml);
-    scene_cordon(&st->s, "node-001", false);
+    drain_fixture_begin(&st->s, nodes, app, yaml);
+    drain_fixture_cordon(&st->s, "node-001", false);
     stage_open(st);
-    scene_run(&st->s, SECONDS(1));
+    drain_fixture_run(&st->s, SECONDS(1));
 }
 
 static inline void stage_end(struct stage *st)
 {
     stage_close(st);
-    scene_end(&st->s);
+    drain_fixture_end(&st->s);
 }
 
 static inline struct prepare_view stage_view(const struct stage *st)
@@ -196,8 +196,8 @@ static inline void stage_crash(struct stage *st)
 {
     bool preparing = st->q != NULL;
     stage_close(st);
-    scene_close(&st->s);
-    scene_open(&st->s);
+    drain_fixture_close(&st->s);
+    drain_fixture_open(&st->s);
     stage_open(st);
     if (preparing) {
         stage_prepare(st);
@@ -255,20 +255,21 @@ static inline struct str stage_mark(struct stage *st)
 
 static inline void stage_volumes(struct stage *st, const char *list)
 {
-    scene_ask(&st->s, 200, "PATCH", "/api/v1/nodes/node-001/status",
-              arena_printf(&st->s.memory, "{\"status\":{\"volumesAttached\":%s}}", list).p);
+    drain_fixture_api(&st->s, 200, "PATCH", "/api/v1/nodes/node-001/status",
+                      arena_printf(&st->s.memory, "{\"status\":{\"volumesAttached\":%s}}", list).p);
 }
 
 static inline void stage_attach(struct stage *st, const char *name, const char *node,
                                 const char *driver, const char *volume)
 {
-    scene_ask(&st->s, 201, "POST", "/apis/storage.k8s.io/v1/volumeattachments",
-              arena_printf(&st->s.memory,
-                           "{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"attacher\":\"%s\","
-                           "\"nodeName\":\"%s\",\"source\":{\"persistentVolumeName\":\"%s\"}}}",
-                           name, driver, node, volume)
-                  .p);
-    scene_ask(
+    drain_fixture_api(
+        &st->s, 201, "POST", "/apis/storage.k8s.io/v1/volumeattachments",
+        arena_printf(&st->s.memory,
+                     "{\"metadata\":{\"name\":\"%s\"},\"spec\":{\"attacher\":\"%s\","
+                     "\"nodeName\":\"%s\",\"source\":{\"persistentVolumeName\":\"%s\"}}}",
+                     name, driver, node, volume)
+            .p);
+    drain_fixture_api(
         &st->s, 200, "PATCH",
         arena_printf(&st->s.memory, "/apis/storage.k8s.io/v1/volumeattachments/%s/status", name).p,
         "{\"status\":{\"attached\":true}}");
@@ -276,7 +277,7 @@ static inline void stage_attach(struct stage *st, const char *name, const char *
 
 static inline void stage_detach(struct stage *st, const char *name)
 {
-    scene_ask(&st->s, 200, "DELETE",
-              arena_printf(&st->s.memory, "/apis/storage.k8s.io/v1/volumeattachments/%s", name).p,
-              "");
+    drain_fixture_api(
+        &st->s, 200, "DELETE",
+        arena_printf(&st->s.memory, "/apis/storage.k8s.io/v1/volumeattachments/%s", name).p, "");
 }

@@ -336,7 +336,7 @@ static inline void quay_open(struct quay *q)
                    });
     reflector_start(&q->reflector);
     q->open = true;
-    arbiter_owner_knows(q->arbiter, ASK_PROFILE, true);
+    arbiter_owner_synced(q->arbiter, ASK_PROFILE, true);
 }
 
 static inline void quay_crash(struct quay *q)

@@ -448,7 +448,7 @@ TEST(board_looks_at_what_runs)
     quay_until_phase(&q, "mr-2", "Pending");
     quay_request(&q, "mr-3", "node-001", "");
     quay_until_phase(&q, "mr-3", "Pending");
-    uint64_t turns = arbiter_turns(q.arbiter) + requests_turns(q.requests);
+    uint64_t turns = arbiter_turn_count(q.arbiter) + requests_turns(q.requests);
     look(&q, /* ended= */ false, &a, &b);
     CHECK_EQ(b.limit_n, 1);
     CHECK_STR(board_standing(&b.limits[0]), "full");
@@ -470,7 +470,7 @@ TEST(board_looks_at_what_runs)
     quay_state(&q, "mr-1", "Completed");
     quay_until_phase(&q, "mr-1", "Completed");
     quay_until_phase(&q, "mr-2", "Approved");
-    CHECK(arbiter_turns(q.arbiter) + requests_turns(q.requests) > turns);
+    CHECK(arbiter_turn_count(q.arbiter) + requests_turns(q.requests) > turns);
     look(&q, /* ended= */ false, &a, &b);
     CHECK_EQ(b.claim_n, 2);
     look(&q, /* ended= */ true, &a, &b);

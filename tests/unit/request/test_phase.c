@@ -60,7 +60,7 @@ TEST(e1_e2_room_or_none_is_nothing_to_all_later_phases)
         CLEANUP(desk_done)
         struct desk d = desk_of(phases[i]);
         check_rests(&d);
-        wait_for(&d, WHY_LIMIT_REACHED, "LimitReached");
+        wait_for(&d, ASK_WHY_LIMIT_REACHED, "LimitReached");
         d.f.options_known = false;
         check_rests(&d);
     }
@@ -72,12 +72,12 @@ TEST(e2_pending_says_what_it_waits_for)
         enum ask_why why;
         const char *reason;
     } cases[] = {
-        { WHY_LIMIT_REACHED, "LimitReached" },
-        { WHY_TARGET_BUSY, "TargetBusy" },
-        { WHY_PAUSED, "Paused" },
-        { WHY_GAP, "Gap" },
-        { WHY_NOT_COMPUTED, "NotComputed" },
-        { WHY_BACKOFF, "Backoff" },
+        { ASK_WHY_LIMIT_REACHED, "LimitReached" },
+        { ASK_WHY_TARGET_BUSY, "TargetBusy" },
+        { ASK_WHY_PAUSED, "Paused" },
+        { ASK_WHY_GAP, "Gap" },
+        { ASK_WHY_NOT_COMPUTED, "NotComputed" },
+        { ASK_WHY_BACKOFF, "Backoff" },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
@@ -104,7 +104,7 @@ TEST(e2_a_preparation_whose_reservation_was_lost_rolls_back)
 {
     CLEANUP(desk_done)
     struct desk d = desk_of(MR_PHASE_PREPARING);
-    wait_for(&d, WHY_LIMIT_REACHED, "LimitReached");
+    wait_for(&d, ASK_WHY_LIMIT_REACHED, "LimitReached");
     decide(&d);
     check_requeued(&d);
     check_news(&d, "MaintenanceDelayed");
@@ -485,7 +485,7 @@ TEST(e11_a_forged_approval_is_taken_back)
     struct desk d = desk_of(MR_PHASE_PENDING);
     d.m.state = MR_STATE_APPROVED;
     d.m.created = 0; /* as old as may be: it was seen before, so it is no legacy */
-    d.f.options.ledger_init = LATER;
+    d.f.options.ledger_init_time = LATER;
     decide(&d);
     CHECK_EQ(d.p.state, MR_STATE_PENDING);
     check_news(&d, "ForgedApproval");
@@ -505,12 +505,12 @@ TEST(e11_one_created_as_approved_waits_for_the_limits_and_is_forged)
     decide(&d); /* the limit does not say yet since when it is kept */
     CHECK_EQ(d.p.state, MR_STATE_ABSENT);
     CHECK_EQ(d.p.next, LATER + SECONDS(1));
-    d.f.options.ledger_init = d.m.created;
+    d.f.options.ledger_init_time = d.m.created;
     decide(&d);
     CHECK_EQ(d.p.state, MR_STATE_PENDING);
     check_news(&d, "ForgedApproval");
     d.f.ask.limit_n = 0; /* without any limit there is nothing to take over from */
-    d.f.options.ledger_init = USEC_NEVER;
+    d.f.options.ledger_init_time = USEC_NEVER;
     decide(&d);
     CHECK_EQ(d.p.state, MR_STATE_PENDING);
 }
@@ -520,10 +520,10 @@ TEST(e11_one_approved_before_us_is_adopted)
     CLEANUP(desk_done)
     struct desk d = desk_of(MR_PHASE_ABSENT);
     d.m.state = MR_STATE_APPROVED;
-    wait_for(&d, WHY_LIMIT_REACHED, "LimitReached");
+    wait_for(&d, ASK_WHY_LIMIT_REACHED, "LimitReached");
     d.f.ask.limit_n = 1;
     d.f.options_known = true;
-    d.f.options.ledger_init = d.m.created + SECONDS(1);
+    d.f.options.ledger_init_time = d.m.created + SECONDS(1);
     decide(&d);
     CHECK_EQ(d.p.ask, PHASE_ASK_ADOPT);
     CHECK_EQ(d.p.state, MR_STATE_ABSENT);

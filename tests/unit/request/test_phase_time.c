@@ -74,7 +74,7 @@ TEST(e13_close_ends_it)
         struct desk d = desk_of(MR_PHASE_APPROVED);
         d.f.options.approved_s = 60;
         if (round == 0) {
-            d.f.options.on_approved = APPROVED_CLOSE;
+            d.f.options.on_approved = ON_APPROVED_CLOSE;
         } else {
             d.f.options.max_rejections = 1;
         }
@@ -137,9 +137,9 @@ TEST(e15_requeue_close_and_hold)
         enum mr_state state;
         enum mr_phase phase;
     } cases[] = {
-        { PROGRESS_REQUEUE, MR_STATE_PENDING, MR_PHASE_PENDING },
-        { PROGRESS_CLOSE, MR_STATE_COMPLETED, MR_PHASE_REJECTED },
-        { PROGRESS_HOLD, MR_STATE_ABSENT, MR_PHASE_IN_PROGRESS },
+        { ON_PROGRESS_REQUEUE, MR_STATE_PENDING, MR_PHASE_PENDING },
+        { ON_PROGRESS_CLOSE, MR_STATE_COMPLETED, MR_PHASE_REJECTED },
+        { ON_PROGRESS_HOLD, MR_STATE_ABSENT, MR_PHASE_IN_PROGRESS },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
@@ -150,11 +150,11 @@ TEST(e15_requeue_close_and_hold)
         decide(&d);
         CHECK_EQ(d.p.state, MR_STATE_ABSENT);
         CHECK_EQ(d.p.status.conditions[MR_TIMED_OUT].truth, MR_TRUE);
-        CHECK_EQ(d.p.news_n, cases[i].action == PROGRESS_HOLD ? 1 : 0);
+        CHECK_EQ(d.p.news_n, cases[i].action == ON_PROGRESS_HOLD ? 1 : 0);
         d.m.status = d.p.status;
         decide(&d);
         CHECK_EQ(d.p.state, cases[i].state);
-        if (cases[i].action == PROGRESS_HOLD) {
+        if (cases[i].action == ON_PROGRESS_HOLD) {
             CHECK(mr_status_same(&d.p.status, &d.m.status)); /* told once */
             CHECK_EQ(d.p.news_n, 0);
             d.m.state = MR_STATE_COMPLETED;
@@ -262,7 +262,7 @@ TEST(e16_a_target_that_is_gone)
 {
     CLEANUP(desk_done)
     struct desk d = desk_of(MR_PHASE_PENDING);
-    wait_for(&d, WHY_TARGET_NOT_FOUND, "TargetNotFound");
+    wait_for(&d, ASK_WHY_TARGET_NOT_FOUND, "TargetNotFound");
     decide(&d);
     CHECK_EQ(d.p.status.phase, MR_PHASE_PENDING);
     CHECK_EQ(d.p.status.conditions[MR_ACCEPTED].truth, MR_FALSE);
@@ -359,7 +359,7 @@ TEST(e21_after_a_restart_each_phase_goes_on)
         struct desk d = desk_of(all_phases[i]);
         d.f.asked = false;
         d.f.options_known = false;
-        d.f.options = (struct limit_options){ .ledger_init = USEC_NEVER };
+        d.f.options = (struct limit_options){ .ledger_init_time = USEC_NEVER };
         d.f.ask = (struct ask_view){ .next = USEC_NEVER };
         check_rests(&d);
         enum phase_ask ask = mr_phase_given(all_phases[i])       ? PHASE_ASK_ADOPT
@@ -384,7 +384,7 @@ TEST(e22_nothing_is_decided_while_the_books_cannot_be_read)
 {
     CLEANUP(desk_done)
     struct desk d = desk_draining();
-    wait_for(&d, WHY_NOT_COMPUTED, "NotComputed");
+    wait_for(&d, ASK_WHY_NOT_COMPUTED, "NotComputed");
     decide(&d);
     CHECK(!d.p.prepare && !d.p.check && !d.p.undo);
     CHECK_EQ(d.p.status.phase, MR_PHASE_PREPARING);
@@ -481,9 +481,10 @@ PROPERTY(every_combination_has_an_answer)
     CHECK(d.p.state != MR_STATE_APPROVED ||
           (before == MR_PHASE_PREPARING && d.f.asked && d.f.ask.stage == ASK_HELD)); /* INV-2 */
     CHECK(d.m.state != MR_STATE_IN_PROGRESS || d.p.state == MR_STATE_ABSENT ||
-          d.f.options.on_in_progress == PROGRESS_REQUEUE ||
-          d.f.options.on_in_progress == PROGRESS_CLOSE || before == MR_PHASE_REJECTED); /* INV-5 */
-    CHECK(d.m.state != MR_STATE_COMPLETED || d.p.state == MR_STATE_ABSENT);             /* INV-6 */
+          d.f.options.on_in_progress == ON_PROGRESS_REQUEUE ||
+          d.f.options.on_in_progress == ON_PROGRESS_CLOSE ||
+          before == MR_PHASE_REJECTED);                                     /* INV-5 */
+    CHECK(d.m.state != MR_STATE_COMPLETED || d.p.state == MR_STATE_ABSENT); /* INV-6 */
     CHECK(!mr_phase_ended(before) || d.p.status.phase == before);
     CHECK(!(d.p.undo && d.p.prepare));
     CHECK(!d.p.undo || d.f.marked); /* INV-8 */

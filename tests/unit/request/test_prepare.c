@@ -16,14 +16,14 @@ TEST(prepare_cordons_with_a_mark_drains_and_lifts_its_own_cordon)
 {
     struct stage st;
     stage_begin(&st, 2, NULL, "workloads: [{name: web, replicas: 3}]");
-    CHECK_EQ(scene_pods(&st.s, "node-001"), 3);
+    CHECK_EQ(drain_fixture_pods(&st.s, "node-001"), 3);
     stage_prepare(&st);
     CHECK_EQ(stage_view(&st).step, PREPARE_CORDON);
     CHECK_STR(stage_view(&st).reason, "Cordoning");
     CHECK(stage_reach(&st, PREPARE_DRAIN, SECONDS(10)));
     CHECK(stage_is_cordoned(&st));
     CHECK_STR(stage_mark(&st), STAGE_UID);
-    scene_run(&st.s, MSECONDS(500));
+    drain_fixture_run(&st.s, MSECONDS(500));
     CHECK_EQ(stage_view(&st).pods_left, 3);
     CHECK_STR(stage_view(&st).reason, "Draining");
     CHECK(stage_reach(&st, PREPARE_DONE, MINUTES(2)));
@@ -31,21 +31,21 @@ TEST(prepare_cordons_with_a_mark_drains_and_lifts_its_own_cordon)
     CHECK(v.cordoned && !v.rejected);
     CHECK_STR(v.reason, "Prepared");
     CHECK_EQ(v.deadline, USEC_NEVER);
-    CHECK_EQ(scene_pods(&st.s, "node-001"), 0);
-    scene_run(&st.s, SECONDS(5));
-    CHECK_EQ(scene_events(&st.s, "CordonedNode", "Node", NULL), 1);
-    CHECK_EQ(scene_events(&st.s, "Drained", "MaintenanceRequest", NULL), 1);
+    CHECK_EQ(drain_fixture_pods(&st.s, "node-001"), 0);
+    drain_fixture_run(&st.s, SECONDS(5));
+    CHECK_EQ(drain_fixture_events(&st.s, "CordonedNode", "Node", NULL), 1);
+    CHECK_EQ(drain_fixture_events(&st.s, "Drained", "MaintenanceRequest", NULL), 1);
     /* One read, one patch. */
-    CHECK_EQ(scene_sent(&st.s, "nodes", DOOR_GET), 1);
-    CHECK_EQ(scene_sent(&st.s, "nodes", DOOR_PATCH), 1);
-    CHECK_EQ(scene_sent(&st.s, "volumeattachments", DOOR_WATCH), 0);
+    CHECK_EQ(drain_fixture_sent(&st.s, "nodes", DOOR_GET), 1);
+    CHECK_EQ(drain_fixture_sent(&st.s, "nodes", DOOR_PATCH), 1);
+    CHECK_EQ(drain_fixture_sent(&st.s, "volumeattachments", DOOR_WATCH), 0);
     stage_undo(&st, /* lift= */ true);
     CHECK(!st.undone);
     CHECK(stage_finish_undo(&st, SECONDS(10)));
     CHECK(!stage_is_cordoned(&st));
     CHECK_EQ(stage_mark(&st).n, 0);
-    scene_run(&st.s, SECONDS(5));
-    CHECK_EQ(scene_events(&st.s, "UncordonedNode", "Node", NULL), 1);
+    drain_fixture_run(&st.s, SECONDS(5));
+    CHECK_EQ(drain_fixture_events(&st.s, "UncordonedNode", "Node", NULL), 1);
     stage_end(&st);
 }
 
@@ -53,16 +53,16 @@ TEST(prepare_neither_marks_nor_lifts_what_others_cordoned)
 {
     struct stage st;
     stage_begin(&st, 2, NULL, "workloads: [{name: web, replicas: 1}]");
-    scene_cordon(&st.s, "node-001", true);
+    drain_fixture_cordon(&st.s, "node-001", true);
     stage_prepare(&st);
     CHECK(stage_reach(&st, PREPARE_DONE, MINUTES(2)));
     CHECK(!stage_view(&st).cordoned);
     CHECK_EQ(stage_mark(&st).n, 0);
-    CHECK_EQ(scene_pods(&st.s, "node-001"), 0);
+    CHECK_EQ(drain_fixture_pods(&st.s, "node-001"), 0);
     stage_undo(&st, /* lift= */ true);
     CHECK(stage_finish_undo(&st, SECONDS(10)));
     CHECK(stage_is_cordoned(&st));
-    CHECK_EQ(scene_sent(&st.s, "nodes", DOOR_PATCH), 0);
+    CHECK_EQ(drain_fixture_sent(&st.s, "nodes", DOOR_PATCH), 0);
     stage_end(&st);
 }
 
@@ -70,9 +70,10 @@ TEST(prepare_leaves_the_mark_of_another_request_alone)
 {
     struct stage st;
     stage_begin(&st, 2, NULL, "{}");
-    scene_ask(&st.s, 200, "PATCH", "/api/v1/nodes/node-001",
-              "{\"metadata\":{\"annotations\":{\"repairman.k8s.io/cordoned-by\":\"other\"}},"
-              "\"spec\":{\"unschedulable\":true}}");
+    drain_fixture_api(
+        &st.s, 200, "PATCH", "/api/v1/nodes/node-001",
+        "{\"metadata\":{\"annotations\":{\"repairman.k8s.io/cordoned-by\":\"other\"}},"
+        "\"spec\":{\"unschedulable\":true}}");
     stage_prepare(&st);
     CHECK(stage_reach(&st, PREPARE_DONE, MINUTES(2)));
     CHECK(!stage_view(&st).cordoned);
@@ -92,8 +93,8 @@ TEST(prepare_without_drain_touches_nothing)
     CHECK(stage_reach(&st, PREPARE_DONE, SECONDS(1)));
     CHECK_EQ(st.changes, 1);
     CHECK(!stage_is_cordoned(&st));
-    CHECK_EQ(scene_pods(&st.s, "node-001"), 1);
-    CHECK_EQ(scene_sent(&st.s, "pods", DOOR_WATCH), 0);
+    CHECK_EQ(drain_fixture_pods(&st.s, "node-001"), 1);
+    CHECK_EQ(drain_fixture_sent(&st.s, "pods", DOOR_WATCH), 0);
     stage_end(&st);
 }
 
@@ -105,16 +106,16 @@ TEST(prepare_makes_the_cordon_again_that_somebody_lifts)
                 "budgets: [{name: web, minAvailable: 2}]\n");
     stage_prepare(&st);
     CHECK(stage_reach(&st, PREPARE_DRAIN, SECONDS(10)));
-    scene_run(&st.s, SECONDS(1));
-    scene_cordon(&st.s, "node-001", false);
-    scene_run(&st.s, SECONDS(5));
+    drain_fixture_run(&st.s, SECONDS(1));
+    drain_fixture_cordon(&st.s, "node-001", false);
+    drain_fixture_run(&st.s, SECONDS(5));
     CHECK(stage_is_cordoned(&st));
     CHECK_STR(stage_mark(&st), STAGE_UID);
     CHECK_EQ(stage_view(&st).step, PREPARE_DRAIN);
     /* Whoever takes the mark away takes the cordon over. */
-    scene_ask(&st.s, 200, "PATCH", "/api/v1/nodes/node-001",
-              "{\"metadata\":{\"annotations\":{\"repairman.k8s.io/cordoned-by\":null}}}");
-    scene_run(&st.s, SECONDS(5));
+    drain_fixture_api(&st.s, 200, "PATCH", "/api/v1/nodes/node-001",
+                      "{\"metadata\":{\"annotations\":{\"repairman.k8s.io/cordoned-by\":null}}}");
+    drain_fixture_run(&st.s, SECONDS(5));
     CHECK(!stage_view(&st).cordoned);
     stage_undo(&st, /* lift= */ true);
     CHECK(stage_finish_undo(&st, SECONDS(10)));
@@ -134,10 +135,10 @@ TEST(prepare_undone_at_any_moment_leaves_no_cordon)
         st.s.faults.latency_min = MSECONDS(1);
         st.s.faults.latency_max = MSECONDS(80);
         stage_prepare(&st);
-        scene_run(&st.s, after);
+        drain_fixture_run(&st.s, after);
         stage_undo(&st, /* lift= */ true);
         CHECK(stage_finish_undo(&st, MINUTES(1)));
-        scene_run(&st.s, MINUTES(2));
+        drain_fixture_run(&st.s, MINUTES(2));
         CHECK(!stage_is_cordoned(&st));
         CHECK_EQ(stage_mark(&st).n, 0);
         stage_end(&st);
@@ -166,7 +167,7 @@ TEST(prepare_undo_of_a_node_that_is_gone_is_done)
     stage_prepare(&st);
     CHECK(stage_reach(&st, PREPARE_DONE, SECONDS(10)));
     CHECK_EQ(world_remove_node(st.s.world, STR("node-001"), &err), 0);
-    scene_run(&st.s, SECONDS(1));
+    drain_fixture_run(&st.s, SECONDS(1));
     stage_undo(&st, /* lift= */ true);
     CHECK(stage_finish_undo(&st, SECONDS(10)));
     stage_end(&st);
@@ -185,18 +186,18 @@ TEST(prepare_says_which_budget_holds_it_and_is_rejected_in_time)
     CHECK(stage_reach(&st, PREPARE_DRAIN, SECONDS(10)));
     usec_t began = stage_view(&st).step_time;
     CHECK_EQ(stage_view(&st).deadline, began + SECONDS(300));
-    scene_run(&st.s, SECONDS(30));
+    drain_fixture_run(&st.s, SECONDS(30));
     struct prepare_view v = stage_view(&st);
     CHECK_STR(v.reason, "PDBWouldBlock");
     CHECK_EQ(v.pods_left, 2);
     CHECK_EQ(v.blocked_n, 2);
     CHECK(contains(&v, "budget web allows no disruption: 2 of 2 wanted pods are healthy"));
     CHECK(str_contains(v.message, STR("2 pods are left")));
-    CHECK_EQ(scene_events(&st.s, "DrainBlocked", "MaintenanceRequest", &note), 1);
+    CHECK_EQ(drain_fixture_events(&st.s, "DrainBlocked", "MaintenanceRequest", &note), 1);
     CHECK(str_contains(note, STR("cannot be evicted: budget web allows no disruption")));
-    scene_run(&st.s, began + SECONDS(299) - stage_wall(&st));
+    drain_fixture_run(&st.s, began + SECONDS(299) - stage_wall(&st));
     CHECK(!stage_view(&st).rejected);
-    scene_run(&st.s, SECONDS(2));
+    drain_fixture_run(&st.s, SECONDS(2));
     v = stage_view(&st);
     CHECK(v.rejected);
     CHECK_EQ(v.step, PREPARE_DRAIN);
@@ -205,12 +206,12 @@ TEST(prepare_says_which_budget_holds_it_and_is_rejected_in_time)
     CHECK(contains(&v, "budget web"));
     CHECK(str_contains(v.message, STR("budget web")));
     CHECK_EQ(st.s.evicting, 0);
-    CHECK_EQ(scene_pods(&st.s, "node-001"), 2);
+    CHECK_EQ(drain_fixture_pods(&st.s, "node-001"), 2);
     struct drains_stats stats;
     drains_stats(st.s.drains, &stats);
     CHECK_EQ(stats.active, 0);
     uint32_t changes = st.changes;
-    scene_run(&st.s, HOURS(1));
+    drain_fixture_run(&st.s, HOURS(1));
     CHECK_EQ(st.changes, changes);
     stage_undo(&st, /* lift= */ true);
     CHECK(stage_finish_undo(&st, SECONDS(10)));
@@ -232,10 +233,10 @@ TEST(prepare_gives_the_clocks_their_tolerance)
     st.step = PREPARE_DRAIN;
     st.step_time = stage_wall(&st) + HOURS(1);
     stage_prepare(&st);
-    scene_run(&st.s, SECONDS(64));
+    drain_fixture_run(&st.s, SECONDS(64));
     CHECK(!stage_view(&st).rejected);
     CHECK_EQ(stage_view(&st).step_time, st.step_time);
-    scene_run(&st.s, SECONDS(2));
+    drain_fixture_run(&st.s, SECONDS(2));
     CHECK(stage_view(&st).rejected);
     stage_end(&st);
 }
@@ -247,14 +248,14 @@ TEST(prepare_proceeds_with_pods_left_where_it_may)
                 "workloads: [{name: web, replicas: 2}, {name: db, replicas: 2}]\n"
                 "budgets: [{name: web, minAvailable: 2}]\n");
     st.options.drain.timeout_s = 60;
-    st.options.drain.on_timeout = TIMEOUT_PROCEED;
+    st.options.drain.on_timeout = ON_TIMEOUT_PROCEED;
     st.options.drain.post_grace_s = 30;
     stage_prepare(&st);
     CHECK(stage_reach(&st, PREPARE_DRAIN_GRACE, MINUTES(2)));
-    CHECK_EQ(scene_pods(&st.s, "node-001"), 2);
+    CHECK_EQ(drain_fixture_pods(&st.s, "node-001"), 2);
     CHECK(stage_reach(&st, PREPARE_DONE, MINUTES(2)));
     CHECK_EQ(st.s.least, 2);
-    CHECK_EQ(scene_events(&st.s, "Drained", "MaintenanceRequest", NULL), 0);
+    CHECK_EQ(drain_fixture_events(&st.s, "Drained", "MaintenanceRequest", NULL), 0);
     stage_end(&st);
 }
 
@@ -270,14 +271,14 @@ TEST(prepare_by_force_asks_no_budget_when_the_time_is_over)
                 "  metadata: {name: lonely, namespace: default}\n"
                 "  spec: {nodeName: node-001, containers: [{name: a, image: b}]}\n");
     st.options.drain.timeout_s = 60;
-    st.options.drain.on_timeout = TIMEOUT_FORCE;
+    st.options.drain.on_timeout = ON_TIMEOUT_FORCE;
     stage_prepare(&st);
     CHECK(stage_reach(&st, PREPARE_DRAIN, SECONDS(10)));
-    scene_run(&st.s, SECONDS(55));
+    drain_fixture_run(&st.s, SECONDS(55));
     CHECK_EQ(st.s.evicting, 0);
     CHECK_STR(stage_view(&st).reason, "UnmanagedPods");
     CHECK(stage_reach(&st, PREPARE_DONE, MINUTES(3)));
-    CHECK_EQ(scene_pods(&st.s, "node-001"), 0);
+    CHECK_EQ(drain_fixture_pods(&st.s, "node-001"), 0);
     CHECK_EQ(st.s.least, 0);
     stage_end(&st);
 }
@@ -296,7 +297,7 @@ TEST(prepare_waits_out_its_graces_and_a_new_leader_goes_on_counting)
         usec_t began = vloop_now(st.s.v);
         CHECK_STR(stage_view(&st).reason, "Grace");
         CHECK_EQ(stage_view(&st).deadline, stage_view(&st).step_time + SECONDS(120));
-        scene_run(&st.s, SECONDS(60));
+        drain_fixture_run(&st.s, SECONDS(60));
         if (crash > 0) {
             stage_crash(&st);
         }
@@ -334,11 +335,11 @@ TEST(prepare_leaves_daemons_mirrors_and_those_that_wish_it)
                 "workloads: [{name: web, replicas: 2}, {name: agent, kind: DaemonSet}]\n"
                 "objects:\n" POD("static", ", annotations: {kubernetes.io/config.mirror: abc}", "")
                     POD("skipped", ", labels: {cluster.x-k8s.io/drain: Skip}", ""));
-    CHECK_EQ(scene_pods(&st.s, "node-001"), 5);
+    CHECK_EQ(drain_fixture_pods(&st.s, "node-001"), 5);
     stage_prepare(&st);
     CHECK(stage_reach(&st, PREPARE_DONE, MINUTES(2)));
-    scene_run(&st.s, MINUTES(2));
-    CHECK_EQ(scene_pods(&st.s, "node-001"), 3);
+    drain_fixture_run(&st.s, MINUTES(2));
+    CHECK_EQ(drain_fixture_pods(&st.s, "node-001"), 3);
     CHECK(pod_is_there(&st, "static") && pod_is_there(&st, "skipped"));
     stage_end(&st);
 }
@@ -353,14 +354,14 @@ TEST(prepare_waits_for_pods_that_wish_to_complete)
                                  ", restartPolicy: Never"));
     stage_prepare(&st);
     CHECK(stage_reach(&st, PREPARE_DRAIN, SECONDS(10)));
-    scene_run(&st.s, MINUTES(5));
+    drain_fixture_run(&st.s, MINUTES(5));
     struct prepare_view v = stage_view(&st);
     CHECK_EQ(v.step, PREPARE_DRAIN);
     CHECK_STR(v.reason, "Draining");
     CHECK(contains(&v, "pod default/patient: it wishes to complete"));
-    CHECK_EQ(scene_events(&st.s, "DrainBlocked", "Pod", NULL), 0);
+    CHECK_EQ(drain_fixture_events(&st.s, "DrainBlocked", "Pod", NULL), 0);
     CHECK(stage_reach(&st, PREPARE_DONE, MINUTES(10)));
-    CHECK_EQ(scene_sent(&st.s, "pods/eviction", DOOR_POST), 0);
+    CHECK_EQ(drain_fixture_sent(&st.s, "pods/eviction", DOOR_POST), 0);
     CHECK(pod_is_there(&st, "patient"));
     stage_end(&st);
 }
@@ -372,7 +373,7 @@ TEST(prepare_sends_only_selected_pods_away)
     st.options.drain.pod_selector = STR("app in (web)");
     stage_prepare(&st);
     CHECK(stage_reach(&st, PREPARE_DONE, MINUTES(2)));
-    CHECK_EQ(scene_pods(&st.s, "node-001"), 3);
+    CHECK_EQ(drain_fixture_pods(&st.s, "node-001"), 3);
     stage_end(&st);
 }
 
@@ -382,13 +383,13 @@ TEST(prepare_with_a_selector_that_cannot_be_read_is_rejected)
     stage_begin(&st, 2, NULL, "workloads: [{name: web, replicas: 1}]");
     st.options.drain.pod_selector = STR("a in (");
     st.options.drain.timeout_s = 60;
-    st.options.drain.on_timeout = TIMEOUT_FORCE;
+    st.options.drain.on_timeout = ON_TIMEOUT_FORCE;
     stage_prepare(&st);
-    scene_run(&st.s, SECONDS(30));
+    drain_fixture_run(&st.s, SECONDS(30));
     CHECK(str_contains(stage_view(&st).message, STR("podSelector")));
-    scene_run(&st.s, SECONDS(60));
+    drain_fixture_run(&st.s, SECONDS(60));
     CHECK(stage_view(&st).rejected);
-    CHECK_EQ(scene_pods(&st.s, "node-001"), 1);
+    CHECK_EQ(drain_fixture_pods(&st.s, "node-001"), 1);
     stage_end(&st);
 }
 
@@ -417,14 +418,14 @@ TEST(prepare_does_not_begin_beside_a_pod_that_it_must_not_evict)
         st.options.drain.delete_empty_dir = cases[i].bar != 1;
         stage_prepare(&st);
         CHECK(stage_reach(&st, PREPARE_DRAIN, SECONDS(10)));
-        scene_run(&st.s, MINUTES(5));
+        drain_fixture_run(&st.s, MINUTES(5));
         struct prepare_view v = stage_view(&st);
         CHECK_STR(v.reason, cases[i].reason);
         CHECK(contains(&v, cases[i].words));
         CHECK_EQ(v.pods_left, 3);
         CHECK_EQ(st.s.evicting, 0);
-        CHECK_EQ(scene_events(&st.s, "DrainBlocked", "MaintenanceRequest", NULL), 1);
-        scene_ask(&st.s, 200, "DELETE", "/api/v1/namespaces/default/pods/x", "");
+        CHECK_EQ(drain_fixture_events(&st.s, "DrainBlocked", "MaintenanceRequest", NULL), 1);
+        drain_fixture_api(&st.s, 200, "DELETE", "/api/v1/namespaces/default/pods/x", "");
         CHECK(stage_reach(&st, PREPARE_DONE, MINUTES(2)));
         stage_end(&st);
         arena_done(&tmp);
@@ -440,12 +441,12 @@ TEST(prepare_that_must_not_ignore_daemons_waits_for_them)
     st.options.drain.timeout_s = 60;
     stage_prepare(&st);
     CHECK(stage_reach(&st, PREPARE_DRAIN, SECONDS(10)));
-    scene_run(&st.s, SECONDS(10));
+    drain_fixture_run(&st.s, SECONDS(10));
     struct prepare_view v = stage_view(&st);
     CHECK(contains(&v, "it is of a DaemonSet"));
-    scene_run(&st.s, SECONDS(60));
+    drain_fixture_run(&st.s, SECONDS(60));
     CHECK(stage_view(&st).rejected);
-    CHECK_EQ(scene_sent(&st.s, "pods/eviction", DOOR_POST), 0);
+    CHECK_EQ(drain_fixture_sent(&st.s, "pods/eviction", DOOR_POST), 0);
     stage_end(&st);
 }
 
@@ -457,10 +458,10 @@ TEST(prepare_of_an_unreachable_node_does_not_wait_for_its_kubelet)
     stage_begin(&st, 2, NULL, "workloads: [{name: web, replicas: 2}]");
     st.options.drain.grace_s = 600;
     CHECK_EQ(world_fail_node(st.s.world, STR("node-001"), &err), 0);
-    scene_run(&st.s, MINUTES(2));
+    drain_fixture_run(&st.s, MINUTES(2));
     stage_prepare(&st);
     CHECK(stage_reach(&st, PREPARE_DONE, SECONDS(30)));
-    CHECK_EQ(scene_pods(&st.s, "node-001"), 2); /* being deleted, for ever */
+    CHECK_EQ(drain_fixture_pods(&st.s, "node-001"), 2); /* being deleted, for ever */
     stage_end(&st);
 }
 
@@ -476,7 +477,7 @@ static void begin_everything(struct stage *st)
     st->options.detach.enabled = true;
     st->options.detach.post_grace_s = 10;
     stage_attach(st, "va-1", "node-001", "csi.example.com", "pv-1");
-    scene_run(&st->s, SECONDS(1));
+    drain_fixture_run(&st->s, SECONDS(1));
 }
 
 /* Runs until that many requests have been sent; false when all was done before. */
@@ -519,10 +520,10 @@ TEST(prepare_goes_on_after_a_crash_at_any_request)
         CHECK(stage_is_cordoned(&st));
         CHECK_STR(stage_mark(&st), STAGE_UID);
         CHECK(stage_view(&st).cordoned);
-        CHECK_EQ(scene_pods(&st.s, "node-001"), 0);
+        CHECK_EQ(drain_fixture_pods(&st.s, "node-001"), 0);
         CHECK(st.s.least >= 2); /* I5 */
         stage_undo(&st, /* lift= */ true);
-        scene_run(&st.s, MSECONDS(n));
+        drain_fixture_run(&st.s, MSECONDS(n));
         if (!st.undone) {
             stage_crash(&st); /* in the middle of the way back */
             stage_undo(&st, /* lift= */ true);
@@ -552,7 +553,7 @@ TEST(prepare_ends_whatever_the_network_does)
         CHECK(stage_reach(&st, PREPARE_DETACH, MINUTES(50)));
         stage_detach(&st, "va-1");
         CHECK(stage_reach(&st, PREPARE_DONE, MINUTES(25)));
-        CHECK_EQ(scene_pods(&st.s, "node-001"), 0);
+        CHECK_EQ(drain_fixture_pods(&st.s, "node-001"), 0);
         CHECK(st.s.least >= 2);
         CHECK_STR(stage_mark(&st), STAGE_UID);
         stage_undo(&st, /* lift= */ true);
@@ -570,11 +571,11 @@ TEST(prepare_says_why_the_node_cannot_be_cordoned)
     st.options.drain.timeout_s = 120;
     st.s.faults.error_503 = 1000;
     stage_prepare(&st);
-    scene_run(&st.s, SECONDS(60));
+    drain_fixture_run(&st.s, SECONDS(60));
     struct prepare_view v = stage_view(&st);
     CHECK_EQ(v.step, PREPARE_CORDON);
     CHECK(str_contains(v.message, STR("the node cannot be cordoned: the server answered 503")));
-    scene_run(&st.s, SECONDS(70));
+    drain_fixture_run(&st.s, SECONDS(70));
     CHECK(stage_view(&st).rejected);
     CHECK_STR(stage_view(&st).reason, "DrainTimeout");
     stage_end(&st);

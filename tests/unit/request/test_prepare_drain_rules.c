@@ -29,12 +29,13 @@
 /* What the bridge writes, with one patch. */
 static void annotate(struct stage *st, const char *request, const char *rules)
 {
-    scene_ask(&st->s, 200, "PATCH", "/api/v1/nodes/node-001",
-              arena_printf(&st->s.memory,
-                           "{\"metadata\":{\"annotations\":{\"drydock.dev/deletion-request\":%s,"
-                           "\"drydock.dev/drain-rules\":%s}}}",
-                           request, rules)
-                  .p);
+    drain_fixture_api(
+        &st->s, 200, "PATCH", "/api/v1/nodes/node-001",
+        arena_printf(&st->s.memory,
+                     "{\"metadata\":{\"annotations\":{\"drydock.dev/deletion-request\":%s,"
+                     "\"drydock.dev/drain-rules\":%s}}}",
+                     request, rules)
+            .p);
 }
 
 static bool is_there(struct stage *st, const char *name)
@@ -60,7 +61,7 @@ TEST(prepare_drains_by_the_rules_that_its_node_carries)
     stage_attach(&st, "va-a", "node-001", "csi.example.com", "pv-agent");
     annotate(&st, "null", "\"[" AGENT_STAYS "," JOB_WAITS "]\"");
     stage_prepare(&st);
-    scene_run(&st.s, MINUTES(2));
+    drain_fixture_run(&st.s, MINUTES(2));
     CHECK(is_there(&st, "agent") && is_there(&st, "job") && !is_there(&st, "web"));
     struct prepare_view v = stage_view(&st);
     CHECK_EQ(v.step, PREPARE_DRAIN);
@@ -68,12 +69,12 @@ TEST(prepare_drains_by_the_rules_that_its_node_carries)
     CHECK_STR(v.reason, "Draining");
     CHECK_STR(v.message, "draining: 1 pod is left; default/job: it is waited for until it is gone "
                          "(MachineDrainRule '2')");
-    CHECK_EQ(scene_events(&st.s, "DrainBlocked", "MaintenanceRequest", NULL), 0);
+    CHECK_EQ(drain_fixture_events(&st.s, "DrainBlocked", "MaintenanceRequest", NULL), 0);
     /* They change, and are wrong for a while. */
     annotate(&st, "null", "\"{\\\"error\\\":\\\"no\\\"}\"");
-    scene_run(&st.s, MINUTES(1));
+    drain_fixture_run(&st.s, MINUTES(1));
     CHECK(is_there(&st, "agent") && is_there(&st, "job"));
-    CHECK_EQ(scene_events(&st.s, "DrainBlocked", "MaintenanceRequest", NULL), 1);
+    CHECK_EQ(drain_fixture_events(&st.s, "DrainBlocked", "MaintenanceRequest", NULL), 1);
     annotate(&st, "null", "\"[" AGENT_STAYS "]\"");
     CHECK(stage_reach(&st, PREPARE_DETACH, MINUTES(1)));
     CHECK(is_there(&st, "agent") && !is_there(&st, "job"));
@@ -94,11 +95,11 @@ TEST(prepare_knows_by_the_rules_whose_volumes_stay)
     stage_prepare(&st);
     CHECK(stage_reach(&st, PREPARE_DETACH, MINUTES(1)));
     stage_crash(&st);
-    scene_run(&st.s, SECONDS(20));
+    drain_fixture_run(&st.s, SECONDS(20));
     CHECK_EQ(stage_view(&st).volumes_left, 1);
     CHECK_STR(stage_view(&st).blocked_by[0], "volume pv-other (csi.example.com)");
     annotate(&st, "null", "null");
-    scene_run(&st.s, SECONDS(20));
+    drain_fixture_run(&st.s, SECONDS(20));
     CHECK_EQ(stage_view(&st).volumes_left, 2);
     stage_end(&st);
 }
@@ -111,25 +112,26 @@ TEST(prepare_for_a_machine_does_not_drain_a_node_that_is_known_from_before)
     st.routed = "u-1/2";
     annotate(&st, "\"u-1/1\"", "\"[]\"");
     stage_prepare(&st);
-    scene_run(&st.s, MINUTES(5));
+    drain_fixture_run(&st.s, MINUTES(5));
     CHECK(stage_is_cordoned(&st));
     CHECK_EQ(stage_view(&st).step, PREPARE_DRAIN);
     CHECK_EQ(st.s.evicting, 0);
     CHECK_STR(stage_view(&st).message, "draining: it waits until the node carries request 'u-1/2' "
                                        "of its Machine, and with it the rules to drain by");
-    scene_ask(&st.s, 200, "PATCH", "/api/v1/nodes/node-001",
-              "{\"metadata\":{\"annotations\":{\"drydock.dev/maintenance-request\":\"u-1/2\","
-              "\"drydock.dev/drain-rules\":\"[" AGENT_STAYS "," JOB_WAITS "]\"}}}");
-    scene_run(&st.s, MINUTES(1));
+    drain_fixture_api(
+        &st.s, 200, "PATCH", "/api/v1/nodes/node-001",
+        "{\"metadata\":{\"annotations\":{\"drydock.dev/maintenance-request\":\"u-1/2\","
+        "\"drydock.dev/drain-rules\":\"[" AGENT_STAYS "," JOB_WAITS "]\"}}}");
+    drain_fixture_run(&st.s, MINUTES(1));
     CHECK_EQ(st.s.evicting, 1);
     CHECK(!is_there(&st, "web"));
     /* The request is withdrawn, and its rules with it. That must not free those they spare. */
-    scene_ask(&st.s, 200, "PATCH", "/api/v1/nodes/node-001",
-              "{\"metadata\":{\"annotations\":{\"drydock.dev/maintenance-request\":null,"
-              "\"drydock.dev/drain-rules\":null}}}");
-    scene_run(&st.s, SECONDS(1));
-    scene_create(&st.s, "objects:\n" POD("late", "app: web"));
-    scene_run(&st.s, MINUTES(5));
+    drain_fixture_api(&st.s, 200, "PATCH", "/api/v1/nodes/node-001",
+                      "{\"metadata\":{\"annotations\":{\"drydock.dev/maintenance-request\":null,"
+                      "\"drydock.dev/drain-rules\":null}}}");
+    drain_fixture_run(&st.s, SECONDS(1));
+    drain_fixture_create(&st.s, "objects:\n" POD("late", "app: web"));
+    drain_fixture_run(&st.s, MINUTES(5));
     CHECK_EQ(st.s.evicting, 1);
     CHECK(is_there(&st, "late"));
     CHECK_EQ(stage_view(&st).step, PREPARE_DRAIN);
@@ -144,9 +146,9 @@ TEST(prepare_for_a_machine_whose_node_never_shows_it_is_rejected_in_time)
     begin(&st);
     st.routed = "u-1";
     st.options.drain.timeout_s = 600;
-    st.options.drain.on_timeout = TIMEOUT_FORCE;
+    st.options.drain.on_timeout = ON_TIMEOUT_FORCE;
     stage_prepare(&st);
-    scene_run(&st.s, MINUTES(11));
+    drain_fixture_run(&st.s, MINUTES(11));
     CHECK(stage_view(&st).rejected);
     CHECK_EQ(st.s.evicting, 0);
     stage_end(&st);

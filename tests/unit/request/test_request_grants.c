@@ -74,11 +74,11 @@ TEST(numbers_of_grants_that_do_not_come_are_passed_over)
         struct desk d = desk_of(phases[i]);
         d.f.numbered = true;
         d.m.status.grant = 4;
-        wait_for(&d, WHY_LIMIT_REACHED, "LimitReached");
+        wait_for(&d, ASK_WHY_LIMIT_REACHED, "LimitReached");
         d.f.ask.grant = 5;
         decide(&d);
         CHECK_EQ(d.p.status.grant, 4);
-        d.f.ask.lapses = true;
+        d.f.ask.must_close_grant = true;
         decide(&d);
         CHECK_EQ(d.p.status.phase, MR_PHASE_PENDING);
         CHECK_EQ(d.p.status.grant, 5);

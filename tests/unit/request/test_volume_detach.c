@@ -5,7 +5,7 @@
 
 static uint32_t attachments_watched(struct stage *st)
 {
-    return (uint32_t)scene_sent(&st->s, "volumeattachments", DOOR_WATCH);
+    return (uint32_t)drain_fixture_sent(&st->s, "volumeattachments", DOOR_WATCH);
 }
 
 static void begin(struct stage *st, const char *yaml)
@@ -25,7 +25,7 @@ TEST(detach_waits_for_the_last_attachment_of_the_node)
     stage_attach(&st, "va-3", "node-002", "csi.example.com", "pv-3");
     CHECK_EQ(attachments_watched(&st), 0);
     stage_prepare(&st);
-    scene_run(&st.s, SECONDS(5));
+    drain_fixture_run(&st.s, SECONDS(5));
     struct prepare_view v = stage_view(&st);
     CHECK_EQ(v.step, PREPARE_DETACH);
     CHECK_STR(v.reason, "WaitingForDetach");
@@ -35,19 +35,19 @@ TEST(detach_waits_for_the_last_attachment_of_the_node)
     CHECK_STR(v.blocked_by[1], "volume pv-2 (csi.example.com)");
     CHECK_EQ(v.deadline, v.step_time + SECONDS(1800));
     stage_detach(&st, "va-1");
-    scene_run(&st.s, SECONDS(1));
+    drain_fixture_run(&st.s, SECONDS(1));
     CHECK_EQ(stage_view(&st).volumes_left, 1);
     CHECK_EQ(stage_view(&st).step, PREPARE_DETACH);
     uint64_t sent = door_sent(st.s.door);
-    scene_run(&st.s, SECONDS(60));
+    drain_fixture_run(&st.s, SECONDS(60));
     CHECK_EQ(door_sent(st.s.door), sent); /* nothing polls */
     stage_detach(&st, "va-2");
     CHECK(stage_reach(&st, PREPARE_DONE, SECONDS(5)));
-    scene_run(&st.s, SECONDS(5));
-    CHECK_EQ(scene_events(&st.s, "VolumesDetached", "MaintenanceRequest", NULL), 1);
+    drain_fixture_run(&st.s, SECONDS(5));
+    CHECK_EQ(drain_fixture_events(&st.s, "VolumesDetached", "MaintenanceRequest", NULL), 1);
     /* The watch ends with the last who waits. */
     uint32_t watched = attachments_watched(&st);
-    scene_run(&st.s, HOURS(1));
+    drain_fixture_run(&st.s, HOURS(1));
     CHECK_EQ(attachments_watched(&st), watched);
     stage_end(&st);
 }
@@ -58,15 +58,15 @@ TEST(detach_waits_for_what_is_being_deleted)
     struct stage st;
     begin(&st, "{}");
     stage_attach(&st, "va-1", "node-001", "csi.example.com", "pv-1");
-    scene_ask(&st.s, 200, "PATCH", "/apis/storage.k8s.io/v1/volumeattachments/va-1",
-              "{\"metadata\":{\"finalizers\":[\"external-attacher/csi-example-com\"]}}");
+    drain_fixture_api(&st.s, 200, "PATCH", "/apis/storage.k8s.io/v1/volumeattachments/va-1",
+                      "{\"metadata\":{\"finalizers\":[\"external-attacher/csi-example-com\"]}}");
     stage_prepare(&st);
-    scene_run(&st.s, SECONDS(5));
+    drain_fixture_run(&st.s, SECONDS(5));
     stage_detach(&st, "va-1");
-    scene_run(&st.s, SECONDS(60));
+    drain_fixture_run(&st.s, SECONDS(60));
     CHECK_EQ(stage_view(&st).volumes_left, 1);
-    scene_ask(&st.s, 200, "PATCH", "/apis/storage.k8s.io/v1/volumeattachments/va-1",
-              "{\"metadata\":{\"finalizers\":null}}");
+    drain_fixture_api(&st.s, 200, "PATCH", "/apis/storage.k8s.io/v1/volumeattachments/va-1",
+                      "{\"metadata\":{\"finalizers\":null}}");
     CHECK(stage_reach(&st, PREPARE_DONE, SECONDS(5)));
     stage_end(&st);
 }
@@ -76,9 +76,9 @@ TEST(detach_waits_for_what_the_node_still_lists)
     struct stage st;
     begin(&st, "{}");
     stage_volumes(&st, "[{\"name\":\"kubernetes.io/csi/x^1\",\"devicePath\":\"\"}]");
-    scene_run(&st.s, SECONDS(1));
+    drain_fixture_run(&st.s, SECONDS(1));
     stage_prepare(&st);
-    scene_run(&st.s, SECONDS(30));
+    drain_fixture_run(&st.s, SECONDS(30));
     CHECK_EQ(stage_view(&st).step, PREPARE_DETACH);
     CHECK_EQ(stage_view(&st).volumes_left, 1);
     stage_volumes(&st, "null");
@@ -99,10 +99,10 @@ TEST(detach_ignores_drivers_that_it_is_told_to)
     stage_volumes(&st,
                   "[{\"name\":\"a\",\"devicePath\":\"\"},{\"name\":\"b\",\"devicePath\":\"\"}]");
     stage_prepare(&st);
-    scene_run(&st.s, SECONDS(5));
+    drain_fixture_run(&st.s, SECONDS(5));
     CHECK_EQ(stage_view(&st).volumes_left, 1);
     stage_detach(&st, "va-2");
-    scene_run(&st.s, SECONDS(5));
+    drain_fixture_run(&st.s, SECONDS(5));
     CHECK_EQ(stage_view(&st).volumes_left, 1); /* the node lists it still */
     stage_volumes(&st, "[{\"name\":\"a\",\"devicePath\":\"\"}]");
     CHECK(stage_reach(&st, PREPARE_DONE, SECONDS(5)));
@@ -153,13 +153,13 @@ TEST(detach_does_not_wait_for_volumes_of_pods_that_stay)
         stage_volumes(
             &st, "[{\"name\":\"a\",\"devicePath\":\"\"},{\"name\":\"b\",\"devicePath\":\"\"}]");
         stage_prepare(&st);
-        scene_run(&st.s, SECONDS(10));
+        drain_fixture_run(&st.s, SECONDS(10));
         struct prepare_view v = stage_view(&st);
         CHECK_EQ(v.step, PREPARE_DETACH);
         CHECK_EQ(v.volumes_left, 1);
         CHECK_STR(v.blocked_by[0], "volume pv-o (csi.example.com)");
         CHECK(str_contains(v.message, STR("1 is left, 2 not waited for")));
-        CHECK_EQ(scene_sent(&st.s, "persistentvolumeclaims", DOOR_GET), 2);
+        CHECK_EQ(drain_fixture_sent(&st.s, "persistentvolumeclaims", DOOR_GET), 2);
         stage_detach(&st, "va-o");
         CHECK(stage_reach(&st, PREPARE_DONE, SECONDS(10)));
         stage_end(&st);
@@ -174,10 +174,11 @@ TEST(detach_reads_a_claim_again_until_it_is_bound)
     begin(&st, "objects:\n" CLAIM("daemons", "") DAEMONS);
     stage_attach(&st, "va-d", "node-001", "csi.example.com", "pv-d");
     stage_prepare(&st);
-    scene_run(&st.s, SECONDS(30));
+    drain_fixture_run(&st.s, SECONDS(30));
     CHECK_EQ(stage_view(&st).volumes_left, 1);
-    scene_ask(&st.s, 200, "PATCH", "/api/v1/namespaces/default/persistentvolumeclaims/daemons",
-              "{\"spec\":{\"volumeName\":\"pv-d\"}}");
+    drain_fixture_api(&st.s, 200, "PATCH",
+                      "/api/v1/namespaces/default/persistentvolumeclaims/daemons",
+                      "{\"spec\":{\"volumeName\":\"pv-d\"}}");
     CHECK(stage_reach(&st, PREPARE_DONE, MINUTES(2)));
     stage_end(&st);
 }
@@ -189,13 +190,13 @@ TEST(detach_is_rejected_or_goes_on_when_its_time_is_over)
         struct stage st;
         begin(&st, "{}");
         st.options.detach.timeout_s = 60;
-        st.options.detach.on_timeout = i == 0 ? TIMEOUT_REJECT : TIMEOUT_PROCEED;
+        st.options.detach.on_timeout = i == 0 ? ON_TIMEOUT_REJECT : ON_TIMEOUT_PROCEED;
         stage_attach(&st, "va-1", "node-001", "csi.example.com", "pv-1");
         stage_prepare(&st);
-        scene_run(&st.s, SECONDS(58));
+        drain_fixture_run(&st.s, SECONDS(58));
         CHECK_EQ(stage_view(&st).step, PREPARE_DETACH);
         CHECK(!stage_view(&st).rejected);
-        scene_run(&st.s, SECONDS(4));
+        drain_fixture_run(&st.s, SECONDS(4));
         struct prepare_view v = stage_view(&st);
         CHECK_EQ(v.rejected, i == 0);
         CHECK_EQ(v.step, i == 0 ? PREPARE_DETACH : PREPARE_DONE);
@@ -218,15 +219,15 @@ TEST(detach_says_what_it_cannot_read_as_long_as_it_cannot)
     begin(&st, "{}");
     stage_attach(&st, "va-1", "node-001", "csi.example.com", "pv-1");
     stage_prepare(&st);
-    scene_run(&st.s, SECONDS(5));
+    drain_fixture_run(&st.s, SECONDS(5));
     CHECK(!str_contains(stage_view(&st).message, STR("connection re")));
     st.s.faults.down = true;
     door_cut(st.s.door);
-    scene_run(&st.s, SECONDS(30));
+    drain_fixture_run(&st.s, SECONDS(30));
     CHECK(str_contains(stage_view(&st).message, STR("1 is left")));
     CHECK(str_contains(stage_view(&st).message, STR("connection re")));
     st.s.faults.down = false;
-    scene_run(&st.s, MINUTES(3));
+    drain_fixture_run(&st.s, MINUTES(3));
     CHECK(!str_contains(stage_view(&st).message, STR("connection re")));
     stage_detach(&st, "va-1");
     CHECK(stage_reach(&st, PREPARE_DONE, MINUTES(1)));
@@ -248,7 +249,7 @@ TEST(detach_of_a_second_node_sees_what_was_there_before)
     stage_attach(&st, "va-1", "node-001", "csi.example.com", "pv-1");
     stage_attach(&st, "va-2", "node-002", "csi.example.com", "pv-2");
     stage_prepare(&st);
-    scene_run(&st.s, SECONDS(5));
+    drain_fixture_run(&st.s, SECONDS(5));
     CHECK_EQ(stage_view(&st).volumes_left, 1);
     const struct prepare_spec spec = {
         .uid = STR("other"),
@@ -257,7 +258,7 @@ TEST(detach_of_a_second_node_sees_what_was_there_before)
         .options = st.options,
     };
     struct prepare *second = prepare_new(st.preparer, &spec, note_done, &called);
-    scene_run(&st.s, SECONDS(5));
+    drain_fixture_run(&st.s, SECONDS(5));
     CHECK(called);
     struct prepare_view v;
     prepare_view(second, &v);
@@ -267,7 +268,7 @@ TEST(detach_of_a_second_node_sees_what_was_there_before)
     stage_detach(&st, "va-1");
     CHECK(stage_reach(&st, PREPARE_DONE, SECONDS(5)));
     stage_detach(&st, "va-2");
-    scene_run(&st.s, SECONDS(5));
+    drain_fixture_run(&st.s, SECONDS(5));
     prepare_view(second, &v);
     CHECK_EQ(v.step, PREPARE_DONE);
     stage_end(&st);
