@@ -144,7 +144,7 @@ static void demo_done(struct demo *d)
     web_free(d->web);
     http_server_free(d->http);
     story_done(&d->story);
-    scaled_free(d->time);
+    scaled_loop_free(d->time);
     host_loop_free(d->loop);
 }
 
@@ -161,8 +161,8 @@ static int demo_run(const struct command_call *call)
 {
     const struct demo_options *o = call->config;
     struct err err = { 0 };
-    if (o->speed < 0 || o->speed > SCALED_SPEED_MAX) {
-        (void)err_set(&err, ERR_INVALID, "flag '--speed': want 0 to %.0f", SCALED_SPEED_MAX);
+    if (o->speed < 0 || o->speed > SCALED_LOOP_SPEED_MAX) {
+        (void)err_set(&err, ERR_INVALID, "flag '--speed': want 0 to %.0f", SCALED_LOOP_SPEED_MAX);
         (void)command_fail(call, &err);
         return COMMAND_USAGE;
     }
@@ -175,8 +175,8 @@ static int demo_run(const struct command_call *call)
     d.picture.speed = o->speed > 0 ? o->speed
                       : d.watched  ? DEMO_SPEED_WATCHED
                                    : DEMO_SPEED_UNWATCHED;
-    d.time = scaled_new(d.loop, d.picture.speed);
-    scaled_set_wall(d.time, story_evening(loop_wall(d.loop)));
+    d.time = scaled_loop_new(d.loop, d.picture.speed);
+    scaled_loop_set_wall(d.time, story_evening(loop_wall(d.loop)));
     story_init(&d.story, d.time, o->seed);
     d.story.on_milestone = demo_milestone;
     d.story.ctx = &d;

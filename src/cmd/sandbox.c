@@ -87,7 +87,7 @@ struct sandbox {
     struct loop *time; /* the world's: `loop` itself, or a faster one on it */
     struct apiserver *server;
     struct world *world;
-    struct front front;
+    struct http_front front;
     struct http_server *http;
     bool stopping;
 };
@@ -115,7 +115,7 @@ static void sandbox_done(struct sandbox *s)
     world_free(s->world);
     apiserver_free(s->server);
     if (s->time != s->loop) {
-        scaled_free(s->time);
+        scaled_loop_free(s->time);
     }
     host_loop_free(s->loop);
 }
@@ -146,7 +146,7 @@ static int sandbox_serve(struct sandbox *s, struct arena *memory, struct err *er
         config.tls_key = pki.server_key;
         config.tls_client_ca = pki.ca_cert;
     }
-    s->http = http_server_new(s->loop, &config, front_handle, &s->front, err);
+    s->http = http_server_new(s->loop, &config, http_front_handle, &s->front, err);
     if (s->http == NULL) {
         return -(int)err->code;
     }
@@ -159,7 +159,7 @@ static int sandbox_serve(struct sandbox *s, struct arena *memory, struct err *er
         }
     }
     (void)printf("serving " STR_FMT ", %u nodes%s" STR_FMT "\n", STR_ARG(url),
-                 s->world == NULL ? 0 : world_nodes(s->world),
+                 s->world == NULL ? 0 : world_node_count(s->world),
                  o->kubeconfig.n > 0 ? ", kubeconfig " : "", STR_ARG(o->kubeconfig));
     (void)fflush(stdout);
     return 0;
@@ -191,30 +191,30 @@ static int sandbox_populate(struct sandbox *s, struct arena *memory, struct err 
         }
     }
     s->world = world_new(s->time, s->server, &config);
-    return world_create(s->world, objects, n, err);
+    return world_create_objects(s->world, objects, n, err);
 }
 
 static int sandbox_run(const struct command_call *call)
 {
     const struct sandbox_options *o = call->config;
     struct err err = { 0 };
-    const char *wrong = !(o->speed > 0 && o->speed <= SCALED_SPEED_MAX) ? "speed"
-                        : o->nodes > WORLD_NODES_MAX                    ? "nodes"
-                        : o->zones < 1 || o->zones > WORLD_ZONES_MAX    ? "zones"
-                                                                        : NULL;
+    const char *wrong = !(o->speed > 0 && o->speed <= SCALED_LOOP_SPEED_MAX) ? "speed"
+                        : o->nodes > WORLD_NODES_MAX                         ? "nodes"
+                        : o->zones < 1 || o->zones > WORLD_ZONES_MAX         ? "zones"
+                                                                             : NULL;
     if (wrong != NULL) {
         (void)err_set(
             &err, ERR_INVALID,
             "flag '--%s' is out of its bounds: nodes 0 to %u, zones 1 to %u, speed above 0 to %.0f",
-            wrong, WORLD_NODES_MAX, WORLD_ZONES_MAX, SCALED_SPEED_MAX);
+            wrong, WORLD_NODES_MAX, WORLD_ZONES_MAX, SCALED_LOOP_SPEED_MAX);
         (void)command_fail(call, &err);
         return COMMAND_USAGE;
     }
     CLEANUP(sandbox_done)
     struct sandbox s = { .options = o, .loop = host_loop_new() };
-    s.time = o->speed == 1 ? s.loop : scaled_new(s.loop, o->speed);
+    s.time = o->speed == 1 ? s.loop : scaled_loop_new(s.loop, o->speed);
     s.server = apiserver_new(s.time, o->seed);
-    front_init(&s.front, s.loop, s.server);
+    http_front_init(&s.front, s.loop, s.server);
     s.front.certificates = o->tls;
     s.front.speed = o->speed;
     if (sandbox_populate(&s, call->memory, &err) < 0) {

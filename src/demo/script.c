@@ -214,7 +214,7 @@ static void replica_on_leading(void *ctx, bool leading)
 
 static void replica_start(struct story *s, struct story_replica *r)
 {
-    r->door = door_new(s->time, s->server, &s->network);
+    r->door = sim_api_new(s->time, s->server, &s->network);
     r->outbound = sim_outbound_new(s->time, &s->inbox, NULL);
     struct controller_config config = {
         .identity = r->name,
@@ -250,7 +250,7 @@ static void replica_kill(struct story *s, struct story_replica *r)
     }
     controller_free(STEAL(r->controller));
     sim_outbound_free(STEAL(r->outbound));
-    door_free(STEAL(r->door));
+    sim_api_free(STEAL(r->door));
 }
 
 /* ── chapters ──────────────────────────────────────────────────────────────────────────────── */
@@ -278,7 +278,7 @@ static void gather_tell(struct story *s, struct buf *out)
     struct scene_pods pods = scene_pods(s->server, STR(""));
     buf_printf(out,
                "a shop runs on %u nodes in three zones: %u pods, five budgets; " STR_FMT " leads",
-               world_nodes(s->world), pods.all, STR_ARG(s->led_last->name));
+               world_node_count(s->world), pods.all, STR_ARG(s->led_last->name));
 }
 
 static void release_begin(struct story *s)
@@ -302,7 +302,7 @@ static void release_tell(struct story *s, struct buf *out)
     buf_printf(out,
                "an OS update is out: all %u nodes ask for maintenance, and %llu mails ask for "
                "approval",
-               world_nodes(s->world), (unsigned long long)s->inbox.arrived);
+               world_node_count(s->world), (unsigned long long)s->inbox.arrived);
 }
 
 /* Approves what waits in zones whose letter is in `zones`, but for the node that is lost. */
@@ -539,7 +539,7 @@ static bool finish_reached(struct story *s)
 static void finish_tell(struct story *s, struct buf *out)
 {
     buf_printf(out, "all %u nodes run the new image, and every pod of the shop is ready",
-               world_nodes(s->world));
+               world_node_count(s->world));
 }
 
 static const struct chapter chapters[] = {
@@ -646,8 +646,8 @@ void story_begin(struct story *s)
         world_file_read(story_example("shop.yaml"), &memory, &config, &objects, &objects_n, &err);
     ASSERT(r == 0); /* it is our own file, and a test reads it */
     s->world = world_new(s->time, s->server, &config);
-    apiserver_on_check(s->server, story_on_commit, s);
-    if (world_create(s->world, objects, objects_n, &err) < 0) {
+    apiserver_on_commit_check(s->server, story_on_commit, s);
+    if (world_create_objects(s->world, objects, objects_n, &err) < 0) {
         story_fail(s, "the sandbox refused the shop", &err);
         return;
     }
@@ -680,7 +680,7 @@ void story_done(struct story *s)
         replica_kill(s, &s->replicas[i]);
     }
     source_done(&s->source);
-    apiserver_on_check(s->server, NULL, NULL);
+    apiserver_on_commit_check(s->server, NULL, NULL);
     world_free(s->world);
     faults_done(&s->network);
     apiserver_free(s->server);

@@ -232,7 +232,7 @@ int quantity_cmp(const struct quantity *a, const struct quantity *b)
     return order * sign_a;
 }
 
-static bool scaled_value(const struct quantity *q, int32_t scale, int64_t *ret)
+static bool scaled_loop_value(const struct quantity *q, int32_t scale, int64_t *ret)
 {
     struct quantity whole = *q;
     (void)round_up(&whole, scale); /* rounding is what is wanted */
@@ -245,12 +245,12 @@ static bool scaled_value(const struct quantity *q, int32_t scale, int64_t *ret)
 
 bool quantity_value(const struct quantity *q, int64_t *ret)
 {
-    return scaled_value(q, 0, ret);
+    return scaled_loop_value(q, 0, ret);
 }
 
 bool quantity_milli(const struct quantity *q, int64_t *ret)
 {
-    return scaled_value(q, -3, ret);
+    return scaled_loop_value(q, -3, ret);
 }
 
 static int add_signed(struct quantity *q, const struct quantity *y, bool negative, struct err *err)

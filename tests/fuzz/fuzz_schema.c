@@ -18,7 +18,7 @@ FUZZ_TARGET(text)
     if (tree_kind(tree_index(input, 0)) != JOBJ || tree_kind(object) != JOBJ) {
         return;
     }
-    const struct tree *schema = types_custom(&a, tree_index(input, 0));
+    const struct tree *schema = types_custom_schema(&a, tree_index(input, 0));
     struct schema_paths unknown = { 0 };
     struct schema_causes causes = { 0 };
     schema_prune(&types, schema, SCHEMA_CUSTOM, &a, object, &unknown);

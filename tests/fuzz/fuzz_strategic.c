@@ -44,7 +44,8 @@ FUZZ_TARGET(text)
     if (tree_parse(text, &a, &input, &err) < 0) {
         return;
     }
-    const struct tree *schema = types_builtin(&types, STR(""), tree_text(tree_index(input, 0)));
+    const struct tree *schema =
+        types_builtin_kind(&types, STR(""), tree_text(tree_index(input, 0)));
     const struct tree *object = tree_index(input, 1);
     const struct tree *patch = tree_index(input, 2);
     if (tree_kind(object) != JOBJ || patch == NULL) {

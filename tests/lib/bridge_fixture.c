@@ -118,17 +118,17 @@ static void strait_log(void *ctx, struct str line)
 void strait_begin(struct strait *s, const char *version)
 {
     *s = (struct strait){ .version = version };
-    s->time = vloop_new(7, SECONDS(1767323045));
-    s->loop = vloop_view(s->time, 0);
-    s->home = apiserver_new(vloop_root(s->time), 7);
+    s->time = virtual_loop_new(7, SECONDS(1767323045));
+    s->loop = virtual_loop_view_new(s->time, 0);
+    s->home = apiserver_new(virtual_loop_root(s->time), 7);
     faults_init(&s->faults, 8);
-    phonebook_init(&s->book);
+    sim_clusters_init(&s->book);
     s->sink = (struct log){ .write = strait_log, .ctx = s, .level = LOG_DEBUG };
     strait_kind(s, "Machine", "machines");
     strait_kind(s, "Cluster", "clusters");
     strait_kind(s, "MachineDrainRule", "machinedrainrules");
     strait_crd(s, "metal3.io", "v1alpha1", "BareMetalHost", "baremetalhosts");
-    apiserver_on_check(s->home, strait_on_commit, s);
+    apiserver_on_commit_check(s->home, strait_on_commit, s);
 }
 
 static void strait_on_stopped(void *ctx)
@@ -140,9 +140,9 @@ static void strait_on_stopped(void *ctx)
 void strait_bridge(struct strait *s, const struct bridge_config *config)
 {
     struct bridge_config c = config == NULL ? (struct bridge_config){ 0 } : *config;
-    s->dialer = sandbox_dialer_new(s->loop, &s->book);
-    s->api = door_new(s->loop, s->home, &s->faults);
-    door_set_agent(s->api, STR("drydock"));
+    s->dialer = sim_dialer_new(s->loop, &s->book);
+    s->api = sim_api_new(s->loop, s->home, &s->faults);
+    sim_api_set_user_agent(s->api, STR("drydock"));
     c.identity = c.identity.n > 0 ? c.identity : STR("me");
     c.dialer = s->dialer;
     c.on_stopped = strait_on_stopped;
@@ -155,17 +155,17 @@ void strait_crash(struct strait *s)
 {
     bridge_free(STEAL(s->bridge));
     if (s->api != NULL) {
-        CHECK_EQ(sandbox_dialer_open(s->dialer), 0);
-        CHECK_EQ(door_in_flight(s->api), 0);
+        CHECK_EQ(sim_dialer_open(s->dialer), 0);
+        CHECK_EQ(sim_api_in_flight(s->api), 0);
     }
-    sandbox_dialer_free(STEAL(s->dialer));
-    door_free(STEAL(s->api));
+    sim_dialer_free(STEAL(s->dialer));
+    sim_api_free(STEAL(s->api));
 }
 
 void strait_end(struct strait *s)
 {
     strait_crash(s);
-    phonebook_done(&s->book);
+    sim_clusters_done(&s->book);
     for (uint32_t i = 0; i < s->shore_n; i++) {
         faults_done(&s->shores[i]->faults);
         apiserver_free(s->shores[i]->server);
@@ -173,16 +173,16 @@ void strait_end(struct strait *s)
     }
     faults_done(&s->faults);
     apiserver_free(s->home);
-    vloop_view_free(s->loop);
-    CHECK_EQ(vloop_armed(s->time), 0);
-    vloop_free(s->time);
+    virtual_loop_view_free(s->loop);
+    CHECK_EQ(virtual_loop_armed(s->time), 0);
+    virtual_loop_free(s->time);
     buf_done(&s->log);
     arena_done(&s->memory);
 }
 
 static bool strait_step(struct strait *s, usec_t until)
 {
-    bool more = vloop_step(s->time, until);
+    bool more = virtual_loop_step(s->time, until);
     if (s->bridge != NULL) {
         bridge_check(s->bridge);
     }
@@ -191,14 +191,14 @@ static bool strait_step(struct strait *s, usec_t until)
 
 void strait_run(struct strait *s, usec_t span)
 {
-    usec_t until = vloop_now(s->time) + span;
+    usec_t until = virtual_loop_now(s->time) + span;
     while (strait_step(s, until)) {
     }
 }
 
 bool strait_until(struct strait *s, bool (*is)(struct strait *s), usec_t span)
 {
-    usec_t until = vloop_now(s->time) + span;
+    usec_t until = virtual_loop_now(s->time) + span;
     while (!is(s)) {
         if (!strait_step(s, until)) {
             return is(s);
@@ -243,7 +243,7 @@ void strait_secret(struct strait *s, const char *name, const char *token)
     struct str space;
     struct str cluster;
     strait_split(name, &space, &cluster);
-    struct str text = phonebook_kubeconfig(strait_address(s, name), str_from(token), &s->memory);
+    struct str text = sim_clusters_kubeconfig(strait_address(s, name), str_from(token), &s->memory);
     struct str body = arena_printf(&s->memory,
                                    "{\"metadata\":{\"name\":\"" STR_FMT
                                    "-kubeconfig\"},\"type\":\"cluster.x-k8s.io/secret\","
@@ -267,11 +267,12 @@ struct strait_shore *strait_shore(struct strait *s, const char *name)
     struct strait_shore *shore = ALLOC_NEW(struct strait_shore);
     s->shores[s->shore_n++] = shore;
     shore->name = arena_printf(&s->memory, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(cluster));
-    shore->server = apiserver_new(vloop_root(s->time), 100 + s->shore_n);
+    shore->server = apiserver_new(virtual_loop_root(s->time), 100 + s->shore_n);
     apiserver_set_token(shore->server, STR("t1"));
-    apiserver_on_check(shore->server, strait_on_commit, s);
+    apiserver_on_commit_check(shore->server, strait_on_commit, s);
     faults_init(&shore->faults, 200 + s->shore_n);
-    shore->entry = phonebook_put(&s->book, strait_address(s, name), shore->server, &shore->faults);
+    shore->entry =
+        sim_clusters_add(&s->book, strait_address(s, name), shore->server, &shore->faults);
     if (!str_eq(space, STR("default"))) {
         struct str body =
             arena_printf(&s->memory, "{\"metadata\":{\"name\":\"" STR_FMT "\"}}", STR_ARG(space));

@@ -1,5 +1,6 @@
 /*
- * bridge_fixture: a management cluster, workload clusters and a bridge between them, on virtual time.
+ * bridge_fixture: a management cluster, workload clusters and a bridge between them, on virtual
+ * time.
  *
  * Objects are made and changed by requests of other clients; what is checked is what is on the
  * servers. Clusters "east", "west", … are in namespace "default" unless a name says "space/east".
@@ -20,17 +21,17 @@ struct strait_shore {
     struct str name; /* "default/east" */
     struct apiserver *server;
     struct faults faults;
-    struct phonebook_entry *entry;
+    struct sim_cluster *entry;
 };
 
 struct strait {
     struct arena memory;
-    struct vloop *time;
+    struct virtual_loop *time;
     struct loop *loop; /* the bridge's view */
     struct apiserver *home;
     struct faults faults; /* of the way to it */
     struct api *api;
-    struct phonebook book;
+    struct sim_clusters book;
     struct dialer *dialer;
     struct bridge *bridge;
     struct metrics *metrics; /* of bridges that are made from now on; NULL = none */

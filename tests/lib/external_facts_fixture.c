@@ -62,7 +62,7 @@ static void on_commit(void *ctx, const struct apiserver_commit *commit)
         !jval_i64(jval_at(commit->old, "spec.leaseDurationSeconds"), &duration)) {
         return;
     }
-    usec_t wall = loop_wall(vloop_root(w->time));
+    usec_t wall = loop_wall(virtual_loop_root(w->time));
     w->taken_early += wall <= timestamp_to_usec(renewed) + SECONDS(duration) ? 1 : 0;
 }
 
@@ -78,8 +78,8 @@ struct config load(struct world *w, const char *yaml)
 
 void replica_begin(struct world *w, struct replica *r, bool with_wire)
 {
-    r->loop = vloop_view(w->time, 0);
-    r->api = door_new(r->loop, w->server, &w->faults);
+    r->loop = virtual_loop_view_new(w->time, 0);
+    r->api = sim_api_new(r->loop, w->server, &w->faults);
     r->outbound = with_wire ? sim_outbound_new(r->loop, &w->inbox, &w->faults) : NULL;
     client_init(&r->client, r->loop, r->api);
     r->inquiry = inquiry_new(r->loop, &(struct inquiry_config){
@@ -94,15 +94,15 @@ void replica_begin(struct world *w, struct replica *r, bool with_wire)
 
 void world_begin_with(struct world *w, uint64_t seed, bool with_wire)
 {
-    *w = (struct world){ .time = vloop_new(seed, WALL) };
+    *w = (struct world){ .time = virtual_loop_new(seed, WALL) };
     faults_init(&w->faults, seed);
     inbox_init(&w->inbox);
     w->inbox.script = answer_query;
     w->inbox.ctx = w;
     w->prometheus.body = "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\","
                          "\"result\":[{\"metric\":{},\"value\":[1,\"2.5\"]}]}}";
-    w->server = apiserver_new(vloop_root(w->time), seed);
-    apiserver_on_check(w->server, on_commit, w);
+    w->server = apiserver_new(virtual_loop_root(w->time), seed);
+    apiserver_on_commit_check(w->server, on_commit, w);
     replica_begin(w, &w->replicas[0], with_wire);
 }
 
@@ -118,21 +118,21 @@ void world_end(struct world *w)
         if (r->loop != NULL) {
             inquiry_free(r->inquiry);
             sim_outbound_free(r->outbound);
-            door_free(r->api);
-            vloop_view_free(r->loop);
+            sim_api_free(r->api);
+            virtual_loop_view_free(r->loop);
         }
     }
     faults_done(&w->faults);
     inbox_done(&w->inbox);
     apiserver_free(w->server);
-    vloop_free(w->time);
+    virtual_loop_free(w->time);
     arena_done(&w->memory);
 }
 
 void run(struct world *w, usec_t span)
 {
-    usec_t until = vloop_now(w->time) + span;
-    while (vloop_step(w->time, until)) {
+    usec_t until = virtual_loop_now(w->time) + span;
+    while (virtual_loop_step(w->time, until)) {
         for (int i = 0; i < 2; i++) {
             if (w->replicas[i].inquiry != NULL) {
                 inquiry_check(w->replicas[i].inquiry);

@@ -27,7 +27,7 @@ struct prometheus {
 
 struct world {
     struct arena memory;
-    struct vloop *time;
+    struct virtual_loop *time;
     struct apiserver *server;
     struct faults faults;
     struct inbox inbox;

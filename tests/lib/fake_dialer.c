@@ -6,7 +6,7 @@ static struct api *fake_dial(struct dialer *dialer, const struct dialer_spec *sp
     struct fake_dialer *d = CONTAINER_OF(dialer, struct fake_dialer, dialer);
     ASSERT(!d->open);
     d->open = true;
-    d->dialled++;
+    d->dial_count++;
     fake_api_init(&d->api);
     return &d->api.api;
 }

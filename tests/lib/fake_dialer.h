@@ -11,7 +11,7 @@ struct fake_dialer {
     struct dialer dialer; /* first */
     struct fake_api api;  /* while it is open */
     bool open;
-    uint32_t dialled;
+    uint32_t dial_count;
 };
 
 void fake_dialer_init(struct fake_dialer *d);

@@ -13,14 +13,14 @@ static void link_world_log(void *ctx, struct str line)
 void link_world_begin(struct link_world *w, uint64_t seed)
 {
     *w = (struct link_world){ .connects = { .rate = 50, .burst = 50 } };
-    w->time = vloop_new(seed, SECONDS(1767323045));
-    w->loop = vloop_root(w->time);
+    w->time = virtual_loop_new(seed, SECONDS(1767323045));
+    w->loop = virtual_loop_root(w->time);
     w->server = apiserver_new(w->loop, seed);
     faults_init(&w->faults, seed + 1);
-    w->api = door_new(w->loop, w->server, &w->faults);
+    w->api = sim_api_new(w->loop, w->server, &w->faults);
     client_init(&w->home, w->loop, w->api);
-    phonebook_init(&w->book);
-    w->dialer = sandbox_dialer_new(w->loop, &w->book);
+    sim_clusters_init(&w->book);
+    w->dialer = sim_dialer_new(w->loop, &w->book);
     w->sink = (struct log){ .write = link_world_log, .ctx = w, .level = LOG_DEBUG };
 }
 
@@ -38,25 +38,25 @@ void link_world_end(struct link_world *w)
     for (uint32_t i = 0; i < w->sites_n; i++) {
         link_free(STEAL(w->sites[i]->link));
     }
-    CHECK_EQ(sandbox_dialer_open(w->dialer), 0);
-    CHECK_EQ(door_in_flight(w->api), 0);
-    sandbox_dialer_free(w->dialer);
-    phonebook_done(&w->book);
+    CHECK_EQ(sim_dialer_open(w->dialer), 0);
+    CHECK_EQ(sim_api_in_flight(w->api), 0);
+    sim_dialer_free(w->dialer);
+    sim_clusters_done(&w->book);
     for (uint32_t i = 0; i < w->sites_n; i++) {
         link_site_free(w->sites[i]);
     }
-    door_free(w->api);
+    sim_api_free(w->api);
     faults_done(&w->faults);
     apiserver_free(w->server);
-    CHECK_EQ(vloop_armed(w->time), 0);
-    vloop_free(w->time);
+    CHECK_EQ(virtual_loop_armed(w->time), 0);
+    virtual_loop_free(w->time);
     buf_done(&w->log);
     arena_done(&w->memory);
 }
 
 static bool link_world_step(struct link_world *w, usec_t until)
 {
-    bool more = vloop_step(w->time, until);
+    bool more = virtual_loop_step(w->time, until);
     for (uint32_t i = 0; i < w->sites_n; i++) {
         if (w->sites[i]->link != NULL) {
             link_check(w->sites[i]->link);
@@ -67,7 +67,7 @@ static bool link_world_step(struct link_world *w, usec_t until)
 
 void link_world_run(struct link_world *w, usec_t span)
 {
-    usec_t until = vloop_now(w->time) + span;
+    usec_t until = virtual_loop_now(w->time) + span;
     while (link_world_step(w, until)) {
     }
 }
@@ -75,7 +75,7 @@ void link_world_run(struct link_world *w, usec_t span)
 bool link_world_until(struct link_world *w, struct link_site *site, enum link_state state,
                       usec_t span)
 {
-    usec_t until = vloop_now(w->time) + span;
+    usec_t until = virtual_loop_now(w->time) + span;
     while (link_state(site->link) != state) {
         if (!link_world_step(w, until)) {
             return link_state(site->link) == state;
@@ -92,7 +92,7 @@ static void link_site_on_state(void *ctx, struct link *l)
     site->states++;
     if (link_fresh(l)) {
         site->fresh++;
-        site->fresh_at = vloop_now(site->world->time);
+        site->fresh_at = virtual_loop_now(site->world->time);
         CHECK_EQ(link_away_since(l), 0);
     }
     site->idle += link_state(l) == LINK_IDLE ? 1 : 0;
@@ -175,8 +175,8 @@ struct link_site *link_site_with(struct link_world *w, const char *name, const c
     site->server = apiserver_new(w->loop, w->sites_n);
     apiserver_set_token(site->server, STR("t1"));
     faults_init(&site->faults, 1000 + w->sites_n);
-    site->entry = phonebook_put(&w->book, arena_printf(&w->memory, "https://%s", name),
-                                site->server, &site->faults);
+    site->entry = sim_clusters_add(&w->book, arena_printf(&w->memory, "https://%s", name),
+                                   site->server, &site->faults);
     if (kubeconfig != NULL) {
         link_site_secret_text(site, str_from(kubeconfig));
     }
@@ -187,7 +187,7 @@ struct link_site *link_site_with(struct link_world *w, const char *name, const c
 struct link_site *link_site_new(struct link_world *w, const char *name)
 {
     struct str address = arena_printf(&w->memory, "https://%s", name);
-    return link_site_with(w, name, phonebook_kubeconfig(address, STR("t1"), &w->memory).p);
+    return link_site_with(w, name, sim_clusters_kubeconfig(address, STR("t1"), &w->memory).p);
 }
 
 void link_site_secret_text(struct link_site *site, struct str text)
@@ -213,7 +213,7 @@ void link_site_secret(struct link_site *site, const char *token)
 {
     struct link_world *w = site->world;
     struct str address = arena_printf(&w->memory, "https://" STR_FMT, STR_ARG(site->name));
-    link_site_secret_text(site, phonebook_kubeconfig(address, str_from(token), &w->memory));
+    link_site_secret_text(site, sim_clusters_kubeconfig(address, str_from(token), &w->memory));
 }
 
 void link_site_secret_delete(struct link_site *site)
@@ -280,10 +280,10 @@ struct link_site *link_world_fresh(struct link_world *w)
 uint64_t link_world_reads(struct link_world *w)
 {
     uint32_t n;
-    const struct door_tally *tally = door_tallies(w->api, &n);
+    const struct sim_api_count *tally = sim_api_counts(w->api, &n);
     for (uint32_t i = 0; i < n; i++) {
         if (str_eq(tally[i].resource, STR("secrets"))) {
-            return tally[i].sent[DOOR_GET];
+            return tally[i].sent[SIM_GET];
         }
     }
     return 0;

@@ -18,7 +18,7 @@ struct link_site {
     struct str space;
     struct apiserver *server;
     struct faults faults;
-    struct phonebook_entry *entry;
+    struct sim_cluster *entry;
     struct link *link;
     bool locked; /* nothing may be written */
     uint64_t secret_version;
@@ -35,13 +35,13 @@ struct link_site {
 
 struct link_world {
     struct arena memory;
-    struct vloop *time;
+    struct virtual_loop *time;
     struct loop *loop;
     struct apiserver *server;
     struct faults faults;
     struct api *api;
     struct client home;
-    struct phonebook book;
+    struct sim_clusters book;
     struct dialer *dialer;
     struct dialer *instead; /* what links dial with; NULL = `dialer` */
     bool manage;            /* links that are made from now on have an account of their own */

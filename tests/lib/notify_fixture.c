@@ -7,15 +7,15 @@
 void messenger_init(struct messenger *m, const char *type, const char *config)
 {
     *m = (struct messenger){ 0 };
-    m->time = vloop_new(1, MESSENGER_START);
+    m->time = virtual_loop_new(1, MESSENGER_START);
     faults_init(&m->api_faults, 1);
     faults_init(&m->outbound_faults, 2);
-    m->server = apiserver_new(vloop_root(m->time), 1);
-    m->api = door_new(vloop_root(m->time), m->server, &m->api_faults);
-    client_init(&m->client, vloop_root(m->time), m->api);
+    m->server = apiserver_new(virtual_loop_root(m->time), 1);
+    m->api = sim_api_new(virtual_loop_root(m->time), m->server, &m->api_faults);
+    client_init(&m->client, virtual_loop_root(m->time), m->api);
     inbox_init(&m->inbox);
-    m->outbound = sim_outbound_new(vloop_root(m->time), &m->inbox, &m->outbound_faults);
-    notify_door_init(&m->door, vloop_root(m->time), &m->client, m->outbound);
+    m->outbound = sim_outbound_new(virtual_loop_root(m->time), &m->inbox, &m->outbound_faults);
+    notify_door_init(&m->door, virtual_loop_root(m->time), &m->client, m->outbound);
     m->facts = (struct notify_facts){
         .node = STR("node-1"),
         .state = STR("in-maintenance"),
@@ -49,12 +49,12 @@ void messenger_done(struct messenger *m)
         notify_cancel((struct notify_call *)(void *)first); /* the link is its first member */
     }
     sim_outbound_free(m->outbound);
-    door_free(m->api);
+    sim_api_free(m->api);
     faults_done(&m->outbound_faults);
     faults_done(&m->api_faults);
     apiserver_free(m->server);
     inbox_done(&m->inbox);
-    vloop_free(m->time);
+    virtual_loop_free(m->time);
     arena_done(&m->memory);
 }
 
@@ -80,7 +80,7 @@ struct notify_call *messenger_send(struct messenger *m)
 
 void messenger_run(struct messenger *m, usec_t time)
 {
-    (void)vloop_run(m->time, vloop_now(m->time) + time);
+    (void)virtual_loop_run(m->time, virtual_loop_now(m->time) + time);
 }
 
 void messenger_tell(struct messenger *m)

@@ -13,7 +13,7 @@
 
 struct messenger {
     struct arena memory;
-    struct vloop *time;
+    struct virtual_loop *time;
     struct apiserver *server;
     struct faults api_faults;
     struct faults outbound_faults;

@@ -6,9 +6,9 @@
 #include "sandbox/apiserver/continue_token.h"
 #include "sandbox/sim/virtual_loop.h"
 
-struct player {
+struct replay {
     struct arena arena;
-    struct vloop *vloop;
+    struct virtual_loop *vloop;
     struct apiserver *server;
     struct map values; /* placeholder → struct str */
     struct buf *out;
@@ -16,8 +16,8 @@ struct player {
     bool managed; /* managedFields count */
 };
 
-static void differ(struct player *p, struct str path, const char *what, struct str have,
-                   struct str want)
+static void replay_report(struct replay *p, struct str path, const char *what, struct str have,
+                          struct str want)
 {
     buf_printf(p->out, STR_FMT " " STR_FMT ": %s: " STR_FMT " want " STR_FMT "\n",
                STR_ARG(p->where), STR_ARG(path), what, STR_ARG(str_sub(have, 0, MIN(have.n, 400u))),
@@ -60,7 +60,7 @@ static size_t span(struct str s, const char *set)
 }
 
 /* How many bytes of `s` have the placeholder's form; 0 = none. */
-static size_t form_length(struct str placeholder, struct str s)
+static size_t placeholder_length(struct str placeholder, struct str s)
 {
     if (str_starts(placeholder, STR("<uid"))) {
         return s.n >= 36 && span(s, "0123456789abcdef-") >= 36 ? 36 : 0;
@@ -85,7 +85,7 @@ static size_t form_length(struct str placeholder, struct str s)
     return s.n; /* whatever is left */
 }
 
-static bool bind(struct player *p, struct str placeholder, struct str value)
+static bool placeholder_bind(struct replay *p, struct str placeholder, struct str value)
 {
     const struct str *have = map_find(&p->values, placeholder);
     bool numbered = str_contains(placeholder, STR("-")) && !str_starts(placeholder, STR("<suf"));
@@ -104,7 +104,7 @@ static bool bind(struct player *p, struct str placeholder, struct str value)
     return true;
 }
 
-static bool match_text(struct player *p, struct str want, struct str have)
+static bool replay_match_text(struct replay *p, struct str want, struct str have)
 {
     while (want.n > 0) {
         struct str placeholder = placeholder_at(want);
@@ -116,9 +116,9 @@ static bool match_text(struct player *p, struct str want, struct str have)
             have = str_sub(have, 1, have.n - 1);
             continue;
         }
-        size_t n = form_length(placeholder, have);
+        size_t n = placeholder_length(placeholder, have);
         bool may_be_empty = str_eq(placeholder, STR("<address>"));
-        if ((n == 0 && !may_be_empty) || !bind(p, placeholder, str_sub(have, 0, n))) {
+        if ((n == 0 && !may_be_empty) || !placeholder_bind(p, placeholder, str_sub(have, 0, n))) {
             return false;
         }
         want = str_sub(want, placeholder.n, want.n - placeholder.n);
@@ -127,7 +127,7 @@ static bool match_text(struct player *p, struct str want, struct str have)
     return have.n == 0;
 }
 
-static struct str fill(struct player *p, struct str text)
+static struct str placeholders_fill(struct replay *p, struct str text)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
@@ -146,27 +146,27 @@ static struct str fill(struct player *p, struct str text)
 }
 
 /* A request's body with every placeholder replaced by what it is bound to. */
-static void fill_tree(struct player *p, struct tree *t)
+static void placeholders_fill_tree(struct replay *p, struct tree *t)
 {
     if (tree_kind(t) == JSTR) {
-        t->text = fill(p, t->text);
+        t->text = placeholders_fill(p, t->text);
     }
     TREE_EACH (t, child) {
-        fill_tree(p, child);
+        placeholders_fill_tree(p, child);
     }
 }
 
-static struct str shown(struct player *p, const struct tree *t)
+static struct str tree_to_text(struct replay *p, const struct tree *t)
 {
     return t == NULL ? STR("nothing") : tree_json(&p->arena, t);
 }
 
-static void compare(struct player *p, struct str path, const struct tree *want,
-                    const struct tree *have);
+static void replay_compare(struct replay *p, struct str path, const struct tree *want,
+                           const struct tree *have);
 
 /* managedFields are another recording's matter, and the sentences that describe columns are each
  * server's own. */
-static bool is_left_out(const struct player *p, struct str path, struct str key)
+static bool replay_ignores(const struct replay *p, struct str path, struct str key)
 {
     size_t dot = str_rfind_char(path, '.');
     struct str last = dot == SIZE_MAX ? path : str_sub(path, dot + 1, path.n - dot - 1);
@@ -175,55 +175,56 @@ static bool is_left_out(const struct player *p, struct str path, struct str key)
            (column && str_eq(key, STR("description")));
 }
 
-static void compare_members(struct player *p, struct str path, const struct tree *want,
-                            const struct tree *have)
+static void replay_compare_members(struct replay *p, struct str path, const struct tree *want,
+                                   const struct tree *have)
 {
     TREE_EACH (want, member) {
-        if (is_left_out(p, path, member->key)) {
+        if (replay_ignores(p, path, member->key)) {
             continue;
         }
         const struct tree *other = tree_get(have, member->key);
         struct str below =
             arena_printf(&p->arena, STR_FMT "." STR_FMT, STR_ARG(path), STR_ARG(member->key));
         if (other == NULL) {
-            differ(p, below, "is missing", STR(""), shown(p, member));
+            replay_report(p, below, "is missing", STR(""), tree_to_text(p, member));
         } else {
-            compare(p, below, member, other);
+            replay_compare(p, below, member, other);
         }
     }
     TREE_EACH (have, member) {
-        if (!is_left_out(p, path, member->key) && tree_get(want, member->key) == NULL) {
-            differ(
+        if (!replay_ignores(p, path, member->key) && tree_get(want, member->key) == NULL) {
+            replay_report(
                 p,
                 arena_printf(&p->arena, STR_FMT "." STR_FMT, STR_ARG(path), STR_ARG(member->key)),
-                "should not be there", shown(p, member), STR("nothing"));
+                "should not be there", tree_to_text(p, member), STR("nothing"));
         }
     }
 }
 
-static void compare(struct player *p, struct str path, const struct tree *want,
-                    const struct tree *have)
+static void replay_compare(struct replay *p, struct str path, const struct tree *want,
+                           const struct tree *have)
 {
     if (tree_kind(want) == JOBJ && tree_kind(have) == JOBJ) {
-        compare_members(p, path, want, have);
+        replay_compare_members(p, path, want, have);
         return;
     }
     if (tree_kind(want) == JARR && tree_kind(have) == JARR) {
         if (want->n != have->n) {
-            differ(p, path, "has another length", shown(p, have), shown(p, want));
+            replay_report(p, path, "has another length", tree_to_text(p, have),
+                          tree_to_text(p, want));
             return;
         }
         uint32_t i = 0;
         TREE_EACH (want, item) {
-            compare(p, arena_printf(&p->arena, STR_FMT "[%u]", STR_ARG(path), i), item,
-                    tree_index(have, i));
+            replay_compare(p, arena_printf(&p->arena, STR_FMT "[%u]", STR_ARG(path), i), item,
+                           tree_index(have, i));
             i++;
         }
         return;
     }
     bool text = tree_kind(want) == JSTR && tree_kind(have) == JSTR;
-    if (text ? !match_text(p, tree_text(want), tree_text(have)) : !tree_eq(want, have)) {
-        differ(p, path, "is", shown(p, have), shown(p, want));
+    if (text ? !replay_match_text(p, tree_text(want), tree_text(have)) : !tree_eq(want, have)) {
+        replay_report(p, path, "is", tree_to_text(p, have), tree_to_text(p, want));
     }
 }
 
@@ -240,12 +241,14 @@ static struct str entry_name(const struct tree *entry)
 }
 
 /* Leaves of a discovery document what the recording names, in the recording's order. */
-static struct tree *cut_down(struct arena *a, const struct tree *want, const struct tree *have)
+static struct tree *discovery_keep_recorded(struct arena *a, const struct tree *want,
+                                            const struct tree *have)
 {
     if (tree_kind(want) == JOBJ && tree_kind(have) == JOBJ) {
         struct tree *t = tree_obj(a);
         TREE_EACH (have, member) {
-            tree_set(a, t, member->key, cut_down(a, tree_get(want, member->key), member));
+            tree_set(a, t, member->key,
+                     discovery_keep_recorded(a, tree_get(want, member->key), member));
         }
         return t;
     }
@@ -254,7 +257,7 @@ static struct tree *cut_down(struct arena *a, const struct tree *want, const str
         TREE_EACH (want, wanted) {
             TREE_EACH (have, entry) {
                 if (str_eq(entry_name(entry), entry_name(wanted))) {
-                    tree_add(t, cut_down(a, wanted, entry));
+                    tree_add(t, discovery_keep_recorded(a, wanted, entry));
                 }
             }
         }
@@ -263,18 +266,18 @@ static struct tree *cut_down(struct arena *a, const struct tree *want, const str
     return tree_clone(a, have);
 }
 
-static void ask(struct player *p, const struct tree *request, struct apiserver_reply *ret)
+static void replay_send(struct replay *p, const struct tree *request, struct apiserver_reply *ret)
 {
     const struct tree *headers = tree_get(request, STR("headers"));
     struct tree *body = tree_get(request, STR("body"));
     bool has_body = tree_kind(body) != JNULL;
     if (has_body) {
-        fill_tree(p, body);
+        placeholders_fill_tree(p, body);
     }
-    struct str text = tree_kind(body) == JSTR ? tree_text(body) : shown(p, body);
+    struct str text = tree_kind(body) == JSTR ? tree_text(body) : tree_to_text(p, body);
     struct apiserver_request r = {
         .method = tree_text_at(request, "method"),
-        .path = fill(p, tree_text_at(request, "path")),
+        .path = placeholders_fill(p, tree_text_at(request, "path")),
         .accept = tree_text(tree_get(headers, STR("Accept"))),
         .content_type = tree_text(tree_get(headers, STR("Content-Type"))),
         .authorization = tree_text(tree_get(headers, STR("Authorization"))),
@@ -288,7 +291,7 @@ static void ask(struct player *p, const struct tree *request, struct apiserver_r
     apiserver_handle(p->server, &r, &p->arena, ret);
 }
 
-static struct tree *decode(struct player *p, const struct apiserver_reply *reply)
+static struct tree *replay_decode(struct replay *p, const struct apiserver_reply *reply)
 {
     struct tree *t;
     struct err err = { 0 };
@@ -299,45 +302,45 @@ static struct tree *decode(struct player *p, const struct apiserver_reply *reply
     return t;
 }
 
-static void compare_header(struct player *p, const struct tree *headers, const char *name,
-                           struct str have)
+static void replay_compare_header(struct replay *p, const struct tree *headers, const char *name,
+                                  struct str have)
 {
     struct str want = tree_text(tree_get(headers, str_from(name)));
     if (!str_eq(want, have)) {
-        differ(p, str_from(name), "header is", have, want);
+        replay_report(p, str_from(name), "header is", have, want);
     }
 }
 
-static void compare_reply(struct player *p, const struct tree *response,
-                          const struct apiserver_reply *reply)
+static void replay_compare_reply(struct replay *p, const struct tree *response,
+                                 const struct apiserver_reply *reply)
 {
     int64_t status = 0;
     (void)tree_number(tree_get(response, STR("status")), &status);
     if (status != reply->status) {
-        differ(p, STR("status"), "is", arena_printf(&p->arena, "%d", reply->status),
-               arena_printf(&p->arena, "%lld", (long long)status));
+        replay_report(p, STR("status"), "is", arena_printf(&p->arena, "%d", reply->status),
+                      arena_printf(&p->arena, "%lld", (long long)status));
     }
     const struct tree *headers = tree_get(response, STR("headers"));
-    compare_header(p, headers, "Content-Type", reply->content_type);
-    compare_header(p, headers, "Warning", reply->warning);
-    compare_header(p, headers, "Allow", reply->allow);
-    compare_header(p, headers, "Www-Authenticate", reply->www_authenticate);
-    compare_header(
+    replay_compare_header(p, headers, "Content-Type", reply->content_type);
+    replay_compare_header(p, headers, "Warning", reply->warning);
+    replay_compare_header(p, headers, "Allow", reply->allow);
+    replay_compare_header(p, headers, "Www-Authenticate", reply->www_authenticate);
+    replay_compare_header(
         p, headers, "Retry-After",
         reply->retry_after == 0
             ? STR("")
             : arena_printf(&p->arena, "%lld", (long long)(reply->retry_after / SECONDS(1))));
 }
 
-static void step(struct player *p, const struct tree *exchange, const char *where)
+static void replay_step(struct replay *p, const struct tree *exchange, const char *where)
 {
     struct apiserver_reply reply;
     p->where = str_from(where);
-    ask(p, tree_get(exchange, STR("request")), &reply);
+    replay_send(p, tree_get(exchange, STR("request")), &reply);
     const struct tree *response = tree_get(exchange, STR("response"));
-    compare_reply(p, response, &reply);
+    replay_compare_reply(p, response, &reply);
     if (tree_get(response, STR("body")) != NULL) {
-        compare(p, STR("body"), tree_get(response, STR("body")), decode(p, &reply));
+        replay_compare(p, STR("body"), tree_get(response, STR("body")), replay_decode(p, &reply));
     }
 }
 
@@ -348,7 +351,7 @@ static bool is_plain_bookmark(const struct tree *event)
            tree_get(annotations, STR("k8s.io/initial-events-end")) == NULL;
 }
 
-static void read_lines(struct player *p, struct apiserver_watch *watch, struct tree *events)
+static void replay_read_watch(struct replay *p, struct apiserver_watch *watch, struct tree *events)
 {
     struct str line;
     bool ended = false;
@@ -357,55 +360,55 @@ static void read_lines(struct player *p, struct apiserver_watch *watch, struct t
             struct tree *event;
             struct err err = { 0 };
             if (tree_parse(line, &p->arena, &event, &err) < 0) {
-                differ(p, STR("events"), "a line is no JSON", line, STR(""));
+                replay_report(p, STR("events"), "a line is no JSON", line, STR(""));
             } else if (!is_plain_bookmark(event)) {
                 tree_add(events, event);
             }
         }
-        if (ended || !vloop_step(p->vloop, vloop_now(p->vloop) + SECONDS(10))) {
+        if (ended || !virtual_loop_step(p->vloop, virtual_loop_now(p->vloop) + SECONDS(10))) {
             return;
         }
     }
 }
 
-static void play_watch(struct player *p, const struct tree *recording,
-                       struct apiserver_reply *reply)
+static void replay_watch(struct replay *p, const struct tree *recording,
+                         struct apiserver_reply *reply)
 {
     const struct tree *response = tree_get(recording, STR("response"));
     if (reply->watch == NULL) {
-        differ(p, STR("events"), "no stream but", reply->body, STR(""));
+        replay_report(p, STR("events"), "no stream but", reply->body, STR(""));
         return;
     }
     TREE_EACH (tree_get(recording, STR("during")), exchange) {
-        step(p, exchange, "during");
+        replay_step(p, exchange, "during");
     }
     p->where = STR("main");
     struct tree *events = tree_arr(&p->arena);
-    read_lines(p, reply->watch, events);
-    compare(p, STR("events"), tree_get(response, STR("events")), events);
+    replay_read_watch(p, reply->watch, events);
+    replay_compare(p, STR("events"), tree_get(response, STR("events")), events);
     apiserver_watch_close(reply->watch);
 }
 
-static void play_main(struct player *p, struct str name, const struct tree *recording)
+static void replay_main(struct replay *p, struct str name, const struct tree *recording)
 {
     struct apiserver_reply reply;
     struct tree *response = tree_get(recording, STR("response"));
-    ask(p, tree_get(recording, STR("request")), &reply);
-    compare_reply(p, response, &reply);
+    replay_send(p, tree_get(recording, STR("request")), &reply);
+    replay_compare_reply(p, response, &reply);
     if (tree_get(response, STR("events")) != NULL) {
-        play_watch(p, recording, &reply);
+        replay_watch(p, recording, &reply);
         return;
     }
     struct tree *want = tree_get(response, STR("body"));
-    struct tree *have = decode(p, &reply);
+    struct tree *have = replay_decode(p, &reply);
     if (str_starts(name, STR("discovery-"))) {
-        have = cut_down(&p->arena, want, have);
+        have = discovery_keep_recorded(&p->arena, want, have);
     }
-    compare(p, STR("body"), want, have);
+    replay_compare(p, STR("body"), want, have);
 }
 
 /* The prelude's requests; only their success counts. */
-static void play_prelude(struct player *p, struct str prelude)
+static void replay_prelude(struct replay *p, struct str prelude)
 {
     struct tree *t;
     struct err err = { 0 };
@@ -413,36 +416,36 @@ static void play_prelude(struct player *p, struct str prelude)
     ASSERT(r == 0);
     TREE_EACH (tree_get(t, STR("requests")), request) {
         struct apiserver_reply reply;
-        ask(p, request, &reply);
+        replay_send(p, request, &reply);
         if (reply.status != 201) {
-            differ(p, STR("prelude"), "is refused", reply.body, STR("201"));
+            replay_report(p, STR("prelude"), "is refused", reply.body, STR("201"));
         }
     }
 }
 
-void player_run(struct str name, struct str prelude, struct str recording, struct buf *out)
+void replay_run(struct str name, struct str prelude, struct str recording, struct buf *out)
 {
-    struct player p = { .out = out };
+    struct replay p = { .out = out };
     struct tree *t;
     struct err err = { 0 };
     int r = tree_parse(recording, &p.arena, &t, &err);
     ASSERT(r == 0);
-    p.vloop = vloop_new(7, SECONDS(1893456000));
-    p.server = apiserver_new(vloop_root(p.vloop), 7);
+    p.vloop = virtual_loop_new(7, SECONDS(1893456000));
+    p.server = apiserver_new(virtual_loop_root(p.vloop), 7);
     p.where = STR("prelude");
-    play_prelude(&p, prelude);
-    struct page page = { .rv = 1, .start = { .p = "n1\0", .n = 3 } };
-    (void)bind(&p, STR("<continue-at-rv-1>"), page_print(&page, &p.arena));
+    replay_prelude(&p, prelude);
+    struct continue_token page = { .rv = 1, .start = { .p = "n1\0", .n = 3 } };
+    (void)placeholder_bind(&p, STR("<continue-at-rv-1>"), continue_token_print(&page, &p.arena));
     /* Around the request in question who owns which field does not count. */
     TREE_EACH (tree_get(t, STR("setup")), exchange) {
-        step(&p, exchange, "setup");
+        replay_step(&p, exchange, "setup");
     }
     p.managed = str_starts(name, STR("apply-"));
     p.where = STR("main");
-    play_main(&p, name, t);
+    replay_main(&p, name, t);
     apiserver_check(p.server);
     apiserver_free(p.server);
-    vloop_free(p.vloop);
+    virtual_loop_free(p.vloop);
     map_done(&p.values);
     arena_done(&p.arena);
 }

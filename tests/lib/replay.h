@@ -11,4 +11,4 @@
 #include "base/buf.h"
 
 /* Plays one case on a new server. Differences are added to `out`, one a line; none: it passed. */
-void player_run(struct str name, struct str prelude, struct str recording, struct buf *out);
+void replay_run(struct str name, struct str prelude, struct str recording, struct buf *out);

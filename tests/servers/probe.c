@@ -56,7 +56,7 @@ static void send_all(const struct config *config, char **names, int n)
 {
     struct loop *loop = host_loop_new();
     struct apiserver *server = apiserver_new(loop, 1);
-    struct api *api = door_new(loop, server, NULL);
+    struct api *api = sim_api_new(loop, server, NULL);
     struct outbound *outbound =
         host_outbound_new(loop, &(struct host_outbound_config){
                                     .env = env_of, .ca_file = str_from(getenv("SSL_CERT_FILE")) });
@@ -83,7 +83,7 @@ static void send_all(const struct config *config, char **names, int n)
         }
     }
     host_outbound_free(outbound);
-    door_free(api);
+    sim_api_free(api);
     apiserver_free(server);
     host_loop_free(loop);
 }

@@ -169,7 +169,7 @@ static void process_crash_later(struct process *p, usec_t start_at)
 static void deed_to_process(struct trial *t, const struct deed *deed)
 {
     struct process *p = &t->processes[deed->who % t->plan->processes];
-    usec_t now = vloop_now(t->vloop);
+    usec_t now = virtual_loop_now(t->vloop);
     if (deed->kind == DEED_START) {
         if (!process_runs(p)) {
             trial_start(t, p);
@@ -177,7 +177,7 @@ static void deed_to_process(struct trial *t, const struct deed *deed)
         return;
     }
     if (deed->kind == DEED_CLOCK_STEP) {
-        vloop_step_wall(p->view, deed->span);
+        virtual_loop_step_wall(p->view, deed->span);
         return;
     }
     if (!process_runs(p)) {
@@ -188,10 +188,10 @@ static void deed_to_process(struct trial *t, const struct deed *deed)
         process_crash_later(p, now + deed->span);
         break;
     case DEED_CRASH_BEFORE:
-        p->tap.crash = TAP_CRASH_BEFORE;
+        p->tap.crash = API_TAP_CRASH_BEFORE;
         break;
     case DEED_CRASH_AFTER:
-        p->tap.crash = TAP_CRASH_AFTER;
+        p->tap.crash = API_TAP_CRASH_AFTER;
         break;
     case DEED_STOP:
         if (!process_frozen(p)) {
@@ -199,7 +199,7 @@ static void deed_to_process(struct trial *t, const struct deed *deed)
         }
         break;
     case DEED_FREEZE:
-        vloop_freeze(p->view, true);
+        virtual_loop_freeze(p->view, true);
         p->thaw_at = now + deed->span;
         break;
     default:
@@ -210,22 +210,22 @@ static void deed_to_process(struct trial *t, const struct deed *deed)
 static void deed_to_wire(struct trial *t, const struct deed *deed)
 {
     struct process *p = &t->processes[deed->who % t->plan->processes];
-    usec_t now = vloop_now(t->vloop);
+    usec_t now = virtual_loop_now(t->vloop);
     switch (deed->kind) {
     case DEED_CUT:
-        if (p->door != NULL) {
-            door_cut(p->door);
+        if (p->upstream != NULL) {
+            sim_api_disconnect(p->upstream);
         }
         p->faults.down = true;
         p->join_at = now + deed->span;
         break;
     case DEED_STALL:
-        p->faults.parted = true;
+        p->faults.partitioned = true;
         p->join_at = now + deed->span;
         break;
     case DEED_WEATHER:
         for (uint32_t i = 0; i < t->plan->processes; i++) {
-            faults_draw(&t->processes[i].faults);
+            faults_randomize(&t->processes[i].faults);
             t->processes[i].faults.calm = false;
         }
         t->weather_end = now + deed->span;
@@ -233,8 +233,8 @@ static void deed_to_wire(struct trial *t, const struct deed *deed)
     case DEED_SERVER_DOWN:
         for (uint32_t i = 0; i < t->plan->processes; i++) {
             t->processes[i].faults.down = true;
-            if (t->processes[i].door != NULL) {
-                door_cut(t->processes[i].door);
+            if (t->processes[i].upstream != NULL) {
+                sim_api_disconnect(t->processes[i].upstream);
             }
         }
         apiserver_restart(t->server);
@@ -278,13 +278,13 @@ static void trial_end_process_deeds(struct trial *t, struct process *p, usec_t n
         trial_deliver(t, p);
     }
     if (p->thaw_at <= now) {
-        vloop_freeze(p->view, false);
+        virtual_loop_freeze(p->view, false);
         p->thaw_at = USEC_NEVER;
         trial_read_file(t, p); /* it may have changed meanwhile */
     }
     if (p->join_at <= now) {
         p->faults.down = false;
-        p->faults.parted = false;
+        p->faults.partitioned = false;
         p->join_at = USEC_NEVER;
     }
     if (p->start_at <= now && !process_frozen(p)) {
@@ -325,7 +325,7 @@ static void trial_end_deeds(struct trial *t, usec_t now)
 
 void trial_do_deeds(struct trial *t)
 {
-    usec_t now = vloop_now(t->vloop);
+    usec_t now = virtual_loop_now(t->vloop);
     trial_end_deeds(t, now);
     trial_do_chores(t, now);
     trial_end_asking(t, now);
@@ -352,14 +352,14 @@ void trial_do_deeds(struct trial *t)
 void trial_calm_down(struct trial *t)
 {
     t->next_deed = t->plan->n;
-    usec_t now = vloop_now(t->vloop);
+    usec_t now = virtual_loop_now(t->vloop);
     t->weather_end = MIN(t->weather_end, now);
     t->deaf_end = MIN(t->deaf_end, now);
     t->hold_end = t->hold_end != USEC_NEVER ? now : USEC_NEVER;
     t->server_up_at = MIN(t->server_up_at, now);
     for (uint32_t i = 0; i < t->plan->processes; i++) {
         struct process *p = &t->processes[i];
-        p->tap.crash = TAP_CRASH_NONE;
+        p->tap.crash = API_TAP_CRASH_NONE;
         p->faults.calm = true;
         p->thaw_at = process_frozen(p) ? now : USEC_NEVER;
         p->join_at = p->join_at != USEC_NEVER ? now : USEC_NEVER;

@@ -14,7 +14,7 @@
 struct trial {
     const struct plan *plan; /* borrowed */
     struct rng rng;
-    struct vloop *vloop;
+    struct virtual_loop *vloop;
     struct apiserver *server;
     struct world *world;
     struct process processes[PLAN_PROCESSES_MAX];

@@ -16,7 +16,7 @@ static void set_book(struct trial *t, struct str node, uint32_t book)
     if (t->verbose) {
         struct str text = rules_text(book);
         (void)fprintf(stderr, "%12.3f s rules of " STR_FMT ": " STR_FMT "\n",
-                      (double)vloop_now(t->vloop) / 1e6, STR_ARG(node), STR_ARG(text));
+                      (double)virtual_loop_now(t->vloop) / 1e6, STR_ARG(node), STR_ARG(text));
     }
 }
 
@@ -78,7 +78,7 @@ void trial_change_rules(struct trial *t)
     if (node.n > 0) {
         set_book(t, node, rng_below(rng, rules_count() + 1));
     }
-    t->rules_at = vloop_now(t->vloop) + rng_usec(rng, SECONDS(5), MINUTES(8));
+    t->rules_at = virtual_loop_now(t->vloop) + rng_usec(rng, SECONDS(5), MINUTES(8));
 }
 
 void trial_calm_rules(struct trial *t)

@@ -60,7 +60,7 @@ static void deed_to_limit(struct trial *t, const struct deed *deed)
                               : STR("{\"spec\":{\"minimum\":0,\"limit\":0}}");
         /* It may be gone. */
         (void)trial_ask(t, "PATCH", limit_path(t, i), API_MERGE_PATCH, body);
-        t->limits_end[i] = vloop_now(t->vloop) + deed->span;
+        t->limits_end[i] = virtual_loop_now(t->vloop) + deed->span;
     }
     }
 }
@@ -159,7 +159,7 @@ static void actor_new(struct trial *t, const struct deed *deed)
         liar ? ",\"state\":\"Approved\"" : "");
     int status = trial_ask(t, "POST", STR(REQUESTS_PATH), API_JSON, body);
     ASSERT(status == 201);
-    a->at = vloop_now(t->vloop) + rng_usec(&t->rng, ASK_SOONEST, SECONDS(60));
+    a->at = virtual_loop_now(t->vloop) + rng_usec(&t->rng, ASK_SOONEST, SECONDS(60));
 }
 
 void trial_note_request(struct trial *t, const struct apiserver_commit *commit)
@@ -173,7 +173,7 @@ void trial_note_request(struct trial *t, const struct apiserver_commit *commit)
         struct actor *a = &t->actors[i];
         if (str_eq(str_from(a->name), commit->name)) {
             usec_t longest = rng_chance(&t->rng, 300) ? SECONDS(60) : SECONDS(5);
-            a->at = vloop_now(t->vloop) + rng_usec(&t->rng, ASK_SOONEST, longest);
+            a->at = virtual_loop_now(t->vloop) + rng_usec(&t->rng, ASK_SOONEST, longest);
         }
     }
 }
@@ -182,14 +182,16 @@ void trial_note_request(struct trial *t, const struct apiserver_commit *commit)
 
 void trial_crash_step(struct trial *t, const struct deed *deed)
 {
-    static const enum tap_crash crashes[] = { TAP_CRASH_STEP_BEFORE, TAP_CRASH_STEP_AFTER };
+    static const enum api_tap_crash crashes[] = { API_TAP_CRASH_WRITE_BEFORE,
+                                                  API_TAP_CRASH_WRITE_AFTER };
     struct process *p = &t->processes[deed->who % t->plan->processes];
     if (!process_runs(p) || p->late_at != USEC_NEVER) {
         return;
     }
-    p->tap.step = (enum tap_step)(deed->what % TAP_STEPS);
-    p->tap.crash = deed->kind == DEED_LATE ? TAP_CRASH_STEP_LATE
-                                           : crashes[deed->what / TAP_STEPS % ARRAY_LEN(crashes)];
+    p->tap.write = (enum api_tap_write)(deed->what % API_TAP_WRITES);
+    p->tap.crash = deed->kind == DEED_LATE
+                       ? API_TAP_CRASH_WRITE_LATE
+                       : crashes[deed->what / API_TAP_WRITES % ARRAY_LEN(crashes)];
     p->late_span = deed->span;
 }
 
@@ -267,7 +269,7 @@ void trial_init_asking(struct trial *t)
         .server = t->server,
         .on = true,
         .elect = plan->elect,
-        .began = loop_wall(vloop_root(t->vloop)) - vloop_now(t->vloop),
+        .began = loop_wall(virtual_loop_root(t->vloop)) - virtual_loop_now(t->vloop),
     };
     terms_make(&t->budget.terms, plan->seed);
     install_crds(t);
@@ -305,6 +307,6 @@ void trial_calm_asking(struct trial *t)
         trial_set_meta(t, node, "labels", STR("example.com/need-p0"), STR_NONE);
     }
     for (uint32_t i = 0; i < t->actor_n; i++) {
-        t->actors[i].at = vloop_now(t->vloop) + rng_usec(&t->rng, ASK_SOONEST, SECONDS(60));
+        t->actors[i].at = virtual_loop_now(t->vloop) + rng_usec(&t->rng, ASK_SOONEST, SECONDS(60));
     }
 }

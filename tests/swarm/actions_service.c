@@ -145,7 +145,7 @@ static void trial_make_late(struct trial *t, const struct deed *deed)
         p = process_runs(other) && controller_leading(other->controller) ? other : p;
     }
     if (process_runs(p) && p->late_at == USEC_NEVER) {
-        p->tap.crash = deed->what % 4 == 0 ? TAP_CRASH_NOTE : TAP_CRASH_PATCH;
+        p->tap.crash = deed->what % 4 == 0 ? API_TAP_CRASH_GRANTS : API_TAP_CRASH_MAINTENANCE;
         p->late_span = deed->span;
     }
 }
@@ -181,8 +181,8 @@ void trial_deliver(struct trial *t, struct process *p)
     p->late_at = USEC_NEVER;
     apiserver_handle(t->server, &request, &t->tmp, &reply); /* taken or refused: nobody waits */
     if (t->verbose) {
-        (void)fprintf(stderr, "%12.3f s late write of %s: %d\n", (double)vloop_now(t->vloop) / 1e6,
-                      p->late_agent, reply.status);
+        (void)fprintf(stderr, "%12.3f s late write of %s: %d\n",
+                      (double)virtual_loop_now(t->vloop) / 1e6, p->late_agent, reply.status);
     }
 }
 
@@ -214,10 +214,10 @@ void trial_do_service(struct trial *t, const struct deed *deed)
         trial_make_late(t, deed);
         break;
     case DEED_DEAF:
-        t->deaf_end = vloop_now(t->vloop) + deed->span;
+        t->deaf_end = virtual_loop_now(t->vloop) + deed->span;
         break;
     case DEED_HOLD:
-        t->hold_end = vloop_now(t->vloop) + deed->span;
+        t->hold_end = virtual_loop_now(t->vloop) + deed->span;
         trial_hold_pods(t, /* hold= */ true);
         break;
     default:
@@ -229,12 +229,12 @@ void trial_do_service(struct trial *t, const struct deed *deed)
 
 void trial_note_chore(struct trial *t, struct str node)
 {
-    if (t->chore_n == TRIAL_CHORES_MAX || vloop_now(t->vloop) >= t->chores_end) {
+    if (t->chore_n == TRIAL_CHORES_MAX || virtual_loop_now(t->vloop) >= t->chores_end) {
         return;
     }
     struct chore *chore = &t->chores[t->chore_n++];
     (void)snprintf(chore->node, sizeof(chore->node), STR_FMT, STR_ARG(node));
-    chore->at = vloop_now(t->vloop) + rng_usec(&t->rng, MSECONDS(10), SECONDS(40));
+    chore->at = virtual_loop_now(t->vloop) + rng_usec(&t->rng, MSECONDS(10), SECONDS(40));
 }
 
 usec_t trial_next_chore(const struct trial *t)
@@ -300,7 +300,7 @@ void trial_calm_service(struct trial *t)
             }
         }
     }
-    t->service.calm_since = vloop_now(t->vloop);
+    t->service.calm_since = virtual_loop_now(t->vloop);
 }
 
 /* ── third parties ─────────────────────────────────────────────────────────────────────────── */
@@ -315,7 +315,8 @@ void trial_on_message(void *ctx, const struct inbox_message *message, struct inb
     if (t->verbose) {
         struct str all = message->is_mail ? message->mail.payload : message->request.body;
         (void)fprintf(stderr, "%12.3f s heard '" STR_FMT "' deaf %d\n",
-                      (double)vloop_now(t->vloop) / 1e6, STR_ARG(all), t->deaf_end != USEC_NEVER);
+                      (double)virtual_loop_now(t->vloop) / 1e6, STR_ARG(all),
+                      t->deaf_end != USEC_NEVER);
     }
     if (t->deaf_end != USEC_NEVER) {
         uint32_t how = rng_below(&t->rng, 3);

@@ -9,59 +9,60 @@
 #include "port/api.h"
 #include "port/outbound.h"
 
-enum tap_crash {
-    TAP_CRASH_NONE,
-    TAP_CRASH_BEFORE, /* the next write never leaves */
-    TAP_CRASH_AFTER,  /* the next write leaves; nobody waits for its answer */
+enum api_tap_crash {
+    API_TAP_CRASH_NONE,
+    API_TAP_CRASH_BEFORE, /* the next write never leaves */
+    API_TAP_CRASH_AFTER,  /* the next write leaves; nobody waits for its answer */
     /* Likewise, for the next patch that takes a node into maintenance and the next note of grants:
      * the write is on its way for so long that another leads when it arrives. */
-    TAP_CRASH_PATCH,
-    TAP_CRASH_NOTE,
+    API_TAP_CRASH_MAINTENANCE,
+    API_TAP_CRASH_GRANTS,
     /* At the next write of one kind (`step`): before it leaves, when it has left, or with it on its
      * way for long. */
-    TAP_CRASH_STEP_BEFORE,
-    TAP_CRASH_STEP_AFTER,
-    TAP_CRASH_STEP_LATE,
+    API_TAP_CRASH_WRITE_BEFORE,
+    API_TAP_CRASH_WRITE_AFTER,
+    API_TAP_CRASH_WRITE_LATE,
 };
 
 /* The kinds of writes that a grant and its release are made of. */
-enum tap_step {
-    TAP_STEP_LEDGER,
-    TAP_STEP_LOCK,
-    TAP_STEP_REQUEST,
-    TAP_STEP_NODE,
-    TAP_STEPS,
-    TAP_STEP_MACHINE = TAP_STEPS, /* of the bridge, which has but this one, nodes and hosts */
-    TAP_STEP_HOST,
+enum api_tap_write {
+    API_TAP_WRITE_LIMIT,
+    API_TAP_WRITE_LEASE,
+    API_TAP_WRITE_REQUEST,
+    API_TAP_WRITE_NODE,
+    API_TAP_WRITES,
+    API_TAP_WRITE_MACHINE =
+        API_TAP_WRITES, /* of the bridge, which has but this one, nodes and hosts */
+    API_TAP_WRITE_BAREMETALHOST,
 };
 
-struct tap {
+struct api_tap {
     struct api api; /* what the controller is given; first, so that it can be found back */
-    struct api *door;
+    struct api *upstream;
     void (*on_send)(void *ctx, const struct api_request *request);
     void *ctx;
-    enum tap_crash crash;
-    enum tap_step step;
+    enum api_tap_crash crash;
+    enum api_tap_write write;
     bool crashed;         /* the moment has come: the controller must not run again */
     struct buf late_path; /* of the write that is on its way for long; empty: none is */
     struct buf late_body;
     enum api_verb late_verb;
     /* One process may have several doors. Then one tap is the head: what is above, from `crash` on,
      * is kept there for all of them, and `port` says through which one the last write went. */
-    struct tap *head; /* NULL: it is its own */
-    uint32_t port;
-    uint32_t late_port;
+    struct api_tap *first; /* NULL: it is its own */
+    uint32_t cluster;
+    uint32_t late_cluster;
 };
 
-void tap_init(struct tap *t, struct api *door,
-              void (*on_send)(void *ctx, const struct api_request *request), void *ctx);
+void api_tap_init(struct api_tap *t, struct api *upstream,
+                  void (*on_send)(void *ctx, const struct api_request *request), void *ctx);
 
-void tap_done(struct tap *t);
+void api_tap_done(struct api_tap *t);
 
 /* The same between a controller and third parties. Its memory lives in `arena`. */
 struct outbound_tap {
     struct outbound outbound; /* first, as above */
-    struct outbound *door;
+    struct outbound *upstream;
     struct arena *arena; /* borrowed */
     void (*on_send)(void *ctx, struct str text);
     void (*on_reply)(void *ctx, struct str text, const struct outbound_reply *reply);

@@ -24,7 +24,7 @@ static struct target pick(struct fleet *f, const struct deed *deed,
 
 static usec_t after(struct fleet *f, usec_t span)
 {
-    return vloop_now(f->vloop) + span;
+    return virtual_loop_now(f->vloop) + span;
 }
 
 static void all_troubled(struct fleet *f, uint32_t where, usec_t until)
@@ -109,7 +109,7 @@ static void spoil_secret(struct fleet *f, uint32_t cluster, uint32_t what)
         fleet_write_secret(f, cluster, fleet_kubeconfig(f, 77, 0));
         break;
     default:
-        treaty_astray(&f->treaty, cluster, true, vloop_now(f->vloop));
+        treaty_astray(&f->treaty, cluster, true, virtual_loop_now(f->vloop));
         fleet_write_secret(f, cluster, fleet_kubeconfig(f, other, f->clusters[other].token));
     }
 }
@@ -366,9 +366,9 @@ static void deed_to_peer(struct fleet *f, const struct deed *deed)
 static void deed_to_pilot(struct fleet *f, const struct deed *deed)
 {
     struct pilot *p = &f->pilots[deed->who % f->plan->processes];
-    usec_t now = vloop_now(f->vloop);
+    usec_t now = virtual_loop_now(f->vloop);
     if (deed->kind == DEED_CLOCK_STEP) {
-        vloop_step_wall(p->view, deed->span);
+        virtual_loop_step_wall(p->view, deed->span);
         return;
     }
     if (!pilot_runs(p)) {
@@ -382,12 +382,12 @@ static void deed_to_pilot(struct fleet *f, const struct deed *deed)
     case DEED_CRASH_STEP:
     case DEED_LATE:
         if (p->late_at == USEC_NEVER) {
-            p->tap.step = f->plan->hosts && deed->what / 8 % 2 == 0 ? TAP_STEP_HOST
-                          : deed->what % 2 == 0                     ? TAP_STEP_MACHINE
-                                                                    : TAP_STEP_NODE;
-            p->tap.crash = deed->kind == DEED_LATE   ? TAP_CRASH_STEP_LATE
-                           : deed->what / 2 % 2 == 0 ? TAP_CRASH_STEP_BEFORE
-                                                     : TAP_CRASH_STEP_AFTER;
+            p->tap.write = f->plan->hosts && deed->what / 8 % 2 == 0 ? API_TAP_WRITE_BAREMETALHOST
+                           : deed->what % 2 == 0                     ? API_TAP_WRITE_MACHINE
+                                                                     : API_TAP_WRITE_NODE;
+            p->tap.crash = deed->kind == DEED_LATE   ? API_TAP_CRASH_WRITE_LATE
+                           : deed->what / 2 % 2 == 0 ? API_TAP_CRASH_WRITE_BEFORE
+                                                     : API_TAP_CRASH_WRITE_AFTER;
             p->late_span = deed->span;
         }
         break;
@@ -397,7 +397,7 @@ static void deed_to_pilot(struct fleet *f, const struct deed *deed)
         }
         break;
     default:
-        vloop_freeze(p->view, true);
+        virtual_loop_freeze(p->view, true);
         p->thaw_at = now + deed->span;
         for (uint32_t i = 0; i <= TREATY_HOME; i++) {
             treaty_trouble(&f->treaty, p->index, i, p->thaw_at);
@@ -408,16 +408,16 @@ static void deed_to_pilot(struct fleet *f, const struct deed *deed)
 /* The write of a bridge that is gone arrives. */
 static void deliver(struct fleet *f, struct pilot *p)
 {
-    const struct tap *tap = &p->tap;
+    const struct api_tap *tap = &p->tap;
     p->late_at = USEC_NEVER;
-    if (tap->late_port > TREATY_HOME || tap->late_verb != API_PATCH) {
+    if (tap->late_cluster > TREATY_HOME || tap->late_verb != API_PATCH) {
         return; /* nobody is there */
     }
-    int status = fleet_ask(f, p->late_agent, tap->late_port, "PATCH", buf_str(&tap->late_path),
+    int status = fleet_ask(f, p->late_agent, tap->late_cluster, "PATCH", buf_str(&tap->late_path),
                            buf_str(&tap->late_body)); /* taken or refused: nobody waits */
     if (f->verbose) {
-        (void)fprintf(stderr, "%12.3f s late write of %s: %d\n", (double)vloop_now(f->vloop) / 1e6,
-                      p->late_agent, status);
+        (void)fprintf(stderr, "%12.3f s late write of %s: %d\n",
+                      (double)virtual_loop_now(f->vloop) / 1e6, p->late_agent, status);
     }
 }
 
@@ -429,7 +429,7 @@ static void set_weather(struct fleet *f, uint32_t where, bool bad)
         struct pilot *p = &f->pilots[i];
         struct faults *faults = where == TREATY_HOME ? &p->home_faults : &p->far_faults[where];
         if (bad) {
-            faults_draw(faults);
+            faults_randomize(faults);
         }
         faults->calm = !bad;
         faults->latency_max = MSECONDS(f->plan->latency);
@@ -443,11 +443,11 @@ static void deed_to_home(struct fleet *f, const struct deed *deed)
     switch (deed->kind) {
     case DEED_CUT:
     case DEED_STALL:
-        if (deed->kind == DEED_CUT && p->door != NULL) {
-            door_cut(p->door);
+        if (deed->kind == DEED_CUT && p->upstream != NULL) {
+            sim_api_disconnect(p->upstream);
         }
         p->home_faults.down = deed->kind == DEED_CUT;
-        p->home_faults.parted = deed->kind == DEED_STALL;
+        p->home_faults.partitioned = deed->kind == DEED_STALL;
         p->join_at = end;
         treaty_trouble(&f->treaty, p->index, TREATY_HOME, end);
         break;
@@ -459,8 +459,8 @@ static void deed_to_home(struct fleet *f, const struct deed *deed)
     case DEED_SERVER_DOWN:
         for (uint32_t i = 0; i < f->plan->processes; i++) {
             f->pilots[i].home_faults.down = true;
-            if (f->pilots[i].door != NULL) {
-                door_cut(f->pilots[i].door);
+            if (f->pilots[i].upstream != NULL) {
+                sim_api_disconnect(f->pilots[i].upstream);
             }
         }
         apiserver_restart(f->home);
@@ -493,7 +493,7 @@ static void deed_to_far(struct fleet *f, const struct deed *deed)
                 pilot_cut_far(p, cluster);
             }
             faults->down = deed->kind == DEED_FAR_CUT;
-            faults->parted = deed->kind == DEED_FAR_STALL;
+            faults->partitioned = deed->kind == DEED_FAR_STALL;
             p->far_join_at[cluster] = end;
             treaty_trouble(&f->treaty, i, cluster, end);
         }
@@ -540,18 +540,18 @@ static void end_pilot_deeds(struct fleet *f, struct pilot *p, usec_t now)
         deliver(f, p);
     }
     if (p->thaw_at <= now) {
-        vloop_freeze(p->view, false);
+        virtual_loop_freeze(p->view, false);
         p->thaw_at = USEC_NEVER;
     }
     if (p->join_at <= now) {
         p->home_faults.down = f->up_at != USEC_NEVER;
-        p->home_faults.parted = false;
+        p->home_faults.partitioned = false;
         p->join_at = USEC_NEVER;
     }
     for (uint32_t c = 0; c < TREATY_CLUSTERS_MAX; c++) {
         if (p->far_join_at[c] <= now) {
             p->far_faults[c].down = false;
-            p->far_faults[c].parted = false;
+            p->far_faults[c].partitioned = false;
             p->far_join_at[c] = USEC_NEVER;
         }
     }
@@ -576,7 +576,7 @@ static void end_deeds(struct fleet *f, usec_t now)
         f->up_at = USEC_NEVER;
         for (uint32_t i = 0; i < f->plan->processes; i++) {
             struct pilot *p = &f->pilots[i];
-            p->home_faults.down = p->join_at != USEC_NEVER && !p->home_faults.parted;
+            p->home_faults.down = p->join_at != USEC_NEVER && !p->home_faults.partitioned;
         }
     }
     for (uint32_t i = 0; i < f->plan->processes; i++) {
@@ -612,7 +612,7 @@ static void do_deed(struct fleet *f, const struct deed *deed)
 
 void fleet_do_deeds(struct fleet *f)
 {
-    usec_t now = vloop_now(f->vloop);
+    usec_t now = virtual_loop_now(f->vloop);
     end_deeds(f, now);
     fleet_do_errands(f, now);
     while (f->next_deed < f->plan->n && f->plan->deeds[f->next_deed].at <= now) {
@@ -683,7 +683,7 @@ static void calm_nodes(struct fleet *f, uint32_t cluster)
 
 static void calm_pilot(struct pilot *p, usec_t now)
 {
-    p->tap.crash = TAP_CRASH_NONE;
+    p->tap.crash = API_TAP_CRASH_NONE;
     p->home_faults.calm = true;
     p->thaw_at = pilot_frozen(p) ? now : USEC_NEVER;
     p->join_at = p->join_at != USEC_NEVER ? now : USEC_NEVER;
@@ -696,7 +696,7 @@ static void calm_pilot(struct pilot *p, usec_t now)
 
 void fleet_calm_down(struct fleet *f)
 {
-    usec_t now = vloop_now(f->vloop);
+    usec_t now = virtual_loop_now(f->vloop);
     f->next_deed = f->plan->n;
     f->calm = true;
     f->up_at = MIN(f->up_at, now);

@@ -150,7 +150,7 @@ usec_t fleet_next_errand(const struct fleet *f)
 
 static usec_t soon(struct fleet *f, usec_t longest)
 {
-    return vloop_now(f->vloop) + rng_usec(&f->rng, MSECONDS(10), longest);
+    return virtual_loop_now(f->vloop) + rng_usec(&f->rng, MSECONDS(10), longest);
 }
 
 void fleet_note(struct fleet *f, uint32_t where, const struct apiserver_commit *commit)
@@ -184,8 +184,8 @@ void fleet_note(struct fleet *f, uint32_t where, const struct apiserver_commit *
 
 struct str fleet_kubeconfig(struct fleet *f, uint32_t cluster, uint32_t token)
 {
-    return phonebook_kubeconfig(arena_printf(&f->tmp, PILOT_ADDRESS, cluster),
-                                arena_printf(&f->tmp, "token-%u-%u", cluster, token), &f->tmp);
+    return sim_clusters_kubeconfig(arena_printf(&f->tmp, PILOT_ADDRESS, cluster),
+                                   arena_printf(&f->tmp, "token-%u-%u", cluster, token), &f->tmp);
 }
 
 void fleet_write_secret(struct fleet *f, uint32_t cluster, struct str kubeconfig)
@@ -343,7 +343,7 @@ static void capi_wait(struct fleet *f, uint32_t cluster, struct str name,
         return;
     }
     char text[TIMESTAMP_TEXT_MAX];
-    struct str now = timestamp_print_seconds(loop_wall(vloop_root(f->vloop)), text);
+    struct str now = timestamp_print_seconds(loop_wall(virtual_loop_root(f->vloop)), text);
     set_status(f, cluster, name,
                arena_printf(&f->tmp,
                             "{\"status\":{\"deletion\":{\"waitForPreDrainHookStartTime\":\"" STR_FMT
@@ -563,7 +563,7 @@ static void errand_do(struct fleet *f, const struct errand *e)
             fleet_write_secret(f, e->cluster,
                                fleet_kubeconfig(f, e->cluster, f->clusters[e->cluster].token));
         }
-        treaty_astray(&f->treaty, e->cluster, false, vloop_now(f->vloop));
+        treaty_astray(&f->treaty, e->cluster, false, virtual_loop_now(f->vloop));
         break;
     default:
         fleet_host_errand(f, e);

@@ -15,12 +15,12 @@
 
 static usec_t soon(struct fleet *f, usec_t longest)
 {
-    return vloop_now(f->vloop) + rng_usec(&f->iron, MSECONDS(10), longest);
+    return virtual_loop_now(f->vloop) + rng_usec(&f->iron, MSECONDS(10), longest);
 }
 
 static usec_t after(struct fleet *f, usec_t span)
 {
-    return vloop_now(f->vloop) + span;
+    return virtual_loop_now(f->vloop) + span;
 }
 
 /* ── the beginning ─────────────────────────────────────────────────────────────────────────── */

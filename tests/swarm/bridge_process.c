@@ -5,7 +5,7 @@
 /* A connection that was dialled. */
 struct pilot_line {
     struct list link; /* in the pilot's lines */
-    struct tap tap;
+    struct api_tap tap;
     uint32_t cluster;
 };
 
@@ -19,13 +19,13 @@ void pilot_init(struct pilot *p)
         p->far_join_at[i] = USEC_NEVER;
     }
     list_init(&p->lines);
-    phonebook_init(&p->book);
+    sim_clusters_init(&p->book);
 }
 
 static void pilot_on_send(void *ctx, const struct api_request *request)
 {
     struct pilot *p = ctx;
-    treaty_on_send(p->treaty, str_from(p->identity), request, vloop_now(p->vloop));
+    treaty_on_send(p->treaty, str_from(p->identity), request, virtual_loop_now(p->vloop));
 }
 
 /* ── the dialer ────────────────────────────────────────────────────────────────────────────── */
@@ -34,8 +34,8 @@ void pilot_add_far(struct pilot *p, uint32_t cluster, struct apiserver *server)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    (void)phonebook_put(&p->book, arena_printf(&tmp, PILOT_ADDRESS, cluster), server,
-                        &p->far_faults[cluster]); /* it is found by its address */
+    (void)sim_clusters_add(&p->book, arena_printf(&tmp, PILOT_ADDRESS, cluster), server,
+                           &p->far_faults[cluster]); /* it is found by its address */
 }
 
 /* Which cluster a door leads to; TREATY_CLUSTERS_MAX: none. */
@@ -55,15 +55,15 @@ static struct api *pilot_dial(struct dialer *d, const struct dialer_spec *spec, 
 {
     struct pilot *p = CONTAINER_OF(d, struct pilot, dialer);
     uint32_t cluster = pilot_cluster(spec->kubeconfig);
-    struct api *door = dialer_open(p->phone, spec, err);
-    if (door == NULL) {
+    struct api *upstream = dialer_open(p->phone, spec, err);
+    if (upstream == NULL) {
         return NULL;
     }
-    door_set_agent(door, str_from(p->identity));
+    sim_api_set_user_agent(upstream, str_from(p->identity));
     struct pilot_line *line = ALLOC_NEW(struct pilot_line);
-    tap_init(&line->tap, door, pilot_on_send, p);
-    line->tap.head = &p->tap;
-    line->tap.port = cluster;
+    api_tap_init(&line->tap, upstream, pilot_on_send, p);
+    line->tap.first = &p->tap;
+    line->tap.cluster = cluster;
     line->cluster = cluster;
     list_add(&p->lines, &line->link);
     return &line->tap.api;
@@ -74,8 +74,8 @@ static void pilot_hang_up(struct dialer *d, struct api *api)
     struct pilot *p = CONTAINER_OF(d, struct pilot, dialer);
     struct pilot_line *line = CONTAINER_OF(api, struct pilot_line, tap.api);
     list_del(&line->link);
-    dialer_hang_up(p->phone, line->tap.door);
-    tap_done(&line->tap);
+    dialer_hang_up(p->phone, line->tap.upstream);
+    api_tap_done(&line->tap);
     alloc_free(line);
 }
 
@@ -93,7 +93,7 @@ void pilot_cut_far(struct pilot *p, uint32_t cluster)
     LIST_EACH (&p->lines, link) {
         struct pilot_line *line = CONTAINER_OF(link, struct pilot_line, link);
         if (line->cluster == cluster) {
-            door_cut(line->tap.door);
+            sim_api_disconnect(line->tap.upstream);
         }
     }
 }
@@ -114,13 +114,13 @@ void pilot_start(struct pilot *p)
     p->stopped = false;
     p->start_at = USEC_NEVER;
     p->dialer.ops = &ops;
-    p->phone = sandbox_dialer_new(p->view, &p->book);
+    p->phone = sim_dialer_new(p->view, &p->book);
     (void)snprintf(p->identity, sizeof(p->identity), "drydock-%u_%u", p->index, p->incarnation);
-    treaty_on_start(p->treaty, p->index, p->incarnation, vloop_now(p->vloop));
-    p->door = door_new(p->view, p->home, &p->home_faults);
-    door_set_agent(p->door, str_from(p->identity));
-    tap_init(&p->tap, p->door, pilot_on_send, p);
-    p->tap.port = TREATY_HOME;
+    treaty_on_start(p->treaty, p->index, p->incarnation, virtual_loop_now(p->vloop));
+    p->upstream = sim_api_new(p->view, p->home, &p->home_faults);
+    sim_api_set_user_agent(p->upstream, str_from(p->identity));
+    api_tap_init(&p->tap, p->upstream, pilot_on_send, p);
+    p->tap.cluster = TREATY_HOME;
     struct bridge_config config = *p->base;
     config.identity = str_from(p->identity);
     config.elect = p->elect;
@@ -135,8 +135,8 @@ void pilot_crash(struct pilot *p)
 {
     bridge_free(STEAL(p->bridge));
     ASSERT(list_empty(&p->lines)); /* it has given all of them back */
-    sandbox_dialer_free(STEAL(p->phone));
-    door_free(STEAL(p->door));
+    sim_dialer_free(STEAL(p->phone));
+    sim_api_free(STEAL(p->upstream));
 }
 
 void pilot_done(struct pilot *p)
@@ -144,9 +144,9 @@ void pilot_done(struct pilot *p)
     if (pilot_runs(p)) {
         pilot_crash(p);
     }
-    tap_done(&p->tap);
-    phonebook_done(&p->book);
-    vloop_view_free(p->view);
+    api_tap_done(&p->tap);
+    sim_clusters_done(&p->book);
+    virtual_loop_view_free(p->view);
     faults_done(&p->home_faults);
     for (uint32_t i = 0; i < TREATY_CLUSTERS_MAX; i++) {
         faults_done(&p->far_faults[i]);
@@ -169,14 +169,14 @@ void pilot_bury(struct pilot *p)
         return;
     }
     if (p->tap.crashed) {
-        if (p->tap.crash == TAP_CRASH_STEP_LATE) {
-            p->late_at = vloop_now(p->vloop) + p->late_span;
+        if (p->tap.crash == API_TAP_CRASH_WRITE_LATE) {
+            p->late_at = virtual_loop_now(p->vloop) + p->late_span;
             memcpy(p->late_agent, p->identity, sizeof(p->late_agent));
         }
         pilot_crash(p);
-        p->start_at = vloop_now(p->vloop) + SECONDS(5);
+        p->start_at = virtual_loop_now(p->vloop) + SECONDS(5);
     } else if (p->stopped) {
         pilot_crash(p); /* nothing is left to crash */
-        p->start_at = vloop_now(p->vloop) + SECONDS(20);
+        p->start_at = virtual_loop_now(p->vloop) + SECONDS(20);
     }
 }

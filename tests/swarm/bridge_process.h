@@ -1,6 +1,6 @@
 /*
- * bridge_process: one bridge as an operating system sees it: started, crashed, frozen, cut off from the
- * management cluster or from single workload clusters, stopped in order.
+ * bridge_process: one bridge as an operating system sees it: started, crashed, frozen, cut off from
+ * the management cluster or from single workload clusters, stopped in order.
  *
  * Each start is a new incarnation with an identity of its own; its clock and its networks stay.
  */
@@ -18,7 +18,7 @@ struct pilot {
     uint32_t incarnation;
     bool elect;
     mutations_t mutations;
-    struct vloop *vloop;              /* borrowed */
+    struct virtual_loop *vloop;       /* borrowed */
     struct apiserver *home;           /* borrowed: the management cluster */
     struct treaty *treaty;            /* borrowed */
     const struct bridge_config *base; /* borrowed: what all of them have in common */
@@ -26,15 +26,15 @@ struct pilot {
     uint32_t view_id; /* as the trace names it */
     struct faults home_faults;
     struct faults far_faults[TREATY_CLUSTERS_MAX];
-    struct api *door;
-    struct tap tap;        /* the head of all its taps */
-    struct phonebook book; /* the workload clusters, as its network reaches them */
-    struct dialer *phone;  /* the sandbox's */
-    struct dialer dialer;  /* what the bridge is given */
-    struct list lines;     /* that are open: struct pilot_line */
-    struct bridge *bridge; /* NULL while it does not run */
-    bool stopped;          /* the orderly end has come */
-    usec_t start_at;       /* when something will start it again; USEC_NEVER: nothing */
+    struct api *upstream;
+    struct api_tap tap;       /* the head of all its taps */
+    struct sim_clusters book; /* the workload clusters, as its network reaches them */
+    struct dialer *phone;     /* the sandbox's */
+    struct dialer dialer;     /* what the bridge is given */
+    struct list lines;        /* that are open: struct pilot_line */
+    struct bridge *bridge;    /* NULL while it does not run */
+    bool stopped;             /* the orderly end has come */
+    usec_t start_at;          /* when something will start it again; USEC_NEVER: nothing */
     usec_t thaw_at;
     usec_t join_at; /* when its network to the management cluster is back */
     usec_t far_join_at[TREATY_CLUSTERS_MAX];

@@ -11,7 +11,7 @@ static void fleet_mix(struct fleet *f, uint64_t value)
     f->hash ^= f->hash >> 29;
 }
 
-static void fleet_on_fire(void *ctx, const struct vloop_event *event)
+static void fleet_on_fire(void *ctx, const struct virtual_loop_event *event)
 {
     struct fleet *f = ctx;
     f->events++;
@@ -42,7 +42,7 @@ static void fleet_print(struct fleet *f, uint32_t where, const struct apiserver_
     struct str cluster = where == TREATY_HOME ? STR("home") : f->clusters[where].name;
     struct str node = jval_str(jval_at(object, "status.nodeRef.name"));
     (void)fprintf(stderr, "%12.3f s " STR_FMT " %s " STR_FMT "/" STR_FMT " " STR_FMT "/" STR_FMT,
-                  (double)vloop_now(f->vloop) / 1e6, STR_ARG(commit->user_agent),
+                  (double)virtual_loop_now(f->vloop) / 1e6, STR_ARG(commit->user_agent),
                   commit->old == NULL   ? "makes"
                   : commit->now == NULL ? "removes"
                                         : "writes",
@@ -71,7 +71,7 @@ static void fleet_on_commit(void *ctx, const struct apiserver_commit *commit)
         !str_eq(commit->plural, STR("events"))) {
         fleet_print(f, ear->where, commit);
     }
-    treaty_on_commit(&f->treaty, ear->where, commit, vloop_now(f->vloop));
+    treaty_on_commit(&f->treaty, ear->where, commit, virtual_loop_now(f->vloop));
     fleet_note(f, ear->where, commit);
 }
 
@@ -177,11 +177,11 @@ static void fleet_init_pilot(struct fleet *f, uint32_t i, mutations_t mutations)
         .home = f->home,
         .treaty = &f->treaty,
         .base = &f->base,
-        .view = vloop_view(f->vloop, plan->skew[i]),
+        .view = virtual_loop_view_new(f->vloop, plan->skew[i]),
         .view_id = i + 1,
     };
     pilot_init(p);
-    vloop_drift(p->view, plan->drift[i]);
+    virtual_loop_set_drift(p->view, plan->drift[i]);
     faults_init(&p->home_faults, plan->seed * 31 + i);
     p->home_faults.latency_min = MSECONDS(1);
     p->home_faults.latency_max = MSECONDS(plan->latency);
@@ -209,9 +209,10 @@ static void fleet_init(struct fleet *f, const struct plan *plan, mutations_t mut
     list_init(&f->errands);
     rng_init(&f->rng, plan->seed ^ 0x27d4eb2fULL);
     f->up_at = USEC_NEVER;
-    f->vloop = vloop_new(plan->seed, SECONDS(1800000000) + (usec_t)(plan->seed % 1000) * DAYS(1));
-    vloop_trace(f->vloop, fleet_on_fire, f);
-    f->home = apiserver_new(vloop_root(f->vloop), plan->seed);
+    f->vloop =
+        virtual_loop_new(plan->seed, SECONDS(1800000000) + (usec_t)(plan->seed % 1000) * DAYS(1));
+    virtual_loop_trace(f->vloop, fleet_on_fire, f);
+    f->home = apiserver_new(virtual_loop_root(f->vloop), plan->seed);
     fleet_draw(f);
     fleet_host_draw(f);
     install_all(f);
@@ -232,7 +233,7 @@ static void fleet_init(struct fleet *f, const struct plan *plan, mutations_t mut
         struct fleet_cluster *c = &f->clusters[i];
         c->space = names[i].space;
         c->name = names[i].name;
-        c->server = apiserver_new(vloop_root(f->vloop), plan->seed * 7 + i);
+        c->server = apiserver_new(virtual_loop_root(f->vloop), plan->seed * 7 + i);
         struct treaty_cluster *judged = &f->treaty.clusters[i];
         judged->space = c->space;
         judged->name = c->name;
@@ -259,7 +260,7 @@ static void fleet_done(struct fleet *f)
     for (uint32_t i = 0; i < f->plan->clusters; i++) {
         apiserver_free(f->clusters[i].server);
     }
-    vloop_free(f->vloop);
+    virtual_loop_free(f->vloop);
     treaty_done(&f->treaty);
     promise_done(&f->promise);
     arena_done(&f->tmp);
@@ -300,7 +301,7 @@ static void fleet_after_event(struct fleet *f)
 
 static void check_pace(struct fleet *f)
 {
-    usec_t now = vloop_now(f->vloop);
+    usec_t now = virtual_loop_now(f->vloop);
     if (now >= f->pace_since + SECONDS(1)) {
         f->pace_since = now;
         f->pace = 0;
@@ -314,7 +315,7 @@ static void fleet_run_until(struct fleet *f, usec_t until)
 {
     while (!promise_broken(&f->promise)) {
         usec_t due = MIN(fleet_next_deed(f), until);
-        if (vloop_step(f->vloop, due)) {
+        if (virtual_loop_step(f->vloop, due)) {
             check_pace(f);
             fleet_after_event(f);
             continue;
@@ -397,7 +398,7 @@ void fleet_run(const struct plan *plan, mutations_t mutations, bool verbose,
         fleet_run_until(&f, end);
     }
     if (!promise_broken(&f.promise)) {
-        treaty_at_rest(&f.treaty, vloop_now(f.vloop));
+        treaty_at_rest(&f.treaty, virtual_loop_now(f.vloop));
         check_lines(&f);
     }
     if (!promise_broken(&f.promise)) {
@@ -414,10 +415,10 @@ void fleet_run(const struct plan *plan, mutations_t mutations, bool verbose,
     }
     *ret = (struct trial_outcome){
         .broken = promise_broken(&f.promise),
-        .at = vloop_now(f.vloop),
+        .at = virtual_loop_now(f.vloop),
         .hash = f.hash,
         .events = f.events,
-        .node_time = vloop_now(f.vloop) * (usec_t)plan->nodes,
+        .node_time = virtual_loop_now(f.vloop) * (usec_t)plan->nodes,
     };
     (void)snprintf(ret->why, sizeof(ret->why), "%s", f.promise.why);
     fleet_done(&f);

@@ -1,6 +1,6 @@
 /*
- * bridge_run: a run of the bridge's story: a management cluster, two to four workload clusters and one
- * to three bridges on one virtual clock, with everybody who lives there.
+ * bridge_run: a run of the bridge's story: a management cluster, two to four workload clusters and
+ * one to three bridges on one virtual clock, with everybody who lives there.
  *
  * Cluster API's Machine controller, the engines of the workload clusters and people are played from
  * the seed: whoever notices that something has changed has an *errand*, and looks some time later
@@ -50,7 +50,7 @@ struct fleet_cluster {
 struct fleet {
     const struct plan *plan; /* borrowed */
     struct rng rng;
-    struct vloop *vloop;
+    struct virtual_loop *vloop;
     struct apiserver *home;
     struct str version; /* that the kinds of Cluster API are served in */
     /* Secrets may lead to another cluster; otherwise Nodes may lie. Both at once nobody could tell

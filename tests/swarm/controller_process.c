@@ -6,8 +6,8 @@ struct seen {
     struct str uid;
 };
 
-void process_init(struct process *p, uint32_t index, struct vloop *vloop, struct apiserver *server,
-                  struct promise *promise)
+void process_init(struct process *p, uint32_t index, struct virtual_loop *vloop,
+                  struct apiserver *server, struct promise *promise)
 {
     *p = (struct process){
         .index = index,
@@ -29,7 +29,7 @@ void process_sender(const struct process *p, struct service_sender *ret)
         .term = p->term,
         .blueprint = p->blueprint,
         .wall = loop_wall(p->view),
-        .now = vloop_now(p->vloop),
+        .now = virtual_loop_now(p->vloop),
         .blueprint_since = p->blueprint_since,
         .blueprint_count = p->blueprint_count,
     };
@@ -47,10 +47,10 @@ static void process_on_send(void *ctx, const struct api_request *request)
     struct process *p = ctx;
     struct service_sender who;
     if (p->elect && (is_leaders(request) || (p->budget->on && budget_is_leaders(request)))) {
-        promise_on_node_send(p->promise, str_from(p->identity), vloop_now(p->vloop));
+        promise_on_node_send(p->promise, str_from(p->identity), virtual_loop_now(p->vloop));
     }
     if (p->budget->on) {
-        budget_on_send(p->budget, str_from(p->identity), request, vloop_now(p->vloop));
+        budget_on_send(p->budget, str_from(p->identity), request, virtual_loop_now(p->vloop));
     }
     if (p->service->on) {
         process_sender(p, &who);
@@ -124,12 +124,12 @@ void process_start(struct process *p)
     p->stopped = false;
     p->start_at = USEC_NEVER;
     (void)snprintf(p->identity, sizeof(p->identity), "drydock-%u_%u", p->index, p->incarnation);
-    p->door = door_new(p->view, p->server, &p->faults);
-    door_set_agent(p->door, str_from(p->identity));
-    tap_init(&p->tap, p->door, process_on_send, p);
+    p->upstream = sim_api_new(p->view, p->server, &p->faults);
+    sim_api_set_user_agent(p->upstream, str_from(p->identity));
+    api_tap_init(&p->tap, p->upstream, process_on_send, p);
     p->post = sim_outbound_new(p->view, p->inbox, &p->faults);
     p->outbound_tap = (struct outbound_tap){
-        .door = p->post,
+        .upstream = p->post,
         .arena = &p->arena,
         .on_send = process_on_tell,
         .on_reply = process_on_told,
@@ -204,7 +204,7 @@ void process_configure(struct process *p, uint32_t blueprint, uint64_t count)
     if (blueprint < SERVICE_BLUEPRINTS) {
         ASSERT(r == 0); /* the swarm's own text */
         p->blueprint = blueprint;
-        p->blueprint_since = vloop_now(p->vloop);
+        p->blueprint_since = virtual_loop_now(p->vloop);
         p->blueprint_count = count;
     } else if (r == 0 || after.generation != before.generation || after.error.n == 0) {
         promise_break(p->promise, "I10: %s took a broken configuration, or did not tell",
@@ -218,7 +218,7 @@ void process_crash(struct process *p)
     p->parts = (struct parts){ 0 };
     controller_free(STEAL(p->controller));
     sim_outbound_free(STEAL(p->post));
-    door_free(STEAL(p->door));
+    sim_api_free(STEAL(p->upstream));
     map_done(&p->versions);
     arena_done(&p->arena);
 }
@@ -228,8 +228,8 @@ void process_done(struct process *p)
     if (process_runs(p)) {
         process_crash(p);
     }
-    tap_done(&p->tap);
-    vloop_view_free(p->view);
+    api_tap_done(&p->tap);
+    virtual_loop_view_free(p->view);
     faults_done(&p->faults);
 }
 
@@ -271,16 +271,16 @@ void process_bury(struct process *p)
         return;
     }
     if (p->tap.crashed) {
-        if (p->tap.crash == TAP_CRASH_PATCH || p->tap.crash == TAP_CRASH_NOTE ||
-            p->tap.crash == TAP_CRASH_STEP_LATE) {
-            p->late_at = vloop_now(p->vloop) + p->late_span;
+        if (p->tap.crash == API_TAP_CRASH_MAINTENANCE || p->tap.crash == API_TAP_CRASH_GRANTS ||
+            p->tap.crash == API_TAP_CRASH_WRITE_LATE) {
+            p->late_at = virtual_loop_now(p->vloop) + p->late_span;
             memcpy(p->late_agent, p->identity, sizeof(p->late_agent));
         }
         process_crash(p);
-        p->start_at = vloop_now(p->vloop) + SECONDS(5);
+        p->start_at = virtual_loop_now(p->vloop) + SECONDS(5);
     } else if (p->stopped) {
         process_crash(p); /* nothing is left to crash */
-        p->start_at = vloop_now(p->vloop) + SECONDS(20);
+        p->start_at = virtual_loop_now(p->vloop) + SECONDS(20);
     }
 }
 

@@ -22,14 +22,14 @@ struct process {
     uint32_t incarnation;
     bool elect;
     mutations_t mutations;
-    struct vloop *vloop;      /* borrowed */
-    struct apiserver *server; /* borrowed */
-    struct promise *promise;  /* borrowed */
+    struct virtual_loop *vloop; /* borrowed */
+    struct apiserver *server;   /* borrowed */
+    struct promise *promise;    /* borrowed */
     struct loop *view;
     uint32_t view_id; /* as the trace names it */
     struct faults faults;
-    struct api *door;
-    struct tap tap;
+    struct api *upstream;
+    struct api_tap tap;
     struct service *service;          /* borrowed; its `on` says whether there is a configuration */
     struct budget *budget;            /* borrowed; its `on` says whether it serves requests */
     struct parts parts;               /* if it does */
@@ -53,8 +53,8 @@ struct process {
     char identity[64];
 };
 
-void process_init(struct process *p, uint32_t index, struct vloop *vloop, struct apiserver *server,
-                  struct promise *promise);
+void process_init(struct process *p, uint32_t index, struct virtual_loop *vloop,
+                  struct apiserver *server, struct promise *promise);
 void process_done(struct process *p);
 
 void process_start(struct process *p);

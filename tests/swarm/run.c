@@ -14,7 +14,7 @@ static void trial_mix(struct trial *t, uint64_t value)
     t->hash ^= t->hash >> 29;
 }
 
-static void trial_on_fire(void *ctx, const struct vloop_event *event)
+static void trial_on_fire(void *ctx, const struct virtual_loop_event *event)
 {
     struct trial *t = ctx;
     t->events++;
@@ -38,7 +38,7 @@ static void trial_print_asking(struct trial *t, const struct apiserver_commit *c
     (void)fprintf(stderr,
                   "%12.3f s " STR_FMT " %s " STR_FMT "/" STR_FMT " " STR_FMT " " STR_FMT
                   " " STR_FMT STR_FMT,
-                  (double)vloop_now(t->vloop) / 1e6, STR_ARG(commit->user_agent),
+                  (double)virtual_loop_now(t->vloop) / 1e6, STR_ARG(commit->user_agent),
                   commit->old == NULL   ? "makes"
                   : commit->now == NULL ? "removes"
                                         : "writes",
@@ -60,7 +60,7 @@ static void trial_on_asking(struct trial *t, const struct apiserver_commit *comm
                        str_starts(commit->name, STR("target-")))) {
         trial_print_asking(t, commit);
     }
-    budget_on_commit(&t->budget, commit, vloop_now(t->vloop));
+    budget_on_commit(&t->budget, commit, virtual_loop_now(t->vloop));
     if (node && commit->now != NULL &&
         str_eq(promise_node_of(commit->now).state, STR("in-maintenance"))) {
         trial_note_chore(t, commit->name);
@@ -74,11 +74,11 @@ static void trial_on_commit(void *ctx, const struct apiserver_commit *commit)
     struct trial *t = ctx;
     trial_mix(t, commit->version);
     bool controller = trial_is_controller(commit->user_agent);
-    rules_on_commit(&t->service.rules, commit, vloop_now(t->vloop));
+    rules_on_commit(&t->service.rules, commit, virtual_loop_now(t->vloop));
     if (t->verbose && controller && !t->budget.on && str_eq(commit->plural, STR("nodes"))) {
         struct promise_node node = promise_node_of(commit->now);
         (void)fprintf(stderr, "%12.3f s " STR_FMT " " STR_FMT " " STR_FMT " " STR_FMT "\n",
-                      (double)vloop_now(t->vloop) / 1e6, STR_ARG(commit->user_agent),
+                      (double)virtual_loop_now(t->vloop) / 1e6, STR_ARG(commit->user_agent),
                       STR_ARG(commit->name), STR_ARG(node.state), STR_ARG(node.data));
     }
     if (t->budget.on) {
@@ -86,7 +86,7 @@ static void trial_on_commit(void *ctx, const struct apiserver_commit *commit)
     } else if (str_eq(commit->plural, STR("nodes")) && t->service.on) {
         t->promise.node_writes += controller ? 1 : 0;
         service_on_node_commit(&t->service, controller ? commit->user_agent : STR_NONE, commit->old,
-                               commit->now, vloop_now(t->vloop));
+                               commit->now, virtual_loop_now(t->vloop));
         if (controller && commit->now != NULL &&
             str_eq(promise_node_of(commit->now).state, STR("in-maintenance"))) {
             trial_note_chore(t, commit->name);
@@ -95,7 +95,8 @@ static void trial_on_commit(void *ctx, const struct apiserver_commit *commit)
         promise_on_node_write(&t->promise, commit->user_agent, commit->old, commit->now);
     }
     if (str_eq(commit->plural, STR("leases")) && str_eq(commit->name, CONTROLLER_LEASE_NAME)) {
-        promise_on_lease_write(&t->promise, commit->user_agent, commit->now, vloop_now(t->vloop));
+        promise_on_lease_write(&t->promise, commit->user_agent, commit->now,
+                               virtual_loop_now(t->vloop));
     }
 }
 
@@ -130,9 +131,10 @@ static void trial_init(struct trial *t, const struct plan *plan, mutations_t mut
     t->inbox.script = trial_on_message;
     t->inbox.ctx = t;
     rng_init(&t->rng, plan->seed ^ 0x5157a6d5ULL);
-    t->vloop = vloop_new(plan->seed, SECONDS(1800000000) + (usec_t)(plan->seed % 1000) * DAYS(1));
-    vloop_trace(t->vloop, trial_on_fire, t);
-    t->server = apiserver_new(vloop_root(t->vloop), plan->seed);
+    t->vloop =
+        virtual_loop_new(plan->seed, SECONDS(1800000000) + (usec_t)(plan->seed % 1000) * DAYS(1));
+    virtual_loop_trace(t->vloop, trial_on_fire, t);
+    t->server = apiserver_new(virtual_loop_root(t->vloop), plan->seed);
     trial_init_service(t);
     struct world_config world = {
         .seed = plan->seed,
@@ -140,7 +142,7 @@ static void trial_init(struct trial *t, const struct plan *plan, mutations_t mut
         .zones = 3,
         .heartbeats = t->service.on ? WORLD_HEARTBEATS_STATUS : WORLD_HEARTBEATS_NONE,
     };
-    t->world = world_new(vloop_root(t->vloop), t->server, &world);
+    t->world = world_new(virtual_loop_root(t->vloop), t->server, &world);
     world_on_commit(t->world, trial_on_commit, t);
     if (plan->story != STORY_QUIET) {
         trial_populate(t);
@@ -159,9 +161,9 @@ static void trial_init(struct trial *t, const struct plan *plan, mutations_t mut
         process_init(p, i, t->vloop, t->server, &t->promise);
         p->elect = plan->elect;
         p->mutations = mutations;
-        p->view = vloop_view(t->vloop, plan->skew[i]);
+        p->view = virtual_loop_view_new(t->vloop, plan->skew[i]);
         p->view_id = i + 1;
-        vloop_drift(p->view, plan->drift[i]);
+        virtual_loop_set_drift(p->view, plan->drift[i]);
         faults_init(&p->faults, plan->seed * 31 + i);
         p->faults.latency_min = MSECONDS(1);
         p->faults.latency_max = MSECONDS(plan->latency);
@@ -202,7 +204,7 @@ static void trial_done(struct trial *t)
     }
     world_free(t->world);
     apiserver_free(t->server);
-    vloop_free(t->vloop);
+    virtual_loop_free(t->vloop);
     inbox_done(&t->inbox);
     service_done(&t->service);
     budget_done(&t->budget);
@@ -253,7 +255,7 @@ static void trial_after_event(struct trial *t)
  */
 static void trial_check_pace(struct trial *t)
 {
-    usec_t now = vloop_now(t->vloop);
+    usec_t now = virtual_loop_now(t->vloop);
     if (now >= t->pace_since + SECONDS(1)) {
         t->pace_since = now;
         t->pace = 0;
@@ -268,7 +270,7 @@ static void trial_run_until(struct trial *t, usec_t until)
 {
     while (!promise_broken(&t->promise)) {
         usec_t due = MIN(trial_next_deed(t), until);
-        if (vloop_step(t->vloop, due)) {
+        if (virtual_loop_step(t->vloop, due)) {
             trial_check_pace(t);
             trial_after_event(t);
             continue;
@@ -384,10 +386,10 @@ void trial_run(const struct plan *plan, mutations_t mutations, bool verbose,
     }
     *ret = (struct trial_outcome){
         .broken = promise_broken(&t.promise),
-        .at = vloop_now(t.vloop),
+        .at = virtual_loop_now(t.vloop),
         .hash = t.hash,
         .events = t.events,
-        .node_time = vloop_now(t.vloop) * (usec_t)plan->nodes,
+        .node_time = virtual_loop_now(t.vloop) * (usec_t)plan->nodes,
     };
     (void)snprintf(ret->why, sizeof(ret->why), "%s", t.promise.why);
     trial_done(&t);

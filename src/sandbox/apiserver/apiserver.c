@@ -7,12 +7,12 @@
 #include "sandbox/apiserver/apiserver_internal.h"
 #include "sandbox/apiserver/watch.h"
 
-#define SERVER_FIRST_VERSION 100u /* resourceVersions 0 and 1 mean something else to clients */
+#define APISERVER_FIRST_VERSION 100u /* resourceVersions 0 and 1 mean something else to clients */
 
-static void server_tell(struct apiserver *s, const struct storage_change *change)
+static void apiserver_notify_commit(struct apiserver *s, const struct storage_change *change)
 {
     const struct kind *kind = kinds_of_store(&s->kinds, change->now->store);
-    if ((s->on_commit == NULL && s->on_check == NULL) || kind == NULL) {
+    if ((s->on_commit == NULL && s->on_commit_check == NULL) || kind == NULL) {
         return;
     }
     struct apiserver_commit commit = {
@@ -28,13 +28,13 @@ static void server_tell(struct apiserver *s, const struct storage_change *change
     if (s->on_commit != NULL) {
         s->on_commit(s->on_commit_ctx, &commit);
     }
-    if (s->on_check != NULL) {
-        s->on_check(s->on_check_ctx, &commit);
+    if (s->on_commit_check != NULL) {
+        s->on_commit_check(s->on_commit_check_ctx, &commit);
     }
 }
 
 /* A definition came, changed or went: its kinds follow. */
-static void server_define(struct apiserver *s, const struct storage_change *change)
+static void apiserver_update_crd(struct apiserver *s, const struct storage_change *change)
 {
     struct str name = change->now->name;
     const struct jval *old = change->old == NULL ? NULL : jval_get(change->old->root, STR("spec"));
@@ -50,28 +50,28 @@ static void server_define(struct apiserver *s, const struct storage_change *chan
         }
     }
     if (change->deleted) {
-        kinds_forget(&s->kinds, name);
+        kinds_remove_crd(&s->kinds, name);
         return;
     }
     uint32_t store;
     struct err err = { 0 };
-    if (kinds_define(&s->kinds, object_tree(change->now, &tmp), &store, &err) == 0) {
-        (void)storage_store(&s->storage, store); /* its history begins now */
+    if (kinds_define_crd(&s->kinds, object_tree(change->now, &tmp), &store, &err) == 0) {
+        (void)storage_get_store(&s->storage, store); /* its history begins now */
     }
 }
 
-static void server_on_change(void *ctx, const struct storage_change *change)
+static void apiserver_on_change(void *ctx, const struct storage_change *change)
 {
     struct apiserver *s = ctx;
-    watches_changed(s, change->now->store);
-    gc_observe(&s->gc, change);
-    if (change->now->store == s->definitions->store) {
-        server_define(s, change);
+    watches_wake(s, change->now->store);
+    gc_on_change(&s->gc, change);
+    if (change->now->store == s->crds->store) {
+        apiserver_update_crd(s, change);
     }
-    server_tell(s, change);
+    apiserver_notify_commit(s, change);
 }
 
-static void server_populate(struct apiserver *s)
+static void apiserver_create_namespaces(struct apiserver *s)
 {
     static const char *const names[] = { "default", "kube-node-lease", "kube-public",
                                          "kube-system" };
@@ -82,14 +82,14 @@ static void server_populate(struct apiserver *s)
         tree_set(&tmp, t, STR("kind"), tree_str(&tmp, STR("Namespace")));
         tree_set(&tmp, t, STR("apiVersion"), tree_str(&tmp, STR("v1")));
         tree_set_at(&tmp, t, "metadata.name", tree_str(&tmp, str_from(names[i])));
-        tree_set_at(&tmp, t, "metadata.uid", tree_str(&tmp, server_uid(s, &tmp)));
-        tree_set_at(&tmp, t, "metadata.creationTimestamp", tree_str(&tmp, server_time(s, &tmp)));
+        tree_set_at(&tmp, t, "metadata.uid", tree_str(&tmp, apiserver_uid(s, &tmp)));
+        tree_set_at(&tmp, t, "metadata.creationTimestamp", tree_str(&tmp, apiserver_time(s, &tmp)));
         defaults_apply(s->namespaces, t, &tmp);
-        server_store(s, s->namespaces->store, t, STR("kube-apiserver"), &tmp);
+        apiserver_store_object(s, s->namespaces->store, t, STR("kube-apiserver"), &tmp);
     }
 }
 
-static void server_flush(void *ctx);
+static void apiserver_wake_watches(void *ctx);
 
 struct apiserver *apiserver_new(struct loop *loop, uint64_t seed)
 {
@@ -100,16 +100,16 @@ struct apiserver *apiserver_new(struct loop *loop, uint64_t seed)
     types_init(&s->types, &s->arena);
     s->namespaces = kinds_find(&s->kinds, STR(""), STR("v1"), STR("namespaces"));
     s->pods = kinds_find(&s->kinds, STR(""), STR("v1"), STR("pods"));
-    s->budgets = kinds_find(&s->kinds, STR("policy"), STR("v1"), STR("poddisruptionbudgets"));
-    s->definitions = kinds_find(&s->kinds, STR("apiextensions.k8s.io"), STR("v1"),
-                                STR("customresourcedefinitions"));
-    storage_init(&s->storage, SERVER_FIRST_VERSION, server_on_change, s);
+    s->pdbs = kinds_find(&s->kinds, STR("policy"), STR("v1"), STR("poddisruptionbudgets"));
+    s->crds = kinds_find(&s->kinds, STR("apiextensions.k8s.io"), STR("v1"),
+                         STR("customresourcedefinitions"));
+    storage_init(&s->storage, APISERVER_FIRST_VERSION, apiserver_on_change, s);
     list_init(&s->ready);
-    loop_timer_init(&s->flush, loop, server_flush, s);
+    loop_timer_init(&s->watch_timer, loop, apiserver_wake_watches, s);
     gc_init(&s->gc, s, loop);
-    server_populate(s);
+    apiserver_create_namespaces(s);
     for (uint32_t i = 0; i < s->kinds.stores; i++) {
-        (void)storage_store(&s->storage, i);
+        (void)storage_get_store(&s->storage, i);
     }
     storage_compact(&s->storage);
     return s;
@@ -121,14 +121,14 @@ void apiserver_free(struct apiserver *s)
         return;
     }
     for (uint32_t i = 0; i < STORAGE_STORES_MAX; i++) {
-        struct store *store = s->storage.stores[i];
+        struct object_store *store = s->storage.stores[i];
         while (store != NULL && !list_empty(&store->watches)) {
             apiserver_watch_close(
                 CONTAINER_OF(store->watches.next, struct apiserver_watch, in_store));
         }
     }
     gc_done(&s->gc);
-    loop_timer_done(&s->flush);
+    loop_timer_done(&s->watch_timer);
     storage_done(&s->storage);
     kinds_done(&s->kinds);
     types_done(&s->types);
@@ -142,7 +142,7 @@ void apiserver_set_token(struct apiserver *s, struct str token)
 }
 
 /* Watches that something happened to are told from the loop, in the order of its happening. */
-static void server_flush(void *ctx)
+static void apiserver_wake_watches(void *ctx)
 {
     struct apiserver *s = ctx;
     struct list batch;
@@ -155,11 +155,11 @@ static void server_flush(void *ctx)
     while (!list_empty(&batch)) {
         struct list *item = batch.next;
         list_del(item);
-        watch_tell(CONTAINER_OF(item, struct apiserver_watch, in_ready));
+        watch_notify_reader(CONTAINER_OF(item, struct apiserver_watch, in_ready));
     }
 }
 
-struct str server_uid(struct apiserver *s, struct arena *a)
+struct str apiserver_uid(struct apiserver *s, struct arena *a)
 {
     uint64_t high = rng_next(&s->rng);
     uint64_t low = rng_next(&s->rng);
@@ -169,13 +169,13 @@ struct str server_uid(struct apiserver *s, struct arena *a)
                         (unsigned long long)(low & 0xffffffffffff));
 }
 
-struct str server_time(struct apiserver *s, struct arena *a)
+struct str apiserver_time(struct apiserver *s, struct arena *a)
 {
     char text[TIMESTAMP_TEXT_MAX];
     return arena_str(a, timestamp_print_seconds(loop_wall(s->loop), text));
 }
 
-struct str server_suffix(struct apiserver *s, struct arena *a)
+struct str apiserver_name_suffix(struct apiserver *s, struct arena *a)
 {
     static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
     char text[5];
@@ -185,16 +185,16 @@ struct str server_suffix(struct apiserver *s, struct arena *a)
     return arena_str(a, (struct str){ .p = text, .n = sizeof(text) });
 }
 
-void server_store(struct apiserver *s, uint32_t store, struct tree *obj, struct str manager,
-                  struct arena *tmp)
+void apiserver_store_object(struct apiserver *s, uint32_t store, struct tree *obj,
+                            struct str manager, struct arena *tmp)
 {
-    storage_put(&s->storage, object_new(store, obj, storage_next(&s->storage), manager, tmp));
+    storage_put(&s->storage, object_new(store, obj, storage_next_rv(&s->storage), manager, tmp));
 }
 
-void server_remove(struct apiserver *s, const struct object *o, struct tree *last,
-                   struct arena *tmp)
+void apiserver_remove_object(struct apiserver *s, const struct object *o, struct tree *last,
+                             struct arena *tmp)
 {
-    uint64_t rv = storage_next(&s->storage);
+    uint64_t rv = storage_next_rv(&s->storage);
     storage_delete(&s->storage, last == NULL ? object_with_rv(o, rv, tmp)
                                              : object_new(o->store, last, rv, o->manager, tmp));
 }
@@ -211,12 +211,12 @@ void apiserver_compact(struct apiserver *s)
 {
     storage_compact(&s->storage);
     for (uint32_t i = 0; i < s->kinds.stores; i++) {
-        watches_changed(s, i);
+        watches_wake(s, i);
     }
 }
 
-static const struct kind *server_kind(const struct apiserver *s, struct str group,
-                                      struct str plural)
+static const struct kind *apiserver_find_kind(const struct apiserver *s, struct str group,
+                                              struct str plural)
 {
     for (uint32_t i = 0; i < s->kinds.n; i++) {
         const struct kind *kind = s->kinds.items[i];
@@ -230,13 +230,14 @@ static const struct kind *server_kind(const struct apiserver *s, struct str grou
 void apiserver_each(struct apiserver *s, struct str group, struct str plural, struct str namespace,
                     apiserver_visit visit, void *ctx)
 {
-    const struct kind *kind = server_kind(s, group, plural);
+    const struct kind *kind = apiserver_find_kind(s, group, plural);
     if (kind == NULL) {
         return;
     }
     uint64_t rv = s->storage.rv;
-    const struct store *store = storage_store(&s->storage, kind->store);
-    for (uint32_t i = namespace.n == 0 ? 0 : store_lower(store, namespace); i < store->n; i++) {
+    const struct object_store *store = storage_get_store(&s->storage, kind->store);
+    for (uint32_t i = namespace.n == 0 ? 0 : object_store_lower(store, namespace); i < store->n;
+         i++) {
         const struct object *o = store->items[i];
         if (namespace.n > 0 && !str_eq(o->namespace, namespace)) {
             if (str_cmp(o->namespace, namespace) > 0 && !str_starts(o->namespace, namespace)) {
@@ -252,7 +253,7 @@ void apiserver_each(struct apiserver *s, struct str group, struct str plural, st
 const struct jval *apiserver_find(struct apiserver *s, struct str group, struct str plural,
                                   struct str namespace, struct str name)
 {
-    const struct kind *kind = server_kind(s, group, plural);
+    const struct kind *kind = apiserver_find_kind(s, group, plural);
     const struct object *o =
         kind == NULL ? NULL : storage_find(&s->storage, kind->store, namespace, name);
     return o == NULL ? NULL : o->root;
@@ -260,11 +261,11 @@ const struct jval *apiserver_find(struct apiserver *s, struct str group, struct 
 
 uint32_t apiserver_count(struct apiserver *s, struct str group, struct str plural)
 {
-    const struct kind *kind = server_kind(s, group, plural);
-    return kind == NULL ? 0 : storage_store(&s->storage, kind->store)->n;
+    const struct kind *kind = apiserver_find_kind(s, group, plural);
+    return kind == NULL ? 0 : storage_get_store(&s->storage, kind->store)->n;
 }
 
-uint64_t apiserver_version(const struct apiserver *s)
+uint64_t apiserver_resource_version(const struct apiserver *s)
 {
     return s->storage.rv;
 }
@@ -275,10 +276,10 @@ void apiserver_on_commit(struct apiserver *s, apiserver_on_commit_fn fn, void *c
     s->on_commit_ctx = ctx;
 }
 
-void apiserver_on_check(struct apiserver *s, apiserver_on_commit_fn fn, void *ctx)
+void apiserver_on_commit_check(struct apiserver *s, apiserver_on_commit_fn fn, void *ctx)
 {
-    s->on_check = fn;
-    s->on_check_ctx = ctx;
+    s->on_commit_check = fn;
+    s->on_commit_check_ctx = ctx;
 }
 
 void apiserver_check(const struct apiserver *s)

@@ -76,7 +76,7 @@ void apiserver_each(struct apiserver *s, struct str group, struct str plural, st
 const struct jval *apiserver_find(struct apiserver *s, struct str group, struct str plural,
                                   struct str namespace, struct str name);
 uint32_t apiserver_count(struct apiserver *s, struct str group, struct str plural);
-uint64_t apiserver_version(const struct apiserver *s); /* the latest resourceVersion */
+uint64_t apiserver_resource_version(const struct apiserver *s); /* the latest resourceVersion */
 
 struct apiserver_commit {
     struct str group;
@@ -94,7 +94,7 @@ struct apiserver_commit {
 typedef void (*apiserver_on_commit_fn)(void *ctx, const struct apiserver_commit *commit);
 void apiserver_on_commit(struct apiserver *s, apiserver_on_commit_fn fn, void *ctx);
 /* A second listener beside the world's, called after it: for invariants. NULL ends it. */
-void apiserver_on_check(struct apiserver *s, apiserver_on_commit_fn fn, void *ctx);
+void apiserver_on_commit_check(struct apiserver *s, apiserver_on_commit_fn fn, void *ctx);
 
 /* Asserts what must always hold; O(objects). */
 void apiserver_check(const struct apiserver *s);

@@ -2,10 +2,11 @@
 
 #include "sandbox/apiserver/fieldset.h"
 
-#define MANAGED "metadata.managedFields"
+#define MANAGED_FIELDS "metadata.managedFields"
 
-static struct tree *merge(const struct apply_request *q, struct arena *a, const struct tree *schema,
-                          const struct tree *live, const struct tree *given);
+static struct tree *merge_value(const struct apply_request *q, struct arena *a,
+                                const struct tree *schema, const struct tree *live,
+                                const struct tree *given);
 
 static struct tree *merge_map(const struct apply_request *q, struct arena *a,
                               const struct tree *schema, const struct tree *live,
@@ -15,16 +16,16 @@ static struct tree *merge_map(const struct apply_request *q, struct arena *a,
     TREE_EACH (given, member) {
         if (member->kind != JNULL) {
             tree_set(a, out, member->key,
-                     merge(q, a, types_member(q->types, schema, member->key),
-                           tree_get(live, member->key), member));
+                     merge_value(q, a, types_member(q->types, schema, member->key),
+                                 tree_get(live, member->key), member));
         }
     }
     return out;
 }
 
-static const struct tree *same_item(const struct apply_request *q, struct arena *a,
-                                    const struct tree *schema, const struct tree *list,
-                                    const struct tree *item)
+static const struct tree *apply_same_item(const struct apply_request *q, struct arena *a,
+                                          const struct tree *schema, const struct tree *list,
+                                          const struct tree *item)
 {
     struct str key = fieldset_item_key(q->types, schema, a, item);
     TREE_EACH (list, candidate) {
@@ -44,13 +45,13 @@ static struct tree *merge_list(const struct apply_request *q, struct arena *a,
     const struct tree *left = tree_first(live);
     const struct tree *right = tree_first(given);
     while (left != NULL || right != NULL) {
-        if (left != NULL && same_item(q, a, schema, given, left) == NULL) {
+        if (left != NULL && apply_same_item(q, a, schema, given, left) == NULL) {
             tree_add(out, tree_clone(a, left));
             left = tree_sibling(left);
         } else if (right != NULL) {
-            if (same_item(q, a, schema, out, right) == NULL) {
-                tree_add(out, merge(q, a, types_item(q->types, schema),
-                                    same_item(q, a, schema, live, right), right));
+            if (apply_same_item(q, a, schema, out, right) == NULL) {
+                tree_add(out, merge_value(q, a, types_item(q->types, schema),
+                                          apply_same_item(q, a, schema, live, right), right));
             }
             bool aligned = left != NULL && str_eq(fieldset_item_key(q->types, schema, a, left),
                                                   fieldset_item_key(q->types, schema, a, right));
@@ -63,43 +64,44 @@ static struct tree *merge_list(const struct apply_request *q, struct arena *a,
     return out;
 }
 
-static struct tree *merge(const struct apply_request *q, struct arena *a, const struct tree *schema,
-                          const struct tree *live, const struct tree *given)
+static struct tree *merge_value(const struct apply_request *q, struct arena *a,
+                                const struct tree *schema, const struct tree *live,
+                                const struct tree *given)
 {
     enum fieldset_shape shape = fieldset_shape(q->types, schema, given);
-    if (live == NULL || shape == SHAPE_LEAF || live->kind != given->kind) {
+    if (live == NULL || shape == FIELDSET_LEAF || live->kind != given->kind) {
         return tree_clone(a, given);
     }
-    return shape == SHAPE_MAP ? merge_map(q, a, schema, live, given)
-                              : merge_list(q, a, schema, live, given);
+    return shape == FIELDSET_MAP ? merge_map(q, a, schema, live, given)
+                                 : merge_list(q, a, schema, live, given);
 }
 
 /* Takes out of `value` what is in `gone`, unless `kept` has something at the same place. */
-static void take_out(const struct apply_request *q, struct arena *a, const struct tree *schema,
-                     struct tree *value, const struct tree *gone, const struct tree *kept)
+static void drop_fields(const struct apply_request *q, struct arena *a, const struct tree *schema,
+                        struct tree *value, const struct tree *gone, const struct tree *kept)
 {
     enum fieldset_shape shape = fieldset_shape(q->types, schema, value);
-    if (shape == SHAPE_LEAF) {
+    if (shape == FIELDSET_LEAF) {
         return;
     }
     TREE_EACH (value, child) {
-        struct str key = shape == SHAPE_MAP ? arena_concat(a, STR("f:"), child->key)
-                                            : fieldset_item_key(q->types, schema, a, child);
+        struct str key = shape == FIELDSET_MAP ? arena_concat(a, STR("f:"), child->key)
+                                               : fieldset_item_key(q->types, schema, a, child);
         const struct tree *node = tree_get(gone, key);
         const struct tree *keeper = tree_get(kept, key);
         if (node == NULL) {
             continue;
         }
-        bool drop = fieldset_member(node) && keeper == NULL;
+        bool drop = fieldset_has(node) && keeper == NULL;
         if (!drop) {
-            const struct tree *below = shape == SHAPE_MAP
+            const struct tree *below = shape == FIELDSET_MAP
                                            ? types_member(q->types, schema, child->key)
                                            : types_item(q->types, schema);
             uint32_t before = child->n;
-            take_out(q, a, below, child, node, keeper);
-            drop = before > 0 && child->n == 0 && !fieldset_member(keeper);
+            drop_fields(q, a, below, child, node, keeper);
+            drop = before > 0 && child->n == 0 && !fieldset_has(keeper);
         }
-        if (drop && shape == SHAPE_MAP) {
+        if (drop && shape == FIELDSET_MAP) {
             (void)tree_del(value, child->key);
         } else if (drop) {
             tree_remove(value, child);
@@ -145,7 +147,7 @@ static int entry_compare(const void *left, const void *right)
 }
 
 /* Puts the entries that still own something in their order into the object. */
-static void managed_store(struct arena *a, struct tree *object, const struct tree *entries)
+static void managed_entries_write(struct arena *a, struct tree *object, const struct tree *entries)
 {
     const struct tree **list = ARENA_ARRAY(a, const struct tree *, entries->n + 1u);
     uint32_t n = 0;
@@ -160,17 +162,17 @@ static void managed_store(struct arena *a, struct tree *object, const struct tre
         tree_add(out, tree_clone(a, list[i]));
     }
     if (n > 0) {
-        tree_set_at(a, object, MANAGED, out);
+        tree_set_at(a, object, MANAGED_FIELDS, out);
     } else {
-        (void)tree_del_at(object, MANAGED); /* absent is as good */
+        (void)tree_del_at(object, MANAGED_FIELDS); /* absent is as good */
     }
 }
 
 /* The recorded owners; on the first apply, what is there belongs to whoever made it. */
-static struct tree *managed_of(const struct apply_request *q, struct arena *a,
-                               const struct tree *live)
+static struct tree *managed_entries_read(const struct apply_request *q, struct arena *a,
+                                         const struct tree *live)
 {
-    const struct tree *recorded = tree_at(live, MANAGED);
+    const struct tree *recorded = tree_at(live, MANAGED_FIELDS);
     if (tree_kind(recorded) == JARR && recorded->n > 0) {
         return tree_clone(a, recorded);
     }
@@ -186,22 +188,22 @@ static struct tree *managed_of(const struct apply_request *q, struct arena *a,
     return entries;
 }
 
-struct conflicts {
+struct apply_conflicts {
     struct arena *a;
     struct schema_causes *causes;
     struct buf lines;
     struct str manager; /* of the entry being listed, as messages name it */
 };
 
-static void conflict_add(void *ctx, struct str path)
+static void apply_conflict_add(void *ctx, struct str path)
 {
-    struct conflicts *c = ctx;
+    struct apply_conflicts *c = ctx;
     schema_cause_add(c->causes, c->a, "FieldManagerConflict", path,
                      arena_concat(c->a, STR("conflict with "), c->manager));
     buf_printf(&c->lines, "\n- " STR_FMT, STR_ARG(path));
 }
 
-static struct str manager_text(struct arena *a, const struct tree *entry)
+static struct str entry_manager_text(struct arena *a, const struct tree *entry)
 {
     struct str text = arena_printf(a, "\"" STR_FMT "\"", STR_ARG(tree_text_at(entry, "manager")));
     struct str subresource = tree_text_at(entry, "subresource");
@@ -217,20 +219,20 @@ static struct str manager_text(struct arena *a, const struct tree *entry)
 }
 
 /* Lists what `changed` takes from others; 0 when there is nothing. */
-static int conflicts_find(const struct apply_request *q, struct arena *a,
-                          const struct tree *entries, const struct tree *changed,
-                          struct schema_causes *ret_causes, struct str *ret_message)
+static int apply_find_conflicts(const struct apply_request *q, struct arena *a,
+                                const struct tree *entries, const struct tree *changed,
+                                struct schema_causes *ret_causes, struct str *ret_message)
 {
-    struct conflicts c = { .a = a, .causes = ret_causes };
+    struct apply_conflicts c = { .a = a, .causes = ret_causes };
     TREE_EACH (entries, entry) {
         struct tree *both = fieldset_intersection(a, tree_get(entry, STR("fieldsV1")), changed);
         if (entry_is(entry, q, STR("Apply")) || fieldset_empty(both)) {
             continue;
         }
-        c.manager = manager_text(a, entry);
+        c.manager = entry_manager_text(a, entry);
         buf_printf(&c.lines, "%sconflicts with " STR_FMT ":", c.lines.n > 0 ? "\n" : "",
                    STR_ARG(c.manager));
-        fieldset_paths(both, a, conflict_add, &c);
+        fieldset_paths(both, a, apply_conflict_add, &c);
     }
     if (ret_causes->n == 1) {
         *ret_message = arena_printf(a, "Apply failed with 1 conflict: " STR_FMT ": " STR_FMT,
@@ -245,8 +247,8 @@ static int conflicts_find(const struct apply_request *q, struct arena *a,
 }
 
 /* What a configuration may say at this address: all but the status, or the status alone. */
-static struct tree *own_part(const struct apply_request *q, struct arena *a,
-                             const struct tree *configuration)
+static struct tree *apply_scope(const struct apply_request *q, struct arena *a,
+                                const struct tree *configuration)
 {
     struct tree *part = tree_clone(a, configuration);
     if (q->subresource.n == 0) {
@@ -265,8 +267,8 @@ static struct tree *own_part(const struct apply_request *q, struct arena *a,
     return part;
 }
 
-static int unknown_check(const struct apply_request *q, struct arena *a,
-                         const struct tree *configuration, struct err *err)
+static int apply_check_unknown(const struct apply_request *q, struct arena *a,
+                               const struct tree *configuration, struct err *err)
 {
     struct schema_paths unknown = { 0 };
     schema_prune(q->types, q->schema, 0, a, tree_clone(a, configuration), &unknown);
@@ -284,8 +286,8 @@ static int unknown_check(const struct apply_request *q, struct arena *a,
 }
 
 /* The fields of other entries, and what is now the applier's: all that must stay. */
-static struct tree *kept_set(const struct apply_request *q, struct arena *a,
-                             const struct tree *entries, const struct tree *set)
+static struct tree *apply_kept_fields(const struct apply_request *q, struct arena *a,
+                                      const struct tree *entries, const struct tree *set)
 {
     struct tree *kept = tree_clone(a, set);
     TREE_EACH (entries, entry) {
@@ -296,8 +298,8 @@ static struct tree *kept_set(const struct apply_request *q, struct arena *a,
     return kept;
 }
 
-static void entries_update(const struct apply_request *q, struct arena *a, struct tree *entries,
-                           struct tree *set, const struct tree *lost)
+static void managed_entries_update(const struct apply_request *q, struct arena *a,
+                                   struct tree *entries, struct tree *set, const struct tree *lost)
 {
     bool found = false;
     TREE_EACH (entries, entry) {
@@ -329,37 +331,37 @@ int apply_merge(const struct apply_request *q, struct arena *a, const struct tre
     if (tree_kind(configuration) != JOBJ) {
         return err_set(err, ERR_INVALID, "error decoding YAML: an object is expected");
     }
-    const struct tree *managed = tree_at(configuration, MANAGED);
+    const struct tree *managed = tree_at(configuration, MANAGED_FIELDS);
     if (tree_kind(managed) != JNULL) {
         return err_set(err, ERR_INVALID, "metadata.managedFields must be nil");
     }
-    int r = unknown_check(q, a, configuration, err);
+    int r = apply_check_unknown(q, a, configuration, err);
     if (r < 0) {
         return r;
     }
-    struct tree *part = own_part(q, a, configuration);
+    struct tree *part = apply_scope(q, a, configuration);
     struct tree *set = fieldset_of(q->types, q->schema, a, part, FIELDSET_APPLIED);
-    struct tree *entries = managed_of(q, a, live);
+    struct tree *entries = managed_entries_read(q, a, live);
     struct tree *last = tree_obj(a);
     TREE_EACH (entries, entry) {
         if (entry_is(entry, q, STR("Apply"))) {
             last = tree_clone(a, tree_get(entry, STR("fieldsV1")));
         }
     }
-    struct tree *object = live == NULL ? part : merge(q, a, q->schema, live, part);
-    struct tree *kept = kept_set(q, a, entries, set);
-    take_out(q, a, q->schema, object, fieldset_difference(a, last, kept), kept);
+    struct tree *object = live == NULL ? part : merge_value(q, a, q->schema, live, part);
+    struct tree *kept = apply_kept_fields(q, a, entries, set);
+    drop_fields(q, a, q->schema, object, fieldset_difference(a, last, kept), kept);
 
     struct tree *changed;
     struct tree *removed;
     const struct tree *before = live != NULL ? live : tree_obj(a);
     fieldset_compare(q->types, q->schema, a, before, object, &changed, &removed);
-    r = q->force ? 0 : conflicts_find(q, a, entries, changed, ret_causes, ret_message);
+    r = q->force ? 0 : apply_find_conflicts(q, a, entries, changed, ret_causes, ret_message);
     if (r < 0) {
         return err_set(err, ERR_CONFLICT, "apply conflicts with %u fields", ret_causes->n);
     }
-    entries_update(q, a, entries, set, fieldset_union(a, changed, removed));
-    managed_store(a, object, entries);
+    managed_entries_update(q, a, entries, set, fieldset_union(a, changed, removed));
+    managed_entries_write(a, object, entries);
     *ret = object;
     return 0;
 }
@@ -367,11 +369,11 @@ int apply_merge(const struct apply_request *q, struct arena *a, const struct tre
 void apply_track(const struct apply_request *q, struct arena *a, const struct tree *old,
                  struct tree *now)
 {
-    const struct tree *given = tree_at(now, MANAGED);
-    const struct tree *recorded = tree_at(old, MANAGED);
+    const struct tree *given = tree_at(now, MANAGED_FIELDS);
+    const struct tree *recorded = tree_at(old, MANAGED_FIELDS);
     bool reset = tree_kind(given) == JARR && given->n == 1 && tree_first(given)->n == 0;
     if (tree_kind(recorded) != JARR || recorded->n == 0 || reset) {
-        (void)tree_del_at(now, MANAGED); /* absent is as good */
+        (void)tree_del_at(now, MANAGED_FIELDS); /* absent is as good */
         return;
     }
     bool edited = tree_kind(given) == JARR && given->n > 0; /* kubectl moves ownership by hand */
@@ -400,5 +402,5 @@ void apply_track(const struct apply_request *q, struct arena *a, const struct tr
         }
         tree_add(entries, entry);
     }
-    managed_store(a, now, entries);
+    managed_entries_write(a, now, entries);
 }

@@ -3,15 +3,15 @@
 #include "sandbox/apiserver/token.h"
 
 #define RBAC STR("rbac.authorization.k8s.io")
-#define ACCOUNT_PREFIX STR("system:serviceaccount:")
+#define SERVICE_ACCOUNT_PREFIX STR("system:serviceaccount:")
 
-static const char *auth_verb(const struct call *c)
+static const char *auth_verb(const struct request_ctx *c)
 {
     struct str method = c->request->method;
-    bool one = c->route.target == ROUTE_OBJECT;
+    bool one = c->route.target == URL_OBJECT;
     bool watch = false;
     if (str_eq(method, STR("GET"))) {
-        if (route_bool(c->route.params.watch, &watch) && watch) {
+        if (url_parse_bool(c->route.params.watch, &watch) && watch) {
             return "watch";
         }
         return one ? "get" : "list";
@@ -28,7 +28,7 @@ static const char *auth_verb(const struct call *c)
     return one ? "delete" : "deletecollection";
 }
 
-static struct status *auth_forbid(struct call *c, struct str user)
+static struct status *auth_forbid(struct request_ctx *c, struct str user)
 {
     struct arena *a = c->a;
     if (c->kind == NULL) {
@@ -58,8 +58,8 @@ static struct status *auth_forbid(struct call *c, struct str user)
 
 /* ── roles ─────────────────────────────────────────────────────────────────────────────────── */
 
-struct ask {
-    struct call *call;
+struct rbac_query {
+    struct request_ctx *call;
     struct str user;
     struct str verb;
     struct str resource;    /* "pods/eviction" */
@@ -68,7 +68,7 @@ struct ask {
     bool allowed;
 };
 
-static bool list_has(const struct jval *list, struct str text)
+static bool rule_lists(const struct jval *list, struct str text)
 {
     JVAL_EACH (list, item) {
         if (str_eq(jval_str(item), text)) {
@@ -78,81 +78,81 @@ static bool list_has(const struct jval *list, struct str text)
     return false;
 }
 
-static bool list_covers(const struct jval *list, struct str text)
+static bool rule_covers(const struct jval *list, struct str text)
 {
-    return list_has(list, text) || list_has(list, STR("*"));
+    return rule_lists(list, text) || rule_lists(list, STR("*"));
 }
 
-static bool rule_allows(const struct ask *ask, const struct jval *rule)
+static bool rbac_rule_allows(const struct rbac_query *query, const struct jval *rule)
 {
     const struct jval *resources = jval_get(rule, STR("resources"));
     const struct jval *names = jval_get(rule, STR("resourceNames"));
     bool named = jval_kind(names) == JARR && names->n > 0;
-    return list_covers(jval_get(rule, STR("verbs")), ask->verb) &&
-           list_covers(jval_get(rule, STR("apiGroups")), ask->call->kind->group) &&
-           (list_covers(resources, ask->resource) || list_has(resources, ask->subresource)) &&
-           (!named || list_has(names, ask->call->route.name));
+    return rule_covers(jval_get(rule, STR("verbs")), query->verb) &&
+           rule_covers(jval_get(rule, STR("apiGroups")), query->call->kind->group) &&
+           (rule_covers(resources, query->resource) || rule_lists(resources, query->subresource)) &&
+           (!named || rule_lists(names, query->call->route.name));
 }
 
-static bool subject_is(const struct ask *ask, const struct jval *subject)
+static bool rbac_subject_is(const struct rbac_query *query, const struct jval *subject)
 {
     struct str kind = jval_str(jval_get(subject, STR("kind")));
     struct str name = jval_str(jval_get(subject, STR("name")));
     struct str space = jval_str(jval_get(subject, STR("namespace")));
     if (str_eq(kind, STR("User"))) {
-        return str_eq(name, ask->user);
+        return str_eq(name, query->user);
     }
     struct str rest;
     struct str own_space;
     struct str own_name;
     return str_eq(kind, STR("ServiceAccount")) &&
-           str_cut_prefix(ask->user, ACCOUNT_PREFIX, &rest) &&
+           str_cut_prefix(query->user, SERVICE_ACCOUNT_PREFIX, &rest) &&
            str_cut(rest, STR(":"), &own_space, &own_name) && str_eq(space, own_space) &&
            str_eq(name, own_name);
 }
 
-static void ask_binding(void *ctx, const struct jval *binding)
+static void check_binding(void *ctx, const struct jval *binding)
 {
-    struct ask *ask = ctx;
+    struct rbac_query *query = ctx;
     bool bound = false;
     JVAL_EACH (jval_get(binding, STR("subjects")), subject) {
-        bound = bound || subject_is(ask, subject);
+        bound = bound || rbac_subject_is(query, subject);
     }
-    if (!bound || ask->allowed) {
+    if (!bound || query->allowed) {
         return;
     }
     bool everywhere = str_eq(jval_str(jval_at(binding, "roleRef.kind")), STR("ClusterRole"));
     const struct jval *role = apiserver_find(
-        ask->call->s, RBAC, everywhere ? STR("clusterroles") : STR("roles"),
-        everywhere ? STR("") : ask->space, jval_str(jval_at(binding, "roleRef.name")));
+        query->call->s, RBAC, everywhere ? STR("clusterroles") : STR("roles"),
+        everywhere ? STR("") : query->space, jval_str(jval_at(binding, "roleRef.name")));
     JVAL_EACH (jval_get(role, STR("rules")), rule) {
-        ask->allowed = ask->allowed || rule_allows(ask, rule);
+        query->allowed = query->allowed || rbac_rule_allows(query, rule);
     }
 }
 
-static bool auth_bound(struct call *c, struct str user)
+static bool auth_rbac_allows(struct request_ctx *c, struct str user)
 {
     struct str sub = c->route.subresource;
-    struct ask ask = { .call = c,
-                       .user = user,
-                       .verb = str_from(auth_verb(c)),
-                       .resource = c->kind->plural,
-                       .subresource = c->kind->plural };
+    struct rbac_query query = { .call = c,
+                                .user = user,
+                                .verb = str_from(auth_verb(c)),
+                                .resource = c->kind->plural,
+                                .subresource = c->kind->plural };
     if (sub.n > 0) {
-        ask.resource =
+        query.resource =
             arena_printf(c->a, STR_FMT "/" STR_FMT, STR_ARG(c->kind->plural), STR_ARG(sub));
-        ask.subresource = arena_printf(c->a, "*/" STR_FMT, STR_ARG(sub));
+        query.subresource = arena_printf(c->a, "*/" STR_FMT, STR_ARG(sub));
     }
-    apiserver_each(c->s, RBAC, STR("clusterrolebindings"), STR(""), ask_binding, &ask);
-    ask.space = c->route.namespace;
-    if (ask.space.n > 0) {
-        apiserver_each(c->s, RBAC, STR("rolebindings"), ask.space, ask_binding, &ask);
+    apiserver_each(c->s, RBAC, STR("clusterrolebindings"), STR(""), check_binding, &query);
+    query.space = c->route.namespace;
+    if (query.space.n > 0) {
+        apiserver_each(c->s, RBAC, STR("rolebindings"), query.space, check_binding, &query);
     }
-    return ask.allowed;
+    return query.allowed;
 }
 
 /* False: nobody knows them. An empty `*ret_user` is the administrator. */
-static bool auth_who(struct call *c, struct str *ret_user)
+static bool auth_user(struct request_ctx *c, struct str *ret_user)
 {
     const struct apiserver_request *request = c->request;
     struct str token;
@@ -162,7 +162,7 @@ static bool auth_who(struct call *c, struct str *ret_user)
             return false;
         }
         bool admin = c->s->token.n > 0 && str_eq(token, c->s->token);
-        if (!admin && !token_check(c->s, token, c->a, ret_user)) {
+        if (!admin && !token_verify(c->s, token, c->a, ret_user)) {
             return false;
         }
     }
@@ -172,17 +172,17 @@ static bool auth_who(struct call *c, struct str *ret_user)
     return true;
 }
 
-struct status *auth_check(struct call *c)
+struct status *auth_check(struct request_ctx *c)
 {
     struct str user;
-    if (!auth_who(c, &user)) {
+    if (!auth_user(c, &user)) {
         return status_new(c->a, 401, "Unauthorized", STR("Unauthorized"));
     }
-    enum route_target target = c->route.target;
-    bool open = target == ROUTE_VERSION || target == ROUTE_HEALTH;
-    bool discovery = target == ROUTE_API || target == ROUTE_APIS || target == ROUTE_GROUP ||
-                     target == ROUTE_RESOURCES || target == ROUTE_OPENAPI;
+    enum url_target target = c->route.target;
+    bool open = target == URL_VERSION || target == URL_HEALTH;
+    bool discovery = target == URL_API || target == URL_APIS || target == URL_GROUP ||
+                     target == URL_RESOURCES || target == URL_OPENAPI;
     bool may = user.n == 0 || open || (discovery && !str_eq(user, STR("system:anonymous"))) ||
-               (c->kind != NULL && auth_bound(c, user));
+               (c->kind != NULL && auth_rbac_allows(c, user));
     return may ? NULL : auth_forbid(c, user);
 }

@@ -8,4 +8,4 @@
 #include "sandbox/apiserver/apiserver_internal.h"
 
 /* NULL: may. `c->kind` is NULL for what is no resource. */
-struct status *auth_check(struct call *c);
+struct status *auth_check(struct request_ctx *c);

@@ -15,7 +15,7 @@ static const struct {
     { STR_INIT(""), STR_INIT("io.k8s.api.") },
 };
 
-static struct str name_full(struct arena *out, struct str brief)
+static struct str type_full_name(struct arena *out, struct str brief)
 {
     for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
         struct str rest;
@@ -36,7 +36,7 @@ void types_done(struct types *t)
     map_done(&t->made);
 }
 
-static struct tree *typed(struct arena *a, const char *type, const char *format)
+static struct tree *schema_of_type(struct arena *a, const char *type, const char *format)
 {
     struct tree *s = tree_obj(a);
     tree_set(a, s, STR("type"), tree_str(a, str_from(type)));
@@ -46,7 +46,7 @@ static struct tree *typed(struct arena *a, const char *type, const char *format)
     return s;
 }
 
-static struct tree *reference(struct arena *a, struct str full)
+static struct tree *schema_ref(struct arena *a, struct str full)
 {
     struct tree *target = tree_obj(a);
     tree_set(a, target, STR("$ref"), tree_str(a, arena_concat(a, STR(REF_PREFIX), full)));
@@ -57,38 +57,38 @@ static struct tree *reference(struct arena *a, struct str full)
     return s;
 }
 
-static struct tree *flagged(struct arena *a, const char *flag)
+static struct tree *schema_with_flag(struct arena *a, const char *flag)
 {
     struct tree *s = tree_obj(a);
     tree_set(a, s, str_from(flag), tree_bool(a, true));
     return s;
 }
 
-static struct tree *scalar(struct arena *a, char letter)
+static struct tree *schema_scalar(struct arena *a, char letter)
 {
     switch (letter) {
     case 's':
-        return typed(a, "string", NULL);
+        return schema_of_type(a, "string", NULL);
     case 't':
     case 'u':
-        return typed(a, "string", "date-time");
+        return schema_of_type(a, "string", "date-time");
     case 'q':
-        return typed(a, "string", "quantity");
+        return schema_of_type(a, "string", "quantity");
     case 'y':
-        return typed(a, "string", "byte");
+        return schema_of_type(a, "string", "byte");
     case 'w':
-        return typed(a, "integer", "int32");
+        return schema_of_type(a, "integer", "int32");
     case 'i':
-        return typed(a, "integer", "int64");
+        return schema_of_type(a, "integer", "int64");
     case 'n':
-        return typed(a, "number", "double");
+        return schema_of_type(a, "number", "double");
     case 'b':
-        return typed(a, "boolean", NULL);
+        return schema_of_type(a, "boolean", NULL);
     case 'x':
-        return flagged(a, "x-kubernetes-int-or-string");
+        return schema_with_flag(a, "x-kubernetes-int-or-string");
     default:
         ASSERT(letter == 'a');
-        return flagged(a, "x-kubernetes-preserve-unknown-fields");
+        return schema_with_flag(a, "x-kubernetes-preserve-unknown-fields");
     }
 }
 
@@ -113,7 +113,7 @@ static bool take_char(struct str *rest, char c)
     return true;
 }
 
-static struct tree *texts(struct arena *a, struct str joined)
+static struct tree *text_list(struct arena *a, struct str joined)
 {
     struct tree *list = tree_arr(a);
     struct str piece;
@@ -123,27 +123,27 @@ static struct tree *texts(struct arena *a, struct str joined)
     return list;
 }
 
-static struct tree *spelled(struct arena *a, struct str *rest)
+static struct tree *parse_type(struct arena *a, struct str *rest)
 {
     if (take_char(rest, '@')) {
-        return reference(a, name_full(a, take(rest, "]}+~ ")));
+        return schema_ref(a, type_full_name(a, take(rest, "]}+~ ")));
     }
     if (take_char(rest, '[')) {
-        struct tree *s = typed(a, "array", NULL);
-        tree_set(a, s, STR("items"), spelled(a, rest));
+        struct tree *s = schema_of_type(a, "array", NULL);
+        tree_set(a, s, STR("items"), parse_type(a, rest));
         (void)take_char(rest, ']');
         if (take_char(rest, '=')) {
             tree_set(a, s, STR("x-kubernetes-list-type"), tree_str(a, take(rest, "(]}+~ ")));
         }
         if (take_char(rest, '(')) {
-            tree_set(a, s, STR("x-kubernetes-list-map-keys"), texts(a, take(rest, ")")));
+            tree_set(a, s, STR("x-kubernetes-list-map-keys"), text_list(a, take(rest, ")")));
             (void)take_char(rest, ')');
         }
         return s;
     }
     if (take_char(rest, '{')) {
-        struct tree *s = typed(a, "object", NULL);
-        tree_set(a, s, STR("additionalProperties"), spelled(a, rest));
+        struct tree *s = schema_of_type(a, "object", NULL);
+        tree_set(a, s, STR("additionalProperties"), parse_type(a, rest));
         (void)take_char(rest, '}');
         if (take_char(rest, '=')) {
             tree_set(a, s, STR("x-kubernetes-map-type"), tree_str(a, take(rest, "]}+~ ")));
@@ -152,12 +152,12 @@ static struct tree *spelled(struct arena *a, struct str *rest)
     }
     char letter = rest->p[0];
     *rest = str_sub(*rest, 1, rest->n - 1);
-    return scalar(a, letter);
+    return schema_scalar(a, letter);
 }
 
-static struct tree *type_make(struct arena *a, const struct typetable_type *type)
+static struct tree *builtin_type_schema(struct arena *a, const struct builtin_type *type)
 {
-    struct tree *s = typed(a, "object", NULL);
+    struct tree *s = schema_of_type(a, "object", NULL);
     struct tree *properties = tree_make_at(a, s, "properties");
     struct tree *required = tree_arr(a);
     struct str rest = str_from(type->fields);
@@ -167,7 +167,7 @@ static struct tree *type_make(struct arena *a, const struct typetable_type *type
             tree_add(required, tree_str(a, name));
         }
         (void)take_char(&rest, ':');
-        struct tree *field = spelled(a, &rest);
+        struct tree *field = parse_type(a, &rest);
         if (take_char(&rest, '+')) {
             tree_set(a, field, STR("x-kubernetes-patch-strategy"), tree_str(a, take(&rest, "/~ ")));
         }
@@ -189,18 +189,18 @@ static struct tree *type_make(struct arena *a, const struct typetable_type *type
     return s;
 }
 
-static const struct typetable_type *table_find(struct str full)
+static const struct builtin_type *builtin_type_find(struct str full)
 {
     for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
         struct str rest;
         if (!str_cut_prefix(full, prefixes[i].full, &rest)) {
             continue;
         }
-        for (uint32_t j = 0; j < typetable_n; j++) {
+        for (uint32_t j = 0; j < builtin_types_n; j++) {
             struct str tail;
-            if (str_cut_prefix(str_from(typetable[j].name), prefixes[i].brief, &tail) &&
+            if (str_cut_prefix(str_from(builtin_types[j].name), prefixes[i].brief, &tail) &&
                 str_eq(tail, rest)) {
-                return &typetable[j];
+                return &builtin_types[j];
             }
         }
     }
@@ -208,29 +208,29 @@ static const struct typetable_type *table_find(struct str full)
 }
 
 /* Names of one length differ near their ends. */
-static const struct tree **types_recent(struct types *t, struct str name)
+static const struct tree **types_cache_slot(struct types *t, struct str name)
 {
     size_t n = name.n;
     size_t mixed = n;
     for (size_t i = 1; i <= MIN(n, (size_t)6); i++) {
         mixed = mixed * 31 + (unsigned char)name.p[n - i];
     }
-    return &t->recent[mixed % TYPES_RECENT];
+    return &t->cache[mixed % TYPES_RECENT];
 }
 
 const struct tree *types_named(struct types *t, struct str name)
 {
-    const struct tree **recent = types_recent(t, name);
+    const struct tree **recent = types_cache_slot(t, name);
     if (*recent != NULL && str_eq((*recent)->key, name)) {
         return *recent;
     }
     struct tree *made = map_find(&t->made, name);
     if (made == NULL) {
-        const struct typetable_type *type = table_find(name);
+        const struct builtin_type *type = builtin_type_find(name);
         if (type == NULL) {
             return NULL;
         }
-        made = type_make(t->arena, type);
+        made = builtin_type_schema(t->arena, type);
         made->key = arena_str(t->arena, name);
         (void)map_put(&t->made, name, made);
     }
@@ -238,54 +238,54 @@ const struct tree *types_named(struct types *t, struct str name)
     return made;
 }
 
-struct str types_name(struct arena *out, struct str group, struct str kind)
+struct str types_kind_name(struct arena *out, struct str group, struct str kind)
 {
-    for (uint32_t i = 0; i < typetable_roots_n; i++) {
-        if (str_eq(group, str_from(typetable_roots[i].group)) &&
-            str_eq(kind, str_from(typetable_roots[i].kind))) {
-            return name_full(out, str_from(typetable_roots[i].type));
+    for (uint32_t i = 0; i < builtin_kind_types_n; i++) {
+        if (str_eq(group, str_from(builtin_kind_types[i].group)) &&
+            str_eq(kind, str_from(builtin_kind_types[i].kind))) {
+            return type_full_name(out, str_from(builtin_kind_types[i].type));
         }
     }
     return STR_NONE;
 }
 
-const struct tree *types_builtin(struct types *t, struct str group, struct str kind)
+const struct tree *types_builtin_kind(struct types *t, struct str group, struct str kind)
 {
     CLEANUP(arena_done)
     struct arena tmp = { .first = 256 };
-    struct str name = types_name(&tmp, group, kind);
+    struct str name = types_kind_name(&tmp, group, kind);
     return name.n > 0 ? types_named(t, name) : NULL;
 }
 
-static void envelope_add(struct arena *a, struct tree *schema)
+static void schema_add_object_meta(struct arena *a, struct tree *schema)
 {
     struct tree *properties = tree_make_at(a, schema, "properties");
-    tree_set(a, properties, STR("apiVersion"), typed(a, "string", NULL));
-    tree_set(a, properties, STR("kind"), typed(a, "string", NULL));
-    tree_set(a, properties, STR("metadata"), reference(a, STR(OBJECT_META)));
+    tree_set(a, properties, STR("apiVersion"), schema_of_type(a, "string", NULL));
+    tree_set(a, properties, STR("kind"), schema_of_type(a, "string", NULL));
+    tree_set(a, properties, STR("metadata"), schema_ref(a, STR(OBJECT_META)));
 }
 
-static void embedded_prepare(struct arena *a, struct tree *schema)
+static void schema_prepare_embedded(struct arena *a, struct tree *schema)
 {
     if (tree_kind(schema) != JOBJ) {
         return;
     }
     TREE_EACH (tree_get(schema, STR("properties")), property) {
-        embedded_prepare(a, property);
+        schema_prepare_embedded(a, property);
     }
-    embedded_prepare(a, tree_get(schema, STR("items")));
-    embedded_prepare(a, tree_get(schema, STR("additionalProperties")));
+    schema_prepare_embedded(a, tree_get(schema, STR("items")));
+    schema_prepare_embedded(a, tree_get(schema, STR("additionalProperties")));
     if (tree_truth(tree_get(schema, STR("x-kubernetes-embedded-resource")), false)) {
-        envelope_add(a, schema);
+        schema_add_object_meta(a, schema);
     }
 }
 
-struct tree *types_custom(struct arena *a, const struct tree *schema)
+struct tree *types_custom_schema(struct arena *a, const struct tree *schema)
 {
-    struct tree *own =
-        schema != NULL ? tree_clone(a, schema) : flagged(a, "x-kubernetes-preserve-unknown-fields");
-    embedded_prepare(a, own);
-    envelope_add(a, own);
+    struct tree *own = schema != NULL ? tree_clone(a, schema)
+                                      : schema_with_flag(a, "x-kubernetes-preserve-unknown-fields");
+    schema_prepare_embedded(a, own);
+    schema_add_object_meta(a, own);
     return own;
 }
 
@@ -325,7 +325,7 @@ bool types_keeps_unknown(struct types *t, const struct tree *schema)
            tree_truth(tree_get(own, STR("additionalProperties")), false);
 }
 
-void types_closure(struct types *t, struct str name, struct map *ret)
+void types_referenced(struct types *t, struct str name, struct map *ret)
 {
     if (map_find(ret, name) != NULL) {
         return;
@@ -349,18 +349,18 @@ void types_closure(struct types *t, struct str name, struct map *ret)
             tree_text(tree_get(tree_index(tree_get(at, STR("allOf")), 0), STR("$ref")));
         struct str below;
         if (target.n > 0 && str_cut_prefix(target, STR(REF_PREFIX), &below)) {
-            types_closure(t, below, ret);
+            types_referenced(t, below, ret);
         }
     }
 }
 
 /* Where the check is, as a chain on the stack: it is printed only when something is wrong. */
-struct check_path {
-    const struct check_path *up;
+struct type_check_path {
+    const struct type_check_path *up;
     struct str key;
 };
 
-struct check {
+struct type_check {
     struct types *types;
     struct arena tmp;
     struct str struct_name; /* the Go struct that holds the field */
@@ -375,7 +375,7 @@ static struct str schema_ref_name(const struct tree *schema)
     return dot == SIZE_MAX ? STR_NONE : str_sub(target, dot + 1, target.n - dot - 1);
 }
 
-static struct str go_type(struct check *c, const struct tree *schema)
+static struct str go_type(struct type_check *c, const struct tree *schema)
 {
     struct str name = schema_ref_name(schema);
     if (name.n > 0) {
@@ -395,18 +395,18 @@ static struct str go_type(struct check *c, const struct tree *schema)
     return str_eq(type, STR("boolean")) ? STR("bool") : type;
 }
 
-static struct str check_path_print(struct check *c, const struct check_path *path)
+static struct str type_check_path_print(struct type_check *c, const struct type_check_path *path)
 {
     if (path == NULL) {
         return STR("");
     }
-    struct str above = check_path_print(c, path->up);
+    struct str above = type_check_path_print(c, path->up);
     return arena_printf(&c->tmp, STR_FMT "%s" STR_FMT, STR_ARG(above), above.n > 0 ? "." : "",
                         STR_ARG(path->key));
 }
 
-static int check_fail_type(struct check *c, const struct tree *schema, const struct tree *value,
-                           const struct check_path *path)
+static int type_check_fail(struct type_check *c, const struct tree *schema,
+                           const struct tree *value, const struct type_check_path *path)
 {
     static const char *const found[] = { "null", "bool", "number", "string", "array", "object" };
     bool digits =
@@ -416,7 +416,7 @@ static int check_fail_type(struct check *c, const struct tree *schema, const str
                    "json: cannot unmarshal %s%s" STR_FMT " into Go struct field " STR_FMT
                    "." STR_FMT " of type " STR_FMT,
                    found[value->kind], digits ? " " : "", STR_ARG(digits ? value->text : STR("")),
-                   STR_ARG(c->struct_name), STR_ARG(check_path_print(c, path)), STR_ARG(type));
+                   STR_ARG(c->struct_name), STR_ARG(type_check_path_print(c, path)), STR_ARG(type));
 }
 
 static bool scalar_fits(const struct tree *schema, const struct tree *value)
@@ -437,11 +437,11 @@ static bool scalar_fits(const struct tree *schema, const struct tree *value)
     return value->kind == (str_eq(type, STR("boolean")) ? JBOOL : JSTR);
 }
 
-static int check_value(struct check *c, const struct tree *schema, const struct tree *value,
-                       const struct check_path *path);
+static int type_check_value(struct type_check *c, const struct tree *schema,
+                            const struct tree *value, const struct type_check_path *path);
 
-static int check_members(struct check *c, const struct tree *schema, const struct tree *value,
-                         const struct check_path *path)
+static int type_check_members(struct type_check *c, const struct tree *schema,
+                              const struct tree *value, const struct type_check_path *path)
 {
     /* Go names fields, not the keys of a map. */
     bool named = tree_get(schema, STR("properties")) != NULL;
@@ -450,8 +450,8 @@ static int check_members(struct check *c, const struct tree *schema, const struc
         if (below == NULL) {
             continue;
         }
-        struct check_path at = { .up = path, .key = member->key };
-        int r = check_value(c, below, member, named ? &at : path);
+        struct type_check_path at = { .up = path, .key = member->key };
+        int r = type_check_value(c, below, member, named ? &at : path);
         if (r < 0) {
             return r;
         }
@@ -459,8 +459,8 @@ static int check_members(struct check *c, const struct tree *schema, const struc
     return 0;
 }
 
-static int check_value(struct check *c, const struct tree *schema, const struct tree *value,
-                       const struct check_path *path)
+static int type_check_value(struct type_check *c, const struct tree *schema,
+                            const struct tree *value, const struct type_check_path *path)
 {
     if (value->kind == JNULL) {
         return 0;
@@ -469,35 +469,35 @@ static int check_value(struct check *c, const struct tree *schema, const struct 
     struct str type = tree_text(tree_get(own, STR("type")));
     if (str_eq(type, STR("object"))) {
         if (value->kind != JOBJ) {
-            return check_fail_type(c, schema, value, path);
+            return type_check_fail(c, schema, value, path);
         }
         struct str outer = c->struct_name;
         struct str name = schema_ref_name(schema);
         c->struct_name = name.n > 0 ? name : outer;
-        int r = check_members(c, own, value, path);
+        int r = type_check_members(c, own, value, path);
         c->struct_name = outer;
         return r;
     }
     if (str_eq(type, STR("array"))) {
         if (value->kind != JARR) {
-            return check_fail_type(c, schema, value, path);
+            return type_check_fail(c, schema, value, path);
         }
         TREE_EACH (value, item) {
-            int r = check_value(c, tree_get(own, STR("items")), item, path);
+            int r = type_check_value(c, tree_get(own, STR("items")), item, path);
             if (r < 0) {
                 return r;
             }
         }
         return 0;
     }
-    return scalar_fits(own, value) ? 0 : check_fail_type(c, schema, value, path);
+    return scalar_fits(own, value) ? 0 : type_check_fail(c, schema, value, path);
 }
 
 int types_check(struct types *t, const struct tree *schema, const struct tree *object,
                 struct err *err)
 {
-    struct check c = { .types = t, .struct_name = tree_text_at(object, "kind"), .err = err };
-    int r = check_members(&c, schema, object, NULL);
+    struct type_check c = { .types = t, .struct_name = tree_text_at(object, "kind"), .err = err };
+    int r = type_check_members(&c, schema, object, NULL);
     arena_done(&c.tmp);
     return r;
 }

@@ -19,19 +19,19 @@ struct types {
     struct map made;     /* full name -> struct tree */
     /* In front of the map: every field of every object that is written asks. A type's own name is
      * its tree's key. */
-    const struct tree *recent[TYPES_RECENT];
+    const struct tree *cache[TYPES_RECENT];
 };
 
 void types_init(struct types *t, struct arena *a);
 void types_done(struct types *t);
 
 /* The schema of a built-in kind, or NULL: the kind has no table, anything goes. */
-const struct tree *types_builtin(struct types *t, struct str group, struct str kind);
+const struct tree *types_builtin_kind(struct types *t, struct str group, struct str kind);
 /* By the name in OpenAPI documents: "io.k8s.api.core.v1.NodeSpec". */
 const struct tree *types_named(struct types *t, struct str name);
 /* A custom kind's own openAPIV3Schema (NULL: none) with apiVersion, kind and metadata added, also
  * to embedded resources; made in `a`, once, when its definition is accepted. */
-struct tree *types_custom(struct arena *a, const struct tree *schema);
+struct tree *types_custom_schema(struct arena *a, const struct tree *schema);
 
 /* What a reference refers to; other schemas are answered as they are. Accepts NULL. */
 const struct tree *types_resolve(struct types *t, const struct tree *schema);
@@ -48,6 +48,6 @@ int types_check(struct types *t, const struct tree *schema, const struct tree *o
                 struct err *err);
 
 /* Walks the types a built-in refers to: the full names of itself and all below, each once. */
-void types_closure(struct types *t, struct str name, struct map *ret);
+void types_referenced(struct types *t, struct str name, struct map *ret);
 /* The full name of a built-in kind's type; empty when there is none. */
-struct str types_name(struct arena *out, struct str group, struct str kind);
+struct str types_kind_name(struct arena *out, struct str group, struct str kind);

@@ -1,10 +1,10 @@
 /*
- * The fields of the built-in kinds, made by tools/typetable from a real server's
+ * The fields of the built-in kinds, made by tools/builtin-types from a real server's
  * documents; change the tool, not this file.
  */
 #include "sandbox/apiserver/builtin_types_table.h"
 
-const struct typetable_type typetable[] = {
+const struct builtin_type builtin_types[] = {
     { "apiextensions.v1.CustomResourceColumnDefinition", false,
       "description:s format:s jsonPath!:s name!:s priority:w type!:s" },
     { "apiextensions.v1.CustomResourceConversion", false,
@@ -690,9 +690,9 @@ const struct typetable_type typetable[] = {
       "detachError:@storage.v1.VolumeError" },
     { "storage.v1.VolumeError", false, "errorCode:w message:s time:t" },
 };
-const uint32_t typetable_n = ARRAY_LEN(typetable);
+const uint32_t builtin_types_n = ARRAY_LEN(builtin_types);
 
-const struct typetable_root typetable_roots[] = {
+const struct builtin_kind_type builtin_kind_types[] = {
     { "", "ConfigMap", "core.v1.ConfigMap" },
     { "", "Event", "core.v1.Event" },
     { "", "Namespace", "core.v1.Namespace" },
@@ -721,4 +721,4 @@ const struct typetable_root typetable_roots[] = {
     { "rbac.authorization.k8s.io", "RoleBinding", "rbac.v1.RoleBinding" },
     { "storage.k8s.io", "VolumeAttachment", "storage.v1.VolumeAttachment" },
 };
-const uint32_t typetable_roots_n = ARRAY_LEN(typetable_roots);
+const uint32_t builtin_kind_types_n = ARRAY_LEN(builtin_kind_types);

@@ -1,5 +1,6 @@
 /*
- * builtin_types_table: the fields of the built-in kinds, one line of text a type; types.h gives them a shape.
+ * builtin_types_table: the fields of the built-in kinds, one line of text a type; types.h gives
+ * them a shape.
  *
  * `fields` are separated by blanks: name, "!" when required, ":", then the type: s string, t and u
  * times, q quantity, x int-or-string, y base64, w int32, i int64, n number, b bool, a anything,
@@ -10,19 +11,19 @@
 
 #include "base/defs.h"
 
-struct typetable_type {
+struct builtin_type {
     const char *name;
     bool atomic; /* owned as a whole by server-side apply */
     const char *fields;
 };
 
-struct typetable_root {
+struct builtin_kind_type {
     const char *group;
     const char *kind;
     const char *type;
 };
 
-extern const struct typetable_type typetable[]; /* sorted by name */
-extern const uint32_t typetable_n;
-extern const struct typetable_root typetable_roots[];
-extern const uint32_t typetable_roots_n;
+extern const struct builtin_type builtin_types[]; /* sorted by name */
+extern const uint32_t builtin_types_n;
+extern const struct builtin_kind_type builtin_kind_types[];
+extern const uint32_t builtin_kind_types_n;

@@ -2,225 +2,224 @@
 
 #include "format/label_syntax.h"
 
-static void rules_name(struct status **list, const struct tree *obj, struct arena *a)
+static void validate_name(struct status **list, const struct tree *obj, struct arena *a)
 {
     struct str name = tree_text_at(obj, "metadata.name");
     CLEANUP(buf_done)
     struct buf why = { 0 };
     if (name.n == 0) {
-        status_cause(list, a, STATUS_REQUIRED, STR("metadata.name"),
-                     STR("Required value: name or generateName is required"));
+        cause_add(list, a, CAUSE_REQUIRED, STR("metadata.name"),
+                  STR("Required value: name or generateName is required"));
     } else if (!label_subdomain_check(name, &why)) {
-        status_cause(list, a, STATUS_INVALID, STR("metadata.name"),
-                     arena_printf(a, "Invalid value: \"" STR_FMT "\": " STR_FMT, STR_ARG(name),
-                                  STR_ARG(buf_str(&why))));
+        cause_add(list, a, CAUSE_INVALID, STR("metadata.name"),
+                  arena_printf(a, "Invalid value: \"" STR_FMT "\": " STR_FMT, STR_ARG(name),
+                               STR_ARG(buf_str(&why))));
     }
 }
 
-static void rules_labels(struct status **list, const struct tree *obj, struct arena *a)
+static void validate_labels(struct status **list, const struct tree *obj, struct arena *a)
 {
     TREE_EACH (tree_at(obj, "metadata.labels"), label) {
         CLEANUP(buf_done)
         struct buf why = { 0 };
         if (!label_key_check(label->key, &why)) {
-            status_cause(list, a, STATUS_INVALID, STR("metadata.labels"),
-                         arena_printf(a, "Invalid value: \"" STR_FMT "\": " STR_FMT,
-                                      STR_ARG(label->key), STR_ARG(buf_str(&why))));
+            cause_add(list, a, CAUSE_INVALID, STR("metadata.labels"),
+                      arena_printf(a, "Invalid value: \"" STR_FMT "\": " STR_FMT,
+                                   STR_ARG(label->key), STR_ARG(buf_str(&why))));
         }
         buf_reset(&why);
         if (!label_value_check(tree_text(label), &why)) {
-            status_cause(list, a, STATUS_INVALID, STR("metadata.labels"),
-                         arena_printf(a, "Invalid value: \"" STR_FMT "\": " STR_FMT,
-                                      STR_ARG(tree_text(label)), STR_ARG(buf_str(&why))));
+            cause_add(list, a, CAUSE_INVALID, STR("metadata.labels"),
+                      arena_printf(a, "Invalid value: \"" STR_FMT "\": " STR_FMT,
+                                   STR_ARG(tree_text(label)), STR_ARG(buf_str(&why))));
         }
     }
     TREE_EACH (tree_at(obj, "metadata.annotations"), annotation) {
         CLEANUP(buf_done)
         struct buf why = { 0 };
         if (!label_key_check(annotation->key, &why)) {
-            status_cause(list, a, STATUS_INVALID, STR("metadata.annotations"),
-                         arena_printf(a, "Invalid value: \"" STR_FMT "\": " STR_FMT,
-                                      STR_ARG(annotation->key), STR_ARG(buf_str(&why))));
+            cause_add(list, a, CAUSE_INVALID, STR("metadata.annotations"),
+                      arena_printf(a, "Invalid value: \"" STR_FMT "\": " STR_FMT,
+                                   STR_ARG(annotation->key), STR_ARG(buf_str(&why))));
         }
     }
 }
 
-static void rules_required(struct status **list, const struct tree *obj, const char *member,
-                           struct arena *a)
+static void validate_required(struct status **list, const struct tree *obj, const char *member,
+                              struct arena *a)
 {
     if (tree_text_at(obj, member).n == 0) {
-        status_cause(list, a, STATUS_REQUIRED, str_from(member), STR("Required value"));
+        cause_add(list, a, CAUSE_REQUIRED, str_from(member), STR("Required value"));
     }
 }
 
 /* Rules of events written through events.k8s.io; stored names, the group's names in messages. */
-static void rules_event(struct status **list, const struct kind *kind, const struct tree *obj,
-                        struct arena *a)
+static void validate_event(struct status **list, const struct kind *kind, const struct tree *obj,
+                           struct arena *a)
 {
-    if (!kind_is(kind, KIND_EVENTS_VIEW)) {
+    if (!kind_is(kind, KIND_EVENTS_V1)) {
         return;
     }
     if (tree_text_at(obj, "eventTime").n == 0) {
-        status_cause(list, a, STATUS_REQUIRED, STR("eventTime"), STR("Required value"));
+        cause_add(list, a, CAUSE_REQUIRED, STR("eventTime"), STR("Required value"));
     } else {
         if (tree_text_at(obj, "reportingComponent").n == 0) {
-            status_cause(list, a, STATUS_REQUIRED, STR("reportingController"),
-                         STR("Required value"));
+            cause_add(list, a, CAUSE_REQUIRED, STR("reportingController"), STR("Required value"));
         }
-        rules_required(list, obj, "reportingInstance", a);
-        rules_required(list, obj, "action", a);
-        rules_required(list, obj, "reason", a);
+        validate_required(list, obj, "reportingInstance", a);
+        validate_required(list, obj, "action", a);
+        validate_required(list, obj, "reason", a);
     }
     struct str type = tree_text_at(obj, "type");
     if (!str_eq(type, STR("Normal")) && !str_eq(type, STR("Warning"))) {
-        status_cause(
-            list, a, STATUS_INVALID, STR("type"),
+        cause_add(
+            list, a, CAUSE_INVALID, STR("type"),
             arena_printf(a, "Invalid value: \"\": has invalid value: " STR_FMT, STR_ARG(type)));
     }
     if (tree_text_at(obj, "message").n > 1024) {
-        status_cause(list, a, STATUS_INVALID, STR("message"),
-                     STR("Invalid value: \"\": can have at most 1024 characters"));
+        cause_add(list, a, CAUSE_INVALID, STR("message"),
+                  STR("Invalid value: \"\": can have at most 1024 characters"));
     }
 }
 
-static void rules_pod(struct status **list, const struct tree *obj, struct arena *a)
+static void validate_pod(struct status **list, const struct tree *obj, struct arena *a)
 {
     const struct tree *containers = tree_at(obj, "spec.containers");
     if (tree_first(containers) == NULL) {
-        status_cause(list, a, STATUS_REQUIRED, STR("spec.containers"), STR("Required value"));
+        cause_add(list, a, CAUSE_REQUIRED, STR("spec.containers"), STR("Required value"));
     }
     uint32_t i = 0;
     TREE_EACH (containers, container) {
         if (tree_text_at(container, "name").n == 0) {
-            status_cause(list, a, STATUS_REQUIRED, arena_printf(a, "spec.containers[%u].name", i),
-                         STR("Required value"));
+            cause_add(list, a, CAUSE_REQUIRED, arena_printf(a, "spec.containers[%u].name", i),
+                      STR("Required value"));
         }
         i++;
     }
 }
 
-static void rules_taints(struct status **list, const struct tree *obj, struct arena *a)
+static void validate_taints(struct status **list, const struct tree *obj, struct arena *a)
 {
     uint32_t i = 0;
     TREE_EACH (tree_at(obj, "spec.taints"), taint) {
         struct str effect = tree_text_at(taint, "effect");
         struct str field = arena_printf(a, "metadata.taints[%u].effect", i++);
         if (effect.n == 0) {
-            status_cause(list, a, STATUS_REQUIRED, field, STR("Required value"));
+            cause_add(list, a, CAUSE_REQUIRED, field, STR("Required value"));
         } else if (!str_eq(effect, STR("NoSchedule")) && !str_eq(effect, STR("NoExecute")) &&
                    !str_eq(effect, STR("PreferNoSchedule"))) {
-            status_cause(list, a, STATUS_NOT_SUPPORTED, field,
-                         arena_printf(a,
-                                      "Unsupported value: \"" STR_FMT
-                                      "\": supported values: \"NoSchedule\", \"PreferNoSchedule\", "
-                                      "\"NoExecute\"",
-                                      STR_ARG(effect)));
+            cause_add(list, a, CAUSE_NOT_SUPPORTED, field,
+                      arena_printf(a,
+                                   "Unsupported value: \"" STR_FMT
+                                   "\": supported values: \"NoSchedule\", \"PreferNoSchedule\", "
+                                   "\"NoExecute\"",
+                                   STR_ARG(effect)));
         }
     }
 }
 
 /* The template's labels must be what the selector finds. */
-static void rules_workload(struct status **list, const struct tree *obj, struct arena *a)
+static void validate_workload(struct status **list, const struct tree *obj, struct arena *a)
 {
     const struct tree *selector = tree_at(obj, "spec.selector.matchLabels");
     const struct tree *labels = tree_at(obj, "spec.template.metadata.labels");
     if (tree_at(obj, "spec.selector") == NULL) {
-        status_cause(list, a, STATUS_REQUIRED, STR("spec.selector"), STR("Required value"));
+        cause_add(list, a, CAUSE_REQUIRED, STR("spec.selector"), STR("Required value"));
         return;
     }
     TREE_EACH (selector, want) {
         if (!str_eq(tree_text(tree_get(labels, want->key)), tree_text(want))) {
-            status_cause(
-                list, a, STATUS_INVALID, STR("spec.template.metadata.labels"),
-                arena_printf(
-                    a, "Invalid value: " STR_FMT ": `selector` does not match template `labels`",
-                    STR_ARG(labels == NULL ? STR("null") : tree_json(a, labels))));
+            cause_add(list, a, CAUSE_INVALID, STR("spec.template.metadata.labels"),
+                      arena_printf(a,
+                                   "Invalid value: " STR_FMT
+                                   ": `selector` does not match template `labels`",
+                                   STR_ARG(labels == NULL ? STR("null") : tree_json(a, labels))));
             return;
         }
     }
 }
 
-static bool rules_is_workload(const struct kind *kind)
+static bool kind_is_workload(const struct kind *kind)
 {
     return str_eq(kind->group, STR("apps"));
 }
 
-static void rules_definition(struct status **list, const struct tree *obj, struct arena *a)
+static void validate_crd(struct status **list, const struct tree *obj, struct arena *a)
 {
     struct str name = tree_text_at(obj, "metadata.name");
     struct str want =
         arena_printf(a, STR_FMT "." STR_FMT, STR_ARG(tree_text_at(obj, "spec.names.plural")),
                      STR_ARG(tree_text_at(obj, "spec.group")));
     if (!str_eq(name, want)) {
-        status_cause(list, a, STATUS_INVALID, STR("metadata.name"),
-                     arena_printf(a,
-                                  "Invalid value: \"" STR_FMT
-                                  "\": must be spec.names.plural+\".\"+spec.group",
-                                  STR_ARG(name)));
+        cause_add(list, a, CAUSE_INVALID, STR("metadata.name"),
+                  arena_printf(a,
+                               "Invalid value: \"" STR_FMT
+                               "\": must be spec.names.plural+\".\"+spec.group",
+                               STR_ARG(name)));
     }
     if (tree_text_at(obj, "spec.names.kind").n == 0) {
-        status_cause(list, a, STATUS_REQUIRED, STR("spec.names.kind"), STR("Required value"));
+        cause_add(list, a, CAUSE_REQUIRED, STR("spec.names.kind"), STR("Required value"));
     }
     struct str scope = tree_text_at(obj, "spec.scope");
     if (!str_eq(scope, STR("Cluster")) && !str_eq(scope, STR("Namespaced"))) {
-        status_cause(list, a, STATUS_NOT_SUPPORTED, STR("spec.scope"),
-                     arena_printf(a,
-                                  "Unsupported value: \"" STR_FMT
-                                  "\": supported values: \"Cluster\", \"Namespaced\"",
-                                  STR_ARG(scope)));
+        cause_add(list, a, CAUSE_NOT_SUPPORTED, STR("spec.scope"),
+                  arena_printf(a,
+                               "Unsupported value: \"" STR_FMT
+                               "\": supported values: \"Cluster\", \"Namespaced\"",
+                               STR_ARG(scope)));
     }
     uint32_t stored = 0;
     TREE_EACH (tree_at(obj, "spec.versions"), version) {
         stored += tree_truth(tree_get(version, STR("storage")), false);
     }
     if (stored != 1) {
-        status_cause(list, a, STATUS_INVALID, STR("spec.versions"),
-                     STR("Invalid value: must have exactly one version marked as storage version"));
+        cause_add(list, a, CAUSE_INVALID, STR("spec.versions"),
+                  STR("Invalid value: must have exactly one version marked as storage version"));
     }
 }
 
-static bool rules_is_rbac(const struct kind *kind)
+static bool kind_is_rbac(const struct kind *kind)
 {
     return str_eq(kind->group, STR("rbac.authorization.k8s.io"));
 }
 
-static bool rules_is_binding(const struct kind *kind)
+static bool kind_is_role_binding(const struct kind *kind)
 {
-    return rules_is_rbac(kind) && str_ends(kind->kind, STR("Binding"));
+    return kind_is_rbac(kind) && str_ends(kind->kind, STR("Binding"));
 }
 
-static void rules_binding(struct status **list, const struct tree *obj, struct arena *a)
+static void validate_role_binding(struct status **list, const struct tree *obj, struct arena *a)
 {
     if (tree_text_at(obj, "roleRef.name").n == 0) {
-        status_cause(list, a, STATUS_REQUIRED, STR("roleRef.name"), STR("Required value"));
+        cause_add(list, a, CAUSE_REQUIRED, STR("roleRef.name"), STR("Required value"));
     }
     uint32_t i = 0;
     TREE_EACH (tree_get(obj, STR("subjects")), subject) {
         if (tree_text_at(subject, "namespace").n == 0 &&
             str_eq(tree_text_at(subject, "kind"), STR("ServiceAccount"))) {
-            status_cause(list, a, STATUS_REQUIRED, arena_printf(a, "subjects[%u].namespace", i),
-                         STR("Required value"));
+            cause_add(list, a, CAUSE_REQUIRED, arena_printf(a, "subjects[%u].namespace", i),
+                      STR("Required value"));
         }
         i++;
     }
 }
 
-static void rules_role(struct status **list, const struct tree *obj, struct arena *a)
+static void validate_role(struct status **list, const struct tree *obj, struct arena *a)
 {
     uint32_t i = 0;
     TREE_EACH (tree_get(obj, STR("rules")), rule) {
         const struct tree *verbs = tree_get(rule, STR("verbs"));
         if (verbs == NULL || verbs->n == 0) {
-            status_cause(list, a, STATUS_REQUIRED, arena_printf(a, "rules[%u].verbs", i),
-                         STR("Required value: verbs must contain at least one value"));
+            cause_add(list, a, CAUSE_REQUIRED, arena_printf(a, "rules[%u].verbs", i),
+                      STR("Required value: verbs must contain at least one value"));
         }
         i++;
     }
 }
 
 /* Whoever may change a binding could otherwise give away what they may not give. */
-static void rules_binding_update(struct status **list, const struct tree *old,
-                                 const struct tree *obj, struct arena *a)
+static void validate_role_binding_update(struct status **list, const struct tree *old,
+                                         const struct tree *obj, struct arena *a)
 {
     if (tree_eq(tree_get(old, STR("roleRef")), tree_get(obj, STR("roleRef")))) {
         return;
@@ -228,66 +227,66 @@ static void rules_binding_update(struct status **list, const struct tree *old,
     struct str group = tree_text_at(obj, "roleRef.apiGroup");
     struct str kind = tree_text_at(obj, "roleRef.kind");
     struct str name = tree_text_at(obj, "roleRef.name");
-    status_cause(list, a, STATUS_INVALID, STR("roleRef"),
-                 arena_printf(a,
-                              "Invalid value: {\"APIGroup\":\"" STR_FMT "\",\"Kind\":\"" STR_FMT
-                              "\",\"Name\":\"" STR_FMT "\"}: cannot change roleRef",
-                              STR_ARG(group), STR_ARG(kind), STR_ARG(name)));
+    cause_add(list, a, CAUSE_INVALID, STR("roleRef"),
+              arena_printf(a,
+                           "Invalid value: {\"APIGroup\":\"" STR_FMT "\",\"Kind\":\"" STR_FMT
+                           "\",\"Name\":\"" STR_FMT "\"}: cannot change roleRef",
+                           STR_ARG(group), STR_ARG(kind), STR_ARG(name)));
 }
 
-static void rules_kind(struct status **list, const struct kind *kind, const struct tree *obj,
-                       struct arena *a)
+static void validate_kind(struct status **list, const struct kind *kind, const struct tree *obj,
+                          struct arena *a)
 {
     if (kind_is(kind, KIND_CUSTOM)) {
         return;
     }
     if (str_eq(kind->kind, STR("Event"))) {
-        rules_event(list, kind, obj, a);
+        validate_event(list, kind, obj, a);
     } else if (str_eq(kind->kind, STR("Pod"))) {
-        rules_pod(list, obj, a);
+        validate_pod(list, obj, a);
     } else if (str_eq(kind->kind, STR("Node"))) {
-        rules_taints(list, obj, a);
-    } else if (rules_is_workload(kind)) {
-        rules_workload(list, obj, a);
+        validate_taints(list, obj, a);
+    } else if (kind_is_workload(kind)) {
+        validate_workload(list, obj, a);
     } else if (str_eq(kind->kind, STR("CustomResourceDefinition"))) {
-        rules_definition(list, obj, a);
-    } else if (rules_is_binding(kind)) {
-        rules_binding(list, obj, a);
-    } else if (rules_is_rbac(kind)) {
-        rules_role(list, obj, a);
+        validate_crd(list, obj, a);
+    } else if (kind_is_role_binding(kind)) {
+        validate_role_binding(list, obj, a);
+    } else if (kind_is_rbac(kind)) {
+        validate_role(list, obj, a);
     }
 }
 
-void rules_create(struct status **list, const struct kind *kind, const struct tree *obj,
-                  struct arena *a)
+void builtin_validate_create(struct status **list, const struct kind *kind, const struct tree *obj,
+                             struct arena *a)
 {
-    if (!rules_is_rbac(kind)) { /* their names may be any path segment: "system:node" */
-        rules_name(list, obj, a);
+    if (!kind_is_rbac(kind)) { /* their names may be any path segment: "system:node" */
+        validate_name(list, obj, a);
     }
-    rules_labels(list, obj, a);
-    rules_kind(list, kind, obj, a);
+    validate_labels(list, obj, a);
+    validate_kind(list, kind, obj, a);
 }
 
-static struct str rules_value(const struct tree *t, struct arena *a)
+static struct str validate_value(const struct tree *t, struct arena *a)
 {
     return t == NULL ? STR("null") : tree_json(a, t);
 }
 
 /* The real server runs these twice, so the causes stand twice and the message once. */
-static void rules_immutable(struct status **list, const struct tree *old, const struct tree *obj,
-                            const char *member, struct arena *a)
+static void validate_immutable(struct status **list, const struct tree *old, const struct tree *obj,
+                               const char *member, struct arena *a)
 {
     const struct tree *before = tree_at(old, member);
     const struct tree *after = tree_at(obj, member);
     bool same = before == NULL ? after == NULL : after != NULL && tree_eq(before, after);
     for (int i = 0; i < 2 && !same; i++) {
-        status_cause(list, a, STATUS_INVALID, str_from(member),
-                     arena_printf(a, "Invalid value: " STR_FMT ": field is immutable",
-                                  STR_ARG(rules_value(after, a))));
+        cause_add(list, a, CAUSE_INVALID, str_from(member),
+                  arena_printf(a, "Invalid value: " STR_FMT ": field is immutable",
+                               STR_ARG(validate_value(after, a))));
     }
 }
 
-static bool list_has(const struct tree *list, struct str text)
+static bool validate_list_has(const struct tree *list, struct str text)
 {
     TREE_EACH (list, item) {
         if (str_eq(tree_text(item), text)) {
@@ -297,8 +296,8 @@ static bool list_has(const struct tree *list, struct str text)
     return false;
 }
 
-static void rules_finalizers(struct status **list, const struct tree *old, const struct tree *obj,
-                             struct arena *a)
+static void validate_finalizers(struct status **list, const struct tree *old,
+                                const struct tree *obj, struct arena *a)
 {
     if (tree_at(old, "metadata.deletionTimestamp") == NULL) {
         return;
@@ -306,23 +305,23 @@ static void rules_finalizers(struct status **list, const struct tree *old, const
     CLEANUP(buf_done)
     struct buf added = { 0 };
     TREE_EACH (tree_at(obj, "metadata.finalizers"), finalizer) {
-        if (!list_has(tree_at(old, "metadata.finalizers"), tree_text(finalizer))) {
+        if (!validate_list_has(tree_at(old, "metadata.finalizers"), tree_text(finalizer))) {
             buf_printf(&added, "%s\"" STR_FMT "\"", added.n > 0 ? ", " : "",
                        STR_ARG(tree_text(finalizer)));
         }
     }
     for (int i = 0; i < 2 && added.n > 0; i++) {
-        status_cause(list, a, STATUS_FORBIDDEN, STR("metadata.finalizers"),
-                     arena_printf(a,
-                                  "Forbidden: no new finalizers can be added if the object is "
-                                  "being deleted, found new finalizers []string{" STR_FMT "}",
-                                  STR_ARG(buf_str(&added))));
+        cause_add(list, a, CAUSE_FORBIDDEN, STR("metadata.finalizers"),
+                  arena_printf(a,
+                               "Forbidden: no new finalizers can be added if the object is "
+                               "being deleted, found new finalizers []string{" STR_FMT "}",
+                               STR_ARG(buf_str(&added))));
     }
 }
 
 /* A pod's spec stands, but for images, deadlines and added tolerations. */
-static void rules_pod_update(struct status **list, const struct tree *old, const struct tree *obj,
-                             struct arena *a)
+static void validate_pod_update(struct status **list, const struct tree *old,
+                                const struct tree *obj, struct arena *a)
 {
     struct tree *before = tree_clone(a, tree_get(old, STR("spec")));
     struct tree *after = tree_clone(a, tree_get(obj, STR("spec")));
@@ -339,36 +338,36 @@ static void rules_pod_update(struct status **list, const struct tree *old, const
         }
     }
     if (!tree_eq(before, after)) {
-        status_cause(list, a, STATUS_FORBIDDEN, STR("spec"),
-                     STR("Forbidden: pod updates may not change fields other than "
-                         "`spec.containers[*].image`,`spec.initContainers[*].image`,"
-                         "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to "
-                         "existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to "
-                         "be set to 1 if it was previously negative)"));
+        cause_add(list, a, CAUSE_FORBIDDEN, STR("spec"),
+                  STR("Forbidden: pod updates may not change fields other than "
+                      "`spec.containers[*].image`,`spec.initContainers[*].image`,"
+                      "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to "
+                      "existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to "
+                      "be set to 1 if it was previously negative)"));
     }
 }
 
-void rules_update(struct status **list, const struct kind *kind, const struct tree *old,
-                  const struct tree *obj, struct arena *a)
+void builtin_validate_update(struct status **list, const struct kind *kind, const struct tree *old,
+                             const struct tree *obj, struct arena *a)
 {
-    rules_immutable(list, old, obj, "metadata.uid", a);
-    rules_finalizers(list, old, obj, a);
-    rules_labels(list, obj, a);
-    rules_kind(list, kind, obj, a);
+    validate_immutable(list, old, obj, "metadata.uid", a);
+    validate_finalizers(list, old, obj, a);
+    validate_labels(list, obj, a);
+    validate_kind(list, kind, obj, a);
     if (kind_is(kind, KIND_CUSTOM)) {
         return;
     }
-    if (kind_is(kind, KIND_EVENTS_VIEW)) {
+    if (kind_is(kind, KIND_EVENTS_V1)) {
         static const char *const fixed[] = { "action", "reason", "type", "eventTime",
                                              "reportingInstance" };
         for (size_t i = 0; i < ARRAY_LEN(fixed); i++) {
-            rules_immutable(list, old, obj, fixed[i], a);
+            validate_immutable(list, old, obj, fixed[i], a);
         }
     } else if (str_eq(kind->kind, STR("Pod"))) {
-        rules_pod_update(list, old, obj, a);
-    } else if (rules_is_workload(kind)) {
-        rules_immutable(list, old, obj, "spec.selector", a);
-    } else if (rules_is_binding(kind)) {
-        rules_binding_update(list, old, obj, a);
+        validate_pod_update(list, old, obj, a);
+    } else if (kind_is_workload(kind)) {
+        validate_immutable(list, old, obj, "spec.selector", a);
+    } else if (kind_is_role_binding(kind)) {
+        validate_role_binding_update(list, old, obj, a);
     }
 }

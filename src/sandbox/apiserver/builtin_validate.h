@@ -1,6 +1,6 @@
 /*
- * builtin_validate: what the server refuses to store, in its own words. Built-in kinds' own rules as far as
- * clients run into them; metadata's for all.
+ * builtin_validate: what the server refuses to store, in its own words. Built-in kinds' own rules
+ * as far as clients run into them; metadata's for all.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "sandbox/apiserver/status.h"
 
 /* Adds what is wrong with a new object to `*list`. */
-void rules_create(struct status **list, const struct kind *kind, const struct tree *obj,
-                  struct arena *a);
-void rules_update(struct status **list, const struct kind *kind, const struct tree *old,
-                  const struct tree *obj, struct arena *a);
+void builtin_validate_create(struct status **list, const struct kind *kind, const struct tree *obj,
+                             struct arena *a);
+void builtin_validate_update(struct status **list, const struct kind *kind, const struct tree *old,
+                             const struct tree *obj, struct arena *a);

@@ -2,10 +2,10 @@
 
 #include "format/json_tree.h"
 
-static const char page_letters[] =
+static const char continue_token_letters[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-static struct str page_encode(struct str s, struct arena *out)
+static struct str continue_token_encode(struct str s, struct arena *out)
 {
     char *text = arena_alloc(out, (s.n + 2) / 3 * 4 + 1);
     size_t n = 0;
@@ -16,13 +16,13 @@ static struct str page_encode(struct str s, struct arena *out)
             bits = bits << 8 | (j < left ? (unsigned char)s.p[i + j] : 0u);
         }
         for (size_t j = 0; j <= left; j++) {
-            text[n++] = page_letters[bits >> (18 - 6 * j) & 63];
+            text[n++] = continue_token_letters[bits >> (18 - 6 * j) & 63];
         }
     }
     return (struct str){ .p = text, .n = n };
 }
 
-static bool page_decode(struct str s, struct arena *out, struct str *ret)
+static bool continue_token_decode(struct str s, struct arena *out, struct str *ret)
 {
     while (s.n > 0 && s.p[s.n - 1] == '=') {
         s.n--;
@@ -32,11 +32,11 @@ static bool page_decode(struct str s, struct arena *out, struct str *ret)
     uint32_t bits = 0;
     uint32_t have = 0;
     for (size_t i = 0; i < s.n; i++) {
-        const char *at = s.p[i] == '\0' ? NULL : strchr(page_letters, s.p[i]);
+        const char *at = s.p[i] == '\0' ? NULL : strchr(continue_token_letters, s.p[i]);
         if (at == NULL) {
             return false;
         }
-        bits = bits << 6 | (uint32_t)(at - page_letters);
+        bits = bits << 6 | (uint32_t)(at - continue_token_letters);
         have += 6;
         if (have >= 8) {
             have -= 8;
@@ -47,7 +47,7 @@ static bool page_decode(struct str s, struct arena *out, struct str *ret)
     return true;
 }
 
-struct str page_print(const struct page *page, struct arena *out)
+struct str continue_token_print(const struct continue_token *page, struct arena *out)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
@@ -57,13 +57,14 @@ struct str page_print(const struct page *page, struct arena *out)
     jw_pair_i64(&w, "rv", page->rv);
     jw_pair(&w, "start", page->start);
     jw_obj_end(&w);
-    return page_encode(buf_str(&text), out);
+    return continue_token_encode(buf_str(&text), out);
 }
 
-int page_parse(struct str token, struct arena *out, struct page *ret, struct err *err)
+int continue_token_parse(struct str token, struct arena *out, struct continue_token *ret,
+                         struct err *err)
 {
     struct str text;
-    if (!page_decode(token, out, &text)) {
+    if (!continue_token_decode(token, out, &text)) {
         return err_set(err, ERR_INVALID,
                        "continue key is not valid: illegal base64 data at input byte 0");
     }
@@ -83,6 +84,6 @@ int page_parse(struct str token, struct arena *out, struct page *ret, struct err
                        "continue key is not valid: server does not recognize this encoded "
                        "version, or the version is not set (400)");
     }
-    *ret = (struct page){ .rv = rv, .start = start };
+    *ret = (struct continue_token){ .rv = rv, .start = start };
     return 0;
 }

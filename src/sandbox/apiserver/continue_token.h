@@ -9,12 +9,13 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-struct page {
+struct continue_token {
     int64_t rv;       /* > 0, or -1: inconsistent, at the latest version */
     struct str start; /* first key that may be listed */
 };
 
-struct str page_print(const struct page *page, struct arena *out);
+struct str continue_token_print(const struct continue_token *page, struct arena *out);
 /* The message is what follows "invalid continue token: ". */
 NODISCARD
-int page_parse(struct str token, struct arena *out, struct page *ret, struct err *err);
+int continue_token_parse(struct str token, struct arena *out, struct continue_token *ret,
+                         struct err *err);

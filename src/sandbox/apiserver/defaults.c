@@ -310,7 +310,7 @@ static void defaults_condition(struct tree *list, const char *type, const char *
 }
 
 /* The real server's controllers accept a definition within moments; here it is so at once. */
-static void defaults_create_definition(struct tree *t, struct arena *a)
+static void defaults_create_crd(struct tree *t, struct arena *a)
 {
     struct tree *names = tree_make_at(a, t, "spec.names");
     struct str kind = tree_text_at(names, "kind");
@@ -360,11 +360,11 @@ void defaults_create(const struct kind *kind, struct tree *t, struct arena *a)
     } else if (str_eq(kind->kind, STR("Namespace"))) {
         tree_set_at(a, t, "spec.finalizers", defaults_json(a, "[\"kubernetes\"]"));
     } else if (str_eq(kind->kind, STR("CustomResourceDefinition"))) {
-        defaults_create_definition(t, a);
+        defaults_create_crd(t, a);
     }
 }
 
-void defaults_zero(const struct kind *kind, struct tree *t, struct arena *a)
+void defaults_zero_values(const struct kind *kind, struct tree *t, struct arena *a)
 {
     if (str_eq(kind->kind, STR("Node"))) {
         defaults_apply(kind, t, a);

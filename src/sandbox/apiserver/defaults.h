@@ -10,4 +10,4 @@ void defaults_apply(const struct kind *kind, struct tree *t, struct arena *a);
 /* A new object: its first status, and what only a creation sets. */
 void defaults_create(const struct kind *kind, struct tree *t, struct arena *a);
 /* The members that an empty object of the kind still shows, as in bookmarks. */
-void defaults_zero(const struct kind *kind, struct tree *t, struct arena *a);
+void defaults_zero_values(const struct kind *kind, struct tree *t, struct arena *a);

@@ -17,7 +17,7 @@ struct discovery {
     const char *content_type;
 };
 
-struct subresource {
+struct discovery_subresource {
     unsigned flag;
     const char *name;
     const char *group; /* "" and empty kind: those of the resource */
@@ -27,7 +27,7 @@ struct subresource {
 };
 
 /* By name, as the real server lists them. */
-static const struct subresource subresources[] = {
+static const struct discovery_subresource subresources[] = {
     { SUBRESOURCE_BINDING, "binding", "", "", "Binding", "create" },
     { SUBRESOURCE_EVICTION, "eviction", "policy", "v1", "Eviction", "create" },
     { SUBRESOURCE_FINALIZE, "finalize", "", "", "", "update" },
@@ -47,7 +47,7 @@ static const char *kind_verbs(const struct kind *kind)
                : "create,delete,deletecollection,get,list,patch,update,watch";
 }
 
-static void words_write(struct json_writer *w, const char *key, struct str list)
+static void name_list_write(struct json_writer *w, const char *key, struct str list)
 {
     struct str word;
     jw_key(w, str_from(key));
@@ -59,14 +59,14 @@ static void words_write(struct json_writer *w, const char *key, struct str list)
 }
 
 static void names_write(struct json_writer *w, const char *key,
-                        const struct str names[KIND_WORDS_MAX])
+                        const struct str names[KIND_NAMES_MAX])
 {
     if (names[0].n == 0) {
         return;
     }
     jw_key(w, str_from(key));
     jw_arr(w);
-    for (uint32_t i = 0; i < KIND_WORDS_MAX && names[i].n > 0; i++) {
+    for (uint32_t i = 0; i < KIND_NAMES_MAX && names[i].n > 0; i++) {
         jw_str(w, names[i]);
     }
     jw_arr_end(w);
@@ -124,13 +124,13 @@ static void resource_write(struct discovery *d, const struct kind *kind)
     jw_pair(w, "singularName", kind->singular);
     jw_pair_bool(w, "namespaced", kind_is(kind, KIND_NAMESPACED));
     jw_pair(w, "kind", kind->kind);
-    words_write(w, "verbs", str_from(kind_verbs(kind)));
+    name_list_write(w, "verbs", str_from(kind_verbs(kind)));
     names_write(w, "shortNames", kind->short_names);
     names_write(w, "categories", kind->categories);
     jw_pair(w, "storageVersionHash", storage_hash(d, kind));
     jw_obj_end(w);
     for (size_t i = 0; i < ARRAY_LEN(subresources); i++) {
-        const struct subresource *s = &subresources[i];
+        const struct discovery_subresource *s = &subresources[i];
         if ((kind->subresources & s->flag) == 0) {
             continue;
         }
@@ -143,7 +143,7 @@ static void resource_write(struct discovery *d, const struct kind *kind)
             jw_pair(w, "version", str_from(s->version));
         }
         jw_pair(w, "kind", s->kind[0] != '\0' ? str_from(s->kind) : kind->kind);
-        words_write(w, "verbs", str_from(s->verbs));
+        name_list_write(w, "verbs", str_from(s->verbs));
         jw_obj_end(w);
     }
 }
@@ -172,7 +172,7 @@ static bool resources_write(struct discovery *d, struct str api_version)
     return true;
 }
 
-static bool group_known(const struct str *groups, uint32_t n, struct str group)
+static bool groups_contain(const struct str *groups, uint32_t n, struct str group)
 {
     for (uint32_t i = 0; i < n; i++) {
         if (str_eq(groups[i], group)) {
@@ -203,7 +203,7 @@ static uint32_t groups_sorted(struct discovery *d, struct str **ret)
     uint32_t fixed = n;
     for (uint32_t i = 0; i < d->kinds->n; i++) {
         struct str group = d->kinds->items[i]->group;
-        if (group.n == 0 || group_known(groups, n, group)) {
+        if (group.n == 0 || groups_contain(groups, n, group)) {
             continue;
         }
         uint32_t at = n++;
@@ -252,7 +252,7 @@ static uint32_t versions_sorted(struct discovery *d, struct str group, struct st
     uint32_t n = 0;
     for (uint32_t i = 0; i < d->kinds->n; i++) {
         struct str version = d->kinds->items[i]->version;
-        if (!str_eq(d->kinds->items[i]->group, group) || group_known(versions, n, version)) {
+        if (!str_eq(d->kinds->items[i]->group, group) || groups_contain(versions, n, version)) {
             continue;
         }
         uint32_t at = n++;
@@ -314,14 +314,14 @@ static void aggregated_resource(struct discovery *d, const struct kind *kind)
     response_kind_write(w, group, version, kind->kind);
     jw_pair(w, "scope", kind_is(kind, KIND_NAMESPACED) ? STR("Namespaced") : STR("Cluster"));
     jw_pair(w, "singularResource", kind->singular);
-    words_write(w, "verbs", str_from(kind_verbs(kind)));
+    name_list_write(w, "verbs", str_from(kind_verbs(kind)));
     names_write(w, "shortNames", kind->short_names);
     names_write(w, "categories", kind->categories);
     if (kind->subresources != 0) {
         jw_key(w, STR("subresources"));
         jw_arr(w);
         for (size_t i = 0; i < ARRAY_LEN(subresources); i++) {
-            const struct subresource *s = &subresources[i];
+            const struct discovery_subresource *s = &subresources[i];
             if ((kind->subresources & s->flag) == 0) {
                 continue;
             }
@@ -331,7 +331,7 @@ static void aggregated_resource(struct discovery *d, const struct kind *kind)
             response_kind_write(w, own ? group : str_from(s->group),
                                 own ? version : str_from(s->version),
                                 s->kind[0] != '\0' ? str_from(s->kind) : kind->kind);
-            words_write(w, "verbs", str_from(s->verbs));
+            name_list_write(w, "verbs", str_from(s->verbs));
             jw_obj_end(w);
         }
         jw_arr_end(w);
@@ -426,7 +426,7 @@ static bool groups_write(struct discovery *d)
     return true;
 }
 
-static bool one_group_write(struct discovery *d, struct str group)
+static bool group_document_write(struct discovery *d, struct str group)
 {
     if (!kinds_has_group(d->kinds, group, STR_NONE)) {
         return false;
@@ -475,7 +475,7 @@ static bool openapi_index_write(struct discovery *d)
     jw_obj(&d->w);
     for (uint32_t i = 0; i < d->kinds->n; i++) {
         const struct kind *kind = d->kinds->items[i];
-        if (!group_known(seen, n, kind->api_version)) {
+        if (!groups_contain(seen, n, kind->api_version)) {
             seen[n++] = kind->api_version;
             openapi_index_entry(d, kind);
         }
@@ -539,7 +539,7 @@ static bool aggregated_wanted(struct str accept)
     return false;
 }
 
-static bool answer(struct discovery *d, struct str path)
+static bool discovery_write(struct discovery *d, struct str path)
 {
     struct str rest;
     bool aggregated = aggregated_wanted(d->accept);
@@ -573,7 +573,7 @@ static bool answer(struct discovery *d, struct str path)
         return false;
     }
     size_t slash = str_find_char(rest, '/');
-    return slash == SIZE_MAX ? one_group_write(d, rest)
+    return slash == SIZE_MAX ? group_document_write(d, rest)
                              : str_rfind_char(rest, '/') == slash && resources_write(d, rest);
 }
 
@@ -591,7 +591,7 @@ bool discovery_answer(const struct kinds *kinds, struct types *types, struct str
     if (path.n > 1) {
         (void)str_cut_suffix(path, STR("/"), &path); /* unchanged when there is none */
     }
-    bool found = answer(&d, path) && !d.body.full;
+    bool found = discovery_write(&d, path) && !d.body.full;
     if (found) {
         ret->content_type = str_from(d.content_type);
         ret->body = arena_str(out, buf_str(&d.body));

@@ -4,30 +4,30 @@
 #include "sandbox/apiserver/encode.h"
 #include "sandbox/apiserver/token.h"
 
-void call_text(struct call *c, int code, struct str text)
+void reply_text(struct request_ctx *c, int code, struct str text)
 {
     c->reply->status = code;
     c->reply->content_type = STR("text/plain; charset=utf-8");
     c->reply->body = text;
 }
 
-void call_tree(struct call *c, int code, const struct tree *tree)
+void reply_tree(struct request_ctx *c, int code, const struct tree *tree)
 {
     c->reply->status = code;
     c->reply->content_type = STR("application/json");
     c->reply->body = tree_json(c->a, tree);
 }
 
-static struct show call_show(const struct call *c)
+static struct encoder request_encoder(const struct request_ctx *c)
 {
-    return (struct show){ .server = c->s,
-                          .kind = c->kind,
-                          .output = c->output,
-                          .include_object = c->route.params.include_object };
+    return (struct encoder){ .server = c->s,
+                             .kind = c->kind,
+                             .form = c->form,
+                             .include_object = c->route.params.include_object };
 }
 
 /* What the kind is called inside the real server, which says so in a message. */
-static struct str call_type(const struct call *c)
+static struct str reply_content_type(const struct request_ctx *c)
 {
     struct str group;
     struct str rest;
@@ -42,9 +42,9 @@ static struct str call_type(const struct call *c)
 
 /* True when the form that was asked for does not fit, and the answer says so. What was asked to be
  * done has been done. */
-static bool call_misfits(struct call *c, bool list)
+static bool accept_misfits_verb(struct request_ctx *c, bool list)
 {
-    bool misfits = c->output == (list ? OUTPUT_METADATA : OUTPUT_METADATA_LIST);
+    bool misfits = c->form == (list ? FORM_METADATA : FORM_METADATA_LIST);
     if (!misfits) {
         return false;
     }
@@ -55,44 +55,44 @@ static bool call_misfits(struct call *c, bool list)
                          arena_printf(c->a,
                                       "you requested PartialObjectMetadata%s, but the requested "
                                       "object is %sa list (*" STR_FMT "%s)",
-                                      list ? "" : "List", list ? "" : "not ", STR_ARG(call_type(c)),
-                                      list ? "List" : ""));
-    call_tree(c, status->code, status_tree(status, c->a));
+                                      list ? "" : "List", list ? "" : "not ",
+                                      STR_ARG(reply_content_type(c)), list ? "List" : ""));
+    reply_tree(c, status->code, status_tree(status, c->a));
     return true;
 }
 
-static void call_text_json(struct call *c, int code, struct str text)
+static void reply_json(struct request_ctx *c, int code, struct str text)
 {
     c->reply->status = code;
     c->reply->content_type = STR("application/json");
     c->reply->body = text;
 }
 
-void call_object(struct call *c, int code, const struct object *o)
+void reply_object(struct request_ctx *c, int code, const struct object *o)
 {
-    struct show show = call_show(c);
-    if (!call_misfits(c, /* list= */ false)) {
-        call_text_json(c, code, arena_str(c->a, show_event(&show, o, 0, c->a)));
+    struct encoder encoder = request_encoder(c);
+    if (!accept_misfits_verb(c, /* list= */ false)) {
+        reply_json(c, code, arena_str(c->a, encode_event(&encoder, o, 0, c->a)));
     }
 }
 
-void call_unstored(struct call *c, int code, struct tree *object)
+void reply_unstored(struct request_ctx *c, int code, struct tree *object)
 {
-    struct show show = call_show(c);
-    if (!call_misfits(c, /* list= */ false)) {
-        call_text_json(c, code, show_tree(&show, object, c->a));
+    struct encoder encoder = request_encoder(c);
+    if (!accept_misfits_verb(c, /* list= */ false)) {
+        reply_json(c, code, encode_tree(&encoder, object, c->a));
     }
 }
 
-void call_list(struct call *c, const struct show_list *list)
+void reply_list(struct request_ctx *c, const struct encode_list *list)
 {
-    struct show show = call_show(c);
-    if (!call_misfits(c, /* list= */ true)) {
-        call_text_json(c, 200, show_list(&show, list, c->a));
+    struct encoder encoder = request_encoder(c);
+    if (!accept_misfits_verb(c, /* list= */ true)) {
+        reply_json(c, 200, encode_list(&encoder, list, c->a));
     }
 }
 
-void call_warn(struct call *c, struct str text)
+void reply_add_warning(struct request_ctx *c, struct str text)
 {
     CLEANUP(buf_done)
     struct buf quoted = { 0 };
@@ -103,18 +103,18 @@ void call_warn(struct call *c, struct str text)
                                            STR_ARG(c->reply->warning), STR_ARG(buf_str(&quoted)));
 }
 
-enum accepted { ACCEPT_NO, ACCEPT_UNKNOWN_FORM, ACCEPT_YES };
+enum accept_match { ACCEPT_MISMATCH, ACCEPT_UNKNOWN_AS, ACCEPT_MATCH };
 
 /* One media range of an Accept header. */
-static enum accepted accept_range(struct call *c, struct str range)
+static enum accept_match dispatch_accept_range(struct request_ctx *c, struct str range)
 {
     static const struct {
         struct str name;
-        enum output output;
+        enum reply_form form;
     } forms[] = {
-        { STR_INIT("Table"), OUTPUT_TABLE },
-        { STR_INIT("PartialObjectMetadata"), OUTPUT_METADATA },
-        { STR_INIT("PartialObjectMetadataList"), OUTPUT_METADATA_LIST },
+        { STR_INIT("Table"), FORM_TABLE },
+        { STR_INIT("PartialObjectMetadata"), FORM_METADATA },
+        { STR_INIT("PartialObjectMetadataList"), FORM_METADATA_LIST },
     };
     struct str type;
     struct str rest;
@@ -122,7 +122,7 @@ static enum accepted accept_range(struct call *c, struct str range)
     type = str_trim(type);
     if (!str_eq(type, STR("application/json")) && !str_eq(type, STR("*/*")) &&
         !str_eq(type, STR("application/*")) && type.n > 0) {
-        return ACCEPT_NO;
+        return ACCEPT_MISMATCH;
     }
     struct str as = STR("");
     struct str group = STR("");
@@ -141,19 +141,19 @@ static enum accepted accept_range(struct call *c, struct str range)
         }
     }
     if (as.n == 0) {
-        return ACCEPT_YES;
+        return ACCEPT_MATCH;
     }
     bool meta = str_eq(group, STR("meta.k8s.io")) && str_eq(version, STR("v1"));
     for (size_t i = 0; i < ARRAY_LEN(forms) && meta; i++) {
         if (str_eq(as, forms[i].name)) {
-            c->output = forms[i].output;
-            return ACCEPT_YES;
+            c->form = forms[i].form;
+            return ACCEPT_MATCH;
         }
     }
-    return ACCEPT_UNKNOWN_FORM;
+    return ACCEPT_UNKNOWN_AS;
 }
 
-static struct status *call_accept(struct call *c)
+static struct status *dispatch_accept(struct request_ctx *c)
 {
     struct str accept = c->request->accept;
     struct str range;
@@ -162,11 +162,11 @@ static struct status *call_accept(struct call *c)
         if (!str_split_next(&accept, ',', &range)) {
             range = STR("");
         }
-        enum accepted accepted = accept_range(c, range);
-        if (accepted == ACCEPT_YES) {
+        enum accept_match accepted = dispatch_accept_range(c, range);
+        if (accepted == ACCEPT_MATCH) {
             return NULL;
         }
-        unknown_form = unknown_form || accepted == ACCEPT_UNKNOWN_FORM;
+        unknown_form = unknown_form || accepted == ACCEPT_UNKNOWN_AS;
     } while (accept.p != NULL);
     if (unknown_form) {
         return status_new(c->a, 406, "NotAcceptable",
@@ -180,100 +180,100 @@ static struct status *call_accept(struct call *c)
             "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"));
 }
 
-static struct status *call_unknown(struct call *c)
+static struct status *dispatch_not_found(struct request_ctx *c)
 {
     return status_generic(c->a, 404, "NotFound",
                           STR("the server could not find the requested resource"));
 }
 
-static struct status *call_not_allowed(struct call *c)
+static struct status *dispatch_method_not_allowed(struct request_ctx *c)
 {
     return status_generic(c->a, 405, "MethodNotAllowed",
                           STR("the server does not allow this method on the requested resource"));
 }
 
-static bool call_is(const struct call *c, const char *method)
+static bool method_is(const struct request_ctx *c, const char *method)
 {
     return str_eq(c->request->method, str_from(method));
 }
 
-static struct status *call_collection(struct call *c)
+static struct status *dispatch_collection(struct request_ctx *c)
 {
     bool watch = false;
     bool everywhere = kind_is(c->kind, KIND_NAMESPACED) && c->route.namespace.n == 0;
-    (void)route_bool(c->route.params.watch, &watch); /* else false */
-    if (call_is(c, "GET")) {
+    (void)url_parse_bool(c->route.params.watch, &watch); /* else false */
+    if (method_is(c, "GET")) {
         return watch ? verb_watch(c) : verb_list(c);
     }
-    if (call_is(c, "POST") && !everywhere) {
+    if (method_is(c, "POST") && !everywhere) {
         return verb_create(c);
     }
-    if (call_is(c, "DELETE") && !everywhere && !kind_is(c->kind, KIND_NO_DELETECOLLECTION)) {
+    if (method_is(c, "DELETE") && !everywhere && !kind_is(c->kind, KIND_NO_DELETECOLLECTION)) {
         return verb_delete_collection(c);
     }
-    return call_not_allowed(c);
+    return dispatch_method_not_allowed(c);
 }
 
-static struct status *call_subresource(struct call *c)
+static struct status *dispatch_subresource(struct request_ctx *c)
 {
-    bool post = call_is(c, "POST");
+    bool post = method_is(c, "POST");
     switch (c->subresource) {
     case SUBRESOURCE_EVICTION:
-        return post ? verb_evict(c) : call_not_allowed(c);
+        return post ? verb_evict(c) : dispatch_method_not_allowed(c);
     case SUBRESOURCE_BINDING:
-        return post ? verb_bind(c) : call_not_allowed(c);
+        return post ? verb_bind(c) : dispatch_method_not_allowed(c);
     case SUBRESOURCE_SCALE:
         return verb_scale(c);
     case SUBRESOURCE_STATUS:
         break;
     case SUBRESOURCE_FINALIZE:
-        return call_is(c, "PUT") ? verb_update(c) : call_not_allowed(c);
+        return method_is(c, "PUT") ? verb_update(c) : dispatch_method_not_allowed(c);
     case SUBRESOURCE_TOKEN:
-        return post ? verb_token(c) : call_not_allowed(c);
+        return post ? verb_token(c) : dispatch_method_not_allowed(c);
     case SUBRESOURCE_LOG:
-        if (call_is(c, "GET") && call_find(c) != NULL) {
-            call_text(c, 200, STR("")); /* simulated containers say nothing */
+        if (method_is(c, "GET") && request_find_object(c) != NULL) {
+            reply_text(c, 200, STR("")); /* simulated containers say nothing */
             return NULL;
         }
-        return call_find(c) == NULL ? status_not_found(c->a, c->kind, c->route.name)
-                                    : call_not_allowed(c);
+        return request_find_object(c) == NULL ? status_not_found(c->a, c->kind, c->route.name)
+                                              : dispatch_method_not_allowed(c);
     default:
-        return call_unknown(c);
+        return dispatch_not_found(c);
     }
-    if (call_is(c, "GET")) {
+    if (method_is(c, "GET")) {
         return verb_get(c);
     }
-    if (call_is(c, "PUT")) {
+    if (method_is(c, "PUT")) {
         return verb_update(c);
     }
-    return call_is(c, "PATCH") ? verb_patch(c) : call_not_allowed(c);
+    return method_is(c, "PATCH") ? verb_patch(c) : dispatch_method_not_allowed(c);
 }
 
-static struct status *call_one(struct call *c)
+static struct status *dispatch_object(struct request_ctx *c)
 {
     bool watch = false;
-    (void)route_bool(c->route.params.watch, &watch); /* else false */
-    if (call_is(c, "GET")) {
+    (void)url_parse_bool(c->route.params.watch, &watch); /* else false */
+    if (method_is(c, "GET")) {
         return watch ? verb_watch(c) : verb_get(c);
     }
-    if (call_is(c, "PUT")) {
+    if (method_is(c, "PUT")) {
         return verb_update(c);
     }
-    if (call_is(c, "PATCH")) {
+    if (method_is(c, "PATCH")) {
         return verb_patch(c);
     }
-    if (call_is(c, "DELETE")) {
+    if (method_is(c, "DELETE")) {
         return verb_delete(c);
     }
-    if (call_is(c, "POST") && kind_is(c->kind, KIND_CUSTOM)) {
+    if (method_is(c, "POST") && kind_is(c->kind, KIND_CUSTOM)) {
         return verb_create(c);
     }
-    return call_not_allowed(c);
+    return dispatch_method_not_allowed(c);
 }
 
-static struct status *call_options(struct call *c)
+static struct status *dispatch_read_options(struct request_ctx *c)
 {
-    const struct params *p = &c->route.params;
+    const struct url_params *p = &c->route.params;
     if (p->dry_run.n > 0) {
         if (!str_eq(p->dry_run, STR("All"))) {
             return status_bad_request(
@@ -290,32 +290,33 @@ static struct status *call_options(struct call *c)
     return NULL;
 }
 
-static struct status *call_resource(struct call *c)
+static struct status *dispatch_resource(struct request_ctx *c)
 {
-    struct status *status = call_options(c);
+    struct status *status = dispatch_read_options(c);
     if (status == NULL) {
-        status = call_accept(c);
+        status = dispatch_accept(c);
     }
     if (status != NULL) {
         return status;
     }
-    if (c->route.target == ROUTE_COLLECTION) {
-        return call_collection(c);
+    if (c->route.target == URL_COLLECTION) {
+        return dispatch_collection(c);
     }
     if (c->route.subresource.n == 0) {
-        return call_one(c);
+        return dispatch_object(c);
     }
     c->subresource = kind_subresource(c->route.subresource);
-    return (c->kind->subresources & c->subresource) == 0 ? call_unknown(c) : call_subresource(c);
+    return (c->kind->subresources & c->subresource) == 0 ? dispatch_not_found(c)
+                                                         : dispatch_subresource(c);
 }
 
 /* What kind the URL means; a group nobody serves is answered by the outermost layer, in plain text.
  */
-static struct status *call_route(struct call *c)
+static struct status *dispatch_route(struct request_ctx *c)
 {
-    const struct route *r = &c->route;
+    const struct url_route *r = &c->route;
     if (!kinds_has_group(&c->s->kinds, r->group, r->version)) {
-        call_text(c, 404, STR("404 page not found\n"));
+        reply_text(c, 404, STR("404 page not found\n"));
         return NULL;
     }
     c->kind = kinds_find(&c->s->kinds, r->group, r->version, r->plural);
@@ -325,17 +326,17 @@ static struct status *call_route(struct call *c)
     }
     bool namespaced = c->kind != NULL && kind_is(c->kind, KIND_NAMESPACED);
     if (c->kind == NULL || (!namespaced && r->namespace.n > 0) ||
-        (namespaced && r->namespace.n == 0 && r->target == ROUTE_OBJECT)) {
-        return call_unknown(c);
+        (namespaced && r->namespace.n == 0 && r->target == URL_OBJECT)) {
+        return dispatch_not_found(c);
     }
-    return call_resource(c);
+    return dispatch_resource(c);
 }
 
-static struct status *call_dispatch(struct call *c)
+static struct status *dispatch_request(struct request_ctx *c)
 {
-    enum route_target target = c->route.target;
-    if (target == ROUTE_COLLECTION || target == ROUTE_OBJECT) {
-        return call_route(c);
+    enum url_target target = c->route.target;
+    if (target == URL_COLLECTION || target == URL_OBJECT) {
+        return dispatch_route(c);
     }
     struct status *status = auth_check(c);
     if (status != NULL) {
@@ -344,7 +345,7 @@ static struct status *call_dispatch(struct call *c)
     struct discovery_reply reply;
     if (!discovery_answer(&c->s->kinds, &c->s->types, c->route.path, c->request->accept, c->a,
                           &reply)) {
-        call_text(c, 404, STR("404 page not found\n"));
+        reply_text(c, 404, STR("404 page not found\n"));
         return NULL;
     }
     c->reply->status = 200;
@@ -357,17 +358,17 @@ void apiserver_handle(struct apiserver *s, const struct apiserver_request *reque
                       struct arena *out, struct apiserver_reply *ret)
 {
     *ret = (struct apiserver_reply){ 0 };
-    struct call call = { .s = s, .request = request, .reply = ret, .a = out };
+    struct request_ctx call = { .s = s, .request = request, .reply = ret, .a = out };
     struct err err = { 0 };
     struct status *status;
     s->agent = request->user_agent;
-    if (route_parse(request->path, out, &call.route, &err) < 0) {
+    if (url_route_parse(request->path, out, &call.route, &err) < 0) {
         status = status_bad_request(out, "%s", err.msg);
     } else {
-        status = call_dispatch(&call);
+        status = dispatch_request(&call);
     }
     if (status != NULL) {
-        call_tree(&call, status->code, status_tree(status, out));
+        reply_tree(&call, status->code, status_tree(status, out));
         ret->retry_after = SECONDS(status->retry_after_seconds);
     }
     s->agent = STR_NONE;

@@ -2,23 +2,23 @@
 
 #include "sandbox/apiserver/table.h"
 
-static struct tree *show_as_tree(const struct show *show, const struct object *o, uint64_t rv,
-                                 struct arena *out)
+static struct tree *encode_to_tree(const struct encoder *encoder, const struct object *o,
+                                   uint64_t rv, struct arena *out)
 {
     struct tree *t = object_tree(o, out);
     if (rv > 0) {
         tree_set_at(out, t, "metadata.resourceVersion",
                     tree_str(out, arena_printf(out, "%llu", (unsigned long long)rv)));
     }
-    view_show(show->kind, &show->server->kinds, t, out);
+    convert_from_stored(encoder->kind, &encoder->server->kinds, t, out);
     return t;
 }
 
-static struct str show_plain(const struct show *show, const struct object *o, uint64_t rv,
-                             struct arena *out)
+static struct str encode_as_stored(const struct encoder *encoder, const struct object *o,
+                                   uint64_t rv, struct arena *out)
 {
-    if (kinds_of_store(&show->server->kinds, o->store) != show->kind) {
-        return tree_json(out, show_as_tree(show, o, rv, out));
+    if (kinds_of_store(&encoder->server->kinds, o->store) != encoder->kind) {
+        return tree_json(out, encode_to_tree(encoder, o, rv, out));
     }
     if (rv == 0) {
         return o->json;
@@ -28,55 +28,56 @@ static struct str show_plain(const struct show *show, const struct object *o, ui
                         STR_ARG(str_sub(o->json, o->rv_at + o->rv_n, o->json.n)));
 }
 
-static struct table_spec show_spec(const struct show *show)
+static struct table_spec encode_table_spec(const struct encoder *encoder)
 {
-    struct table_spec spec = { .kind = show->kind,
-                               .wall = loop_wall(show->server->loop),
-                               .bare = show->no_columns };
-    (void)table_include_parse(show->include_object, &spec.include); /* else with metadata */
+    struct table_spec spec = { .kind = encoder->kind,
+                               .wall = loop_wall(encoder->server->loop),
+                               .no_columns = encoder->no_columns };
+    (void)table_include_parse(encoder->include_object, &spec.include); /* else with metadata */
     return spec;
 }
 
-static struct tree *show_version(struct arena *out, struct str rv)
+static struct tree *encode_version_metadata(struct arena *out, struct str rv)
 {
     struct tree *metadata = tree_obj(out);
     tree_set(out, metadata, STR("resourceVersion"), tree_str(out, rv));
     return metadata;
 }
 
-static struct str show_other(const struct show *show, struct tree *t, bool row, struct arena *out)
+static struct str encode_as_form(const struct encoder *encoder, struct tree *t, bool row,
+                                 struct arena *out)
 {
-    if (show->output == OUTPUT_METADATA) {
-        return tree_json(out, table_partial(out, t));
+    if (encoder->form == FORM_METADATA) {
+        return tree_json(out, table_metadata(out, t));
     }
-    struct table_spec spec = show_spec(show);
-    struct tree *table =
-        table_new(out, &spec, show_version(out, tree_text_at(t, "metadata.resourceVersion")));
+    struct table_spec spec = encode_table_spec(encoder);
+    struct tree *table = table_new(
+        out, &spec, encode_version_metadata(out, tree_text_at(t, "metadata.resourceVersion")));
     if (row) {
         table_add(out, &spec, table, t);
     }
     return tree_json(out, table);
 }
 
-struct str show_event(const struct show *show, const struct object *o, uint64_t rv,
-                      struct arena *out)
+struct str encode_event(const struct encoder *encoder, const struct object *o, uint64_t rv,
+                        struct arena *out)
 {
-    if (show->output != OUTPUT_OBJECT) {
-        return show_other(show, show_as_tree(show, o, rv, out), /* row= */ true, out);
+    if (encoder->form != FORM_OBJECT) {
+        return encode_as_form(encoder, encode_to_tree(encoder, o, rv, out), /* row= */ true, out);
     }
-    return show_plain(show, o, rv, out);
+    return encode_as_stored(encoder, o, rv, out);
 }
 
-struct str show_bookmark(const struct show *show, struct tree *object, struct arena *out)
+struct str encode_bookmark(const struct encoder *encoder, struct tree *object, struct arena *out)
 {
-    return show_other(show, object, /* row= */ true, out);
+    return encode_as_form(encoder, object, /* row= */ true, out);
 }
 
-struct str show_tree(const struct show *show, struct tree *object, struct arena *out)
+struct str encode_tree(const struct encoder *encoder, struct tree *object, struct arena *out)
 {
-    view_show(show->kind, &show->server->kinds, object, out);
-    if (show->output != OUTPUT_OBJECT) {
-        return show_other(show, object, /* row= */ true, out);
+    convert_from_stored(encoder->kind, &encoder->server->kinds, object, out);
+    if (encoder->form != FORM_OBJECT) {
+        return encode_as_form(encoder, object, /* row= */ true, out);
     }
     CLEANUP(buf_done)
     struct buf text = { 0 };
@@ -84,19 +85,19 @@ struct str show_tree(const struct show *show, struct tree *object, struct arena 
     return arena_str(out, buf_str(&text));
 }
 
-static void show_list_items(const struct show *show, const struct show_list *list, struct buf *text,
-                            struct arena *out)
+static void encode_list_items(const struct encoder *encoder, const struct encode_list *list,
+                              struct buf *text, struct arena *out)
 {
     /* Typed items do not repeat their kind; custom ones do. */
-    bool whole = kind_is(show->kind, KIND_CUSTOM);
-    bool shared = kinds_of_store(&show->server->kinds, show->kind->store) == show->kind;
+    bool whole = kind_is(encoder->kind, KIND_CUSTOM);
+    bool shared = kinds_of_store(&encoder->server->kinds, encoder->kind->store) == encoder->kind;
     for (uint32_t i = 0; i < list->n; i++) {
         const struct object *o = list->items[i];
         if (i > 0) {
             buf_add_char(text, ',');
         }
         if (!shared) {
-            buf_add(text, show_plain(show, o, 0, out));
+            buf_add(text, encode_as_stored(encoder, o, 0, out));
         } else if (whole) {
             buf_add(text, o->json);
         } else {
@@ -106,10 +107,10 @@ static void show_list_items(const struct show *show, const struct show_list *lis
     }
 }
 
-static struct tree *show_list_metadata(const struct show_list *list, struct arena *out)
+static struct tree *encode_list_metadata(const struct encode_list *list, struct arena *out)
 {
     struct tree *metadata =
-        show_version(out, arena_printf(out, "%llu", (unsigned long long)list->rv));
+        encode_version_metadata(out, arena_printf(out, "%llu", (unsigned long long)list->rv));
     if (list->continue_token.n > 0) {
         tree_set(out, metadata, STR("continue"), tree_str(out, list->continue_token));
     }
@@ -119,44 +120,45 @@ static struct tree *show_list_metadata(const struct show_list *list, struct aren
     return metadata;
 }
 
-static struct str show_list_other(const struct show *show, const struct show_list *list,
-                                  struct arena *out)
+static struct str encode_list_as_form(const struct encoder *encoder, const struct encode_list *list,
+                                      struct arena *out)
 {
-    if (show->output == OUTPUT_TABLE) {
-        struct table_spec spec = show_spec(show);
-        struct tree *table = table_new(out, &spec, show_list_metadata(list, out));
+    if (encoder->form == FORM_TABLE) {
+        struct table_spec spec = encode_table_spec(encoder);
+        struct tree *table = table_new(out, &spec, encode_list_metadata(list, out));
         for (uint32_t i = 0; i < list->n; i++) {
-            table_add(out, &spec, table, show_as_tree(show, list->items[i], 0, out));
+            table_add(out, &spec, table, encode_to_tree(encoder, list->items[i], 0, out));
         }
         return tree_json(out, table);
     }
     struct tree *t = tree_obj(out);
     tree_set(out, t, STR("kind"), tree_str(out, STR("PartialObjectMetadataList")));
     tree_set(out, t, STR("apiVersion"), tree_str(out, STR("meta.k8s.io/v1")));
-    tree_set(out, t, STR("metadata"), show_list_metadata(list, out));
+    tree_set(out, t, STR("metadata"), encode_list_metadata(list, out));
     struct tree *items = tree_arr(out);
     for (uint32_t i = 0; i < list->n; i++) {
-        tree_add(items, table_partial(out, show_as_tree(show, list->items[i], 0, out)));
+        tree_add(items, table_metadata(out, encode_to_tree(encoder, list->items[i], 0, out)));
     }
     tree_set(out, t, STR("items"), list->n > 0 ? items : tree_null(out)); /* as the real one */
     return tree_json(out, t);
 }
 
-struct str show_list(const struct show *show, const struct show_list *list, struct arena *out)
+struct str encode_list(const struct encoder *encoder, const struct encode_list *list,
+                       struct arena *out)
 {
-    if (show->output != OUTPUT_OBJECT) {
-        return show_list_other(show, list, out);
+    if (encoder->form != FORM_OBJECT) {
+        return encode_list_as_form(encoder, list, out);
     }
     CLEANUP(buf_done)
     struct buf text = { 0 };
     struct json_writer w = json_writer_on(&text);
     jw_obj(&w);
-    jw_pair(&w, "kind", show->kind->list_kind);
-    jw_pair(&w, "apiVersion", show->kind->api_version);
+    jw_pair(&w, "kind", encoder->kind->list_kind);
+    jw_pair(&w, "apiVersion", encoder->kind->api_version);
     jw_key(&w, STR("metadata"));
     jw_obj(&w);
     jw_pair(&w, "resourceVersion", arena_printf(out, "%llu", (unsigned long long)list->rv));
-    if (list->continue_token.n > 0 || kind_is(show->kind, KIND_CUSTOM)) {
+    if (list->continue_token.n > 0 || kind_is(encoder->kind, KIND_CUSTOM)) {
         jw_pair(&w, "continue", list->continue_token);
     }
     if (list->remaining_known) {
@@ -164,7 +166,7 @@ struct str show_list(const struct show *show, const struct show_list *list, stru
     }
     jw_obj_end(&w);
     buf_add(&text, STR(",\"items\":["));
-    show_list_items(show, list, &text, out);
+    encode_list_items(encoder, list, &text, out);
     buf_add(&text, STR("]}"));
     return arena_str(out, buf_str(&text));
 }

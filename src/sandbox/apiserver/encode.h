@@ -6,21 +6,21 @@
 
 #include "sandbox/apiserver/apiserver_internal.h"
 
-struct show {
+struct encoder {
     struct apiserver *server;
     const struct kind *kind; /* what was asked for */
-    enum output output;
+    enum reply_form form;
     struct str include_object; /* of tables: "", None, Metadata, Object */
     bool no_columns;           /* of tables: they were sent before */
 };
 
 /* One object; `rv` 0 keeps the object's own version. Shared text is not copied. */
-struct str show_event(const struct show *show, const struct object *o, uint64_t rv,
-                      struct arena *out);
+struct str encode_event(const struct encoder *encoder, const struct object *o, uint64_t rv,
+                        struct arena *out);
 /* The object of a bookmark, already in the form of its kind. */
-struct str show_bookmark(const struct show *show, struct tree *object, struct arena *out);
+struct str encode_bookmark(const struct encoder *encoder, struct tree *object, struct arena *out);
 
-struct show_list {
+struct encode_list {
     struct object **items;
     uint32_t n;
     uint64_t rv;
@@ -29,6 +29,7 @@ struct show_list {
     int64_t remaining;
 };
 
-struct str show_list(const struct show *show, const struct show_list *list, struct arena *out);
+struct str encode_list(const struct encoder *encoder, const struct encode_list *list,
+                       struct arena *out);
 /* An object that is stored nowhere, in its stored form. */
-struct str show_tree(const struct show *show, struct tree *object, struct arena *out);
+struct str encode_tree(const struct encoder *encoder, struct tree *object, struct arena *out);

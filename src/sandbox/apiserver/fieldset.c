@@ -2,9 +2,9 @@
 
 #include "sandbox/apiserver/go_quote.h"
 
-#define SELF STR(".")
+#define FIELDSET_SELF STR(".")
 
-struct walk {
+struct fieldset_ctx {
     struct types *types;
     struct arena *a;
 };
@@ -15,16 +15,16 @@ enum fieldset_shape fieldset_shape(struct types *types, const struct tree *schem
     const struct tree *own = types_resolve(types, schema);
     if (value->kind == JOBJ) {
         struct str type = tree_text(tree_get(own, STR("x-kubernetes-map-type")));
-        return str_eq(type, STR("atomic")) ? SHAPE_LEAF : SHAPE_MAP;
+        return str_eq(type, STR("atomic")) ? FIELDSET_LEAF : FIELDSET_MAP;
     }
     if (value->kind != JARR) {
-        return SHAPE_LEAF;
+        return FIELDSET_LEAF;
     }
     struct str type = tree_text(tree_get(own, STR("x-kubernetes-list-type")));
     if (str_eq(type, STR("set"))) {
-        return SHAPE_SET;
+        return FIELDSET_SET;
     }
-    return str_eq(type, STR("map")) ? SHAPE_KEYED : SHAPE_LEAF;
+    return str_eq(type, STR("map")) ? FIELDSET_KEYED_LIST : FIELDSET_LEAF;
 }
 
 struct str fieldset_item_key(struct types *types, const struct tree *schema, struct arena *a,
@@ -47,7 +47,7 @@ struct str fieldset_item_key(struct types *types, const struct tree *schema, str
             tree_set(a, key, tree_text(name), tree_clone(a, value));
         }
     }
-    return arena_concat(a, STR("k:"), goprint_value(a, key));
+    return arena_concat(a, STR("k:"), go_quote_value(a, key));
 }
 
 static struct str member_key(struct arena *a, struct str name)
@@ -55,9 +55,9 @@ static struct str member_key(struct arena *a, struct str name)
     return arena_concat(a, STR("f:"), name);
 }
 
-bool fieldset_member(const struct tree *node)
+bool fieldset_has(const struct tree *node)
 {
-    return node != NULL && (node->n == 0 || tree_get(node, SELF) != NULL);
+    return node != NULL && (node->n == 0 || tree_get(node, FIELDSET_SELF) != NULL);
 }
 
 bool fieldset_empty(const struct tree *set)
@@ -65,27 +65,27 @@ bool fieldset_empty(const struct tree *set)
     return set == NULL || set->n == 0;
 }
 
-static struct tree *node_new(struct arena *a, bool member)
+static struct tree *set_node_new(struct arena *a, bool member)
 {
     struct tree *node = tree_obj(a);
     if (member) {
-        tree_set(a, node, SELF, tree_obj(a));
+        tree_set(a, node, FIELDSET_SELF, tree_obj(a));
     }
     return node;
 }
 
 /* A node as it is written: nothing but itself is {}, nothing at all is NULL. */
-static struct tree *node_done(struct tree *node, bool member)
+static struct tree *set_node_finish(struct tree *node, bool member)
 {
     if (node->n == (member ? 1u : 0u)) {
-        (void)tree_del(node, SELF); /* absent when it is no member */
+        (void)tree_del(node, FIELDSET_SELF); /* absent when it is no member */
         return member ? node : NULL;
     }
     return node;
 }
 
 /* Structs that Go writes even when nothing is in them are never added: they were there before. */
-static bool always_there(struct str name)
+static bool is_identity_field(struct str name)
 {
     static const char *const names[] = { "metadata", "spec",           "status",      "template",
                                          "strategy", "updateStrategy", "jobTemplate", "resources" };
@@ -102,40 +102,40 @@ static bool is_reference(const struct tree *schema)
     return tree_get(schema, STR("allOf")) != NULL;
 }
 
-static struct tree *fields(struct walk *w, const struct tree *schema, const struct tree *value,
-                           enum fieldset_mode mode, bool member)
+static struct tree *value_fields(struct fieldset_ctx *w, const struct tree *schema,
+                                 const struct tree *value, enum fieldset_mode mode, bool member)
 {
     struct arena *a = w->a;
     enum fieldset_shape shape = fieldset_shape(w->types, schema, value);
-    if (shape == SHAPE_LEAF || value->n == 0) {
+    if (shape == FIELDSET_LEAF || value->n == 0) {
         return tree_obj(a);
     }
-    struct tree *node = node_new(a, member);
+    struct tree *node = set_node_new(a, member);
     TREE_EACH (value, child) {
         if (child->kind == JNULL) {
             continue;
         }
         struct tree *below;
         struct str key;
-        if (shape == SHAPE_MAP) {
+        if (shape == FIELDSET_MAP) {
             const struct tree *described = types_member(w->types, schema, child->key);
-            bool there = is_reference(described) && always_there(child->key);
+            bool there = is_reference(described) && is_identity_field(child->key);
             key = member_key(a, child->key);
-            below = fields(w, described, child, mode,
-                           described == NULL || (mode == FIELDSET_ADDED && !there));
+            below = value_fields(w, described, child, mode,
+                                 described == NULL || (mode == FIELDSET_ADDED && !there));
         } else {
             key = fieldset_item_key(w->types, schema, a, child);
-            below = fields(w, types_item(w->types, schema), child, mode, /* member= */ true);
+            below = value_fields(w, types_item(w->types, schema), child, mode, /* member= */ true);
         }
         if (below != NULL) {
             tree_set(a, node, key, below);
         }
     }
-    return node_done(node, member);
+    return set_node_finish(node, member);
 }
 
 /* What identifies the object, and what only the server writes. */
-static void strip(struct tree *set)
+static void strip_identity(struct tree *set)
 {
     static const char *const own[] = { "name",
                                        "namespace",
@@ -160,7 +160,7 @@ static void strip(struct tree *set)
             }
         }
     }
-    (void)tree_del(metadata, SELF);
+    (void)tree_del(metadata, FIELDSET_SELF);
     if (metadata != NULL && metadata->n == 0) {
         (void)tree_del(set, STR("f:metadata"));
     }
@@ -169,48 +169,48 @@ static void strip(struct tree *set)
 struct tree *fieldset_of(struct types *types, const struct tree *schema, struct arena *a,
                          const struct tree *object, enum fieldset_mode mode)
 {
-    struct walk w = { .types = types, .a = a };
-    struct tree *set = fields(&w, schema, object, mode, /* member= */ false);
+    struct fieldset_ctx w = { .types = types, .a = a };
+    struct tree *set = value_fields(&w, schema, object, mode, /* member= */ false);
     if (set == NULL) {
         return tree_obj(a);
     }
-    strip(set);
+    strip_identity(set);
     return set;
 }
 
-struct comparison {
+struct field_changes {
     struct tree *changed;
     struct tree *removed;
 };
 
-static void compare(struct walk *w, const struct tree *schema, const struct tree *old,
-                    const struct tree *now, struct comparison *ret);
+static void compare_value(struct fieldset_ctx *w, const struct tree *schema, const struct tree *old,
+                          const struct tree *now, struct field_changes *ret);
 
 /* One element of a map or list, on either side or both. */
-static void compare_child(struct walk *w, const struct tree *schema, struct str key,
-                          const struct tree *old, const struct tree *now, struct comparison *ret)
+static void compare_child(struct fieldset_ctx *w, const struct tree *schema, struct str key,
+                          const struct tree *old, const struct tree *now, struct field_changes *ret)
 {
     struct str name;
     bool there =
-        str_cut_prefix(key, STR("f:"), &name) && is_reference(schema) && always_there(name);
+        str_cut_prefix(key, STR("f:"), &name) && is_reference(schema) && is_identity_field(name);
     old = tree_kind(old) == JNULL ? NULL : old;
     now = tree_kind(now) == JNULL ? NULL : now;
     if (old == NULL && now == NULL) {
         return;
     }
-    struct comparison below = { 0 };
+    struct field_changes below = { 0 };
     if (old == NULL) {
-        below.changed = fields(w, schema, now, FIELDSET_ADDED, !there);
+        below.changed = value_fields(w, schema, now, FIELDSET_ADDED, !there);
     } else if (now == NULL) {
-        below.removed = fields(w, schema, old, FIELDSET_ADDED, !there);
+        below.removed = value_fields(w, schema, old, FIELDSET_ADDED, !there);
     } else {
-        below = (struct comparison){ .changed = tree_obj(w->a), .removed = tree_obj(w->a) };
+        below = (struct field_changes){ .changed = tree_obj(w->a), .removed = tree_obj(w->a) };
         enum fieldset_shape shape = fieldset_shape(w->types, schema, now);
-        if (shape == SHAPE_LEAF || shape != fieldset_shape(w->types, schema, old)) {
+        if (shape == FIELDSET_LEAF || shape != fieldset_shape(w->types, schema, old)) {
             below.removed = NULL;
             below.changed = tree_eq(old, now) ? NULL : below.changed;
         } else {
-            compare(w, schema, old, now, &below);
+            compare_value(w, schema, old, now, &below);
             below.changed = below.changed->n > 0 ? below.changed : NULL;
             below.removed = below.removed->n > 0 ? below.removed : NULL;
         }
@@ -223,7 +223,7 @@ static void compare_child(struct walk *w, const struct tree *schema, struct str 
     }
 }
 
-static const struct tree *item_find(struct walk *w, const struct tree *schema,
+static const struct tree *item_find(struct fieldset_ctx *w, const struct tree *schema,
                                     const struct tree *list, struct str key)
 {
     TREE_EACH (list, item) {
@@ -234,8 +234,8 @@ static const struct tree *item_find(struct walk *w, const struct tree *schema,
     return NULL;
 }
 
-static void compare(struct walk *w, const struct tree *schema, const struct tree *old,
-                    const struct tree *now, struct comparison *ret)
+static void compare_value(struct fieldset_ctx *w, const struct tree *schema, const struct tree *old,
+                          const struct tree *now, struct field_changes *ret)
 {
     bool map = now->kind == JOBJ;
     const struct tree *item_schema = map ? NULL : types_item(w->types, schema);
@@ -261,23 +261,23 @@ void fieldset_compare(struct types *types, const struct tree *schema, struct are
                       const struct tree *old, const struct tree *now, struct tree **ret_changed,
                       struct tree **ret_removed)
 {
-    struct walk w = { .types = types, .a = a };
-    struct comparison c = { .changed = tree_obj(a), .removed = tree_obj(a) };
-    compare(&w, schema, old, now, &c);
-    strip(c.changed);
-    strip(c.removed);
+    struct fieldset_ctx w = { .types = types, .a = a };
+    struct field_changes c = { .changed = tree_obj(a), .removed = tree_obj(a) };
+    compare_value(&w, schema, old, now, &c);
+    strip_identity(c.changed);
+    strip_identity(c.removed);
     *ret_changed = c.changed;
     *ret_removed = c.removed;
 }
 
-enum operation { OP_UNION, OP_DIFFERENCE, OP_INTERSECTION };
+enum fieldset_op { FIELDSET_UNION, FIELDSET_DIFFERENCE, FIELDSET_INTERSECTION };
 
-static bool decide(enum operation op, bool x, bool y)
+static bool op_keeps(enum fieldset_op op, bool x, bool y)
 {
     switch (op) {
-    case OP_UNION:
+    case FIELDSET_UNION:
         return x || y;
-    case OP_DIFFERENCE:
+    case FIELDSET_DIFFERENCE:
         return x && !y;
     default:
         return x && y;
@@ -285,40 +285,40 @@ static bool decide(enum operation op, bool x, bool y)
 }
 
 static struct tree *combine(struct arena *a, const struct tree *x, const struct tree *y,
-                            enum operation op, bool root)
+                            enum fieldset_op op, bool root)
 {
-    bool member = !root && decide(op, fieldset_member(x), fieldset_member(y));
-    struct tree *node = node_new(a, member);
+    bool member = !root && op_keeps(op, fieldset_has(x), fieldset_has(y));
+    struct tree *node = set_node_new(a, member);
     TREE_EACH (x, child) {
-        if (!str_eq(child->key, SELF)) {
+        if (!str_eq(child->key, FIELDSET_SELF)) {
             struct tree *below = combine(a, child, tree_get(y, child->key), op, /* root= */ false);
             if (below != NULL) {
                 tree_set(a, node, child->key, below);
             }
         }
     }
-    TREE_EACH (op == OP_UNION ? y : NULL, child) {
-        if (!str_eq(child->key, SELF) && tree_get(x, child->key) == NULL) {
+    TREE_EACH (op == FIELDSET_UNION ? y : NULL, child) {
+        if (!str_eq(child->key, FIELDSET_SELF) && tree_get(x, child->key) == NULL) {
             tree_set(a, node, child->key, tree_clone(a, child));
         }
     }
-    struct tree *done = node_done(node, member);
+    struct tree *done = set_node_finish(node, member);
     return done == NULL && root ? tree_obj(a) : done;
 }
 
 struct tree *fieldset_union(struct arena *a, const struct tree *x, const struct tree *y)
 {
-    return combine(a, x, y, OP_UNION, /* root= */ true);
+    return combine(a, x, y, FIELDSET_UNION, /* root= */ true);
 }
 
 struct tree *fieldset_difference(struct arena *a, const struct tree *x, const struct tree *y)
 {
-    return combine(a, x, y, OP_DIFFERENCE, /* root= */ true);
+    return combine(a, x, y, FIELDSET_DIFFERENCE, /* root= */ true);
 }
 
 struct tree *fieldset_intersection(struct arena *a, const struct tree *x, const struct tree *y)
 {
-    return combine(a, x, y, OP_INTERSECTION, /* root= */ true);
+    return combine(a, x, y, FIELDSET_INTERSECTION, /* root= */ true);
 }
 
 static struct str element_text(struct arena *a, struct str key)
@@ -338,41 +338,41 @@ static struct str element_text(struct arena *a, struct str key)
     struct buf b = { 0 };
     TREE_EACH (value, part) {
         buf_printf(&b, "%s" STR_FMT "=" STR_FMT, b.n > 0 ? "," : "", STR_ARG(part->key),
-                   STR_ARG(goprint_value(a, part)));
+                   STR_ARG(go_quote_value(a, part)));
     }
     return arena_printf(a, "[" STR_FMT "]", STR_ARG(buf_str(&b)));
 }
 
-static int child_compare(const void *left, const void *right)
+static int key_compare(const void *left, const void *right)
 {
     const struct tree *const *x = left;
     const struct tree *const *y = right;
     return str_cmp((*x)->key, (*y)->key);
 }
 
-static void paths(const struct tree *set, struct arena *a, struct str path,
-                  void (*on_path)(void *ctx, struct str path), void *ctx)
+static void paths_below(const struct tree *set, struct arena *a, struct str path,
+                        void (*on_path)(void *ctx, struct str path), void *ctx)
 {
     const struct tree **list = ARENA_ARRAY(a, const struct tree *, set->n + 1u);
     uint32_t n = 0;
     TREE_EACH (set, child) {
-        if (!str_eq(child->key, SELF)) {
+        if (!str_eq(child->key, FIELDSET_SELF)) {
             list[n++] = child;
         }
     }
-    qsort(list, n, sizeof(struct tree *), child_compare);
+    qsort(list, n, sizeof(struct tree *), key_compare);
     for (uint32_t i = 0; i < n; i++) {
-        if (fieldset_member(list[i])) {
+        if (fieldset_has(list[i])) {
             on_path(ctx, arena_concat(a, path, element_text(a, list[i]->key)));
         }
     }
     for (uint32_t i = 0; i < n; i++) {
-        paths(list[i], a, arena_concat(a, path, element_text(a, list[i]->key)), on_path, ctx);
+        paths_below(list[i], a, arena_concat(a, path, element_text(a, list[i]->key)), on_path, ctx);
     }
 }
 
 void fieldset_paths(const struct tree *set, struct arena *a,
                     void (*on_path)(void *ctx, struct str path), void *ctx)
 {
-    paths(set, a, STR(""), on_path, ctx);
+    paths_below(set, a, STR(""), on_path, ctx);
 }

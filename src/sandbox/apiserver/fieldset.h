@@ -15,7 +15,7 @@ enum fieldset_mode {
     FIELDSET_ADDED,   /* what a write adds: maps as well */
 };
 
-enum fieldset_shape { SHAPE_LEAF, SHAPE_MAP, SHAPE_SET, SHAPE_KEYED };
+enum fieldset_shape { FIELDSET_LEAF, FIELDSET_MAP, FIELDSET_SET, FIELDSET_KEYED_LIST };
 
 /* How a value is divided among owners; one that is owned as a whole is a leaf. */
 enum fieldset_shape fieldset_shape(struct types *types, const struct tree *schema,
@@ -37,7 +37,7 @@ struct tree *fieldset_difference(struct arena *a, const struct tree *x, const st
 struct tree *fieldset_intersection(struct arena *a, const struct tree *x, const struct tree *y);
 bool fieldset_empty(const struct tree *set);
 /* Whether the element itself is in the set; `node` below a root, NULL for absent. */
-bool fieldset_member(const struct tree *node);
+bool fieldset_has(const struct tree *node);
 
 /* Calls back for each path in the set, ".spec.list[name=\"x\"].y", in the order of the real
  * server: at each level what is in the set first, then what lies below. */

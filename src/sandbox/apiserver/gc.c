@@ -16,12 +16,12 @@ void gc_done(struct gc *gc)
 {
     loop_timer_done(&gc->timer);
     loop_timer_done(&gc->namespace_timer);
-    map_done(&gc->owners);
+    map_done(&gc->gone_owners);
     map_done(&gc->deleting);
     map_done(&gc->namespaces);
 }
 
-static void gc_note(struct gc *gc, struct map *map, struct str key)
+static void gc_queue(struct gc *gc, struct map *map, struct str key)
 {
     map_put(map, key, gc);
 }
@@ -36,14 +36,14 @@ static bool gc_has_finalizer(const struct object *o, const char *name)
     return false;
 }
 
-void gc_observe(struct gc *gc, const struct storage_change *change)
+void gc_on_change(struct gc *gc, const struct storage_change *change)
 {
     const struct object *o = change->now;
     struct loop *loop = gc->s->loop;
     bool deleting = jval_get(o->metadata, STR("deletionTimestamp")) != NULL;
     if (change->deleted) {
         if (storage_dependents(&gc->s->storage, o->uid) != NULL) {
-            gc_note(gc, &gc->owners, o->uid);
+            gc_queue(gc, &gc->gone_owners, o->uid);
             loop_timer_pull(&gc->timer, loop_now(loop) + GC_DELAY);
         }
         /* An owner that deletes in the foreground may have waited for this one. */
@@ -58,9 +58,9 @@ void gc_observe(struct gc *gc, const struct storage_change *change)
                                             jval_str(jval_get(owner, STR("name"))));
             if (found != NULL && gc_has_finalizer(found, "foregroundDeletion")) {
                 CLEANUP(buf_done)
-                struct buf place = { 0 };
-                buf_printf(&place, "%u/" STR_FMT, found->store, STR_ARG(found->key));
-                gc_note(gc, &gc->deleting, buf_str(&place));
+                struct buf location = { 0 };
+                buf_printf(&location, "%u/" STR_FMT, found->store, STR_ARG(found->key));
+                gc_queue(gc, &gc->deleting, buf_str(&location));
                 loop_timer_pull(&gc->timer, loop_now(loop) + GC_DELAY);
             }
         }
@@ -72,13 +72,13 @@ void gc_observe(struct gc *gc, const struct storage_change *change)
     }
     if (deleting && (gc_has_finalizer(o, "foregroundDeletion") || gc_has_finalizer(o, "orphan"))) {
         CLEANUP(buf_done)
-        struct buf place = { 0 };
-        buf_printf(&place, "%u/" STR_FMT, o->store, STR_ARG(o->key));
-        gc_note(gc, &gc->deleting, buf_str(&place));
+        struct buf location = { 0 };
+        buf_printf(&location, "%u/" STR_FMT, o->store, STR_ARG(o->key));
+        gc_queue(gc, &gc->deleting, buf_str(&location));
         loop_timer_pull(&gc->timer, loop_now(loop) + GC_DELAY);
     }
     if (deleting && o->store == gc->s->namespaces->store) {
-        gc_note(gc, &gc->namespaces, o->name);
+        gc_queue(gc, &gc->namespaces, o->name);
         loop_timer_pull(&gc->namespace_timer, loop_now(loop) + GC_NAMESPACE_DELAY);
     }
 }
@@ -92,7 +92,9 @@ static void gc_delete(struct gc *gc, struct object *o, const char *propagation, 
     }
     struct apiserver_request request = { .user_agent = STR("garbage-collector") };
     struct apiserver_reply reply = { 0 };
-    struct call call = { .s = gc->s, .request = &request, .reply = &reply, .a = tmp, .kind = kind };
+    struct request_ctx call = {
+        .s = gc->s, .request = &request, .reply = &reply, .a = tmp, .kind = kind
+    };
     struct delete_options options = { .propagation = str_from(propagation), .uid = o->uid };
     struct object *now;
     bool gone;
@@ -113,10 +115,10 @@ static void gc_drop_owner(struct gc *gc, struct object *o, struct str uid, struc
     if (tree_first(owners) == NULL) {
         (void)tree_del_at(obj, "metadata.ownerReferences"); /* it is there */
     }
-    server_store(gc->s, o->store, obj, STR("garbage-collector"), tmp);
+    apiserver_store_object(gc->s, o->store, obj, STR("garbage-collector"), tmp);
 }
 
-static bool gc_owner_lives(struct gc *gc, const struct object *o, const struct jval *owner)
+static bool gc_owner_exists(struct gc *gc, const struct object *o, const struct jval *owner)
 {
     const struct kind *kind =
         kinds_find_kind(&gc->s->kinds, jval_str(jval_get(owner, STR("apiVersion"))),
@@ -151,10 +153,10 @@ static void gc_owner_gone(struct gc *gc, struct str uid, struct arena *tmp)
     uint32_t n;
     struct str *places = gc_dependents(gc, uid, tmp, &n);
     for (uint32_t i = 0; i < n; i++) {
-        struct object *o = storage_at_place(&gc->s->storage, places[i]);
+        struct object *o = storage_at_location(&gc->s->storage, places[i]);
         bool owned = false;
         JVAL_EACH (o == NULL ? NULL : jval_get(o->metadata, STR("ownerReferences")), owner) {
-            owned = owned || gc_owner_lives(gc, o, owner);
+            owned = owned || gc_owner_exists(gc, o, owner);
         }
         if (o == NULL) {
             continue;
@@ -179,20 +181,20 @@ static void gc_drop_finalizer(struct gc *gc, struct object *o, const char *name,
     int64_t grace = 0;
     (void)tree_number(tree_at(obj, "metadata.deletionGracePeriodSeconds"), &grace); /* else 0 */
     if (tree_first(list) != NULL || grace > 0) {
-        server_store(gc->s, o->store, obj, STR("garbage-collector"), tmp);
+        apiserver_store_object(gc->s, o->store, obj, STR("garbage-collector"), tmp);
     } else {
         (void)tree_del_at(obj, "metadata.finalizers"); /* it is there, and empty */
-        server_remove(gc->s, o, obj, tmp);
+        apiserver_remove_object(gc->s, o, obj, tmp);
     }
 }
 
-static void gc_foreground(struct gc *gc, struct object *o, struct arena *tmp)
+static void gc_run_foreground(struct gc *gc, struct object *o, struct arena *tmp)
 {
     uint32_t n;
     uint32_t blocking = 0;
     struct str *places = gc_dependents(gc, o->uid, tmp, &n);
     for (uint32_t i = 0; i < n; i++) {
-        struct object *dependent = storage_at_place(&gc->s->storage, places[i]);
+        struct object *dependent = storage_at_location(&gc->s->storage, places[i]);
         bool blocks = false;
         JVAL_EACH (dependent == NULL ? NULL : jval_get(dependent->metadata, STR("ownerReferences")),
                    owner) {
@@ -210,12 +212,12 @@ static void gc_foreground(struct gc *gc, struct object *o, struct arena *tmp)
     }
 }
 
-static void gc_orphan(struct gc *gc, struct object *o, struct arena *tmp)
+static void gc_run_orphan(struct gc *gc, struct object *o, struct arena *tmp)
 {
     uint32_t n;
     struct str *places = gc_dependents(gc, o->uid, tmp, &n);
     for (uint32_t i = 0; i < n; i++) {
-        struct object *dependent = storage_at_place(&gc->s->storage, places[i]);
+        struct object *dependent = storage_at_location(&gc->s->storage, places[i]);
         if (dependent != NULL) {
             gc_drop_owner(gc, dependent, o->uid, tmp);
         }
@@ -223,7 +225,7 @@ static void gc_orphan(struct gc *gc, struct object *o, struct arena *tmp)
     gc_drop_finalizer(gc, o, "orphan", tmp);
 }
 
-static struct str gc_pop(struct map *map, struct arena *tmp)
+static struct str gc_queue_pop(struct map *map, struct arena *tmp)
 {
     struct str key = arena_str(tmp, map_item_name(map_next(map, NULL)));
     map_del(map, key);
@@ -235,41 +237,42 @@ static void gc_run(void *ctx)
     struct gc *gc = ctx;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    for (uint32_t n = map_count(&gc->owners); n > 0; n--) {
-        gc_owner_gone(gc, gc_pop(&gc->owners, &tmp), &tmp);
+    for (uint32_t n = map_count(&gc->gone_owners); n > 0; n--) {
+        gc_owner_gone(gc, gc_queue_pop(&gc->gone_owners, &tmp), &tmp);
     }
     for (uint32_t n = map_count(&gc->deleting); n > 0; n--) {
-        struct object *o = storage_at_place(&gc->s->storage, gc_pop(&gc->deleting, &tmp));
+        struct object *o = storage_at_location(&gc->s->storage, gc_queue_pop(&gc->deleting, &tmp));
         if (o == NULL || jval_get(o->metadata, STR("deletionTimestamp")) == NULL) {
             continue;
         }
         object_ref(o);
         if (gc_has_finalizer(o, "orphan")) {
-            gc_orphan(gc, o, &tmp);
+            gc_run_orphan(gc, o, &tmp);
         } else if (gc_has_finalizer(o, "foregroundDeletion")) {
-            gc_foreground(gc, o, &tmp);
+            gc_run_foreground(gc, o, &tmp);
         }
         object_unref(o);
     }
 }
 
 /* Deletes what is in a namespace; answers how much is still there. */
-static uint32_t gc_empty(struct gc *gc, struct str namespace, struct arena *tmp)
+static uint32_t gc_empty_namespace(struct gc *gc, struct str namespace, struct arena *tmp)
 {
     uint32_t left = 0;
     for (uint32_t s = 0; s < STORAGE_STORES_MAX; s++) {
-        struct store *store = gc->s->storage.stores[s];
+        struct object_store *store = gc->s->storage.stores[s];
         uint32_t n = 0;
-        struct object **doomed = store == NULL ? NULL : ARENA_ARRAY(tmp, struct object *, store->n);
+        struct object **contents =
+            store == NULL ? NULL : ARENA_ARRAY(tmp, struct object *, store->n);
         for (uint32_t i = 0; store != NULL && i < store->n; i++) {
             if (str_eq(store->items[i]->namespace, namespace)) {
-                doomed[n++] = object_ref(store->items[i]);
+                contents[n++] = object_ref(store->items[i]);
             }
         }
         for (uint32_t i = 0; i < n; i++) {
-            gc_delete(gc, doomed[i], "Background", tmp);
-            left += storage_find(&gc->s->storage, s, namespace, doomed[i]->name) != NULL;
-            object_unref(doomed[i]);
+            gc_delete(gc, contents[i], "Background", tmp);
+            left += storage_find(&gc->s->storage, s, namespace, contents[i]->name) != NULL;
+            object_unref(contents[i]);
         }
     }
     return left;
@@ -281,21 +284,21 @@ static void gc_run_namespaces(void *ctx)
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     for (uint32_t n = map_count(&gc->namespaces); n > 0; n--) {
-        struct str name = gc_pop(&gc->namespaces, &tmp);
+        struct str name = gc_queue_pop(&gc->namespaces, &tmp);
         struct object *ns = storage_find(&gc->s->storage, gc->s->namespaces->store, STR(""), name);
         if (ns == NULL) {
             continue;
         }
-        if (gc_empty(gc, name, &tmp) > 0) {
-            gc_note(gc, &gc->namespaces, name); /* again when one of them has gone */
+        if (gc_empty_namespace(gc, name, &tmp) > 0) {
+            gc_queue(gc, &gc->namespaces, name); /* again when one of them has gone */
             continue;
         }
         struct tree *obj = object_tree(ns, &tmp);
         (void)tree_del_at(obj, "spec.finalizers"); /* ours, and it is there */
         if (tree_first(tree_at(obj, "metadata.finalizers")) == NULL) {
-            server_remove(gc->s, ns, obj, &tmp);
+            apiserver_remove_object(gc->s, ns, obj, &tmp);
         } else {
-            server_store(gc->s, ns->store, obj, STR("namespace-controller"), &tmp);
+            apiserver_store_object(gc->s, ns->store, obj, STR("namespace-controller"), &tmp);
         }
     }
 }

@@ -15,9 +15,9 @@
 
 struct gc {
     struct apiserver *s;
-    struct map owners;     /* uids of objects that are gone */
-    struct map deleting;   /* places of objects with a finalizer that is ours to remove */
-    struct map namespaces; /* names of those that are terminating */
+    struct map gone_owners; /* uids of objects that are gone */
+    struct map deleting;    /* places of objects with a finalizer that is ours to remove */
+    struct map namespaces;  /* names of those that are terminating */
     struct loop_timer timer;
     struct loop_timer namespace_timer;
 };
@@ -26,4 +26,4 @@ void gc_init(struct gc *gc, struct apiserver *s, struct loop *loop);
 void gc_done(struct gc *gc);
 
 /* Looks at every committed change. */
-void gc_observe(struct gc *gc, const struct storage_change *change);
+void gc_on_change(struct gc *gc, const struct storage_change *change);

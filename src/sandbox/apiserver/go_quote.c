@@ -2,10 +2,10 @@
 
 #include "base/utf8.h"
 
-static void print(struct buf *b, const struct tree *value);
+static void go_print_value(struct buf *b, const struct tree *value);
 
 /* The member whose key follows `last` (NULL: the smallest). Go prints maps in the order of keys. */
-static const struct tree *member_after(const struct tree *map, const struct tree *last)
+static const struct tree *map_next_sorted(const struct tree *map, const struct tree *last)
 {
     const struct tree *next = NULL;
     TREE_EACH (map, member) {
@@ -17,21 +17,21 @@ static const struct tree *member_after(const struct tree *map, const struct tree
     return next;
 }
 
-static void print_map(struct buf *b, const struct tree *map)
+static void go_print_map(struct buf *b, const struct tree *map)
 {
     const struct tree *member = NULL;
     buf_add(b, STR("map["));
     for (uint32_t i = 0; i < map->n; i++) {
-        member = member_after(map, member);
+        member = map_next_sorted(map, member);
         buf_add(b, i > 0 ? STR(" ") : STR(""));
         buf_add(b, member->key);
         buf_add_char(b, ':');
-        print(b, member);
+        go_print_value(b, member);
     }
     buf_add_char(b, ']');
 }
 
-static void print(struct buf *b, const struct tree *value)
+static void go_print_value(struct buf *b, const struct tree *value)
 {
     bool first = true;
     switch (tree_kind(value)) {
@@ -49,26 +49,26 @@ static void print(struct buf *b, const struct tree *value)
         buf_add_char(b, '[');
         TREE_EACH (value, item) {
             buf_add(b, first ? STR("") : STR(" "));
-            print(b, item);
+            go_print_value(b, item);
             first = false;
         }
         buf_add_char(b, ']');
         break;
     case JOBJ:
-        print_map(b, value);
+        go_print_map(b, value);
         break;
     }
 }
 
-struct str goprint(struct arena *out, const struct tree *value)
+struct str go_print(struct arena *out, const struct tree *value)
 {
     CLEANUP(buf_done)
     struct buf b = { 0 };
-    print(&b, value);
+    go_print_value(&b, value);
     return arena_str(out, buf_str(&b));
 }
 
-static void quote_point(struct buf *b, struct str piece, uint32_t point)
+static void go_quote_code_point(struct buf *b, struct str piece, uint32_t point)
 {
     static const char letters[] = "abtnvfr"; /* \a is 7, \r is 13 */
     if (point == '"' || point == '\\') {
@@ -82,7 +82,7 @@ static void quote_point(struct buf *b, struct str piece, uint32_t point)
     }
 }
 
-struct str goprint_quote(struct arena *out, struct str text)
+struct str go_quote(struct arena *out, struct str text)
 {
     CLEANUP(buf_done)
     struct buf b = { 0 };
@@ -94,7 +94,7 @@ struct str goprint_quote(struct arena *out, struct str text)
             buf_printf(&b, "\\x%02x", (unsigned char)text.p[0]);
             n = 1;
         } else {
-            quote_point(&b, str_sub(text, 0, n), point);
+            go_quote_code_point(&b, str_sub(text, 0, n), point);
         }
         text = str_sub(text, n, text.n - n);
     }
@@ -102,27 +102,27 @@ struct str goprint_quote(struct arena *out, struct str text)
     return arena_str(out, buf_str(&b));
 }
 
-static struct tree *sorted(struct arena *a, const struct tree *value)
+static struct tree *tree_sorted(struct arena *a, const struct tree *value)
 {
     struct tree *out = tree_clone(a, value);
     if (value->kind == JOBJ) {
         out = tree_obj(a);
         const struct tree *member = NULL;
         for (uint32_t i = 0; i < value->n; i++) {
-            member = member_after(value, member);
-            tree_set(a, out, member->key, sorted(a, member));
+            member = map_next_sorted(value, member);
+            tree_set(a, out, member->key, tree_sorted(a, member));
         }
     } else if (value->kind == JARR) {
         out = tree_arr(a);
         TREE_EACH (value, item) {
-            tree_add(out, sorted(a, item));
+            tree_add(out, tree_sorted(a, item));
         }
     }
     return out;
 }
 
-struct str goprint_value(struct arena *out, const struct tree *value)
+struct str go_quote_value(struct arena *out, const struct tree *value)
 {
-    return value->kind == JSTR ? goprint_quote(out, value->text)
-                               : tree_json(out, sorted(out, value));
+    return value->kind == JSTR ? go_quote(out, value->text)
+                               : tree_json(out, tree_sorted(out, value));
 }

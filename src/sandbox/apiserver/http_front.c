@@ -7,13 +7,13 @@
 
 #define FRONT_CHUNK_BYTES ((size_t)64 * 1024) /* lines that are there together go out together */
 
-struct front_stream {
+struct http_front_stream {
     struct list link;
     struct inbound_exchange *x; /* borrowed: until on_close or inbound_end */
     struct apiserver_watch *watch;
 };
 
-struct front_waiting {
+struct http_front_waiting {
     struct list link;
     struct arena memory; /* holds the reply */
     struct apiserver_reply reply;
@@ -21,43 +21,43 @@ struct front_waiting {
     struct loop_timer timer;
 };
 
-void front_init(struct front *f, struct loop *loop, struct apiserver *server)
+void http_front_init(struct http_front *f, struct loop *loop, struct apiserver *server)
 {
-    *f = (struct front){ .loop = loop, .server = server };
+    *f = (struct http_front){ .loop = loop, .server = server };
     list_init(&f->streams);
     list_init(&f->waiting);
 }
 
-void front_done(struct front *f)
+void http_front_done(struct http_front *f)
 {
     ASSERT(list_empty(&f->streams));
     ASSERT(list_empty(&f->waiting));
 }
 
-static void front_stream_free(struct front_stream *s)
+static void http_front_stream_free(struct http_front_stream *s)
 {
     list_del(&s->link);
     apiserver_watch_close(s->watch);
     alloc_free(s);
 }
 
-static void front_stream_closed(void *ctx)
+static void http_front_stream_closed(void *ctx)
 {
-    front_stream_free(ctx);
+    http_front_stream_free(ctx);
 }
 
 /* Gives the peer what there is, as long as it keeps up; it is called again when more is there or
  * when the peer has read. */
-static void front_pump(void *ctx)
+static void http_front_pump(void *ctx)
 {
-    struct front_stream *s = ctx;
+    struct http_front_stream *s = ctx;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     CLEANUP(buf_done)
     struct buf chunk = { 0 };
     bool ended = false;
     struct str line;
-    while (inbound_backlog(s->x) + chunk.n < FRONT_BACKLOG_MAX &&
+    while (inbound_backlog(s->x) + chunk.n < HTTP_FRONT_BACKLOG_MAX &&
            apiserver_watch_next(s->watch, &tmp, &line, &ended)) {
         buf_add(&chunk, line);
         buf_add_char(&chunk, '\n');
@@ -72,26 +72,26 @@ static void front_pump(void *ctx)
     }
     if (ended) {
         inbound_end(s->x);
-        front_stream_free(s);
+        http_front_stream_free(s);
     }
 }
 
-static void front_stream(struct front *f, struct inbound_exchange *x,
-                         const struct apiserver_reply *reply)
+static void http_front_stream(struct http_front *f, struct inbound_exchange *x,
+                              const struct apiserver_reply *reply)
 {
-    struct front_stream *s = ALLOC_NEW(struct front_stream);
+    struct http_front_stream *s = ALLOC_NEW(struct http_front_stream);
     s->x = x;
     s->watch = reply->watch;
     list_add(&f->streams, &s->link);
-    x->on_close = front_stream_closed;
+    x->on_close = http_front_stream_closed;
     x->on_close_ctx = s;
-    x->on_drain = front_pump;
+    x->on_drain = http_front_pump;
     x->on_drain_ctx = s;
     inbound_start(x, reply->status, reply->content_type);
-    apiserver_watch_notify(s->watch, front_pump, s);
+    apiserver_watch_notify(s->watch, http_front_pump, s);
 }
 
-static void front_headers(struct inbound_exchange *x, const struct apiserver_reply *reply)
+static void http_front_headers(struct inbound_exchange *x, const struct apiserver_reply *reply)
 {
     inbound_set_header(x, "Cache-Control", STR("no-cache, private"));
     if (reply->retry_after > 0) {
@@ -111,41 +111,41 @@ static void front_headers(struct inbound_exchange *x, const struct apiserver_rep
     }
 }
 
-static void front_waiting_free(void *ctx)
+static void http_front_waiting_free(void *ctx)
 {
-    struct front_waiting *w = ctx;
+    struct http_front_waiting *w = ctx;
     list_del(&w->link);
     loop_timer_done(&w->timer);
     arena_done(&w->memory);
     alloc_free(w);
 }
 
-static void front_waiting_fire(void *ctx)
+static void http_front_waiting_fire(void *ctx)
 {
-    struct front_waiting *w = ctx;
+    struct http_front_waiting *w = ctx;
     inbound_reply(w->x, w->reply.status, w->reply.content_type, w->reply.body);
-    front_waiting_free(w);
+    http_front_waiting_free(w);
 }
 
-static void front_wait(struct front *f, struct inbound_exchange *x, struct arena *memory,
-                       const struct apiserver_reply *reply)
+static void http_front_wait(struct http_front *f, struct inbound_exchange *x, struct arena *memory,
+                            const struct apiserver_reply *reply)
 {
-    struct front_waiting *w = ALLOC_NEW(struct front_waiting);
+    struct http_front_waiting *w = ALLOC_NEW(struct http_front_waiting);
     w->memory = *memory;
     *memory = (struct arena){ 0 };
     w->reply = *reply;
     w->x = x;
     list_add(&f->waiting, &w->link);
-    x->on_close = front_waiting_free;
+    x->on_close = http_front_waiting_free;
     x->on_close_ctx = w;
-    loop_timer_init(&w->timer, f->loop, front_waiting_fire, w);
+    loop_timer_init(&w->timer, f->loop, http_front_waiting_fire, w);
     double speed = f->speed > 0 ? f->speed : 1;
     loop_timer_set(&w->timer, loop_now(f->loop) + (usec_t)((double)reply->delay / speed));
 }
 
-void front_handle(void *ctx, struct inbound_exchange *x, const struct inbound_request *req)
+void http_front_handle(void *ctx, struct inbound_exchange *x, const struct inbound_request *req)
 {
-    struct front *f = ctx;
+    struct http_front *f = ctx;
     CLEANUP(arena_done)
     struct arena memory = { 0 };
     f->requests++;
@@ -166,11 +166,11 @@ void front_handle(void *ctx, struct inbound_exchange *x, const struct inbound_re
     request.anonymous = f->certificates && req->peer.n == 0 && request.authorization.n == 0;
     struct apiserver_reply reply = { 0 };
     apiserver_handle(f->server, &request, &memory, &reply);
-    front_headers(x, &reply);
+    http_front_headers(x, &reply);
     if (reply.watch != NULL) {
-        front_stream(f, x, &reply);
+        http_front_stream(f, x, &reply);
     } else if (reply.delay > 0) {
-        front_wait(f, x, &memory, &reply);
+        http_front_wait(f, x, &memory, &reply);
     } else {
         inbound_reply(x, reply.status, reply.content_type, reply.body);
     }

@@ -12,11 +12,11 @@
 
 struct apiserver;
 
-#define FRONT_BACKLOG_MAX                                                                          \
+#define HTTP_FRONT_BACKLOG_MAX                                                                     \
     ((size_t)256 * 1024) /* of one watch, before its reader has to catch up                        \
                           */
 
-struct front {
+struct http_front {
     struct loop *loop;        /* borrowed: real time, as sockets know no other */
     struct apiserver *server; /* borrowed */
     bool certificates;        /* clients without a certificate are anonymous */
@@ -26,9 +26,9 @@ struct front {
     uint64_t requests;
 };
 
-void front_init(struct front *f, struct loop *loop, struct apiserver *server);
+void http_front_init(struct http_front *f, struct loop *loop, struct apiserver *server);
 /* The HTTP server is freed before: it closes what is open. */
-void front_done(struct front *f);
+void http_front_done(struct http_front *f);
 
 /* A inbound_handler. */
-void front_handle(void *ctx, struct inbound_exchange *x, const struct inbound_request *req);
+void http_front_handle(void *ctx, struct inbound_exchange *x, const struct inbound_request *req);

@@ -2,36 +2,36 @@
 
 #define NAME_MAX_BYTES 512u /* a label key has at most 317 */
 
-struct walk {
+struct jsonpath_scan {
     struct str rest;
     bool broken;
 };
 
-static void advance(struct walk *w, size_t n)
+static void jsonpath_skip(struct jsonpath_scan *w, size_t n)
 {
     n = MIN(n, w->rest.n);
     w->rest = str_sub(w->rest, n, w->rest.n - n);
 }
 
 /* A member name, up to the next dot or bracket; a backslash takes away the meaning of either. */
-static struct str name_take(struct walk *w, char out[NAME_MAX_BYTES])
+static struct str jsonpath_take_name(struct jsonpath_scan *w, char out[NAME_MAX_BYTES])
 {
     size_t n = 0;
     while (w->rest.n > 0 && w->rest.p[0] != '.' && w->rest.p[0] != '[') {
         if (w->rest.p[0] == '\\' && w->rest.n > 1) {
-            advance(w, 1);
+            jsonpath_skip(w, 1);
         }
         if (n == NAME_MAX_BYTES) {
             w->broken = true;
             break;
         }
         out[n++] = w->rest.p[0];
-        advance(w, 1);
+        jsonpath_skip(w, 1);
     }
     return (struct str){ .p = out, .n = n };
 }
 
-static struct str unquoted(struct str text)
+static struct str jsonpath_unquote(struct str text)
 {
     text = str_trim(text);
     bool quoted =
@@ -40,7 +40,8 @@ static struct str unquoted(struct str text)
 }
 
 /* @.type=="Ready": the first element whose member has the value. */
-static const struct tree *filtered(const struct tree *list, struct str condition, bool *ret_broken)
+static const struct tree *filter_item(const struct tree *list, struct str condition,
+                                      bool *ret_broken)
 {
     struct str left;
     struct str right;
@@ -50,7 +51,7 @@ static const struct tree *filtered(const struct tree *list, struct str condition
         *ret_broken = true;
         return NULL;
     }
-    struct str wanted = unquoted(right);
+    struct str wanted = jsonpath_unquote(right);
     TREE_EACH (list, item) {
         const struct tree *value = tree_get(item, member);
         bool plain = tree_kind(value) == JSTR || tree_kind(value) == JNUM;
@@ -61,7 +62,7 @@ static const struct tree *filtered(const struct tree *list, struct str condition
     return NULL;
 }
 
-static const struct tree *bracket(struct walk *w, const struct tree *at)
+static const struct tree *jsonpath_bracket(struct jsonpath_scan *w, const struct tree *at)
 {
     size_t end = str_starts(w->rest, STR("[?(")) ? str_find(w->rest, STR(")]"))
                                                  : str_find_char(w->rest, ']');
@@ -71,9 +72,9 @@ static const struct tree *bracket(struct walk *w, const struct tree *at)
     }
     struct str inner = str_sub(w->rest, 1, end - 1);
     bool filter = str_cut_prefix(inner, STR("?("), &inner);
-    advance(w, end + (filter ? 2 : 1));
+    jsonpath_skip(w, end + (filter ? 2 : 1));
     if (filter) {
-        return filtered(at, inner, &w->broken);
+        return filter_item(at, inner, &w->broken);
     }
     uint32_t i;
     if (str_eq(inner, STR("*"))) {
@@ -82,24 +83,24 @@ static const struct tree *bracket(struct walk *w, const struct tree *at)
     if (str_to_u32(inner, &i)) {
         return tree_kind(at) == JARR ? tree_index(at, i) : NULL;
     }
-    return tree_get(at, unquoted(inner));
+    return tree_get(at, jsonpath_unquote(inner));
 }
 
 const struct tree *jsonpath_find(const struct tree *object, struct str path)
 {
-    struct walk w = { .rest = path };
+    struct jsonpath_scan w = { .rest = path };
     const struct tree *at = object;
     if (path.n == 0 || path.p[0] != '.') {
         return NULL;
     }
     while (w.rest.n > 0 && at != NULL && !w.broken) {
         if (w.rest.p[0] == '[') {
-            at = bracket(&w, at);
+            at = jsonpath_bracket(&w, at);
             continue;
         }
         char name[NAME_MAX_BYTES];
-        advance(&w, 1);
-        struct str key = name_take(&w, name);
+        jsonpath_skip(&w, 1);
+        struct str key = jsonpath_take_name(&w, name);
         if (key.n > 0) {
             at = tree_get(at, key);
         }

@@ -54,7 +54,7 @@ static const struct kind_row kind_table[] = {
     { "apiextensions.k8s.io", "v1", "customresourcedefinitions", "customresourcedefinition",
       "CustomResourceDefinition", "crd,crds", "api-extensions", GEN, SUBRESOURCE_STATUS,
       "jfWCUB31mvA=" },
-    { "events.k8s.io", "v1", "events", "event", "Event", "ev", "", NS | KIND_EVENTS_VIEW, 0,
+    { "events.k8s.io", "v1", "events", "event", "Event", "ev", "", NS | KIND_EVENTS_V1, 0,
       "r2yiGXH7wu8=" },
     { "rbac.authorization.k8s.io", "v1", "clusterroles", "clusterrole", "ClusterRole", "", "", 0, 0,
       "bYE5ZWDrJ44=" },
@@ -65,17 +65,17 @@ static const struct kind_row kind_table[] = {
       0, "eGsCzGH6b1g=" },
 };
 
-static void kind_words(struct arena *a, struct str list, struct str words[KIND_WORDS_MAX])
+static void kind_split_names(struct arena *a, struct str list, struct str words[KIND_NAMES_MAX])
 {
     uint32_t n = 0;
     struct str word;
-    while (list.n > 0 && n + 1 < KIND_WORDS_MAX && str_split_next(&list, ',', &word)) {
+    while (list.n > 0 && n + 1 < KIND_NAMES_MAX && str_split_next(&list, ',', &word)) {
         words[n++] = arena_str(a, word);
     }
 }
 
 /* The names that follow from group, version, plural and kind. */
-static void kind_derive(struct kind *kind)
+static void kind_fill_names(struct kind *kind)
 {
     struct arena *a = &kind->arena;
     if (kind->group.n == 0) {
@@ -116,10 +116,10 @@ void kinds_init(struct kinds *k)
         kind->storage_hash = str_from(row->storage_hash);
         kind->flags = row->flags;
         kind->subresources = row->subresources;
-        kind_words(&kind->arena, str_from(row->short_names), kind->short_names);
-        kind_words(&kind->arena, str_from(row->categories), kind->categories);
-        kind_derive(kind);
-        if (kind_is(kind, KIND_EVENTS_VIEW)) {
+        kind_split_names(&kind->arena, str_from(row->short_names), kind->short_names);
+        kind_split_names(&kind->arena, str_from(row->categories), kind->categories);
+        kind_fill_names(kind);
+        if (kind_is(kind, KIND_EVENTS_V1)) {
             kind->store = kinds_find(k, STR(""), STR("v1"), STR("events"))->store;
         } else {
             kind->store = k->stores++;
@@ -186,18 +186,18 @@ bool kinds_has_group(const struct kinds *k, struct str group, struct str version
     return false;
 }
 
-static void kind_list(struct arena *a, const struct tree *list, struct str words[KIND_WORDS_MAX])
+static void kind_names(struct arena *a, const struct tree *list, struct str words[KIND_NAMES_MAX])
 {
     uint32_t n = 0;
     TREE_EACH (list, word) {
-        if (n + 1 < KIND_WORDS_MAX) {
+        if (n + 1 < KIND_NAMES_MAX) {
             words[n++] = arena_str(a, tree_text(word));
         }
     }
 }
 
-static void kind_from_version(struct kind *kind, const struct tree *spec,
-                              const struct tree *version)
+static void kind_from_crd_version(struct kind *kind, const struct tree *spec,
+                                  const struct tree *version)
 {
     struct arena *a = &kind->arena;
     const struct tree *names = tree_get(spec, STR("names"));
@@ -207,25 +207,25 @@ static void kind_from_version(struct kind *kind, const struct tree *spec,
     kind->kind = arena_str(a, tree_text_at(names, "kind"));
     kind->singular = arena_str(a, tree_text_at(names, "singular"));
     kind->list_kind = arena_str(a, tree_text_at(names, "listKind"));
-    kind_list(a, tree_get(names, STR("shortNames")), kind->short_names);
-    kind_list(a, tree_get(names, STR("categories")), kind->categories);
+    kind_names(a, tree_get(names, STR("shortNames")), kind->short_names);
+    kind_names(a, tree_get(names, STR("categories")), kind->categories);
     kind->flags = KIND_CUSTOM | KIND_GENERATION;
     if (str_eq(tree_text_at(spec, "scope"), STR("Namespaced"))) {
         kind->flags |= KIND_NAMESPACED;
     }
     kind->version_spec = tree_clone(a, version);
-    kind->schema = types_custom(a, tree_at(kind->version_spec, "schema.openAPIV3Schema"));
+    kind->schema = types_custom_schema(a, tree_at(kind->version_spec, "schema.openAPIV3Schema"));
     if (tree_at(version, "subresources.status") != NULL) {
         kind->subresources |= SUBRESOURCE_STATUS;
     }
     if (tree_at(version, "subresources.scale") != NULL) {
         kind->subresources |= SUBRESOURCE_SCALE;
     }
-    kind_derive(kind);
+    kind_fill_names(kind);
 }
 
-int kinds_define(struct kinds *k, const struct tree *definition, uint32_t *ret_store,
-                 struct err *err)
+int kinds_define_crd(struct kinds *k, const struct tree *definition, uint32_t *ret_store,
+                     struct err *err)
 {
     struct str name = tree_text_at(definition, "metadata.name");
     const struct tree *spec = tree_get(definition, STR("spec"));
@@ -242,7 +242,7 @@ int kinds_define(struct kinds *k, const struct tree *definition, uint32_t *ret_s
     if (store == UINT32_MAX) {
         store = k->stores++;
     }
-    kinds_forget(k, name);
+    kinds_remove_crd(k, name);
     /* The storage version first: objects are written as what kinds_of_store answers. */
     for (int pass = 0; pass < 2; pass++) {
         TREE_EACH (versions, version) {
@@ -250,7 +250,7 @@ int kinds_define(struct kinds *k, const struct tree *definition, uint32_t *ret_s
             if (stored == (pass == 0) &&
                 (stored || tree_truth(tree_get(version, STR("served")), false))) {
                 struct kind *kind = kinds_add(k);
-                kind_from_version(kind, spec, version);
+                kind_from_crd_version(kind, spec, version);
                 kind->definition = arena_str(&kind->arena, name);
                 kind->store = store;
             }
@@ -260,7 +260,7 @@ int kinds_define(struct kinds *k, const struct tree *definition, uint32_t *ret_s
     return 0;
 }
 
-void kinds_forget(struct kinds *k, struct str definition)
+void kinds_remove_crd(struct kinds *k, struct str definition)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < k->n; i++) {

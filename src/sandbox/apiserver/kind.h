@@ -10,7 +10,7 @@
 
 #include "format/json_tree.h"
 
-#define KIND_WORDS_MAX 8u /* short names or categories; longer lists are cut off by nobody yet */
+#define KIND_NAMES_MAX 8u /* short names or categories; longer lists are cut off by nobody yet */
 #define KINDS_MAX 256u    /* a sandbox with more custom resources is a mistake */
 
 enum kind_flags {
@@ -18,7 +18,7 @@ enum kind_flags {
     KIND_GENERATION = 1 << 1, /* metadata.generation counts changes of everything but the status */
     KIND_CUSTOM = 1 << 2,
     KIND_NO_DELETECOLLECTION = 1 << 3,
-    KIND_EVENTS_VIEW = 1 << 4,    /* events.k8s.io: stored as core events, converted both ways */
+    KIND_EVENTS_V1 = 1 << 4,      /* events.k8s.io: stored as core events, converted both ways */
     KIND_NO_STATUS_WIPE = 1 << 5, /* create keeps a given status */
 };
 
@@ -40,8 +40,8 @@ struct kind {
     struct str singular;
     struct str kind;
     struct str list_kind;
-    struct str short_names[KIND_WORDS_MAX]; /* ends with an empty one */
-    struct str categories[KIND_WORDS_MAX];
+    struct str short_names[KIND_NAMES_MAX]; /* ends with an empty one */
+    struct str categories[KIND_NAMES_MAX];
     struct str resource;   /* as messages name it: "pods", "leases.coordination.k8s.io" */
     struct str group_kind; /* "Pod", "Lease.coordination.k8s.io" */
     struct str storage_hash;
@@ -50,7 +50,7 @@ struct kind {
     uint32_t store; /* kinds with the same number are views of the same objects */
     /* Custom kinds only; borrowed: from the arena below. */
     const struct tree *version_spec; /* the element of spec.versions: schema, columns, … */
-    const struct tree *schema;       /* as types_custom makes it */
+    const struct tree *schema;       /* as types_custom_schema makes it */
     struct str definition;           /* name of the CustomResourceDefinition */
     struct arena arena;
 };
@@ -77,10 +77,10 @@ bool kinds_has_group(const struct kinds *k, struct str group, struct str version
  * date. The store stays the same over updates. `*ret_store` is it. -ERR_LIMIT when the table is
  * full. */
 NODISCARD
-int kinds_define(struct kinds *k, const struct tree *definition, uint32_t *ret_store,
-                 struct err *err);
+int kinds_define_crd(struct kinds *k, const struct tree *definition, uint32_t *ret_store,
+                     struct err *err);
 /* Forgets all versions of a definition. */
-void kinds_forget(struct kinds *k, struct str definition);
+void kinds_remove_crd(struct kinds *k, struct str definition);
 
 static inline bool kind_is(const struct kind *kind, enum kind_flags flag)
 {

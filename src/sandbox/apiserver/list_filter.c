@@ -1,13 +1,13 @@
 #include "sandbox/apiserver/list_filter.h"
 
-struct select_field {
+struct list_filter_field {
     const char *plural;
     const char *label;  /* as the selector names it */
     const char *path;   /* where the stored object has it */
     const char *absent; /* what an object without it has */
 };
 
-static const struct select_field select_fields[] = {
+static const struct list_filter_field list_filter_fields[] = {
     { "pods", "spec.nodeName", "spec.nodeName", "" },
     { "pods", "spec.restartPolicy", "spec.restartPolicy", "" },
     { "pods", "spec.schedulerName", "spec.schedulerName", "" },
@@ -41,19 +41,20 @@ static const struct select_field select_fields[] = {
     { "events", "type", "type", "" },
 };
 
-static const struct select_field *select_builtin(const struct kind *kind, struct str label)
+static const struct list_filter_field *list_filter_builtin(const struct kind *kind,
+                                                           struct str label)
 {
-    for (size_t i = 0; i < ARRAY_LEN(select_fields); i++) {
-        if (str_eq(kind->plural, str_from(select_fields[i].plural)) &&
-            str_eq(label, str_from(select_fields[i].label))) {
-            return &select_fields[i];
+    for (size_t i = 0; i < ARRAY_LEN(list_filter_fields); i++) {
+        if (str_eq(kind->plural, str_from(list_filter_fields[i].plural)) &&
+            str_eq(label, str_from(list_filter_fields[i].label))) {
+            return &list_filter_fields[i];
         }
     }
     return NULL;
 }
 
 /* Custom kinds name their fields in selectableFields: ".spec.color". */
-static bool select_custom(const struct kind *kind, struct str label)
+static bool list_filter_custom(const struct kind *kind, struct str label)
 {
     TREE_EACH (tree_get(kind->version_spec, STR("selectableFields")), field) {
         struct str path = tree_text_at(field, "jsonPath");
@@ -64,7 +65,7 @@ static bool select_custom(const struct kind *kind, struct str label)
     return false;
 }
 
-static bool select_knows(const struct kind *kind, struct str label)
+static bool list_filter_has_field(const struct kind *kind, struct str label)
 {
     if (str_eq(label, STR("metadata.name"))) {
         return true;
@@ -72,42 +73,42 @@ static bool select_knows(const struct kind *kind, struct str label)
     if (str_eq(label, STR("metadata.namespace"))) {
         return kind_is(kind, KIND_NAMESPACED) || !kind_is(kind, KIND_CUSTOM);
     }
-    return kind_is(kind, KIND_CUSTOM) ? select_custom(kind, label)
-                                      : select_builtin(kind, label) != NULL;
+    return kind_is(kind, KIND_CUSTOM) ? list_filter_custom(kind, label)
+                                      : list_filter_builtin(kind, label) != NULL;
 }
 
-struct status *select_init(struct select *sel, const struct kind *kind, const struct route *route,
-                           struct arena *a)
+struct status *list_filter_init(struct list_filter *filter, const struct kind *kind,
+                                const struct url_route *route, struct arena *a)
 {
-    *sel = (struct select){ .kind = kind, .namespace = route->namespace };
+    *filter = (struct list_filter){ .kind = kind, .namespace = route->namespace };
     struct err err = { 0 };
-    if (selector_parse(route->params.label_selector, a, &sel->labels, &err) < 0) {
+    if (selector_parse(route->params.label_selector, a, &filter->labels, &err) < 0) {
         return status_bad_request(a, "unable to parse requirement: %s", err.msg);
     }
-    if (selector_parse_fields(route->params.field_selector, a, &sel->fields, &err) < 0) {
+    if (selector_parse_fields(route->params.field_selector, a, &filter->fields, &err) < 0) {
         return status_bad_request(a, "%s", err.msg);
     }
-    for (uint32_t i = 0; i < sel->fields.n; i++) {
-        const struct selector_term *term = &sel->fields.terms[i];
-        if (!select_knows(kind, term->key)) {
+    for (uint32_t i = 0; i < filter->fields.n; i++) {
+        const struct selector_term *term = &filter->fields.terms[i];
+        if (!list_filter_has_field(kind, term->key)) {
             return status_bad_request(a, "field label not supported: " STR_FMT, STR_ARG(term->key));
         }
         bool equals = term->op == SELECTOR_EQUALS || term->op == SELECTOR_DOUBLE_EQUALS;
         if (equals && term->n > 0 && str_eq(term->key, STR("metadata.name"))) {
-            sel->name = term->values[0];
+            filter->name = term->values[0];
         }
     }
     return NULL;
 }
 
-struct select_subject {
+struct list_filter_object {
     const struct kind *kind;
     const struct object *object;
 };
 
-static bool select_lookup(void *ctx, struct str key, struct str *ret_value)
+static bool list_filter_lookup(void *ctx, struct str key, struct str *ret_value)
 {
-    const struct select_subject *subject = ctx;
+    const struct list_filter_object *subject = ctx;
     const struct object *o = subject->object;
     if (str_eq(key, STR("metadata.name"))) {
         *ret_value = o->name;
@@ -117,7 +118,7 @@ static bool select_lookup(void *ctx, struct str key, struct str *ret_value)
         *ret_value = o->namespace;
         return true;
     }
-    const struct select_field *field = select_builtin(subject->kind, key);
+    const struct list_filter_field *field = list_filter_builtin(subject->kind, key);
     const struct jval *v = o->root;
     struct str rest = field != NULL ? str_from(field->path) : key;
     struct str part;
@@ -141,20 +142,20 @@ static bool select_lookup(void *ctx, struct str key, struct str *ret_value)
     return true;
 }
 
-bool select_match(const struct select *sel, const struct object *o)
+bool list_filter_match(const struct list_filter *filter, const struct object *o)
 {
-    if (sel->namespace.n > 0 && !str_eq(sel->namespace, o->namespace)) {
+    if (filter->namespace.n > 0 && !str_eq(filter->namespace, o->namespace)) {
         return false;
     }
-    if (sel->name.n > 0 && !str_eq(sel->name, o->name)) {
+    if (filter->name.n > 0 && !str_eq(filter->name, o->name)) {
         return false;
     }
-    if (sel->fields.n > 0) {
-        struct select_subject subject = { .kind = sel->kind, .object = o };
-        if (!selector_match(&sel->fields, select_lookup, &subject)) {
+    if (filter->fields.n > 0) {
+        struct list_filter_object subject = { .kind = filter->kind, .object = o };
+        if (!selector_match(&filter->fields, list_filter_lookup, &subject)) {
             return false;
         }
     }
-    return sel->labels.n == 0 ||
-           selector_match_jval(&sel->labels, jval_get(o->metadata, STR("labels")));
+    return filter->labels.n == 0 ||
+           selector_match_jval(&filter->labels, jval_get(o->metadata, STR("labels")));
 }

@@ -8,7 +8,7 @@
 #include "sandbox/apiserver/url_route.h"
 #include "sandbox/apiserver/status.h"
 
-struct select {
+struct list_filter {
     const struct kind *kind;
     struct str namespace; /* "" = all */
     struct selector labels;
@@ -18,6 +18,6 @@ struct select {
 
 /* Refuses selectors that do not parse, and fields the kind does not offer. Texts are borrowed from
  * `route` or copied to `a`. */
-struct status *select_init(struct select *sel, const struct kind *kind, const struct route *route,
-                           struct arena *a);
-bool select_match(const struct select *sel, const struct object *o);
+struct status *list_filter_init(struct list_filter *filter, const struct kind *kind,
+                                const struct url_route *route, struct arena *a);
+bool list_filter_match(const struct list_filter *filter, const struct object *o);

@@ -143,7 +143,7 @@ struct tree *object_tree(const struct object *o, struct arena *a)
     return tree_from(a, o->root);
 }
 
-struct tree *object_view(const struct object *o, struct arena *a)
+struct tree *object_tree_borrowed(const struct object *o, struct arena *a)
 {
     return tree_view(a, o->root, o->json);
 }

@@ -40,7 +40,7 @@ void object_unref(struct object *o); /* accepts NULL */
 /* An editable copy. */
 struct tree *object_tree(const struct object *o, struct arena *a);
 /* Likewise, but of the object's own texts: for whom holds the object as long as the tree. */
-struct tree *object_view(const struct object *o, struct arena *a);
+struct tree *object_tree_borrowed(const struct object *o, struct arena *a);
 
 /* Kind and apiVersion first, then the members in their order. */
 void object_write(const struct tree *tree, struct buf *out);

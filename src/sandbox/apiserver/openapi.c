@@ -2,7 +2,7 @@
 
 #define OBJECT_META STR("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 
-struct document {
+struct openapi_doc {
     struct types *types;
     struct json_writer w;
     struct arena tmp;
@@ -10,7 +10,7 @@ struct document {
 };
 
 /* "com.example.v1.Kind" of example.com/v1, as the real server names custom types. */
-static struct str custom_name(struct arena *a, const struct kind *kind)
+static struct str custom_type_name(struct arena *a, const struct kind *kind)
 {
     struct str name = STR("");
     struct str rest = kind->group;
@@ -32,17 +32,17 @@ static struct tree *kind_reference(struct arena *a, const struct kind *kind)
     return gvk;
 }
 
-static void kind_schema_add(struct document *d, const struct kind *kind)
+static void kind_schema_add(struct openapi_doc *d, const struct kind *kind)
 {
     struct arena *a = &d->tmp;
     struct tree *schema;
-    struct str name = types_name(a, kind->group, kind->kind);
+    struct str name = types_kind_name(a, kind->group, kind->kind);
     if (kind_is(kind, KIND_CUSTOM)) {
-        name = custom_name(a, kind);
-        schema = types_custom(a, tree_at(kind->version_spec, "schema.openAPIV3Schema"));
-        types_closure(d->types, OBJECT_META, &d->schemas);
+        name = custom_type_name(a, kind);
+        schema = types_custom_schema(a, tree_at(kind->version_spec, "schema.openAPIV3Schema"));
+        types_referenced(d->types, OBJECT_META, &d->schemas);
     } else if (name.n > 0) {
-        types_closure(d->types, name, &d->schemas);
+        types_referenced(d->types, name, &d->schemas);
         schema = tree_clone(a, types_named(d->types, name));
     } else {
         return;
@@ -53,7 +53,7 @@ static void kind_schema_add(struct document *d, const struct kind *kind)
     (void)map_put(&d->schemas, name, schema);
 }
 
-static void operation_write(struct document *d, const struct kind *kind, const char *method,
+static void operation_write(struct openapi_doc *d, const struct kind *kind, const char *method,
                             const char *action)
 {
     static const char *const parameters[] = { "dryRun", "fieldManager", "fieldValidation",
@@ -89,7 +89,7 @@ static void operation_write(struct document *d, const struct kind *kind, const c
     jw_obj_end(w);
 }
 
-static void paths_write(struct document *d, const struct kind *kind)
+static void paths_write(struct openapi_doc *d, const struct kind *kind)
 {
     struct str base = arena_printf(&d->tmp, "/%s/" STR_FMT "/%s" STR_FMT,
                                    kind->group.n > 0 ? "apis" : "api", STR_ARG(kind->api_version),
@@ -108,7 +108,7 @@ static void paths_write(struct document *d, const struct kind *kind)
     jw_obj_end(&d->w);
 }
 
-static void document_write(struct document *d, const struct kinds *kinds, struct str api_version)
+static void openapi_write(struct openapi_doc *d, const struct kinds *kinds, struct str api_version)
 {
     struct json_writer *w = &d->w;
     jw_obj(w);
@@ -142,7 +142,7 @@ static void document_write(struct document *d, const struct kinds *kinds, struct
 bool openapi_document(const struct kinds *kinds, struct types *types, struct str api_version,
                       struct buf *out)
 {
-    struct document d = { .types = types, .w = json_writer_on(out) };
+    struct openapi_doc d = { .types = types, .w = json_writer_on(out) };
     bool found = false;
     for (uint32_t i = 0; i < kinds->n; i++) {
         if (str_eq(kinds->items[i]->api_version, api_version)) {
@@ -151,7 +151,7 @@ bool openapi_document(const struct kinds *kinds, struct types *types, struct str
         }
     }
     if (found) {
-        document_write(&d, kinds, api_version);
+        openapi_write(&d, kinds, api_version);
     }
     map_done(&d.schemas);
     arena_done(&d.tmp);

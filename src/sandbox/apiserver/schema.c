@@ -60,8 +60,8 @@ static void number_normalise(struct arena *a, struct tree *number)
     }
 }
 
-static void prune(struct prune *p, const struct tree *schema, struct tree *value,
-                  const struct prune_path *path)
+static void schema_prune_value(struct prune *p, const struct tree *schema, struct tree *value,
+                               const struct prune_path *path)
 {
     if (value->kind == JNUM && (p->flags & SCHEMA_CUSTOM) != 0) {
         number_normalise(p->a, value);
@@ -69,7 +69,7 @@ static void prune(struct prune *p, const struct tree *schema, struct tree *value
     if (value->kind == JARR) {
         struct prune_path at = { .up = path };
         TREE_EACH (value, item) {
-            prune(p, types_item(p->types, schema), item, &at);
+            schema_prune_value(p, types_item(p->types, schema), item, &at);
             at.i++;
         }
     }
@@ -84,7 +84,7 @@ static void prune(struct prune *p, const struct tree *schema, struct tree *value
             unknown_add(p, &at);
             (void)tree_del(value, member->key);
         } else {
-            prune(p, below, member, &at);
+            schema_prune_value(p, below, member, &at);
         }
     }
 }
@@ -98,7 +98,7 @@ void schema_prune(struct types *types, const struct tree *schema, unsigned flags
                   struct tree *object, struct schema_paths *ret_unknown)
 {
     struct prune p = { .types = types, .a = a, .flags = flags, .unknown = ret_unknown };
-    prune(&p, schema, object, NULL);
+    schema_prune_value(&p, schema, object, NULL);
     if ((flags & SCHEMA_CUSTOM) != 0 && ret_unknown->n > 1) {
         qsort(ret_unknown->items, ret_unknown->n, sizeof(ret_unknown->items[0]), path_compare);
     }
@@ -115,46 +115,47 @@ struct str schema_unknown_text(struct arena *out, const struct schema_paths *unk
     return arena_str(out, buf_str(&b));
 }
 
-static bool flag(const struct tree *schema, struct str name)
+static bool is_true(const struct tree *schema, struct str name)
 {
     return tree_truth(tree_get(schema, name), false);
 }
 
 static bool has_type(const struct tree *schema)
 {
-    return tree_get(schema, STR("type")) != NULL || flag(schema, STR("x-kubernetes-int-or-string"));
+    return tree_get(schema, STR("type")) != NULL ||
+           is_true(schema, STR("x-kubernetes-int-or-string"));
 }
 
-static void nulls_drop(struct types *types, const struct tree *schema, struct tree *value)
+static void schema_drop_nulls(struct types *types, const struct tree *schema, struct tree *value)
 {
     if (schema == NULL) {
         return;
     }
     if (value->kind == JARR) {
         TREE_EACH (value, item) {
-            nulls_drop(types, types_item(types, schema), item);
+            schema_drop_nulls(types, types_item(types, schema), item);
         }
         return;
     }
     TREE_EACH (value, member) {
         const struct tree *below = types_member(types, schema, member->key);
-        if (member->kind == JNULL && has_type(below) && !flag(below, STR("nullable"))) {
+        if (member->kind == JNULL && has_type(below) && !is_true(below, STR("nullable"))) {
             (void)tree_del(value, member->key);
         } else if (value->kind == JOBJ) {
-            nulls_drop(types, below, member);
+            schema_drop_nulls(types, below, member);
         }
     }
 }
 
-static void defaults_add(struct types *types, const struct tree *schema, struct arena *a,
-                         struct tree *value)
+static void schema_add_defaults(struct types *types, const struct tree *schema, struct arena *a,
+                                struct tree *value)
 {
     if (schema == NULL || tree_get(schema, STR("allOf")) != NULL) {
         return; /* object metadata has no defaults */
     }
     if (value->kind == JARR) {
         TREE_EACH (value, item) {
-            defaults_add(types, types_item(types, schema), a, item);
+            schema_add_defaults(types, types_item(types, schema), a, item);
         }
     }
     if (value->kind != JOBJ) {
@@ -167,13 +168,13 @@ static void defaults_add(struct types *types, const struct tree *schema, struct 
         }
     }
     TREE_EACH (value, member) {
-        defaults_add(types, types_member(types, schema, member->key), a, member);
+        schema_add_defaults(types, types_member(types, schema, member->key), a, member);
     }
 }
 
 void schema_default(struct types *types, const struct tree *schema, struct arena *a,
                     struct tree *object)
 {
-    nulls_drop(types, schema, object);
-    defaults_add(types, schema, a, object);
+    schema_drop_nulls(types, schema, object);
+    schema_add_defaults(types, schema, a, object);
 }

@@ -2,9 +2,9 @@
  * schema: custom objects held against the structural schema of their definition: unknown fields,
  * defaults, validation, in the words of the real server.
  *
- * Schemas are those of types_custom (types.h). Rules in CEL (x-kubernetes-validations) are accepted
- * and not evaluated. Patterns are Go's regular expressions as far as the C library can match them
- * (gopattern.h); formats that are not known here are accepted, as the real server does.
+ * Schemas are those of types_custom_schema (types.h). Rules in CEL (x-kubernetes-validations) are
+ * accepted and not evaluated. Patterns are Go's regular expressions as far as the C library can
+ * match them (gopattern.h); formats that are not known here are accepted, as the real server does.
  */
 #pragma once
 

@@ -28,7 +28,7 @@ void schema_cause_add(struct schema_causes *causes, struct arena *a, const char 
 
 static void type_wrong(struct validation *v, struct str path, const char *type, struct str found)
 {
-    struct str quoted = goprint_quote(v->a, found);
+    struct str quoted = go_quote(v->a, found);
     schema_cause_add(v->causes, v->a, "FieldValueTypeInvalid", path,
                      arena_printf(v->a,
                                   "Invalid value: " STR_FMT ": " STR_FMT
@@ -36,7 +36,7 @@ static void type_wrong(struct validation *v, struct str path, const char *type, 
                                   STR_ARG(quoted), STR_ARG(path), type, STR_ARG(quoted)));
 }
 
-static bool whole(const struct tree *number, int64_t *ret)
+static bool to_int(const struct tree *number, int64_t *ret)
 {
     double f;
     if (tree_number(number, ret)) {
@@ -49,11 +49,11 @@ static bool whole(const struct tree *number, int64_t *ret)
     return true;
 }
 
-static struct str found_type(const struct tree *value)
+static struct str go_type_name(const struct tree *value)
 {
     static const char *const names[] = { "null", "boolean", "number", "string", "array", "object" };
     int64_t n;
-    return value->kind == JNUM && whole(value, &n) ? STR("integer") : str_from(names[value->kind]);
+    return value->kind == JNUM && to_int(value, &n) ? STR("integer") : str_from(names[value->kind]);
 }
 
 /* False, with the cause, when the value has another type than the schema wants. */
@@ -61,7 +61,7 @@ static bool type_check(struct validation *v, const struct tree *schema, const st
                        struct str path)
 {
     struct str wanted = tree_text(tree_get(schema, STR("type")));
-    struct str found = found_type(value);
+    struct str found = go_type_name(value);
     if (value->kind == JNULL && tree_truth(tree_get(schema, STR("nullable")), false)) {
         return true;
     }
@@ -95,12 +95,12 @@ static void enum_check(struct validation *v, const struct tree *schema, const st
         }
         struct str text = one->kind == JSTR ? one->text : tree_json(v->a, one);
         buf_add(&b, b.n > 0 ? STR(", ") : STR(""));
-        buf_add(&b, goprint_quote(v->a, text));
+        buf_add(&b, go_quote(v->a, text));
     }
     schema_cause_add(v->causes, v->a, "FieldValueNotSupported", path,
                      arena_printf(v->a,
                                   "Unsupported value: " STR_FMT ": supported values: " STR_FMT,
-                                  STR_ARG(goprint_value(v->a, value)), STR_ARG(buf_str(&b))));
+                                  STR_ARG(go_quote_value(v->a, value)), STR_ARG(buf_str(&b))));
 }
 
 static void bound_check(struct validation *v, const struct tree *schema, const struct tree *value,
@@ -150,13 +150,13 @@ static void number_check(struct validation *v, const struct tree *schema, const 
     bound_check(v, schema, value, path, /* upper= */ false);
 }
 
-static int64_t limit_of(const struct tree *schema, struct str name, int64_t otherwise)
+static int64_t schema_limit(const struct tree *schema, struct str name, int64_t otherwise)
 {
     int64_t n;
     return tree_number(tree_get(schema, name), &n) ? n : otherwise;
 }
 
-static int64_t characters(struct str text)
+static int64_t utf8_length(struct str text)
 {
     int64_t n = 0;
     while (text.n > 0) {
@@ -168,13 +168,13 @@ static int64_t characters(struct str text)
     return n;
 }
 
-static void text_check(struct validation *v, const struct tree *schema, const struct tree *value,
-                       struct str path)
+static void string_check(struct validation *v, const struct tree *schema, const struct tree *value,
+                         struct str path)
 {
-    int64_t n = characters(value->text);
-    int64_t most = limit_of(schema, STR("maxLength"), INT64_MAX);
-    int64_t least = limit_of(schema, STR("minLength"), 0);
-    struct str quoted = goprint_quote(v->a, value->text);
+    int64_t n = utf8_length(value->text);
+    int64_t most = schema_limit(schema, STR("maxLength"), INT64_MAX);
+    int64_t least = schema_limit(schema, STR("minLength"), 0);
+    struct str quoted = go_quote(v->a, value->text);
     if (n > most) {
         schema_cause_add(
             v->causes, v->a, "FieldValueTooLong", path,
@@ -212,8 +212,8 @@ static void too_few(struct validation *v, struct str path, int64_t n, int64_t le
             (long long)n, STR_ARG(path), (long long)least, what);
 }
 
-static void validate(struct validation *v, const struct tree *schema, const struct tree *value,
-                     const struct tree *old, struct str path);
+static void validate_value(struct validation *v, const struct tree *schema,
+                           const struct tree *value, const struct tree *old, struct str path);
 
 /* The value by which an element of a set or map list is told from others. */
 static struct tree *element_key(struct validation *v, const struct tree *schema,
@@ -249,7 +249,7 @@ static void duplicates_check(struct validation *v, const struct tree *schema,
                 schema_cause_add(
                     v->causes, v->a, "FieldValueDuplicate",
                     arena_printf(v->a, STR_FMT "[%u]", STR_ARG(path), n),
-                    arena_concat(v->a, STR("Duplicate value: "), goprint_value(v->a, keys[n])));
+                    arena_concat(v->a, STR("Duplicate value: "), go_quote_value(v->a, keys[n])));
                 break;
             }
         }
@@ -269,15 +269,15 @@ static const struct tree *old_element(struct validation *v, const struct tree *s
     return NULL;
 }
 
-static void list_check(struct validation *v, const struct tree *schema, const struct tree *value,
-                       const struct tree *old, struct str path)
+static void array_check(struct validation *v, const struct tree *schema, const struct tree *value,
+                        const struct tree *old, struct str path)
 {
-    int64_t most = limit_of(schema, STR("maxItems"), INT64_MAX);
-    int64_t least = limit_of(schema, STR("minItems"), 0);
+    int64_t most = schema_limit(schema, STR("maxItems"), INT64_MAX);
+    int64_t least = schema_limit(schema, STR("minItems"), 0);
     uint32_t i = 0;
     TREE_EACH (value, item) {
-        validate(v, types_item(v->types, schema), item, old_element(v, schema, item, old),
-                 arena_printf(v->a, STR_FMT "[%u]", STR_ARG(path), i++));
+        validate_value(v, types_item(v->types, schema), item, old_element(v, schema, item, old),
+                       arena_printf(v->a, STR_FMT "[%u]", STR_ARG(path), i++));
     }
     if (value->n < least) {
         too_few(v, path, value->n, least, "items");
@@ -302,8 +302,8 @@ static void required_check(struct validation *v, const struct tree *names, const
 static void object_check(struct validation *v, const struct tree *schema, const struct tree *value,
                          const struct tree *old, struct str path)
 {
-    int64_t most = limit_of(schema, STR("maxProperties"), INT64_MAX);
-    int64_t least = limit_of(schema, STR("minProperties"), 0);
+    int64_t most = schema_limit(schema, STR("maxProperties"), INT64_MAX);
+    int64_t least = schema_limit(schema, STR("minProperties"), 0);
     if (value->n < least) {
         too_few(v, path, value->n, least, "properties");
     }
@@ -321,8 +321,8 @@ static void object_check(struct validation *v, const struct tree *schema, const 
         }
     }
     TREE_EACH (value, member) {
-        validate(v, types_member(v->types, schema, member->key), member, tree_get(old, member->key),
-                 arena_path(v->a, path, member->key));
+        validate_value(v, types_member(v->types, schema, member->key), member,
+                       tree_get(old, member->key), arena_path(v->a, path, member->key));
     }
 }
 
@@ -332,7 +332,7 @@ static struct schema_causes alternative(struct validation *v, const struct tree 
 {
     struct schema_causes own = { 0 };
     struct validation inner = { .types = v->types, .a = v->a, .causes = &own };
-    validate(&inner, schema, value, NULL, path);
+    validate_value(&inner, schema, value, NULL, path);
     return own;
 }
 
@@ -349,8 +349,8 @@ static void logic_fail(struct validation *v, struct str path, const char *text)
     INVALID(v, STR("<nil>"), "Invalid value: \"\": \"" STR_FMT "\" %s", STR_ARG(path), text);
 }
 
-static void any_check(struct validation *v, const struct tree *alternatives,
-                      const struct tree *value, struct str path, bool only_one)
+static void any_of_check(struct validation *v, const struct tree *alternatives,
+                         const struct tree *value, struct str path, bool only_one)
 {
     struct schema_causes first = { 0 };
     uint32_t valid = 0;
@@ -383,9 +383,9 @@ static void logic_check(struct validation *v, const struct tree *schema, const s
 {
     bool all = true;
     if (!tree_truth(tree_get(schema, STR("x-kubernetes-int-or-string")), false)) {
-        any_check(v, tree_get(schema, STR("anyOf")), value, path, /* only_one= */ false);
+        any_of_check(v, tree_get(schema, STR("anyOf")), value, path, /* only_one= */ false);
     }
-    any_check(v, tree_get(schema, STR("oneOf")), value, path, /* only_one= */ true);
+    any_of_check(v, tree_get(schema, STR("oneOf")), value, path, /* only_one= */ true);
     TREE_EACH (tree_get(schema, STR("allOf")), one) {
         struct schema_causes own = alternative(v, one, value, path);
         all = all && own.n == 0;
@@ -400,8 +400,8 @@ static void logic_check(struct validation *v, const struct tree *schema, const s
     }
 }
 
-static void validate(struct validation *v, const struct tree *schema, const struct tree *value,
-                     const struct tree *old, struct str path)
+static void validate_value(struct validation *v, const struct tree *schema,
+                           const struct tree *value, const struct tree *old, struct str path)
 {
     if (schema == NULL || types_resolve(v->types, schema) != schema ||
         (old != NULL && tree_eq(old, value))) {
@@ -416,10 +416,10 @@ static void validate(struct validation *v, const struct tree *schema, const stru
         number_check(v, schema, value, path);
         break;
     case JSTR:
-        text_check(v, schema, value, path);
+        string_check(v, schema, value, path);
         break;
     case JARR:
-        list_check(v, schema, value, old, path);
+        array_check(v, schema, value, old, path);
         break;
     case JOBJ:
         object_check(v, schema, value, old, path);
@@ -431,7 +431,7 @@ static void validate(struct validation *v, const struct tree *schema, const stru
     logic_check(v, schema, value, path);
 }
 
-static bool has_rules(const struct tree *schema)
+static bool schema_has_cel(const struct tree *schema)
 {
     if (tree_kind(schema) != JOBJ) {
         return false;
@@ -441,16 +441,16 @@ static bool has_rules(const struct tree *schema)
         return true;
     }
     TREE_EACH (tree_get(schema, STR("properties")), property) {
-        if (has_rules(property)) {
+        if (schema_has_cel(property)) {
             return true;
         }
     }
-    return has_rules(tree_get(schema, STR("items"))) ||
-           has_rules(tree_get(schema, STR("additionalProperties")));
+    return schema_has_cel(tree_get(schema, STR("items"))) ||
+           schema_has_cel(tree_get(schema, STR("additionalProperties")));
 }
 
 /* Errors of these kinds keep the real server from looking at the rules, and it says so. */
-static bool blocks_rules(const struct schema_cause *cause)
+static bool cause_blocks_cel(const struct schema_cause *cause)
 {
     static const char *const reasons[] = { "FieldValueNotSupported", "FieldValueRequired",
                                            "FieldValueTooLong", "FieldValueTooMany",
@@ -468,9 +468,9 @@ void schema_validate(struct types *types, const struct tree *schema, struct aren
 {
     struct validation v = { .types = types, .a = a, .causes = ret };
     uint32_t before = ret->n;
-    validate(&v, schema, object, old, STR(""));
+    validate_value(&v, schema, object, old, STR(""));
     for (uint32_t i = before; i < ret->n; i++) {
-        if (blocks_rules(&ret->items[i]) && has_rules(schema)) {
+        if (cause_blocks_cel(&ret->items[i]) && schema_has_cel(schema)) {
             schema_cause_add(ret, a, "FieldValueInvalid", STR("<nil>"),
                              STR("Invalid value: null: some validation rules were not checked "
                                  "because the object was invalid; correct the existing errors to "

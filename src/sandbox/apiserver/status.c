@@ -34,7 +34,7 @@ static struct status *status_named(struct arena *a, int code, const char *reason
                                    const struct kind *kind, struct str name, struct str message)
 {
     struct status *s = status_new(a, code, reason, message);
-    s->details = true;
+    s->has_details = true;
     s->name = name;
     s->group = kind->group;
     s->kind = kind->plural;
@@ -48,7 +48,7 @@ struct status *status_not_found(struct arena *a, const struct kind *kind, struct
                                      STR_ARG(kind->resource), STR_ARG(name)));
 }
 
-struct status *status_exists(struct arena *a, const struct kind *kind, struct str name)
+struct status *status_already_exists(struct arena *a, const struct kind *kind, struct str name)
 {
     return status_named(a, 409, "AlreadyExists", kind, name,
                         arena_printf(a, STR_FMT " \"" STR_FMT "\" already exists",
@@ -96,37 +96,37 @@ struct status *status_forbidden(struct arena *a, const struct kind *kind, struct
 struct status *status_generic(struct arena *a, int code, const char *reason, struct str message)
 {
     struct status *s = status_new(a, code, reason, message);
-    s->details = true;
+    s->has_details = true;
     return s;
 }
 
-struct status *status_too_old(struct arena *a, struct str message)
+struct status *status_expired(struct arena *a, struct str message)
 {
     return status_new(a, 410, "Expired", message);
 }
 
-void status_cause(struct status **list, struct arena *a, const char *reason, struct str field,
-                  struct str message)
+void cause_add(struct status **list, struct arena *a, const char *reason, struct str field,
+               struct str message)
 {
     if (*list == NULL) {
         *list = status_new(a, 422, "Invalid", STR(""));
-        (*list)->details = true;
+        (*list)->has_details = true;
     }
-    struct cause *cause = ARENA_NEW(a, struct cause);
+    struct status_cause *cause = ARENA_NEW(a, struct status_cause);
     cause->reason = str_from(reason);
     cause->field = field;
     cause->message = message;
-    if ((*list)->last == NULL) {
-        (*list)->first = cause;
+    if ((*list)->last_cause == NULL) {
+        (*list)->first_cause = cause;
     } else {
-        (*list)->last->next = cause;
+        (*list)->last_cause->next = cause;
     }
-    (*list)->last = cause;
+    (*list)->last_cause = cause;
 }
 
-static bool cause_seen(const struct status *list, const struct cause *until)
+static bool status_cause_repeated(const struct status *list, const struct status_cause *until)
 {
-    for (const struct cause *c = list->first; c != until; c = c->next) {
+    for (const struct status_cause *c = list->first_cause; c != until; c = c->next) {
         if (str_eq(c->field, until->field) && str_eq(c->message, until->message)) {
             return true;
         }
@@ -142,9 +142,9 @@ struct status *status_invalid(struct status *list, const struct kind *kind, stru
     CLEANUP(buf_done)
     struct buf text = { 0 };
     uint32_t shown = 0;
-    for (const struct cause *c = list->first; c != NULL; c = c->next) {
+    for (const struct status_cause *c = list->first_cause; c != NULL; c = c->next) {
         /* The causes are all listed, but the message says each thing once. */
-        if (!cause_seen(list, c)) {
+        if (!status_cause_repeated(list, c)) {
             buf_printf(&text, "%s" STR_FMT ": " STR_FMT, shown > 0 ? ", " : "", STR_ARG(c->field),
                        STR_ARG(c->message));
             shown++;
@@ -160,7 +160,7 @@ struct status *status_invalid(struct status *list, const struct kind *kind, stru
     return list;
 }
 
-static void text_member(struct arena *a, struct tree *obj, const char *key, struct str value)
+static void status_set_text(struct arena *a, struct tree *obj, const char *key, struct str value)
 {
     if (value.n > 0) {
         tree_set(a, obj, str_from(key), tree_str(a, value));
@@ -180,31 +180,31 @@ static struct tree *status_base(struct arena *a, const char *outcome)
 struct tree *status_tree(const struct status *status, struct arena *a)
 {
     struct tree *t = status_base(a, "Failure");
-    text_member(a, tree_get(t, STR("metadata")), "continue", status->continue_token);
-    text_member(a, t, "message", status->message);
-    text_member(a, t, "reason", status->reason);
-    if (status->details || status->first != NULL || status->retry_after_seconds > 0) {
-        struct tree *details = tree_obj(a);
-        text_member(a, details, "name", status->name);
-        text_member(a, details, "group", status->group);
-        text_member(a, details, "kind", status->kind);
-        text_member(a, details, "uid", status->uid);
-        if (status->first != NULL) {
+    status_set_text(a, tree_get(t, STR("metadata")), "continue", status->continue_token);
+    status_set_text(a, t, "message", status->message);
+    status_set_text(a, t, "reason", status->reason);
+    if (status->has_details || status->first_cause != NULL || status->retry_after_seconds > 0) {
+        struct tree *has_details = tree_obj(a);
+        status_set_text(a, has_details, "name", status->name);
+        status_set_text(a, has_details, "group", status->group);
+        status_set_text(a, has_details, "kind", status->kind);
+        status_set_text(a, has_details, "uid", status->uid);
+        if (status->first_cause != NULL) {
             struct tree *causes = tree_arr(a);
-            for (const struct cause *c = status->first; c != NULL; c = c->next) {
+            for (const struct status_cause *c = status->first_cause; c != NULL; c = c->next) {
                 struct tree *cause = tree_obj(a);
-                text_member(a, cause, "reason", c->reason);
-                text_member(a, cause, "message", c->message);
-                text_member(a, cause, "field", c->field);
+                status_set_text(a, cause, "reason", c->reason);
+                status_set_text(a, cause, "message", c->message);
+                status_set_text(a, cause, "field", c->field);
                 tree_add(causes, cause);
             }
-            tree_set(a, details, STR("causes"), causes);
+            tree_set(a, has_details, STR("causes"), causes);
         }
         if (status->retry_after_seconds > 0) {
-            tree_set(a, details, STR("retryAfterSeconds"),
+            tree_set(a, has_details, STR("retryAfterSeconds"),
                      tree_i64(a, status->retry_after_seconds));
         }
-        tree_set(a, t, STR("details"), details);
+        tree_set(a, t, STR("details"), has_details);
     }
     tree_set(a, t, STR("code"), tree_i64(a, status->code));
     return t;
@@ -215,12 +215,12 @@ struct tree *status_success(struct arena *a, const struct kind *kind, struct str
 {
     struct tree *t = status_base(a, "Success");
     if (name.n > 0) {
-        struct tree *details = tree_obj(a);
-        text_member(a, details, "name", name);
-        text_member(a, details, "group", kind->group);
-        text_member(a, details, "kind", kind->plural);
-        text_member(a, details, "uid", uid);
-        tree_set(a, t, STR("details"), details);
+        struct tree *has_details = tree_obj(a);
+        status_set_text(a, has_details, "name", name);
+        status_set_text(a, has_details, "group", kind->group);
+        status_set_text(a, has_details, "kind", kind->plural);
+        status_set_text(a, has_details, "uid", uid);
+        tree_set(a, t, STR("details"), has_details);
     }
     return t;
 }

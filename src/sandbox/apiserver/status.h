@@ -8,11 +8,11 @@
 
 #include "sandbox/apiserver/kind.h"
 
-struct cause {
+struct status_cause {
     struct str reason;
     struct str message;
     struct str field;
-    struct cause *next;
+    struct status_cause *next;
 };
 
 struct status {
@@ -20,13 +20,13 @@ struct status {
     int code;
     struct str reason; /* "" = none */
     struct str message;
-    bool details; /* also when they are empty */
+    bool has_details; /* also when they are empty */
     struct str name;
     struct str group;
     struct str kind;
     struct str uid;
-    struct cause *first;
-    struct cause *last;
+    struct status_cause *first_cause;
+    struct status_cause *last_cause;
     uint32_t retry_after_seconds;
     struct str continue_token;
 };
@@ -35,7 +35,7 @@ struct status *status_new(struct arena *a, int code, const char *reason, struct 
 struct status *status_bad_request(struct arena *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
 struct status *status_internal(struct arena *a, struct str message);
 struct status *status_not_found(struct arena *a, const struct kind *kind, struct str name);
-struct status *status_exists(struct arena *a, const struct kind *kind, struct str name);
+struct status *status_already_exists(struct arena *a, const struct kind *kind, struct str name);
 /* "Operation cannot be fulfilled on nodes "n1": " and the reason. */
 struct status *status_conflict(struct arena *a, const struct kind *kind, struct str name,
                                struct str why);
@@ -47,15 +47,15 @@ struct status *status_forbidden(struct arena *a, const struct kind *kind, struct
                                 struct str why);
 /* Answers without a resource: 404, 405, 406, 415 of the generic server. */
 struct status *status_generic(struct arena *a, int code, const char *reason, struct str message);
-struct status *status_too_old(struct arena *a, struct str message);
+struct status *status_expired(struct arena *a, struct str message);
 
 /* 422: starts without causes; NULL as `list` starts one with the first cause. */
-void status_cause(struct status **list, struct arena *a, const char *reason, struct str field,
-                  struct str message);
-#define STATUS_INVALID "FieldValueInvalid"
-#define STATUS_REQUIRED "FieldValueRequired"
-#define STATUS_FORBIDDEN "FieldValueForbidden"
-#define STATUS_NOT_SUPPORTED "FieldValueNotSupported"
+void cause_add(struct status **list, struct arena *a, const char *reason, struct str field,
+               struct str message);
+#define CAUSE_INVALID "FieldValueInvalid"
+#define CAUSE_REQUIRED "FieldValueRequired"
+#define CAUSE_FORBIDDEN "FieldValueForbidden"
+#define CAUSE_NOT_SUPPORTED "FieldValueNotSupported"
 /* Gives a collected list its name and message; NULL stays NULL. */
 struct status *status_invalid(struct status *list, const struct kind *kind, struct str name);
 

@@ -7,7 +7,7 @@ void storage_init(struct storage *st, uint64_t rv, storage_on_change on_change, 
     *st = (struct storage){ .rv = rv, .on_change = on_change, .ctx = ctx };
 }
 
-static void store_forget(struct store *s, uint64_t before)
+static void object_store_forget(struct object_store *s, uint64_t before)
 {
     for (; s->first < before; s->first++) {
         struct storage_change *change = &s->ring[s->first & (s->ring_cap - 1)];
@@ -21,12 +21,12 @@ static void store_forget(struct store *s, uint64_t before)
 void storage_done(struct storage *st)
 {
     for (uint32_t i = 0; i < STORAGE_STORES_MAX; i++) {
-        struct store *s = st->stores[i];
+        struct object_store *s = st->stores[i];
         if (s == NULL) {
             continue;
         }
         ASSERT(list_empty(&s->watches));
-        store_forget(s, s->end);
+        object_store_forget(s, s->end);
         for (uint32_t j = 0; j < s->n; j++) {
             object_unref(s->items[j]);
         }
@@ -43,11 +43,11 @@ void storage_done(struct storage *st)
     *st = (struct storage){ 0 };
 }
 
-struct store *storage_store(struct storage *st, uint32_t store)
+struct object_store *storage_get_store(struct storage *st, uint32_t store)
 {
     ASSERT(store < STORAGE_STORES_MAX);
     if (st->stores[store] == NULL) {
-        struct store *s = ALLOC_NEW(struct store);
+        struct object_store *s = ALLOC_NEW(struct object_store);
         s->compacted = st->rv;
         list_init(&s->watches);
         st->stores[store] = s;
@@ -55,7 +55,7 @@ struct store *storage_store(struct storage *st, uint32_t store)
     return st->stores[store];
 }
 
-uint32_t store_lower(const struct store *s, struct str key)
+uint32_t object_store_lower(const struct object_store *s, struct str key)
 {
     uint32_t low = 0;
     uint32_t high = s->n;
@@ -93,7 +93,7 @@ static int object_key_cmp(const struct object *o, struct str namespace, struct s
 struct object *storage_find(struct storage *st, uint32_t store, struct str namespace,
                             struct str name)
 {
-    const struct store *s = storage_store(st, store);
+    const struct object_store *s = storage_get_store(st, store);
     uint32_t low = 0;
     uint32_t high = s->n;
     while (low < high) {
@@ -111,10 +111,11 @@ struct object *storage_find(struct storage *st, uint32_t store, struct str names
     return NULL;
 }
 
-static void store_remember(struct store *s, struct object *old, struct object *now, bool deleted)
+static void object_store_remember(struct object_store *s, struct object *old, struct object *now,
+                                  bool deleted)
 {
     if (s->end - s->first == STORAGE_HISTORY_MAX) {
-        store_forget(s, s->first + STORAGE_HISTORY_MAX / 8);
+        object_store_forget(s, s->first + STORAGE_HISTORY_MAX / 8);
     }
     if (s->end - s->first == s->ring_cap) {
         uint32_t cap = s->ring_cap == 0 ? 16 : s->ring_cap * 2;
@@ -134,7 +135,7 @@ static void store_remember(struct store *s, struct object *old, struct object *n
     s->end++;
 }
 
-static void storage_own(struct storage *st, const struct object *o, bool add)
+static void storage_index_owners(struct storage *st, const struct object *o, bool add)
 {
     if (o == NULL) {
         return;
@@ -144,8 +145,8 @@ static void storage_own(struct storage *st, const struct object *o, bool add)
         return;
     }
     CLEANUP(buf_done)
-    struct buf place = { 0 };
-    buf_printf(&place, "%u/" STR_FMT, o->store, STR_ARG(o->key));
+    struct buf location = { 0 };
+    buf_printf(&location, "%u/" STR_FMT, o->store, STR_ARG(o->key));
     JVAL_EACH (owners, owner) {
         struct str uid = jval_str(jval_get(owner, STR("uid")));
         struct map *places = map_find(&st->owners, uid);
@@ -154,9 +155,9 @@ static void storage_own(struct storage *st, const struct object *o, bool add)
                 places = ALLOC_NEW(struct map);
                 map_put(&st->owners, uid, places);
             }
-            map_put(places, buf_str(&place), places);
+            map_put(places, buf_str(&location), places);
         } else if (places != NULL) {
-            map_del(places, buf_str(&place));
+            map_del(places, buf_str(&location));
             if (map_count(places) == 0) {
                 map_del(&st->owners, uid);
                 map_done(places);
@@ -166,7 +167,7 @@ static void storage_own(struct storage *st, const struct object *o, bool add)
     }
 }
 
-static void storage_index(struct storage *st, const struct object *old, const struct object *now)
+static void storage_reindex(struct storage *st, const struct object *old, const struct object *now)
 {
     const struct jval *before =
         old == NULL ? NULL : jval_get(old->metadata, STR("ownerReferences"));
@@ -175,16 +176,16 @@ static void storage_index(struct storage *st, const struct object *old, const st
         (before != NULL && after != NULL && jval_eq(before, after))) {
         return;
     }
-    storage_own(st, old, false);
-    storage_own(st, now, true);
+    storage_index_owners(st, old, false);
+    storage_index_owners(st, now, true);
 }
 
-uint64_t storage_next(const struct storage *st)
+uint64_t storage_next_rv(const struct storage *st)
 {
     return st->rv + 1;
 }
 
-static void storage_tell(struct storage *st, struct object *old, struct object *now, bool deleted)
+static void storage_notify(struct storage *st, struct object *old, struct object *now, bool deleted)
 {
     struct storage_change change = { .old = old, .now = now, .deleted = deleted };
     if (st->on_change != NULL) {
@@ -194,9 +195,9 @@ static void storage_tell(struct storage *st, struct object *old, struct object *
 
 void storage_put(struct storage *st, struct object *now)
 {
-    ASSERT(now->rv == storage_next(st));
-    struct store *s = storage_store(st, now->store);
-    uint32_t i = store_lower(s, now->key);
+    ASSERT(now->rv == storage_next_rv(st));
+    struct object_store *s = storage_get_store(st, now->store);
+    uint32_t i = object_store_lower(s, now->key);
     struct object *old = NULL;
     if (i < s->n && str_eq(s->items[i]->key, now->key)) {
         old = s->items[i];
@@ -217,44 +218,44 @@ void storage_put(struct storage *st, struct object *now)
         s->n++;
     }
     st->rv = now->rv;
-    store_remember(s, old, now, false);
-    storage_index(st, old, now);
+    object_store_remember(s, old, now, false);
+    storage_reindex(st, old, now);
     struct object *held = object_ref(now); /* what is told may delete it */
-    storage_tell(st, old, now, false);
+    storage_notify(st, old, now, false);
     object_unref(old);
     object_unref(held);
 }
 
 void storage_delete(struct storage *st, struct object *last)
 {
-    ASSERT(last->rv == storage_next(st));
-    struct store *s = storage_store(st, last->store);
-    uint32_t i = store_lower(s, last->key);
+    ASSERT(last->rv == storage_next_rv(st));
+    struct object_store *s = storage_get_store(st, last->store);
+    uint32_t i = object_store_lower(s, last->key);
     ASSERT(i < s->n && str_eq(s->items[i]->key, last->key));
     struct object *old = s->items[i];
     memmove(&s->items[i], &s->items[i + 1], (s->n - i - 1) * sizeof(*s->items));
     s->n--;
     st->rv = last->rv;
-    store_remember(s, old, last, true);
-    storage_index(st, old, NULL);
-    storage_tell(st, old, last, true);
+    object_store_remember(s, old, last, true);
+    storage_reindex(st, old, NULL);
+    storage_notify(st, old, last, true);
     object_unref(old);
     object_unref(last);
 }
 
-const struct storage_change *store_change(const struct store *s, uint64_t number)
+const struct storage_change *object_store_change(const struct object_store *s, uint64_t number)
 {
     ASSERT(number >= s->first && number < s->end);
     return &s->ring[number & (s->ring_cap - 1)];
 }
 
-uint64_t store_after(const struct store *s, uint64_t rv)
+uint64_t object_store_first_after(const struct object_store *s, uint64_t rv)
 {
     uint64_t low = s->first;
     uint64_t high = s->end;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
-        if (store_change(s, middle)->now->rv <= rv) {
+        if (object_store_change(s, middle)->now->rv <= rv) {
             low = middle + 1;
         } else {
             high = middle;
@@ -264,10 +265,10 @@ uint64_t store_after(const struct store *s, uint64_t rv)
 }
 
 /* Puts `old` where the key is, adds it, or removes what is there. */
-static void array_undo(struct object **items, uint32_t *n, const struct storage_change *change)
+static void undo_change(struct object **items, uint32_t *n, const struct storage_change *change)
 {
-    struct store view = { .items = items, .n = *n };
-    uint32_t i = store_lower(&view, change->now->key);
+    struct object_store view = { .items = items, .n = *n };
+    uint32_t i = object_store_lower(&view, change->now->key);
     bool there = i < *n && str_eq(items[i]->key, change->now->key);
     if (change->old == NULL) {
         ASSERT(there);
@@ -282,10 +283,11 @@ static void array_undo(struct object **items, uint32_t *n, const struct storage_
     items[i] = change->old;
 }
 
-struct object **store_at(const struct store *s, uint64_t rv, struct arena *tmp, uint32_t *ret_n)
+struct object **object_store_at(const struct object_store *s, uint64_t rv, struct arena *tmp,
+                                uint32_t *ret_n)
 {
     ASSERT(rv >= s->compacted);
-    uint64_t after = store_after(s, rv);
+    uint64_t after = object_store_first_after(s, rv);
     *ret_n = s->n;
     if (after == s->end) {
         return s->items;
@@ -295,7 +297,7 @@ struct object **store_at(const struct store *s, uint64_t rv, struct arena *tmp, 
         memcpy(items, s->items, s->n * sizeof(struct object *));
     }
     for (uint64_t i = s->end; i-- > after;) {
-        array_undo(items, ret_n, store_change(s, i));
+        undo_change(items, ret_n, object_store_change(s, i));
     }
     return items;
 }
@@ -304,7 +306,7 @@ void storage_compact(struct storage *st)
 {
     for (uint32_t i = 0; i < STORAGE_STORES_MAX; i++) {
         if (st->stores[i] != NULL) {
-            store_forget(st->stores[i], st->stores[i]->end);
+            object_store_forget(st->stores[i], st->stores[i]->end);
             st->stores[i]->compacted = st->rv;
         }
     }
@@ -315,32 +317,32 @@ const struct map *storage_dependents(const struct storage *st, struct str uid)
     return map_find(&st->owners, uid);
 }
 
-struct object *storage_at_place(struct storage *st, struct str place)
+struct object *storage_at_location(struct storage *st, struct str location)
 {
     struct str number;
     struct str key;
     uint32_t store;
-    if (!str_cut(place, STR("/"), &number, &key) || !str_to_u32(number, &store)) {
+    if (!str_cut(location, STR("/"), &number, &key) || !str_to_u32(number, &store)) {
         return NULL;
     }
-    const struct store *s = storage_store(st, store);
-    uint32_t i = store_lower(s, key);
+    const struct object_store *s = storage_get_store(st, store);
+    uint32_t i = object_store_lower(s, key);
     return i < s->n && str_eq(s->items[i]->key, key) ? s->items[i] : NULL;
 }
 
 void storage_check(const struct storage *st)
 {
     for (uint32_t i = 0; i < STORAGE_STORES_MAX; i++) {
-        const struct store *s = st->stores[i];
+        const struct object_store *s = st->stores[i];
         for (uint32_t j = 0; s != NULL && j < s->n; j++) {
             ASSERT(s->items[j]->refs > 0);
             ASSERT(s->items[j]->rv <= st->rv);
             ASSERT(j == 0 || str_cmp(s->items[j - 1]->key, s->items[j]->key) < 0);
         }
         for (uint64_t c = s == NULL ? 0 : s->first; s != NULL && c < s->end; c++) {
-            const struct storage_change *change = store_change(s, c);
+            const struct storage_change *change = object_store_change(s, c);
             ASSERT(change->now->rv > s->compacted);
-            ASSERT(c == s->first || change->now->rv > store_change(s, c - 1)->now->rv);
+            ASSERT(c == s->first || change->now->rv > object_store_change(s, c - 1)->now->rv);
         }
     }
 }

@@ -23,7 +23,7 @@ struct storage_change {
     bool deleted;
 };
 
-struct store {
+struct object_store {
     struct object **items; /* ordered by key */
     uint32_t n;
     uint32_t cap;
@@ -39,7 +39,7 @@ typedef void (*storage_on_change)(void *ctx, const struct storage_change *change
 
 struct storage {
     uint64_t rv; /* of the latest write */
-    struct store *stores[STORAGE_STORES_MAX];
+    struct object_store *stores[STORAGE_STORES_MAX];
     struct map owners; /* uid of an owner → struct map of its dependents' places */
     storage_on_change on_change;
     void *ctx;
@@ -49,27 +49,28 @@ void storage_init(struct storage *st, uint64_t rv, storage_on_change on_change, 
 void storage_done(struct storage *st);
 
 /* Made when first asked for. */
-struct store *storage_store(struct storage *st, uint32_t store);
+struct object_store *storage_get_store(struct storage *st, uint32_t store);
 
 struct object *storage_find(struct storage *st, uint32_t store, struct str namespace,
                             struct str name);
 /* Index of the first object whose key is not before `key`. */
-uint32_t store_lower(const struct store *s, struct str key);
+uint32_t object_store_lower(const struct object_store *s, struct str key);
 
-/* Commits: `now` has storage_next()'s version; the storage takes its reference. */
-uint64_t storage_next(const struct storage *st);
+/* Commits: `now` has storage_next_rv()'s version; the storage takes its reference. */
+uint64_t storage_next_rv(const struct storage *st);
 void storage_put(struct storage *st, struct object *now);
-/* `last` is the object's final state under storage_next(); the storage takes its reference. */
+/* `last` is the object's final state under storage_next_rv(); the storage takes its reference. */
 void storage_delete(struct storage *st, struct object *last);
 
 /* The change with that number, first <= number < end. */
-const struct storage_change *store_change(const struct store *s, uint64_t number);
+const struct storage_change *object_store_change(const struct object_store *s, uint64_t number);
 /* Number of the first change after version `rv`. */
-uint64_t store_after(const struct store *s, uint64_t rv);
+uint64_t object_store_first_after(const struct object_store *s, uint64_t rv);
 
 /* The store's objects as they were at `rv` (compacted <= rv), ordered; borrowed: from the storage,
  * until the next write. */
-struct object **store_at(const struct store *s, uint64_t rv, struct arena *tmp, uint32_t *ret_n);
+struct object **object_store_at(const struct object_store *s, uint64_t rv, struct arena *tmp,
+                                uint32_t *ret_n);
 
 /* Forgets all changes up to now. */
 void storage_compact(struct storage *st);
@@ -78,6 +79,6 @@ void storage_compact(struct storage *st);
  */
 const struct map *storage_dependents(const struct storage *st, struct str uid);
 /* The object at a place that storage_dependents gave. */
-struct object *storage_at_place(struct storage *st, struct str place);
+struct object *storage_at_location(struct storage *st, struct str location);
 
 void storage_check(const struct storage *st);

@@ -2,12 +2,12 @@
 
 #include "sandbox/apiserver/go_quote.h"
 
-#define PATCH STR("$patch")
-#define RETAIN STR("$retainKeys")
-#define DELETE_PREFIX STR("$deleteFromPrimitiveList/")
-#define ORDER_PREFIX STR("$setElementOrder/")
+#define DIRECTIVE_PATCH STR("$patch")
+#define DIRECTIVE_RETAIN_KEYS STR("$retainKeys")
+#define DIRECTIVE_DELETE STR("$deleteFromPrimitiveList/")
+#define DIRECTIVE_ORDER STR("$setElementOrder/")
 
-struct merge {
+struct strategic_ctx {
     struct types *types;
     struct arena *a;
     struct err *err;
@@ -20,11 +20,11 @@ struct items {
 
 static bool is_directive(struct str key)
 {
-    return str_eq(key, PATCH) || str_eq(key, RETAIN) || str_starts(key, DELETE_PREFIX) ||
-           str_starts(key, ORDER_PREFIX);
+    return str_eq(key, DIRECTIVE_PATCH) || str_eq(key, DIRECTIVE_RETAIN_KEYS) ||
+           str_starts(key, DIRECTIVE_DELETE) || str_starts(key, DIRECTIVE_ORDER);
 }
 
-static void empty(struct tree *t)
+static void tree_clear(struct tree *t)
 {
     t->first = NULL;
     t->last = NULL;
@@ -32,13 +32,13 @@ static void empty(struct tree *t)
 }
 
 /* A patch's value as it is stored where nothing was before: no nulls, no directives. */
-static struct tree *plain(struct arena *a, const struct tree *patch)
+static struct tree *patch_without_directives(struct arena *a, const struct tree *patch)
 {
     if (patch->kind == JOBJ) {
         struct tree *out = tree_obj(a);
         TREE_EACH (patch, member) {
             if (member->kind != JNULL && !is_directive(member->key)) {
-                tree_set(a, out, member->key, plain(a, member));
+                tree_set(a, out, member->key, patch_without_directives(a, member));
             }
         }
         return out;
@@ -46,8 +46,8 @@ static struct tree *plain(struct arena *a, const struct tree *patch)
     if (patch->kind == JARR) {
         struct tree *out = tree_arr(a);
         TREE_EACH (patch, item) {
-            if (tree_get(item, PATCH) == NULL) {
-                tree_add(out, plain(a, item));
+            if (tree_get(item, DIRECTIVE_PATCH) == NULL) {
+                tree_add(out, patch_without_directives(a, item));
             }
         }
         return out;
@@ -77,8 +77,8 @@ static uint32_t element_index(const struct tree *list, const struct tree *elemen
 }
 
 /* The elements of `merged` that `order` names, in that order; then, in `*ret_rest`, the others. */
-static struct items pick(struct merge *m, const struct tree *merged, const struct tree *order,
-                         struct str key, struct items *ret_rest)
+static struct items pick_items(struct strategic_ctx *m, const struct tree *merged,
+                               const struct tree *order, struct str key, struct items *ret_rest)
 {
     struct items named = { .list = ARENA_ARRAY(m->a, struct tree *, merged->n + 1u) };
     struct items rest = { .list = ARENA_ARRAY(m->a, struct tree *, merged->n + 1u) };
@@ -104,12 +104,12 @@ static struct items pick(struct merge *m, const struct tree *merged, const struc
 }
 
 /* Puts `merged` into the order the patch asks for, weaving in what only the server has. */
-static void arrange(struct merge *m, struct tree *merged, const struct tree *order,
-                    const struct tree *before, struct str key)
+static void sort_items(struct strategic_ctx *m, struct tree *merged, const struct tree *order,
+                       const struct tree *before, struct str key)
 {
     struct items rest;
-    struct items named = pick(m, merged, order, key, &rest);
-    empty(merged);
+    struct items named = pick_items(m, merged, order, key, &rest);
+    tree_clear(merged);
     uint32_t i = 0;
     uint32_t j = 0;
     while (i < rest.n || j < named.n) {
@@ -123,10 +123,10 @@ static void arrange(struct merge *m, struct tree *merged, const struct tree *ord
     }
 }
 
-static int merge_object(struct merge *m, const struct tree *schema, struct tree *into,
+static int merge_object(struct strategic_ctx *m, const struct tree *schema, struct tree *into,
                         const struct tree *patch);
 
-static int merge_elements(struct merge *m, const struct tree *schema, struct tree *into,
+static int merge_elements(struct strategic_ctx *m, const struct tree *schema, struct tree *into,
                           const struct tree *patch, struct str key)
 {
     const struct tree *item_schema = types_item(m->types, schema);
@@ -134,14 +134,14 @@ static int merge_elements(struct merge *m, const struct tree *schema, struct tre
         if (item->kind != JOBJ) {
             return err_set(m->err, ERR_PROTO, "list element types are not identical");
         }
-        struct str directive = tree_text(tree_get(item, PATCH));
+        struct str directive = tree_text(tree_get(item, DIRECTIVE_PATCH));
         if (str_eq(directive, STR("replace"))) {
             continue; /* the caller has emptied the list */
         }
         if (tree_get(item, key) == NULL) {
             return err_set(m->err, ERR_PROTO,
                            "map: " STR_FMT " does not contain declared merge key: " STR_FMT,
-                           STR_ARG(goprint(m->a, item)), STR_ARG(key));
+                           STR_ARG(go_print(m->a, item)), STR_ARG(key));
         }
         bool found = false;
         TREE_EACH (into, old) {
@@ -160,16 +160,16 @@ static int merge_elements(struct merge *m, const struct tree *schema, struct tre
             break;
         }
         if (!found && directive.n == 0) {
-            tree_add(into, plain(m->a, item));
+            tree_add(into, patch_without_directives(m->a, item));
         }
     }
     return 0;
 }
 
-static bool replaces_list(const struct tree *patch)
+static bool patch_replaces_list(const struct tree *patch)
 {
     TREE_EACH (patch, item) {
-        if (str_eq(tree_text(tree_get(item, PATCH)), STR("replace"))) {
+        if (str_eq(tree_text(tree_get(item, DIRECTIVE_PATCH)), STR("replace"))) {
             return true;
         }
     }
@@ -177,14 +177,14 @@ static bool replaces_list(const struct tree *patch)
 }
 
 /* `order` is what $setElementOrder says, or NULL. */
-static int merge_list(struct merge *m, const struct tree *schema, struct tree *into,
+static int merge_list(struct strategic_ctx *m, const struct tree *schema, struct tree *into,
                       const struct tree *patch, const struct tree *order)
 {
     struct str key = tree_text(tree_get(schema, STR("x-kubernetes-patch-merge-key")));
     struct tree *before = tree_clone(m->a, into);
     if (key.n > 0) {
-        if (replaces_list(patch)) {
-            empty(into);
+        if (patch_replaces_list(patch)) {
+            tree_clear(into);
         }
         int r = merge_elements(m, schema, into, patch, key);
         if (r < 0) {
@@ -197,11 +197,11 @@ static int merge_list(struct merge *m, const struct tree *schema, struct tree *i
             }
         }
     }
-    arrange(m, into, order != NULL ? order : patch, before, key);
+    sort_items(m, into, order != NULL ? order : patch, before, key);
     return 0;
 }
 
-static bool merges(const struct tree *schema)
+static bool schema_merges_list(const struct tree *schema)
 {
     struct str strategies = tree_text(tree_get(schema, STR("x-kubernetes-patch-strategy")));
     struct str one;
@@ -213,7 +213,7 @@ static bool merges(const struct tree *schema)
     return false;
 }
 
-static bool contains_text(const struct tree *list, struct str text)
+static bool list_contains_text(const struct tree *list, struct str text)
 {
     TREE_EACH (list, item) {
         if (str_eq(tree_text(item), text)) {
@@ -223,15 +223,15 @@ static bool contains_text(const struct tree *list, struct str text)
     return false;
 }
 
-static int retain_keys(struct merge *m, struct tree *into, const struct tree *patch)
+static int retain_keys(struct strategic_ctx *m, struct tree *into, const struct tree *patch)
 {
-    const struct tree *keys = tree_get(patch, RETAIN);
+    const struct tree *keys = tree_get(patch, DIRECTIVE_RETAIN_KEYS);
     if (keys == NULL) {
         return 0;
     }
     TREE_EACH (patch, member) {
         if (member->kind != JNULL && !is_directive(member->key) &&
-            !contains_text(keys, member->key)) {
+            !list_contains_text(keys, member->key)) {
             return err_set(m->err, ERR_INVALID, "invalid patch format of retainKeys");
         }
     }
@@ -239,14 +239,14 @@ static int retain_keys(struct merge *m, struct tree *into, const struct tree *pa
         return err_set(m->err, ERR_INVALID, "invalid patch format of retainKeys");
     }
     TREE_EACH (into, member) {
-        if (!contains_text(keys, member->key)) {
+        if (!list_contains_text(keys, member->key)) {
             (void)tree_del(into, member->key);
         }
     }
     return 0;
 }
 
-static int merge_member(struct merge *m, const struct tree *schema, struct tree *into,
+static int merge_member(struct strategic_ctx *m, const struct tree *schema, struct tree *into,
                         const struct tree *member, const struct tree *order)
 {
     struct tree *old = tree_get(into, member->key);
@@ -255,20 +255,20 @@ static int merge_member(struct merge *m, const struct tree *schema, struct tree 
         return 0;
     }
     if (old == NULL || old->kind != member->kind) {
-        tree_set(m->a, into, member->key, plain(m->a, member));
+        tree_set(m->a, into, member->key, patch_without_directives(m->a, member));
         return 0;
     }
     if (member->kind == JOBJ) {
         return merge_object(m, schema, old, member);
     }
-    if (member->kind == JARR && merges(schema)) {
+    if (member->kind == JARR && schema_merges_list(schema)) {
         return merge_list(m, schema, old, member, order);
     }
     struct tree *value = tree_clone(m->a, member);
     if (member->kind == JARR) {
-        empty(value); /* an atomic list keeps each element, whatever directive it carries */
+        tree_clear(value); /* an atomic list keeps each element, whatever directive it carries */
         TREE_EACH (member, item) {
-            tree_add(value, plain(m->a, item));
+            tree_add(value, patch_without_directives(m->a, item));
         }
     }
     tree_set(m->a, into, member->key, value);
@@ -286,30 +286,30 @@ static void delete_primitives(struct tree *into, struct str name, const struct t
 }
 
 /* An order without a list of its own moves what is there. */
-static void order_only(struct merge *m, const struct tree *schema, struct tree *into,
-                       struct str name, const struct tree *order)
+static void apply_order(struct strategic_ctx *m, const struct tree *schema, struct tree *into,
+                        struct str name, const struct tree *order)
 {
     struct tree *list = tree_get(into, name);
     if (list == NULL || list->kind != JARR) {
         return;
     }
     struct str key = tree_text(tree_get(schema, STR("x-kubernetes-patch-merge-key")));
-    arrange(m, list, order, tree_clone(m->a, list), key);
+    sort_items(m, list, order, tree_clone(m->a, list), key);
 }
 
-static int merge_object(struct merge *m, const struct tree *schema, struct tree *into,
+static int merge_object(struct strategic_ctx *m, const struct tree *schema, struct tree *into,
                         const struct tree *patch)
 {
-    const struct tree *directive = tree_get(patch, PATCH);
+    const struct tree *directive = tree_get(patch, DIRECTIVE_PATCH);
     if (directive != NULL) {
         struct str text = tree_text(directive);
         bool replace = str_eq(text, STR("replace"));
         if (!replace && !str_eq(text, STR("delete"))) {
             return err_set(m->err, ERR_PROTO, "unknown patch type: " STR_FMT " in map: " STR_FMT,
-                           STR_ARG(goprint(m->a, directive)), STR_ARG(goprint(m->a, patch)));
+                           STR_ARG(go_print(m->a, directive)), STR_ARG(go_print(m->a, patch)));
         }
-        empty(into);
-        TREE_EACH (replace ? plain(m->a, patch) : NULL, member) {
+        tree_clear(into);
+        TREE_EACH (replace ? patch_without_directives(m->a, patch) : NULL, member) {
             tree_set(m->a, into, member->key, member);
         }
         return 0;
@@ -320,14 +320,14 @@ static int merge_object(struct merge *m, const struct tree *schema, struct tree 
     }
     TREE_EACH (patch, member) {
         struct str name;
-        if (str_cut_prefix(member->key, DELETE_PREFIX, &name)) {
+        if (str_cut_prefix(member->key, DIRECTIVE_DELETE, &name)) {
             delete_primitives(into, name, member);
-        } else if (str_cut_prefix(member->key, ORDER_PREFIX, &name)) {
+        } else if (str_cut_prefix(member->key, DIRECTIVE_ORDER, &name)) {
             if (tree_get(patch, name) == NULL) {
-                order_only(m, types_member(m->types, schema, name), into, name, member);
+                apply_order(m, types_member(m->types, schema, name), into, name, member);
             }
         } else if (!is_directive(member->key)) {
-            struct str order = arena_concat(m->a, ORDER_PREFIX, member->key);
+            struct str order = arena_concat(m->a, DIRECTIVE_ORDER, member->key);
             r = merge_member(m, types_member(m->types, schema, member->key), into, member,
                              tree_get(patch, order));
             if (r < 0) {
@@ -345,6 +345,6 @@ int strategic_merge(struct types *types, const struct tree *schema, struct arena
     if (patch->kind != JOBJ) {
         return err_set(err, ERR_INVALID, "a strategic merge patch must be an object");
     }
-    struct merge m = { .types = types, .a = a, .err = err };
+    struct strategic_ctx m = { .types = types, .a = a, .err = err };
     return merge_object(&m, schema, object, patch);
 }

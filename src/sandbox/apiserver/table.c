@@ -53,7 +53,7 @@ struct str table_age(struct arena *out, usec_t span)
     return arena_printf(out, "%lldy", days / 365);
 }
 
-struct str table_since(struct arena *out, const struct tree *time, usec_t wall)
+struct str table_age_since(struct arena *out, const struct tree *time, usec_t wall)
 {
     struct timestamp stamp;
     struct err err;
@@ -63,7 +63,7 @@ struct str table_since(struct arena *out, const struct tree *time, usec_t wall)
     return table_age(out, wall - timestamp_to_usec(stamp));
 }
 
-static void column_add(struct arena *a, struct tree *list, const struct column *column,
+static void column_add(struct arena *a, struct tree *list, const struct table_column *column,
                        struct str description)
 {
     struct tree *c = tree_obj(a);
@@ -75,44 +75,44 @@ static void column_add(struct arena *a, struct tree *list, const struct column *
     tree_add(list, c);
 }
 
-static const struct column *column_find(struct str group, struct str plural, const char *name)
+static const struct table_column *column_find(struct str group, struct str plural, const char *name)
 {
-    for (uint32_t i = 0; i < columns_n; i++) {
-        if (str_eq(group, str_from(columns[i].group)) &&
-            str_eq(plural, str_from(columns[i].plural)) &&
-            (name == NULL || strcmp(name, columns[i].name) == 0)) {
-            return &columns[i];
+    for (uint32_t i = 0; i < table_columns_n; i++) {
+        if (str_eq(group, str_from(table_columns[i].group)) &&
+            str_eq(plural, str_from(table_columns[i].plural)) &&
+            (name == NULL || strcmp(name, table_columns[i].name) == 0)) {
+            return &table_columns[i];
         }
     }
     return NULL;
 }
 
 /* Name and age are described as those of namespaces are. */
-static const struct column *column_common(const char *name)
+static const struct table_column *column_common(const char *name)
 {
-    const struct column *column = column_find(STR(""), STR("namespaces"), name);
+    const struct table_column *column = column_find(STR(""), STR("namespaces"), name);
     ASSERT(column != NULL);
     return column;
 }
 
-static const struct tree *custom_columns(const struct kind *kind)
+static const struct tree *table_custom_columns(const struct kind *kind)
 {
     const struct tree *list = tree_get(kind->version_spec, STR("additionalPrinterColumns"));
     return list != NULL && list->n > 0 ? list : NULL;
 }
 
-static void columns_custom(struct arena *a, const struct kind *kind, struct tree *list)
+static void table_columns_add_custom(struct arena *a, const struct kind *kind, struct tree *list)
 {
     column_add(a, list, column_common("Name"), str_from(column_common("Name")->description));
-    if (custom_columns(kind) == NULL) {
-        struct column age = *column_common("Age");
+    if (table_custom_columns(kind) == NULL) {
+        struct table_column age = *column_common("Age");
         age.type = "date";
         column_add(a, list, &age, str_from(age.description));
     }
-    TREE_EACH (custom_columns(kind), c) {
+    TREE_EACH (table_custom_columns(kind), c) {
         int64_t priority = 0;
         (void)tree_number(tree_get(c, STR("priority")), &priority); /* absent is 0 */
-        struct column column = {
+        struct table_column column = {
             .name = arena_str(a, tree_text_at(c, "name")).p,
             .type = arena_str(a, tree_text_at(c, "type")).p,
             .format = arena_str(a, tree_text_at(c, "format")).p,
@@ -126,17 +126,17 @@ static void columns_custom(struct arena *a, const struct kind *kind, struct tree
     }
 }
 
-static struct tree *columns_of(struct arena *a, const struct kind *kind)
+static struct tree *table_columns_of_kind(struct arena *a, const struct kind *kind)
 {
     struct tree *list = tree_arr(a);
-    const struct column *first = column_find(kind->group, kind->plural, NULL);
+    const struct table_column *first = column_find(kind->group, kind->plural, NULL);
     if (kind_is(kind, KIND_CUSTOM)) {
-        columns_custom(a, kind, list);
+        table_columns_add_custom(a, kind, list);
     } else if (first == NULL) {
         column_add(a, list, column_common("Name"), str_from(column_common("Name")->description));
         column_add(a, list, column_common("Age"), str_from(column_common("Age")->description));
     } else {
-        for (const struct column *c = first; c < columns + columns_n; c++) {
+        for (const struct table_column *c = first; c < table_columns + table_columns_n; c++) {
             if (!str_eq(kind->group, str_from(c->group)) ||
                 !str_eq(kind->plural, str_from(c->plural))) {
                 break;
@@ -154,12 +154,12 @@ struct tree *table_new(struct arena *a, const struct table_spec *spec, const str
     tree_set(a, table, STR("apiVersion"), tree_str(a, STR("meta.k8s.io/v1")));
     tree_set(a, table, STR("metadata"), metadata != NULL ? tree_clone(a, metadata) : tree_obj(a));
     tree_set(a, table, STR("columnDefinitions"),
-             spec->bare ? tree_null(a) : columns_of(a, spec->kind));
+             spec->no_columns ? tree_null(a) : table_columns_of_kind(a, spec->kind));
     tree_set(a, table, STR("rows"), tree_arr(a));
     return table;
 }
 
-struct tree *table_partial(struct arena *a, const struct tree *object)
+struct tree *table_metadata(struct arena *a, const struct tree *object)
 {
     struct tree *partial = tree_obj(a);
     const struct tree *metadata = tree_get(object, STR("metadata"));
@@ -169,7 +169,7 @@ struct tree *table_partial(struct arena *a, const struct tree *object)
     return partial;
 }
 
-static void cell_custom(struct cells *c, const struct tree *column)
+static void cells_custom_column(struct cells *c, const struct tree *column)
 {
     struct str type = tree_text_at(column, "type");
     const struct tree *value = jsonpath_find(c->object, tree_text_at(column, "jsonPath"));
@@ -184,7 +184,7 @@ static void cell_custom(struct cells *c, const struct tree *column)
         struct str text = kind == JSTR ? value->text : tree_json(c->a, value);
         cell = tree_str(c->a, text);
     } else if (str_eq(type, STR("date"))) {
-        struct str age = table_since(c->a, value, c->wall);
+        struct str age = table_age_since(c->a, value, c->wall);
         cell = tree_str(c->a, str_eq(age, STR("<unknown>")) ? STR("<invalid>") : age);
     } else if ((str_eq(type, STR("boolean")) && kind == JBOOL) ||
                (str_eq(type, STR("number")) && kind == JNUM)) {
@@ -196,7 +196,7 @@ static void cell_custom(struct cells *c, const struct tree *column)
     tree_add(c->row, cell);
 }
 
-static void row_conditions(struct arena *a, struct tree *row, const struct tree *object)
+static void table_row_conditions(struct arena *a, struct tree *row, const struct tree *object)
 {
     struct str phase = tree_text_at(object, "status.phase");
     bool failed = str_eq(phase, STR("Failed"));
@@ -221,22 +221,22 @@ void table_add(struct arena *a, const struct table_spec *spec, struct tree *tabl
     struct tree *row = tree_obj(a);
     struct cells cells = { .a = a, .wall = spec->wall, .row = tree_arr(a), .object = object };
     tree_set(a, row, STR("cells"), cells.row);
-    if (kind_is(spec->kind, KIND_CUSTOM) && custom_columns(spec->kind) != NULL) {
+    if (kind_is(spec->kind, KIND_CUSTOM) && table_custom_columns(spec->kind) != NULL) {
         cells_name(&cells);
-        TREE_EACH (custom_columns(spec->kind), column) {
-            cell_custom(&cells, column);
+        TREE_EACH (table_custom_columns(spec->kind), column) {
+            cells_custom_column(&cells, column);
         }
-    } else if (kind_is(spec->kind, KIND_CUSTOM) || !cells_add(&cells, spec->kind)) {
+    } else if (kind_is(spec->kind, KIND_CUSTOM) || !cells_add_kind(&cells, spec->kind)) {
         cells_name(&cells);
         cells_age(&cells);
     }
     if (spec->kind->group.n == 0 && str_eq(spec->kind->plural, STR("pods"))) {
-        row_conditions(a, row, object);
+        table_row_conditions(a, row, object);
     }
     struct tree *shown = tree_null(a);
-    if (spec->include == TABLE_METADATA) {
-        shown = table_partial(a, object);
-    } else if (spec->include == TABLE_OBJECT) {
+    if (spec->include == TABLE_INCLUDE_METADATA) {
+        shown = table_metadata(a, object);
+    } else if (spec->include == TABLE_INCLUDE_OBJECT) {
         shown = tree_clone(a, object);
     }
     tree_set(a, row, STR("object"), shown);

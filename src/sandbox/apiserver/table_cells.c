@@ -11,9 +11,9 @@ void cells_text(struct cells *c, struct str text)
     tree_add(c->row, tree_str(c->a, text));
 }
 
-void cells_since(struct cells *c, const struct tree *time)
+void cells_age_since(struct cells *c, const struct tree *time)
 {
-    cells_text(c, table_since(c->a, time, c->wall));
+    cells_text(c, table_age_since(c->a, time, c->wall));
 }
 
 void cells_count(struct cells *c, int64_t n)
@@ -42,12 +42,12 @@ void cells_name(struct cells *c)
 
 void cells_age(struct cells *c)
 {
-    cells_since(c, tree_at(c->object, "metadata.creationTimestamp"));
+    cells_age_since(c, tree_at(c->object, "metadata.creationTimestamp"));
 }
 
-void cells_or(struct cells *c, struct str text, const char *otherwise)
+void cells_or(struct cells *c, struct str text, const char *fallback)
 {
-    cells_text(c, text.n > 0 ? text : str_from(otherwise));
+    cells_text(c, text.n > 0 ? text : str_from(fallback));
 }
 
 static const struct tree *condition_find(const struct tree *object, struct str type)
@@ -263,9 +263,9 @@ static void cells_job(struct cells *c)
     if (tree_text(start).n == 0) {
         cells_text(c, STR(""));
     } else if (tree_text(end).n > 0 && timestamp_parse(tree_text(end), &stamp, &err) == 0) {
-        cells_text(c, table_since(c->a, start, timestamp_to_usec(stamp)));
+        cells_text(c, table_age_since(c->a, start, timestamp_to_usec(stamp)));
     } else {
-        cells_since(c, start);
+        cells_age_since(c, start);
     }
     cells_age(c);
     cells_template(c, /* selector= */ true);
@@ -281,13 +281,13 @@ static void cells_cronjob(struct cells *c)
     cells_or(c, tree_text_at(c->object, "spec.timeZone"), "<none>");
     cells_text(c, suspended ? STR("True") : STR("False"));
     cells_count(c, active != NULL ? active->n : 0);
-    cells_text(c, tree_text(last).n > 0 ? table_since(c->a, last, c->wall) : STR("<none>"));
+    cells_text(c, tree_text(last).n > 0 ? table_age_since(c->a, last, c->wall) : STR("<none>"));
     cells_age(c);
     cells_containers(c, tree_at(c->object, "spec.jobTemplate.spec.template.spec.containers"));
     cells_selector(c, tree_at(c->object, "spec.jobTemplate.spec.selector"));
 }
 
-static void cells_budget(struct cells *c)
+static void cells_pdb(struct cells *c)
 {
     static const char *const bounds[] = { "spec.minAvailable", "spec.maxUnavailable" };
     cells_name(c);
@@ -307,7 +307,7 @@ static void cells_lease(struct cells *c)
     cells_age(c);
 }
 
-static struct str lowered(struct arena *a, struct str text)
+static struct str lowercase(struct arena *a, struct str text)
 {
     char *out = arena_alloc(a, text.n + 1);
     for (size_t i = 0; i < text.n; i++) {
@@ -318,7 +318,8 @@ static struct str lowered(struct arena *a, struct str text)
 }
 
 /* The two event APIs name the same things differently. */
-static const struct tree *either(const struct tree *object, const char *core, const char *events)
+static const struct tree *event_field(const struct tree *object, const char *core,
+                                      const char *events)
 {
     const struct tree *value = tree_at(object, core);
     return value != NULL ? value : tree_at(object, events);
@@ -326,11 +327,11 @@ static const struct tree *either(const struct tree *object, const char *core, co
 
 static struct str event_source(struct cells *c)
 {
-    const struct tree *source = either(c->object, "source", "deprecatedSource");
+    const struct tree *source = event_field(c->object, "source", "deprecatedSource");
     struct str component = tree_text_at(source, "component");
     struct str instance = tree_text_at(source, "host");
     if (component.n == 0) {
-        component = tree_text(either(c->object, "reportingComponent", "reportingController"));
+        component = tree_text(event_field(c->object, "reportingComponent", "reportingController"));
     }
     if (instance.n == 0) {
         instance = tree_text_at(c->object, "reportingInstance");
@@ -342,12 +343,12 @@ static struct str event_source(struct cells *c)
 
 static void cells_event(struct cells *c)
 {
-    const struct tree *about = either(c->object, "involvedObject", "regarding");
-    const struct tree *first = either(c->object, "firstTimestamp", "deprecatedFirstTimestamp");
-    const struct tree *last = either(c->object, "lastTimestamp", "deprecatedLastTimestamp");
+    const struct tree *about = event_field(c->object, "involvedObject", "regarding");
+    const struct tree *first = event_field(c->object, "firstTimestamp", "deprecatedFirstTimestamp");
+    const struct tree *last = event_field(c->object, "lastTimestamp", "deprecatedLastTimestamp");
     const struct tree *series = tree_at(c->object, "series");
     int64_t count = 0;
-    (void)tree_number(either(c->object, "count", "deprecatedCount"), &count); /* absent is 0 */
+    (void)tree_number(event_field(c->object, "count", "deprecatedCount"), &count); /* absent is 0 */
     first = tree_text(first).n > 0 ? first : tree_at(c->object, "eventTime");
     last = tree_text(last).n > 0 ? last : first;
     if (tree_kind(series) == JOBJ) {
@@ -356,19 +357,19 @@ static void cells_event(struct cells *c)
     } else if (count == 0) {
         count = 1;
     }
-    struct str target = lowered(c->a, tree_text_at(about, "kind"));
+    struct str target = lowercase(c->a, tree_text_at(about, "kind"));
     struct str name = tree_text_at(about, "name");
     if (name.n > 0) {
         target = arena_printf(c->a, STR_FMT "/" STR_FMT, STR_ARG(target), STR_ARG(name));
     }
-    cells_since(c, last);
+    cells_age_since(c, last);
     cells_text(c, tree_text_at(c->object, "type"));
     cells_text(c, tree_text_at(c->object, "reason"));
     cells_text(c, target);
     cells_text(c, tree_text_at(about, "fieldPath"));
     cells_text(c, event_source(c));
-    cells_text(c, str_trim(tree_text(either(c->object, "message", "note"))));
-    cells_since(c, first);
+    cells_text(c, str_trim(tree_text(event_field(c->object, "message", "note"))));
+    cells_age_since(c, first);
     cells_count(c, count);
     cells_name(c);
 }
@@ -401,7 +402,7 @@ static void cells_secret(struct cells *c)
     cells_age(c);
 }
 
-static void cells_attachment(struct cells *c)
+static void cells_volume_attachment(struct cells *c)
 {
     cells_name(c);
     cells_text(c, tree_text_at(c->object, "spec.attacher"));
@@ -411,7 +412,7 @@ static void cells_attachment(struct cells *c)
     cells_age(c);
 }
 
-static void cells_definition(struct cells *c)
+static void cells_crd(struct cells *c)
 {
     cells_name(c);
     cells_text(c, tree_text_at(c->object, "metadata.creationTimestamp"));
@@ -433,7 +434,7 @@ static void cells_subjects(struct cells *c, const char *kind)
     cells_text(c, buf_str(&b));
 }
 
-static void cells_binding(struct cells *c)
+static void cells_role_binding(struct cells *c)
 {
     struct str kind = tree_text_at(c->object, "roleRef.kind");
     struct str name = tree_text_at(c->object, "roleRef.name");
@@ -445,7 +446,7 @@ static void cells_binding(struct cells *c)
     cells_subjects(c, "ServiceAccount");
 }
 
-bool cells_add(struct cells *c, const struct kind *kind)
+bool cells_add_kind(struct cells *c, const struct kind *kind)
 {
     static const struct {
         const char *plural;
@@ -459,18 +460,18 @@ bool cells_add(struct cells *c, const struct kind *kind)
         { "daemonsets", cells_daemonset },
         { "jobs", cells_job },
         { "cronjobs", cells_cronjob },
-        { "poddisruptionbudgets", cells_budget },
+        { "poddisruptionbudgets", cells_pdb },
         { "leases", cells_lease },
         { "events", cells_event },
         { "namespaces", cells_namespace },
         { "configmaps", cells_configmap },
         { "secrets", cells_secret },
-        { "volumeattachments", cells_attachment },
-        { "customresourcedefinitions", cells_definition },
-        { "clusterroles", cells_definition },
-        { "roles", cells_definition },
-        { "clusterrolebindings", cells_binding },
-        { "rolebindings", cells_binding },
+        { "volumeattachments", cells_volume_attachment },
+        { "customresourcedefinitions", cells_crd },
+        { "clusterroles", cells_crd },
+        { "roles", cells_crd },
+        { "clusterrolebindings", cells_role_binding },
+        { "rolebindings", cells_role_binding },
     };
     for (size_t i = 0; i < ARRAY_LEN(printers); i++) {
         if (str_eq(kind->plural, str_from(printers[i].plural))) {

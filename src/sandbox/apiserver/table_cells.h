@@ -1,5 +1,6 @@
 /*
- * table_cells: what stands in the columns of the built-in kinds, as the real server's printers have it.
+ * table_cells: what stands in the columns of the built-in kinds, as the real server's printers have
+ * it.
  */
 #pragma once
 
@@ -13,15 +14,15 @@ struct cells {
 };
 
 /* False when the kind has no printer of its own: then it has a name and an age. */
-bool cells_add(struct cells *c, const struct kind *kind);
+bool cells_add_kind(struct cells *c, const struct kind *kind);
 
 void cells_text(struct cells *c, struct str text);
-void cells_since(struct cells *c, const struct tree *time);
+void cells_age_since(struct cells *c, const struct tree *time);
 void cells_number(struct cells *c, const struct tree *number); /* absent = 0 */
 void cells_count(struct cells *c, int64_t n);
 void cells_name(struct cells *c);
 void cells_age(struct cells *c);
 /* The text, or `otherwise` when it is empty. */
-void cells_or(struct cells *c, struct str text, const char *otherwise);
+void cells_or(struct cells *c, struct str text, const char *fallback);
 
 void cells_pod(struct cells *c);

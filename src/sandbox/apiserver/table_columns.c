@@ -4,7 +4,7 @@
  */
 #include "sandbox/apiserver/table_columns.h"
 
-const struct column columns[] = {
+const struct table_column table_columns[] = {
     { "", "nodes", "Name", "string", "name", 0, "what the object is called" },
     { "", "nodes", "Status", "string", "", 0, "whether the node is ready and takes pods" },
     { "", "nodes", "Roles", "string", "", 0, "roles that its labels give it" },
@@ -175,4 +175,4 @@ const struct column columns[] = {
     { "rbac.authorization.k8s.io", "rolebindings", "ServiceAccounts", "string", "", 1,
       "the service accounts it is given to" },
 };
-const uint32_t columns_n = ARRAY_LEN(columns);
+const uint32_t table_columns_n = ARRAY_LEN(table_columns);

@@ -1,12 +1,12 @@
 /*
- * table_columns: what `kubectl get` shows of the built-in kinds: names, types and priorities (1 = only
- * with -o wide). What stands in them is table.h's business.
+ * table_columns: what `kubectl get` shows of the built-in kinds: names, types and priorities (1 =
+ * only with -o wide). What stands in them is table.h's business.
  */
 #pragma once
 
 #include "base/defs.h"
 
-struct column {
+struct table_column {
     const char *group;
     const char *plural;
     const char *name;
@@ -16,5 +16,6 @@ struct column {
     const char *description;
 };
 
-extern const struct column columns[]; /* those of one kind stand together, in their order */
-extern const uint32_t columns_n;
+extern const struct table_column
+    table_columns[]; /* those of one kind stand together, in their order */
+extern const uint32_t table_columns_n;

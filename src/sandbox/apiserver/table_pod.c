@@ -13,14 +13,14 @@ struct pod_row {
     struct str restarted; /* the last end of a container, as text; the form sorts by time */
 };
 
-static int64_t number_of(const struct tree *object, const char *path)
+static int64_t number_at(const struct tree *object, const char *path)
 {
     int64_t n = 0;
     (void)tree_number(tree_at(object, path), &n); /* Go leaves zeros out */
     return n;
 }
 
-static bool restartable(const struct tree *pod, struct str name)
+static bool is_sidecar(const struct tree *pod, struct str name)
 {
     TREE_EACH (tree_at(pod, "spec.initContainers"), container) {
         if (str_eq(tree_text_at(container, "name"), name)) {
@@ -30,26 +30,26 @@ static bool restartable(const struct tree *pod, struct str name)
     return false;
 }
 
-static void count_restarts(const struct tree *status, int64_t *restarts, struct str *restarted)
+static void pod_count_restarts(const struct tree *status, int64_t *restarts, struct str *restarted)
 {
-    *restarts += number_of(status, "restartCount");
+    *restarts += number_at(status, "restartCount");
     struct str end = tree_text_at(status, "lastState.terminated.finishedAt");
     if (end.n > 0 && (restarted->n == 0 || str_cmp(end, *restarted) > 0)) {
         *restarted = end;
     }
 }
 
-static struct str ended_text(struct arena *a, const struct tree *terminated, const char *prefix)
+static struct str exit_text(struct arena *a, const struct tree *terminated, const char *prefix)
 {
     struct str reason = tree_text_at(terminated, "reason");
-    long long signal = (long long)number_of(terminated, "signal");
+    long long signal = (long long)number_at(terminated, "signal");
     if (reason.n > 0) {
         return arena_printf(a, "%s" STR_FMT, prefix, STR_ARG(reason));
     }
     if (signal != 0) {
         return arena_printf(a, "%sSignal:%lld", prefix, signal);
     }
-    return arena_printf(a, "%sExitCode:%lld", prefix, (long long)number_of(terminated, "exitCode"));
+    return arena_printf(a, "%sExitCode:%lld", prefix, (long long)number_at(terminated, "exitCode"));
 }
 
 /* True while an init container keeps the pod from starting; `reason` then says which. */
@@ -59,14 +59,14 @@ static bool init_reason(struct pod_row *r, int64_t *side_restarts, struct str *s
     const struct tree *all = tree_at(r->pod, "spec.initContainers");
     uint32_t i = 0;
     TREE_EACH (tree_at(r->pod, "status.initContainerStatuses"), status) {
-        bool side = restartable(r->pod, tree_text_at(status, "name"));
+        bool side = is_sidecar(r->pod, tree_text_at(status, "name"));
         const struct tree *terminated = tree_at(status, "state.terminated");
         struct str waiting = tree_text_at(status, "state.waiting.reason");
-        count_restarts(status, &r->restarts, &r->restarted);
+        pod_count_restarts(status, &r->restarts, &r->restarted);
         if (side) {
-            count_restarts(status, side_restarts, side_restarted);
+            pod_count_restarts(status, side_restarts, side_restarted);
         }
-        if (terminated != NULL && number_of(terminated, "exitCode") == 0) {
+        if (terminated != NULL && number_at(terminated, "exitCode") == 0) {
             i++;
             continue;
         }
@@ -76,7 +76,7 @@ static bool init_reason(struct pod_row *r, int64_t *side_restarts, struct str *s
             continue;
         }
         if (terminated != NULL) {
-            r->reason = ended_text(a, terminated, "Init:");
+            r->reason = exit_text(a, terminated, "Init:");
         } else if (waiting.n > 0 && !str_eq(waiting, STR("PodInitializing"))) {
             r->reason = arena_concat(a, STR("Init:"), waiting);
         } else {
@@ -87,7 +87,7 @@ static bool init_reason(struct pod_row *r, int64_t *side_restarts, struct str *s
     return false;
 }
 
-static bool condition_holds(const struct tree *pod, struct str type)
+static bool condition_true(const struct tree *pod, struct str type)
 {
     TREE_EACH (tree_at(pod, "status.conditions"), condition) {
         if (str_eq(tree_text_at(condition, "type"), type)) {
@@ -97,7 +97,7 @@ static bool condition_holds(const struct tree *pod, struct str type)
     return false;
 }
 
-static void container_reasons(struct pod_row *r)
+static void pod_container_reason(struct pod_row *r)
 {
     const struct tree *list = tree_at(r->pod, "status.containerStatuses");
     bool running = false;
@@ -105,11 +105,11 @@ static void container_reasons(struct pod_row *r)
         const struct tree *status = tree_index(list, i - 1);
         const struct tree *terminated = tree_at(status, "state.terminated");
         struct str waiting = tree_text_at(status, "state.waiting.reason");
-        count_restarts(status, &r->restarts, &r->restarted);
+        pod_count_restarts(status, &r->restarts, &r->restarted);
         if (waiting.n > 0) {
             r->reason = waiting;
         } else if (terminated != NULL) {
-            r->reason = ended_text(r->cells->a, terminated, "");
+            r->reason = exit_text(r->cells->a, terminated, "");
         } else if (tree_truth(tree_at(status, "ready"), false) &&
                    tree_at(status, "state.running") != NULL) {
             running = true;
@@ -117,11 +117,11 @@ static void container_reasons(struct pod_row *r)
         }
     }
     if (str_eq(r->reason, STR("Completed")) && running) {
-        r->reason = condition_holds(r->pod, STR("Ready")) ? STR("Running") : STR("NotReady");
+        r->reason = condition_true(r->pod, STR("Ready")) ? STR("Running") : STR("NotReady");
     }
 }
 
-static void phase_reason(struct pod_row *r)
+static void pod_phase_reason(struct pod_row *r)
 {
     struct str own = tree_text_at(r->pod, "status.reason");
     r->reason = own.n > 0 ? own : tree_text_at(r->pod, "status.phase");
@@ -133,7 +133,7 @@ static void phase_reason(struct pod_row *r)
     }
 }
 
-static void deletion_reason(struct pod_row *r)
+static void pod_deletion_reason(struct pod_row *r)
 {
     struct str phase = tree_text_at(r->pod, "status.phase");
     if (tree_at(r->pod, "metadata.deletionTimestamp") == NULL) {
@@ -146,7 +146,7 @@ static void deletion_reason(struct pod_row *r)
     }
 }
 
-static void wide_cells(struct pod_row *r)
+static void pod_wide_cells(struct pod_row *r)
 {
     struct cells *c = r->cells;
     struct str ip = tree_text_at(tree_index(tree_at(r->pod, "status.podIPs"), 0), "ip");
@@ -156,7 +156,7 @@ static void wide_cells(struct pod_row *r)
     const struct tree *gates = tree_at(r->pod, "spec.readinessGates");
     uint32_t open = 0;
     TREE_EACH (gates, gate) {
-        open += condition_holds(r->pod, tree_text_at(gate, "conditionType"));
+        open += condition_true(r->pod, tree_text_at(gate, "conditionType"));
     }
     cells_or(c,
              gates != NULL && gates->n > 0 ? arena_printf(c->a, "%u/%u", open, gates->n) : STR(""),
@@ -171,19 +171,19 @@ void cells_pod(struct cells *c)
     TREE_EACH (tree_at(c->object, "spec.initContainers"), container) {
         r.containers += str_eq(tree_text_at(container, "restartPolicy"), STR("Always"));
     }
-    phase_reason(&r);
+    pod_phase_reason(&r);
     int64_t side_restarts = 0;
     struct str side_restarted = STR("");
     bool initializing = init_reason(&r, &side_restarts, &side_restarted);
-    if (!initializing || condition_holds(c->object, STR("Initialized"))) {
+    if (!initializing || condition_true(c->object, STR("Initialized"))) {
         r.restarts = side_restarts;
         r.restarted = side_restarted;
-        container_reasons(&r);
+        pod_container_reason(&r);
     }
-    deletion_reason(&r);
+    pod_deletion_reason(&r);
     struct str restarts = arena_printf(c->a, "%lld", (long long)r.restarts);
     if (r.restarts != 0 && r.restarted.n > 0) {
-        struct str ago = table_since(c->a, tree_str(c->a, r.restarted), c->wall);
+        struct str ago = table_age_since(c->a, tree_str(c->a, r.restarted), c->wall);
         restarts =
             arena_printf(c->a, STR_FMT " (" STR_FMT " ago)", STR_ARG(restarts), STR_ARG(ago));
     }
@@ -192,5 +192,5 @@ void cells_pod(struct cells *c)
     cells_text(c, r.reason);
     cells_text(c, restarts);
     cells_age(c);
-    wide_cells(&r);
+    pod_wide_cells(&r);
 }

@@ -13,7 +13,7 @@
 /* ── the text ──────────────────────────────────────────────────────────────────────────────── */
 
 /* Base64 for addresses (RFC 4648 §5) without padding, as JWTs have it. */
-static struct str url_encode(struct arena *a, struct str bytes)
+static struct str base64url_encode(struct arena *a, struct str bytes)
 {
     struct str plain = base64_encode(a, bytes);
     char *text = arena_alloc(a, plain.n + 1);
@@ -25,7 +25,7 @@ static struct str url_encode(struct arena *a, struct str bytes)
     return (struct str){ .p = text, .n = n };
 }
 
-static bool url_decode(struct arena *a, struct str text, struct str *ret)
+static bool base64url_decode(struct arena *a, struct str text, struct str *ret)
 {
     char *plain = arena_alloc(a, text.n + 4);
     size_t n = 0;
@@ -42,18 +42,19 @@ static bool url_decode(struct arena *a, struct str text, struct str *ret)
 /* The key is drawn with the first token: a run without any stays as it was. */
 static struct str token_sign(struct apiserver *s, struct str text, struct arena *a)
 {
-    if (!s->token_keyed) {
+    if (!s->token_key_set) {
         for (size_t i = 0; i < sizeof(s->token_key); i++) {
             s->token_key[i] = (char)rng_below(&s->rng, 256);
         }
-        s->token_keyed = true;
+        s->token_key_set = true;
     }
     unsigned char hash[SHA256_BYTES];
     sha256_hmac((struct str){ .p = s->token_key, .n = sizeof(s->token_key) }, text, hash);
-    return url_encode(a, arena_str(a, (struct str){ .p = (const char *)hash, .n = sizeof(hash) }));
+    return base64url_encode(
+        a, arena_str(a, (struct str){ .p = (const char *)hash, .n = sizeof(hash) }));
 }
 
-static struct str token_make(struct call *c, const struct object *account,
+static struct str token_make(struct request_ctx *c, const struct object *account,
                              const struct tree *audiences, int64_t seconds)
 {
     struct arena *a = c->a;
@@ -65,7 +66,7 @@ static struct str token_make(struct call *c, const struct object *account,
     tree_set(a, claims, STR("exp"), tree_i64(a, now + seconds));
     tree_set(a, claims, STR("iat"), tree_i64(a, now));
     tree_set(a, claims, STR("iss"), tree_str(a, TOKEN_ISSUER));
-    tree_set(a, claims, STR("jti"), tree_str(a, server_uid(c->s, a)));
+    tree_set(a, claims, STR("jti"), tree_str(a, apiserver_uid(c->s, a)));
     struct tree *own = tree_obj(a); /* its key has a dot */
     tree_set(a, claims, STR("kubernetes.io"), own);
     tree_set(a, own, STR("namespace"), tree_str(a, account->namespace));
@@ -74,12 +75,13 @@ static struct str token_make(struct call *c, const struct object *account,
                 tree_str(a, jval_str(jval_get(account->metadata, STR("uid")))));
     tree_set(a, claims, STR("nbf"), tree_i64(a, now));
     tree_set(a, claims, STR("sub"), tree_str(a, user));
-    struct str text = arena_printf(a, STR_FMT "." STR_FMT, STR_ARG(url_encode(a, TOKEN_HEADER)),
-                                   STR_ARG(url_encode(a, tree_json(a, claims))));
+    struct str text =
+        arena_printf(a, STR_FMT "." STR_FMT, STR_ARG(base64url_encode(a, TOKEN_HEADER)),
+                     STR_ARG(base64url_encode(a, tree_json(a, claims))));
     return arena_printf(a, STR_FMT "." STR_FMT, STR_ARG(text), STR_ARG(token_sign(c->s, text, a)));
 }
 
-static bool audience_is_ours(const struct jval *audiences)
+static bool token_audience_valid(const struct jval *audiences)
 {
     JVAL_EACH (audiences, audience) {
         if (str_eq(jval_str(audience), TOKEN_ISSUER)) {
@@ -89,7 +91,7 @@ static bool audience_is_ours(const struct jval *audiences)
     return false;
 }
 
-bool token_check(struct apiserver *s, struct str token, struct arena *out, struct str *ret_user)
+bool token_verify(struct apiserver *s, struct str token, struct arena *out, struct str *ret_user)
 {
     struct str header;
     struct str payload;
@@ -98,12 +100,12 @@ bool token_check(struct apiserver *s, struct str token, struct arena *out, struc
     const struct jval *claims;
     struct err err = { 0 };
     if (!str_cut(token, STR("."), &header, &payload) ||
-        !str_cut(payload, STR("."), &payload, &signature) || !s->token_keyed) {
+        !str_cut(payload, STR("."), &payload, &signature) || !s->token_key_set) {
         return false;
     }
     struct str text = str_sub(token, 0, header.n + 1 + payload.n);
     /* Nobody is kept out by this server, so the time of the comparison may tell what it likes. */
-    if (!str_eq(signature, token_sign(s, text, out)) || !url_decode(out, payload, &json) ||
+    if (!str_eq(signature, token_sign(s, text, out)) || !base64url_decode(out, payload, &json) ||
         json_parse(json, 0, out, &claims, &err) < 0) {
         return false;
     }
@@ -114,29 +116,29 @@ bool token_check(struct apiserver *s, struct str token, struct arena *out, struc
                        jval_str(jval_at(own, "serviceaccount.name")));
     *ret_user = jval_str(jval_get(claims, STR("sub")));
     return jval_i64(jval_get(claims, STR("exp")), &until) && loop_wall(s->loop) < SECONDS(until) &&
-           audience_is_ours(jval_get(claims, STR("aud"))) && account != NULL &&
+           token_audience_valid(jval_get(claims, STR("aud"))) && account != NULL &&
            str_eq(jval_str(jval_at(account, "metadata.uid")),
                   jval_str(jval_at(own, "serviceaccount.uid")));
 }
 
 /* ── the request ───────────────────────────────────────────────────────────────────────────── */
 
-static struct status *token_invalid(struct call *c, int64_t seconds, const char *why)
+static struct status *token_invalid(struct request_ctx *c, int64_t seconds, const char *why)
 {
     static const struct kind request = { .group = STR_INIT("authentication.k8s.io"),
                                          .kind = STR_INIT("TokenRequest"),
                                          .group_kind =
                                              STR_INIT("TokenRequest.authentication.k8s.io") };
     struct status *list = NULL;
-    status_cause(&list, c->a, STATUS_INVALID, STR("spec.expirationSeconds"),
-                 arena_printf(c->a, "Invalid value: %lld: %s", (long long)seconds, why));
+    cause_add(&list, c->a, CAUSE_INVALID, STR("spec.expirationSeconds"),
+              arena_printf(c->a, "Invalid value: %lld: %s", (long long)seconds, why));
     return status_invalid(list, &request, STR(""));
 }
 
-static struct status *token_read(struct call *c, struct tree **ret)
+static struct status *token_read_request(struct request_ctx *c, struct tree **ret)
 {
     struct err err = { 0 };
-    struct status *status = call_decode(c, c->request->body, ret, &err);
+    struct status *status = decode_body(c, c->request->body, ret, &err);
     if (status != NULL) {
         return status;
     }
@@ -154,14 +156,14 @@ static struct status *token_read(struct call *c, struct tree **ret)
             STR_ARG(kind), STR_ARG(tree_text_at(*ret, "apiVersion")));
     }
     const struct tree *schema =
-        types_builtin(&c->s->types, STR("authentication.k8s.io"), STR("TokenRequest"));
+        types_builtin_kind(&c->s->types, STR("authentication.k8s.io"), STR("TokenRequest"));
     return types_check(&c->s->types, schema, *ret, &err) < 0
                ? status_bad_request(c->a, "%s", err.msg)
                : NULL;
 }
 
-static void token_answer(struct call *c, const struct object *account, struct tree *audiences,
-                         int64_t seconds)
+static void token_reply(struct request_ctx *c, const struct object *account, struct tree *audiences,
+                        int64_t seconds)
 {
     struct arena *a = c->a;
     char until[TIMESTAMP_TEXT_MAX];
@@ -172,7 +174,7 @@ static void token_answer(struct call *c, const struct object *account, struct tr
     tree_set_at(a, t, "metadata.namespace", tree_str(a, account->namespace));
     tree_set_at(a, t, "metadata.uid",
                 tree_str(a, jval_str(jval_get(account->metadata, STR("uid")))));
-    tree_set_at(a, t, "metadata.creationTimestamp", tree_str(a, server_time(c->s, a)));
+    tree_set_at(a, t, "metadata.creationTimestamp", tree_str(a, apiserver_time(c->s, a)));
     tree_set_at(a, t, "spec.audiences", audiences);
     tree_set_at(a, t, "spec.expirationSeconds", tree_i64(a, seconds));
     tree_set_at(a, t, "spec.boundObjectRef", tree_null(a));
@@ -180,17 +182,17 @@ static void token_answer(struct call *c, const struct object *account, struct tr
     tree_set_at(
         a, t, "status.expirationTimestamp",
         tree_str(a, timestamp_print_seconds(loop_wall(c->s->loop) + SECONDS(seconds), until)));
-    call_tree(c, 201, t);
+    reply_tree(c, 201, t);
 }
 
-struct status *verb_token(struct call *c)
+struct status *verb_token(struct request_ctx *c)
 {
     struct tree *body = NULL;
-    struct status *status = token_read(c, &body);
+    struct status *status = token_read_request(c, &body);
     if (status != NULL) {
         return status;
     }
-    const struct object *account = call_find(c);
+    const struct object *account = request_find_object(c);
     if (account == NULL) {
         return status_not_found(c->a, c->kind, c->route.name);
     }
@@ -209,6 +211,6 @@ struct status *verb_token(struct call *c)
     } else {
         audiences = tree_clone(c->a, audiences);
     }
-    token_answer(c, account, audiences, seconds);
+    token_reply(c, account, audiences, seconds);
     return NULL;
 }

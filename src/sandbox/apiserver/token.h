@@ -10,8 +10,8 @@
 #include "sandbox/apiserver/apiserver_internal.h"
 
 /* Answers POST …/serviceaccounts/<name>/token. */
-struct status *verb_token(struct call *c);
+struct status *verb_token(struct request_ctx *c);
 
 /* True when this server made the token, its time is not over and its service account is there;
  * `*ret_user` is "system:serviceaccount:<namespace>:<name>". */
-bool token_check(struct apiserver *s, struct str token, struct arena *out, struct str *ret_user);
+bool token_verify(struct apiserver *s, struct str token, struct arena *out, struct str *ret_user);

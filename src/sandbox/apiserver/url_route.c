@@ -11,7 +11,7 @@ static int hex_digit(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-int route_unescape(struct str s, bool plus, struct arena *out, struct str *ret, struct err *err)
+int url_unescape(struct str s, bool plus, struct arena *out, struct str *ret, struct err *err)
 {
     if (str_find_char(s, '%') == SIZE_MAX && (!plus || str_find_char(s, '+') == SIZE_MAX)) {
         *ret = s;
@@ -37,7 +37,7 @@ int route_unescape(struct str s, bool plus, struct arena *out, struct str *ret, 
     return 0;
 }
 
-bool route_bool(struct str s, bool *ret)
+bool url_parse_bool(struct str s, bool *ret)
 {
     static const char *const yes[] = { "1", "t", "T", "TRUE", "true", "True" };
     static const char *const no[] = { "0", "f", "F", "FALSE", "false", "False" };
@@ -53,56 +53,57 @@ bool route_bool(struct str s, bool *ret)
 static const struct {
     const char *name;
     size_t offset;
-} route_params[] = {
-    { "watch", offsetof(struct params, watch) },
-    { "limit", offsetof(struct params, limit) },
-    { "continue", offsetof(struct params, continue_token) },
-    { "resourceVersion", offsetof(struct params, resource_version) },
-    { "resourceVersionMatch", offsetof(struct params, resource_version_match) },
-    { "labelSelector", offsetof(struct params, label_selector) },
-    { "fieldSelector", offsetof(struct params, field_selector) },
-    { "timeoutSeconds", offsetof(struct params, timeout_seconds) },
-    { "allowWatchBookmarks", offsetof(struct params, allow_watch_bookmarks) },
-    { "sendInitialEvents", offsetof(struct params, send_initial_events) },
-    { "dryRun", offsetof(struct params, dry_run) },
-    { "fieldManager", offsetof(struct params, field_manager) },
-    { "force", offsetof(struct params, force) },
-    { "fieldValidation", offsetof(struct params, field_validation) },
-    { "gracePeriodSeconds", offsetof(struct params, grace_period_seconds) },
-    { "propagationPolicy", offsetof(struct params, propagation_policy) },
-    { "orphanDependents", offsetof(struct params, orphan_dependents) },
-    { "includeObject", offsetof(struct params, include_object) },
-    { "pretty", offsetof(struct params, pretty) },
+} url_param_names[] = {
+    { "watch", offsetof(struct url_params, watch) },
+    { "limit", offsetof(struct url_params, limit) },
+    { "continue", offsetof(struct url_params, continue_token) },
+    { "resourceVersion", offsetof(struct url_params, resource_version) },
+    { "resourceVersionMatch", offsetof(struct url_params, resource_version_match) },
+    { "labelSelector", offsetof(struct url_params, label_selector) },
+    { "fieldSelector", offsetof(struct url_params, field_selector) },
+    { "timeoutSeconds", offsetof(struct url_params, timeout_seconds) },
+    { "allowWatchBookmarks", offsetof(struct url_params, allow_watch_bookmarks) },
+    { "sendInitialEvents", offsetof(struct url_params, send_initial_events) },
+    { "dryRun", offsetof(struct url_params, dry_run) },
+    { "fieldManager", offsetof(struct url_params, field_manager) },
+    { "force", offsetof(struct url_params, force) },
+    { "fieldValidation", offsetof(struct url_params, field_validation) },
+    { "gracePeriodSeconds", offsetof(struct url_params, grace_period_seconds) },
+    { "propagationPolicy", offsetof(struct url_params, propagation_policy) },
+    { "orphanDependents", offsetof(struct url_params, orphan_dependents) },
+    { "includeObject", offsetof(struct url_params, include_object) },
+    { "pretty", offsetof(struct url_params, pretty) },
 };
 
-static int route_query(struct str query, struct arena *out, struct params *ret, struct err *err)
+static int url_parse_query(struct str query, struct arena *out, struct url_params *ret,
+                           struct err *err)
 {
     struct str pair;
     while (query.n > 0 && str_split_next(&query, '&', &pair)) {
         struct str name;
         struct str value;
         (void)str_cut(pair, STR("="), &name, &value); /* a name alone has an empty value */
-        int r = route_unescape(name, true, out, &name, err);
+        int r = url_unescape(name, true, out, &name, err);
         if (r == 0) {
-            r = route_unescape(value, true, out, &value, err);
+            r = url_unescape(value, true, out, &value, err);
         }
         if (r < 0) {
             return r;
         }
-        for (size_t i = 0; i < ARRAY_LEN(route_params); i++) {
-            struct str *place = (struct str *)(void *)((char *)ret + route_params[i].offset);
-            if (str_eq(name, str_from(route_params[i].name)) && place->p == NULL) {
-                *place = value.p == NULL ? STR("") : value;
+        for (size_t i = 0; i < ARRAY_LEN(url_param_names); i++) {
+            struct str *location = (struct str *)(void *)((char *)ret + url_param_names[i].offset);
+            if (str_eq(name, str_from(url_param_names[i].name)) && location->p == NULL) {
+                *location = value.p == NULL ? STR("") : value;
             }
         }
     }
     return 0;
 }
 
-#define ROUTE_PARTS_MAX 12u /* the longest URL we serve has nine */
+#define URL_PARTS_MAX 12u /* the longest URL we serve has nine */
 
 /* Behind group and version: [watch/] [namespaces/NS/] plural [/name [/subresource]]. */
-static void route_resource(struct route *r, const struct str *parts, uint32_t n)
+static void url_parse_resource(struct url_route *r, const struct str *parts, uint32_t n)
 {
     if (n > 0 && str_eq(parts[0], STR("watch"))) {
         r->params.watch = STR("true");
@@ -110,7 +111,7 @@ static void route_resource(struct route *r, const struct str *parts, uint32_t n)
         n--;
     }
     if (n == 0) {
-        r->target = ROUTE_RESOURCES;
+        r->target = URL_RESOURCES;
         return;
     }
     bool of_namespace =
@@ -121,55 +122,55 @@ static void route_resource(struct route *r, const struct str *parts, uint32_t n)
         n -= 2;
     }
     r->plural = parts[0];
-    r->target = n > 1 ? ROUTE_OBJECT : ROUTE_COLLECTION;
+    r->target = n > 1 ? URL_OBJECT : URL_COLLECTION;
     r->name = n > 1 ? parts[1] : STR("");
     r->subresource = n > 2 ? parts[2] : STR("");
     if (n > 3) {
-        r->target = ROUTE_UNKNOWN;
+        r->target = URL_UNKNOWN;
     }
 }
 
-static void route_target(struct route *r, const struct str *parts, uint32_t n)
+static void url_parse_target(struct url_route *r, const struct str *parts, uint32_t n)
 {
     struct str first = n > 0 ? parts[0] : STR("");
     if (n == 0) {
-        r->target = ROUTE_ROOT;
+        r->target = URL_ROOT;
     } else if (str_eq(first, STR("api"))) {
         if (n == 1) {
-            r->target = ROUTE_API;
+            r->target = URL_API;
         } else {
             r->version = parts[1];
-            route_resource(r, parts + 2, n - 2);
+            url_parse_resource(r, parts + 2, n - 2);
         }
     } else if (str_eq(first, STR("apis"))) {
         r->group = n > 1 ? parts[1] : STR("");
-        r->target = n > 1 ? ROUTE_GROUP : ROUTE_APIS;
+        r->target = n > 1 ? URL_GROUP : URL_APIS;
         if (n > 2) {
             r->version = parts[2];
-            route_resource(r, parts + 3, n - 3);
+            url_parse_resource(r, parts + 3, n - 3);
         }
     } else if (str_eq(first, STR("version")) && n == 1) {
-        r->target = ROUTE_VERSION;
+        r->target = URL_VERSION;
     } else if (str_eq(first, STR("healthz")) || str_eq(first, STR("livez")) ||
                str_eq(first, STR("readyz"))) {
-        r->target = ROUTE_HEALTH;
+        r->target = URL_HEALTH;
     } else if (str_eq(first, STR("metrics")) && n == 1) {
-        r->target = ROUTE_METRICS;
+        r->target = URL_METRICS;
     } else if (str_eq(first, STR("openapi"))) {
-        r->target = ROUTE_OPENAPI;
+        r->target = URL_OPENAPI;
     }
 }
 
-int route_parse(struct str url, struct arena *out, struct route *ret, struct err *err)
+int url_route_parse(struct str url, struct arena *out, struct url_route *ret, struct err *err)
 {
-    struct route r = { .target = ROUTE_UNKNOWN };
+    struct url_route r = { .target = URL_UNKNOWN };
     struct str query;
     (void)str_cut(url, STR("?"), &r.path, &query); /* most have none */
-    int status = route_query(query, out, &r.params, err);
+    int status = url_parse_query(query, out, &r.params, err);
     if (status < 0) {
         return status;
     }
-    struct str parts[ROUTE_PARTS_MAX];
+    struct str parts[URL_PARTS_MAX];
     uint32_t n = 0;
     struct str rest = r.path;
     struct str part;
@@ -177,16 +178,16 @@ int route_parse(struct str url, struct arena *out, struct route *ret, struct err
         if (part.n == 0) {
             continue; /* the leading slash, and doubled ones */
         }
-        if (n == ROUTE_PARTS_MAX) {
+        if (n == URL_PARTS_MAX) {
             *ret = r;
             return 0;
         }
-        status = route_unescape(part, false, out, &parts[n++], err);
+        status = url_unescape(part, false, out, &parts[n++], err);
         if (status < 0) {
             return status;
         }
     }
-    route_target(&r, parts, n);
+    url_parse_target(&r, parts, n);
     *ret = r;
     return 0;
 }

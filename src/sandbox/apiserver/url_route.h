@@ -10,22 +10,22 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-enum route_target {
-    ROUTE_UNKNOWN,    /* outside of the API */
-    ROUTE_ROOT,       /* "/" */
-    ROUTE_VERSION,    /* "/version" */
-    ROUTE_HEALTH,     /* "/healthz", "/livez", "/readyz" and what is below */
-    ROUTE_METRICS,    /* "/metrics" */
-    ROUTE_OPENAPI,    /* "/openapi/…" */
-    ROUTE_API,        /* "/api" */
-    ROUTE_APIS,       /* "/apis" */
-    ROUTE_GROUP,      /* "/apis/policy" */
-    ROUTE_RESOURCES,  /* "/api/v1", "/apis/policy/v1" */
-    ROUTE_COLLECTION, /* objects of a resource */
-    ROUTE_OBJECT,     /* one of them, or a subresource of it */
+enum url_target {
+    URL_UNKNOWN,    /* outside of the API */
+    URL_ROOT,       /* "/" */
+    URL_VERSION,    /* "/version" */
+    URL_HEALTH,     /* "/healthz", "/livez", "/readyz" and what is below */
+    URL_METRICS,    /* "/metrics" */
+    URL_OPENAPI,    /* "/openapi/…" */
+    URL_API,        /* "/api" */
+    URL_APIS,       /* "/apis" */
+    URL_GROUP,      /* "/apis/policy" */
+    URL_RESOURCES,  /* "/api/v1", "/apis/policy/v1" */
+    URL_COLLECTION, /* objects of a resource */
+    URL_OBJECT,     /* one of them, or a subresource of it */
 };
 
-struct params {
+struct url_params {
     struct str watch;
     struct str limit;
     struct str continue_token;
@@ -47,8 +47,8 @@ struct params {
     struct str pretty;
 };
 
-struct route {
-    enum route_target target;
+struct url_route {
+    enum url_target target;
     struct str path; /* without query, as sent */
     struct str group;
     struct str version;
@@ -56,16 +56,16 @@ struct route {
     struct str namespace; /* "" = all, or none */
     struct str name;
     struct str subresource;
-    struct params params;
+    struct url_params params;
 };
 
 /* -ERR_INVALID for a URL that does not decode. */
 NODISCARD
-int route_parse(struct str url, struct arena *out, struct route *ret, struct err *err);
+int url_route_parse(struct str url, struct arena *out, struct url_route *ret, struct err *err);
 
 /* Percent-decodes; `plus` also turns '+' into a space, as in queries. */
 NODISCARD
-int route_unescape(struct str s, bool plus, struct arena *out, struct str *ret, struct err *err);
+int url_unescape(struct str s, bool plus, struct arena *out, struct str *ret, struct err *err);
 
 /* Go's strconv.ParseBool; `*ret` untouched when it is none. */
-bool route_bool(struct str s, bool *ret);
+bool url_parse_bool(struct str s, bool *ret);

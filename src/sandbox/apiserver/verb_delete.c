@@ -2,17 +2,17 @@
 #include "sandbox/apiserver/apiserver_internal.h"
 #include "sandbox/apiserver/encode.h"
 
-struct status *delete_options_read(struct call *c, const struct tree *body,
+struct status *delete_options_read(struct request_ctx *c, const struct tree *body,
                                    struct delete_options *ret)
 {
-    const struct params *p = &c->route.params;
+    const struct url_params *p = &c->route.params;
     *ret = (struct delete_options){ .dry_run = c->dry_run };
     if (str_to_i64(p->grace_period_seconds, &ret->grace_seconds)) {
         ret->grace_given = true;
     }
     ret->propagation = p->propagation_policy;
     bool orphan;
-    if (route_bool(p->orphan_dependents, &orphan) && orphan) {
+    if (url_parse_bool(p->orphan_dependents, &orphan) && orphan) {
         ret->propagation = STR("Orphan");
     }
     if (body == NULL) {
@@ -34,7 +34,7 @@ struct status *delete_options_read(struct call *c, const struct tree *body,
     return NULL;
 }
 
-struct status *delete_preconditions(struct call *c, const struct object *o,
+struct status *delete_preconditions(struct request_ctx *c, const struct object *o,
                                     const struct delete_options *options)
 {
     struct arena *a = c->a;
@@ -61,7 +61,7 @@ struct status *delete_preconditions(struct call *c, const struct object *o,
 }
 
 /* How long a pod may take to end; other objects take no time. */
-static int64_t delete_grace(const struct call *c, const struct object *o,
+static int64_t delete_grace(const struct request_ctx *c, const struct object *o,
                             const struct delete_options *options)
 {
     if (c->kind != c->s->pods) {
@@ -81,8 +81,8 @@ static int64_t delete_grace(const struct call *c, const struct object *o,
 }
 
 /* The finalizer that makes the collector treat the dependents first. */
-static void delete_finalizer(struct tree *obj, const struct delete_options *options,
-                             struct arena *a)
+static void delete_add_finalizer(struct tree *obj, const struct delete_options *options,
+                                 struct arena *a)
 {
     const char *name = NULL;
     if (str_eq(options->propagation, STR("Foreground"))) {
@@ -106,7 +106,7 @@ static void delete_finalizer(struct tree *obj, const struct delete_options *opti
     tree_add(list, tree_str(a, str_from(name)));
 }
 
-static void delete_mark(struct call *c, struct tree *obj, int64_t grace)
+static void delete_mark_object(struct request_ctx *c, struct tree *obj, int64_t grace)
 {
     struct arena *a = c->a;
     bool first = tree_at(obj, "metadata.deletionTimestamp") == NULL;
@@ -124,15 +124,16 @@ static void delete_mark(struct call *c, struct tree *obj, int64_t grace)
     }
 }
 
-struct status *delete_object(struct call *c, struct object *o, const struct delete_options *options,
-                             struct object **ret, bool *ret_gone)
+struct status *delete_object(struct request_ctx *c, struct object *o,
+                             const struct delete_options *options, struct object **ret,
+                             bool *ret_gone)
 {
     struct status *status = delete_preconditions(c, o, options);
     if (status != NULL) {
         return status;
     }
     struct tree *obj = object_tree(o, c->a);
-    delete_finalizer(obj, options, c->a);
+    delete_add_finalizer(obj, options, c->a);
     int64_t grace = delete_grace(c, o, options);
     int64_t before = INT64_MAX;
     bool deleting = tree_at(obj, "metadata.deletionTimestamp") != NULL;
@@ -147,12 +148,12 @@ struct status *delete_object(struct call *c, struct object *o, const struct dele
         *ret = object_ref(o);
         return NULL;
     }
-    uint64_t rv = storage_next(&c->s->storage);
+    uint64_t rv = storage_next_rv(&c->s->storage);
     struct object *now;
     if (*ret_gone && c->kind != c->s->pods) {
         now = object_with_rv(o, rv, c->a); /* only what ends gracefully is marked before it goes */
     } else {
-        delete_mark(c, obj, grace);
+        delete_mark_object(c, obj, grace);
         now = object_new(o->store, obj, rv, o->manager, c->a);
     }
     *ret = object_ref(now);
@@ -164,7 +165,7 @@ struct status *delete_object(struct call *c, struct object *o, const struct dele
     return NULL;
 }
 
-static struct status *delete_body(struct call *c, struct tree **ret)
+static struct status *delete_options_body(struct request_ctx *c, struct tree **ret)
 {
     *ret = NULL;
     struct err err = { 0 };
@@ -178,23 +179,23 @@ static struct status *delete_body(struct call *c, struct tree **ret)
 }
 
 /* Kinds whose DELETE answers with the object instead of a Status. */
-static bool delete_shows_object(const struct kind *kind)
+static bool delete_replies_object(const struct kind *kind)
 {
     return str_eq(kind->kind, STR("Pod")) || str_eq(kind->kind, STR("ServiceAccount"));
 }
 
-struct status *verb_delete(struct call *c)
+struct status *verb_delete(struct request_ctx *c)
 {
     struct tree *body;
     struct delete_options options;
-    struct status *status = delete_body(c, &body);
+    struct status *status = delete_options_body(c, &body);
     if (status == NULL) {
         status = delete_options_read(c, body, &options);
     }
     if (status != NULL) {
         return status;
     }
-    struct object *o = call_find(c);
+    struct object *o = request_find_object(c);
     if (o == NULL) {
         return status_not_found(c->a, c->kind, c->route.name);
     }
@@ -204,35 +205,35 @@ struct status *verb_delete(struct call *c)
     if (status != NULL) {
         return status;
     }
-    if (gone && !delete_shows_object(c->kind)) {
-        call_tree(c, 200, status_success(c->a, c->kind, now->name, now->uid));
+    if (gone && !delete_replies_object(c->kind)) {
+        reply_tree(c, 200, status_success(c->a, c->kind, now->name, now->uid));
     } else {
-        call_object(c, 200, now);
+        reply_object(c, 200, now);
     }
     object_unref(now);
     return NULL;
 }
 
-struct status *verb_delete_collection(struct call *c)
+struct status *verb_delete_collection(struct request_ctx *c)
 {
     struct tree *body;
     struct delete_options options;
-    struct select select;
-    struct status *status = delete_body(c, &body);
+    struct list_filter filter;
+    struct status *status = delete_options_body(c, &body);
     if (status == NULL) {
         status = delete_options_read(c, body, &options);
     }
     if (status == NULL) {
-        status = select_init(&select, c->kind, &c->route, c->a);
+        status = list_filter_init(&filter, c->kind, &c->route, c->a);
     }
     if (status != NULL) {
         return status;
     }
-    const struct store *store = storage_store(&c->s->storage, c->kind->store);
-    struct show_list list = { .rv = c->s->storage.rv };
+    const struct object_store *store = storage_get_store(&c->s->storage, c->kind->store);
+    struct encode_list list = { .rv = c->s->storage.rv };
     list.items = ARENA_ARRAY(c->a, struct object *, store->n);
     for (uint32_t i = 0; i < store->n; i++) {
-        if (select_match(&select, store->items[i])) {
+        if (list_filter_match(&filter, store->items[i])) {
             list.items[list.n++] = object_ref(store->items[i]);
         }
     }
@@ -245,7 +246,7 @@ struct status *verb_delete_collection(struct call *c)
         }
     }
     if (status == NULL) {
-        call_list(c, &list);
+        reply_list(c, &list);
     }
     for (uint32_t i = 0; i < list.n; i++) {
         object_unref(list.items[i]);

@@ -1,22 +1,23 @@
 #include "sandbox/apiserver/apiserver_internal.h"
 
 /* Budgets whose selector finds the pod; more than one is counted, and the first answered. */
-static struct object *eviction_budget(struct call *c, const struct object *pod, uint32_t *ret_n)
+static struct object *eviction_find_pdb(struct request_ctx *c, const struct object *pod,
+                                        uint32_t *ret_n)
 {
-    const struct store *store = storage_store(&c->s->storage, c->s->budgets->store);
+    const struct object_store *store = storage_get_store(&c->s->storage, c->s->pdbs->store);
     struct object *found = NULL;
     *ret_n = 0;
     for (uint32_t i = 0; i < store->n; i++) {
-        struct object *budget = store->items[i];
+        struct object *pdb = store->items[i];
         struct selector selector;
         struct err err = { 0 };
-        if (!str_eq(budget->namespace, pod->namespace) ||
-            selector_from_jval(jval_at(budget->root, "spec.selector"), c->a, &selector, &err) < 0 ||
+        if (!str_eq(pdb->namespace, pod->namespace) ||
+            selector_from_jval(jval_at(pdb->root, "spec.selector"), c->a, &selector, &err) < 0 ||
             !selector_match_jval(&selector, jval_get(pod->metadata, STR("labels")))) {
             continue;
         }
         if ((*ret_n)++ == 0) {
-            found = budget;
+            found = pdb;
         }
     }
     return found;
@@ -33,7 +34,7 @@ static bool eviction_pod_ready(const struct object *pod)
 }
 
 /* Pods that serve nobody are evicted without asking. */
-static bool eviction_is_free(const struct object *pod)
+static bool eviction_ignores_pdb(const struct object *pod)
 {
     struct str phase = jval_str(jval_at(pod->root, "status.phase"));
     return str_eq(phase, STR("Pending")) || str_eq(phase, STR("Succeeded")) ||
@@ -41,29 +42,30 @@ static bool eviction_is_free(const struct object *pod)
            jval_get(pod->metadata, STR("deletionTimestamp")) != NULL;
 }
 
-static struct status *eviction_blocked(struct call *c, struct str why, uint32_t retry_seconds)
+static struct status *eviction_blocked(struct request_ctx *c, struct str why,
+                                       uint32_t retry_seconds)
 {
     struct status *s =
         status_new(c->a, 429, "TooManyRequests",
                    STR("Cannot evict pod as it would violate the pod's disruption budget."));
-    struct cause *cause = ARENA_NEW(c->a, struct cause);
+    struct status_cause *cause = ARENA_NEW(c->a, struct status_cause);
     cause->reason = STR("DisruptionBudget");
     cause->message = why;
-    s->first = cause;
-    s->last = cause;
+    s->first_cause = cause;
+    s->last_cause = cause;
     s->retry_after_seconds = retry_seconds;
     return s;
 }
 
-static int64_t eviction_number(const struct object *budget, const char *path)
+static int64_t eviction_pdb_number(const struct object *pdb, const char *path)
 {
     int64_t n = 0;
-    (void)jval_i64(jval_at(budget->root, path), &n); /* else 0 */
+    (void)jval_i64(jval_at(pdb->root, path), &n); /* else 0 */
     return n;
 }
 
 /* The condition the real server sets when it has spent the last disruption. */
-static void eviction_condition(struct call *c, struct tree *obj, int64_t generation)
+static void eviction_condition(struct request_ctx *c, struct tree *obj, int64_t generation)
 {
     struct arena *a = c->a;
     struct tree *list = tree_at(obj, "status.conditions");
@@ -86,85 +88,86 @@ static void eviction_condition(struct call *c, struct tree *obj, int64_t generat
     tree_set(a, condition, STR("status"), tree_str(a, STR("False")));
     tree_set(a, condition, STR("observedGeneration"), tree_i64(a, generation));
     if (changed) {
-        tree_set(a, condition, STR("lastTransitionTime"), tree_str(a, server_time(c->s, a)));
+        tree_set(a, condition, STR("lastTransitionTime"), tree_str(a, apiserver_time(c->s, a)));
     }
     tree_set(a, condition, STR("reason"), tree_str(a, STR("InsufficientPods")));
     tree_set(a, condition, STR("message"), tree_str(a, STR("")));
 }
 
-static void eviction_spend(struct call *c, const struct object *budget, struct str pod)
+static void eviction_use_pdb(struct request_ctx *c, const struct object *pdb, struct str pod)
 {
     struct arena *a = c->a;
-    struct tree *obj = object_tree(budget, a);
-    int64_t allowed = eviction_number(budget, "status.disruptionsAllowed") - 1;
+    struct tree *obj = object_tree(pdb, a);
+    int64_t allowed = eviction_pdb_number(pdb, "status.disruptionsAllowed") - 1;
     tree_set_at(a, obj, "status.disruptionsAllowed", tree_i64(a, allowed));
     if (allowed == 0) {
-        eviction_condition(c, obj, eviction_number(budget, "metadata.generation"));
+        eviction_condition(c, obj, eviction_pdb_number(pdb, "metadata.generation"));
     }
     tree_set(a, tree_make_at(a, obj, "status.disruptedPods"), pod,
-             tree_str(a, server_time(c->s, a)));
-    server_store(c->s, budget->store, obj, STR("kube-apiserver"), a);
+             tree_str(a, apiserver_time(c->s, a)));
+    apiserver_store_object(c->s, pdb->store, obj, STR("kube-apiserver"), a);
 }
 
 /* NULL: the eviction may go on, and a disruption has been spent where one is needed. */
-static struct status *eviction_ask(struct call *c, const struct object *pod, bool dry_run)
+static struct status *eviction_check_pdb(struct request_ctx *c, const struct object *pod,
+                                         bool dry_run)
 {
     uint32_t n;
-    struct object *budget = eviction_budget(c, pod, &n);
+    struct object *pdb = eviction_find_pdb(c, pod, &n);
     if (n > 1) {
         return status_internal(c->a, STR("This pod has more than one PodDisruptionBudget, which "
                                          "the eviction subresource does not support."));
     }
-    if (budget == NULL) {
+    if (pdb == NULL) {
         return NULL;
     }
-    int64_t healthy = eviction_number(budget, "status.currentHealthy");
-    int64_t desired = eviction_number(budget, "status.desiredHealthy");
-    bool always = str_eq(jval_str(jval_at(budget->root, "spec.unhealthyPodEvictionPolicy")),
-                         STR("AlwaysAllow"));
+    int64_t healthy = eviction_pdb_number(pdb, "status.currentHealthy");
+    int64_t desired = eviction_pdb_number(pdb, "status.desiredHealthy");
+    bool always =
+        str_eq(jval_str(jval_at(pdb->root, "spec.unhealthyPodEvictionPolicy")), STR("AlwaysAllow"));
     if (!eviction_pod_ready(pod) && (always || (healthy >= desired && desired > 0))) {
         return NULL;
     }
-    if (eviction_number(budget, "status.observedGeneration") <
-        eviction_number(budget, "metadata.generation")) {
+    if (eviction_pdb_number(pdb, "status.observedGeneration") <
+        eviction_pdb_number(pdb, "metadata.generation")) {
         return eviction_blocked(c,
                                 arena_printf(c->a,
                                              "The disruption budget " STR_FMT
                                              " is still being processed by the server.",
-                                             STR_ARG(budget->name)),
+                                             STR_ARG(pdb->name)),
                                 10);
     }
-    if (eviction_number(budget, "status.disruptionsAllowed") <= 0) {
+    if (eviction_pdb_number(pdb, "status.disruptionsAllowed") <= 0) {
         return eviction_blocked(c,
                                 arena_printf(c->a,
                                              "The disruption budget " STR_FMT
                                              " needs %lld healthy pods and has %lld currently",
-                                             STR_ARG(budget->name), (long long)desired,
+                                             STR_ARG(pdb->name), (long long)desired,
                                              (long long)healthy),
                                 0);
     }
     if (!dry_run) {
-        eviction_spend(c, budget, pod->name);
+        eviction_use_pdb(c, pdb, pod->name);
     }
     return NULL;
 }
 
-static struct tree *eviction_target_condition(struct call *c)
+static struct tree *eviction_pod_condition(struct request_ctx *c)
 {
     struct arena *a = c->a;
     struct tree *condition = tree_obj(a);
     tree_set(a, condition, STR("type"), tree_str(a, STR("DisruptionTarget")));
     tree_set(a, condition, STR("status"), tree_str(a, STR("True")));
     tree_set(a, condition, STR("lastProbeTime"), tree_null(a));
-    tree_set(a, condition, STR("lastTransitionTime"), tree_str(a, server_time(c->s, a)));
+    tree_set(a, condition, STR("lastTransitionTime"), tree_str(a, apiserver_time(c->s, a)));
     tree_set(a, condition, STR("reason"), tree_str(a, STR("EvictionByEvictionAPI")));
     tree_set(a, condition, STR("message"), tree_str(a, STR("Eviction API: evicting")));
     return condition;
 }
 
 /* The pod says why it goes, and goes: two writes, as on the real server. */
-static struct status *eviction_do(struct call *c, struct object *pod,
-                                  struct delete_options *options)
+static struct status *eviction_delete_pod(struct request_ctx *c, struct object *pod,
+                                          struct delete_options *options)
 {
     struct status *status = delete_preconditions(c, pod, options);
     if (status != NULL) {
@@ -185,9 +188,9 @@ static struct status *eviction_do(struct call *c, struct object *pod,
                 tree_remove(list, condition);
             }
         }
-        tree_add(list, eviction_target_condition(c));
-        server_store(c->s, pod->store, obj, STR("kube-apiserver"), c->a);
-        pod = call_find(c);
+        tree_add(list, eviction_pod_condition(c));
+        apiserver_store_object(c->s, pod->store, obj, STR("kube-apiserver"), c->a);
+        pod = request_find_object(c);
         ASSERT(pod != NULL);
     }
     options->uid = STR("");
@@ -201,18 +204,18 @@ static struct status *eviction_do(struct call *c, struct object *pod,
     return status;
 }
 
-static void eviction_success(struct call *c)
+static void eviction_success(struct request_ctx *c)
 {
     struct tree *t = status_success(c->a, c->kind, STR(""), STR(""));
     tree_set(c->a, t, STR("code"), tree_i64(c->a, 201));
-    call_tree(c, 201, t);
+    reply_tree(c, 201, t);
 }
 
-struct status *verb_evict(struct call *c)
+struct status *verb_evict(struct request_ctx *c)
 {
     struct tree *body = NULL;
     struct err err = { 0 };
-    struct status *status = call_decode(c, c->request->body, &body, &err);
+    struct status *status = decode_body(c, c->request->body, &body, &err);
     if (status != NULL) {
         return status;
     }
@@ -222,7 +225,7 @@ struct status *verb_evict(struct call *c)
                                   "couldn't get version/kind; json parse error: %s",
                                   err.msg);
     }
-    status = call_admit(c, c->route.name);
+    status = write_check_namespace(c, c->route.name);
     if (status != NULL) {
         return status;
     }
@@ -234,17 +237,17 @@ struct status *verb_evict(struct call *c)
     if (status != NULL) {
         return status;
     }
-    struct object *pod = call_find(c);
+    struct object *pod = request_find_object(c);
     if (pod == NULL) {
         return status_not_found(c->a, c->kind, c->route.name);
     }
-    if (!eviction_is_free(pod)) {
-        status = eviction_ask(c, pod, options.dry_run);
+    if (!eviction_ignores_pdb(pod)) {
+        status = eviction_check_pdb(c, pod, options.dry_run);
         if (status != NULL) {
             return status;
         }
     }
-    status = eviction_do(c, pod, &options);
+    status = eviction_delete_pod(c, pod, &options);
     if (status == NULL) {
         eviction_success(c);
     }
@@ -252,7 +255,7 @@ struct status *verb_evict(struct call *c)
 }
 
 /* The scheduler's word: this pod runs there. */
-struct status *verb_bind(struct call *c)
+struct status *verb_bind(struct request_ctx *c)
 {
     struct arena *a = c->a;
     struct tree *body;
@@ -260,7 +263,7 @@ struct status *verb_bind(struct call *c)
     if (tree_parse(c->request->body, a, &body, &err) < 0) {
         return status_bad_request(a, "%s", err.msg);
     }
-    struct object *pod = call_find(c);
+    struct object *pod = request_find_object(c);
     if (pod == NULL) {
         return status_not_found(a, c->kind, c->route.name);
     }
@@ -291,10 +294,10 @@ struct status *verb_bind(struct call *c)
     tree_set(a, condition, STR("type"), tree_str(a, STR("PodScheduled")));
     tree_set(a, condition, STR("status"), tree_str(a, STR("True")));
     tree_set(a, condition, STR("lastProbeTime"), tree_null(a));
-    tree_set(a, condition, STR("lastTransitionTime"), tree_str(a, server_time(c->s, a)));
+    tree_set(a, condition, STR("lastTransitionTime"), tree_str(a, apiserver_time(c->s, a)));
     tree_add(list, condition);
     if (!c->dry_run) {
-        server_store(c->s, pod->store, obj, c->manager, a);
+        apiserver_store_object(c->s, pod->store, obj, c->manager, a);
     }
     eviction_success(c);
     return NULL;

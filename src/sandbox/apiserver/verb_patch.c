@@ -24,7 +24,7 @@ static enum patch_type patch_type(struct str content_type)
     return str_eq(type, STR("application/apply-patch+yaml")) ? PATCH_APPLY : PATCH_NONE;
 }
 
-static struct status *patch_json(struct call *c, struct tree **obj, const struct tree *patch)
+static struct status *patch_json(struct request_ctx *c, struct tree **obj, const struct tree *patch)
 {
     struct err err = { 0 };
     if (tree_kind(patch) != JARR) {
@@ -45,10 +45,11 @@ static struct status *patch_json(struct call *c, struct tree **obj, const struct
     }
 }
 
-static struct status *patch_strategic(struct call *c, struct tree *obj, const struct tree *patch)
+static struct status *patch_strategic(struct request_ctx *c, struct tree *obj,
+                                      const struct tree *patch)
 {
     struct err err = { 0 };
-    const struct tree *schema = types_builtin(&c->s->types, c->kind->group, c->kind->kind);
+    const struct tree *schema = types_builtin_kind(&c->s->types, c->kind->group, c->kind->kind);
     int r = strategic_merge(&c->s->types, schema, c->a, obj, patch, &err);
     if (r == -ERR_PROTO) {
         return status_internal(c->a, arena_str(c->a, str_from(err.msg)));
@@ -56,7 +57,7 @@ static struct status *patch_strategic(struct call *c, struct tree *obj, const st
     return r < 0 ? status_bad_request(c->a, "%s", err.msg) : NULL;
 }
 
-static struct status *patch_change(struct call *c, enum patch_type type, struct tree **obj)
+static struct status *patch_apply(struct request_ctx *c, enum patch_type type, struct tree **obj)
 {
     struct tree *patch;
     struct err err = { 0 };
@@ -80,7 +81,7 @@ static struct status *patch_change(struct call *c, enum patch_type type, struct 
                : NULL;
 }
 
-static struct status *patch_unsupported(struct call *c)
+static struct status *patch_unsupported(struct request_ctx *c)
 {
     return status_new(c->a, 415, "UnsupportedMediaType",
                       STR("the body of the request was in an unknown format - accepted media types "
@@ -88,38 +89,39 @@ static struct status *patch_unsupported(struct call *c)
                           "application/apply-patch+yaml"));
 }
 
-static struct status *apply_options(struct call *c)
+static struct status *apply_options(struct request_ctx *c)
 {
     static const struct kind options = { .group = STR_INIT("meta.k8s.io"),
                                          .kind = STR_INIT("PatchOptions"),
                                          .group_kind = STR_INIT("PatchOptions.meta.k8s.io") };
     struct status *list = NULL;
     if (c->route.params.field_manager.n == 0) {
-        status_cause(&list, c->a, STATUS_REQUIRED, STR("fieldManager"),
-                     STR("Required value: is required for apply patch"));
+        cause_add(&list, c->a, CAUSE_REQUIRED, STR("fieldManager"),
+                  STR("Required value: is required for apply patch"));
     }
     return status_invalid(list, &options, STR(""));
 }
 
-void apply_request_init(struct call *c, const struct object *old, struct apply_request *ret)
+void apply_request_init(struct request_ctx *c, const struct object *old, struct apply_request *ret)
 {
     *ret = (struct apply_request){
         .types = &c->s->types,
         .schema = kind_is(c->kind, KIND_CUSTOM)
                       ? c->kind->schema
-                      : types_builtin(&c->s->types, c->kind->group, c->kind->kind),
+                      : types_builtin_kind(&c->s->types, c->kind->group, c->kind->kind),
         .api_version = c->kind->api_version,
         .manager = c->manager.n > 0 ? c->manager : STR("unknown"),
         .subresource = c->subresource == SUBRESOURCE_STATUS ? STR("status") : STR(""),
         .has_status = (c->kind->subresources & SUBRESOURCE_STATUS) != 0,
-        .time = server_time(c->s, c->a),
+        .time = apiserver_time(c->s, c->a),
         .creator = old == NULL ? STR("") : old->manager,
     };
-    (void)route_bool(c->route.params.force, &ret->force); /* else false */
+    (void)url_parse_bool(c->route.params.force, &ret->force); /* else false */
 }
 
-static struct status *apply_refused(struct call *c, int r, const struct schema_causes *causes,
-                                    struct str message, const struct err *err)
+static struct status *apply_refused(struct request_ctx *c, int r,
+                                    const struct schema_causes *causes, struct str message,
+                                    const struct err *err)
 {
     if (r == -ERR_INVALID) {
         return status_bad_request(c->a, "%s", err->msg);
@@ -130,31 +132,31 @@ static struct status *apply_refused(struct call *c, int r, const struct schema_c
     struct status *list = NULL;
     for (uint32_t i = 0; i < causes->n; i++) {
         struct str reason = arena_str(c->a, causes->items[i].reason);
-        status_cause(&list, c->a, reason.p, causes->items[i].field, causes->items[i].message);
+        cause_add(&list, c->a, reason.p, causes->items[i].field, causes->items[i].message);
     }
     struct status *status = status_new(c->a, 409, "Conflict", message);
-    status->first = list == NULL ? NULL : list->first;
-    status->last = list == NULL ? NULL : list->last;
+    status->first_cause = list == NULL ? NULL : list->first_cause;
+    status->last_cause = list == NULL ? NULL : list->last_cause;
     return status;
 }
 
-static struct status *verb_apply(struct call *c)
+static struct status *verb_apply(struct request_ctx *c)
 {
     struct tree *configuration;
     struct status *status = apply_options(c);
     if (status == NULL) {
-        status = call_body(c, &configuration);
+        status = decode_request_body(c, &configuration);
     }
     if (status == NULL) {
         status = write_check_name(c, configuration);
     }
     if (status == NULL) {
-        status = content_decode_known(c, configuration);
+        status = decode_known_fields(c, configuration);
     }
     if (status != NULL) {
         return status;
     }
-    struct object *old = call_find(c);
+    struct object *old = request_find_object(c);
     if (old == NULL && c->subresource != 0) {
         return status_not_found(c->a, c->kind, c->route.name);
     }
@@ -162,7 +164,7 @@ static struct status *verb_apply(struct call *c)
     apply_request_init(c, old, &request);
     struct tree *live = old == NULL ? NULL : object_tree(old, c->a);
     if (live != NULL) {
-        view_show(c->kind, &c->s->kinds, live, c->a);
+        convert_from_stored(c->kind, &c->s->kinds, live, c->a);
     }
     struct tree *obj;
     struct schema_causes causes = { 0 };
@@ -176,15 +178,15 @@ static struct status *verb_apply(struct call *c)
     if (old == NULL) {
         return write_create(c, obj);
     }
-    status = content_decode(c, obj);
+    status = decode_object(c, obj);
     if (status != NULL) {
         return status;
     }
-    view_store(c->kind, &c->s->kinds, obj, c->a);
+    convert_to_stored(c->kind, &c->s->kinds, obj, c->a);
     return write_update(c, old, obj);
 }
 
-struct status *verb_patch(struct call *c)
+struct status *verb_patch(struct request_ctx *c)
 {
     enum patch_type type = patch_type(c->request->content_type);
     if (type == PATCH_NONE) {
@@ -197,24 +199,24 @@ struct status *verb_patch(struct call *c)
     if (type == PATCH_APPLY) {
         return verb_apply(c);
     }
-    struct object *old = call_find(c);
+    struct object *old = request_find_object(c);
     if (old == NULL) {
         return status_not_found(c->a, c->kind, c->route.name);
     }
-    struct tree *obj = object_view(old, c->a);
-    view_show(c->kind, &c->s->kinds, obj, c->a);
-    struct status *status = patch_change(c, type, &obj);
+    struct tree *obj = object_tree_borrowed(old, c->a);
+    convert_from_stored(c->kind, &c->s->kinds, obj, c->a);
+    struct status *status = patch_apply(c, type, &obj);
     if (status == NULL) {
         status = tree_kind(obj) != JOBJ
                      ? status_bad_request(c->a, "the patch leaves no object behind")
                      : write_check_name(c, obj);
     }
     if (status == NULL) {
-        status = content_decode(c, obj);
+        status = decode_object(c, obj);
     }
     if (status != NULL) {
         return status;
     }
-    view_store(c->kind, &c->s->kinds, obj, c->a);
+    convert_to_stored(c->kind, &c->s->kinds, obj, c->a);
     return write_update(c, old, obj);
 }

@@ -1,7 +1,7 @@
 #include "sandbox/apiserver/apiserver_internal.h"
 
 /* The autoscaling/v1 view of an object that has replicas. */
-static struct tree *scale_of(struct call *c, const struct object *o)
+static struct tree *verb_scale_tree(struct request_ctx *c, const struct object *o)
 {
     struct arena *a = c->a;
     struct tree *t = tree_obj(a);
@@ -33,14 +33,14 @@ static struct tree *scale_of(struct call *c, const struct object *o)
     return t;
 }
 
-struct status *verb_scale(struct call *c)
+struct status *verb_scale(struct request_ctx *c)
 {
-    struct object *o = call_find(c);
+    struct object *o = request_find_object(c);
     if (o == NULL) {
         return status_not_found(c->a, c->kind, c->route.name);
     }
     if (str_eq(c->request->method, STR("GET"))) {
-        call_tree(c, 200, scale_of(c, o));
+        reply_tree(c, 200, verb_scale_tree(c, o));
         return NULL;
     }
     struct tree *body;
@@ -58,9 +58,9 @@ struct status *verb_scale(struct call *c)
     tree_set_at(c->a, obj, "spec.replicas", tree_i64(c->a, replicas));
     c->subresource = 0;
     struct status *status = write_update(c, o, obj);
-    o = call_find(c);
+    o = request_find_object(c);
     if (status == NULL && o != NULL) {
-        call_tree(c, 200, scale_of(c, o));
+        reply_tree(c, 200, verb_scale_tree(c, o));
     }
     return status;
 }

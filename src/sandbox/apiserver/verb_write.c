@@ -6,7 +6,7 @@
 
 #define WRITE_NAME_MAX 63u /* generated names: prefixes are cut so that the suffix fits */
 
-static struct status *body_unrecognized(struct call *c, const char *why)
+static struct status *decode_body_unrecognized(struct request_ctx *c, const char *why)
 {
     struct str shown = c->request->body.n == 0 ? STR("<empty>") : c->request->body;
     return status_bad_request(c->a,
@@ -17,7 +17,8 @@ static struct status *body_unrecognized(struct call *c, const char *why)
 }
 
 /* JSON, or YAML for those who say so; other forms are refused before anything is read. */
-struct status *call_decode(struct call *c, struct str body, struct tree **ret, struct err *err)
+struct status *decode_body(struct request_ctx *c, struct str body, struct tree **ret,
+                           struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tape = { 0 };
@@ -46,20 +47,20 @@ struct status *call_decode(struct call *c, struct str body, struct tree **ret, s
     return NULL;
 }
 
-struct status *call_body(struct call *c, struct tree **ret)
+struct status *decode_request_body(struct request_ctx *c, struct tree **ret)
 {
     struct err err = { 0 };
     *ret = NULL;
-    struct status *status = call_decode(c, c->request->body, ret, &err);
+    struct status *status = decode_body(c, c->request->body, ret, &err);
     if (status != NULL) {
         return status;
     }
     if (*ret == NULL) {
         bool cut = str_contains(str_from(err.msg), STR("found the end"));
-        return body_unrecognized(c, cut ? "unexpected end of JSON input" : err.msg);
+        return decode_body_unrecognized(c, cut ? "unexpected end of JSON input" : err.msg);
     }
     if (tree_kind(*ret) != JOBJ) {
-        return body_unrecognized(c, "json: cannot unmarshal into Go value of type struct");
+        return decode_body_unrecognized(c, "json: cannot unmarshal into Go value of type struct");
     }
     struct str kind = tree_text_at(*ret, "kind");
     struct str api_version = tree_text_at(*ret, "apiVersion");
@@ -93,7 +94,7 @@ struct status *call_body(struct call *c, struct tree **ret)
 }
 
 /* The object's namespace is the URL's. */
-static struct status *write_namespace(struct call *c, struct tree *obj)
+static struct status *write_set_namespace(struct request_ctx *c, struct tree *obj)
 {
     struct str given = tree_text_at(obj, "metadata.namespace");
     struct str want = c->route.namespace;
@@ -108,7 +109,7 @@ static struct status *write_namespace(struct call *c, struct tree *obj)
 }
 
 /* A namespace must exist to be written into, and not be going away to be created in. */
-static struct status *write_admit_namespace(struct call *c, struct str name)
+static struct status *write_check_namespace_exists(struct request_ctx *c, struct str name)
 {
     if (c->route.namespace.n == 0) {
         return NULL;
@@ -127,42 +128,42 @@ static struct status *write_admit_namespace(struct call *c, struct str name)
                                       "unable to create new content in namespace " STR_FMT
                                       " because it is being terminated",
                                       STR_ARG(c->route.namespace)));
-    struct cause *cause = ARENA_NEW(c->a, struct cause);
+    struct status_cause *cause = ARENA_NEW(c->a, struct status_cause);
     cause->reason = STR("NamespaceTerminating");
     cause->message = arena_printf(c->a, "namespace " STR_FMT " is being terminated",
                                   STR_ARG(c->route.namespace));
     cause->field = STR("metadata.namespace");
-    s->first = cause;
-    s->last = cause;
+    s->first_cause = cause;
+    s->last_cause = cause;
     return s;
 }
 
-struct status *call_admit(struct call *c, struct str name)
+struct status *write_check_namespace(struct request_ctx *c, struct str name)
 {
-    return write_admit_namespace(c, name);
+    return write_check_namespace_exists(c, name);
 }
 
 /* Events are refused in the name of the group they are stored in. */
-static struct status *call_invalid(struct call *c, struct status *list, struct str name)
+static struct status *write_invalid(struct request_ctx *c, struct status *list, struct str name)
 {
     const struct kind *kind =
-        kind_is(c->kind, KIND_EVENTS_VIEW) ? kinds_of_store(&c->s->kinds, c->kind->store) : c->kind;
+        kind_is(c->kind, KIND_EVENTS_V1) ? kinds_of_store(&c->s->kinds, c->kind->store) : c->kind;
     return status_invalid(list, kind, name);
 }
 
-static void write_generate_name(struct call *c, struct tree *obj)
+static void write_generate_name(struct request_ctx *c, struct tree *obj)
 {
     struct str name = tree_text_at(obj, "metadata.name");
     struct str prefix = tree_text_at(obj, "metadata.generateName");
     if (name.n == 0 && prefix.n > 0) {
         struct str base = str_sub(prefix, 0, MIN(prefix.n, (size_t)WRITE_NAME_MAX - 5));
         tree_set_at(c->a, obj, "metadata.name",
-                    tree_str(c->a, arena_concat(c->a, base, server_suffix(c->s, c->a))));
+                    tree_str(c->a, arena_concat(c->a, base, apiserver_name_suffix(c->s, c->a))));
     }
 }
 
 /* What only the server says about an object. */
-static void write_born(struct call *c, struct tree *obj)
+static void write_set_server_metadata(struct request_ctx *c, struct tree *obj)
 {
     static const char *const dropped[] = { "deletionTimestamp", "deletionGracePeriodSeconds",
                                            "generation", "selfLink" };
@@ -173,15 +174,15 @@ static void write_born(struct call *c, struct tree *obj)
     if (!c->applying) {
         (void)tree_del(metadata, STR("managedFields")); /* kept only where apply needs them */
     }
-    tree_set(c->a, metadata, STR("uid"), tree_str(c->a, server_uid(c->s, c->a)));
-    tree_set(c->a, metadata, STR("creationTimestamp"), tree_str(c->a, server_time(c->s, c->a)));
+    tree_set(c->a, metadata, STR("uid"), tree_str(c->a, apiserver_uid(c->s, c->a)));
+    tree_set(c->a, metadata, STR("creationTimestamp"), tree_str(c->a, apiserver_time(c->s, c->a)));
     if (kind_is(c->kind, KIND_GENERATION)) {
         tree_set(c->a, metadata, STR("generation"), tree_i64(c->a, 1));
     }
 }
 
 /* What patches and encoders leave behind: empty and null members of the metadata. */
-static void write_tidy(struct tree *obj)
+static void write_drop_empty_metadata(struct tree *obj)
 {
     struct tree *metadata = tree_get(obj, STR("metadata"));
     TREE_EACH (metadata, member) {
@@ -192,9 +193,9 @@ static void write_tidy(struct tree *obj)
     }
 }
 
-struct status *write_create(struct call *c, struct tree *obj)
+struct status *write_create(struct request_ctx *c, struct tree *obj)
 {
-    struct status *status = write_namespace(c, obj);
+    struct status *status = write_set_namespace(c, obj);
     if (status != NULL) {
         return status;
     }
@@ -203,52 +204,52 @@ struct status *write_create(struct call *c, struct tree *obj)
                                STR("resourceVersion should not be set on objects to be created"));
     }
     (void)tree_del_at(obj, "metadata.resourceVersion"); /* may be there and empty */
-    status = content_decode(c, obj);
+    status = decode_object(c, obj);
     if (status != NULL) {
         return status;
     }
-    view_store(c->kind, &c->s->kinds, obj, c->a);
+    convert_to_stored(c->kind, &c->s->kinds, obj, c->a);
     write_generate_name(c, obj);
     struct str name = tree_text_at(obj, "metadata.name");
-    status = write_admit_namespace(c, name);
+    status = write_check_namespace_exists(c, name);
     if (status != NULL) {
         return status;
     }
-    write_born(c, obj);
-    write_tidy(obj);
+    write_set_server_metadata(c, obj);
+    write_drop_empty_metadata(obj);
     defaults_create(c->kind, obj, c->a);
     defaults_apply(c->kind, obj, c->a);
     struct status *list = NULL;
-    rules_create(&list, c->kind, obj, c->a);
-    content_validate(c, NULL, obj, &list);
+    builtin_validate_create(&list, c->kind, obj, c->a);
+    decode_validate_custom(c, NULL, obj, &list);
     if (list != NULL) {
-        return call_invalid(c, list, name);
+        return write_invalid(c, list, name);
     }
     if (storage_find(&c->s->storage, c->kind->store, c->route.namespace, name) != NULL) {
-        return status_exists(c->a, c->kind, name);
+        return status_already_exists(c->a, c->kind, name);
     }
     if (c->dry_run) {
-        call_unstored(c, 201, obj);
+        reply_unstored(c, 201, obj);
         return NULL;
     }
     struct object *o =
-        object_new(c->kind->store, obj, storage_next(&c->s->storage), c->manager, c->a);
+        object_new(c->kind->store, obj, storage_next_rv(&c->s->storage), c->manager, c->a);
     object_ref(o);
     storage_put(&c->s->storage, o);
-    call_object(c, 201, o);
+    reply_object(c, 201, o);
     object_unref(o);
     return NULL;
 }
 
-struct status *verb_create(struct call *c)
+struct status *verb_create(struct request_ctx *c)
 {
     struct tree *obj;
-    struct status *status = call_body(c, &obj);
+    struct status *status = decode_request_body(c, &obj);
     return status != NULL ? status : write_create(c, obj);
 }
 
 /* Where the real server keeps it in etcd: some messages say so. */
-static struct str write_registry_key(struct call *c, const struct object *o)
+static struct str write_registry_key(struct request_ctx *c, const struct object *o)
 {
     struct str resource = c->kind->plural;
     if (str_eq(c->kind->plural, STR("nodes"))) {
@@ -261,7 +262,7 @@ static struct str write_registry_key(struct call *c, const struct object *o)
 }
 
 /* PUT: who else wrote since the client read? */
-static struct status *update_preconditions(struct call *c, const struct object *old,
+static struct status *update_preconditions(struct request_ctx *c, const struct object *old,
                                            const struct tree *obj)
 {
     struct str rv = tree_text_at(obj, "metadata.resourceVersion");
@@ -277,8 +278,8 @@ static struct status *update_preconditions(struct call *c, const struct object *
     }
     if (rv.n == 0 && kind_is(c->kind, KIND_CUSTOM)) {
         struct status *list = NULL;
-        status_cause(&list, c->a, STATUS_INVALID, STR("metadata.resourceVersion"),
-                     STR("Invalid value: 0: must be specified for an update"));
+        cause_add(&list, c->a, CAUSE_INVALID, STR("metadata.resourceVersion"),
+                  STR("Invalid value: 0: must be specified for an update"));
         /* Here, and only here, the real server names the resource instead of the kind. */
         struct kind as_resource = *c->kind;
         as_resource.group_kind = c->kind->resource;
@@ -288,7 +289,7 @@ static struct status *update_preconditions(struct call *c, const struct object *
     return NULL;
 }
 
-struct status *write_check_name(struct call *c, const struct tree *obj)
+struct status *write_check_name(struct request_ctx *c, const struct tree *obj)
 {
     struct str name = tree_text_at(obj, "metadata.name");
     if (name.n > 0 && !str_eq(name, c->route.name)) {
@@ -305,23 +306,23 @@ static bool write_creates_on_update(const struct kind *kind)
     return str_eq(kind->kind, STR("Lease")) || str_eq(kind->kind, STR("Event"));
 }
 
-struct status *verb_update(struct call *c)
+struct status *verb_update(struct request_ctx *c)
 {
     struct tree *obj;
-    struct status *status = call_body(c, &obj);
+    struct status *status = decode_request_body(c, &obj);
     if (status == NULL) {
         status = write_check_name(c, obj);
     }
     if (status == NULL) {
-        status = write_namespace(c, obj);
+        status = write_set_namespace(c, obj);
     }
     if (status == NULL) {
-        status = content_decode(c, obj);
+        status = decode_object(c, obj);
     }
     if (status != NULL) {
         return status;
     }
-    struct object *old = call_find(c);
+    struct object *old = request_find_object(c);
     if (old == NULL) {
         bool create = write_creates_on_update(c->kind) &&
                       tree_text_at(obj, "metadata.resourceVersion").n == 0;
@@ -331,12 +332,12 @@ struct status *verb_update(struct call *c)
     if (status != NULL) {
         return status;
     }
-    view_store(c->kind, &c->s->kinds, obj, c->a);
+    convert_to_stored(c->kind, &c->s->kinds, obj, c->a);
     return write_update(c, old, obj);
 }
 
-static void write_keep(struct tree *to, const struct tree *from, const char *member,
-                       struct arena *a)
+static void write_keep_member(struct tree *to, const struct tree *from, const char *member,
+                              struct arena *a)
 {
     struct tree *value = tree_get(from, str_from(member));
     if (value == NULL) {
@@ -347,7 +348,7 @@ static void write_keep(struct tree *to, const struct tree *from, const char *mem
 }
 
 /* Which parts of the new state this request may set, and which stay as they are. */
-static struct tree *update_scope(struct call *c, struct tree *before, struct tree *obj)
+static struct tree *update_scope(struct request_ctx *c, struct tree *before, struct tree *obj)
 {
     static const char *const own[] = { "creationTimestamp",
                                        "deletionTimestamp",
@@ -359,32 +360,32 @@ static struct tree *update_scope(struct call *c, struct tree *before, struct tre
     struct tree *kept = tree_get(before, STR("metadata"));
     bool has_status = (c->kind->subresources & SUBRESOURCE_STATUS) != 0;
     for (size_t i = 0; i < ARRAY_LEN(own); i++) {
-        write_keep(metadata, kept, own[i], c->a);
+        write_keep_member(metadata, kept, own[i], c->a);
     }
     if (tree_get(metadata, STR("uid")) == NULL) {
-        write_keep(metadata, kept, "uid", c->a);
+        write_keep_member(metadata, kept, "uid", c->a);
     }
     if (tree_get(metadata, STR("managedFields")) == NULL) {
-        write_keep(metadata, kept, "managedFields", c->a);
+        write_keep_member(metadata, kept, "managedFields", c->a);
     }
     if (c->subresource == SUBRESOURCE_STATUS) {
         struct tree *result = tree_twin(c->a, before);
-        write_keep(result, obj, "status", c->a);
+        write_keep_member(result, obj, "status", c->a);
         if (!kind_is(c->kind, KIND_CUSTOM)) {
-            write_keep(result, obj, "metadata", c->a);
+            write_keep_member(result, obj, "metadata", c->a);
         } else {
-            write_keep(tree_get(result, STR("metadata")), metadata, "managedFields", c->a);
+            write_keep_member(tree_get(result, STR("metadata")), metadata, "managedFields", c->a);
         }
         return result;
     }
     if (c->subresource == SUBRESOURCE_FINALIZE) {
         struct tree *result = tree_twin(c->a, before);
-        write_keep(tree_make_at(c->a, result, "spec"), tree_get(obj, STR("spec")), "finalizers",
-                   c->a);
+        write_keep_member(tree_make_at(c->a, result, "spec"), tree_get(obj, STR("spec")),
+                          "finalizers", c->a);
         return result;
     }
     if (has_status) {
-        write_keep(obj, before, "status", c->a);
+        write_keep_member(obj, before, "status", c->a);
     }
     return obj;
 }
@@ -410,7 +411,7 @@ static bool update_changes_content(const struct kind *kind, const struct tree *b
     return false;
 }
 
-static void update_generation(struct call *c, const struct tree *before, struct tree *after)
+static void update_generation(struct request_ctx *c, const struct tree *before, struct tree *after)
 {
     int64_t generation;
     if (kind_is(c->kind, KIND_GENERATION) && update_changes_content(c->kind, before, after) &&
@@ -420,7 +421,7 @@ static void update_generation(struct call *c, const struct tree *before, struct 
 }
 
 /* A deleting object that nothing holds any more. */
-static bool update_finishes_deletion(const struct tree *obj)
+static bool update_completes_deletion(const struct tree *obj)
 {
     int64_t grace = 0;
     (void)tree_number(tree_at(obj, "metadata.deletionGracePeriodSeconds"), &grace); /* else 0 */
@@ -429,25 +430,25 @@ static bool update_finishes_deletion(const struct tree *obj)
            tree_first(tree_at(obj, "spec.finalizers")) == NULL;
 }
 
-static struct status *update_validate(struct call *c, struct tree *before, struct tree *after,
-                                      struct str name)
+static struct status *update_validate(struct request_ctx *c, struct tree *before,
+                                      struct tree *after, struct str name)
 {
     struct status *list = NULL;
-    rules_update(&list, c->kind, before, after, c->a);
-    content_validate(c, before, after, &list);
-    return call_invalid(c, list, name);
+    builtin_validate_update(&list, c->kind, before, after, c->a);
+    decode_validate_custom(c, before, after, &list);
+    return write_invalid(c, list, name);
 }
 
-struct status *write_update(struct call *c, struct object *old, struct tree *obj)
+struct status *write_update(struct request_ctx *c, struct object *old, struct tree *obj)
 {
     struct str rv = tree_text_at(obj, "metadata.resourceVersion");
     struct str current = str_sub(old->json, old->rv_at, old->rv_n);
     if (rv.n > 0 && !str_eq(rv, current)) {
         return status_modified(c->a, c->kind, old->name);
     }
-    struct tree *before = object_view(old, c->a);
+    struct tree *before = object_tree_borrowed(old, c->a);
     struct tree *after = update_scope(c, before, obj);
-    write_tidy(after);
+    write_drop_empty_metadata(after);
     defaults_apply(c->kind, after, c->a);
     struct status *status = update_validate(c, before, after, old->name);
     if (status != NULL) {
@@ -461,23 +462,23 @@ struct status *write_update(struct call *c, struct object *old, struct tree *obj
     }
     tree_set_at(c->a, after, "metadata.resourceVersion", tree_str(c->a, current));
     bool same = tree_eq(before, after);
-    if (update_finishes_deletion(after) && !same) {
+    if (update_completes_deletion(after) && !same) {
         struct tree *last = tree_clone(c->a, after);
-        call_unstored(c, 200, after);
+        reply_unstored(c, 200, after);
         if (!c->dry_run) {
-            server_remove(c->s, old, last, c->a);
+            apiserver_remove_object(c->s, old, last, c->a);
         }
         return NULL;
     }
     if (same || c->dry_run) {
-        call_unstored(c, 200, after);
+        reply_unstored(c, 200, after);
         return NULL;
     }
     struct object *o =
-        object_new(c->kind->store, after, storage_next(&c->s->storage), old->manager, c->a);
+        object_new(c->kind->store, after, storage_next_rv(&c->s->storage), old->manager, c->a);
     object_ref(o);
     storage_put(&c->s->storage, o);
-    call_object(c, 200, o);
+    reply_object(c, 200, o);
     object_unref(o);
     return NULL;
 }

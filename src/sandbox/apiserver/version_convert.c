@@ -4,7 +4,7 @@
 static const struct {
     const char *core;
     const char *events;
-} view_names[] = {
+} convert_event_names[] = {
     { "involvedObject", "regarding" },
     { "message", "note" },
     { "source", "deprecatedSource" },
@@ -14,12 +14,13 @@ static const struct {
     { "reportingComponent", "reportingController" },
 };
 
-static void view_rename(struct tree *t, struct arena *a, bool to_core)
+static void convert_event(struct tree *t, struct arena *a, bool to_core)
 {
     TREE_EACH (t, member) {
-        for (size_t i = 0; i < ARRAY_LEN(view_names); i++) {
-            const char *from = to_core ? view_names[i].events : view_names[i].core;
-            const char *to = to_core ? view_names[i].core : view_names[i].events;
+        for (size_t i = 0; i < ARRAY_LEN(convert_event_names); i++) {
+            const char *from =
+                to_core ? convert_event_names[i].events : convert_event_names[i].core;
+            const char *to = to_core ? convert_event_names[i].core : convert_event_names[i].events;
             if (str_eq(member->key, str_from(from))) {
                 member->key = arena_str(a, str_from(to));
                 break;
@@ -28,25 +29,27 @@ static void view_rename(struct tree *t, struct arena *a, bool to_core)
     }
 }
 
-void view_store(const struct kind *kind, const struct kinds *kinds, struct tree *t, struct arena *a)
+void convert_to_stored(const struct kind *kind, const struct kinds *kinds, struct tree *t,
+                       struct arena *a)
 {
     const struct kind *stored = kinds_of_store(kinds, kind->store);
     if (stored == kind) {
         return;
     }
-    if (kind_is(kind, KIND_EVENTS_VIEW)) {
-        view_rename(t, a, /* to_core= */ true);
+    if (kind_is(kind, KIND_EVENTS_V1)) {
+        convert_event(t, a, /* to_core= */ true);
     }
     tree_set(a, t, STR("apiVersion"), tree_str(a, stored->api_version));
 }
 
-void view_show(const struct kind *kind, const struct kinds *kinds, struct tree *t, struct arena *a)
+void convert_from_stored(const struct kind *kind, const struct kinds *kinds, struct tree *t,
+                         struct arena *a)
 {
     if (kinds_of_store(kinds, kind->store) == kind) {
         return;
     }
-    if (kind_is(kind, KIND_EVENTS_VIEW)) {
-        view_rename(t, a, /* to_core= */ false);
+    if (kind_is(kind, KIND_EVENTS_V1)) {
+        convert_event(t, a, /* to_core= */ false);
         static const char *const empty[] = { "reportingController", "reportingInstance" };
         for (size_t i = 0; i < ARRAY_LEN(empty); i++) {
             struct tree *member = tree_get(t, str_from(empty[i]));
@@ -58,13 +61,13 @@ void view_show(const struct kind *kind, const struct kinds *kinds, struct tree *
     tree_set(a, t, STR("apiVersion"), tree_str(a, kind->api_version));
 }
 
-struct str view_json(const struct kind *kind, const struct kinds *kinds, const struct object *o,
-                     struct arena *a)
+struct str convert_json(const struct kind *kind, const struct kinds *kinds, const struct object *o,
+                        struct arena *a)
 {
     if (kinds_of_store(kinds, kind->store) == kind) {
         return o->json;
     }
     struct tree *t = object_tree(o, a);
-    view_show(kind, kinds, t, a);
+    convert_from_stored(kind, kinds, t, a);
     return tree_json(a, t);
 }

@@ -4,9 +4,9 @@
 #include "sandbox/apiserver/defaults.h"
 #include "sandbox/apiserver/encode.h"
 
-void watches_changed(struct apiserver *s, uint32_t store)
+void watches_wake(struct apiserver *s, uint32_t store)
 {
-    struct store *st = storage_store(&s->storage, store);
+    struct object_store *st = storage_get_store(&s->storage, store);
     if (list_empty(&st->watches)) {
         return;
     }
@@ -16,26 +16,26 @@ void watches_changed(struct apiserver *s, uint32_t store)
             list_add(&s->ready, &w->in_ready);
         }
     }
-    loop_timer_pull(&s->flush, loop_now(s->loop));
+    loop_timer_pull(&s->watch_timer, loop_now(s->loop));
 }
 
-static void watch_wake(struct apiserver_watch *w)
+static void watch_mark_ready(struct apiserver_watch *w)
 {
     if (!list_linked(&w->in_ready)) {
         list_add(&w->s->ready, &w->in_ready);
     }
-    loop_timer_pull(&w->s->flush, loop_now(w->s->loop));
+    loop_timer_pull(&w->s->watch_timer, loop_now(w->s->loop));
 }
 
 void watches_end(struct apiserver *s, uint32_t store, bool all)
 {
-    struct store *st = storage_store(&s->storage, store);
+    struct object_store *st = storage_get_store(&s->storage, store);
     LIST_EACH (&st->watches, item) {
         struct apiserver_watch *w = CONTAINER_OF(item, struct apiserver_watch, in_store);
         if (all || kind_is(w->kind, KIND_CUSTOM)) {
             w->ended = true;
             w->kind = NULL; /* it may be gone before the stream is closed */
-            watch_wake(w);
+            watch_mark_ready(w);
         }
     }
 }
@@ -45,8 +45,8 @@ enum watch_event { WATCH_NONE, WATCH_ADDED, WATCH_MODIFIED, WATCH_DELETED };
 static enum watch_event watch_event_of(const struct apiserver_watch *w,
                                        const struct storage_change *change)
 {
-    bool was = change->old != NULL && select_match(&w->select, change->old);
-    bool is = !change->deleted && select_match(&w->select, change->now);
+    bool was = change->old != NULL && list_filter_match(&w->filter, change->old);
+    bool is = !change->deleted && list_filter_match(&w->filter, change->now);
     if (is) {
         return was ? WATCH_MODIFIED : WATCH_ADDED;
     }
@@ -54,41 +54,42 @@ static enum watch_event watch_event_of(const struct apiserver_watch *w,
 }
 
 /* Moves over changes that are none for this watch. */
-static void watch_skip(struct apiserver_watch *w)
+static void watch_skip_unmatched(struct apiserver_watch *w)
 {
-    const struct store *store = storage_store(&w->s->storage, w->store);
+    const struct object_store *store = storage_get_store(&w->s->storage, w->store);
     if (w->next < store->first) {
         return;
     }
-    while (w->next < store->end && watch_event_of(w, store_change(store, w->next)) == WATCH_NONE) {
+    while (w->next < store->end &&
+           watch_event_of(w, object_store_change(store, w->next)) == WATCH_NONE) {
         w->next++;
     }
 }
 
 /* The ring has moved on while the client did not read. */
-static bool watch_overrun(const struct apiserver_watch *w)
+static bool watch_is_compacted(const struct apiserver_watch *w)
 {
-    return w->next < storage_store(&w->s->storage, w->store)->first;
+    return w->next < storage_get_store(&w->s->storage, w->store)->first;
 }
 
 static bool watch_pending(struct apiserver_watch *w)
 {
     if (w->ended || w->error.n > 0 || w->bookmark_due || w->initial_end ||
-        w->initial_at < w->initial_n || watch_overrun(w)) {
+        w->initial_at < w->initial_n || watch_is_compacted(w)) {
         return true;
     }
-    watch_skip(w);
-    return w->next < storage_store(&w->s->storage, w->store)->end;
+    watch_skip_unmatched(w);
+    return w->next < storage_get_store(&w->s->storage, w->store)->end;
 }
 
-void watch_tell(struct apiserver_watch *w)
+void watch_notify_reader(struct apiserver_watch *w)
 {
     if (w->on_ready != NULL && watch_pending(w)) {
         w->on_ready(w->on_ready_ctx);
     }
 }
 
-static void watch_arm(struct apiserver_watch *w)
+static void watch_set_timer(struct apiserver_watch *w)
 {
     loop_timer_set(&w->timer, w->bookmarks ? MIN(w->end_at, w->bookmark_at) : w->end_at);
 }
@@ -102,9 +103,9 @@ static void watch_on_timer(void *ctx)
     } else {
         w->bookmark_due = true;
         w->bookmark_at = now + WATCH_BOOKMARK_EVERY;
-        watch_arm(w);
+        watch_set_timer(w);
     }
-    watch_wake(w);
+    watch_mark_ready(w);
 }
 
 void apiserver_watch_notify(struct apiserver_watch *w, void (*on_ready)(void *ctx), void *ctx)
@@ -112,7 +113,7 @@ void apiserver_watch_notify(struct apiserver_watch *w, void (*on_ready)(void *ct
     w->on_ready = on_ready;
     w->on_ready_ctx = ctx;
     if (watch_pending(w)) {
-        watch_wake(w);
+        watch_mark_ready(w);
     }
 }
 
@@ -135,17 +136,17 @@ static struct str watch_line(struct arena *out, const char *type, struct str obj
 }
 
 /* The object's text as this watch shows it; `rv` 0 keeps the object's own. */
-static struct str watch_text(struct apiserver_watch *w, const struct object *o, uint64_t rv,
-                             struct arena *out)
+static struct str watch_encode_object(struct apiserver_watch *w, const struct object *o,
+                                      uint64_t rv, struct arena *out)
 {
-    struct show show = {
-        .server = w->s, .kind = w->kind, .output = w->output, .include_object = w->include_object
+    struct encoder encoder = {
+        .server = w->s, .kind = w->kind, .form = w->form, .include_object = w->include_object
     };
-    if (w->output == OUTPUT_TABLE) {
-        show.no_columns = w->columns_sent;
-        w->columns_sent = true;
+    if (w->form == FORM_TABLE) {
+        encoder.no_columns = w->table_columns_sent;
+        w->table_columns_sent = true;
     }
-    return show_event(&show, o, rv, out);
+    return encode_event(&encoder, o, rv, out);
 }
 
 static struct str watch_bookmark(struct apiserver_watch *w, uint64_t rv, bool initial_end,
@@ -161,15 +162,15 @@ static struct str watch_bookmark(struct apiserver_watch *w, uint64_t rv, bool in
                  STR("k8s.io/initial-events-end"), tree_str(out, STR("true")));
     }
     if (!kind_is(w->kind, KIND_CUSTOM)) {
-        defaults_zero(w->kind, t, out);
+        defaults_zero_values(w->kind, t, out);
     }
-    if (w->output != OUTPUT_OBJECT) {
-        struct show show = { .server = w->s,
-                             .kind = w->kind,
-                             .output = w->output,
-                             .include_object = w->include_object,
-                             .no_columns = true };
-        return watch_line(out, "BOOKMARK", show_bookmark(&show, t, out));
+    if (w->form != FORM_OBJECT) {
+        struct encoder encoder = { .server = w->s,
+                                   .kind = w->kind,
+                                   .form = w->form,
+                                   .include_object = w->include_object,
+                                   .no_columns = true };
+        return watch_line(out, "BOOKMARK", encode_bookmark(&encoder, t, out));
     }
     return watch_line(out, "BOOKMARK", tree_json(out, t));
 }
@@ -179,7 +180,7 @@ static bool watch_next_initial(struct apiserver_watch *w, struct arena *out, str
     if (w->initial_at < w->initial_n) {
         struct object *o = w->initial[w->initial_at];
         w->initial[w->initial_at++] = NULL;
-        *ret_line = watch_line(out, "ADDED", watch_text(w, o, 0, out));
+        *ret_line = watch_line(out, "ADDED", watch_encode_object(w, o, 0, out));
         object_unref(o);
         return true;
     }
@@ -194,17 +195,17 @@ static bool watch_next_initial(struct apiserver_watch *w, struct arena *out, str
 static bool watch_next_change(struct apiserver_watch *w, struct arena *out, struct str *ret_line)
 {
     static const char *const names[] = { "", "ADDED", "MODIFIED", "DELETED" };
-    const struct store *store = storage_store(&w->s->storage, w->store);
+    const struct object_store *store = storage_get_store(&w->s->storage, w->store);
     while (w->next < store->end) {
-        const struct storage_change *change = store_change(store, w->next++);
+        const struct storage_change *change = object_store_change(store, w->next++);
         enum watch_event event = watch_event_of(w, change);
         if (event == WATCH_NONE) {
             continue;
         }
         /* What leaves the selection is shown as it was when it still belonged to it. */
         bool left = event == WATCH_DELETED && !change->deleted;
-        struct str text = left ? watch_text(w, change->old, change->now->rv, out)
-                               : watch_text(w, change->now, 0, out);
+        struct str text = left ? watch_encode_object(w, change->old, change->now->rv, out)
+                               : watch_encode_object(w, change->now, 0, out);
         *ret_line = watch_line(out, names[event], text);
         return true;
     }
@@ -215,7 +216,7 @@ bool apiserver_watch_next(struct apiserver_watch *w, struct arena *out, struct s
                           bool *ret_ended)
 {
     *ret_ended = false;
-    if (w->kind == NULL || w->output == OUTPUT_METADATA_LIST) {
+    if (w->kind == NULL || w->form == FORM_METADATA_LIST) {
         *ret_ended = true;
         return false;
     }
@@ -228,7 +229,7 @@ bool apiserver_watch_next(struct apiserver_watch *w, struct arena *out, struct s
     if (watch_next_initial(w, out, ret_line)) {
         return true;
     }
-    if (watch_overrun(w)) {
+    if (watch_is_compacted(w)) {
         *ret_ended = true; /* the real server closes watches that are too slow */
         return false;
     }
@@ -264,12 +265,12 @@ static struct str watch_error_line(struct arena *a, const struct status *status)
     return watch_line(a, "ERROR", tree_json(a, status_tree(status, a)));
 }
 
-static void watch_fill(struct apiserver_watch *w)
+static void watch_list_initial(struct apiserver_watch *w)
 {
-    const struct store *store = storage_store(&w->s->storage, w->store);
+    const struct object_store *store = storage_get_store(&w->s->storage, w->store);
     w->initial = ARENA_ARRAY(&w->arena, struct object *, store->n);
     for (uint32_t i = 0; i < store->n; i++) {
-        if (select_match(&w->select, store->items[i])) {
+        if (list_filter_match(&w->filter, store->items[i])) {
             w->initial[w->initial_n++] = object_ref(store->items[i]);
         }
     }
@@ -285,9 +286,9 @@ struct watch_options {
     usec_t timeout;
 };
 
-static struct status *watch_options_read(struct call *c, struct watch_options *ret)
+static struct status *watch_options_read(struct request_ctx *c, struct watch_options *ret)
 {
-    const struct params *p = &c->route.params;
+    const struct url_params *p = &c->route.params;
     *ret = (struct watch_options){ 0 };
     uint64_t seconds = 0;
     if (p->timeout_seconds.n > 0 && !str_to_u64(p->timeout_seconds, &seconds)) {
@@ -299,41 +300,41 @@ static struct status *watch_options_read(struct call *c, struct watch_options *r
     if (p->resource_version.n > 0) {
         if (!str_to_u64(p->resource_version, &ret->rv)) {
             struct status *s = NULL;
-            status_cause(&s, c->a, STATUS_INVALID, STR("resourceVersion"),
-                         arena_printf(c->a, "Invalid value: \"" STR_FMT "\": invalid",
-                                      STR_ARG(p->resource_version)));
+            cause_add(&s, c->a, CAUSE_INVALID, STR("resourceVersion"),
+                      arena_printf(c->a, "Invalid value: \"" STR_FMT "\": invalid",
+                                   STR_ARG(p->resource_version)));
             return status_invalid(s, c->kind, STR(""));
         }
         ret->rv_given = ret->rv > 0;
     }
-    (void)route_bool(p->allow_watch_bookmarks, &ret->bookmarks); /* else false */
-    (void)route_bool(p->send_initial_events, &ret->initial);
+    (void)url_parse_bool(p->allow_watch_bookmarks, &ret->bookmarks); /* else false */
+    (void)url_parse_bool(p->send_initial_events, &ret->initial);
     return NULL;
 }
 
 /* Where the stream begins: with the objects there are, after a version, or with an error. */
 static void watch_start(struct apiserver_watch *w, const struct watch_options *options)
 {
-    const struct store *store = storage_store(&w->s->storage, w->store);
+    const struct object_store *store = storage_get_store(&w->s->storage, w->store);
     if (options->initial || !options->rv_given) {
-        watch_fill(w);
+        watch_list_initial(w);
         w->initial_end = options->initial && options->bookmarks;
         return;
     }
     if (options->rv < store->compacted) {
         w->error = watch_error_line(
             &w->arena,
-            status_too_old(&w->arena,
+            status_expired(&w->arena,
                            arena_printf(&w->arena, "too old resource version: %llu (%llu)",
                                         (unsigned long long)options->rv,
                                         (unsigned long long)store->compacted)));
         w->next = store->end;
         return;
     }
-    w->next = store_after(store, options->rv);
+    w->next = object_store_first_after(store, options->rv);
 }
 
-struct status *verb_watch(struct call *c)
+struct status *verb_watch(struct request_ctx *c)
 {
     struct watch_options options;
     struct status *status = watch_options_read(c, &options);
@@ -343,15 +344,15 @@ struct status *verb_watch(struct call *c)
     struct apiserver_watch *w = ALLOC_NEW(struct apiserver_watch);
     w->s = c->s;
     w->arena.first = 1024;
-    struct route route = c->route;
-    struct params *p = &route.params;
+    struct url_route route = c->route;
+    struct url_params *p = &route.params;
     route.namespace = arena_str(&w->arena, route.namespace);
     p->label_selector = arena_str(&w->arena, p->label_selector);
     p->field_selector = arena_str(&w->arena, p->field_selector);
     if (route.name.n > 0) {
         p->field_selector = arena_printf(&w->arena, "metadata.name=" STR_FMT, STR_ARG(route.name));
     }
-    status = select_init(&w->select, c->kind, &route, &w->arena);
+    status = list_filter_init(&w->filter, c->kind, &route, &w->arena);
     if (status != NULL) {
         status->message = arena_str(c->a, status->message);
         struct status *copy = status_new(c->a, status->code, "BadRequest", status->message);
@@ -361,16 +362,16 @@ struct status *verb_watch(struct call *c)
     }
     w->kind = c->kind;
     w->store = c->kind->store;
-    w->output = c->output;
+    w->form = c->form;
     w->include_object = arena_str(&w->arena, p->include_object);
-    list_add(&storage_store(&c->s->storage, w->store)->watches, &w->in_store);
+    list_add(&storage_get_store(&c->s->storage, w->store)->watches, &w->in_store);
     watch_start(w, &options);
-    w->ended = w->output == OUTPUT_METADATA_LIST; /* no change is a list: none can be sent */
+    w->ended = w->form == FORM_METADATA_LIST; /* no change is a list: none can be sent */
     w->bookmarks = options.bookmarks;
     w->bookmark_at = loop_now(c->s->loop) + WATCH_BOOKMARK_EVERY;
     w->end_at = loop_now(c->s->loop) + options.timeout;
     loop_timer_init(&w->timer, c->s->loop, watch_on_timer, w);
-    watch_arm(w);
+    watch_set_timer(w);
     c->reply->status = 200;
     c->reply->content_type = STR("application/json");
     c->reply->watch = w;

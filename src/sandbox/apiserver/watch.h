@@ -17,10 +17,10 @@ struct apiserver_watch {
     struct list in_ready;
     uint32_t store;
     const struct kind *kind;
-    struct select select;
-    enum output output;
+    struct list_filter filter;
+    enum reply_form form;
     struct str include_object;
-    bool columns_sent;
+    bool table_columns_sent;
     struct object **initial; /* shown first, ordered */
     uint32_t initial_n;
     uint32_t initial_at;

@@ -4,48 +4,48 @@
 #include "format/yaml.h"
 #include "sandbox/sim/sim_api.h"
 
-struct sandbox_dialer {
+struct sim_dialer {
     struct dialer dialer; /* first */
     struct loop *view;    /* borrowed: the client's, as the next */
-    struct phonebook *book;
-    struct list lines;
+    struct sim_clusters *clusters;
+    struct list connections;
     uint32_t open;
 };
 
 /* One door that is open. */
-struct dialer_line {
+struct sim_connection {
     struct list link;
     struct api *api;
-    struct phonebook_entry *entry; /* NULL: it leads nowhere */
+    struct sim_cluster *entry; /* NULL: it leads nowhere */
 };
 
 /* ── phonebook ─────────────────────────────────────────────────────────────────────────────── */
 
-void phonebook_init(struct phonebook *b)
+void sim_clusters_init(struct sim_clusters *b)
 {
-    *b = (struct phonebook){ 0 };
+    *b = (struct sim_clusters){ 0 };
     list_init(&b->entries);
-    faults_init(&b->nowhere, 0);
-    b->nowhere.down = true;
+    faults_init(&b->unknown_host_faults, 0);
+    b->unknown_host_faults.down = true;
 }
 
-void phonebook_done(struct phonebook *b)
+void sim_clusters_done(struct sim_clusters *b)
 {
     LIST_EACH (&b->entries, link) {
         if (link == NULL) {
             return; /* zeroed */
         }
-        ASSERT(CONTAINER_OF(link, struct phonebook_entry, link)->open == 0);
+        ASSERT(CONTAINER_OF(link, struct sim_cluster, link)->open == 0);
     }
-    faults_done(&b->nowhere);
+    faults_done(&b->unknown_host_faults);
     arena_done(&b->memory);
 }
 
-struct phonebook_entry *phonebook_put(struct phonebook *b, struct str address,
-                                      struct apiserver *server, struct faults *faults)
+struct sim_cluster *sim_clusters_add(struct sim_clusters *b, struct str address,
+                                     struct apiserver *server, struct faults *faults)
 {
-    ASSERT(phonebook_find(b, address) == NULL);
-    struct phonebook_entry *entry = ARENA_NEW(&b->memory, struct phonebook_entry);
+    ASSERT(sim_clusters_find(b, address) == NULL);
+    struct sim_cluster *entry = ARENA_NEW(&b->memory, struct sim_cluster);
     entry->address = arena_str(&b->memory, address);
     entry->server = server;
     entry->faults = faults;
@@ -53,10 +53,10 @@ struct phonebook_entry *phonebook_put(struct phonebook *b, struct str address,
     return entry;
 }
 
-struct phonebook_entry *phonebook_find(const struct phonebook *b, struct str address)
+struct sim_cluster *sim_clusters_find(const struct sim_clusters *b, struct str address)
 {
     LIST_EACH (&b->entries, link) {
-        struct phonebook_entry *entry = CONTAINER_OF(link, struct phonebook_entry, link);
+        struct sim_cluster *entry = CONTAINER_OF(link, struct sim_cluster, link);
         if (str_eq(entry->address, address)) {
             return entry;
         }
@@ -64,7 +64,7 @@ struct phonebook_entry *phonebook_find(const struct phonebook *b, struct str add
     return NULL;
 }
 
-struct str phonebook_kubeconfig(struct str address, struct str token, struct arena *out)
+struct str sim_clusters_kubeconfig(struct str address, struct str token, struct arena *out)
 {
     return arena_printf(out,
                         "apiVersion: v1\n"
@@ -84,14 +84,14 @@ struct str phonebook_kubeconfig(struct str address, struct str token, struct are
 
 /* ── dialling ──────────────────────────────────────────────────────────────────────────────── */
 
-static struct sandbox_dialer *dialer_of(struct dialer *d)
+static struct sim_dialer *sim_dialer_of(struct dialer *d)
 {
-    return CONTAINER_OF(d, struct sandbox_dialer, dialer);
+    return CONTAINER_OF(d, struct sim_dialer, dialer);
 }
 
 /* Of the first cluster and the first user; those in Secrets have no others. */
-static int dialer_read(struct str text, struct arena *tmp, struct str *ret_address,
-                       struct str *ret_token, struct err *err)
+static int sim_dialer_read_kubeconfig(struct str text, struct arena *tmp, struct str *ret_address,
+                                      struct str *ret_token, struct err *err)
 {
     struct ydoc doc;
     int r = ydoc_parse(text, tmp, &doc, err);
@@ -111,82 +111,82 @@ static int dialer_read(struct str text, struct arena *tmp, struct str *ret_addre
 static struct api *sim_dialer_dial(struct dialer *dialer, const struct dialer_spec *spec,
                                    struct err *err)
 {
-    struct sandbox_dialer *d = dialer_of(dialer);
+    struct sim_dialer *d = sim_dialer_of(dialer);
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct str address = STR_NONE;
     struct str token = STR_NONE;
-    if (dialer_read(spec->kubeconfig, &tmp, &address, &token, err) < 0) {
+    if (sim_dialer_read_kubeconfig(spec->kubeconfig, &tmp, &address, &token, err) < 0) {
         return NULL;
     }
-    struct phonebook_entry *entry = phonebook_find(d->book, address);
+    struct sim_cluster *entry = sim_clusters_find(d->clusters, address);
     if (entry != NULL) {
-        entry->dialled++;
+        entry->dial_count++;
         if (entry->refusal != NULL) {
             (void)err_set(err, ERR_INVALID, "%s", entry->refusal); /* the code is not returned */
             return NULL;
         }
         entry->open++;
     }
-    struct dialer_line *line = ALLOC_NEW(struct dialer_line);
-    line->entry = entry;
-    line->api = entry != NULL ? door_new(d->view, entry->server, entry->faults)
-                              : door_new(d->view, NULL, &d->book->nowhere);
-    door_set_token(line->api, spec->token.n > 0 ? spec->token : token);
-    list_add(&d->lines, &line->link);
+    struct sim_connection *connection = ALLOC_NEW(struct sim_connection);
+    connection->entry = entry;
+    connection->api = entry != NULL ? sim_api_new(d->view, entry->server, entry->faults)
+                                    : sim_api_new(d->view, NULL, &d->clusters->unknown_host_faults);
+    sim_api_set_token(connection->api, spec->token.n > 0 ? spec->token : token);
+    list_add(&d->connections, &connection->link);
     d->open++;
-    return line->api;
+    return connection->api;
 }
 
-static void dialer_line_free(struct sandbox_dialer *d, struct dialer_line *line)
+static void sim_connection_free(struct sim_dialer *d, struct sim_connection *connection)
 {
-    if (line->entry != NULL) {
-        line->entry->open--;
+    if (connection->entry != NULL) {
+        connection->entry->open--;
     }
-    list_del(&line->link);
-    door_free(line->api);
-    alloc_free(line);
+    list_del(&connection->link);
+    sim_api_free(connection->api);
+    alloc_free(connection);
     d->open--;
 }
 
 static void sim_dialer_hang_up(struct dialer *dialer, struct api *api)
 {
-    struct sandbox_dialer *d = dialer_of(dialer);
-    struct dialer_line *found = NULL;
-    LIST_EACH (&d->lines, link) {
-        struct dialer_line *line = CONTAINER_OF(link, struct dialer_line, link);
-        found = line->api == api ? line : found;
+    struct sim_dialer *d = sim_dialer_of(dialer);
+    struct sim_connection *found = NULL;
+    LIST_EACH (&d->connections, link) {
+        struct sim_connection *connection = CONTAINER_OF(link, struct sim_connection, link);
+        found = connection->api == api ? connection : found;
     }
     ASSERT(found != NULL);
-    dialer_line_free(d, found);
+    sim_connection_free(d, found);
 }
 
 static const struct dialer_ops dialer_ops = { .dial = sim_dialer_dial,
                                               .hang_up = sim_dialer_hang_up };
 
-struct dialer *sandbox_dialer_new(struct loop *view, struct phonebook *book)
+struct dialer *sim_dialer_new(struct loop *view, struct sim_clusters *clusters)
 {
-    struct sandbox_dialer *d = ALLOC_NEW(struct sandbox_dialer);
+    struct sim_dialer *d = ALLOC_NEW(struct sim_dialer);
     d->dialer.ops = &dialer_ops;
     d->view = view;
-    d->book = book;
-    list_init(&d->lines);
+    d->clusters = clusters;
+    list_init(&d->connections);
     return &d->dialer;
 }
 
-void sandbox_dialer_free(struct dialer *dialer)
+void sim_dialer_free(struct dialer *dialer)
 {
     if (dialer == NULL) {
         return;
     }
-    struct sandbox_dialer *d = dialer_of(dialer);
-    LIST_EACH (&d->lines, link) {
-        dialer_line_free(d, CONTAINER_OF(link, struct dialer_line, link));
+    struct sim_dialer *d = sim_dialer_of(dialer);
+    LIST_EACH (&d->connections, link) {
+        sim_connection_free(d, CONTAINER_OF(link, struct sim_connection, link));
     }
     alloc_free(d);
 }
 
-uint32_t sandbox_dialer_open(struct dialer *dialer)
+uint32_t sim_dialer_open(struct dialer *dialer)
 {
-    return dialer_of(dialer)->open;
+    return sim_dialer_of(dialer)->open;
 }

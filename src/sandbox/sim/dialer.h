@@ -16,32 +16,32 @@
 #include "sandbox/apiserver/apiserver.h"
 #include "sandbox/sim/faults.h"
 
-struct phonebook_entry {
+struct sim_cluster {
     struct list link;
     struct str address;       /* "https://east" */
     struct apiserver *server; /* borrowed, as the next */
     struct faults *faults;    /* of all ways to it; NULL = a calm network */
     const char *refusal;      /* why a kubeconfig that names it is refused; NULL = it is not */
     uint32_t open;            /* doors */
-    uint64_t dialled;         /* ever, refusals included */
+    uint64_t dial_count;      /* ever, refusals included */
 };
 
-struct phonebook {
+struct sim_clusters {
     struct list entries;
     struct arena memory;
-    struct faults nowhere; /* the network behind addresses that are not here */
+    struct faults unknown_host_faults; /* the network behind addresses that are not here */
 };
 
-void phonebook_init(struct phonebook *b);
-void phonebook_done(struct phonebook *b); /* every door is gone; accepts a zeroed one */
+void sim_clusters_init(struct sim_clusters *b);
+void sim_clusters_done(struct sim_clusters *b); /* every door is gone; accepts a zeroed one */
 
 /* Its fields may be changed at any time; they hold for doors that are made later. */
-struct phonebook_entry *phonebook_put(struct phonebook *b, struct str address,
-                                      struct apiserver *server, struct faults *faults);
-struct phonebook_entry *phonebook_find(const struct phonebook *b, struct str address);
+struct sim_cluster *sim_clusters_add(struct sim_clusters *b, struct str address,
+                                     struct apiserver *server, struct faults *faults);
+struct sim_cluster *sim_clusters_find(const struct sim_clusters *b, struct str address);
 /* What leads there, as Cluster API writes it into Secrets. */
-struct str phonebook_kubeconfig(struct str address, struct str token, struct arena *out);
+struct str sim_clusters_kubeconfig(struct str address, struct str token, struct arena *out);
 
-struct dialer *sandbox_dialer_new(struct loop *view, struct phonebook *book);
-void sandbox_dialer_free(struct dialer *d);     /* with all its doors; accepts NULL */
-uint32_t sandbox_dialer_open(struct dialer *d); /* doors */
+struct dialer *sim_dialer_new(struct loop *view, struct sim_clusters *clusters);
+void sim_dialer_free(struct dialer *d);     /* with all its doors; accepts NULL */
+uint32_t sim_dialer_open(struct dialer *d); /* doors */

@@ -32,14 +32,14 @@ static uint32_t faults_rate(struct faults *f, uint32_t most)
     return rng_chance(&f->rng, 500) ? 0 : 1 + rng_below(&f->rng, most);
 }
 
-void faults_draw(struct faults *f)
+void faults_randomize(struct faults *f)
 {
     f->latency_max = rng_usec(&f->rng, f->latency_min, MSECONDS(200));
     f->slow = faults_rate(f, 20);
     f->request_lost = faults_rate(f, 50);
     f->reply_lost = faults_rate(f, 50);
     f->refused = faults_rate(f, 30);
-    f->busy = faults_rate(f, 50);
+    f->error_429 = faults_rate(f, 50);
     f->error_500 = faults_rate(f, 30);
     f->error_503 = faults_rate(f, 30);
     f->error_504 = faults_rate(f, 30);
@@ -55,14 +55,14 @@ void faults_draw(struct faults *f)
 
 usec_t faults_latency(struct faults *f)
 {
-    if (f->slow > 0 && faults_strike(f, f->slow)) {
+    if (f->slow > 0 && faults_happens(f, f->slow)) {
         return rng_usec(&f->rng, f->latency_max, MAX(f->latency_max, f->latency_slow));
     }
     return f->latency_max > f->latency_min ? rng_usec(&f->rng, f->latency_min, f->latency_max)
                                            : f->latency_min;
 }
 
-bool faults_strike(struct faults *f, uint32_t per_mille)
+bool faults_happens(struct faults *f, uint32_t per_mille)
 {
     /* Nothing is drawn for what cannot happen: it would cost, and calm runs stay comparable. */
     if (per_mille == 0 || f->calm || !rng_chance(&f->rng, per_mille)) {

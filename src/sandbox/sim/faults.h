@@ -32,7 +32,7 @@ struct faults {
     uint32_t request_lost; /* before the server saw it */
     uint32_t reply_lost;   /* the server has acted */
     uint32_t refused;      /* connection refused although the server is up */
-    uint32_t busy;         /* 429, with Retry-After half of the time */
+    uint32_t error_429;    /* 429, with Retry-After half of the time */
     uint32_t error_500;    /* the server may have acted */
     uint32_t error_503;    /* it has not */
     uint32_t error_504;    /* it may have acted */
@@ -47,9 +47,9 @@ struct faults {
 
     uint32_t cancel_executes; /* of calls not yet executed when the client cancels or crashes */
 
-    bool down;   /* nobody listens: connections are refused */
-    bool parted; /* packets vanish: requests end by timeout, watches fall silent */
-    bool calm;   /* chances count as 0; latency and switches stay */
+    bool down;        /* nobody listens: connections are refused */
+    bool partitioned; /* packets vanish: requests end by timeout, watches fall silent */
+    bool calm;        /* chances count as 0; latency and switches stay */
 
     struct list orphans; /* of struct faults_orphan */
     uint64_t injected;   /* faults that struck so far, for reports */
@@ -60,8 +60,8 @@ void faults_init(struct faults *f, uint64_t seed);
 void faults_done(struct faults *f);
 
 /* Chooses a mixture from the generator: which faults occur in this run and how often. */
-void faults_draw(struct faults *f);
+void faults_randomize(struct faults *f);
 
 usec_t faults_latency(struct faults *f);
 /* Whether a fault of that chance strikes now; counts it. */
-bool faults_strike(struct faults *f, uint32_t per_mille);
+bool faults_happens(struct faults *f, uint32_t per_mille);

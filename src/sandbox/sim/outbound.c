@@ -10,7 +10,7 @@ struct sim_outbound {
     struct loop *net;  /* borrowed: where wires and servers live */
     struct inbox *inbox;
     struct faults *faults; /* borrowed, or `own` */
-    struct faults own;
+    struct faults no_faults;
     struct list calls;
     uint32_t in_flight;
 };
@@ -27,7 +27,7 @@ struct outbound_call {
     usec_t deadline;             /* in the view's time */
     struct loop_timer transit;   /* on the net: the message arrives */
     struct loop_timer delivered; /* on the view: an outcome arrives, or the time is up */
-    struct door_failure failure;
+    struct sim_failure failure;
     struct arena memory; /* of the answer */
     struct inbox_answer answer;
 };
@@ -37,7 +37,7 @@ static struct sim_outbound *outbound_of(struct outbound *outbound)
     return CONTAINER_OF(outbound, struct sim_outbound, outbound);
 }
 
-static void message_free(struct inbox_message *m)
+static void inbox_message_free(struct inbox_message *m)
 {
     if (m != NULL) {
         list_del(&m->link);
@@ -55,7 +55,7 @@ void inbox_init(struct inbox *inbox)
 void inbox_done(struct inbox *inbox)
 {
     while (inbox->messages.next != NULL && !list_empty(&inbox->messages)) {
-        message_free(CONTAINER_OF(inbox->messages.next, struct inbox_message, link));
+        inbox_message_free(CONTAINER_OF(inbox->messages.next, struct inbox_message, link));
     }
 }
 
@@ -92,11 +92,11 @@ static void inbox_take(struct inbox *inbox, struct inbox_message *m, struct inbo
     if (inbox->n < INBOX_MESSAGES_MAX) {
         inbox->n++;
     } else {
-        message_free(CONTAINER_OF(inbox->messages.next, struct inbox_message, link));
+        inbox_message_free(CONTAINER_OF(inbox->messages.next, struct inbox_message, link));
     }
 }
 
-static void call_free(struct outbound_call *call)
+static void outbound_call_free(struct outbound_call *call)
 {
     if (call->outbound != NULL) {
         call->outbound->in_flight--;
@@ -105,38 +105,38 @@ static void call_free(struct outbound_call *call)
     list_del(&call->orphan.link);
     loop_timer_done(&call->transit);
     loop_timer_done(&call->delivered);
-    message_free(call->message);
+    inbox_message_free(call->message);
     arena_done(&call->memory);
     alloc_free(call);
 }
 
-static void orphan_drop(struct faults_orphan *orphan)
+static void outbound_call_drop(struct faults_orphan *orphan)
 {
-    call_free(CONTAINER_OF(orphan, struct outbound_call, orphan));
+    outbound_call_free(CONTAINER_OF(orphan, struct outbound_call, orphan));
 }
 
 /* The client does not wait any more. What is under way may still arrive. */
-static void call_abandon(struct outbound_call *call)
+static void outbound_call_abandon(struct outbound_call *call)
 {
     if (!call->transit.armed || !rng_chance(&call->faults->rng, call->faults->cancel_executes)) {
-        call_free(call);
+        outbound_call_free(call);
         return;
     }
     call->outbound->in_flight--;
     call->outbound = NULL;
     list_del(&call->link);
     loop_timer_done(&call->delivered);
-    call->orphan.drop = orphan_drop;
+    call->orphan.drop = outbound_call_drop;
     list_add(&call->faults->orphans, &call->orphan.link);
 }
 
 /* Lets the outcome arrive `after` from now, or the end of the client's patience if that is sooner.
  */
-static void call_deliver(struct outbound_call *call, usec_t after)
+static void outbound_call_deliver(struct outbound_call *call, usec_t after)
 {
     usec_t at = loop_now(call->outbound->view) + after;
     if (at > call->deadline) {
-        call->failure = (struct door_failure){ ERR_TIMEOUT, "no answer within the timeout" };
+        call->failure = (struct sim_failure){ ERR_TIMEOUT, "no answer within the timeout" };
         at = call->deadline;
     }
     loop_timer_set(&call->delivered, at);
@@ -148,22 +148,22 @@ static int smtp_status(int status)
     return status == 429 ? 451 : status == 503 ? 421 : 554;
 }
 
-static void call_arrives(void *ctx)
+static void outbound_call_arrives(void *ctx)
 {
     struct outbound_call *call = ctx;
-    struct door_verdict verdict;
+    struct sim_api_outcome verdict;
     struct inbox_answer answer = { 0 };
     bool is_mail = call->message->is_mail;
-    door_judge(call->faults, &verdict);
+    sim_api_draw_outcome(call->faults, &verdict);
     if (verdict.execute) {
         call->message->at = loop_now(call->transit.loop);
         inbox_take(call->inbox, STEAL(call->message), &answer);
     }
     if (call->outbound == NULL) {
-        call_free(call);
+        outbound_call_free(call);
         return;
     }
-    if (verdict.fate == DOOR_ANSWER) {
+    if (verdict.fate == SIM_ACTION_REPLY) {
         answer = (struct inbox_answer){
             .status = is_mail ? smtp_status(verdict.answer.status) : verdict.answer.status,
             .body = STR("try again later"),
@@ -172,22 +172,24 @@ static void call_arrives(void *ctx)
     }
     call->answer = answer;
     call->answer.body = arena_str(&call->memory, answer.body);
-    if (verdict.fate == DOOR_FAIL) {
+    if (verdict.fate == SIM_ACTION_FAIL) {
         call->failure = verdict.failure;
     } else if (answer.failure != 0) {
-        call->failure = (struct door_failure){ answer.failure, "connection reset by peer" };
+        call->failure = (struct sim_failure){ answer.failure, "connection reset by peer" };
     }
-    bool silent = verdict.fate == DOOR_SILENCE || (call->failure.code == 0 && answer.status == 0);
-    call_deliver(call, silent ? USEC_NEVER / 2 : faults_latency(call->faults) + call->answer.delay);
+    bool silent =
+        verdict.fate == SIM_ACTION_DROP || (call->failure.code == 0 && answer.status == 0);
+    outbound_call_deliver(call, silent ? USEC_NEVER / 2
+                                       : faults_latency(call->faults) + call->answer.delay);
 }
 
-static void call_delivered(void *ctx)
+static void outbound_call_delivered(void *ctx)
 {
     struct outbound_call *call = ctx;
     struct err err;
     struct outbound_reply reply = { 0 };
     if (call->failure.code != 0) {
-        err = door_err(call->failure);
+        err = sim_api_err(call->failure);
         reply.err = &err;
     } else {
         reply.status = call->answer.status;
@@ -199,13 +201,13 @@ static void call_delivered(void *ctx)
     /* The handle is gone before the callback, which may free the wire. */
     struct arena memory = call->memory;
     call->memory = (struct arena){ 0 };
-    call_abandon(call);
+    outbound_call_abandon(call);
     on_reply(on_reply_ctx, &reply);
     arena_done(&memory);
 }
 
-static struct outbound_call *call_new(struct outbound *outbound, usec_t timeout,
-                                      outbound_on_reply on_reply, void *ctx)
+static struct outbound_call *outbound_call_new(struct outbound *outbound, usec_t timeout,
+                                               outbound_on_reply on_reply, void *ctx)
 {
     struct sim_outbound *w = outbound_of(outbound);
     struct outbound_call *call = ALLOC_NEW(struct outbound_call);
@@ -217,26 +219,26 @@ static struct outbound_call *call_new(struct outbound *outbound, usec_t timeout,
     call->message = ALLOC_NEW(struct inbox_message);
     call->message->memory.first = 1024;
     call->memory.first = 256;
-    loop_timer_init(&call->transit, w->net, call_arrives, call);
-    loop_timer_init(&call->delivered, w->view, call_delivered, call);
+    loop_timer_init(&call->transit, w->net, outbound_call_arrives, call);
+    loop_timer_init(&call->delivered, w->view, outbound_call_delivered, call);
     timeout = timeout != 0 ? timeout : OUTBOUND_TIMEOUT;
     call->deadline = loop_now(w->view) + timeout;
     usec_t latency = faults_latency(w->faults);
     loop_timer_set(&call->transit, loop_now(w->net) + latency);
     if (latency >= timeout) {
         /* It will still arrive, after the client has given up. */
-        call_deliver(call, latency + 1);
+        outbound_call_deliver(call, latency + 1);
     }
     list_add(&w->calls, &call->link);
     w->in_flight++;
     return call;
 }
 
-static struct outbound_call *sandbox_http(struct outbound *outbound,
-                                          const struct outbound_request *request,
-                                          outbound_on_reply on_reply, void *ctx)
+static struct outbound_call *sim_outbound_http(struct outbound *outbound,
+                                               const struct outbound_request *request,
+                                               outbound_on_reply on_reply, void *ctx)
 {
-    struct outbound_call *call = call_new(outbound, request->timeout, on_reply, ctx);
+    struct outbound_call *call = outbound_call_new(outbound, request->timeout, on_reply, ctx);
     struct inbox_message *m = call->message;
     struct outbound_header *headers =
         ARENA_ARRAY(&m->memory, struct outbound_header, request->header_n);
@@ -252,11 +254,11 @@ static struct outbound_call *sandbox_http(struct outbound *outbound,
     return call;
 }
 
-static struct outbound_call *sandbox_mail(struct outbound *outbound,
-                                          const struct outbound_mail *mail,
-                                          outbound_on_reply on_reply, void *ctx)
+static struct outbound_call *sim_outbound_mail(struct outbound *outbound,
+                                               const struct outbound_mail *mail,
+                                               outbound_on_reply on_reply, void *ctx)
 {
-    struct outbound_call *call = call_new(outbound, mail->timeout, on_reply, ctx);
+    struct outbound_call *call = outbound_call_new(outbound, mail->timeout, on_reply, ctx);
     struct inbox_message *m = call->message;
     struct str *to = ARENA_ARRAY(&m->memory, struct str, mail->to_n);
     for (uint32_t i = 0; i < mail->to_n; i++) {
@@ -274,15 +276,15 @@ static struct outbound_call *sandbox_mail(struct outbound *outbound,
     return call;
 }
 
-static void sandbox_cancel(struct outbound *outbound UNUSED, struct outbound_call *call)
+static void sim_outbound_cancel(struct outbound *outbound UNUSED, struct outbound_call *call)
 {
-    call_abandon(call);
+    outbound_call_abandon(call);
 }
 
 static const struct outbound_ops sim_outbound_ops = {
-    .http = sandbox_http,
-    .mail = sandbox_mail,
-    .cancel = sandbox_cancel,
+    .http = sim_outbound_http,
+    .mail = sim_outbound_mail,
+    .cancel = sim_outbound_cancel,
 };
 
 struct outbound *sim_outbound_new(struct loop *view, struct inbox *inbox, struct faults *faults)
@@ -290,12 +292,12 @@ struct outbound *sim_outbound_new(struct loop *view, struct inbox *inbox, struct
     struct sim_outbound *w = ALLOC_NEW(struct sim_outbound);
     w->outbound.ops = &sim_outbound_ops;
     w->view = view;
-    w->net = vloop_beside(view);
+    w->net = virtual_loop_root_of(view);
     w->inbox = inbox;
     w->faults = faults;
     if (faults == NULL) {
-        faults_init(&w->own, 0);
-        w->faults = &w->own;
+        faults_init(&w->no_faults, 0);
+        w->faults = &w->no_faults;
     }
     list_init(&w->calls);
     return &w->outbound;
@@ -308,9 +310,9 @@ void sim_outbound_free(struct outbound *outbound)
     }
     struct sim_outbound *w = outbound_of(outbound);
     LIST_EACH (&w->calls, item) {
-        call_abandon(CONTAINER_OF(item, struct outbound_call, link));
+        outbound_call_abandon(CONTAINER_OF(item, struct outbound_call, link));
     }
-    faults_done(&w->own);
+    faults_done(&w->no_faults);
     alloc_free(w);
 }
 

@@ -37,14 +37,14 @@ struct inbox_answer {
 };
 
 /* `answer` holds the default. */
-typedef void (*inbox_script)(void *ctx, const struct inbox_message *message,
-                             struct inbox_answer *answer);
+typedef void (*inbox_responder)(void *ctx, const struct inbox_message *message,
+                                struct inbox_answer *answer);
 
 struct inbox {
     struct list messages;
-    uint32_t n;          /* of those kept */
-    uint64_t arrived;    /* of all */
-    inbox_script script; /* may be NULL */
+    uint32_t n;             /* of those kept */
+    uint64_t arrived;       /* of all */
+    inbox_responder script; /* may be NULL */
     void *ctx;
 };
 

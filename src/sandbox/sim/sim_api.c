@@ -5,7 +5,7 @@
 struct api_call {
     struct list link;            /* in the door's calls */
     struct faults_orphan orphan; /* when the client is gone */
-    struct door *door;           /* NULL when the client is gone */
+    struct sim_api *sim;         /* NULL when the client is gone */
     struct faults *faults;
     struct apiserver *server;
     struct arena memory;
@@ -18,26 +18,26 @@ struct api_call {
     usec_t deadline;             /* in the view's time */
     struct loop_timer transit;   /* on the net: the request arrives */
     struct loop_timer delivered; /* on the view: an outcome arrives, or the time is up */
-    struct door_failure failure;
+    struct sim_failure failure;
     struct apiserver_reply reply;
     usec_t date; /* when it answered, by the server's clock, in whole seconds */
 };
 
-static const struct str door_methods[] = {
+static const struct str sim_api_methods[] = {
     [API_GET] = STR_INIT("GET"),     [API_POST] = STR_INIT("POST"),     [API_PUT] = STR_INIT("PUT"),
     [API_PATCH] = STR_INIT("PATCH"), [API_DELETE] = STR_INIT("DELETE"),
 };
 
-static const struct door_failure door_reset = { ERR_IO, "connection reset by peer" };
-static const struct door_failure door_refused = { ERR_IO, "connection refused" };
-static const struct door_failure door_late = { ERR_TIMEOUT, "no answer within the timeout" };
+static const struct sim_failure sim_reset = { ERR_IO, "connection reset by peer" };
+static const struct sim_failure sim_refused = { ERR_IO, "connection refused" };
+static const struct sim_failure sim_timeout = { ERR_TIMEOUT, "no answer within the timeout" };
 
-struct door *door_of(struct api *api)
+struct sim_api *sim_api_of(struct api *api)
 {
-    return CONTAINER_OF(api, struct door, api);
+    return CONTAINER_OF(api, struct sim_api, api);
 }
 
-struct err door_err(struct door_failure failure)
+struct err sim_api_err(struct sim_failure failure)
 {
     struct err err = { 0 };
     (void)err_set(&err, failure.code, "%s", failure.text); /* the code is what is wanted */
@@ -46,7 +46,7 @@ struct err door_err(struct door_failure failure)
 
 /* The texts of a kube-apiserver 1.35: 429 by its in-flight filter, the others from etcd and from
  * shutting down. */
-static const struct apiserver_reply door_answers[] = {
+static const struct apiserver_reply sim_api_fault_replies[] = {
     {
         .status = 429,
         .content_type = STR_INIT("text/plain; charset=utf-8"),
@@ -82,46 +82,49 @@ static const struct apiserver_reply door_answers[] = {
     },
 };
 
-static void door_judge_answer(struct faults *f, struct door_verdict *ret)
+static void sim_api_draw_error_reply(struct faults *f, struct sim_api_outcome *ret)
 {
-    if (faults_strike(f, f->busy)) {
-        *ret = (struct door_verdict){ .fate = DOOR_ANSWER,
-                                      .answer = door_answers[rng_below(&f->rng, 2)] };
-    } else if (faults_strike(f, f->error_500)) {
-        *ret = (struct door_verdict){ .fate = DOOR_ANSWER,
-                                      .execute = rng_chance(&f->rng, 500),
-                                      .answer = door_answers[2] };
-    } else if (faults_strike(f, f->error_503)) {
-        *ret = (struct door_verdict){ .fate = DOOR_ANSWER, .answer = door_answers[3] };
-    } else if (faults_strike(f, f->error_504)) {
-        *ret = (struct door_verdict){ .fate = DOOR_ANSWER,
-                                      .execute = rng_chance(&f->rng, 500),
-                                      .answer = door_answers[4] };
+    if (faults_happens(f, f->error_429)) {
+        *ret = (struct sim_api_outcome){ .fate = SIM_ACTION_REPLY,
+                                         .answer = sim_api_fault_replies[rng_below(&f->rng, 2)] };
+    } else if (faults_happens(f, f->error_500)) {
+        *ret = (struct sim_api_outcome){ .fate = SIM_ACTION_REPLY,
+                                         .execute = rng_chance(&f->rng, 500),
+                                         .answer = sim_api_fault_replies[2] };
+    } else if (faults_happens(f, f->error_503)) {
+        *ret = (struct sim_api_outcome){ .fate = SIM_ACTION_REPLY,
+                                         .answer = sim_api_fault_replies[3] };
+    } else if (faults_happens(f, f->error_504)) {
+        *ret = (struct sim_api_outcome){ .fate = SIM_ACTION_REPLY,
+                                         .execute = rng_chance(&f->rng, 500),
+                                         .answer = sim_api_fault_replies[4] };
     }
 }
 
-void door_judge(struct faults *f, struct door_verdict *ret)
+void sim_api_draw_outcome(struct faults *f, struct sim_api_outcome *ret)
 {
-    *ret = (struct door_verdict){ .fate = DOOR_SERVE, .execute = true };
-    if (f->parted) {
-        *ret = (struct door_verdict){ .fate = DOOR_SILENCE };
-    } else if (f->down || faults_strike(f, f->refused)) {
-        *ret = (struct door_verdict){ .fate = DOOR_FAIL, .failure = door_refused };
-    } else if (faults_strike(f, f->request_lost)) {
+    *ret = (struct sim_api_outcome){ .fate = SIM_ACTION_SERVE, .execute = true };
+    if (f->partitioned) {
+        *ret = (struct sim_api_outcome){ .fate = SIM_ACTION_DROP };
+    } else if (f->down || faults_happens(f, f->refused)) {
+        *ret = (struct sim_api_outcome){ .fate = SIM_ACTION_FAIL, .failure = sim_refused };
+    } else if (faults_happens(f, f->request_lost)) {
         /* Whether the loss is noticed is another matter: a reset comes back, silence does not. */
-        *ret = (struct door_verdict){ .fate = rng_chance(&f->rng, 500) ? DOOR_FAIL : DOOR_SILENCE,
-                                      .failure = door_reset };
-    } else if (faults_strike(f, f->reply_lost)) {
-        *ret = (struct door_verdict){ .fate = rng_chance(&f->rng, 500) ? DOOR_FAIL : DOOR_SILENCE,
-                                      .execute = true,
-                                      .failure = door_reset };
+        *ret = (struct sim_api_outcome){ .fate = rng_chance(&f->rng, 500) ? SIM_ACTION_FAIL
+                                                                          : SIM_ACTION_DROP,
+                                         .failure = sim_reset };
+    } else if (faults_happens(f, f->reply_lost)) {
+        *ret = (struct sim_api_outcome){ .fate = rng_chance(&f->rng, 500) ? SIM_ACTION_FAIL
+                                                                          : SIM_ACTION_DROP,
+                                         .execute = true,
+                                         .failure = sim_reset };
     } else {
-        door_judge_answer(f, ret);
+        sim_api_draw_error_reply(f, ret);
     }
 }
 
 /* The resource a path is about: "/api/v1/namespaces/x/pods/y/eviction?…" is "pods/eviction". */
-static struct str door_resource(struct arena *a, struct str path, bool *ret_named)
+static struct str sim_api_resource(struct arena *a, struct str path, bool *ret_named)
 {
     struct str query;
     struct str rest;
@@ -147,33 +150,33 @@ static struct str door_resource(struct arena *a, struct str path, bool *ret_name
     return arena_str(a, part[at]);
 }
 
-void door_count(struct door *d, struct str path, enum door_verb verb)
+void sim_api_count_request(struct sim_api *d, struct str path, enum sim_api_verb verb)
 {
     CLEANUP(arena_done)
     struct arena tmp = { .first = 256 };
     bool named;
-    struct str resource = door_resource(&tmp, path, &named);
-    verb = verb == DOOR_GET && !named ? DOOR_LIST : verb;
+    struct str resource = sim_api_resource(&tmp, path, &named);
+    verb = verb == SIM_GET && !named ? SIM_LIST : verb;
     d->sent++;
     uint32_t i = 0;
-    while (i < d->tallies_n && !str_eq(d->tallies[i].resource, resource)) {
+    while (i < d->counts_n && !str_eq(d->counts[i].resource, resource)) {
         i++;
     }
-    if (i == d->tallies_n) {
-        if (i + 1 >= DOOR_RESOURCES_MAX) {
+    if (i == d->counts_n) {
+        if (i + 1 >= SIM_RESOURCES_MAX) {
             resource = STR("other");
-            i = DOOR_RESOURCES_MAX - 1;
+            i = SIM_RESOURCES_MAX - 1;
         }
-        d->tallies[i].resource = arena_str(&d->memory, resource);
-        d->tallies_n = i + 1;
+        d->counts[i].resource = arena_str(&d->memory, resource);
+        d->counts_n = i + 1;
     }
-    d->tallies[i].sent[verb]++;
+    d->counts[i].sent[verb]++;
 }
 
-static void door_call_free(struct api_call *call)
+static void sim_api_call_free(struct api_call *call)
 {
-    if (call->door != NULL) {
-        call->door->in_flight--;
+    if (call->sim != NULL) {
+        call->sim->in_flight--;
     }
     list_del(&call->link);
     list_del(&call->orphan.link);
@@ -183,31 +186,31 @@ static void door_call_free(struct api_call *call)
     alloc_free(call);
 }
 
-static void door_orphan_drop(struct faults_orphan *orphan)
+static void sim_api_call_drop(struct faults_orphan *orphan)
 {
-    door_call_free(CONTAINER_OF(orphan, struct api_call, orphan));
+    sim_api_call_free(CONTAINER_OF(orphan, struct api_call, orphan));
 }
 
 /* The client does not wait any more. What is on the wire may still arrive. */
-static void door_call_abandon(struct api_call *call)
+static void sim_api_call_abandon(struct api_call *call)
 {
     if (!call->transit.armed || !rng_chance(&call->faults->rng, call->faults->cancel_executes)) {
-        door_call_free(call);
+        sim_api_call_free(call);
         return;
     }
-    call->door->in_flight--;
-    call->door = NULL;
+    call->sim->in_flight--;
+    call->sim = NULL;
     list_del(&call->link);
     loop_timer_done(&call->delivered);
-    call->orphan.drop = door_orphan_drop;
+    call->orphan.drop = sim_api_call_drop;
     list_add(&call->faults->orphans, &call->orphan.link);
 }
 
-static void door_execute(struct api_call *call, struct apiserver_reply *ret)
+static void sim_api_execute(struct api_call *call, struct apiserver_reply *ret)
 {
     const struct api_request *r = &call->request;
     struct apiserver_request request = {
-        .method = door_methods[r->verb],
+        .method = sim_api_methods[r->verb],
         .path = r->path,
         .content_type = r->content_type,
         .accept = r->accept,
@@ -220,84 +223,84 @@ static void door_execute(struct api_call *call, struct apiserver_reply *ret)
 
 /* Lets the outcome arrive `after` from now, or the end of the client's patience if that is sooner.
  */
-static void door_call_deliver(struct api_call *call, usec_t after)
+static void sim_api_call_deliver(struct api_call *call, usec_t after)
 {
-    usec_t at = loop_now(call->door->view) + after;
+    usec_t at = loop_now(call->sim->view) + after;
     if (at > call->deadline) {
-        call->failure = door_late;
+        call->failure = sim_timeout;
         at = call->deadline;
     }
     loop_timer_set(&call->delivered, at);
 }
 
-static void door_call_arrives(void *ctx)
+static void sim_api_call_arrives(void *ctx)
 {
     struct api_call *call = ctx;
-    struct door_verdict verdict;
-    door_judge(call->faults, &verdict);
+    struct sim_api_outcome outcome;
+    sim_api_draw_outcome(call->faults, &outcome);
     struct apiserver_reply reply = { 0 };
-    if (verdict.execute) {
-        door_execute(call, &reply);
+    if (outcome.execute) {
+        sim_api_execute(call, &reply);
         /* A request that opens a stream is api_watch's business; as a call it is just held open. */
         if (reply.watch != NULL) {
             apiserver_watch_close(reply.watch);
             reply.watch = NULL;
-            verdict.fate = DOOR_SILENCE;
+            outcome.fate = SIM_ACTION_DROP;
         }
     }
-    if (call->door == NULL) {
-        door_call_free(call);
+    if (call->sim == NULL) {
+        sim_api_call_free(call);
         return;
     }
-    call->reply = verdict.fate == DOOR_ANSWER ? verdict.answer : reply;
-    call->date = loop_wall(call->door->net) / SECONDS(1) * SECONDS(1);
-    if (verdict.fate == DOOR_FAIL) {
-        call->failure = verdict.failure;
+    call->reply = outcome.fate == SIM_ACTION_REPLY ? outcome.answer : reply;
+    call->date = loop_wall(call->sim->net) / SECONDS(1) * SECONDS(1);
+    if (outcome.fate == SIM_ACTION_FAIL) {
+        call->failure = outcome.failure;
     }
     usec_t after = faults_latency(call->faults) + call->reply.delay;
-    door_call_deliver(call, verdict.fate == DOOR_SILENCE ? USEC_NEVER / 2 : after);
+    sim_api_call_deliver(call, outcome.fate == SIM_ACTION_DROP ? USEC_NEVER / 2 : after);
 }
 
-static void door_call_delivered(void *ctx)
+static void sim_api_call_delivered(void *ctx)
 {
     struct api_call *call = ctx;
     struct err err;
     struct api_reply reply = { 0 };
     if (call->failure.code != 0) {
-        err = door_err(call->failure);
+        err = sim_api_err(call->failure);
         reply.err = &err;
     } else {
         reply.status = call->reply.status;
         reply.body = call->reply.body;
         reply.retry_after = call->reply.retry_after;
         reply.date = call->date;
-        reply.took = loop_now(call->door->view) - call->sent;
+        reply.took = loop_now(call->sim->view) - call->sent;
     }
     api_on_reply on_reply = call->on_reply;
     void *on_reply_ctx = call->ctx;
     /* The handle is gone before the callback, which may free the door. */
     struct arena memory = { 0 };
     if (call->transit.armed) {
-        door_call_abandon(call); /* given up while it is still under way */
+        sim_api_call_abandon(call); /* given up while it is still under way */
     } else {
         memory = call->memory;
         call->memory = (struct arena){ 0 };
-        door_call_free(call);
+        sim_api_call_free(call);
     }
     on_reply(on_reply_ctx, &reply);
     arena_done(&memory);
 }
 
-static struct api_call *door_send(struct api *api, const struct api_request *request,
-                                  api_on_reply on_reply, void *ctx)
+static struct api_call *sim_api_send(struct api *api, const struct api_request *request,
+                                     api_on_reply on_reply, void *ctx)
 {
-    static const enum door_verb verbs[] = {
-        [API_GET] = DOOR_GET,     [API_POST] = DOOR_POST,     [API_PUT] = DOOR_PUT,
-        [API_PATCH] = DOOR_PATCH, [API_DELETE] = DOOR_DELETE,
+    static const enum sim_api_verb verbs[] = {
+        [API_GET] = SIM_GET,     [API_POST] = SIM_POST,     [API_PUT] = SIM_PUT,
+        [API_PATCH] = SIM_PATCH, [API_DELETE] = SIM_DELETE,
     };
-    struct door *d = door_of(api);
+    struct sim_api *d = sim_api_of(api);
     struct api_call *call = ALLOC_NEW(struct api_call);
-    call->door = d;
+    call->sim = d;
     call->faults = d->faults;
     call->server = d->server;
     call->on_reply = on_reply;
@@ -309,8 +312,8 @@ static struct api_call *door_send(struct api *api, const struct api_request *req
     call->request.body = arena_str(&call->memory, request->body);
     call->agent = arena_str(&call->memory, d->agent);
     call->authorization = arena_str(&call->memory, d->authorization);
-    loop_timer_init(&call->transit, d->net, door_call_arrives, call);
-    loop_timer_init(&call->delivered, d->view, door_call_delivered, call);
+    loop_timer_init(&call->transit, d->net, sim_api_call_arrives, call);
+    loop_timer_init(&call->delivered, d->view, sim_api_call_delivered, call);
     usec_t timeout = request->timeout != 0 ? request->timeout : API_TIMEOUT;
     call->sent = loop_now(d->view);
     call->deadline = call->sent + timeout;
@@ -318,37 +321,37 @@ static struct api_call *door_send(struct api *api, const struct api_request *req
     loop_timer_set(&call->transit, loop_now(d->net) + latency);
     if (latency >= timeout) {
         /* It will still arrive, after the client has given up. */
-        door_call_deliver(call, latency + 1);
+        sim_api_call_deliver(call, latency + 1);
     }
     list_add(&d->calls, &call->link);
     d->in_flight++;
-    door_count(d, request->path, verbs[request->verb]);
+    sim_api_count_request(d, request->path, verbs[request->verb]);
     return call;
 }
 
-static void door_cancel(struct api *api UNUSED, struct api_call *call)
+static void sim_api_cancel(struct api *api UNUSED, struct api_call *call)
 {
-    door_call_abandon(call);
+    sim_api_call_abandon(call);
 }
 
-static const struct api_ops door_ops = {
-    .send = door_send,
-    .cancel = door_cancel,
-    .watch = door_watch,
-    .watch_stop = door_watch_stop,
+static const struct api_ops sim_api_ops = {
+    .send = sim_api_send,
+    .cancel = sim_api_cancel,
+    .watch = sim_api_watch,
+    .watch_stop = sim_api_watch_stop,
 };
 
-struct api *door_new(struct loop *view, struct apiserver *server, struct faults *faults)
+struct api *sim_api_new(struct loop *view, struct apiserver *server, struct faults *faults)
 {
-    struct door *d = ALLOC_NEW(struct door);
-    d->api.ops = &door_ops;
+    struct sim_api *d = ALLOC_NEW(struct sim_api);
+    d->api.ops = &sim_api_ops;
     d->view = view;
-    d->net = vloop_beside(view);
+    d->net = virtual_loop_root_of(view);
     d->server = server;
     d->faults = faults;
     if (faults == NULL) {
-        faults_init(&d->own, 0);
-        d->faults = &d->own;
+        faults_init(&d->no_faults, 0);
+        d->faults = &d->no_faults;
     }
     d->memory.first = 1024;
     d->agent = STR("drydock");
@@ -357,71 +360,71 @@ struct api *door_new(struct loop *view, struct apiserver *server, struct faults 
     return &d->api;
 }
 
-void door_set_agent(struct api *api, struct str agent)
+void sim_api_set_user_agent(struct api *api, struct str agent)
 {
-    struct door *d = door_of(api);
+    struct sim_api *d = sim_api_of(api);
     d->agent = arena_str(&d->memory, agent);
 }
 
-void door_set_token(struct api *api, struct str token)
+void sim_api_set_token(struct api *api, struct str token)
 {
-    struct door *d = door_of(api);
+    struct sim_api *d = sim_api_of(api);
     d->authorization =
         token.n > 0 ? arena_printf(&d->memory, "Bearer " STR_FMT, STR_ARG(token)) : STR_NONE;
 }
 
-void door_free(struct api *api)
+void sim_api_free(struct api *api)
 {
     if (api == NULL) {
         return;
     }
-    struct door *d = door_of(api);
+    struct sim_api *d = sim_api_of(api);
     LIST_EACH (&d->calls, item) {
-        door_call_abandon(CONTAINER_OF(item, struct api_call, link));
+        sim_api_call_abandon(CONTAINER_OF(item, struct api_call, link));
     }
     LIST_EACH (&d->watches, item) {
-        door_watch_stop(api, door_watch_from(item));
+        sim_api_watch_stop(api, sim_api_watch_from(item));
     }
-    faults_done(&d->own);
+    faults_done(&d->no_faults);
     arena_done(&d->memory);
     alloc_free(d);
 }
 
-void door_cut(struct api *api)
+void sim_api_disconnect(struct api *api)
 {
-    struct door *d = door_of(api);
+    struct sim_api *d = sim_api_of(api);
     LIST_EACH (&d->calls, item) {
         struct api_call *call = CONTAINER_OF(item, struct api_call, link);
         /* On its way it is lost by chance, and executed without anybody to tell otherwise. */
         if (call->transit.armed && rng_chance(&d->faults->rng, d->faults->cancel_executes)) {
             struct apiserver_reply reply = { 0 };
-            door_execute(call, &reply);
+            sim_api_execute(call, &reply);
             if (reply.watch != NULL) {
                 apiserver_watch_close(reply.watch);
             }
         }
         loop_timer_stop(&call->transit);
-        call->failure = door_reset;
+        call->failure = sim_reset;
         loop_timer_set(&call->delivered, MIN(loop_now(d->view), call->deadline));
     }
     LIST_EACH (&d->watches, item) {
-        door_watch_cut(door_watch_from(item));
+        sim_api_watch_disconnect(sim_api_watch_from(item));
     }
 }
 
-const struct door_tally *door_tallies(struct api *api, uint32_t *ret_n)
+const struct sim_api_count *sim_api_counts(struct api *api, uint32_t *ret_n)
 {
-    const struct door *d = door_of(api);
-    *ret_n = d->tallies_n;
-    return d->tallies;
+    const struct sim_api *d = sim_api_of(api);
+    *ret_n = d->counts_n;
+    return d->counts;
 }
 
-uint64_t door_sent(struct api *api)
+uint64_t sim_api_sent(struct api *api)
 {
-    return door_of(api)->sent;
+    return sim_api_of(api)->sent;
 }
 
-uint32_t door_in_flight(struct api *api)
+uint32_t sim_api_in_flight(struct api *api)
 {
-    return door_of(api)->in_flight;
+    return sim_api_of(api)->in_flight;
 }

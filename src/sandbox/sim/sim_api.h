@@ -3,9 +3,10 @@
  *
  * Requests travel, are executed by the API server, and their replies travel back, all on timers.
  * The way to the server and the server's work are on the loop that is never frozen
- * (vloop_beside); what reaches the client is on the client's own loop, so a frozen client gets its
- * deliveries at the thaw. Freeing the door is a crash of the client: no callback comes any more,
- * and requests on the wire may or may not still be executed, even after a successor has started.
+ * (virtual_loop_root_of); what reaches the client is on the client's own loop, so a frozen client
+ * gets its deliveries at the thaw. Freeing the door is a crash of the client: no callback comes any
+ * more, and requests on the wire may or may not still be executed, even after a successor has
+ * started.
  */
 #pragma once
 
@@ -14,29 +15,29 @@
 #include "sandbox/apiserver/apiserver.h"
 #include "sandbox/sim/faults.h"
 
-#define DOOR_RESOURCES_MAX 64u /* kinds a client talks about; the rest is counted as "other" */
+#define SIM_RESOURCES_MAX 64u /* kinds a client talks about; the rest is counted as "other" */
 
 /* `faults` is borrowed and may be NULL: a calm network of the door's own. */
-struct api *door_new(struct loop *view, struct apiserver *server, struct faults *faults);
-void door_free(struct api *api); /* accepts NULL */
+struct api *sim_api_new(struct loop *view, struct apiserver *server, struct faults *faults);
+void sim_api_free(struct api *api); /* accepts NULL */
 /* What the server sees as its User-Agent from now on; "drydock" at first. */
-void door_set_agent(struct api *api, struct str agent);
+void sim_api_set_user_agent(struct api *api, struct str agent);
 
 /* Who it is from now on: the owner of this token; "" is the administrator's certificate. */
-void door_set_token(struct api *api, struct str token);
+void sim_api_set_token(struct api *api, struct str token);
 
 /* Every connection breaks: watches end, and calls in flight fail whether executed or not. */
-void door_cut(struct api *api);
+void sim_api_disconnect(struct api *api);
 
-enum door_verb { DOOR_GET, DOOR_LIST, DOOR_WATCH, DOOR_POST, DOOR_PUT, DOOR_PATCH, DOOR_DELETE };
-#define DOOR_VERBS 7
+enum sim_api_verb { SIM_GET, SIM_LIST, SIM_WATCH, SIM_POST, SIM_PUT, SIM_PATCH, SIM_DELETE };
+#define SIM_VERBS 7
 
-struct door_tally {
+struct sim_api_count {
     struct str resource; /* "nodes", "nodes/status", "pods/eviction", "other" */
-    uint64_t sent[DOOR_VERBS];
+    uint64_t sent[SIM_VERBS];
 };
 
 /* What has been sent, by resource in order of first use. Borrowed from the door. */
-const struct door_tally *door_tallies(struct api *api, uint32_t *ret_n);
-uint64_t door_sent(struct api *api); /* all of them */
-uint32_t door_in_flight(struct api *api);
+const struct sim_api_count *sim_api_counts(struct api *api, uint32_t *ret_n);
+uint64_t sim_api_sent(struct api *api); /* all of them */
+uint32_t sim_api_in_flight(struct api *api);

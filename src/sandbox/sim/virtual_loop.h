@@ -12,49 +12,51 @@
 
 #include "port/loop.h"
 
-struct vloop;
+struct virtual_loop;
 
-#define VLOOP_DRIFT_MAX 100000 /* parts per million; no clock that ticks is worse than 10 % */
+#define VIRTUAL_LOOP_DRIFT_MAX                                                                     \
+    100000 /* parts per million; no clock that ticks is worse than 10 % */
 
-struct vloop_event {
+struct virtual_loop_event {
     usec_t now;    /* true time */
     uint64_t seq;  /* of the setting that led to it */
     uint32_t view; /* 0 is the root, others in order of making */
 };
 
 /* Called before each timer that fires. Hash what it is given: same seed, same hash. */
-typedef void (*vloop_on_fire)(void *ctx, const struct vloop_event *event);
+typedef void (*virtual_loop_on_fire)(void *ctx, const struct virtual_loop_event *event);
 
-struct vloop *vloop_new(uint64_t seed, usec_t wall_start);
+struct virtual_loop *virtual_loop_new(uint64_t seed, usec_t wall_start);
 /* No timer may be armed, and every view but the root is gone. Accepts NULL. */
-void vloop_free(struct vloop *v);
+void virtual_loop_free(struct virtual_loop *v);
 
 /* The world's own view: true time, never frozen. What no process owns (wires, servers) runs here.
  */
-struct loop *vloop_root(struct vloop *v);
-struct loop *vloop_view(struct vloop *v, usec_t wall_skew);
+struct loop *virtual_loop_root(struct virtual_loop *v);
+struct loop *virtual_loop_view_new(struct virtual_loop *v, usec_t wall_skew);
 /* No timer of the view may be armed. Accepts NULL. */
-void vloop_view_free(struct loop *view);
+void virtual_loop_view_free(struct loop *view);
 /* The root's view beside `loop`, or `loop` itself when it is no view of a vloop. */
-struct loop *vloop_beside(struct loop *loop);
+struct loop *virtual_loop_root_of(struct loop *loop);
 
-void vloop_freeze(struct loop *view, bool frozen);
-bool vloop_frozen(struct loop *view);
+void virtual_loop_freeze(struct loop *view, bool frozen);
+bool virtual_loop_is_frozen(struct loop *view);
 /* Civil time jumps by `by`; monotonic time does not. */
-void vloop_step_wall(struct loop *view, usec_t by);
+void virtual_loop_step_wall(struct loop *view, usec_t by);
 /* Both clocks of the view run `ppm` parts per million fast from now on. */
-void vloop_drift(struct loop *view, int32_t ppm);
+void virtual_loop_set_drift(struct loop *view, int32_t ppm);
 
-void vloop_trace(struct vloop *v, vloop_on_fire on_fire, void *ctx);
+void virtual_loop_trace(struct virtual_loop *v, virtual_loop_on_fire on_fire, void *ctx);
 
-usec_t vloop_now(const struct vloop *v); /* true time since the start */
+usec_t virtual_loop_now(const struct virtual_loop *v); /* true time since the start */
 /* When the next timer is due that a thawed view owns; USEC_NEVER: none. */
-usec_t vloop_next(struct vloop *v);
+usec_t virtual_loop_next(struct virtual_loop *v);
 /* Runs the next timer due at or before `until`; false: there is none, and the clock is at `until`.
  */
-bool vloop_step(struct vloop *v, usec_t until);
+bool virtual_loop_step(struct virtual_loop *v, usec_t until);
 /* Steps until there is none; answers how many timers fired. */
-uint64_t vloop_run(struct vloop *v, usec_t until);
+uint64_t virtual_loop_run(struct virtual_loop *v, usec_t until);
 
-uint32_t vloop_armed(const struct vloop *v); /* timers, waiting in frozen views included */
-void vloop_check(const struct vloop *v);     /* asserts the order of the heap; O(n) */
+uint32_t
+virtual_loop_armed(const struct virtual_loop *v); /* timers, waiting in frozen views included */
+void virtual_loop_check(const struct virtual_loop *v); /* asserts the order of the heap; O(n) */

@@ -3,35 +3,37 @@
 #include "base/duration.h"
 #include "base/timestamp.h"
 
-const struct thing_type thing_types[THING_KINDS] = {
-    [THING_NODE] = { STR_INIT(""), STR_INIT("v1"), STR_INIT("nodes"), STR_INIT("Node"), node_tend },
-    [THING_NAMESPACE] = { STR_INIT(""), STR_INIT("v1"), STR_INIT("namespaces"),
-                          STR_INIT("Namespace"), namespace_tend },
-    [THING_BUDGET] = { STR_INIT("policy"), STR_INIT("v1"), STR_INIT("poddisruptionbudgets"),
-                       STR_INIT("PodDisruptionBudget"), budget_tend },
-    [THING_DEPLOYMENT] = { STR_INIT("apps"), STR_INIT("v1"), STR_INIT("deployments"),
-                           STR_INIT("Deployment"), deployment_tend },
-    [THING_REPLICASET] = { STR_INIT("apps"), STR_INIT("v1"), STR_INIT("replicasets"),
-                           STR_INIT("ReplicaSet"), replicaset_tend },
-    [THING_STATEFULSET] = { STR_INIT("apps"), STR_INIT("v1"), STR_INIT("statefulsets"),
-                            STR_INIT("StatefulSet"), statefulset_tend },
-    [THING_DAEMONSET] = { STR_INIT("apps"), STR_INIT("v1"), STR_INIT("daemonsets"),
-                          STR_INIT("DaemonSet"), daemonset_tend },
-    [THING_CRONJOB] = { STR_INIT("batch"), STR_INIT("v1"), STR_INIT("cronjobs"),
-                        STR_INIT("CronJob"), cronjob_tend },
-    [THING_JOB] = { STR_INIT("batch"), STR_INIT("v1"), STR_INIT("jobs"), STR_INIT("Job"),
-                    job_tend },
-    [THING_POD] = { STR_INIT(""), STR_INIT("v1"), STR_INIT("pods"), STR_INIT("Pod"), pod_tend },
+const struct world_kind_info world_kinds[WORLD_KINDS] = {
+    [WORLD_NODE] = { STR_INIT(""), STR_INIT("v1"), STR_INIT("nodes"), STR_INIT("Node"),
+                     world_node_reconcile },
+    [WORLD_NAMESPACE] = { STR_INIT(""), STR_INIT("v1"), STR_INIT("namespaces"),
+                          STR_INIT("Namespace"), namespace_reconcile },
+    [WORLD_PDB] = { STR_INIT("policy"), STR_INIT("v1"), STR_INIT("poddisruptionbudgets"),
+                    STR_INIT("PodDisruptionBudget"), pdb_reconcile },
+    [WORLD_DEPLOYMENT] = { STR_INIT("apps"), STR_INIT("v1"), STR_INIT("deployments"),
+                           STR_INIT("Deployment"), deployment_reconcile },
+    [WORLD_REPLICASET] = { STR_INIT("apps"), STR_INIT("v1"), STR_INIT("replicasets"),
+                           STR_INIT("ReplicaSet"), replicaset_reconcile },
+    [WORLD_STATEFULSET] = { STR_INIT("apps"), STR_INIT("v1"), STR_INIT("statefulsets"),
+                            STR_INIT("StatefulSet"), statefulset_reconcile },
+    [WORLD_DAEMONSET] = { STR_INIT("apps"), STR_INIT("v1"), STR_INIT("daemonsets"),
+                          STR_INIT("DaemonSet"), daemonset_reconcile },
+    [WORLD_CRONJOB] = { STR_INIT("batch"), STR_INIT("v1"), STR_INIT("cronjobs"),
+                        STR_INIT("CronJob"), cronjob_reconcile },
+    [WORLD_JOB] = { STR_INIT("batch"), STR_INIT("v1"), STR_INIT("jobs"), STR_INIT("Job"),
+                    job_reconcile },
+    [WORLD_POD] = { STR_INIT(""), STR_INIT("v1"), STR_INIT("pods"), STR_INIT("Pod"),
+                    world_pod_reconcile },
 };
 
-const struct jval *thing_object(struct thing *t)
+const struct jval *world_object_get(struct world_object *t)
 {
-    const struct thing_type *type = &thing_types[t->kind];
+    const struct world_kind_info *type = &world_kinds[t->kind];
     return t->gone ? NULL
                    : apiserver_find(t->w->server, type->group, type->plural, t->namespace, t->name);
 }
 
-void thing_dirty(struct thing *t)
+void world_mark_dirty(struct world_object *t)
 {
     if (t->gone || list_linked(&t->dirty)) {
         return;
@@ -42,38 +44,38 @@ void thing_dirty(struct thing *t)
     }
 }
 
-static void thing_due(void *ctx)
+static void world_object_on_timer(void *ctx)
 {
-    thing_dirty(ctx);
+    world_mark_dirty(ctx);
 }
 
-void thing_dirty_at(struct thing *t, usec_t at)
+void world_mark_dirty_at(struct world_object *t, usec_t at)
 {
     if (!t->gone) {
         loop_timer_pull(&t->timer, at);
     }
 }
 
-struct thing *world_find(struct world *w, enum thing_kind kind, struct str key)
+struct world_object *world_find(struct world *w, enum world_kind kind, struct str key)
 {
-    return map_find(&w->things[kind], key);
+    return map_find(&w->objects[kind], key);
 }
 
-struct thing *thing_first(struct world *w, enum thing_kind kind)
+struct world_object *world_object_first(struct world *w, enum world_kind kind)
 {
     struct list *head = &w->of_kind[kind];
-    return list_empty(head) ? NULL : THING_OF(head->next, of_kind);
+    return list_empty(head) ? NULL : WORLD_OBJECT_OF(head->next, of_kind);
 }
 
-struct thing *thing_next(struct thing *t)
+struct world_object *world_object_next(struct world_object *t)
 {
     struct list *head = &t->w->of_kind[t->kind];
-    return t->of_kind.next == head ? NULL : THING_OF(t->of_kind.next, of_kind);
+    return t->of_kind.next == head ? NULL : WORLD_OBJECT_OF(t->of_kind.next, of_kind);
 }
 
-struct str thing_path(struct thing *t, const char *subresource)
+struct str world_object_url(struct world_object *t, const char *subresource)
 {
-    const struct thing_type *type = &thing_types[t->kind];
+    const struct world_kind_info *type = &world_kinds[t->kind];
     struct str root = type->group.n == 0 ? STR("/api") : STR("/apis/");
     struct str within = t->namespace.n == 0 ? STR("") : STR("/namespaces/");
     return arena_printf(
@@ -109,12 +111,12 @@ int world_patch(struct world *w, const char *who, struct str path, struct str bo
 }
 
 /* Whether merging `want` into `have` would change nothing. */
-static bool status_holds(const struct jval *have, const struct tree *want)
+static bool world_status_contains(const struct jval *have, const struct tree *want)
 {
     if (tree_kind(want) == JOBJ && want->n > 0) {
         TREE_EACH (want, member) {
             const struct jval *v = jval_get(have, member->key);
-            if (tree_kind(member) == JNULL ? v != NULL : !status_holds(v, member)) {
+            if (tree_kind(member) == JNULL ? v != NULL : !world_status_contains(v, member)) {
                 return false;
             }
         }
@@ -130,7 +132,7 @@ static bool status_holds(const struct jval *have, const struct tree *want)
             return false;
         }
         JVAL_EACH (have, item) {
-            if (!status_holds(item, tree_index(want, i++))) {
+            if (!world_status_contains(item, tree_index(want, i++))) {
                 return false;
             }
         }
@@ -149,19 +151,19 @@ static bool status_holds(const struct jval *have, const struct tree *want)
     return true;
 }
 
-void thing_set_status(struct thing *t, const char *who, struct tree *status)
+void world_object_set_status(struct world_object *t, const char *who, struct tree *status)
 {
     struct world *w = t->w;
-    const struct jval *object = thing_object(t);
-    if (object == NULL || status_holds(jval_get(object, STR("status")), status)) {
+    const struct jval *object = world_object_get(t);
+    if (object == NULL || world_status_contains(jval_get(object, STR("status")), status)) {
         return;
     }
     struct tree *patch = tree_obj(&w->tmp);
     tree_set(&w->tmp, patch, STR("status"), status);
-    (void)world_patch(w, who, thing_path(t, "/status"), tree_json(&w->tmp, patch));
+    (void)world_patch(w, who, world_object_url(t, "/status"), tree_json(&w->tmp, patch));
 }
 
-void thing_delete(struct thing *t, const char *who, int64_t grace)
+void world_object_delete(struct world_object *t, const char *who, int64_t grace)
 {
     struct world *w = t->w;
     struct str body = grace < 0
@@ -171,7 +173,7 @@ void thing_delete(struct thing *t, const char *who, int64_t grace)
                                          "{\"gracePeriodSeconds\":%lld,"
                                          "\"preconditions\":{\"uid\":\"" STR_FMT "\"}}",
                                          (long long)grace, STR_ARG(t->uid));
-    (void)world_send(w, who, "DELETE", thing_path(t, ""), body, NULL);
+    (void)world_send(w, who, "DELETE", world_object_url(t, ""), body, NULL);
 }
 
 struct str world_time(struct world *w)
@@ -186,7 +188,7 @@ int64_t jval_number(const struct jval *v, const char *path, int64_t otherwise)
     return jval_i64(jval_at(v, path), &n) ? n : otherwise;
 }
 
-usec_t jval_span_at(const struct jval *object, const char *annotation, usec_t otherwise)
+usec_t jval_duration_at(const struct jval *object, const char *annotation, usec_t otherwise)
 {
     struct err err = { 0 };
     int64_t ns;
@@ -196,7 +198,7 @@ usec_t jval_span_at(const struct jval *object, const char *annotation, usec_t ot
     return text.n > 0 && duration_parse(text, &ns, &err) == 0 && ns >= 0 ? ns / 1000 : otherwise;
 }
 
-int64_t jval_share(const struct jval *v, int64_t whole, bool round_up, int64_t otherwise)
+int64_t jval_int_or_percent(const struct jval *v, int64_t whole, bool round_up, int64_t otherwise)
 {
     int64_t n;
     struct str digits;
@@ -231,16 +233,16 @@ struct tree *world_condition(struct world *w, const struct jval *old_list, const
     return t;
 }
 
-static void thing_free(struct thing *t)
+static void world_object_free(struct world_object *t)
 {
     list_del(&t->dirty);
     loop_timer_done(&t->timer);
-    loop_timer_done(&t->beat);
+    loop_timer_done(&t->heartbeat);
     arena_done(&t->memory);
     alloc_free(t);
 }
 
-static struct str thing_owner_uid(const struct jval *object)
+static struct str world_object_owner_uid(const struct jval *object)
 {
     JVAL_EACH (jval_at(object, "metadata.ownerReferences"), ref) {
         if (jval_bool(jval_at(ref, "controller"), false)) {
@@ -250,10 +252,10 @@ static struct str thing_owner_uid(const struct jval *object)
     return STR_NONE;
 }
 
-static void thing_adopt(struct thing *t, const struct jval *object)
+static void world_object_adopt(struct world_object *t, const struct jval *object)
 {
-    struct str uid = thing_owner_uid(object);
-    struct thing *owner = uid.n > 0 ? map_find(&t->w->by_uid, uid) : NULL;
+    struct str uid = world_object_owner_uid(object);
+    struct world_object *owner = uid.n > 0 ? map_find(&t->w->by_uid, uid) : NULL;
     if (owner == t->owner) {
         return;
     }
@@ -264,10 +266,10 @@ static void thing_adopt(struct thing *t, const struct jval *object)
     }
 }
 
-static struct thing *thing_new(struct world *w, enum thing_kind kind, struct str key,
-                               const struct jval *object)
+static struct world_object *world_object_new(struct world *w, enum world_kind kind, struct str key,
+                                             const struct jval *object)
 {
-    struct thing *t = ALLOC_NEW(struct thing);
+    struct world_object *t = ALLOC_NEW(struct world_object);
     const struct jval *metadata = jval_get(object, STR("metadata"));
     t->w = w;
     t->kind = kind;
@@ -278,89 +280,89 @@ static struct thing *thing_new(struct world *w, enum thing_kind kind, struct str
     t->uid = arena_str(&t->memory, jval_str(jval_get(metadata, STR("uid"))));
     list_init(&t->children);
     list_init(&t->pods);
-    loop_timer_init(&t->timer, w->loop, thing_due, t);
+    loop_timer_init(&t->timer, w->loop, world_object_on_timer, t);
     list_add(&w->of_kind[kind], &t->of_kind);
-    (void)map_put(&w->things[kind], t->key, t); /* there was none */
+    (void)map_put(&w->objects[kind], t->key, t); /* there was none */
     (void)map_put(&w->by_uid, t->uid, t);
     return t;
 }
 
 /* The object is gone; the record follows when nobody can be looking at it any more. */
-static void thing_end(struct thing *t)
+static void world_object_remove(struct world_object *t)
 {
     struct world *w = t->w;
     t->gone = true;
-    (void)map_del(&w->things[t->kind], t->key);
+    (void)map_del(&w->objects[t->kind], t->key);
     (void)map_del(&w->by_uid, t->uid);
     LIST_EACH (&t->children, item) {
         list_del(item);
-        THING_OF(item, sibling)->owner = NULL;
+        WORLD_OBJECT_OF(item, sibling)->owner = NULL;
     }
-    if (t->kind == THING_NODE) {
-        node_gone(t);
+    if (t->kind == WORLD_NODE) {
+        world_node_gone(t);
     }
-    if (t->kind == THING_POD) {
-        pod_observe(t, NULL, NULL);
+    if (t->kind == WORLD_POD) {
+        world_pod_observe(t, NULL, NULL);
     }
     list_del(&t->sibling);
     list_del(&t->of_kind);
     list_del(&t->dirty);
     loop_timer_stop(&t->timer);
-    loop_timer_stop(&t->beat);
-    list_add(&w->graveyard, &t->dirty);
+    loop_timer_stop(&t->heartbeat);
+    list_add(&w->gone_objects, &t->dirty);
     if (!w->turn.armed) {
         loop_timer_set(&w->turn, loop_now(w->loop) + w->config.react);
     }
 }
 
-static bool thing_kind_of(struct str group, struct str plural, enum thing_kind *ret)
+static bool world_kind_of(struct str group, struct str plural, enum world_kind *ret)
 {
-    for (int kind = 0; kind < THING_KINDS; kind++) {
-        if (str_eq(thing_types[kind].plural, plural) && str_eq(thing_types[kind].group, group)) {
-            *ret = (enum thing_kind)kind;
+    for (int kind = 0; kind < WORLD_KINDS; kind++) {
+        if (str_eq(world_kinds[kind].plural, plural) && str_eq(world_kinds[kind].group, group)) {
+            *ret = (enum world_kind)kind;
             return true;
         }
     }
     return false;
 }
 
-static void world_observe(struct world *w, enum thing_kind kind, struct str key,
+static void world_observe(struct world *w, enum world_kind kind, struct str key,
                           const struct jval *old, const struct jval *now)
 {
-    struct thing *t = world_find(w, kind, key);
+    struct world_object *t = world_find(w, kind, key);
     if (t != NULL && (now == NULL || !str_eq(t->uid, jval_str(jval_at(now, "metadata.uid"))))) {
         if (t->owner != NULL) {
-            thing_dirty(t->owner);
+            world_mark_dirty(t->owner);
         }
-        thing_end(t);
+        world_object_remove(t);
         t = NULL;
     }
     if (now == NULL) {
         return;
     }
     if (t == NULL) {
-        t = thing_new(w, kind, key, now);
+        t = world_object_new(w, kind, key, now);
     }
-    thing_adopt(t, now);
-    if (kind == THING_POD) {
-        pod_observe(t, old, now);
-    } else if (kind == THING_NODE) {
-        node_observe(t, now);
+    world_object_adopt(t, now);
+    if (kind == WORLD_POD) {
+        world_pod_observe(t, old, now);
+    } else if (kind == WORLD_NODE) {
+        world_node_observe(t, now);
     }
     if (t->owner != NULL) {
-        thing_dirty(t->owner);
+        world_mark_dirty(t->owner);
     }
-    thing_dirty(t);
+    world_mark_dirty(t);
 }
 
-static void world_committed(void *ctx, const struct apiserver_commit *commit)
+static void world_on_server_commit(void *ctx, const struct apiserver_commit *commit)
 {
     struct world *w = ctx;
-    enum thing_kind kind;
+    enum world_kind kind;
     if (w->on_commit != NULL) {
         w->on_commit(w->on_commit_ctx, commit);
     }
-    if (!thing_kind_of(commit->group, commit->plural, &kind)) {
+    if (!world_kind_of(commit->group, commit->plural, &kind)) {
         return;
     }
     char text[512]; /* names and namespaces are at most 253 and 63 long */
@@ -374,7 +376,7 @@ static void world_committed(void *ctx, const struct apiserver_commit *commit)
     world_observe(w, kind, key, commit->old, commit->now);
 }
 
-static void world_turn(void *ctx)
+static void world_reconcile(void *ctx)
 {
     struct world *w = ctx;
     /* What becomes dirty by this turn's writes is for the next one. */
@@ -386,13 +388,13 @@ static void world_turn(void *ctx)
         list_add(&now, item);
     }
     while (!list_empty(&now)) {
-        struct thing *t = THING_OF(now.next, dirty);
+        struct world_object *t = WORLD_OBJECT_OF(now.next, dirty);
         list_del(&t->dirty);
-        thing_types[t->kind].tend(w, t);
+        world_kinds[t->kind].reconcile(w, t);
         arena_reset(&w->tmp);
     }
-    LIST_EACH (&w->graveyard, item) {
-        thing_free(THING_OF(item, dirty));
+    LIST_EACH (&w->gone_objects, item) {
+        world_object_free(WORLD_OBJECT_OF(item, dirty));
     }
     if (!list_empty(&w->dirty)) {
         loop_timer_pull(&w->turn, loop_now(w->loop) + w->config.react);
@@ -425,18 +427,18 @@ static void world_defaults(struct world_config *c)
     c->nodes = MIN(c->nodes, WORLD_NODES_MAX);
 }
 
-static void world_visit(void *ctx, const struct jval *object)
+static void world_observe_existing(void *ctx, const struct jval *object)
 {
     struct world *w = ctx;
     struct str kind = jval_str(jval_at(object, "kind"));
     struct str namespace = jval_str(jval_at(object, "metadata.namespace"));
     struct str name = jval_str(jval_at(object, "metadata.name"));
-    for (int i = 0; i < THING_KINDS; i++) {
-        if (str_eq(thing_types[i].kind, kind)) {
+    for (int i = 0; i < WORLD_KINDS; i++) {
+        if (str_eq(world_kinds[i].kind, kind)) {
             struct str key = namespace.n == 0 ? name
                                               : arena_printf(&w->tmp, STR_FMT "/" STR_FMT,
                                                              STR_ARG(namespace), STR_ARG(name));
-            world_observe(w, (enum thing_kind)i, key, NULL, object);
+            world_observe(w, (enum world_kind)i, key, NULL, object);
         }
     }
 }
@@ -451,17 +453,17 @@ struct world *world_new(struct loop *loop, struct apiserver *server,
     world_defaults(&w->config);
     rng_init(&w->rng, config->seed);
     list_init(&w->dirty);
-    list_init(&w->graveyard);
+    list_init(&w->gone_objects);
     list_init(&w->waiting);
-    for (int i = 0; i < THING_KINDS; i++) {
+    for (int i = 0; i < WORLD_KINDS; i++) {
         list_init(&w->of_kind[i]);
     }
-    loop_timer_init(&w->turn, loop, world_turn, w);
-    apiserver_on_commit(server, world_committed, w);
+    loop_timer_init(&w->turn, loop, world_reconcile, w);
+    apiserver_on_commit(server, world_on_server_commit, w);
     /* Owners before what they own, as the kinds are ordered. */
-    for (int i = 0; i < THING_KINDS; i++) {
-        apiserver_each(server, thing_types[i].group, thing_types[i].plural, STR(""), world_visit,
-                       w);
+    for (int i = 0; i < WORLD_KINDS; i++) {
+        apiserver_each(server, world_kinds[i].group, world_kinds[i].plural, STR(""),
+                       world_observe_existing, w);
     }
     for (uint32_t i = 0; i < w->config.nodes; i++) {
         struct err err = { 0 };
@@ -481,14 +483,14 @@ void world_free(struct world *w)
         return;
     }
     apiserver_on_commit(w->server, NULL, NULL);
-    for (int i = 0; i < THING_KINDS; i++) {
-        MAP_EACH (&w->things[i], item) {
-            thing_free(map_item_value(item));
+    for (int i = 0; i < WORLD_KINDS; i++) {
+        MAP_EACH (&w->objects[i], item) {
+            world_object_free(map_item_value(item));
         }
-        map_done(&w->things[i]);
+        map_done(&w->objects[i]);
     }
-    LIST_EACH (&w->graveyard, item) {
-        thing_free(THING_OF(item, dirty));
+    LIST_EACH (&w->gone_objects, item) {
+        world_object_free(WORLD_OBJECT_OF(item, dirty));
     }
     map_done(&w->by_uid);
     loop_timer_done(&w->turn);
@@ -502,12 +504,12 @@ void world_on_commit(struct world *w, apiserver_on_commit_fn fn, void *ctx)
     w->on_commit_ctx = ctx;
 }
 
-uint32_t world_nodes(const struct world *w)
+uint32_t world_node_count(const struct world *w)
 {
-    return map_count(&w->things[THING_NODE]);
+    return map_count(&w->objects[WORLD_NODE]);
 }
 
-uint64_t world_requests(const struct world *w)
+uint64_t world_requests_sent(const struct world *w)
 {
     return w->requests;
 }

@@ -68,8 +68,8 @@ int world_fail_node(struct world *w, struct str name, struct err *err);
 NODISCARD
 int world_recover_node(struct world *w, struct str name, struct err *err);
 
-uint32_t world_nodes(const struct world *w);
-uint64_t world_requests(const struct world *w); /* sent to the server so far */
+uint32_t world_node_count(const struct world *w);
+uint64_t world_requests_sent(const struct world *w); /* sent to the server so far */
 
 /* Reads a world's file (YAML; the grammar is in world_file.c) over the defaults in `*ret`; the
  * objects it lists are in `*ret_objects`, JSON documents to be created in this order. */
@@ -78,4 +78,4 @@ int world_file_read(struct str yaml, struct arena *out, struct world_config *ret
                     struct str **ret_objects, uint32_t *ret_objects_n, struct err *err);
 /* Creates them. The first that is refused ends it, with the server's words. */
 NODISCARD
-int world_create(struct world *w, const struct str *objects, uint32_t n, struct err *err);
+int world_create_objects(struct world *w, const struct str *objects, uint32_t n, struct err *err);

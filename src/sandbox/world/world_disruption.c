@@ -4,35 +4,35 @@
 
 #define CONTROLLER "kube-controller-manager"
 /* An evicted pod that is still there that long after counts as alive again. */
-#define BUDGET_DISRUPTED SECONDS(120)
+#define PDB_DISRUPTED_TIMEOUT SECONDS(120)
 
-void budget_pod_changed(struct world *w, struct str namespace)
+void pdb_pod_changed(struct world *w, struct str namespace)
 {
-    THINGS_EACH(w, THING_BUDGET, t)
+    WORLD_OBJECTS_EACH(w, WORLD_PDB, t)
     {
         if (str_eq(t->namespace, namespace)) {
-            thing_dirty(t);
+            world_mark_dirty(t);
         }
     }
 }
 
 /* Whose replicas say how many there should be: a pod's set, or the set's Deployment. */
-static struct thing *budget_controller(struct thing *pod)
+static struct world_object *pdb_pod_controller(struct world_object *pod)
 {
-    struct thing *owner = pod->owner;
-    return owner != NULL && owner->kind == THING_REPLICASET && owner->owner != NULL ? owner->owner
+    struct world_object *owner = pod->owner;
+    return owner != NULL && owner->kind == WORLD_REPLICASET && owner->owner != NULL ? owner->owner
                                                                                     : owner;
 }
 
-struct budget_count {
+struct pdb_pod_count {
     uint32_t pods;
     uint32_t healthy;
     int64_t scale; /* what the pods' controllers want together */
 };
 
 /* Entries that still hold back: the pod is there, not yet deleting, and it is not long ago. */
-static struct tree *budget_disrupted(struct thing *t, const struct jval *object,
-                                     usec_t *ret_next_wall)
+static struct tree *pdb_disrupted_pods(struct world_object *t, const struct jval *object,
+                                       usec_t *ret_next_wall)
 {
     struct world *w = t->w;
     usec_t wall = loop_wall(w->loop);
@@ -41,13 +41,13 @@ static struct tree *budget_disrupted(struct thing *t, const struct jval *object,
     JVAL_EACH (jval_at(object, "status.disruptedPods"), entry) {
         struct str key = arena_printf(&w->tmp, STR_FMT "/" STR_FMT, STR_ARG(t->namespace),
                                       STR_ARG(jval_key(entry)));
-        struct thing *pod = world_find(w, THING_POD, key);
+        struct world_object *pod = world_find(w, WORLD_POD, key);
         struct timestamp at;
         struct err err = { 0 };
         if (pod == NULL || pod->deleting || timestamp_parse(jval_str(entry), &at, &err) != 0) {
             continue;
         }
-        usec_t until = timestamp_to_usec(at) + BUDGET_DISRUPTED;
+        usec_t until = timestamp_to_usec(at) + PDB_DISRUPTED_TIMEOUT;
         if (until > wall) {
             tree_set(&w->tmp, kept, jval_key(entry), tree_str(&w->tmp, jval_str(entry)));
             *ret_next_wall = MIN(*ret_next_wall, until);
@@ -56,36 +56,36 @@ static struct tree *budget_disrupted(struct thing *t, const struct jval *object,
     return kept;
 }
 
-static void budget_count(struct thing *t, const struct selector *selector,
-                         const struct tree *disrupted, struct budget_count *ret)
+static void pdb_count_pods(struct world_object *t, const struct selector *selector,
+                           const struct tree *disrupted, struct pdb_pod_count *ret)
 {
     struct world *w = t->w;
-    *ret = (struct budget_count){ 0 };
+    *ret = (struct pdb_pod_count){ 0 };
     CLEANUP(map_done)
     struct map seen = { 0 };
-    THINGS_EACH(w, THING_POD, pod)
+    WORLD_OBJECTS_EACH(w, WORLD_POD, pod)
     {
         if (!str_eq(pod->namespace, t->namespace) ||
-            !selector_match_jval(selector, jval_at(thing_object(pod), "metadata.labels"))) {
+            !selector_match_jval(selector, jval_at(world_object_get(pod), "metadata.labels"))) {
             continue;
         }
         ret->pods++;
         ret->healthy +=
             pod->ready && !pod->deleting && tree_get(disrupted, pod->name) == NULL ? 1 : 0;
-        struct thing *controller = budget_controller(pod);
+        struct world_object *controller = pdb_pod_controller(pod);
         if (controller != NULL && map_find(&seen, controller->uid) == NULL) {
             (void)map_put(&seen, controller->uid, controller); /* it was not there */
-            ret->scale += jval_number(thing_object(controller), "spec.replicas", 0);
+            ret->scale += jval_number(world_object_get(controller), "spec.replicas", 0);
         }
     }
 }
 
-static void budget_post(struct thing *t, const struct budget_count *n, int64_t expected,
-                        int64_t desired, struct tree *disrupted)
+static void pdb_write_status(struct world_object *t, const struct pdb_pod_count *n,
+                             int64_t expected, int64_t desired, struct tree *disrupted)
 {
     struct world *w = t->w;
     struct arena *a = &w->tmp;
-    const struct jval *object = thing_object(t);
+    const struct jval *object = world_object_get(t);
     int64_t generation = jval_number(object, "metadata.generation", 1);
     int64_t allowed = expected > 0 ? MAX((int64_t)n->healthy - desired, 0) : 0;
     struct tree *status = tree_obj(a);
@@ -110,12 +110,12 @@ static void budget_post(struct thing *t, const struct budget_count *n, int64_t e
     if (disrupted->n > 0) {
         tree_set(a, status, STR("disruptedPods"), disrupted);
     }
-    thing_set_status(t, CONTROLLER, status);
+    world_object_set_status(t, CONTROLLER, status);
 }
 
-void budget_tend(struct world *w, struct thing *t)
+void pdb_reconcile(struct world *w, struct world_object *t)
 {
-    const struct jval *object = thing_object(t);
+    const struct jval *object = world_object_get(t);
     struct selector selector;
     struct err err = { 0 };
     if (object == NULL || jval_at(object, "metadata.deletionTimestamp") != NULL ||
@@ -123,22 +123,22 @@ void budget_tend(struct world *w, struct thing *t)
         return; /* the server refuses selectors that cannot be read */
     }
     usec_t next_wall;
-    struct tree *disrupted = budget_disrupted(t, object, &next_wall);
-    struct budget_count n;
-    budget_count(t, &selector, disrupted, &n);
+    struct tree *disrupted = pdb_disrupted_pods(t, object, &next_wall);
+    struct pdb_pod_count n;
+    pdb_count_pods(t, &selector, disrupted, &n);
     const struct jval *most = jval_at(object, "spec.maxUnavailable");
     const struct jval *least = jval_at(object, "spec.minAvailable");
     int64_t expected = n.pods;
     int64_t desired = 0;
     if (most != NULL) {
         expected = n.scale;
-        desired = MAX(expected - jval_share(most, expected, true, 0), 0);
+        desired = MAX(expected - jval_int_or_percent(most, expected, true, 0), 0);
     } else if (least != NULL) {
         expected = jval_kind(least) == JSTR ? n.scale : n.pods;
-        desired = jval_share(least, expected, true, 0);
+        desired = jval_int_or_percent(least, expected, true, 0);
     }
-    budget_post(t, &n, expected, desired, disrupted);
+    pdb_write_status(t, &n, expected, desired, disrupted);
     if (next_wall != USEC_NEVER) {
-        thing_dirty_at(t, loop_now(w->loop) + next_wall - loop_wall(w->loop));
+        world_mark_dirty_at(t, loop_now(w->loop) + next_wall - loop_wall(w->loop));
     }
 }

@@ -33,7 +33,7 @@
 #include "format/yaml.h"
 #include "sandbox/world/world_internal.h"
 
-#define FILE_OBJECTS_MAX 10000u /* a world, not a data center */
+#define WORLD_FILE_OBJECTS_MAX 10000u /* a world, not a data center */
 
 struct world_file {
     struct ydoc doc;
@@ -44,7 +44,7 @@ struct world_file {
     struct err *err;
 };
 
-static int file_wrong(struct world_file *f, const struct jval *v, const char *what)
+static int world_file_error(struct world_file *f, const struct jval *v, const char *what)
 {
     struct pos pos = ydoc_pos(&f->doc, v);
     int r = err_set(f->err, ERR_INVALID, "line %u, column %u: %s", pos.line, pos.column, what);
@@ -52,11 +52,11 @@ static int file_wrong(struct world_file *f, const struct jval *v, const char *wh
     return r;
 }
 
-static int file_known(struct world_file *f, const struct jval *object, const char *const *names,
-                      size_t n, const char *where)
+static int world_file_check_members(struct world_file *f, const struct jval *object,
+                                    const char *const *names, size_t n, const char *where)
 {
     if (jval_kind(object) != JOBJ) {
-        return file_wrong(f, object, "found no mapping where one is wanted");
+        return world_file_error(f, object, "found no mapping where one is wanted");
     }
     JVAL_EACH (object, member) {
         size_t i = 0;
@@ -74,8 +74,8 @@ static int file_known(struct world_file *f, const struct jval *object, const cha
     return 0;
 }
 
-static int file_number(struct world_file *f, const struct jval *object, const char *name,
-                       int64_t max, int64_t *ret)
+static int world_file_read_number(struct world_file *f, const struct jval *object, const char *name,
+                                  int64_t max, int64_t *ret)
 {
     const struct jval *v = jval_get(object, str_from(name));
     int64_t n;
@@ -86,13 +86,14 @@ static int file_number(struct world_file *f, const struct jval *object, const ch
         char what[128];
         (void)snprintf(what, sizeof(what), "%s: want a number from 0 to %lld", name,
                        (long long)max); /* it fits */
-        return file_wrong(f, v, what);
+        return world_file_error(f, v, what);
     }
     *ret = n;
     return 0;
 }
 
-static int file_delays(struct world_file *f, const struct jval *delays, struct world_config *c)
+static int world_file_read_delays(struct world_file *f, const struct jval *delays,
+                                  struct world_config *c)
 {
     static const char *const names[] = { "react", "startMin", "startMax", "stop",
                                          "run",   "boot",     "reboot",   "unknown" };
@@ -101,7 +102,7 @@ static int file_delays(struct world_file *f, const struct jval *delays, struct w
     if (delays == NULL) {
         return 0;
     }
-    int r = file_known(f, delays, names, ARRAY_LEN(names), "delays");
+    int r = world_file_check_members(f, delays, names, ARRAY_LEN(names), "delays");
     if (r != 0) {
         return r;
     }
@@ -110,7 +111,7 @@ static int file_delays(struct world_file *f, const struct jval *delays, struct w
         int64_t ns;
         struct err err = { 0 };
         if (v != NULL && (duration_parse(jval_str(v), &ns, &err) != 0 || ns < 0)) {
-            return file_wrong(f, v, "want a duration such as 30s");
+            return world_file_error(f, v, "want a duration such as 30s");
         }
         if (v != NULL) {
             *fields[i] = ns / 1000;
@@ -119,10 +120,10 @@ static int file_delays(struct world_file *f, const struct jval *delays, struct w
     return 0;
 }
 
-static int file_add(struct world_file *f, const struct jval *at, struct str json)
+static int world_file_add(struct world_file *f, const struct jval *at, struct str json)
 {
-    if (f->n >= FILE_OBJECTS_MAX) {
-        return file_wrong(f, at, "more objects than a world takes");
+    if (f->n >= WORLD_FILE_OBJECTS_MAX) {
+        return world_file_error(f, at, "more objects than a world takes");
     }
     ARENA_GROW(f->out, f->objects, f->n, f->cap);
     f->objects[f->n++] = json;
@@ -130,7 +131,7 @@ static int file_add(struct world_file *f, const struct jval *at, struct str json
 }
 
 /* Name and namespace go into JSON as they are, so they are held against the API's rules here. */
-static bool file_name_right(struct str name)
+static bool world_file_name_valid(struct str name)
 {
     for (size_t i = 0; i < name.n; i++) {
         char c = name.p[i];
@@ -141,33 +142,33 @@ static bool file_name_right(struct str name)
     return name.n > 0 && name.n <= 63;
 }
 
-static int file_names(struct world_file *f, const struct jval *v, struct str *ret_name,
-                      struct str *ret_namespace)
+static int world_file_read_names(struct world_file *f, const struct jval *v, struct str *ret_name,
+                                 struct str *ret_namespace)
 {
     *ret_name = jval_str(jval_get(v, STR("name")));
     const struct jval *namespace = jval_get(v, STR("namespace"));
     *ret_namespace = namespace != NULL ? jval_str(namespace) : STR("default");
-    if (!file_name_right(*ret_name)) {
-        return file_wrong(f, v, "want a name of small letters, digits and '-'");
+    if (!world_file_name_valid(*ret_name)) {
+        return world_file_error(f, v, "want a name of small letters, digits and '-'");
     }
-    if (!file_name_right(*ret_namespace)) {
-        return file_wrong(f, namespace, "want a namespace of small letters, digits and '-'");
+    if (!world_file_name_valid(*ret_namespace)) {
+        return world_file_error(f, namespace, "want a namespace of small letters, digits and '-'");
     }
     return 0;
 }
 
-static int file_workload(struct world_file *f, const struct jval *v)
+static int world_file_add_workload(struct world_file *f, const struct jval *v)
 {
     static const char *const names[] = { "name", "namespace", "kind", "replicas" };
     struct str name;
     struct str namespace;
     int64_t replicas = 1;
-    int r = file_known(f, v, names, ARRAY_LEN(names), "a workload");
+    int r = world_file_check_members(f, v, names, ARRAY_LEN(names), "a workload");
     if (r == 0) {
-        r = file_names(f, v, &name, &namespace);
+        r = world_file_read_names(f, v, &name, &namespace);
     }
     if (r == 0) {
-        r = file_number(f, v, "replicas", 5000, &replicas);
+        r = world_file_read_number(f, v, "replicas", 5000, &replicas);
     }
     if (r != 0) {
         return r;
@@ -178,7 +179,7 @@ static int file_workload(struct world_file *f, const struct jval *v)
     bool daemons = str_eq(kind, STR("DaemonSet"));
     bool stateful = str_eq(kind, STR("StatefulSet"));
     if (!job && !daemons && !stateful && !str_eq(kind, STR("Deployment"))) {
-        return file_wrong(f, kind_value, "want Deployment, StatefulSet, DaemonSet or Job");
+        return world_file_error(f, kind_value, "want Deployment, StatefulSet, DaemonSet or Job");
     }
     CLEANUP(buf_done)
     struct buf b = { 0 };
@@ -200,17 +201,17 @@ static int file_workload(struct world_file *f, const struct jval *v)
                "\"template\":{\"metadata\":{\"labels\":{\"app\":\"" STR_FMT "\"}},\"spec\":{%s"
                "\"containers\":[{\"name\":\"main\",\"image\":\"sandbox/pause\"}]}}}}",
                STR_ARG(name), job ? "\"restartPolicy\":\"Never\"," : "");
-    return file_add(f, v, arena_str(f->out, buf_str(&b)));
+    return world_file_add(f, v, arena_str(f->out, buf_str(&b)));
 }
 
-static int file_budget(struct world_file *f, const struct jval *v)
+static int world_file_add_pdb(struct world_file *f, const struct jval *v)
 {
     static const char *const names[] = { "name", "namespace", "minAvailable", "maxUnavailable" };
     struct str name;
     struct str namespace;
-    int r = file_known(f, v, names, ARRAY_LEN(names), "a budget");
+    int r = world_file_check_members(f, v, names, ARRAY_LEN(names), "a budget");
     if (r == 0) {
-        r = file_names(f, v, &name, &namespace);
+        r = world_file_read_names(f, v, &name, &namespace);
     }
     if (r != 0) {
         return r;
@@ -218,7 +219,7 @@ static int file_budget(struct world_file *f, const struct jval *v)
     const struct jval *least = jval_get(v, STR("minAvailable"));
     const struct jval *most = jval_get(v, STR("maxUnavailable"));
     if ((least == NULL) == (most == NULL)) {
-        return file_wrong(f, v, "want one of minAvailable and maxUnavailable");
+        return world_file_error(f, v, "want one of minAvailable and maxUnavailable");
     }
     CLEANUP(buf_done)
     struct buf b = { 0 };
@@ -231,33 +232,34 @@ static int file_budget(struct world_file *f, const struct jval *v)
     struct json_writer writer = json_writer_on(&b);
     jw_val(&writer, least != NULL ? least : most);
     buf_add(&b, STR("}}"));
-    return file_add(f, v, arena_str(f->out, buf_str(&b)));
+    return world_file_add(f, v, arena_str(f->out, buf_str(&b)));
 }
 
-static int file_lists(struct world_file *f, const struct jval *root)
+static int world_file_read_lists(struct world_file *f, const struct jval *root)
 {
     int r = 0;
     JVAL_EACH (jval_get(root, STR("namespaces")), v) {
-        if (!file_name_right(jval_str(v))) {
-            return file_wrong(f, v, "want a namespace of small letters, digits and '-'");
+        if (!world_file_name_valid(jval_str(v))) {
+            return world_file_error(f, v, "want a namespace of small letters, digits and '-'");
         }
-        r = file_add(f, v,
-                     arena_printf(f->out,
-                                  "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{"
-                                  "\"name\":\"" STR_FMT "\"}}",
-                                  STR_ARG(jval_str(v))));
+        r = world_file_add(
+            f, v,
+            arena_printf(f->out,
+                         "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{"
+                         "\"name\":\"" STR_FMT "\"}}",
+                         STR_ARG(jval_str(v))));
         if (r != 0) {
             return r;
         }
     }
     JVAL_EACH (jval_get(root, STR("workloads")), v) {
-        r = file_workload(f, v);
+        r = world_file_add_workload(f, v);
         if (r != 0) {
             return r;
         }
     }
     JVAL_EACH (jval_get(root, STR("budgets")), v) {
-        r = file_budget(f, v);
+        r = world_file_add_pdb(f, v);
         if (r != 0) {
             return r;
         }
@@ -267,7 +269,7 @@ static int file_lists(struct world_file *f, const struct jval *root)
         struct buf b = { 0 };
         struct json_writer writer = json_writer_on(&b);
         jw_val(&writer, v);
-        r = file_add(f, v, arena_str(f->out, buf_str(&b)));
+        r = world_file_add(f, v, arena_str(f->out, buf_str(&b)));
         if (r != 0) {
             return r;
         }
@@ -275,7 +277,8 @@ static int file_lists(struct world_file *f, const struct jval *root)
     return 0;
 }
 
-static int file_heartbeats(struct world_file *f, const struct jval *v, struct world_config *c)
+static int world_file_read_heartbeats(struct world_file *f, const struct jval *v,
+                                      struct world_config *c)
 {
     static const char *const names[] = { "none", "status", "lease", "both" };
     for (size_t i = 0; v != NULL && i < ARRAY_LEN(names); i++) {
@@ -284,7 +287,7 @@ static int file_heartbeats(struct world_file *f, const struct jval *v, struct wo
             return 0;
         }
     }
-    return v == NULL ? 0 : file_wrong(f, v, "heartbeats: want none, status, lease or both");
+    return v == NULL ? 0 : world_file_error(f, v, "heartbeats: want none, status, lease or both");
 }
 
 int world_file_read(struct str yaml, struct arena *out, struct world_config *ret,
@@ -304,13 +307,13 @@ int world_file_read(struct str yaml, struct arena *out, struct world_config *ret
     int64_t zones = c.zones;
     int64_t seed = (int64_t)c.seed;
     if (jval_kind(root) != JNULL) {
-        r = file_known(&f, root, names, ARRAY_LEN(names), "a world");
-        r = r != 0 ? r : file_number(&f, root, "nodes", WORLD_NODES_MAX, &nodes);
-        r = r != 0 ? r : file_number(&f, root, "zones", WORLD_ZONES_MAX, &zones);
-        r = r != 0 ? r : file_number(&f, root, "seed", INT64_MAX, &seed);
-        r = r != 0 ? r : file_heartbeats(&f, jval_get(root, STR("heartbeats")), &c);
-        r = r != 0 ? r : file_delays(&f, jval_get(root, STR("delays")), &c);
-        r = r != 0 ? r : file_lists(&f, root);
+        r = world_file_check_members(&f, root, names, ARRAY_LEN(names), "a world");
+        r = r != 0 ? r : world_file_read_number(&f, root, "nodes", WORLD_NODES_MAX, &nodes);
+        r = r != 0 ? r : world_file_read_number(&f, root, "zones", WORLD_ZONES_MAX, &zones);
+        r = r != 0 ? r : world_file_read_number(&f, root, "seed", INT64_MAX, &seed);
+        r = r != 0 ? r : world_file_read_heartbeats(&f, jval_get(root, STR("heartbeats")), &c);
+        r = r != 0 ? r : world_file_read_delays(&f, jval_get(root, STR("delays")), &c);
+        r = r != 0 ? r : world_file_read_lists(&f, root);
     }
     if (r != 0) {
         return r;
@@ -326,7 +329,7 @@ int world_file_read(struct str yaml, struct arena *out, struct world_config *ret
 
 /* The path to POST an object to, from its kind; false: the world does not know the kind's plural,
  * or it has no kind. */
-static bool file_path(struct world *w, const struct jval *object, struct str *ret)
+static bool world_file_object_path(struct world *w, const struct jval *object, struct str *ret)
 {
     static const struct {
         const char *kind, *plural;
@@ -342,8 +345,8 @@ static bool file_path(struct world *w, const struct jval *object, struct str *re
     struct str version = jval_str(jval_at(object, "apiVersion"));
     struct str namespace = jval_str(jval_at(object, "metadata.namespace"));
     struct str plural = STR("");
-    for (int i = 0; i < THING_KINDS; i++) {
-        plural = str_eq(thing_types[i].kind, kind) ? thing_types[i].plural : plural;
+    for (int i = 0; i < WORLD_KINDS; i++) {
+        plural = str_eq(world_kinds[i].kind, kind) ? world_kinds[i].plural : plural;
     }
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
         plural = str_eq(str_from(others[i].kind), kind) ? str_from(others[i].plural) : plural;
@@ -367,7 +370,7 @@ static bool file_path(struct world *w, const struct jval *object, struct str *re
     return true;
 }
 
-int world_create(struct world *w, const struct str *objects, uint32_t n, struct err *err)
+int world_create_objects(struct world *w, const struct str *objects, uint32_t n, struct err *err)
 {
     for (uint32_t i = 0; i < n; i++) {
         const struct jval *object;
@@ -377,7 +380,7 @@ int world_create(struct world *w, const struct str *objects, uint32_t n, struct 
         if (r != 0) {
             return r;
         }
-        if (!file_path(w, object, &path)) {
+        if (!world_file_object_path(w, object, &path)) {
             return err_set(err, ERR_INVALID, "object %u: want apiVersion and kind", i + 1);
         }
         int status = world_send(w, "drydock", "POST", path, objects[i], &answer);

@@ -4,12 +4,12 @@
 
 #define CONTROLLER "kube-controller-manager"
 
-static void job_finish(struct thing *t, struct tree *status, const char *type, const char *reason,
-                       const char *message)
+static void job_finish(struct world_object *t, struct tree *status, const char *type,
+                       const char *reason, const char *message)
 {
     struct world *w = t->w;
     struct arena *a = &w->tmp;
-    const struct jval *old = jval_at(thing_object(t), "status.conditions");
+    const struct jval *old = jval_at(world_object_get(t), "status.conditions");
     bool complete = strcmp(type, "Complete") == 0;
     struct tree *list = tree_arr(a);
     tree_add(list, world_condition(w, old, complete ? "SuccessCriteriaMet" : "FailureTarget",
@@ -26,7 +26,7 @@ static void job_finish(struct thing *t, struct tree *status, const char *type, c
 }
 
 /* What is left of a job that has ended is removed when its time to live is over. */
-static void job_ended(struct thing *t, const struct jval *object)
+static void job_delete_after_ttl(struct world_object *t, const struct jval *object)
 {
     struct world *w = t->w;
     int64_t ttl = jval_number(object, "spec.ttlSecondsAfterFinished", -1);
@@ -37,18 +37,18 @@ static void job_ended(struct thing *t, const struct jval *object)
     t->next_at = t->next_at == 0 ? now + SECONDS(ttl) : t->next_at;
     if (now >= t->next_at) {
         struct str path = arena_printf(&w->tmp, STR_FMT "?propagationPolicy=Background",
-                                       STR_ARG(thing_path(t, "")));
+                                       STR_ARG(world_object_url(t, "")));
         (void)world_send(w, CONTROLLER, "DELETE", path, STR(""), NULL);
     } else {
-        thing_dirty_at(t, t->next_at);
+        world_mark_dirty_at(t, t->next_at);
     }
 }
 
-static void job_create_pods(struct thing *t, int64_t n)
+static void job_create_pods(struct world_object *t, int64_t n)
 {
     struct arena *a = &t->w->tmp;
     for (int64_t i = 0; i < n; i++) {
-        struct tree *pod = workload_pod(t, thing_object(t), STR(""));
+        struct tree *pod = workload_new_pod(t, world_object_get(t), STR(""));
         if (pod == NULL) {
             return;
         }
@@ -60,20 +60,20 @@ static void job_create_pods(struct thing *t, int64_t n)
             tree_set(a, labels, str_from(names[k]), tree_str(a, t->name));
             tree_set(a, labels, str_from(uids[k]), tree_str(a, t->uid));
         }
-        workload_create(t, pod);
+        workload_create_pod(t, pod);
     }
 }
 
-void job_tend(struct world *w, struct thing *t)
+void job_reconcile(struct world *w, struct world_object *t)
 {
     struct arena *a = &w->tmp;
-    const struct jval *object = thing_object(t);
+    const struct jval *object = world_object_get(t);
     if (object == NULL || jval_at(object, "metadata.deletionTimestamp") != NULL) {
         return;
     }
     if (jval_at(object, "status.completionTime") != NULL ||
         jval_first(jval_at(object, "status.conditions")) != NULL) {
-        job_ended(t, object);
+        job_delete_after_ttl(t, object);
         return;
     }
     struct workload_count n = workload_count(t);
@@ -95,9 +95,9 @@ void job_tend(struct world *w, struct thing *t)
     }
     if (suspended || failed) {
         LIST_EACH (&t->children, item) {
-            struct thing *pod = THING_OF(item, sibling);
+            struct world_object *pod = WORLD_OBJECT_OF(item, sibling);
             if (!pod->finished && !pod->deleting) {
-                thing_delete(pod, CONTROLLER, -1);
+                world_object_delete(pod, CONTROLLER, -1);
             }
         }
         n = workload_count(t);
@@ -116,11 +116,11 @@ void job_tend(struct world *w, struct thing *t)
         job_finish(t, status, "Failed", "BackoffLimitExceeded",
                    "Job has reached the specified backoff limit");
     }
-    thing_set_status(t, CONTROLLER, status);
+    world_object_set_status(t, CONTROLLER, status);
 }
 
 /* A cron field as a set of minutes, hours, … : "*", "5", "1-5", "1,2", and "/2" behind any. */
-static bool cron_field(struct str text, uint32_t low, uint32_t high, uint64_t *ret)
+static bool cronjob_field(struct str text, uint32_t low, uint32_t high, uint64_t *ret)
 {
     struct str piece;
     *ret = 0;
@@ -153,12 +153,12 @@ static bool cron_field(struct str text, uint32_t low, uint32_t high, uint64_t *r
     return *ret != 0;
 }
 
-struct cron {
+struct cronjob_times {
     uint64_t minute, hour, day, month, weekday;
     bool any_day, any_weekday;
 };
 
-static bool cron_read(struct str text, struct cron *ret)
+static bool cronjob_parse(struct str text, struct cronjob_times *ret)
 {
     static const struct {
         const char *name, *means;
@@ -180,9 +180,10 @@ static bool cron_read(struct str text, struct cron *ret)
     }
     ret->any_day = field[2].p[0] == '*';
     ret->any_weekday = field[4].p[0] == '*';
-    if (!cron_field(field[0], 0, 59, &ret->minute) || !cron_field(field[1], 0, 23, &ret->hour) ||
-        !cron_field(field[2], 1, 31, &ret->day) || !cron_field(field[3], 1, 12, &ret->month) ||
-        !cron_field(field[4], 0, 7, &ret->weekday) || str_trim(text).n > 0) {
+    if (!cronjob_field(field[0], 0, 59, &ret->minute) ||
+        !cronjob_field(field[1], 0, 23, &ret->hour) || !cronjob_field(field[2], 1, 31, &ret->day) ||
+        !cronjob_field(field[3], 1, 12, &ret->month) ||
+        !cronjob_field(field[4], 0, 7, &ret->weekday) || str_trim(text).n > 0) {
         return false;
     }
     ret->weekday |= ret->weekday >> 7; /* 7 is Sunday too */
@@ -190,7 +191,7 @@ static bool cron_read(struct str text, struct cron *ret)
 }
 
 /* The first minute after `wall` that it names, in UTC; USEC_NEVER: none within a year. */
-static usec_t cron_next(const struct cron *c, usec_t wall)
+static usec_t cronjob_next(const struct cronjob_times *c, usec_t wall)
 {
     int64_t sec = (wall / SECONDS(60) + 1) * 60;
     int64_t end = sec + 366 * 86400LL;
@@ -213,7 +214,7 @@ static usec_t cron_next(const struct cron *c, usec_t wall)
     return USEC_NEVER;
 }
 
-static void cronjob_start(struct thing *t, const struct jval *object, usec_t due_wall)
+static void cronjob_start(struct world_object *t, const struct jval *object, usec_t due_wall)
 {
     struct world *w = t->w;
     struct arena *a = &w->tmp;
@@ -227,7 +228,7 @@ static void cronjob_start(struct thing *t, const struct jval *object, usec_t due
     struct str name =
         arena_printf(a, STR_FMT "-%lld", STR_ARG(t->name), (long long)(due_wall / SECONDS(60)));
     tree_set_at(a, job, "metadata.name", tree_str(a, name));
-    tree_set_at(a, job, "metadata.ownerReferences", workload_owner(t));
+    tree_set_at(a, job, "metadata.ownerReferences", workload_owner_reference(t));
     struct str path =
         arena_printf(a, "/apis/batch/v1/namespaces/" STR_FMT "/jobs", STR_ARG(t->namespace));
     char text[TIMESTAMP_TEXT_MAX];
@@ -235,21 +236,21 @@ static void cronjob_start(struct thing *t, const struct jval *object, usec_t due
     struct tree *status = tree_obj(a);
     tree_set(a, status, STR("lastScheduleTime"),
              tree_str(a, timestamp_print_seconds(due_wall, text)));
-    thing_set_status(t, CONTROLLER, status);
+    world_object_set_status(t, CONTROLLER, status);
 }
 
-static bool job_running(struct thing *t)
+static bool job_running(struct world_object *t)
 {
-    return jval_first(jval_at(thing_object(t), "status.conditions")) == NULL;
+    return jval_first(jval_at(world_object_get(t), "status.conditions")) == NULL;
 }
 
-void cronjob_tend(struct world *w, struct thing *t)
+void cronjob_reconcile(struct world *w, struct world_object *t)
 {
-    const struct jval *object = thing_object(t);
-    struct cron cron;
+    const struct jval *object = world_object_get(t);
+    struct cronjob_times cron;
     if (object == NULL || jval_at(object, "metadata.deletionTimestamp") != NULL ||
         jval_bool(jval_at(object, "spec.suspend"), false) ||
-        !cron_read(jval_str(jval_at(object, "spec.schedule")), &cron)) {
+        !cronjob_parse(jval_str(jval_at(object, "spec.schedule")), &cron)) {
         return;
     }
     struct timestamp last;
@@ -260,21 +261,22 @@ void cronjob_tend(struct world *w, struct thing *t)
         return; /* the server sets it */
     }
     usec_t wall = loop_wall(w->loop);
-    usec_t due = cron_next(&cron, timestamp_to_usec(last));
+    usec_t due = cronjob_next(&cron, timestamp_to_usec(last));
     bool running = false;
     LIST_EACH (&t->children, item) {
-        running |= job_running(THING_OF(item, sibling));
+        running |= job_running(WORLD_OBJECT_OF(item, sibling));
     }
     bool forbid = str_eq(jval_str(jval_at(object, "spec.concurrencyPolicy")), STR("Forbid"));
     if (due <= wall && !(forbid && running)) {
         /* Of those missed, the latest is made up for. */
-        for (usec_t next = cron_next(&cron, due); next <= wall; next = cron_next(&cron, due)) {
+        for (usec_t next = cronjob_next(&cron, due); next <= wall;
+             next = cronjob_next(&cron, due)) {
             due = next;
         }
         cronjob_start(t, object, due);
-        due = cron_next(&cron, due);
+        due = cronjob_next(&cron, due);
     }
     if (due != USEC_NEVER && due > wall) {
-        thing_dirty_at(t, loop_now(w->loop) + due - wall);
+        world_mark_dirty_at(t, loop_now(w->loop) + due - wall);
     }
 }

@@ -5,27 +5,27 @@
 #define NODE_STATUS_EVERY MINUTES(5)
 #define NODE_REBOOT "sandbox.drydock.dev/reboot"
 #define KUBELET "kubelet"
-#define LIFECYCLE "kube-controller-manager"
+#define NODE_LIFECYCLE "kube-controller-manager"
 
-enum node_ready { NODE_READY, NODE_NOT_READY, NODE_UNKNOWN };
+enum ready_status { READY_TRUE, READY_FALSE, READY_UNKNOWN };
 
-static enum node_ready node_ready(const struct jval *object)
+static enum ready_status world_node_ready(const struct jval *object)
 {
     JVAL_EACH (jval_at(object, "status.conditions"), c) {
         if (str_eq(jval_str(jval_get(c, STR("type"))), STR("Ready"))) {
             struct str status = jval_str(jval_get(c, STR("status")));
-            return str_eq(status, STR("True"))    ? NODE_READY
-                   : str_eq(status, STR("False")) ? NODE_NOT_READY
-                                                  : NODE_UNKNOWN;
+            return str_eq(status, STR("True"))    ? READY_TRUE
+                   : str_eq(status, STR("False")) ? READY_FALSE
+                                                  : READY_UNKNOWN;
         }
     }
-    return NODE_NOT_READY;
+    return READY_FALSE;
 }
 
 /* What the scheduler and the pods want to know of it. */
-void node_observe(struct thing *t, const struct jval *object)
+void world_node_observe(struct world_object *t, const struct jval *object)
 {
-    bool schedulable = node_ready(object) == NODE_READY &&
+    bool schedulable = world_node_ready(object) == READY_TRUE &&
                        !jval_bool(jval_at(object, "spec.unschedulable"), false);
     bool evicts = false;
     JVAL_EACH (jval_at(object, "spec.taints"), taint) {
@@ -37,34 +37,34 @@ void node_observe(struct thing *t, const struct jval *object)
     t->evicts = evicts;
     if (evicts_changed) {
         LIST_EACH (&t->pods, item) {
-            struct thing *pod = THING_OF(item, on_node);
+            struct world_object *pod = WORLD_OBJECT_OF(item, on_node);
             pod->taint_at = evicts ? loop_now(t->w->loop) : 0;
-            thing_dirty(pod);
+            world_mark_dirty(pod);
         }
     }
     if (better || !list_empty(&t->w->waiting)) {
-        schedule_again(t->w);
+        scheduler_retry_waiting(t->w);
     }
 }
 
-void node_gone(struct thing *t)
+void world_node_gone(struct world_object *t)
 {
     LIST_EACH (&t->pods, item) {
-        struct thing *pod = THING_OF(item, on_node);
+        struct world_object *pod = WORLD_OBJECT_OF(item, on_node);
         list_del(item);
         pod->node = NULL;
         pod->next_at = 0;
-        thing_dirty(pod);
+        world_mark_dirty(pod);
     }
     t->pods_n = 0;
-    THINGS_EACH(t->w, THING_DAEMONSET, set)
+    WORLD_OBJECTS_EACH(t->w, WORLD_DAEMONSET, set)
     {
-        thing_dirty(set);
+        world_mark_dirty(set);
     }
 }
 
-static void node_print_conditions(struct world *w, struct buf *b, enum node_ready ready,
-                                  const struct jval *old)
+static void world_node_print_conditions(struct world *w, struct buf *b, enum ready_status ready,
+                                        const struct jval *old)
 {
     static const struct {
         const char *type, *reason, *message;
@@ -77,22 +77,24 @@ static void node_print_conditions(struct world *w, struct buf *b, enum node_read
     static const struct {
         const char *status, *reason, *message;
     } states[] = {
-        [NODE_READY] = { "True", "KubeletReady", "kubelet is posting ready status" },
-        [NODE_NOT_READY] = { "False", "KubeletNotReady", "container runtime is down" },
-        [NODE_UNKNOWN] = { "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status." },
+        [READY_TRUE] = { "True", "KubeletReady", "kubelet is posting ready status" },
+        [READY_FALSE] = { "False", "KubeletNotReady", "container runtime is down" },
+        [READY_UNKNOWN] = { "Unknown", "NodeStatusUnknown",
+                            "Kubelet stopped posting node status." },
     };
     struct tree *list = tree_arr(&w->tmp);
     for (size_t i = 0; i < ARRAY_LEN(pressure); i++) {
-        bool known = ready != NODE_UNKNOWN;
-        tree_add(list, world_condition(w, old, pressure[i].type, known ? "False" : "Unknown",
-                                       known ? pressure[i].reason : states[NODE_UNKNOWN].reason,
-                                       known ? pressure[i].message : states[NODE_UNKNOWN].message));
+        bool known = ready != READY_UNKNOWN;
+        tree_add(list,
+                 world_condition(w, old, pressure[i].type, known ? "False" : "Unknown",
+                                 known ? pressure[i].reason : states[READY_UNKNOWN].reason,
+                                 known ? pressure[i].message : states[READY_UNKNOWN].message));
     }
     tree_add(list, world_condition(w, old, "Ready", states[ready].status, states[ready].reason,
                                    states[ready].message));
     TREE_EACH (list, c) {
         /* A dead kubelet's last word stays its last. */
-        if (ready != NODE_UNKNOWN) {
+        if (ready != READY_UNKNOWN) {
             tree_set(&w->tmp, c, STR("lastHeartbeatTime"), tree_str(&w->tmp, world_time(w)));
         } else {
             JVAL_EACH (old, was) {
@@ -107,12 +109,12 @@ static void node_print_conditions(struct world *w, struct buf *b, enum node_read
     tree_print(list, b);
 }
 
-static void node_print_status(struct thing *t, struct buf *b, enum node_ready ready,
-                              const struct jval *old)
+static void world_node_print_status(struct world_object *t, struct buf *b, enum ready_status ready,
+                                    const struct jval *old)
 {
     struct world *w = t->w;
     buf_add(b, STR("{\"conditions\":"));
-    node_print_conditions(w, b, ready, old);
+    world_node_print_conditions(w, b, ready, old);
     buf_add(b, STR(",\"capacity\":"));
     buf_printf(b, "{\"cpu\":\"8\",\"ephemeral-storage\":\"101430960Ki\",\"hugepages-2Mi\":\"0\","
                   "\"memory\":\"32780308Ki\",\"pods\":\"110\"}");
@@ -133,23 +135,24 @@ static void node_print_status(struct thing *t, struct buf *b, enum node_ready re
                t->number + 1, t->number + 1, t->number + 1, t->boots);
 }
 
-static void node_post_status(struct thing *t, const char *who, enum node_ready ready)
+static void world_node_post_status(struct world_object *t, const char *who, enum ready_status ready)
 {
     struct world *w = t->w;
-    const struct jval *object = thing_object(t);
+    const struct jval *object = world_object_get(t);
     if (object == NULL) {
         return;
     }
     CLEANUP(buf_done)
     struct buf b = { 0 };
     buf_add(&b, STR("{\"status\":"));
-    node_print_status(t, &b, ready, jval_at(object, "status.conditions"));
+    world_node_print_status(t, &b, ready, jval_at(object, "status.conditions"));
     buf_add(&b, STR("}"));
-    (void)world_patch(w, who, thing_path(t, "/status"), buf_str(&b));
-    t->beat_status_at = loop_now(w->loop) + NODE_STATUS_EVERY;
+    (void)world_patch(w, who, world_object_url(t, "/status"), buf_str(&b));
+    t->heartbeat_status_at = loop_now(w->loop) + NODE_STATUS_EVERY;
 }
 
-static void node_print_taint(struct buf *b, struct world *w, const char *key, const char *effect)
+static void world_node_print_taint(struct buf *b, struct world *w, const char *key,
+                                   const char *effect)
 {
     buf_printf(b, "%s{\"key\":\"%s\",\"effect\":\"%s\"", b->p[b->n - 1] == '[' ? "" : ",", key,
                effect);
@@ -160,24 +163,24 @@ static void node_print_taint(struct buf *b, struct world *w, const char *key, co
 }
 
 /* The taints that follow from the node's state; others are not ours. */
-static void node_taints(struct thing *t)
+static void world_node_update_taints(struct world_object *t)
 {
     static const struct {
         const char *key, *effect;
-        int when; /* enum node_ready; -1: cordoned */
+        int when; /* enum world_node_ready; -1: cordoned */
     } ours[] = {
         { "node.kubernetes.io/unschedulable", "NoSchedule", -1 },
-        { "node.kubernetes.io/not-ready", "NoSchedule", NODE_NOT_READY },
-        { "node.kubernetes.io/unreachable", "NoSchedule", NODE_UNKNOWN },
-        { "node.kubernetes.io/not-ready", "NoExecute", NODE_NOT_READY },
-        { "node.kubernetes.io/unreachable", "NoExecute", NODE_UNKNOWN },
+        { "node.kubernetes.io/not-ready", "NoSchedule", READY_FALSE },
+        { "node.kubernetes.io/unreachable", "NoSchedule", READY_UNKNOWN },
+        { "node.kubernetes.io/not-ready", "NoExecute", READY_FALSE },
+        { "node.kubernetes.io/unreachable", "NoExecute", READY_UNKNOWN },
     };
     struct world *w = t->w;
-    const struct jval *object = thing_object(t);
+    const struct jval *object = world_object_get(t);
     if (object == NULL) {
         return;
     }
-    int ready = (int)node_ready(object);
+    int ready = (int)world_node_ready(object);
     bool cordoned = jval_bool(jval_at(object, "spec.unschedulable"), false);
     const struct jval *taints = jval_at(object, "spec.taints");
     bool have[ARRAY_LEN(ours)] = { false };
@@ -207,7 +210,7 @@ static void node_taints(struct thing *t)
     }
     for (size_t i = 0; i < ARRAY_LEN(ours); i++) {
         if (!have[i] && (ours[i].when == -1 ? cordoned : ours[i].when == ready)) {
-            node_print_taint(&kept, w, ours[i].key, ours[i].effect);
+            world_node_print_taint(&kept, w, ours[i].key, ours[i].effect);
             changed = true;
         }
     }
@@ -216,62 +219,62 @@ static void node_taints(struct thing *t)
         bool none = kept.n == 2;
         buf_printf(&b, "{\"spec\":{\"taints\":" STR_FMT "}}",
                    STR_ARG(none ? STR("null") : buf_str(&kept)));
-        (void)world_patch(w, LIFECYCLE, thing_path(t, ""), buf_str(&b));
+        (void)world_patch(w, NODE_LIFECYCLE, world_object_url(t, ""), buf_str(&b));
     }
 }
 
 /* Pods of a node that does not answer are not ready, whoever may still run them. */
-static void node_pods_unready(struct thing *t)
+static void world_node_pods_unready(struct world_object *t)
 {
     LIST_EACH (&t->pods, item) {
-        thing_dirty(THING_OF(item, on_node));
+        world_mark_dirty(WORLD_OBJECT_OF(item, on_node));
     }
 }
 
-static void node_boot_done(struct thing *t)
+static void world_node_booted(struct world_object *t)
 {
     struct world *w = t->w;
     t->machine_up = true;
     t->reachable = true;
     t->up_at = 0;
     t->unknown_at = 0;
-    node_post_status(t, KUBELET, NODE_READY);
+    world_node_post_status(t, KUBELET, READY_TRUE);
     if (t->rebooting) {
         t->rebooting = false;
-        (void)world_patch(w, KUBELET, thing_path(t, ""),
+        (void)world_patch(w, KUBELET, world_object_url(t, ""),
                           STR("{\"metadata\":{\"annotations\":{\"" NODE_REBOOT "\":null}}}"));
     }
-    node_pods_unready(t); /* they start again */
+    world_node_pods_unready(t); /* they start again */
 }
 
-static void node_go_down(struct thing *t, usec_t back_after)
+static void world_node_shut_down(struct world_object *t, usec_t back_after)
 {
     struct world *w = t->w;
     t->machine_up = false;
     t->reachable = false;
     t->up_at = loop_now(w->loop) + back_after;
     LIST_EACH (&t->pods, item) {
-        struct thing *pod = THING_OF(item, on_node);
+        struct world_object *pod = WORLD_OBJECT_OF(item, on_node);
         pod->restarts = pod->running;
         pod->next_at = 0;
     }
-    loop_timer_stop(&t->beat);
-    thing_dirty(t);
+    loop_timer_stop(&t->heartbeat);
+    world_mark_dirty(t);
 }
 
-static void node_beat_set(struct thing *t)
+static void world_node_set_heartbeat(struct world_object *t)
 {
     struct world *w = t->w;
     enum world_heartbeats mode = w->config.heartbeats;
-    if (mode == WORLD_HEARTBEATS_NONE || !t->reachable || t->beat.armed) {
+    if (mode == WORLD_HEARTBEATS_NONE || !t->reachable || t->heartbeat.armed) {
         return;
     }
     usec_t every = mode == WORLD_HEARTBEATS_STATUS ? NODE_STATUS_EVERY : NODE_LEASE_EVERY;
     /* Kubelets do not beat in step. */
-    loop_timer_set(&t->beat, loop_now(w->loop) + rng_usec(&w->rng, every / 2, every));
+    loop_timer_set(&t->heartbeat, loop_now(w->loop) + rng_usec(&w->rng, every / 2, every));
 }
 
-static void node_beat_lease(struct thing *t)
+static void world_node_renew_lease(struct world_object *t)
 {
     struct world *w = t->w;
     char text[TIMESTAMP_TEXT_MAX];
@@ -298,82 +301,82 @@ static void node_beat_lease(struct thing *t)
                      NULL);
 }
 
-static void node_beat(void *ctx)
+static void world_node_heartbeat(void *ctx)
 {
-    struct thing *t = ctx;
+    struct world_object *t = ctx;
     struct world *w = t->w;
     if (t->gone || !t->reachable) {
         return;
     }
     enum world_heartbeats mode = w->config.heartbeats;
     if (mode == WORLD_HEARTBEATS_LEASE || mode == WORLD_HEARTBEATS_BOTH) {
-        node_beat_lease(t);
+        world_node_renew_lease(t);
     }
-    if (mode != WORLD_HEARTBEATS_LEASE && loop_now(w->loop) >= t->beat_status_at) {
-        node_post_status(t, KUBELET, NODE_READY);
+    if (mode != WORLD_HEARTBEATS_LEASE && loop_now(w->loop) >= t->heartbeat_status_at) {
+        world_node_post_status(t, KUBELET, READY_TRUE);
     }
     usec_t every = mode == WORLD_HEARTBEATS_STATUS ? NODE_STATUS_EVERY : NODE_LEASE_EVERY;
-    loop_timer_set(&t->beat, loop_now(w->loop) + every);
+    loop_timer_set(&t->heartbeat, loop_now(w->loop) + every);
     arena_reset(&w->tmp);
 }
 
 /* The machine behind a new Node object is switched on. */
-static void node_power_on(struct thing *t, uint32_t number)
+static void world_node_power_on(struct world_object *t, uint32_t number)
 {
     struct world *w = t->w;
     t->number = number;
-    loop_timer_init(&t->beat, w->loop, node_beat, t);
+    loop_timer_init(&t->heartbeat, w->loop, world_node_heartbeat, t);
     if (w->config.boot == 0) {
-        node_boot_done(t);
+        world_node_booted(t);
     } else {
-        node_post_status(t, KUBELET, NODE_NOT_READY);
-        node_go_down(t, w->config.boot);
+        world_node_post_status(t, KUBELET, READY_FALSE);
+        world_node_shut_down(t, w->config.boot);
     }
-    THINGS_EACH(w, THING_DAEMONSET, set)
+    WORLD_OBJECTS_EACH(w, WORLD_DAEMONSET, set)
     {
-        thing_dirty(set);
+        world_mark_dirty(set);
     }
 }
 
-void node_tend(struct world *w, struct thing *t)
+void world_node_reconcile(struct world *w, struct world_object *t)
 {
     usec_t now = loop_now(w->loop);
-    const struct jval *object = thing_object(t);
+    const struct jval *object = world_object_get(t);
     if (object == NULL) {
         return;
     }
-    if (t->beat.loop == NULL) {
+    if (t->heartbeat.loop == NULL) {
         /* Somebody made a Node by hand: a machine is found for it, as kwok does. */
-        node_power_on(t, w->numbers++);
-        object = thing_object(t);
+        world_node_power_on(t, w->numbers++);
+        object = world_object_get(t);
     }
     bool asked = jval_get(jval_at(object, "metadata.annotations"), STR(NODE_REBOOT)) != NULL;
     if (asked && !t->rebooting && t->machine_up) {
         t->rebooting = true;
         t->boots++;
-        node_go_down(t, w->config.reboot);
-        node_post_status(t, KUBELET, NODE_NOT_READY);
-        node_pods_unready(t);
+        world_node_shut_down(t, w->config.reboot);
+        world_node_post_status(t, KUBELET, READY_FALSE);
+        world_node_pods_unready(t);
     } else if (t->up_at != 0 && now >= t->up_at) {
-        node_boot_done(t);
+        world_node_booted(t);
     } else if (t->unknown_at != 0 && now >= t->unknown_at) {
         t->unknown_at = 0;
         if (!t->reachable) {
-            node_post_status(t, LIFECYCLE, NODE_UNKNOWN);
-            node_pods_unready(t);
+            world_node_post_status(t, NODE_LIFECYCLE, READY_UNKNOWN);
+            world_node_pods_unready(t);
         }
     }
-    node_taints(t);
-    node_beat_set(t);
+    world_node_update_taints(t);
+    world_node_set_heartbeat(t);
     if (t->up_at != 0) {
-        thing_dirty_at(t, t->up_at);
+        world_mark_dirty_at(t, t->up_at);
     }
     if (t->unknown_at != 0) {
-        thing_dirty_at(t, t->unknown_at);
+        world_mark_dirty_at(t, t->unknown_at);
     }
 }
 
-static struct str node_describe(struct world *w, struct str name, uint32_t number)
+static struct str world_node_json(struct world *w, struct str name, uint32_t number)
 {
     char zone = (char)('a' + number % w->config.zones);
     return arena_printf(
@@ -400,20 +403,21 @@ int world_add_node(struct world *w, struct str name, struct err *err)
     }
     struct str answer;
     int status = world_send(w, KUBELET, "POST", STR("/api/v1/nodes"),
-                            node_describe(w, name, number), &answer);
+                            world_node_json(w, name, number), &answer);
     if (status != 201) {
         return err_set(err, status == 409 ? ERR_CONFLICT : ERR_INVALID,
                        "add node '" STR_FMT "': " STR_FMT, STR_ARG(name), STR_ARG(answer));
     }
-    struct thing *t = world_find(w, THING_NODE, name);
+    struct world_object *t = world_find(w, WORLD_NODE, name);
     ASSERT(t != NULL);
-    node_power_on(t, number);
+    world_node_power_on(t, number);
     return 0;
 }
 
-static int node_named(struct world *w, struct str name, struct thing **ret, struct err *err)
+static int world_node_find(struct world *w, struct str name, struct world_object **ret,
+                           struct err *err)
 {
-    struct thing *t = world_find(w, THING_NODE, name);
+    struct world_object *t = world_find(w, WORLD_NODE, name);
     if (t == NULL) {
         return err_set(err, ERR_NOTFOUND, "there is no node '" STR_FMT "'", STR_ARG(name));
     }
@@ -423,10 +427,10 @@ static int node_named(struct world *w, struct str name, struct thing **ret, stru
 
 int world_remove_node(struct world *w, struct str name, struct err *err)
 {
-    struct thing *t;
-    int r = node_named(w, name, &t, err);
+    struct world_object *t;
+    int r = world_node_find(w, name, &t, err);
     if (r == 0) {
-        thing_delete(t, LIFECYCLE, -1);
+        world_object_delete(t, NODE_LIFECYCLE, -1);
         arena_reset(&w->tmp);
     }
     return r;
@@ -434,10 +438,10 @@ int world_remove_node(struct world *w, struct str name, struct err *err)
 
 int world_reboot_node(struct world *w, struct str name, struct err *err)
 {
-    struct thing *t;
-    int r = node_named(w, name, &t, err);
+    struct world_object *t;
+    int r = world_node_find(w, name, &t, err);
     if (r == 0) {
-        (void)world_patch(w, KUBELET, thing_path(t, ""),
+        (void)world_patch(w, KUBELET, world_object_url(t, ""),
                           STR("{\"metadata\":{\"annotations\":{\"" NODE_REBOOT "\":\"\"}}}"));
         arena_reset(&w->tmp);
     }
@@ -446,38 +450,38 @@ int world_reboot_node(struct world *w, struct str name, struct err *err)
 
 int world_fail_node(struct world *w, struct str name, struct err *err)
 {
-    struct thing *t;
-    int r = node_named(w, name, &t, err);
+    struct world_object *t;
+    int r = world_node_find(w, name, &t, err);
     if (r == 0 && t->reachable) {
         t->reachable = false;
         t->unknown_at = loop_now(w->loop) + w->config.unknown;
-        loop_timer_stop(&t->beat);
-        thing_dirty(t);
+        loop_timer_stop(&t->heartbeat);
+        world_mark_dirty(t);
     }
     return r;
 }
 
 int world_recover_node(struct world *w, struct str name, struct err *err)
 {
-    struct thing *t;
-    int r = node_named(w, name, &t, err);
+    struct world_object *t;
+    int r = world_node_find(w, name, &t, err);
     if (r == 0 && t->machine_up && !t->reachable) {
-        node_boot_done(t);
-        thing_dirty(t);
+        world_node_booted(t);
+        world_mark_dirty(t);
         arena_reset(&w->tmp);
     }
     return r;
 }
 
-void namespace_tend(struct world *w, struct thing *t)
+void namespace_reconcile(struct world *w, struct world_object *t)
 {
-    const struct jval *object = thing_object(t);
+    const struct jval *object = world_object_get(t);
     if (object == NULL || jval_at(object, "metadata.deletionTimestamp") != NULL) {
         return;
     }
     if (apiserver_find(w->server, STR(""), STR("serviceaccounts"), t->name, STR("default")) ==
         NULL) {
-        (void)world_send(w, LIFECYCLE, "POST", thing_path(t, "/serviceaccounts"),
+        (void)world_send(w, NODE_LIFECYCLE, "POST", world_object_url(t, "/serviceaccounts"),
                          STR("{\"apiVersion\":\"v1\",\"kind\":\"ServiceAccount\",\"metadata\":"
                              "{\"name\":\"default\"}}"),
                          NULL);
@@ -485,7 +489,7 @@ void namespace_tend(struct world *w, struct thing *t)
     if (apiserver_find(w->server, STR(""), STR("configmaps"), t->name, STR("kube-root-ca.crt")) ==
         NULL) {
         (void)world_send(
-            w, LIFECYCLE, "POST", thing_path(t, "/configmaps"),
+            w, NODE_LIFECYCLE, "POST", world_object_url(t, "/configmaps"),
             STR("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":"
                 "\"kube-root-ca.crt\",\"annotations\":{\"kubernetes.io/description\":"
                 "\"Contains a CA bundle that can be used to verify the kube-apiserver "

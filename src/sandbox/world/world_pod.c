@@ -2,9 +2,9 @@
 
 #define POD_ORPHAN_WAIT SECONDS(60) /* podgc: a look every 20 s after 40 s of quarantine */
 #define KUBELET "kubelet"
-#define LIFECYCLE "kube-controller-manager"
+#define NODE_LIFECYCLE "kube-controller-manager"
 
-static bool pod_condition_true(const struct jval *object, struct str type)
+static bool world_pod_condition_true(const struct jval *object, struct str type)
 {
     JVAL_EACH (jval_at(object, "status.conditions"), c) {
         if (str_eq(jval_str(jval_get(c, STR("type"))), type)) {
@@ -14,9 +14,9 @@ static bool pod_condition_true(const struct jval *object, struct str type)
     return false;
 }
 
-static void pod_place(struct thing *t, struct str node_name)
+static void world_pod_set_node(struct world_object *t, struct str node_name)
 {
-    struct thing *node = node_name.n > 0 ? world_find(t->w, THING_NODE, node_name) : NULL;
+    struct world_object *node = node_name.n > 0 ? world_find(t->w, WORLD_NODE, node_name) : NULL;
     t->bound = node_name.n > 0;
     if (node == t->node) {
         return;
@@ -35,16 +35,16 @@ static void pod_place(struct thing *t, struct str node_name)
 }
 
 /* `object` NULL: it is gone. */
-void pod_observe(struct thing *t, const struct jval *old, const struct jval *object)
+void world_pod_observe(struct world_object *t, const struct jval *old, const struct jval *object)
 {
     struct world *w = t->w;
     bool deleting = jval_at(object, "metadata.deletionTimestamp") != NULL;
     struct str phase = jval_str(jval_at(object, "status.phase"));
-    bool ready = pod_condition_true(object, STR("Ready"));
+    bool ready = world_pod_condition_true(object, STR("Ready"));
     bool labels = old == NULL || object == NULL ||
                   !jval_eq(jval_at(old, "metadata.labels"), jval_at(object, "metadata.labels"));
     if (labels || ready != t->ready || deleting != t->deleting) {
-        budget_pod_changed(w, t->namespace);
+        pdb_pod_changed(w, t->namespace);
     }
     if (deleting && !t->deleting) {
         t->next_at = 0;
@@ -56,16 +56,17 @@ void pod_observe(struct thing *t, const struct jval *old, const struct jval *obj
     bool finished = t->succeeded || str_eq(phase, STR("Failed"));
     bool leaves = object == NULL || (finished && !t->finished);
     t->finished = finished;
-    pod_place(t, jval_str(jval_at(object, "spec.nodeName")));
+    world_pod_set_node(t, jval_str(jval_at(object, "spec.nodeName")));
     if (object == NULL || t->bound) {
         list_del(&t->waiting);
     }
     if (leaves) {
-        schedule_again(w);
+        scheduler_retry_waiting(w);
     }
 }
 
-static struct tree *pod_containers(struct thing *t, const struct jval *object, const char *how)
+static struct tree *world_pod_containers(struct world_object *t, const struct jval *object,
+                                         const char *how)
 {
     struct world *w = t->w;
     struct arena *a = &w->tmp;
@@ -101,8 +102,8 @@ static struct tree *pod_containers(struct thing *t, const struct jval *object, c
     return list;
 }
 
-static void pod_conditions(struct thing *t, const struct jval *object, struct tree *status,
-                           bool ready, const char *reason)
+static void world_pod_conditions(struct world_object *t, const struct jval *object,
+                                 struct tree *status, bool ready, const char *reason)
 {
     struct world *w = t->w;
     const struct jval *old = jval_at(object, "status.conditions");
@@ -116,13 +117,13 @@ static void pod_conditions(struct thing *t, const struct jval *object, struct tr
     tree_set(&w->tmp, status, STR("conditions"), list);
 }
 
-static void pod_start(struct thing *t)
+static void world_pod_start(struct world_object *t)
 {
     struct world *w = t->w;
     struct arena *a = &w->tmp;
-    const struct jval *object = thing_object(t);
+    const struct jval *object = world_object_get(t);
     struct tree *status = tree_obj(a);
-    struct thing *node = t->node;
+    struct world_object *node = t->node;
     struct str host = arena_printf(a, "10.0.%u.%u", node->number / 250, node->number % 250 + 1);
     struct str address = arena_printf(a, "10.%u.%u.%u", 64 + node->number / 250, node->number % 250,
                                       2 + rng_below(&w->rng, 250));
@@ -139,38 +140,38 @@ static void pod_start(struct thing *t)
     if (jval_at(object, "status.startTime") == NULL) {
         tree_set(a, status, STR("startTime"), tree_str(a, world_time(w)));
     }
-    pod_conditions(t, object, status, true, "");
-    tree_set(a, status, STR("containerStatuses"), pod_containers(t, object, "running"));
+    world_pod_conditions(t, object, status, true, "");
+    tree_set(a, status, STR("containerStatuses"), world_pod_containers(t, object, "running"));
     t->restarts = false;
     t->next_at = 0;
-    thing_set_status(t, KUBELET, status);
+    world_object_set_status(t, KUBELET, status);
 }
 
-static void pod_succeed(struct thing *t)
+static void world_pod_succeed(struct world_object *t)
 {
     struct arena *a = &t->w->tmp;
-    const struct jval *object = thing_object(t);
+    const struct jval *object = world_object_get(t);
     struct tree *status = tree_obj(a);
     tree_set(a, status, STR("phase"), tree_str(a, STR("Succeeded")));
-    pod_conditions(t, object, status, false, "PodCompleted");
-    tree_set(a, status, STR("containerStatuses"), pod_containers(t, object, "terminated"));
+    world_pod_conditions(t, object, status, false, "PodCompleted");
+    tree_set(a, status, STR("containerStatuses"), world_pod_containers(t, object, "terminated"));
     t->next_at = 0;
-    thing_set_status(t, KUBELET, status);
+    world_object_set_status(t, KUBELET, status);
 }
 
-static void pod_unready(struct thing *t)
+static void world_pod_unready(struct world_object *t)
 {
     struct arena *a = &t->w->tmp;
-    const struct jval *object = thing_object(t);
+    const struct jval *object = world_object_get(t);
     struct tree *status = tree_obj(a);
-    pod_conditions(t, object, status, false, "NodeNotReady");
-    thing_set_status(t, LIFECYCLE, status);
+    world_pod_conditions(t, object, status, false, "NodeNotReady");
+    world_object_set_status(t, NODE_LIFECYCLE, status);
 }
 
 /* When a taint that evicts ends its patience with the pod; USEC_NEVER: not. */
-static usec_t pod_evict_at(struct thing *t, const struct jval *object)
+static usec_t world_pod_evict_at(struct world_object *t, const struct jval *object)
 {
-    const struct jval *node = t->node != NULL && t->node->evicts ? thing_object(t->node) : NULL;
+    const struct jval *node = t->node != NULL && t->node->evicts ? world_object_get(t->node) : NULL;
     const struct jval *tolerations = jval_at(object, "spec.tolerations");
     usec_t at = USEC_NEVER;
     JVAL_EACH (jval_at(node, "spec.taints"), taint) {
@@ -178,7 +179,7 @@ static usec_t pod_evict_at(struct thing *t, const struct jval *object)
         if (!str_eq(jval_str(jval_get(taint, STR("effect"))), STR("NoExecute"))) {
             continue;
         }
-        if (!schedule_tolerates(tolerations, taint, &seconds)) {
+        if (!scheduler_tolerates(tolerations, taint, &seconds)) {
             return t->taint_at;
         }
         if (seconds >= 0) {
@@ -189,15 +190,15 @@ static usec_t pod_evict_at(struct thing *t, const struct jval *object)
 }
 
 /* The machine is up and its kubelet well: what does it do with the pod, and when. */
-static void pod_run(struct world *w, struct thing *t, const struct jval *object)
+static void world_pod_run(struct world *w, struct world_object *t, const struct jval *object)
 {
     usec_t now = loop_now(w->loop);
-    usec_t run = jval_span_at(object, "sandbox.drydock.dev/run", -1);
-    bool job = t->owner != NULL && t->owner->kind == THING_JOB;
+    usec_t run = jval_duration_at(object, "sandbox.drydock.dev/run", -1);
+    bool job = t->owner != NULL && t->owner->kind == WORLD_JOB;
     if (t->deleting) {
         if (t->next_at == 0) {
             int64_t grace = jval_number(object, "metadata.deletionGracePeriodSeconds", 30);
-            usec_t stop = jval_span_at(object, "sandbox.drydock.dev/stop", w->config.stop);
+            usec_t stop = jval_duration_at(object, "sandbox.drydock.dev/stop", w->config.stop);
             t->next_at = now + MIN(stop, SECONDS(grace));
         }
     } else if (t->finished) {
@@ -214,26 +215,26 @@ static void pod_run(struct world *w, struct thing *t, const struct jval *object)
         return;
     }
     if (now < t->next_at) {
-        thing_dirty_at(t, t->next_at);
+        world_mark_dirty_at(t, t->next_at);
     } else if (t->deleting) {
-        thing_delete(t, KUBELET, 0);
+        world_object_delete(t, KUBELET, 0);
     } else if (t->running && t->ready && !t->restarts) {
-        pod_succeed(t);
+        world_pod_succeed(t);
     } else {
-        pod_start(t);
+        world_pod_start(t);
     }
 }
 
-void pod_tend(struct world *w, struct thing *t)
+void world_pod_reconcile(struct world *w, struct world_object *t)
 {
     usec_t now = loop_now(w->loop);
-    const struct jval *object = thing_object(t);
+    const struct jval *object = world_object_get(t);
     if (object == NULL) {
         return;
     }
     if (!t->bound) {
         if (!t->deleting && !t->finished) {
-            schedule_pod(w, t);
+            scheduler_place_pod(w, t);
         }
         return;
     }
@@ -241,23 +242,23 @@ void pod_tend(struct world *w, struct thing *t)
         /* Its node is not there. */
         t->next_at = t->next_at == 0 ? now + POD_ORPHAN_WAIT : t->next_at;
         if (now >= t->next_at) {
-            thing_delete(t, LIFECYCLE, 0);
+            world_object_delete(t, NODE_LIFECYCLE, 0);
         } else {
-            thing_dirty_at(t, t->next_at);
+            world_mark_dirty_at(t, t->next_at);
         }
         return;
     }
-    usec_t evict_at = t->deleting || t->finished ? USEC_NEVER : pod_evict_at(t, object);
+    usec_t evict_at = t->deleting || t->finished ? USEC_NEVER : world_pod_evict_at(t, object);
     if (now >= evict_at) {
-        thing_delete(t, LIFECYCLE, -1);
+        world_object_delete(t, NODE_LIFECYCLE, -1);
         return;
     }
     if (evict_at != USEC_NEVER) {
-        thing_dirty_at(t, evict_at);
+        world_mark_dirty_at(t, evict_at);
     }
     if (t->node->reachable) {
-        pod_run(w, t, object);
+        world_pod_run(w, t, object);
     } else if (t->ready && (!t->node->machine_up || t->node->unknown_at == 0)) {
-        pod_unready(t);
+        world_pod_unready(t);
     }
 }

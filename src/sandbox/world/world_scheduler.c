@@ -1,10 +1,10 @@
 #include "sandbox/world/world_internal.h"
 
 #define SCHEDULER "kube-scheduler"
-#define SCHEDULE_PODS_MAX 110u /* what a kubelet takes */
+#define SCHEDULER_PODS_MAX 110u /* what a kubelet takes */
 
-bool schedule_tolerates(const struct jval *tolerations, const struct jval *taint,
-                        int64_t *ret_seconds)
+bool scheduler_tolerates(const struct jval *tolerations, const struct jval *taint,
+                         int64_t *ret_seconds)
 {
     struct str key = jval_str(jval_get(taint, STR("key")));
     struct str value = jval_str(jval_get(taint, STR("value")));
@@ -30,7 +30,7 @@ bool schedule_tolerates(const struct jval *tolerations, const struct jval *taint
 }
 
 /* The name that node affinity pins the pod to, as a DaemonSet's does; or none. */
-static struct str schedule_pinned(const struct jval *pod)
+static struct str scheduler_pinned_node(const struct jval *pod)
 {
     const struct jval *terms = jval_at(pod, "spec.affinity.nodeAffinity."
                                             "requiredDuringSchedulingIgnoredDuringExecution."
@@ -39,7 +39,7 @@ static struct str schedule_pinned(const struct jval *pod)
     return jval_str(jval_first(jval_at(field, "values")));
 }
 
-static bool schedule_selector(const struct jval *pod, const struct jval *node)
+static bool scheduler_selector_fits(const struct jval *pod, const struct jval *node)
 {
     const struct jval *labels = jval_at(node, "metadata.labels");
     JVAL_EACH (jval_at(pod, "spec.nodeSelector"), want) {
@@ -51,8 +51,8 @@ static bool schedule_selector(const struct jval *pod, const struct jval *node)
 }
 
 /* Required anti-affinity by host: no pod there that one of the selectors matches. */
-static bool schedule_apart(struct world *w, struct thing *pod, const struct jval *object,
-                           struct thing *node)
+static bool scheduler_anti_affinity_fits(struct world *w, struct world_object *pod,
+                                         const struct jval *object, struct world_object *node)
 {
     const struct jval *terms = jval_at(object, "spec.affinity.podAntiAffinity."
                                                "requiredDuringSchedulingIgnoredDuringExecution");
@@ -64,9 +64,10 @@ static bool schedule_apart(struct world *w, struct thing *pod, const struct jval
             continue; /* what the sandbox does not model does not bind it */
         }
         LIST_EACH (&node->pods, item) {
-            struct thing *other = THING_OF(item, on_node);
+            struct world_object *other = WORLD_OBJECT_OF(item, on_node);
             if (!other->finished && str_eq(other->namespace, pod->namespace) &&
-                selector_match_jval(&selector, jval_at(thing_object(other), "metadata.labels"))) {
+                selector_match_jval(&selector,
+                                    jval_at(world_object_get(other), "metadata.labels"))) {
                 return false;
             }
         }
@@ -74,28 +75,29 @@ static bool schedule_apart(struct world *w, struct thing *pod, const struct jval
     return true;
 }
 
-static bool schedule_fits(struct world *w, struct thing *pod, const struct jval *object,
-                          struct thing *node)
+static bool scheduler_fits(struct world *w, struct world_object *pod, const struct jval *object,
+                           struct world_object *node)
 {
-    const struct jval *node_object = thing_object(node);
+    const struct jval *node_object = world_object_get(node);
     const struct jval *tolerations = jval_at(object, "spec.tolerations");
-    if (node->pods_n >= SCHEDULE_PODS_MAX || !schedule_selector(object, node_object)) {
+    if (node->pods_n >= SCHEDULER_PODS_MAX || !scheduler_selector_fits(object, node_object)) {
         return false;
     }
     JVAL_EACH (jval_at(node_object, "spec.taints"), taint) {
         int64_t seconds = -1;
         if (!str_eq(jval_str(jval_get(taint, STR("effect"))), STR("PreferNoSchedule")) &&
-            !schedule_tolerates(tolerations, taint, &seconds)) {
+            !scheduler_tolerates(tolerations, taint, &seconds)) {
             return false;
         }
     }
-    return schedule_apart(w, pod, object, node);
+    return scheduler_anti_affinity_fits(w, pod, object, node);
 }
 
-static void schedule_nowhere(struct world *w, struct thing *t, const struct jval *object)
+static void scheduler_mark_unschedulable(struct world *w, struct world_object *t,
+                                         const struct jval *object)
 {
     struct str message =
-        arena_printf(&w->tmp, "0/%u nodes are available.", map_count(&w->things[THING_NODE]));
+        arena_printf(&w->tmp, "0/%u nodes are available.", map_count(&w->objects[WORLD_NODE]));
     struct tree *status = tree_obj(&w->tmp);
     struct tree *list = tree_arr(&w->tmp);
     tree_add(list, world_condition(w, jval_at(object, "status.conditions"), "PodScheduled", "False",
@@ -104,63 +106,63 @@ static void schedule_nowhere(struct world *w, struct thing *t, const struct jval
     if (!list_linked(&t->waiting)) {
         list_add(&w->waiting, &t->waiting);
     }
-    thing_set_status(t, SCHEDULER, status);
+    world_object_set_status(t, SCHEDULER, status);
 }
 
-static void schedule_bind(struct world *w, struct thing *t, struct thing *node)
+static void scheduler_bind(struct world *w, struct world_object *t, struct world_object *node)
 {
     struct str body = arena_printf(&w->tmp,
                                    "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{"
                                    "\"name\":\"" STR_FMT "\"},\"target\":{\"apiVersion\":\"v1\","
                                    "\"kind\":\"Node\",\"name\":\"" STR_FMT "\"}}",
                                    STR_ARG(t->name), STR_ARG(node->name));
-    (void)world_send(w, SCHEDULER, "POST", thing_path(t, "/binding"), body, NULL);
+    (void)world_send(w, SCHEDULER, "POST", world_object_url(t, "/binding"), body, NULL);
 }
 
-void schedule_pod(struct world *w, struct thing *t)
+void scheduler_place_pod(struct world *w, struct world_object *t)
 {
-    const struct jval *object = thing_object(t);
-    struct str pinned = schedule_pinned(object);
+    const struct jval *object = world_object_get(t);
+    struct str pinned = scheduler_pinned_node(object);
     if (pinned.n > 0) {
-        struct thing *node = world_find(w, THING_NODE, pinned);
-        if (node != NULL && schedule_fits(w, t, object, node)) {
-            schedule_bind(w, t, node);
+        struct world_object *node = world_find(w, WORLD_NODE, pinned);
+        if (node != NULL && scheduler_fits(w, t, object, node)) {
+            scheduler_bind(w, t, node);
         } else {
-            schedule_nowhere(w, t, object);
+            scheduler_mark_unschedulable(w, t, object);
         }
         return;
     }
-    THINGS_EACH(w, THING_NODE, node)
+    WORLD_OBJECTS_EACH(w, WORLD_NODE, node)
     {
         node->score = node->pods_n;
     }
     if (t->owner != NULL) {
         LIST_EACH (&t->owner->children, item) {
-            struct thing *other = THING_OF(item, sibling);
+            struct world_object *other = WORLD_OBJECT_OF(item, sibling);
             if (other->node != NULL && !other->finished) {
                 other->node->score +=
                     1000; /* apart from its own kind first, then to the emptiest */
             }
         }
     }
-    struct thing *best = NULL;
-    THINGS_EACH(w, THING_NODE, node)
+    struct world_object *best = NULL;
+    WORLD_OBJECTS_EACH(w, WORLD_NODE, node)
     {
         if ((best == NULL || node->score < best->score) && node->schedulable &&
-            schedule_fits(w, t, object, node)) {
+            scheduler_fits(w, t, object, node)) {
             best = node;
         }
     }
     if (best != NULL) {
-        schedule_bind(w, t, best);
+        scheduler_bind(w, t, best);
     } else {
-        schedule_nowhere(w, t, object);
+        scheduler_mark_unschedulable(w, t, object);
     }
 }
 
-void schedule_again(struct world *w)
+void scheduler_retry_waiting(struct world *w)
 {
     LIST_EACH (&w->waiting, item) {
-        thing_dirty(THING_OF(item, waiting));
+        world_mark_dirty(WORLD_OBJECT_OF(item, waiting));
     }
 }

@@ -2,36 +2,36 @@
 #include "sandbox/world/world_internal.h"
 
 #define CONTROLLER "kube-controller-manager"
-#define SET_REVISION STR("controller-revision-hash")
+#define REVISION_LABEL STR("controller-revision-hash")
 
-static struct str set_pod_revision(struct thing *pod)
+static struct str world_set_pod_revision(struct world_object *pod)
 {
-    return jval_str(jval_get(jval_at(thing_object(pod), "metadata.labels"), SET_REVISION));
+    return jval_str(jval_get(jval_at(world_object_get(pod), "metadata.labels"), REVISION_LABEL));
 }
 
 /* A new pod of the set, or NULL when the template is none. */
-static struct tree *set_pod(struct thing *t, struct str name, struct str revision)
+static struct tree *world_set_new_pod(struct world_object *t, struct str name, struct str revision)
 {
     struct arena *a = &t->w->tmp;
-    struct tree *pod = workload_pod(t, thing_object(t), name);
+    struct tree *pod = workload_new_pod(t, world_object_get(t), name);
     if (pod != NULL) {
-        tree_set(a, tree_make_at(a, pod, "metadata.labels"), SET_REVISION, tree_str(a, revision));
+        tree_set(a, tree_make_at(a, pod, "metadata.labels"), REVISION_LABEL, tree_str(a, revision));
     }
     return pod;
 }
 
-static struct thing *statefulset_pod(struct thing *t, int64_t ordinal)
+static struct world_object *statefulset_pod(struct world_object *t, int64_t ordinal)
 {
     struct str key = arena_printf(&t->w->tmp, STR_FMT "/" STR_FMT "-%lld", STR_ARG(t->namespace),
                                   STR_ARG(t->name), (long long)ordinal);
-    return world_find(t->w, THING_POD, key);
+    return world_find(t->w, WORLD_POD, key);
 }
 
-static void statefulset_create(struct thing *t, int64_t ordinal, struct str revision)
+static void statefulset_create(struct world_object *t, int64_t ordinal, struct str revision)
 {
     struct arena *a = &t->w->tmp;
     struct str name = arena_printf(a, STR_FMT "-%lld", STR_ARG(t->name), (long long)ordinal);
-    struct tree *pod = set_pod(t, name, revision);
+    struct tree *pod = world_set_new_pod(t, name, revision);
     if (pod == NULL) {
         return;
     }
@@ -40,22 +40,22 @@ static void statefulset_create(struct thing *t, int64_t ordinal, struct str revi
              tree_str(a, arena_printf(a, "%lld", (long long)ordinal)));
     tree_set(a, labels, STR("statefulset.kubernetes.io/pod-name"), tree_str(a, name));
     tree_set_at(a, pod, "spec.hostname", tree_str(a, name));
-    struct str service = jval_str(jval_at(thing_object(t), "spec.serviceName"));
+    struct str service = jval_str(jval_at(world_object_get(t), "spec.serviceName"));
     if (service.n > 0) {
         tree_set_at(a, pod, "spec.subdomain", tree_str(a, service));
     }
-    workload_create(t, pod);
+    workload_create_pod(t, pod);
 }
 
 /* One step: up from the lowest, then down from the highest, then new revisions from the highest;
  * in order, one waits for the other. */
-static void statefulset_step(struct thing *t, int64_t want, struct str revision, bool ordered,
-                             bool roll)
+static void statefulset_step(struct world_object *t, int64_t want, struct str revision,
+                             bool ordered, bool roll)
 {
     for (int64_t i = 0; i < want; i++) {
-        struct thing *pod = statefulset_pod(t, i);
+        struct world_object *pod = statefulset_pod(t, i);
         if (pod != NULL && pod->finished && !pod->deleting) {
-            thing_delete(pod, CONTROLLER, -1);
+            world_object_delete(pod, CONTROLLER, -1);
         } else if (pod == NULL) {
             statefulset_create(t, i, revision);
             pod = statefulset_pod(t, i);
@@ -64,10 +64,10 @@ static void statefulset_step(struct thing *t, int64_t want, struct str revision,
             return;
         }
     }
-    struct thing *last = NULL;
+    struct world_object *last = NULL;
     int64_t last_ordinal = want - 1;
     LIST_EACH (&t->children, item) {
-        struct thing *pod = THING_OF(item, sibling);
+        struct world_object *pod = WORLD_OBJECT_OF(item, sibling);
         struct str tail = str_sub(pod->name, MIN(t->name.n + 1, pod->name.n), pod->name.n);
         int64_t ordinal;
         if (str_to_i64(tail, &ordinal) && ordinal > last_ordinal) {
@@ -77,34 +77,34 @@ static void statefulset_step(struct thing *t, int64_t want, struct str revision,
     }
     if (last != NULL) {
         if (!last->deleting) {
-            thing_delete(last, CONTROLLER, -1);
+            world_object_delete(last, CONTROLLER, -1);
         }
         return;
     }
     for (int64_t i = want - 1; roll && i >= 0; i--) {
-        struct thing *pod = statefulset_pod(t, i);
+        struct world_object *pod = statefulset_pod(t, i);
         if (pod == NULL || pod->deleting || !pod->ready) {
             return;
         }
-        if (!str_eq(set_pod_revision(pod), revision)) {
-            thing_delete(pod, CONTROLLER, -1);
+        if (!str_eq(world_set_pod_revision(pod), revision)) {
+            world_object_delete(pod, CONTROLLER, -1);
             return;
         }
     }
 }
 
-static void statefulset_status(struct thing *t, struct str revision)
+static void statefulset_status(struct world_object *t, struct str revision)
 {
     struct arena *a = &t->w->tmp;
-    const struct jval *object = thing_object(t);
+    const struct jval *object = world_object_get(t);
     uint32_t replicas = 0;
     uint32_t ready = 0;
     uint32_t updated = 0;
     LIST_EACH (&t->children, item) {
-        struct thing *pod = THING_OF(item, sibling);
+        struct world_object *pod = WORLD_OBJECT_OF(item, sibling);
         replicas++;
         ready += pod->ready;
-        updated += !pod->deleting && str_eq(set_pod_revision(pod), revision);
+        updated += !pod->deleting && str_eq(world_set_pod_revision(pod), revision);
     }
     struct str current = jval_str(jval_at(object, "status.currentRevision"));
     current = updated == replicas || current.n == 0 ? revision : current;
@@ -120,16 +120,16 @@ static void statefulset_status(struct thing *t, struct str revision)
     tree_set(a, status, STR("currentRevision"), tree_str(a, current));
     tree_set(a, status, STR("updateRevision"), tree_str(a, revision));
     tree_set(a, status, STR("collisionCount"), tree_i64(a, 0));
-    thing_set_status(t, CONTROLLER, status);
+    world_object_set_status(t, CONTROLLER, status);
 }
 
-void statefulset_tend(struct world *w, struct thing *t)
+void statefulset_reconcile(struct world *w, struct world_object *t)
 {
-    const struct jval *object = thing_object(t);
+    const struct jval *object = world_object_get(t);
     if (object == NULL || jval_at(object, "metadata.deletionTimestamp") != NULL) {
         return;
     }
-    struct str hash = workload_hash(w, jval_at(object, "spec.template"));
+    struct str hash = workload_template_hash(w, jval_at(object, "spec.template"));
     struct str revision =
         arena_printf(&w->tmp, STR_FMT "-" STR_FMT, STR_ARG(t->name), STR_ARG(hash));
     bool ordered = !str_eq(jval_str(jval_at(object, "spec.podManagementPolicy")), STR("Parallel"));
@@ -150,7 +150,7 @@ static const struct {
     { "node.kubernetes.io/unschedulable", "NoSchedule" },
 };
 
-static void daemonset_tolerate(struct thing *t, struct tree *pod)
+static void daemonset_add_tolerations(struct world_object *t, struct tree *pod)
 {
     struct arena *a = &t->w->tmp;
     struct tree *list = tree_at(pod, "spec.tolerations");
@@ -168,10 +168,10 @@ static void daemonset_tolerate(struct thing *t, struct tree *pod)
     }
 }
 
-static void daemonset_create(struct thing *t, struct thing *node, struct str revision)
+static void daemonset_create(struct world_object *t, struct world_object *node, struct str revision)
 {
     struct arena *a = &t->w->tmp;
-    struct tree *pod = set_pod(t, STR(""), revision);
+    struct tree *pod = world_set_new_pod(t, STR(""), revision);
     if (pod == NULL) {
         return;
     }
@@ -187,12 +187,12 @@ static void daemonset_create(struct thing *t, struct thing *node, struct str rev
     }
     tree_set_at(a, pod, "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution",
                 affinity);
-    daemonset_tolerate(t, pod);
-    workload_create(t, pod);
+    daemonset_add_tolerations(t, pod);
+    workload_create_pod(t, pod);
 }
 
 /* Whether the set wants a pod on the node: its selector matches and no other taint forbids it. */
-static bool daemonset_wants(const struct jval *object, const struct jval *node)
+static bool daemonset_runs_on(const struct jval *object, const struct jval *node)
 {
     const struct jval *labels = jval_at(node, "metadata.labels");
     JVAL_EACH (jval_at(object, "spec.template.spec.nodeSelector"), want) {
@@ -205,8 +205,8 @@ static bool daemonset_wants(const struct jval *object, const struct jval *node)
         int64_t seconds = -1;
         if (!str_starts(key, STR("node.kubernetes.io/")) &&
             !str_eq(jval_str(jval_get(taint, STR("effect"))), STR("PreferNoSchedule")) &&
-            !schedule_tolerates(jval_at(object, "spec.template.spec.tolerations"), taint,
-                                &seconds)) {
+            !scheduler_tolerates(jval_at(object, "spec.template.spec.tolerations"), taint,
+                                 &seconds)) {
             return false;
         }
     }
@@ -214,18 +214,18 @@ static bool daemonset_wants(const struct jval *object, const struct jval *node)
 }
 
 /* The set's pod of that node, bound or about to be. */
-static struct thing *daemonset_pod(struct thing *t, struct thing *node)
+static struct world_object *daemonset_pod(struct world_object *t, struct world_object *node)
 {
     LIST_EACH (&t->children, item) {
-        struct thing *pod = THING_OF(item, sibling);
+        struct world_object *pod = WORLD_OBJECT_OF(item, sibling);
         if (pod->node == node && !pod->finished) {
             return pod;
         }
         if (!pod->bound) {
             const struct jval *terms =
-                jval_at(thing_object(pod), "spec.affinity.nodeAffinity."
-                                           "requiredDuringSchedulingIgnoredDuringExecution."
-                                           "nodeSelectorTerms");
+                jval_at(world_object_get(pod), "spec.affinity.nodeAffinity."
+                                               "requiredDuringSchedulingIgnoredDuringExecution."
+                                               "nodeSelectorTerms");
             const struct jval *field = jval_first(jval_at(jval_first(terms), "matchFields"));
             if (str_eq(jval_str(jval_first(jval_at(field, "values"))), node->name)) {
                 return pod;
@@ -235,37 +235,37 @@ static struct thing *daemonset_pod(struct thing *t, struct thing *node)
     return NULL;
 }
 
-void daemonset_tend(struct world *w, struct thing *t)
+void daemonset_reconcile(struct world *w, struct world_object *t)
 {
-    const struct jval *object = thing_object(t);
+    const struct jval *object = world_object_get(t);
     if (object == NULL || jval_at(object, "metadata.deletionTimestamp") != NULL) {
         return;
     }
-    struct str hash = workload_hash(w, jval_at(object, "spec.template"));
+    struct str hash = workload_template_hash(w, jval_at(object, "spec.template"));
     uint32_t desired = 0;
     uint32_t current = 0;
     uint32_t ready = 0;
     uint32_t updated = 0;
     bool rolling = false;
     bool roll = !str_eq(jval_str(jval_at(object, "spec.updateStrategy.type")), STR("OnDelete"));
-    THINGS_EACH(w, THING_NODE, node)
+    WORLD_OBJECTS_EACH(w, WORLD_NODE, node)
     {
-        struct thing *pod = daemonset_pod(t, node);
-        bool wanted = daemonset_wants(thing_object(t), thing_object(node));
+        struct world_object *pod = daemonset_pod(t, node);
+        bool wanted = daemonset_runs_on(world_object_get(t), world_object_get(node));
         desired += wanted;
         if (pod == NULL && wanted) {
             daemonset_create(t, node, hash);
         } else if (pod != NULL && !wanted && !pod->deleting) {
-            thing_delete(pod, CONTROLLER, -1);
+            world_object_delete(pod, CONTROLLER, -1);
         } else if (pod != NULL && wanted) {
-            bool fresh = str_eq(set_pod_revision(pod), hash);
+            bool fresh = str_eq(world_set_pod_revision(pod), hash);
             current++;
             ready += pod->ready;
             updated += fresh;
             rolling |= pod->deleting || !pod->ready;
             if (!fresh && roll && !rolling) {
                 rolling = true; /* one at a time, as maxUnavailable is by default */
-                thing_delete(pod, CONTROLLER, -1);
+                world_object_delete(pod, CONTROLLER, -1);
             }
         }
     }
@@ -276,11 +276,11 @@ void daemonset_tend(struct world *w, struct thing *t)
     tree_set(a, status, STR("desiredNumberScheduled"), tree_i64(a, desired));
     tree_set(a, status, STR("numberReady"), tree_i64(a, ready));
     tree_set(a, status, STR("observedGeneration"),
-             tree_i64(a, jval_number(thing_object(t), "metadata.generation", 1)));
+             tree_i64(a, jval_number(world_object_get(t), "metadata.generation", 1)));
     tree_set(a, status, STR("updatedNumberScheduled"),
              updated > 0 ? tree_i64(a, updated) : tree_null(a));
     tree_set(a, status, STR("numberAvailable"), ready > 0 ? tree_i64(a, ready) : tree_null(a));
     tree_set(a, status, STR("numberUnavailable"),
              desired > ready ? tree_i64(a, desired - ready) : tree_null(a));
-    thing_set_status(t, CONTROLLER, status);
+    world_object_set_status(t, CONTROLLER, status);
 }

@@ -3,11 +3,11 @@
 
 #define CONTROLLER "kube-controller-manager"
 
-struct workload_count workload_count(struct thing *owner)
+struct workload_count workload_count(struct world_object *owner)
 {
     struct workload_count n = { 0 };
     LIST_EACH (&owner->children, item) {
-        struct thing *t = THING_OF(item, sibling);
+        struct world_object *t = WORLD_OBJECT_OF(item, sibling);
         n.alive += !t->deleting && !t->finished;
         n.ready += !t->deleting && !t->finished && t->ready;
         n.deleting += t->deleting && !t->finished;
@@ -17,10 +17,10 @@ struct workload_count workload_count(struct thing *owner)
     return n;
 }
 
-struct tree *workload_owner(struct thing *owner)
+struct tree *workload_owner_reference(struct world_object *owner)
 {
     struct arena *a = &owner->w->tmp;
-    const struct thing_type *type = &thing_types[owner->kind];
+    const struct world_kind_info *type = &world_kinds[owner->kind];
     struct tree *ref = tree_obj(a);
     tree_set(a, ref, STR("apiVersion"),
              tree_str(a, arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(type->group),
@@ -35,7 +35,8 @@ struct tree *workload_owner(struct thing *owner)
     return list;
 }
 
-struct tree *workload_pod(struct thing *owner, const struct jval *object, struct str name)
+struct tree *workload_new_pod(struct world_object *owner, const struct jval *object,
+                              struct str name)
 {
     struct arena *a = &owner->w->tmp;
     struct tree *pod = tree_from(a, jval_at(object, "spec.template"));
@@ -52,11 +53,11 @@ struct tree *workload_pod(struct thing *owner, const struct jval *object, struct
         tree_set_at(a, pod, "metadata.generateName",
                     tree_str(a, arena_printf(a, STR_FMT "-", STR_ARG(owner->name))));
     }
-    tree_set_at(a, pod, "metadata.ownerReferences", workload_owner(owner));
+    tree_set_at(a, pod, "metadata.ownerReferences", workload_owner_reference(owner));
     return pod;
 }
 
-void workload_create(struct thing *owner, struct tree *pod)
+void workload_create_pod(struct world_object *owner, struct tree *pod)
 {
     struct world *w = owner->w;
     struct str path =
@@ -68,7 +69,7 @@ void workload_create(struct thing *owner, struct tree *pod)
     }
 }
 
-struct str workload_hash(struct world *w, const struct jval *template)
+struct str workload_template_hash(struct world *w, const struct jval *template)
 {
     static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
     static const uint64_t key[2] = { 0, 0 };
@@ -86,14 +87,14 @@ struct str workload_hash(struct world *w, const struct jval *template)
 }
 
 /* Whom to take away first: not bound, not ready, then the youngest. */
-static struct thing *replicaset_surplus(struct thing *set)
+static struct world_object *replicaset_pick_pod_to_delete(struct world_object *set)
 {
-    struct thing *best = NULL;
+    struct world_object *best = NULL;
     uint32_t best_rank = 0;
     LIST_EACH (&set->children, item) {
-        struct thing *t = THING_OF(item, sibling);
+        struct world_object *t = WORLD_OBJECT_OF(item, sibling);
         uint32_t rank = !t->bound ? 3 : !t->ready ? 2 : 1;
-        if (t->kind == THING_POD && !t->deleting && !t->finished && rank >= best_rank) {
+        if (t->kind == WORLD_POD && !t->deleting && !t->finished && rank >= best_rank) {
             best = t;
             best_rank = rank;
         }
@@ -101,9 +102,9 @@ static struct thing *replicaset_surplus(struct thing *set)
     return best;
 }
 
-void replicaset_tend(struct world *w, struct thing *t)
+void replicaset_reconcile(struct world *w, struct world_object *t)
 {
-    const struct jval *object = thing_object(t);
+    const struct jval *object = world_object_get(t);
     if (object == NULL || jval_at(object, "metadata.deletionTimestamp") != NULL) {
         return;
     }
@@ -111,14 +112,14 @@ void replicaset_tend(struct world *w, struct thing *t)
     int64_t generation = jval_number(object, "metadata.generation", 1);
     struct workload_count n = workload_count(t);
     for (int64_t i = n.alive; i < want; i++) {
-        struct tree *pod = workload_pod(t, thing_object(t), STR(""));
+        struct tree *pod = workload_new_pod(t, world_object_get(t), STR(""));
         if (pod == NULL) {
             return;
         }
-        workload_create(t, pod);
+        workload_create_pod(t, pod);
     }
     for (int64_t i = want; i < n.alive; i++) {
-        thing_delete(replicaset_surplus(t), CONTROLLER, -1);
+        world_object_delete(replicaset_pick_pod_to_delete(t), CONTROLLER, -1);
     }
     n = workload_count(t);
     struct arena *a = &w->tmp;
@@ -131,36 +132,36 @@ void replicaset_tend(struct world *w, struct thing *t)
              n.ready > 0 ? tree_i64(a, n.ready) : tree_null(a));
     tree_set(a, status, STR("observedGeneration"), tree_i64(a, generation));
     tree_set(a, status, STR("terminatingReplicas"), tree_i64(a, n.deleting));
-    thing_set_status(t, CONTROLLER, status);
+    world_object_set_status(t, CONTROLLER, status);
 }
 
-static int64_t replicaset_spec(struct thing *set)
+static int64_t replicaset_spec_replicas(struct world_object *set)
 {
-    return jval_number(thing_object(set), "spec.replicas", 0);
+    return jval_number(world_object_get(set), "spec.replicas", 0);
 }
 
-static void replicaset_scale(struct thing *set, int64_t replicas)
+static void replicaset_scale(struct world_object *set, int64_t replicas)
 {
     struct world *w = set->w;
-    if (replicaset_spec(set) != replicas) {
+    if (replicaset_spec_replicas(set) != replicas) {
         (void)world_patch(
-            w, CONTROLLER, thing_path(set, ""),
+            w, CONTROLLER, world_object_url(set, ""),
             arena_printf(&w->tmp, "{\"spec\":{\"replicas\":%lld}}", (long long)replicas));
     }
 }
 
 /* Creates the ReplicaSet of the current template with `replicas`. */
-static void deployment_new_set(struct thing *t, const struct jval *object, struct str hash,
-                               int64_t replicas)
+static void deployment_create_replicaset(struct world_object *t, const struct jval *object,
+                                         struct str hash, int64_t replicas)
 {
     struct world *w = t->w;
     struct arena *a = &w->tmp;
     struct tree *set = tree_obj(a);
     int64_t revision = 1;
     LIST_EACH (&t->children, item) {
-        struct str text = jval_str(
-            jval_get(jval_at(thing_object(THING_OF(item, sibling)), "metadata.annotations"),
-                     STR("deployment.kubernetes.io/revision")));
+        struct str text = jval_str(jval_get(
+            jval_at(world_object_get(WORLD_OBJECT_OF(item, sibling)), "metadata.annotations"),
+            STR("deployment.kubernetes.io/revision")));
         int64_t n;
         revision = str_to_i64(text, &n) ? MAX(revision, n + 1) : revision;
     }
@@ -173,7 +174,7 @@ static void deployment_new_set(struct thing *t, const struct jval *object, struc
     struct tree *annotations = tree_make_at(a, set, "metadata.annotations");
     struct str number = arena_printf(a, "%lld", (long long)revision);
     tree_set(a, annotations, STR("deployment.kubernetes.io/revision"), tree_str(a, number));
-    tree_set_at(a, set, "metadata.ownerReferences", workload_owner(t));
+    tree_set_at(a, set, "metadata.ownerReferences", workload_owner_reference(t));
     tree_set_at(a, set, "spec.replicas", tree_i64(a, replicas));
     tree_set_at(a, set, "spec.selector", tree_from(a, jval_at(object, "spec.selector")));
     tree_set_at(a, set, "spec.template", tree_from(a, jval_at(object, "spec.template")));
@@ -185,15 +186,15 @@ static void deployment_new_set(struct thing *t, const struct jval *object, struc
     struct str path =
         arena_printf(a, "/apis/apps/v1/namespaces/" STR_FMT "/replicasets", STR_ARG(t->namespace));
     (void)world_send(w, CONTROLLER, "POST", path, tree_json(a, set), NULL);
-    (void)world_patch(w, CONTROLLER, thing_path(t, ""),
+    (void)world_patch(w, CONTROLLER, world_object_url(t, ""),
                       arena_printf(a,
                                    "{\"metadata\":{\"annotations\":{"
                                    "\"deployment.kubernetes.io/revision\":\"" STR_FMT "\"}}}",
                                    STR_ARG(number)));
 }
 
-struct rollout {
-    struct thing *current; /* the set of the current template, or NULL */
+struct deployment_rollout {
+    struct world_object *current; /* the set of the current template, or NULL */
     int64_t want;
     int64_t surge;
     int64_t unavailable;
@@ -205,21 +206,21 @@ struct rollout {
     uint32_t old_spec;
 };
 
-static void rollout_read(struct thing *t, const struct jval *object, struct str hash,
-                         struct rollout *ret)
+static void deployment_rollout_read(struct world_object *t, const struct jval *object,
+                                    struct str hash, struct deployment_rollout *ret)
 {
-    *ret = (struct rollout){
+    *ret = (struct deployment_rollout){
         .want = jval_number(object, "spec.replicas", 1),
         .recreate = str_eq(jval_str(jval_at(object, "spec.strategy.type")), STR("Recreate")),
     };
     const struct jval *rolling = jval_at(object, "spec.strategy.rollingUpdate");
-    ret->surge = jval_share(jval_at(rolling, "maxSurge"), ret->want, true, 1);
-    ret->unavailable = jval_share(jval_at(rolling, "maxUnavailable"), ret->want, false, 0);
+    ret->surge = jval_int_or_percent(jval_at(rolling, "maxSurge"), ret->want, true, 1);
+    ret->unavailable = jval_int_or_percent(jval_at(rolling, "maxUnavailable"), ret->want, false, 0);
     if (ret->surge == 0 && ret->unavailable == 0) {
         ret->unavailable = 1; /* a quarter of two rounds down to none, and nothing would move */
     }
     LIST_EACH (&t->children, item) {
-        struct thing *set = THING_OF(item, sibling);
+        struct world_object *set = WORLD_OBJECT_OF(item, sibling);
         struct workload_count n = workload_count(set);
         ret->replicas += n.alive;
         ret->ready += n.ready;
@@ -228,18 +229,18 @@ static void rollout_read(struct thing *t, const struct jval *object, struct str 
             ret->current = set;
         } else {
             ret->old_replicas += n.alive;
-            ret->old_spec += (uint32_t)replicaset_spec(set);
+            ret->old_spec += (uint32_t)replicaset_spec_replicas(set);
         }
     }
 }
 
 /* Old sets give way: what is not ready at once, what is ready as far as availability allows. */
-static void rollout_shrink(struct thing *t, const struct rollout *r)
+static void deployment_scale_down_old(struct world_object *t, const struct deployment_rollout *r)
 {
     int64_t spare = r->recreate ? INT32_MAX : (int64_t)r->ready - (r->want - r->unavailable);
     LIST_EACH (&t->children, item) {
-        struct thing *set = THING_OF(item, sibling);
-        int64_t have = replicaset_spec(set);
+        struct world_object *set = WORLD_OBJECT_OF(item, sibling);
+        int64_t have = replicaset_spec_replicas(set);
         if (set == r->current || have == 0) {
             continue;
         }
@@ -251,11 +252,11 @@ static void rollout_shrink(struct thing *t, const struct rollout *r)
     }
 }
 
-static void deployment_status(struct thing *t, const struct rollout *r)
+static void deployment_status(struct world_object *t, const struct deployment_rollout *r)
 {
     struct world *w = t->w;
     struct arena *a = &w->tmp;
-    const struct jval *object = thing_object(t);
+    const struct jval *object = world_object_get(t);
     const struct jval *old = jval_at(object, "status.conditions");
     struct workload_count n =
         r->current != NULL ? workload_count(r->current) : (struct workload_count){ 0 };
@@ -296,31 +297,31 @@ static void deployment_status(struct thing *t, const struct rollout *r)
                  tree_str(a, tree_text(tree_get(c, STR("lastTransitionTime")))));
     }
     tree_set(a, status, STR("conditions"), list);
-    thing_set_status(t, CONTROLLER, status);
+    world_object_set_status(t, CONTROLLER, status);
 }
 
-void deployment_tend(struct world *w, struct thing *t)
+void deployment_reconcile(struct world *w, struct world_object *t)
 {
-    const struct jval *object = thing_object(t);
+    const struct jval *object = world_object_get(t);
     if (object == NULL || jval_at(object, "metadata.deletionTimestamp") != NULL) {
         return;
     }
-    struct str hash = workload_hash(w, jval_at(object, "spec.template"));
-    struct rollout r;
-    rollout_read(t, object, hash, &r);
+    struct str hash = workload_template_hash(w, jval_at(object, "spec.template"));
+    struct deployment_rollout r;
+    deployment_rollout_read(t, object, hash, &r);
     bool paused = jval_bool(jval_at(object, "spec.paused"), false);
     bool wait = r.recreate && r.old_replicas > 0;
     int64_t room = r.want + (r.recreate ? 0 : r.surge) - r.old_replicas;
     int64_t size = r.old_replicas == 0 ? r.want : MAX(MIN(r.want, room), 0);
     if (r.current == NULL && !paused && !wait) {
-        deployment_new_set(t, object, hash, size);
+        deployment_create_replicaset(t, object, hash, size);
     } else if (r.current != NULL && !wait) {
-        int64_t have = replicaset_spec(r.current);
+        int64_t have = replicaset_spec_replicas(r.current);
         replicaset_scale(r.current, r.old_replicas == 0 ? r.want : MAX(have, size));
     }
     if (!paused && r.old_spec > 0 && (r.current != NULL || r.recreate)) {
-        rollout_shrink(t, &r);
+        deployment_scale_down_old(t, &r);
     }
-    rollout_read(t, thing_object(t), hash, &r);
+    deployment_rollout_read(t, world_object_get(t), hash, &r);
     deployment_status(t, &r);
 }

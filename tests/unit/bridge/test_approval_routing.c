@@ -388,7 +388,7 @@ TEST(bridge_route_gives_back_what_a_machine_leaves_behind)
         strait_run(&s, SECONDS(2));
         put_state(&s, "e1", "Approved");
         strait_run(&s, SECONDS(2));
-        strait_find(&s, "east")->faults.parted = away;
+        strait_find(&s, "east")->faults.partitioned = away;
         if (disabled) {
             strait_label_machine(&s, "e1", KEY_ENABLED, NULL);
         } else {
@@ -404,7 +404,7 @@ TEST(bridge_route_gives_back_what_a_machine_leaves_behind)
                 strait_crash(&s); /* the Machine remembers */
                 strait_bridge(&s, &routed);
             }
-            strait_find(&s, "east")->faults.parted = false;
+            strait_find(&s, "east")->faults.partitioned = false;
             strait_run(&s, MINUTES(8));
         }
         CHECK_EQ(pleas(&s, NULL, NULL), 0);
@@ -612,7 +612,7 @@ TEST(bridge_route_approves_only_what_is_granted_in_any_weather)
         begin(&s);
         struct strait_shore *east = strait_find(&s, "east");
         apiserver_on_commit(east->server, witness_commit, &s);
-        faults_draw(&east->faults);
+        faults_randomize(&east->faults);
         for (int step = 0; step < 80; step++) {
             const char *machine = machines[rng_below(&rng, 2)];
             switch (rng_below(&rng, 4)) {
@@ -679,11 +679,11 @@ TEST(bridge_route_writes_nothing_while_nothing_changes)
     begin(&s);
     strait_label_machine(&s, "e1", KEY_MAINTENANCE, "requested");
     strait_run(&s, MINUTES(2));
-    uint64_t home = apiserver_version(s.home);
-    uint64_t away = apiserver_version(strait_find(&s, "east")->server);
+    uint64_t home = apiserver_resource_version(s.home);
+    uint64_t away = apiserver_resource_version(strait_find(&s, "east")->server);
     strait_run(&s, HOURS(2));
-    CHECK_EQ(apiserver_version(s.home), home);
-    CHECK_EQ(apiserver_version(strait_find(&s, "east")->server), away);
+    CHECK_EQ(apiserver_resource_version(s.home), home);
+    CHECK_EQ(apiserver_resource_version(strait_find(&s, "east")->server), away);
     strait_end(&s);
 }
 

@@ -240,7 +240,7 @@ TEST(bridge_gives_up_on_a_cluster_after_its_time_if_told_so)
 {
     struct strait s;
     begin(&s, "v1beta2", &(struct bridge_config){ .rules = { .away_max = MINUTES(10) } });
-    strait_find(&s, "east")->faults.parted = true;
+    strait_find(&s, "east")->faults.partitioned = true;
     strait_run(&s, MINUTES(3));
     strait_delete_machine(&s, "e1");
     strait_run(&s, MINUTES(6));
@@ -483,14 +483,14 @@ TEST(bridge_keeps_its_word_on_a_machine_until_the_node_is_clean)
     strait_label_machine(&s, "e1", KEY_MAINTENANCE, "requested");
     strait_run(&s, SECONDS(1));
     CHECK_STR(strait_node_label(&s, "east", "e1", KEY_MACHINE_MAINTENANCE), "true");
-    strait_find(&s, "east")->faults.parted = true;
+    strait_find(&s, "east")->faults.partitioned = true;
     strait_run(&s, MINUTES(3)); /* out of reach, and known to be */
     strait_label_machine(&s, "e1", KEY_MAINTENANCE, NULL);
     strait_run(&s, SECONDS(1));
     CHECK(strait_machine_note(&s, "e1", KEY_STATUS).p != NULL);
     strait_crash(&s);
     strait_label_machine(&s, "e1", KEY_ENABLED, NULL);
-    strait_find(&s, "east")->faults.parted = false;
+    strait_find(&s, "east")->faults.partitioned = false;
     strait_bridge(&s, NULL);
     strait_run(&s, SECONDS(10));
     CHECK(strait_node_label(&s, "east", "e1", KEY_MACHINE_MAINTENANCE).p == NULL);

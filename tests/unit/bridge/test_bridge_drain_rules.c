@@ -302,7 +302,7 @@ TEST(bridge_rules_that_may_not_be_listed_hold_requests_until_they_may)
     strait_rule(&s, "a", SKIP);
     struct str account = token(&s);
     strait_bridge(&s, NULL);
-    door_set_token(s.api, account);
+    sim_api_set_token(s.api, account);
     strait_run(&s, SECONDS(5));
     CHECK(strait_hooked(&s, "e1")); /* all else goes on */
     CHECK(!bridge_ready(s.bridge, &why));
@@ -338,13 +338,13 @@ TEST(bridge_rules_that_may_not_be_listed_any_more_hold_requests)
     struct str account = token(&s);
     strait_bridge(&s, NULL);
     grant(&s, "\"machines\",\"clusters\",\"machinedrainrules\"");
-    door_set_token(s.api, account);
+    sim_api_set_token(s.api, account);
     strait_run(&s, SECONDS(5));
     strait_delete_machine(&s, "e1");
     strait_run(&s, SECONDS(2));
     CHECK_STR(book(&s, "e1"), SKIP_BOOK);
     grant(&s, "\"machines\",\"clusters\"");
-    door_cut(s.api);
+    sim_api_disconnect(s.api);
     strait_run(&s, MINUTES(2));
     CHECK(!bridge_ready(s.bridge, &why));
     strait_note_node(&s, "east", "e1", DRAIN_RULES_ANNOTATION, "[]");

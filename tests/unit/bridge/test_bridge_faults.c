@@ -31,10 +31,10 @@ static void deafen_to(struct strait *s, const char *cluster)
     shore->faults.watch_stall_max = HOURS(10);
 }
 
-static uint64_t sent(struct api *api, const char *resource, enum door_verb verb)
+static uint64_t sent(struct api *api, const char *resource, enum sim_api_verb verb)
 {
     uint32_t n = 0;
-    const struct door_tally *tallies = door_tallies(api, &n);
+    const struct sim_api_count *tallies = sim_api_counts(api, &n);
     for (uint32_t i = 0; i < n; i++) {
         if (str_eq(tallies[i].resource, str_from(resource))) {
             return tallies[i].sent[verb];
@@ -65,9 +65,9 @@ TEST(bridge_does_not_ask_again_and_again_for_a_machine_that_is_gone)
     strait_delete_machine(&s, "e1");
     strait_home(&s, "PATCH", machine_path(&s, "e1"), "{\"metadata\":{\"finalizers\":null}}");
     strait_label_node(&s, "east", "e1", KEY_STATE, NULL);
-    uint64_t before = sent(s.api, "machines", DOOR_PATCH);
+    uint64_t before = sent(s.api, "machines", SIM_PATCH);
     strait_run(&s, MINUTES(1));
-    uint64_t tries = sent(s.api, "machines", DOOR_PATCH) - before;
+    uint64_t tries = sent(s.api, "machines", SIM_PATCH) - before;
     CHECK(tries >= 1);
     CHECK(tries <= TRIES_MAX);
     strait_end(&s);
@@ -99,15 +99,15 @@ TEST(bridge_waits_for_the_version_that_it_was_refused_for)
     begin(&s, NULL);
     deafen(&s);
     strait_note_machine(&s, "e1", STR("somebody/was"), "faster");
-    uint64_t before = sent(s.api, "machines", DOOR_PATCH);
+    uint64_t before = sent(s.api, "machines", SIM_PATCH);
     strait_label_node(&s, "east", "e1", KEY_STATE, NULL);
     strait_run(&s, MINUTES(1));
-    uint64_t tries = sent(s.api, "machines", DOOR_PATCH) - before;
+    uint64_t tries = sent(s.api, "machines", SIM_PATCH) - before;
     CHECK(tries >= 1);
     CHECK(tries <= TRIES_MAX);
     /* The silent watch is given up, and with what the next one brings nothing is waited for. */
     s.faults.watch_stall = 0;
-    door_cut(s.api);
+    sim_api_disconnect(s.api);
     strait_run(&s, MINUTES(2));
     CHECK(!strait_hooked(&s, "e1"));
     strait_end(&s);
@@ -150,14 +150,14 @@ TEST(bridge_approves_no_second_member_while_the_first_ones_answer_is_lost)
     deafen(&s);
     strait_label_node(&s, "east", "cp1", KEY_APPROVE_MAINTENANCE, "true");
     CHECK(strait_until(&s, cp1_is_approved, SECONDS(1)));
-    door_cut(s.api); /* before the answer is there */
+    sim_api_disconnect(s.api); /* before the answer is there */
     strait_label_node(&s, "east", "cp2", KEY_APPROVE_MAINTENANCE, "true");
     strait_run(&s, MINUTES(5));
     CHECK_STR(strait_machine_label(&s, "cp1", KEY_MAINTENANCE), "approved");
     CHECK_STR(strait_machine_label(&s, "cp2", KEY_MAINTENANCE), "requested");
     strait_label_machine(&s, "cp1", KEY_MAINTENANCE, NULL);
     s.faults.watch_stall = 0;
-    door_cut(s.api);
+    sim_api_disconnect(s.api);
     strait_run(&s, MINUTES(1));
     CHECK_STR(strait_machine_label(&s, "cp2", KEY_MAINTENANCE), "approved");
     strait_end(&s);
@@ -198,7 +198,7 @@ TEST(bridge_holds_when_the_management_cluster_is_set_back)
     for (size_t i = 0; i < ARRAY_LEN(supplies); i++) {
         supplies[i]->store.version_max += 1000000;
         apiserver_compact(s.home);
-        door_cut(s.api);
+        sim_api_disconnect(s.api);
         strait_run(&s, MINUTES(10));
         CHECK(strait_hooked(&s, "e1"));
         CHECK_STR(strait_node_label(&s, "east", "e1", KEY_MACHINE_DELETED), "true");

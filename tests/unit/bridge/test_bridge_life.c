@@ -129,12 +129,12 @@ TEST(bridge_follows_a_secret_that_rotates)
     struct strait s;
     begin(&s, NULL);
     struct strait_shore *east = strait_find(&s, "east");
-    uint64_t dialled = east->entry->dialled;
+    uint64_t dial_count = east->entry->dial_count;
     strait_secret(&s, "east", "t2"); /* nothing is refused yet */
     strait_run(&s, MSECONDS(10));
     apiserver_set_token(east->server, STR("t2"));
     strait_run(&s, SECONDS(5));
-    CHECK(east->entry->dialled > dialled);
+    CHECK(east->entry->dial_count > dial_count);
     CHECK_EQ(east->entry->open, 1);
     strait_delete_machine(&s, "e1");
     strait_run(&s, SECONDS(1));
@@ -168,7 +168,7 @@ TEST(bridge_serves_clusters_beside_dead_and_silent_ones)
         strait_shore(&s, name);
         strait_machine(&s, name, arena_printf(&s.memory, "m%d", i).p, "enabled managed");
     }
-    strait_find(&s, "c0")->faults.parted = true;
+    strait_find(&s, "c0")->faults.partitioned = true;
     strait_find(&s, "c1")->faults.down = true;
     strait_bridge(&s, NULL);
     strait_run(&s, SECONDS(3));

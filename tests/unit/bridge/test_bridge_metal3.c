@@ -180,7 +180,7 @@ TEST(metal3_power_is_not_told_of_a_host_that_has_been_replaced)
     CHECK(reboot(&s).p != NULL);
     CHECK_STR(strait_machine_note(&s, "e1", KEY_POWER), "on");
     s.faults.down = true;
-    door_cut(s.api);
+    sim_api_disconnect(s.api);
     strait_run(&s, SECONDS(1));
     strait_home(&s, "DELETE", STR(HOSTS "/h1"), "");
     add_host(&s);

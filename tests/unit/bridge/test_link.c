@@ -113,7 +113,7 @@ TEST(link_to_an_address_where_nobody_listens_backs_off)
     link_world_begin(&w, 1);
     struct arena a = { 0 };
     struct link_site *east =
-        link_site_with(&w, "east", phonebook_kubeconfig(STR("https://nowhere"), STR("t"), &a).p);
+        link_site_with(&w, "east", sim_clusters_kubeconfig(STR("https://nowhere"), STR("t"), &a).p);
     arena_done(&a);
     link_open(east->link, /* hurry= */ false);
     CHECK(link_world_until(&w, east, LINK_BACKOFF, SECONDS(1)));
@@ -181,14 +181,14 @@ TEST(link_is_lost_when_its_watch_cannot_be_opened_for_long)
     link_world_run(&w, MINUTES(1));
     east->faults.down = true;
     apiserver_restart(east->server);
-    usec_t cut = vloop_now(w.time);
+    usec_t cut = virtual_loop_now(w.time);
     link_world_run(&w, LINK_TROUBLE_MAX - SECONDS(1));
     CHECK(link_fresh(east->link));
     CHECK(str_contains(link_site_view(east).trouble, STR("connection"))); /* it says so already */
     CHECK(link_world_until(&w, east, LINK_BACKOFF, SECONDS(2)));
-    CHECK(vloop_now(w.time) - cut >= LINK_TROUBLE_MAX);
+    CHECK(virtual_loop_now(w.time) - cut >= LINK_TROUBLE_MAX);
     CHECK_EQ(east->states, 2);
-    CHECK_EQ(link_away_since(east->link), vloop_now(w.time));
+    CHECK_EQ(link_away_since(east->link), virtual_loop_now(w.time));
     CHECK_EQ(store_count(link_nodes(east->link)), 0); /* nothing is known */
     CHECK_EQ(east->entry->open, 0);
     CHECK_STR(buf_str(&east->gone), ""); /* and nobody says that they were deleted */
@@ -219,11 +219,11 @@ TEST(link_notices_a_peer_that_falls_silent)
 {
     struct link_world w;
     struct link_site *east = link_world_fresh(&w);
-    east->faults.parted = true;
+    east->faults.partitioned = true;
     CHECK(
         link_world_until(&w, east, LINK_BACKOFF, LINK_SILENCE_MAX + LINK_TROUBLE_MAX + SECONDS(2)));
-    CHECK(vloop_now(w.time) > SECONDS(60));
-    east->faults.parted = false;
+    CHECK(virtual_loop_now(w.time) > SECONDS(60));
+    east->faults.partitioned = false;
     CHECK(link_world_until(&w, east, LINK_WATCHING, SECONDS(30)));
     link_world_end(&w);
 }
@@ -312,7 +312,7 @@ TEST(link_does_not_wait_for_a_dead_peer)
     struct link_world w;
     link_world_begin(&w, 1);
     struct link_site *dead = link_site_new(&w, "dead");
-    dead->faults.parted = true; /* it takes connections and never answers */
+    dead->faults.partitioned = true; /* it takes connections and never answers */
     struct link_site *sites[49];
     link_open(dead->link, /* hurry= */ false);
     for (size_t i = 0; i < ARRAY_LEN(sites); i++) {
@@ -378,7 +378,7 @@ static void begin_crowd(struct link_world *w, struct link_site **sites)
     }
 }
 
-static void count_event(void *ctx, const struct vloop_event *event UNUSED)
+static void count_event(void *ctx, const struct virtual_loop_event *event UNUSED)
 {
     uint64_t *n = ctx;
     (*n)++;
@@ -390,10 +390,10 @@ TEST(links_connect_at_the_rate_they_share_and_the_hurried_go_first)
     struct link_site *sites[CROWD];
     uint64_t events = 0;
     link_world_begin(&w, 1);
-    vloop_trace(w.time, count_event, &events);
+    virtual_loop_trace(w.time, count_event, &events);
     begin_crowd(&w, sites);
     link_world_run(&w, MSECONDS(500));
-    usec_t asked = vloop_now(w.time);
+    usec_t asked = virtual_loop_now(w.time);
     link_open(sites[199]->link, /* hurry= */ true);
     link_open(sites[198]->link, /* hurry= */ true);
     link_world_run(&w, SECONDS(10));
@@ -438,7 +438,7 @@ TEST(link_that_was_fresh_goes_before_those_who_never_were)
     link_site_follow(east);
     link_world_run(&w, SECONDS(5));
     for (int i = 0; i < 75; i++) { /* others take all there is, and half a second more */
-        ratelimit_take(&w.connects, vloop_now(w.time));
+        ratelimit_take(&w.connects, virtual_loop_now(w.time));
     }
     link_open(west->link, /* hurry= */ false);
     link_site_secret(east, "t2");

@@ -13,9 +13,9 @@
 struct cheat {
     struct dialer dialer; /* first */
     struct link_world *w;
-    usec_t life;      /* of tokens, as they say; 0 = the truth */
-    uint32_t dialled; /* doors */
-    uint32_t dumb;    /* the streams of doors from this one on have no end mark; 0 = none is */
+    usec_t life;         /* of tokens, as they say; 0 = the truth */
+    uint32_t dial_count; /* doors */
+    uint32_t dumb;       /* the streams of doors from this one on have no end mark; 0 = none is */
 };
 
 struct cheat_door {
@@ -109,7 +109,7 @@ static struct api *cheat_dial(struct dialer *dialer, const struct dialer_spec *s
     door->api.ops = &ops;
     door->cheat = c;
     door->inner = inner;
-    door->number = ++c->dialled;
+    door->number = ++c->dial_count;
     return &door->api;
 }
 
@@ -161,7 +161,7 @@ TEST(link_is_lost_when_the_list_through_the_next_door_does_not_end)
     struct link_site *east = begin(&w, &cheat);
     link_site_follow(east);
     link_world_run(&w, RENEWAL - SECONDS(5));
-    while (cheat.dialled < 4) {
+    while (cheat.dial_count < 4) {
         link_world_run(&w, SECONDS(1));
     }
     CHECK(link_fresh(east->link));

@@ -88,7 +88,7 @@ static void disturb(struct trial *t)
         site->faults.down = !site->faults.down;
         break;
     case 1:
-        site->faults.parted = !site->faults.parted;
+        site->faults.partitioned = !site->faults.partitioned;
         break;
     case 2:
         t->w.faults.down = !t->w.faults.down;
@@ -128,7 +128,7 @@ static void calm(struct trial *t)
         struct link_site *site = t->sites[i];
         site->faults.calm = true;
         site->faults.down = false;
-        site->faults.parted = false;
+        site->faults.partitioned = false;
         site->entry->refusal = NULL;
         link_open(site->link, /* hurry= */ false);
     }
@@ -138,10 +138,10 @@ PROPERTY(link_is_fresh_and_right_again_when_faults_stop)
 {
     struct trial t = { .rng = rng };
     link_world_begin(&t.w, rng_next(rng));
-    faults_draw(&t.w.faults);
+    faults_randomize(&t.w.faults);
     for (uint32_t i = 0; i < 2; i++) {
         t.sites[i] = link_site_new(&t.w, i == 0 ? "east" : "west");
-        faults_draw(&t.sites[i]->faults);
+        faults_randomize(&t.sites[i]->faults);
         link_open(t.sites[i]->link, /* hurry= */ false);
     }
     for (uint32_t i = 0; i < 60; i++) {
@@ -172,7 +172,7 @@ PROPERTY(link_made_after_a_crash_knows_what_the_cluster_knows)
     t.sites[0] = link_site_new(&t.w, "east");
     t.sites[1] = t.sites[0];
     struct link_site *east = t.sites[0];
-    faults_draw(&east->faults);
+    faults_randomize(&east->faults);
     link_open(east->link, /* hurry= */ false);
     for (uint32_t i = 0; i < 10; i++) {
         change_node(&t, 0);

@@ -128,7 +128,7 @@ TEST(link_that_is_fresh_only_for_moments_waits_ever_longer)
 {
     struct bed b;
     begin(&b);
-    usec_t began = vloop_now(b.w.time);
+    usec_t began = virtual_loop_now(b.w.time);
     for (int i = 0; i < 10; i++) {
         sync_it(&b);
         fake_cut(&b.dialer.api, stream(&b), ERR_IO);
@@ -136,7 +136,7 @@ TEST(link_that_is_fresh_only_for_moments_waits_ever_longer)
         fake_end(&b.dialer.api, stream(&b), 401, STR("Unauthorized"));
         next_list(&b);
     }
-    CHECK(vloop_now(b.w.time) - began > MINUTES(4));
+    CHECK(virtual_loop_now(b.w.time) - began > MINUTES(4));
     end(&b);
 }
 
@@ -187,7 +187,7 @@ TEST(link_gives_up_a_stream_that_never_begins)
     begin(&b);
     CHECK(link_world_until(&b.w, b.east, LINK_BACKOFF, LINK_LISTING_MAX));
     CHECK(!b.dialer.open);
-    CHECK_EQ(b.dialer.dialled, 1);
+    CHECK_EQ(b.dialer.dial_count, 1);
     end(&b);
 }
 
@@ -244,7 +244,7 @@ TEST(link_takes_pages_of_a_cluster_whose_streams_end_early)
                STR("{\"metadata\":{\"resourceVersion\":\"5\"},\"items\":["
                    "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"4\"}}]}"));
     CHECK_EQ(state_of(&b), LINK_WATCHING);
-    CHECK_EQ(b.dialer.dialled, 1);
+    CHECK_EQ(b.dialer.dial_count, 1);
     CHECK_STR(link_site_view(b.east).trouble, "");
     end(&b);
 }
@@ -336,7 +336,7 @@ TEST(link_is_lost_when_the_new_list_drips)
     begin(&b);
     sync_it(&b);
     link_world_run(&b.w, MINUTES(1));
-    usec_t began = vloop_now(b.w.time);
+    usec_t began = virtual_loop_now(b.w.time);
     expire(&b);
     uint32_t version = 200;
     while (link_fresh(b.east->link)) {
@@ -345,8 +345,8 @@ TEST(link_is_lost_when_the_new_list_drips)
         link_world_run(&b.w, MSECONDS(500));
     }
     CHECK_EQ(state_of(&b), LINK_BACKOFF);
-    CHECK(vloop_now(b.w.time) - began <= LINK_TROUBLE_MAX + SECONDS(1));
-    CHECK(vloop_now(b.w.time) - began >= LINK_TROUBLE_MAX);
+    CHECK(virtual_loop_now(b.w.time) - began <= LINK_TROUBLE_MAX + SECONDS(1));
+    CHECK(virtual_loop_now(b.w.time) - began >= LINK_TROUBLE_MAX);
     end(&b);
 }
 
@@ -472,7 +472,7 @@ TEST(link_loses_nothing_when_its_stream_is_cut_at_any_byte)
             resume(&b);
             link_world_run(&b.w, SECONDS(1));
             CHECK(link_fresh(b.east->link));
-            CHECK_EQ(b.dialer.dialled, 1);
+            CHECK_EQ(b.dialer.dial_count, 1);
             struct store *nodes = link_nodes(b.east->link);
             CHECK_EQ(store_count(nodes), 2);
             CHECK_EQ(store_find(nodes, STR("a"))->version, 110);
@@ -509,14 +509,14 @@ TEST(link_survives_any_answer_to_the_question_for_its_secret)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
-        struct vloop *time = vloop_new(1, 0);
+        struct virtual_loop *time = virtual_loop_new(1, 0);
         struct fake_api api;
         struct fake_dialer dialer;
         struct client home;
         struct ratelimit connects = { .rate = 50, .burst = 50 };
         fake_api_init(&api);
         fake_dialer_init(&dialer);
-        client_init(&home, vloop_root(time), &api.api);
+        client_init(&home, virtual_loop_root(time), &api.api);
         struct link *l = link_new(&(struct link_config){
             .home = &home,
             .dialer = &dialer.dialer,
@@ -527,11 +527,11 @@ TEST(link_survives_any_answer_to_the_question_for_its_secret)
             .on_nodes = ignore_it,
         });
         link_open(l, /* hurry= */ false);
-        (void)vloop_run(time, 0);
+        (void)virtual_loop_run(time, 0);
         CHECK_STR(fake_call_first(&api)->path, "/api/v1/namespaces/s/secrets/c-kubeconfig");
         fake_reply(&api, fake_call_first(&api), cases[i].status, str_from(cases[i].body));
         link_check(l);
-        (void)vloop_run(time, 0);
+        (void)virtual_loop_run(time, 0);
         link_check(l);
         struct link_view view;
         link_view(l, &view);
@@ -539,10 +539,10 @@ TEST(link_survives_any_answer_to_the_question_for_its_secret)
         struct str trouble = STR_NONE;
         CHECK(str_cut_prefix(view.trouble, STR("Secret 's/c-kubeconfig': "), &trouble));
         CHECK_STR(trouble, cases[i].trouble);
-        CHECK_EQ(dialer.dialled, 0);
+        CHECK_EQ(dialer.dial_count, 0);
         link_free(l);
         fake_api_done(&api);
-        vloop_free(time);
+        virtual_loop_free(time);
     }
     check_case(-1);
 }

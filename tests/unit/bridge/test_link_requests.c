@@ -147,16 +147,16 @@ TEST(link_send_has_four_in_flight_and_keeps_the_rate)
     begin(&b);
     send_many(&b, CALLS);
     link_world_run(&b.w, 0);
-    usec_t began = vloop_now(b.w.time);
+    usec_t began = virtual_loop_now(b.w.time);
     usec_t burst_at = 0;
     usec_t sent_at = 0;
     while (b.answers < CALLS) {
-        CHECK(vloop_now(b.w.time) < began + SECONDS(10));
+        CHECK(virtual_loop_now(b.w.time) < began + SECONDS(10));
         CHECK(b.dialer.api.call_count <= LINK_CALLS_MAX);
         if (b.dialer.api.call_count == 0) {
             link_world_run(&b.w, MSECONDS(10));
         } else {
-            sent_at = vloop_now(b.w.time);
+            sent_at = virtual_loop_now(b.w.time);
             answer(&b, 200);
             link_world_run(&b.w, 0);
         }
@@ -164,8 +164,8 @@ TEST(link_send_has_four_in_flight_and_keeps_the_rate)
     }
     CHECK_EQ(burst_at, began);
     usec_t least = SECONDS(CALLS - LINK_BURST) / LINK_RATE;
-    CHECK(vloop_now(b.w.time) - began >= least);
-    CHECK(vloop_now(b.w.time) - began <= least + SECONDS(1));
+    CHECK(virtual_loop_now(b.w.time) - began >= least);
+    CHECK(virtual_loop_now(b.w.time) - began <= least + SECONDS(1));
     end(&b);
 }
 
@@ -288,7 +288,7 @@ TEST(link_send_again_from_the_answer_of_a_broken_link_does_not_hang_the_loop)
     b.send_again = true;
     link_on_secret(b.east->link, 77);
     for (int i = 0; i < 100; i++) {
-        (void)vloop_step(b.w.time, vloop_now(b.w.time));
+        (void)virtual_loop_step(b.w.time, virtual_loop_now(b.w.time));
         link_check(b.east->link);
     }
     CHECK(b.answers >= 5);
@@ -424,13 +424,13 @@ TEST(link_closing_may_be_opened_again)
     link_open(b.east->link, /* hurry= */ true);
     link_world_run(&b.w, SECONDS(1));
     CHECK_EQ(link_state(b.east->link), LINK_CLOSING); /* the answer is still waited for */
-    CHECK_EQ(link_away_since(b.east->link), vloop_now(b.w.time) - SECONDS(1));
+    CHECK_EQ(link_away_since(b.east->link), virtual_loop_now(b.w.time) - SECONDS(1));
     answer(&b, 200);
     link_world_run(&b.w, 0);
     CHECK_EQ(link_state(b.east->link), LINK_RESOLVING);
     CHECK(link_world_until(&b.w, b.east, LINK_LISTING, SECONDS(1)));
     sync_it(&b);
-    CHECK_EQ(b.dialer.dialled, 2);
+    CHECK_EQ(b.dialer.dial_count, 2);
     end(&b);
 }
 

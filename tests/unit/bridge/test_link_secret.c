@@ -134,11 +134,11 @@ TEST(link_takes_a_new_secret_within_seconds_and_closes_the_old_connection)
     apiserver_set_token(east->server, STR("t2"));
     link_site_secret(east, "t2");
     link_site_follow(east);
-    usec_t changed = vloop_now(w.time);
+    usec_t changed = virtual_loop_now(w.time);
     CHECK(link_world_until(&w, east, LINK_RESOLVING, 0));
     CHECK_EQ(east->entry->open, 0);
     CHECK(link_world_until(&w, east, LINK_WATCHING, SECONDS(5)));
-    CHECK(vloop_now(w.time) - changed <= SECONDS(5));
+    CHECK(virtual_loop_now(w.time) - changed <= SECONDS(5));
     CHECK_EQ(east->entry->open, 1);
     CHECK_EQ(link_site_view(east).connects, 2);
     CHECK_EQ(link_site_view(east).failures, 0); /* no 401 was needed */
@@ -240,7 +240,7 @@ TEST(link_reads_the_secret_again_by_itself_every_ten_minutes)
     CHECK_EQ(link_world_reads(&w), 4);
     CHECK_EQ(link_site_view(east).connects, 1);
     CHECK_EQ(east->states, 1);
-    struct str text = phonebook_kubeconfig(STR("https://east"), STR("t1"), &w.memory);
+    struct str text = sim_clusters_kubeconfig(STR("https://east"), STR("t1"), &w.memory);
     link_site_secret_text(east, arena_concat(&w.memory, text, STR("# another version")));
     link_world_run(&w, LINK_REREAD + SECONDS(5));
     CHECK_EQ(link_site_view(east).connects, 2);
@@ -271,7 +271,7 @@ TEST(link_whose_secret_was_replaced_by_one_that_is_not_watched_reads_again_by_it
     link_site_secret(east, "t1");
     CHECK(link_world_until(&w, east, LINK_WATCHING, SECONDS(5)));
     uint64_t before = link_site_view(east).connects;
-    struct str text = phonebook_kubeconfig(STR("https://east"), STR("t1"), &w.memory);
+    struct str text = sim_clusters_kubeconfig(STR("https://east"), STR("t1"), &w.memory);
     link_site_secret_text(east, arena_concat(&w.memory, text, STR("# another version")));
     link_world_run(&w, LINK_REREAD + SECONDS(5));
     CHECK_EQ(link_site_view(east).connects, before + 1);
@@ -298,10 +298,10 @@ TEST(link_reads_the_secret_at_once_when_its_password_is_refused)
     apiserver_set_token(east->server, STR("t2"));
     link_site_secret(east, "t2"); /* nobody tells the link */
     apiserver_restart(east->server);
-    usec_t cut = vloop_now(w.time);
+    usec_t cut = virtual_loop_now(w.time);
     CHECK(link_world_until(&w, east, LINK_RESOLVING, SECONDS(2)));
     CHECK(link_world_until(&w, east, LINK_WATCHING, SECONDS(2)));
-    CHECK(vloop_now(w.time) - cut < SECONDS(2));
+    CHECK(virtual_loop_now(w.time) - cut < SECONDS(2));
     CHECK_EQ(link_site_view(east).failures, 1);
     link_world_end(&w);
 }
@@ -313,15 +313,15 @@ TEST(link_recovers_by_itself_after_ten_passwords_were_refused)
     link_world_run(&w, MINUTES(1));
     apiserver_set_token(east->server, STR("t2"));
     apiserver_restart(east->server);
-    usec_t began = vloop_now(w.time);
+    usec_t began = virtual_loop_now(w.time);
     while (link_site_view(east).failures < 10) {
         link_world_run(&w, SECONDS(10));
-        CHECK(vloop_now(w.time) - began < HOURS(1));
+        CHECK(virtual_loop_now(w.time) - began < HOURS(1));
     }
     CHECK(!link_fresh(east->link));
     CHECK(str_contains(link_site_view(east).trouble, STR("401")));
     /* At once the first time, then ever more slowly. */
-    CHECK(vloop_now(w.time) - began > MINUTES(3));
+    CHECK(virtual_loop_now(w.time) - began > MINUTES(3));
     link_site_secret(east, "t2");
     CHECK(link_world_until(&w, east, LINK_WATCHING, LINK_BACKOFF_MAX + SECONDS(5)));
     CHECK(link_site_agrees(east));

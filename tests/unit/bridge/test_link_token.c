@@ -81,10 +81,10 @@ static void allow(struct link_site *site, const char *rules)
 static uint64_t secret_reads(struct link_world *w)
 {
     uint32_t n;
-    const struct door_tally *tally = door_tallies(w->api, &n);
+    const struct sim_api_count *tally = sim_api_counts(w->api, &n);
     for (uint32_t i = 0; i < n; i++) {
         if (str_eq(tally[i].resource, STR("secrets"))) {
-            return tally[i].sent[DOOR_GET];
+            return tally[i].sent[SIM_GET];
         }
     }
     return 0;
@@ -139,7 +139,7 @@ TEST(link_makes_an_account_and_works_with_its_token_alone)
     CHECK_EQ(east->entry->open, 1);
     CHECK(link_away_since(east->link) > 0);
     CHECK(link_world_until(&w, east, LINK_LISTING, SECONDS(3)));
-    CHECK_EQ(east->entry->dialled, 2);
+    CHECK_EQ(east->entry->dial_count, 2);
     CHECK_EQ(east->entry->open, 1); /* the administrator has gone */
     CHECK(link_world_until(&w, east, LINK_WATCHING, SECONDS(1)));
     check_objects(east);
@@ -197,7 +197,7 @@ TEST(link_without_manage_makes_no_account)
     CHECK(link_world_until(&w, east, LINK_WATCHING, SECONDS(1)));
     link_world_run(&w, HOURS(2));
     CHECK_EQ(apiserver_count(east->server, STR(""), STR("serviceaccounts")), 0);
-    CHECK_EQ(east->entry->dialled, 1);
+    CHECK_EQ(east->entry->dial_count, 1);
     link_world_end(&w);
 }
 
@@ -296,7 +296,7 @@ TEST(link_does_not_wait_long_as_the_administrator)
 {
     static const struct {
         usec_t latency; /* of each way */
-        bool parted;
+        bool partitioned;
         const char *trouble;
     } cases[] = {
         { 0, true, "ServiceAccount 'drydock-bridge' cannot be read: " },
@@ -306,7 +306,7 @@ TEST(link_does_not_wait_long_as_the_administrator)
         check_case((int64_t)i);
         struct link_world w;
         struct link_site *east = begin(&w);
-        east->faults.parted = cases[i].parted;
+        east->faults.partitioned = cases[i].partitioned;
         if (cases[i].latency > 0) {
             east->faults.latency_min = cases[i].latency;
             east->faults.latency_max = cases[i].latency;
@@ -316,7 +316,7 @@ TEST(link_does_not_wait_long_as_the_administrator)
         CHECK(link_world_until(&w, east, LINK_BACKOFF, LINK_GRANTING_MAX));
         CHECK(str_starts(link_site_view(east).trouble, str_from(cases[i].trouble)));
         CHECK_EQ(east->entry->open, 0);
-        east->faults.parted = false;
+        east->faults.partitioned = false;
         faults_done(&east->faults);
         faults_init(&east->faults, 5);
         CHECK(link_world_until(&w, east, LINK_WATCHING, SECONDS(10)));
@@ -344,11 +344,11 @@ TEST(link_gets_another_token_before_the_first_ends_and_stays_fresh)
     struct link_world w;
     struct link_site *east = begin_fresh(&w);
     link_site_follow(east);
-    CHECK_EQ(east->entry->dialled, 2);
+    CHECK_EQ(east->entry->dial_count, 2);
     link_world_run(&w, RENEWAL - SECONDS(10));
-    CHECK_EQ(east->entry->dialled, 2);
+    CHECK_EQ(east->entry->dial_count, 2);
     link_world_run(&w, SECONDS(20));
-    CHECK_EQ(east->entry->dialled, 4);
+    CHECK_EQ(east->entry->dial_count, 4);
     CHECK_EQ(east->entry->open, 1);
     CHECK_EQ(secret_reads(&w), 2);
     for (int i = 0; i < 10; i++) {
@@ -360,7 +360,7 @@ TEST(link_gets_another_token_before_the_first_ends_and_stays_fresh)
     link_site_node_delete(east, "b");
     link_world_run(&w, SECONDS(1));
     CHECK_STR(buf_str(&east->gone), "b "); /* and not with every list */
-    CHECK(east->entry->dialled >= 24);
+    CHECK(east->entry->dial_count >= 24);
     CHECK_EQ(east->entry->open, 1);
     CHECK_EQ(east->states, 1);
     CHECK_EQ(link_site_view(east).connects, 1);
@@ -400,9 +400,9 @@ TEST(link_mends_its_renewal_by_itself)
     w.faults.down = true; /* the Secret cannot be read */
     link_world_run(&w, MINUTES(2));
     w.faults.down = false;
-    CHECK_EQ(east->entry->dialled, 2);
+    CHECK_EQ(east->entry->dial_count, 2);
     link_world_run(&w, MINUTES(6));
-    CHECK_EQ(east->entry->dialled, 4);
+    CHECK_EQ(east->entry->dial_count, 4);
     CHECK_EQ(east->states, 1);
     link_world_run(&w, HOURS(3));
     CHECK_EQ(east->states, 1);
@@ -479,12 +479,12 @@ TEST(link_moves_to_another_token_between_requests)
         (void)ask(east, API_PATCH, i % 2 == 0 ? "/api/v1/nodes/a" : "/api/v1/nodes/b", &answers[i]);
         link_world_run(&w, MSECONDS(60));
         /* Both doors are open until nothing is in flight; those that wait do not hold it up. */
-        waits += east->entry->dialled == 4 && east->entry->open == 2 ? 1 : 0;
+        waits += east->entry->dial_count == 4 && east->entry->open == 2 ? 1 : 0;
     }
     CHECK(waits < 30);
     CHECK_EQ(answers[ARRAY_LEN(answers) - 1].n, 0); /* there were some all the time */
     link_world_run(&w, SECONDS(60));
-    CHECK_EQ(east->entry->dialled, 4);
+    CHECK_EQ(east->entry->dial_count, 4);
     CHECK_EQ(east->entry->open, 1);
     CHECK_EQ(east->states, 1);
     for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
@@ -520,7 +520,7 @@ TEST(links_that_renew_keep_to_the_rate_of_connecting)
     }
     link_world_run(&w, MINUTES(5));
     for (size_t i = 0; i < ARRAY_LEN(sites); i++) {
-        CHECK_EQ(sites[i]->entry->dialled, 4);
+        CHECK_EQ(sites[i]->entry->dial_count, 4);
         CHECK_EQ(sites[i]->states, 1);
     }
     link_world_end(&w);
@@ -590,8 +590,9 @@ TEST(link_may_crash_at_any_moment_of_a_renewal)
         struct link_world w;
         struct link_site *east = begin_fresh(&w);
         link_site_follow(east);
-        while (east->entry->dialled == 2) { /* its Secret was read, and the administrator called */
-            CHECK(vloop_step(w.time, HOURS(1)));
+        while (east->entry->dial_count ==
+               2) { /* its Secret was read, and the administrator called */
+            CHECK(virtual_loop_step(w.time, HOURS(1)));
         }
         link_world_run(&w, at);
         link_free(STEAL(east->link));
@@ -613,8 +614,8 @@ TEST(link_with_tokens_comes_through_any_weather)
         link_site_node(east, "a");
         struct rng rng;
         rng_init(&rng, seed);
-        faults_draw(&east->faults);
-        faults_draw(&w.faults);
+        faults_randomize(&east->faults);
+        faults_randomize(&w.faults);
         link_open(east->link, /* hurry= */ false);
         struct answer answers[150] = { 0 };
         for (size_t i = 0; i < ARRAY_LEN(answers); i++) {

@@ -19,7 +19,7 @@
 #define RULES "[{\"apiGroups\":[\"\"],\"resources\":[\"nodes\"],\"verbs\":" VERBS "}]"
 
 struct scene {
-    struct vloop *time;
+    struct virtual_loop *time;
     struct loop *loop; /* the warrant's */
     struct apiserver *server;
     struct faults faults;
@@ -108,11 +108,11 @@ static void scene_start(struct scene *s)
 
 static void scene_open(struct scene *s, uint64_t seed, usec_t skew)
 {
-    *s = (struct scene){ .time = vloop_new(seed, WALL) };
-    s->server = apiserver_new(vloop_root(s->time), seed);
-    s->loop = vloop_view(s->time, skew);
+    *s = (struct scene){ .time = virtual_loop_new(seed, WALL) };
+    s->server = apiserver_new(virtual_loop_root(s->time), seed);
+    s->loop = virtual_loop_view_new(s->time, skew);
     faults_init(&s->faults, seed);
-    s->door = door_new(s->loop, s->server, &s->faults);
+    s->door = sim_api_new(s->loop, s->server, &s->faults);
     client_init(&s->client, s->loop, s->door);
     fake_api_init(&s->fake);
 }
@@ -135,18 +135,18 @@ static void scene_end(struct scene *s)
     warrant_free(s->warrant);
     CHECK_EQ(s->fake.call_count, 0);
     fake_api_done(&s->fake);
-    door_free(s->door);
+    sim_api_free(s->door);
     faults_done(&s->faults);
     apiserver_free(s->server);
-    vloop_view_free(s->loop);
-    vloop_free(s->time);
+    virtual_loop_view_free(s->loop);
+    virtual_loop_free(s->time);
     arena_done(&s->memory);
 }
 
 static void scene_pass(struct scene *s, usec_t time)
 {
-    usec_t until = vloop_now(s->time) + time;
-    while (vloop_step(s->time, until)) {
+    usec_t until = virtual_loop_now(s->time) + time;
+    while (virtual_loop_step(s->time, until)) {
         if (s->warrant != NULL) {
             warrant_check(s->warrant);
         }
@@ -156,14 +156,14 @@ static void scene_pass(struct scene *s, usec_t time)
 /* Until a token is there; how long it took. */
 static usec_t scene_run(struct scene *s)
 {
-    usec_t begin = vloop_now(s->time);
-    while (s->tokens == 0 && vloop_step(s->time, begin + MINUTES(60))) {
+    usec_t begin = virtual_loop_now(s->time);
+    while (s->tokens == 0 && virtual_loop_step(s->time, begin + MINUTES(60))) {
         if (s->warrant != NULL) {
             warrant_check(s->warrant);
         }
     }
     CHECK_EQ(s->tokens, 1);
-    return vloop_now(s->time) - begin;
+    return virtual_loop_now(s->time) - begin;
 }
 
 static int ask(struct scene *s, struct str token, const char *method, const char *path,
@@ -305,11 +305,11 @@ TEST(warrant_writes_nothing_when_all_is_there)
     scene_start(&s);
     (void)scene_run(&s);
     struct str first = s.token;
-    uint64_t version = apiserver_version(s.server);
+    uint64_t version = apiserver_resource_version(s.server);
     scene_start(&s);
     CHECK(scene_run(&s) < WARRANT_SETTLE); /* nothing is new, so nothing has to settle */
     CHECK_EQ(s.written + s.errors, 0);
-    CHECK_EQ(apiserver_version(s.server), version);
+    CHECK_EQ(apiserver_resource_version(s.server), version);
     CHECK(!str_eq(first, s.token));
     CHECK_EQ(ask(&s, first, "GET", "/api/v1/nodes", ""), 200); /* until its time is over */
     scene_end(&s);
@@ -452,8 +452,8 @@ TEST(warrant_waits_for_an_object_that_is_being_deleted)
 
 static struct fake_call *next_call(struct scene *s, enum api_verb verb, const char *path)
 {
-    usec_t until = vloop_now(s->time) + HOURS(1);
-    while (s->fake.call_count == 0 && vloop_step(s->time, until)) {
+    usec_t until = virtual_loop_now(s->time) + HOURS(1);
+    while (s->fake.call_count == 0 && virtual_loop_step(s->time, until)) {
         if (s->warrant != NULL) {
             warrant_check(s->warrant);
         }
@@ -703,7 +703,7 @@ PROPERTY(warrant_comes_through_any_weather)
 {
     struct scene s;
     scene_open(&s, rng_next(rng), (usec_t)rng_below(rng, 100) * SECONDS(1));
-    faults_draw(&s.faults);
+    faults_randomize(&s.faults);
     scene_start(&s);
     for (int step = 0; step < 10; step++) {
         scene_pass(&s, SECONDS(rng_below(rng, 20)));

@@ -18,7 +18,7 @@
 #define NODE(text) ((struct record_target){ .type = STR("node"), .name = STR(text) })
 
 struct scene {
-    struct vloop *time;
+    struct virtual_loop *time;
     struct apiserver *server;
     struct api *door;
     struct talk talk;
@@ -37,7 +37,7 @@ struct scene {
 static inline void scene_turn(void *ctx, usec_t until)
 {
     struct scene *s = ctx;
-    (void)vloop_step(s->time, until);
+    (void)virtual_loop_step(s->time, until);
 }
 
 static inline bool scene_leaving(void *ctx)
@@ -79,15 +79,15 @@ static inline void scene_hand(void *ctx)
 static inline void scene_later(struct scene *s, usec_t after, void (*move)(struct scene *s))
 {
     s->move = move;
-    loop_timer_set(&s->hand, loop_now(vloop_root(s->time)) + after);
+    loop_timer_set(&s->hand, loop_now(virtual_loop_root(s->time)) + after);
 }
 
 static inline void scene_begin(struct scene *s, const char *client)
 {
-    *s = (struct scene){ .time = vloop_new(1, WALL) };
-    struct loop *loop = vloop_root(s->time);
+    *s = (struct scene){ .time = virtual_loop_new(1, WALL) };
+    struct loop *loop = virtual_loop_root(s->time);
     s->server = apiserver_new(loop, 1);
-    s->door = door_new(loop, s->server, NULL);
+    s->door = sim_api_new(loop, s->server, NULL);
     s->talk = (struct talk){
         .loop = loop,
         .api = s->door,
@@ -113,16 +113,16 @@ static inline void scene_install(struct scene *s)
                  201);
     }
     /* A new kind is served a moment after its creation. */
-    (void)vloop_run(s->time, vloop_now(s->time) + SECONDS(5));
+    (void)virtual_loop_run(s->time, virtual_loop_now(s->time) + SECONDS(5));
 }
 
 static inline void scene_end(struct scene *s)
 {
     loop_timer_done(&s->hand);
-    door_free(s->door);
+    sim_api_free(s->door);
     apiserver_free(s->server);
-    (void)vloop_run(s->time, vloop_now(s->time) + MINUTES(1));
-    vloop_free(s->time);
+    (void)virtual_loop_run(s->time, virtual_loop_now(s->time) + MINUTES(1));
+    virtual_loop_free(s->time);
     arena_done(&s->memory);
 }
 

@@ -176,12 +176,12 @@ TEST(actor_waits_by_a_watch)
     scene_install(&s);
     CHECK(ask(&s, "n1", &r));
     scene_later(&s, SECONDS(5), story_of_a_wait);
-    uint64_t sent = door_sent(s.door);
+    uint64_t sent = sim_api_sent(s.door);
     CHECK_EQ(actor_wait(&s.actor, USEC_NEVER, &s.memory, &r, &s.err), 0);
     CHECK_EQ(r.state, RECORD_APPROVED);
     CHECK_STR(s.last, "LimitReached");
     /* Twenty minutes: a watch and a look every five, not one every second. */
-    CHECK(door_sent(s.door) - sent < 30);
+    CHECK(sim_api_sent(s.door) - sent < 30);
     scene_end(&s);
 }
 
@@ -322,7 +322,7 @@ static void story_of_a_cut(struct scene *s)
         scene_approve(s);
         scene_later(s, s->cut, story_of_a_cut);
     } else {
-        door_cut(s->door);
+        sim_api_disconnect(s->door);
     }
 }
 

@@ -6,7 +6,7 @@
 
 /* A server that a script plays: each turn answers the oldest call with the next line of it. */
 struct stage {
-    struct vloop *time;
+    struct virtual_loop *time;
     struct fake_api api;
     struct talk talk;
     struct arena memory;
@@ -31,7 +31,7 @@ static void stage_turn(void *ctx, usec_t until)
         }
         return;
     }
-    (void)vloop_step(s->time, until);
+    (void)virtual_loop_step(s->time, until);
 }
 
 static bool stage_leaving(void *ctx)
@@ -42,10 +42,10 @@ static bool stage_leaving(void *ctx)
 
 static void stage_begin(struct stage *s, const int *answers)
 {
-    *s = (struct stage){ .time = vloop_new(1, 0), .answers = answers };
+    *s = (struct stage){ .time = virtual_loop_new(1, 0), .answers = answers };
     fake_api_init(&s->api);
     s->talk = (struct talk){
-        .loop = vloop_root(s->time),
+        .loop = virtual_loop_root(s->time),
         .api = &s->api.api,
         .turn = stage_turn,
         .leaving = stage_leaving,
@@ -56,7 +56,7 @@ static void stage_begin(struct stage *s, const int *answers)
 static void stage_end(struct stage *s)
 {
     fake_api_done(&s->api);
-    vloop_free(s->time);
+    virtual_loop_free(s->time);
     arena_done(&s->memory);
 }
 
@@ -108,7 +108,7 @@ TEST(talk_has_an_end_of_its_patience)
     CHECK_EQ(stage_get(&s, &status), -ERR_IO);
     CHECK(s.api.sent > 3);
     CHECK(s.api.sent < 60);
-    CHECK(vloop_now(s.time) <= TALK_PATIENCE);
+    CHECK(virtual_loop_now(s.time) <= TALK_PATIENCE);
     stage_end(&s);
 }
 
@@ -120,7 +120,7 @@ TEST(talk_honours_what_the_server_asks_for)
     s.retry_after = SECONDS(9);
     CHECK_EQ(stage_get(&s, &status), 0);
     CHECK_EQ(status, 200);
-    CHECK(vloop_now(s.time) >= SECONDS(9));
+    CHECK(virtual_loop_now(s.time) >= SECONDS(9));
     stage_end(&s);
 }
 

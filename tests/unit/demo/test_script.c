@@ -27,7 +27,7 @@ static void tell(void *ctx, usec_t wall, struct str text)
 }
 
 struct telling {
-    struct vloop *time;
+    struct virtual_loop *time;
     struct loop *loop;
     struct story story;
     struct teller teller;
@@ -35,8 +35,8 @@ struct telling {
 
 static void telling_begin(struct telling *t, uint64_t seed)
 {
-    t->time = vloop_new(seed, story_evening(DAY));
-    t->loop = vloop_view(t->time, 0);
+    t->time = virtual_loop_new(seed, story_evening(DAY));
+    t->loop = virtual_loop_view_new(t->time, 0);
     t->teller = (struct teller){
         .picture = { .colour = true, .speed = 4, .url = STR("http://127.0.0.1:8080/") }
     };
@@ -49,8 +49,8 @@ static void telling_begin(struct telling *t, uint64_t seed)
 /* In virtual time, to the end. */
 static void telling_run(struct telling *t)
 {
-    while (!t->story.over && vloop_now(t->time) < MINUTES(30)) {
-        (void)vloop_step(t->time, MINUTES(30));
+    while (!t->story.over && virtual_loop_now(t->time) < MINUTES(30)) {
+        (void)virtual_loop_step(t->time, MINUTES(30));
         if (t->story.blocked.node[0] != '\0' && t->teller.blocked.n == 0) {
             CLEANUP(arena_done)
             struct arena a = { 0 };
@@ -68,8 +68,8 @@ static void telling_run(struct telling *t)
 static void telling_end(struct telling *t)
 {
     story_done(&t->story);
-    vloop_view_free(t->loop);
-    vloop_free(t->time);
+    virtual_loop_view_free(t->loop);
+    virtual_loop_free(t->time);
     buf_done(&t->teller.text);
     buf_done(&t->teller.blocked);
 }
@@ -170,8 +170,8 @@ TEST(picture_fits_a_terminal_in_every_chapter)
     telling_begin(&t, 1);
     uint32_t frames = 0;
     usec_t next = 0;
-    while (!t.story.over && vloop_step(t.time, MINUTES(30))) {
-        if (vloop_now(t.time) >= next) {
+    while (!t.story.over && virtual_loop_step(t.time, MINUTES(30))) {
+        if (virtual_loop_now(t.time) >= next) {
             CLEANUP(buf_done)
             struct buf out = { 0 };
             t.teller.picture.colour = frames % 2 == 0;

@@ -19,7 +19,7 @@ struct fixture_drain {
 };
 
 struct drain_fixture {
-    struct vloop *v;
+    struct virtual_loop *v;
     struct apiserver *server;
     struct world *world;
     struct faults faults;
@@ -48,8 +48,8 @@ static const struct drain_spec drain_fixture_spec = {
 
 static inline void drain_fixture_run(struct drain_fixture *s, usec_t span)
 {
-    usec_t until = vloop_now(s->v) + span;
-    while (vloop_step(s->v, until)) {
+    usec_t until = virtual_loop_now(s->v) + span;
+    while (virtual_loop_step(s->v, until)) {
         drains_check(s->drains);
     }
 }
@@ -87,7 +87,7 @@ static inline void drain_fixture_create(struct drain_fixture *s, const char *yam
     uint32_t n;
     struct err err = { 0 };
     if (world_file_read(str_from(yaml), &s->memory, &config, &objects, &n, &err) != 0 ||
-        world_create(s->world, objects, n, &err) != 0) {
+        world_create_objects(s->world, objects, n, &err) != 0) {
         check_fail(__FILE__, __LINE__, "%s", err.msg);
     }
 }
@@ -128,14 +128,14 @@ static inline bool drain_fixture_may_act(void *ctx)
 
 static inline void drain_fixture_open(struct drain_fixture *s)
 {
-    s->door = door_new(vloop_root(s->v), s->server, &s->faults);
-    client_init(&s->client, vloop_root(s->v), s->door);
+    s->door = sim_api_new(virtual_loop_root(s->v), s->server, &s->faults);
+    client_init(&s->client, virtual_loop_root(s->v), s->door);
     recorder_init(&s->recorder, &s->client, STR("maintenance"), STR("maintenance-test"));
-    s->drains =
-        drains_new(vloop_root(s->v), &(struct drains_config){ .client = &s->client,
-                                                              .recorder = &s->recorder,
-                                                              .may_act = drain_fixture_may_act,
-                                                              .ctx = s });
+    s->drains = drains_new(virtual_loop_root(s->v),
+                           &(struct drains_config){ .client = &s->client,
+                                                    .recorder = &s->recorder,
+                                                    .may_act = drain_fixture_may_act,
+                                                    .ctx = s });
 }
 
 static inline void drain_fixture_close(struct drain_fixture *s)
@@ -143,17 +143,17 @@ static inline void drain_fixture_close(struct drain_fixture *s)
     drains_check(s->drains);
     drains_free(s->drains);
     recorder_done(&s->recorder);
-    door_free(s->door);
+    sim_api_free(s->door);
 }
 
 /* `app`, when not NULL, counts from here on. */
 static inline void drain_fixture_begin(struct drain_fixture *s, uint32_t nodes, const char *app,
                                        const char *yaml)
 {
-    *s = (struct drain_fixture){ .v = vloop_new(7, SECONDS(1767323045)), .app = app };
-    s->server = apiserver_new(vloop_root(s->v), 7);
-    s->world =
-        world_new(vloop_root(s->v), s->server, &(struct world_config){ .seed = 7, .nodes = nodes });
+    *s = (struct drain_fixture){ .v = virtual_loop_new(7, SECONDS(1767323045)), .app = app };
+    s->server = apiserver_new(virtual_loop_root(s->v), 7);
+    s->world = world_new(virtual_loop_root(s->v), s->server,
+                         &(struct world_config){ .seed = 7, .nodes = nodes });
     world_on_commit(s->world, drain_fixture_on_commit, s);
     faults_init(&s->faults, 7);
     drain_fixture_open(s);
@@ -179,8 +179,8 @@ static inline void drain_fixture_end(struct drain_fixture *s)
     world_free(s->world);
     apiserver_free(s->server);
     arena_done(&s->memory);
-    CHECK_EQ(vloop_armed(s->v), 0);
-    vloop_free(s->v);
+    CHECK_EQ(virtual_loop_armed(s->v), 0);
+    virtual_loop_free(s->v);
 }
 
 static inline void drain_fixture_on_change(void *ctx)
@@ -210,18 +210,18 @@ static inline struct drain_status drain_fixture_status(const struct drain *d)
 /* Runs until the drain is done, and answers whether it is. */
 static inline bool drain_fixture_finish(struct drain_fixture *s, const struct drain *d, usec_t most)
 {
-    usec_t until = vloop_now(s->v) + most;
-    while (!drain_is_done(d) && vloop_step(s->v, until)) {
+    usec_t until = virtual_loop_now(s->v) + most;
+    while (!drain_is_done(d) && virtual_loop_step(s->v, until)) {
         drains_check(s->drains);
     }
     return drain_is_done(d);
 }
 
 static inline uint64_t drain_fixture_sent(struct drain_fixture *s, const char *resource,
-                                          enum door_verb verb)
+                                          enum sim_api_verb verb)
 {
     uint32_t n;
-    const struct door_tally *tallies = door_tallies(s->door, &n);
+    const struct sim_api_count *tallies = sim_api_counts(s->door, &n);
     for (uint32_t i = 0; i < n; i++) {
         if (str_eq(tallies[i].resource, str_from(resource))) {
             return tallies[i].sent[verb];

@@ -15,7 +15,7 @@ TEST(drain_of_an_empty_node_is_done_once_the_pods_are_known)
     CHECK(status.synced && !status.blocked);
     CHECK_EQ(status.left, 0);
     CHECK_EQ(s.drain[0].changes, 1);
-    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", DOOR_POST), 0);
+    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", SIM_POST), 0);
     struct drains_stats stats;
     drains_stats(s.drains, &stats);
     CHECK_EQ(stats.active, 1);
@@ -43,7 +43,7 @@ TEST(drain_leaves_daemons_mirrors_and_finished_pods_alone)
     CHECK(drain_fixture_finish(&s, d, SECONDS(5)));
     CHECK_EQ(drain_fixture_status(d).left, 0);
     drain_fixture_run(&s, MINUTES(1));
-    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", DOOR_POST), 0);
+    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", SIM_POST), 0);
     CHECK_EQ(drain_fixture_pods(&s, "node-001"), 3);
     drain_fixture_end(&s);
 }
@@ -60,7 +60,7 @@ TEST(drain_sends_pods_without_a_budget_away_at_once)
     CHECK_EQ(drain_fixture_status(d).terminating, 40);
     CHECK(drain_fixture_finish(&s, d, SECONDS(10)));
     drain_fixture_run(&s, MINUTES(1));
-    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", DOOR_POST), 40);
+    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", SIM_POST), 40);
     CHECK_EQ(drain_fixture_status(d).evicted, 40);
     struct str note;
     CHECK_EQ(drain_fixture_events(&s, "Evicting", "Pod", &note), 40);
@@ -77,18 +77,18 @@ TEST(drain_behind_a_budget_of_one_asks_once_a_pod)
                         "budgets: [{name: web, maxUnavailable: 1}]\n");
     CHECK_EQ(s.ready, 30);
     CHECK_EQ(drain_fixture_pods(&s, "node-001"), 30);
-    uint64_t before = door_sent(s.door);
+    uint64_t before = sim_api_sent(s.door);
     struct drain *d = drain_fixture_drain(&s, 0, &drain_fixture_spec);
     CHECK(drain_fixture_finish(&s, d, HOURS(1)));
     CHECK_EQ(s.least, 29); /* I5 */
     CHECK_EQ(s.evicting, 30);
     CHECK_EQ(drain_fixture_status(d).evicted, 30);
     CHECK_EQ(drain_fixture_status(d).refused, 0);
-    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", DOOR_POST), 30);
-    CHECK_EQ(drain_fixture_sent(&s, "pods", DOOR_DELETE), 0);
+    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", SIM_POST), 30);
+    CHECK_EQ(drain_fixture_sent(&s, "pods", SIM_DELETE), 0);
     /* Two watches and an eviction a pod; the Events about it are extra. */
-    uint64_t events = drain_fixture_sent(&s, "events", DOOR_POST);
-    uint64_t requests = door_sent(s.door) - before - events;
+    uint64_t events = drain_fixture_sent(&s, "events", SIM_POST);
+    uint64_t requests = sim_api_sent(s.door) - before - events;
     CHECK(requests * 10 <= 30 * 12);
     CHECK_EQ(s.drain[0].changes, 2); /* synced, done: no budget that moves blocks anybody */
     drain_fixture_end(&s);
@@ -116,7 +116,7 @@ TEST(drain_waits_without_timers_until_a_replica_is_back)
     status = drain_fixture_status(d);
     CHECK(status.blocked);
     CHECK_EQ(s.drain[0].changes, 2);
-    CHECK(status.since > 0 && status.since < loop_wall(vloop_root(s.v)) - SECONDS(10));
+    CHECK(status.since > 0 && status.since < loop_wall(virtual_loop_root(s.v)) - SECONDS(10));
     struct str note;
     CHECK_EQ(drain_fixture_events(&s, "DrainBlocked", "Pod", &note), 1);
     CHECK_STR(note, arena_printf(&s.memory,
@@ -124,11 +124,11 @@ TEST(drain_waits_without_timers_until_a_replica_is_back)
                                  "disruption: 2 of 2 wanted pods are healthy",
                                  STR_ARG(name)));
     CHECK_EQ(drain_fixture_events(&s, "DrainBlocked", "Node", NULL), 1);
-    uint64_t sent = door_sent(s.door);
+    uint64_t sent = sim_api_sent(s.door);
     drain_fixture_run(&s, HOURS(1));
     /* Nothing polls: only the watches are opened anew as they end. */
-    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", DOOR_POST), 0);
-    CHECK(door_sent(s.door) - sent <= 2 * 13);
+    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", SIM_POST), 0);
+    CHECK(sim_api_sent(s.door) - sent <= 2 * 13);
     CHECK_EQ(drain_fixture_events(&s, "DrainBlocked", "Pod", NULL), 1);
     struct drains_stats stats;
     drains_stats(s.drains, &stats);
@@ -138,7 +138,7 @@ TEST(drain_waits_without_timers_until_a_replica_is_back)
     CHECK(drain_fixture_finish(&s, d, MINUTES(1)));
     CHECK_EQ(s.least, 2);
     CHECK_EQ(drain_fixture_status(d).refused, 0);
-    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", DOOR_POST), 2);
+    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", SIM_POST), 2);
     drains_stats(s.drains, &stats);
     CHECK_EQ(stats.blocked, 0);
     drain_fixture_end(&s);
@@ -258,7 +258,7 @@ TEST(drain_names_a_pod_that_does_not_go)
     CHECK_EQ(drain_fixture_events(&s, "DrainBlocked", "Pod", &note), 1);
     CHECK(str_ends(note, STR(" does not go: still there 2m0s after its deletion began")));
     drain_fixture_run(&s, HOURS(1));
-    CHECK_EQ(drain_fixture_sent(&s, "pods", DOOR_DELETE), 0);
+    CHECK_EQ(drain_fixture_sent(&s, "pods", SIM_DELETE), 0);
     CHECK_EQ(drain_fixture_status(d).left, 2);
     drain_fixture_end(&s);
 }
@@ -271,7 +271,7 @@ TEST(drain_removes_by_force_a_pod_that_does_not_go)
     CHECK_EQ(drain_fixture_status(d).left, 2);
     CHECK(drain_fixture_finish(&s, d, SECONDS(10)));
     drain_fixture_run(&s, SECONDS(10));
-    CHECK_EQ(drain_fixture_sent(&s, "pods", DOOR_DELETE), 2);
+    CHECK_EQ(drain_fixture_sent(&s, "pods", SIM_DELETE), 2);
     CHECK_EQ(drain_fixture_status(d).forced, 2);
     struct str note;
     CHECK_EQ(drain_fixture_events(&s, "ForceDeleting", "Pod", &note), 2);
@@ -314,13 +314,13 @@ TEST(drain_says_which_finalizer_holds_a_pod)
     spec.force = true;
     struct drain *d = drain_fixture_drain(&s, 0, &spec);
     drain_fixture_run(&s, MINUTES(11));
-    CHECK_EQ(drain_fixture_sent(&s, "pods", DOOR_DELETE), 1);
+    CHECK_EQ(drain_fixture_sent(&s, "pods", SIM_DELETE), 1);
     struct drain_status status = drain_fixture_status(d);
     CHECK(status.timed_out && status.blocked);
     CHECK_STR(status.reason,
               "still there 10m10s after its deletion began, held by finalizer example.com/wait");
     drain_fixture_run(&s, HOURS(1));
-    CHECK_EQ(drain_fixture_sent(&s, "pods", DOOR_DELETE), 1); /* it did not help */
+    CHECK_EQ(drain_fixture_sent(&s, "pods", SIM_DELETE), 1); /* it did not help */
     drain_fixture_api(&s, 200, "PATCH", "/api/v1/namespaces/default/pods/held",
                       "{\"metadata\":{\"finalizers\":null}}");
     CHECK(drain_fixture_finish(&s, d, MINUTES(1)));
@@ -389,14 +389,14 @@ TEST(drain_survives_cuts_and_a_server_that_forgets)
         drain_fixture_run(&s, MSECONDS(1700));
         switch (i % 4) {
         case 0:
-            door_cut(s.door);
+            sim_api_disconnect(s.door);
             break;
         case 1:
             apiserver_restart(s.server);
             break;
         case 2:
             apiserver_compact(s.server);
-            door_cut(s.door);
+            sim_api_disconnect(s.door);
             break;
         default:
             s.faults.down = true;
@@ -419,17 +419,17 @@ TEST(drain_that_is_stopped_sends_nothing_more)
                         "budgets: [{name: web, maxUnavailable: 1}]\n");
     struct drain *d = drain_fixture_drain(&s, 0, &drain_fixture_spec);
     drain_fixture_run(&s, SECONDS(12));
-    uint64_t sent = drain_fixture_sent(&s, "pods/eviction", DOOR_POST);
+    uint64_t sent = drain_fixture_sent(&s, "pods/eviction", SIM_POST);
     CHECK(sent > 0 && sent < 10);
     drain_stop(d);
     drains_check(s.drains);
     drain_fixture_run(&s, HOURS(1));
-    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", DOOR_POST), sent);
-    CHECK_EQ(door_in_flight(s.door), 0);
+    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", SIM_POST), sent);
+    CHECK_EQ(sim_api_in_flight(s.door), 0);
     /* The budgets are not watched for nobody. */
-    uint64_t all = door_sent(s.door);
+    uint64_t all = sim_api_sent(s.door);
     drain_fixture_run(&s, HOURS(1));
-    CHECK_EQ(door_sent(s.door), all);
+    CHECK_EQ(sim_api_sent(s.door), all);
     drain_fixture_end(&s);
 }
 
@@ -441,15 +441,15 @@ TEST(drains_send_nothing_while_they_may_not)
                         "budgets: [{name: web, maxUnavailable: 1}]\n");
     const struct drain *d = drain_fixture_drain(&s, 0, &drain_fixture_spec);
     drain_fixture_run(&s, SECONDS(12));
-    uint64_t sent = drain_fixture_sent(&s, "pods/eviction", DOOR_POST);
+    uint64_t sent = drain_fixture_sent(&s, "pods/eviction", SIM_POST);
     CHECK(sent > 0 && sent < 10);
     s.idle = true; /* as for a leader that has lost its lease and does not know it yet */
     drain_fixture_run(&s, MINUTES(5));
-    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", DOOR_POST), sent);
+    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", SIM_POST), sent);
     CHECK(!drain_is_done(d));
     s.idle = false;
     CHECK(drain_fixture_finish(&s, d, MINUTES(10)));
-    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", DOOR_POST), 10);
+    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", SIM_POST), 10);
     drain_fixture_end(&s);
 }
 
@@ -523,7 +523,7 @@ static void drain_storm(struct rng *rng)
         "workloads: [{name: web, replicas: 8}, {name: db, kind: StatefulSet, replicas: 3}]\n"
         "budgets: [{name: web, maxUnavailable: 2}, {name: db, maxUnavailable: 1}]\n");
     faults_init(&s.faults, rng_next(rng));
-    faults_draw(&s.faults);
+    faults_randomize(&s.faults);
     struct drain_spec spec = drain_fixture_spec;
     spec.eviction_timeout = USEC_NEVER;
     struct drain *first = drain_fixture_drain(&s, 0, &spec);
@@ -534,7 +534,7 @@ static void drain_storm(struct rng *rng)
     for (uint32_t i = rng_below(rng, 4); i > 0; i--) {
         drain_fixture_run(&s, SECONDS(rng_below(rng, 30)));
         s.faults.down = rng_chance(rng, 500);
-        s.faults.parted = rng_chance(rng, 300);
+        s.faults.partitioned = rng_chance(rng, 300);
         if (rng_chance(rng, 300)) {
             apiserver_compact(s.server);
         }
@@ -547,12 +547,12 @@ static void drain_storm(struct rng *rng)
         }
     }
     s.faults.down = false;
-    s.faults.parted = false;
+    s.faults.partitioned = false;
     s.faults.calm = true;
     CHECK(drain_fixture_finish(&s, first, HOURS(1)));
     CHECK(drain_fixture_finish(&s, second, HOURS(1)));
     CHECK(s.least >= 6); /* I5 */
-    CHECK_EQ(drain_fixture_sent(&s, "pods", DOOR_DELETE), 0);
+    CHECK_EQ(drain_fixture_sent(&s, "pods", SIM_DELETE), 0);
     drain_fixture_end(&s);
 }
 

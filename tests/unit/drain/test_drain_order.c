@@ -86,7 +86,7 @@ TEST(drain_rules_sends_the_lowest_order_away_and_the_next_when_that_is_gone)
     }
     CHECK(drain_fixture_finish(&s, d, MINUTES(1)));
     CHECK_EQ(drain_fixture_status(d).evicted, 3);
-    CHECK_EQ(drain_fixture_sent(&s, "namespaces", DOOR_WATCH), 0); /* no rule asks for them */
+    CHECK_EQ(drain_fixture_sent(&s, "namespaces", SIM_WATCH), 0); /* no rule asks for them */
     drain_fixture_end(&s);
 }
 
@@ -103,7 +103,7 @@ TEST(drain_rules_waits_for_evictions_that_were_begun)
         drain_fixture_run(&s, MSECONDS(100));
     }
     CHECK(drain_fixture_finish(&s, d, MINUTES(2)));
-    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", DOOR_POST), 2);
+    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", SIM_POST), 2);
     drain_fixture_end(&s);
 }
 
@@ -412,11 +412,11 @@ TEST(drain_rules_has_namespaces_watched_only_while_it_asks_for_them)
     struct drain *d = drain_rules_drain(&s, NULL);
     drain_observe_only(d);
     drain_fixture_run(&s, MINUTES(1));
-    CHECK_EQ(drain_fixture_sent(&s, "namespaces", DOOR_WATCH), 0);
+    CHECK_EQ(drain_fixture_sent(&s, "namespaces", SIM_WATCH), 0);
     drain_stop(d);
     d = drain_rules_drain(&s, "[" JOB_WAITS "," AGENT_STAYS "]");
     drain_fixture_run(&s, SECONDS(10));
-    CHECK_EQ(drain_fixture_sent(&s, "namespaces", DOOR_WATCH), 0);
+    CHECK_EQ(drain_fixture_sent(&s, "namespaces", SIM_WATCH), 0);
     drain_stop(d);
     drain_fixture_create(&s, "objects:\n" POD("db2", "app: db"));
     drain_fixture_run(&s, SECONDS(10));
@@ -428,8 +428,8 @@ TEST(drain_rules_has_namespaces_watched_only_while_it_asks_for_them)
             "[{\"namespaceSelector\":\"team=a\"}]}]");
     struct drain *second = drain_fixture_drain(&s, 1, &second_spec);
     drain_fixture_run(&s, MINUTES(1));
-    CHECK_EQ(drain_fixture_sent(&s, "namespaces", DOOR_WATCH), 1);
-    CHECK_EQ(drain_fixture_sent(&s, "namespaces", DOOR_LIST), 0);
+    CHECK_EQ(drain_fixture_sent(&s, "namespaces", SIM_WATCH), 1);
+    CHECK_EQ(drain_fixture_sent(&s, "namespaces", SIM_LIST), 0);
     CHECK_EQ(s.evicting, 0);
     CHECK_EQ(drain_is_done(second), true);
     drain_stop(second);
@@ -438,12 +438,12 @@ TEST(drain_rules_has_namespaces_watched_only_while_it_asks_for_them)
     drain_rules_label_space(&s, "b");
     drain_fixture_run(&s, SECONDS(10));
     CHECK(drain_rules_pod(&s, "db2") == NULL);
-    CHECK_EQ(drain_fixture_sent(&s, "namespaces", DOOR_WATCH), 1);
+    CHECK_EQ(drain_fixture_sent(&s, "namespaces", SIM_WATCH), 1);
     drain_set_rules(d, STR("[]"));
     CHECK(drain_fixture_finish(&s, d, MINUTES(1)));
-    uint64_t sent = drain_fixture_sent(&s, "namespaces", DOOR_WATCH);
+    uint64_t sent = drain_fixture_sent(&s, "namespaces", SIM_WATCH);
     drain_fixture_run(&s, HOURS(1));
-    CHECK_EQ(drain_fixture_sent(&s, "namespaces", DOOR_WATCH), sent);
+    CHECK_EQ(drain_fixture_sent(&s, "namespaces", SIM_WATCH), sent);
     drain_fixture_end(&s);
 }
 
@@ -454,10 +454,10 @@ static void drain_rules_storm(struct rng *rng)
                         "objects:\n" POD("a-db", "app: db") POD("b-web", "app: web")
                             POD("c-cache", "app: cache") POD("d-web", "app: web"));
     faults_init(&s.faults, rng_next(rng));
-    faults_draw(&s.faults);
+    faults_randomize(&s.faults);
     struct drain *d = drain_rules_drain(&s, "[" DB_LATER "," CACHE_FIRST "]");
-    usec_t until = vloop_now(s.v) + MINUTES(10);
-    while (!drain_is_done(d) && vloop_step(s.v, until)) {
+    usec_t until = virtual_loop_now(s.v) + MINUTES(10);
+    while (!drain_is_done(d) && virtual_loop_step(s.v, until)) {
         drains_check(s.drains);
         bool cache = drain_rules_pod(&s, "c-cache") != NULL;
         bool web = drain_rules_pod(&s, "b-web") != NULL || drain_rules_pod(&s, "d-web") != NULL;

@@ -10,7 +10,7 @@
     "\"message\":\"The disruption budget web needs 2 healthy pods and has 2 currently\"}]}}"
 
 struct evict_fixture {
-    struct vloop *v;
+    struct virtual_loop *v;
     struct fake_api api;
     struct client client;
     struct drains *drains;
@@ -28,8 +28,8 @@ static void evict_fixture_on_change(void *ctx)
 
 static void evict_fixture_run(struct evict_fixture *h, usec_t span)
 {
-    usec_t until = vloop_now(h->v) + span;
-    while (vloop_step(h->v, until)) {
+    usec_t until = virtual_loop_now(h->v) + span;
+    while (virtual_loop_step(h->v, until)) {
         drains_check(h->drains);
     }
 }
@@ -91,10 +91,11 @@ static void evict_fixture_sync(struct evict_fixture *h, const char *plural)
 
 static void evict_fixture_begin_with(struct evict_fixture *h, const struct drain_spec *spec)
 {
-    *h = (struct evict_fixture){ .v = vloop_new(3, SECONDS(1767323045)) };
+    *h = (struct evict_fixture){ .v = virtual_loop_new(3, SECONDS(1767323045)) };
     fake_api_init(&h->api);
-    client_init(&h->client, vloop_root(h->v), &h->api.api);
-    h->drains = drains_new(vloop_root(h->v), &(struct drains_config){ .client = &h->client });
+    client_init(&h->client, virtual_loop_root(h->v), &h->api.api);
+    h->drains =
+        drains_new(virtual_loop_root(h->v), &(struct drains_config){ .client = &h->client });
     h->d = drain_start(h->drains, spec, evict_fixture_on_change, h);
 }
 
@@ -116,8 +117,8 @@ static void evict_fixture_end(struct evict_fixture *h)
     drains_free(h->drains);
     fake_api_done(&h->api);
     arena_done(&h->a);
-    CHECK_EQ(vloop_armed(h->v), 0);
-    vloop_free(h->v);
+    CHECK_EQ(virtual_loop_armed(h->v), 0);
+    virtual_loop_free(h->v);
 }
 
 static struct drain_status evict_fixture_status(const struct evict_fixture *h)

@@ -151,13 +151,13 @@ static void *pod_fate_pod(struct arena *a, const char *meta, const char *spec, c
 /* Nobody knows any namespace here. */
 TEST(pod_fate_of_a_pod_follows_from_the_rulebook)
 {
-    struct vloop *v = vloop_new(1, 0);
+    struct virtual_loop *v = virtual_loop_new(1, 0);
     for (uint32_t i = 0; i < ARRAY_LEN(rules_cases); i++) {
         const struct rules_case *c = &rules_cases[i];
         CLEANUP(arena_done)
         struct arena a = { 0 };
         check_case(i);
-        struct drains ds = { .loop = vloop_root(v), .spaces = { .denied = true } };
+        struct drains ds = { .loop = virtual_loop_root(v), .spaces = { .denied = true } };
         struct drain d = {
             .drains = &ds,
             .spec = { .flags = c->rules },
@@ -176,7 +176,7 @@ TEST(pod_fate_of_a_pod_follows_from_the_rulebook)
         CHECK_EQ(drain_pod_order(&p), c->order);
     }
     check_case(-1);
-    vloop_free(v);
+    virtual_loop_free(v);
 }
 
 TEST(pod_fate_of_a_pod_follows_from_the_rules)
@@ -236,7 +236,7 @@ TEST(pod_fate_changes_when_a_drain_is_forced_and_when_it_only_looks)
     drain_force(d);
     CHECK(drain_fixture_finish(&s, d, MINUTES(1)));
     CHECK_EQ(drain_fixture_status(d).forced, 4);
-    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", DOOR_POST), 0);
+    CHECK_EQ(drain_fixture_sent(&s, "pods/eviction", SIM_POST), 0);
     CHECK(s.drain[0].changes >= changes + 2); /* that many are left, and none any more */
     arena_done(&out);
     drain_fixture_end(&s);

@@ -29,7 +29,7 @@ struct replica {
 };
 
 struct world {
-    struct vloop *time;
+    struct virtual_loop *time;
     struct server server;
     struct replica replicas[2];
     usec_t overlap; /* both held it */
@@ -102,7 +102,7 @@ static void on_error(void *ctx, const struct err *err)
 static void replica_begin(struct world *w, struct replica *r, const char *identity, usec_t skew,
                           mutations_t mutations)
 {
-    *r = (struct replica){ .loop = vloop_view(w->time, skew) };
+    *r = (struct replica){ .loop = virtual_loop_view_new(w->time, skew) };
     client_init(&r->client, r->loop, &w->server.api.api);
     r->client.mutations = mutations;
     lease_init(&r->lease, &r->client,
@@ -122,14 +122,14 @@ static void replica_end(struct replica *r)
 {
     if (r->loop != NULL) {
         lease_done(&r->lease);
-        vloop_view_free(r->loop);
+        virtual_loop_view_free(r->loop);
         r->loop = NULL;
     }
 }
 
 static void world_begin(struct world *w)
 {
-    *w = (struct world){ .time = vloop_new(3, WALL) };
+    *w = (struct world){ .time = virtual_loop_new(3, WALL) };
     fake_api_init(&w->server.api);
 }
 
@@ -139,7 +139,7 @@ static void world_end(struct world *w)
     replica_end(&w->replicas[1]);
     fake_api_done(&w->server.api);
     arena_done(&w->server.a);
-    vloop_free(w->time);
+    virtual_loop_free(w->time);
 }
 
 static bool holds(const struct replica *r)
@@ -150,15 +150,15 @@ static bool holds(const struct replica *r)
 /* Steps of at most 100 ms, so that overlaps are seen. */
 static void world_run(struct world *w, usec_t span)
 {
-    usec_t until = vloop_now(w->time) + span;
-    while (vloop_now(w->time) < until) {
+    usec_t until = virtual_loop_now(w->time) + span;
+    while (virtual_loop_now(w->time) < until) {
         while (!w->server.deaf && w->server.api.call_count > 0) {
             server_answer(&w->server);
         }
-        usec_t before = vloop_now(w->time);
+        usec_t before = virtual_loop_now(w->time);
         bool both = holds(&w->replicas[0]) && holds(&w->replicas[1]);
-        (void)vloop_step(w->time, MIN(until, before + MSECONDS(100)));
-        w->overlap += both ? vloop_now(w->time) - before : 0;
+        (void)virtual_loop_step(w->time, MIN(until, before + MSECONDS(100)));
+        w->overlap += both ? virtual_loop_now(w->time) - before : 0;
         for (int i = 0; i < 2; i++) {
             if (w->replicas[i].loop != NULL) {
                 lease_check(&w->replicas[i].lease);
@@ -225,12 +225,12 @@ TEST(lease_of_a_dead_holder_is_taken_after_its_time)
     world_run(&w, SECONDS(20));
     CHECK(holds(&w.replicas[0]));
     replica_end(&w.replicas[0]);
-    usec_t died = vloop_now(w.time);
+    usec_t died = virtual_loop_now(w.time);
     while (!holds(&w.replicas[1])) {
         world_run(&w, MSECONDS(100));
     }
-    CHECK(vloop_now(w.time) - died >= SECONDS(10));
-    CHECK(vloop_now(w.time) - died <= SECONDS(27)); /* 15 s, and up to 11 s between looks */
+    CHECK(virtual_loop_now(w.time) - died >= SECONDS(10));
+    CHECK(virtual_loop_now(w.time) - died <= SECONDS(27)); /* 15 s, and up to 11 s between looks */
     CHECK_STR(jval_str(server_spec(&w, "holderIdentity")), "host_2");
     int64_t transitions = 0;
     CHECK(jval_i64(server_spec(&w, "leaseTransitions"), &transitions));
@@ -254,8 +254,8 @@ TEST(lease_of_a_dead_holder_is_tried_for_when_it_runs_out)
             seen = w.replicas[1].lease.observed_at;
             world_run(&w, MSECONDS(100));
         }
-        CHECK(vloop_now(w.time) - seen >= SECONDS(15));
-        CHECK(vloop_now(w.time) - seen <= SECONDS(16));
+        CHECK(virtual_loop_now(w.time) - seen >= SECONDS(15));
+        CHECK(virtual_loop_now(w.time) - seen <= SECONDS(16));
         world_end(&w);
     }
 }
@@ -298,11 +298,11 @@ TEST(lease_of_a_frozen_process_is_not_held_when_it_wakes)
     replica_begin(&w, &w.replicas[1], "host_2", 0, 0);
     world_run(&w, SECONDS(8));
     CHECK(holds(&w.replicas[0]));
-    vloop_freeze(w.replicas[0].loop, true);
+    virtual_loop_freeze(w.replicas[0].loop, true);
     world_run(&w, SECONDS(40));
     CHECK(holds(&w.replicas[1]));
     CHECK(!holds(&w.replicas[0])); /* the clock says so before any timer has run */
-    vloop_freeze(w.replicas[0].loop, false);
+    virtual_loop_freeze(w.replicas[0].loop, false);
     CHECK(!holds(&w.replicas[0]));
     world_run(&w, MINUTES(1));
     CHECK(holds(&w.replicas[1]) && !w.replicas[0].held);
@@ -437,21 +437,21 @@ PROPERTY(lease_is_never_held_twice)
     world_begin(&w);
     replica_begin(&w, &w.replicas[0], "host_1", 0, 0);
     replica_begin(&w, &w.replicas[1], "host_2", rng_usec(rng, -HOURS(1), HOURS(1)), 0);
-    vloop_drift(w.replicas[0].loop, (int32_t)rng_below(rng, 100000) - 50000);
-    vloop_drift(w.replicas[1].loop, (int32_t)rng_below(rng, 100000) - 50000);
+    virtual_loop_set_drift(w.replicas[0].loop, (int32_t)rng_below(rng, 100000) - 50000);
+    virtual_loop_set_drift(w.replicas[1].loop, (int32_t)rng_below(rng, 100000) - 50000);
     for (int step = 0; step < 20; step++) {
         struct loop *loop = w.replicas[rng_below(rng, 2)].loop;
         w.server.deaf = rng_chance(rng, 250);
         w.server.status = rng_chance(rng, 150) ? 500 : 0;
-        vloop_freeze(loop, rng_chance(rng, 300));
-        vloop_step_wall(loop, rng_usec(rng, -SECONDS(30), SECONDS(30)));
+        virtual_loop_freeze(loop, rng_chance(rng, 300));
+        virtual_loop_step_wall(loop, rng_usec(rng, -SECONDS(30), SECONDS(30)));
         world_run(&w, rng_usec(rng, 0, SECONDS(20)));
     }
     CHECK_EQ(w.overlap, 0);
     w.server.deaf = false;
     w.server.status = 0;
-    vloop_freeze(w.replicas[0].loop, false);
-    vloop_freeze(w.replicas[1].loop, false);
+    virtual_loop_freeze(w.replicas[0].loop, false);
+    virtual_loop_freeze(w.replicas[1].loop, false);
     world_run(&w, MINUTES(1));
     CHECK(holds(&w.replicas[0]) || holds(&w.replicas[1])); /* I9: work progresses */
     CHECK_EQ(w.overlap, 0);

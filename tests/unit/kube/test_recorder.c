@@ -8,7 +8,7 @@
 #define WALL SECONDS(1767323045)
 
 struct story {
-    struct vloop *time;
+    struct virtual_loop *time;
     struct fake_api api;
     struct client client;
     struct recorder r;
@@ -17,9 +17,9 @@ struct story {
 
 static void begin(struct story *s)
 {
-    *s = (struct story){ .time = vloop_new(1, WALL) };
+    *s = (struct story){ .time = virtual_loop_new(1, WALL) };
     fake_api_init(&s->api);
-    client_init(&s->client, vloop_root(s->time), &s->api.api);
+    client_init(&s->client, virtual_loop_root(s->time), &s->api.api);
     recorder_init(&s->r, &s->client, STR("maintenance"), STR("maintenance-host"));
 }
 
@@ -28,14 +28,14 @@ static void end(struct story *s)
     recorder_check(&s->r);
     recorder_done(&s->r);
     fake_api_done(&s->api);
-    CHECK_EQ(vloop_armed(s->time), 0);
-    vloop_free(s->time);
+    CHECK_EQ(virtual_loop_armed(s->time), 0);
+    virtual_loop_free(s->time);
     arena_done(&s->a);
 }
 
 static void run(struct story *s, usec_t span)
 {
-    (void)vloop_run(s->time, vloop_now(s->time) + span);
+    (void)virtual_loop_run(s->time, virtual_loop_now(s->time) + span);
     recorder_check(&s->r);
 }
 
@@ -109,7 +109,7 @@ TEST(recorder_makes_repeats_a_series)
     fake_reply(&s.api, call(&s), 200, STR("{}"));
     run(&s, MINUTES(20));
     CHECK_EQ(s.r.stats.remembered, 0);
-    CHECK_EQ(vloop_armed(s.time), 0); /* nothing remembered, nothing to wait for */
+    CHECK_EQ(virtual_loop_armed(s.time), 0); /* nothing remembered, nothing to wait for */
     end(&s);
 }
 
@@ -154,13 +154,13 @@ TEST(recorder_waits_for_a_server_out_of_reach_and_gives_up_in_the_end)
     begin(&s);
     add(&s, "n1", "a");
     add(&s, "n2", "a");
-    usec_t start = vloop_now(s.time);
+    usec_t start = virtual_loop_now(s.time);
     for (int i = 0; i < 12; i++) {
         run(&s, i == 0 ? 0 : SECONDS(13));
         CHECK(str_contains(call(&s)->body, STR("\"name\":\"n1\"")));
         fake_fail(&s.api, call(&s), ERR_IO);
     }
-    CHECK(vloop_now(s.time) - start >= SECONDS(110));
+    CHECK(virtual_loop_now(s.time) - start >= SECONDS(110));
     CHECK_EQ(s.r.stats.lost, 1);
     run(&s, SECONDS(13));
     CHECK(str_contains(call(&s)->body, STR("\"name\":\"n2\"")));
@@ -190,12 +190,12 @@ TEST(recorder_keeps_to_its_rate)
     for (unsigned i = 0; i < 400; i++) {
         add(&s, arena_printf(&s.a, "n%u", i).p, "a");
     }
-    usec_t until = vloop_now(s.time) + SECONDS(5);
-    while (vloop_now(s.time) < until) {
+    usec_t until = virtual_loop_now(s.time) + SECONDS(5);
+    while (virtual_loop_now(s.time) < until) {
         if (s.api.call_count > 0) {
             fake_reply(&s.api, call(&s), 201, STR("{}"));
         }
-        (void)vloop_step(s.time, until);
+        (void)virtual_loop_step(s.time, until);
     }
     CHECK(s.api.sent >= 198 && s.api.sent <= 202); /* 100 at once, then 20 a second */
     end(&s);

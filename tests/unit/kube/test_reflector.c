@@ -6,7 +6,7 @@
 #include "tests/lib/fake_api.h"
 
 struct seen {
-    struct vloop *time;
+    struct virtual_loop *time;
     struct fake_api api;
     struct client client;
     struct reflector r;
@@ -69,9 +69,9 @@ static void on_well(void *ctx)
 
 static void begin_with(struct seen *s, mutations_t mutations, struct reflector_config config)
 {
-    *s = (struct seen){ .time = vloop_new(1, 0) };
+    *s = (struct seen){ .time = virtual_loop_new(1, 0) };
     fake_api_init(&s->api);
-    client_init(&s->client, vloop_root(s->time), &s->api.api);
+    client_init(&s->client, virtual_loop_root(s->time), &s->api.api);
     s->client.mutations = mutations;
     config.path = STR("/api/v1/things");
     config.query = STR("&labelSelector=a");
@@ -99,15 +99,15 @@ static void end(struct seen *s)
 {
     reflector_done(&s->r);
     fake_api_done(&s->api);
-    CHECK_EQ(vloop_armed(s->time), 0);
-    vloop_free(s->time);
+    CHECK_EQ(virtual_loop_armed(s->time), 0);
+    virtual_loop_free(s->time);
     buf_done(&s->names);
     arena_done(&s->a);
 }
 
 static void run(struct seen *s, usec_t span)
 {
-    (void)vloop_run(s->time, vloop_now(s->time) + span);
+    (void)virtual_loop_run(s->time, virtual_loop_now(s->time) + span);
 }
 
 static struct fake_watch *stream(struct seen *s)
@@ -163,7 +163,7 @@ TEST(reflector_streams_the_first_list_and_goes_on_with_changes)
     event(&s, "DELETED", "b", 15);
     CHECK_STR(buf_str(&s.names), "+b +a +a -b ");
     CHECK_EQ(s.api.watched, 1); /* one stream for all of it */
-    CHECK_EQ(vloop_armed(s.time), 0);
+    CHECK_EQ(virtual_loop_armed(s.time), 0);
     end(&s);
 }
 
@@ -464,11 +464,11 @@ TEST(reflector_backs_off_from_a_server_that_is_gone)
 {
     struct seen s;
     begin(&s);
-    for (int i = 0; i < 200 && vloop_now(s.time) < MINUTES(10); i++) {
+    for (int i = 0; i < 200 && virtual_loop_now(s.time) < MINUTES(10); i++) {
         if (s.api.watch_count > 0) {
             fake_cut(&s.api, stream(&s), ERR_IO);
         }
-        (void)vloop_step(s.time, vloop_now(s.time) + MINUTES(1));
+        (void)virtual_loop_step(s.time, virtual_loop_now(s.time) + MINUTES(1));
     }
     CHECK(s.api.watched > 15 && s.api.watched < 60); /* every 15 to 30 s in the end */
     run(&s, MINUTES(1));

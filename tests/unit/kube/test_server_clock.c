@@ -6,42 +6,43 @@
 #define WALL SECONDS(1767323045) /* 2026-01-02T03:04:05Z */
 
 struct world {
-    struct vloop *time;
+    struct virtual_loop *time;
     struct loop *loop; /* an hour ahead of the world */
     struct server_clock clock;
 };
 
 static void world_begin(struct world *w)
 {
-    w->time = vloop_new(1, WALL);
-    w->loop = vloop_view(w->time, HOURS(1));
+    w->time = virtual_loop_new(1, WALL);
+    w->loop = virtual_loop_view_new(w->time, HOURS(1));
     server_clock_init(&w->clock, w->loop);
 }
 
 static void world_end(struct world *w)
 {
-    vloop_view_free(w->loop);
-    vloop_free(w->time);
+    virtual_loop_view_free(w->loop);
+    virtual_loop_free(w->time);
 }
 
 /* How far the clock is from the world's. */
 static usec_t world_error(const struct world *w)
 {
-    usec_t off = server_clock_wall(&w->clock) - loop_wall(vloop_root(w->time));
+    usec_t off = server_clock_wall(&w->clock) - loop_wall(virtual_loop_root(w->time));
     return off < 0 ? -off : off;
 }
 
 /* The server answers now: whole seconds of its own time. */
 static void world_answer(struct world *w)
 {
-    server_clock_note(&w->clock, loop_wall(vloop_root(w->time)) / SECONDS(1) * SECONDS(1), 0);
+    server_clock_note(&w->clock, loop_wall(virtual_loop_root(w->time)) / SECONDS(1) * SECONDS(1),
+                      0);
 }
 
 /* The server answers now, and its answer is on its way for that long. */
 static void world_answer_late(struct world *w, usec_t way)
 {
-    usec_t date = loop_wall(vloop_root(w->time)) / SECONDS(1) * SECONDS(1);
-    (void)vloop_run(w->time, vloop_now(w->time) + way); /* nothing is due */
+    usec_t date = loop_wall(virtual_loop_root(w->time)) / SECONDS(1) * SECONDS(1);
+    (void)virtual_loop_run(w->time, virtual_loop_now(w->time) + way); /* nothing is due */
     server_clock_note(&w->clock, date, way);
 }
 
@@ -62,11 +63,12 @@ TEST(server_clock_follows_the_server_whatever_happens_to_the_local_one)
     struct world w;
     world_begin(&w);
     world_answer(&w);
-    vloop_step_wall(w.loop, -HOURS(5));
+    virtual_loop_step_wall(w.loop, -HOURS(5));
     CHECK(world_error(&w) <= MSECONDS(500));
-    vloop_drift(w.loop, 1000); /* a millisecond a second */
+    virtual_loop_set_drift(w.loop, 1000); /* a millisecond a second */
     for (int i = 0; i < 5000; i++) {
-        (void)vloop_run(w.time, vloop_now(w.time) + MSECONDS(900)); /* nothing is due */
+        (void)virtual_loop_run(w.time,
+                               virtual_loop_now(w.time) + MSECONDS(900)); /* nothing is due */
         world_answer(&w);
         CHECK(world_error(&w) <= SECONDS(1));
     }
@@ -80,7 +82,7 @@ TEST(server_clock_goes_on_between_answers)
     world_begin(&w);
     world_answer(&w);
     usec_t before = server_clock_wall(&w.clock);
-    (void)vloop_run(w.time, vloop_now(w.time) + HOURS(2)); /* nothing is due */
+    (void)virtual_loop_run(w.time, virtual_loop_now(w.time) + HOURS(2)); /* nothing is due */
     CHECK_EQ(server_clock_wall(&w.clock) - before, HOURS(2));
 }
 
@@ -129,7 +131,7 @@ TEST(server_clock_that_began_with_a_late_answer_knows_how_far_behind_it_may_be)
         } else {
             world_answer_late(&w, SECONDS(16));
         }
-        usec_t true_wall = loop_wall(vloop_root(w.time));
+        usec_t true_wall = loop_wall(virtual_loop_root(w.time));
         CHECK(server_clock_wall(&w.clock) <= true_wall + MSECONDS(500));
         CHECK(server_clock_wall(&w.clock) + server_clock_doubt(&w.clock) >=
               true_wall - MSECONDS(500));

@@ -48,7 +48,7 @@ struct fixture_controller {
 };
 
 struct arbiter_fixture {
-    struct vloop *v;
+    struct virtual_loop *v;
     struct apiserver *server;
     struct faults faults;
     struct fixture_controller controllers[FIXTURE_CONTROLLERS];
@@ -290,8 +290,8 @@ fixture_start_controller(struct arbiter_fixture *c, uint32_t i, const struct arb
 {
     struct fixture_controller *s = &c->controllers[i];
     *s = (struct fixture_controller){ .fixture = c, .may_act = true };
-    s->loop = vloop_root(c->v);
-    s->door = door_new(s->loop, c->server, &c->faults);
+    s->loop = virtual_loop_root(c->v);
+    s->door = sim_api_new(s->loop, c->server, &c->faults);
     client_init(&s->client, s->loop, s->door);
     recorder_init(&s->recorder, &s->client, STR("maintenance"), STR("maintenance-test"));
     intern_init(&s->labels, 1, 2);
@@ -331,7 +331,7 @@ static inline void controller_crash(struct fixture_controller *s)
     store_done(&s->nodes);
     intern_done(&s->labels);
     recorder_done(&s->recorder);
-    door_free(s->door);
+    sim_api_free(s->door);
     *s = (struct fixture_controller){ 0 };
 }
 
@@ -395,10 +395,10 @@ static inline struct ask_view controller_view(struct fixture_controller *s, uint
 }
 
 static inline uint64_t controller_sent(struct fixture_controller *s, const char *resource,
-                                       enum door_verb verb)
+                                       enum sim_api_verb verb)
 {
     uint32_t n;
-    const struct door_tally *tallies = door_tallies(s->door, &n);
+    const struct sim_api_count *tallies = sim_api_counts(s->door, &n);
     for (uint32_t i = 0; i < n; i++) {
         if (str_eq(tallies[i].resource, str_from(resource))) {
             return tallies[i].sent[verb];
@@ -431,10 +431,10 @@ static inline void fixture_on_commit(void *ctx, const struct apiserver_commit *c
 
 static inline void fixture_begin(struct arbiter_fixture *c)
 {
-    *c = (struct arbiter_fixture){ .v = vloop_new(7, FIXTURE_START), .most = UINT32_MAX };
-    c->server = apiserver_new(vloop_root(c->v), 7);
+    *c = (struct arbiter_fixture){ .v = virtual_loop_new(7, FIXTURE_START), .most = UINT32_MAX };
+    c->server = apiserver_new(virtual_loop_root(c->v), 7);
     faults_init(&c->faults, 7);
-    apiserver_on_check(c->server, fixture_on_commit, c);
+    apiserver_on_commit_check(c->server, fixture_on_commit, c);
     fixture_api(
         c, 201, "POST", "/api/v1/namespaces",
         "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"drydock\"}}");
@@ -452,8 +452,8 @@ static inline void fixture_check(struct arbiter_fixture *c)
 
 static inline void fixture_run(struct arbiter_fixture *c, usec_t span)
 {
-    usec_t until = vloop_now(c->v) + span;
-    while (vloop_step(c->v, until)) {
+    usec_t until = virtual_loop_now(c->v) + span;
+    while (virtual_loop_step(c->v, until)) {
         fixture_check(c);
     }
 }
@@ -462,8 +462,8 @@ static inline void fixture_run(struct arbiter_fixture *c, usec_t span)
 static inline bool fixture_run_until(struct arbiter_fixture *c, struct fixture_controller *s,
                                      uint32_t i, enum ask_stage stage, usec_t most)
 {
-    usec_t until = vloop_now(c->v) + most;
-    while (ask_stage(s->asks[i].ask) != stage && vloop_step(c->v, until)) {
+    usec_t until = virtual_loop_now(c->v) + most;
+    while (ask_stage(s->asks[i].ask) != stage && virtual_loop_step(c->v, until)) {
         fixture_check(c);
         if (s->asks[i].ask == NULL) {
             return false;
@@ -483,6 +483,6 @@ static inline void fixture_end(struct arbiter_fixture *c)
     apiserver_free(c->server);
     arena_done(&c->memory);
     CHECK_EQ(c->lock_steals, 0);
-    CHECK_EQ(vloop_armed(c->v), 0);
-    vloop_free(c->v);
+    CHECK_EQ(virtual_loop_armed(c->v), 0);
+    virtual_loop_free(c->v);
 }

@@ -118,12 +118,12 @@ TEST(arbiter_writes_nothing_when_nothing_changes)
     CHECK_EQ(ask_stage(s->asks[1].ask), ASK_HELD);
     CHECK_EQ(ask_stage(s->asks[2].ask), ASK_WAITING);
     uint64_t writes = c.writes;
-    uint64_t patches = controller_sent(s, "maintenancelimits/status", DOOR_PATCH);
-    uint64_t posts = controller_sent(s, "events", DOOR_POST);
+    uint64_t patches = controller_sent(s, "maintenancelimits/status", SIM_PATCH);
+    uint64_t posts = controller_sent(s, "events", SIM_POST);
     fixture_run(&c, MINUTES(10));
     CHECK_EQ(c.writes, writes);
-    CHECK_EQ(controller_sent(s, "maintenancelimits/status", DOOR_PATCH), patches);
-    CHECK_EQ(controller_sent(s, "events", DOOR_POST), posts);
+    CHECK_EQ(controller_sent(s, "maintenancelimits/status", SIM_PATCH), patches);
+    CHECK_EQ(controller_sent(s, "events", SIM_POST), posts);
     fixture_end(&c);
 }
 
@@ -352,17 +352,17 @@ TEST(arbiter_keeps_a_gap_between_operations)
         controller_ask(s, i, arena_printf(&c.memory, "n%u", i).p);
     }
     CHECK(fixture_run_until(&c, s, 1, ASK_HELD, SECONDS(5)));
-    usec_t first = vloop_now(c.v);
+    usec_t first = virtual_loop_now(c.v);
     CHECK_EQ(controller_view(s, 2).why, ASK_WHY_GAP);
     CHECK(fixture_run_until(&c, s, 2, ASK_HELD, MINUTES(2)));
-    usec_t second = vloop_now(c.v);
+    usec_t second = virtual_loop_now(c.v);
     CHECK(second - first >= SECONDS(60) && second - first < SECONDS(65));
     CHECK(controller_view(s, 3).next > FIXTURE_START);
     fixture_run(&c, SECONDS(30));
     controller_end(s, 1); /* the end of one counts, too */
-    usec_t end = vloop_now(c.v);
+    usec_t end = virtual_loop_now(c.v);
     CHECK(fixture_run_until(&c, s, 3, ASK_HELD, MINUTES(3)));
-    CHECK(vloop_now(c.v) - end >= SECONDS(60));
+    CHECK(virtual_loop_now(c.v) - end >= SECONDS(60));
     fixture_end(&c);
 }
 
@@ -485,12 +485,12 @@ TEST(arbiter_reads_a_profiles_node_before_it_adopts_it_above_the_limit)
     fixture_patch_limit(&c, "node", "{\"spec\":{\"limit\":100}}");
     fixture_run(&c, SECONDS(5));
     CHECK_EQ(ask_stage(s->asks[2].ask), ASK_HELD);
-    uint64_t reads = controller_sent(s, "nodes", DOOR_GET);
+    uint64_t reads = controller_sent(s, "nodes", SIM_GET);
     struct ask_spec spec = profile_spec(&c, s, 4);
     controller_ask_spec(s, 4, &spec);
     fixture_run(&c, SECONDS(5));
     CHECK_EQ(ask_stage(s->asks[4].ask), ASK_HELD);
-    CHECK_EQ(controller_sent(s, "nodes", DOOR_GET), reads);
+    CHECK_EQ(controller_sent(s, "nodes", SIM_GET), reads);
     fixture_end(&c);
 }
 

@@ -48,7 +48,7 @@ static void serve_a_thousand(uint32_t controllers)
     }
     uint32_t left = 1;
     for (uint32_t round = 0; left > 0 && round < CROWD_ROUNDS; round++) {
-        (void)vloop_run(c.v, vloop_now(c.v) + MSECONDS(250));
+        (void)virtual_loop_run(c.v, virtual_loop_now(c.v) + MSECONDS(250));
         left = end_those_that_hold(&c, controllers, round);
     }
     CHECK_EQ(left, 0);

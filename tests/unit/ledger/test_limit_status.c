@@ -5,8 +5,8 @@
 static void run_until_sent(struct arbiter_fixture *c, struct fixture_controller *s, uint64_t sent,
                            usec_t most)
 {
-    usec_t until = vloop_now(c->v) + most;
-    while (door_sent(s->door) < sent && vloop_step(c->v, until)) {
+    usec_t until = virtual_loop_now(c->v) + most;
+    while (sim_api_sent(s->door) < sent && virtual_loop_step(c->v, until)) {
         fixture_check(c);
     }
 }
@@ -78,7 +78,7 @@ TEST(arbiter_leaves_nothing_when_it_dies_while_releasing)
         for (uint32_t i = 1; i <= 3; i++) {
             controller_end(s, i);
         }
-        run_until_sent(&c, s, door_sent(s->door) + n, SECONDS(20));
+        run_until_sent(&c, s, sim_api_sent(s->door) + n, SECONDS(20));
         controller_crash(s);
         /* Their requests are gone meanwhile: nobody asks for them any more. */
         s = fixture_start_controller(&c, 0, NULL);
@@ -230,7 +230,7 @@ static void two_in_a_storm(uint64_t seed, mutations_t mutations, struct arbiter_
     fixture_begin(c);
     faults_done(&c->faults);
     faults_init(&c->faults, seed);
-    faults_draw(&c->faults);
+    faults_randomize(&c->faults);
     fixture_nodes(c, 20);
     fixture_limit(c, "node", "{\"limit\":10}");
     struct rng rng = { 0 };

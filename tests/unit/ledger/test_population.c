@@ -172,9 +172,9 @@ TEST(selector_object_gives_a_limit_its_population)
     CHECK_EQ(controller_view(s, 1).limit_n, 0);
     CHECK_EQ(ask_stage(s->asks[1].ask), ASK_HELD);
     CHECK_EQ(fixture_reserved(&c, "rack"), 1);
-    uint64_t sent = controller_sent(s, "maintenanceselectors/status", DOOR_PATCH);
+    uint64_t sent = controller_sent(s, "maintenanceselectors/status", SIM_PATCH);
     fixture_run(&c, MINUTES(10));
-    CHECK_EQ(controller_sent(s, "maintenanceselectors/status", DOOR_PATCH), sent);
+    CHECK_EQ(controller_sent(s, "maintenanceselectors/status", SIM_PATCH), sent);
     fixture_end(&c);
 }
 
@@ -248,7 +248,7 @@ TEST(limit_of_workloads_grants_nothing_while_they_cannot_be_read)
     struct fixture_controller *s = fixture_start_controller(&c, 0, NULL);
     fixture_run(&c, SECONDS(5));
     c.faults.down = true;
-    door_cut(s->door);
+    sim_api_disconnect(s->door);
     fixture_run(&c, SECONDS(5));
     struct ask_spec spec = workload_spec(s, 1, "default", "web");
     controller_ask_spec(s, 1, &spec);

@@ -6,8 +6,8 @@ static void check_now(struct arbiter_fixture *c, struct fixture_controller *s, u
 {
     s->asks[i].checked = false;
     ask_recheck(s->asks[i].ask, str_from(uid), controller_on_checked, &s->asks[i]);
-    usec_t until = vloop_now(c->v) + SECONDS(60);
-    while (!s->asks[i].checked && vloop_step(c->v, until)) {
+    usec_t until = virtual_loop_now(c->v) + SECONDS(60);
+    while (!s->asks[i].checked && virtual_loop_step(c->v, until)) {
         fixture_check(c);
     }
     CHECK(s->asks[i].checked);
@@ -35,10 +35,10 @@ TEST(recheck_check_passes_when_nothing_has_changed)
 {
     struct arbiter_fixture c;
     struct fixture_controller *s = held(&c);
-    uint64_t lists = controller_sent(s, "maintenancelimits", DOOR_LIST);
+    uint64_t lists = controller_sent(s, "maintenancelimits", SIM_LIST);
     check_now(&c, s, 1, uid_of(&c, "n1").p);
     CHECK_EQ(s->asks[1].check.code, 0);
-    CHECK_EQ(controller_sent(s, "maintenancelimits", DOOR_LIST), lists + 1);
+    CHECK_EQ(controller_sent(s, "maintenancelimits", SIM_LIST), lists + 1);
     fixture_end(&c);
 }
 

@@ -11,7 +11,7 @@
 
 struct story {
     struct arena memory;
-    struct vloop *time;
+    struct virtual_loop *time;
     struct apiserver *server;
     struct api *door;
     struct controller *c;
@@ -19,7 +19,7 @@ struct story {
 
 static void story_run(struct story *s, usec_t span)
 {
-    (void)vloop_run(s->time, vloop_now(s->time) + span);
+    (void)virtual_loop_run(s->time, virtual_loop_now(s->time) + span);
     controller_check(s->c);
 }
 
@@ -47,20 +47,20 @@ static void configure(struct story *s, const char *checks, const char *expressio
 
 static void story_begin(struct story *s, bool elect)
 {
-    *s = (struct story){ .time = vloop_new(1, WALL) };
-    s->server = apiserver_new(vloop_root(s->time), 1);
-    s->door = door_new(vloop_root(s->time), s->server, NULL);
-    s->c = controller_new(vloop_root(s->time), s->door, NULL, NULL,
+    *s = (struct story){ .time = virtual_loop_new(1, WALL) };
+    s->server = apiserver_new(virtual_loop_root(s->time), 1);
+    s->door = sim_api_new(virtual_loop_root(s->time), s->server, NULL);
+    s->c = controller_new(virtual_loop_root(s->time), s->door, NULL, NULL,
                           &(struct controller_config){ .identity = STR("a_1"), .elect = elect });
 }
 
 static void story_end(struct story *s)
 {
     controller_free(s->c);
-    door_free(s->door);
+    sim_api_free(s->door);
     apiserver_free(s->server);
     arena_done(&s->memory);
-    vloop_free(s->time);
+    virtual_loop_free(s->time);
 }
 
 static void add_node(struct story *s, const char *name, const char *profile)
@@ -177,10 +177,10 @@ static struct str kept_of(struct story *s, struct str key)
 TEST(setup_keeps_annotations_that_others_read)
 {
     const struct str keep[] = { STR_INIT("example.com/mark"), DATA_ANNOTATION };
-    struct story s = { .time = vloop_new(1, WALL) };
-    s.server = apiserver_new(vloop_root(s.time), 1);
-    s.door = door_new(vloop_root(s.time), s.server, NULL);
-    s.c = controller_new(vloop_root(s.time), s.door, NULL, NULL,
+    struct story s = { .time = virtual_loop_new(1, WALL) };
+    s.server = apiserver_new(virtual_loop_root(s.time), 1);
+    s.door = sim_api_new(virtual_loop_root(s.time), s.server, NULL);
+    s.c = controller_new(virtual_loop_root(s.time), s.door, NULL, NULL,
                          &(struct controller_config){
                              .identity = STR("a_1"),
                              .keep = keep,

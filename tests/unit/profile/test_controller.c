@@ -8,7 +8,7 @@
 #define WALL SECONDS(1767323045)
 
 struct story {
-    struct vloop *time;
+    struct virtual_loop *time;
     struct loop *loop;
     struct fake_api api;
     struct controller *c;
@@ -31,8 +31,8 @@ static void story_on_stopped(void *ctx)
 
 static void story_begin(struct story *s, const struct controller_config *config)
 {
-    *s = (struct story){ .time = vloop_new(1, WALL) };
-    s->loop = vloop_root(s->time);
+    *s = (struct story){ .time = virtual_loop_new(1, WALL) };
+    s->loop = virtual_loop_root(s->time);
     fake_api_init(&s->api);
     struct controller_config all = *config;
     all.on_leading = story_on_leading;
@@ -47,13 +47,13 @@ static void story_end(struct story *s)
     controller_free(s->c);
     fake_api_done(&s->api);
     arena_done(&s->a);
-    CHECK_EQ(vloop_armed(s->time), 0);
-    vloop_free(s->time);
+    CHECK_EQ(virtual_loop_armed(s->time), 0);
+    virtual_loop_free(s->time);
 }
 
 static void story_run(struct story *s, usec_t span)
 {
-    (void)vloop_run(s->time, vloop_now(s->time) + span);
+    (void)virtual_loop_run(s->time, virtual_loop_now(s->time) + span);
     controller_check(s->c);
 }
 
@@ -111,7 +111,7 @@ TEST(controller_gives_a_node_its_state_and_then_rests)
     fake_reply(&s.api, patch, 200, str_from(node_of(&s, "n1", 8, DONE)));
     story_run(&s, HOURS(1));
     CHECK_EQ(s.api.sent, 1);
-    CHECK_EQ(vloop_armed(s.time), 0); /* idle means no timers */
+    CHECK_EQ(virtual_loop_armed(s.time), 0); /* idle means no timers */
     struct controller_node node;
     CHECK(controller_find_node(s.c, STR("n1"), &node));
     CHECK_STR(node.state, "operational");
@@ -165,7 +165,7 @@ TEST(controller_reads_the_node_when_no_event_explains_a_conflict)
     fake_reply(&s.api, fake_call_first(&s.api), 200, str_from(node_of(&s, "n1", 9, DONE)));
     story_run(&s, HOURS(1));
     CHECK_EQ(s.api.sent, 2);
-    CHECK_EQ(vloop_armed(s.time), 0);
+    CHECK_EQ(virtual_loop_armed(s.time), 0);
     story_end(&s);
 }
 

@@ -10,7 +10,7 @@
 
 struct story {
     struct arena memory;
-    struct vloop *time;
+    struct virtual_loop *time;
     struct apiserver *server;
     struct api *door;
     struct log log;
@@ -56,7 +56,7 @@ static void on_line(void *ctx, struct str line)
 
 static void story_run(struct story *s)
 {
-    (void)vloop_run(s->time, vloop_now(s->time) + SECONDS(5));
+    (void)virtual_loop_run(s->time, virtual_loop_now(s->time) + SECONDS(5));
     controller_check(s->c);
 }
 
@@ -76,16 +76,16 @@ static void write_node(struct story *s, const char *method, const char *path, st
 /* A node of the profile p with these labels too. */
 static void story_begin(struct story *s, const char *labels)
 {
-    *s = (struct story){ .time = vloop_new(1, WALL) };
+    *s = (struct story){ .time = virtual_loop_new(1, WALL) };
     s->log = (struct log){ .write = on_line, .ctx = s };
-    s->server = apiserver_new(vloop_root(s->time), 1);
-    s->door = door_new(vloop_root(s->time), s->server, NULL);
+    s->server = apiserver_new(virtual_loop_root(s->time), 1);
+    s->door = sim_api_new(virtual_loop_root(s->time), s->server, NULL);
     write_node(s, "POST", "/api/v1/nodes",
                arena_printf(&s->memory,
                             "{\"metadata\":{\"name\":\"n1\",\"labels\":{%s"
                             "\"cloud.sap/maintenance-profile\":\"p\"}}}",
                             labels));
-    s->c = controller_new(vloop_root(s->time), s->door, &s->log, NULL,
+    s->c = controller_new(virtual_loop_root(s->time), s->door, &s->log, NULL,
                           &(struct controller_config){ .identity = STR("a_1") });
     CHECK_EQ(controller_configure(s->c, STR("f"), str_from(profiles), (struct ucfg_env){ 0 }), 0);
     story_run(s);
@@ -94,11 +94,11 @@ static void story_begin(struct story *s, const char *labels)
 static void story_end(struct story *s)
 {
     controller_free(s->c);
-    door_free(s->door);
+    sim_api_free(s->door);
     apiserver_free(s->server);
     buf_done(&s->lines);
     arena_done(&s->memory);
-    vloop_free(s->time);
+    virtual_loop_free(s->time);
 }
 
 static void relabel(struct story *s, const char *labels)

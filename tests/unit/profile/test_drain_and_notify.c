@@ -12,7 +12,7 @@
 
 struct story {
     struct arena memory;
-    struct vloop *time;
+    struct virtual_loop *time;
     struct apiserver *server;
     struct api *api;
     struct faults faults;
@@ -39,11 +39,11 @@ static void on_message(void *ctx, const struct inbox_message *message UNUSED,
 
 static void story_open(struct story *s)
 {
-    *s = (struct story){ .time = vloop_new(1, WALL) };
-    struct loop *loop = vloop_root(s->time);
+    *s = (struct story){ .time = virtual_loop_new(1, WALL) };
+    struct loop *loop = virtual_loop_root(s->time);
     s->server = apiserver_new(loop, 1);
     faults_init(&s->faults, 1);
-    s->api = door_new(loop, s->server, &s->faults);
+    s->api = sim_api_new(loop, s->server, &s->faults);
     inbox_init(&s->inbox);
     s->inbox.script = on_message;
     s->inbox.ctx = s;
@@ -86,17 +86,17 @@ static void story_end(struct story *s)
     controller_check(s->c);
     controller_free(s->c);
     sim_outbound_free(s->outbound);
-    door_free(s->api);
+    sim_api_free(s->api);
     faults_done(&s->faults);
     apiserver_free(s->server);
     inbox_done(&s->inbox);
     arena_done(&s->memory);
-    vloop_free(s->time);
+    virtual_loop_free(s->time);
 }
 
 static void story_run(struct story *s, usec_t span)
 {
-    (void)vloop_run(s->time, vloop_now(s->time) + span);
+    (void)virtual_loop_run(s->time, virtual_loop_now(s->time) + span);
     controller_check(s->c);
 }
 
@@ -245,7 +245,7 @@ TEST(errand_goes_on_when_its_controller_leads_again)
     CHECK_EQ(s.inbox.arrived, 1);
     CHECK(controller_leading(s.c));
     s.faults.down = true; /* for longer than the lease lasts */
-    door_cut(s.api);
+    sim_api_disconnect(s.api);
     story_run(&s, SECONDS(20));
     CHECK(!controller_leading(s.c));
     s.faults.down = false;

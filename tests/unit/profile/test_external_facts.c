@@ -156,7 +156,7 @@ TEST(inquiry_backs_off_from_the_dead_and_serves_the_others)
     asked = w.inbox.arrived;
     run(&w, HOURS(1));
     CHECK_EQ(w.inbox.arrived, asked); /* nothing polls */
-    CHECK_EQ(vloop_armed(w.time), 0);
+    CHECK_EQ(virtual_loop_armed(w.time), 0);
     world_end(&w);
 }
 
@@ -244,8 +244,8 @@ TEST(inquiry_ends_in_the_middle_of_everything)
     want(r, FACTS_PROMETHEUS, DEAD, "");
     want(r, FACTS_STAGGER, TWO, "n");
     want(r, FACTS_AFFINITY, NEAR, "n");
-    (void)vloop_step(w.time, 0);
-    CHECK(door_in_flight(r->api) > 0);
+    (void)virtual_loop_step(w.time, 0);
+    CHECK(sim_api_in_flight(r->api) > 0);
     world_end(&w);
     inquiry_free(NULL);
 }

@@ -113,11 +113,11 @@ static struct facts_affinity fact_of(struct world *w, const char *node)
     return facts_affinity(facts_of(w), str_from(node));
 }
 
-static uint64_t sent(struct world *w, enum door_verb verb)
+static uint64_t sent(struct world *w, enum sim_api_verb verb)
 {
     uint32_t n = 0;
     uint64_t sum = 0;
-    const struct door_tally *tallies = door_tallies(w->replicas[0].api, &n);
+    const struct sim_api_count *tallies = sim_api_counts(w->replicas[0].api, &n);
     for (uint32_t i = 0; i < n; i++) {
         sum += str_eq(tallies[i].resource, STR("pods")) ? tallies[i].sent[verb] : 0;
     }
@@ -165,8 +165,8 @@ TEST(inquiry_follows_the_pods_of_a_node_by_events)
     run(&w, SECONDS(1));
     CHECK(fact_of(&w, "n").live && !fact_of(&w, "n").has);
     CHECK_EQ(r->tellings, 3);
-    CHECK_EQ(sent(&w, DOOR_WATCH), 1);
-    CHECK_EQ(sent(&w, DOOR_LIST), 0);
+    CHECK_EQ(sent(&w, SIM_WATCH), 1);
+    CHECK_EQ(sent(&w, SIM_LIST), 0);
     world_end(&w);
 }
 
@@ -185,9 +185,9 @@ TEST(inquiry_sends_nothing_about_pods_that_do_not_change)
     CHECK(fact_of(&w, "n").live && fact_of(&w, "n").has);
     CHECK_EQ(fact_of(&w, "n").asked, asked);
     CHECK_EQ(r->tellings, 1);
-    CHECK_EQ(sent(&w, DOOR_LIST) + sent(&w, DOOR_GET), 0);
-    CHECK(sent(&w, DOOR_WATCH) <= 1 + HOURS(6) / SECONDS(290));
-    CHECK_EQ(door_sent(r->api), sent(&w, DOOR_WATCH));
+    CHECK_EQ(sent(&w, SIM_LIST) + sent(&w, SIM_GET), 0);
+    CHECK(sent(&w, SIM_WATCH) <= 1 + HOURS(6) / SECONDS(290));
+    CHECK_EQ(sim_api_sent(r->api), sent(&w, SIM_WATCH));
     world_end(&w);
 }
 
@@ -201,7 +201,7 @@ TEST(inquiry_knows_nothing_by_a_watch_that_was_cut)
     run(&w, SECONDS(1));
     CHECK(fact_of(&w, "n").live);
     add_pod(&w, "one", "n", picky);
-    door_cut(r->api);
+    sim_api_disconnect(r->api);
     run(&w, MSECONDS(400));
     CHECK(!fact_of(&w, "n").known);
     CHECK_EQ(r->tellings, 2);
@@ -241,13 +241,13 @@ TEST(inquiry_watches_some_nodes_and_knows_all)
     run(&w, SECONDS(10));
     CHECK_EQ(live_of(&w, 100), FACTS_WATCHES_MAX);
     CHECK_EQ(live_of(&w, FACTS_WATCHES_MAX - 8), FACTS_WATCHES_MAX - 8);
-    CHECK_EQ(sent(&w, DOOR_WATCH), 100);
+    CHECK_EQ(sent(&w, SIM_WATCH), 100);
     run(&w, MINUTES(4)); /* sooner than a watch is renewed */
     for (int i = 0; i < 100; i++) {
         want(r, FACTS_AFFINITY, NEAR, numbered(&w, i)); /* a kept answer is one */
     }
     run(&w, SECONDS(10));
-    CHECK_EQ(sent(&w, DOOR_WATCH), 100);
+    CHECK_EQ(sent(&w, SIM_WATCH), 100);
     world_end(&w);
 }
 
@@ -306,7 +306,7 @@ TEST(inquiry_makes_room_for_whoever_must_be_live)
     CHECK(!fact_of(&w, "n079").live);
     want_live(r, "n079");
     while (!fact_of(&w, "n079").live) {
-        CHECK(vloop_step(w.time, SECONDS(600)));
+        CHECK(virtual_loop_step(w.time, SECONDS(600)));
     }
     CHECK(!fact_of(&w, "n899").known);
     world_end(&w);
@@ -320,13 +320,13 @@ TEST(inquiry_forgets_the_pods_of_all_nodes)
     for (int i = 0; i < 50; i++) {
         want(r, FACTS_AFFINITY, NEAR, numbered(&w, i));
     }
-    (void)vloop_step(w.time, SECONDS(1));
+    (void)virtual_loop_step(w.time, SECONDS(1));
     run(&w, MSECONDS(30)); /* in the middle of it */
     inquiry_forget_all(r->inquiry);
     inquiry_check(r->inquiry);
-    uint64_t before = door_sent(r->api);
+    uint64_t before = sim_api_sent(r->api);
     run(&w, HOURS(1));
-    CHECK_EQ(door_sent(r->api), before);
+    CHECK_EQ(sim_api_sent(r->api), before);
     CHECK(!fact_of(&w, "n000").known);
     world_end(&w);
 }

@@ -15,9 +15,9 @@ static uint64_t lease_requests(struct world *w)
 {
     uint32_t n = 0;
     uint64_t sum = 0;
-    const struct door_tally *tallies = door_tallies(w->replicas[0].api, &n);
+    const struct sim_api_count *tallies = sim_api_counts(w->replicas[0].api, &n);
     for (uint32_t i = 0; i < n; i++) {
-        for (int verb = 0; verb < DOOR_VERBS; verb++) {
+        for (int verb = 0; verb < SIM_VERBS; verb++) {
             sum += str_eq(tallies[i].resource, STR("leases")) ? tallies[i].sent[verb] : 0;
         }
     }
@@ -211,7 +211,7 @@ TEST(inquiry_refuses_to_take_what_the_configuration_has_no_more)
     run(&w, SECONDS(1));
     CHECK_EQ(r->done, 2);
     CHECK_EQ(r->code, ERR_CONFLICT);
-    CHECK_EQ(door_sent(r->api), 0);
+    CHECK_EQ(sim_api_sent(r->api), 0);
     world_end(&w);
 }
 
@@ -293,7 +293,7 @@ PROPERTY(inquiry_never_takes_a_lease_before_its_time)
     uint32_t takes[2] = { 0 };
     world_begin_with(&w, rng_next(rng), true);
     replica_begin(&w, &w.replicas[1], true);
-    faults_draw(&w.faults);
+    faults_randomize(&w.faults);
     for (int step = 0; step < 60; step++) {
         uint32_t i = rng_below(rng, 2);
         take_at_random(rng, &w.replicas[i], &takes[i]);
@@ -301,7 +301,7 @@ PROPERTY(inquiry_never_takes_a_lease_before_its_time)
     }
     w.faults.calm = true;
     w.faults.down = false;
-    w.faults.parted = false;
+    w.faults.partitioned = false;
     run(&w, MINUTES(10));
     CHECK_EQ(w.taken_early, 0);
     for (int i = 0; i < 2; i++) {

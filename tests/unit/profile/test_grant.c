@@ -11,7 +11,7 @@
 
 struct story {
     struct arena memory;
-    struct vloop *time;
+    struct virtual_loop *time;
     struct apiserver *server;
     struct api *door;
     struct controller *c;
@@ -95,11 +95,11 @@ static bool in_state(struct story *s, int i, const char *state)
     return str_eq(jval_str(jval_get(labels, STR("cloud.sap/maintenance-state"))), str_from(state));
 }
 
-static uint64_t sent(struct story *s, const char *resource, enum door_verb verb)
+static uint64_t sent(struct story *s, const char *resource, enum sim_api_verb verb)
 {
     uint32_t n = 0;
     uint64_t sum = 0;
-    const struct door_tally *tallies = door_tallies(s->door, &n);
+    const struct sim_api_count *tallies = sim_api_counts(s->door, &n);
     for (uint32_t i = 0; i < n; i++) {
         sum += str_eq(tallies[i].resource, str_from(resource)) ? tallies[i].sent[verb] : 0;
     }
@@ -124,8 +124,8 @@ static void on_commit(void *ctx, const struct apiserver_commit *commit)
 
 static void story_run(struct story *s, usec_t span)
 {
-    usec_t until = vloop_now(s->time) + span;
-    while (vloop_step(s->time, until)) {
+    usec_t until = virtual_loop_now(s->time) + span;
+    while (virtual_loop_step(s->time, until)) {
         controller_check(s->c);
     }
 }
@@ -134,10 +134,10 @@ static void story_run(struct story *s, usec_t span)
  * nodes. */
 static void story_begin(struct story *s, int nodes, int first, int bare)
 {
-    *s = (struct story){ .time = vloop_new(1, WALL) };
-    s->server = apiserver_new(vloop_root(s->time), 1);
-    s->door = door_new(vloop_root(s->time), s->server, NULL);
-    apiserver_on_check(s->server, on_commit, s);
+    *s = (struct story){ .time = virtual_loop_new(1, WALL) };
+    s->server = apiserver_new(virtual_loop_root(s->time), 1);
+    s->door = sim_api_new(virtual_loop_root(s->time), s->server, NULL);
+    apiserver_on_commit_check(s->server, on_commit, s);
     for (int i = 0; i < nodes; i++) {
         send(s, "POST", STR("/api/v1/nodes"),
              arena_printf(&s->memory,
@@ -148,7 +148,7 @@ static void story_begin(struct story *s, int nodes, int first, int bare)
             add_pod(s, i);
         }
     }
-    s->c = controller_new(vloop_root(s->time), s->door, NULL, NULL,
+    s->c = controller_new(virtual_loop_root(s->time), s->door, NULL, NULL,
                           &(struct controller_config){ .identity = STR("a_1") });
     CHECK_EQ(controller_configure(s->c, STR("f"), str_from(profiles), (struct ucfg_env){ 0 }), 0);
     story_run(s, SECONDS(30));
@@ -157,10 +157,10 @@ static void story_begin(struct story *s, int nodes, int first, int bare)
 static void story_end(struct story *s)
 {
     controller_free(s->c);
-    door_free(s->door);
+    sim_api_free(s->door);
     apiserver_free(s->server);
     arena_done(&s->memory);
-    vloop_free(s->time);
+    virtual_loop_free(s->time);
 }
 
 static bool explains(struct story *s, int i, const char *words)
@@ -185,19 +185,19 @@ TEST(grant_waits_for_hours_without_a_request)
     CLEANUP(story_end)
     struct story s;
     story_begin(&s, 20, 0, 1);
-    CHECK_EQ(sent(&s, "pods", DOOR_WATCH), 20);
+    CHECK_EQ(sent(&s, "pods", SIM_WATCH), 20);
     uint64_t others =
-        door_sent(s.door) - sent(&s, "pods", DOOR_WATCH) - sent(&s, "nodes", DOOR_WATCH);
+        sim_api_sent(s.door) - sent(&s, "pods", SIM_WATCH) - sent(&s, "nodes", SIM_WATCH);
     struct controller_stats before;
     struct controller_stats after;
     controller_stats(s.c, &before);
     story_run(&s, HOURS(6));
     controller_stats(s.c, &after);
     CHECK_EQ(after.turns, before.turns); /* renewals of watches are no reason to decide */
-    CHECK_EQ(door_sent(s.door) - sent(&s, "pods", DOOR_WATCH) - sent(&s, "nodes", DOOR_WATCH),
+    CHECK_EQ(sim_api_sent(s.door) - sent(&s, "pods", SIM_WATCH) - sent(&s, "nodes", SIM_WATCH),
              others);
-    CHECK_EQ(sent(&s, "pods", DOOR_LIST), 0);
-    CHECK(sent(&s, "pods", DOOR_WATCH) <= 20 * (1 + HOURS(6) / SECONDS(290)));
+    CHECK_EQ(sent(&s, "pods", SIM_LIST), 0);
+    CHECK(sent(&s, "pods", SIM_WATCH) <= 20 * (1 + HOURS(6) / SECONDS(290)));
     CHECK_EQ(s.gone, 0);
     /* And the first event makes all the difference, at once. */
     relabel(&s, 5, "approved");
@@ -223,13 +223,13 @@ TEST(grant_looks_again_at_pods_that_were_not_watched)
     }
     add_pod(&s, last); /* which nobody sees */
     story_run(&s, MINUTES(10));
-    uint64_t watches = sent(&s, "pods", DOOR_WATCH);
+    uint64_t watches = sent(&s, "pods", SIM_WATCH);
     CHECK(explains(&s, last, "its pods are looked at again before it goes"));
     relabel(&s, last, "approved");
     story_run(&s, SECONDS(5));
     CHECK_EQ(s.gone, 0); /* others go before it */
     CHECK(explains(&s, last, "goes first: its pods do not mind"));
-    CHECK(sent(&s, "pods", DOOR_WATCH) > watches);
+    CHECK(sent(&s, "pods", SIM_WATCH) > watches);
     remove_pod(&s, last);
     story_run(&s, SECONDS(5));
     CHECK_EQ(s.gone, 1);
@@ -281,9 +281,9 @@ TEST(grant_serves_more_nodes_than_are_watched)
     }
     story_run(&s, SECONDS(5));
     CHECK_EQ(s.gone, 45);
-    uint64_t watches = sent(&s, "pods", DOOR_WATCH);
+    uint64_t watches = sent(&s, "pods", SIM_WATCH);
     story_run(&s, HOURS(2));
-    CHECK_EQ(sent(&s, "pods", DOOR_WATCH), watches);
+    CHECK_EQ(sent(&s, "pods", SIM_WATCH), watches);
 }
 
 /* Who is on its way goes on while the watches begin anew, and who is not waits for them. */
@@ -292,7 +292,7 @@ TEST(grant_is_not_given_by_a_watch_that_was_cut)
     CLEANUP(story_end)
     struct story s;
     story_begin(&s, 2, 0, 0);
-    door_cut(s.door);
+    sim_api_disconnect(s.door);
     story_run(&s, MSECONDS(100));
     relabel(&s, 0, "approved");
     remove_pod(&s, 1);

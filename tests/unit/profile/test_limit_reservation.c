@@ -12,7 +12,7 @@
 
 struct story {
     struct arena memory;
-    struct vloop *time;
+    struct virtual_loop *time;
     struct loop *view;
     struct apiserver *server;
     struct api *door;
@@ -97,8 +97,8 @@ static void story_on_acting(void *ctx)
 
 static void story_run(struct story *s, usec_t span)
 {
-    usec_t until = vloop_now(s->time) + span;
-    while (s->steps < 100000 && vloop_step(s->time, until)) {
+    usec_t until = virtual_loop_now(s->time) + span;
+    while (s->steps < 100000 && virtual_loop_step(s->time, until)) {
         controller_check(s->c);
         s->steps++;
     }
@@ -110,8 +110,8 @@ static void story_begin(struct story *s, uint32_t nodes, usec_t skew)
     static const char *const crds[] = { "crds/maintenancelimits.repairman.k8s.io.yaml",
                                         "crds/maintenancerequests.repairman.k8s.io.yaml",
                                         "crds/maintenanceselectors.repairman.k8s.io.yaml" };
-    *s = (struct story){ .time = vloop_new(1, WALL) };
-    s->server = apiserver_new(vloop_root(s->time), 1);
+    *s = (struct story){ .time = virtual_loop_new(1, WALL) };
+    s->server = apiserver_new(virtual_loop_root(s->time), 1);
     for (size_t i = 0; i < ARRAY_LEN(crds); i++) {
         send(s, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", check_data(crds[i]),
              /* yaml= */ true);
@@ -124,8 +124,8 @@ static void story_begin(struct story *s, uint32_t nodes, usec_t skew)
                           i),
              /* yaml= */ false);
     }
-    s->view = vloop_view(s->time, skew);
-    s->door = door_new(s->view, s->server, NULL);
+    s->view = virtual_loop_view_new(s->time, skew);
+    s->door = sim_api_new(s->view, s->server, NULL);
     s->c = controller_new(s->view, s->door, NULL, NULL,
                           &(struct controller_config){ .identity = STR("a_1"),
                                                        .wait_for_limits = true,
@@ -148,7 +148,7 @@ static void story_limit(struct story *s, const char *spec)
 static void story_serve_limits(struct story *s)
 {
     struct client *client = controller_client(s->c);
-    server_clock_note(&client->clock, loop_wall(vloop_root(s->time)), 0);
+    server_clock_note(&client->clock, loop_wall(virtual_loop_root(s->time)), 0);
     s->arbiter = arbiter_new(&(struct arbiter_config){
         .client = client,
         .recorder = controller_recorder(s->c),
@@ -168,11 +168,11 @@ static void story_end(struct story *s)
     controller_set_arbiter(s->c, NULL);
     arbiter_free(STEAL(s->arbiter));
     controller_free(s->c);
-    door_free(s->door);
-    vloop_view_free(s->view);
+    sim_api_free(s->door);
+    virtual_loop_view_free(s->view);
     apiserver_free(s->server);
     arena_done(&s->memory);
-    vloop_free(s->time);
+    virtual_loop_free(s->time);
 }
 
 /* A controller that has just begun does not know the limits: nobody goes before it does. */

@@ -17,7 +17,7 @@
 
 struct story {
     struct arena memory;
-    struct vloop *time;
+    struct virtual_loop *time;
     struct apiserver *server;
     struct api *door;
     struct client client;
@@ -44,11 +44,11 @@ static void on_reply(void *ctx, enum api_verb verb UNUSED, int status UNUSED)
 
 static void story_begin(struct story *s)
 {
-    *s = (struct story){ .time = vloop_new(1, WALL) };
+    *s = (struct story){ .time = virtual_loop_new(1, WALL) };
     s->log = (struct log){ .write = on_line, .ctx = s };
-    s->server = apiserver_new(vloop_root(s->time), 1);
-    s->door = door_new(vloop_root(s->time), s->server, NULL);
-    client_init(&s->client, vloop_root(s->time), s->door);
+    s->server = apiserver_new(virtual_loop_root(s->time), 1);
+    s->door = sim_api_new(virtual_loop_root(s->time), s->server, NULL);
+    client_init(&s->client, virtual_loop_root(s->time), s->door);
     s->client.on_reply = on_reply;
     s->client.ctx = s;
     metrics_init(&s->metrics);
@@ -59,18 +59,18 @@ static void story_begin(struct story *s)
 static void story_end(struct story *s)
 {
     shuffle_free(s->s);
-    CHECK_EQ(vloop_armed(s->time), 0);
+    CHECK_EQ(virtual_loop_armed(s->time), 0);
     metrics_done(&s->metrics);
-    door_free(s->door);
+    sim_api_free(s->door);
     apiserver_free(s->server);
     buf_done(&s->lines);
     arena_done(&s->memory);
-    vloop_free(s->time);
+    virtual_loop_free(s->time);
 }
 
 static void story_run(struct story *s, usec_t span)
 {
-    (void)vloop_run(s->time, vloop_now(s->time) + span);
+    (void)virtual_loop_run(s->time, virtual_loop_now(s->time) + span);
 }
 
 static void write_as_user(struct story *s, const char *method, struct str path, struct str body,
@@ -337,7 +337,7 @@ TEST(shuffle_counts_a_node_whole_or_not_at_all)
     CHECK(str_contains(buf_str(&f.s.lines), STR("failed to record shuffle metrics")));
     CHECK(str_contains(buf_str(&f.s.lines), STR("get StatefulSet 'x/db'")));
     CHECK(str_contains(buf_str(&f.s.lines), STR("no rights")));
-    CHECK_EQ(vloop_armed(f.s.time), 0);
+    CHECK_EQ(virtual_loop_armed(f.s.time), 0);
 }
 
 TEST(shuffle_tries_again_what_may_pass)
@@ -487,7 +487,7 @@ TEST(shuffle_counts_when_a_node_has_come_into_maintenance)
                   STR("{\"metadata\":{\"name\":\"n1\",\"labels\":"
                       "{\"cloud.sap/maintenance-profile\":\"multi\"}}}"),
                   201);
-    struct controller *c = controller_new(vloop_root(s.time), s.door, &s.log, &s.metrics,
+    struct controller *c = controller_new(virtual_loop_root(s.time), s.door, &s.log, &s.metrics,
                                           &(struct controller_config){ .identity = STR("a_1") });
     CHECK_EQ(controller_configure(c, STR("f"), str_from(profiles), (struct ucfg_env){ 0 }), 0);
     story_run(&s, SECONDS(5));

@@ -17,7 +17,7 @@
 
 struct story {
     struct arena memory;
-    struct vloop *v;
+    struct virtual_loop *v;
     struct apiserver *server;
     struct world *world;
     struct faults faults;
@@ -40,7 +40,7 @@ static void story_ask(struct story *s, const char *method, const char *path, con
 
 static void story_run(struct story *s, usec_t span)
 {
-    (void)vloop_run(s->v, vloop_now(s->v) + span);
+    (void)virtual_loop_run(s->v, virtual_loop_now(s->v) + span);
     controller_check(s->c);
 }
 
@@ -50,12 +50,12 @@ static void story_begin(struct story *s)
     struct str *objects;
     uint32_t n;
     struct err err = { 0 };
-    *s = (struct story){ .v = vloop_new(1, WALL) };
-    struct loop *loop = vloop_root(s->v);
+    *s = (struct story){ .v = virtual_loop_new(1, WALL) };
+    struct loop *loop = virtual_loop_root(s->v);
     s->server = apiserver_new(loop, 1);
     s->world = world_new(loop, s->server, &(struct world_config){ .seed = 1, .nodes = 1 });
     faults_init(&s->faults, 1);
-    s->door = door_new(loop, s->server, &s->faults);
+    s->door = sim_api_new(loop, s->server, &s->faults);
     s->c = controller_new(loop, s->door, NULL, NULL,
                           &(struct controller_config){ .identity = STR("a_1"), .elect = true });
     CHECK_EQ(controller_configure(
@@ -79,7 +79,7 @@ static void story_begin(struct story *s)
     CHECK_EQ(world_file_read(STR("objects:\n" POD("agent") POD("db") POD("job") POD("web")),
                              &s->memory, &ignored, &objects, &n, &err),
              0);
-    CHECK_EQ(world_create(s->world, objects, n, &err), 0);
+    CHECK_EQ(world_create_objects(s->world, objects, n, &err), 0);
     story_ask(s, "PATCH", "/api/v1/nodes/node-001",
               "{\"metadata\":{\"labels\":{\"cloud.sap/maintenance-profile\":\"p\"}}}");
     story_run(s, MINUTES(1));
@@ -89,12 +89,12 @@ static void story_end(struct story *s)
 {
     controller_check(s->c);
     controller_free(s->c);
-    door_free(s->door);
+    sim_api_free(s->door);
     faults_done(&s->faults);
     world_free(s->world);
     apiserver_free(s->server);
     arena_done(&s->memory);
-    vloop_free(s->v);
+    virtual_loop_free(s->v);
 }
 
 static bool is_there(struct story *s, const char *name)
@@ -114,10 +114,10 @@ static struct str state_of(struct story *s)
 static uint64_t spaces_asked_for(struct story *s)
 {
     uint32_t n;
-    const struct door_tally *tallies = door_tallies(s->door, &n);
+    const struct sim_api_count *tallies = sim_api_counts(s->door, &n);
     for (uint32_t i = 0; i < n; i++) {
         if (str_eq(tallies[i].resource, STR("namespaces"))) {
-            return tallies[i].sent[DOOR_WATCH] + tallies[i].sent[DOOR_LIST];
+            return tallies[i].sent[SIM_WATCH] + tallies[i].sent[SIM_LIST];
         }
     }
     return 0;

@@ -13,7 +13,7 @@
 
 struct story {
     struct arena memory;
-    struct vloop *time;
+    struct virtual_loop *time;
     struct apiserver *server;
     struct api *door;
     struct controller *c;
@@ -86,7 +86,7 @@ static bool story_may_act(void *ctx)
 static usec_t story_wall(void *ctx)
 {
     const struct story *s = ctx;
-    return loop_wall(vloop_root(s->time));
+    return loop_wall(virtual_loop_root(s->time));
 }
 
 static void story_on_room(void *ctx)
@@ -128,13 +128,13 @@ static void serve_limits(struct story *s)
 
 static void run(struct story *s, usec_t span)
 {
-    (void)vloop_run(s->time, vloop_now(s->time) + span);
+    (void)virtual_loop_run(s->time, virtual_loop_now(s->time) + span);
     controller_check(s->c);
 }
 
 static void begin(struct story *s, const char *identity)
 {
-    s->c = controller_new(vloop_root(s->time), s->door, NULL, NULL,
+    s->c = controller_new(virtual_loop_root(s->time), s->door, NULL, NULL,
                           &(struct controller_config){ .identity = str_from(identity),
                                                        .elect = true,
                                                        .on_node = story_on_node,
@@ -172,9 +172,9 @@ static void approve(struct story *s, const char *name, const char *label)
 /* The nodes wait; the leader has granted n1 to q, and died. */
 static void story_begin(struct story *s, const char *n1, const char *n2)
 {
-    *s = (struct story){ .time = vloop_new(1, WALL) };
-    s->server = apiserver_new(vloop_root(s->time), 1);
-    s->door = door_new(vloop_root(s->time), s->server, NULL);
+    *s = (struct story){ .time = virtual_loop_new(1, WALL) };
+    s->server = apiserver_new(virtual_loop_root(s->time), 1);
+    s->door = sim_api_new(virtual_loop_root(s->time), s->server, NULL);
     add_node(s, "n1");
     add_node(s, "n2");
     lead(s, "a_1");
@@ -200,10 +200,10 @@ static void story_end(struct story *s)
     controller_set_arbiter(s->c, NULL);
     arbiter_free(STEAL(s->arbiter));
     controller_free(s->c);
-    door_free(s->door);
+    sim_api_free(s->door);
     apiserver_free(s->server);
     arena_done(&s->memory);
-    vloop_free(s->time);
+    virtual_loop_free(s->time);
 }
 
 /* Another profile asks for n1 now: the late patch is shut out, and it goes on. */
@@ -378,7 +378,7 @@ TEST(takeover_reserves_for_a_grant_that_arrives_after_all)
     make_limit(&s, "{\"limit\":0,\"minimum\":0}");
     begin(&s, "b_1");
     while (!is_expected(&s)) {
-        CHECK(vloop_step(s.time, MINUTES(10)));
+        CHECK(virtual_loop_step(s.time, MINUTES(10)));
     }
     CHECK_EQ(reserved(&s), 0);
     arrive_late(&s);

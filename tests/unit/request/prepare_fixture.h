@@ -96,7 +96,7 @@ static inline void stage_on_node_gone(void *ctx, struct store_item *item)
 static inline usec_t stage_wall(void *ctx)
 {
     struct stage *st = ctx;
-    return loop_wall(vloop_root(st->s.v));
+    return loop_wall(virtual_loop_root(st->s.v));
 }
 
 /* A controller starts; the scene's client, recorder and drains are there already. */
@@ -221,8 +221,9 @@ static inline void stage_undo(struct stage *st, bool lift)
 /* Runs until the preparation is at that step, or says that it is rejected. */
 static inline bool stage_reach(struct stage *st, enum prepare_step step, usec_t most)
 {
-    usec_t until = vloop_now(st->s.v) + most;
-    while (stage_view(st).step < step && !stage_view(st).rejected && vloop_step(st->s.v, until)) {
+    usec_t until = virtual_loop_now(st->s.v) + most;
+    while (stage_view(st).step < step && !stage_view(st).rejected &&
+           virtual_loop_step(st->s.v, until)) {
         drains_check(st->s.drains);
     }
     return stage_view(st).step >= step;
@@ -230,8 +231,8 @@ static inline bool stage_reach(struct stage *st, enum prepare_step step, usec_t 
 
 static inline bool stage_finish_undo(struct stage *st, usec_t most)
 {
-    usec_t until = vloop_now(st->s.v) + most;
-    while (!st->undone && vloop_step(st->s.v, until)) {
+    usec_t until = virtual_loop_now(st->s.v) + most;
+    while (!st->undone && virtual_loop_step(st->s.v, until)) {
     }
     undo_free(STEAL(st->undo));
     return st->undone;

@@ -28,7 +28,7 @@ struct quay {
     struct intern labels;
     struct store nodes;
     struct reflector reflector;
-    struct vloop *v;
+    struct virtual_loop *v;
     struct apiserver *server;
     struct world *world;
     struct faults faults;
@@ -286,12 +286,12 @@ static inline usec_t quay_wall(void *ctx)
 
 static inline void quay_open(struct quay *q)
 {
-    q->view = q->skew != 0 ? vloop_view(q->v, q->skew) : NULL;
-    struct loop *loop = q->view != NULL ? q->view : vloop_root(q->v);
-    q->door = door_new(loop, q->server, &q->faults);
+    q->view = q->skew != 0 ? virtual_loop_view_new(q->v, q->skew) : NULL;
+    struct loop *loop = q->view != NULL ? q->view : virtual_loop_root(q->v);
+    q->door = sim_api_new(loop, q->server, &q->faults);
     client_init(&q->client, loop, q->door);
     /* The part starts when the server has said that it knows the kinds, and its clock with it. */
-    server_clock_note(&q->client.clock, loop_wall(vloop_root(q->v)), 0);
+    server_clock_note(&q->client.clock, loop_wall(virtual_loop_root(q->v)), 0);
     recorder_init(&q->recorder, &q->client, STR("drydock"), STR("drydock-test"));
     q->drains =
         drains_new(loop, &(struct drains_config){ .client = &q->client, .recorder = &q->recorder });
@@ -350,17 +350,17 @@ static inline void quay_crash(struct quay *q)
     CHECK_EQ(q->labels.count, 0);
     intern_done(&q->labels);
     recorder_done(&q->recorder);
-    door_free(q->door);
-    vloop_view_free(STEAL(q->view));
+    sim_api_free(q->door);
+    virtual_loop_view_free(STEAL(q->view));
 }
 
 static inline void quay_begin(struct quay *q, uint32_t nodes, uint64_t seed)
 {
-    q->v = vloop_new(seed, QUAY_WALL);
-    q->server = apiserver_new(vloop_root(q->v), seed);
-    q->world = world_new(vloop_root(q->v), q->server,
+    q->v = virtual_loop_new(seed, QUAY_WALL);
+    q->server = apiserver_new(virtual_loop_root(q->v), seed);
+    q->world = world_new(virtual_loop_root(q->v), q->server,
                          &(struct world_config){ .seed = seed, .nodes = nodes });
-    apiserver_on_check(q->server, quay_on_commit, q);
+    apiserver_on_commit_check(q->server, quay_on_commit, q);
     faults_init(&q->faults, seed);
     metrics_init(&q->metrics);
     q->leading = true;
@@ -383,8 +383,8 @@ static inline void quay_end(struct quay *q)
     world_free(q->world);
     apiserver_free(q->server);
     arena_done(&q->memory);
-    CHECK_EQ(vloop_armed(q->v), 0);
-    vloop_free(q->v);
+    CHECK_EQ(virtual_loop_armed(q->v), 0);
+    virtual_loop_free(q->v);
 }
 
 /* ── time ──────────────────────────────────────────────────────────────────────────────────── */
@@ -419,7 +419,7 @@ static inline void quay_act(struct quay *q)
 
 static inline void quay_step(struct quay *q, usec_t until)
 {
-    while (vloop_step(q->v, until)) {
+    while (virtual_loop_step(q->v, until)) {
         if (q->open) {
             requests_check(q->requests);
             arbiter_check(q->arbiter);
@@ -430,13 +430,13 @@ static inline void quay_step(struct quay *q, usec_t until)
 /* Lets time pass; actors look around five times a second. */
 static inline void quay_run(struct quay *q, usec_t span)
 {
-    usec_t until = vloop_now(q->v) + span;
+    usec_t until = virtual_loop_now(q->v) + span;
     if (!q->actors_begin && !q->actors_complete) {
         quay_step(q, until);
         return;
     }
-    while (vloop_now(q->v) < until) {
-        quay_step(q, MIN(until, vloop_now(q->v) + MSECONDS(200)));
+    while (virtual_loop_now(q->v) < until) {
+        quay_step(q, MIN(until, virtual_loop_now(q->v) + MSECONDS(200)));
         quay_act(q);
     }
 }
@@ -445,8 +445,8 @@ static inline void quay_run(struct quay *q, usec_t span)
 static inline void quay_until(struct quay *q, const char *name, const char *path, const char *text,
                               usec_t most)
 {
-    usec_t until = vloop_now(q->v) + most;
-    while (vloop_now(q->v) < until) {
+    usec_t until = virtual_loop_now(q->v) + most;
+    while (virtual_loop_now(q->v) < until) {
         if (str_eq(quay_text(q, name, path), str_from(text))) {
             return;
         }
@@ -504,9 +504,9 @@ static inline uint32_t quay_cordons(struct quay *q)
 /* No lock, no reservation, no cordon, after some time. */
 static inline void quay_until_clean(struct quay *q)
 {
-    usec_t until = vloop_now(q->v) + MINUTES(10);
+    usec_t until = virtual_loop_now(q->v) + MINUTES(10);
     while (quay_locks(q) + quay_reservations(q) + quay_cordons(q) > 0) {
-        if (vloop_now(q->v) >= until) {
+        if (virtual_loop_now(q->v) >= until) {
             check_fail(__FILE__, __LINE__, "left: %u locks, %u reservations, %u cordons",
                        quay_locks(q), quay_reservations(q), quay_cordons(q));
         }
@@ -540,10 +540,10 @@ static inline uint32_t quay_events(struct quay *q, const char *reason, struct st
     return s.found;
 }
 
-static inline uint64_t quay_sent(struct quay *q, const char *resource, enum door_verb verb)
+static inline uint64_t quay_sent(struct quay *q, const char *resource, enum sim_api_verb verb)
 {
     uint32_t n;
-    const struct door_tally *tallies = door_tallies(q->door, &n);
+    const struct sim_api_count *tallies = sim_api_counts(q->door, &n);
     for (uint32_t i = 0; i < n; i++) {
         if (str_eq(tallies[i].resource, str_from(resource))) {
             return tallies[i].sent[verb];

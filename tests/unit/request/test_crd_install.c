@@ -14,7 +14,7 @@
 #define PATH STR("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
 
 struct scene {
-    struct vloop *time;
+    struct virtual_loop *time;
     struct apiserver *server;
     struct api *door;
     struct client client;
@@ -57,25 +57,25 @@ static void scene_install(struct scene *s)
 
 static void scene_begin(struct scene *s)
 {
-    *s = (struct scene){ .time = vloop_new(1, WALL) };
-    s->server = apiserver_new(vloop_root(s->time), 1);
-    s->door = door_new(vloop_root(s->time), s->server, NULL);
-    client_init(&s->client, vloop_root(s->time), s->door);
+    *s = (struct scene){ .time = virtual_loop_new(1, WALL) };
+    s->server = apiserver_new(virtual_loop_root(s->time), 1);
+    s->door = sim_api_new(virtual_loop_root(s->time), s->server, NULL);
+    client_init(&s->client, virtual_loop_root(s->time), s->door);
 }
 
 static void scene_end(struct scene *s)
 {
     install_free(s->install);
-    door_free(s->door);
+    sim_api_free(s->door);
     apiserver_free(s->server);
-    vloop_free(s->time);
+    virtual_loop_free(s->time);
     arena_done(&s->memory);
 }
 
 static void scene_run(struct scene *s)
 {
-    usec_t until = vloop_now(s->time) + MINUTES(1);
-    while (s->done == 0 && vloop_step(s->time, until)) {
+    usec_t until = virtual_loop_now(s->time) + MINUTES(1);
+    while (s->done == 0 && virtual_loop_step(s->time, until)) {
     }
     CHECK_EQ(s->done, 1);
 }
@@ -123,12 +123,12 @@ TEST(install_writes_nothing_the_second_time)
     scene_begin(&s);
     scene_install(&s);
     scene_run(&s);
-    uint64_t version = apiserver_version(s.server);
+    uint64_t version = apiserver_resource_version(s.server);
     scene_install(&s);
     scene_run(&s);
     CHECK_STR(s.err.msg, "");
     CHECK_EQ(s.created + s.changed, 0);
-    CHECK_EQ(apiserver_version(s.server), version);
+    CHECK_EQ(apiserver_resource_version(s.server), version);
     scene_end(&s);
 }
 
@@ -164,9 +164,9 @@ struct play {
 
 static void play_begin(struct play *p)
 {
-    *p = (struct play){ .scene = { .time = vloop_new(1, WALL) } };
+    *p = (struct play){ .scene = { .time = virtual_loop_new(1, WALL) } };
     fake_api_init(&p->api);
-    client_init(&p->scene.client, vloop_root(p->scene.time), &p->api.api);
+    client_init(&p->scene.client, virtual_loop_root(p->scene.time), &p->api.api);
     scene_install(&p->scene);
 }
 
@@ -174,14 +174,14 @@ static void play_end(struct play *p)
 {
     install_free(p->scene.install);
     fake_api_done(&p->api);
-    vloop_free(p->scene.time);
+    virtual_loop_free(p->scene.time);
     arena_done(&p->scene.memory);
 }
 
 static struct fake_call *play_next(struct play *p)
 {
-    usec_t until = vloop_now(p->scene.time) + MINUTES(1);
-    while (fake_call_first(&p->api) == NULL && vloop_step(p->scene.time, until)) {
+    usec_t until = virtual_loop_now(p->scene.time) + MINUTES(1);
+    while (fake_call_first(&p->api) == NULL && virtual_loop_step(p->scene.time, until)) {
     }
     CHECK(fake_call_first(&p->api) != NULL);
     return fake_call_first(&p->api);

@@ -36,9 +36,9 @@ TEST(prepare_cordons_with_a_mark_drains_and_lifts_its_own_cordon)
     CHECK_EQ(drain_fixture_events(&st.s, "CordonedNode", "Node", NULL), 1);
     CHECK_EQ(drain_fixture_events(&st.s, "Drained", "MaintenanceRequest", NULL), 1);
     /* One read, one patch. */
-    CHECK_EQ(drain_fixture_sent(&st.s, "nodes", DOOR_GET), 1);
-    CHECK_EQ(drain_fixture_sent(&st.s, "nodes", DOOR_PATCH), 1);
-    CHECK_EQ(drain_fixture_sent(&st.s, "volumeattachments", DOOR_WATCH), 0);
+    CHECK_EQ(drain_fixture_sent(&st.s, "nodes", SIM_GET), 1);
+    CHECK_EQ(drain_fixture_sent(&st.s, "nodes", SIM_PATCH), 1);
+    CHECK_EQ(drain_fixture_sent(&st.s, "volumeattachments", SIM_WATCH), 0);
     stage_undo(&st, /* lift= */ true);
     CHECK(!st.undone);
     CHECK(stage_finish_undo(&st, SECONDS(10)));
@@ -62,7 +62,7 @@ TEST(prepare_neither_marks_nor_lifts_what_others_cordoned)
     stage_undo(&st, /* lift= */ true);
     CHECK(stage_finish_undo(&st, SECONDS(10)));
     CHECK(stage_is_cordoned(&st));
-    CHECK_EQ(drain_fixture_sent(&st.s, "nodes", DOOR_PATCH), 0);
+    CHECK_EQ(drain_fixture_sent(&st.s, "nodes", SIM_PATCH), 0);
     stage_end(&st);
 }
 
@@ -94,7 +94,7 @@ TEST(prepare_without_drain_touches_nothing)
     CHECK_EQ(st.changes, 1);
     CHECK(!stage_is_cordoned(&st));
     CHECK_EQ(drain_fixture_pods(&st.s, "node-001"), 1);
-    CHECK_EQ(drain_fixture_sent(&st.s, "pods", DOOR_WATCH), 0);
+    CHECK_EQ(drain_fixture_sent(&st.s, "pods", SIM_WATCH), 0);
     stage_end(&st);
 }
 
@@ -294,7 +294,7 @@ TEST(prepare_waits_out_its_graces_and_a_new_leader_goes_on_counting)
         st.options.detach.post_grace_s = 60;
         stage_prepare(&st);
         CHECK(stage_reach(&st, PREPARE_DRAIN_GRACE, MINUTES(1)));
-        usec_t began = vloop_now(st.s.v);
+        usec_t began = virtual_loop_now(st.s.v);
         CHECK_STR(stage_view(&st).reason, "Grace");
         CHECK_EQ(stage_view(&st).deadline, stage_view(&st).step_time + SECONDS(120));
         drain_fixture_run(&st.s, SECONDS(60));
@@ -302,12 +302,12 @@ TEST(prepare_waits_out_its_graces_and_a_new_leader_goes_on_counting)
             stage_crash(&st);
         }
         CHECK(stage_reach(&st, PREPARE_DETACH, MINUTES(5)));
-        usec_t took = vloop_now(st.s.v) - began;
+        usec_t took = virtual_loop_now(st.s.v) - began;
         CHECK(took >= SECONDS(120) && took <= SECONDS(122));
         CHECK(stage_reach(&st, PREPARE_DETACH_GRACE, SECONDS(10)));
-        began = vloop_now(st.s.v);
+        began = virtual_loop_now(st.s.v);
         CHECK(stage_reach(&st, PREPARE_DONE, MINUTES(5)));
-        took = vloop_now(st.s.v) - began;
+        took = virtual_loop_now(st.s.v) - began;
         CHECK(took >= SECONDS(60) && took <= SECONDS(62));
         CHECK_EQ(st.steps_seen & ~1u, 0x3eu);
         stage_end(&st);
@@ -361,7 +361,7 @@ TEST(prepare_waits_for_pods_that_wish_to_complete)
     CHECK(contains(&v, "pod default/patient: it wishes to complete"));
     CHECK_EQ(drain_fixture_events(&st.s, "DrainBlocked", "Pod", NULL), 0);
     CHECK(stage_reach(&st, PREPARE_DONE, MINUTES(10)));
-    CHECK_EQ(drain_fixture_sent(&st.s, "pods/eviction", DOOR_POST), 0);
+    CHECK_EQ(drain_fixture_sent(&st.s, "pods/eviction", SIM_POST), 0);
     CHECK(pod_is_there(&st, "patient"));
     stage_end(&st);
 }
@@ -446,7 +446,7 @@ TEST(prepare_that_must_not_ignore_daemons_waits_for_them)
     CHECK(contains(&v, "it is of a DaemonSet"));
     drain_fixture_run(&st.s, SECONDS(60));
     CHECK(stage_view(&st).rejected);
-    CHECK_EQ(drain_fixture_sent(&st.s, "pods/eviction", DOOR_POST), 0);
+    CHECK_EQ(drain_fixture_sent(&st.s, "pods/eviction", SIM_POST), 0);
     stage_end(&st);
 }
 
@@ -483,10 +483,10 @@ static void begin_everything(struct stage *st)
 /* Runs until that many requests have been sent; false when all was done before. */
 static bool run_until_sent(struct stage *st, uint64_t requests)
 {
-    usec_t until = vloop_now(st->s.v) + MINUTES(5);
+    usec_t until = virtual_loop_now(st->s.v) + MINUTES(5);
     bool freed = false;
-    while (door_sent(st->s.door) < requests) {
-        if (stage_view(st).step == PREPARE_DONE || !vloop_step(st->s.v, until)) {
+    while (sim_api_sent(st->s.door) < requests) {
+        if (stage_view(st).step == PREPARE_DONE || !virtual_loop_step(st->s.v, until)) {
             return false;
         }
         drains_check(st->s.drains);
@@ -505,7 +505,7 @@ TEST(prepare_goes_on_after_a_crash_at_any_request)
         struct stage st;
         begin_everything(&st);
         st.s.faults.cancel_executes = 500;
-        uint64_t before = door_sent(st.s.door);
+        uint64_t before = sim_api_sent(st.s.door);
         stage_prepare(&st);
         bool crashed = run_until_sent(&st, before + n);
         if (crashed) {
@@ -548,7 +548,7 @@ TEST(prepare_ends_whatever_the_network_does)
         begin_everything(&st);
         faults_done(&st.s.faults);
         faults_init(&st.s.faults, seed);
-        faults_draw(&st.s.faults);
+        faults_randomize(&st.s.faults);
         stage_prepare(&st);
         CHECK(stage_reach(&st, PREPARE_DETACH, MINUTES(50)));
         stage_detach(&st, "va-1");

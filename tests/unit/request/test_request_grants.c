@@ -162,7 +162,7 @@ TEST(numbers_cost_no_write)
     quay_begin(&q, 3, 1);
     quay_limit(&q, "node", ALL);
     quay_run(&q, SECONDS(5));
-    uint64_t limits = quay_sent(&q, "maintenancelimits/status", DOOR_PATCH);
+    uint64_t limits = quay_sent(&q, "maintenancelimits/status", SIM_PATCH);
     quay_request(&q, "mr-1", "node-001", "");
     quay_until_phase(&q, "mr-1", "Approved");
     quay_state(&q, "mr-1", "InProgress");
@@ -170,13 +170,13 @@ TEST(numbers_cost_no_write)
     quay_state(&q, "mr-1", "Completed");
     quay_until_phase(&q, "mr-1", "Completed");
     quay_until_clean(&q);
-    CHECK_EQ(quay_sent(&q, "leases", DOOR_POST), 1);
-    CHECK_EQ(quay_sent(&q, "leases", DOOR_DELETE), 1);
+    CHECK_EQ(quay_sent(&q, "leases", SIM_POST), 1);
+    CHECK_EQ(quay_sent(&q, "leases", SIM_DELETE), 1);
     /* Preparing, Approved, InProgress, Completed; and the approval itself. */
-    CHECK_EQ(quay_sent(&q, "maintenancerequests/status", DOOR_PATCH), 4);
-    CHECK_EQ(quay_sent(&q, "maintenancerequests", DOOR_PATCH), 1);
+    CHECK_EQ(quay_sent(&q, "maintenancerequests/status", SIM_PATCH), 4);
+    CHECK_EQ(quay_sent(&q, "maintenancerequests", SIM_PATCH), 1);
     /* In and out, and at most one for each state that the entry shows meanwhile. */
-    CHECK(quay_sent(&q, "maintenancelimits/status", DOOR_PATCH) - limits <= 4);
+    CHECK(quay_sent(&q, "maintenancelimits/status", SIM_PATCH) - limits <= 4);
 }
 
 TEST(numbers_are_missed_by_nobody_when_the_definitions_are_old)
@@ -195,9 +195,9 @@ TEST(numbers_are_missed_by_nobody_when_the_definitions_are_old)
     }
     quay_until_phase(&q, "mr-1", "Completed");
     quay_until_clean(&q);
-    uint64_t written = quay_sent(&q, "maintenancelimits/status", DOOR_PATCH);
+    uint64_t written = quay_sent(&q, "maintenancelimits/status", SIM_PATCH);
     quay_run(&q, MINUTES(10));
-    CHECK_EQ(quay_sent(&q, "maintenancelimits/status", DOOR_PATCH), written); /* nor in circles */
+    CHECK_EQ(quay_sent(&q, "maintenancelimits/status", SIM_PATCH), written); /* nor in circles */
 }
 
 /* An older drydock has approved it: what it had put there is taken over as it is. */
@@ -246,12 +246,12 @@ TEST(numbers_begin_anew_whatever_was_under_way)
         quay_limit(&q, "node", ALL);
         quay_run(&q, SECONDS(5));
         quay_request(&q, "mr-1", "node-001", "");
-        usec_t until = vloop_now(q.v) + MINUTES(1);
+        usec_t until = virtual_loop_now(q.v) + MINUTES(1);
         while (!str_eq(quay_text(&q, "mr-1", "status.phase"), STR("Preparing")) &&
-               vloop_step(q.v, until)) {
+               virtual_loop_step(q.v, until)) {
             requests_check(q.requests);
         }
-        for (uint32_t i = 0; i < n && vloop_step(q.v, until); i++) {
+        for (uint32_t i = 0; i < n && virtual_loop_step(q.v, until); i++) {
             requests_check(q.requests);
         }
         CHECK_EQ(world_remove_node(q.world, STR("node-001"), &err), 0);

@@ -91,14 +91,14 @@ TEST(requests_rest_when_nothing_happens)
     quay_request(&q, "mr-1", "node-001", "");
     quay_request(&q, "mr-2", "node-002", "");
     quay_run(&q, MINUTES(20));
-    uint64_t writes = quay_sent(&q, "maintenancerequests", DOOR_PATCH) +
-                      quay_sent(&q, "maintenancerequests/status", DOOR_PATCH);
-    uint64_t version = apiserver_version(q.server);
+    uint64_t writes = quay_sent(&q, "maintenancerequests", SIM_PATCH) +
+                      quay_sent(&q, "maintenancerequests/status", SIM_PATCH);
+    uint64_t version = apiserver_resource_version(q.server);
     quay_run(&q, MINUTES(10));
-    CHECK_EQ(quay_sent(&q, "maintenancerequests", DOOR_PATCH) +
-                 quay_sent(&q, "maintenancerequests/status", DOOR_PATCH),
+    CHECK_EQ(quay_sent(&q, "maintenancerequests", SIM_PATCH) +
+                 quay_sent(&q, "maintenancerequests/status", SIM_PATCH),
              writes);
-    CHECK_EQ(apiserver_version(q.server), version);
+    CHECK_EQ(apiserver_resource_version(q.server), version);
 }
 
 TEST(requests_that_ask_for_nothing_sensible_are_told_so)
@@ -287,7 +287,7 @@ TEST(requests_wait_while_a_budget_would_hold_a_pod_of_the_node)
                                  "budgets: [{name: web, minAvailable: 1}]\n"),
                              &q.memory, &config, &objects, &n, &err),
              0);
-    CHECK_EQ(world_create(q.world, objects, n, &err), 0);
+    CHECK_EQ(world_create_objects(q.world, objects, n, &err), 0);
     quay_run(&q, MINUTES(1));
     quay_limit(&q, "node", "{\"limit\":100,\"safetyChecks\":[\"PodDisruptionBudgets\"]}");
     quay_request(&q, "mr-1", "node-001", "");
@@ -336,13 +336,13 @@ TEST(requests_lose_an_approval_that_nobody_uses)
     quay_limit(&q, "node", "{\"limit\":10,\"timeouts\":{\"approvedSeconds\":60}}");
     quay_request(&q, "mr-1", "node-001", "");
     quay_until_phase(&q, "mr-1", "Approved");
-    usec_t approved = vloop_now(q.v);
+    usec_t approved = virtual_loop_now(q.v);
     quay_request(&q, "mr-2", "node-002", "");
     /* Nothing before the time and the tolerance have passed. */
-    quay_run(&q, approved + SECONDS(64) - vloop_now(q.v));
+    quay_run(&q, approved + SECONDS(64) - virtual_loop_now(q.v));
     CHECK_STR(quay_text(&q, "mr-1", "spec.state"), "Approved");
     quay_until_phase(&q, "mr-2", "Approved");
-    CHECK(vloop_now(q.v) >= approved + SECONDS(65));
+    CHECK(virtual_loop_now(q.v) >= approved + SECONDS(65));
     CHECK_STR(quay_text(&q, "mr-1", "status.phase"), "Pending");
     CHECK_STR(quay_text(&q, "mr-1", "spec.state"), "Pending");
     CHECK_STR(quay_text(&q, "mr-1", "status.lastRejection.reason"), "ApprovedTimeout");
@@ -367,7 +367,7 @@ TEST(requests_lose_nothing_early_when_the_clock_jumps_with_the_leader)
         quay_until_phase(&q, "mr-2", "Approved");
         quay_state(&q, "mr-2", "InProgress");
         quay_until_phase(&q, "mr-2", "InProgress");
-        usec_t from = vloop_now(q.v);
+        usec_t from = virtual_loop_now(q.v);
         quay_crash(&q);
         q.skew = skews[i];
         quay_open(&q);
@@ -376,7 +376,8 @@ TEST(requests_lose_nothing_early_when_the_clock_jumps_with_the_leader)
         CHECK_STR(quay_text(&q, "mr-2", "status.phase"), "InProgress");
         quay_until(&q, "mr-1", "status.lastRejection.reason", "ApprovedTimeout", MINUTES(1));
         quay_until_phase(&q, "mr-2", "Expired");
-        CHECK(vloop_now(q.v) >= from + SECONDS(600) && vloop_now(q.v) < from + SECONDS(640));
+        CHECK(virtual_loop_now(q.v) >= from + SECONDS(600) &&
+              virtual_loop_now(q.v) < from + SECONDS(640));
     }
 }
 
@@ -411,8 +412,8 @@ TEST(requests_that_wait_for_a_gap_do_not_turn_in_circles)
     q.faults.latency_max = MSECONDS(300);
     quay_state(&q, "mr-1", "Completed");
     uint32_t steps = 0;
-    usec_t until = vloop_now(q.v) + SECONDS(20);
-    while (steps < 10000 && vloop_step(q.v, until)) {
+    usec_t until = virtual_loop_now(q.v) + SECONDS(20);
+    while (steps < 10000 && virtual_loop_step(q.v, until)) {
         steps++;
     }
     CHECK(steps < 10000);
@@ -645,12 +646,12 @@ static bool crash_story(uint32_t n, const char *limit)
     quay_request(&q, "mr-2", "node-002", "");
     q.actors_begin = true;
     q.actors_complete = true;
-    usec_t until = vloop_now(q.v) + MINUTES(3);
+    usec_t until = virtual_loop_now(q.v) + MINUTES(3);
     bool crashed = false;
-    while (vloop_now(q.v) < until && !crashed) {
-        usec_t next = MIN(until, vloop_now(q.v) + MSECONDS(200));
-        while (!crashed && vloop_step(q.v, next)) {
-            crashed = door_sent(q.door) >= n;
+    while (virtual_loop_now(q.v) < until && !crashed) {
+        usec_t next = MIN(until, virtual_loop_now(q.v) + MSECONDS(200));
+        while (!crashed && virtual_loop_step(q.v, next)) {
+            crashed = sim_api_sent(q.door) >= n;
         }
         quay_act(&q);
     }

@@ -13,7 +13,7 @@ static void make(struct quay *q, const char *world)
     uint32_t n;
     struct err err = { 0 };
     CHECK_EQ(world_file_read(str_from(world), &q->memory, &config, &objects, &n, &err), 0);
-    CHECK_EQ(world_create(q->world, objects, n, &err), 0);
+    CHECK_EQ(world_create_objects(q->world, objects, n, &err), 0);
     quay_run(q, MINUTES(2));
 }
 
@@ -141,7 +141,7 @@ TEST(safety_is_never_guessed_whatever_the_network_does)
         make(&q, "workloads: [{name: a, replicas: 2}, {name: b, kind: DaemonSet}]");
         quay_limit(&q, "deployment", "{\"limit\":0,\"minimum\":0}");
         quay_limit(&q, "node", "{\"limit\":100,\"safetyChecks\":[\"WorkloadLimits\"]}");
-        faults_draw(&q.faults);
+        faults_randomize(&q.faults);
         q.faults.error_500 = 200;
         quay_request(&q, "mr-1", "node-001", "");
         quay_run(&q, MINUTES(20));

@@ -5,7 +5,7 @@
 
 static uint32_t attachments_watched(struct stage *st)
 {
-    return (uint32_t)drain_fixture_sent(&st->s, "volumeattachments", DOOR_WATCH);
+    return (uint32_t)drain_fixture_sent(&st->s, "volumeattachments", SIM_WATCH);
 }
 
 static void begin(struct stage *st, const char *yaml)
@@ -38,9 +38,9 @@ TEST(detach_waits_for_the_last_attachment_of_the_node)
     drain_fixture_run(&st.s, SECONDS(1));
     CHECK_EQ(stage_view(&st).volumes_left, 1);
     CHECK_EQ(stage_view(&st).step, PREPARE_DETACH);
-    uint64_t sent = door_sent(st.s.door);
+    uint64_t sent = sim_api_sent(st.s.door);
     drain_fixture_run(&st.s, SECONDS(60));
-    CHECK_EQ(door_sent(st.s.door), sent); /* nothing polls */
+    CHECK_EQ(sim_api_sent(st.s.door), sent); /* nothing polls */
     stage_detach(&st, "va-2");
     CHECK(stage_reach(&st, PREPARE_DONE, SECONDS(5)));
     drain_fixture_run(&st.s, SECONDS(5));
@@ -159,7 +159,7 @@ TEST(detach_does_not_wait_for_volumes_of_pods_that_stay)
         CHECK_EQ(v.volumes_left, 1);
         CHECK_STR(v.blocked_by[0], "volume pv-o (csi.example.com)");
         CHECK(str_contains(v.message, STR("1 is left, 2 not waited for")));
-        CHECK_EQ(drain_fixture_sent(&st.s, "persistentvolumeclaims", DOOR_GET), 2);
+        CHECK_EQ(drain_fixture_sent(&st.s, "persistentvolumeclaims", SIM_GET), 2);
         stage_detach(&st, "va-o");
         CHECK(stage_reach(&st, PREPARE_DONE, SECONDS(10)));
         stage_end(&st);
@@ -222,7 +222,7 @@ TEST(detach_says_what_it_cannot_read_as_long_as_it_cannot)
     drain_fixture_run(&st.s, SECONDS(5));
     CHECK(!str_contains(stage_view(&st).message, STR("connection re")));
     st.s.faults.down = true;
-    door_cut(st.s.door);
+    sim_api_disconnect(st.s.door);
     drain_fixture_run(&st.s, SECONDS(30));
     CHECK(str_contains(stage_view(&st).message, STR("1 is left")));
     CHECK(str_contains(stage_view(&st).message, STR("connection re")));

@@ -39,7 +39,7 @@ static void fake_done(struct fake *f)
 
 /* A bridge that tests change at will. */
 struct toll {
-    struct vloop *time;
+    struct virtual_loop *time;
     struct gatehouse gatehouse;
     struct machine machine;
     struct link_view links[80];
@@ -102,12 +102,12 @@ static bool toll_ready(void *ctx, struct str *ret_why)
 static void toll_init(struct toll *t)
 {
     *t = (struct toll){
-        .time = vloop_new(1, SECONDS(1794792706)), /* 2026-11-16T01:31:46Z */
+        .time = virtual_loop_new(1, SECONDS(1794792706)), /* 2026-11-16T01:31:46Z */
         .machine = { .space = STR("tenants"), .name = STR("blue-1"), .cluster = STR("blue") },
         .leading = true,
         .leader = STR("bridge-0_1"),
     };
-    t->gatehouse.loop = vloop_root(t->time);
+    t->gatehouse.loop = virtual_loop_root(t->time);
     t->gatehouse.source = (struct gatehouse_source){
         .ctx = t,
         .explain = toll_explain,
@@ -121,7 +121,7 @@ static void toll_init(struct toll *t)
 
 static void toll_done(struct toll *t)
 {
-    vloop_free(t->time);
+    virtual_loop_free(t->time);
 }
 
 static void ask(struct toll *t, struct fake *f, const char *method, const char *path)
@@ -193,7 +193,7 @@ TEST(gatehouse_lists_every_link)
     CLEANUP(toll_done)
     struct toll t;
     toll_init(&t);
-    (void)vloop_run(t.time, SECONDS(100));
+    (void)virtual_loop_run(t.time, SECONDS(100));
     usec_t now = loop_now(t.gatehouse.loop);
     t.link_n = 2;
     t.links[0] = (struct link_view){ .space = STR("tenants"),

@@ -46,10 +46,10 @@ static void add_node(struct apiserver *server, const char *name, const char *zon
 
 TEST(source_shows_what_the_controller_knows)
 {
-    struct vloop *time = vloop_new(1, SECONDS(1700000000));
-    struct loop *loop = vloop_view(time, 0);
+    struct virtual_loop *time = virtual_loop_new(1, SECONDS(1700000000));
+    struct loop *loop = virtual_loop_view_new(time, 0);
     struct apiserver *server = apiserver_new(loop, 1);
-    struct api *api = door_new(loop, server, NULL);
+    struct api *api = sim_api_new(loop, server, NULL);
     add_node(server, "a", "z1");
     add_node(server, "b", "z2");
 
@@ -64,7 +64,7 @@ TEST(source_shows_what_the_controller_knows)
                        &(struct controller_config){ .identity = STR("me_1"), .elect = true });
     s.controller = c;
     CHECK(!s.health.ready(s.health.ctx, &why));
-    (void)vloop_run(time, SECONDS(30));
+    (void)virtual_loop_run(time, SECONDS(30));
     CHECK(s.health.ready(s.health.ctx, &why));
     struct web_status status;
     s.web.status(s.web.ctx, &status);
@@ -89,10 +89,10 @@ TEST(source_shows_what_the_controller_knows)
     buf_done(&count.zones);
     source_done(&s);
     controller_free(c);
-    door_free(api);
+    sim_api_free(api);
     apiserver_free(server);
-    vloop_view_free(loop);
-    vloop_free(time);
+    virtual_loop_view_free(loop);
+    virtual_loop_free(time);
 }
 
 static const char setup[] = "intervals: {requeue: 60s}\n"
@@ -109,10 +109,10 @@ static const char setup[] = "intervals: {requeue: 60s}\n"
 
 TEST(source_explains_by_the_configuration)
 {
-    struct vloop *time = vloop_new(1, SECONDS(1700000000));
-    struct loop *loop = vloop_view(time, 0);
+    struct virtual_loop *time = virtual_loop_new(1, SECONDS(1700000000));
+    struct loop *loop = virtual_loop_view_new(time, 0);
     struct apiserver *server = apiserver_new(loop, 1);
-    struct api *api = door_new(loop, server, NULL);
+    struct api *api = sim_api_new(loop, server, NULL);
     add_node(server, "a", "z1");
     struct controller *c = controller_new(
         loop, api, NULL, NULL,
@@ -122,12 +122,12 @@ TEST(source_explains_by_the_configuration)
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct report report;
-    (void)vloop_run(time, SECONDS(5));
+    (void)virtual_loop_run(time, SECONDS(5));
     CHECK(s.web.report(s.web.ctx, STR("a"), &tmp, &report)); /* before there is any */
     CHECK_STR(report.node, "a");
 
     CHECK_EQ(controller_configure(c, STR("m.yaml"), str_from(setup), (struct ucfg_env){ 0 }), 0);
-    (void)vloop_run(time, SECONDS(10));
+    (void)virtual_loop_run(time, SECONDS(10));
     CHECK(controller_configure(c, STR("m.yaml"), STR("profiles: 7"), (struct ucfg_env){ 0 }) < 0);
     struct web_status status;
     s.web.status(s.web.ctx, &status);
@@ -150,10 +150,10 @@ TEST(source_explains_by_the_configuration)
 
     source_done(&s);
     controller_free(c);
-    door_free(api);
+    sim_api_free(api);
     apiserver_free(server);
-    vloop_view_free(loop);
-    vloop_free(time);
+    virtual_loop_view_free(loop);
+    virtual_loop_free(time);
 }
 
 /* ---- limits ---- */
@@ -247,10 +247,10 @@ static void check_board(const struct board *board)
 /* A node in maintenance, one whose profile waits for the limit, and a request that does. */
 TEST(source_shows_profiles_and_requests_under_one_limit)
 {
-    struct vloop *time = vloop_new(1, SECONDS(1700000000));
-    struct loop *loop = vloop_view(time, 0);
+    struct virtual_loop *time = virtual_loop_new(1, SECONDS(1700000000));
+    struct loop *loop = virtual_loop_view_new(time, 0);
     struct apiserver *server = apiserver_new(loop, 1);
-    struct api *api = door_new(loop, server, NULL);
+    struct api *api = sim_api_new(loop, server, NULL);
     struct parts parts = { 0 };
     struct source s;
     struct board board;
@@ -279,18 +279,18 @@ TEST(source_shows_profiles_and_requests_under_one_limit)
     parts_init(&parts,
                &(struct parts_config){ .loop = loop, .controller = c, .space = STR("default") });
     CHECK_EQ(controller_configure(c, STR("m.yaml"), str_from(rolling), (struct ucfg_env){ 0 }), 0);
-    (void)vloop_run(time, SECONDS(30));
+    (void)virtual_loop_run(time, SECONDS(30));
     send(server, 200, "PATCH", "/api/v1/nodes/a",
          STR("{\"metadata\":{\"labels\":{\"reboot\":\"1\"}}}"));
-    (void)vloop_run(time, SECONDS(60));
+    (void)virtual_loop_run(time, SECONDS(60));
     send(server, 200, "PATCH", "/api/v1/nodes/b",
          STR("{\"metadata\":{\"labels\":{\"reboot\":\"1\"}}}"));
-    (void)vloop_run(time, SECONDS(90));
+    (void)virtual_loop_run(time, SECONDS(90));
     send(server, 201, "POST", "/apis/repairman.k8s.io/v1/maintenancerequests",
          STR("{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":\"MaintenanceRequest\","
              "\"metadata\":{\"name\":\"mr-c\"},\"spec\":{\"name\":\"c\",\"type\":\"node\"}}"));
     uint64_t version = s.web.board_version(s.web.ctx);
-    (void)vloop_run(time, SECONDS(120));
+    (void)virtual_loop_run(time, SECONDS(120));
     CHECK(s.web.board_version(s.web.ctx) > version);
 
     CHECK(s.web.board(s.web.ctx, /* ended= */ false, &tmp, &board));
@@ -299,8 +299,8 @@ TEST(source_shows_profiles_and_requests_under_one_limit)
     source_done(&s);
     parts_done(&parts);
     controller_free(c);
-    door_free(api);
+    sim_api_free(api);
     apiserver_free(server);
-    vloop_view_free(loop);
-    vloop_free(time);
+    virtual_loop_view_free(loop);
+    virtual_loop_free(time);
 }

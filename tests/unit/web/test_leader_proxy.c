@@ -38,7 +38,7 @@ static struct str fake_get(const struct inbound_exchange *x, const char *name)
 }
 
 struct scene {
-    struct vloop *time;
+    struct virtual_loop *time;
     struct loop *loop;
     struct apiserver *server;
     struct api *api;
@@ -57,10 +57,10 @@ static void scene_answer(void *ctx, const struct inbox_message *message UNUSED,
 
 static void scene_init(struct scene *s)
 {
-    *s = (struct scene){ .time = vloop_new(1, SECONDS(1700000000)) };
-    s->loop = vloop_view(s->time, 0);
+    *s = (struct scene){ .time = virtual_loop_new(1, SECONDS(1700000000)) };
+    s->loop = virtual_loop_view_new(s->time, 0);
     s->server = apiserver_new(s->loop, 1);
-    s->api = door_new(s->loop, s->server, NULL);
+    s->api = sim_api_new(s->loop, s->server, NULL);
     inbox_init(&s->inbox);
     s->inbox.script = scene_answer;
     s->inbox.ctx = s;
@@ -78,10 +78,10 @@ static void scene_done(struct scene *s)
     relay_free(s->relay);
     sim_outbound_free(s->outbound);
     inbox_done(&s->inbox);
-    door_free(s->api);
+    sim_api_free(s->api);
     apiserver_free(s->server);
-    vloop_view_free(s->loop);
-    vloop_free(s->time);
+    virtual_loop_view_free(s->loop);
+    virtual_loop_free(s->time);
 }
 
 static void call(struct scene *s, const char *method, const char *path, const char *body)
@@ -139,7 +139,7 @@ static void ask(struct scene *s, struct fake *f)
 static void pass(struct scene *s, usec_t time)
 {
     usec_t until = loop_now(s->loop) + time;
-    while (vloop_step(s->time, until)) {
+    while (virtual_loop_step(s->time, until)) {
     }
 }
 

@@ -90,7 +90,7 @@ static void ask(inbound_handler handler, void *ctx, struct fake *f, const char *
 
 /* A fleet that tests change at will. */
 struct fleet {
-    struct vloop *time;
+    struct virtual_loop *time;
     struct loop *loop;
     struct web_node nodes[4];
     uint32_t n;
@@ -174,8 +174,8 @@ static bool fleet_report(void *ctx, struct str name, struct arena *out, struct r
 
 static void fleet_init(struct fleet *f)
 {
-    *f = (struct fleet){ .n = 2, .time = vloop_new(1, SECONDS(1700000000)) };
-    f->loop = vloop_view(f->time, 0);
+    *f = (struct fleet){ .n = 2, .time = virtual_loop_new(1, SECONDS(1700000000)) };
+    f->loop = virtual_loop_view_new(f->time, 0);
     f->source = (struct web_source){
         .ctx = f, .status = fleet_status, .each_node = fleet_each, .report = fleet_report
     };
@@ -197,14 +197,14 @@ static void fleet_done(struct fleet *f)
 {
     web_free(f->web);
     metrics_done(&f->metrics);
-    vloop_view_free(f->loop);
-    vloop_free(f->time);
+    virtual_loop_view_free(f->loop);
+    virtual_loop_free(f->time);
 }
 
 static void pass(struct fleet *f, usec_t time)
 {
     usec_t until = loop_now(f->loop) + time;
-    while (vloop_step(f->time, until)) {
+    while (virtual_loop_step(f->time, until)) {
     }
 }
 
@@ -299,7 +299,7 @@ TEST(web_tells_times_by_the_clock_of_its_source)
     CLEANUP(fleet_done)
     struct fleet f;
     fleet_init(&f);
-    struct loop *ahead = vloop_view(f.time, HOURS(7));
+    struct loop *ahead = virtual_loop_view_new(f.time, HOURS(7));
     f.source.clock = ahead;
     CLEANUP(fake_done)
     struct fake x = { 0 };
@@ -316,7 +316,7 @@ TEST(web_tells_times_by_the_clock_of_its_source)
     ask(web_handle, f.web, &y, "GET", "/api/v1/status");
     CHECK_EQ(roster_parse(buf_str(&y.body), &a, &roster, &err), 0);
     CHECK_EQ(roster.now, loop_wall(f.loop) + HOURS(7));
-    vloop_view_free(ahead);
+    virtual_loop_view_free(ahead);
 }
 
 /* A large fleet is looked at over several turns, and whoever leaves meanwhile is not answered. */
@@ -400,7 +400,7 @@ TEST(web_events_begin_with_a_snapshot_and_go_on_with_what_changed)
     CHECK_STR(buf_str(&x.body), ": still here\n\n");
     x.door.on_close(x.door.on_close_ctx);
     CHECK_EQ(web_streams(f.web), 0);
-    CHECK(!vloop_step(f.time, loop_now(f.loop) + HOURS(1))); /* no timer runs for nobody */
+    CHECK(!virtual_loop_step(f.time, loop_now(f.loop) + HOURS(1))); /* no timer runs for nobody */
 }
 
 TEST(web_events_of_one_node_follow_its_report)

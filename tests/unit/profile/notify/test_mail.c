@@ -63,10 +63,10 @@ TEST(mail_fails_in_time_when_nobody_answers)
     CLEANUP(messenger_done)
     struct messenger m;
     messenger_init(&m, "mail", MAIL);
-    m.outbound_faults.parted = true;
-    usec_t before = vloop_now(m.time);
+    m.outbound_faults.partitioned = true;
+    usec_t before = virtual_loop_now(m.time);
     messenger_tell(&m);
     CHECK_EQ(m.failed, 1);
     CHECK_EQ(m.err.code, ERR_TIMEOUT);
-    CHECK(vloop_now(m.time) - before <= OUTBOUND_TIMEOUT + SECONDS(1));
+    CHECK(virtual_loop_now(m.time) - before <= OUTBOUND_TIMEOUT + SECONDS(1));
 }

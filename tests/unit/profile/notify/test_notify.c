@@ -78,13 +78,13 @@ TEST(notify_fails_when_the_node_is_gone_or_cannot_be_read)
     CHECK_EQ(m.err.code, ERR_IO);
     CHECK(m.retry_after > 0);
     /* The gate is closed now: nothing is asked, and the caller is told when to come back. */
-    uint64_t sent = door_sent(m.api);
+    uint64_t sent = sim_api_sent(m.api);
     (void)messenger_send(&m);
     messenger_run(&m, MSECONDS(1));
     CHECK_EQ(m.failed, 3);
     CHECK_EQ(m.err.code, ERR_BUSY);
     CHECK(m.retry_after > 0);
-    CHECK_EQ(door_sent(m.api), sent);
+    CHECK_EQ(sim_api_sent(m.api), sent);
     m.api_faults.down = false;
     messenger_run(&m, m.retry_after);
     messenger_tell(&m);
@@ -124,8 +124,8 @@ PROPERTY(notify_ends_every_message_once)
     messenger_init(&m, plugins[which][0], plugins[which][1]);
     rng_init(&m.api_faults.rng, rng_next(rng));
     rng_init(&m.outbound_faults.rng, rng_next(rng));
-    faults_draw(&m.api_faults);
-    faults_draw(&m.outbound_faults);
+    faults_randomize(&m.api_faults);
+    faults_randomize(&m.outbound_faults);
     for (uint32_t i = 0; i < 5; i++) {
         (void)messenger_send(&m);
     }
@@ -133,5 +133,5 @@ PROPERTY(notify_ends_every_message_once)
     CHECK_EQ(m.sent + m.failed, 5);
     CHECK(list_empty(&m.door.calls));
     CHECK_EQ(sim_outbound_in_flight(m.outbound), 0);
-    CHECK_EQ(door_in_flight(m.api), 0);
+    CHECK_EQ(sim_api_in_flight(m.api), 0);
 }

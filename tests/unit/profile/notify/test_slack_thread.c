@@ -130,12 +130,12 @@ TEST(slack_thread_waits_for_nobody_who_was_cancelled)
     CLEANUP(teardown)
     struct story s;
     setup(&s);
-    s.m.outbound_faults.parted = true; /* the first will be stuck */
+    s.m.outbound_faults.partitioned = true; /* the first will be stuck */
     s.m.outbound_faults.cancel_executes = 0;
     struct notify_call *first = messenger_send(&s.m);
     (void)messenger_send(&s.m);
     messenger_run(&s.m, SECONDS(1));
-    s.m.outbound_faults.parted = false;
+    s.m.outbound_faults.partitioned = false;
     notify_cancel(first);
     messenger_run(&s.m, SECONDS(1));
     CHECK_EQ(s.m.sent, 1);

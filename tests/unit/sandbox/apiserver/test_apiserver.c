@@ -3,28 +3,28 @@
 #include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
 
-struct world {
-    struct vloop *vloop;
+struct server_fixture {
+    struct virtual_loop *vloop;
     struct apiserver *server;
     struct arena arena;
 };
 
-static void world_init(struct world *w, uint64_t seed)
+static void server_fixture_init(struct server_fixture *w, uint64_t seed)
 {
-    *w = (struct world){ 0 };
-    w->vloop = vloop_new(seed, SECONDS(1577836800));
-    w->server = apiserver_new(vloop_root(w->vloop), seed);
+    *w = (struct server_fixture){ 0 };
+    w->vloop = virtual_loop_new(seed, SECONDS(1577836800));
+    w->server = apiserver_new(virtual_loop_root(w->vloop), seed);
 }
 
-static void world_done(struct world *w)
+static void server_fixture_done(struct server_fixture *w)
 {
     apiserver_free(w->server);
-    vloop_free(w->vloop);
+    virtual_loop_free(w->vloop);
     arena_done(&w->arena);
 }
 
-static struct apiserver_reply ask(struct world *w, const char *method, const char *path,
-                                  const char *type, const char *body)
+static struct apiserver_reply request_send(struct server_fixture *w, const char *method,
+                                           const char *path, const char *type, const char *body)
 {
     struct apiserver_request request = {
         .method = str_from(method),
@@ -44,23 +44,24 @@ static struct apiserver_reply ask(struct world *w, const char *method, const cha
 
 TEST(apiserver_creates_changes_and_deletes_a_node)
 {
-    CLEANUP(world_done)
-    struct world w;
-    world_init(&w, 1);
-    CHECK_EQ(ask(&w, "POST", "/api/v1/nodes", JSON, NODE("n1")).status, 201);
-    CHECK_EQ(ask(&w, "POST", "/api/v1/nodes", JSON, NODE("n1")).status, 409);
-    CHECK_EQ(ask(&w, "GET", "/api/v1/nodes/n1", "", "").status, 200);
+    CLEANUP(server_fixture_done)
+    struct server_fixture w;
+    server_fixture_init(&w, 1);
+    CHECK_EQ(request_send(&w, "POST", "/api/v1/nodes", JSON, NODE("n1")).status, 201);
+    CHECK_EQ(request_send(&w, "POST", "/api/v1/nodes", JSON, NODE("n1")).status, 409);
+    CHECK_EQ(request_send(&w, "GET", "/api/v1/nodes/n1", "", "").status, 200);
     CHECK_EQ(
-        ask(&w, "PATCH", "/api/v1/nodes/n1", MERGE, "{\"spec\":{\"unschedulable\":true}}").status,
+        request_send(&w, "PATCH", "/api/v1/nodes/n1", MERGE, "{\"spec\":{\"unschedulable\":true}}")
+            .status,
         200);
     const struct jval *node = apiserver_find(w.server, STR(""), STR("nodes"), STR(""), STR("n1"));
     CHECK(jval_bool(jval_at(node, "spec.unschedulable"), false));
-    CHECK_EQ(ask(&w, "DELETE", "/api/v1/nodes/n1", "", "").status, 200);
-    CHECK_EQ(ask(&w, "GET", "/api/v1/nodes/n1", "", "").status, 404);
+    CHECK_EQ(request_send(&w, "DELETE", "/api/v1/nodes/n1", "", "").status, 200);
+    CHECK_EQ(request_send(&w, "GET", "/api/v1/nodes/n1", "", "").status, 404);
     apiserver_check(w.server);
 }
 
-static uint32_t drain(struct world *w, struct apiserver_watch *watch, bool *ret_ended)
+static uint32_t drain(struct server_fixture *w, struct apiserver_watch *watch, bool *ret_ended)
 {
     uint32_t n = 0;
     struct str line;
@@ -77,24 +78,24 @@ static void count(void *ctx)
 
 TEST(apiserver_watch_tells_from_the_loop_and_ends_in_time)
 {
-    CLEANUP(world_done)
-    struct world w;
-    world_init(&w, 2);
-    struct apiserver_reply reply =
-        ask(&w, "GET", "/api/v1/nodes?watch=1&timeoutSeconds=5&labelSelector=a%3Db", "", "");
+    CLEANUP(server_fixture_done)
+    struct server_fixture w;
+    server_fixture_init(&w, 2);
+    struct apiserver_reply reply = request_send(
+        &w, "GET", "/api/v1/nodes?watch=1&timeoutSeconds=5&labelSelector=a%3Db", "", "");
     CHECK(reply.watch != NULL);
     int told = 0;
     bool ended;
     apiserver_watch_notify(reply.watch, count, &told);
-    (void)ask(&w, "POST", "/api/v1/nodes", JSON, NODE("n1"));
+    (void)request_send(&w, "POST", "/api/v1/nodes", JSON, NODE("n1"));
     CHECK_EQ(told, 0);
-    (void)vloop_run(w.vloop, SECONDS(1));
+    (void)virtual_loop_run(w.vloop, SECONDS(1));
     CHECK_EQ(told, 1);
     CHECK_EQ(drain(&w, reply.watch, &ended), 1);
-    (void)ask(&w, "POST", "/api/v1/nodes", JSON, "{\"metadata\":{\"name\":\"other\"}}");
-    (void)vloop_run(w.vloop, SECONDS(2));
+    (void)request_send(&w, "POST", "/api/v1/nodes", JSON, "{\"metadata\":{\"name\":\"other\"}}");
+    (void)virtual_loop_run(w.vloop, SECONDS(2));
     CHECK_EQ(told, 1); /* the selector leaves it out */
-    (void)vloop_run(w.vloop, SECONDS(6));
+    (void)virtual_loop_run(w.vloop, SECONDS(6));
     CHECK_EQ(told, 2);
     CHECK_EQ(drain(&w, reply.watch, &ended), 0);
     CHECK(ended);
@@ -164,21 +165,21 @@ PROPERTY(apiserver_survives_any_request_and_versions_only_grow)
                                          "application/strategic-merge-patch+json",
                                          "application/apply-patch+yaml",
                                          "text/plain" };
-    CLEANUP(world_done)
-    struct world w;
-    world_init(&w, rng_next(rng));
-    struct growth growth = { .version = apiserver_version(w.server) };
+    CLEANUP(server_fixture_done)
+    struct server_fixture w;
+    server_fixture_init(&w, rng_next(rng));
+    struct growth growth = { .version = apiserver_resource_version(w.server) };
     apiserver_on_commit(w.server, on_commit, &growth);
     for (int step = 0; step < 60; step++) {
-        struct apiserver_reply reply =
-            ask(&w, methods[rng_below(rng, ARRAY_LEN(methods))],
-                paths[rng_below(rng, ARRAY_LEN(paths))], types[rng_below(rng, ARRAY_LEN(types))],
-                bodies[rng_below(rng, ARRAY_LEN(bodies))]);
+        struct apiserver_reply reply = request_send(&w, methods[rng_below(rng, ARRAY_LEN(methods))],
+                                                    paths[rng_below(rng, ARRAY_LEN(paths))],
+                                                    types[rng_below(rng, ARRAY_LEN(types))],
+                                                    bodies[rng_below(rng, ARRAY_LEN(bodies))]);
         CHECK(reply.status >= 200 && reply.status < 600);
         CHECK(reply.watch != NULL || reply.content_type.n > 0);
         apiserver_watch_close(reply.watch);
         if (rng_chance(rng, 100)) {
-            (void)vloop_run(w.vloop, vloop_now(w.vloop) + SECONDS(1));
+            (void)virtual_loop_run(w.vloop, virtual_loop_now(w.vloop) + SECONDS(1));
         }
     }
     apiserver_check(w.server);

@@ -123,8 +123,8 @@ static void play(struct fixture *f, const struct tree *custom, const struct tree
     struct apply_request q = {
         .types = &f->types,
         .schema = tree_kind(custom) == JOBJ
-                      ? types_custom(&f->a, custom)
-                      : types_builtin(&f->types, group, tree_text_at(named, "kind")),
+                      ? types_custom_schema(&f->a, custom)
+                      : types_builtin_kind(&f->types, group, tree_text_at(named, "kind")),
         .api_version = api_version,
         .manager = tree_text_at(run, "manager"),
         .subresource = tree_text_at(run, "subresource"),
@@ -178,7 +178,7 @@ static int applied(struct fixture *f, const char *live, const char *configuratio
 {
     struct apply_request q = {
         .types = &f->types,
-        .schema = types_builtin(&f->types, STR(""), STR("ConfigMap")),
+        .schema = types_builtin_kind(&f->types, STR(""), STR("ConfigMap")),
         .api_version = STR("v1"),
         .manager = STR("m"),
         .time = STR("2020-01-01T00:00:00Z"),
@@ -236,7 +236,7 @@ TEST(apply_tracks_nothing_where_it_was_never_used)
     struct fixture f;
     fixture_init(&f);
     struct apply_request q = { .types = &f.types,
-                               .schema = types_builtin(&f.types, STR(""), STR("ConfigMap")) };
+                               .schema = types_builtin_kind(&f.types, STR(""), STR("ConfigMap")) };
     struct tree *now = parsed(&f, STR("{\"metadata\":{\"name\":\"x\"},\"data\":{\"a\":\"1\"}}"));
     apply_track(&q, &f.a, parsed(&f, STR("{\"metadata\":{\"name\":\"x\"}}")), now);
     CHECK_STR(tree_json(&f.a, now), "{\"metadata\":{\"name\":\"x\"},\"data\":{\"a\":\"1\"}}");

@@ -9,19 +9,19 @@ TEST(types_of_every_built_in_can_be_made)
     CLEANUP(types_done)
     struct types types;
     types_init(&types, &a);
-    for (uint32_t i = 0; i < typetable_roots_n; i++) {
-        struct str group = str_from(typetable_roots[i].group);
-        struct str kind = str_from(typetable_roots[i].kind);
-        CHECK(types_builtin(&types, group, kind) != NULL);
+    for (uint32_t i = 0; i < builtin_kind_types_n; i++) {
+        struct str group = str_from(builtin_kind_types[i].group);
+        struct str kind = str_from(builtin_kind_types[i].kind);
+        CHECK(types_builtin_kind(&types, group, kind) != NULL);
         CLEANUP(map_done)
         struct map all = { 0 };
-        types_closure(&types, types_name(&a, group, kind), &all);
+        types_referenced(&types, types_kind_name(&a, group, kind), &all);
         CHECK(map_find(&all, STR("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")) != NULL);
         MAP_EACH (&all, item) {
             CHECK(tree_at(map_item_value(item), "type") != NULL);
         }
     }
-    CHECK(types_builtin(&types, STR(""), STR("Nonsense")) == NULL);
+    CHECK(types_builtin_kind(&types, STR(""), STR("Nonsense")) == NULL);
 }
 
 TEST(types_know_lists_and_their_keys)
@@ -31,7 +31,7 @@ TEST(types_know_lists_and_their_keys)
     CLEANUP(types_done)
     struct types types;
     types_init(&types, &a);
-    const struct tree *pod = types_builtin(&types, STR(""), STR("Pod"));
+    const struct tree *pod = types_builtin_kind(&types, STR(""), STR("Pod"));
     const struct tree *spec = types_member(&types, pod, STR("spec"));
     const struct tree *containers = types_member(&types, spec, STR("containers"));
     CHECK_STR(tree_text_at(containers, "x-kubernetes-patch-merge-key"), "name");
@@ -53,7 +53,8 @@ static struct str complaint(struct arena *a, struct str object, struct err *err)
     struct tree *o;
     *err = (struct err){ 0 };
     CHECK_EQ(tree_parse(object, a, &o, err), 0);
-    int r = types_check(&types, types_builtin(&types, STR(""), tree_text_at(o, "kind")), o, err);
+    int r =
+        types_check(&types, types_builtin_kind(&types, STR(""), tree_text_at(o, "kind")), o, err);
     CHECK(r == 0 || r == -ERR_INVALID);
     return str_from(err->msg);
 }

@@ -51,7 +51,7 @@ TEST(conformance_answers_as_recorded)
         CLEANUP(buf_done)
         struct buf out = { 0 };
         struct str file = arena_printf(&a, "apiserver/" STR_FMT ".json", STR_ARG(names[i]));
-        player_run(names[i], check_data("apiserver/prelude.json"), check_data(file.p), &out);
+        replay_run(names[i], check_data("apiserver/prelude.json"), check_data(file.p), &out);
         bool excepted = jval_get(exceptions, names[i]) != NULL;
         if ((out.n > 0) != excepted) {
             failed++;

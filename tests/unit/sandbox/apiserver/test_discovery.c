@@ -25,7 +25,7 @@ static void fixture_init(struct fixture *f)
         const struct tree *body = tree_get(request, STR("body"));
         uint32_t store;
         if (str_eq(tree_text_at(body, "kind"), STR("CustomResourceDefinition"))) {
-            CHECK_EQ(kinds_define(&f->kinds, body, &store, &f->err), 0);
+            CHECK_EQ(kinds_define_crd(&f->kinds, body, &store, &f->err), 0);
         }
     }
 }
@@ -37,7 +37,7 @@ static void fixture_done(struct fixture *f)
     arena_done(&f->a);
 }
 
-static struct discovery_reply ask(struct fixture *f, struct str path, struct str accept)
+static struct discovery_reply discovery_get(struct fixture *f, struct str path, struct str accept)
 {
     struct discovery_reply reply = { 0 };
     CHECK(discovery_answer(&f->kinds, &f->types, path, accept, &f->a, &reply));
@@ -87,8 +87,8 @@ TEST(discovery_says_what_the_recorded_server_said)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct str file = arena_printf(&f.a, "apiserver/%s.json", cases[i]);
         const struct tree *c = parsed(&f, check_data(file.p));
-        struct discovery_reply reply =
-            ask(&f, tree_text_at(c, "request.path"), tree_text_at(c, "request.headers.Accept"));
+        struct discovery_reply reply = discovery_get(&f, tree_text_at(c, "request.path"),
+                                                     tree_text_at(c, "request.headers.Accept"));
         CHECK_STR(reply.content_type, tree_text_at(c, "response.headers.Content-Type"));
         if (!covers(parsed(&f, reply.body), tree_at(c, "response.body"))) {
             check_fail(__FILE__, __LINE__, "%s: " STR_FMT, cases[i], STR_ARG(reply.body));
@@ -101,7 +101,7 @@ TEST(discovery_answers_health_in_plain_text)
     CLEANUP(fixture_done)
     struct fixture f;
     fixture_init(&f);
-    struct discovery_reply reply = ask(&f, STR("/readyz"), STR(""));
+    struct discovery_reply reply = discovery_get(&f, STR("/readyz"), STR(""));
     CHECK_STR(reply.body, "ok");
     CHECK_STR(reply.content_type, "text/plain; charset=utf-8");
 }
@@ -131,7 +131,7 @@ static void openapi_check(struct fixture *f, const struct kind *kind)
 {
     struct str path = arena_printf(&f->a, "/openapi/v3/%s/" STR_FMT,
                                    kind->group.n > 0 ? "apis" : "api", STR_ARG(kind->api_version));
-    const struct tree *document = parsed(f, ask(f, path, STR("application/json")).body);
+    const struct tree *document = parsed(f, discovery_get(f, path, STR("application/json")).body);
     const struct tree *schemas = tree_at(document, "components.schemas");
     bool found = false;
     TREE_EACH (schemas, schema) {
@@ -163,7 +163,7 @@ TEST(discovery_describes_every_kind_in_openapi_v3)
     CLEANUP(fixture_done)
     struct fixture f;
     fixture_init(&f);
-    const struct tree *index = parsed(&f, ask(&f, STR("/openapi/v3"), STR("")).body);
+    const struct tree *index = parsed(&f, discovery_get(&f, STR("/openapi/v3"), STR("")).body);
     for (uint32_t i = 0; i < f.kinds.n; i++) {
         const struct kind *kind = f.kinds.items[i];
         struct str key = arena_printf(&f.a, "%s/" STR_FMT, kind->group.n > 0 ? "apis" : "api",
@@ -179,10 +179,11 @@ TEST(discovery_gives_old_clients_an_empty_document)
     struct fixture f;
     fixture_init(&f);
     struct str protobuf = STR("application/com.github.proto-openapi.spec.v2@v1.0+protobuf");
-    struct discovery_reply reply = ask(&f, STR("/openapi/v2"), protobuf);
+    struct discovery_reply reply = discovery_get(&f, STR("/openapi/v2"), protobuf);
     CHECK_STR(reply.content_type, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
     CHECK_EQ(reply.body.n, 32);
     CHECK_EQ(reply.body.p[6], 21); /* length of the info message */
-    CHECK_STR(tree_text_at(parsed(&f, ask(&f, STR("/openapi/v2"), STR("")).body), "swagger"),
-              "2.0");
+    CHECK_STR(
+        tree_text_at(parsed(&f, discovery_get(&f, STR("/openapi/v2"), STR("")).body), "swagger"),
+        "2.0");
 }

@@ -81,26 +81,26 @@ static void fake_done(struct fake *f)
 }
 
 struct bench {
-    struct vloop *time;
+    struct virtual_loop *time;
     struct loop *loop;
     struct apiserver *server;
-    struct front front;
+    struct http_front front;
 };
 
 static void bench_init(struct bench *b)
 {
-    b->time = vloop_new(1, SECONDS(1700000000));
-    b->loop = vloop_view(b->time, 0);
+    b->time = virtual_loop_new(1, SECONDS(1700000000));
+    b->loop = virtual_loop_view_new(b->time, 0);
     b->server = apiserver_new(b->loop, 1);
-    front_init(&b->front, b->loop, b->server);
+    http_front_init(&b->front, b->loop, b->server);
 }
 
 static void bench_done(struct bench *b)
 {
-    front_done(&b->front);
+    http_front_done(&b->front);
     apiserver_free(b->server);
-    vloop_view_free(b->loop);
-    vloop_free(b->time);
+    virtual_loop_view_free(b->loop);
+    virtual_loop_free(b->time);
 }
 
 static void ask(struct bench *b, struct fake *f, const char *method, const char *target,
@@ -109,17 +109,17 @@ static void ask(struct bench *b, struct fake *f, const char *method, const char 
     f->door = (struct inbound_exchange){ .ops = &fake_ops };
     struct inbound_request req = { .method = str_from(method), .header = fake_get, .body = body };
     (void)str_cut(str_from(target), STR("?"), &req.path, &req.query);
-    front_handle(&b->front, &f->door, &req);
+    http_front_handle(&b->front, &f->door, &req);
 }
 
 static void pass(struct bench *b, usec_t time)
 {
-    (void)vloop_run(b->time, vloop_now(b->time) + time);
+    (void)virtual_loop_run(b->time, virtual_loop_now(b->time) + time);
 }
 
 #define NODE(name) STR("{\"metadata\":{\"name\":\"" name "\"}}")
 
-TEST(front_answers_and_streams_a_watch)
+TEST(http_front_answers_and_streams_a_watch)
 {
     CLEANUP(bench_done)
     struct bench b;
@@ -150,7 +150,7 @@ TEST(front_answers_and_streams_a_watch)
     CHECK_EQ(b.front.requests, 3);
 }
 
-TEST(front_holds_a_watch_back_until_its_reader_has_read)
+TEST(http_front_holds_a_watch_back_until_its_reader_has_read)
 {
     CLEANUP(bench_done)
     struct bench b;
@@ -160,7 +160,7 @@ TEST(front_holds_a_watch_back_until_its_reader_has_read)
     ask(&b, &watch, "GET", "/api/v1/nodes?watch=1", STR_NONE);
     pass(&b, SECONDS(1));
     buf_reset(&watch.body);
-    watch.backlog = FRONT_BACKLOG_MAX;
+    watch.backlog = HTTP_FRONT_BACKLOG_MAX;
     CLEANUP(fake_done)
     struct fake post = { 0 };
     ask(&b, &post, "POST", "/api/v1/nodes", NODE("a"));
@@ -172,7 +172,7 @@ TEST(front_holds_a_watch_back_until_its_reader_has_read)
     watch.door.on_close(watch.door.on_close_ctx); /* the peer leaves; bench_done sees it gone */
 }
 
-TEST(front_without_a_certificate_is_anonymous_where_they_are_asked_for)
+TEST(http_front_without_a_certificate_is_anonymous_where_they_are_asked_for)
 {
     CLEANUP(bench_done)
     struct bench b;

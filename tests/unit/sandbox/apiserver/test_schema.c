@@ -94,7 +94,7 @@ TEST(schema_judges_as_the_recorded_server_does)
     struct tree *cases = parsed(&f, check_data("sandbox/schema.json"));
     CHECK(cases->n >= 13);
     TREE_EACH (cases, c) {
-        struct tree *schema = types_custom(&f.a, tree_get(c, STR("schema")));
+        struct tree *schema = types_custom_schema(&f.a, tree_get(c, STR("schema")));
         TREE_EACH (tree_get(c, STR("runs")), run) {
             play(&f, schema, run);
         }
@@ -106,7 +106,7 @@ TEST(schema_lets_pass_what_an_update_leaves_as_it_was)
     CLEANUP(fixture_done)
     struct fixture f;
     fixture_init(&f);
-    struct tree *schema = types_custom(
+    struct tree *schema = types_custom_schema(
         &f.a, parsed(&f, STR("{\"type\":\"object\",\"properties\":{\"spec\":{\"type\":\"object\","
                              "\"properties\":{\"a\":{\"type\":\"string\",\"maxLength\":1},"
                              "\"b\":{\"type\":\"string\",\"maxLength\":1}}}}}")));
@@ -129,7 +129,8 @@ TEST(schema_finds_unknown_fields_of_built_ins_in_their_order)
         parsed(&f, STR("{\"spec\":{\"zz\":1,\"containers\":[{\"name\":\"a\",\"bogus\":1}],"
                        "\"nodeSelector\":{\"any\":\"x\"}},\"aa\":{\"b\":1}}"));
     struct schema_paths unknown = { 0 };
-    schema_prune(&f.types, types_builtin(&f.types, STR(""), STR("Pod")), 0, &f.a, pod, &unknown);
+    schema_prune(&f.types, types_builtin_kind(&f.types, STR(""), STR("Pod")), 0, &f.a, pod,
+                 &unknown);
     CHECK_STR(schema_unknown_text(&f.a, &unknown),
               "unknown field \"spec.zz\", unknown field \"spec.containers[0].bogus\", "
               "unknown field \"aa\"");
@@ -143,7 +144,7 @@ PROPERTY(schema_default_is_idempotent)
     CLEANUP(fixture_done)
     struct fixture f;
     fixture_init(&f);
-    struct tree *schema = types_custom(
+    struct tree *schema = types_custom_schema(
         &f.a, parsed(&f, STR("{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\","
                              "\"default\":\"x\"},\"b\":{\"type\":\"object\",\"default\":{},"
                              "\"properties\":{\"c\":{\"type\":\"integer\",\"default\":1},"

@@ -15,7 +15,7 @@ static struct object *make(struct storage *st, struct arena *a, const char *name
         tree_set_at(a, t, "metadata.namespace", tree_str(a, str_from(namespace)));
     }
     tree_set_at(a, t, "data.value", tree_str(a, str_from(value)));
-    return object_new(0, t, storage_next(st), STR("test"), a);
+    return object_new(0, t, storage_next_rv(st), STR("test"), a);
 }
 
 TEST(object_shares_its_text_and_knows_its_parts)
@@ -51,7 +51,7 @@ TEST(storage_orders_keys_as_etcd_does)
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         storage_put(&st, make(&st, &a, names[i][0], names[i][1], ""));
     }
-    const struct store *s = storage_store(&st, 0);
+    const struct object_store *s = storage_get_store(&st, 0);
     static const char *const want[] = { "a-b/c", "a/b", "a/z", "b/a" };
     CHECK_EQ(s->n, 4);
     for (uint32_t i = 0; i < s->n; i++) {
@@ -70,14 +70,14 @@ PROPERTY(storage_lists_older_versions_as_they_were)
     CLEANUP(storage_done)
     struct storage st;
     storage_init(&st, 10, NULL, NULL);
-    struct store *s = storage_store(&st, 0);
+    struct object_store *s = storage_get_store(&st, 0);
     uint64_t versions[40];
     struct str contents[40];
     for (uint32_t step = 0; step < ARRAY_LEN(versions); step++) {
         char name[2] = { (char)('a' + (char)rng_below(rng, 6)), '\0' };
         struct object *have = storage_find(&st, 0, STR(""), str_from(name));
         if (have != NULL && rng_chance(rng, 400)) {
-            storage_delete(&st, object_with_rv(have, storage_next(&st), &a));
+            storage_delete(&st, object_with_rv(have, storage_next_rv(&st), &a));
         } else {
             storage_put(&st, make(&st, &a, "", name, "x"));
         }
@@ -91,7 +91,7 @@ PROPERTY(storage_lists_older_versions_as_they_were)
     }
     for (uint32_t step = 0; step < ARRAY_LEN(versions); step++) {
         uint32_t n;
-        struct object **items = store_at(s, versions[step], &a, &n);
+        struct object **items = object_store_at(s, versions[step], &a, &n);
         CLEANUP(buf_done)
         struct buf text = { 0 };
         for (uint32_t i = 0; i < n; i++) {
@@ -109,16 +109,17 @@ TEST(storage_forgets_what_the_ring_cannot_hold)
     CLEANUP(storage_done)
     struct storage st;
     storage_init(&st, 0, NULL, NULL);
-    struct store *s = storage_store(&st, 0);
+    struct object_store *s = storage_get_store(&st, 0);
     for (uint32_t i = 0; i < STORAGE_HISTORY_MAX + 1; i++) {
         storage_put(&st, make(&st, &a, "", "one", ""));
         arena_reset(&a);
     }
     CHECK_EQ(s->compacted, STORAGE_HISTORY_MAX / 8);
-    CHECK_EQ(store_change(s, store_after(s, s->compacted))->now->rv, s->compacted + 1);
+    CHECK_EQ(object_store_change(s, object_store_first_after(s, s->compacted))->now->rv,
+             s->compacted + 1);
     storage_compact(&st);
     CHECK_EQ(s->compacted, st.rv);
-    CHECK_EQ(store_after(s, st.rv), s->end);
+    CHECK_EQ(object_store_first_after(s, st.rv), s->end);
     storage_check(&st);
 }
 
@@ -126,13 +127,13 @@ TEST(page_tokens_read_back_what_they_were_written_from)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    struct page page = { .rv = 77, .start = { .p = "ns/n1\0", .n = 6 } };
-    struct page back;
+    struct continue_token page = { .rv = 77, .start = { .p = "ns/n1\0", .n = 6 } };
+    struct continue_token back;
     struct err err = { 0 };
-    CHECK_EQ(page_parse(page_print(&page, &a), &a, &back, &err), 0);
+    CHECK_EQ(continue_token_parse(continue_token_print(&page, &a), &a, &back, &err), 0);
     CHECK_EQ(back.rv, 77);
     CHECK_STR(back.start, page.start);
-    CHECK_EQ(page_parse(STR("abc"), &a, &back, &err), -ERR_INVALID);
-    CHECK_EQ(page_parse(STR("a b"), &a, &back, &err), -ERR_INVALID);
-    CHECK_EQ(page_parse(STR(""), &a, &back, &err), -ERR_INVALID);
+    CHECK_EQ(continue_token_parse(STR("abc"), &a, &back, &err), -ERR_INVALID);
+    CHECK_EQ(continue_token_parse(STR("a b"), &a, &back, &err), -ERR_INVALID);
+    CHECK_EQ(continue_token_parse(STR(""), &a, &back, &err), -ERR_INVALID);
 }

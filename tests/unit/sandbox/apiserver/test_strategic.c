@@ -2,12 +2,12 @@
 #include "tests/check.h"
 
 /* Members that Go writes as null or leaves out when empty say nothing about the merge. */
-static struct tree *bare(struct arena *a, const struct tree *t)
+static struct tree *without_schema(struct arena *a, const struct tree *t)
 {
     if (t->kind == JOBJ) {
         struct tree *out = tree_obj(a);
         TREE_EACH (t, member) {
-            struct tree *value = bare(a, member);
+            struct tree *value = without_schema(a, member);
             bool container = value->kind == JOBJ || value->kind == JARR;
             if (value->kind != JNULL && !(container && value->n == 0)) {
                 tree_set(a, out, member->key, value);
@@ -18,7 +18,7 @@ static struct tree *bare(struct arena *a, const struct tree *t)
     if (t->kind == JARR) {
         struct tree *out = tree_arr(a);
         TREE_EACH (t, item) {
-            tree_add(out, bare(a, item));
+            tree_add(out, without_schema(a, item));
         }
         return out;
     }
@@ -32,7 +32,7 @@ static const struct tree *schema_of(struct types *types, const struct tree *obje
     if (!str_cut(tree_text_at(object, "apiVersion"), STR("/"), &group, &version)) {
         group = STR("");
     }
-    return types_builtin(types, group, tree_text_at(object, "kind"));
+    return types_builtin_kind(types, group, tree_text_at(object, "kind"));
 }
 
 TEST(strategic_merges_as_the_recorded_server_does)
@@ -56,10 +56,12 @@ TEST(strategic_merges_as_the_recorded_server_does)
         CHECK_EQ(r, want);
         if (r < 0) {
             CHECK_STR(err.msg, tree_text_at(c, "message"));
-        } else if (!tree_eq(bare(&a, object), bare(&a, tree_get(c, STR("after"))))) {
+        } else if (!tree_eq(without_schema(&a, object),
+                            without_schema(&a, tree_get(c, STR("after"))))) {
             check_fail(__FILE__, __LINE__, "patch " STR_FMT " gave\n" STR_FMT "\nnot\n" STR_FMT,
-                       STR_ARG(tree_json(&a, patch)), STR_ARG(tree_json(&a, bare(&a, object))),
-                       STR_ARG(tree_json(&a, bare(&a, tree_get(c, STR("after"))))));
+                       STR_ARG(tree_json(&a, patch)),
+                       STR_ARG(tree_json(&a, without_schema(&a, object))),
+                       STR_ARG(tree_json(&a, without_schema(&a, tree_get(c, STR("after"))))));
         }
     }
 }
@@ -74,7 +76,7 @@ static struct str merged(struct arena *a, struct str kind, struct str object, st
     struct tree *p;
     CHECK_EQ(tree_parse(object, a, &o, &err), 0);
     CHECK_EQ(tree_parse(patch, a, &p, &err), 0);
-    CHECK_EQ(strategic_merge(&types, types_builtin(&types, STR(""), kind), a, o, p, &err), 0);
+    CHECK_EQ(strategic_merge(&types, types_builtin_kind(&types, STR(""), kind), a, o, p, &err), 0);
     return tree_json(a, o);
 }
 
@@ -117,7 +119,7 @@ PROPERTY(strategic_is_idempotent)
     types_init(&types, &a);
     struct err err = { 0 };
     struct tree *object = tree_obj(&a);
-    const struct tree *schema = types_builtin(&types, STR(""), STR("Node"));
+    const struct tree *schema = types_builtin_kind(&types, STR(""), STR("Node"));
     for (int step = 0; step < 10; step++) {
         struct tree *patch = tree_obj(&a);
         struct tree *conditions = tree_arr(&a);

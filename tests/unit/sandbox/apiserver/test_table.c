@@ -134,14 +134,14 @@ TEST(table_follows_the_columns_of_a_definition)
                         &a, &object, &err),
              0);
     struct kind kind = { .flags = KIND_CUSTOM, .version_spec = version };
-    struct table_spec spec = { .kind = &kind, .include = TABLE_NONE, .wall = SECONDS(90) };
+    struct table_spec spec = { .kind = &kind, .include = TABLE_INCLUDE_NONE, .wall = SECONDS(90) };
     struct tree *table = table_new(&a, &spec, NULL);
     table_add(&a, &spec, table, object);
     CHECK_STR(tree_json(&a, tree_index(tree_get(table, STR("rows")), 0)),
               "{\"cells\":[\"o\",\"s\",\"l\",2,null,\"2\",\"[1,2]\",\"90s\"],\"object\":null}");
-    const struct tree *columns = tree_get(table, STR("columnDefinitions"));
-    CHECK_STR(tree_text_at(tree_index(columns, 1), "description"), "what is at .spec.a");
-    CHECK_STR(tree_text_at(tree_index(columns, 5), "description"), "d");
-    spec.bare = true;
+    const struct tree *table_columns = tree_get(table, STR("columnDefinitions"));
+    CHECK_STR(tree_text_at(tree_index(table_columns, 1), "description"), "what is at .spec.a");
+    CHECK_STR(tree_text_at(tree_index(table_columns, 5), "description"), "d");
+    spec.no_columns = true;
     CHECK_EQ(tree_kind(tree_get(table_new(&a, &spec, NULL), STR("columnDefinitions"))), JNULL);
 }

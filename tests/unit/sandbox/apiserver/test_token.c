@@ -18,30 +18,30 @@
     "\"subjects\":[{\"kind\":\"ServiceAccount\",\"name\":\"robot\",\"namespace\":\"kube-system\"}" \
     "]"
 
-struct world {
-    struct vloop *vloop;
+struct server_fixture {
+    struct virtual_loop *vloop;
     struct apiserver *server;
     struct arena arena;
     struct str token; /* who asks; empty = the administrator */
 };
 
-static void world_init(struct world *w)
+static void server_fixture_init(struct server_fixture *w)
 {
-    *w = (struct world){ 0 };
-    w->vloop = vloop_new(7, START);
-    w->server = apiserver_new(vloop_root(w->vloop), 7);
+    *w = (struct server_fixture){ 0 };
+    w->vloop = virtual_loop_new(7, START);
+    w->server = apiserver_new(virtual_loop_root(w->vloop), 7);
 }
 
-static void world_done(struct world *w)
+static void server_fixture_done(struct server_fixture *w)
 {
     apiserver_check(w->server);
     apiserver_free(w->server);
-    vloop_free(w->vloop);
+    virtual_loop_free(w->vloop);
     arena_done(&w->arena);
 }
 
-static struct apiserver_reply ask(struct world *w, const char *method, const char *path,
-                                  const char *body)
+static struct apiserver_reply request_send(struct server_fixture *w, const char *method,
+                                           const char *path, const char *body)
 {
     struct str bearer = arena_concat(&w->arena, STR("Bearer "), w->token);
     struct apiserver_request request = {
@@ -57,7 +57,7 @@ static struct apiserver_reply ask(struct world *w, const char *method, const cha
     return reply;
 }
 
-static struct str member(struct world *w, struct str json, const char *path)
+static struct str member(struct server_fixture *w, struct str json, const char *path)
 {
     struct err err = { 0 };
     const struct jval *root = NULL;
@@ -66,39 +66,40 @@ static struct str member(struct world *w, struct str json, const char *path)
 }
 
 /* The service account "robot" and a token of it. */
-static void hire(struct world *w)
+static void create_service_account(struct server_fixture *w)
 {
-    CHECK_EQ(ask(w, "POST", ACCOUNTS, "{\"metadata\":{\"name\":\"robot\"}}").status, 201);
-    struct apiserver_reply reply = ask(w, "POST", ACCOUNTS "/robot/token", "{}");
+    CHECK_EQ(request_send(w, "POST", ACCOUNTS, "{\"metadata\":{\"name\":\"robot\"}}").status, 201);
+    struct apiserver_reply reply = request_send(w, "POST", ACCOUNTS "/robot/token", "{}");
     CHECK_EQ(reply.status, 201);
     w->token = member(w, reply.body, "status.token");
     CHECK(w->token.n > 100);
 }
 
-static int as_admin(struct world *w, const char *method, const char *path, const char *body)
+static int as_admin(struct server_fixture *w, const char *method, const char *path,
+                    const char *body)
 {
     struct str token = w->token;
     w->token = STR_NONE;
-    int status = ask(w, method, path, body).status;
+    int status = request_send(w, method, path, body).status;
     w->token = token;
     return status;
 }
 
 TEST(token_requests_are_answered_as_by_a_real_server)
 {
-    CLEANUP(world_done)
-    struct world w;
-    world_init(&w);
-    CHECK_EQ(ask(&w, "POST", ACCOUNTS, "{\"metadata\":{\"name\":\"robot\"}}").status, 201);
+    CLEANUP(server_fixture_done)
+    struct server_fixture w;
+    server_fixture_init(&w);
+    CHECK_EQ(request_send(&w, "POST", ACCOUNTS, "{\"metadata\":{\"name\":\"robot\"}}").status, 201);
     struct apiserver_reply reply =
-        ask(&w, "POST", ACCOUNTS "/robot/token",
-            "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"TokenRequest\","
-            "\"spec\":{\"expirationSeconds\":600}}");
+        request_send(&w, "POST", ACCOUNTS "/robot/token",
+                     "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"TokenRequest\","
+                     "\"spec\":{\"expirationSeconds\":600}}");
     CHECK_EQ(reply.status, 201);
     CHECK_STR(member(&w, reply.body, "kind"), "TokenRequest");
     CHECK_STR(member(&w, reply.body, "metadata.name"), "robot");
     CHECK_STR(member(&w, reply.body, "status.expirationTimestamp"), "2020-01-01T00:10:00Z");
-    reply = ask(&w, "POST", ACCOUNTS "/robot/token", "{}");
+    reply = request_send(&w, "POST", ACCOUNTS "/robot/token", "{}");
     CHECK_STR(member(&w, reply.body, "status.expirationTimestamp"), "2020-01-01T01:00:00Z");
 }
 
@@ -127,13 +128,14 @@ TEST(token_requests_that_cannot_be_met_are_refused)
         { "POST", ACCOUNTS "/robot/token", "{\"spec\":{\"expirationSeconds\":\"x\"}}", 400, NULL },
         { "POST", "/api/v1/nodes/n/token", "{}", 404, NULL },
     };
-    CLEANUP(world_done)
-    struct world w;
-    world_init(&w);
-    CHECK_EQ(ask(&w, "POST", ACCOUNTS, "{\"metadata\":{\"name\":\"robot\"}}").status, 201);
+    CLEANUP(server_fixture_done)
+    struct server_fixture w;
+    server_fixture_init(&w);
+    CHECK_EQ(request_send(&w, "POST", ACCOUNTS, "{\"metadata\":{\"name\":\"robot\"}}").status, 201);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
-        struct apiserver_reply reply = ask(&w, cases[i].method, cases[i].path, cases[i].body);
+        struct apiserver_reply reply =
+            request_send(&w, cases[i].method, cases[i].path, cases[i].body);
         CHECK_EQ(reply.status, cases[i].status);
         if (cases[i].message != NULL) {
             CHECK_STR(member(&w, reply.body, "message"), cases[i].message);
@@ -144,12 +146,12 @@ TEST(token_requests_that_cannot_be_met_are_refused)
 
 TEST(token_makes_its_holder_that_service_account_who_may_what_roles_allow)
 {
-    CLEANUP(world_done)
-    struct world w;
-    world_init(&w);
-    hire(&w);
-    CHECK_EQ(ask(&w, "GET", "/apis", "").status, 200); /* anybody known may discover */
-    struct apiserver_reply reply = ask(&w, "GET", "/api/v1/nodes", "");
+    CLEANUP(server_fixture_done)
+    struct server_fixture w;
+    server_fixture_init(&w);
+    create_service_account(&w);
+    CHECK_EQ(request_send(&w, "GET", "/apis", "").status, 200); /* anybody known may discover */
+    struct apiserver_reply reply = request_send(&w, "GET", "/api/v1/nodes", "");
     CHECK_EQ(reply.status, 403);
     CHECK_STR(member(&w, reply.body, "message"),
               "nodes is forbidden: User \"system:serviceaccount:kube-system:robot\" cannot list "
@@ -162,31 +164,32 @@ TEST(token_makes_its_holder_that_service_account_who_may_what_roles_allow)
                       "{\"apiGroups\":[\"\"],\"resources\":[\"nodes\"],\"verbs\":[\"patch\"],"
                       "\"resourceNames\":[\"n1\"]}]}"),
              201);
-    CHECK_EQ(ask(&w, "GET", "/api/v1/nodes", "").status, 403); /* it is not bound yet */
+    CHECK_EQ(request_send(&w, "GET", "/api/v1/nodes", "").status, 403); /* it is not bound yet */
     CHECK_EQ(as_admin(&w, "POST", BINDINGS,
                       "{\"metadata\":{\"name\":\"b\"}," REF("ClusterRole", "reader") "," SUBJECT
                                                                                      "}"),
              201);
-    CHECK_EQ(ask(&w, "GET", "/api/v1/nodes", "").status, 200);
-    CHECK_EQ(ask(&w, "GET", "/api/v1/nodes/n1", "").status, 200);
-    CHECK_EQ(ask(&w, "PATCH", "/api/v1/nodes/n1", "{\"spec\":{\"unschedulable\":true}}").status,
-             200);
-    CHECK_EQ(ask(&w, "PATCH", "/api/v1/nodes/n2", "{}").status, 403);
-    CHECK_EQ(ask(&w, "PATCH", "/api/v1/nodes/n1/status", "{}").status, 403);
-    CHECK_EQ(ask(&w, "DELETE", "/api/v1/nodes/n1", "").status, 403);
-    CHECK_EQ(ask(&w, "GET", "/api/v1/pods", "").status, 403);
-    CHECK_EQ(ask(&w, "POST", ACCOUNTS "/robot/token", "{}").status, 403);
+    CHECK_EQ(request_send(&w, "GET", "/api/v1/nodes", "").status, 200);
+    CHECK_EQ(request_send(&w, "GET", "/api/v1/nodes/n1", "").status, 200);
+    CHECK_EQ(
+        request_send(&w, "PATCH", "/api/v1/nodes/n1", "{\"spec\":{\"unschedulable\":true}}").status,
+        200);
+    CHECK_EQ(request_send(&w, "PATCH", "/api/v1/nodes/n2", "{}").status, 403);
+    CHECK_EQ(request_send(&w, "PATCH", "/api/v1/nodes/n1/status", "{}").status, 403);
+    CHECK_EQ(request_send(&w, "DELETE", "/api/v1/nodes/n1", "").status, 403);
+    CHECK_EQ(request_send(&w, "GET", "/api/v1/pods", "").status, 403);
+    CHECK_EQ(request_send(&w, "POST", ACCOUNTS "/robot/token", "{}").status, 403);
 
     CHECK_EQ(as_admin(&w, "DELETE", BINDINGS "/b", ""), 200);
-    CHECK_EQ(ask(&w, "GET", "/api/v1/nodes", "").status, 403);
+    CHECK_EQ(request_send(&w, "GET", "/api/v1/nodes", "").status, 403);
 }
 
 TEST(token_holders_may_in_a_namespace_what_is_bound_there)
 {
-    CLEANUP(world_done)
-    struct world w;
-    world_init(&w);
-    hire(&w);
+    CLEANUP(server_fixture_done)
+    struct server_fixture w;
+    server_fixture_init(&w);
+    create_service_account(&w);
     CHECK_EQ(as_admin(&w, "POST", SPACED "roles",
                       "{\"metadata\":{\"name\":\"r\"},\"rules\":[{\"apiGroups\":[\"*\"],"
                       "\"resources\":[\"*\"],\"verbs\":[\"*\"]}]}"),
@@ -194,61 +197,61 @@ TEST(token_holders_may_in_a_namespace_what_is_bound_there)
     CHECK_EQ(as_admin(&w, "POST", SPACED "rolebindings",
                       "{\"metadata\":{\"name\":\"b\"}," REF("Role", "r") "," SUBJECT "}"),
              201);
-    CHECK_EQ(ask(&w, "GET", "/api/v1/namespaces/default/pods", "").status, 200);
-    CHECK_EQ(ask(&w, "GET", "/api/v1/namespaces/kube-system/pods", "").status, 403);
-    CHECK_EQ(ask(&w, "GET", "/api/v1/pods", "").status, 403);
+    CHECK_EQ(request_send(&w, "GET", "/api/v1/namespaces/default/pods", "").status, 200);
+    CHECK_EQ(request_send(&w, "GET", "/api/v1/namespaces/kube-system/pods", "").status, 403);
+    CHECK_EQ(request_send(&w, "GET", "/api/v1/pods", "").status, 403);
 }
 
 TEST(token_is_refused_when_its_time_is_over)
 {
-    CLEANUP(world_done)
-    struct world w;
-    world_init(&w);
-    hire(&w);
-    (void)vloop_run(w.vloop, vloop_now(w.vloop) + SECONDS(3599));
-    CHECK_EQ(ask(&w, "GET", "/apis", "").status, 200);
-    (void)vloop_run(w.vloop, vloop_now(w.vloop) + SECONDS(1));
-    CHECK_EQ(ask(&w, "GET", "/apis", "").status, 401);
+    CLEANUP(server_fixture_done)
+    struct server_fixture w;
+    server_fixture_init(&w);
+    create_service_account(&w);
+    (void)virtual_loop_run(w.vloop, virtual_loop_now(w.vloop) + SECONDS(3599));
+    CHECK_EQ(request_send(&w, "GET", "/apis", "").status, 200);
+    (void)virtual_loop_run(w.vloop, virtual_loop_now(w.vloop) + SECONDS(1));
+    CHECK_EQ(request_send(&w, "GET", "/apis", "").status, 401);
 }
 
 TEST(token_is_refused_when_its_account_is_gone_or_another)
 {
-    CLEANUP(world_done)
-    struct world w;
-    world_init(&w);
-    hire(&w);
+    CLEANUP(server_fixture_done)
+    struct server_fixture w;
+    server_fixture_init(&w);
+    create_service_account(&w);
     apiserver_restart(w.server);
-    CHECK_EQ(ask(&w, "GET", "/apis", "").status, 200);
+    CHECK_EQ(request_send(&w, "GET", "/apis", "").status, 200);
     CHECK_EQ(as_admin(&w, "DELETE", ACCOUNTS "/robot", ""), 200);
-    CHECK_EQ(ask(&w, "GET", "/apis", "").status, 401);
+    CHECK_EQ(request_send(&w, "GET", "/apis", "").status, 401);
     CHECK_EQ(as_admin(&w, "POST", ACCOUNTS, "{\"metadata\":{\"name\":\"robot\"}}"), 201);
-    CHECK_EQ(ask(&w, "GET", "/apis", "").status, 401);
+    CHECK_EQ(request_send(&w, "GET", "/apis", "").status, 401);
 }
 
 TEST(token_for_somebody_else_is_refused)
 {
-    CLEANUP(world_done)
-    struct world w;
-    world_init(&w);
-    hire(&w);
+    CLEANUP(server_fixture_done)
+    struct server_fixture w;
+    server_fixture_init(&w);
+    create_service_account(&w);
     struct str own = w.token;
     w.token = STR_NONE;
     struct apiserver_reply reply =
-        ask(&w, "POST", ACCOUNTS "/robot/token", "{\"spec\":{\"audiences\":[\"vault\"]}}");
+        request_send(&w, "POST", ACCOUNTS "/robot/token", "{\"spec\":{\"audiences\":[\"vault\"]}}");
     CHECK_EQ(reply.status, 201);
     w.token = member(&w, reply.body, "status.token");
-    CHECK_EQ(ask(&w, "GET", "/apis", "").status, 401);
+    CHECK_EQ(request_send(&w, "GET", "/apis", "").status, 401);
     w.token = own;
-    CHECK_EQ(ask(&w, "GET", "/apis", "").status, 200);
+    CHECK_EQ(request_send(&w, "GET", "/apis", "").status, 200);
 }
 
 /* Any change of a token makes it nobody's. */
 TEST(token_that_was_changed_is_refused)
 {
-    CLEANUP(world_done)
-    struct world w;
-    world_init(&w);
-    hire(&w);
+    CLEANUP(server_fixture_done)
+    struct server_fixture w;
+    server_fixture_init(&w);
+    create_service_account(&w);
     struct str own = w.token;
     for (size_t i = 0; i < own.n; i++) {
         check_case((int64_t)i);
@@ -256,44 +259,47 @@ TEST(token_that_was_changed_is_refused)
         memcpy(changed, own.p, own.n);
         changed[i] = changed[i] == 'x' ? 'y' : 'x';
         w.token = (struct str){ .p = changed, .n = own.n };
-        CHECK_EQ(ask(&w, "GET", "/apis", "").status, 401);
+        CHECK_EQ(request_send(&w, "GET", "/apis", "").status, 401);
         w.token = str_sub(own, 0, i);
-        CHECK_EQ(w.token.n == 0 || ask(&w, "GET", "/apis", "").status == 401, true);
+        CHECK_EQ(w.token.n == 0 || request_send(&w, "GET", "/apis", "").status == 401, true);
     }
     check_case(-1);
     static const char *const strange[] = { ".", "..", "a.b.c", "a.b", "Bearer x" };
     for (size_t i = 0; i < ARRAY_LEN(strange); i++) {
         w.token = str_from(strange[i]);
-        CHECK_EQ(ask(&w, "GET", "/apis", "").status, 401);
+        CHECK_EQ(request_send(&w, "GET", "/apis", "").status, 401);
     }
 }
 
 TEST(token_bindings_keep_their_role)
 {
-    CLEANUP(world_done)
-    struct world w;
-    world_init(&w);
-    CHECK_EQ(ask(&w, "POST", BINDINGS,
-                 "{\"metadata\":{\"name\":\"b\"}," REF("ClusterRole", "view") "," SUBJECT "}")
+    CLEANUP(server_fixture_done)
+    struct server_fixture w;
+    server_fixture_init(&w);
+    CHECK_EQ(request_send(&w, "POST", BINDINGS,
+                          "{\"metadata\":{\"name\":\"b\"}," REF("ClusterRole", "view") "," SUBJECT
+                                                                                       "}")
                  .status,
              201);
     struct apiserver_reply reply =
-        ask(&w, "PATCH", BINDINGS "/b", "{" REF("ClusterRole", "cluster-admin") "}");
+        request_send(&w, "PATCH", BINDINGS "/b", "{" REF("ClusterRole", "cluster-admin") "}");
     CHECK_EQ(reply.status, 422);
     CHECK_STR(member(&w, reply.body, "message"),
               "ClusterRoleBinding.rbac.authorization.k8s.io \"b\" is invalid: roleRef: Invalid "
               "value: {\"APIGroup\":\"rbac.authorization.k8s.io\",\"Kind\":\"ClusterRole\","
               "\"Name\":\"cluster-admin\"}: cannot change roleRef");
-    CHECK_EQ(ask(&w, "PATCH", BINDINGS "/b", "{\"subjects\":[]}").status, 200);
-    CHECK_EQ(ask(&w, "POST", BINDINGS,
-                 "{\"metadata\":{\"name\":\"c\"}," REF(
-                     "ClusterRole",
-                     "view") ",\"subjects\":[{\"kind\":\"ServiceAccount\",\"name\":\"x\"}]}")
-                 .status,
-             422);
-    CHECK_EQ(ask(&w, "POST", ROLES,
-                 "{\"metadata\":{\"name\":\"system:odd\"},\"rules\":[{\"apiGroups\":[\"\"],"
-                 "\"resources\":[\"nodes\"],\"verbs\":[]}]}")
-                 .status,
-             422);
+    CHECK_EQ(request_send(&w, "PATCH", BINDINGS "/b", "{\"subjects\":[]}").status, 200);
+    CHECK_EQ(
+        request_send(&w, "POST", BINDINGS,
+                     "{\"metadata\":{\"name\":\"c\"}," REF(
+                         "ClusterRole",
+                         "view") ",\"subjects\":[{\"kind\":\"ServiceAccount\",\"name\":\"x\"}]}")
+            .status,
+        422);
+    CHECK_EQ(
+        request_send(&w, "POST", ROLES,
+                     "{\"metadata\":{\"name\":\"system:odd\"},\"rules\":[{\"apiGroups\":[\"\"],"
+                     "\"resources\":[\"nodes\"],\"verbs\":[]}]}")
+            .status,
+        422);
 }

@@ -3,7 +3,7 @@
 #include "tests/check.h"
 
 struct fixture {
-    struct vloop *time;
+    struct virtual_loop *time;
     struct faults faults;
     struct inbox inbox;
     struct outbound *outbound;
@@ -16,21 +16,21 @@ struct fixture {
     usec_t at;
 };
 
-static void setup(struct fixture *f, uint64_t seed)
+static void fixture_init(struct fixture *f, uint64_t seed)
 {
     *f = (struct fixture){ 0 };
-    f->time = vloop_new(seed, 0);
+    f->time = virtual_loop_new(seed, 0);
     faults_init(&f->faults, seed);
     inbox_init(&f->inbox);
-    f->outbound = sim_outbound_new(vloop_root(f->time), &f->inbox, &f->faults);
+    f->outbound = sim_outbound_new(virtual_loop_root(f->time), &f->inbox, &f->faults);
 }
 
-static void teardown(struct fixture *f)
+static void fixture_done(struct fixture *f)
 {
     sim_outbound_free(f->outbound);
     faults_done(&f->faults);
     inbox_done(&f->inbox);
-    vloop_free(f->time);
+    virtual_loop_free(f->time);
 }
 
 static void on_reply(void *ctx, const struct outbound_reply *reply)
@@ -44,7 +44,7 @@ static void on_reply(void *ctx, const struct outbound_reply *reply)
     memcpy(f->body, reply->body.n > 0 ? reply->body.p : "", reply->body.n);
     f->body[reply->body.n] = '\0';
     f->retry_after = reply->retry_after;
-    f->at = vloop_now(f->time);
+    f->at = virtual_loop_now(f->time);
 }
 
 static struct outbound_call *post(struct fixture *f, const char *url)
@@ -73,17 +73,17 @@ static struct outbound_call *mail(struct fixture *f)
 
 TEST(outbound_keeps_what_arrives_and_answers_that_all_is_well)
 {
-    CLEANUP(teardown)
+    CLEANUP(fixture_done)
     struct fixture f;
-    setup(&f, 1);
+    fixture_init(&f, 1);
     (void)post(&f, "https://example.org/a");
     CHECK_EQ(f.replies, 0); /* never from inside */
-    (void)vloop_run(f.time, SECONDS(1));
+    (void)virtual_loop_run(f.time, SECONDS(1));
     CHECK_EQ(f.replies, 1);
     CHECK_EQ(f.status, 200);
     CHECK_STR((const char *)f.body, "ok");
     (void)mail(&f);
-    (void)vloop_run(f.time, SECONDS(2));
+    (void)virtual_loop_run(f.time, SECONDS(2));
     CHECK_EQ(f.replies, 2);
     CHECK_EQ(f.status, 250);
     CHECK_EQ(f.inbox.n, 2);
@@ -122,14 +122,14 @@ TEST(outbound_answers_as_the_script_says)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
-        CLEANUP(teardown)
+        CLEANUP(fixture_done)
         struct fixture f;
-        setup(&f, 1);
+        fixture_init(&f, 1);
         struct inbox_answer answer = cases[i].answer;
         f.inbox.script = on_script;
         f.inbox.ctx = &answer;
         (void)post(&f, "https://example.org");
-        (void)vloop_run(f.time, MINUTES(10));
+        (void)virtual_loop_run(f.time, MINUTES(10));
         CHECK_EQ(f.replies, 1);
         CHECK_EQ(f.status, cases[i].status);
         CHECK_EQ(f.err.code, cases[i].code);
@@ -143,17 +143,17 @@ TEST(outbound_answers_as_the_script_says)
 
 TEST(outbound_is_refused_when_the_world_is_down_and_silent_when_it_is_parted)
 {
-    CLEANUP(teardown)
+    CLEANUP(fixture_done)
     struct fixture f;
-    setup(&f, 1);
+    fixture_init(&f, 1);
     f.faults.down = true;
     (void)mail(&f);
-    (void)vloop_run(f.time, SECONDS(1));
+    (void)virtual_loop_run(f.time, SECONDS(1));
     CHECK_EQ(f.err.code, ERR_IO);
     f.faults.down = false;
-    f.faults.parted = true;
+    f.faults.partitioned = true;
     (void)mail(&f);
-    (void)vloop_run(f.time, MINUTES(1));
+    (void)virtual_loop_run(f.time, MINUTES(1));
     CHECK_EQ(f.err.code, ERR_TIMEOUT);
     CHECK_EQ(f.replies, 2);
     CHECK_EQ(f.inbox.arrived, 0);
@@ -161,12 +161,12 @@ TEST(outbound_is_refused_when_the_world_is_down_and_silent_when_it_is_parted)
 
 TEST(outbound_mail_meets_errors_with_codes_of_smtp)
 {
-    CLEANUP(teardown)
+    CLEANUP(fixture_done)
     struct fixture f;
-    setup(&f, 1);
-    f.faults.busy = 1000;
+    fixture_init(&f, 1);
+    f.faults.error_429 = 1000;
     (void)mail(&f);
-    (void)vloop_run(f.time, SECONDS(1));
+    (void)virtual_loop_run(f.time, SECONDS(1));
     CHECK_EQ(f.status, 451);
     CHECK_EQ(f.inbox.arrived, 0);
 }
@@ -174,13 +174,13 @@ TEST(outbound_mail_meets_errors_with_codes_of_smtp)
 TEST(outbound_cancelled_calls_nobody_and_may_still_arrive)
 {
     for (uint32_t chance = 0; chance <= 1000; chance += 1000) {
-        CLEANUP(teardown)
+        CLEANUP(fixture_done)
         struct fixture f;
-        setup(&f, 1);
+        fixture_init(&f, 1);
         f.faults.cancel_executes = chance;
         outbound_cancel(f.outbound, post(&f, "https://example.org"));
         CHECK_EQ(sim_outbound_in_flight(f.outbound), 0);
-        (void)vloop_run(f.time, MINUTES(1));
+        (void)virtual_loop_run(f.time, MINUTES(1));
         CHECK_EQ(f.replies, 0);
         CHECK_EQ(f.inbox.arrived, chance == 1000 ? 1 : 0);
     }
@@ -188,25 +188,25 @@ TEST(outbound_cancelled_calls_nobody_and_may_still_arrive)
 
 TEST(outbound_lets_the_inbox_outlive_a_crash_of_its_client)
 {
-    CLEANUP(teardown)
+    CLEANUP(fixture_done)
     struct fixture f;
-    setup(&f, 1);
+    fixture_init(&f, 1);
     f.faults.cancel_executes = 1000;
     (void)post(&f, "https://example.org");
     sim_outbound_free(STEAL(f.outbound));
-    (void)vloop_run(f.time, MINUTES(1));
+    (void)virtual_loop_run(f.time, MINUTES(1));
     CHECK_EQ(f.inbox.arrived, 1);
     CHECK_EQ(f.replies, 0);
 }
 
 TEST(outbound_keeps_the_newest_messages_only)
 {
-    CLEANUP(teardown)
+    CLEANUP(fixture_done)
     struct fixture f;
-    setup(&f, 1);
+    fixture_init(&f, 1);
     for (uint32_t i = 0; i < INBOX_MESSAGES_MAX + 2; i++) {
         (void)post(&f, i < 2 ? "http://old" : "http://new");
-        (void)vloop_run(f.time, vloop_now(f.time) + SECONDS(1));
+        (void)virtual_loop_run(f.time, virtual_loop_now(f.time) + SECONDS(1));
     }
     CHECK_EQ(f.inbox.n, INBOX_MESSAGES_MAX);
     CHECK_EQ(f.inbox.arrived, INBOX_MESSAGES_MAX + 2);
@@ -219,14 +219,14 @@ PROPERTY(outbound_answers_every_call_once)
     uint64_t seed = rng_next(rng);
     uint64_t seen[2];
     for (size_t run = 0; run < 2; run++) {
-        CLEANUP(teardown)
+        CLEANUP(fixture_done)
         struct fixture f;
-        setup(&f, seed);
-        faults_draw(&f.faults);
+        fixture_init(&f, seed);
+        faults_randomize(&f.faults);
         for (uint32_t i = 0; i < 20; i++) {
             (void)(i % 2 == 0 ? post(&f, "http://a") : mail(&f));
         }
-        (void)vloop_run(f.time, OUTBOUND_TIMEOUT);
+        (void)virtual_loop_run(f.time, OUTBOUND_TIMEOUT);
         CHECK_EQ(f.replies, 20);
         CHECK_EQ(sim_outbound_in_flight(f.outbound), 0);
         seen[run] = f.inbox.arrived * 1000003 + (uint64_t)f.at;

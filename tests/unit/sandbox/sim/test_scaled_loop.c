@@ -23,75 +23,75 @@ static void ring_fire(void *ctx)
     }
 }
 
-TEST(scaled_runs_faster_than_the_loop_below)
+TEST(scaled_loop_runs_faster_than_the_loop_below)
 {
-    struct vloop *v = vloop_new(1, WALL_START);
-    CHECK(!vloop_step(v, SECONDS(5)));
-    struct loop *fast = scaled_new(vloop_root(v), 60);
+    struct virtual_loop *v = virtual_loop_new(1, WALL_START);
+    CHECK(!virtual_loop_step(v, SECONDS(5)));
+    struct loop *fast = scaled_loop_new(virtual_loop_root(v), 60);
     CHECK_EQ(loop_now(fast), SECONDS(5));
     struct ring r = { 0 };
     loop_timer_init(&r.timer, fast, ring_fire, &r);
     loop_timer_set(&r.timer, SECONDS(5) + HOURS(1));
-    CHECK_EQ(vloop_run(v, SECONDS(64)), 0);
+    CHECK_EQ(virtual_loop_run(v, SECONDS(64)), 0);
     CHECK_EQ(loop_now(fast), SECONDS(5) + MINUTES(59));
-    CHECK_EQ(vloop_run(v, SECONDS(65)), 1);
+    CHECK_EQ(virtual_loop_run(v, SECONDS(65)), 1);
     CHECK_EQ(r.now, SECONDS(5) + HOURS(1));
     CHECK_EQ(r.wall, WALL_START + SECONDS(5) + HOURS(1));
     loop_timer_done(&r.timer);
-    scaled_free(fast);
-    vloop_free(v);
+    scaled_loop_free(fast);
+    virtual_loop_free(v);
 }
 
-TEST(scaled_timer_can_be_stopped_set_again_and_forgotten)
+TEST(scaled_loop_timer_can_be_stopped_set_again_and_forgotten)
 {
-    struct vloop *v = vloop_new(1, WALL_START);
-    struct loop *fast = scaled_new(vloop_root(v), 10);
+    struct virtual_loop *v = virtual_loop_new(1, WALL_START);
+    struct loop *fast = scaled_loop_new(virtual_loop_root(v), 10);
     struct ring r = { .every = SECONDS(10) };
     loop_timer_init(&r.timer, fast, ring_fire, &r);
     loop_timer_set(&r.timer, SECONDS(10));
-    CHECK_EQ(vloop_run(v, SECONDS(10)), 10);
+    CHECK_EQ(virtual_loop_run(v, SECONDS(10)), 10);
     loop_timer_stop(&r.timer);
-    CHECK_EQ(vloop_run(v, SECONDS(20)), 0);
+    CHECK_EQ(virtual_loop_run(v, SECONDS(20)), 0);
     loop_timer_set(&r.timer, USEC_NEVER);
-    CHECK_EQ(vloop_run(v, DAYS(1)), 0);
+    CHECK_EQ(virtual_loop_run(v, DAYS(1)), 0);
     loop_timer_done(&r.timer);
-    CHECK_EQ(vloop_armed(v), 0);
+    CHECK_EQ(virtual_loop_armed(v), 0);
     loop_timer_done(&r.timer);
-    scaled_free(fast);
-    vloop_free(v);
+    scaled_loop_free(fast);
+    virtual_loop_free(v);
 }
 
 /* At any speed: never early, and late by no more than the loop below can tell. */
-PROPERTY(scaled_timer_is_never_early)
+PROPERTY(scaled_loop_timer_is_never_early)
 {
-    struct vloop *v = vloop_new(rng_next(rng), WALL_START);
+    struct virtual_loop *v = virtual_loop_new(rng_next(rng), WALL_START);
     double speed = (double)(1 + rng_below(rng, 100000)) / (1 + rng_below(rng, 100));
-    struct loop *fast = scaled_new(vloop_root(v), speed);
+    struct loop *fast = scaled_loop_new(virtual_loop_root(v), speed);
     struct ring r = { 0 };
     loop_timer_init(&r.timer, fast, ring_fire, &r);
     for (uint32_t i = 1; i <= 20; i++) {
         usec_t at = loop_now(fast) + rng_usec(rng, 0, HOURS(1));
         loop_timer_set(&r.timer, at);
-        CHECK(vloop_step(v, USEC_NEVER));
+        CHECK(virtual_loop_step(v, USEC_NEVER));
         CHECK_EQ(r.count, i);
         CHECK(r.now >= at);
         CHECK(r.now <= at + (usec_t)speed + 1);
     }
     loop_timer_done(&r.timer);
-    scaled_free(fast);
-    vloop_free(v);
+    scaled_loop_free(fast);
+    virtual_loop_free(v);
 }
 
-TEST(scaled_civil_time_can_begin_anywhere)
+TEST(scaled_loop_civil_time_can_begin_anywhere)
 {
-    struct vloop *v = vloop_new(1, WALL_START);
-    struct loop *fast = scaled_new(vloop_root(v), 10);
-    CHECK(!vloop_step(v, SECONDS(3)));
-    scaled_set_wall(fast, SECONDS(5000));
+    struct virtual_loop *v = virtual_loop_new(1, WALL_START);
+    struct loop *fast = scaled_loop_new(virtual_loop_root(v), 10);
+    CHECK(!virtual_loop_step(v, SECONDS(3)));
+    scaled_loop_set_wall(fast, SECONDS(5000));
     CHECK_EQ(loop_wall(fast), SECONDS(5000));
     CHECK_EQ(loop_now(fast), SECONDS(30));
-    CHECK(!vloop_step(v, SECONDS(4)));
+    CHECK(!virtual_loop_step(v, SECONDS(4)));
     CHECK_EQ(loop_wall(fast), SECONDS(5010));
-    scaled_free(fast);
-    vloop_free(v);
+    scaled_loop_free(fast);
+    virtual_loop_free(v);
 }

@@ -92,8 +92,8 @@ static void server_write(struct apiserver *s, uint32_t lines)
 }
 
 /* A client that writes down what it sees. */
-struct client {
-    struct vloop *v;
+struct sim_client {
+    struct virtual_loop *v;
     struct loop *view;
     struct apiserver server;
     struct faults faults;
@@ -117,28 +117,28 @@ struct client {
     bool garbled;
 };
 
-static void client_init(struct client *c, uint64_t seed)
+static void sim_client_init(struct sim_client *c, uint64_t seed)
 {
-    *c = (struct client){ .v = vloop_new(seed, SECONDS(1700000000)), .last_line = -1 };
-    c->view = vloop_view(c->v, 0);
-    c->server.loop = vloop_root(c->v);
+    *c = (struct sim_client){ .v = virtual_loop_new(seed, SECONDS(1700000000)), .last_line = -1 };
+    c->view = virtual_loop_view_new(c->v, 0);
+    c->server.loop = virtual_loop_root(c->v);
     faults_init(&c->faults, seed);
-    c->api = door_new(c->view, &c->server, &c->faults);
+    c->api = sim_api_new(c->view, &c->server, &c->faults);
 }
 
-static void client_done(struct client *c)
+static void sim_client_done(struct sim_client *c)
 {
-    door_free(c->api);
+    sim_api_free(c->api);
     faults_done(&c->faults);
     CHECK_EQ(c->server.open, 0);
-    CHECK_EQ(vloop_armed(c->v), 0);
-    vloop_view_free(c->view);
-    vloop_free(c->v);
+    CHECK_EQ(virtual_loop_armed(c->v), 0);
+    virtual_loop_view_free(c->view);
+    virtual_loop_free(c->v);
 }
 
-static void client_on_reply(void *ctx, const struct api_reply *reply)
+static void sim_client_on_reply(void *ctx, const struct api_reply *reply)
 {
-    struct client *c = ctx;
+    struct sim_client *c = ctx;
     c->replies++;
     c->status = reply->status;
     c->replied_at = loop_now(c->view);
@@ -153,9 +153,9 @@ static void client_on_reply(void *ctx, const struct api_reply *reply)
     c->body[n] = 0;
 }
 
-static void client_on_event(void *ctx, const struct api_watch_event *event)
+static void sim_client_on_event(void *ctx, const struct api_watch_event *event)
 {
-    struct client *c = ctx;
+    struct sim_client *c = ctx;
     struct str rest;
     uint32_t n;
     switch (event->kind) {
@@ -172,7 +172,7 @@ static void client_on_event(void *ctx, const struct api_watch_event *event)
         if (c->stop_at_line) {
             api_watch_stop(c->api, STEAL(c->watch));
         } else if (c->crash_at_line) {
-            door_free(STEAL(c->api));
+            sim_api_free(STEAL(c->api));
         }
         break;
     case API_WATCH_END:
@@ -184,7 +184,7 @@ static void client_on_event(void *ctx, const struct api_watch_event *event)
     }
 }
 
-static struct api_call *client_send(struct client *c, enum api_verb verb, usec_t timeout)
+static struct api_call *sim_client_send(struct sim_client *c, enum api_verb verb, usec_t timeout)
 {
     struct api_request request = {
         .verb = verb,
@@ -192,255 +192,255 @@ static struct api_call *client_send(struct client *c, enum api_verb verb, usec_t
         .body = STR("{}"),
         .timeout = timeout,
     };
-    return api_send(c->api, &request, client_on_reply, c);
+    return api_send(c->api, &request, sim_client_on_reply, c);
 }
 
-static void client_watch(struct client *c, usec_t silence_max)
+static void sim_client_watch(struct sim_client *c, usec_t silence_max)
 {
     struct api_watch_spec spec = {
         .path = STR("/api/v1/nodes?watch=1"),
         .silence_max = silence_max,
     };
-    c->watch = api_watch(c->api, &spec, client_on_event, c);
+    c->watch = api_watch(c->api, &spec, sim_client_on_event, c);
 }
 
-static void client_run(struct client *c, usec_t duration)
+static void sim_client_run(struct sim_client *c, usec_t duration)
 {
-    (void)vloop_run(c->v, vloop_now(c->v) + duration);
+    (void)virtual_loop_run(c->v, virtual_loop_now(c->v) + duration);
 }
 
-TEST(door_call_travels_is_executed_and_answered)
+TEST(sim_api_call_travels_is_executed_and_answered)
 {
-    struct client c;
-    client_init(&c, 1);
+    struct sim_client c;
+    sim_client_init(&c, 1);
     c.faults.latency_min = c.faults.latency_max = MSECONDS(10);
     c.server.delay = MSECONDS(5);
-    (void)client_send(&c, API_PATCH, 0);
-    CHECK_EQ(door_in_flight(c.api), 1);
+    (void)sim_client_send(&c, API_PATCH, 0);
+    CHECK_EQ(sim_api_in_flight(c.api), 1);
     CHECK_EQ(c.replies, 0);
-    client_run(&c, MSECONDS(9));
+    sim_client_run(&c, MSECONDS(9));
     CHECK_EQ(c.server.handled, 0);
-    client_run(&c, MSECONDS(2));
+    sim_client_run(&c, MSECONDS(2));
     CHECK_EQ(c.server.handled, 1);
     CHECK_EQ(c.replies, 0);
-    client_run(&c, SECONDS(1));
+    sim_client_run(&c, SECONDS(1));
     CHECK_EQ(c.replies, 1);
     CHECK_EQ(c.replied_at, MSECONDS(25));
     CHECK_EQ(c.took, MSECONDS(25));
     CHECK_EQ(c.status, 200);
     CHECK_STR(c.body, "PATCH /api/v1/nodes/n1 {}");
-    CHECK_EQ(door_in_flight(c.api), 0);
-    client_done(&c);
+    CHECK_EQ(sim_api_in_flight(c.api), 0);
+    sim_client_done(&c);
 }
 
-TEST(door_says_in_what_form_the_answer_is_wanted)
+TEST(sim_api_says_in_what_form_the_answer_is_wanted)
 {
-    struct client c;
-    client_init(&c, 1);
+    struct sim_client c;
+    sim_client_init(&c, 1);
     char accept[] = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
     struct api_request request = { .path = STR("/a"), .accept = str_from(accept) };
     struct api_watch_spec spec = { .path = STR("/a?watch=1"), .accept = str_from(accept) };
     for (int i = 0; i < 2; i++) {
         struct api_watch *watch = NULL;
         if (i == 0) {
-            (void)api_send(c.api, &request, client_on_reply, &c);
+            (void)api_send(c.api, &request, sim_client_on_reply, &c);
         } else {
-            watch = api_watch(c.api, &spec, client_on_event, &c);
+            watch = api_watch(c.api, &spec, sim_client_on_event, &c);
         }
         accept[0] = 'x'; /* the texts are copied */
-        client_run(&c, SECONDS(1));
+        sim_client_run(&c, SECONDS(1));
         CHECK(c.server.partial);
         accept[0] = 'a';
         if (watch != NULL) {
             api_watch_stop(c.api, watch);
         }
-        (void)client_send(&c, API_GET, 0);
-        client_run(&c, SECONDS(1));
+        (void)sim_client_send(&c, API_GET, 0);
+        sim_client_run(&c, SECONDS(1));
         CHECK(!c.server.partial);
     }
-    client_done(&c);
+    sim_client_done(&c);
 }
 
-TEST(door_call_honours_its_timeout)
+TEST(sim_api_call_honours_its_timeout)
 {
-    struct client c;
-    client_init(&c, 1);
+    struct sim_client c;
+    sim_client_init(&c, 1);
     c.server.delay = SECONDS(50);
-    (void)client_send(&c, API_GET, SECONDS(7));
-    client_run(&c, MINUTES(2));
+    (void)sim_client_send(&c, API_GET, SECONDS(7));
+    sim_client_run(&c, MINUTES(2));
     CHECK_EQ(c.server.handled, 1);
     CHECK_EQ(c.timeouts, 1);
     CHECK_EQ(c.replied_at, SECONDS(7));
-    (void)client_send(&c, API_GET, 0);
-    client_run(&c, MINUTES(2));
+    (void)sim_client_send(&c, API_GET, 0);
+    sim_client_run(&c, MINUTES(2));
     CHECK_EQ(c.timeouts, 2);
     CHECK_EQ(c.replied_at, MINUTES(2) + API_TIMEOUT);
-    client_done(&c);
+    sim_client_done(&c);
 }
 
-TEST(door_request_slower_than_the_timeout_may_still_arrive)
+TEST(sim_api_request_slower_than_the_timeout_may_still_arrive)
 {
     for (uint32_t executes = 0; executes <= 1000; executes += 1000) {
-        struct client c;
-        client_init(&c, 1);
+        struct sim_client c;
+        sim_client_init(&c, 1);
         c.faults.latency_min = c.faults.latency_max = SECONDS(60);
         c.faults.cancel_executes = executes;
-        (void)client_send(&c, API_GET, SECONDS(30));
-        client_run(&c, SECONDS(31));
+        (void)sim_client_send(&c, API_GET, SECONDS(30));
+        sim_client_run(&c, SECONDS(31));
         CHECK_EQ(c.timeouts, 1);
         CHECK_EQ(c.server.handled, 0);
-        client_run(&c, MINUTES(5));
+        sim_client_run(&c, MINUTES(5));
         CHECK_EQ(c.server.handled, executes / 1000);
         CHECK_EQ(c.replies, 1);
-        client_done(&c);
+        sim_client_done(&c);
     }
 }
 
-TEST(door_lost_request_is_not_executed_and_lost_reply_is)
+TEST(sim_api_lost_request_is_not_executed_and_lost_reply_is)
 {
-    struct client c;
-    client_init(&c, 3);
+    struct sim_client c;
+    sim_client_init(&c, 3);
     c.faults.request_lost = 1000;
     for (int i = 0; i < 40; i++) {
-        (void)client_send(&c, API_POST, 0);
+        (void)sim_client_send(&c, API_POST, 0);
     }
-    client_run(&c, MINUTES(1));
+    sim_client_run(&c, MINUTES(1));
     CHECK_EQ(c.server.handled, 0);
     CHECK_EQ(c.failures, 40);
     CHECK(c.timeouts > 0 && c.timeouts < 40); /* some are noticed at once */
     c.faults.request_lost = 0;
     c.faults.reply_lost = 1000;
     for (int i = 0; i < 40; i++) {
-        (void)client_send(&c, API_POST, 0);
+        (void)sim_client_send(&c, API_POST, 0);
     }
-    client_run(&c, MINUTES(1));
+    sim_client_run(&c, MINUTES(1));
     CHECK_EQ(c.server.handled, 40);
     CHECK_EQ(c.failures, 80);
     c.faults.calm = true;
-    (void)client_send(&c, API_POST, 0);
-    client_run(&c, MINUTES(1));
+    (void)sim_client_send(&c, API_POST, 0);
+    sim_client_run(&c, MINUTES(1));
     CHECK_EQ(c.status, 200);
-    client_done(&c);
+    sim_client_done(&c);
 }
 
-TEST(door_injects_answers_a_server_gives_under_pressure)
+TEST(sim_api_injects_answers_a_server_gives_under_pressure)
 {
     static const struct {
         int status;
         bool may_act;
     } cases[] = { { 429, false }, { 500, true }, { 503, false }, { 504, true } };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct client c;
-        client_init(&c, 5);
-        c.faults.busy = cases[i].status == 429 ? 1000 : 0;
+        struct sim_client c;
+        sim_client_init(&c, 5);
+        c.faults.error_429 = cases[i].status == 429 ? 1000 : 0;
         c.faults.error_500 = cases[i].status == 500 ? 1000 : 0;
         c.faults.error_503 = cases[i].status == 503 ? 1000 : 0;
         c.faults.error_504 = cases[i].status == 504 ? 1000 : 0;
         for (int n = 0; n < 40; n++) {
-            (void)client_send(&c, API_PATCH, 0);
-            client_run(&c, SECONDS(1));
+            (void)sim_client_send(&c, API_PATCH, 0);
+            sim_client_run(&c, SECONDS(1));
             CHECK_EQ(c.status, cases[i].status);
         }
         CHECK_EQ(c.replies, 40);
         CHECK_EQ(c.server.handled > 0, cases[i].may_act);
         CHECK(c.server.handled < 40);
         CHECK_EQ(c.faults.injected, 40);
-        client_done(&c);
+        sim_client_done(&c);
     }
 }
 
-TEST(door_server_that_is_down_refuses_and_a_parted_network_is_silent)
+TEST(sim_api_server_that_is_down_refuses_and_a_parted_network_is_silent)
 {
-    struct client c;
-    client_init(&c, 1);
+    struct sim_client c;
+    sim_client_init(&c, 1);
     c.faults.down = true;
-    (void)client_send(&c, API_GET, 0);
-    client_watch(&c, 0);
-    client_run(&c, SECONDS(1));
+    (void)sim_client_send(&c, API_GET, 0);
+    sim_client_watch(&c, 0);
+    sim_client_run(&c, SECONDS(1));
     CHECK_EQ(c.failures, 1);
     CHECK_EQ(c.timeouts, 0);
     CHECK_EQ(c.ends, 1);
     CHECK_EQ(c.end_code, ERR_IO);
     c.faults.down = false;
-    c.faults.parted = true;
-    (void)client_send(&c, API_GET, 0);
-    client_watch(&c, 0);
-    client_run(&c, MINUTES(1));
+    c.faults.partitioned = true;
+    (void)sim_client_send(&c, API_GET, 0);
+    sim_client_watch(&c, 0);
+    sim_client_run(&c, MINUTES(1));
     CHECK_EQ(c.timeouts, 1);
     CHECK_EQ(c.end_code, ERR_TIMEOUT);
     CHECK_EQ(c.server.handled, 0);
-    client_done(&c);
+    sim_client_done(&c);
 }
 
-TEST(door_watch_delivers_lines_in_order)
+TEST(sim_api_watch_delivers_lines_in_order)
 {
-    struct client c;
-    client_init(&c, 1);
+    struct sim_client c;
+    sim_client_init(&c, 1);
     c.faults.latency_max = SECONDS(1);
-    client_watch(&c, 0);
+    sim_client_watch(&c, 0);
     server_write(&c.server, 5);
-    client_run(&c, SECONDS(10));
+    sim_client_run(&c, SECONDS(10));
     CHECK_EQ(c.opened, 1);
     CHECK_EQ(c.lines, 5);
     for (int i = 0; i < 100; i++) {
         server_write(&c.server, 3);
-        client_run(&c, MSECONDS(50));
+        sim_client_run(&c, MSECONDS(50));
     }
-    client_run(&c, SECONDS(10));
+    sim_client_run(&c, SECONDS(10));
     CHECK_EQ(c.lines, 305);
     CHECK_EQ(c.ends, 0);
     c.server.watch[0]->ended = true;
     server_write(&c.server, 1);
-    client_run(&c, SECONDS(10));
+    sim_client_run(&c, SECONDS(10));
     CHECK_EQ(c.lines, 306);
     CHECK_EQ(c.ends, 1);
     CHECK_EQ(c.end_status, 200);
     CHECK_EQ(c.end_code, 0);
-    client_done(&c);
+    sim_client_done(&c);
 }
 
-TEST(door_watch_that_is_refused_ends_with_status_and_body)
+TEST(sim_api_watch_that_is_refused_ends_with_status_and_body)
 {
-    struct client c;
-    client_init(&c, 1);
+    struct sim_client c;
+    sim_client_init(&c, 1);
     c.server.refuse_watch = 410;
-    client_watch(&c, 0);
-    client_run(&c, SECONDS(1));
+    sim_client_watch(&c, 0);
+    sim_client_run(&c, SECONDS(1));
     CHECK_EQ(c.opened, 0);
     CHECK_EQ(c.ends, 1);
     CHECK_EQ(c.end_status, 410);
-    client_done(&c);
+    sim_client_done(&c);
 }
 
-TEST(door_watch_falls_silent_and_ends_by_silence)
+TEST(sim_api_watch_falls_silent_and_ends_by_silence)
 {
-    struct client c;
-    client_init(&c, 1);
-    client_watch(&c, SECONDS(150));
+    struct sim_client c;
+    sim_client_init(&c, 1);
+    sim_client_watch(&c, SECONDS(150));
     server_write(&c.server, 1);
-    client_run(&c, SECONDS(100));
+    sim_client_run(&c, SECONDS(100));
     server_write(&c.server, 1);
-    client_run(&c, SECONDS(100));
+    sim_client_run(&c, SECONDS(100));
     CHECK_EQ(c.ends, 0);
-    client_run(&c, SECONDS(60));
+    sim_client_run(&c, SECONDS(60));
     CHECK_EQ(c.ends, 1);
     CHECK_EQ(c.end_code, ERR_TIMEOUT);
     CHECK_EQ(c.server.open, 0);
-    client_done(&c);
+    sim_client_done(&c);
 }
 
-TEST(door_watch_cut_loses_what_follows_and_dead_one_says_nothing)
+TEST(sim_api_watch_cut_loses_what_follows_and_dead_one_says_nothing)
 {
-    struct client c;
-    client_init(&c, 1);
+    struct sim_client c;
+    sim_client_init(&c, 1);
     c.faults.watch_cut = 1000;
     c.faults.watch_life = MINUTES(1);
     uint32_t cut_early = 0;
     for (uint32_t i = 1; i <= 40; i++) {
         c.lines = 0;
-        client_watch(&c, 0);
+        sim_client_watch(&c, 0);
         server_write(&c.server, 40);
-        client_run(&c, MINUTES(2));
+        sim_client_run(&c, MINUTES(2));
         CHECK_EQ(c.ends, i);
         CHECK_EQ(c.end_code, ERR_IO);
         CHECK_EQ(c.server.open, 0);
@@ -449,141 +449,141 @@ TEST(door_watch_cut_loses_what_follows_and_dead_one_says_nothing)
     CHECK(cut_early > 5 && cut_early < 35);
     c.faults.watch_cut = 0;
     c.faults.watch_dead = 1000;
-    client_watch(&c, MINUTES(5));
+    sim_client_watch(&c, MINUTES(5));
     server_write(&c.server, 40);
-    client_run(&c, MINUTES(3));
+    sim_client_run(&c, MINUTES(3));
     CHECK_EQ(c.ends, 40);
     CHECK_EQ(c.server.open, 0);
-    client_run(&c, MINUTES(5));
+    sim_client_run(&c, MINUTES(5));
     CHECK_EQ(c.ends, 41);
     CHECK_EQ(c.end_code, ERR_TIMEOUT);
-    client_done(&c);
+    sim_client_done(&c);
 }
 
-TEST(door_watch_stalls_garbles_and_loses_bookmarks)
+TEST(sim_api_watch_stalls_garbles_and_loses_bookmarks)
 {
-    struct client c;
-    client_init(&c, 1);
+    struct sim_client c;
+    sim_client_init(&c, 1);
     c.faults.bookmark_lost = 1000;
-    client_watch(&c, 0);
+    sim_client_watch(&c, 0);
     server_write(&c.server, 100);
-    client_run(&c, SECONDS(1));
+    sim_client_run(&c, SECONDS(1));
     CHECK_EQ(c.lines, 90);
     c.faults.watch_stall = 1000;
     c.faults.watch_stall_max = HOURS(1);
     server_write(&c.server, 20);
-    client_run(&c, SECONDS(1));
+    sim_client_run(&c, SECONDS(1));
     CHECK_EQ(c.lines, 90);
-    client_run(&c, HOURS(1));
+    sim_client_run(&c, HOURS(1));
     CHECK_EQ(c.lines, 108);
     c.faults.watch_stall = 0;
     c.faults.watch_garbled = 1000;
     c.garbled = true;
     server_write(&c.server, 20);
-    client_run(&c, SECONDS(1));
+    sim_client_run(&c, SECONDS(1));
     CHECK_EQ(c.lines, 109);
     CHECK_EQ(c.ends, 1);
-    client_done(&c);
+    sim_client_done(&c);
 }
 
-TEST(door_parted_watch_catches_up_when_the_network_heals)
+TEST(sim_api_parted_watch_catches_up_when_the_network_heals)
 {
-    struct client c;
-    client_init(&c, 1);
-    client_watch(&c, 0);
-    client_run(&c, SECONDS(1));
-    c.faults.parted = true;
+    struct sim_client c;
+    sim_client_init(&c, 1);
+    sim_client_watch(&c, 0);
+    sim_client_run(&c, SECONDS(1));
+    c.faults.partitioned = true;
     server_write(&c.server, 5);
-    client_run(&c, SECONDS(100));
+    sim_client_run(&c, SECONDS(100));
     CHECK_EQ(c.lines, 0);
-    c.faults.parted = false;
-    client_run(&c, SECONDS(61));
+    c.faults.partitioned = false;
+    sim_client_run(&c, SECONDS(61));
     CHECK_EQ(c.lines, 5);
-    client_done(&c);
+    sim_client_done(&c);
 }
 
-TEST(door_frozen_client_gets_its_deliveries_at_the_thaw)
+TEST(sim_api_frozen_client_gets_its_deliveries_at_the_thaw)
 {
-    struct client c;
-    client_init(&c, 1);
-    client_watch(&c, 0);
-    client_run(&c, SECONDS(1));
-    (void)client_send(&c, API_PATCH, 0);
-    vloop_freeze(c.view, true);
+    struct sim_client c;
+    sim_client_init(&c, 1);
+    sim_client_watch(&c, 0);
+    sim_client_run(&c, SECONDS(1));
+    (void)sim_client_send(&c, API_PATCH, 0);
+    virtual_loop_freeze(c.view, true);
     server_write(&c.server, 5);
-    client_run(&c, MINUTES(10));
+    sim_client_run(&c, MINUTES(10));
     CHECK_EQ(c.server.handled, 2); /* it was on the wire: the server has acted */
     CHECK_EQ(c.replies, 0);
     CHECK_EQ(c.lines, 0);
-    vloop_freeze(c.view, false);
-    client_run(&c, 0);
+    virtual_loop_freeze(c.view, false);
+    sim_client_run(&c, 0);
     CHECK_EQ(c.replies, 1);
     CHECK_EQ(c.status, 200);
     CHECK_EQ(c.lines, 5);
-    client_done(&c);
+    sim_client_done(&c);
 }
 
-TEST(door_callback_may_stop_its_watch_or_free_the_door)
+TEST(sim_api_callback_may_stop_its_watch_or_free_the_door)
 {
-    struct client c;
-    client_init(&c, 1);
+    struct sim_client c;
+    sim_client_init(&c, 1);
     c.stop_at_line = true;
-    client_watch(&c, SECONDS(60));
+    sim_client_watch(&c, SECONDS(60));
     server_write(&c.server, 5);
-    client_run(&c, SECONDS(10));
+    sim_client_run(&c, SECONDS(10));
     CHECK_EQ(c.lines, 1);
     CHECK_EQ(c.server.open, 0);
     c.stop_at_line = false;
     c.crash_at_line = true;
-    client_watch(&c, SECONDS(60));
-    (void)client_send(&c, API_GET, 0);
-    client_run(&c, SECONDS(10));
+    sim_client_watch(&c, SECONDS(60));
+    (void)sim_client_send(&c, API_GET, 0);
+    sim_client_run(&c, SECONDS(10));
     CHECK(c.api == NULL);
     CHECK_EQ(c.lines, 2);
     CHECK_EQ(c.ends, 0);
-    client_done(&c);
+    sim_client_done(&c);
 }
 
-TEST(door_crash_and_cancel_leave_requests_on_the_wire)
+TEST(sim_api_crash_and_cancel_leave_requests_on_the_wire)
 {
-    struct client c;
-    client_init(&c, 9);
+    struct sim_client c;
+    sim_client_init(&c, 9);
     c.faults.cancel_executes = 500;
     for (int i = 0; i < 40; i++) {
-        api_cancel(c.api, client_send(&c, API_POST, 0));
-        (void)client_send(&c, API_POST, 0);
+        api_cancel(c.api, sim_client_send(&c, API_POST, 0));
+        (void)sim_client_send(&c, API_POST, 0);
     }
-    CHECK_EQ(door_in_flight(c.api), 40);
-    door_free(c.api);
-    c.api = door_new(c.view, &c.server, &c.faults);
-    client_run(&c, SECONDS(1));
+    CHECK_EQ(sim_api_in_flight(c.api), 40);
+    sim_api_free(c.api);
+    c.api = sim_api_new(c.view, &c.server, &c.faults);
+    sim_client_run(&c, SECONDS(1));
     CHECK_EQ(c.replies, 0);
     CHECK(c.server.handled > 20 && c.server.handled < 60);
-    client_done(&c);
+    sim_client_done(&c);
 }
 
-TEST(door_cut_breaks_every_connection)
+TEST(sim_api_cut_breaks_every_connection)
 {
-    struct client c;
-    client_init(&c, 2);
-    client_watch(&c, 0);
-    client_run(&c, SECONDS(1));
+    struct sim_client c;
+    sim_client_init(&c, 2);
+    sim_client_watch(&c, 0);
+    sim_client_run(&c, SECONDS(1));
     for (int i = 0; i < 20; i++) {
-        (void)client_send(&c, API_POST, 0);
+        (void)sim_client_send(&c, API_POST, 0);
     }
     uint32_t before = c.server.handled;
-    door_cut(c.api);
-    client_run(&c, SECONDS(1));
+    sim_api_disconnect(c.api);
+    sim_client_run(&c, SECONDS(1));
     CHECK_EQ(c.failures, 20);
     CHECK_EQ(c.ends, 1);
     CHECK(c.server.handled > before && c.server.handled < before + 20);
-    client_done(&c);
+    sim_client_done(&c);
 }
 
-TEST(door_counts_by_verb_and_resource)
+TEST(sim_api_counts_by_verb_and_resource)
 {
-    struct client c;
-    client_init(&c, 2);
+    struct sim_client c;
+    sim_client_init(&c, 2);
     static const char *const paths[] = {
         "/api/v1/nodes?limit=5",
         "/api/v1/nodes/n1",
@@ -594,30 +594,30 @@ TEST(door_counts_by_verb_and_resource)
     };
     for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
         struct api_request request = { .verb = API_GET, .path = str_from(paths[i]) };
-        (void)api_send(c.api, &request, client_on_reply, &c);
+        (void)api_send(c.api, &request, sim_client_on_reply, &c);
     }
-    client_run(&c, SECONDS(1));
+    sim_client_run(&c, SECONDS(1));
     uint32_t n;
-    const struct door_tally *t = door_tallies(c.api, &n);
+    const struct sim_api_count *t = sim_api_counts(c.api, &n);
     CHECK_EQ(n, 5);
-    CHECK_EQ(door_sent(c.api), 6);
+    CHECK_EQ(sim_api_sent(c.api), 6);
     CHECK_STR(t[0].resource, "nodes");
-    CHECK_EQ(t[0].sent[DOOR_LIST], 1);
-    CHECK_EQ(t[0].sent[DOOR_GET], 1);
+    CHECK_EQ(t[0].sent[SIM_LIST], 1);
+    CHECK_EQ(t[0].sent[SIM_GET], 1);
     CHECK_STR(t[1].resource, "pods/eviction");
     CHECK_STR(t[2].resource, "leases");
     CHECK_STR(t[3].resource, "namespaces");
-    CHECK_EQ(t[3].sent[DOOR_GET], 1);
+    CHECK_EQ(t[3].sent[SIM_GET], 1);
     CHECK_STR(t[4].resource, "other");
-    client_done(&c);
+    sim_client_done(&c);
 }
 
 /* Whatever the network does: each call is answered once, lines keep their order, nothing leaks. */
-PROPERTY(door_keeps_its_promises_in_any_weather)
+PROPERTY(sim_api_keeps_its_promises_in_any_weather)
 {
-    struct client c;
-    client_init(&c, rng_next(rng));
-    faults_draw(&c.faults);
+    struct sim_client c;
+    sim_client_init(&c, rng_next(rng));
+    faults_randomize(&c.faults);
     c.garbled = c.faults.watch_garbled > 0;
     uint32_t sent = 0;
     for (int step = 0; step < 60; step++) {
@@ -626,31 +626,31 @@ PROPERTY(door_keeps_its_promises_in_any_weather)
             c.faults.down = !c.faults.down;
             break;
         case 1:
-            c.faults.parted = rng_chance(rng, 300);
+            c.faults.partitioned = rng_chance(rng, 300);
             break;
         case 2:
-            vloop_freeze(c.view, rng_chance(rng, 400));
+            virtual_loop_freeze(c.view, rng_chance(rng, 400));
             break;
         case 3:
             if (c.watch == NULL) {
-                client_watch(&c, SECONDS(150));
+                sim_client_watch(&c, SECONDS(150));
             }
             break;
         case 4:
             server_write(&c.server, rng_below(rng, 20));
             break;
         default:
-            (void)client_send(&c, API_PATCH, rng_usec(rng, 0, MINUTES(1)));
+            (void)sim_client_send(&c, API_PATCH, rng_usec(rng, 0, MINUTES(1)));
             sent++;
             break;
         }
-        client_run(&c, rng_usec(rng, 0, SECONDS(20)));
+        sim_client_run(&c, rng_usec(rng, 0, SECONDS(20)));
     }
-    vloop_freeze(c.view, false);
+    virtual_loop_freeze(c.view, false);
     c.faults.down = false;
-    c.faults.parted = false;
-    client_run(&c, MINUTES(10));
+    c.faults.partitioned = false;
+    sim_client_run(&c, MINUTES(10));
     CHECK_EQ(c.replies, sent);
-    CHECK_EQ(door_in_flight(c.api), 0);
-    client_done(&c);
+    CHECK_EQ(sim_api_in_flight(c.api), 0);
+    sim_client_done(&c);
 }

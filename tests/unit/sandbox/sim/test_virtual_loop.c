@@ -37,13 +37,13 @@ static void mark_init(struct mark *m, struct probe *probe, struct loop *loop, ch
     loop_timer_init(&m->timer, loop, mark_fire, m);
 }
 
-TEST(vloop_fires_by_time_then_by_order_of_setting)
+TEST(virtual_loop_fires_by_time_then_by_order_of_setting)
 {
-    struct vloop *v = vloop_new(1, WALL_START);
+    struct virtual_loop *v = virtual_loop_new(1, WALL_START);
     struct probe probe = { 0 };
     struct mark m[5];
     for (int i = 0; i < 5; i++) {
-        mark_init(&m[i], &probe, vloop_root(v), (char)('a' + i));
+        mark_init(&m[i], &probe, virtual_loop_root(v), (char)('a' + i));
     }
     loop_timer_set(&m[4].timer, SECONDS(5));
     loop_timer_set(&m[3].timer, SECONDS(5));
@@ -51,164 +51,164 @@ TEST(vloop_fires_by_time_then_by_order_of_setting)
     loop_timer_set(&m[1].timer, SECONDS(5));
     loop_timer_set(&m[2].timer, SECONDS(1));
     loop_timer_set(&m[4].timer, SECONDS(5)); /* set again: now the youngest of the three */
-    CHECK_EQ(vloop_armed(v), 5);
-    CHECK_EQ(vloop_next(v), SECONDS(1));
-    CHECK_EQ(vloop_run(v, SECONDS(5)), 4);
+    CHECK_EQ(virtual_loop_armed(v), 5);
+    CHECK_EQ(virtual_loop_next(v), SECONDS(1));
+    CHECK_EQ(virtual_loop_run(v, SECONDS(5)), 4);
     CHECK_STR(probe.fired, "cdbe");
-    CHECK_EQ(vloop_now(v), SECONDS(5));
-    CHECK(!vloop_step(v, SECONDS(8)));
-    CHECK_EQ(vloop_now(v), SECONDS(8));
-    CHECK(vloop_step(v, SECONDS(20)));
-    CHECK_EQ(vloop_now(v), SECONDS(9));
-    CHECK_EQ(vloop_next(v), USEC_NEVER);
-    CHECK_EQ(loop_wall(vloop_root(v)), WALL_START + SECONDS(9));
-    vloop_free(v);
+    CHECK_EQ(virtual_loop_now(v), SECONDS(5));
+    CHECK(!virtual_loop_step(v, SECONDS(8)));
+    CHECK_EQ(virtual_loop_now(v), SECONDS(8));
+    CHECK(virtual_loop_step(v, SECONDS(20)));
+    CHECK_EQ(virtual_loop_now(v), SECONDS(9));
+    CHECK_EQ(virtual_loop_next(v), USEC_NEVER);
+    CHECK_EQ(loop_wall(virtual_loop_root(v)), WALL_START + SECONDS(9));
+    virtual_loop_free(v);
 }
 
-TEST(vloop_runs_a_past_time_at_once_but_after_what_waits_already)
+TEST(virtual_loop_runs_a_past_time_at_once_but_after_what_waits_already)
 {
-    struct vloop *v = vloop_new(1, WALL_START);
+    struct virtual_loop *v = virtual_loop_new(1, WALL_START);
     struct probe probe = { 0 };
     struct mark a;
     struct mark b;
-    mark_init(&a, &probe, vloop_root(v), 'a');
-    mark_init(&b, &probe, vloop_root(v), 'b');
-    CHECK(!vloop_step(v, SECONDS(10)));
+    mark_init(&a, &probe, virtual_loop_root(v), 'a');
+    mark_init(&b, &probe, virtual_loop_root(v), 'b');
+    CHECK(!virtual_loop_step(v, SECONDS(10)));
     loop_timer_set(&a.timer, SECONDS(10));
     loop_timer_set(&b.timer, SECONDS(3));
     CHECK_EQ(b.timer.at, SECONDS(3));
-    CHECK_EQ(vloop_run(v, SECONDS(10)), 2);
+    CHECK_EQ(virtual_loop_run(v, SECONDS(10)), 2);
     CHECK_STR(probe.fired, "ab");
     CHECK_EQ(b.seen, SECONDS(10));
-    vloop_free(v);
+    virtual_loop_free(v);
 }
 
-TEST(vloop_stops_and_pulls)
+TEST(virtual_loop_stops_and_pulls)
 {
-    struct vloop *v = vloop_new(1, WALL_START);
+    struct virtual_loop *v = virtual_loop_new(1, WALL_START);
     struct probe probe = { 0 };
     struct mark a;
     struct mark b;
-    mark_init(&a, &probe, vloop_root(v), 'a');
-    mark_init(&b, &probe, vloop_root(v), 'b');
+    mark_init(&a, &probe, virtual_loop_root(v), 'a');
+    mark_init(&b, &probe, virtual_loop_root(v), 'b');
     loop_timer_set(&a.timer, SECONDS(1));
     loop_timer_set(&b.timer, SECONDS(9));
     loop_timer_stop(&a.timer);
     loop_timer_stop(&a.timer);
     loop_timer_pull(&b.timer, SECONDS(12));
-    CHECK_EQ(vloop_next(v), SECONDS(9));
+    CHECK_EQ(virtual_loop_next(v), SECONDS(9));
     loop_timer_pull(&b.timer, SECONDS(2));
-    CHECK_EQ(vloop_next(v), SECONDS(2));
+    CHECK_EQ(virtual_loop_next(v), SECONDS(2));
     b.again = SECONDS(3);
-    CHECK_EQ(vloop_run(v, MINUTES(1)), 2);
+    CHECK_EQ(virtual_loop_run(v, MINUTES(1)), 2);
     CHECK_STR(probe.fired, "bb");
     CHECK_EQ(b.seen, SECONDS(5));
     loop_timer_set(&a.timer, MINUTES(2));
     loop_timer_done(&a.timer);
     loop_timer_done(&a.timer);
-    CHECK_EQ(vloop_armed(v), 0);
-    vloop_free(v);
+    CHECK_EQ(virtual_loop_armed(v), 0);
+    virtual_loop_free(v);
 }
 
-TEST(vloop_views_have_their_own_civil_time)
+TEST(virtual_loop_views_have_their_own_civil_time)
 {
-    struct vloop *v = vloop_new(1, WALL_START);
-    struct loop *early = vloop_view(v, -SECONDS(7));
-    struct loop *late = vloop_view(v, SECONDS(3));
-    CHECK(!vloop_step(v, SECONDS(10)));
+    struct virtual_loop *v = virtual_loop_new(1, WALL_START);
+    struct loop *early = virtual_loop_view_new(v, -SECONDS(7));
+    struct loop *late = virtual_loop_view_new(v, SECONDS(3));
+    CHECK(!virtual_loop_step(v, SECONDS(10)));
     CHECK_EQ(loop_now(early), loop_now(late));
     CHECK_EQ(loop_wall(late) - loop_wall(early), SECONDS(10));
-    vloop_step_wall(late, -HOURS(1));
+    virtual_loop_step_wall(late, -HOURS(1));
     CHECK_EQ(loop_now(late), SECONDS(10));
     CHECK_EQ(loop_wall(late), WALL_START + SECONDS(13) - HOURS(1));
-    CHECK(vloop_beside(late) == vloop_root(v));
-    CHECK(vloop_beside(vloop_root(v)) == vloop_root(v));
-    vloop_view_free(early);
-    vloop_view_free(late);
-    vloop_free(v);
+    CHECK(virtual_loop_root_of(late) == virtual_loop_root(v));
+    CHECK(virtual_loop_root_of(virtual_loop_root(v)) == virtual_loop_root(v));
+    virtual_loop_view_free(early);
+    virtual_loop_view_free(late);
+    virtual_loop_free(v);
 }
 
-TEST(vloop_views_differ_in_their_random_numbers_and_repeat_by_seed)
+TEST(virtual_loop_views_differ_in_their_random_numbers_and_repeat_by_seed)
 {
     uint64_t seen[2][3];
     for (int run = 0; run < 2; run++) {
-        struct vloop *v = vloop_new(42, WALL_START);
-        struct loop *view = vloop_view(v, 0);
-        seen[run][0] = loop_random(vloop_root(v));
+        struct virtual_loop *v = virtual_loop_new(42, WALL_START);
+        struct loop *view = virtual_loop_view_new(v, 0);
+        seen[run][0] = loop_random(virtual_loop_root(v));
         seen[run][1] = loop_random(view);
         seen[run][2] = loop_random(view);
-        vloop_view_free(view);
-        vloop_free(v);
+        virtual_loop_view_free(view);
+        virtual_loop_free(v);
     }
     CHECK(memcmp(seen[0], seen[1], sizeof(seen[0])) == 0);
     CHECK(seen[0][0] != seen[0][1]);
     CHECK(seen[0][1] != seen[0][2]);
 }
 
-TEST(vloop_frozen_view_waits_and_catches_up_in_order)
+TEST(virtual_loop_frozen_view_waits_and_catches_up_in_order)
 {
-    struct vloop *v = vloop_new(1, WALL_START);
-    struct loop *view = vloop_view(v, 0);
+    struct virtual_loop *v = virtual_loop_new(1, WALL_START);
+    struct loop *view = virtual_loop_view_new(v, 0);
     struct probe probe = { 0 };
     struct mark m[5];
     for (int i = 0; i < 4; i++) {
         mark_init(&m[i], &probe, view, (char)('a' + i));
     }
-    mark_init(&m[4], &probe, vloop_root(v), 'R');
+    mark_init(&m[4], &probe, virtual_loop_root(v), 'R');
     loop_timer_set(&m[2].timer, SECONDS(7));
     loop_timer_set(&m[0].timer, SECONDS(5));
     loop_timer_set(&m[1].timer, SECONDS(6));
     loop_timer_set(&m[3].timer, SECONDS(30));
     loop_timer_set(&m[4].timer, SECONDS(8));
-    vloop_freeze(view, true);
-    CHECK(vloop_frozen(view));
-    CHECK_EQ(vloop_run(v, SECONDS(20)), 1);
+    virtual_loop_freeze(view, true);
+    CHECK(virtual_loop_is_frozen(view));
+    CHECK_EQ(virtual_loop_run(v, SECONDS(20)), 1);
     CHECK_STR(probe.fired, "R");
-    CHECK_EQ(vloop_armed(v), 4);
+    CHECK_EQ(virtual_loop_armed(v), 4);
     loop_timer_stop(&m[1].timer);             /* a held timer can still be stopped, */
     loop_timer_set(&m[0].timer, SECONDS(19)); /* … and set anew */
-    vloop_check(v);
-    vloop_freeze(view, false);
-    vloop_check(v);
-    CHECK_EQ(vloop_next(v), SECONDS(20));
-    CHECK_EQ(vloop_run(v, MINUTES(1)), 3);
+    virtual_loop_check(v);
+    virtual_loop_freeze(view, false);
+    virtual_loop_check(v);
+    CHECK_EQ(virtual_loop_next(v), SECONDS(20));
+    CHECK_EQ(virtual_loop_run(v, MINUTES(1)), 3);
     CHECK_STR(probe.fired, "Rcad");
     CHECK_EQ(m[2].seen, SECONDS(20));
     CHECK_EQ(m[3].seen, SECONDS(30));
-    vloop_view_free(view);
-    vloop_free(v);
+    virtual_loop_view_free(view);
+    virtual_loop_free(v);
 }
 
-TEST(vloop_drift_moves_clock_and_timers)
+TEST(virtual_loop_drift_moves_clock_and_timers)
 {
-    struct vloop *v = vloop_new(1, WALL_START);
-    struct loop *view = vloop_view(v, 0);
+    struct virtual_loop *v = virtual_loop_new(1, WALL_START);
+    struct loop *view = virtual_loop_view_new(v, 0);
     struct probe probe = { 0 };
     struct mark m;
     mark_init(&m, &probe, view, 'a');
     loop_timer_set(&m.timer, SECONDS(1100));
-    vloop_drift(view, 100000); /* 10 % fast */
-    CHECK_EQ(vloop_next(v), SECONDS(1000));
-    CHECK(vloop_step(v, HOURS(1)));
-    CHECK_EQ(vloop_now(v), SECONDS(1000));
+    virtual_loop_set_drift(view, 100000); /* 10 % fast */
+    CHECK_EQ(virtual_loop_next(v), SECONDS(1000));
+    CHECK(virtual_loop_step(v, HOURS(1)));
+    CHECK_EQ(virtual_loop_now(v), SECONDS(1000));
     CHECK_EQ(m.seen, SECONDS(1100));
     CHECK_EQ(loop_wall(view), WALL_START + SECONDS(1100));
-    vloop_drift(view, 0); /* true again, and what was gained stays */
+    virtual_loop_set_drift(view, 0); /* true again, and what was gained stays */
     loop_timer_set(&m.timer, SECONDS(1200));
-    CHECK_EQ(vloop_next(v), SECONDS(1100));
+    CHECK_EQ(virtual_loop_next(v), SECONDS(1100));
     loop_timer_set(&m.timer, USEC_NEVER);
-    CHECK_EQ(vloop_next(v), USEC_NEVER);
-    vloop_drift(view, -20);
-    CHECK_EQ(vloop_next(v), USEC_NEVER);
+    CHECK_EQ(virtual_loop_next(v), USEC_NEVER);
+    virtual_loop_set_drift(view, -20);
+    CHECK_EQ(virtual_loop_next(v), USEC_NEVER);
     loop_timer_stop(&m.timer);
-    vloop_view_free(view);
-    vloop_free(v);
+    virtual_loop_view_free(view);
+    virtual_loop_free(v);
 }
 
 #define STRESS_TIMERS 64
 
 struct stress {
-    struct vloop *v;
+    struct virtual_loop *v;
     struct loop *views[4]; /* the first is the root */
     struct mark_plain {
         struct stress *stress;
@@ -221,7 +221,7 @@ struct stress {
     struct rng *rng;
 };
 
-static void stress_on_fire(void *ctx, const struct vloop_event *event)
+static void stress_on_fire(void *ctx, const struct virtual_loop_event *event)
 {
     struct stress *s = ctx;
     CHECK(event->now >= s->last);
@@ -253,30 +253,31 @@ static void stress_act(struct stress *s)
         loop_timer_stop(&m->timer);
         break;
     case 1:
-        vloop_freeze(view, !vloop_frozen(view));
+        virtual_loop_freeze(view, !virtual_loop_is_frozen(view));
         break;
     case 2:
-        vloop_drift(view, (int32_t)rng_below(s->rng, 2 * VLOOP_DRIFT_MAX + 1) - VLOOP_DRIFT_MAX);
+        virtual_loop_set_drift(view, (int32_t)rng_below(s->rng, 2 * VIRTUAL_LOOP_DRIFT_MAX + 1) -
+                                         VIRTUAL_LOOP_DRIFT_MAX);
         break;
     case 3:
     case 4:
-        (void)vloop_run(s->v, vloop_now(s->v) + rng_usec(s->rng, 0, SECONDS(1)));
+        (void)virtual_loop_run(s->v, virtual_loop_now(s->v) + rng_usec(s->rng, 0, SECONDS(1)));
         break;
     default:
         m->due = loop_now(m->timer.loop) + rng_usec(s->rng, -SECONDS(1), SECONDS(3));
         loop_timer_set(&m->timer, m->due);
         break;
     }
-    vloop_check(s->v);
+    virtual_loop_check(s->v);
 }
 
 static uint64_t stress_run(struct rng *rng)
 {
-    struct stress s = { .v = vloop_new(rng_next(rng), WALL_START), .rng = rng };
-    vloop_trace(s.v, stress_on_fire, &s);
-    s.views[0] = vloop_root(s.v);
+    struct stress s = { .v = virtual_loop_new(rng_next(rng), WALL_START), .rng = rng };
+    virtual_loop_trace(s.v, stress_on_fire, &s);
+    s.views[0] = virtual_loop_root(s.v);
     for (int i = 1; i < 4; i++) {
-        s.views[i] = vloop_view(s.v, 0);
+        s.views[i] = virtual_loop_view_new(s.v, 0);
     }
     for (uint32_t i = 0; i < STRESS_TIMERS; i++) {
         s.timers[i].stress = &s;
@@ -286,28 +287,28 @@ static uint64_t stress_run(struct rng *rng)
         stress_act(&s);
     }
     for (int i = 1; i < 4; i++) {
-        vloop_freeze(s.views[i], false);
+        virtual_loop_freeze(s.views[i], false);
     }
     /* Whatever was set and not stopped has fired in the end. */
-    (void)vloop_run(s.v, vloop_now(s.v) + DAYS(1));
-    CHECK_EQ(vloop_armed(s.v), 0);
+    (void)virtual_loop_run(s.v, virtual_loop_now(s.v) + DAYS(1));
+    CHECK_EQ(virtual_loop_armed(s.v), 0);
     for (uint32_t i = 0; i < STRESS_TIMERS; i++) {
         loop_timer_done(&s.timers[i].timer);
     }
     for (int i = 1; i < 4; i++) {
-        vloop_view_free(s.views[i]);
+        virtual_loop_view_free(s.views[i]);
     }
-    vloop_free(s.v);
+    virtual_loop_free(s.v);
     return s.hash;
 }
 
 /* Whatever is set, stopped, frozen and drifted: nothing fires early, twice or out of order. */
-PROPERTY(vloop_keeps_order_and_promises)
+PROPERTY(virtual_loop_keeps_order_and_promises)
 {
     (void)stress_run(rng);
 }
 
-PROPERTY(vloop_repeats_a_run_from_its_seed)
+PROPERTY(virtual_loop_repeats_a_run_from_its_seed)
 {
     uint64_t seed = rng_next(rng);
     struct rng first;

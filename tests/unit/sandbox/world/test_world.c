@@ -7,51 +7,52 @@
 
 #define WALL_START SECONDS(1700000000)
 
-struct scene {
-    struct vloop *v;
+struct world_fixture {
+    struct virtual_loop *v;
     struct apiserver *server;
     struct world *world;
     struct arena memory;
     uint64_t hash;
 };
 
-static void scene_on_commit(void *ctx, const struct apiserver_commit *commit)
+static void world_fixture_on_commit(void *ctx, const struct apiserver_commit *commit)
 {
-    struct scene *s = ctx;
+    struct world_fixture *s = ctx;
     static const uint64_t key[2] = { 1, 2 };
-    s->hash =
-        s->hash * 31 + map_hash(key, commit->name) + commit->version + (uint64_t)vloop_now(s->v);
+    s->hash = s->hash * 31 + map_hash(key, commit->name) + commit->version +
+              (uint64_t)virtual_loop_now(s->v);
 }
 
-static void scene_init_with(struct scene *s, const struct world_config *config)
+static void world_fixture_init_with(struct world_fixture *s, const struct world_config *config)
 {
-    *s = (struct scene){ .v = vloop_new(config->seed, WALL_START) };
-    s->server = apiserver_new(vloop_root(s->v), config->seed);
-    s->world = world_new(vloop_root(s->v), s->server, config);
-    world_on_commit(s->world, scene_on_commit, s);
+    *s = (struct world_fixture){ .v = virtual_loop_new(config->seed, WALL_START) };
+    s->server = apiserver_new(virtual_loop_root(s->v), config->seed);
+    s->world = world_new(virtual_loop_root(s->v), s->server, config);
+    world_on_commit(s->world, world_fixture_on_commit, s);
 }
 
-static void scene_init(struct scene *s, uint32_t nodes)
+static void world_fixture_init(struct world_fixture *s, uint32_t nodes)
 {
-    scene_init_with(s, &(struct world_config){ .seed = 1, .nodes = nodes, .zones = 3 });
+    world_fixture_init_with(s, &(struct world_config){ .seed = 1, .nodes = nodes, .zones = 3 });
 }
 
-static void scene_done(struct scene *s)
+static void world_fixture_done(struct world_fixture *s)
 {
     apiserver_check(s->server);
     world_free(s->world);
     apiserver_free(s->server);
     arena_done(&s->memory);
-    CHECK_EQ(vloop_armed(s->v), 0);
-    vloop_free(s->v);
+    CHECK_EQ(virtual_loop_armed(s->v), 0);
+    virtual_loop_free(s->v);
 }
 
-static void scene_run(struct scene *s, usec_t duration)
+static void world_fixture_run(struct world_fixture *s, usec_t duration)
 {
-    (void)vloop_run(s->v, vloop_now(s->v) + duration);
+    (void)virtual_loop_run(s->v, virtual_loop_now(s->v) + duration);
 }
 
-static int scene_send(struct scene *s, const char *method, const char *path, const char *body)
+static int world_fixture_send(struct world_fixture *s, const char *method, const char *path,
+                              const char *body)
 {
     struct apiserver_request request = {
         .method = str_from(method),
@@ -68,20 +69,20 @@ static int scene_send(struct scene *s, const char *method, const char *path, con
     return reply.status;
 }
 
-static void scene_world(struct scene *s, const char *yaml)
+static void world_fixture_world(struct world_fixture *s, const char *yaml)
 {
     struct world_config config = { 0 };
     struct str *objects;
     uint32_t n;
     struct err err = { 0 };
     if (world_file_read(str_from(yaml), &s->memory, &config, &objects, &n, &err) != 0 ||
-        world_create(s->world, objects, n, &err) != 0) {
+        world_create_objects(s->world, objects, n, &err) != 0) {
         check_fail(__FILE__, __LINE__, "%s", err.msg);
     }
 }
 
-static int64_t scene_number(struct scene *s, const char *group, const char *plural,
-                            const char *name, const char *path)
+static int64_t world_fixture_number(struct world_fixture *s, const char *group, const char *plural,
+                                    const char *name, const char *path)
 {
     int64_t n = 0;
     const struct jval *object = apiserver_find(s->server, str_from(group), str_from(plural),
@@ -91,7 +92,7 @@ static int64_t scene_number(struct scene *s, const char *group, const char *plur
     return n;
 }
 
-static struct str scene_node_condition(struct scene *s, const char *node)
+static struct str world_fixture_node_condition(struct world_fixture *s, const char *node)
 {
     const struct jval *object =
         apiserver_find(s->server, STR(""), STR("nodes"), STR(""), str_from(node));
@@ -103,7 +104,7 @@ static struct str scene_node_condition(struct scene *s, const char *node)
     return STR("absent");
 }
 
-static uint32_t scene_taints(struct scene *s, const char *node)
+static uint32_t world_fixture_taints(struct world_fixture *s, const char *node)
 {
     const struct jval *taints = jval_at(
         apiserver_find(s->server, STR(""), STR("nodes"), STR(""), str_from(node)), "spec.taints");
@@ -111,7 +112,7 @@ static uint32_t scene_taints(struct scene *s, const char *node)
 }
 
 /* Pods by node, and what kinds of owner they have. */
-struct census {
+struct pod_census {
     const char *node; /* NULL: all */
     const char *owner_kind;
     uint32_t pods;
@@ -122,7 +123,7 @@ struct census {
 
 static void census_visit(void *ctx, const struct jval *pod)
 {
-    struct census *c = ctx;
+    struct pod_census *c = ctx;
     struct str node = jval_str(jval_at(pod, "spec.nodeName"));
     const struct jval *owner = jval_first(jval_at(pod, "metadata.ownerReferences"));
     if ((c->node != NULL && !str_eq(node, str_from(c->node))) ||
@@ -142,15 +143,16 @@ static void census_visit(void *ctx, const struct jval *pod)
                    STR_ARG(name));
 }
 
-static struct census scene_pods(struct scene *s, const char *node, const char *owner_kind)
+static struct pod_census world_fixture_pods(struct world_fixture *s, const char *node,
+                                            const char *owner_kind)
 {
-    struct census c = { .node = node, .owner_kind = owner_kind };
+    struct pod_census c = { .node = node, .owner_kind = owner_kind };
     apiserver_each(s->server, STR(""), STR("pods"), STR(""), census_visit, &c);
     return c;
 }
 
 struct evictor {
-    struct scene *s;
+    struct world_fixture *s;
     const char *node;
     char paths[64][256];
     uint32_t n;
@@ -171,7 +173,7 @@ static void evictor_visit(void *ctx, const struct jval *pod)
 }
 
 /* Tries to evict every pod of the node but daemons; answers how many the budgets refused. */
-static uint32_t scene_evict(struct scene *s, const char *node)
+static uint32_t world_fixture_evict(struct world_fixture *s, const char *node)
 {
     struct evictor e = { .s = s, .node = node };
     uint32_t refused = 0;
@@ -186,7 +188,7 @@ static uint32_t scene_evict(struct scene *s, const char *node)
                        "{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":{"
                        "\"name\":\"" STR_FMT "\",\"namespace\":\"default\"}}",
                        STR_ARG(name));
-        int status = scene_send(s, "POST", e.paths[i], body);
+        int status = world_fixture_send(s, "POST", e.paths[i], body);
         CHECK(status == 201 || status == 429);
         refused += status == 429;
     }
@@ -195,10 +197,10 @@ static uint32_t scene_evict(struct scene *s, const char *node)
 
 TEST(world_nodes_are_as_a_kubelet_registers_them)
 {
-    struct scene s;
-    scene_init(&s, 4);
-    scene_run(&s, SECONDS(1));
-    CHECK_EQ(world_nodes(s.world), 4);
+    struct world_fixture s;
+    world_fixture_init(&s, 4);
+    world_fixture_run(&s, SECONDS(1));
+    CHECK_EQ(world_node_count(s.world), 4);
     const struct jval *node =
         apiserver_find(s.server, STR(""), STR("nodes"), STR(""), STR("node-002"));
     const struct jval *labels = jval_at(node, "metadata.labels");
@@ -206,294 +208,303 @@ TEST(world_nodes_are_as_a_kubelet_registers_them)
     CHECK_STR(jval_str(jval_get(labels, STR("topology.kubernetes.io/zone"))), "sandbox-b");
     CHECK_STR(jval_str(jval_at(node, "status.capacity.pods")), "110");
     CHECK_STR(jval_str(jval_at(node, "status.nodeInfo.kubeletVersion")), "v1.35.4");
-    CHECK_STR(scene_node_condition(&s, "node-004"), "True");
-    CHECK_EQ(scene_taints(&s, "node-004"), 0);
-    scene_done(&s);
+    CHECK_STR(world_fixture_node_condition(&s, "node-004"), "True");
+    CHECK_EQ(world_fixture_taints(&s, "node-004"), 0);
+    world_fixture_done(&s);
 }
 
 TEST(world_without_events_and_heartbeats_costs_nothing)
 {
-    struct scene s;
-    scene_init(&s, 10);
-    scene_run(&s, MINUTES(1));
-    uint64_t requests = world_requests(s.world);
-    CHECK_EQ(vloop_run(s.v, vloop_now(s.v) + DAYS(30)), 0);
-    CHECK_EQ(world_requests(s.world), requests);
-    scene_done(&s);
+    struct world_fixture s;
+    world_fixture_init(&s, 10);
+    world_fixture_run(&s, MINUTES(1));
+    uint64_t requests = world_requests_sent(s.world);
+    CHECK_EQ(virtual_loop_run(s.v, virtual_loop_now(s.v) + DAYS(30)), 0);
+    CHECK_EQ(world_requests_sent(s.world), requests);
+    world_fixture_done(&s);
 }
 
 TEST(world_heartbeats_renew_leases_and_status)
 {
-    struct scene s;
-    scene_init_with(
+    struct world_fixture s;
+    world_fixture_init_with(
         &s, &(struct world_config){ .seed = 1, .nodes = 3, .heartbeats = WORLD_HEARTBEATS_BOTH });
-    scene_run(&s, HOURS(1));
-    uint64_t before = world_requests(s.world);
-    scene_run(&s, HOURS(1));
+    world_fixture_run(&s, HOURS(1));
+    uint64_t before = world_requests_sent(s.world);
+    world_fixture_run(&s, HOURS(1));
     /* 360 leases and 12 statuses for each of three */
-    uint64_t beats = world_requests(s.world) - before;
+    uint64_t beats = world_requests_sent(s.world) - before;
     CHECK(beats >= 3 * 370 && beats <= 3 * 374);
     const struct jval *lease = apiserver_find(s.server, STR("coordination.k8s.io"), STR("leases"),
                                               STR("kube-node-lease"), STR("node-001"));
     CHECK_STR(jval_str(jval_at(lease, "spec.holderIdentity")), "node-001");
-    scene_done(&s);
+    world_fixture_done(&s);
 }
 
 TEST(world_deployment_becomes_available_and_spreads)
 {
-    struct scene s;
-    scene_init(&s, 3);
-    scene_world(&s, "workloads: [{name: web, replicas: 6}]");
-    scene_run(&s, SECONDS(1));
-    CHECK_EQ(scene_number(&s, "apps", "deployments", "web", "status.replicas"), 6);
-    CHECK_EQ(scene_number(&s, "apps", "deployments", "web", "status.readyReplicas"), 0);
-    scene_run(&s, SECONDS(10));
-    CHECK_EQ(scene_number(&s, "apps", "deployments", "web", "status.readyReplicas"), 6);
-    CHECK_EQ(scene_number(&s, "apps", "deployments", "web", "status.updatedReplicas"), 6);
-    CHECK_EQ(scene_number(&s, "apps", "deployments", "web", "status.observedGeneration"), 1);
-    CHECK_EQ(scene_pods(&s, "node-001", NULL).ready, 2);
-    CHECK_EQ(scene_pods(&s, "node-002", NULL).ready, 2);
-    CHECK_EQ(scene_pods(&s, "node-003", NULL).ready, 2);
-    CHECK_EQ(scene_send(&s, "PATCH", "/apis/apps/v1/namespaces/default/deployments/web",
-                        "{\"spec\":{\"replicas\":2}}"),
+    struct world_fixture s;
+    world_fixture_init(&s, 3);
+    world_fixture_world(&s, "workloads: [{name: web, replicas: 6}]");
+    world_fixture_run(&s, SECONDS(1));
+    CHECK_EQ(world_fixture_number(&s, "apps", "deployments", "web", "status.replicas"), 6);
+    CHECK_EQ(world_fixture_number(&s, "apps", "deployments", "web", "status.readyReplicas"), 0);
+    world_fixture_run(&s, SECONDS(10));
+    CHECK_EQ(world_fixture_number(&s, "apps", "deployments", "web", "status.readyReplicas"), 6);
+    CHECK_EQ(world_fixture_number(&s, "apps", "deployments", "web", "status.updatedReplicas"), 6);
+    CHECK_EQ(world_fixture_number(&s, "apps", "deployments", "web", "status.observedGeneration"),
+             1);
+    CHECK_EQ(world_fixture_pods(&s, "node-001", NULL).ready, 2);
+    CHECK_EQ(world_fixture_pods(&s, "node-002", NULL).ready, 2);
+    CHECK_EQ(world_fixture_pods(&s, "node-003", NULL).ready, 2);
+    CHECK_EQ(world_fixture_send(&s, "PATCH", "/apis/apps/v1/namespaces/default/deployments/web",
+                                "{\"spec\":{\"replicas\":2}}"),
              200);
-    scene_run(&s, SECONDS(10));
-    CHECK_EQ(scene_pods(&s, NULL, NULL).pods, 2);
-    scene_done(&s);
+    world_fixture_run(&s, SECONDS(10));
+    CHECK_EQ(world_fixture_pods(&s, NULL, NULL).pods, 2);
+    world_fixture_done(&s);
 }
 
 TEST(world_deployment_rolls_out_a_new_template)
 {
-    struct scene s;
-    scene_init(&s, 3);
-    scene_world(&s, "workloads: [{name: web, replicas: 4}]");
-    scene_run(&s, SECONDS(10));
-    struct census before = scene_pods(&s, NULL, NULL);
-    CHECK_EQ(scene_send(&s, "PATCH", "/apis/apps/v1/namespaces/default/deployments/web",
-                        "{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{\"v\":\"2\"}}}}}"),
+    struct world_fixture s;
+    world_fixture_init(&s, 3);
+    world_fixture_world(&s, "workloads: [{name: web, replicas: 4}]");
+    world_fixture_run(&s, SECONDS(10));
+    struct pod_census before = world_fixture_pods(&s, NULL, NULL);
+    CHECK_EQ(world_fixture_send(
+                 &s, "PATCH", "/apis/apps/v1/namespaces/default/deployments/web",
+                 "{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{\"v\":\"2\"}}}}}"),
              200);
     for (int i = 0; i < 200; i++) {
-        scene_run(&s, MSECONDS(500));
+        world_fixture_run(&s, MSECONDS(500));
         /* a quarter of four may be missing, and one may be too many */
-        CHECK(scene_number(&s, "apps", "deployments", "web", "status.readyReplicas") >= 3);
+        CHECK(world_fixture_number(&s, "apps", "deployments", "web", "status.readyReplicas") >= 3);
     }
-    CHECK_EQ(scene_number(&s, "apps", "deployments", "web", "status.updatedReplicas"), 4);
-    CHECK_EQ(scene_number(&s, "apps", "deployments", "web", "status.replicas"), 4);
-    struct census after = scene_pods(&s, NULL, NULL);
+    CHECK_EQ(world_fixture_number(&s, "apps", "deployments", "web", "status.updatedReplicas"), 4);
+    CHECK_EQ(world_fixture_number(&s, "apps", "deployments", "web", "status.replicas"), 4);
+    struct pod_census after = world_fixture_pods(&s, NULL, NULL);
     CHECK_EQ(after.pods, 4);
     CHECK(!str_eq(str_from(before.names), str_from(after.names)));
-    scene_done(&s);
+    world_fixture_done(&s);
 }
 
 TEST(world_drain_respects_the_budget_and_pods_move)
 {
-    struct scene s;
-    scene_init(&s, 3);
-    scene_world(&s, "workloads:\n"
-                    "- {name: web, replicas: 3}\n"
-                    "- {name: agent, kind: DaemonSet}\n"
-                    "budgets: [{name: web, minAvailable: 3}]\n");
-    scene_run(&s, SECONDS(20));
-    CHECK_EQ(scene_pods(&s, NULL, "DaemonSet").ready, 3);
-    CHECK_EQ(scene_number(&s, "policy", "poddisruptionbudgets", "web", "status.disruptionsAllowed"),
+    struct world_fixture s;
+    world_fixture_init(&s, 3);
+    world_fixture_world(&s, "workloads:\n"
+                            "- {name: web, replicas: 3}\n"
+                            "- {name: agent, kind: DaemonSet}\n"
+                            "budgets: [{name: web, minAvailable: 3}]\n");
+    world_fixture_run(&s, SECONDS(20));
+    CHECK_EQ(world_fixture_pods(&s, NULL, "DaemonSet").ready, 3);
+    CHECK_EQ(world_fixture_number(&s, "policy", "poddisruptionbudgets", "web",
+                                  "status.disruptionsAllowed"),
              0);
-    CHECK_EQ(scene_number(&s, "policy", "poddisruptionbudgets", "web", "status.currentHealthy"), 3);
     CHECK_EQ(
-        scene_send(&s, "PATCH", "/api/v1/nodes/node-001", "{\"spec\":{\"unschedulable\":true}}"),
-        200);
-    scene_run(&s, SECONDS(1));
-    CHECK_EQ(scene_taints(&s, "node-001"), 1);
-    CHECK_EQ(scene_evict(&s, "node-001"), 1);
-    scene_run(&s, SECONDS(30));
-    CHECK_EQ(scene_pods(&s, "node-001", "ReplicaSet").pods, 1);
-    CHECK_EQ(scene_send(&s, "PATCH", "/apis/policy/v1/namespaces/default/poddisruptionbudgets/web",
-                        "{\"spec\":{\"minAvailable\":2}}"),
+        world_fixture_number(&s, "policy", "poddisruptionbudgets", "web", "status.currentHealthy"),
+        3);
+    CHECK_EQ(world_fixture_send(&s, "PATCH", "/api/v1/nodes/node-001",
+                                "{\"spec\":{\"unschedulable\":true}}"),
              200);
-    scene_run(&s, SECONDS(1));
-    CHECK_EQ(scene_evict(&s, "node-001"), 0);
-    scene_run(&s, SECONDS(30));
-    CHECK_EQ(scene_pods(&s, "node-001", "ReplicaSet").pods, 0);
-    CHECK_EQ(scene_pods(&s, "node-001", "DaemonSet").ready, 1);
-    CHECK_EQ(scene_pods(&s, NULL, "ReplicaSet").ready, 3);
-    CHECK_EQ(scene_number(&s, "policy", "poddisruptionbudgets", "web", "status.disruptionsAllowed"),
+    world_fixture_run(&s, SECONDS(1));
+    CHECK_EQ(world_fixture_taints(&s, "node-001"), 1);
+    CHECK_EQ(world_fixture_evict(&s, "node-001"), 1);
+    world_fixture_run(&s, SECONDS(30));
+    CHECK_EQ(world_fixture_pods(&s, "node-001", "ReplicaSet").pods, 1);
+    CHECK_EQ(world_fixture_send(&s, "PATCH",
+                                "/apis/policy/v1/namespaces/default/poddisruptionbudgets/web",
+                                "{\"spec\":{\"minAvailable\":2}}"),
+             200);
+    world_fixture_run(&s, SECONDS(1));
+    CHECK_EQ(world_fixture_evict(&s, "node-001"), 0);
+    world_fixture_run(&s, SECONDS(30));
+    CHECK_EQ(world_fixture_pods(&s, "node-001", "ReplicaSet").pods, 0);
+    CHECK_EQ(world_fixture_pods(&s, "node-001", "DaemonSet").ready, 1);
+    CHECK_EQ(world_fixture_pods(&s, NULL, "ReplicaSet").ready, 3);
+    CHECK_EQ(world_fixture_number(&s, "policy", "poddisruptionbudgets", "web",
+                                  "status.disruptionsAllowed"),
              1);
-    CHECK_EQ(
-        scene_send(&s, "PATCH", "/api/v1/nodes/node-001", "{\"spec\":{\"unschedulable\":null}}"),
-        200);
-    scene_run(&s, SECONDS(1));
-    CHECK_EQ(scene_taints(&s, "node-001"), 0);
-    scene_done(&s);
+    CHECK_EQ(world_fixture_send(&s, "PATCH", "/api/v1/nodes/node-001",
+                                "{\"spec\":{\"unschedulable\":null}}"),
+             200);
+    world_fixture_run(&s, SECONDS(1));
+    CHECK_EQ(world_fixture_taints(&s, "node-001"), 0);
+    world_fixture_done(&s);
 }
 
 TEST(world_pods_wait_for_a_place)
 {
-    struct scene s;
-    scene_init(&s, 1);
-    CHECK_EQ(
-        scene_send(&s, "PATCH", "/api/v1/nodes/node-001", "{\"spec\":{\"unschedulable\":true}}"),
-        200);
-    scene_world(&s, "workloads: [{name: web, replicas: 2}]");
-    scene_run(&s, MINUTES(1));
-    CHECK_EQ(scene_pods(&s, NULL, NULL).bound, 0);
-    CHECK_EQ(
-        scene_send(&s, "PATCH", "/api/v1/nodes/node-001", "{\"spec\":{\"unschedulable\":false}}"),
-        200);
-    scene_run(&s, SECONDS(10));
-    CHECK_EQ(scene_pods(&s, NULL, NULL).ready, 2);
-    scene_done(&s);
+    struct world_fixture s;
+    world_fixture_init(&s, 1);
+    CHECK_EQ(world_fixture_send(&s, "PATCH", "/api/v1/nodes/node-001",
+                                "{\"spec\":{\"unschedulable\":true}}"),
+             200);
+    world_fixture_world(&s, "workloads: [{name: web, replicas: 2}]");
+    world_fixture_run(&s, MINUTES(1));
+    CHECK_EQ(world_fixture_pods(&s, NULL, NULL).bound, 0);
+    CHECK_EQ(world_fixture_send(&s, "PATCH", "/api/v1/nodes/node-001",
+                                "{\"spec\":{\"unschedulable\":false}}"),
+             200);
+    world_fixture_run(&s, SECONDS(10));
+    CHECK_EQ(world_fixture_pods(&s, NULL, NULL).ready, 2);
+    world_fixture_done(&s);
 }
 
 TEST(world_reboot_takes_a_node_down_and_brings_it_back)
 {
-    struct scene s;
+    struct world_fixture s;
     struct err err = { 0 };
-    scene_init(&s, 2);
-    scene_world(&s, "workloads: [{name: web, replicas: 2}]");
-    scene_run(&s, SECONDS(10));
+    world_fixture_init(&s, 2);
+    world_fixture_world(&s, "workloads: [{name: web, replicas: 2}]");
+    world_fixture_run(&s, SECONDS(10));
     CHECK_EQ(world_reboot_node(s.world, STR("node-001"), &err), 0);
-    scene_run(&s, SECONDS(5));
-    CHECK_STR(scene_node_condition(&s, "node-001"), "False");
-    CHECK_EQ(scene_taints(&s, "node-001"), 2);
-    CHECK_EQ(scene_pods(&s, "node-001", NULL).ready, 0);
-    CHECK_EQ(scene_number(&s, "apps", "deployments", "web", "status.readyReplicas"), 1);
-    scene_run(&s, SECONDS(70));
-    CHECK_STR(scene_node_condition(&s, "node-001"), "True");
-    CHECK_EQ(scene_taints(&s, "node-001"), 0);
-    CHECK_EQ(scene_pods(&s, "node-001", NULL).ready, 1); /* the same pod, started again */
+    world_fixture_run(&s, SECONDS(5));
+    CHECK_STR(world_fixture_node_condition(&s, "node-001"), "False");
+    CHECK_EQ(world_fixture_taints(&s, "node-001"), 2);
+    CHECK_EQ(world_fixture_pods(&s, "node-001", NULL).ready, 0);
+    CHECK_EQ(world_fixture_number(&s, "apps", "deployments", "web", "status.readyReplicas"), 1);
+    world_fixture_run(&s, SECONDS(70));
+    CHECK_STR(world_fixture_node_condition(&s, "node-001"), "True");
+    CHECK_EQ(world_fixture_taints(&s, "node-001"), 0);
+    CHECK_EQ(world_fixture_pods(&s, "node-001", NULL).ready, 1); /* the same pod, started again */
     const struct jval *node =
         apiserver_find(s.server, STR(""), STR("nodes"), STR(""), STR("node-001"));
     CHECK(jval_get(jval_at(node, "metadata.annotations"), STR("sandbox.drydock.dev/reboot")) ==
           NULL);
     CHECK_EQ(world_reboot_node(s.world, STR("node-999"), &err), -ERR_NOTFOUND);
-    scene_done(&s);
+    world_fixture_done(&s);
 }
 
 TEST(world_dead_kubelet_makes_its_node_unknown_and_its_pods_leave)
 {
-    struct scene s;
+    struct world_fixture s;
     struct err err = { 0 };
-    scene_init(&s, 2);
-    scene_world(&s, "workloads: [{name: web, replicas: 2}]");
-    scene_run(&s, SECONDS(10));
+    world_fixture_init(&s, 2);
+    world_fixture_world(&s, "workloads: [{name: web, replicas: 2}]");
+    world_fixture_run(&s, SECONDS(10));
     CHECK_EQ(world_fail_node(s.world, STR("node-002"), &err), 0);
-    scene_run(&s, SECONDS(30));
-    CHECK_STR(scene_node_condition(&s, "node-002"), "True");
-    scene_run(&s, SECONDS(30));
-    CHECK_STR(scene_node_condition(&s, "node-002"), "Unknown");
-    CHECK_EQ(scene_pods(&s, "node-002", NULL).ready, 0);
-    scene_run(&s, MINUTES(6)); /* tolerated for five */
-    CHECK_EQ(scene_pods(&s, "node-001", NULL).ready, 2);
-    CHECK_EQ(scene_pods(&s, "node-002", NULL).pods, 1); /* nobody there to stop it */
+    world_fixture_run(&s, SECONDS(30));
+    CHECK_STR(world_fixture_node_condition(&s, "node-002"), "True");
+    world_fixture_run(&s, SECONDS(30));
+    CHECK_STR(world_fixture_node_condition(&s, "node-002"), "Unknown");
+    CHECK_EQ(world_fixture_pods(&s, "node-002", NULL).ready, 0);
+    world_fixture_run(&s, MINUTES(6)); /* tolerated for five */
+    CHECK_EQ(world_fixture_pods(&s, "node-001", NULL).ready, 2);
+    CHECK_EQ(world_fixture_pods(&s, "node-002", NULL).pods, 1); /* nobody there to stop it */
     CHECK_EQ(world_recover_node(s.world, STR("node-002"), &err), 0);
-    scene_run(&s, MINUTES(1));
-    CHECK_STR(scene_node_condition(&s, "node-002"), "True");
-    CHECK_EQ(scene_pods(&s, "node-002", NULL).pods, 0);
-    CHECK_EQ(scene_taints(&s, "node-002"), 0);
-    scene_done(&s);
+    world_fixture_run(&s, MINUTES(1));
+    CHECK_STR(world_fixture_node_condition(&s, "node-002"), "True");
+    CHECK_EQ(world_fixture_pods(&s, "node-002", NULL).pods, 0);
+    CHECK_EQ(world_fixture_taints(&s, "node-002"), 0);
+    world_fixture_done(&s);
 }
 
 TEST(world_node_can_be_added_and_removed)
 {
-    struct scene s;
+    struct world_fixture s;
     struct err err = { 0 };
-    scene_init(&s, 1);
-    scene_world(&s, "workloads: [{name: web, replicas: 1}, {name: agent, kind: DaemonSet}]");
-    scene_run(&s, SECONDS(10));
+    world_fixture_init(&s, 1);
+    world_fixture_world(&s,
+                        "workloads: [{name: web, replicas: 1}, {name: agent, kind: DaemonSet}]");
+    world_fixture_run(&s, SECONDS(10));
     CHECK_EQ(world_add_node(s.world, STR(""), &err), 0);
     CHECK_EQ(world_add_node(s.world, STR("node-001"), &err), -ERR_CONFLICT);
-    scene_run(&s, SECONDS(5));
-    CHECK_STR(scene_node_condition(&s, "node-002"), "False");
-    scene_run(&s, SECONDS(40));
-    CHECK_STR(scene_node_condition(&s, "node-002"), "True");
-    CHECK_EQ(scene_pods(&s, "node-002", "DaemonSet").ready, 1);
+    world_fixture_run(&s, SECONDS(5));
+    CHECK_STR(world_fixture_node_condition(&s, "node-002"), "False");
+    world_fixture_run(&s, SECONDS(40));
+    CHECK_STR(world_fixture_node_condition(&s, "node-002"), "True");
+    CHECK_EQ(world_fixture_pods(&s, "node-002", "DaemonSet").ready, 1);
     CHECK_EQ(world_remove_node(s.world, STR("node-001"), &err), 0);
-    scene_run(&s, MINUTES(3));
-    CHECK_EQ(world_nodes(s.world), 1);
-    CHECK_EQ(scene_pods(&s, "node-001", NULL).pods, 0);
-    CHECK_EQ(scene_pods(&s, "node-002", "ReplicaSet").ready, 1);
-    scene_done(&s);
+    world_fixture_run(&s, MINUTES(3));
+    CHECK_EQ(world_node_count(s.world), 1);
+    CHECK_EQ(world_fixture_pods(&s, "node-001", NULL).pods, 0);
+    CHECK_EQ(world_fixture_pods(&s, "node-002", "ReplicaSet").ready, 1);
+    world_fixture_done(&s);
 }
 
 TEST(world_node_made_by_hand_gets_a_machine)
 {
-    struct scene s;
-    scene_init(&s, 1);
-    CHECK_EQ(
-        scene_send(&s, "POST", "/api/v1/nodes",
-                   "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"mine\"}}"),
-        201);
-    scene_run(&s, SECONDS(5));
-    CHECK_STR(scene_node_condition(&s, "mine"), "False");
-    scene_run(&s, SECONDS(40));
-    CHECK_STR(scene_node_condition(&s, "mine"), "True");
-    scene_done(&s);
+    struct world_fixture s;
+    world_fixture_init(&s, 1);
+    CHECK_EQ(world_fixture_send(
+                 &s, "POST", "/api/v1/nodes",
+                 "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"mine\"}}"),
+             201);
+    world_fixture_run(&s, SECONDS(5));
+    CHECK_STR(world_fixture_node_condition(&s, "mine"), "False");
+    world_fixture_run(&s, SECONDS(40));
+    CHECK_STR(world_fixture_node_condition(&s, "mine"), "True");
+    world_fixture_done(&s);
 }
 
 TEST(world_statefulset_keeps_order_and_names)
 {
-    struct scene s;
-    scene_init(&s, 3);
-    scene_world(&s, "workloads: [{name: db, kind: StatefulSet, replicas: 3}]");
-    scene_run(&s, MSECONDS(500));
-    CHECK_STR(scene_pods(&s, NULL, NULL).names, "db-0");
-    scene_run(&s, SECONDS(30));
-    CHECK_STR(scene_pods(&s, NULL, NULL).names, "db-0 db-1 db-2");
-    CHECK_EQ(scene_number(&s, "apps", "statefulsets", "db", "status.readyReplicas"), 3);
-    CHECK_EQ(scene_send(&s, "DELETE", "/api/v1/namespaces/default/pods/db-1", ""), 200);
-    scene_run(&s, SECONDS(30));
-    CHECK_STR(scene_pods(&s, NULL, NULL).names, "db-0 db-1 db-2");
-    CHECK_EQ(scene_send(&s, "PATCH", "/apis/apps/v1/namespaces/default/statefulsets/db",
-                        "{\"spec\":{\"replicas\":1}}"),
+    struct world_fixture s;
+    world_fixture_init(&s, 3);
+    world_fixture_world(&s, "workloads: [{name: db, kind: StatefulSet, replicas: 3}]");
+    world_fixture_run(&s, MSECONDS(500));
+    CHECK_STR(world_fixture_pods(&s, NULL, NULL).names, "db-0");
+    world_fixture_run(&s, SECONDS(30));
+    CHECK_STR(world_fixture_pods(&s, NULL, NULL).names, "db-0 db-1 db-2");
+    CHECK_EQ(world_fixture_number(&s, "apps", "statefulsets", "db", "status.readyReplicas"), 3);
+    CHECK_EQ(world_fixture_send(&s, "DELETE", "/api/v1/namespaces/default/pods/db-1", ""), 200);
+    world_fixture_run(&s, SECONDS(30));
+    CHECK_STR(world_fixture_pods(&s, NULL, NULL).names, "db-0 db-1 db-2");
+    CHECK_EQ(world_fixture_send(&s, "PATCH", "/apis/apps/v1/namespaces/default/statefulsets/db",
+                                "{\"spec\":{\"replicas\":1}}"),
              200);
-    scene_run(&s, SECONDS(1));
-    CHECK_EQ(scene_pods(&s, NULL, NULL).pods, 3); /* db-2 is going, db-1 waits for it */
-    scene_run(&s, SECONDS(30));
-    CHECK_STR(scene_pods(&s, NULL, NULL).names, "db-0");
-    scene_done(&s);
+    world_fixture_run(&s, SECONDS(1));
+    CHECK_EQ(world_fixture_pods(&s, NULL, NULL).pods, 3); /* db-2 is going, db-1 waits for it */
+    world_fixture_run(&s, SECONDS(30));
+    CHECK_STR(world_fixture_pods(&s, NULL, NULL).names, "db-0");
+    world_fixture_done(&s);
 }
 
 TEST(world_job_completes_and_cronjob_makes_jobs)
 {
-    struct scene s;
-    scene_init(&s, 2);
-    scene_world(&s, "workloads: [{name: load, kind: Job, replicas: 3}]\n"
-                    "objects:\n"
-                    "- apiVersion: batch/v1\n"
-                    "  kind: CronJob\n"
-                    "  metadata: {name: tick, namespace: default}\n"
-                    "  spec:\n"
-                    "    schedule: '*/10 * * * *'\n"
-                    "    jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: "
-                    "[{name: main, image: x}]}}}}\n");
-    scene_run(&s, SECONDS(5));
-    CHECK_EQ(scene_number(&s, "batch", "jobs", "load", "status.active"), 1);
-    scene_run(&s, MINUTES(2));
-    CHECK_EQ(scene_number(&s, "batch", "jobs", "load", "status.succeeded"), 3);
+    struct world_fixture s;
+    world_fixture_init(&s, 2);
+    world_fixture_world(
+        &s, "workloads: [{name: load, kind: Job, replicas: 3}]\n"
+            "objects:\n"
+            "- apiVersion: batch/v1\n"
+            "  kind: CronJob\n"
+            "  metadata: {name: tick, namespace: default}\n"
+            "  spec:\n"
+            "    schedule: '*/10 * * * *'\n"
+            "    jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: "
+            "[{name: main, image: x}]}}}}\n");
+    world_fixture_run(&s, SECONDS(5));
+    CHECK_EQ(world_fixture_number(&s, "batch", "jobs", "load", "status.active"), 1);
+    world_fixture_run(&s, MINUTES(2));
+    CHECK_EQ(world_fixture_number(&s, "batch", "jobs", "load", "status.succeeded"), 3);
     const struct jval *job =
         apiserver_find(s.server, STR("batch"), STR("jobs"), STR("default"), STR("load"));
     CHECK(jval_at(job, "status.completionTime") != NULL);
     CHECK_EQ(apiserver_count(s.server, STR("batch"), STR("jobs")), 1);
-    scene_run(&s, HOURS(1));
+    world_fixture_run(&s, HOURS(1));
     CHECK_EQ(apiserver_count(s.server, STR("batch"), STR("jobs")), 1 + 6);
-    scene_done(&s);
+    world_fixture_done(&s);
 }
 
 TEST(world_namespaces_get_what_pods_need)
 {
-    struct scene s;
-    scene_init(&s, 1);
-    scene_world(&s, "namespaces: [shop]\nworkloads: [{name: web, namespace: shop}]");
-    scene_run(&s, SECONDS(10));
+    struct world_fixture s;
+    world_fixture_init(&s, 1);
+    world_fixture_world(&s, "namespaces: [shop]\nworkloads: [{name: web, namespace: shop}]");
+    world_fixture_run(&s, SECONDS(10));
     CHECK(apiserver_find(s.server, STR(""), STR("serviceaccounts"), STR("shop"), STR("default")) !=
           NULL);
     CHECK(apiserver_find(s.server, STR(""), STR("configmaps"), STR("shop"),
                          STR("kube-root-ca.crt")) != NULL);
-    CHECK_EQ(scene_pods(&s, NULL, NULL).ready, 1);
-    CHECK_EQ(scene_send(&s, "DELETE", "/api/v1/namespaces/shop", ""), 200);
-    scene_run(&s, MINUTES(1));
+    CHECK_EQ(world_fixture_pods(&s, NULL, NULL).ready, 1);
+    CHECK_EQ(world_fixture_send(&s, "DELETE", "/api/v1/namespaces/shop", ""), 200);
+    world_fixture_run(&s, MINUTES(1));
     CHECK(apiserver_find(s.server, STR(""), STR("namespaces"), STR(""), STR("shop")) == NULL);
-    CHECK_EQ(scene_pods(&s, NULL, NULL).pods, 0);
-    scene_done(&s);
+    CHECK_EQ(world_fixture_pods(&s, NULL, NULL).pods, 0);
+    world_fixture_done(&s);
 }
 
 /* Numbers as the disruption controller of Kubernetes 1.35 gives them. */
@@ -509,23 +520,24 @@ TEST(world_budget_counts_as_the_real_controller)
         { "maxUnavailable: 9", 5, 0, 5 },     { "minAvailable: '100%'", 5, 5, 0 },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct scene s;
+        struct world_fixture s;
         char yaml[256];
-        scene_init(&s, 3);
+        world_fixture_init(&s, 3);
         (void)snprintf(yaml, sizeof(yaml),
                        "workloads: [{name: web, replicas: 5}]\nbudgets: [{name: web, %s}]",
                        cases[i].spec);
-        scene_world(&s, yaml);
-        scene_run(&s, SECONDS(20));
+        world_fixture_world(&s, yaml);
+        world_fixture_run(&s, SECONDS(20));
         const char *kind = "poddisruptionbudgets";
-        CHECK_EQ(scene_number(&s, "policy", kind, "web", "status.expectedPods"), cases[i].expected);
-        CHECK_EQ(scene_number(&s, "policy", kind, "web", "status.desiredHealthy"),
+        CHECK_EQ(world_fixture_number(&s, "policy", kind, "web", "status.expectedPods"),
+                 cases[i].expected);
+        CHECK_EQ(world_fixture_number(&s, "policy", kind, "web", "status.desiredHealthy"),
                  cases[i].desired);
-        CHECK_EQ(scene_number(&s, "policy", kind, "web", "status.disruptionsAllowed"),
+        CHECK_EQ(world_fixture_number(&s, "policy", kind, "web", "status.disruptionsAllowed"),
                  cases[i].allowed);
-        CHECK_EQ(scene_number(&s, "policy", kind, "web", "status.currentHealthy"), 5);
-        CHECK_EQ(scene_number(&s, "policy", kind, "web", "status.observedGeneration"), 1);
-        scene_done(&s);
+        CHECK_EQ(world_fixture_number(&s, "policy", kind, "web", "status.currentHealthy"), 5);
+        CHECK_EQ(world_fixture_number(&s, "policy", kind, "web", "status.observedGeneration"), 1);
+        world_fixture_done(&s);
     }
 }
 
@@ -558,30 +570,31 @@ TEST(world_file_says_where_it_is_wrong)
     }
 }
 
-static uint64_t world_story(uint64_t seed)
+static uint64_t world_run_hash(uint64_t seed)
 {
-    struct scene s;
+    struct world_fixture s;
     struct err err = { 0 };
-    scene_init_with(&s, &(struct world_config){
-                            .seed = seed, .nodes = 5, .heartbeats = WORLD_HEARTBEATS_LEASE });
-    scene_world(&s, "workloads:\n"
-                    "- {name: web, replicas: 6}\n"
-                    "- {name: db, kind: StatefulSet, replicas: 2}\n"
-                    "- {name: agent, kind: DaemonSet}\n"
-                    "budgets: [{name: web, maxUnavailable: 1}]\n");
-    scene_run(&s, SECONDS(20));
+    world_fixture_init_with(
+        &s,
+        &(struct world_config){ .seed = seed, .nodes = 5, .heartbeats = WORLD_HEARTBEATS_LEASE });
+    world_fixture_world(&s, "workloads:\n"
+                            "- {name: web, replicas: 6}\n"
+                            "- {name: db, kind: StatefulSet, replicas: 2}\n"
+                            "- {name: agent, kind: DaemonSet}\n"
+                            "budgets: [{name: web, maxUnavailable: 1}]\n");
+    world_fixture_run(&s, SECONDS(20));
     CHECK_EQ(world_reboot_node(s.world, STR("node-003"), &err), 0);
-    (void)scene_evict(&s, "node-001"); /* whether budgets refuse does not matter here */
-    scene_run(&s, MINUTES(10));
+    (void)world_fixture_evict(&s, "node-001"); /* whether budgets refuse does not matter here */
+    world_fixture_run(&s, MINUTES(10));
     CHECK_EQ(world_fail_node(s.world, STR("node-002"), &err), 0);
-    scene_run(&s, MINUTES(10));
+    world_fixture_run(&s, MINUTES(10));
     uint64_t hash = s.hash;
-    scene_done(&s);
+    world_fixture_done(&s);
     return hash;
 }
 
 TEST(world_repeats_a_run_from_its_seed)
 {
-    CHECK(world_story(7) == world_story(7));
-    CHECK(world_story(7) != world_story(8));
+    CHECK(world_run_hash(7) == world_run_hash(7));
+    CHECK(world_run_hash(7) != world_run_hash(8));
 }
