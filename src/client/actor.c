@@ -4,11 +4,11 @@
 #include "kube/client.h"
 #include "kube/retry.h"
 
-#define TRIES_MAX 8u     /* races lost in a row: beyond that somebody fights us */
-#define LIST_MAX 100000u /* requests in one list; a cluster has some thousands */
+#define CONFLICT_RETRIES_MAX 8u /* races lost in a row: beyond that somebody fights us */
+#define LIST_MAX 100000u        /* requests in one list; a cluster has some thousands */
 #define WATCH_PAUSE_BASE MSECONDS(100)
 #define WATCH_PAUSE_MAX SECONDS(5)
-#define WAIT_PATIENCE MINUTES(15) /* a wait of days outlives the upgrade of a control plane */
+#define WAIT_RETRY_TIME MINUTES(15) /* a wait of days outlives the upgrade of a control plane */
 
 static const struct str types[] = {
     STR_INIT("node"),
@@ -17,7 +17,8 @@ static const struct str types[] = {
     STR_INIT("statefulset"),
 };
 
-int actor_init(struct actor *a, struct talk *talk, struct str client, struct err *err)
+int actor_init(struct actor *a, struct blocking_api *blocking_api, struct str client,
+               struct err *err)
 {
     CLEANUP(buf_done)
     struct buf why = { 0 };
@@ -28,28 +29,28 @@ int actor_init(struct actor *a, struct talk *talk, struct str client, struct err
         return err_set(err, ERR_INVALID, "client name '" STR_FMT "' cannot be a label: " STR_FMT,
                        STR_ARG(client), STR_ARG(buf_str(&why)));
     }
-    *a = (struct actor){ .talk = talk, .client = client };
+    *a = (struct actor){ .blocking_api = blocking_api, .client = client };
     return 0;
 }
 
 /* ── asking the server ─────────────────────────────────────────────────────────────────────── */
 
-static int actor_get(struct actor *a, struct str path, struct arena *out, struct talk_answer *ret,
-                     struct err *err)
+static int actor_get(struct actor *a, struct str path, struct arena *out,
+                     struct blocking_api_reply *ret, struct err *err)
 {
-    return talk_send(a->talk, &(struct api_request){ .verb = API_GET, .path = path }, out, ret,
-                     err);
+    return blocking_api_send(a->blocking_api,
+                             &(struct api_request){ .verb = API_GET, .path = path }, out, ret, err);
 }
 
-static int actor_refused(const struct talk_answer *answer, const char *what, struct err *err)
+static int actor_refused(const struct blocking_api_reply *answer, const char *what, struct err *err)
 {
     client_explain(answer->status, answer->body, NULL, err);
     return err_wrap(err, "%s", what);
 }
 
 /* A 200 whose body is JSON; everything else is an error. */
-static int actor_document(const struct talk_answer *answer, const char *what, struct arena *out,
-                          const struct jval **ret, struct err *err)
+static int actor_document(const struct blocking_api_reply *answer, const char *what,
+                          struct arena *out, const struct jval **ret, struct err *err)
 {
     if (answer->status != 200 && answer->status != 201) {
         return actor_refused(answer, what, err);
@@ -62,7 +63,7 @@ static int actor_document(const struct talk_answer *answer, const char *what, st
 static int actor_fetch(struct actor *a, struct str query, struct arena *out, struct record **ret,
                        uint32_t *ret_n, struct err *err)
 {
-    struct talk_answer answer;
+    struct blocking_api_reply answer;
     const struct jval *list;
     int r =
         actor_get(a, arena_concat(out, STR(MAINTENANCE_REQUESTS_PATH), query), out, &answer, err);
@@ -114,8 +115,8 @@ static int actor_fetch_own(struct actor *a, struct arena *out, struct record **r
     return actor_fetch(a, buf_str(&query), out, ret, ret_n, err);
 }
 
-static const struct record *actor_live(const struct record *records, uint32_t n,
-                                       const struct record_target *target)
+static const struct record *actor_find_live(const struct record *records, uint32_t n,
+                                            const struct record_target *target)
 {
     for (uint32_t i = 0; i < n; i++) {
         if (records[i].state != RECORD_COMPLETED && record_is_for(&records[i], target)) {
@@ -129,7 +130,7 @@ int actor_enabled(struct actor *a, struct str type, bool *ret, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct talk_answer answer;
+    struct blocking_api_reply answer;
     bool known = false;
     for (size_t i = 0; i < ARRAY_LEN(types); i++) {
         known = known || str_eq(type, types[i]);
@@ -158,7 +159,7 @@ int actor_find(struct actor *a, const struct record_target *target, struct arena
     if (r < 0) {
         return r;
     }
-    const struct record *live = actor_live(records, n, target);
+    const struct record *live = actor_find_live(records, n, target);
     if (live == NULL) {
         return err_set(err, ERR_NOTFOUND,
                        "'" STR_FMT "' has no live request for " STR_FMT " " STR_FMT,
@@ -175,7 +176,7 @@ static int actor_no_such_node(struct actor *a, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct talk_answer answer;
+    struct blocking_api_reply answer;
     const struct jval *list;
     int64_t remaining = 0;
     int r = actor_get(a, STR("/api/v1/nodes?limit=1"), &tmp, &answer, err);
@@ -207,7 +208,7 @@ static int actor_check_target(struct actor *a, struct record_target *target, str
         char c = target->name.p[i];
         buf_add_char(&lower, c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c);
     }
-    struct talk_answer answer;
+    struct blocking_api_reply answer;
     buf_add(&path, STR("/api/v1/nodes/"));
     client_add_segment(&path, buf_str(&lower));
     int r = actor_get(a, buf_str(&path), out, &answer, err);
@@ -240,16 +241,16 @@ static int actor_create(struct actor *a, const struct record_ask *ask, struct st
 {
     CLEANUP(buf_done)
     struct buf body = { 0 };
-    struct talk_answer answer;
+    struct blocking_api_reply answer;
     const struct jval *made;
     record_print_new(name, a->client, ask, &body);
-    int r = talk_send(a->talk,
-                      &(struct api_request){
-                          .verb = API_POST,
-                          .path = STR(MAINTENANCE_REQUESTS_PATH),
-                          .body = buf_str(&body),
-                      },
-                      out, &answer, err);
+    int r = blocking_api_send(a->blocking_api,
+                              &(struct api_request){
+                                  .verb = API_POST,
+                                  .path = STR(MAINTENANCE_REQUESTS_PATH),
+                                  .body = buf_str(&body),
+                              },
+                              out, &answer, err);
     if (r < 0) {
         return r;
     }
@@ -261,15 +262,15 @@ static int actor_create(struct actor *a, const struct record_ask *ask, struct st
     return r < 0 ? r : record_read(made, out, ret, err);
 }
 
-int actor_ask(struct actor *a, const struct record_ask *ask, struct arena *out, struct record *ret,
-              bool *ret_created, struct err *err)
+int actor_request(struct actor *a, const struct record_ask *ask, struct arena *out,
+                  struct record *ret, bool *ret_created, struct err *err)
 {
     struct record_ask wanted = *ask;
     const struct record_target *target = &ask->target;
     const struct request_name of = { a->client, target->type, target->space, target->name };
     struct str stem = request_name_stem(&of, out);
     uint32_t number = 0;
-    for (uint32_t i = 0; i < TRIES_MAX; i++) {
+    for (uint32_t i = 0; i < CONFLICT_RETRIES_MAX; i++) {
         struct record *records;
         uint32_t n;
         bool made;
@@ -277,7 +278,7 @@ int actor_ask(struct actor *a, const struct record_ask *ask, struct arena *out, 
         if (r < 0) {
             return r;
         }
-        const struct record *live = actor_live(records, n, &ask->target);
+        const struct record *live = actor_find_live(records, n, &ask->target);
         if (live != NULL) {
             *ret = *live;
             *ret_created = false;
@@ -314,7 +315,7 @@ static struct str actor_path(struct str name, struct arena *out)
 static int actor_read(struct actor *a, struct str name, struct str uid, struct arena *out,
                       struct record *ret, struct err *err)
 {
-    struct talk_answer answer;
+    struct blocking_api_reply answer;
     const struct jval *object;
     struct record found;
     int r = actor_get(a, actor_path(name, out), out, &answer, err);
@@ -343,51 +344,51 @@ static int actor_change(struct actor *a, const struct record *r, const struct re
 {
     CLEANUP(buf_done)
     struct buf body = { 0 };
-    struct talk_answer answer;
+    struct blocking_api_reply answer;
     const struct jval *object;
     record_print_change(r, change, &body);
-    int k = talk_send(a->talk,
-                      &(struct api_request){
-                          .verb = API_PATCH,
-                          .path = actor_path(r->name, out),
-                          .content_type = API_MERGE_PATCH,
-                          .body = buf_str(&body),
-                      },
-                      out, &answer, err);
+    int k = blocking_api_send(a->blocking_api,
+                              &(struct api_request){
+                                  .verb = API_PATCH,
+                                  .path = actor_path(r->name, out),
+                                  .content_type = API_MERGE_PATCH,
+                                  .body = buf_str(&body),
+                              },
+                              out, &answer, err);
     k = k < 0 ? k : actor_document(&answer, "write the request", out, &object, err);
     return k < 0 ? k : record_read(object, out, ret, err);
 }
 
 /* ── waiting ───────────────────────────────────────────────────────────────────────────────── */
 
-struct actor_follow {
+struct actor_wait_state {
     struct actor *actor;
     struct str name; /* borrowed, as the uid: from whoever waits */
     struct str uid;
     struct str phase; /* last told */
     struct str reason;
     struct str message;
-    struct arena told; /* keeps them */
+    struct arena reported; /* keeps them */
 };
 
-static void actor_tell(struct actor_follow *f, const struct record *r)
+static void actor_report_progress(struct actor_wait_state *f, const struct record *r)
 {
     bool same = str_eq(f->phase, r->phase) && str_eq(f->reason, r->reason) &&
                 str_eq(f->message, r->message);
-    if (f->actor->on_progress == NULL || (same && f->told.blocks != NULL)) {
+    if (f->actor->on_progress == NULL || (same && f->reported.blocks != NULL)) {
         return;
     }
-    arena_reset(&f->told);
-    f->phase = arena_str(&f->told, r->phase);
-    f->reason = arena_str(&f->told, r->reason);
-    f->message = arena_str(&f->told, r->message);
+    arena_reset(&f->reported);
+    f->phase = arena_str(&f->reported, r->phase);
+    f->reason = arena_str(&f->reported, r->reason);
+    f->message = arena_str(&f->reported, r->message);
     f->actor->on_progress(f->actor->ctx, r);
 }
 
 /* Whatever is not a request that still waits is looked at again by a live read. */
 static bool actor_on_line(void *ctx, struct str line)
 {
-    struct actor_follow *f = ctx;
+    struct actor_wait_state *f = ctx;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct err err = { 0 };
@@ -405,7 +406,7 @@ static bool actor_on_line(void *ctx, struct str line)
         r.state != RECORD_PENDING) {
         return true;
     }
-    actor_tell(f, &r);
+    actor_report_progress(f, &r);
     return false;
 }
 
@@ -431,7 +432,8 @@ static int actor_ended(const struct record *r, struct err *err)
 }
 
 /* What a live read shows: 1 = go on waiting. */
-static int actor_look(struct actor_follow *f, struct record *r, struct arena *out, struct err *err)
+static int actor_poll(struct actor_wait_state *f, struct record *r, struct arena *out,
+                      struct err *err)
 {
     arena_reset(out);
     int k = actor_read(f->actor, f->name, f->uid, out, r, err);
@@ -452,20 +454,20 @@ static int actor_look(struct actor_follow *f, struct record *r, struct arena *ou
     case RECORD_PENDING:
         break;
     }
-    actor_tell(f, r);
+    actor_report_progress(f, r);
     return 1;
 }
 
 /* While somebody waits, a server that does not answer is waited for, too. */
-static int actor_look_patiently(struct actor_follow *f, usec_t until, struct record *r,
-                                struct arena *out, struct err *err)
+static int actor_poll_with_retries(struct actor_wait_state *f, usec_t until, struct record *r,
+                                   struct arena *out, struct err *err)
 {
-    struct talk *talk = f->actor->talk;
-    usec_t patience = talk->patience;
-    usec_t left = MAX(until - loop_now(talk->loop), SECONDS(1));
-    talk->patience = MIN(WAIT_PATIENCE, left);
-    int k = actor_look(f, r, out, err);
-    talk->patience = patience;
+    struct blocking_api *blocking_api = f->actor->blocking_api;
+    usec_t retry_time = blocking_api->retry_time;
+    usec_t left = MAX(until - loop_now(blocking_api->loop), SECONDS(1));
+    blocking_api->retry_time = MIN(WAIT_RETRY_TIME, left);
+    int k = actor_poll(f, r, out, err);
+    blocking_api->retry_time = retry_time;
     return k;
 }
 
@@ -473,29 +475,30 @@ int actor_wait(struct actor *a, usec_t until, struct arena *out, struct record *
 {
     /* A wait may take weeks: what each look brings lives until the next one. */
     CLEANUP(arena_done)
-    struct arena look = { 0 };
-    struct actor_follow f = { .actor = a, .name = r->name, .uid = r->uid };
+    struct arena poll_memory = { 0 };
+    struct actor_wait_state f = { .actor = a, .name = r->name, .uid = r->uid };
     struct backoff backoff = { .base = WATCH_PAUSE_BASE, .max = WATCH_PAUSE_MAX };
     struct record now = *r;
-    int k = actor_look_patiently(&f, until, &now, &look, err);
+    int k = actor_poll_with_retries(&f, until, &now, &poll_memory, err);
     while (k == 1) {
-        usec_t began = loop_now(a->talk->loop);
-        k = talk_watch(a->talk, actor_watch_path(&now, &look), until, actor_on_line, &f, err);
+        usec_t began = loop_now(a->blocking_api->loop);
+        k = blocking_api_watch(a->blocking_api, actor_watch_path(&now, &poll_memory), until,
+                               actor_on_line, &f, err);
         if (k < 0) {
             break;
         }
         /* A server that ends every stream at once is not asked without a break. */
-        if (loop_now(a->talk->loop) - began >= WATCH_PAUSE_MAX) {
+        if (loop_now(a->blocking_api->loop) - began >= WATCH_PAUSE_MAX) {
             backoff_reset(&backoff);
         }
-        k = actor_look_patiently(&f, until, &now, &look, err);
+        k = actor_poll_with_retries(&f, until, &now, &poll_memory, err);
         if (k == 1) {
-            usec_t wait = backoff_next(&backoff, loop_random(a->talk->loop));
-            int paused = talk_pause(a->talk, wait, until, err);
+            usec_t wait = backoff_next(&backoff, loop_random(a->blocking_api->loop));
+            int paused = blocking_api_sleep(a->blocking_api, wait, until, err);
             k = paused < 0 ? paused : k;
         }
     }
-    arena_done(&f.told);
+    arena_done(&f.reported);
     if (k == -ERR_TIMEOUT) {
         return err_set(err, ERR_TIMEOUT, "request '" STR_FMT "' was not approved in time",
                        STR_ARG(f.name));
@@ -508,7 +511,8 @@ int actor_wait(struct actor *a, usec_t until, struct arena *out, struct record *
 
 int actor_begin(struct actor *a, usec_t until, struct arena *out, struct record *r, struct err *err)
 {
-    struct str run = arena_printf(out, "%016llx", (unsigned long long)loop_random(a->talk->loop));
+    struct str run =
+        arena_printf(out, "%016llx", (unsigned long long)loop_random(a->blocking_api->loop));
     const struct record_change change = { .state = RECORD_IN_PROGRESS, .run = run };
     for (;;) {
         int k = actor_wait(a, until, out, r, err);
@@ -531,7 +535,7 @@ int actor_update(struct actor *a, const struct record_target *target, enum recor
         return err_set(err, ERR_INVALID, "cannot set state as approved");
     }
     bool tried = false;
-    for (uint32_t i = 0; i < TRIES_MAX; i++) {
+    for (uint32_t i = 0; i < CONFLICT_RETRIES_MAX; i++) {
         CLEANUP(arena_done)
         struct arena tmp = { 0 };
         struct record r;
@@ -561,30 +565,30 @@ int actor_update(struct actor *a, const struct record_target *target, enum recor
 }
 
 /* Whether a request in that state may be ended that way; NULL: it may. */
-typedef const char *(*actor_judge)(enum record_state state);
+typedef const char *(*actor_end_check)(enum record_state state);
 
-static const char *judge_completion(enum record_state state)
+static const char *check_completion(enum record_state state)
 {
     return state == RECORD_PENDING     ? "request is not yet approved"
            : state == RECORD_COMPLETED ? "request is already completed"
                                        : NULL;
 }
 
-static const char *judge_withdrawal(enum record_state state)
+static const char *check_withdrawal(enum record_state state)
 {
     return state == RECORD_IN_PROGRESS ? "request is in progress: complete it instead"
            : state == RECORD_COMPLETED ? "request is already completed"
                                        : NULL;
 }
 
-static int actor_end(struct actor *a, struct str name, struct str exit_code, actor_judge judge,
+static int actor_end(struct actor *a, struct str name, struct str exit_code, actor_end_check check,
                      struct err *err)
 {
     const struct record_change change = { .state = RECORD_COMPLETED, .exit_code = exit_code };
     CLEANUP(arena_done)
     struct arena keep = { 0 };
     struct str uid = STR_NONE;
-    for (uint32_t i = 0; i < TRIES_MAX; i++) {
+    for (uint32_t i = 0; i < CONFLICT_RETRIES_MAX; i++) {
         CLEANUP(arena_done)
         struct arena tmp = { 0 };
         struct record r;
@@ -596,7 +600,7 @@ static int actor_end(struct actor *a, struct str name, struct str exit_code, act
             return 0; /* the write took effect, its answer was lost */
         }
         uid = i == 0 ? arena_str(&keep, r.uid) : uid;
-        const char *why = judge(r.state);
+        const char *why = check(r.state);
         if (why != NULL) {
             return err_set(err, ACTOR_REFUSED, "%s", why);
         }
@@ -610,10 +614,10 @@ static int actor_end(struct actor *a, struct str name, struct str exit_code, act
 
 int actor_complete(struct actor *a, struct str name, struct str exit_code, struct err *err)
 {
-    return actor_end(a, name, exit_code, judge_completion, err);
+    return actor_end(a, name, exit_code, check_completion, err);
 }
 
 int actor_withdraw(struct actor *a, struct str name, struct err *err)
 {
-    return actor_end(a, name, STR_NONE, judge_withdrawal, err);
+    return actor_end(a, name, STR_NONE, check_withdrawal, err);
 }

@@ -19,7 +19,7 @@
 #define ACTOR_REFUSED ERR_GONE
 
 struct actor {
-    struct talk *talk; /* borrowed */
+    struct blocking_api *blocking_api; /* borrowed */
     struct str client; /* borrowed: the actor's name, by which it finds its own requests */
     /* A request was asked for or has changed while it is waited for; may be NULL. */
     void (*on_progress)(void *ctx, const struct record *r);
@@ -28,7 +28,8 @@ struct actor {
 
 /* -ERR_INVALID for a name that no label can hold. */
 NODISCARD
-int actor_init(struct actor *a, struct talk *talk, struct str client, struct err *err);
+int actor_init(struct actor *a, struct blocking_api *blocking_api, struct str client,
+               struct err *err);
 
 /* Whether requests of this type are served at all; other types and no CRD are a plain no. */
 NODISCARD
@@ -41,8 +42,8 @@ int actor_find(struct actor *a, const struct record_target *target, struct arena
 
 /* The same, created if there is none. */
 NODISCARD
-int actor_ask(struct actor *a, const struct record_ask *ask, struct arena *out, struct record *ret,
-              bool *ret_created, struct err *err);
+int actor_request(struct actor *a, const struct record_ask *ask, struct arena *out,
+                  struct record *ret, bool *ret_created, struct err *err);
 
 /* Waits until a request is Approved; `*r` is what it is then. -ERR_TIMEOUT at `until` (monotonic).
  * -ACTOR_REFUSED: it ended otherwise, closed or deleted; or it is InProgress, which `*r` shows, so

@@ -12,9 +12,9 @@
 #include "port/api.h"
 #include "port/loop.h"
 
-#define TALK_PATIENCE SECONDS(20) /* a restarting API server is back by then */
+#define BLOCKING_API_RETRY_TIME SECONDS(20) /* a restarting API server is back by then */
 
-struct talk {
+struct blocking_api {
     struct loop *loop; /* borrowed */
     struct api *api;   /* borrowed */
     /* Waits for the first thing to happen, at most until `until`, and handles what is due. */
@@ -22,10 +22,10 @@ struct talk {
     /* The caller wants to leave: -ERR_CANCELLED is the answer then. May be NULL. */
     bool (*leaving)(void *ctx);
     void *ctx;
-    usec_t patience; /* 0 = TALK_PATIENCE */
+    usec_t retry_time; /* 0 = BLOCKING_API_RETRY_TIME */
 };
 
-struct talk_answer {
+struct blocking_api_reply {
     int status;
     struct str body; /* in the arena that was given */
 };
@@ -33,19 +33,19 @@ struct talk_answer {
 /* Any status that is worth no repetition is an answer, 404, 409 and 403 among them; none at all is
  * -ERR_IO. Writes must bear to be sent twice: by a resourceVersion or a name. */
 NODISCARD
-int talk_send(struct talk *t, const struct api_request *request, struct arena *out,
-              struct talk_answer *ret, struct err *err);
+int blocking_api_send(struct blocking_api *t, const struct api_request *request, struct arena *out,
+                      struct blocking_api_reply *ret, struct err *err);
 
 /* Looks at one line of a watch; true ends it. */
-typedef bool (*talk_on_line)(void *ctx, struct str line);
+typedef bool (*blocking_api_on_line)(void *ctx, struct str line);
 
 /* Follows a watch until a line ends it, or the stream does (both 0), or it is `until` (monotonic,
  * -ERR_TIMEOUT). A stream that ends early is no failure: whoever follows reads again and comes
  * back. */
 NODISCARD
-int talk_watch(struct talk *t, struct str path, usec_t until, talk_on_line on_line, void *ctx,
-               struct err *err);
+int blocking_api_watch(struct blocking_api *t, struct str path, usec_t until,
+                       blocking_api_on_line on_line, void *ctx, struct err *err);
 
 /* Nothing happens for that long, or until it is `until` or the caller leaves. */
 NODISCARD
-int talk_pause(struct talk *t, usec_t wait, usec_t until, struct err *err);
+int blocking_api_sleep(struct blocking_api *t, usec_t wait, usec_t until, struct err *err);

@@ -4,21 +4,22 @@
 #include "host/loop.h"
 #include "host/transport.h"
 
-static void reach_turn(void *ctx, usec_t until)
+static void client_session_run_loop(void *ctx, usec_t until)
 {
-    struct reach *r = ctx;
+    struct client_session *r = ctx;
     host_loop_turn(r->loop, MAX(until - loop_now(r->loop), (usec_t)0));
 }
 
-static bool reach_leaving(void *ctx)
+static bool client_session_leaving(void *ctx)
 {
-    struct reach *r = ctx;
+    struct client_session *r = ctx;
     return r->leaving != NULL && r->leaving(r->ctx);
 }
 
-int reach_init(struct reach *r, struct str kubeconfig, struct str context, struct err *err)
+int client_session_init(struct client_session *r, struct str kubeconfig, struct str context,
+                        struct err *err)
 {
-    *r = (struct reach){ .loop = host_loop_new() };
+    *r = (struct client_session){ .loop = host_loop_new() };
     const struct kubeconfig_source source = {
         .path = arena_str(&r->memory, kubeconfig),
         .context = arena_str(&r->memory, context),
@@ -31,20 +32,20 @@ int reach_init(struct reach *r, struct str kubeconfig, struct str context, struc
     if (r->api == NULL) {
         return err_wrap(err, "the cluster");
     }
-    r->talk = (struct talk){
+    r->blocking_api = (struct blocking_api){
         .loop = r->loop,
         .api = r->api,
-        .turn = reach_turn,
-        .leaving = reach_leaving,
+        .turn = client_session_run_loop,
+        .leaving = client_session_leaving,
         .ctx = r,
     };
     return 0;
 }
 
-void reach_done(struct reach *r)
+void client_session_done(struct client_session *r)
 {
     transport_free(r->api);
     host_loop_free(r->loop);
     arena_done(&r->memory);
-    *r = (struct reach){ 0 };
+    *r = (struct client_session){ 0 };
 }

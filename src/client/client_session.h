@@ -6,17 +6,18 @@
 #include "client/blocking_api.h"
 #include "host/cluster_access.h"
 
-struct reach {
+struct client_session {
     struct arena memory;
     struct loop *loop;
     struct cluster_access access;
     struct api *api;
-    struct talk talk;
+    struct blocking_api blocking_api;
     bool (*leaving)(void *ctx); /* the caller may set it; see talk.h */
     void *ctx;
 };
 
 /* Empty texts: as kubectl finds them. What it points to must not move afterwards. */
 NODISCARD
-int reach_init(struct reach *r, struct str kubeconfig, struct str context, struct err *err);
-void reach_done(struct reach *r); /* accepts one that was never made */
+int client_session_init(struct client_session *r, struct str kubeconfig, struct str context,
+                        struct err *err);
+void client_session_done(struct client_session *r); /* accepts one that was never made */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 struct drydock {
-    struct reach reach;
+    struct client_session session;
     struct actor actor;
 };
 
@@ -23,7 +23,7 @@ static const struct {
 };
 
 /* An answer as callers see it. */
-static int library_result(int code, const struct err *err, struct drydock_error *error)
+static int libdrydock_result(int code, const struct err *err, struct drydock_error *error)
 {
     int result = code == 0 ? DRYDOCK_OK : DRYDOCK_UNREACHABLE;
     for (size_t i = 0; code != 0 && i < ARRAY_LEN(results); i++) {
@@ -37,7 +37,7 @@ static int library_result(int code, const struct err *err, struct drydock_error 
     return result;
 }
 
-static struct record_target library_target(const struct drydock_target *target)
+static struct record_target libdrydock_target(const struct drydock_target *target)
 {
     return (struct record_target){
         .type = str_from(target->type),
@@ -46,50 +46,50 @@ static struct record_target library_target(const struct drydock_target *target)
     };
 }
 
-static usec_t library_until(const struct drydock *d, long seconds_max)
+static usec_t libdrydock_until(const struct drydock *d, long seconds_max)
 {
-    usec_t now = loop_now(d->reach.loop);
+    usec_t now = loop_now(d->session.loop);
     bool forever = seconds_max < 0 || seconds_max > (USEC_NEVER - now) / SECONDS(1);
     return forever ? USEC_NEVER : now + SECONDS(seconds_max);
 }
 
-static int library_ask(struct drydock *d, const struct drydock_target *target,
-                       const struct drydock_options *options, struct arena *out, struct record *ret,
-                       struct err *err)
+static int libdrydock_request(struct drydock *d, const struct drydock_target *target,
+                              const struct drydock_options *options, struct arena *out,
+                              struct record *ret, struct err *err)
 {
-    struct record_ask ask = { .target = library_target(target) };
+    struct record_ask ask = { .target = libdrydock_target(target) };
     bool created;
     if (options != NULL) {
         ask.reason = str_from(options->reason);
         ask.priority = options->priority;
         ask.unprepared = options->unprepared;
     }
-    return actor_ask(&d->actor, &ask, out, ret, &created, err);
+    return actor_request(&d->actor, &ask, out, ret, &created, err);
 }
 
 struct drydock *drydock_new(const struct drydock_config *config, struct drydock_error *error)
 {
     struct err err = { 0 };
     struct drydock *d = ALLOC_NEW(struct drydock);
-    int r = actor_init(&d->actor, &d->reach.talk, str_from(config->client), &err);
-    r = r < 0
-            ? r
-            : reach_init(&d->reach, str_from(config->kubeconfig), str_from(config->context), &err);
-    (void)library_result(r, &err, error); /* the handle says it, too */
+    int r = actor_init(&d->actor, &d->session.blocking_api, str_from(config->client), &err);
+    r = r < 0 ? r
+              : client_session_init(&d->session, str_from(config->kubeconfig),
+                                    str_from(config->context), &err);
+    (void)libdrydock_result(r, &err, error); /* the handle says it, too */
     if (r < 0) {
         drydock_free(d);
         return NULL;
     }
-    d->actor.client = arena_str(&d->reach.memory, d->actor.client);
-    d->reach.leaving = config->leaving;
-    d->reach.ctx = config->ctx;
+    d->actor.client = arena_str(&d->session.memory, d->actor.client);
+    d->session.leaving = config->leaving;
+    d->session.ctx = config->ctx;
     return d;
 }
 
 void drydock_free(struct drydock *d)
 {
     if (d != NULL) {
-        reach_done(&d->reach);
+        client_session_done(&d->session);
         alloc_free(d);
     }
 }
@@ -98,7 +98,7 @@ int drydock_enabled(struct drydock *d, const char *type, bool *ret, struct drydo
 {
     struct err err = { 0 };
     *ret = false;
-    return library_result(actor_enabled(&d->actor, str_from(type), ret, &err), &err, error);
+    return libdrydock_result(actor_enabled(&d->actor, str_from(type), ret, &err), &err, error);
 }
 
 int drydock_is_approved(struct drydock *d, const struct drydock_target *target,
@@ -109,9 +109,9 @@ int drydock_is_approved(struct drydock *d, const struct drydock_target *target,
     struct arena tmp = { 0 };
     struct err err = { 0 };
     struct record record;
-    int r = library_ask(d, target, options, &tmp, &record, &err);
+    int r = libdrydock_request(d, target, options, &tmp, &record, &err);
     *ret = r == 0 && record.state == RECORD_APPROVED;
-    return library_result(r, &err, error);
+    return libdrydock_result(r, &err, error);
 }
 
 int drydock_update_state(struct drydock *d, const struct drydock_target *target,
@@ -125,28 +125,28 @@ int drydock_update_state(struct drydock *d, const struct drydock_target *target,
     };
     struct err err = { 0 };
     if ((size_t)state >= ARRAY_LEN(states)) {
-        return library_result(err_set(&err, ERR_INVALID, "there is no state %d", (int)state), &err,
-                              error);
+        return libdrydock_result(err_set(&err, ERR_INVALID, "there is no state %d", (int)state),
+                                 &err, error);
     }
-    const struct record_target what = library_target(target);
-    return library_result(actor_update(&d->actor, &what, states[state], &err), &err, error);
+    const struct record_target what = libdrydock_target(target);
+    return libdrydock_result(actor_update(&d->actor, &what, states[state], &err), &err, error);
 }
 
-typedef int (*library_await)(struct actor *a, usec_t until, struct arena *out, struct record *r,
-                             struct err *err);
+typedef int (*libdrydock_wait_step)(struct actor *a, usec_t until, struct arena *out,
+                                    struct record *r, struct err *err);
 
-static int library_follow(struct drydock *d, const struct drydock_target *target,
-                          const struct drydock_options *options, long seconds_max,
-                          library_await await, struct drydock_error *error)
+static int libdrydock_wait_for(struct drydock *d, const struct drydock_target *target,
+                               const struct drydock_options *options, long seconds_max,
+                               libdrydock_wait_step wait_step, struct drydock_error *error)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct err err = { 0 };
     struct record record = { 0 };
-    usec_t until = library_until(d, seconds_max);
-    int r = library_ask(d, target, options, &tmp, &record, &err);
-    r = r < 0 ? r : await(&d->actor, until, &tmp, &record, &err);
-    int result = library_result(r, &err, error);
+    usec_t until = libdrydock_until(d, seconds_max);
+    int r = libdrydock_request(d, target, options, &tmp, &record, &err);
+    r = r < 0 ? r : wait_step(&d->actor, until, &tmp, &record, &err);
+    int result = libdrydock_result(r, &err, error);
     if (r == -ACTOR_REFUSED && record.state == RECORD_IN_PROGRESS) {
         result = DRYDOCK_IN_PROGRESS_ALREADY;
         if (error != NULL) {
@@ -160,14 +160,14 @@ int drydock_wait(struct drydock *d, const struct drydock_target *target,
                  const struct drydock_options *options, long seconds_max,
                  struct drydock_error *error)
 {
-    return library_follow(d, target, options, seconds_max, actor_wait, error);
+    return libdrydock_wait_for(d, target, options, seconds_max, actor_wait, error);
 }
 
 int drydock_begin(struct drydock *d, const struct drydock_target *target,
                   const struct drydock_options *options, long seconds_max,
                   struct drydock_error *error)
 {
-    return library_follow(d, target, options, seconds_max, actor_begin, error);
+    return libdrydock_wait_for(d, target, options, seconds_max, actor_begin, error);
 }
 
 int drydock_withdraw(struct drydock *d, const struct drydock_target *target,
@@ -177,13 +177,13 @@ int drydock_withdraw(struct drydock *d, const struct drydock_target *target,
     struct arena tmp = { 0 };
     struct err err = { 0 };
     struct record record;
-    const struct record_target what = library_target(target);
+    const struct record_target what = libdrydock_target(target);
     int r = actor_find(&d->actor, &what, &tmp, &record, &err);
     r = r < 0 ? r : actor_withdraw(&d->actor, record.name, &err);
-    return library_result(r, &err, error);
+    return libdrydock_result(r, &err, error);
 }
 
-static void library_text(char *out, size_t size, struct str text)
+static void libdrydock_text(char *out, size_t size, struct str text)
 {
     (void)snprintf(out, size, STR_FMT, STR_ARG(text)); /* cut, as promised */
 }
@@ -201,17 +201,17 @@ int drydock_find(struct drydock *d, const struct drydock_target *target,
     struct arena tmp = { 0 };
     struct err err = { 0 };
     struct record record;
-    const struct record_target what = library_target(target);
+    const struct record_target what = libdrydock_target(target);
     int r = actor_find(&d->actor, &what, &tmp, &record, &err);
     if (r == 0) {
         *ret = (struct drydock_request){ .state = states[record.state],
                                          .position = (long)record.position };
-        library_text(ret->name, sizeof(ret->name), record.name);
-        library_text(ret->phase, sizeof(ret->phase), record.phase);
-        library_text(ret->reason, sizeof(ret->reason), record.reason);
-        library_text(ret->message, sizeof(ret->message), record.message);
+        libdrydock_text(ret->name, sizeof(ret->name), record.name);
+        libdrydock_text(ret->phase, sizeof(ret->phase), record.phase);
+        libdrydock_text(ret->reason, sizeof(ret->reason), record.reason);
+        libdrydock_text(ret->message, sizeof(ret->message), record.message);
     }
-    return library_result(r, &err, error);
+    return libdrydock_result(r, &err, error);
 }
 
 const char *drydock_version(void)

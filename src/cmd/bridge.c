@@ -8,7 +8,7 @@
 #include "web/bridge_pages.h"
 
 struct bridge_flags {
-    struct process_flags process;
+    struct daemon_flags daemon;
     bool elect;
     bool metal3;
     bool metal3_require_enabled;
@@ -30,12 +30,12 @@ struct bridge_flags {
 };
 
 static const struct option bridge_options[] = {
-    { "metrics-addr", OPTION_TEXT, OPTION(struct bridge_flags, process.metrics_addr), "ADDRESS",
+    { "metrics-addr", OPTION_TEXT, OPTION(struct bridge_flags, daemon.metrics_addr), "ADDRESS",
       ":8080", NULL, "where metrics and JSON are served; 0 disables it" },
-    PROCESS_HEALTH_OPTION(struct bridge_flags),
+    DAEMON_HEALTH_OPTION(struct bridge_flags),
     { "enable-leader-election", OPTION_BOOL, OPTION(struct bridge_flags, elect), NULL, "true", NULL,
       "act only while holding the Lease; false: it acts from the start, alone" },
-    PROCESS_CLUSTER_OPTIONS(struct bridge_flags),
+    DAEMON_CLUSTER_OPTIONS(struct bridge_flags),
     { "namespace", OPTION_TEXT, OPTION(struct bridge_flags, ns), "NAME", "", NULL,
       "look after Machines and Clusters of this one only; otherwise of all" },
     { "watch-filter", OPTION_TEXT, OPTION(struct bridge_flags, watch_filter), "VALUE", "", NULL,
@@ -71,17 +71,17 @@ static const struct option bridge_options[] = {
       "work as the kubeconfig's user, or with an account made there and its tokens" },
     { "per-cluster-metrics", OPTION_BOOL, OPTION(struct bridge_flags, cluster_metrics), NULL,
       "false", NULL, "one series for each Cluster's connection" },
-    PROCESS_LOG_OPTIONS(struct bridge_flags),
+    DAEMON_LOG_OPTIONS(struct bridge_flags),
 };
 
 /* One running bridge and what it stands on, in the order of its making. */
-struct app {
+struct bridge_app {
     const struct bridge_flags *flags;
     struct shard shard;
-    struct process process;
+    struct daemon daemon;
     struct dialer *dialer;
     struct bridge *bridge;
-    struct gatehouse gatehouse;
+    struct bridge_pages pages;
     struct health health;
 };
 
@@ -123,36 +123,36 @@ static bool app_ready(void *ctx, struct str *ret_why)
 
 static void app_on_stopped(void *ctx)
 {
-    struct app *app = ctx;
-    process_finish(&app->process);
+    struct bridge_app *app = ctx;
+    daemon_quit_when_idle(&app->daemon);
 }
 
 static void app_on_end(void *ctx)
 {
-    struct app *app = ctx;
+    struct bridge_app *app = ctx;
     bridge_stop(app->bridge);
 }
 
 static void app_on_leading(void *ctx, bool leading)
 {
-    struct app *app = ctx;
-    if (!leading && !app->process.ending) {
-        process_leave(&app->process, COMMAND_FAILED); /* its pod starts anew as a follower */
+    struct bridge_app *app = ctx;
+    if (!leading && !app->daemon.ending) {
+        daemon_quit(&app->daemon, COMMAND_FAILED); /* its pod starts anew as a follower */
     }
 }
 
-static void app_done(struct app *app)
+static void app_done(struct bridge_app *app)
 {
-    process_shut(&app->process);
+    daemon_close_servers(&app->daemon);
     bridge_free(app->bridge);
     host_dialer_free(app->dialer);
-    process_done(&app->process);
+    daemon_done(&app->daemon);
 }
 
 /* ── the beginning ─────────────────────────────────────────────────────────────────────────── */
 
 /* What the option table cannot tell. */
-static int app_check(struct app *app, struct err *err)
+static int app_check(struct bridge_app *app, struct err *err)
 {
     const struct bridge_flags *flags = app->flags;
     enum log_level ignored;
@@ -176,14 +176,14 @@ static int app_check(struct app *app, struct err *err)
                            limits[i].name, STR_ARG(text));
         }
     }
-    return process_log_level(&flags->process, &ignored, err);
+    return daemon_log_level(&flags->daemon, &ignored, err);
 }
 
-static int app_start(struct app *app, struct err *err)
+static int app_start(struct bridge_app *app, struct err *err)
 {
     const struct bridge_flags *flags = app->flags;
-    struct process *p = &app->process;
-    int r = process_open(p, STR("controllers.bridge"), flags->elect, err);
+    struct daemon *p = &app->daemon;
+    int r = daemon_connect_cluster(p, STR("controllers.bridge"), flags->elect, err);
     if (r < 0) {
         return r;
     }
@@ -217,7 +217,7 @@ static int app_start(struct app *app, struct err *err)
                        .on_stopped = app_on_stopped,
                        .ctx = app,
                    });
-    const struct gatehouse_source source = {
+    const struct bridge_pages_source source = {
         .ctx = app->bridge,
         .explain = app_explain,
         .each_link = app_each_link,
@@ -226,23 +226,23 @@ static int app_start(struct app *app, struct err *err)
         .leader = app_leader,
         .ready = app_ready,
     };
-    app->gatehouse = (struct gatehouse){ p->loop, source, &p->metrics };
+    app->pages = (struct bridge_pages){ p->loop, source, &p->metrics };
     app->health = (struct health){ .ctx = app->bridge, .ready = app_ready };
-    r = process_serve_web(p, gatehouse_handle, &app->gatehouse, "serving metrics and links", err);
-    return r < 0 ? r : process_serve_health(p, &app->health, err);
+    r = daemon_serve_web(p, bridge_pages_handle, &app->pages, "serving metrics and links", err);
+    return r < 0 ? r : daemon_serve_health(p, &app->health, err);
 }
 
 static int bridge_run(const struct command_call *call)
 {
     struct err err = { 0 };
-    struct app app = { .flags = call->config };
+    struct bridge_app app = { .flags = call->config };
     if (app_check(&app, &err) < 0) {
         (void)command_fail(call, &err); /* the exit code is that of a wrong command line */
         return COMMAND_USAGE;
     }
-    process_init(&app.process, &app.flags->process, call->memory);
+    daemon_init(&app.daemon, &app.flags->daemon, call->memory);
     int code = app_start(&app, &err) < 0 ? command_fail(call, &err)
-                                         : process_run(&app.process, app_on_end, &app);
+                                         : daemon_run(&app.daemon, app_on_end, &app);
     app_done(&app);
     return code;
 }

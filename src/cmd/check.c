@@ -22,12 +22,12 @@ static bool check_file(struct str path, struct buf *out)
     }
     struct problems problems = { .out = &memory };
     struct config config;
-    int result = config_load(text, surroundings(&surroundings_here), &memory, &config, &problems);
-    complain_problems(path, text, &problems, out);
+    int result = config_load(text, config_env_of(&config_env_host), &memory, &config, &problems);
+    check_output_problems(path, text, &problems, out);
     if (result < 0) {
         return false;
     }
-    complain_fine(path, &config, out);
+    check_output_valid(path, &config, out);
     return true;
 }
 

@@ -60,7 +60,7 @@ static void add_source(struct str text, struct pos pos, struct buf *out)
 {
     struct str line = source_line(text, pos.line);
     uint32_t length = characters(line);
-    uint32_t room = COMPLAIN_COLUMNS - GUTTER;
+    uint32_t room = CHECK_OUTPUT_COLUMNS - GUTTER;
     uint32_t at = pos.column > 0 ? pos.column - 1 : 0;
     uint32_t first = length > room && at >= room - 1 ? at - LEAD : 0;
     buf_printf(out, "%6u | %s", pos.line, first > 0 ? "…" : "");
@@ -75,8 +75,8 @@ static void add_source(struct str text, struct pos pos, struct buf *out)
     buf_printf(out, "%6s | %*s^\n", "", (int)indent, "");
 }
 
-void complain_problems(struct str path, struct str text, const struct problems *problems,
-                       struct buf *out)
+void check_output_problems(struct str path, struct str text, const struct problems *problems,
+                           struct buf *out)
 {
     for (uint32_t i = 0; i < problems->n; i++) {
         const struct problem *p = &problems->items[i];
@@ -99,7 +99,7 @@ static void add_count(uint32_t n, const char *noun, const char *behind, struct b
     buf_printf(out, "%u %s%s%s", n, noun, n == 1 ? "" : "s", behind);
 }
 
-void complain_fine(struct str path, const struct config *config, struct buf *out)
+void check_output_valid(struct str path, const struct config *config, struct buf *out)
 {
     buf_printf(out, STR_FMT ": fine, ", STR_ARG(path));
     add_count(config->profile_n, "profile", ", ", out);

@@ -2,48 +2,48 @@
 #include "cmd/request_cli.h"
 #include "cmd/commands.h"
 
-struct finish_flags {
-    struct asker_flags asker; /* first */
+struct complete_flags {
+    struct request_cli_flags cli; /* first */
 };
 
-static const struct option finish_options[] = {
-    ASKER_TARGET_OPTIONS(struct finish_flags),
-    { "o", OPTION_CHOICE, OPTION(struct finish_flags, asker.output), "FORM", "text", "text|json",
+static const struct option complete_options[] = {
+    REQUEST_CLI_TARGET_OPTIONS(struct complete_flags),
+    { "o", OPTION_CHOICE, OPTION(struct complete_flags, cli.output), "FORM", "text", "text|json",
       "a line, or the request itself" },
-    ASKER_CLUSTER_OPTIONS(struct finish_flags),
+    REQUEST_CLI_CLUSTER_OPTIONS(struct complete_flags),
 };
 
-static int finish_one(const struct command_call *call, bool withdraw)
+static int complete_or_withdraw(const struct command_call *call, bool withdraw)
 {
-    const struct finish_flags *flags = call->config;
+    const struct complete_flags *flags = call->config;
     struct err err = { 0 };
     struct record record;
-    struct asker a;
-    int code = asker_open(&a, call, &flags->asker);
+    struct request_cli a;
+    int code = request_cli_open(&a, call, &flags->cli);
     if (code == COMMAND_OK) {
-        int r = asker_resolve(&a, call->args[0], &record, &err);
+        int r = request_cli_resolve(&a, call->args[0], &record, &err);
         if (r == 0) {
             r = withdraw ? actor_withdraw(&a.actor, record.name, &err)
                          : actor_complete(&a.actor, record.name, STR_NONE, &err);
         }
-        code = r < 0 ? asker_fail(&a, &err)
-                     : asker_show(&a, record.name, withdraw ? "withdrawn" : "completed");
+        code = r < 0 ? request_cli_fail(&a, &err)
+                     : request_cli_print(&a, record.name, withdraw ? "withdrawn" : "completed");
     }
-    asker_close(&a);
+    request_cli_close(&a);
     return code;
 }
 
 static int complete_run(const struct command_call *call)
 {
-    return finish_one(call, /* withdraw= */ false);
+    return complete_or_withdraw(call, /* withdraw= */ false);
 }
 
 static int withdraw_run(const struct command_call *call)
 {
-    return finish_one(call, /* withdraw= */ true);
+    return complete_or_withdraw(call, /* withdraw= */ true);
 }
 
-#define FINISH_EXITS                                                                               \
+#define COMPLETE_EXITS                                                                             \
     "The argument is the request's own name, or its target's: then the request of --client "       \
     "counts, or the only one there is.\n\n"                                                        \
     "Exit code 0: it is done. 1: it could not be done. 2: the command line is wrong. 4: the "      \
@@ -54,9 +54,9 @@ const struct command command_complete = {
     .args = "NODE|NAME",
     .summary = "end a request whose work is done",
     .text = "Ends a MaintenanceRequest that is Approved or InProgress: the node is given back and "
-            "the next in the queue may go. " FINISH_EXITS,
-    .options = { .options = finish_options, .count = ARRAY_LEN(finish_options) },
-    .config_size = sizeof(struct finish_flags),
+            "the next in the queue may go. " COMPLETE_EXITS,
+    .options = { .options = complete_options, .count = ARRAY_LEN(complete_options) },
+    .config_size = sizeof(struct complete_flags),
     .args_min = 1,
     .args_max = 1,
     .run = complete_run,
@@ -66,9 +66,9 @@ const struct command command_withdraw = {
     .name = "withdraw",
     .args = "NODE|NAME",
     .summary = "give up a request whose work has not begun",
-    .text = "Ends a MaintenanceRequest that is Pending or Approved. " FINISH_EXITS,
-    .options = { .options = finish_options, .count = ARRAY_LEN(finish_options) },
-    .config_size = sizeof(struct finish_flags),
+    .text = "Ends a MaintenanceRequest that is Pending or Approved. " COMPLETE_EXITS,
+    .options = { .options = complete_options, .count = ARRAY_LEN(complete_options) },
+    .config_size = sizeof(struct complete_flags),
     .args_min = 1,
     .args_max = 1,
     .run = withdraw_run,

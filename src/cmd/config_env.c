@@ -7,7 +7,7 @@
 
 #define ZONE_NAME_MAX 100u /* "America/Argentina/ComodRivadavia" has 32 */
 
-const struct surroundings surroundings_here = { .zones = STR_INIT("/usr/share/zoneinfo") };
+const struct config_env config_env_host = { .zones = STR_INIT("/usr/share/zoneinfo") };
 
 static bool find_variable(void *ctx, struct str name, struct str *ret)
 {
@@ -35,7 +35,7 @@ static bool is_zone_name(struct str name)
 static int find_zone(void *ctx, struct str name, struct arena *out, struct str *ret,
                      struct err *err)
 {
-    const struct surroundings *s = ctx;
+    const struct config_env *s = ctx;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     if (!is_zone_name(name)) {
@@ -45,7 +45,7 @@ static int find_zone(void *ctx, struct str name, struct arena *out, struct str *
     return file_read(path, ZONE_BYTES_MAX, out, ret, err);
 }
 
-struct ucfg_env surroundings(const struct surroundings *s)
+struct ucfg_env config_env_of(const struct config_env *s)
 {
     /* The callbacks only read; a context is for whoever wants to write. */
     return (

@@ -6,12 +6,12 @@
 
 #include "profile/ucfg.h"
 
-struct surroundings {
+struct config_env {
     struct str zones; /* the folder of the time zones' files */
 };
 
 /* The machine's own, with tzdata where every distribution has it. */
-extern const struct surroundings surroundings_here;
+extern const struct config_env config_env_host;
 
 /* `s` is borrowed as long as the answer is used. */
-struct ucfg_env surroundings(const struct surroundings *s);
+struct ucfg_env config_env_of(const struct config_env *s);

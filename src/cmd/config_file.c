@@ -6,23 +6,23 @@
 
 #include <unistd.h>
 
-bool settings_exist(struct str path)
+bool config_file_exists(struct str path)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     return access(arena_str(&tmp, path).p, F_OK) == 0;
 }
 
-static void settings_load(void *ctx)
+static void config_file_load(void *ctx)
 {
-    struct settings *s = ctx;
+    struct config_file *s = ctx;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct err err = { 0 };
     struct str text;
     struct controller_setup setup;
     controller_setup(s->controller, &setup);
-    if (s->optional && setup.file.n == 0 && !settings_exist(s->path)) {
+    if (s->optional && setup.file.n == 0 && !config_file_exists(s->path)) {
         log_info(s->log, "there is no configuration file: every node has the default profile alone",
                  KV_STR("file", s->path));
         return;
@@ -32,23 +32,23 @@ static void settings_load(void *ctx)
         return;
     }
     /* What is wrong with it has been told where operators look. */
-    int r = controller_configure(s->controller, s->path, text, surroundings(&surroundings_here));
+    int r = controller_configure(s->controller, s->path, text, config_env_of(&config_env_host));
     if (r < 0) {
         log_debug(s->log, "the configuration file is not used", KV_STR("file", s->path));
     }
 }
 
-int settings_start(struct settings *s, struct loop *loop, struct err *err)
+int config_file_start(struct config_file *s, struct loop *loop, struct err *err)
 {
-    s->watch = filewatch_new(loop, s->path, settings_load, s, err);
+    s->watch = filewatch_new(loop, s->path, config_file_load, s, err);
     if (s->watch == NULL) {
         return err_wrap(err, "--config");
     }
-    settings_load(s);
+    config_file_load(s);
     return 0;
 }
 
-void settings_stop(struct settings *s)
+void config_file_stop(struct config_file *s)
 {
     filewatch_free(s->watch);
     s->watch = NULL;

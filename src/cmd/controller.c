@@ -10,10 +10,11 @@
 
 #include <stdlib.h>
 
-#define SCRAPE_LOOK SECONDS(1) /* how often the last scrape is looked for, as the original */
+#define SCRAPE_CHECK_EVERY SECONDS(1) /* how often the last scrape is looked for, as the original  \
+                                       */
 
 struct controller_flags {
-    struct process_flags process;
+    struct daemon_flags daemon;
     struct str config;
     struct str pprof_addr;
     usec_t metrics_timeout;
@@ -34,9 +35,9 @@ struct controller_flags {
 static const struct option controller_options[] = {
     { "config", OPTION_FILE, OPTION(struct controller_flags, config), "FILE", "", NULL,
       "profiles and their plugins; read again when it changes (config/maintenance.yaml)" },
-    { "metrics-addr", OPTION_TEXT, OPTION(struct controller_flags, process.metrics_addr), "ADDRESS",
+    { "metrics-addr", OPTION_TEXT, OPTION(struct controller_flags, daemon.metrics_addr), "ADDRESS",
       ":8080", NULL, "where metrics, dashboard and JSON are served; 0 disables it" },
-    PROCESS_HEALTH_OPTION(struct controller_flags),
+    DAEMON_HEALTH_OPTION(struct controller_flags),
     { "pprof-addr", OPTION_TEXT, OPTION(struct controller_flags, pprof_addr), "ADDRESS", "", NULL,
       "accepted and ignored: there is no Go runtime to profile" },
     { "metrics-timeout", OPTION_DURATION, OPTION(struct controller_flags, metrics_timeout),
@@ -47,12 +48,12 @@ static const struct option controller_options[] = {
       NULL, "refused: not part of this version" },
     { "enable-kubernikus-maintenance", OPTION_BOOL, OPTION(struct controller_flags, kubernikus),
       NULL, "false", NULL, "refused: not part of this version" },
-    PROCESS_CLUSTER_OPTIONS(struct controller_flags),
+    DAEMON_CLUSTER_OPTIONS(struct controller_flags),
     { "leader-port", OPTION_U32, OPTION(struct controller_flags, leader_port), "PORT", "0", NULL,
       "where the leader serves what other replicas show; 0 means the same port as here" },
     { "install-crds", OPTION_BOOL, OPTION(struct controller_flags, install_crds), NULL, "false",
       NULL, "create the CRDs of requests and limits, or bring them up to date" },
-    PROCESS_LOG_OPTIONS(struct controller_flags),
+    DAEMON_LOG_OPTIONS(struct controller_flags),
     { "missing-limit", OPTION_TEXT, OPTION(struct controller_flags, missing_limit), "RULE",
       "unlimited", NULL,
       "for requests that no MaintenanceLimit concerns: unlimited, deny, or a percentage" },
@@ -71,18 +72,18 @@ static const struct option controller_options[] = {
 };
 
 /* One running controller and what it stands on, in the order of its making. */
-struct app {
+struct controller_app {
     const struct controller_flags *flags;
-    struct process process;
+    struct daemon daemon;
     struct outbound *outbound;
     struct client installer; /* its gate is its own: the rest does not wait for CRDs */
-    struct install *install;
+    struct crd_install *install;
     struct controller *controller;
-    struct parts parts;
-    struct settings settings;
-    struct source source;
-    struct relay *relay;
-    struct outbound *relay_outbound;
+    struct request_parts request_parts;
+    struct config_file config_file;
+    struct controller_source source;
+    struct leader_proxy *proxy;
+    struct outbound *leader_proxy_outbound;
     struct web *web;
     struct loop_timer scrape; /* after SIGTERM: looks for the last one */
     usec_t serve_until;
@@ -106,94 +107,94 @@ static struct str app_server_host(struct str server)
 /* The lease is free by now; only the metrics' last values are still waited for. */
 static void app_on_scrape_timer(void *ctx)
 {
-    struct app *app = ctx;
-    usec_t now = loop_now(app->process.loop);
+    struct controller_app *app = ctx;
+    usec_t now = loop_now(app->daemon.loop);
     bool scraped = app->web == NULL || web_scrapes(app->web) > app->scrapes;
     if (!scraped && now < app->serve_until) {
-        log_debug(&app->process.log, "Awaiting an other metrics scrape");
-        loop_timer_set(&app->scrape, MIN(now + SCRAPE_LOOK, app->serve_until));
+        log_debug(&app->daemon.log, "Awaiting an other metrics scrape");
+        loop_timer_set(&app->scrape, MIN(now + SCRAPE_CHECK_EVERY, app->serve_until));
     } else {
-        process_finish(&app->process);
+        daemon_quit_when_idle(&app->daemon);
     }
 }
 
 static void app_on_stopped(void *ctx)
 {
-    struct app *app = ctx;
-    loop_timer_set(&app->scrape, loop_now(app->process.loop));
+    struct controller_app *app = ctx;
+    loop_timer_set(&app->scrape, loop_now(app->daemon.loop));
 }
 
 static void app_on_end(void *ctx)
 {
-    struct app *app = ctx;
+    struct controller_app *app = ctx;
     app->scrapes = app->web == NULL ? 0 : web_scrapes(app->web);
-    app->serve_until = loop_now(app->process.loop) + app->flags->metrics_timeout;
+    app->serve_until = loop_now(app->daemon.loop) + app->flags->metrics_timeout;
     controller_stop(app->controller);
 }
 
 static void app_on_leading(void *ctx, bool leading)
 {
-    struct app *app = ctx;
-    if (!leading && !app->process.ending) {
-        process_leave(&app->process,
-                      COMMAND_FAILED); /* as the original: its pod starts anew as a follower */
+    struct controller_app *app = ctx;
+    if (!leading && !app->daemon.ending) {
+        daemon_quit(&app->daemon,
+                    COMMAND_FAILED); /* as the original: its pod starts anew as a follower */
     }
 }
 
 static void app_on_node(void *ctx, const struct store_item *item, const void *before, bool gone)
 {
-    struct app *app = ctx;
-    parts_on_node(&app->parts, item, before, gone);
+    struct controller_app *app = ctx;
+    request_parts_on_node(&app->request_parts, item, before, gone);
 }
 
 static void app_on_acting(void *ctx)
 {
-    struct app *app = ctx;
-    parts_on_acting(&app->parts);
+    struct controller_app *app = ctx;
+    request_parts_on_acting(&app->request_parts);
 }
 
-static void app_done(struct app *app)
+static void app_done(struct controller_app *app)
 {
-    install_free(app->install);
-    process_shut(&app->process);
+    crd_install_free(app->install);
+    daemon_close_servers(&app->daemon);
     web_free(app->web);
-    relay_free(app->relay);
-    host_outbound_free(app->relay_outbound);
-    source_done(&app->source);
+    leader_proxy_free(app->proxy);
+    host_outbound_free(app->leader_proxy_outbound);
+    controller_source_done(&app->source);
     loop_timer_done(&app->scrape);
-    settings_stop(&app->settings);
-    parts_done(&app->parts);
+    config_file_stop(&app->config_file);
+    request_parts_done(&app->request_parts);
     controller_free(app->controller);
     host_outbound_free(app->outbound);
-    process_done(&app->process);
+    daemon_done(&app->daemon);
 }
 
 /* ── CRDs ──────────────────────────────────────────────────────────────────────────────────── */
 
 static void app_on_crd_written(void *ctx, struct str name, bool created)
 {
-    struct app *app = ctx;
-    log_info(&app->process.log, created ? "CRD created" : "CRD updated", KV_STR("name", name));
+    struct controller_app *app = ctx;
+    log_info(&app->daemon.log, created ? "CRD created" : "CRD updated", KV_STR("name", name));
 }
 
 /* Whoever watches these kinds looks again by itself, so nobody waits for this. */
 static void app_on_installed(void *ctx, const struct err *err)
 {
-    struct app *app = ctx;
+    struct controller_app *app = ctx;
     if (err == NULL) {
-        log_info(&app->process.log, "CRDs are installed");
+        log_info(&app->daemon.log, "CRDs are installed");
         return;
     }
-    log_error(&app->process.log,
+    log_error(&app->daemon.log,
               "--install-crds was refused; 'drydock crds' prints them for kubectl apply",
               KV_ERR(err));
-    process_leave(&app->process, COMMAND_FAILED);
+    daemon_quit(&app->daemon, COMMAND_FAILED);
 }
 
-static void app_install(struct app *app)
+static void app_install(struct controller_app *app)
 {
-    client_init(&app->installer, app->process.loop, app->process.api);
-    app->install = install_new(&(struct install_config){
+    client_init(&app->installer, app->daemon.loop, app->daemon.api);
+    app->install = crd_install_new(&(struct crd_install_config){
         .client = &app->installer,
         .on_done = app_on_installed,
         .on_written = app_on_crd_written,
@@ -218,44 +219,44 @@ static const char *app_env(void *ctx, const char *name)
     return getenv(name);
 }
 
-static void app_open_wire(struct app *app)
+static void app_open_wire(struct controller_app *app)
 {
     app->outbound =
-        host_outbound_new(app->process.loop, &(struct host_outbound_config){
-                                                 .env = app_env,
-                                                 .ca_file = str_from(getenv("SSL_CERT_FILE")),
-                                             });
+        host_outbound_new(app->daemon.loop, &(struct host_outbound_config){
+                                                .env = app_env,
+                                                .ca_file = str_from(getenv("SSL_CERT_FILE")),
+                                            });
 }
 
 /* A wire of its own: pods are reached without a proxy, and no slow mail server holds them up. */
-static void app_relay(struct app *app)
+static void app_start_leader_proxy(struct controller_app *app)
 {
     uint32_t port = app->flags->leader_port;
-    app->relay_outbound = host_outbound_new(
-        app->process.loop, &(struct host_outbound_config){ .calls_max = RELAY_CALLS_MAX,
-                                                           .connect_max = RELAY_BUDGET });
-    app->relay = relay_new(app->process.loop,
-                           &(struct relay_config){
-                               .api = app->process.api,
-                               .outbound = app->relay_outbound,
-                               .lease_namespace = app->process.space,
-                               .lease_name = CONTROLLER_LEASE_NAME,
-                               .port = port != 0 ? port : http_server_port(app->process.web_server),
-                           });
-    web_set_relay(app->web, app->relay);
+    app->leader_proxy_outbound = host_outbound_new(
+        app->daemon.loop, &(struct host_outbound_config){ .calls_max = LEADER_PROXY_CALLS_MAX,
+                                                          .connect_max = LEADER_PROXY_TIMEOUT });
+    app->proxy = leader_proxy_new(
+        app->daemon.loop, &(struct leader_proxy_config){
+                              .api = app->daemon.api,
+                              .outbound = app->leader_proxy_outbound,
+                              .lease_namespace = app->daemon.space,
+                              .lease_name = CONTROLLER_LEASE_NAME,
+                              .port = port != 0 ? port : http_server_port(app->daemon.web_server),
+                          });
+    web_set_leader_proxy(app->web, app->proxy);
 }
 
-static int app_serve(struct app *app, struct err *err)
+static int app_serve(struct controller_app *app, struct err *err)
 {
-    struct process *p = &app->process;
-    if (process_serves_web(p)) {
+    struct daemon *p = &app->daemon;
+    if (daemon_serves_web(p)) {
         app->web = web_new(p->loop, &app->source.web, &p->metrics);
     }
-    int r = process_serve_web(p, web_handle, app->web, "serving metrics and dashboard", err);
+    int r = daemon_serve_web(p, web_handle, app->web, "serving metrics and dashboard", err);
     if (r == 0 && app->web != NULL && app->flags->elect) {
-        app_relay(app);
+        app_start_leader_proxy(app);
     }
-    return r < 0 ? r : process_serve_health(p, &app->source.health, err);
+    return r < 0 ? r : daemon_serve_health(p, &app->source.health, err);
 }
 
 /* "unlimited", "deny", or a percentage. */
@@ -279,16 +280,16 @@ static int app_read_missing(struct str text, struct arbiter_config *ret, struct 
     return 0;
 }
 
-static int app_start_parts(struct app *app, struct err *err)
+static int app_start_request_parts(struct controller_app *app, struct err *err)
 {
     const struct controller_flags *flags = app->flags;
     struct err ignored = { 0 };
     struct str space;
-    struct parts_config config = {
-        .loop = app->process.loop,
+    struct request_parts_config config = {
+        .loop = app->daemon.loop,
         .controller = app->controller,
-        .log = &app->process.log,
-        .metrics = &app->process.metrics,
+        .log = &app->daemon.log,
+        .metrics = &app->daemon.metrics,
         .limits = { .legacy_notready = flags->legacy_notready,
                     .legacy_double_count = flags->legacy_double_count,
                     .grant_missing = flags->grant_missing },
@@ -300,17 +301,18 @@ static int app_start_parts(struct app *app, struct err *err)
     if (r < 0) {
         return r;
     }
-    bool known = process_find_namespace(&app->process, &space, &ignored) == 0;
+    bool known = daemon_find_namespace(&app->daemon, &space, &ignored) == 0;
     config.space = known ? space : STR("default");
-    parts_init(&app->parts, &config);
+    request_parts_init(&app->request_parts, &config);
     return 0;
 }
 
-static int app_start(struct app *app, struct err *err)
+static int app_start(struct controller_app *app, struct err *err)
 {
-    struct process *p = &app->process;
+    struct daemon *p = &app->daemon;
     int r = app_refuse(app->flags, err);
-    r = r < 0 ? r : process_open(p, STR("controllers.maintenance"), app->flags->elect, err);
+    r = r < 0 ? r
+              : daemon_connect_cluster(p, STR("controllers.maintenance"), app->flags->elect, err);
     if (r < 0) {
         return r;
     }
@@ -318,8 +320,8 @@ static int app_start(struct app *app, struct err *err)
     if (app->flags->install_crds) {
         app_install(app);
     }
-    struct str file = app->flags->config.n > 0 ? app->flags->config : SETTINGS_PATH;
-    bool optional = app->flags->config.n == 0 && !settings_exist(file);
+    struct str file = app->flags->config.n > 0 ? app->flags->config : CONFIG_FILE_PATH;
+    bool optional = app->flags->config.n == 0 && !config_file_exists(file);
     app->controller = controller_new(p->loop, p->api, &p->log, &p->metrics,
                                      &(struct controller_config){
                                          .outbound = app->outbound,
@@ -330,37 +332,37 @@ static int app_start(struct app *app, struct err *err)
                                          .elect = app->flags->elect,
                                          .on_leading = app_on_leading,
                                          .wait_for_limits = true,
-                                         .keep = parts_annotations,
-                                         .keep_n = PARTS_ANNOTATIONS,
+                                         .keep = request_parts_annotations,
+                                         .keep_n = REQUEST_PARTS_ANNOTATIONS,
                                          .on_node = app_on_node,
                                          .on_acting = app_on_acting,
                                          .on_stopped = app_on_stopped,
                                          .ctx = app,
                                      });
-    source_init(&app->source, app->controller);
-    app->source.arbiter = &app->parts.arbiter;
-    app->source.requests = &app->parts.requests;
+    controller_source_init(&app->source, app->controller);
+    app->source.arbiter = &app->request_parts.arbiter;
+    app->source.requests = &app->request_parts.requests;
     app->source.identity = p->identity;
     app->source.title = p->access.name.n > 0 ? p->access.name : p->access.server;
-    app->settings = (struct settings){
+    app->config_file = (struct config_file){
         .controller = app->controller,
         .log = &p->log,
         .path = file,
         .optional = optional,
     };
-    r = settings_start(&app->settings, p->loop, err);
-    r = r < 0 ? r : app_start_parts(app, err);
+    r = config_file_start(&app->config_file, p->loop, err);
+    r = r < 0 ? r : app_start_request_parts(app, err);
     return r < 0 ? r : app_serve(app, err);
 }
 
 static int controller_run(const struct command_call *call)
 {
     struct err err = { 0 };
-    struct app app = { .flags = call->config };
-    process_init(&app.process, &app.flags->process, call->memory);
-    loop_timer_init(&app.scrape, app.process.loop, app_on_scrape_timer, &app);
+    struct controller_app app = { .flags = call->config };
+    daemon_init(&app.daemon, &app.flags->daemon, call->memory);
+    loop_timer_init(&app.scrape, app.daemon.loop, app_on_scrape_timer, &app);
     int code = app_start(&app, &err) < 0 ? command_fail(call, &err)
-                                         : process_run(&app.process, app_on_end, &app);
+                                         : daemon_run(&app.daemon, app_on_end, &app);
     app_done(&app);
     return code;
 }

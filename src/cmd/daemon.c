@@ -14,9 +14,9 @@
 #define SERVE_GRACE SECONDS(5)  /* for answers under way when the servers end */
 #define HOSTNAME_BYTES_MAX 256u /* POSIX allows 255 */
 
-void process_init(struct process *p, const struct process_flags *flags, struct arena *memory)
+void daemon_init(struct daemon *p, const struct daemon_flags *flags, struct arena *memory)
 {
-    *p = (struct process){
+    *p = (struct daemon){
         .flags = flags,
         .memory = memory,
         .loop = host_loop_new(),
@@ -26,7 +26,7 @@ void process_init(struct process *p, const struct process_flags *flags, struct a
 
 /* ── log ───────────────────────────────────────────────────────────────────────────────────── */
 
-static void process_write_log(void *ctx, struct str line)
+static void daemon_write_log(void *ctx, struct str line)
 {
     (void)ctx;
     size_t done = 0;
@@ -39,12 +39,12 @@ static void process_write_log(void *ctx, struct str line)
     }
 }
 
-static usec_t process_wall(void *ctx)
+static usec_t daemon_wall(void *ctx)
 {
     return loop_wall(ctx);
 }
 
-int process_log_level(const struct process_flags *flags, enum log_level *ret, struct err *err)
+int daemon_log_level(const struct daemon_flags *flags, enum log_level *ret, struct err *err)
 {
     struct str level = flags->zap_log_level;
     uint32_t number;
@@ -65,25 +65,25 @@ int process_log_level(const struct process_flags *flags, enum log_level *ret, st
     return 0;
 }
 
-static int process_init_log(struct process *p, struct str name, struct err *err)
+static int daemon_init_log(struct daemon *p, struct str name, struct err *err)
 {
-    const struct process_flags *flags = p->flags;
+    const struct daemon_flags *flags = p->flags;
     bool json = flags->log_format.n > 0    ? str_eq(flags->log_format, STR("json"))
                 : flags->zap_encoder.n > 0 ? str_eq(flags->zap_encoder, STR("json"))
                                            : !flags->zap_devel;
     p->log = (struct log){
-        .write = process_write_log,
-        .wall = process_wall,
+        .write = daemon_write_log,
+        .wall = daemon_wall,
         .wall_ctx = p->loop,
         .format = json ? LOG_JSON : LOG_TEXT,
         .name = name,
     };
-    return process_log_level(flags, &p->log.level, err);
+    return daemon_log_level(flags, &p->log.level, err);
 }
 
 /* ── who and where ─────────────────────────────────────────────────────────────────────────── */
 
-static struct str process_identity(struct process *p)
+static struct str daemon_identity(struct daemon *p)
 {
     char host[HOSTNAME_BYTES_MAX] = { 0 };
     if (gethostname(host, sizeof(host) - 1) != 0 || host[0] == '\0') {
@@ -96,7 +96,7 @@ static struct str process_identity(struct process *p)
                         (unsigned)(low >> 48), (unsigned long long)(low & 0xffffffffffffULL));
 }
 
-int process_find_namespace(struct process *p, struct str *ret, struct err *err)
+int daemon_find_namespace(struct daemon *p, struct str *ret, struct err *err)
 {
     struct str text;
     if (p->flags->lease_namespace.n > 0) {
@@ -112,7 +112,7 @@ int process_find_namespace(struct process *p, struct str *ret, struct err *err)
                                 STR_ARG(NAMESPACE_FILE));
 }
 
-static int process_reach(struct process *p, struct err *err)
+static int daemon_open_cluster(struct daemon *p, struct err *err)
 {
     struct str context = p->flags->kubecontext;
     if (context.n == 0) {
@@ -132,9 +132,9 @@ static int process_reach(struct process *p, struct err *err)
 
 /* ── metrics ───────────────────────────────────────────────────────────────────────────────── */
 
-static void process_collect(void *ctx)
+static void daemon_collect(void *ctx)
 {
-    struct process *p = ctx;
+    struct daemon *p = ctx;
     struct rusage usage;
     if (getrusage(RUSAGE_SELF, &usage) == 0) {
         double seconds = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
@@ -159,7 +159,7 @@ static void process_collect(void *ctx)
     host_loop_stats_reset(p->loop);
 }
 
-static void process_init_metrics(struct process *p)
+static void daemon_init_metrics(struct daemon *p)
 {
     static const struct metric_spec cpu = {
         .name = "process_cpu_seconds_total",
@@ -187,12 +187,12 @@ static void process_init_metrics(struct process *p)
     p->turn_max = metric_series(metrics_family(&p->metrics, &turn_max), NULL);
     metric_set(metric_series(metrics_family(&p->metrics, &start), NULL),
                (double)loop_wall(p->loop) / 1e6);
-    metrics_on_collect(&p->metrics, process_collect, p);
+    metrics_on_collect(&p->metrics, daemon_collect, p);
 }
 
 /* A watch has a connection, and a bridge has a watch for each of thousands of clusters; what a
  * system gives at first is often 1024, for the sake of programs that use select. */
-static void process_raise_files(void)
+static void daemon_raise_file_limit(void)
 {
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
@@ -201,21 +201,21 @@ static void process_raise_files(void)
     }
 }
 
-int process_open(struct process *p, struct str name, bool elect, struct err *err)
+int daemon_connect_cluster(struct daemon *p, struct str name, bool elect, struct err *err)
 {
     struct str space = STR_NONE;
-    process_raise_files();
-    int r = process_init_log(p, name, err);
-    r = r < 0 ? r : process_reach(p, err);
+    daemon_raise_file_limit();
+    int r = daemon_init_log(p, name, err);
+    r = r < 0 ? r : daemon_open_cluster(p, err);
     if (r == 0 && elect) {
-        r = process_find_namespace(p, &space, err);
+        r = daemon_find_namespace(p, &space, err);
     }
     if (r < 0) {
         return r;
     }
     p->space = space;
-    process_init_metrics(p);
-    p->identity = process_identity(p);
+    daemon_init_metrics(p);
+    p->identity = daemon_identity(p);
     log_info(&p->log, "starting", KV_TEXT("version", DRYDOCK_VERSION),
              KV_STR("server", p->access.server), KV_STR("identity", p->identity),
              KV_BOOL("election", elect));
@@ -229,15 +229,15 @@ static bool address_is_off(struct str address)
     return address.n == 0 || str_eq(address, STR("0"));
 }
 
-bool process_serves_web(const struct process *p)
+bool daemon_serves_web(const struct daemon *p)
 {
     return !address_is_off(p->flags->metrics_addr);
 }
 
-int process_serve_web(struct process *p, inbound_handler handler, void *ctx, const char *what,
-                      struct err *err)
+int daemon_serve_web(struct daemon *p, inbound_handler handler, void *ctx, const char *what,
+                     struct err *err)
 {
-    if (!process_serves_web(p)) {
+    if (!daemon_serves_web(p)) {
         return 0;
     }
     const struct http_server_config config = { .listen = p->flags->metrics_addr, .gzip = true };
@@ -249,7 +249,7 @@ int process_serve_web(struct process *p, inbound_handler handler, void *ctx, con
     return 0;
 }
 
-int process_serve_health(struct process *p, struct health *health, struct err *err)
+int daemon_serve_health(struct daemon *p, struct health *health, struct err *err)
 {
     if (address_is_off(p->flags->health_addr)) {
         return 0;
@@ -265,11 +265,11 @@ int process_serve_health(struct process *p, struct health *health, struct err *e
 
 /* ── the end ───────────────────────────────────────────────────────────────────────────────── */
 
-static void process_on_signal(void *ctx, int signo)
+static void daemon_on_signal(void *ctx, int signo)
 {
-    struct process *p = ctx;
+    struct daemon *p = ctx;
     if (p->ending) {
-        process_leave(p, COMMAND_FAILED); /* a second signal means now */
+        daemon_quit(p, COMMAND_FAILED); /* a second signal means now */
         return;
     }
     log_info(&p->log, "stopping", KV_TEXT("signal", signo == SIGTERM ? "SIGTERM" : "SIGINT"));
@@ -277,12 +277,12 @@ static void process_on_signal(void *ctx, int signo)
     p->on_end(p->ctx);
 }
 
-int process_run(struct process *p, void (*on_end)(void *ctx), void *ctx)
+int daemon_run(struct daemon *p, void (*on_end)(void *ctx), void *ctx)
 {
     p->on_end = on_end;
     p->ctx = ctx;
-    host_loop_on_signal(p->loop, SIGTERM, process_on_signal, p);
-    host_loop_on_signal(p->loop, SIGINT, process_on_signal, p);
+    host_loop_on_signal(p->loop, SIGTERM, daemon_on_signal, p);
+    host_loop_on_signal(p->loop, SIGINT, daemon_on_signal, p);
     host_loop_run(p->loop);
     if (p->code == COMMAND_OK) {
         log_info(&p->log, "Received SIGTERM or SIGINT. See you later.");
@@ -290,27 +290,27 @@ int process_run(struct process *p, void (*on_end)(void *ctx), void *ctx)
     return p->code;
 }
 
-void process_leave(struct process *p, int code)
+void daemon_quit(struct daemon *p, int code)
 {
     p->code = code;
     host_loop_stop(p->loop);
 }
 
-static void process_on_web_stopped(void *ctx)
+static void daemon_on_web_stopped(void *ctx)
 {
-    process_leave(ctx, COMMAND_OK);
+    daemon_quit(ctx, COMMAND_OK);
 }
 
-void process_finish(struct process *p)
+void daemon_quit_when_idle(struct daemon *p)
 {
     if (p->web_server != NULL) {
-        http_server_stop(p->web_server, SERVE_GRACE, process_on_web_stopped, p);
+        http_server_stop(p->web_server, SERVE_GRACE, daemon_on_web_stopped, p);
     } else {
-        process_leave(p, COMMAND_OK);
+        daemon_quit(p, COMMAND_OK);
     }
 }
 
-void process_shut(struct process *p)
+void daemon_close_servers(struct daemon *p)
 {
     http_server_free(p->web_server);
     http_server_free(p->health_server);
@@ -318,9 +318,9 @@ void process_shut(struct process *p)
     p->health_server = NULL;
 }
 
-void process_done(struct process *p)
+void daemon_done(struct daemon *p)
 {
-    process_shut(p);
+    daemon_close_servers(p);
     transport_free(p->api);
     if (p->cpu != NULL) {
         metrics_done(&p->metrics);

@@ -2,9 +2,9 @@
  * daemon: what every command that runs until it is told to end stands on.
  *
  * Its log, the cluster it serves and who it is there, the numbers about itself, the two addresses
- * on which it answers, and its end. In the order of a life: process_init, process_open, what the
- * command itself is, process_serve…, process_run; then process_shut, so that nobody asks any more,
- * and process_done when what the command made is gone.
+ * on which it answers, and its end. In the order of a life: daemon_init, daemon_connect_cluster,
+ * what the command itself is, daemon_serve…, daemon_run; then daemon_close_servers, so that nobody
+ * asks any more, and daemon_done when what the command made is gone.
  */
 #pragma once
 
@@ -16,7 +16,7 @@
 #include "port/api.h"
 #include "web/health.h"
 
-struct process_flags {
+struct daemon_flags {
     struct str metrics_addr;
     struct str health_addr;
     struct str kubecontext;
@@ -30,39 +30,39 @@ struct process_flags {
     struct str zap_time_encoding;
 };
 
-/* Rows for the option table of a command whose flags have a struct process_flags `process`. */
+/* Rows for the option table of a command whose flags have a struct daemon_flags `process`. */
 /* clang-format off */
-#define PROCESS_HEALTH_OPTION(type)                                                                \
-    { "health-addr", OPTION_TEXT, OPTION(type, process.health_addr), "ADDRESS", ":8081", NULL,     \
+#define DAEMON_HEALTH_OPTION(type)                                                                \
+    { "health-addr", OPTION_TEXT, OPTION(type, daemon.health_addr), "ADDRESS", ":8081", NULL,     \
       "where /healthz and /readyz are served; 0 disables it" }
 
-#define PROCESS_CLUSTER_OPTIONS(type)                                                              \
-    { "kubecontext", OPTION_TEXT, OPTION(type, process.kubecontext), "NAME", "", NULL,             \
+#define DAEMON_CLUSTER_OPTIONS(type)                                                              \
+    { "kubecontext", OPTION_TEXT, OPTION(type, daemon.kubecontext), "NAME", "", NULL,             \
       "context of the kubeconfig; otherwise KUBECONTEXT, then the file's own choice" },            \
-    { "kubeconfig", OPTION_FILE, OPTION(type, process.kubeconfig), "FILE", "", NULL,               \
+    { "kubeconfig", OPTION_FILE, OPTION(type, daemon.kubeconfig), "FILE", "", NULL,               \
       "how to reach the cluster; otherwise KUBECONFIG, the service account, ~/.kube/config" },     \
-    { "lease-namespace", OPTION_TEXT, OPTION(type, process.lease_namespace), "NAME", "", NULL,     \
+    { "lease-namespace", OPTION_TEXT, OPTION(type, daemon.lease_namespace), "NAME", "", NULL,     \
       "where the leader's Lease is; in a pod, its own namespace" }
 
-#define PROCESS_LOG_OPTIONS(type)                                                                  \
-    { "log-format", OPTION_CHOICE, OPTION(type, process.log_format), "FORMAT", "", "text|json",    \
+#define DAEMON_LOG_OPTIONS(type)                                                                  \
+    { "log-format", OPTION_CHOICE, OPTION(type, daemon.log_format), "FORMAT", "", "text|json",    \
       "how log lines look; wins over --zap-encoder" },                                             \
-    { "zap-devel", OPTION_BOOL, OPTION(type, process.zap_devel), NULL, "true", NULL,               \
+    { "zap-devel", OPTION_BOOL, OPTION(type, daemon.zap_devel), NULL, "true", NULL,               \
       "text and debug level unless told otherwise; false: JSON and info" },                        \
-    { "zap-encoder", OPTION_CHOICE, OPTION(type, process.zap_encoder), "ENCODER", "",              \
+    { "zap-encoder", OPTION_CHOICE, OPTION(type, daemon.zap_encoder), "ENCODER", "",              \
       "json|console", "how log lines look" },                                                      \
-    { "zap-log-level", OPTION_TEXT, OPTION(type, process.zap_log_level), "LEVEL", "", NULL,        \
+    { "zap-log-level", OPTION_TEXT, OPTION(type, daemon.zap_log_level), "LEVEL", "", NULL,        \
       "debug, info, error, panic, or a number: the larger the more" },                             \
-    { "zap-stacktrace-level", OPTION_CHOICE, OPTION(type, process.zap_stacktrace_level), "LEVEL",  \
+    { "zap-stacktrace-level", OPTION_CHOICE, OPTION(type, daemon.zap_stacktrace_level), "LEVEL",  \
       "", "info|error|panic", "accepted and ignored: log lines carry no stack traces" },           \
-    { "zap-time-encoding", OPTION_CHOICE, OPTION(type, process.zap_time_encoding), "ENCODING", "", \
+    { "zap-time-encoding", OPTION_CHOICE, OPTION(type, daemon.zap_time_encoding), "ENCODING", "", \
       "epoch|millis|nanos|iso8601|rfc3339|rfc3339nano",                                            \
       "accepted and ignored: times are RFC 3339 with microseconds" }
 /* clang-format on */
 
-struct process {
-    const struct process_flags *flags; /* borrowed */
-    struct arena *memory;              /* borrowed: the call's */
+struct daemon {
+    const struct daemon_flags *flags; /* borrowed */
+    struct arena *memory;             /* borrowed: the call's */
     struct loop *loop;
     struct log log;
     struct cluster_access access;
@@ -81,32 +81,32 @@ struct process {
     int code;
 };
 
-void process_init(struct process *p, const struct process_flags *flags, struct arena *memory);
+void daemon_init(struct daemon *p, const struct daemon_flags *flags, struct arena *memory);
 /* The log under `name`, the cluster, and with `elect` the Lease's namespace. */
 NODISCARD
-int process_open(struct process *p, struct str name, bool elect, struct err *err);
+int daemon_connect_cluster(struct daemon *p, struct str name, bool elect, struct err *err);
 /* The one of the flag, or in a pod its own. */
 NODISCARD
-int process_find_namespace(struct process *p, struct str *ret, struct err *err);
+int daemon_find_namespace(struct daemon *p, struct str *ret, struct err *err);
 
 /* The addresses of the flags, unless they are off. `what` is for the log. */
 NODISCARD
-int process_serve_web(struct process *p, inbound_handler handler, void *ctx, const char *what,
-                      struct err *err);
+int daemon_serve_web(struct daemon *p, inbound_handler handler, void *ctx, const char *what,
+                     struct err *err);
 NODISCARD
-int process_serve_health(struct process *p, struct health *health, struct err *err);
-bool process_serves_web(const struct process *p); /* --metrics-addr is not off */
+int daemon_serve_health(struct daemon *p, struct health *health, struct err *err);
+bool daemon_serves_web(const struct daemon *p); /* --metrics-addr is not off */
 
-/* Until process_leave; answers its exit code. `on_end` is called at the first SIGTERM or SIGINT; a
+/* Until daemon_quit; answers its exit code. `on_end` is called at the first SIGTERM or SIGINT; a
  * second one ends at once. */
-int process_run(struct process *p, void (*on_end)(void *ctx), void *ctx);
-void process_leave(struct process *p, int code);
+int daemon_run(struct daemon *p, void (*on_end)(void *ctx), void *ctx);
+void daemon_quit(struct daemon *p, int code);
 /* Lets answers under way end, then leaves with COMMAND_OK. */
-void process_finish(struct process *p);
+void daemon_quit_when_idle(struct daemon *p);
 
-void process_shut(struct process *p); /* nobody is answered any more */
-void process_done(struct process *p);
+void daemon_close_servers(struct daemon *p); /* nobody is answered any more */
+void daemon_done(struct daemon *p);
 
 /* What --zap-log-level and --zap-devel say. */
 NODISCARD
-int process_log_level(const struct process_flags *flags, enum log_level *ret, struct err *err);
+int daemon_log_level(const struct daemon_flags *flags, enum log_level *ret, struct err *err);

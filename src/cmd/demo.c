@@ -47,8 +47,8 @@ static const struct option demo_flags[] = {
 struct demo {
     struct loop *loop;
     struct loop *time;
-    struct story story;
-    struct picture picture;
+    struct script script;
+    struct screen screen;
     struct web *web;
     struct http_server *http;
     struct loop_timer frame; /* draws, and notices the end */
@@ -61,13 +61,13 @@ static void demo_milestone(void *ctx, usec_t wall, struct str text)
 {
     struct demo *d = ctx;
     if (d->watched) {
-        picture_add(&d->picture, wall, text);
+        screen_add(&d->screen, wall, text);
         return;
     }
     CLEANUP(buf_done)
     struct buf line = { 0 };
-    struct textwrap wrap = { .out = &line, .columns = PICTURE_COLUMNS, .hang = 10 };
-    picture_clock(&line, wall);
+    struct textwrap wrap = { .out = &line, .columns = SCREEN_COLUMNS, .hang = 10 };
+    screen_clock(&line, wall);
     wrap.column = (uint32_t)line.n;
     textwrap_add(&wrap, STR("  "));
     textwrap_add(&wrap, text);
@@ -83,15 +83,15 @@ static void demo_frame(void *ctx)
     if (d->watched) {
         CLEANUP(buf_done)
         struct buf out = { 0 };
-        picture_draw(&d->picture, &d->story, &out);
+        screen_draw(&d->screen, &d->script, &out);
         (void)fwrite(out.p, 1, out.n, stdout);
         (void)fflush(stdout);
-    } else if (now - d->began > DEMO_REAL_MAX && !d->story.over) {
+    } else if (now - d->began > DEMO_REAL_MAX && !d->script.over) {
         demo_milestone(d, loop_wall(d->time), STR("this machine is too slow for the story"));
         d->late = true;
     }
     /* Who watches ends it; nobody waits for a pipeline that has the answer. */
-    if (!d->watched && (d->story.over || d->late)) {
+    if (!d->watched && (d->script.over || d->late)) {
         host_loop_stop(d->loop);
         return;
     }
@@ -125,7 +125,7 @@ static int demo_listen(struct demo *d, struct str listen, struct arena *memory, 
     if (host.n == 0 || str_eq(host, STR("0.0.0.0")) || str_eq(host, STR("[::]"))) {
         host = STR("127.0.0.1");
     }
-    d->picture.url =
+    d->screen.url =
         arena_printf(memory, "http://" STR_FMT ":%u/", STR_ARG(host), http_server_port(d->http));
     return 0;
 }
@@ -134,7 +134,7 @@ static void demo_summary(struct demo *d)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    story_sum(&d->story, &text);
+    script_summary(&d->script, &text);
     (void)printf(STR_FMT "\n", STR_ARG(buf_str(&text)));
 }
 
@@ -143,12 +143,12 @@ static void demo_done(struct demo *d)
     loop_timer_done(&d->frame);
     web_free(d->web);
     http_server_free(d->http);
-    story_done(&d->story);
+    script_done(&d->script);
     scaled_loop_free(d->time);
     host_loop_free(d->loop);
 }
 
-static void demo_screen(const struct demo *d, bool on)
+static void demo_switch_screen(const struct demo *d, bool on)
 {
     if (d->watched) {
         /* The alternate screen keeps what stood in the terminal before. */
@@ -171,35 +171,35 @@ static int demo_run(const struct command_call *call)
     const char *no_colour = getenv("NO_COLOR");
     const char *term = getenv("TERM");
     d.watched = isatty(STDOUT_FILENO) == 1 && term != NULL && !str_eq(str_from(term), STR("dumb"));
-    d.picture.colour = no_colour == NULL || no_colour[0] == '\0';
-    d.picture.speed = o->speed > 0 ? o->speed
-                      : d.watched  ? DEMO_SPEED_WATCHED
-                                   : DEMO_SPEED_UNWATCHED;
-    d.time = scaled_loop_new(d.loop, d.picture.speed);
-    scaled_loop_set_wall(d.time, story_evening(loop_wall(d.loop)));
-    story_init(&d.story, d.time, o->seed);
-    d.story.on_milestone = demo_milestone;
-    d.story.ctx = &d;
-    d.web = web_new(d.loop, &d.story.source.web, &d.story.metrics);
+    d.screen.colour = no_colour == NULL || no_colour[0] == '\0';
+    d.screen.speed = o->speed > 0 ? o->speed
+                     : d.watched  ? DEMO_SPEED_WATCHED
+                                  : DEMO_SPEED_UNWATCHED;
+    d.time = scaled_loop_new(d.loop, d.screen.speed);
+    scaled_loop_set_wall(d.time, script_start_time(loop_wall(d.loop)));
+    script_init(&d.script, d.time, o->seed);
+    d.script.on_milestone = demo_milestone;
+    d.script.ctx = &d;
+    d.web = web_new(d.loop, &d.script.source.web, &d.script.metrics);
     loop_timer_init(&d.frame, d.loop, demo_frame, &d);
     if (demo_listen(&d, o->listen, call->memory, &err) < 0) {
         return command_fail(call, &err);
     }
     if (!d.watched) {
         (void)printf("dashboard at " STR_FMT ", time runs %.0f times as fast\n",
-                     STR_ARG(d.picture.url), d.picture.speed);
+                     STR_ARG(d.screen.url), d.screen.speed);
         (void)fflush(stdout);
     }
     host_loop_on_signal(d.loop, SIGINT, demo_on_signal, &d);
     host_loop_on_signal(d.loop, SIGTERM, demo_on_signal, &d);
     d.began = loop_now(d.loop);
-    demo_screen(&d, true);
-    story_begin(&d.story);
+    demo_switch_screen(&d, true);
+    script_begin(&d.script);
     loop_timer_set(&d.frame, d.began);
     host_loop_run(d.loop);
-    demo_screen(&d, false);
+    demo_switch_screen(&d, false);
     demo_summary(&d);
-    return d.story.failed || d.late ? COMMAND_FAILED : COMMAND_OK;
+    return d.script.failed || d.late ? COMMAND_FAILED : COMMAND_OK;
 }
 
 const struct command command_demo = {

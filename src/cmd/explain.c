@@ -17,19 +17,19 @@ static int explain_print(struct str json, enum report_form form, struct buf *out
     return 0;
 }
 
-static int explain_print_board(struct str json, enum report_form form, struct buf *out,
-                               struct err *err)
+static int explain_print_limits(struct str json, enum report_form form, struct buf *out,
+                                struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     const struct jval *root;
-    struct board board;
+    struct limits_report limits_report;
     int r = json_parse(json, 0, &tmp, &root, err);
-    r = r < 0 ? r : board_read(root, &tmp, &board, err);
+    r = r < 0 ? r : limits_report_read(root, &tmp, &limits_report, err);
     if (r < 0) {
         return r;
     }
-    board_print_text(&board, form == REPORT_WIDE, out);
+    limits_report_print_text(&limits_report, form == REPORT_WIDE, out);
     return 0;
 }
 
@@ -48,7 +48,7 @@ static int explain_print_machine(struct str json, enum report_form form, struct 
 }
 
 /* Every shard knows every Machine, but says little about those of others. */
-static bool explain_is_foreign(struct str json)
+static bool explain_is_elsewhere(struct str json)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -60,14 +60,14 @@ static bool explain_is_foreign(struct str json)
 /* What can be asked about. */
 static const struct explain_kind {
     const char *name;
-    enum leader_kind whom;
-    ask_print print;
-    bool (*foreign)(struct str json);
+    enum leader_kind leader_kind;
+    report_fetch_print print;
+    bool (*is_elsewhere)(struct str json);
 } explain_kinds[] = {
     { "node", LEADER_CONTROLLER, explain_print, NULL },
-    { "request", LEADER_CONTROLLER, explain_print_board, NULL },
-    { "limit", LEADER_CONTROLLER, explain_print_board, NULL },
-    { "machine", LEADER_BRIDGE, explain_print_machine, explain_is_foreign },
+    { "request", LEADER_CONTROLLER, explain_print_limits, NULL },
+    { "limit", LEADER_CONTROLLER, explain_print_limits, NULL },
+    { "machine", LEADER_BRIDGE, explain_print_machine, explain_is_elsewhere },
 };
 
 /* One argument is a node's name, whatever it is; before a second one stands what that is. */
@@ -86,7 +86,7 @@ static const struct explain_kind *explain_find(const struct command_call *call, 
             continue;
         }
         bool whole = str_cut(name, STR("/"), &space, &rest) && space.n > 0 && rest.n > 0;
-        if (kind->whom == LEADER_BRIDGE && !whole) {
+        if (kind->leader_kind == LEADER_BRIDGE && !whole) {
             (void)err_set(err, ERR_INVALID, "machine '" STR_FMT "': want NAMESPACE/NAME",
                           STR_ARG(name));
             return NULL;
@@ -110,12 +110,12 @@ static int explain_run(const struct command_call *call)
     struct buf path = { 0 };
     buf_printf(&path, "/api/v1/explain?%s=", kind->name);
     client_add_segment(&path, call->args[call->arg_count - 1]);
-    return ask_run(call, &(struct ask_question){
-                             .whom = kind->whom,
-                             .path = buf_str(&path),
-                             .print = kind->print,
-                             .foreign = kind->foreign,
-                         });
+    return report_fetch_run(call, &(struct report_query){
+                                      .leader_kind = kind->leader_kind,
+                                      .path = buf_str(&path),
+                                      .print = kind->print,
+                                      .is_elsewhere = kind->is_elsewhere,
+                                  });
 }
 
 const struct command command_explain = {
@@ -134,8 +134,8 @@ const struct command command_explain = {
             "how its workload cluster and its Node are seen, and what would be written next.\n\n"
             "Exit code 0: it was shown. 1: the controller could not be asked, or there is no such "
             "thing. 2: the command line is wrong.",
-    .options = { .options = ask_server_options, .count = ASK_OPTION_COUNT },
-    .config_size = sizeof(struct ask_flags),
+    .options = { .options = report_fetch_options, .count = REPORT_FETCH_OPTION_COUNT },
+    .config_size = sizeof(struct report_fetch_flags),
     .args_min = 1,
     .args_max = 2,
     .run = explain_run,

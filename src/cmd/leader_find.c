@@ -4,7 +4,7 @@
 #include "kube/client.h"
 #include "profile/controller.h"
 
-static struct str leader_lease(enum leader_kind kind)
+static struct str leader_lease_name(enum leader_kind kind)
 {
     return kind == LEADER_BRIDGE ? BRIDGE_LEASE_NAME : CONTROLLER_LEASE_NAME;
 }
@@ -14,7 +14,7 @@ const char *leader_kind_name(enum leader_kind kind)
     return kind == LEADER_BRIDGE ? "bridge" : "controller";
 }
 
-void leader_path(enum leader_kind kind, struct str ns, struct buf *out)
+void leader_lease_path(enum leader_kind kind, struct str ns, struct buf *out)
 {
     buf_add(out, STR("/apis/coordination.k8s.io/v1/"));
     if (ns.n > 0) {
@@ -27,16 +27,16 @@ void leader_path(enum leader_kind kind, struct str ns, struct buf *out)
     /* How many shards there are nobody knows, so they cannot be asked for by name. */
     if (kind == LEADER_CONTROLLER) {
         buf_add(out, ns.n > 0 ? STR("/") : STR("?fieldSelector=metadata.name%3D"));
-        buf_add(out, leader_lease(kind));
+        buf_add(out, leader_lease_name(kind));
     }
 }
 
-static bool leader_is_of(enum leader_kind kind, struct str name)
+static bool leader_owns_lease(enum leader_kind kind, struct str name)
 {
     struct str rest;
     uint32_t shard;
-    return str_eq(name, leader_lease(kind)) ||
-           (kind == LEADER_BRIDGE && str_cut_prefix(name, leader_lease(kind), &rest) &&
+    return str_eq(name, leader_lease_name(kind)) ||
+           (kind == LEADER_BRIDGE && str_cut_prefix(name, leader_lease_name(kind), &rest) &&
             str_cut_prefix(rest, STR("-shard-"), &rest) && str_to_u32(rest, &shard));
 }
 
@@ -49,12 +49,12 @@ struct leader_search {
     uint32_t namespaces; /* Leases come sorted by it */
 };
 
-static void leader_look(struct leader_search *s, const struct jval *lease)
+static void leader_check_lease(struct leader_search *s, const struct jval *lease)
 {
     struct str ns = jval_str(jval_at(lease, "metadata.namespace"));
     struct str pod;
     struct str rest;
-    if (!leader_is_of(s->kind, jval_str(jval_at(lease, "metadata.name")))) {
+    if (!leader_owns_lease(s->kind, jval_str(jval_at(lease, "metadata.name")))) {
         return;
     }
     if (s->namespaces == 0 || !str_eq(ns, s->last)) {
@@ -68,18 +68,18 @@ static void leader_look(struct leader_search *s, const struct jval *lease)
     }
 }
 
-int leader_read(enum leader_kind kind, const struct jval *root, struct arena *out,
-                struct leaders *ret, struct err *err)
+int leader_find_pods(enum leader_kind kind, const struct jval *root, struct arena *out,
+                     struct leaders *ret, struct err *err)
 {
     struct leader_search s = { .kind = kind };
-    struct str name = leader_lease(kind);
+    struct str name = leader_lease_name(kind);
     const struct jval *items = jval_get(root, STR("items"));
     if (jval_kind(items) == JARR) {
         JVAL_EACH (items, lease) {
-            leader_look(&s, lease);
+            leader_check_lease(&s, lease);
         }
     } else {
-        leader_look(&s, root);
+        leader_check_lease(&s, root);
     }
     if (s.namespaces == 0) {
         return err_set(err, ERR_NOTFOUND,

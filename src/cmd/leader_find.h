@@ -28,8 +28,8 @@ struct leaders {
 const char *leader_kind_name(enum leader_kind kind);
 
 /* Where the Leases are read; `ns` empty: of all namespaces. */
-void leader_path(enum leader_kind kind, struct str ns, struct buf *out);
+void leader_lease_path(enum leader_kind kind, struct str ns, struct buf *out);
 /* From what was read there. Texts live in `out`. */
 NODISCARD
-int leader_read(enum leader_kind kind, const struct jval *root, struct arena *out,
-                struct leaders *ret, struct err *err);
+int leader_find_pods(enum leader_kind kind, const struct jval *root, struct arena *out,
+                     struct leaders *ret, struct err *err);

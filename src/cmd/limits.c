@@ -8,21 +8,22 @@
 #define LIMITS_OUTPUT_MAX ((size_t)64 * 1024 * 1024) /* as the largest document */
 
 struct limits_flags {
-    struct asker_flags asker; /* first */
+    struct request_cli_flags cli; /* first */
 };
 
 static const struct option limits_options[] = {
-    { "o", OPTION_CHOICE, OPTION(struct limits_flags, asker.output), "FORM", "text",
-      "text|wide|json",
+    { "o", OPTION_CHOICE, OPTION(struct limits_flags, cli.output), "FORM", "text", "text|wide|json",
       "text at 80 columns, wide lines with everything, or the objects as one List" },
-    ASKER_CLUSTER_OPTIONS(struct limits_flags),
+    REQUEST_CLI_CLUSTER_OPTIONS(struct limits_flags),
 };
 
-static int limits_get(struct asker *a, struct str path, const struct jval **ret, struct err *err)
+static int limits_get(struct request_cli *a, struct str path, const struct jval **ret,
+                      struct err *err)
 {
-    struct talk_answer answer;
-    int r = talk_send(&a->reach.talk, &(struct api_request){ .verb = API_GET, .path = path },
-                      &a->memory, &answer, err);
+    struct blocking_api_reply answer;
+    int r = blocking_api_send(&a->session.blocking_api,
+                              &(struct api_request){ .verb = API_GET, .path = path }, &a->memory,
+                              &answer, err);
     if (r < 0) {
         return r;
     }
@@ -37,7 +38,7 @@ static int limits_get(struct asker *a, struct str path, const struct jval **ret,
     return json_parse(answer.body, JSON_GO, &a->memory, ret, err);
 }
 
-static int limits_show(struct asker *a)
+static int limits_show(struct request_cli *a)
 {
     struct err err = { 0 };
     const struct jval *limits = NULL;
@@ -46,18 +47,18 @@ static int limits_show(struct asker *a)
     struct buf out = { .max = LIMITS_OUTPUT_MAX };
     if (limits_get(a, STR("/apis/repairman.k8s.io/v1/maintenancelimits"), &limits, &err) < 0 ||
         limits_get(a, STR(MAINTENANCE_REQUESTS_PATH), &requests, &err) < 0) {
-        return asker_fail(a, &err);
+        return request_cli_fail(a, &err);
     }
-    const struct quota quota = {
+    const struct limits_table quota = {
         .limits = jval_get(limits, STR("items")),
         .requests = jval_get(requests, STR("items")),
-        .now = loop_wall(a->reach.loop),
+        .now = loop_wall(a->session.loop),
         .wide = str_eq(a->flags->output, STR("wide")),
     };
     if (str_eq(a->flags->output, STR("json"))) {
-        quota_print_json(&quota, &out);
+        limits_table_print_json(&quota, &out);
     } else {
-        quota_print_text(&quota, &out);
+        limits_table_print_text(&quota, &out);
     }
     (void)fwrite(out.p, 1, out.n, stdout); /* a closed pipe is the reader's business */
     return COMMAND_OK;
@@ -66,12 +67,12 @@ static int limits_show(struct asker *a)
 static int limits_run(const struct command_call *call)
 {
     const struct limits_flags *flags = call->config;
-    struct asker a;
-    int code = asker_open(&a, call, &flags->asker);
+    struct request_cli a;
+    int code = request_cli_open(&a, call, &flags->cli);
     if (code == COMMAND_OK) {
         code = limits_show(&a);
     }
-    asker_close(&a);
+    request_cli_close(&a);
     return code;
 }
 

@@ -37,26 +37,28 @@ static struct str limit_problem(const struct jval *object)
                : STR_NONE;
 }
 
-static void add_limit(struct board *b, const struct jval *object, struct arena *out)
+static void add_limit(struct limits_report *b, const struct jval *object, struct arena *out)
 {
     const struct jval *status = jval_get(object, STR("status"));
     struct str type = jval_str(jval_get(status, STR("type")));
     struct limit *l = ARENA_NEW(out, struct limit);
     limit_parse(object, out, l);
-    struct board_holder *holders = ARENA_ARRAY(out, struct board_holder, l->reservations.n + 1);
+    struct limits_report_holder *holders =
+        ARENA_ARRAY(out, struct limits_report_holder, l->reservations.n + 1);
     for (uint32_t i = 0; i < l->reservations.n; i++) {
         const struct reservation *r = &l->reservations.items[i];
-        holders[i] = (struct board_holder){ .target = r->target,
-                                            .uid = r->uid,
-                                            .name = r->name,
-                                            .phase = r->state,
-                                            .since = r->granted == USEC_NEVER ? 0 : r->granted,
-                                            .deadline = USEC_NEVER };
+        holders[i] =
+            (struct limits_report_holder){ .target = r->target,
+                                           .uid = r->uid,
+                                           .name = r->name,
+                                           .phase = r->state,
+                                           .since = r->granted == USEC_NEVER ? 0 : r->granted,
+                                           .deadline = USEC_NEVER };
     }
     uint32_t limit = number(status, "limit");
-    board_add_limit(
+    limits_report_add_limit(
         b,
-        &(struct board_limit){
+        &(struct limits_report_limit){
             .name = l->name,
             .type = type.n > 0 || !l->type_known ? type : target_type_name(l->type),
             .selects = limit_selects_text(l, out),
@@ -81,64 +83,64 @@ static void add_limit(struct board *b, const struct jval *object, struct arena *
         out);
 }
 
-static void add_request(struct board *b, const struct jval *object, struct arena *out)
+static void add_request(struct limits_report *b, const struct jval *object, struct arena *out)
 {
     struct err ignored = { 0 };
     void *projected;
     if (mrequest_kind.project(NULL, object, out, &projected, &ignored) < 0) {
         return; /* one strange object does not hide the others */
     }
-    const struct mrequest *m = projected;
-    const struct mr_status *s = &m->status;
+    const struct maintenance_request *m = projected;
+    const struct mrequest_status *s = &m->status;
     bool waits = s->phase <= MR_PHASE_PENDING && m->state <= MR_STATE_PENDING;
-    if (mr_phase_ended(s->phase) || m->state == MR_STATE_COMPLETED) {
+    if (mrequest_phase_ended(s->phase) || m->state == MR_STATE_COMPLETED) {
         return;
     }
-    enum mr_phase phase = s->phase == MR_PHASE_ABSENT ? MR_PHASE_PENDING : s->phase;
-    usec_t since = mr_status_since(s);
-    board_add_claim(b,
-                    &(struct board_claim){
-                        .uid = m->uid,
-                        .name = jval_str(jval_at(object, "metadata.name")),
-                        .client = m->client,
-                        .type = m->type_text,
-                        .target = m->space.n == 0
-                                      ? m->target
-                                      : arena_printf(out, STR_FMT "/" STR_FMT, STR_ARG(m->space),
-                                                     STR_ARG(m->target)),
-                        .phase = mr_phase_name(phase),
-                        .step = mr_step_name(s->step),
-                        .reason = s->reason,
-                        .message = s->message,
-                        .waits = waits,
-                        .last = s->position == 0,
-                        .priority = m->priority,
-                        .position = waits ? s->position : 0,
-                        .since = since > 0 ? since : m->created,
-                        .deadline = s->deadline > 0 ? s->deadline : USEC_NEVER,
-                        .next = USEC_NEVER,
-                        .limits = s->limits,
-                        .limit_n = s->limit_n,
-                    },
-                    out);
+    enum mrequest_phase phase = s->phase == MR_PHASE_ABSENT ? MR_PHASE_PENDING : s->phase;
+    usec_t since = mrequest_status_since(s);
+    limits_report_add_claim(b,
+                            &(struct limits_report_claim){
+                                .uid = m->uid,
+                                .name = jval_str(jval_at(object, "metadata.name")),
+                                .client = m->client,
+                                .type = m->type_text,
+                                .target = m->space.n == 0
+                                              ? m->target
+                                              : arena_printf(out, STR_FMT "/" STR_FMT,
+                                                             STR_ARG(m->space), STR_ARG(m->target)),
+                                .phase = mrequest_phase_name(phase),
+                                .step = mrequest_step_name(s->step),
+                                .reason = s->reason,
+                                .message = s->message,
+                                .waits = waits,
+                                .last = s->position == 0,
+                                .priority = m->priority,
+                                .position = waits ? s->position : 0,
+                                .since = since > 0 ? since : m->created,
+                                .deadline = s->deadline > 0 ? s->deadline : USEC_NEVER,
+                                .next = USEC_NEVER,
+                                .limits = s->limits,
+                                .limit_n = s->limit_n,
+                            },
+                            out);
 }
 
-void quota_print_text(const struct quota *q, struct buf *out)
+void limits_table_print_text(const struct limits_table *q, struct buf *out)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct board b = { .now = q->now };
+    struct limits_report b = { .now = q->now };
     JVAL_EACH (jval_kind(q->limits) == JARR ? q->limits : NULL, limit) {
         add_limit(&b, limit, &tmp);
     }
     JVAL_EACH (jval_kind(q->requests) == JARR ? q->requests : NULL, request) {
         add_request(&b, request, &tmp);
     }
-    board_finish(&b, &tmp);
-    board_print_text(&b, q->wide, out);
+    limits_report_finish(&b, &tmp);
+    limits_report_print_text(&b, q->wide, out);
 }
 
-void quota_print_json(const struct quota *q, struct buf *out)
+void limits_table_print_json(const struct limits_table *q, struct buf *out)
 {
     struct json_writer w = json_writer_on(out);
     jw_obj(&w);

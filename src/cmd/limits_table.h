@@ -1,6 +1,6 @@
 /*
- * limits_table: MaintenanceLimits and the requests under them, as people read them, from the objects
- * alone. The words are those of a running controller (request/limits_report.h).
+ * limits_table: MaintenanceLimits and the requests under them, as people read them, from the
+ * objects alone. The words are those of a running controller (request/limits_report.h).
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "format/json.h"
 #include "request/limits_report.h"
 
-struct quota {
+struct limits_table {
     const struct jval *limits;   /* items of a list; NULL = none */
     const struct jval *requests; /* likewise */
     usec_t now;                  /* wall */
@@ -16,6 +16,6 @@ struct quota {
 };
 
 /* Tables, 80 columns wide unless a name is longer or all is wanted. */
-void quota_print_text(const struct quota *q, struct buf *out);
+void limits_table_print_text(const struct limits_table *q, struct buf *out);
 /* One List: all limits, and the requests that are not Completed. */
-void quota_print_json(const struct quota *q, struct buf *out);
+void limits_table_print_json(const struct limits_table *q, struct buf *out);

@@ -9,70 +9,70 @@
 #include "host/transport.h"
 #include "kube/client.h"
 
-#define ASK_OUTPUT_MAX ((size_t)64 * 1024 * 1024) /* as the largest document */
+#define REPORT_FETCH_OUTPUT_MAX ((size_t)64 * 1024 * 1024) /* as the largest document */
 
-const struct option ask_server_options[ASK_OPTION_COUNT] = {
-    { "o", OPTION_CHOICE, OPTION(struct ask_flags, output), "FORM", "text", "text|wide|json",
-      "text at 80 columns, wide lines with everything, or the document itself" },
-    { "watch", OPTION_BOOL, OPTION(struct ask_flags, watch), NULL, "false", NULL,
+const struct option report_fetch_options[REPORT_FETCH_OPTION_COUNT] = {
+    { "o", OPTION_CHOICE, OPTION(struct report_fetch_flags, output), "FORM", "text",
+      "text|wide|json", "text at 80 columns, wide lines with everything, or the document itself" },
+    { "watch", OPTION_BOOL, OPTION(struct report_fetch_flags, watch), NULL, "false", NULL,
       "show it again whenever it has changed, until interrupted" },
-    { "address", OPTION_TEXT, OPTION(struct ask_flags, address), "URL", "", NULL,
+    { "address", OPTION_TEXT, OPTION(struct report_fetch_flags, address), "URL", "", NULL,
       "ask the controller at this address: http://127.0.0.1:8080" },
-    { "kubeconfig", OPTION_FILE, OPTION(struct ask_flags, kubeconfig), "FILE", "", NULL,
+    { "kubeconfig", OPTION_FILE, OPTION(struct report_fetch_flags, kubeconfig), "FILE", "", NULL,
       "how to reach the cluster; otherwise KUBECONFIG, the service account, ~/.kube/config" },
-    { "kubecontext", OPTION_TEXT, OPTION(struct ask_flags, kubecontext), "NAME", "", NULL,
+    { "kubecontext", OPTION_TEXT, OPTION(struct report_fetch_flags, kubecontext), "NAME", "", NULL,
       "context of the kubeconfig; otherwise KUBECONTEXT, then the file's own choice" },
-    { "namespace", OPTION_TEXT, OPTION(struct ask_flags, ns), "NAME", "", NULL,
+    { "namespace", OPTION_TEXT, OPTION(struct report_fetch_flags, ns), "NAME", "", NULL,
       "where the controller runs; otherwise wherever its Lease is found" },
-    { "port", OPTION_U32, OPTION(struct ask_flags, port), "PORT", "8080", NULL,
+    { "port", OPTION_U32, OPTION(struct report_fetch_flags, port), "PORT", "8080", NULL,
       "of the controller's pod" },
-    { "timeout", OPTION_DURATION, OPTION(struct ask_flags, time_max), "DURATION", "10s", NULL,
-      "how long to wait for an answer" },
+    { "timeout", OPTION_DURATION, OPTION(struct report_fetch_flags, time_max), "DURATION", "10s",
+      NULL, "how long to wait for an answer" },
 };
 
-struct ask {
+struct report_fetch {
     const struct command_call *call;
-    const struct ask_flags *flags;
-    const struct ask_question *question;
+    const struct report_fetch_flags *flags;
+    const struct report_query *query;
     struct loop *loop;
     struct cluster_access access;
     struct api *api;
-    struct loop_timer again;
+    struct loop_timer refresh;
     struct arena found; /* of what the Leases said */
     struct leaders leaders;
     uint32_t at;            /* the one of them that is asked, while there are any */
     struct err unreachable; /* one of them was not; code 0 = all were */
-    struct buf shown;       /* the text that was printed last */
+    struct buf printed;     /* the text that was printed last */
     bool answered;          /* once at least */
     bool terminal;
     int code;
 };
 
-static void ask_end(struct ask *a, int code)
+static void report_fetch_end(struct report_fetch *a, int code)
 {
     a->code = code;
     host_loop_stop(a->loop);
 }
 
 /* The first failure ends the command; behind an answer --watch goes on and says so. */
-static void ask_fail(struct ask *a, const struct err *err)
+static void report_fetch_fail(struct report_fetch *a, const struct err *err)
 {
     (void)command_fail(a->call, err); /* answers COMMAND_FAILED, as it is */
     a->leaders.n = 0;                 /* others may lead now */
-    buf_reset(&a->shown);
+    buf_reset(&a->printed);
     if (a->flags->watch && a->answered) {
-        loop_timer_set(&a->again, loop_now(a->loop) + ASK_EVERY);
+        loop_timer_set(&a->refresh, loop_now(a->loop) + REPORT_FETCH_WATCH_EVERY);
     } else {
-        ask_end(a, COMMAND_FAILED);
+        report_fetch_end(a, COMMAND_FAILED);
     }
 }
 
 /* ---- the document ---- */
 
-static void ask_show(struct ask *a, struct buf *text)
+static void report_fetch_output(struct report_fetch *a, struct buf *text)
 {
     bool json = str_eq(a->flags->output, STR("json"));
-    bool same = a->answered && str_eq(buf_str(text), buf_str(&a->shown));
+    bool same = a->answered && str_eq(buf_str(text), buf_str(&a->printed));
     if (!same) {
         if (a->flags->watch && a->terminal && !json) {
             (void)fputs("\033[H\033[2J\033[3J",
@@ -83,20 +83,20 @@ static void ask_show(struct ask *a, struct buf *text)
         (void)fwrite(text->p, 1, text->n, stdout);
         (void)fflush(stdout);
     }
-    buf_done(&a->shown);
-    a->shown = *text;
+    buf_done(&a->printed);
+    a->printed = *text;
     *text = (struct buf){ 0 };
     a->answered = true;
     if (!a->flags->watch || ferror(stdout) != 0) {
-        ask_end(a, COMMAND_OK);
+        report_fetch_end(a, COMMAND_OK);
     } else {
-        loop_timer_set(&a->again, loop_now(a->loop) + ASK_EVERY);
+        loop_timer_set(&a->refresh, loop_now(a->loop) + REPORT_FETCH_WATCH_EVERY);
     }
 }
 
 /* What whoever was asked says is wrong is {"error":"…"}; the API server answers a Status, and then
  * the pod was not reached. */
-static struct str ask_complaint(const struct api_reply *reply, struct arena *out)
+static struct str report_fetch_error_text(const struct api_reply *reply, struct arena *out)
 {
     const struct jval *root = NULL;
     struct err ignored = { 0 };
@@ -105,13 +105,15 @@ static struct str ask_complaint(const struct api_reply *reply, struct arena *out
                : STR_NONE;
 }
 
-static void ask_explain(const struct ask *a, const struct api_reply *reply, struct err *err)
+static void report_fetch_explain(const struct report_fetch *a, const struct api_reply *reply,
+                                 struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct str said = ask_complaint(reply, &tmp);
-    if (said.n > 0) {
-        (void)err_set(err, reply->status == 404 ? ERR_NOTFOUND : ERR_IO, STR_FMT, STR_ARG(said));
+    struct str error_text = report_fetch_error_text(reply, &tmp);
+    if (error_text.n > 0) {
+        (void)err_set(err, reply->status == 404 ? ERR_NOTFOUND : ERR_IO, STR_FMT,
+                      STR_ARG(error_text));
         if (err->code == ERR_NOTFOUND) {
             return; /* it was asked, and there is no such thing */
         }
@@ -123,67 +125,68 @@ static void ask_explain(const struct ask *a, const struct api_reply *reply, stru
                        "pod '" STR_FMT "' in namespace '" STR_FMT
                        "' (--address asks a %s that runs elsewhere)",
                        STR_ARG(a->leaders.pods[a->at]), STR_ARG(a->leaders.ns),
-                       leader_kind_name(a->question->whom));
+                       leader_kind_name(a->query->leader_kind));
     }
 }
 
-static void ask_document(struct ask *a);
+static void report_fetch_get(struct report_fetch *a);
 
 /* With shards: whether somebody else is asked now, because this one does not look after it or
  * could not be asked. What the last one says counts if all could. */
-static bool ask_next(struct ask *a, const struct api_reply *reply)
+static bool report_fetch_next_shard(struct report_fetch *a, const struct api_reply *reply)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    if (a->leaders.n < 2 || (reply->status == 200 && !a->question->foreign(reply->body))) {
+    if (a->leaders.n < 2 || (reply->status == 200 && !a->query->is_elsewhere(reply->body))) {
         a->unreachable = (struct err){ 0 };
         return false;
     }
-    bool unknown = reply->status == 404 && ask_complaint(reply, &tmp).n > 0;
+    bool unknown = reply->status == 404 && report_fetch_error_text(reply, &tmp).n > 0;
     if (reply->status != 200 && !unknown) {
-        ask_explain(a, reply, &a->unreachable);
+        report_fetch_explain(a, reply, &a->unreachable);
     }
     if (a->at + 1 == a->leaders.n) {
         return false;
     }
     a->at++;
-    ask_document(a);
+    report_fetch_get(a);
     return true;
 }
 
-static void ask_on_document(void *ctx, const struct api_reply *reply)
+static void report_fetch_on_document(void *ctx, const struct api_reply *reply)
 {
-    struct ask *a = ctx;
+    struct report_fetch *a = ctx;
     struct err err = { 0 };
     CLEANUP(buf_done)
-    struct buf text = { .max = ASK_OUTPUT_MAX };
-    if (ask_next(a, reply)) {
+    struct buf text = { .max = REPORT_FETCH_OUTPUT_MAX };
+    if (report_fetch_next_shard(a, reply)) {
         return;
     }
     if (a->unreachable.code != 0) {
         err = a->unreachable;
         a->unreachable = (struct err){ 0 };
-        ask_fail(a, &err);
+        report_fetch_fail(a, &err);
         return;
     }
     if (reply->status != 200) {
-        ask_explain(a, reply, &err);
-        ask_fail(a, &err);
+        report_fetch_explain(a, reply, &err);
+        report_fetch_fail(a, &err);
         return;
     }
     bool wide = str_eq(a->flags->output, STR("wide"));
     if (str_eq(a->flags->output, STR("json"))) {
         buf_add(&text, reply->body);
         buf_add(&text, STR("\n"));
-    } else if (a->question->print(reply->body, wide ? REPORT_WIDE : REPORT_TEXT, &text, &err) < 0) {
-        (void)err_wrap(&err, "the %s's answer cannot be read", leader_kind_name(a->question->whom));
-        ask_fail(a, &err);
+    } else if (a->query->print(reply->body, wide ? REPORT_WIDE : REPORT_TEXT, &text, &err) < 0) {
+        (void)err_wrap(&err, "the %s's answer cannot be read",
+                       leader_kind_name(a->query->leader_kind));
+        report_fetch_fail(a, &err);
         return;
     }
-    ask_show(a, &text);
+    report_fetch_output(a, &text);
 }
 
-static void ask_get(struct ask *a, struct str path, api_on_reply on_reply)
+static void report_fetch_send(struct report_fetch *a, struct str path, api_on_reply on_reply)
 {
     (void)api_send(
         a->api,
@@ -191,7 +194,7 @@ static void ask_get(struct ask *a, struct str path, api_on_reply on_reply)
         on_reply, a); /* nothing is ever cancelled */
 }
 
-static void ask_document(struct ask *a)
+static void report_fetch_get(struct report_fetch *a)
 {
     CLEANUP(buf_done)
     struct buf path = { 0 };
@@ -202,13 +205,14 @@ static void ask_document(struct ask *a)
         client_add_segment(&path, a->leaders.pods[a->at]);
         buf_printf(&path, ":%u/proxy", a->flags->port);
     }
-    buf_add(&path, a->question->path);
-    ask_get(a, buf_str(&path), ask_on_document);
+    buf_add(&path, a->query->path);
+    report_fetch_send(a, buf_str(&path), report_fetch_on_document);
 }
 
 /* ---- the leader ---- */
 
-static int ask_read_leases(struct ask *a, const struct api_reply *reply, struct err *err)
+static int report_fetch_read_leases(struct report_fetch *a, const struct api_reply *reply,
+                                    struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -223,39 +227,39 @@ static int ask_read_leases(struct ask *a, const struct api_reply *reply, struct 
     }
     arena_reset(&a->found);
     a->at = 0;
-    return leader_read(a->question->whom, root, &a->found, &a->leaders, err);
+    return leader_find_pods(a->query->leader_kind, root, &a->found, &a->leaders, err);
 }
 
-static void ask_on_leases(void *ctx, const struct api_reply *reply)
+static void report_fetch_on_leases(void *ctx, const struct api_reply *reply)
 {
-    struct ask *a = ctx;
+    struct report_fetch *a = ctx;
     struct err err = { 0 };
-    if (ask_read_leases(a, reply, &err) < 0) {
-        ask_fail(a, &err);
+    if (report_fetch_read_leases(a, reply, &err) < 0) {
+        report_fetch_fail(a, &err);
     } else {
-        ask_document(a);
+        report_fetch_get(a);
     }
 }
 
-static void ask_leader(struct ask *a)
+static void report_fetch_find_leader(struct report_fetch *a)
 {
     CLEANUP(buf_done)
     struct buf path = { 0 };
-    leader_path(a->question->whom, a->flags->ns, &path);
-    ask_get(a, buf_str(&path), ask_on_leases);
+    leader_lease_path(a->query->leader_kind, a->flags->ns, &path);
+    report_fetch_send(a, buf_str(&path), report_fetch_on_leases);
 }
 
-static void ask_again(void *ctx)
+static void report_fetch_refresh(void *ctx)
 {
-    struct ask *a = ctx;
+    struct report_fetch *a = ctx;
     if (a->flags->address.n == 0 && a->leaders.n == 0) {
-        ask_leader(a);
+        report_fetch_find_leader(a);
     } else {
-        ask_document(a);
+        report_fetch_get(a);
     }
 }
 
-static int ask_reach(struct ask *a, struct err *err)
+static int report_fetch_connect(struct report_fetch *a, struct err *err)
 {
     if (a->flags->address.n > 0) {
         struct str address = a->flags->address;
@@ -279,31 +283,32 @@ static int ask_reach(struct ask *a, struct err *err)
     if (a->api == NULL) {
         return err_wrap(err, "%s", a->flags->address.n > 0 ? "--address" : "the cluster");
     }
-    transport_set_limits(a->api, &(struct transport_limits){ .reply_bytes_max = ASK_OUTPUT_MAX });
+    transport_set_limits(a->api,
+                         &(struct transport_limits){ .reply_bytes_max = REPORT_FETCH_OUTPUT_MAX });
     return 0;
 }
 
-int ask_run(const struct command_call *call, const struct ask_question *question)
+int report_fetch_run(const struct command_call *call, const struct report_query *query)
 {
     struct err err = { 0 };
-    struct ask a = {
+    struct report_fetch a = {
         .call = call,
         .flags = call->config,
-        .question = question,
+        .query = query,
         .loop = host_loop_new(),
         .terminal = isatty(STDOUT_FILENO) != 0,
     };
-    loop_timer_init(&a.again, a.loop, ask_again, &a);
-    if (ask_reach(&a, &err) < 0) {
+    loop_timer_init(&a.refresh, a.loop, report_fetch_refresh, &a);
+    if (report_fetch_connect(&a, &err) < 0) {
         a.code = command_fail(call, &err);
     } else {
-        ask_again(&a);
+        report_fetch_refresh(&a);
         host_loop_run(a.loop);
     }
-    loop_timer_done(&a.again);
+    loop_timer_done(&a.refresh);
     transport_free(a.api);
     host_loop_free(a.loop);
     arena_done(&a.found);
-    buf_done(&a.shown);
+    buf_done(&a.printed);
     return a.code;
 }

@@ -1,5 +1,6 @@
 /*
- * report_fetch: gets a document from a running controller or bridge and prints it, once or again and again.
+ * report_fetch: gets a document from a running controller or bridge and prints it, once or again
+ * and again.
  *
  * With --address it is asked itself. Otherwise its Lease tells which pod leads, and the API server
  * passes the question on to that pod, so nothing but a kubeconfig is needed. Where there are
@@ -11,9 +12,9 @@
 #include "cmd/leader_find.h"
 #include "profile/node_report.h"
 
-#define ASK_EVERY SECONDS(2) /* --watch: as fast as people read */
+#define REPORT_FETCH_WATCH_EVERY SECONDS(2) /* --watch: as fast as people read */
 
-struct ask_flags {
+struct report_fetch_flags {
     struct str output; /* text, wide or json */
     bool watch;
     struct str address;
@@ -24,19 +25,20 @@ struct ask_flags {
     usec_t time_max; /* for one answer */
 };
 
-#define ASK_OPTION_COUNT 8
-extern const struct option ask_server_options[ASK_OPTION_COUNT];
+#define REPORT_FETCH_OPTION_COUNT 8
+extern const struct option report_fetch_options[REPORT_FETCH_OPTION_COUNT];
 
 /* Writes the document as text. */
-typedef int (*ask_print)(struct str json, enum report_form form, struct buf *out, struct err *err);
+typedef int (*report_fetch_print)(struct str json, enum report_form form, struct buf *out,
+                                  struct err *err);
 
-struct ask_question {
-    enum leader_kind whom;
+struct report_query {
+    enum leader_kind leader_kind;
     struct str path; /* below the address, percent-encoded */
-    ask_print print;
+    report_fetch_print print;
     /* Whether another shard may know more; NULL = never. */
-    bool (*foreign)(struct str json);
+    bool (*is_elsewhere)(struct str json);
 };
 
 /* Answers the exit code. */
-int ask_run(const struct command_call *call, const struct ask_question *question);
+int report_fetch_run(const struct command_call *call, const struct report_query *query);

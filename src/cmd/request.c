@@ -2,45 +2,45 @@
 #include "cmd/request_create.h"
 
 static const struct option request_options[] = {
-    PETITION_OPTIONS,
-    { "wait", OPTION_BOOL, OPTION(struct petition_flags, wait), NULL, "false", NULL,
+    REQUEST_CREATE_OPTIONS,
+    { "wait", OPTION_BOOL, OPTION(struct request_create_flags, wait), NULL, "false", NULL,
       "return when it is approved" },
-    { "o", OPTION_CHOICE, OPTION(struct petition_flags, asker.output), "FORM", "text", "text|json",
-      "a line, or the request itself" },
-    ASKER_CLUSTER_OPTIONS(struct petition_flags),
+    { "o", OPTION_CHOICE, OPTION(struct request_create_flags, cli.output), "FORM", "text",
+      "text|json", "a line, or the request itself" },
+    REQUEST_CLI_CLUSTER_OPTIONS(struct request_create_flags),
 };
 
-static int request_make(struct asker *a)
+static int request_make(struct request_cli *a)
 {
-    const struct petition_flags *flags = a->call->config;
-    bool json = str_eq(flags->asker.output, STR("json"));
-    usec_t until = asker_until(a);
+    const struct request_create_flags *flags = a->call->config;
+    bool json = str_eq(flags->cli.output, STR("json"));
+    usec_t until = request_cli_deadline(a);
     struct err err = { 0 };
     struct record record;
     bool created;
-    if (petition_ask(a, a->call->args[0], flags->reason, &record, &created, &err) < 0) {
-        return asker_fail(a, &err);
+    if (request_create_send(a, a->call->args[0], flags->reason, &record, &created, &err) < 0) {
+        return request_cli_fail(a, &err);
     }
     if (!flags->wait || !json) {
-        int code = asker_show(a, record.name, created ? "created" : "unchanged");
+        int code = request_cli_print(a, record.name, created ? "created" : "unchanged");
         if (!flags->wait || code != COMMAND_OK) {
             return code;
         }
     }
     if (actor_wait(&a->actor, until, &a->memory, &record, &err) < 0) {
-        return asker_fail(a, &err);
+        return request_cli_fail(a, &err);
     }
-    return asker_show(a, record.name, "approved");
+    return request_cli_print(a, record.name, "approved");
 }
 
 static int request_run(const struct command_call *call)
 {
-    struct asker a;
-    int code = petition_open(&a, call);
+    struct request_cli a;
+    int code = request_create_open(&a, call);
     if (code == COMMAND_OK) {
         code = request_make(&a);
     }
-    asker_close(&a);
+    request_cli_close(&a);
     return code;
 }
 
@@ -57,7 +57,7 @@ const struct command command_request = {
             "2: the command line is wrong. 3: --timeout has passed; the request stays. 4: it was "
             "closed, or is in progress already.",
     .options = { .options = request_options, .count = ARRAY_LEN(request_options) },
-    .config_size = sizeof(struct petition_flags),
+    .config_size = sizeof(struct request_create_flags),
     .args_min = 1,
     .args_max = 1,
     .run = request_run,

@@ -9,10 +9,11 @@
 #define NOTIFY_SCHEDULE_MAX                                                                        \
     ((size_t)16 * 1024) /* a sentence with a message of the server's in it */
 
-int asker_open(struct asker *a, const struct command_call *call, const struct asker_flags *flags)
+int request_cli_open(struct request_cli *a, const struct command_call *call,
+                     const struct request_cli_flags *flags)
 {
     struct err err = { 0 };
-    *a = (struct asker){ .call = call, .flags = flags };
+    *a = (struct request_cli){ .call = call, .flags = flags };
     bool node = flags->type.n == 0 || str_eq(flags->type, STR("node"));
     if (node ? flags->ns.n > 0 : flags->ns.n == 0) {
         (void)fprintf(stderr, "%s %s: --type " STR_FMT " %s --namespace\n", call->program,
@@ -20,33 +21,33 @@ int asker_open(struct asker *a, const struct command_call *call, const struct as
         return COMMAND_USAGE;
     }
     struct str client = flags->client.n > 0 ? flags->client : STR("drydock");
-    if (actor_init(&a->actor, &a->reach.talk, client, &err) < 0) {
+    if (actor_init(&a->actor, &a->session.blocking_api, client, &err) < 0) {
         (void)command_fail(call, &err); /* answers COMMAND_FAILED; this is the flag's fault */
         return COMMAND_USAGE;
     }
     struct str context =
         flags->kubecontext.n > 0 ? flags->kubecontext : str_from(getenv("KUBECONTEXT"));
-    if (reach_init(&a->reach, flags->kubeconfig, context, &err) < 0) {
-        return asker_fail(a, &err);
+    if (client_session_init(&a->session, flags->kubeconfig, context, &err) < 0) {
+        return request_cli_fail(a, &err);
     }
     return COMMAND_OK;
 }
 
-void asker_close(struct asker *a)
+void request_cli_close(struct request_cli *a)
 {
-    reach_done(&a->reach);
+    client_session_done(&a->session);
     arena_done(&a->memory);
 }
 
-int asker_fail(const struct asker *a, const struct err *err)
+int request_cli_fail(const struct request_cli *a, const struct err *err)
 {
-    asker_say(a, str_from(err->msg));
-    return err->code == ERR_TIMEOUT     ? ASKER_TIMED_OUT
-           : err->code == ACTOR_REFUSED ? ASKER_REFUSED
+    request_cli_note(a, str_from(err->msg));
+    return err->code == ERR_TIMEOUT     ? REQUEST_CLI_TIMED_OUT
+           : err->code == ACTOR_REFUSED ? REQUEST_CLI_REFUSED
                                         : COMMAND_FAILED;
 }
 
-void asker_say(const struct asker *a, struct str text)
+void request_cli_note(const struct request_cli *a, struct str text)
 {
     CLEANUP(buf_done)
     struct buf out = { .max = NOTIFY_SCHEDULE_MAX };
@@ -57,21 +58,22 @@ void asker_say(const struct asker *a, struct str text)
     (void)fwrite(out.p, 1, out.n, stderr); /* nobody is left to tell if stderr is gone */
 }
 
-struct record_target asker_target(const struct asker *a, struct str name)
+struct record_target request_cli_target(const struct request_cli *a, struct str name)
 {
     return (struct record_target){ .type = a->flags->type, .space = a->flags->ns, .name = name };
 }
 
-usec_t asker_until(const struct asker *a)
+usec_t request_cli_deadline(const struct request_cli *a)
 {
-    usec_t now = loop_now(a->reach.loop);
+    usec_t now = loop_now(a->session.loop);
     usec_t most = a->flags->time_max;
     return most <= 0 || most > USEC_NEVER - now ? USEC_NEVER : now + most;
 }
 
-int asker_resolve(struct asker *a, struct str argument, struct record *ret, struct err *err)
+int request_cli_resolve(struct request_cli *a, struct str argument, struct record *ret,
+                        struct err *err)
 {
-    const struct record_target target = asker_target(a, argument);
+    const struct record_target target = request_cli_target(a, argument);
     const struct record *best = NULL;
     struct record *records;
     uint32_t n;
@@ -113,7 +115,7 @@ int asker_resolve(struct asker *a, struct str argument, struct record *ret, stru
     return 0;
 }
 
-int asker_show(struct asker *a, struct str name, const char *verb)
+int request_cli_print(struct request_cli *a, struct str name, const char *verb)
 {
     if (!str_eq(a->flags->output, STR("json"))) {
         (void)printf("maintenancerequest.repairman.k8s.io/" STR_FMT " %s\n", STR_ARG(name), verb);
@@ -123,18 +125,18 @@ int asker_show(struct asker *a, struct str name, const char *verb)
     CLEANUP(buf_done)
     struct buf path = { 0 };
     struct err err = { 0 };
-    struct talk_answer answer;
+    struct blocking_api_reply answer;
     buf_add(&path, STR(MAINTENANCE_REQUESTS_PATH "/"));
     client_add_segment(&path, name);
-    int r =
-        talk_send(&a->reach.talk, &(struct api_request){ .verb = API_GET, .path = buf_str(&path) },
-                  &a->memory, &answer, &err);
+    int r = blocking_api_send(&a->session.blocking_api,
+                              &(struct api_request){ .verb = API_GET, .path = buf_str(&path) },
+                              &a->memory, &answer, &err);
     if (r == 0 && answer.status != 200) {
         client_explain(answer.status, answer.body, NULL, &err);
         r = -(int)err.code;
     }
     if (r < 0) {
-        return asker_fail(a, &err);
+        return request_cli_fail(a, &err);
     }
     struct str body = str_trim(answer.body);
     (void)printf(STR_FMT "\n", STR_ARG(body));

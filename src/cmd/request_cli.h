@@ -11,12 +11,12 @@
 #include "cmd/command.h"
 
 /* Beside those of command.h; scripts rely on them. */
-enum asker_exit {
-    ASKER_TIMED_OUT = 3, /* --timeout has passed */
-    ASKER_REFUSED = 4,   /* the request's state does not allow it, or it was closed */
+enum request_cli_exit {
+    REQUEST_CLI_TIMED_OUT = 3, /* --timeout has passed */
+    REQUEST_CLI_REFUSED = 4,   /* the request's state does not allow it, or it was closed */
 };
 
-struct asker_flags {
+struct request_cli_flags {
     struct str kubeconfig;
     struct str kubecontext;
     struct str client;
@@ -26,64 +26,66 @@ struct asker_flags {
     usec_t time_max; /* 0 = none */
 };
 
-#define ASKER_CLUSTER_OPTIONS(T)                                                                   \
+#define REQUEST_CLI_CLUSTER_OPTIONS(T)                                                             \
     { "kubeconfig",                                                                                \
       OPTION_FILE,                                                                                 \
-      OPTION(T, asker.kubeconfig),                                                                 \
+      OPTION(T, cli.kubeconfig),                                                                   \
       "FILE",                                                                                      \
       "",                                                                                          \
       NULL,                                                                                        \
       "how to reach the cluster; otherwise KUBECONFIG, the service account, ~/.kube/config" },     \
     {                                                                                              \
-        "kubecontext", OPTION_TEXT, OPTION(T, asker.kubecontext), "NAME", "", NULL,                \
+        "kubecontext", OPTION_TEXT, OPTION(T, cli.kubecontext), "NAME", "", NULL,                  \
             "context of the kubeconfig; otherwise KUBECONTEXT, then the file's own choice"         \
     }
-#define ASKER_TARGET_OPTIONS(T)                                                                    \
+#define REQUEST_CLI_TARGET_OPTIONS(T)                                                              \
     { "type",                                                                                      \
       OPTION_CHOICE,                                                                               \
-      OPTION(T, asker.type),                                                                       \
+      OPTION(T, cli.type),                                                                         \
       "TYPE",                                                                                      \
       "node",                                                                                      \
       "node|deployment|daemonset|statefulset",                                                     \
       "what is to be disturbed" },                                                                 \
         { "namespace",                                                                             \
           OPTION_TEXT,                                                                             \
-          OPTION(T, asker.ns),                                                                     \
+          OPTION(T, cli.ns),                                                                       \
           "NAME",                                                                                  \
           "",                                                                                      \
           NULL,                                                                                    \
           "of the target; needed for all types but node" },                                        \
     {                                                                                              \
-        "client", OPTION_TEXT, OPTION(T, asker.client), "NAME", "drydock", NULL,                   \
+        "client", OPTION_TEXT, OPTION(T, cli.client), "NAME", "drydock", NULL,                     \
             "who asks; each client has one request a target"                                       \
     }
 
-struct asker {
+struct request_cli {
     const struct command_call *call;
-    const struct asker_flags *flags;
-    struct reach reach;
+    const struct request_cli_flags *flags;
+    struct client_session session;
     struct actor actor;
     struct arena memory;
 };
 
 /* Checks the flags and opens the cluster; answers COMMAND_OK, or the exit code after a complaint.
- * asker_close in any case. */
-int asker_open(struct asker *a, const struct command_call *call, const struct asker_flags *flags);
-void asker_close(struct asker *a);
+ * request_cli_close in any case. */
+int request_cli_open(struct request_cli *a, const struct command_call *call,
+                     const struct request_cli_flags *flags);
+void request_cli_close(struct request_cli *a);
 
 /* Complains; answers the exit code that fits. */
-int asker_fail(const struct asker *a, const struct err *err);
+int request_cli_fail(const struct request_cli *a, const struct err *err);
 /* "drydock run: text", in lines of 80 columns, to stderr. */
-void asker_say(const struct asker *a, struct str text);
+void request_cli_note(const struct request_cli *a, struct str text);
 
-struct record_target asker_target(const struct asker *a, struct str name);
+struct record_target request_cli_target(const struct request_cli *a, struct str name);
 /* When --timeout is over, from now. */
-usec_t asker_until(const struct asker *a);
+usec_t request_cli_deadline(const struct request_cli *a);
 
 /* The live request that an argument means: its own name, or its target's when that is enough to
  * tell; then the client's own comes first. */
 NODISCARD
-int asker_resolve(struct asker *a, struct str argument, struct record *ret, struct err *err);
+int request_cli_resolve(struct request_cli *a, struct str argument, struct record *ret,
+                        struct err *err);
 
 /* "maintenancerequest.repairman.k8s.io/NAME verb", or the object as it is now. */
-int asker_show(struct asker *a, struct str name, const char *verb);
+int request_cli_print(struct request_cli *a, struct str name, const char *verb);

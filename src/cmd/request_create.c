@@ -2,9 +2,9 @@
 
 #include <stdio.h>
 
-static void petition_on_progress(void *ctx, const struct record *r)
+static void request_create_on_progress(void *ctx, const struct record *r)
 {
-    const struct asker *a = ctx;
+    const struct request_cli *a = ctx;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     CLEANUP(buf_done)
@@ -21,35 +21,36 @@ static void petition_on_progress(void *ctx, const struct record *r)
     if (r->message.n > 0) {
         buf_printf(&text, ": " STR_FMT, STR_ARG(r->message));
     }
-    asker_say(a, buf_str(&text));
+    request_cli_note(a, buf_str(&text));
 }
 
-int petition_open(struct asker *a, const struct command_call *call)
+int request_create_open(struct request_cli *a, const struct command_call *call)
 {
-    const struct petition_flags *flags = call->config;
-    *a = (struct asker){ .call = call, .flags = &flags->asker };
-    if (flags->priority < -PETITION_PRIORITY_MAX || flags->priority > PETITION_PRIORITY_MAX) {
+    const struct request_create_flags *flags = call->config;
+    *a = (struct request_cli){ .call = call, .flags = &flags->cli };
+    if (flags->priority < -REQUEST_CREATE_PRIORITY_MAX ||
+        flags->priority > REQUEST_CREATE_PRIORITY_MAX) {
         (void)fprintf(stderr, "%s %s: flag '--priority': found '%d', want -1000 to 1000\n",
                       call->program, call->command->name, flags->priority);
         return COMMAND_USAGE;
     }
-    int code = asker_open(a, call, &flags->asker);
-    a->actor.on_progress = petition_on_progress;
+    int code = request_cli_open(a, call, &flags->cli);
+    a->actor.on_progress = request_create_on_progress;
     a->actor.ctx = a;
     return code;
 }
 
-int petition_ask(struct asker *a, struct str name, struct str reason, struct record *ret,
-                 bool *ret_created, struct err *err)
+int request_create_send(struct request_cli *a, struct str name, struct str reason,
+                        struct record *ret, bool *ret_created, struct err *err)
 {
-    const struct petition_flags *flags = a->call->config;
+    const struct request_create_flags *flags = a->call->config;
     const struct record_ask ask = {
-        .target = asker_target(a, name),
+        .target = request_cli_target(a, name),
         .reason = reason,
         .priority = flags->priority,
         .unprepared = str_eq(flags->preparation, STR("None")),
     };
-    int r = actor_ask(&a->actor, &ask, &a->memory, ret, ret_created, err);
+    int r = actor_request(&a->actor, &ask, &a->memory, ret, ret_created, err);
     /* What the library says of a wrong name, as the original did, does not have the name. */
     return r == -ERR_INVALID
                ? err_wrap(err, STR_FMT, STR_ARG(record_target_text(&ask.target, &a->memory)))

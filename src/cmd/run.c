@@ -12,8 +12,8 @@
 #define REASON_MAX 1024u      /* as the CRD has it */
 #define CHILD_LOOK SECONDS(1) /* a SIGCHLD ends a turn by itself; this is for one that was lost */
 /* Completing is tried for long: a request that is left open blocks the node and a slot. */
-#define COMPLETE_PATIENCE MINUTES(15)
-#define WITHDRAW_PATIENCE SECONDS(10)
+#define COMPLETE_RETRY_TIME MINUTES(15)
+#define WITHDRAW_RETRY_TIME SECONDS(10)
 #define EXIT_SIGNAL 128 /* as shells have it */
 #define EXIT_NO_EXEC 126
 #define EXIT_NO_COMMAND 127
@@ -27,7 +27,7 @@ enum run_phase {
 };
 
 struct run {
-    struct asker asker;
+    struct request_cli cli;
     enum run_phase phase;
     pid_t child; /* while it runs */
     int signo;   /* the last one; 0 = none in this phase */
@@ -66,7 +66,7 @@ static void run_catch(struct run *r)
 {
     static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD };
     for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
-        host_loop_on_signal(r->asker.reach.loop, signals[i], run_on_signal, r);
+        host_loop_on_signal(r->cli.session.loop, signals[i], run_on_signal, r);
     }
 }
 
@@ -75,7 +75,7 @@ static void run_catch(struct run *r)
 static int run_spawn(struct run *r, const struct command_call *call)
 {
     uint32_t words = call->arg_count - 1;
-    char **argv = ARENA_ARRAY(&r->asker.memory, char *, words + 1);
+    char **argv = ARENA_ARRAY(&r->cli.memory, char *, words + 1);
     for (uint32_t i = 0; i < words; i++) {
         /* Arguments come from argv, where they may be written to. */
         argv[i] = (char *)(uintptr_t)call->args[i + 1].p;
@@ -101,8 +101,8 @@ static int run_work(struct run *r, const struct command_call *call)
     int e = run_spawn(r, call);
     if (e != 0) {
         struct str text =
-            arena_printf(&r->asker.memory, STR_FMT ": %s", STR_ARG(call->args[1]), strerror(e));
-        asker_say(&r->asker, text);
+            arena_printf(&r->cli.memory, STR_FMT ": %s", STR_ARG(call->args[1]), strerror(e));
+        request_cli_note(&r->cli, text);
         return e == ENOENT ? EXIT_NO_COMMAND : EXIT_NO_EXEC;
     }
     int status = 0;
@@ -110,7 +110,7 @@ static int run_work(struct run *r, const struct command_call *call)
     while (ended == 0 || (ended < 0 && errno == EINTR)) {
         ended = waitpid(r->child, &status, WNOHANG);
         if (ended == 0) {
-            host_loop_turn(r->asker.reach.loop, CHILD_LOOK);
+            host_loop_turn(r->cli.session.loop, CHILD_LOOK);
         }
     }
     ASSERT(ended == r->child); /* nobody else reaps our children */
@@ -129,11 +129,11 @@ static int run_give_up(struct run *r, const struct record *record, bool created,
         return signo != 0 ? EXIT_SIGNAL + signo : code;
     }
     run_enter(r, RUN_ENDING);
-    r->asker.reach.talk.patience = WITHDRAW_PATIENCE;
-    int k = actor_withdraw(&r->asker.actor, record->name, &err);
+    r->cli.session.blocking_api.retry_time = WITHDRAW_RETRY_TIME;
+    int k = actor_withdraw(&r->cli.actor, record->name, &err);
     if (k < 0 && k != -ACTOR_REFUSED && k != -ERR_NOTFOUND) {
         (void)err_wrap(&err, "request '" STR_FMT "' is left behind", STR_ARG(record->name));
-        asker_say(&r->asker, str_from(err.msg));
+        request_cli_note(&r->cli, str_from(err.msg));
     }
     return signo != 0 ? EXIT_SIGNAL + signo : code;
 }
@@ -141,10 +141,10 @@ static int run_give_up(struct run *r, const struct record *record, bool created,
 static int run_complete(struct run *r, const struct record *record, int code)
 {
     struct err err = { 0 };
-    struct str told = arena_printf(&r->asker.memory, "%d", code);
+    struct str told = arena_printf(&r->cli.memory, "%d", code);
     run_enter(r, RUN_ENDING);
-    r->asker.reach.talk.patience = COMPLETE_PATIENCE;
-    int k = actor_complete(&r->asker.actor, record->name, told, &err);
+    r->cli.session.blocking_api.retry_time = COMPLETE_RETRY_TIME;
+    int k = actor_complete(&r->cli.actor, record->name, told, &err);
     if (k == 0) {
         return code;
     }
@@ -152,7 +152,7 @@ static int run_complete(struct run *r, const struct record *record, int code)
                    "the command has ended with exit code %d, but request '" STR_FMT
                    "' could not be completed",
                    code, STR_ARG(record->name));
-    asker_say(&r->asker, str_from(err.msg));
+    request_cli_note(&r->cli, str_from(err.msg));
     /* A request that is over, or gone, holds nothing any more. */
     bool over = k == -ACTOR_REFUSED || k == -ERR_NOTFOUND;
     return code != 0 || over ? code : COMMAND_FAILED;
@@ -163,7 +163,7 @@ static struct str run_reason(struct run *r, const struct command_call *call)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    const struct petition_flags *flags = call->config;
+    const struct request_create_flags *flags = call->config;
     if (flags->reason.n > 0) {
         return flags->reason;
     }
@@ -175,25 +175,25 @@ static struct str run_reason(struct run *r, const struct command_call *call)
     while (n < text.n && n > 0 && ((unsigned char)text.p[n] & 0xc0u) == 0x80u) {
         n--; /* never half a character */
     }
-    return arena_str(&r->asker.memory, str_sub(buf_str(&text), 0, n));
+    return arena_str(&r->cli.memory, str_sub(buf_str(&text), 0, n));
 }
 
 static int run_all(struct run *r, const struct command_call *call)
 {
-    struct asker *a = &r->asker;
+    struct request_cli *a = &r->cli;
     struct err err = { 0 };
     struct record record;
     bool created;
-    usec_t until = asker_until(a);
-    if (petition_ask(a, call->args[0], run_reason(r, call), &record, &created, &err) < 0) {
-        return r->signo != 0 ? EXIT_SIGNAL + r->signo : asker_fail(a, &err);
+    usec_t until = request_cli_deadline(a);
+    if (request_create_send(a, call->args[0], run_reason(r, call), &record, &created, &err) < 0) {
+        return r->signo != 0 ? EXIT_SIGNAL + r->signo : request_cli_fail(a, &err);
     }
     int k = actor_begin(&a->actor, until, &a->memory, &record, &err);
     if (k == -ACTOR_REFUSED) {
-        return asker_fail(a, &err); /* it is over, or another's work: nothing of it is ours */
+        return request_cli_fail(a, &err); /* it is over, or another's work: nothing of it is ours */
     }
     if (k < 0) {
-        int code = asker_fail(a, &err);
+        int code = request_cli_fail(a, &err);
         return run_give_up(r, &record, created, code);
     }
     return run_complete(r, &record, run_work(r, call));
@@ -202,20 +202,20 @@ static int run_all(struct run *r, const struct command_call *call)
 static int run_run(const struct command_call *call)
 {
     struct run r = { 0 };
-    int code = petition_open(&r.asker, call);
+    int code = request_create_open(&r.cli, call);
     if (code == COMMAND_OK) {
-        r.asker.reach.leaving = run_leaving;
-        r.asker.reach.ctx = &r;
+        r.cli.session.leaving = run_leaving;
+        r.cli.session.ctx = &r;
         run_catch(&r);
         code = run_all(&r, call);
     }
-    asker_close(&r.asker);
+    request_cli_close(&r.cli);
     return code;
 }
 
 static const struct option run_options[] = {
-    PETITION_OPTIONS,
-    ASKER_CLUSTER_OPTIONS(struct petition_flags),
+    REQUEST_CREATE_OPTIONS,
+    REQUEST_CLI_CLUSTER_OPTIONS(struct request_create_flags),
 };
 
 const struct command command_run = {
@@ -234,7 +234,7 @@ const struct command command_run = {
             "2: the command line is wrong. 3: --timeout has passed. 4: the request was closed, or "
             "is in progress already.",
     .options = { .options = run_options, .count = ARRAY_LEN(run_options) },
-    .config_size = sizeof(struct petition_flags),
+    .config_size = sizeof(struct request_create_flags),
     .args_min = 2,
     .args_max = UINT32_MAX,
     .run = run_run,

@@ -152,7 +152,7 @@ static int sandbox_serve(struct sandbox *s, struct arena *memory, struct err *er
     }
     struct str url = sandbox_url(s, memory);
     if (o->kubeconfig.n > 0) {
-        struct str text = kubeconfig_text(url, o->tls ? &pki : NULL, memory);
+        struct str text = kubeconfig_file_text(url, o->tls ? &pki : NULL, memory);
         int r = file_replace(o->kubeconfig, text, err);
         if (r < 0) {
             return r;

@@ -10,7 +10,7 @@ static void add_data(struct buf *text, const char *key, struct str pem, struct a
     buf_printf(text, "    %s: " STR_FMT "\n", key, STR_ARG(data));
 }
 
-struct str kubeconfig_text(struct str server, const struct pki *pki, struct arena *out)
+struct str kubeconfig_file_text(struct str server, const struct pki *pki, struct arena *out)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };

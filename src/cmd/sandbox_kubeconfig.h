@@ -8,4 +8,4 @@
 struct pki;
 
 /* `pki` NULL: plain HTTP, no credentials. */
-struct str kubeconfig_text(struct str server, const struct pki *pki, struct arena *out);
+struct str kubeconfig_file_text(struct str server, const struct pki *pki, struct arena *out);

@@ -4,22 +4,22 @@
 #include "request/limits_report.h"
 
 /* Where the CRDs are installed, limits follow. */
-static int status_print_board(struct str json, enum report_form form, struct buf *out,
-                              struct err *err)
+static int status_print_limits(struct str json, enum report_form form, struct buf *out,
+                               struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     const struct jval *root;
-    struct board board;
+    struct limits_report limits_report;
     int r = json_parse(json, 0, &tmp, &root, err);
-    const struct jval *told = r < 0 ? NULL : jval_get(root, STR("board"));
-    if (told == NULL) {
+    const struct jval *limits = r < 0 ? NULL : jval_get(root, STR("board"));
+    if (limits == NULL) {
         return r;
     }
-    r = board_read(told, &tmp, &board, err);
-    if (r == 0 && (board.limit_n > 0 || board.claim_n > 0)) {
+    r = limits_report_read(limits, &tmp, &limits_report, err);
+    if (r == 0 && (limits_report.limit_n > 0 || limits_report.claim_n > 0)) {
         buf_add(out, STR("\n"));
-        board_print_text(&board, form == REPORT_WIDE, out);
+        limits_report_print_text(&limits_report, form == REPORT_WIDE, out);
     }
     return r;
 }
@@ -34,15 +34,15 @@ static int status_print(struct str json, enum report_form form, struct buf *out,
         return r;
     }
     roster_print_text(&roster, form, out);
-    return status_print_board(json, form, out, err);
+    return status_print_limits(json, form, out, err);
 }
 
 static int status_run(const struct command_call *call)
 {
-    return ask_run(call, &(struct ask_question){
-                             .path = STR("/api/v1/status"),
-                             .print = status_print,
-                         });
+    return report_fetch_run(call, &(struct report_query){
+                                      .path = STR("/api/v1/status"),
+                                      .print = status_print,
+                                  });
 }
 
 const struct command command_status = {
@@ -54,7 +54,7 @@ const struct command command_status = {
             "it, and the queue.\n\n"
             "Exit code 0: it was shown. 1: the controller could not be asked. 2: the command line "
             "is wrong.",
-    .options = { .options = ask_server_options, .count = ASK_OPTION_COUNT },
-    .config_size = sizeof(struct ask_flags),
+    .options = { .options = report_fetch_options, .count = REPORT_FETCH_OPTION_COUNT },
+    .config_size = sizeof(struct report_fetch_flags),
     .run = status_run,
 };

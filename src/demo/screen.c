@@ -5,11 +5,11 @@
 #include "format/json.h"
 #include "profile/controller.h"
 
-#define PICTURE_INDENT 12u  /* where texts begin, behind their headings */
-#define PICTURE_BLOCKED 2u  /* rows */
-#define PICTURE_MESSAGES 3u /* of the inbox */
-#define PICTURE_STORY 5u    /* rows */
-#define PICTURE_BAR 24u     /* nodes; each takes two columns */
+#define SCREEN_INDENT 12u    /* where texts begin, behind their headings */
+#define SCREEN_BLOCKED 2u    /* rows */
+#define SCREEN_MESSAGES 3u   /* of the inbox */
+#define SCREEN_MILESTONES 5u /* rows */
+#define SCREEN_BAR 24u       /* nodes; each takes two columns */
 
 enum tone { TONE_PLAIN, TONE_GOOD, TONE_WAIT, TONE_MOVE, TONE_OUT, TONE_BAD, TONE_DIM, TONE_BOLD };
 
@@ -19,45 +19,46 @@ static const char *const tone_codes[] = {
     [TONE_DIM] = "\x1b[2m",   [TONE_BOLD] = "\x1b[1m",
 };
 
-static void picture_tone(const struct picture *p, struct buf *out, enum tone tone)
+static void screen_tone(const struct screen *p, struct buf *out, enum tone tone)
 {
     if (p->colour) {
         buf_add(out, str_from(tone_codes[tone]));
     }
 }
 
-static void picture_say(const struct picture *p, struct buf *out, enum tone tone, struct str text)
+static void screen_add_tone(const struct screen *p, struct buf *out, enum tone tone,
+                            struct str text)
 {
-    picture_tone(p, out, tone);
+    screen_tone(p, out, tone);
     buf_add(out, text);
-    picture_tone(p, out, TONE_PLAIN);
+    screen_tone(p, out, TONE_PLAIN);
 }
 
 /* Ends a row and clears what an earlier frame left behind it. */
-static void picture_newline(struct buf *out)
+static void screen_newline(struct buf *out)
 {
     buf_add(out, STR("\x1b[K\n"));
 }
 
-void picture_clock(struct buf *out, usec_t wall)
+void screen_clock(struct buf *out, usec_t wall)
 {
     struct civil at = civil_from_sec(wall / SECONDS(1));
     buf_printf(out, "%02d:%02d:%02d", at.hour, at.minute, at.second);
 }
 
-void picture_length(struct buf *out, usec_t length)
+void screen_length(struct buf *out, usec_t length)
 {
     long long seconds = (long long)(length / SECONDS(1));
     buf_printf(out, "%02lld:%02lld", seconds / 60, seconds % 60);
 }
 
-void picture_add(struct picture *p, usec_t wall, struct str text)
+void screen_add(struct screen *p, usec_t wall, struct str text)
 {
-    if (p->n == PICTURE_LINES_MAX) {
+    if (p->n == SCREEN_LINES_MAX) {
         memmove(&p->lines[0], &p->lines[1], sizeof(p->lines) - sizeof(p->lines[0]));
         p->n--;
     }
-    struct picture_line *line = &p->lines[p->n++];
+    struct screen_line *line = &p->lines[p->n++];
     size_t n = MIN(text.n, sizeof(line->text) - 1);
     memcpy(line->text, text.p, n);
     line->text[n] = '\0';
@@ -66,26 +67,26 @@ void picture_add(struct picture *p, usec_t wall, struct str text)
 
 /* ── rows of text ──────────────────────────────────────────────────────────────────────────── */
 
-static void picture_wrap(struct str text, struct buf *out)
+static void screen_wrap(struct str text, struct buf *out)
 {
-    struct textwrap line = { .out = out, .columns = PICTURE_COLUMNS - PICTURE_INDENT };
+    struct textwrap line = { .out = out, .columns = SCREEN_COLUMNS - SCREEN_INDENT };
     textwrap_add(&line, text);
     textwrap_end(&line);
 }
 
-static uint32_t picture_rows(struct str text)
+static uint32_t screen_rows(struct str text)
 {
     CLEANUP(buf_done)
     struct buf rows = { 0 };
     uint32_t n = 0;
-    picture_wrap(text, &rows);
+    screen_wrap(text, &rows);
     for (size_t i = 0; i < rows.n; i++) {
         n += rows.p[i] == '\n' ? 1 : 0;
     }
     return n;
 }
 
-struct picture_text {
+struct screen_text {
     struct str head; /* up to 8 columns, before the first row */
     enum tone head_tone;
     enum tone tone;
@@ -94,74 +95,74 @@ struct picture_text {
 };
 
 /* A heading and text behind it; answers how many rows it took. */
-static uint32_t picture_block(const struct picture *p, const struct picture_text *t,
-                              struct buf *out)
+static uint32_t screen_add_block(const struct screen *p, const struct screen_text *t,
+                                 struct buf *out)
 {
     CLEANUP(buf_done)
     struct buf wrapped = { 0 };
-    picture_wrap(t->text, &wrapped);
+    screen_wrap(t->text, &wrapped);
     struct str rest = buf_str(&wrapped);
     struct str row;
     uint32_t n = 0;
     while (n < t->max && rest.n > 0 && str_split_next(&rest, '\n', &row)) {
         buf_add(out, STR("  "));
-        picture_tone(p, out, t->head_tone);
+        screen_tone(p, out, t->head_tone);
         buf_printf(out, "%-10.*s", n == 0 ? (int)t->head.n : 0, n == 0 ? t->head.p : "");
-        picture_tone(p, out, TONE_PLAIN);
-        picture_say(p, out, t->tone, row);
-        picture_newline(out);
+        screen_tone(p, out, TONE_PLAIN);
+        screen_add_tone(p, out, t->tone, row);
+        screen_newline(out);
         n++;
     }
     return n;
 }
 
-static void picture_pad(struct buf *out, uint32_t rows)
+static void screen_pad(struct buf *out, uint32_t rows)
 {
     for (uint32_t i = 0; i < rows; i++) {
-        picture_newline(out);
+        screen_newline(out);
     }
 }
 
 /* ── parts ─────────────────────────────────────────────────────────────────────────────────── */
 
-static void picture_head(const struct picture *p, struct story *s, struct buf *out)
+static void screen_header(const struct screen *p, struct script *s, struct buf *out)
 {
     CLEANUP(buf_done)
     struct buf clock = { 0 };
-    picture_clock(&clock, loop_wall(s->time));
+    screen_clock(&clock, loop_wall(s->time));
     buf_add(out, STR("  "));
-    picture_say(p, out, TONE_BOLD, STR("drydock demo"));
-    bool open = civil_from_sec(loop_wall(s->time) / SECONDS(1)).hour >= STORY_WINDOW_HOUR;
+    screen_add_tone(p, out, TONE_BOLD, STR("drydock demo"));
+    bool open = civil_from_sec(loop_wall(s->time) / SECONDS(1)).hour >= SCRIPT_WINDOW_HOUR;
     buf_add(out, STR("   an OS update of 24 nodes   "));
-    picture_say(p, out, open ? TONE_GOOD : TONE_WAIT,
-                open ? STR("the window is open   ") : STR("the window opens at 22"));
+    screen_add_tone(p, out, open ? TONE_GOOD : TONE_WAIT,
+                    open ? STR("the window is open   ") : STR("the window opens at 22"));
     buf_printf(out, "%*s" STR_FMT, open ? 7 : 6, "", STR_ARG(buf_str(&clock)));
-    picture_newline(out);
-    picture_tone(p, out, TONE_DIM);
+    screen_newline(out);
+    screen_tone(p, out, TONE_DIM);
     buf_printf(out, "  live at " STR_FMT "   time runs %.0f times as fast   Ctrl-C ends",
                STR_ARG(p->url), p->speed);
-    picture_tone(p, out, TONE_PLAIN);
-    picture_newline(out);
-    picture_newline(out);
+    screen_tone(p, out, TONE_PLAIN);
+    screen_newline(out);
+    screen_newline(out);
 }
 
 static const struct {
     enum tone tone;
     const char *cell;
     const char *name;
-} state_looks[SCENE_STATES] = {
-    [SCENE_OPERATIONAL] = { TONE_PLAIN, "□", "operational" },
-    [SCENE_REQUIRED] = { TONE_WAIT, "◇", "required" },
-    [SCENE_DRAINING] = { TONE_MOVE, "◆", "draining" },
-    [SCENE_MAINTENANCE] = { TONE_OUT, "▣", "in maintenance" },
+} state_looks[DEMO_NODE_STATES] = {
+    [DEMO_NODE_OPERATIONAL] = { TONE_PLAIN, "□", "operational" },
+    [DEMO_NODE_REQUIRED] = { TONE_WAIT, "◇", "required" },
+    [DEMO_NODE_DRAINING] = { TONE_MOVE, "◆", "draining" },
+    [DEMO_NODE_MAINTENANCE] = { TONE_OUT, "▣", "in maintenance" },
 };
 
-static void picture_cell(const struct picture *p, const struct scene_node *node, bool blocked,
-                         struct buf *out)
+static void screen_node_cell(const struct screen *p, const struct demo_node *node, bool blocked,
+                             struct buf *out)
 {
     enum tone tone = state_looks[node->state].tone;
     const char *cell = state_looks[node->state].cell;
-    if (node->state == SCENE_OPERATIONAL && node->updated) {
+    if (node->state == DEMO_NODE_OPERATIONAL && node->updated) {
         tone = TONE_GOOD;
         cell = "■";
     } else if (blocked) {
@@ -171,80 +172,80 @@ static void picture_cell(const struct picture *p, const struct scene_node *node,
         tone = TONE_BAD;
         cell = "×";
     }
-    picture_say(p, out, tone, str_from(cell));
+    screen_add_tone(p, out, tone, str_from(cell));
     buf_add_char(out, ' ');
 }
 
-static void picture_replica(const struct picture *p, const struct story_replica *r, struct buf *out)
+static void screen_replica(const struct screen *p, const struct script_replica *r, struct buf *out)
 {
     bool leads = r->controller != NULL && controller_leading(r->controller);
     const char *what = r->controller == NULL ? "killed" : leads ? "leads" : "stands by";
     enum tone tone = r->controller == NULL ? TONE_BAD : leads ? TONE_GOOD : TONE_DIM;
     buf_printf(out, STR_FMT "   ", STR_ARG(r->name));
-    picture_say(p, out, tone, str_from(what));
+    screen_add_tone(p, out, tone, str_from(what));
 }
 
 /* What stands beside the zones: the replicas, and a word on the signs. */
-static void picture_side(const struct picture *p, const struct story *s, uint32_t row,
-                         struct buf *out)
+static void screen_right_column(const struct screen *p, const struct script *s, uint32_t row,
+                                struct buf *out)
 {
     buf_add(out, STR("      "));
-    if (row < STORY_REPLICAS) {
-        picture_replica(p, &s->replicas[row], out);
+    if (row < SCRIPT_REPLICAS) {
+        screen_replica(p, &s->replicas[row], out);
     } else {
-        picture_say(p, out, TONE_DIM, STR("■ updated  ! blocked  × no network"));
+        screen_add_tone(p, out, TONE_DIM, STR("■ updated  ! blocked  × no network"));
     }
 }
 
-static void picture_fleet(const struct picture *p, const struct story *s, const struct scene *scene,
-                          struct buf *out)
+static void screen_fleet(const struct screen *p, const struct script *s,
+                         const struct demo_state *fleet, struct buf *out)
 {
     uint32_t rows = 0;
     /* Zones in the order in which their first node stands. */
-    for (uint32_t i = 0; i < scene->n && rows < 3; i++) {
-        struct str zone = str_from(scene->nodes[i].zone);
+    for (uint32_t i = 0; i < fleet->n && rows < 3; i++) {
+        struct str zone = str_from(fleet->nodes[i].zone);
         bool first = true;
         for (uint32_t k = 0; k < i; k++) {
-            first = first && !str_eq(str_from(scene->nodes[k].zone), zone);
+            first = first && !str_eq(str_from(fleet->nodes[k].zone), zone);
         }
         if (!first) {
             continue;
         }
         buf_printf(out, "  zone %-5.1s", zone.n > 0 ? zone.p + zone.n - 1 : "");
-        for (uint32_t k = i; k < scene->n; k++) {
-            const struct scene_node *node = &scene->nodes[k];
+        for (uint32_t k = i; k < fleet->n; k++) {
+            const struct demo_node *node = &fleet->nodes[k];
             if (str_eq(str_from(node->zone), zone)) {
-                picture_cell(p, node, strcmp(node->name, s->blocked.node) == 0, out);
+                screen_node_cell(p, node, strcmp(node->name, s->blocked.node) == 0, out);
             }
         }
-        picture_side(p, s, rows++, out);
-        picture_newline(out);
+        screen_right_column(p, s, rows++, out);
+        screen_newline(out);
     }
-    picture_pad(out, 3 - rows + 1);
+    screen_pad(out, 3 - rows + 1);
 }
 
-static void picture_bar(const struct picture *p, const struct scene *scene, enum scene_state state,
-                        struct buf *out)
+static void screen_bar(const struct screen *p, const struct demo_state *fleet,
+                       enum demo_node_state state, struct buf *out)
 {
-    uint32_t n = MIN(scene->states[state], PICTURE_BAR);
+    uint32_t n = MIN(fleet->states[state], SCREEN_BAR);
     buf_printf(out, "  %s %-15s", state_looks[state].cell, state_looks[state].name);
-    bool rests = state == SCENE_OPERATIONAL;
-    uint32_t good = rests ? MIN(scene->serviced, n) : 0;
-    for (uint32_t i = 0; i < PICTURE_BAR; i++) {
+    bool rests = state == DEMO_NODE_OPERATIONAL;
+    uint32_t good = rests ? MIN(fleet->serviced, n) : 0;
+    for (uint32_t i = 0; i < SCREEN_BAR; i++) {
         enum tone tone = i < good ? TONE_GOOD : i < n ? state_looks[state].tone : TONE_DIM;
-        picture_say(p, out, tone, i < good ? STR("██") : i < n ? STR("▓▓") : STR("··"));
+        screen_add_tone(p, out, tone, i < good ? STR("██") : i < n ? STR("▓▓") : STR("··"));
     }
-    buf_printf(out, " %2u", scene->states[state]);
-    picture_newline(out);
+    buf_printf(out, " %2u", fleet->states[state]);
+    screen_newline(out);
 }
 
-static void picture_blocked(const struct picture *p, const struct story *s, struct buf *out)
+static void screen_blocked(const struct screen *p, const struct script *s, struct buf *out)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    struct picture_text block = { .max = PICTURE_BLOCKED };
+    struct screen_text block = { .max = SCREEN_BLOCKED };
     if (s->over) {
-        story_sum(s, &text);
+        script_summary(s, &text);
         block.head = s->failed ? STR("failed") : STR("done");
         block.head_tone = s->failed ? TONE_BAD : TONE_GOOD;
     } else if (s->blocked.node[0] != '\0') {
@@ -261,12 +262,12 @@ static void picture_blocked(const struct picture *p, const struct story *s, stru
         block.head_tone = TONE_DIM;
     }
     block.text = buf_str(&text);
-    uint32_t rows = picture_block(p, &block, out);
-    picture_pad(out, PICTURE_BLOCKED - rows + 1);
+    uint32_t rows = screen_add_block(p, &block, out);
+    screen_pad(out, SCREEN_BLOCKED - rows + 1);
 }
 
 /* "mail to ops@example.org: …" or "slack #nodes: …". */
-static void picture_message(const struct inbox_message *m, struct buf *out)
+static void screen_message(const struct inbox_message *m, struct buf *out)
 {
     if (m->is_mail) {
         struct str head;
@@ -288,36 +289,36 @@ static void picture_message(const struct inbox_message *m, struct buf *out)
                STR_ARG(jval_str(jval_get(root, STR("text")))));
 }
 
-static void picture_inbox(const struct picture *p, const struct story *s, struct buf *out)
+static void screen_inbox(const struct screen *p, const struct script *s, struct buf *out)
 {
     const struct inbox *inbox = &s->inbox;
     CLEANUP(buf_done)
     struct buf head = { 0 };
     buf_printf(&head, "inbox %llu", (unsigned long long)inbox->arrived);
-    uint32_t first = inbox->n > PICTURE_MESSAGES ? inbox->n - PICTURE_MESSAGES : 0;
+    uint32_t first = inbox->n > SCREEN_MESSAGES ? inbox->n - SCREEN_MESSAGES : 0;
     uint32_t rows = 0;
     for (uint32_t i = first; i < inbox->n; i++) {
         CLEANUP(buf_done)
         struct buf text = { 0 };
-        picture_message(inbox_at(inbox, i), &text);
-        const struct picture_text block = {
+        screen_message(inbox_at(inbox, i), &text);
+        const struct screen_text block = {
             .head = i == first ? buf_str(&head) : STR_NONE,
             .head_tone = TONE_DIM,
             .text = buf_str(&text),
             .max = 1,
         };
-        rows += picture_block(p, &block, out);
+        rows += screen_add_block(p, &block, out);
     }
-    picture_pad(out, PICTURE_MESSAGES - rows + 1);
+    screen_pad(out, SCREEN_MESSAGES - rows + 1);
 }
 
-static void picture_story(const struct picture *p, struct buf *out)
+static void screen_milestones(const struct screen *p, struct buf *out)
 {
     uint32_t first = p->n;
     uint32_t rows = 0;
     while (first > 0) {
-        uint32_t more = picture_rows(str_from(p->lines[first - 1].text));
-        if (rows + more > PICTURE_STORY) {
+        uint32_t more = screen_rows(str_from(p->lines[first - 1].text));
+        if (rows + more > SCREEN_MILESTONES) {
             break;
         }
         rows += more;
@@ -326,31 +327,31 @@ static void picture_story(const struct picture *p, struct buf *out)
     for (uint32_t i = first; i < p->n; i++) {
         CLEANUP(buf_done)
         struct buf clock = { 0 };
-        picture_clock(&clock, p->lines[i].wall);
-        const struct picture_text block = {
+        screen_clock(&clock, p->lines[i].wall);
+        const struct screen_text block = {
             .head = buf_str(&clock),
             .head_tone = TONE_DIM,
             .text = str_from(p->lines[i].text),
-            .max = PICTURE_STORY,
+            .max = SCREEN_MILESTONES,
         };
-        (void)picture_block(p, &block, out);
+        (void)screen_add_block(p, &block, out);
     }
 }
 
-void picture_draw(const struct picture *p, struct story *story, struct buf *out)
+void screen_draw(const struct screen *p, struct script *script, struct buf *out)
 {
-    struct scene scene;
-    scene_look(story->server, &scene);
+    struct demo_state fleet;
+    demo_state_read(script->server, &fleet);
     buf_add(out, STR("\x1b[H"));
-    picture_head(p, story, out);
-    picture_fleet(p, story, &scene, out);
-    for (int state = 0; state < SCENE_STATES; state++) {
-        picture_bar(p, &scene, (enum scene_state)state, out);
+    screen_header(p, script, out);
+    screen_fleet(p, script, &fleet, out);
+    for (int state = 0; state < DEMO_NODE_STATES; state++) {
+        screen_bar(p, &fleet, (enum demo_node_state)state, out);
     }
-    picture_newline(out);
-    picture_blocked(p, story, out);
-    picture_inbox(p, story, out);
-    picture_story(p, out);
+    screen_newline(out);
+    screen_blocked(p, script, out);
+    screen_inbox(p, script, out);
+    screen_milestones(p, out);
     /* A line break in the last row would move everything up. */
     ASSERT(out->n > 0);
     if (out->p[out->n - 1] == '\n') {

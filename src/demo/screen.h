@@ -9,29 +9,29 @@
 
 #include "demo/script.h"
 
-#define PICTURE_COLUMNS 80u
-#define PICTURE_ROWS 24u
-#define PICTURE_LINES_MAX 8u /* milestones kept; the newest that fit are shown */
+#define SCREEN_COLUMNS 80u
+#define SCREEN_ROWS 24u
+#define SCREEN_LINES_MAX 8u /* milestones kept; the newest that fit are shown */
 
-struct picture_line {
+struct screen_line {
     usec_t wall;
     char text[400];
 };
 
-struct picture {
-    struct picture_line lines[PICTURE_LINES_MAX];
+struct screen {
+    struct screen_line lines[SCREEN_LINES_MAX];
     uint32_t n;
     bool colour;
     double speed;
     struct str url; /* of the dashboard; borrowed */
 };
 
-void picture_add(struct picture *p, usec_t wall, struct str text);
+void screen_add(struct screen *p, usec_t wall, struct str text);
 
 /* One frame: begins at the top of the screen and clears what was below. */
-void picture_draw(const struct picture *p, struct story *story, struct buf *out);
+void screen_draw(const struct screen *p, struct script *script, struct buf *out);
 
 /* "22:00:13" of a day, UTC. */
-void picture_clock(struct buf *out, usec_t wall);
+void screen_clock(struct buf *out, usec_t wall);
 /* "04:13", minutes and seconds of a length of time. */
-void picture_length(struct buf *out, usec_t length);
+void screen_length(struct buf *out, usec_t length);

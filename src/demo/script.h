@@ -26,14 +26,14 @@ struct world;
 struct api;
 struct controller;
 
-#define STORY_REPLICAS 2u
+#define SCRIPT_REPLICAS 2u
 /* As docs/examples/os-update.yaml has them. */
-#define STORY_ZONE_LIMIT 2u
-#define STORY_WINDOW_HOUR 22
-#define STORY_BEFORE SECONDS(40) /* the story begins before the window opens */
+#define SCRIPT_ZONE_LIMIT 2u
+#define SCRIPT_WINDOW_HOUR 22
+#define SCRIPT_LEAD_TIME SECONDS(40) /* the story begins before the window opens */
 
-struct story_replica {
-    struct story *story;
+struct script_replica {
+    struct script *script;
     struct str name;
     struct controller *controller; /* NULL = it was killed */
     struct api *door;
@@ -41,37 +41,37 @@ struct story_replica {
 };
 
 /* A drain that waits, and for what; `node` empty: none. */
-struct story_blocked {
+struct script_blocked {
     char node[64];
     char why[400];
-    usec_t seen;   /* wall; when the story noticed */
+    usec_t since;  /* wall; when the story noticed */
     uint32_t more; /* other drains that wait too */
 };
 
-struct story {
+struct script {
     struct loop *time; /* borrowed: the world's clock */
     struct apiserver *server;
     struct world *world;
     struct faults network;
     struct inbox inbox;
     struct metrics metrics;
-    struct story_replica replicas[STORY_REPLICAS];
-    struct source source; /* what the dashboard reads: the leader, or whoever lives */
+    struct script_replica replicas[SCRIPT_REPLICAS];
+    struct controller_source source; /* what the dashboard reads: the leader, or whoever lives */
     struct loop_timer tick;
     struct arena tmp; /* of one tick */
     uint64_t seed;
     usec_t began;
-    usec_t ended;                  /* once it is over */
-    bool reboots[SCENE_NODES_MAX]; /* under way, by the update agent */
-    struct story_blocked blocked;
+    usec_t ended;                 /* once it is over */
+    bool reboots[DEMO_NODES_MAX]; /* under way, by the update agent */
+    struct script_blocked blocked;
     /* the chapter under way */
-    uint32_t chapter;
+    uint32_t step;
     bool waiting; /* a pause before the next chapter */
-    usec_t chapter_at;
+    usec_t step_began;
     usec_t until; /* of the pause */
     usec_t took;  /* until the chapter's own measure was reached; 0 = not yet */
     uint32_t counted;
-    struct story_replica *victim;
+    struct script_replica *killed;
     char lost[64];  /* the node without a network */
     char stuck[64]; /* the node that waited for it */
     /* sums */
@@ -80,24 +80,24 @@ struct story {
     usec_t first_out;   /* wall; when the first node went; 0 = none has */
     uint32_t failovers;
     uint64_t moved; /* pods, as the API server saw them go */
-    uint64_t refused_of_the_dead;
+    uint64_t refused_by_killed;
     bool over;
     bool failed;
-    struct story_replica *led_last;
+    struct script_replica *last_leader;
     /* Called with each milestone, a whole sentence; `wall` is the world's civil time. */
     void (*on_milestone)(void *ctx, usec_t wall, struct str text);
     void *ctx;
 };
 
-/* The evening of the day of `wall`, STORY_BEFORE the window opens. */
-usec_t story_evening(usec_t wall);
+/* The evening of the day of `wall`, SCRIPT_LEAD_TIME the window opens. */
+usec_t script_start_time(usec_t wall);
 
-/* Civil time of `time` is near story_evening. */
-void story_init(struct story *s, struct loop *time, uint64_t seed);
-void story_begin(struct story *s);
-void story_done(struct story *s);
+/* Civil time of `time` is near script_start_time. */
+void script_init(struct script *s, struct loop *time, uint64_t seed);
+void script_begin(struct script *s);
+void script_done(struct script *s);
 
-usec_t story_elapsed(const struct story *s);   /* world time, until it was over */
-uint64_t story_refused(const struct story *s); /* evictions, to all replicas that ever were */
+usec_t script_elapsed(const struct script *s);   /* world time, until it was over */
+uint64_t script_refused(const struct script *s); /* evictions, to all replicas that ever were */
 /* "24 nodes serviced, …": two lines, without a line break at the end. */
-void story_sum(const struct story *s, struct buf *out);
+void script_summary(const struct script *s, struct buf *out);

@@ -8,14 +8,14 @@
 #define ZONE_LABEL STR("topology.kubernetes.io/zone")
 #define REBOOT_ANNOTATION STR("sandbox.drydock.dev/reboot")
 
-static void scene_copy(char *out, size_t max, struct str text)
+static void demo_state_copy(char *out, size_t max, struct str text)
 {
     size_t n = MIN(text.n, max - 1);
     memcpy(out, text.p, n);
     out[n] = '\0';
 }
 
-static bool scene_is_ready(const struct jval *object)
+static bool demo_state_is_ready(const struct jval *object)
 {
     JVAL_EACH (jval_at(object, "status.conditions"), condition) {
         if (str_eq(jval_str(jval_get(condition, STR("type"))), STR("Ready"))) {
@@ -25,65 +25,65 @@ static bool scene_is_ready(const struct jval *object)
     return false;
 }
 
-static enum scene_state scene_state(struct str label, bool cordoned)
+static enum demo_node_state demo_node_state(struct str label, bool cordoned)
 {
     if (str_eq(label, STR("in-maintenance"))) {
-        return SCENE_MAINTENANCE;
+        return DEMO_NODE_MAINTENANCE;
     }
     if (cordoned) {
-        return SCENE_DRAINING;
+        return DEMO_NODE_DRAINING;
     }
-    return str_eq(label, STR("maintenance-required")) ? SCENE_REQUIRED : SCENE_OPERATIONAL;
+    return str_eq(label, STR("maintenance-required")) ? DEMO_NODE_REQUIRED : DEMO_NODE_OPERATIONAL;
 }
 
-static void scene_visit(void *ctx, const struct jval *object)
+static void demo_state_visit(void *ctx, const struct jval *object)
 {
-    struct scene *s = ctx;
-    if (s->n == SCENE_NODES_MAX) {
+    struct demo_state *s = ctx;
+    if (s->n == DEMO_NODES_MAX) {
         return;
     }
     const struct jval *labels = jval_at(object, "metadata.labels");
     const struct jval *annotations = jval_at(object, "metadata.annotations");
     struct str state = jval_str(jval_get(labels, STATE_LABEL));
-    struct scene_node *node = &s->nodes[s->n++];
-    scene_copy(node->name, sizeof(node->name), jval_str(jval_at(object, "metadata.name")));
-    scene_copy(node->zone, sizeof(node->zone), jval_str(jval_get(labels, ZONE_LABEL)));
-    node->state = scene_state(state, jval_bool(jval_at(object, "spec.unschedulable"), false));
-    node->ready = scene_is_ready(object);
+    struct demo_node *node = &s->nodes[s->n++];
+    demo_state_copy(node->name, sizeof(node->name), jval_str(jval_at(object, "metadata.name")));
+    demo_state_copy(node->zone, sizeof(node->zone), jval_str(jval_get(labels, ZONE_LABEL)));
+    node->state = demo_node_state(state, jval_bool(jval_at(object, "spec.unschedulable"), false));
+    node->ready = demo_state_is_ready(object);
     node->labelled = state.n > 0 && jval_str(jval_get(annotations, DATA_ANNOTATION)).n > 0;
-    node->needed = jval_get(labels, STR(UPDATE_NEEDED)) != NULL;
-    node->approved = jval_get(labels, STR(UPDATE_APPROVED)) != NULL;
-    node->granted = jval_get(labels, STR(UPDATE_REBOOT)) != NULL;
-    node->updated = jval_get(labels, STR(UPDATE_IMAGE)) != NULL;
+    node->needed = jval_get(labels, STR(DEMO_UPDATE_NEEDED)) != NULL;
+    node->approved = jval_get(labels, STR(DEMO_UPDATE_APPROVED)) != NULL;
+    node->granted = jval_get(labels, STR(DEMO_UPDATE_REBOOT)) != NULL;
+    node->updated = jval_get(labels, STR(DEMO_UPDATE_IMAGE)) != NULL;
     node->rebooting = jval_get(annotations, REBOOT_ANNOTATION) != NULL;
-    bool rests = node->state == SCENE_OPERATIONAL;
+    bool rests = node->state == DEMO_NODE_OPERATIONAL;
     s->states[node->state]++;
     s->ready += node->ready ? 1 : 0;
     s->labelled += node->labelled ? 1 : 0;
     s->serviced += node->updated && rests && node->ready ? 1 : 0;
 }
 
-static bool scene_is_out(const struct scene_node *node)
+static bool demo_state_is_out(const struct demo_node *node)
 {
-    return node->state == SCENE_DRAINING || node->state == SCENE_MAINTENANCE;
+    return node->state == DEMO_NODE_DRAINING || node->state == DEMO_NODE_MAINTENANCE;
 }
 
-void scene_look(struct apiserver *server, struct scene *ret)
+void demo_state_read(struct apiserver *server, struct demo_state *ret)
 {
-    *ret = (struct scene){ .n = 0 };
-    apiserver_each(server, STR(""), STR("nodes"), STR(""), scene_visit, ret);
+    *ret = (struct demo_state){ .n = 0 };
+    apiserver_each(server, STR(""), STR("nodes"), STR(""), demo_state_visit, ret);
     for (uint32_t i = 0; i < ret->n; i++) {
         uint32_t same = 0;
-        for (uint32_t k = 0; scene_is_out(&ret->nodes[i]) && k < ret->n; k++) {
+        for (uint32_t k = 0; demo_state_is_out(&ret->nodes[i]) && k < ret->n; k++) {
             bool zone = str_eq(str_from(ret->nodes[i].zone), str_from(ret->nodes[k].zone));
-            same += zone && scene_is_out(&ret->nodes[k]) ? 1 : 0;
+            same += zone && demo_state_is_out(&ret->nodes[k]) ? 1 : 0;
         }
-        ret->out += scene_is_out(&ret->nodes[i]) ? 1 : 0;
+        ret->out += demo_state_is_out(&ret->nodes[i]) ? 1 : 0;
         ret->out_zone = MAX(ret->out_zone, same);
     }
 }
 
-const struct scene_node *scene_find(const struct scene *s, struct str name)
+const struct demo_node *demo_state_find(const struct demo_state *s, struct str name)
 {
     for (uint32_t i = 0; i < s->n; i++) {
         if (str_eq(str_from(s->nodes[i].name), name)) {
@@ -93,26 +93,26 @@ const struct scene_node *scene_find(const struct scene *s, struct str name)
     return NULL;
 }
 
-struct scene_count {
+struct demo_state_count {
     struct str app;
-    struct scene_pods pods;
+    struct demo_state_pods pods;
 };
 
-static void scene_visit_pod(void *ctx, const struct jval *object)
+static void demo_state_visit_pod(void *ctx, const struct jval *object)
 {
-    struct scene_count *count = ctx;
+    struct demo_state_count *count = ctx;
     struct str app = jval_str(jval_get(jval_at(object, "metadata.labels"), STR("app")));
     if (count->app.n > 0 && !str_eq(app, count->app)) {
         return;
     }
     bool going = jval_at(object, "metadata.deletionTimestamp") != NULL;
     count->pods.all++;
-    count->pods.ready += scene_is_ready(object) && !going ? 1 : 0;
+    count->pods.ready += demo_state_is_ready(object) && !going ? 1 : 0;
 }
 
-struct scene_pods scene_pods(struct apiserver *server, struct str app)
+struct demo_state_pods demo_state_pods(struct apiserver *server, struct str app)
 {
-    struct scene_count count = { .app = app };
-    apiserver_each(server, STR(""), STR("pods"), STR(""), scene_visit_pod, &count);
+    struct demo_state_count count = { .app = app };
+    apiserver_each(server, STR(""), STR("pods"), STR(""), demo_state_visit_pod, &count);
     return count.pods;
 }

@@ -10,26 +10,26 @@
 
 struct apiserver;
 
-#define SCENE_NODES_MAX 64u
-#define SCENE_ZONES_MAX 8u
+#define DEMO_NODES_MAX 64u
+#define DEMO_ZONES_MAX 8u
 
-#define UPDATE_NEEDED "update.example.org/needed"
-#define UPDATE_APPROVED "update.example.org/approved"
-#define UPDATE_REBOOT "update.example.org/reboot"
-#define UPDATE_IMAGE "update.example.org/image"
+#define DEMO_UPDATE_NEEDED "update.example.org/needed"
+#define DEMO_UPDATE_APPROVED "update.example.org/approved"
+#define DEMO_UPDATE_REBOOT "update.example.org/reboot"
+#define DEMO_UPDATE_IMAGE "update.example.org/image"
 
-enum scene_state {
-    SCENE_OPERATIONAL,
-    SCENE_REQUIRED,
-    SCENE_DRAINING, /* cordoned, and not in maintenance yet */
-    SCENE_MAINTENANCE,
-    SCENE_STATES,
+enum demo_node_state {
+    DEMO_NODE_OPERATIONAL,
+    DEMO_NODE_REQUIRED,
+    DEMO_NODE_DRAINING, /* cordoned, and not in maintenance yet */
+    DEMO_NODE_MAINTENANCE,
+    DEMO_NODE_STATES,
 };
 
-struct scene_node {
+struct demo_node {
     char name[64];
     char zone[32];
-    enum scene_state state;
+    enum demo_node_state state;
     bool ready;
     bool labelled; /* state label and data annotation are both there */
     bool needed;   /* its update agent asks */
@@ -39,10 +39,10 @@ struct scene_node {
     bool rebooting;
 };
 
-struct scene {
-    struct scene_node nodes[SCENE_NODES_MAX]; /* in order of their names */
+struct demo_state {
+    struct demo_node nodes[DEMO_NODES_MAX]; /* in order of their names */
     uint32_t n;
-    uint32_t states[SCENE_STATES];
+    uint32_t states[DEMO_NODE_STATES];
     uint32_t ready;
     uint32_t labelled;
     uint32_t serviced; /* updated, operational and ready */
@@ -50,13 +50,13 @@ struct scene {
     uint32_t out_zone; /* in the zone that has most of them */
 };
 
-void scene_look(struct apiserver *server, struct scene *ret);
+void demo_state_read(struct apiserver *server, struct demo_state *ret);
 /* NULL when there is none. */
-const struct scene_node *scene_find(const struct scene *s, struct str name);
+const struct demo_node *demo_state_find(const struct demo_state *s, struct str name);
 
 /* Pods that are ready, and pods that there are; of one app, or of all with "". */
-struct scene_pods {
+struct demo_state_pods {
     uint32_t ready;
     uint32_t all;
 };
-struct scene_pods scene_pods(struct apiserver *server, struct str app);
+struct demo_state_pods demo_state_pods(struct apiserver *server, struct str app);

@@ -34,15 +34,15 @@ static const struct str result_names[] = {
 };
 
 static const struct str condition_names[MR_CONDITIONS] = {
-    [MR_ACCEPTED] = STR_INIT("Accepted"),  [MR_LIMIT_AVAILABLE] = STR_INIT("LimitAvailable"),
-    [MR_PREPARED] = STR_INIT("Prepared"),  [MR_SAFE] = STR_INIT("SafeToProceed"),
-    [MR_TIMED_OUT] = STR_INIT("TimedOut"),
+    [COND_ACCEPTED] = STR_INIT("Accepted"),  [COND_LIMIT_AVAILABLE] = STR_INIT("LimitAvailable"),
+    [COND_PREPARED] = STR_INIT("Prepared"),  [COND_SAFE] = STR_INIT("SafeToProceed"),
+    [COND_TIMED_OUT] = STR_INIT("TimedOut"),
 };
 
 static const struct str truth_names[] = {
-    [MR_TRUE] = STR_INIT("True"),
-    [MR_FALSE] = STR_INIT("False"),
-    [MR_UNKNOWN] = STR_INIT("Unknown"),
+    [COND_TRUE] = STR_INIT("True"),
+    [COND_FALSE] = STR_INIT("False"),
+    [COND_UNKNOWN] = STR_INIT("Unknown"),
 };
 
 /* The place of a text in a table that begins with "absent"; 0 when it is not there. */
@@ -56,47 +56,47 @@ static uint32_t name_find(const struct str *names, size_t n, struct str text)
     return 0;
 }
 
-struct str mr_state_name(enum mr_state state)
+struct str mrequest_state_name(enum mrequest_state state)
 {
     return state < ARRAY_LEN(state_names) ? state_names[state] : STR_NONE;
 }
 
-struct str mr_phase_name(enum mr_phase phase)
+struct str mrequest_phase_name(enum mrequest_phase phase)
 {
     return phase_names[phase];
 }
 
-struct str mr_step_name(enum mr_step step)
+struct str mrequest_step_name(enum mrequest_step step)
 {
     return step_names[step];
 }
 
-struct str mr_result_name(enum mr_result result)
+struct str mrequest_result_name(enum mrequest_result result)
 {
     return result_names[result];
 }
 
-struct str mr_condition_name(enum mr_condition_type type)
+struct str mrequest_condition_name(enum mrequest_cond_type type)
 {
     return condition_names[type];
 }
 
-bool mr_phase_ended(enum mr_phase phase)
+bool mrequest_phase_ended(enum mrequest_phase phase)
 {
     return phase == MR_PHASE_COMPLETED || phase == MR_PHASE_REJECTED;
 }
 
-bool mr_phase_given(enum mr_phase phase)
+bool mrequest_phase_with_actor(enum mrequest_phase phase)
 {
     return phase == MR_PHASE_APPROVED || phase == MR_PHASE_IN_PROGRESS;
 }
 
-bool mr_phase_granted(enum mr_phase phase)
+bool mrequest_phase_granted(enum mrequest_phase phase)
 {
-    return phase == MR_PHASE_PREPARING || mr_phase_given(phase);
+    return phase == MR_PHASE_PREPARING || mrequest_phase_with_actor(phase);
 }
 
-struct str mrequest_invalid(const struct mrequest *m, struct str *ret_reason)
+struct str mrequest_invalid(const struct maintenance_request *m, struct str *ret_reason)
 {
     if (m->has_spec && m->type_text.n > 0 && !m->type_known) {
         *ret_reason = STR("UnsupportedType");
@@ -161,7 +161,7 @@ static const struct str *read_texts(const struct jval *v, uint32_t most, struct 
     return texts;
 }
 
-static void read_conditions(const struct jval *list, struct arena *out, struct mr_status *s)
+static void read_conditions(const struct jval *list, struct arena *out, struct mrequest_status *s)
 {
     if (jval_kind(list) != JARR) {
         return;
@@ -172,9 +172,9 @@ static void read_conditions(const struct jval *list, struct arena *out, struct m
             if (!str_eq(type, condition_names[i])) {
                 continue;
             }
-            struct str truth = jval_str(jval_get(c, STR("status")));
-            s->conditions[i] = (struct mr_condition){
-                .truth = name_find(truth_names, ARRAY_LEN(truth_names), truth),
+            struct str status = jval_str(jval_get(c, STR("status")));
+            s->conditions[i] = (struct mrequest_condition){
+                .status = name_find(truth_names, ARRAY_LEN(truth_names), status),
                 .generation = read_i64(jval_get(c, STR("observedGeneration"))),
                 .since = read_time(jval_get(c, STR("lastTransitionTime"))),
                 .reason = arena_str(out, jval_str(jval_get(c, STR("reason")))),
@@ -189,14 +189,14 @@ static struct str read_text(const struct jval *object, const char *key, struct a
     return arena_str(out, jval_str(jval_get(object, str_from(key))));
 }
 
-static void read_status(const struct jval *v, struct arena *out, struct mr_status *s)
+static void read_status(const struct jval *v, struct arena *out, struct mrequest_status *s)
 {
     struct str phase = jval_str(jval_get(v, STR("phase")));
     struct str step = jval_str(jval_get(v, STR("step")));
     struct str result = jval_str(jval_get(v, STR("result")));
     const struct jval *rejection = jval_get(v, STR("lastRejection"));
     const struct jval *preparation = jval_get(v, STR("preparation"));
-    *s = (struct mr_status){
+    *s = (struct mrequest_status){
         .phase = name_find(phase_names, ARRAY_LEN(phase_names), phase),
         .step = name_find(step_names, ARRAY_LEN(step_names), step),
         .result = name_find(result_names, ARRAY_LEN(result_names), result),
@@ -226,13 +226,13 @@ static void read_status(const struct jval *v, struct arena *out, struct mr_statu
     read_conditions(jval_get(v, STR("conditions")), out, s);
 }
 
-static enum mr_state read_state(const struct jval *v)
+static enum mrequest_state read_state(const struct jval *v)
 {
     if (jval_kind(v) == JNULL) {
         return MR_STATE_ABSENT;
     }
     uint32_t found = name_find(state_names, ARRAY_LEN(state_names), jval_str(v));
-    return found > 0 ? (enum mr_state)found : MR_STATE_OTHER;
+    return found > 0 ? (enum mrequest_state)found : MR_STATE_OTHER;
 }
 
 static int mrequest_project(void *ctx UNUSED, const struct jval *object, struct arena *out,
@@ -245,8 +245,8 @@ static int mrequest_project(void *ctx UNUSED, const struct jval *object, struct 
     struct str exit = jval_str(jval_get(annotations, MREQUEST_EXIT));
     int64_t priority = read_i64(jval_get(spec, STR("priority")));
     int64_t seconds = 0;
-    struct mrequest *m = ARENA_NEW(out, struct mrequest);
-    *m = (struct mrequest){
+    struct maintenance_request *m = ARENA_NEW(out, struct maintenance_request);
+    *m = (struct maintenance_request){
         .uid = read_text(metadata, "uid", out),
         .client =
             arena_str(out, jval_str(jval_get(jval_get(metadata, STR("labels")), MREQUEST_CLIENT))),
@@ -261,7 +261,8 @@ static int mrequest_project(void *ctx UNUSED, const struct jval *object, struct 
         .priority = (int32_t)MAX(MIN(priority, (int64_t)INT32_MAX), (int64_t)INT32_MIN),
         .unprepared = str_eq(jval_str(jval_get(spec, STR("preparation"))), STR("None")),
         .failed = exit.n > 0 && !str_eq(exit, STR("0")),
-        .routed = arena_str(out, jval_str(jval_get(annotations, MREQUEST_ROUTED))),
+        .machine_request =
+            arena_str(out, jval_str(jval_get(annotations, MREQUEST_MACHINE_REQUEST))),
         .has_ttl = jval_i64(ttl, &seconds) && seconds >= 0,
         .ttl_s = read_u32(ttl),
     };
@@ -289,14 +290,14 @@ static bool texts_same(const struct str *a, uint32_t a_n, const struct str *b, u
     return true;
 }
 
-bool mr_status_similar(const struct mr_status *a, const struct mr_status *b)
+bool mrequest_status_same_but_info(const struct mrequest_status *a, const struct mrequest_status *b)
 {
     bool waiting = a->phase == MR_PHASE_PENDING; /* its reasons come and go */
     for (uint32_t i = 0; i < MR_CONDITIONS; i++) {
-        const struct mr_condition *left = &a->conditions[i];
-        const struct mr_condition *right = &b->conditions[i];
-        if (left->truth != right->truth || left->since != right->since ||
-            (!str_eq(left->reason, right->reason) && !(waiting && i == MR_LIMIT_AVAILABLE))) {
+        const struct mrequest_condition *left = &a->conditions[i];
+        const struct mrequest_condition *right = &b->conditions[i];
+        if (left->status != right->status || left->since != right->since ||
+            (!str_eq(left->reason, right->reason) && !(waiting && i == COND_LIMIT_AVAILABLE))) {
             return false;
         }
     }
@@ -311,7 +312,7 @@ bool mr_status_similar(const struct mr_status *a, const struct mr_status *b)
                         texts_same(a->limits, a->limit_n, b->limits, b->limit_n)));
 }
 
-usec_t mr_status_since(const struct mr_status *s)
+usec_t mrequest_status_since(const struct mrequest_status *s)
 {
     switch (s->phase) {
     case MR_PHASE_PREPARING:
@@ -331,17 +332,17 @@ usec_t mr_status_since(const struct mr_status *s)
     return s->queued;
 }
 
-bool mr_status_same(const struct mr_status *a, const struct mr_status *b)
+bool mrequest_status_same(const struct mrequest_status *a, const struct mrequest_status *b)
 {
     for (uint32_t i = 0; i < MR_CONDITIONS; i++) {
-        const struct mr_condition *left = &a->conditions[i];
-        const struct mr_condition *right = &b->conditions[i];
+        const struct mrequest_condition *left = &a->conditions[i];
+        const struct mrequest_condition *right = &b->conditions[i];
         if (left->generation != right->generation || !str_eq(left->reason, right->reason) ||
             !str_eq(left->message, right->message)) {
             return false;
         }
     }
-    return mr_status_similar(a, b) && str_eq(a->reason, b->reason) &&
+    return mrequest_status_same_but_info(a, b) && str_eq(a->reason, b->reason) &&
            str_eq(a->message, b->message) && a->position == b->position &&
            a->prepared == b->prepared && a->pods_left == b->pods_left &&
            a->volumes_left == b->volumes_left &&
@@ -351,15 +352,16 @@ bool mr_status_same(const struct mr_status *a, const struct mr_status *b)
 
 static bool mrequest_same(const void *left, const void *right)
 {
-    const struct mrequest *a = left;
-    const struct mrequest *b = right;
+    const struct maintenance_request *a = left;
+    const struct maintenance_request *b = right;
     return str_eq(a->uid, b->uid) && str_eq(a->client, b->client) && a->created == b->created &&
            a->generation == b->generation && a->deleting == b->deleting &&
            a->has_spec == b->has_spec && str_eq(a->target, b->target) &&
            str_eq(a->space, b->space) && str_eq(a->type_text, b->type_text) &&
            a->state == b->state && a->priority == b->priority && a->unprepared == b->unprepared &&
            a->failed == b->failed && a->has_ttl == b->has_ttl && a->ttl_s == b->ttl_s &&
-           str_eq(a->routed, b->routed) && mr_status_same(&a->status, &b->status);
+           str_eq(a->machine_request, b->machine_request) &&
+           mrequest_status_same(&a->status, &b->status);
 }
 
 const struct store_kind mrequest_kind = {
@@ -368,11 +370,11 @@ const struct store_kind mrequest_kind = {
     .same = mrequest_same,
 };
 
-void mr_condition_set(struct mr_status *s, enum mr_condition_type type,
-                      const struct mr_condition *value)
+void mrequest_condition_set(struct mrequest_status *s, enum mrequest_cond_type type,
+                            const struct mrequest_condition *value)
 {
-    struct mr_condition *c = &s->conditions[type];
-    usec_t since = c->truth == value->truth && c->since > 0 ? c->since : value->since;
+    struct mrequest_condition *c = &s->conditions[type];
+    usec_t since = c->status == value->status && c->since > 0 ? c->since : value->since;
     *c = *value;
     c->since = since;
 }
@@ -419,7 +421,7 @@ static void print_texts(struct json_writer *w, const char *key, const struct str
     jw_arr_end(w);
 }
 
-static void print_preparation(struct json_writer *w, const struct mr_status *s)
+static void print_preparation(struct json_writer *w, const struct mrequest_status *s)
 {
     jw_key(w, STR("preparation"));
     if (!s->prepared) {
@@ -434,13 +436,13 @@ static void print_preparation(struct json_writer *w, const struct mr_status *s)
     jw_obj_end(w);
 }
 
-static void print_conditions(struct json_writer *w, const struct mr_status *s)
+static void print_conditions(struct json_writer *w, const struct mrequest_status *s)
 {
     jw_key(w, STR("conditions"));
     jw_arr(w);
     for (uint32_t i = 0; i < MR_CONDITIONS; i++) {
-        const struct mr_condition *c = &s->conditions[i];
-        if (c->truth == MR_TRUTH_ABSENT) {
+        const struct mrequest_condition *c = &s->conditions[i];
+        if (c->status == COND_ABSENT) {
             continue;
         }
         char text[TIMESTAMP_TEXT_MAX];
@@ -451,20 +453,20 @@ static void print_conditions(struct json_writer *w, const struct mr_status *s)
             print_number(w, "observedGeneration", c->generation, /* zero= */ false);
         }
         jw_pair(w, "reason", c->reason.n > 0 ? c->reason : STR("Unknown"));
-        jw_pair(w, "status", truth_names[c->truth]);
+        jw_pair(w, "status", truth_names[c->status]);
         jw_pair(w, "type", condition_names[i]);
         jw_obj_end(w);
     }
     jw_arr_end(w);
 }
 
-void mr_status_print(const struct mr_status *s, struct buf *out)
+void mrequest_status_print(const struct mrequest_status *s, struct buf *out)
 {
     struct json_writer w = json_writer_on(out);
     jw_obj(&w);
-    print_text(&w, "phase", mr_phase_name(s->phase));
-    print_text(&w, "step", mr_step_name(s->step));
-    print_text(&w, "result", mr_result_name(s->result));
+    print_text(&w, "phase", mrequest_phase_name(s->phase));
+    print_text(&w, "step", mrequest_step_name(s->step));
+    print_text(&w, "result", mrequest_result_name(s->result));
     print_text(&w, "reason", s->reason);
     print_text(&w, "message", s->message);
     print_number(&w, "observedGeneration", s->generation, /* zero= */ false);

@@ -19,7 +19,7 @@
 /* How the work ended, where the actor says so: "0" when it succeeded. */
 #define MREQUEST_EXIT STR("drydock.dev/exit-code")
 /* Which request of a Machine it was made for. */
-#define MREQUEST_ROUTED STR("drydock.dev/bridge-request")
+#define MREQUEST_MACHINE_REQUEST STR("drydock.dev/bridge-request")
 
 #define MREQUEST_LIMITS_MAX 64u   /* the schema's */
 #define MREQUEST_BLOCKED_MAX 16u  /* the schema's */
@@ -28,7 +28,7 @@
 #define MREQUEST_BLOCKER_MAX 512u /* the schema's */
 
 /* spec.state, the mailbox shared with the actor. */
-enum mr_state {
+enum mrequest_state {
     MR_STATE_ABSENT, /* counts as Pending */
     MR_STATE_PENDING,
     MR_STATE_APPROVED,
@@ -38,7 +38,7 @@ enum mr_state {
 };
 
 /* status.phase. */
-enum mr_phase {
+enum mrequest_phase {
     MR_PHASE_ABSENT, /* never seen by us */
     MR_PHASE_PENDING,
     MR_PHASE_PREPARING,
@@ -51,7 +51,7 @@ enum mr_phase {
 #define MR_PHASES 8
 
 /* status.step, while Preparing. */
-enum mr_step {
+enum mrequest_step {
     MR_STEP_ABSENT,
     MR_STEP_CORDON,
     MR_STEP_DRAIN,
@@ -61,7 +61,7 @@ enum mr_step {
     MR_STEP_FINAL_CHECK,
 };
 
-enum mr_result {
+enum mrequest_result {
     MR_RESULT_ABSENT,
     MR_RESULT_SUCCEEDED,
     MR_RESULT_WITHDRAWN,
@@ -69,29 +69,29 @@ enum mr_result {
     MR_RESULT_FAILED,
 };
 
-enum mr_condition_type {
-    MR_ACCEPTED,
-    MR_LIMIT_AVAILABLE,
-    MR_PREPARED,
-    MR_SAFE,
-    MR_TIMED_OUT,
+enum mrequest_cond_type {
+    COND_ACCEPTED,
+    COND_LIMIT_AVAILABLE,
+    COND_PREPARED,
+    COND_SAFE,
+    COND_TIMED_OUT,
 };
 #define MR_CONDITIONS 5
 
-enum mr_truth { MR_TRUTH_ABSENT, MR_TRUE, MR_FALSE, MR_UNKNOWN };
+enum mrequest_cond_status { COND_ABSENT, COND_TRUE, COND_FALSE, COND_UNKNOWN };
 
-struct mr_condition {
-    enum mr_truth truth; /* MR_TRUTH_ABSENT: it is not there */
+struct mrequest_condition {
+    enum mrequest_cond_status status; /* COND_ABSENT: it is not there */
     int64_t generation;
     usec_t since; /* lastTransitionTime */
     struct str reason;
     struct str message;
 };
 
-struct mr_status {
-    enum mr_phase phase;
-    enum mr_step step;
-    enum mr_result result;
+struct mrequest_status {
+    enum mrequest_phase phase;
+    enum mrequest_step step;
+    enum mrequest_result result;
     struct str reason;
     struct str message;
     int64_t generation; /* observedGeneration */
@@ -116,10 +116,10 @@ struct mr_status {
     uint32_t volumes_left;
     const struct str *blocked;
     uint32_t blocked_n;
-    struct mr_condition conditions[MR_CONDITIONS];
+    struct mrequest_condition conditions[MR_CONDITIONS];
 };
 
-struct mrequest {
+struct maintenance_request {
     struct str uid;
     struct str client;
     usec_t created;
@@ -131,45 +131,46 @@ struct mrequest {
     struct str type_text;
     bool type_known;
     enum target_type type; /* when it is known */
-    enum mr_state state;
+    enum mrequest_state state;
     int32_t priority;
-    bool unprepared;   /* spec.preparation is None: the actor prepares the target itself */
-    bool failed;       /* the actor says that its work has */
-    struct str routed; /* MREQUEST_ROUTED; empty: it was not made for a Machine */
+    bool unprepared;            /* spec.preparation is None: the actor prepares the target itself */
+    bool failed;                /* the actor says that its work has */
+    struct str machine_request; /* MREQUEST_MACHINE_REQUEST; empty: it was not made for a Machine */
     bool has_ttl;
     uint32_t ttl_s;
-    struct mr_status status;
+    struct mrequest_status status;
 };
 
 /* Projects a MaintenanceRequest; needs no context. */
 extern const struct store_kind mrequest_kind;
 
-struct str mr_state_name(enum mr_state state); /* empty for absent and other */
-struct str mr_phase_name(enum mr_phase phase); /* empty for absent */
-struct str mr_step_name(enum mr_step step);
-struct str mr_result_name(enum mr_result result);
-struct str mr_condition_name(enum mr_condition_type type);
+struct str mrequest_state_name(enum mrequest_state state); /* empty for absent and other */
+struct str mrequest_phase_name(enum mrequest_phase phase); /* empty for absent */
+struct str mrequest_step_name(enum mrequest_step step);
+struct str mrequest_result_name(enum mrequest_result result);
+struct str mrequest_condition_name(enum mrequest_cond_type type);
 
-bool mr_phase_ended(enum mr_phase phase); /* Completed or Rejected */
+bool mrequest_phase_ended(enum mrequest_phase phase); /* Completed or Rejected */
 /* Approved, InProgress: what the actor was told, and what is therefore a fact. */
-bool mr_phase_given(enum mr_phase phase);
+bool mrequest_phase_with_actor(enum mrequest_phase phase);
 /* Preparing, Approved, InProgress: it has the grant of its number. In all others that is over, and
  * the next one has a higher number. */
-bool mr_phase_granted(enum mr_phase phase);
+bool mrequest_phase_granted(enum mrequest_phase phase);
 
 /* What it asks for cannot be granted to anybody: the condition's reason, in words; empty: valid. */
-struct str mrequest_invalid(const struct mrequest *m, struct str *ret_reason);
+struct str mrequest_invalid(const struct maintenance_request *m, struct str *ret_reason);
 
 /* Sets a condition; its time changes only with its truth. Texts are borrowed. */
-void mr_condition_set(struct mr_status *s, enum mr_condition_type type,
-                      const struct mr_condition *value);
+void mrequest_condition_set(struct mrequest_status *s, enum mrequest_cond_type type,
+                            const struct mrequest_condition *value);
 
 /* Since when it is in its phase; 0 = it does not say. */
-usec_t mr_status_since(const struct mr_status *s);
+usec_t mrequest_status_since(const struct mrequest_status *s);
 
-bool mr_status_same(const struct mr_status *a, const struct mr_status *b);
+bool mrequest_status_same(const struct mrequest_status *a, const struct mrequest_status *b);
 /* What differs is only told to people: it may wait for a while. */
-bool mr_status_similar(const struct mr_status *a, const struct mr_status *b);
+bool mrequest_status_same_but_info(const struct mrequest_status *a,
+                                   const struct mrequest_status *b);
 
 /* The status as the value of a merge patch: what is absent is emptied. */
-void mr_status_print(const struct mr_status *s, struct buf *out);
+void mrequest_status_print(const struct mrequest_status *s, struct buf *out);

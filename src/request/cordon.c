@@ -12,12 +12,12 @@
 #define FAILED_MAX SECONDS(30)
 #define REFUSED_BASE SECONDS(10)
 #define REFUSED_MAX MINUTES(5)
-#define ASK_AGAIN SECONDS(1) /* whether it may act; nothing else would wake it */
+#define MAY_ACT_RECHECK SECONDS(1) /* whether it may act; nothing else would wake it */
 
 struct cordons {
     struct cordons_config config;
     struct client *client; /* of the configuration */
-    struct list deeds;     /* in the order in which they were asked for */
+    struct list queue;     /* in the order in which they were asked for */
     struct buf path;
     struct buf body;
 };
@@ -27,32 +27,32 @@ struct cordon {
     struct list link;
     struct cordon_spec spec;
     struct arena memory; /* of the spec's texts */
-    void (*on_end)(void *ctx, enum cordon_end end);
+    void (*on_result)(void *ctx, enum cordon_result end);
     void *ctx;
     struct api_call *call;
     bool patching; /* `call` is the patch */
     struct loop_timer timer;
     usec_t retry_at;
     struct backoff backoff;
-    struct err trouble;
+    struct err last_error;
 };
 
 /* What was read of the node. */
-struct cordon_facts {
+struct cordon_node {
     struct str version;
     struct str uid;
     struct str mark;
     bool unschedulable;
 };
 
-static void cordon_step(void *ctx);
+static void cordon_turn(void *ctx);
 
 struct cordons *cordons_new(const struct cordons_config *config)
 {
     struct cordons *cs = ALLOC_NEW(struct cordons);
     cs->config = *config;
     cs->client = config->client;
-    list_init(&cs->deeds);
+    list_init(&cs->queue);
     return cs;
 }
 
@@ -73,7 +73,7 @@ void cordons_free(struct cordons *cs)
     if (cs == NULL) {
         return;
     }
-    LIST_EACH (&cs->deeds, link) {
+    LIST_EACH (&cs->queue, link) {
         cordon_free(CONTAINER_OF(link, struct cordon, link));
     }
     buf_done(&cs->path);
@@ -82,9 +82,9 @@ void cordons_free(struct cordons *cs)
 }
 
 /* Who waited for it is the first of its node now. */
-static void cordons_next(struct cordons *cs, struct str node)
+static void cordons_start_next(struct cordons *cs, struct str node)
 {
-    LIST_EACH (&cs->deeds, link) {
+    LIST_EACH (&cs->queue, link) {
         struct cordon *c = CONTAINER_OF(link, struct cordon, link);
         if (str_eq(c->spec.node, node)) {
             loop_timer_pull(&c->timer, loop_now(cs->client->loop));
@@ -93,21 +93,21 @@ static void cordons_next(struct cordons *cs, struct str node)
     }
 }
 
-static void cordon_end(struct cordon *c, enum cordon_end end)
+static void cordon_finish(struct cordon *c, enum cordon_result end)
 {
     struct cordons *cs = c->cordons;
-    void (*on_end)(void *ctx, enum cordon_end end) = c->on_end;
+    void (*on_result)(void *ctx, enum cordon_result end) = c->on_result;
     void *ctx = c->ctx;
     list_del(&c->link);
-    cordons_next(cs, c->spec.node);
+    cordons_start_next(cs, c->spec.node);
     cordon_free(c);
-    if (on_end != NULL) {
-        on_end(ctx, end);
+    if (on_result != NULL) {
+        on_result(ctx, end);
     }
 }
 
 struct cordon *cordon_start(struct cordons *cs, const struct cordon_spec *spec,
-                            void (*on_end)(void *ctx, enum cordon_end end), void *ctx)
+                            void (*on_result)(void *ctx, enum cordon_result end), void *ctx)
 {
     ASSERT(spec->uid.n > 0 && spec->node.n > 0);
     struct cordon *c = ALLOC_NEW(struct cordon);
@@ -115,14 +115,14 @@ struct cordon *cordon_start(struct cordons *cs, const struct cordon_spec *spec,
         .cordons = cs,
         .spec = *spec,
         .memory = { .first = 256 },
-        .on_end = on_end,
+        .on_result = on_result,
         .ctx = ctx,
     };
     c->spec.uid = arena_str(&c->memory, spec->uid);
     c->spec.request = arena_str(&c->memory, spec->request);
     c->spec.node = arena_str(&c->memory, spec->node);
-    loop_timer_init(&c->timer, cs->client->loop, cordon_step, c);
-    list_add(&cs->deeds, &c->link);
+    loop_timer_init(&c->timer, cs->client->loop, cordon_turn, c);
+    list_add(&cs->queue, &c->link);
     loop_timer_set(&c->timer, loop_now(cs->client->loop));
     return c;
 }
@@ -132,16 +132,16 @@ void cordon_stop(struct cordon *c)
     if (c == NULL) {
         return;
     }
-    c->on_end = NULL;
+    c->on_result = NULL;
     if (c->patching) {
         return; /* it ends with the answer */
     }
-    cordon_end(c, CORDON_NONE);
+    cordon_finish(c, CORDON_RESULT_NONE);
 }
 
-struct str cordon_trouble(const struct cordon *c)
+struct str cordon_error(const struct cordon *c)
 {
-    return c->trouble.code != 0 ? str_from(c->trouble.msg) : STR_NONE;
+    return c->last_error.code != 0 ? str_from(c->last_error.msg) : STR_NONE;
 }
 
 /* ── asking ────────────────────────────────────────────────────────────────────────────────── */
@@ -151,7 +151,7 @@ static void cordon_on_patched(void *ctx, const struct api_reply *reply);
 
 static bool cordon_is_first(const struct cordon *c)
 {
-    LIST_EACH (&c->cordons->deeds, link) {
+    LIST_EACH (&c->cordons->queue, link) {
         const struct cordon *other = CONTAINER_OF(link, struct cordon, link);
         if (str_eq(other->spec.node, c->spec.node)) {
             return other == c;
@@ -167,7 +167,7 @@ static bool cordons_may_act(const struct cordons *cs)
     return cs->config.may_act == NULL || cs->config.may_act(cs->config.ctx);
 }
 
-static void cordon_path(struct cordon *c)
+static void cordon_set_path(struct cordon *c)
 {
     struct buf *path = &c->cordons->path;
     buf_reset(path);
@@ -175,7 +175,7 @@ static void cordon_path(struct cordon *c)
     client_add_segment(path, c->spec.node);
 }
 
-static void cordon_step(void *ctx)
+static void cordon_turn(void *ctx)
 {
     struct cordon *c = ctx;
     struct client *client = c->cordons->client;
@@ -185,18 +185,18 @@ static void cordon_step(void *ctx)
     usec_t now = loop_now(client->loop);
     usec_t at = MAX(c->retry_at, client_open_at(client));
     if (!cordons_may_act(c->cordons)) {
-        at = MAX(at, now + ASK_AGAIN);
+        at = MAX(at, now + MAY_ACT_RECHECK);
     }
     if (now < at) {
         loop_timer_set(&c->timer, at);
         return;
     }
-    cordon_path(c);
+    cordon_set_path(c);
     const struct api_request request = { .verb = API_GET, .path = buf_str(&c->cordons->path) };
     c->call = api_send(client->api, &request, cordon_on_read, c);
 }
 
-static void cordon_again(struct cordon *c, usec_t base, usec_t max)
+static void cordon_retry(struct cordon *c, usec_t base, usec_t max)
 {
     struct loop *loop = c->cordons->client->loop;
     if (c->backoff.base != base) {
@@ -210,42 +210,42 @@ static void cordon_again(struct cordon *c, usec_t base, usec_t max)
 static void cordon_failed(struct cordon *c, const struct api_reply *reply,
                           enum retry_verdict verdict)
 {
-    if (c->on_end == NULL) {
-        cordon_end(c, CORDON_NONE); /* nobody wants it any more */
+    if (c->on_result == NULL) {
+        cordon_finish(c, CORDON_RESULT_NONE); /* nobody wants it any more */
         return;
     }
     if (verdict == RETRY_OBSERVE) {
-        cordon_again(c, CONFLICT_BASE, CONFLICT_MAX);
+        cordon_retry(c, CONFLICT_BASE, CONFLICT_MAX);
         return;
     }
-    client_explain(reply->status, reply->body, reply->err, &c->trouble);
+    client_explain(reply->status, reply->body, reply->err, &c->last_error);
     if (verdict == RETRY_REFUSED) {
-        cordon_again(c, REFUSED_BASE, REFUSED_MAX);
+        cordon_retry(c, REFUSED_BASE, REFUSED_MAX);
     } else {
-        cordon_again(c, FAILED_BASE, FAILED_MAX);
+        cordon_retry(c, FAILED_BASE, FAILED_MAX);
     }
-    c->on_end(c->ctx, CORDON_NONE);
+    c->on_result(c->ctx, CORDON_RESULT_NONE);
 }
 
 /* ── deciding ──────────────────────────────────────────────────────────────────────────────── */
 
 /* True when the node is as it should be. */
-static bool cordon_decide(const struct cordon *c, const struct cordon_facts *facts,
-                          enum cordon_end *ret)
+static bool cordon_decide(const struct cordon *c, const struct cordon_node *facts,
+                          enum cordon_result *ret)
 {
     bool ours = str_eq(facts->mark, c->spec.uid);
-    if (c->spec.deed == CORDON_MAKE) {
+    if (c->spec.action == CORDON_ACTION_CORDON) {
         /* A mark on a node that takes pods is the rest of a cordon that somebody has lifted. */
-        *ret = ours ? CORDON_OURS : CORDON_OTHERS;
+        *ret = ours ? CORDON_RESULT_OURS : CORDON_RESULT_OTHERS;
         return facts->unschedulable;
     }
-    *ret = CORDON_OFF;
-    bool forget = mutated(c->cordons->client->mutations, MUTATION_UNCORDON_OTHERS) &&
-                  c->spec.deed == CORDON_LIFT && facts->unschedulable;
-    return !ours && !forget;
+    *ret = CORDON_RESULT_CLEARED;
+    bool mutated_uncordon = mutated(c->cordons->client->mutations, MUTATION_UNCORDON_OTHERS) &&
+                            c->spec.action == CORDON_ACTION_UNCORDON && facts->unschedulable;
+    return !ours && !mutated_uncordon;
 }
 
-static void cordon_write_patch(struct cordon *c, const struct cordon_facts *facts)
+static void cordon_write_patch(struct cordon *c, const struct cordon_node *facts)
 {
     struct cordons *cs = c->cordons;
     buf_reset(&cs->body);
@@ -259,18 +259,18 @@ static void cordon_write_patch(struct cordon *c, const struct cordon_facts *fact
     jw_key(&w, STR("annotations"));
     jw_obj(&w);
     jw_key(&w, CORDON_MARK);
-    if (c->spec.deed == CORDON_MAKE) {
+    if (c->spec.action == CORDON_ACTION_CORDON) {
         jw_str(&w, c->spec.uid);
     } else {
         jw_null(&w);
     }
     jw_obj_end(&w);
     jw_obj_end(&w);
-    if (c->spec.deed != CORDON_UNMARK) {
+    if (c->spec.action != CORDON_ACTION_UNMARK) {
         jw_key(&w, STR("spec"));
         jw_obj(&w);
         jw_key(&w, STR("unschedulable"));
-        if (c->spec.deed == CORDON_MAKE) {
+        if (c->spec.action == CORDON_ACTION_CORDON) {
             jw_bool(&w, true);
         } else {
             jw_null(&w);
@@ -280,15 +280,14 @@ static void cordon_write_patch(struct cordon *c, const struct cordon_facts *fact
     jw_obj_end(&w);
 }
 
-static int cordon_read(struct str body, struct arena *tmp, struct cordon_facts *ret,
-                       struct err *err)
+static int cordon_read(struct str body, struct arena *tmp, struct cordon_node *ret, struct err *err)
 {
     const struct jval *node = NULL;
     int r = json_parse(body, JSON_GO, tmp, &node, err);
     if (r < 0) {
         return err_wrap(err, "the node cannot be read");
     }
-    *ret = (struct cordon_facts){
+    *ret = (struct cordon_node){
         .version = jval_str(jval_at(node, "metadata.resourceVersion")),
         .uid = jval_str(jval_at(node, "metadata.uid")),
         .mark = jval_str(jval_get(jval_at(node, "metadata.annotations"), CORDON_MARK)),
@@ -303,22 +302,22 @@ static void cordon_on_read(void *ctx, const struct api_reply *reply)
     struct client *client = c->cordons->client;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct cordon_facts facts;
-    enum cordon_end end = CORDON_NONE;
+    struct cordon_node facts;
+    enum cordon_result end = CORDON_RESULT_NONE;
     c->call = NULL;
     enum retry_verdict verdict = client_note(client, API_GET, reply);
     if (verdict == RETRY_ABSENT) {
-        cordon_end(c, CORDON_GONE);
+        cordon_finish(c, CORDON_RESULT_NODE_GONE);
     } else if (verdict != RETRY_DONE) {
         cordon_failed(c, reply, verdict);
-    } else if (cordon_read(reply->body, &tmp, &facts, &c->trouble) < 0) {
-        cordon_again(c, FAILED_BASE, FAILED_MAX);
+    } else if (cordon_read(reply->body, &tmp, &facts, &c->last_error) < 0) {
+        cordon_retry(c, FAILED_BASE, FAILED_MAX);
     } else if (cordon_decide(c, &facts, &end)) {
-        cordon_end(c, end);
+        cordon_finish(c, end);
     } else if (!cordons_may_act(c->cordons)) {
-        loop_timer_set(&c->timer, loop_now(client->loop) + ASK_AGAIN);
+        loop_timer_set(&c->timer, loop_now(client->loop) + MAY_ACT_RECHECK);
     } else {
-        cordon_path(c);
+        cordon_set_path(c);
         cordon_write_patch(c, &facts);
         const struct api_request request = {
             .verb = API_PATCH,
@@ -333,25 +332,25 @@ static void cordon_on_read(void *ctx, const struct api_reply *reply)
 
 /* ── telling ───────────────────────────────────────────────────────────────────────────────── */
 
-static void cordon_tell(const struct cordon *c, struct str body)
+static void cordon_send_event(const struct cordon *c, struct str body)
 {
     struct cordons *cs = c->cordons;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct cordon_facts facts = { 0 };
+    struct cordon_node facts = { 0 };
     struct err ignored = { 0 };
-    bool made = c->spec.deed == CORDON_MAKE;
-    if (c->spec.deed == CORDON_UNMARK) {
+    bool cordoned = c->spec.action == CORDON_ACTION_CORDON;
+    if (c->spec.action == CORDON_ACTION_UNMARK) {
         return; /* to the node nothing has happened */
     }
     if (cordon_read(body, &tmp, &facts, &ignored) < 0) {
         facts.uid = STR_NONE; /* an Event without it finds its node by the name */
     }
-    const char *did = made ? "cordoned" : "uncordoned";
-    struct str whom = c->spec.request.n > 0 ? c->spec.request : c->spec.uid;
+    const char *verb = cordoned ? "cordoned" : "uncordoned";
+    struct str request_text = c->spec.request.n > 0 ? c->spec.request : c->spec.uid;
     if (cs->config.log != NULL) {
-        log_info(cs->config.log, made ? "node cordoned" : "node uncordoned",
-                 KV_STR("node", c->spec.node), KV_STR("request", whom));
+        log_info(cs->config.log, cordoned ? "node cordoned" : "node uncordoned",
+                 KV_STR("node", c->spec.node), KV_STR("request", request_text));
     }
     if (cs->config.recorder == NULL) {
         return;
@@ -359,10 +358,10 @@ static void cordon_tell(const struct cordon *c, struct str body)
     recorder_add(cs->config.recorder,
                  &(struct recorder_event){
                      .type = STR("Normal"),
-                     .reason = made ? STR("CordonedNode") : STR("UncordonedNode"),
-                     .action = made ? STR("Cordon") : STR("Uncordon"),
-                     .note = arena_printf(&tmp, "%s for maintenance request " STR_FMT, did,
-                                          STR_ARG(whom)),
+                     .reason = cordoned ? STR("CordonedNode") : STR("UncordonedNode"),
+                     .action = cordoned ? STR("Cordon") : STR("Uncordon"),
+                     .note = arena_printf(&tmp, "%s for maintenance request " STR_FMT, verb,
+                                          STR_ARG(request_text)),
                      .regarding = {
                          .kind = STR("Node"),
                          .api_version = STR("v1"),
@@ -379,10 +378,11 @@ static void cordon_on_patched(void *ctx, const struct api_reply *reply)
     c->patching = false;
     enum retry_verdict verdict = client_note(c->cordons->client, API_PATCH, reply);
     if (verdict == RETRY_DONE) {
-        cordon_tell(c, reply->body);
-        cordon_end(c, c->spec.deed == CORDON_MAKE ? CORDON_OURS : CORDON_OFF);
+        cordon_send_event(c, reply->body);
+        cordon_finish(c, c->spec.action == CORDON_ACTION_CORDON ? CORDON_RESULT_OURS
+                                                                : CORDON_RESULT_CLEARED);
     } else if (verdict == RETRY_ABSENT) {
-        cordon_end(c, CORDON_GONE);
+        cordon_finish(c, CORDON_RESULT_NODE_GONE);
     } else {
         cordon_failed(c, reply, verdict);
     }

@@ -17,18 +17,18 @@
 struct cordons; /* all deeds of one controller */
 struct cordon;  /* one */
 
-enum cordon_deed {
-    CORDON_MAKE,
-    CORDON_LIFT,   /* where it is ours */
-    CORDON_UNMARK, /* where it is ours: it stays, and is nobody's */
+enum cordon_action {
+    CORDON_ACTION_CORDON,
+    CORDON_ACTION_UNCORDON, /* where it is ours */
+    CORDON_ACTION_UNMARK,   /* where it is ours: it stays, and is nobody's */
 };
 
-enum cordon_end {
-    CORDON_NONE,   /* not yet: something went wrong, and it is tried again */
-    CORDON_OURS,   /* it is there with our mark */
-    CORDON_OTHERS, /* it was there before, and is not ours to lift */
-    CORDON_OFF,    /* nothing of ours is there */
-    CORDON_GONE,   /* the node does not exist */
+enum cordon_result {
+    CORDON_RESULT_NONE,      /* not yet: something went wrong, and it is tried again */
+    CORDON_RESULT_OURS,      /* it is there with our mark */
+    CORDON_RESULT_OTHERS,    /* it was there before, and is not ours to uncordon */
+    CORDON_RESULT_CLEARED,   /* nothing of ours is there */
+    CORDON_RESULT_NODE_GONE, /* the node does not exist */
 };
 
 struct cordons_config {
@@ -43,17 +43,17 @@ struct cordons *cordons_new(const struct cordons_config *config);
 void cordons_free(struct cordons *cs); /* like a crash; accepts NULL */
 
 struct cordon_spec {
-    enum cordon_deed deed;
+    enum cordon_action action;
     struct str uid;     /* of the request: the mark's value; copied, as all texts */
     struct str request; /* its name; may be empty */
     struct str node;
 };
 
-/* It is tried until it has an end. `on_end` comes from the loop; unless it says CORDON_NONE, the
- * handle is not valid any more then. */
+/* It is tried until it has an end. `on_result` comes from the loop; unless it says
+ * CORDON_RESULT_NONE, the handle is not valid any more then. */
 struct cordon *cordon_start(struct cordons *cs, const struct cordon_spec *spec,
-                            void (*on_end)(void *ctx, enum cordon_end end), void *ctx);
+                            void (*on_result)(void *ctx, enum cordon_result end), void *ctx);
 /* Nobody is told; a patch on its way may still take effect. Accepts NULL. */
 void cordon_stop(struct cordon *c);
 /* What went wrong last; empty: nothing. Lives until the loop runs. */
-struct str cordon_trouble(const struct cordon *c);
+struct str cordon_error(const struct cordon *c);

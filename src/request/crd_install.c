@@ -6,11 +6,11 @@
 
 #define CRD_PATH "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
-struct install {
-    struct install_config config;
-    size_t at;    /* the CRD at hand */
-    bool written; /* by us, since we began with it: what differs now is the server's own way */
-    bool over;    /* on_done was called */
+struct crd_install {
+    struct crd_install_config config;
+    size_t crd_index; /* the CRD at hand */
+    bool written;     /* by us, since we began with it: what differs now is the server's own way */
+    bool finished;    /* on_done was called */
     enum api_verb verb; /* of the call in flight */
     struct api_call *call;
     struct loop_timer timer;
@@ -20,13 +20,13 @@ struct install {
     struct tree *wanted;
 };
 
-static void install_finish(struct install *i, const struct err *err)
+static void crd_install_finish(struct crd_install *i, const struct err *err)
 {
-    i->over = true;
+    i->finished = true;
     i->config.on_done(i->config.ctx, err);
 }
 
-static void install_later(struct install *i)
+static void crd_install_retry(struct crd_install *i)
 {
     struct client *client = i->config.client;
     usec_t wait = backoff_next(&i->backoff, loop_random(client->loop));
@@ -34,19 +34,19 @@ static void install_later(struct install *i)
 }
 
 /* Takes up the next one; the timer reads it. */
-static void install_take(struct install *i)
+static void crd_install_next_crd(struct crd_install *i)
 {
     arena_reset(&i->memory);
-    i->wanted = tree_from(&i->memory, crd_object(&crds[i->at], &i->memory));
+    i->wanted = tree_from(&i->memory, crd_object(&crds[i->crd_index], &i->memory));
     i->name = tree_text_at(i->wanted, "metadata.name");
     i->written = false;
     backoff_reset(&i->backoff);
     loop_timer_set(&i->timer, loop_now(i->config.client->loop));
 }
 
-static void install_on_reply(void *ctx, const struct api_reply *reply);
+static void crd_install_on_reply(void *ctx, const struct api_reply *reply);
 
-static void install_send(struct install *i, enum api_verb verb, struct str body)
+static void crd_install_send(struct crd_install *i, enum api_verb verb, struct str body)
 {
     struct str path =
         verb == API_POST ? STR(CRD_PATH) : arena_concat(&i->memory, STR(CRD_PATH "/"), i->name);
@@ -58,16 +58,16 @@ static void install_send(struct install *i, enum api_verb verb, struct str body)
                            .content_type = verb == API_PATCH ? API_MERGE_PATCH : API_JSON,
                            .body = body,
                        },
-                       install_on_reply, i);
+                       crd_install_on_reply, i);
 }
 
-static void install_read(void *ctx)
+static void crd_install_read(void *ctx)
 {
-    struct install *i = ctx;
-    install_send(i, API_GET, STR_NONE);
+    struct crd_install *i = ctx;
+    crd_install_send(i, API_GET, STR_NONE);
 }
 
-static bool install_is_served(const struct tree *crd)
+static bool crd_install_is_served(const struct tree *crd)
 {
     TREE_EACH (tree_at(crd, "status.conditions"), condition) {
         if (str_eq(tree_text_at(condition, "type"), STR("Established"))) {
@@ -79,8 +79,8 @@ static bool install_is_served(const struct tree *crd)
 
 /* What makes `found` as we want it, and nothing else of it: labels and conversion may be others'.
  */
-static int install_patch(struct install *i, const struct tree *found, struct str *ret,
-                         bool *ret_same, struct err *err)
+static int crd_install_patch(struct crd_install *i, const struct tree *found, struct str *ret,
+                             bool *ret_same, struct err *err)
 {
     struct arena *a = &i->memory;
     struct tree *patch = tree_obj(a);
@@ -103,27 +103,27 @@ static int install_patch(struct install *i, const struct tree *found, struct str
     return 0;
 }
 
-static void install_on_found(struct install *i, struct str body)
+static void crd_install_on_found(struct crd_install *i, struct str body)
 {
     struct err err = { 0 };
     struct tree *found;
     struct str patch;
     bool same;
     if (tree_parse(body, &i->memory, &found, &err) < 0 ||
-        install_patch(i, found, &patch, &same, &err) < 0) {
-        install_later(i); /* half an answer: the next one is whole */
+        crd_install_patch(i, found, &patch, &same, &err) < 0) {
+        crd_install_retry(i); /* half an answer: the next one is whole */
     } else if (!same && !i->written) {
-        install_send(i, API_PATCH, patch);
-    } else if (!install_is_served(found)) {
-        install_later(i);
-    } else if (++i->at < crds_count) {
-        install_take(i);
+        crd_install_send(i, API_PATCH, patch);
+    } else if (!crd_install_is_served(found)) {
+        crd_install_retry(i);
+    } else if (++i->crd_index < crds_count) {
+        crd_install_next_crd(i);
     } else {
-        install_finish(i, NULL);
+        crd_install_finish(i, NULL);
     }
 }
 
-static void install_on_written(struct install *i)
+static void crd_install_on_written(struct crd_install *i)
 {
     i->written = true;
     if (i->config.on_written != NULL) {
@@ -132,19 +132,19 @@ static void install_on_written(struct install *i)
     loop_timer_set(&i->timer, loop_now(i->config.client->loop));
 }
 
-static void install_on_reply(void *ctx, const struct api_reply *reply)
+static void crd_install_on_reply(void *ctx, const struct api_reply *reply)
 {
-    struct install *i = ctx;
+    struct crd_install *i = ctx;
     enum api_verb verb = i->verb;
     i->call = NULL;
     enum retry_verdict verdict = client_note(i->config.client, verb, reply);
     bool absent = verdict == RETRY_ABSENT;
     if (verdict == RETRY_DONE && verb == API_GET) {
-        install_on_found(i, reply->body);
+        crd_install_on_found(i, reply->body);
     } else if (verdict == RETRY_DONE) {
-        install_on_written(i);
+        crd_install_on_written(i);
     } else if (absent && verb == API_GET) {
-        install_send(i, API_POST, tree_json(&i->memory, i->wanted));
+        crd_install_send(i, API_POST, tree_json(&i->memory, i->wanted));
     } else if (verdict == RETRY_REFUSED || (absent && verb == API_POST)) {
         struct err err = { 0 };
         client_explain(reply->status, reply->body, reply->err, &err);
@@ -152,23 +152,23 @@ static void install_on_reply(void *ctx, const struct api_reply *reply)
                        verb == API_GET    ? "read"
                        : verb == API_POST ? "created"
                                           : "updated");
-        install_finish(i, &err);
+        crd_install_finish(i, &err);
     } else {
-        install_later(i); /* somebody else wrote it, or the server is not well: look again */
+        crd_install_retry(i); /* somebody else wrote it, or the server is not well: look again */
     }
 }
 
-struct install *install_new(const struct install_config *config)
+struct crd_install *crd_install_new(const struct crd_install_config *config)
 {
-    struct install *i = ALLOC_NEW(struct install);
+    struct crd_install *i = ALLOC_NEW(struct crd_install);
     i->config = *config;
-    i->backoff = (struct backoff){ .base = INSTALL_LOOK_BASE, .max = INSTALL_LOOK_MAX };
-    loop_timer_init(&i->timer, config->client->loop, install_read, i);
-    install_take(i);
+    i->backoff = (struct backoff){ .base = CRD_INSTALL_POLL_BASE, .max = CRD_INSTALL_POLL_MAX };
+    loop_timer_init(&i->timer, config->client->loop, crd_install_read, i);
+    crd_install_next_crd(i);
     return i;
 }
 
-void install_free(struct install *i)
+void crd_install_free(struct crd_install *i)
 {
     if (i == NULL) {
         return;

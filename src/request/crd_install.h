@@ -1,5 +1,6 @@
 /*
- * crd_install: brings the CRDs of this program to a cluster, or brings those that are there up to date.
+ * crd_install: brings the CRDs of this program to a cluster, or brings those that are there up to
+ * date.
  *
  * Each is read first and written only if something differs: whoever runs it again, or in several
  * replicas at once, changes nothing, and needs no right to write what is there already. A write of
@@ -10,12 +11,13 @@
 
 #include "kube/client.h"
 
-#define INSTALL_LOOK_BASE MSECONDS(100) /* a new CRD is served some 100 ms after its creation */
-#define INSTALL_LOOK_MAX SECONDS(5)
+#define CRD_INSTALL_POLL_BASE MSECONDS(100) /* a new CRD is served some 100 ms after its creation  \
+                                             */
+#define CRD_INSTALL_POLL_MAX SECONDS(5)
 
-struct install;
+struct crd_install;
 
-struct install_config {
+struct crd_install_config {
     struct client *client; /* borrowed */
     /* Once, from the loop; NULL when all are served. The message says what is missing. */
     void (*on_done)(void *ctx, const struct err *err);
@@ -24,6 +26,6 @@ struct install_config {
     void *ctx;
 };
 
-struct install *install_new(const struct install_config *config);
+struct crd_install *crd_install_new(const struct crd_install_config *config);
 /* Also from inside on_done. Accepts NULL. */
-void install_free(struct install *i);
+void crd_install_free(struct crd_install *i);

@@ -8,7 +8,8 @@
 
 /* ── adding ────────────────────────────────────────────────────────────────────────────────── */
 
-void board_add_limit(struct board *b, const struct board_limit *limit, struct arena *out)
+void limits_report_add_limit(struct limits_report *b, const struct limits_report_limit *limit,
+                             struct arena *out)
 {
     if (b->limit_n == b->limit_cap) {
         ARENA_GROW(out, b->limits, b->limit_n, b->limit_cap);
@@ -16,7 +17,8 @@ void board_add_limit(struct board *b, const struct board_limit *limit, struct ar
     b->limits[b->limit_n++] = *limit;
 }
 
-void board_add_claim(struct board *b, const struct board_claim *claim, struct arena *out)
+void limits_report_add_claim(struct limits_report *b, const struct limits_report_claim *claim,
+                             struct arena *out)
 {
     if (b->claim_n == b->claim_cap) {
         ARENA_GROW(out, b->claims, b->claim_n, b->claim_cap);
@@ -24,48 +26,49 @@ void board_add_claim(struct board *b, const struct board_claim *claim, struct ar
     b->claims[b->claim_n++] = *claim;
 }
 
-struct look {
-    struct board *board;
+struct report_walk {
+    struct limits_report *limits_report;
     struct arena *out;
     bool ended;
 };
 
-static bool look_at_limit(void *ctx, const struct arbiter_limit *l)
+static bool collect_limit(void *ctx, const struct arbiter_limit *l)
 {
-    const struct look *look = ctx;
-    struct board_holder *holders = ARENA_ARRAY(look->out, struct board_holder, l->granted + 1);
+    const struct report_walk *walk = ctx;
+    struct limits_report_holder *holders =
+        ARENA_ARRAY(walk->out, struct limits_report_holder, l->granted + 1);
     for (uint32_t i = 0; i < l->granted; i++) {
         const struct arbiter_holder *h = &l->holders[i];
-        holders[i] = (struct board_holder){ .target = h->target,
-                                            .uid = h->uid,
-                                            .name = h->name,
-                                            .phase = h->state,
-                                            .since = h->since == USEC_NEVER ? 0 : h->since,
-                                            .deadline = USEC_NEVER };
+        holders[i] = (struct limits_report_holder){ .target = h->target,
+                                                    .uid = h->uid,
+                                                    .name = h->name,
+                                                    .phase = h->state,
+                                                    .since = h->since == USEC_NEVER ? 0 : h->since,
+                                                    .deadline = USEC_NEVER };
     }
-    board_add_limit(look->board,
-                    &(struct board_limit){
-                        .name = l->name,
-                        .type = target_type_name(l->type),
-                        .selects = l->selects,
-                        .exclusive = l->exclusive,
-                        .percent = l->percent,
-                        .minimum = l->minimum,
-                        .most = l->max_count,
-                        .computed = l->problem.n == 0,
-                        .population = l->population,
-                        .allowed = l->nominal,
-                        .held = l->granted,
-                        .unavailable = l->unavailable,
-                        .room = l->limit > l->granted ? l->limit - l->granted : 0,
-                        .paused = l->paused,
-                        .over = l->overcommitted,
-                        .problem = l->problem,
-                        .gap_end = l->gap_end,
-                        .holders = holders,
-                        .holder_n = l->granted,
-                    },
-                    look->out);
+    limits_report_add_limit(walk->limits_report,
+                            &(struct limits_report_limit){
+                                .name = l->name,
+                                .type = target_type_name(l->type),
+                                .selects = l->selects,
+                                .exclusive = l->exclusive,
+                                .percent = l->percent,
+                                .minimum = l->minimum,
+                                .most = l->max_count,
+                                .computed = l->problem.n == 0,
+                                .population = l->population,
+                                .allowed = l->nominal,
+                                .held = l->granted,
+                                .unavailable = l->unavailable,
+                                .room = l->limit > l->granted ? l->limit - l->granted : 0,
+                                .paused = l->paused,
+                                .over = l->overcommitted,
+                                .problem = l->problem,
+                                .gap_end = l->gap_end,
+                                .holders = holders,
+                                .holder_n = l->granted,
+                            },
+                            walk->out);
     return true;
 }
 
@@ -75,55 +78,55 @@ static struct str full_name(struct str space, struct str name, struct arena *out
                         : arena_printf(out, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(name));
 }
 
-static bool look_at_request(void *ctx, const struct requests_view *v)
+static bool collect_request(void *ctx, const struct requests_view *v)
 {
-    const struct look *look = ctx;
-    if (v->ended && !look->ended) {
+    const struct report_walk *walk = ctx;
+    if (v->ended && !walk->ended) {
         return true;
     }
-    board_add_claim(look->board,
-                    &(struct board_claim){
-                        .uid = v->uid,
-                        .name = v->name,
-                        .client = v->client,
-                        .type = target_type_name(v->type),
-                        .target = full_name(v->space, v->target, look->out),
-                        .phase = v->phase,
-                        .step = v->step,
-                        .reason = v->reason,
-                        .message = v->message,
-                        .waits = v->waits,
-                        .last = v->last,
-                        .ended = v->ended,
-                        .priority = v->priority,
-                        .position = v->waits ? v->position : 0,
-                        .since = v->since,
-                        .deadline = v->deadline,
-                        .next = v->next,
-                        .limit = v->limit,
-                        .limits = v->limits,
-                        .limit_n = v->limit_n,
-                        .blocker_uid = v->blocker,
-                    },
-                    look->out);
+    limits_report_add_claim(walk->limits_report,
+                            &(struct limits_report_claim){
+                                .uid = v->uid,
+                                .name = v->name,
+                                .client = v->client,
+                                .type = target_type_name(v->type),
+                                .target = full_name(v->space, v->target, walk->out),
+                                .phase = v->phase,
+                                .step = v->step,
+                                .reason = v->reason,
+                                .message = v->message,
+                                .waits = v->waits,
+                                .last = v->last,
+                                .ended = v->ended,
+                                .priority = v->priority,
+                                .position = v->waits ? v->position : 0,
+                                .since = v->since,
+                                .deadline = v->deadline,
+                                .next = v->next,
+                                .limit = v->limit,
+                                .limits = v->limits,
+                                .limit_n = v->limit_n,
+                                .blocker_uid = v->blocker,
+                            },
+                            walk->out);
     return true;
 }
 
-void board_look(struct board *b, const struct arbiter *arbiter, const struct requests *requests,
-                bool ended, struct arena *out)
+void limits_report_collect(struct limits_report *b, const struct arbiter *arbiter,
+                           const struct requests *requests, bool ended, struct arena *out)
 {
-    struct look look = { .board = b, .out = out, .ended = ended };
+    struct report_walk walk = { .limits_report = b, .out = out, .ended = ended };
     if (arbiter != NULL) {
-        arbiter_each_limit(arbiter, out, look_at_limit, &look);
+        arbiter_each_limit(arbiter, out, collect_limit, &walk);
     }
     if (requests != NULL) {
-        requests_each(requests, out, look_at_request, &look);
+        requests_each(requests, out, collect_request, &walk);
     }
 }
 
 /* ── words ─────────────────────────────────────────────────────────────────────────────────── */
 
-struct str board_standing(const struct board_limit *l)
+struct str limits_report_limit_state(const struct limits_report_limit *l)
 {
     if (l->paused) {
         return l->over ? STR("paused, over-committed") : STR("paused");
@@ -140,12 +143,12 @@ struct str board_standing(const struct board_limit *l)
     return l->room > 0 ? STR("open") : STR("full");
 }
 
-bool board_is_profile(struct str name)
+bool limits_report_is_profile(struct str name)
 {
     return str_starts(name, PROFILE_PREFIX);
 }
 
-struct str board_who(struct str name, struct str client, struct arena *out)
+struct str limits_report_owner_text(struct str name, struct str client, struct arena *out)
 {
     struct str profile;
     if (str_cut_prefix(name, PROFILE_PREFIX, &profile)) {
@@ -156,7 +159,8 @@ struct str board_who(struct str name, struct str client, struct arena *out)
                : arena_printf(out, STR_FMT " of " STR_FMT, STR_ARG(name), STR_ARG(client));
 }
 
-const struct board_limit *board_find_limit(const struct board *b, struct str name)
+const struct limits_report_limit *limits_report_find_limit(const struct limits_report *b,
+                                                           struct str name)
 {
     for (uint32_t i = 0; i < b->limit_n; i++) {
         if (str_eq(b->limits[i].name, name)) {
@@ -167,7 +171,7 @@ const struct board_limit *board_find_limit(const struct board *b, struct str nam
 }
 
 /* "the one held", "all 3 held", "1 of the 3 held". */
-static struct str part_of(uint32_t part, uint32_t all, const char *what, struct arena *out)
+static struct str count_text(uint32_t part, uint32_t all, const char *what, struct arena *out)
 {
     if (all == 1) {
         return arena_printf(out, "the one %s", what);
@@ -177,7 +181,7 @@ static struct str part_of(uint32_t part, uint32_t all, const char *what, struct 
 }
 
 /* What would make room under a full limit. */
-static struct str until_room(const struct board_limit *l, struct arena *out)
+static struct str until_capacity(const struct limits_report_limit *l, struct arena *out)
 {
     if (l == NULL) {
         return STR("there is room again");
@@ -185,7 +189,7 @@ static struct str until_room(const struct board_limit *l, struct arena *out)
     if (l->allowed == 0) {
         return arena_printf(out, "limit " STR_FMT " allows more than none", STR_ARG(l->name));
     }
-    struct str back = part_of(1, l->unavailable, "unavailable", out);
+    struct str back = count_text(1, l->unavailable, "unavailable", out);
     if (l->held == 0) {
         return arena_printf(out, STR_FMT " under limit " STR_FMT " is back", STR_ARG(back),
                             STR_ARG(l->name));
@@ -193,25 +197,25 @@ static struct str until_room(const struct board_limit *l, struct arena *out)
     /* Above the limit one that ends is not enough. */
     uint32_t used = l->held + l->unavailable;
     uint32_t ends = used >= l->allowed ? used - l->allowed + 1 : 1;
-    struct str held = part_of(ends, l->held, "held", out);
+    struct str held = count_text(ends, l->held, "held", out);
     return arena_printf(
         out, STR_FMT " under limit " STR_FMT " end%s%s" STR_FMT "%s", STR_ARG(held),
         STR_ARG(l->name), ends == 1 || l->held == 1 ? "s" : "", l->unavailable > 0 ? ", or " : "",
         STR_ARG(l->unavailable > 0 ? back : STR_NONE), l->unavailable > 0 ? " is back" : "");
 }
 
-static struct str until_known(const struct board_limit *l, struct arena *out)
+static struct str until_known(const struct limits_report_limit *l, struct arena *out)
 {
     return l != NULL ? arena_printf(out, "limit " STR_FMT " can be evaluated", STR_ARG(l->name))
                      : STR("a controller leads and knows the cluster");
 }
 
-static struct str until_granted(const struct board *b, const struct board_claim *c,
+static struct str until_granted(const struct limits_report *b, const struct limits_report_claim *c,
                                 struct arena *out)
 {
-    const struct board_limit *l = board_find_limit(b, c->limit);
+    const struct limits_report_limit *l = limits_report_find_limit(b, c->limit);
     if (str_eq(c->reason, STR("LimitReached"))) {
-        return until_room(l, out);
+        return until_capacity(l, out);
     }
     if (str_eq(c->reason, STR("TargetBusy"))) {
         return arena_printf(out, STR_FMT " " STR_FMT " is released", STR_ARG(c->type),
@@ -240,7 +244,8 @@ static struct str until_granted(const struct board *b, const struct board_claim 
     return STR("it is tried again, by itself");
 }
 
-static struct str until_words(const struct board *b, const struct board_claim *c, struct arena *out)
+static struct str until_text(const struct limits_report *b, const struct limits_report_claim *c,
+                             struct arena *out)
 {
     if (c->ended) {
         return STR_NONE;
@@ -248,7 +253,7 @@ static struct str until_words(const struct board *b, const struct board_claim *c
     if (c->waits) {
         return until_granted(b, c, out);
     }
-    if (board_is_profile(c->name)) {
+    if (limits_report_is_profile(c->name)) {
         return STR("its profile leaves in-maintenance");
     }
     if (str_eq(c->phase, STR("Preparing"))) {
@@ -262,14 +267,14 @@ static struct str until_words(const struct board *b, const struct board_claim *c
 
 /* ── bringing together ─────────────────────────────────────────────────────────────────────── */
 
-struct bond {
-    struct board *board;
+struct report_index {
+    struct limits_report *limits_report;
     struct arena *out;
-    struct map claims;  /* uid → struct board_claim */
-    struct map holders; /* uid → struct board_holder */
+    struct map claims;  /* uid → struct limits_report_claim */
+    struct map holders; /* uid → struct limits_report_holder */
 };
 
-static bool names_limit(const struct board_claim *c, struct str name)
+static bool claim_has_limit(const struct limits_report_claim *c, struct str name)
 {
     for (uint32_t i = 0; i < c->limit_n; i++) {
         if (str_eq(c->limits[i], name)) {
@@ -280,11 +285,11 @@ static bool names_limit(const struct board_claim *c, struct str name)
 }
 
 /* Who is in a ledger and not among the claims: a profile's node, or a request nobody knows yet. */
-static void bond_stranger(struct bond *bond, const struct board_limit *l,
-                          const struct board_holder *h)
+static void index_add_unlisted(struct report_index *index, const struct limits_report_limit *l,
+                               const struct limits_report_holder *h)
 {
-    struct board *b = bond->board;
-    struct str *limits = ARENA_ARRAY(bond->out, struct str, b->limit_n);
+    struct limits_report *b = index->limits_report;
+    struct str *limits = ARENA_ARRAY(index->out, struct str, b->limit_n);
     uint32_t n = 0;
     for (uint32_t i = 0; i < b->limit_n; i++) {
         for (uint32_t k = 0; k < b->limits[i].holder_n; k++) {
@@ -294,67 +299,70 @@ static void bond_stranger(struct bond *bond, const struct board_limit *l,
             }
         }
     }
-    board_add_claim(b,
-                    &(struct board_claim){ .uid = h->uid,
-                                           .name = h->name,
-                                           .client = h->client,
-                                           .type = l->type,
-                                           .target = h->target,
-                                           .phase = h->phase,
-                                           .since = h->since,
-                                           .deadline = h->deadline,
-                                           .next = USEC_NEVER,
-                                           .limits = limits,
-                                           .limit_n = n },
-                    bond->out);
+    limits_report_add_claim(b,
+                            &(struct limits_report_claim){ .uid = h->uid,
+                                                           .name = h->name,
+                                                           .client = h->client,
+                                                           .type = l->type,
+                                                           .target = h->target,
+                                                           .phase = h->phase,
+                                                           .since = h->since,
+                                                           .deadline = h->deadline,
+                                                           .next = USEC_NEVER,
+                                                           .limits = limits,
+                                                           .limit_n = n },
+                            index->out);
 }
 
 /* A waiting claim can be in a ledger: on its way in or out. */
-static void bond_holders(struct bond *bond)
+static void index_holders(struct report_index *index)
 {
-    struct board *b = bond->board;
+    struct limits_report *b = index->limits_report;
     for (uint32_t i = 0; i < b->limit_n; i++) {
         for (uint32_t k = 0; k < b->limits[i].holder_n; k++) {
-            struct board_holder *h = &b->limits[i].holders[k];
-            const struct board_claim *c = map_find(&bond->claims, h->uid);
+            struct limits_report_holder *h = &b->limits[i].holders[k];
+            const struct limits_report_claim *c = map_find(&index->claims, h->uid);
             if (c != NULL) {
                 h->client = c->client;
                 h->phase = c->waits ? h->phase : c->phase;
                 h->deadline = c->deadline;
             }
-            if (map_put(&bond->holders, h->uid, h) == NULL && c == NULL) {
-                bond_stranger(bond, &b->limits[i], h);
+            if (map_put(&index->holders, h->uid, h) == NULL && c == NULL) {
+                index_add_unlisted(index, &b->limits[i], h);
             }
         }
     }
 }
 
-static const struct board_holder *bond_blocker(const struct bond *bond, struct str uid)
+static const struct limits_report_holder *index_find_blocker(const struct report_index *index,
+                                                             struct str uid)
 {
-    const struct board_holder *h = uid.n > 0 ? map_find(&bond->holders, uid) : NULL;
-    const struct board_claim *c = uid.n > 0 ? map_find(&bond->claims, uid) : NULL;
+    const struct limits_report_holder *h = uid.n > 0 ? map_find(&index->holders, uid) : NULL;
+    const struct limits_report_claim *c = uid.n > 0 ? map_find(&index->claims, uid) : NULL;
     if (h != NULL || c == NULL) {
         return h;
     }
     /* It holds the target under no limit. */
-    struct board_holder *own = ARENA_NEW(bond->out, struct board_holder);
-    *own = (struct board_holder){ .target = c->target,
-                                  .uid = c->uid,
-                                  .name = c->name,
-                                  .client = c->client,
-                                  .phase = c->phase,
-                                  .since = c->since,
-                                  .deadline = c->deadline };
-    return own;
+    struct limits_report_holder *holder = ARENA_NEW(index->out, struct limits_report_holder);
+    *holder = (struct limits_report_holder){ .target = c->target,
+                                             .uid = c->uid,
+                                             .name = c->name,
+                                             .client = c->client,
+                                             .phase = c->phase,
+                                             .since = c->since,
+                                             .deadline = c->deadline };
+    return holder;
 }
 
 /* Where a claim was told without it: the limit that its reason must be about. */
-static const struct board_limit *bond_limit(const struct bond *bond, const struct board_claim *c)
+static const struct limits_report_limit *index_find_limit(const struct report_index *index,
+                                                          const struct limits_report_claim *c)
 {
     bool full = str_eq(c->reason, STR("LimitReached"));
     bool paused = str_eq(c->reason, STR("Paused"));
     for (uint32_t i = 0; i < c->limit_n; i++) {
-        const struct board_limit *l = board_find_limit(bond->board, c->limits[i]);
+        const struct limits_report_limit *l =
+            limits_report_find_limit(index->limits_report, c->limits[i]);
         if (l != NULL && ((full && l->room == 0) || (paused && l->paused))) {
             return l;
         }
@@ -362,9 +370,9 @@ static const struct board_limit *bond_limit(const struct bond *bond, const struc
     return NULL;
 }
 
-static struct str oldest_holder(const struct board_limit *l)
+static struct str oldest_holder(const struct limits_report_limit *l)
 {
-    const struct board_holder *oldest = NULL;
+    const struct limits_report_holder *oldest = NULL;
     for (uint32_t i = 0; i < l->holder_n; i++) {
         if (oldest == NULL || l->holders[i].since < oldest->since) {
             oldest = &l->holders[i];
@@ -374,9 +382,9 @@ static struct str oldest_holder(const struct board_limit *l)
 }
 
 /* Whoever has nothing but the objects is not told who stands in whose way. */
-static void bond_guess(const struct bond *bond, struct board_claim *c)
+static void index_guess_blocker(const struct report_index *index, struct limits_report_claim *c)
 {
-    const struct board_limit *l = c->limit.n == 0 ? bond_limit(bond, c) : NULL;
+    const struct limits_report_limit *l = c->limit.n == 0 ? index_find_limit(index, c) : NULL;
     if (l != NULL) {
         c->limit = l->name;
         c->blocker_uid = str_eq(c->reason, STR("LimitReached")) ? oldest_holder(l) : STR_NONE;
@@ -385,9 +393,9 @@ static void bond_guess(const struct bond *bond, struct board_claim *c)
     if (!str_eq(c->reason, STR("LimitReached")) && !str_eq(c->reason, STR("TargetBusy"))) {
         c->blocker_uid = STR_NONE;
     }
-    const struct board *b = bond->board;
+    const struct limits_report *b = index->limits_report;
     for (uint32_t i = 0; str_eq(c->reason, STR("TargetBusy")) && i < b->claim_n; i++) {
-        const struct board_claim *other = &b->claims[i];
+        const struct limits_report_claim *other = &b->claims[i];
         if (c->blocker_uid.n == 0 && !other->waits && !other->ended &&
             str_eq(other->target, c->target) && str_eq(other->type, c->type)) {
             c->blocker_uid = other->uid;
@@ -396,15 +404,15 @@ static void bond_guess(const struct bond *bond, struct board_claim *c)
 }
 
 /* Who does not say since when has come last. */
-static usec_t claim_since(const struct board_claim *c)
+static usec_t claim_since(const struct limits_report_claim *c)
 {
     return c->since > 0 ? c->since : USEC_NEVER;
 }
 
 static int claim_order(const void *left, const void *right)
 {
-    const struct board_claim *a = left;
-    const struct board_claim *b = right;
+    const struct limits_report_claim *a = left;
+    const struct limits_report_claim *b = right;
     if (a->waits != b->waits) {
         return a->waits ? -1 : 1;
     }
@@ -424,34 +432,34 @@ static int claim_order(const void *left, const void *right)
 
 static int limit_order(const void *left, const void *right)
 {
-    const struct board_limit *a = left;
-    const struct board_limit *b = right;
+    const struct limits_report_limit *a = left;
+    const struct limits_report_limit *b = right;
     return str_cmp(a->name, b->name);
 }
 
-void board_finish(struct board *b, struct arena *out)
+void limits_report_finish(struct limits_report *b, struct arena *out)
 {
-    struct bond bond = { .board = b, .out = out };
-    map_init(&bond.claims, 0, 0);
-    map_init(&bond.holders, 0, 0);
+    struct report_index index = { .limits_report = b, .out = out };
+    map_init(&index.claims, 0, 0);
+    map_init(&index.holders, 0, 0);
     if (b->limit_n > 0) {
         qsort(b->limits, b->limit_n, sizeof(b->limits[0]), limit_order);
     }
     for (uint32_t i = 0; i < b->claim_n; i++) {
-        (void)map_put(&bond.claims, b->claims[i].uid, &b->claims[i]); /* uids are unique */
+        (void)map_put(&index.claims, b->claims[i].uid, &b->claims[i]); /* uids are unique */
     }
     uint32_t known = b->claim_n;
     uint32_t *waiting = ARENA_ARRAY(out, uint32_t, b->limit_n + 1);
-    bond_holders(&bond); /* what moves then is a copy: the map's stay readable */
+    index_holders(&index); /* what moves then is a copy: the map's stay readable */
     for (uint32_t i = 0; i < b->claim_n; i++) {
-        struct board_claim *c = &b->claims[i];
+        struct limits_report_claim *c = &b->claims[i];
         if (c->waits) {
-            bond_guess(&bond, c);
+            index_guess_blocker(&index, c);
         }
-        c->blocker = i < known ? bond_blocker(&bond, c->blocker_uid) : NULL;
-        c->until = until_words(b, c, out);
+        c->blocker = i < known ? index_find_blocker(&index, c->blocker_uid) : NULL;
+        c->until = until_text(b, c, out);
         for (uint32_t k = 0; c->waits && k < b->limit_n; k++) {
-            waiting[k] += names_limit(c, b->limits[k].name) ? 1 : 0;
+            waiting[k] += claim_has_limit(c, b->limits[k].name) ? 1 : 0;
         }
     }
     for (uint32_t i = 0; i < b->limit_n; i++) {
@@ -461,19 +469,20 @@ void board_finish(struct board *b, struct arena *out)
     if (b->claim_n > 0) {
         qsort(b->claims, b->claim_n, sizeof(b->claims[0]), claim_order);
     }
-    map_done(&bond.claims);
-    map_done(&bond.holders);
+    map_done(&index.claims);
+    map_done(&index.holders);
 }
 
 /* ── narrowing ─────────────────────────────────────────────────────────────────────────────── */
 
 /* By its name; otherwise by its target: who holds that before who waits for it. */
-static const struct board_claim *find_request(const struct board *b, struct str name)
+static const struct limits_report_claim *find_request(const struct limits_report *b,
+                                                      struct str name)
 {
-    const struct board_claim *best = NULL;
+    const struct limits_report_claim *best = NULL;
     for (uint32_t i = 0; i < b->claim_n; i++) {
-        const struct board_claim *c = &b->claims[i];
-        if (board_is_profile(c->name)) {
+        const struct limits_report_claim *c = &b->claims[i];
+        if (limits_report_is_profile(c->name)) {
             continue;
         }
         if (str_eq(c->name, name)) {
@@ -486,51 +495,51 @@ static const struct board_claim *find_request(const struct board *b, struct str 
     return best;
 }
 
-bool board_narrow_to_request(struct board *b, struct str name, struct arena *out)
+bool limits_report_only_request(struct limits_report *b, struct str name, struct arena *out)
 {
-    const struct board_claim *found = find_request(b, name);
+    const struct limits_report_claim *found = find_request(b, name);
     if (found == NULL) {
         return false;
     }
-    const struct board_claim it = *found;
-    struct board_claim *claims = ARENA_ARRAY(out, struct board_claim, b->claim_n);
+    const struct limits_report_claim it = *found;
+    struct limits_report_claim *claims = ARENA_ARRAY(out, struct limits_report_claim, b->claim_n);
     uint32_t n = 0;
     claims[n++] = it;
     for (uint32_t i = 0; it.waits && &b->claims[i] != found; i++) {
-        const struct board_claim *c = &b->claims[i];
+        const struct limits_report_claim *c = &b->claims[i];
         if (c->waits &&
-            (str_eq(c->target, it.target) || (it.limit.n > 0 && names_limit(c, it.limit)))) {
+            (str_eq(c->target, it.target) || (it.limit.n > 0 && claim_has_limit(c, it.limit)))) {
             claims[n++] = *c;
         }
     }
     uint32_t kept = 0;
     for (uint32_t i = 0; i < b->limit_n; i++) {
-        if (names_limit(&it, b->limits[i].name)) {
+        if (claim_has_limit(&it, b->limits[i].name)) {
             b->limits[kept++] = b->limits[i];
         }
     }
-    b->about = BOARD_REQUEST;
+    b->about = LIMITS_REPORT_REQUEST;
     b->limit_n = kept;
     b->claims = claims;
     b->claim_n = n;
     return true;
 }
 
-bool board_narrow_to_limit(struct board *b, struct str name)
+bool limits_report_only_limit(struct limits_report *b, struct str name)
 {
-    const struct board_limit *found = board_find_limit(b, name);
+    const struct limits_report_limit *found = limits_report_find_limit(b, name);
     if (found == NULL) {
         return false;
     }
     uint32_t kept = 0;
     for (uint32_t i = 0; i < b->claim_n; i++) {
-        if (names_limit(&b->claims[i], name)) {
+        if (claim_has_limit(&b->claims[i], name)) {
             b->claims[kept++] = b->claims[i];
         }
     }
     b->limits[0] = *found;
     b->limit_n = 1;
     b->claim_n = kept;
-    b->about = BOARD_LIMIT;
+    b->about = LIMITS_REPORT_LIMIT;
     return true;
 }

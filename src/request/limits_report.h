@@ -18,11 +18,11 @@
 #include "ledger/arbiter.h"
 #include "request/requests.h"
 
-#define BOARD_SHOWN 20u        /* claims of one kind in the text; -o wide has all */
-#define BOARD_PARTS_MAX 10000u /* limits, claims or holders that are read back */
+#define LIMITS_REPORT_CLAIMS_SHOWN 20u /* claims of one kind in the text; -o wide has all */
+#define LIMITS_REPORT_ITEMS_MAX 10000u /* limits, claims or holders that are read back */
 
 /* Whoever holds a target. */
-struct board_holder {
+struct limits_report_holder {
     struct str target;
     struct str uid;
     struct str name;   /* of the request, or "profile/os" */
@@ -32,7 +32,7 @@ struct board_holder {
     usec_t deadline; /* wall; USEC_NEVER = none */
 };
 
-struct board_limit {
+struct limits_report_limit {
     struct str name;
     struct str type;
     struct str selects; /* which of the type, in words; empty = all */
@@ -46,16 +46,16 @@ struct board_limit {
     uint32_t held;
     uint32_t unavailable; /* and not held */
     uint32_t room;        /* how many more could be held now */
-    uint32_t waiting;     /* at least; board_finish counts */
+    uint32_t waiting;     /* at least; limits_report_finish counts */
     bool paused;
     bool over;          /* over-committed */
     struct str problem; /* why it grants nothing; empty = nothing is wrong */
     usec_t gap_end;     /* wall: nothing is granted before; 0 = there is no gap */
-    struct board_holder *holders;
+    struct limits_report_holder *holders;
     uint32_t holder_n;
 };
 
-struct board_claim {
+struct limits_report_claim {
     struct str uid;
     struct str name; /* as a holder's */
     struct str client;
@@ -65,7 +65,7 @@ struct board_claim {
     struct str step;
     struct str reason;
     struct str message;
-    struct str until; /* what has to happen next, in words; see board_finish */
+    struct str until; /* what has to happen next, in words; see limits_report_finish */
     bool waits;
     bool last; /* behind all others that wait */
     bool ended;
@@ -78,18 +78,19 @@ struct board_claim {
     const struct str *limits; /* that apply to it */
     uint32_t limit_n;
     struct str blocker_uid;
-    const struct board_holder *blocker; /* who stands in its way; NULL = nobody in particular */
+    const struct limits_report_holder
+        *blocker; /* who stands in its way; NULL = nobody in particular */
 };
 
-enum board_about { BOARD_ALL, BOARD_REQUEST, BOARD_LIMIT };
+enum limits_report_about { LIMITS_REPORT_ALL, LIMITS_REPORT_REQUEST, LIMITS_REPORT_LIMIT };
 
-struct board {
+struct limits_report {
     usec_t now;
-    enum board_about about;     /* what it is narrowed to */
-    struct board_limit *limits; /* by name */
+    enum limits_report_about about;     /* what it is narrowed to */
+    struct limits_report_limit *limits; /* by name */
     uint32_t limit_n;
     uint32_t limit_cap;
-    struct board_claim *claims; /* see board_finish */
+    struct limits_report_claim *claims; /* see limits_report_finish */
     uint32_t claim_n;
     uint32_t claim_cap;
 };
@@ -97,36 +98,40 @@ struct board {
 /* ── making one ────────────────────────────────────────────────────────────────────────────── */
 
 /* Everything that is there but what has ended, unless `ended`. Without the CRDs both are NULL. */
-void board_look(struct board *b, const struct arbiter *arbiter, const struct requests *requests,
-                bool ended, struct arena *out);
-void board_add_limit(struct board *b, const struct board_limit *limit, struct arena *out);
-void board_add_claim(struct board *b, const struct board_claim *claim, struct arena *out);
+void limits_report_collect(struct limits_report *b, const struct arbiter *arbiter,
+                           const struct requests *requests, bool ended, struct arena *out);
+void limits_report_add_limit(struct limits_report *b, const struct limits_report_limit *limit,
+                             struct arena *out);
+void limits_report_add_claim(struct limits_report *b, const struct limits_report_claim *claim,
+                             struct arena *out);
 /* Once all is there: brings limits and claims together, finds out who stands in whose way and what
  * would help, and sorts: who waits in the order of the queue, then the others by target. Holders
  * nobody speaks for become claims of their own. */
-void board_finish(struct board *b, struct arena *out);
+void limits_report_finish(struct limits_report *b, struct arena *out);
 
 /* Leaves what is to be known about one request: its limits, itself first, then who comes before it
  * in the queue. `name` may be its target. False: there is no such request. */
-bool board_narrow_to_request(struct board *b, struct str name, struct arena *out);
+bool limits_report_only_request(struct limits_report *b, struct str name, struct arena *out);
 /* The same for a limit: itself, and the claims that it concerns. */
-bool board_narrow_to_limit(struct board *b, struct str name);
+bool limits_report_only_limit(struct limits_report *b, struct str name);
 
 /* ── looking at it ─────────────────────────────────────────────────────────────────────────── */
 
 /* "open", "full", "paused", "over-committed", "paused, over-committed", "not computed", "selects
  * nothing". */
-struct str board_standing(const struct board_limit *l);
+struct str limits_report_limit_state(const struct limits_report_limit *l);
 /* "mr-7 of kured", "profile os". */
-struct str board_who(struct str name, struct str client, struct arena *out);
-bool board_is_profile(struct str name);
-const struct board_limit *board_find_limit(const struct board *b, struct str name);
+struct str limits_report_owner_text(struct str name, struct str client, struct arena *out);
+bool limits_report_is_profile(struct str name);
+const struct limits_report_limit *limits_report_find_limit(const struct limits_report *b,
+                                                           struct str name);
 
 /* At most so many claims, and holders of one limit; 0 = all. Their numbers are told in any case. */
-void board_print_json(const struct board *b, uint32_t most, struct json_writer *w);
+void limits_report_print_json(const struct limits_report *b, uint32_t most, struct json_writer *w);
 /* The same read back; texts live in `out`. */
 NODISCARD
-int board_read(const struct jval *v, struct arena *out, struct board *ret, struct err *err);
+int limits_report_read(const struct jval *v, struct arena *out, struct limits_report *ret,
+                       struct err *err);
 
 /* 80 columns, or lines without end and nothing left out. */
-void board_print_text(const struct board *b, bool wide, struct buf *out);
+void limits_report_print_text(const struct limits_report *b, bool wide, struct buf *out);

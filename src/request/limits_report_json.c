@@ -3,7 +3,7 @@
 
 /* ── writing ───────────────────────────────────────────────────────────────────────────────── */
 
-static void print_holder(struct json_writer *w, const struct board_holder *h)
+static void print_holder(struct json_writer *w, const struct limits_report_holder *h)
 {
     jw_obj(w);
     jw_pair(w, "target", h->target);
@@ -16,12 +16,12 @@ static void print_holder(struct json_writer *w, const struct board_holder *h)
     jw_obj_end(w);
 }
 
-static void print_limit(struct json_writer *w, const struct board_limit *l, uint32_t most)
+static void print_limit(struct json_writer *w, const struct limits_report_limit *l, uint32_t most)
 {
     jw_obj(w);
     jw_pair(w, "name", l->name);
     jw_pair(w, "type", l->type);
-    jw_pair(w, "standing", board_standing(l));
+    jw_pair(w, "standing", limits_report_limit_state(l));
     jw_pair(w, "selects", l->selects);
     jw_pair_bool(w, "exclusive", l->exclusive);
     jw_pair_i64(w, "percent", l->percent);
@@ -50,7 +50,7 @@ static void print_limit(struct json_writer *w, const struct board_limit *l, uint
     jw_obj_end(w);
 }
 
-static void print_claim(struct json_writer *w, const struct board_claim *c)
+static void print_claim(struct json_writer *w, const struct limits_report_claim *c)
 {
     jw_obj(w);
     jw_pair(w, "name", c->name);
@@ -85,13 +85,14 @@ static void print_claim(struct json_writer *w, const struct board_claim *c)
 }
 
 static const struct str abouts[] = {
-    [BOARD_ALL] = STR_INIT("all"),
-    [BOARD_REQUEST] = STR_INIT("request"),
-    [BOARD_LIMIT] = STR_INIT("limit"),
+    [LIMITS_REPORT_ALL] = STR_INIT("all"),
+    [LIMITS_REPORT_REQUEST] = STR_INIT("request"),
+    [LIMITS_REPORT_LIMIT] = STR_INIT("limit"),
 };
 
 /* Of each kind the first ones: who waits long stands before who holds otherwise. */
-static void print_claims(const struct board *b, bool waits, uint32_t most, struct json_writer *w)
+static void print_claims(const struct limits_report *b, bool waits, uint32_t most,
+                         struct json_writer *w)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < b->claim_n; i++) {
@@ -102,7 +103,7 @@ static void print_claims(const struct board *b, bool waits, uint32_t most, struc
     }
 }
 
-void board_print_json(const struct board *b, uint32_t most, struct json_writer *w)
+void limits_report_print_json(const struct limits_report *b, uint32_t most, struct json_writer *w)
 {
     uint32_t waiting = 0;
     for (uint32_t i = 0; i < b->claim_n; i++) {
@@ -121,7 +122,7 @@ void board_print_json(const struct board *b, uint32_t most, struct json_writer *
     jw_pair_i64(w, "holding", b->claim_n - waiting);
     jw_key(w, STR("claims"));
     jw_arr(w);
-    if (b->about == BOARD_REQUEST) {
+    if (b->about == LIMITS_REPORT_REQUEST) {
         for (uint32_t i = 0; i < b->claim_n; i++) {
             print_claim(w, &b->claims[i]);
         }
@@ -135,9 +136,10 @@ void board_print_json(const struct board *b, uint32_t most, struct json_writer *
 
 /* ── reading ───────────────────────────────────────────────────────────────────────────────── */
 
-static int read_holder(const struct json_fields *in, const struct jval *v, struct board_holder *ret)
+static int read_holder(const struct json_fields *in, const struct jval *v,
+                       struct limits_report_holder *ret)
 {
-    *ret = (struct board_holder){
+    *ret = (struct limits_report_holder){
         .target = jr_text(in, v, "target"),
         .uid = jr_text(in, v, "uid"),
         .name = jr_text(in, v, "name"),
@@ -148,9 +150,10 @@ static int read_holder(const struct json_fields *in, const struct jval *v, struc
     return r < 0 ? r : jr_time(in, v, "deadline", USEC_NEVER, &ret->deadline);
 }
 
-static int read_limit(const struct json_fields *in, const struct jval *v, struct board_limit *ret)
+static int read_limit(const struct json_fields *in, const struct jval *v,
+                      struct limits_report_limit *ret)
 {
-    *ret = (struct board_limit){
+    *ret = (struct limits_report_limit){
         .name = jr_text(in, v, "name"),
         .type = jr_text(in, v, "type"),
         .selects = jr_text(in, v, "selects"),
@@ -172,11 +175,11 @@ static int read_limit(const struct json_fields *in, const struct jval *v, struct
     const struct jval *holders = jval_get(v, STR("holders"));
     uint32_t n;
     int r = jr_time(in, v, "gapEnd", 0, &ret->gap_end);
-    r = r < 0 ? r : jr_count(in, holders, BOARD_PARTS_MAX, &n);
+    r = r < 0 ? r : jr_count(in, holders, LIMITS_REPORT_ITEMS_MAX, &n);
     if (r < 0) {
         return r;
     }
-    ret->holders = ARENA_ARRAY(in->out, struct board_holder, n + 1);
+    ret->holders = ARENA_ARRAY(in->out, struct limits_report_holder, n + 1);
     JVAL_EACH (n > 0 ? holders : NULL, holder) {
         r = read_holder(in, holder, &ret->holders[ret->holder_n++]);
         if (r < 0) {
@@ -187,12 +190,12 @@ static int read_limit(const struct json_fields *in, const struct jval *v, struct
 }
 
 static int read_claim_lists(const struct json_fields *in, const struct jval *v,
-                            struct board_claim *ret)
+                            struct limits_report_claim *ret)
 {
     const struct jval *limits = jval_get(v, STR("limits"));
     const struct jval *blocker = jval_get(v, STR("blocker"));
     uint32_t n;
-    int r = jr_count(in, limits, BOARD_PARTS_MAX, &n);
+    int r = jr_count(in, limits, LIMITS_REPORT_ITEMS_MAX, &n);
     if (r < 0) {
         return r;
     }
@@ -202,18 +205,19 @@ static int read_claim_lists(const struct json_fields *in, const struct jval *v,
     }
     ret->limits = names;
     if (jval_kind(blocker) == JOBJ) {
-        struct board_holder *h = ARENA_NEW(in->out, struct board_holder);
+        struct limits_report_holder *h = ARENA_NEW(in->out, struct limits_report_holder);
         r = read_holder(in, blocker, h);
         ret->blocker = h;
     }
     return r;
 }
 
-static int read_claim(const struct json_fields *in, const struct jval *v, struct board_claim *ret)
+static int read_claim(const struct json_fields *in, const struct jval *v,
+                      struct limits_report_claim *ret)
 {
     int64_t priority = 0;
     (void)jval_i64(jval_get(v, STR("priority")), &priority); /* absent is 0 */
-    *ret = (struct board_claim){
+    *ret = (struct limits_report_claim){
         .uid = jr_text(in, v, "uid"),
         .name = jr_text(in, v, "name"),
         .client = jr_text(in, v, "client"),
@@ -236,28 +240,29 @@ static int read_claim(const struct json_fields *in, const struct jval *v, struct
     return r < 0 ? r : read_claim_lists(in, v, ret);
 }
 
-int board_read(const struct jval *v, struct arena *out, struct board *ret, struct err *err)
+int limits_report_read(const struct jval *v, struct arena *out, struct limits_report *ret,
+                       struct err *err)
 {
     const struct json_fields in = { .out = out, .err = err };
     const struct jval *limits = jval_get(v, STR("limits"));
     const struct jval *claims = jval_get(v, STR("claims"));
-    struct board b = { 0 };
+    struct limits_report b = { 0 };
     if (jval_kind(limits) != JARR || jval_kind(claims) != JARR) {
         return err_set(err, ERR_PROTO, "found %s that is no board of limits",
                        jkind_name(jval_kind(v)));
     }
     struct str about = jval_str(jval_get(v, STR("about")));
-    while (b.about < BOARD_LIMIT && !str_eq(abouts[b.about], about)) {
+    while (b.about < LIMITS_REPORT_LIMIT && !str_eq(abouts[b.about], about)) {
         b.about++;
     }
     int r = jr_time(&in, v, "now", 0, &b.now);
-    r = r < 0 ? r : jr_count(&in, limits, BOARD_PARTS_MAX, &b.limit_cap);
-    r = r < 0 ? r : jr_count(&in, claims, BOARD_PARTS_MAX, &b.claim_cap);
+    r = r < 0 ? r : jr_count(&in, limits, LIMITS_REPORT_ITEMS_MAX, &b.limit_cap);
+    r = r < 0 ? r : jr_count(&in, claims, LIMITS_REPORT_ITEMS_MAX, &b.claim_cap);
     if (r < 0) {
         return r;
     }
-    b.limits = ARENA_ARRAY(out, struct board_limit, b.limit_cap + 1);
-    b.claims = ARENA_ARRAY(out, struct board_claim, b.claim_cap + 1);
+    b.limits = ARENA_ARRAY(out, struct limits_report_limit, b.limit_cap + 1);
+    b.claims = ARENA_ARRAY(out, struct limits_report_claim, b.claim_cap + 1);
     JVAL_EACH (limits, limit) {
         r = r < 0 ? r : read_limit(&in, limit, &b.limits[b.limit_n++]);
     }

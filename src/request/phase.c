@@ -2,9 +2,10 @@
 
 #include "request/phase_steps.h"
 
-#define LEDGER_WAIT SECONDS(1) /* until a limit that was just made says since when it is kept */
+#define LEDGER_INIT_WAIT                                                                           \
+    SECONDS(1) /* until a limit that was just made says since when it is kept */
 
-usec_t phase_timer(const struct mr_status *status)
+usec_t phase_timer(const struct mrequest_status *status)
 {
     switch (status->phase) {
     case MR_PHASE_APPROVED:
@@ -31,16 +32,16 @@ static const enum prepare_step prepare_steps[] = {
     [MR_STEP_FINAL_CHECK] = PREPARE_DONE,
 };
 
-enum prepare_step phase_prepare_step(enum mr_step step)
+enum prepare_step phase_prepare_step(enum mrequest_step step)
 {
     return prepare_steps[step];
 }
 
-static enum mr_step step_of(enum prepare_step step)
+static enum mrequest_step status_step(enum prepare_step step)
 {
     for (uint32_t i = MR_STEP_CORDON; i < ARRAY_LEN(prepare_steps); i++) {
         if (prepare_steps[i] == step) {
-            return (enum mr_step)i;
+            return (enum mrequest_step)i;
         }
     }
     return MR_STEP_FINAL_CHECK;
@@ -49,34 +50,34 @@ static enum mr_step step_of(enum prepare_step step)
 /* ── Pending ───────────────────────────────────────────────────────────────────────────────── */
 
 /* It is in the queue, and why. */
-static void wait_in_queue(struct plan_look *l)
+static void wait_in_queue(struct phase_decision *l)
 {
     const struct ask_view *ask = &l->f->ask;
-    plan_look_at(l, ask->next);
+    phase_wake_at(l, ask->next);
     if (ask->why == ASK_WHY_NONE || (ask->why == ASK_WHY_NOT_COMPUTED && ask->message.n == 0)) {
         return; /* it has not been looked at yet */
     }
     l->s->phase = MR_PHASE_PENDING;
     l->s->position = ask->position;
-    plan_say(l, ask->reason, ask->message);
+    phase_say(l, ask->reason, ask->message);
     if (ask->why == ASK_WHY_TARGET_NOT_FOUND) {
-        plan_set(l, MR_ACCEPTED, MR_FALSE, STR("TargetNotFound"), ask->message);
+        phase_condition(l, COND_ACCEPTED, COND_FALSE, STR("TargetNotFound"), ask->message);
         l->s->reason = STR("TargetNotFound");
         return;
     }
-    plan_set(l, MR_ACCEPTED, MR_TRUE, STR("Valid"), STR("the request can be granted"));
-    plan_set(l, MR_LIMIT_AVAILABLE, MR_FALSE, ask->reason, ask->message);
+    phase_condition(l, COND_ACCEPTED, COND_TRUE, STR("Valid"), STR("the request can be granted"));
+    phase_condition(l, COND_LIMIT_AVAILABLE, COND_FALSE, ask->reason, ask->message);
 }
 
-static void queue(struct plan_look *l)
+static void decide_queue(struct phase_decision *l)
 {
     const struct phase_facts *f = l->f;
     struct str reason;
     struct str problem = mrequest_invalid(l->m, &reason);
     if (l->s->queued == 0) {
-        l->s->queued = plan_second_of(l->m->created > 0 ? l->m->created : f->now);
+        l->s->queued = phase_second_of(l->m->created > 0 ? l->m->created : f->now);
     }
-    if (!plan_undone(l, /* lift= */ true)) {
+    if (!phase_undone(l, /* uncordon= */ true)) {
         return; /* a cordon that came late, of a grant that is over */
     }
     if (f->ask.must_close_grant && f->ask.grant > l->s->grant) {
@@ -85,31 +86,31 @@ static void queue(struct plan_look *l)
         l->s->grant = f->ask.grant;
     }
     if (l->m->deleting || f->releasing) {
-        l->p->ask = PHASE_ASK_NOTHING;
+        l->p->ask = PHASE_ASK_RELEASE;
         return;
     }
     if (problem.n > 0) {
         l->s->phase = MR_PHASE_PENDING;
         l->s->position = 0;
-        l->p->ask = PHASE_ASK_NOTHING;
-        plan_say(l, reason, problem);
-        plan_set(l, MR_ACCEPTED, MR_FALSE, reason, problem);
+        l->p->ask = PHASE_ASK_RELEASE;
+        phase_say(l, reason, problem);
+        phase_condition(l, COND_ACCEPTED, COND_FALSE, reason, problem);
         return;
     }
-    if (f->pause > f->now) {
-        l->p->ask = PHASE_ASK_NOTHING;
-        plan_look_at(l, f->pause);
+    if (f->pause_until > f->now) {
+        l->p->ask = PHASE_ASK_RELEASE;
+        phase_wake_at(l, f->pause_until);
         return;
     }
-    l->p->ask = PHASE_ASK_ROOM;
-    l->p->ask_state = mr_phase_name(MR_PHASE_PREPARING);
+    l->p->ask = PHASE_ASK_RESERVE;
+    l->p->ask_state = mrequest_phase_name(MR_PHASE_PREPARING);
     usec_t backoff = phase_backoff_end(f);
     if (f->now < backoff) {
         l->p->ask_last = true;
-        plan_look_at(l, backoff);
+        phase_wake_at(l, backoff);
     }
-    if (plan_held(f)) {
-        plan_enter_preparing(l);
+    if (phase_ask_held(f)) {
+        phase_enter_preparing(l);
     } else if (f->asked && f->ask.stage == ASK_WAITING) {
         wait_in_queue(l);
     } else if (l->m->status.phase == MR_PHASE_ABSENT) {
@@ -118,72 +119,74 @@ static void queue(struct plan_look *l)
 }
 
 /* Approved, and not by us: adopted from the one before us, or taken back (B9). */
-static void judge_approval(struct plan_look *l)
+static void decide_foreign_approval(struct phase_decision *l)
 {
     const struct phase_facts *f = l->f;
     struct str ignored;
-    bool adopt = f->trust || f->ask_adopts; /* judged before: it is being asked again as a fact */
+    bool adopt =
+        f->trust_approval || f->ask_adopts; /* judged before: it is being asked again as a fact */
     if (mrequest_invalid(l->m, &ignored).n == 0 && !adopt &&
         l->m->status.phase == MR_PHASE_ABSENT) {
         if (!f->asked || !f->options_known) {
-            l->p->ask = PHASE_ASK_ROOM;
-            l->p->ask_state = mr_phase_name(MR_PHASE_APPROVED);
-            plan_look_at(l, f->now + LEDGER_WAIT);
+            l->p->ask = PHASE_ASK_RESERVE;
+            l->p->ask_state = mrequest_phase_name(MR_PHASE_APPROVED);
+            phase_wake_at(l, f->now + LEDGER_INIT_WAIT);
             return;
         }
         if (f->ask.limit_n > 0 && f->options.ledger_init_time == USEC_NEVER) {
-            plan_look_at(l, f->now + LEDGER_WAIT);
+            phase_wake_at(l, f->now + LEDGER_INIT_WAIT);
             return;
         }
         adopt = f->ask.limit_n > 0 && l->m->created < f->options.ledger_init_time;
     }
     if (mrequest_invalid(l->m, &ignored).n > 0 || !adopt) {
         l->p->state = MR_STATE_PENDING;
-        plan_tell(l, true, STR("ForgedApproval"),
-                  STR("the state was set to Approved by somebody else; it is Pending again"));
+        phase_event(l, true, STR("ForgedApproval"),
+                    STR("the state was set to Approved by somebody else; it is Pending again"));
         return;
     }
     l->p->ask = PHASE_ASK_ADOPT;
-    l->p->ask_state = mr_phase_name(MR_PHASE_APPROVED);
-    if (plan_held(f)) {
-        plan_enter_approved(l, /* adopted= */ true);
+    l->p->ask_state = mrequest_phase_name(MR_PHASE_APPROVED);
+    if (phase_ask_held(f)) {
+        phase_enter_approved(l, /* adopted= */ true);
     }
 }
 
-static void adopt_work(struct plan_look *l)
+static void adopt_in_progress(struct phase_decision *l)
 {
     struct str reason;
     struct str problem = mrequest_invalid(l->m, &reason);
     if (problem.n > 0) {
-        plan_set(l, MR_ACCEPTED, MR_FALSE, reason, problem);
+        phase_condition(l, COND_ACCEPTED, COND_FALSE, reason, problem);
     } else {
         l->p->ask = PHASE_ASK_ADOPT;
-        l->p->ask_state = mr_phase_name(MR_PHASE_IN_PROGRESS);
-        plan_set(l, MR_ACCEPTED, MR_TRUE, STR("Valid"), STR("the request can be granted"));
-        plan_set(l, MR_LIMIT_AVAILABLE, MR_TRUE, STR("Adopted"),
-                 STR("work that is going on counts"));
+        l->p->ask_state = mrequest_phase_name(MR_PHASE_IN_PROGRESS);
+        phase_condition(l, COND_ACCEPTED, COND_TRUE, STR("Valid"),
+                        STR("the request can be granted"));
+        phase_condition(l, COND_LIMIT_AVAILABLE, COND_TRUE, STR("Adopted"),
+                        STR("work that is going on counts"));
     }
     if (l->s->queued == 0) {
-        l->s->queued = plan_second_of(l->m->created > 0 ? l->m->created : l->f->now);
+        l->s->queued = phase_second_of(l->m->created > 0 ? l->m->created : l->f->now);
     }
-    plan_enter_in_progress(l, /* adopted= */ true);
+    phase_enter_in_progress(l, /* adopted= */ true);
 }
 
-static void decide_pending(struct plan_look *l)
+static void decide_pending(struct phase_decision *l)
 {
     switch (l->m->state) {
     case MR_STATE_ABSENT:
     case MR_STATE_PENDING:
-        queue(l);
+        decide_queue(l);
         break;
     case MR_STATE_APPROVED:
-        judge_approval(l);
+        decide_foreign_approval(l);
         break;
     case MR_STATE_IN_PROGRESS:
-        adopt_work(l);
+        adopt_in_progress(l);
         break;
     case MR_STATE_COMPLETED:
-        plan_finish(l, MR_RESULT_WITHDRAWN);
+        phase_complete(l, MR_RESULT_WITHDRAWN);
         break;
     case MR_STATE_OTHER:
         break;
@@ -192,15 +195,15 @@ static void decide_pending(struct plan_look *l)
 
 /* ── Preparing ─────────────────────────────────────────────────────────────────────────────── */
 
-static struct phase_rollback because(enum mr_condition_type by, struct str reason,
-                                     struct str message)
+static struct phase_rollback rollback_for(enum mrequest_cond_type by, struct str reason,
+                                          struct str message)
 {
     return (
         struct phase_rollback){ .wanted = true, .by = by, .reason = reason, .message = message };
 }
 
 /* What makes the grant void before the actor has seen it; nothing: `wanted` is false. */
-static struct phase_rollback void_grant(const struct plan_look *l)
+static struct phase_rollback grant_rollback(const struct phase_decision *l)
 {
     const struct phase_facts *f = l->f;
     if (f->rollback.wanted) {
@@ -208,49 +211,50 @@ static struct phase_rollback void_grant(const struct plan_look *l)
     }
     bool waits = f->asked && f->ask.stage == ASK_WAITING;
     if (f->target_gone || (waits && f->ask.why == ASK_WHY_TARGET_NOT_FOUND)) {
-        return because(MR_ACCEPTED, STR("TargetNotFound"), STR("the target was deleted"));
+        return rollback_for(COND_ACCEPTED, STR("TargetNotFound"), STR("the target was deleted"));
     }
     if (f->target_changed) {
-        return because(MR_SAFE, STR("TargetReplaced"),
-                       STR("the target was replaced by one of that name"));
+        return rollback_for(COND_SAFE, STR("TargetReplaced"),
+                            STR("the target was replaced by one of that name"));
     }
     if (waits && f->ask.why != ASK_WHY_NONE && f->ask.why != ASK_WHY_NOT_COMPUTED) {
-        return because(MR_LIMIT_AVAILABLE, f->ask.reason, f->ask.message);
+        return rollback_for(COND_LIMIT_AVAILABLE, f->ask.reason, f->ask.message);
     }
     if (f->check == PHASE_CHECK_FAILED) {
-        return because(MR_SAFE, STR("CheckFailed"), f->check_error);
+        return rollback_for(COND_SAFE, STR("CheckFailed"), f->check_error);
     }
     struct phase_rollback why = { 0 };
     if (f->preparing && f->preparation.rejected) {
         bool detach = f->preparation.step >= PREPARE_DETACH;
-        why = because(MR_PREPARED, detach ? STR("DetachTimeout") : STR("DrainTimeout"),
-                      f->preparation.message);
+        why = rollback_for(COND_PREPARED, detach ? STR("DetachTimeout") : STR("DrainTimeout"),
+                           f->preparation.message);
         why.rejection = true;
     }
     return why;
 }
 
-static void check_finally(struct plan_look *l)
+static void final_check(struct phase_decision *l)
 {
     if (l->f->check == PHASE_CHECK_PASSED) {
         l->p->state = MR_STATE_APPROVED;
-        l->p->grants = true;
+        l->p->approves = true;
     } else {
         l->p->check = true;
     }
 }
 
-static void go_on_preparing(struct plan_look *l)
+static void continue_preparing(struct phase_decision *l)
 {
     const struct prepare_view *view = &l->f->preparation;
-    if (l->m->status.step == MR_STEP_FINAL_CHECK || !plan_prepares(l)) {
+    if (l->m->status.step == MR_STEP_FINAL_CHECK || !phase_prepares(l)) {
         if (l->m->status.step != MR_STEP_FINAL_CHECK) {
             l->s->step = MR_STEP_FINAL_CHECK;
-            l->s->step_time = plan_begin(l);
-            plan_set(l, MR_PREPARED, MR_TRUE, STR("NotNeeded"), STR("nothing is to be prepared"));
+            l->s->step_time = phase_timer_start(l);
+            phase_condition(l, COND_PREPARED, COND_TRUE, STR("NotNeeded"),
+                            STR("nothing is to be prepared"));
             return;
         }
-        check_finally(l);
+        final_check(l);
         return;
     }
     l->p->prepare = true;
@@ -263,54 +267,55 @@ static void go_on_preparing(struct plan_look *l)
     l->s->volumes_left = view->volumes_left;
     l->s->blocked = view->blocked_by;
     l->s->blocked_n = MIN(view->blocked_n, MREQUEST_BLOCKED_MAX);
-    l->s->step = step_of(view->step);
+    l->s->step = status_step(view->step);
     if (l->s->step != l->m->status.step) {
-        l->s->step_time = plan_second_after(MAX(view->step_time, 0));
+        l->s->step_time = phase_second_after(MAX(view->step_time, 0));
     }
-    l->s->deadline = view->deadline == USEC_NEVER ? 0 : plan_second_after(view->deadline);
+    l->s->deadline = view->deadline == USEC_NEVER ? 0 : phase_second_after(view->deadline);
     if (view->step == PREPARE_DONE) {
-        plan_set(l, MR_PREPARED, MR_TRUE, STR("Prepared"), STR("the target is ready"));
-        plan_say(l, STR("FinalCheck"), STR("the target is ready; everything is checked once more"));
+        phase_condition(l, COND_PREPARED, COND_TRUE, STR("Prepared"), STR("the target is ready"));
+        phase_say(l, STR("FinalCheck"),
+                  STR("the target is ready; everything is checked once more"));
         l->s->deadline = 0;
     } else {
         struct str reason = view->reason.n > 0 ? view->reason : STR("Preparing");
-        plan_set(l, MR_PREPARED, MR_FALSE, reason, view->message);
-        plan_say(l, reason, view->message);
+        phase_condition(l, COND_PREPARED, COND_FALSE, reason, view->message);
+        phase_say(l, reason, view->message);
     }
 }
 
-static void decide_preparing(struct plan_look *l)
+static void decide_preparing(struct phase_decision *l)
 {
     const struct phase_facts *f = l->f;
-    l->p->ask = PHASE_ASK_ROOM;
-    l->p->ask_state = mr_phase_name(MR_PHASE_PREPARING);
+    l->p->ask = PHASE_ASK_RESERVE;
+    l->p->ask_state = mrequest_phase_name(MR_PHASE_PREPARING);
     if (l->m->state == MR_STATE_COMPLETED) {
-        plan_finish(l, f->committed ? MR_RESULT_SUCCEEDED : MR_RESULT_WITHDRAWN);
+        phase_complete(l, f->approved_by_us ? MR_RESULT_SUCCEEDED : MR_RESULT_WITHDRAWN);
         return;
     }
     if (l->m->state == MR_STATE_IN_PROGRESS) {
         l->p->ask = PHASE_ASK_ADOPT;
-        plan_enter_in_progress(l, /* adopted= */ !plan_held(f));
+        phase_enter_in_progress(l, /* adopted= */ !phase_ask_held(f));
         return;
     }
     bool approved = l->m->state == MR_STATE_APPROVED;
-    if (approved && (f->committed || f->trust)) {
-        l->p->ask = f->trust ? PHASE_ASK_ADOPT : PHASE_ASK_ROOM;
-        plan_enter_approved(l, /* adopted= */ false);
+    if (approved && (f->approved_by_us || f->trust_approval)) {
+        l->p->ask = f->trust_approval ? PHASE_ASK_ADOPT : PHASE_ASK_RESERVE;
+        phase_enter_approved(l, /* adopted= */ false);
         return;
     }
-    struct phase_rollback why = void_grant(l);
+    struct phase_rollback why = grant_rollback(l);
     if (why.wanted) {
-        plan_roll_back(l, &why);
+        phase_roll_back(l, &why);
         return;
     }
-    if (!plan_held(f)) {
+    if (!phase_ask_held(f)) {
         return; /* the books are being read, or cannot be read now */
     }
     if (!approved) {
-        go_on_preparing(l);
+        continue_preparing(l);
     } else if (f->check == PHASE_CHECK_PASSED) {
-        plan_enter_approved(l, /* adopted= */ false);
+        phase_enter_approved(l, /* adopted= */ false);
     } else {
         l->p->check = true;
     }
@@ -319,7 +324,7 @@ static void decide_preparing(struct plan_look *l)
 /* ── Approved, InProgress, Expired ─────────────────────────────────────────────────────────── */
 
 /* Whether a time limit has run out, and when to look otherwise. 0 = there is none. */
-static bool run_out(struct plan_look *l, uint32_t seconds)
+static bool time_limit_over(struct phase_decision *l, uint32_t seconds)
 {
     if (seconds == 0 || !l->f->options_known) {
         return false;
@@ -328,184 +333,187 @@ static bool run_out(struct plan_look *l, uint32_t seconds)
     if (l->f->elapsed >= due) {
         return true;
     }
-    plan_look_at(l, l->f->now + (due - l->f->elapsed));
+    phase_wake_at(l, l->f->now + (due - l->f->elapsed));
     return false;
 }
 
 /* The limits may have changed under a grant: what the status says of them follows. */
-static void follow_limits(struct plan_look *l, usec_t begin, uint32_t seconds)
+static void update_limits(struct phase_decision *l, usec_t begin, uint32_t seconds)
 {
-    if (plan_held(l->f)) {
-        plan_note_limits(l);
+    if (phase_ask_held(l->f)) {
+        phase_note_limits(l);
     }
     if (l->f->options_known) {
         l->s->deadline = seconds > 0 ? begin + SECONDS(seconds) : 0;
     }
 }
 
-static const struct phase_rollback given_back = {
-    .by = MR_LIMIT_AVAILABLE,
+static const struct phase_rollback rollback_given_back = {
+    .by = COND_LIMIT_AVAILABLE,
     .reason = STR_INIT("GivenBack"),
     .message = STR_INIT("the actor has given its approval back and queues again"),
 };
 
 /* By the actor, or because a time limit has run out: the state is Pending again. */
-static void go_back(struct plan_look *l, const struct phase_rollback *why)
+static void return_to_pending(struct phase_decision *l, const struct phase_rollback *why)
 {
-    plan_requeue(l, why);
+    phase_requeue(l, why);
     if (!l->p->undo) {
-        l->s->queued = plan_second_of(l->f->now);
+        l->s->queued = phase_second_of(l->f->now);
         l->s->result = MR_RESULT_ABSENT;
         if (!why->rejection) {
-            l->p->news_n = 0; /* the actor knows */
+            l->p->event_n = 0; /* the actor knows */
         }
     }
 }
 
-static void decide_approved(struct plan_look *l)
+static void decide_approved(struct phase_decision *l)
 {
     const struct phase_facts *f = l->f;
-    bool close =
-        (f->options_known && f->options.on_approved == ON_APPROVED_CLOSE) || plan_last_chance(l);
-    bool timed_out = plan_is(&l->m->status, MR_TIMED_OUT);
-    struct phase_rollback why = given_back;
+    bool close = (f->options_known && f->options.on_approved == ON_APPROVED_CLOSE) ||
+                 phase_last_rejection(l);
+    bool timed_out = phase_is_true(&l->m->status, COND_TIMED_OUT);
+    struct phase_rollback why = rollback_given_back;
     l->p->ask = PHASE_ASK_ADOPT;
-    l->p->ask_state = mr_phase_name(MR_PHASE_APPROVED);
+    l->p->ask_state = mrequest_phase_name(MR_PHASE_APPROVED);
     if (timed_out) {
-        why = because(MR_LIMIT_AVAILABLE, STR("ApprovedTimeout"),
-                      STR("the actor has not begun in time; its approval was taken back"));
+        why = rollback_for(COND_LIMIT_AVAILABLE, STR("ApprovedTimeout"),
+                           STR("the actor has not begun in time; its approval was taken back"));
         why.rejection = true;
     }
     if (l->m->state == MR_STATE_COMPLETED && timed_out && close) {
-        plan_count_rejection(l, why.reason);
-        plan_end_undone(l, MR_RESULT_REJECTED, why.reason, why.message);
+        phase_count_rejection(l, why.reason);
+        phase_undo_and_end(l, MR_RESULT_REJECTED, why.reason, why.message);
     } else if (l->m->state == MR_STATE_COMPLETED) {
-        plan_finish(l, MR_RESULT_SUCCEEDED);
+        phase_complete(l, MR_RESULT_SUCCEEDED);
     } else if (l->m->state == MR_STATE_IN_PROGRESS) {
-        l->p->ask_state = mr_phase_name(MR_PHASE_IN_PROGRESS);
-        plan_enter_in_progress(l, /* adopted= */ false);
-    } else if (plan_pending(l->m->state)) {
-        go_back(l, &why);
-    } else if (run_out(l, f->options.approved_s)) {
+        l->p->ask_state = mrequest_phase_name(MR_PHASE_IN_PROGRESS);
+        phase_enter_in_progress(l, /* adopted= */ false);
+    } else if (phase_state_pending(l->m->state)) {
+        return_to_pending(l, &why);
+    } else if (time_limit_over(l, f->options.approved_s)) {
         if (timed_out) {
             l->p->state = close ? MR_STATE_COMPLETED : MR_STATE_PENDING;
         } else {
-            plan_set(l, MR_TIMED_OUT, MR_TRUE, STR("ApprovedTimeout"),
-                     STR("the actor has not begun in time"));
+            phase_condition(l, COND_TIMED_OUT, COND_TRUE, STR("ApprovedTimeout"),
+                            STR("the actor has not begun in time"));
         }
     } else {
-        follow_limits(l, l->m->status.approved, f->options.approved_s);
+        update_limits(l, l->m->status.approved, f->options.approved_s);
         if (timed_out && f->options_known) {
-            plan_set(l, MR_TIMED_OUT, MR_FALSE, STR("Extended"), STR("the time limit was changed"));
+            phase_condition(l, COND_TIMED_OUT, COND_FALSE, STR("Extended"),
+                            STR("the time limit was changed"));
         }
     }
 }
 
-static void expire(struct plan_look *l)
+static void decide_expire(struct phase_decision *l)
 {
     const struct limit_drain *drain = &l->f->options.drain;
     /* The limits will not be asked again, so what they say of the cordon is done now: either it
      * keeps our mark and goes with the request, or it stays for good. */
-    if (drain->enabled && !drain->uncordon_after && !plan_undone(l, /* lift= */ false)) {
+    if (drain->enabled && !drain->uncordon_after && !phase_undone(l, /* uncordon= */ false)) {
         return;
     }
     l->s->phase = MR_PHASE_EXPIRED;
     l->p->release = true;
-    plan_say(l, STR("InProgressTimeout"),
-             STR("the actor has not finished in time; its place is free for others"));
-    plan_set(l, MR_TIMED_OUT, MR_TRUE, STR("InProgressTimeout"),
-             STR("the actor has not finished in time"));
-    plan_tell(l, true, STR("MaintenanceExpired"), l->s->message);
+    phase_say(l, STR("InProgressTimeout"),
+              STR("the actor has not finished in time; its place is free for others"));
+    phase_condition(l, COND_TIMED_OUT, COND_TRUE, STR("InProgressTimeout"),
+                    STR("the actor has not finished in time"));
+    phase_event(l, true, STR("MaintenanceExpired"), l->s->message);
 }
 
-static void time_out_work(struct plan_look *l, bool timed_out)
+static void decide_in_progress_timeout(struct phase_decision *l, bool timed_out)
 {
     enum on_in_progress action = l->f->options.on_in_progress;
     if (action == ON_PROGRESS_RELEASE) {
-        expire(l);
+        decide_expire(l);
         return;
     }
     if (!timed_out) {
-        plan_set(l, MR_TIMED_OUT, MR_TRUE, STR("InProgressTimeout"),
-                 STR("the actor has not finished in time"));
+        phase_condition(l, COND_TIMED_OUT, COND_TRUE, STR("InProgressTimeout"),
+                        STR("the actor has not finished in time"));
         if (action == ON_PROGRESS_HOLD) {
-            plan_tell(l, true, STR("MaintenanceExpired"),
-                      STR("the actor has not finished in time; its place is kept"));
+            phase_event(l, true, STR("MaintenanceExpired"),
+                        STR("the actor has not finished in time; its place is kept"));
         }
         return;
     }
     if (action != ON_PROGRESS_HOLD) {
-        bool close = action == ON_PROGRESS_CLOSE || plan_last_chance(l);
+        bool close = action == ON_PROGRESS_CLOSE || phase_last_rejection(l);
         l->p->state = close ? MR_STATE_COMPLETED : MR_STATE_PENDING;
     }
 }
 
-static void decide_in_progress(struct plan_look *l)
+static void decide_in_progress(struct phase_decision *l)
 {
     const struct phase_facts *f = l->f;
     struct str ignored;
-    bool timed_out = plan_is(&l->m->status, MR_TIMED_OUT);
+    bool timed_out = phase_is_true(&l->m->status, COND_TIMED_OUT);
     bool requeues = f->options_known && f->options.on_in_progress == ON_PROGRESS_REQUEUE;
     bool closes = (f->options_known && f->options.on_in_progress == ON_PROGRESS_CLOSE) ||
-                  (requeues && plan_last_chance(l));
-    struct phase_rollback why = given_back;
+                  (requeues && phase_last_rejection(l));
+    struct phase_rollback why = rollback_given_back;
     bool valid = mrequest_invalid(l->m, &ignored).n == 0;
-    l->p->ask = valid ? PHASE_ASK_ADOPT : PHASE_ASK_NOTHING;
-    l->p->ask_state = mr_phase_name(MR_PHASE_IN_PROGRESS);
+    l->p->ask = valid ? PHASE_ASK_ADOPT : PHASE_ASK_RELEASE;
+    l->p->ask_state = mrequest_phase_name(MR_PHASE_IN_PROGRESS);
     if (timed_out && (requeues || closes)) {
-        why = because(MR_LIMIT_AVAILABLE, STR("InProgressTimeout"),
-                      STR("the actor has not finished in time"));
+        why = rollback_for(COND_LIMIT_AVAILABLE, STR("InProgressTimeout"),
+                           STR("the actor has not finished in time"));
         why.rejection = true;
     }
     if (l->m->state == MR_STATE_COMPLETED && timed_out && closes) {
-        plan_count_rejection(l, why.reason);
-        plan_end_undone(l, MR_RESULT_REJECTED, why.reason, why.message);
+        phase_count_rejection(l, why.reason);
+        phase_undo_and_end(l, MR_RESULT_REJECTED, why.reason, why.message);
     } else if (l->m->state == MR_STATE_COMPLETED) {
-        plan_finish(l, MR_RESULT_SUCCEEDED);
-    } else if (plan_pending(l->m->state)) {
-        go_back(l, &why);
-    } else if (l->m->state == MR_STATE_IN_PROGRESS && run_out(l, f->options.in_progress_s)) {
-        time_out_work(l, timed_out);
+        phase_complete(l, MR_RESULT_SUCCEEDED);
+    } else if (phase_state_pending(l->m->state)) {
+        return_to_pending(l, &why);
+    } else if (l->m->state == MR_STATE_IN_PROGRESS &&
+               time_limit_over(l, f->options.in_progress_s)) {
+        decide_in_progress_timeout(l, timed_out);
     } else {
-        follow_limits(l, l->m->status.in_progress, f->options.in_progress_s);
+        update_limits(l, l->m->status.in_progress, f->options.in_progress_s);
         if (timed_out && f->options_known) {
-            plan_set(l, MR_TIMED_OUT, MR_FALSE, STR("Extended"), STR("the time limit was changed"));
+            phase_condition(l, COND_TIMED_OUT, COND_FALSE, STR("Extended"),
+                            STR("the time limit was changed"));
         }
     }
 }
 
-static void decide_expired(struct plan_look *l)
+static void decide_expired(struct phase_decision *l)
 {
-    l->p->ask = PHASE_ASK_NOTHING;
-    if (l->m->state == MR_STATE_COMPLETED && plan_undone(l, /* lift= */ true)) {
-        enum mr_result result = l->m->failed ? MR_RESULT_FAILED : MR_RESULT_SUCCEEDED;
-        plan_end(l, result, mr_result_name(result),
-                 l->m->failed ? STR("the actor has reported, late, that its work has failed")
-                              : STR("the actor has reported, late, that its work is done"));
-    } else if (plan_pending(l->m->state)) {
-        go_back(l, &given_back);
+    l->p->ask = PHASE_ASK_RELEASE;
+    if (l->m->state == MR_STATE_COMPLETED && phase_undone(l, /* uncordon= */ true)) {
+        enum mrequest_result result = l->m->failed ? MR_RESULT_FAILED : MR_RESULT_SUCCEEDED;
+        phase_end(l, result, mrequest_result_name(result),
+                  l->m->failed ? STR("the actor has reported, late, that its work has failed")
+                               : STR("the actor has reported, late, that its work is done"));
+    } else if (phase_state_pending(l->m->state)) {
+        return_to_pending(l, &rollback_given_back);
     }
     if (l->p->ask == PHASE_ASK_AS_IS) {
-        l->p->ask = PHASE_ASK_NOTHING;
+        l->p->ask = PHASE_ASK_RELEASE;
     }
 }
 
 /* ── Completed, Rejected ───────────────────────────────────────────────────────────────────── */
 
-static void decide_ended(struct plan_look *l)
+static void decide_ended(struct phase_decision *l)
 {
     /* Another controller may have ended it while this one made a cordon: what is held stays until
      * that is gone. */
-    if (!plan_undone(l, /* lift= */ true)) {
+    if (!phase_undone(l, /* uncordon= */ true)) {
         return;
     }
-    l->p->ask = PHASE_ASK_NOTHING;
+    l->p->ask = PHASE_ASK_RELEASE;
     if (l->s->phase == MR_PHASE_REJECTED && l->m->state != MR_STATE_COMPLETED) {
         l->p->state = MR_STATE_COMPLETED;
         return;
     }
     if (l->s->finished == 0) {
-        l->s->finished = plan_second_of(l->f->now);
+        l->s->finished = phase_second_of(l->f->now);
     }
     usec_t ttl = l->m->has_ttl ? SECONDS(l->m->ttl_s) : l->f->finished_ttl;
     if (l->m->deleting || (!l->m->has_ttl && ttl == 0)) {
@@ -513,33 +521,33 @@ static void decide_ended(struct plan_look *l)
     }
     usec_t due = l->s->finished + ttl;
     if (l->f->now >= due && l->m->status.finished > 0) {
-        l->p->remove = true;
+        l->p->delete_object = true;
     } else {
-        plan_look_at(l, due);
+        phase_wake_at(l, due);
     }
 }
 
-void phase_decide(const struct mrequest *m, const struct phase_facts *f, struct arena *out,
-                  struct phase_plan *ret)
+void phase_decide(const struct maintenance_request *m, const struct phase_facts *f,
+                  struct arena *out, struct phase_plan *ret)
 {
-    static void (*const deciders[MR_PHASES])(struct plan_look * l) = {
+    static void (*const deciders[MR_PHASES])(struct phase_decision * l) = {
         [MR_PHASE_ABSENT] = decide_pending,          [MR_PHASE_PENDING] = decide_pending,
         [MR_PHASE_PREPARING] = decide_preparing,     [MR_PHASE_APPROVED] = decide_approved,
         [MR_PHASE_IN_PROGRESS] = decide_in_progress, [MR_PHASE_EXPIRED] = decide_expired,
         [MR_PHASE_COMPLETED] = decide_ended,         [MR_PHASE_REJECTED] = decide_ended,
     };
     *ret = (struct phase_plan){ .status = m->status, .ask = PHASE_ASK_AS_IS, .next = USEC_NEVER };
-    struct plan_look l = { .m = m, .f = f, .out = out, .p = ret, .s = &ret->status };
+    struct phase_decision l = { .m = m, .f = f, .out = out, .p = ret, .s = &ret->status };
     if (m->state == MR_STATE_OTHER) {
         return;
     }
     deciders[m->status.phase](&l);
-    ASSERT(ret->state != MR_STATE_APPROVED || ret->grants);                      /* INV-2 */
+    ASSERT(ret->state != MR_STATE_APPROVED || ret->approves);                    /* INV-2 */
     ASSERT(m->state != MR_STATE_IN_PROGRESS || ret->state != MR_STATE_APPROVED); /* W-1 */
-    bool had = mr_phase_granted(m->status.phase);
-    bool has = mr_phase_granted(ret->status.phase);
+    bool had = mrequest_phase_granted(m->status.phase);
+    bool has = mrequest_phase_granted(ret->status.phase);
     ASSERT(ret->status.grant >= m->status.grant); /* INV-2, INV-3: what is over stays so */
-    ASSERT(had || !has || !f->numbered || ret->status.grant > m->status.grant);
+    ASSERT(had || !has || !f->grants_numbered || ret->status.grant > m->status.grant);
     ASSERT(!had || !has || ret->status.grant == m->status.grant);
     if (ret->status.phase == MR_PHASE_ABSENT) {
         return; /* nothing is said yet */
@@ -547,6 +555,6 @@ void phase_decide(const struct mrequest *m, const struct phase_facts *f, struct 
     ret->status.generation = m->generation;
     for (uint32_t i = 0; i < MR_CONDITIONS; i++) {
         ret->status.conditions[i].generation =
-            ret->status.conditions[i].truth == MR_TRUTH_ABSENT ? 0 : m->generation;
+            ret->status.conditions[i].status == COND_ABSENT ? 0 : m->generation;
     }
 }

@@ -9,48 +9,49 @@
 #include "request/phase.h"
 
 /* What one decision works on. */
-struct plan_look {
-    const struct mrequest *m;
+struct phase_decision {
+    const struct maintenance_request *m;
     const struct phase_facts *f;
     struct arena *out;
     struct phase_plan *p;
-    struct mr_status *s; /* the plan's */
+    struct mrequest_status *s; /* the plan's */
 };
 
-usec_t plan_second_of(usec_t wall);
+usec_t phase_second_of(usec_t wall);
 /* For what a time limit is counted from: never rounded down (INV-7). */
-usec_t plan_second_after(usec_t wall);
+usec_t phase_second_after(usec_t wall);
 /* When a time limit begins that begins now: by no clock earlier than it does. */
-usec_t plan_begin(const struct plan_look *l);
+usec_t phase_timer_start(const struct phase_decision *l);
 
-bool plan_is(const struct mr_status *s, enum mr_condition_type type); /* it is True */
-bool plan_pending(enum mr_state state);
-bool plan_held(const struct phase_facts *f);
-bool plan_prepares(const struct plan_look *l);    /* there is something to prepare */
-bool plan_last_chance(const struct plan_look *l); /* one more rejection closes it */
+bool phase_is_true(const struct mrequest_status *s, enum mrequest_cond_type type); /* it is True */
+bool phase_state_pending(enum mrequest_state state);
+bool phase_ask_held(const struct phase_facts *f);
+bool phase_prepares(const struct phase_decision *l);       /* there is something to prepare */
+bool phase_last_rejection(const struct phase_decision *l); /* one more rejection closes it */
 
-void plan_look_at(struct plan_look *l, usec_t wall); /* no later than then */
-void plan_say(struct plan_look *l, struct str reason, struct str message);
-void plan_set(struct plan_look *l, enum mr_condition_type type, enum mr_truth truth,
-              struct str reason, struct str message);
-void plan_tell(struct plan_look *l, bool warning, struct str reason, struct str note);
-void plan_note_limits(struct plan_look *l);
-void plan_count_rejection(struct plan_look *l, struct str reason);
+void phase_wake_at(struct phase_decision *l, usec_t wall); /* no later than then */
+void phase_say(struct phase_decision *l, struct str reason, struct str message);
+void phase_condition(struct phase_decision *l, enum mrequest_cond_type type,
+                     enum mrequest_cond_status status, struct str reason, struct str message);
+void phase_event(struct phase_decision *l, bool warning, struct str reason, struct str note);
+void phase_note_limits(struct phase_decision *l);
+void phase_count_rejection(struct phase_decision *l, struct str reason);
 
 /* True when nothing of the preparation is on the node; otherwise asks for that, and the rest of the
  * plan waits: what was done under a grant is undone before anybody is told that it is over. */
-bool plan_undone(struct plan_look *l, bool lift);
+bool phase_undone(struct phase_decision *l, bool uncordon);
 
-void plan_number(struct plan_look *l);          /* it has a grant from now on */
-void plan_enter_preparing(struct plan_look *l); /* G4 */
-void plan_enter_approved(struct plan_look *l, bool adopted);
-void plan_enter_in_progress(struct plan_look *l, bool adopted);
+void phase_number_grant(struct phase_decision *l);    /* it has a grant from now on */
+void phase_enter_preparing(struct phase_decision *l); /* G4 */
+void phase_enter_approved(struct phase_decision *l, bool adopted);
+void phase_enter_in_progress(struct phase_decision *l, bool adopted);
 /* Back into the queue, when nothing of the grant is left on the target. */
-void plan_requeue(struct plan_look *l, const struct phase_rollback *why);
+void phase_requeue(struct phase_decision *l, const struct phase_rollback *why);
 /* A preparation that cannot go on; closes the request when that was its last chance. */
-void plan_roll_back(struct plan_look *l, const struct phase_rollback *why);
-void plan_end(struct plan_look *l, enum mr_result result, struct str reason, struct str message);
+void phase_roll_back(struct phase_decision *l, const struct phase_rollback *why);
+void phase_end(struct phase_decision *l, enum mrequest_result result, struct str reason,
+               struct str message);
 /* The same when nothing of the preparation is left on the target. */
-void plan_end_undone(struct plan_look *l, enum mr_result result, struct str reason,
-                     struct str message);
-void plan_finish(struct plan_look *l, enum mr_result result);
+void phase_undo_and_end(struct phase_decision *l, enum mrequest_result result, struct str reason,
+                        struct str message);
+void phase_complete(struct phase_decision *l, enum mrequest_result result);

@@ -6,12 +6,12 @@
 
 /* A pod that takes that long to end, or its grace if that is longer, is shown as one that does not.
  * Nothing else follows from it: the drain has a time limit as a whole. */
-#define PREPARE_DELETION_PATIENCE MINUTES(5)
+#define PREPARE_POD_END_TIMEOUT MINUTES(5)
 
-struct undo {
+struct prepare_undo {
     struct preparer *preparer;
     struct list link;
-    struct cordon *deed;
+    struct cordon *action;
     void (*on_done)(void *ctx);
     void *ctx;
 };
@@ -23,7 +23,7 @@ static struct loop *prepare_loop(const struct prepare *q)
     return q->preparer->config.client->loop;
 }
 
-static void prepare_mark(struct prepare *q)
+static void prepare_schedule(struct prepare *q)
 {
     loop_timer_pull(&q->turn, loop_now(prepare_loop(q)));
 }
@@ -61,7 +61,7 @@ static bool prepare_has_step(const struct prepare *q, enum prepare_step step)
     return true;
 }
 
-usec_t prepare_limit(const struct prepare *q)
+usec_t prepare_step_limit(const struct prepare *q)
 {
     const struct limit_options *o = &q->spec.options;
     usec_t slack = q->preparer->config.skew_tolerance;
@@ -83,7 +83,7 @@ usec_t prepare_limit(const struct prepare *q)
 
 /* The step began at `wall`. If that is ahead of our clock, another leader's was: nothing has passed
  * then, and what it wrote is not written anew (B11). */
-static void prepare_begin(struct prepare *q, enum prepare_step step, usec_t wall)
+static void prepare_enter_step(struct prepare *q, enum prepare_step step, usec_t wall)
 {
     const struct preparer_config *config = &q->preparer->config;
     usec_t passed = config->wall(config->ctx) - wall;
@@ -94,7 +94,7 @@ static void prepare_begin(struct prepare *q, enum prepare_step step, usec_t wall
 
 /* In whole seconds, rounded up, and with what the clock may be behind: the time that is kept in the
  * request must not be earlier than the step, or a new leader would end a grace too soon. */
-static usec_t prepare_now(const struct prepare *q)
+static usec_t prepare_step_now(const struct prepare *q)
 {
     const struct preparer_config *config = &q->preparer->config;
     usec_t wall =
@@ -102,13 +102,13 @@ static usec_t prepare_now(const struct prepare *q)
     return wall - wall % SECONDS(1);
 }
 
-static void prepare_next(struct prepare *q)
+static void prepare_next_step(struct prepare *q)
 {
     enum prepare_step step = q->step + 1;
     while (!prepare_has_step(q, step)) {
         step++;
     }
-    prepare_begin(q, step, prepare_now(q));
+    prepare_enter_step(q, step, prepare_step_now(q));
     if (q->preparer->config.log != NULL && step == PREPARE_DONE) {
         log_info(q->preparer->config.log, "node prepared", KV_STR("node", q->spec.node),
                  KV_STR("request", q->spec.request));
@@ -117,91 +117,95 @@ static void prepare_next(struct prepare *q)
 
 /* ── cordon ────────────────────────────────────────────────────────────────────────────────── */
 
-static void prepare_on_cordon(void *ctx, enum cordon_end end)
+static void prepare_on_cordon(void *ctx, enum cordon_result end)
 {
     struct prepare *q = ctx;
-    if (end != CORDON_NONE) {
-        q->deed = NULL;
+    if (end != CORDON_RESULT_NONE) {
+        q->action = NULL;
         q->cordon = end;
     }
-    prepare_mark(q);
+    prepare_schedule(q);
 }
 
 /* The cordon is no step that was done once, it holds in all of them: who lifts it while the node is
  * being emptied would have it filled again. */
 static void prepare_cordon(struct prepare *q)
 {
-    if (prepare_wants_cordon(q) && q->deed == NULL && (q->cordon == CORDON_NONE || q->doubt)) {
-        q->doubt = false;
-        q->deed = cordon_start(q->preparer->cordons,
-                               &(struct cordon_spec){
-                                   .deed = CORDON_MAKE,
-                                   .uid = q->spec.uid,
-                                   .request = q->spec.request,
-                                   .node = q->spec.node,
-                               },
-                               prepare_on_cordon, q);
+    if (prepare_wants_cordon(q) && q->action == NULL &&
+        (q->cordon == CORDON_RESULT_NONE || q->cordon_differs)) {
+        q->cordon_differs = false;
+        q->action = cordon_start(q->preparer->cordons,
+                                 &(struct cordon_spec){
+                                     .action = CORDON_ACTION_CORDON,
+                                     .uid = q->spec.uid,
+                                     .request = q->spec.request,
+                                     .node = q->spec.node,
+                                 },
+                                 prepare_on_cordon, q);
     }
 }
 
 /* What the node shows is not what we know of its cordon. Which of the two is older is told by the
  * live read with which the deed begins. */
-static bool prepare_doubts_cordon(const struct prepare *q, const struct node *node)
+static bool prepare_cordon_changed(const struct prepare *q, const struct node *node)
 {
     bool ours = str_eq(node_annotation(node, PREPARE_MARK), q->spec.uid);
-    return q->cordon == CORDON_GONE || (q->cordon != CORDON_NONE && !node->unschedulable) ||
-           (q->cordon == CORDON_OURS && !ours);
+    return q->cordon == CORDON_RESULT_NODE_GONE ||
+           (q->cordon != CORDON_RESULT_NONE && !node->unschedulable) ||
+           (q->cordon == CORDON_RESULT_OURS && !ours);
 }
 
 static bool prepare_is_cordoned(const struct prepare *q)
 {
-    return !prepare_wants_cordon(q) || q->cordon == CORDON_OURS || q->cordon == CORDON_OTHERS;
+    return !prepare_wants_cordon(q) || q->cordon == CORDON_RESULT_OURS ||
+           q->cordon == CORDON_RESULT_OTHERS;
 }
 
 /* ── drain ─────────────────────────────────────────────────────────────────────────────────── */
 
-bool prepare_sees_request(const struct prepare *q)
+bool prepare_has_request(const struct prepare *q)
 {
     const struct node *node = prepare_node(q);
-    return q->spec.routed.n == 0 ||
-           (node != NULL && (str_eq(node_annotation(node, PREPARE_DELETION), q->spec.routed) ||
-                             str_eq(node_annotation(node, PREPARE_MAINTENANCE), q->spec.routed)));
+    return q->spec.machine_request.n == 0 ||
+           (node != NULL &&
+            (str_eq(node_annotation(node, PREPARE_DELETION_KEY), q->spec.machine_request) ||
+             str_eq(node_annotation(node, PREPARE_MAINTENANCE_KEY), q->spec.machine_request)));
 }
 
-static struct str prepare_book(const struct prepare *q)
+static struct str prepare_drain_rules(const struct prepare *q)
 {
     const struct node *node = prepare_node(q);
-    return node != NULL && prepare_sees_request(q) ? node_annotation(node, DRAIN_RULES_ANNOTATION)
-                                                   : STR_NONE;
+    return node != NULL && prepare_has_request(q) ? node_annotation(node, DRAIN_RULES_ANNOTATION)
+                                                  : STR_NONE;
 }
 
 /* Rules go when the request does. The drain has nothing to do any more then, and what ends it is on
  * its way. */
-static void prepare_tell_drain(struct prepare *q)
+static void prepare_update_drain(struct prepare *q)
 {
     if (q->drain == NULL || prepare_node(q) == NULL) {
         return;
     }
-    drain_pause(q->drain, !prepare_sees_request(q));
-    if (prepare_sees_request(q)) {
-        drain_set_rules(q->drain, prepare_book(q));
+    drain_pause(q->drain, !prepare_has_request(q));
+    if (prepare_has_request(q)) {
+        drain_set_rules(q->drain, prepare_drain_rules(q));
     }
 }
 
 static void prepare_on_change(void *ctx)
 {
-    prepare_mark(ctx);
+    prepare_schedule(ctx);
 }
 
-/* `look`: nothing is sent away. What comes after the drain's end is not its business, and a drain
- * that was given up stays so after a restart. options.drain.retry_s is for what no event can end;
- * everything else moves by events. */
-static void prepare_watch_pods(struct prepare *q, bool look)
+/* `observe`: nothing is sent away. What comes after the drain's end is not its business, and a
+ * drain that was given up stays so after a restart. options.drain.retry_s is for what no event can
+ * end; everything else moves by events. */
+static void prepare_watch_pods(struct prepare *q, bool observe)
 {
     const struct limit_drain *o = &q->spec.options.drain;
     const struct node *node = prepare_node(q);
     if (q->drain != NULL) {
-        if (look) {
+        if (observe) {
             drain_observe_only(q->drain);
         }
         return;
@@ -210,16 +214,16 @@ static void prepare_watch_pods(struct prepare *q, bool look)
         .node = q->spec.node,
         .node_uid = node != NULL ? node->uid : STR_NONE,
         .eviction_timeout = USEC_NEVER,
-        .deletion_timeout = PREPARE_DELETION_PATIENCE,
+        .deletion_timeout = PREPARE_POD_END_TIMEOUT,
         .grace = o->grace_s < 0 ? -1 : SECONDS(o->grace_s),
         .flags = DRAIN_EVICT_FINISHED | DRAIN_USE_POD_LABEL | DRAIN_NOTIFY_ALL |
-                 (o->evict_unmanaged || look ? 0 : DRAIN_FORBID_UNMANAGED) |
-                 (o->delete_empty_dir || look ? 0 : DRAIN_FORBID_EMPTYDIR) |
-                 (o->ignore_daemon_sets || look ? 0 : DRAIN_FORBID_DAEMONSET) |
-                 (look ? DRAIN_OBSERVE_ONLY : 0),
+                 (o->evict_unmanaged || observe ? 0 : DRAIN_FORBID_UNMANAGED) |
+                 (o->delete_empty_dir || observe ? 0 : DRAIN_FORBID_EMPTYDIR) |
+                 (o->ignore_daemon_sets || observe ? 0 : DRAIN_FORBID_DAEMONSET) |
+                 (observe ? DRAIN_OBSERVE_ONLY : 0),
         .retry = SECONDS(o->retry_s),
         .pods = o->pod_selector.n > 0 ? &q->pods : NULL,
-        .drain_rules = prepare_book(q),
+        .drain_rules = prepare_drain_rules(q),
     };
     q->drain = drain_start(q->preparer->config.drains, &spec, prepare_on_change, q);
 }
@@ -227,25 +231,25 @@ static void prepare_watch_pods(struct prepare *q, bool look)
 static void prepare_reject(struct prepare *q)
 {
     q->rejected = true;
-    cordon_stop(STEAL(q->deed));
+    cordon_stop(STEAL(q->action));
     drain_stop(STEAL(q->drain));
     detach_stop(STEAL(q->detach));
 }
 
 /* True when the step's time is over. */
-static bool prepare_is_late(const struct prepare *q, usec_t now)
+static bool prepare_step_is_over(const struct prepare *q, usec_t now)
 {
-    usec_t limit = prepare_limit(q);
+    usec_t limit = prepare_step_limit(q);
     return limit > 0 && now - q->step_at >= limit;
 }
 
-/* True when there is a next step to look at. */
+/* True when there is a next step to take. */
 static bool prepare_step_cordon(struct prepare *q, usec_t now)
 {
-    if (!prepare_is_cordoned(q) && prepare_is_late(q, now)) {
+    if (!prepare_is_cordoned(q) && prepare_step_is_over(q, now)) {
         prepare_reject(q); /* without a cordon there is nothing to proceed with */
     } else if (prepare_is_cordoned(q)) {
-        prepare_next(q);
+        prepare_next_step(q);
         return true;
     }
     return false;
@@ -255,21 +259,21 @@ static bool prepare_step_drain(struct prepare *q, usec_t now)
 {
     const struct limit_drain *o = &q->spec.options.drain;
     if (q->drain == NULL && prepare_is_cordoned(q) && q->pods_err.code == 0 &&
-        prepare_sees_request(q)) {
-        prepare_watch_pods(q, /* look= */ false);
+        prepare_has_request(q)) {
+        prepare_watch_pods(q, /* observe= */ false);
     }
     if (q->drain != NULL && drain_is_done(q->drain)) {
-        prepare_tell(q, "Normal", "Drained", "Drain", STR("no pod is left that has to go"));
-        prepare_next(q);
+        prepare_send_event(q, "Normal", "Drained", "Drain", STR("no pod is left that has to go"));
+        prepare_next_step(q);
         return true;
     }
-    if (!prepare_is_late(q, now)) {
+    if (!prepare_step_is_over(q, now)) {
         return false;
     }
     if (o->on_timeout == ON_TIMEOUT_REJECT) {
         prepare_reject(q);
     } else if (o->on_timeout == ON_TIMEOUT_PROCEED) {
-        prepare_next(q);
+        prepare_next_step(q);
         return true;
     } else if (q->drain != NULL) {
         drain_force(q->drain);
@@ -281,36 +285,36 @@ static bool prepare_step_drain(struct prepare *q, usec_t now)
 
 /* ── detach ────────────────────────────────────────────────────────────────────────────────── */
 
-static void prepare_add_claim(void *ctx, struct str space, struct str claim)
+static void prepare_add_pvc(void *ctx, struct str space, struct str pvc)
 {
     struct prepare *q = ctx;
-    detach_claim(q->detach, space, claim);
+    detach_add_pvc(q->detach, space, pvc);
 }
 
 static bool prepare_step_detach(struct prepare *q, usec_t now)
 {
     const struct limit_detach *o = &q->spec.options.detach;
     const struct node *node = prepare_node(q);
-    prepare_watch_pods(q, /* look= */ true);
+    prepare_watch_pods(q, /* observe= */ true);
     if (q->detach == NULL) {
         q->detach = detach_start(q->preparer->detaches, q->spec.node, o->ignore_drivers,
                                  o->ignore_n, prepare_on_change, q);
     }
-    detach_volumes(q->detach, node != NULL ? node->volumes : 0);
-    detach_claims_begin(q->detach);
-    drain_each_volume_claim(q->drain, prepare_add_claim, q);
-    detach_claims_end(q->detach);
+    detach_set_volumes(q->detach, node != NULL ? node->volumes : 0);
+    detach_pvcs_begin(q->detach);
+    drain_each_volume_claim(q->drain, prepare_add_pvc, q);
+    detach_pvcs_end(q->detach);
     if (detach_is_done(q->detach)) {
-        prepare_tell(q, "Normal", "VolumesDetached", "Detach",
-                     STR("no volume is attached that has to go"));
-        prepare_next(q);
+        prepare_send_event(q, "Normal", "VolumesDetached", "Detach",
+                           STR("no volume is attached that has to go"));
+        prepare_next_step(q);
         return true;
     }
-    if (!prepare_is_late(q, now)) {
+    if (!prepare_step_is_over(q, now)) {
         return false;
     }
     if (o->on_timeout == ON_TIMEOUT_PROCEED) {
-        prepare_next(q);
+        prepare_next_step(q);
         return true;
     }
     prepare_reject(q);
@@ -325,7 +329,7 @@ static bool prepare_advance(struct prepare *q, usec_t now)
         return false;
     }
     if (!prepare_has_step(q, q->step)) {
-        prepare_next(q);
+        prepare_next_step(q);
         return true;
     }
     switch (q->step) {
@@ -337,8 +341,8 @@ static bool prepare_advance(struct prepare *q, usec_t now)
         return prepare_step_detach(q, now);
     case PREPARE_DRAIN_GRACE:
     case PREPARE_DETACH_GRACE:
-        if (prepare_is_late(q, now)) {
-            prepare_next(q);
+        if (prepare_step_is_over(q, now)) {
+            prepare_next_step(q);
             return true;
         }
         return false;
@@ -349,7 +353,7 @@ static bool prepare_advance(struct prepare *q, usec_t now)
 }
 
 /* Watches are kept as long as a step needs them. */
-static void prepare_let_go(struct prepare *q)
+static void prepare_stop_unneeded(struct prepare *q)
 {
     if (q->step != PREPARE_DRAIN && q->step != PREPARE_DETACH) {
         drain_stop(STEAL(q->drain));
@@ -369,17 +373,17 @@ static void prepare_turn(void *ctx)
     }
     while (prepare_advance(q, now)) {
     }
-    prepare_let_go(q);
-    prepare_tell_drain(q);
+    prepare_stop_unneeded(q);
+    prepare_update_drain(q);
     if (q->drain != NULL) {
         drain_set_unreachable(
             q->drain, node != NULL && str_eq(node_condition(node, STR("Ready")), STR("Unknown")));
     }
-    usec_t limit = prepare_limit(q);
+    usec_t limit = prepare_step_limit(q);
     if (!q->rejected && limit > 0 && now - q->step_at < limit) {
         loop_timer_set(&q->turn, q->step_at + limit);
     }
-    if (prepare_show(q)) {
+    if (prepare_update_view(q)) {
         q->on_change(q->ctx);
     }
 }
@@ -412,7 +416,7 @@ void preparer_free(struct preparer *p)
         prepare_free(CONTAINER_OF(link, struct prepare, link));
     }
     LIST_EACH (&p->undos, link) {
-        undo_free(CONTAINER_OF(link, struct undo, link));
+        prepare_undo_free(CONTAINER_OF(link, struct prepare_undo, link));
     }
     detaches_free(p->detaches);
     cordons_free(p->cordons);
@@ -426,9 +430,9 @@ void preparer_on_node(struct preparer *p, const struct store_item *item, bool go
         if (!str_eq(q->spec.node, item->name)) {
             continue;
         }
-        q->doubt = q->doubt || (!gone && prepare_doubts_cordon(q, item->object));
-        prepare_tell_drain(q); /* before it can send anything by rules that have changed */
-        prepare_mark(q);
+        q->cordon_differs = q->cordon_differs || (!gone && prepare_cordon_changed(q, item->object));
+        prepare_update_drain(q); /* before it can send anything by rules that have changed */
+        prepare_schedule(q);
     }
 }
 
@@ -439,7 +443,7 @@ static void prepare_copy_spec(struct prepare *q, const struct prepare_spec *spec
     q->spec.uid = arena_str(&q->memory, spec->uid);
     q->spec.request = arena_str(&q->memory, spec->request);
     q->spec.node = arena_str(&q->memory, spec->node);
-    q->spec.routed = arena_str(&q->memory, spec->routed);
+    q->spec.machine_request = arena_str(&q->memory, spec->machine_request);
     o->drain.pod_selector = arena_str(&q->memory, o->drain.pod_selector);
     struct str *ignore = ARENA_ARRAY(&q->memory, struct str, o->detach.ignore_n);
     for (uint32_t i = 0; i < o->detach.ignore_n; i++) {
@@ -459,15 +463,15 @@ struct prepare *prepare_new(struct preparer *p, const struct prepare_spec *spec,
     struct prepare *q = ALLOC_NEW(struct prepare);
     q->preparer = p;
     q->memory.first = 512;
-    q->shown.first = 512;
+    q->texts.first = 512;
     q->on_change = on_change;
     q->ctx = ctx;
     prepare_copy_spec(q, spec);
     list_add(&p->prepares, &q->link);
     loop_timer_init(&q->turn, p->config.client->loop, prepare_turn, q);
-    prepare_begin(q, spec->step, spec->step_time > 0 ? spec->step_time : prepare_now(q));
-    (void)prepare_show(q); /* the first turn tells what is new since */
-    prepare_mark(q);
+    prepare_enter_step(q, spec->step, spec->step_time > 0 ? spec->step_time : prepare_step_now(q));
+    (void)prepare_update_view(q); /* the first turn tells what is new since */
+    prepare_schedule(q);
     return q;
 }
 
@@ -476,14 +480,14 @@ void prepare_free(struct prepare *q)
     if (q == NULL) {
         return;
     }
-    cordon_stop(STEAL(q->deed));
+    cordon_stop(STEAL(q->action));
     drain_stop(STEAL(q->drain));
     detach_stop(STEAL(q->detach));
     loop_timer_done(&q->turn);
     list_del(&q->link);
     buf_done(&q->key);
-    buf_done(&q->told);
-    arena_done(&q->shown);
+    buf_done(&q->event_key);
+    arena_done(&q->texts);
     arena_done(&q->memory);
     alloc_free(q);
 }
@@ -493,35 +497,35 @@ void prepare_view(const struct prepare *q, struct prepare_view *ret)
     *ret = q->view;
 }
 
-static void undo_on_end(void *ctx, enum cordon_end end)
+static void prepare_undo_on_result(void *ctx, enum cordon_result end)
 {
-    struct undo *u = ctx;
-    if (end != CORDON_NONE) {
-        u->deed = NULL;
+    struct prepare_undo *u = ctx;
+    if (end != CORDON_RESULT_NONE) {
+        u->action = NULL;
         u->on_done(u->ctx);
     }
 }
 
-struct undo *prepare_undo(struct preparer *p, struct str uid, struct str node, bool lift,
-                          void (*on_done)(void *ctx), void *ctx)
+struct prepare_undo *prepare_undo(struct preparer *p, struct str uid, struct str node,
+                                  bool uncordon, void (*on_done)(void *ctx), void *ctx)
 {
-    struct undo *u = ALLOC_NEW(struct undo);
-    *u = (struct undo){ .preparer = p, .on_done = on_done, .ctx = ctx };
+    struct prepare_undo *u = ALLOC_NEW(struct prepare_undo);
+    *u = (struct prepare_undo){ .preparer = p, .on_done = on_done, .ctx = ctx };
     list_add(&p->undos, &u->link);
-    u->deed = cordon_start(p->cordons,
-                           &(struct cordon_spec){
-                               .deed = lift ? CORDON_LIFT : CORDON_UNMARK,
-                               .uid = uid,
-                               .node = node,
-                           },
-                           undo_on_end, u);
+    u->action = cordon_start(p->cordons,
+                             &(struct cordon_spec){
+                                 .action = uncordon ? CORDON_ACTION_UNCORDON : CORDON_ACTION_UNMARK,
+                                 .uid = uid,
+                                 .node = node,
+                             },
+                             prepare_undo_on_result, u);
     return u;
 }
 
-void undo_free(struct undo *u)
+void prepare_undo_free(struct prepare_undo *u)
 {
     if (u != NULL) {
-        cordon_stop(STEAL(u->deed));
+        cordon_stop(STEAL(u->action));
         list_del(&u->link);
         alloc_free(u);
     }

@@ -42,8 +42,8 @@ struct preparer_config {
 #define PREPARE_MARK CORDON_MARK
 /* The Node's annotations that name the request of its Machine, and which come together with its
  * rulebook. */
-#define PREPARE_DELETION STR("drydock.dev/deletion-request")
-#define PREPARE_MAINTENANCE STR("drydock.dev/maintenance-request")
+#define PREPARE_DELETION_KEY STR("drydock.dev/deletion-request")
+#define PREPARE_MAINTENANCE_KEY STR("drydock.dev/maintenance-request")
 
 struct preparer *preparer_new(const struct preparer_config *config);
 /* Like a crash. Before `drains` are freed; not from on_change. Accepts NULL. */
@@ -58,7 +58,7 @@ struct prepare_spec {
     /* The request of a Machine that it was made for, or empty. The Node named it first, together
      * with the rules to drain it by. So where it does not, what is known of it is older than the
      * request, or that is over: nothing is sent away then. */
-    struct str routed;
+    struct str machine_request;
     struct limit_options options; /* drain and detach of it */
     enum prepare_step step;       /* where it was; PREPARE_CORDON at first */
     usec_t step_time;             /* wall: when that step began */
@@ -88,7 +88,7 @@ struct prepare_view {
 void prepare_view(const struct prepare *q, struct prepare_view *ret);
 
 /* The way back, for a request that has ended or starts over: lifts the cordon if the node carries
- * the request's mark. `lift` false leaves the cordon and takes only the mark away (the operator
+ * the request's mark. `uncordon` false leaves the cordon and takes only the mark away (the operator
  * chose uncordonAfter: false). The node is read live, after whatever this controller has on its way
  * to it, and tried until it is done: `on_done` comes from the loop when the mark is not there (any
  * more) or the node is gone.
@@ -96,7 +96,7 @@ void prepare_view(const struct prepare *q, struct prepare_view *ret);
  * What a controller that crashed had on its way may still arrive, after its successor has looked.
  * So this is also for whoever finds the mark of a request on a node that has ended, or that nobody
  * knows. */
-struct undo;
-struct undo *prepare_undo(struct preparer *p, struct str uid, struct str node, bool lift,
-                          void (*on_done)(void *ctx), void *ctx);
-void undo_free(struct undo *u); /* accepts NULL */
+struct prepare_undo;
+struct prepare_undo *prepare_undo(struct preparer *p, struct str uid, struct str node,
+                                  bool uncordon, void (*on_done)(void *ctx), void *ctx);
+void prepare_undo_free(struct prepare_undo *u); /* accepts NULL */

@@ -33,28 +33,28 @@ struct prepare {
     usec_t step_time; /* wall */
     usec_t step_at;   /* the same by the monotonic clock, which alone counts from then on */
     bool rejected;
-    struct cordon *deed; /* under way */
-    enum cordon_end cordon;
-    bool doubt; /* the node shows something else */
+    struct cordon *action; /* under way */
+    enum cordon_result cordon;
+    bool cordon_differs; /* the node shows something else */
     struct drain *drain;
     struct detach *detach;
     /* What was shown last; texts in `shown`. */
-    struct arena shown;
+    struct arena texts;
     struct prepare_view view;
     struct str blocked[PREPARE_BLOCKED_MAX];
-    struct buf key;  /* of all that a change is told of */
-    struct buf told; /* what the last DrainBlocked was about */
+    struct buf key;       /* of all that a change is told of */
+    struct buf event_key; /* what the last DrainBlocked was about */
 };
 
 /* How long the step may take, or takes; 0: no limit, or none at all. */
-usec_t prepare_limit(const struct prepare *q);
+usec_t prepare_step_limit(const struct prepare *q);
 
 /* The node carries the request that this one was made for, if there is one. */
-bool prepare_sees_request(const struct prepare *q);
+bool prepare_has_request(const struct prepare *q);
 
-/* prepare_show.c */
+/* prepare_update_view.c */
 /* Makes the view; true when it says something else than before. */
-bool prepare_show(struct prepare *q);
+bool prepare_update_view(struct prepare *q);
 /* An Event about the request. */
-void prepare_tell(const struct prepare *q, const char *type, const char *reason, const char *action,
-                  struct str note);
+void prepare_send_event(const struct prepare *q, const char *type, const char *reason,
+                        const char *action, struct str note);

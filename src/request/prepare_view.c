@@ -3,8 +3,8 @@
  */
 #include "request/prepare_internal.h"
 
-void prepare_tell(const struct prepare *q, const char *type, const char *reason, const char *action,
-                  struct str note)
+void prepare_send_event(const struct prepare *q, const char *type, const char *reason,
+                        const char *action, struct str note)
 {
     const struct preparer_config *config = &q->preparer->config;
     if (config->log != NULL) {
@@ -36,25 +36,26 @@ void prepare_tell(const struct prepare *q, const char *type, const char *reason,
 }
 
 /* Once for a pod and what it waits for. */
-static void show_tell_blocked(struct prepare *q, const struct drain_status *s)
+static void view_blocked_event(struct prepare *q, const struct drain_status *s)
 {
     CLEANUP(buf_done)
     struct buf key = { 0 };
     buf_printf(&key, "%d " STR_FMT "/" STR_FMT " " STR_FMT, (int)s->wait, STR_ARG(s->space),
                STR_ARG(s->pod), STR_ARG(s->pdb));
-    if (str_eq(buf_str(&key), buf_str(&q->told))) {
+    if (str_eq(buf_str(&key), buf_str(&q->event_key))) {
         return;
     }
-    buf_reset(&q->told);
-    buf_add(&q->told, buf_str(&key));
-    prepare_tell(q, "Warning", "DrainBlocked", "Drain",
-                 arena_printf(&q->shown, "pod " STR_FMT "/" STR_FMT " %s: " STR_FMT,
-                              STR_ARG(s->space), STR_ARG(s->pod),
-                              s->wait == DRAIN_WAIT_STUCK ? "does not go" : "cannot be evicted",
-                              STR_ARG(s->reason)));
+    buf_reset(&q->event_key);
+    buf_add(&q->event_key, buf_str(&key));
+    prepare_send_event(
+        q, "Warning", "DrainBlocked", "Drain",
+        arena_printf(&q->texts, "pod " STR_FMT "/" STR_FMT " %s: " STR_FMT, STR_ARG(s->space),
+                     STR_ARG(s->pod),
+                     s->wait == DRAIN_WAIT_STUCK ? "does not go" : "cannot be evicted",
+                     STR_ARG(s->reason)));
 }
 
-static struct str show_drain_reason(const struct drain_status *s)
+static struct str view_drain_reason(const struct drain_status *s)
 {
     switch (s->wait) {
     case DRAIN_WAIT_UNMANAGED:
@@ -78,35 +79,35 @@ static struct str show_drain_reason(const struct drain_status *s)
 
 /* The pods that wait go into the key without their sentences: those have times and numbers that
  * move without anything happening. */
-static void show_waiters(struct prepare *q, struct prepare_view *v)
+static void view_waiting_pods(struct prepare *q, struct prepare_view *v)
 {
     struct drain_waiting_pod waiters[PREPARE_BLOCKED_MAX];
-    uint32_t all = drain_waiting_pods(q->drain, &q->shown, waiters, PREPARE_BLOCKED_MAX);
+    uint32_t all = drain_waiting_pods(q->drain, &q->texts, waiters, PREPARE_BLOCKED_MAX);
     v->blocked_n = MIN(all, PREPARE_BLOCKED_MAX);
     for (uint32_t i = 0; i < v->blocked_n; i++) {
         const struct drain_waiting_pod *w = &waiters[i];
-        q->blocked[i] = arena_printf(&q->shown, "pod " STR_FMT "/" STR_FMT ": " STR_FMT,
+        q->blocked[i] = arena_printf(&q->texts, "pod " STR_FMT "/" STR_FMT ": " STR_FMT,
                                      STR_ARG(w->space), STR_ARG(w->pod), STR_ARG(w->reason));
         buf_printf(&q->key, " %d " STR_FMT "/" STR_FMT, (int)w->wait, STR_ARG(w->space),
                    STR_ARG(w->pod));
     }
 }
 
-static void show_drain(struct prepare *q, struct prepare_view *v)
+static void view_drain(struct prepare *q, struct prepare_view *v)
 {
     struct drain_status s;
     v->reason = STR("Draining");
     if (q->pods_err.code != 0) {
-        v->message = arena_printf(&q->shown, "draining: podSelector: %s", q->pods_err.msg);
+        v->message = arena_printf(&q->texts, "draining: podSelector: %s", q->pods_err.msg);
         return;
     }
-    bool seen = prepare_sees_request(q);
-    buf_printf(&q->key, " %d", seen);
-    if (!seen) {
-        v->message = arena_printf(&q->shown,
+    bool has_request = prepare_has_request(q);
+    buf_printf(&q->key, " %d", has_request);
+    if (!has_request) {
+        v->message = arena_printf(&q->texts,
                                   "draining: it waits until the node carries request '" STR_FMT
                                   "' of its Machine, and with it the rules to drain by",
-                                  STR_ARG(str_sub(q->spec.routed, 0, 128)));
+                                  STR_ARG(str_sub(q->spec.machine_request, 0, 128)));
         return;
     }
     if (q->drain == NULL) {
@@ -118,26 +119,26 @@ static void show_drain(struct prepare *q, struct prepare_view *v)
         v->message = STR("draining: the node's pods are not known yet");
         return;
     }
-    v->reason = show_drain_reason(&s);
+    v->reason = view_drain_reason(&s);
     v->pods_left = s.left;
-    v->message = arena_printf(&q->shown, "draining: %u %s left", s.left,
+    v->message = arena_printf(&q->texts, "draining: %u %s left", s.left,
                               s.left == 1 ? "pod is" : "pods are");
     if (s.terminating > 0) {
-        v->message = arena_printf(&q->shown, STR_FMT ", %u of them on the way out",
+        v->message = arena_printf(&q->texts, STR_FMT ", %u of them on the way out",
                                   STR_ARG(v->message), s.terminating);
     }
     if (s.pod.n > 0) {
         v->message =
-            arena_printf(&q->shown, STR_FMT "; " STR_FMT "/" STR_FMT ": " STR_FMT,
+            arena_printf(&q->texts, STR_FMT "; " STR_FMT "/" STR_FMT ": " STR_FMT,
                          STR_ARG(v->message), STR_ARG(s.space), STR_ARG(s.pod), STR_ARG(s.reason));
     }
-    show_waiters(q, v);
+    view_waiting_pods(q, v);
     if (s.blocked) {
-        show_tell_blocked(q, &s);
+        view_blocked_event(q, &s);
     }
 }
 
-static void show_detach(struct prepare *q, struct prepare_view *v)
+static void view_detach(struct prepare *q, struct prepare_view *v)
 {
     struct detach_status s = { 0 };
     v->reason = STR("WaitingForDetach");
@@ -149,37 +150,37 @@ static void show_detach(struct prepare *q, struct prepare_view *v)
     } else {
         v->volumes_left = s.left;
         v->message = arena_printf(
-            &q->shown, "waiting for volumes to be detached: %u %s left, %u not waited for", s.left,
-            s.left == 1 ? "is" : "are", s.excused);
-        v->blocked_n = detach_names(q->detach, &q->shown, q->blocked, PREPARE_BLOCKED_MAX);
+            &q->texts, "waiting for volumes to be detached: %u %s left, %u not waited for", s.left,
+            s.left == 1 ? "is" : "are", s.ignored);
+        v->blocked_n = detach_waiting_names(q->detach, &q->texts, q->blocked, PREPARE_BLOCKED_MAX);
     }
-    if (s.trouble.n > 0) {
-        v->message =
-            arena_printf(&q->shown, STR_FMT "; " STR_FMT, STR_ARG(v->message), STR_ARG(s.trouble));
+    if (s.last_error.n > 0) {
+        v->message = arena_printf(&q->texts, STR_FMT "; " STR_FMT, STR_ARG(v->message),
+                                  STR_ARG(s.last_error));
     }
     for (uint32_t i = 0; i < v->blocked_n; i++) {
         buf_printf(&q->key, " " STR_FMT, STR_ARG(q->blocked[i]));
     }
-    buf_printf(&q->key, " %u", s.excused);
+    buf_printf(&q->key, " %u", s.ignored);
 }
 
-static void show_cordon(struct prepare *q, struct prepare_view *v)
+static void view_cordon(struct prepare *q, struct prepare_view *v)
 {
     v->reason = STR("Cordoning");
-    struct str trouble = q->deed != NULL ? cordon_trouble(q->deed) : STR_NONE;
-    if (q->cordon == CORDON_GONE) {
+    struct str last_error = q->action != NULL ? cordon_error(q->action) : STR_NONE;
+    if (q->cordon == CORDON_RESULT_NODE_GONE) {
         v->message = STR("the node does not exist");
-    } else if (trouble.n > 0) {
+    } else if (last_error.n > 0) {
         v->message =
-            arena_printf(&q->shown, "the node cannot be cordoned: " STR_FMT, STR_ARG(trouble));
+            arena_printf(&q->texts, "the node cannot be cordoned: " STR_FMT, STR_ARG(last_error));
     } else {
         v->message = STR("the node is being cordoned");
     }
-    buf_printf(&q->key, " " STR_FMT, STR_ARG(trouble));
+    buf_printf(&q->key, " " STR_FMT, STR_ARG(last_error));
 }
 
 /* What it waited for stays to be read: that is what somebody has to see to. */
-static void show_rejected(struct prepare *q, struct prepare_view *v)
+static void view_rejected(struct prepare *q, struct prepare_view *v)
 {
     bool detach = q->step == PREPARE_DETACH;
     v->reason = detach ? STR("DetachTimeout") : STR("DrainTimeout");
@@ -187,31 +188,31 @@ static void show_rejected(struct prepare *q, struct prepare_view *v)
     v->volumes_left = q->view.volumes_left;
     v->blocked_n = q->view.blocked_n;
     v->deadline = USEC_NEVER;
-    v->message = arena_printf(&q->shown, "the time limit has run out with %u %s left; " STR_FMT,
+    v->message = arena_printf(&q->texts, "the time limit has run out with %u %s left; " STR_FMT,
                               detach ? v->volumes_left : v->pods_left, detach ? "volumes" : "pods",
                               STR_ARG(q->view.message));
 }
 
-static void show_step(struct prepare *q, struct prepare_view *v)
+static void view_step(struct prepare *q, struct prepare_view *v)
 {
     switch (q->step) {
     case PREPARE_CORDON:
-        show_cordon(q, v);
+        view_cordon(q, v);
         break;
     case PREPARE_DRAIN:
-        show_drain(q, v);
+        view_drain(q, v);
         break;
     case PREPARE_DETACH:
-        show_detach(q, v);
+        view_detach(q, v);
         break;
     case PREPARE_DRAIN_GRACE:
         v->reason = STR("Grace");
-        v->message = arena_printf(&q->shown, "drained; %u seconds of grace follow",
+        v->message = arena_printf(&q->texts, "drained; %u seconds of grace follow",
                                   q->spec.options.drain.post_grace_s);
         break;
     case PREPARE_DETACH_GRACE:
         v->reason = STR("Grace");
-        v->message = arena_printf(&q->shown, "volumes are detached; %u seconds of grace follow",
+        v->message = arena_printf(&q->texts, "volumes are detached; %u seconds of grace follow",
                                   q->spec.options.detach.post_grace_s);
         break;
     case PREPARE_DONE:
@@ -221,33 +222,33 @@ static void show_step(struct prepare *q, struct prepare_view *v)
     }
 }
 
-bool prepare_show(struct prepare *q)
+bool prepare_update_view(struct prepare *q)
 {
     CLEANUP(buf_done)
     struct buf before = { 0 };
-    struct arena old = q->shown;
-    usec_t limit = prepare_limit(q);
+    struct arena old = q->texts;
+    usec_t limit = prepare_step_limit(q);
     struct prepare_view v = {
         .step = q->step,
         .step_time = q->step_time,
         .rejected = q->rejected,
-        .cordoned = q->cordon == CORDON_OURS,
+        .cordoned = q->cordon == CORDON_RESULT_OURS,
         .blocked_by = q->blocked,
         .deadline = limit > 0 ? q->step_time + limit : USEC_NEVER,
     };
     if (q->rejected && q->view.rejected) {
         return false; /* nothing moves any more */
     }
-    q->shown = (struct arena){ .first = 512 };
+    q->texts = (struct arena){ .first = 512 };
     buf_add(&before, buf_str(&q->key));
     buf_reset(&q->key);
     if (q->rejected) {
-        show_rejected(q, &v);
+        view_rejected(q, &v);
         for (uint32_t i = 0; i < v.blocked_n; i++) {
-            q->blocked[i] = arena_str(&q->shown, q->blocked[i]);
+            q->blocked[i] = arena_str(&q->texts, q->blocked[i]);
         }
     } else {
-        show_step(q, &v);
+        view_step(q, &v);
     }
     buf_printf(&q->key, " %d %d %d %u %u " STR_FMT, (int)v.step, v.rejected, v.cordoned,
                v.pods_left, v.volumes_left, STR_ARG(v.reason));

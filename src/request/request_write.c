@@ -2,29 +2,29 @@
 #include "format/json_writer.h"
 #include "request/requests_internal.h"
 
-#define REMOVE_PATIENCE SECONDS(5) /* the watch tells that it is gone */
-#define REFUSED_FAILURES 4u        /* a refusal starts with a wait of some seconds */
+#define DELETE_WATCH_WAIT SECONDS(5) /* the watch tells that it is gone */
+#define REFUSED_FAILURES 4u          /* a refusal starts with a wait of some seconds */
 
-static const enum api_verb letter_verbs[] = {
-    [LETTER_STATUS] = API_PATCH,
-    [LETTER_STATE] = API_PATCH,
-    [LETTER_REMOVE] = API_DELETE,
-    [LETTER_READ] = API_GET,
+static const enum api_verb request_write_verbs[] = {
+    [REQUEST_WRITE_STATUS] = API_PATCH,
+    [REQUEST_WRITE_STATE] = API_PATCH,
+    [REQUEST_WRITE_DELETE] = API_DELETE,
+    [REQUEST_WRITE_REREAD] = API_GET,
 };
 
-static void letter_on_reply(void *ctx, const struct api_reply *reply);
+static void request_write_on_reply(void *ctx, const struct api_reply *reply);
 
-void letter_cancel(struct claim *c)
+void request_write_cancel(struct tracked_request *c)
 {
     if (c->call != NULL) {
         api_cancel(c->r->config.client->api, STEAL(c->call));
         c->r->in_flight--;
         c->r->config.client->urgent--;
     }
-    buf_reset(&c->news);
+    buf_reset(&c->events);
 }
 
-static void letter_post(struct claim *c, enum letter_kind kind)
+static void request_write_post(struct tracked_request *c, enum request_write kind)
 {
     struct requests *r = c->r;
     ASSERT(c->call == NULL);
@@ -32,27 +32,27 @@ static void letter_post(struct claim *c, enum letter_kind kind)
     buf_add(&r->path, STR(MAINTENANCE_REQUESTS_PATH));
     buf_add_char(&r->path, '/');
     client_add_segment(&r->path, c->name);
-    if (kind == LETTER_STATUS) {
+    if (kind == REQUEST_WRITE_STATUS) {
         buf_add(&r->path, STR("/status"));
     }
     const struct api_request request = {
-        .verb = letter_verbs[kind],
+        .verb = request_write_verbs[kind],
         .path = buf_str(&r->path),
-        .content_type = letter_verbs[kind] == API_PATCH ? API_MERGE_PATCH : STR_NONE,
-        .body = kind == LETTER_READ ? STR_NONE : buf_str(&r->body),
+        .content_type = request_write_verbs[kind] == API_PATCH ? API_MERGE_PATCH : STR_NONE,
+        .body = kind == REQUEST_WRITE_REREAD ? STR_NONE : buf_str(&r->body),
     };
     c->kind = kind;
     c->version = c->item->version;
-    c->told_at = kind == LETTER_STATUS ? loop_now(r->loop) : c->told_at;
-    list_del(&c->writer);
+    c->status_sent_at = kind == REQUEST_WRITE_STATUS ? loop_now(r->loop) : c->status_sent_at;
+    list_del(&c->write_link);
     r->in_flight++;
     r->config.client->urgent++;
-    c->call = api_send(r->config.client->api, &request, letter_on_reply, c);
+    c->call = api_send(r->config.client->api, &request, request_write_on_reply, c);
 }
 
 /* ── what is written ───────────────────────────────────────────────────────────────────────── */
 
-static void letter_begin(struct json_writer *w, const struct claim *c)
+static void request_write_begin(struct json_writer *w, const struct tracked_request *c)
 {
     jw_obj(w);
     jw_key(w, STR("metadata"));
@@ -66,38 +66,38 @@ static void letter_begin(struct json_writer *w, const struct claim *c)
     jw_obj_end(w);
 }
 
-static void letter_write_status(struct claim *c, const struct mr_status *status)
+static void request_write_status(struct tracked_request *c, const struct mrequest_status *status)
 {
     struct buf *body = &c->r->body;
     buf_reset(body);
     struct json_writer w = json_writer_on(body);
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    mr_status_print(status, &text);
+    mrequest_status_print(status, &text);
     c->grant = status->grant;
-    letter_begin(&w, c);
+    request_write_begin(&w, c);
     jw_key(&w, STR("status"));
     jw_raw(&w, buf_str(&text));
     jw_obj_end(&w);
-    letter_post(c, LETTER_STATUS);
+    request_write_post(c, REQUEST_WRITE_STATUS);
 }
 
-static void letter_write_state(struct claim *c, enum mr_state state)
+static void request_write_state(struct tracked_request *c, enum mrequest_state state)
 {
     struct buf *body = &c->r->body;
     buf_reset(body);
     struct json_writer w = json_writer_on(body);
-    letter_begin(&w, c);
+    request_write_begin(&w, c);
     jw_key(&w, STR("spec"));
     jw_obj(&w);
-    jw_pair(&w, "state", mr_state_name(state));
+    jw_pair(&w, "state", mrequest_state_name(state));
     jw_obj_end(&w);
     jw_obj_end(&w);
     c->state = state;
-    letter_post(c, LETTER_STATE);
+    request_write_post(c, REQUEST_WRITE_STATE);
 }
 
-static void letter_remove(struct claim *c)
+static void request_write_delete(struct tracked_request *c)
 {
     struct buf *body = &c->r->body;
     buf_reset(body);
@@ -114,103 +114,103 @@ static void letter_remove(struct claim *c)
     jw_pair(&w, "uid", c->uid);
     jw_obj_end(&w);
     jw_obj_end(&w);
-    letter_post(c, LETTER_REMOVE);
+    request_write_post(c, REQUEST_WRITE_DELETE);
 }
 
-static void letter_keep_news(struct claim *c, const struct phase_plan *plan)
+static void request_write_keep_events(struct tracked_request *c, const struct phase_plan *plan)
 {
-    buf_reset(&c->news);
-    for (uint32_t i = 0; i < plan->news_n; i++) {
-        const struct phase_news *news = &plan->news[i];
-        buf_add_char(&c->news, news->warning ? 'W' : 'N');
-        buf_add(&c->news, news->reason);
-        buf_add_char(&c->news, '\n');
-        buf_add(&c->news, str_sub(news->note, 0, RECORDER_NOTE_BYTES_MAX));
-        buf_add_char(&c->news, '\0');
+    buf_reset(&c->events);
+    for (uint32_t i = 0; i < plan->event_n; i++) {
+        const struct phase_event *event = &plan->events[i];
+        buf_add_char(&c->events, event->warning ? 'W' : 'N');
+        buf_add(&c->events, event->reason);
+        buf_add_char(&c->events, '\n');
+        buf_add(&c->events, str_sub(event->note, 0, RECORDER_NOTE_BYTES_MAX));
+        buf_add_char(&c->events, '\0');
     }
 }
 
 /* How long what is only told to people may wait. */
-static usec_t letter_patience(const struct mr_status *status)
+static usec_t request_write_info_interval(const struct mrequest_status *status)
 {
     if (status->phase == MR_PHASE_PREPARING) {
-        return CLAIM_STEPS_EVERY;
+        return STATUS_STEPS_EVERY;
     }
-    return status->position > CLAIM_NEAR ? CLAIM_SOFT_FAR : CLAIM_SOFT_EVERY;
+    return status->position > STATUS_NEAR ? STATUS_FAR_EVERY : STATUS_EVERY;
 }
 
-enum letter_want { WANT_NOTHING, WANT_SOON, WANT_SOFT };
+enum write_urgency { WRITE_NOTHING, WRITE_SOON, WRITE_INFO };
 
 /* Whether there is something to write, and how much it matters. */
-static enum letter_want letter_want(struct claim *c, const struct phase_plan *plan)
+static enum write_urgency write_urgency(struct tracked_request *c, const struct phase_plan *plan)
 {
-    const struct mrequest *m = c->item->object;
-    if (plan->state != MR_STATE_ABSENT || plan->remove) {
-        return WANT_SOON;
+    const struct maintenance_request *m = c->item->object;
+    if (plan->state != MR_STATE_ABSENT || plan->delete_object) {
+        return WRITE_SOON;
     }
     if (plan->undo || plan->status.phase == MR_PHASE_ABSENT ||
-        mr_status_same(&plan->status, &m->status)) {
-        return WANT_NOTHING;
+        mrequest_status_same(&plan->status, &m->status)) {
+        return WRITE_NOTHING;
     }
     if (m->status.phase == MR_PHASE_ABSENT && plan->status.phase == MR_PHASE_PENDING) {
-        return WANT_SOFT; /* its first word, which only says that it waits */
+        return WRITE_INFO; /* its first word, which only says that it waits */
     }
-    if (!mr_status_similar(&plan->status, &m->status)) {
-        return WANT_SOON;
+    if (!mrequest_status_same_but_info(&plan->status, &m->status)) {
+        return WRITE_SOON;
     }
-    usec_t due = c->told_at + letter_patience(&plan->status);
+    usec_t due = c->status_sent_at + request_write_info_interval(&plan->status);
     if (loop_now(c->r->loop) < due) {
-        claim_wake_at(c, due);
-        return WANT_NOTHING;
+        tracked_wake_at(c, due);
+        return WRITE_NOTHING;
     }
-    return WANT_SOFT;
+    return WRITE_INFO;
 }
 
-void letter_send(struct claim *c, const struct phase_plan *plan)
+void request_write_send(struct tracked_request *c, const struct phase_plan *plan)
 {
     struct requests *r = c->r;
     struct client *client = r->config.client;
     usec_t now = loop_now(r->loop);
-    enum letter_want want = c->call != NULL ? WANT_NOTHING : letter_want(c, plan);
-    list_del(&c->writer);
-    if (want == WANT_NOTHING) {
+    enum write_urgency urgency = c->call != NULL ? WRITE_NOTHING : write_urgency(c, plan);
+    list_del(&c->write_link);
+    if (urgency == WRITE_NOTHING) {
         return;
     }
-    usec_t may = MAX(c->retry_at, client_open(client) ? 0 : client_open_at(client));
-    if (now < may) {
-        claim_wake_at(c, may);
+    usec_t not_before = MAX(c->retry_at, client_open(client) ? 0 : client_open_at(client));
+    if (now < not_before) {
+        tracked_wake_at(c, not_before);
         return;
     }
-    bool soft = want == WANT_SOFT;
-    if (r->in_flight >= (soft ? REQUESTS_SOFT_WINDOW : REQUESTS_WINDOW)) {
-        list_add(soft ? &r->soft_writers : &r->writers, &c->writer);
+    bool info = urgency == WRITE_INFO;
+    if (r->in_flight >= (info ? REQUESTS_INFO_WRITES_MAX : REQUESTS_WRITES_MAX)) {
+        list_add(info ? &r->info_write_queue : &r->write_queue, &c->write_link);
         return;
     }
-    if (c->refresh && c->item->version <= c->version) {
-        if (now < c->read_at) {
-            claim_wake_at(c, c->read_at);
+    if (c->reread && c->item->version <= c->version) {
+        if (now < c->reread_at) {
+            tracked_wake_at(c, c->reread_at);
         } else {
-            letter_post(c, LETTER_READ);
+            request_write_post(c, REQUEST_WRITE_REREAD);
         }
         return;
     }
-    c->refresh = false;
-    letter_keep_news(c, plan);
+    c->reread = false;
+    request_write_keep_events(c, plan);
     if (plan->state != MR_STATE_ABSENT) {
-        letter_write_state(c, plan->state);
-    } else if (plan->remove) {
-        letter_remove(c);
+        request_write_state(c, plan->state);
+    } else if (plan->delete_object) {
+        request_write_delete(c);
     } else {
-        letter_write_status(c, &plan->status);
+        request_write_status(c, &plan->status);
     }
 }
 
 /* ── what is answered ──────────────────────────────────────────────────────────────────────── */
 
-static void letter_tell(struct claim *c)
+static void request_write_send_events(struct tracked_request *c)
 {
     struct requests *r = c->r;
-    struct str rest = buf_str(&c->news);
+    struct str rest = buf_str(&c->events);
     struct str line;
     while (rest.n > 0 && str_split_next(&rest, '\0', &line)) {
         struct str reason;
@@ -222,9 +222,9 @@ static void letter_tell(struct claim *c)
         log_info(r->config.log, "maintenance request", KV_STR("request", c->name),
                  KV_STR("target", c->target), KV_STR("event", reason), KV_STR("note", note));
         if (str_eq(reason, STR("ForgedApproval"))) {
-            account_count(r->gauges.forged);
+            requests_metrics_count(r->metrics.forged);
         } else if (str_eq(reason, STR("RequestAdopted"))) {
-            account_count(r->gauges.adopted);
+            requests_metrics_count(r->metrics.adopted);
         }
         if (r->config.recorder != NULL) {
             recorder_add(r->config.recorder, &(struct recorder_event){
@@ -242,40 +242,42 @@ static void letter_tell(struct claim *c)
                                              });
         }
     }
-    buf_reset(&c->news);
+    buf_reset(&c->events);
 }
 
-static void letter_fail(struct claim *c, enum retry_verdict verdict, const struct err *err)
+static void request_write_fail(struct tracked_request *c, enum retry_verdict verdict,
+                               const struct err *err)
 {
     struct requests *r = c->r;
     if (verdict != RETRY_ABSENT) { /* gone already: the watch says so in a moment */
-        account_count(r->gauges.errors);
+        requests_metrics_count(r->metrics.errors);
         log_warn(r->config.log, "Failed to write a MaintenanceRequest", KV_STR("request", c->name),
                  KV_ERR(err));
     }
     if (verdict == RETRY_REFUSED) {
         c->backoff.failures = MAX(c->backoff.failures, REFUSED_FAILURES);
     }
-    c->refresh = true; /* it may have gone through all the same */
-    c->read_at = 0;
+    c->reread = true; /* it may have gone through all the same */
+    c->reread_at = 0;
     c->retry_at = loop_now(r->loop) + backoff_next(&c->backoff, loop_random(r->loop));
-    claim_wake_at(c, c->retry_at);
+    tracked_wake_at(c, c->retry_at);
 }
 
 /* A field that the server's schema does not know is dropped without a word. */
-static void letter_look_at_number(const struct claim *c, const struct jval *object)
+static void request_write_check_grant_kept(const struct tracked_request *c,
+                                           const struct jval *object)
 {
     struct requests *r = c->r;
-    if (c->grant > 0 && !r->prunes &&
+    if (c->grant > 0 && !r->prunes_grant &&
         jval_get(jval_get(object, STR("status")), STR("grant")) == NULL) {
-        r->prunes = true;
+        r->prunes_grant = true;
         log_warn(r->config.log, "The CRD of MaintenanceRequests is older than this program: two "
                                 "controllers that both believe to lead cannot tell the grants of "
                                 "one request apart; apply what drydock crds prints");
     }
 }
 
-static void letter_on_object(struct claim *c, struct str body)
+static void request_write_on_object(struct tracked_request *c, struct str body)
 {
     struct requests *r = c->r;
     CLEANUP(arena_done)
@@ -284,57 +286,57 @@ static void letter_on_object(struct claim *c, struct str body)
     struct err err = { 0 };
     int result = json_parse(body, 0, &tmp, &object, &err);
     /* The answer to a deletion is the object as it was, or a Status: neither is news. */
-    if (result == 0 && c->kind != LETTER_REMOVE) {
+    if (result == 0 && c->kind != REQUEST_WRITE_DELETE) {
         result = store_learn(&r->store, object, &err);
     }
     if (result < 0) {
         (void)err_wrap(&err, "the answer cannot be read");
-        letter_fail(c, RETRY_LATER, &err);
+        request_write_fail(c, RETRY_LATER, &err);
         return;
     }
-    c->refresh = false;
-    c->retry_at = c->kind == LETTER_REMOVE ? loop_now(r->loop) + REMOVE_PATIENCE : 0;
+    c->reread = false;
+    c->retry_at = c->kind == REQUEST_WRITE_DELETE ? loop_now(r->loop) + DELETE_WATCH_WAIT : 0;
     backoff_reset(&c->backoff);
-    if (c->kind == LETTER_STATUS) {
-        letter_look_at_number(c, object);
+    if (c->kind == REQUEST_WRITE_STATUS) {
+        request_write_check_grant_kept(c, object);
     }
-    if (c->kind == LETTER_STATE && c->state == MR_STATE_APPROVED) {
-        c->committed = true;
+    if (c->kind == REQUEST_WRITE_STATE && c->state == MR_STATE_APPROVED) {
+        c->approved_by_us = true;
     }
-    if (c->kind == LETTER_STATUS || c->kind == LETTER_STATE) {
-        letter_tell(c);
+    if (c->kind == REQUEST_WRITE_STATUS || c->kind == REQUEST_WRITE_STATE) {
+        request_write_send_events(c);
     }
 }
 
-static void letter_on_conflict(struct claim *c)
+static void request_write_on_conflict(struct tracked_request *c)
 {
     struct requests *r = c->r;
-    account_count(r->gauges.conflicts);
+    requests_metrics_count(r->metrics.conflicts);
     /* The watch brings what we have not seen. Should it not, the object is read. */
-    c->refresh = true;
+    c->reread = true;
     if (c->item->version <= c->version) {
         store_await(c->item);
-        c->read_at = loop_now(r->loop) + backoff_next(&c->backoff, loop_random(r->loop));
-        claim_wake_at(c, c->read_at);
+        c->reread_at = loop_now(r->loop) + backoff_next(&c->backoff, loop_random(r->loop));
+        tracked_wake_at(c, c->reread_at);
     }
 }
 
-static void letter_on_reply(void *ctx, const struct api_reply *reply)
+static void request_write_on_reply(void *ctx, const struct api_reply *reply)
 {
-    struct claim *c = ctx;
+    struct tracked_request *c = ctx;
     struct requests *r = c->r;
     c->call = NULL;
     r->in_flight--;
     r->config.client->urgent--;
-    enum retry_verdict verdict = client_note(r->config.client, letter_verbs[c->kind], reply);
+    enum retry_verdict verdict = client_note(r->config.client, request_write_verbs[c->kind], reply);
     if (verdict == RETRY_DONE) {
-        letter_on_object(c, reply->body);
+        request_write_on_object(c, reply->body);
     } else if (verdict == RETRY_OBSERVE) {
-        letter_on_conflict(c);
+        request_write_on_conflict(c);
     } else {
         struct err err = { 0 };
         client_explain(reply->status, reply->body, reply->err, &err);
-        letter_fail(c, verdict, &err);
+        request_write_fail(c, verdict, &err);
     }
-    claim_mark(c);
+    tracked_mark_dirty(c);
 }

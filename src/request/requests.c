@@ -2,7 +2,7 @@
 #include "request/requests_internal.h"
 
 #define REJECTIONS_MAX 10000u  /* remembered; far more than any cluster has in a day */
-#define REJECTION_LIFE DAYS(1) /* the longest back-off there is */
+#define REJECTION_KEPT DAYS(1) /* the longest back-off there is */
 
 /* When a client was last refused a target: a new request of it stands behind the others, too. */
 struct rejection {
@@ -14,7 +14,7 @@ usec_t requests_wall(const struct requests *r)
     return r->config.wall(r->config.ctx);
 }
 
-void requests_soon(struct requests *r)
+void requests_schedule(struct requests *r)
 {
     loop_timer_pull(&r->turn, loop_now(r->loop));
 }
@@ -27,19 +27,19 @@ const struct node *requests_node(const struct requests *r, struct str name)
 
 /* ── rejections ────────────────────────────────────────────────────────────────────────────── */
 
-static struct str rejection_key(struct requests *r, const struct mrequest *m)
+static struct str rejection_key(struct requests *r, const struct maintenance_request *m)
 {
     return arena_printf(&r->tmp, STR_FMT "\n%d\n" STR_FMT "\n" STR_FMT, STR_ARG(m->client),
                         m->type_known ? (int)m->type : -1, STR_ARG(m->space), STR_ARG(m->target));
 }
 
-usec_t requests_rejected(struct requests *r, const struct mrequest *m)
+usec_t requests_last_rejection(struct requests *r, const struct maintenance_request *m)
 {
     const struct rejection *found = map_find(&r->rejected, rejection_key(r, m));
     return found == NULL ? 0 : found->at;
 }
 
-static void rejections_forget(struct requests *r, usec_t before)
+static void rejections_drop_before(struct requests *r, usec_t before)
 {
     MAP_EACH (&r->rejected, item) {
         struct rejection *old = map_item_value(item);
@@ -50,7 +50,7 @@ static void rejections_forget(struct requests *r, usec_t before)
     }
 }
 
-static void rejection_note(struct requests *r, const struct mrequest *m)
+static void rejection_remember(struct requests *r, const struct maintenance_request *m)
 {
     if (m->status.rejection_time == 0) {
         return;
@@ -59,7 +59,7 @@ static void rejection_note(struct requests *r, const struct mrequest *m)
     struct rejection *known = map_find(&r->rejected, key);
     if (known == NULL) {
         if (map_count(&r->rejected) >= REJECTIONS_MAX) {
-            rejections_forget(r, requests_wall(r) - REJECTION_LIFE);
+            rejections_drop_before(r, requests_wall(r) - REJECTION_KEPT);
         }
         if (map_count(&r->rejected) >= REJECTIONS_MAX) {
             return; /* it only costs the others their place before it */
@@ -75,44 +75,44 @@ static void rejection_note(struct requests *r, const struct mrequest *m)
 static void requests_on_gone(void *ctx, struct store_item *item)
 {
     struct requests *r = ctx;
-    struct claim *c = item->extra;
+    struct tracked_request *c = item->extra;
     if (c == NULL) {
         return;
     }
     item->extra = NULL;
-    orphan_take(c);
-    requests_soon(r);
+    request_cleanup_begin(c);
+    requests_schedule(r);
 }
 
 static void requests_on_change(void *ctx, struct store_item *item, const void *before)
 {
     struct requests *r = ctx;
-    const struct mrequest *m = item->object;
-    struct claim *c = item->extra;
-    rejection_note(r, m);
+    const struct maintenance_request *m = item->object;
+    struct tracked_request *c = item->extra;
+    rejection_remember(r, m);
     if (c != NULL && !str_eq(c->uid, m->uid)) {
         /* Deleted and made again between two looks: the old one is gone all the same. */
         item->extra = NULL;
-        orphan_take(c);
+        request_cleanup_begin(c);
         c = NULL;
         before = NULL;
     }
     if (c == NULL) {
-        c = claim_new(r, item);
+        c = tracked_new(r, item);
         item->extra = c;
     }
-    claim_on_change(c, before);
+    tracked_on_change(c, before);
     if (before != NULL) {
-        account_note(r, before, m);
+        requests_metrics_note(r, before, m);
     }
-    claim_mark(c);
+    tracked_mark_dirty(c);
 }
 
-static void requests_tell_knows(struct requests *r, bool knows)
+static void requests_tell_synced(struct requests *r, bool synced)
 {
-    if (r->knows != knows) {
-        r->knows = knows;
-        arbiter_owner_synced(r->config.arbiter, ASK_REQUEST, knows);
+    if (r->synced_told != synced) {
+        r->synced_told = synced;
+        arbiter_owner_synced(r->config.arbiter, ASK_REQUEST, synced);
     }
 }
 
@@ -121,14 +121,14 @@ static void requests_on_list(void *ctx)
     struct requests *r = ctx;
     store_list_begin(&r->store);
     r->listed = false;
-    requests_tell_knows(r, false);
+    requests_tell_synced(r, false);
 }
 
 static int requests_on_object(void *ctx, const struct jval *object, bool deleted, struct err *err)
 {
     struct requests *r = ctx;
     int result = store_observe(&r->store, object, deleted, err);
-    requests_soon(r);
+    requests_schedule(r);
     return result;
 }
 
@@ -139,9 +139,9 @@ static bool requests_on_synced(void *ctx, uint64_t version)
         return false;
     }
     r->listed = true;
-    r->absent = false;
-    r->stray_wanted = true;
-    requests_soon(r);
+    r->crd_absent = false;
+    r->unknown_mark_seen = true;
+    requests_schedule(r);
     return true;
 }
 
@@ -149,10 +149,10 @@ static void requests_on_error(void *ctx, const struct err *err, bool bad)
 {
     struct requests *r = ctx;
     if (err->code == ERR_NOTFOUND) {
-        if (!r->absent) {
+        if (!r->crd_absent) {
             log_info(r->config.log, "MaintenanceRequests are not installed in this cluster");
         }
-        r->absent = true;
+        r->crd_absent = true;
         return;
     }
     log_warn(r->config.log, "Failed to watch MaintenanceRequests", KV_ERR(err),
@@ -167,38 +167,38 @@ void requests_on_node(struct requests *r, const struct store_item *item, const v
     const struct node *old = before;
     struct str mark = node_annotation(now, PREPARE_MARK);
     struct str old_mark = old == NULL ? STR_NONE : node_annotation(old, PREPARE_MARK);
-    struct claim *c = mark.n > 0 ? map_find(&r->by_uid, mark) : NULL;
+    struct tracked_request *c = mark.n > 0 ? map_find(&r->by_uid, mark) : NULL;
     if (c != NULL) {
-        claim_mark(c);
+        tracked_mark_dirty(c);
     } else if (mark.n > 0 && !gone) {
-        r->stray_wanted = true;
-        requests_soon(r);
+        r->unknown_mark_seen = true;
+        requests_schedule(r);
     }
     c = old_mark.n > 0 ? map_find(&r->by_uid, old_mark) : NULL;
     if (c != NULL) {
-        claim_mark(c);
+        tracked_mark_dirty(c);
     }
     if (gone || old == NULL || !str_eq(old->uid, now->uid)) {
         /* It came, went or is another one: those that were granted it look again. */
-        LIST_EACH (&r->claims, link) {
-            c = CONTAINER_OF(link, struct claim, link);
-            if (c->typed && c->type == TARGET_NODE && str_eq(c->target, item->name)) {
-                claim_mark(c);
+        LIST_EACH (&r->tracked, link) {
+            c = CONTAINER_OF(link, struct tracked_request, link);
+            if (c->target_known && c->type == TARGET_NODE && str_eq(c->target, item->name)) {
+                tracked_mark_dirty(c);
             }
         }
     }
 }
 
-void requests_on_limits(struct requests *r)
+void requests_on_arbiter_turn(struct requests *r)
 {
     usec_t now = loop_now(r->loop);
-    LIST_EACH (&r->hopeful, link) {
-        struct claim *c = CONTAINER_OF(link, struct claim, hope);
-        claim_wake_at(c, MAX(now, c->hoped_at + CLAIM_HOPE_EVERY));
+    LIST_EACH (&r->paused, link) {
+        struct tracked_request *c = CONTAINER_OF(link, struct tracked_request, pause_link);
+        tracked_wake_at(c, MAX(now, c->pause_checked_at + PAUSE_CHECK_EVERY));
     }
 }
 
-bool requests_marks(const struct requests *r, struct str uid)
+bool requests_node_has_mark(const struct requests *r, struct str uid)
 {
     MAP_EACH (&r->config.nodes->items, entry) {
         const struct store_item *item = map_item_value(entry);
@@ -213,58 +213,59 @@ bool requests_marks(const struct requests *r, struct str uid)
 
 static void requests_mark_all(struct requests *r)
 {
-    LIST_EACH (&r->claims, link) {
-        claim_mark(CONTAINER_OF(link, struct claim, link));
+    LIST_EACH (&r->tracked, link) {
+        tracked_mark_dirty(CONTAINER_OF(link, struct tracked_request, link));
     }
 }
 
 /* Somebody else may lead from now on: nothing is kept that would go on by itself. */
-static void requests_rest(struct requests *r)
+static void requests_stop_acting(struct requests *r)
 {
-    requests_tell_knows(r, false);
-    LIST_EACH (&r->claims, link) {
-        claim_forget(CONTAINER_OF(link, struct claim, link));
+    requests_tell_synced(r, false);
+    LIST_EACH (&r->tracked, link) {
+        tracked_reset(CONTAINER_OF(link, struct tracked_request, link));
     }
-    LIST_EACH (&r->orphans, link) {
-        claim_free(CONTAINER_OF(link, struct claim, link));
+    LIST_EACH (&r->deleted, link) {
+        tracked_free(CONTAINER_OF(link, struct tracked_request, link));
     }
-    stray_done(r);
+    unknown_marks_done(r);
 }
 
-static void requests_wake_due(struct requests *r)
+static void requests_mark_due(struct requests *r)
 {
     usec_t now = loop_now(r->loop);
     for (;;) {
-        struct prioqueue_item *first = prioqueue_first(&r->waking);
+        struct prioqueue_item *first = prioqueue_first(&r->wake_queue);
         if (first == NULL) {
             return;
         }
-        struct claim *c = CONTAINER_OF(first, struct claim, wake);
+        struct tracked_request *c = CONTAINER_OF(first, struct tracked_request, wake);
         if (c->wake_at > now) {
             loop_timer_set(&r->wake, c->wake_at);
             return;
         }
-        prioqueue_take(&r->waking, first);
-        claim_mark(c);
+        prioqueue_take(&r->wake_queue, first);
+        tracked_mark_dirty(c);
     }
 }
 
 static void requests_on_wake(void *ctx)
 {
     struct requests *r = ctx;
-    requests_wake_due(r);
+    requests_mark_due(r);
 }
 
-static void requests_admit(struct requests *r)
+static void requests_start_writes(struct requests *r)
 {
-    struct list *queues[] = { &r->writers, &r->soft_writers };
-    const uint32_t windows[] = { REQUESTS_WINDOW, REQUESTS_SOFT_WINDOW };
+    struct list *write_queues[] = { &r->write_queue, &r->info_write_queue };
+    const uint32_t write_limits[] = { REQUESTS_WRITES_MAX, REQUESTS_INFO_WRITES_MAX };
     uint32_t expected = r->in_flight;
-    for (uint32_t i = 0; i < ARRAY_LEN(queues); i++) {
-        while (!list_empty(queues[i]) && expected < windows[i]) {
-            struct claim *c = CONTAINER_OF(queues[i]->next, struct claim, writer);
-            list_del(&c->writer);
-            claim_mark(c);
+    for (uint32_t i = 0; i < ARRAY_LEN(write_queues); i++) {
+        while (!list_empty(write_queues[i]) && expected < write_limits[i]) {
+            struct tracked_request *c =
+                CONTAINER_OF(write_queues[i]->next, struct tracked_request, write_link);
+            list_del(&c->write_link);
+            tracked_mark_dirty(c);
             expected++;
         }
     }
@@ -279,9 +280,9 @@ static void requests_on_turn(void *ctx)
         r->acting = acting;
         if (acting) {
             requests_mark_all(r);
-            r->stray_wanted = true;
+            r->unknown_mark_seen = true;
         } else {
-            requests_rest(r);
+            requests_stop_acting(r);
         }
     }
     for (;;) {
@@ -289,24 +290,24 @@ static void requests_on_turn(void *ctx)
         if (item == NULL) {
             break;
         }
-        claim_mark(item->extra);
+        tracked_mark_dirty(item->extra);
     }
     if (!r->acting || !r->listed) {
         return;
     }
-    requests_admit(r);
+    requests_start_writes(r);
     while (!list_empty(&r->dirty)) {
-        struct claim *c = CONTAINER_OF(r->dirty.next, struct claim, dirty);
+        struct tracked_request *c = CONTAINER_OF(r->dirty.next, struct tracked_request, dirty);
         list_del(&c->dirty);
         arena_reset(&r->tmp);
         if (c->item == NULL) {
-            orphan_step(c);
+            request_cleanup_step(c);
         } else {
-            claim_step(c);
+            tracked_step(c);
         }
     }
-    requests_tell_knows(r, true);
-    stray_look(r);
+    requests_tell_synced(r, true);
+    unknown_marks_check(r);
 }
 
 /* ── life ──────────────────────────────────────────────────────────────────────────────────── */
@@ -316,17 +317,17 @@ struct requests *requests_new(const struct requests_config *config)
     struct requests *r = ALLOC_NEW(struct requests);
     r->config = *config;
     r->loop = config->client->loop;
-    list_init(&r->claims);
-    list_init(&r->orphans);
+    list_init(&r->tracked);
+    list_init(&r->deleted);
     list_init(&r->dirty);
-    list_init(&r->writers);
-    list_init(&r->soft_writers);
-    list_init(&r->strays);
-    list_init(&r->hopeful);
+    list_init(&r->write_queue);
+    list_init(&r->info_write_queue);
+    list_init(&r->unknown_marks);
+    list_init(&r->paused);
     map_init(&r->by_uid, loop_random(r->loop), loop_random(r->loop));
     map_init(&r->rejected, loop_random(r->loop), loop_random(r->loop));
-    map_init(&r->stray_live, loop_random(r->loop), loop_random(r->loop));
-    prioqueue_init(&r->waking, claim_by_wake);
+    map_init(&r->live_uids, loop_random(r->loop), loop_random(r->loop));
+    prioqueue_init(&r->wake_queue, tracked_wakes_before);
     loop_timer_init(&r->turn, r->loop, requests_on_turn, r);
     loop_timer_init(&r->wake, r->loop, requests_on_wake, r);
     store_init(&r->store, &mrequest_kind, r, loop_random(r->loop));
@@ -344,7 +345,7 @@ struct requests *requests_new(const struct requests_config *config)
         .ctx = config->ctx,
         .skew_tolerance = config->skew_tolerance,
     });
-    account_init(r);
+    requests_metrics_init(r);
     reflector_init(&r->reflector, config->client,
                    &(struct reflector_config){
                        .path = STR(MAINTENANCE_REQUESTS_PATH),
@@ -363,59 +364,59 @@ void requests_free(struct requests *r)
     if (r == NULL) {
         return;
     }
-    account_done(r);
+    requests_metrics_done(r);
     reflector_done(&r->reflector);
-    stray_done(r);
-    LIST_EACH (&r->claims, link) {
-        claim_free(CONTAINER_OF(link, struct claim, link));
+    unknown_marks_done(r);
+    LIST_EACH (&r->tracked, link) {
+        tracked_free(CONTAINER_OF(link, struct tracked_request, link));
     }
-    LIST_EACH (&r->orphans, link) {
-        claim_free(CONTAINER_OF(link, struct claim, link));
+    LIST_EACH (&r->deleted, link) {
+        tracked_free(CONTAINER_OF(link, struct tracked_request, link));
     }
-    ASSERT(r->in_flight == 0 && r->waking.n == 0);
+    ASSERT(r->in_flight == 0 && r->wake_queue.n == 0);
     store_done(&r->store);
     preparer_free(r->preparer);
-    rejections_forget(r, USEC_NEVER);
+    rejections_drop_before(r, USEC_NEVER);
     map_done(&r->rejected);
     map_done(&r->by_uid);
-    map_done(&r->stray_live);
-    prioqueue_done(&r->waking);
+    map_done(&r->live_uids);
+    prioqueue_done(&r->wake_queue);
     loop_timer_done(&r->turn);
     loop_timer_done(&r->wake);
     arena_done(&r->tmp);
     buf_done(&r->path);
     buf_done(&r->body);
-    buf_done(&r->stray_page);
+    buf_done(&r->live_uids_page);
     alloc_free(r);
 }
 
 void requests_wake(struct requests *r)
 {
-    requests_soon(r);
+    requests_schedule(r);
 }
 
 bool requests_synced(const struct requests *r)
 {
-    return r->reflector.synced || r->absent;
+    return r->reflector.synced || r->crd_absent;
 }
 
 void requests_check(const struct requests *r)
 {
     store_check(&r->store);
-    prioqueue_check(&r->waking);
-    uint32_t calls = r->stray_call != NULL ? 1 : 0;
+    prioqueue_check(&r->wake_queue);
+    uint32_t calls = r->live_uids_call != NULL ? 1 : 0;
     uint32_t n = 0;
-    LIST_EACH (&r->claims, link) {
-        const struct claim *c = CONTAINER_OF(link, struct claim, link);
+    LIST_EACH (&r->tracked, link) {
+        const struct tracked_request *c = CONTAINER_OF(link, struct tracked_request, link);
         ASSERT(c->item != NULL && c->item->extra == c);
         ASSERT(map_find(&r->by_uid, c->uid) == c);
         ASSERT(!(c->prepare != NULL && c->undo != NULL)); /* nothing is done and undone at once */
-        ASSERT(!list_linked(&c->hope) || c->safety != NULL);
+        ASSERT(!list_linked(&c->pause_link) || c->safety != NULL);
         calls += c->call != NULL ? 1 : 0;
         n++;
     }
-    LIST_EACH (&r->orphans, link) {
-        const struct claim *c = CONTAINER_OF(link, struct claim, link);
+    LIST_EACH (&r->deleted, link) {
+        const struct tracked_request *c = CONTAINER_OF(link, struct tracked_request, link);
         ASSERT(c->item == NULL && c->call == NULL && c->prepare == NULL);
     }
     ASSERT(n == store_count(&r->store));

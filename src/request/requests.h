@@ -39,9 +39,9 @@ void requests_wake(struct requests *r); /* what may_act says has changed */
 void requests_on_node(struct requests *r, const struct store_item *item, const void *before,
                       bool gone);
 /* The arbiter has had a turn: what refused a request may not do so any more. */
-void requests_on_limits(struct requests *r);
+void requests_on_arbiter_turn(struct requests *r);
 /* Whether a node carries the mark of that request: its cordon is still to be lifted. */
-bool requests_marks(const struct requests *r, struct str uid);
+bool requests_node_has_mark(const struct requests *r, struct str uid);
 bool requests_synced(const struct requests *r); /* known, or their CRD is not installed */
 
 /* A request as people see it. Texts live until the loop runs. */

@@ -3,26 +3,27 @@
 
 #include <stdlib.h>
 
-static const double wait_buckets[] = { 0.1, 0.5,  1,    5,     10,    30,   60,
-                                       300, 1800, 3600, 14400, 43200, 86400 };
+static const double seconds_buckets[] = { 0.1, 0.5,  1,    5,     10,    30,   60,
+                                          300, 1800, 3600, 14400, 43200, 86400 };
 
-static void account_collect(void *ctx)
+static void requests_metrics_collect(void *ctx)
 {
     struct requests *r = ctx;
     uint32_t counts[MR_PHASES] = { 0 };
-    LIST_EACH (&r->claims, link) {
-        const struct claim *c = CONTAINER_OF(link, struct claim, link);
-        const struct mrequest *m = c->item->object;
+    LIST_EACH (&r->tracked, link) {
+        const struct tracked_request *c = CONTAINER_OF(link, struct tracked_request, link);
+        const struct maintenance_request *m = c->item->object;
         counts[m->status.phase]++;
     }
     counts[MR_PHASE_PENDING] += counts[MR_PHASE_ABSENT];
     for (uint32_t i = MR_PHASE_PENDING; i < MR_PHASES; i++) {
-        struct str phase = mr_phase_name((enum mr_phase)i);
-        metric_set(metric_series(r->gauges.phases, &phase), counts[i]);
+        struct str phase = mrequest_phase_name((enum mrequest_phase)i);
+        metric_set(metric_series(r->metrics.phases, &phase), counts[i]);
     }
 }
 
-static struct metric_series *account_counter(struct metrics *m, const char *name, const char *help)
+static struct metric_series *requests_metrics_counter(struct metrics *m, const char *name,
+                                                      const char *help)
 {
     return metric_series(
         metrics_family(m,
@@ -30,25 +31,25 @@ static struct metric_series *account_counter(struct metrics *m, const char *name
         NULL);
 }
 
-static struct metric_series *account_histogram(struct metrics *m, const char *name,
-                                               const char *help)
+static struct metric_series *requests_metrics_histogram(struct metrics *m, const char *name,
+                                                        const char *help)
 {
     return metric_series(
         metrics_family(m, &(struct metric_spec){ .name = name,
                                                  .help = help,
                                                  .kind = METRIC_HISTOGRAM,
-                                                 .buckets = wait_buckets,
-                                                 .bucket_count = ARRAY_LEN(wait_buckets) }),
+                                                 .buckets = seconds_buckets,
+                                                 .bucket_count = ARRAY_LEN(seconds_buckets) }),
         NULL);
 }
 
-void account_init(struct requests *r)
+void requests_metrics_init(struct requests *r)
 {
     struct metrics *m = r->config.metrics;
     if (m == NULL) {
         return;
     }
-    r->gauges = (struct requests_gauges){
+    r->metrics = (struct requests_metrics){
         .phases = metrics_family(m, &(struct metric_spec){ .name = "drydock_requests",
                                                            .help = "MaintenanceRequests by phase.",
                                                            .kind = METRIC_GAUGE,
@@ -62,84 +63,85 @@ void account_init(struct requests *r)
                                                          .help = "Ended requests by result.",
                                                          .kind = METRIC_COUNTER,
                                                          .labels = { "result" } }),
-        .approvals =
-            account_counter(m, "drydock_request_approvals_total", "Requests that became Approved."),
-        .expired = account_counter(m, "drydock_request_expirations_total",
-                                   "Requests whose work took longer than its limit."),
-        .forged = account_counter(m, "drydock_request_forged_total",
-                                  "Approvals of somebody else that were taken back."),
-        .adopted = account_counter(m, "drydock_request_adoptions_total",
-                                   "Requests that were taken over as they were."),
-        .conflicts = account_counter(m, "drydock_request_conflicts_total",
-                                     "Writes of requests that met a newer version."),
-        .errors =
-            account_counter(m, "drydock_request_errors_total", "Writes of requests that failed."),
-        .waits = account_histogram(m, "drydock_request_wait_seconds",
-                                   "Time from queueing to a reserved place."),
-        .preparations = account_histogram(m, "drydock_request_preparation_seconds",
-                                          "Time from a reserved place to the approval."),
+        .approvals = requests_metrics_counter(m, "drydock_request_approvals_total",
+                                              "Requests that became Approved."),
+        .expired = requests_metrics_counter(m, "drydock_request_expirations_total",
+                                            "Requests whose work took longer than its limit."),
+        .forged = requests_metrics_counter(m, "drydock_request_forged_total",
+                                           "Approvals of somebody else that were taken back."),
+        .adopted = requests_metrics_counter(m, "drydock_request_adoptions_total",
+                                            "Requests that were taken over as they were."),
+        .conflicts = requests_metrics_counter(m, "drydock_request_conflicts_total",
+                                              "Writes of requests that met a newer version."),
+        .errors = requests_metrics_counter(m, "drydock_request_errors_total",
+                                           "Writes of requests that failed."),
+        .waits = requests_metrics_histogram(m, "drydock_request_wait_seconds",
+                                            "Time from queueing to a reserved place."),
+        .preparations = requests_metrics_histogram(m, "drydock_request_preparation_seconds",
+                                                   "Time from a reserved place to the approval."),
     };
-    metrics_on_collect(m, account_collect, r);
+    metrics_on_collect(m, requests_metrics_collect, r);
 }
 
-void account_done(struct requests *r)
+void requests_metrics_done(struct requests *r)
 {
     if (r->config.metrics != NULL) {
-        metrics_off_collect(r->config.metrics, account_collect, r);
+        metrics_off_collect(r->config.metrics, requests_metrics_collect, r);
     }
 }
 
-void account_count(struct metric_series *s)
+void requests_metrics_count(struct metric_series *s)
 {
     if (s != NULL) {
         metric_add(s, 1);
     }
 }
 
-static void account_observe(struct metric_series *s, usec_t span)
+static void requests_metrics_observe(struct metric_series *s, usec_t span)
 {
     metric_observe(s, (double)MAX(span, 0) / 1e6);
 }
 
-void account_note(struct requests *r, const struct mrequest *before, const struct mrequest *now)
+void requests_metrics_note(struct requests *r, const struct maintenance_request *before,
+                           const struct maintenance_request *now)
 {
-    const struct mr_status *old = &before->status;
-    const struct mr_status *s = &now->status;
+    const struct mrequest_status *old = &before->status;
+    const struct mrequest_status *s = &now->status;
     if (r->config.metrics == NULL) {
         return;
     }
     if (s->rejections > old->rejections) {
-        account_count(metric_series(r->gauges.rejections, &s->rejection_reason));
+        requests_metrics_count(metric_series(r->metrics.rejections, &s->rejection_reason));
     }
     if (s->phase == old->phase) {
         return;
     }
     if (s->phase == MR_PHASE_PREPARING && s->queued > 0) {
-        account_observe(r->gauges.waits, s->reserved - s->queued);
+        requests_metrics_observe(r->metrics.waits, s->reserved - s->queued);
     }
     if (s->phase == MR_PHASE_APPROVED) {
-        account_count(r->gauges.approvals);
-        account_observe(r->gauges.preparations, s->approved - s->reserved);
+        requests_metrics_count(r->metrics.approvals);
+        requests_metrics_observe(r->metrics.preparations, s->approved - s->reserved);
     }
     if (s->phase == MR_PHASE_EXPIRED) {
-        account_count(r->gauges.expired);
+        requests_metrics_count(r->metrics.expired);
     }
-    if (mr_phase_ended(s->phase)) {
-        struct str result = mr_result_name(s->result);
-        account_count(metric_series(r->gauges.ends, &result));
+    if (mrequest_phase_ended(s->phase)) {
+        struct str result = mrequest_result_name(s->result);
+        requests_metrics_count(metric_series(r->metrics.ends, &result));
     }
 }
 
 /* ── the tightest limit ────────────────────────────────────────────────────────────────────── */
 
-struct tightest {
+struct tightest_limit {
     const struct ask_view *view;
     uint32_t limit;
 };
 
-static bool tightest_visit(void *ctx, const struct arbiter_limit *limit)
+static bool tightest_limit_visit(void *ctx, const struct arbiter_limit *limit)
 {
-    struct tightest *t = ctx;
+    struct tightest_limit *t = ctx;
     for (uint32_t i = 0; i < t->view->limit_n; i++) {
         if (str_eq(t->view->limits[i], limit->name)) {
             t->limit = MIN(t->limit, limit->limit);
@@ -148,13 +150,13 @@ static bool tightest_visit(void *ctx, const struct arbiter_limit *limit)
     return true;
 }
 
-uint32_t account_limit(const struct requests *r, const struct ask_view *view)
+uint32_t requests_tightest_limit(const struct requests *r, const struct ask_view *view)
 {
-    struct tightest t = { .view = view, .limit = UINT32_MAX };
+    struct tightest_limit t = { .view = view, .limit = UINT32_MAX };
     if (view->limit_n > 0) {
         CLEANUP(arena_done)
         struct arena tmp = { 0 };
-        arbiter_each_limit(r->config.arbiter, &tmp, tightest_visit, &t);
+        arbiter_each_limit(r->config.arbiter, &tmp, tightest_limit_visit, &t);
     }
     return t.limit;
 }
@@ -171,19 +173,19 @@ uint32_t requests_count(const struct requests *r)
     return store_count(&r->store);
 }
 
-static bool account_queued(const struct claim *c)
+static bool tracked_is_queued(const struct tracked_request *c)
 {
-    const struct mrequest *m = c->item->object;
+    const struct maintenance_request *m = c->item->object;
     return m->status.phase <= MR_PHASE_PENDING && c->ask != NULL;
 }
 
 /* Those in the queue as the arbiter serves them, then the others by name. */
-static int account_order(const void *left, const void *right)
+static int tracked_order(const void *left, const void *right)
 {
-    const struct claim *a = *(const struct claim *const *)left;
-    const struct claim *b = *(const struct claim *const *)right;
-    bool queued = account_queued(a);
-    if (queued != account_queued(b)) {
+    const struct tracked_request *a = *(const struct tracked_request *const *)left;
+    const struct tracked_request *b = *(const struct tracked_request *const *)right;
+    bool queued = tracked_is_queued(a);
+    if (queued != tracked_is_queued(b)) {
         return queued ? -1 : 1;
     }
     if (queued && a->asked.last != b->asked.last) {
@@ -198,10 +200,10 @@ static int account_order(const void *left, const void *right)
     return queued ? str_cmp(a->uid, b->uid) : str_cmp(a->name, b->name);
 }
 
-static void account_view(const struct claim *c, struct requests_view *ret)
+static void tracked_view(const struct tracked_request *c, struct requests_view *ret)
 {
-    const struct mrequest *m = c->item->object;
-    const struct mr_status *s = &m->status;
+    const struct maintenance_request *m = c->item->object;
+    const struct mrequest_status *s = &m->status;
     *ret = (struct requests_view){
         .name = c->name,
         .uid = c->uid,
@@ -209,24 +211,24 @@ static void account_view(const struct claim *c, struct requests_view *ret)
         .type = m->type,
         .space = m->space,
         .target = m->target,
-        .state =
-            m->state == MR_STATE_ABSENT ? mr_state_name(MR_STATE_PENDING) : mr_state_name(m->state),
-        .phase = mr_phase_name(s->phase == MR_PHASE_ABSENT ? MR_PHASE_PENDING : s->phase),
-        .step = mr_step_name(s->step),
+        .state = m->state == MR_STATE_ABSENT ? mrequest_state_name(MR_STATE_PENDING)
+                                             : mrequest_state_name(m->state),
+        .phase = mrequest_phase_name(s->phase == MR_PHASE_ABSENT ? MR_PHASE_PENDING : s->phase),
+        .step = mrequest_step_name(s->step),
         .reason = s->reason,
         .message = s->message,
         .position = s->position,
         .priority = m->priority,
         .waits = s->phase <= MR_PHASE_PENDING && m->state <= MR_STATE_PENDING,
-        .last = !account_queued(c) || c->asked.last,
-        .ended = mr_phase_ended(s->phase),
-        .since = mr_status_since(s) > 0 ? mr_status_since(s) : m->created,
+        .last = !tracked_is_queued(c) || c->asked.last,
+        .ended = mrequest_phase_ended(s->phase),
+        .since = mrequest_status_since(s) > 0 ? mrequest_status_since(s) : m->created,
         .deadline = s->deadline > 0 ? s->deadline : USEC_NEVER,
         .next = USEC_NEVER,
         .limits = s->limits,
         .limit_n = s->limit_n,
     };
-    if (!account_queued(c)) {
+    if (!tracked_is_queued(c)) {
         return;
     }
     /* Of those that wait, what the arbiter says now is newer than what was written. */
@@ -248,16 +250,17 @@ void requests_each(const struct requests *r, struct arena *out,
                    bool (*fn)(void *ctx, const struct requests_view *view), void *ctx)
 {
     uint32_t n = 0;
-    const struct claim **claims = ARENA_ARRAY(out, const struct claim *, store_count(&r->store));
-    LIST_EACH (&r->claims, link) {
-        claims[n++] = CONTAINER_OF(link, struct claim, link);
+    const struct tracked_request **tracked =
+        ARENA_ARRAY(out, const struct tracked_request *, store_count(&r->store));
+    LIST_EACH (&r->tracked, link) {
+        tracked[n++] = CONTAINER_OF(link, struct tracked_request, link);
     }
     if (n > 0) {
-        qsort(claims, n, sizeof(claims[0]), account_order);
+        qsort(tracked, n, sizeof(tracked[0]), tracked_order);
     }
     for (uint32_t i = 0; i < n; i++) {
         struct requests_view view;
-        account_view(claims[i], &view);
+        tracked_view(tracked[i], &view);
         if (!fn(ctx, &view)) {
             return;
         }

@@ -7,39 +7,40 @@
 #include "kube/podlist.h"
 #include "request/workload_losses.h"
 
-#define BUDGETS_PATH STR("/apis/policy/v1/poddisruptionbudgets")
-#define BUDGETS_PAGE 500
-#define SAFETY_NAMES_MAX 5u       /* pods that are named */
-#define SAFETY_BUDGETS_MAX 20000u /* budgets of a cluster */
+#define PDBS_PATH STR("/apis/policy/v1/poddisruptionbudgets")
+#define PDBS_PAGE 500
+#define SAFETY_NAMES_MAX 5u    /* pods that are named */
+#define SAFETY_PDBS_MAX 20000u /* budgets of a cluster */
 #define CONTROL_PLANE STR("node-role.kubernetes.io/control-plane")
 
-struct safety {
+struct safety_checks {
     struct safety_spec spec;
     void (*on_done)(void *ctx, const struct err *err);
     void *ctx;
     struct loop_timer timer; /* answers from the loop, never from within safety_new */
     struct api_call *call;
     struct arena memory;
-    struct pdb **budgets;
-    uint32_t budget_n;
-    uint32_t budget_cap;
+    struct pdb **pdbs;
+    uint32_t pdb_n;
+    uint32_t pdb_cap;
     struct buf page;
     struct buf path;
-    struct buf held; /* pods, and the budgets that hold them */
-    uint32_t held_n;
-    struct drain_rules book; /* of the node; without rules where it has none that can be used */
-    struct losses losses;
-    uint32_t refused; /* SAFETY_…: the check that did, if it is made of what is known here */
+    struct buf blocked; /* pods, and the budgets that hold them */
+    uint32_t blocked_n;
+    struct drain_rules
+        drain_rules; /* of the node; without rules where it has none that can be used */
+    struct workload_losses losses;
+    uint32_t refused_check; /* SAFETY_…: the check that did, if it is made of what is known here */
     bool failed;
     struct err err;
 };
 
-static void safety_end(struct safety *s)
+static void safety_end(struct safety_checks *s)
 {
     loop_timer_set(&s->timer, loop_now(s->spec.client->loop));
 }
 
-static void safety_fail(struct safety *s)
+static void safety_fail(struct safety_checks *s)
 {
     s->failed = true;
     safety_end(s);
@@ -47,37 +48,37 @@ static void safety_fail(struct safety *s)
 
 static void safety_on_timer(void *ctx)
 {
-    struct safety *s = ctx;
+    struct safety_checks *s = ctx;
     s->on_done(s->ctx, s->failed ? &s->err : NULL);
 }
 
 /* ── ControlPlaneQuorum ────────────────────────────────────────────────────────────────────── */
 
-struct holders {
-    struct map targets; /* nodes that somebody holds */
+struct held_nodes {
+    struct map names; /* nodes that somebody holds */
 };
 
-static bool holders_visit(void *ctx, const struct arbiter_limit *limit)
+static bool held_nodes_visit(void *ctx, const struct arbiter_limit *limit)
 {
-    struct holders *h = ctx;
+    struct held_nodes *h = ctx;
     for (uint32_t i = 0; limit->type == TARGET_NODE && i < limit->granted; i++) {
         if (limit->holders[i].target.n > 0) {
-            (void)map_put(&h->targets, limit->holders[i].target, h); /* once is enough */
+            (void)map_put(&h->names, limit->holders[i].target, h); /* once is enough */
         }
     }
     return true;
 }
 
-static int safety_quorum(const struct safety *s, struct err *err)
+static int safety_check_quorum(const struct safety_checks *s, struct err *err)
 {
-    const struct store_item *own = store_find(s->spec.nodes, s->spec.node);
-    if (own == NULL || node_label(own->object, CONTROL_PLANE).p == NULL) {
+    const struct store_item *this_node = store_find(s->spec.nodes, s->spec.node);
+    if (this_node == NULL || node_label(this_node->object, CONTROL_PLANE).p == NULL) {
         return 0;
     }
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct holders h = { 0 };
-    arbiter_each_limit(s->spec.arbiter, &tmp, holders_visit, &h);
+    struct held_nodes h = { 0 };
+    arbiter_each_limit(s->spec.arbiter, &tmp, held_nodes_visit, &h);
     uint32_t n = 0;
     uint32_t away = 0;
     MAP_EACH (&s->spec.nodes->items, entry) {
@@ -87,12 +88,12 @@ static int safety_quorum(const struct safety *s, struct err *err)
             continue;
         }
         n++;
-        away += item == own || !node->ready || node->unschedulable || node->deleting ||
-                        map_find(&h.targets, item->name) != NULL
+        away += item == this_node || !node->ready || node->unschedulable || node->deleting ||
+                        map_find(&h.names, item->name) != NULL
                     ? 1
                     : 0;
     }
-    map_done(&h.targets);
+    map_done(&h.names);
     if (away > (n - 1) / 2) {
         return err_set(err, ERR_BUSY,
                        "ControlPlaneQuorum: %u of %u control-plane nodes would be away, at most %u "
@@ -104,7 +105,7 @@ static int safety_quorum(const struct safety *s, struct err *err)
 
 /* ── PodDisruptionBudgets ──────────────────────────────────────────────────────────────────── */
 
-static void safety_ask(struct safety *s, api_on_reply on_reply)
+static void safety_get(struct safety_checks *s, api_on_reply on_reply)
 {
     s->call =
         api_send(s->spec.client->api,
@@ -112,7 +113,7 @@ static void safety_ask(struct safety *s, api_on_reply on_reply)
 }
 
 /* The answer as a body, or the end of it. */
-static bool safety_answered(struct safety *s, const struct api_reply *reply)
+static bool safety_reply_ok(struct safety_checks *s, const struct api_reply *reply)
 {
     s->call = NULL;
     if (client_note(s->spec.client, API_GET, reply) == RETRY_DONE) {
@@ -124,16 +125,17 @@ static bool safety_answered(struct safety *s, const struct api_reply *reply)
     return false;
 }
 
-static void safety_hold(struct safety *s, const char *what, struct str space, struct str pod)
+static void safety_add_blocked(struct safety_checks *s, const char *what, struct str space,
+                               struct str pod)
 {
-    if (s->held_n++ < SAFETY_NAMES_MAX) {
-        buf_printf(&s->held, "%s" STR_FMT "/" STR_FMT " (%s)", s->held.n > 0 ? ", " : "",
+    if (s->blocked_n++ < SAFETY_NAMES_MAX) {
+        buf_printf(&s->blocked, "%s" STR_FMT "/" STR_FMT " (%s)", s->blocked.n > 0 ? ", " : "",
                    STR_ARG(space), STR_ARG(pod), what);
     }
 }
 
 /* The labels of namespaces are not known here: a rule that asks for them spares nobody. */
-static bool safety_spares(const struct safety *s, const struct drain_pod *pod)
+static bool safety_skips(const struct safety_checks *s, const struct drain_pod *pod)
 {
     struct drain_pod view = *pod; /* a lookup's context is not const */
     const struct drain_rule *rule = NULL;
@@ -141,22 +143,22 @@ static bool safety_spares(const struct safety *s, const struct drain_pod *pod)
         return pod->drain_label == DRAIN_LABEL_SKIP;
     }
     int r = drain_rules_find(
-        &s->book, &(struct drain_rule_pod){ drain_pod_lookup, NULL, &view, NULL }, &rule);
+        &s->drain_rules, &(struct drain_rule_pod){ drain_pod_lookup, NULL, &view, NULL }, &rule);
     return r == 0 && rule != NULL && rule->behavior == DRAIN_RULE_SKIP;
 }
 
 /* What would have to go and is held. */
-static void safety_weigh(struct safety *s, struct str space, struct str name,
-                         const struct drain_pod *pod)
+static void safety_check_pdbs(struct safety_checks *s, struct str space, struct str name,
+                              const struct drain_pod *pod)
 {
-    if (drain_pod_is_skipped(pod) || safety_spares(s, pod) || pod->finished || pod->deleting ||
+    if (drain_pod_is_skipped(pod) || safety_skips(s, pod) || pod->finished || pod->deleting ||
         pod->pending) {
         return;
     }
-    for (uint32_t i = 0; i < s->budget_n; i++) {
-        const struct pdb *b = s->budgets[i];
+    for (uint32_t i = 0; i < s->pdb_n; i++) {
+        const struct pdb *b = s->pdbs[i];
         if (b->allowed <= 0 && pdb_covers(b, space, pod) && !pdb_exempts(b, pod)) {
-            safety_hold(s, "its budget allows no disruption", space, name);
+            safety_add_blocked(s, "its budget allows no disruption", space, name);
             return;
         }
     }
@@ -164,7 +166,7 @@ static void safety_weigh(struct safety *s, struct str space, struct str name,
 
 static bool safety_visit_pod(void *ctx, const struct jval *object)
 {
-    struct safety *s = ctx;
+    struct safety_checks *s = ctx;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct err ignored = { 0 };
@@ -172,10 +174,10 @@ static bool safety_visit_pod(void *ctx, const struct jval *object)
     struct str space = jval_str(jval_at(object, "metadata.namespace"));
     struct str name = jval_str(jval_at(object, "metadata.name"));
     if (drain_pod_kind.project(NULL, object, &tmp, &projection, &ignored) < 0) {
-        safety_hold(s, "unreadable", space, name); /* what is not understood is not safe */
+        safety_add_blocked(s, "unreadable", space, name); /* what is not understood is not safe */
         return true;
     }
-    safety_weigh(s, space, name, projection);
+    safety_check_pdbs(s, space, name, projection);
     if ((s->spec.checks & SAFETY_WORKLOADS) != 0) {
         losses_add(&s->losses, object, projection);
     }
@@ -184,7 +186,7 @@ static bool safety_visit_pod(void *ctx, const struct jval *object)
 
 /* ── WorkloadLimits ────────────────────────────────────────────────────────────────────────── */
 
-static int safety_losses(const struct safety *s, struct err *err)
+static int safety_check_losses(const struct safety_checks *s, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -194,78 +196,78 @@ static int safety_losses(const struct safety *s, struct err *err)
                                                                    : 0;
 }
 
-static void safety_judge_losses(struct safety *s)
+static void safety_finish_losses(struct safety_checks *s)
 {
-    if (safety_losses(s, &s->err) < 0) {
-        s->refused = SAFETY_WORKLOADS;
+    if (safety_check_losses(s, &s->err) < 0) {
+        s->refused_check = SAFETY_WORKLOADS;
         safety_fail(s);
     } else {
         safety_end(s);
     }
 }
 
-static void safety_read_owners(struct safety *s);
+static void safety_read_owners(struct safety_checks *s);
 
 static void safety_on_owner(void *ctx, const struct api_reply *reply)
 {
-    struct safety *s = ctx;
+    struct safety_checks *s = ctx;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     const struct jval *object = NULL;
     if (reply->status == 404) {
         s->call = NULL;
         (void)client_note(s->spec.client, API_GET, reply); /* it is gone: counted, no more */
-    } else if (!safety_answered(s, reply)) {
+    } else if (!safety_reply_ok(s, reply)) {
         return;
     } else if (json_parse(reply->body, JSON_GO, &tmp, &object, &s->err) < 0) {
         (void)err_wrap(&s->err, "a ReplicaSet");
         safety_fail(s);
         return;
     }
-    losses_answer(&s->losses, object);
+    losses_resolve(&s->losses, object);
     safety_read_owners(s);
 }
 
-static void safety_read_owners(struct safety *s)
+static void safety_read_owners(struct safety_checks *s)
 {
     bool deployments = arbiter_has_limits(s->spec.arbiter, TARGET_DEPLOYMENT);
-    if (deployments && losses_ask(&s->losses, &s->path)) {
-        safety_ask(s, safety_on_owner);
+    if (deployments && losses_next_replicaset(&s->losses, &s->path)) {
+        safety_get(s, safety_on_owner);
     } else {
-        safety_judge_losses(s);
+        safety_finish_losses(s);
     }
 }
 
-static void safety_read_pods(struct safety *s);
+static void safety_read_pods(struct safety_checks *s);
 
 static void safety_on_pods(void *ctx, const struct api_reply *reply)
 {
-    struct safety *s = ctx;
-    if (!safety_answered(s, reply)) {
+    struct safety_checks *s = ctx;
+    if (!safety_reply_ok(s, reply)) {
         return;
     }
     if (podlist_read(reply->body, safety_visit_pod, s, &s->page, &s->err) < 0) {
         safety_fail(s);
     } else if (s->page.n > 0) {
         safety_read_pods(s);
-    } else if (s->held_n > 0) {
-        (void)err_set(&s->err, ERR_BUSY, "PDBWouldBlock: " STR_FMT "%s", STR_ARG(buf_str(&s->held)),
-                      s->held_n > SAFETY_NAMES_MAX ? ", …" : "");
+    } else if (s->blocked_n > 0) {
+        (void)err_set(&s->err, ERR_BUSY, "PDBWouldBlock: " STR_FMT "%s",
+                      STR_ARG(buf_str(&s->blocked)), s->blocked_n > SAFETY_NAMES_MAX ? ", …" : "");
         safety_fail(s);
     } else {
         safety_read_owners(s);
     }
 }
 
-static void safety_read_pods(struct safety *s)
+static void safety_read_pods(struct safety_checks *s)
 {
     buf_reset(&s->path);
     podlist_add_path(&s->path,
                      &(struct podlist_request){ .node = s->spec.node, .page = buf_str(&s->page) });
-    safety_ask(s, safety_on_pods);
+    safety_get(s, safety_on_pods);
 }
 
-static int safety_take_budgets(struct safety *s, struct str body)
+static int safety_parse_pdbs(struct safety_checks *s, struct str body)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -278,79 +280,79 @@ static int safety_take_budgets(struct safety *s, struct str body)
         return err_set(&s->err, ERR_PROTO, "a list of budgets without items");
     }
     JVAL_EACH (items, item) {
-        void *budget = NULL;
-        if (s->budget_n >= SAFETY_BUDGETS_MAX) {
-            return err_set(&s->err, ERR_LIMIT, "more than %u budgets", SAFETY_BUDGETS_MAX);
+        void *pdb = NULL;
+        if (s->pdb_n >= SAFETY_PDBS_MAX) {
+            return err_set(&s->err, ERR_LIMIT, "more than %u budgets", SAFETY_PDBS_MAX);
         }
-        if (pdb_kind.project(NULL, item, &s->memory, &budget, &s->err) < 0) {
+        if (pdb_kind.project(NULL, item, &s->memory, &pdb, &s->err) < 0) {
             return err_wrap(&s->err, "a budget");
         }
-        ARENA_GROW(&s->memory, s->budgets, s->budget_n, s->budget_cap);
-        s->budgets[s->budget_n++] = budget;
+        ARENA_GROW(&s->memory, s->pdbs, s->pdb_n, s->pdb_cap);
+        s->pdbs[s->pdb_n++] = pdb;
     }
     buf_reset(&s->page);
     buf_add(&s->page, jval_str(jval_at(list, "metadata.continue")));
     return 0;
 }
 
-static void safety_read_budgets(struct safety *s);
+static void safety_read_pdbs(struct safety_checks *s);
 
-static void safety_on_budgets(void *ctx, const struct api_reply *reply)
+static void safety_on_pdbs(void *ctx, const struct api_reply *reply)
 {
-    struct safety *s = ctx;
-    if (!safety_answered(s, reply)) {
+    struct safety_checks *s = ctx;
+    if (!safety_reply_ok(s, reply)) {
         return;
     }
-    if (safety_take_budgets(s, reply->body) < 0) {
+    if (safety_parse_pdbs(s, reply->body) < 0) {
         safety_fail(s);
     } else if (s->page.n > 0) {
-        safety_read_budgets(s);
+        safety_read_pdbs(s);
     } else {
         safety_read_pods(s);
     }
 }
 
-static void safety_read_budgets(struct safety *s)
+static void safety_read_pdbs(struct safety_checks *s)
 {
     buf_reset(&s->path);
-    buf_add(&s->path, BUDGETS_PATH);
-    buf_printf(&s->path, "?limit=%d", BUDGETS_PAGE);
+    buf_add(&s->path, PDBS_PATH);
+    buf_printf(&s->path, "?limit=%d", PDBS_PAGE);
     if (s->page.n > 0) {
         buf_add(&s->path, STR("&continue="));
         client_add_segment(&s->path, buf_str(&s->page));
     }
-    safety_ask(s, safety_on_budgets);
+    safety_get(s, safety_on_pdbs);
 }
 
 /* ── life ──────────────────────────────────────────────────────────────────────────────────── */
 
-static void safety_read_book(struct safety *s)
+static void safety_read_drain_rules(struct safety_checks *s)
 {
     const struct store_item *item = store_find(s->spec.nodes, s->spec.node);
     struct str text =
         item != NULL ? node_annotation(item->object, DRAIN_RULES_ANNOTATION) : STR_NONE;
     struct err ignored = { 0 };
-    if (text.p != NULL && drain_rules_parse(text, &s->memory, &s->book, &ignored) < 0) {
-        s->book = (struct drain_rules){ 0 }; /* what is not understood spares nobody */
+    if (text.p != NULL && drain_rules_parse(text, &s->memory, &s->drain_rules, &ignored) < 0) {
+        s->drain_rules = (struct drain_rules){ 0 }; /* what is not understood spares nobody */
     }
 }
 
-struct safety *safety_new(const struct safety_spec *spec,
-                          void (*on_done)(void *ctx, const struct err *err), void *ctx)
+struct safety_checks *safety_new(const struct safety_spec *spec,
+                                 void (*on_done)(void *ctx, const struct err *err), void *ctx)
 {
-    struct safety *s = ALLOC_NEW(struct safety);
+    struct safety_checks *s = ALLOC_NEW(struct safety_checks);
     s->spec = *spec;
     s->spec.node = arena_str(&s->memory, spec->node);
     s->on_done = on_done;
     s->ctx = ctx;
-    safety_read_book(s);
+    safety_read_drain_rules(s);
     loop_timer_init(&s->timer, spec->client->loop, safety_on_timer, s);
     losses_init(&s->losses, loop_random(spec->client->loop), loop_random(spec->client->loop));
-    if ((spec->checks & SAFETY_QUORUM) != 0 && safety_quorum(s, &s->err) < 0) {
-        s->refused = SAFETY_QUORUM;
+    if ((spec->checks & SAFETY_QUORUM) != 0 && safety_check_quorum(s, &s->err) < 0) {
+        s->refused_check = SAFETY_QUORUM;
         safety_fail(s);
     } else if ((spec->checks & SAFETY_BUDGETS) != 0) {
-        safety_read_budgets(s);
+        safety_read_pdbs(s);
     } else if ((spec->checks & SAFETY_WORKLOADS) != 0) {
         safety_read_pods(s);
     } else {
@@ -359,20 +361,20 @@ struct safety *safety_new(const struct safety_spec *spec,
     return s;
 }
 
-bool safety_hopes(const struct safety *s)
+bool safety_would_pass_now(const struct safety_checks *s)
 {
     struct err ignored = { 0 };
-    switch (s->refused) {
+    switch (s->refused_check) {
     case SAFETY_QUORUM:
-        return safety_quorum(s, &ignored) == 0;
+        return safety_check_quorum(s, &ignored) == 0;
     case SAFETY_WORKLOADS:
-        return safety_losses(s, &ignored) == 0;
+        return safety_check_losses(s, &ignored) == 0;
     default:
         return false;
     }
 }
 
-void safety_free(struct safety *s)
+void safety_free(struct safety_checks *s)
 {
     if (s == NULL) {
         return;
@@ -383,7 +385,7 @@ void safety_free(struct safety *s)
     loop_timer_done(&s->timer);
     buf_done(&s->page);
     buf_done(&s->path);
-    buf_done(&s->held);
+    buf_done(&s->blocked);
     losses_done(&s->losses);
     arena_done(&s->memory);
     alloc_free(s);

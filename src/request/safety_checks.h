@@ -14,7 +14,7 @@
 #include "kube/store.h"
 #include "ledger/arbiter.h"
 
-struct safety;
+struct safety_checks;
 
 struct safety_spec {
     struct client *client;         /* borrowed */
@@ -26,9 +26,9 @@ struct safety_spec {
 
 /* `on_done` comes from the loop, once: NULL when all have passed, or why not. The handle is to be
  * freed afterwards, not from within. */
-struct safety *safety_new(const struct safety_spec *spec,
-                          void (*on_done)(void *ctx, const struct err *err), void *ctx);
+struct safety_checks *safety_new(const struct safety_spec *spec,
+                                 void (*on_done)(void *ctx, const struct err *err), void *ctx);
 /* After a refusal: whether what refused would pass now, as far as that is known without asking the
  * server. What the server alone can tell gives no hope. */
-bool safety_hopes(const struct safety *s);
-void safety_free(struct safety *s); /* stops it; accepts NULL */
+bool safety_would_pass_now(const struct safety_checks *s);
+void safety_free(struct safety_checks *s); /* stops it; accepts NULL */

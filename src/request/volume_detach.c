@@ -7,17 +7,17 @@
 #include "kube/reflector.h"
 #include "kube/store.h"
 
-#define TROUBLE_REFRESH SECONDS(10)
-#define CLAIM_WINDOW 8u /* claims that are read at a time, of one node */
+#define ERROR_REFRESH SECONDS(10)
+#define PVC_WINDOW 8u /* claims that are read at a time, of one node */
 /* Claims are not watched: they are read again while they matter. What one says rarely changes; a
  * missing one may come, an unbound one be bound. */
-#define CLAIM_REFRESH MINUTES(5)
-#define CLAIM_MISSING_BASE SECONDS(5)
-#define CLAIM_MISSING_MAX MINUTES(1)
-#define CLAIM_FAILED_BASE SECONDS(1)
-#define CLAIM_FAILED_MAX SECONDS(30)
-#define CLAIM_REFUSED_BASE SECONDS(30)
-#define CLAIM_REFUSED_MAX MINUTES(5)
+#define PVC_REFRESH MINUTES(5)
+#define PVC_MISSING_BASE SECONDS(5)
+#define PVC_MISSING_MAX MINUTES(1)
+#define PVC_FAILED_BASE SECONDS(1)
+#define PVC_FAILED_MAX SECONDS(30)
+#define PVC_REFUSED_BASE SECONDS(30)
+#define PVC_REFUSED_MAX MINUTES(5)
 
 struct detaches {
     struct client *client;
@@ -26,18 +26,18 @@ struct detaches {
     bool watching;
     struct store attachments; /* of nodes that are waited for */
     struct reflector reflector;
-    struct err trouble;
+    struct err last_error;
     struct buf path;
 };
 
-struct detach_claim {
+struct detach_pvc {
     struct detach *detach;
     struct arena memory;
     struct str space;
     struct str name;
-    uint32_t round;    /* the last in which a pod that stays had it */
-    struct str volume; /* empty: none, or not known yet */
-    struct arena text; /* of `volume` */
+    uint32_t pvc_round; /* the last in which a pod that stays had it */
+    struct str volume;  /* empty: none, or not known yet */
+    struct arena text;  /* of `volume` */
     struct api_call *call;
     usec_t retry_at;
     struct backoff backoff;
@@ -53,31 +53,31 @@ struct detach {
     void (*on_change)(void *ctx);
     void *ctx;
     struct loop_timer turn;
-    struct map claims; /* "namespace/name" → struct detach_claim */
-    uint32_t round;
+    struct map pvcs; /* "namespace/name" → struct detach_pvc */
+    uint32_t pvc_round;
     uint32_t reading; /* claims */
     uint32_t volumes; /* status.volumesAttached */
     bool synced;
-    bool told_synced;
+    bool reported_synced;
     uint32_t left;
-    uint32_t excused;
-    struct err trouble; /* of reading claims */
-    bool troubled;      /* as last told */
+    uint32_t ignored;
+    struct err last_error; /* of reading claims */
+    bool reported_failing; /* as last told */
 };
 
 /* ── attachments ───────────────────────────────────────────────────────────────────────────── */
 
-struct attachment {
+struct volume_attachment {
     struct str node;
     struct str driver;
     struct str volume; /* empty: an inline one */
     bool attached;
 };
 
-static int attachment_project(void *ctx UNUSED, const struct jval *object, struct arena *out,
-                              void **ret, struct err *err UNUSED)
+static int volume_attachment_project(void *ctx UNUSED, const struct jval *object, struct arena *out,
+                                     void **ret, struct err *err UNUSED)
 {
-    struct attachment *a = ARENA_NEW(out, struct attachment);
+    struct volume_attachment *a = ARENA_NEW(out, struct volume_attachment);
     a->node = arena_str(out, jval_str(jval_at(object, "spec.nodeName")));
     a->driver = arena_str(out, jval_str(jval_at(object, "spec.attacher")));
     a->volume = arena_str(out, jval_str(jval_at(object, "spec.source.persistentVolumeName")));
@@ -87,59 +87,60 @@ static int attachment_project(void *ctx UNUSED, const struct jval *object, struc
 }
 
 /* Its spec never changes; the name is of another one when it does. */
-static bool attachment_same(const void *left, const void *right)
+static bool volume_attachment_same(const void *left, const void *right)
 {
-    const struct attachment *a = left;
-    const struct attachment *b = right;
+    const struct volume_attachment *a = left;
+    const struct volume_attachment *b = right;
     return a->attached == b->attached && str_eq(a->node, b->node) && str_eq(a->driver, b->driver) &&
            str_eq(a->volume, b->volume);
 }
 
-static const struct store_kind attachment_kind = {
+static const struct store_kind volume_attachment_kind = {
     .name = "volumeattachment",
-    .project = attachment_project,
-    .same = attachment_same,
+    .project = volume_attachment_project,
+    .same = volume_attachment_same,
 };
 
-static void detach_mark(struct detach *d)
+static void detach_schedule(struct detach *d)
 {
     loop_timer_pull(&d->turn, loop_now(d->detaches->client->loop));
 }
 
-static void detaches_mark_all(struct detaches *ds)
+static void detaches_schedule_all(struct detaches *ds)
 {
     LIST_EACH (&ds->waits, link) {
-        detach_mark(CONTAINER_OF(link, struct detach, link));
+        detach_schedule(CONTAINER_OF(link, struct detach, link));
     }
 }
 
-static void detaches_mark_node(struct detaches *ds, struct str node)
+static void detaches_schedule_node(struct detaches *ds, struct str node)
 {
     LIST_EACH (&ds->waits, link) {
         struct detach *d = CONTAINER_OF(link, struct detach, link);
         if (str_eq(d->node, node)) {
-            detach_mark(d);
+            detach_schedule(d);
         }
     }
 }
 
-static void attachments_on_change(void *ctx, struct store_item *item, const void *before UNUSED)
+static void volume_attachments_on_change(void *ctx, struct store_item *item,
+                                         const void *before UNUSED)
 {
-    detaches_mark_node(ctx, ((const struct attachment *)item->object)->node);
+    detaches_schedule_node(ctx, ((const struct volume_attachment *)item->object)->node);
 }
 
-static void attachments_on_gone(void *ctx, struct store_item *item)
+static void volume_attachments_on_gone(void *ctx, struct store_item *item)
 {
-    detaches_mark_node(ctx, ((const struct attachment *)item->object)->node);
+    detaches_schedule_node(ctx, ((const struct volume_attachment *)item->object)->node);
 }
 
-static void attachments_on_list(void *ctx)
+static void volume_attachments_on_list(void *ctx)
 {
     struct detaches *ds = ctx;
     store_list_begin(&ds->attachments);
 }
 
-static bool detaches_wait_for(const struct detaches *ds, struct str node)
+static bool detaches_have_node(const struct detaches *ds, struct str node)
 {
     LIST_EACH (&ds->waits, link) {
         if (str_eq(CONTAINER_OF(link, struct detach, link)->node, node)) {
@@ -149,35 +150,35 @@ static bool detaches_wait_for(const struct detaches *ds, struct str node)
     return false;
 }
 
-static int attachments_on_object(void *ctx, const struct jval *object, bool deleted,
-                                 struct err *err)
+static int volume_attachments_on_object(void *ctx, const struct jval *object, bool deleted,
+                                        struct err *err)
 {
     struct detaches *ds = ctx;
     struct str name = jval_str(jval_at(object, "metadata.name"));
     bool known = store_find(&ds->attachments, name) != NULL;
-    if (!known && !detaches_wait_for(ds, jval_str(jval_at(object, "spec.nodeName")))) {
+    if (!known && !detaches_have_node(ds, jval_str(jval_at(object, "spec.nodeName")))) {
         return 0;
     }
     return store_observe(&ds->attachments, object, deleted, err);
 }
 
-static bool attachments_on_synced(void *ctx, uint64_t version)
+static bool volume_attachments_on_synced(void *ctx, uint64_t version)
 {
     struct detaches *ds = ctx;
     bool taken = store_list_end(&ds->attachments, version);
     LIST_EACH (&ds->waits, link) {
         struct detach *d = CONTAINER_OF(link, struct detach, link);
         d->synced = taken;
-        detach_mark(d);
+        detach_schedule(d);
     }
     return taken;
 }
 
-static void attachments_on_error(void *ctx, const struct err *err, bool bad UNUSED)
+static void volume_attachments_on_error(void *ctx, const struct err *err, bool bad UNUSED)
 {
     struct detaches *ds = ctx;
-    ds->trouble = *err;
-    detaches_mark_all(ds);
+    ds->last_error = *err;
+    detaches_schedule_all(ds);
 }
 
 static void detaches_unwatch(struct detaches *ds)
@@ -199,18 +200,18 @@ static void detaches_restart(void *ctx)
     if (ds->watching) {
         reflector_done(&ds->reflector);
     } else {
-        store_init(&ds->attachments, &attachment_kind, ds, loop_random(ds->client->loop));
+        store_init(&ds->attachments, &volume_attachment_kind, ds, loop_random(ds->client->loop));
         ds->attachments.mutations = ds->client->mutations;
-        ds->attachments.on_change = attachments_on_change;
-        ds->attachments.on_gone = attachments_on_gone;
+        ds->attachments.on_change = volume_attachments_on_change;
+        ds->attachments.on_gone = volume_attachments_on_gone;
         ds->watching = true;
     }
     const struct reflector_config config = {
         .path = STR("/apis/storage.k8s.io/v1/volumeattachments"),
-        .on_list = attachments_on_list,
-        .on_object = attachments_on_object,
-        .on_synced = attachments_on_synced,
-        .on_error = attachments_on_error,
+        .on_list = volume_attachments_on_list,
+        .on_object = volume_attachments_on_object,
+        .on_synced = volume_attachments_on_synced,
+        .on_error = volume_attachments_on_error,
         .ctx = ds,
     };
     reflector_init(&ds->reflector, ds->client, &config);
@@ -219,7 +220,7 @@ static void detaches_restart(void *ctx)
 
 /* ── claims ────────────────────────────────────────────────────────────────────────────────── */
 
-static void claim_free(struct detach_claim *k)
+static void pvc_free(struct detach_pvc *k)
 {
     if (k->call != NULL) {
         api_cancel(k->detach->detaches->client->api, STEAL(k->call));
@@ -230,7 +231,7 @@ static void claim_free(struct detach_claim *k)
     alloc_free(k);
 }
 
-static void claim_again(struct detach_claim *k, usec_t base, usec_t max)
+static void pvc_retry(struct detach_pvc *k, usec_t base, usec_t max)
 {
     struct loop *loop = k->detach->detaches->client->loop;
     if (k->backoff.base != base) {
@@ -239,50 +240,50 @@ static void claim_again(struct detach_claim *k, usec_t base, usec_t max)
     k->retry_at = loop_now(loop) + backoff_next(&k->backoff, loop_random(loop));
 }
 
-static void claim_take(struct detach_claim *k, struct str body)
+static void pvc_read_reply(struct detach_pvc *k, struct str body)
 {
     struct detach *d = k->detach;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    const struct jval *claim = NULL;
-    if (json_parse(body, JSON_GO, &tmp, &claim, &d->trouble) < 0) {
-        claim_again(k, CLAIM_FAILED_BASE, CLAIM_FAILED_MAX);
+    const struct jval *pvc = NULL;
+    if (json_parse(body, JSON_GO, &tmp, &pvc, &d->last_error) < 0) {
+        pvc_retry(k, PVC_FAILED_BASE, PVC_FAILED_MAX);
         return;
     }
-    struct str volume = jval_str(jval_at(claim, "spec.volumeName"));
+    struct str volume = jval_str(jval_at(pvc, "spec.volumeName"));
     arena_reset(&k->text);
     k->volume = arena_str(&k->text, volume);
     if (volume.n > 0) {
-        k->retry_at = loop_now(d->detaches->client->loop) + CLAIM_REFRESH;
+        k->retry_at = loop_now(d->detaches->client->loop) + PVC_REFRESH;
         backoff_reset(&k->backoff);
     } else {
-        claim_again(k, CLAIM_MISSING_BASE, CLAIM_MISSING_MAX);
+        pvc_retry(k, PVC_MISSING_BASE, PVC_MISSING_MAX);
     }
-    d->trouble = (struct err){ 0 };
+    d->last_error = (struct err){ 0 };
 }
 
-static void claim_on_reply(void *ctx, const struct api_reply *reply)
+static void pvc_on_reply(void *ctx, const struct api_reply *reply)
 {
-    struct detach_claim *k = ctx;
+    struct detach_pvc *k = ctx;
     struct detach *d = k->detach;
     k->call = NULL;
     d->reading--;
     enum retry_verdict verdict = client_note(d->detaches->client, API_GET, reply);
     if (verdict == RETRY_DONE) {
-        claim_take(k, reply->body);
+        pvc_read_reply(k, reply->body);
     } else if (verdict == RETRY_ABSENT) {
         k->volume = STR_NONE;
-        claim_again(k, CLAIM_MISSING_BASE, CLAIM_MISSING_MAX);
+        pvc_retry(k, PVC_MISSING_BASE, PVC_MISSING_MAX);
     } else {
-        client_explain(reply->status, reply->body, reply->err, &d->trouble);
+        client_explain(reply->status, reply->body, reply->err, &d->last_error);
         bool refused = verdict == RETRY_REFUSED;
-        claim_again(k, refused ? CLAIM_REFUSED_BASE : CLAIM_FAILED_BASE,
-                    refused ? CLAIM_REFUSED_MAX : CLAIM_FAILED_MAX);
+        pvc_retry(k, refused ? PVC_REFUSED_BASE : PVC_FAILED_BASE,
+                  refused ? PVC_REFUSED_MAX : PVC_FAILED_MAX);
     }
-    detach_mark(d);
+    detach_schedule(d);
 }
 
-static void claim_read(struct detach_claim *k)
+static void pvc_read(struct detach_pvc *k)
 {
     struct detach *d = k->detach;
     struct buf *path = &d->detaches->path;
@@ -292,77 +293,77 @@ static void claim_read(struct detach_claim *k)
     buf_add(path, STR("/persistentvolumeclaims/"));
     client_add_segment(path, k->name);
     const struct api_request request = { .verb = API_GET, .path = buf_str(path) };
-    k->call = api_send(d->detaches->client->api, &request, claim_on_reply, k);
+    k->call = api_send(d->detaches->client->api, &request, pvc_on_reply, k);
     d->reading++;
 }
 
 /* Answers when the next is due. */
-static usec_t detach_read_claims(struct detach *d, usec_t now)
+static usec_t detach_read_pvcs(struct detach *d, usec_t now)
 {
     struct client *client = d->detaches->client;
     usec_t next = USEC_NEVER;
-    MAP_EACH (&d->claims, entry) {
-        struct detach_claim *k = map_item_value(entry);
-        if (k->call != NULL || k->round != d->round) {
+    MAP_EACH (&d->pvcs, entry) {
+        struct detach_pvc *k = map_item_value(entry);
+        if (k->call != NULL || k->pvc_round != d->pvc_round) {
             continue;
         }
         usec_t at = MAX(k->retry_at, client_open_at(client));
         if (now < at) {
             next = MIN(next, at);
-        } else if (d->reading < CLAIM_WINDOW) {
-            claim_read(k); /* the answer makes room for the next */
+        } else if (d->reading < PVC_WINDOW) {
+            pvc_read(k); /* the answer makes room for the next */
         }
     }
     return next;
 }
 
-void detach_claims_begin(struct detach *d)
+void detach_pvcs_begin(struct detach *d)
 {
-    d->round++;
+    d->pvc_round++;
 }
 
-void detach_claim(struct detach *d, struct str space, struct str claim)
+void detach_add_pvc(struct detach *d, struct str space, struct str pvc)
 {
     CLEANUP(buf_done)
     struct buf key = { 0 };
-    buf_printf(&key, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(claim));
-    struct detach_claim *k = map_find(&d->claims, buf_str(&key));
+    buf_printf(&key, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(pvc));
+    struct detach_pvc *k = map_find(&d->pvcs, buf_str(&key));
     if (k == NULL) {
-        k = ALLOC_NEW(struct detach_claim);
+        k = ALLOC_NEW(struct detach_pvc);
         k->detach = d;
         k->memory.first = 128;
         k->text.first = 64;
         k->space = arena_str(&k->memory, space);
-        k->name = arena_str(&k->memory, claim);
-        (void)map_put(&d->claims, buf_str(&key), k); /* it replaces nothing */
+        k->name = arena_str(&k->memory, pvc);
+        (void)map_put(&d->pvcs, buf_str(&key), k); /* it replaces nothing */
     }
-    k->round = d->round;
+    k->pvc_round = d->pvc_round;
 }
 
-void detach_claims_end(struct detach *d)
+void detach_pvcs_end(struct detach *d)
 {
-    detach_mark(d);
+    detach_schedule(d);
 }
 
 /* What is wrong now. A watch that has come back says so by itself. */
-static const struct err *detach_trouble(const struct detach *d)
+static const struct err *detach_error(const struct detach *d)
 {
     const struct detaches *ds = d->detaches;
-    return ds->watching && ds->reflector.failing ? &ds->trouble : &d->trouble;
+    return ds->watching && ds->reflector.failing ? &ds->last_error : &d->last_error;
 }
 
 /* ── deciding ──────────────────────────────────────────────────────────────────────────────── */
 
-static bool detach_excuses(const struct detach *d, const struct attachment *a)
+static bool detach_ignores(const struct detach *d, const struct volume_attachment *a)
 {
     for (uint32_t i = 0; i < d->ignore_n; i++) {
         if (str_eq(d->ignore[i], a->driver)) {
             return true;
         }
     }
-    MAP_EACH (&d->claims, entry) {
-        const struct detach_claim *k = map_item_value(entry);
-        if (k->round == d->round && k->volume.n > 0 && str_eq(k->volume, a->volume)) {
+    MAP_EACH (&d->pvcs, entry) {
+        const struct detach_pvc *k = map_item_value(entry);
+        if (k->pvc_round == d->pvc_round && k->volume.n > 0 && str_eq(k->volume, a->volume)) {
             return true;
         }
     }
@@ -375,35 +376,35 @@ static void detach_turn(void *ctx)
     struct detaches *ds = d->detaches;
     usec_t now = loop_now(ds->client->loop);
     uint32_t left = 0;
-    uint32_t excused = 0;
-    uint32_t accounted = 0; /* entries of volumesAttached that nobody waits for */
+    uint32_t ignored = 0;
+    uint32_t ignored_attached = 0; /* entries of volumesAttached that nobody waits for */
     if (!ds->watching) {
         return; /* it begins in this moment */
     }
     MAP_EACH (&ds->attachments.items, entry) {
         const struct store_item *item = map_item_value(entry);
-        const struct attachment *a = item->object;
+        const struct volume_attachment *a = item->object;
         if (!str_eq(a->node, d->node)) {
             continue;
         }
-        bool excuse = detach_excuses(d, a);
-        left += excuse ? 0 : 1;
-        excused += excuse ? 1 : 0;
-        accounted += excuse && a->attached ? 1 : 0;
+        bool ignore_this = detach_ignores(d, a);
+        left += ignore_this ? 0 : 1;
+        ignored += ignore_this ? 1 : 0;
+        ignored_attached += ignore_this && a->attached ? 1 : 0;
     }
-    usec_t next = left > 0 ? detach_read_claims(d, now) : USEC_NEVER;
-    uint32_t listed = d->volumes > accounted ? d->volumes - accounted : 0;
+    usec_t next = left > 0 ? detach_read_pvcs(d, now) : USEC_NEVER;
+    uint32_t listed = d->volumes > ignored_attached ? d->volumes - ignored_attached : 0;
     left = MAX(left, listed);
-    bool troubled = detach_trouble(d)->code != 0;
-    if (troubled) {
-        next = MIN(next, now + TROUBLE_REFRESH); /* nothing tells that it is over */
+    bool reported_failing = detach_error(d)->code != 0;
+    if (reported_failing) {
+        next = MIN(next, now + ERROR_REFRESH); /* nothing tells that it is over */
     }
-    bool changed = d->synced != d->told_synced || left != d->left || excused != d->excused ||
-                   troubled != d->troubled;
-    d->told_synced = d->synced;
+    bool changed = d->synced != d->reported_synced || left != d->left || ignored != d->ignored ||
+                   reported_failing != d->reported_failing;
+    d->reported_synced = d->synced;
     d->left = left;
-    d->excused = excused;
-    d->troubled = troubled;
+    d->ignored = ignored;
+    d->reported_failing = reported_failing;
     if (next != USEC_NEVER) {
         loop_timer_set(&d->turn, next);
     }
@@ -412,27 +413,27 @@ static void detach_turn(void *ctx)
     }
 }
 
-void detach_volumes(struct detach *d, uint32_t volumes)
+void detach_set_volumes(struct detach *d, uint32_t volumes)
 {
     if (d->volumes != volumes) {
         d->volumes = volumes;
-        detach_mark(d);
+        detach_schedule(d);
     }
 }
 
 bool detach_is_done(const struct detach *d)
 {
-    return d->told_synced && d->left == 0;
+    return d->reported_synced && d->left == 0;
 }
 
 void detach_status(const struct detach *d, struct detach_status *ret)
 {
-    const struct err *trouble = detach_trouble(d);
+    const struct err *last_error = detach_error(d);
     *ret = (struct detach_status){
-        .synced = d->told_synced,
+        .synced = d->reported_synced,
         .left = d->left,
-        .excused = d->excused,
-        .trouble = trouble->code != 0 ? str_from(trouble->msg) : STR_NONE,
+        .ignored = d->ignored,
+        .last_error = last_error->code != 0 ? str_from(last_error->msg) : STR_NONE,
     };
 }
 
@@ -443,7 +444,8 @@ static int detach_name_order(const void *left, const void *right)
     return str_cmp((*a)->name, (*b)->name);
 }
 
-uint32_t detach_names(const struct detach *d, struct arena *out, struct str *ret, uint32_t max)
+uint32_t detach_waiting_names(const struct detach *d, struct arena *out, struct str *ret,
+                              uint32_t max)
 {
     const struct store *store = &d->detaches->attachments;
     uint32_t n = 0;
@@ -454,15 +456,15 @@ uint32_t detach_names(const struct detach *d, struct arena *out, struct str *ret
         ARENA_ARRAY(out, const struct store_item *, store_count(store));
     MAP_EACH (&store->items, entry) {
         const struct store_item *item = map_item_value(entry);
-        const struct attachment *a = item->object;
-        if (str_eq(a->node, d->node) && !detach_excuses(d, a)) {
+        const struct volume_attachment *a = item->object;
+        if (str_eq(a->node, d->node) && !detach_ignores(d, a)) {
             items[n++] = item;
         }
     }
     qsort(items, n, sizeof(items[0]), detach_name_order);
     n = MIN(n, max);
     for (uint32_t i = 0; i < n; i++) {
-        const struct attachment *a = items[i]->object;
+        const struct volume_attachment *a = items[i]->object;
         ret[i] =
             arena_printf(out, "volume " STR_FMT " (" STR_FMT ")",
                          STR_ARG(a->volume.n > 0 ? a->volume : items[i]->name), STR_ARG(a->driver));
@@ -512,7 +514,7 @@ struct detach *detach_start(struct detaches *ds, struct str node, const struct s
     for (uint32_t i = 0; i < ignore_n; i++) {
         d->ignore[i] = arena_str(&d->memory, ignore[i]);
     }
-    map_init(&d->claims, loop_random(loop), loop_random(loop));
+    map_init(&d->pvcs, loop_random(loop), loop_random(loop));
     loop_timer_init(&d->turn, loop, detach_turn, d);
     list_add(&ds->waits, &d->link);
     loop_timer_pull(&ds->restart, loop_now(loop));
@@ -525,10 +527,10 @@ void detach_stop(struct detach *d)
         return;
     }
     struct detaches *ds = d->detaches;
-    MAP_EACH (&d->claims, entry) {
-        claim_free(map_item_value(entry));
+    MAP_EACH (&d->pvcs, entry) {
+        pvc_free(map_item_value(entry));
     }
-    map_done(&d->claims);
+    map_done(&d->pvcs);
     loop_timer_done(&d->turn);
     list_del(&d->link);
     arena_done(&d->memory);

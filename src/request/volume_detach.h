@@ -1,5 +1,6 @@
 /*
- * volume_detach: waits until a node's volumes are detached, by the attachments that are known of it.
+ * volume_detach: waits until a node's volumes are detached, by the attachments that are known of
+ * it.
  *
  * VolumeAttachments cannot be selected by node, so all who wait share one watch of all of them,
  * which runs only while somebody waits; only those of nodes that are waited for are kept. When
@@ -27,22 +28,23 @@ struct detach *detach_start(struct detaches *ds, struct str node, const struct s
 void detach_stop(struct detach *d); /* accepts NULL */
 
 /* The claims of pods that stay: all of them, between begin and end. */
-void detach_claims_begin(struct detach *d);
-void detach_claim(struct detach *d, struct str space, struct str claim);
-void detach_claims_end(struct detach *d);
+void detach_pvcs_begin(struct detach *d);
+void detach_add_pvc(struct detach *d, struct str space, struct str claim);
+void detach_pvcs_end(struct detach *d);
 /* Entries of the node's status.volumesAttached: they are waited for, too, as far as no excused
  * attachment accounts for them. */
-void detach_volumes(struct detach *d, uint32_t volumes);
+void detach_set_volumes(struct detach *d, uint32_t volumes);
 
 /* Lives until the loop runs. */
 struct detach_status {
-    bool synced;        /* the attachments are known */
-    uint32_t left;      /* volumes that are waited for */
-    uint32_t excused;   /* attachments that are not */
-    struct str trouble; /* what cannot be read, and why; empty: nothing is wrong */
+    bool synced;           /* the attachments are known */
+    uint32_t left;         /* volumes that are waited for */
+    uint32_t ignored;      /* attachments that are not */
+    struct str last_error; /* what cannot be read, and why; empty: nothing is wrong */
 };
 void detach_status(const struct detach *d, struct detach_status *ret);
 bool detach_is_done(const struct detach *d);
 /* "volume pv-1 (ebs.csi.aws.com)" for `max` at most of those that are waited for, by the names of
  * their attachments; answers how many were given. */
-uint32_t detach_names(const struct detach *d, struct arena *out, struct str *ret, uint32_t max);
+uint32_t detach_waiting_names(const struct detach *d, struct arena *out, struct str *ret,
+                              uint32_t max);

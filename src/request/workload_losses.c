@@ -13,22 +13,22 @@ static const struct {
     { STR_INIT("DaemonSet"), true, TARGET_DAEMONSET },
 };
 
-struct loss {
+struct workload_loss {
     uint32_t owner; /* index of `owners` */
     struct str space;
     struct str name;
-    struct str full; /* "namespace/name" */
+    struct str full_name; /* "namespace/name" */
     uint32_t pods;
-    bool known; /* what stands behind a ReplicaSet is counted there */
+    bool resolved; /* what stands behind a ReplicaSet is counted there */
 };
 
-void losses_init(struct losses *l, uint64_t key0, uint64_t key1)
+void losses_init(struct workload_losses *l, uint64_t key0, uint64_t key1)
 {
-    *l = (struct losses){ 0 };
+    *l = (struct workload_losses){ 0 };
     map_init(&l->by_owner, key0, key1);
 }
 
-void losses_done(struct losses *l)
+void losses_done(struct workload_losses *l)
 {
     map_done(&l->by_owner); /* the values are the arena's */
     arena_done(&l->memory);
@@ -54,27 +54,28 @@ static bool owner_of(const struct jval *object, uint32_t *ret_owner, struct str 
     return false;
 }
 
-static void losses_count(struct losses *l, uint32_t owner, struct str space, struct str name,
-                         uint32_t pods)
+static void losses_add_pods(struct workload_losses *l, uint32_t owner, struct str space,
+                            struct str name, uint32_t pods)
 {
     struct str key = arena_printf(&l->memory, STR_FMT "/" STR_FMT "/" STR_FMT,
                                   STR_ARG(owners[owner].kind), STR_ARG(space), STR_ARG(name));
-    struct loss *loss = map_find(&l->by_owner, key);
+    struct workload_loss *loss = map_find(&l->by_owner, key);
     if (loss == NULL) {
-        loss = ARENA_NEW(&l->memory, struct loss);
-        *loss = (struct loss){
+        loss = ARENA_NEW(&l->memory, struct workload_loss);
+        *loss = (struct workload_loss){
             .owner = owner,
             .space = arena_str(&l->memory, space),
             .name = arena_str(&l->memory, name),
-            .full = arena_printf(&l->memory, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(name)),
-            .known = owners[owner].counted,
+            .full_name =
+                arena_printf(&l->memory, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(name)),
+            .resolved = owners[owner].counted,
         };
         (void)map_put(&l->by_owner, key, loss); /* it was not there */
     }
     loss->pods += pods;
 }
 
-void losses_add(struct losses *l, const struct jval *object, const struct drain_pod *pod)
+void losses_add(struct workload_losses *l, const struct jval *object, const struct drain_pod *pod)
 {
     uint32_t owner = 0;
     struct str name = STR_NONE;
@@ -83,23 +84,23 @@ void losses_add(struct losses *l, const struct jval *object, const struct drain_
     if (!pod->ready || pod->finished || pod->deleting || !owner_of(object, &owner, &name)) {
         return;
     }
-    losses_count(l, owner, jval_str(jval_at(object, "metadata.namespace")), name, 1);
+    losses_add_pods(l, owner, jval_str(jval_at(object, "metadata.namespace")), name, 1);
 }
 
-static struct loss *losses_unknown(const struct losses *l)
+static struct workload_loss *losses_unresolved(const struct workload_losses *l)
 {
     MAP_EACH (&l->by_owner, entry) {
-        struct loss *loss = map_item_value(entry);
-        if (!loss->known) {
+        struct workload_loss *loss = map_item_value(entry);
+        if (!loss->resolved) {
             return loss;
         }
     }
     return NULL;
 }
 
-bool losses_ask(const struct losses *l, struct buf *path)
+bool losses_next_replicaset(const struct workload_losses *l, struct buf *path)
 {
-    const struct loss *loss = losses_unknown(l);
+    const struct workload_loss *loss = losses_unresolved(l);
     if (loss == NULL) {
         return false;
     }
@@ -111,28 +112,29 @@ bool losses_ask(const struct losses *l, struct buf *path)
     return true;
 }
 
-void losses_answer(struct losses *l, const struct jval *object)
+void losses_resolve(struct workload_losses *l, const struct jval *object)
 {
-    struct loss *loss = losses_unknown(l);
+    struct workload_loss *loss = losses_unresolved(l);
     uint32_t owner = 0;
     struct str name = STR_NONE;
     ASSERT(loss != NULL);
-    loss->known = true;
+    loss->resolved = true;
     if (owner_of(object, &owner, &name) && owners[owner].counted) {
-        losses_count(l, owner, loss->space, name, loss->pods);
+        losses_add_pods(l, owner, loss->space, name, loss->pods);
     }
 }
 
-const struct arbiter_loss *losses_list(const struct losses *l, struct arena *out, uint32_t *ret_n)
+const struct arbiter_loss *losses_list(const struct workload_losses *l, struct arena *out,
+                                       uint32_t *ret_n)
 {
     struct arbiter_loss *list = ARENA_ARRAY(out, struct arbiter_loss, map_count(&l->by_owner) + 1);
     uint32_t n = 0;
     MAP_EACH (&l->by_owner, entry) {
-        const struct loss *loss = map_item_value(entry);
+        const struct workload_loss *loss = map_item_value(entry);
         if (owners[loss->owner].counted) {
             list[n++] = (struct arbiter_loss){
                 .type = owners[loss->owner].type,
-                .target = loss->full,
+                .target = loss->full_name,
                 .pods = loss->pods,
             };
         }

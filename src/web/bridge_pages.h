@@ -5,7 +5,7 @@
  * sight /api/v1/explain?machine=NS%2FNAME    one Machine (bridge/machine_report.h) /api/v1/links
  * every connection to a workload cluster /metrics                             Prometheus text
  *
- * It reads through `struct gatehouse_source`, so tests need no bridge. Every answer is made at
+ * It reads through `struct bridge_pages_source`, so tests need no bridge. Every answer is made at
  * once.
  */
 #pragma once
@@ -15,10 +15,10 @@
 #include "port/loop.h"
 #include "port/inbound.h"
 
-#define GATEHOUSE_TROUBLES_MAX 50u /* on the first page; /api/v1/links has all */
+#define BRIDGE_PAGES_UNHEALTHY_MAX 50u /* on the first page; /api/v1/links has all */
 
 /* As bridge.h has them. Texts live until the loop runs. */
-struct gatehouse_source {
+struct bridge_pages_source {
     void *ctx;
     bool (*explain)(void *ctx, struct str space, struct str name, struct arena *out,
                     struct bridge_report *ret);
@@ -29,11 +29,11 @@ struct gatehouse_source {
     bool (*ready)(void *ctx, struct str *ret_why);
 };
 
-struct gatehouse {
+struct bridge_pages {
     struct loop *loop; /* borrowed */
-    struct gatehouse_source source;
+    struct bridge_pages_source source;
     struct metrics *metrics; /* borrowed; may be NULL */
 };
 
-/* A inbound_handler; its context is the struct gatehouse. */
-void gatehouse_handle(void *ctx, struct inbound_exchange *x, const struct inbound_request *req);
+/* A inbound_handler; its context is the struct bridge_pages. */
+void bridge_pages_handle(void *ctx, struct inbound_exchange *x, const struct inbound_request *req);

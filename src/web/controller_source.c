@@ -6,9 +6,9 @@
 #include "profile/controller.h"
 #include "profile/node_data.h"
 
-static bool source_ready(void *ctx, struct str *ret_why)
+static bool controller_source_ready(void *ctx, struct str *ret_why)
 {
-    const struct source *s = ctx;
+    const struct controller_source *s = ctx;
     if (s->controller == NULL) {
         *ret_why = STR("no controller runs");
         return false;
@@ -16,7 +16,7 @@ static bool source_ready(void *ctx, struct str *ret_why)
     return controller_ready(s->controller, ret_why);
 }
 
-static void source_setup(struct source *s, struct web_status *ret)
+static void controller_source_config_status(struct controller_source *s, struct web_status *ret)
 {
     struct controller_setup setup;
     controller_setup(s->controller, &setup);
@@ -35,25 +35,25 @@ static void source_setup(struct source *s, struct web_status *ret)
     ret->profile_count = setup.config->profile_n;
 }
 
-static void source_status(void *ctx, struct web_status *ret)
+static void controller_source_status(void *ctx, struct web_status *ret)
 {
-    struct source *s = ctx;
+    struct controller_source *s = ctx;
     struct web_status status = { .title = s->title, .identity = s->identity };
-    status.ready = source_ready(ctx, &status.why);
+    status.ready = controller_source_ready(ctx, &status.why);
     if (s->controller != NULL) {
         struct controller_stats stats;
         controller_stats(s->controller, &stats);
         status.writes = stats.patches;
         status.leading = controller_leading(s->controller);
         status.leader = controller_leader(s->controller);
-        source_setup(s, &status);
+        controller_source_config_status(s, &status);
     }
     *ret = status;
 }
 
 /* A node's profiles as its label and its annotation have them; what cannot be read is left out. */
-static void source_profiles(struct source *s, const struct controller_node *node,
-                            struct web_node *ret)
+static void controller_source_profiles(struct controller_source *s,
+                                       const struct controller_node *node, struct web_node *ret)
 {
     struct str label = STR_NONE;
     for (uint32_t i = 0; i < node->label_count; i++) {
@@ -85,24 +85,24 @@ static void source_profiles(struct source *s, const struct controller_node *node
     ret->profiles = profiles;
 }
 
-struct source_walk {
-    struct source *source;
+struct controller_source_walk {
+    struct controller_source *source;
     const struct web_visit *visit;
 };
 
 /* What is shown of a node is the object and what is wrong with it. */
-static uint64_t source_version(const struct controller_node *node)
+static uint64_t controller_source_version(const struct controller_node *node)
 {
     static const uint64_t key[2] = { 0, 0 }; /* compared with itself over time, by nobody else */
     return node->error.n == 0 ? node->version : node->version ^ map_hash(key, node->error);
 }
 
-static bool source_node(void *ctx, const struct controller_node *node)
+static bool controller_source_node(void *ctx, const struct controller_node *node)
 {
-    struct source_walk *walk = ctx;
+    struct controller_source_walk *walk = ctx;
     const struct web_visit *visit = walk->visit;
     struct arena *tmp = &walk->source->tmp;
-    uint64_t version = source_version(node);
+    uint64_t version = controller_source_version(node);
     if (visit->wants != NULL && !visit->wants(visit->ctx, node->name, version)) {
         return true;
     }
@@ -120,27 +120,28 @@ static bool source_node(void *ctx, const struct controller_node *node)
                               .unschedulable = node->unschedulable,
                               .labels = labels,
                               .label_count = node->label_count };
-    source_profiles(walk->source, node, &shown);
+    controller_source_profiles(walk->source, node, &shown);
     visit->fn(visit->ctx, &shown);
     return true;
 }
 
-static void source_each_node(void *ctx, const struct web_visit *visit)
+static void controller_source_each_node(void *ctx, const struct web_visit *visit)
 {
-    struct source *s = ctx;
-    struct source_walk walk = { .source = s, .visit = visit };
+    struct controller_source *s = ctx;
+    struct controller_source_walk walk = { .source = s, .visit = visit };
     if (s->controller != NULL) {
-        controller_each_node(s->controller, source_node, &walk);
+        controller_each_node(s->controller, controller_source_node, &walk);
     }
 }
 
 /* Before there is a configuration, what the node itself carries is all there is to say. */
-static void source_plain_report(struct source *s, const struct controller_node *node,
-                                struct arena *out, struct report *ret)
+static void controller_source_report_unconfigured(struct controller_source *s,
+                                                  const struct controller_node *node,
+                                                  struct arena *out, struct report *ret)
 {
     struct web_node shown = { 0 };
     arena_reset(&s->tmp);
-    source_profiles(s, node, &shown);
+    controller_source_profiles(s, node, &shown);
     struct report_profile *profiles = ARENA_ARRAY(out, struct report_profile, shown.profile_count);
     for (uint32_t i = 0; i < shown.profile_count; i++) {
         profiles[i].name = arena_str(out, shown.profiles[i].name);
@@ -158,96 +159,98 @@ static void source_plain_report(struct source *s, const struct controller_node *
                             .profile_n = shown.profile_count };
 }
 
-static bool source_report(void *ctx, struct str name, struct arena *out, struct report *ret)
+static bool controller_source_report(void *ctx, struct str name, struct arena *out,
+                                     struct report *ret)
 {
-    struct source *s = ctx;
+    struct controller_source *s = ctx;
     struct controller_node node;
     if (s->controller == NULL || !controller_find_node(s->controller, name, &node)) {
         return false;
     }
     if (!controller_explain(s->controller, name, out, ret)) {
-        source_plain_report(s, &node, out, ret);
+        controller_source_report_unconfigured(s, &node, out, ret);
     }
     return true;
 }
 
 /* ---- limits ---- */
 
-static bool source_has_board(const struct source *s)
+static bool controller_source_has_limits(const struct controller_source *s)
 {
     return s->controller != NULL && s->arbiter != NULL && *s->arbiter != NULL;
 }
 
-struct source_board {
-    struct board *board;
+struct controller_source_limits_report {
+    struct limits_report *limits_report;
     struct arena *out;
 };
 
-static void source_wait(void *ctx, const struct controller_wait *wait)
+static void controller_source_add_wait(void *ctx, const struct controller_wait *wait)
 {
-    const struct source_board *to = ctx;
-    board_add_claim(to->board,
-                    &(struct board_claim){
-                        .uid = wait->uid,
-                        .name = arena_concat(to->out, STR("profile/"), wait->profile),
-                        .type = target_type_name(TARGET_NODE),
-                        .target = wait->node,
-                        .phase = STR("Pending"),
-                        .reason = wait->view->reason,
-                        .message = wait->view->message,
-                        .waits = true,
-                        .position = wait->view->position,
-                        .since = wait->since,
-                        .deadline = USEC_NEVER,
-                        .next = wait->view->next,
-                        .limit = wait->view->limit,
-                        .limits = wait->view->limits,
-                        .limit_n = wait->view->limit_n,
-                        .blocker_uid = wait->view->blocker,
-                    },
-                    to->out);
+    const struct controller_source_limits_report *to = ctx;
+    limits_report_add_claim(to->limits_report,
+                            &(struct limits_report_claim){
+                                .uid = wait->uid,
+                                .name = arena_concat(to->out, STR("profile/"), wait->profile),
+                                .type = target_type_name(TARGET_NODE),
+                                .target = wait->node,
+                                .phase = STR("Pending"),
+                                .reason = wait->view->reason,
+                                .message = wait->view->message,
+                                .waits = true,
+                                .position = wait->view->position,
+                                .since = wait->since,
+                                .deadline = USEC_NEVER,
+                                .next = wait->view->next,
+                                .limit = wait->view->limit,
+                                .limits = wait->view->limits,
+                                .limit_n = wait->view->limit_n,
+                                .blocker_uid = wait->view->blocker,
+                            },
+                            to->out);
 }
 
-static bool source_board(void *ctx, bool ended, struct arena *out, struct board *ret)
+static bool controller_source_limits_report(void *ctx, bool ended, struct arena *out,
+                                            struct limits_report *ret)
 {
-    struct source *s = ctx;
-    struct source_board to = { .board = ret, .out = out };
-    *ret = (struct board){ 0 };
-    if (!source_has_board(s)) {
+    struct controller_source *s = ctx;
+    struct controller_source_limits_report to = { .limits_report = ret, .out = out };
+    *ret = (struct limits_report){ 0 };
+    if (!controller_source_has_limits(s)) {
         return false;
     }
-    board_look(ret, *s->arbiter, *s->requests, ended, out);
-    controller_each_wait(s->controller, out, source_wait, &to);
-    board_finish(ret, out);
+    limits_report_collect(ret, *s->arbiter, *s->requests, ended, out);
+    controller_each_wait(s->controller, out, controller_source_add_wait, &to);
+    limits_report_finish(ret, out);
     return true;
 }
 
-static uint64_t source_board_version(void *ctx)
+static uint64_t controller_source_limits_report_version(void *ctx)
 {
-    const struct source *s = ctx;
+    const struct controller_source *s = ctx;
     struct controller_stats stats;
-    if (!source_has_board(s)) {
+    if (!controller_source_has_limits(s)) {
         return 0;
     }
     controller_stats(s->controller, &stats);
     return 1 + arbiter_turn_count(*s->arbiter) + requests_turns(*s->requests) + stats.turns;
 }
 
-void source_init(struct source *s, struct controller *controller)
+void controller_source_init(struct controller_source *s, struct controller *controller)
 {
-    *s = (struct source){
+    *s = (struct controller_source){
         .controller = controller,
         .web = { .ctx = s,
-                 .status = source_status,
-                 .each_node = source_each_node,
-                 .report = source_report,
-                 .board = source_board,
-                 .board_version = source_board_version },
-        .health = { .ctx = s, .ready = source_ready },
+                 .status = controller_source_status,
+                 .each_node = controller_source_each_node,
+                 .report = controller_source_report,
+                 .limits_report = controller_source_limits_report,
+                 .limits_report_version = controller_source_limits_report_version },
+        .health = { .ctx = s, .ready = controller_source_ready },
     };
 }
 
-void source_done(struct source *s)
+void controller_source_done(struct controller_source *s)
 {
     arena_done(&s->names);
     arena_done(&s->tmp);

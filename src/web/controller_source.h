@@ -11,7 +11,7 @@ struct arbiter;
 struct controller;
 struct requests;
 
-struct source {
+struct controller_source {
     struct controller *controller; /* borrowed; NULL = none runs */
     /* Borrowed: where arbiter and requests are once they run; NULL = they never do. */
     struct arbiter *const *arbiter;
@@ -24,5 +24,5 @@ struct source {
     struct arena names;    /* of the profiles that are configured */
 };
 
-void source_init(struct source *s, struct controller *controller);
-void source_done(struct source *s);
+void controller_source_init(struct controller_source *s, struct controller *controller);
+void controller_source_done(struct controller_source *s);

@@ -6,10 +6,10 @@
 #include "web/http_reply.h"
 #include "web/limits_api.h"
 
-struct survey {
+struct fleet_document {
     struct list link;
-    struct surveys *all;
-    enum survey_kind kind;
+    struct fleet_documents *all;
+    enum fleet_document_kind kind;
     struct inbound_exchange *x; /* borrowed: until it is answered or closed */
     struct loop_timer timer;
     struct arena names;
@@ -24,9 +24,9 @@ struct survey {
     struct buf board;
 };
 
-static void survey_free(void *ctx)
+static void fleet_document_free(void *ctx)
 {
-    struct survey *s = ctx;
+    struct fleet_document *s = ctx;
     list_del(&s->link);
     loop_timer_done(&s->timer);
     arena_done(&s->names);
@@ -37,10 +37,10 @@ static void survey_free(void *ctx)
 }
 
 /* The name is all that is wanted of it now. */
-static bool survey_name(void *ctx, struct str name, uint64_t version)
+static bool fleet_document_name(void *ctx, struct str name, uint64_t version)
 {
     (void)version; /* it is explained whatever it was before */
-    struct survey *s = ctx;
+    struct fleet_document *s = ctx;
     if (s->n == s->cap) {
         ARENA_GROW(&s->names, s->items, s->n, s->cap);
     }
@@ -48,11 +48,11 @@ static bool survey_name(void *ctx, struct str name, uint64_t version)
     return false;
 }
 
-static void survey_begin(struct survey *s)
+static void fleet_document_begin(struct fleet_document *s)
 {
     const struct web_source *source = s->all->source;
     s->writer = json_writer_on(&s->out);
-    if (s->kind == SURVEY_INFO) {
+    if (s->kind == FLEET_DOCUMENT_INFO) {
         jw_arr(&s->writer);
     } else {
         struct web_status status = { 0 };
@@ -71,39 +71,39 @@ static void survey_begin(struct survey *s)
             (void)roster_profile(&s->roster, &s->memory, status.profiles[i]);
         }
     }
-    source->each_node(source->ctx, &(struct web_visit){ .wants = survey_name, .ctx = s });
+    source->each_node(source->ctx, &(struct web_visit){ .wants = fleet_document_name, .ctx = s });
 }
 
-static void survey_answer(struct survey *s)
+static void fleet_document_answer(struct fleet_document *s)
 {
-    if (s->kind == SURVEY_INFO) {
+    if (s->kind == FLEET_DOCUMENT_INFO) {
         jw_arr_end(&s->writer);
     } else {
         roster_sort(&s->roster);
-        if (s->kind == SURVEY_STATUS) {
-            panel_print(s->all->source, s->all->loop, &s->board);
+        if (s->kind == FLEET_DOCUMENT_STATUS) {
+            limits_api_print(s->all->source, s->all->loop, &s->board);
             s->roster.board = buf_str(&s->board);
         }
         roster_print_json(&s->roster, &s->writer);
     }
-    answer_document(s->x, &s->out);
-    survey_free(s);
+    http_reply_document(s->x, &s->out);
+    fleet_document_free(s);
 }
 
-static void survey_turn(void *ctx)
+static void fleet_document_turn(void *ctx)
 {
-    struct survey *s = ctx;
+    struct fleet_document *s = ctx;
     const struct web_source *source = s->all->source;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    uint32_t end = MIN(s->n, s->at + SURVEY_SLICE);
+    uint32_t end = MIN(s->n, s->at + FLEET_DOCUMENT_SLICE);
     for (; s->at < end; s->at++) {
         struct report report;
         arena_reset(&tmp);
         if (!source->report(source->ctx, s->items[s->at], &tmp, &report)) {
             continue;
         }
-        if (s->kind != SURVEY_INFO) {
+        if (s->kind != FLEET_DOCUMENT_INFO) {
             roster_add(&s->roster, &report, &s->memory);
         } else if (report.updated != 0 || report.error.n > 0) {
             /* As the original: a node is listed once it has been looked at. */
@@ -113,35 +113,37 @@ static void survey_turn(void *ctx)
     if (s->at < s->n) {
         loop_timer_set(&s->timer, loop_now(s->all->loop));
     } else {
-        survey_answer(s);
+        fleet_document_answer(s);
     }
 }
 
-void survey_start(struct surveys *all, enum survey_kind kind, struct inbound_exchange *x)
+void fleet_document_start(struct fleet_documents *all, enum fleet_document_kind kind,
+                          struct inbound_exchange *x)
 {
-    struct survey *s = ALLOC_NEW(struct survey);
+    struct fleet_document *s = ALLOC_NEW(struct fleet_document);
     s->all = all;
     s->kind = kind;
     s->x = x;
     list_add(&all->running, &s->link);
-    loop_timer_init(&s->timer, all->loop, survey_turn, s);
-    x->on_close = survey_free;
+    loop_timer_init(&s->timer, all->loop, fleet_document_turn, s);
+    x->on_close = fleet_document_free;
     x->on_close_ctx = s;
-    survey_begin(s);
-    survey_turn(s);
+    fleet_document_begin(s);
+    fleet_document_turn(s);
 }
 
-void surveys_init(struct surveys *s, struct loop *loop, const struct web_source *source)
+void fleet_documents_init(struct fleet_documents *s, struct loop *loop,
+                          const struct web_source *source)
 {
-    *s = (struct surveys){ .loop = loop, .source = source };
+    *s = (struct fleet_documents){ .loop = loop, .source = source };
     list_init(&s->running);
 }
 
-void surveys_done(struct surveys *s)
+void fleet_documents_done(struct fleet_documents *s)
 {
     LIST_EACH (&s->running, item) {
-        struct survey *one = CONTAINER_OF(item, struct survey, link);
+        struct fleet_document *one = CONTAINER_OF(item, struct fleet_document, link);
         one->x->on_close = NULL;
-        survey_free(one);
+        fleet_document_free(one);
     }
 }

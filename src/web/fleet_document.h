@@ -10,24 +10,26 @@
 #include "base/list.h"
 #include "web/web.h"
 
-#define SURVEY_SLICE 100u /* nodes a turn: a few milliseconds */
+#define FLEET_DOCUMENT_SLICE 100u /* nodes a turn: a few milliseconds */
 
-enum survey_kind {
-    SURVEY_INFO,
-    SURVEY_STATUS,
-    SURVEY_NODES, /* the status without limits and requests */
+enum fleet_document_kind {
+    FLEET_DOCUMENT_INFO,
+    FLEET_DOCUMENT_STATUS,
+    FLEET_DOCUMENT_NODES, /* the status without limits and requests */
 };
 
 /* All surveys under way. */
-struct surveys {
+struct fleet_documents {
     struct loop *loop;               /* borrowed */
     const struct web_source *source; /* borrowed */
     struct list running;
 };
 
-void surveys_init(struct surveys *s, struct loop *loop, const struct web_source *source);
+void fleet_documents_init(struct fleet_documents *s, struct loop *loop,
+                          const struct web_source *source);
 /* Cancels what is under way: nobody is answered any more. */
-void surveys_done(struct surveys *s);
+void fleet_documents_done(struct fleet_documents *s);
 
 /* Takes the exchange and answers it, at once where the fleet is small. */
-void survey_start(struct surveys *s, enum survey_kind kind, struct inbound_exchange *x);
+void fleet_document_start(struct fleet_documents *s, enum fleet_document_kind kind,
+                          struct inbound_exchange *x);

@@ -27,13 +27,13 @@ void health_handle(void *ctx, struct inbound_exchange *x, const struct inbound_r
     bool readiness = str_eq(name, STR("readyz"));
     if ((!readiness && !str_eq(name, STR("healthz"))) ||
         (single && rest.n > 0 && !str_eq(rest, name))) {
-        answer_text(x, 404, STR("404 page not found\n"));
+        http_reply_text(x, 404, STR("404 page not found\n"));
         return;
     }
     struct str why = STR_NONE;
     bool good = !readiness || h->ready == NULL || h->ready(h->ctx, &why);
     if (good && !health_asks(req->query, STR("verbose"))) {
-        answer_text(x, 200, STR("ok"));
+        http_reply_text(x, 200, STR("ok"));
         return;
     }
     CLEANUP(buf_done)
@@ -45,5 +45,5 @@ void health_handle(void *ctx, struct inbound_exchange *x, const struct inbound_r
         buf_printf(&out, "[-]" STR_FMT " failed: " STR_FMT "\n" STR_FMT " check failed\n",
                    STR_ARG(name), STR_ARG(why), STR_ARG(name));
     }
-    answer_text(x, good ? 200 : 500, buf_str(&out));
+    http_reply_text(x, good ? 200 : 500, buf_str(&out));
 }

@@ -6,9 +6,9 @@
 #include "base/buf.h"
 #include "port/inbound.h"
 
-void answer_text(struct inbound_exchange *x, int status, struct str text);
-void answer_json(struct inbound_exchange *x, int status, struct str body);
+void http_reply_text(struct inbound_exchange *x, int status, struct str text);
+void http_reply_json(struct inbound_exchange *x, int status, struct str body);
 /* A document that was printed to `out`; one that did not fit is an error of ours. */
-void answer_document(struct inbound_exchange *x, const struct buf *out);
+void http_reply_document(struct inbound_exchange *x, const struct buf *out);
 /* {"error":"…"} */
-void answer_error(struct inbound_exchange *x, int status, struct str text);
+void http_reply_error(struct inbound_exchange *x, int status, struct str text);

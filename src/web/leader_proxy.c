@@ -10,11 +10,11 @@
 #include "kube/client.h"
 #include "web/http_reply.h"
 
-#define RELAY_NOBODY "no maintenance-controller is leading"
+#define LEADER_PROXY_NO_LEADER "no maintenance-controller is leading"
 
-struct relay {
+struct leader_proxy {
     struct loop *loop;
-    struct relay_config config;
+    struct leader_proxy_config config;
     struct arena memory;
     struct list calls;
     uint32_t call_n;
@@ -24,9 +24,9 @@ struct relay {
     struct str address;
 };
 
-struct relay_call {
+struct leader_proxy_call {
     struct list link;
-    struct relay *relay;
+    struct leader_proxy *proxy;
     struct inbound_exchange *x; /* borrowed: until it is answered or closed */
     struct arena memory;
     struct str target; /* path and query */
@@ -40,14 +40,14 @@ struct relay_call {
 
 static void call_free(void *ctx)
 {
-    struct relay_call *call = ctx;
+    struct leader_proxy_call *call = ctx;
     list_del(&call->link);
-    call->relay->call_n--;
+    call->proxy->call_n--;
     if (call->api_call != NULL) {
-        api_cancel(call->relay->config.api, call->api_call);
+        api_cancel(call->proxy->config.api, call->api_call);
     }
     if (call->outbound_call != NULL) {
-        outbound_cancel(call->relay->config.outbound, call->outbound_call);
+        outbound_cancel(call->proxy->config.outbound, call->outbound_call);
     }
     loop_timer_done(&call->timer);
     arena_done(&call->memory);
@@ -55,21 +55,21 @@ static void call_free(void *ctx)
 }
 
 PRINTF_LIKE(3, 4)
-static void call_fail(struct relay_call *call, int status, const char *fmt, ...)
+static void call_fail(struct leader_proxy_call *call, int status, const char *fmt, ...)
 {
     char text[sizeof(((struct err *)NULL)->msg)];
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args); /* a text that is cut off still tells */
     va_end(args);
-    call->relay->holder = STR_NONE; /* whatever was known of the leader may be what is wrong */
-    answer_error(call->x, status, str_from(text));
+    call->proxy->holder = STR_NONE; /* whatever was known of the leader may be what is wrong */
+    http_reply_error(call->x, status, str_from(text));
     call_free(call);
 }
 
 static void call_on_timer(void *ctx)
 {
-    struct relay_call *call = ctx;
+    struct leader_proxy_call *call = ctx;
     if (call->name.n == 0) {
         call_fail(call, 503, "the API server did not say within a second who leads");
     } else {
@@ -82,25 +82,25 @@ static void call_on_timer(void *ctx)
 
 static void call_on_answer(void *ctx, const struct outbound_reply *reply)
 {
-    struct relay_call *call = ctx;
+    struct leader_proxy_call *call = ctx;
     call->outbound_call = NULL;
     if (reply->status == 0) {
         call_fail(call, 502, "the leader '" STR_FMT "' cannot be reached: %s", STR_ARG(call->name),
                   reply->err->msg);
         return;
     }
-    answer_json(call->x, reply->status, reply->body);
+    http_reply_json(call->x, reply->status, reply->body);
     call_free(call);
 }
 
-static void call_leader(struct relay_call *call, struct str address)
+static void call_send(struct leader_proxy_call *call, struct str address)
 {
-    struct relay *r = call->relay;
+    struct leader_proxy *r = call->proxy;
     bool six = str_find_char(address, ':') != SIZE_MAX;
     struct str url =
         arena_printf(&call->memory, "http://%s" STR_FMT "%s:%u" STR_FMT, six ? "[" : "",
                      STR_ARG(address), six ? "]" : "", r->config.port, STR_ARG(call->target));
-    static const struct outbound_header header = { STR_INIT(RELAY_HEADER), STR_INIT("1") };
+    static const struct outbound_header header = { STR_INIT(LEADER_PROXY_HEADER), STR_INIT("1") };
     call->outbound_call =
         outbound_http(r->config.outbound,
                       &(struct outbound_request){
@@ -109,25 +109,25 @@ static void call_leader(struct relay_call *call, struct str address)
                           .headers = &header,
                           .header_n = 1,
                           .timeout = MAX(call->until - loop_now(r->loop), MSECONDS(1)),
-                          .reply_max = RELAY_REPLY_MAX,
+                          .reply_max = LEADER_PROXY_REPLY_MAX,
                       },
                       call_on_answer, call);
 }
 
-static void call_found(struct relay_call *call, struct str address)
+static void call_set_address(struct leader_proxy_call *call, struct str address)
 {
-    struct relay *r = call->relay;
+    struct leader_proxy *r = call->proxy;
     arena_reset(&r->found);
     r->holder = arena_str(&r->found, call->holder);
     r->address = arena_str(&r->found, address);
-    call_leader(call, r->address);
+    call_send(call, r->address);
 }
 
 /* ---- where it is ---- */
 
-static void call_get(struct relay_call *call, struct str path, api_on_reply on_reply)
+static void call_get(struct leader_proxy_call *call, struct str path, api_on_reply on_reply)
 {
-    struct relay *r = call->relay;
+    struct leader_proxy *r = call->proxy;
     call->api_call = api_send(
         r->config.api,
         &(struct api_request){ .verb = API_GET,
@@ -137,7 +137,7 @@ static void call_get(struct relay_call *call, struct str path, api_on_reply on_r
 }
 
 /* The document of a reply, or NULL after the call has failed with what is wrong. */
-static const struct jval *call_read(struct relay_call *call, const struct api_reply *reply,
+static const struct jval *call_read(struct leader_proxy_call *call, const struct api_reply *reply,
                                     const char *what)
 {
     const struct jval *root = NULL;
@@ -149,14 +149,14 @@ static const struct jval *call_read(struct relay_call *call, const struct api_re
     } /* The body ends with the reply: what is read from it is copied by whoever keeps it. */
     if (root == NULL) {
         call_fail(call, reply->status == 0 ? 503 : 502, "%s '" STR_FMT "': %s", what,
-                  STR_ARG(call->name.n > 0 ? call->name : call->relay->config.lease_name), err.msg);
+                  STR_ARG(call->name.n > 0 ? call->name : call->proxy->config.lease_name), err.msg);
     }
     return root;
 }
 
 static void call_on_node(void *ctx, const struct api_reply *reply)
 {
-    struct relay_call *call = ctx;
+    struct leader_proxy_call *call = ctx;
     call->api_call = NULL;
     if (reply->status == 404) {
         call_fail(call, 502,
@@ -171,7 +171,7 @@ static void call_on_node(void *ctx, const struct api_reply *reply)
     }
     JVAL_EACH (jval_at(node, "status.addresses"), address) {
         if (str_eq(jval_str(jval_get(address, STR("type"))), STR("InternalIP"))) {
-            call_found(call, jval_str(jval_get(address, STR("address"))));
+            call_set_address(call, jval_str(jval_get(address, STR("address"))));
             return;
         }
     }
@@ -180,7 +180,7 @@ static void call_on_node(void *ctx, const struct api_reply *reply)
 
 static void call_on_pod(void *ctx, const struct api_reply *reply)
 {
-    struct relay_call *call = ctx;
+    struct leader_proxy_call *call = ctx;
     call->api_call = NULL;
     if (reply->status == 404) {
         CLEANUP(buf_done)
@@ -200,16 +200,16 @@ static void call_on_pod(void *ctx, const struct api_reply *reply)
                   STR_ARG(call->name));
         return;
     }
-    call_found(call, address);
+    call_set_address(call, address);
 }
 
 static void call_on_lease(void *ctx, const struct api_reply *reply)
 {
-    struct relay_call *call = ctx;
-    struct relay *r = call->relay;
+    struct leader_proxy_call *call = ctx;
+    struct leader_proxy *r = call->proxy;
     call->api_call = NULL;
     if (reply->status == 404) {
-        call_fail(call, 503, RELAY_NOBODY);
+        call_fail(call, 503, LEADER_PROXY_NO_LEADER);
         return;
     }
     const struct jval *lease = call_read(call, reply, "the lease");
@@ -219,13 +219,13 @@ static void call_on_lease(void *ctx, const struct api_reply *reply)
     struct str holder = jval_str(jval_at(lease, "spec.holderIdentity"));
     struct str rest;
     if (holder.n == 0) {
-        call_fail(call, 503, RELAY_NOBODY);
+        call_fail(call, 503, LEADER_PROXY_NO_LEADER);
         return;
     }
     call->holder = arena_str(&call->memory, holder);
     (void)str_cut(call->holder, STR("_"), &call->name, &rest);
     if (r->holder.n > 0 && str_eq(r->holder, call->holder)) {
-        call_leader(call, r->address);
+        call_send(call, r->address);
         return;
     }
     CLEANUP(buf_done)
@@ -237,21 +237,22 @@ static void call_on_lease(void *ctx, const struct api_reply *reply)
     call_get(call, buf_str(&path), call_on_pod);
 }
 
-void relay_start(struct relay *r, struct inbound_exchange *x, const struct inbound_request *req)
+void leader_proxy_start(struct leader_proxy *r, struct inbound_exchange *x,
+                        const struct inbound_request *req)
 {
-    if (req->header(x, RELAY_HEADER).n > 0) {
+    if (req->header(x, LEADER_PROXY_HEADER).n > 0) {
         /* Whoever sent it believes that this replica leads; it no longer does. */
-        answer_error(x, 503, STR(RELAY_NOBODY));
+        http_reply_error(x, 503, STR(LEADER_PROXY_NO_LEADER));
         return;
     }
-    if (r->call_n >= RELAY_CALLS_MAX) {
-        answer_error(x, 503, STR("too many requests wait for the leader"));
+    if (r->call_n >= LEADER_PROXY_CALLS_MAX) {
+        http_reply_error(x, 503, STR("too many requests wait for the leader"));
         return;
     }
-    struct relay_call *call = ALLOC_NEW(struct relay_call);
-    call->relay = r;
+    struct leader_proxy_call *call = ALLOC_NEW(struct leader_proxy_call);
+    call->proxy = r;
     call->x = x;
-    call->until = loop_now(r->loop) + RELAY_BUDGET;
+    call->until = loop_now(r->loop) + LEADER_PROXY_TIMEOUT;
     call->target = arena_printf(&call->memory, STR_FMT "%s" STR_FMT, STR_ARG(req->path),
                                 req->query.n > 0 ? "?" : "", STR_ARG(req->query));
     list_add(&r->calls, &call->link);
@@ -269,9 +270,9 @@ void relay_start(struct relay *r, struct inbound_exchange *x, const struct inbou
     call_get(call, buf_str(&path), call_on_lease);
 }
 
-struct relay *relay_new(struct loop *loop, const struct relay_config *config)
+struct leader_proxy *leader_proxy_new(struct loop *loop, const struct leader_proxy_config *config)
 {
-    struct relay *r = ALLOC_NEW(struct relay);
+    struct leader_proxy *r = ALLOC_NEW(struct leader_proxy);
     r->loop = loop;
     r->config = *config;
     r->config.lease_namespace = arena_str(&r->memory, config->lease_namespace);
@@ -280,13 +281,13 @@ struct relay *relay_new(struct loop *loop, const struct relay_config *config)
     return r;
 }
 
-void relay_free(struct relay *r)
+void leader_proxy_free(struct leader_proxy *r)
 {
     if (r == NULL) {
         return;
     }
     LIST_EACH (&r->calls, item) {
-        struct relay_call *call = CONTAINER_OF(item, struct relay_call, link);
+        struct leader_proxy_call *call = CONTAINER_OF(item, struct leader_proxy_call, link);
         call->x->on_close = NULL;
         call_free(call);
     }

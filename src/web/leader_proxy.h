@@ -14,12 +14,12 @@
 #include "port/inbound.h"
 #include "port/outbound.h"
 
-#define RELAY_BUDGET SECONDS(1)
-#define RELAY_REPLY_MAX ((size_t)64 * 1024 * 1024) /* /api/v1/info of 20,000 nodes */
-#define RELAY_HEADER "X-Drydock-Relayed"
-#define RELAY_CALLS_MAX 64u /* at a time; browsers and scripts of one replica */
+#define LEADER_PROXY_TIMEOUT SECONDS(1)
+#define LEADER_PROXY_REPLY_MAX ((size_t)64 * 1024 * 1024) /* /api/v1/info of 20,000 nodes */
+#define LEADER_PROXY_HEADER "X-Drydock-Relayed"
+#define LEADER_PROXY_CALLS_MAX 64u /* at a time; browsers and scripts of one replica */
 
-struct relay_config {
+struct leader_proxy_config {
     struct api *api;           /* borrowed */
     struct outbound *outbound; /* borrowed */
     struct str lease_namespace;
@@ -27,12 +27,13 @@ struct relay_config {
     uint32_t port; /* where the leader serves */
 };
 
-struct relay;
+struct leader_proxy;
 
 /* The texts are copied. */
-struct relay *relay_new(struct loop *loop, const struct relay_config *config);
+struct leader_proxy *leader_proxy_new(struct loop *loop, const struct leader_proxy_config *config);
 /* Cancels what is under way: nobody is answered any more. Accepts NULL. */
-void relay_free(struct relay *r);
+void leader_proxy_free(struct leader_proxy *r);
 
 /* Takes the exchange and answers it. */
-void relay_start(struct relay *r, struct inbound_exchange *x, const struct inbound_request *req);
+void leader_proxy_start(struct leader_proxy *r, struct inbound_exchange *x,
+                        const struct inbound_request *req);

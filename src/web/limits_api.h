@@ -8,31 +8,31 @@
 
 #include "web/web.h"
 
-#define PANEL_EVERY SECONDS(1) /* between two events */
-#define PANEL_SHOWN 60u        /* claims of a kind, and holders, in an event; nobody reads more */
+#define LIMITS_API_EVERY SECONDS(1) /* between two events */
+#define LIMITS_API_SHOWN 60u /* claims of a kind, and holders, in an event; nobody reads more */
 
 /* What open streams were told last. */
-struct panel {
+struct limits_api_sent {
     uint64_t version; /* of the board; 0 = that there is none */
     uint64_t hash;
-    usec_t told; /* monotonic */
+    usec_t sent_at; /* monotonic */
 };
 
 /* The whole board as JSON; nothing where there is none. */
-void panel_print(const struct web_source *source, struct loop *loop, struct buf *out);
+void limits_api_print(const struct web_source *source, struct loop *loop, struct buf *out);
 /* For a snapshot: `null` where there is none. */
-void panel_print_brief(const struct web_source *source, struct json_writer *w);
+void limits_api_print_brief(const struct web_source *source, struct json_writer *w);
 /* What has changed since, as JSON; false: nothing, or it is too early to tell. */
-bool panel_news(struct panel *p, const struct web_source *source, struct loop *loop,
-                struct buf *out);
+bool limits_api_print_changes(struct limits_api_sent *p, const struct web_source *source,
+                              struct loop *loop, struct buf *out);
 
 /* Who holds the node or asks for it, as far as limits and requests know. */
-void panel_claims(const struct web_source *source, struct arena *out, struct report *report);
+void limits_api_claims(const struct web_source *source, struct arena *out, struct report *report);
 
-struct panel_query {
-    enum board_about about;
+struct limits_api_query {
+    enum limits_report_about about;
     struct str name;
 };
 /* Answers /api/v1/limits, or one request or limit of it. */
-void panel_reply(const struct web_source *source, struct loop *loop, struct panel_query query,
-                 struct inbound_exchange *x);
+void limits_api_reply(const struct web_source *source, struct loop *loop,
+                      struct limits_api_query query, struct inbound_exchange *x);

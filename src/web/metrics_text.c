@@ -9,7 +9,7 @@ static const char *const metrics_type_names[] = {
 };
 
 /* HELP escapes backslash and line feed; a label value also its quote. */
-static void metrics_escape(struct buf *out, struct str text, bool quote)
+static void metrics_text_escape(struct buf *out, struct str text, bool quote)
 {
     for (size_t i = 0; i < text.n; i++) {
         char c = text.p[i];
@@ -25,7 +25,7 @@ static void metrics_escape(struct buf *out, struct str text, bool quote)
     }
 }
 
-static void metrics_number(struct buf *out, double value)
+static void metrics_text_number(struct buf *out, double value)
 {
     if (isnan(value)) {
         buf_add(out, STR("NaN"));
@@ -49,15 +49,15 @@ static void metrics_number(struct buf *out, double value)
 }
 
 /* Up to and with the space before the value. `bound` is the text of the label `le`, or empty. */
-static void metrics_head(struct buf *out, const struct metric *f, const struct metric_series *s,
-                         const char *suffix, struct str bound)
+static void metrics_text_head(struct buf *out, const struct metric *f,
+                              const struct metric_series *s, const char *suffix, struct str bound)
 {
     buf_printf(out, "%s%s", f->spec.name, suffix);
     char before = '{';
     for (uint32_t i = 0; i < f->label_count; i++) {
         buf_add_char(out, before);
         buf_printf(out, "%s=\"", f->spec.labels[i]);
-        metrics_escape(out, s->values[i], /* quote= */ true);
+        metrics_text_escape(out, s->values[i], /* quote= */ true);
         buf_add_char(out, '"');
         before = ',';
     }
@@ -72,28 +72,28 @@ static void metrics_head(struct buf *out, const struct metric *f, const struct m
     buf_add_char(out, ' ');
 }
 
-static void metrics_histogram(struct buf *out, const struct metric *f,
-                              const struct metric_series *s)
+static void metrics_text_histogram(struct buf *out, const struct metric *f,
+                                   const struct metric_series *s)
 {
     uint64_t below = 0;
     for (uint32_t i = 0; i < f->spec.bucket_count; i++) {
         CLEANUP(buf_done)
         struct buf bound = { .max = 64 };
-        metrics_number(&bound, f->spec.buckets[i]);
+        metrics_text_number(&bound, f->spec.buckets[i]);
         below += s->buckets[i];
-        metrics_head(out, f, s, "_bucket", buf_str(&bound));
+        metrics_text_head(out, f, s, "_bucket", buf_str(&bound));
         buf_printf(out, "%llu\n", (unsigned long long)below);
     }
-    metrics_head(out, f, s, "_bucket", STR("+Inf"));
+    metrics_text_head(out, f, s, "_bucket", STR("+Inf"));
     buf_printf(out, "%llu\n", (unsigned long long)s->count);
-    metrics_head(out, f, s, "_sum", STR_NONE);
-    metrics_number(out, s->sum);
+    metrics_text_head(out, f, s, "_sum", STR_NONE);
+    metrics_text_number(out, s->sum);
     buf_add_char(out, '\n');
-    metrics_head(out, f, s, "_count", STR_NONE);
+    metrics_text_head(out, f, s, "_count", STR_NONE);
     buf_printf(out, "%llu\n", (unsigned long long)s->count);
 }
 
-void metrics_print(struct metrics *m, struct buf *out)
+void metrics_text_print(struct metrics *m, struct buf *out)
 {
     metrics_collect(m);
     for (const struct metric *f = m->first; f != NULL; f = f->next) {
@@ -101,15 +101,15 @@ void metrics_print(struct metrics *m, struct buf *out)
             continue; /* as the Go client does: a family appears with its first series */
         }
         buf_printf(out, "# HELP %s ", f->spec.name);
-        metrics_escape(out, str_from(f->spec.help), /* quote= */ false);
+        metrics_text_escape(out, str_from(f->spec.help), /* quote= */ false);
         buf_printf(out, "\n# TYPE %s %s\n", f->spec.name, metrics_type_names[f->spec.kind]);
         for (const struct metric_series *s = f->first; s != NULL; s = s->next) {
             if (f->spec.kind == METRIC_HISTOGRAM) {
-                metrics_histogram(out, f, s);
+                metrics_text_histogram(out, f, s);
                 continue;
             }
-            metrics_head(out, f, s, "", STR_NONE);
-            metrics_number(out, s->value);
+            metrics_text_head(out, f, s, "", STR_NONE);
+            metrics_text_number(out, s->value);
             buf_add_char(out, '\n');
         }
     }

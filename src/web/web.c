@@ -17,12 +17,12 @@ struct web_stream {
     struct inbound_exchange *x; /* borrowed: until on_close or inbound_end */
     struct arena memory;
     struct str node;    /* empty = of the whole fleet */
-    uint64_t told_hash; /* of the node's document as it was sent last */
-    usec_t told;        /* when it was looked at last */
+    uint64_t sent_hash; /* of the node's document as it was sent last */
+    usec_t sent_at;     /* when it was looked at last */
 };
 
 /* What was sent last of a node. */
-struct web_seen {
+struct web_sent_node {
     uint64_t version;
     uint64_t hash;
     uint64_t round; /* in which it was met last */
@@ -36,20 +36,20 @@ struct web {
     uint32_t stream_count;
     uint32_t fleet_stream_count; /* of them, those that are not about one node */
     uint64_t scrapes;
-    struct map seen;
+    struct map sent;
     uint64_t round;
     uint64_t status_hash;
-    struct panel panel;
-    usec_t spoken; /* when all streams were last kept alive */
+    struct limits_api_sent limits;
+    usec_t keepalive_at; /* when all streams were last kept alive */
     struct loop_timer timer;
-    struct surveys surveys;
-    struct relay *relay;
+    struct fleet_documents documents;
+    struct leader_proxy *proxy;
 };
 
 static void web_redirect(struct inbound_exchange *x, int status, struct str to)
 {
     inbound_set_header(x, "Location", to);
-    answer_text(x, status, STR_NONE);
+    http_reply_text(x, status, STR_NONE);
 }
 
 /* ---- JSON of nodes ---- */
@@ -135,11 +135,11 @@ struct web_walk {
 static bool web_walk_wants(void *ctx, struct str name, uint64_t version)
 {
     struct web_walk *walk = ctx;
-    struct web_seen *seen = walk->all ? NULL : map_find(&walk->web->seen, name);
-    if (seen == NULL || seen->version != version) {
+    struct web_sent_node *sent = walk->all ? NULL : map_find(&walk->web->sent, name);
+    if (sent == NULL || sent->version != version) {
         return true;
     }
-    seen->round = walk->web->round;
+    sent->round = walk->web->round;
     return false;
 }
 
@@ -151,16 +151,16 @@ static void web_walk_node(void *ctx, const struct web_node *node)
     struct json_writer w = json_writer_on(&walk->one);
     web_node_json(&w, node);
     uint64_t hash = web_hash(&walk->one);
-    struct web_seen *seen = map_find(&web->seen, node->name);
-    if (seen == NULL) {
-        seen = ALLOC_NEW(struct web_seen);
-        (void)map_put(&web->seen, node->name, seen); /* it was not there */
-        seen->hash = ~hash;
+    struct web_sent_node *sent = map_find(&web->sent, node->name);
+    if (sent == NULL) {
+        sent = ALLOC_NEW(struct web_sent_node);
+        (void)map_put(&web->sent, node->name, sent); /* it was not there */
+        sent->hash = ~hash;
     }
-    seen->round = web->round;
-    seen->version = node->version;
-    if (seen->hash != hash || walk->all) {
-        seen->hash = hash;
+    sent->round = web->round;
+    sent->version = node->version;
+    if (sent->hash != hash || walk->all) {
+        sent->hash = hash;
         walk->changed++;
         jw_raw(walk->w, buf_str(&walk->one));
     }
@@ -175,15 +175,15 @@ static void web_walk_all(struct web_walk *walk)
 }
 
 /* Nodes that the last walk did not meet are gone. */
-static uint32_t web_sweep(struct web *web, struct json_writer *w)
+static uint32_t web_remove_gone(struct web *web, struct json_writer *w)
 {
     uint32_t gone = 0;
-    MAP_EACH (&web->seen, item) {
-        struct web_seen *seen = map_item_value(item);
-        if (seen->round != web->round) {
+    MAP_EACH (&web->sent, item) {
+        struct web_sent_node *sent = map_item_value(item);
+        if (sent->round != web->round) {
             jw_str(w, map_item_name(item));
-            alloc_free(seen);
-            (void)map_del(&web->seen, map_item_name(item));
+            alloc_free(sent);
+            (void)map_del(&web->sent, map_item_name(item));
             gone++;
         }
     }
@@ -221,14 +221,14 @@ static bool web_changes(struct web *web, struct buf *out)
     jw_arr_end(&w);
     jw_key(&w, STR("del"));
     jw_arr(&w);
-    uint32_t gone = web_sweep(web, &w);
+    uint32_t gone = web_remove_gone(web, &w);
     jw_arr_end(&w);
     jw_obj_end(&w);
     if (walk.changed + gone > 0) {
         web_event(out, "delta", buf_str(&json));
     }
     buf_reset(&json);
-    if (panel_news(&web->panel, web->source, web->loop, &json)) {
+    if (limits_api_print_changes(&web->limits, web->source, web->loop, &json)) {
         web_event(out, "board", buf_str(&json));
     }
     return out->n > 0;
@@ -248,7 +248,7 @@ static void web_snapshot(struct web *web, struct buf *out)
     web_walk_all(&walk);
     jw_arr_end(&w);
     jw_key(&w, STR("board"));
-    panel_print_brief(web->source, &w);
+    limits_api_print_brief(web->source, &w);
     jw_obj_end(&w);
     web_event(out, "snapshot", buf_str(&json));
 }
@@ -262,7 +262,7 @@ static bool web_explain(struct web *web, struct str node, bool dated, struct buf
     if (!web->source->report(web->source->ctx, node, &tmp, &report)) {
         return false;
     }
-    panel_claims(web->source, &tmp, &report);
+    limits_api_claims(web->source, &tmp, &report);
     report.now = dated ? web_source_wall(web->source, web->loop) : 0;
     struct json_writer w = json_writer_on(out);
     report_print_json(&report, &w);
@@ -305,20 +305,20 @@ static bool web_stream_send(struct web_stream *stream, struct str bytes)
 static void web_stream_explain(struct web_stream *stream, bool now)
 {
     struct web *web = stream->web;
-    if (!now && loop_now(web->loop) - stream->told < WEB_EXPLAIN_EVERY) {
+    if (!now && loop_now(web->loop) - stream->sent_at < WEB_EXPLAIN_EVERY) {
         return;
     }
     CLEANUP(buf_done)
     struct buf json = { 0 };
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    stream->told = loop_now(web->loop);
+    stream->sent_at = loop_now(web->loop);
     bool there = web_explain(web, stream->node, /* dated= */ false, &json);
     uint64_t hash = there ? web_hash(&json) : 1;
-    if (hash == stream->told_hash) {
+    if (hash == stream->sent_hash) {
         return;
     }
-    stream->told_hash = hash;
+    stream->sent_hash = hash;
     buf_reset(&json);
     if (there && web_explain(web, stream->node, /* dated= */ true, &json)) {
         web_event(&out, "explain", buf_str(&json));
@@ -338,7 +338,7 @@ static void web_send_all(struct web *web, struct str bytes, bool fleet_only)
     }
 }
 
-static void web_tell_fleet(struct web *web)
+static void web_send_changes(struct web *web)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
@@ -351,7 +351,7 @@ static void web_tick(void *ctx)
 {
     struct web *web = ctx;
     if (web->fleet_stream_count > 0) {
-        web_tell_fleet(web);
+        web_send_changes(web);
     }
     LIST_EACH (&web->streams, item) {
         struct web_stream *stream = CONTAINER_OF(item, struct web_stream, link);
@@ -359,8 +359,8 @@ static void web_tick(void *ctx)
             web_stream_explain(stream, /* now= */ false);
         }
     }
-    if (loop_now(web->loop) - web->spoken >= WEB_KEEPALIVE) {
-        web->spoken = loop_now(web->loop);
+    if (loop_now(web->loop) - web->keepalive_at >= WEB_KEEPALIVE) {
+        web->keepalive_at = loop_now(web->loop);
         web_send_all(web, STR(": still here\n\n"), /* fleet_only= */ false);
     }
     if (web->stream_count > 0) {
@@ -372,11 +372,11 @@ static void web_stream_begin(struct web *web, struct inbound_exchange *x, struct
 {
     if (web->stream_count >= WEB_STREAMS_MAX) {
         inbound_set_header(x, "Retry-After", STR("5"));
-        answer_text(x, 503, STR("too many event streams are open\n"));
+        http_reply_text(x, 503, STR("too many event streams are open\n"));
         return;
     }
     if (node.n == 0) {
-        web_tell_fleet(web); /* those who are there get what is new: all stand at one point */
+        web_send_changes(web); /* those who are there get what is new: all stand at one point */
     }
     struct web_stream *stream = ALLOC_NEW(struct web_stream);
     stream->web = web;
@@ -384,7 +384,7 @@ static void web_stream_begin(struct web *web, struct inbound_exchange *x, struct
     stream->node = arena_str(&stream->memory, node);
     list_add(&web->streams, &stream->link);
     if (web->stream_count++ == 0) {
-        web->spoken = loop_now(web->loop);
+        web->keepalive_at = loop_now(web->loop);
     }
     web->fleet_stream_count += node.n == 0 ? 1 : 0;
     x->on_close = web_stream_closed;
@@ -422,7 +422,7 @@ static void web_asset(struct inbound_exchange *x, struct str name)
             return;
         }
     }
-    answer_text(x, 404, STR("404 page not found\n"));
+    http_reply_text(x, 404, STR("404 page not found\n"));
 }
 
 static void web_metrics(struct web *web, struct inbound_exchange *x)
@@ -431,12 +431,12 @@ static void web_metrics(struct web *web, struct inbound_exchange *x)
     CLEANUP(buf_done)
     struct buf out = { 0 };
     if (web->metrics != NULL) {
-        metrics_print(web->metrics, &out);
+        metrics_text_print(web->metrics, &out);
     }
-    inbound_reply(x, out.full ? 500 : 200, METRICS_CONTENT_TYPE, buf_str(&out));
+    inbound_reply(x, out.full ? 500 : 200, METRICS_TEXT_CONTENT_TYPE, buf_str(&out));
 }
 
-static bool web_leads(struct web *web)
+static bool web_is_leader(struct web *web)
 {
     struct web_status s = { 0 };
     web->source->status(web->source->ctx, &s);
@@ -448,60 +448,64 @@ static void web_explain_reply(struct web *web, struct inbound_exchange *x, struc
     CLEANUP(buf_done)
     struct buf out = { 0 };
     if (node.n == 0) {
-        answer_error(x, 400, STR("want ?node=NAME, ?request=NAME or ?limit=NAME"));
+        http_reply_error(x, 400, STR("want ?node=NAME, ?request=NAME or ?limit=NAME"));
     } else if (!web_explain(web, node, /* dated= */ true, &out)) {
         buf_printf(&out, "there is no node '" STR_FMT "'", STR_ARG(node));
-        answer_error(x, 404, buf_str(&out));
+        http_reply_error(x, 404, buf_str(&out));
     } else {
-        answer_document(x, &out);
+        http_reply_document(x, &out);
     }
 }
 
 /* Whether it asks for limits and requests, and for which. */
-static bool web_panel_query(const struct inbound_request *req, struct arena *tmp,
-                            struct panel_query *ret)
+static bool web_limits_query(const struct inbound_request *req, struct arena *tmp,
+                             struct limits_api_query *ret)
 {
-    *ret = (struct panel_query){ .about = BOARD_ALL };
+    *ret = (struct limits_api_query){ .about = LIMITS_REPORT_ALL };
     if (!str_eq(req->path, STR("/api/v1/explain"))) {
         return str_eq(req->path, STR("/api/v1/limits"));
     }
     struct str request = query_param(req->query, STR("request"), tmp);
     struct str limit = query_param(req->query, STR("limit"), tmp);
     if (request.n > 0) {
-        *ret = (struct panel_query){ .about = BOARD_REQUEST, .name = request };
+        *ret = (struct limits_api_query){ .about = LIMITS_REPORT_REQUEST, .name = request };
     } else if (limit.n > 0) {
-        *ret = (struct panel_query){ .about = BOARD_LIMIT, .name = limit };
+        *ret = (struct limits_api_query){ .about = LIMITS_REPORT_LIMIT, .name = limit };
     }
     return request.n > 0 || limit.n > 0;
 }
 
 /* What only the leader can tell; false: the path is none of these. */
-static bool web_reports(struct web *web, struct inbound_exchange *x,
-                        const struct inbound_request *req)
+static bool web_handle_report(struct web *web, struct inbound_exchange *x,
+                              const struct inbound_request *req)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct str node = query_param(req->query, STR("node"), &tmp);
-    struct panel_query query;
+    struct limits_api_query query;
     bool info = str_eq(req->path, STR("/api/v1/info"));
     bool status = str_eq(req->path, STR("/api/v1/status"));
     bool stream = str_eq(req->path, STR("/api/v1/events")) && node.n > 0;
-    bool panel = web_panel_query(req, &tmp, &query);
-    bool foreign = web->relay != NULL && !web_leads(web);
-    if (!info && !status && !stream && !panel && !str_eq(req->path, STR("/api/v1/explain"))) {
+    bool limits = web_limits_query(req, &tmp, &query);
+    bool not_leader = web->proxy != NULL && !web_is_leader(web);
+    if (!info && !status && !stream && !limits && !str_eq(req->path, STR("/api/v1/explain"))) {
         return false;
     }
-    if (stream && foreign) {
-        answer_error(x, 503, STR("this replica does not lead: ask /api/v1/explain"));
-    } else if (foreign) {
-        relay_start(web->relay, x, req);
+    if (stream && not_leader) {
+        http_reply_error(x, 503, STR("this replica does not lead: ask /api/v1/explain"));
+    } else if (not_leader) {
+        leader_proxy_start(web->proxy, x, req);
     } else if (stream) {
         web_stream_begin(web, x, node);
-    } else if (panel) {
-        panel_reply(web->source, web->loop, query, x);
+    } else if (limits) {
+        limits_api_reply(web->source, web->loop, query, x);
     } else if (info || status) {
         bool brief = str_eq(query_param(req->query, STR("board"), &tmp), STR("0"));
-        survey_start(&web->surveys, info ? SURVEY_INFO : brief ? SURVEY_NODES : SURVEY_STATUS, x);
+        fleet_document_start(&web->documents,
+                             info    ? FLEET_DOCUMENT_INFO
+                             : brief ? FLEET_DOCUMENT_NODES
+                                     : FLEET_DOCUMENT_STATUS,
+                             x);
     } else {
         web_explain_reply(web, x, node);
     }
@@ -515,8 +519,8 @@ void web_handle(void *ctx, struct inbound_exchange *x, const struct inbound_requ
     bool any = str_eq(req->path, STR("/api/v1/info")); /* any method, as the original */
     if (!any && !str_eq(req->method, STR("GET")) && !str_eq(req->method, STR("HEAD"))) {
         inbound_set_header(x, "Allow", STR("GET, HEAD"));
-        answer_text(x, 405, STR("405 method not allowed\n"));
-    } else if (web_reports(web, x, req)) {
+        http_reply_text(x, 405, STR("405 method not allowed\n"));
+    } else if (web_handle_report(web, x, req)) {
         return;
     } else if (str_eq(req->path, STR("/metrics"))) {
         web_metrics(web, x);
@@ -531,7 +535,7 @@ void web_handle(void *ctx, struct inbound_exchange *x, const struct inbound_requ
     } else if (str_cut_prefix(req->path, STR("/static/"), &file)) {
         web_asset(x, file);
     } else if (str_starts(req->path, STR("/api/"))) {
-        answer_text(x, 404, STR("404 page not found\n"));
+        http_reply_text(x, 404, STR("404 page not found\n"));
     } else {
         web_redirect(x, 301, STR("/static")); /* old bookmarks end at the dashboard */
     }
@@ -542,15 +546,15 @@ struct web *web_new(struct loop *loop, const struct web_source *source, struct m
     struct web *web = ALLOC_NEW(struct web);
     *web = (struct web){ .loop = loop, .source = source, .metrics = metrics };
     list_init(&web->streams);
-    map_init(&web->seen, loop_random(loop), loop_random(loop));
+    map_init(&web->sent, loop_random(loop), loop_random(loop));
     loop_timer_init(&web->timer, loop, web_tick, web);
-    surveys_init(&web->surveys, loop, source);
+    fleet_documents_init(&web->documents, loop, source);
     return web;
 }
 
-void web_set_relay(struct web *web, struct relay *relay)
+void web_set_leader_proxy(struct web *web, struct leader_proxy *proxy)
 {
-    web->relay = relay;
+    web->proxy = proxy;
 }
 
 void web_free(struct web *web)
@@ -558,14 +562,14 @@ void web_free(struct web *web)
     if (web == NULL) {
         return;
     }
-    surveys_done(&web->surveys);
+    fleet_documents_done(&web->documents);
     LIST_EACH (&web->streams, item) {
         web_stream_end(CONTAINER_OF(item, struct web_stream, link));
     }
-    MAP_EACH (&web->seen, item) {
+    MAP_EACH (&web->sent, item) {
         alloc_free(map_item_value(item));
     }
-    map_done(&web->seen);
+    map_done(&web->sent);
     loop_timer_done(&web->timer);
     alloc_free(web);
 }

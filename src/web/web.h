@@ -89,9 +89,9 @@ struct web_source {
     bool (*report)(void *ctx, struct str node, struct arena *out, struct report *ret);
     /* Limits and requests as they are now, with those that have ended if wanted. False: the cluster
      * knows none. NULL: likewise. */
-    bool (*board)(void *ctx, bool ended, struct arena *out, struct board *ret);
+    bool (*limits_report)(void *ctx, bool ended, struct arena *out, struct limits_report *ret);
     /* Another one whenever the board may be another; 0 = there is none. Together with `board`. */
-    uint64_t (*board_version)(void *ctx);
+    uint64_t (*limits_report_version)(void *ctx);
 };
 
 static inline usec_t web_source_wall(const struct web_source *source, struct loop *loop)
@@ -99,13 +99,13 @@ static inline usec_t web_source_wall(const struct web_source *source, struct loo
     return loop_wall(source->clock != NULL ? source->clock : loop);
 }
 
-struct relay; /* web/leader_proxy.h */
+struct leader_proxy; /* web/leader_proxy.h */
 struct web;
 
 /* All borrowed; `metrics` may be NULL. */
 struct web *web_new(struct loop *loop, const struct web_source *source, struct metrics *metrics);
 /* Borrowed; NULL = this replica always speaks for itself. */
-void web_set_relay(struct web *w, struct relay *relay);
+void web_set_leader_proxy(struct web *w, struct leader_proxy *proxy);
 /* Ends open streams. Accepts NULL. */
 void web_free(struct web *w);
 

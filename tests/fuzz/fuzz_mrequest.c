@@ -3,7 +3,7 @@
 #include "kinds/maintenance_request.h"
 #include "tests/fuzz/target.h"
 
-static const struct mrequest *read_object(const struct jval *object, struct arena *a)
+static const struct maintenance_request *read_object(const struct jval *object, struct arena *a)
 {
     struct err err = { 0 };
     void *ret = NULL;
@@ -25,7 +25,7 @@ FUZZ_TARGET(text)
     if (json_parse(text, JSON_GO, &a, &object, &err) < 0) {
         return;
     }
-    const struct mrequest *m = read_object(object, &a);
+    const struct maintenance_request *m = read_object(object, &a);
     ASSERT(mrequest_kind.same(m, read_object(object, &a)));
     ASSERT(m->has_spec || m->state == MR_STATE_ABSENT);
     ASSERT(m->status.limit_n <= MREQUEST_LIMITS_MAX && m->status.blocked_n <= MREQUEST_BLOCKED_MAX);
@@ -34,13 +34,13 @@ FUZZ_TARGET(text)
     ASSERT((words.n > 0) == (reason.n > 0));
     ASSERT(words.n > 0 || (m->type_known && m->target.n > 0));
 
-    mr_status_print(&m->status, &first);
+    mrequest_status_print(&m->status, &first);
     struct str whole = arena_printf(&a, "{\"status\":" STR_FMT "}", STR_ARG(buf_str(&first)));
     int r = json_parse(whole, 0, &a, &object, &err);
     ASSERT(r == 0);
-    const struct mrequest *again = read_object(object, &a);
+    const struct maintenance_request *again = read_object(object, &a);
     ASSERT(again->status.phase == m->status.phase && again->status.step == m->status.step);
     ASSERT(again->status.limit_n == m->status.limit_n);
-    mr_status_print(&again->status, &second);
+    mrequest_status_print(&again->status, &second);
     ASSERT(str_eq(buf_str(&first), buf_str(&second)));
 }

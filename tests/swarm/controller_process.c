@@ -95,26 +95,26 @@ static void process_on_stopped(void *ctx)
 static void process_on_node(void *ctx, const struct store_item *item, const void *before, bool gone)
 {
     struct process *p = ctx;
-    parts_on_node(&p->parts, item, before, gone);
+    request_parts_on_node(&p->parts, item, before, gone);
 }
 
 static void process_on_acting(void *ctx)
 {
     struct process *p = ctx;
-    parts_on_acting(&p->parts);
+    request_parts_on_acting(&p->parts);
 }
 
 /* What runs beside the profiles. */
 static void process_add_parts(struct process *p)
 {
-    parts_init(&p->parts, &(struct parts_config){
-                              .loop = p->view,
-                              .controller = p->controller,
-                              .space = STR("default"),
-                              .finished_ttl = p->budget->terms.finished_ttl,
-                              .skew_tolerance = SECONDS(5),
-                              .mutations = p->mutations,
-                          });
+    request_parts_init(&p->parts, &(struct request_parts_config){
+                                      .loop = p->view,
+                                      .controller = p->controller,
+                                      .space = STR("default"),
+                                      .finished_ttl = p->budget->terms.finished_ttl,
+                                      .skew_tolerance = SECONDS(5),
+                                      .mutations = p->mutations,
+                                  });
 }
 
 void process_start(struct process *p)
@@ -144,8 +144,8 @@ void process_start(struct process *p)
         .outbound = p->service->on ? &p->outbound_tap.outbound : NULL,
         .wait_for_setup = p->service->on || (p->budget->on && p->budget->terms.profile),
         .wait_for_limits = p->budget->on,
-        .keep = p->budget->on ? parts_annotations : NULL,
-        .keep_n = p->budget->on ? PARTS_ANNOTATIONS : 0,
+        .keep = p->budget->on ? request_parts_annotations : NULL,
+        .keep_n = p->budget->on ? REQUEST_PARTS_ANNOTATIONS : 0,
         .on_node = p->budget->on ? process_on_node : NULL,
         .on_acting = p->budget->on ? process_on_acting : NULL,
         .on_leading = process_on_leading,
@@ -214,8 +214,8 @@ void process_configure(struct process *p, uint32_t blueprint, uint64_t count)
 
 void process_crash(struct process *p)
 {
-    parts_done(&p->parts);
-    p->parts = (struct parts){ 0 };
+    request_parts_done(&p->parts);
+    p->parts = (struct request_parts){ 0 };
     controller_free(STEAL(p->controller));
     sim_outbound_free(STEAL(p->post));
     sim_api_free(STEAL(p->upstream));

@@ -32,7 +32,7 @@ struct process {
     struct api_tap tap;
     struct service *service;          /* borrowed; its `on` says whether there is a configuration */
     struct budget *budget;            /* borrowed; its `on` says whether it serves requests */
-    struct parts parts;               /* if it does */
+    struct request_parts parts;       /* if it does */
     struct inbox *inbox;              /* borrowed */
     struct outbound *post;            /* the sandbox's */
     struct outbound_tap outbound_tap; /* what the controller is given */

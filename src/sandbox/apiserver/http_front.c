@@ -5,7 +5,8 @@
 #include "base/alloc.h"
 #include "sandbox/apiserver/apiserver.h"
 
-#define FRONT_CHUNK_BYTES ((size_t)64 * 1024) /* lines that are there together go out together */
+#define HTTP_FRONT_CHUNK_BYTES                                                                     \
+    ((size_t)64 * 1024) /* lines that are there together go out together */
 
 struct http_front_stream {
     struct list link;
@@ -61,7 +62,7 @@ static void http_front_pump(void *ctx)
            apiserver_watch_next(s->watch, &tmp, &line, &ended)) {
         buf_add(&chunk, line);
         buf_add_char(&chunk, '\n');
-        if (chunk.n >= FRONT_CHUNK_BYTES) {
+        if (chunk.n >= HTTP_FRONT_CHUNK_BYTES) {
             inbound_chunk(s->x, buf_str(&chunk));
             buf_reset(&chunk);
             arena_reset(&tmp);

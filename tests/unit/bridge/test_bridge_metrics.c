@@ -160,7 +160,7 @@ TEST(tally_names_no_cluster_unless_that_is_wanted)
     tally_begin(&t);
     tally_link(&t, &blue);
     tally_end(&t);
-    metrics_print(&m, &out);
+    metrics_text_print(&m, &out);
     CHECK(!str_contains(buf_str(&out), STR("blue")));
     CHECK(str_contains(buf_str(&out), STR("\ndrydock_bridge_links{state=\"watching\"} 1\n")));
 }

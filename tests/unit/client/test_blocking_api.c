@@ -5,10 +5,10 @@
 #include "tests/lib/fake_api.h"
 
 /* A server that a script plays: each turn answers the oldest call with the next line of it. */
-struct stage {
+struct blocking_api_fixture {
     struct virtual_loop *time;
     struct fake_api api;
-    struct talk talk;
+    struct blocking_api blocking_api;
     struct arena memory;
     struct err err;
     const int *answers; /* statuses, ended by -1; 0 = the connection fails */
@@ -16,9 +16,9 @@ struct stage {
     bool leaving;
 };
 
-static void stage_turn(void *ctx, usec_t until)
+static void blocking_api_fixture_turn(void *ctx, usec_t until)
 {
-    struct stage *s = ctx;
+    struct blocking_api_fixture *s = ctx;
     struct fake_call *call = fake_call_first(&s->api);
     if (call != NULL && *s->answers != -1) {
         int status = *s->answers++;
@@ -34,104 +34,105 @@ static void stage_turn(void *ctx, usec_t until)
     (void)virtual_loop_step(s->time, until);
 }
 
-static bool stage_leaving(void *ctx)
+static bool blocking_api_fixture_leaving(void *ctx)
 {
-    const struct stage *s = ctx;
+    const struct blocking_api_fixture *s = ctx;
     return s->leaving;
 }
 
-static void stage_begin(struct stage *s, const int *answers)
+static void blocking_api_fixture_begin(struct blocking_api_fixture *s, const int *answers)
 {
-    *s = (struct stage){ .time = virtual_loop_new(1, 0), .answers = answers };
+    *s = (struct blocking_api_fixture){ .time = virtual_loop_new(1, 0), .answers = answers };
     fake_api_init(&s->api);
-    s->talk = (struct talk){
+    s->blocking_api = (struct blocking_api){
         .loop = virtual_loop_root(s->time),
         .api = &s->api.api,
-        .turn = stage_turn,
-        .leaving = stage_leaving,
+        .turn = blocking_api_fixture_turn,
+        .leaving = blocking_api_fixture_leaving,
         .ctx = s,
     };
 }
 
-static void stage_end(struct stage *s)
+static void blocking_api_fixture_end(struct blocking_api_fixture *s)
 {
     fake_api_done(&s->api);
     virtual_loop_free(s->time);
     arena_done(&s->memory);
 }
 
-static int stage_get(struct stage *s, int *ret_status)
+static int blocking_api_fixture_get(struct blocking_api_fixture *s, int *ret_status)
 {
-    struct talk_answer answer = { 0 };
-    int r = talk_send(&s->talk, &(struct api_request){ .verb = API_GET, .path = STR("/x") },
-                      &s->memory, &answer, &s->err);
+    struct blocking_api_reply answer = { 0 };
+    int r = blocking_api_send(&s->blocking_api,
+                              &(struct api_request){ .verb = API_GET, .path = STR("/x") },
+                              &s->memory, &answer, &s->err);
     *ret_status = answer.status;
     return r;
 }
 
-TEST(talk_asks_again_while_it_may_pass)
+TEST(blocking_api_asks_again_while_it_may_pass)
 {
-    struct stage s;
+    struct blocking_api_fixture s;
     int status;
-    stage_begin(&s, (const int[]){ 0, 503, 500, 200, -1 });
-    CHECK_EQ(stage_get(&s, &status), 0);
+    blocking_api_fixture_begin(&s, (const int[]){ 0, 503, 500, 200, -1 });
+    CHECK_EQ(blocking_api_fixture_get(&s, &status), 0);
     CHECK_EQ(status, 200);
     CHECK_EQ(s.api.sent, 4);
-    stage_end(&s);
+    blocking_api_fixture_end(&s);
 }
 
-TEST(talk_gives_refusals_on_at_once)
+TEST(blocking_api_gives_refusals_on_at_once)
 {
     static const int statuses[] = { 400, 401, 403, 404, 409, 410, 422 };
     for (size_t i = 0; i < ARRAY_LEN(statuses); i++) {
         check_case(statuses[i]);
-        struct stage s;
+        struct blocking_api_fixture s;
         int status;
-        stage_begin(&s, (const int[]){ statuses[i], -1 });
-        CHECK_EQ(stage_get(&s, &status), 0);
+        blocking_api_fixture_begin(&s, (const int[]){ statuses[i], -1 });
+        CHECK_EQ(blocking_api_fixture_get(&s, &status), 0);
         CHECK_EQ(status, statuses[i]);
         CHECK_EQ(s.api.sent, 1);
-        stage_end(&s);
+        blocking_api_fixture_end(&s);
     }
     check_case(-1);
 }
 
-TEST(talk_has_an_end_of_its_patience)
+TEST(blocking_api_has_an_end_of_its_patience)
 {
-    struct stage s;
+    struct blocking_api_fixture s;
     int status;
     int answers[65];
     for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
         answers[i] = i + 1 < ARRAY_LEN(answers) ? 0 : -1;
     }
-    stage_begin(&s, answers);
-    CHECK_EQ(stage_get(&s, &status), -ERR_IO);
+    blocking_api_fixture_begin(&s, answers);
+    CHECK_EQ(blocking_api_fixture_get(&s, &status), -ERR_IO);
     CHECK(s.api.sent > 3);
     CHECK(s.api.sent < 60);
-    CHECK(virtual_loop_now(s.time) <= TALK_PATIENCE);
-    stage_end(&s);
+    CHECK(virtual_loop_now(s.time) <= BLOCKING_API_RETRY_TIME);
+    blocking_api_fixture_end(&s);
 }
 
-TEST(talk_honours_what_the_server_asks_for)
+TEST(blocking_api_honours_what_the_server_asks_for)
 {
-    struct stage s;
+    struct blocking_api_fixture s;
     int status;
-    stage_begin(&s, (const int[]){ 429, 200, -1 });
+    blocking_api_fixture_begin(&s, (const int[]){ 429, 200, -1 });
     s.retry_after = SECONDS(9);
-    CHECK_EQ(stage_get(&s, &status), 0);
+    CHECK_EQ(blocking_api_fixture_get(&s, &status), 0);
     CHECK_EQ(status, 200);
     CHECK(virtual_loop_now(s.time) >= SECONDS(9));
-    stage_end(&s);
+    blocking_api_fixture_end(&s);
 }
 
-TEST(talk_ends_when_the_caller_leaves)
+TEST(blocking_api_ends_when_the_caller_leaves)
 {
-    struct stage s;
+    struct blocking_api_fixture s;
     int status;
-    stage_begin(&s, (const int[]){ -1 });
+    blocking_api_fixture_begin(&s, (const int[]){ -1 });
     s.leaving = true;
-    CHECK_EQ(stage_get(&s, &status), -ERR_CANCELLED);
+    CHECK_EQ(blocking_api_fixture_get(&s, &status), -ERR_CANCELLED);
     CHECK_EQ(s.api.call_count, 0);
-    CHECK_EQ(talk_pause(&s.talk, SECONDS(1), USEC_NEVER, &s.err), -ERR_CANCELLED);
-    stage_end(&s);
+    CHECK_EQ(blocking_api_sleep(&s.blocking_api, SECONDS(1), USEC_NEVER, &s.err), -ERR_CANCELLED);
+    blocking_api_fixture_end(&s);
 }

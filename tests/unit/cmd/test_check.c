@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 /* What check says of a text, as if it stood in f.yaml. */
-static struct str complain(const char *yaml, struct arena *a)
+static struct str check_output_text(const char *yaml, struct arena *a)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
@@ -14,9 +14,9 @@ static struct str complain(const char *yaml, struct arena *a)
     struct config config;
     struct str text = str_from(yaml);
     int result = config_load(text, (struct ucfg_env){ 0 }, a, &config, &problems);
-    complain_problems(STR("f.yaml"), text, &problems, &out);
+    check_output_problems(STR("f.yaml"), text, &problems, &out);
     if (result == 0) {
-        complain_fine(STR("f.yaml"), &config, &out);
+        check_output_valid(STR("f.yaml"), &config, &out);
     }
     return arena_str(a, buf_str(&out));
 }
@@ -25,7 +25,7 @@ TEST(check_counts_what_a_fine_file_has)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    CHECK_STR(complain("intervals: {requeue: 1m}\n", &a),
+    CHECK_STR(check_output_text("intervals: {requeue: 1m}\n", &a),
               "f.yaml: fine, 1 profile, 0 checks, 0 triggers, 0 notifications\n");
 }
 
@@ -33,11 +33,11 @@ TEST(check_marks_each_place)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    CHECK_STR(complain("intervals: {requeue: soon}\n"
-                       "instances:\n"
-                       "  check:\n"
-                       "  - {type: nodeCount, name: ü, config: {count: x}}\n",
-                       &a),
+    CHECK_STR(check_output_text("intervals: {requeue: soon}\n"
+                                "instances:\n"
+                                "  check:\n"
+                                "  - {type: nodeCount, name: ü, config: {count: x}}\n",
+                                &a),
               "f.yaml:1:22: key 'requeue': found 'soon', want a duration such as 1h30m or 45s\n"
               "     1 | intervals: {requeue: soon}\n"
               "       |                      ^\n"
@@ -51,14 +51,14 @@ TEST(check_warns_and_finds_the_file_fine)
     CLEANUP(arena_done)
     struct arena a = { 0 };
     CHECK_STR(
-        complain("intervals: {requeue: 1m}\n"
-                 "instances:\n"
-                 "  notify:\n"
-                 "  - type: slack\n"
-                 "    name: tell\n"
-                 "    config: {hook: h, channel: c, message: '{{ .Node.Name'}\n"
-                 "    schedule: {type: oneshot, config: {}}\n",
-                 &a),
+        check_output_text("intervals: {requeue: 1m}\n"
+                          "instances:\n"
+                          "  notify:\n"
+                          "  - type: slack\n"
+                          "    name: tell\n"
+                          "    config: {hook: h, channel: c, message: '{{ .Node.Name'}\n"
+                          "    schedule: {type: oneshot, config: {}}\n",
+                          &a),
         "f.yaml:6:58: warning: key 'message': line 1, column 14: found the end of the template, "
         "want '}}'; the message cannot be sent\n"
         "     6 |     config: {hook: h, channel: c, message: '{{ .Node.Name'}\n"
@@ -86,7 +86,7 @@ TEST(check_shows_long_lines_in_part)
             arena_reset(&a);
             struct str yaml =
                 arena_printf(&a, "intervals: {%*srequeue: @%*s}\n", (int)pad, "", (int)behind, "");
-            struct str rest = complain(yaml.p, &a);
+            struct str rest = check_output_text(yaml.p, &a);
             struct str head;
             struct str source;
             struct str mark;
@@ -109,7 +109,7 @@ TEST(check_keeps_control_characters_from_the_terminal)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    struct str said = complain("a: \"\x1b[31m\"\n", &a);
+    struct str said = check_output_text("a: \"\x1b[31m\"\n", &a);
     CHECK(str_starts(said, STR("f.yaml")));
     CHECK(str_find_char(said, '\x1b') == SIZE_MAX);
 }
@@ -157,7 +157,7 @@ TEST(check_page_shows_the_real_output)
     struct str page;
     CHECK_EQ(file_read(data_path(&a, "../../docs/check.md"), 65536, &a, &page, &err), 0);
     CHECK_EQ(config_load(text, (struct ucfg_env){ 0 }, &a, &config, &problems), -ERR_INVALID);
-    complain_problems(STR("wrong.yaml"), text, &problems, &out);
+    check_output_problems(STR("wrong.yaml"), text, &problems, &out);
     CHECK(str_contains(page, text));
     CHECK(str_contains(page, buf_str(&out)));
 }

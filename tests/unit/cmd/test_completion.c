@@ -40,7 +40,7 @@ static const struct command rest = { .name = "rest", .args = "NODE", .summary = 
 static const struct command *const items[] = { &greet, &rest, NULL };
 static const struct command_list list = { .items = items };
 
-struct answer {
+struct shell_output {
     struct loop *loop;
     struct arena memory;
     struct str text;
@@ -50,7 +50,7 @@ struct answer {
 
 static void on_end(void *ctx, const struct child_result *result)
 {
-    struct answer *a = ctx;
+    struct shell_output *a = ctx;
     a->text = arena_str(&a->memory, str_trim(result->out));
     a->exit_code = result->exit_code;
     a->ended = true;
@@ -64,7 +64,7 @@ static void check_bash(const char *words, const char *offers)
     struct buf script = { 0 };
     struct err err = { 0 };
     struct child *child = NULL;
-    struct answer answer = { .loop = host_loop_new() };
+    struct shell_output answer = { .loop = host_loop_new() };
     CHECK(completion_print(&list, STR("bash"), &script));
     buf_printf(&script,
                "COMP_WORDS=(drydock %s)\nCOMP_CWORD=$((${#COMP_WORDS[@]}-1))\n_drydock\n"

@@ -6,12 +6,12 @@
 
 static int zone(struct arena *a, const char *name, struct str *ret, struct err *err)
 {
-    const struct surroundings s = { .zones = arena_printf(a, "%s/zone", getenv("CHECK_DATA")) };
-    struct ucfg_env env = surroundings(&s);
+    const struct config_env s = { .zones = arena_printf(a, "%s/zone", getenv("CHECK_DATA")) };
+    struct ucfg_env env = config_env_of(&s);
     return env.zone(env.ctx, str_from(name), a, ret, err);
 }
 
-TEST(surroundings_read_a_zone_of_the_folder)
+TEST(config_env_read_a_zone_of_the_folder)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
@@ -22,7 +22,7 @@ TEST(surroundings_read_a_zone_of_the_folder)
     CHECK_EQ(zone(&a, "Atlantis", &bytes, &err), -ERR_NOTFOUND);
 }
 
-TEST(surroundings_refuse_names_that_lead_elsewhere)
+TEST(config_env_refuse_names_that_lead_elsewhere)
 {
     static const char *const names[] = {
         "", "/etc/passwd", "../vectors/time.json", "a/../Berlin", "Ber lin", "Berlin\n", "B%2e",
@@ -39,9 +39,9 @@ TEST(surroundings_refuse_names_that_lead_elsewhere)
     check_case(-1);
 }
 
-TEST(surroundings_have_the_environment)
+TEST(config_env_have_the_environment)
 {
-    struct ucfg_env env = surroundings(&surroundings_here);
+    struct ucfg_env env = config_env_of(&config_env_host);
     struct str value = STR_NONE;
     CHECK(env.find(env.ctx, STR("CHECK_DATA"), &value));
     CHECK(value.n > 0);

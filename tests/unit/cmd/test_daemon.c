@@ -2,7 +2,7 @@
 
 #include "tests/check.h"
 
-TEST(process_log_level_is_what_zap_would_take)
+TEST(daemon_log_level_is_what_zap_would_take)
 {
     static const struct {
         const char *level;
@@ -15,13 +15,13 @@ TEST(process_log_level_is_what_zap_would_take)
         { "-1", true, -1 },         { "Info", true, -1 },         { "warn", true, -1 },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        const struct process_flags flags = {
+        const struct daemon_flags flags = {
             .zap_devel = cases[i].devel,
             .zap_log_level = str_from(cases[i].level),
         };
         enum log_level level = LOG_ERROR;
         struct err err = { 0 };
-        int r = process_log_level(&flags, &level, &err);
+        int r = daemon_log_level(&flags, &level, &err);
         CHECK_EQ(r < 0, cases[i].want < 0);
         if (r < 0) {
             CHECK(str_contains(str_from(err.msg), STR("want debug, info, error, panic")));
@@ -31,27 +31,27 @@ TEST(process_log_level_is_what_zap_would_take)
     }
 }
 
-TEST(process_lease_namespace_of_the_flag_wins)
+TEST(daemon_lease_namespace_of_the_flag_wins)
 {
     CLEANUP(arena_done)
     struct arena memory = { 0 };
-    struct process_flags flags = { .lease_namespace = STR("harbour") };
-    struct process p = { .flags = &flags, .memory = &memory };
+    struct daemon_flags flags = { .lease_namespace = STR("harbour") };
+    struct daemon p = { .flags = &flags, .memory = &memory };
     struct err err = { 0 };
     struct str space = STR_NONE;
-    CHECK_EQ(process_find_namespace(&p, &space, &err), 0);
+    CHECK_EQ(daemon_find_namespace(&p, &space, &err), 0);
     CHECK_STR(space, "harbour");
 }
 
-TEST(process_serves_no_metrics_when_their_address_is_off)
+TEST(daemon_serves_no_metrics_when_their_address_is_off)
 {
     static const struct {
         const char *address;
         bool serves;
     } cases[] = { { "", false }, { "0", false }, { ":8080", true }, { "127.0.0.1:0", true } };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        const struct process_flags flags = { .metrics_addr = str_from(cases[i].address) };
-        const struct process p = { .flags = &flags };
-        CHECK_EQ(process_serves_web(&p), cases[i].serves);
+        const struct daemon_flags flags = { .metrics_addr = str_from(cases[i].address) };
+        const struct daemon p = { .flags = &flags };
+        CHECK_EQ(daemon_serves_web(&p), cases[i].serves);
     }
 }

@@ -26,7 +26,7 @@ TEST(leader_path_asks_for_one_lease_unless_there_may_be_shards)
         CLEANUP(buf_done)
         struct buf path = { 0 };
         struct str rest;
-        leader_path(cases[i].kind, str_from(cases[i].ns), &path);
+        leader_lease_path(cases[i].kind, str_from(cases[i].ns), &path);
         CHECK(str_cut_prefix(buf_str(&path), STR("/apis/coordination.k8s.io/v1/"), &rest));
         CHECK_STR(rest, cases[i].want);
     }
@@ -77,12 +77,12 @@ TEST(leader_read_names_pods_or_says_why_there_is_none)
         CHECK_EQ(json_parse(str_from(cases[i].json), 0, &tmp, &root, &err), 0);
         struct str want = str_from(cases[i].pods);
         if (str_cut_prefix(want, STR("!"), &want)) {
-            CHECK(leader_read(cases[i].kind, root, &tmp, &leaders, &err) < 0);
+            CHECK(leader_find_pods(cases[i].kind, root, &tmp, &leaders, &err) < 0);
             CHECK(str_contains(str_from(err.msg), want));
             CHECK_EQ(leaders.n, 0);
             continue;
         }
-        CHECK_EQ(leader_read(cases[i].kind, root, &tmp, &leaders, &err), 0);
+        CHECK_EQ(leader_find_pods(cases[i].kind, root, &tmp, &leaders, &err), 0);
         buf_printf(&text, STR_FMT ":", STR_ARG(leaders.ns));
         for (uint32_t k = 0; k < leaders.n; k++) {
             buf_printf(&text, " " STR_FMT, STR_ARG(leaders.pods[k]));
@@ -110,6 +110,6 @@ TEST(leader_read_takes_no_more_than_there_can_be)
     }
     buf_add(&json, STR("]}"));
     CHECK_EQ(json_parse(buf_str(&json), 0, &tmp, &root, &err), 0);
-    CHECK_EQ(leader_read(LEADER_BRIDGE, root, &tmp, &leaders, &err), 0);
+    CHECK_EQ(leader_find_pods(LEADER_BRIDGE, root, &tmp, &leaders, &err), 0);
     CHECK_EQ(leaders.n, LEADERS_MAX);
 }

@@ -24,23 +24,23 @@
     "01-02T04:04:05Z\",\"message\":\"limit 'node' allows 2 of 40 "                                 \
     "and has given both away, to worker-1 and to worker-9\"}}]"
 
-static struct quota parse(struct arena *a, const char *limits, const char *requests)
+static struct limits_table parse(struct arena *a, const char *limits, const char *requests)
 {
-    struct quota q = { .now = SECONDS(1767323045) + HOURS(2) }; /* 2026-01-02T05:04:05Z */
+    struct limits_table q = { .now = SECONDS(1767323045) + HOURS(2) }; /* 2026-01-02T05:04:05Z */
     struct err err = { 0 };
     CHECK_EQ(json_parse(str_from(limits), 0, a, &q.limits, &err), 0);
     CHECK_EQ(json_parse(str_from(requests), 0, a, &q.requests, &err), 0);
     return q;
 }
 
-TEST(quota_shows_limits_holders_and_the_queue_in_order)
+TEST(limits_table_shows_limits_holders_and_the_queue_in_order)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    const struct quota q = parse(&a, LIMITS, REQUESTS);
-    quota_print_text(&q, &out);
+    const struct limits_table q = parse(&a, LIMITS, REQUESTS);
+    limits_table_print_text(&q, &out);
     CHECK_STR(buf_str(&out),
               "limit  type         allowed  held  unavailable  waiting\n"
               "db     statefulset  -        0     -            0        not computed\n"
@@ -58,18 +58,18 @@ TEST(quota_shows_limits_holders_and_the_queue_in_order)
               "            until there is room again\n");
 }
 
-TEST(quota_says_that_there_are_no_limits)
+TEST(limits_table_says_that_there_are_no_limits)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    const struct quota q = parse(&a, "[]", "[]");
-    quota_print_text(&q, &out);
+    const struct limits_table q = parse(&a, "[]", "[]");
+    limits_table_print_text(&q, &out);
     CHECK_STR(buf_str(&out), "There are no limits: every request is granted.\n");
 }
 
-TEST(quota_prints_what_is_alive_as_one_list)
+TEST(limits_table_prints_what_is_alive_as_one_list)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
@@ -77,8 +77,8 @@ TEST(quota_prints_what_is_alive_as_one_list)
     struct buf out = { 0 };
     const struct jval *root = NULL;
     struct err err = { 0 };
-    const struct quota q = parse(&a, LIMITS, REQUESTS);
-    quota_print_json(&q, &out);
+    const struct limits_table q = parse(&a, LIMITS, REQUESTS);
+    limits_table_print_json(&q, &out);
     CHECK_EQ(json_parse(buf_str(&out), 0, &a, &root, &err), 0);
     CHECK_EQ(jval_get(root, STR("items"))->n, 3 + 2);
 }

@@ -2,7 +2,7 @@
 
 #include "tests/check.h"
 
-static const struct mrequest *read_request(struct arena *out, const char *text)
+static const struct maintenance_request *read_request(struct arena *out, const char *text)
 {
     const struct jval *object = NULL;
     struct err err = { 0 };
@@ -16,7 +16,8 @@ TEST(mrequest_takes_an_object_without_a_spec)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    const struct mrequest *m = read_request(&a, "{\"metadata\":{\"name\":\"foo\",\"uid\":\"u\"}}");
+    const struct maintenance_request *m =
+        read_request(&a, "{\"metadata\":{\"name\":\"foo\",\"uid\":\"u\"}}");
     struct str reason;
     CHECK(!m->has_spec);
     CHECK_EQ(m->state, MR_STATE_ABSENT);
@@ -42,7 +43,7 @@ TEST(mrequest_knows_work_that_has_failed)
         check_case((int64_t)i);
         CLEANUP(arena_done)
         struct arena a = { 0 };
-        const struct mrequest *m = read_request(
+        const struct maintenance_request *m = read_request(
             &a, arena_printf(&a, "{\"metadata\":{\"annotations\":%s}}", cases[i].annotations).p);
         CHECK_EQ(m->failed, cases[i].failed);
     }
@@ -54,7 +55,7 @@ TEST(mrequest_takes_every_oddity_of_the_schema_and_beyond)
     static const struct {
         const char *spec;
         const char *reason;
-        enum mr_state state;
+        enum mrequest_state state;
     } cases[] = {
         { "{}", "InvalidSpec", MR_STATE_ABSENT },
         { "null", "InvalidSpec", MR_STATE_ABSENT },
@@ -79,7 +80,7 @@ TEST(mrequest_takes_every_oddity_of_the_schema_and_beyond)
         check_case((int64_t)i);
         CLEANUP(arena_done)
         struct arena a = { 0 };
-        const struct mrequest *m =
+        const struct maintenance_request *m =
             read_request(&a, arena_printf(&a, "{\"spec\":%s}", cases[i].spec).p);
         struct str reason;
         (void)mrequest_invalid(m, &reason);
@@ -93,7 +94,7 @@ TEST(mrequest_reads_what_decisions_use)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    const struct mrequest *m = read_request(
+    const struct maintenance_request *m = read_request(
         &a, "{\"metadata\":{\"uid\":\"u-1\",\"generation\":4,"
             "\"creationTimestamp\":\"2026-01-02T03:04:05Z\","
             "\"deletionTimestamp\":\"2026-01-02T03:04:06Z\","
@@ -131,8 +132,8 @@ TEST(mrequest_prints_the_status_that_it_reads)
     struct arena a = { 0 };
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    const struct mrequest *m = read_request(&a, "{\"status\":" FULL "}");
-    mr_status_print(&m->status, &out);
+    const struct maintenance_request *m = read_request(&a, "{\"status\":" FULL "}");
+    mrequest_status_print(&m->status, &out);
     CHECK_STR(buf_str(&out), FULL);
 }
 
@@ -140,7 +141,7 @@ TEST(mrequest_empties_what_is_not_said)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    mr_status_print(&(struct mr_status){ .phase = MR_PHASE_PENDING }, &out);
+    mrequest_status_print(&(struct mrequest_status){ .phase = MR_PHASE_PENDING }, &out);
     CHECK_STR(buf_str(&out),
               "{\"phase\":\"Pending\",\"step\":null,\"result\":null,\"reason\":null,"
               "\"message\":null,\"observedGeneration\":null,\"queuedTime\":null,"
@@ -155,7 +156,7 @@ TEST(mrequest_ignores_a_status_of_another_hand)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    const struct mrequest *m = read_request(
+    const struct maintenance_request *m = read_request(
         &a, "{\"status\":{\"phase\":\"Dreaming\",\"queuedTime\":\"yesterday\",\"limits\":{\"a\":1},"
             "\"queuePosition\":-3,\"preparation\":[],\"conditions\":[{\"type\":\"Mine\"},7,"
             "{\"type\":\"Accepted\",\"status\":\"Perhaps\"}]}}");
@@ -164,38 +165,41 @@ TEST(mrequest_ignores_a_status_of_another_hand)
     CHECK_EQ(m->status.limit_n, 0);
     CHECK_EQ(m->status.position, 0);
     CHECK(!m->status.prepared);
-    CHECK_EQ(m->status.conditions[MR_ACCEPTED].truth, MR_TRUTH_ABSENT);
+    CHECK_EQ(m->status.conditions[COND_ACCEPTED].status, COND_ABSENT);
 }
 
 TEST(mrequest_condition_keeps_its_time_while_its_truth_stays)
 {
-    struct mr_status s = { 0 };
-    mr_condition_set(&s, MR_SAFE,
-                     &(struct mr_condition){ .truth = MR_FALSE, .since = 5, .reason = STR("a") });
-    mr_condition_set(&s, MR_SAFE,
-                     &(struct mr_condition){ .truth = MR_FALSE, .since = 9, .reason = STR("b") });
-    CHECK_EQ(s.conditions[MR_SAFE].since, 5);
-    CHECK_STR(s.conditions[MR_SAFE].reason, "b");
-    mr_condition_set(&s, MR_SAFE,
-                     &(struct mr_condition){ .truth = MR_TRUE, .since = 11, .reason = STR("c") });
-    CHECK_EQ(s.conditions[MR_SAFE].since, 11);
+    struct mrequest_status s = { 0 };
+    mrequest_condition_set(
+        &s, COND_SAFE,
+        &(struct mrequest_condition){ .status = COND_FALSE, .since = 5, .reason = STR("a") });
+    mrequest_condition_set(
+        &s, COND_SAFE,
+        &(struct mrequest_condition){ .status = COND_FALSE, .since = 9, .reason = STR("b") });
+    CHECK_EQ(s.conditions[COND_SAFE].since, 5);
+    CHECK_STR(s.conditions[COND_SAFE].reason, "b");
+    mrequest_condition_set(
+        &s, COND_SAFE,
+        &(struct mrequest_condition){ .status = COND_TRUE, .since = 11, .reason = STR("c") });
+    CHECK_EQ(s.conditions[COND_SAFE].since, 11);
 }
 
 TEST(mrequest_numbers_for_people_make_no_other_status)
 {
-    const struct mr_status base = { .phase = MR_PHASE_PENDING,
-                                    .position = 3,
-                                    .reason = STR("LimitReached"),
-                                    .message = STR("5 of 5") };
-    struct mr_status other = base;
+    const struct mrequest_status base = { .phase = MR_PHASE_PENDING,
+                                          .position = 3,
+                                          .reason = STR("LimitReached"),
+                                          .message = STR("5 of 5") };
+    struct mrequest_status other = base;
     other.position = 4;
     other.message = STR("6 of 6");
-    CHECK(mr_status_same(&base, &base));
-    CHECK(!mr_status_same(&base, &other));
-    CHECK(mr_status_similar(&base, &other));
+    CHECK(mrequest_status_same(&base, &base));
+    CHECK(!mrequest_status_same(&base, &other));
+    CHECK(mrequest_status_same_but_info(&base, &other));
     other.rejections = 1;
-    CHECK(!mr_status_similar(&base, &other));
+    CHECK(!mrequest_status_same_but_info(&base, &other));
     other = base;
-    other.conditions[MR_ACCEPTED].truth = MR_FALSE;
-    CHECK(!mr_status_similar(&base, &other));
+    other.conditions[COND_ACCEPTED].status = COND_FALSE;
+    CHECK(!mrequest_status_same_but_info(&base, &other));
 }

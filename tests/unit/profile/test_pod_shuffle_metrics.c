@@ -153,7 +153,7 @@ static struct str exposed(struct story *s, struct metrics *metrics, const char *
                           const char *owner, const char *profile)
 {
     struct buf text = { 0 };
-    metrics_print(metrics, &text);
+    metrics_text_print(metrics, &text);
     struct str rest = arena_str(&s->memory, buf_str(&text));
     buf_done(&text);
     struct str head =

@@ -9,30 +9,30 @@
 #define NOW SECONDS(1767323045)
 #define LATER (NOW + HOURS(1))
 
-struct desk {
+struct phase_fixture {
     struct arena a;
-    struct mrequest m;
+    struct maintenance_request m;
     struct phase_facts f;
     struct phase_plan p;
 };
 
-UNUSED static const enum mr_phase all_phases[] = {
+UNUSED static const enum mrequest_phase all_phases[] = {
     MR_PHASE_ABSENT,      MR_PHASE_PENDING, MR_PHASE_PREPARING, MR_PHASE_APPROVED,
     MR_PHASE_IN_PROGRESS, MR_PHASE_EXPIRED, MR_PHASE_COMPLETED, MR_PHASE_REJECTED,
 };
 
 /* A valid request in that phase, with the state that belongs to it and what it holds. */
-static inline struct desk desk_of(enum mr_phase phase)
+static inline struct phase_fixture phase_fixture_in(enum mrequest_phase phase)
 {
-    static const enum mr_state states[MR_PHASES] = {
+    static const enum mrequest_state states[MR_PHASES] = {
         [MR_PHASE_ABSENT] = MR_STATE_PENDING,          [MR_PHASE_PENDING] = MR_STATE_PENDING,
         [MR_PHASE_PREPARING] = MR_STATE_PENDING,       [MR_PHASE_APPROVED] = MR_STATE_APPROVED,
         [MR_PHASE_IN_PROGRESS] = MR_STATE_IN_PROGRESS, [MR_PHASE_EXPIRED] = MR_STATE_IN_PROGRESS,
         [MR_PHASE_COMPLETED] = MR_STATE_COMPLETED,     [MR_PHASE_REJECTED] = MR_STATE_COMPLETED,
     };
     static const struct str limits[] = { STR_INIT("node") };
-    bool holds = phase == MR_PHASE_PREPARING || mr_phase_given(phase);
-    return (struct desk){
+    bool holds = phase == MR_PHASE_PREPARING || mrequest_phase_with_actor(phase);
+    return (struct phase_fixture){
         .m = { .uid = STR("u"),
                .created = NOW - HOURS(2),
                .generation = 3,
@@ -47,9 +47,9 @@ static inline struct desk desk_of(enum mr_phase phase)
                            .step =
                                phase == MR_PHASE_PREPARING ? MR_STEP_FINAL_CHECK : MR_STEP_ABSENT,
                            .queued = phase == MR_PHASE_ABSENT ? 0 : NOW - HOURS(2),
-                           .approved = mr_phase_given(phase) ? NOW : 0,
+                           .approved = mrequest_phase_with_actor(phase) ? NOW : 0,
                            .in_progress = phase == MR_PHASE_IN_PROGRESS ? NOW : 0,
-                           .finished = mr_phase_ended(phase) ? NOW : 0,
+                           .finished = mrequest_phase_ended(phase) ? NOW : 0,
                            .limits = holds ? limits : NULL,
                            .limit_n = holds ? 1 : 0 } },
         .f = { .now = LATER,
@@ -68,34 +68,34 @@ static inline struct desk desk_of(enum mr_phase phase)
     };
 }
 
-static inline void decide(struct desk *d)
+static inline void phase_fixture_decide(struct phase_fixture *d)
 {
     phase_decide(&d->m, &d->f, &d->a, &d->p);
 }
 
-static inline void desk_done(struct desk *d)
+static inline void phase_fixture_done(struct phase_fixture *d)
 {
     arena_done(&d->a);
 }
 
 /* What the plan would have the status say is what it says already. */
-static inline void check_rests(struct desk *d)
+static inline void check_nothing_to_do(struct phase_fixture *d)
 {
-    decide(d);
+    phase_fixture_decide(d);
     CHECK_EQ(d->p.state, MR_STATE_ABSENT);
-    CHECK(!d->p.undo && !d->p.prepare && !d->p.check && !d->p.remove);
-    CHECK(d->p.status.phase == MR_PHASE_ABSENT || mr_status_same(&d->p.status, &d->m.status));
-    CHECK_EQ(d->p.news_n, 0);
+    CHECK(!d->p.undo && !d->p.prepare && !d->p.check && !d->p.delete_object);
+    CHECK(d->p.status.phase == MR_PHASE_ABSENT || mrequest_status_same(&d->p.status, &d->m.status));
+    CHECK_EQ(d->p.event_n, 0);
 }
 
-static inline void check_news(const struct desk *d, const char *reason)
+static inline void check_event(const struct phase_fixture *d, const char *reason)
 {
-    CHECK_EQ(d->p.news_n, 1);
-    CHECK_STR(d->p.news[0].reason, reason);
+    CHECK_EQ(d->p.event_n, 1);
+    CHECK_STR(d->p.events[0].reason, reason);
 }
 
 /* Pending again, with nothing left of the grant, to be released after it was written. */
-static inline void check_requeued(const struct desk *d)
+static inline void check_requeued(const struct phase_fixture *d)
 {
     CHECK_EQ(d->p.status.phase, MR_PHASE_PENDING);
     CHECK_EQ(d->p.status.step, MR_STEP_ABSENT);
@@ -105,10 +105,10 @@ static inline void check_requeued(const struct desk *d)
     CHECK_EQ(d->p.status.deadline, 0);
     CHECK_EQ(d->p.status.limit_n, 0);
     CHECK(d->p.release);
-    CHECK(d->p.ask == PHASE_ASK_AS_IS || d->p.ask == PHASE_ASK_NOTHING);
+    CHECK(d->p.ask == PHASE_ASK_AS_IS || d->p.ask == PHASE_ASK_RELEASE);
 }
 
-static inline void wait_for(struct desk *d, enum ask_why why, const char *reason)
+static inline void phase_fixture_wait(struct phase_fixture *d, enum ask_why why, const char *reason)
 {
     d->f.asked = true;
     d->f.ask = (struct ask_view){ .stage = ASK_WAITING,
@@ -119,7 +119,7 @@ static inline void wait_for(struct desk *d, enum ask_why why, const char *reason
                                   .position = 4 };
 }
 
-static inline void hold(struct desk *d)
+static inline void phase_fixture_hold(struct phase_fixture *d)
 {
     static const struct str limits[] = { STR_INIT("node") };
     d->f.asked = true;
@@ -128,14 +128,14 @@ static inline void hold(struct desk *d)
     d->f.options_known = true;
 }
 
-static inline struct desk desk_draining(void)
+static inline struct phase_fixture phase_fixture_draining(void)
 {
-    struct desk d = desk_of(MR_PHASE_PREPARING);
+    struct phase_fixture d = phase_fixture_in(MR_PHASE_PREPARING);
     d.m.status.step = MR_STEP_DRAIN;
     d.m.status.step_time = NOW;
     d.f.options.drain.enabled = true;
     d.f.preparing = true;
-    d.f.marked = true;
+    d.f.node_marked = true;
     d.f.preparation = (struct prepare_view){ .step = PREPARE_DRAIN,
                                              .step_time = NOW,
                                              .reason = STR("Draining"),

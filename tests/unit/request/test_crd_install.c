@@ -13,12 +13,12 @@
 
 #define PATH STR("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
 
-struct scene {
+struct crd_install_fixture {
     struct virtual_loop *time;
     struct apiserver *server;
     struct api *door;
     struct client client;
-    struct install *install;
+    struct crd_install *install;
     struct arena memory;
     uint32_t created;
     uint32_t changed;
@@ -28,26 +28,26 @@ struct scene {
 
 static void on_done(void *ctx, const struct err *err)
 {
-    struct scene *s = ctx;
+    struct crd_install_fixture *s = ctx;
     s->done++;
     s->err = err != NULL ? *err : (struct err){ 0 };
 }
 
 static void on_written(void *ctx, struct str name, bool created)
 {
-    struct scene *s = ctx;
+    struct crd_install_fixture *s = ctx;
     CHECK(str_ends(name, STR(".repairman.k8s.io")));
     s->created += created ? 1 : 0;
     s->changed += created ? 0 : 1;
 }
 
-static void scene_install(struct scene *s)
+static void crd_install_fixture_install(struct crd_install_fixture *s)
 {
-    install_free(s->install);
+    crd_install_free(s->install);
     s->created = 0;
     s->changed = 0;
     s->done = 0;
-    s->install = install_new(&(struct install_config){
+    s->install = crd_install_new(&(struct crd_install_config){
         .client = &s->client,
         .on_done = on_done,
         .on_written = on_written,
@@ -55,24 +55,24 @@ static void scene_install(struct scene *s)
     });
 }
 
-static void scene_begin(struct scene *s)
+static void crd_install_fixture_begin(struct crd_install_fixture *s)
 {
-    *s = (struct scene){ .time = virtual_loop_new(1, WALL) };
+    *s = (struct crd_install_fixture){ .time = virtual_loop_new(1, WALL) };
     s->server = apiserver_new(virtual_loop_root(s->time), 1);
     s->door = sim_api_new(virtual_loop_root(s->time), s->server, NULL);
     client_init(&s->client, virtual_loop_root(s->time), s->door);
 }
 
-static void scene_end(struct scene *s)
+static void crd_install_fixture_end(struct crd_install_fixture *s)
 {
-    install_free(s->install);
+    crd_install_free(s->install);
     sim_api_free(s->door);
     apiserver_free(s->server);
     virtual_loop_free(s->time);
     arena_done(&s->memory);
 }
 
-static void scene_run(struct scene *s)
+static void crd_install_fixture_run(struct crd_install_fixture *s)
 {
     usec_t until = virtual_loop_now(s->time) + MINUTES(1);
     while (s->done == 0 && virtual_loop_step(s->time, until)) {
@@ -80,7 +80,8 @@ static void scene_run(struct scene *s)
     CHECK_EQ(s->done, 1);
 }
 
-static void scene_patch(struct scene *s, const char *name, const char *patch)
+static void crd_install_fixture_patch(struct crd_install_fixture *s, const char *name,
+                                      const char *patch)
 {
     struct apiserver_reply reply;
     apiserver_handle(s->server,
@@ -96,10 +97,10 @@ static void scene_patch(struct scene *s, const char *name, const char *patch)
 
 TEST(install_creates_what_is_missing_and_waits_until_it_is_served)
 {
-    struct scene s;
-    scene_begin(&s);
-    scene_install(&s);
-    scene_run(&s);
+    struct crd_install_fixture s;
+    crd_install_fixture_begin(&s);
+    crd_install_fixture_install(&s);
+    crd_install_fixture_run(&s);
     CHECK_STR(s.err.msg, "");
     CHECK_EQ(s.created, crds_count);
     CHECK_EQ(s.changed, 0);
@@ -114,36 +115,36 @@ TEST(install_creates_what_is_missing_and_waits_until_it_is_served)
                      },
                      &s.memory, &reply);
     CHECK_EQ(reply.status, 200);
-    scene_end(&s);
+    crd_install_fixture_end(&s);
 }
 
 TEST(install_writes_nothing_the_second_time)
 {
-    struct scene s;
-    scene_begin(&s);
-    scene_install(&s);
-    scene_run(&s);
+    struct crd_install_fixture s;
+    crd_install_fixture_begin(&s);
+    crd_install_fixture_install(&s);
+    crd_install_fixture_run(&s);
     uint64_t version = apiserver_resource_version(s.server);
-    scene_install(&s);
-    scene_run(&s);
+    crd_install_fixture_install(&s);
+    crd_install_fixture_run(&s);
     CHECK_STR(s.err.msg, "");
     CHECK_EQ(s.created + s.changed, 0);
     CHECK_EQ(apiserver_resource_version(s.server), version);
-    scene_end(&s);
+    crd_install_fixture_end(&s);
 }
 
 /* A column that somebody took away comes back, a label that somebody gave stays. */
 TEST(install_brings_an_old_one_up_to_date)
 {
-    struct scene s;
-    scene_begin(&s);
-    scene_install(&s);
-    scene_run(&s);
-    scene_patch(&s, "maintenancelimits.repairman.k8s.io",
-                "{\"metadata\":{\"labels\":{\"owner\":\"me\"}},"
-                "\"spec\":{\"names\":{\"shortNames\":[\"ml\"]}}}");
-    scene_install(&s);
-    scene_run(&s);
+    struct crd_install_fixture s;
+    crd_install_fixture_begin(&s);
+    crd_install_fixture_install(&s);
+    crd_install_fixture_run(&s);
+    crd_install_fixture_patch(&s, "maintenancelimits.repairman.k8s.io",
+                              "{\"metadata\":{\"labels\":{\"owner\":\"me\"}},"
+                              "\"spec\":{\"names\":{\"shortNames\":[\"ml\"]}}}");
+    crd_install_fixture_install(&s);
+    crd_install_fixture_run(&s);
     CHECK_STR(s.err.msg, "");
     CHECK_EQ(s.created, 0);
     CHECK_EQ(s.changed, 1);
@@ -152,33 +153,33 @@ TEST(install_brings_an_old_one_up_to_date)
                        STR_NONE, STR("maintenancelimits.repairman.k8s.io"));
     CHECK_STR(jval_str(jval_first(jval_at(crd, "spec.names.shortNames"))), "mlimit");
     CHECK_STR(jval_str(jval_at(crd, "metadata.labels.owner")), "me");
-    scene_end(&s);
+    crd_install_fixture_end(&s);
 }
 
 /* ── a server played by hand ───────────────────────────────────────────────────────────────── */
 
-struct play {
-    struct scene scene; /* first: the context of on_done */
+struct crd_install_faults {
+    struct crd_install_fixture scene; /* first: the context of on_done */
     struct fake_api api;
 };
 
-static void play_begin(struct play *p)
+static void crd_install_faults_begin(struct crd_install_faults *p)
 {
-    *p = (struct play){ .scene = { .time = virtual_loop_new(1, WALL) } };
+    *p = (struct crd_install_faults){ .scene = { .time = virtual_loop_new(1, WALL) } };
     fake_api_init(&p->api);
     client_init(&p->scene.client, virtual_loop_root(p->scene.time), &p->api.api);
-    scene_install(&p->scene);
+    crd_install_fixture_install(&p->scene);
 }
 
-static void play_end(struct play *p)
+static void crd_install_faults_end(struct crd_install_faults *p)
 {
-    install_free(p->scene.install);
+    crd_install_free(p->scene.install);
     fake_api_done(&p->api);
     virtual_loop_free(p->scene.time);
     arena_done(&p->scene.memory);
 }
 
-static struct fake_call *play_next(struct play *p)
+static struct fake_call *crd_install_faults_next(struct crd_install_faults *p)
 {
     usec_t until = virtual_loop_now(p->scene.time) + MINUTES(1);
     while (fake_call_first(&p->api) == NULL && virtual_loop_step(p->scene.time, until)) {
@@ -189,10 +190,10 @@ static struct fake_call *play_next(struct play *p)
 
 TEST(install_says_what_is_forbidden)
 {
-    struct play p;
-    play_begin(&p);
-    fake_reply(&p.api, play_next(&p), 404, STR("{}"));
-    struct fake_call *call = play_next(&p);
+    struct crd_install_faults p;
+    crd_install_faults_begin(&p);
+    fake_reply(&p.api, crd_install_faults_next(&p), 404, STR("{}"));
+    struct fake_call *call = crd_install_faults_next(&p);
     CHECK_EQ(call->verb, API_POST);
     CHECK_STR(call->path, PATH);
     fake_reply(&p.api, call, 403, STR("{\"message\":\"crds are forbidden\"}"));
@@ -200,28 +201,28 @@ TEST(install_says_what_is_forbidden)
     CHECK_EQ(p.scene.err.code, ERR_DENIED);
     CHECK_STR(p.scene.err.msg, "CRD 'maintenancelimits.repairman.k8s.io' cannot be created: the "
                                "server answered 403: crds are forbidden");
-    play_end(&p);
+    crd_install_faults_end(&p);
 }
 
 TEST(install_looks_again_after_a_conflict_and_after_trouble)
 {
-    struct play p;
-    play_begin(&p);
-    fake_reply(&p.api, play_next(&p), 503, STR("{}"));
+    struct crd_install_faults p;
+    crd_install_faults_begin(&p);
+    fake_reply(&p.api, crd_install_faults_next(&p), 503, STR("{}"));
     CHECK_EQ(p.scene.done, 0);
-    fake_reply(&p.api, play_next(&p), 404, STR("{}"));
-    fake_reply(&p.api, play_next(&p), 409, STR("{}"));
-    struct fake_call *call = play_next(&p);
+    fake_reply(&p.api, crd_install_faults_next(&p), 404, STR("{}"));
+    fake_reply(&p.api, crd_install_faults_next(&p), 409, STR("{}"));
+    struct fake_call *call = crd_install_faults_next(&p);
     CHECK_EQ(call->verb, API_GET);
     fake_reply(&p.api, call, 200,
                STR("{\"metadata\":{\"resourceVersion\":\"7\"},"
                    "\"spec\":{\"preserveUnknownFields\":true,\"scope\":\"Cluster\"}}"));
-    call = play_next(&p);
+    call = crd_install_faults_next(&p);
     CHECK_EQ(call->verb, API_PATCH);
     const struct jval *patch = NULL;
     struct err err = { 0 };
     CHECK_EQ(json_parse(call->body, 0, &p.scene.memory, &patch, &err), 0);
     CHECK_STR(jval_str(jval_at(patch, "metadata.resourceVersion")), "7");
     CHECK(!jval_bool(jval_at(patch, "spec.preserveUnknownFields"), true));
-    play_end(&p);
+    crd_install_faults_end(&p);
 }

@@ -4,7 +4,7 @@
 
 #define NOW SECONDS(1794792706) /* 2026-11-16T01:31:46Z, a Monday */
 
-static struct board_holder holders[] = {
+static struct limits_report_holder holders[] = {
     { .target = STR_INIT("worker-1"),
       .uid = STR_INIT("u1"),
       .name = STR_INIT("mr-1"),
@@ -21,58 +21,58 @@ static struct board_holder holders[] = {
 static const struct str node_limit[] = { STR_INIT("node") };
 static const struct str gpu_limit[] = { STR_INIT("gpu"), STR_INIT("node") };
 
-static struct board_limit limit_node(void)
+static struct limits_report_limit limit_node(void)
 {
-    return (struct board_limit){ .name = STR("node"),
-                                 .type = STR("node"),
-                                 .percent = 5,
-                                 .minimum = 1,
-                                 .most = UINT32_MAX,
-                                 .computed = true,
-                                 .population = 60,
-                                 .allowed = 3,
-                                 .held = 2,
-                                 .unavailable = 1,
-                                 .holders = holders,
-                                 .holder_n = 2 };
+    return (struct limits_report_limit){ .name = STR("node"),
+                                         .type = STR("node"),
+                                         .percent = 5,
+                                         .minimum = 1,
+                                         .most = UINT32_MAX,
+                                         .computed = true,
+                                         .population = 60,
+                                         .allowed = 3,
+                                         .held = 2,
+                                         .unavailable = 1,
+                                         .holders = holders,
+                                         .holder_n = 2 };
 }
 
-static struct board_claim waits(const char *name, const char *target, usec_t since)
+static struct limits_report_claim waiting_claim(const char *name, const char *target, usec_t since)
 {
-    return (struct board_claim){ .uid = str_from(name),
-                                 .name = str_from(name),
-                                 .type = STR("node"),
-                                 .target = str_from(target),
-                                 .phase = STR("Pending"),
-                                 .waits = true,
-                                 .since = since,
-                                 .deadline = USEC_NEVER,
-                                 .next = USEC_NEVER,
-                                 .limits = node_limit,
-                                 .limit_n = 1 };
+    return (struct limits_report_claim){ .uid = str_from(name),
+                                         .name = str_from(name),
+                                         .type = STR("node"),
+                                         .target = str_from(target),
+                                         .phase = STR("Pending"),
+                                         .waits = true,
+                                         .since = since,
+                                         .deadline = USEC_NEVER,
+                                         .next = USEC_NEVER,
+                                         .limits = node_limit,
+                                         .limit_n = 1 };
 }
 
 /* Two limits; a request and a profile hold, three requests and a profile wait. */
-static void scene(struct board *b, struct arena *a)
+static void sample_report(struct limits_report *b, struct arena *a)
 {
-    *b = (struct board){ .now = NOW };
-    struct board_limit l = limit_node();
-    board_add_limit(b, &l, a);
-    board_add_limit(b,
-                    &(struct board_limit){ .name = STR("gpu"),
-                                           .type = STR("node"),
-                                           .selects = STR("pool=gpu"),
-                                           .exclusive = true,
-                                           .percent = 10,
-                                           .minimum = 1,
-                                           .most = 4,
-                                           .computed = true,
-                                           .population = 8,
-                                           .allowed = 1,
-                                           .room = 1,
-                                           .paused = true },
-                    a);
-    struct board_claim c = waits("mr-4", "worker-4", NOW - MINUTES(3));
+    *b = (struct limits_report){ .now = NOW };
+    struct limits_report_limit l = limit_node();
+    limits_report_add_limit(b, &l, a);
+    limits_report_add_limit(b,
+                            &(struct limits_report_limit){ .name = STR("gpu"),
+                                                           .type = STR("node"),
+                                                           .selects = STR("pool=gpu"),
+                                                           .exclusive = true,
+                                                           .percent = 10,
+                                                           .minimum = 1,
+                                                           .most = 4,
+                                                           .computed = true,
+                                                           .population = 8,
+                                                           .allowed = 1,
+                                                           .room = 1,
+                                                           .paused = true },
+                            a);
+    struct limits_report_claim c = waiting_claim("mr-4", "worker-4", NOW - MINUTES(3));
     c.client = STR("other");
     c.reason = STR("Paused");
     c.message = STR("limit gpu is paused");
@@ -81,52 +81,52 @@ static void scene(struct board *b, struct arena *a)
     c.limits = gpu_limit;
     c.limit_n = 2;
     c.position = 1;
-    board_add_claim(b, &c, a);
-    c = waits("mr-3", "worker-3", NOW - MINUTES(1));
+    limits_report_add_claim(b, &c, a);
+    c = waiting_claim("mr-3", "worker-3", NOW - MINUTES(1));
     c.reason = STR("LimitReached");
     c.message = STR("limit node: 2 granted and 1 unavailable of 3 allowed (5 % of 60)");
     c.limit = STR("node");
     c.blocker_uid = STR("n9");
     c.priority = 7;
     c.position = 1;
-    board_add_claim(b, &c, a);
-    c = waits("mr-2", "worker-1", NOW - HOURS(2));
+    limits_report_add_claim(b, &c, a);
+    c = waiting_claim("mr-2", "worker-1", NOW - HOURS(2));
     c.client = STR("rebooter");
     c.reason = STR("TargetBusy");
     c.message = STR("node worker-1 is held by mr-1");
     c.blocker_uid = STR("u1");
-    board_add_claim(b, &c, a);
-    c = waits("profile/os", "worker-7", NOW - MINUTES(2));
+    limits_report_add_claim(b, &c, a);
+    c = waiting_claim("profile/os", "worker-7", NOW - MINUTES(2));
     c.uid = STR("n7");
     c.reason = STR("LimitReached");
     c.message = STR("limit node: 2 granted and 1 unavailable of 3 allowed (5 % of 60)");
-    board_add_claim(b, &c, a);
-    board_add_claim(b,
-                    &(struct board_claim){ .uid = STR("u1"),
-                                           .name = STR("mr-1"),
-                                           .client = STR("kured"),
-                                           .type = STR("node"),
-                                           .target = STR("worker-1"),
-                                           .phase = STR("InProgress"),
-                                           .since = NOW - MINUTES(4),
-                                           .deadline = NOW + MINUTES(6),
-                                           .next = USEC_NEVER,
-                                           .limits = node_limit,
-                                           .limit_n = 1 },
-                    a);
-    board_finish(b, a);
+    limits_report_add_claim(b, &c, a);
+    limits_report_add_claim(b,
+                            &(struct limits_report_claim){ .uid = STR("u1"),
+                                                           .name = STR("mr-1"),
+                                                           .client = STR("kured"),
+                                                           .type = STR("node"),
+                                                           .target = STR("worker-1"),
+                                                           .phase = STR("InProgress"),
+                                                           .since = NOW - MINUTES(4),
+                                                           .deadline = NOW + MINUTES(6),
+                                                           .next = USEC_NEVER,
+                                                           .limits = node_limit,
+                                                           .limit_n = 1 },
+                            a);
+    limits_report_finish(b, a);
 }
 
-TEST(board_brings_holders_claims_and_limits_together)
+TEST(limits_report_brings_holders_claims_and_limits_together)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    struct board b;
-    scene(&b, &a);
+    struct limits_report b;
+    sample_report(&b, &a);
     CHECK_EQ(b.limit_n, 2);
     CHECK_STR(b.limits[0].name, "gpu");
-    CHECK_STR(board_standing(&b.limits[0]), "paused");
-    CHECK_STR(board_standing(&b.limits[1]), "full");
+    CHECK_STR(limits_report_limit_state(&b.limits[0]), "paused");
+    CHECK_STR(limits_report_limit_state(&b.limits[1]), "full");
     CHECK_EQ(b.limits[0].waiting, 1);
     CHECK_EQ(b.limits[1].waiting, 4);
     /* What the request says of itself is newer than what its reservation has. */
@@ -151,7 +151,7 @@ TEST(board_brings_holders_claims_and_limits_together)
     CHECK_STR(b.claims[3].blocker->target, "worker-9");
 }
 
-TEST(board_says_what_would_help)
+TEST(limits_report_says_what_would_help)
 {
     static const struct {
         const char *reason;
@@ -174,57 +174,57 @@ TEST(board_says_what_would_help)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         CLEANUP(arena_done)
         struct arena a = { 0 };
-        struct board b = { .now = NOW };
-        struct board_limit l = limit_node();
-        struct board_claim c = waits("mr-2", "worker-1", NOW);
+        struct limits_report b = { .now = NOW };
+        struct limits_report_limit l = limit_node();
+        struct limits_report_claim c = waiting_claim("mr-2", "worker-1", NOW);
         c.reason = str_from(cases[i].reason);
         c.limit = str_from(cases[i].limit);
-        board_add_limit(&b, &l, &a);
-        board_add_claim(&b, &c, &a);
+        limits_report_add_limit(&b, &l, &a);
+        limits_report_add_claim(&b, &c, &a);
         holders[0].client = STR_NONE;
-        board_finish(&b, &a);
+        limits_report_finish(&b, &a);
         CHECK_STR(b.claims[0].until, cases[i].until);
     }
 }
 
-TEST(board_says_how_many_must_end_where_too_many_are_held)
+TEST(limits_report_says_how_many_must_end_where_too_many_are_held)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    struct board b = { .now = NOW };
-    struct board_limit l = limit_node();
+    struct limits_report b = { .now = NOW };
+    struct limits_report_limit l = limit_node();
     l.allowed = 1;
     l.unavailable = 0;
     l.over = true;
-    struct board_claim c = waits("mr-2", "worker-2", NOW);
+    struct limits_report_claim c = waiting_claim("mr-2", "worker-2", NOW);
     c.reason = STR("LimitReached");
     c.limit = STR("node");
-    board_add_limit(&b, &l, &a);
-    board_add_claim(&b, &c, &a);
-    board_finish(&b, &a);
+    limits_report_add_limit(&b, &l, &a);
+    limits_report_add_claim(&b, &c, &a);
+    limits_report_finish(&b, &a);
     CHECK_STR(b.claims[0].until, "all 2 held under limit node end");
-    CHECK_STR(board_standing(&b.limits[0]), "over-committed");
+    CHECK_STR(limits_report_limit_state(&b.limits[0]), "over-committed");
     l.allowed = 0;
-    CHECK_STR(board_standing(&l), "over-committed");
+    CHECK_STR(limits_report_limit_state(&l), "over-committed");
     l.paused = true;
-    CHECK_STR(board_standing(&l), "paused, over-committed");
+    CHECK_STR(limits_report_limit_state(&l), "paused, over-committed");
 }
 
-static struct str text_of(const struct board *b, bool wide, struct arena *a)
+static struct str report_text(const struct limits_report *b, bool wide, struct arena *a)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    board_print_text(b, wide, &out);
+    limits_report_print_text(b, wide, &out);
     return arena_str(a, buf_str(&out));
 }
 
-TEST(board_prints_limits_holders_and_the_queue)
+TEST(limits_report_prints_limits_holders_and_the_queue)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    struct board b;
-    scene(&b, &a);
-    CHECK_STR(text_of(&b, /* wide= */ false, &a),
+    struct limits_report b;
+    sample_report(&b, &a);
+    CHECK_STR(report_text(&b, /* wide= */ false, &a),
               "limit  type  allowed  held  unavailable  waiting\n"
               "gpu    node  1 of 8   0     0            1        paused\n"
               "node   node  3 of 60  2     1            4        full\n"
@@ -253,26 +253,27 @@ TEST(board_prints_limits_holders_and_the_queue)
 }
 
 /* The page in docs/ shows what is really printed. */
-TEST(board_page_shows_the_real_output)
+TEST(limits_report_page_shows_the_real_output)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    struct board b;
-    scene(&b, &a);
-    CHECK(str_contains(check_data("../../docs/requests.md"), text_of(&b, /* wide= */ false, &a)));
+    struct limits_report b;
+    sample_report(&b, &a);
+    CHECK(
+        str_contains(check_data("../../docs/requests.md"), report_text(&b, /* wide= */ false, &a)));
 }
 
-TEST(board_tells_of_one_request_who_comes_before_it)
+TEST(limits_report_tells_of_one_request_who_comes_before_it)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    struct board b;
-    scene(&b, &a);
-    CHECK(!board_narrow_to_request(&b, STR("nobody"), &a));
-    CHECK(!board_narrow_to_request(&b, STR("worker-9"), &a)); /* that is no request */
-    CHECK(board_narrow_to_request(&b, STR("mr-4"), &a));
+    struct limits_report b;
+    sample_report(&b, &a);
+    CHECK(!limits_report_only_request(&b, STR("nobody"), &a));
+    CHECK(!limits_report_only_request(&b, STR("worker-9"), &a)); /* that is no request */
+    CHECK(limits_report_only_request(&b, STR("mr-4"), &a));
     CHECK_EQ(b.claim_n, 1); /* nobody else waits for the limit that refuses it */
-    CHECK_STR(text_of(&b, /* wide= */ false, &a),
+    CHECK_STR(report_text(&b, /* wide= */ false, &a),
               "request mr-4: Pending for 3m, place 1 in the queue\n"
               "  target   node worker-4\n"
               "  client   other\n"
@@ -284,30 +285,31 @@ TEST(board_tells_of_one_request_who_comes_before_it)
               "gpu    node  1 of 8   0     0            1        paused\n"
               "node   node  3 of 60  2     1            4        full\n");
 
-    scene(&b, &a);
+    sample_report(&b, &a);
     /* By its target: who has it comes before who waits for it. */
-    CHECK(board_narrow_to_request(&b, STR("worker-1"), &a));
+    CHECK(limits_report_only_request(&b, STR("worker-1"), &a));
     CHECK_STR(b.claims[0].name, "mr-1");
     CHECK_EQ(b.claim_n, 1);
 
-    scene(&b, &a);
-    CHECK(board_narrow_to_request(&b, STR("worker-7"), &a) == false);
-    scene(&b, &a);
+    sample_report(&b, &a);
+    CHECK(limits_report_only_request(&b, STR("worker-7"), &a) == false);
+    sample_report(&b, &a);
     b.claims[3].name = STR("mr-7"); /* as if it were a request: the last in the queue */
-    CHECK(board_narrow_to_request(&b, STR("mr-7"), &a));
+    CHECK(limits_report_only_request(&b, STR("mr-7"), &a));
     CHECK_EQ(b.claim_n, 4);
-    CHECK(str_contains(text_of(&b, /* wide= */ true, &a), STR("\nbefore it in the queue (3)\n")));
+    CHECK(
+        str_contains(report_text(&b, /* wide= */ true, &a), STR("\nbefore it in the queue (3)\n")));
 }
 
-TEST(board_tells_of_one_limit_whom_it_concerns)
+TEST(limits_report_tells_of_one_limit_whom_it_concerns)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    struct board b;
-    scene(&b, &a);
-    CHECK(!board_narrow_to_limit(&b, STR("nobody")));
-    CHECK(board_narrow_to_limit(&b, STR("gpu")));
-    CHECK_STR(text_of(&b, /* wide= */ false, &a),
+    struct limits_report b;
+    sample_report(&b, &a);
+    CHECK(!limits_report_only_limit(&b, STR("nobody")));
+    CHECK(limits_report_only_limit(&b, STR("gpu")));
+    CHECK_STR(report_text(&b, /* wide= */ false, &a),
               "limit gpu: paused\n"
               "  selects  node: pool=gpu; no other limit concerns them\n"
               "  allows   1 of 8: 10 %, at least 1, at most 4\n"
@@ -321,41 +323,41 @@ TEST(board_tells_of_one_limit_whom_it_concerns)
               "            until spec.paused of limit gpu is false\n");
 }
 
-TEST(board_is_read_back_as_it_was_written)
+TEST(limits_report_is_read_back_as_it_was_written)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
     for (int about = 0; about < 3; about++) {
         CLEANUP(buf_done)
         struct buf json = { 0 };
-        struct board b;
-        struct board back;
+        struct limits_report b;
+        struct limits_report back;
         struct err err = { 0 };
         const struct jval *root;
-        scene(&b, &a);
-        CHECK(about != 1 || board_narrow_to_request(&b, STR("mr-2"), &a));
-        CHECK(about != 2 || board_narrow_to_limit(&b, STR("node")));
+        sample_report(&b, &a);
+        CHECK(about != 1 || limits_report_only_request(&b, STR("mr-2"), &a));
+        CHECK(about != 2 || limits_report_only_limit(&b, STR("node")));
         struct json_writer w = json_writer_on(&json);
-        board_print_json(&b, 0, &w);
+        limits_report_print_json(&b, 0, &w);
         CHECK_EQ(json_parse(buf_str(&json), 0, &a, &root, &err), 0);
-        CHECK_EQ(board_read(root, &a, &back, &err), 0);
-        CHECK_STR(text_of(&back, true, &a), text_of(&b, true, &a).p);
+        CHECK_EQ(limits_report_read(root, &a, &back, &err), 0);
+        CHECK_STR(report_text(&back, true, &a), report_text(&b, true, &a).p);
     }
 }
 
-TEST(board_may_be_told_in_part_but_counts_all)
+TEST(limits_report_may_be_told_in_part_but_counts_all)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
     CLEANUP(buf_done)
     struct buf json = { 0 };
     const struct jval *root;
-    struct board b;
+    struct limits_report b;
     struct err err = { 0 };
     int64_t n = 0;
-    scene(&b, &a);
+    sample_report(&b, &a);
     struct json_writer w = json_writer_on(&json);
-    board_print_json(&b, 1, &w);
+    limits_report_print_json(&b, 1, &w);
     CHECK_EQ(json_parse(buf_str(&json), 0, &a, &root, &err), 0);
     CHECK_EQ(jval_get(root, STR("claims"))->n, 2); /* the first of each kind */
     CHECK(jval_i64(jval_get(root, STR("waiting")), &n));
@@ -364,7 +366,7 @@ TEST(board_may_be_told_in_part_but_counts_all)
     CHECK_EQ(n, 2);
 }
 
-TEST(board_refuses_what_is_none)
+TEST(limits_report_refuses_what_is_none)
 {
     static const struct {
         const char *text;
@@ -379,41 +381,41 @@ TEST(board_refuses_what_is_none)
         CLEANUP(arena_done)
         struct arena a = { 0 };
         const struct jval *root;
-        struct board b;
+        struct limits_report b;
         struct err err = { 0 };
         CHECK_EQ(json_parse(str_from(cases[i].text), 0, &a, &root, &err), 0);
-        CHECK(board_read(root, &a, &b, &err) < 0);
+        CHECK(limits_report_read(root, &a, &b, &err) < 0);
         CHECK(str_starts(str_from(err.msg), str_from(cases[i].error)));
     }
 }
 
-TEST(board_says_where_a_limit_stands)
+TEST(limits_report_says_where_a_limit_stands)
 {
-    struct board_limit l = { .most = UINT32_MAX };
-    CHECK_STR(board_standing(&l), "not computed");
+    struct limits_report_limit l = { .most = UINT32_MAX };
+    CHECK_STR(limits_report_limit_state(&l), "not computed");
     l.computed = true;
-    CHECK_STR(board_standing(&l), "selects nothing");
+    CHECK_STR(limits_report_limit_state(&l), "selects nothing");
     l.population = 3;
-    CHECK_STR(board_standing(&l), "full");
+    CHECK_STR(limits_report_limit_state(&l), "full");
     l.room = 1;
-    CHECK_STR(board_standing(&l), "open");
+    CHECK_STR(limits_report_limit_state(&l), "open");
 }
 
-TEST(board_without_limits_says_so)
+TEST(limits_report_without_limits_says_so)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    struct board b = { .now = NOW };
-    board_finish(&b, &a);
-    CHECK_STR(text_of(&b, false, &a), "There are no limits: every request is granted.\n");
+    struct limits_report b = { .now = NOW };
+    limits_report_finish(&b, &a);
+    CHECK_STR(report_text(&b, false, &a), "There are no limits: every request is granted.\n");
 }
 
-static void quay_done(struct quay *q)
+static void fixture_done(struct requests_fixture *q)
 {
-    quay_end(q);
+    fixture_end(q);
 }
 
-static const struct board_claim *find_claim(const struct board *b, const char *name)
+static const struct limits_report_claim *find_claim(const struct limits_report *b, const char *name)
 {
     for (uint32_t i = 0; i < b->claim_n; i++) {
         if (str_eq(b->claims[i].name, str_from(name))) {
@@ -424,40 +426,41 @@ static const struct board_claim *find_claim(const struct board *b, const char *n
     return NULL;
 }
 
-static void look(struct quay *q, bool ended, struct arena *a, struct board *ret)
+static void collect_report(struct requests_fixture *q, bool ended, struct arena *a,
+                           struct limits_report *ret)
 {
-    *ret = (struct board){ .now = quay_wall(q) };
-    board_look(ret, q->arbiter, q->requests, ended, a);
-    board_finish(ret, a);
+    *ret = (struct limits_report){ .now = fixture_wall(q) };
+    limits_report_collect(ret, q->arbiter, q->requests, ended, a);
+    limits_report_finish(ret, a);
 }
 
-TEST(board_looks_at_what_runs)
+TEST(limits_report_looks_at_what_runs)
 {
-    CLEANUP(quay_done)
-    struct quay q = { 0 };
+    CLEANUP(fixture_done)
+    struct requests_fixture q = { 0 };
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    struct board b;
-    quay_begin(&q, 3, 1);
-    quay_limit(&q, "node", "{\"limit\":10,\"timeouts\":{\"inProgressSeconds\":600}}");
-    quay_request(&q, "mr-1", "node-001", "");
-    quay_until_phase(&q, "mr-1", "Approved");
-    quay_state(&q, "mr-1", "InProgress");
-    quay_until_phase(&q, "mr-1", "InProgress");
-    quay_request(&q, "mr-2", "node-002", "");
-    quay_until_phase(&q, "mr-2", "Pending");
-    quay_request(&q, "mr-3", "node-001", "");
-    quay_until_phase(&q, "mr-3", "Pending");
+    struct limits_report b;
+    fixture_begin(&q, 3, 1);
+    fixture_create_limit(&q, "node", "{\"limit\":10,\"timeouts\":{\"inProgressSeconds\":600}}");
+    fixture_create_request(&q, "mr-1", "node-001", "");
+    fixture_run_until_phase(&q, "mr-1", "Approved");
+    fixture_set_state(&q, "mr-1", "InProgress");
+    fixture_run_until_phase(&q, "mr-1", "InProgress");
+    fixture_create_request(&q, "mr-2", "node-002", "");
+    fixture_run_until_phase(&q, "mr-2", "Pending");
+    fixture_create_request(&q, "mr-3", "node-001", "");
+    fixture_run_until_phase(&q, "mr-3", "Pending");
     uint64_t turns = arbiter_turn_count(q.arbiter) + requests_turns(q.requests);
-    look(&q, /* ended= */ false, &a, &b);
+    collect_report(&q, /* ended= */ false, &a, &b);
     CHECK_EQ(b.limit_n, 1);
-    CHECK_STR(board_standing(&b.limits[0]), "full");
+    CHECK_STR(limits_report_limit_state(&b.limits[0]), "full");
     CHECK_EQ(b.limits[0].held, 1);
     CHECK_EQ(b.limits[0].waiting, 2);
     CHECK_STR(b.limits[0].holders[0].phase, "InProgress");
     CHECK(b.limits[0].holders[0].deadline < USEC_NEVER);
     CHECK_EQ(b.claim_n, 3);
-    const struct board_claim *c = find_claim(&b, "mr-2");
+    const struct limits_report_claim *c = find_claim(&b, "mr-2");
     CHECK_STR(c->reason, "LimitReached");
     CHECK_STR(c->limit, "node");
     CHECK_EQ(c->position, 1);
@@ -467,15 +470,15 @@ TEST(board_looks_at_what_runs)
     CHECK_STR(c->reason, "TargetBusy");
     CHECK_STR(c->blocker->name, "mr-1");
 
-    quay_state(&q, "mr-1", "Completed");
-    quay_until_phase(&q, "mr-1", "Completed");
-    quay_until_phase(&q, "mr-2", "Approved");
+    fixture_set_state(&q, "mr-1", "Completed");
+    fixture_run_until_phase(&q, "mr-1", "Completed");
+    fixture_run_until_phase(&q, "mr-2", "Approved");
     CHECK(arbiter_turn_count(q.arbiter) + requests_turns(q.requests) > turns);
-    look(&q, /* ended= */ false, &a, &b);
+    collect_report(&q, /* ended= */ false, &a, &b);
     CHECK_EQ(b.claim_n, 2);
-    look(&q, /* ended= */ true, &a, &b);
+    collect_report(&q, /* ended= */ true, &a, &b);
     CHECK_EQ(b.claim_n, 3);
-    CHECK(board_narrow_to_request(&b, STR("mr-1"), &a));
+    CHECK(limits_report_only_request(&b, STR("mr-1"), &a));
     CHECK_STR(b.claims[0].phase, "Completed");
     CHECK_STR(b.claims[0].until, "");
 }

@@ -6,43 +6,43 @@
 
 TEST(e12_an_approval_nobody_uses_is_taken_back)
 {
-    CLEANUP(desk_done)
-    struct desk d = desk_of(MR_PHASE_APPROVED);
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture d = phase_fixture_in(MR_PHASE_APPROVED);
     d.f.options.approved_s = 60;
-    decide(&d);
+    phase_fixture_decide(&d);
     /* First it is recorded, so that a crash does not forget why. */
     CHECK_EQ(d.p.state, MR_STATE_ABSENT);
     CHECK_EQ(d.p.status.phase, MR_PHASE_APPROVED);
-    CHECK_STR(d.p.status.conditions[MR_TIMED_OUT].reason, "ApprovedTimeout");
+    CHECK_STR(d.p.status.conditions[COND_TIMED_OUT].reason, "ApprovedTimeout");
     d.m.status = d.p.status;
-    decide(&d);
+    phase_fixture_decide(&d);
     CHECK_EQ(d.p.state, MR_STATE_PENDING);
     CHECK_EQ(d.p.status.phase, MR_PHASE_APPROVED);
     d.m.state = MR_STATE_PENDING;
-    decide(&d);
+    phase_fixture_decide(&d);
     check_requeued(&d);
     CHECK_EQ(d.p.status.rejections, 1);
     CHECK_STR(d.p.status.rejection_reason, "ApprovedTimeout");
     CHECK_EQ(d.p.status.queued, LATER);
-    CHECK_EQ(d.p.status.conditions[MR_TIMED_OUT].truth, MR_FALSE);
-    check_news(&d, "MaintenanceRejected");
+    CHECK_EQ(d.p.status.conditions[COND_TIMED_OUT].status, COND_FALSE);
+    check_event(&d, "MaintenanceRejected");
 }
 
 /* A clock that began with a late answer may be behind: whoever reads the time with a better one
  * must not find that more has passed than has. */
 TEST(e12_a_time_limit_never_begins_early_by_a_clock_in_doubt)
 {
-    static const enum mr_phase phases[] = { MR_PHASE_PREPARING, MR_PHASE_APPROVED };
+    static const enum mrequest_phase phases[] = { MR_PHASE_PREPARING, MR_PHASE_APPROVED };
     for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
-        CLEANUP(desk_done)
-        struct desk d = desk_of(phases[i]);
+        CLEANUP(phase_fixture_done)
+        struct phase_fixture d = phase_fixture_in(phases[i]);
         check_case((int64_t)i);
-        d.f.doubt = SECONDS(16);
+        d.f.clock_lag = SECONDS(16);
         d.f.options.approved_s = 60;
         d.f.options.in_progress_s = 60;
-        d.f.committed = true;
+        d.f.approved_by_us = true;
         d.m.state = phases[i] == MR_PHASE_PREPARING ? MR_STATE_APPROVED : MR_STATE_IN_PROGRESS;
-        decide(&d);
+        phase_fixture_decide(&d);
         bool begun = d.p.status.phase == MR_PHASE_IN_PROGRESS;
         CHECK(begun || d.p.status.phase == MR_PHASE_APPROVED);
         CHECK_EQ(begun ? d.p.status.in_progress : d.p.status.approved, LATER + SECONDS(16));
@@ -53,80 +53,80 @@ TEST(e12_a_time_limit_never_begins_early_by_a_clock_in_doubt)
 
 TEST(e12_the_actor_that_begins_at_the_last_moment_has_begun)
 {
-    CLEANUP(desk_done)
-    struct desk d = desk_of(MR_PHASE_APPROVED);
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture d = phase_fixture_in(MR_PHASE_APPROVED);
     d.f.options.approved_s = 60;
-    decide(&d);
+    phase_fixture_decide(&d);
     d.m.status = d.p.status;
     d.m.state = MR_STATE_IN_PROGRESS; /* our write of Pending would have met a conflict */
-    decide(&d);
+    phase_fixture_decide(&d);
     CHECK_EQ(d.p.state, MR_STATE_ABSENT);
     CHECK_EQ(d.p.status.phase, MR_PHASE_IN_PROGRESS);
     CHECK_EQ(d.p.status.rejections, 0);
-    CHECK_EQ(d.p.status.conditions[MR_TIMED_OUT].truth, MR_FALSE);
+    CHECK_EQ(d.p.status.conditions[COND_TIMED_OUT].status, COND_FALSE);
 }
 
 TEST(e13_close_ends_it)
 {
     for (int round = 0; round < 2; round++) {
         check_case(round);
-        CLEANUP(desk_done)
-        struct desk d = desk_of(MR_PHASE_APPROVED);
+        CLEANUP(phase_fixture_done)
+        struct phase_fixture d = phase_fixture_in(MR_PHASE_APPROVED);
         d.f.options.approved_s = 60;
         if (round == 0) {
             d.f.options.on_approved = ON_APPROVED_CLOSE;
         } else {
             d.f.options.max_rejections = 1;
         }
-        decide(&d);
+        phase_fixture_decide(&d);
         d.m.status = d.p.status;
-        decide(&d);
+        phase_fixture_decide(&d);
         CHECK_EQ(d.p.state, MR_STATE_COMPLETED);
         d.m.state = MR_STATE_COMPLETED;
-        d.f.marked = true;
-        decide(&d);
-        CHECK(d.p.undo && d.p.lift);
-        d.f.marked = false;
-        decide(&d);
+        d.f.node_marked = true;
+        phase_fixture_decide(&d);
+        CHECK(d.p.undo && d.p.uncordon);
+        d.f.node_marked = false;
+        phase_fixture_decide(&d);
         CHECK_EQ(d.p.status.phase, MR_PHASE_REJECTED);
         CHECK_EQ(d.p.status.result, MR_RESULT_REJECTED);
         CHECK_EQ(d.p.status.rejections, 1);
         CHECK(d.p.release);
-        check_news(&d, "MaintenanceRejected");
+        check_event(&d, "MaintenanceRejected");
     }
     check_case(-1);
 }
 
 TEST(e14_work_that_takes_too_long_expires_and_keeps_its_state_and_cordon)
 {
-    CLEANUP(desk_done)
-    struct desk d = desk_of(MR_PHASE_IN_PROGRESS);
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture d = phase_fixture_in(MR_PHASE_IN_PROGRESS);
     d.f.options.in_progress_s = 60;
     d.f.options.drain.enabled = true;
-    d.f.marked = true;
-    decide(&d);
+    d.f.node_marked = true;
+    phase_fixture_decide(&d);
     CHECK_EQ(d.p.status.phase, MR_PHASE_EXPIRED);
     CHECK_EQ(d.p.state, MR_STATE_ABSENT); /* INV-5 */
     CHECK(!d.p.undo);
     CHECK(d.p.release);
-    CHECK_EQ(d.p.status.conditions[MR_TIMED_OUT].truth, MR_TRUE);
-    check_news(&d, "MaintenanceExpired");
+    CHECK_EQ(d.p.status.conditions[COND_TIMED_OUT].status, COND_TRUE);
+    check_event(&d, "MaintenanceExpired");
     d.m.status = d.p.status;
-    decide(&d);
-    CHECK_EQ(d.p.ask, PHASE_ASK_NOTHING);
+    phase_fixture_decide(&d);
+    CHECK_EQ(d.p.ask, PHASE_ASK_RELEASE);
     CHECK(!d.p.undo);
-    CHECK(mr_status_same(&d.p.status, &d.m.status));
+    CHECK(mrequest_status_same(&d.p.status, &d.m.status));
 }
 
 TEST(e14_a_cordon_that_is_to_stay_loses_its_mark_when_work_expires)
 {
-    CLEANUP(desk_done)
-    struct desk d = desk_of(MR_PHASE_IN_PROGRESS);
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture d = phase_fixture_in(MR_PHASE_IN_PROGRESS);
     d.f.options.in_progress_s = 60;
     d.f.options.drain = (struct limit_drain){ .enabled = true, .uncordon_after = false };
-    d.f.marked = true;
-    decide(&d);
-    CHECK(d.p.undo && !d.p.lift);
+    d.f.node_marked = true;
+    phase_fixture_decide(&d);
+    CHECK(d.p.undo && !d.p.uncordon);
     CHECK_EQ(d.p.status.phase, MR_PHASE_IN_PROGRESS);
 }
 
@@ -134,8 +134,8 @@ TEST(e15_requeue_close_and_hold)
 {
     static const struct {
         enum on_in_progress action;
-        enum mr_state state;
-        enum mr_phase phase;
+        enum mrequest_state state;
+        enum mrequest_phase phase;
     } cases[] = {
         { ON_PROGRESS_REQUEUE, MR_STATE_PENDING, MR_PHASE_PENDING },
         { ON_PROGRESS_CLOSE, MR_STATE_COMPLETED, MR_PHASE_REJECTED },
@@ -143,27 +143,27 @@ TEST(e15_requeue_close_and_hold)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
-        CLEANUP(desk_done)
-        struct desk d = desk_of(MR_PHASE_IN_PROGRESS);
+        CLEANUP(phase_fixture_done)
+        struct phase_fixture d = phase_fixture_in(MR_PHASE_IN_PROGRESS);
         d.f.options.in_progress_s = 60;
         d.f.options.on_in_progress = cases[i].action;
-        decide(&d);
+        phase_fixture_decide(&d);
         CHECK_EQ(d.p.state, MR_STATE_ABSENT);
-        CHECK_EQ(d.p.status.conditions[MR_TIMED_OUT].truth, MR_TRUE);
-        CHECK_EQ(d.p.news_n, cases[i].action == ON_PROGRESS_HOLD ? 1 : 0);
+        CHECK_EQ(d.p.status.conditions[COND_TIMED_OUT].status, COND_TRUE);
+        CHECK_EQ(d.p.event_n, cases[i].action == ON_PROGRESS_HOLD ? 1 : 0);
         d.m.status = d.p.status;
-        decide(&d);
+        phase_fixture_decide(&d);
         CHECK_EQ(d.p.state, cases[i].state);
         if (cases[i].action == ON_PROGRESS_HOLD) {
-            CHECK(mr_status_same(&d.p.status, &d.m.status)); /* told once */
-            CHECK_EQ(d.p.news_n, 0);
+            CHECK(mrequest_status_same(&d.p.status, &d.m.status)); /* told once */
+            CHECK_EQ(d.p.event_n, 0);
             d.m.state = MR_STATE_COMPLETED;
-            decide(&d);
+            phase_fixture_decide(&d);
             CHECK_EQ(d.p.status.result, MR_RESULT_SUCCEEDED);
             continue;
         }
         d.m.state = cases[i].state;
-        decide(&d);
+        phase_fixture_decide(&d);
         CHECK_EQ(d.p.status.phase, cases[i].phase);
         CHECK_EQ(d.p.status.rejections, 1);
         CHECK(d.p.release);
@@ -175,8 +175,9 @@ TEST(e15_requeue_close_and_hold)
  * plan names the moment at which it will. */
 PROPERTY(timeouts_never_fire_early)
 {
-    CLEANUP(desk_done)
-    struct desk d = desk_of(rng_below(rng, 2) == 0 ? MR_PHASE_APPROVED : MR_PHASE_IN_PROGRESS);
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture d =
+        phase_fixture_in(rng_below(rng, 2) == 0 ? MR_PHASE_APPROVED : MR_PHASE_IN_PROGRESS);
     uint32_t seconds = 1 + (uint32_t)rng_below(rng, 10000);
     d.f.tolerance = SECONDS(rng_below(rng, 30));
     d.f.options.approved_s = seconds;
@@ -184,52 +185,52 @@ PROPERTY(timeouts_never_fire_early)
     usec_t due = SECONDS(seconds) + d.f.tolerance;
     d.f.elapsed = due - 1 - (usec_t)rng_below(rng, (uint32_t)SECONDS(1));
     d.f.elapsed = MAX(d.f.elapsed, 0);
-    decide(&d);
-    CHECK_EQ(d.p.status.conditions[MR_TIMED_OUT].truth, MR_TRUTH_ABSENT);
+    phase_fixture_decide(&d);
+    CHECK_EQ(d.p.status.conditions[COND_TIMED_OUT].status, COND_ABSENT);
     CHECK_EQ(d.p.next, d.f.now + (due - d.f.elapsed));
     d.f.elapsed = due;
-    decide(&d);
-    CHECK_EQ(d.p.status.conditions[MR_TIMED_OUT].truth, MR_TRUE);
+    phase_fixture_decide(&d);
+    CHECK_EQ(d.p.status.conditions[COND_TIMED_OUT].status, COND_TRUE);
 }
 
 TEST(timeouts_start_at_the_next_whole_second)
 {
-    CLEANUP(desk_done)
-    struct desk d = desk_of(MR_PHASE_PREPARING);
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture d = phase_fixture_in(MR_PHASE_PREPARING);
     d.m.state = MR_STATE_APPROVED;
-    d.f.committed = true;
+    d.f.approved_by_us = true;
     d.f.now = LATER + 1;
-    decide(&d);
+    phase_fixture_decide(&d);
     CHECK_EQ(d.p.status.approved, LATER + SECONDS(1));
     CHECK_EQ(phase_timer(&d.p.status), LATER + SECONDS(1));
 }
 
 TEST(timeouts_wait_until_the_limits_are_known)
 {
-    static const enum mr_phase phases[] = { MR_PHASE_APPROVED, MR_PHASE_IN_PROGRESS };
+    static const enum mrequest_phase phases[] = { MR_PHASE_APPROVED, MR_PHASE_IN_PROGRESS };
     for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
-        CLEANUP(desk_done)
-        struct desk d = desk_of(phases[i]);
+        CLEANUP(phase_fixture_done)
+        struct phase_fixture d = phase_fixture_in(phases[i]);
         d.f.options.approved_s = 60;
         d.f.options.in_progress_s = 60;
         d.f.options_known = false;
         d.f.asked = false;
-        check_rests(&d);
+        check_nothing_to_do(&d);
         CHECK_EQ(d.p.ask, PHASE_ASK_ADOPT);
     }
 }
 
 TEST(timeouts_that_are_lengthened_are_taken_back)
 {
-    CLEANUP(desk_done)
-    struct desk d = desk_of(MR_PHASE_APPROVED);
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture d = phase_fixture_in(MR_PHASE_APPROVED);
     d.f.options.approved_s = 60;
-    decide(&d);
+    phase_fixture_decide(&d);
     d.m.status = d.p.status;
     d.f.options.approved_s = 100000;
-    decide(&d);
+    phase_fixture_decide(&d);
     CHECK_EQ(d.p.state, MR_STATE_ABSENT);
-    CHECK_EQ(d.p.status.conditions[MR_TIMED_OUT].truth, MR_FALSE);
+    CHECK_EQ(d.p.status.conditions[COND_TIMED_OUT].status, COND_FALSE);
     CHECK_EQ(d.p.status.deadline, NOW + SECONDS(100000));
 }
 
@@ -237,21 +238,21 @@ TEST(timeouts_that_are_lengthened_are_taken_back)
 
 TEST(backoff_puts_the_same_client_and_target_behind_all_others)
 {
-    static const enum mr_phase phases[] = { MR_PHASE_ABSENT, MR_PHASE_PENDING };
+    static const enum mrequest_phase phases[] = { MR_PHASE_ABSENT, MR_PHASE_PENDING };
     for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
-        CLEANUP(desk_done)
-        struct desk d = desk_of(phases[i]);
+        CLEANUP(phase_fixture_done)
+        struct phase_fixture d = phase_fixture_in(phases[i]);
         d.f.options_known = true;
         d.f.rejected = LATER - SECONDS(10);
-        decide(&d);
+        phase_fixture_decide(&d);
         CHECK(d.p.ask_last);
         CHECK_EQ(d.p.next, LATER + SECONDS(290));
         d.f.now = LATER + SECONDS(290);
-        decide(&d);
+        phase_fixture_decide(&d);
         CHECK(!d.p.ask_last);
         d.f.now = LATER;
         d.f.options.rejection_backoff_s = 0;
-        decide(&d);
+        phase_fixture_decide(&d);
         CHECK(!d.p.ask_last);
     }
 }
@@ -260,17 +261,17 @@ TEST(backoff_puts_the_same_client_and_target_behind_all_others)
 
 TEST(e16_a_target_that_is_gone)
 {
-    CLEANUP(desk_done)
-    struct desk d = desk_of(MR_PHASE_PENDING);
-    wait_for(&d, ASK_WHY_TARGET_NOT_FOUND, "TargetNotFound");
-    decide(&d);
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture d = phase_fixture_in(MR_PHASE_PENDING);
+    phase_fixture_wait(&d, ASK_WHY_TARGET_NOT_FOUND, "TargetNotFound");
+    phase_fixture_decide(&d);
     CHECK_EQ(d.p.status.phase, MR_PHASE_PENDING);
-    CHECK_EQ(d.p.status.conditions[MR_ACCEPTED].truth, MR_FALSE);
-    CHECK_STR(d.p.status.conditions[MR_ACCEPTED].reason, "TargetNotFound");
-    CLEANUP(desk_done)
-    struct desk e = desk_of(MR_PHASE_PREPARING);
+    CHECK_EQ(d.p.status.conditions[COND_ACCEPTED].status, COND_FALSE);
+    CHECK_STR(d.p.status.conditions[COND_ACCEPTED].reason, "TargetNotFound");
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture e = phase_fixture_in(MR_PHASE_PREPARING);
     e.f.target_gone = true;
-    decide(&e);
+    phase_fixture_decide(&e);
     check_requeued(&e);
     CHECK_STR(e.p.status.reason, "TargetNotFound");
     CHECK_EQ(e.p.status.rejections, 0);
@@ -278,76 +279,76 @@ TEST(e16_a_target_that_is_gone)
 
 TEST(e16_e17_what_was_given_stays_given)
 {
-    static const enum mr_phase phases[] = { MR_PHASE_APPROVED, MR_PHASE_IN_PROGRESS,
-                                            MR_PHASE_EXPIRED, MR_PHASE_COMPLETED,
-                                            MR_PHASE_REJECTED };
+    static const enum mrequest_phase phases[] = { MR_PHASE_APPROVED, MR_PHASE_IN_PROGRESS,
+                                                  MR_PHASE_EXPIRED, MR_PHASE_COMPLETED,
+                                                  MR_PHASE_REJECTED };
     for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
-        CLEANUP(desk_done)
-        struct desk d = desk_of(phases[i]);
+        CLEANUP(phase_fixture_done)
+        struct phase_fixture d = phase_fixture_in(phases[i]);
         d.f.target_gone = true;
-        check_rests(&d);
+        check_nothing_to_do(&d);
         d.f.target_gone = false;
         d.f.target_changed = true;
-        check_rests(&d);
+        check_nothing_to_do(&d);
     }
     /* The actor may be replacing it: the time limit still runs. */
-    CLEANUP(desk_done)
-    struct desk d = desk_of(MR_PHASE_APPROVED);
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture d = phase_fixture_in(MR_PHASE_APPROVED);
     d.f.target_gone = true;
     d.f.options.approved_s = 60;
-    decide(&d);
-    CHECK_EQ(d.p.status.conditions[MR_TIMED_OUT].truth, MR_TRUE);
+    phase_fixture_decide(&d);
+    CHECK_EQ(d.p.status.conditions[COND_TIMED_OUT].status, COND_TRUE);
 }
 
 TEST(e17_another_target_of_that_name)
 {
-    CLEANUP(desk_done)
-    struct desk d = desk_of(MR_PHASE_PREPARING);
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture d = phase_fixture_in(MR_PHASE_PREPARING);
     d.f.target_changed = true;
-    decide(&d);
+    phase_fixture_decide(&d);
     check_requeued(&d);
     CHECK_STR(d.p.status.reason, "TargetReplaced");
 }
 
 TEST(e18_a_lower_limit_revokes_nothing)
 {
-    static const enum mr_phase phases[] = { MR_PHASE_APPROVED, MR_PHASE_IN_PROGRESS };
+    static const enum mrequest_phase phases[] = { MR_PHASE_APPROVED, MR_PHASE_IN_PROGRESS };
     for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
-        CLEANUP(desk_done)
-        struct desk d = desk_of(phases[i]);
+        CLEANUP(phase_fixture_done)
+        struct phase_fixture d = phase_fixture_in(phases[i]);
         d.f.limit = 0;
-        check_rests(&d);
+        check_nothing_to_do(&d);
     }
 }
 
 TEST(e19_a_limit_that_no_longer_applies_is_dropped)
 {
-    static const enum mr_phase phases[] = { MR_PHASE_APPROVED, MR_PHASE_IN_PROGRESS };
+    static const enum mrequest_phase phases[] = { MR_PHASE_APPROVED, MR_PHASE_IN_PROGRESS };
     for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
-        CLEANUP(desk_done)
-        struct desk d = desk_of(phases[i]);
+        CLEANUP(phase_fixture_done)
+        struct phase_fixture d = phase_fixture_in(phases[i]);
         d.f.ask.limits = NULL;
         d.f.ask.limit_n = 0;
-        decide(&d);
+        phase_fixture_decide(&d);
         CHECK_EQ(d.p.status.phase, phases[i]);
         CHECK_EQ(d.p.status.limit_n, 0);
         CHECK_EQ(d.p.state, MR_STATE_ABSENT);
     }
-    CLEANUP(desk_done)
-    struct desk d = desk_of(MR_PHASE_PREPARING);
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture d = phase_fixture_in(MR_PHASE_PREPARING);
     d.f.ask.limit_n = 0;
-    decide(&d);
+    phase_fixture_decide(&d);
     CHECK(d.p.check); /* it goes on with the others */
 }
 
 TEST(e20_a_request_that_is_being_deleted_gets_nothing_new)
 {
-    CLEANUP(desk_done)
-    struct desk d = desk_of(MR_PHASE_PENDING);
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture d = phase_fixture_in(MR_PHASE_PENDING);
     d.m.deleting = true;
-    hold(&d);
-    decide(&d);
-    CHECK_EQ(d.p.ask, PHASE_ASK_NOTHING);
+    phase_fixture_hold(&d);
+    phase_fixture_decide(&d);
+    CHECK_EQ(d.p.ask, PHASE_ASK_RELEASE);
     CHECK_EQ(d.p.status.phase, MR_PHASE_PENDING);
 }
 
@@ -355,16 +356,16 @@ TEST(e21_after_a_restart_each_phase_goes_on)
 {
     for (size_t i = 0; i < ARRAY_LEN(all_phases); i++) {
         check_case((int64_t)i);
-        CLEANUP(desk_done)
-        struct desk d = desk_of(all_phases[i]);
+        CLEANUP(phase_fixture_done)
+        struct phase_fixture d = phase_fixture_in(all_phases[i]);
         d.f.asked = false;
         d.f.options_known = false;
         d.f.options = (struct limit_options){ .ledger_init_time = USEC_NEVER };
         d.f.ask = (struct ask_view){ .next = USEC_NEVER };
-        check_rests(&d);
-        enum phase_ask ask = mr_phase_given(all_phases[i])       ? PHASE_ASK_ADOPT
-                             : all_phases[i] >= MR_PHASE_EXPIRED ? PHASE_ASK_NOTHING
-                                                                 : PHASE_ASK_ROOM;
+        check_nothing_to_do(&d);
+        enum phase_ask ask = mrequest_phase_with_actor(all_phases[i]) ? PHASE_ASK_ADOPT
+                             : all_phases[i] >= MR_PHASE_EXPIRED      ? PHASE_ASK_RELEASE
+                                                                      : PHASE_ASK_RESERVE;
         CHECK_EQ(d.p.ask, ask);
     }
     check_case(-1);
@@ -372,20 +373,20 @@ TEST(e21_after_a_restart_each_phase_goes_on)
 
 TEST(e21_a_drain_is_resumed_at_its_step)
 {
-    CLEANUP(desk_done)
-    struct desk d = desk_draining();
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture d = phase_fixture_draining();
     d.f.preparing = false;
-    decide(&d);
+    phase_fixture_decide(&d);
     CHECK(d.p.prepare);
-    CHECK(mr_status_same(&d.p.status, &d.m.status));
+    CHECK(mrequest_status_same(&d.p.status, &d.m.status));
 }
 
 TEST(e22_nothing_is_decided_while_the_books_cannot_be_read)
 {
-    CLEANUP(desk_done)
-    struct desk d = desk_draining();
-    wait_for(&d, ASK_WHY_NOT_COMPUTED, "NotComputed");
-    decide(&d);
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture d = phase_fixture_draining();
+    phase_fixture_wait(&d, ASK_WHY_NOT_COMPUTED, "NotComputed");
+    phase_fixture_decide(&d);
     CHECK(!d.p.prepare && !d.p.check && !d.p.undo);
     CHECK_EQ(d.p.status.phase, MR_PHASE_PREPARING);
     CHECK_EQ(d.p.state, MR_STATE_ABSENT);
@@ -393,29 +394,29 @@ TEST(e22_nothing_is_decided_while_the_books_cannot_be_read)
 
 TEST(a_cordon_that_arrives_late_is_undone)
 {
-    static const enum mr_phase phases[] = { MR_PHASE_PENDING, MR_PHASE_COMPLETED,
-                                            MR_PHASE_REJECTED };
+    static const enum mrequest_phase phases[] = { MR_PHASE_PENDING, MR_PHASE_COMPLETED,
+                                                  MR_PHASE_REJECTED };
     for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
-        CLEANUP(desk_done)
-        struct desk d = desk_of(phases[i]);
-        d.f.marked = true;
-        decide(&d);
-        CHECK(d.p.undo && d.p.lift);
+        CLEANUP(phase_fixture_done)
+        struct phase_fixture d = phase_fixture_in(phases[i]);
+        d.f.node_marked = true;
+        phase_fixture_decide(&d);
+        CHECK(d.p.undo && d.p.uncordon);
         CHECK_EQ(d.p.ask, PHASE_ASK_AS_IS); /* what is held goes after that */
-        d.f.marked = false;
-        decide(&d);
+        d.f.node_marked = false;
+        phase_fixture_decide(&d);
         CHECK(!d.p.undo);
-        CHECK_EQ(d.p.ask, phases[i] == MR_PHASE_PENDING ? PHASE_ASK_ROOM : PHASE_ASK_NOTHING);
+        CHECK_EQ(d.p.ask, phases[i] == MR_PHASE_PENDING ? PHASE_ASK_RESERVE : PHASE_ASK_RELEASE);
     }
 }
 
 TEST(a_strange_state_is_left_alone)
 {
     for (size_t i = 0; i < ARRAY_LEN(all_phases); i++) {
-        CLEANUP(desk_done)
-        struct desk d = desk_of(all_phases[i]);
+        CLEANUP(phase_fixture_done)
+        struct phase_fixture d = phase_fixture_in(all_phases[i]);
         d.m.state = MR_STATE_OTHER;
-        check_rests(&d);
+        check_nothing_to_do(&d);
         CHECK_EQ(d.p.ask, PHASE_ASK_AS_IS);
     }
 }
@@ -424,40 +425,40 @@ TEST(a_strange_state_is_left_alone)
 
 TEST(a_finished_request_is_deleted_after_its_time)
 {
-    CLEANUP(desk_done)
-    struct desk d = desk_of(MR_PHASE_COMPLETED);
-    decide(&d);
-    CHECK(!d.p.remove); /* 0 keeps it for ever */
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture d = phase_fixture_in(MR_PHASE_COMPLETED);
+    phase_fixture_decide(&d);
+    CHECK(!d.p.delete_object); /* 0 keeps it for ever */
     CHECK_EQ(d.p.next, USEC_NEVER);
     d.f.finished_ttl = HOURS(2);
-    decide(&d);
-    CHECK(!d.p.remove);
+    phase_fixture_decide(&d);
+    CHECK(!d.p.delete_object);
     CHECK_EQ(d.p.next, NOW + HOURS(2));
     d.f.now = NOW + HOURS(2);
-    decide(&d);
-    CHECK(d.p.remove);
+    phase_fixture_decide(&d);
+    CHECK(d.p.delete_object);
     d.m.has_ttl = true; /* its own word counts more */
     d.m.ttl_s = 3 * 3600;
-    decide(&d);
-    CHECK(!d.p.remove);
+    phase_fixture_decide(&d);
+    CHECK(!d.p.delete_object);
     d.m.ttl_s = 0;
     d.f.now = LATER;
-    decide(&d);
-    CHECK(d.p.remove);
+    phase_fixture_decide(&d);
+    CHECK(d.p.delete_object);
     d.m.deleting = true;
-    decide(&d);
-    CHECK(!d.p.remove);
+    phase_fixture_decide(&d);
+    CHECK(!d.p.delete_object);
 }
 
 /* Whatever the object and the facts, there is an answer that keeps the invariants. */
 PROPERTY(every_combination_has_an_answer)
 {
-    CLEANUP(desk_done)
-    struct desk d = desk_of(all_phases[rng_below(rng, MR_PHASES)]);
-    d.m.state = (enum mr_state)rng_below(rng, 6);
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture d = phase_fixture_in(all_phases[rng_below(rng, MR_PHASES)]);
+    d.m.state = (enum mrequest_state)rng_below(rng, 6);
     d.m.has_spec = rng_below(rng, 8) > 0;
     d.m.deleting = rng_below(rng, 8) == 0;
-    d.m.status.step = (enum mr_step)rng_below(rng, 7);
+    d.m.status.step = (enum mrequest_step)rng_below(rng, 7);
     d.f.asked = rng_below(rng, 2) > 0;
     d.f.ask.stage = (enum ask_stage)rng_below(rng, 5);
     d.f.ask.why = (enum ask_why)rng_below(rng, 9);
@@ -468,16 +469,16 @@ PROPERTY(every_combination_has_an_answer)
     d.f.options.max_rejections = (uint32_t)rng_below(rng, 3);
     d.f.options.on_in_progress = (enum on_in_progress)rng_below(rng, 4);
     d.f.releasing = rng_below(rng, 4) == 0;
-    d.f.marked = rng_below(rng, 2) > 0;
+    d.f.node_marked = rng_below(rng, 2) > 0;
     d.f.preparing = rng_below(rng, 2) > 0;
     d.f.preparation.step = (enum prepare_step)rng_below(rng, 6);
     d.f.preparation.rejected = rng_below(rng, 4) == 0;
     d.f.preparation.deadline = USEC_NEVER;
     d.f.check = (enum phase_check)rng_below(rng, 4);
-    d.f.committed = rng_below(rng, 4) == 0;
+    d.f.approved_by_us = rng_below(rng, 4) == 0;
     d.f.target_gone = rng_below(rng, 4) == 0;
-    decide(&d);
-    enum mr_phase before = d.m.status.phase;
+    phase_fixture_decide(&d);
+    enum mrequest_phase before = d.m.status.phase;
     CHECK(d.p.state != MR_STATE_APPROVED ||
           (before == MR_PHASE_PREPARING && d.f.asked && d.f.ask.stage == ASK_HELD)); /* INV-2 */
     CHECK(d.m.state != MR_STATE_IN_PROGRESS || d.p.state == MR_STATE_ABSENT ||
@@ -485,10 +486,10 @@ PROPERTY(every_combination_has_an_answer)
           d.f.options.on_in_progress == ON_PROGRESS_CLOSE ||
           before == MR_PHASE_REJECTED);                                     /* INV-5 */
     CHECK(d.m.state != MR_STATE_COMPLETED || d.p.state == MR_STATE_ABSENT); /* INV-6 */
-    CHECK(!mr_phase_ended(before) || d.p.status.phase == before);
+    CHECK(!mrequest_phase_ended(before) || d.p.status.phase == before);
     CHECK(!(d.p.undo && d.p.prepare));
-    CHECK(!d.p.undo || d.f.marked); /* INV-8 */
+    CHECK(!d.p.undo || d.f.node_marked); /* INV-8 */
     /* INV-3: what is held is given back only by a phase that holds nothing. */
-    CHECK(d.p.ask != PHASE_ASK_NOTHING || before < MR_PHASE_PREPARING ||
+    CHECK(d.p.ask != PHASE_ASK_RELEASE || before < MR_PHASE_PREPARING ||
           before >= MR_PHASE_EXPIRED || !d.m.has_spec);
 }

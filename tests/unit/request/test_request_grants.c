@@ -2,9 +2,9 @@
 #include "tests/unit/request/phase_fixture.h"
 #include "tests/unit/request/requests_fixture.h"
 
-static void quay_done(struct quay *q)
+static void fixture_done(struct requests_fixture *q)
 {
-    quay_end(q);
+    fixture_end(q);
 }
 
 #define ALL "{\"limit\":100}"
@@ -13,23 +13,23 @@ static void quay_done(struct quay *q)
 
 TEST(numbers_begin_with_a_grant)
 {
-    static const enum mr_phase phases[] = { MR_PHASE_ABSENT, MR_PHASE_PENDING };
+    static const enum mrequest_phase phases[] = { MR_PHASE_ABSENT, MR_PHASE_PENDING };
     for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
-        CLEANUP(desk_done)
-        struct desk d = desk_of(phases[i]);
-        d.f.numbered = true;
+        CLEANUP(phase_fixture_done)
+        struct phase_fixture d = phase_fixture_in(phases[i]);
+        d.f.grants_numbered = true;
         d.m.status.grant = 4;
-        hold(&d);
-        decide(&d);
+        phase_fixture_hold(&d);
+        phase_fixture_decide(&d);
         CHECK_EQ(d.p.status.phase, MR_PHASE_PREPARING);
         CHECK_EQ(d.p.status.grant, 5);
         d.m.state = MR_STATE_IN_PROGRESS; /* adopted */
-        decide(&d);
+        phase_fixture_decide(&d);
         CHECK_EQ(d.p.status.phase, MR_PHASE_IN_PROGRESS);
         CHECK_EQ(d.p.status.grant, 5);
-        d.f.trust = true;
+        d.f.trust_approval = true;
         d.m.state = MR_STATE_APPROVED;
-        decide(&d);
+        phase_fixture_decide(&d);
         CHECK_EQ(d.p.status.phase, MR_PHASE_APPROVED);
         CHECK_EQ(d.p.status.grant, 5);
     }
@@ -37,19 +37,19 @@ TEST(numbers_begin_with_a_grant)
 
 TEST(numbers_stay_with_a_grant_until_after_its_end)
 {
-    static const enum mr_state states[] = { MR_STATE_PENDING, MR_STATE_APPROVED,
-                                            MR_STATE_IN_PROGRESS, MR_STATE_COMPLETED };
+    static const enum mrequest_state states[] = { MR_STATE_PENDING, MR_STATE_APPROVED,
+                                                  MR_STATE_IN_PROGRESS, MR_STATE_COMPLETED };
     for (size_t i = 0; i < ARRAY_LEN(all_phases); i++) {
         for (size_t k = 0; k < ARRAY_LEN(states); k++) {
-            CLEANUP(desk_done)
-            struct desk d = desk_of(all_phases[i]);
-            if (!mr_phase_granted(all_phases[i])) {
+            CLEANUP(phase_fixture_done)
+            struct phase_fixture d = phase_fixture_in(all_phases[i]);
+            if (!mrequest_phase_granted(all_phases[i])) {
                 continue;
             }
-            d.f.numbered = true;
+            d.f.grants_numbered = true;
             d.m.status.grant = 4;
             d.m.state = states[k];
-            decide(&d);
+            phase_fixture_decide(&d);
             CHECK_EQ(d.p.status.grant, 4);
         }
     }
@@ -57,10 +57,10 @@ TEST(numbers_stay_with_a_grant_until_after_its_end)
 
 TEST(numbers_are_not_kept_by_a_server_that_drops_them)
 {
-    CLEANUP(desk_done)
-    struct desk d = desk_of(MR_PHASE_PENDING);
-    hold(&d);
-    decide(&d);
+    CLEANUP(phase_fixture_done)
+    struct phase_fixture d = phase_fixture_in(MR_PHASE_PENDING);
+    phase_fixture_hold(&d);
+    phase_fixture_decide(&d);
     CHECK_EQ(d.p.status.phase, MR_PHASE_PREPARING);
     CHECK_EQ(d.p.status.grant, 0);
 }
@@ -68,39 +68,39 @@ TEST(numbers_are_not_kept_by_a_server_that_drops_them)
 /* What is there for a grant that does not come can go when the request says that it is over. */
 TEST(numbers_of_grants_that_do_not_come_are_passed_over)
 {
-    static const enum mr_phase phases[] = { MR_PHASE_ABSENT, MR_PHASE_PENDING };
+    static const enum mrequest_phase phases[] = { MR_PHASE_ABSENT, MR_PHASE_PENDING };
     for (size_t i = 0; i < ARRAY_LEN(phases); i++) {
-        CLEANUP(desk_done)
-        struct desk d = desk_of(phases[i]);
-        d.f.numbered = true;
+        CLEANUP(phase_fixture_done)
+        struct phase_fixture d = phase_fixture_in(phases[i]);
+        d.f.grants_numbered = true;
         d.m.status.grant = 4;
-        wait_for(&d, ASK_WHY_LIMIT_REACHED, "LimitReached");
+        phase_fixture_wait(&d, ASK_WHY_LIMIT_REACHED, "LimitReached");
         d.f.ask.grant = 5;
-        decide(&d);
+        phase_fixture_decide(&d);
         CHECK_EQ(d.p.status.grant, 4);
         d.f.ask.must_close_grant = true;
-        decide(&d);
+        phase_fixture_decide(&d);
         CHECK_EQ(d.p.status.phase, MR_PHASE_PENDING);
         CHECK_EQ(d.p.status.grant, 5);
-        CHECK_EQ(d.p.ask, PHASE_ASK_ROOM);
+        CHECK_EQ(d.p.ask, PHASE_ASK_RESERVE);
         d.f.ask.stage = ASK_ENDING;
         d.f.releasing = true;
-        decide(&d);
+        phase_fixture_decide(&d);
         CHECK_EQ(d.p.status.phase, MR_PHASE_PENDING);
         CHECK_EQ(d.p.status.grant, 5);
-        CHECK_EQ(d.p.ask, PHASE_ASK_NOTHING);
+        CHECK_EQ(d.p.ask, PHASE_ASK_RELEASE);
         d.m.status.grant = 5; /* it is written */
-        decide(&d);
+        phase_fixture_decide(&d);
         CHECK_EQ(d.p.status.grant, 5);
     }
 }
 
 /* ── the whole part ────────────────────────────────────────────────────────────────────────── */
 
-static int64_t number(struct quay *q, const char *name)
+static int64_t number(struct requests_fixture *q, const char *name)
 {
     int64_t n = 0;
-    (void)jval_i64(jval_at(quay_find(q, name), "status.grant"), &n); /* 0: it does not say */
+    (void)jval_i64(jval_at(fixture_find(q, name), "status.grant"), &n); /* 0: it does not say */
     return n;
 }
 
@@ -120,117 +120,119 @@ static void entry_visit(void *ctx, const struct jval *limit)
     }
 }
 
-static int64_t entry_number(struct quay *q, const char *name)
+static int64_t entry_number(struct requests_fixture *q, const char *name)
 {
-    struct entry_search s = { .uid = quay_text(q, name, "metadata.uid"), .grant = -1 };
-    apiserver_each(q->server, QUAY_GROUP, STR("maintenancelimits"), STR(""), entry_visit, &s);
+    struct entry_search s = { .uid = fixture_text(q, name, "metadata.uid"), .grant = -1 };
+    apiserver_each(q->server, FIXTURE_GROUP, STR("maintenancelimits"), STR(""), entry_visit, &s);
     return s.grant;
 }
 
 TEST(numbers_count_the_grants_of_a_request)
 {
-    CLEANUP(quay_done)
-    struct quay q = { 0 };
-    quay_begin(&q, 3, 1);
-    quay_limit(&q, "node", ALL);
-    quay_request(&q, "mr-1", "node-001", "");
+    CLEANUP(fixture_done)
+    struct requests_fixture q = { 0 };
+    fixture_begin(&q, 3, 1);
+    fixture_create_limit(&q, "node", ALL);
+    fixture_create_request(&q, "mr-1", "node-001", "");
     for (int64_t i = 1; i <= 3; i++) {
-        quay_until_phase(&q, "mr-1", "Approved");
+        fixture_run_until_phase(&q, "mr-1", "Approved");
         CHECK_EQ(number(&q, "mr-1"), i);
         CHECK_EQ(entry_number(&q, "mr-1"), i);
-        CHECK_EQ(quay_locks(&q), 1);
+        CHECK_EQ(fixture_locks(&q), 1);
         if (i == 2) {
-            quay_crash(&q); /* the next one goes on with the same */
-            quay_open(&q);
-            quay_run(&q, MINUTES(2));
+            fixture_crash(&q); /* the next one goes on with the same */
+            fixture_start_controller(&q);
+            fixture_run(&q, MINUTES(2));
             CHECK_EQ(number(&q, "mr-1"), i);
             CHECK_EQ(entry_number(&q, "mr-1"), i);
         }
-        quay_state(&q, "mr-1", i < 3 ? "Pending" : "Completed");
-        quay_run(&q, MSECONDS(300));
+        fixture_set_state(&q, "mr-1", i < 3 ? "Pending" : "Completed");
+        fixture_run(&q, MSECONDS(300));
     }
-    quay_until_phase(&q, "mr-1", "Completed");
-    quay_until_clean(&q);
+    fixture_run_until_phase(&q, "mr-1", "Completed");
+    fixture_run_until_clean(&q);
     CHECK_EQ(number(&q, "mr-1"), 3);
 }
 
 /* They travel with what is written anyway. */
 TEST(numbers_cost_no_write)
 {
-    CLEANUP(quay_done)
-    struct quay q = { 0 };
-    quay_begin(&q, 3, 1);
-    quay_limit(&q, "node", ALL);
-    quay_run(&q, SECONDS(5));
-    uint64_t limits = quay_sent(&q, "maintenancelimits/status", SIM_PATCH);
-    quay_request(&q, "mr-1", "node-001", "");
-    quay_until_phase(&q, "mr-1", "Approved");
-    quay_state(&q, "mr-1", "InProgress");
-    quay_until_phase(&q, "mr-1", "InProgress");
-    quay_state(&q, "mr-1", "Completed");
-    quay_until_phase(&q, "mr-1", "Completed");
-    quay_until_clean(&q);
-    CHECK_EQ(quay_sent(&q, "leases", SIM_POST), 1);
-    CHECK_EQ(quay_sent(&q, "leases", SIM_DELETE), 1);
+    CLEANUP(fixture_done)
+    struct requests_fixture q = { 0 };
+    fixture_begin(&q, 3, 1);
+    fixture_create_limit(&q, "node", ALL);
+    fixture_run(&q, SECONDS(5));
+    uint64_t limits = fixture_requests_sent(&q, "maintenancelimits/status", SIM_PATCH);
+    fixture_create_request(&q, "mr-1", "node-001", "");
+    fixture_run_until_phase(&q, "mr-1", "Approved");
+    fixture_set_state(&q, "mr-1", "InProgress");
+    fixture_run_until_phase(&q, "mr-1", "InProgress");
+    fixture_set_state(&q, "mr-1", "Completed");
+    fixture_run_until_phase(&q, "mr-1", "Completed");
+    fixture_run_until_clean(&q);
+    CHECK_EQ(fixture_requests_sent(&q, "leases", SIM_POST), 1);
+    CHECK_EQ(fixture_requests_sent(&q, "leases", SIM_DELETE), 1);
     /* Preparing, Approved, InProgress, Completed; and the approval itself. */
-    CHECK_EQ(quay_sent(&q, "maintenancerequests/status", SIM_PATCH), 4);
-    CHECK_EQ(quay_sent(&q, "maintenancerequests", SIM_PATCH), 1);
+    CHECK_EQ(fixture_requests_sent(&q, "maintenancerequests/status", SIM_PATCH), 4);
+    CHECK_EQ(fixture_requests_sent(&q, "maintenancerequests", SIM_PATCH), 1);
     /* In and out, and at most one for each state that the entry shows meanwhile. */
-    CHECK(quay_sent(&q, "maintenancelimits/status", SIM_PATCH) - limits <= 4);
+    CHECK(fixture_requests_sent(&q, "maintenancelimits/status", SIM_PATCH) - limits <= 4);
 }
 
 TEST(numbers_are_missed_by_nobody_when_the_definitions_are_old)
 {
-    CLEANUP(quay_done)
-    struct quay q = { .uncounted = true };
-    quay_begin(&q, 3, 1);
-    quay_limit(&q, "node", ALL);
-    quay_request(&q, "mr-1", "node-001", "");
+    CLEANUP(fixture_done)
+    struct requests_fixture q = { .grants_unnumbered = true };
+    fixture_begin(&q, 3, 1);
+    fixture_create_limit(&q, "node", ALL);
+    fixture_create_request(&q, "mr-1", "node-001", "");
     for (uint32_t i = 1; i <= 2; i++) {
-        quay_until_phase(&q, "mr-1", "Approved");
+        fixture_run_until_phase(&q, "mr-1", "Approved");
         CHECK_EQ(number(&q, "mr-1"), 0);
         CHECK_EQ(entry_number(&q, "mr-1"), 0);
-        quay_state(&q, "mr-1", i < 2 ? "Pending" : "Completed");
-        quay_run(&q, MSECONDS(300));
+        fixture_set_state(&q, "mr-1", i < 2 ? "Pending" : "Completed");
+        fixture_run(&q, MSECONDS(300));
     }
-    quay_until_phase(&q, "mr-1", "Completed");
-    quay_until_clean(&q);
-    uint64_t written = quay_sent(&q, "maintenancelimits/status", SIM_PATCH);
-    quay_run(&q, MINUTES(10));
-    CHECK_EQ(quay_sent(&q, "maintenancelimits/status", SIM_PATCH), written); /* nor in circles */
+    fixture_run_until_phase(&q, "mr-1", "Completed");
+    fixture_run_until_clean(&q);
+    uint64_t written = fixture_requests_sent(&q, "maintenancelimits/status", SIM_PATCH);
+    fixture_run(&q, MINUTES(10));
+    CHECK_EQ(fixture_requests_sent(&q, "maintenancelimits/status", SIM_PATCH),
+             written); /* nor in circles */
 }
 
 /* An older drydock has approved it: what it had put there is taken over as it is. */
 TEST(numbers_are_not_asked_of_what_an_older_version_granted)
 {
-    CLEANUP(quay_done)
-    struct quay q = { 0 };
-    quay_begin(&q, 3, 1);
-    quay_limit(&q, "node", "{\"limit\":10}");
-    quay_request(&q, "mr-1", "node-001", "");
-    quay_until_phase(&q, "mr-1", "Approved");
-    quay_crash(&q);
-    struct str uid = quay_text(&q, "mr-1", "metadata.uid");
-    (void)quay_ask(&q, 200, "PATCH", "/apis/repairman.k8s.io/v1/maintenancerequests/mr-1/status",
-                   "{\"status\":{\"grant\":null}}");
-    (void)quay_ask(&q, 200, "PATCH", "/apis/repairman.k8s.io/v1/maintenancelimits/node/status",
-                   arena_printf(&q.memory,
-                                "{\"status\":{\"reservations\":[{\"requestUID\":\"" STR_FMT
-                                "\",\"requestName\":\"mr-1\",\"target\":\"node-001\"}]}}",
-                                STR_ARG(uid))
-                       .p);
-    quay_open(&q);
-    quay_run(&q, MINUTES(1));
-    CHECK_EQ(quay_reservations(&q), 1);
-    CHECK_EQ(quay_locks(&q), 1);
-    CHECK_STR(quay_text(&q, "mr-1", "spec.state"), "Approved");
-    quay_state(&q, "mr-1", "Pending"); /* from then on it counts */
-    quay_run(&q, MSECONDS(300));
-    quay_until_phase(&q, "mr-1", "Approved");
+    CLEANUP(fixture_done)
+    struct requests_fixture q = { 0 };
+    fixture_begin(&q, 3, 1);
+    fixture_create_limit(&q, "node", "{\"limit\":10}");
+    fixture_create_request(&q, "mr-1", "node-001", "");
+    fixture_run_until_phase(&q, "mr-1", "Approved");
+    fixture_crash(&q);
+    struct str uid = fixture_text(&q, "mr-1", "metadata.uid");
+    (void)fixture_http(&q, 200, "PATCH",
+                       "/apis/repairman.k8s.io/v1/maintenancerequests/mr-1/status",
+                       "{\"status\":{\"grant\":null}}");
+    (void)fixture_http(&q, 200, "PATCH", "/apis/repairman.k8s.io/v1/maintenancelimits/node/status",
+                       arena_printf(&q.memory,
+                                    "{\"status\":{\"reservations\":[{\"requestUID\":\"" STR_FMT
+                                    "\",\"requestName\":\"mr-1\",\"target\":\"node-001\"}]}}",
+                                    STR_ARG(uid))
+                           .p);
+    fixture_start_controller(&q);
+    fixture_run(&q, MINUTES(1));
+    CHECK_EQ(fixture_reservations(&q), 1);
+    CHECK_EQ(fixture_locks(&q), 1);
+    CHECK_STR(fixture_text(&q, "mr-1", "spec.state"), "Approved");
+    fixture_set_state(&q, "mr-1", "Pending"); /* from then on it counts */
+    fixture_run(&q, MSECONDS(300));
+    fixture_run_until_phase(&q, "mr-1", "Approved");
     CHECK_EQ(number(&q, "mr-1"), 1);
     CHECK_EQ(entry_number(&q, "mr-1"), 1);
-    quay_state(&q, "mr-1", "Completed");
-    quay_until_clean(&q);
+    fixture_set_state(&q, "mr-1", "Completed");
+    fixture_run_until_clean(&q);
 }
 
 /* What was found out about one grant is nothing to the next: whatever was under way when the first
@@ -238,16 +240,16 @@ TEST(numbers_are_not_asked_of_what_an_older_version_granted)
 TEST(numbers_begin_anew_whatever_was_under_way)
 {
     for (uint32_t n = 0; n < 24; n++) {
-        CLEANUP(quay_done)
-        struct quay q = { 0 };
+        CLEANUP(fixture_done)
+        struct requests_fixture q = { 0 };
         struct err err = { 0 };
         check_case((int64_t)n);
-        quay_begin(&q, 3, 1);
-        quay_limit(&q, "node", ALL);
-        quay_run(&q, SECONDS(5));
-        quay_request(&q, "mr-1", "node-001", "");
+        fixture_begin(&q, 3, 1);
+        fixture_create_limit(&q, "node", ALL);
+        fixture_run(&q, SECONDS(5));
+        fixture_create_request(&q, "mr-1", "node-001", "");
         usec_t until = virtual_loop_now(q.v) + MINUTES(1);
-        while (!str_eq(quay_text(&q, "mr-1", "status.phase"), STR("Preparing")) &&
+        while (!str_eq(fixture_text(&q, "mr-1", "status.phase"), STR("Preparing")) &&
                virtual_loop_step(q.v, until)) {
             requests_check(q.requests);
         }
@@ -255,11 +257,11 @@ TEST(numbers_begin_anew_whatever_was_under_way)
             requests_check(q.requests);
         }
         CHECK_EQ(world_remove_node(q.world, STR("node-001"), &err), 0);
-        quay_run(&q, SECONDS(10));
+        fixture_run(&q, SECONDS(10));
         CHECK_EQ(world_add_node(q.world, STR("node-001"), &err), 0);
-        quay_until_phase(&q, "mr-1", "Approved");
-        quay_state(&q, "mr-1", "Completed");
-        quay_until_clean(&q);
+        fixture_run_until_phase(&q, "mr-1", "Approved");
+        fixture_set_state(&q, "mr-1", "Completed");
+        fixture_run_until_clean(&q);
     }
     check_case(-1);
 }

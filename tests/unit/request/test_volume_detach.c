@@ -3,14 +3,14 @@
 
 #include "tests/unit/request/prepare_fixture.h"
 
-static uint32_t attachments_watched(struct stage *st)
+static uint32_t attachments_watched(struct prepare_fixture *st)
 {
     return (uint32_t)drain_fixture_sent(&st->s, "volumeattachments", SIM_WATCH);
 }
 
-static void begin(struct stage *st, const char *yaml)
+static void begin(struct prepare_fixture *st, const char *yaml)
 {
-    stage_begin(st, 2, NULL, yaml);
+    prepare_fixture_begin(st, 2, NULL, yaml);
     st->options.drain.enabled = false;
     st->options.detach.enabled = true;
 }
@@ -18,15 +18,15 @@ static void begin(struct stage *st, const char *yaml)
 /* B14 16, the first half. */
 TEST(detach_waits_for_the_last_attachment_of_the_node)
 {
-    struct stage st;
+    struct prepare_fixture st;
     begin(&st, "{}");
-    stage_attach(&st, "va-1", "node-001", "csi.example.com", "pv-1");
-    stage_attach(&st, "va-2", "node-001", "csi.example.com", "pv-2");
-    stage_attach(&st, "va-3", "node-002", "csi.example.com", "pv-3");
+    prepare_fixture_attach(&st, "va-1", "node-001", "csi.example.com", "pv-1");
+    prepare_fixture_attach(&st, "va-2", "node-001", "csi.example.com", "pv-2");
+    prepare_fixture_attach(&st, "va-3", "node-002", "csi.example.com", "pv-3");
     CHECK_EQ(attachments_watched(&st), 0);
-    stage_prepare(&st);
+    prepare_fixture_prepare(&st);
     drain_fixture_run(&st.s, SECONDS(5));
-    struct prepare_view v = stage_view(&st);
+    struct prepare_view v = prepare_fixture_view(&st);
     CHECK_EQ(v.step, PREPARE_DETACH);
     CHECK_STR(v.reason, "WaitingForDetach");
     CHECK_EQ(v.volumes_left, 2);
@@ -34,79 +34,79 @@ TEST(detach_waits_for_the_last_attachment_of_the_node)
     CHECK_STR(v.blocked_by[0], "volume pv-1 (csi.example.com)");
     CHECK_STR(v.blocked_by[1], "volume pv-2 (csi.example.com)");
     CHECK_EQ(v.deadline, v.step_time + SECONDS(1800));
-    stage_detach(&st, "va-1");
+    prepare_fixture_detach(&st, "va-1");
     drain_fixture_run(&st.s, SECONDS(1));
-    CHECK_EQ(stage_view(&st).volumes_left, 1);
-    CHECK_EQ(stage_view(&st).step, PREPARE_DETACH);
+    CHECK_EQ(prepare_fixture_view(&st).volumes_left, 1);
+    CHECK_EQ(prepare_fixture_view(&st).step, PREPARE_DETACH);
     uint64_t sent = sim_api_sent(st.s.door);
     drain_fixture_run(&st.s, SECONDS(60));
     CHECK_EQ(sim_api_sent(st.s.door), sent); /* nothing polls */
-    stage_detach(&st, "va-2");
-    CHECK(stage_reach(&st, PREPARE_DONE, SECONDS(5)));
+    prepare_fixture_detach(&st, "va-2");
+    CHECK(prepare_fixture_run_until(&st, PREPARE_DONE, SECONDS(5)));
     drain_fixture_run(&st.s, SECONDS(5));
     CHECK_EQ(drain_fixture_events(&st.s, "VolumesDetached", "MaintenanceRequest", NULL), 1);
     /* The watch ends with the last who waits. */
     uint32_t watched = attachments_watched(&st);
     drain_fixture_run(&st.s, HOURS(1));
     CHECK_EQ(attachments_watched(&st), watched);
-    stage_end(&st);
+    prepare_fixture_end(&st);
 }
 
 /* An attachment that is being deleted counts until it is gone. */
 TEST(detach_waits_for_what_is_being_deleted)
 {
-    struct stage st;
+    struct prepare_fixture st;
     begin(&st, "{}");
-    stage_attach(&st, "va-1", "node-001", "csi.example.com", "pv-1");
+    prepare_fixture_attach(&st, "va-1", "node-001", "csi.example.com", "pv-1");
     drain_fixture_api(&st.s, 200, "PATCH", "/apis/storage.k8s.io/v1/volumeattachments/va-1",
                       "{\"metadata\":{\"finalizers\":[\"external-attacher/csi-example-com\"]}}");
-    stage_prepare(&st);
+    prepare_fixture_prepare(&st);
     drain_fixture_run(&st.s, SECONDS(5));
-    stage_detach(&st, "va-1");
+    prepare_fixture_detach(&st, "va-1");
     drain_fixture_run(&st.s, SECONDS(60));
-    CHECK_EQ(stage_view(&st).volumes_left, 1);
+    CHECK_EQ(prepare_fixture_view(&st).volumes_left, 1);
     drain_fixture_api(&st.s, 200, "PATCH", "/apis/storage.k8s.io/v1/volumeattachments/va-1",
                       "{\"metadata\":{\"finalizers\":null}}");
-    CHECK(stage_reach(&st, PREPARE_DONE, SECONDS(5)));
-    stage_end(&st);
+    CHECK(prepare_fixture_run_until(&st, PREPARE_DONE, SECONDS(5)));
+    prepare_fixture_end(&st);
 }
 
 TEST(detach_waits_for_what_the_node_still_lists)
 {
-    struct stage st;
+    struct prepare_fixture st;
     begin(&st, "{}");
-    stage_volumes(&st, "[{\"name\":\"kubernetes.io/csi/x^1\",\"devicePath\":\"\"}]");
+    prepare_fixture_volumes(&st, "[{\"name\":\"kubernetes.io/csi/x^1\",\"devicePath\":\"\"}]");
     drain_fixture_run(&st.s, SECONDS(1));
-    stage_prepare(&st);
+    prepare_fixture_prepare(&st);
     drain_fixture_run(&st.s, SECONDS(30));
-    CHECK_EQ(stage_view(&st).step, PREPARE_DETACH);
-    CHECK_EQ(stage_view(&st).volumes_left, 1);
-    stage_volumes(&st, "null");
-    CHECK(stage_reach(&st, PREPARE_DONE, SECONDS(5)));
-    stage_end(&st);
+    CHECK_EQ(prepare_fixture_view(&st).step, PREPARE_DETACH);
+    CHECK_EQ(prepare_fixture_view(&st).volumes_left, 1);
+    prepare_fixture_volumes(&st, "null");
+    CHECK(prepare_fixture_run_until(&st, PREPARE_DONE, SECONDS(5)));
+    prepare_fixture_end(&st);
 }
 
 TEST(detach_ignores_drivers_that_it_is_told_to)
 {
-    struct stage st;
+    struct prepare_fixture st;
     const struct str ignored[] = { STR_INIT("local.example.com") };
     begin(&st, "{}");
     st.options.detach.ignore_drivers = ignored;
     st.options.detach.ignore_n = 1;
-    stage_attach(&st, "va-1", "node-001", "local.example.com", "pv-1");
-    stage_attach(&st, "va-2", "node-001", "csi.example.com", "pv-2");
+    prepare_fixture_attach(&st, "va-1", "node-001", "local.example.com", "pv-1");
+    prepare_fixture_attach(&st, "va-2", "node-001", "csi.example.com", "pv-2");
     /* The ignored one accounts for one of these. */
-    stage_volumes(&st,
-                  "[{\"name\":\"a\",\"devicePath\":\"\"},{\"name\":\"b\",\"devicePath\":\"\"}]");
-    stage_prepare(&st);
+    prepare_fixture_volumes(
+        &st, "[{\"name\":\"a\",\"devicePath\":\"\"},{\"name\":\"b\",\"devicePath\":\"\"}]");
+    prepare_fixture_prepare(&st);
     drain_fixture_run(&st.s, SECONDS(5));
-    CHECK_EQ(stage_view(&st).volumes_left, 1);
-    stage_detach(&st, "va-2");
+    CHECK_EQ(prepare_fixture_view(&st).volumes_left, 1);
+    prepare_fixture_detach(&st, "va-2");
     drain_fixture_run(&st.s, SECONDS(5));
-    CHECK_EQ(stage_view(&st).volumes_left, 1); /* the node lists it still */
-    stage_volumes(&st, "[{\"name\":\"a\",\"devicePath\":\"\"}]");
-    CHECK(stage_reach(&st, PREPARE_DONE, SECONDS(5)));
-    stage_end(&st);
+    CHECK_EQ(prepare_fixture_view(&st).volumes_left, 1); /* the node lists it still */
+    prepare_fixture_volumes(&st, "[{\"name\":\"a\",\"devicePath\":\"\"}]");
+    CHECK(prepare_fixture_run_until(&st, PREPARE_DONE, SECONDS(5)));
+    prepare_fixture_end(&st);
 }
 
 #define CLAIM(name, volume)                                                                        \
@@ -143,26 +143,26 @@ TEST(detach_does_not_wait_for_volumes_of_pods_that_stay)
 {
     for (uint32_t drain = 0; drain < 2; drain++) {
         check_case(drain);
-        struct stage st;
+        struct prepare_fixture st;
         begin(&st, "objects:\n" CLAIM("daemons", "pv-d") CLAIM("skipped-scratch", "pv-s")
                        CLAIM("other", "pv-o") DAEMONS SKIPPED);
         st.options.drain.enabled = drain > 0;
-        stage_attach(&st, "va-d", "node-001", "csi.example.com", "pv-d");
-        stage_attach(&st, "va-s", "node-001", "csi.example.com", "pv-s");
-        stage_attach(&st, "va-o", "node-001", "csi.example.com", "pv-o");
-        stage_volumes(
+        prepare_fixture_attach(&st, "va-d", "node-001", "csi.example.com", "pv-d");
+        prepare_fixture_attach(&st, "va-s", "node-001", "csi.example.com", "pv-s");
+        prepare_fixture_attach(&st, "va-o", "node-001", "csi.example.com", "pv-o");
+        prepare_fixture_volumes(
             &st, "[{\"name\":\"a\",\"devicePath\":\"\"},{\"name\":\"b\",\"devicePath\":\"\"}]");
-        stage_prepare(&st);
+        prepare_fixture_prepare(&st);
         drain_fixture_run(&st.s, SECONDS(10));
-        struct prepare_view v = stage_view(&st);
+        struct prepare_view v = prepare_fixture_view(&st);
         CHECK_EQ(v.step, PREPARE_DETACH);
         CHECK_EQ(v.volumes_left, 1);
         CHECK_STR(v.blocked_by[0], "volume pv-o (csi.example.com)");
         CHECK(str_contains(v.message, STR("1 is left, 2 not waited for")));
         CHECK_EQ(drain_fixture_sent(&st.s, "persistentvolumeclaims", SIM_GET), 2);
-        stage_detach(&st, "va-o");
-        CHECK(stage_reach(&st, PREPARE_DONE, SECONDS(10)));
-        stage_end(&st);
+        prepare_fixture_detach(&st, "va-o");
+        CHECK(prepare_fixture_run_until(&st, PREPARE_DONE, SECONDS(10)));
+        prepare_fixture_end(&st);
     }
     check_case(-1);
 }
@@ -170,34 +170,34 @@ TEST(detach_does_not_wait_for_volumes_of_pods_that_stay)
 /* A claim that is bound late: nothing watches claims, so it is read again. */
 TEST(detach_reads_a_claim_again_until_it_is_bound)
 {
-    struct stage st;
+    struct prepare_fixture st;
     begin(&st, "objects:\n" CLAIM("daemons", "") DAEMONS);
-    stage_attach(&st, "va-d", "node-001", "csi.example.com", "pv-d");
-    stage_prepare(&st);
+    prepare_fixture_attach(&st, "va-d", "node-001", "csi.example.com", "pv-d");
+    prepare_fixture_prepare(&st);
     drain_fixture_run(&st.s, SECONDS(30));
-    CHECK_EQ(stage_view(&st).volumes_left, 1);
+    CHECK_EQ(prepare_fixture_view(&st).volumes_left, 1);
     drain_fixture_api(&st.s, 200, "PATCH",
                       "/api/v1/namespaces/default/persistentvolumeclaims/daemons",
                       "{\"spec\":{\"volumeName\":\"pv-d\"}}");
-    CHECK(stage_reach(&st, PREPARE_DONE, MINUTES(2)));
-    stage_end(&st);
+    CHECK(prepare_fixture_run_until(&st, PREPARE_DONE, MINUTES(2)));
+    prepare_fixture_end(&st);
 }
 
 TEST(detach_is_rejected_or_goes_on_when_its_time_is_over)
 {
     for (uint32_t i = 0; i < 2; i++) {
         check_case(i);
-        struct stage st;
+        struct prepare_fixture st;
         begin(&st, "{}");
         st.options.detach.timeout_s = 60;
         st.options.detach.on_timeout = i == 0 ? ON_TIMEOUT_REJECT : ON_TIMEOUT_PROCEED;
-        stage_attach(&st, "va-1", "node-001", "csi.example.com", "pv-1");
-        stage_prepare(&st);
+        prepare_fixture_attach(&st, "va-1", "node-001", "csi.example.com", "pv-1");
+        prepare_fixture_prepare(&st);
         drain_fixture_run(&st.s, SECONDS(58));
-        CHECK_EQ(stage_view(&st).step, PREPARE_DETACH);
-        CHECK(!stage_view(&st).rejected);
+        CHECK_EQ(prepare_fixture_view(&st).step, PREPARE_DETACH);
+        CHECK(!prepare_fixture_view(&st).rejected);
         drain_fixture_run(&st.s, SECONDS(4));
-        struct prepare_view v = stage_view(&st);
+        struct prepare_view v = prepare_fixture_view(&st);
         CHECK_EQ(v.rejected, i == 0);
         CHECK_EQ(v.step, i == 0 ? PREPARE_DETACH : PREPARE_DONE);
         if (i == 0) {
@@ -207,7 +207,7 @@ TEST(detach_is_rejected_or_goes_on_when_its_time_is_over)
         }
         CHECK(apiserver_find(st.s.server, STR("storage.k8s.io"), STR("volumeattachments"), STR(""),
                              STR("va-1")) != NULL);
-        stage_end(&st);
+        prepare_fixture_end(&st);
     }
     check_case(-1);
 }
@@ -215,23 +215,23 @@ TEST(detach_is_rejected_or_goes_on_when_its_time_is_over)
 /* What cannot be read is said, and not any more when it can. */
 TEST(detach_says_what_it_cannot_read_as_long_as_it_cannot)
 {
-    struct stage st;
+    struct prepare_fixture st;
     begin(&st, "{}");
-    stage_attach(&st, "va-1", "node-001", "csi.example.com", "pv-1");
-    stage_prepare(&st);
+    prepare_fixture_attach(&st, "va-1", "node-001", "csi.example.com", "pv-1");
+    prepare_fixture_prepare(&st);
     drain_fixture_run(&st.s, SECONDS(5));
-    CHECK(!str_contains(stage_view(&st).message, STR("connection re")));
+    CHECK(!str_contains(prepare_fixture_view(&st).message, STR("connection re")));
     st.s.faults.down = true;
     sim_api_disconnect(st.s.door);
     drain_fixture_run(&st.s, SECONDS(30));
-    CHECK(str_contains(stage_view(&st).message, STR("1 is left")));
-    CHECK(str_contains(stage_view(&st).message, STR("connection re")));
+    CHECK(str_contains(prepare_fixture_view(&st).message, STR("1 is left")));
+    CHECK(str_contains(prepare_fixture_view(&st).message, STR("connection re")));
     st.s.faults.down = false;
     drain_fixture_run(&st.s, MINUTES(3));
-    CHECK(!str_contains(stage_view(&st).message, STR("connection re")));
-    stage_detach(&st, "va-1");
-    CHECK(stage_reach(&st, PREPARE_DONE, MINUTES(1)));
-    stage_end(&st);
+    CHECK(!str_contains(prepare_fixture_view(&st).message, STR("connection re")));
+    prepare_fixture_detach(&st, "va-1");
+    CHECK(prepare_fixture_run_until(&st, PREPARE_DONE, MINUTES(1)));
+    prepare_fixture_end(&st);
 }
 
 static void note_done(void *ctx)
@@ -243,14 +243,14 @@ static void note_done(void *ctx)
 /* The second comes while the first waits: what the watch had seen of its node was not kept. */
 TEST(detach_of_a_second_node_sees_what_was_there_before)
 {
-    struct stage st;
+    struct prepare_fixture st;
     bool called = false;
     begin(&st, "{}");
-    stage_attach(&st, "va-1", "node-001", "csi.example.com", "pv-1");
-    stage_attach(&st, "va-2", "node-002", "csi.example.com", "pv-2");
-    stage_prepare(&st);
+    prepare_fixture_attach(&st, "va-1", "node-001", "csi.example.com", "pv-1");
+    prepare_fixture_attach(&st, "va-2", "node-002", "csi.example.com", "pv-2");
+    prepare_fixture_prepare(&st);
     drain_fixture_run(&st.s, SECONDS(5));
-    CHECK_EQ(stage_view(&st).volumes_left, 1);
+    CHECK_EQ(prepare_fixture_view(&st).volumes_left, 1);
     const struct prepare_spec spec = {
         .uid = STR("other"),
         .request = STR("mr-2"),
@@ -264,12 +264,12 @@ TEST(detach_of_a_second_node_sees_what_was_there_before)
     prepare_view(second, &v);
     CHECK_EQ(v.volumes_left, 1);
     CHECK_STR(v.blocked_by[0], "volume pv-2 (csi.example.com)");
-    CHECK_EQ(stage_view(&st).volumes_left, 1);
-    stage_detach(&st, "va-1");
-    CHECK(stage_reach(&st, PREPARE_DONE, SECONDS(5)));
-    stage_detach(&st, "va-2");
+    CHECK_EQ(prepare_fixture_view(&st).volumes_left, 1);
+    prepare_fixture_detach(&st, "va-1");
+    CHECK(prepare_fixture_run_until(&st, PREPARE_DONE, SECONDS(5)));
+    prepare_fixture_detach(&st, "va-2");
     drain_fixture_run(&st.s, SECONDS(5));
     prepare_view(second, &v);
     CHECK_EQ(v.step, PREPARE_DONE);
-    stage_end(&st);
+    prepare_fixture_end(&st);
 }

@@ -5,42 +5,44 @@
 #include "tests/check.h"
 
 /* An exchange that remembers what was said. */
-struct fake {
+struct fake_exchange {
     struct inbound_exchange door;
     int status;
     struct buf headers;
     struct buf body;
 };
 
-static struct fake *fake_of(struct inbound_exchange *x)
+static struct fake_exchange *fake_exchange_of(struct inbound_exchange *x)
 {
-    return CONTAINER_OF(x, struct fake, door);
+    return CONTAINER_OF(x, struct fake_exchange, door);
 }
 
-static void fake_header(struct inbound_exchange *x, const char *name, struct str value)
+static void fake_exchange_header(struct inbound_exchange *x, const char *name, struct str value)
 {
-    buf_printf(&fake_of(x)->headers, "%s: " STR_FMT "\n", name, STR_ARG(value));
+    buf_printf(&fake_exchange_of(x)->headers, "%s: " STR_FMT "\n", name, STR_ARG(value));
 }
 
-static void fake_reply(struct inbound_exchange *x, int status, struct str type, struct str body)
+static void fake_exchange_reply(struct inbound_exchange *x, int status, struct str type,
+                                struct str body)
 {
-    fake_header(x, "Content-Type", type);
-    fake_of(x)->status = status;
-    buf_add(&fake_of(x)->body, body);
+    fake_exchange_header(x, "Content-Type", type);
+    fake_exchange_of(x)->status = status;
+    buf_add(&fake_exchange_of(x)->body, body);
 }
 
-static const struct inbound_ops fake_ops = { .set_header = fake_header, .reply = fake_reply };
+static const struct inbound_ops fake_exchange_ops = { .set_header = fake_exchange_header,
+                                                      .reply = fake_exchange_reply };
 
-static void fake_done(struct fake *f)
+static void fake_exchange_done(struct fake_exchange *f)
 {
     buf_done(&f->headers);
     buf_done(&f->body);
 }
 
 /* A bridge that tests change at will. */
-struct toll {
+struct bridge_pages_fixture {
     struct virtual_loop *time;
-    struct gatehouse gatehouse;
+    struct bridge_pages pages;
     struct machine machine;
     struct link_view links[80];
     uint32_t link_n;
@@ -50,110 +52,113 @@ struct toll {
     struct str why; /* it is not ready */
 };
 
-static bool toll_explain(void *ctx, struct str space, struct str name, struct arena *out UNUSED,
-                         struct bridge_report *ret)
+static bool bridge_pages_fixture_explain(void *ctx, struct str space, struct str name,
+                                         struct arena *out UNUSED, struct bridge_report *ret)
 {
-    struct toll *t = ctx;
+    struct bridge_pages_fixture *t = ctx;
     *ret = (struct bridge_report){
         .space = t->machine.space,
         .name = t->machine.name,
         .machine = &t->machine,
         .ours = true,
         .verdict = { .phase = RULES_OPEN, .reason = "NoNode", .next = USEC_NEVER },
-        .wall = loop_wall(t->gatehouse.loop),
+        .wall = loop_wall(t->pages.loop),
     };
     return str_eq(space, t->machine.space) && str_eq(name, t->machine.name);
 }
 
-static void toll_each_link(void *ctx, void (*fn)(void *ctx, const struct link_view *view),
-                           void *fn_ctx)
+static void bridge_pages_fixture_each_link(void *ctx,
+                                           void (*fn)(void *ctx, const struct link_view *view),
+                                           void *fn_ctx)
 {
-    struct toll *t = ctx;
+    struct bridge_pages_fixture *t = ctx;
     for (uint32_t i = 0; i < t->link_n; i++) {
         fn(fn_ctx, &t->links[i]);
     }
 }
 
-static void toll_stats(void *ctx, struct bridge_stats *ret)
+static void bridge_pages_fixture_stats(void *ctx, struct bridge_stats *ret)
 {
-    struct toll *t = ctx;
+    struct bridge_pages_fixture *t = ctx;
     *ret = t->stats;
 }
 
-static bool toll_leading(void *ctx)
+static bool bridge_pages_fixture_leading(void *ctx)
 {
-    struct toll *t = ctx;
+    struct bridge_pages_fixture *t = ctx;
     return t->leading;
 }
 
-static struct str toll_leader(void *ctx)
+static struct str bridge_pages_fixture_leader(void *ctx)
 {
-    struct toll *t = ctx;
+    struct bridge_pages_fixture *t = ctx;
     return t->leader;
 }
 
-static bool toll_ready(void *ctx, struct str *ret_why)
+static bool bridge_pages_fixture_ready(void *ctx, struct str *ret_why)
 {
-    struct toll *t = ctx;
+    struct bridge_pages_fixture *t = ctx;
     *ret_why = t->why;
     return t->why.n == 0;
 }
 
-static void toll_init(struct toll *t)
+static void bridge_pages_fixture_init(struct bridge_pages_fixture *t)
 {
-    *t = (struct toll){
+    *t = (struct bridge_pages_fixture){
         .time = virtual_loop_new(1, SECONDS(1794792706)), /* 2026-11-16T01:31:46Z */
         .machine = { .space = STR("tenants"), .name = STR("blue-1"), .cluster = STR("blue") },
         .leading = true,
         .leader = STR("bridge-0_1"),
     };
-    t->gatehouse.loop = virtual_loop_root(t->time);
-    t->gatehouse.source = (struct gatehouse_source){
+    t->pages.loop = virtual_loop_root(t->time);
+    t->pages.source = (struct bridge_pages_source){
         .ctx = t,
-        .explain = toll_explain,
-        .each_link = toll_each_link,
-        .stats = toll_stats,
-        .leading = toll_leading,
-        .leader = toll_leader,
-        .ready = toll_ready,
+        .explain = bridge_pages_fixture_explain,
+        .each_link = bridge_pages_fixture_each_link,
+        .stats = bridge_pages_fixture_stats,
+        .leading = bridge_pages_fixture_leading,
+        .leader = bridge_pages_fixture_leader,
+        .ready = bridge_pages_fixture_ready,
     };
 }
 
-static void toll_done(struct toll *t)
+static void bridge_pages_fixture_done(struct bridge_pages_fixture *t)
 {
     virtual_loop_free(t->time);
 }
 
-static void ask(struct toll *t, struct fake *f, const char *method, const char *path)
+static void send_request(struct bridge_pages_fixture *t, struct fake_exchange *f,
+                         const char *method, const char *path)
 {
-    f->door = (struct inbound_exchange){ .ops = &fake_ops };
+    f->door = (struct inbound_exchange){ .ops = &fake_exchange_ops };
     struct inbound_request req = { .method = str_from(method) };
     (void)str_cut(str_from(path), STR("?"), &req.path, &req.query);
-    gatehouse_handle(&t->gatehouse, &f->door, &req);
+    bridge_pages_handle(&t->pages, &f->door, &req);
 }
 
-static void check_answer(struct toll *t, const char *path, int status, const char *body)
+static void check_answer(struct bridge_pages_fixture *t, const char *path, int status,
+                         const char *body)
 {
-    CLEANUP(fake_done)
-    struct fake f = { 0 };
-    ask(t, &f, "GET", path);
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange f = { 0 };
+    send_request(t, &f, "GET", path);
     CHECK_EQ(f.status, status);
     CHECK_STR(buf_str(&f.body), body);
     CHECK(str_contains(buf_str(&f.headers), STR("Cache-Control: no-store\n")));
 }
 
-TEST(gatehouse_explains_a_machine)
+TEST(bridge_pages_explains_a_machine)
 {
-    CLEANUP(fake_done)
-    struct fake f = { 0 };
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange f = { 0 };
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    CLEANUP(toll_done)
-    struct toll t;
+    CLEANUP(bridge_pages_fixture_done)
+    struct bridge_pages_fixture t;
     struct passage passage;
     struct err err = { 0 };
-    toll_init(&t);
-    ask(&t, &f, "GET", "/api/v1/explain?machine=tenants%2Fblue-1");
+    bridge_pages_fixture_init(&t);
+    send_request(&t, &f, "GET", "/api/v1/explain?machine=tenants%2Fblue-1");
     CHECK_EQ(f.status, 200);
     CHECK(str_contains(buf_str(&f.headers), STR("Content-Type: application/json\n")));
     CHECK_EQ(passage_parse(buf_str(&f.body), &tmp, &passage, &err), 0);
@@ -164,11 +169,11 @@ TEST(gatehouse_explains_a_machine)
     CHECK_EQ(passage.now, SECONDS(1794792706));
 }
 
-TEST(gatehouse_says_that_a_machine_is_not_known)
+TEST(bridge_pages_says_that_a_machine_is_not_known)
 {
-    CLEANUP(toll_done)
-    struct toll t;
-    toll_init(&t);
+    CLEANUP(bridge_pages_fixture_done)
+    struct bridge_pages_fixture t;
+    bridge_pages_fixture_init(&t);
     check_answer(&t, "/api/v1/explain?machine=tenants/red", 404,
                  "{\"error\":\"there is no Machine 'tenants/red'\"}");
     static const char *const wrong[] = {
@@ -188,13 +193,13 @@ TEST(gatehouse_says_that_a_machine_is_not_known)
                  "yet\"}");
 }
 
-TEST(gatehouse_lists_every_link)
+TEST(bridge_pages_lists_every_link)
 {
-    CLEANUP(toll_done)
-    struct toll t;
-    toll_init(&t);
+    CLEANUP(bridge_pages_fixture_done)
+    struct bridge_pages_fixture t;
+    bridge_pages_fixture_init(&t);
     (void)virtual_loop_run(t.time, SECONDS(100));
-    usec_t now = loop_now(t.gatehouse.loop);
+    usec_t now = loop_now(t.pages.loop);
     t.link_n = 2;
     t.links[0] = (struct link_view){ .space = STR("tenants"),
                                      .cluster = STR("blue"),
@@ -239,38 +244,38 @@ TEST(gatehouse_lists_every_link)
                  "/metrics                                numbers for Prometheus\n");
 }
 
-TEST(gatehouse_names_a_limited_number_of_clusters_out_of_sight)
+TEST(bridge_pages_names_a_limited_number_of_clusters_out_of_sight)
 {
-    CLEANUP(fake_done)
-    struct fake f = { 0 };
-    CLEANUP(toll_done)
-    struct toll t;
-    toll_init(&t);
-    t.link_n = GATEHOUSE_TROUBLES_MAX + 7;
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange f = { 0 };
+    CLEANUP(bridge_pages_fixture_done)
+    struct bridge_pages_fixture t;
+    bridge_pages_fixture_init(&t);
+    t.link_n = BRIDGE_PAGES_UNHEALTHY_MAX + 7;
     for (uint32_t i = 0; i < t.link_n; i++) {
         t.links[i] =
             (struct link_view){ .space = STR("a"), .cluster = STR("b"), .state = LINK_RESOLVING };
     }
     t.why = STR("Clusters are not listed yet");
-    ask(&t, &f, "GET", "/");
+    send_request(&t, &f, "GET", "/");
     CHECK(str_contains(buf_str(&f.body), STR("  and 7 more\n")));
     CHECK(str_contains(buf_str(&f.body), STR("\nnot ready: Clusters are not listed yet\n")));
     CHECK(str_contains(buf_str(&f.headers), STR("Content-Type: text/plain; charset=utf-8\n")));
     CHECK(str_contains(buf_str(&f.headers), STR("X-Content-Type-Options: nosniff\n")));
 }
 
-TEST(gatehouse_serves_metrics_and_nothing_else)
+TEST(bridge_pages_serves_metrics_and_nothing_else)
 {
     CLEANUP(metrics_done)
     struct metrics m = { 0 };
-    CLEANUP(toll_done)
-    struct toll t;
-    toll_init(&t);
+    CLEANUP(bridge_pages_fixture_done)
+    struct bridge_pages_fixture t;
+    bridge_pages_fixture_init(&t);
     metrics_init(&m);
     metric_add(metric_series(
                    metrics_family(&m, &(struct metric_spec){ .name = "ships", .help = "h" }), NULL),
                2);
-    t.gatehouse.metrics = &m;
+    t.pages.metrics = &m;
     static const struct {
         const char *method;
         const char *path;
@@ -286,9 +291,9 @@ TEST(gatehouse_serves_metrics_and_nothing_else)
         { "GET", "", 404, "404" },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        CLEANUP(fake_done)
-        struct fake f = { 0 };
-        ask(&t, &f, cases[i].method, cases[i].path);
+        CLEANUP(fake_exchange_done)
+        struct fake_exchange f = { 0 };
+        send_request(&t, &f, cases[i].method, cases[i].path);
         CHECK_EQ(f.status, cases[i].status);
         CHECK(str_contains(buf_str(&f.body), str_from(cases[i].has)));
         CHECK_EQ(str_contains(buf_str(&f.headers), STR("Allow: GET, HEAD")),

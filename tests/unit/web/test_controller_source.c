@@ -44,7 +44,7 @@ static void add_node(struct apiserver *server, const char *name, const char *zon
     CHECK_EQ(reply.status, 201);
 }
 
-TEST(source_shows_what_the_controller_knows)
+TEST(controller_source_shows_what_the_controller_knows)
 {
     struct virtual_loop *time = virtual_loop_new(1, SECONDS(1700000000));
     struct loop *loop = virtual_loop_view_new(time, 0);
@@ -53,8 +53,8 @@ TEST(source_shows_what_the_controller_knows)
     add_node(server, "a", "z1");
     add_node(server, "b", "z2");
 
-    struct source s;
-    source_init(&s, NULL);
+    struct controller_source s;
+    controller_source_init(&s, NULL);
     struct str why = STR_NONE;
     CHECK(!s.health.ready(s.health.ctx, &why));
     CHECK_STR(why, "no controller runs");
@@ -87,7 +87,7 @@ TEST(source_shows_what_the_controller_knows)
     CHECK_EQ(report.label_n, 0);
 
     buf_done(&count.zones);
-    source_done(&s);
+    controller_source_done(&s);
     controller_free(c);
     sim_api_free(api);
     apiserver_free(server);
@@ -107,7 +107,7 @@ static const char setup[] = "intervals: {requeue: 60s}\n"
                             "  operational:\n"
                             "    transitions: [{check: due, next: maintenance-required}]\n";
 
-TEST(source_explains_by_the_configuration)
+TEST(controller_source_explains_by_the_configuration)
 {
     struct virtual_loop *time = virtual_loop_new(1, SECONDS(1700000000));
     struct loop *loop = virtual_loop_view_new(time, 0);
@@ -117,8 +117,8 @@ TEST(source_explains_by_the_configuration)
     struct controller *c = controller_new(
         loop, api, NULL, NULL,
         &(struct controller_config){ .identity = STR("me_1"), .wait_for_setup = true });
-    struct source s;
-    source_init(&s, c);
+    struct controller_source s;
+    controller_source_init(&s, c);
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct report report;
@@ -148,7 +148,7 @@ TEST(source_explains_by_the_configuration)
     CHECK(t->checks[0].holds);
     CHECK(t->checks[0].reason.n > 0);
 
-    source_done(&s);
+    controller_source_done(&s);
     controller_free(c);
     sim_api_free(api);
     apiserver_free(server);
@@ -173,12 +173,12 @@ static const char rolling[] = "intervals: {requeue: 60s}\n"
 
 static void on_node(void *ctx, const struct store_item *item, const void *before, bool gone)
 {
-    parts_on_node(ctx, item, before, gone);
+    request_parts_on_node(ctx, item, before, gone);
 }
 
 static void on_acting(void *ctx)
 {
-    parts_on_acting(ctx);
+    request_parts_on_acting(ctx);
 }
 
 static void send(struct apiserver *server, int status, const char *method, const char *path,
@@ -218,13 +218,13 @@ static void install(struct apiserver *server)
     }
 }
 
-static void check_board(const struct board *board)
+static void check_limits_report(const struct limits_report *limits_report)
 {
-    CHECK_EQ(board->limit_n, 1);
-    CHECK_EQ(board->limits[0].allowed, 1);
-    CHECK_EQ(board->limits[0].held, 1);
-    CHECK_EQ(board->limits[0].waiting, 2);
-    CHECK_EQ(board->claim_n, 3);
+    CHECK_EQ(limits_report->limit_n, 1);
+    CHECK_EQ(limits_report->limits[0].allowed, 1);
+    CHECK_EQ(limits_report->limits[0].held, 1);
+    CHECK_EQ(limits_report->limits[0].waiting, 2);
+    CHECK_EQ(limits_report->claim_n, 3);
     static const struct {
         const char *name;
         const char *target;
@@ -235,49 +235,52 @@ static void check_board(const struct board *board)
         { "profile/default", "a", "" },
     };
     for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
-        CHECK_STR(board->claims[i].name, wanted[i].name);
-        CHECK_STR(board->claims[i].target, wanted[i].target);
-        CHECK_STR(board->claims[i].reason, wanted[i].reason);
-        CHECK_EQ(board->claims[i].limit_n, 1);
+        CHECK_STR(limits_report->claims[i].name, wanted[i].name);
+        CHECK_STR(limits_report->claims[i].target, wanted[i].target);
+        CHECK_STR(limits_report->claims[i].reason, wanted[i].reason);
+        CHECK_EQ(limits_report->claims[i].limit_n, 1);
     }
-    CHECK_STR(board->claims[0].blocker->target, "a");
-    CHECK_STR(board->claims[0].until, "the one held under limit node ends");
+    CHECK_STR(limits_report->claims[0].blocker->target, "a");
+    CHECK_STR(limits_report->claims[0].until, "the one held under limit node ends");
 }
 
 /* A node in maintenance, one whose profile waits for the limit, and a request that does. */
-TEST(source_shows_profiles_and_requests_under_one_limit)
+TEST(controller_source_shows_profiles_and_requests_under_one_limit)
 {
     struct virtual_loop *time = virtual_loop_new(1, SECONDS(1700000000));
     struct loop *loop = virtual_loop_view_new(time, 0);
     struct apiserver *server = apiserver_new(loop, 1);
     struct api *api = sim_api_new(loop, server, NULL);
-    struct parts parts = { 0 };
-    struct source s;
-    struct board board;
+    struct request_parts request_parts = { 0 };
+    struct controller_source s;
+    struct limits_report limits_report;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     add_node(server, "a", "z1");
     add_node(server, "b", "z1");
     add_node(server, "c", "z1");
-    struct controller *c = controller_new(loop, api, NULL, NULL,
-                                          &(struct controller_config){ .identity = STR("me_1"),
-                                                                       .wait_for_setup = true,
-                                                                       .keep = parts_annotations,
-                                                                       .keep_n = PARTS_ANNOTATIONS,
-                                                                       .on_node = on_node,
-                                                                       .on_acting = on_acting,
-                                                                       .ctx = &parts });
-    source_init(&s, c);
-    s.arbiter = &parts.arbiter;
-    s.requests = &parts.requests;
-    CHECK(!s.web.board(s.web.ctx, /* ended= */ false, &tmp, &board)); /* there are no CRDs */
-    CHECK_EQ(s.web.board_version(s.web.ctx), 0);
+    struct controller *c =
+        controller_new(loop, api, NULL, NULL,
+                       &(struct controller_config){ .identity = STR("me_1"),
+                                                    .wait_for_setup = true,
+                                                    .keep = request_parts_annotations,
+                                                    .keep_n = REQUEST_PARTS_ANNOTATIONS,
+                                                    .on_node = on_node,
+                                                    .on_acting = on_acting,
+                                                    .ctx = &request_parts });
+    controller_source_init(&s, c);
+    s.arbiter = &request_parts.arbiter;
+    s.requests = &request_parts.requests;
+    CHECK(!s.web.limits_report(s.web.ctx, /* ended= */ false, &tmp,
+                               &limits_report)); /* there are no CRDs */
+    CHECK_EQ(s.web.limits_report_version(s.web.ctx), 0);
     install(server);
     send(server, 201, "POST", "/apis/repairman.k8s.io/v1/maintenancelimits",
          STR("{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":\"MaintenanceLimit\","
              "\"metadata\":{\"name\":\"node\"},\"spec\":{\"limit\":10}}"));
-    parts_init(&parts,
-               &(struct parts_config){ .loop = loop, .controller = c, .space = STR("default") });
+    request_parts_init(
+        &request_parts,
+        &(struct request_parts_config){ .loop = loop, .controller = c, .space = STR("default") });
     CHECK_EQ(controller_configure(c, STR("m.yaml"), str_from(rolling), (struct ucfg_env){ 0 }), 0);
     (void)virtual_loop_run(time, SECONDS(30));
     send(server, 200, "PATCH", "/api/v1/nodes/a",
@@ -289,15 +292,15 @@ TEST(source_shows_profiles_and_requests_under_one_limit)
     send(server, 201, "POST", "/apis/repairman.k8s.io/v1/maintenancerequests",
          STR("{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":\"MaintenanceRequest\","
              "\"metadata\":{\"name\":\"mr-c\"},\"spec\":{\"name\":\"c\",\"type\":\"node\"}}"));
-    uint64_t version = s.web.board_version(s.web.ctx);
+    uint64_t version = s.web.limits_report_version(s.web.ctx);
     (void)virtual_loop_run(time, SECONDS(120));
-    CHECK(s.web.board_version(s.web.ctx) > version);
+    CHECK(s.web.limits_report_version(s.web.ctx) > version);
 
-    CHECK(s.web.board(s.web.ctx, /* ended= */ false, &tmp, &board));
-    check_board(&board);
+    CHECK(s.web.limits_report(s.web.ctx, /* ended= */ false, &tmp, &limits_report));
+    check_limits_report(&limits_report);
 
-    source_done(&s);
-    parts_done(&parts);
+    controller_source_done(&s);
+    request_parts_done(&request_parts);
     controller_free(c);
     sim_api_free(api);
     apiserver_free(server);

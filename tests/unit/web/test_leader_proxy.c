@@ -8,74 +8,78 @@
 #include "tests/check.h"
 
 /* An exchange that remembers what was said. */
-struct fake {
+struct fake_exchange {
     struct inbound_exchange door;
     struct str relayed; /* the header's value */
     int status;
     struct buf body;
 };
 
-static void fake_header(struct inbound_exchange *x UNUSED, const char *name UNUSED,
-                        struct str value UNUSED)
+static void fake_exchange_header(struct inbound_exchange *x UNUSED, const char *name UNUSED,
+                                 struct str value UNUSED)
 {
 }
 
-static void fake_reply(struct inbound_exchange *x, int status, struct str type, struct str body)
+static void fake_exchange_reply(struct inbound_exchange *x, int status, struct str type,
+                                struct str body)
 {
-    struct fake *f = CONTAINER_OF(x, struct fake, door);
+    struct fake_exchange *f = CONTAINER_OF(x, struct fake_exchange, door);
     CHECK_EQ(f->status, 0); /* once */
     CHECK_STR(type, "application/json");
     f->status = status;
     buf_add(&f->body, body);
 }
 
-static const struct inbound_ops fake_ops = { .set_header = fake_header, .reply = fake_reply };
+static const struct inbound_ops fake_exchange_ops = { .set_header = fake_exchange_header,
+                                                      .reply = fake_exchange_reply };
 
-static struct str fake_get(const struct inbound_exchange *x, const char *name)
+static struct str fake_exchange_get(const struct inbound_exchange *x, const char *name)
 {
-    CHECK_STR(name, RELAY_HEADER);
-    return CONTAINER_OF((struct inbound_exchange *)(uintptr_t)x, struct fake, door)->relayed;
+    CHECK_STR(name, LEADER_PROXY_HEADER);
+    return CONTAINER_OF((struct inbound_exchange *)(uintptr_t)x, struct fake_exchange, door)
+        ->relayed;
 }
 
-struct scene {
+struct leader_proxy_fixture {
     struct virtual_loop *time;
     struct loop *loop;
     struct apiserver *server;
     struct api *api;
     struct inbox inbox;
     struct outbound *outbound;
-    struct relay *relay;
+    struct leader_proxy *proxy;
     struct inbox_answer answer;
 };
 
-static void scene_answer(void *ctx, const struct inbox_message *message UNUSED,
-                         struct inbox_answer *answer)
+static void leader_proxy_fixture_answer(void *ctx, const struct inbox_message *message UNUSED,
+                                        struct inbox_answer *answer)
 {
-    struct scene *s = ctx;
+    struct leader_proxy_fixture *s = ctx;
     *answer = s->answer;
 }
 
-static void scene_init(struct scene *s)
+static void leader_proxy_fixture_init(struct leader_proxy_fixture *s)
 {
-    *s = (struct scene){ .time = virtual_loop_new(1, SECONDS(1700000000)) };
+    *s = (struct leader_proxy_fixture){ .time = virtual_loop_new(1, SECONDS(1700000000)) };
     s->loop = virtual_loop_view_new(s->time, 0);
     s->server = apiserver_new(s->loop, 1);
     s->api = sim_api_new(s->loop, s->server, NULL);
     inbox_init(&s->inbox);
-    s->inbox.script = scene_answer;
+    s->inbox.script = leader_proxy_fixture_answer;
     s->inbox.ctx = s;
     s->answer = (struct inbox_answer){ .status = 200, .body = STR("[\"the leader's\"]") };
     s->outbound = sim_outbound_new(s->loop, &s->inbox, NULL);
-    s->relay = relay_new(s->loop, &(struct relay_config){ .api = s->api,
-                                                          .outbound = s->outbound,
-                                                          .lease_namespace = STR("kube-system"),
-                                                          .lease_name = STR("the.lease"),
-                                                          .port = 9090 });
+    s->proxy = leader_proxy_new(
+        s->loop, &(struct leader_proxy_config){ .api = s->api,
+                                                .outbound = s->outbound,
+                                                .lease_namespace = STR("kube-system"),
+                                                .lease_name = STR("the.lease"),
+                                                .port = 9090 });
 }
 
-static void scene_done(struct scene *s)
+static void leader_proxy_fixture_done(struct leader_proxy_fixture *s)
 {
-    relay_free(s->relay);
+    leader_proxy_free(s->proxy);
     sim_outbound_free(s->outbound);
     inbox_done(&s->inbox);
     sim_api_free(s->api);
@@ -84,7 +88,8 @@ static void scene_done(struct scene *s)
     virtual_loop_free(s->time);
 }
 
-static void call(struct scene *s, const char *method, const char *path, const char *body)
+static void api_call(struct leader_proxy_fixture *s, const char *method, const char *path,
+                     const char *body)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
@@ -103,179 +108,180 @@ static void call(struct scene *s, const char *method, const char *path, const ch
 #define LEASES "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 #define PODS "/api/v1/namespaces/kube-system/pods"
 
-static void lead(struct scene *s, const char *holder)
+static void set_leader(struct leader_proxy_fixture *s, const char *holder)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    call(s, "POST", LEASES,
-         arena_printf(
-             &a, "{\"metadata\":{\"name\":\"the.lease\"},\"spec\":{\"holderIdentity\":\"%s\"}}",
-             holder)
-             .p);
+    api_call(s, "POST", LEASES,
+             arena_printf(
+                 &a, "{\"metadata\":{\"name\":\"the.lease\"},\"spec\":{\"holderIdentity\":\"%s\"}}",
+                 holder)
+                 .p);
 }
 
-static void add_pod(struct scene *s, const char *ip)
+static void add_pod(struct leader_proxy_fixture *s, const char *ip)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    call(s, "POST", PODS,
-         "{\"metadata\":{\"name\":\"ctl-0\"},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":"
-         "\"i\"}]}}");
-    call(
+    api_call(
+        s, "POST", PODS,
+        "{\"metadata\":{\"name\":\"ctl-0\"},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":"
+        "\"i\"}]}}");
+    api_call(
         s, "PATCH", PODS "/ctl-0/status",
         arena_printf(&a, "{\"status\":{\"podIP\":\"%s\",\"podIPs\":[{\"ip\":\"%s\"}]}}", ip, ip).p);
 }
 
-static void ask(struct scene *s, struct fake *f)
+static void send_request(struct leader_proxy_fixture *s, struct fake_exchange *f)
 {
-    f->door = (struct inbound_exchange){ .ops = &fake_ops };
-    relay_start(s->relay, &f->door,
-                &(struct inbound_request){ .method = STR("GET"),
-                                           .path = STR("/api/v1/explain"),
-                                           .query = STR("node=n1"),
-                                           .header = fake_get });
+    f->door = (struct inbound_exchange){ .ops = &fake_exchange_ops };
+    leader_proxy_start(s->proxy, &f->door,
+                       &(struct inbound_request){ .method = STR("GET"),
+                                                  .path = STR("/api/v1/explain"),
+                                                  .query = STR("node=n1"),
+                                                  .header = fake_exchange_get });
 }
 
-static void pass(struct scene *s, usec_t time)
+static void run_for(struct leader_proxy_fixture *s, usec_t time)
 {
     usec_t until = loop_now(s->loop) + time;
     while (virtual_loop_step(s->time, until)) {
     }
 }
 
-static void expect(struct scene *s, int status, const char *body)
+static void expect(struct leader_proxy_fixture *s, int status, const char *body)
 {
-    struct fake f = { 0 };
-    ask(s, &f);
-    pass(s, SECONDS(2));
+    struct fake_exchange f = { 0 };
+    send_request(s, &f);
+    run_for(s, SECONDS(2));
     CHECK_EQ(f.status, status);
     CHECK_STR(buf_str(&f.body), body);
     buf_done(&f.body);
 }
 
-TEST(relay_answers_with_what_the_leader_says)
+TEST(leader_proxy_answers_with_what_the_leader_says)
 {
-    CLEANUP(scene_done)
-    struct scene s;
-    scene_init(&s);
-    lead(&s, "ctl-0_1a2b");
+    CLEANUP(leader_proxy_fixture_done)
+    struct leader_proxy_fixture s;
+    leader_proxy_fixture_init(&s);
+    set_leader(&s, "ctl-0_1a2b");
     add_pod(&s, "10.1.2.3");
     expect(&s, 200, "[\"the leader's\"]");
     const struct inbox_message *m = inbox_at(&s.inbox, 0);
     CHECK_STR(m->request.url, "http://10.1.2.3:9090/api/v1/explain?node=n1");
     CHECK_STR(m->request.method, "GET");
-    CHECK_STR(inbox_header(m, RELAY_HEADER), "1");
+    CHECK_STR(inbox_header(m, LEADER_PROXY_HEADER), "1");
     s.answer = (struct inbox_answer){ .status = 404, .body = STR("{\"error\":\"no such\"}") };
     expect(&s, 404, "{\"error\":\"no such\"}");
     CHECK_EQ(s.inbox.arrived, 2);
 }
 
-TEST(relay_knows_addresses_of_six_words_and_of_the_host)
+TEST(leader_proxy_knows_addresses_of_six_words_and_of_the_host)
 {
-    CLEANUP(scene_done)
-    struct scene s;
-    scene_init(&s);
-    lead(&s, "ctl-0_1a2b");
-    call(&s, "POST", "/api/v1/nodes", "{\"metadata\":{\"name\":\"ctl-0\"}}");
+    CLEANUP(leader_proxy_fixture_done)
+    struct leader_proxy_fixture s;
+    leader_proxy_fixture_init(&s);
+    set_leader(&s, "ctl-0_1a2b");
+    api_call(&s, "POST", "/api/v1/nodes", "{\"metadata\":{\"name\":\"ctl-0\"}}");
     expect(&s, 502, "{\"error\":\"the leader's node 'ctl-0' has no address\"}");
-    call(&s, "PATCH", "/api/v1/nodes/ctl-0/status",
-         "{\"status\":{\"addresses\":[{\"type\":\"Hostname\",\"address\":\"x\"},"
-         "{\"type\":\"InternalIP\",\"address\":\"fd00::7\"}]}}");
+    api_call(&s, "PATCH", "/api/v1/nodes/ctl-0/status",
+             "{\"status\":{\"addresses\":[{\"type\":\"Hostname\",\"address\":\"x\"},"
+             "{\"type\":\"InternalIP\",\"address\":\"fd00::7\"}]}}");
     expect(&s, 200, "[\"the leader's\"]");
     CHECK_STR(inbox_at(&s.inbox, 0)->request.url, "http://[fd00::7]:9090/api/v1/explain?node=n1");
 }
 
-TEST(relay_says_when_nobody_leads)
+TEST(leader_proxy_says_when_nobody_leads)
 {
-    CLEANUP(scene_done)
-    struct scene s;
-    scene_init(&s);
+    CLEANUP(leader_proxy_fixture_done)
+    struct leader_proxy_fixture s;
+    leader_proxy_fixture_init(&s);
     expect(&s, 503, "{\"error\":\"no maintenance-controller is leading\"}");
-    lead(&s, "");
+    set_leader(&s, "");
     expect(&s, 503, "{\"error\":\"no maintenance-controller is leading\"}");
-    call(&s, "PATCH", LEASES "/the.lease", "{\"spec\":{\"holderIdentity\":\"away_1\"}}");
+    api_call(&s, "PATCH", LEASES "/the.lease", "{\"spec\":{\"holderIdentity\":\"away_1\"}}");
     expect(&s, 502,
            "{\"error\":\"the leader is 'away', and neither a pod nor a node has that name\"}");
     CHECK_EQ(s.inbox.arrived, 0);
 }
 
-TEST(relay_never_relays_twice)
+TEST(leader_proxy_never_relays_twice)
 {
-    CLEANUP(scene_done)
-    struct scene s;
-    scene_init(&s);
-    lead(&s, "ctl-0_1a2b");
+    CLEANUP(leader_proxy_fixture_done)
+    struct leader_proxy_fixture s;
+    leader_proxy_fixture_init(&s);
+    set_leader(&s, "ctl-0_1a2b");
     add_pod(&s, "10.1.2.3");
-    struct fake f = { .relayed = STR("1") };
-    ask(&s, &f);
+    struct fake_exchange f = { .relayed = STR("1") };
+    send_request(&s, &f);
     CHECK_EQ(f.status, 503);
     CHECK_STR(buf_str(&f.body), "{\"error\":\"no maintenance-controller is leading\"}");
     buf_done(&f.body);
 }
 
-TEST(relay_gives_up_after_a_second_and_forgets_the_address)
+TEST(leader_proxy_gives_up_after_a_second_and_forgets_the_address)
 {
-    CLEANUP(scene_done)
-    struct scene s;
-    scene_init(&s);
-    lead(&s, "ctl-0_1a2b");
+    CLEANUP(leader_proxy_fixture_done)
+    struct leader_proxy_fixture s;
+    leader_proxy_fixture_init(&s);
+    set_leader(&s, "ctl-0_1a2b");
     add_pod(&s, "10.1.2.3");
     expect(&s, 200, "[\"the leader's\"]");
     s.answer.status = 0; /* silence */
-    struct fake f = { 0 };
-    ask(&s, &f);
-    pass(&s, RELAY_BUDGET);
+    struct fake_exchange f = { 0 };
+    send_request(&s, &f);
+    run_for(&s, LEADER_PROXY_TIMEOUT);
     CHECK_EQ(f.status, 502);
     CHECK(str_contains(buf_str(&f.body), STR("{\"error\":\"the leader 'ctl-0' ")));
     buf_done(&f.body);
     s.answer = (struct inbox_answer){ .failure = ERR_IO };
-    struct fake broken = { 0 };
-    ask(&s, &broken);
-    pass(&s, RELAY_BUDGET);
+    struct fake_exchange broken = { 0 };
+    send_request(&s, &broken);
+    run_for(&s, LEADER_PROXY_TIMEOUT);
     CHECK_EQ(broken.status, 502);
     CHECK(str_contains(buf_str(&broken.body), STR("cannot be reached")));
     buf_done(&broken.body);
     /* It has moved, as pods of a StatefulSet do. */
-    call(&s, "PATCH", PODS "/ctl-0/status",
-         "{\"status\":{\"podIP\":\"10.1.2.9\",\"podIPs\":[{\"ip\":\"10.1.2.9\"}]}}");
+    api_call(&s, "PATCH", PODS "/ctl-0/status",
+             "{\"status\":{\"podIP\":\"10.1.2.9\",\"podIPs\":[{\"ip\":\"10.1.2.9\"}]}}");
     s.answer = (struct inbox_answer){ .status = 200, .body = STR("{}") };
     expect(&s, 200, "{}");
     CHECK_STR(inbox_at(&s.inbox, s.inbox.n - 1)->request.url,
               "http://10.1.2.9:9090/api/v1/explain?node=n1");
 }
 
-TEST(relay_forgets_who_goes_away)
+TEST(leader_proxy_forgets_who_goes_away)
 {
-    CLEANUP(scene_done)
-    struct scene s;
-    scene_init(&s);
-    lead(&s, "ctl-0_1a2b");
+    CLEANUP(leader_proxy_fixture_done)
+    struct leader_proxy_fixture s;
+    leader_proxy_fixture_init(&s);
+    set_leader(&s, "ctl-0_1a2b");
     add_pod(&s, "10.1.2.3");
-    struct fake gone = { 0 };
-    struct fake kept = { 0 };
-    ask(&s, &gone);
+    struct fake_exchange gone = { 0 };
+    struct fake_exchange kept = { 0 };
+    send_request(&s, &gone);
     gone.door.on_close(gone.door.on_close_ctx);
-    ask(&s, &kept);
-    relay_free(STEAL(s.relay));
-    pass(&s, SECONDS(3));
+    send_request(&s, &kept);
+    leader_proxy_free(STEAL(s.proxy));
+    run_for(&s, SECONDS(3));
     CHECK_EQ(gone.status, 0);
     CHECK_EQ(kept.status, 0);
 }
 
-TEST(relay_takes_a_limited_number_at_a_time)
+TEST(leader_proxy_takes_a_limited_number_at_a_time)
 {
-    CLEANUP(scene_done)
-    struct scene s;
-    scene_init(&s);
-    static struct fake many[RELAY_CALLS_MAX + 1];
-    for (uint32_t i = 0; i <= RELAY_CALLS_MAX; i++) {
-        ask(&s, &many[i]);
+    CLEANUP(leader_proxy_fixture_done)
+    struct leader_proxy_fixture s;
+    leader_proxy_fixture_init(&s);
+    static struct fake_exchange many[LEADER_PROXY_CALLS_MAX + 1];
+    for (uint32_t i = 0; i <= LEADER_PROXY_CALLS_MAX; i++) {
+        send_request(&s, &many[i]);
     }
-    CHECK_EQ(many[RELAY_CALLS_MAX].status, 503);
-    CHECK_STR(buf_str(&many[RELAY_CALLS_MAX].body),
+    CHECK_EQ(many[LEADER_PROXY_CALLS_MAX].status, 503);
+    CHECK_STR(buf_str(&many[LEADER_PROXY_CALLS_MAX].body),
               "{\"error\":\"too many requests wait for the leader\"}");
-    pass(&s, SECONDS(2));
-    for (uint32_t i = 0; i <= RELAY_CALLS_MAX; i++) {
+    run_for(&s, SECONDS(2));
+    for (uint32_t i = 0; i <= LEADER_PROXY_CALLS_MAX; i++) {
         CHECK_EQ(many[i].status, 503);
         buf_done(&many[i].body);
     }

@@ -11,7 +11,7 @@ static void set_gauge(void *ctx)
     metric_set(ctx, 41.5);
 }
 
-TEST(metrics_print_writes_the_text_format)
+TEST(metrics_text_print_writes_the_text_format)
 {
     CLEANUP(metrics_done)
     struct metrics m = { 0 };
@@ -38,7 +38,7 @@ TEST(metrics_print_writes_the_text_format)
     (void)metrics_family(
         &m, &(struct metric_spec){ .name = "unseen", .help = "Not yet.", .labels = { "a" } });
     metrics_on_collect(&m, set_gauge, metric_series(g, NULL));
-    metrics_print(&m, &out);
+    metrics_text_print(&m, &out);
     CHECK_STR(buf_str(&out), "# HELP requests_total All\\\\of\\nthem.\n"
                              "# TYPE requests_total counter\n"
                              "requests_total{verb=\"GET\",code=\"200\"} 12\n"
@@ -56,7 +56,7 @@ TEST(metrics_print_writes_the_text_format)
                              "took_seconds_count{step=\"x\"} 3\n");
 }
 
-TEST(metrics_print_knows_numbers_that_are_none)
+TEST(metrics_text_print_knows_numbers_that_are_none)
 {
     CLEANUP(metrics_done)
     struct metrics m = { 0 };
@@ -71,7 +71,7 @@ TEST(metrics_print_knows_numbers_that_are_none)
     metric_set(metric_series(g, (struct str[]){ STR("c") }), -(double)INFINITY);
     metric_set(metric_series(g, (struct str[]){ STR("d") }), 1.0 / 3);
     metric_set(metric_series(g, (struct str[]){ STR("e") }), 1.7e300);
-    metrics_print(&m, &out);
+    metrics_text_print(&m, &out);
     CHECK(str_contains(buf_str(&out), STR("g{n=\"a\"} NaN\ng{n=\"b\"} +Inf\ng{n=\"c\"} -Inf\n")));
     CHECK(str_contains(buf_str(&out), STR("g{n=\"d\"} 0.3333333333333333\ng{n=\"e\"} 1.7e+300\n")));
 }

@@ -8,7 +8,7 @@
 #include "web/fleet_document.h"
 
 /* An exchange that remembers what was said. */
-struct fake {
+struct fake_exchange {
     struct inbound_exchange door;
     int status;
     struct buf headers;
@@ -18,78 +18,80 @@ struct fake {
     size_t backlog;
 };
 
-static struct fake *fake_of(const struct inbound_exchange *x)
+static struct fake_exchange *fake_exchange_of(const struct inbound_exchange *x)
 {
-    return CONTAINER_OF((struct inbound_exchange *)(uintptr_t)x, struct fake, door);
+    return CONTAINER_OF((struct inbound_exchange *)(uintptr_t)x, struct fake_exchange, door);
 }
 
-static void fake_header(struct inbound_exchange *x, const char *name, struct str value)
+static void fake_exchange_header(struct inbound_exchange *x, const char *name, struct str value)
 {
-    buf_printf(&fake_of(x)->headers, "%s: " STR_FMT "\n", name, STR_ARG(value));
+    buf_printf(&fake_exchange_of(x)->headers, "%s: " STR_FMT "\n", name, STR_ARG(value));
 }
 
-static void fake_reply(struct inbound_exchange *x, int status, struct str type, struct str body)
+static void fake_exchange_reply(struct inbound_exchange *x, int status, struct str type,
+                                struct str body)
 {
-    fake_header(x, "Content-Type", type);
-    fake_of(x)->status = status;
-    buf_add(&fake_of(x)->body, body);
-    fake_of(x)->ended = true;
+    fake_exchange_header(x, "Content-Type", type);
+    fake_exchange_of(x)->status = status;
+    buf_add(&fake_exchange_of(x)->body, body);
+    fake_exchange_of(x)->ended = true;
 }
 
-static void fake_start(struct inbound_exchange *x, int status, struct str type)
+static void fake_exchange_start(struct inbound_exchange *x, int status, struct str type)
 {
-    fake_header(x, "Content-Type", type);
-    fake_of(x)->status = status;
-    fake_of(x)->streaming = true;
+    fake_exchange_header(x, "Content-Type", type);
+    fake_exchange_of(x)->status = status;
+    fake_exchange_of(x)->streaming = true;
 }
 
-static void fake_chunk(struct inbound_exchange *x, struct str bytes)
+static void fake_exchange_chunk(struct inbound_exchange *x, struct str bytes)
 {
-    CHECK(!fake_of(x)->ended);
-    buf_add(&fake_of(x)->body, bytes);
+    CHECK(!fake_exchange_of(x)->ended);
+    buf_add(&fake_exchange_of(x)->body, bytes);
 }
 
-static void fake_end(struct inbound_exchange *x)
+static void fake_exchange_end(struct inbound_exchange *x)
 {
-    fake_of(x)->ended = true;
+    fake_exchange_of(x)->ended = true;
 }
 
-static size_t fake_backlog(const struct inbound_exchange *x)
+static size_t fake_exchange_backlog(const struct inbound_exchange *x)
 {
-    return fake_of(x)->backlog;
+    return fake_exchange_of(x)->backlog;
 }
 
-static struct str fake_no_header(const struct inbound_exchange *x UNUSED, const char *name UNUSED)
+static struct str fake_exchange_no_header(const struct inbound_exchange *x UNUSED,
+                                          const char *name UNUSED)
 {
     return STR_NONE;
 }
 
-static const struct inbound_ops fake_ops = {
-    .set_header = fake_header,
-    .reply = fake_reply,
-    .start = fake_start,
-    .chunk = fake_chunk,
-    .end = fake_end,
-    .backlog = fake_backlog,
+static const struct inbound_ops fake_exchange_ops = {
+    .set_header = fake_exchange_header,
+    .reply = fake_exchange_reply,
+    .start = fake_exchange_start,
+    .chunk = fake_exchange_chunk,
+    .end = fake_exchange_end,
+    .backlog = fake_exchange_backlog,
 };
 
-static void fake_done(struct fake *f)
+static void fake_exchange_done(struct fake_exchange *f)
 {
     buf_done(&f->headers);
     buf_done(&f->body);
 }
 
-static void ask(inbound_handler handler, void *ctx, struct fake *f, const char *method,
-                const char *path)
+static void send_request(inbound_handler handler, void *ctx, struct fake_exchange *f,
+                         const char *method, const char *path)
 {
-    f->door = (struct inbound_exchange){ .ops = &fake_ops };
-    struct inbound_request req = { .method = str_from(method), .header = fake_no_header };
+    f->door = (struct inbound_exchange){ .ops = &fake_exchange_ops };
+    struct inbound_request req = { .method = str_from(method), .header = fake_exchange_no_header };
     (void)str_cut(str_from(path), STR("?"), &req.path, &req.query);
     handler(ctx, &f->door, &req);
 }
 
 /* A fleet that tests change at will. */
-struct fleet {
+struct web_fixture {
     struct virtual_loop *time;
     struct loop *loop;
     struct web_node nodes[4];
@@ -104,19 +106,19 @@ struct fleet {
     struct metrics metrics;
     struct web *web;
     uint32_t boards; /* how many were made */
-    uint64_t board_version;
+    uint64_t limits_report_version;
     bool paused;
 };
 
-static void fleet_status(void *ctx, struct web_status *ret)
+static void web_fixture_status(void *ctx, struct web_status *ret)
 {
-    struct fleet *f = ctx;
+    struct web_fixture *f = ctx;
     *ret = f->status;
 }
 
-static void fleet_each(void *ctx, const struct web_visit *visit)
+static void web_fixture_each(void *ctx, const struct web_visit *visit)
 {
-    struct fleet *f = ctx;
+    struct web_fixture *f = ctx;
     for (uint32_t i = 0; i < f->n + f->repeat; i++) {
         struct web_node *node = &f->nodes[i < f->n ? i : 0];
         node->version = f->version;
@@ -144,9 +146,9 @@ static struct report_transition transition = { .target = LABEL_STATE_REQUIRED,
                                                .check_n = 1 };
 static struct report_label exported = { STR_INIT("zone"), STR_INIT("<a>") };
 
-static bool fleet_report(void *ctx, struct str name, struct arena *out, struct report *ret)
+static bool web_fixture_report(void *ctx, struct str name, struct arena *out, struct report *ret)
 {
-    struct fleet *f = ctx;
+    struct web_fixture *f = ctx;
     f->reported++;
     for (uint32_t i = 0; i < f->n; i++) {
         const struct web_node *node = &f->nodes[i];
@@ -172,13 +174,14 @@ static bool fleet_report(void *ctx, struct str name, struct arena *out, struct r
     return false;
 }
 
-static void fleet_init(struct fleet *f)
+static void web_fixture_init(struct web_fixture *f)
 {
-    *f = (struct fleet){ .n = 2, .time = virtual_loop_new(1, SECONDS(1700000000)) };
+    *f = (struct web_fixture){ .n = 2, .time = virtual_loop_new(1, SECONDS(1700000000)) };
     f->loop = virtual_loop_view_new(f->time, 0);
-    f->source = (struct web_source){
-        .ctx = f, .status = fleet_status, .each_node = fleet_each, .report = fleet_report
-    };
+    f->source = (struct web_source){ .ctx = f,
+                                     .status = web_fixture_status,
+                                     .each_node = web_fixture_each,
+                                     .report = web_fixture_report };
     f->nodes[0] = (struct web_node){ .name = STR("a"),
                                      .state = STR("operational"),
                                      .ready = true,
@@ -193,7 +196,7 @@ static void fleet_init(struct fleet *f)
     f->web = web_new(f->loop, &f->source, &f->metrics);
 }
 
-static void fleet_done(struct fleet *f)
+static void web_fixture_done(struct web_fixture *f)
 {
     web_free(f->web);
     metrics_done(&f->metrics);
@@ -201,7 +204,7 @@ static void fleet_done(struct fleet *f)
     virtual_loop_free(f->time);
 }
 
-static void pass(struct fleet *f, usec_t time)
+static void run_for(struct web_fixture *f, usec_t time)
 {
     usec_t until = loop_now(f->loop) + time;
     while (virtual_loop_step(f->time, until)) {
@@ -210,13 +213,13 @@ static void pass(struct fleet *f, usec_t time)
 
 TEST(web_info_has_the_shape_of_the_original)
 {
-    CLEANUP(fleet_done)
-    struct fleet f;
-    fleet_init(&f);
-    CLEANUP(fake_done)
-    struct fake x = { 0 };
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange x = { 0 };
     f.error = STR("check \"x\"\nis bad");
-    ask(web_handle, f.web, &x, "POST", "/api/v1/info");
+    send_request(web_handle, f.web, &x, "POST", "/api/v1/info");
     CHECK_EQ(x.status, 200);
     CHECK_STR(buf_str(&x.body),
               "[{\"node\":\"a\",\"profiles\":[{\"applied\":{\"next\":\"operational\","
@@ -231,13 +234,13 @@ TEST(web_info_has_the_shape_of_the_original)
 
 TEST(web_explains_one_node)
 {
-    CLEANUP(fleet_done)
-    struct fleet f;
-    fleet_init(&f);
-    CLEANUP(fake_done)
-    struct fake x = { 0 };
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange x = { 0 };
     f.nodes[0].name = STR("a b/c");
-    ask(web_handle, f.web, &x, "GET", "/api/v1/explain?x=1&node=a+b%2fc");
+    send_request(web_handle, f.web, &x, "GET", "/api/v1/explain?x=1&node=a+b%2fc");
     CHECK_EQ(x.status, 200);
     CLEANUP(arena_done)
     struct arena a = { 0 };
@@ -257,9 +260,9 @@ TEST(web_explains_one_node)
         { "/api/v1/explain?node=%22", 404, "{\"error\":\"there is no node '\\\"'\"}" },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        CLEANUP(fake_done)
-        struct fake y = { 0 };
-        ask(web_handle, f.web, &y, "GET", cases[i].path);
+        CLEANUP(fake_exchange_done)
+        struct fake_exchange y = { 0 };
+        send_request(web_handle, f.web, &y, "GET", cases[i].path);
         CHECK_EQ(y.status, cases[i].status);
         CHECK_STR(buf_str(&y.body), cases[i].body);
     }
@@ -267,18 +270,18 @@ TEST(web_explains_one_node)
 
 TEST(web_status_sums_the_fleet_up)
 {
-    CLEANUP(fleet_done)
-    struct fleet f;
-    fleet_init(&f);
-    CLEANUP(fake_done)
-    struct fake x = { 0 };
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange x = { 0 };
     struct str configured[] = { STR("os"), STR("other") };
     f.status.profiles = configured;
     f.status.profile_count = 2;
     f.status.config_file = STR("m.yaml");
     f.status.config_error = STR("m.yaml:1:1: no");
     f.nodes[0].state = STR("in-maintenance");
-    ask(web_handle, f.web, &x, "GET", "/api/v1/status");
+    send_request(web_handle, f.web, &x, "GET", "/api/v1/status");
     CHECK_EQ(x.status, 200);
     CLEANUP(arena_done)
     struct arena a = { 0 };
@@ -296,24 +299,24 @@ TEST(web_status_sums_the_fleet_up)
 /* The demo's nodes live in a faster time than the browser that looks at them. */
 TEST(web_tells_times_by_the_clock_of_its_source)
 {
-    CLEANUP(fleet_done)
-    struct fleet f;
-    fleet_init(&f);
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
     struct loop *ahead = virtual_loop_view_new(f.time, HOURS(7));
     f.source.clock = ahead;
-    CLEANUP(fake_done)
-    struct fake x = { 0 };
-    CLEANUP(fake_done)
-    struct fake y = { 0 };
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange x = { 0 };
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange y = { 0 };
     CLEANUP(arena_done)
     struct arena a = { 0 };
     struct err err = { 0 };
     struct report report;
     struct roster roster;
-    ask(web_handle, f.web, &x, "GET", "/api/v1/explain?node=a");
+    send_request(web_handle, f.web, &x, "GET", "/api/v1/explain?node=a");
     CHECK_EQ(report_parse(buf_str(&x.body), &a, &report, &err), 0);
     CHECK_EQ(report.now, loop_wall(f.loop) + HOURS(7));
-    ask(web_handle, f.web, &y, "GET", "/api/v1/status");
+    send_request(web_handle, f.web, &y, "GET", "/api/v1/status");
     CHECK_EQ(roster_parse(buf_str(&y.body), &a, &roster, &err), 0);
     CHECK_EQ(roster.now, loop_wall(f.loop) + HOURS(7));
     virtual_loop_view_free(ahead);
@@ -322,47 +325,47 @@ TEST(web_tells_times_by_the_clock_of_its_source)
 /* A large fleet is looked at over several turns, and whoever leaves meanwhile is not answered. */
 TEST(web_surveys_a_large_fleet_in_slices)
 {
-    CLEANUP(fleet_done)
-    struct fleet f;
-    fleet_init(&f);
-    CLEANUP(fake_done)
-    struct fake x = { 0 };
-    CLEANUP(fake_done)
-    struct fake gone = { 0 };
-    f.repeat = 2 * SURVEY_SLICE + 10;
-    ask(web_handle, f.web, &x, "GET", "/api/v1/info");
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange x = { 0 };
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange gone = { 0 };
+    f.repeat = 2 * FLEET_DOCUMENT_SLICE + 10;
+    send_request(web_handle, f.web, &x, "GET", "/api/v1/info");
     CHECK(!x.ended);
-    CHECK_EQ(f.reported, SURVEY_SLICE);
-    ask(web_handle, f.web, &gone, "GET", "/api/v1/info");
+    CHECK_EQ(f.reported, FLEET_DOCUMENT_SLICE);
+    send_request(web_handle, f.web, &gone, "GET", "/api/v1/info");
     gone.door.on_close(gone.door.on_close_ctx);
-    pass(&f, SECONDS(1));
+    run_for(&f, SECONDS(1));
     CHECK(x.ended);
     CHECK(!gone.ended);
-    CHECK_EQ(f.reported, 3 * SURVEY_SLICE + 10 + 2);
-    ask(web_handle, f.web, &gone, "GET", "/api/v1/status");
+    CHECK_EQ(f.reported, 3 * FLEET_DOCUMENT_SLICE + 10 + 2);
+    send_request(web_handle, f.web, &gone, "GET", "/api/v1/status");
     CHECK(!gone.ended); /* ends with the server */
 }
 
 TEST(web_info_of_nothing_is_an_empty_list)
 {
-    CLEANUP(fleet_done)
-    struct fleet f;
-    fleet_init(&f);
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
     f.n = 0;
-    CLEANUP(fake_done)
-    struct fake x = { 0 };
-    ask(web_handle, f.web, &x, "GET", "/api/v1/info");
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange x = { 0 };
+    send_request(web_handle, f.web, &x, "GET", "/api/v1/info");
     CHECK_STR(buf_str(&x.body), "[]");
 }
 
 TEST(web_events_begin_with_a_snapshot_and_go_on_with_what_changed)
 {
-    CLEANUP(fleet_done)
-    struct fleet f;
-    fleet_init(&f);
-    CLEANUP(fake_done)
-    struct fake x = { 0 };
-    ask(web_handle, f.web, &x, "GET", "/api/v1/events");
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange x = { 0 };
+    send_request(web_handle, f.web, &x, "GET", "/api/v1/events");
     CHECK(x.streaming);
     CHECK_EQ(web_streams(f.web), 1);
     CHECK(str_starts(buf_str(&x.body), STR("retry: 1000\n\nevent: snapshot\ndata: {\"status\":{")));
@@ -373,7 +376,7 @@ TEST(web_events_begin_with_a_snapshot_and_go_on_with_what_changed)
                        STR("\"profiles\":[{\"name\":\"os\",\"state\":\"operational\",\"since\":"
                            "\"2023-11-14T22:13:20Z\"}],\"labels\":{\"other\":\"x\",")));
     buf_reset(&x.body);
-    pass(&f, SECONDS(2));
+    run_for(&f, SECONDS(2));
     CHECK_EQ(x.body.n, 0); /* nothing changed, nothing is said */
 
     CHECK_EQ(f.visited, 4); /* twice each at the beginning; nobody is put together for nothing */
@@ -383,7 +386,7 @@ TEST(web_events_begin_with_a_snapshot_and_go_on_with_what_changed)
     f.nodes[2] = (struct web_node){ .name = STR("c") };
     f.n = 3;
     f.status.leading = true;
-    pass(&f, WEB_INTERVAL);
+    run_for(&f, WEB_INTERVAL);
     CHECK(str_starts(buf_str(&x.body), STR("event: status\ndata: {\"version\":")));
     CHECK(str_contains(buf_str(&x.body),
                        STR("event: delta\ndata: "
@@ -393,10 +396,10 @@ TEST(web_events_begin_with_a_snapshot_and_go_on_with_what_changed)
                            "\"cordoned\":false,\"profiles\":[],\"labels\":{}}],\"del\":[]}\n\n")));
     buf_reset(&x.body);
     f.n = 1;
-    pass(&f, WEB_INTERVAL);
+    run_for(&f, WEB_INTERVAL);
     CHECK_STR(buf_str(&x.body), "event: delta\ndata: {\"set\":[],\"del\":[\"b\",\"c\"]}\n\n");
     buf_reset(&x.body);
-    pass(&f, WEB_KEEPALIVE + WEB_INTERVAL);
+    run_for(&f, WEB_KEEPALIVE + WEB_INTERVAL);
     CHECK_STR(buf_str(&x.body), ": still here\n\n");
     x.door.on_close(x.door.on_close_ctx);
     CHECK_EQ(web_streams(f.web), 0);
@@ -405,49 +408,49 @@ TEST(web_events_begin_with_a_snapshot_and_go_on_with_what_changed)
 
 TEST(web_events_of_one_node_follow_its_report)
 {
-    CLEANUP(fleet_done)
-    struct fleet f;
-    fleet_init(&f);
-    CLEANUP(fake_done)
-    struct fake x = { 0 };
-    ask(web_handle, f.web, &x, "GET", "/api/v1/events?node=a");
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange x = { 0 };
+    send_request(web_handle, f.web, &x, "GET", "/api/v1/events?node=a");
     CHECK(x.streaming);
     CHECK(str_starts(buf_str(&x.body),
                      STR("retry: 1000\n\nevent: explain\ndata: {\"node\":\"a\",\"state\":")));
     CHECK(str_contains(buf_str(&x.body), STR("\"now\":\"2023-11-14T22:13:20Z\"")));
     buf_reset(&x.body);
-    pass(&f, SECONDS(5));
+    run_for(&f, SECONDS(5));
     CHECK_EQ(x.body.n, 0); /* time alone is no change */
     f.error = STR("boom");
-    pass(&f, WEB_EXPLAIN_EVERY + WEB_INTERVAL);
+    run_for(&f, WEB_EXPLAIN_EVERY + WEB_INTERVAL);
     CHECK(str_starts(buf_str(&x.body), STR("event: explain\ndata: {")));
     CHECK(str_contains(buf_str(&x.body), STR("\"error\":\"boom\"")));
     buf_reset(&x.body);
     f.n = 0;
-    pass(&f, WEB_EXPLAIN_EVERY + WEB_INTERVAL);
+    run_for(&f, WEB_EXPLAIN_EVERY + WEB_INTERVAL);
     CHECK_STR(buf_str(&x.body), "event: gone\ndata: {}\n\n");
     x.backlog = WEB_BACKLOG_MAX + 1;
     f.n = 1;
-    pass(&f, WEB_EXPLAIN_EVERY + WEB_INTERVAL);
+    run_for(&f, WEB_EXPLAIN_EVERY + WEB_INTERVAL);
     CHECK(x.ended);
     CHECK_EQ(web_streams(f.web), 0);
 }
 
 TEST(web_events_drop_who_does_not_read)
 {
-    CLEANUP(fleet_done)
-    struct fleet f;
-    fleet_init(&f);
-    CLEANUP(fake_done)
-    struct fake slow = { 0 };
-    CLEANUP(fake_done)
-    struct fake good = { 0 };
-    ask(web_handle, f.web, &slow, "GET", "/api/v1/events");
-    ask(web_handle, f.web, &good, "GET", "/api/v1/events");
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange slow = { 0 };
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange good = { 0 };
+    send_request(web_handle, f.web, &slow, "GET", "/api/v1/events");
+    send_request(web_handle, f.web, &good, "GET", "/api/v1/events");
     slow.backlog = WEB_BACKLOG_MAX + 1;
     f.version++;
     f.nodes[0].unschedulable = true;
-    pass(&f, WEB_INTERVAL);
+    run_for(&f, WEB_INTERVAL);
     CHECK(slow.ended);
     CHECK(!good.ended);
     CHECK_EQ(web_streams(f.web), 1);
@@ -459,37 +462,38 @@ TEST(web_events_drop_who_does_not_read)
 
 static const struct str limit_names[] = { STR_INIT("node") };
 
-static bool fleet_board(void *ctx, bool ended, struct arena *out, struct board *ret)
+static bool web_fixture_limits_report(void *ctx, bool ended, struct arena *out,
+                                      struct limits_report *ret)
 {
-    struct fleet *f = ctx;
-    struct board_holder *holder = ARENA_NEW(out, struct board_holder);
+    struct web_fixture *f = ctx;
+    struct limits_report_holder *holder = ARENA_NEW(out, struct limits_report_holder);
     f->boards++;
-    *ret = (struct board){ 0 };
-    *holder = (struct board_holder){
+    *ret = (struct limits_report){ 0 };
+    *holder = (struct limits_report_holder){
         .target = STR("a"), .uid = STR("1"), .name = STR("mr-1"), .deadline = USEC_NEVER
     };
-    board_add_limit(ret,
-                    &(struct board_limit){ .name = STR("node"),
-                                           .type = STR("node"),
-                                           .most = UINT32_MAX,
-                                           .computed = true,
-                                           .allowed = 1,
-                                           .held = 1,
-                                           .paused = f->paused,
-                                           .holders = holder,
-                                           .holder_n = 1 },
-                    out);
-    struct board_claim c = { .uid = STR("1"),
-                             .name = STR("mr-1"),
-                             .client = STR("kured"),
-                             .type = STR("node"),
-                             .target = STR("a"),
-                             .phase = STR("InProgress"),
-                             .deadline = USEC_NEVER,
-                             .next = USEC_NEVER,
-                             .limits = limit_names,
-                             .limit_n = 1 };
-    board_add_claim(ret, &c, out);
+    limits_report_add_limit(ret,
+                            &(struct limits_report_limit){ .name = STR("node"),
+                                                           .type = STR("node"),
+                                                           .most = UINT32_MAX,
+                                                           .computed = true,
+                                                           .allowed = 1,
+                                                           .held = 1,
+                                                           .paused = f->paused,
+                                                           .holders = holder,
+                                                           .holder_n = 1 },
+                            out);
+    struct limits_report_claim c = { .uid = STR("1"),
+                                     .name = STR("mr-1"),
+                                     .client = STR("kured"),
+                                     .type = STR("node"),
+                                     .target = STR("a"),
+                                     .phase = STR("InProgress"),
+                                     .deadline = USEC_NEVER,
+                                     .next = USEC_NEVER,
+                                     .limits = limit_names,
+                                     .limit_n = 1 };
+    limits_report_add_claim(ret, &c, out);
     c.uid = STR("2");
     c.name = STR("mr-2");
     c.phase = STR("Pending");
@@ -497,61 +501,62 @@ static bool fleet_board(void *ctx, bool ended, struct arena *out, struct board *
     c.reason = STR("TargetBusy");
     c.message = STR("node a is held by mr-1");
     c.blocker_uid = STR("1");
-    board_add_claim(ret, &c, out);
+    limits_report_add_claim(ret, &c, out);
     if (ended) {
-        c = (struct board_claim){ .uid = STR("0"), .name = STR("mr-0"), .ended = true };
-        board_add_claim(ret, &c, out);
+        c = (struct limits_report_claim){ .uid = STR("0"), .name = STR("mr-0"), .ended = true };
+        limits_report_add_claim(ret, &c, out);
     }
-    board_finish(ret, out);
+    limits_report_finish(ret, out);
     return true;
 }
 
-static uint64_t fleet_board_version(void *ctx)
+static uint64_t web_fixture_limits_report_version(void *ctx)
 {
-    const struct fleet *f = ctx;
-    return f->board_version;
+    const struct web_fixture *f = ctx;
+    return f->limits_report_version;
 }
 
-static void fleet_limit(struct fleet *f)
+static void web_fixture_limit(struct web_fixture *f)
 {
-    f->board_version = 1;
-    f->source.board = fleet_board;
-    f->source.board_version = fleet_board_version;
+    f->limits_report_version = 1;
+    f->source.limits_report = web_fixture_limits_report;
+    f->source.limits_report_version = web_fixture_limits_report_version;
 }
 
-static void fleet_read_board(struct fleet *f, const char *path, struct arena *a, struct board *ret)
+static void web_fixture_read_limits(struct web_fixture *f, const char *path, struct arena *a,
+                                    struct limits_report *ret)
 {
-    CLEANUP(fake_done)
-    struct fake x = { 0 };
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange x = { 0 };
     const struct jval *root;
     struct err err = { 0 };
-    ask(web_handle, f->web, &x, "GET", path);
+    send_request(web_handle, f->web, &x, "GET", path);
     CHECK_EQ(x.status, 200);
     CHECK_EQ(json_parse(arena_str(a, buf_str(&x.body)), 0, a, &root, &err), 0);
-    CHECK_EQ(board_read(root, a, ret, &err), 0);
+    CHECK_EQ(limits_report_read(root, a, ret, &err), 0);
 }
 
 TEST(web_tells_limits_and_one_request_or_limit)
 {
-    CLEANUP(fleet_done)
-    struct fleet f;
-    fleet_init(&f);
-    fleet_limit(&f);
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
+    web_fixture_limit(&f);
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    struct board b;
-    fleet_read_board(&f, "/api/v1/limits", &a, &b);
-    CHECK_EQ(b.about, BOARD_ALL);
+    struct limits_report b;
+    web_fixture_read_limits(&f, "/api/v1/limits", &a, &b);
+    CHECK_EQ(b.about, LIMITS_REPORT_ALL);
     CHECK_EQ(b.now, loop_wall(f.loop));
     CHECK_EQ(b.limit_n, 1);
     CHECK_EQ(b.claim_n, 2);
-    fleet_read_board(&f, "/api/v1/explain?request=mr-2", &a, &b);
-    CHECK_EQ(b.about, BOARD_REQUEST);
+    web_fixture_read_limits(&f, "/api/v1/explain?request=mr-2", &a, &b);
+    CHECK_EQ(b.about, LIMITS_REPORT_REQUEST);
     CHECK_STR(b.claims[0].blocker->name, "mr-1");
-    fleet_read_board(&f, "/api/v1/explain?request=mr-0", &a, &b); /* although it has ended */
+    web_fixture_read_limits(&f, "/api/v1/explain?request=mr-0", &a, &b); /* although it has ended */
     CHECK(b.claims[0].ended);
-    fleet_read_board(&f, "/api/v1/explain?limit=node", &a, &b);
-    CHECK_EQ(b.about, BOARD_LIMIT);
+    web_fixture_read_limits(&f, "/api/v1/explain?limit=node", &a, &b);
+    CHECK_EQ(b.about, LIMITS_REPORT_LIMIT);
     CHECK_EQ(b.claim_n, 2);
     static const struct {
         const char *path;
@@ -561,9 +566,9 @@ TEST(web_tells_limits_and_one_request_or_limit)
         { "/api/v1/explain?limit=x", "{\"error\":\"there is no limit 'x'\"}" },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        CLEANUP(fake_done)
-        struct fake x = { 0 };
-        ask(web_handle, f.web, &x, "GET", cases[i].path);
+        CLEANUP(fake_exchange_done)
+        struct fake_exchange x = { 0 };
+        send_request(web_handle, f.web, &x, "GET", cases[i].path);
         CHECK_EQ(x.status, 404);
         CHECK_STR(buf_str(&x.body), cases[i].body);
     }
@@ -571,38 +576,38 @@ TEST(web_tells_limits_and_one_request_or_limit)
 
 TEST(web_says_that_a_cluster_knows_no_limits)
 {
-    CLEANUP(fleet_done)
-    struct fleet f;
-    fleet_init(&f);
-    CLEANUP(fake_done)
-    struct fake x = { 0 };
-    ask(web_handle, f.web, &x, "GET", "/api/v1/limits");
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange x = { 0 };
+    send_request(web_handle, f.web, &x, "GET", "/api/v1/limits");
     CHECK_EQ(x.status, 404);
     CHECK(str_contains(buf_str(&x.body), STR("this cluster knows no limits")));
 }
 
 TEST(web_puts_limits_into_status_and_claims_into_explain)
 {
-    CLEANUP(fleet_done)
-    struct fleet f;
-    fleet_init(&f);
-    fleet_limit(&f);
-    CLEANUP(fake_done)
-    struct fake x = { 0 };
-    CLEANUP(fake_done)
-    struct fake y = { 0 };
-    CLEANUP(fake_done)
-    struct fake z = { 0 };
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
+    web_fixture_limit(&f);
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange x = { 0 };
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange y = { 0 };
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange z = { 0 };
     CLEANUP(arena_done)
     struct arena a = { 0 };
     struct report report;
     struct err err = { 0 };
-    ask(web_handle, f.web, &x, "GET", "/api/v1/status");
+    send_request(web_handle, f.web, &x, "GET", "/api/v1/status");
     CHECK(str_contains(buf_str(&x.body), STR("\"board\":{\"now\":")));
-    ask(web_handle, f.web, &y, "GET", "/api/v1/status?board=0");
+    send_request(web_handle, f.web, &y, "GET", "/api/v1/status?board=0");
     CHECK_EQ(y.status, 200);
     CHECK(!str_contains(buf_str(&y.body), STR("\"board\"")));
-    ask(web_handle, f.web, &z, "GET", "/api/v1/explain?node=a");
+    send_request(web_handle, f.web, &z, "GET", "/api/v1/explain?node=a");
     CHECK_EQ(report_parse(buf_str(&z.body), &a, &report, &err), 0);
     CHECK_EQ(report.claim_n, 2);
     CHECK(report.claims[0].holds);
@@ -615,36 +620,36 @@ TEST(web_puts_limits_into_status_and_claims_into_explain)
 /* A board is made for those who look, and only after something has changed. */
 TEST(web_events_tell_limits_when_they_change)
 {
-    CLEANUP(fleet_done)
-    struct fleet f;
-    fleet_init(&f);
-    fleet_limit(&f);
-    CLEANUP(fake_done)
-    struct fake x = { 0 };
-    pass(&f, SECONDS(2));
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
+    web_fixture_limit(&f);
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange x = { 0 };
+    run_for(&f, SECONDS(2));
     CHECK_EQ(f.boards, 0);
-    ask(web_handle, f.web, &x, "GET", "/api/v1/events");
+    send_request(web_handle, f.web, &x, "GET", "/api/v1/events");
     CHECK(str_contains(buf_str(&x.body), STR("\"board\":{\"about\":\"all\",\"limits\":[{")));
-    pass(&f, SECONDS(3));
+    run_for(&f, SECONDS(3));
     uint32_t made = f.boards;
     buf_reset(&x.body);
-    pass(&f, SECONDS(3));
+    run_for(&f, SECONDS(3));
     CHECK_EQ(f.boards, made);
     CHECK_EQ(x.body.n, 0);
-    f.board_version++;
-    pass(&f, SECONDS(3));
+    f.limits_report_version++;
+    run_for(&f, SECONDS(3));
     CHECK_EQ(f.boards, made + 1);
     CHECK_EQ(x.body.n, 0); /* it is another, and says the same */
-    f.board_version++;
+    f.limits_report_version++;
     f.paused = true;
-    pass(&f, WEB_INTERVAL);
+    run_for(&f, WEB_INTERVAL);
     CHECK(str_starts(buf_str(&x.body), STR("event: board\ndata: {\"about\":\"all\"")));
     CHECK(str_contains(buf_str(&x.body), STR("\"standing\":\"paused\"")));
     buf_reset(&x.body);
     for (int i = 0; i < 8; i++) {
-        f.board_version++;
+        f.limits_report_version++;
         f.paused = !f.paused;
-        pass(&f, WEB_INTERVAL);
+        run_for(&f, WEB_INTERVAL);
     }
     CHECK_EQ(f.boards, made + 4); /* two seconds: no more often than people read */
     x.door.on_close(x.door.on_close_ctx);
@@ -652,18 +657,18 @@ TEST(web_events_tell_limits_when_they_change)
 
 TEST(web_limits_the_number_of_streams)
 {
-    CLEANUP(fleet_done)
-    struct fleet f;
-    fleet_init(&f);
-    static struct fake many[WEB_STREAMS_MAX + 1];
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
+    static struct fake_exchange many[WEB_STREAMS_MAX + 1];
     for (uint32_t i = 0; i <= WEB_STREAMS_MAX; i++) {
-        ask(web_handle, f.web, &many[i], "GET", "/api/v1/events");
+        send_request(web_handle, f.web, &many[i], "GET", "/api/v1/events");
         CHECK_EQ(many[i].status, i < WEB_STREAMS_MAX ? 200 : 503);
     }
     web_free(STEAL(f.web));
     for (uint32_t i = 0; i <= WEB_STREAMS_MAX; i++) {
         CHECK(many[i].ended);
-        fake_done(&many[i]);
+        fake_exchange_done(&many[i]);
     }
 }
 
@@ -692,14 +697,14 @@ TEST(web_routes)
         { "DELETE", "/", 405, "Allow: GET, HEAD\n" },
         { "GET", "/metrics", 200, "Content-Type: text/plain; version=0.0.4; charset=utf-8\n" },
     };
-    CLEANUP(fleet_done)
-    struct fleet f;
-    fleet_init(&f);
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
     (void)metrics_family(&f.metrics, &(struct metric_spec){ .name = "m", .help = "h" });
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        CLEANUP(fake_done)
-        struct fake x = { 0 };
-        ask(web_handle, f.web, &x, cases[i].method, cases[i].path);
+        CLEANUP(fake_exchange_done)
+        struct fake_exchange x = { 0 };
+        send_request(web_handle, f.web, &x, cases[i].method, cases[i].path);
         CHECK_EQ(x.status, cases[i].status);
         CHECK(str_contains(buf_str(&x.headers), str_from(cases[i].header)));
     }
@@ -738,14 +743,14 @@ TEST(health_is_honest)
     struct health good = { 0 };
     struct health bad = { .ready = not_ready, .ctx = why };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        CLEANUP(fake_done)
-        struct fake x = { 0 };
-        CLEANUP(fake_done)
-        struct fake y = { 0 };
-        ask(health_handle, &good, &x, "GET", cases[i].path);
+        CLEANUP(fake_exchange_done)
+        struct fake_exchange x = { 0 };
+        CLEANUP(fake_exchange_done)
+        struct fake_exchange y = { 0 };
+        send_request(health_handle, &good, &x, "GET", cases[i].path);
         CHECK_EQ(x.status, cases[i].good);
         CHECK_STR(buf_str(&x.body), cases[i].good_body);
-        ask(health_handle, &bad, &y, "GET", cases[i].path);
+        send_request(health_handle, &bad, &y, "GET", cases[i].path);
         CHECK_EQ(y.status, cases[i].bad);
         CHECK_STR(buf_str(&y.body), cases[i].bad_body);
     }
