@@ -8,7 +8,6 @@
 #include "host/http_server.h"
 #include "host/loop.h"
 #include "host/pki.h"
-#include "host/publish.h"
 #include "sandbox/apiserver/apiserver.h"
 #include "sandbox/sim/scaled_loop.h"
 #include "sandbox/world/world.h"

@@ -24,3 +24,8 @@ int file_mark(struct str path, struct file_mark *ret, struct err *err);
 /* The content, NUL-terminated behind its end. -ERR_LIMIT when it is longer than `max`. */
 NODISCARD
 int file_read(struct str path, size_t max, struct arena *out, struct str *ret, struct err *err);
+
+/* Written beside its place and renamed, so a reader never sees half of it. Only the owner may read
+ * the file: what is written this way carries keys. */
+NODISCARD
+int file_replace(struct str path, struct str content, struct err *err);
