@@ -3,30 +3,30 @@
 #include "kinds/keys.h"
 #include "bridge/rules.h"
 
-#define NOBODY UINT32_MAX
+#define NO_MATCH UINT32_MAX
 
 /* One of the two requests that a Node can carry, and what answers it. */
-struct route_lane {
+struct approval_slot {
     struct str request; /* empty = none that is to be asked for */
     struct str answered;
     bool approved; /* the label is there */
     struct str label;
     struct str note;
     const char *reason;
-    uint32_t plea; /* the one for `request`; NOBODY */
+    uint32_t match; /* the one for `request`; NOBODY */
 };
 
-static struct str lane_deletion(const struct route_facts *f)
+static struct str slot_deletion_request(const struct approval_facts *f)
 {
-    const struct peer *p = f->node;
+    const struct workload_node *p = f->node;
     bool there =
         p->machine_deleted && f->machine->uid.n > 0 && str_eq(p->deletion_request, f->machine->uid);
     return there ? p->deletion_request : STR_NONE;
 }
 
-static struct str lane_maintenance(const struct route_facts *f)
+static struct str slot_maintenance_request(const struct approval_facts *f)
 {
-    const struct peer *p = f->node;
+    const struct workload_node *p = f->node;
     struct str uid;
     struct str number;
     bool there = p->machine_maintenance && f->machine->uid.n > 0 &&
@@ -36,35 +36,35 @@ static struct str lane_maintenance(const struct route_facts *f)
 }
 
 /* Of this Node, by the bridge, and not over: a grant for another one is nobody's here. */
-static bool route_counts(const struct route_facts *f, uint32_t i)
+static bool approval_counts(const struct approval_facts *f, uint32_t i)
 {
-    return plea_open(f->pleas[i]) && str_eq(f->pleas[i]->node, f->name);
+    return workload_request_is_open(f->requests[i]) && str_eq(f->requests[i]->node, f->name);
 }
 
 /* The plea that has come furthest; the others of that request are too many. */
-static uint32_t lane_find(const struct route_facts *f, struct str request)
+static uint32_t slot_find_request(const struct approval_facts *f, struct str request)
 {
-    uint32_t best = NOBODY;
+    uint32_t best = NO_MATCH;
     for (uint32_t i = 0; request.n > 0 && i < f->n; i++) {
-        if (route_counts(f, i) && str_eq(f->pleas[i]->request, request) &&
-            (best == NOBODY || f->pleas[i]->state > f->pleas[best]->state)) {
+        if (approval_counts(f, i) && str_eq(f->requests[i]->request, request) &&
+            (best == NO_MATCH || f->requests[i]->state > f->requests[best]->state)) {
             best = i;
         }
     }
     return best;
 }
 
-static void lanes_read(const struct route_facts *f, struct route_lane lanes[2])
+static void slots_read(const struct approval_facts *f, struct approval_slot slots[2])
 {
-    const struct peer *p = f->node;
-    lanes[0] = (struct route_lane){
+    const struct workload_node *p = f->node;
+    slots[0] = (struct approval_slot){
         .answered = p->deletion_approved_for,
         .approved = p->approve_deletion,
         .label = KEY_APPROVE_DELETION,
         .note = KEY_DELETION_APPROVED_FOR,
         .reason = "Cluster API deletes the Machine of this node",
     };
-    lanes[1] = (struct route_lane){
+    slots[1] = (struct approval_slot){
         .answered = p->maintenance_approved_for,
         .approved = p->approve_maintenance,
         .label = KEY_APPROVE_MAINTENANCE,
@@ -72,40 +72,43 @@ static void lanes_read(const struct route_facts *f, struct route_lane lanes[2])
         .reason = "the Machine of this node is to be maintained",
     };
     if (f->machine != NULL) {
-        lanes[0].request = lane_deletion(f);
-        lanes[1].request = lane_maintenance(f);
+        slots[0].request = slot_deletion_request(f);
+        slots[1].request = slot_maintenance_request(f);
     }
     /* A maintenance that nobody has begun would never be: the Machine is going. One that goes on is
      * waited for: a node has one grant at a time. */
-    if (lanes[0].request.n > 0 && !rules_approved(f->machine)) {
-        lanes[1].request = STR_NONE;
+    if (slots[0].request.n > 0 && !rules_approved(f->machine)) {
+        slots[1].request = STR_NONE;
     }
     for (size_t i = 0; i < 2; i++) {
-        lanes[i].plea = lane_find(f, lanes[i].request);
+        slots[i].match = slot_find_request(f, slots[i].request);
     }
 }
 
 /* The approval is there if and only if its grant is held. One that names nobody is not ours. */
-static void lane_edit(const struct route_facts *f, const struct route_lane *lane, struct edit *e)
+static void slot_patch(const struct approval_facts *f, const struct approval_slot *slot,
+                       struct meta_patch *e)
 {
-    bool held = lane->plea != NOBODY && f->pleas[lane->plea]->state == PLEA_IN_PROGRESS;
-    if (held && !(lane->approved && str_eq(lane->answered, lane->request))) {
-        edit_set(e, /* label= */ true, lane->label, KEYS_TRUE);
-        edit_set(e, /* label= */ false, lane->note, lane->request);
-    } else if (!held && lane->answered.p != NULL) {
-        if (lane->approved) {
-            edit_remove(e, /* label= */ true, lane->label);
+    bool held =
+        slot->match != NO_MATCH && f->requests[slot->match]->state == WORKLOAD_REQUEST_IN_PROGRESS;
+    if (held && !(slot->approved && str_eq(slot->answered, slot->request))) {
+        meta_patch_set(e, /* label= */ true, slot->label, KEYS_TRUE);
+        meta_patch_set(e, /* label= */ false, slot->note, slot->request);
+    } else if (!held && slot->answered.p != NULL) {
+        if (slot->approved) {
+            meta_patch_remove(e, /* label= */ true, slot->label);
         }
-        edit_remove(e, /* label= */ false, lane->note);
+        meta_patch_remove(e, /* label= */ false, slot->note);
     }
 }
 
 /* What is not needed any more is given back before anything new is asked for, but not while its
  * approval is still on the Node. */
-static bool route_ends(const struct route_facts *f, const struct route_lane lanes[2], uint32_t i)
+static bool must_complete(const struct approval_facts *f, const struct approval_slot slots[2],
+                          uint32_t i)
 {
-    const struct plea *p = f->pleas[i];
-    if (!route_counts(f, i)) {
+    const struct workload_request *p = f->requests[i];
+    if (!approval_counts(f, i)) {
         return false;
     }
     if (f->node != NULL && f->machine == NULL) {
@@ -113,58 +116,59 @@ static bool route_ends(const struct route_facts *f, const struct route_lane lane
                !str_eq(f->node->maintenance_request, p->request);
     }
     for (size_t k = 0; f->node != NULL && k < 2; k++) {
-        bool answers = lanes[k].answered.p != NULL && str_eq(lanes[k].answered, p->request);
+        bool answers = slots[k].answered.p != NULL && str_eq(slots[k].answered, p->request);
         bool other =
-            lanes[k].plea != NOBODY && str_eq(f->pleas[lanes[k].plea]->request, p->request);
-        if (lanes[k].plea == i || (answers && !other)) {
+            slots[k].match != NO_MATCH && str_eq(f->requests[slots[k].match]->request, p->request);
+        if (slots[k].match == i || (answers && !other)) {
             return false;
         }
     }
     return true;
 }
 
-void route_stray(const struct peer *node, struct edit *ret)
+void approval_orphan_node(const struct workload_node *node, struct meta_patch *ret)
 {
-    const struct route_facts facts = { .node = node };
-    struct route_lane lanes[2];
-    lanes_read(&facts, lanes);
+    const struct approval_facts facts = { .node = node };
+    struct approval_slot slots[2];
+    slots_read(&facts, slots);
     for (size_t i = 0; i < 2; i++) {
-        lane_edit(&facts, &lanes[i], ret);
+        slot_patch(&facts, &slots[i], ret);
     }
 }
 
-void route_decide(const struct route_facts *facts, struct route_verdict *ret)
+void approval_decide(const struct approval_facts *facts, struct approval_verdict *ret)
 {
-    struct route_lane lanes[2] = { { .plea = NOBODY }, { .plea = NOBODY } };
-    *ret = (struct route_verdict){ 0 };
+    struct approval_slot slots[2] = { { .match = NO_MATCH }, { .match = NO_MATCH } };
+    *ret = (struct approval_verdict){ 0 };
     for (uint32_t i = 0; i < facts->n; i++) {
-        ret->busy = ret->busy || route_counts(facts, i);
+        ret->needs_watch = ret->needs_watch || approval_counts(facts, i);
     }
     if (facts->node != NULL) {
-        lanes_read(facts, lanes);
+        slots_read(facts, slots);
         for (size_t i = 0; i < 2; i++) {
-            lane_edit(facts, &lanes[i], &ret->node);
-            ret->busy = ret->busy || lanes[i].request.n > 0;
+            slot_patch(facts, &slots[i], &ret->node);
+            ret->needs_watch = ret->needs_watch || slots[i].request.n > 0;
         }
     }
     for (uint32_t i = 0; i < facts->n; i++) {
-        if (route_ends(facts, lanes, i)) {
-            ret->act = ROUTE_END;
+        if (must_complete(facts, slots, i)) {
+            ret->act = APPROVAL_COMPLETE;
             ret->which = i;
             return;
         }
     }
     for (size_t i = 0; i < 2; i++) {
-        const struct route_lane *lane = &lanes[i];
-        if (lane->request.n > 0 && lane->plea == NOBODY) {
-            ret->act = ROUTE_ASK;
-            ret->request = lane->request;
-            ret->reason = lane->reason;
+        const struct approval_slot *slot = &slots[i];
+        if (slot->request.n > 0 && slot->match == NO_MATCH) {
+            ret->act = APPROVAL_CREATE;
+            ret->request = slot->request;
+            ret->reason = slot->reason;
             return;
         }
-        if (lane->plea != NOBODY && facts->pleas[lane->plea]->state == PLEA_APPROVED) {
-            ret->act = ROUTE_BEGIN;
-            ret->which = lane->plea;
+        if (slot->match != NO_MATCH &&
+            facts->requests[slot->match]->state == WORKLOAD_REQUEST_APPROVED) {
+            ret->act = APPROVAL_START;
+            ret->which = slot->match;
             return;
         }
     }

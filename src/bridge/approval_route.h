@@ -1,6 +1,6 @@
 /*
- * approval_route: how a request on a Node becomes a request to the limits of its cluster, and their grant an
- * approval on the Node.
+ * approval_route: how a request on a Node becomes a request to the limits of its cluster, and their
+ * grant an approval on the Node.
  *
  * The bridge is the engine here: for each request that a Node carries it makes a plea, takes
  * the grant by InProgress, and only then sets the approval with the annotation that names the
@@ -19,32 +19,32 @@
 #include "bridge/workload_node.h"
 #include "bridge/workload_request.h"
 
-struct route_facts {
-    const struct machine *machine; /* NULL: nobody's Node */
-    const struct peer *node;       /* NULL: there is none of that name */
-    struct str name;               /* of the Node */
+struct approval_facts {
+    const struct machine *machine;    /* NULL: nobody's Node */
+    const struct workload_node *node; /* NULL: there is none of that name */
+    struct str name;                  /* of the Node */
     /* Those of other Nodes, of others than the bridge, and those that are over do not count. */
-    const struct plea *const *pleas;
+    const struct workload_request *const *requests;
     uint32_t n;
 };
 
-enum route_act {
-    ROUTE_REST,
-    ROUTE_ASK,   /* make a plea for `request` */
-    ROUTE_BEGIN, /* `which` becomes InProgress */
-    ROUTE_END,   /* `which` becomes Completed */
+enum approval_act {
+    APPROVAL_NONE,
+    APPROVAL_CREATE,   /* make a plea for `request` */
+    APPROVAL_START,    /* `which` becomes InProgress */
+    APPROVAL_COMPLETE, /* `which` becomes Completed */
 };
 
-struct route_verdict {
-    enum route_act act;
-    uint32_t which;     /* of the pleas */
-    struct str request; /* ASK; borrowed from the facts, as texts of `node` */
-    const char *reason; /* ASK: for people; a constant */
-    struct edit node;   /* has nothing to do with `act`: both are done */
-    bool busy;          /* there is a request, or a plea: somebody has to watch */
+struct approval_verdict {
+    enum approval_act act;
+    uint32_t which;         /* of the pleas */
+    struct str request;     /* ASK; borrowed from the facts, as texts of `node` */
+    const char *reason;     /* ASK: for people; a constant */
+    struct meta_patch node; /* has nothing to do with `act`: both are done */
+    bool needs_watch;       /* there is a request, or a plea: somebody has to watch */
 };
 
 /* Adds to the cleaning of nobody's Node the approvals that name a request. */
-void route_stray(const struct peer *node, struct edit *ret);
+void approval_orphan_node(const struct workload_node *node, struct meta_patch *ret);
 
-void route_decide(const struct route_facts *facts, struct route_verdict *ret);
+void approval_decide(const struct approval_facts *facts, struct approval_verdict *ret);

@@ -16,7 +16,7 @@ bool bridge_leading(const struct bridge *b)
     return !b->stopping && (!b->config.elect || lease_is_held(&b->lease));
 }
 
-bool bridge_acts(const struct bridge *b)
+bool bridge_may_act(const struct bridge *b)
 {
     bool leads = bridge_leading(b) || mutated(b->config.mutations, MUTATION_ACT_WITHOUT_LEASE);
     return leads && b->machines.synced && b->clusters.synced;
@@ -29,33 +29,33 @@ struct str bridge_leader(const struct bridge *b)
 
 bool bridge_ready(const struct bridge *b, struct str *ret_why)
 {
-    if (b->edition.version.n == 0) {
-        *ret_why = str_from(b->edition.trouble.msg);
+    if (b->capi.version.n == 0) {
+        *ret_why = str_from(b->capi.trouble.msg);
         return false;
     }
-    const struct supply *const needed[] = { &b->machines, &b->clusters, &b->hosts };
+    const struct informer *const needed[] = { &b->machines, &b->clusters, &b->hosts };
     for (size_t i = 0; i < (b->config.metal3 ? 3u : 2u); i++) {
-        if (!supply_well(needed[i])) {
+        if (!informer_healthy(needed[i])) {
             *ret_why = needed[i]->failing ? str_from(needed[i]->trouble.msg)
                        : i < 2            ? STR("Machines and Clusters are being listed")
                                           : STR("BareMetalHosts are being listed");
             return false;
         }
     }
-    return codex_ready(b, ret_why);
+    return drain_rule_watch_ready(b, ret_why);
 }
 
 /* ── what is watched ───────────────────────────────────────────────────────────────────────── */
 
-static void bridge_on_news(void *ctx)
+static void bridge_on_update(void *ctx)
 {
     bridge_wake(ctx);
 }
 
-static void bridge_on_trouble(void *ctx, const struct err *err)
+static void bridge_on_error(void *ctx, const struct err *err)
 {
     struct bridge *b = ctx;
-    if (bridge_logs(b)) {
+    if (bridge_has_log(b)) {
         log_warn(b->log, "management cluster", KV_ERR(err));
     }
 }
@@ -100,69 +100,70 @@ static struct str bridge_path(struct bridge *b, struct str prefix, const char *p
 }
 
 /* The kinds are served in another version than before, or for the first time. */
-static void bridge_on_edition(void *ctx)
+static void bridge_on_capi_version(void *ctx)
 {
     struct bridge *b = ctx;
     CLEANUP(buf_done)
     struct buf prefix = { 0 };
-    buf_printf(&prefix, "/apis/" EDITION_GROUP "/" STR_FMT, STR_ARG(b->edition.version));
-    if (bridge_logs(b)) {
-        log_info(b->log, "Cluster API", KV_STR("version", b->edition.version));
+    buf_printf(&prefix, "/apis/" CAPI_GROUP "/" STR_FMT, STR_ARG(b->capi.version));
+    if (bridge_has_log(b)) {
+        log_info(b->log, "Cluster API", KV_STR("version", b->capi.version));
     }
-    codex_start(b, bridge_path(b, buf_str(&prefix), "machinedrainrules"));
-    supply_start(&b->clusters, bridge_path(b, buf_str(&prefix), "clusters"));
-    supply_start(&b->machines, bridge_path(b, buf_str(&prefix), "machines"));
+    drain_rule_watch_start(b, bridge_path(b, buf_str(&prefix), "machinedrainrules"));
+    informer_start(&b->clusters, bridge_path(b, buf_str(&prefix), "clusters"));
+    informer_start(&b->machines, bridge_path(b, buf_str(&prefix), "machines"));
     if (!b->secrets.started) {
-        supply_start(&b->secrets, bridge_path(b, STR("/api/v1"), "secrets"));
+        informer_start(&b->secrets, bridge_path(b, STR("/api/v1"), "secrets"));
     }
     if (b->config.metal3 && !b->hosts.started) {
-        supply_start(&b->hosts, bridge_path(b, STR("/apis/metal3.io/v1alpha1"), "baremetalhosts"));
+        informer_start(&b->hosts,
+                       bridge_path(b, STR("/apis/metal3.io/v1alpha1"), "baremetalhosts"));
     }
 }
 
-static void bridge_init_supplies(struct bridge *b)
+static void bridge_init_informers(struct bridge *b)
 {
-    struct supply_config config = {
+    struct informer_config config = {
         .client = &b->client,
-        .on_news = bridge_on_news,
-        .on_trouble = bridge_on_trouble,
+        .on_update = bridge_on_update,
+        .on_error = bridge_on_error,
         .ctx = b,
     };
-    struct supply_config machines = config;
+    struct informer_config machines = config;
     if (b->config.watch_filter.n > 0) {
         buf_add(&b->query, STR("&labelSelector=cluster.x-k8s.io%2Fwatch-filter%3D"));
         client_add_segment(&b->query, b->config.watch_filter);
     }
     machines.kind = &machine_kind;
     machines.query = buf_str(&b->query);
-    machines.on_change = berth_on_change;
-    machines.on_gone = berth_on_gone;
-    supply_init(&b->machines, &machines);
-    struct supply_config clusters = config;
+    machines.on_change = machine_on_change;
+    machines.on_gone = machine_on_gone;
+    informer_init(&b->machines, &machines);
+    struct informer_config clusters = config;
     clusters.kind = &cluster_kind;
-    clusters.on_change = yard_on_cluster;
-    clusters.on_gone = yard_on_cluster_gone;
-    supply_init(&b->clusters, &clusters);
-    struct supply_config rules = config;
+    clusters.on_change = cluster_on_change;
+    clusters.on_gone = cluster_on_gone;
+    informer_init(&b->clusters, &clusters);
+    struct informer_config rules = config;
     rules.kind = &drainrule_kind;
-    rules.on_change = codex_on_change;
-    rules.on_gone = codex_on_gone;
-    rules.on_news = codex_on_news;
-    rules.on_trouble = codex_on_trouble;
-    supply_init(&b->codex.supply, &rules);
-    struct supply_config secrets = config;
+    rules.on_change = drain_rule_watch_on_change;
+    rules.on_gone = drain_rule_watch_on_gone;
+    rules.on_update = drain_rule_watch_on_update;
+    rules.on_error = drain_rule_watch_on_error;
+    informer_init(&b->drain_rules.informer, &rules);
+    struct informer_config secrets = config;
     secrets.kind = &secret_kind;
     secrets.query = STR("&fieldSelector=type%3Dcluster.x-k8s.io%2Fsecret");
     secrets.metadata_only = true;
     secrets.wants = secret_wanted;
-    secrets.on_change = yard_on_secret;
-    secrets.on_gone = yard_on_secret_gone;
-    supply_init(&b->secrets, &secrets);
-    struct supply_config hosts = config;
-    hosts.kind = &bmhost_kind;
-    hosts.on_change = hosts_on_change;
-    hosts.on_gone = hosts_on_gone;
-    supply_init(&b->hosts, &hosts);
+    secrets.on_change = cluster_on_secret;
+    secrets.on_gone = cluster_on_secret_gone;
+    informer_init(&b->secrets, &secrets);
+    struct informer_config hosts = config;
+    hosts.kind = &metal3_host_kind;
+    hosts.on_change = metal3_on_change;
+    hosts.on_gone = metal3_on_gone;
+    informer_init(&b->hosts, &hosts);
 }
 
 /* ── who acts ──────────────────────────────────────────────────────────────────────────────── */
@@ -170,7 +171,7 @@ static void bridge_init_supplies(struct bridge *b)
 static void bridge_on_leading(void *ctx, bool held)
 {
     struct bridge *b = ctx;
-    if (bridge_logs(b)) {
+    if (bridge_has_log(b)) {
         log_info(b->log, held ? "leading" : "not leading any more");
     }
     bridge_wake(b);
@@ -190,7 +191,7 @@ static void bridge_on_released(void *ctx)
 static void bridge_on_lease_error(void *ctx, const struct err *err)
 {
     struct bridge *b = ctx;
-    if (bridge_logs(b)) {
+    if (bridge_has_log(b)) {
         log_warn(b->log, "leader election", KV_ERR(err));
     }
 }
@@ -224,9 +225,10 @@ static void bridge_init_lease(struct bridge *b, struct str name)
 
 /* ── life ──────────────────────────────────────────────────────────────────────────────────── */
 
-static bool berth_before(struct prioqueue_item *a, struct prioqueue_item *b)
+static bool machine_wakes_before(struct prioqueue_item *a, struct prioqueue_item *b)
 {
-    return CONTAINER_OF(a, struct berth, later)->at < CONTAINER_OF(b, struct berth, later)->at;
+    return CONTAINER_OF(a, struct machine_state, wake)->at <
+           CONTAINER_OF(b, struct machine_state, wake)->at;
 }
 
 static void bridge_copy_texts(struct bridge *b)
@@ -255,24 +257,24 @@ struct bridge *bridge_new(struct loop *loop, struct api *api, struct log *log,
     client_init(&b->client, loop, api);
     b->client.mutations = config->mutations;
     recorder_init(&b->recorder, &b->client, STR(BRIDGE_MANAGER), STR(BRIDGE_INSTANCE));
-    list_init(&b->stirred);
-    list_init(&b->crossings);
-    struct map *const maps[] = { &b->yards, &b->pairs, &b->by_host, &b->by_uid };
+    list_init(&b->dirty_clusters);
+    list_init(&b->in_flight_requests);
+    struct map *const maps[] = { &b->by_cluster, &b->by_node, &b->by_host, &b->by_uid };
     for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
         map_init(maps[i], loop_random(loop), loop_random(loop));
     }
-    prioqueue_init(&b->later, berth_before);
+    prioqueue_init(&b->wake, machine_wakes_before);
     b->connects = (struct ratelimit){ .rate = BRIDGE_CONNECT_RATE, .burst = BRIDGE_CONNECT_RATE };
     loop_timer_init(&b->turn, loop, bridge_turn, b);
     struct str lease = bridge_lease_name(b);
-    tally_init(&b->tally, metrics, config->cluster_metrics, lease);
+    bridge_metrics_init(&b->series, metrics, config->cluster_metrics, lease);
     if (metrics != NULL) {
         metrics_on_collect(metrics, bridge_on_collect, b);
     }
-    bridge_init_supplies(b);
-    hosts_init(b);
+    bridge_init_informers(b);
+    metal3_init(b);
     bridge_init_lease(b, lease);
-    edition_init(&b->edition, &b->client, bridge_on_edition, b);
+    capi_version_init(&b->capi, &b->client, bridge_on_capi_version, b);
     return b;
 }
 
@@ -295,29 +297,29 @@ void bridge_free(struct bridge *b)
     if (b->metrics != NULL) {
         metrics_off_collect(b->metrics, bridge_on_collect, b);
     }
-    LIST_EACH (&b->crossings, link) {
-        crossing_free(CONTAINER_OF(link, struct crossing, link));
+    LIST_EACH (&b->in_flight_requests, link) {
+        in_flight_free(CONTAINER_OF(link, struct in_flight, link));
     }
-    edition_done(&b->edition);
-    supply_done(&b->machines);
-    MAP_EACH (&b->yards, entry) {
-        struct yard *y = map_item_value(entry);
-        yard_cut(y);
-        yard_tidy(y);
+    capi_version_done(&b->capi);
+    informer_done(&b->machines);
+    MAP_EACH (&b->by_cluster, entry) {
+        struct cluster_state *cs = map_item_value(entry);
+        cluster_disconnect(cs);
+        cluster_free_if_idle(cs);
     }
-    codex_done(b);
-    supply_done(&b->clusters);
-    supply_done(&b->secrets);
-    supply_done(&b->hosts);
+    drain_rule_watch_done(b);
+    informer_done(&b->clusters);
+    informer_done(&b->secrets);
+    informer_done(&b->hosts);
     lease_done(&b->lease);
     recorder_done(&b->recorder);
     loop_timer_done(&b->turn);
-    loop_timer_done(&b->host_review);
-    struct map *const maps[] = { &b->yards, &b->pairs, &b->by_host, &b->by_uid };
+    loop_timer_done(&b->host_recheck);
+    struct map *const maps[] = { &b->by_cluster, &b->by_node, &b->by_host, &b->by_uid };
     for (size_t i = 0; i < ARRAY_LEN(maps); i++) {
         map_done(maps[i]);
     }
-    prioqueue_done(&b->later);
+    prioqueue_done(&b->wake);
     buf_done(&b->path);
     buf_done(&b->body);
     buf_done(&b->key);
@@ -332,36 +334,36 @@ void bridge_free(struct bridge *b)
 static void bridge_on_collect(void *ctx)
 {
     struct bridge *b = ctx;
-    uint32_t phases[TALLY_PHASES] = { 0 };
-    tally_begin(&b->tally);
-    tally_leading(&b->tally, bridge_leading(b));
-    MAP_EACH (&b->yards, entry) {
-        const struct yard *y = map_item_value(entry);
-        if (y->link != NULL) {
+    uint32_t phases[BRIDGE_METRICS_PHASES] = { 0 };
+    bridge_metrics_begin(&b->series);
+    bridge_metrics_leading(&b->series, bridge_leading(b));
+    MAP_EACH (&b->by_cluster, entry) {
+        const struct cluster_state *cs = map_item_value(entry);
+        if (cs->link != NULL) {
             struct link_view view;
-            link_view(y->link, &view);
-            tally_link(&b->tally, &view);
+            link_view(cs->link, &view);
+            bridge_metrics_link(&b->series, &view);
         }
     }
     MAP_EACH (&b->machines.store.items, entry) {
         const struct store_item *item = map_item_value(entry);
-        const struct berth *at = item->extra;
-        phases[at->phase] += b->acting && at->decided ? 1 : 0; /* as it was last decided */
+        const struct machine_state *ms = item->extra;
+        phases[ms->phase] += b->acting && ms->decided ? 1 : 0; /* as it was last decided */
     }
-    for (uint32_t i = 0; i < TALLY_PHASES; i++) {
-        tally_machines(&b->tally, (enum rules_phase)i, phases[i]);
+    for (uint32_t i = 0; i < BRIDGE_METRICS_PHASES; i++) {
+        bridge_metrics_machines(&b->series, (enum rules_phase)i, phases[i]);
     }
-    tally_end(&b->tally);
+    bridge_metrics_end(&b->series);
 }
 
 void bridge_each_link(const struct bridge *b, void (*fn)(void *ctx, const struct link_view *view),
                       void *ctx)
 {
-    MAP_EACH (&b->yards, entry) {
-        const struct yard *y = map_item_value(entry);
-        if (y->link != NULL) {
+    MAP_EACH (&b->by_cluster, entry) {
+        const struct cluster_state *cs = map_item_value(entry);
+        if (cs->link != NULL) {
             struct link_view view;
-            link_view(y->link, &view);
+            link_view(cs->link, &view);
             fn(ctx, &view);
         }
     }
@@ -378,18 +380,18 @@ void bridge_stats(const struct bridge *b, struct bridge_stats *ret)
         const struct machine *m = item->object;
         ret->enabled += m->enabled ? 1 : 0;
     }
-    MAP_EACH (&b->yards, entry) {
-        struct yard *y = map_item_value(entry);
-        if (y->link != NULL && link_state(y->link) != LINK_IDLE) {
+    MAP_EACH (&b->by_cluster, entry) {
+        struct cluster_state *cs = map_item_value(entry);
+        if (cs->link != NULL && link_state(cs->link) != LINK_IDLE) {
             ret->links++;
-            ret->fresh += link_fresh(y->link) ? 1 : 0;
-            ret->nodes += link_fresh(y->link) ? store_count(link_nodes(y->link)) : 0;
+            ret->fresh += link_fresh(cs->link) ? 1 : 0;
+            ret->nodes += link_fresh(cs->link) ? store_count(link_nodes(cs->link)) : 0;
         }
     }
 }
 
 bool bridge_explain(struct bridge *b, struct str space, struct str name, struct arena *out,
-                    struct bridge_report *ret)
+                    struct bridge_machine_view *ret)
 {
     buf_reset(&b->key);
     buf_printf(&b->key, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(name));
@@ -397,43 +399,44 @@ bool bridge_explain(struct bridge *b, struct str space, struct str name, struct 
     if (item == NULL) {
         return false;
     }
-    struct berth *at = item->extra;
+    struct machine_state *ms = item->extra;
     struct rules_facts facts;
     struct power_facts power;
-    struct berth_book book;
-    berth_facts(at, out, &facts);
-    berth_book(at, out, &book);
-    *ret = (struct bridge_report){
+    struct machine_drain_rules rules;
+    machine_facts(ms, out, &facts);
+    machine_drain_rules(ms, out, &rules);
+    *ret = (struct bridge_machine_view){
         .space = facts.machine->space,
         .name = facts.machine->name,
         .machine = facts.machine,
         .cluster = facts.cluster,
-        .ours = yard_is_ours(at->yard),
-        .linked = at->yard->link != NULL,
+        .ours = cluster_is_ours(ms->cluster),
+        .linked = ms->cluster->link != NULL,
         .sight = facts.sight,
         .node = facts.node,
-        .asks = book.asked,
-        .rules_known = book.known,
-        .rules = book.book.n,
-        .rules_error = book.known ? book.book.error : book.trouble,
-        .error = str_from(at->trouble.msg),
+        .has_request = rules.asked,
+        .rules_known = rules.known,
+        .rules = rules.rules.n,
+        .rules_error = rules.known ? rules.rules.error : rules.trouble,
+        .error = str_from(ms->trouble.msg),
         .wall = facts.wall,
     };
     if (ret->linked) {
-        link_view(at->yard->link, &ret->link);
+        link_view(ms->cluster->link, &ret->link);
     }
     if (facts.node != NULL) {
-        ret->node_version = store_find(link_nodes(at->yard->link), facts.machine->node)->version;
+        ret->node_version = store_find(link_nodes(ms->cluster->link), facts.machine->node)->version;
     }
-    const struct store_item *plea = routing_plea(at);
-    if (plea != NULL) {
-        ret->plea = plea->name;
-        ret->plea_state = plea_state_name(((const struct plea *)plea->object)->state);
+    const struct store_item *request = routing_request(ms);
+    if (request != NULL) {
+        ret->request = request->name;
+        ret->workload_request_state =
+            workload_request_state_name(((const struct workload_request *)request->object)->state);
     }
     rules_decide(&b->config.rules, &facts, out, &ret->verdict);
-    if (b->config.metal3 && hosts_facts(at, &power)) {
-        ret->powered = true;
-        ret->host = buf_str(&at->host);
+    if (b->config.metal3 && metal3_facts(ms, &power)) {
+        ret->has_host = true;
+        ret->host = buf_str(&ms->host);
         power_decide(&b->config.power, &power, out, &ret->power);
     }
     return true;
@@ -441,32 +444,32 @@ bool bridge_explain(struct bridge *b, struct str space, struct str name, struct 
 
 void bridge_check(const struct bridge *b)
 {
-    uint32_t window = 0;
+    uint32_t patches_in_flight = 0;
     store_check(&b->machines.store);
     store_check(&b->clusters.store);
-    store_check(&b->codex.supply.store);
-    LIST_EACH (&b->crossings, link) {
-        const struct crossing *x = CONTAINER_OF(link, struct crossing, link);
-        window += x->kind == CROSSING_MACHINE || x->kind == CROSSING_HOST ? 1 : 0;
-        ASSERT(x->call != NULL || x->link_call != NULL);
+    store_check(&b->drain_rules.informer.store);
+    LIST_EACH (&b->in_flight_requests, link) {
+        const struct in_flight *f = CONTAINER_OF(link, struct in_flight, link);
+        patches_in_flight += f->kind == IN_FLIGHT_MACHINE || f->kind == IN_FLIGHT_HOST ? 1 : 0;
+        ASSERT(f->call != NULL || f->link_call != NULL);
     }
-    ASSERT(window == b->window);
-    uint32_t crowd = 0;
+    ASSERT(patches_in_flight == b->patches_in_flight);
+    uint32_t host_duplicates = 0;
     MAP_EACH (&b->machines.store.items, entry) {
         const struct store_item *item = map_item_value(entry);
-        const struct berth *at = item->extra;
-        crowd += at->host.n > 0 && !at->hosted ? 1 : 0;
+        const struct machine_state *ms = item->extra;
+        host_duplicates += ms->host.n > 0 && !ms->owns_host ? 1 : 0;
     }
-    ASSERT(crowd == b->crowd);
-    MAP_EACH (&b->pairs, entry) {
-        const struct berth *at = map_item_value(entry);
-        ASSERT(at->paired);
-        ASSERT(str_eq(buf_str(&at->pair), map_item_name(entry)));
+    ASSERT(host_duplicates == b->host_duplicates);
+    MAP_EACH (&b->by_node, entry) {
+        const struct machine_state *ms = map_item_value(entry);
+        ASSERT(ms->owns_node);
+        ASSERT(str_eq(buf_str(&ms->node_key), map_item_name(entry)));
     }
-    MAP_EACH (&b->yards, entry) {
-        const struct yard *y = map_item_value(entry);
-        if (y->link != NULL) {
-            link_check(y->link);
+    MAP_EACH (&b->by_cluster, entry) {
+        const struct cluster_state *cs = map_item_value(entry);
+        if (cs->link != NULL) {
+            link_check(cs->link);
         }
     }
 }

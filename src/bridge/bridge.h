@@ -22,7 +22,7 @@ struct metrics; /* base/metric.h */
 
 #define BRIDGE_LEASE_NAME STR("runtime-extension-maintenance-controller")
 #define BRIDGE_MANAGER "drydock-bridge" /* field manager of its patches */
-#define BRIDGE_WINDOW 16u               /* patches of Machines and hosts in flight */
+#define BRIDGE_IN_FLIGHT_MAX 16u        /* patches of Machines and hosts in flight */
 #define BRIDGE_CONNECT_RATE 50u         /* links that begin to connect, a second */
 
 struct bridge;
@@ -63,7 +63,7 @@ struct str bridge_leader(const struct bridge *b);
 bool bridge_ready(const struct bridge *b, struct str *ret_why);
 
 /* All that there is to say about one Machine. Texts live in `out`, or until the loop runs. */
-struct bridge_report {
+struct bridge_machine_view {
     struct str space;
     struct str name;
     const struct machine *machine;
@@ -71,17 +71,17 @@ struct bridge_report {
     bool ours;                     /* another shard's are not looked at */
     bool linked;                   /* there is a link, and `link` tells of it */
     struct link_view link;
-    enum rules_sight sight;
-    const struct peer *node;
+    enum rules_node_sight sight;
+    const struct workload_node *node;
     uint64_t node_version;
     struct rules_verdict verdict; /* as of now */
-    bool asks;                    /* its Node is to be asked for something, by the drain rules: */
+    bool has_request;             /* its Node is to be asked for something, by the drain rules: */
     bool rules_known;
     uint32_t rules;         /* that apply to it */
     struct str rules_error; /* why they cannot be used, or are not known; empty = they can */
-    struct str plea;        /* the MaintenanceRequest that stands for it; empty = none does */
-    struct str plea_state;
-    bool powered;    /* `power` tells of its Metal3 host */
+    struct str request;     /* the MaintenanceRequest that stands for it; empty = none does */
+    struct str workload_request_state;
+    bool has_host;   /* `power` tells of its Metal3 host */
     struct str host; /* "namespace/name" */
     struct power_verdict power;
     struct str error; /* why its last patch failed; empty = it did not */
@@ -89,7 +89,7 @@ struct bridge_report {
 };
 /* False: no such Machine. */
 bool bridge_explain(struct bridge *b, struct str space, struct str name, struct arena *out,
-                    struct bridge_report *ret);
+                    struct bridge_machine_view *ret);
 
 struct bridge_stats {
     uint32_t machines;

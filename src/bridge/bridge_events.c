@@ -1,21 +1,21 @@
 #include "bridge/bridge_internal.h"
 
-bool bridge_logs(const struct bridge *b)
+bool bridge_has_log(const struct bridge *b)
 {
     return b->log != NULL;
 }
 
-static void bridge_record(struct bridge *b, enum rules_event event, struct str note,
-                          const struct recorder_ref *regarding)
+static void bridge_event(struct bridge *b, enum rules_event event, struct str note,
+                         const struct recorder_ref *regarding)
 {
-    if (event == RULES_MISMATCH) {
+    if (event == RULES_EVENT_MISMATCH) {
         b->stats.mismatches++;
-        tally_mismatch(&b->tally);
-    } else if (event == RULES_STALE_APPROVAL) {
+        bridge_metrics_mismatch(&b->series);
+    } else if (event == RULES_EVENT_STALE_APPROVAL) {
         b->stats.stale++;
-        tally_stale(&b->tally);
+        bridge_metrics_stale(&b->series);
     }
-    if (bridge_logs(b)) {
+    if (bridge_has_log(b)) {
         log_info(b->log, "told", KV_STR("reason", rules_event_reason(event)),
                  KV_STR("namespace", regarding->space), KV_STR("name", regarding->name),
                  KV_STR("note", note));
@@ -30,30 +30,29 @@ static void bridge_record(struct bridge *b, enum rules_event event, struct str n
                  });
 }
 
-static struct recorder_ref bridge_ref(struct bridge *b, const char *kind, struct str space,
-                                      struct str name)
+static struct recorder_ref bridge_event_ref(struct bridge *b, const char *kind, struct str space,
+                                            struct str name)
 {
     return (struct recorder_ref){
         .kind = str_from(kind),
-        .api_version =
-            arena_printf(&b->tmp, EDITION_GROUP "/" STR_FMT, STR_ARG(b->edition.version)),
+        .api_version = arena_printf(&b->tmp, CAPI_GROUP "/" STR_FMT, STR_ARG(b->capi.version)),
         .space = space,
         .name = name,
     };
 }
 
-void bridge_tell(struct berth *at, enum rules_event event, struct str note)
+void bridge_event_for_machine(struct machine_state *ms, enum rules_event event, struct str note)
 {
-    struct bridge *b = at->bridge;
-    const struct machine *m = berth_machine(at);
-    struct recorder_ref machine = bridge_ref(b, "Machine", m->space, m->name);
+    struct bridge *b = ms->bridge;
+    const struct machine *m = machine_object(ms);
+    struct recorder_ref machine = bridge_event_ref(b, "Machine", m->space, m->name);
     machine.uid = m->uid;
-    bridge_record(b, event, note, &machine);
+    bridge_event(b, event, note, &machine);
 }
 
-void bridge_tell_cluster(struct yard *y, enum rules_event event, struct str note)
+void bridge_event_for_cluster(struct cluster_state *cs, enum rules_event event, struct str note)
 {
-    struct recorder_ref cluster = bridge_ref(y->bridge, "Cluster", y->space, y->cluster);
-    cluster.uid = str_from(y->uid);
-    bridge_record(y->bridge, event, note, &cluster);
+    struct recorder_ref cluster = bridge_event_ref(cs->bridge, "Cluster", cs->space, cs->cluster);
+    cluster.uid = str_from(cs->uid);
+    bridge_event(cs->bridge, event, note, &cluster);
 }

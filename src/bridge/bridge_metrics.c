@@ -19,16 +19,17 @@ static const double list_buckets[] = { 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,  0.5
 
 static const char *const object_names[] = { "machine", "node", "host", "request" };
 static const char *const result_names[] = { "done", "conflict", "failed" };
-_Static_assert(ARRAY_LEN(object_names) == TALLY_OBJECTS, "each object has a name");
-_Static_assert(ARRAY_LEN(result_names) == TALLY_RESULTS, "each result has a name");
+_Static_assert(ARRAY_LEN(object_names) == WRITE_OBJECTS, "each object has a name");
+_Static_assert(ARRAY_LEN(result_names) == WRITE_RESULTS, "each result has a name");
 
-static struct metric_series *tally_plain(struct tally *t, const char *name, const char *help)
+static struct metric_series *new_counter(struct bridge_metrics *t, const char *name,
+                                         const char *help)
 {
     const struct metric_spec spec = { .name = name, .help = help, .kind = METRIC_COUNTER };
     return metric_series(metrics_family(t->metrics, &spec), NULL);
 }
 
-static void tally_init_links(struct tally *t, bool per_cluster)
+static void bridge_metrics_init_links(struct bridge_metrics *t, bool per_cluster)
 {
     static const struct metric_spec links = {
         .name = "drydock_bridge_links",
@@ -57,22 +58,22 @@ static void tally_init_links(struct tally *t, bool per_cluster)
         .bucket_count = ARRAY_LEN(list_buckets),
     };
     struct metric *f = metrics_family(t->metrics, &links);
-    for (uint32_t i = 0; i < TALLY_STATES; i++) {
+    for (uint32_t i = 0; i < BRIDGE_METRICS_STATES; i++) {
         struct str name = str_from(link_state_name((enum link_state)i));
         t->links[i] = metric_series(f, &name);
     }
     t->clusters = per_cluster ? metrics_family(t->metrics, &clusters) : NULL;
-    t->connects = tally_plain(t, "drydock_bridge_connects_total",
+    t->connects = new_counter(t, "drydock_bridge_connects_total",
                               "Attempts to connect to a workload cluster.");
-    t->failures = tally_plain(t, "drydock_bridge_connect_failures_total",
+    t->failures = new_counter(t, "drydock_bridge_connect_failures_total",
                               "Connections to a workload cluster that failed or broke.");
-    t->renewals = tally_plain(t, "drydock_bridge_token_renewal_failures_total",
+    t->renewals = new_counter(t, "drydock_bridge_token_renewal_failures_total",
                               "Tokens of workload clusters that could not be renewed in time.");
     t->away = metric_series(metrics_family(t->metrics, &away), NULL);
     t->listed = metric_series(metrics_family(t->metrics, &listed), NULL);
 }
 
-static void tally_init_machines(struct tally *t)
+static void bridge_metrics_init_machines(struct bridge_metrics *t)
 {
     static const struct metric_spec machines = {
         .name = "drydock_bridge_machines",
@@ -94,25 +95,26 @@ static void tally_init_machines(struct tally *t)
         .labels = { "object", "result" },
     };
     struct metric *f = metrics_family(t->metrics, &machines);
-    for (uint32_t i = 0; i < TALLY_PHASES; i++) {
+    for (uint32_t i = 0; i < BRIDGE_METRICS_PHASES; i++) {
         struct str name = rules_phase_name((enum rules_phase)i);
         t->machines[i] = metric_series(f, &name);
     }
     f = metrics_family(t->metrics, &patches);
-    for (uint32_t o = 0; o < TALLY_OBJECTS; o++) {
-        for (uint32_t r = 0; r < TALLY_RESULTS; r++) {
+    for (uint32_t o = 0; o < WRITE_OBJECTS; o++) {
+        for (uint32_t r = 0; r < WRITE_RESULTS; r++) {
             const struct str values[] = { str_from(object_names[o]), str_from(result_names[r]) };
             t->patches[o][r] = metric_series(f, values);
         }
     }
     t->hold = metric_series(metrics_family(t->metrics, &hold), NULL);
-    t->stale = tally_plain(t, "drydock_bridge_stale_approvals_total",
+    t->stale = new_counter(t, "drydock_bridge_stale_approvals_total",
                            "Approvals that were there before their request, and were taken away.");
-    t->mismatches = tally_plain(t, "drydock_bridge_pairing_mismatches_total",
+    t->mismatches = new_counter(t, "drydock_bridge_pairing_mismatches_total",
                                 "Nodes that name another Machine than the one that names them.");
 }
 
-void tally_init(struct tally *t, struct metrics *metrics, bool per_cluster, struct str lease_name)
+void bridge_metrics_init(struct bridge_metrics *t, struct metrics *metrics, bool per_cluster,
+                         struct str lease_name)
 {
     static const struct metric_spec leading = {
         .name = "leader_election_master_status",
@@ -120,74 +122,75 @@ void tally_init(struct tally *t, struct metrics *metrics, bool per_cluster, stru
         .kind = METRIC_GAUGE,
         .labels = { "name" },
     };
-    *t = (struct tally){ .metrics = metrics };
+    *t = (struct bridge_metrics){ .metrics = metrics };
     if (metrics != NULL) {
         t->leading = metric_series(metrics_family(metrics, &leading), &lease_name);
-        tally_init_links(t, per_cluster);
-        tally_init_machines(t);
+        bridge_metrics_init_links(t, per_cluster);
+        bridge_metrics_init_machines(t);
     }
 }
 
-static void tally_count(struct metric_series *s)
+static void bridge_metrics_count(struct metric_series *s)
 {
     if (s != NULL) {
         metric_add(s, 1);
     }
 }
 
-void tally_patch(struct tally *t, enum tally_object object, enum tally_result result)
+void bridge_metrics_patch(struct bridge_metrics *t, enum write_object object,
+                          enum write_result result)
 {
-    ASSERT((uint32_t)object < TALLY_OBJECTS);
-    ASSERT((uint32_t)result < TALLY_RESULTS);
-    tally_count(t->patches[object][result]);
+    ASSERT((uint32_t)object < WRITE_OBJECTS);
+    ASSERT((uint32_t)result < WRITE_RESULTS);
+    bridge_metrics_count(t->patches[object][result]);
 }
 
-void tally_away(struct tally *t, usec_t away)
+void bridge_metrics_unreachable(struct bridge_metrics *t, usec_t away)
 {
     if (t->metrics != NULL) {
         metric_observe(t->away, (double)away / 1e6);
     }
 }
 
-void tally_listed(struct tally *t, usec_t took)
+void bridge_metrics_listed(struct bridge_metrics *t, usec_t took)
 {
     if (t->metrics != NULL) {
         metric_observe(t->listed, (double)took / 1e6);
     }
 }
 
-void tally_hold(struct tally *t, usec_t hold)
+void bridge_metrics_hold(struct bridge_metrics *t, usec_t hold)
 {
     if (t->metrics != NULL) {
         metric_observe(t->hold, (double)hold / 1e6);
     }
 }
 
-void tally_stale(struct tally *t)
+void bridge_metrics_stale(struct bridge_metrics *t)
 {
-    tally_count(t->stale);
+    bridge_metrics_count(t->stale);
 }
 
-void tally_mismatch(struct tally *t)
+void bridge_metrics_mismatch(struct bridge_metrics *t)
 {
-    tally_count(t->mismatches);
+    bridge_metrics_count(t->mismatches);
 }
 
-void tally_leading(struct tally *t, bool leading)
+void bridge_metrics_leading(struct bridge_metrics *t, bool leading)
 {
     if (t->metrics != NULL) {
         metric_set(t->leading, leading ? 1 : 0);
     }
 }
 
-void tally_gone(struct tally *t, const struct link_view *view)
+void bridge_metrics_link_gone(struct bridge_metrics *t, const struct link_view *view)
 {
     t->gone[0] += view->connects;
     t->gone[1] += view->failures;
     t->gone[2] += view->renewals_failed;
 }
 
-void tally_begin(struct tally *t)
+void bridge_metrics_begin(struct bridge_metrics *t)
 {
     t->live[0] = 0;
     t->live[1] = 0;
@@ -195,10 +198,10 @@ void tally_begin(struct tally *t)
     if (t->metrics == NULL) {
         return;
     }
-    for (uint32_t i = 0; i < TALLY_STATES; i++) {
+    for (uint32_t i = 0; i < BRIDGE_METRICS_STATES; i++) {
         metric_set(t->links[i], 0);
     }
-    for (uint32_t i = 0; i < TALLY_PHASES; i++) {
+    for (uint32_t i = 0; i < BRIDGE_METRICS_PHASES; i++) {
         metric_set(t->machines[i], 0);
     }
     for (struct metric_series *s = t->clusters == NULL ? NULL : t->clusters->first; s != NULL;
@@ -207,7 +210,7 @@ void tally_begin(struct tally *t)
     }
 }
 
-void tally_link(struct tally *t, const struct link_view *view)
+void bridge_metrics_link(struct bridge_metrics *t, const struct link_view *view)
 {
     t->live[0] += view->connects;
     t->live[1] += view->failures;
@@ -223,7 +226,7 @@ void tally_link(struct tally *t, const struct link_view *view)
     }
 }
 
-void tally_machines(struct tally *t, enum rules_phase phase, uint32_t count)
+void bridge_metrics_machines(struct bridge_metrics *t, enum rules_phase phase, uint32_t count)
 {
     if (t->metrics != NULL) {
         metric_set(t->machines[phase], count);
@@ -231,16 +234,16 @@ void tally_machines(struct tally *t, enum rules_phase phase, uint32_t count)
 }
 
 /* A counter only grows: a link that was neither named nor taken over must not make it fall. */
-static void tally_raise(struct metric_series *s, uint64_t total)
+static void bridge_metrics_raise_to(struct metric_series *s, uint64_t total)
 {
     metric_add(s, MAX(0.0, (double)total - s->value));
 }
 
-void tally_end(struct tally *t)
+void bridge_metrics_end(struct bridge_metrics *t)
 {
     if (t->metrics != NULL) {
-        tally_raise(t->connects, t->gone[0] + t->live[0]);
-        tally_raise(t->failures, t->gone[1] + t->live[1]);
-        tally_raise(t->renewals, t->gone[2] + t->live[2]);
+        bridge_metrics_raise_to(t->connects, t->gone[0] + t->live[0]);
+        bridge_metrics_raise_to(t->failures, t->gone[1] + t->live[1]);
+        bridge_metrics_raise_to(t->renewals, t->gone[2] + t->live[2]);
     }
 }

@@ -5,36 +5,36 @@
 /* ── what is known ─────────────────────────────────────────────────────────────────────────── */
 
 /* Only the Machine that its cluster's index names has a Node: two that claim one are a mistake. */
-static const struct store_item *berth_node(const struct berth *at)
+static const struct store_item *machine_node(const struct machine_state *ms)
 {
-    struct link *link = at->yard->link;
-    if (link == NULL || !link_fresh(link) || !at->paired) {
+    struct link *link = ms->cluster->link;
+    if (link == NULL || !link_fresh(link) || !ms->owns_node) {
         return NULL;
     }
-    return store_find(link_nodes(link), berth_machine(at)->node);
+    return store_find(link_nodes(link), machine_object(ms)->node);
 }
 
-static void berth_look(struct berth *at, struct rules_facts *ret)
+static void machine_node_facts(struct machine_state *ms, struct rules_facts *ret)
 {
-    struct link *link = at->yard->link;
-    const struct store_item *node = berth_node(at);
+    struct link *link = ms->cluster->link;
+    const struct store_item *node = machine_node(ms);
     if (link == NULL || !link_fresh(link)) {
-        ret->sight = RULES_UNKNOWN;
+        ret->sight = RULES_NODE_UNKNOWN;
     } else if (node != NULL) {
-        ret->sight = RULES_SEEN;
+        ret->sight = RULES_NODE_SEEN;
         ret->node = node->object;
-        at->missed_at = 0;
-        at->absent = false;
+        ms->missed_at = 0;
+        ms->absent = false;
     } else {
-        ret->sight = at->absent ? RULES_ABSENT : RULES_MISSED;
+        ret->sight = ms->absent ? RULES_NODE_ABSENT : RULES_NODE_MISSED;
     }
-    routing_facts(at, ret);
+    routing_facts(ms, ret);
 }
 
 /* How long something has been so that is so now; at least a moment. */
-static usec_t berth_quiet(usec_t *since, bool quiet, usec_t now)
+static usec_t machine_leftover_for(usec_t *since, bool leftover, usec_t now)
 {
-    if (!quiet) {
+    if (!leftover) {
         *since = 0;
         return 0;
     }
@@ -46,26 +46,26 @@ static usec_t berth_quiet(usec_t *since, bool quiet, usec_t now)
 
 /* Whether an approval is on the Machine, or on its way, or was and nobody knows what became of it.
  */
-static bool berth_is_taken(const struct berth *at)
+static bool machine_may_be_approved(const struct machine_state *ms)
 {
-    bool unsure = at->approved_on > 0 && at->item->version <= at->approved_on &&
-                  loop_now(at->bridge->loop) < at->approved_till;
-    return rules_approved(berth_machine(at)) || unsure ||
-           (at->to_machine != NULL && at->to_machine->approves);
+    bool unsure = ms->approval_version > 0 && ms->item->version <= ms->approval_version &&
+                  loop_now(ms->bridge->loop) < ms->approval_unsure_until;
+    return rules_approved(machine_object(ms)) || unsure ||
+           (ms->machine_patch != NULL && ms->machine_patch->approves);
 }
 
-static void berth_members(struct berth *at, struct rules_facts *ret)
+static void machine_control_plane_facts(struct machine_state *ms, struct rules_facts *ret)
 {
-    usec_t now = loop_now(at->bridge->loop);
-    LIST_EACH (&at->yard->berths, link) {
-        const struct berth *other = CONTAINER_OF(link, struct berth, link);
-        const struct machine *m = berth_machine(other);
-        if (other == at || !m->control_plane) {
+    usec_t now = loop_now(ms->bridge->loop);
+    LIST_EACH (&ms->cluster->machines, link) {
+        const struct machine_state *other = CONTAINER_OF(link, struct machine_state, link);
+        const struct machine *m = machine_object(other);
+        if (other == ms || !m->control_plane) {
             continue;
         }
-        bool taken = berth_is_taken(other);
-        if (taken && other->approved_till > now) {
-            berth_later(at, other->approved_till);
+        bool taken = machine_may_be_approved(other);
+        if (taken && other->approval_unsure_until > now) {
+            machine_wake_at(ms, other->approval_unsure_until);
         }
         ret->members++;
         ret->taken += taken ? 1 : 0;
@@ -73,122 +73,124 @@ static void berth_members(struct berth *at, struct rules_facts *ret)
     }
 }
 
-void berth_facts(struct berth *at, struct arena *out, struct rules_facts *ret)
+void machine_facts(struct machine_state *ms, struct arena *out, struct rules_facts *ret)
 {
-    struct bridge *b = at->bridge;
-    struct berth_book book;
+    struct bridge *b = ms->bridge;
+    struct machine_drain_rules rules;
     usec_t now = loop_now(b->loop);
-    const struct machine *m = berth_machine(at);
+    const struct machine *m = machine_object(ms);
     *ret = (struct rules_facts){
         .machine = m,
-        .cluster = yard_cluster(at->yard),
+        .cluster = cluster_object(ms->cluster),
         .wall = server_clock_wall(&b->client.clock),
     };
-    berth_look(at, ret);
-    berth_book(at, out, &book);
-    ret->book = book.text;
-    ret->book_trouble = book.trouble;
-    usec_t away = at->yard->link == NULL ? 0 : link_away_since(at->yard->link);
-    ret->away = away == 0 ? 0 : MAX(now - away, (usec_t)1);
-    bool seen = ret->sight == RULES_SEEN;
-    ret->deletion_quiet =
-        berth_quiet(&at->deletion_quiet_at, seen && rules_quiet_deletion(m, ret->node), now);
-    ret->maintenance_quiet =
-        berth_quiet(&at->maintenance_quiet_at, seen && rules_quiet_maintenance(m, ret->node), now);
+    machine_node_facts(ms, ret);
+    machine_drain_rules(ms, out, &rules);
+    ret->drain_rules = rules.text;
+    ret->rules_trouble = rules.trouble;
+    usec_t away = ms->cluster->link == NULL ? 0 : link_unreachable_since(ms->cluster->link);
+    ret->unreachable_for = away == 0 ? 0 : MAX(now - away, (usec_t)1);
+    bool seen = ret->sight == RULES_NODE_SEEN;
+    ret->deletion_leftover = machine_leftover_for(
+        &ms->deletion_leftover_at, seen && rules_deletion_leftover(m, ret->node), now);
+    ret->maintenance_leftover = machine_leftover_for(
+        &ms->maintenance_leftover_at, seen && rules_maintenance_leftover(m, ret->node), now);
     if (m->control_plane) {
-        berth_members(at, ret);
+        machine_control_plane_facts(ms, ret);
     }
 }
 
 /* ── one Machine ───────────────────────────────────────────────────────────────────────────── */
 
 /* News that are true now are told when they become true, and again when they were not meanwhile. */
-static void berth_tell_now(struct berth *at, const struct rules_verdict *verdict)
+static void machine_send_events(struct machine_state *ms, const struct rules_verdict *verdict)
 {
     uint32_t now = 0;
-    for (uint32_t i = 0; i < verdict->news_n; i++) {
-        const struct rules_news *news = &verdict->news[i];
-        if (news->when != RULES_NOW) {
+    for (uint32_t i = 0; i < verdict->event_n; i++) {
+        const struct rules_event_record *record = &verdict->events[i];
+        if (record->when != RULES_NOW) {
             continue;
         }
-        uint32_t bit = 1u << news->event;
-        if ((at->said & bit) == 0) {
-            bridge_tell(at, news->event, news->note);
+        uint32_t bit = 1u << record->event;
+        if ((ms->events_sent & bit) == 0) {
+            bridge_event_for_machine(ms, record->event, record->note);
         }
         now |= bit;
     }
-    at->said = now;
+    ms->events_sent = now;
 }
 
-static void berth_confirm(struct berth *at)
+static void machine_confirm_absent(struct machine_state *ms)
 {
-    usec_t due = at->missed_at == 0 ? 0 : at->missed_at + BRIDGE_ABSENT_AFTER;
-    if (at->probe != NULL) {
+    usec_t due = ms->missed_at == 0 ? 0 : ms->missed_at + BRIDGE_ABSENT_AFTER;
+    if (ms->absence_check != NULL) {
         return;
     }
-    if (loop_now(at->bridge->loop) < due) {
-        berth_later(at, due);
+    if (loop_now(ms->bridge->loop) < due) {
+        machine_wake_at(ms, due);
     } else {
-        crossing_probe(at);
+        in_flight_absence_check(ms);
     }
 }
 
 /* When it is to be looked at again without anything having happened. */
-static void berth_plan(struct berth *at, const struct rules_verdict *verdict, usec_t wall)
+static void machine_plan_wake(struct machine_state *ms, const struct rules_verdict *verdict,
+                              usec_t wall)
 {
-    usec_t now = loop_now(at->bridge->loop);
+    usec_t now = loop_now(ms->bridge->loop);
     if (verdict->next != USEC_NEVER) {
-        berth_later(at, now + MAX(verdict->next - wall, MSECONDS(1)));
+        machine_wake_at(ms, now + MAX(verdict->next - wall, MSECONDS(1)));
     }
 }
 
-static bool berth_may_send(struct berth *at, const struct bridge_retry *retry,
-                           const struct crossing *under_way, uint64_t version)
+static bool machine_may_patch(struct machine_state *ms, const struct bridge_retry *retry,
+                              const struct in_flight *under_way, uint64_t version)
 {
     if (under_way != NULL) {
         return false; /* its answer marks the Machine */
     }
-    if (crossing_waits(retry, at->bridge->loop, version)) {
-        berth_later(at, retry->at);
+    if (in_flight_must_wait(retry, ms->bridge->loop, version)) {
+        machine_wake_at(ms, retry->at);
         return false;
     }
     return true;
 }
 
 /* A patch goes to the Machine, if there is room for it. False: there is none now. */
-static bool berth_send_machine(struct berth *at, const struct rules_verdict *verdict,
-                               const struct edit *edit)
+static bool machine_send_patch(struct machine_state *ms, const struct rules_verdict *verdict,
+                               const struct meta_patch *patch)
 {
-    struct bridge *b = at->bridge;
-    if (edit->n == 0 ||
-        !berth_may_send(at, &at->machine_retry, at->to_machine, at->item->version)) {
+    struct bridge *b = ms->bridge;
+    if (patch->n == 0 ||
+        !machine_may_patch(ms, &ms->machine_retry, ms->machine_patch, ms->item->version)) {
         return true;
     }
     if (!client_open(&b->client)) {
-        berth_later(at, client_open_at(&b->client));
+        machine_wake_at(ms, client_open_at(&b->client));
         return true;
     }
-    if (b->window >= BRIDGE_WINDOW) {
+    if (b->patches_in_flight >= BRIDGE_IN_FLIGHT_MAX) {
         return false;
     }
-    crossing_to_machine(at, verdict, edit);
+    in_flight_patch_machine(ms, verdict, patch);
     return true;
 }
 
 /* What a Node is asked is on the Machine first: whoever disables the Machine while nobody looks, or
  * while the answer is on its way, leaves a word that there is something to clean. */
-static bool berth_is_claimed(const struct berth *at, const struct rules_verdict *verdict)
+static bool machine_status_written(const struct machine_state *ms,
+                                   const struct rules_verdict *verdict)
 {
     static const struct str asks[] = {
         STR_INIT(KEYS_LEGACY "machine-deleted"),
         STR_INIT(KEYS_LEGACY "machine-maintenance"),
     };
-    const struct edit_key *status = edit_find(&verdict->machine, false, KEY_STATUS);
-    if (berth_machine(at)->status.p != NULL || status == NULL || status->remove) {
+    const struct meta_patch_key *status = meta_patch_find(&verdict->machine, false, KEY_STATUS);
+    if (machine_object(ms)->status.p != NULL || status == NULL || status->remove) {
         return true;
     }
     for (size_t i = 0; i < ARRAY_LEN(asks); i++) {
-        const struct edit_key *ask = edit_find(&verdict->node, true, asks[i]);
+        const struct meta_patch_key *ask = meta_patch_find(&verdict->node, true, asks[i]);
         if (ask != NULL && !ask->remove) {
             return false;
         }
@@ -197,15 +199,15 @@ static bool berth_is_claimed(const struct berth *at, const struct rules_verdict 
 }
 
 /* And it is taken away last. */
-static void berth_hold_claim(const struct berth *at, const struct rules_verdict *verdict,
-                             struct edit *machine)
+static void machine_keep_status(const struct machine_state *ms, const struct rules_verdict *verdict,
+                                struct meta_patch *machine)
 {
-    if (at->to_node == NULL && verdict->node.n == 0) {
+    if (ms->node_patch == NULL && verdict->node.n == 0) {
         return;
     }
     uint32_t n = 0;
     for (uint32_t i = 0; i < machine->n; i++) {
-        const struct edit_key *key = &machine->keys[i];
+        const struct meta_patch_key *key = &machine->keys[i];
         if (!(key->remove && str_eq(key->key, KEY_STATUS))) {
             machine->keys[n++] = *key;
         }
@@ -213,73 +215,74 @@ static void berth_hold_claim(const struct berth *at, const struct rules_verdict 
     machine->n = n;
 }
 
-static bool berth_decide(struct berth *at)
+static bool machine_decide(struct machine_state *ms)
 {
-    struct bridge *b = at->bridge;
+    struct bridge *b = ms->bridge;
     struct rules_facts facts;
     struct rules_verdict verdict;
-    if (!yard_is_ours(at->yard)) {
-        at->keeps_link = false;
-        at->decided = false;
+    if (!cluster_is_ours(ms->cluster)) {
+        ms->keeps_link = false;
+        ms->decided = false;
         return true;
     }
     struct rules_options options = b->config.rules;
-    berth_facts(at, &b->tmp, &facts);
-    berth_flaw(at, &facts, &options);
+    machine_facts(ms, &b->tmp, &facts);
+    mutate_facts(ms, &facts, &options);
     rules_decide(&options, &facts, &b->tmp, &verdict);
-    berth_flaw_verdict(at, &verdict);
+    mutate_verdict(ms, &verdict);
     /* What is on its way to the Node may be there to be cleaned when it arrives. */
-    bool keeps_link = verdict.keeps_link || at->to_node != NULL;
-    if (at->keeps_link != keeps_link) {
-        at->keeps_link = keeps_link;
-        yard_stir(at->yard);
+    bool keeps_link = verdict.keeps_link || ms->node_patch != NULL;
+    if (ms->keeps_link != keeps_link) {
+        ms->keeps_link = keeps_link;
+        cluster_mark(ms->cluster);
     }
-    at->decided = true;
-    at->phase = verdict.phase;
-    berth_tell_now(at, &verdict);
-    berth_plan(at, &verdict, facts.wall);
-    if (verdict.confirm && facts.sight == RULES_MISSED) {
-        berth_confirm(at);
+    ms->decided = true;
+    ms->phase = verdict.phase;
+    machine_send_events(ms, &verdict);
+    machine_plan_wake(ms, &verdict, facts.wall);
+    if (verdict.confirm_absent && facts.sight == RULES_NODE_MISSED) {
+        machine_confirm_absent(ms);
     }
-    routing_step(at, &facts, &verdict);
-    if (verdict.node.n > 0 && facts.sight == RULES_SEEN && berth_is_claimed(at, &verdict) &&
-        berth_may_send(at, &at->node_retry, at->to_node, berth_node(at)->version)) {
-        crossing_to_node(at, &verdict);
+    routing_step(ms, &facts, &verdict);
+    if (verdict.node.n > 0 && facts.sight == RULES_NODE_SEEN &&
+        machine_status_written(ms, &verdict) &&
+        machine_may_patch(ms, &ms->node_retry, ms->node_patch, machine_node(ms)->version)) {
+        in_flight_patch_node(ms, &verdict);
     }
-    struct edit machine = verdict.machine;
-    berth_hold_claim(at, &verdict, &machine);
+    struct meta_patch machine = verdict.machine;
+    machine_keep_status(ms, &verdict, &machine);
     if (b->config.metal3) {
-        hosts_step(at, &machine);
+        metal3_step_machine(ms, &machine);
     }
-    return berth_send_machine(at, &verdict, &machine);
+    return machine_send_patch(ms, &verdict, &machine);
 }
 
 /* ── Nodes ─────────────────────────────────────────────────────────────────────────────────── */
 
 /* A Node that no Machine of its own cluster claims, but that names one of another. */
-static void yard_compare(struct yard *y, const struct store_item *item)
+static void cluster_check_mismatch(struct cluster_state *cs, const struct store_item *item)
 {
-    struct bridge *b = y->bridge;
-    const struct peer *node = item->object;
+    struct bridge *b = cs->bridge;
+    const struct workload_node *node = item->object;
     if (node->machine.n == 0 || node->space.n == 0) {
         return;
     }
     buf_reset(&b->key);
     buf_printf(&b->key, STR_FMT "/" STR_FMT, STR_ARG(node->space), STR_ARG(node->machine));
     const struct store_item *machine = store_find(&b->machines.store, buf_str(&b->key));
-    const struct berth *at = machine == NULL ? NULL : machine->extra;
-    if (at == NULL || at->yard == y) {
+    const struct machine_state *ms = machine == NULL ? NULL : machine->extra;
+    if (ms == NULL || ms->cluster == cs) {
         return; /* of its own cluster: its nodeRef may still come */
     }
-    bridge_tell_cluster(y, RULES_MISMATCH,
-                        arena_printf(&b->tmp,
-                                     "Node " STR_FMT " names Machine " STR_FMT
-                                     ", which belongs to another cluster; it is ignored",
-                                     STR_ARG(item->name), STR_ARG(buf_str(&b->key))));
+    bridge_event_for_cluster(cs, RULES_EVENT_MISMATCH,
+                             arena_printf(&b->tmp,
+                                          "Node " STR_FMT " names Machine " STR_FMT
+                                          ", which belongs to another cluster; it is ignored",
+                                          STR_ARG(item->name), STR_ARG(buf_str(&b->key))));
 }
 
 /* The Machine whose request a Node carries, by the UID at its beginning. */
-static const struct berth *stray_owner(const struct bridge *b, struct str request)
+static const struct machine_state *orphan_node_owner(const struct bridge *b, struct str request)
 {
     struct str uid;
     struct str number;
@@ -290,10 +293,10 @@ static const struct berth *stray_owner(const struct bridge *b, struct str reques
 /* Several Clusters may share one API server, and each link sees the Nodes of all. So a Node is left
  * alone unless it carries a request of ours whose Machine is gone, or has another Node; and where
  * some Machines are hidden by a filter, nobody can tell. */
-static bool stray_is_ours(const struct yard *y, const struct store_item *item)
+static bool orphan_node_is_ours(const struct cluster_state *cs, const struct store_item *item)
 {
-    const struct bridge *b = y->bridge;
-    const struct peer *node = item->object;
+    const struct bridge *b = cs->bridge;
+    const struct workload_node *node = item->object;
     const struct str requests[] = { node->deletion_request, node->maintenance_request };
     bool ours = false;
     if (b->config.watch_filter.n > 0 ||
@@ -304,8 +307,8 @@ static bool stray_is_ours(const struct yard *y, const struct store_item *item)
         if (requests[i].n == 0) {
             continue;
         }
-        const struct berth *owner = stray_owner(b, requests[i]);
-        if (owner != NULL && owner->yard != y) {
+        const struct machine_state *owner = orphan_node_owner(b, requests[i]);
+        if (owner != NULL && owner->cluster != cs) {
             return false;
         }
         ours = true;
@@ -313,84 +316,85 @@ static bool stray_is_ours(const struct yard *y, const struct store_item *item)
     return ours;
 }
 
-static void yard_look(struct yard *y)
+static void cluster_check_nodes(struct cluster_state *cs)
 {
-    struct bridge *b = y->bridge;
-    if (y->link == NULL || !link_fresh(y->link)) {
+    struct bridge *b = cs->bridge;
+    if (cs->link == NULL || !link_fresh(cs->link)) {
         return;
     }
-    struct store *nodes = link_nodes(y->link);
+    struct store *nodes = link_nodes(cs->link);
     struct store_item *item;
     while ((item = store_take(nodes)) != NULL) {
         buf_reset(&b->key);
-        buf_printf(&b->key, STR_FMT "/" STR_FMT, STR_ARG(y->name), STR_ARG(item->name));
-        struct berth *at = map_find(&b->pairs, buf_str(&b->key));
-        const struct cluster *cluster = yard_cluster(y);
-        if (at != NULL) {
-            berth_mark(at);
+        buf_printf(&b->key, STR_FMT "/" STR_FMT, STR_ARG(cs->name), STR_ARG(item->name));
+        struct machine_state *ms = map_find(&b->by_node, buf_str(&b->key));
+        const struct cluster *cluster = cluster_object(cs);
+        if (ms != NULL) {
+            machine_mark(ms);
             continue;
         }
-        yard_compare(y, item);
-        routing_stir(y, item->name);
-        struct edit edit = { 0 };
-        rules_stray(item->object, &edit);
-        if (y->routing != NULL && y->routing->state == ROUTING_SERVED) {
-            route_stray(item->object, &edit);
+        cluster_check_mismatch(cs, item);
+        routing_mark_node(cs, item->name);
+        struct meta_patch patch = { 0 };
+        rules_orphan_node(item->object, &patch);
+        if (cs->routing != NULL && cs->routing->state == ROUTING_SERVED) {
+            approval_orphan_node(item->object, &patch);
         }
-        if (edit.n > 0 && cluster != NULL && !cluster->paused && stray_is_ours(y, item)) {
-            crossing_to_stray(y, item, &edit);
+        if (patch.n > 0 && cluster != NULL && !cluster->paused && orphan_node_is_ours(cs, item)) {
+            in_flight_patch_orphan(cs, item, &patch);
         }
     }
-    routing_look(y);
+    routing_check(cs);
 }
 
 /* ── the turn ──────────────────────────────────────────────────────────────────────────────── */
 
-static void bridge_take_due(struct bridge *b)
+static void bridge_mark_due(struct bridge *b)
 {
     usec_t now = loop_now(b->loop);
     struct prioqueue_item *first;
-    while ((first = prioqueue_first(&b->later)) != NULL) {
-        struct berth *at = CONTAINER_OF(first, struct berth, later);
-        if (at->at > now) {
+    while ((first = prioqueue_first(&b->wake)) != NULL) {
+        struct machine_state *ms = CONTAINER_OF(first, struct machine_state, wake);
+        if (ms->at > now) {
             return;
         }
-        prioqueue_take(&b->later, first);
-        store_mark(&b->machines.store, at->item);
+        prioqueue_take(&b->wake, first);
+        store_mark(&b->machines.store, ms->item);
     }
 }
 
-static void bridge_take_stirred(struct bridge *b, void (*step)(struct yard *y), bool keep)
+static void bridge_step_clusters(struct bridge *b, void (*step)(struct cluster_state *cs),
+                                 bool keep)
 {
     struct list batch;
     list_init(&batch);
-    while (!list_empty(&b->stirred)) {
-        struct list *first = b->stirred.next;
+    while (!list_empty(&b->dirty_clusters)) {
+        struct list *first = b->dirty_clusters.next;
         list_del(first);
         list_add(&batch, first);
     }
     while (!list_empty(&batch)) {
-        struct yard *y = CONTAINER_OF(batch.next, struct yard, link_dirty);
-        list_del(&y->link_dirty);
+        struct cluster_state *cs = CONTAINER_OF(batch.next, struct cluster_state, dirty);
+        list_del(&cs->dirty);
         if (keep) {
-            list_add(&b->stirred, &y->link_dirty);
+            list_add(&b->dirty_clusters, &cs->dirty);
         }
-        step(y);
+        step(cs);
     }
 }
 
-static void yard_end(struct yard *y)
+static void cluster_finish_turn(struct cluster_state *cs)
 {
-    yard_settle(y);
-    yard_tidy(y);
+    cluster_update_link(cs);
+    cluster_free_if_idle(cs);
 }
 
-static void bridge_take_machines(struct bridge *b)
+static void bridge_decide_machines(struct bridge *b)
 {
     struct store_item *item;
     while ((item = store_take(&b->machines.store)) != NULL) {
         arena_reset(&b->tmp);
-        if (!berth_decide(item->extra)) {
+        if (!machine_decide(item->extra)) {
             store_mark(&b->machines.store, item); /* an answer makes room and wakes the turn */
             return;
         }
@@ -398,13 +402,13 @@ static void bridge_take_machines(struct bridge *b)
 }
 
 /* Everything is looked at anew, by somebody who did not act until now. */
-static void bridge_begin(struct bridge *b)
+static void bridge_start_acting(struct bridge *b)
 {
     MAP_EACH (&b->machines.store.items, entry) {
         store_mark(&b->machines.store, map_item_value(entry));
     }
-    MAP_EACH (&b->yards, entry) {
-        yard_stir(map_item_value(entry));
+    MAP_EACH (&b->by_cluster, entry) {
+        cluster_mark(map_item_value(entry));
     }
     MAP_EACH (&b->hosts.store.items, entry) {
         store_mark(&b->hosts.store, map_item_value(entry));
@@ -412,36 +416,36 @@ static void bridge_begin(struct bridge *b)
 }
 
 /* Another one acts: it has its own links. */
-static void bridge_cease(struct bridge *b)
+static void bridge_stop_acting(struct bridge *b)
 {
-    MAP_EACH (&b->yards, entry) {
-        yard_cut(map_item_value(entry));
+    MAP_EACH (&b->by_cluster, entry) {
+        cluster_disconnect(map_item_value(entry));
     }
 }
 
 void bridge_turn(void *ctx)
 {
     struct bridge *b = ctx;
-    bool acts = bridge_acts(b);
+    bool acts = bridge_may_act(b);
     if (acts && !b->acting) {
-        bridge_begin(b);
+        bridge_start_acting(b);
     } else if (!acts && b->acting) {
-        bridge_cease(b);
+        bridge_stop_acting(b);
     }
     b->acting = acts;
     if (!acts) {
         return;
     }
-    bridge_take_due(b);
-    bridge_take_stirred(b, yard_look, /* keep= */ true);
-    bridge_take_machines(b);
+    bridge_mark_due(b);
+    bridge_step_clusters(b, cluster_check_nodes, /* keep= */ true);
+    bridge_decide_machines(b);
     if (b->config.metal3) {
-        hosts_sweep(b);
+        metal3_step_hosts(b);
     }
-    bridge_take_stirred(b, yard_end, /* keep= */ false);
+    bridge_step_clusters(b, cluster_finish_turn, /* keep= */ false);
     arena_reset(&b->tmp);
-    struct prioqueue_item *first = prioqueue_first(&b->later);
+    struct prioqueue_item *first = prioqueue_first(&b->wake);
     if (first != NULL) {
-        loop_timer_pull(&b->turn, CONTAINER_OF(first, struct berth, later)->at);
+        loop_timer_pull(&b->turn, CONTAINER_OF(first, struct machine_state, wake)->at);
     }
 }

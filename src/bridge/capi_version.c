@@ -1,26 +1,26 @@
 #include "bridge/capi_version.h"
 
 /* The best first. */
-static const struct str edition_versions[] = { STR_INIT("v1beta2"), STR_INIT("v1beta1") };
+static const struct str capi_version_versions[] = { STR_INIT("v1beta2"), STR_INIT("v1beta1") };
 
-struct str edition_choose(const struct jval *group)
+struct str capi_version_choose(const struct jval *group)
 {
     const struct jval *versions = jval_get(group, STR("versions"));
-    for (size_t i = 0; i < ARRAY_LEN(edition_versions); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(capi_version_versions); i++) {
         JVAL_EACH (versions, v) {
-            if (str_eq(jval_str(jval_get(v, STR("version"))), edition_versions[i])) {
-                return edition_versions[i];
+            if (str_eq(jval_str(jval_get(v, STR("version"))), capi_version_versions[i])) {
+                return capi_version_versions[i];
             }
         }
     }
     return STR_NONE;
 }
 
-static void edition_take(struct edition *e, struct str version)
+static void capi_version_set(struct capi_version *e, struct str version)
 {
     if (version.n == 0) {
         (void)err_set(&e->trouble, ERR_INVALID,
-                      "the server has " EDITION_GROUP " in neither v1beta2 nor v1beta1");
+                      "the server has " CAPI_GROUP " in neither v1beta2 nor v1beta1");
         return; /* what was served until now goes on being asked for: it may be back */
     }
     e->trouble = (struct err){ 0 };
@@ -30,9 +30,9 @@ static void edition_take(struct edition *e, struct str version)
     }
 }
 
-static void edition_on_answer(void *ctx, const struct api_reply *reply)
+static void capi_version_on_reply(void *ctx, const struct api_reply *reply)
 {
-    struct edition *e = ctx;
+    struct capi_version *e = ctx;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     const struct jval *group = NULL;
@@ -41,36 +41,37 @@ static void edition_on_answer(void *ctx, const struct api_reply *reply)
     if (verdict == RETRY_ABSENT) {
         (void)err_set(&e->trouble, ERR_NOTFOUND,
                       "Cluster API is not installed: the server has no "
-                      "group " EDITION_GROUP);
+                      "group " CAPI_GROUP);
     } else if (verdict != RETRY_DONE) {
         client_explain(reply->status, reply->body, reply->err, &e->trouble);
     } else if (json_parse(reply->body, 0, &tmp, &group, &e->trouble) == 0) {
-        edition_take(e, edition_choose(group));
+        capi_version_set(e, capi_version_choose(group));
     }
-    usec_t wait = e->trouble.code != 0 ? EDITION_RETRY : EDITION_EVERY;
+    usec_t wait = e->trouble.code != 0 ? CAPI_VERSION_RETRY : CAPI_VERSION_EVERY;
     loop_timer_set(&e->timer, loop_now(e->client->loop) + wait);
 }
 
-static void edition_ask(void *ctx)
+static void capi_version_get(void *ctx)
 {
-    struct edition *e = ctx;
-    const struct api_request request = { .verb = API_GET, .path = STR("/apis/" EDITION_GROUP) };
+    struct capi_version *e = ctx;
+    const struct api_request request = { .verb = API_GET, .path = STR("/apis/" CAPI_GROUP) };
     if (!client_open(e->client)) {
         loop_timer_set(&e->timer, client_open_at(e->client));
     } else if (e->call == NULL) {
-        e->call = api_send(e->client->api, &request, edition_on_answer, e);
+        e->call = api_send(e->client->api, &request, capi_version_on_reply, e);
     }
 }
 
-void edition_init(struct edition *e, struct client *client, void (*on_change)(void *ctx), void *ctx)
+void capi_version_init(struct capi_version *e, struct client *client, void (*on_change)(void *ctx),
+                       void *ctx)
 {
-    *e = (struct edition){ .client = client, .on_change = on_change, .ctx = ctx };
-    (void)err_set(&e->trouble, ERR_BUSY, "the server has not been asked for " EDITION_GROUP " yet");
-    loop_timer_init(&e->timer, client->loop, edition_ask, e);
+    *e = (struct capi_version){ .client = client, .on_change = on_change, .ctx = ctx };
+    (void)err_set(&e->trouble, ERR_BUSY, "the server has not been asked for " CAPI_GROUP " yet");
+    loop_timer_init(&e->timer, client->loop, capi_version_get, e);
     loop_timer_set(&e->timer, loop_now(client->loop));
 }
 
-void edition_done(struct edition *e)
+void capi_version_done(struct capi_version *e)
 {
     if (e->client == NULL) {
         return;

@@ -9,11 +9,11 @@
 #include "format/json.h"
 #include "kube/client.h"
 
-#define EDITION_GROUP "cluster.x-k8s.io"
-#define EDITION_EVERY MINUTES(10)
-#define EDITION_RETRY SECONDS(15) /* while there is none: somebody may be installing it */
+#define CAPI_GROUP "cluster.x-k8s.io"
+#define CAPI_VERSION_EVERY MINUTES(10)
+#define CAPI_VERSION_RETRY SECONDS(15) /* while there is none: somebody may be installing it */
 
-struct edition {
+struct capi_version {
     struct client *client; /* borrowed */
     /* Another version than before is to be used; from the loop. */
     void (*on_change)(void *ctx);
@@ -24,9 +24,9 @@ struct edition {
     struct err trouble; /* why none is */
 };
 
-void edition_init(struct edition *e, struct client *client, void (*on_change)(void *ctx),
-                  void *ctx);
-void edition_done(struct edition *e); /* accepts a zeroed one */
+void capi_version_init(struct capi_version *e, struct client *client, void (*on_change)(void *ctx),
+                       void *ctx);
+void capi_version_done(struct capi_version *e); /* accepts a zeroed one */
 
 /* The best of what an APIGroup document lists; empty = none that is known. */
-struct str edition_choose(const struct jval *group);
+struct str capi_version_choose(const struct jval *group);

@@ -104,8 +104,9 @@ bool drainrule_matches(const struct drainrule *rule, const struct drainrule_case
     return rule->n == 0;
 }
 
-void drainrule_book(const struct drainrule *const *rules, uint32_t n,
-                    const struct drainrule_case *whose, struct arena *out, struct drain_rules *ret)
+void drainrule_collect(const struct drainrule *const *rules, uint32_t n,
+                       const struct drainrule_case *whose, struct arena *out,
+                       struct drain_rules *ret)
 {
     *ret = (struct drain_rules){ .rules = ARENA_ARRAY(out, struct drain_rule, MAX(n, 1u)) };
     for (uint32_t i = 0; i < n; i++) {

@@ -36,5 +36,6 @@ struct drainrule_case {
 bool drainrule_matches(const struct drainrule *rule, const struct drainrule_case *whose);
 /* `rules` are all of one namespace, in the order of their names. The result borrows from them, and
  * from `out`. */
-void drainrule_book(const struct drainrule *const *rules, uint32_t n,
-                    const struct drainrule_case *whose, struct arena *out, struct drain_rules *ret);
+void drainrule_collect(const struct drainrule *const *rules, uint32_t n,
+                       const struct drainrule_case *whose, struct arena *out,
+                       struct drain_rules *ret);

@@ -8,120 +8,120 @@
 /* ── what is watched ───────────────────────────────────────────────────────────────────────── */
 
 /* Machines whose Node is asked for something decide again; of one namespace, or of all. */
-static void codex_mark(struct bridge *b, struct str space)
+static void drain_rule_watch_mark(struct bridge *b, struct str space)
 {
-    MAP_EACH (&b->yards, entry) {
-        struct yard *y = map_item_value(entry);
-        if (space.n > 0 && !str_eq(y->space, space)) {
+    MAP_EACH (&b->by_cluster, entry) {
+        struct cluster_state *cs = map_item_value(entry);
+        if (space.n > 0 && !str_eq(cs->space, space)) {
             continue;
         }
-        LIST_EACH (&y->berths, link) {
-            struct berth *at = CONTAINER_OF(link, struct berth, link);
-            if (machine_asks(berth_machine(at))) {
-                berth_mark(at);
+        LIST_EACH (&cs->machines, link) {
+            struct machine_state *ms = CONTAINER_OF(link, struct machine_state, link);
+            if (machine_has_request(machine_object(ms))) {
+                machine_mark(ms);
             }
         }
     }
 }
 
-void codex_on_change(void *ctx, struct store_item *item, const void *before UNUSED)
+void drain_rule_watch_on_change(void *ctx, struct store_item *item, const void *before UNUSED)
 {
     struct bridge *b = ctx;
     struct str space;
     struct str name;
     (void)str_cut(item->name, STR("/"), &space, &name); /* stores name their items so */
-    b->codex.sorted = false;
-    codex_mark(b, space);
+    b->drain_rules.sorted = false;
+    drain_rule_watch_mark(b, space);
 }
 
-void codex_on_gone(void *ctx, struct store_item *item)
+void drain_rule_watch_on_gone(void *ctx, struct store_item *item)
 {
-    codex_on_change(ctx, item, NULL);
+    drain_rule_watch_on_change(ctx, item, NULL);
 }
 
-static int codex_status(const struct codex *k)
+static int drain_rule_watch_status(const struct drain_rule_watch *k)
 {
-    return k->supply.failing ? k->supply.reflector.status : 0;
+    return k->informer.failing ? k->informer.reflector.status : 0;
 }
 
 /* A list that is not allowed any more is not what the rules are now; one that merely fails is as
  * good as that of the Machines. */
-static bool codex_known(const struct codex *k)
+static bool drain_rule_watch_known(const struct drain_rule_watch *k)
 {
-    return k->absent || (k->supply.synced && codex_status(k) != 403);
+    return k->absent || (k->informer.synced && drain_rule_watch_status(k) != 403);
 }
 
 /* Whether there are rules to go by has changed. */
-static void codex_settle(struct bridge *b)
+static void drain_rule_watch_update(struct bridge *b)
 {
-    struct codex *k = &b->codex;
-    bool known = codex_known(k);
-    if (known != k->known || k->absent != k->empty) {
+    struct drain_rule_watch *k = &b->drain_rules;
+    bool known = drain_rule_watch_known(k);
+    if (known != k->known || k->absent != k->marked_absent) {
         k->known = known;
-        k->empty = k->absent;
-        codex_mark(b, STR_NONE);
+        k->marked_absent = k->absent;
+        drain_rule_watch_mark(b, STR_NONE);
         bridge_wake(b);
     }
 }
 
-void codex_on_news(void *ctx)
+void drain_rule_watch_on_update(void *ctx)
 {
     struct bridge *b = ctx;
-    struct codex *k = &b->codex;
-    if (supply_well(&k->supply)) {
+    struct drain_rule_watch *k = &b->drain_rules;
+    if (informer_healthy(&k->informer)) {
         k->absent = false;
         k->missed_at = 0;
         k->warned = false;
     }
-    codex_settle(b);
+    drain_rule_watch_update(b);
 }
 
 /* Once may be a server that has just begun; it is asked again and again all the same. */
-void codex_on_trouble(void *ctx, const struct err *err)
+void drain_rule_watch_on_error(void *ctx, const struct err *err)
 {
     struct bridge *b = ctx;
-    struct codex *k = &b->codex;
+    struct drain_rule_watch *k = &b->drain_rules;
     usec_t now = loop_now(b->loop);
-    if (codex_status(k) == 404) {
+    if (drain_rule_watch_status(k) == 404) {
         k->missed_at = k->missed_at == 0 ? now : k->missed_at;
-        k->absent = k->absent || now >= k->missed_at + CODEX_ABSENT_AFTER;
+        k->absent = k->absent || now >= k->missed_at + DRAIN_RULE_ABSENT;
     }
-    if (bridge_logs(b) && !k->warned) {
+    if (bridge_has_log(b) && !k->warned) {
         log_warn(b->log, "drain rules of the management cluster", KV_ERR(err));
     }
     k->warned = true;
-    codex_settle(b);
+    drain_rule_watch_update(b);
 }
 
-void codex_start(struct bridge *b, struct str path)
+void drain_rule_watch_start(struct bridge *b, struct str path)
 {
-    struct codex *k = &b->codex;
+    struct drain_rule_watch *k = &b->drain_rules;
     k->absent = false;
     k->missed_at = 0;
     k->warned = false;
-    supply_start(&k->supply, path);
-    codex_settle(b);
+    informer_start(&k->informer, path);
+    drain_rule_watch_update(b);
 }
 
-void codex_done(struct bridge *b)
+void drain_rule_watch_done(struct bridge *b)
 {
-    supply_done(&b->codex.supply);
-    arena_done(&b->codex.memory);
+    informer_done(&b->drain_rules.informer);
+    arena_done(&b->drain_rules.memory);
 }
 
-bool codex_ready(const struct bridge *b, struct str *ret_why)
+bool drain_rule_watch_ready(const struct bridge *b, struct str *ret_why)
 {
-    const struct codex *k = &b->codex;
-    if (!k->supply.failing || codex_status(k) == 404) {
+    const struct drain_rule_watch *k = &b->drain_rules;
+    if (!k->informer.failing || drain_rule_watch_status(k) == 404) {
         return true;
     }
-    *ret_why = str_from(k->supply.trouble.msg);
+    *ret_why = str_from(k->informer.trouble.msg);
     return false;
 }
 
 /* ── for one Machine ───────────────────────────────────────────────────────────────────────── */
 
-static int codex_compare(const void *left, const void *right)
+static int drain_rule_watch_compare(const void *left, const void *right)
 {
     const struct store_item *const *a = left;
     const struct store_item *const *b = right;
@@ -129,24 +129,24 @@ static int codex_compare(const void *left, const void *right)
 }
 
 /* By namespace and name: those of one namespace stand together, and in the order that counts. */
-static void codex_sort(struct codex *k)
+static void drain_rule_watch_sort(struct drain_rule_watch *k)
 {
     if (k->sorted) {
         return;
     }
     arena_reset(&k->memory);
     k->n = 0;
-    k->rules =
-        ARENA_ARRAY(&k->memory, const struct store_item *, MAX(store_count(&k->supply.store), 1u));
-    MAP_EACH (&k->supply.store.items, entry) {
+    k->rules = ARENA_ARRAY(&k->memory, const struct store_item *,
+                           MAX(store_count(&k->informer.store), 1u));
+    MAP_EACH (&k->informer.store.items, entry) {
         k->rules[k->n++] = map_item_value(entry);
     }
-    qsort(k->rules, k->n, sizeof(*k->rules), codex_compare);
+    qsort(k->rules, k->n, sizeof(*k->rules), drain_rule_watch_compare);
     k->sorted = true;
 }
 
 /* Where the rules begin whose names begin so, or would. */
-static uint32_t codex_first(const struct codex *k, struct str prefix)
+static uint32_t drain_rule_watch_first(const struct drain_rule_watch *k, struct str prefix)
 {
     uint32_t low = 0;
     uint32_t high = k->n;
@@ -161,19 +161,19 @@ static uint32_t codex_first(const struct codex *k, struct str prefix)
     return low;
 }
 
-static void codex_gather(struct codex *k, const struct berth *at, struct arena *out,
-                         struct drain_rules *ret)
+static void drain_rule_watch_collect(struct drain_rule_watch *k, const struct machine_state *ms,
+                                     struct arena *out, struct drain_rules *ret)
 {
-    const struct machine *m = berth_machine(at);
-    const struct cluster *cluster = yard_cluster(at->yard);
+    const struct machine *m = machine_object(ms);
+    const struct cluster *cluster = cluster_object(ms->cluster);
     const struct drainrule_case whose = {
         .machine = m->labels,
         .cluster = cluster == NULL ? STR_NONE : cluster->labels,
     };
-    bool all = mutated(at->bridge->config.mutations, MUTATION_RULES_OF_ALL);
+    bool all = mutated(ms->bridge->config.mutations, MUTATION_RULES_OF_ALL);
     struct str prefix = all ? STR("") : arena_concat(out, m->space, STR("/"));
-    codex_sort(k);
-    uint32_t first = codex_first(k, prefix);
+    drain_rule_watch_sort(k);
+    uint32_t first = drain_rule_watch_first(k, prefix);
     uint32_t n = 0;
     while (first + n < k->n && str_starts(k->rules[first + n]->name, prefix)) {
         n++;
@@ -182,33 +182,35 @@ static void codex_gather(struct codex *k, const struct berth *at, struct arena *
     for (uint32_t i = 0; i < n; i++) {
         rules[i] = k->rules[first + i]->object;
     }
-    drainrule_book(rules, n, &whose, out, ret);
+    drainrule_collect(rules, n, &whose, out, ret);
 }
 
-void berth_book(const struct berth *at, struct arena *out, struct berth_book *ret)
+void machine_drain_rules(const struct machine_state *ms, struct arena *out,
+                         struct machine_drain_rules *ret)
 {
-    struct codex *k = &at->bridge->codex;
-    *ret = (struct berth_book){ .asked = machine_asks(berth_machine(at)), .known = codex_known(k) };
+    struct drain_rule_watch *k = &ms->bridge->drain_rules;
+    *ret = (struct machine_drain_rules){ .asked = machine_has_request(machine_object(ms)),
+                                         .known = drain_rule_watch_known(k) };
     if (!ret->asked) {
         return;
     }
     if (!ret->known) {
-        ret->trouble = k->supply.failing
+        ret->trouble = k->informer.failing
                            ? arena_printf(out, "the MachineDrainRules cannot be listed: %s",
-                                          k->supply.trouble.msg)
+                                          k->informer.trouble.msg)
                            : STR("the MachineDrainRules are being listed");
         return;
     }
     if (!k->absent) {
-        codex_gather(k, at, out, &ret->book);
+        drain_rule_watch_collect(k, ms, out, &ret->rules);
     }
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    drain_rules_print(&ret->book, &text);
+    drain_rules_print(&ret->rules, &text);
     ret->text = arena_str(out, buf_str(&text));
     struct err err = { 0 };
-    bool too_many = ret->book.error.n == 0 && str_starts(ret->text, STR("{"));
-    if (too_many && drain_rules_parse(ret->text, out, &ret->book, &err) < 0) {
-        ret->book.error = arena_str(out, str_from(err.msg));
+    bool too_many = ret->rules.error.n == 0 && str_starts(ret->text, STR("{"));
+    if (too_many && drain_rules_parse(ret->text, out, &ret->rules, &err) < 0) {
+        ret->rules.error = arena_str(out, str_from(err.msg));
     }
 }

@@ -3,34 +3,34 @@
 #include "format/json_items.h"
 #include "format/label_pack.h"
 
-#define SURVEY_PODS_MAX 500u /* a node has some hundred; one with more is not empty */
-#define SURVEY_SPACES_PAGE 500u
-#define SURVEY_PAGES_MAX 20u /* of namespaces; where there are more, nobody can tell */
-#define SURVEY_BYTES_MAX ((size_t)8 * 1024 * 1024) /* of their labels, likewise */
+#define DRAINED_CHECK_PODS_MAX 500u /* a node has some hundred; one with more is not empty */
+#define DRAINED_CHECK_SPACES_PAGE 500u
+#define DRAINED_CHECK_PAGES_MAX 20u /* of namespaces; where there are more, nobody can tell */
+#define DRAINED_CHECK_BYTES_MAX ((size_t)8 * 1024 * 1024) /* of their labels, likewise */
 
 /* `found` is what keeps the Node from counting as drained. NULL: the look was cut short, and what
  * the one before found is still all that is known. */
-static void survey_end(struct crossing *x, const struct err *found)
+static void drained_check_end(struct in_flight *f, const struct err *found)
 {
-    struct berth *at = x->berth;
-    crossing_free(x);
-    if (at == NULL) {
+    struct machine_state *ms = f->machine;
+    in_flight_free(f);
+    if (ms == NULL) {
         return;
     }
     if (found != NULL) {
-        buf_reset(&at->undrained);
-        buf_add(&at->undrained, str_from(found->msg));
+        buf_reset(&ms->not_drained_why);
+        buf_add(&ms->not_drained_why, str_from(found->msg));
     }
-    berth_mark(at);
+    machine_mark(ms);
 }
 
-static bool survey_goes_on(const struct crossing *x)
+static bool drained_check_goes_on(const struct in_flight *f)
 {
-    const struct link *link = x->yard->link;
-    return x->berth != NULL && link != NULL && link_fresh(link);
+    const struct link *link = f->cluster->link;
+    return f->machine != NULL && link != NULL && link_fresh(link);
 }
 
-static void survey_refused(const char *what, const struct api_reply *reply, struct err *ret)
+static void drained_check_explain(const char *what, const struct api_reply *reply, struct err *ret)
 {
     client_explain(reply->status, reply->body, reply->err, ret);
     (void)err_wrap(ret, "%s cannot be listed", what);
@@ -39,13 +39,13 @@ static void survey_refused(const char *what, const struct api_reply *reply, stru
 /* ── pods ──────────────────────────────────────────────────────────────────────────────────── */
 
 /* Pods and what they are judged by. */
-struct survey {
-    const struct drain_rules *book; /* NULL: the Node is drained as any other */
-    const struct map *spaces;       /* their labels, packed; NULL: nobody asks for them */
+struct drained_check {
+    const struct drain_rules *rules; /* NULL: the Node is drained as any other */
+    const struct map *spaces;        /* their labels, packed; NULL: nobody asks for them */
 };
 
 /* Whether the first rule that matches the pod leaves it where it is. */
-static bool survey_rule_skips(const struct survey *s, struct str space, const struct drain_pod *pod)
+static bool rule_skips(const struct drained_check *s, struct str space, const struct drain_pod *pod)
 {
     struct str *labels = s->spaces == NULL ? NULL : map_find(s->spaces, space);
     const struct drain_rule *rule = NULL;
@@ -55,15 +55,15 @@ static bool survey_rule_skips(const struct survey *s, struct str space, const st
         .space = labels == NULL ? NULL : label_pack_find,
         .space_ctx = labels,
     };
-    return drain_rules_find(s->book, &which, &rule) == 0 && rule != NULL &&
+    return drain_rules_find(s->rules, &which, &rule) == 0 && rule != NULL &&
            rule->behavior == DRAIN_RULE_SKIP;
 }
 
 /* Whether a drain leaves the pod where it is. What it waits for is not gone while the object
  * exists, and with a rulebook finished pods are taken away like others. */
-static bool survey_stays(const struct survey *s, struct str space, const struct drain_pod *pod)
+static bool pod_stays(const struct drained_check *s, struct str space, const struct drain_pod *pod)
 {
-    if (s->book == NULL) {
+    if (s->rules == NULL) {
         return pod->finished || drain_pod_is_skipped(pod);
     }
     if (pod->mirror || (pod->daemonset && !pod->finished)) {
@@ -72,11 +72,11 @@ static bool survey_stays(const struct survey *s, struct str space, const struct 
     if (pod->drain_label != DRAIN_LABEL_NONE) {
         return pod->drain_label == DRAIN_LABEL_SKIP;
     }
-    return survey_rule_skips(s, space, pod);
+    return rule_skips(s, space, pod);
 }
 
 /* 0 when a drain would take nothing away; also an error when that cannot be told. */
-static int survey_walk(const struct survey *s, struct str body, struct err *err)
+static int drained_check_find_pod(const struct drained_check *s, struct str body, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -92,7 +92,7 @@ static int survey_walk(const struct survey *s, struct str body, struct err *err)
             return err_wrap(err, "its pods cannot be read");
         }
         struct str space = jval_str(jval_at(object, "metadata.namespace"));
-        if (!survey_stays(s, space, projection)) {
+        if (!pod_stays(s, space, projection)) {
             return err_set(err, ERR_BUSY, "pod '" STR_FMT "/" STR_FMT "' is still there",
                            STR_ARG(space), STR_ARG(jval_str(jval_at(object, "metadata.name"))));
         }
@@ -103,60 +103,61 @@ static int survey_walk(const struct survey *s, struct str body, struct err *err)
     }
     return jval_str(jval_get(metadata, STR("continue"))).n == 0
                ? 0
-               : err_set(err, ERR_LIMIT, "it has more than %u pods", SURVEY_PODS_MAX);
+               : err_set(err, ERR_LIMIT, "it has more than %u pods", DRAINED_CHECK_PODS_MAX);
 }
 
 /* The book as it is now: while rules are not known, or cannot be used, nothing is drained. */
-static int survey_judge(struct crossing *x, struct str body, struct err *err)
+static int drained_check_read_pods(struct in_flight *f, struct str body, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct berth_book book;
-    berth_book(x->berth, &tmp, &book);
-    if (book.asked && !book.known) {
-        return err_set(err, ERR_NOTFOUND, STR_FMT, STR_ARG(book.trouble));
+    struct machine_drain_rules rules;
+    machine_drain_rules(f->machine, &tmp, &rules);
+    if (rules.asked && !rules.known) {
+        return err_set(err, ERR_NOTFOUND, STR_FMT, STR_ARG(rules.trouble));
     }
-    if (book.asked && book.book.error.n > 0) {
+    if (rules.asked && rules.rules.error.n > 0) {
         return err_set(err, ERR_INVALID, "its drain rules cannot be used: " STR_FMT,
-                       STR_ARG(book.book.error));
+                       STR_ARG(rules.rules.error));
     }
-    const struct survey s = {
-        .book = book.asked ? &book.book : NULL,
-        .spaces = x->paged ? &x->spaces : NULL,
+    const struct drained_check s = {
+        .rules = rules.asked ? &rules.rules : NULL,
+        .spaces = f->paged ? &f->spaces : NULL,
     };
-    return survey_walk(&s, body, err);
+    return drained_check_find_pod(&s, body, err);
 }
 
-static void survey_on_pods(void *ctx, const struct api_reply *reply)
+static void drained_check_on_pods(void *ctx, const struct api_reply *reply)
 {
-    struct crossing *x = ctx;
+    struct in_flight *f = ctx;
     struct err found = { 0 };
-    x->link_call = NULL;
+    f->link_call = NULL;
     if (reply->status != 200) {
-        survey_refused("its pods", reply, &found);
-    } else if (x->berth != NULL) {
-        x->berth->drained = survey_judge(x, reply->body, &found) == 0;
-        x->berth->surveyed_at = loop_now(x->bridge->loop); /* however long the answer took */
+        drained_check_explain("its pods", reply, &found);
+    } else if (f->machine != NULL) {
+        f->machine->drained = drained_check_read_pods(f, reply->body, &found) == 0;
+        f->machine->drained_check_at = loop_now(f->bridge->loop); /* however long the answer took */
     }
-    survey_end(x, &found);
+    drained_check_end(f, &found);
 }
 
-static void survey_pods(struct crossing *x)
+static void drained_check_list_pods(struct in_flight *f)
 {
-    struct bridge *b = x->bridge;
+    struct bridge *b = f->bridge;
     buf_reset(&b->path);
-    buf_printf(&b->path, "/api/v1/pods?limit=%u&fieldSelector=spec.nodeName%%3D", SURVEY_PODS_MAX);
-    client_add_segment(&b->path, x->name);
+    buf_printf(&b->path, "/api/v1/pods?limit=%u&fieldSelector=spec.nodeName%%3D",
+               DRAINED_CHECK_PODS_MAX);
+    client_add_segment(&b->path, f->name);
     const struct api_request request = { .verb = API_GET, .path = buf_str(&b->path) };
-    x->link_call = link_send(x->yard->link, &request, survey_on_pods, x);
+    f->link_call = link_send(f->cluster->link, &request, drained_check_on_pods, f);
 }
 
 /* ── namespaces ────────────────────────────────────────────────────────────────────────────── */
 
-static void survey_spaces(struct crossing *x, struct str from);
+static void drained_check_list_spaces(struct in_flight *f, struct str from);
 
-static int survey_take_spaces(struct crossing *x, struct str body, struct arena *tmp,
-                              struct str *ret_more, struct err *err)
+static int drained_check_read_spaces(struct in_flight *f, struct str body, struct arena *tmp,
+                                     struct str *ret_more, struct err *err)
 {
     struct json_items split;
     struct str item;
@@ -168,51 +169,51 @@ static int survey_take_spaces(struct crossing *x, struct str body, struct arena 
         if (r < 0) {
             return r;
         }
-        struct str *kept = ARENA_NEW(&x->memory, struct str);
-        *kept = label_pack_keep(jval_at(object, "metadata.labels"), &x->memory);
+        struct str *kept = ARENA_NEW(&f->memory, struct str);
+        *kept = label_pack_keep(jval_at(object, "metadata.labels"), &f->memory);
         /* One that came before is the same one, of the page before. */
-        (void)map_put(&x->spaces, jval_str(jval_at(object, "metadata.name")), kept);
+        (void)map_put(&f->spaces, jval_str(jval_at(object, "metadata.name")), kept);
     }
     const struct jval *metadata = NULL;
     if (more == 0) {
         more = json_parse(split.metadata, 0, tmp, &metadata, err);
     }
     *ret_more = jval_str(jval_get(metadata, STR("continue")));
-    if (more == 0 &&
-        (x->memory.total > SURVEY_BYTES_MAX || (ret_more->n > 0 && x->pages >= SURVEY_PAGES_MAX))) {
+    if (more == 0 && (f->memory.total > DRAINED_CHECK_BYTES_MAX ||
+                      (ret_more->n > 0 && f->pages >= DRAINED_CHECK_PAGES_MAX))) {
         return err_set(err, ERR_LIMIT, "they are too many");
     }
     return more;
 }
 
-static void survey_on_spaces(void *ctx, const struct api_reply *reply)
+static void drained_check_on_spaces(void *ctx, const struct api_reply *reply)
 {
-    struct crossing *x = ctx;
+    struct in_flight *f = ctx;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct err found = { 0 };
     struct str more = STR_NONE;
-    x->link_call = NULL;
+    f->link_call = NULL;
     if (reply->status != 200) {
-        survey_refused("the namespaces", reply, &found);
-    } else if (survey_take_spaces(x, reply->body, &tmp, &more, &found) < 0) {
+        drained_check_explain("the namespaces", reply, &found);
+    } else if (drained_check_read_spaces(f, reply->body, &tmp, &more, &found) < 0) {
         (void)err_wrap(&found, "the namespaces cannot be read");
     }
-    if (found.code != 0 || !survey_goes_on(x)) {
-        survey_end(x, found.code != 0 ? &found : NULL);
+    if (found.code != 0 || !drained_check_goes_on(f)) {
+        drained_check_end(f, found.code != 0 ? &found : NULL);
     } else if (more.n > 0) {
-        survey_spaces(x, more);
+        drained_check_list_spaces(f, more);
     } else {
-        x->paged = true;
-        survey_pods(x);
+        f->paged = true;
+        drained_check_list_pods(f);
     }
 }
 
-static void survey_spaces(struct crossing *x, struct str from)
+static void drained_check_list_spaces(struct in_flight *f, struct str from)
 {
-    struct bridge *b = x->bridge;
+    struct bridge *b = f->bridge;
     buf_reset(&b->path);
-    buf_printf(&b->path, "/api/v1/namespaces?limit=%u", SURVEY_SPACES_PAGE);
+    buf_printf(&b->path, "/api/v1/namespaces?limit=%u", DRAINED_CHECK_SPACES_PAGE);
     if (from.n > 0) {
         buf_add(&b->path, STR("&continue="));
         client_add_segment(&b->path, from);
@@ -222,13 +223,13 @@ static void survey_spaces(struct crossing *x, struct str from)
         .path = buf_str(&b->path),
         .accept = API_METADATA_LIST,
     };
-    x->pages++;
-    x->link_call = link_send(x->yard->link, &request, survey_on_spaces, x);
+    f->pages++;
+    f->link_call = link_send(f->cluster->link, &request, drained_check_on_spaces, f);
 }
 
 /* ── the Node ──────────────────────────────────────────────────────────────────────────────── */
 
-static int survey_look_at_node(const struct api_reply *reply, struct err *err)
+static int drained_check_read_node(const struct api_reply *reply, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -245,40 +246,40 @@ static int survey_look_at_node(const struct api_reply *reply, struct err *err)
                : err_set(err, ERR_BUSY, "it is not cordoned");
 }
 
-static bool survey_asks_spaces(const struct berth *at)
+static bool drained_check_needs_spaces(const struct machine_state *ms)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct berth_book book;
-    berth_book(at, &tmp, &book);
-    return book.book.by_space;
+    struct machine_drain_rules rules;
+    machine_drain_rules(ms, &tmp, &rules);
+    return rules.rules.by_space;
 }
 
-static void survey_on_node(void *ctx, const struct api_reply *reply)
+static void drained_check_on_node(void *ctx, const struct api_reply *reply)
 {
-    struct crossing *x = ctx;
+    struct in_flight *f = ctx;
     struct err found = { 0 };
-    bool cordoned = survey_look_at_node(reply, &found) == 0;
-    x->link_call = NULL;
-    if (x->berth != NULL) {
-        x->berth->cordoned = cordoned;
+    bool cordoned = drained_check_read_node(reply, &found) == 0;
+    f->link_call = NULL;
+    if (f->machine != NULL) {
+        f->machine->cordoned = cordoned;
     }
-    if (!cordoned || !survey_goes_on(x)) {
-        survey_end(x, !cordoned ? &found : NULL);
-    } else if (survey_asks_spaces(x->berth)) {
-        survey_spaces(x, STR_NONE);
+    if (!cordoned || !drained_check_goes_on(f)) {
+        drained_check_end(f, !cordoned ? &found : NULL);
+    } else if (drained_check_needs_spaces(f->machine)) {
+        drained_check_list_spaces(f, STR_NONE);
     } else {
-        survey_pods(x);
+        drained_check_list_pods(f);
     }
 }
 
-void crossing_survey(struct berth *at)
+void drained_check_start(struct machine_state *ms)
 {
-    struct bridge *b = at->bridge;
-    struct crossing *x = crossing_new(b, CROSSING_SURVEY, at, berth_machine(at)->node);
-    x->yard = at->yard;
-    map_init(&x->spaces, loop_random(b->loop), loop_random(b->loop));
-    crossing_path_node(b, x->name);
+    struct bridge *b = ms->bridge;
+    struct in_flight *f = in_flight_new(b, IN_FLIGHT_DRAINED_CHECK, ms, machine_object(ms)->node);
+    f->cluster = ms->cluster;
+    map_init(&f->spaces, loop_random(b->loop), loop_random(b->loop));
+    in_flight_node_path(b, f->name);
     const struct api_request request = { .verb = API_GET, .path = buf_str(&b->path) };
-    x->link_call = link_send(at->yard->link, &request, survey_on_node, x);
+    f->link_call = link_send(ms->cluster->link, &request, drained_check_on_node, f);
 }

@@ -7,88 +7,89 @@
 /* ── life ──────────────────────────────────────────────────────────────────────────────────── */
 
 /* Where the berth keeps one of that kind; NULL = it does not. */
-static struct crossing **crossing_place(const struct crossing *x)
+static struct in_flight **in_flight_slot(const struct in_flight *f)
 {
-    struct berth *at = x->berth;
-    if (at == NULL) {
+    struct machine_state *ms = f->machine;
+    if (ms == NULL) {
         return NULL;
     }
-    switch (x->kind) {
-    case CROSSING_MACHINE:
-        return &at->to_machine;
-    case CROSSING_NODE:
-        return &at->to_node;
-    case CROSSING_HOST:
-        return &at->to_host;
-    case CROSSING_PROBE:
-        return &at->probe;
-    case CROSSING_SURVEY:
-        return &at->survey;
-    case CROSSING_PLEA:
-        return &at->to_plea;
-    case CROSSING_STRAY:
+    switch (f->kind) {
+    case IN_FLIGHT_MACHINE:
+        return &ms->machine_patch;
+    case IN_FLIGHT_NODE:
+        return &ms->node_patch;
+    case IN_FLIGHT_HOST:
+        return &ms->host_patch;
+    case IN_FLIGHT_ABSENCE_CHECK:
+        return &ms->absence_check;
+    case IN_FLIGHT_DRAINED_CHECK:
+        return &ms->drained_check;
+    case IN_FLIGHT_REQUEST:
+        return &ms->request_write;
+    case IN_FLIGHT_ORPHAN_NODE:
         break;
     }
     return NULL;
 }
 
-static bool crossing_fills_window(const struct crossing *x)
+static bool in_flight_is_limited(const struct in_flight *f)
 {
-    return x->kind == CROSSING_MACHINE || x->kind == CROSSING_HOST;
+    return f->kind == IN_FLIGHT_MACHINE || f->kind == IN_FLIGHT_HOST;
 }
 
-struct crossing *crossing_new(struct bridge *b, enum crossing_kind kind, struct berth *at,
-                              struct str name)
+struct in_flight *in_flight_new(struct bridge *b, enum in_flight_kind kind,
+                                struct machine_state *ms, struct str name)
 {
-    struct crossing *x = ALLOC_NEW(struct crossing);
-    x->bridge = b;
-    x->kind = kind;
-    x->berth = at;
-    x->memory.first = 256;
-    x->name = arena_str(&x->memory, name);
-    list_add(&b->crossings, &x->link);
-    struct crossing **place = crossing_place(x);
+    struct in_flight *f = ALLOC_NEW(struct in_flight);
+    f->bridge = b;
+    f->kind = kind;
+    f->machine = ms;
+    f->memory.first = 256;
+    f->name = arena_str(&f->memory, name);
+    list_add(&b->in_flight_requests, &f->link);
+    struct in_flight **place = in_flight_slot(f);
     if (place != NULL) {
         ASSERT(*place == NULL);
-        *place = x;
+        *place = f;
     }
-    b->window += crossing_fills_window(x) ? 1 : 0;
+    b->patches_in_flight += in_flight_is_limited(f) ? 1 : 0;
     b->stats.in_flight++;
-    return x;
+    return f;
 }
 
-void crossing_free(struct crossing *x)
+void in_flight_free(struct in_flight *f)
 {
-    struct bridge *b = x->bridge;
-    struct crossing **place = crossing_place(x);
+    struct bridge *b = f->bridge;
+    struct in_flight **place = in_flight_slot(f);
     if (place != NULL) {
         *place = NULL;
     }
-    if (x->call != NULL) {
-        api_cancel(b->client.api, STEAL(x->call));
+    if (f->call != NULL) {
+        api_cancel(b->client.api, STEAL(f->call));
     }
-    link_cancel(STEAL(x->link_call));
-    list_del(&x->link);
-    b->window -= crossing_fills_window(x) ? 1 : 0;
+    link_cancel(STEAL(f->link_call));
+    list_del(&f->link);
+    b->patches_in_flight -= in_flight_is_limited(f) ? 1 : 0;
     b->stats.in_flight--;
-    map_done(&x->spaces);
-    arena_done(&x->memory);
-    alloc_free(x);
+    map_done(&f->spaces);
+    arena_done(&f->memory);
+    alloc_free(f);
 }
 
-void crossing_drop_yard(struct yard *y)
+void in_flight_drop_cluster(struct cluster_state *cs)
 {
-    LIST_EACH (&y->bridge->crossings, link) {
-        struct crossing *x = CONTAINER_OF(link, struct crossing, link);
-        if (x->yard == y) {
-            crossing_free(x);
+    LIST_EACH (&cs->bridge->in_flight_requests, link) {
+        struct in_flight *f = CONTAINER_OF(link, struct in_flight, link);
+        if (f->cluster == cs) {
+            in_flight_free(f);
         }
     }
 }
 
 /* ── answers ───────────────────────────────────────────────────────────────────────────────── */
 
-void crossing_retry_after(struct bridge_retry *retry, struct loop *loop, enum retry_verdict verdict)
+void in_flight_retry_after(struct bridge_retry *retry, struct loop *loop,
+                           enum retry_verdict verdict)
 {
     bool refused = verdict == RETRY_REFUSED;
     usec_t base = refused ? BRIDGE_REFUSED_BASE : BRIDGE_FAILED_BASE;
@@ -102,12 +103,12 @@ void crossing_retry_after(struct bridge_retry *retry, struct loop *loop, enum re
     retry->version = 0;
 }
 
-bool crossing_waits(const struct bridge_retry *retry, struct loop *loop, uint64_t version)
+bool in_flight_must_wait(const struct bridge_retry *retry, struct loop *loop, uint64_t version)
 {
     return loop_now(loop) < retry->at && (retry->version == 0 || retry->version == version);
 }
 
-const struct jval *crossing_read(const struct api_reply *reply, struct arena *tmp)
+const struct jval *in_flight_parse(const struct api_reply *reply, struct arena *tmp)
 {
     const struct jval *object = NULL;
     struct err ignored = { 0 };
@@ -115,201 +116,202 @@ const struct jval *crossing_read(const struct api_reply *reply, struct arena *tm
     return json_parse(reply->body, 0, tmp, &object, &ignored) < 0 ? NULL : object;
 }
 
-void crossing_learn(struct store *store, const struct api_reply *reply)
+void in_flight_store_reply(struct store *store, const struct api_reply *reply)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct err ignored = { 0 };
-    const struct jval *object = crossing_read(reply, &tmp);
+    const struct jval *object = in_flight_parse(reply, &tmp);
     if (object == NULL || store_learn(store, object, &ignored) < 0) {
         return; /* the watch brings it, too */
     }
 }
 
 /* Somebody else was faster. What they wrote may have come already. */
-void crossing_conflict(const struct crossing *x, struct store *store)
+void in_flight_conflict(const struct in_flight *f, struct store *store)
 {
-    struct store_item *item = store == NULL ? NULL : store_find(store, x->name);
+    struct store_item *item = store == NULL ? NULL : store_find(store, f->name);
     if (item == NULL) {
         return;
     }
-    if (item->version > x->version) {
+    if (item->version > f->version) {
         store_mark(store, item);
     } else {
         store_await(item);
     }
 }
 
-static enum tally_result crossing_result(enum retry_verdict verdict)
+static enum write_result in_flight_metric_result(enum retry_verdict verdict)
 {
-    return verdict == RETRY_DONE      ? TALLY_DONE
-           : verdict == RETRY_OBSERVE ? TALLY_CONFLICT
-                                      : TALLY_FAILED;
+    return verdict == RETRY_DONE      ? WRITE_DONE
+           : verdict == RETRY_OBSERVE ? WRITE_CONFLICT
+                                      : WRITE_FAILED;
 }
 
-static enum tally_object crossing_object(const struct crossing *x)
+static enum write_object in_flight_metric_object(const struct in_flight *f)
 {
-    return x->kind == CROSSING_MACHINE ? TALLY_MACHINE
-           : x->kind == CROSSING_HOST  ? TALLY_HOST
-           : x->kind == CROSSING_PLEA  ? TALLY_REQUEST
-                                       : TALLY_NODE;
+    return f->kind == IN_FLIGHT_MACHINE   ? WRITE_MACHINE
+           : f->kind == IN_FLIGHT_HOST    ? WRITE_HOST
+           : f->kind == IN_FLIGHT_REQUEST ? WRITE_REQUEST
+                                          : WRITE_NODE;
 }
 
-void crossing_count(const struct crossing *x, enum retry_verdict verdict)
+void in_flight_count(const struct in_flight *f, enum retry_verdict verdict)
 {
-    struct bridge *b = x->bridge;
+    struct bridge *b = f->bridge;
     b->stats.conflicts += verdict == RETRY_OBSERVE ? 1 : 0;
     b->stats.errors += verdict != RETRY_DONE && verdict != RETRY_OBSERVE ? 1 : 0;
-    tally_patch(&b->tally, crossing_object(x), crossing_result(verdict));
+    bridge_metrics_patch(&b->series, in_flight_metric_object(f), in_flight_metric_result(verdict));
 }
 
-static void crossing_arrived(struct crossing *x)
+static void in_flight_on_success(struct in_flight *f)
 {
-    struct bridge *b = x->bridge;
-    for (uint32_t i = 0; x->berth != NULL && i < x->news_n; i++) {
-        bridge_tell(x->berth, x->news[i].event, x->news[i].note);
+    struct bridge *b = f->bridge;
+    for (uint32_t i = 0; f->machine != NULL && i < f->event_n; i++) {
+        bridge_event_for_machine(f->machine, f->events[i].event, f->events[i].note);
     }
-    if (x->releases) {
+    if (f->releases) {
         b->stats.released++;
-        tally_hold(&b->tally, server_clock_wall(&b->client.clock) - x->held_from);
+        bridge_metrics_hold(&b->series, server_clock_wall(&b->client.clock) - f->held_from);
     }
 }
 
-static void crossing_failed(struct crossing *x, const struct api_reply *reply,
-                            enum retry_verdict verdict, struct bridge_retry *retry)
+static void in_flight_on_failure(struct in_flight *f, const struct api_reply *reply,
+                                 enum retry_verdict verdict, struct bridge_retry *retry)
 {
-    struct berth *at = x->berth;
-    struct bridge *b = x->bridge;
-    client_explain(reply->status, reply->body, reply->err, &at->trouble);
-    crossing_retry_after(retry, b->loop, verdict);
-    berth_later(at, retry->at);
-    if (bridge_logs(b) && reply->status != 0) {
-        log_warn(b->log, "patch failed", KV_STR("object", x->name), KV_ERR(&at->trouble));
+    struct machine_state *ms = f->machine;
+    struct bridge *b = f->bridge;
+    client_explain(reply->status, reply->body, reply->err, &ms->trouble);
+    in_flight_retry_after(retry, b->loop, verdict);
+    machine_wake_at(ms, retry->at);
+    if (bridge_has_log(b) && reply->status != 0) {
+        log_warn(b->log, "patch failed", KV_STR("object", f->name), KV_ERR(&ms->trouble));
     }
 }
 
 /* The object has changed, or is gone, and nobody has told yet: the watch does, and to ask again and
  * again until then would teach nothing. */
-static void crossing_behind(struct crossing *x, struct bridge_retry *retry)
+static void in_flight_wait_for_watch(struct in_flight *f, struct bridge_retry *retry)
 {
-    crossing_retry_after(retry, x->bridge->loop, RETRY_LATER);
-    retry->version = x->version;
-    berth_later(x->berth, retry->at);
+    in_flight_retry_after(retry, f->bridge->loop, RETRY_LATER);
+    retry->version = f->version;
+    machine_wake_at(f->machine, retry->at);
 }
 
 /* Another member of the control plane must not be approved beside one that may be, and is looked
  * at when this one is not. */
-static void crossing_unapproved(struct crossing *x, enum retry_verdict verdict)
+static void in_flight_approval_failed(struct in_flight *f, enum retry_verdict verdict)
 {
-    struct berth *at = x->berth;
+    struct machine_state *ms = f->machine;
     if (verdict == RETRY_LATER || verdict == RETRY_QUIET) {
-        at->approved_on = x->version;
-        at->approved_till = loop_now(x->bridge->loop) + BRIDGE_UNSURE;
+        ms->approval_version = f->version;
+        ms->approval_unsure_until = loop_now(f->bridge->loop) + BRIDGE_APPROVAL_UNSURE;
     }
-    berth_stir_members(at);
+    machine_mark_control_plane(ms);
 }
 
 /* Who it was for decides again. A Node without a Machine is looked at here: what was found out
  * about it while the patch was on its way had to wait. */
-static void crossing_ended(struct crossing *x, enum retry_verdict verdict, struct store *store)
+static void in_flight_mark_owner(struct in_flight *f, enum retry_verdict verdict,
+                                 struct store *store)
 {
-    struct bridge *b = x->bridge;
-    if (x->kind == CROSSING_HOST && verdict == RETRY_DONE) {
+    struct bridge *b = f->bridge;
+    if (f->kind == IN_FLIGHT_HOST && verdict == RETRY_DONE) {
         backoff_reset(&b->host_backoff);
-    } else if (x->kind == CROSSING_HOST && verdict != RETRY_OBSERVE && verdict != RETRY_ABSENT) {
-        hosts_review_later(b); /* it may have no Machine that would */
+    } else if (f->kind == IN_FLIGHT_HOST && verdict != RETRY_OBSERVE && verdict != RETRY_ABSENT) {
+        metal3_recheck_later(b); /* it may have no Machine that would */
     }
-    if (x->berth != NULL) {
-        berth_mark(x->berth);
-    } else if (x->yard != NULL && verdict == RETRY_DONE) {
-        struct store_item *node = store == NULL ? NULL : store_find(store, x->name);
-        backoff_reset(&x->yard->backoff);
+    if (f->machine != NULL) {
+        machine_mark(f->machine);
+    } else if (f->cluster != NULL && verdict == RETRY_DONE) {
+        struct store_item *node = store == NULL ? NULL : store_find(store, f->name);
+        backoff_reset(&f->cluster->backoff);
         if (node != NULL) {
             store_mark(store, node);
         }
-    } else if (x->yard != NULL && verdict != RETRY_ABSENT) {
-        yard_review_later(x->yard);
+    } else if (f->cluster != NULL && verdict != RETRY_ABSENT) {
+        cluster_recheck_nodes_later(f->cluster);
     }
-    if (x->yard != NULL) {
-        yard_stir(x->yard);
+    if (f->cluster != NULL) {
+        cluster_mark(f->cluster);
     }
 }
 
 /* The end of a patch, whatever it was for: what it says is learned, what failed is tried again. */
-static void crossing_end(struct crossing *x, const struct api_reply *reply,
-                         enum retry_verdict verdict, struct store *store,
-                         struct bridge_retry *retry)
+static void in_flight_finish(struct in_flight *f, const struct api_reply *reply,
+                             enum retry_verdict verdict, struct store *store,
+                             struct bridge_retry *retry)
 {
-    struct bridge *b = x->bridge;
-    crossing_count(x, verdict);
+    struct bridge *b = f->bridge;
+    in_flight_count(f, verdict);
     if (verdict == RETRY_DONE) {
-        crossing_arrived(x);
+        in_flight_on_success(f);
         if (retry != NULL) {
             backoff_reset(&retry->backoff);
             retry->at = 0;
             retry->version = 0;
-            x->berth->trouble = (struct err){ 0 };
+            f->machine->trouble = (struct err){ 0 };
         }
         if (store != NULL) {
-            crossing_learn(store, reply);
+            in_flight_store_reply(store, reply);
         }
     } else if (retry != NULL && verdict != RETRY_OBSERVE && verdict != RETRY_ABSENT) {
-        crossing_failed(x, reply, verdict, retry);
+        in_flight_on_failure(f, reply, verdict, retry);
     } else if (retry != NULL) {
-        crossing_behind(x, retry);
+        in_flight_wait_for_watch(f, retry);
     }
     if (verdict == RETRY_OBSERVE) {
-        crossing_conflict(x, store);
+        in_flight_conflict(f, store);
     }
-    if (x->berth != NULL && x->approves && verdict != RETRY_DONE) {
-        crossing_unapproved(x, verdict);
+    if (f->machine != NULL && f->approves && verdict != RETRY_DONE) {
+        in_flight_approval_failed(f, verdict);
     }
-    crossing_ended(x, verdict, store);
+    in_flight_mark_owner(f, verdict, store);
     bridge_wake(b);
-    crossing_free(x);
+    in_flight_free(f);
 }
 
-static void crossing_on_home(void *ctx, const struct api_reply *reply)
+static void in_flight_on_management_reply(void *ctx, const struct api_reply *reply)
 {
-    struct crossing *x = ctx;
-    struct bridge *b = x->bridge;
-    x->call = NULL;
+    struct in_flight *f = ctx;
+    struct bridge *b = f->bridge;
+    f->call = NULL;
     enum retry_verdict verdict = client_note(&b->client, API_PATCH, reply);
-    bool machine = x->kind == CROSSING_MACHINE;
-    struct bridge_retry *retry = x->berth == NULL ? NULL
-                                 : machine        ? &x->berth->machine_retry
-                                                  : &x->berth->host_retry;
-    crossing_end(x, reply, verdict, machine ? &b->machines.store : &b->hosts.store, retry);
+    bool machine = f->kind == IN_FLIGHT_MACHINE;
+    struct bridge_retry *retry = f->machine == NULL ? NULL
+                                 : machine          ? &f->machine->machine_retry
+                                                    : &f->machine->host_retry;
+    in_flight_finish(f, reply, verdict, machine ? &b->machines.store : &b->hosts.store, retry);
 }
 
-static void crossing_on_away(void *ctx, const struct api_reply *reply)
+static void in_flight_on_workload_reply(void *ctx, const struct api_reply *reply)
 {
-    struct crossing *x = ctx;
-    x->link_call = NULL;
+    struct in_flight *f = ctx;
+    f->link_call = NULL;
     /* A reply that comes when the link has broken is of a Node that nobody knows any more. */
-    struct link *link = x->yard->link;
+    struct link *link = f->cluster->link;
     struct store *store = link != NULL && link_fresh(link) ? link_nodes(link) : NULL;
-    crossing_end(x, reply, retry_judge(reply), store,
-                 x->berth == NULL ? NULL : &x->berth->node_retry);
+    in_flight_finish(f, reply, retry_judge(reply), store,
+                     f->machine == NULL ? NULL : &f->machine->node_retry);
 }
 
 /* ── patches ───────────────────────────────────────────────────────────────────────────────── */
 
-static void crossing_take_news(struct crossing *x, const struct rules_verdict *verdict,
-                               unsigned when)
+static void in_flight_take_events(struct in_flight *f, const struct rules_verdict *verdict,
+                                  unsigned when)
 {
-    for (uint32_t i = 0; i < verdict->news_n; i++) {
-        if ((unsigned)verdict->news[i].when == when) {
-            x->news[x->news_n] = verdict->news[i];
-            x->news[x->news_n].note = arena_str(&x->memory, verdict->news[i].note);
-            x->news_n++;
+    for (uint32_t i = 0; i < verdict->event_n; i++) {
+        if ((unsigned)verdict->events[i].when == when) {
+            f->events[f->event_n] = verdict->events[i];
+            f->events[f->event_n].note = arena_str(&f->memory, verdict->events[i].note);
+            f->event_n++;
         }
     }
 }
 
 /* "namespace/name" below a collection of namespaced objects. */
-static void crossing_path_home(struct bridge *b, struct str group, struct str plural,
-                               struct str name)
+static void in_flight_management_path(struct bridge *b, struct str group, struct str plural,
+                                      struct str name)
 {
     struct str space;
     struct str rest;
@@ -321,75 +323,75 @@ static void crossing_path_home(struct bridge *b, struct str group, struct str pl
     client_add_segment(&b->path, rest);
 }
 
-static void crossing_send_home(struct crossing *x, const struct edit *edit)
+static void in_flight_send_management(struct in_flight *f, const struct meta_patch *patch)
 {
-    struct bridge *b = x->bridge;
+    struct bridge *b = f->bridge;
     buf_add(&b->path, PATCH_QUERY);
     buf_reset(&b->body);
     bool blind = mutated(b->config.mutations, MUTATION_SKIP_RV) ||
-                 (x->kind == CROSSING_HOST && mutated(b->config.mutations, MUTATION_HOST_BLIND));
-    edit_print(edit, blind ? 0 : x->version, &b->body);
+                 (f->kind == IN_FLIGHT_HOST && mutated(b->config.mutations, MUTATION_HOST_BLIND));
+    meta_patch_print(patch, blind ? 0 : f->version, &b->body);
     const struct api_request request = {
         .verb = API_PATCH,
         .path = buf_str(&b->path),
         .content_type = API_MERGE_PATCH,
         .body = buf_str(&b->body),
     };
-    x->call = api_send(b->client.api, &request, crossing_on_home, x);
+    f->call = api_send(b->client.api, &request, in_flight_on_management_reply, f);
 }
 
-void crossing_to_machine(struct berth *at, const struct rules_verdict *verdict,
-                         const struct edit *edit)
+void in_flight_patch_machine(struct machine_state *ms, const struct rules_verdict *verdict,
+                             const struct meta_patch *patch)
 {
-    struct bridge *b = at->bridge;
-    const struct machine *m = berth_machine(at);
-    if (!bridge_acts(b)) {
+    struct bridge *b = ms->bridge;
+    const struct machine *m = machine_object(ms);
+    if (!bridge_may_act(b)) {
         return; /* frozen past the end of the Lease: the next turn finds out */
     }
-    struct crossing *x = crossing_new(b, CROSSING_MACHINE, at, at->item->name);
-    const struct edit_key *hook = edit_find(edit, /* label= */ false, KEY_HOOK);
-    x->version = at->item->version;
-    x->approves = verdict->approves;
-    x->releases = m->deleting && hook != NULL && hook->remove;
-    x->held_from = m->waits_since != 0 ? m->waits_since : m->deleted_at;
-    crossing_take_news(x, verdict, RULES_WITH_MACHINE);
+    struct in_flight *f = in_flight_new(b, IN_FLIGHT_MACHINE, ms, ms->item->name);
+    const struct meta_patch_key *hook = meta_patch_find(patch, /* label= */ false, KEY_HOOK);
+    f->version = ms->item->version;
+    f->approves = verdict->approves;
+    f->releases = m->deleting && hook != NULL && hook->remove;
+    f->held_from = m->hooks_wait_since != 0 ? m->hooks_wait_since : m->deleted_at;
+    in_flight_take_events(f, verdict, RULES_WITH_MACHINE);
     CLEANUP(buf_done)
     struct buf group = { 0 };
-    buf_printf(&group, EDITION_GROUP "/" STR_FMT, STR_ARG(b->edition.version));
-    crossing_path_home(b, buf_str(&group), STR("machines"), x->name);
-    crossing_send_home(x, edit);
-    b->stats.patches[TALLY_MACHINE]++;
+    buf_printf(&group, CAPI_GROUP "/" STR_FMT, STR_ARG(b->capi.version));
+    in_flight_management_path(b, buf_str(&group), STR("machines"), f->name);
+    in_flight_send_management(f, patch);
+    b->stats.patches[WRITE_MACHINE]++;
 }
 
-void crossing_to_host(struct bridge *b, struct berth *at, struct store_item *host,
-                      const struct edit *edit)
+void in_flight_patch_host(struct bridge *b, struct machine_state *ms, struct store_item *host,
+                          const struct meta_patch *patch)
 {
-    if (!bridge_acts(b)) {
+    if (!bridge_may_act(b)) {
         return;
     }
-    struct crossing *x = crossing_new(b, CROSSING_HOST, at, host->name);
-    x->version = host->version;
-    crossing_path_home(b, STR("metal3.io/v1alpha1"), STR("baremetalhosts"), x->name);
-    crossing_send_home(x, edit);
-    b->stats.patches[TALLY_HOST]++;
+    struct in_flight *f = in_flight_new(b, IN_FLIGHT_HOST, ms, host->name);
+    f->version = host->version;
+    in_flight_management_path(b, STR("metal3.io/v1alpha1"), STR("baremetalhosts"), f->name);
+    in_flight_send_management(f, patch);
+    b->stats.patches[WRITE_HOST]++;
 }
 
-void crossing_path_node(struct bridge *b, struct str node)
+void in_flight_node_path(struct bridge *b, struct str node)
 {
     buf_reset(&b->path);
     buf_add(&b->path, STR("/api/v1/nodes/"));
     client_add_segment(&b->path, node);
 }
 
-static void crossing_send_away(struct crossing *x, const struct edit *edit)
+static void in_flight_send_workload(struct in_flight *f, const struct meta_patch *patch)
 {
-    struct bridge *b = x->bridge;
-    crossing_path_node(b, x->name);
+    struct bridge *b = f->bridge;
+    in_flight_node_path(b, f->name);
     buf_add(&b->path, PATCH_QUERY);
     buf_reset(&b->body);
     bool blind = mutated(b->config.mutations, MUTATION_SKIP_RV) ||
                  mutated(b->config.mutations, MUTATION_NODE_BLIND);
-    edit_print(edit, blind ? 0 : x->version, &b->body);
+    meta_patch_print(patch, blind ? 0 : f->version, &b->body);
     const struct api_request request = {
         .verb = API_PATCH,
         .path = buf_str(&b->path),
@@ -397,89 +399,90 @@ static void crossing_send_away(struct crossing *x, const struct edit *edit)
         .accept = API_METADATA,
         .body = buf_str(&b->body),
     };
-    x->link_call = link_send(x->yard->link, &request, crossing_on_away, x);
-    b->stats.patches[TALLY_NODE]++;
+    f->link_call = link_send(f->cluster->link, &request, in_flight_on_workload_reply, f);
+    b->stats.patches[WRITE_NODE]++;
 }
 
-void crossing_to_node(struct berth *at, const struct rules_verdict *verdict)
+void in_flight_patch_node(struct machine_state *ms, const struct rules_verdict *verdict)
 {
-    struct bridge *b = at->bridge;
-    struct str name = berth_machine(at)->node;
-    const struct store_item *node = store_find(link_nodes(at->yard->link), name);
-    if (!bridge_acts(b) || node == NULL) {
+    struct bridge *b = ms->bridge;
+    struct str name = machine_object(ms)->node;
+    const struct store_item *node = store_find(link_nodes(ms->cluster->link), name);
+    if (!bridge_may_act(b) || node == NULL) {
         return;
     }
-    struct crossing *x = crossing_new(b, CROSSING_NODE, at, name);
-    x->yard = at->yard;
-    x->version = node->version;
-    crossing_take_news(x, verdict, RULES_WITH_NODE);
-    crossing_send_away(x, &verdict->node);
+    struct in_flight *f = in_flight_new(b, IN_FLIGHT_NODE, ms, name);
+    f->cluster = ms->cluster;
+    f->version = node->version;
+    in_flight_take_events(f, verdict, RULES_WITH_NODE);
+    in_flight_send_workload(f, &verdict->node);
 }
 
-void crossing_to_stray(struct yard *y, struct store_item *node, const struct edit *edit)
+void in_flight_patch_orphan(struct cluster_state *cs, struct store_item *node,
+                            const struct meta_patch *patch)
 {
-    struct bridge *b = y->bridge;
-    if (!bridge_acts(b)) {
+    struct bridge *b = cs->bridge;
+    if (!bridge_may_act(b)) {
         return;
     }
-    LIST_EACH (&b->crossings, link) {
-        const struct crossing *other = CONTAINER_OF(link, struct crossing, link);
-        if (other->yard == y && str_eq(other->name, node->name)) {
+    LIST_EACH (&b->in_flight_requests, link) {
+        const struct in_flight *other = CONTAINER_OF(link, struct in_flight, link);
+        if (other->cluster == cs && str_eq(other->name, node->name)) {
             store_await(node); /* what is on its way changes it */
             return;
         }
     }
-    struct crossing *x = crossing_new(b, CROSSING_STRAY, NULL, node->name);
-    x->yard = y;
-    x->version = node->version;
-    crossing_send_away(x, edit);
+    struct in_flight *f = in_flight_new(b, IN_FLIGHT_ORPHAN_NODE, NULL, node->name);
+    f->cluster = cs;
+    f->version = node->version;
+    in_flight_send_workload(f, patch);
 }
 
 /* ── looking ───────────────────────────────────────────────────────────────────────────────── */
 
 /* Only a cluster that says so itself, twice, has no such Node. */
-static void crossing_on_probed(void *ctx, const struct api_reply *reply)
+static void in_flight_on_absence_check(void *ctx, const struct api_reply *reply)
 {
-    struct crossing *x = ctx;
-    struct berth *at = x->berth;
-    struct bridge *b = x->bridge;
+    struct in_flight *f = ctx;
+    struct machine_state *ms = f->machine;
+    struct bridge *b = f->bridge;
     usec_t now = loop_now(b->loop);
-    x->link_call = NULL;
-    if (at != NULL && !str_eq(x->name, berth_machine(at)->node)) {
-        crossing_free(x); /* it was about another Node */
-        berth_mark(at);
+    f->link_call = NULL;
+    if (ms != NULL && !str_eq(f->name, machine_object(ms)->node)) {
+        in_flight_free(f); /* it was about another Node */
+        machine_mark(ms);
         return;
     }
-    if (at != NULL && reply->status == 404) {
+    if (ms != NULL && reply->status == 404) {
         if (mutated(b->config.mutations, MUTATION_MISSED_ONCE)) {
-            at->absent = true;
-        } else if (at->missed_at == 0) {
-            at->missed_at = now;
-        } else if (now >= at->missed_at + BRIDGE_ABSENT_AFTER) {
-            at->absent = true;
+            ms->absent = true;
+        } else if (ms->missed_at == 0) {
+            ms->missed_at = now;
+        } else if (now >= ms->missed_at + BRIDGE_ABSENT_AFTER) {
+            ms->absent = true;
         }
-    } else if (at != NULL) {
-        at->missed_at = 0;
-        at->absent = false;
-        berth_later(at,
-                    now + BRIDGE_FAILED_MAX); /* it is there: the watch says so, or a new look */
+    } else if (ms != NULL) {
+        ms->missed_at = 0;
+        ms->absent = false;
+        machine_wake_at(
+            ms, now + BRIDGE_FAILED_MAX); /* it is there: the watch says so, or a new look */
     }
-    crossing_free(x);
-    if (at != NULL && reply->status == 404) {
-        berth_mark(at);
+    in_flight_free(f);
+    if (ms != NULL && reply->status == 404) {
+        machine_mark(ms);
     }
 }
 
-void crossing_probe(struct berth *at)
+void in_flight_absence_check(struct machine_state *ms)
 {
-    struct bridge *b = at->bridge;
-    struct crossing *x = crossing_new(b, CROSSING_PROBE, at, berth_machine(at)->node);
-    x->yard = at->yard;
-    crossing_path_node(b, x->name);
+    struct bridge *b = ms->bridge;
+    struct in_flight *f = in_flight_new(b, IN_FLIGHT_ABSENCE_CHECK, ms, machine_object(ms)->node);
+    f->cluster = ms->cluster;
+    in_flight_node_path(b, f->name);
     const struct api_request request = {
         .verb = API_GET,
         .path = buf_str(&b->path),
         .accept = API_METADATA,
     };
-    x->link_call = link_send(at->yard->link, &request, crossing_on_probed, x);
+    f->link_call = link_send(ms->cluster->link, &request, in_flight_on_absence_check, f);
 }

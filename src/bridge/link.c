@@ -1,18 +1,18 @@
 #include "base/alloc.h"
 #include "bridge/link_internal.h"
 
-#define LINK_SETTLED SECONDS(15) /* who was fresh for so long has begun anew when it breaks */
-#define LINK_LONG 16u            /* doublings that surely reach LINK_BACKOFF_MAX */
-#define LINK_TURN_BASE MSECONDS(20)
-#define LINK_TURN_MAX SECONDS(1)
+#define LINK_STABLE SECONDS(15) /* who was fresh for so long has begun anew when it breaks */
+#define LINK_DOUBLINGS_MAX 16u  /* doublings that surely reach LINK_BACKOFF_MAX */
+#define LINK_CONNECT_BASE MSECONDS(20)
+#define LINK_CONNECT_MAX SECONDS(1)
 
-_Static_assert(((uint64_t)LINK_BACKOFF_BASE << LINK_LONG) >= (uint64_t)LINK_BACKOFF_MAX,
+_Static_assert(((uint64_t)LINK_BACKOFF_BASE << LINK_DOUBLINGS_MAX) >= (uint64_t)LINK_BACKOFF_MAX,
                "a long wait is as long as they get");
 
 #define TO(state) (1u << (state))
 
 /* The table of link.h; what is not here does not happen. */
-static const unsigned link_ways[] = {
+static const unsigned link_transitions[] = {
     [LINK_IDLE] = TO(LINK_RESOLVING),
     [LINK_RESOLVING] = TO(LINK_GRANTING) | TO(LINK_LISTING) | TO(LINK_BACKOFF) | TO(LINK_CLOSING),
     [LINK_GRANTING] = TO(LINK_LISTING) | TO(LINK_RESOLVING) | TO(LINK_BACKOFF) | TO(LINK_CLOSING),
@@ -30,8 +30,8 @@ static void link_store_on_gone(void *ctx, struct store_item *item);
 
 static void link_store_begin(struct link *l)
 {
-    store_init(&l->store, &peer_kind, l, loop_random(l->loop));
-    l->store.mutations = l->config.home->mutations;
+    store_init(&l->store, &workload_node_kind, l, loop_random(l->loop));
+    l->store.mutations = l->config.management->mutations;
     l->store.on_gone = link_store_on_gone;
 }
 
@@ -49,13 +49,13 @@ static void link_store_drop(struct link *l)
     l->store.on_gone = NULL;
     store_done(&l->store);
     link_gone_drop(l);
-    l->stirred = false;
+    l->nodes_dirty = false;
 }
 
 /* A known bug: what one connection said is kept for the next. */
 static bool link_is_stale(const struct link *l)
 {
-    return mutated(l->config.home->mutations, MUTATION_LINK_STALE);
+    return mutated(l->config.management->mutations, MUTATION_LINK_STALE);
 }
 
 struct link *link_new(const struct link_config *config)
@@ -66,13 +66,13 @@ struct link *link_new(const struct link_config *config)
     l->config.space = arena_str(&l->memory, config->space);
     l->config.cluster = arena_str(&l->memory, config->cluster);
     l->config.uid = arena_str(&l->memory, config->uid);
-    l->loop = config->home->loop;
+    l->loop = config->management->loop;
     l->since = loop_now(l->loop);
     l->backoff = (struct backoff){ .base = LINK_BACKOFF_BASE, .max = LINK_BACKOFF_MAX };
-    l->turn = (struct backoff){ .base = LINK_TURN_BASE, .max = LINK_TURN_MAX };
-    l->told_idle = true;
+    l->connect_backoff = (struct backoff){ .base = LINK_CONNECT_BASE, .max = LINK_CONNECT_MAX };
+    l->notified_idle = true;
     list_init(&l->queued);
-    list_init(&l->flying);
+    list_init(&l->in_flight);
     list_init(&l->ended);
     loop_timer_init(&l->timer, l->loop, link_on_timer, l);
     link_store_begin(l);
@@ -88,7 +88,7 @@ void link_free(struct link *l)
         *l->freed = true;
     }
     link_secret_drop(l);
-    link_errand_drop(l);
+    link_token_drop(l);
     link_calls_done(l);
     reflector_done(&l->reflector);
     dialer_hang_up(l->config.dialer, STEAL(l->api));
@@ -98,7 +98,7 @@ void link_free(struct link *l)
     alloc_free(l);
 }
 
-void link_poke(struct link *l)
+void link_wake(struct link *l)
 {
     loop_timer_pull(&l->timer, loop_now(l->loop));
 }
@@ -109,38 +109,39 @@ static usec_t link_now(const struct link *l)
     return MAX(loop_now(l->loop), (usec_t)1);
 }
 
-void link_open(struct link *l, bool hurry)
+void link_open(struct link *l, bool urgent)
 {
     if (!l->wanted) {
         l->wanted = true;
-        l->away_since = l->state == LINK_WATCHING ? 0 : link_now(l);
+        l->unreachable_since = l->state == LINK_WATCHING ? 0 : link_now(l);
     }
-    if (hurry && !l->hurry && !link_fresh(l)) {
-        l->hurry = true;
-        backoff_reset(&l->turn);
-        l->turn_at = l->tried_at > 0 ? l->tried_at + LINK_BACKOFF_BASE : 0;
+    if (urgent && !l->urgent && !link_fresh(l)) {
+        l->urgent = true;
+        backoff_reset(&l->connect_backoff);
+        l->connect_at = l->tried_at > 0 ? l->tried_at + LINK_BACKOFF_BASE : 0;
     }
-    link_poke(l);
+    link_wake(l);
 }
 
 void link_close(struct link *l)
 {
     l->wanted = false;
-    l->hurry = false;
-    l->away_since = 0;
-    link_poke(l);
+    l->urgent = false;
+    l->unreachable_since = 0;
+    link_wake(l);
 }
 
 void link_on_secret(struct link *l, uint64_t version)
 {
-    bool news = version != l->seen;
-    l->followed = version != 0; /* what comes in its place may be of a type that is not watched */
-    l->seen = version;
+    bool changed = version != l->secret_seen;
+    l->secret_watched =
+        version != 0; /* what comes in its place may be of a type that is not watched */
+    l->secret_seen = version;
     /* Told again of what was seen already, although a newer one was read since: the watch of the
      * Secrets is behind, and to read once more would bring nothing. */
-    if (news && version != l->version) {
-        l->moved = true;
-        link_poke(l);
+    if (changed && version != l->version) {
+        l->secret_changed = true;
+        link_wake(l);
     }
 }
 
@@ -154,11 +155,11 @@ static bool link_connected(const struct link *l)
 
 void link_fail(struct link *l, enum link_break why, const struct err *err)
 {
-    if (l->broken == LINK_WHOLE && link_connected(l)) {
+    if (l->broken == LINK_BREAK_NONE && link_connected(l)) {
         l->broken = why;
         l->trouble = *err;
     }
-    link_poke(l);
+    link_wake(l);
 }
 
 static void link_on_list(void *ctx)
@@ -171,7 +172,7 @@ static void link_on_list(void *ctx)
 static int link_too_many(struct link *l, const char *what, struct err *err)
 {
     (void)err_set(err, ERR_LIMIT, "the cluster has more than %u %s", LINK_NODES_MAX, what);
-    link_fail(l, LINK_FORBIDDEN, err);
+    link_fail(l, LINK_BREAK_FORBIDDEN, err);
     return -ERR_LIMIT;
 }
 
@@ -182,8 +183,8 @@ static void link_store_on_gone(void *ctx, struct store_item *item)
         ARENA_GROW(&l->gone_memory, l->gone, l->gone_n, l->gone_cap);
         l->gone[l->gone_n++] = arena_str(&l->gone_memory, item->name);
     }
-    l->stirred = true;
-    link_poke(l);
+    l->nodes_dirty = true;
+    link_wake(l);
 }
 
 static int link_on_object(void *ctx, const struct jval *object, bool deleted, struct err *err)
@@ -199,18 +200,18 @@ static int link_on_object(void *ctx, const struct jval *object, bool deleted, st
     if (l->gone_n > LINK_NODES_MAX) {
         return link_too_many(l, "Nodes that come and go at once", err);
     }
-    if (l->store.dirty_count > 0 && !l->stirred) {
-        l->stirred = true;
-        link_poke(l);
+    if (l->store.dirty_count > 0 && !l->nodes_dirty) {
+        l->nodes_dirty = true;
+        link_wake(l);
     }
     return 0;
 }
 
-static void link_well(struct link *l)
+static void link_recovered(struct link *l)
 {
     l->trouble_since = 0;
     l->trouble.code = 0;
-    link_poke(l);
+    link_wake(l);
 }
 
 static bool link_on_synced(void *ctx, uint64_t version)
@@ -220,20 +221,20 @@ static bool link_on_synced(void *ctx, uint64_t version)
     if (taken) {
         l->listing = false;
         l->synced = true;
-        link_well(l);
+        link_recovered(l);
     } else {
         /* Everything was forgotten. To say so little of the Nodes would be to say that they are
          * gone, so it is not fresh from this moment on. */
         struct err err = { 0 };
         (void)err_set(&err, ERR_GONE, "the cluster's versions have gone backwards");
-        link_fail(l, LINK_FAILED, &err);
+        link_fail(l, LINK_BREAK_FAILED, &err);
     }
     return taken;
 }
 
 /* True for failures of a streamed list after which the reflector knows to ask for pages instead.
  * They are within LINK_LISTING_MAX, too. */
-static bool link_learns(struct link *l)
+static bool link_falls_back_to_pages(struct link *l)
 {
     bool learns = l->reflector.short_ends > l->short_ends && l->reflector.opened;
     l->short_ends = l->reflector.short_ends;
@@ -248,34 +249,34 @@ static void link_on_error(void *ctx, const struct err *err, bool bad UNUSED)
 {
     struct link *l = ctx;
     int status = l->reflector.status;
-    bool learns = link_learns(l);
+    bool learns = link_falls_back_to_pages(l);
     if (status == 401) {
-        link_fail(l, LINK_DENIED, err);
+        link_fail(l, LINK_BREAK_DENIED, err);
     } else if (l->state == LINK_LISTING && !l->synced && !learns) {
         /* A right that was given a moment ago may not have reached the whole server yet. */
         bool forbidden = status == 403 && !l->config.manage;
-        link_fail(l, forbidden ? LINK_FORBIDDEN : LINK_FAILED, err);
-    } else if (l->broken == LINK_WHOLE) {
+        link_fail(l, forbidden ? LINK_BREAK_FORBIDDEN : LINK_BREAK_FAILED, err);
+    } else if (l->broken == LINK_BREAK_NONE) {
         l->trouble = *err;
         if (l->trouble_since == 0) {
             l->trouble_since = link_now(l);
         }
     }
-    link_poke(l);
+    link_wake(l);
 }
 
 static void link_on_well(void *ctx)
 {
     struct link *l = ctx;
-    if (!l->listing && l->broken == LINK_WHOLE) { /* one line of a list is not the list */
-        link_well(l);
+    if (!l->listing && l->broken == LINK_BREAK_NONE) { /* one line of a list is not the list */
+        link_recovered(l);
     }
 }
 
 /* ── states ────────────────────────────────────────────────────────────────────────────────── */
 
 /* Somebody else may watch something over it, too. */
-static void link_let_go(struct link *l)
+static void link_notify_hang_up(struct link *l)
 {
     if (l->api != NULL && l->config.on_hang_up != NULL) {
         l->config.on_hang_up(l->config.ctx, l);
@@ -286,13 +287,13 @@ static void link_let_go(struct link *l)
  * reflector is under way. */
 static void link_unwatch(struct link *l)
 {
-    link_let_go(l);
+    link_notify_hang_up(l);
     reflector_done(&l->reflector);
     if (!link_is_stale(l)) {
         link_store_drop(l);
         link_store_begin(l);
     }
-    l->broken = LINK_WHOLE;
+    l->broken = LINK_BREAK_NONE;
     l->synced = false;
     l->listing = false;
     l->short_ends = 0;
@@ -304,7 +305,7 @@ static void link_hang_up(struct link *l)
     link_calls_end(l);
     link_unwatch(l);
     dialer_hang_up(l->config.dialer, STEAL(l->api));
-    l->errand.renew_at = 0;
+    l->token.renew_at = 0;
 }
 
 /* Once for each time of trouble, however often it is tried. */
@@ -322,7 +323,7 @@ static void link_connect(struct link *l, struct api *api)
 {
     l->api = api;
     client_init(&l->client, l->loop, api);
-    l->client.mutations = l->config.home->mutations;
+    l->client.mutations = l->config.management->mutations;
     l->bucket = (struct ratelimit){ .rate = LINK_RATE, .burst = LINK_BURST };
     reflector_init(&l->reflector, &l->client,
                    &(struct reflector_config){
@@ -341,12 +342,12 @@ static void link_connect(struct link *l, struct api *api)
 
 /* From one door to the next, of the same cluster: what is known stays known while it is listed
  * again, and that is to be complete as soon as after a 410. Only from the timer, as above. */
-static void link_move(struct link *l)
+static void link_switch_api(struct link *l)
 {
-    link_let_go(l);
+    link_notify_hang_up(l);
     reflector_done(&l->reflector);
     dialer_hang_up(l->config.dialer, STEAL(l->api));
-    link_connect(l, STEAL(l->errand.next));
+    link_connect(l, STEAL(l->token.next));
     l->short_ends = 0;
     l->trouble_since = l->trouble_since > 0 ? l->trouble_since : link_now(l);
     reflector_start(&l->reflector);
@@ -354,8 +355,8 @@ static void link_move(struct link *l)
 
 static void link_enter_watching(struct link *l)
 {
-    l->hurry = false;
-    l->away_since = 0;
+    l->urgent = false;
+    l->unreachable_since = 0;
     l->reread_at = l->since + LINK_REREAD;
     l->warned = false;
     if (l->config.log != NULL) {
@@ -368,30 +369,30 @@ static void link_enter_watching(struct link *l)
 static usec_t link_open_at(const struct link *l)
 {
     usec_t at = l->api != NULL ? client_open_at(&l->client) : 0;
-    return l->errand.api != NULL ? MAX(at, client_open_at(&l->errand.client)) : at;
+    return l->token.api != NULL ? MAX(at, client_open_at(&l->token.client)) : at;
 }
 
 static void link_enter(struct link *l, enum link_state state)
 {
-    ASSERT((link_ways[l->state] & TO(state)) != 0);
+    ASSERT((link_transitions[l->state] & TO(state)) != 0);
     usec_t now = loop_now(l->loop);
     usec_t open_at = link_open_at(l);
     if (l->state == LINK_LISTING) {
         l->listed = now - l->since;
     }
     if (l->state == LINK_WATCHING) {
-        if (now - l->since >= LINK_SETTLED) {
+        if (now - l->since >= LINK_STABLE) {
             backoff_reset(&l->backoff);
             l->denied_before = false;
         }
-        l->away_since = l->wanted ? link_now(l) : 0;
-        l->hurry = l->wanted; /* who was fresh goes before those who never were */
+        l->unreachable_since = l->wanted ? link_now(l) : 0;
+        l->urgent = l->wanted; /* who was fresh goes before those who never were */
     }
     l->state = state;
     l->since = now;
     link_secret_drop(l);
     if (state != LINK_GRANTING) {
-        link_errand_drop(l);
+        link_token_drop(l);
     }
     switch (state) {
     case LINK_IDLE:
@@ -403,9 +404,9 @@ static void link_enter(struct link *l, enum link_state state)
         break;
     case LINK_RESOLVING:
         link_hang_up(l);
-        backoff_reset(&l->turn);
+        backoff_reset(&l->connect_backoff);
         /* Whatever is the reason, a Secret that changes all the time included. */
-        l->turn_at = l->tried_at > 0 ? l->tried_at + LINK_BACKOFF_BASE : 0;
+        l->connect_at = l->tried_at > 0 ? l->tried_at + LINK_BACKOFF_BASE : 0;
         break;
     case LINK_GRANTING:
         break;
@@ -433,19 +434,19 @@ static void link_enter(struct link *l, enum link_state state)
 static void link_give_up(struct link *l, enum link_break why)
 {
     l->failures++;
-    if (why == LINK_FORBIDDEN) {
-        l->backoff.failures = MAX(l->backoff.failures, LINK_LONG);
+    if (why == LINK_BREAK_FORBIDDEN) {
+        l->backoff.failures = MAX(l->backoff.failures, LINK_DOUBLINGS_MAX);
     }
     link_enter(l, LINK_BACKOFF);
 }
 
 /* A 401 may only mean that the Secret has a newer password: it is read again at once, but not for
  * ever. */
-static void link_break_off(struct link *l)
+static void link_handle_break(struct link *l)
 {
     enum link_break why = l->broken;
-    bool settled = l->state == LINK_WATCHING && loop_now(l->loop) - l->since >= LINK_SETTLED;
-    if (why == LINK_DENIED && (settled || !l->denied_before)) {
+    bool settled = l->state == LINK_WATCHING && loop_now(l->loop) - l->since >= LINK_STABLE;
+    if (why == LINK_BREAK_DENIED && (settled || !l->denied_before)) {
         l->failures++;
         link_enter(l, LINK_RESOLVING);
         l->denied_before = true;
@@ -457,12 +458,12 @@ static void link_break_off(struct link *l)
 static void link_resolve(struct link *l)
 {
     if (!l->answered) {
-        link_secret_ask(l);
+        link_secret_request(l);
         return;
     }
     bool found = l->text.n > 0; /* otherwise the trouble is known */
     l->answered = false;
-    if (found && l->config.manage && link_errand_begin(l, &l->trouble)) {
+    if (found && l->config.manage && link_token_start(l, &l->trouble)) {
         link_enter(l, LINK_GRANTING);
         return;
     }
@@ -470,7 +471,7 @@ static void link_resolve(struct link *l)
         found && !l->config.manage ? link_secret_dial(l, l->text, STR_NONE, &l->trouble) : NULL;
     link_secret_wipe(l);
     if (api == NULL) {
-        link_give_up(l, LINK_FAILED);
+        link_give_up(l, LINK_BREAK_FAILED);
         return;
     }
     link_connect(l, api);
@@ -479,13 +480,13 @@ static void link_resolve(struct link *l)
 
 static void link_grant(struct link *l, usec_t now)
 {
-    if (l->errand.next != NULL) {
-        link_connect(l, STEAL(l->errand.next));
+    if (l->token.next != NULL) {
+        link_connect(l, STEAL(l->token.next));
         link_enter(l, LINK_LISTING);
-    } else if (now >= l->errand.until) {
+    } else if (now >= l->token.until) {
         (void)err_set(&l->trouble, ERR_TIMEOUT, "no token of our own after %lld s",
                       (long long)(LINK_GRANTING_MAX / SECONDS(1)));
-        link_give_up(l, LINK_FAILED);
+        link_give_up(l, LINK_BREAK_FAILED);
     }
 }
 
@@ -496,7 +497,7 @@ static void link_list(struct link *l, usec_t now)
     } else if (now >= l->since + LINK_LISTING_MAX) {
         (void)err_set(&l->trouble, ERR_TIMEOUT, "the list of Nodes is not complete after %lld s",
                       (long long)(LINK_LISTING_MAX / SECONDS(1)));
-        link_give_up(l, LINK_FAILED);
+        link_give_up(l, LINK_BREAK_FAILED);
     }
 }
 
@@ -506,12 +507,12 @@ static void link_watch(struct link *l, usec_t now)
         if (l->trouble.code == 0) {
             (void)err_set(&l->trouble, ERR_TIMEOUT, "the new list of Nodes is not complete");
         }
-        link_give_up(l, LINK_FAILED);
+        link_give_up(l, LINK_BREAK_FAILED);
         return;
     }
-    link_secret_look(l);
-    if (link_errand_look(l)) {
-        link_move(l);
+    link_secret_recheck(l);
+    if (link_token_renew(l)) {
+        link_switch_api(l);
     }
 }
 
@@ -521,9 +522,9 @@ static void link_step(struct link *l)
     bool connected = link_connected(l);
     if (!l->wanted && l->state != LINK_IDLE && l->state != LINK_CLOSING) {
         link_enter(l, LINK_CLOSING);
-    } else if (connected && l->broken != LINK_WHOLE) {
-        link_break_off(l);
-    } else if (l->moved && (connected || l->state == LINK_BACKOFF)) {
+    } else if (connected && l->broken != LINK_BREAK_NONE) {
+        link_handle_break(l);
+    } else if (l->secret_changed && (connected || l->state == LINK_BACKOFF)) {
         backoff_reset(&l->backoff); /* another Secret is another beginning */
         l->denied_before = false;
         link_enter(l, LINK_RESOLVING);
@@ -552,7 +553,7 @@ static void link_step(struct link *l)
             }
             break;
         case LINK_CLOSING:
-            if (l->queued_n + l->flying_n == 0 || now >= l->since + LINK_CLOSING_MAX) {
+            if (l->queued_n + l->in_flight_n == 0 || now >= l->since + LINK_CLOSING_MAX) {
                 link_enter(l, LINK_IDLE);
             }
             break;
@@ -567,15 +568,16 @@ static usec_t link_due(const struct link *l)
     case LINK_IDLE:
         break;
     case LINK_RESOLVING:
-        return l->call == NULL ? MAX(l->turn_at, client_open_at(l->config.home)) : USEC_NEVER;
+        return l->call == NULL ? MAX(l->connect_at, client_open_at(l->config.management))
+                               : USEC_NEVER;
     case LINK_GRANTING:
-        return l->errand.until;
+        return l->token.until;
     case LINK_LISTING:
         return l->since + LINK_LISTING_MAX;
     case LINK_WATCHING: {
         usec_t lost = l->trouble_since > 0 ? l->trouble_since + LINK_TROUBLE_MAX : USEC_NEVER;
-        usec_t look = l->followed || l->call != NULL ? USEC_NEVER : l->reread_at;
-        usec_t token = link_errand_at(l);
+        usec_t look = l->secret_watched || l->call != NULL ? USEC_NEVER : l->reread_at;
+        usec_t token = link_token_due_at(l);
         usec_t due = MIN(lost, look);
         return MIN(due, token);
     }
@@ -589,20 +591,20 @@ static usec_t link_due(const struct link *l)
 
 /* ── telling ───────────────────────────────────────────────────────────────────────────────── */
 
-static bool link_tell_state(struct link *l, const bool *freed)
+static bool link_notify_state(struct link *l, const bool *freed)
 {
     bool fresh = link_fresh(l);
     bool idle = l->state == LINK_IDLE;
-    bool news = fresh != l->told_fresh || (idle && !l->told_idle);
-    l->told_fresh = fresh;
-    l->told_idle = idle;
-    if (news) {
+    bool changed = fresh != l->notified_fresh || (idle && !l->notified_idle);
+    l->notified_fresh = fresh;
+    l->notified_idle = idle;
+    if (changed) {
         l->config.on_state(l->config.ctx, l);
     }
     return !*freed;
 }
 
-static bool link_tell_gone(struct link *l, const bool *freed)
+static bool link_notify_gone(struct link *l, const bool *freed)
 {
     struct arena memory = l->gone_memory;
     const struct str *gone = l->gone;
@@ -616,17 +618,17 @@ static bool link_tell_gone(struct link *l, const bool *freed)
     return !*freed;
 }
 
-static void link_tell(struct link *l)
+static void link_notify(struct link *l)
 {
     bool freed = false;
     /* Whoever is told may free the link; the flag is looked at before anything else of it. */
     l->freed = &freed; /* cppcheck-suppress autoVariables */
-    if (!link_tell_state(l, &freed) || !link_calls_tell(l, &freed)) {
+    if (!link_notify_state(l, &freed) || !link_calls_notify(l, &freed)) {
         return;
     }
-    if (link_fresh(l) && l->stirred) {
-        l->stirred = false;
-        if (!link_tell_gone(l, &freed)) {
+    if (link_fresh(l) && l->nodes_dirty) {
+        l->nodes_dirty = false;
+        if (!link_notify_gone(l, &freed)) {
             return;
         }
         l->config.on_nodes(l->config.ctx, l);
@@ -649,7 +651,7 @@ static void link_on_timer(void *ctx)
     if (at != USEC_NEVER) {
         loop_timer_pull(&l->timer, at);
     }
-    link_tell(l);
+    link_notify(l);
 }
 
 /* ── looking ───────────────────────────────────────────────────────────────────────────────── */
@@ -661,12 +663,12 @@ enum link_state link_state(const struct link *l)
 
 bool link_fresh(const struct link *l)
 {
-    return l->state == LINK_WATCHING && l->broken == LINK_WHOLE;
+    return l->state == LINK_WATCHING && l->broken == LINK_BREAK_NONE;
 }
 
-usec_t link_away_since(const struct link *l)
+usec_t link_unreachable_since(const struct link *l)
 {
-    return l->away_since;
+    return l->unreachable_since;
 }
 
 struct store *link_nodes(struct link *l)
@@ -693,7 +695,7 @@ void link_view(const struct link *l, struct link_view *ret)
         .nodes = store_count(&l->store),
         .connects = l->connects,
         .failures = l->failures,
-        .overdue = buf_str(&l->errand.overdue),
+        .overdue = buf_str(&l->token.overdue),
         .renewals_failed = l->renewals_failed,
     };
 }
@@ -725,18 +727,18 @@ void link_check(const struct link *l)
     ASSERT(l->text.n == 0 || (l->state == LINK_RESOLVING && l->answered));
     ASSERT(l->secret.blocks == NULL || l->text.n > 0);
     ASSERT(connected || link_is_stale(l) || store_count(&l->store) == 0);
-    ASSERT(link_connected(l) || l->broken == LINK_WHOLE);
+    ASSERT(link_connected(l) || l->broken == LINK_BREAK_NONE);
     ASSERT(store_count(&l->store) <= LINK_NODES_MAX + 1);
     ASSERT(l->state == LINK_IDLE || l->timer.armed || l->call != NULL || l->state == LINK_WATCHING);
-    ASSERT(l->flying_n <= LINK_CALLS_MAX && l->queued_n <= LINK_QUEUE_MAX);
-    ASSERT(l->flying_n == 0 || l->api != NULL);
+    ASSERT(l->in_flight_n <= LINK_CALLS_MAX && l->queued_n <= LINK_QUEUE_MAX);
+    ASSERT(l->in_flight_n == 0 || l->api != NULL);
     ASSERT(l->queued_n == 0 || l->api != NULL);
-    ASSERT(link_length(&l->flying) == l->flying_n);
+    ASSERT(link_length(&l->in_flight) == l->in_flight_n);
     ASSERT(link_length(&l->queued) == l->queued_n);
     ASSERT(link_length(&l->ended) == l->ended_n);
     ASSERT(l->ended_n == 0 || l->timer.armed);
-    ASSERT(l->wanted || l->away_since == 0);
-    ASSERT(l->state != LINK_WATCHING || l->away_since == 0);
-    link_errand_check(l);
+    ASSERT(l->wanted || l->unreachable_since == 0);
+    ASSERT(l->state != LINK_WATCHING || l->unreachable_since == 0);
+    link_token_check(l);
     store_check(&l->store);
 }

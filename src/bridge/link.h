@@ -58,7 +58,7 @@ struct link;
 struct link_call;
 
 struct link_config {
-    struct client *home; /* the management cluster; borrowed, as all here */
+    struct client *management; /* the management cluster; borrowed, as all here */
     struct dialer *dialer;
     struct ratelimit *connects; /* all links share it */
     struct log *log;            /* may be NULL */
@@ -89,7 +89,7 @@ struct link *link_new(const struct link_config *config);
 void link_free(struct link *l); /* like a crash: nobody is called any more; accepts NULL */
 
 /* Wanted from now on. `hurry`: goes before others that wait for their turn to connect. */
-void link_open(struct link *l, bool hurry);
+void link_open(struct link *l, bool urgent);
 /* Not wanted any more: what is in flight may end, then all memory is given back. */
 void link_close(struct link *l);
 /* The Secret's metadata were seen in this version; 0 = it is gone. Another one than was read last
@@ -99,7 +99,7 @@ void link_on_secret(struct link *l, uint64_t version);
 enum link_state link_state(const struct link *l);
 bool link_fresh(const struct link *l);
 /* Since when it is wanted and not fresh, without a break (monotonic); 0 = it is fresh, or idle. */
-usec_t link_away_since(const struct link *l);
+usec_t link_unreachable_since(const struct link *l);
 /* The Nodes (peer.h), as of the present connection: it is empty when a new one begins. */
 struct store *link_nodes(struct link *l);
 /* Its side of the connection, for a watch of something else: until on_hang_up, or until it is

@@ -15,24 +15,24 @@
 
 /* Why the connection cannot go on. */
 enum link_break {
-    LINK_WHOLE,     /* it can */
-    LINK_FAILED,    /* something that may pass soon */
-    LINK_DENIED,    /* 401: another Secret may mend it */
-    LINK_FORBIDDEN, /* 403, or more Nodes than we keep: a person must mend it */
+    LINK_BREAK_NONE,      /* it can */
+    LINK_BREAK_FAILED,    /* something that may pass soon */
+    LINK_BREAK_DENIED,    /* 401: another Secret may mend it */
+    LINK_BREAK_FORBIDDEN, /* 403, or more Nodes than we keep: a person must mend it */
 };
 
 /* The way to a token of our own, for `manage`. */
-struct link_errand {
+struct link_token {
     struct api *api;     /* the administrator's; NULL = it is not under way */
     struct arena secret; /* of `text`, the kubeconfig; both only as long as that */
     struct str text;
     struct client client;
-    struct warrant *warrant;
-    usec_t until;          /* then it is given up */
-    struct api *next;      /* a token's door that is not used yet */
-    usec_t renew_at;       /* WATCHING: when another token is due; 0 = never */
-    struct backoff failed; /* renewals */
-    struct buf overdue;    /* why another token is late, which was logged; empty = it is not */
+    struct workload_token *issuer;
+    usec_t until;                 /* then it is given up */
+    struct api *next;             /* a token's door that is not used yet */
+    usec_t renew_at;              /* WATCHING: when another token is due; 0 = never */
+    struct backoff renew_backoff; /* renewals */
+    struct buf overdue; /* why another token is late, which was logged; empty = it is not */
 };
 
 struct link {
@@ -41,13 +41,13 @@ struct link {
     struct loop *loop; /* of `home` */
     struct loop_timer timer;
     enum link_state state;
-    usec_t since;       /* in this state */
-    usec_t listed;      /* how long its last list took, from connecting to the last Node */
-    bool wanted;        /* opened, and not closed since */
-    bool hurry;         /* until it is fresh */
-    usec_t away_since;  /* see link_away_since */
-    struct err trouble; /* code 0 = none since it was fresh */
-    bool warned;        /* of the present trouble */
+    usec_t since;             /* in this state */
+    usec_t listed;            /* how long its last list took, from connecting to the last Node */
+    bool wanted;              /* opened, and not closed since */
+    bool urgent;              /* until it is fresh */
+    usec_t unreachable_since; /* see link_unreachable_since */
+    struct err trouble;       /* code 0 = none since it was fresh */
+    bool warned;              /* of the present trouble */
     uint64_t connects;
     uint64_t failures;
     uint64_t renewals_failed;
@@ -58,19 +58,19 @@ struct link {
     /* The Secret. */
     struct api_call *call; /* RESOLVING: reads it; WATCHING: looks whether it has changed, or reads
                             * it for another token */
-    usec_t turn_at;        /* RESOLVING: not before */
-    struct backoff turn;   /* of tries to get a token */
-    usec_t tried_at;       /* when the last attempt began; 0 = never */
+    usec_t connect_at;     /* RESOLVING: not before */
+    struct backoff connect_backoff; /* of tries to get a token */
+    usec_t tried_at;                /* when the last attempt began; 0 = never */
     bool answered;       /* RESOLVING: what was found is in `text`, or what is wrong in `trouble` */
     struct arena secret; /* of `text`; wiped at once */
     struct str text;
-    uint64_t version; /* of the Secret that was read last; 0 = none */
-    bool followed;    /* link_on_secret tells of it */
-    uint64_t seen;    /* by link_on_secret last */
-    bool moved;       /* another one than was read was seen since */
-    usec_t reread_at; /* WATCHING, unless followed */
+    uint64_t version;     /* of the Secret that was read last; 0 = none */
+    bool secret_watched;  /* link_on_secret tells of it */
+    uint64_t secret_seen; /* by link_on_secret last */
+    bool secret_changed;  /* another one than was read was seen since */
+    usec_t reread_at;     /* WATCHING, unless followed */
 
-    struct link_errand errand;
+    struct link_token token;
 
     /* The connection; `api` is NULL when there is none. */
     struct api *api;
@@ -85,9 +85,9 @@ struct link {
     uint32_t short_ends;  /* of the reflector, noted */
 
     /* What there is to tell. */
-    bool told_fresh;
-    bool told_idle;
-    bool stirred; /* Nodes have become dirty */
+    bool notified_fresh;
+    bool notified_idle;
+    bool nodes_dirty; /* Nodes have become dirty */
     struct arena gone_memory;
     struct str *gone;
     uint32_t gone_n;
@@ -96,20 +96,20 @@ struct link {
     /* Requests. */
     struct ratelimit bucket;
     struct list queued;
-    struct list flying;
+    struct list in_flight;
     struct list ended; /* to be told that they were not answered */
     uint32_t queued_n;
-    uint32_t flying_n;
+    uint32_t in_flight_n;
     uint32_t ended_n;
 };
 
 /* Something was noted: the timer fires as soon as the loop runs. */
-void link_poke(struct link *l);
+void link_wake(struct link *l);
 /* Notes that the connection cannot go on; the first reason counts. */
 void link_fail(struct link *l, enum link_break why, const struct err *err);
 
-/* Sends for the Secret when its turn has come; `turn_at` is when to ask again. */
-void link_secret_ask(struct link *l);
+/* Sends for the Secret when its turn has come; `connect_at` is when to ask again. */
+void link_secret_request(struct link *l);
 /* Sends for it, whatever the time. */
 void link_secret_send(struct link *l, struct str accept, api_on_reply on_reply);
 /* Takes the answer: `text` is what was found. Below 0: `err` says why there is none. */
@@ -118,20 +118,20 @@ int link_secret_take(struct link *l, const struct api_reply *reply, struct err *
 struct api *link_secret_dial(struct link *l, struct str text, struct str token, struct err *err);
 void link_secret_wipe(struct link *l);
 /* Looks whether the Secret has changed, when it is time. */
-void link_secret_look(struct link *l);
+void link_secret_recheck(struct link *l);
 /* Drops what is under way and what was found. */
 void link_secret_drop(struct link *l);
 
 /* Dials as the administrator with the text that was found, which it takes, and asks for a token.
  * False: `err` says why. */
-bool link_errand_begin(struct link *l, struct err *err);
+bool link_token_start(struct link *l, struct err *err);
 /* WATCHING: asks for another token when it is time; true: its door is there and can be used. */
-bool link_errand_look(struct link *l);
+bool link_token_renew(struct link *l);
 /* When that is to be called again; USEC_NEVER: not before something happens. */
-usec_t link_errand_at(const struct link *l);
+usec_t link_token_due_at(const struct link *l);
 /* Ends it, with its doors. */
-void link_errand_drop(struct link *l);
-void link_errand_check(const struct link *l);
+void link_token_drop(struct link *l);
+void link_token_check(const struct link *l);
 
 /* Sends what may be sent now. */
 void link_calls_send(struct link *l);
@@ -140,6 +140,6 @@ usec_t link_calls_at(struct link *l);
 /* The connection ends: what is in flight or waits will be told so. */
 void link_calls_end(struct link *l);
 /* Tells those that have ended; false: the link was freed meanwhile. */
-bool link_calls_tell(struct link *l, const bool *freed);
+bool link_calls_notify(struct link *l, const bool *freed);
 /* Forgets all, without a word. */
 void link_calls_done(struct link *l);

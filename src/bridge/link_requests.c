@@ -50,7 +50,7 @@ static void link_call_end(struct link_call *c, enum err_code code)
     struct link *l = c->link;
     c->code = code;
     link_call_move(c, &l->ended, &l->ended_n);
-    link_poke(l);
+    link_wake(l);
 }
 
 struct link_call *link_send(struct link *l, const struct api_request *request,
@@ -74,7 +74,7 @@ struct link_call *link_send(struct link *l, const struct api_request *request,
         c->request.accept = arena_str(&c->memory, request->accept);
         c->request.body = arena_str(&c->memory, request->body);
         link_call_move(c, &l->queued, &l->queued_n);
-        link_poke(l);
+        link_wake(l);
     }
     return c;
 }
@@ -82,7 +82,7 @@ struct link_call *link_send(struct link *l, const struct api_request *request,
 void link_cancel(struct link_call *call)
 {
     if (call != NULL) {
-        link_poke(call->link); /* another one may go, or the link may close */
+        link_wake(call->link); /* another one may go, or the link may close */
         link_call_free(call);
     }
 }
@@ -100,18 +100,18 @@ static void link_call_on_reply(void *ctx, const struct api_reply *reply)
     if (reply->status == 401) {
         struct err err = { 0 };
         client_explain(reply->status, reply->body, reply->err, &err);
-        link_fail(l, LINK_DENIED, &err);
+        link_fail(l, LINK_BREAK_DENIED, &err);
     }
-    link_poke(l);
+    link_wake(l);
     on_reply(on_reply_ctx, reply);
 }
 
 usec_t link_calls_at(struct link *l)
 {
-    if (l->api == NULL || l->queued_n == 0 || l->flying_n >= LINK_CALLS_MAX) {
+    if (l->api == NULL || l->queued_n == 0 || l->in_flight_n >= LINK_CALLS_MAX) {
         return USEC_NEVER;
     }
-    if (l->errand.next != NULL) {
+    if (l->token.next != NULL) {
         return USEC_NEVER; /* those in flight end, then the others go through the new door */
     }
     return MAX(ratelimit_ready_at(&l->bucket, loop_now(l->loop)), client_open_at(&l->client));
@@ -128,7 +128,7 @@ void link_calls_send(struct link *l)
             continue;
         }
         ratelimit_take(&l->bucket, now);
-        link_call_move(c, &l->flying, &l->flying_n);
+        link_call_move(c, &l->in_flight, &l->in_flight_n);
         c->call = api_send(l->api, &c->request, link_call_on_reply, c);
     }
 }
@@ -136,7 +136,7 @@ void link_calls_send(struct link *l)
 void link_calls_end(struct link *l)
 {
     struct link_call *c;
-    while ((c = link_call_first(&l->flying)) != NULL) {
+    while ((c = link_call_first(&l->in_flight)) != NULL) {
         api_cancel(l->api, STEAL(c->call));
         link_call_end(c, ERR_CANCELLED);
     }
@@ -159,7 +159,7 @@ static void link_call_explain(const struct link_call *c, struct err *ret)
     }
 }
 
-bool link_calls_tell(struct link *l, const bool *freed)
+bool link_calls_notify(struct link *l, const bool *freed)
 {
     /* Those who send again at once, to a link that is not fresh, wait for the next turn. */
     for (uint32_t n = l->ended_n; n > 0 && l->ended_n > 0; n--) {
@@ -175,14 +175,14 @@ bool link_calls_tell(struct link *l, const bool *freed)
         }
     }
     if (l->ended_n > 0) {
-        link_poke(l);
+        link_wake(l);
     }
     return true;
 }
 
 void link_calls_done(struct link *l)
 {
-    struct list *heads[] = { &l->flying, &l->queued, &l->ended };
+    struct list *heads[] = { &l->in_flight, &l->queued, &l->ended };
     for (size_t i = 0; i < ARRAY_LEN(heads); i++) {
         LIST_EACH (heads[i], item) {
             link_call_free(CONTAINER_OF(item, struct link_call, place));

@@ -4,10 +4,10 @@
 
 /* So much of what the bucket gives later may be taken by those in a hurry: they overtake all that
  * wait, and the rate holds all the same. */
-#define LINK_HURRY SECONDS(1)
+#define LINK_URGENT SECONDS(1)
 
 /* "Secret 'namespace/cluster-kubeconfig': " before what is wrong. */
-static int link_secret_blame(const struct link *l, struct err *err)
+static int link_secret_explain(const struct link *l, struct err *err)
 {
     return err_wrap(err, "Secret '" STR_FMT "/" STR_FMT "-kubeconfig'", STR_ARG(l->config.space),
                     STR_ARG(l->config.cluster));
@@ -27,7 +27,7 @@ void link_secret_send(struct link *l, struct str accept, api_on_reply on_reply)
         .path = buf_str(&path),
         .accept = accept,
     };
-    l->call = api_send(l->config.home->api, &request, on_reply, l);
+    l->call = api_send(l->config.management->api, &request, on_reply, l);
 }
 
 /* The kubeconfig that the Secret holds, in `l->secret`. */
@@ -67,7 +67,7 @@ void link_secret_wipe(struct link *l)
 int link_secret_take(struct link *l, const struct api_reply *reply, struct err *err)
 {
     l->call = NULL;
-    enum retry_verdict verdict = client_note(l->config.home, API_GET, reply);
+    enum retry_verdict verdict = client_note(l->config.management, API_GET, reply);
     int r = -1;
     if (verdict == RETRY_DONE) {
         r = link_secret_read(l, reply->body, &l->text, err);
@@ -80,7 +80,7 @@ int link_secret_take(struct link *l, const struct api_reply *reply, struct err *
     }
     if (r < 0) {
         link_secret_wipe(l);
-        r = link_secret_blame(l, err);
+        r = link_secret_explain(l, err);
     }
     return r;
 }
@@ -93,44 +93,44 @@ static void link_secret_on_read(void *ctx, const struct api_reply *reply)
     if (link_secret_take(l, reply, &err) < 0) {
         l->trouble = err;
     }
-    if (l->seen == l->version) {
-        l->moved = false; /* that is what was seen while the answer was under way */
+    if (l->secret_seen == l->version) {
+        l->secret_changed = false; /* that is what was seen while the answer was under way */
     }
-    link_poke(l);
+    link_wake(l);
 }
 
 /* Those who lost the race for a token come back at different times, and ever more seldom: so
  * thousands that wait cost little, and go in random order. The bucket fills up meanwhile. */
-static bool link_secret_turn(struct link *l, usec_t now)
+static bool link_secret_may_read(struct link *l, usec_t now)
 {
-    usec_t at = MAX(l->turn_at, client_open_at(l->config.home));
+    usec_t at = MAX(l->connect_at, client_open_at(l->config.management));
     if (now < at) {
-        l->turn_at = at;
+        l->connect_at = at;
         return false;
     }
     usec_t ready = ratelimit_ready_at(l->config.connects, now);
-    if (l->hurry && ready > now + LINK_HURRY) {
-        l->turn_at = ready - LINK_HURRY;
+    if (l->urgent && ready > now + LINK_URGENT) {
+        l->connect_at = ready - LINK_URGENT;
         return false;
     }
-    if (!l->hurry && ready > now) {
-        l->turn_at = ready + backoff_next(&l->turn, loop_random(l->loop));
+    if (!l->urgent && ready > now) {
+        l->connect_at = ready + backoff_next(&l->connect_backoff, loop_random(l->loop));
         return false;
     }
     return true;
 }
 
-void link_secret_ask(struct link *l)
+void link_secret_request(struct link *l)
 {
     usec_t now = loop_now(l->loop);
-    if (l->call != NULL || !link_secret_turn(l, now)) {
+    if (l->call != NULL || !link_secret_may_read(l, now)) {
         return;
     }
     ratelimit_take(l->config.connects, now);
-    backoff_reset(&l->turn);
+    backoff_reset(&l->connect_backoff);
     l->tried_at = MAX(now, (usec_t)1);
     l->connects++;
-    l->moved = false;
+    l->secret_changed = false;
     link_secret_send(l, STR_NONE, link_secret_on_read);
 }
 
@@ -142,17 +142,17 @@ struct api *link_secret_dial(struct link *l, struct str text, struct str token, 
     const struct dialer_spec spec = { .name = buf_str(&name), .kubeconfig = text, .token = token };
     struct api *api = dialer_open(l->config.dialer, &spec, err);
     if (api == NULL) {
-        (void)link_secret_blame(l, err);
+        (void)link_secret_explain(l, err);
     }
     return api;
 }
 
 /* A Secret that cannot be read now is no reason to leave a connection that works. */
-static void link_secret_on_look(void *ctx, const struct api_reply *reply)
+static void link_secret_on_recheck(void *ctx, const struct api_reply *reply)
 {
     struct link *l = ctx;
     l->call = NULL;
-    enum retry_verdict verdict = client_note(l->config.home, API_GET, reply);
+    enum retry_verdict verdict = client_note(l->config.management, API_GET, reply);
     if (verdict == RETRY_DONE) {
         CLEANUP(arena_done)
         struct arena tmp = { 0 };
@@ -160,32 +160,32 @@ static void link_secret_on_look(void *ctx, const struct api_reply *reply)
         const struct jval *secret = NULL;
         if (json_parse(reply->body, JSON_GO, &tmp, &secret, &ignored) == 0) {
             uint64_t version = store_version(secret);
-            l->moved = version != 0 && version != l->version;
+            l->secret_changed = version != 0 && version != l->version;
         }
     } else if (verdict == RETRY_ABSENT) {
-        l->moved = true;
+        l->secret_changed = true;
     }
-    link_poke(l);
+    link_wake(l);
 }
 
-void link_secret_look(struct link *l)
+void link_secret_recheck(struct link *l)
 {
     usec_t now = loop_now(l->loop);
-    if (l->followed || l->call != NULL || now < l->reread_at) {
+    if (l->secret_watched || l->call != NULL || now < l->reread_at) {
         return;
     }
-    l->reread_at = client_open_at(l->config.home);
+    l->reread_at = client_open_at(l->config.management);
     if (now < l->reread_at) {
         return;
     }
     l->reread_at = now + LINK_REREAD;
-    link_secret_send(l, API_METADATA, link_secret_on_look); /* nothing secret comes this way */
+    link_secret_send(l, API_METADATA, link_secret_on_recheck); /* nothing secret comes this way */
 }
 
 void link_secret_drop(struct link *l)
 {
     if (l->call != NULL) {
-        api_cancel(l->config.home->api, STEAL(l->call));
+        api_cancel(l->config.management->api, STEAL(l->call));
     }
     link_secret_wipe(l);
     l->answered = false;

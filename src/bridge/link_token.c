@@ -5,40 +5,40 @@
 /* However short a token lives by what its cluster says: the turns that a renewal takes are those of
  * all links. One that has ended before leads to the Secret by a 401. */
 #define LINK_RENEW_MIN MINUTES(1)
-#define LINK_RENEW_LONG 16u /* doublings that surely reach the longest wait */
+#define LINK_RENEW_DOUBLINGS_MAX 16u /* doublings that surely reach the longest wait */
 
 /* ── its end ───────────────────────────────────────────────────────────────────────────────── */
 
 /* The administrator leaves. Also from inside a callback of its door. */
-static void link_errand_end(struct link *l)
+static void link_token_end(struct link *l)
 {
-    struct link_errand *e = &l->errand;
-    warrant_free(STEAL(e->warrant));
+    struct link_token *e = &l->token;
+    workload_token_free(STEAL(e->issuer));
     dialer_hang_up(l->config.dialer, STEAL(e->api));
     arena_wipe(&e->secret);
     e->text = STR_NONE;
 }
 
-void link_errand_drop(struct link *l)
+void link_token_drop(struct link *l)
 {
-    link_errand_end(l);
-    dialer_hang_up(l->config.dialer, STEAL(l->errand.next));
-    buf_done(&l->errand.overdue);
+    link_token_end(l);
+    dialer_hang_up(l->config.dialer, STEAL(l->token.next));
+    buf_done(&l->token.overdue);
 }
 
 /* The token that there is will do for some time yet, so this is no trouble of the link: when it
  * ends, the link comes to its Secret by a 401. */
-static void link_errand_put_off(struct link *l, enum link_break why, const struct err *err)
+static void link_token_postpone(struct link *l, enum link_break why, const struct err *err)
 {
-    struct link_errand *e = &l->errand;
-    e->failed.base = LINK_BACKOFF_BASE;
-    e->failed.max = LINK_BACKOFF_MAX;
-    if (why == LINK_FORBIDDEN) {
-        e->failed.failures = MAX(e->failed.failures, LINK_RENEW_LONG);
+    struct link_token *e = &l->token;
+    e->renew_backoff.base = LINK_BACKOFF_BASE;
+    e->renew_backoff.max = LINK_BACKOFF_MAX;
+    if (why == LINK_BREAK_FORBIDDEN) {
+        e->renew_backoff.failures = MAX(e->renew_backoff.failures, LINK_RENEW_DOUBLINGS_MAX);
     }
-    usec_t at = loop_now(l->loop) + backoff_next(&e->failed, loop_random(l->loop));
+    usec_t at = loop_now(l->loop) + backoff_next(&e->renew_backoff, loop_random(l->loop));
     e->renew_at = e->api != NULL ? MAX(at, client_open_at(&e->client)) : at;
-    link_errand_end(l);
+    link_token_end(l);
     if (l->config.log != NULL && e->overdue.n == 0) {
         log_warn(l->config.log, "token of workload cluster not renewed",
                  KV_STR("namespace", l->config.space), KV_STR("cluster", l->config.cluster),
@@ -47,13 +47,13 @@ static void link_errand_put_off(struct link *l, enum link_break why, const struc
     buf_reset(&e->overdue);
     buf_add(&e->overdue, str_from(err->msg));
     l->renewals_failed++;
-    link_poke(l);
+    link_wake(l);
 }
 
-static void link_errand_fail(struct link *l, enum link_break why, const struct err *err)
+static void link_token_fail(struct link *l, enum link_break why, const struct err *err)
 {
     if (l->state == LINK_WATCHING) {
-        link_errand_put_off(l, why, err);
+        link_token_postpone(l, why, err);
     } else {
         link_fail(l, why, err);
     }
@@ -62,41 +62,41 @@ static void link_errand_fail(struct link *l, enum link_break why, const struct e
 /* ── what the warrant says ─────────────────────────────────────────────────────────────────── */
 
 /* The token is gone when this returns, so its door is made here; that opens no connection. */
-static void link_errand_on_token(void *ctx, const struct warrant_token *token)
+static void link_token_on_token(void *ctx, const struct workload_token_value *token)
 {
     struct link *l = ctx;
-    struct link_errand *e = &l->errand;
+    struct link_token *e = &l->token;
     struct err err = { 0 };
     struct api *api = link_secret_dial(l, e->text, token->text, &err);
     if (api == NULL) {
-        link_errand_fail(l, LINK_FAILED, &err);
+        link_token_fail(l, LINK_BREAK_FAILED, &err);
         return;
     }
-    link_errand_end(l);
+    link_token_end(l);
     e->next = api;
     e->renew_at = MAX(token->renew_at, loop_now(l->loop) + LINK_RENEW_MIN);
     buf_done(&e->overdue);
-    backoff_reset(&e->failed);
-    link_poke(l);
+    backoff_reset(&e->renew_backoff);
+    link_wake(l);
 }
 
 /* The warrant would go on by itself; but with the next attempt comes the Secret of that time, and
  * the administrator's key is not kept while nobody can use it. */
-static void link_errand_on_error(void *ctx, const struct err *cause, int status)
+static void link_token_on_error(void *ctx, const struct err *cause, int status)
 {
     struct link *l = ctx;
     struct err err = *cause;
-    enum link_break why = LINK_FAILED;
+    enum link_break why = LINK_BREAK_FAILED;
     if (status == 401) {
-        why = LINK_DENIED;
+        why = LINK_BREAK_DENIED;
     } else if (status == 403) {
-        why = LINK_FORBIDDEN;
+        why = LINK_BREAK_FORBIDDEN;
         (void)err_wrap(&err, "the kubeconfig's user may not make an account for the bridge");
     }
-    link_errand_fail(l, why, &err);
+    link_token_fail(l, why, &err);
 }
 
-static void link_errand_on_written(void *ctx, struct str what)
+static void link_token_on_written(void *ctx, struct str what)
 {
     const struct link *l = ctx;
     if (l->config.log != NULL) {
@@ -106,7 +106,7 @@ static void link_errand_on_written(void *ctx, struct str what)
     }
 }
 
-static bool link_errand_may_write(void *ctx)
+static bool link_token_may_write(void *ctx)
 {
     const struct link *l = ctx;
     return l->config.may_write == NULL || l->config.may_write(l->config.ctx);
@@ -114,9 +114,9 @@ static bool link_errand_may_write(void *ctx)
 
 /* ── its beginning ─────────────────────────────────────────────────────────────────────────── */
 
-bool link_errand_begin(struct link *l, struct err *err)
+bool link_token_start(struct link *l, struct err *err)
 {
-    struct link_errand *e = &l->errand;
+    struct link_token *e = &l->token;
     ASSERT(e->api == NULL && l->text.n > 0);
     e->secret = l->secret;
     e->text = l->text;
@@ -124,20 +124,20 @@ bool link_errand_begin(struct link *l, struct err *err)
     l->text = STR_NONE;
     e->api = link_secret_dial(l, e->text, STR_NONE, err);
     if (e->api == NULL) {
-        link_errand_end(l);
+        link_token_end(l);
         return false;
     }
     e->until = loop_now(l->loop) + LINK_GRANTING_MAX;
     client_init(&e->client, l->loop, e->api);
-    e->client.mutations = l->config.home->mutations;
-    e->warrant = warrant_new(&(struct warrant_config){
+    e->client.mutations = l->config.management->mutations;
+    e->issuer = workload_token_new(&(struct workload_token_config){
         .client = &e->client,
         .pods = l->config.pods,
         .requests = l->config.requests,
-        .on_token = link_errand_on_token,
-        .on_error = link_errand_on_error,
-        .on_written = link_errand_on_written,
-        .may_write = link_errand_may_write,
+        .on_token = link_token_on_token,
+        .on_error = link_token_on_error,
+        .on_written = link_token_on_written,
+        .may_write = link_token_may_write,
         .ctx = l,
     });
     return true;
@@ -145,7 +145,7 @@ bool link_errand_begin(struct link *l, struct err *err)
 
 /* ── another token ─────────────────────────────────────────────────────────────────────────── */
 
-static void link_errand_on_secret(void *ctx, const struct api_reply *reply)
+static void link_token_on_secret(void *ctx, const struct api_reply *reply)
 {
     struct link *l = ctx;
     struct err err = { 0 };
@@ -153,44 +153,45 @@ static void link_errand_on_secret(void *ctx, const struct api_reply *reply)
     int r = link_secret_take(l, reply, &err);
     if (l->version != version) {
         link_secret_wipe(l); /* it may be another cluster's: that is a new beginning */
-        l->moved = true;
-        link_poke(l);
-    } else if (r < 0 || !link_errand_begin(l, &err)) {
-        link_errand_fail(l, LINK_FAILED, &err);
+        l->secret_changed = true;
+        link_wake(l);
+    } else if (r < 0 || !link_token_start(l, &err)) {
+        link_token_fail(l, LINK_BREAK_FAILED, &err);
     } else {
-        link_poke(l);
+        link_wake(l);
     }
 }
 
-bool link_errand_look(struct link *l)
+bool link_token_renew(struct link *l)
 {
-    struct link_errand *e = &l->errand;
+    struct link_token *e = &l->token;
     usec_t now = loop_now(l->loop);
     if (e->next != NULL) {
-        return l->flying_n == 0;
+        return l->in_flight_n == 0;
     }
     if (e->api != NULL && now >= e->until) {
         struct err err = { 0 };
         (void)err_set(&err, ERR_TIMEOUT, "no other token after %lld s",
                       (long long)(LINK_GRANTING_MAX / SECONDS(1)));
-        link_errand_put_off(l, LINK_FAILED, &err);
+        link_token_postpone(l, LINK_BREAK_FAILED, &err);
     }
     if (e->api != NULL || l->call != NULL || e->renew_at == 0 || now < e->renew_at) {
         return false;
     }
-    usec_t ready = MAX(client_open_at(l->config.home), ratelimit_ready_at(l->config.connects, now));
+    usec_t ready =
+        MAX(client_open_at(l->config.management), ratelimit_ready_at(l->config.connects, now));
     if (ready > now) {
         e->renew_at = ready + (usec_t)(loop_random(l->loop) % (uint64_t)LINK_RENEW_SPREAD);
         return false;
     }
     ratelimit_take(l->config.connects, now);
-    link_secret_send(l, STR_NONE, link_errand_on_secret);
+    link_secret_send(l, STR_NONE, link_token_on_secret);
     return false;
 }
 
-usec_t link_errand_at(const struct link *l)
+usec_t link_token_due_at(const struct link *l)
 {
-    const struct link_errand *e = &l->errand;
+    const struct link_token *e = &l->token;
     if (e->next != NULL || l->call != NULL) {
         return USEC_NEVER;
     }
@@ -200,12 +201,12 @@ usec_t link_errand_at(const struct link *l)
     return e->renew_at > 0 ? e->renew_at : USEC_NEVER;
 }
 
-void link_errand_check(const struct link *l)
+void link_token_check(const struct link *l)
 {
-    const struct link_errand *e = &l->errand;
+    const struct link_token *e = &l->token;
     bool under_way = e->api != NULL;
     ASSERT(!under_way || l->state == LINK_GRANTING || l->state == LINK_WATCHING);
-    ASSERT(under_way == (e->warrant != NULL));
+    ASSERT(under_way == (e->issuer != NULL));
     ASSERT(under_way == (e->text.n > 0));
     ASSERT(under_way == (e->secret.blocks != NULL));
     ASSERT(!under_way || e->next == NULL);
@@ -213,6 +214,6 @@ void link_errand_check(const struct link *l)
     ASSERT(l->state != LINK_GRANTING || under_way || e->next != NULL);
     ASSERT(l->config.manage || (!under_way && e->next == NULL && e->renew_at == 0));
     if (under_way) {
-        warrant_check(e->warrant);
+        workload_token_check(e->issuer);
     }
 }

@@ -71,7 +71,7 @@ static usec_t machine_read_wait(const struct jval *conditions)
 }
 
 /* v1beta1 shows the conditions of v1beta2 in a place of their own. */
-static usec_t machine_read_waits_since(const struct jval *status)
+static usec_t machine_read_hooks_wait_since(const struct jval *status)
 {
     usec_t since = meta_time(jval_at(status, "deletion.waitForPreDrainHookStartTime"));
     if (since == 0) {
@@ -122,14 +122,14 @@ static void machine_read_metadata(const struct jval *metadata, struct machine *m
     m->status = machine_text(jval_get(annotations, KEY_STATUS));
     m->power = machine_text(jval_get(annotations, KEY_POWER));
     m->power_mode = machine_text(jval_get(annotations, KEY_POWER_MODE));
-    m->approved_aside = meta_is(annotations, KEY_APPROVED_ASIDE, KEYS_TRUE);
+    m->approved_by_annotation = meta_is(annotations, KEY_APPROVED_ASIDE, KEYS_TRUE);
     m->skip = meta_has(annotations, KEY_SKIP_REMEDIATION);
     m->skip_empty = meta_is(annotations, KEY_SKIP_REMEDIATION, STR(""));
     m->skip_ours = meta_is(annotations, KEY_SKIP_OURS, KEYS_TRUE);
     m->hold_max = machine_read_hold(annotations);
 }
 
-bool machine_asks(const struct machine *m)
+bool machine_has_request(const struct machine *m)
 {
     return m->enabled && (m->deleting || m->request != MACHINE_REQUEST_NONE);
 }
@@ -142,23 +142,24 @@ static int machine_project(void *ctx UNUSED, const struct jval *object, struct a
     struct machine found = {
         .cluster = machine_text(jval_get(spec, STR("clusterName"))),
         .node = machine_text(jval_at(status, "nodeRef.name")),
-        .provider = machine_text(jval_get(spec, STR("providerID"))),
+        .provider_id = machine_text(jval_get(spec, STR("providerID"))),
         .infra_kind = machine_text(jval_at(spec, "infrastructureRef.kind")),
         .infra_name = machine_text(jval_at(spec, "infrastructureRef.name")),
-        .waits_since = machine_read_waits_since(status),
+        .hooks_wait_since = machine_read_hooks_wait_since(status),
         .unhealthy = machine_is_unhealthy(jval_get(status, STR("conditions"))),
     };
     machine_read_metadata(jval_get(object, STR("metadata")), &found);
     CLEANUP(buf_done)
     struct buf labels = { 0 };
-    if (machine_asks(&found)) {
+    if (machine_has_request(&found)) {
         label_pack(jval_at(object, "metadata.labels"), &labels);
         found.labels = buf_str(&labels);
     }
     struct str *const texts[] = {
-        &found.space,    &found.name,       &found.uid,        &found.cluster,    &found.node,
-        &found.provider, &found.infra_kind, &found.infra_name, &found.hook_value, &found.released,
-        &found.granted,  &found.status,     &found.power,      &found.power_mode, &found.labels,
+        &found.space,      &found.name,        &found.uid,        &found.cluster,
+        &found.node,       &found.provider_id, &found.infra_kind, &found.infra_name,
+        &found.hook_value, &found.released,    &found.granted,    &found.status,
+        &found.power,      &found.power_mode,  &found.labels,
     };
     *ret = meta_keep(out, &found, sizeof(found), texts, ARRAY_LEN(texts));
     return 0;
@@ -169,8 +170,9 @@ static bool machine_same_marks(const struct machine *a, const struct machine *b)
     return a->hook == b->hook && meta_same(a->hook_value, b->hook_value) &&
            meta_same(a->released, b->released) && meta_same(a->granted, b->granted) &&
            meta_same(a->status, b->status) && meta_same(a->power, b->power) &&
-           meta_same(a->power_mode, b->power_mode) && a->approved_aside == b->approved_aside &&
-           a->skip == b->skip && a->skip_empty == b->skip_empty && a->skip_ours == b->skip_ours;
+           meta_same(a->power_mode, b->power_mode) &&
+           a->approved_by_annotation == b->approved_by_annotation && a->skip == b->skip &&
+           a->skip_empty == b->skip_empty && a->skip_ours == b->skip_ours;
 }
 
 static bool machine_same(const void *left, const void *right)
@@ -179,13 +181,13 @@ static bool machine_same(const void *left, const void *right)
     const struct machine *b = right;
     return str_eq(a->space, b->space) && str_eq(a->name, b->name) && str_eq(a->uid, b->uid) &&
            str_eq(a->cluster, b->cluster) && str_eq(a->node, b->node) &&
-           str_eq(a->provider, b->provider) && str_eq(a->infra_kind, b->infra_kind) &&
+           str_eq(a->provider_id, b->provider_id) && str_eq(a->infra_kind, b->infra_kind) &&
            str_eq(a->infra_name, b->infra_name) && a->enabled == b->enabled &&
            a->deleting == b->deleting && a->paused == b->paused &&
            a->control_plane == b->control_plane && a->unhealthy == b->unhealthy &&
            a->updating == b->updating && a->request == b->request &&
            a->request_templated == b->request_templated && a->deleted_at == b->deleted_at &&
-           a->waits_since == b->waits_since && a->hold_max == b->hold_max &&
+           a->hooks_wait_since == b->hooks_wait_since && a->hold_max == b->hold_max &&
            str_eq(a->labels, b->labels) && machine_same_marks(a, b);
 }
 

@@ -20,10 +20,10 @@ struct machine {
     struct str space;
     struct str name;
     struct str uid;
-    struct str cluster;    /* spec.clusterName */
-    struct str node;       /* status.nodeRef.name; empty = none yet */
-    struct str provider;   /* spec.providerID */
-    struct str infra_kind; /* spec.infrastructureRef, whom a BareMetalHost names as its consumer */
+    struct str cluster;     /* spec.clusterName */
+    struct str node;        /* status.nodeRef.name; empty = none yet */
+    struct str provider_id; /* spec.providerID */
+    struct str infra_kind;  /* spec.infrastructureRef, whom a BareMetalHost names as its consumer */
     struct str infra_name;
     bool enabled;
     bool deleting;
@@ -40,12 +40,13 @@ struct machine {
     struct str status;
     struct str power;
     struct str power_mode;
-    bool approved_aside;
+    bool approved_by_annotation;
     bool skip;       /* skip-remediation is there, */
     bool skip_empty; /* with the empty value that we would write */
     bool skip_ours;
-    usec_t deleted_at;  /* wall; deletionTimestamp; 0 = not being deleted */
-    usec_t waits_since; /* wall: since when Cluster API waits for pre-drain hooks; 0 = unknown */
+    usec_t deleted_at; /* wall; deletionTimestamp; 0 = not being deleted */
+    usec_t
+        hooks_wait_since; /* wall: since when Cluster API waits for pre-drain hooks; 0 = unknown */
     /* Its own annotation, which wins over the flag; USEC_NEVER = it says 0: without a limit; 0 =
      * there is none, or one that cannot be read. */
     usec_t hold_max;
@@ -54,7 +55,7 @@ struct machine {
 };
 
 /* Its Node is to be asked for something: only then anybody needs its labels. */
-bool machine_asks(const struct machine *m);
+bool machine_has_request(const struct machine *m);
 
 /* Its ctx is not used. Items are named "namespace/name". */
 extern const struct store_kind machine_kind;

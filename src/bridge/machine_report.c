@@ -4,40 +4,42 @@
 #include "kinds/keys.h"
 #include "format/json_fields.h"
 
-_Static_assert(PASSAGE_CHANGES_MAX >= 4 * EDIT_MAX, "all that can be written is shown");
+_Static_assert(MACHINE_REPORT_CHANGES_MAX >= 4 * META_PATCH_MAX,
+               "all that can be written is shown");
 
 static const struct str sights[] = {
-    [RULES_UNKNOWN] = STR_INIT("unknown"),
-    [RULES_SEEN] = STR_INIT("seen"),
-    [RULES_MISSED] = STR_INIT("missed"),
-    [RULES_ABSENT] = STR_INIT("absent"),
+    [RULES_NODE_UNKNOWN] = STR_INIT("unknown"),
+    [RULES_NODE_SEEN] = STR_INIT("seen"),
+    [RULES_NODE_MISSED] = STR_INIT("missed"),
+    [RULES_NODE_ABSENT] = STR_INIT("absent"),
 };
 
 /* ── from what the bridge tells ────────────────────────────────────────────────────────────── */
 
-static void add_changes(struct passage *p, const char *object, const struct edit *edit)
+static void add_changes(struct machine_report *p, const char *object,
+                        const struct meta_patch *patch)
 {
-    for (uint32_t i = 0; i < edit->n; i++) {
-        ASSERT(p->change_n < PASSAGE_CHANGES_MAX);
-        p->changes[p->change_n++] = (struct passage_change){
+    for (uint32_t i = 0; i < patch->n; i++) {
+        ASSERT(p->change_n < MACHINE_REPORT_CHANGES_MAX);
+        p->changes[p->change_n++] = (struct machine_report_change){
             .object = str_from(object),
-            .key = edit->keys[i].key,
-            .value = edit->keys[i].value,
-            .label = edit->keys[i].label,
-            .remove = edit->keys[i].remove,
+            .key = patch->keys[i].key,
+            .value = patch->keys[i].value,
+            .label = patch->keys[i].label,
+            .remove = patch->keys[i].remove,
         };
     }
 }
 
-static struct passage_machine machine_of(const struct machine *m)
+static struct machine_report_machine machine_of(const struct machine *m)
 {
-    return (struct passage_machine){
+    return (struct machine_report_machine){
         .enabled = m->enabled,
         .paused = m->paused,
         .control_plane = m->control_plane,
         .updating = m->updating,
         .deleted_at = m->deleted_at,
-        .waits_since = m->waits_since,
+        .hooks_wait_since = m->hooks_wait_since,
         .hold_max = m->hold_max,
         .request = m->request == MACHINE_REQUEST_REQUESTED  ? KEY_REQUESTED
                    : m->request == MACHINE_REQUEST_APPROVED ? KEY_APPROVED
@@ -50,10 +52,10 @@ static struct passage_machine machine_of(const struct machine *m)
     };
 }
 
-static struct passage_node node_of(const struct bridge_report *r)
+static struct machine_report_node node_of(const struct bridge_machine_view *r)
 {
-    struct passage_node n = { .name = r->machine->node, .sight = sights[r->sight] };
-    const struct peer *node = r->node;
+    struct machine_report_node n = { .name = r->machine->node, .sight = sights[r->sight] };
+    const struct workload_node *node = r->node;
     if (node != NULL) {
         n.managed = node->managed;
         n.operational = node->operational;
@@ -70,9 +72,10 @@ static struct passage_node node_of(const struct bridge_report *r)
     return n;
 }
 
-void passage_from(const struct bridge_report *r, usec_t now, struct passage *ret)
+void machine_report_from(const struct bridge_machine_view *r, usec_t now,
+                         struct machine_report *ret)
 {
-    *ret = (struct passage){
+    *ret = (struct machine_report){
         .now = r->wall,
         .space = r->space,
         .name = r->name,
@@ -86,12 +89,12 @@ void passage_from(const struct bridge_report *r, usec_t now, struct passage *ret
         .cluster = { .name = r->machine->cluster },
         .link = { .retry_at = USEC_NEVER },
         .node = node_of(r),
-        .rules = { .asked = r->asks,
+        .rules = { .asked = r->has_request,
                    .known = r->rules_known,
                    .n = r->rules,
                    .error = r->rules_error },
-        .plea = r->plea,
-        .plea_state = r->plea_state,
+        .request = r->request,
+        .workload_request_state = r->workload_request_state,
     };
     if (r->cluster != NULL) {
         ret->cluster.found = true;
@@ -101,7 +104,7 @@ void passage_from(const struct bridge_report *r, usec_t now, struct passage *ret
     }
     if (r->linked) {
         bool waits = r->link.state == LINK_BACKOFF;
-        ret->link = (struct passage_link){
+        ret->link = (struct machine_report_link){
             .state = str_from(link_state_name(r->link.state)),
             .since = r->wall - (now - r->link.since),
             .retry_at = waits ? r->wall + (r->link.retry_at - now) : USEC_NEVER,
@@ -111,7 +114,7 @@ void passage_from(const struct bridge_report *r, usec_t now, struct passage *ret
     }
     add_changes(ret, "Machine", &r->verdict.machine);
     add_changes(ret, "Node", &r->verdict.node);
-    if (r->powered) {
+    if (r->has_host) {
         ret->host = r->host;
         ret->power_reason = str_from(r->power.reason);
         ret->power_message = r->power.message;
@@ -122,7 +125,7 @@ void passage_from(const struct bridge_report *r, usec_t now, struct passage *ret
 
 /* ── writing ───────────────────────────────────────────────────────────────────────────────── */
 
-static void print_machine(struct json_writer *w, const struct passage_machine *m)
+static void print_machine(struct json_writer *w, const struct machine_report_machine *m)
 {
     jw_key(w, STR("machine"));
     jw_obj(w);
@@ -131,7 +134,7 @@ static void print_machine(struct json_writer *w, const struct passage_machine *m
     jw_pair_bool(w, "controlPlane", m->control_plane);
     jw_pair_bool(w, "updating", m->updating);
     jw_pair_time(w, "deletedAt", m->deleted_at);
-    jw_pair_time(w, "waitsSince", m->waits_since);
+    jw_pair_time(w, "waitsSince", m->hooks_wait_since);
     if (m->hold_max > 0 && m->hold_max != USEC_NEVER) {
         jw_pair_i64(w, "holdSeconds", m->hold_max / SECONDS(1));
     }
@@ -144,7 +147,7 @@ static void print_machine(struct json_writer *w, const struct passage_machine *m
     jw_obj_end(w);
 }
 
-static void print_cluster(struct json_writer *w, const struct passage_cluster *c)
+static void print_cluster(struct json_writer *w, const struct machine_report_cluster *c)
 {
     jw_key(w, STR("cluster"));
     jw_obj(w);
@@ -156,7 +159,7 @@ static void print_cluster(struct json_writer *w, const struct passage_cluster *c
     jw_obj_end(w);
 }
 
-static void print_link(struct json_writer *w, const struct passage_link *l)
+static void print_link(struct json_writer *w, const struct machine_report_link *l)
 {
     jw_key(w, STR("link"));
     jw_obj(w);
@@ -168,7 +171,7 @@ static void print_link(struct json_writer *w, const struct passage_link *l)
     jw_obj_end(w);
 }
 
-static void print_node(struct json_writer *w, const struct passage_node *n)
+static void print_node(struct json_writer *w, const struct machine_report_node *n)
 {
     jw_key(w, STR("node"));
     jw_obj(w);
@@ -188,7 +191,7 @@ static void print_node(struct json_writer *w, const struct passage_node *n)
     jw_obj_end(w);
 }
 
-static void print_rules(struct json_writer *w, const struct passage_rules *r)
+static void print_rules(struct json_writer *w, const struct machine_report_rules *r)
 {
     jw_key(w, STR("drainRules"));
     jw_obj(w);
@@ -198,12 +201,12 @@ static void print_rules(struct json_writer *w, const struct passage_rules *r)
     jw_obj_end(w);
 }
 
-static void print_changes(struct json_writer *w, const struct passage *p)
+static void print_changes(struct json_writer *w, const struct machine_report *p)
 {
     jw_key(w, STR("changes"));
     jw_arr(w);
     for (uint32_t i = 0; i < p->change_n; i++) {
-        const struct passage_change *c = &p->changes[i];
+        const struct machine_report_change *c = &p->changes[i];
         jw_obj(w);
         jw_pair(w, "object", c->object);
         jw_pair(w, c->label ? "label" : "annotation", c->key);
@@ -215,7 +218,7 @@ static void print_changes(struct json_writer *w, const struct passage *p)
     jw_arr_end(w);
 }
 
-void passage_print_json(const struct passage *p, struct json_writer *w)
+void machine_report_print_json(const struct machine_report *p, struct json_writer *w)
 {
     jw_obj(w);
     jw_pair_time(w, "now", p->now);
@@ -238,11 +241,11 @@ void passage_print_json(const struct passage *p, struct json_writer *w)
     if (p->rules.asked) {
         print_rules(w, &p->rules);
     }
-    if (p->plea.n > 0) {
+    if (p->request.n > 0) {
         jw_key(w, STR("maintenanceRequest"));
         jw_obj(w);
-        jw_pair(w, "name", p->plea);
-        jw_pair(w, "state", p->plea_state);
+        jw_pair(w, "name", p->request);
+        jw_pair(w, "state", p->workload_request_state);
         jw_obj_end(w);
     }
     if (p->host.n > 0) {
@@ -260,9 +263,9 @@ void passage_print_json(const struct passage *p, struct json_writer *w)
 /* ── reading ───────────────────────────────────────────────────────────────────────────────── */
 
 static int read_machine(const struct json_fields *in, const struct jval *v,
-                        struct passage_machine *ret)
+                        struct machine_report_machine *ret)
 {
-    *ret = (struct passage_machine){
+    *ret = (struct machine_report_machine){
         .enabled = jr_bool(v, "enabled"),
         .paused = jr_bool(v, "paused"),
         .control_plane = jr_bool(v, "controlPlane"),
@@ -276,12 +279,13 @@ static int read_machine(const struct json_fields *in, const struct jval *v,
         .power = jr_text(in, v, "power"),
     };
     int r = jr_time(in, v, "deletedAt", 0, &ret->deleted_at);
-    return r < 0 ? r : jr_time(in, v, "waitsSince", 0, &ret->waits_since);
+    return r < 0 ? r : jr_time(in, v, "waitsSince", 0, &ret->hooks_wait_since);
 }
 
-static int read_link(const struct json_fields *in, const struct jval *v, struct passage_link *ret)
+static int read_link(const struct json_fields *in, const struct jval *v,
+                     struct machine_report_link *ret)
 {
-    *ret = (struct passage_link){
+    *ret = (struct machine_report_link){
         .state = jr_text(in, v, "state"),
         .trouble = jr_text(in, v, "trouble"),
         .nodes = jr_u32(v, "nodes", 0),
@@ -290,9 +294,9 @@ static int read_link(const struct json_fields *in, const struct jval *v, struct 
     return r < 0 ? r : jr_time(in, v, "retryAt", USEC_NEVER, &ret->retry_at);
 }
 
-static struct passage_node read_node(const struct json_fields *in, const struct jval *v)
+static struct machine_report_node read_node(const struct json_fields *in, const struct jval *v)
 {
-    return (struct passage_node){
+    return (struct machine_report_node){
         .name = jr_text(in, v, "name"),
         .sight = jr_text(in, v, "sight"),
         .managed = jr_bool(v, "managed"),
@@ -309,9 +313,9 @@ static struct passage_node read_node(const struct json_fields *in, const struct 
     };
 }
 
-static struct passage_rules read_rules(const struct json_fields *in, const struct jval *v)
+static struct machine_report_rules read_rules(const struct json_fields *in, const struct jval *v)
 {
-    return (struct passage_rules){
+    return (struct machine_report_rules){
         .asked = v != NULL,
         .known = jr_bool(v, "known"),
         .n = jr_u32(v, "count", 0),
@@ -319,15 +323,16 @@ static struct passage_rules read_rules(const struct json_fields *in, const struc
     };
 }
 
-static int read_changes(const struct json_fields *in, const struct jval *list, struct passage *ret)
+static int read_changes(const struct json_fields *in, const struct jval *list,
+                        struct machine_report *ret)
 {
     JVAL_EACH (jval_kind(list) == JARR ? list : NULL, v) {
-        if (ret->change_n == PASSAGE_CHANGES_MAX) {
+        if (ret->change_n == MACHINE_REPORT_CHANGES_MAX) {
             return err_set(in->err, ERR_LIMIT, "'changes': at most %u are read",
-                           PASSAGE_CHANGES_MAX);
+                           MACHINE_REPORT_CHANGES_MAX);
         }
         bool label = jval_get(v, STR("label")) != NULL;
-        ret->changes[ret->change_n++] = (struct passage_change){
+        ret->changes[ret->change_n++] = (struct machine_report_change){
             .object = jr_text(in, v, "object"),
             .key = jr_text(in, v, label ? "label" : "annotation"),
             .value = jr_text(in, v, "value"),
@@ -338,7 +343,8 @@ static int read_changes(const struct json_fields *in, const struct jval *list, s
     return 0;
 }
 
-int passage_parse(struct str text, struct arena *out, struct passage *ret, struct err *err)
+int machine_report_parse(struct str text, struct arena *out, struct machine_report *ret,
+                         struct err *err)
 {
     const struct json_fields in = { .out = out, .err = err };
     const struct jval *v;
@@ -348,8 +354,8 @@ int passage_parse(struct str text, struct arena *out, struct passage *ret, struc
     }
     const struct jval *cluster = jval_get(v, STR("cluster"));
     const struct jval *host = jval_get(v, STR("host"));
-    const struct jval *plea = jval_get(v, STR("maintenanceRequest"));
-    *ret = (struct passage){
+    const struct jval *request = jval_get(v, STR("maintenanceRequest"));
+    *ret = (struct machine_report){
         .space = jr_text(&in, v, "namespace"),
         .name = jr_text(&in, v, "name"),
         .ours = jr_bool(v, "ours"),
@@ -366,8 +372,8 @@ int passage_parse(struct str text, struct arena *out, struct passage *ret, struc
                      .provisioned = jr_bool(cluster, "provisioned") },
         .node = read_node(&in, jval_get(v, STR("node"))),
         .rules = read_rules(&in, jval_get(v, STR("drainRules"))),
-        .plea = jr_text(&in, plea, "name"),
-        .plea_state = jr_text(&in, plea, "state"),
+        .request = jr_text(&in, request, "name"),
+        .workload_request_state = jr_text(&in, request, "state"),
         .host = jr_text(&in, host, "name"),
         .power_reason = jr_text(&in, host, "reason"),
         .power_message = jr_text(&in, host, "message"),

@@ -11,12 +11,13 @@
 #include "base/err.h"
 #include "format/json_writer.h"
 
-struct bridge_report; /* bridge/bridge.h */
+struct bridge_machine_view; /* bridge/bridge.h */
 
-#define PASSAGE_CHANGES_MAX 64u /* four edits: of the Machine (two), its Node and its host */
-#define PASSAGE_COLUMNS 80u
+#define MACHINE_REPORT_CHANGES_MAX 64u /* four edits: of the Machine (two), its Node and its host  \
+                                        */
+#define MACHINE_REPORT_COLUMNS 80u
 
-struct passage_change {
+struct machine_report_change {
     struct str object; /* "Machine", "Node", "BareMetalHost" */
     struct str key;
     struct str value;
@@ -24,15 +25,15 @@ struct passage_change {
     bool remove;
 };
 
-struct passage_machine {
+struct machine_report_machine {
     bool enabled;
     bool paused;
     bool control_plane;
     bool updating;
-    usec_t deleted_at;  /* wall; 0 = it is not being deleted */
-    usec_t waits_since; /* wall: Cluster API waits for hooks; 0 = unknown */
-    usec_t hold_max;    /* its own; 0 = none */
-    struct str request; /* the label's value, where it is one; empty = nobody asks */
+    usec_t deleted_at;       /* wall; 0 = it is not being deleted */
+    usec_t hooks_wait_since; /* wall: Cluster API waits for hooks; 0 = unknown */
+    usec_t hold_max;         /* its own; 0 = none */
+    struct str request;      /* the label's value, where it is one; empty = nobody asks */
     bool templated;
     bool approved; /* for a maintenance, by the label or beside it */
     bool hook;
@@ -40,7 +41,7 @@ struct passage_machine {
     struct str power;    /* "on", "off"; empty = it does not say */
 };
 
-struct passage_cluster {
+struct machine_report_cluster {
     struct str name; /* of the Machine's spec */
     bool found;
     bool paused;
@@ -48,7 +49,7 @@ struct passage_cluster {
     bool provisioned;
 };
 
-struct passage_link {
+struct machine_report_link {
     struct str state; /* as link.h names it; empty = there is none */
     usec_t since;     /* wall */
     usec_t retry_at;  /* wall; USEC_NEVER = it does not wait */
@@ -56,7 +57,7 @@ struct passage_link {
     uint32_t nodes;
 };
 
-struct passage_node {
+struct machine_report_node {
     struct str name;  /* empty = the Machine has none yet */
     struct str sight; /* "seen", "missed", "absent", "unknown" */
     bool managed;
@@ -73,14 +74,14 @@ struct passage_node {
 };
 
 /* MachineDrainRules, where something is to be asked of the Node. */
-struct passage_rules {
+struct machine_report_rules {
     bool asked;
     bool known;
     uint32_t n;       /* that apply */
     struct str error; /* why they cannot be used, or are not known; empty = they can */
 };
 
-struct passage {
+struct machine_report {
     usec_t now; /* wall */
     struct str space;
     struct str name;
@@ -92,28 +93,30 @@ struct passage {
     struct str message;
     usec_t next;      /* wall; USEC_NEVER */
     struct str error; /* of the last patch */
-    struct passage_machine machine;
-    struct passage_cluster cluster;
-    struct passage_link link;
-    struct passage_node node;
-    struct passage_rules rules;
-    struct str plea; /* a MaintenanceRequest of the workload cluster; empty = there is none */
-    struct str plea_state;
+    struct machine_report_machine machine;
+    struct machine_report_cluster cluster;
+    struct machine_report_link link;
+    struct machine_report_node node;
+    struct machine_report_rules rules;
+    struct str request; /* a MaintenanceRequest of the workload cluster; empty = there is none */
+    struct str workload_request_state;
     struct str host; /* "namespace/name"; empty = Metal3 has nothing to do with it */
     struct str power_reason;
     struct str power_message;
-    struct passage_change changes[PASSAGE_CHANGES_MAX];
+    struct machine_report_change changes[MACHINE_REPORT_CHANGES_MAX];
     uint32_t change_n;
 };
 
 /* `now` is monotonic, as the link's times are. Texts are borrowed from the report. */
-void passage_from(const struct bridge_report *report, usec_t now, struct passage *ret);
+void machine_report_from(const struct bridge_machine_view *report, usec_t now,
+                         struct machine_report *ret);
 
 /* Times that are unknown or never are left out, and so is what there is not. */
-void passage_print_json(const struct passage *p, struct json_writer *w);
+void machine_report_print_json(const struct machine_report *p, struct json_writer *w);
 /* The same read back; texts live in `out`. */
 NODISCARD
-int passage_parse(struct str text, struct arena *out, struct passage *ret, struct err *err);
+int machine_report_parse(struct str text, struct arena *out, struct machine_report *ret,
+                         struct err *err);
 
 /* 80 columns; wide: lines without end, with what names requests. */
-void passage_print_text(const struct passage *p, bool wide, struct buf *out);
+void machine_report_print_text(const struct machine_report *p, bool wide, struct buf *out);

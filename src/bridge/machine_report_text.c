@@ -7,34 +7,34 @@
 
 #define FIELD_COLUMN 11u
 
-struct page {
-    const struct passage *passage;
+struct report_text {
+    const struct machine_report *report;
     bool wide;
     struct textwrap line;
     struct arena tmp;
-    bool said; /* something stands behind the field's name */
+    bool field_filled; /* something stands behind the field's name */
 };
 
-static void field_begin(struct page *p, const char *name)
+static void field_begin(struct report_text *p, const char *name)
 {
     p->line.hang = FIELD_COLUMN;
-    p->said = false;
+    p->field_filled = false;
     textwrap_add(&p->line, STR("  "));
     textwrap_add(&p->line, str_from(name));
     textwrap_tab(&p->line, FIELD_COLUMN);
 }
 
 /* One more fact of the field. */
-static void field_say(struct page *p, struct str text)
+static void field_add(struct report_text *p, struct str text)
 {
     if (text.n > 0) {
-        textwrap_add(&p->line, p->said ? STR(", ") : STR_NONE);
+        textwrap_add(&p->line, p->field_filled ? STR(", ") : STR_NONE);
         textwrap_add(&p->line, text);
-        p->said = true;
+        p->field_filled = true;
     }
 }
 
-static void field(struct page *p, const char *name, struct str text)
+static void field(struct report_text *p, const char *name, struct str text)
 {
     if (text.n > 0) {
         field_begin(p, name);
@@ -43,97 +43,97 @@ static void field(struct page *p, const char *name, struct str text)
     }
 }
 
-static struct str ago(struct page *p, usec_t since)
+static struct str ago(struct report_text *p, usec_t since)
 {
-    return humantime_span(MAX(0, p->passage->now - since), &p->tmp);
+    return humantime_span(MAX(0, p->report->now - since), &p->tmp);
 }
 
 /* ── the management cluster ────────────────────────────────────────────────────────────────── */
 
-static void page_machine(struct page *p)
+static void report_text_machine(struct report_text *p)
 {
-    const struct passage_machine *m = &p->passage->machine;
+    const struct machine_report_machine *m = &p->report->machine;
     field_begin(p, "machine");
-    field_say(p, m->enabled ? STR("enabled") : STR("not enabled"));
-    field_say(p, m->paused ? STR("paused") : STR_NONE);
-    field_say(p, m->control_plane ? STR("of the control plane") : STR_NONE);
-    field_say(p, m->updating ? STR("updated in place") : STR_NONE);
+    field_add(p, m->enabled ? STR("enabled") : STR("not enabled"));
+    field_add(p, m->paused ? STR("paused") : STR_NONE);
+    field_add(p, m->control_plane ? STR("of the control plane") : STR_NONE);
+    field_add(p, m->updating ? STR("updated in place") : STR_NONE);
     if (m->deleted_at > 0) {
-        field_say(p, arena_concat(&p->tmp, STR("being deleted for "), ago(p, m->deleted_at)));
+        field_add(p, arena_concat(&p->tmp, STR("being deleted for "), ago(p, m->deleted_at)));
     }
-    if (m->waits_since > 0) {
-        struct str length = ago(p, m->waits_since);
-        field_say(
+    if (m->hooks_wait_since > 0) {
+        struct str length = ago(p, m->hooks_wait_since);
+        field_add(
             p, arena_printf(&p->tmp, "Cluster API waits for hooks for " STR_FMT, STR_ARG(length)));
     }
     textwrap_end(&p->line);
 
     field_begin(p, "hook");
-    field_say(p, m->hook ? STR("attached") : STR("not attached"));
+    field_add(p, m->hook ? STR("attached") : STR("not attached"));
     if (m->released.n > 0) {
-        field_say(p, arena_concat(&p->tmp, STR("released: "), m->released));
+        field_add(p, arena_concat(&p->tmp, STR("released: "), m->released));
     }
     if (m->hold_max > 0) {
         struct str length = humantime_span(m->hold_max, &p->tmp);
-        field_say(
+        field_add(
             p, arena_printf(&p->tmp, "holds a deletion for " STR_FMT " at most", STR_ARG(length)));
     }
     textwrap_end(&p->line);
     if (m->request.n > 0 || m->approved) {
         field_begin(p, "wanted");
         textwrap_add(&p->line, STR("a maintenance: "));
-        field_say(p, m->request);
+        field_add(p, m->request);
         bool beside = m->approved && !str_eq(m->request, KEY_APPROVED);
-        field_say(p, beside ? STR("approved beside the label") : STR_NONE);
-        field_say(p, m->templated ? STR("by a template") : STR_NONE);
+        field_add(p, beside ? STR("approved beside the label") : STR_NONE);
+        field_add(p, m->templated ? STR("by a template") : STR_NONE);
         textwrap_end(&p->line);
     }
 }
 
-static void page_cluster(struct page *p)
+static void report_text_cluster(struct report_text *p)
 {
-    const struct passage_cluster *c = &p->passage->cluster;
+    const struct machine_report_cluster *c = &p->report->cluster;
     struct str name = c->name.n > 0 ? c->name : STR("none is named");
     field_begin(p, "cluster");
     textwrap_add(&p->line, name);
     textwrap_add(&p->line, STR(": "));
     if (!c->found) {
-        field_say(p, STR("there is no such Cluster"));
+        field_add(p, STR("there is no such Cluster"));
     } else {
-        field_say(p, c->provisioned ? STR("provisioned") : STR("not provisioned yet"));
-        field_say(p, c->paused ? STR("paused") : STR_NONE);
-        field_say(p, c->deleting ? STR("being deleted") : STR_NONE);
+        field_add(p, c->provisioned ? STR("provisioned") : STR("not provisioned yet"));
+        field_add(p, c->paused ? STR("paused") : STR_NONE);
+        field_add(p, c->deleting ? STR("being deleted") : STR_NONE);
     }
     textwrap_end(&p->line);
 }
 
 /* ── the workload cluster ──────────────────────────────────────────────────────────────────── */
 
-static void page_link(struct page *p)
+static void report_text_link(struct report_text *p)
 {
-    const struct passage_link *l = &p->passage->link;
+    const struct machine_report_link *l = &p->report->link;
     field_begin(p, "link");
     if (l->state.n == 0) {
-        field_say(p, STR("none"));
+        field_add(p, STR("none"));
         textwrap_end(&p->line);
         return;
     }
     struct str length = ago(p, l->since);
-    struct str when = humantime_at(p->passage->now, l->retry_at, &p->tmp);
-    field_say(p,
+    struct str when = humantime_at(p->report->now, l->retry_at, &p->tmp);
+    field_add(p,
               arena_printf(&p->tmp, STR_FMT " for " STR_FMT, STR_ARG(l->state), STR_ARG(length)));
     if (str_eq(l->state, str_from(link_state_name(LINK_WATCHING)))) {
-        field_say(p, arena_printf(&p->tmp, "%u node%s", l->nodes, l->nodes == 1 ? "" : "s"));
+        field_add(p, arena_printf(&p->tmp, "%u node%s", l->nodes, l->nodes == 1 ? "" : "s"));
     }
     if (when.n > 0) {
-        field_say(p, arena_concat(&p->tmp, STR("tries again "), when));
+        field_add(p, arena_concat(&p->tmp, STR("tries again "), when));
     }
     textwrap_add(&p->line, l->trouble.n > 0 ? STR(": ") : STR_NONE);
     textwrap_add(&p->line, l->trouble);
     textwrap_end(&p->line);
 }
 
-static struct str sight_words(const struct passage_node *n)
+static struct str node_sight_text(const struct machine_report_node *n)
 {
     if (str_eq(n->sight, STR("seen"))) {
         return n->deleting ? STR("being deleted") : STR_NONE;
@@ -145,31 +145,31 @@ static struct str sight_words(const struct passage_node *n)
                                            : STR("its cluster cannot be asked at the moment");
 }
 
-static void page_mark(struct page *p, const char *label, bool there, struct str named)
+static void report_text_mark(struct report_text *p, const char *label, bool there, struct str named)
 {
     if (!there) {
         return;
     }
     bool named_too = p->wide && named.n > 0;
-    field_say(p, named_too ? arena_printf(&p->tmp, "%s (" STR_FMT ")", label, STR_ARG(named))
+    field_add(p, named_too ? arena_printf(&p->tmp, "%s (" STR_FMT ")", label, STR_ARG(named))
                            : str_from(label));
 }
 
-static void page_node(struct page *p)
+static void report_text_node(struct report_text *p)
 {
-    const struct passage_node *n = &p->passage->node;
+    const struct machine_report_node *n = &p->report->node;
     field_begin(p, "node");
     if (n->name.n == 0) {
-        field_say(p, STR("none yet"));
+        field_add(p, STR("none yet"));
         textwrap_end(&p->line);
         return;
     }
     textwrap_add(&p->line, n->name);
     textwrap_add(&p->line, STR(": "));
-    field_say(p, sight_words(n));
+    field_add(p, node_sight_text(n));
     bool seen = str_eq(n->sight, STR("seen"));
     if (seen) {
-        field_say(p, n->operational ? STR("in service")
+        field_add(p, n->operational ? STR("in service")
                      : n->managed   ? STR("not in service")
                                     : STR("its engine has not labelled it"));
     }
@@ -178,20 +178,20 @@ static void page_node(struct page *p)
         return;
     }
     field_begin(p, "asked");
-    page_mark(p, "machine-deleted", n->machine_deleted, n->deletion_request);
-    page_mark(p, "machine-maintenance", n->machine_maintenance, n->maintenance_request);
-    field_say(p, p->said ? STR_NONE : STR("nothing"));
+    report_text_mark(p, "machine-deleted", n->machine_deleted, n->deletion_request);
+    report_text_mark(p, "machine-maintenance", n->machine_maintenance, n->maintenance_request);
+    field_add(p, p->field_filled ? STR_NONE : STR("nothing"));
     textwrap_end(&p->line);
     field_begin(p, "answer");
-    page_mark(p, "approve-deletion", n->approve_deletion, n->deletion_approved_for);
-    page_mark(p, "approve-maintenance", n->approve_maintenance, n->maintenance_approved_for);
-    field_say(p, p->said ? STR_NONE : STR("none"));
+    report_text_mark(p, "approve-deletion", n->approve_deletion, n->deletion_approved_for);
+    report_text_mark(p, "approve-maintenance", n->approve_maintenance, n->maintenance_approved_for);
+    field_add(p, p->field_filled ? STR_NONE : STR("none"));
     textwrap_end(&p->line);
 }
 
-static void page_rules(struct page *p)
+static void report_text_rules(struct report_text *p)
 {
-    const struct passage_rules *r = &p->passage->rules;
+    const struct machine_report_rules *r = &p->report->rules;
     if (!r->asked) {
         return;
     }
@@ -208,20 +208,20 @@ static void page_rules(struct page *p)
     textwrap_end(&p->line);
 }
 
-static void page_plea(struct page *p)
+static void report_text_request(struct report_text *p)
 {
-    const struct passage *a = p->passage;
-    if (a->plea.n > 0) {
+    const struct machine_report *a = p->report;
+    if (a->request.n > 0) {
         field_begin(p, "limits");
-        textwrap_printf(&p->line, "MaintenanceRequest " STR_FMT " is " STR_FMT, STR_ARG(a->plea),
-                        STR_ARG(a->plea_state));
+        textwrap_printf(&p->line, "MaintenanceRequest " STR_FMT " is " STR_FMT, STR_ARG(a->request),
+                        STR_ARG(a->workload_request_state));
         textwrap_end(&p->line);
     }
 }
 
-static void page_host(struct page *p)
+static void report_text_host(struct report_text *p)
 {
-    const struct passage *a = p->passage;
+    const struct machine_report *a = p->report;
     if (a->host.n == 0) {
         return;
     }
@@ -229,9 +229,9 @@ static void page_host(struct page *p)
     textwrap_add(&p->line, a->host);
     textwrap_add(&p->line, STR(": "));
     if (a->machine.power.n > 0) {
-        field_say(p, arena_concat(&p->tmp, STR("power is "), a->machine.power));
+        field_add(p, arena_concat(&p->tmp, STR("power is "), a->machine.power));
     }
-    field_say(p, a->power_reason);
+    field_add(p, a->power_reason);
     textwrap_add(&p->line, a->power_message.n > 0 ? STR(": ") : STR_NONE);
     textwrap_add(&p->line, a->power_message);
     textwrap_end(&p->line);
@@ -239,15 +239,15 @@ static void page_host(struct page *p)
 
 /* ── what comes next ───────────────────────────────────────────────────────────────────────── */
 
-static void page_changes(struct page *p)
+static void report_text_changes(struct report_text *p)
 {
-    const struct passage *a = p->passage;
+    const struct machine_report *a = p->report;
     if (a->change_n == 0) {
         field(p, "writes", STR("nothing"));
         return;
     }
     for (uint32_t i = 0; i < a->change_n; i++) {
-        const struct passage_change *c = &a->changes[i];
+        const struct machine_report_change *c = &a->changes[i];
         const char *kind = c->label ? "label" : "annotation";
         field_begin(p, i == 0 ? "writes" : "");
         textwrap_printf(&p->line, STR_FMT ": %s %s " STR_FMT, STR_ARG(c->object),
@@ -259,9 +259,9 @@ static void page_changes(struct page *p)
     }
 }
 
-static void page_replica(struct page *p)
+static void report_text_replica(struct report_text *p)
 {
-    const struct passage *a = p->passage;
+    const struct machine_report *a = p->report;
     if (!a->ours) {
         field(p, "replica", STR("another shard looks after its Cluster"));
     } else if (!a->leading) {
@@ -272,12 +272,12 @@ static void page_replica(struct page *p)
     }
 }
 
-void passage_print_text(const struct passage *a, bool wide, struct buf *out)
+void machine_report_print_text(const struct machine_report *a, bool wide, struct buf *out)
 {
-    struct page p = {
-        .passage = a,
+    struct report_text p = {
+        .report = a,
         .wide = wide,
-        .line = { .out = out, .columns = wide ? 0 : PASSAGE_COLUMNS, .hang = 2 },
+        .line = { .out = out, .columns = wide ? 0 : MACHINE_REPORT_COLUMNS, .hang = 2 },
     };
     textwrap_printf(&p.line, "machine " STR_FMT "/" STR_FMT ": " STR_FMT, STR_ARG(a->space),
                     STR_ARG(a->name), STR_ARG(a->phase));
@@ -289,14 +289,14 @@ void passage_print_text(const struct passage *a, bool wide, struct buf *out)
     struct str when = humantime_at(a->now, a->next, &p.tmp);
     field(&p, "changes", when);
     field(&p, "error", a->error);
-    page_replica(&p);
-    page_machine(&p);
-    page_cluster(&p);
-    page_link(&p);
-    page_node(&p);
-    page_rules(&p);
-    page_plea(&p);
-    page_host(&p);
-    page_changes(&p);
+    report_text_replica(&p);
+    report_text_machine(&p);
+    report_text_cluster(&p);
+    report_text_link(&p);
+    report_text_node(&p);
+    report_text_rules(&p);
+    report_text_request(&p);
+    report_text_host(&p);
+    report_text_changes(&p);
     arena_done(&p.tmp);
 }

@@ -5,46 +5,46 @@
 
 #define KUBECONFIG_SUFFIX STR("-kubeconfig") /* of the Secret's name, behind the Cluster's */
 
-const struct machine *berth_machine(const struct berth *at)
+const struct machine *machine_object(const struct machine_state *ms)
 {
-    return at->item->object;
+    return ms->item->object;
 }
 
-void berth_mark(struct berth *at)
+void machine_mark(struct machine_state *ms)
 {
-    store_mark(&at->bridge->machines.store, at->item);
-    bridge_wake(at->bridge);
+    store_mark(&ms->bridge->machines.store, ms->item);
+    bridge_wake(ms->bridge);
 }
 
-void berth_later(struct berth *at, usec_t when)
+void machine_wake_at(struct machine_state *ms, usec_t when)
 {
-    struct bridge *b = at->bridge;
-    if (prioqueue_inside(&at->later)) {
-        if (at->at <= when) {
+    struct bridge *b = ms->bridge;
+    if (prioqueue_inside(&ms->wake)) {
+        if (ms->at <= when) {
             return;
         }
-        prioqueue_take(&b->later, &at->later);
+        prioqueue_take(&b->wake, &ms->wake);
     }
-    at->at = when;
-    prioqueue_put(&b->later, &at->later);
+    ms->at = when;
+    prioqueue_put(&b->wake, &ms->wake);
     loop_timer_pull(&b->turn, when);
 }
 
 /* ── yards ─────────────────────────────────────────────────────────────────────────────────── */
 
-const struct cluster *yard_cluster(const struct yard *y)
+const struct cluster *cluster_object(const struct cluster_state *cs)
 {
-    const struct store_item *item = store_find(&y->bridge->clusters.store, y->name);
+    const struct store_item *item = store_find(&cs->bridge->clusters.store, cs->name);
     return item == NULL ? NULL : item->object;
 }
 
-bool yard_is_ours(const struct yard *y)
+bool cluster_is_ours(const struct cluster_state *cs)
 {
-    const struct bridge_config *config = &y->bridge->config;
+    const struct bridge_config *config = &cs->bridge->config;
     if (config->shards <= 1) {
         return true;
     }
-    const struct cluster *cluster = yard_cluster(y);
+    const struct cluster *cluster = cluster_object(cs);
     if (cluster == NULL) {
         return config->shard == 0; /* somebody has to see to what a Cluster left behind */
     }
@@ -57,92 +57,93 @@ bool yard_is_ours(const struct yard *y)
     return number % config->shards == config->shard;
 }
 
-void yard_stir(struct yard *y)
+void cluster_mark(struct cluster_state *cs)
 {
-    if (!list_linked(&y->link_dirty)) {
-        list_add(&y->bridge->stirred, &y->link_dirty);
+    if (!list_linked(&cs->dirty)) {
+        list_add(&cs->bridge->dirty_clusters, &cs->dirty);
     }
-    bridge_wake(y->bridge);
+    bridge_wake(cs->bridge);
 }
 
-void yard_mark_all(struct yard *y)
+void cluster_mark_machines(struct cluster_state *cs)
 {
-    LIST_EACH (&y->berths, link) {
-        berth_mark(CONTAINER_OF(link, struct berth, link));
+    LIST_EACH (&cs->machines, link) {
+        machine_mark(CONTAINER_OF(link, struct machine_state, link));
     }
-    yard_stir(y);
+    cluster_mark(cs);
 }
 
-void yard_review(struct yard *y)
+void cluster_recheck_nodes(struct cluster_state *cs)
 {
-    if (y->link == NULL || !link_fresh(y->link)) {
+    if (cs->link == NULL || !link_fresh(cs->link)) {
         return; /* a new connection brings all of them */
     }
-    MAP_EACH (&link_nodes(y->link)->items, entry) {
+    MAP_EACH (&link_nodes(cs->link)->items, entry) {
         struct store_item *item = map_item_value(entry);
-        if (peer_marked(item->object)) {
-            store_mark(link_nodes(y->link), item);
+        if (workload_node_marked(item->object)) {
+            store_mark(link_nodes(cs->link), item);
         }
     }
-    yard_stir(y);
+    cluster_mark(cs);
 }
 
-static void yard_on_review(void *ctx)
+static void cluster_on_recheck(void *ctx)
 {
-    yard_review(ctx);
+    cluster_recheck_nodes(ctx);
 }
 
-void yard_review_later(struct yard *y)
+void cluster_recheck_nodes_later(struct cluster_state *cs)
 {
-    struct loop *loop = y->bridge->loop;
-    if (!y->review.armed) {
-        loop_timer_set(&y->review, loop_now(loop) + backoff_next(&y->backoff, loop_random(loop)));
+    struct loop *loop = cs->bridge->loop;
+    if (!cs->recheck.armed) {
+        loop_timer_set(&cs->recheck,
+                       loop_now(loop) + backoff_next(&cs->backoff, loop_random(loop)));
     }
 }
 
-static struct yard *yard_get(struct bridge *b, struct str space, struct str cluster)
+static struct cluster_state *cluster_get(struct bridge *b, struct str space, struct str cluster)
 {
     buf_reset(&b->key);
     buf_printf(&b->key, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(cluster));
     struct str name = buf_str(&b->key);
-    struct yard *y = map_find(&b->yards, name);
-    if (y != NULL) {
-        return y;
+    struct cluster_state *cs = map_find(&b->by_cluster, name);
+    if (cs != NULL) {
+        return cs;
     }
-    y = alloc_bytes(sizeof(*y) + name.n + 1);
-    memcpy(y->text, name.p, name.n);
-    y->bridge = b;
-    y->name = (struct str){ .p = y->text, .n = name.n };
-    y->space = str_sub(y->name, 0, space.n);
-    y->cluster = str_sub(y->name, space.n + 1, cluster.n);
-    list_init(&y->berths);
-    y->backoff = (struct backoff){ .base = BRIDGE_FAILED_BASE, .max = BRIDGE_FAILED_MAX };
-    loop_timer_init(&y->review, b->loop, yard_on_review, y);
-    (void)map_put(&b->yards, y->name, y); /* it was not there */
-    return y;
+    cs = alloc_bytes(sizeof(*cs) + name.n + 1);
+    memcpy(cs->text, name.p, name.n);
+    cs->bridge = b;
+    cs->name = (struct str){ .p = cs->text, .n = name.n };
+    cs->space = str_sub(cs->name, 0, space.n);
+    cs->cluster = str_sub(cs->name, space.n + 1, cluster.n);
+    list_init(&cs->machines);
+    cs->backoff = (struct backoff){ .base = BRIDGE_FAILED_BASE, .max = BRIDGE_FAILED_MAX };
+    loop_timer_init(&cs->recheck, b->loop, cluster_on_recheck, cs);
+    (void)map_put(&b->by_cluster, cs->name, cs); /* it was not there */
+    return cs;
 }
 
-void yard_tidy(struct yard *y)
+void cluster_free_if_idle(struct cluster_state *cs)
 {
-    bool idle = y->link == NULL || link_state(y->link) == LINK_IDLE;
-    if (!idle || !list_empty(&y->berths)) {
+    bool idle = cs->link == NULL || link_state(cs->link) == LINK_IDLE;
+    if (!idle || !list_empty(&cs->machines)) {
         return;
     }
-    yard_cut(y);
-    loop_timer_done(&y->review);
-    list_del(&y->link_dirty);
-    (void)map_del(&y->bridge->yards, y->name); /* it is there */
-    alloc_free(y);
+    cluster_disconnect(cs);
+    loop_timer_done(&cs->recheck);
+    list_del(&cs->dirty);
+    (void)map_del(&cs->bridge->by_cluster, cs->name); /* it is there */
+    alloc_free(cs);
 }
 
 /* ── which Node and which host belong to a Machine ─────────────────────────────────────────── */
 
 /* Another one that names the same Node: of the same cluster, since each has its own. */
-static struct berth *berth_next_at_node(const struct berth *at, struct str key)
+static struct machine_state *machine_same_node(const struct machine_state *ms, struct str key)
 {
-    LIST_EACH (&at->yard->berths, link) {
-        struct berth *other = CONTAINER_OF(link, struct berth, link);
-        if (other != at && other->pair.n > 0 && str_eq(buf_str(&other->pair), key)) {
+    LIST_EACH (&ms->cluster->machines, link) {
+        struct machine_state *other = CONTAINER_OF(link, struct machine_state, link);
+        if (other != ms && other->node_key.n > 0 && str_eq(buf_str(&other->node_key), key)) {
             return other;
         }
     }
@@ -150,16 +151,16 @@ static struct berth *berth_next_at_node(const struct berth *at, struct str key)
 }
 
 /* Another one that names the same host, of whatever cluster. */
-static struct berth *berth_next_at_host(const struct berth *at, struct str key)
+static struct machine_state *machine_same_host(const struct machine_state *ms, struct str key)
 {
-    struct bridge *b = at->bridge;
-    if (b->crowd == 0) {
+    struct bridge *b = ms->bridge;
+    if (b->host_duplicates == 0) {
         return NULL; /* as it should be, and then nobody is looked for among all of them */
     }
     MAP_EACH (&b->machines.store.items, entry) {
         const struct store_item *item = map_item_value(entry);
-        struct berth *other = item->extra;
-        if (other != NULL && other != at && other->host.n > 0 &&
+        struct machine_state *other = item->extra;
+        if (other != NULL && other != ms && other->host.n > 0 &&
             str_eq(buf_str(&other->host), key)) {
             return other;
         }
@@ -168,348 +169,353 @@ static struct berth *berth_next_at_host(const struct berth *at, struct str key)
 }
 
 /* Takes a berth out of an index; another one that was kept out of its place gets it. */
-static void berth_leave(struct berth *at, struct map *index, struct buf *key, bool *in)
+static void machine_unindex(struct machine_state *ms, struct map *index, struct buf *key, bool *in)
 {
-    struct bridge *b = at->bridge;
+    struct bridge *b = ms->bridge;
     bool hosts = index == &b->by_host;
     if (*in) {
         struct str place = buf_str(key);
-        struct berth *next = hosts ? berth_next_at_host(at, place) : berth_next_at_node(at, place);
+        struct machine_state *next =
+            hosts ? machine_same_host(ms, place) : machine_same_node(ms, place);
         (void)map_del(index, place); /* it is there */
         *in = false;
         if (next != NULL) {
-            berth_mark(next);
-            *(hosts ? &next->hosted : &next->paired) = true;
+            machine_mark(next);
+            *(hosts ? &next->owns_host : &next->owns_node) = true;
             (void)map_put(index, place, next); /* its place is free */
-            b->crowd -= hosts ? 1 : 0;
+            b->host_duplicates -= hosts ? 1 : 0;
         }
     } else if (hosts && key->n > 0) {
-        b->crowd--;
+        b->host_duplicates--;
     }
     buf_reset(key);
 }
 
-static void berth_enter(struct berth *at, struct map *index, struct buf *key, bool *in)
+static void machine_index(struct machine_state *ms, struct map *index, struct buf *key, bool *in)
 {
     if (key->n > 0 && map_find(index, buf_str(key)) == NULL) {
-        (void)map_put(index, buf_str(key), at); /* nobody was there */
+        (void)map_put(index, buf_str(key), ms); /* nobody was there */
         *in = true;
-    } else if (key->n > 0 && index == &at->bridge->by_host) {
-        at->bridge->crowd++;
+    } else if (key->n > 0 && index == &ms->bridge->by_host) {
+        ms->bridge->host_duplicates++;
     }
 }
 
 /* The Node's next look finds that it has no Machine any more. */
-static void berth_orphan_node(struct berth *at, struct str node)
+static void machine_mark_old_node(struct machine_state *ms, struct str node)
 {
-    struct link *link = at->yard->link;
+    struct link *link = ms->cluster->link;
     if (link == NULL || !link_fresh(link) || node.n == 0) {
         return;
     }
     struct store_item *item = store_find(link_nodes(link), node);
     if (item != NULL) {
         store_mark(link_nodes(link), item);
-        yard_stir(at->yard);
+        cluster_mark(ms->cluster);
     }
 }
 
-static void berth_index(struct berth *at, const struct machine *before)
+static void machine_reindex(struct machine_state *ms, const struct machine *before)
 {
-    struct bridge *b = at->bridge;
-    const struct machine *m = berth_machine(at);
+    struct bridge *b = ms->bridge;
+    const struct machine *m = machine_object(ms);
     if (before == NULL || !str_eq(before->node, m->node)) {
         if (before != NULL) {
-            berth_orphan_node(at, before->node);
+            machine_mark_old_node(ms, before->node);
         }
-        berth_leave(at, &b->pairs, &at->pair, &at->paired);
+        machine_unindex(ms, &b->by_node, &ms->node_key, &ms->owns_node);
         if (before != NULL) {
-            routing_stir(at->yard, before->node);
+            routing_mark_node(ms->cluster, before->node);
         }
         if (m->node.n > 0) {
-            buf_printf(&at->pair, STR_FMT "/" STR_FMT, STR_ARG(at->yard->name), STR_ARG(m->node));
+            buf_printf(&ms->node_key, STR_FMT "/" STR_FMT, STR_ARG(ms->cluster->name),
+                       STR_ARG(m->node));
         }
-        berth_enter(at, &b->pairs, &at->pair, &at->paired);
-        at->missed_at = 0;
-        at->absent = false;
+        machine_index(ms, &b->by_node, &ms->node_key, &ms->owns_node);
+        ms->missed_at = 0;
+        ms->absent = false;
     }
-    if (b->config.metal3 && (before == NULL || !str_eq(before->provider, m->provider))) {
+    if (b->config.metal3 && (before == NULL || !str_eq(before->provider_id, m->provider_id))) {
         if (before != NULL) {
-            hosts_review(b); /* perhaps the one before is switched off for this Machine */
+            metal3_recheck(b); /* perhaps the one before is switched off for this Machine */
         }
-        berth_leave(at, &b->by_host, &at->host, &at->hosted);
-        struct power_host host = power_host_of(m->provider);
-        if (host.form == POWER_NAMED) {
-            buf_printf(&at->host, STR_FMT "/" STR_FMT, STR_ARG(host.space), STR_ARG(host.name));
-        } else if (host.form == POWER_UID) {
-            buf_add(&at->host, host.uid);
+        machine_unindex(ms, &b->by_host, &ms->host, &ms->owns_host);
+        struct metal3_id host = metal3_id_parse(m->provider_id);
+        if (host.form == METAL3_ID_NAMED) {
+            buf_printf(&ms->host, STR_FMT "/" STR_FMT, STR_ARG(host.space), STR_ARG(host.name));
+        } else if (host.form == METAL3_ID_UID) {
+            buf_add(&ms->host, host.uid);
         }
-        berth_enter(at, &b->by_host, &at->host, &at->hosted);
+        machine_index(ms, &b->by_host, &ms->host, &ms->owns_host);
     }
 }
 
 /* ── berths ────────────────────────────────────────────────────────────────────────────────── */
 
-static struct berth *berth_new(struct bridge *b, struct store_item *item)
+static struct machine_state *machine_state_new(struct bridge *b, struct store_item *item)
 {
-    struct berth *at = ALLOC_NEW(struct berth);
+    struct machine_state *ms = ALLOC_NEW(struct machine_state);
     const struct machine *m = item->object;
-    at->bridge = b;
-    at->item = item;
-    at->yard = yard_get(b, m->space, m->cluster);
-    list_add(&at->yard->berths, &at->link);
-    item->extra = at;
-    (void)map_put(&b->by_uid, m->uid, at); /* a UID is nobody else's */
-    return at;
+    ms->bridge = b;
+    ms->item = item;
+    ms->cluster = cluster_get(b, m->space, m->cluster);
+    list_add(&ms->cluster->machines, &ms->link);
+    item->extra = ms;
+    (void)map_put(&b->by_uid, m->uid, ms); /* a UID is nobody else's */
+    return ms;
 }
 
-static void berth_free(struct berth *at)
+static void machine_state_free(struct machine_state *ms)
 {
-    struct bridge *b = at->bridge;
-    struct yard *y = at->yard;
-    const struct machine *m = berth_machine(at);
-    struct crossing *const ways[] = { at->to_machine, at->to_node, at->to_host,
-                                      at->probe,      at->survey,  at->to_plea };
+    struct bridge *b = ms->bridge;
+    struct cluster_state *cs = ms->cluster;
+    const struct machine *m = machine_object(ms);
+    struct in_flight *const ways[] = { ms->machine_patch, ms->node_patch,    ms->host_patch,
+                                       ms->absence_check, ms->drained_check, ms->request_write };
     for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
         if (ways[i] != NULL) {
-            ways[i]->berth = NULL;
+            ways[i]->machine = NULL;
         }
     }
-    berth_orphan_node(at, m->node);
-    berth_leave(at, &b->pairs, &at->pair, &at->paired);
-    routing_stir(y, m->node);
+    machine_mark_old_node(ms, m->node);
+    machine_unindex(ms, &b->by_node, &ms->node_key, &ms->owns_node);
+    routing_mark_node(cs, m->node);
     if (b->config.metal3) {
-        hosts_review(b); /* perhaps one is switched off, for nobody now */
+        metal3_recheck(b); /* perhaps one is switched off, for nobody now */
     }
-    berth_leave(at, &b->by_host, &at->host, &at->hosted);
-    if (map_find(&b->by_uid, m->uid) == at) {
+    machine_unindex(ms, &b->by_host, &ms->host, &ms->owns_host);
+    if (map_find(&b->by_uid, m->uid) == ms) {
         (void)map_del(&b->by_uid, m->uid); /* it is there */
     }
-    if (prioqueue_inside(&at->later)) {
-        prioqueue_take(&b->later, &at->later);
+    if (prioqueue_inside(&ms->wake)) {
+        prioqueue_take(&b->wake, &ms->wake);
     }
-    list_del(&at->link);
-    buf_done(&at->pair);
-    buf_done(&at->host);
-    buf_done(&at->undrained);
-    at->item->extra = NULL;
-    alloc_free(at);
-    yard_stir(y);
+    list_del(&ms->link);
+    buf_done(&ms->node_key);
+    buf_done(&ms->host);
+    buf_done(&ms->not_drained_why);
+    ms->item->extra = NULL;
+    alloc_free(ms);
+    cluster_mark(cs);
 }
 
-void berth_stir_members(struct berth *at)
+void machine_mark_control_plane(struct machine_state *ms)
 {
-    LIST_EACH (&at->yard->berths, link) {
-        struct berth *other = CONTAINER_OF(link, struct berth, link);
-        const struct machine *m = berth_machine(other);
-        if (other != at && m->control_plane && m->request == MACHINE_REQUEST_REQUESTED) {
-            berth_mark(other);
+    LIST_EACH (&ms->cluster->machines, link) {
+        struct machine_state *other = CONTAINER_OF(link, struct machine_state, link);
+        const struct machine *m = machine_object(other);
+        if (other != ms && m->control_plane && m->request == MACHINE_REQUEST_REQUESTED) {
+            machine_mark(other);
         }
     }
 }
 
-void berth_on_change(void *ctx, struct store_item *item, const void *before)
+void machine_on_change(void *ctx, struct store_item *item, const void *before)
 {
     struct bridge *b = ctx;
     const struct machine *m = item->object;
     const struct machine *was = before;
-    struct berth *at = item->extra;
-    if (at != NULL && (!str_eq(was->cluster, m->cluster) || !str_eq(was->uid, m->uid))) {
+    struct machine_state *ms = item->extra;
+    if (ms != NULL && (!str_eq(was->cluster, m->cluster) || !str_eq(was->uid, m->uid))) {
         /* Another Machine under the same name, whose deletion was not seen. What is left of the one
          * before is forgotten while it is still what the berth knows. */
         item->object = (void *)(uintptr_t)was;
-        berth_free(at);
+        machine_state_free(ms);
         item->object = (void *)(uintptr_t)m;
-        at = NULL;
+        ms = NULL;
     }
-    if (at == NULL) {
-        at = berth_new(b, item);
+    if (ms == NULL) {
+        ms = machine_state_new(b, item);
         was = NULL;
     }
-    berth_index(at, was);
+    machine_reindex(ms, was);
     if (m->control_plane) {
-        berth_stir_members(at);
+        machine_mark_control_plane(ms);
     }
-    yard_stir(at->yard);
+    cluster_mark(ms->cluster);
 }
 
-void berth_on_gone(void *ctx UNUSED, struct store_item *item)
+void machine_on_gone(void *ctx UNUSED, struct store_item *item)
 {
-    struct berth *at = item->extra;
-    if (at == NULL) {
+    struct machine_state *ms = item->extra;
+    if (ms == NULL) {
         return;
     }
-    if (berth_machine(at)->control_plane) {
-        berth_stir_members(at);
+    if (machine_object(ms)->control_plane) {
+        machine_mark_control_plane(ms);
     }
-    berth_free(at);
+    machine_state_free(ms);
 }
 
 /* ── Clusters and their Secrets ────────────────────────────────────────────────────────────── */
 
-void yard_on_cluster(void *ctx, struct store_item *item, const void *before UNUSED)
+void cluster_on_change(void *ctx, struct store_item *item, const void *before UNUSED)
 {
     struct bridge *b = ctx;
-    struct yard *y = map_find(&b->yards, item->name);
-    if (y != NULL) {
-        yard_mark_all(y);
-        yard_review(y); /* it may have been paused */
+    struct cluster_state *cs = map_find(&b->by_cluster, item->name);
+    if (cs != NULL) {
+        cluster_mark_machines(cs);
+        cluster_recheck_nodes(cs); /* it may have been paused */
     }
 }
 
-void yard_on_cluster_gone(void *ctx, struct store_item *item)
+void cluster_on_gone(void *ctx, struct store_item *item)
 {
-    yard_on_cluster(ctx, item, NULL);
+    cluster_on_change(ctx, item, NULL);
 }
 
 /* The yard that a Secret's kubeconfig leads to; NULL = none. */
-static struct yard *yard_of_secret(struct bridge *b, struct str secret)
+static struct cluster_state *cluster_of_secret(struct bridge *b, struct str secret)
 {
     struct str name;
-    return str_cut_suffix(secret, KUBECONFIG_SUFFIX, &name) ? map_find(&b->yards, name) : NULL;
+    return str_cut_suffix(secret, KUBECONFIG_SUFFIX, &name) ? map_find(&b->by_cluster, name) : NULL;
 }
 
-void yard_on_secret(void *ctx, struct store_item *item, const void *before UNUSED)
+void cluster_on_secret(void *ctx, struct store_item *item, const void *before UNUSED)
 {
-    struct yard *y = yard_of_secret(ctx, item->name);
-    if (y != NULL && y->link != NULL) {
-        link_on_secret(y->link, item->version);
+    struct cluster_state *cs = cluster_of_secret(ctx, item->name);
+    if (cs != NULL && cs->link != NULL) {
+        link_on_secret(cs->link, item->version);
     }
 }
 
-void yard_on_secret_gone(void *ctx, struct store_item *item)
+void cluster_on_secret_gone(void *ctx, struct store_item *item)
 {
-    struct yard *y = yard_of_secret(ctx, item->name);
-    if (y != NULL && y->link != NULL) {
-        link_on_secret(y->link, 0);
+    struct cluster_state *cs = cluster_of_secret(ctx, item->name);
+    if (cs != NULL && cs->link != NULL) {
+        link_on_secret(cs->link, 0);
     }
 }
 
 /* ── links ─────────────────────────────────────────────────────────────────────────────────── */
 
-static void yard_on_state(void *ctx, struct link *l)
+static void cluster_on_link_state(void *ctx, struct link *l)
 {
-    struct yard *y = ctx;
-    struct bridge *b = y->bridge;
+    struct cluster_state *cs = ctx;
+    struct bridge *b = cs->bridge;
     struct link_view view;
     if (link_fresh(l)) {
-        tally_away(&b->tally, y->away_since == 0 ? 0 : loop_now(b->loop) - y->away_since);
-        y->away_since = 0;
+        bridge_metrics_unreachable(
+            &b->series, cs->unreachable_since == 0 ? 0 : loop_now(b->loop) - cs->unreachable_since);
+        cs->unreachable_since = 0;
         link_view(l, &view);
-        tally_listed(&b->tally, view.listed);
+        bridge_metrics_listed(&b->series, view.listed);
     } else {
-        y->away_since = y->away_since == 0 ? loop_now(b->loop) : y->away_since;
+        cs->unreachable_since =
+            cs->unreachable_since == 0 ? loop_now(b->loop) : cs->unreachable_since;
         /* What two reads were to confirm is open again. */
-        LIST_EACH (&y->berths, link) {
-            struct berth *at = CONTAINER_OF(link, struct berth, link);
-            at->missed_at = 0;
-            at->absent = false;
+        LIST_EACH (&cs->machines, link) {
+            struct machine_state *ms = CONTAINER_OF(link, struct machine_state, link);
+            ms->missed_at = 0;
+            ms->absent = false;
         }
     }
-    yard_mark_all(y);
+    cluster_mark_machines(cs);
 }
 
-static void yard_on_node_gone(void *ctx, struct link *l UNUSED, struct str name)
+static void cluster_on_node_gone(void *ctx, struct link *l UNUSED, struct str name)
 {
-    struct yard *y = ctx;
-    struct bridge *b = y->bridge;
+    struct cluster_state *cs = ctx;
+    struct bridge *b = cs->bridge;
     buf_reset(&b->key);
-    buf_printf(&b->key, STR_FMT "/" STR_FMT, STR_ARG(y->name), STR_ARG(name));
-    struct berth *at = map_find(&b->pairs, buf_str(&b->key));
-    if (at != NULL) {
-        berth_mark(at);
+    buf_printf(&b->key, STR_FMT "/" STR_FMT, STR_ARG(cs->name), STR_ARG(name));
+    struct machine_state *ms = map_find(&b->by_node, buf_str(&b->key));
+    if (ms != NULL) {
+        machine_mark(ms);
     } else {
-        routing_stir(y, name);
+        routing_mark_node(cs, name);
     }
 }
 
-static bool yard_may_write(void *ctx)
+static bool cluster_may_write(void *ctx)
 {
-    const struct yard *y = ctx;
-    return bridge_acts(y->bridge);
+    const struct cluster_state *cs = ctx;
+    return bridge_may_act(cs->bridge);
 }
 
-static void yard_on_hang_up(void *ctx, struct link *l UNUSED)
+static void cluster_on_hang_up(void *ctx, struct link *l UNUSED)
 {
-    routing_hang_up(ctx);
+    routing_disconnect(ctx);
 }
 
-static void yard_on_nodes(void *ctx, struct link *l UNUSED)
+static void cluster_on_nodes(void *ctx, struct link *l UNUSED)
 {
-    yard_stir(ctx);
+    cluster_mark(ctx);
 }
 
-static void yard_link(struct yard *y, const struct cluster *cluster)
+static void cluster_new_link(struct cluster_state *cs, const struct cluster *cluster)
 {
-    struct bridge *b = y->bridge;
-    y->link = link_new(&(struct link_config){
-        .home = &b->client,
+    struct bridge *b = cs->bridge;
+    cs->link = link_new(&(struct link_config){
+        .management = &b->client,
         .dialer = b->config.dialer,
         .connects = &b->connects,
         .log = b->log,
-        .space = y->space,
-        .cluster = y->cluster,
+        .space = cs->space,
+        .cluster = cs->cluster,
         .uid = cluster->uid,
         .manage = b->config.manage_rbac,
         .pods = b->config.metal3 && b->config.power.require_drained,
         .requests = b->config.by_requests,
-        .on_state = yard_on_state,
-        .on_gone = yard_on_node_gone,
-        .on_nodes = yard_on_nodes,
-        .on_hang_up = yard_on_hang_up,
-        .may_write = yard_may_write,
-        .ctx = y,
+        .on_state = cluster_on_link_state,
+        .on_gone = cluster_on_node_gone,
+        .on_nodes = cluster_on_nodes,
+        .on_hang_up = cluster_on_hang_up,
+        .may_write = cluster_may_write,
+        .ctx = cs,
     });
     if (b->config.by_requests) {
-        routing_begin(y);
+        routing_new(cs);
     }
-    (void)snprintf(y->uid, sizeof(y->uid), STR_FMT, STR_ARG(cluster->uid));
+    (void)snprintf(cs->uid, sizeof(cs->uid), STR_FMT, STR_ARG(cluster->uid));
     buf_reset(&b->key);
-    buf_add(&b->key, y->name);
+    buf_add(&b->key, cs->name);
     buf_add(&b->key, KUBECONFIG_SUFFIX);
     const struct store_item *secret = store_find(&b->secrets.store, buf_str(&b->key));
     if (secret != NULL) {
-        link_on_secret(y->link, secret->version);
+        link_on_secret(cs->link, secret->version);
     }
 }
 
-void yard_cut(struct yard *y)
+void cluster_disconnect(struct cluster_state *cs)
 {
-    if (y->link != NULL) {
+    if (cs->link != NULL) {
         struct link_view view;
-        link_view(y->link, &view);
-        tally_gone(&y->bridge->tally, &view);
-        crossing_drop_yard(y);
-        routing_free(y);
-        link_free(STEAL(y->link));
+        link_view(cs->link, &view);
+        bridge_metrics_link_gone(&cs->bridge->series, &view);
+        in_flight_drop_cluster(cs);
+        routing_free(cs);
+        link_free(STEAL(cs->link));
     }
 }
 
-void yard_settle(struct yard *y)
+void cluster_update_link(struct cluster_state *cs)
 {
-    const struct cluster *cluster = yard_cluster(y);
+    const struct cluster *cluster = cluster_object(cs);
     bool wanted = false;
-    bool hurry = false;
-    routing_settle(y);
-    LIST_EACH (&y->berths, link) {
-        const struct berth *at = CONTAINER_OF(link, struct berth, link);
-        const struct machine *m = berth_machine(at);
-        wanted = wanted || m->enabled || at->keeps_link;
-        hurry = hurry || (m->enabled && m->deleting);
+    bool urgent = false;
+    routing_update_watch(cs);
+    LIST_EACH (&cs->machines, link) {
+        const struct machine_state *ms = CONTAINER_OF(link, struct machine_state, link);
+        const struct machine *m = machine_object(ms);
+        wanted = wanted || m->enabled || ms->keeps_link;
+        urgent = urgent || (m->enabled && m->deleting);
     }
-    wanted = wanted || routing_owes(y);
-    wanted = wanted && cluster != NULL && cluster->provisioned && yard_is_ours(y);
-    if (y->link != NULL && cluster != NULL && !str_eq(str_from(y->uid), cluster->uid)) {
-        yard_cut(y); /* another Cluster of the same name: nothing that was known is true of it */
+    wanted = wanted || routing_needs_link(cs);
+    wanted = wanted && cluster != NULL && cluster->provisioned && cluster_is_ours(cs);
+    if (cs->link != NULL && cluster != NULL && !str_eq(str_from(cs->uid), cluster->uid)) {
+        cluster_disconnect(
+            cs); /* another Cluster of the same name: nothing that was known is true of it */
     }
-    if (wanted && y->link == NULL) {
-        yard_link(y, cluster);
+    if (wanted && cs->link == NULL) {
+        cluster_new_link(cs, cluster);
     }
-    if (wanted && link_state(y->link) == LINK_IDLE) {
-        y->away_since = loop_now(y->bridge->loop); /* nobody missed it until now */
+    if (wanted && link_state(cs->link) == LINK_IDLE) {
+        cs->unreachable_since = loop_now(cs->bridge->loop); /* nobody missed it until now */
     }
     if (wanted) {
-        link_open(y->link, hurry);
-    } else if (y->link != NULL) {
-        link_close(y->link);
+        link_open(cs->link, urgent);
+    } else if (cs->link != NULL) {
+        link_close(cs->link);
     }
 }

@@ -2,7 +2,7 @@
 
 #include "format/json_writer.h"
 
-const struct edit_key *edit_find(const struct edit *e, bool label, struct str key)
+const struct meta_patch_key *meta_patch_find(const struct meta_patch *e, bool label, struct str key)
 {
     for (uint32_t i = 0; i < e->n; i++) {
         if (e->keys[i].label == label && str_eq(e->keys[i].key, key)) {
@@ -12,7 +12,7 @@ const struct edit_key *edit_find(const struct edit *e, bool label, struct str ke
     return NULL;
 }
 
-static void edit_put(struct edit *e, struct edit_key wanted)
+static void meta_patch_put(struct meta_patch *e, struct meta_patch_key wanted)
 {
     for (uint32_t i = 0; i < e->n; i++) {
         if (e->keys[i].label == wanted.label && str_eq(e->keys[i].key, wanted.key)) {
@@ -20,25 +20,25 @@ static void edit_put(struct edit *e, struct edit_key wanted)
             return;
         }
     }
-    ASSERT(e->n < EDIT_MAX);
+    ASSERT(e->n < META_PATCH_MAX);
     e->keys[e->n++] = wanted;
 }
 
-void edit_set(struct edit *e, bool label, struct str key, struct str value)
+void meta_patch_set(struct meta_patch *e, bool label, struct str key, struct str value)
 {
-    edit_put(e, (struct edit_key){ .key = key, .value = value, .label = label });
+    meta_patch_put(e, (struct meta_patch_key){ .key = key, .value = value, .label = label });
 }
 
-void edit_remove(struct edit *e, bool label, struct str key)
+void meta_patch_remove(struct meta_patch *e, bool label, struct str key)
 {
-    edit_put(e, (struct edit_key){ .key = key, .label = label, .remove = true });
+    meta_patch_put(e, (struct meta_patch_key){ .key = key, .label = label, .remove = true });
 }
 
-static void edit_print_map(const struct edit *e, bool label, struct json_writer *w)
+static void meta_patch_print_map(const struct meta_patch *e, bool label, struct json_writer *w)
 {
     bool any = false;
     for (uint32_t i = 0; i < e->n; i++) {
-        const struct edit_key *k = &e->keys[i];
+        const struct meta_patch_key *k = &e->keys[i];
         if (k->label != label) {
             continue;
         }
@@ -59,7 +59,7 @@ static void edit_print_map(const struct edit *e, bool label, struct json_writer 
     }
 }
 
-void edit_print(const struct edit *e, uint64_t version, struct buf *out)
+void meta_patch_print(const struct meta_patch *e, uint64_t version, struct buf *out)
 {
     struct json_writer w = json_writer_on(out);
     jw_obj(&w);
@@ -70,8 +70,8 @@ void edit_print(const struct edit *e, uint64_t version, struct buf *out)
         (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)version);
         jw_pair(&w, "resourceVersion", str_from(text));
     }
-    edit_print_map(e, /* label= */ true, &w);
-    edit_print_map(e, /* label= */ false, &w);
+    meta_patch_print_map(e, /* label= */ true, &w);
+    meta_patch_print_map(e, /* label= */ false, &w);
     jw_obj_end(&w);
     jw_obj_end(&w);
 }

@@ -6,16 +6,16 @@
 /* `.p` is NULL where there is none: an empty value is one. */
 static struct str read_text(const struct jval *v)
 {
-    return str_sub(jval_str(v), 0, BMHOST_TEXT_MAX);
+    return str_sub(jval_str(v), 0, METAL3_HOST_TEXT_MAX);
 }
 
-static int bmhost_project(void *ctx UNUSED, const struct jval *object, struct arena *out,
-                          void **ret, struct err *err UNUSED)
+static int metal3_host_project(void *ctx UNUSED, const struct jval *object, struct arena *out,
+                               void **ret, struct err *err UNUSED)
 {
     const struct jval *metadata = jval_get(object, STR("metadata"));
     const struct jval *annotations = jval_get(metadata, STR("annotations"));
     const struct jval *consumer = jval_at(object, "spec.consumerRef");
-    struct bmhost h = {
+    struct metal3_host h = {
         .uid = read_text(jval_get(metadata, STR("uid"))),
         .space = read_text(jval_get(metadata, STR("namespace"))),
         .name = read_text(jval_get(metadata, STR("name"))),
@@ -38,10 +38,10 @@ static int bmhost_project(void *ctx UNUSED, const struct jval *object, struct ar
     return 0;
 }
 
-static bool bmhost_same(const void *left, const void *right)
+static bool metal3_host_same(const void *left, const void *right)
 {
-    const struct bmhost *a = left;
-    const struct bmhost *b = right;
+    const struct metal3_host *a = left;
+    const struct metal3_host *b = right;
     return str_eq(a->uid, b->uid) && str_eq(a->space, b->space) && str_eq(a->name, b->name) &&
            a->provisioned == b->provisioned && a->powered_on == b->powered_on &&
            str_eq(a->consumer_kind, b->consumer_kind) &&
@@ -51,9 +51,9 @@ static bool bmhost_same(const void *left, const void *right)
            meta_same(a->owner, b->owner);
 }
 
-const struct store_kind bmhost_kind = {
+const struct store_kind metal3_host_kind = {
     .name = "bmhost",
     .spaced = true,
-    .project = bmhost_project,
-    .same = bmhost_same,
+    .project = metal3_host_project,
+    .same = metal3_host_same,
 };

@@ -6,9 +6,9 @@
 #include "kube/store.h"
 
 /* Of one text that is kept: names and UIDs. A longer one is cut off, and so equals none of ours. */
-#define BMHOST_TEXT_MAX 512u
+#define METAL3_HOST_TEXT_MAX 512u
 
-struct bmhost {
+struct metal3_host {
     struct str uid;
     struct str space;
     struct str name;
@@ -24,4 +24,4 @@ struct bmhost {
 };
 
 /* Its ctx is not used. Items are named "namespace/name". */
-extern const struct store_kind bmhost_kind;
+extern const struct store_kind metal3_host_kind;

@@ -28,34 +28,34 @@ static bool is_uuid(struct str text)
     return true;
 }
 
-struct power_host power_host_of(struct str provider)
+struct metal3_id metal3_id_parse(struct str provider_id)
 {
-    struct power_host none = { .form = POWER_NONE };
+    struct metal3_id none = { .form = METAL3_ID_NONE };
     struct str rest;
     struct str space;
     struct str name;
-    if (!str_cut_prefix(provider, STR("metal3://"), &rest)) {
+    if (!str_cut_prefix(provider_id, STR("metal3://"), &rest)) {
         return none;
     }
     if (!str_cut(rest, STR("/"), &space, &rest)) {
-        return is_uuid(space) ? (struct power_host){ .form = POWER_UID, .uid = space } : none;
+        return is_uuid(space) ? (struct metal3_id){ .form = METAL3_ID_UID, .uid = space } : none;
     }
     (void)str_cut(rest, STR("/"), &name, &rest); /* what follows the host is the Machine's */
     if (space.n == 0 || name.n == 0) {
         return none;
     }
-    return (struct power_host){ .form = POWER_NAMED, .space = space, .name = name };
+    return (struct metal3_id){ .form = METAL3_ID_NAMED, .space = space, .name = name };
 }
 
-static bool names_host(const struct machine *m, const struct bmhost *host)
+static bool names_host(const struct machine *m, const struct metal3_host *host)
 {
-    struct power_host named = power_host_of(m->provider);
+    struct metal3_id named = metal3_id_parse(m->provider_id);
     switch (named.form) {
-    case POWER_NAMED:
+    case METAL3_ID_NAMED:
         return str_eq(named.space, host->space) && str_eq(named.name, host->name);
-    case POWER_UID:
+    case METAL3_ID_UID:
         return str_eq(named.uid, host->uid);
-    case POWER_NONE:
+    case METAL3_ID_NONE:
         break;
     }
     return false;
@@ -63,61 +63,61 @@ static bool names_host(const struct machine *m, const struct bmhost *host)
 
 /* A reference without a namespace is to the host's own, never to a Machine of somebody else that
  * bears the same name. */
-static bool is_consumer(const struct machine *m, const struct bmhost *host)
+static bool is_consumer(const struct machine *m, const struct metal3_host *host)
 {
     struct str space = host->consumer_space.n > 0 ? host->consumer_space : host->space;
     return m->infra_name.n > 0 && str_eq(host->consumer_name, m->infra_name) &&
            str_eq(host->consumer_kind, m->infra_kind) && str_eq(space, m->space);
 }
 
-static bool is_owner(const struct machine *m, const struct bmhost *host)
+static bool is_owner(const struct machine *m, const struct metal3_host *host)
 {
     return host->owner.n > 0 && str_eq(host->owner, m->uid);
 }
 
-enum power_claim power_claim(const struct machine *m, const struct bmhost *host)
+enum power_rank power_rank(const struct machine *m, const struct metal3_host *host)
 {
     if (is_owner(m, host)) {
-        return POWER_CLAIM_OWNER;
+        return POWER_RANK_OWNER;
     }
     if (!names_host(m, host)) {
-        return POWER_CLAIM_NONE;
+        return POWER_RANK_NONE;
     }
-    return is_consumer(m, host) ? POWER_CLAIM_CONSUMER : POWER_CLAIM_PROVIDER;
+    return is_consumer(m, host) ? POWER_RANK_CONSUMER : POWER_RANK_PROVIDER;
 }
 
 /* ── on or off ─────────────────────────────────────────────────────────────────────────────── */
 
 enum power_state {
-    STATE_OFF, /* it is switched off, or is to be */
-    STATE_PAUSED,
-    STATE_OWNER_GONE,
-    STATE_OTHER_OWNER,
-    STATE_DELETING,
-    STATE_NOT_APPROVED,
-    STATE_NOT_ENABLED,
-    STATE_NO_CLUSTER,
-    STATE_NO_HOST,
-    STATE_OTHER_HOST,
-    STATE_OTHER_CONSUMER,
-    STATE_NOT_PROVISIONED,
-    STATE_NOT_DRAINED,
+    POWER_OFF, /* it is switched off, or is to be */
+    POWER_PAUSED,
+    POWER_OWNER_GONE,
+    POWER_OTHER_OWNER,
+    POWER_DELETING,
+    POWER_NOT_APPROVED,
+    POWER_NOT_ENABLED,
+    POWER_NO_CLUSTER,
+    POWER_NO_HOST,
+    POWER_OTHER_HOST,
+    POWER_OTHER_CONSUMER,
+    POWER_NOT_PROVISIONED,
+    POWER_NOT_DRAINED,
 };
 
 static const char *const reasons[] = {
-    [STATE_OFF] = "Off",
-    [STATE_PAUSED] = "Paused",
-    [STATE_OWNER_GONE] = "OwnerGone",
-    [STATE_OTHER_OWNER] = "OtherOwner",
-    [STATE_DELETING] = "Deleting",
-    [STATE_NOT_APPROVED] = "NotApproved",
-    [STATE_NOT_ENABLED] = "NotEnabled",
-    [STATE_NO_CLUSTER] = "NoCluster",
-    [STATE_NO_HOST] = "NoHost",
-    [STATE_OTHER_HOST] = "OtherHost",
-    [STATE_OTHER_CONSUMER] = "OtherConsumer",
-    [STATE_NOT_PROVISIONED] = "NotProvisioned",
-    [STATE_NOT_DRAINED] = "NotDrained",
+    [POWER_OFF] = "Off",
+    [POWER_PAUSED] = "Paused",
+    [POWER_OWNER_GONE] = "OwnerGone",
+    [POWER_OTHER_OWNER] = "OtherOwner",
+    [POWER_DELETING] = "Deleting",
+    [POWER_NOT_APPROVED] = "NotApproved",
+    [POWER_NOT_ENABLED] = "NotEnabled",
+    [POWER_NO_CLUSTER] = "NoCluster",
+    [POWER_NO_HOST] = "NoHost",
+    [POWER_OTHER_HOST] = "OtherHost",
+    [POWER_OTHER_CONSUMER] = "OtherConsumer",
+    [POWER_NOT_PROVISIONED] = "NotProvisioned",
+    [POWER_NOT_DRAINED] = "NotDrained",
 };
 
 static bool is_paused(const struct power_facts *f)
@@ -127,7 +127,7 @@ static bool is_paused(const struct power_facts *f)
 }
 
 /* The annotation is there for another Machine. A note of an owner without it says nothing. */
-static bool is_others(const struct machine *m, const struct bmhost *host)
+static bool is_of_other_machine(const struct machine *m, const struct metal3_host *host)
 {
     return host->reboot && host->owner.n > 0 && !is_owner(m, host);
 }
@@ -138,87 +138,88 @@ static enum power_state state_of_machine(const struct power_options *options,
 {
     const struct machine *m = f->machine;
     if (m->deleting) {
-        return STATE_DELETING;
+        return POWER_DELETING;
     }
     if (!rules_approved(m)) {
-        return STATE_NOT_APPROVED;
+        return POWER_NOT_APPROVED;
     }
     if (f->host == NULL) {
-        return STATE_NO_HOST;
+        return POWER_NO_HOST;
     }
     if (!names_host(m, f->host)) {
-        return STATE_OTHER_HOST; /* whatever the host says of its owner */
+        return POWER_OTHER_HOST; /* whatever the host says of its owner */
     }
     if (options->any_machine) {
-        return STATE_OFF;
+        return POWER_OFF;
     }
     if (!m->enabled) {
-        return STATE_NOT_ENABLED;
+        return POWER_NOT_ENABLED;
     }
     if (f->cluster == NULL || f->cluster->deleting) {
-        return STATE_NO_CLUSTER;
+        return POWER_NO_CLUSTER;
     }
-    return is_consumer(m, f->host) ? STATE_OFF : STATE_OTHER_CONSUMER;
+    return is_consumer(m, f->host) ? POWER_OFF : POWER_OTHER_CONSUMER;
 }
 
 static enum power_state power_state(const struct power_options *options,
                                     const struct power_facts *f)
 {
     if (is_paused(f)) {
-        return STATE_PAUSED;
+        return POWER_PAUSED;
     }
     if (f->machine == NULL) {
-        return STATE_OWNER_GONE;
+        return POWER_OWNER_GONE;
     }
-    if (f->host != NULL && is_others(f->machine, f->host)) {
-        return STATE_OTHER_OWNER;
+    if (f->host != NULL && is_of_other_machine(f->machine, f->host)) {
+        return POWER_OTHER_OWNER;
     }
     enum power_state state = state_of_machine(options, f);
-    if (state != STATE_OFF) {
+    if (state != POWER_OFF) {
         return state;
     }
     if (!f->host->provisioned) {
-        return STATE_NOT_PROVISIONED;
+        return POWER_NOT_PROVISIONED;
     }
     bool drained = f->drained || f->host->reboot; /* see power_facts */
-    return options->require_drained && !drained ? STATE_NOT_DRAINED : STATE_OFF;
+    return options->require_drained && !drained ? POWER_NOT_DRAINED : POWER_OFF;
 }
 
 /* ── edits ─────────────────────────────────────────────────────────────────────────────────── */
 
-static void host_put(const struct machine *m, const struct bmhost *host, struct edit *e)
+static void host_switch_off(const struct machine *m, const struct metal3_host *host,
+                            struct meta_patch *e)
 {
     struct str value = str_eq(m->power_mode, MODE_HARD) ? VALUE_HARD : VALUE_SOFT;
     if (!host->reboot || !str_eq(host->reboot_value, value)) {
-        edit_set(e, /* label= */ false, KEY_REBOOT, value);
+        meta_patch_set(e, /* label= */ false, KEY_REBOOT, value);
     }
     if (!str_eq(host->owner, m->uid)) {
-        edit_set(e, /* label= */ false, KEY_REBOOT_OWNER, m->uid);
+        meta_patch_set(e, /* label= */ false, KEY_REBOOT_OWNER, m->uid);
     }
 }
 
-static void host_release(const struct bmhost *host, struct edit *e)
+static void host_switch_on(const struct metal3_host *host, struct meta_patch *e)
 {
     if (host->reboot) {
-        edit_remove(e, /* label= */ false, KEY_REBOOT);
+        meta_patch_remove(e, /* label= */ false, KEY_REBOOT);
     }
     if (host->owner.p != NULL) {
-        edit_remove(e, /* label= */ false, KEY_REBOOT_OWNER);
+        meta_patch_remove(e, /* label= */ false, KEY_REBOOT_OWNER);
     }
 }
 
 /* Tells the power for as long as a maintenance that may switch it goes on. */
-static void machine_tell(const struct power_facts *f, bool tells, struct edit *e)
+static void machine_set_power(const struct power_facts *f, bool tells, struct meta_patch *e)
 {
     if (!tells) {
         if (f->machine->power.p != NULL) {
-            edit_remove(e, /* label= */ false, KEY_POWER);
+            meta_patch_remove(e, /* label= */ false, KEY_POWER);
         }
         return;
     }
     struct str power = f->host->powered_on ? STR("on") : STR("off");
     if (!str_eq(f->machine->power, power)) {
-        edit_set(e, /* label= */ false, KEY_POWER, power);
+        meta_patch_set(e, /* label= */ false, KEY_POWER, power);
     }
 }
 
@@ -226,7 +227,7 @@ static void machine_tell(const struct power_facts *f, bool tells, struct edit *e
 
 static struct str consumer_message(const struct power_facts *f, struct arena *out)
 {
-    const struct bmhost *h = f->host;
+    const struct metal3_host *h = f->host;
     if (h->consumer_name.n == 0) {
         return arena_printf(out,
                             "The host has no consumerRef; it stays on until that names " STR_FMT
@@ -254,42 +255,42 @@ static struct str paused_message(const struct power_facts *f)
 static struct str message_of(enum power_state state, const struct power_facts *f, struct arena *out)
 {
     switch (state) {
-    case STATE_OFF:
+    case POWER_OFF:
         return f->host->powered_on
                    ? STR("The maintenance is approved; the host is being switched off.")
                    : STR("The maintenance is approved; the host is switched off.");
-    case STATE_PAUSED:
+    case POWER_PAUSED:
         return paused_message(f);
-    case STATE_OWNER_GONE:
+    case POWER_OWNER_GONE:
         return STR("There is no Machine any more for which the host would be switched off.");
-    case STATE_OTHER_OWNER:
+    case POWER_OTHER_OWNER:
         return arena_printf(out,
                             "The host is switched off for the Machine of UID " STR_FMT
                             ", which decides about it.",
                             STR_ARG(f->host->owner));
-    case STATE_DELETING:
+    case POWER_DELETING:
         return STR("The Machine is being deleted; its host is not kept off.");
-    case STATE_NOT_APPROVED:
+    case POWER_NOT_APPROVED:
         return STR("No maintenance of the Machine is approved.");
-    case STATE_NOT_ENABLED:
+    case POWER_NOT_ENABLED:
         return arena_printf(out, "The Machine has no label " STR_FMT "=true.",
                             STR_ARG(KEY_ENABLED));
-    case STATE_NO_CLUSTER:
+    case POWER_NO_CLUSTER:
         return f->cluster == NULL ? STR("The Machine's Cluster is not there.")
                                   : STR("The Machine's Cluster is being deleted.");
-    case STATE_NO_HOST:
+    case POWER_NO_HOST:
         return STR("The BareMetalHost that the Machine's provider id names is not there.");
-    case STATE_OTHER_HOST:
+    case POWER_OTHER_HOST:
         return STR("The Machine's provider id names another host.");
-    case STATE_OTHER_CONSUMER:
+    case POWER_OTHER_CONSUMER:
         return consumer_message(f, out);
-    case STATE_NOT_PROVISIONED:
+    case POWER_NOT_PROVISIONED:
         return STR("The host is not in state 'provisioned', in which alone Metal3 switches it.");
-    case STATE_NOT_DRAINED:
-        return f->undrained.n == 0
+    case POWER_NOT_DRAINED:
+        return f->not_drained_why.n == 0
                    ? STR("The Node is not cordoned and drained yet.")
                    : arena_printf(out, "The Node is not cordoned and drained yet: " STR_FMT ".",
-                                  STR_ARG(f->undrained));
+                                  STR_ARG(f->not_drained_why));
     }
     ASSERT(false);
     return STR_NONE;
@@ -304,18 +305,18 @@ void power_decide(const struct power_options *options, const struct power_facts 
         .reason = reasons[state],
         .message = message_of(state, facts, out),
     };
-    if (state == STATE_PAUSED) {
+    if (state == POWER_PAUSED) {
         return;
     }
-    if (state == STATE_OFF) {
-        host_put(facts->machine, facts->host, &ret->host);
-    } else if (facts->host != NULL && state != STATE_OTHER_OWNER) {
-        host_release(facts->host, &ret->host);
+    if (state == POWER_OFF) {
+        host_switch_off(facts->machine, facts->host, &ret->host);
+    } else if (facts->host != NULL && state != POWER_OTHER_OWNER) {
+        host_switch_on(facts->host, &ret->host);
     }
     if (facts->machine != NULL) {
-        machine_tell(facts,
-                     state == STATE_OFF || state == STATE_NOT_PROVISIONED ||
-                         state == STATE_NOT_DRAINED,
-                     &ret->machine);
+        machine_set_power(facts,
+                          state == POWER_OFF || state == POWER_NOT_PROVISIONED ||
+                              state == POWER_NOT_DRAINED,
+                          &ret->machine);
     }
 }

@@ -1,5 +1,6 @@
 /*
- * metal3_power: when a Metal3 host is switched off for the maintenance of its Machine, and on again.
+ * metal3_power: when a Metal3 host is switched off for the maintenance of its Machine, and on
+ * again.
  *
  * Pure, as rules.h. Our annotation has a suffix, so Metal3 keeps the host off for as long as it is
  * there. It is put only while the Machine is approved, and is taken away in every other case, also
@@ -24,42 +25,42 @@ struct power_options {
     bool require_drained; /* --metal3-require-drained */
 };
 
-enum power_form { POWER_NONE, POWER_NAMED, POWER_UID };
+enum metal3_id_form { METAL3_ID_NONE, METAL3_ID_NAMED, METAL3_ID_UID };
 
 /* A provider id of Metal3: "metal3://namespace/host/machine", or the old "metal3://<UID>". */
-struct power_host {
-    enum power_form form;
+struct metal3_id {
+    enum metal3_id_form form;
     struct str space;
     struct str name;
     struct str uid;
 };
-struct power_host power_host_of(struct str provider);
+struct metal3_id metal3_id_parse(struct str provider_id);
 
 /* Whose verdict counts for a host: of the Machines that name it, that with the greatest claim.
  * Where an owner is named (KEY_REBOOT_OWNER) but is not among all Machines there are, or where our
  * annotation is there and no Machine names the host, it is that of no Machine (NULL). */
-enum power_claim {
-    POWER_CLAIM_NONE,     /* it does not name the host */
-    POWER_CLAIM_PROVIDER, /* its provider id does, and nothing else speaks for it */
-    POWER_CLAIM_CONSUMER, /* the host's consumerRef names its infrastructure object */
-    POWER_CLAIM_OWNER,    /* it was switched off for this one; whatever its provider id says now */
+enum power_rank {
+    POWER_RANK_NONE,     /* it does not name the host */
+    POWER_RANK_PROVIDER, /* its provider id does, and nothing else speaks for it */
+    POWER_RANK_CONSUMER, /* the host's consumerRef names its infrastructure object */
+    POWER_RANK_OWNER,    /* it was switched off for this one; whatever its provider id says now */
 };
-enum power_claim power_claim(const struct machine *m, const struct bmhost *host);
+enum power_rank power_rank(const struct machine *m, const struct metal3_host *host);
 
 struct power_facts {
-    const struct machine *machine; /* NULL = the host's owner is gone */
-    const struct cluster *cluster; /* of the machine; NULL = there is none */
-    const struct bmhost *host;     /* NULL = the one that the machine names is not there */
+    const struct machine *machine;  /* NULL = the host's owner is gone */
+    const struct cluster *cluster;  /* of the machine; NULL = there is none */
+    const struct metal3_host *host; /* NULL = the one that the machine names is not there */
     /* With require_drained: the Node is cordoned, and no pod is left that a drain would take away.
      * It counts before the host is switched off. Afterwards its Node may not be there to be asked,
      * and a host must not start while somebody works on it. */
     bool drained;
-    struct str undrained; /* why not, half a sentence; empty = nobody has looked yet */
+    struct str not_drained_why; /* why not, half a sentence; empty = nobody has looked yet */
 };
 
 struct power_verdict {
-    struct edit host;
-    struct edit machine; /* KEY_POWER */
+    struct meta_patch host;
+    struct meta_patch machine; /* KEY_POWER */
     /* Why the host is not switched off: "NotProvisioned"; or "Off". A constant. */
     const char *reason;
     struct str message; /* a sentence */

@@ -7,27 +7,27 @@ static const struct {
     struct str reason;
     bool warns;
 } events[] = {
-    [RULES_HOOK_ATTACHED] = { STR_INIT("HookAttached"), false },
-    [RULES_HOOK_RELEASED] = { STR_INIT("HookReleased"), false },
-    [RULES_REQUEST_DELIVERED] = { STR_INIT("NodeRequestDelivered"), false },
-    [RULES_APPROVAL_RECEIVED] = { STR_INIT("ApprovalReceived"), false },
-    [RULES_STALE_APPROVAL] = { STR_INIT("StaleApprovalRemoved"), false },
-    [RULES_NODE_MISSING] = { STR_INIT("NodeMissing"), true },
-    [RULES_UNREACHABLE] = { STR_INIT("ClusterUnreachable"), true },
-    [RULES_MISMATCH] = { STR_INIT("PairingMismatch"), true },
-    [RULES_FORGED] = { STR_INIT("ForgedApproval"), true },
-    [RULES_HOLD_OVER] = { STR_INIT("HoldTimeOver"), true },
+    [RULES_EVENT_HOOK_ATTACHED] = { STR_INIT("HookAttached"), false },
+    [RULES_EVENT_HOOK_RELEASED] = { STR_INIT("HookReleased"), false },
+    [RULES_EVENT_REQUEST_DELIVERED] = { STR_INIT("NodeRequestDelivered"), false },
+    [RULES_EVENT_APPROVAL_RECEIVED] = { STR_INIT("ApprovalReceived"), false },
+    [RULES_EVENT_STALE_APPROVAL] = { STR_INIT("StaleApprovalRemoved"), false },
+    [RULES_EVENT_NODE_MISSING] = { STR_INIT("NodeMissing"), true },
+    [RULES_EVENT_UNREACHABLE] = { STR_INIT("ClusterUnreachable"), true },
+    [RULES_EVENT_MISMATCH] = { STR_INIT("PairingMismatch"), true },
+    [RULES_EVENT_FORGED] = { STR_INIT("ForgedApproval"), true },
+    [RULES_EVENT_HOLD_OVER] = { STR_INIT("HoldTimeOver"), true },
 };
 
 static const struct str phase_names[] = {
-    [RULES_OFF] = STR_INIT("NotEnabled"),
-    [RULES_PAUSED] = STR_INIT("Paused"),
-    [RULES_OPEN] = STR_INIT("Open"),
-    [RULES_PROTECTED] = STR_INIT("Protected"),
-    [RULES_HOLDING] = STR_INIT("HoldingDeletion"),
-    [RULES_LETTING_GO] = STR_INIT("LettingGo"),
-    [RULES_REQUESTED] = STR_INIT("MaintenanceRequested"),
-    [RULES_IN_MAINTENANCE] = STR_INIT("InMaintenance"),
+    [RULES_PHASE_NOT_ENABLED] = STR_INIT("NotEnabled"),
+    [RULES_PHASE_PAUSED] = STR_INIT("Paused"),
+    [RULES_PHASE_OPEN] = STR_INIT("Open"),
+    [RULES_PHASE_PROTECTED] = STR_INIT("Protected"),
+    [RULES_PHASE_HOLDING] = STR_INIT("HoldingDeletion"),
+    [RULES_PHASE_LETTING_GO] = STR_INIT("LettingGo"),
+    [RULES_PHASE_REQUESTED] = STR_INIT("MaintenanceRequested"),
+    [RULES_PHASE_IN_MAINTENANCE] = STR_INIT("InMaintenance"),
 };
 
 struct str rules_event_reason(enum rules_event event)
@@ -45,11 +45,12 @@ struct str rules_phase_name(enum rules_phase phase)
     return phase_names[phase];
 }
 
-void rules_tell(struct rules_case *c, enum rules_event event, struct str note, uint32_t when)
+void rules_event(struct rules_case *c, enum rules_event event, struct str note, uint32_t when)
 {
     struct rules_verdict *v = c->verdict;
-    ASSERT(v->news_n < RULES_EVENTS_MAX);
-    v->news[v->news_n++] = (struct rules_news){ .event = event, .note = note, .when = when };
+    ASSERT(v->event_n < RULES_EVENTS_MAX);
+    v->events[v->event_n++] =
+        (struct rules_event_record){ .event = event, .note = note, .when = when };
 }
 
 void rules_wake(struct rules_case *c, usec_t wall)
@@ -70,7 +71,7 @@ void rules_wake_in(struct rules_case *c, usec_t rest)
 static bool rules_mismatch(const struct rules_case *c)
 {
     const struct machine *m = c->machine;
-    const struct peer *p = c->node;
+    const struct workload_node *p = c->node;
     if (p == NULL) {
         return false;
     }
@@ -81,14 +82,14 @@ static bool rules_mismatch(const struct rules_case *c)
 static void rules_case_init(struct rules_case *c)
 {
     const struct rules_facts *f = c->facts;
-    ASSERT(f->sight != RULES_SEEN || f->node != NULL);
+    ASSERT(f->sight != RULES_NODE_SEEN || f->node != NULL);
     c->machine = f->machine;
     c->cluster = f->cluster;
-    c->sight = RULES_UNKNOWN;
+    c->sight = RULES_NODE_UNKNOWN;
     /* Without a UID there would be nothing to name a request by; the server gives one to all. */
     if (c->cluster != NULL && c->machine->node.n > 0 && c->machine->uid.n > 0) {
         c->sight = f->sight;
-        c->node = f->sight == RULES_SEEN ? f->node : NULL;
+        c->node = f->sight == RULES_NODE_SEEN ? f->node : NULL;
     }
     c->managed = c->node != NULL && (c->node->managed || f->routed);
     c->hook = c->machine->hook;
@@ -100,41 +101,41 @@ static void rules_case_init(struct rules_case *c)
          * alone goes on, so that whoever disables it is not held up by a Node that lies. */
         c->node = NULL;
         c->managed = false;
-        c->sight = RULES_UNKNOWN;
+        c->sight = RULES_NODE_UNKNOWN;
     }
 }
 
 /* While a Machine is in maintenance nobody is to replace it (B-13). What somebody else has written
  * there is left as it is. */
-static void rules_skip(struct rules_case *c)
+static void rules_skip_remediation(struct rules_case *c)
 {
     const struct machine *m = c->machine;
-    struct edit *e = &c->verdict->machine;
+    struct meta_patch *e = &c->verdict->machine;
     if (m->enabled && c->approved) {
         if (!m->skip && !m->deleting) {
-            edit_set(e, false, KEY_SKIP_REMEDIATION, STR(""));
+            meta_patch_set(e, false, KEY_SKIP_REMEDIATION, STR(""));
             if (!m->skip_ours) {
-                edit_set(e, false, KEY_SKIP_OURS, KEYS_TRUE);
+                meta_patch_set(e, false, KEY_SKIP_OURS, KEYS_TRUE);
             }
         }
     } else if (m->skip_ours) {
-        edit_remove(e, false, KEY_SKIP_OURS);
+        meta_patch_remove(e, false, KEY_SKIP_OURS);
         if (m->skip_empty) {
-            edit_remove(e, false, KEY_SKIP_REMEDIATION);
+            meta_patch_remove(e, false, KEY_SKIP_REMEDIATION);
         }
     }
 }
 
-static void rules_edit(struct rules_case *c)
+static void rules_patch(struct rules_case *c)
 {
     const struct machine *m = c->machine;
     rules_deletion(c);
     rules_maintenance(c);
-    rules_book(c);
+    rules_drain_rules(c);
     rules_hook(c);
-    rules_skip(c);
-    if (m->approved_aside && m->request == MACHINE_REQUEST_NONE) {
-        edit_remove(&c->verdict->machine, false, KEY_APPROVED_ASIDE);
+    rules_skip_remediation(c);
+    if (m->approved_by_annotation && m->request == MACHINE_REQUEST_NONE) {
+        meta_patch_remove(&c->verdict->machine, false, KEY_APPROVED_ASIDE);
     }
 }
 
@@ -146,14 +147,14 @@ static bool rules_keeps_link(const struct rules_case *c)
     if (m->enabled || c->cluster == NULL || m->node.n == 0) {
         return false;
     }
-    return m->status.p != NULL || (c->node != NULL && peer_marked(c->node));
+    return m->status.p != NULL || (c->node != NULL && workload_node_marked(c->node));
 }
 
-static bool rules_confirm(const struct rules_case *c)
+static bool rules_confirm_absent(const struct rules_case *c)
 {
     const struct machine *m = c->machine;
     bool holds = m->enabled && m->deleting && c->hook;
-    return c->sight == RULES_MISSED && (holds || (!m->enabled && m->status.p != NULL));
+    return c->sight == RULES_NODE_MISSED && (holds || (!m->enabled && m->status.p != NULL));
 }
 
 void rules_decide(const struct rules_options *options, const struct rules_facts *facts,
@@ -164,7 +165,7 @@ void rules_decide(const struct rules_options *options, const struct rules_facts 
     rules_case_init(&c);
     ret->keeps_link = rules_keeps_link(&c);
     bool paused = c.machine->paused || (c.cluster != NULL && c.cluster->paused);
-    ret->aloof = paused || c.mismatch || c.cluster == NULL;
+    ret->read_only = paused || c.mismatch || c.cluster == NULL;
     if (paused) {
         rules_phase(&c);
         return; /* paused objects are never written (INV-6) */
@@ -173,12 +174,12 @@ void rules_decide(const struct rules_options *options, const struct rules_facts 
         rules_phase(&c);
         return; /* it may be on its way; what is there stays */
     }
-    rules_edit(&c);
+    rules_patch(&c);
     rules_phase(&c);
     if (c.mismatch) {
-        rules_tell(&c, RULES_MISMATCH, ret->message, RULES_NOW);
+        rules_event(&c, RULES_EVENT_MISMATCH, ret->message, RULES_NOW);
         return;
     }
     rules_status(&c);
-    ret->confirm = rules_confirm(&c);
+    ret->confirm_absent = rules_confirm_absent(&c);
 }

@@ -27,43 +27,44 @@
 #include "bridge/machine.h"
 #include "bridge/workload_node.h"
 
-#define RULES_QUIET SECONDS(60) /* a used approval is left to the engine for that long */
+#define RULES_LEFTOVER_GRACE SECONDS(60) /* a used approval is left to the engine for that long */
 #define RULES_EVENTS_MAX 8u
 
 struct rules_options {
-    bool eager;           /* --hook-mode=eager: the hook is there before the Node is */
-    bool strict_approval; /* --strict-legacy-approval: an approval counts whenever it is there */
-    bool missing_holds;   /* --on-missing-node=hold */
-    bool refuse_forged;   /* --refuse-forged-approval */
-    usec_t away_max;      /* --unreachable-timeout; 0 = for ever */
-    usec_t hold_max;      /* --deletion-hold; 0 = for ever */
-    usec_t skew;          /* time limits fire that much later, never early (INV-9) */
+    bool eager;             /* --hook-mode=eager: the hook is there before the Node is */
+    bool strict_approval;   /* --strict-legacy-approval: an approval counts whenever it is there */
+    bool missing_holds;     /* --on-missing-node=hold */
+    bool refuse_forged;     /* --refuse-forged-approval */
+    usec_t unreachable_max; /* --unreachable-timeout; 0 = for ever */
+    usec_t hold_max;        /* --deletion-hold; 0 = for ever */
+    usec_t skew;            /* time limits fire that much later, never early (INV-9) */
 };
 
 /* What is known of the Node that the Machine names. */
-enum rules_sight {
-    RULES_UNKNOWN, /* its cluster cannot be asked at the moment */
-    RULES_SEEN,    /* there is one */
-    RULES_MISSED,  /* it is not in the cluster, as far as the watch tells */
-    RULES_ABSENT,  /* two live reads have said so, half a minute apart */
+enum rules_node_sight {
+    RULES_NODE_UNKNOWN, /* its cluster cannot be asked at the moment */
+    RULES_NODE_SEEN,    /* there is one */
+    RULES_NODE_MISSED,  /* it is not in the cluster, as far as the watch tells */
+    RULES_NODE_ABSENT,  /* two live reads have said so, half a minute apart */
 };
 
 struct rules_facts {
     const struct machine *machine;
     const struct cluster *cluster; /* NULL = there is none of that name (any more) */
-    enum rules_sight sight;
-    const struct peer *node; /* RULES_SEEN; otherwise NULL */
-    bool routed; /* requests of its cluster are granted by limits there, its Node's too */
-    bool owed;   /* and one for this Node may not have been given back yet */
+    enum rules_node_sight sight;
+    const struct workload_node *node; /* RULES_NODE_SEEN; otherwise NULL */
+    bool routed;     /* requests of its cluster are granted by limits there, its Node's too */
+    bool maybe_open; /* and one for this Node may not have been given back yet */
     /* The rulebook of its Node, as DRAIN_RULES_ANNOTATION has it, if the Machine asks for
      * something; `.p` NULL = it is not known, and why: a part of a sentence. */
-    struct str book;
-    struct str book_trouble;
+    struct str drain_rules;
+    struct str rules_trouble;
     usec_t wall; /* by the management cluster's clock */
-    usec_t away; /* how long its cluster has not answered, without a break; 0 = it does */
+    usec_t
+        unreachable_for; /* how long its cluster has not answered, without a break; 0 = it does */
     /* How long the Node has been seen in service without that request and with its approval. */
-    usec_t deletion_quiet;
-    usec_t maintenance_quiet;
+    usec_t deletion_leftover;
+    usec_t maintenance_leftover;
     /* Machines of the same control plane, this one not counted. */
     uint32_t members;   /* all others */
     uint32_t available; /* of them: with a Node, not being deleted, not approved */
@@ -71,20 +72,20 @@ struct rules_facts {
 };
 
 enum rules_event {
-    RULES_HOOK_ATTACHED,
-    RULES_HOOK_RELEASED,
-    RULES_REQUEST_DELIVERED,
-    RULES_APPROVAL_RECEIVED,
-    RULES_STALE_APPROVAL,
-    RULES_NODE_MISSING,
-    RULES_UNREACHABLE,
-    RULES_MISMATCH,
-    RULES_FORGED,
-    RULES_HOLD_OVER, /* a deletion went on because its time limit was over */
+    RULES_EVENT_HOOK_ATTACHED,
+    RULES_EVENT_HOOK_RELEASED,
+    RULES_EVENT_REQUEST_DELIVERED,
+    RULES_EVENT_APPROVAL_RECEIVED,
+    RULES_EVENT_STALE_APPROVAL,
+    RULES_EVENT_NODE_MISSING,
+    RULES_EVENT_UNREACHABLE,
+    RULES_EVENT_MISMATCH,
+    RULES_EVENT_FORGED,
+    RULES_EVENT_HOLD_OVER, /* a deletion went on because its time limit was over */
 };
 
 /* Something to tell people, at the Machine. */
-struct rules_news {
+struct rules_event_record {
     enum rules_event event;
     struct str note; /* a sentence */
     /* When it is true: now, or once the patch of the Machine or of the Node has been taken. */
@@ -93,31 +94,31 @@ struct rules_news {
 
 /* What goes on, in words for people and for KEY_STATUS; as it is once the edits have been taken. */
 enum rules_phase {
-    RULES_OFF, /* not enabled */
-    RULES_PAUSED,
-    RULES_OPEN,       /* enabled, and nothing protects it yet */
-    RULES_PROTECTED,  /* the hook is there, nobody asks for anything */
-    RULES_HOLDING,    /* a deletion is held */
-    RULES_LETTING_GO, /* the deletion goes on without us */
-    RULES_REQUESTED,  /* a maintenance waits for its approval */
-    RULES_IN_MAINTENANCE,
+    RULES_PHASE_NOT_ENABLED, /* not enabled */
+    RULES_PHASE_PAUSED,
+    RULES_PHASE_OPEN,       /* enabled, and nothing protects it yet */
+    RULES_PHASE_PROTECTED,  /* the hook is there, nobody asks for anything */
+    RULES_PHASE_HOLDING,    /* a deletion is held */
+    RULES_PHASE_LETTING_GO, /* the deletion goes on without us */
+    RULES_PHASE_REQUESTED,  /* a maintenance waits for its approval */
+    RULES_PHASE_IN_MAINTENANCE,
 };
 
 struct rules_verdict {
-    struct edit machine;
-    struct edit node;
-    struct rules_news news[RULES_EVENTS_MAX];
-    uint32_t news_n;
+    struct meta_patch machine;
+    struct meta_patch node;
+    struct rules_event_record events[RULES_EVENTS_MAX];
+    uint32_t event_n;
     enum rules_phase phase;
     const char *reason; /* "WaitingForApproval"; a constant */
     struct str message; /* a sentence: what it waits for, and what would help */
     usec_t next;        /* wall: when it could change by itself; USEC_NEVER */
     /* Read the Node live: a deletion, or the cleaning after a Machine that is not enabled any more,
      * waits for one that is not there. */
-    bool confirm;
+    bool confirm_absent;
     bool approves;   /* the Machine's patch approves a maintenance */
     bool keeps_link; /* its Node is still to be cleaned, although the Machine is not enabled */
-    bool aloof;      /* nothing of its Node may be written, for whatever reason */
+    bool read_only;  /* nothing of its Node may be written, for whatever reason */
 };
 
 /* Texts live in `out`, or are borrowed from the facts. */
@@ -126,12 +127,13 @@ void rules_decide(const struct rules_options *options, const struct rules_facts 
 
 /* A Node with our marks whose Machine is gone: takes away requests and what names them, leaves
  * approvals to the engine. */
-void rules_stray(const struct peer *node, struct edit *ret);
+void rules_orphan_node(const struct workload_node *node, struct meta_patch *ret);
 
 /* The Node is in service without a request, and an approval that answered one of ours is still
- * there. The caller measures how long that has been so: deletion_quiet and maintenance_quiet. */
-bool rules_quiet_deletion(const struct machine *m, const struct peer *p);
-bool rules_quiet_maintenance(const struct machine *m, const struct peer *p);
+ * there. The caller measures how long that has been so: deletion_leftover and maintenance_leftover.
+ */
+bool rules_deletion_leftover(const struct machine *m, const struct workload_node *p);
+bool rules_maintenance_leftover(const struct machine *m, const struct workload_node *p);
 
 /* "HookAttached", "Warning" or "Normal"; "Protected". */
 struct str rules_event_reason(enum rules_event event);

@@ -7,31 +7,31 @@
 
 /* A link that is just being made, as after a restart, is no news: KEY_STATUS keeps its reason for
  * that long. */
-#define RULES_AWAY_TOLD SECONDS(60)
+#define RULES_UNREACHABLE_GRACE SECONDS(60)
 
 enum rules_why {
-    WHY_RELEASED, /* KEY_RELEASED says something else */
-    WHY_NOT_ENABLED,
-    WHY_MACHINE_PAUSED,
-    WHY_CLUSTER_PAUSED,
-    WHY_MISMATCH,
-    WHY_CLUSTER_MISSING,
-    WHY_NO_NODE,
-    WHY_UNREACHABLE,
-    WHY_NODE_MISSING,
-    WHY_ENGINE_ABSENT,
-    WHY_RULES_UNKNOWN, /* the Node is not asked before they are */
-    WHY_WAITING,
-    WHY_ANOTHER, /* an approval that names another request */
-    WHY_UPDATE,
-    WHY_BEING_DELETED,
-    WHY_BUSY,
-    WHY_QUORUM,
-    WHY_APPROVED,
-    WHY_CLUSTER_DELETED,
-    WHY_HOLD_OVER,
-    WHY_IDLE,
-    WHY_MAX,
+    RULES_WHY_RELEASED, /* KEY_RELEASED says something else */
+    RULES_WHY_NOT_ENABLED,
+    RULES_WHY_MACHINE_PAUSED,
+    RULES_WHY_CLUSTER_PAUSED,
+    RULES_WHY_MISMATCH,
+    RULES_WHY_CLUSTER_MISSING,
+    RULES_WHY_NO_NODE,
+    RULES_WHY_UNREACHABLE,
+    RULES_WHY_NODE_MISSING,
+    RULES_WHY_ENGINE_ABSENT,
+    RULES_WHY_RULES_UNKNOWN, /* the Node is not asked before they are */
+    RULES_WHY_WAITING,
+    RULES_WHY_ANOTHER, /* an approval that names another request */
+    RULES_WHY_UPDATE,
+    RULES_WHY_BEING_DELETED,
+    RULES_WHY_BUSY,
+    RULES_WHY_QUORUM,
+    RULES_WHY_APPROVED,
+    RULES_WHY_CLUSTER_DELETED,
+    RULES_WHY_HOLD_OVER,
+    RULES_WHY_IDLE,
+    RULES_WHY_MAX,
 };
 
 struct rules_case {
@@ -39,31 +39,31 @@ struct rules_case {
     const struct rules_facts *facts;
     const struct machine *machine;
     const struct cluster *cluster;
-    const struct peer *node; /* NULL = it is not seen */
-    bool managed;            /* it is seen, and somebody is there to approve */
-    enum rules_sight sight;  /* without a Cluster, or a name to look for, nothing is known */
-    bool mismatch;           /* the Node says that it is another Machine's */
+    const struct workload_node *node; /* NULL = it is not seen */
+    bool managed;                     /* it is seen, and somebody is there to approve */
+    enum rules_node_sight sight; /* without a Cluster, or a name to look for, nothing is known */
+    bool mismatch;               /* the Node says that it is another Machine's */
     struct arena *out;
     struct rules_verdict *verdict;
     /* From here on: as it is once the edits have been taken. */
     bool hook;
-    bool loose;                   /* a deletion is not held, */
-    enum rules_why loose_why;     /* for this reason */
+    bool not_held;                /* a deletion is not held, */
+    enum rules_why not_held_why;  /* for this reason */
     enum machine_request request; /* without one that was forged */
     bool approved;                /* for a maintenance */
     bool forged;                  /* and nobody knows by whom */
     bool withheld;                /* an approval is there and is not passed on, */
     enum rules_why withheld_why;  /* for this reason */
     /* The Node is still to be asked: its rulebook is not known. */
-    bool deletion_unasked;
-    bool maintenance_unasked;
+    bool deletion_unsent;
+    bool maintenance_unsent;
 };
 
 struct str rules_why_name(enum rules_why why);
-/* Of a name that rules_why_name gave; WHY_RELEASED for any other. */
+/* Of a name that rules_why_name gave; RULES_WHY_RELEASED for any other. */
 enum rules_why rules_why_find(struct str name);
 
-void rules_tell(struct rules_case *c, enum rules_event event, struct str note, uint32_t when);
+void rules_event(struct rules_case *c, enum rules_event event, struct str note, uint32_t when);
 /* It could change by itself at that time, or so much later than now. */
 void rules_wake(struct rules_case *c, usec_t wall);
 void rules_wake_in(struct rules_case *c, usec_t rest);
@@ -72,14 +72,14 @@ void rules_wake_in(struct rules_case *c, usec_t rest);
 void rules_deletion(struct rules_case *c);
 void rules_maintenance(struct rules_case *c);
 /* The rulebook beside them, once it is clear what will be there. */
-void rules_book(struct rules_case *c);
+void rules_drain_rules(struct rules_case *c);
 /* An approval of this deletion. */
 bool rules_deletion_approved(const struct rules_case *c);
 
 /* rules_hook.c */
 void rules_hook(struct rules_case *c);
 /* Why the hook goes, as a part of a sentence. */
-struct str rules_because(const struct rules_case *c, enum rules_why why);
+struct str rules_why_text(const struct rules_case *c, enum rules_why why);
 /* When the hold ends by its limit; USEC_NEVER = it does not. */
 usec_t rules_hold_end(const struct rules_case *c);
 

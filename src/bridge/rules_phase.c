@@ -6,28 +6,28 @@
 
 #define STATUS_BYTES_MAX 256u /* three short words */
 
-static const struct str why_names[WHY_MAX] = {
-    [WHY_RELEASED] = STR_INIT("Released"),
-    [WHY_NOT_ENABLED] = STR_INIT("NotEnabled"),
-    [WHY_MACHINE_PAUSED] = STR_INIT("MachinePaused"),
-    [WHY_CLUSTER_PAUSED] = STR_INIT("ClusterPaused"),
-    [WHY_MISMATCH] = STR_INIT("PairingMismatch"),
-    [WHY_CLUSTER_MISSING] = STR_INIT("ClusterMissing"),
-    [WHY_NO_NODE] = STR_INIT("NoNode"),
-    [WHY_UNREACHABLE] = STR_INIT("ClusterUnreachable"),
-    [WHY_NODE_MISSING] = STR_INIT("NodeMissing"),
-    [WHY_ENGINE_ABSENT] = STR_INIT("EngineAbsent"),
-    [WHY_RULES_UNKNOWN] = STR_INIT("DrainRulesUnknown"),
-    [WHY_WAITING] = STR_INIT("WaitingForApproval"),
-    [WHY_ANOTHER] = STR_INIT("ApprovalForAnother"),
-    [WHY_UPDATE] = STR_INIT("InPlaceUpdate"),
-    [WHY_BEING_DELETED] = STR_INIT("BeingDeleted"),
-    [WHY_BUSY] = STR_INIT("ControlPlaneBusy"),
-    [WHY_QUORUM] = STR_INIT("ControlPlaneQuorum"),
-    [WHY_APPROVED] = STR_INIT("Approved"),
-    [WHY_CLUSTER_DELETED] = STR_INIT("ClusterDeleted"),
-    [WHY_HOLD_OVER] = STR_INIT("HoldTimeOver"),
-    [WHY_IDLE] = STR_INIT("NothingAsked"),
+static const struct str why_names[RULES_WHY_MAX] = {
+    [RULES_WHY_RELEASED] = STR_INIT("Released"),
+    [RULES_WHY_NOT_ENABLED] = STR_INIT("NotEnabled"),
+    [RULES_WHY_MACHINE_PAUSED] = STR_INIT("MachinePaused"),
+    [RULES_WHY_CLUSTER_PAUSED] = STR_INIT("ClusterPaused"),
+    [RULES_WHY_MISMATCH] = STR_INIT("PairingMismatch"),
+    [RULES_WHY_CLUSTER_MISSING] = STR_INIT("ClusterMissing"),
+    [RULES_WHY_NO_NODE] = STR_INIT("NoNode"),
+    [RULES_WHY_UNREACHABLE] = STR_INIT("ClusterUnreachable"),
+    [RULES_WHY_NODE_MISSING] = STR_INIT("NodeMissing"),
+    [RULES_WHY_ENGINE_ABSENT] = STR_INIT("EngineAbsent"),
+    [RULES_WHY_RULES_UNKNOWN] = STR_INIT("DrainRulesUnknown"),
+    [RULES_WHY_WAITING] = STR_INIT("WaitingForApproval"),
+    [RULES_WHY_ANOTHER] = STR_INIT("ApprovalForAnother"),
+    [RULES_WHY_UPDATE] = STR_INIT("InPlaceUpdate"),
+    [RULES_WHY_BEING_DELETED] = STR_INIT("BeingDeleted"),
+    [RULES_WHY_BUSY] = STR_INIT("ControlPlaneBusy"),
+    [RULES_WHY_QUORUM] = STR_INIT("ControlPlaneQuorum"),
+    [RULES_WHY_APPROVED] = STR_INIT("Approved"),
+    [RULES_WHY_CLUSTER_DELETED] = STR_INIT("ClusterDeleted"),
+    [RULES_WHY_HOLD_OVER] = STR_INIT("HoldTimeOver"),
+    [RULES_WHY_IDLE] = STR_INIT("NothingAsked"),
 };
 
 struct str rules_why_name(enum rules_why why)
@@ -37,12 +37,12 @@ struct str rules_why_name(enum rules_why why)
 
 enum rules_why rules_why_find(struct str name)
 {
-    for (uint32_t i = 0; i < WHY_MAX; i++) {
+    for (uint32_t i = 0; i < RULES_WHY_MAX; i++) {
         if (str_eq(why_names[i], name)) {
             return (enum rules_why)i;
         }
     }
-    return WHY_RELEASED;
+    return RULES_WHY_RELEASED;
 }
 
 /* ── which ─────────────────────────────────────────────────────────────────────────────────── */
@@ -51,33 +51,33 @@ enum rules_why rules_why_find(struct str name)
 static enum rules_why phase_obstacle(const struct rules_case *c)
 {
     if (c->cluster == NULL) {
-        return WHY_CLUSTER_MISSING;
+        return RULES_WHY_CLUSTER_MISSING;
     }
     if (c->machine->node.n == 0) {
-        return WHY_NO_NODE;
+        return RULES_WHY_NO_NODE;
     }
     switch (c->sight) {
-    case RULES_UNKNOWN:
-        return WHY_UNREACHABLE;
-    case RULES_MISSED:
-    case RULES_ABSENT:
-        return WHY_NODE_MISSING;
-    case RULES_SEEN:
+    case RULES_NODE_UNKNOWN:
+        return RULES_WHY_UNREACHABLE;
+    case RULES_NODE_MISSED:
+    case RULES_NODE_ABSENT:
+        return RULES_WHY_NODE_MISSING;
+    case RULES_NODE_SEEN:
         break;
     }
-    return c->node == NULL || c->managed ? WHY_WAITING : WHY_ENGINE_ABSENT;
+    return c->node == NULL || c->managed ? RULES_WHY_WAITING : RULES_WHY_ENGINE_ABSENT;
 }
 
 static enum rules_why phase_holding(const struct rules_case *c)
 {
     enum rules_why why = phase_obstacle(c);
-    const struct peer *p = c->node;
-    if (why == WHY_WAITING && c->deletion_unasked) {
-        return WHY_RULES_UNKNOWN;
+    const struct workload_node *p = c->node;
+    if (why == RULES_WHY_WAITING && c->deletion_unsent) {
+        return RULES_WHY_RULES_UNKNOWN;
     }
-    bool another = why == WHY_WAITING && p != NULL && p->approve_deletion && p->machine_deleted &&
-                   str_eq(p->deletion_request, c->machine->uid);
-    return another ? WHY_ANOTHER : why; /* it would be let go otherwise */
+    bool another = why == RULES_WHY_WAITING && p != NULL && p->approve_deletion &&
+                   p->machine_deleted && str_eq(p->deletion_request, c->machine->uid);
+    return another ? RULES_WHY_ANOTHER : why; /* it would be let go otherwise */
 }
 
 static enum rules_why phase_requested(const struct rules_case *c)
@@ -86,42 +86,42 @@ static enum rules_why phase_requested(const struct rules_case *c)
         return c->withheld_why;
     }
     enum rules_why why = phase_obstacle(c);
-    return why == WHY_WAITING && c->maintenance_unasked ? WHY_RULES_UNKNOWN : why;
+    return why == RULES_WHY_WAITING && c->maintenance_unsent ? RULES_WHY_RULES_UNKNOWN : why;
 }
 
 static enum rules_phase phase_of(const struct rules_case *c, enum rules_why *ret)
 {
     const struct machine *m = c->machine;
     if (!m->enabled) {
-        *ret = WHY_NOT_ENABLED;
-        return RULES_OFF;
+        *ret = RULES_WHY_NOT_ENABLED;
+        return RULES_PHASE_NOT_ENABLED;
     }
     if (m->deleting && c->hook && m->node.n > 0) {
         *ret = phase_holding(c);
-        return RULES_HOLDING;
+        return RULES_PHASE_HOLDING;
     }
     if (m->deleting) {
         /* Cluster API does not ask the hook of a Machine without a Node. */
-        *ret = c->loose ? c->loose_why : phase_obstacle(c);
-        return RULES_LETTING_GO;
+        *ret = c->not_held ? c->not_held_why : phase_obstacle(c);
+        return RULES_PHASE_LETTING_GO;
     }
     if (c->approved) {
-        *ret = WHY_APPROVED;
-        return RULES_IN_MAINTENANCE;
+        *ret = RULES_WHY_APPROVED;
+        return RULES_PHASE_IN_MAINTENANCE;
     }
     if (c->request == MACHINE_REQUEST_REQUESTED) {
         *ret = phase_requested(c);
-        return RULES_REQUESTED;
+        return RULES_PHASE_REQUESTED;
     }
     if (c->hook) {
-        *ret = c->cluster == NULL ? WHY_CLUSTER_MISSING : WHY_IDLE;
-        return RULES_PROTECTED;
+        *ret = c->cluster == NULL ? RULES_WHY_CLUSTER_MISSING : RULES_WHY_IDLE;
+        return RULES_PHASE_PROTECTED;
     }
     *ret = phase_obstacle(c);
-    if (*ret == WHY_WAITING) {
-        *ret = WHY_APPROVED; /* the strict mode, and nobody has asked */
+    if (*ret == RULES_WHY_WAITING) {
+        *ret = RULES_WHY_APPROVED; /* the strict mode, and nobody has asked */
     }
-    return RULES_OPEN;
+    return RULES_PHASE_OPEN;
 }
 
 /* ── in words ──────────────────────────────────────────────────────────────────────────────── */
@@ -132,31 +132,31 @@ static struct str phase_hold_words(const struct rules_case *c, enum rules_why wh
     struct str node = c->machine->node;
     struct str cluster = c->machine->cluster;
     switch (why) {
-    case WHY_UNREACHABLE:
+    case RULES_WHY_UNREACHABLE:
         return arena_printf(c->out,
                             "The deletion is held while cluster '" STR_FMT
                             "' cannot be asked about Node '" STR_FMT "'.",
                             STR_ARG(cluster), STR_ARG(node));
-    case WHY_NODE_MISSING:
+    case RULES_WHY_NODE_MISSING:
         return arena_printf(c->out,
-                            c->sight == RULES_MISSED
+                            c->sight == RULES_NODE_MISSED
                                 ? "Node '" STR_FMT "' is not in cluster '" STR_FMT
                                   "'; the deletion is held until live reads confirm it."
                                 : "Node '" STR_FMT "' is not in cluster '" STR_FMT
                                   "', and --on-missing-node=hold keeps the deletion held.",
                             STR_ARG(node), STR_ARG(cluster));
-    case WHY_ENGINE_ABSENT:
+    case RULES_WHY_ENGINE_ABSENT:
         return arena_printf(c->out,
                             "The deletion is held, but Node '" STR_FMT "' of cluster '" STR_FMT
                             "' has no label cloud.sap/maintenance-state: no maintenance engine is "
                             "there to approve it.",
                             STR_ARG(node), STR_ARG(cluster));
-    case WHY_RULES_UNKNOWN:
+    case RULES_WHY_RULES_UNKNOWN:
         return arena_printf(c->out,
                             "The deletion is held, and Node '" STR_FMT "' of cluster '" STR_FMT
                             "' is not asked yet: " STR_FMT ".",
-                            STR_ARG(node), STR_ARG(cluster), STR_ARG(c->facts->book_trouble));
-    case WHY_ANOTHER:
+                            STR_ARG(node), STR_ARG(cluster), STR_ARG(c->facts->rules_trouble));
+    case RULES_WHY_ANOTHER:
         return arena_printf(c->out,
                             "The approval at Node '" STR_FMT "' of cluster '" STR_FMT
                             "' names another request than this deletion.",
@@ -191,14 +191,14 @@ static struct str phase_hold_message(const struct rules_case *c, enum rules_why 
                         STR_ARG(when));
 }
 
-static struct str phase_loose_message(const struct rules_case *c, enum rules_why why)
+static struct str phase_not_held_message(const struct rules_case *c, enum rules_why why)
 {
-    if (c->loose) {
-        struct str because = rules_because(c, why);
+    if (c->not_held) {
+        struct str because = rules_why_text(c, why);
         return arena_printf(c->out, "The deletion is not held: " STR_FMT ".", STR_ARG(because));
     }
-    return why == WHY_NO_NODE ? STR("The deletion is not held: the Machine has no Node.")
-                              : STR("The deletion is not held: no hook was attached before.");
+    return why == RULES_WHY_NO_NODE ? STR("The deletion is not held: the Machine has no Node.")
+                                    : STR("The deletion is not held: no hook was attached before.");
 }
 
 static struct str phase_request_message(const struct rules_case *c, enum rules_why why)
@@ -206,46 +206,46 @@ static struct str phase_request_message(const struct rules_case *c, enum rules_w
     struct str node = c->machine->node;
     struct str cluster = c->machine->cluster;
     switch (why) {
-    case WHY_CLUSTER_MISSING:
+    case RULES_WHY_CLUSTER_MISSING:
         return arena_printf(c->out, "The maintenance waits for Cluster '" STR_FMT "' to exist.",
                             STR_ARG(cluster));
-    case WHY_NO_NODE:
+    case RULES_WHY_NO_NODE:
         return STR("The maintenance waits until the Machine has a Node.");
-    case WHY_UNREACHABLE:
+    case RULES_WHY_UNREACHABLE:
         return arena_printf(c->out,
                             "The maintenance waits while cluster '" STR_FMT
                             "' cannot be asked about Node '" STR_FMT "'.",
                             STR_ARG(cluster), STR_ARG(node));
-    case WHY_NODE_MISSING:
+    case RULES_WHY_NODE_MISSING:
         return arena_printf(c->out,
                             "The maintenance waits for Node '" STR_FMT
                             "', which is not in cluster '" STR_FMT "'.",
                             STR_ARG(node), STR_ARG(cluster));
-    case WHY_ENGINE_ABSENT:
+    case RULES_WHY_ENGINE_ABSENT:
         return arena_printf(c->out,
                             "Node '" STR_FMT "' of cluster '" STR_FMT
                             "' has no label cloud.sap/maintenance-state: no maintenance engine is "
                             "there to approve the maintenance.",
                             STR_ARG(node), STR_ARG(cluster));
-    case WHY_RULES_UNKNOWN:
+    case RULES_WHY_RULES_UNKNOWN:
         return arena_printf(c->out,
                             "The maintenance waits, and Node '" STR_FMT "' of cluster '" STR_FMT
                             "' is not asked yet: " STR_FMT ".",
-                            STR_ARG(node), STR_ARG(cluster), STR_ARG(c->facts->book_trouble));
-    case WHY_ANOTHER:
+                            STR_ARG(node), STR_ARG(cluster), STR_ARG(c->facts->rules_trouble));
+    case RULES_WHY_ANOTHER:
         return arena_printf(c->out,
                             "The approval at Node '" STR_FMT "' of cluster '" STR_FMT
                             "' names another request than this maintenance.",
                             STR_ARG(node), STR_ARG(cluster));
-    case WHY_UPDATE:
+    case RULES_WHY_UPDATE:
         return STR("The maintenance is approved at the Node, and waits for the end of an in-place "
                    "update of the Machine.");
-    case WHY_BUSY:
+    case RULES_WHY_BUSY:
         return arena_printf(c->out,
                             "The maintenance is approved at the Node, and waits until no other "
                             "Machine of the control plane of '" STR_FMT "' is in maintenance.",
                             STR_ARG(cluster));
-    case WHY_QUORUM:
+    case RULES_WHY_QUORUM:
         return arena_printf(c->out,
                             "The maintenance is approved at the Node, and waits until %u other "
                             "Machines of the control plane of '" STR_FMT
@@ -271,22 +271,22 @@ static struct str phase_open_message(const struct rules_case *c, enum rules_why 
     struct str node = c->machine->node;
     struct str cluster = c->machine->cluster;
     switch (why) {
-    case WHY_CLUSTER_MISSING:
+    case RULES_WHY_CLUSTER_MISSING:
         return arena_printf(c->out, "Nothing is done: there is no Cluster '" STR_FMT "'.",
                             STR_ARG(cluster));
-    case WHY_NO_NODE:
+    case RULES_WHY_NO_NODE:
         return STR("The Machine has no Node yet; a deletion would not be held.");
-    case WHY_UNREACHABLE:
+    case RULES_WHY_UNREACHABLE:
         return arena_printf(c->out,
                             "Cluster '" STR_FMT "' cannot be asked about Node '" STR_FMT
                             "'; a deletion would not be held.",
                             STR_ARG(cluster), STR_ARG(node));
-    case WHY_NODE_MISSING:
+    case RULES_WHY_NODE_MISSING:
         return arena_printf(c->out,
                             "Node '" STR_FMT "' is not in cluster '" STR_FMT
                             "'; a deletion would not be held.",
                             STR_ARG(node), STR_ARG(cluster));
-    case WHY_APPROVED:
+    case RULES_WHY_APPROVED:
         return arena_printf(c->out,
                             "A deletion is approved at Node '" STR_FMT
                             "' before anybody asked, and would not be held.",
@@ -304,29 +304,29 @@ static struct str phase_message(const struct rules_case *c, enum rules_phase pha
                                 enum rules_why why)
 {
     switch (phase) {
-    case RULES_OFF:
+    case RULES_PHASE_NOT_ENABLED:
         return c->verdict->keeps_link
                    ? arena_printf(c->out,
                                   "The Machine is not enabled; what was asked of Node '" STR_FMT
                                   "' is being taken away.",
                                   STR_ARG(c->machine->node))
                    : STR("The Machine is not enabled.");
-    case RULES_PAUSED:
-        return why == WHY_MACHINE_PAUSED
+    case RULES_PHASE_PAUSED:
+        return why == RULES_WHY_MACHINE_PAUSED
                    ? STR("The Machine is paused: nothing is written.")
                    : arena_printf(c->out, "Cluster '" STR_FMT "' is paused: nothing is written.",
                                   STR_ARG(c->machine->cluster));
-    case RULES_OPEN:
+    case RULES_PHASE_OPEN:
         return phase_open_message(c, why);
-    case RULES_PROTECTED:
+    case RULES_PHASE_PROTECTED:
         return STR("A deletion would be held until the maintenance engine approves it.");
-    case RULES_HOLDING:
+    case RULES_PHASE_HOLDING:
         return phase_hold_message(c, why);
-    case RULES_LETTING_GO:
-        return phase_loose_message(c, why);
-    case RULES_REQUESTED:
+    case RULES_PHASE_LETTING_GO:
+        return phase_not_held_message(c, why);
+    case RULES_PHASE_REQUESTED:
         return phase_request_message(c, why);
-    case RULES_IN_MAINTENANCE:
+    case RULES_PHASE_IN_MAINTENANCE:
         break;
     }
     return c->forged
@@ -338,7 +338,7 @@ static struct str phase_message(const struct rules_case *c, enum rules_phase pha
 
 static struct str phase_mismatch_message(const struct rules_case *c)
 {
-    const struct peer *p = c->facts->node;
+    const struct workload_node *p = c->facts->node;
     return arena_printf(c->out,
                         "Node '" STR_FMT "' of cluster '" STR_FMT "' says that it belongs to "
                         "Machine '" STR_FMT "/" STR_FMT "': nothing is done.",
@@ -349,18 +349,19 @@ static struct str phase_mismatch_message(const struct rules_case *c)
 void rules_phase(struct rules_case *c)
 {
     struct rules_verdict *v = c->verdict;
-    enum rules_why why = WHY_IDLE;
+    enum rules_why why = RULES_WHY_IDLE;
     v->phase = phase_of(c, &why);
     if (c->machine->paused) {
-        v->phase = RULES_PAUSED;
-        why = WHY_MACHINE_PAUSED;
+        v->phase = RULES_PHASE_PAUSED;
+        why = RULES_WHY_MACHINE_PAUSED;
     } else if (c->cluster != NULL && c->cluster->paused) {
-        v->phase = RULES_PAUSED;
-        why = WHY_CLUSTER_PAUSED;
+        v->phase = RULES_PHASE_PAUSED;
+        why = RULES_WHY_CLUSTER_PAUSED;
     } else if (c->mismatch) {
-        why = WHY_MISMATCH;
+        why = RULES_WHY_MISMATCH;
     }
-    v->message = why == WHY_MISMATCH ? phase_mismatch_message(c) : phase_message(c, v->phase, why);
+    v->message =
+        why == RULES_WHY_MISMATCH ? phase_mismatch_message(c) : phase_message(c, v->phase, why);
     v->reason = why_names[why].p;
 }
 
@@ -398,14 +399,14 @@ static struct str status_print(const struct rules_case *c)
 static bool status_unsure(struct rules_case *c, enum rules_why why)
 {
     enum rules_phase phase = c->verdict->phase;
-    if (phase == RULES_LETTING_GO) {
+    if (phase == RULES_PHASE_LETTING_GO) {
         return true; /* nothing that follows depends on it */
     }
-    if (phase == RULES_HOLDING && c->sight == RULES_MISSED) {
+    if (phase == RULES_PHASE_HOLDING && c->sight == RULES_NODE_MISSED) {
         return true; /* live reads will tell */
     }
-    if (why == WHY_UNREACHABLE && c->facts->away < RULES_AWAY_TOLD) {
-        rules_wake_in(c, RULES_AWAY_TOLD - c->facts->away);
+    if (why == RULES_WHY_UNREACHABLE && c->facts->unreachable_for < RULES_UNREACHABLE_GRACE) {
+        rules_wake_in(c, RULES_UNREACHABLE_GRACE - c->facts->unreachable_for);
         return true;
     }
     return false;
@@ -414,13 +415,13 @@ static bool status_unsure(struct rules_case *c, enum rules_why why)
 /* A deletion is held for a reason that somebody may have to look at: told once, with the status. */
 static void status_warn(struct rules_case *c, enum rules_why why)
 {
-    if (c->verdict->phase != RULES_HOLDING) {
+    if (c->verdict->phase != RULES_PHASE_HOLDING) {
         return;
     }
-    if (why == WHY_UNREACHABLE) {
-        rules_tell(c, RULES_UNREACHABLE, c->verdict->message, RULES_WITH_MACHINE);
-    } else if (why == WHY_NODE_MISSING && c->sight == RULES_ABSENT) {
-        rules_tell(c, RULES_NODE_MISSING, c->verdict->message, RULES_WITH_MACHINE);
+    if (why == RULES_WHY_UNREACHABLE) {
+        rules_event(c, RULES_EVENT_UNREACHABLE, c->verdict->message, RULES_WITH_MACHINE);
+    } else if (why == RULES_WHY_NODE_MISSING && c->sight == RULES_NODE_ABSENT) {
+        rules_event(c, RULES_EVENT_NODE_MISSING, c->verdict->message, RULES_WITH_MACHINE);
     }
 }
 
@@ -432,12 +433,12 @@ static bool status_clean(const struct rules_case *c)
         return true;
     }
     if (c->machine->enabled) {
-        return c->sight != RULES_UNKNOWN;
+        return c->sight != RULES_NODE_UNKNOWN;
     }
-    if (c->facts->owed) {
+    if (c->facts->maybe_open) {
         return false;
     }
-    return c->sight == RULES_ABSENT || (c->node != NULL && !peer_marked(c->node));
+    return c->sight == RULES_NODE_ABSENT || (c->node != NULL && !workload_node_marked(c->node));
 }
 
 void rules_status(struct rules_case *c)
@@ -446,11 +447,11 @@ void rules_status(struct rules_case *c)
     enum rules_phase phase = c->verdict->phase;
     struct str old_phase;
     struct str old_reason;
-    if (phase != RULES_HOLDING && phase != RULES_LETTING_GO && phase != RULES_REQUESTED &&
-        phase != RULES_IN_MAINTENANCE) {
+    if (phase != RULES_PHASE_HOLDING && phase != RULES_PHASE_LETTING_GO &&
+        phase != RULES_PHASE_REQUESTED && phase != RULES_PHASE_IN_MAINTENANCE) {
         /* Without it nobody would know that the Node is still to be cleaned. */
         if (m->status.p != NULL && status_clean(c)) {
-            edit_remove(&c->verdict->machine, false, KEY_STATUS);
+            meta_patch_remove(&c->verdict->machine, false, KEY_STATUS);
         }
         if (m->status.p == NULL || status_clean(c) || !m->enabled) {
             return;
@@ -463,6 +464,6 @@ void rules_status(struct rules_case *c)
         (str_eq(old_reason, reason) || status_unsure(c, why))) {
         return;
     }
-    edit_set(&c->verdict->machine, false, KEY_STATUS, status_print(c));
+    meta_patch_set(&c->verdict->machine, false, KEY_STATUS, status_print(c));
     status_warn(c, why);
 }

@@ -6,9 +6,9 @@
 #define NUMBER_MAX 1000000000000ull /* of a request; a larger one was not written by us */
 
 /* Nobody is asked without the rules that are to be kept when the answer is a drain. */
-static bool book_known(const struct rules_case *c)
+static bool rules_known(const struct rules_case *c)
 {
-    return c->facts->book.p != NULL;
+    return c->facts->drain_rules.p != NULL;
 }
 
 /* ── deletion ──────────────────────────────────────────────────────────────────────────────── */
@@ -20,7 +20,7 @@ static bool deletion_wanted(const struct machine *m)
 
 static bool deletion_delivered(const struct rules_case *c)
 {
-    const struct peer *p = c->node;
+    const struct workload_node *p = c->node;
     return p->machine_deleted && p->deletion_request.p != NULL &&
            str_eq(p->deletion_request, c->machine->uid);
 }
@@ -28,7 +28,7 @@ static bool deletion_delivered(const struct rules_case *c)
 bool rules_deletion_approved(const struct rules_case *c)
 {
     const struct machine *m = c->machine;
-    const struct peer *p = c->node;
+    const struct workload_node *p = c->node;
     if (p == NULL || !m->deleting || !p->approve_deletion) {
         return false;
     }
@@ -39,7 +39,7 @@ bool rules_deletion_approved(const struct rules_case *c)
            (p->deletion_approved_for.p == NULL || str_eq(p->deletion_approved_for, m->uid));
 }
 
-bool rules_quiet_deletion(const struct machine *m, const struct peer *p)
+bool rules_deletion_leftover(const struct machine *m, const struct workload_node *p)
 {
     return m->enabled && !deletion_wanted(m) && p->operational && !p->machine_deleted &&
            p->approve_deletion && p->deletion_request.p != NULL;
@@ -48,45 +48,45 @@ bool rules_quiet_deletion(const struct machine *m, const struct peer *p)
 static void deletion_deliver(struct rules_case *c)
 {
     const struct machine *m = c->machine;
-    const struct peer *p = c->node;
-    struct edit *e = &c->verdict->node;
+    const struct workload_node *p = c->node;
+    struct meta_patch *e = &c->verdict->node;
     if (!p->machine_deleted) {
-        edit_set(e, true, KEY_MACHINE_DELETED, KEYS_TRUE);
+        meta_patch_set(e, true, KEY_MACHINE_DELETED, KEYS_TRUE);
     }
     if (p->deletion_request.p == NULL || !str_eq(p->deletion_request, m->uid)) {
-        edit_set(e, false, KEY_DELETION_REQUEST, m->uid);
+        meta_patch_set(e, false, KEY_DELETION_REQUEST, m->uid);
     }
-    rules_tell(c, RULES_REQUEST_DELIVERED,
-               arena_printf(c->out, "Node '" STR_FMT "' is asked to let the Machine be deleted",
-                            STR_ARG(m->node)),
-               RULES_WITH_NODE);
+    rules_event(c, RULES_EVENT_REQUEST_DELIVERED,
+                arena_printf(c->out, "Node '" STR_FMT "' is asked to let the Machine be deleted",
+                             STR_ARG(m->node)),
+                RULES_WITH_NODE);
     /* An answer to this very UID cannot be stale; and what has been let go is not asked again. */
     bool ours = p->deletion_approved_for.p != NULL && str_eq(p->deletion_approved_for, m->uid);
     if (c->options->strict_approval || ours || m->released.p != NULL) {
         return;
     }
     if (p->deletion_approved_for.p != NULL) {
-        edit_remove(e, false, KEY_DELETION_APPROVED_FOR);
+        meta_patch_remove(e, false, KEY_DELETION_APPROVED_FOR);
     }
     if (p->approve_deletion) {
-        edit_remove(e, true, KEY_APPROVE_DELETION);
-        rules_tell(c, RULES_STALE_APPROVAL,
-                   arena_printf(c->out,
-                                "the approval of a deletion at Node '" STR_FMT
-                                "' was there before the request and is taken away",
-                                STR_ARG(m->node)),
-                   RULES_WITH_NODE);
+        meta_patch_remove(e, true, KEY_APPROVE_DELETION);
+        rules_event(c, RULES_EVENT_STALE_APPROVAL,
+                    arena_printf(c->out,
+                                 "the approval of a deletion at Node '" STR_FMT
+                                 "' was there before the request and is taken away",
+                                 STR_ARG(m->node)),
+                    RULES_WITH_NODE);
     }
 }
 
 /* The used approval is the engine's to clear away; when it has not, it is cleared for it (B-9). */
-static bool request_quiet(struct rules_case *c, bool quiet, usec_t since)
+static bool leftover_due(struct rules_case *c, bool leftover, usec_t since)
 {
-    if (!quiet || c->options->strict_approval) {
+    if (!leftover || c->options->strict_approval) {
         return false;
     }
-    if (since < RULES_QUIET) {
-        rules_wake_in(c, RULES_QUIET - since);
+    if (since < RULES_LEFTOVER_GRACE) {
+        rules_wake_in(c, RULES_LEFTOVER_GRACE - since);
         return false;
     }
     return true;
@@ -94,18 +94,19 @@ static bool request_quiet(struct rules_case *c, bool quiet, usec_t since)
 
 static void deletion_withdraw(struct rules_case *c)
 {
-    const struct peer *p = c->node;
-    struct edit *e = &c->verdict->node;
-    bool spent = request_quiet(c, rules_quiet_deletion(c->machine, p), c->facts->deletion_quiet);
+    const struct workload_node *p = c->node;
+    struct meta_patch *e = &c->verdict->node;
+    bool spent =
+        leftover_due(c, rules_deletion_leftover(c->machine, p), c->facts->deletion_leftover);
     if (p->machine_deleted) {
-        edit_remove(e, true, KEY_MACHINE_DELETED);
+        meta_patch_remove(e, true, KEY_MACHINE_DELETED);
     }
     if (spent) {
-        edit_remove(e, true, KEY_APPROVE_DELETION);
+        meta_patch_remove(e, true, KEY_APPROVE_DELETION);
     }
     /* It tells that the approval beside it was an answer to us. */
     if (p->deletion_request.p != NULL && (spent || !p->approve_deletion || !c->machine->enabled)) {
-        edit_remove(e, false, KEY_DELETION_REQUEST);
+        meta_patch_remove(e, false, KEY_DELETION_REQUEST);
     }
 }
 
@@ -117,8 +118,8 @@ void rules_deletion(struct rules_case *c)
     if (!deletion_wanted(c->machine) || !c->managed) {
         deletion_withdraw(c);
     } else if (!deletion_delivered(c)) {
-        c->deletion_unasked = !book_known(c);
-        if (book_known(c)) {
+        c->deletion_unsent = !rules_known(c);
+        if (rules_known(c)) {
             deletion_deliver(c);
         }
     }
@@ -129,10 +130,10 @@ void rules_deletion(struct rules_case *c)
 bool rules_approved(const struct machine *m)
 {
     return m->request == MACHINE_REQUEST_APPROVED ||
-           (m->request == MACHINE_REQUEST_REQUESTED && m->approved_aside);
+           (m->request == MACHINE_REQUEST_REQUESTED && m->approved_by_annotation);
 }
 
-bool rules_quiet_maintenance(const struct machine *m, const struct peer *p)
+bool rules_maintenance_leftover(const struct machine *m, const struct workload_node *p)
 {
     return m->enabled && m->request == MACHINE_REQUEST_NONE && p->operational &&
            !p->machine_maintenance && p->approve_maintenance && p->maintenance_request.p != NULL;
@@ -164,7 +165,7 @@ static struct str request_next(const struct rules_case *c)
  * operator has asked again. */
 static bool maintenance_begins(const struct rules_case *c)
 {
-    const struct peer *p = c->node;
+    const struct workload_node *p = c->node;
     return !p->machine_maintenance || request_number(c->machine, p->maintenance_request) == 0 ||
            str_eq(p->maintenance_request, c->machine->granted);
 }
@@ -172,38 +173,38 @@ static bool maintenance_begins(const struct rules_case *c)
 /* Takes away an approval that was there before the request, and what it says that it answers. */
 static void maintenance_clear(struct rules_case *c)
 {
-    const struct peer *p = c->node;
-    struct edit *e = &c->verdict->node;
+    const struct workload_node *p = c->node;
+    struct meta_patch *e = &c->verdict->node;
     if (c->options->strict_approval) {
         return;
     }
     if (p->maintenance_approved_for.p != NULL) {
-        edit_remove(e, false, KEY_MAINTENANCE_APPROVED_FOR);
+        meta_patch_remove(e, false, KEY_MAINTENANCE_APPROVED_FOR);
     }
     if (p->approve_maintenance) {
-        edit_remove(e, true, KEY_APPROVE_MAINTENANCE);
-        rules_tell(c, RULES_STALE_APPROVAL,
-                   arena_printf(c->out,
-                                "the approval of a maintenance at Node '" STR_FMT
-                                "' was there before the request and is taken away",
-                                STR_ARG(c->machine->node)),
-                   RULES_WITH_NODE);
+        meta_patch_remove(e, true, KEY_APPROVE_MAINTENANCE);
+        rules_event(c, RULES_EVENT_STALE_APPROVAL,
+                    arena_printf(c->out,
+                                 "the approval of a maintenance at Node '" STR_FMT
+                                 "' was there before the request and is taken away",
+                                 STR_ARG(c->machine->node)),
+                    RULES_WITH_NODE);
     }
 }
 
 static struct str maintenance_begin(struct rules_case *c)
 {
-    const struct peer *p = c->node;
-    struct edit *e = &c->verdict->node;
+    const struct workload_node *p = c->node;
+    struct meta_patch *e = &c->verdict->node;
     struct str request = request_next(c);
     if (!p->machine_maintenance) {
-        edit_set(e, true, KEY_MACHINE_MAINTENANCE, KEYS_TRUE);
+        meta_patch_set(e, true, KEY_MACHINE_MAINTENANCE, KEYS_TRUE);
     }
-    edit_set(e, false, KEY_MAINTENANCE_REQUEST, request);
-    rules_tell(c, RULES_REQUEST_DELIVERED,
-               arena_printf(c->out, "Node '" STR_FMT "' is asked for a maintenance",
-                            STR_ARG(c->machine->node)),
-               RULES_WITH_NODE);
+    meta_patch_set(e, false, KEY_MAINTENANCE_REQUEST, request);
+    rules_event(c, RULES_EVENT_REQUEST_DELIVERED,
+                arena_printf(c->out, "Node '" STR_FMT "' is asked for a maintenance",
+                             STR_ARG(c->machine->node)),
+                RULES_WITH_NODE);
     maintenance_clear(c);
     return request;
 }
@@ -215,21 +216,21 @@ static struct str maintenance_begin(struct rules_case *c)
 static void maintenance_keep(struct rules_case *c)
 {
     const struct machine *m = c->machine;
-    const struct peer *p = c->node;
-    struct edit *e = &c->verdict->node;
+    const struct workload_node *p = c->node;
+    struct meta_patch *e = &c->verdict->node;
     struct str request = p->maintenance_request;
-    c->maintenance_unasked = (request.n == 0 || !p->machine_maintenance) && !book_known(c);
-    if (c->maintenance_unasked) {
+    c->maintenance_unsent = (request.n == 0 || !p->machine_maintenance) && !rules_known(c);
+    if (c->maintenance_unsent) {
         return;
     }
     if (request.n == 0) {
         request = m->granted.n > 0 ? m->granted : request_next(c);
-        edit_set(e, false, KEY_MAINTENANCE_REQUEST, request);
+        meta_patch_set(e, false, KEY_MAINTENANCE_REQUEST, request);
     }
     if (p->machine_maintenance) {
         return;
     }
-    edit_set(e, true, KEY_MACHINE_MAINTENANCE, KEYS_TRUE);
+    meta_patch_set(e, true, KEY_MACHINE_MAINTENANCE, KEYS_TRUE);
     if (!str_eq(request, m->granted)) {
         maintenance_clear(c);
     }
@@ -237,17 +238,18 @@ static void maintenance_keep(struct rules_case *c)
 
 static void maintenance_withdraw(struct rules_case *c)
 {
-    const struct peer *p = c->node;
-    struct edit *e = &c->verdict->node;
+    const struct workload_node *p = c->node;
+    struct meta_patch *e = &c->verdict->node;
     if (p->machine_maintenance) {
-        edit_remove(e, true, KEY_MACHINE_MAINTENANCE);
+        meta_patch_remove(e, true, KEY_MACHINE_MAINTENANCE);
     }
-    if (request_quiet(c, rules_quiet_maintenance(c->machine, p), c->facts->maintenance_quiet)) {
-        edit_remove(e, true, KEY_APPROVE_MAINTENANCE);
+    if (leftover_due(c, rules_maintenance_leftover(c->machine, p),
+                     c->facts->maintenance_leftover)) {
+        meta_patch_remove(e, true, KEY_APPROVE_MAINTENANCE);
     }
     /* While the Machine is enabled it carries the number of the last request. */
     if (!c->machine->enabled && p->maintenance_request.p != NULL) {
-        edit_remove(e, false, KEY_MAINTENANCE_REQUEST);
+        meta_patch_remove(e, false, KEY_MAINTENANCE_REQUEST);
     }
 }
 
@@ -259,13 +261,13 @@ static bool maintenance_withheld(const struct rules_case *c, enum rules_why *ret
     const struct machine *m = c->machine;
     const struct rules_facts *f = c->facts;
     if (m->updating) {
-        *ret = WHY_UPDATE;
+        *ret = RULES_WHY_UPDATE;
     } else if (m->deleting && !c->options->strict_approval) {
-        *ret = WHY_BEING_DELETED;
+        *ret = RULES_WHY_BEING_DELETED;
     } else if (m->control_plane && f->taken > 0) {
-        *ret = WHY_BUSY;
+        *ret = RULES_WHY_BUSY;
     } else if (m->control_plane && f->members > 0 && f->available < (f->members + 1) / 2 + 1) {
-        *ret = WHY_QUORUM; /* the others alone must be one */
+        *ret = RULES_WHY_QUORUM; /* the others alone must be one */
     } else {
         return false;
     }
@@ -275,45 +277,46 @@ static bool maintenance_withheld(const struct rules_case *c, enum rules_why *ret
 static void maintenance_approve(struct rules_case *c, struct str request)
 {
     const struct machine *m = c->machine;
-    struct edit *e = &c->verdict->machine;
+    struct meta_patch *e = &c->verdict->machine;
     c->approved = true;
     c->verdict->approves = true;
     if (m->request_templated) {
-        edit_set(e, false, KEY_APPROVED_ASIDE, KEYS_TRUE); /* the label would be written back */
+        meta_patch_set(e, false, KEY_APPROVED_ASIDE,
+                       KEYS_TRUE); /* the label would be written back */
     } else {
         c->request = MACHINE_REQUEST_APPROVED;
-        edit_set(e, true, KEY_MAINTENANCE, KEY_APPROVED);
+        meta_patch_set(e, true, KEY_MAINTENANCE, KEY_APPROVED);
     }
     if (!str_eq(m->granted, request)) {
-        edit_set(e, false, KEY_GRANTED, request);
+        meta_patch_set(e, false, KEY_GRANTED, request);
     }
-    rules_tell(c, RULES_APPROVAL_RECEIVED,
-               arena_printf(c->out, "the maintenance of Node '" STR_FMT "' is approved%s",
-                            STR_ARG(m->node),
-                            m->request_templated
-                                ? "; a template owns the label 'maintenance', so the annotation "
-                                  "drydock.dev/maintenance-approved says it"
-                                : ""),
-               RULES_WITH_MACHINE);
+    rules_event(c, RULES_EVENT_APPROVAL_RECEIVED,
+                arena_printf(c->out, "the maintenance of Node '" STR_FMT "' is approved%s",
+                             STR_ARG(m->node),
+                             m->request_templated
+                                 ? "; a template owns the label 'maintenance', so the annotation "
+                                   "drydock.dev/maintenance-approved says it"
+                                 : ""),
+                RULES_WITH_MACHINE);
 }
 
 static void maintenance_ask(struct rules_case *c)
 {
-    const struct peer *p = c->node;
+    const struct workload_node *p = c->node;
     bool strict = c->options->strict_approval;
     bool begins = maintenance_begins(c);
-    c->maintenance_unasked = begins && !book_known(c);
+    c->maintenance_unsent = begins && !rules_known(c);
     /* The strict mode may approve what has not been asked, and it is given its name then. */
-    struct str request = !begins                  ? p->maintenance_request
-                         : c->maintenance_unasked ? request_next(c)
-                                                  : maintenance_begin(c);
+    struct str request = !begins                 ? p->maintenance_request
+                         : c->maintenance_unsent ? request_next(c)
+                                                 : maintenance_begin(c);
     if (!p->approve_maintenance || (begins && !strict)) {
         return;
     }
     if (!strict && p->maintenance_approved_for.p != NULL &&
         !str_eq(p->maintenance_approved_for, request)) {
         c->withheld = true;
-        c->withheld_why = WHY_ANOTHER;
+        c->withheld_why = RULES_WHY_ANOTHER;
         return;
     }
     c->withheld = maintenance_withheld(c, &c->withheld_why);
@@ -326,7 +329,7 @@ static void maintenance_ask(struct rules_case *c)
 static bool maintenance_forged(const struct rules_case *c)
 {
     const struct machine *m = c->machine;
-    const struct peer *p = c->node;
+    const struct workload_node *p = c->node;
     if (!m->enabled || m->request != MACHINE_REQUEST_APPROVED || p->approve_maintenance) {
         return false;
     }
@@ -338,16 +341,16 @@ static void maintenance_suspect(struct rules_case *c)
 {
     bool refuse = c->options->refuse_forged;
     c->forged = true;
-    rules_tell(c, RULES_FORGED,
-               arena_printf(c->out,
-                            "the label 'maintenance' says approved, but nobody has approved it at "
-                            "Node '" STR_FMT "'%s",
-                            STR_ARG(c->machine->node), refuse ? "; it is set back" : ""),
-               RULES_NOW);
+    rules_event(c, RULES_EVENT_FORGED,
+                arena_printf(c->out,
+                             "the label 'maintenance' says approved, but nobody has approved it at "
+                             "Node '" STR_FMT "'%s",
+                             STR_ARG(c->machine->node), refuse ? "; it is set back" : ""),
+                RULES_NOW);
     if (refuse) {
         c->approved = false;
         c->request = MACHINE_REQUEST_REQUESTED;
-        edit_set(&c->verdict->machine, true, KEY_MAINTENANCE, KEY_REQUESTED);
+        meta_patch_set(&c->verdict->machine, true, KEY_MAINTENANCE, KEY_REQUESTED);
     }
 }
 
@@ -372,48 +375,49 @@ void rules_maintenance(struct rules_case *c)
 /* ── the rulebook beside them ──────────────────────────────────────────────────────────────── */
 
 /* Whether the Node has the label once the edits have been taken. */
-static bool book_label(const struct rules_case *c, struct str key, bool now)
+static bool has_label(const struct rules_case *c, struct str key, bool now)
 {
-    const struct edit_key *edit = edit_find(&c->verdict->node, /* label= */ true, key);
-    return edit == NULL ? now : !edit->remove;
+    const struct meta_patch_key *patch = meta_patch_find(&c->verdict->node, /* label= */ true, key);
+    return patch == NULL ? now : !patch->remove;
 }
 
-void rules_book(struct rules_case *c)
+void rules_drain_rules(struct rules_case *c)
 {
-    const struct peer *p = c->node;
-    struct edit *e = &c->verdict->node;
+    const struct workload_node *p = c->node;
+    struct meta_patch *e = &c->verdict->node;
     if (p == NULL) {
         return;
     }
-    if (book_label(c, KEY_MACHINE_DELETED, p->machine_deleted) ||
-        book_label(c, KEY_MACHINE_MAINTENANCE, p->machine_maintenance)) {
-        if (book_known(c) && p->book != peer_book(c->facts->book)) {
-            edit_set(e, false, DRAIN_RULES_ANNOTATION, c->facts->book);
+    if (has_label(c, KEY_MACHINE_DELETED, p->machine_deleted) ||
+        has_label(c, KEY_MACHINE_MAINTENANCE, p->machine_maintenance)) {
+        if (rules_known(c) && p->drain_rules != workload_node_hash(c->facts->drain_rules)) {
+            meta_patch_set(e, false, DRAIN_RULES_ANNOTATION, c->facts->drain_rules);
         }
         return;
     }
     /* One beside which nothing tells of us may be somebody else's. */
-    if (p->book != 0 && (e->n > 0 || peer_marked(p) || c->machine->status.p != NULL)) {
-        edit_remove(e, false, DRAIN_RULES_ANNOTATION);
+    if (p->drain_rules != 0 &&
+        (e->n > 0 || workload_node_marked(p) || c->machine->status.p != NULL)) {
+        meta_patch_remove(e, false, DRAIN_RULES_ANNOTATION);
     }
 }
 
-void rules_stray(const struct peer *node, struct edit *ret)
+void rules_orphan_node(const struct workload_node *node, struct meta_patch *ret)
 {
-    *ret = (struct edit){ 0 };
+    *ret = (struct meta_patch){ 0 };
     if (node->machine_deleted) {
-        edit_remove(ret, true, KEY_MACHINE_DELETED);
+        meta_patch_remove(ret, true, KEY_MACHINE_DELETED);
     }
     if (node->machine_maintenance) {
-        edit_remove(ret, true, KEY_MACHINE_MAINTENANCE);
+        meta_patch_remove(ret, true, KEY_MACHINE_MAINTENANCE);
     }
     if (node->deletion_request.p != NULL) {
-        edit_remove(ret, false, KEY_DELETION_REQUEST);
+        meta_patch_remove(ret, false, KEY_DELETION_REQUEST);
     }
     if (node->maintenance_request.p != NULL) {
-        edit_remove(ret, false, KEY_MAINTENANCE_REQUEST);
+        meta_patch_remove(ret, false, KEY_MAINTENANCE_REQUEST);
     }
-    if (node->book != 0 && ret->n > 0) {
-        edit_remove(ret, false, DRAIN_RULES_ANNOTATION);
+    if (node->drain_rules != 0 && ret->n > 0) {
+        meta_patch_remove(ret, false, DRAIN_RULES_ANNOTATION);
     }
 }

@@ -6,12 +6,12 @@
 #include "drain/drain_rules.h"
 
 /* Cut, not dropped: a name that is too long to be our Machine's still names another one. */
-static struct str peer_text(const struct jval *annotations, struct str key)
+static struct str workload_node_text(const struct jval *annotations, struct str key)
 {
-    return str_sub(jval_str(jval_get(annotations, key)), 0, PEER_TEXT_MAX);
+    return str_sub(jval_str(jval_get(annotations, key)), 0, WORKLOAD_NODE_TEXT_MAX);
 }
 
-uint64_t peer_book(struct str text)
+uint64_t workload_node_hash(struct str text)
 {
     unsigned char hash[SHA256_BYTES];
     uint64_t number = 0;
@@ -25,14 +25,14 @@ uint64_t peer_book(struct str text)
     return number != 0 ? number : 1;
 }
 
-static int peer_project(void *ctx UNUSED, const struct jval *object, struct arena *out, void **ret,
-                        struct err *err UNUSED)
+static int workload_node_project(void *ctx UNUSED, const struct jval *object, struct arena *out,
+                                 void **ret, struct err *err UNUSED)
 {
     const struct jval *metadata = jval_get(object, STR("metadata"));
     const struct jval *labels = jval_get(metadata, STR("labels"));
     const struct jval *annotations = jval_get(metadata, STR("annotations"));
-    struct peer found = {
-        .uid = meta_text(jval_get(metadata, STR("uid")), PEER_TEXT_MAX),
+    struct workload_node found = {
+        .uid = meta_text(jval_get(metadata, STR("uid")), WORKLOAD_NODE_TEXT_MAX),
         .managed = meta_has(labels, KEY_STATE),
         .operational = meta_is(labels, KEY_STATE, KEY_OPERATIONAL),
         .deleting = jval_str(jval_get(metadata, STR("deletionTimestamp"))).n > 0,
@@ -40,13 +40,13 @@ static int peer_project(void *ctx UNUSED, const struct jval *object, struct aren
         .machine_maintenance = meta_is(labels, KEY_MACHINE_MAINTENANCE, KEYS_TRUE),
         .approve_deletion = meta_is(labels, KEY_APPROVE_DELETION, KEYS_TRUE),
         .approve_maintenance = meta_is(labels, KEY_APPROVE_MAINTENANCE, KEYS_TRUE),
-        .deletion_request = peer_text(annotations, KEY_DELETION_REQUEST),
-        .maintenance_request = peer_text(annotations, KEY_MAINTENANCE_REQUEST),
-        .deletion_approved_for = peer_text(annotations, KEY_DELETION_APPROVED_FOR),
-        .maintenance_approved_for = peer_text(annotations, KEY_MAINTENANCE_APPROVED_FOR),
-        .machine = peer_text(annotations, KEY_NODE_MACHINE),
-        .space = peer_text(annotations, KEY_NODE_SPACE),
-        .book = peer_book(jval_str(jval_get(annotations, DRAIN_RULES_ANNOTATION))),
+        .deletion_request = workload_node_text(annotations, KEY_DELETION_REQUEST),
+        .maintenance_request = workload_node_text(annotations, KEY_MAINTENANCE_REQUEST),
+        .deletion_approved_for = workload_node_text(annotations, KEY_DELETION_APPROVED_FOR),
+        .maintenance_approved_for = workload_node_text(annotations, KEY_MAINTENANCE_APPROVED_FOR),
+        .machine = workload_node_text(annotations, KEY_NODE_MACHINE),
+        .space = workload_node_text(annotations, KEY_NODE_SPACE),
+        .drain_rules = workload_node_hash(jval_str(jval_get(annotations, DRAIN_RULES_ANNOTATION))),
     };
     struct str *const texts[] = {
         &found.uid,
@@ -61,10 +61,10 @@ static int peer_project(void *ctx UNUSED, const struct jval *object, struct aren
     return 0;
 }
 
-static bool peer_same(const void *left, const void *right)
+static bool workload_node_same(const void *left, const void *right)
 {
-    const struct peer *a = left;
-    const struct peer *b = right;
+    const struct workload_node *a = left;
+    const struct workload_node *b = right;
     return str_eq(a->uid, b->uid) && a->managed == b->managed && a->operational == b->operational &&
            a->deleting == b->deleting && a->machine_deleted == b->machine_deleted &&
            a->machine_maintenance == b->machine_maintenance &&
@@ -74,16 +74,17 @@ static bool peer_same(const void *left, const void *right)
            meta_same(a->maintenance_request, b->maintenance_request) &&
            meta_same(a->deletion_approved_for, b->deletion_approved_for) &&
            meta_same(a->maintenance_approved_for, b->maintenance_approved_for) &&
-           meta_same(a->machine, b->machine) && meta_same(a->space, b->space) && a->book == b->book;
+           meta_same(a->machine, b->machine) && meta_same(a->space, b->space) &&
+           a->drain_rules == b->drain_rules;
 }
 
-const struct store_kind peer_kind = {
+const struct store_kind workload_node_kind = {
     .name = "node",
-    .project = peer_project,
-    .same = peer_same,
+    .project = workload_node_project,
+    .same = workload_node_same,
 };
 
-bool peer_marked(const struct peer *p)
+bool workload_node_marked(const struct workload_node *p)
 {
     return p->machine_deleted || p->machine_maintenance || p->deletion_request.p != NULL ||
            p->maintenance_request.p != NULL;

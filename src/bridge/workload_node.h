@@ -8,9 +8,10 @@
 
 #include "kube/store.h"
 
-#define PEER_TEXT_MAX 512u /* of one annotation that is kept: names and UIDs; longer is cut off */
+#define WORKLOAD_NODE_TEXT_MAX                                                                     \
+    512u /* of one annotation that is kept: names and UIDs; longer is cut off */
 
-struct peer {
+struct workload_node {
     struct str uid;
     bool managed;     /* the engine's state label is there, whatever its value */
     bool operational; /* and says that the node is in service */
@@ -26,14 +27,15 @@ struct peer {
     struct str maintenance_approved_for;
     struct str machine; /* Cluster API's */
     struct str space;
-    uint64_t book; /* DRAIN_RULES_ANNOTATION, as peer_book gives it; 0 = there is none */
+    uint64_t
+        drain_rules; /* DRAIN_RULES_ANNOTATION, as workload_node_hash gives it; 0 = there is none */
 };
 
 /* Its ctx is not used. */
-extern const struct store_kind peer_kind;
+extern const struct store_kind workload_node_kind;
 
 /* A number that stands for an annotation's text: others may write long ones, and they are only
  * compared. 0 for one that is not there (`.p` NULL), and for no other. */
-uint64_t peer_book(struct str text);
+uint64_t workload_node_hash(struct str text);
 /* It carries something that we put there. */
-bool peer_marked(const struct peer *p);
+bool workload_node_marked(const struct workload_node *p);

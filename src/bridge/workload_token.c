@@ -4,11 +4,11 @@
 #include "base/timestamp.h"
 #include "format/json_tree.h"
 
-#define MANAGER "?fieldManager=" WARRANT_NAME
+#define MANAGER "?fieldManager=" WORKLOAD_TOKEN_NAME
 #define RBAC "/apis/rbac.authorization.k8s.io/v1/"
-#define ACCOUNTS "/api/v1/namespaces/" WARRANT_SPACE "/serviceaccounts"
+#define ACCOUNTS "/api/v1/namespaces/" WORKLOAD_TOKEN_SPACE "/serviceaccounts"
 #define METADATA                                                                                   \
-    "\"metadata\":{\"name\":\"" WARRANT_NAME                                                       \
+    "\"metadata\":{\"name\":\"" WORKLOAD_TOKEN_NAME                                                \
     "\",\"labels\":{\"app.kubernetes.io/managed-by\":\"drydock\"}}"
 
 /* The role, with what else it may. */
@@ -24,16 +24,16 @@
     "\"verbs\":[\"list\",\"watch\",\"create\",\"patch\"]}"
 
 /* An object that has to be there. */
-struct thing {
+struct rbac_object {
     const char *kind;
     const char *path;    /* of the collection */
-    const char *body[4]; /* as it is created; a role by what else it may, see warrant_body */
+    const char *body[4]; /* as it is created; a role by what else it may, see token_body */
     /* Members that are as in the body, or absent as there; other members are others' business. */
     const char *exact[2];
     const char *fixed; /* one that cannot be changed: the object is made anew */
 };
 
-static const struct thing things[] = {
+static const struct rbac_object rbac_objects[] = {
     {
         .kind = "ServiceAccount",
         .path = ACCOUNTS,
@@ -52,19 +52,19 @@ static const struct thing things[] = {
         .body = { "{\"apiVersion\":\"rbac.authorization.k8s.io/"
                   "v1\",\"kind\":\"ClusterRoleBinding\"," METADATA
                   ",\"roleRef\":{\"apiGroup\":\"rbac.authorization.k8s.io\","
-                  "\"kind\":\"ClusterRole\",\"name\":\"" WARRANT_NAME
-                  "\"},\"subjects\":[{\"kind\":\"ServiceAccount\",\"name\":\"" WARRANT_NAME
-                  "\",\"namespace\":\"" WARRANT_SPACE "\"}]}" },
+                  "\"kind\":\"ClusterRole\",\"name\":\"" WORKLOAD_TOKEN_NAME
+                  "\"},\"subjects\":[{\"kind\":\"ServiceAccount\",\"name\":\"" WORKLOAD_TOKEN_NAME
+                  "\",\"namespace\":\"" WORKLOAD_TOKEN_SPACE "\"}]}" },
         .exact = { "subjects" },
         .fixed = "roleRef",
     },
 };
 
-enum { STEP_TOKEN = ARRAY_LEN(things), STEP_HELD };
+enum { STEP_TOKEN = ARRAY_LEN(rbac_objects), STEP_DONE };
 
-struct warrant {
-    struct warrant_config config;
-    uint32_t step;      /* of `things`, STEP_TOKEN or STEP_HELD */
+struct workload_token {
+    struct workload_token_config config;
+    uint32_t step;      /* of `things`, STEP_TOKEN or STEP_DONE */
     bool written;       /* a role or a binding, since it was begun */
     enum api_verb verb; /* of the call in flight */
     struct api_call *call;
@@ -72,24 +72,24 @@ struct warrant {
     struct backoff backoff;
 };
 
-static void warrant_on_reply(void *ctx, const struct api_reply *reply);
+static void token_on_reply(void *ctx, const struct api_reply *reply);
 
-static const struct thing *warrant_thing(const struct warrant *w)
+static const struct rbac_object *token_object(const struct workload_token *w)
 {
-    ASSERT(w->step < ARRAY_LEN(things));
-    return &things[w->step];
+    ASSERT(w->step < ARRAY_LEN(rbac_objects));
+    return &rbac_objects[w->step];
 }
 
-static struct str warrant_body(const struct warrant *w)
+static struct str token_body(const struct workload_token *w)
 {
-    const struct thing *t = warrant_thing(w);
+    const struct rbac_object *t = token_object(w);
     size_t which = (w->config.pods ? 1u : 0u) + (w->config.requests ? 2u : 0u);
     return str_from(t->body[which] != NULL ? t->body[which] : t->body[0]);
 }
 
 /* ── going on ──────────────────────────────────────────────────────────────────────────────── */
 
-static void warrant_enter(struct warrant *w, uint32_t step, usec_t wait)
+static void token_enter(struct workload_token *w, uint32_t step, usec_t wait)
 {
     struct client *client = w->config.client;
     usec_t at = loop_now(client->loop) + wait;
@@ -98,29 +98,30 @@ static void warrant_enter(struct warrant *w, uint32_t step, usec_t wait)
 }
 
 /* Tries the step again later. Calls out, so it is the last that anybody does. */
-static void warrant_fail(struct warrant *w, const struct err *err, int status, bool refused)
+static void token_fail(struct workload_token *w, const struct err *err, int status, bool refused)
 {
     usec_t wait = backoff_next(&w->backoff, loop_random(w->config.client->loop));
-    warrant_enter(w, w->step, refused ? MAX(wait, WARRANT_REFUSED_MIN) : wait);
+    token_enter(w, w->step, refused ? MAX(wait, WORKLOAD_TOKEN_REFUSED_MIN) : wait);
     w->config.on_error(w->config.ctx, err, status);
 }
 
-static void warrant_next(struct warrant *w)
+static void token_next(struct workload_token *w)
 {
     uint32_t step = w->step + 1;
     backoff_reset(&w->backoff);
-    warrant_enter(w, step, step == STEP_TOKEN && w->written ? WARRANT_SETTLE : 0);
+    token_enter(w, step, step == STEP_TOKEN && w->written ? WORKLOAD_TOKEN_SETTLE : 0);
 }
 
 /* The last that anybody does, too. */
-static void warrant_send(struct warrant *w, enum api_verb verb, struct str path, struct str body)
+static void token_send(struct workload_token *w, enum api_verb verb, struct str path,
+                       struct str body)
 {
     ASSERT(w->call == NULL);
     w->verb = verb;
     if (verb != API_GET && w->config.may_write != NULL && !w->config.may_write(w->config.ctx)) {
         struct err err = { 0 };
         (void)err_set(&err, ERR_CANCELLED, "somebody else acts now");
-        warrant_fail(w, &err, 0, /* refused= */ false);
+        token_fail(w, &err, 0, /* refused= */ false);
         return;
     }
     w->call = api_send(w->config.client->api,
@@ -129,32 +130,32 @@ static void warrant_send(struct warrant *w, enum api_verb verb, struct str path,
                            .path = path,
                            .content_type = verb == API_PATCH ? API_MERGE_PATCH : API_JSON,
                            .body = body,
-                           .timeout = WARRANT_TIMEOUT,
+                           .timeout = WORKLOAD_TOKEN_TIMEOUT,
                        },
-                       warrant_on_reply, w);
+                       token_on_reply, w);
 }
 
-static void warrant_on_timer(void *ctx)
+static void token_on_timer(void *ctx)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct warrant *w = ctx;
+    struct workload_token *w = ctx;
     struct client *client = w->config.client;
     if (!client_open(client)) { /* another's answer has closed it meanwhile */
-        warrant_enter(w, w->step, 0);
+        token_enter(w, w->step, 0);
         return;
     }
     if (w->step == STEP_TOKEN) {
-        warrant_send(w, API_POST, STR(ACCOUNTS "/" WARRANT_NAME "/token" MANAGER),
-                     arena_printf(&tmp,
-                                  "{\"apiVersion\":\"authentication.k8s.io/v1\","
-                                  "\"kind\":\"TokenRequest\","
-                                  "\"spec\":{\"expirationSeconds\":%d}}",
-                                  WARRANT_SECONDS));
+        token_send(w, API_POST, STR(ACCOUNTS "/" WORKLOAD_TOKEN_NAME "/token" MANAGER),
+                   arena_printf(&tmp,
+                                "{\"apiVersion\":\"authentication.k8s.io/v1\","
+                                "\"kind\":\"TokenRequest\","
+                                "\"spec\":{\"expirationSeconds\":%d}}",
+                                WORKLOAD_TOKEN_SECONDS));
         return;
     }
-    warrant_send(w, API_GET, arena_printf(&tmp, "%s/" WARRANT_NAME, warrant_thing(w)->path),
-                 STR_NONE);
+    token_send(w, API_GET, arena_printf(&tmp, "%s/" WORKLOAD_TOKEN_NAME, token_object(w)->path),
+               STR_NONE);
 }
 
 /* ── objects ───────────────────────────────────────────────────────────────────────────────── */
@@ -168,27 +169,27 @@ static const char *verb_word(enum api_verb verb)
     return words[verb];
 }
 
-static void warrant_create(struct warrant *w, struct arena *tmp)
+static void token_create(struct workload_token *w, struct arena *tmp)
 {
-    const struct thing *t = warrant_thing(w);
-    warrant_send(w, API_POST, arena_printf(tmp, "%s" MANAGER, t->path), warrant_body(w));
+    const struct rbac_object *t = token_object(w);
+    token_send(w, API_POST, arena_printf(tmp, "%s" MANAGER, t->path), token_body(w));
 }
 
 /* One of another name or of another time is not deleted instead. */
-static void warrant_remove(struct warrant *w, const struct tree *found, struct arena *tmp)
+static void token_remove(struct workload_token *w, const struct tree *found, struct arena *tmp)
 {
     struct tree *options = tree_obj(tmp);
     tree_set_at(tmp, options, "preconditions.uid",
                 tree_str(tmp, tree_text_at(found, "metadata.uid")));
     tree_set_at(tmp, options, "preconditions.resourceVersion",
                 tree_str(tmp, tree_text_at(found, "metadata.resourceVersion")));
-    warrant_send(w, API_DELETE, arena_printf(tmp, "%s/" WARRANT_NAME, warrant_thing(w)->path),
-                 tree_json(tmp, options));
+    token_send(w, API_DELETE, arena_printf(tmp, "%s/" WORKLOAD_TOKEN_NAME, token_object(w)->path),
+               tree_json(tmp, options));
 }
 
 /* What makes it as it is wanted; NULL when it is so already. */
-static struct tree *thing_patch(const struct thing *t, const struct tree *found,
-                                const struct tree *wanted, struct arena *tmp)
+static struct tree *rbac_object_patch(const struct rbac_object *t, const struct tree *found,
+                                      const struct tree *wanted, struct arena *tmp)
 {
     struct tree *patch = NULL;
     for (size_t i = 0; i < ARRAY_LEN(t->exact) && t->exact[i] != NULL; i++) {
@@ -208,19 +209,19 @@ static struct tree *thing_patch(const struct thing *t, const struct tree *found,
 }
 
 /* The object as the server has it: read, or in answer to what was written. */
-static void warrant_on_found(struct warrant *w, struct str body)
+static void token_on_found(struct workload_token *w, struct str body)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    const struct thing *t = warrant_thing(w);
+    const struct rbac_object *t = token_object(w);
     struct err err = { 0 };
     struct tree *found = NULL;
     struct tree *wanted = NULL;
-    int r = tree_parse(warrant_body(w), &tmp, &wanted, &err);
+    int r = tree_parse(token_body(w), &tmp, &wanted, &err);
     ASSERT(r == 0);
-    if (body.n > WARRANT_BYTES_MAX) {
+    if (body.n > WORKLOAD_TOKEN_BYTES_MAX) {
         (void)err_set(&err, ERR_LIMIT, "%zu bytes, at most %zu are read", body.n,
-                      WARRANT_BYTES_MAX);
+                      WORKLOAD_TOKEN_BYTES_MAX);
     } else if (tree_parse(body, &tmp, &found, &err) == 0 &&
                (tree_kind(found) != JOBJ ||
                 tree_text_at(found, "metadata.resourceVersion").n == 0)) {
@@ -228,7 +229,7 @@ static void warrant_on_found(struct warrant *w, struct str body)
     } else if (err.code == 0 && tree_text_at(found, "metadata.deletionTimestamp").n > 0) {
         (void)err_set(&err, ERR_BUSY, "it is being deleted");
     }
-    struct tree *patch = err.code == 0 ? thing_patch(t, found, wanted, &tmp) : NULL;
+    struct tree *patch = err.code == 0 ? rbac_object_patch(t, found, wanted, &tmp) : NULL;
     bool other =
         err.code == 0 && t->fixed != NULL &&
         !tree_eq(tree_get(found, str_from(t->fixed)), tree_get(wanted, str_from(t->fixed)));
@@ -236,31 +237,32 @@ static void warrant_on_found(struct warrant *w, struct str body)
         (void)err_set(&err, ERR_CONFLICT, "the cluster changes what is written to it");
     }
     if (err.code != 0) {
-        (void)err_wrap(&err, "%s '" WARRANT_NAME "'", t->kind);
-        warrant_fail(w, &err, 0, /* refused= */ false);
+        (void)err_wrap(&err, "%s '" WORKLOAD_TOKEN_NAME "'", t->kind);
+        token_fail(w, &err, 0, /* refused= */ false);
     } else if (other) {
-        warrant_remove(w, found, &tmp);
+        token_remove(w, found, &tmp);
     } else if (patch != NULL) {
-        warrant_send(w, API_PATCH, arena_printf(&tmp, "%s/" WARRANT_NAME MANAGER, t->path),
-                     tree_json(&tmp, patch));
+        token_send(w, API_PATCH, arena_printf(&tmp, "%s/" WORKLOAD_TOKEN_NAME MANAGER, t->path),
+                   tree_json(&tmp, patch));
     } else {
-        warrant_next(w);
+        token_next(w);
     }
 }
 
-static void warrant_on_written(struct warrant *w)
+static void token_on_written(struct workload_token *w)
 {
-    const struct thing *t = warrant_thing(w);
+    const struct rbac_object *t = token_object(w);
     w->written = w->written || t->exact[0] != NULL;
     if (w->config.on_written != NULL) {
         CLEANUP(arena_done)
         struct arena tmp = { 0 };
-        w->config.on_written(w->config.ctx, arena_printf(&tmp, "%s '" WARRANT_NAME "'", t->kind));
+        w->config.on_written(w->config.ctx,
+                             arena_printf(&tmp, "%s '" WORKLOAD_TOKEN_NAME "'", t->kind));
     }
 }
 
-static void warrant_on_object(struct warrant *w, const struct api_reply *reply,
-                              enum retry_verdict verdict)
+static void token_on_object(struct workload_token *w, const struct api_reply *reply,
+                            enum retry_verdict verdict)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -268,29 +270,29 @@ static void warrant_on_object(struct warrant *w, const struct api_reply *reply,
     bool overtaken = verdict == RETRY_OBSERVE && w->backoff.failures == 0;
     if (gone || overtaken) {
         /* Look again. It may still wait for somebody, so never without a pause. */
-        warrant_enter(w, w->step, backoff_next(&w->backoff, loop_random(w->config.client->loop)));
+        token_enter(w, w->step, backoff_next(&w->backoff, loop_random(w->config.client->loop)));
     } else if (verdict == RETRY_DONE) {
         if (w->verb != API_GET) {
-            warrant_on_written(w);
+            token_on_written(w);
         }
-        warrant_on_found(w, reply->body);
+        token_on_found(w, reply->body);
     } else if (verdict == RETRY_ABSENT && w->verb == API_GET) {
-        warrant_create(w, &tmp);
+        token_create(w, &tmp);
     } else {
         struct err err = { 0 };
         client_explain(reply->status, reply->body, reply->err, &err);
-        (void)err_wrap(&err, "%s '" WARRANT_NAME "' cannot be %s", warrant_thing(w)->kind,
+        (void)err_wrap(&err, "%s '" WORKLOAD_TOKEN_NAME "' cannot be %s", token_object(w)->kind,
                        verb_word(w->verb));
         bool refused = verdict == RETRY_REFUSED ||
                        (verdict == RETRY_ABSENT && w->verb == API_POST); /* no such kind */
-        warrant_fail(w, &err, reply->status, refused);
+        token_fail(w, &err, reply->status, refused);
     }
 }
 
 /* ── the token ─────────────────────────────────────────────────────────────────────────────── */
 
 /* It goes into a header as it is: nothing but what RFC 6750 allows there. */
-static bool token_is_sane(struct str token)
+static bool token_is_valid(struct str token)
 {
     for (size_t i = 0; i < token.n; i++) {
         char c = token.p[i];
@@ -299,11 +301,11 @@ static bool token_is_sane(struct str token)
             return false;
         }
     }
-    return token.n > 0 && token.n <= WARRANT_TOKEN_MAX;
+    return token.n > 0 && token.n <= WORKLOAD_TOKEN_MAX;
 }
 
 /* How long it lives from now on, by the server's clock; never more than was asked for. */
-static usec_t token_life(const struct warrant *w, const struct jval *status)
+static usec_t token_lifetime(const struct workload_token *w, const struct jval *status)
 {
     struct timestamp until;
     struct err ignored = { 0 };
@@ -312,18 +314,19 @@ static usec_t token_life(const struct warrant *w, const struct jval *status)
         return 0;
     }
     usec_t life = timestamp_to_usec(until) - server_clock_wall(&w->config.client->clock);
-    return MIN(life, SECONDS(WARRANT_SECONDS));
+    return MIN(life, SECONDS(WORKLOAD_TOKEN_SECONDS));
 }
 
-static int token_read(const struct warrant *w, struct str body, char text[WARRANT_TOKEN_MAX],
-                      struct warrant_token *ret, struct err *err)
+static int token_read(const struct workload_token *w, struct str body,
+                      char text[WORKLOAD_TOKEN_MAX], struct workload_token_value *ret,
+                      struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     const struct jval *root = NULL;
-    if (body.n > WARRANT_BYTES_MAX) {
+    if (body.n > WORKLOAD_TOKEN_BYTES_MAX) {
         return err_set(err, ERR_LIMIT, "an answer of %zu bytes, at most %zu are read", body.n,
-                       WARRANT_BYTES_MAX);
+                       WORKLOAD_TOKEN_BYTES_MAX);
     }
     int r = json_parse(body, 0, &tmp, &root, err);
     if (r < 0) {
@@ -331,11 +334,11 @@ static int token_read(const struct warrant *w, struct str body, char text[WARRAN
     }
     const struct jval *status = jval_get(root, STR("status"));
     struct str token = jval_str(jval_get(status, STR("token")));
-    usec_t life = token_life(w, status);
-    bool sane = token_is_sane(token);
+    usec_t life = token_lifetime(w, status);
+    bool sane = token_is_valid(token);
     if (sane) {
         memcpy(text, token.p, token.n);
-        *ret = (struct warrant_token){ .text = { .p = text, .n = token.n } };
+        *ret = (struct workload_token_value){ .text = { .p = text, .n = token.n } };
     }
     if (token.n > 0 && (token.p < body.p || token.p >= body.p + body.n)) {
         explicit_bzero((void *)(uintptr_t)token.p, token.n); /* it was spelled with escapes */
@@ -348,29 +351,29 @@ static int token_read(const struct warrant *w, struct str body, char text[WARRAN
     }
     usec_t now = loop_now(w->config.client->loop);
     ret->expires_at = now + life;
-    ret->renew_at = now + life / 100 * WARRANT_RENEW_PERCENT;
+    ret->renew_at = now + life / 100 * WORKLOAD_TOKEN_RENEW_PERCENT;
     return 0;
 }
 
-static void warrant_on_token(struct warrant *w, const struct api_reply *reply,
-                             enum retry_verdict verdict)
+static void token_on_token(struct workload_token *w, const struct api_reply *reply,
+                           enum retry_verdict verdict)
 {
     struct err err = { 0 };
     if (verdict != RETRY_DONE) {
         client_explain(reply->status, reply->body, reply->err, &err);
-        (void)err_wrap(&err, "no token of ServiceAccount '" WARRANT_NAME "'");
+        (void)err_wrap(&err, "no token of ServiceAccount '" WORKLOAD_TOKEN_NAME "'");
         /* The account may be gone, with whatever else was made for it. */
         w->step = verdict == RETRY_ABSENT ? 0 : w->step;
-        warrant_fail(w, &err, reply->status, verdict == RETRY_REFUSED);
+        token_fail(w, &err, reply->status, verdict == RETRY_REFUSED);
         return;
     }
-    char text[WARRANT_TOKEN_MAX];
-    struct warrant_token token = { 0 };
+    char text[WORKLOAD_TOKEN_MAX];
+    struct workload_token_value token = { 0 };
     if (token_read(w, reply->body, text, &token, &err) < 0) {
-        (void)err_wrap(&err, "no token of ServiceAccount '" WARRANT_NAME "'");
-        warrant_fail(w, &err, 0, /* refused= */ false);
+        (void)err_wrap(&err, "no token of ServiceAccount '" WORKLOAD_TOKEN_NAME "'");
+        token_fail(w, &err, 0, /* refused= */ false);
     } else {
-        w->step = STEP_HELD;
+        w->step = STEP_DONE;
         w->written = false;
         backoff_reset(&w->backoff);
         w->config.on_token(w->config.ctx, &token);
@@ -378,31 +381,32 @@ static void warrant_on_token(struct warrant *w, const struct api_reply *reply,
     explicit_bzero(text, sizeof(text));
 }
 
-static void warrant_on_reply(void *ctx, const struct api_reply *reply)
+static void token_on_reply(void *ctx, const struct api_reply *reply)
 {
-    struct warrant *w = ctx;
+    struct workload_token *w = ctx;
     w->call = NULL;
     enum retry_verdict verdict = client_note(w->config.client, w->verb, reply);
     if (w->step == STEP_TOKEN) {
-        warrant_on_token(w, reply, verdict);
+        token_on_token(w, reply, verdict);
     } else {
-        warrant_on_object(w, reply, verdict);
+        token_on_object(w, reply, verdict);
     }
 }
 
 /* ── its life ──────────────────────────────────────────────────────────────────────────────── */
 
-struct warrant *warrant_new(const struct warrant_config *config)
+struct workload_token *workload_token_new(const struct workload_token_config *config)
 {
-    struct warrant *w = ALLOC_NEW(struct warrant);
+    struct workload_token *w = ALLOC_NEW(struct workload_token);
     w->config = *config;
-    w->backoff = (struct backoff){ .base = WARRANT_BACKOFF_BASE, .max = WARRANT_BACKOFF_MAX };
-    loop_timer_init(&w->timer, config->client->loop, warrant_on_timer, w);
-    warrant_enter(w, 0, 0);
+    w->backoff =
+        (struct backoff){ .base = WORKLOAD_TOKEN_BACKOFF_BASE, .max = WORKLOAD_TOKEN_BACKOFF_MAX };
+    loop_timer_init(&w->timer, config->client->loop, token_on_timer, w);
+    token_enter(w, 0, 0);
     return w;
 }
 
-void warrant_free(struct warrant *w)
+void workload_token_free(struct workload_token *w)
 {
     if (w == NULL) {
         return;
@@ -414,22 +418,22 @@ void warrant_free(struct warrant *w)
     alloc_free(w);
 }
 
-void warrant_renew(struct warrant *w)
+void workload_token_renew(struct workload_token *w)
 {
-    if (w->step == STEP_HELD) {
-        warrant_enter(w, 0, 0);
+    if (w->step == STEP_DONE) {
+        token_enter(w, 0, 0);
     }
 }
 
-bool warrant_held(const struct warrant *w)
+bool workload_token_done(const struct workload_token *w)
 {
-    return w->step == STEP_HELD;
+    return w->step == STEP_DONE;
 }
 
-void warrant_check(const struct warrant *w)
+void workload_token_check(const struct workload_token *w)
 {
-    ASSERT(w->step <= STEP_HELD);
-    bool held = w->step == STEP_HELD;
+    ASSERT(w->step <= STEP_DONE);
+    bool held = w->step == STEP_DONE;
     ASSERT(held == (w->call == NULL && !w->timer.armed)); /* something always goes on */
     ASSERT(w->call == NULL || !w->timer.armed);
 }

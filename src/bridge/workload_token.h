@@ -18,32 +18,34 @@
 
 #include "kube/client.h"
 
-#define WARRANT_NAME "drydock-bridge" /* of all three objects, and as field manager */
-#define WARRANT_SPACE "kube-system"   /* of the account: it is in every cluster */
-#define WARRANT_SECONDS 3600          /* how long a token shall live */
-#define WARRANT_RENEW_PERCENT 80      /* of its life; the rest is for a cluster that is away */
-#define WARRANT_SETTLE SECONDS(1)   /* a new role reaches the server's authorizer a moment later */
-#define WARRANT_TIMEOUT SECONDS(10) /* of a request */
-#define WARRANT_BACKOFF_BASE SECONDS(1)
-#define WARRANT_BACKOFF_MAX MINUTES(5)
-#define WARRANT_REFUSED_MIN MINUTES(1) /* what the server refuses will not be mended at once */
-#define WARRANT_BYTES_MAX ((size_t)1024 * 1024) /* of an answer: a role of somebody else */
-#define WARRANT_TOKEN_MAX 16384u                /* more than any server's headers may have */
+#define WORKLOAD_TOKEN_NAME "drydock-bridge" /* of all three objects, and as field manager */
+#define WORKLOAD_TOKEN_SPACE "kube-system"   /* of the account: it is in every cluster */
+#define WORKLOAD_TOKEN_SECONDS 3600          /* how long a token shall live */
+#define WORKLOAD_TOKEN_RENEW_PERCENT 80 /* of its life; the rest is for a cluster that is away */
+#define WORKLOAD_TOKEN_SETTLE                                                                      \
+    SECONDS(1) /* a new role reaches the server's authorizer a moment later */
+#define WORKLOAD_TOKEN_TIMEOUT SECONDS(10) /* of a request */
+#define WORKLOAD_TOKEN_BACKOFF_BASE SECONDS(1)
+#define WORKLOAD_TOKEN_BACKOFF_MAX MINUTES(5)
+#define WORKLOAD_TOKEN_REFUSED_MIN                                                                 \
+    MINUTES(1) /* what the server refuses will not be mended at once */
+#define WORKLOAD_TOKEN_BYTES_MAX ((size_t)1024 * 1024) /* of an answer: a role of somebody else */
+#define WORKLOAD_TOKEN_MAX 16384u                      /* more than any server's headers may have */
 
-struct warrant;
+struct workload_token;
 
-struct warrant_token {
+struct workload_token_value {
     struct str text;   /* gone when on_token returns */
     usec_t expires_at; /* monotonic */
-    usec_t renew_at;   /* monotonic: the time for warrant_renew, or for another warrant */
+    usec_t renew_at;   /* monotonic: the time for workload_token_renew, or for another warrant */
 };
 
-struct warrant_config {
+struct workload_token_config {
     struct client *client; /* the administrator's; borrowed */
     bool pods;             /* the role may list pods, and namespaces for drain rules, too */
     bool requests;         /* and make MaintenanceRequests, see and change them */
     /* From the loop. The warrant may be freed inside. */
-    void (*on_token)(void *ctx, const struct warrant_token *token);
+    void (*on_token)(void *ctx, const struct workload_token_value *token);
     /* It goes on by itself. `status`: of the answer, 0 = there was none, or it was good and could
      * not be used. With 401 the credential itself is refused. The warrant may be freed inside. */
     void (*on_error)(void *ctx, const struct err *err, int status);
@@ -55,11 +57,12 @@ struct warrant_config {
 };
 
 /* Begins at once. */
-struct warrant *warrant_new(const struct warrant_config *config);
-void warrant_free(struct warrant *w); /* nobody is called any more; accepts NULL */
+struct workload_token *workload_token_new(const struct workload_token_config *config);
+void workload_token_free(struct workload_token *w); /* nobody is called any more; accepts NULL */
 
 /* Another token: looks after all objects again. Nothing when one is being asked for already. */
-void warrant_renew(struct warrant *w);
-bool warrant_held(const struct warrant *w); /* the last token was handed out, nothing goes on */
+void workload_token_renew(struct workload_token *w);
+bool workload_token_done(
+    const struct workload_token *w); /* the last token was handed out, nothing goes on */
 
-void warrant_check(const struct warrant *w);
+void workload_token_check(const struct workload_token *w);

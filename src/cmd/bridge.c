@@ -18,7 +18,7 @@ struct bridge_flags {
     bool strict_approval;
     bool refuse_forged;
     struct str missing_node;
-    usec_t away_max;
+    usec_t unreachable_max;
     usec_t hold_max;
     usec_t skew_tolerance;
     struct str ns;
@@ -52,8 +52,9 @@ static const struct option bridge_options[] = {
       "false", NULL, "set a maintenance that nobody approved back to requested" },
     { "on-missing-node", OPTION_CHOICE, OPTION(struct bridge_flags, missing_node), "RULE",
       "release", "release|hold", "what becomes of a deletion whose node is confirmed to be gone" },
-    { "unreachable-timeout", OPTION_DURATION, OPTION(struct bridge_flags, away_max), "DURATION",
-      "0s", NULL, "let a deletion go when its cluster is out of sight that long; 0s: never" },
+    { "unreachable-timeout", OPTION_DURATION, OPTION(struct bridge_flags, unreachable_max),
+      "DURATION", "0s", NULL,
+      "let a deletion go when its cluster is out of sight that long; 0s: never" },
     { "deletion-hold", OPTION_DURATION, OPTION(struct bridge_flags, hold_max), "DURATION", "0s",
       NULL, "let a deletion go when it was held that long; 0s: never" },
     { "clock-skew-tolerance", OPTION_DURATION, OPTION(struct bridge_flags, skew_tolerance),
@@ -88,7 +89,7 @@ struct bridge_app {
 /* ── who asks ──────────────────────────────────────────────────────────────────────────────── */
 
 static bool app_explain(void *ctx, struct str space, struct str name, struct arena *out,
-                        struct bridge_report *ret)
+                        struct bridge_machine_view *ret)
 {
     return bridge_explain(ctx, space, name, out, ret);
 }
@@ -164,7 +165,7 @@ static int app_check(struct bridge_app *app, struct err *err)
         const char *name;
         usec_t value;
     } limits[] = {
-        { "unreachable-timeout", flags->away_max },
+        { "unreachable-timeout", flags->unreachable_max },
         { "deletion-hold", flags->hold_max },
         { "clock-skew-tolerance", flags->skew_tolerance },
     };
@@ -207,7 +208,7 @@ static int app_start(struct bridge_app *app, struct err *err)
                                   .strict_approval = flags->strict_approval,
                                   .missing_holds = str_eq(flags->missing_node, STR("hold")),
                                   .refuse_forged = flags->refuse_forged,
-                                  .away_max = flags->away_max,
+                                  .unreachable_max = flags->unreachable_max,
                                   .hold_max = flags->hold_max,
                                   .skew = flags->skew_tolerance },
                        .power = { .any_machine = !flags->metal3_require_enabled,

@@ -38,12 +38,12 @@ static int explain_print_machine(struct str json, enum report_form form, struct 
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct passage passage;
-    int r = passage_parse(json, &tmp, &passage, err);
+    struct machine_report machine_report;
+    int r = machine_report_parse(json, &tmp, &machine_report, err);
     if (r < 0) {
         return r;
     }
-    passage_print_text(&passage, form == REPORT_WIDE, out);
+    machine_report_print_text(&machine_report, form == REPORT_WIDE, out);
     return 0;
 }
 
@@ -53,8 +53,8 @@ static bool explain_is_elsewhere(struct str json)
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct err ignored = { 0 };
-    struct passage passage;
-    return passage_parse(json, &tmp, &passage, &ignored) == 0 && !passage.ours;
+    struct machine_report machine_report;
+    return machine_report_parse(json, &tmp, &machine_report, &ignored) == 0 && !machine_report.ours;
 }
 
 /* What can be asked about. */

@@ -6,7 +6,7 @@
 #include "kube/reflector.h"
 #include "kube/store.h"
 
-struct supply_config {
+struct informer_config {
     struct client *client; /* borrowed, as all here */
     const struct store_kind *kind;
     struct str query;   /* "&labelSelector=…", or empty */
@@ -17,14 +17,14 @@ struct supply_config {
     void (*on_change)(void *ctx, struct store_item *item, const void *before);
     void (*on_gone)(void *ctx, struct store_item *item);
     /* Something came, or is known completely: time for a turn. */
-    void (*on_news)(void *ctx);
+    void (*on_update)(void *ctx);
     /* Something failed; it goes on by itself. */
-    void (*on_trouble)(void *ctx, const struct err *err);
+    void (*on_error)(void *ctx, const struct err *err);
     void *ctx;
 };
 
-struct supply {
-    struct supply_config config;
+struct informer {
+    struct informer_config config;
     struct reflector reflector;
     struct store store;
     struct buf path;
@@ -34,10 +34,10 @@ struct supply {
     struct err trouble; /* while failing */
 };
 
-void supply_init(struct supply *s, const struct supply_config *config);
-void supply_done(struct supply *s); /* accepts a zeroed one */
+void informer_init(struct informer *s, const struct informer_config *config);
+void informer_done(struct informer *s); /* accepts a zeroed one */
 
 /* Begins, or begins anew at another path: what is not found there is gone. */
-void supply_start(struct supply *s, struct str path);
+void informer_start(struct informer *s, struct str path);
 /* True when all objects are known and the watch does not fail. */
-bool supply_well(const struct supply *s);
+bool informer_healthy(const struct informer *s);

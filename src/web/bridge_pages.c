@@ -34,8 +34,8 @@ static void bridge_pages_explain(struct bridge_pages *g, struct inbound_exchange
     struct arena tmp = { 0 };
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    struct bridge_report report = { 0 };
-    struct passage passage;
+    struct bridge_machine_view report = { 0 };
+    struct machine_report machine_report;
     struct str machine = query_param(query, STR("machine"), &tmp);
     struct str space;
     struct str name;
@@ -47,11 +47,11 @@ static void bridge_pages_explain(struct bridge_pages *g, struct inbound_exchange
         bridge_pages_no_machine(g, x, machine);
         return;
     }
-    passage_from(&report, loop_now(g->loop), &passage);
-    passage.leading = g->source.leading(g->source.ctx);
-    passage.leader = g->source.leader(g->source.ctx);
+    machine_report_from(&report, loop_now(g->loop), &machine_report);
+    machine_report.leading = g->source.leading(g->source.ctx);
+    machine_report.leader = g->source.leader(g->source.ctx);
     struct json_writer w = json_writer_on(&out);
-    passage_print_json(&passage, &w);
+    machine_report_print_json(&machine_report, &w);
     http_reply_document(x, &out);
 }
 

@@ -21,7 +21,7 @@
 struct bridge_pages_source {
     void *ctx;
     bool (*explain)(void *ctx, struct str space, struct str name, struct arena *out,
-                    struct bridge_report *ret);
+                    struct bridge_machine_view *ret);
     void (*each_link)(void *ctx, void (*fn)(void *ctx, const struct link_view *view), void *fn_ctx);
     void (*stats)(void *ctx, struct bridge_stats *ret);
     bool (*leading)(void *ctx);

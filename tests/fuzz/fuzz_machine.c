@@ -20,21 +20,21 @@ static const void *read_object(const struct store_kind *kind, const struct jval 
 static void check_machine(const struct machine *m)
 {
     const struct str kept[] = {
-        m->space,    m->name,       m->uid,        m->cluster,    m->node,
-        m->provider, m->infra_kind, m->infra_name, m->hook_value, m->released,
-        m->granted,  m->status,     m->power,      m->power_mode,
+        m->space,       m->name,       m->uid,        m->cluster,    m->node,
+        m->provider_id, m->infra_kind, m->infra_name, m->hook_value, m->released,
+        m->granted,     m->status,     m->power,      m->power_mode,
     };
     for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
         ASSERT(kept[i].n <= MACHINE_TEXT_MAX && (kept[i].p != NULL || kept[i].n == 0));
     }
     ASSERT(m->deleted_at == 0 || m->deleting);
-    ASSERT(m->waits_since >= 0 && m->hold_max >= 0);
+    ASSERT(m->hooks_wait_since >= 0 && m->hold_max >= 0);
     ASSERT(m->skip || !m->skip_empty);
     ASSERT(m->hook || m->hook_value.p == NULL);
-    ASSERT(m->labels.n == 0 || machine_asks(m));
+    ASSERT(m->labels.n == 0 || machine_has_request(m));
 }
 
-static void check_peer(const struct peer *p)
+static void check_peer(const struct workload_node *p)
 {
     const struct str kept[] = {
         p->uid,
@@ -46,10 +46,10 @@ static void check_peer(const struct peer *p)
         p->maintenance_approved_for,
     };
     for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
-        ASSERT(kept[i].n <= PEER_TEXT_MAX && (kept[i].p != NULL || kept[i].n == 0));
+        ASSERT(kept[i].n <= WORKLOAD_NODE_TEXT_MAX && (kept[i].p != NULL || kept[i].n == 0));
     }
     ASSERT(p->managed || !p->operational);
-    ASSERT(peer_marked(p) || (!p->machine_deleted && p->deletion_request.p == NULL));
+    ASSERT(workload_node_marked(p) || (!p->machine_deleted && p->deletion_request.p == NULL));
 }
 
 /* What a rule says is found again in the book that the Node gets, whomever it means. */
@@ -63,24 +63,24 @@ static void check_rule(const struct drainrule *rule, const struct machine *m,
     CLEANUP(buf_done)
     struct buf again = { 0 };
     const struct drainrule_case whose = { .machine = m->labels, .cluster = c->labels };
-    struct drain_rules book;
+    struct drain_rules drain_rules;
     struct drain_rules read;
     struct err err = { 0 };
-    drainrule_book(&rule, 1, &whose, &tmp, &book);
-    ASSERT((book.error.n > 0) == (rule->error.n > 0));
-    ASSERT(book.error.n > 0 || (book.n == 1) == drainrule_matches(rule, &whose));
-    drain_rules_print(&book, &text);
+    drainrule_collect(&rule, 1, &whose, &tmp, &drain_rules);
+    ASSERT((drain_rules.error.n > 0) == (rule->error.n > 0));
+    ASSERT(drain_rules.error.n > 0 || (drain_rules.n == 1) == drainrule_matches(rule, &whose));
+    drain_rules_print(&drain_rules, &text);
     int r = drain_rules_parse(buf_str(&text), &tmp, &read, &err);
     ASSERT(r == 0);
-    ASSERT(read.error.n > 0 || (read.n == book.n && read.by_space == book.by_space));
+    ASSERT(read.error.n > 0 || (read.n == drain_rules.n && read.by_space == drain_rules.by_space));
     drain_rules_print(&read, &again);
     ASSERT(str_eq(buf_str(&text), buf_str(&again)));
 }
 
 FUZZ_TARGET(text)
 {
-    static const struct store_kind *const kinds[] = { &machine_kind, &cluster_kind, &peer_kind,
-                                                      &drainrule_kind };
+    static const struct store_kind *const kinds[] = { &machine_kind, &cluster_kind,
+                                                      &workload_node_kind, &drainrule_kind };
     const void *first[ARRAY_LEN(kinds)];
     CLEANUP(arena_done)
     struct arena input = { 0 };

@@ -8,8 +8,8 @@
 
 /* ── requests ──────────────────────────────────────────────────────────────────────────────── */
 
-static int strait_ask(struct apiserver *server, const char *method, struct str path,
-                      struct str body, struct str agent)
+static int bridge_fixture_ask(struct apiserver *server, const char *method, struct str path,
+                              struct str body, struct str agent)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -28,41 +28,44 @@ static int strait_ask(struct apiserver *server, const char *method, struct str p
     return reply.status;
 }
 
-static void strait_must(struct apiserver *server, const char *method, struct str path,
-                        const char *body)
+static void bridge_fixture_must(struct apiserver *server, const char *method, struct str path,
+                                const char *body)
 {
-    int status = strait_ask(server, method, path, str_from(body), STR("somebody"));
+    int status = bridge_fixture_ask(server, method, path, str_from(body), STR("somebody"));
     if (status != 200 && status != 201) {
         check_fail(__FILE__, __LINE__, "%s " STR_FMT ": %d", method, STR_ARG(path), status);
     }
 }
 
-void strait_home(struct strait *s, const char *method, struct str path, const char *body)
+void bridge_fixture_management(struct bridge_fixture *s, const char *method, struct str path,
+                               const char *body)
 {
-    strait_must(s->home, method, path, body);
+    bridge_fixture_must(s->management, method, path, body);
 }
 
-void strait_away(struct strait *s, const char *cluster, const char *method, struct str path,
-                 const char *body)
+void bridge_fixture_workload(struct bridge_fixture *s, const char *cluster, const char *method,
+                             struct str path, const char *body)
 {
-    strait_must(strait_find(s, cluster)->server, method, path, body);
+    bridge_fixture_must(bridge_fixture_find_cluster(s, cluster)->server, method, path, body);
 }
 
-void strait_restrict(struct strait *s, const char *name, const char *rules)
+void bridge_fixture_restrict(struct bridge_fixture *s, const char *name, const char *rules)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct apiserver_reply reply = { 0 };
-    strait_away(s, name, "POST", STR("/api/v1/namespaces/default/serviceaccounts"),
-                "{\"metadata\":{\"name\":\"narrow\"}}");
-    strait_away(s, name, "POST", STR("/apis/rbac.authorization.k8s.io/v1/clusterroles"),
-                arena_printf(&tmp, "{\"metadata\":{\"name\":\"narrow\"},\"rules\":[%s]}", rules).p);
-    strait_away(s, name, "POST", STR("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"),
-                "{\"metadata\":{\"name\":\"narrow\"},\"roleRef\":{\"apiGroup\":"
-                "\"rbac.authorization.k8s.io\",\"kind\":\"ClusterRole\",\"name\":\"narrow\"},"
-                "\"subjects\":[{\"kind\":\"ServiceAccount\",\"namespace\":\"default\",\"name\":"
-                "\"narrow\"}]}");
-    apiserver_handle(strait_find(s, name)->server,
+    bridge_fixture_workload(s, name, "POST", STR("/api/v1/namespaces/default/serviceaccounts"),
+                            "{\"metadata\":{\"name\":\"narrow\"}}");
+    bridge_fixture_workload(
+        s, name, "POST", STR("/apis/rbac.authorization.k8s.io/v1/clusterroles"),
+        arena_printf(&tmp, "{\"metadata\":{\"name\":\"narrow\"},\"rules\":[%s]}", rules).p);
+    bridge_fixture_workload(
+        s, name, "POST", STR("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"),
+        "{\"metadata\":{\"name\":\"narrow\"},\"roleRef\":{\"apiGroup\":"
+        "\"rbac.authorization.k8s.io\",\"kind\":\"ClusterRole\",\"name\":\"narrow\"},"
+        "\"subjects\":[{\"kind\":\"ServiceAccount\",\"namespace\":\"default\",\"name\":"
+        "\"narrow\"}]}");
+    apiserver_handle(bridge_fixture_find_cluster(s, name)->server,
                      &(struct apiserver_request){
                          .method = STR("POST"),
                          .path = STR("/api/v1/namespaces/default/serviceaccounts/narrow/token"),
@@ -75,15 +78,15 @@ void strait_restrict(struct strait *s, const char *name, const char *rules)
     struct err err = { 0 };
     CHECK_EQ(json_parse(reply.body, 0, &tmp, &answer, &err), 0);
     struct str token = arena_str(&tmp, jval_str(jval_at(answer, "status.token")));
-    strait_secret(s, name, token.p);
+    bridge_fixture_secret(s, name, token.p);
 }
 
 /* ── life ──────────────────────────────────────────────────────────────────────────────────── */
 
-static void strait_crd(struct strait *s, const char *group, const char *version, const char *kind,
-                       const char *plural)
+static void bridge_fixture_crd(struct bridge_fixture *s, const char *group, const char *version,
+                               const char *kind, const char *plural)
 {
-    strait_home(
+    bridge_fixture_management(
         s, "POST", STR("/apis/apiextensions.k8s.io/v1/customresourcedefinitions"),
         arena_printf(&s->memory,
                      "{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":"
@@ -96,62 +99,62 @@ static void strait_crd(struct strait *s, const char *group, const char *version,
             .p);
 }
 
-void strait_kind(struct strait *s, const char *kind, const char *plural)
+void bridge_fixture_kind(struct bridge_fixture *s, const char *kind, const char *plural)
 {
-    strait_crd(s, "cluster.x-k8s.io", s->version, kind, plural);
+    bridge_fixture_crd(s, "cluster.x-k8s.io", s->version, kind, plural);
 }
 
-static void strait_on_commit(void *ctx, const struct apiserver_commit *commit)
+static void bridge_fixture_on_commit(void *ctx, const struct apiserver_commit *commit)
 {
-    struct strait *s = ctx;
+    struct bridge_fixture *s = ctx;
     bool ours = str_eq(commit->plural, STR("machines")) || str_eq(commit->plural, STR("nodes")) ||
                 str_eq(commit->plural, STR("baremetalhosts"));
     s->patches += ours && str_starts(commit->user_agent, STR("drydock")) ? 1 : 0;
 }
 
-static void strait_log(void *ctx, struct str line)
+static void bridge_fixture_log(void *ctx, struct str line)
 {
-    struct strait *s = ctx;
+    struct bridge_fixture *s = ctx;
     buf_add(&s->log, line);
 }
 
-void strait_begin(struct strait *s, const char *version)
+void bridge_fixture_begin(struct bridge_fixture *s, const char *version)
 {
-    *s = (struct strait){ .version = version };
+    *s = (struct bridge_fixture){ .version = version };
     s->time = virtual_loop_new(7, SECONDS(1767323045));
     s->loop = virtual_loop_view_new(s->time, 0);
-    s->home = apiserver_new(virtual_loop_root(s->time), 7);
+    s->management = apiserver_new(virtual_loop_root(s->time), 7);
     faults_init(&s->faults, 8);
     sim_clusters_init(&s->book);
-    s->sink = (struct log){ .write = strait_log, .ctx = s, .level = LOG_DEBUG };
-    strait_kind(s, "Machine", "machines");
-    strait_kind(s, "Cluster", "clusters");
-    strait_kind(s, "MachineDrainRule", "machinedrainrules");
-    strait_crd(s, "metal3.io", "v1alpha1", "BareMetalHost", "baremetalhosts");
-    apiserver_on_commit_check(s->home, strait_on_commit, s);
+    s->sink = (struct log){ .write = bridge_fixture_log, .ctx = s, .level = LOG_DEBUG };
+    bridge_fixture_kind(s, "Machine", "machines");
+    bridge_fixture_kind(s, "Cluster", "clusters");
+    bridge_fixture_kind(s, "MachineDrainRule", "machinedrainrules");
+    bridge_fixture_crd(s, "metal3.io", "v1alpha1", "BareMetalHost", "baremetalhosts");
+    apiserver_on_commit_check(s->management, bridge_fixture_on_commit, s);
 }
 
-static void strait_on_stopped(void *ctx)
+static void bridge_fixture_on_stopped(void *ctx)
 {
-    struct strait *s = ctx;
+    struct bridge_fixture *s = ctx;
     s->stopped = true;
 }
 
-void strait_bridge(struct strait *s, const struct bridge_config *config)
+void bridge_fixture_bridge(struct bridge_fixture *s, const struct bridge_config *config)
 {
     struct bridge_config c = config == NULL ? (struct bridge_config){ 0 } : *config;
     s->dialer = sim_dialer_new(s->loop, &s->book);
-    s->api = sim_api_new(s->loop, s->home, &s->faults);
+    s->api = sim_api_new(s->loop, s->management, &s->faults);
     sim_api_set_user_agent(s->api, STR("drydock"));
     c.identity = c.identity.n > 0 ? c.identity : STR("me");
     c.dialer = s->dialer;
-    c.on_stopped = strait_on_stopped;
+    c.on_stopped = bridge_fixture_on_stopped;
     c.ctx = s;
     c.rules.skew = SECONDS(5);
     s->bridge = bridge_new(s->loop, s->api, &s->sink, s->metrics, &c);
 }
 
-void strait_crash(struct strait *s)
+void bridge_fixture_crash(struct bridge_fixture *s)
 {
     bridge_free(STEAL(s->bridge));
     if (s->api != NULL) {
@@ -162,17 +165,17 @@ void strait_crash(struct strait *s)
     sim_api_free(STEAL(s->api));
 }
 
-void strait_end(struct strait *s)
+void bridge_fixture_end(struct bridge_fixture *s)
 {
-    strait_crash(s);
+    bridge_fixture_crash(s);
     sim_clusters_done(&s->book);
-    for (uint32_t i = 0; i < s->shore_n; i++) {
-        faults_done(&s->shores[i]->faults);
-        apiserver_free(s->shores[i]->server);
-        alloc_free(s->shores[i]);
+    for (uint32_t i = 0; i < s->workload_n; i++) {
+        faults_done(&s->workloads[i]->faults);
+        apiserver_free(s->workloads[i]->server);
+        alloc_free(s->workloads[i]);
     }
     faults_done(&s->faults);
-    apiserver_free(s->home);
+    apiserver_free(s->management);
     virtual_loop_view_free(s->loop);
     CHECK_EQ(virtual_loop_armed(s->time), 0);
     virtual_loop_free(s->time);
@@ -180,7 +183,7 @@ void strait_end(struct strait *s)
     arena_done(&s->memory);
 }
 
-static bool strait_step(struct strait *s, usec_t until)
+static bool bridge_fixture_step(struct bridge_fixture *s, usec_t until)
 {
     bool more = virtual_loop_step(s->time, until);
     if (s->bridge != NULL) {
@@ -189,18 +192,19 @@ static bool strait_step(struct strait *s, usec_t until)
     return more;
 }
 
-void strait_run(struct strait *s, usec_t span)
+void bridge_fixture_run(struct bridge_fixture *s, usec_t span)
 {
     usec_t until = virtual_loop_now(s->time) + span;
-    while (strait_step(s, until)) {
+    while (bridge_fixture_step(s, until)) {
     }
 }
 
-bool strait_until(struct strait *s, bool (*is)(struct strait *s), usec_t span)
+bool bridge_fixture_run_until(struct bridge_fixture *s, bool (*is)(struct bridge_fixture *s),
+                              usec_t span)
 {
     usec_t until = virtual_loop_now(s->time) + span;
     while (!is(s)) {
-        if (!strait_step(s, until)) {
+        if (!bridge_fixture_step(s, until)) {
             return is(s);
         }
     }
@@ -210,7 +214,7 @@ bool strait_until(struct strait *s, bool (*is)(struct strait *s), usec_t span)
 /* ── clusters ──────────────────────────────────────────────────────────────────────────────── */
 
 /* "space/name", or "default" and the name. */
-static void strait_split(const char *text, struct str *ret_space, struct str *ret_name)
+static void bridge_fixture_split(const char *text, struct str *ret_space, struct str *ret_name)
 {
     if (!str_cut(str_from(text), STR("/"), ret_space, ret_name)) {
         *ret_space = STR("default");
@@ -218,32 +222,34 @@ static void strait_split(const char *text, struct str *ret_space, struct str *re
     }
 }
 
-static struct str strait_address(struct strait *s, const char *name)
+static struct str bridge_fixture_address(struct bridge_fixture *s, const char *name)
 {
     struct str space;
     struct str cluster;
-    strait_split(name, &space, &cluster);
+    bridge_fixture_split(name, &space, &cluster);
     return arena_printf(&s->memory, "https://" STR_FMT "." STR_FMT, STR_ARG(cluster),
                         STR_ARG(space));
 }
 
 /* A path below the namespace of a Cluster API kind. */
-static struct str strait_path(struct strait *s, const char *plural, const char *name, bool one)
+static struct str bridge_fixture_path(struct bridge_fixture *s, const char *plural,
+                                      const char *name, bool one)
 {
     struct str space;
     struct str rest;
-    strait_split(name, &space, &rest);
+    bridge_fixture_split(name, &space, &rest);
     return arena_printf(&s->memory, "/apis/cluster.x-k8s.io/%s/namespaces/" STR_FMT "/%s%s" STR_FMT,
                         s->version, STR_ARG(space), plural, one ? "/" : "",
                         STR_ARG(one ? rest : STR("")));
 }
 
-void strait_secret(struct strait *s, const char *name, const char *token)
+void bridge_fixture_secret(struct bridge_fixture *s, const char *name, const char *token)
 {
     struct str space;
     struct str cluster;
-    strait_split(name, &space, &cluster);
-    struct str text = sim_clusters_kubeconfig(strait_address(s, name), str_from(token), &s->memory);
+    bridge_fixture_split(name, &space, &cluster);
+    struct str text =
+        sim_clusters_kubeconfig(bridge_fixture_address(s, name), str_from(token), &s->memory);
     struct str body = arena_printf(&s->memory,
                                    "{\"metadata\":{\"name\":\"" STR_FMT
                                    "-kubeconfig\"},\"type\":\"cluster.x-k8s.io/secret\","
@@ -253,223 +259,238 @@ void strait_secret(struct strait *s, const char *name, const char *token)
         arena_printf(&s->memory, "/api/v1/namespaces/" STR_FMT "/secrets", STR_ARG(space));
     struct str one = arena_printf(&s->memory, STR_FMT "/" STR_FMT "-kubeconfig", STR_ARG(path),
                                   STR_ARG(cluster));
-    if (strait_ask(s->home, "PATCH", one, body, STR("somebody")) == 404) {
-        strait_home(s, "POST", path, body.p);
+    if (bridge_fixture_ask(s->management, "PATCH", one, body, STR("somebody")) == 404) {
+        bridge_fixture_management(s, "POST", path, body.p);
     }
 }
 
-struct strait_shore *strait_shore(struct strait *s, const char *name)
+struct bridge_fixture_cluster *bridge_fixture_add_cluster(struct bridge_fixture *s,
+                                                          const char *name)
 {
     struct str space;
     struct str cluster;
-    strait_split(name, &space, &cluster);
-    ASSERT(s->shore_n < STRAIT_SHORES_MAX);
-    struct strait_shore *shore = ALLOC_NEW(struct strait_shore);
-    s->shores[s->shore_n++] = shore;
-    shore->name = arena_printf(&s->memory, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(cluster));
-    shore->server = apiserver_new(virtual_loop_root(s->time), 100 + s->shore_n);
-    apiserver_set_token(shore->server, STR("t1"));
-    apiserver_on_commit_check(shore->server, strait_on_commit, s);
-    faults_init(&shore->faults, 200 + s->shore_n);
-    shore->entry =
-        sim_clusters_add(&s->book, strait_address(s, name), shore->server, &shore->faults);
+    bridge_fixture_split(name, &space, &cluster);
+    ASSERT(s->workload_n < BRIDGE_FIXTURE_CLUSTERS_MAX);
+    struct bridge_fixture_cluster *workload = ALLOC_NEW(struct bridge_fixture_cluster);
+    s->workloads[s->workload_n++] = workload;
+    workload->name =
+        arena_printf(&s->memory, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(cluster));
+    workload->server = apiserver_new(virtual_loop_root(s->time), 100 + s->workload_n);
+    apiserver_set_token(workload->server, STR("t1"));
+    apiserver_on_commit_check(workload->server, bridge_fixture_on_commit, s);
+    faults_init(&workload->faults, 200 + s->workload_n);
+    workload->entry = sim_clusters_add(&s->book, bridge_fixture_address(s, name), workload->server,
+                                       &workload->faults);
     if (!str_eq(space, STR("default"))) {
         struct str body =
             arena_printf(&s->memory, "{\"metadata\":{\"name\":\"" STR_FMT "\"}}", STR_ARG(space));
-        (void)strait_ask(s->home, "POST", STR("/api/v1/namespaces"), body, STR("somebody"));
+        (void)bridge_fixture_ask(s->management, "POST", STR("/api/v1/namespaces"), body,
+                                 STR("somebody"));
     }
-    strait_secret(s, name, "t1");
+    bridge_fixture_secret(s, name, "t1");
     bool old = strcmp(s->version, "v1beta1") == 0;
-    strait_home(s, "POST", strait_path(s, "clusters", name, false),
-                arena_printf(&s->memory,
-                             "{\"apiVersion\":\"cluster.x-k8s.io/%s\",\"kind\":\"Cluster\","
-                             "\"metadata\":{\"name\":\"" STR_FMT "\"},\"spec\":{},\"status\":%s}",
-                             s->version, STR_ARG(cluster),
-                             old ? "{\"infrastructureReady\":true}"
-                                 : "{\"initialization\":{\"infrastructureProvisioned\":true}}")
-                    .p);
-    return shore;
+    bridge_fixture_management(
+        s, "POST", bridge_fixture_path(s, "clusters", name, false),
+        arena_printf(&s->memory,
+                     "{\"apiVersion\":\"cluster.x-k8s.io/%s\",\"kind\":\"Cluster\","
+                     "\"metadata\":{\"name\":\"" STR_FMT "\"},\"spec\":{},\"status\":%s}",
+                     s->version, STR_ARG(cluster),
+                     old ? "{\"infrastructureReady\":true}"
+                         : "{\"initialization\":{\"infrastructureProvisioned\":true}}")
+            .p);
+    return workload;
 }
 
-struct strait_shore *strait_find(struct strait *s, const char *name)
+struct bridge_fixture_cluster *bridge_fixture_find_cluster(struct bridge_fixture *s,
+                                                           const char *name)
 {
     struct str space;
     struct str cluster;
-    strait_split(name, &space, &cluster);
+    bridge_fixture_split(name, &space, &cluster);
     struct str full =
         arena_printf(&s->memory, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(cluster));
-    for (uint32_t i = 0; i < s->shore_n; i++) {
-        if (str_eq(s->shores[i]->name, full)) {
-            return s->shores[i];
+    for (uint32_t i = 0; i < s->workload_n; i++) {
+        if (str_eq(s->workloads[i]->name, full)) {
+            return s->workloads[i];
         }
     }
     check_fail(__FILE__, __LINE__, "no cluster %s", name);
 }
 
-void strait_rule(struct strait *s, const char *name, const char *spec)
+void bridge_fixture_rule(struct bridge_fixture *s, const char *name, const char *spec)
 {
     struct str space;
     struct str rest;
-    strait_split(name, &space, &rest);
-    struct str one = strait_path(s, "machinedrainrules", name, true);
-    int status = strait_ask(s->home, "DELETE", one, STR(""), STR("somebody"));
+    bridge_fixture_split(name, &space, &rest);
+    struct str one = bridge_fixture_path(s, "machinedrainrules", name, true);
+    int status = bridge_fixture_ask(s->management, "DELETE", one, STR(""), STR("somebody"));
     CHECK(status == 200 || status == 404);
     if (spec != NULL) {
-        strait_home(s, "POST", strait_path(s, "machinedrainrules", name, false),
-                    arena_printf(&s->memory,
-                                 "{\"apiVersion\":\"cluster.x-k8s.io/%s\",\"kind\":"
-                                 "\"MachineDrainRule\",\"metadata\":{\"name\":\"" STR_FMT
-                                 "\"},\"spec\":%s}",
-                                 s->version, STR_ARG(rest), spec)
-                        .p);
+        bridge_fixture_management(
+            s, "POST", bridge_fixture_path(s, "machinedrainrules", name, false),
+            arena_printf(&s->memory,
+                         "{\"apiVersion\":\"cluster.x-k8s.io/%s\",\"kind\":"
+                         "\"MachineDrainRule\",\"metadata\":{\"name\":\"" STR_FMT
+                         "\"},\"spec\":%s}",
+                         s->version, STR_ARG(rest), spec)
+                .p);
     }
 }
 
 /* ── Machines and Nodes ────────────────────────────────────────────────────────────────────── */
 
-void strait_node(struct strait *s, const char *cluster, const char *name, bool managed)
+void bridge_fixture_node(struct bridge_fixture *s, const char *cluster, const char *name,
+                         bool managed)
 {
-    strait_away(s, cluster, "POST", STR("/api/v1/nodes"),
-                arena_printf(&s->memory, "{\"metadata\":{\"name\":\"%s\",\"labels\":{%s}}}", name,
-                             managed ? "\"cloud.sap/maintenance-state\":\"operational\"" : "")
-                    .p);
+    bridge_fixture_workload(
+        s, cluster, "POST", STR("/api/v1/nodes"),
+        arena_printf(&s->memory, "{\"metadata\":{\"name\":\"%s\",\"labels\":{%s}}}", name,
+                     managed ? "\"cloud.sap/maintenance-state\":\"operational\"" : "")
+            .p);
 }
 
-void strait_machine(struct strait *s, const char *cluster, const char *name, const char *words)
+void bridge_fixture_machine(struct bridge_fixture *s, const char *cluster, const char *name,
+                            const char *words)
 {
     struct str space;
     struct str short_name;
-    strait_split(cluster, &space, &short_name);
+    bridge_fixture_split(cluster, &space, &short_name);
     struct str all = str_from(words);
-    strait_node(s, cluster, name, str_contains(all, STR("managed")));
-    strait_home(s, "POST", strait_path(s, "machines", cluster, false),
-                arena_printf(
-                    &s->memory,
-                    "{\"apiVersion\":\"cluster.x-k8s.io/%s\",\"kind\":\"Machine\",\"metadata\":{"
-                    "\"name\":\"%s\",\"labels\":{\"cluster.x-k8s.io/cluster-name\":\"" STR_FMT
-                    "\"%s%s},\"finalizers\":[\"machine.cluster.x-k8s.io\"]},\"spec\":{"
-                    "\"clusterName\":\"" STR_FMT "\"},\"status\":{\"nodeRef\":{\"name\":\"%s\"}}}",
-                    s->version, name, STR_ARG(short_name),
-                    str_contains(all, STR("enabled")) ? ",\"" KEYS_LEGACY "enabled\":\"true\"" : "",
-                    str_contains(all, STR("control-plane"))
-                        ? ",\"cluster.x-k8s.io/control-plane\":\"\""
-                        : "",
-                    STR_ARG(short_name), name)
-                    .p);
+    bridge_fixture_node(s, cluster, name, str_contains(all, STR("managed")));
+    bridge_fixture_management(
+        s, "POST", bridge_fixture_path(s, "machines", cluster, false),
+        arena_printf(
+            &s->memory,
+            "{\"apiVersion\":\"cluster.x-k8s.io/%s\",\"kind\":\"Machine\",\"metadata\":{"
+            "\"name\":\"%s\",\"labels\":{\"cluster.x-k8s.io/cluster-name\":\"" STR_FMT
+            "\"%s%s},\"finalizers\":[\"machine.cluster.x-k8s.io\"]},\"spec\":{"
+            "\"clusterName\":\"" STR_FMT "\"},\"status\":{\"nodeRef\":{\"name\":\"%s\"}}}",
+            s->version, name, STR_ARG(short_name),
+            str_contains(all, STR("enabled")) ? ",\"" KEYS_LEGACY "enabled\":\"true\"" : "",
+            str_contains(all, STR("control-plane")) ? ",\"cluster.x-k8s.io/control-plane\":\"\""
+                                                    : "",
+            STR_ARG(short_name), name)
+            .p);
 }
 
-static struct str strait_patch(struct strait *s, bool label, struct str key, const char *value)
+static struct str bridge_fixture_patch(struct bridge_fixture *s, bool label, struct str key,
+                                       const char *value)
 {
     return arena_printf(&s->memory, "{\"metadata\":{\"%s\":{\"" STR_FMT "\":%s%s%s}}}",
                         label ? "labels" : "annotations", STR_ARG(key), value == NULL ? "" : "\"",
                         value == NULL ? "null" : value, value == NULL ? "" : "\"");
 }
 
-void strait_label_machine(struct strait *s, const char *name, struct str key, const char *value)
+void bridge_fixture_label_machine(struct bridge_fixture *s, const char *name, struct str key,
+                                  const char *value)
 {
-    strait_home(s, "PATCH", strait_path(s, "machines", name, true),
-                strait_patch(s, true, key, value).p);
+    bridge_fixture_management(s, "PATCH", bridge_fixture_path(s, "machines", name, true),
+                              bridge_fixture_patch(s, true, key, value).p);
 }
 
-void strait_note_machine(struct strait *s, const char *name, struct str key, const char *value)
+void bridge_fixture_annotate_machine(struct bridge_fixture *s, const char *name, struct str key,
+                                     const char *value)
 {
-    strait_home(s, "PATCH", strait_path(s, "machines", name, true),
-                strait_patch(s, false, key, value).p);
+    bridge_fixture_management(s, "PATCH", bridge_fixture_path(s, "machines", name, true),
+                              bridge_fixture_patch(s, false, key, value).p);
 }
 
-static struct str strait_node_path(struct strait *s, const char *name)
+static struct str bridge_fixture_node_path(struct bridge_fixture *s, const char *name)
 {
     return arena_printf(&s->memory, "/api/v1/nodes/%s", name);
 }
 
-void strait_label_node(struct strait *s, const char *cluster, const char *name, struct str key,
-                       const char *value)
+void bridge_fixture_label_node(struct bridge_fixture *s, const char *cluster, const char *name,
+                               struct str key, const char *value)
 {
-    strait_away(s, cluster, "PATCH", strait_node_path(s, name),
-                strait_patch(s, true, key, value).p);
+    bridge_fixture_workload(s, cluster, "PATCH", bridge_fixture_node_path(s, name),
+                            bridge_fixture_patch(s, true, key, value).p);
 }
 
-void strait_note_node(struct strait *s, const char *cluster, const char *name, struct str key,
-                      const char *value)
+void bridge_fixture_annotate_node(struct bridge_fixture *s, const char *cluster, const char *name,
+                                  struct str key, const char *value)
 {
-    strait_away(s, cluster, "PATCH", strait_node_path(s, name),
-                strait_patch(s, false, key, value).p);
+    bridge_fixture_workload(s, cluster, "PATCH", bridge_fixture_node_path(s, name),
+                            bridge_fixture_patch(s, false, key, value).p);
 }
 
-void strait_delete_machine(struct strait *s, const char *name)
+void bridge_fixture_delete_machine(struct bridge_fixture *s, const char *name)
 {
-    strait_home(s, "DELETE", strait_path(s, "machines", name, true), "");
+    bridge_fixture_management(s, "DELETE", bridge_fixture_path(s, "machines", name, true), "");
 }
 
-void strait_delete_node(struct strait *s, const char *cluster, const char *name)
+void bridge_fixture_delete_node(struct bridge_fixture *s, const char *cluster, const char *name)
 {
-    strait_away(s, cluster, "DELETE", strait_node_path(s, name), "");
+    bridge_fixture_workload(s, cluster, "DELETE", bridge_fixture_node_path(s, name), "");
 }
 
 /* ── looking ───────────────────────────────────────────────────────────────────────────────── */
 
-static struct str strait_of_machine(struct strait *s, const char *name, const char *part,
-                                    struct str key)
+static struct str bridge_fixture_of_machine(struct bridge_fixture *s, const char *name,
+                                            const char *part, struct str key)
 {
     struct str space;
     struct str rest;
-    strait_split(name, &space, &rest);
-    const struct jval *m = apiserver_find(s->home, GROUP, STR("machines"), space, rest);
+    bridge_fixture_split(name, &space, &rest);
+    const struct jval *m = apiserver_find(s->management, GROUP, STR("machines"), space, rest);
     CHECK(m != NULL);
     struct str value = jval_str(jval_get(jval_at(m, part), key));
     return value.p == NULL ? value : arena_str(&s->memory, value);
 }
 
-static struct str strait_of_node(struct strait *s, const char *cluster, const char *name,
-                                 const char *part, struct str key)
+static struct str bridge_fixture_of_node(struct bridge_fixture *s, const char *cluster,
+                                         const char *name, const char *part, struct str key)
 {
-    const struct jval *n = apiserver_find(strait_find(s, cluster)->server, STR(""), STR("nodes"),
-                                          STR(""), str_from(name));
+    const struct jval *n = apiserver_find(bridge_fixture_find_cluster(s, cluster)->server, STR(""),
+                                          STR("nodes"), STR(""), str_from(name));
     CHECK(n != NULL);
     struct str value = jval_str(jval_get(jval_at(n, part), key));
     return value.p == NULL ? value : arena_str(&s->memory, value);
 }
 
-struct str strait_machine_label(struct strait *s, const char *name, struct str key)
+struct str bridge_fixture_machine_label(struct bridge_fixture *s, const char *name, struct str key)
 {
-    return strait_of_machine(s, name, "metadata.labels", key);
+    return bridge_fixture_of_machine(s, name, "metadata.labels", key);
 }
 
-struct str strait_machine_note(struct strait *s, const char *name, struct str key)
+struct str bridge_fixture_machine_annotation(struct bridge_fixture *s, const char *name,
+                                             struct str key)
 {
-    return strait_of_machine(s, name, "metadata.annotations", key);
+    return bridge_fixture_of_machine(s, name, "metadata.annotations", key);
 }
 
-struct str strait_node_label(struct strait *s, const char *cluster, const char *name,
-                             struct str key)
+struct str bridge_fixture_node_label(struct bridge_fixture *s, const char *cluster,
+                                     const char *name, struct str key)
 {
-    return strait_of_node(s, cluster, name, "metadata.labels", key);
+    return bridge_fixture_of_node(s, cluster, name, "metadata.labels", key);
 }
 
-struct str strait_node_note(struct strait *s, const char *cluster, const char *name, struct str key)
+struct str bridge_fixture_node_annotation(struct bridge_fixture *s, const char *cluster,
+                                          const char *name, struct str key)
 {
-    return strait_of_node(s, cluster, name, "metadata.annotations", key);
+    return bridge_fixture_of_node(s, cluster, name, "metadata.annotations", key);
 }
 
-bool strait_hooked(struct strait *s, const char *name)
+bool bridge_fixture_has_hook(struct bridge_fixture *s, const char *name)
 {
-    return strait_machine_note(s, name, KEY_HOOK).p != NULL;
+    return bridge_fixture_machine_annotation(s, name, KEY_HOOK).p != NULL;
 }
 
-struct strait_count {
+struct bridge_fixture_count {
     struct str reason;
     uint32_t n;
 };
 
-static void strait_count(void *ctx, const struct jval *event)
+static void bridge_fixture_count(void *ctx, const struct jval *event)
 {
-    struct strait_count *count = ctx;
+    struct bridge_fixture_count *count = ctx;
     count->n += str_eq(jval_str(jval_get(event, STR("reason"))), count->reason) ? 1 : 0;
 }
 
-uint32_t strait_events(struct strait *s, const char *reason)
+uint32_t bridge_fixture_events(struct bridge_fixture *s, const char *reason)
 {
-    struct strait_count count = { .reason = str_from(reason) };
-    apiserver_each(s->home, STR("events.k8s.io"), STR("events"), STR(""), strait_count, &count);
+    struct bridge_fixture_count count = { .reason = str_from(reason) };
+    apiserver_each(s->management, STR("events.k8s.io"), STR("events"), STR(""),
+                   bridge_fixture_count, &count);
     return count.n;
 }

@@ -9,10 +9,10 @@
 #include "sandbox/sim/sim_api.h"
 #include "sandbox/sim/virtual_loop.h"
 
-#define LINK_SITES_MAX 256u
+#define LINK_WORLD_CLUSTERS_MAX 256u
 
 /* One workload cluster, and the link to it. */
-struct link_site {
+struct link_cluster {
     struct link_world *world;
     struct str name;
     struct str space;
@@ -26,11 +26,11 @@ struct link_site {
     uint32_t states;
     uint32_t fresh; /* of them */
     uint32_t idle;
-    uint32_t stirs;
-    uint32_t taken;                           /* dirty Nodes */
-    struct buf gone;                          /* "a b " */
-    usec_t fresh_at;                          /* the last time */
-    void (*on_state)(struct link_site *site); /* the test's own; may be NULL */
+    uint32_t node_updates;
+    uint32_t taken;                                 /* dirty Nodes */
+    struct buf gone;                                /* "a b " */
+    usec_t fresh_at;                                /* the last time */
+    void (*on_state)(struct link_cluster *cluster); /* the test's own; may be NULL */
 };
 
 struct link_world {
@@ -40,7 +40,7 @@ struct link_world {
     struct apiserver *server;
     struct faults faults;
     struct api *api;
-    struct client home;
+    struct client management;
     struct sim_clusters book;
     struct dialer *dialer;
     struct dialer *instead; /* what links dial with; NULL = `dialer` */
@@ -48,8 +48,8 @@ struct link_world {
     struct ratelimit connects;
     struct buf log;
     struct log sink;
-    struct link_site *sites[LINK_SITES_MAX];
-    uint32_t sites_n;
+    struct link_cluster *clusters[LINK_WORLD_CLUSTERS_MAX];
+    uint32_t cluster_n;
 };
 
 void link_world_begin(struct link_world *w, uint64_t seed);
@@ -58,36 +58,38 @@ void link_world_end(struct link_world *w);
 /* Runs so long, and checks after each event what must hold of every link. */
 void link_world_run(struct link_world *w, usec_t span);
 /* Runs until the link is in this state; false: it was not within `span`. */
-bool link_world_until(struct link_world *w, struct link_site *site, enum link_state state,
+bool link_world_until(struct link_world *w, struct link_cluster *cluster, enum link_state state,
                       usec_t span);
 
 /* A cluster "https://<name>" in namespace "default" that takes the token "t1", its Secret with that
  * token, and an idle link. */
-struct link_site *link_site_new(struct link_world *w, const char *name);
+struct link_cluster *link_cluster_new(struct link_world *w, const char *name);
 /* The same, of which a Secret with this text, not in base64, is put; NULL = none is. */
-struct link_site *link_site_with(struct link_world *w, const char *name, const char *kubeconfig);
+struct link_cluster *link_cluster_with_kubeconfig(struct link_world *w, const char *name,
+                                                  const char *kubeconfig);
 
 /* A new link, after the old one was freed. */
-void link_site_relink(struct link_site *site);
+void link_cluster_relink(struct link_cluster *cluster);
 
 /* Puts or replaces the Secret: with a kubeconfig that has this token, or with a text. */
-void link_site_secret(struct link_site *site, const char *token);
-void link_site_secret_text(struct link_site *site, struct str text);
-void link_site_secret_delete(struct link_site *site);
+void link_cluster_secret(struct link_cluster *cluster, const char *token);
+void link_cluster_secret_text(struct link_cluster *cluster, struct str text);
+void link_cluster_secret_delete(struct link_cluster *cluster);
 /* Tells the link what version the Secret has, as a watch would. */
-void link_site_follow(struct link_site *site);
+void link_cluster_watch_secret(struct link_cluster *cluster);
 
 /* A world with the cluster "east" and its Nodes "a" and "b"; and the same with its link fresh. */
-struct link_site *link_world_one(struct link_world *w);
-struct link_site *link_world_fresh(struct link_world *w);
+struct link_cluster *link_world_with_cluster(struct link_world *w);
+struct link_cluster *link_world_fresh(struct link_world *w);
 /* How often Secrets were asked for. */
-uint64_t link_world_reads(struct link_world *w);
+uint64_t link_world_secret_reads(struct link_world *w);
 
-void link_site_node(struct link_site *site, const char *name);
+void link_cluster_node(struct link_cluster *cluster, const char *name);
 /* Sets a label to "true", or takes it away. */
-void link_site_label(struct link_site *site, const char *name, const char *label, bool set);
-void link_site_node_delete(struct link_site *site, const char *name);
+void link_cluster_label(struct link_cluster *cluster, const char *name, const char *label,
+                        bool set);
+void link_cluster_node_delete(struct link_cluster *cluster, const char *name);
 
-struct link_view link_site_view(const struct link_site *site);
+struct link_view link_cluster_view(const struct link_cluster *cluster);
 /* True when the store has just what the server has. */
-bool link_site_agrees(const struct link_site *site);
+bool link_cluster_store_matches(const struct link_cluster *cluster);

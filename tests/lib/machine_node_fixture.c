@@ -6,9 +6,9 @@
 
 #define WALL SECONDS(1772360000) /* 2026-03-01T10:13:20Z */
 
-void pair_init(struct pair *p)
+void machine_node_init(struct machine_node_fixture *p)
 {
-    *p = (struct pair){
+    *p = (struct machine_node_fixture){
         .machine = {
             .space = STR("t"),
             .name = STR("m1"),
@@ -27,43 +27,43 @@ void pair_init(struct pair *p)
             .machine = STR("m1"),
             .space = STR("t"),
         },
-        .facts = { .sight = RULES_SEEN, .book = STR("[]"), .wall = WALL },
+        .facts = { .sight = RULES_NODE_SEEN, .drain_rules = STR("[]"), .wall = WALL },
     };
 }
 
-void pair_done(struct pair *p)
+void machine_node_done(struct machine_node_fixture *p)
 {
     arena_done(&p->memory);
 }
 
-void pair_decide(struct pair *p)
+void machine_node_decide(struct machine_node_fixture *p)
 {
     struct rules_facts *f = &p->facts;
     f->machine = &p->machine;
     f->cluster = p->gone ? NULL : &p->cluster;
-    f->node = f->sight == RULES_SEEN ? &p->node : NULL;
-    f->deletion_quiet = rules_quiet_deletion(&p->machine, &p->node) ? p->quiet : 0;
-    f->maintenance_quiet = rules_quiet_maintenance(&p->machine, &p->node) ? p->quiet : 0;
+    f->node = f->sight == RULES_NODE_SEEN ? &p->node : NULL;
+    f->deletion_leftover = rules_deletion_leftover(&p->machine, &p->node) ? p->leftover : 0;
+    f->maintenance_leftover = rules_maintenance_leftover(&p->machine, &p->node) ? p->leftover : 0;
     rules_decide(&p->options, f, &p->memory, &p->verdict);
 }
 
 /* ── the model ─────────────────────────────────────────────────────────────────────────────── */
 
-static void put_text(struct str *at, const struct edit_key *k)
+static void put_text(struct str *at, const struct meta_patch_key *k)
 {
     CHECK(k->remove ? at->p != NULL : at->p == NULL || !str_eq(*at, k->value));
     *at = k->remove ? STR_NONE : k->value;
 }
 
 /* One that only ever says "true". */
-static void put_flag(bool *at, const struct edit_key *k)
+static void put_flag(bool *at, const struct meta_patch_key *k)
 {
     CHECK(*at == k->remove);
     CHECK(k->remove || str_eq(k->value, KEYS_TRUE));
     *at = !k->remove;
 }
 
-static void put_request(struct machine *m, const struct edit_key *k)
+static void put_request(struct machine *m, const struct meta_patch_key *k)
 {
     CHECK(!k->remove); /* never ours to take away */
     enum machine_request wanted =
@@ -73,7 +73,7 @@ static void put_request(struct machine *m, const struct edit_key *k)
     m->request = wanted;
 }
 
-static void put_hook(struct machine *m, const struct edit_key *k)
+static void put_hook(struct machine *m, const struct meta_patch_key *k)
 {
     CHECK(m->hook == k->remove);
     CHECK(k->remove || str_eq(k->value, KEY_HOOK_VALUE));
@@ -81,7 +81,7 @@ static void put_hook(struct machine *m, const struct edit_key *k)
     m->hook_value = k->remove ? STR_NONE : k->value;
 }
 
-static void put_skip(struct machine *m, const struct edit_key *k)
+static void put_skip(struct machine *m, const struct meta_patch_key *k)
 {
     CHECK(m->skip == k->remove);
     CHECK_EQ(k->value.n, 0);
@@ -89,10 +89,10 @@ static void put_skip(struct machine *m, const struct edit_key *k)
     m->skip_empty = !k->remove;
 }
 
-static void machine_apply(struct machine *m, const struct edit *e)
+static void machine_apply(struct machine *m, const struct meta_patch *e)
 {
     for (uint32_t i = 0; i < e->n; i++) {
-        const struct edit_key *k = &e->keys[i];
+        const struct meta_patch_key *k = &e->keys[i];
         CHECK_EQ(k->label, str_eq(k->key, KEY_MAINTENANCE));
         if (k->label) {
             put_request(m, k);
@@ -106,7 +106,7 @@ static void machine_apply(struct machine *m, const struct edit *e)
         } else if (str_eq(k->key, KEY_STATUS)) {
             put_text(&m->status, k);
         } else if (str_eq(k->key, KEY_APPROVED_ASIDE)) {
-            put_flag(&m->approved_aside, k);
+            put_flag(&m->approved_by_annotation, k);
         } else if (str_eq(k->key, KEY_SKIP_OURS)) {
             put_flag(&m->skip_ours, k);
         } else if (str_eq(k->key, KEY_SKIP_REMEDIATION)) {
@@ -118,14 +118,14 @@ static void machine_apply(struct machine *m, const struct edit *e)
     }
 }
 
-static void put_book(struct peer *n, const struct edit_key *k)
+static void put_book(struct workload_node *n, const struct meta_patch_key *k)
 {
     CHECK(!k->label);
-    CHECK(k->remove ? n->book != 0 : n->book != peer_book(k->value));
-    n->book = k->remove ? 0 : peer_book(k->value);
+    CHECK(k->remove ? n->drain_rules != 0 : n->drain_rules != workload_node_hash(k->value));
+    n->drain_rules = k->remove ? 0 : workload_node_hash(k->value);
 }
 
-static void node_apply(struct peer *n, const struct edit *e)
+static void node_apply(struct workload_node *n, const struct meta_patch *e)
 {
     const struct {
         struct str key;
@@ -143,7 +143,7 @@ static void node_apply(struct peer *n, const struct edit *e)
         { KEY_MAINTENANCE_APPROVED_FOR, NULL, &n->maintenance_approved_for, true },
     };
     for (uint32_t i = 0; i < e->n; i++) {
-        const struct edit_key *k = &e->keys[i];
+        const struct meta_patch_key *k = &e->keys[i];
         size_t found = 0;
         if (str_eq(k->key, DRAIN_RULES_ANNOTATION)) {
             put_book(n, k);
@@ -166,34 +166,35 @@ static void node_apply(struct peer *n, const struct edit *e)
     }
 }
 
-void pair_apply(struct pair *p)
+void machine_node_apply(struct machine_node_fixture *p)
 {
     machine_apply(&p->machine, &p->verdict.machine);
     node_apply(&p->node, &p->verdict.node);
 }
 
-bool pair_still(const struct pair *p)
+bool machine_node_unchanged(const struct machine_node_fixture *p)
 {
     return p->verdict.machine.n == 0 && p->verdict.node.n == 0;
 }
 
-uint32_t pair_settle(struct pair *p, uint32_t most)
+uint32_t machine_node_settle(struct machine_node_fixture *p, uint32_t most)
 {
     for (uint32_t round = 0; round <= most; round++) {
-        pair_decide(p);
-        if (pair_still(p)) {
+        machine_node_decide(p);
+        if (machine_node_unchanged(p)) {
             return round;
         }
-        pair_apply(p);
+        machine_node_apply(p);
     }
     check_fail(__FILE__, __LINE__, "still edits after %u rounds", most);
 }
 
-const struct rules_news *pair_news(const struct pair *p, enum rules_event event)
+const struct rules_event_record *machine_node_event(const struct machine_node_fixture *p,
+                                                    enum rules_event event)
 {
-    for (uint32_t i = 0; i < p->verdict.news_n; i++) {
-        if (p->verdict.news[i].event == event) {
-            return &p->verdict.news[i];
+    for (uint32_t i = 0; i < p->verdict.event_n; i++) {
+        if (p->verdict.events[i].event == event) {
+            return &p->verdict.events[i];
         }
     }
     return NULL;

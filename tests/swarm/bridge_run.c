@@ -117,7 +117,7 @@ static void fleet_draw(struct fleet *f)
         .strict = rng_chance(&rng, 60),
         .missing_holds = rng_chance(&rng, 100),
         .refuse_forged = rng_chance(&rng, 300),
-        .away_max = rng_chance(&rng, 200) ? rng_usec(&rng, 30, 120) * SECONDS(1) : 0,
+        .unreachable_max = rng_chance(&rng, 200) ? rng_usec(&rng, 30, 120) * SECONDS(1) : 0,
         .hold_max = rng_chance(&rng, 200) ? rng_usec(&rng, 30, 180) * SECONDS(1) : 0,
     };
     f->version = rng_chance(&rng, 250) ? STR("v1beta1") : STR("v1beta2");
@@ -137,7 +137,7 @@ static void fleet_draw(struct fleet *f)
             .strict_approval = terms.strict,
             .missing_holds = terms.missing_holds,
             .refuse_forged = terms.refuse_forged,
-            .away_max = terms.away_max,
+            .unreachable_max = terms.unreachable_max,
             .hold_max = terms.hold_max,
             .skew = SECONDS(5),
         },
@@ -359,7 +359,7 @@ static void explain_visit(void *ctx, const struct jval *machine)
     const struct pilot *p = ctx;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct bridge_report report;
+    struct bridge_machine_view report;
     struct str space = jval_str(jval_at(machine, "metadata.namespace"));
     struct str name = jval_str(jval_at(machine, "metadata.name"));
     if (bridge_explain(p->bridge, space, name, &tmp, &report)) {

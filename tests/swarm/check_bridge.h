@@ -1,7 +1,7 @@
 /*
- * check_bridge: the promises between Machines and the Nodes of workload clusters, as they can be seen at
- * the servers' commits and at the wire: the invariants of the bridge's contract, and that in the
- * end nothing hangs and nothing is left.
+ * check_bridge: the promises between Machines and the Nodes of workload clusters, as they can be
+ * seen at the servers' commits and at the wire: the invariants of the bridge's contract, and that
+ * in the end nothing hangs and nothing is left.
  *
  * Written from the contract: it reads Machines, Clusters and Nodes with its own eyes. A write to a
  * Machine or a Node carries the version it was decided on, so what that object said at the commit
@@ -42,7 +42,7 @@ struct treaty_terms {
     bool strict; /* approvals count whenever they are there */
     bool missing_holds;
     bool refuse_forged;
-    usec_t away_max;
+    usec_t unreachable_max;
     usec_t hold_max;
     bool metal3;      /* hosts are switched off, */
     bool any_machine; /* for whoever is approved and names them, as the original has it, */

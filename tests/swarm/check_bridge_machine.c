@@ -46,7 +46,7 @@ static bool away_is_over(const struct act *a)
 {
     const struct treaty *t = a->t;
     uint32_t pilot = treaty_pilot(t, a->who);
-    if (t->terms.away_max == 0) {
+    if (t->terms.unreachable_max == 0) {
         return false;
     }
     if (pilot == TREATY_PILOTS_MAX) {
@@ -54,8 +54,8 @@ static bool away_is_over(const struct act *a)
     }
     usec_t ended = MAX(t->trouble[pilot][a->m->cluster], t->trouble[pilot][TREATY_HOME]);
     usec_t spent = t->now - t->started[pilot];
-    return spent >= t->terms.away_max - t->terms.away_max / 256 && ended > 0 &&
-           t->now < ended + t->terms.away_max + TREATY_SETTLES;
+    return spent >= t->terms.unreachable_max - t->terms.unreachable_max / 256 && ended > 0 &&
+           t->now < ended + t->terms.unreachable_max + TREATY_SETTLES;
 }
 
 /* Two reads have found no Node. */

@@ -8,65 +8,66 @@
 #define MAINTENANCE STR("u-1/3")
 
 /* A Machine "u-1" with its Node "n1", and up to four pleas. */
-struct road {
+struct fixture {
     struct machine machine;
-    struct peer node;
-    struct plea pleas[4];
-    const struct plea *list[4];
-    struct route_facts facts;
-    struct route_verdict verdict;
+    struct workload_node node;
+    struct workload_request requests[4];
+    const struct workload_request *list[4];
+    struct approval_facts facts;
+    struct approval_verdict verdict;
 };
 
-static void road_init(struct road *r)
+static void fixture_init(struct fixture *r)
 {
-    *r = (struct road){
+    *r = (struct fixture){
         .machine = { .uid = STR("u-1"), .name = STR("m1"), .node = STR("n1"), .enabled = true },
         .facts = { .name = STR("n1") },
     };
 }
 
-static void road_plea(struct road *r, struct str request, enum plea_state state)
+static void fixture_add_request(struct fixture *r, struct str request,
+                                enum workload_request_state state)
 {
-    r->pleas[r->facts.n] = (struct plea){
+    r->requests[r->facts.n] = (struct workload_request){
         .uid = STR("p"),
         .node = STR("n1"),
         .request = request,
         .state = state,
     };
-    r->list[r->facts.n] = &r->pleas[r->facts.n];
+    r->list[r->facts.n] = &r->requests[r->facts.n];
     r->facts.n++;
 }
 
-static void road_decide(struct road *r)
+static void fixture_decide(struct fixture *r)
 {
     r->facts.machine = &r->machine;
     r->facts.node = &r->node;
-    r->facts.pleas = r->list;
-    route_decide(&r->facts, &r->verdict);
+    r->facts.requests = r->list;
+    approval_decide(&r->facts, &r->verdict);
 }
 
 /* What the edit wants of a label or an annotation: 's' it is set, 'r' it is removed, '-' nothing.
  */
-static char wants(const struct road *r, bool label, struct str key)
+static char wants(const struct fixture *r, bool label, struct str key)
 {
-    const struct edit_key *k = edit_find(&r->verdict.node, label, key);
+    const struct meta_patch_key *k = meta_patch_find(&r->verdict.node, label, key);
     return k == NULL ? '-' : k->remove ? 'r' : 's';
 }
 
 /* ── one request ───────────────────────────────────────────────────────────────────────────── */
 
 /* 'n' none, 'P' pending, 'A' approved, 'I' in progress. */
-static const enum plea_state states[] = {
-    ['P'] = PLEA_PENDING,
-    ['A'] = PLEA_APPROVED,
-    ['I'] = PLEA_IN_PROGRESS,
+static const enum workload_request_state states[] = {
+    ['P'] = WORKLOAD_REQUEST_PENDING,
+    ['A'] = WORKLOAD_REQUEST_APPROVED,
+    ['I'] = WORKLOAD_REQUEST_IN_PROGRESS,
 };
 
-TEST(route_leads_one_request_through_its_states)
+TEST(approval_leads_one_request_through_its_states)
 {
     static const struct {
         bool asked;    /* label and annotation are on the Node */
-        char plea;     /* see above */
+        char request;  /* see above */
         bool approved; /* the approval of this request is on the Node */
         char act;      /* 'r' rest, 'a' ask, 'b' begin, 'e' end */
         char label;    /* see wants() */
@@ -80,30 +81,30 @@ TEST(route_leads_one_request_through_its_states)
         { false, 'P', false, 'e', '-' }, { false, 'A', false, 'e', '-' },
         { false, 'I', false, 'e', '-' }, { false, 'I', true, 'r', 'r' }, /* the approval first */
     };
-    static const enum route_act acts[] = {
-        ['r'] = ROUTE_REST,
-        ['a'] = ROUTE_ASK,
-        ['b'] = ROUTE_BEGIN,
-        ['e'] = ROUTE_END,
+    static const enum approval_act acts[] = {
+        ['r'] = APPROVAL_NONE,
+        ['a'] = APPROVAL_CREATE,
+        ['b'] = APPROVAL_START,
+        ['e'] = APPROVAL_COMPLETE,
     };
     for (size_t i = 0; i < ARRAY_LEN(rows) * 2; i++) {
         bool deletion = i % 2 == 0;
         const __typeof__(rows[0]) *row = &rows[i / 2];
         struct str request = deletion ? DELETION : MAINTENANCE;
-        struct road r;
+        struct fixture r;
         check_case((int64_t)i);
-        road_init(&r);
+        fixture_init(&r);
         *(deletion ? &r.node.machine_deleted : &r.node.machine_maintenance) = row->asked;
         /* A maintenance keeps the number of its last request. */
         *(deletion ? &r.node.deletion_request : &r.node.maintenance_request) =
             row->asked || !deletion ? request : STR_NONE;
-        if (row->plea != 'n') {
-            road_plea(&r, request, states[(size_t)row->plea]);
+        if (row->request != 'n') {
+            fixture_add_request(&r, request, states[(size_t)row->request]);
         }
         *(deletion ? &r.node.approve_deletion : &r.node.approve_maintenance) = row->approved;
         *(deletion ? &r.node.deletion_approved_for : &r.node.maintenance_approved_for) =
             row->approved ? request : STR_NONE;
-        road_decide(&r);
+        fixture_decide(&r);
         CHECK_EQ(r.verdict.act, acts[(size_t)row->act]);
         CHECK_EQ(wants(&r, true, deletion ? KEY_APPROVE_DELETION : KEY_APPROVE_MAINTENANCE),
                  row->label);
@@ -111,7 +112,7 @@ TEST(route_leads_one_request_through_its_states)
             wants(&r, false, deletion ? KEY_DELETION_APPROVED_FOR : KEY_MAINTENANCE_APPROVED_FOR),
             row->label);
         CHECK_EQ(r.verdict.node.n, row->label == '-' ? 0 : 2);
-        CHECK_EQ(r.verdict.busy, row->asked || row->plea != 'n');
+        CHECK_EQ(r.verdict.needs_watch, row->asked || row->request != 'n');
         if (row->act == 'a') {
             CHECK_STR(r.verdict.request, request);
         }
@@ -119,112 +120,114 @@ TEST(route_leads_one_request_through_its_states)
     check_case(-1);
 }
 
-TEST(route_gives_the_grant_back_when_the_node_is_gone)
+TEST(approval_gives_the_grant_back_when_the_node_is_gone)
 {
-    struct road r;
-    road_init(&r);
-    road_plea(&r, DELETION, PLEA_IN_PROGRESS);
-    road_decide(&r);
+    struct fixture r;
+    fixture_init(&r);
+    fixture_add_request(&r, DELETION, WORKLOAD_REQUEST_IN_PROGRESS);
+    fixture_decide(&r);
     r.facts.node = NULL;
-    route_decide(&r.facts, &r.verdict);
-    CHECK_EQ(r.verdict.act, ROUTE_END);
+    approval_decide(&r.facts, &r.verdict);
+    CHECK_EQ(r.verdict.act, APPROVAL_COMPLETE);
     CHECK_EQ(r.verdict.node.n, 0);
 }
 
 /* ── what does not count ───────────────────────────────────────────────────────────────────── */
 
-TEST(route_takes_no_grant_of_another_node_or_another_client)
+TEST(approval_takes_no_grant_of_another_node_or_another_client)
 {
     for (int i = 0; i < 4; i++) {
-        struct road r;
+        struct fixture r;
         check_case(i);
-        road_init(&r);
+        fixture_init(&r);
         r.node.machine_deleted = true;
         r.node.deletion_request = DELETION;
-        road_plea(&r, DELETION, PLEA_IN_PROGRESS);
-        struct plea *p = &r.pleas[0];
+        fixture_add_request(&r, DELETION, WORKLOAD_REQUEST_IN_PROGRESS);
+        struct workload_request *p = &r.requests[0];
         p->node = i == 0 ? STR("n2") : i == 1 ? STR_NONE : p->node;
         p->request = i == 2 ? STR_NONE : p->request;
-        p->state = i == 3 ? PLEA_COMPLETED : p->state;
-        road_decide(&r);
-        CHECK_EQ(r.verdict.act, ROUTE_ASK);
+        p->state = i == 3 ? WORKLOAD_REQUEST_COMPLETED : p->state;
+        fixture_decide(&r);
+        CHECK_EQ(r.verdict.act, APPROVAL_CREATE);
         CHECK_EQ(r.verdict.node.n, 0);
     }
     check_case(-1);
 }
 
-TEST(route_asks_only_for_requests_of_its_own_machine)
+TEST(approval_asks_only_for_requests_of_its_own_machine)
 {
-    struct road r;
-    road_init(&r);
+    struct fixture r;
+    fixture_init(&r);
     r.node.machine_deleted = true;
     r.node.deletion_request = STR("u-2");
     r.node.machine_maintenance = true;
     r.node.maintenance_request = STR("u-2/1");
-    road_decide(&r);
-    CHECK_EQ(r.verdict.act, ROUTE_REST);
-    CHECK(!r.verdict.busy);
+    fixture_decide(&r);
+    CHECK_EQ(r.verdict.act, APPROVAL_NONE);
+    CHECK(!r.verdict.needs_watch);
     r.node.maintenance_request = STR("u-1");
-    road_decide(&r);
-    CHECK_EQ(r.verdict.act, ROUTE_REST);
+    fixture_decide(&r);
+    CHECK_EQ(r.verdict.act, APPROVAL_NONE);
 }
 
-TEST(route_leaves_approvals_alone_that_name_nobody)
+TEST(approval_leaves_approvals_alone_that_name_nobody)
 {
-    struct road r;
-    road_init(&r);
+    struct fixture r;
+    fixture_init(&r);
     r.node.approve_deletion = true;
     r.node.approve_maintenance = true;
-    road_decide(&r);
+    fixture_decide(&r);
     CHECK_EQ(r.verdict.node.n, 0);
 }
 
 /* ── several ───────────────────────────────────────────────────────────────────────────────── */
 
-TEST(route_needs_another_grant_for_another_request)
+TEST(approval_needs_another_grant_for_another_request)
 {
-    struct road r;
-    road_init(&r);
+    struct fixture r;
+    fixture_init(&r);
     r.node.machine_maintenance = true;
     r.node.maintenance_request = STR("u-1/4");
-    road_plea(&r, MAINTENANCE, PLEA_IN_PROGRESS);
-    road_decide(&r);
-    CHECK_EQ(r.verdict.act, ROUTE_END);
+    fixture_add_request(&r, MAINTENANCE, WORKLOAD_REQUEST_IN_PROGRESS);
+    fixture_decide(&r);
+    CHECK_EQ(r.verdict.act, APPROVAL_COMPLETE);
     CHECK_EQ(r.verdict.node.n, 0);
-    r.pleas[0].state = PLEA_COMPLETED;
-    road_decide(&r);
-    CHECK_EQ(r.verdict.act, ROUTE_ASK);
+    r.requests[0].state = WORKLOAD_REQUEST_COMPLETED;
+    fixture_decide(&r);
+    CHECK_EQ(r.verdict.act, APPROVAL_CREATE);
     CHECK_STR(r.verdict.request, "u-1/4");
 }
 
-TEST(route_gives_up_a_maintenance_that_has_not_begun_when_the_machine_goes)
+TEST(approval_gives_up_a_maintenance_that_has_not_begun_when_the_machine_goes)
 {
-    static const enum plea_state all[] = { PLEA_PENDING, PLEA_APPROVED, PLEA_IN_PROGRESS };
+    static const enum workload_request_state all[] = { WORKLOAD_REQUEST_PENDING,
+                                                       WORKLOAD_REQUEST_APPROVED,
+                                                       WORKLOAD_REQUEST_IN_PROGRESS };
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
-        struct road r;
+        struct fixture r;
         check_case((int64_t)i);
-        road_init(&r);
+        fixture_init(&r);
         r.machine.request = MACHINE_REQUEST_REQUESTED;
         r.machine.deleting = true;
         r.node.machine_maintenance = true;
         r.node.maintenance_request = MAINTENANCE;
         r.node.machine_deleted = true;
         r.node.deletion_request = DELETION;
-        road_plea(&r, MAINTENANCE, all[i]);
-        road_decide(&r);
-        CHECK_EQ(r.verdict.act, ROUTE_END);
-        r.pleas[0].state = PLEA_COMPLETED;
-        road_decide(&r);
-        CHECK_EQ(r.verdict.act, ROUTE_ASK);
+        fixture_add_request(&r, MAINTENANCE, all[i]);
+        fixture_decide(&r);
+        CHECK_EQ(r.verdict.act, APPROVAL_COMPLETE);
+        r.requests[0].state = WORKLOAD_REQUEST_COMPLETED;
+        fixture_decide(&r);
+        CHECK_EQ(r.verdict.act, APPROVAL_CREATE);
         CHECK_STR(r.verdict.request, DELETION);
     }
     check_case(-1);
 }
 
-TEST(route_lets_a_deletion_wait_for_a_maintenance_that_goes_on)
+TEST(approval_lets_a_deletion_wait_for_a_maintenance_that_goes_on)
 {
-    struct road r;
-    road_init(&r);
+    struct fixture r;
+    fixture_init(&r);
     r.machine.request = MACHINE_REQUEST_APPROVED;
     r.machine.deleting = true;
     r.node.machine_maintenance = true;
@@ -233,72 +236,72 @@ TEST(route_lets_a_deletion_wait_for_a_maintenance_that_goes_on)
     r.node.maintenance_approved_for = MAINTENANCE;
     r.node.machine_deleted = true;
     r.node.deletion_request = DELETION;
-    road_plea(&r, MAINTENANCE, PLEA_IN_PROGRESS);
-    road_decide(&r);
-    CHECK_EQ(r.verdict.act, ROUTE_ASK);
+    fixture_add_request(&r, MAINTENANCE, WORKLOAD_REQUEST_IN_PROGRESS);
+    fixture_decide(&r);
+    CHECK_EQ(r.verdict.act, APPROVAL_CREATE);
     CHECK_STR(r.verdict.request, DELETION);
     CHECK_EQ(r.verdict.node.n, 0);
-    road_plea(&r, DELETION, PLEA_PENDING);
-    road_decide(&r);
-    CHECK_EQ(r.verdict.act, ROUTE_REST);
+    fixture_add_request(&r, DELETION, WORKLOAD_REQUEST_PENDING);
+    fixture_decide(&r);
+    CHECK_EQ(r.verdict.act, APPROVAL_NONE);
 }
 
-TEST(route_keeps_the_plea_that_has_come_furthest)
+TEST(approval_keeps_the_request_that_has_come_furthest)
 {
-    struct road r;
-    road_init(&r);
+    struct fixture r;
+    fixture_init(&r);
     r.node.machine_deleted = true;
     r.node.deletion_request = DELETION;
     r.node.approve_deletion = true;
     r.node.deletion_approved_for = DELETION;
-    road_plea(&r, DELETION, PLEA_PENDING);
-    road_plea(&r, DELETION, PLEA_IN_PROGRESS);
-    road_plea(&r, DELETION, PLEA_APPROVED);
-    road_decide(&r);
-    CHECK_EQ(r.verdict.act, ROUTE_END);
+    fixture_add_request(&r, DELETION, WORKLOAD_REQUEST_PENDING);
+    fixture_add_request(&r, DELETION, WORKLOAD_REQUEST_IN_PROGRESS);
+    fixture_add_request(&r, DELETION, WORKLOAD_REQUEST_APPROVED);
+    fixture_decide(&r);
+    CHECK_EQ(r.verdict.act, APPROVAL_COMPLETE);
     CHECK_EQ(r.verdict.which, 0);
     CHECK_EQ(r.verdict.node.n, 0);
-    r.pleas[0].state = PLEA_COMPLETED;
-    road_decide(&r);
-    CHECK_EQ(r.verdict.act, ROUTE_END);
+    r.requests[0].state = WORKLOAD_REQUEST_COMPLETED;
+    fixture_decide(&r);
+    CHECK_EQ(r.verdict.act, APPROVAL_COMPLETE);
     CHECK_EQ(r.verdict.which, 2);
 }
 
-TEST(route_ends_what_nobody_asks_for_once_the_node_is_clean)
+TEST(approval_ends_what_nobody_asks_for_once_the_node_is_clean)
 {
-    struct road r;
-    road_init(&r);
+    struct fixture r;
+    fixture_init(&r);
     r.node.machine_deleted = true;
     r.node.deletion_request = DELETION;
-    road_plea(&r, DELETION, PLEA_IN_PROGRESS);
-    road_decide(&r);
+    fixture_add_request(&r, DELETION, WORKLOAD_REQUEST_IN_PROGRESS);
+    fixture_decide(&r);
     r.facts.machine = NULL;
-    route_decide(&r.facts, &r.verdict);
-    CHECK_EQ(r.verdict.act, ROUTE_REST);
+    approval_decide(&r.facts, &r.verdict);
+    CHECK_EQ(r.verdict.act, APPROVAL_NONE);
     r.node.deletion_request = STR_NONE;
-    route_decide(&r.facts, &r.verdict);
-    CHECK_EQ(r.verdict.act, ROUTE_END);
+    approval_decide(&r.facts, &r.verdict);
+    CHECK_EQ(r.verdict.act, APPROVAL_COMPLETE);
 }
 
-TEST(route_cleans_approvals_of_a_node_that_is_nobodys)
+TEST(approval_cleans_approvals_of_a_node_that_is_nobodys)
 {
-    struct edit edit = { 0 };
-    struct peer node = { .approve_deletion = true, .approve_maintenance = true };
-    route_stray(&node, &edit);
+    struct meta_patch edit = { 0 };
+    struct workload_node node = { .approve_deletion = true, .approve_maintenance = true };
+    approval_orphan_node(&node, &edit);
     CHECK_EQ(edit.n, 0);
     node.deletion_approved_for = DELETION;
-    route_stray(&node, &edit);
+    approval_orphan_node(&node, &edit);
     CHECK_EQ(edit.n, 2);
-    CHECK(edit_find(&edit, true, KEY_APPROVE_DELETION)->remove);
+    CHECK(meta_patch_find(&edit, true, KEY_APPROVE_DELETION)->remove);
 }
 
 /* ── in any order ──────────────────────────────────────────────────────────────────────────── */
 
-static void road_apply(struct road *r)
+static void fixture_apply(struct fixture *r)
 {
-    const struct edit *e = &r->verdict.node;
+    const struct meta_patch *e = &r->verdict.node;
     for (uint32_t i = 0; i < e->n; i++) {
-        const struct edit_key *k = &e->keys[i];
+        const struct meta_patch_key *k = &e->keys[i];
         struct str value = k->remove ? STR_NONE : k->value;
         if (str_eq(k->key, KEY_APPROVE_DELETION)) {
             r->node.approve_deletion = !k->remove;
@@ -313,35 +316,35 @@ static void road_apply(struct road *r)
     }
 }
 
-static void road_act(struct road *r)
+static void fixture_act(struct fixture *r)
 {
     switch (r->verdict.act) {
-    case ROUTE_REST:
+    case APPROVAL_NONE:
         break;
-    case ROUTE_ASK:
+    case APPROVAL_CREATE:
         for (uint32_t i = 0; i < r->facts.n; i++) {
-            if (r->pleas[i].state == PLEA_COMPLETED) {
-                r->pleas[i].state = PLEA_PENDING;
-                r->pleas[i].request = r->verdict.request;
+            if (r->requests[i].state == WORKLOAD_REQUEST_COMPLETED) {
+                r->requests[i].state = WORKLOAD_REQUEST_PENDING;
+                r->requests[i].request = r->verdict.request;
                 return;
             }
         }
-        CHECK(r->facts.n < ARRAY_LEN(r->pleas));
-        road_plea(r, r->verdict.request, PLEA_PENDING);
+        CHECK(r->facts.n < ARRAY_LEN(r->requests));
+        fixture_add_request(r, r->verdict.request, WORKLOAD_REQUEST_PENDING);
         break;
-    case ROUTE_BEGIN:
-        CHECK_EQ(r->pleas[r->verdict.which].state, PLEA_APPROVED);
-        r->pleas[r->verdict.which].state = PLEA_IN_PROGRESS;
+    case APPROVAL_START:
+        CHECK_EQ(r->requests[r->verdict.which].state, WORKLOAD_REQUEST_APPROVED);
+        r->requests[r->verdict.which].state = WORKLOAD_REQUEST_IN_PROGRESS;
         break;
-    case ROUTE_END:
-        CHECK(plea_open(&r->pleas[r->verdict.which]));
-        r->pleas[r->verdict.which].state = PLEA_COMPLETED;
+    case APPROVAL_COMPLETE:
+        CHECK(workload_request_is_open(&r->requests[r->verdict.which]));
+        r->requests[r->verdict.which].state = WORKLOAD_REQUEST_COMPLETED;
         break;
     }
 }
 
 /* Somebody asks, takes back, grants, withdraws; one grant at a time, as the limits have it. */
-static void road_shake(struct road *r, struct rng *rng)
+static void fixture_shake(struct fixture *r, struct rng *rng)
 {
     switch (rng_below(rng, 6)) {
     case 0:
@@ -358,18 +361,21 @@ static void road_shake(struct road *r, struct rng *rng)
         break;
     default:
         if (r->facts.n > 0) {
-            struct plea *p = &r->pleas[rng_below(rng, r->facts.n)];
-            p->state = p->state == PLEA_PENDING && rng_below(rng, 4) > 0      ? PLEA_APPROVED
-                       : rng_below(rng, 8) == 0 && p->state != PLEA_COMPLETED ? PLEA_PENDING
-                                                                              : p->state;
+            struct workload_request *p = &r->requests[rng_below(rng, r->facts.n)];
+            p->state = p->state == WORKLOAD_REQUEST_PENDING && rng_below(rng, 4) > 0
+                           ? WORKLOAD_REQUEST_APPROVED
+                       : rng_below(rng, 8) == 0 && p->state != WORKLOAD_REQUEST_COMPLETED
+                           ? WORKLOAD_REQUEST_PENDING
+                           : p->state;
         }
     }
 }
 
-static bool road_held(const struct road *r, struct str request)
+static bool fixture_held(const struct fixture *r, struct str request)
 {
     for (uint32_t i = 0; i < r->facts.n; i++) {
-        if (r->pleas[i].state == PLEA_IN_PROGRESS && str_eq(r->pleas[i].request, request)) {
+        if (r->requests[i].state == WORKLOAD_REQUEST_IN_PROGRESS &&
+            str_eq(r->requests[i].request, request)) {
             return true;
         }
     }
@@ -378,37 +384,37 @@ static bool road_held(const struct road *r, struct str request)
 
 /* Whatever happens: an approval is set only under a grant that is held for it, a grant is not given
  * back under an approval, and when nothing more happens all of it comes to rest. */
-PROPERTY(route_approves_only_what_is_granted_and_comes_to_rest)
+PROPERTY(approval_approves_only_what_is_granted_and_comes_to_rest)
 {
-    struct road r;
-    road_init(&r);
+    struct fixture r;
+    fixture_init(&r);
     for (int step = 0; step < 60; step++) {
-        road_shake(&r, rng);
-        road_decide(&r);
+        fixture_shake(&r, rng);
+        fixture_decide(&r);
         if (wants(&r, true, KEY_APPROVE_DELETION) == 's') {
-            CHECK(road_held(&r, DELETION));
+            CHECK(fixture_held(&r, DELETION));
         }
         if (wants(&r, true, KEY_APPROVE_MAINTENANCE) == 's') {
-            CHECK(road_held(&r, r.node.maintenance_request));
+            CHECK(fixture_held(&r, r.node.maintenance_request));
         }
         if (rng_below(rng, 2) == 0) {
-            road_apply(&r);
+            fixture_apply(&r);
         }
         if (rng_below(rng, 2) == 0) {
-            road_act(&r);
+            fixture_act(&r);
         }
     }
     r.node.machine_deleted = false;
     r.node.deletion_request = STR_NONE;
     r.node.machine_maintenance = false;
     for (int step = 0; step < 12; step++) {
-        road_decide(&r);
-        road_apply(&r);
-        road_act(&r);
+        fixture_decide(&r);
+        fixture_apply(&r);
+        fixture_act(&r);
     }
-    road_decide(&r);
-    CHECK_EQ(r.verdict.act, ROUTE_REST);
+    fixture_decide(&r);
+    CHECK_EQ(r.verdict.act, APPROVAL_NONE);
     CHECK_EQ(r.verdict.node.n, 0);
-    CHECK(!r.verdict.busy);
+    CHECK(!r.verdict.needs_watch);
     CHECK(r.node.deletion_approved_for.p == NULL && r.node.maintenance_approved_for.p == NULL);
 }

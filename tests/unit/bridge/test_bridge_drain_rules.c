@@ -9,27 +9,27 @@
     STR("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"                                 \
         "machinedrainrules.cluster.x-k8s.io")
 
-static void begin(struct strait *s, const char *version)
+static void begin(struct bridge_fixture *s, const char *version)
 {
-    strait_begin(s, version);
-    strait_shore(s, "east");
-    strait_machine(s, "east", "e1", "enabled managed");
+    bridge_fixture_begin(s, version);
+    bridge_fixture_add_cluster(s, "east");
+    bridge_fixture_machine(s, "east", "e1", "enabled managed");
 }
 
-static void start(struct strait *s)
+static void start(struct bridge_fixture *s)
 {
-    strait_bridge(s, NULL);
-    strait_run(s, SECONDS(5));
+    bridge_fixture_bridge(s, NULL);
+    bridge_fixture_run(s, SECONDS(5));
 }
 
-static struct str book(struct strait *s, const char *node)
+static struct str book(struct bridge_fixture *s, const char *node)
 {
-    return strait_node_note(s, "east", node, DRAIN_RULES_ANNOTATION);
+    return bridge_fixture_node_annotation(s, "east", node, DRAIN_RULES_ANNOTATION);
 }
 
-static bool asked(struct strait *s)
+static bool asked(struct bridge_fixture *s)
 {
-    return strait_node_label(s, "east", "e1", KEY_MACHINE_DELETED).p != NULL;
+    return bridge_fixture_node_label(s, "east", "e1", KEY_MACHINE_DELETED).p != NULL;
 }
 
 /* ── going along ───────────────────────────────────────────────────────────────────────────── */
@@ -38,20 +38,20 @@ TEST(bridge_rules_come_with_the_request_and_go_with_it)
 {
     static const char *const versions[] = { "v1beta2", "v1beta1" };
     for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
-        struct strait s;
+        struct bridge_fixture s;
         begin(&s, versions[i]);
-        strait_rule(&s, "a", SKIP);
+        bridge_fixture_rule(&s, "a", SKIP);
         start(&s);
         CHECK(book(&s, "e1").p == NULL); /* nobody asks for anything */
-        strait_label_machine(&s, "e1", KEY_MAINTENANCE, "requested");
-        strait_run(&s, SECONDS(1));
-        CHECK_STR(strait_node_label(&s, "east", "e1", KEY_MACHINE_MAINTENANCE), "true");
+        bridge_fixture_label_machine(&s, "e1", KEY_MAINTENANCE, "requested");
+        bridge_fixture_run(&s, SECONDS(1));
+        CHECK_STR(bridge_fixture_node_label(&s, "east", "e1", KEY_MACHINE_MAINTENANCE), "true");
         CHECK_STR(book(&s, "e1"), SKIP_BOOK);
-        strait_label_machine(&s, "e1", KEY_MAINTENANCE, NULL);
-        strait_run(&s, SECONDS(1));
-        CHECK(strait_node_label(&s, "east", "e1", KEY_MACHINE_MAINTENANCE).p == NULL);
+        bridge_fixture_label_machine(&s, "e1", KEY_MAINTENANCE, NULL);
+        bridge_fixture_run(&s, SECONDS(1));
+        CHECK(bridge_fixture_node_label(&s, "east", "e1", KEY_MACHINE_MAINTENANCE).p == NULL);
         CHECK(book(&s, "e1").p == NULL);
-        strait_end(&s);
+        bridge_fixture_end(&s);
     }
 }
 
@@ -59,149 +59,155 @@ TEST(bridge_rules_come_with_the_request_and_go_with_it)
  * rules with it. */
 TEST(bridge_rules_cost_no_patch_of_their_own)
 {
-    struct strait s;
+    struct bridge_fixture s;
     begin(&s, "v1beta2");
-    strait_rule(&s, "a", SKIP);
+    bridge_fixture_rule(&s, "a", SKIP);
     start(&s);
     uint64_t before = s.patches;
-    strait_delete_machine(&s, "e1");
-    strait_run(&s, MINUTES(5));
+    bridge_fixture_delete_machine(&s, "e1");
+    bridge_fixture_run(&s, MINUTES(5));
     CHECK(asked(&s));
     CHECK_EQ(s.patches - before, 2);
     CHECK_STR(book(&s, "e1"), SKIP_BOOK);
-    strait_end(&s);
+    bridge_fixture_end(&s);
 }
 
 TEST(bridge_rules_are_those_of_the_machines_namespace_and_labels)
 {
-    struct strait s;
+    struct bridge_fixture s;
     begin(&s, "v1beta2");
-    strait_home(&s, "POST", STR("/api/v1/namespaces"), "{\"metadata\":{\"name\":\"default-b\"}}");
-    strait_rule(&s, "default-b/a", SKIP);
-    strait_rule(&s, "b",
-                "{\"drain\":{\"behavior\":\"Drain\",\"order\":2},\"machines\":[{\"selector\":{"
-                "\"matchLabels\":{\"os\":\"linux\"}}}]}");
-    strait_rule(&s, "c",
-                "{\"drain\":{\"behavior\":\"WaitCompleted\"},\"machines\":[{\"clusterSelector\":{"
-                "\"matchLabels\":{\"env\":\"prod\"}}}]}");
+    bridge_fixture_management(&s, "POST", STR("/api/v1/namespaces"),
+                              "{\"metadata\":{\"name\":\"default-b\"}}");
+    bridge_fixture_rule(&s, "default-b/a", SKIP);
+    bridge_fixture_rule(
+        &s, "b",
+        "{\"drain\":{\"behavior\":\"Drain\",\"order\":2},\"machines\":[{\"selector\":{"
+        "\"matchLabels\":{\"os\":\"linux\"}}}]}");
+    bridge_fixture_rule(
+        &s, "c",
+        "{\"drain\":{\"behavior\":\"WaitCompleted\"},\"machines\":[{\"clusterSelector\":{"
+        "\"matchLabels\":{\"env\":\"prod\"}}}]}");
     start(&s);
-    strait_delete_machine(&s, "e1");
-    strait_run(&s, SECONDS(2));
+    bridge_fixture_delete_machine(&s, "e1");
+    bridge_fixture_run(&s, SECONDS(2));
     CHECK_STR(book(&s, "e1"), "[]");
-    strait_label_machine(&s, "e1", STR("os"), "linux");
-    strait_run(&s, SECONDS(2));
+    bridge_fixture_label_machine(&s, "e1", STR("os"), "linux");
+    bridge_fixture_run(&s, SECONDS(2));
     CHECK_STR(book(&s, "e1"), "[{\"name\":\"b\",\"behavior\":\"Drain\",\"order\":2}]");
-    strait_home(&s, "PATCH", STR("/apis/cluster.x-k8s.io/v1beta2/namespaces/default/clusters/east"),
-                "{\"metadata\":{\"labels\":{\"env\":\"prod\"}}}");
-    strait_run(&s, SECONDS(2));
+    bridge_fixture_management(
+        &s, "PATCH", STR("/apis/cluster.x-k8s.io/v1beta2/namespaces/default/clusters/east"),
+        "{\"metadata\":{\"labels\":{\"env\":\"prod\"}}}");
+    bridge_fixture_run(&s, SECONDS(2));
     CHECK_STR(book(&s, "e1"),
               "[{\"name\":\"b\",\"behavior\":\"Drain\",\"order\":2},{\"name\":\"c\","
               "\"behavior\":\"WaitCompleted\"}]");
-    strait_end(&s);
+    bridge_fixture_end(&s);
 }
 
 TEST(bridge_rules_that_change_reach_nodes_that_are_asked_already)
 {
-    struct strait s;
+    struct bridge_fixture s;
     begin(&s, "v1beta2");
-    strait_machine(&s, "east", "e2", "enabled managed");
+    bridge_fixture_machine(&s, "east", "e2", "enabled managed");
     start(&s);
-    strait_delete_machine(&s, "e1");
-    strait_run(&s, SECONDS(2));
+    bridge_fixture_delete_machine(&s, "e1");
+    bridge_fixture_run(&s, SECONDS(2));
     CHECK_STR(book(&s, "e1"), "[]");
     uint64_t before = s.patches;
-    uint32_t told = strait_events(&s, "NodeRequestDelivered");
-    strait_rule(&s, "a", SKIP);
-    strait_run(&s, SECONDS(2));
+    uint32_t told = bridge_fixture_events(&s, "NodeRequestDelivered");
+    bridge_fixture_rule(&s, "a", SKIP);
+    bridge_fixture_run(&s, SECONDS(2));
     CHECK_STR(book(&s, "e1"), SKIP_BOOK);
-    strait_rule(&s, "b", "{\"drain\":{\"behavior\":\"Evict\"}}");
-    strait_run(&s, SECONDS(2));
+    bridge_fixture_rule(&s, "b", "{\"drain\":{\"behavior\":\"Evict\"}}");
+    bridge_fixture_run(&s, SECONDS(2));
     CHECK_STR(book(&s, "e1"), "{\"error\":\"MachineDrainRule 'b': spec.drain: behavior: 'Evict' is "
                               "none of Drain, Skip and WaitCompleted\"}");
-    strait_rule(&s, "b", NULL);
-    strait_run(&s, SECONDS(2));
+    bridge_fixture_rule(&s, "b", NULL);
+    bridge_fixture_run(&s, SECONDS(2));
     CHECK_STR(book(&s, "e1"), SKIP_BOOK);
-    strait_rule(&s, "a", NULL);
-    strait_run(&s, SECONDS(2));
+    bridge_fixture_rule(&s, "a", NULL);
+    bridge_fixture_run(&s, SECONDS(2));
     CHECK_STR(book(&s, "e1"), "[]");
     CHECK_EQ(s.patches - before, 4); /* one a change, and none for those that are not asked */
-    CHECK_EQ(strait_events(&s, "NodeRequestDelivered"), told);
+    CHECK_EQ(bridge_fixture_events(&s, "NodeRequestDelivered"), told);
     CHECK(book(&s, "e2").p == NULL);
-    strait_end(&s);
+    bridge_fixture_end(&s);
 }
 
 TEST(bridge_rules_that_others_change_at_the_node_are_set_right)
 {
-    struct strait s;
+    struct bridge_fixture s;
     begin(&s, "v1beta2");
-    strait_rule(&s, "a", SKIP);
+    bridge_fixture_rule(&s, "a", SKIP);
     start(&s);
-    strait_note_node(&s, "east", "e1", DRAIN_RULES_ANNOTATION, "[]");
-    strait_run(&s, SECONDS(2));
+    bridge_fixture_annotate_node(&s, "east", "e1", DRAIN_RULES_ANNOTATION, "[]");
+    bridge_fixture_run(&s, SECONDS(2));
     CHECK_STR(book(&s, "e1"), "[]"); /* without a request it is not ours */
-    strait_delete_machine(&s, "e1");
-    strait_run(&s, SECONDS(2));
+    bridge_fixture_delete_machine(&s, "e1");
+    bridge_fixture_run(&s, SECONDS(2));
     CHECK_STR(book(&s, "e1"), SKIP_BOOK);
     static const char *const values[] = { "[]", NULL, "" };
     for (size_t i = 0; i < ARRAY_LEN(values); i++) {
-        strait_note_node(&s, "east", "e1", DRAIN_RULES_ANNOTATION, values[i]);
-        strait_run(&s, SECONDS(2));
+        bridge_fixture_annotate_node(&s, "east", "e1", DRAIN_RULES_ANNOTATION, values[i]);
+        bridge_fixture_run(&s, SECONDS(2));
         CHECK_STR(book(&s, "e1"), SKIP_BOOK);
     }
     /* Also what was changed while nobody looked. */
-    strait_crash(&s);
-    strait_note_node(&s, "east", "e1", DRAIN_RULES_ANNOTATION, "[]");
+    bridge_fixture_crash(&s);
+    bridge_fixture_annotate_node(&s, "east", "e1", DRAIN_RULES_ANNOTATION, "[]");
     start(&s);
     CHECK_STR(book(&s, "e1"), SKIP_BOOK);
     /* And not while the Cluster is paused. */
-    strait_home(&s, "PATCH", STR("/apis/cluster.x-k8s.io/v1beta2/namespaces/default/clusters/east"),
-                "{\"spec\":{\"paused\":true}}");
-    strait_run(&s, SECONDS(1));
-    strait_note_node(&s, "east", "e1", DRAIN_RULES_ANNOTATION, "[]");
-    strait_run(&s, SECONDS(5));
+    bridge_fixture_management(
+        &s, "PATCH", STR("/apis/cluster.x-k8s.io/v1beta2/namespaces/default/clusters/east"),
+        "{\"spec\":{\"paused\":true}}");
+    bridge_fixture_run(&s, SECONDS(1));
+    bridge_fixture_annotate_node(&s, "east", "e1", DRAIN_RULES_ANNOTATION, "[]");
+    bridge_fixture_run(&s, SECONDS(5));
     CHECK_STR(book(&s, "e1"), "[]");
-    strait_end(&s);
+    bridge_fixture_end(&s);
 }
 
 TEST(bridge_rules_go_when_a_machine_is_disabled_or_gone)
 {
-    struct strait s;
+    struct bridge_fixture s;
     begin(&s, "v1beta2");
-    strait_machine(&s, "east", "e2", "enabled managed");
+    bridge_fixture_machine(&s, "east", "e2", "enabled managed");
     start(&s);
-    strait_delete_machine(&s, "e1");
-    strait_delete_machine(&s, "e2");
-    strait_run(&s, SECONDS(2));
+    bridge_fixture_delete_machine(&s, "e1");
+    bridge_fixture_delete_machine(&s, "e2");
+    bridge_fixture_run(&s, SECONDS(2));
     CHECK_STR(book(&s, "e1"), "[]");
-    strait_label_machine(&s, "e1", KEY_ENABLED, NULL);
-    strait_home(&s, "PATCH", STR("/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines/e2"),
-                "{\"metadata\":{\"finalizers\":null}}");
-    strait_run(&s, SECONDS(5));
+    bridge_fixture_label_machine(&s, "e1", KEY_ENABLED, NULL);
+    bridge_fixture_management(&s, "PATCH",
+                              STR("/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines/e2"),
+                              "{\"metadata\":{\"finalizers\":null}}");
+    bridge_fixture_run(&s, SECONDS(5));
     CHECK(!asked(&s));
     CHECK(book(&s, "e1").p == NULL);
-    CHECK(strait_node_label(&s, "east", "e2", KEY_MACHINE_DELETED).p == NULL);
+    CHECK(bridge_fixture_node_label(&s, "east", "e2", KEY_MACHINE_DELETED).p == NULL);
     CHECK(book(&s, "e2").p == NULL);
-    strait_end(&s);
+    bridge_fixture_end(&s);
 }
 
 /* More than an annotation holds: nothing is drained, and explain says why. */
 TEST(bridge_rules_that_are_too_many_are_an_error)
 {
-    struct strait s;
+    struct bridge_fixture s;
     begin(&s, "v1beta2");
     for (int i = 0; i < 700; i++) {
-        strait_rule(&s, arena_printf(&s.memory, "rule-%0200d", i).p, SKIP);
+        bridge_fixture_rule(&s, arena_printf(&s.memory, "rule-%0200d", i).p, SKIP);
     }
     start(&s);
-    strait_delete_machine(&s, "e1");
-    strait_run(&s, SECONDS(2));
+    bridge_fixture_delete_machine(&s, "e1");
+    bridge_fixture_run(&s, SECONDS(2));
     CHECK_STR(book(&s, "e1"),
               "{\"error\":\"the rules for this node are too many: they do not fit into 65536 "
               "bytes\"}");
-    struct bridge_report report;
+    struct bridge_machine_view report;
     CHECK(bridge_explain(s.bridge, STR("default"), STR("e1"), &s.memory, &report));
     CHECK(str_contains(report.rules_error, STR("too many")));
-    strait_end(&s);
+    bridge_fixture_end(&s);
 }
 
 /* ── not known ─────────────────────────────────────────────────────────────────────────────── */
@@ -209,65 +215,69 @@ TEST(bridge_rules_that_are_too_many_are_an_error)
 /* A server without the kind has said so twice before it is believed. */
 TEST(bridge_rules_of_a_server_without_the_kind_are_none)
 {
-    struct strait s;
+    struct bridge_fixture s;
     struct str why;
     begin(&s, "v1beta1");
-    strait_home(&s, "DELETE", CRD, "");
+    bridge_fixture_management(&s, "DELETE", CRD, "");
     start(&s);
     CHECK(bridge_ready(s.bridge, &why));
-    CHECK(strait_hooked(&s, "e1"));
-    strait_delete_machine(&s, "e1");
-    strait_run(&s, SECONDS(20));
+    CHECK(bridge_fixture_has_hook(&s, "e1"));
+    bridge_fixture_delete_machine(&s, "e1");
+    bridge_fixture_run(&s, SECONDS(20));
     CHECK(!asked(&s));
-    CHECK(str_contains(strait_machine_note(&s, "e1", KEY_STATUS), STR("DrainRulesUnknown")));
-    strait_run(&s, SECONDS(60));
+    CHECK(str_contains(bridge_fixture_machine_annotation(&s, "e1", KEY_STATUS),
+                       STR("DrainRulesUnknown")));
+    bridge_fixture_run(&s, SECONDS(60));
     CHECK(asked(&s));
     CHECK_STR(book(&s, "e1"), "[]");
-    CHECK(str_contains(strait_machine_note(&s, "e1", KEY_STATUS), STR("WaitingForApproval")));
+    CHECK(str_contains(bridge_fixture_machine_annotation(&s, "e1", KEY_STATUS),
+                       STR("WaitingForApproval")));
     CHECK(bridge_ready(s.bridge, &why));
-    strait_end(&s);
+    bridge_fixture_end(&s);
 }
 
 TEST(bridge_rules_of_a_kind_that_comes_later_are_found)
 {
-    struct strait s;
-    strait_begin(&s, "v1beta2");
-    strait_shore(&s, "east");
-    strait_machine(&s, "east", "e1", "enabled managed");
-    strait_rule(&s, "a", SKIP);
+    struct bridge_fixture s;
+    bridge_fixture_begin(&s, "v1beta2");
+    bridge_fixture_add_cluster(&s, "east");
+    bridge_fixture_machine(&s, "east", "e1", "enabled managed");
+    bridge_fixture_rule(&s, "a", SKIP);
     start(&s);
-    strait_delete_machine(&s, "e1");
-    strait_run(&s, SECONDS(2));
+    bridge_fixture_delete_machine(&s, "e1");
+    bridge_fixture_run(&s, SECONDS(2));
     CHECK_STR(book(&s, "e1"), SKIP_BOOK);
     /* The kind goes, and its rules with it: that is believed when it has been said twice. */
-    strait_home(&s, "DELETE", CRD, "");
-    strait_run(&s, MINUTES(3));
+    bridge_fixture_management(&s, "DELETE", CRD, "");
+    bridge_fixture_run(&s, MINUTES(3));
     CHECK_STR(book(&s, "e1"), "[]");
-    strait_kind(&s, "MachineDrainRule", "machinedrainrules");
-    strait_rule(&s, "a", SKIP);
-    strait_run(&s, MINUTES(2));
+    bridge_fixture_kind(&s, "MachineDrainRule", "machinedrainrules");
+    bridge_fixture_rule(&s, "a", SKIP);
+    bridge_fixture_run(&s, MINUTES(2));
     CHECK_STR(book(&s, "e1"), SKIP_BOOK);
-    strait_end(&s);
+    bridge_fixture_end(&s);
 }
 
 /* An account of its own, which may do all that is needed but for the rules. */
-static struct str token(struct strait *s)
+static struct str token(struct bridge_fixture *s)
 {
     static const char *const rules =
         "[{\"apiGroups\":[\"\",\"events.k8s.io\"],\"resources\":[\"secrets\",\"events\"],\"verbs\":"
         "[\"*\"]},{\"apiGroups\":[\"cluster.x-k8s.io\"],\"resources\":[\"machines\",\"clusters\"],"
         "\"verbs\":[\"*\"]}]";
-    strait_home(s, "POST", STR("/api/v1/namespaces/default/serviceaccounts"),
-                "{\"metadata\":{\"name\":\"b\"}}");
-    strait_home(s, "POST", STR("/apis/rbac.authorization.k8s.io/v1/clusterroles"),
-                arena_printf(&s->memory, "{\"metadata\":{\"name\":\"b\"},\"rules\":%s}", rules).p);
-    strait_home(s, "POST", STR("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"),
-                "{\"metadata\":{\"name\":\"b\"},\"roleRef\":{\"apiGroup\":"
-                "\"rbac.authorization.k8s.io\",\"kind\":\"ClusterRole\",\"name\":\"b\"},"
-                "\"subjects\":[{\"kind\":\"ServiceAccount\",\"name\":\"b\",\"namespace\":"
-                "\"default\"}]}");
+    bridge_fixture_management(s, "POST", STR("/api/v1/namespaces/default/serviceaccounts"),
+                              "{\"metadata\":{\"name\":\"b\"}}");
+    bridge_fixture_management(
+        s, "POST", STR("/apis/rbac.authorization.k8s.io/v1/clusterroles"),
+        arena_printf(&s->memory, "{\"metadata\":{\"name\":\"b\"},\"rules\":%s}", rules).p);
+    bridge_fixture_management(
+        s, "POST", STR("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"),
+        "{\"metadata\":{\"name\":\"b\"},\"roleRef\":{\"apiGroup\":"
+        "\"rbac.authorization.k8s.io\",\"kind\":\"ClusterRole\",\"name\":\"b\"},"
+        "\"subjects\":[{\"kind\":\"ServiceAccount\",\"name\":\"b\",\"namespace\":"
+        "\"default\"}]}");
     struct apiserver_reply reply = { 0 };
-    apiserver_handle(s->home,
+    apiserver_handle(s->management,
                      &(struct apiserver_request){
                          .method = STR("POST"),
                          .path = STR("/api/v1/namespaces/default/serviceaccounts/b/token"),
@@ -282,79 +292,81 @@ static struct str token(struct strait *s)
     return jval_str(jval_at(v, "status.token"));
 }
 
-static void grant(struct strait *s, const char *kinds)
+static void grant(struct bridge_fixture *s, const char *kinds)
 {
-    strait_home(s, "PATCH", STR("/apis/rbac.authorization.k8s.io/v1/clusterroles/b"),
-                arena_printf(&s->memory,
-                             "{\"rules\":[{\"apiGroups\":[\"\",\"events.k8s.io\"],\"resources\":["
-                             "\"secrets\",\"events\"],\"verbs\":[\"*\"]},{\"apiGroups\":["
-                             "\"cluster.x-k8s.io\"],\"resources\":[%s],\"verbs\":[\"*\"]}]}",
-                             kinds)
-                    .p);
+    bridge_fixture_management(
+        s, "PATCH", STR("/apis/rbac.authorization.k8s.io/v1/clusterroles/b"),
+        arena_printf(&s->memory,
+                     "{\"rules\":[{\"apiGroups\":[\"\",\"events.k8s.io\"],\"resources\":["
+                     "\"secrets\",\"events\"],\"verbs\":[\"*\"]},{\"apiGroups\":["
+                     "\"cluster.x-k8s.io\"],\"resources\":[%s],\"verbs\":[\"*\"]}]}",
+                     kinds)
+            .p);
 }
 
 TEST(bridge_rules_that_may_not_be_listed_hold_requests_until_they_may)
 {
-    struct strait s;
+    struct bridge_fixture s;
     struct str why;
     begin(&s, "v1beta2");
-    strait_machine(&s, "east", "e2", "enabled managed");
-    strait_rule(&s, "a", SKIP);
+    bridge_fixture_machine(&s, "east", "e2", "enabled managed");
+    bridge_fixture_rule(&s, "a", SKIP);
     struct str account = token(&s);
-    strait_bridge(&s, NULL);
+    bridge_fixture_bridge(&s, NULL);
     sim_api_set_token(s.api, account);
-    strait_run(&s, SECONDS(5));
-    CHECK(strait_hooked(&s, "e1")); /* all else goes on */
+    bridge_fixture_run(&s, SECONDS(5));
+    CHECK(bridge_fixture_has_hook(&s, "e1")); /* all else goes on */
     CHECK(!bridge_ready(s.bridge, &why));
     CHECK(str_contains(why, STR("machinedrainrules")));
-    strait_delete_machine(&s, "e1");
-    strait_run(&s, MINUTES(5));
+    bridge_fixture_delete_machine(&s, "e1");
+    bridge_fixture_run(&s, MINUTES(5));
     CHECK(!asked(&s));
     CHECK(book(&s, "e1").p == NULL);
-    CHECK(str_contains(strait_machine_note(&s, "e1", KEY_STATUS), STR("DrainRulesUnknown")));
-    struct bridge_report report;
+    CHECK(str_contains(bridge_fixture_machine_annotation(&s, "e1", KEY_STATUS),
+                       STR("DrainRulesUnknown")));
+    struct bridge_machine_view report;
     CHECK(bridge_explain(s.bridge, STR("default"), STR("e1"), &s.memory, &report));
-    CHECK(report.asks && !report.rules_known);
+    CHECK(report.has_request && !report.rules_known);
     CHECK(str_contains(report.verdict.message, STR("the MachineDrainRules cannot be listed: ")));
     grant(&s, "\"machines\",\"clusters\",\"machinedrainrules\"");
-    strait_run(&s, MINUTES(1));
+    bridge_fixture_run(&s, MINUTES(1));
     CHECK(bridge_ready(s.bridge, &why));
     CHECK(asked(&s));
     CHECK_STR(book(&s, "e1"), SKIP_BOOK);
     CHECK(bridge_explain(s.bridge, STR("default"), STR("e1"), &s.memory, &report));
     CHECK(report.rules_known);
     CHECK_EQ(report.rules, 1);
-    strait_end(&s);
+    bridge_fixture_end(&s);
 }
 
 /* What may not be listed any more is not known any more: what stands is left, nothing is added. */
 TEST(bridge_rules_that_may_not_be_listed_any_more_hold_requests)
 {
-    struct strait s;
+    struct bridge_fixture s;
     struct str why;
     begin(&s, "v1beta2");
-    strait_machine(&s, "east", "e2", "enabled managed");
-    strait_rule(&s, "a", SKIP);
+    bridge_fixture_machine(&s, "east", "e2", "enabled managed");
+    bridge_fixture_rule(&s, "a", SKIP);
     struct str account = token(&s);
-    strait_bridge(&s, NULL);
+    bridge_fixture_bridge(&s, NULL);
     grant(&s, "\"machines\",\"clusters\",\"machinedrainrules\"");
     sim_api_set_token(s.api, account);
-    strait_run(&s, SECONDS(5));
-    strait_delete_machine(&s, "e1");
-    strait_run(&s, SECONDS(2));
+    bridge_fixture_run(&s, SECONDS(5));
+    bridge_fixture_delete_machine(&s, "e1");
+    bridge_fixture_run(&s, SECONDS(2));
     CHECK_STR(book(&s, "e1"), SKIP_BOOK);
     grant(&s, "\"machines\",\"clusters\"");
     sim_api_disconnect(s.api);
-    strait_run(&s, MINUTES(2));
+    bridge_fixture_run(&s, MINUTES(2));
     CHECK(!bridge_ready(s.bridge, &why));
-    strait_note_node(&s, "east", "e1", DRAIN_RULES_ANNOTATION, "[]");
-    strait_delete_machine(&s, "e2");
-    strait_run(&s, MINUTES(1));
+    bridge_fixture_annotate_node(&s, "east", "e1", DRAIN_RULES_ANNOTATION, "[]");
+    bridge_fixture_delete_machine(&s, "e2");
+    bridge_fixture_run(&s, MINUTES(1));
     CHECK_STR(book(&s, "e1"), "[]");
-    CHECK(strait_node_label(&s, "east", "e2", KEY_MACHINE_DELETED).p == NULL);
+    CHECK(bridge_fixture_node_label(&s, "east", "e2", KEY_MACHINE_DELETED).p == NULL);
     grant(&s, "\"machines\",\"clusters\",\"machinedrainrules\"");
-    strait_run(&s, MINUTES(1));
+    bridge_fixture_run(&s, MINUTES(1));
     CHECK_STR(book(&s, "e1"), SKIP_BOOK);
     CHECK_STR(book(&s, "e2"), SKIP_BOOK);
-    strait_end(&s);
+    bridge_fixture_end(&s);
 }

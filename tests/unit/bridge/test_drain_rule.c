@@ -187,7 +187,7 @@ TEST(drainrule_means_machines_by_their_labels_and_their_clusters)
 
 /* ── books ─────────────────────────────────────────────────────────────────────────────────── */
 
-static struct str print_book(const struct drain_rules *book, struct arena *a)
+static struct str print_drain_rules(const struct drain_rules *book, struct arena *a)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
@@ -195,7 +195,7 @@ static struct str print_book(const struct drain_rules *book, struct arena *a)
     return arena_str(a, buf_str(&text));
 }
 
-TEST(drainrule_book_has_the_rules_that_mean_the_machine)
+TEST(drainrule_collect_has_the_rules_that_mean_the_machine)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
@@ -212,21 +212,21 @@ TEST(drainrule_book_has_the_rules_that_mean_the_machine)
     };
     struct drainrule_case whose = { .machine = STR("os=linux\n"), .cluster = STR("env=prod\n") };
     struct drain_rules book;
-    drainrule_book(rules, 3, &whose, &a, &book);
+    drainrule_collect(rules, 3, &whose, &a, &book);
     CHECK(book.by_space);
-    CHECK_STR(print_book(&book, &a),
+    CHECK_STR(print_drain_rules(&book, &a),
               "[{\"name\":\"10-db\",\"behavior\":\"Drain\",\"order\":5,\"pods\":[{\"selector\":"
               "\"app=db\"}]},{\"name\":\"30-team\",\"behavior\":\"WaitCompleted\",\"pods\":["
               "{\"namespaceSelector\":\"team=a\"}]}]");
     whose.cluster = STR("");
-    drainrule_book(rules, 3, &whose, &a, &book);
+    drainrule_collect(rules, 3, &whose, &a, &book);
     CHECK_EQ(book.n, 1);
     CHECK(!book.by_space);
-    drainrule_book(rules, 0, &whose, &a, &book);
-    CHECK_STR(print_book(&book, &a), "[]");
+    drainrule_collect(rules, 0, &whose, &a, &book);
+    CHECK_STR(print_drain_rules(&book, &a), "[]");
 }
 
-TEST(drainrule_book_of_a_namespace_with_a_wrong_rule_is_its_error)
+TEST(drainrule_collect_of_a_namespace_with_a_wrong_rule_is_its_error)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
@@ -240,8 +240,8 @@ TEST(drainrule_book_of_a_namespace_with_a_wrong_rule_is_its_error)
     };
     const struct drainrule_case whose = { 0 };
     struct drain_rules book;
-    drainrule_book(rules, 3, &whose, &a, &book);
-    CHECK_STR(print_book(&book, &a),
+    drainrule_collect(rules, 3, &whose, &a, &book);
+    CHECK_STR(print_drain_rules(&book, &a),
               "{\"error\":\"MachineDrainRule 'b': spec.drain: behavior: 'Evict' is none of Drain, "
               "Skip and WaitCompleted\"}");
 }

@@ -7,7 +7,7 @@
 #include "bridge/workload_token.h"
 #include "tests/check.h"
 
-#define RENEWAL SECONDS(WARRANT_SECONDS *WARRANT_RENEW_PERCENT / 100)
+#define RENEWAL SECONDS(WORKLOAD_TOKEN_SECONDS *WORKLOAD_TOKEN_RENEW_PERCENT / 100)
 
 /* Doors of the world's own dialer, with somebody in between. */
 struct cheat {
@@ -121,7 +121,7 @@ static void cheat_hang_up(struct dialer *dialer, struct api *api)
     alloc_free(door);
 }
 
-static struct link_site *begin(struct link_world *w, struct cheat *c)
+static struct link_cluster *begin(struct link_world *w, struct cheat *c)
 {
     static const struct dialer_ops ops = { .dial = cheat_dial, .hang_up = cheat_hang_up };
     link_world_begin(w, 1);
@@ -129,8 +129,8 @@ static struct link_site *begin(struct link_world *w, struct cheat *c)
     c->w = w;
     w->instead = &c->dialer;
     w->manage = true;
-    struct link_site *east = link_site_new(w, "east");
-    link_site_node(east, "a");
+    struct link_cluster *east = link_cluster_new(w, "east");
+    link_cluster_node(east, "a");
     link_open(east->link, /* hurry= */ false);
     CHECK(link_world_until(w, east, LINK_WATCHING, SECONDS(3)));
     return east;
@@ -143,11 +143,11 @@ TEST(link_does_not_renew_tokens_all_the_time_however_short_they_live)
     for (size_t i = 0; i < ARRAY_LEN(lives); i++) {
         struct link_world w;
         struct cheat cheat = { .life = lives[i] };
-        struct link_site *east = begin(&w, &cheat);
-        link_site_follow(east);
-        uint64_t before = link_world_reads(&w);
+        struct link_cluster *east = begin(&w, &cheat);
+        link_cluster_watch_secret(east);
+        uint64_t before = link_world_secret_reads(&w);
         link_world_run(&w, MINUTES(10));
-        CHECK(link_world_reads(&w) - before <= 12);
+        CHECK(link_world_secret_reads(&w) - before <= 12);
         CHECK(link_fresh(east->link));
         link_world_end(&w);
     }
@@ -158,18 +158,18 @@ TEST(link_is_lost_when_the_list_through_the_next_door_does_not_end)
 {
     struct link_world w;
     struct cheat cheat = { .dumb = 3 }; /* the administrator's, the first token's, … */
-    struct link_site *east = begin(&w, &cheat);
-    link_site_follow(east);
+    struct link_cluster *east = begin(&w, &cheat);
+    link_cluster_watch_secret(east);
     link_world_run(&w, RENEWAL - SECONDS(5));
     while (cheat.dial_count < 4) {
         link_world_run(&w, SECONDS(1));
     }
     CHECK(link_fresh(east->link));
     for (int i = 0; i < 20; i++) { /* it drips, so that nobody finds the stream silent */
-        link_site_label(east, "a", "x", i % 2 == 0);
+        link_cluster_label(east, "a", "x", i % 2 == 0);
         link_world_run(&w, SECONDS(1));
     }
     CHECK(!link_fresh(east->link));
-    CHECK(str_contains(link_site_view(east).trouble, STR("the new list of Nodes")));
+    CHECK(str_contains(link_cluster_view(east).trouble, STR("the new list of Nodes")));
     link_world_end(&w);
 }

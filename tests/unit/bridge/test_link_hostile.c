@@ -4,32 +4,32 @@
 #include "tests/lib/fake_dialer.h"
 #include "tests/lib/link_fixture.h"
 
-struct bed {
+struct fixture {
     struct link_world w;
     struct fake_dialer dialer;
-    struct link_site *east;
+    struct link_cluster *east;
     struct arena a;
 };
 
-static void begin(struct bed *b)
+static void begin(struct fixture *b)
 {
-    *b = (struct bed){ 0 };
+    *b = (struct fixture){ 0 };
     link_world_begin(&b->w, 1);
     fake_dialer_init(&b->dialer);
     b->w.instead = &b->dialer.dialer;
-    b->east = link_site_new(&b->w, "east");
+    b->east = link_cluster_new(&b->w, "east");
     link_open(b->east->link, /* hurry= */ false);
     CHECK(link_world_until(&b->w, b->east, LINK_LISTING, SECONDS(1)));
 }
 
-static void end(struct bed *b)
+static void end(struct fixture *b)
 {
     link_world_end(&b->w);
     CHECK(!b->dialer.open);
     arena_done(&b->a);
 }
 
-static struct fake_watch *stream(struct bed *b)
+static struct fake_watch *stream(struct fixture *b)
 {
     CHECK(b->dialer.open);
     struct fake_watch *watch = fake_watch_first(&b->dialer.api);
@@ -37,7 +37,7 @@ static struct fake_watch *stream(struct bed *b)
     return watch;
 }
 
-static struct str event(struct bed *b, const char *type, const char *name, uint32_t version)
+static struct str event(struct fixture *b, const char *type, const char *name, uint32_t version)
 {
     return arena_printf(&b->a,
                         "{\"type\":\"%s\",\"object\":{\"metadata\":{\"name\":\"%s\",\"uid\":\"u\","
@@ -45,7 +45,7 @@ static struct str event(struct bed *b, const char *type, const char *name, uint3
                         type, name, version);
 }
 
-static struct str end_mark(struct bed *b, uint32_t version)
+static struct str end_mark(struct fixture *b, uint32_t version)
 {
     return arena_printf(
         &b->a,
@@ -54,7 +54,7 @@ static struct str end_mark(struct bed *b, uint32_t version)
         version);
 }
 
-static void sync_it(struct bed *b)
+static void sync_it(struct fixture *b)
 {
     fake_line(stream(b), event(b, "ADDED", "a", 100));
     fake_line(stream(b), event(b, "ADDED", "b", 101));
@@ -63,20 +63,20 @@ static void sync_it(struct bed *b)
     link_world_run(&b->w, 0);
 }
 
-static enum link_state state_of(struct bed *b)
+static enum link_state state_of(struct fixture *b)
 {
     link_world_run(&b->w, 0);
     return link_state(b->east->link);
 }
 
-static usec_t wait_of(struct bed *b)
+static usec_t wait_of(struct fixture *b)
 {
-    struct link_view view = link_site_view(b->east);
+    struct link_view view = link_cluster_view(b->east);
     return view.retry_at - view.since;
 }
 
 /* Lets it come to a list again, however long that takes. */
-static void next_list(struct bed *b)
+static void next_list(struct fixture *b)
 {
     CHECK(link_world_until(&b->w, b->east, LINK_LISTING, LINK_BACKOFF_MAX + SECONDS(5)));
 }
@@ -85,7 +85,7 @@ static void next_list(struct bed *b)
 
 TEST(link_asks_for_metadata_alone)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     CHECK_STR(stream(&b)->accept, API_METADATA);
     CHECK_EQ(stream(&b)->silence_max, LINK_SILENCE_MAX);
@@ -103,18 +103,18 @@ TEST(link_asks_for_metadata_alone)
 
 TEST(link_reads_the_secret_once_more_after_a_401_and_then_waits)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     fake_end(&b.dialer.api, stream(&b), 401, STR("Unauthorized"));
     CHECK_EQ(state_of(&b), LINK_RESOLVING);
     CHECK(link_world_until(&b.w, b.east, LINK_LISTING, SECONDS(2)));
     fake_end(&b.dialer.api, stream(&b), 401, STR("Unauthorized"));
     CHECK_EQ(state_of(&b), LINK_BACKOFF);
-    CHECK_STR(link_site_view(b.east).trouble,
+    CHECK_STR(link_cluster_view(b.east).trouble,
               "watch of /api/v1/nodes: the server answered 401: Unauthorized");
     next_list(&b);
     sync_it(&b);
-    CHECK_STR(link_site_view(b.east).trouble, "");
+    CHECK_STR(link_cluster_view(b.east).trouble, "");
     /* Once it was well for a while, the next one counts as the first. */
     link_world_run(&b.w, MINUTES(1));
     fake_cut(&b.dialer.api, stream(&b), ERR_IO);
@@ -126,7 +126,7 @@ TEST(link_reads_the_secret_once_more_after_a_401_and_then_waits)
 
 TEST(link_that_is_fresh_only_for_moments_waits_ever_longer)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     usec_t began = virtual_loop_now(b.w.time);
     for (int i = 0; i < 10; i++) {
@@ -142,14 +142,14 @@ TEST(link_that_is_fresh_only_for_moments_waits_ever_longer)
 
 TEST(link_that_is_forbidden_to_list_waits_long)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     fake_end(&b.dialer.api, stream(&b), 403,
              STR("{\"message\":\"nodes is forbidden: User x cannot watch\"}"));
     CHECK_EQ(state_of(&b), LINK_BACKOFF);
     CHECK(wait_of(&b) >= LINK_BACKOFF_MAX / 2);
-    CHECK_STR(link_site_view(b.east).trouble, "watch of /api/v1/nodes: the server answered 403: "
-                                              "nodes is forbidden: User x cannot watch");
+    CHECK_STR(link_cluster_view(b.east).trouble, "watch of /api/v1/nodes: the server answered 403: "
+                                                 "nodes is forbidden: User x cannot watch");
     CHECK(!b.dialer.open);
     next_list(&b); /* and a new role is found by itself */
     sync_it(&b);
@@ -158,18 +158,18 @@ TEST(link_that_is_forbidden_to_list_waits_long)
 
 TEST(link_with_wrong_certificates_backs_off)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     fake_cut(&b.dialer.api, stream(&b), ERR_DENIED); /* what a handshake that failed looks like */
     CHECK_EQ(state_of(&b), LINK_BACKOFF);
     CHECK(wait_of(&b) <= LINK_BACKOFF_BASE);
-    CHECK_STR(link_site_view(b.east).trouble, "watch of /api/v1/nodes: connection lost");
+    CHECK_STR(link_cluster_view(b.east).trouble, "watch of /api/v1/nodes: connection lost");
     end(&b);
 }
 
 TEST(link_waits_as_long_as_an_overloaded_cluster_asks)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     fake_end(&b.dialer.api, stream(&b), 400, STR("no streams here"));
     link_world_run(&b.w, 0);
@@ -183,7 +183,7 @@ TEST(link_waits_as_long_as_an_overloaded_cluster_asks)
 
 TEST(link_gives_up_a_stream_that_never_begins)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     CHECK(link_world_until(&b.w, b.east, LINK_BACKOFF, LINK_LISTING_MAX));
     CHECK(!b.dialer.open);
@@ -193,7 +193,7 @@ TEST(link_gives_up_a_stream_that_never_begins)
 
 TEST(link_gives_up_a_stream_that_drips)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     uint32_t version = 100;
     while (state_of(&b) == LINK_LISTING) {
@@ -203,13 +203,13 @@ TEST(link_gives_up_a_stream_that_drips)
     }
     CHECK_EQ(state_of(&b), LINK_BACKOFF);
     CHECK_EQ(version - 100, LINK_LISTING_MAX / SECONDS(1));
-    CHECK_STR(link_site_view(b.east).trouble, "the list of Nodes is not complete after 60 s");
+    CHECK_STR(link_cluster_view(b.east).trouble, "the list of Nodes is not complete after 60 s");
     end(&b);
 }
 
 TEST(link_gives_up_pages_without_end)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     fake_end(&b.dialer.api, stream(&b), 400, STR("no streams here"));
     uint32_t pages = 0;
@@ -230,7 +230,7 @@ TEST(link_gives_up_pages_without_end)
 
 TEST(link_takes_pages_of_a_cluster_whose_streams_end_early)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     for (int i = 0; i < 2; i++) {
         fake_open(stream(&b));
@@ -245,13 +245,13 @@ TEST(link_takes_pages_of_a_cluster_whose_streams_end_early)
                    "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"4\"}}]}"));
     CHECK_EQ(state_of(&b), LINK_WATCHING);
     CHECK_EQ(b.dialer.dial_count, 1);
-    CHECK_STR(link_site_view(b.east).trouble, "");
+    CHECK_STR(link_cluster_view(b.east).trouble, "");
     end(&b);
 }
 
 TEST(link_keeps_no_more_nodes_than_any_cluster_has)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     uint32_t n = 0;
     while (n <= LINK_NODES_MAX) {
@@ -263,14 +263,14 @@ TEST(link_keeps_no_more_nodes_than_any_cluster_has)
     }
     CHECK_EQ(state_of(&b), LINK_BACKOFF);
     CHECK(wait_of(&b) >= LINK_BACKOFF_MAX / 2);
-    CHECK_STR(link_site_view(b.east).trouble, "the cluster has more than 20000 Nodes");
+    CHECK_STR(link_cluster_view(b.east).trouble, "the cluster has more than 20000 Nodes");
     CHECK_EQ(store_count(link_nodes(b.east->link)), 0);
     end(&b);
 }
 
 TEST(link_takes_as_many_nodes_as_the_limit)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     for (uint32_t n = 0; n < LINK_NODES_MAX; n++) {
         char name[16];
@@ -289,7 +289,7 @@ TEST(link_takes_as_many_nodes_as_the_limit)
 
 TEST(link_bounds_what_comes_and_goes_in_one_turn)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     sync_it(&b);
     for (uint32_t n = 0; link_fresh(b.east->link); n++) {
@@ -305,7 +305,7 @@ TEST(link_bounds_what_comes_and_goes_in_one_turn)
 
 /* ── lists again ───────────────────────────────────────────────────────────────────────────── */
 
-static void expire(struct bed *b)
+static void expire(struct fixture *b)
 {
     fake_line(stream(b), STR("{\"type\":\"ERROR\",\"object\":{\"code\":410,\"message\":\"old\"}}"));
     link_world_run(&b->w, SECONDS(1));
@@ -313,7 +313,7 @@ static void expire(struct bed *b)
 
 TEST(link_stays_fresh_while_it_lists_again_for_a_moment)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     sync_it(&b);
     link_world_run(&b.w, MINUTES(1));
@@ -332,7 +332,7 @@ TEST(link_stays_fresh_while_it_lists_again_for_a_moment)
 
 TEST(link_is_lost_when_the_new_list_drips)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     sync_it(&b);
     link_world_run(&b.w, MINUTES(1));
@@ -352,7 +352,7 @@ TEST(link_is_lost_when_the_new_list_drips)
 
 TEST(link_is_not_fresh_with_nothing_when_versions_go_backwards)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     sync_it(&b);
     expire(&b);
@@ -360,7 +360,7 @@ TEST(link_is_not_fresh_with_nothing_when_versions_go_backwards)
     fake_line(stream(&b), end_mark(&b, 11)); /* a backup was restored */
     CHECK(!link_fresh(b.east->link));        /* at once: the store is empty */
     CHECK_EQ(state_of(&b), LINK_BACKOFF);
-    CHECK_STR(link_site_view(b.east).trouble, "the cluster's versions have gone backwards");
+    CHECK_STR(link_cluster_view(b.east).trouble, "the cluster's versions have gone backwards");
     CHECK_EQ(b.east->gone.n, 0);
     next_list(&b);
     fake_line(stream(&b), event(&b, "ADDED", "a", 10));
@@ -387,7 +387,7 @@ TEST(link_survives_lines_that_are_none)
     for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
         for (int watching = 0; watching < 2; watching++) {
             check_case((int64_t)i);
-            struct bed b;
+            struct fixture b;
             begin(&b);
             if (watching != 0) {
                 sync_it(&b);
@@ -417,7 +417,7 @@ static const char *const recorded[] = {
 };
 static const uint32_t recorded_versions[] = { 110, 111, 112, 113, 114 };
 
-static void play(struct bed *b, uint64_t after, size_t bytes, bool half_lines)
+static void play(struct fixture *b, uint64_t after, size_t bytes, bool half_lines)
 {
     for (size_t i = 0; i < ARRAY_LEN(recorded) && bytes > 0; i++) {
         if (recorded_versions[i] <= after) {
@@ -435,7 +435,7 @@ static void play(struct bed *b, uint64_t after, size_t bytes, bool half_lines)
 }
 
 /* Answers what is asked for now: the rest of the stream, or the list as it is in the end. */
-static void resume(struct bed *b)
+static void resume(struct fixture *b)
 {
     struct str path = stream(b)->path;
     size_t at = str_find(path, STR("resourceVersion="));
@@ -461,7 +461,7 @@ TEST(link_loses_nothing_when_its_stream_is_cut_at_any_byte)
     for (size_t bytes = 0; bytes <= total; bytes++) {
         for (int half_lines = 0; half_lines < 2; half_lines++) {
             check_case((int64_t)bytes);
-            struct bed b;
+            struct fixture b;
             begin(&b);
             sync_it(&b);
             play(&b, 102, bytes, half_lines != 0);
@@ -512,13 +512,13 @@ TEST(link_survives_any_answer_to_the_question_for_its_secret)
         struct virtual_loop *time = virtual_loop_new(1, 0);
         struct fake_api api;
         struct fake_dialer dialer;
-        struct client home;
+        struct client management;
         struct ratelimit connects = { .rate = 50, .burst = 50 };
         fake_api_init(&api);
         fake_dialer_init(&dialer);
-        client_init(&home, virtual_loop_root(time), &api.api);
+        client_init(&management, virtual_loop_root(time), &api.api);
         struct link *l = link_new(&(struct link_config){
-            .home = &home,
+            .management = &management,
             .dialer = &dialer.dialer,
             .connects = &connects,
             .space = STR("s"),

@@ -5,10 +5,10 @@
 
 #define CALLS 100
 
-struct bed {
+struct fixture {
     struct link_world w;
     struct fake_dialer dialer;
-    struct link_site *east;
+    struct link_cluster *east;
     struct link_call *calls[CALLS];
     int answers;
     int status;         /* of the last answer */
@@ -21,7 +21,7 @@ struct bed {
 };
 
 /* The list of Nodes, as a stream: just its end. */
-static void sync_it(struct bed *b)
+static void sync_it(struct fixture *b)
 {
     struct fake_watch *watch = fake_watch_first(&b->dialer.api);
     CHECK(watch != NULL);
@@ -31,19 +31,19 @@ static void sync_it(struct bed *b)
     CHECK(link_world_until(&b->w, b->east, LINK_WATCHING, 0));
 }
 
-static void begin(struct bed *b)
+static void begin(struct fixture *b)
 {
-    *b = (struct bed){ 0 };
+    *b = (struct fixture){ 0 };
     link_world_begin(&b->w, 1);
     fake_dialer_init(&b->dialer);
     b->w.instead = &b->dialer.dialer;
-    b->east = link_site_new(&b->w, "east");
+    b->east = link_cluster_new(&b->w, "east");
     link_open(b->east->link, /* hurry= */ false);
     CHECK(link_world_until(&b->w, b->east, LINK_LISTING, SECONDS(1)));
     sync_it(b);
 }
 
-static void end(struct bed *b)
+static void end(struct fixture *b)
 {
     link_world_end(&b->w);
     CHECK(!b->dialer.open);
@@ -51,7 +51,7 @@ static void end(struct bed *b)
 
 static void on_reply(void *ctx, const struct api_reply *reply);
 
-static struct link_call *send_one(struct bed *b)
+static struct link_call *send_one(struct fixture *b)
 {
     const struct api_request request = {
         .verb = API_PATCH,
@@ -65,7 +65,7 @@ static struct link_call *send_one(struct bed *b)
 
 static void on_reply(void *ctx, const struct api_reply *reply)
 {
-    struct bed *b = ctx;
+    struct fixture *b = ctx;
     b->answers++;
     b->status = reply->status;
     b->code = reply->err != NULL ? reply->err->code : 0;
@@ -85,14 +85,14 @@ static void on_reply(void *ctx, const struct api_reply *reply)
     }
 }
 
-static void send_many(struct bed *b, int n)
+static void send_many(struct fixture *b, int n)
 {
     for (int i = 0; i < n; i++) {
         b->calls[i] = send_one(b);
     }
 }
 
-static void answer(struct bed *b, int status)
+static void answer(struct fixture *b, int status)
 {
     struct fake_call *call = fake_call_first(&b->dialer.api);
     CHECK(call != NULL);
@@ -103,7 +103,7 @@ static void answer(struct bed *b, int status)
 
 TEST(link_send_sends_from_the_loop_what_it_was_given)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     (void)send_one(&b);
     CHECK_EQ(b.dialer.api.call_count, 0);
@@ -125,7 +125,7 @@ TEST(link_send_sends_from_the_loop_what_it_was_given)
 /* It led when it asked, and was frozen before the loop came to send it. */
 TEST(link_send_writes_nothing_for_who_may_not_write_any_more)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     (void)send_one(&b); /* on_reply has it */
     b.east->locked = true;
@@ -143,7 +143,7 @@ TEST(link_send_writes_nothing_for_who_may_not_write_any_more)
 
 TEST(link_send_has_four_in_flight_and_keeps_the_rate)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     send_many(&b, CALLS);
     link_world_run(&b.w, 0);
@@ -171,7 +171,7 @@ TEST(link_send_has_four_in_flight_and_keeps_the_rate)
 
 TEST(link_send_keeps_the_order)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     for (int i = 0; i < 20; i++) {
         char path[32];
@@ -191,7 +191,7 @@ TEST(link_send_keeps_the_order)
 
 TEST(link_send_is_quiet_when_the_cluster_asks_for_it)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     send_many(&b, 2);
     link_world_run(&b.w, 0);
@@ -206,7 +206,7 @@ TEST(link_send_is_quiet_when_the_cluster_asks_for_it)
 
 TEST(link_send_refuses_more_than_ever_wait)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     for (uint32_t i = 0; i < LINK_QUEUE_MAX; i++) {
         (void)send_one(&b);
@@ -224,7 +224,7 @@ TEST(link_send_refuses_more_than_ever_wait)
 
 TEST(link_cancel_works_in_flight_and_before)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     send_many(&b, 6);
     link_world_run(&b.w, 0);
@@ -247,7 +247,7 @@ TEST(link_cancel_works_in_flight_and_before)
 
 TEST(link_that_breaks_answers_all_that_wait_from_the_loop)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     send_many(&b, 10);
     link_world_run(&b.w, 0);
@@ -264,7 +264,7 @@ TEST(link_that_breaks_answers_all_that_wait_from_the_loop)
 
 TEST(link_send_over_a_link_that_is_not_fresh_is_answered_from_the_loop)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     link_close(b.east->link);
     link_world_run(&b.w, 0);
@@ -282,7 +282,7 @@ TEST(link_send_over_a_link_that_is_not_fresh_is_answered_from_the_loop)
 
 TEST(link_send_again_from_the_answer_of_a_broken_link_does_not_hang_the_loop)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     send_many(&b, 5);
     b.send_again = true;
@@ -300,7 +300,7 @@ TEST(link_send_again_from_the_answer_of_a_broken_link_does_not_hang_the_loop)
 
 TEST(link_may_cancel_others_from_the_answer_of_a_broken_link)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     send_many(&b, 3);
     link_world_run(&b.w, 0);
@@ -314,7 +314,7 @@ TEST(link_may_cancel_others_from_the_answer_of_a_broken_link)
 TEST(link_may_be_freed_from_an_answer)
 {
     for (int broken = 0; broken < 2; broken++) {
-        struct bed b;
+        struct fixture b;
         begin(&b);
         send_many(&b, 10);
         link_world_run(&b.w, 0);
@@ -334,7 +334,7 @@ TEST(link_may_be_freed_from_an_answer)
 
 TEST(link_breaks_on_a_401_and_its_caller_gets_it)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     link_world_run(&b.w, MINUTES(1));
     send_many(&b, 6);
@@ -361,7 +361,7 @@ TEST(link_breaks_on_a_401_and_its_caller_gets_it)
 
 TEST(link_closing_lets_what_was_sent_end)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     send_many(&b, 6);
     link_close(b.east->link);
@@ -382,7 +382,7 @@ TEST(link_closing_lets_what_was_sent_end)
 
 TEST(link_closing_does_not_wait_for_ever)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     send_many(&b, 6);
     link_world_run(&b.w, 0);
@@ -399,7 +399,7 @@ TEST(link_closing_does_not_wait_for_ever)
 
 TEST(link_closing_ends_when_the_last_is_cancelled)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     b.calls[0] = send_one(&b);
     link_world_run(&b.w, 0);
@@ -414,7 +414,7 @@ TEST(link_closing_ends_when_the_last_is_cancelled)
 
 TEST(link_closing_may_be_opened_again)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     (void)send_one(&b);
     link_world_run(&b.w, 0);
@@ -424,7 +424,7 @@ TEST(link_closing_may_be_opened_again)
     link_open(b.east->link, /* hurry= */ true);
     link_world_run(&b.w, SECONDS(1));
     CHECK_EQ(link_state(b.east->link), LINK_CLOSING); /* the answer is still waited for */
-    CHECK_EQ(link_away_since(b.east->link), virtual_loop_now(b.w.time) - SECONDS(1));
+    CHECK_EQ(link_unreachable_since(b.east->link), virtual_loop_now(b.w.time) - SECONDS(1));
     answer(&b, 200);
     link_world_run(&b.w, 0);
     CHECK_EQ(link_state(b.east->link), LINK_RESOLVING);
@@ -436,7 +436,7 @@ TEST(link_closing_may_be_opened_again)
 
 TEST(link_may_be_closed_from_an_answer)
 {
-    struct bed b;
+    struct fixture b;
     begin(&b);
     b.close_it = true;
     send_many(&b, 2);

@@ -47,7 +47,7 @@ TEST(machine_reads_what_both_versions_have)
         .uid = STR("u"),
         .cluster = STR("c"),
         .node = STR("n"),
-        .provider = STR("metal3://a/b/c"),
+        .provider_id = STR("metal3://a/b/c"),
         .infra_kind = STR("Metal3Machine"),
         .infra_name = STR("i"),
     };
@@ -86,7 +86,7 @@ TEST(machine_reads_labels_and_annotations)
         { "{\"annotations\":{\"drydock.dev/maintenance-granted\":\"u/1\"}}",
           { .granted = STR_INIT("u/1") } },
         { "{\"annotations\":{\"drydock.dev/maintenance-approved\":\"true\"}}",
-          { .approved_aside = true } },
+          { .approved_by_annotation = true } },
         { "{\"annotations\":{\"drydock.dev/maintenance-approved\":\"yes\"}}",
           { .enabled = false } },
         { "{\"annotations\":{\"cluster.x-k8s.io/skip-remediation\":\"\"}}",
@@ -187,7 +187,7 @@ TEST(machine_knows_since_when_its_hook_is_waited_for)
             read_machine(&a, arena_printf(&a, "{\"status\":" STR_FMT "%s" STR_FMT "}",
                                           STR_ARG(left), waiting, STR_ARG(right))
                                  .p);
-        CHECK_EQ(m->waits_since, cases[i].wanted != NULL ? at(cases[i].wanted) : 0);
+        CHECK_EQ(m->hooks_wait_since, cases[i].wanted != NULL ? at(cases[i].wanted) : 0);
     }
     check_case(-1);
     CLEANUP(arena_done)
@@ -195,7 +195,7 @@ TEST(machine_knows_since_when_its_hook_is_waited_for)
     CHECK_EQ(read_machine(&a,
                           "{\"status\":{\"conditions\":[{\"type\":\"Deleting\",\"reason\":"
                           "\"DrainingNode\",\"lastTransitionTime\":\"2026-03-01T10:00:00Z\"}]}}")
-                 ->waits_since,
+                 ->hooks_wait_since,
              0);
 }
 
@@ -296,7 +296,7 @@ TEST(machine_keeps_its_labels_only_while_it_asks_for_something)
             read_machine(&a, arena_printf(&a, "{\"metadata\":{%s\"labels\":{%s}}}", cases[i].more,
                                           cases[i].labels)
                                  .p);
-        CHECK_EQ(machine_asks(m), cases[i].kept);
+        CHECK_EQ(machine_has_request(m), cases[i].kept);
         CHECK_EQ(str_starts(m->labels, STR(LEGACY "enabled=true\n")), cases[i].kept);
         CHECK_EQ(m->labels.n > 0, cases[i].kept);
     }
@@ -328,7 +328,7 @@ TEST(machine_tells_every_fact_from_its_absence)
         { .uid = STR("x") },
         { .cluster = STR("x") },
         { .node = STR("x") },
-        { .provider = STR("x") },
+        { .provider_id = STR("x") },
         { .infra_kind = STR("x") },
         { .infra_name = STR("x") },
         { .enabled = true },
@@ -345,12 +345,12 @@ TEST(machine_tells_every_fact_from_its_absence)
         { .status = STR("") },
         { .power = STR("") },
         { .power_mode = STR("") },
-        { .approved_aside = true },
+        { .approved_by_annotation = true },
         { .skip = true },
         { .skip_empty = true },
         { .skip_ours = true },
         { .deleted_at = 1 },
-        { .waits_since = 1 },
+        { .hooks_wait_since = 1 },
         { .hold_max = 1 },
         { .labels = STR("x=\n") },
     };

@@ -9,17 +9,17 @@
 #define MONOTONIC HOURS(50)
 
 /* A Machine that is being deleted and whose Node has been asked. */
-struct scene {
+struct fixture {
     struct machine machine;
     struct cluster cluster;
-    struct peer node;
-    struct bridge_report report;
-    struct passage passage;
+    struct workload_node node;
+    struct bridge_machine_view view;
+    struct machine_report report;
 };
 
-static void scene_init(struct scene *s)
+static void fixture_init(struct fixture *s)
 {
-    *s = (struct scene){
+    *s = (struct fixture){
         .machine = { .space = STR("tenants"),
                      .name = STR("blue-md-0-x7k2p"),
                      .uid = STR("6f1c"),
@@ -29,11 +29,11 @@ static void scene_init(struct scene *s)
                      .deleting = true,
                      .hook = true,
                      .deleted_at = NOW - MINUTES(4),
-                     .waits_since = NOW - MINUTES(4) + SECONDS(2) },
+                     .hooks_wait_since = NOW - MINUTES(4) + SECONDS(2) },
         .cluster = { .uid = STR("c1"), .provisioned = true },
         .node = { .managed = true, .machine_deleted = true, .deletion_request = STR("6f1c") },
     };
-    s->report = (struct bridge_report){
+    s->view = (struct bridge_machine_view){
         .space = STR("tenants"),
         .name = STR("blue-md-0-x7k2p"),
         .machine = &s->machine,
@@ -45,9 +45,9 @@ static void scene_init(struct scene *s)
                   .state = LINK_WATCHING,
                   .since = MONOTONIC - HOURS(2) - MINUTES(4),
                   .nodes = 20 },
-        .sight = RULES_SEEN,
+        .sight = RULES_NODE_SEEN,
         .node = &s->node,
-        .verdict = { .phase = RULES_HOLDING,
+        .verdict = { .phase = RULES_PHASE_HOLDING,
                      .reason = "WaitingForApproval",
                      .message = STR("the engine of node blue-worker-1 has been asked; its label "
                                     "approve-deletion=true lets the deletion go on"),
@@ -56,14 +56,14 @@ static void scene_init(struct scene *s)
     };
 }
 
-static void scene_look(struct scene *s)
+static void fixture_look(struct fixture *s)
 {
-    passage_from(&s->report, MONOTONIC, &s->passage);
-    s->passage.leading = true;
+    machine_report_from(&s->view, MONOTONIC, &s->report);
+    s->report.leading = true;
 }
 
 /* Through JSON and back, as the command line prints it. */
-static void check_text(const struct scene *s, bool wide, const char *want)
+static void check_text(const struct fixture *s, bool wide, const char *want)
 {
     CLEANUP(buf_done)
     struct buf json = { 0 };
@@ -73,13 +73,13 @@ static void check_text(const struct scene *s, bool wide, const char *want)
     struct buf again = { 0 };
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct passage read;
+    struct machine_report read;
     struct err err = { 0 };
     struct json_writer w = json_writer_on(&json);
-    passage_print_json(&s->passage, &w);
-    CHECK_EQ(passage_parse(buf_str(&json), &tmp, &read, &err), 0);
-    passage_print_text(&s->passage, wide, &text);
-    passage_print_text(&read, wide, &again);
+    machine_report_print_json(&s->report, &w);
+    CHECK_EQ(machine_report_parse(buf_str(&json), &tmp, &read, &err), 0);
+    machine_report_print_text(&s->report, wide, &text);
+    machine_report_print_text(&read, wide, &again);
     CHECK_STR(buf_str(&text), want);
     CHECK_STR(buf_str(&again), want);
     if (!wide) {
@@ -87,17 +87,17 @@ static void check_text(const struct scene *s, bool wide, const char *want)
         struct str line;
         while (rest.n > 0 && str_split_next(&rest, '\n', &line)) {
             /* Names and keys stay whole. */
-            CHECK(textwrap_width(line) <= PASSAGE_COLUMNS || str_contains(line, STR("x-k8s.io/")) ||
-                  str_contains(line, STR("cloud.sap/")));
+            CHECK(textwrap_width(line) <= MACHINE_REPORT_COLUMNS ||
+                  str_contains(line, STR("x-k8s.io/")) || str_contains(line, STR("cloud.sap/")));
         }
     }
 }
 
-TEST(passage_tells_what_a_held_deletion_waits_for)
+TEST(machine_report_tells_what_a_held_deletion_waits_for)
 {
-    struct scene s;
-    scene_init(&s);
-    scene_look(&s);
+    struct fixture s;
+    fixture_init(&s);
+    fixture_look(&s);
     check_text(&s, false,
                "machine tenants/blue-md-0-x7k2p: HoldingDeletion (WaitingForApproval)\n"
                "  says     the engine of node blue-worker-1 has been asked; its label\n"
@@ -124,22 +124,22 @@ TEST(passage_tells_what_a_held_deletion_waits_for)
                "  writes   nothing\n");
 }
 
-TEST(passage_tells_what_would_be_written_next)
+TEST(machine_report_tells_what_would_be_written_next)
 {
-    struct scene s;
-    scene_init(&s);
+    struct fixture s;
+    fixture_init(&s);
     s.node.approve_deletion = true;
     s.node.deletion_approved_for = STR("6f1c");
-    s.report.error = STR("patch: the server has answered 500");
-    s.report.verdict.phase = RULES_LETTING_GO;
-    s.report.verdict.reason = "Approved";
-    s.report.verdict.message = STR("the deletion goes on");
-    edit_remove(&s.report.verdict.machine, false, KEY_HOOK);
-    edit_set(&s.report.verdict.machine, false, KEY_RELEASED, STR("Approved"));
-    edit_set(&s.report.verdict.node, true, KEY_MACHINE_DELETED, KEYS_TRUE);
-    scene_look(&s);
-    s.passage.leading = false;
-    s.passage.leader = STR("bridge-0_1");
+    s.view.error = STR("patch: the server has answered 500");
+    s.view.verdict.phase = RULES_PHASE_LETTING_GO;
+    s.view.verdict.reason = "Approved";
+    s.view.verdict.message = STR("the deletion goes on");
+    meta_patch_remove(&s.view.verdict.machine, false, KEY_HOOK);
+    meta_patch_set(&s.view.verdict.machine, false, KEY_RELEASED, STR("Approved"));
+    meta_patch_set(&s.view.verdict.node, true, KEY_MACHINE_DELETED, KEYS_TRUE);
+    fixture_look(&s);
+    s.report.leading = false;
+    s.report.leader = STR("bridge-0_1");
     check_text(&s, false,
                "machine tenants/blue-md-0-x7k2p: LettingGo (Approved)\n"
                "  says     the deletion goes on\n"
@@ -160,23 +160,23 @@ TEST(passage_tells_what_would_be_written_next)
                "runtime-extension-maintenance-controller.cloud.sap/machine-deleted=true\n");
 }
 
-TEST(passage_tells_what_is_wrong_with_a_cluster_that_does_not_answer)
+TEST(machine_report_tells_what_is_wrong_with_a_cluster_that_does_not_answer)
 {
-    struct scene s;
-    scene_init(&s);
+    struct fixture s;
+    fixture_init(&s);
     s.machine.control_plane = true;
     s.machine.updating = true;
     s.machine.hold_max = HOURS(1);
-    s.report.link.state = LINK_BACKOFF;
-    s.report.link.since = MONOTONIC - SECONDS(40);
-    s.report.link.retry_at = MONOTONIC + SECONDS(20);
-    s.report.link.trouble = STR("connect: nobody answers at 10.0.0.1:6443");
-    s.report.sight = RULES_UNKNOWN;
-    s.report.node = NULL;
-    s.report.verdict.reason = "ClusterUnreachable";
-    s.report.verdict.message = STR("its cluster is out of sight");
-    s.report.verdict.next = NOW + HOURS(1);
-    scene_look(&s);
+    s.view.link.state = LINK_BACKOFF;
+    s.view.link.since = MONOTONIC - SECONDS(40);
+    s.view.link.retry_at = MONOTONIC + SECONDS(20);
+    s.view.link.trouble = STR("connect: nobody answers at 10.0.0.1:6443");
+    s.view.sight = RULES_NODE_UNKNOWN;
+    s.view.node = NULL;
+    s.view.verdict.reason = "ClusterUnreachable";
+    s.view.verdict.message = STR("its cluster is out of sight");
+    s.view.verdict.next = NOW + HOURS(1);
+    fixture_look(&s);
     check_text(&s, false,
                "machine tenants/blue-md-0-x7k2p: HoldingDeletion (ClusterUnreachable)\n"
                "  says     its cluster is out of sight\n"
@@ -189,15 +189,15 @@ TEST(passage_tells_what_is_wrong_with_a_cluster_that_does_not_answer)
                "           nobody answers at 10.0.0.1:6443\n"
                "  node     blue-worker-1: its cluster cannot be asked at the moment\n"
                "  writes   nothing\n");
-    s.report.sight = RULES_MISSED;
-    scene_look(&s);
-    CHECK_STR(s.passage.node.sight, "missed");
-    s.report.sight = RULES_ABSENT;
-    scene_look(&s);
-    CHECK_STR(s.passage.node.sight, "absent");
+    s.view.sight = RULES_NODE_MISSED;
+    fixture_look(&s);
+    CHECK_STR(s.report.node.sight, "missed");
+    s.view.sight = RULES_NODE_ABSENT;
+    fixture_look(&s);
+    CHECK_STR(s.report.node.sight, "absent");
 }
 
-TEST(passage_tells_which_drain_rules_apply)
+TEST(machine_report_tells_which_drain_rules_apply)
 {
     static const struct {
         bool known;
@@ -218,13 +218,13 @@ TEST(passage_tells_which_drain_rules_apply)
         check_case((int64_t)i);
         CLEANUP(arena_done)
         struct arena tmp = { 0 };
-        struct scene s;
-        scene_init(&s);
-        s.report.asks = true;
-        s.report.rules_known = cases[i].known;
-        s.report.rules = cases[i].rules;
-        s.report.rules_error = str_from(cases[i].error);
-        scene_look(&s);
+        struct fixture s;
+        fixture_init(&s);
+        s.view.has_request = true;
+        s.view.rules_known = cases[i].known;
+        s.view.rules = cases[i].rules;
+        s.view.rules_error = str_from(cases[i].error);
+        fixture_look(&s);
         check_text(&s, false,
                    arena_printf(&tmp,
                                 "machine tenants/blue-md-0-x7k2p: HoldingDeletion "
@@ -248,31 +248,31 @@ TEST(passage_tells_which_drain_rules_apply)
     check_case(-1);
 }
 
-TEST(passage_tells_of_a_maintenance_and_its_host)
+TEST(machine_report_tells_of_a_maintenance_and_its_host)
 {
-    struct scene s;
-    scene_init(&s);
+    struct fixture s;
+    fixture_init(&s);
     s.machine.deleting = false;
     s.machine.deleted_at = 0;
-    s.machine.waits_since = 0;
+    s.machine.hooks_wait_since = 0;
     s.machine.request = MACHINE_REQUEST_REQUESTED;
     s.machine.request_templated = true;
-    s.machine.approved_aside = true;
+    s.machine.approved_by_annotation = true;
     s.machine.power = STR("off");
-    s.node = (struct peer){ .managed = true,
-                            .operational = true,
-                            .machine_maintenance = true,
-                            .approve_maintenance = true,
-                            .maintenance_request = STR("6f1c/2") };
-    s.report.verdict.phase = RULES_IN_MAINTENANCE;
-    s.report.verdict.reason = "Approved";
-    s.report.verdict.message = STR("work may go on");
-    s.report.powered = true;
-    s.report.host = STR("metal/rack-7");
-    s.report.power.reason = "SwitchedOff";
-    s.report.power.message = STR("it stays off until the maintenance ends");
-    edit_set(&s.report.power.host, false, KEY_REBOOT, STR(""));
-    scene_look(&s);
+    s.node = (struct workload_node){ .managed = true,
+                                     .operational = true,
+                                     .machine_maintenance = true,
+                                     .approve_maintenance = true,
+                                     .maintenance_request = STR("6f1c/2") };
+    s.view.verdict.phase = RULES_PHASE_IN_MAINTENANCE;
+    s.view.verdict.reason = "Approved";
+    s.view.verdict.message = STR("work may go on");
+    s.view.has_host = true;
+    s.view.host = STR("metal/rack-7");
+    s.view.power.reason = "SwitchedOff";
+    s.view.power.message = STR("it stays off until the maintenance ends");
+    meta_patch_set(&s.view.power.host, false, KEY_REBOOT, STR(""));
+    fixture_look(&s);
     check_text(&s, true,
                "machine tenants/blue-md-0-x7k2p: InMaintenance (Approved)\n"
                "  says     work may go on\n"
@@ -290,21 +290,21 @@ TEST(passage_tells_of_a_maintenance_and_its_host)
                "reboot.metal3.io/runtime-extension-maintenance-controller=\n");
 }
 
-TEST(passage_tells_of_a_machine_that_nobody_looks_after)
+TEST(machine_report_tells_of_a_machine_that_nobody_looks_after)
 {
-    struct scene s;
-    scene_init(&s);
+    struct fixture s;
+    fixture_init(&s);
     s.machine = (struct machine){ .space = STR("tenants"), .name = STR("lone"), .paused = true };
-    s.report.name = STR("lone");
-    s.report.ours = false;
-    s.report.cluster = NULL;
-    s.report.linked = false;
-    s.report.sight = RULES_UNKNOWN;
-    s.report.node = NULL;
-    s.report.verdict.phase = RULES_OFF;
-    s.report.verdict.reason = "NotEnabled";
-    s.report.verdict.message = STR("it has no label that enables it");
-    scene_look(&s);
+    s.view.name = STR("lone");
+    s.view.ours = false;
+    s.view.cluster = NULL;
+    s.view.linked = false;
+    s.view.sight = RULES_NODE_UNKNOWN;
+    s.view.node = NULL;
+    s.view.verdict.phase = RULES_PHASE_NOT_ENABLED;
+    s.view.verdict.reason = "NotEnabled";
+    s.view.verdict.message = STR("it has no label that enables it");
+    fixture_look(&s);
     check_text(&s, false,
                "machine tenants/lone: NotEnabled (NotEnabled)\n"
                "  says     it has no label that enables it\n"
@@ -317,36 +317,36 @@ TEST(passage_tells_of_a_machine_that_nobody_looks_after)
                "  writes   nothing\n");
 }
 
-TEST(passage_names_the_request_that_the_limits_have)
+TEST(machine_report_names_the_request_that_the_limits_have)
 {
-    struct scene s;
-    scene_init(&s);
-    s.report.plea = STR("mr-0123456789abcdef-1");
-    s.report.plea_state = STR("Pending");
-    scene_look(&s);
+    struct fixture s;
+    fixture_init(&s);
+    s.view.request = STR("mr-0123456789abcdef-1");
+    s.view.workload_request_state = STR("Pending");
+    fixture_look(&s);
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    passage_print_text(&s.passage, false, &text);
+    machine_report_print_text(&s.report, false, &text);
     CHECK(str_contains(buf_str(&text), STR("\n  limits   MaintenanceRequest "
                                            "mr-0123456789abcdef-1 is Pending\n")));
 }
 
-TEST(passage_json_has_everything)
+TEST(machine_report_json_has_everything)
 {
     CLEANUP(buf_done)
     struct buf json = { 0 };
-    struct scene s;
-    scene_init(&s);
-    edit_remove(&s.report.verdict.machine, false, KEY_RELEASED);
-    s.report.asks = true;
-    s.report.rules_known = true;
-    s.report.rules_error = STR("MachineDrainRule 'a': ?");
-    s.report.plea = STR("mr-1");
-    s.report.plea_state = STR("Approved");
+    struct fixture s;
+    fixture_init(&s);
+    meta_patch_remove(&s.view.verdict.machine, false, KEY_RELEASED);
+    s.view.has_request = true;
+    s.view.rules_known = true;
+    s.view.rules_error = STR("MachineDrainRule 'a': ?");
+    s.view.request = STR("mr-1");
+    s.view.workload_request_state = STR("Approved");
     s.machine.hold_max = USEC_NEVER; /* no limit is no number */
-    scene_look(&s);
+    fixture_look(&s);
     struct json_writer w = json_writer_on(&json);
-    passage_print_json(&s.passage, &w);
+    machine_report_print_json(&s.report, &w);
     CHECK_STR(
         buf_str(&json),
         "{\"now\":\"2026-11-16T01:31:46Z\",\"namespace\":\"tenants\",\"name\":\"blue-md-0-x7k2p\","
@@ -369,7 +369,7 @@ TEST(passage_json_has_everything)
         "\"annotation\":\"drydock.dev/hook-released\"}]}");
 }
 
-TEST(passage_that_is_none_is_refused)
+TEST(machine_report_that_is_none_is_refused)
 {
     static const struct {
         const char *text;
@@ -386,25 +386,25 @@ TEST(passage_that_is_none_is_refused)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         CLEANUP(arena_done)
         struct arena tmp = { 0 };
-        struct passage p;
+        struct machine_report p;
         struct err err = { 0 };
-        CHECK(passage_parse(str_from(cases[i].text), &tmp, &p, &err) < 0);
+        CHECK(machine_report_parse(str_from(cases[i].text), &tmp, &p, &err) < 0);
         CHECK(str_contains(str_from(err.msg), str_from(cases[i].complaint)));
     }
 }
 
-TEST(passage_with_too_many_changes_is_refused)
+TEST(machine_report_with_too_many_changes_is_refused)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     CLEANUP(buf_done)
     struct buf json = { 0 };
-    struct passage p;
+    struct machine_report p;
     struct err err = { 0 };
     buf_add(&json, STR("{\"name\":\"a\",\"changes\":[{}"));
-    for (uint32_t i = 0; i < PASSAGE_CHANGES_MAX; i++) {
+    for (uint32_t i = 0; i < MACHINE_REPORT_CHANGES_MAX; i++) {
         buf_add(&json, STR(",{}"));
     }
     buf_add(&json, STR("]}"));
-    CHECK_EQ(passage_parse(buf_str(&json), &tmp, &p, &err), -ERR_LIMIT);
+    CHECK_EQ(machine_report_parse(buf_str(&json), &tmp, &p, &err), -ERR_LIMIT);
 }

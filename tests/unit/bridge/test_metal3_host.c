@@ -11,7 +11,7 @@ struct fixture {
 static void fixture_begin(struct fixture *f)
 {
     *f = (struct fixture){ 0 };
-    store_init(&f->store, &bmhost_kind, NULL, 7);
+    store_init(&f->store, &metal3_host_kind, NULL, 7);
 }
 
 static void fixture_end(struct fixture *f)
@@ -22,8 +22,8 @@ static void fixture_end(struct fixture *f)
 }
 
 /* The host "metal/h1" with these annotations, and more members behind its metadata. */
-static const struct bmhost *observe(struct fixture *f, unsigned version, const char *annotations,
-                                    const char *more)
+static const struct metal3_host *observe(struct fixture *f, unsigned version,
+                                         const char *annotations, const char *more)
 {
     struct err err = { 0 };
     const struct jval *v = NULL;
@@ -43,11 +43,11 @@ static const struct bmhost *observe(struct fixture *f, unsigned version, const c
 #define REBOOT "\"reboot.metal3.io/runtime-extension-maintenance-controller\":"
 #define OWNER "\"drydock.dev/reboot-owner\":"
 
-TEST(bmhost_keeps_what_decisions_use)
+TEST(metal3_host_keeps_what_decisions_use)
 {
     struct fixture f;
     fixture_begin(&f);
-    const struct bmhost *h =
+    const struct metal3_host *h =
         observe(&f, 3, REBOOT "\"\"," OWNER "\"m-1\",\"other\":\"x\"",
                 ",\"spec\":{\"online\":true,\"consumerRef\":{\"kind\":\"Metal3Machine\","
                 "\"namespace\":\"metal\",\"name\":\"infra-1\"}},"
@@ -67,7 +67,7 @@ TEST(bmhost_keeps_what_decisions_use)
     fixture_end(&f);
 }
 
-TEST(bmhost_takes_what_is_absent_or_strange_for_nothing)
+TEST(metal3_host_takes_what_is_absent_or_strange_for_nothing)
 {
     static const char *const rests[] = {
         "",
@@ -80,7 +80,7 @@ TEST(bmhost_takes_what_is_absent_or_strange_for_nothing)
         struct fixture f;
         check_case((int64_t)i);
         fixture_begin(&f);
-        const struct bmhost *h = observe(&f, 1, "", rests[i]);
+        const struct metal3_host *h = observe(&f, 1, "", rests[i]);
         CHECK(!h->provisioned);
         CHECK(!h->powered_on);
         CHECK_EQ(h->consumer_kind.n + h->consumer_space.n + h->consumer_name.n, 0);
@@ -92,7 +92,7 @@ TEST(bmhost_takes_what_is_absent_or_strange_for_nothing)
     check_case(-1);
 }
 
-TEST(bmhost_is_provisioned_in_that_state_alone)
+TEST(metal3_host_is_provisioned_in_that_state_alone)
 {
     static const char *const states[] = {
         "",
@@ -122,7 +122,7 @@ TEST(bmhost_is_provisioned_in_that_state_alone)
     fixture_end(&f);
 }
 
-TEST(bmhost_is_paused_by_either_annotation_whatever_its_value)
+TEST(metal3_host_is_paused_by_either_annotation_whatever_its_value)
 {
     static const struct {
         const char *annotations;
@@ -144,22 +144,22 @@ TEST(bmhost_is_paused_by_either_annotation_whatever_its_value)
     fixture_end(&f);
 }
 
-TEST(bmhost_cuts_off_what_is_too_long_to_be_ours)
+TEST(metal3_host_cuts_off_what_is_too_long_to_be_ours)
 {
     struct fixture f;
-    char text[BMHOST_TEXT_MAX + 10];
+    char text[METAL3_HOST_TEXT_MAX + 10];
     memset(text, 'a', sizeof(text) - 1);
     text[sizeof(text) - 1] = 0;
     fixture_begin(&f);
     struct str annotations = arena_printf(&f.a, REBOOT "\"%s\"," OWNER "\"%s\"", text, text);
-    const struct bmhost *h = observe(&f, 1, annotations.p, "");
-    CHECK_EQ(h->reboot_value.n, BMHOST_TEXT_MAX);
-    CHECK_EQ(h->owner.n, BMHOST_TEXT_MAX);
+    const struct metal3_host *h = observe(&f, 1, annotations.p, "");
+    CHECK_EQ(h->reboot_value.n, METAL3_HOST_TEXT_MAX);
+    CHECK_EQ(h->owner.n, METAL3_HOST_TEXT_MAX);
     fixture_end(&f);
 }
 
 /* Every field that counts makes it dirty, and what others write does not. */
-TEST(bmhost_changes_are_seen_and_others_are_not)
+TEST(metal3_host_changes_are_seen_and_others_are_not)
 {
     static const struct {
         const char *annotations;

@@ -12,7 +12,7 @@
 struct world {
     struct machine machine;
     struct cluster cluster;
-    struct bmhost host;
+    struct metal3_host host;
     struct power_options options;
     struct power_facts facts;
     struct power_verdict verdict;
@@ -26,7 +26,7 @@ static void world_begin(struct world *w)
                      .name = STR("m1"),
                      .uid = STR(UID_1),
                      .cluster = STR("c1"),
-                     .provider = STR("metal3://metal/h1/m1"),
+                     .provider_id = STR("metal3://metal/h1/m1"),
                      .infra_kind = STR("Metal3Machine"),
                      .infra_name = STR("infra-1"),
                      .enabled = true,
@@ -54,7 +54,7 @@ static void world_end(struct world *w)
 static void apply(struct world *w)
 {
     for (uint32_t i = 0; i < w->verdict.host.n; i++) {
-        const struct edit_key *k = &w->verdict.host.keys[i];
+        const struct meta_patch_key *k = &w->verdict.host.keys[i];
         bool reboot = str_eq(k->key, KEY_REBOOT);
         CHECK(!k->label);
         CHECK(reboot || str_eq(k->key, KEY_REBOOT_OWNER));
@@ -64,7 +64,7 @@ static void apply(struct world *w)
         }
     }
     for (uint32_t i = 0; i < w->verdict.machine.n; i++) {
-        const struct edit_key *k = &w->verdict.machine.keys[i];
+        const struct meta_patch_key *k = &w->verdict.machine.keys[i];
         CHECK(!k->label);
         CHECK_STR(k->key, KEY_POWER);
         w->machine.power = k->remove ? STR_NONE : k->value;
@@ -99,75 +99,75 @@ static bool is_off(const struct world *w)
 TEST(power_reads_provider_ids)
 {
     static const struct {
-        const char *provider;
-        enum power_form form;
+        const char *provider_id;
+        enum metal3_id_form form;
         const char *space;
         const char *name;
         const char *uid;
     } cases[] = {
-        { "metal3://default/the-host/the-machine", POWER_NAMED, "default", "the-host", "" },
-        { "metal3://default/the-host", POWER_NAMED, "default", "the-host", "" },
-        { "metal3://default/the-host/", POWER_NAMED, "default", "the-host", "" },
-        { "metal3://a/b/c/d", POWER_NAMED, "a", "b", "" },
-        { "metal3://" UID_1, POWER_UID, "", "", UID_1 },
-        { "metal3://" UID_1 "/x", POWER_NAMED, UID_1, "x", "" },
-        { "", POWER_NONE, "", "", "" },
-        { "metal3", POWER_NONE, "", "", "" },
-        { "metal3:", POWER_NONE, "", "", "" },
-        { "metal3://", POWER_NONE, "", "", "" },
-        { "metal3:///", POWER_NONE, "", "", "" },
-        { "metal3:////", POWER_NONE, "", "", "" },
-        { "metal3:///host/machine", POWER_NONE, "", "", "" },
-        { "metal3://default//machine", POWER_NONE, "", "", "" },
-        { "metal3://default/", POWER_NONE, "", "", "" },
-        { "metal3://default", POWER_NONE, "", "", "" },
-        { "metal3://" UID_1 "0", POWER_NONE, "", "", "" },
-        { "metal3://0f9b1a52-3c6e-4d7a-9f10-aabbccddee0g", POWER_NONE, "", "", "" },
-        { "metal3://0f9b1a52-3c6e-4d7a-9f100aabbccddee01", POWER_NONE, "", "", "" },
-        { "metal3:/default/the-host/the-machine", POWER_NONE, "", "", "" },
-        { "metal3:x/default/the-host", POWER_NONE, "", "", "" },
-        { "metal3:/x/default/the-host", POWER_NONE, "", "", "" },
-        { "Metal3://default/the-host/the-machine", POWER_NONE, "", "", "" },
-        { " metal3://default/the-host", POWER_NONE, "", "", "" },
-        { "aws:///eu-central-1a/i-0123456789", POWER_NONE, "", "", "" },
-        { "openstack:///" UID_1, POWER_NONE, "", "", "" },
-        { "docker:////c1-md-0-x", POWER_NONE, "", "", "" },
-        { UID_1, POWER_NONE, "", "", "" },
+        { "metal3://default/the-host/the-machine", METAL3_ID_NAMED, "default", "the-host", "" },
+        { "metal3://default/the-host", METAL3_ID_NAMED, "default", "the-host", "" },
+        { "metal3://default/the-host/", METAL3_ID_NAMED, "default", "the-host", "" },
+        { "metal3://a/b/c/d", METAL3_ID_NAMED, "a", "b", "" },
+        { "metal3://" UID_1, METAL3_ID_UID, "", "", UID_1 },
+        { "metal3://" UID_1 "/x", METAL3_ID_NAMED, UID_1, "x", "" },
+        { "", METAL3_ID_NONE, "", "", "" },
+        { "metal3", METAL3_ID_NONE, "", "", "" },
+        { "metal3:", METAL3_ID_NONE, "", "", "" },
+        { "metal3://", METAL3_ID_NONE, "", "", "" },
+        { "metal3:///", METAL3_ID_NONE, "", "", "" },
+        { "metal3:////", METAL3_ID_NONE, "", "", "" },
+        { "metal3:///host/machine", METAL3_ID_NONE, "", "", "" },
+        { "metal3://default//machine", METAL3_ID_NONE, "", "", "" },
+        { "metal3://default/", METAL3_ID_NONE, "", "", "" },
+        { "metal3://default", METAL3_ID_NONE, "", "", "" },
+        { "metal3://" UID_1 "0", METAL3_ID_NONE, "", "", "" },
+        { "metal3://0f9b1a52-3c6e-4d7a-9f10-aabbccddee0g", METAL3_ID_NONE, "", "", "" },
+        { "metal3://0f9b1a52-3c6e-4d7a-9f100aabbccddee01", METAL3_ID_NONE, "", "", "" },
+        { "metal3:/default/the-host/the-machine", METAL3_ID_NONE, "", "", "" },
+        { "metal3:x/default/the-host", METAL3_ID_NONE, "", "", "" },
+        { "metal3:/x/default/the-host", METAL3_ID_NONE, "", "", "" },
+        { "Metal3://default/the-host/the-machine", METAL3_ID_NONE, "", "", "" },
+        { " metal3://default/the-host", METAL3_ID_NONE, "", "", "" },
+        { "aws:///eu-central-1a/i-0123456789", METAL3_ID_NONE, "", "", "" },
+        { "openstack:///" UID_1, METAL3_ID_NONE, "", "", "" },
+        { "docker:////c1-md-0-x", METAL3_ID_NONE, "", "", "" },
+        { UID_1, METAL3_ID_NONE, "", "", "" },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
-        struct power_host h = power_host_of(str_from(cases[i].provider));
+        struct metal3_id h = metal3_id_parse(str_from(cases[i].provider_id));
         CHECK_EQ(h.form, cases[i].form);
         CHECK_STR(h.space, cases[i].space);
         CHECK_STR(h.name, cases[i].name);
         CHECK_STR(h.uid, cases[i].uid);
     }
     check_case(-1);
-    CHECK_EQ(power_host_of(STR_NONE).form, POWER_NONE);
+    CHECK_EQ(metal3_id_parse(STR_NONE).form, METAL3_ID_NONE);
 }
 
-TEST(power_claim_says_who_is_asked_about_a_host)
+TEST(power_rank_says_who_is_asked_about_a_host)
 {
     struct world w;
     world_begin(&w);
-    CHECK_EQ(power_claim(&w.machine, &w.host), POWER_CLAIM_CONSUMER);
+    CHECK_EQ(power_rank(&w.machine, &w.host), POWER_RANK_CONSUMER);
     w.host.consumer_name = STR("infra-2");
-    CHECK_EQ(power_claim(&w.machine, &w.host), POWER_CLAIM_PROVIDER);
+    CHECK_EQ(power_rank(&w.machine, &w.host), POWER_RANK_PROVIDER);
     w.host.name = STR("h2");
-    CHECK_EQ(power_claim(&w.machine, &w.host), POWER_CLAIM_NONE);
+    CHECK_EQ(power_rank(&w.machine, &w.host), POWER_RANK_NONE);
     w.host.consumer_name = STR("infra-1");
-    CHECK_EQ(power_claim(&w.machine, &w.host), POWER_CLAIM_NONE);
+    CHECK_EQ(power_rank(&w.machine, &w.host), POWER_RANK_NONE);
     w.host.owner = STR(UID_1);
-    CHECK_EQ(power_claim(&w.machine, &w.host), POWER_CLAIM_OWNER);
+    CHECK_EQ(power_rank(&w.machine, &w.host), POWER_RANK_OWNER);
     w.host.owner = STR(UID_2);
-    CHECK_EQ(power_claim(&w.machine, &w.host), POWER_CLAIM_NONE);
-    w.machine.provider = STR("metal3://" UID_2);
-    CHECK_EQ(power_claim(&w.machine, &w.host), POWER_CLAIM_NONE);
+    CHECK_EQ(power_rank(&w.machine, &w.host), POWER_RANK_NONE);
+    w.machine.provider_id = STR("metal3://" UID_2);
+    CHECK_EQ(power_rank(&w.machine, &w.host), POWER_RANK_NONE);
     w.host.uid = STR(UID_2);
-    CHECK_EQ(power_claim(&w.machine, &w.host), POWER_CLAIM_CONSUMER);
+    CHECK_EQ(power_rank(&w.machine, &w.host), POWER_RANK_CONSUMER);
     w.host.uid = STR_NONE;
-    w.machine.provider = STR("aws:///x/y");
-    CHECK_EQ(power_claim(&w.machine, &w.host), POWER_CLAIM_NONE);
+    w.machine.provider_id = STR("aws:///x/y");
+    CHECK_EQ(power_rank(&w.machine, &w.host), POWER_RANK_NONE);
     world_end(&w);
 }
 
@@ -202,7 +202,7 @@ enum change {
 static void move_host(struct world *w)
 {
     w->host.space = STR("elsewhere");
-    w->machine.provider = STR("metal3://elsewhere/h1/m1");
+    w->machine.provider_id = STR("metal3://elsewhere/h1/m1");
     w->host.consumer_space = STR_NONE;
 }
 
@@ -215,11 +215,11 @@ static void change_machine(struct world *w, enum change change)
     case REQUESTED:
     case ASIDE:
         w->machine.request = MACHINE_REQUEST_REQUESTED;
-        w->machine.approved_aside = change == ASIDE;
+        w->machine.approved_by_annotation = change == ASIDE;
         break;
     case ASIDE_ALONE:
         w->machine.request = MACHINE_REQUEST_NONE;
-        w->machine.approved_aside = true;
+        w->machine.approved_by_annotation = true;
         break;
     case DELETING:
         w->machine.deleting = true;
@@ -554,8 +554,8 @@ TEST(power_goes_to_the_machine_that_the_consumer_names)
     CHECK_STR(w.host.owner, UID_1);
     w.host.consumer_name = STR("infra-2");
     w.machine = two;
-    CHECK_EQ(power_claim(&two, &w.host), POWER_CLAIM_CONSUMER);
-    CHECK_EQ(power_claim(&one, &w.host), POWER_CLAIM_OWNER); /* so it is asked first, */
+    CHECK_EQ(power_rank(&two, &w.host), POWER_RANK_CONSUMER);
+    CHECK_EQ(power_rank(&one, &w.host), POWER_RANK_OWNER); /* so it is asked first, */
     CHECK_STR(settle(&w), "OtherOwner");
     w.machine = one;
     CHECK_STR(settle(&w), "OtherConsumer"); /* and lets go. */
@@ -576,8 +576,8 @@ TEST(power_lets_a_host_go_that_its_owner_does_not_name)
     world_begin(&w);
     w.options.any_machine = true;
     CHECK_STR(settle(&w), "Off");
-    w.machine.provider = STR("metal3://metal/h2/m1");
-    CHECK_EQ(power_claim(&w.machine, &w.host), POWER_CLAIM_OWNER);
+    w.machine.provider_id = STR("metal3://metal/h2/m1");
+    CHECK_EQ(power_rank(&w.machine, &w.host), POWER_RANK_OWNER);
     CHECK_STR(settle(&w), "OtherHost");
     CHECK_STR(w.verdict.message, "The Machine's provider id names another host.");
     CHECK(!is_off(&w));
@@ -642,9 +642,9 @@ static void stir(struct world *w, struct rng *rng)
     };
     static const struct str values[] = { STR_INIT(""), STR_INIT(HARD), STR_INIT("{}") };
     struct machine *m = &w->machine;
-    struct bmhost *h = &w->host;
+    struct metal3_host *h = &w->host;
     m->request = (enum machine_request)rng_below(rng, 3);
-    m->approved_aside = coin(rng);
+    m->approved_by_annotation = coin(rng);
     m->deleting = rng_chance(rng, 100);
     m->enabled = rng_chance(rng, 800);
     m->paused = rng_chance(rng, 100);
@@ -672,9 +672,10 @@ static void stir(struct world *w, struct rng *rng)
 static bool may_be_off(const struct world *w, bool was_off)
 {
     const struct machine *m = w->facts.machine;
-    const struct bmhost *h = &w->host;
-    bool approved = m != NULL && (m->request == MACHINE_REQUEST_APPROVED ||
-                                  (m->request == MACHINE_REQUEST_REQUESTED && m->approved_aside));
+    const struct metal3_host *h = &w->host;
+    bool approved =
+        m != NULL && (m->request == MACHINE_REQUEST_APPROVED ||
+                      (m->request == MACHINE_REQUEST_REQUESTED && m->approved_by_annotation));
     if (!approved || m->deleting || !h->provisioned ||
         (w->options.require_drained && !w->facts.drained && !was_off)) {
         return false;
@@ -693,7 +694,7 @@ PROPERTY(power_verdicts_are_complete_and_never_leave_a_host_off_without_reason)
     world_begin(&w);
     for (int step = 0; step < 50; step++) {
         stir(&w, rng);
-        struct bmhost before = w.host;
+        struct metal3_host before = w.host;
         bool paused = w.host.paused || (w.facts.machine != NULL && w.machine.paused) ||
                       (w.facts.cluster != NULL && w.cluster.paused);
         bool others =

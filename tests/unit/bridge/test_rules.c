@@ -37,7 +37,7 @@ static const void *table_read(struct arena *a, const struct store_kind *kind, st
     return ret;
 }
 
-static void table_make(struct pair *p, const struct table_row *row)
+static void table_make(struct machine_node_fixture *p, const struct table_row *row)
 {
     struct arena *a = &p->memory;
     p->machine = *(const struct machine *)table_read(
@@ -53,8 +53,8 @@ static void table_make(struct pair *p, const struct table_row *row)
             member(a, row->hook,
                    "pre-drain.delete.hook.machine.cluster.x-k8s.io/maintenance-controller",
                    "runtime-extension-maintenance-controller")));
-    p->node = *(const struct peer *)table_read(
-        a, &peer_kind,
+    p->node = *(const struct workload_node *)table_read(
+        a, &workload_node_kind,
         arena_printf(
             a,
             "{\"metadata\":{\"name\":\"n1\",\"uid\":\"n-1\",\"labels\":{%s%s%s%s%s\"x\":\"y\"}}}",
@@ -66,7 +66,7 @@ static void table_make(struct pair *p, const struct table_row *row)
 }
 
 /* Written from the contract's table, not from the code. */
-static void table_check(const struct pair *p, const struct table_row *row)
+static void table_check(const struct machine_node_fixture *p, const struct table_row *row)
 {
     bool both = row->enabled && row->state;
     bool requested = row->maintenance != NULL && strcmp(row->maintenance, "requested") == 0;
@@ -105,15 +105,15 @@ TEST(rules_follow_the_originals_table_when_they_are_strict)
                 .machine_maintenance = (bits & 128) != 0,
             };
             check_case((int64_t)bits * 4 + (int64_t)value);
-            CLEANUP(pair_done)
-            struct pair p;
-            pair_init(&p);
+            CLEANUP(machine_node_done)
+            struct machine_node_fixture p;
+            machine_node_init(&p);
             p.options.strict_approval = true;
             table_make(&p, &row);
-            pair_decide(&p);
-            pair_apply(&p);
+            machine_node_decide(&p);
+            machine_node_apply(&p);
             table_check(&p, &row);
-            CHECK_EQ(pair_settle(&p, 1), 0); /* and that was all */
+            CHECK_EQ(machine_node_settle(&p, 1), 0); /* and that was all */
             rows++;
         }
     }
@@ -123,17 +123,17 @@ TEST(rules_follow_the_originals_table_when_they_are_strict)
 
 TEST(rules_do_nothing_without_the_name_of_a_node)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.machine.node = STR_NONE;
     p.machine.request = MACHINE_REQUEST_REQUESTED;
     p.machine.status = STR("{\"phase\":\"MaintenanceRequested\",\"reason\":\"NoNode\"}");
     for (int hook = 0; hook < 2; hook++) {
         p.machine.hook = hook == 1;
-        pair_decide(&p);
-        CHECK(pair_still(&p));
-        CHECK_EQ(p.verdict.phase, RULES_REQUESTED);
+        machine_node_decide(&p);
+        CHECK(machine_node_unchanged(&p));
+        CHECK_EQ(p.verdict.phase, RULES_PHASE_REQUESTED);
         CHECK_STR(p.verdict.reason, "NoNode");
     }
 }
@@ -143,26 +143,26 @@ TEST(rules_do_nothing_without_the_name_of_a_node)
 TEST(rules_never_write_what_is_paused)
 {
     for (int who = 0; who < 2; who++) {
-        CLEANUP(pair_done)
-        struct pair p;
-        pair_init(&p);
+        CLEANUP(machine_node_done)
+        struct machine_node_fixture p;
+        machine_node_init(&p);
         p.machine.paused = who == 0;
         p.cluster.paused = who == 1;
         p.machine.enabled = false;
         p.machine.deleting = true;
         p.node.machine_deleted = true;
-        pair_decide(&p);
-        CHECK(pair_still(&p));
-        CHECK_EQ(p.verdict.news_n, 0);
-        CHECK_EQ(p.verdict.phase, RULES_PAUSED);
+        machine_node_decide(&p);
+        CHECK(machine_node_unchanged(&p));
+        CHECK_EQ(p.verdict.event_n, 0);
+        CHECK_EQ(p.verdict.phase, RULES_PHASE_PAUSED);
         CHECK_STR(p.verdict.reason, who == 0 ? "MachinePaused" : "ClusterPaused");
         CHECK(p.verdict.keeps_link); /* it is cleaned when the pause ends */
-        CHECK(!p.verdict.confirm);
+        CHECK(!p.verdict.confirm_absent);
         CHECK_EQ(p.verdict.next, USEC_NEVER);
-        p.facts.sight = RULES_MISSED;
+        p.facts.sight = RULES_NODE_MISSED;
         p.machine.enabled = true;
-        pair_decide(&p);
-        CHECK(!p.verdict.confirm);
+        machine_node_decide(&p);
+        CHECK(!p.verdict.confirm_absent);
     }
 }
 
@@ -181,20 +181,20 @@ TEST(rules_leave_a_node_alone_that_names_another_machine)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
-        CLEANUP(pair_done)
-        struct pair p;
-        pair_init(&p);
+        CLEANUP(machine_node_done)
+        struct machine_node_fixture p;
+        machine_node_init(&p);
         p.machine.deleting = true;
         p.machine.request = MACHINE_REQUEST_REQUESTED;
         p.node.machine = cases[i].machine;
         p.node.space = cases[i].space;
-        pair_decide(&p);
-        CHECK_EQ(!pair_still(&p), cases[i].matches);
-        CHECK_EQ(pair_news(&p, RULES_MISMATCH) == NULL, cases[i].matches);
+        machine_node_decide(&p);
+        CHECK_EQ(!machine_node_unchanged(&p), cases[i].matches);
+        CHECK_EQ(machine_node_event(&p, RULES_EVENT_MISMATCH) == NULL, cases[i].matches);
         if (!cases[i].matches) {
-            CHECK_EQ(pair_news(&p, RULES_MISMATCH)->when, RULES_NOW);
+            CHECK_EQ(machine_node_event(&p, RULES_EVENT_MISMATCH)->when, RULES_NOW);
             CHECK_STR(p.verdict.reason, "PairingMismatch");
-            CHECK_EQ(p.verdict.phase, RULES_HOLDING);
+            CHECK_EQ(p.verdict.phase, RULES_PHASE_HOLDING);
         }
     }
     check_case(-1);
@@ -202,25 +202,25 @@ TEST(rules_leave_a_node_alone_that_names_another_machine)
 
 TEST(rules_keep_all_as_it_is_while_there_is_no_cluster)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.gone = true;
     p.options.eager = true;
     p.machine.hook = false;
     p.machine.request = MACHINE_REQUEST_APPROVED;
-    pair_decide(&p);
-    CHECK(pair_still(&p));
-    CHECK_EQ(p.verdict.phase, RULES_IN_MAINTENANCE);
+    machine_node_decide(&p);
+    CHECK(machine_node_unchanged(&p));
+    CHECK_EQ(p.verdict.phase, RULES_PHASE_IN_MAINTENANCE);
     p.machine.request = MACHINE_REQUEST_NONE;
-    pair_decide(&p);
-    CHECK_EQ(p.verdict.phase, RULES_OPEN);
+    machine_node_decide(&p);
+    CHECK_EQ(p.verdict.phase, RULES_PHASE_OPEN);
     CHECK_STR(p.verdict.reason, "ClusterMissing");
 
     p.machine.hook = true; /* what is not enabled has no hook, whatever else is known */
     p.machine.enabled = false;
     p.machine.status = STR("{}");
-    CHECK_EQ(pair_settle(&p, 1), 1);
+    CHECK_EQ(machine_node_settle(&p, 1), 1);
     CHECK(!p.machine.hook && p.machine.status.p == NULL);
     CHECK(!p.verdict.keeps_link);
 }
@@ -229,98 +229,98 @@ TEST(rules_keep_all_as_it_is_while_there_is_no_cluster)
 
 TEST(rules_clean_the_node_of_a_machine_that_is_disabled)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.machine.request = MACHINE_REQUEST_APPROVED;
     p.machine.granted = STR("u-1/4");
     p.node.machine_maintenance = true;
     p.node.maintenance_request = STR("u-1/4");
     p.node.approve_maintenance = true;
-    CHECK_EQ(pair_settle(&p, 1), 1);
+    CHECK_EQ(machine_node_settle(&p, 1), 1);
     CHECK(p.machine.skip && p.machine.skip_ours && p.machine.status.p != NULL);
     CHECK(!p.verdict.keeps_link);
 
     p.machine.enabled = false;
-    p.facts.sight = RULES_UNKNOWN; /* the link is not there */
-    pair_decide(&p);
+    p.facts.sight = RULES_NODE_UNKNOWN; /* the link is not there */
+    machine_node_decide(&p);
     CHECK(p.verdict.keeps_link);
-    CHECK(edit_find(&p.verdict.machine, false, KEY_STATUS) == NULL);
-    pair_apply(&p);
+    CHECK(meta_patch_find(&p.verdict.machine, false, KEY_STATUS) == NULL);
+    machine_node_apply(&p);
     CHECK(!p.machine.hook && !p.machine.skip && !p.machine.skip_ours);
-    pair_decide(&p);
-    CHECK(pair_still(&p) && p.verdict.keeps_link);
+    machine_node_decide(&p);
+    CHECK(machine_node_unchanged(&p) && p.verdict.keeps_link);
 
-    p.facts.sight = RULES_SEEN;
-    pair_decide(&p);
+    p.facts.sight = RULES_NODE_SEEN;
+    machine_node_decide(&p);
     CHECK(p.verdict.keeps_link);
-    CHECK(edit_find(&p.verdict.machine, false, KEY_STATUS) == NULL);
-    pair_apply(&p);
+    CHECK(meta_patch_find(&p.verdict.machine, false, KEY_STATUS) == NULL);
+    machine_node_apply(&p);
     CHECK(!p.node.machine_maintenance && p.node.maintenance_request.p == NULL);
     CHECK(p.node.approve_maintenance); /* the engine's */
-    pair_decide(&p);
-    pair_apply(&p);
+    machine_node_decide(&p);
+    machine_node_apply(&p);
     CHECK(p.machine.status.p == NULL);
-    pair_decide(&p);
-    CHECK(pair_still(&p) && !p.verdict.keeps_link);
-    CHECK_EQ(p.verdict.phase, RULES_OFF);
+    machine_node_decide(&p);
+    CHECK(machine_node_unchanged(&p) && !p.verdict.keeps_link);
+    CHECK_EQ(p.verdict.phase, RULES_PHASE_NOT_ENABLED);
     CHECK_EQ(p.machine.request, MACHINE_REQUEST_APPROVED); /* as the original */
 }
 
 TEST(rules_ask_for_a_live_read_before_they_give_a_disabled_machines_node_up)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.machine.enabled = false;
     p.machine.hook = false;
     p.machine.status = STR("{\"phase\":\"HoldingDeletion\"}");
-    p.facts.sight = RULES_MISSED;
-    pair_decide(&p);
-    CHECK(pair_still(&p) && p.verdict.keeps_link && p.verdict.confirm);
-    p.facts.sight = RULES_ABSENT;
-    CHECK_EQ(pair_settle(&p, 1), 1);
-    CHECK(p.machine.status.p == NULL && !p.verdict.keeps_link && !p.verdict.confirm);
+    p.facts.sight = RULES_NODE_MISSED;
+    machine_node_decide(&p);
+    CHECK(machine_node_unchanged(&p) && p.verdict.keeps_link && p.verdict.confirm_absent);
+    p.facts.sight = RULES_NODE_ABSENT;
+    CHECK_EQ(machine_node_settle(&p, 1), 1);
+    CHECK(p.machine.status.p == NULL && !p.verdict.keeps_link && !p.verdict.confirm_absent);
 }
 
 TEST(rules_say_nothing_about_machines_that_were_never_enabled)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.machine.enabled = false;
     p.machine.hook = false;
     p.machine.deleting = true;
     p.machine.request = MACHINE_REQUEST_REQUESTED;
     p.node.approve_deletion = true;
     p.node.approve_maintenance = true;
-    for (enum rules_sight sight = RULES_UNKNOWN; sight <= RULES_ABSENT; sight++) {
+    for (enum rules_node_sight sight = RULES_NODE_UNKNOWN; sight <= RULES_NODE_ABSENT; sight++) {
         p.facts.sight = sight;
-        pair_decide(&p);
-        CHECK(pair_still(&p) && p.verdict.news_n == 0 && !p.verdict.keeps_link);
-        CHECK(!p.verdict.confirm && p.verdict.next == USEC_NEVER);
+        machine_node_decide(&p);
+        CHECK(machine_node_unchanged(&p) && p.verdict.event_n == 0 && !p.verdict.keeps_link);
+        CHECK(!p.verdict.confirm_absent && p.verdict.next == USEC_NEVER);
     }
 }
 
-TEST(rules_stray_takes_requests_away_and_leaves_approvals)
+TEST(rules_orphan_node_takes_requests_away_and_leaves_approvals)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.node.machine_deleted = true;
     p.node.deletion_request = STR("u-9");
     p.node.machine_maintenance = true;
     p.node.maintenance_request = STR("u-9/2");
     p.node.approve_deletion = true;
     p.node.deletion_approved_for = STR("u-9");
-    p.node.book = 7;
-    rules_stray(&p.node, &p.verdict.node);
+    p.node.drain_rules = 7;
+    rules_orphan_node(&p.node, &p.verdict.node);
     CHECK_EQ(p.verdict.node.n, 5);
-    pair_apply(&p);
-    CHECK(!peer_marked(&p.node) && p.node.book == 0);
+    machine_node_apply(&p);
+    CHECK(!workload_node_marked(&p.node) && p.node.drain_rules == 0);
     CHECK(p.node.approve_deletion && p.node.deletion_approved_for.p != NULL);
-    p.node.book = 7; /* alone it tells nothing of us */
-    rules_stray(&p.node, &p.verdict.node);
+    p.node.drain_rules = 7; /* alone it tells nothing of us */
+    rules_orphan_node(&p.node, &p.verdict.node);
     CHECK_EQ(p.verdict.node.n, 0);
 }
 
@@ -328,28 +328,28 @@ TEST(rules_stray_takes_requests_away_and_leaves_approvals)
 
 TEST(rules_status_is_written_once_for_each_change)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
-    pair_decide(&p);
-    CHECK(pair_still(&p));
-    CHECK_EQ(p.verdict.phase, RULES_PROTECTED);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
+    machine_node_decide(&p);
+    CHECK(machine_node_unchanged(&p));
+    CHECK_EQ(p.verdict.phase, RULES_PHASE_PROTECTED);
 
     p.machine.deleting = true;
-    CHECK_EQ(pair_settle(&p, 1), 1);
+    CHECK_EQ(machine_node_settle(&p, 1), 1);
     CHECK_STR(p.machine.status, "{\"phase\":\"HoldingDeletion\",\"reason\":\"WaitingForApproval\","
                                 "\"since\":\"2026-03-01T10:13:20Z\"}");
     p.facts.wall += HOURS(1);
-    pair_decide(&p);
-    CHECK(pair_still(&p)); /* `since` does not run along */
+    machine_node_decide(&p);
+    CHECK(machine_node_unchanged(&p)); /* `since` does not run along */
 
     p.node.approve_deletion = true;
-    CHECK_EQ(pair_settle(&p, 1), 1);
+    CHECK_EQ(machine_node_settle(&p, 1), 1);
     CHECK_STR(p.machine.status, "{\"phase\":\"LettingGo\",\"reason\":\"Approved\",\"since\":\"2026-"
                                 "03-01T11:13:20Z\"}");
     p.machine.released = STR("Whatever");
-    pair_decide(&p);
-    CHECK(pair_still(&p)); /* that it goes has been said */
+    machine_node_decide(&p);
+    CHECK(machine_node_unchanged(&p)); /* that it goes has been said */
     CHECK_STR(p.verdict.reason, "Released");
 }
 
@@ -359,15 +359,15 @@ TEST(rules_status_of_another_hand_is_written_anew_or_removed)
                                        "{\"phase\":\"InMaintenance\"}" };
     for (size_t i = 0; i < ARRAY_LEN(odd); i++) {
         check_case((int64_t)i);
-        CLEANUP(pair_done)
-        struct pair p;
-        pair_init(&p);
+        CLEANUP(machine_node_done)
+        struct machine_node_fixture p;
+        machine_node_init(&p);
         p.machine.status = str_from(odd[i]);
-        CHECK_EQ(pair_settle(&p, 1), 1);
+        CHECK_EQ(machine_node_settle(&p, 1), 1);
         CHECK(p.machine.status.p == NULL);
         p.machine.status = str_from(odd[i]);
         p.machine.request = MACHINE_REQUEST_REQUESTED;
-        CHECK_EQ(pair_settle(&p, 1), 1);
+        CHECK_EQ(machine_node_settle(&p, 1), 1);
         CHECK(str_contains(p.machine.status, STR("\"MaintenanceRequested\"")));
     }
     check_case(-1);
@@ -376,26 +376,26 @@ TEST(rules_status_of_another_hand_is_written_anew_or_removed)
 /* After a restart no link is there for a moment; that is no reason to write to every Machine. */
 TEST(rules_status_does_not_change_for_a_short_silence)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.machine.deleting = true;
-    CHECK_EQ(pair_settle(&p, 1), 1);
-    p.facts.sight = RULES_UNKNOWN;
-    pair_decide(&p);
-    CHECK(pair_still(&p));
+    CHECK_EQ(machine_node_settle(&p, 1), 1);
+    p.facts.sight = RULES_NODE_UNKNOWN;
+    machine_node_decide(&p);
+    CHECK(machine_node_unchanged(&p));
     CHECK_STR(p.verdict.reason, "ClusterUnreachable");
     CHECK_EQ(p.verdict.next, p.facts.wall + SECONDS(60));
-    p.facts.away = SECONDS(20);
-    pair_decide(&p);
+    p.facts.unreachable_for = SECONDS(20);
+    machine_node_decide(&p);
     CHECK_EQ(p.verdict.next, p.facts.wall + SECONDS(40));
-    p.facts.away = SECONDS(60);
-    pair_decide(&p);
-    CHECK(edit_find(&p.verdict.machine, false, KEY_STATUS) != NULL);
-    CHECK_EQ(pair_news(&p, RULES_UNREACHABLE)->when, RULES_WITH_MACHINE);
-    pair_apply(&p);
-    pair_decide(&p);
-    CHECK(pair_still(&p) && p.verdict.news_n == 0);
+    p.facts.unreachable_for = SECONDS(60);
+    machine_node_decide(&p);
+    CHECK(meta_patch_find(&p.verdict.machine, false, KEY_STATUS) != NULL);
+    CHECK_EQ(machine_node_event(&p, RULES_EVENT_UNREACHABLE)->when, RULES_WITH_MACHINE);
+    machine_node_apply(&p);
+    machine_node_decide(&p);
+    CHECK(machine_node_unchanged(&p) && p.verdict.event_n == 0);
     CHECK_EQ(p.verdict.next, USEC_NEVER);
     CHECK(p.machine.hook);
 }
@@ -404,36 +404,36 @@ TEST(rules_status_does_not_change_for_a_short_silence)
 
 TEST(rules_have_a_name_for_every_event_and_phase)
 {
-    for (enum rules_event e = RULES_HOOK_ATTACHED; e <= RULES_HOLD_OVER; e++) {
+    for (enum rules_event e = RULES_EVENT_HOOK_ATTACHED; e <= RULES_EVENT_HOLD_OVER; e++) {
         CHECK(rules_event_reason(e).n > 0);
     }
-    for (enum rules_phase p = RULES_OFF; p <= RULES_IN_MAINTENANCE; p++) {
+    for (enum rules_phase p = RULES_PHASE_NOT_ENABLED; p <= RULES_PHASE_IN_MAINTENANCE; p++) {
         CHECK(rules_phase_name(p).n > 0);
     }
-    CHECK_STR(rules_event_reason(RULES_HOOK_ATTACHED), "HookAttached");
-    CHECK_STR(rules_event_reason(RULES_STALE_APPROVAL), "StaleApprovalRemoved");
-    CHECK(!rules_event_warns(RULES_HOOK_RELEASED));
-    CHECK(rules_event_warns(RULES_HOLD_OVER) && rules_event_warns(RULES_FORGED));
-    CHECK_STR(rules_phase_name(RULES_HOLDING), "HoldingDeletion");
-    CHECK_STR(rules_phase_name(RULES_PROTECTED), "Protected");
+    CHECK_STR(rules_event_reason(RULES_EVENT_HOOK_ATTACHED), "HookAttached");
+    CHECK_STR(rules_event_reason(RULES_EVENT_STALE_APPROVAL), "StaleApprovalRemoved");
+    CHECK(!rules_event_warns(RULES_EVENT_HOOK_RELEASED));
+    CHECK(rules_event_warns(RULES_EVENT_HOLD_OVER) && rules_event_warns(RULES_EVENT_FORGED));
+    CHECK_STR(rules_phase_name(RULES_PHASE_HOLDING), "HoldingDeletion");
+    CHECK_STR(rules_phase_name(RULES_PHASE_PROTECTED), "Protected");
 }
 
 TEST(rules_say_what_a_held_deletion_waits_for)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.machine.deleting = true;
     p.machine.deleted_at = p.facts.wall;
-    pair_decide(&p);
+    machine_node_decide(&p);
     CHECK_STR(
         p.verdict.message,
         "The deletion waits until the maintenance engine sets the label approve-deletion at "
         "Node 'n1' of cluster 'c1'. There is no time limit; removing the label 'enabled' from "
         "the Machine lets it go.");
     p.machine.hold_max = HOURS(1);
-    p.facts.sight = RULES_UNKNOWN;
-    pair_decide(&p);
+    p.facts.sight = RULES_NODE_UNKNOWN;
+    machine_node_decide(&p);
     CHECK_STR(p.verdict.message,
               "The deletion is held while cluster 'c1' cannot be asked about Node "
               "'n1'. It goes on at 2026-03-01T11:13:20Z in any case.");

@@ -28,7 +28,7 @@ static void random_options(struct rng *rng, struct rules_options *o)
         .strict_approval = rng_chance(rng, 250),
         .missing_holds = rng_chance(rng, 300),
         .refuse_forged = rng_chance(rng, 300),
-        .away_max = coin(rng) ? some_time(rng) : 0,
+        .unreachable_max = coin(rng) ? some_time(rng) : 0,
         .hold_max = coin(rng) ? some_time(rng) : 0,
         .skew = coin(rng) ? SECONDS(10) : 0,
     };
@@ -51,7 +51,7 @@ static void random_machine(struct rng *rng, usec_t wall, struct machine *m)
     m->node = rng_chance(rng, 900) ? STR("n1") : STR_NONE;
     m->deleting = coin(rng);
     m->deleted_at = m->deleting && coin(rng) ? wall - SECONDS(rng_below(rng, 7200)) : 0;
-    m->waits_since = m->deleting && coin(rng) ? wall - SECONDS(rng_below(rng, 7200)) : 0;
+    m->hooks_wait_since = m->deleting && coin(rng) ? wall - SECONDS(rng_below(rng, 7200)) : 0;
     m->hold_max = rng_chance(rng, 300) ? some_time(rng) : 0;
     m->paused = rng_chance(rng, 50);
     m->control_plane = rng_chance(rng, 200);
@@ -63,13 +63,13 @@ static void random_machine(struct rng *rng, usec_t wall, struct machine *m)
     m->released = m->deleting ? one_of(rng, released, ARRAY_LEN(released)) : STR_NONE;
     m->granted = one_of(rng, granted, ARRAY_LEN(granted));
     m->status = one_of(rng, status, ARRAY_LEN(status));
-    m->approved_aside = rng_chance(rng, 150);
+    m->approved_by_annotation = rng_chance(rng, 150);
     m->skip = coin(rng);
     m->skip_empty = m->skip && coin(rng);
     m->skip_ours = coin(rng);
 }
 
-static void random_node(struct rng *rng, struct peer *n)
+static void random_node(struct rng *rng, struct workload_node *n)
 {
     static const struct str deletion[] = {
         { NULL, 0 }, STR_INIT("u-1"), STR_INIT("u-1"), STR_INIT("u-0"), STR_INIT("")
@@ -92,30 +92,30 @@ static void random_node(struct rng *rng, struct peer *n)
     n->maintenance_approved_for =
         rng_chance(rng, 300) ? one_of(rng, maintenance, ARRAY_LEN(maintenance)) : STR_NONE;
     n->machine = one_of(rng, machine, ARRAY_LEN(machine));
-    n->book = coin(rng) ? 0 : coin(rng) ? peer_book(STR("[]")) : 7;
+    n->drain_rules = coin(rng) ? 0 : coin(rng) ? workload_node_hash(STR("[]")) : 7;
 }
 
-static void random_pair(struct rng *rng, struct pair *p)
+static void random_machine_node(struct rng *rng, struct machine_node_fixture *p)
 {
-    pair_init(p);
+    machine_node_init(p);
     random_options(rng, &p->options);
     random_machine(rng, p->facts.wall, &p->machine);
     random_node(rng, &p->node);
     p->gone = rng_chance(rng, 80);
     p->cluster.paused = rng_chance(rng, 50);
     p->cluster.deleting = rng_chance(rng, 150);
-    p->facts.sight = coin(rng) ? RULES_SEEN : (enum rules_sight)rng_below(rng, 4);
-    p->facts.away =
-        p->facts.sight == RULES_UNKNOWN && coin(rng) ? SECONDS(rng_below(rng, 200000)) : 0;
+    p->facts.sight = coin(rng) ? RULES_NODE_SEEN : (enum rules_node_sight)rng_below(rng, 4);
+    p->facts.unreachable_for =
+        p->facts.sight == RULES_NODE_UNKNOWN && coin(rng) ? SECONDS(rng_below(rng, 200000)) : 0;
     p->facts.members = rng_below(rng, 5);
     p->facts.available = rng_below(rng, p->facts.members + 1);
     p->facts.taken = rng_chance(rng, 300) ? 1 : 0;
-    p->quiet = SECONDS(rng_below(rng, 120));
-    p->facts.book = coin(rng) ? STR("[]") : coin(rng) ? STR("[{}]") : STR_NONE;
-    p->facts.book_trouble = STR("nobody knows");
+    p->leftover = SECONDS(rng_below(rng, 120));
+    p->facts.drain_rules = coin(rng) ? STR("[]") : coin(rng) ? STR("[{}]") : STR_NONE;
+    p->facts.rules_trouble = STR("nobody knows");
 }
 
-static bool paused(const struct pair *p)
+static bool paused(const struct machine_node_fixture *p)
 {
     return p->machine.paused || (!p->gone && p->cluster.paused);
 }
@@ -123,11 +123,11 @@ static bool paused(const struct pair *p)
 /* ── what always holds ─────────────────────────────────────────────────────────────────────── */
 
 /* One of the facts on which a hook may go, each as the contract says it. */
-static bool hook_may_go(const struct pair *p)
+static bool hook_may_go(const struct machine_node_fixture *p)
 {
     const struct machine *m = &p->machine;
-    const struct peer *n = &p->node;
-    bool seen = p->facts.sight == RULES_SEEN && !p->gone && m->node.n > 0;
+    const struct workload_node *n = &p->node;
+    bool seen = p->facts.sight == RULES_NODE_SEEN && !p->gone && m->node.n > 0;
     if (!m->enabled) {
         return true;
     }
@@ -144,14 +144,14 @@ static bool hook_may_go(const struct pair *p)
         seen && n->approve_deletion && n->machine_deleted && n->deletion_request.p != NULL &&
         str_eq(n->deletion_request, STR("u-1")) &&
         (n->deletion_approved_for.p == NULL || str_eq(n->deletion_approved_for, STR("u-1")));
-    bool absent = p->facts.sight == RULES_ABSENT && !p->options.missing_holds && m->node.n > 0;
-    bool away = p->facts.sight != RULES_SEEN && p->options.away_max > 0 &&
-                p->facts.away >= p->options.away_max;
+    bool absent = p->facts.sight == RULES_NODE_ABSENT && !p->options.missing_holds && m->node.n > 0;
+    bool unreachable_for = p->facts.sight != RULES_NODE_SEEN && p->options.unreachable_max > 0 &&
+                           p->facts.unreachable_for >= p->options.unreachable_max;
     usec_t limit = m->hold_max != 0 ? m->hold_max : p->options.hold_max;
-    usec_t start = m->waits_since != 0 ? m->waits_since : m->deleted_at;
+    usec_t start = m->hooks_wait_since != 0 ? m->hooks_wait_since : m->deleted_at;
     bool over = limit > 0 && limit < DAYS(365) && start > 0 &&
                 p->facts.wall - start >= limit + p->options.skew;
-    return approved || p->gone || p->cluster.deleting || absent || away || over ||
+    return approved || p->gone || p->cluster.deleting || absent || unreachable_for || over ||
            m->released.p != NULL;
 }
 
@@ -159,16 +159,17 @@ static bool hook_may_go(const struct pair *p)
 PROPERTY(rules_remove_a_hook_on_a_fact_alone)
 {
     for (int i = 0; i < 40; i++) {
-        CLEANUP(pair_done)
-        struct pair p;
-        random_pair(rng, &p);
-        pair_decide(&p);
-        const struct edit_key *k = edit_find(&p.verdict.machine, false, KEY_HOOK);
+        CLEANUP(machine_node_done)
+        struct machine_node_fixture p;
+        random_machine_node(rng, &p);
+        machine_node_decide(&p);
+        const struct meta_patch_key *k = meta_patch_find(&p.verdict.machine, false, KEY_HOOK);
         if (k != NULL && k->remove) {
             CHECK(hook_may_go(&p));
-            bool said = edit_find(&p.verdict.machine, false, KEY_RELEASED) != NULL;
-            CHECK_EQ(said, p.machine.deleting && p.machine.released.p == NULL);
-        } else if (!paused(&p) && pair_news(&p, RULES_MISMATCH) == NULL && p.machine.hook) {
+            bool events_sent = meta_patch_find(&p.verdict.machine, false, KEY_RELEASED) != NULL;
+            CHECK_EQ(events_sent, p.machine.deleting && p.machine.released.p == NULL);
+        } else if (!paused(&p) && machine_node_event(&p, RULES_EVENT_MISMATCH) == NULL &&
+                   p.machine.hook) {
             CHECK(!hook_may_go(&p)); /* and on each of them it goes */
         }
     }
@@ -178,14 +179,14 @@ PROPERTY(rules_remove_a_hook_on_a_fact_alone)
 PROPERTY(rules_never_attach_a_hook_that_was_released)
 {
     for (int i = 0; i < 40; i++) {
-        CLEANUP(pair_done)
-        struct pair p;
-        random_pair(rng, &p);
+        CLEANUP(machine_node_done)
+        struct machine_node_fixture p;
+        random_machine_node(rng, &p);
         p.machine.hook = false;
         p.machine.deleting = true;
         p.machine.released = coin(rng) ? STR("Approved") : STR("");
-        pair_decide(&p);
-        CHECK(edit_find(&p.verdict.machine, false, KEY_HOOK) == NULL);
+        machine_node_decide(&p);
+        CHECK(meta_patch_find(&p.verdict.machine, false, KEY_HOOK) == NULL);
     }
 }
 
@@ -193,20 +194,21 @@ PROPERTY(rules_never_attach_a_hook_that_was_released)
 PROPERTY(rules_approve_only_what_was_asked_and_answered)
 {
     for (int i = 0; i < 40; i++) {
-        CLEANUP(pair_done)
-        struct pair p;
-        random_pair(rng, &p);
+        CLEANUP(machine_node_done)
+        struct machine_node_fixture p;
+        random_machine_node(rng, &p);
         p.options.strict_approval = false;
-        pair_decide(&p);
-        const struct edit_key *label = edit_find(&p.verdict.machine, true, KEY_MAINTENANCE);
-        bool approves = edit_find(&p.verdict.machine, false, KEY_APPROVED_ASIDE) != NULL &&
-                        !edit_find(&p.verdict.machine, false, KEY_APPROVED_ASIDE)->remove;
+        machine_node_decide(&p);
+        const struct meta_patch_key *label =
+            meta_patch_find(&p.verdict.machine, true, KEY_MAINTENANCE);
+        bool approves = meta_patch_find(&p.verdict.machine, false, KEY_APPROVED_ASIDE) != NULL &&
+                        !meta_patch_find(&p.verdict.machine, false, KEY_APPROVED_ASIDE)->remove;
         approves = approves || (label != NULL && str_eq(label->value, KEY_APPROVED));
         CHECK_EQ(p.verdict.approves, approves);
         if (!approves) {
             continue;
         }
-        const struct peer *n = &p.node;
+        const struct workload_node *n = &p.node;
         CHECK(p.machine.enabled && !p.machine.deleting && !p.machine.updating);
         CHECK_EQ(p.machine.request, MACHINE_REQUEST_REQUESTED);
         CHECK(n->machine_maintenance && n->approve_maintenance && n->managed);
@@ -214,17 +216,18 @@ PROPERTY(rules_approve_only_what_was_asked_and_answered)
         CHECK(!str_eq(n->maintenance_request, p.machine.granted));
         CHECK(n->maintenance_approved_for.p == NULL ||
               str_eq(n->maintenance_approved_for, n->maintenance_request));
-        CHECK_STR(edit_find(&p.verdict.machine, false, KEY_GRANTED)->value, n->maintenance_request);
+        CHECK_STR(meta_patch_find(&p.verdict.machine, false, KEY_GRANTED)->value,
+                  n->maintenance_request);
         CHECK(!p.machine.control_plane || p.facts.taken == 0);
     }
 }
 
-static bool edits_same(const struct edit *a, const struct edit *b)
+static bool edits_same(const struct meta_patch *a, const struct meta_patch *b)
 {
     bool same = a->n == b->n;
     for (uint32_t i = 0; same && i < a->n; i++) {
-        const struct edit_key *left = &a->keys[i];
-        const struct edit_key *right = &b->keys[i];
+        const struct meta_patch_key *left = &a->keys[i];
+        const struct meta_patch_key *right = &b->keys[i];
         same = left->label == right->label && left->remove == right->remove &&
                str_eq(left->key, right->key) && str_eq(left->value, right->value);
     }
@@ -236,24 +239,24 @@ static bool edits_same(const struct edit *a, const struct edit *b)
 PROPERTY(rules_decide_the_same_twice_and_come_to_rest)
 {
     for (int i = 0; i < 40; i++) {
-        CLEANUP(pair_done)
-        struct pair p;
-        random_pair(rng, &p);
-        pair_decide(&p);
+        CLEANUP(machine_node_done)
+        struct machine_node_fixture p;
+        random_machine_node(rng, &p);
+        machine_node_decide(&p);
         const struct rules_verdict first = p.verdict;
-        pair_decide(&p);
+        machine_node_decide(&p);
         CHECK(edits_same(&first.machine, &p.verdict.machine));
         CHECK(edits_same(&first.node, &p.verdict.node));
         CHECK_EQ(first.phase, p.verdict.phase);
         CHECK_STR(first.reason, p.verdict.reason);
         CHECK_STR(first.message, p.verdict.message);
-        CHECK_EQ(first.news_n, p.verdict.news_n);
+        CHECK_EQ(first.event_n, p.verdict.event_n);
         CHECK_EQ(first.next, p.verdict.next);
-        (void)pair_settle(&p, 3);
+        (void)machine_node_settle(&p, 3);
         CHECK(p.verdict.message.n > 0 && p.verdict.reason != NULL);
         CHECK(!p.verdict.approves);
-        for (uint32_t k = 0; k < p.verdict.news_n; k++) {
-            CHECK_EQ(p.verdict.news[k].when,
+        for (uint32_t k = 0; k < p.verdict.event_n; k++) {
+            CHECK_EQ(p.verdict.events[k].when,
                      RULES_NOW); /* nothing is left to be told with a patch */
         }
     }
@@ -264,24 +267,24 @@ PROPERTY(rules_decide_the_same_twice_and_come_to_rest)
 PROPERTY(rules_keep_the_rulebook_beside_requests)
 {
     for (int i = 0; i < 40; i++) {
-        CLEANUP(pair_done)
-        struct pair p;
-        random_pair(rng, &p);
-        pair_decide(&p);
-        const struct edit *e = &p.verdict.node;
-        bool known = p.facts.book.p != NULL;
-        const struct peer before = p.node;
-        bool asks = pair_news(&p, RULES_REQUEST_DELIVERED) != NULL;
+        CLEANUP(machine_node_done)
+        struct machine_node_fixture p;
+        random_machine_node(rng, &p);
+        machine_node_decide(&p);
+        const struct meta_patch *e = &p.verdict.node;
+        bool known = p.facts.drain_rules.p != NULL;
+        const struct workload_node before = p.node;
+        bool asks = machine_node_event(&p, RULES_EVENT_REQUEST_DELIVERED) != NULL;
         CHECK(!asks || known);
-        pair_apply(&p);
+        machine_node_apply(&p);
         bool stands = p.node.machine_deleted || p.node.machine_maintenance;
         bool written = e->n > 0;
         if (stands && written && known) {
-            CHECK_EQ(p.node.book, peer_book(p.facts.book));
+            CHECK_EQ(p.node.drain_rules, workload_node_hash(p.facts.drain_rules));
         } else if (!stands && written) {
-            CHECK_EQ(p.node.book, 0);
+            CHECK_EQ(p.node.drain_rules, 0);
         } else {
-            CHECK_EQ(p.node.book, before.book);
+            CHECK_EQ(p.node.drain_rules, before.drain_rules);
         }
     }
 }
@@ -290,10 +293,10 @@ PROPERTY(rules_keep_the_rulebook_beside_requests)
 PROPERTY(rules_wake_in_the_future)
 {
     for (int i = 0; i < 40; i++) {
-        CLEANUP(pair_done)
-        struct pair p;
-        random_pair(rng, &p);
-        (void)pair_settle(&p, 3);
+        CLEANUP(machine_node_done)
+        struct machine_node_fixture p;
+        random_machine_node(rng, &p);
+        (void)machine_node_settle(&p, 3);
         CHECK(p.verdict.next > p.facts.wall);
         CHECK(!paused(&p) || p.verdict.next == USEC_NEVER);
     }
@@ -303,14 +306,14 @@ PROPERTY(rules_wake_in_the_future)
 PROPERTY(rules_write_nothing_while_anything_is_paused)
 {
     for (int i = 0; i < 40; i++) {
-        CLEANUP(pair_done)
-        struct pair p;
-        random_pair(rng, &p);
+        CLEANUP(machine_node_done)
+        struct machine_node_fixture p;
+        random_machine_node(rng, &p);
         p.gone = false;
         p.machine.paused = coin(rng);
         p.cluster.paused = !p.machine.paused || coin(rng);
-        pair_decide(&p);
-        CHECK(pair_still(&p) && p.verdict.news_n == 0 && !p.verdict.confirm);
+        machine_node_decide(&p);
+        CHECK(machine_node_unchanged(&p) && p.verdict.event_n == 0 && !p.verdict.confirm_absent);
     }
 }
 
@@ -318,20 +321,20 @@ PROPERTY(rules_write_nothing_while_anything_is_paused)
 PROPERTY(rules_leave_no_request_behind_when_disabled)
 {
     for (int i = 0; i < 40; i++) {
-        CLEANUP(pair_done)
-        struct pair p;
-        random_pair(rng, &p);
+        CLEANUP(machine_node_done)
+        struct machine_node_fixture p;
+        random_machine_node(rng, &p);
         p.machine.enabled = false;
         p.machine.paused = p.cluster.paused = p.gone = false;
         p.node.machine = STR_NONE;
         p.machine.node = STR("n1");
-        p.facts.sight = RULES_SEEN;
-        bool marked = peer_marked(&p.node);
+        p.facts.sight = RULES_NODE_SEEN;
+        bool marked = workload_node_marked(&p.node);
         bool approvals[] = { p.node.approve_deletion, p.node.approve_maintenance };
-        (void)pair_settle(&p, 3);
-        CHECK(!peer_marked(&p.node) && !p.machine.hook && p.machine.status.p == NULL);
+        (void)machine_node_settle(&p, 3);
+        CHECK(!workload_node_marked(&p.node) && !p.machine.hook && p.machine.status.p == NULL);
         CHECK(!p.verdict.keeps_link && !p.machine.skip_ours);
-        CHECK(!marked || p.node.book == 0);
+        CHECK(!marked || p.node.drain_rules == 0);
         CHECK_EQ(p.node.approve_deletion, approvals[0]);
         CHECK_EQ(p.node.approve_maintenance, approvals[1]);
     }

@@ -8,16 +8,16 @@
 
 TEST(rules_deletion_request_names_the_machine)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.machine.deleting = true;
-    pair_decide(&p);
-    CHECK_STR(edit_find(&p.verdict.node, true, KEY_MACHINE_DELETED)->value, "true");
-    CHECK_STR(edit_find(&p.verdict.node, false, KEY_DELETION_REQUEST)->value, "u-1");
-    CHECK_STR(edit_find(&p.verdict.node, false, DRAIN_RULES_ANNOTATION)->value, "[]");
+    machine_node_decide(&p);
+    CHECK_STR(meta_patch_find(&p.verdict.node, true, KEY_MACHINE_DELETED)->value, "true");
+    CHECK_STR(meta_patch_find(&p.verdict.node, false, KEY_DELETION_REQUEST)->value, "u-1");
+    CHECK_STR(meta_patch_find(&p.verdict.node, false, DRAIN_RULES_ANNOTATION)->value, "[]");
     CHECK_EQ(p.verdict.node.n, 3);
-    CHECK_EQ(pair_news(&p, RULES_REQUEST_DELIVERED)->when, RULES_WITH_NODE);
+    CHECK_EQ(machine_node_event(&p, RULES_EVENT_REQUEST_DELIVERED)->when, RULES_WITH_NODE);
 }
 
 TEST(rules_deletion_takes_away_an_approval_that_was_there_before)
@@ -37,26 +37,26 @@ TEST(rules_deletion_takes_away_an_approval_that_was_there_before)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
-        CLEANUP(pair_done)
-        struct pair p;
-        pair_init(&p);
+        CLEANUP(machine_node_done)
+        struct machine_node_fixture p;
+        machine_node_init(&p);
         p.machine.deleting = true;
         p.node.approve_deletion = true;
         p.node.machine_deleted = cases[i].label;
         p.node.deletion_request = cases[i].request;
         p.node.deletion_approved_for = cases[i].approved_for;
-        pair_decide(&p);
-        CHECK_EQ(pair_news(&p, RULES_STALE_APPROVAL) != NULL, cases[i].stale);
+        machine_node_decide(&p);
+        CHECK_EQ(machine_node_event(&p, RULES_EVENT_STALE_APPROVAL) != NULL, cases[i].stale);
         CHECK(p.machine.hook);
-        pair_apply(&p);
+        machine_node_apply(&p);
         CHECK_EQ(p.node.approve_deletion, !cases[i].stale);
         CHECK_EQ(p.node.deletion_approved_for.p != NULL, !cases[i].stale);
         CHECK(p.machine.hook); /* in this pass it does not count in any case */
-        (void)pair_settle(&p, 1);
+        (void)machine_node_settle(&p, 1);
         CHECK_EQ(p.machine.hook, cases[i].stale);
         if (cases[i].stale) {
             p.node.approve_deletion = true; /* the engine looks at it, and agrees */
-            CHECK_EQ(pair_settle(&p, 1), 1);
+            CHECK_EQ(machine_node_settle(&p, 1), 1);
             CHECK(!p.machine.hook);
         }
     }
@@ -65,182 +65,182 @@ TEST(rules_deletion_takes_away_an_approval_that_was_there_before)
 
 TEST(rules_deletion_does_not_heed_an_approval_that_names_another)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.machine.deleting = true;
-    (void)pair_settle(&p, 1);
+    (void)machine_node_settle(&p, 1);
     p.node.approve_deletion = true;
     p.node.deletion_approved_for = STR("u-0");
-    (void)pair_settle(&p, 1);
+    (void)machine_node_settle(&p, 1);
     CHECK(p.machine.hook);
     CHECK_STR(p.verdict.reason, "ApprovalForAnother");
     CHECK(p.node.approve_deletion);
     p.node.deletion_approved_for = STR("u-1");
-    (void)pair_settle(&p, 1);
+    (void)machine_node_settle(&p, 1);
     CHECK(!p.machine.hook);
 }
 
 /* The deletion goes on already; a request that is put back is no reason to ask anew. */
 TEST(rules_deletion_leaves_the_approval_that_has_let_it_go)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.machine.deleting = true;
-    (void)pair_settle(&p, 1);
+    (void)machine_node_settle(&p, 1);
     p.node.approve_deletion = true;
-    (void)pair_settle(&p, 1);
+    (void)machine_node_settle(&p, 1);
     CHECK_STR(p.machine.released, "Approved");
     p.node.machine_deleted = false;
-    CHECK_EQ(pair_settle(&p, 1), 1);
+    CHECK_EQ(machine_node_settle(&p, 1), 1);
     CHECK(p.node.machine_deleted && p.node.approve_deletion);
 }
 
 TEST(rules_deletion_never_removes_an_approval_when_strict)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.options.strict_approval = true;
     p.machine.deleting = true;
     p.node.approve_deletion = true;
     p.node.deletion_approved_for = STR("u-0");
-    pair_decide(&p);
-    CHECK(edit_find(&p.verdict.node, true, KEY_APPROVE_DELETION) == NULL);
-    CHECK(edit_find(&p.verdict.machine, false, KEY_HOOK)->remove); /* honoured at once */
-    CHECK_EQ(pair_settle(&p, 1), 1);
+    machine_node_decide(&p);
+    CHECK(meta_patch_find(&p.verdict.node, true, KEY_APPROVE_DELETION) == NULL);
+    CHECK(meta_patch_find(&p.verdict.machine, false, KEY_HOOK)->remove); /* honoured at once */
+    CHECK_EQ(machine_node_settle(&p, 1), 1);
     CHECK(p.node.approve_deletion && p.node.deletion_approved_for.p != NULL);
 }
 
 TEST(rules_deletion_is_not_asked_of_a_node_without_an_engine)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.options.eager = true;
     p.machine.deleting = true;
     p.node.managed = p.node.operational = false;
-    pair_decide(&p);
+    machine_node_decide(&p);
     CHECK_EQ(p.verdict.node.n, 0);
     p.node.machine_deleted = true; /* the engine has gone */
     p.node.deletion_request = STR("u-1");
-    (void)pair_settle(&p, 1);
-    CHECK(!peer_marked(&p.node));
+    (void)machine_node_settle(&p, 1);
+    CHECK(!workload_node_marked(&p.node));
 }
 
 /* B-9, for a hold that ended without the Node going away. */
 TEST(rules_deletion_clears_a_used_approval_after_a_minute_in_service)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.node.machine_deleted = true;
     p.node.deletion_request = STR("u-0"); /* of the Machine that had this Node before */
     p.node.approve_deletion = true;
-    CHECK_EQ(pair_settle(&p, 1), 1);
+    CHECK_EQ(machine_node_settle(&p, 1), 1);
     CHECK(!p.node.machine_deleted && p.node.approve_deletion);
     CHECK_STR(p.node.deletion_request, "u-0"); /* it tells that the approval was an answer */
-    CHECK(rules_quiet_deletion(&p.machine, &p.node));
-    p.quiet = SECONDS(10);
-    pair_decide(&p);
-    CHECK(pair_still(&p));
+    CHECK(rules_deletion_leftover(&p.machine, &p.node));
+    p.leftover = SECONDS(10);
+    machine_node_decide(&p);
+    CHECK(machine_node_unchanged(&p));
     CHECK_EQ(p.verdict.next, p.facts.wall + SECONDS(50));
-    p.quiet = SECONDS(60);
+    p.leftover = SECONDS(60);
     p.options.strict_approval = true;
     p.machine.hook = false;
-    pair_decide(&p);
-    CHECK(pair_still(&p));
+    machine_node_decide(&p);
+    CHECK(machine_node_unchanged(&p));
     p.options.strict_approval = false;
     p.machine.hook = true;
-    CHECK_EQ(pair_settle(&p, 1), 1);
+    CHECK_EQ(machine_node_settle(&p, 1), 1);
     CHECK(!p.node.approve_deletion && p.node.deletion_request.p == NULL);
-    CHECK(!rules_quiet_deletion(&p.machine, &p.node));
+    CHECK(!rules_deletion_leftover(&p.machine, &p.node));
 }
 
 TEST(rules_deletion_leaves_an_approval_that_answers_nothing_of_ours)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.node.approve_deletion = true;
-    p.quiet = HOURS(1);
-    CHECK(!rules_quiet_deletion(&p.machine, &p.node));
-    pair_decide(&p);
-    CHECK(pair_still(&p));
+    p.leftover = HOURS(1);
+    CHECK(!rules_deletion_leftover(&p.machine, &p.node));
+    machine_node_decide(&p);
+    CHECK(machine_node_unchanged(&p));
     p.node.deletion_request = STR("u-1");
     p.node.operational = false;
-    CHECK(!rules_quiet_deletion(&p.machine, &p.node));
-    pair_decide(&p);
-    CHECK(pair_still(&p));
+    CHECK(!rules_deletion_leftover(&p.machine, &p.node));
+    machine_node_decide(&p);
+    CHECK(machine_node_unchanged(&p));
 }
 
 /* ── maintenance: asking ───────────────────────────────────────────────────────────────────── */
 
 TEST(rules_maintenance_goes_from_request_to_approval_and_back)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.machine.request = MACHINE_REQUEST_REQUESTED;
-    pair_decide(&p);
-    CHECK_EQ(pair_news(&p, RULES_REQUEST_DELIVERED)->when, RULES_WITH_NODE);
-    CHECK_EQ(p.verdict.phase, RULES_REQUESTED);
+    machine_node_decide(&p);
+    CHECK_EQ(machine_node_event(&p, RULES_EVENT_REQUEST_DELIVERED)->when, RULES_WITH_NODE);
+    CHECK_EQ(p.verdict.phase, RULES_PHASE_REQUESTED);
     CHECK(!p.verdict.approves);
-    CHECK_EQ(pair_settle(&p, 1), 1);
+    CHECK_EQ(machine_node_settle(&p, 1), 1);
     CHECK(p.node.machine_maintenance);
     CHECK_STR(p.node.maintenance_request, "u-1/1");
 
     p.node.operational = false;
     p.node.approve_maintenance = true;
-    pair_decide(&p);
+    machine_node_decide(&p);
     CHECK(p.verdict.approves);
-    CHECK_EQ(pair_news(&p, RULES_APPROVAL_RECEIVED)->when, RULES_WITH_MACHINE);
-    CHECK_EQ(pair_settle(&p, 1), 1);
+    CHECK_EQ(machine_node_event(&p, RULES_EVENT_APPROVAL_RECEIVED)->when, RULES_WITH_MACHINE);
+    CHECK_EQ(machine_node_settle(&p, 1), 1);
     CHECK_EQ(p.machine.request, MACHINE_REQUEST_APPROVED);
     CHECK_STR(p.machine.granted, "u-1/1");
     CHECK(p.machine.skip_empty && p.machine.skip_ours);
     CHECK(p.node.machine_maintenance && p.node.approve_maintenance);
-    CHECK_EQ(p.verdict.phase, RULES_IN_MAINTENANCE);
+    CHECK_EQ(p.verdict.phase, RULES_PHASE_IN_MAINTENANCE);
     CHECK(str_contains(p.machine.status, STR("\"InMaintenance\"")));
     p.node.approve_maintenance = false; /* as the original: it stays approved */
-    pair_decide(&p);
-    CHECK(pair_still(&p) && p.verdict.news_n == 0);
+    machine_node_decide(&p);
+    CHECK(machine_node_unchanged(&p) && p.verdict.event_n == 0);
 
     p.machine.request = MACHINE_REQUEST_NONE;
-    CHECK_EQ(pair_settle(&p, 1), 1);
+    CHECK_EQ(machine_node_settle(&p, 1), 1);
     CHECK(!p.node.machine_maintenance && !p.machine.skip && !p.machine.skip_ours);
     CHECK(p.machine.status.p == NULL);
     CHECK_STR(p.node.maintenance_request, "u-1/1"); /* it carries the number */
-    CHECK_EQ(p.verdict.phase, RULES_PROTECTED);
+    CHECK_EQ(p.verdict.phase, RULES_PHASE_PROTECTED);
 }
 
 /* INV-3: what was given for one request does not count for the next. */
 TEST(rules_maintenance_needs_a_new_approval_for_every_request)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.machine.request = MACHINE_REQUEST_REQUESTED;
-    (void)pair_settle(&p, 1);
+    (void)machine_node_settle(&p, 1);
     p.node.approve_maintenance = true;
-    (void)pair_settle(&p, 1);
+    (void)machine_node_settle(&p, 1);
     CHECK_EQ(p.machine.request, MACHINE_REQUEST_APPROVED);
     for (uint32_t n = 2; n < 5; n++) {
         if (n % 2 == 0) { /* withdrawn in between, or set back at once */
             p.machine.request = MACHINE_REQUEST_NONE;
-            (void)pair_settle(&p, 1);
+            (void)machine_node_settle(&p, 1);
         }
         p.machine.request = MACHINE_REQUEST_REQUESTED;
-        pair_decide(&p);
-        CHECK(pair_news(&p, RULES_STALE_APPROVAL) != NULL && !p.verdict.approves);
-        pair_apply(&p);
-        (void)pair_settle(&p, 1);
+        machine_node_decide(&p);
+        CHECK(machine_node_event(&p, RULES_EVENT_STALE_APPROVAL) != NULL && !p.verdict.approves);
+        machine_node_apply(&p);
+        (void)machine_node_settle(&p, 1);
         CHECK_EQ(p.machine.request, MACHINE_REQUEST_REQUESTED);
         CHECK(!p.node.approve_maintenance);
         CHECK_STR(p.node.maintenance_request, arena_printf(&p.memory, "u-1/%u", n));
         p.node.approve_maintenance = true;
-        (void)pair_settle(&p, 1);
+        (void)machine_node_settle(&p, 1);
         CHECK_EQ(p.machine.request, MACHINE_REQUEST_APPROVED);
         CHECK_STR(p.machine.granted, p.node.maintenance_request);
     }
@@ -267,13 +267,13 @@ TEST(rules_maintenance_counts_on_from_what_it_finds)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
-        CLEANUP(pair_done)
-        struct pair p;
-        pair_init(&p);
+        CLEANUP(machine_node_done)
+        struct machine_node_fixture p;
+        machine_node_init(&p);
         p.machine.request = MACHINE_REQUEST_REQUESTED;
         p.machine.granted = cases[i].granted;
         p.node.maintenance_request = cases[i].request;
-        CHECK_EQ(pair_settle(&p, 1), 1);
+        CHECK_EQ(machine_node_settle(&p, 1), 1);
         CHECK_STR(p.node.maintenance_request, cases[i].wanted);
     }
     check_case(-1);
@@ -281,46 +281,48 @@ TEST(rules_maintenance_counts_on_from_what_it_finds)
 
 TEST(rules_maintenance_heeds_whom_an_approval_names)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.machine.request = MACHINE_REQUEST_REQUESTED;
-    (void)pair_settle(&p, 1);
+    (void)machine_node_settle(&p, 1);
     p.node.approve_maintenance = true;
     p.node.maintenance_approved_for = STR("u-1/0");
-    (void)pair_settle(&p, 1);
+    (void)machine_node_settle(&p, 1);
     CHECK_EQ(p.machine.request, MACHINE_REQUEST_REQUESTED);
     CHECK_STR(p.verdict.reason, "ApprovalForAnother");
     p.node.maintenance_approved_for = STR("u-1/1");
-    (void)pair_settle(&p, 1);
+    (void)machine_node_settle(&p, 1);
     CHECK_EQ(p.machine.request, MACHINE_REQUEST_APPROVED);
 
     p.machine.request = MACHINE_REQUEST_REQUESTED; /* again: what names the last one goes along */
-    (void)pair_settle(&p, 1);
+    (void)machine_node_settle(&p, 1);
     CHECK(p.node.maintenance_approved_for.p == NULL && !p.node.approve_maintenance);
 }
 
 TEST(rules_maintenance_says_why_it_waits)
 {
     static const struct {
-        enum rules_sight sight;
+        enum rules_node_sight sight;
         bool managed;
         const char *reason;
     } cases[] = {
-        { RULES_SEEN, true, "WaitingForApproval" },    { RULES_SEEN, false, "EngineAbsent" },
-        { RULES_MISSED, true, "NodeMissing" },         { RULES_ABSENT, true, "NodeMissing" },
-        { RULES_UNKNOWN, true, "ClusterUnreachable" },
+        { RULES_NODE_SEEN, true, "WaitingForApproval" },
+        { RULES_NODE_SEEN, false, "EngineAbsent" },
+        { RULES_NODE_MISSED, true, "NodeMissing" },
+        { RULES_NODE_ABSENT, true, "NodeMissing" },
+        { RULES_NODE_UNKNOWN, true, "ClusterUnreachable" },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
-        CLEANUP(pair_done)
-        struct pair p;
-        pair_init(&p);
+        CLEANUP(machine_node_done)
+        struct machine_node_fixture p;
+        machine_node_init(&p);
         p.machine.request = MACHINE_REQUEST_REQUESTED;
         p.facts.sight = cases[i].sight;
         p.node.managed = p.node.operational = cases[i].managed;
-        CHECK_EQ(pair_settle(&p, 1), 1);
-        CHECK_EQ(p.verdict.phase, RULES_REQUESTED);
+        CHECK_EQ(machine_node_settle(&p, 1), 1);
+        CHECK_EQ(p.verdict.phase, RULES_PHASE_REQUESTED);
         CHECK_STR(p.verdict.reason, cases[i].reason);
         CHECK(str_contains(p.machine.status, str_from(cases[i].reason)));
         CHECK(p.verdict.message.n > 0);
@@ -357,28 +359,28 @@ TEST(rules_maintenance_is_withheld_from_machines_that_are_busy)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
-        CLEANUP(pair_done)
-        struct pair p;
-        pair_init(&p);
+        CLEANUP(machine_node_done)
+        struct machine_node_fixture p;
+        machine_node_init(&p);
         p.machine.request = MACHINE_REQUEST_REQUESTED;
         p.machine.updating = cases[i].updating;
         p.machine.control_plane = cases[i].control_plane;
         p.facts.members = cases[i].members;
         p.facts.available = cases[i].available;
         p.facts.taken = cases[i].taken;
-        (void)pair_settle(&p, 1);
+        (void)machine_node_settle(&p, 1);
         p.node.approve_maintenance = true;
-        pair_decide(&p);
+        machine_node_decide(&p);
         CHECK_EQ(p.verdict.approves, cases[i].reason == NULL);
         CHECK_STR(p.verdict.reason, cases[i].reason != NULL ? cases[i].reason : "Approved");
-        (void)pair_settle(&p, 1);
+        (void)machine_node_settle(&p, 1);
         p.options.strict_approval = true; /* guards what the original does not know of, too */
-        (void)pair_settle(&p, 1);
+        (void)machine_node_settle(&p, 1);
         CHECK_EQ(p.machine.request,
                  cases[i].reason != NULL ? MACHINE_REQUEST_REQUESTED : MACHINE_REQUEST_APPROVED);
         p.machine.updating = false;
         p.machine.control_plane = false;
-        (void)pair_settle(&p, 1);
+        (void)machine_node_settle(&p, 1);
         CHECK_EQ(p.machine.request, MACHINE_REQUEST_APPROVED);
     }
     check_case(-1);
@@ -386,46 +388,46 @@ TEST(rules_maintenance_is_withheld_from_machines_that_are_busy)
 
 TEST(rules_maintenance_is_withheld_from_a_machine_that_is_deleted)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.machine.request = MACHINE_REQUEST_REQUESTED;
     p.machine.deleting = true;
-    (void)pair_settle(&p, 1);
+    (void)machine_node_settle(&p, 1);
     CHECK(p.node.machine_maintenance && p.node.machine_deleted);
     p.node.approve_maintenance = true;
-    pair_decide(&p);
-    CHECK(!p.verdict.approves && pair_still(&p));
-    CHECK_EQ(p.verdict.phase, RULES_HOLDING);
+    machine_node_decide(&p);
+    CHECK(!p.verdict.approves && machine_node_unchanged(&p));
+    CHECK_EQ(p.verdict.phase, RULES_PHASE_HOLDING);
 }
 
 /* ── maintenance: who wrote it ─────────────────────────────────────────────────────────────── */
 
 TEST(rules_maintenance_does_not_fight_a_template)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.machine.request = MACHINE_REQUEST_REQUESTED;
     p.machine.request_templated = true;
-    (void)pair_settle(&p, 1);
+    (void)machine_node_settle(&p, 1);
     p.node.approve_maintenance = true;
-    pair_decide(&p);
-    CHECK(p.verdict.approves && pair_news(&p, RULES_APPROVAL_RECEIVED) != NULL);
-    CHECK(edit_find(&p.verdict.machine, true, KEY_MAINTENANCE) == NULL);
-    (void)pair_settle(&p, 1);
+    machine_node_decide(&p);
+    CHECK(p.verdict.approves && machine_node_event(&p, RULES_EVENT_APPROVAL_RECEIVED) != NULL);
+    CHECK(meta_patch_find(&p.verdict.machine, true, KEY_MAINTENANCE) == NULL);
+    (void)machine_node_settle(&p, 1);
     CHECK_EQ(p.machine.request, MACHINE_REQUEST_REQUESTED);
-    CHECK(p.machine.approved_aside && rules_approved(&p.machine) && p.machine.skip_ours);
+    CHECK(p.machine.approved_by_annotation && rules_approved(&p.machine) && p.machine.skip_ours);
     CHECK_STR(p.machine.granted, "u-1/1");
-    CHECK_EQ(p.verdict.phase, RULES_IN_MAINTENANCE);
+    CHECK_EQ(p.verdict.phase, RULES_PHASE_IN_MAINTENANCE);
     p.node.approve_maintenance = false;
-    CHECK_EQ(pair_settle(&p, 1), 0);
+    CHECK_EQ(machine_node_settle(&p, 1), 0);
 
     p.machine.request = MACHINE_REQUEST_NONE;
-    CHECK_EQ(pair_settle(&p, 1), 1);
-    CHECK(!p.machine.approved_aside && !p.machine.skip);
+    CHECK_EQ(machine_node_settle(&p, 1), 1);
+    CHECK(!p.machine.approved_by_annotation && !p.machine.skip);
     p.machine.request = MACHINE_REQUEST_REQUESTED;
-    CHECK_EQ(pair_settle(&p, 1), 1);
+    CHECK_EQ(machine_node_settle(&p, 1), 1);
     CHECK_STR(p.node.maintenance_request, "u-1/2");
     CHECK(!rules_approved(&p.machine));
 }
@@ -449,27 +451,28 @@ TEST(rules_maintenance_reports_an_approval_that_nobody_gave)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         for (int refuse = 0; refuse < 2; refuse++) {
             check_case((int64_t)i * 2 + refuse);
-            CLEANUP(pair_done)
-            struct pair p;
-            pair_init(&p);
+            CLEANUP(machine_node_done)
+            struct machine_node_fixture p;
+            machine_node_init(&p);
             p.options.refuse_forged = refuse == 1;
             p.machine.request = MACHINE_REQUEST_APPROVED;
             p.machine.granted = cases[i].granted;
             p.node.machine_maintenance = true;
             p.node.maintenance_request = cases[i].request;
             p.node.approve_maintenance = cases[i].approval;
-            pair_decide(&p);
-            CHECK_EQ(pair_news(&p, RULES_FORGED) != NULL, cases[i].forged);
-            CHECK(edit_find(&p.verdict.machine, false, KEY_GRANTED) == NULL);
+            machine_node_decide(&p);
+            CHECK_EQ(machine_node_event(&p, RULES_EVENT_FORGED) != NULL, cases[i].forged);
+            CHECK(meta_patch_find(&p.verdict.machine, false, KEY_GRANTED) == NULL);
             bool back = cases[i].forged && refuse == 1;
-            (void)pair_settle(&p, 2);
+            (void)machine_node_settle(&p, 2);
             CHECK_EQ(p.machine.request,
                      back ? MACHINE_REQUEST_REQUESTED : MACHINE_REQUEST_APPROVED);
             CHECK_EQ(p.node.approve_maintenance, cases[i].approval);
             CHECK_EQ(p.machine.skip, !back);
-            p.facts.sight = RULES_UNKNOWN;
-            pair_decide(&p);
-            CHECK(pair_news(&p, RULES_FORGED) == NULL); /* judged only where it can be seen */
+            p.facts.sight = RULES_NODE_UNKNOWN;
+            machine_node_decide(&p);
+            CHECK(machine_node_event(&p, RULES_EVENT_FORGED) ==
+                  NULL); /* judged only where it can be seen */
         }
     }
     check_case(-1);
@@ -477,12 +480,12 @@ TEST(rules_maintenance_reports_an_approval_that_nobody_gave)
 
 TEST(rules_maintenance_keeps_the_request_of_a_node_made_anew)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.machine.request = MACHINE_REQUEST_APPROVED;
     p.machine.granted = STR("u-1/5");
-    CHECK_EQ(pair_settle(&p, 1), 1);
+    CHECK_EQ(machine_node_settle(&p, 1), 1);
     CHECK(p.node.machine_maintenance);
     CHECK_STR(p.node.maintenance_request, "u-1/5");
 }
@@ -492,20 +495,20 @@ TEST(rules_maintenance_that_somebody_else_approved_is_not_answered_by_what_lies_
     static const struct str requests[] = { { NULL, 0 }, STR_INIT("u-1/1") };
     for (size_t i = 0; i < ARRAY_LEN(requests); i++) {
         check_case((int64_t)i);
-        CLEANUP(pair_done)
-        struct pair p;
-        pair_init(&p);
+        CLEANUP(machine_node_done)
+        struct machine_node_fixture p;
+        machine_node_init(&p);
         p.machine.request = MACHINE_REQUEST_APPROVED;
         p.node.maintenance_request = requests[i]; /* of one that was withdrawn */
         p.node.approve_maintenance = true;
-        CHECK_EQ(pair_settle(&p, 2), 1);
+        CHECK_EQ(machine_node_settle(&p, 2), 1);
         CHECK(p.node.machine_maintenance && !p.node.approve_maintenance);
         CHECK_STR(p.node.maintenance_request, "u-1/1");
         p.machine.request = MACHINE_REQUEST_REQUESTED;
-        (void)pair_settle(&p, 2);
+        (void)machine_node_settle(&p, 2);
         CHECK(!rules_approved(&p.machine));
         p.node.approve_maintenance = true;
-        CHECK_EQ(pair_settle(&p, 2), 1);
+        CHECK_EQ(machine_node_settle(&p, 2), 1);
         CHECK(rules_approved(&p.machine));
     }
     check_case(-1);
@@ -515,46 +518,46 @@ TEST(rules_maintenance_that_somebody_else_approved_is_not_answered_by_what_lies_
 
 TEST(rules_maintenance_clears_a_used_approval_after_a_minute_in_service)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.node.maintenance_request = STR("u-1/1");
     p.node.approve_maintenance = true;
-    p.quiet = SECONDS(59);
-    pair_decide(&p);
-    CHECK(pair_still(&p));
+    p.leftover = SECONDS(59);
+    machine_node_decide(&p);
+    CHECK(machine_node_unchanged(&p));
     CHECK_EQ(p.verdict.next, p.facts.wall + SECONDS(1));
     p.node.operational = false; /* the engine still works on it */
-    p.quiet = SECONDS(60);
-    pair_decide(&p);
-    CHECK(pair_still(&p) && p.verdict.next == USEC_NEVER);
+    p.leftover = SECONDS(60);
+    machine_node_decide(&p);
+    CHECK(machine_node_unchanged(&p) && p.verdict.next == USEC_NEVER);
     p.node.operational = true;
-    CHECK_EQ(pair_settle(&p, 1), 1);
+    CHECK_EQ(machine_node_settle(&p, 1), 1);
     CHECK(!p.node.approve_maintenance);
     CHECK_STR(p.node.maintenance_request, "u-1/1");
     p.node.approve_maintenance = true;
     p.machine.request = MACHINE_REQUEST_REQUESTED;
-    CHECK(!rules_quiet_maintenance(&p.machine, &p.node));
+    CHECK(!rules_maintenance_leftover(&p.machine, &p.node));
 }
 
 TEST(rules_maintenance_leaves_what_others_say_about_remediation)
 {
-    CLEANUP(pair_done)
-    struct pair p;
-    pair_init(&p);
+    CLEANUP(machine_node_done)
+    struct machine_node_fixture p;
+    machine_node_init(&p);
     p.machine.request = MACHINE_REQUEST_APPROVED;
     p.machine.granted = STR("u-1/1");
     p.machine.skip = true; /* somebody else's, with the same value */
     p.machine.skip_empty = true;
-    (void)pair_settle(&p, 1);
+    (void)machine_node_settle(&p, 1);
     CHECK(!p.machine.skip_ours);
     p.machine.request = MACHINE_REQUEST_NONE;
-    (void)pair_settle(&p, 1);
+    (void)machine_node_settle(&p, 1);
     CHECK(p.machine.skip);
 
     p.machine.skip_ours = true; /* ours, and somebody has written over it */
     p.machine.skip_empty = false;
-    (void)pair_settle(&p, 1);
+    (void)machine_node_settle(&p, 1);
     CHECK(p.machine.skip && !p.machine.skip_ours);
 
     p.machine = (struct machine){ .uid = STR("u-1"),
@@ -565,6 +568,6 @@ TEST(rules_maintenance_leaves_what_others_say_about_remediation)
                                   .hook = true,
                                   .request = MACHINE_REQUEST_APPROVED,
                                   .deleting = true };
-    (void)pair_settle(&p, 1);
+    (void)machine_node_settle(&p, 1);
     CHECK(!p.machine.skip); /* what is deleted is not remediated */
 }

@@ -4,21 +4,21 @@
 
 #define LEGACY "runtime-extension-maintenance-controller.cloud.sap/"
 
-static const struct peer *read_peer(struct arena *out, const char *text)
+static const struct workload_node *read_node(struct arena *out, const char *text)
 {
     const struct jval *object = NULL;
     struct err err = { 0 };
     void *ret = NULL;
     CHECK_EQ(json_parse(str_from(text), 0, out, &object, &err), 0);
-    CHECK_EQ(peer_kind.project(NULL, object, out, &ret, &err), 0);
+    CHECK_EQ(workload_node_kind.project(NULL, object, out, &ret, &err), 0);
     return ret;
 }
 
-TEST(peer_reads_labels_exactly_and_the_state_by_its_presence)
+TEST(workload_node_reads_labels_exactly_and_the_state_by_its_presence)
 {
     static const struct {
         const char *labels;
-        struct peer wanted;
+        struct workload_node wanted;
     } cases[] = {
         { "{}", { .managed = false } },
         { "null", { .managed = false } },
@@ -40,18 +40,18 @@ TEST(peer_reads_labels_exactly_and_the_state_by_its_presence)
         check_case((int64_t)i);
         CLEANUP(arena_done)
         struct arena a = { 0 };
-        const struct peer *p =
-            read_peer(&a, arena_printf(&a, "{\"metadata\":{\"labels\":%s}}", cases[i].labels).p);
-        CHECK(peer_kind.same(p, &cases[i].wanted));
+        const struct workload_node *p =
+            read_node(&a, arena_printf(&a, "{\"metadata\":{\"labels\":%s}}", cases[i].labels).p);
+        CHECK(workload_node_kind.same(p, &cases[i].wanted));
     }
     check_case(-1);
 }
 
-TEST(peer_reads_annotations)
+TEST(workload_node_reads_annotations)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    const struct peer *p = read_peer(
+    const struct workload_node *p = read_node(
         &a, "{\"metadata\":{\"uid\":\"n1\",\"deletionTimestamp\":\"2026-03-01T10:00:00Z\","
             "\"annotations\":{\"drydock.dev/deletion-request\":\"u\","
             "\"drydock.dev/maintenance-request\":\"u/3\","
@@ -59,7 +59,7 @@ TEST(peer_reads_annotations)
             "\"drydock.dev/maintenance-approved-for\":\"u/2\","
             "\"cluster.x-k8s.io/machine\":\"m1\","
             "\"cluster.x-k8s.io/cluster-namespace\":\"\"}}}");
-    const struct peer wanted = {
+    const struct workload_node wanted = {
         .uid = STR("n1"),
         .deleting = true,
         .deletion_request = STR("u"),
@@ -69,27 +69,27 @@ TEST(peer_reads_annotations)
         .machine = STR("m1"),
         .space = STR(""),
     };
-    CHECK(peer_kind.same(p, &wanted));
+    CHECK(workload_node_kind.same(p, &wanted));
     CHECK(p->space.p != NULL);
-    p = read_peer(&a, "{\"metadata\":{\"annotations\":{\"cluster.x-k8s.io/machine\":7}}}");
+    p = read_node(&a, "{\"metadata\":{\"annotations\":{\"cluster.x-k8s.io/machine\":7}}}");
     CHECK(p->machine.p == NULL && p->deletion_request.p == NULL);
 }
 
 /* Whatever somebody writes there costs eight bytes. */
-TEST(peer_knows_a_rulebook_by_its_number)
+TEST(workload_node_knows_a_rulebook_by_its_number)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    const struct peer *p =
-        read_peer(&a, "{\"metadata\":{\"annotations\":{\"drydock.dev/drain-rules\":\"[]\"}}}");
-    CHECK_EQ(p->book, peer_book(STR("[]")));
-    CHECK(p->book != 0 && p->book != peer_book(STR("[ ]")));
-    CHECK_EQ(peer_book(STR("[]")), 0x4f53cda18c2baa0cull); /* of its SHA-256 */
-    p = read_peer(&a, "{\"metadata\":{\"annotations\":{\"drydock.dev/drain-rules\":\"\"}}}");
-    CHECK(p->book != 0);
-    p = read_peer(&a, "{\"metadata\":{\"annotations\":{\"drydock.dev/drain-rules\":7}}}");
-    CHECK_EQ(p->book, 0);
-    CHECK_EQ(peer_book(STR_NONE), 0);
+    const struct workload_node *p =
+        read_node(&a, "{\"metadata\":{\"annotations\":{\"drydock.dev/drain-rules\":\"[]\"}}}");
+    CHECK_EQ(p->drain_rules, workload_node_hash(STR("[]")));
+    CHECK(p->drain_rules != 0 && p->drain_rules != workload_node_hash(STR("[ ]")));
+    CHECK_EQ(workload_node_hash(STR("[]")), 0x4f53cda18c2baa0cull); /* of its SHA-256 */
+    p = read_node(&a, "{\"metadata\":{\"annotations\":{\"drydock.dev/drain-rules\":\"\"}}}");
+    CHECK(p->drain_rules != 0);
+    p = read_node(&a, "{\"metadata\":{\"annotations\":{\"drydock.dev/drain-rules\":7}}}");
+    CHECK_EQ(p->drain_rules, 0);
+    CHECK_EQ(workload_node_hash(STR_NONE), 0);
     CLEANUP(arena_done)
     struct arena out = { 0 };
     const struct jval *object = NULL;
@@ -98,26 +98,26 @@ TEST(peer_knows_a_rulebook_by_its_number)
     struct str text = arena_printf(
         &a, "{\"metadata\":{\"annotations\":{\"drydock.dev/drain-rules\":\"%0200000d\"}}}", 0);
     CHECK_EQ(json_parse(text, 0, &a, &object, &err), 0);
-    CHECK_EQ(peer_kind.project(NULL, object, &out, &ret, &err), 0);
+    CHECK_EQ(workload_node_kind.project(NULL, object, &out, &ret, &err), 0);
     CHECK(out.total <= 320);
 }
 
 /* A name too long to be kept must not look like one that is not there: it names another Machine. */
-TEST(peer_cuts_what_is_too_long)
+TEST(workload_node_cuts_what_is_too_long)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    const struct peer *p = read_peer(
+    const struct workload_node *p = read_node(
         &a, arena_printf(
                 &a, "{\"metadata\":{\"annotations\":{\"cluster.x-k8s.io/machine\":\"%0600d\"}}}", 0)
                 .p);
-    CHECK_EQ(p->machine.n, PEER_TEXT_MAX);
+    CHECK_EQ(p->machine.n, WORKLOAD_NODE_TEXT_MAX);
 }
 
-TEST(peer_tells_every_fact_from_its_absence)
+TEST(workload_node_tells_every_fact_from_its_absence)
 {
-    const struct peer plain = { 0 };
-    const struct peer others[] = {
+    const struct workload_node plain = { 0 };
+    const struct workload_node others[] = {
         { .uid = STR("x") },
         { .managed = true },
         { .operational = true },
@@ -132,21 +132,21 @@ TEST(peer_tells_every_fact_from_its_absence)
         { .maintenance_approved_for = STR("") },
         { .machine = STR("") },
         { .space = STR("") },
-        { .book = 1 },
+        { .drain_rules = 1 },
     };
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
         check_case((int64_t)i);
-        CHECK(!peer_kind.same(&plain, &others[i]));
+        CHECK(!workload_node_kind.same(&plain, &others[i]));
         bool marked = i == 4 || i == 5 || i == 8 || i == 9;
-        CHECK_EQ(peer_marked(&others[i]), marked);
+        CHECK_EQ(workload_node_marked(&others[i]), marked);
     }
     check_case(-1);
-    CHECK(!peer_marked(&plain));
-    CHECK(!peer_kind.spaced);
+    CHECK(!workload_node_marked(&plain));
+    CHECK(!workload_node_kind.spaced);
 }
 
 /* A link keeps all Nodes of its cluster. */
-TEST(peer_takes_little_room)
+TEST(workload_node_takes_little_room)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -160,6 +160,6 @@ TEST(peer_takes_little_room)
     CLEANUP(arena_done)
     struct arena out = { 0 };
     void *ret = NULL;
-    CHECK_EQ(peer_kind.project(NULL, object, &out, &ret, &err), 0);
+    CHECK_EQ(workload_node_kind.project(NULL, object, &out, &ret, &err), 0);
     CHECK(out.total <= 320);
 }

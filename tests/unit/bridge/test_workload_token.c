@@ -18,7 +18,7 @@
 #define VERBS "[\"get\",\"list\",\"watch\",\"patch\"]"
 #define RULES "[{\"apiGroups\":[\"\"],\"resources\":[\"nodes\"],\"verbs\":" VERBS "}]"
 
-struct scene {
+struct fixture {
     struct virtual_loop *time;
     struct loop *loop; /* the warrant's */
     struct apiserver *server;
@@ -26,7 +26,7 @@ struct scene {
     struct api *door;
     struct fake_api fake;
     struct client client;
-    struct warrant *warrant;
+    struct workload_token *issuer;
     struct arena memory;
     uint32_t tokens;
     uint32_t errors;
@@ -42,17 +42,17 @@ struct scene {
     bool deposed; /* somebody else leads */
 };
 
-static void scene_quit(struct scene *s)
+static void fixture_quit(struct fixture *s)
 {
     if (s->frees) {
-        warrant_free(s->warrant);
-        s->warrant = NULL;
+        workload_token_free(s->issuer);
+        s->issuer = NULL;
     }
 }
 
-static void on_token(void *ctx, const struct warrant_token *token)
+static void on_token(void *ctx, const struct workload_token_value *token)
 {
-    struct scene *s = ctx;
+    struct fixture *s = ctx;
     usec_t now = loop_now(s->loop);
     CHECK(token->renew_at > now);
     CHECK(token->renew_at < token->expires_at);
@@ -60,40 +60,40 @@ static void on_token(void *ctx, const struct warrant_token *token)
     s->token = arena_str(&s->memory, token->text);
     s->expires_at = token->expires_at;
     s->renew_at = token->renew_at;
-    scene_quit(s);
+    fixture_quit(s);
 }
 
 static void on_error(void *ctx, const struct err *err, int status)
 {
-    struct scene *s = ctx;
+    struct fixture *s = ctx;
     CHECK(err->code != 0);
     CHECK(err->msg[0] != '\0');
     s->errors++;
     s->err = *err;
     s->status = status;
-    scene_quit(s);
+    fixture_quit(s);
 }
 
 static void on_written(void *ctx, struct str what)
 {
-    struct scene *s = ctx;
+    struct fixture *s = ctx;
     CHECK(str_ends(what, STR(" 'drydock-bridge'")));
     s->written++;
 }
 
 static bool may_write(void *ctx)
 {
-    const struct scene *s = ctx;
+    const struct fixture *s = ctx;
     return !s->deposed;
 }
 
-static void scene_start(struct scene *s)
+static void fixture_start(struct fixture *s)
 {
-    warrant_free(s->warrant);
+    workload_token_free(s->issuer);
     s->tokens = 0;
     s->errors = 0;
     s->written = 0;
-    s->warrant = warrant_new(&(struct warrant_config){
+    s->issuer = workload_token_new(&(struct workload_token_config){
         .client = &s->client,
         .pods = s->pods,
         .requests = s->requests,
@@ -103,12 +103,12 @@ static void scene_start(struct scene *s)
         .may_write = may_write,
         .ctx = s,
     });
-    warrant_check(s->warrant);
+    workload_token_check(s->issuer);
 }
 
-static void scene_open(struct scene *s, uint64_t seed, usec_t skew)
+static void fixture_open(struct fixture *s, uint64_t seed, usec_t skew)
 {
-    *s = (struct scene){ .time = virtual_loop_new(seed, WALL) };
+    *s = (struct fixture){ .time = virtual_loop_new(seed, WALL) };
     s->server = apiserver_new(virtual_loop_root(s->time), seed);
     s->loop = virtual_loop_view_new(s->time, skew);
     faults_init(&s->faults, seed);
@@ -117,22 +117,22 @@ static void scene_open(struct scene *s, uint64_t seed, usec_t skew)
     fake_api_init(&s->fake);
 }
 
-static void scene_begin(struct scene *s)
+static void fixture_begin(struct fixture *s)
 {
-    scene_open(s, 1, 0);
+    fixture_open(s, 1, 0);
 }
 
 /* The cluster is played by hand. */
-static void scene_fake(struct scene *s)
+static void fixture_fake(struct fixture *s)
 {
-    scene_begin(s);
+    fixture_begin(s);
     client_init(&s->client, s->loop, &s->fake.api);
-    scene_start(s);
+    fixture_start(s);
 }
 
-static void scene_end(struct scene *s)
+static void fixture_end(struct fixture *s)
 {
-    warrant_free(s->warrant);
+    workload_token_free(s->issuer);
     CHECK_EQ(s->fake.call_count, 0);
     fake_api_done(&s->fake);
     sim_api_free(s->door);
@@ -143,30 +143,30 @@ static void scene_end(struct scene *s)
     arena_done(&s->memory);
 }
 
-static void scene_pass(struct scene *s, usec_t time)
+static void fixture_pass(struct fixture *s, usec_t time)
 {
     usec_t until = virtual_loop_now(s->time) + time;
     while (virtual_loop_step(s->time, until)) {
-        if (s->warrant != NULL) {
-            warrant_check(s->warrant);
+        if (s->issuer != NULL) {
+            workload_token_check(s->issuer);
         }
     }
 }
 
 /* Until a token is there; how long it took. */
-static usec_t scene_run(struct scene *s)
+static usec_t fixture_run(struct fixture *s)
 {
     usec_t begin = virtual_loop_now(s->time);
     while (s->tokens == 0 && virtual_loop_step(s->time, begin + MINUTES(60))) {
-        if (s->warrant != NULL) {
-            warrant_check(s->warrant);
+        if (s->issuer != NULL) {
+            workload_token_check(s->issuer);
         }
     }
     CHECK_EQ(s->tokens, 1);
     return virtual_loop_now(s->time) - begin;
 }
 
-static int ask(struct scene *s, struct str token, const char *method, const char *path,
+static int ask(struct fixture *s, struct str token, const char *method, const char *path,
                const char *body)
 {
     struct apiserver_reply reply;
@@ -185,12 +185,12 @@ static int ask(struct scene *s, struct str token, const char *method, const char
     return reply.status;
 }
 
-static int admin(struct scene *s, const char *method, const char *path, const char *body)
+static int admin(struct fixture *s, const char *method, const char *path, const char *body)
 {
     return ask(s, STR_NONE, method, path, body);
 }
 
-static struct str member(struct scene *s, const char *plural, const char *path)
+static struct str member(struct fixture *s, const char *plural, const char *path)
 {
     const struct jval *o = apiserver_find(s->server, STR("rbac.authorization.k8s.io"),
                                           str_from(plural), STR(""), STR(NAME));
@@ -199,7 +199,7 @@ static struct str member(struct scene *s, const char *plural, const char *path)
 }
 
 /* All is as it should be. */
-static void check_objects(struct scene *s)
+static void check_objects(struct fixture *s)
 {
     CHECK(apiserver_find(s->server, STR(""), STR("serviceaccounts"), STR("kube-system"),
                          STR(NAME)) != NULL);
@@ -213,16 +213,16 @@ static void check_objects(struct scene *s)
 
 /* ── stories ───────────────────────────────────────────────────────────────────────────────── */
 
-TEST(warrant_makes_an_account_that_may_read_and_patch_nodes_and_no_more)
+TEST(workload_token_makes_an_account_that_may_read_and_patch_nodes_and_no_more)
 {
-    struct scene s;
-    scene_begin(&s);
-    scene_start(&s);
-    usec_t took = scene_run(&s);
-    CHECK(took >= WARRANT_SETTLE);
+    struct fixture s;
+    fixture_begin(&s);
+    fixture_start(&s);
+    usec_t took = fixture_run(&s);
+    CHECK(took >= WORKLOAD_TOKEN_SETTLE);
     CHECK_EQ(s.errors, 0);
     CHECK_EQ(s.written, 3);
-    CHECK(warrant_held(s.warrant));
+    CHECK(workload_token_done(s.issuer));
     check_objects(&s);
 
     CHECK_EQ(admin(&s, "POST", "/api/v1/nodes", "{\"metadata\":{\"name\":\"n1\"}}"), 201);
@@ -248,16 +248,16 @@ TEST(warrant_makes_an_account_that_may_read_and_patch_nodes_and_no_more)
         CHECK_EQ(ask(&s, s.token, cases[i].method, cases[i].path, "{}"), cases[i].status);
     }
     check_case(-1);
-    scene_end(&s);
+    fixture_end(&s);
 }
 
-TEST(warrant_lets_pods_be_listed_only_as_long_as_that_is_wanted)
+TEST(workload_token_lets_pods_be_listed_only_as_long_as_that_is_wanted)
 {
-    struct scene s;
-    scene_begin(&s);
+    struct fixture s;
+    fixture_begin(&s);
     s.pods = true;
-    scene_start(&s);
-    (void)scene_run(&s);
+    fixture_start(&s);
+    (void)fixture_run(&s);
     CHECK_STR(
         member(&s, "clusterroles", "rules"),
         "[{\"apiGroups\":[\"\"],\"resources\":[\"nodes\"],\"verbs\":" VERBS "},"
@@ -266,101 +266,101 @@ TEST(warrant_lets_pods_be_listed_only_as_long_as_that_is_wanted)
     CHECK_EQ(ask(&s, s.token, "GET", "/api/v1/namespaces", ""), 200);
     CHECK_EQ(ask(&s, s.token, "GET", "/api/v1/namespaces/default/pods/p", ""), 403);
     s.pods = false;
-    scene_start(&s);
-    (void)scene_run(&s);
+    fixture_start(&s);
+    (void)fixture_run(&s);
     CHECK_EQ(s.written, 1);
     check_objects(&s);
     CHECK_EQ(ask(&s, s.token, "GET", "/api/v1/pods", ""), 403);
-    scene_end(&s);
+    fixture_end(&s);
 }
 
-TEST(warrant_lets_requests_be_made_only_as_long_as_that_is_wanted)
+TEST(workload_token_lets_requests_be_made_only_as_long_as_that_is_wanted)
 {
-    struct scene s;
-    scene_begin(&s);
+    struct fixture s;
+    fixture_begin(&s);
     s.requests = true;
-    scene_start(&s);
-    (void)scene_run(&s);
+    fixture_start(&s);
+    (void)fixture_run(&s);
     CHECK_STR(member(&s, "clusterroles", "rules"),
               "[{\"apiGroups\":[\"\"],\"resources\":[\"nodes\"],\"verbs\":" VERBS "},"
               "{\"apiGroups\":[\"repairman.k8s.io\"],\"resources\":[\"maintenancerequests\"],"
               "\"verbs\":[\"list\",\"watch\",\"create\",\"patch\"]}]");
     s.pods = true;
-    scene_start(&s);
-    (void)scene_run(&s);
+    fixture_start(&s);
+    (void)fixture_run(&s);
     CHECK_EQ(ask(&s, s.token, "GET", "/api/v1/pods", ""), 200);
     s.pods = false;
     s.requests = false;
-    scene_start(&s);
-    (void)scene_run(&s);
+    fixture_start(&s);
+    (void)fixture_run(&s);
     CHECK_EQ(s.written, 1);
     check_objects(&s);
-    scene_end(&s);
+    fixture_end(&s);
 }
 
-TEST(warrant_writes_nothing_when_all_is_there)
+TEST(workload_token_writes_nothing_when_all_is_there)
 {
-    struct scene s;
-    scene_begin(&s);
-    scene_start(&s);
-    (void)scene_run(&s);
+    struct fixture s;
+    fixture_begin(&s);
+    fixture_start(&s);
+    (void)fixture_run(&s);
     struct str first = s.token;
     uint64_t version = apiserver_resource_version(s.server);
-    scene_start(&s);
-    CHECK(scene_run(&s) < WARRANT_SETTLE); /* nothing is new, so nothing has to settle */
+    fixture_start(&s);
+    CHECK(fixture_run(&s) < WORKLOAD_TOKEN_SETTLE); /* nothing is new, so nothing has to settle */
     CHECK_EQ(s.written + s.errors, 0);
     CHECK_EQ(apiserver_resource_version(s.server), version);
     CHECK(!str_eq(first, s.token));
     CHECK_EQ(ask(&s, first, "GET", "/api/v1/nodes", ""), 200); /* until its time is over */
-    scene_end(&s);
+    fixture_end(&s);
 }
 
-TEST(warrant_tells_when_a_token_ends_and_when_to_renew_it)
+TEST(workload_token_tells_when_a_token_ends_and_when_to_renew_it)
 {
-    struct scene s;
-    scene_begin(&s);
-    scene_start(&s);
-    (void)scene_run(&s);
+    struct fixture s;
+    fixture_begin(&s);
+    fixture_start(&s);
+    (void)fixture_run(&s);
     usec_t now = loop_now(s.loop);
     usec_t life = s.expires_at - now;
     CHECK(life > SECONDS(3590) && life <= SECONDS(3600));
     CHECK(s.renew_at - now > SECONDS(2870) && s.renew_at - now <= SECONDS(2880));
-    scene_pass(&s, HOURS(2));
+    fixture_pass(&s, HOURS(2));
     CHECK_EQ(s.tokens, 1); /* nothing happens by itself */
     CHECK_EQ(ask(&s, s.token, "GET", "/api/v1/nodes", ""), 401);
 
     s.tokens = 0;
-    warrant_renew(s.warrant);
-    CHECK(!warrant_held(s.warrant));
-    warrant_renew(s.warrant); /* once is enough */
-    (void)scene_run(&s);
-    scene_pass(&s, MINUTES(1));
+    workload_token_renew(s.issuer);
+    CHECK(!workload_token_done(s.issuer));
+    workload_token_renew(s.issuer); /* once is enough */
+    (void)fixture_run(&s);
+    fixture_pass(&s, MINUTES(1));
     CHECK_EQ(s.tokens, 1);
     CHECK_EQ(s.errors, 0);
     CHECK_EQ(ask(&s, s.token, "GET", "/api/v1/nodes", ""), 200);
-    scene_end(&s);
+    fixture_end(&s);
 }
 
 /* A local clock that is hours off does not make a good token old. */
-TEST(warrant_measures_by_the_servers_clock)
+TEST(workload_token_measures_by_the_servers_clock)
 {
     static const usec_t skews[] = { -HOURS(5), HOURS(5), -DAYS(400) };
     for (size_t i = 0; i < ARRAY_LEN(skews); i++) {
-        struct scene s;
+        struct fixture s;
         check_case((int64_t)i);
-        scene_open(&s, 3, skews[i]);
-        scene_start(&s);
-        (void)scene_run(&s);
+        fixture_open(&s, 3, skews[i]);
+        fixture_start(&s);
+        (void)fixture_run(&s);
         usec_t life = s.expires_at - loop_now(s.loop);
         CHECK(life > SECONDS(3590) && life <= SECONDS(3600));
-        scene_end(&s);
+        fixture_end(&s);
     }
     check_case(-1);
 }
 
 /* ── what others have done ─────────────────────────────────────────────────────────────────── */
 
-TEST(warrant_sets_a_role_to_exactly_its_own_rules)
+TEST(workload_token_sets_a_role_to_exactly_its_own_rules)
 {
     static const char *const changes[] = {
         "{\"rules\":[{\"apiGroups\":[\"*\"],\"resources\":[\"*\"],\"verbs\":[\"*\"]}]}",
@@ -372,101 +372,101 @@ TEST(warrant_sets_a_role_to_exactly_its_own_rules)
         "\"verbs\":" VERBS "}]}",
         "{\"aggregationRule\":{\"clusterRoleSelectors\":[{\"matchLabels\":{\"a\":\"b\"}}]}}",
     };
-    struct scene s;
-    scene_begin(&s);
-    scene_start(&s);
-    (void)scene_run(&s);
+    struct fixture s;
+    fixture_begin(&s);
+    fixture_start(&s);
+    (void)fixture_run(&s);
     for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
         check_case((int64_t)i);
         CHECK_EQ(admin(&s, "PATCH", ROLES "/" NAME, changes[i]), 200);
         CHECK_EQ(admin(&s, "PATCH", ROLES "/" NAME, "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}"),
                  200);
-        scene_start(&s);
-        (void)scene_run(&s);
+        fixture_start(&s);
+        (void)fixture_run(&s);
         CHECK_EQ(s.written, 1);
         check_objects(&s);
         CHECK_STR(member(&s, "clusterroles", "metadata.labels.a"), "\"b\""); /* is theirs */
     }
     check_case(-1);
-    scene_end(&s);
+    fixture_end(&s);
 }
 
-TEST(warrant_binds_the_role_to_its_account_alone)
+TEST(workload_token_binds_the_role_to_its_account_alone)
 {
-    struct scene s;
-    scene_begin(&s);
-    scene_start(&s);
-    (void)scene_run(&s);
+    struct fixture s;
+    fixture_begin(&s);
+    fixture_start(&s);
+    (void)fixture_run(&s);
     CHECK_EQ(admin(&s, "PATCH", BINDINGS "/" NAME,
                    "{\"subjects\":[{\"kind\":\"ServiceAccount\",\"name\":\"drydock-bridge\","
                    "\"namespace\":\"kube-system\"},{\"kind\":\"User\",\"name\":\"eve\"}]}"),
              200);
-    scene_start(&s);
-    (void)scene_run(&s);
+    fixture_start(&s);
+    (void)fixture_run(&s);
     CHECK_EQ(s.written, 1);
     check_objects(&s);
-    scene_end(&s);
+    fixture_end(&s);
 }
 
 /* A binding's role cannot be changed: it is made anew. */
-TEST(warrant_replaces_a_binding_to_another_role)
+TEST(workload_token_replaces_a_binding_to_another_role)
 {
-    struct scene s;
-    scene_begin(&s);
+    struct fixture s;
+    fixture_begin(&s);
     CHECK_EQ(admin(&s, "POST", BINDINGS,
                    "{\"metadata\":{\"name\":\"drydock-bridge\"},\"roleRef\":{\"apiGroup\":"
                    "\"rbac.authorization.k8s.io\",\"kind\":\"ClusterRole\",\"name\":\"cluster-"
                    "admin\"},\"subjects\":[]}"),
              201);
-    scene_start(&s);
-    (void)scene_run(&s);
+    fixture_start(&s);
+    (void)fixture_run(&s);
     CHECK_EQ(s.errors, 0);
     check_objects(&s);
     CHECK_EQ(ask(&s, s.token, "GET", "/api/v1/nodes", ""), 200);
-    scene_end(&s);
+    fixture_end(&s);
 }
 
-TEST(warrant_waits_for_an_object_that_is_being_deleted)
+TEST(workload_token_waits_for_an_object_that_is_being_deleted)
 {
-    struct scene s;
-    scene_begin(&s);
-    scene_start(&s);
-    (void)scene_run(&s);
+    struct fixture s;
+    fixture_begin(&s);
+    fixture_start(&s);
+    (void)fixture_run(&s);
     CHECK_EQ(
         admin(&s, "PATCH", ROLES "/" NAME, "{\"metadata\":{\"finalizers\":[\"example.com/x\"]}}"),
         200);
     CHECK_EQ(admin(&s, "DELETE", ROLES "/" NAME, ""), 200);
-    scene_start(&s);
-    scene_pass(&s, MINUTES(3));
+    fixture_start(&s);
+    fixture_pass(&s, MINUTES(3));
     CHECK_EQ(s.tokens, 0);
     CHECK(s.errors > 1 && s.errors < 12); /* more and more rarely */
     CHECK_STR(s.err.msg, "ClusterRole 'drydock-bridge': it is being deleted");
     CHECK_EQ(s.status, 0);
     CHECK_EQ(admin(&s, "PATCH", ROLES "/" NAME, "{\"metadata\":{\"finalizers\":null}}"), 200);
-    (void)scene_run(&s);
+    (void)fixture_run(&s);
     check_objects(&s);
-    scene_end(&s);
+    fixture_end(&s);
 }
 
 /* ── answers ───────────────────────────────────────────────────────────────────────────────── */
 
-static struct fake_call *next_call(struct scene *s, enum api_verb verb, const char *path)
+static struct fake_call *next_call(struct fixture *s, enum api_verb verb, const char *path)
 {
     usec_t until = virtual_loop_now(s->time) + HOURS(1);
     while (s->fake.call_count == 0 && virtual_loop_step(s->time, until)) {
-        if (s->warrant != NULL) {
-            warrant_check(s->warrant);
+        if (s->issuer != NULL) {
+            workload_token_check(s->issuer);
         }
     }
     struct fake_call *call = fake_call_first(&s->fake);
     CHECK(call != NULL);
     CHECK_EQ(call->verb, verb);
     CHECK_STR(call->path, path);
-    CHECK_EQ(call->timeout, WARRANT_TIMEOUT);
+    CHECK_EQ(call->timeout, WORKLOAD_TOKEN_TIMEOUT);
     return call;
 }
 
-static void answer(struct scene *s, enum api_verb verb, const char *path, int status,
+static void answer(struct fixture *s, enum api_verb verb, const char *path, int status,
                    const char *body)
 {
     fake_reply(&s->fake, next_call(s, verb, path), status, str_from(body));
@@ -486,35 +486,35 @@ static void answer(struct scene *s, enum api_verb verb, const char *path, int st
 #define TOKEN(text, until)                                                                         \
     "{\"status\":{\"token\":\"" text "\",\"expirationTimestamp\":\"" until "\"}}"
 
-static void answer_objects(struct scene *s)
+static void answer_objects(struct fixture *s)
 {
     answer(s, API_GET, ACCOUNTS "/" NAME, 200, ACCOUNT);
     answer(s, API_GET, ROLES "/" NAME, 200, ROLE);
     answer(s, API_GET, BINDINGS "/" NAME, 200, BINDING);
 }
 
-TEST(warrant_writes_nothing_for_somebody_who_does_not_act_any_more)
+TEST(workload_token_writes_nothing_for_somebody_who_does_not_act_any_more)
 {
-    struct scene s;
-    scene_begin(&s);
+    struct fixture s;
+    fixture_begin(&s);
     s.deposed = true;
-    scene_start(&s);
-    scene_pass(&s, MINUTES(10));
+    fixture_start(&s);
+    fixture_pass(&s, MINUTES(10));
     CHECK_EQ(s.written, 0);
     CHECK_EQ(s.tokens, 0);
     CHECK(s.errors > 0);
     CHECK_EQ(s.err.code, ERR_CANCELLED);
     s.deposed = false; /* it leads again */
-    scene_pass(&s, MINUTES(10));
+    fixture_pass(&s, MINUTES(10));
     CHECK_EQ(s.tokens, 1);
     check_objects(&s);
-    scene_end(&s);
+    fixture_end(&s);
 }
 
-TEST(warrant_asks_for_an_hour)
+TEST(workload_token_asks_for_an_hour)
 {
-    struct scene s;
-    scene_fake(&s);
+    struct fixture s;
+    fixture_fake(&s);
     answer_objects(&s);
     struct fake_call *call = next_call(&s, API_POST, TOKEN_PATH);
     CHECK_STR(call->body, "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"TokenRequest\","
@@ -524,10 +524,10 @@ TEST(warrant_asks_for_an_hour)
     CHECK_STR(s.token, "a.b-c_d~e+f/g=");
     CHECK_EQ(s.expires_at, loop_now(s.loop) + MINUTES(10)); /* the server gives less */
     CHECK_EQ(s.renew_at, loop_now(s.loop) + MINUTES(8));
-    scene_end(&s);
+    fixture_end(&s);
 }
 
-TEST(warrant_takes_no_token_that_it_could_not_use)
+TEST(workload_token_takes_no_token_that_it_could_not_use)
 {
     static const struct {
         const char *body;
@@ -547,9 +547,9 @@ TEST(warrant_takes_no_token_that_it_could_not_use)
         { TOKEN("a", ""), "the token has ended before it came" },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct scene s;
+        struct fixture s;
         check_case((int64_t)i);
-        scene_fake(&s);
+        fixture_fake(&s);
         answer_objects(&s);
         answer(&s, API_POST, TOKEN_PATH, 201, cases[i].body);
         CHECK_EQ(s.tokens, 0);
@@ -561,8 +561,8 @@ TEST(warrant_takes_no_token_that_it_could_not_use)
         /* The next one may be good; one that claims to live for ever is renewed in time. */
         answer(&s, API_POST, TOKEN_PATH, 201, TOKEN("\\u0061b", "2036-01-02T03:14:05Z"));
         CHECK_STR(s.token, "ab");
-        CHECK_EQ(s.expires_at, loop_now(s.loop) + SECONDS(WARRANT_SECONDS));
-        scene_end(&s);
+        CHECK_EQ(s.expires_at, loop_now(s.loop) + SECONDS(WORKLOAD_TOKEN_SECONDS));
+        fixture_end(&s);
     }
     check_case(-1);
 }
@@ -571,10 +571,10 @@ TEST(warrant_takes_no_token_that_it_could_not_use)
     "{\"kind\":\"Status\",\"message\":\"clusterroles.rbac.authorization.k8s.io is forbidden: "     \
     "no\"}"
 
-TEST(warrant_says_what_the_server_refuses_and_does_not_insist)
+TEST(workload_token_says_what_the_server_refuses_and_does_not_insist)
 {
-    struct scene s;
-    scene_fake(&s);
+    struct fixture s;
+    fixture_fake(&s);
     answer(&s, API_GET, ACCOUNTS "/" NAME, 200, ACCOUNT);
     answer(&s, API_GET, ROLES "/" NAME, 404, "{}");
     usec_t before = loop_now(s.loop);
@@ -585,25 +585,25 @@ TEST(warrant_says_what_the_server_refuses_and_does_not_insist)
     CHECK_STR(s.err.msg, "ClusterRole 'drydock-bridge' cannot be created: the server answered 403: "
                          "clusterroles.rbac.authorization.k8s.io is forbidden: no");
     (void)next_call(&s, API_GET, ROLES "/" NAME);
-    CHECK(loop_now(s.loop) - before >= WARRANT_REFUSED_MIN);
-    scene_end(&s);
+    CHECK(loop_now(s.loop) - before >= WORKLOAD_TOKEN_REFUSED_MIN);
+    fixture_end(&s);
 }
 
-TEST(warrant_tells_of_a_credential_that_is_refused)
+TEST(workload_token_tells_of_a_credential_that_is_refused)
 {
-    struct scene s;
-    scene_fake(&s);
+    struct fixture s;
+    fixture_fake(&s);
     answer(&s, API_GET, ACCOUNTS "/" NAME, 401, "{\"message\":\"Unauthorized\"}");
     CHECK_EQ(s.status, 401);
     CHECK_STR(s.err.msg, "ServiceAccount 'drydock-bridge' cannot be read: the server answered 401: "
                          "Unauthorized");
-    scene_end(&s);
+    fixture_end(&s);
 }
 
-TEST(warrant_looks_again_when_somebody_was_faster)
+TEST(workload_token_looks_again_when_somebody_was_faster)
 {
-    struct scene s;
-    scene_fake(&s);
+    struct fixture s;
+    fixture_fake(&s);
     answer(&s, API_GET, ACCOUNTS "/" NAME, 404, "{}");
     answer(&s, API_POST, ACCOUNTS "?fieldManager=drydock-bridge", 409, "{}");
     CHECK_EQ(s.errors, 0);
@@ -629,14 +629,14 @@ TEST(warrant_looks_again_when_somebody_was_faster)
     answer(&s, API_POST, TOKEN_PATH, 404, "{}"); /* the account went meanwhile */
     CHECK_EQ(s.errors, 2);
     (void)next_call(&s, API_GET, ACCOUNTS "/" NAME);
-    scene_end(&s);
+    fixture_end(&s);
 }
 
 /* A cluster that undoes what is written, or whose answers are no answers, is asked rarely. */
-TEST(warrant_does_not_quarrel_with_a_cluster)
+TEST(workload_token_does_not_quarrel_with_a_cluster)
 {
-    struct scene s;
-    scene_fake(&s);
+    struct fixture s;
+    fixture_fake(&s);
     answer(&s, API_GET, ACCOUNTS "/" NAME, 200, "{}");
     CHECK_STR(s.err.msg, "ServiceAccount 'drydock-bridge': the answer is no such object");
     answer(&s, API_GET, ACCOUNTS "/" NAME, 200, "[");
@@ -660,53 +660,53 @@ TEST(warrant_does_not_quarrel_with_a_cluster)
         answer(&s, API_DELETE, BINDINGS "/" NAME, 200, "{}");
     }
     CHECK(s.fake.sent - before < 60);
-    scene_end(&s);
+    fixture_end(&s);
 }
 
-TEST(warrant_waits_for_a_server_that_is_busy)
+TEST(workload_token_waits_for_a_server_that_is_busy)
 {
-    struct scene s;
-    scene_fake(&s);
+    struct fixture s;
+    fixture_fake(&s);
     struct fake_call *call = next_call(&s, API_GET, ACCOUNTS "/" NAME);
     usec_t before = loop_now(s.loop);
     fake_reply_after(&s.fake, call, 429, SECONDS(40));
     CHECK_EQ(s.errors, 1);
     (void)next_call(&s, API_GET, ACCOUNTS "/" NAME);
     CHECK(loop_now(s.loop) - before >= SECONDS(40));
-    scene_end(&s);
+    fixture_end(&s);
 }
 
-TEST(warrant_may_be_freed_from_inside_its_callbacks)
+TEST(workload_token_may_be_freed_from_inside_its_callbacks)
 {
-    struct scene s;
-    scene_begin(&s);
+    struct fixture s;
+    fixture_begin(&s);
     s.frees = true;
-    scene_start(&s);
-    (void)scene_run(&s);
-    CHECK(s.warrant == NULL);
+    fixture_start(&s);
+    (void)fixture_run(&s);
+    CHECK(s.issuer == NULL);
     CHECK_EQ(ask(&s, s.token, "GET", "/api/v1/nodes", ""), 200);
-    scene_pass(&s, HOURS(2));
-    scene_end(&s);
+    fixture_pass(&s, HOURS(2));
+    fixture_end(&s);
 
-    scene_fake(&s);
+    fixture_fake(&s);
     s.frees = true;
     answer(&s, API_GET, ACCOUNTS "/" NAME, 500, "{}");
-    CHECK(s.warrant == NULL);
-    scene_end(&s);
+    CHECK(s.issuer == NULL);
+    fixture_end(&s);
 }
 
 /* ── property ──────────────────────────────────────────────────────────────────────────────── */
 
 /* Whatever the network does and whoever meddles: when it is calm there is a token that may what it
  * should, and the objects are as they should be. */
-PROPERTY(warrant_comes_through_any_weather)
+PROPERTY(workload_token_comes_through_any_weather)
 {
-    struct scene s;
-    scene_open(&s, rng_next(rng), (usec_t)rng_below(rng, 100) * SECONDS(1));
+    struct fixture s;
+    fixture_open(&s, rng_next(rng), (usec_t)rng_below(rng, 100) * SECONDS(1));
     faults_randomize(&s.faults);
-    scene_start(&s);
+    fixture_start(&s);
     for (int step = 0; step < 10; step++) {
-        scene_pass(&s, SECONDS(rng_below(rng, 20)));
+        fixture_pass(&s, SECONDS(rng_below(rng, 20)));
         switch (rng_below(rng, 8)) {
         case 0:
             (void)admin(&s, "PATCH", ROLES "/" NAME, "{\"rules\":[]}");
@@ -721,23 +721,23 @@ PROPERTY(warrant_comes_through_any_weather)
             (void)admin(&s, "DELETE", ROLES "/" NAME, "");
             break;
         case 4:
-            scene_start(&s); /* a crash */
+            fixture_start(&s); /* a crash */
             break;
         case 5:
-            warrant_renew(s.warrant);
+            workload_token_renew(s.issuer);
             break;
         default:
             break;
         }
     }
     s.faults.calm = true;
-    scene_pass(&s, HOURS(1));
-    CHECK(warrant_held(s.warrant));
+    fixture_pass(&s, HOURS(1));
+    CHECK(workload_token_done(s.issuer));
     s.tokens = 0;
-    warrant_renew(s.warrant);
-    (void)scene_run(&s);
+    workload_token_renew(s.issuer);
+    (void)fixture_run(&s);
     check_objects(&s);
     CHECK_EQ(ask(&s, s.token, "GET", "/api/v1/nodes", ""), 200);
     CHECK_EQ(ask(&s, s.token, "GET", "/api/v1/pods", ""), 403);
-    scene_end(&s);
+    fixture_end(&s);
 }

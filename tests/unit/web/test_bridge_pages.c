@@ -53,15 +53,15 @@ struct bridge_pages_fixture {
 };
 
 static bool bridge_pages_fixture_explain(void *ctx, struct str space, struct str name,
-                                         struct arena *out UNUSED, struct bridge_report *ret)
+                                         struct arena *out UNUSED, struct bridge_machine_view *ret)
 {
     struct bridge_pages_fixture *t = ctx;
-    *ret = (struct bridge_report){
+    *ret = (struct bridge_machine_view){
         .space = t->machine.space,
         .name = t->machine.name,
         .machine = &t->machine,
         .ours = true,
-        .verdict = { .phase = RULES_OPEN, .reason = "NoNode", .next = USEC_NEVER },
+        .verdict = { .phase = RULES_PHASE_OPEN, .reason = "NoNode", .next = USEC_NEVER },
         .wall = loop_wall(t->pages.loop),
     };
     return str_eq(space, t->machine.space) && str_eq(name, t->machine.name);
@@ -155,18 +155,18 @@ TEST(bridge_pages_explains_a_machine)
     struct arena tmp = { 0 };
     CLEANUP(bridge_pages_fixture_done)
     struct bridge_pages_fixture t;
-    struct passage passage;
+    struct machine_report machine_report;
     struct err err = { 0 };
     bridge_pages_fixture_init(&t);
     send_request(&t, &f, "GET", "/api/v1/explain?machine=tenants%2Fblue-1");
     CHECK_EQ(f.status, 200);
     CHECK(str_contains(buf_str(&f.headers), STR("Content-Type: application/json\n")));
-    CHECK_EQ(passage_parse(buf_str(&f.body), &tmp, &passage, &err), 0);
-    CHECK_STR(passage.name, "blue-1");
-    CHECK_STR(passage.reason, "NoNode");
-    CHECK_STR(passage.leader, "bridge-0_1");
-    CHECK(passage.leading);
-    CHECK_EQ(passage.now, SECONDS(1794792706));
+    CHECK_EQ(machine_report_parse(buf_str(&f.body), &tmp, &machine_report, &err), 0);
+    CHECK_STR(machine_report.name, "blue-1");
+    CHECK_STR(machine_report.reason, "NoNode");
+    CHECK_STR(machine_report.leader, "bridge-0_1");
+    CHECK(machine_report.leading);
+    CHECK_EQ(machine_report.now, SECONDS(1794792706));
 }
 
 TEST(bridge_pages_says_that_a_machine_is_not_known)
