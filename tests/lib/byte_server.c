@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/list.h"
 
-struct peer {
+struct byte_server {
     struct loop *loop;
     SSL_CTX *tls;
     struct evconnlistener *listener;
@@ -18,13 +18,13 @@ struct peer {
     uint32_t open;
     uint32_t reused;
     struct list conns;
-    peer_handler handler;
+    byte_server_handler handler;
     void *ctx;
 };
 
-struct peer_conn {
+struct byte_server_conn {
     struct list link;
-    struct peer *peer;
+    struct byte_server *server;
     struct bufferevent *bev;
     uint32_t number;
     uint32_t requests;
@@ -33,20 +33,20 @@ struct peer_conn {
     bool in_handler;
 };
 
-static void conn_free(struct peer_conn *c)
+static void conn_free(struct byte_server_conn *c)
 {
     if (c->in_handler) {
         c->gone = true;
         return;
     }
     list_del(&c->link);
-    c->peer->open--;
+    c->server->open--;
     bufferevent_free(c->bev);
     alloc_free(c);
 }
 
 /* One request out of the input; false when it is not there in full. */
-static bool conn_request(struct peer_conn *c)
+static bool conn_read_request(struct byte_server_conn *c)
 {
     struct evbuffer *in = bufferevent_get_input(c->bev);
     size_t n = evbuffer_get_length(in);
@@ -58,7 +58,7 @@ static bool conn_request(struct peer_conn *c)
     if (end == SIZE_MAX) {
         return false;
     }
-    struct peer_request request = { .head = str_sub(all, 0, end + 2) };
+    struct byte_server_request request = { .head = str_sub(all, 0, end + 2) };
     struct str line;
     struct str rest;
     struct str version;
@@ -66,7 +66,7 @@ static bool conn_request(struct peer_conn *c)
     (void)str_cut(line, STR(" "), &request.method, &rest);
     (void)str_cut(rest, STR(" "), &request.path, &version);
     uint32_t length = 0;
-    (void)str_to_u32(peer_header(&request, STR("Content-Length")), &length);
+    (void)str_to_u32(byte_server_request_header(&request, STR("Content-Length")), &length);
     if (n < end + 4 + length) {
         return false;
     }
@@ -74,7 +74,7 @@ static bool conn_request(struct peer_conn *c)
     request.conn_number = c->number;
     request.conn_requests = ++c->requests;
     c->in_handler = true;
-    c->peer->handler(c->peer->ctx, c, &request);
+    c->server->handler(c->server->ctx, c, &request);
     c->in_handler = false;
     (void)evbuffer_drain(in, end + 4 + length);
     return true;
@@ -82,8 +82,8 @@ static bool conn_request(struct peer_conn *c)
 
 static void on_read(struct bufferevent *bev UNUSED, void *ctx)
 {
-    struct peer_conn *c = ctx;
-    while (!c->gone && conn_request(c)) {
+    struct byte_server_conn *c = ctx;
+    while (!c->gone && conn_read_request(c)) {
     }
     if (c->gone) {
         conn_free(c);
@@ -92,7 +92,7 @@ static void on_read(struct bufferevent *bev UNUSED, void *ctx)
 
 static void on_written(struct bufferevent *bev, void *ctx)
 {
-    struct peer_conn *c = ctx;
+    struct byte_server_conn *c = ctx;
     if (c->closing && evbuffer_get_length(bufferevent_get_output(bev)) == 0) {
         conn_free(c);
     }
@@ -100,10 +100,10 @@ static void on_written(struct bufferevent *bev, void *ctx)
 
 static void on_event(struct bufferevent *bev, short what, void *ctx)
 {
-    struct peer_conn *c = ctx;
+    struct byte_server_conn *c = ctx;
     if ((what & BEV_EVENT_CONNECTED) != 0) {
         SSL *ssl = bufferevent_openssl_get_ssl(bev);
-        c->peer->reused += ssl != NULL && SSL_session_reused(ssl) ? 1 : 0;
+        c->server->reused += ssl != NULL && SSL_session_reused(ssl) ? 1 : 0;
         return;
     }
     conn_free(c);
@@ -112,9 +112,9 @@ static void on_event(struct bufferevent *bev, short what, void *ctx)
 static void on_accept(struct evconnlistener *listener UNUSED, evutil_socket_t fd,
                       struct sockaddr *address UNUSED, int n UNUSED, void *ctx)
 {
-    struct peer *p = ctx;
-    struct peer_conn *c = ALLOC_NEW(struct peer_conn);
-    c->peer = p;
+    struct byte_server *p = ctx;
+    struct byte_server_conn *c = ALLOC_NEW(struct byte_server_conn);
+    c->server = p;
     c->number = ++p->accepted;
     p->open++;
     list_add(&p->conns, &c->link);
@@ -129,9 +129,10 @@ static void on_accept(struct evconnlistener *listener UNUSED, evutil_socket_t fd
     ASSERT(r == 0);
 }
 
-struct peer *peer_new(struct loop *loop, SSL_CTX *tls, peer_handler handler, void *ctx)
+struct byte_server *byte_server_new(struct loop *loop, SSL_CTX *tls, byte_server_handler handler,
+                                    void *ctx)
 {
-    struct peer *p = ALLOC_NEW(struct peer);
+    struct byte_server *p = ALLOC_NEW(struct byte_server);
     p->loop = loop;
     p->tls = tls;
     p->handler = handler;
@@ -153,45 +154,45 @@ struct peer *peer_new(struct loop *loop, SSL_CTX *tls, peer_handler handler, voi
     return p;
 }
 
-void peer_free(struct peer *p)
+void byte_server_free(struct byte_server *p)
 {
     if (p == NULL) {
         return;
     }
     LIST_EACH (&p->conns, link) {
-        conn_free(CONTAINER_OF(link, struct peer_conn, link));
+        conn_free(CONTAINER_OF(link, struct byte_server_conn, link));
     }
     evconnlistener_free(p->listener);
     alloc_free(p);
 }
 
-uint16_t peer_port(const struct peer *p)
+uint16_t byte_server_port(const struct byte_server *p)
 {
     return p->port;
 }
 
-uint32_t peer_accepted(const struct peer *p)
+uint32_t byte_server_conns_accepted(const struct byte_server *p)
 {
     return p->accepted;
 }
 
-uint32_t peer_open(const struct peer *p)
+uint32_t byte_server_conns_open(const struct byte_server *p)
 {
     return p->open;
 }
 
-uint32_t peer_reused(const struct peer *p)
+uint32_t byte_server_sessions_reused(const struct byte_server *p)
 {
     return p->reused;
 }
 
-void peer_write(struct peer_conn *c, struct str bytes)
+void byte_server_write(struct byte_server_conn *c, struct str bytes)
 {
     int r = bufferevent_write(c->bev, bytes.p, bytes.n);
     ASSERT(r == 0);
 }
 
-void peer_close(struct peer_conn *c)
+void byte_server_close(struct byte_server_conn *c)
 {
     c->closing = true;
     if (evbuffer_get_length(bufferevent_get_output(c->bev)) == 0) {
@@ -199,31 +200,31 @@ void peer_close(struct peer_conn *c)
     }
 }
 
-void peer_reply(struct peer_conn *c, int status, struct str headers, struct str body)
+void byte_server_reply(struct byte_server_conn *c, int status, struct str headers, struct str body)
 {
     (void)evbuffer_add_printf(bufferevent_get_output(c->bev),
                               "HTTP/1.1 %d X\r\nContent-Length: %zu\r\n" STR_FMT "\r\n", status,
                               body.n, STR_ARG(headers));
     if (body.n > 0) {
-        peer_write(c, body);
+        byte_server_write(c, body);
     }
 }
 
-void peer_stream(struct peer_conn *c)
+void byte_server_stream(struct byte_server_conn *c)
 {
-    peer_write(c, STR("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"));
+    byte_server_write(c, STR("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"));
 }
 
-void peer_chunk(struct peer_conn *c, struct str bytes)
+void byte_server_chunk(struct byte_server_conn *c, struct str bytes)
 {
     (void)evbuffer_add_printf(bufferevent_get_output(c->bev), "%zx\r\n", bytes.n);
     if (bytes.n > 0) {
-        peer_write(c, bytes);
+        byte_server_write(c, bytes);
     }
-    peer_write(c, STR("\r\n"));
+    byte_server_write(c, STR("\r\n"));
 }
 
-struct str peer_header(const struct peer_request *request, struct str name)
+struct str byte_server_request_header(const struct byte_server_request *request, struct str name)
 {
     struct str rest = request->head;
     struct str line;

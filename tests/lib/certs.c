@@ -70,7 +70,7 @@ void cert_done(struct cert *c)
     *c = (struct cert){ 0 };
 }
 
-SSL_CTX *cert_server(const struct cert *server, const struct cert *clients)
+SSL_CTX *cert_server_context(const struct cert *server, const struct cert *clients)
 {
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
     ASSERT(ctx != NULL);

@@ -26,4 +26,4 @@ struct cert cert_make(struct arena *out, const struct cert_spec *spec, const str
 void cert_done(struct cert *c);
 
 /* A server's context; with `clients` it demands certificates of that authority. */
-SSL_CTX *cert_server(const struct cert *server, const struct cert *clients);
+SSL_CTX *cert_server_context(const struct cert *server, const struct cert *clients);

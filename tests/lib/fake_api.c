@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 
-static struct fake_api *fake_of(struct api *api)
+static struct fake_api *fake_api_of(struct api *api)
 {
     return CONTAINER_OF(api, struct fake_api, api);
 }
@@ -23,10 +23,10 @@ static void fake_watch_free(struct fake_api *f, struct fake_watch *w)
     alloc_free(w);
 }
 
-static struct api_call *fake_send(struct api *api, const struct api_request *request,
-                                  api_on_reply on_reply, void *ctx)
+static struct api_call *fake_api_send(struct api *api, const struct api_request *request,
+                                      api_on_reply on_reply, void *ctx)
 {
-    struct fake_api *f = fake_of(api);
+    struct fake_api *f = fake_api_of(api);
     struct fake_call *call = ALLOC_NEW(struct fake_call);
     call->verb = request->verb;
     call->path = arena_str(&call->memory, request->path);
@@ -42,15 +42,15 @@ static struct api_call *fake_send(struct api *api, const struct api_request *req
     return (struct api_call *)call;
 }
 
-static void fake_cancel(struct api *api, struct api_call *call)
+static void fake_api_cancel(struct api *api, struct api_call *call)
 {
-    fake_call_free(fake_of(api), (struct fake_call *)call);
+    fake_call_free(fake_api_of(api), (struct fake_call *)call);
 }
 
-static struct api_watch *fake_watch(struct api *api, const struct api_watch_spec *spec,
-                                    api_on_event on_event, void *ctx)
+static struct api_watch *fake_api_watch(struct api *api, const struct api_watch_spec *spec,
+                                        api_on_event on_event, void *ctx)
 {
-    struct fake_api *f = fake_of(api);
+    struct fake_api *f = fake_api_of(api);
     struct fake_watch *w = ALLOC_NEW(struct fake_watch);
     w->path = arena_str(&w->memory, spec->path);
     w->accept = arena_str(&w->memory, spec->accept);
@@ -63,21 +63,21 @@ static struct api_watch *fake_watch(struct api *api, const struct api_watch_spec
     return (struct api_watch *)w;
 }
 
-static void fake_watch_stop(struct api *api, struct api_watch *watch)
+static void fake_api_watch_stop(struct api *api, struct api_watch *watch)
 {
-    fake_watch_free(fake_of(api), (struct fake_watch *)watch);
+    fake_watch_free(fake_api_of(api), (struct fake_watch *)watch);
 }
 
-static const struct api_ops fake_ops = {
-    .send = fake_send,
-    .cancel = fake_cancel,
-    .watch = fake_watch,
-    .watch_stop = fake_watch_stop,
+static const struct api_ops fake_api_ops = {
+    .send = fake_api_send,
+    .cancel = fake_api_cancel,
+    .watch = fake_api_watch,
+    .watch_stop = fake_api_watch_stop,
 };
 
 void fake_api_init(struct fake_api *f)
 {
-    *f = (struct fake_api){ .api = { .ops = &fake_ops } };
+    *f = (struct fake_api){ .api = { .ops = &fake_api_ops } };
     list_init(&f->calls);
     list_init(&f->watches);
 }
@@ -107,7 +107,8 @@ struct fake_watch *fake_watch_first(struct fake_api *f)
 }
 
 /* The handle is gone when on_reply is called, as the door promises. */
-static void fake_answer(struct fake_api *f, struct fake_call *call, const struct api_reply *reply)
+static void fake_call_finish(struct fake_api *f, struct fake_call *call,
+                             const struct api_reply *reply)
 {
     api_on_reply on_reply = call->on_reply;
     void *ctx = call->ctx;
@@ -115,24 +116,25 @@ static void fake_answer(struct fake_api *f, struct fake_call *call, const struct
     on_reply(ctx, reply);
 }
 
-void fake_reply(struct fake_api *f, struct fake_call *call, int status, struct str body)
+void fake_call_reply(struct fake_api *f, struct fake_call *call, int status, struct str body)
 {
-    fake_answer(f, call, &(struct api_reply){ .status = status, .body = body });
+    fake_call_finish(f, call, &(struct api_reply){ .status = status, .body = body });
 }
 
-void fake_reply_after(struct fake_api *f, struct fake_call *call, int status, usec_t retry_after)
+void fake_call_reply_after(struct fake_api *f, struct fake_call *call, int status,
+                           usec_t retry_after)
 {
-    fake_answer(f, call, &(struct api_reply){ .status = status, .retry_after = retry_after });
+    fake_call_finish(f, call, &(struct api_reply){ .status = status, .retry_after = retry_after });
 }
 
-void fake_fail(struct fake_api *f, struct fake_call *call, enum err_code code)
+void fake_call_fail(struct fake_api *f, struct fake_call *call, enum err_code code)
 {
     struct err err = { 0 };
     (void)err_set(&err, code, "no answer");
-    fake_answer(f, call, &(struct api_reply){ .err = &err });
+    fake_call_finish(f, call, &(struct api_reply){ .err = &err });
 }
 
-void fake_open(struct fake_watch *w)
+void fake_watch_open(struct fake_watch *w)
 {
     if (!w->open) {
         w->open = true;
@@ -140,14 +142,15 @@ void fake_open(struct fake_watch *w)
     }
 }
 
-void fake_line(struct fake_watch *w, struct str line)
+void fake_watch_line(struct fake_watch *w, struct str line)
 {
-    fake_open(w);
+    fake_watch_open(w);
     w->on_event(w->ctx,
                 &(struct api_watch_event){ .kind = API_WATCH_LINE, .status = 200, .line = line });
 }
 
-static void fake_over(struct fake_api *f, struct fake_watch *w, const struct api_watch_event *event)
+static void fake_watch_finish(struct fake_api *f, struct fake_watch *w,
+                              const struct api_watch_event *event)
 {
     api_on_event on_event = w->on_event;
     void *ctx = w->ctx;
@@ -155,15 +158,15 @@ static void fake_over(struct fake_api *f, struct fake_watch *w, const struct api
     on_event(ctx, event);
 }
 
-void fake_end(struct fake_api *f, struct fake_watch *w, int status, struct str body)
+void fake_watch_end(struct fake_api *f, struct fake_watch *w, int status, struct str body)
 {
-    fake_over(f, w,
-              &(struct api_watch_event){ .kind = API_WATCH_END, .status = status, .line = body });
+    fake_watch_finish(
+        f, w, &(struct api_watch_event){ .kind = API_WATCH_END, .status = status, .line = body });
 }
 
-void fake_cut(struct fake_api *f, struct fake_watch *w, enum err_code code)
+void fake_watch_fail(struct fake_api *f, struct fake_watch *w, enum err_code code)
 {
     struct err err = { 0 };
     (void)err_set(&err, code, "connection lost");
-    fake_over(f, w, &(struct api_watch_event){ .kind = API_WATCH_END, .err = &err });
+    fake_watch_finish(f, w, &(struct api_watch_event){ .kind = API_WATCH_END, .err = &err });
 }

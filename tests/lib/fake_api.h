@@ -52,13 +52,14 @@ void fake_api_done(struct fake_api *f);
 struct fake_call *fake_call_first(struct fake_api *f);
 struct fake_watch *fake_watch_first(struct fake_api *f);
 
-void fake_reply(struct fake_api *f, struct fake_call *call, int status, struct str body);
-void fake_reply_after(struct fake_api *f, struct fake_call *call, int status, usec_t retry_after);
-void fake_fail(struct fake_api *f, struct fake_call *call, enum err_code code);
+void fake_call_reply(struct fake_api *f, struct fake_call *call, int status, struct str body);
+void fake_call_reply_after(struct fake_api *f, struct fake_call *call, int status,
+                           usec_t retry_after);
+void fake_call_fail(struct fake_api *f, struct fake_call *call, enum err_code code);
 
 /* Opens the stream if it is not open yet. */
-void fake_line(struct fake_watch *w, struct str line);
-void fake_open(struct fake_watch *w);
+void fake_watch_line(struct fake_watch *w, struct str line);
+void fake_watch_open(struct fake_watch *w);
 /* The server ends it: in order after it was opened, refused with a status before. */
-void fake_end(struct fake_api *f, struct fake_watch *w, int status, struct str body);
-void fake_cut(struct fake_api *f, struct fake_watch *w, enum err_code code);
+void fake_watch_end(struct fake_api *f, struct fake_watch *w, int status, struct str body);
+void fake_watch_fail(struct fake_api *f, struct fake_watch *w, enum err_code code);

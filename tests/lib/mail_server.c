@@ -9,69 +9,69 @@
 #include "base/alloc.h"
 #include "base/list.h"
 
-struct mailpeer {
+struct mail_server {
     struct loop *loop;
-    const struct mailpeer_script *script;
+    const struct mail_server_script *script;
     struct evconnlistener *listener;
     uint16_t port;
     struct list conns;
     uint32_t open;
-    struct buf heard;
+    struct buf received;
 };
 
-struct mailconn {
+struct mail_server_conn {
     struct list link;
-    struct mailpeer *peer;
+    struct mail_server *server;
     struct bufferevent *bev;
-    bool in_text;
-    struct loop_timer crumb;
-    struct buf todo; /* what goes out byte by byte */
+    bool in_data;
+    struct loop_timer byte_timer;
+    struct buf pending; /* what goes out byte by byte */
 };
 
-static void conn_free(struct mailconn *c)
+static void conn_free(struct mail_server_conn *c)
 {
     list_del(&c->link);
-    c->peer->open--;
-    loop_timer_done(&c->crumb);
-    buf_done(&c->todo);
+    c->server->open--;
+    loop_timer_done(&c->byte_timer);
+    buf_done(&c->pending);
     bufferevent_free(c->bev);
     alloc_free(c);
 }
 
-static void on_crumb(void *ctx)
+static void on_byte_timer(void *ctx)
 {
-    struct mailconn *c = ctx;
-    if (c->todo.n > 0) {
-        (void)bufferevent_write(c->bev, c->todo.p, 1);
-        buf_drop(&c->todo, 1);
-        loop_timer_set(&c->crumb, loop_now(c->peer->loop));
+    struct mail_server_conn *c = ctx;
+    if (c->pending.n > 0) {
+        (void)bufferevent_write(c->bev, c->pending.p, 1);
+        buf_drop(&c->pending, 1);
+        loop_timer_set(&c->byte_timer, loop_now(c->server->loop));
     }
 }
 
 /* False when that ended the connection. */
-static bool conn_say(struct mailconn *c, const char *answer, const char *consent)
+static bool conn_reply(struct mail_server_conn *c, const char *answer, const char *default_answer)
 {
-    struct str text = str_from(answer != NULL ? answer : consent);
+    struct str text = str_from(answer != NULL ? answer : default_answer);
     if (str_eq(text, STR("!"))) {
         conn_free(c);
         return false;
     }
-    if (c->peer->script->crumbs) {
-        buf_add(&c->todo, text);
-        loop_timer_pull(&c->crumb, loop_now(c->peer->loop));
+    if (c->server->script->byte_by_byte) {
+        buf_add(&c->pending, text);
+        loop_timer_pull(&c->byte_timer, loop_now(c->server->loop));
     } else {
         (void)bufferevent_write(c->bev, text.p, text.n);
     }
     return true;
 }
 
-static bool conn_command(struct mailconn *c, struct str line)
+static bool conn_command(struct mail_server_conn *c, struct str line)
 {
-    const struct mailpeer_script *s = c->peer->script;
+    const struct mail_server_script *s = c->server->script;
     const struct {
         struct str prefix;
         const char *answer;
-        const char *consent;
+        const char *default_answer;
     } commands[] = {
         { STR("EHLO "), s->ehlo, "250 peer\r\n" },
         { STR("HELO "), s->helo, "250 peer\r\n" },
@@ -82,26 +82,26 @@ static bool conn_command(struct mailconn *c, struct str line)
         { STR("DATA"), s->data, "354 go ahead\r\n" },
         { STR("QUIT"), s->quit, "221 bye\r\n" },
     };
-    if (c->in_text) {
+    if (c->in_data) {
         if (!str_eq(line, STR("."))) {
             return true;
         }
-        c->in_text = false;
-        return conn_say(c, s->text, "250 taken\r\n");
+        c->in_data = false;
+        return conn_reply(c, s->text, "250 taken\r\n");
     }
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
         if (str_starts(line, commands[i].prefix)) {
-            c->in_text = str_eq(line, STR("DATA")) &&
+            c->in_data = str_eq(line, STR("DATA")) &&
                          (s->data == NULL || str_starts(str_from(s->data), STR("354")));
-            return conn_say(c, commands[i].answer, commands[i].consent);
+            return conn_reply(c, commands[i].answer, commands[i].default_answer);
         }
     }
-    return conn_say(c, NULL, "500 what\r\n");
+    return conn_reply(c, NULL, "500 what\r\n");
 }
 
 static void on_read(struct bufferevent *bev, void *ctx)
 {
-    struct mailconn *c = ctx;
+    struct mail_server_conn *c = ctx;
     struct evbuffer *in = bufferevent_get_input(bev);
     for (;;) {
         size_t n = evbuffer_get_length(in);
@@ -111,7 +111,7 @@ static void on_read(struct bufferevent *bev, void *ctx)
             return;
         }
         struct str line = str_sub(all, 0, end);
-        buf_add(&c->peer->heard, str_sub(all, 0, end + 2));
+        buf_add(&c->server->received, str_sub(all, 0, end + 2));
         if (!conn_command(c, line)) {
             return;
         }
@@ -129,23 +129,23 @@ static void on_event(struct bufferevent *bev UNUSED, short what, void *ctx)
 static void on_accept(struct evconnlistener *listener UNUSED, evutil_socket_t fd,
                       struct sockaddr *address UNUSED, int n UNUSED, void *ctx)
 {
-    struct mailpeer *p = ctx;
-    struct mailconn *c = ALLOC_NEW(struct mailconn);
-    c->peer = p;
+    struct mail_server *p = ctx;
+    struct mail_server_conn *c = ALLOC_NEW(struct mail_server_conn);
+    c->server = p;
     c->bev = bufferevent_socket_new(host_loop_base(p->loop), fd, BEV_OPT_CLOSE_ON_FREE);
     ASSERT(c->bev != NULL);
-    loop_timer_init(&c->crumb, p->loop, on_crumb, c);
+    loop_timer_init(&c->byte_timer, p->loop, on_byte_timer, c);
     list_add(&p->conns, &c->link);
     p->open++;
     bufferevent_setcb(c->bev, on_read, NULL, on_event, c);
     (void)bufferevent_enable(c->bev, EV_READ | EV_WRITE);
-    (void)conn_say(c, p->script->greeting, "220 peer\r\n"); /* a closed one is gone already */
+    (void)conn_reply(c, p->script->greeting, "220 peer\r\n"); /* a closed one is gone already */
 }
 
-struct mailpeer *mailpeer_new(struct loop *loop, const char *address,
-                              const struct mailpeer_script *script)
+struct mail_server *mail_server_new(struct loop *loop, const char *address,
+                                    const struct mail_server_script *script)
 {
-    struct mailpeer *p = ALLOC_NEW(struct mailpeer);
+    struct mail_server *p = ALLOC_NEW(struct mail_server);
     p->loop = loop;
     p->script = script;
     list_init(&p->conns);
@@ -162,30 +162,30 @@ struct mailpeer *mailpeer_new(struct loop *loop, const char *address,
     return p;
 }
 
-void mailpeer_free(struct mailpeer *p)
+void mail_server_free(struct mail_server *p)
 {
     if (p == NULL) {
         return;
     }
     LIST_EACH (&p->conns, item) {
-        conn_free(CONTAINER_OF(item, struct mailconn, link));
+        conn_free(CONTAINER_OF(item, struct mail_server_conn, link));
     }
     evconnlistener_free(p->listener);
-    buf_done(&p->heard);
+    buf_done(&p->received);
     alloc_free(p);
 }
 
-uint16_t mailpeer_port(const struct mailpeer *p)
+uint16_t mail_server_port(const struct mail_server *p)
 {
     return p->port;
 }
 
-struct str mailpeer_heard(const struct mailpeer *p)
+struct str mail_server_received(const struct mail_server *p)
 {
-    return buf_str(&p->heard);
+    return buf_str(&p->received);
 }
 
-uint32_t mailpeer_open(const struct mailpeer *p)
+uint32_t mail_server_conns_open(const struct mail_server *p)
 {
     return p->open;
 }

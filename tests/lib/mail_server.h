@@ -8,7 +8,7 @@
 #include "host/loop.h"
 
 /* What is said to a command. NULL: consent; "": nothing, ever; "!": the connection is closed. */
-struct mailpeer_script {
+struct mail_server_script {
     const char *greeting;
     const char *ehlo; /* with the lines of what is offered */
     const char *helo;
@@ -19,17 +19,17 @@ struct mailpeer_script {
     const char *data;
     const char *text;
     const char *quit;
-    bool crumbs; /* answers come byte by byte */
+    bool byte_by_byte; /* answers come byte by byte */
 };
 
-struct mailpeer;
+struct mail_server;
 
 /* Listens on `address`, such as "127.0.0.2". The script is borrowed. */
-struct mailpeer *mailpeer_new(struct loop *loop, const char *address,
-                              const struct mailpeer_script *script);
-void mailpeer_free(struct mailpeer *p);
+struct mail_server *mail_server_new(struct loop *loop, const char *address,
+                                    const struct mail_server_script *script);
+void mail_server_free(struct mail_server *p);
 
-uint16_t mailpeer_port(const struct mailpeer *p);
+uint16_t mail_server_port(const struct mail_server *p);
 /* All that came, on all connections. */
-struct str mailpeer_heard(const struct mailpeer *p);
-uint32_t mailpeer_open(const struct mailpeer *p); /* connections now */
+struct str mail_server_received(const struct mail_server *p);
+uint32_t mail_server_conns_open(const struct mail_server *p); /* connections now */

@@ -2,9 +2,9 @@
 
 #include <jansson.h>
 
-static bool same(const struct jval *v, const json_t *other);
+static bool equal(const struct jval *v, const json_t *jansson);
 
-static bool same_object(const struct jval *v, const json_t *other)
+static bool equal_object(const struct jval *v, const json_t *jansson)
 {
     const char *key;
     json_t *value;
@@ -12,77 +12,77 @@ static bool same_object(const struct jval *v, const json_t *other)
     JVAL_EACH (v, member) {
         ours += jval_get(v, jval_key(member)) == member ? 1 : 0; /* the last of each name */
     }
-    if (ours != json_object_size(other)) {
+    if (ours != json_object_size(jansson)) {
         return false;
     }
-    json_object_foreach((json_t *)(uintptr_t)other, key, value)
+    json_object_foreach((json_t *)(uintptr_t)jansson, key, value)
     {
         const struct jval *member = jval_get(v, str_from(key));
-        if (member == NULL || !same(member, value)) {
+        if (member == NULL || !equal(member, value)) {
             return false;
         }
     }
     return true;
 }
 
-static bool same_array(const struct jval *v, const json_t *other)
+static bool equal_array(const struct jval *v, const json_t *jansson)
 {
     size_t i = 0;
-    if (v->n != json_array_size(other)) {
+    if (v->n != json_array_size(jansson)) {
         return false;
     }
     JVAL_EACH (v, item) {
-        if (!same(item, json_array_get(other, i++))) {
+        if (!equal(item, json_array_get(jansson, i++))) {
             return false;
         }
     }
     return true;
 }
 
-static bool same(const struct jval *v, const json_t *other)
+static bool equal(const struct jval *v, const json_t *jansson)
 {
     int64_t whole;
     double real;
-    switch (json_typeof(other)) {
+    switch (json_typeof(jansson)) {
     case JSON_OBJECT:
-        return jval_kind(v) == JOBJ && same_object(v, other);
+        return jval_kind(v) == JOBJ && equal_object(v, jansson);
     case JSON_ARRAY:
-        return jval_kind(v) == JARR && same_array(v, other);
+        return jval_kind(v) == JARR && equal_array(v, jansson);
     case JSON_STRING:
         return jval_kind(v) == JSTR &&
-               str_eq(jval_str(v), (struct str){ .p = json_string_value(other),
-                                                 .n = json_string_length(other) });
+               str_eq(jval_str(v), (struct str){ .p = json_string_value(jansson),
+                                                 .n = json_string_length(jansson) });
     case JSON_INTEGER:
-        return jval_i64(v, &whole) && whole == json_integer_value(other);
+        return jval_i64(v, &whole) && whole == json_integer_value(jansson);
     case JSON_REAL:
         /* Ours gives up on texts of more than 511 bytes. */
         return jval_kind(v) == JNUM &&
-               (v->n > 511 || (jval_f64(v, &real) && real == json_real_value(other)));
+               (v->n > 511 || (jval_f64(v, &real) && real == json_real_value(jansson)));
     case JSON_TRUE:
     case JSON_FALSE:
-        return jval_kind(v) == JBOOL && jval_bool(v, false) == json_is_true(other);
+        return jval_kind(v) == JBOOL && jval_bool(v, false) == json_is_true(jansson);
     case JSON_NULL:
         return jval_kind(v) == JNULL;
     }
     return false;
 }
 
-enum oracle_verdict oracle_json(struct str text, const struct jval *root)
+enum oracle_verdict oracle_compare_json(struct str text, const struct jval *root)
 {
     json_error_t error;
-    json_t *other =
+    json_t *jansson =
         json_loadb(text.n > 0 ? text.p : "", text.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
     enum oracle_verdict verdict = ORACLE_AGREES;
-    if (other == NULL) {
+    if (jansson == NULL) {
         enum json_error_code code = json_error_code(&error);
         bool unsure = code == json_error_numeric_overflow || code == json_error_null_byte_in_key ||
                       code == json_error_stack_overflow;
-        verdict = root == NULL ? ORACLE_AGREES : unsure ? ORACLE_UNSURE : ORACLE_OBJECTS;
+        verdict = root == NULL ? ORACLE_AGREES : unsure ? ORACLE_UNSURE : ORACLE_DISAGREES;
     } else if (root == NULL && str_find_char(text, '\0') != SIZE_MAX) {
         verdict = ORACLE_UNSURE; /* jansson takes a NUL byte behind the value for the end */
-    } else if (root == NULL || !same(root, other)) {
-        verdict = ORACLE_OBJECTS;
+    } else if (root == NULL || !equal(root, jansson)) {
+        verdict = ORACLE_DISAGREES;
     }
-    json_decref(other);
+    json_decref(jansson);
     return verdict;
 }

@@ -2,8 +2,8 @@
 
 #include "format/json_writer.h"
 
-int trial_ask(struct trial *t, const char *method, struct str path, struct str type,
-              struct str body)
+int sim_run_admin_request(struct sim_run *t, const char *method, struct str path, struct str type,
+                          struct str body)
 {
     struct apiserver_request request = {
         .method = str_from(method),
@@ -17,13 +17,15 @@ int trial_ask(struct trial *t, const char *method, struct str path, struct str t
     return reply.status;
 }
 
-static void trial_must(struct trial *t, const char *method, const char *path, const char *body)
+static void sim_run_must_request(struct sim_run *t, const char *method, const char *path,
+                                 const char *body)
 {
-    int status = trial_ask(t, method, str_from(path), STR("application/json"), str_from(body));
+    int status =
+        sim_run_admin_request(t, method, str_from(path), STR("application/json"), str_from(body));
     ASSERT(status == 200 || status == 201);
 }
 
-void trial_populate(struct trial *t)
+void sim_run_add_workloads(struct sim_run *t)
 {
     uint32_t workloads = rng_below(&t->rng, 3);
     for (uint32_t i = 0; i < workloads; i++) {
@@ -35,43 +37,44 @@ void trial_populate(struct trial *t)
             "{\"app\":\"a%u\"}},\"template\":{\"metadata\":{\"labels\":{\"app\":\"a%u\"}},\"spec\":"
             "{\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}}}",
             i, replicas, i, i);
-        trial_must(t, "POST", "/apis/apps/v1/namespaces/default/deployments", body.p);
+        sim_run_must_request(t, "POST", "/apis/apps/v1/namespaces/default/deployments", body.p);
         body = arena_printf(&t->tmp,
                             "{\"metadata\":{\"name\":\"app-%u\"},\"spec\":{\"maxUnavailable\":1,"
                             "\"selector\":{\"matchLabels\":{\"app\":\"a%u\"}}}}",
                             i, i);
-        trial_must(t, "POST", "/apis/policy/v1/namespaces/default/poddisruptionbudgets", body.p);
+        sim_run_must_request(t, "POST", "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+                             body.p);
     }
 }
 
-struct pick {
+struct node_pick {
     uint32_t wanted;
     uint32_t at;
     struct arena *out;
     struct str name;
 };
 
-static void pick_visit(void *ctx, const struct jval *object)
+static void node_pick_visit(void *ctx, const struct jval *object)
 {
-    struct pick *pick = ctx;
+    struct node_pick *pick = ctx;
     if (pick->at++ == pick->wanted) {
         pick->name = arena_str(pick->out, jval_str(jval_at(object, "metadata.name")));
     }
 }
 
-struct str trial_pick_node(struct trial *t, const struct deed *deed)
+struct str sim_run_pick_node(struct sim_run *t, const struct action *action)
 {
     uint32_t n = apiserver_count(t->server, STR(""), STR("nodes"));
     if (n == 0) {
         return STR_NONE;
     }
-    struct pick pick = { .wanted = deed->who % n, .out = &t->tmp };
-    apiserver_each(t->server, STR(""), STR("nodes"), STR(""), pick_visit, &pick);
+    struct node_pick pick = { .wanted = action->pick % n, .out = &t->tmp };
+    apiserver_each(t->server, STR(""), STR("nodes"), STR(""), node_pick_visit, &pick);
     return pick.name;
 }
 
-void trial_set_meta(struct trial *t, struct str node, const char *map, struct str key,
-                    struct str value)
+void sim_run_set_node_meta(struct sim_run *t, struct str node, const char *map, struct str key,
+                           struct str value)
 {
     CLEANUP(buf_done)
     struct buf body = { 0 };
@@ -91,159 +94,161 @@ void trial_set_meta(struct trial *t, struct str node, const char *map, struct st
     jw_obj_end(&w);
     jw_obj_end(&w);
     struct str path = arena_printf(&t->tmp, "/api/v1/nodes/" STR_FMT, STR_ARG(node));
-    int status = trial_ask(t, "PATCH", path, STR("application/merge-patch+json"), buf_str(&body));
+    int status = sim_run_admin_request(t, "PATCH", path, STR("application/merge-patch+json"),
+                                       buf_str(&body));
     ASSERT(status == 200);
 }
 
-/* For what cannot fail while the plan's own picture of the world is right. */
-static void must(int r)
+/* For what cannot fail while the scenario's own picture of the world is right. */
+static void world_must(int r)
 {
     ASSERT(r == 0);
 }
 
-static void deed_to_node(struct trial *t, const struct deed *deed)
+static void action_on_node(struct sim_run *t, const struct action *action)
 {
-    static const struct str states[] = { STR_INIT("in-maintenance"), STR_INIT("nonsense"),
-                                         STR_INIT("maintenance-required") };
-    static const struct str broken[] = { STR_INIT("{"), STR_INIT("[]x"),
-                                         STR_INIT("{\"Profiles\":7}"), STR_INIT(" ") };
+    static const struct str wrong_states[] = { STR_INIT("in-maintenance"), STR_INIT("nonsense"),
+                                               STR_INIT("maintenance-required") };
+    static const struct str unreadable_data[] = { STR_INIT("{"), STR_INIT("[]x"),
+                                                  STR_INIT("{\"Profiles\":7}"), STR_INIT(" ") };
     static const struct str profiles[] = {
         STR_INIT("default"), STR_INIT("unknown"), STR_INIT("unknown--default"), { NULL, 0 }
     };
     struct err ignored = { 0 };
-    if (deed->kind == DEED_NODE_ADD) {
-        struct str name = arena_printf(&t->tmp, "extra-%u", deed->what % 8);
+    if (action->kind == ACTION_NODE_ADD) {
+        struct str name = arena_printf(&t->tmp, "extra-%u", action->variant % 8);
         int r = world_add_node(t->world, name, &ignored);
         ASSERT(r == 0 || r == -ERR_CONFLICT); /* it may be there already */
         return;
     }
-    struct str node = trial_pick_node(t, deed);
+    struct str node = sim_run_pick_node(t, action);
     if (node.n == 0) {
         return;
     }
-    switch (deed->kind) {
-    case DEED_NODE_REMOVE:
-        must(world_remove_node(t->world, node, &ignored));
+    switch (action->kind) {
+    case ACTION_NODE_REMOVE:
+        world_must(world_remove_node(t->world, node, &ignored));
         break;
-    case DEED_NODE_REPLACE:
-        must(world_remove_node(t->world, node, &ignored));
+    case ACTION_NODE_REPLACE:
+        world_must(world_remove_node(t->world, node, &ignored));
         if (apiserver_find(t->server, STR(""), STR("nodes"), STR(""), node) == NULL) {
-            must(world_add_node(t->world, node, &ignored));
+            world_must(world_add_node(t->world, node, &ignored));
         } /* otherwise a finalizer holds it */
         break;
-    case DEED_NODE_REBOOT:
-        must(world_reboot_node(t->world, node, &ignored));
+    case ACTION_NODE_REBOOT:
+        world_must(world_reboot_node(t->world, node, &ignored));
         break;
-    case DEED_NODE_TOUCH:
-        trial_set_meta(t, node, "labels", STR("example.com/touched"),
-                       arena_printf(&t->tmp, "%u", deed->what));
+    case ACTION_NODE_TOUCH:
+        sim_run_set_node_meta(t, node, "labels", STR("example.com/touched"),
+                              arena_printf(&t->tmp, "%u", action->variant));
         break;
-    case DEED_STATE_ERASE:
-        trial_set_meta(t, node, "labels", STATE_LABEL, STR_NONE);
+    case ACTION_STATE_ERASE:
+        sim_run_set_node_meta(t, node, "labels", STATE_LABEL, STR_NONE);
         break;
-    case DEED_STATE_FORGE:
-        trial_set_meta(t, node, "labels", STATE_LABEL, states[deed->what % ARRAY_LEN(states)]);
+    case ACTION_STATE_FORGE:
+        sim_run_set_node_meta(t, node, "labels", STATE_LABEL,
+                              wrong_states[action->variant % ARRAY_LEN(wrong_states)]);
         break;
-    case DEED_DATA_ERASE:
-        trial_set_meta(t, node, "annotations", DATA_ANNOTATION, STR_NONE);
+    case ACTION_DATA_ERASE:
+        sim_run_set_node_meta(t, node, "annotations", DATA_ANNOTATION, STR_NONE);
         break;
-    case DEED_DATA_BREAK:
-        trial_set_meta(t, node, "annotations", DATA_ANNOTATION,
-                       broken[deed->what % ARRAY_LEN(broken)]);
+    case ACTION_DATA_BREAK:
+        sim_run_set_node_meta(t, node, "annotations", DATA_ANNOTATION,
+                              unreadable_data[action->variant % ARRAY_LEN(unreadable_data)]);
         break;
-    case DEED_PROFILE_SET:
-        trial_set_meta(t, node, "labels", PROFILE_LABEL,
-                       profiles[deed->what % ARRAY_LEN(profiles)]);
+    case ACTION_PROFILE_SET:
+        sim_run_set_node_meta(t, node, "labels", PROFILE_LABEL,
+                              profiles[action->variant % ARRAY_LEN(profiles)]);
         break;
     default:
         ASSERT(false);
     }
 }
 
-static void process_crash_later(struct process *p, usec_t start_at)
+static void crash_and_restart_at(struct controller_process *p, usec_t start_at)
 {
-    process_crash(p);
+    controller_process_crash(p);
     p->start_at = start_at;
 }
 
-static void deed_to_process(struct trial *t, const struct deed *deed)
+static void action_on_process(struct sim_run *t, const struct action *action)
 {
-    struct process *p = &t->processes[deed->who % t->plan->processes];
+    struct controller_process *p = &t->processes[action->pick % t->scenario->processes];
     usec_t now = virtual_loop_now(t->vloop);
-    if (deed->kind == DEED_START) {
-        if (!process_runs(p)) {
-            trial_start(t, p);
+    if (action->kind == ACTION_START) {
+        if (!controller_process_runs(p)) {
+            sim_run_start_process(t, p);
         }
         return;
     }
-    if (deed->kind == DEED_CLOCK_STEP) {
-        virtual_loop_step_wall(p->view, deed->span);
+    if (action->kind == ACTION_CLOCK_STEP) {
+        virtual_loop_step_wall(p->view, action->duration);
         return;
     }
-    if (!process_runs(p)) {
+    if (!controller_process_runs(p)) {
         return;
     }
-    switch (deed->kind) {
-    case DEED_CRASH:
-        process_crash_later(p, now + deed->span);
+    switch (action->kind) {
+    case ACTION_CRASH:
+        crash_and_restart_at(p, now + action->duration);
         break;
-    case DEED_CRASH_BEFORE:
+    case ACTION_CRASH_BEFORE:
         p->tap.crash = API_TAP_CRASH_BEFORE;
         break;
-    case DEED_CRASH_AFTER:
+    case ACTION_CRASH_AFTER:
         p->tap.crash = API_TAP_CRASH_AFTER;
         break;
-    case DEED_STOP:
-        if (!process_frozen(p)) {
+    case ACTION_STOP:
+        if (!controller_process_frozen(p)) {
             controller_stop(p->controller);
         }
         break;
-    case DEED_FREEZE:
+    case ACTION_FREEZE:
         virtual_loop_freeze(p->view, true);
-        p->thaw_at = now + deed->span;
+        p->unfreeze_at = now + action->duration;
         break;
     default:
         ASSERT(false);
     }
 }
 
-static void deed_to_wire(struct trial *t, const struct deed *deed)
+static void action_on_network(struct sim_run *t, const struct action *action)
 {
-    struct process *p = &t->processes[deed->who % t->plan->processes];
+    struct controller_process *p = &t->processes[action->pick % t->scenario->processes];
     usec_t now = virtual_loop_now(t->vloop);
-    switch (deed->kind) {
-    case DEED_CUT:
+    switch (action->kind) {
+    case ACTION_DISCONNECT:
         if (p->upstream != NULL) {
             sim_api_disconnect(p->upstream);
         }
         p->faults.down = true;
-        p->join_at = now + deed->span;
+        p->reconnect_at = now + action->duration;
         break;
-    case DEED_STALL:
+    case ACTION_STALL:
         p->faults.partitioned = true;
-        p->join_at = now + deed->span;
+        p->reconnect_at = now + action->duration;
         break;
-    case DEED_WEATHER:
-        for (uint32_t i = 0; i < t->plan->processes; i++) {
+    case ACTION_FAULTS:
+        for (uint32_t i = 0; i < t->scenario->processes; i++) {
             faults_randomize(&t->processes[i].faults);
             t->processes[i].faults.calm = false;
         }
-        t->weather_end = now + deed->span;
+        t->faults_end = now + action->duration;
         break;
-    case DEED_SERVER_DOWN:
-        for (uint32_t i = 0; i < t->plan->processes; i++) {
+    case ACTION_SERVER_DOWN:
+        for (uint32_t i = 0; i < t->scenario->processes; i++) {
             t->processes[i].faults.down = true;
             if (t->processes[i].upstream != NULL) {
                 sim_api_disconnect(t->processes[i].upstream);
             }
         }
         apiserver_restart(t->server);
-        t->server_up_at = now + deed->span;
+        t->server_up_at = now + action->duration;
         break;
-    case DEED_SERVER_RESTART:
+    case ACTION_SERVER_RESTART:
         apiserver_restart(t->server);
         break;
-    case DEED_COMPACT:
+    case ACTION_COMPACT:
         apiserver_compact(t->server);
         break;
     default:
@@ -251,126 +256,127 @@ static void deed_to_wire(struct trial *t, const struct deed *deed)
     }
 }
 
-usec_t trial_next_deed(const struct trial *t)
+usec_t sim_run_next_action(const struct sim_run *t)
 {
-    usec_t next = MIN(t->weather_end, t->server_up_at);
-    next = MIN(next, trial_next_chore(t));
-    next = MIN(next, trial_next_asking(t));
-    next = MIN(next, t->deaf_end);
-    next = MIN(next, t->hold_end);
+    usec_t next = MIN(t->faults_end, t->server_up_at);
+    next = MIN(next, sim_run_next_work(t));
+    next = MIN(next, sim_run_next_request_event(t));
+    next = MIN(next, t->notify_fail_end);
+    next = MIN(next, t->pdb_block_end);
     next = MIN(next, t->rules_at);
-    if (t->next_deed < t->plan->n) {
-        next = MIN(next, t->plan->deeds[t->next_deed].at);
+    if (t->next_action < t->scenario->n) {
+        next = MIN(next, t->scenario->actions[t->next_action].at);
     }
-    for (uint32_t i = 0; i < t->plan->processes; i++) {
-        const struct process *p = &t->processes[i];
+    for (uint32_t i = 0; i < t->scenario->processes; i++) {
+        const struct controller_process *p = &t->processes[i];
         next = MIN(next, p->start_at);
-        next = MIN(next, p->thaw_at);
-        next = MIN(next, p->join_at);
+        next = MIN(next, p->unfreeze_at);
+        next = MIN(next, p->reconnect_at);
         next = MIN(next, p->late_at);
     }
     return next;
 }
 
-static void trial_end_process_deeds(struct trial *t, struct process *p, usec_t now)
+static void sim_run_end_process_actions(struct sim_run *t, struct controller_process *p, usec_t now)
 {
     if (p->late_at <= now) {
-        trial_deliver(t, p);
+        sim_run_deliver_late_write(t, p);
     }
-    if (p->thaw_at <= now) {
+    if (p->unfreeze_at <= now) {
         virtual_loop_freeze(p->view, false);
-        p->thaw_at = USEC_NEVER;
-        trial_read_file(t, p); /* it may have changed meanwhile */
+        p->unfreeze_at = USEC_NEVER;
+        sim_run_load_config(t, p); /* it may have changed meanwhile */
     }
-    if (p->join_at <= now) {
+    if (p->reconnect_at <= now) {
         p->faults.down = false;
         p->faults.partitioned = false;
-        p->join_at = USEC_NEVER;
+        p->reconnect_at = USEC_NEVER;
     }
-    if (p->start_at <= now && !process_frozen(p)) {
+    if (p->start_at <= now && !controller_process_frozen(p)) {
         p->start_at = USEC_NEVER;
-        if (!process_runs(p)) {
-            trial_start(t, p);
+        if (!controller_process_runs(p)) {
+            sim_run_start_process(t, p);
         }
     } else if (p->start_at <= now) {
-        p->start_at = p->thaw_at; /* a frozen machine starts nothing */
+        p->start_at = p->unfreeze_at; /* a frozen machine starts nothing */
     }
 }
 
-static void trial_end_deeds(struct trial *t, usec_t now)
+static void sim_run_end_actions(struct sim_run *t, usec_t now)
 {
-    if (t->weather_end <= now) {
-        for (uint32_t i = 0; i < t->plan->processes; i++) {
+    if (t->faults_end <= now) {
+        for (uint32_t i = 0; i < t->scenario->processes; i++) {
             t->processes[i].faults.calm = true;
         }
-        t->weather_end = USEC_NEVER;
+        t->faults_end = USEC_NEVER;
     }
     if (t->server_up_at <= now) {
-        for (uint32_t i = 0; i < t->plan->processes; i++) {
-            t->processes[i].faults.down = t->processes[i].join_at != USEC_NEVER;
+        for (uint32_t i = 0; i < t->scenario->processes; i++) {
+            t->processes[i].faults.down = t->processes[i].reconnect_at != USEC_NEVER;
         }
         t->server_up_at = USEC_NEVER;
     }
-    if (t->hold_end <= now) {
-        trial_hold_pods(t, /* hold= */ false);
-        t->hold_end = USEC_NEVER;
+    if (t->pdb_block_end <= now) {
+        sim_run_block_pdbs(t, /* hold= */ false);
+        t->pdb_block_end = USEC_NEVER;
     }
     if (t->rules_at <= now) {
-        trial_change_rules(t);
+        sim_run_change_drain_rules(t);
     }
-    for (uint32_t i = 0; i < t->plan->processes; i++) {
-        trial_end_process_deeds(t, &t->processes[i], now);
+    for (uint32_t i = 0; i < t->scenario->processes; i++) {
+        sim_run_end_process_actions(t, &t->processes[i], now);
     }
 }
 
-void trial_do_deeds(struct trial *t)
+void sim_run_actions_due(struct sim_run *t)
 {
     usec_t now = virtual_loop_now(t->vloop);
-    trial_end_deeds(t, now);
-    trial_do_chores(t, now);
-    trial_end_asking(t, now);
-    while (t->next_deed < t->plan->n && t->plan->deeds[t->next_deed].at <= now) {
-        const struct deed *deed = &t->plan->deeds[t->next_deed++];
+    sim_run_end_actions(t, now);
+    sim_run_finish_work_due(t, now);
+    sim_run_requests_due(t, now);
+    while (t->next_action < t->scenario->n && t->scenario->actions[t->next_action].at <= now) {
+        const struct action *action = &t->scenario->actions[t->next_action++];
         if (t->verbose) {
             (void)fprintf(stderr, "%12.3f s %s who %u what %u for %.3f s\n", (double)now / 1e6,
-                          deed_name(deed->kind), deed->who, deed->what, (double)deed->span / 1e6);
+                          action_name(action->kind), action->pick, action->variant,
+                          (double)action->duration / 1e6);
         }
-        if (deed->kind <= DEED_PROFILE_SET) {
-            deed_to_node(t, deed);
-        } else if (deed->kind <= DEED_CLOCK_STEP) {
-            deed_to_process(t, deed);
-        } else if (deed->kind <= DEED_COMPACT) {
-            deed_to_wire(t, deed);
-        } else if (deed->kind <= DEED_HOLD) {
-            trial_do_service(t, deed);
+        if (action->kind <= ACTION_PROFILE_SET) {
+            action_on_node(t, action);
+        } else if (action->kind <= ACTION_CLOCK_STEP) {
+            action_on_process(t, action);
+        } else if (action->kind <= ACTION_COMPACT) {
+            action_on_network(t, action);
+        } else if (action->kind <= ACTION_PDB_BLOCK) {
+            sim_run_service_action(t, action);
         } else {
-            trial_do_asking(t, deed);
+            sim_run_request_action(t, action);
         }
     }
 }
 
-void trial_calm_down(struct trial *t)
+void sim_run_recover(struct sim_run *t)
 {
-    t->next_deed = t->plan->n;
+    t->next_action = t->scenario->n;
     usec_t now = virtual_loop_now(t->vloop);
-    t->weather_end = MIN(t->weather_end, now);
-    t->deaf_end = MIN(t->deaf_end, now);
-    t->hold_end = t->hold_end != USEC_NEVER ? now : USEC_NEVER;
+    t->faults_end = MIN(t->faults_end, now);
+    t->notify_fail_end = MIN(t->notify_fail_end, now);
+    t->pdb_block_end = t->pdb_block_end != USEC_NEVER ? now : USEC_NEVER;
     t->server_up_at = MIN(t->server_up_at, now);
-    for (uint32_t i = 0; i < t->plan->processes; i++) {
-        struct process *p = &t->processes[i];
+    for (uint32_t i = 0; i < t->scenario->processes; i++) {
+        struct controller_process *p = &t->processes[i];
         p->tap.crash = API_TAP_CRASH_NONE;
         p->faults.calm = true;
-        p->thaw_at = process_frozen(p) ? now : USEC_NEVER;
-        p->join_at = p->join_at != USEC_NEVER ? now : USEC_NEVER;
-        p->start_at = process_runs(p) ? USEC_NEVER : now;
+        p->unfreeze_at = controller_process_frozen(p) ? now : USEC_NEVER;
+        p->reconnect_at = p->reconnect_at != USEC_NEVER ? now : USEC_NEVER;
+        p->start_at = controller_process_runs(p) ? USEC_NEVER : now;
     }
-    trial_end_deeds(t, now);
+    sim_run_end_actions(t, now);
     if (t->service.on) {
-        trial_calm_service(t);
-        trial_calm_rules(t);
+        sim_run_recover_service(t);
+        sim_run_recover_drain_rules(t);
     }
-    if (t->budget.on) {
-        trial_calm_asking(t);
+    if (t->requests.on) {
+        sim_run_recover_requests(t);
     }
 }

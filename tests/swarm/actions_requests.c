@@ -7,16 +7,16 @@
 
 #define LIMITS_PATH "/apis/repairman.k8s.io/v1/maintenancelimits"
 #define REQUESTS_PATH "/apis/repairman.k8s.io/v1/maintenancerequests"
-#define ASK_SOONEST MSECONDS(10)
+#define ACTOR_DELAY_MIN MSECONDS(10)
 
 /* ── limits ────────────────────────────────────────────────────────────────────────────────── */
 
-static struct str limit_path(struct trial *t, uint32_t i)
+static struct str limit_path(struct sim_run *t, uint32_t i)
 {
     return arena_printf(&t->tmp, LIMITS_PATH "/l%u", i);
 }
 
-static void limit_add(struct trial *t, uint32_t i)
+static void limit_add(struct sim_run *t, uint32_t i)
 {
     CLEANUP(buf_done)
     struct buf body = { 0 };
@@ -24,16 +24,16 @@ static void limit_add(struct trial *t, uint32_t i)
                "{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":\"MaintenanceLimit\","
                "\"metadata\":{\"name\":\"l%u\"},\"spec\":",
                i);
-    terms_print(&t->budget.terms.limits[i], &body);
+    random_limit_print(&t->requests.random.limits[i], &body);
     buf_add(&body, STR("}"));
-    int status = trial_ask(t, "POST", STR(LIMITS_PATH), API_JSON, buf_str(&body));
+    int status = sim_run_admin_request(t, "POST", STR(LIMITS_PATH), API_JSON, buf_str(&body));
     ASSERT(status == 201 || status == 409); /* it may be there already */
 }
 
 /* What a pause or a reduction has changed is as it was; the limit may be gone. */
-static void limit_restore(struct trial *t, uint32_t i)
+static void limit_restore(struct sim_run *t, uint32_t i)
 {
-    const struct terms_limit *l = &t->budget.terms.limits[i];
+    const struct random_limit *l = &t->requests.random.limits[i];
     struct str body =
         l->percent > 0
             ? arena_printf(&t->tmp, "{\"spec\":{\"paused\":null,\"minimum\":null,\"limit\":%u}}",
@@ -41,77 +41,78 @@ static void limit_restore(struct trial *t, uint32_t i)
             : arena_printf(&t->tmp, "{\"spec\":{\"paused\":null,\"minimum\":%u,\"limit\":0}}",
                            l->count);
     t->limits_end[i] = USEC_NEVER;
-    (void)trial_ask(t, "PATCH", limit_path(t, i), API_MERGE_PATCH, body);
+    (void)sim_run_admin_request(t, "PATCH", limit_path(t, i), API_MERGE_PATCH, body);
 }
 
-static void deed_to_limit(struct trial *t, const struct deed *deed)
+static void action_on_limit(struct sim_run *t, const struct action *action)
 {
-    uint32_t i = deed->who % TERMS_LIMITS_MAX;
-    switch (deed->kind) {
-    case DEED_LIMIT_ADD:
+    uint32_t i = action->pick % RANDOM_LIMITS_MAX;
+    switch (action->kind) {
+    case ACTION_LIMIT_ADD:
         limit_add(t, i);
         break;
-    case DEED_LIMIT_DELETE:
-        (void)trial_ask(t, "DELETE", limit_path(t, i), API_JSON, STR("")); /* it may be gone */
+    case ACTION_LIMIT_DELETE:
+        (void)sim_run_admin_request(t, "DELETE", limit_path(t, i), API_JSON,
+                                    STR("")); /* it may be gone */
         break;
     default: {
-        struct str body = deed->kind == DEED_LIMIT_PAUSE
+        struct str body = action->kind == ACTION_LIMIT_PAUSE
                               ? STR("{\"spec\":{\"paused\":true}}")
                               : STR("{\"spec\":{\"minimum\":0,\"limit\":0}}");
         /* It may be gone. */
-        (void)trial_ask(t, "PATCH", limit_path(t, i), API_MERGE_PATCH, body);
-        t->limits_end[i] = virtual_loop_now(t->vloop) + deed->span;
+        (void)sim_run_admin_request(t, "PATCH", limit_path(t, i), API_MERGE_PATCH, body);
+        t->limits_end[i] = virtual_loop_now(t->vloop) + action->duration;
     }
     }
 }
 
 /* ── actors ────────────────────────────────────────────────────────────────────────────────── */
 
-static const struct jval *request_find(struct trial *t, struct str name)
+static const struct jval *request_find(struct sim_run *t, struct str name)
 {
-    return apiserver_find(t->server, BUDGET_GROUP, BUDGET_REQUESTS, STR(""), name);
+    return apiserver_find(t->server, CHECK_REPAIRMAN_GROUP, CHECK_REQUESTS_PLURAL, STR(""), name);
 }
 
-static struct str request_path(struct trial *t, struct str name)
+static struct str request_path(struct sim_run *t, struct str name)
 {
     return arena_printf(&t->tmp, REQUESTS_PATH "/" STR_FMT, STR_ARG(name));
 }
 
-static void actor_write(struct trial *t, const struct actor *a, const char *state)
+static void actor_write(struct sim_run *t, const struct actor *a, const char *state)
 {
     struct str body = arena_printf(&t->tmp, "{\"spec\":{\"state\":\"%s\"}}", state);
     struct str path = request_path(t, str_from(a->name));
-    int status = trial_ask(t, "PATCH", path, API_MERGE_PATCH, body);
+    int status = sim_run_admin_request(t, "PATCH", path, API_MERGE_PATCH, body);
     ASSERT(status == 200); /* an actor knows which steps there are */
 }
 
 /* It does nothing before its request changes. */
-static void actor_act_pending(struct trial *t, struct actor *a)
+static void actor_act_pending(struct sim_run *t, struct actor *a)
 {
     if (t->calm) {
         return;
     }
-    if (a->manner == MANNER_WITHDRAWS) {
+    if (a->behavior == BEHAVIOR_WITHDRAWS) {
         actor_write(t, a, "Completed");
-    } else if (a->manner == MANNER_FORGES) {
+    } else if (a->behavior == BEHAVIOR_FORGES) {
         actor_write(t, a, "Approved");
     }
 }
 
-static void actor_act_approved(struct trial *t, struct actor *a)
+static void actor_act_approved(struct sim_run *t, struct actor *a)
 {
-    bool idle = a->manner == MANNER_IDLE && !t->calm;
-    if (a->manner == MANNER_WITHDRAWS) {
+    bool idle = a->behavior == BEHAVIOR_IDLE && !t->calm;
+    if (a->behavior == BEHAVIOR_WITHDRAWS) {
         actor_write(t, a, "Completed");
-    } else if (a->manner == MANNER_GIVES_BACK && !a->gave) {
-        a->gave = true;
+    } else if (a->behavior == BEHAVIOR_GIVES_BACK && !a->gave_back) {
+        a->gave_back = true;
         actor_write(t, a, "Pending");
     } else if (!idle) {
         actor_write(t, a, "InProgress");
     }
 }
 
-static void actor_act(struct trial *t, struct actor *a)
+static void actor_act(struct sim_run *t, struct actor *a)
 {
     const struct jval *request = request_find(t, str_from(a->name));
     struct str state = jval_str(jval_at(request, "spec.state"));
@@ -119,13 +120,14 @@ static void actor_act(struct trial *t, struct actor *a)
     if (request == NULL || str_eq(state, STR("Completed"))) {
         return;
     }
-    if (a->manner == MANNER_DELETES && !t->calm) {
-        int status = trial_ask(t, "DELETE", request_path(t, str_from(a->name)), API_JSON, STR(""));
+    if (a->behavior == BEHAVIOR_DELETES && !t->calm) {
+        int status = sim_run_admin_request(t, "DELETE", request_path(t, str_from(a->name)),
+                                           API_JSON, STR(""));
         ASSERT(status == 200);
     } else if (str_eq(state, STR("Approved"))) {
         actor_act_approved(t, a);
     } else if (str_eq(state, STR("InProgress"))) {
-        if (a->manner != MANNER_HANGS || t->calm) {
+        if (a->behavior != BEHAVIOR_HANGS || t->calm) {
             actor_write(t, a, "Completed");
         }
     } else {
@@ -133,112 +135,114 @@ static void actor_act(struct trial *t, struct actor *a)
     }
 }
 
-static void actor_new(struct trial *t, const struct deed *deed)
+static void actor_new(struct sim_run *t, const struct action *action)
 {
-    struct str node = trial_pick_node(t, deed);
-    if (t->actor_n == TRIAL_ACTORS_MAX) {
+    struct str node = sim_run_pick_node(t, action);
+    if (t->actor_n == SIM_RUN_ACTORS_MAX) {
         return;
     }
-    if (node.n == 0 || deed->what % 16 == 0) {
+    if (node.n == 0 || action->variant % 16 == 0) {
         node = STR("extra-3"); /* it may come some day */
     }
     struct actor *a = &t->actors[t->actor_n];
     *a = (struct actor){ .at = USEC_NEVER };
     /* Half of all are as they should be, and one in eight of them begins with a lie. */
-    uint32_t manner = deed->what / 16 % (2 * MANNERS);
-    a->manner = manner < MANNERS ? (enum manner)manner : MANNER_DILIGENT;
-    bool liar = a->manner == MANNER_FORGES && deed->what / 1024 % 2 == 0;
+    uint32_t behavior = action->variant / 16 % (2 * BEHAVIOR_COUNT);
+    a->behavior = behavior < BEHAVIOR_COUNT ? (enum actor_behavior)behavior : BEHAVIOR_DILIGENT;
+    bool forges_state = a->behavior == BEHAVIOR_FORGES && action->variant / 1024 % 2 == 0;
     (void)snprintf(a->name, sizeof(a->name), "mr-%u", t->actor_n++);
     struct str body = arena_printf(
         &t->tmp,
         "{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":\"MaintenanceRequest\",\"metadata\":{"
         "\"name\":\"%s\",\"labels\":{\"maintenancerequests.repairman.k8s.io/clientname\":\"c%u\"}},"
         "\"spec\":{\"type\":\"node\",\"name\":\"" STR_FMT "\",\"priority\":%u%s%s}}",
-        a->name, deed->what % 3, STR_ARG(node), deed->what / 2048 % 3,
-        deed->what / 8192 % 4 == 0 ? ",\"preparation\":\"None\"" : "",
-        liar ? ",\"state\":\"Approved\"" : "");
-    int status = trial_ask(t, "POST", STR(REQUESTS_PATH), API_JSON, body);
+        a->name, action->variant % 3, STR_ARG(node), action->variant / 2048 % 3,
+        action->variant / 8192 % 4 == 0 ? ",\"preparation\":\"None\"" : "",
+        forges_state ? ",\"state\":\"Approved\"" : "");
+    int status = sim_run_admin_request(t, "POST", STR(REQUESTS_PATH), API_JSON, body);
     ASSERT(status == 201);
-    a->at = virtual_loop_now(t->vloop) + rng_usec(&t->rng, ASK_SOONEST, SECONDS(60));
+    a->at = virtual_loop_now(t->vloop) + rng_usec(&t->rng, ACTOR_DELAY_MIN, SECONDS(60));
 }
 
-void trial_note_request(struct trial *t, const struct apiserver_commit *commit)
+void sim_run_wake_actor(struct sim_run *t, const struct apiserver_commit *commit)
 {
-    struct str was = jval_str(jval_at(commit->old, "spec.state"));
-    struct str is = jval_str(jval_at(commit->now, "spec.state"));
-    if (commit->now == NULL || str_eq(was, is)) {
+    struct str old_state = jval_str(jval_at(commit->old, "spec.state"));
+    struct str new_state = jval_str(jval_at(commit->now, "spec.state"));
+    if (commit->now == NULL || str_eq(old_state, new_state)) {
         return;
     }
     for (uint32_t i = 0; i < t->actor_n; i++) {
         struct actor *a = &t->actors[i];
         if (str_eq(str_from(a->name), commit->name)) {
             usec_t longest = rng_chance(&t->rng, 300) ? SECONDS(60) : SECONDS(5);
-            a->at = virtual_loop_now(t->vloop) + rng_usec(&t->rng, ASK_SOONEST, longest);
+            a->at = virtual_loop_now(t->vloop) + rng_usec(&t->rng, ACTOR_DELAY_MIN, longest);
         }
     }
 }
 
-/* ── deeds ─────────────────────────────────────────────────────────────────────────────────── */
+/* ── actions ─────────────────────────────────────────────────────────────────────────────────── */
 
-void trial_crash_step(struct trial *t, const struct deed *deed)
+void sim_run_crash_at_write(struct sim_run *t, const struct action *action)
 {
     static const enum api_tap_crash crashes[] = { API_TAP_CRASH_WRITE_BEFORE,
                                                   API_TAP_CRASH_WRITE_AFTER };
-    struct process *p = &t->processes[deed->who % t->plan->processes];
-    if (!process_runs(p) || p->late_at != USEC_NEVER) {
+    struct controller_process *p = &t->processes[action->pick % t->scenario->processes];
+    if (!controller_process_runs(p) || p->late_at != USEC_NEVER) {
         return;
     }
-    p->tap.write = (enum api_tap_write)(deed->what % API_TAP_WRITES);
-    p->tap.crash = deed->kind == DEED_LATE
+    p->tap.write = (enum api_tap_write)(action->variant % API_TAP_WRITES);
+    p->tap.crash = action->kind == ACTION_LATE_WRITE
                        ? API_TAP_CRASH_WRITE_LATE
-                       : crashes[deed->what / API_TAP_WRITES % ARRAY_LEN(crashes)];
-    p->late_span = deed->span;
+                       : crashes[action->variant / API_TAP_WRITES % ARRAY_LEN(crashes)];
+    p->late_duration = action->duration;
 }
 
-void trial_do_asking(struct trial *t, const struct deed *deed)
+void sim_run_request_action(struct sim_run *t, const struct action *action)
 {
-    struct str name = arena_printf(&t->tmp, "mr-%u", deed->who % MAX(t->actor_n, 1u));
-    char class[2] = { (char)('a' + (int)(deed->what % TERMS_CLASSES)), '\0' };
-    switch (deed->kind) {
-    case DEED_ASK:
-        actor_new(t, deed);
+    struct str name = arena_printf(&t->tmp, "mr-%u", action->pick % MAX(t->actor_n, 1u));
+    char class[2] = { (char)('a' + (int)(action->variant % RANDOM_LIMITS_CLASSES)), '\0' };
+    switch (action->kind) {
+    case ACTION_REQUEST_CREATE:
+        actor_new(t, action);
         break;
-    case DEED_REQUEST_DELETE:
-        (void)trial_ask(t, "DELETE", request_path(t, name), API_JSON, STR("")); /* may be gone */
+    case ACTION_REQUEST_DELETE:
+        (void)sim_run_admin_request(t, "DELETE", request_path(t, name), API_JSON,
+                                    STR("")); /* may be gone */
         break;
-    case DEED_RELABEL:
+    case ACTION_NODE_RELABEL:
         if (apiserver_count(t->server, STR(""), STR("nodes")) > 0) {
-            trial_set_meta(t, trial_pick_node(t, deed), "labels", TERMS_CLASS, str_from(class));
+            sim_run_set_node_meta(t, sim_run_pick_node(t, action), "labels",
+                                  RANDOM_LIMITS_CLASS_LABEL, str_from(class));
         }
         break;
-    case DEED_CRASH_STEP:
-        trial_crash_step(t, deed);
+    case ACTION_CRASH_AT_WRITE:
+        sim_run_crash_at_write(t, action);
         break;
     default:
-        deed_to_limit(t, deed);
+        action_on_limit(t, action);
     }
 }
 
-usec_t trial_next_asking(const struct trial *t)
+usec_t sim_run_next_request_event(const struct sim_run *t)
 {
     usec_t next = USEC_NEVER;
     for (uint32_t i = 0; i < t->actor_n; i++) {
         next = MIN(next, t->actors[i].at);
     }
-    for (uint32_t i = 0; t->budget.on && i < TERMS_LIMITS_MAX; i++) {
+    for (uint32_t i = 0; t->requests.on && i < RANDOM_LIMITS_MAX; i++) {
         next = MIN(next, t->limits_end[i]);
     }
     return next;
 }
 
-void trial_end_asking(struct trial *t, usec_t now)
+void sim_run_requests_due(struct sim_run *t, usec_t now)
 {
     for (uint32_t i = 0; i < t->actor_n; i++) {
         if (t->actors[i].at <= now) {
             actor_act(t, &t->actors[i]);
         }
     }
-    for (uint32_t i = 0; t->budget.on && i < TERMS_LIMITS_MAX; i++) {
+    for (uint32_t i = 0; t->requests.on && i < RANDOM_LIMITS_MAX; i++) {
         if (t->limits_end[i] <= now) {
             limit_restore(t, i);
         }
@@ -247,66 +251,68 @@ void trial_end_asking(struct trial *t, usec_t now)
 
 /* ── begin and end ─────────────────────────────────────────────────────────────────────────── */
 
-static void install_crds(struct trial *t)
+static void install_crds(struct sim_run *t)
 {
     for (size_t i = 0; i < crds_count; i++) {
         CLEANUP(buf_done)
         struct buf body = { 0 };
         struct json_writer w = json_writer_on(&body);
         jw_val(&w, crd_object(&crds[i], &t->tmp));
-        int status =
-            trial_ask(t, "POST", STR("/apis/apiextensions.k8s.io/v1/customresourcedefinitions"),
-                      API_JSON, buf_str(&body));
+        int status = sim_run_admin_request(
+            t, "POST", STR("/apis/apiextensions.k8s.io/v1/customresourcedefinitions"), API_JSON,
+            buf_str(&body));
         ASSERT(status == 201);
     }
 }
 
-void trial_init_asking(struct trial *t)
+void sim_run_init_requests(struct sim_run *t)
 {
-    const struct plan *plan = t->plan;
-    t->budget = (struct budget){
-        .promise = &t->promise,
+    const struct scenario *scenario = t->scenario;
+    t->requests = (struct check_requests){
+        .basic = &t->basic,
         .server = t->server,
         .on = true,
-        .elect = plan->elect,
-        .began = loop_wall(virtual_loop_root(t->vloop)) - virtual_loop_now(t->vloop),
+        .elect = scenario->elect,
+        .start_wall = loop_wall(virtual_loop_root(t->vloop)) - virtual_loop_now(t->vloop),
     };
-    terms_make(&t->budget.terms, plan->seed);
+    random_limits_make(&t->requests.random, scenario->seed);
     install_crds(t);
-    for (uint32_t i = 0; i < TERMS_LIMITS_MAX; i++) {
+    for (uint32_t i = 0; i < RANDOM_LIMITS_MAX; i++) {
         t->limits_end[i] = USEC_NEVER;
-        if (i < t->budget.terms.n) {
+        if (i < t->requests.random.n) {
             limit_add(t, i);
         }
     }
-    for (uint32_t i = 0; i < plan->nodes; i++) {
-        const struct deed deed = { .who = i };
-        char class[2] = { (char)('a' + (int)rng_below(&t->rng, TERMS_CLASSES)), '\0' };
-        struct str node = trial_pick_node(t, &deed);
-        trial_set_meta(t, node, "labels", TERMS_CLASS, str_from(class));
-        if (t->budget.terms.profile) {
-            trial_set_meta(t, node, "labels", PROFILE_LABEL, STR("p0"));
+    for (uint32_t i = 0; i < scenario->nodes; i++) {
+        const struct action action = { .pick = i };
+        char class[2] = { (char)('a' + (int)rng_below(&t->rng, RANDOM_LIMITS_CLASSES)), '\0' };
+        struct str node = sim_run_pick_node(t, &action);
+        sim_run_set_node_meta(t, node, "labels", RANDOM_LIMITS_CLASS_LABEL, str_from(class));
+        if (t->requests.random.profile) {
+            sim_run_set_node_meta(t, node, "labels", PROFILE_LABEL, STR("p0"));
         }
     }
 }
 
-void trial_calm_asking(struct trial *t)
+void sim_run_recover_requests(struct sim_run *t)
 {
     t->calm = true;
-    for (uint32_t i = 0; i < TERMS_LIMITS_MAX; i++) {
+    for (uint32_t i = 0; i < RANDOM_LIMITS_MAX; i++) {
         limit_restore(t, i);
     }
     for (uint32_t i = 0; i < apiserver_count(t->server, STR(""), STR("nodes")); i++) {
-        const struct deed deed = { .who = i };
-        struct str node = trial_pick_node(t, &deed);
+        const struct action action = { .pick = i };
+        struct str node = sim_run_pick_node(t, &action);
         const struct jval *object = apiserver_find(t->server, STR(""), STR("nodes"), STR(""), node);
-        bool marked = jval_get(jval_at(object, "metadata.annotations"), BUDGET_MARK) != NULL;
+        bool marked =
+            jval_get(jval_at(object, "metadata.annotations"), CHECK_CORDONED_BY_KEY) != NULL;
         if (jval_bool(jval_at(object, "spec.unschedulable"), false) && !marked) {
-            trial_cordon(t, node, false);
+            sim_run_cordon(t, node, false);
         }
-        trial_set_meta(t, node, "labels", STR("example.com/need-p0"), STR_NONE);
+        sim_run_set_node_meta(t, node, "labels", STR("example.com/need-p0"), STR_NONE);
     }
     for (uint32_t i = 0; i < t->actor_n; i++) {
-        t->actors[i].at = virtual_loop_now(t->vloop) + rng_usec(&t->rng, ASK_SOONEST, SECONDS(60));
+        t->actors[i].at =
+            virtual_loop_now(t->vloop) + rng_usec(&t->rng, ACTOR_DELAY_MIN, SECONDS(60));
     }
 }

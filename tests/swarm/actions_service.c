@@ -5,164 +5,167 @@
 
 /* ── the configuration on disk ─────────────────────────────────────────────────────────────── */
 
-void trial_read_file(struct trial *t, struct process *p)
+void sim_run_load_config(struct sim_run *t, struct controller_process *p)
 {
-    if (t->budget.on && process_runs(p) && p->blueprint_count != t->file_count) {
-        process_configure_asking(p, t->file_count);
+    if (t->requests.on && controller_process_runs(p) && p->config_version != t->file_version) {
+        controller_process_configure_requests(p, t->file_version);
     }
-    if (t->service.on && process_runs(p) && !process_frozen(p) &&
-        p->blueprint_count != t->file_count) {
-        process_configure(p, t->file, t->file_count);
+    if (t->service.on && controller_process_runs(p) && !controller_process_frozen(p) &&
+        p->config_version != t->file_version) {
+        controller_process_configure(p, t->file, t->file_version);
     }
 }
 
-void trial_start(struct trial *t, struct process *p)
+void sim_run_start_process(struct sim_run *t, struct controller_process *p)
 {
-    process_start(p);
-    p->blueprint_count = 0;
-    trial_read_file(t, p);
+    controller_process_start(p);
+    p->config_version = 0;
+    sim_run_load_config(t, p);
 }
 
-static void trial_write_file(struct trial *t, uint32_t file)
+static void sim_run_write_config(struct sim_run *t, uint32_t file)
 {
     t->file = file;
-    t->good = file < SERVICE_BLUEPRINTS ? file : t->good;
-    t->file_count++;
-    for (uint32_t i = 0; i < t->plan->processes; i++) {
-        trial_read_file(t, &t->processes[i]);
+    t->last_good_file = file < CHECK_SERVICE_CONFIGS ? file : t->last_good_file;
+    t->file_version++;
+    for (uint32_t i = 0; i < t->scenario->processes; i++) {
+        sim_run_load_config(t, &t->processes[i]);
     }
 }
 
 /* ── nodes ─────────────────────────────────────────────────────────────────────────────────── */
 
-struct instance_names {
+struct node_names {
     struct arena *out;
     struct str *items;
     uint32_t n;
     uint32_t cap;
 };
 
-static void names_visit(void *ctx, const struct jval *object)
+static void node_names_visit(void *ctx, const struct jval *object)
 {
-    struct instance_names *names = ctx;
+    struct node_names *names = ctx;
     ARENA_GROW(names->out, names->items, names->n, names->cap);
     names->items[names->n++] = arena_str(names->out, jval_str(jval_at(object, "metadata.name")));
 }
 
-static struct instance_names trial_nodes(struct trial *t)
+static struct node_names sim_run_node_names(struct sim_run *t)
 {
-    struct instance_names names = { .out = &t->tmp };
-    apiserver_each(t->server, STR(""), STR("nodes"), STR(""), names_visit, &names);
+    struct node_names names = { .out = &t->tmp };
+    apiserver_each(t->server, STR(""), STR("nodes"), STR(""), node_names_visit, &names);
     return names;
 }
 
-static struct str need_of(struct trial *t, uint32_t profile)
+static struct str need_label(struct sim_run *t, uint32_t profile)
 {
     return arena_printf(&t->tmp, "example.com/need-p%u", profile);
 }
 
-void trial_label_nodes(struct trial *t)
+void sim_run_label_nodes(struct sim_run *t)
 {
     static const struct str labels[] = { STR_INIT("p0"),     STR_INIT("p0"),
                                          STR_INIT("p0"),     STR_INIT("p1"),
                                          STR_INIT("p0--p1"), STR_INIT("p1--p0"),
                                          STR_INIT("p2--p0"), STR_INIT("p0--p1--p2") };
-    struct instance_names names = trial_nodes(t);
+    struct node_names names = sim_run_node_names(t);
     for (uint32_t i = 0; i < names.n; i++) {
         struct str label = labels[rng_below(&t->rng, ARRAY_LEN(labels))];
-        trial_set_meta(t, names.items[i], "labels", PROFILE_LABEL, label);
-        for (uint32_t p = 0; p < BLUEPRINT_PROFILES_MAX; p++) {
+        sim_run_set_node_meta(t, names.items[i], "labels", PROFILE_LABEL, label);
+        for (uint32_t p = 0; p < RANDOM_CONFIG_PROFILES_MAX; p++) {
             if (rng_chance(&t->rng, 500)) {
-                trial_set_meta(t, names.items[i], "labels", need_of(t, p), STR("true"));
+                sim_run_set_node_meta(t, names.items[i], "labels", need_label(t, p), STR("true"));
             }
         }
         if (rng_chance(&t->rng, 500)) {
-            trial_set_meta(t, names.items[i], "annotations", BLUEPRINT_APPROVED, STR("yes"));
+            sim_run_set_node_meta(t, names.items[i], "annotations", RANDOM_CONFIG_APPROVED,
+                                  STR("yes"));
         }
-        trial_set_meta(t, names.items[i], "labels", BLUEPRINT_VERSION,
-                       rng_chance(&t->rng, 500) ? STR("1.2.3") : STR("1.3.0"));
+        sim_run_set_node_meta(t, names.items[i], "labels", RANDOM_CONFIG_VERSION,
+                              rng_chance(&t->rng, 500) ? STR("1.2.3") : STR("1.3.0"));
         if (i == 0 && rng_chance(&t->rng, 700)) {
-            trial_set_meta(t, names.items[i], "labels", BLUEPRINT_GO, STR("go"));
+            sim_run_set_node_meta(t, names.items[i], "labels", RANDOM_CONFIG_GO, STR("go"));
         }
     }
 }
 
-void trial_cordon(struct trial *t, struct str node, bool cordon)
+void sim_run_cordon(struct sim_run *t, struct str node, bool cordon)
 {
     struct str path = arena_printf(&t->tmp, "/api/v1/nodes/" STR_FMT, STR_ARG(node));
     struct str body = cordon ? STR("{\"spec\":{\"unschedulable\":true}}")
                              : STR("{\"spec\":{\"unschedulable\":null}}");
-    int status = trial_ask(t, "PATCH", path, STR("application/merge-patch+json"), body);
+    int status = sim_run_admin_request(t, "PATCH", path, STR("application/merge-patch+json"), body);
     ASSERT(status == 200);
 }
 
-static void deed_to_served(struct trial *t, const struct deed *deed)
+static void action_on_served_node(struct sim_run *t, const struct action *action)
 {
-    struct str node = trial_pick_node(t, deed);
-    struct str need = need_of(t, deed->what % t->plan->wish.profiles);
-    bool odd = deed->what % 2 == 1;
+    struct str node = sim_run_pick_node(t, action);
+    struct str need = need_label(t, action->variant % t->scenario->config_options.profiles);
+    bool odd = action->variant % 2 == 1;
     if (node.n == 0) {
         return;
     }
-    switch (deed->kind) {
-    case DEED_NEED:
-        trial_set_meta(t, node, "labels", need, STR("true"));
+    switch (action->kind) {
+    case ACTION_NEED:
+        sim_run_set_node_meta(t, node, "labels", need, STR("true"));
         break;
-    case DEED_DONE:
-        trial_set_meta(t, node, "labels", need, STR_NONE);
+    case ACTION_NEED_DONE:
+        sim_run_set_node_meta(t, node, "labels", need, STR_NONE);
         break;
-    case DEED_APPROVE:
-        trial_set_meta(t, node, "annotations", BLUEPRINT_APPROVED, STR("yes"));
+    case ACTION_APPROVE:
+        sim_run_set_node_meta(t, node, "annotations", RANDOM_CONFIG_APPROVED, STR("yes"));
         break;
-    case DEED_REVOKE:
-        trial_set_meta(t, node, "annotations", BLUEPRINT_APPROVED, STR_NONE);
+    case ACTION_UNAPPROVE:
+        sim_run_set_node_meta(t, node, "annotations", RANDOM_CONFIG_APPROVED, STR_NONE);
         break;
-    case DEED_CORDON:
-    case DEED_UNCORDON:
-        trial_cordon(t, node, deed->kind == DEED_CORDON);
+    case ACTION_CORDON:
+    case ACTION_UNCORDON:
+        sim_run_cordon(t, node, action->kind == ACTION_CORDON);
         break;
-    case DEED_GO:
-        trial_set_meta(t, node, "labels", BLUEPRINT_GO, odd ? STR("go") : STR_NONE);
+    case ACTION_GO_LABEL:
+        sim_run_set_node_meta(t, node, "labels", RANDOM_CONFIG_GO, odd ? STR("go") : STR_NONE);
         break;
-    case DEED_VERSION:
-        trial_set_meta(t, node, "labels", BLUEPRINT_VERSION, odd ? STR("1.3.0") : STR("1.4.0"));
+    case ACTION_VERSION:
+        sim_run_set_node_meta(t, node, "labels", RANDOM_CONFIG_VERSION,
+                              odd ? STR("1.3.0") : STR("1.4.0"));
         break;
     default:
         ASSERT(false);
     }
 }
 
-static void trial_make_late(struct trial *t, const struct deed *deed)
+static void sim_run_delay_next_write(struct sim_run *t, const struct action *action)
 {
-    if (t->budget.on) {
-        trial_crash_step(t, deed);
+    if (t->requests.on) {
+        sim_run_crash_at_write(t, action);
         return;
     }
-    struct process *p = &t->processes[deed->who % t->plan->processes];
+    struct controller_process *p = &t->processes[action->pick % t->scenario->processes];
     /* The leader's writes are those that count. */
-    for (uint32_t i = 0; i < t->plan->processes; i++) {
-        struct process *other = &t->processes[i];
-        p = process_runs(other) && controller_leading(other->controller) ? other : p;
+    for (uint32_t i = 0; i < t->scenario->processes; i++) {
+        struct controller_process *other = &t->processes[i];
+        p = controller_process_runs(other) && controller_leading(other->controller) ? other : p;
     }
-    if (process_runs(p) && p->late_at == USEC_NEVER) {
-        p->tap.crash = deed->what % 4 == 0 ? API_TAP_CRASH_GRANTS : API_TAP_CRASH_MAINTENANCE;
-        p->late_span = deed->span;
+    if (controller_process_runs(p) && p->late_at == USEC_NEVER) {
+        p->tap.crash = action->variant % 4 == 0 ? API_TAP_CRASH_GRANTS : API_TAP_CRASH_MAINTENANCE;
+        p->late_duration = action->duration;
     }
 }
 
-void trial_approve(struct trial *t)
+void sim_run_approve_all(struct sim_run *t)
 {
-    struct instance_names names = trial_nodes(t);
+    struct node_names names = sim_run_node_names(t);
     for (uint32_t i = 0; i < names.n; i++) {
         const struct jval *object =
             apiserver_find(t->server, STR(""), STR("nodes"), STR(""), names.items[i]);
-        if (jval_get(jval_at(object, "metadata.annotations"), BLUEPRINT_APPROVED) == NULL) {
-            trial_set_meta(t, names.items[i], "annotations", BLUEPRINT_APPROVED, STR("yes"));
+        if (jval_get(jval_at(object, "metadata.annotations"), RANDOM_CONFIG_APPROVED) == NULL) {
+            sim_run_set_node_meta(t, names.items[i], "annotations", RANDOM_CONFIG_APPROVED,
+                                  STR("yes"));
         }
     }
 }
 
-void trial_deliver(struct trial *t, struct process *p)
+void sim_run_deliver_late_write(struct sim_run *t, struct controller_process *p)
 {
     static const struct str methods[] = {
         [API_POST] = STR_INIT("POST"),
@@ -186,128 +189,130 @@ void trial_deliver(struct trial *t, struct process *p)
     }
 }
 
-void trial_hold_pods(struct trial *t, bool hold)
+void sim_run_block_pdbs(struct sim_run *t, bool hold)
 {
-    struct instance_names names = { .out = &t->tmp };
-    apiserver_each(t->server, STR("policy"), STR("poddisruptionbudgets"), STR(""), names_visit,
+    struct node_names names = { .out = &t->tmp };
+    apiserver_each(t->server, STR("policy"), STR("poddisruptionbudgets"), STR(""), node_names_visit,
                    &names);
     for (uint32_t i = 0; i < names.n; i++) {
         struct str path = arena_printf(
             &t->tmp, "/apis/policy/v1/namespaces/default/poddisruptionbudgets/" STR_FMT,
             STR_ARG(names.items[i]));
         struct str body = arena_printf(&t->tmp, "{\"spec\":{\"maxUnavailable\":%d}}", hold ? 0 : 1);
-        int status = trial_ask(t, "PATCH", path, STR("application/merge-patch+json"), body);
+        int status =
+            sim_run_admin_request(t, "PATCH", path, STR("application/merge-patch+json"), body);
         ASSERT(status == 200);
     }
 }
 
-void trial_do_service(struct trial *t, const struct deed *deed)
+void sim_run_service_action(struct sim_run *t, const struct action *action)
 {
-    switch (deed->kind) {
-    case DEED_CONFIG_OTHER:
-        trial_write_file(t, (t->good + 1) % SERVICE_BLUEPRINTS);
+    switch (action->kind) {
+    case ACTION_CONFIG_CHANGE:
+        sim_run_write_config(t, (t->last_good_file + 1) % CHECK_SERVICE_CONFIGS);
         break;
-    case DEED_CONFIG_BROKEN:
-        trial_write_file(t, SERVICE_BLUEPRINTS);
+    case ACTION_CONFIG_BREAK:
+        sim_run_write_config(t, CHECK_SERVICE_CONFIGS);
         break;
-    case DEED_LATE:
-        trial_make_late(t, deed);
+    case ACTION_LATE_WRITE:
+        sim_run_delay_next_write(t, action);
         break;
-    case DEED_DEAF:
-        t->deaf_end = virtual_loop_now(t->vloop) + deed->span;
+    case ACTION_NOTIFY_FAIL:
+        t->notify_fail_end = virtual_loop_now(t->vloop) + action->duration;
         break;
-    case DEED_HOLD:
-        t->hold_end = virtual_loop_now(t->vloop) + deed->span;
-        trial_hold_pods(t, /* hold= */ true);
+    case ACTION_PDB_BLOCK:
+        t->pdb_block_end = virtual_loop_now(t->vloop) + action->duration;
+        sim_run_block_pdbs(t, /* hold= */ true);
         break;
     default:
-        deed_to_served(t, deed);
+        action_on_served_node(t, action);
     }
 }
 
 /* ── work on nodes in maintenance ──────────────────────────────────────────────────────────── */
 
-void trial_note_chore(struct trial *t, struct str node)
+void sim_run_start_work(struct sim_run *t, struct str node)
 {
-    if (t->chore_n == TRIAL_CHORES_MAX || virtual_loop_now(t->vloop) >= t->chores_end) {
+    if (t->work_n == SIM_RUN_WORK_MAX || virtual_loop_now(t->vloop) >= t->work_end) {
         return;
     }
-    struct chore *chore = &t->chores[t->chore_n++];
-    (void)snprintf(chore->node, sizeof(chore->node), STR_FMT, STR_ARG(node));
-    chore->at = virtual_loop_now(t->vloop) + rng_usec(&t->rng, MSECONDS(10), SECONDS(40));
+    struct node_work *work = &t->work[t->work_n++];
+    (void)snprintf(work->node, sizeof(work->node), STR_FMT, STR_ARG(node));
+    work->at = virtual_loop_now(t->vloop) + rng_usec(&t->rng, MSECONDS(10), SECONDS(40));
 }
 
-usec_t trial_next_chore(const struct trial *t)
+usec_t sim_run_next_work(const struct sim_run *t)
 {
     usec_t next = USEC_NEVER;
-    for (uint32_t i = 0; i < t->chore_n; i++) {
-        next = MIN(next, t->chores[i].at);
+    for (uint32_t i = 0; i < t->work_n; i++) {
+        next = MIN(next, t->work[i].at);
     }
     return next;
 }
 
 /* The work is done: whatever profile the node is in maintenance for has its need fulfilled. */
-static void trial_do_chore(struct trial *t, struct str node)
+static void sim_run_finish_work(struct sim_run *t, struct str node)
 {
     const struct jval *object = apiserver_find(t->server, STR(""), STR("nodes"), STR(""), node);
-    struct judge_node read;
+    struct node_data data;
     if (object == NULL) {
         return;
     }
-    struct blueprint all = { .profile_n = BLUEPRINT_PROFILES_MAX };
-    judge_read(&all, object, &t->tmp, &read);
-    for (uint32_t i = 0; i < read.entry_n; i++) {
-        if (read.entries[i].current == STATE_MAINTENANCE) {
-            trial_set_meta(t, node, "labels", need_of(t, read.entries[i].profile), STR_NONE);
+    struct random_config all = { .profile_n = RANDOM_CONFIG_PROFILES_MAX };
+    node_data_read(&all, object, &t->tmp, &data);
+    for (uint32_t i = 0; i < data.entry_n; i++) {
+        if (data.entries[i].current == CONFIG_STATE_MAINTENANCE) {
+            sim_run_set_node_meta(t, node, "labels", need_label(t, data.entries[i].profile),
+                                  STR_NONE);
         }
     }
 }
 
-void trial_do_chores(struct trial *t, usec_t now)
+void sim_run_finish_work_due(struct sim_run *t, usec_t now)
 {
-    if (t->deaf_end <= now) {
-        t->deaf_end = USEC_NEVER;
+    if (t->notify_fail_end <= now) {
+        t->notify_fail_end = USEC_NEVER;
     }
-    for (uint32_t i = t->chore_n; i-- > 0;) {
-        if (t->chores[i].at <= now) {
-            struct chore chore = t->chores[i];
-            t->chores[i] = t->chores[--t->chore_n];
-            trial_do_chore(t, str_from(chore.node));
+    for (uint32_t i = t->work_n; i-- > 0;) {
+        if (t->work[i].at <= now) {
+            struct node_work work = t->work[i];
+            t->work[i] = t->work[--t->work_n];
+            sim_run_finish_work(t, str_from(work.node));
         }
     }
 }
 
-void trial_calm_service(struct trial *t)
+void sim_run_recover_service(struct sim_run *t)
 {
-    struct instance_names names = trial_nodes(t);
+    struct node_names names = sim_run_node_names(t);
     for (uint32_t i = 0; i < names.n; i++) {
         const struct jval *object =
             apiserver_find(t->server, STR(""), STR("nodes"), STR(""), names.items[i]);
         bool marked = jval_get(jval_at(object, "metadata.annotations"),
                                STR("drydock.dev/cordoned-by")) != NULL;
         if (jval_bool(jval_at(object, "spec.unschedulable"), false) && !marked) {
-            trial_cordon(t, names.items[i], false);
+            sim_run_cordon(t, names.items[i], false);
         }
-        trial_set_meta(t, names.items[i], "annotations", BLUEPRINT_APPROVED, STR("yes"));
+        sim_run_set_node_meta(t, names.items[i], "annotations", RANDOM_CONFIG_APPROVED, STR("yes"));
     }
-    if (t->file == SERVICE_BLUEPRINTS) {
+    if (t->file == CHECK_SERVICE_CONFIGS) {
         /* Those that had a good one go on by it; who began meanwhile gets one now. */
-        t->file = t->good;
-        for (uint32_t i = 0; i < t->plan->processes; i++) {
-            struct process *p = &t->processes[i];
-            if (process_runs(p) && p->blueprint == SERVICE_BLUEPRINTS) {
-                trial_read_file(t, p);
+        t->file = t->last_good_file;
+        for (uint32_t i = 0; i < t->scenario->processes; i++) {
+            struct controller_process *p = &t->processes[i];
+            if (controller_process_runs(p) && p->config == CHECK_SERVICE_CONFIGS) {
+                sim_run_load_config(t, p);
             }
         }
     }
-    t->service.calm_since = virtual_loop_now(t->vloop);
+    t->service.recovery_since = virtual_loop_now(t->vloop);
 }
 
 /* ── third parties ─────────────────────────────────────────────────────────────────────────── */
 
-void trial_on_message(void *ctx, const struct inbox_message *message, struct inbox_answer *answer)
+void sim_run_on_message(void *ctx, const struct inbox_message *message, struct inbox_answer *answer)
 {
-    struct trial *t = ctx;
+    struct sim_run *t = ctx;
     if (!message->is_mail && str_contains(message->request.url, STR("/api/v1/query"))) {
         answer->body = STR("{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":"
                            "[{\"metric\":{},\"value\":[1800000000,\"1\"]}]}}");
@@ -316,18 +321,18 @@ void trial_on_message(void *ctx, const struct inbox_message *message, struct inb
         struct str all = message->is_mail ? message->mail.payload : message->request.body;
         (void)fprintf(stderr, "%12.3f s heard '" STR_FMT "' deaf %d\n",
                       (double)virtual_loop_now(t->vloop) / 1e6, STR_ARG(all),
-                      t->deaf_end != USEC_NEVER);
+                      t->notify_fail_end != USEC_NEVER);
     }
-    if (t->deaf_end != USEC_NEVER) {
-        uint32_t how = rng_below(&t->rng, 3);
-        answer->status = how == 0 ? 0 : message->is_mail ? 451 : 500;
-        answer->failure = how == 1 ? ERR_IO : 0;
+    if (t->notify_fail_end != USEC_NEVER) {
+        uint32_t failure = rng_below(&t->rng, 3);
+        answer->status = failure == 0 ? 0 : message->is_mail ? 451 : 500;
+        answer->failure = failure == 1 ? ERR_IO : 0;
         answer->body = STR("not now");
         return;
     }
     struct str text =
-        service_message(message->is_mail ? message->mail.payload : message->request.body);
+        check_service_message(message->is_mail ? message->mail.payload : message->request.body);
     if (text.n > 0) {
-        service_on_heard(&t->service, text);
+        check_service_on_notify_received(&t->service, text);
     }
 }

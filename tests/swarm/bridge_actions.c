@@ -1,42 +1,44 @@
 /*
- * What the plan's deeds do to Machines, Clusters, Nodes, bridges and wires.
+ * What the scenario's actions do to Machines, Clusters, Nodes, bridges and wires.
  */
 #include "kinds/keys.h"
 #include "drain/drain_rules.h"
 #include "tests/swarm/bridge_run.h"
 
-/* Which one a deed means. */
-struct target {
+/* Which one an action means. */
+struct action_target {
     uint32_t cluster;
     struct str name; /* of a Machine or a Node; empty: there is none */
 };
 
-static struct target pick(struct fleet *f, const struct deed *deed,
-                          struct fleet_names (*list)(struct fleet *f, uint32_t cluster))
+static struct action_target pick_target(struct bridge_run *f, const struct action *action,
+                                        struct bridge_run_names (*list_names)(struct bridge_run *f,
+                                                                              uint32_t cluster))
 {
-    struct target target = { .cluster = deed->who % f->plan->clusters, .name = STR("") };
-    struct fleet_names names = list(f, target.cluster);
+    struct action_target target = { .cluster = action->pick % f->scenario->clusters,
+                                    .name = STR("") };
+    struct bridge_run_names names = list_names(f, target.cluster);
     if (names.n > 0) {
-        target.name = names.items[deed->who / 16 % names.n];
+        target.name = names.items[action->pick / 16 % names.n];
     }
     return target;
 }
 
-static usec_t after(struct fleet *f, usec_t span)
+static usec_t time_in(struct bridge_run *f, usec_t duration)
 {
-    return virtual_loop_now(f->vloop) + span;
+    return virtual_loop_now(f->vloop) + duration;
 }
 
-static void all_troubled(struct fleet *f, uint32_t where, usec_t until)
+static void all_on_outage(struct bridge_run *f, uint32_t where, usec_t until)
 {
-    for (uint32_t i = 0; i < f->plan->processes; i++) {
-        treaty_trouble(&f->treaty, i, where, until);
+    for (uint32_t i = 0; i < f->scenario->processes; i++) {
+        check_bridge_on_outage(&f->check, i, where, until);
     }
 }
 
 /* ── Machines ──────────────────────────────────────────────────────────────────────────────── */
 
-static void patch_machine(struct fleet *f, const struct target *target, const char *map,
+static void patch_machine(struct bridge_run *f, const struct action_target *target, const char *map,
                           struct str key, const char *value)
 {
     struct str body =
@@ -44,128 +46,136 @@ static void patch_machine(struct fleet *f, const struct target *target, const ch
                                      STR_ARG(key))
                       : arena_printf(&f->tmp, "{\"metadata\":{\"%s\":{\"" STR_FMT "\":\"%s\"}}}",
                                      map, STR_ARG(key), value);
-    int status = fleet_ask(f, "people", TREATY_HOME, "PATCH",
-                           fleet_machine_path(f, target->cluster, target->name), body);
+    int status =
+        bridge_run_request(f, "people", MANAGEMENT_CLUSTER, "PATCH",
+                           bridge_run_machine_path(f, target->cluster, target->name), body);
     ASSERT(status == 200);
 }
 
 /* Of one Machine, or of all that its cluster has. */
-static void ask_for_maintenance(struct fleet *f, const struct target *target, bool all)
+static void ask_for_maintenance(struct bridge_run *f, const struct action_target *target, bool all)
 {
-    struct fleet_names names = fleet_machines(f, target->cluster);
+    struct bridge_run_names names = bridge_run_machines(f, target->cluster);
     for (uint32_t i = 0; i < names.n; i++) {
-        const struct target one = { target->cluster, names.items[i] };
+        const struct action_target one = { target->cluster, names.items[i] };
         if (all || str_eq(one.name, target->name)) {
             patch_machine(f, &one, "labels", KEY_MAINTENANCE, "requested");
         }
     }
 }
 
-static void deed_to_machine(struct fleet *f, const struct deed *deed)
+static void action_on_machine(struct bridge_run *f, const struct action *action)
 {
-    struct target target = pick(f, deed, fleet_machines);
+    struct action_target target = pick_target(f, action, bridge_run_machines);
     if (target.name.n == 0) {
         return;
     }
-    const struct jval *machine = fleet_machine(f, target.cluster, target.name);
+    const struct jval *machine = bridge_run_machine(f, target.cluster, target.name);
     bool enabled = jval_get(jval_at(machine, "metadata.labels"), KEY_ENABLED) != NULL;
-    switch (deed->kind) {
-    case DEED_MACHINE_DELETE:
-        (void)fleet_ask(f, "people", TREATY_HOME, "DELETE",
-                        fleet_machine_path(f, target.cluster, target.name), STR(""));
+    switch (action->kind) {
+    case ACTION_MACHINE_DELETE:
+        (void)bridge_run_request(f, "people", MANAGEMENT_CLUSTER, "DELETE",
+                                 bridge_run_machine_path(f, target.cluster, target.name), STR(""));
         break;
-    case DEED_MACHINE_ENABLE:
+    case ACTION_MACHINE_ENABLE:
         patch_machine(f, &target, "labels", KEY_ENABLED, enabled ? NULL : "true");
         break;
-    case DEED_MACHINE_MAINTAIN:
-        ask_for_maintenance(f, &target, deed->what % 4 == 0);
+    case ACTION_MACHINE_MAINTAIN:
+        ask_for_maintenance(f, &target, action->variant % 4 == 0);
         break;
-    case DEED_MACHINE_WITHDRAW:
-        patch_machine(f, &target, "labels", KEY_MAINTENANCE, deed->what % 4 == 0 ? "no" : NULL);
+    case ACTION_MACHINE_WITHDRAW:
+        patch_machine(f, &target, "labels", KEY_MAINTENANCE,
+                      action->variant % 4 == 0 ? "no" : NULL);
         break;
-    case DEED_MACHINE_FORGE:
+    case ACTION_MACHINE_FORGE:
         patch_machine(f, &target, "labels", KEY_MAINTENANCE, "approved");
         break;
     default:
         patch_machine(f, &target, "annotations", KEY_PAUSED, "");
-        fleet_errand(f, ERRAND_UNPAUSE, target.cluster, target.name, after(f, deed->span));
+        bridge_run_schedule(f, FOLLOWUP_MACHINE_UNPAUSE, target.cluster, target.name,
+                            time_in(f, action->duration));
     }
 }
 
 /* ── Clusters and their Secrets ────────────────────────────────────────────────────────────── */
 
 /* Something that is no kubeconfig, that nobody lets in, or that leads to another cluster. */
-static void spoil_secret(struct fleet *f, uint32_t cluster, uint32_t what)
+static void write_bad_secret(struct bridge_run *f, uint32_t cluster, uint32_t variant)
 {
-    uint32_t other = (cluster + 1 + what / 4 % (f->plan->clusters - 1)) % f->plan->clusters;
-    switch (f->astray && what / 16 % 2 == 0 ? 3 : what % 3) {
+    uint32_t other =
+        (cluster + 1 + variant / 4 % (f->scenario->clusters - 1)) % f->scenario->clusters;
+    switch (f->wrong_secret && variant / 16 % 2 == 0 ? 3 : variant % 3) {
     case 0:
-        fleet_write_secret(f, cluster, STR("{nothing"));
+        bridge_run_write_secret(f, cluster, STR("{nothing"));
         break;
     case 1:
-        fleet_write_secret(f, cluster, fleet_kubeconfig(f, cluster, 0));
+        bridge_run_write_secret(f, cluster, bridge_run_kubeconfig(f, cluster, 0));
         break;
     case 2:
-        fleet_write_secret(f, cluster, fleet_kubeconfig(f, 77, 0));
+        bridge_run_write_secret(f, cluster, bridge_run_kubeconfig(f, 77, 0));
         break;
     default:
-        treaty_astray(&f->treaty, cluster, true, virtual_loop_now(f->vloop));
-        fleet_write_secret(f, cluster, fleet_kubeconfig(f, other, f->clusters[other].token));
+        check_bridge_on_wrong_secret(&f->check, cluster, true, virtual_loop_now(f->vloop));
+        bridge_run_write_secret(f, cluster,
+                                bridge_run_kubeconfig(f, other, f->clusters[other].token));
     }
 }
 
-static void deed_to_secret(struct fleet *f, const struct deed *deed, uint32_t cluster)
+static void action_on_secret(struct bridge_run *f, const struct action *action, uint32_t cluster)
 {
-    struct fleet_cluster *c = &f->clusters[cluster];
+    struct bridge_run_cluster *c = &f->clusters[cluster];
     struct str path =
         arena_printf(&f->tmp, "/api/v1/namespaces/" STR_FMT "/secrets/" STR_FMT "-kubeconfig",
                      STR_ARG(c->space), STR_ARG(c->name));
-    if (deed->kind == DEED_TOKEN) {
+    if (action->kind == ACTION_TOKEN_ROTATE) {
         apiserver_set_token(c->server, arena_printf(&f->tmp, "token-%u-%u", cluster, ++c->token));
-    } else if (deed->kind == DEED_SECRET_BAD) {
-        spoil_secret(f, cluster, deed->what);
+    } else if (action->kind == ACTION_SECRET_BAD) {
+        write_bad_secret(f, cluster, action->variant);
     } else {
-        (void)fleet_ask(f, "people", TREATY_HOME, "DELETE", path, STR("")); /* it may be gone */
+        (void)bridge_run_request(f, "people", MANAGEMENT_CLUSTER, "DELETE", path,
+                                 STR("")); /* it may be gone */
     }
-    all_troubled(f, cluster, after(f, deed->span));
-    fleet_errand(f, ERRAND_SECRET, cluster, STR(""), after(f, deed->span));
+    all_on_outage(f, cluster, time_in(f, action->duration));
+    bridge_run_schedule(f, FOLLOWUP_SECRET_RESTORE, cluster, STR(""), time_in(f, action->duration));
 }
 
-static void deed_to_cluster(struct fleet *f, const struct deed *deed)
+static void action_on_cluster(struct bridge_run *f, const struct action *action)
 {
-    uint32_t cluster = deed->who % f->plan->clusters;
-    if (deed->kind == DEED_CLUSTER_NEW) {
-        if (fleet_cluster(f, cluster) == NULL) {
-            fleet_found(f, cluster);
+    uint32_t cluster = action->pick % f->scenario->clusters;
+    if (action->kind == ACTION_CLUSTER_NEW) {
+        if (bridge_run_cluster(f, cluster) == NULL) {
+            bridge_run_create_cluster(f, cluster);
         }
         return;
     }
-    if (fleet_cluster(f, cluster) == NULL) {
+    if (bridge_run_cluster(f, cluster) == NULL) {
         return;
     }
-    switch (deed->kind) {
-    case DEED_CLUSTER_PAUSE: {
+    switch (action->kind) {
+    case ACTION_CLUSTER_PAUSE: {
         struct str body =
-            deed->what % 2 == 0
+            action->variant % 2 == 0
                 ? STR("{\"spec\":{\"paused\":true}}")
                 : STR("{\"metadata\":{\"annotations\":{\"cluster.x-k8s.io/paused\":\"\"}}}");
-        int status =
-            fleet_ask(f, "people", TREATY_HOME, "PATCH", fleet_cluster_path(f, cluster), body);
+        int status = bridge_run_request(f, "people", MANAGEMENT_CLUSTER, "PATCH",
+                                        bridge_run_cluster_path(f, cluster), body);
         ASSERT(status == 200);
-        fleet_errand(f, ERRAND_GO_ON, cluster, STR(""), after(f, deed->span));
+        bridge_run_schedule(f, FOLLOWUP_CLUSTER_UNPAUSE, cluster, STR(""),
+                            time_in(f, action->duration));
         break;
     }
-    case DEED_CLUSTER_DELETE:
-        (void)fleet_ask(f, "people", TREATY_HOME, "DELETE", fleet_cluster_path(f, cluster),
-                        STR("")); /* it may be on its way out */
+    case ACTION_CLUSTER_DELETE:
+        (void)bridge_run_request(f, "people", MANAGEMENT_CLUSTER, "DELETE",
+                                 bridge_run_cluster_path(f, cluster),
+                                 STR("")); /* it may be on its way out */
         break;
-    case DEED_MACHINE_NEW:
-        if (fleet_machines(f, cluster).n < 6) {
-            fleet_new_machine(f, cluster, deed->what);
+    case ACTION_MACHINE_NEW:
+        if (bridge_run_machines(f, cluster).n < 6) {
+            bridge_run_new_machine(f, cluster, action->variant);
         }
         break;
     default:
-        deed_to_secret(f, deed, cluster);
+        action_on_secret(f, action, cluster);
     }
 }
 
@@ -191,86 +201,92 @@ static const char *const rule_specs[] = {
 };
 
 /* It was there or it was not: both are fine. */
-static void deed_to_rule(struct fleet *f, const struct deed *deed)
+static void action_on_drain_rule(struct bridge_run *f, const struct action *action)
 {
     static const char *const names[] = { "a", "b", "c" };
-    uint32_t cluster = deed->who % f->plan->clusters;
-    const char *name = names[deed->who / 16 % ARRAY_LEN(names)];
-    struct str path = fleet_rule_path(f, cluster, name);
-    if (deed->what % 3 == 0) {
-        (void)fleet_ask(f, "people", TREATY_HOME, "DELETE", path, STR(""));
+    uint32_t cluster = action->pick % f->scenario->clusters;
+    const char *name = names[action->pick / 16 % ARRAY_LEN(names)];
+    struct str path = bridge_run_rule_path(f, cluster, name);
+    if (action->variant % 3 == 0) {
+        (void)bridge_run_request(f, "people", MANAGEMENT_CLUSTER, "DELETE", path, STR(""));
         return;
     }
-    const char *spec = rule_specs[deed->what / 4 % ARRAY_LEN(rule_specs)];
+    const char *spec = rule_specs[action->variant / 4 % ARRAY_LEN(rule_specs)];
     struct str body =
         arena_printf(&f->tmp,
                      "{\"apiVersion\":\"cluster.x-k8s.io/" STR_FMT
                      "\",\"kind\":\"MachineDrainRule\",\"metadata\":{\"name\":\"%s\"},\"spec\":%s}",
                      STR_ARG(f->version), name, spec);
-    (void)fleet_ask(f, "people", TREATY_HOME, "DELETE", path, STR(""));
-    int status = fleet_ask(f, "people", TREATY_HOME, "POST", fleet_rule_path(f, cluster, ""), body);
+    (void)bridge_run_request(f, "people", MANAGEMENT_CLUSTER, "DELETE", path, STR(""));
+    int status = bridge_run_request(f, "people", MANAGEMENT_CLUSTER, "POST",
+                                    bridge_run_rule_path(f, cluster, ""), body);
     ASSERT(status == 201);
 }
 
-static void deed_to_label(struct fleet *f, const struct deed *deed)
+static void action_on_rule_label(struct bridge_run *f, const struct action *action)
 {
     static const char *const values[] = { "\"x\"", "\"y\"", "null" };
-    const char *value = values[deed->what / 2 % ARRAY_LEN(values)];
-    struct target target = pick(f, deed, fleet_machines);
-    bool machine = deed->what % 2 == 0;
-    struct str key = machine ? TREATY_TIER : TREATY_ENV;
-    struct str path = machine ? fleet_machine_path(f, target.cluster, target.name)
-                              : fleet_cluster_path(f, target.cluster);
+    const char *value = values[action->variant / 2 % ARRAY_LEN(values)];
+    struct action_target target = pick_target(f, action, bridge_run_machines);
+    bool machine = action->variant % 2 == 0;
+    struct str key = machine ? CHECK_BRIDGE_TIER_LABEL : CHECK_BRIDGE_ENV_LABEL;
+    struct str path = machine ? bridge_run_machine_path(f, target.cluster, target.name)
+                              : bridge_run_cluster_path(f, target.cluster);
     if (machine && target.name.n == 0) {
         return;
     }
     /* A Cluster may be gone. */
-    (void)fleet_ask(f, "people", TREATY_HOME, "PATCH", path,
-                    arena_printf(&f->tmp, "{\"metadata\":{\"labels\":{\"" STR_FMT "\":%s}}}",
-                                 STR_ARG(key), value));
+    (void)bridge_run_request(f, "people", MANAGEMENT_CLUSTER, "PATCH", path,
+                             arena_printf(&f->tmp,
+                                          "{\"metadata\":{\"labels\":{\"" STR_FMT "\":%s}}}",
+                                          STR_ARG(key), value));
 }
 
 /* ── Nodes ─────────────────────────────────────────────────────────────────────────────────── */
 
-static void patch_node(struct fleet *f, const struct target *target, const char *who,
+static void patch_node(struct bridge_run *f, const struct action_target *target, const char *who,
                        struct str body)
 {
-    int status =
-        fleet_ask(f, who, target->cluster, "PATCH", fleet_node_path(f, target->name), body);
+    int status = bridge_run_request(f, who, target->cluster, "PATCH",
+                                    bridge_run_node_path(f, target->name), body);
     ASSERT(status == 200);
 }
 
-static void replace_node(struct fleet *f, const struct target *target, uint32_t what)
+static void replace_node(struct bridge_run *f, const struct action_target *target, uint32_t variant)
 {
     const struct jval *notes =
-        jval_at(fleet_node(f, target->cluster, target->name), "metadata.annotations");
+        jval_at(bridge_run_node(f, target->cluster, target->name), "metadata.annotations");
     struct str machine = arena_str(&f->tmp, jval_str(jval_get(notes, KEY_NODE_MACHINE)));
     struct str space = arena_str(&f->tmp, jval_str(jval_get(notes, KEY_NODE_SPACE)));
-    struct str path = fleet_node_path(f, target->name);
-    (void)fleet_ask(f, "people", target->cluster, "DELETE", path, STR("")); /* it is there */
+    struct str path = bridge_run_node_path(f, target->name);
+    (void)bridge_run_request(f, "people", target->cluster, "DELETE", path,
+                             STR("")); /* it is there */
     struct str body =
         arena_printf(&f->tmp,
                      "{\"metadata\":{\"name\":\"" STR_FMT "\",\"labels\":{%s},\"annotations\":{"
                      "\"cluster.x-k8s.io/machine\":\"" STR_FMT "\","
                      "\"cluster.x-k8s.io/cluster-namespace\":\"" STR_FMT "\"}}}",
                      STR_ARG(target->name),
-                     what % 3 == 0 ? "" : "\"cloud.sap/maintenance-state\":\"operational\"",
+                     variant % 3 == 0 ? "" : "\"cloud.sap/maintenance-state\":\"operational\"",
                      STR_ARG(machine), STR_ARG(space));
-    int status = fleet_ask(f, "people", target->cluster, "POST", STR("/api/v1/nodes"), body);
+    int status =
+        bridge_run_request(f, "people", target->cluster, "POST", STR("/api/v1/nodes"), body);
     ASSERT(status == 201);
 }
 
 /* The Node says that it is of another cluster's Machine, with a request and an approval of that
  * Machine's; and there is one of the name that the other cluster's has. */
-static void turn_hostile(struct fleet *f, const struct target *target, uint32_t what)
+static void forge_node_owner(struct bridge_run *f, const struct action_target *target,
+                             uint32_t variant)
 {
-    uint32_t victim = (target->cluster + 1 + what % (f->plan->clusters - 1)) % f->plan->clusters;
-    struct fleet_names names = fleet_machines(f, victim);
+    uint32_t victim =
+        (target->cluster + 1 + variant % (f->scenario->clusters - 1)) % f->scenario->clusters;
+    struct bridge_run_names names = bridge_run_machines(f, victim);
     if (names.n == 0) {
         return;
     }
-    struct str machine = names.items[what / 4 % names.n];
-    const struct jval *object = fleet_machine(f, victim, machine);
+    struct str machine = names.items[variant / 4 % names.n];
+    const struct jval *object = bridge_run_machine(f, victim, machine);
     struct str uid = arena_str(&f->tmp, jval_str(jval_at(object, "metadata.uid")));
     struct str node = arena_str(&f->tmp, jval_str(jval_at(object, "status.nodeRef.name")));
     struct str marks = arena_printf(
@@ -286,66 +302,68 @@ static void turn_hostile(struct fleet *f, const struct target *target, uint32_t 
         "\"" KEYS_LEGACY "approve-maintenance\":\"true\"",
         STR_ARG(machine), STR_ARG(f->clusters[victim].space), STR_ARG(uid), STR_ARG(uid));
     struct str body = arena_printf(&f->tmp, "{\"metadata\":{" STR_FMT "}}", STR_ARG(marks));
-    if (what / 16 % 2 == 0 && node.n > 0 && fleet_node(f, target->cluster, node) == NULL) {
+    if (variant / 16 % 2 == 0 && node.n > 0 && bridge_run_node(f, target->cluster, node) == NULL) {
         body = arena_printf(&f->tmp, "{\"metadata\":{\"name\":\"" STR_FMT "\"," STR_FMT "}}",
                             STR_ARG(node), STR_ARG(marks));
-        int status = fleet_ask(f, "people", target->cluster, "POST", STR("/api/v1/nodes"), body);
+        int status =
+            bridge_run_request(f, "people", target->cluster, "POST", STR("/api/v1/nodes"), body);
         ASSERT(status == 201);
     } else if (target->name.n > 0) {
         patch_node(f, target, "people", body);
     }
 }
 
-#define SOMEBODYS_RULES "\"[{\\\"name\\\":\\\"a\\\",\\\"behavior\\\":\\\"Skip\\\"}]\""
+#define OTHER_RULES "\"[{\\\"name\\\":\\\"a\\\",\\\"behavior\\\":\\\"Skip\\\"}]\""
 
 /* Of a Node that carries a request: what it has without one is nobody's business. */
-static void change_rules(struct fleet *f, const struct target *target, uint32_t what)
+static void change_node_rules(struct bridge_run *f, const struct action_target *target,
+                              uint32_t variant)
 {
-    static const char *const values[] = { "null", "\"[]\"", "\"?\"", SOMEBODYS_RULES };
+    static const char *const values[] = { "null", "\"[]\"", "\"?\"", OTHER_RULES };
     const struct jval *labels =
-        jval_at(fleet_node(f, target->cluster, target->name), "metadata.labels");
+        jval_at(bridge_run_node(f, target->cluster, target->name), "metadata.labels");
     if ((jval_get(labels, KEY_MACHINE_DELETED) == NULL &&
          jval_get(labels, KEY_MACHINE_MAINTENANCE) == NULL) ||
-        jval_get(labels, TREATY_STRANGER) != NULL) {
+        jval_get(labels, CHECK_BRIDGE_FORGED_LABEL) != NULL) {
         return;
     }
     patch_node(f, target, "people",
                arena_printf(&f->tmp, "{\"metadata\":{\"annotations\":{\"" STR_FMT "\":%s}}}",
-                            STR_ARG(DRAIN_RULES_ANNOTATION), values[what % ARRAY_LEN(values)]));
+                            STR_ARG(DRAIN_RULES_ANNOTATION), values[variant % ARRAY_LEN(values)]));
 }
 
 /* One of its cluster that carries a request, if there is any. */
-static void deed_to_rules(struct fleet *f, const struct deed *deed)
+static void action_on_node_rules(struct bridge_run *f, const struct action *action)
 {
-    struct target target = { .cluster = deed->who % f->plan->clusters };
-    struct fleet_names names = fleet_nodes(f, target.cluster);
+    struct action_target target = { .cluster = action->pick % f->scenario->clusters };
+    struct bridge_run_names names = bridge_run_nodes(f, target.cluster);
     for (uint32_t i = 0; i < names.n; i++) {
-        target.name = names.items[(deed->who / 16 + i) % names.n];
-        change_rules(f, &target, deed->what);
+        target.name = names.items[(action->pick / 16 + i) % names.n];
+        change_node_rules(f, &target, action->variant);
     }
 }
 
-static void deed_to_peer(struct fleet *f, const struct deed *deed)
+static void action_on_workload_node(struct bridge_run *f, const struct action *action)
 {
-    struct target target = pick(f, deed, fleet_nodes);
-    if (deed->kind == DEED_PEER_HOSTILE && !f->astray) {
-        turn_hostile(f, &target, deed->what);
+    struct action_target target = pick_target(f, action, bridge_run_nodes);
+    if (action->kind == ACTION_WORKLOAD_NODE_FORGE && !f->wrong_secret) {
+        forge_node_owner(f, &target, action->variant);
         return;
     }
     if (target.name.n == 0) {
         return;
     }
-    const struct jval *node = fleet_node(f, target.cluster, target.name);
+    const struct jval *node = bridge_run_node(f, target.cluster, target.name);
     bool managed = jval_get(jval_at(node, "metadata.labels"), KEY_STATE) != NULL;
-    switch (deed->kind) {
-    case DEED_PEER_DELETE:
-        (void)fleet_ask(f, "people", target.cluster, "DELETE", fleet_node_path(f, target.name),
-                        STR("")); /* it is there */
+    switch (action->kind) {
+    case ACTION_WORKLOAD_NODE_DELETE:
+        (void)bridge_run_request(f, "people", target.cluster, "DELETE",
+                                 bridge_run_node_path(f, target.name), STR("")); /* it is there */
         break;
-    case DEED_PEER_REPLACE:
-        replace_node(f, &target, deed->what);
+    case ACTION_WORKLOAD_NODE_REPLACE:
+        replace_node(f, &target, action->variant);
         break;
-    case DEED_PEER_STATE:
+    case ACTION_WORKLOAD_NODE_STATE:
         patch_node(f, &target, "people",
                    managed
                        ? STR("{\"metadata\":{\"labels\":{\"cloud.sap/maintenance-state\":null}}}")
@@ -354,66 +372,68 @@ static void deed_to_peer(struct fleet *f, const struct deed *deed)
         break;
     default:
         patch_node(f, &target, "people",
-                   deed->what % 2 == 0 ? STR("{\"metadata\":{\"labels\":{\"" KEYS_LEGACY
-                                             "approve-deletion\":\"true\"}}}")
-                                       : STR("{\"metadata\":{\"labels\":{\"" KEYS_LEGACY
-                                             "approve-maintenance\":\"true\"}}}"));
+                   action->variant % 2 == 0 ? STR("{\"metadata\":{\"labels\":{\"" KEYS_LEGACY
+                                                  "approve-deletion\":\"true\"}}}")
+                                            : STR("{\"metadata\":{\"labels\":{\"" KEYS_LEGACY
+                                                  "approve-maintenance\":\"true\"}}}"));
     }
 }
 
 /* ── bridges ───────────────────────────────────────────────────────────────────────────────── */
 
-static void deed_to_pilot(struct fleet *f, const struct deed *deed)
+static void action_on_process(struct bridge_run *f, const struct action *action)
 {
-    struct pilot *p = &f->pilots[deed->who % f->plan->processes];
+    struct bridge_process *p = &f->processes[action->pick % f->scenario->processes];
     usec_t now = virtual_loop_now(f->vloop);
-    if (deed->kind == DEED_CLOCK_STEP) {
-        virtual_loop_step_wall(p->view, deed->span);
+    if (action->kind == ACTION_CLOCK_STEP) {
+        virtual_loop_step_wall(p->view, action->duration);
         return;
     }
-    if (!pilot_runs(p)) {
+    if (!bridge_process_runs(p)) {
         return;
     }
-    switch (deed->kind) {
-    case DEED_CRASH:
-        pilot_crash(p);
-        p->start_at = now + deed->span;
+    switch (action->kind) {
+    case ACTION_CRASH:
+        bridge_process_crash(p);
+        p->start_at = now + action->duration;
         break;
-    case DEED_CRASH_STEP:
-    case DEED_LATE:
+    case ACTION_CRASH_AT_WRITE:
+    case ACTION_LATE_WRITE:
         if (p->late_at == USEC_NEVER) {
-            p->tap.write = f->plan->hosts && deed->what / 8 % 2 == 0 ? API_TAP_WRITE_BAREMETALHOST
-                           : deed->what % 2 == 0                     ? API_TAP_WRITE_MACHINE
-                                                                     : API_TAP_WRITE_NODE;
-            p->tap.crash = deed->kind == DEED_LATE   ? API_TAP_CRASH_WRITE_LATE
-                           : deed->what / 2 % 2 == 0 ? API_TAP_CRASH_WRITE_BEFORE
-                                                     : API_TAP_CRASH_WRITE_AFTER;
-            p->late_span = deed->span;
+            p->tap.write = f->scenario->hosts && action->variant / 8 % 2 == 0
+                               ? API_TAP_WRITE_BAREMETALHOST
+                           : action->variant % 2 == 0 ? API_TAP_WRITE_MACHINE
+                                                      : API_TAP_WRITE_NODE;
+            p->tap.crash = action->kind == ACTION_LATE_WRITE ? API_TAP_CRASH_WRITE_LATE
+                           : action->variant / 2 % 2 == 0    ? API_TAP_CRASH_WRITE_BEFORE
+                                                             : API_TAP_CRASH_WRITE_AFTER;
+            p->late_duration = action->duration;
         }
         break;
-    case DEED_STOP:
-        if (!pilot_frozen(p)) {
+    case ACTION_STOP:
+        if (!bridge_process_frozen(p)) {
             bridge_stop(p->bridge);
         }
         break;
     default:
         virtual_loop_freeze(p->view, true);
-        p->thaw_at = now + deed->span;
-        for (uint32_t i = 0; i <= TREATY_HOME; i++) {
-            treaty_trouble(&f->treaty, p->index, i, p->thaw_at);
+        p->unfreeze_at = now + action->duration;
+        for (uint32_t i = 0; i <= MANAGEMENT_CLUSTER; i++) {
+            check_bridge_on_outage(&f->check, p->index, i, p->unfreeze_at);
         }
     }
 }
 
 /* The write of a bridge that is gone arrives. */
-static void deliver(struct fleet *f, struct pilot *p)
+static void deliver_late_write(struct bridge_run *f, struct bridge_process *p)
 {
     const struct api_tap *tap = &p->tap;
     p->late_at = USEC_NEVER;
-    if (tap->late_cluster > TREATY_HOME || tap->late_verb != API_PATCH) {
+    if (tap->late_cluster > MANAGEMENT_CLUSTER || tap->late_verb != API_PATCH) {
         return; /* nobody is there */
     }
-    int status = fleet_ask(f, p->late_agent, tap->late_cluster, "PATCH", buf_str(&tap->late_path),
+    int status =
+        bridge_run_request(f, p->late_agent, tap->late_cluster, "PATCH", buf_str(&tap->late_path),
                            buf_str(&tap->late_body)); /* taken or refused: nobody waits */
     if (f->verbose) {
         (void)fprintf(stderr, "%12.3f s late write of %s: %d\n",
@@ -423,205 +443,210 @@ static void deliver(struct fleet *f, struct pilot *p)
 
 /* ── wires ─────────────────────────────────────────────────────────────────────────────────── */
 
-static void set_weather(struct fleet *f, uint32_t where, bool bad)
+static void set_faults(struct bridge_run *f, uint32_t where, bool faulty)
 {
-    for (uint32_t i = 0; i < f->plan->processes; i++) {
-        struct pilot *p = &f->pilots[i];
-        struct faults *faults = where == TREATY_HOME ? &p->home_faults : &p->far_faults[where];
-        if (bad) {
+    for (uint32_t i = 0; i < f->scenario->processes; i++) {
+        struct bridge_process *p = &f->processes[i];
+        struct faults *faults =
+            where == MANAGEMENT_CLUSTER ? &p->management_faults : &p->workload_faults[where];
+        if (faulty) {
             faults_randomize(faults);
         }
-        faults->calm = !bad;
-        faults->latency_max = MSECONDS(f->plan->latency);
+        faults->calm = !faulty;
+        faults->latency_max = MSECONDS(f->scenario->latency);
     }
 }
 
-static void deed_to_home(struct fleet *f, const struct deed *deed)
+static void action_on_management(struct bridge_run *f, const struct action *action)
 {
-    struct pilot *p = &f->pilots[deed->who % f->plan->processes];
-    usec_t end = after(f, deed->span);
-    switch (deed->kind) {
-    case DEED_CUT:
-    case DEED_STALL:
-        if (deed->kind == DEED_CUT && p->upstream != NULL) {
+    struct bridge_process *p = &f->processes[action->pick % f->scenario->processes];
+    usec_t end = time_in(f, action->duration);
+    switch (action->kind) {
+    case ACTION_DISCONNECT:
+    case ACTION_STALL:
+        if (action->kind == ACTION_DISCONNECT && p->upstream != NULL) {
             sim_api_disconnect(p->upstream);
         }
-        p->home_faults.down = deed->kind == DEED_CUT;
-        p->home_faults.partitioned = deed->kind == DEED_STALL;
-        p->join_at = end;
-        treaty_trouble(&f->treaty, p->index, TREATY_HOME, end);
+        p->management_faults.down = action->kind == ACTION_DISCONNECT;
+        p->management_faults.partitioned = action->kind == ACTION_STALL;
+        p->reconnect_at = end;
+        check_bridge_on_outage(&f->check, p->index, MANAGEMENT_CLUSTER, end);
         break;
-    case DEED_WEATHER:
-        set_weather(f, TREATY_HOME, true);
-        f->weather_end[TREATY_HOME] = end;
-        all_troubled(f, TREATY_HOME, end);
+    case ACTION_FAULTS:
+        set_faults(f, MANAGEMENT_CLUSTER, true);
+        f->faults_end[MANAGEMENT_CLUSTER] = end;
+        all_on_outage(f, MANAGEMENT_CLUSTER, end);
         break;
-    case DEED_SERVER_DOWN:
-        for (uint32_t i = 0; i < f->plan->processes; i++) {
-            f->pilots[i].home_faults.down = true;
-            if (f->pilots[i].upstream != NULL) {
-                sim_api_disconnect(f->pilots[i].upstream);
+    case ACTION_SERVER_DOWN:
+        for (uint32_t i = 0; i < f->scenario->processes; i++) {
+            f->processes[i].management_faults.down = true;
+            if (f->processes[i].upstream != NULL) {
+                sim_api_disconnect(f->processes[i].upstream);
             }
         }
-        apiserver_restart(f->home);
-        f->up_at = end;
-        all_troubled(f, TREATY_HOME, end);
+        apiserver_restart(f->management);
+        f->server_up_at = end;
+        all_on_outage(f, MANAGEMENT_CLUSTER, end);
         break;
-    case DEED_SERVER_RESTART:
-        apiserver_restart(f->home);
+    case ACTION_SERVER_RESTART:
+        apiserver_restart(f->management);
         break;
     default:
-        apiserver_compact(f->home);
+        apiserver_compact(f->management);
     }
 }
 
-static void deed_to_far(struct fleet *f, const struct deed *deed)
+static void action_on_workload(struct bridge_run *f, const struct action *action)
 {
-    uint32_t cluster = deed->who % f->plan->clusters;
-    usec_t end = after(f, deed->span);
-    bool all = deed->what % 2 == 0; /* or only one bridge is cut off */
-    for (uint32_t i = 0; i < f->plan->processes; i++) {
-        struct pilot *p = &f->pilots[i];
-        struct faults *faults = &p->far_faults[cluster];
-        if (deed->kind == DEED_FAR_SLOW) {
+    uint32_t cluster = action->pick % f->scenario->clusters;
+    usec_t end = time_in(f, action->duration);
+    bool all = action->variant % 2 == 0; /* or only one bridge is cut off */
+    for (uint32_t i = 0; i < f->scenario->processes; i++) {
+        struct bridge_process *p = &f->processes[i];
+        struct faults *faults = &p->workload_faults[cluster];
+        if (action->kind == ACTION_WORKLOAD_SLOW) {
             faults->latency_max = rng_usec(&f->rng, SECONDS(1), SECONDS(25));
-            f->weather_end[cluster] = end;
-            treaty_trouble(&f->treaty, i, cluster, end);
-        } else if ((deed->kind == DEED_FAR_CUT || deed->kind == DEED_FAR_STALL) &&
-                   (all || i == deed->what / 2 % f->plan->processes)) {
-            if (deed->kind == DEED_FAR_CUT) {
-                pilot_cut_far(p, cluster);
+            f->faults_end[cluster] = end;
+            check_bridge_on_outage(&f->check, i, cluster, end);
+        } else if ((action->kind == ACTION_WORKLOAD_DISCONNECT ||
+                    action->kind == ACTION_WORKLOAD_STALL) &&
+                   (all || i == action->variant / 2 % f->scenario->processes)) {
+            if (action->kind == ACTION_WORKLOAD_DISCONNECT) {
+                bridge_process_disconnect(p, cluster);
             }
-            faults->down = deed->kind == DEED_FAR_CUT;
-            faults->partitioned = deed->kind == DEED_FAR_STALL;
-            p->far_join_at[cluster] = end;
-            treaty_trouble(&f->treaty, i, cluster, end);
+            faults->down = action->kind == ACTION_WORKLOAD_DISCONNECT;
+            faults->partitioned = action->kind == ACTION_WORKLOAD_STALL;
+            p->workload_reconnect_at[cluster] = end;
+            check_bridge_on_outage(&f->check, i, cluster, end);
         }
     }
-    if (deed->kind == DEED_FAR_WEATHER) {
-        set_weather(f, cluster, true);
-        f->weather_end[cluster] = end;
-        all_troubled(f, cluster, end);
-    } else if (deed->kind == DEED_FAR_RESTART) {
+    if (action->kind == ACTION_WORKLOAD_FAULTS) {
+        set_faults(f, cluster, true);
+        f->faults_end[cluster] = end;
+        all_on_outage(f, cluster, end);
+    } else if (action->kind == ACTION_WORKLOAD_RESTART) {
         apiserver_restart(f->clusters[cluster].server);
-    } else if (deed->kind == DEED_FAR_COMPACT) {
+    } else if (action->kind == ACTION_WORKLOAD_COMPACT) {
         apiserver_compact(f->clusters[cluster].server);
     }
 }
 
 /* ── what is due ───────────────────────────────────────────────────────────────────────────── */
 
-usec_t fleet_next_deed(const struct fleet *f)
+usec_t bridge_run_next_action(const struct bridge_run *f)
 {
-    usec_t next = fleet_next_errand(f);
-    next = MIN(next, f->up_at);
-    if (f->next_deed < f->plan->n) {
-        next = MIN(next, f->plan->deeds[f->next_deed].at);
+    usec_t next = bridge_run_next_followup(f);
+    next = MIN(next, f->server_up_at);
+    if (f->next_action < f->scenario->n) {
+        next = MIN(next, f->scenario->actions[f->next_action].at);
     }
-    for (uint32_t i = 0; i <= TREATY_HOME; i++) {
-        next = MIN(next, f->weather_end[i]);
+    for (uint32_t i = 0; i <= MANAGEMENT_CLUSTER; i++) {
+        next = MIN(next, f->faults_end[i]);
     }
-    for (uint32_t i = 0; i < f->plan->processes; i++) {
-        const struct pilot *p = &f->pilots[i];
+    for (uint32_t i = 0; i < f->scenario->processes; i++) {
+        const struct bridge_process *p = &f->processes[i];
         next = MIN(next, p->start_at);
-        next = MIN(next, p->thaw_at);
-        next = MIN(next, p->join_at);
+        next = MIN(next, p->unfreeze_at);
+        next = MIN(next, p->reconnect_at);
         next = MIN(next, p->late_at);
-        for (uint32_t c = 0; c < TREATY_CLUSTERS_MAX; c++) {
-            next = MIN(next, p->far_join_at[c]);
+        for (uint32_t c = 0; c < CHECK_BRIDGE_CLUSTERS_MAX; c++) {
+            next = MIN(next, p->workload_reconnect_at[c]);
         }
     }
     return next;
 }
 
-static void end_pilot_deeds(struct fleet *f, struct pilot *p, usec_t now)
+static void end_process_actions(struct bridge_run *f, struct bridge_process *p, usec_t now)
 {
     if (p->late_at <= now) {
-        deliver(f, p);
+        deliver_late_write(f, p);
     }
-    if (p->thaw_at <= now) {
+    if (p->unfreeze_at <= now) {
         virtual_loop_freeze(p->view, false);
-        p->thaw_at = USEC_NEVER;
+        p->unfreeze_at = USEC_NEVER;
     }
-    if (p->join_at <= now) {
-        p->home_faults.down = f->up_at != USEC_NEVER;
-        p->home_faults.partitioned = false;
-        p->join_at = USEC_NEVER;
+    if (p->reconnect_at <= now) {
+        p->management_faults.down = f->server_up_at != USEC_NEVER;
+        p->management_faults.partitioned = false;
+        p->reconnect_at = USEC_NEVER;
     }
-    for (uint32_t c = 0; c < TREATY_CLUSTERS_MAX; c++) {
-        if (p->far_join_at[c] <= now) {
-            p->far_faults[c].down = false;
-            p->far_faults[c].partitioned = false;
-            p->far_join_at[c] = USEC_NEVER;
+    for (uint32_t c = 0; c < CHECK_BRIDGE_CLUSTERS_MAX; c++) {
+        if (p->workload_reconnect_at[c] <= now) {
+            p->workload_faults[c].down = false;
+            p->workload_faults[c].partitioned = false;
+            p->workload_reconnect_at[c] = USEC_NEVER;
         }
     }
     if (p->start_at <= now) {
-        p->start_at =
-            pilot_frozen(p) ? p->thaw_at : USEC_NEVER; /* a frozen machine starts nothing */
-        if (!pilot_frozen(p) && !pilot_runs(p)) {
-            pilot_start(p);
+        p->start_at = bridge_process_frozen(p) ? p->unfreeze_at
+                                               : USEC_NEVER; /* a frozen machine starts nothing */
+        if (!bridge_process_frozen(p) && !bridge_process_runs(p)) {
+            bridge_process_start(p);
         }
     }
 }
 
-static void end_deeds(struct fleet *f, usec_t now)
+static void end_actions(struct bridge_run *f, usec_t now)
 {
-    for (uint32_t i = 0; i <= TREATY_HOME; i++) {
-        if (f->weather_end[i] <= now) {
-            set_weather(f, i, false);
-            f->weather_end[i] = USEC_NEVER;
+    for (uint32_t i = 0; i <= MANAGEMENT_CLUSTER; i++) {
+        if (f->faults_end[i] <= now) {
+            set_faults(f, i, false);
+            f->faults_end[i] = USEC_NEVER;
         }
     }
-    if (f->up_at <= now) {
-        f->up_at = USEC_NEVER;
-        for (uint32_t i = 0; i < f->plan->processes; i++) {
-            struct pilot *p = &f->pilots[i];
-            p->home_faults.down = p->join_at != USEC_NEVER && !p->home_faults.partitioned;
+    if (f->server_up_at <= now) {
+        f->server_up_at = USEC_NEVER;
+        for (uint32_t i = 0; i < f->scenario->processes; i++) {
+            struct bridge_process *p = &f->processes[i];
+            p->management_faults.down =
+                p->reconnect_at != USEC_NEVER && !p->management_faults.partitioned;
         }
     }
-    for (uint32_t i = 0; i < f->plan->processes; i++) {
-        end_pilot_deeds(f, &f->pilots[i], now);
+    for (uint32_t i = 0; i < f->scenario->processes; i++) {
+        end_process_actions(f, &f->processes[i], now);
     }
 }
 
-static void do_deed(struct fleet *f, const struct deed *deed)
+static void do_action(struct bridge_run *f, const struct action *action)
 {
-    if (deed->kind <= DEED_CLOCK_STEP || deed->kind == DEED_CRASH_STEP || deed->kind == DEED_LATE) {
-        deed_to_pilot(f, deed);
-    } else if (deed->kind <= DEED_COMPACT) {
-        deed_to_home(f, deed);
-    } else if (deed->kind == DEED_MACHINE_NEW ||
-               (deed->kind >= DEED_CLUSTER_PAUSE && deed->kind <= DEED_SECRET_GONE)) {
-        deed_to_cluster(f, deed);
-    } else if (deed->kind <= DEED_MACHINE_PAUSE) {
-        deed_to_machine(f, deed);
-    } else if (deed->kind == DEED_RULE) {
-        deed_to_rule(f, deed);
-    } else if (deed->kind == DEED_RULE_LABEL) {
-        deed_to_label(f, deed);
-    } else if (deed->kind == DEED_PEER_RULES) {
-        deed_to_rules(f, deed);
-    } else if (deed->kind <= DEED_PEER_HOSTILE) {
-        deed_to_peer(f, deed);
-    } else if (deed->kind <= DEED_FAR_COMPACT) {
-        deed_to_far(f, deed);
+    if (action->kind <= ACTION_CLOCK_STEP || action->kind == ACTION_CRASH_AT_WRITE ||
+        action->kind == ACTION_LATE_WRITE) {
+        action_on_process(f, action);
+    } else if (action->kind <= ACTION_COMPACT) {
+        action_on_management(f, action);
+    } else if (action->kind == ACTION_MACHINE_NEW ||
+               (action->kind >= ACTION_CLUSTER_PAUSE && action->kind <= ACTION_SECRET_DELETE)) {
+        action_on_cluster(f, action);
+    } else if (action->kind <= ACTION_MACHINE_PAUSE) {
+        action_on_machine(f, action);
+    } else if (action->kind == ACTION_DRAIN_RULE) {
+        action_on_drain_rule(f, action);
+    } else if (action->kind == ACTION_DRAIN_RULE_LABEL) {
+        action_on_rule_label(f, action);
+    } else if (action->kind == ACTION_WORKLOAD_NODE_RULES) {
+        action_on_node_rules(f, action);
+    } else if (action->kind <= ACTION_WORKLOAD_NODE_FORGE) {
+        action_on_workload_node(f, action);
+    } else if (action->kind <= ACTION_WORKLOAD_COMPACT) {
+        action_on_workload(f, action);
     } else {
-        fleet_host_deed(f, deed);
+        bridge_metal3_action(f, action);
     }
 }
 
-void fleet_do_deeds(struct fleet *f)
+void bridge_run_actions_due(struct bridge_run *f)
 {
     usec_t now = virtual_loop_now(f->vloop);
-    end_deeds(f, now);
-    fleet_do_errands(f, now);
-    while (f->next_deed < f->plan->n && f->plan->deeds[f->next_deed].at <= now) {
-        const struct deed *deed = &f->plan->deeds[f->next_deed++];
+    end_actions(f, now);
+    bridge_run_followups_due(f, now);
+    while (f->next_action < f->scenario->n && f->scenario->actions[f->next_action].at <= now) {
+        const struct action *action = &f->scenario->actions[f->next_action++];
         if (f->verbose) {
             (void)fprintf(stderr, "%12.3f s %s who %u what %u for %.3f s\n", (double)now / 1e6,
-                          deed_name(deed->kind), deed->who, deed->what, (double)deed->span / 1e6);
+                          action_name(action->kind), action->pick, action->variant,
+                          (double)action->duration / 1e6);
         }
-        do_deed(f, deed);
+        do_action(f, action);
     }
 }
 
@@ -629,16 +654,17 @@ void fleet_do_deeds(struct fleet *f)
 
 /* What a stranger has put into a cluster is nobody's; what they wrote on a Node is only cleared
  * away where it is looked after. */
-static void calm_stranger(struct fleet *f, const struct target *target, struct str owner)
+static void remove_forged(struct bridge_run *f, const struct action_target *target,
+                          struct str owner)
 {
-    const struct jval *node = fleet_node(f, target->cluster, target->name);
-    const struct jval *machine = owner.n > 0 ? fleet_machine(f, target->cluster, owner) : NULL;
-    if (jval_get(jval_at(node, "metadata.labels"), TREATY_STRANGER) == NULL) {
+    const struct jval *node = bridge_run_node(f, target->cluster, target->name);
+    const struct jval *machine = owner.n > 0 ? bridge_run_machine(f, target->cluster, owner) : NULL;
+    if (jval_get(jval_at(node, "metadata.labels"), CHECK_BRIDGE_FORGED_LABEL) == NULL) {
         return;
     }
     if (machine == NULL) {
-        (void)fleet_ask(f, "people", target->cluster, "DELETE", fleet_node_path(f, target->name),
-                        STR("")); /* it is there */
+        (void)bridge_run_request(f, "people", target->cluster, "DELETE",
+                                 bridge_run_node_path(f, target->name), STR("")); /* it is there */
     } else if (jval_get(jval_at(machine, "metadata.labels"), KEY_ENABLED) == NULL) {
         patch_node(f, target, "people",
                    STR("{\"metadata\":{\"labels\":{\"" KEYS_LEGACY "machine-deleted\":null,"
@@ -650,15 +676,15 @@ static void calm_stranger(struct fleet *f, const struct target *target, struct s
 }
 
 /* Each Node says whose it is, as Cluster API writes it, and has an engine again. */
-static void calm_nodes(struct fleet *f, uint32_t cluster)
+static void restore_nodes(struct bridge_run *f, uint32_t cluster)
 {
-    struct fleet_names machines = fleet_machines(f, cluster);
-    struct fleet_names nodes = fleet_nodes(f, cluster);
+    struct bridge_run_names machines = bridge_run_machines(f, cluster);
+    struct bridge_run_names nodes = bridge_run_nodes(f, cluster);
     for (uint32_t i = 0; i < nodes.n; i++) {
-        struct target target = { cluster, nodes.items[i] };
+        struct action_target target = { cluster, nodes.items[i] };
         struct str owner = STR("");
         for (uint32_t k = 0; k < machines.n; k++) {
-            const struct jval *machine = fleet_machine(f, cluster, machines.items[k]);
+            const struct jval *machine = bridge_run_machine(f, cluster, machines.items[k]);
             if (str_eq(jval_str(jval_at(machine, "status.nodeRef.name")), target.name)) {
                 owner = machines.items[k];
             }
@@ -672,46 +698,48 @@ static void calm_nodes(struct fleet *f, uint32_t cluster)
                                     "\"cluster.x-k8s.io/cluster-namespace\":\"" STR_FMT "\"}}}",
                                     STR_ARG(owner), STR_ARG(f->clusters[cluster].space)));
         }
-        fleet_errand(f, ERRAND_ENGINE, cluster, target.name, after(f, SECONDS(2)));
-        calm_stranger(f, &target, owner);
+        bridge_run_schedule(f, FOLLOWUP_ENGINE, cluster, target.name, time_in(f, SECONDS(2)));
+        remove_forged(f, &target, owner);
     }
     for (uint32_t k = 0; k < machines.n; k++) {
-        fleet_errand(f, ERRAND_MACHINE, cluster, machines.items[k], after(f, SECONDS(2)));
-        fleet_errand(f, ERRAND_UNPAUSE, cluster, machines.items[k], after(f, SECONDS(1)));
+        bridge_run_schedule(f, FOLLOWUP_MACHINE, cluster, machines.items[k],
+                            time_in(f, SECONDS(2)));
+        bridge_run_schedule(f, FOLLOWUP_MACHINE_UNPAUSE, cluster, machines.items[k],
+                            time_in(f, SECONDS(1)));
     }
 }
 
-static void calm_pilot(struct pilot *p, usec_t now)
+static void restore_process(struct bridge_process *p, usec_t now)
 {
     p->tap.crash = API_TAP_CRASH_NONE;
-    p->home_faults.calm = true;
-    p->thaw_at = pilot_frozen(p) ? now : USEC_NEVER;
-    p->join_at = p->join_at != USEC_NEVER ? now : USEC_NEVER;
-    p->start_at = pilot_runs(p) ? USEC_NEVER : now;
-    for (uint32_t c = 0; c < TREATY_CLUSTERS_MAX; c++) {
-        p->far_faults[c].calm = true;
-        p->far_join_at[c] = p->far_join_at[c] != USEC_NEVER ? now : USEC_NEVER;
+    p->management_faults.calm = true;
+    p->unfreeze_at = bridge_process_frozen(p) ? now : USEC_NEVER;
+    p->reconnect_at = p->reconnect_at != USEC_NEVER ? now : USEC_NEVER;
+    p->start_at = bridge_process_runs(p) ? USEC_NEVER : now;
+    for (uint32_t c = 0; c < CHECK_BRIDGE_CLUSTERS_MAX; c++) {
+        p->workload_faults[c].calm = true;
+        p->workload_reconnect_at[c] = p->workload_reconnect_at[c] != USEC_NEVER ? now : USEC_NEVER;
     }
 }
 
-void fleet_calm_down(struct fleet *f)
+void bridge_run_recover(struct bridge_run *f)
 {
     usec_t now = virtual_loop_now(f->vloop);
-    f->next_deed = f->plan->n;
+    f->next_action = f->scenario->n;
     f->calm = true;
-    f->up_at = MIN(f->up_at, now);
-    for (uint32_t i = 0; i <= TREATY_HOME; i++) {
-        f->weather_end[i] = MIN(f->weather_end[i], now);
+    f->server_up_at = MIN(f->server_up_at, now);
+    for (uint32_t i = 0; i <= MANAGEMENT_CLUSTER; i++) {
+        f->faults_end[i] = MIN(f->faults_end[i], now);
     }
-    for (uint32_t i = 0; i < f->plan->processes; i++) {
-        calm_pilot(&f->pilots[i], now);
+    for (uint32_t i = 0; i < f->scenario->processes; i++) {
+        restore_process(&f->processes[i], now);
     }
-    end_deeds(f, now);
-    for (uint32_t i = 0; i < f->plan->clusters; i++) {
-        fleet_errand(f, ERRAND_SECRET, i, STR(""), now);
-        fleet_errand(f, ERRAND_GO_ON, i, STR(""), after(f, SECONDS(1)));
-        fleet_errand(f, ERRAND_CLUSTER, i, STR(""), after(f, SECONDS(2)));
-        calm_nodes(f, i);
+    end_actions(f, now);
+    for (uint32_t i = 0; i < f->scenario->clusters; i++) {
+        bridge_run_schedule(f, FOLLOWUP_SECRET_RESTORE, i, STR(""), now);
+        bridge_run_schedule(f, FOLLOWUP_CLUSTER_UNPAUSE, i, STR(""), time_in(f, SECONDS(1)));
+        bridge_run_schedule(f, FOLLOWUP_CLUSTER, i, STR(""), time_in(f, SECONDS(2)));
+        restore_nodes(f, i);
     }
-    fleet_host_calm(f);
+    bridge_metal3_recover(f);
 }

@@ -12,8 +12,8 @@
 
 /* ── asking ────────────────────────────────────────────────────────────────────────────────── */
 
-int fleet_ask(struct fleet *f, const char *who, uint32_t where, const char *method, struct str path,
-              struct str body)
+int bridge_run_request(struct bridge_run *f, const char *who, uint32_t where, const char *method,
+                       struct str path, struct str body)
 {
     struct apiserver_request request = {
         .method = str_from(method),
@@ -23,20 +23,21 @@ int fleet_ask(struct fleet *f, const char *who, uint32_t where, const char *meth
         .body = body,
     };
     struct apiserver_reply reply;
-    struct apiserver *server = where == TREATY_HOME ? f->home : f->clusters[where].server;
+    struct apiserver *server =
+        where == MANAGEMENT_CLUSTER ? f->management : f->clusters[where].server;
     apiserver_handle(server, &request, &f->tmp, &reply);
     return reply.status;
 }
 
-struct str fleet_cluster_path(struct fleet *f, uint32_t cluster)
+struct str bridge_run_cluster_path(struct bridge_run *f, uint32_t cluster)
 {
-    const struct fleet_cluster *c = &f->clusters[cluster];
+    const struct bridge_run_cluster *c = &f->clusters[cluster];
     return arena_printf(
         &f->tmp, "/apis/cluster.x-k8s.io/" STR_FMT "/namespaces/" STR_FMT "/clusters/" STR_FMT,
         STR_ARG(f->version), STR_ARG(c->space), STR_ARG(c->name));
 }
 
-struct str fleet_machine_path(struct fleet *f, uint32_t cluster, struct str name)
+struct str bridge_run_machine_path(struct bridge_run *f, uint32_t cluster, struct str name)
 {
     return arena_printf(
         &f->tmp, "/apis/cluster.x-k8s.io/" STR_FMT "/namespaces/" STR_FMT "/machines/" STR_FMT,
@@ -44,50 +45,51 @@ struct str fleet_machine_path(struct fleet *f, uint32_t cluster, struct str name
 }
 
 /* Of the namespace that the cluster is in; "" = the collection. */
-struct str fleet_rule_path(struct fleet *f, uint32_t cluster, const char *name)
+struct str bridge_run_rule_path(struct bridge_run *f, uint32_t cluster, const char *name)
 {
     return arena_printf(
         &f->tmp, "/apis/cluster.x-k8s.io/" STR_FMT "/namespaces/" STR_FMT "/machinedrainrules%s%s",
         STR_ARG(f->version), STR_ARG(f->clusters[cluster].space), name[0] != 0 ? "/" : "", name);
 }
 
-struct str fleet_node_path(struct fleet *f, struct str name)
+struct str bridge_run_node_path(struct bridge_run *f, struct str name)
 {
     return arena_printf(&f->tmp, "/api/v1/nodes/" STR_FMT, STR_ARG(name));
 }
 
-struct str fleet_host_path(struct fleet *f, uint32_t cluster, struct str name)
+struct str bridge_run_host_path(struct bridge_run *f, uint32_t cluster, struct str name)
 {
     return arena_printf(&f->tmp,
                         "/apis/metal3.io/v1alpha1/namespaces/" STR_FMT "/baremetalhosts%s" STR_FMT,
                         STR_ARG(f->clusters[cluster].space), name.n > 0 ? "/" : "", STR_ARG(name));
 }
 
-const struct jval *fleet_machine(struct fleet *f, uint32_t cluster, struct str name)
+const struct jval *bridge_run_machine(struct bridge_run *f, uint32_t cluster, struct str name)
 {
-    return apiserver_find(f->home, TREATY_GROUP, STR("machines"), f->clusters[cluster].space, name);
+    return apiserver_find(f->management, CHECK_CAPI_GROUP, STR("machines"),
+                          f->clusters[cluster].space, name);
 }
 
-const struct jval *fleet_node(struct fleet *f, uint32_t cluster, struct str name)
+const struct jval *bridge_run_node(struct bridge_run *f, uint32_t cluster, struct str name)
 {
     return apiserver_find(f->clusters[cluster].server, STR(""), STR("nodes"), STR(""), name);
 }
 
-const struct jval *fleet_cluster(struct fleet *f, uint32_t cluster)
+const struct jval *bridge_run_cluster(struct bridge_run *f, uint32_t cluster)
 {
-    const struct fleet_cluster *c = &f->clusters[cluster];
-    return apiserver_find(f->home, TREATY_GROUP, STR("clusters"), c->space, c->name);
+    const struct bridge_run_cluster *c = &f->clusters[cluster];
+    return apiserver_find(f->management, CHECK_CAPI_GROUP, STR("clusters"), c->space, c->name);
 }
 
-const struct jval *fleet_host(struct fleet *f, uint32_t cluster, struct str name)
+const struct jval *bridge_run_host(struct bridge_run *f, uint32_t cluster, struct str name)
 {
-    return apiserver_find(f->home, TREATY_METAL3, STR("baremetalhosts"), f->clusters[cluster].space,
-                          name);
+    return apiserver_find(f->management, CHECK_METAL3_GROUP, STR("baremetalhosts"),
+                          f->clusters[cluster].space, name);
 }
 
-static void names_visit(void *ctx, const struct jval *object)
+static void bridge_run_names_visit(void *ctx, const struct jval *object)
 {
-    struct fleet_names *names = ctx;
+    struct bridge_run_names *names = ctx;
     if (names->cluster.n > 0 &&
         !str_eq(jval_str(jval_at(object, "spec.clusterName")), names->cluster)) {
         return;
@@ -96,101 +98,103 @@ static void names_visit(void *ctx, const struct jval *object)
     names->items[names->n++] = arena_str(names->out, jval_str(jval_at(object, "metadata.name")));
 }
 
-struct fleet_names fleet_machines(struct fleet *f, uint32_t cluster)
+struct bridge_run_names bridge_run_machines(struct bridge_run *f, uint32_t cluster)
 {
-    const struct fleet_cluster *c = &f->clusters[cluster];
-    struct fleet_names names = { .out = &f->tmp, .cluster = c->name };
-    apiserver_each(f->home, TREATY_GROUP, STR("machines"), c->space, names_visit, &names);
+    const struct bridge_run_cluster *c = &f->clusters[cluster];
+    struct bridge_run_names names = { .out = &f->tmp, .cluster = c->name };
+    apiserver_each(f->management, CHECK_CAPI_GROUP, STR("machines"), c->space,
+                   bridge_run_names_visit, &names);
     return names;
 }
 
-struct fleet_names fleet_nodes(struct fleet *f, uint32_t cluster)
+struct bridge_run_names bridge_run_nodes(struct bridge_run *f, uint32_t cluster)
 {
-    struct fleet_names names = { .out = &f->tmp };
-    apiserver_each(f->clusters[cluster].server, STR(""), STR("nodes"), STR(""), names_visit,
-                   &names);
+    struct bridge_run_names names = { .out = &f->tmp };
+    apiserver_each(f->clusters[cluster].server, STR(""), STR("nodes"), STR(""),
+                   bridge_run_names_visit, &names);
     return names;
 }
 
-struct fleet_names fleet_hosts(struct fleet *f, uint32_t cluster)
+struct bridge_run_names bridge_run_hosts(struct bridge_run *f, uint32_t cluster)
 {
-    struct fleet_names names = { .out = &f->tmp };
-    apiserver_each(f->home, TREATY_METAL3, STR("baremetalhosts"), f->clusters[cluster].space,
-                   names_visit, &names);
+    struct bridge_run_names names = { .out = &f->tmp };
+    apiserver_each(f->management, CHECK_METAL3_GROUP, STR("baremetalhosts"),
+                   f->clusters[cluster].space, bridge_run_names_visit, &names);
     return names;
 }
 
 /* ── errands ───────────────────────────────────────────────────────────────────────────────── */
 
-void fleet_errand(struct fleet *f, enum errand_kind kind, uint32_t cluster, struct str name,
-                  usec_t at)
+void bridge_run_schedule(struct bridge_run *f, enum followup_kind kind, uint32_t cluster,
+                         struct str name, usec_t at)
 {
-    LIST_EACH (&f->errands, link) {
-        const struct errand *e = CONTAINER_OF(link, struct errand, link);
+    LIST_EACH (&f->followups, link) {
+        const struct followup *e = CONTAINER_OF(link, struct followup, link);
         if (e->kind == kind && e->cluster == cluster && str_eq(str_from(e->name), name)) {
             return;
         }
     }
-    struct errand *e = ALLOC_NEW(struct errand);
+    struct followup *e = ALLOC_NEW(struct followup);
     e->at = at;
     e->kind = kind;
     e->cluster = cluster;
     (void)snprintf(e->name, sizeof(e->name), STR_FMT, STR_ARG(name));
-    list_add(&f->errands, &e->link);
+    list_add(&f->followups, &e->link);
 }
 
-usec_t fleet_next_errand(const struct fleet *f)
+usec_t bridge_run_next_followup(const struct bridge_run *f)
 {
     usec_t next = USEC_NEVER;
-    LIST_EACH (&f->errands, link) {
-        next = MIN(next, CONTAINER_OF(link, struct errand, link)->at);
+    LIST_EACH (&f->followups, link) {
+        next = MIN(next, CONTAINER_OF(link, struct followup, link)->at);
     }
     return next;
 }
 
-static usec_t soon(struct fleet *f, usec_t longest)
+static usec_t random_time(struct bridge_run *f, usec_t longest)
 {
     return virtual_loop_now(f->vloop) + rng_usec(&f->rng, MSECONDS(10), longest);
 }
 
-void fleet_note(struct fleet *f, uint32_t where, const struct apiserver_commit *commit)
+void bridge_run_schedule_followups(struct bridge_run *f, uint32_t where,
+                                   const struct apiserver_commit *commit)
 {
     bool engine = str_eq(commit->user_agent, STR("engine"));
-    if (where != TREATY_HOME) {
+    if (where != MANAGEMENT_CLUSTER) {
         if (str_eq(commit->plural, STR("nodes")) && commit->now != NULL && !engine) {
             usec_t longest = f->calm || rng_chance(&f->rng, 500) ? SECONDS(3) : SECONDS(60);
-            fleet_errand(f, ERRAND_ENGINE, where, commit->name, soon(f, longest));
+            bridge_run_schedule(f, FOLLOWUP_ENGINE, where, commit->name, random_time(f, longest));
         }
         return;
     }
-    fleet_host_note(f, commit);
+    bridge_metal3_on_commit(f, commit);
     const struct jval *object = commit->now != NULL ? commit->now : commit->old;
     bool machine = str_eq(commit->plural, STR("machines"));
     struct str name = machine ? jval_str(jval_at(object, "spec.clusterName")) : commit->name;
-    for (uint32_t i = 0; i < f->plan->clusters; i++) {
-        const struct fleet_cluster *c = &f->clusters[i];
+    for (uint32_t i = 0; i < f->scenario->clusters; i++) {
+        const struct bridge_run_cluster *c = &f->clusters[i];
         if (!str_eq(c->space, commit->namespace) || !str_eq(c->name, name)) {
             continue;
         }
         if (machine && commit->now != NULL) {
-            fleet_errand(f, ERRAND_MACHINE, i, commit->name, soon(f, SECONDS(4)));
+            bridge_run_schedule(f, FOLLOWUP_MACHINE, i, commit->name, random_time(f, SECONDS(4)));
         } else if (machine || str_eq(commit->plural, STR("clusters"))) {
-            fleet_errand(f, ERRAND_CLUSTER, i, STR(""), soon(f, SECONDS(4)));
+            bridge_run_schedule(f, FOLLOWUP_CLUSTER, i, STR(""), random_time(f, SECONDS(4)));
         }
     }
 }
 
 /* ── Clusters and Machines ─────────────────────────────────────────────────────────────────── */
 
-struct str fleet_kubeconfig(struct fleet *f, uint32_t cluster, uint32_t token)
+struct str bridge_run_kubeconfig(struct bridge_run *f, uint32_t cluster, uint32_t token)
 {
-    return sim_clusters_kubeconfig(arena_printf(&f->tmp, PILOT_ADDRESS, cluster),
+    return sim_clusters_kubeconfig(arena_printf(&f->tmp, BRIDGE_PROCESS_SERVER_URL, cluster),
                                    arena_printf(&f->tmp, "token-%u-%u", cluster, token), &f->tmp);
 }
 
-void fleet_write_secret(struct fleet *f, uint32_t cluster, struct str kubeconfig)
+void bridge_run_write_secret(struct bridge_run *f, uint32_t cluster, struct str kubeconfig)
 {
-    const struct fleet_cluster *c = &f->clusters[cluster];
+    const struct bridge_run_cluster *c = &f->clusters[cluster];
     struct str value = base64_encode(&f->tmp, kubeconfig);
     struct str path =
         arena_printf(&f->tmp, "/api/v1/namespaces/" STR_FMT "/secrets", STR_ARG(c->space));
@@ -198,7 +202,7 @@ void fleet_write_secret(struct fleet *f, uint32_t cluster, struct str kubeconfig
         arena_printf(&f->tmp, STR_FMT "/" STR_FMT "-kubeconfig", STR_ARG(path), STR_ARG(c->name));
     struct str patch =
         arena_printf(&f->tmp, "{\"data\":{\"value\":\"" STR_FMT "\"}}", STR_ARG(value));
-    if (fleet_ask(f, "capi", TREATY_HOME, "PATCH", one, patch) == 200) {
+    if (bridge_run_request(f, "capi", MANAGEMENT_CLUSTER, "PATCH", one, patch) == 200) {
         return;
     }
     struct str body = arena_printf(
@@ -206,22 +210,22 @@ void fleet_write_secret(struct fleet *f, uint32_t cluster, struct str kubeconfig
         "{\"metadata\":{\"name\":\"" STR_FMT "-kubeconfig\"},"
         "\"type\":\"%s\",\"data\":{\"value\":\"" STR_FMT "\"}}",
         STR_ARG(c->name), cluster % 2 == 0 ? "cluster.x-k8s.io/secret" : "Opaque", STR_ARG(value));
-    int status = fleet_ask(f, "capi", TREATY_HOME, "POST", path, body);
+    int status = bridge_run_request(f, "capi", MANAGEMENT_CLUSTER, "POST", path, body);
     ASSERT(status == 201);
 }
 
-void fleet_new_machine(struct fleet *f, uint32_t cluster, uint32_t what)
+void bridge_run_new_machine(struct bridge_run *f, uint32_t cluster, uint32_t variant)
 {
-    struct fleet_cluster *c = &f->clusters[cluster];
+    struct bridge_run_cluster *c = &f->clusters[cluster];
     uint32_t number = c->machines++;
-    struct str hold =
-        what / 64 % 6 == 0
-            ? arena_printf(&f->tmp, "\"drydock.dev/deletion-hold-seconds\":\"%u\"", 20 + what % 100)
-            : STR("");
+    struct str hold = variant / 64 % 6 == 0
+                          ? arena_printf(&f->tmp, "\"drydock.dev/deletion-hold-seconds\":\"%u\"",
+                                         20 + variant % 100)
+                          : STR("");
     struct str name = arena_printf(&f->tmp, STR_FMT "-m%u", STR_ARG(c->name), number);
-    struct str spec = fleet_host_spec(f, name, number);
+    struct str spec = bridge_metal3_machine_spec(f, name, number);
     struct str skip =
-        what / 512 % 6 == 0 ? STR("\"cluster.x-k8s.io/skip-remediation\":\"mine\"") : STR("");
+        variant / 512 % 6 == 0 ? STR("\"cluster.x-k8s.io/skip-remediation\":\"mine\"") : STR("");
     struct str body = arena_printf(
         &f->tmp,
         "{\"apiVersion\":\"cluster.x-k8s.io/" STR_FMT "\",\"kind\":\"Machine\","
@@ -230,19 +234,19 @@ void fleet_new_machine(struct fleet *f, uint32_t cluster, uint32_t what)
         "\"annotations\":{" STR_FMT "%s" STR_FMT "}},"
         "\"spec\":{\"clusterName\":\"" STR_FMT "\"," STR_FMT "}}",
         STR_ARG(f->version), STR_ARG(name), STR_ARG(c->name),
-        what % 5 == 0 ? "" : ",\"" KEYS_LEGACY "enabled\":\"true\"",
-        what / 8 % 3 == 0 ? ",\"cluster.x-k8s.io/control-plane\":\"\"" : "", STR_ARG(hold),
+        variant % 5 == 0 ? "" : ",\"" KEYS_LEGACY "enabled\":\"true\"",
+        variant / 8 % 3 == 0 ? ",\"cluster.x-k8s.io/control-plane\":\"\"" : "", STR_ARG(hold),
         hold.n > 0 && skip.n > 0 ? "," : "", STR_ARG(skip), STR_ARG(c->name), STR_ARG(spec));
     struct str path =
         arena_printf(&f->tmp, "/apis/cluster.x-k8s.io/" STR_FMT "/namespaces/" STR_FMT "/machines",
                      STR_ARG(f->version), STR_ARG(c->space));
-    int status = fleet_ask(f, "people", TREATY_HOME, "POST", path, body);
+    int status = bridge_run_request(f, "people", MANAGEMENT_CLUSTER, "POST", path, body);
     ASSERT(status == 201);
 }
 
-void fleet_found(struct fleet *f, uint32_t cluster)
+void bridge_run_create_cluster(struct bridge_run *f, uint32_t cluster)
 {
-    struct fleet_cluster *c = &f->clusters[cluster];
+    struct bridge_run_cluster *c = &f->clusters[cluster];
     struct str path =
         arena_printf(&f->tmp, "/apis/cluster.x-k8s.io/" STR_FMT "/namespaces/" STR_FMT "/clusters",
                      STR_ARG(f->version), STR_ARG(c->space));
@@ -251,26 +255,28 @@ void fleet_found(struct fleet *f, uint32_t cluster)
                                    "\",\"kind\":\"Cluster\",\"metadata\":{\"name\":\"" STR_FMT
                                    "\",\"finalizers\":[\"cluster.cluster.x-k8s.io\"]},\"spec\":{}}",
                                    STR_ARG(f->version), STR_ARG(c->name));
-    int status = fleet_ask(f, "people", TREATY_HOME, "POST", path, body);
+    int status = bridge_run_request(f, "people", MANAGEMENT_CLUSTER, "POST", path, body);
     ASSERT(status == 201);
     apiserver_set_token(c->server, arena_printf(&f->tmp, "token-%u-%u", cluster, ++c->token));
-    fleet_write_secret(f, cluster, fleet_kubeconfig(f, cluster, c->token));
+    bridge_run_write_secret(f, cluster, bridge_run_kubeconfig(f, cluster, c->token));
     struct str ready = STR("{\"status\":{\"infrastructureReady\":true,"
                            "\"initialization\":{\"infrastructureProvisioned\":true}}}");
-    path = arena_concat(&f->tmp, fleet_cluster_path(f, cluster), STR("/status"));
-    status = fleet_ask(f, "capi", TREATY_HOME, "PATCH", path, ready);
+    path = arena_concat(&f->tmp, bridge_run_cluster_path(f, cluster), STR("/status"));
+    status = bridge_run_request(f, "capi", MANAGEMENT_CLUSTER, "PATCH", path, ready);
     ASSERT(status == 200);
-    bool plane = rng_chance(&f->rng, 350); /* all of them are its control plane */
-    for (uint32_t n = plane ? 3 : 1 + rng_below(&f->rng, 4); n > 0; n--) {
-        fleet_new_machine(f, cluster, plane ? FLEET_MEMBER : rng_below(&f->rng, 1u << 16));
+    bool all_control_plane = rng_chance(&f->rng, 350); /* all of them are its control plane */
+    for (uint32_t n = all_control_plane ? 3 : 1 + rng_below(&f->rng, 4); n > 0; n--) {
+        bridge_run_new_machine(f, cluster,
+                               all_control_plane ? BRIDGE_RUN_CONTROL_PLANE
+                                                 : rng_below(&f->rng, 1u << 16));
     }
 }
 
 /* ── Cluster API ───────────────────────────────────────────────────────────────────────────── */
 
-static bool is_paused(struct fleet *f, uint32_t cluster, const struct jval *machine)
+static bool is_paused(struct bridge_run *f, uint32_t cluster, const struct jval *machine)
 {
-    const struct jval *c = fleet_cluster(f, cluster);
+    const struct jval *c = bridge_run_cluster(f, cluster);
     return jval_get(jval_at(machine, "metadata.annotations"), KEY_PAUSED) != NULL ||
            jval_bool(jval_at(c, "spec.paused"), false) ||
            jval_get(jval_at(c, "metadata.annotations"), KEY_PAUSED) != NULL;
@@ -281,22 +287,22 @@ static bool is_deleting(const struct jval *object)
     return jval_str(jval_at(object, "metadata.deletionTimestamp")).n > 0;
 }
 
-static void set_status(struct fleet *f, uint32_t cluster, struct str machine, struct str body)
+static void set_status(struct bridge_run *f, uint32_t cluster, struct str machine, struct str body)
 {
     struct str path =
-        arena_concat(&f->tmp, fleet_machine_path(f, cluster, machine), STR("/status"));
-    int status = fleet_ask(f, "capi", TREATY_HOME, "PATCH", path, body);
+        arena_concat(&f->tmp, bridge_run_machine_path(f, cluster, machine), STR("/status"));
+    int status = bridge_run_request(f, "capi", MANAGEMENT_CLUSTER, "PATCH", path, body);
     ASSERT(status == 200);
 }
 
 /* Whether a Node has that name, or had it and was deleted by hand: then it is still its Machine's.
  */
-static bool name_is_taken(struct fleet *f, uint32_t cluster, struct str name)
+static bool name_is_taken(struct bridge_run *f, uint32_t cluster, struct str name)
 {
-    struct fleet_names all = fleet_machines(f, cluster);
-    bool taken = fleet_node(f, cluster, name) != NULL;
+    struct bridge_run_names all = bridge_run_machines(f, cluster);
+    bool taken = bridge_run_node(f, cluster, name) != NULL;
     for (uint32_t i = 0; i < all.n && !taken; i++) {
-        const struct jval *machine = fleet_machine(f, cluster, all.items[i]);
+        const struct jval *machine = bridge_run_machine(f, cluster, all.items[i]);
         taken = str_eq(jval_str(jval_at(machine, "status.nodeRef.name")), name);
     }
     return taken;
@@ -304,9 +310,9 @@ static bool name_is_taken(struct fleet *f, uint32_t cluster, struct str name)
 
 /* The machine has booted: its Node is there, and the Machine knows. The names of Nodes come again,
  * as those of hosts do. */
-static void capi_join(struct fleet *f, uint32_t cluster, struct str machine)
+static void capi_add_node(struct bridge_run *f, uint32_t cluster, struct str machine)
 {
-    const struct fleet_cluster *c = &f->clusters[cluster];
+    const struct bridge_run_cluster *c = &f->clusters[cluster];
     struct str name = STR("n0");
     for (uint32_t i = 1; name_is_taken(f, cluster, name); i++) {
         name = arena_printf(&f->tmp, "n%u", i);
@@ -319,27 +325,28 @@ static void capi_join(struct fleet *f, uint32_t cluster, struct str machine)
         STR_ARG(name),
         rng_chance(&f->rng, 800) ? "\"cloud.sap/maintenance-state\":\"operational\"" : "",
         STR_ARG(machine), STR_ARG(c->space));
-    int status = fleet_ask(f, "capi", cluster, "POST", STR("/api/v1/nodes"), body);
+    int status = bridge_run_request(f, "capi", cluster, "POST", STR("/api/v1/nodes"), body);
     ASSERT(status == 201);
     set_status(f, cluster, machine,
                arena_printf(&f->tmp, "{\"status\":{\"nodeRef\":{\"name\":\"" STR_FMT "\"}}}",
                             STR_ARG(name)));
 }
 
-static bool is_held(const struct jval *machine)
+static bool has_pre_drain_hook(const struct jval *machine)
 {
-    JVAL_EACH (jval_at(machine, "metadata.annotations"), note) {
-        if (str_starts(jval_key(note), PRE_DRAIN)) {
+    JVAL_EACH (jval_at(machine, "metadata.annotations"), annotation) {
+        if (str_starts(jval_key(annotation), PRE_DRAIN)) {
             return true;
         }
     }
     return false;
 }
 
-static void capi_wait(struct fleet *f, uint32_t cluster, struct str name,
-                      const struct jval *machine)
+static void capi_set_wait_time(struct bridge_run *f, uint32_t cluster, struct str name,
+                               const struct jval *machine)
 {
-    if (!f->tells || jval_at(machine, "status.deletion.waitForPreDrainHookStartTime") != NULL) {
+    if (!f->sets_wait_time ||
+        jval_at(machine, "status.deletion.waitForPreDrainHookStartTime") != NULL) {
         return;
     }
     char text[TIMESTAMP_TEXT_MAX];
@@ -351,99 +358,106 @@ static void capi_wait(struct fleet *f, uint32_t cluster, struct str name,
                             STR_ARG(now)));
 }
 
-static void capi_delete(struct fleet *f, uint32_t cluster, struct str name,
+static void capi_delete(struct bridge_run *f, uint32_t cluster, struct str name,
                         const struct jval *machine)
 {
-    const struct jval *c = fleet_cluster(f, cluster);
-    bool going = c == NULL || is_deleting(c);
+    const struct jval *c = bridge_run_cluster(f, cluster);
+    bool deleting = c == NULL || is_deleting(c);
     struct str node = jval_str(jval_at(machine, "status.nodeRef.name"));
-    if (is_held(machine) && !going && node.n > 0) {
-        capi_wait(f, cluster, name, machine);
+    if (has_pre_drain_hook(machine) && !deleting && node.n > 0) {
+        capi_set_wait_time(f, cluster, name, machine);
         return;
     }
     /* Now and then it does not reach the Node in time, and leaves it. */
-    if (node.n > 0 && !going && fleet_node(f, cluster, node) != NULL && !rng_chance(&f->rng, 80)) {
-        int status = fleet_ask(f, "capi", cluster, "DELETE", fleet_node_path(f, node), STR(""));
+    if (node.n > 0 && !deleting && bridge_run_node(f, cluster, node) != NULL &&
+        !rng_chance(&f->rng, 80)) {
+        int status = bridge_run_request(f, "capi", cluster, "DELETE", bridge_run_node_path(f, node),
+                                        STR(""));
         ASSERT(status == 200);
-        fleet_errand(f, ERRAND_MACHINE, cluster, name, soon(f, SECONDS(2)));
+        bridge_run_schedule(f, FOLLOWUP_MACHINE, cluster, name, random_time(f, SECONDS(2)));
         return;
     }
-    fleet_host_part(f, cluster, name);
-    int status = fleet_ask(f, "capi", TREATY_HOME, "PATCH", fleet_machine_path(f, cluster, name),
-                           STR("{\"metadata\":{\"finalizers\":null}}"));
+    bridge_metal3_on_machine_gone(f, cluster, name);
+    int status = bridge_run_request(f, "capi", MANAGEMENT_CLUSTER, "PATCH",
+                                    bridge_run_machine_path(f, cluster, name),
+                                    STR("{\"metadata\":{\"finalizers\":null}}"));
     ASSERT(status == 200);
 }
 
-static void capi_machine(struct fleet *f, uint32_t cluster, struct str name)
+static void capi_reconcile_machine(struct bridge_run *f, uint32_t cluster, struct str name)
 {
-    const struct jval *machine = fleet_machine(f, cluster, name);
-    const struct jval *c = fleet_cluster(f, cluster);
+    const struct jval *machine = bridge_run_machine(f, cluster, name);
+    const struct jval *c = bridge_run_cluster(f, cluster);
     if (machine == NULL || is_paused(f, cluster, machine)) {
         return;
     }
     if (is_deleting(machine)) {
         capi_delete(f, cluster, name, machine);
     } else if (jval_at(machine, "status.nodeRef.name") == NULL && c != NULL && !is_deleting(c)) {
-        capi_join(f, cluster, name);
+        capi_add_node(f, cluster, name);
     }
-    machine = fleet_machine(f, cluster, name);
+    machine = bridge_run_machine(f, cluster, name);
     bool approved = str_eq(jval_str(jval_get(jval_at(machine, "metadata.labels"), KEY_MAINTENANCE)),
                            KEY_APPROVED);
     /* Members of a control plane wait for each other. */
-    bool stays =
-        f->stays && jval_get(jval_at(machine, "metadata.labels"), KEY_CONTROL_PLANE) == NULL;
-    if (approved && f->calm && !stays) {
-        fleet_errand(f, ERRAND_WITHDRAW, cluster, name, soon(f, SECONDS(20)));
+    bool keeps_maintenance = f->keeps_maintenance && jval_get(jval_at(machine, "metadata.labels"),
+                                                              KEY_CONTROL_PLANE) == NULL;
+    if (approved && f->calm && !keeps_maintenance) {
+        bridge_run_schedule(f, FOLLOWUP_WITHDRAW, cluster, name, random_time(f, SECONDS(20)));
     }
 }
 
 /* The last Machine is gone, and with it the cluster. */
-static void capi_raze(struct fleet *f, uint32_t cluster)
+static void capi_remove_cluster(struct bridge_run *f, uint32_t cluster)
 {
-    struct fleet_cluster *c = &f->clusters[cluster];
-    struct fleet_names nodes = fleet_nodes(f, cluster);
+    struct bridge_run_cluster *c = &f->clusters[cluster];
+    struct bridge_run_names nodes = bridge_run_nodes(f, cluster);
     for (uint32_t i = 0; i < nodes.n; i++) {
-        (void)fleet_ask(f, "capi", cluster, "DELETE", fleet_node_path(f, nodes.items[i]), STR(""));
+        (void)bridge_run_request(f, "capi", cluster, "DELETE",
+                                 bridge_run_node_path(f, nodes.items[i]), STR(""));
     }
     apiserver_restart(c->server);
     apiserver_set_token(c->server, arena_printf(&f->tmp, "token-%u-%u", cluster, ++c->token));
     struct str secret =
         arena_printf(&f->tmp, "/api/v1/namespaces/" STR_FMT "/secrets/" STR_FMT "-kubeconfig",
                      STR_ARG(c->space), STR_ARG(c->name));
-    (void)fleet_ask(f, "capi", TREATY_HOME, "DELETE", secret, STR("")); /* it may be gone */
-    int status = fleet_ask(f, "capi", TREATY_HOME, "PATCH", fleet_cluster_path(f, cluster),
-                           STR("{\"metadata\":{\"finalizers\":null}}"));
+    (void)bridge_run_request(f, "capi", MANAGEMENT_CLUSTER, "DELETE", secret,
+                             STR("")); /* it may be gone */
+    int status = bridge_run_request(f, "capi", MANAGEMENT_CLUSTER, "PATCH",
+                                    bridge_run_cluster_path(f, cluster),
+                                    STR("{\"metadata\":{\"finalizers\":null}}"));
     ASSERT(status == 200);
 }
 
-static void capi_cluster(struct fleet *f, uint32_t cluster)
+static void capi_reconcile_cluster(struct bridge_run *f, uint32_t cluster)
 {
-    const struct jval *c = fleet_cluster(f, cluster);
-    struct fleet_names names = fleet_machines(f, cluster);
+    const struct jval *c = bridge_run_cluster(f, cluster);
+    struct bridge_run_names names = bridge_run_machines(f, cluster);
     for (uint32_t i = 0; i < names.n; i++) {
-        fleet_errand(f, ERRAND_MACHINE, cluster, names.items[i], soon(f, SECONDS(4)));
+        bridge_run_schedule(f, FOLLOWUP_MACHINE, cluster, names.items[i],
+                            random_time(f, SECONDS(4)));
     }
     if (c == NULL || !is_deleting(c) || is_paused(f, cluster, NULL)) {
         return;
     }
     for (uint32_t i = 0; i < names.n; i++) {
-        if (!is_deleting(fleet_machine(f, cluster, names.items[i]))) {
-            (void)fleet_ask(f, "capi", TREATY_HOME, "DELETE",
-                            fleet_machine_path(f, cluster, names.items[i]), STR(""));
+        if (!is_deleting(bridge_run_machine(f, cluster, names.items[i]))) {
+            (void)bridge_run_request(f, "capi", MANAGEMENT_CLUSTER, "DELETE",
+                                     bridge_run_machine_path(f, cluster, names.items[i]), STR(""));
         }
     }
     if (names.n == 0) {
-        capi_raze(f, cluster);
+        capi_remove_cluster(f, cluster);
     }
 }
 
 /* ── engines ───────────────────────────────────────────────────────────────────────────────── */
 
 struct engine_keys {
-    struct str asked;
+    struct str requested;
     struct str request;
     struct str approval;
-    struct str answers;
+    struct str approved_for;
 };
 
 static bool node_has(const struct jval *node, struct str label)
@@ -452,44 +466,45 @@ static bool node_has(const struct jval *node, struct str label)
 }
 
 /* Approves what is asked for, sooner or later; takes back what is not, or forgets it. */
-static void engine_answer(struct fleet *f, uint32_t cluster, struct str name,
-                          const struct engine_keys *keys)
+static void engine_approve(struct bridge_run *f, uint32_t cluster, struct str name,
+                           const struct engine_keys *keys)
 {
-    const struct jval *node = fleet_node(f, cluster, name);
-    const struct jval *notes = jval_at(node, "metadata.annotations");
-    struct str request = jval_str(jval_get(notes, keys->request));
-    struct str answers = jval_str(jval_get(notes, keys->answers));
-    bool asked = node_has(node, keys->asked);
+    const struct jval *node = bridge_run_node(f, cluster, name);
+    const struct jval *annotations = jval_at(node, "metadata.annotations");
+    struct str request = jval_str(jval_get(annotations, keys->request));
+    struct str approved_for = jval_str(jval_get(annotations, keys->approved_for));
+    bool requested = node_has(node, keys->requested);
     bool approved = node_has(node, keys->approval);
-    bool wrong = answers.p != NULL && !str_eq(answers, request);
+    bool mismatch = approved_for.p != NULL && !str_eq(approved_for, request);
     struct str body = STR_NONE;
-    if (asked && (!approved || (wrong && f->calm))) {
+    if (requested && (!approved || (mismatch && f->calm))) {
         if (!f->calm && rng_chance(&f->rng, 250)) {
-            fleet_errand(f, ERRAND_ENGINE, cluster, name, soon(f, SECONDS(60)));
+            bridge_run_schedule(f, FOLLOWUP_ENGINE, cluster, name, random_time(f, SECONDS(60)));
             return;
         }
-        bool lies = !f->calm && rng_chance(&f->rng, 100);
-        struct str answer =
-            !f->clusters[cluster].answers
+        bool is_wrong = !f->calm && rng_chance(&f->rng, 100);
+        struct str approved_for_json =
+            !f->clusters[cluster].approved_for
                 ? STR("")
                 : arena_printf(&f->tmp, ",\"annotations\":{\"" STR_FMT "\":\"" STR_FMT "%s\"}",
-                               STR_ARG(keys->answers), STR_ARG(request), lies ? "0" : "");
+                               STR_ARG(keys->approved_for), STR_ARG(request), is_wrong ? "0" : "");
         body = arena_printf(&f->tmp,
                             "{\"metadata\":{\"labels\":{\"" STR_FMT "\":\"true\"}" STR_FMT "}}",
-                            STR_ARG(keys->approval), STR_ARG(answer));
-    } else if (!asked && (approved || answers.p != NULL) && rng_chance(&f->rng, 400)) {
+                            STR_ARG(keys->approval), STR_ARG(approved_for_json));
+    } else if (!requested && (approved || approved_for.p != NULL) && rng_chance(&f->rng, 400)) {
         body = arena_printf(&f->tmp,
                             "{\"metadata\":{\"labels\":{\"" STR_FMT "\":null},"
                             "\"annotations\":{\"" STR_FMT "\":null}}}",
-                            STR_ARG(keys->approval), STR_ARG(keys->answers));
+                            STR_ARG(keys->approval), STR_ARG(keys->approved_for));
     }
     if (body.n > 0) {
-        int status = fleet_ask(f, "engine", cluster, "PATCH", fleet_node_path(f, name), body);
+        int status =
+            bridge_run_request(f, "engine", cluster, "PATCH", bridge_run_node_path(f, name), body);
         ASSERT(status == 200);
     }
 }
 
-static void engine_look(struct fleet *f, uint32_t cluster, struct str name)
+static void engine_reconcile(struct bridge_run *f, uint32_t cluster, struct str name)
 {
     static const struct engine_keys keys[] = {
         { STR_INIT(KEYS_LEGACY "machine-deleted"), STR_INIT(KEYS_OWN "deletion-request"),
@@ -498,92 +513,93 @@ static void engine_look(struct fleet *f, uint32_t cluster, struct str name)
           STR_INIT(KEYS_LEGACY "approve-maintenance"),
           STR_INIT(KEYS_OWN "maintenance-approved-for") },
     };
-    const struct jval *node = fleet_node(f, cluster, name);
+    const struct jval *node = bridge_run_node(f, cluster, name);
     const struct jval *labels = jval_at(node, "metadata.labels");
     if (node == NULL || jval_get(labels, KEY_STATE) == NULL) {
         return;
     }
     bool busy = false;
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        engine_answer(f, cluster, name, &keys[i]);
-        busy = busy || node_has(fleet_node(f, cluster, name), keys[i].asked);
+        engine_approve(f, cluster, name, &keys[i]);
+        busy = busy || node_has(bridge_run_node(f, cluster, name), keys[i].requested);
     }
     struct str state = busy ? STR("in-maintenance") : KEY_OPERATIONAL;
-    node = fleet_node(f, cluster, name);
+    node = bridge_run_node(f, cluster, name);
     if (!str_eq(jval_str(jval_get(jval_at(node, "metadata.labels"), KEY_STATE)), state)) {
-        int status = fleet_ask(
-            f, "engine", cluster, "PATCH", fleet_node_path(f, name),
+        int status = bridge_run_request(
+            f, "engine", cluster, "PATCH", bridge_run_node_path(f, name),
             arena_printf(&f->tmp,
                          "{\"metadata\":{\"labels\":{\"cloud.sap/maintenance-state\":\"" STR_FMT
                          "\"}}}",
                          STR_ARG(state)));
         ASSERT(status == 200);
     }
-    fleet_host_drain(f, cluster, name);
+    bridge_metal3_drain_node(f, cluster, name);
 }
 
 /* ── what has been begun ends ──────────────────────────────────────────────────────────────── */
 
-static void machine_patch(struct fleet *f, const struct errand *e, struct str body)
+static void machine_patch(struct bridge_run *f, const struct followup *e, struct str body)
 {
     /* It may be gone. */
-    (void)fleet_ask(f, "people", TREATY_HOME, "PATCH",
-                    fleet_machine_path(f, e->cluster, str_from(e->name)), body);
+    (void)bridge_run_request(f, "people", MANAGEMENT_CLUSTER, "PATCH",
+                             bridge_run_machine_path(f, e->cluster, str_from(e->name)), body);
 }
 
-static void errand_do(struct fleet *f, const struct errand *e)
+static void followup_do(struct bridge_run *f, const struct followup *e)
 {
     struct str name = str_from(e->name);
     switch (e->kind) {
-    case ERRAND_MACHINE:
-        capi_machine(f, e->cluster, name);
+    case FOLLOWUP_MACHINE:
+        capi_reconcile_machine(f, e->cluster, name);
         break;
-    case ERRAND_CLUSTER:
-        capi_cluster(f, e->cluster);
+    case FOLLOWUP_CLUSTER:
+        capi_reconcile_cluster(f, e->cluster);
         break;
-    case ERRAND_ENGINE:
-        engine_look(f, e->cluster, name);
+    case FOLLOWUP_ENGINE:
+        engine_reconcile(f, e->cluster, name);
         break;
-    case ERRAND_WITHDRAW:
+    case FOLLOWUP_WITHDRAW:
         machine_patch(f, e,
                       STR("{\"metadata\":{\"labels\":{\"" KEYS_LEGACY "maintenance\":null}}}"));
         break;
-    case ERRAND_UNPAUSE:
+    case FOLLOWUP_MACHINE_UNPAUSE:
         machine_patch(f, e,
                       STR("{\"metadata\":{\"annotations\":{\"cluster.x-k8s.io/paused\":null}}}"));
         break;
-    case ERRAND_GO_ON:
+    case FOLLOWUP_CLUSTER_UNPAUSE:
         /* It may be gone. */
-        (void)fleet_ask(f, "people", TREATY_HOME, "PATCH", fleet_cluster_path(f, e->cluster),
-                        STR("{\"metadata\":{\"annotations\":{\"cluster.x-k8s.io/paused\":null}},"
-                            "\"spec\":{\"paused\":null}}"));
+        (void)bridge_run_request(
+            f, "people", MANAGEMENT_CLUSTER, "PATCH", bridge_run_cluster_path(f, e->cluster),
+            STR("{\"metadata\":{\"annotations\":{\"cluster.x-k8s.io/paused\":null}},"
+                "\"spec\":{\"paused\":null}}"));
         break;
-    case ERRAND_SECRET:
-        if (fleet_cluster(f, e->cluster) != NULL) {
-            fleet_write_secret(f, e->cluster,
-                               fleet_kubeconfig(f, e->cluster, f->clusters[e->cluster].token));
+    case FOLLOWUP_SECRET_RESTORE:
+        if (bridge_run_cluster(f, e->cluster) != NULL) {
+            bridge_run_write_secret(
+                f, e->cluster, bridge_run_kubeconfig(f, e->cluster, f->clusters[e->cluster].token));
         }
-        treaty_astray(&f->treaty, e->cluster, false, virtual_loop_now(f->vloop));
+        check_bridge_on_wrong_secret(&f->check, e->cluster, false, virtual_loop_now(f->vloop));
         break;
     default:
-        fleet_host_errand(f, e);
+        bridge_metal3_followup(f, e);
     }
 }
 
-void fleet_do_errands(struct fleet *f, usec_t now)
+void bridge_run_followups_due(struct bridge_run *f, usec_t now)
 {
     struct list due;
     list_init(&due);
-    LIST_EACH (&f->errands, link) {
-        if (CONTAINER_OF(link, struct errand, link)->at <= now) {
+    LIST_EACH (&f->followups, link) {
+        if (CONTAINER_OF(link, struct followup, link)->at <= now) {
             list_del(link);
             list_add(&due, link);
         }
     }
     LIST_EACH (&due, link) {
-        struct errand *e = CONTAINER_OF(link, struct errand, link);
+        struct followup *e = CONTAINER_OF(link, struct followup, link);
         list_del(link);
-        errand_do(f, e);
+        followup_do(f, e);
         alloc_free(e);
     }
 }

@@ -3,21 +3,21 @@
 #include "base/alloc.h"
 #include "kinds/keys.h"
 
-#define PACE_MAX 200000u /* events a second: nothing comes near it */
+#define EVENT_RATE_MAX 200000u /* events a second: nothing comes near it */
 
-static void fleet_mix(struct fleet *f, uint64_t value)
+static void bridge_run_hash(struct bridge_run *f, uint64_t value)
 {
     f->hash = (f->hash ^ value) * 0x100000001b3ULL;
     f->hash ^= f->hash >> 29;
 }
 
-static void fleet_on_fire(void *ctx, const struct virtual_loop_event *event)
+static void bridge_run_on_fire(void *ctx, const struct virtual_loop_event *event)
 {
-    struct fleet *f = ctx;
+    struct bridge_run *f = ctx;
     f->events++;
-    f->ran = event->view;
-    fleet_mix(f, (uint64_t)event->now);
-    fleet_mix(f, event->seq << 8 | event->view);
+    f->last_view = event->view;
+    bridge_run_hash(f, (uint64_t)event->now);
+    bridge_run_hash(f, event->seq << 8 | event->view);
 }
 
 /* ── what is written ───────────────────────────────────────────────────────────────────────── */
@@ -35,11 +35,12 @@ static void print_map(const struct jval *map)
     }
 }
 
-static void fleet_print(struct fleet *f, uint32_t where, const struct apiserver_commit *commit)
+static void bridge_run_print(struct bridge_run *f, uint32_t where,
+                             const struct apiserver_commit *commit)
 {
     const struct jval *object = commit->now != NULL ? commit->now : commit->old;
-    struct str space = where == TREATY_HOME ? commit->namespace : f->clusters[where].space;
-    struct str cluster = where == TREATY_HOME ? STR("home") : f->clusters[where].name;
+    struct str space = where == MANAGEMENT_CLUSTER ? commit->namespace : f->clusters[where].space;
+    struct str cluster = where == MANAGEMENT_CLUSTER ? STR("home") : f->clusters[where].name;
     struct str node = jval_str(jval_at(object, "status.nodeRef.name"));
     (void)fprintf(stderr, "%12.3f s " STR_FMT " %s " STR_FMT "/" STR_FMT " " STR_FMT "/" STR_FMT,
                   (double)virtual_loop_now(f->vloop) / 1e6, STR_ARG(commit->user_agent),
@@ -57,27 +58,27 @@ static void fleet_print(struct fleet *f, uint32_t where, const struct apiserver_
 }
 
 /* One listener a server. */
-struct ear {
-    struct fleet *fleet;
+struct commit_listener {
+    struct bridge_run *run;
     uint32_t where;
 };
 
-static void fleet_on_commit(void *ctx, const struct apiserver_commit *commit)
+static void bridge_run_on_commit(void *ctx, const struct apiserver_commit *commit)
 {
-    const struct ear *ear = ctx;
-    struct fleet *f = ear->fleet;
-    fleet_mix(f, commit->version << 3 | ear->where);
+    const struct commit_listener *listener = ctx;
+    struct bridge_run *f = listener->run;
+    bridge_run_hash(f, commit->version << 3 | listener->where);
     if (f->verbose && !str_eq(commit->plural, STR("leases")) &&
         !str_eq(commit->plural, STR("events"))) {
-        fleet_print(f, ear->where, commit);
+        bridge_run_print(f, listener->where, commit);
     }
-    treaty_on_commit(&f->treaty, ear->where, commit, virtual_loop_now(f->vloop));
-    fleet_note(f, ear->where, commit);
+    check_bridge_on_commit(&f->check, listener->where, commit, virtual_loop_now(f->vloop));
+    bridge_run_schedule_followups(f, listener->where, commit);
 }
 
 /* ── the beginning ─────────────────────────────────────────────────────────────────────────── */
 
-void fleet_install(struct fleet *f, const struct fleet_kind *kind)
+void bridge_run_install_crd(struct bridge_run *f, const struct bridge_run_crd *kind)
 {
     struct str body = arena_printf(
         &f->tmp,
@@ -90,29 +91,30 @@ void fleet_install(struct fleet *f, const struct fleet_kind *kind)
         "\"x-kubernetes-preserve-unknown-fields\":true}}}]}}",
         kind->plural, STR_ARG(kind->group), STR_ARG(kind->group), kind->kind, kind->plural,
         STR_ARG(kind->version));
-    int status = fleet_ask(f, "admin", TREATY_HOME, "POST",
+    int status =
+        bridge_run_request(f, "admin", MANAGEMENT_CLUSTER, "POST",
                            STR("/apis/apiextensions.k8s.io/v1/customresourcedefinitions"), body);
     ASSERT(status == 201);
 }
 
-static void install_all(struct fleet *f)
+static void install_crds(struct bridge_run *f)
 {
-    const struct fleet_kind kinds[] = {
-        { TREATY_GROUP, f->version, "Cluster", "clusters" },
-        { TREATY_GROUP, f->version, "Machine", "machines" },
-        { TREATY_GROUP, f->version, "MachineDrainRule", "machinedrainrules" },
+    const struct bridge_run_crd kinds[] = {
+        { CHECK_CAPI_GROUP, f->version, "Cluster", "clusters" },
+        { CHECK_CAPI_GROUP, f->version, "Machine", "machines" },
+        { CHECK_CAPI_GROUP, f->version, "MachineDrainRule", "machinedrainrules" },
     };
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        fleet_install(f, &kinds[i]);
+        bridge_run_install_crd(f, &kinds[i]);
     }
 }
 
 /* How the bridges are set up: one in some of each is not as it comes. */
-static void fleet_draw(struct fleet *f)
+static void bridge_run_draw(struct bridge_run *f)
 {
     struct rng rng;
-    rng_init(&rng, f->plan->seed ^ 0x91c3f04dULL);
-    struct treaty_terms terms = {
+    rng_init(&rng, f->scenario->seed ^ 0x91c3f04dULL);
+    struct check_bridge_options options = {
         .eager = rng_chance(&rng, 250),
         .strict = rng_chance(&rng, 60),
         .missing_holds = rng_chance(&rng, 100),
@@ -121,148 +123,149 @@ static void fleet_draw(struct fleet *f)
         .hold_max = rng_chance(&rng, 200) ? rng_usec(&rng, 30, 180) * SECONDS(1) : 0,
     };
     f->version = rng_chance(&rng, 250) ? STR("v1beta1") : STR("v1beta2");
-    f->tells = rng_chance(&rng, 500);
-    f->astray = rng_chance(&rng, 500);
-    f->stays = rng_chance(&rng, 500);
-    f->treaty = (struct treaty){
-        .promise = &f->promise,
-        .home = f->home,
-        .terms = terms,
-        .elect = f->plan->elect,
-        .cluster_n = f->plan->clusters,
+    f->sets_wait_time = rng_chance(&rng, 500);
+    f->wrong_secret = rng_chance(&rng, 500);
+    f->keeps_maintenance = rng_chance(&rng, 500);
+    f->check = (struct check_bridge){
+        .basic = &f->basic,
+        .management = f->management,
+        .options = options,
+        .elect = f->scenario->elect,
+        .cluster_n = f->scenario->clusters,
     };
     f->base = (struct bridge_config){
         .rules = {
-            .eager = terms.eager,
-            .strict_approval = terms.strict,
-            .missing_holds = terms.missing_holds,
-            .refuse_forged = terms.refuse_forged,
-            .unreachable_max = terms.unreachable_max,
-            .hold_max = terms.hold_max,
+            .eager = options.eager,
+            .strict_approval = options.strict,
+            .missing_holds = options.missing_holds,
+            .refuse_forged = options.refuse_forged,
+            .unreachable_max = options.unreachable_max,
+            .hold_max = options.hold_max,
             .skew = SECONDS(5),
         },
     };
-    for (uint32_t i = 0; i < f->plan->clusters; i++) {
-        f->clusters[i].answers = rng_chance(&rng, 300);
+    for (uint32_t i = 0; i < f->scenario->clusters; i++) {
+        f->clusters[i].approved_for = rng_chance(&rng, 300);
     }
 }
 
 /* Some servers have seen much more than others: the versions of one mean nothing to another. */
-static void fleet_age(struct fleet *f, uint32_t cluster)
+static void bridge_run_age_server(struct bridge_run *f, uint32_t cluster)
 {
-    if (!f->astray || rng_chance(&f->rng, 500)) {
+    if (!f->wrong_secret || rng_chance(&f->rng, 500)) {
         return; /* nobody compares them */
     }
     struct str body = STR("{\"metadata\":{\"name\":\"age\"}}");
     struct str path = STR("/api/v1/namespaces/default/configmaps");
-    int status = fleet_ask(f, "admin", cluster, "POST", path, body);
+    int status = bridge_run_request(f, "admin", cluster, "POST", path, body);
     ASSERT(status == 201);
     for (uint32_t n = 400; n > 0; n--) {
-        status = fleet_ask(f, "admin", cluster, "PATCH",
-                           STR("/api/v1/namespaces/default/configmaps/age"),
-                           arena_printf(&f->tmp, "{\"data\":{\"n\":\"%u\"}}", n));
+        status = bridge_run_request(f, "admin", cluster, "PATCH",
+                                    STR("/api/v1/namespaces/default/configmaps/age"),
+                                    arena_printf(&f->tmp, "{\"data\":{\"n\":\"%u\"}}", n));
         ASSERT(status == 200);
     }
 }
 
-static void fleet_init_pilot(struct fleet *f, uint32_t i, mutations_t mutations)
+static void bridge_run_init_process(struct bridge_run *f, uint32_t i, mutations_t mutations)
 {
-    const struct plan *plan = f->plan;
-    struct pilot *p = &f->pilots[i];
-    *p = (struct pilot){
+    const struct scenario *scenario = f->scenario;
+    struct bridge_process *p = &f->processes[i];
+    *p = (struct bridge_process){
         .index = i,
-        .elect = plan->elect,
+        .elect = scenario->elect,
         .mutations = mutations,
         .vloop = f->vloop,
-        .home = f->home,
-        .treaty = &f->treaty,
+        .management = f->management,
+        .check = &f->check,
         .base = &f->base,
-        .view = virtual_loop_view_new(f->vloop, plan->skew[i]),
+        .view = virtual_loop_view_new(f->vloop, scenario->skew[i]),
         .view_id = i + 1,
     };
-    pilot_init(p);
-    virtual_loop_set_drift(p->view, plan->drift[i]);
-    faults_init(&p->home_faults, plan->seed * 31 + i);
-    p->home_faults.latency_min = MSECONDS(1);
-    p->home_faults.latency_max = MSECONDS(plan->latency);
-    for (uint32_t c = 0; c < plan->clusters; c++) {
-        faults_init(&p->far_faults[c], plan->seed * 31 + i + 100ULL * (c + 1));
-        p->far_faults[c].latency_min = MSECONDS(1);
-        p->far_faults[c].latency_max = MSECONDS(plan->latency);
-        pilot_add_far(p, c, f->clusters[c].server);
+    bridge_process_init(p);
+    virtual_loop_set_drift(p->view, scenario->drift[i]);
+    faults_init(&p->management_faults, scenario->seed * 31 + i);
+    p->management_faults.latency_min = MSECONDS(1);
+    p->management_faults.latency_max = MSECONDS(scenario->latency);
+    for (uint32_t c = 0; c < scenario->clusters; c++) {
+        faults_init(&p->workload_faults[c], scenario->seed * 31 + i + 100ULL * (c + 1));
+        p->workload_faults[c].latency_min = MSECONDS(1);
+        p->workload_faults[c].latency_max = MSECONDS(scenario->latency);
+        bridge_process_add_workload(p, c, f->clusters[c].server);
     }
-    pilot_start(p);
+    bridge_process_start(p);
 }
 
-static void fleet_init(struct fleet *f, const struct plan *plan, mutations_t mutations,
-                       struct ear ears[TREATY_CLUSTERS_MAX + 1])
+static void bridge_run_init(struct bridge_run *f, const struct scenario *scenario,
+                            mutations_t mutations,
+                            struct commit_listener listeners[CHECK_BRIDGE_CLUSTERS_MAX + 1])
 {
     static const struct {
         struct str space;
         struct str name;
-    } names[TREATY_CLUSTERS_MAX] = {
+    } names[CHECK_BRIDGE_CLUSTERS_MAX] = {
         { STR_INIT("team-a"), STR_INIT("blue") },
         { STR_INIT("team-b"), STR_INIT("blue") },
         { STR_INIT("team-a"), STR_INIT("red") },
         { STR_INIT("team-b"), STR_INIT("green") },
     };
-    list_init(&f->errands);
-    rng_init(&f->rng, plan->seed ^ 0x27d4eb2fULL);
-    f->up_at = USEC_NEVER;
-    f->vloop =
-        virtual_loop_new(plan->seed, SECONDS(1800000000) + (usec_t)(plan->seed % 1000) * DAYS(1));
-    virtual_loop_trace(f->vloop, fleet_on_fire, f);
-    f->home = apiserver_new(virtual_loop_root(f->vloop), plan->seed);
-    fleet_draw(f);
-    fleet_host_draw(f);
-    install_all(f);
-    for (uint32_t i = 0; i <= TREATY_HOME; i++) {
-        f->weather_end[i] = USEC_NEVER;
-        ears[i] = (struct ear){ f, i };
+    list_init(&f->followups);
+    rng_init(&f->rng, scenario->seed ^ 0x27d4eb2fULL);
+    f->server_up_at = USEC_NEVER;
+    f->vloop = virtual_loop_new(scenario->seed,
+                                SECONDS(1800000000) + (usec_t)(scenario->seed % 1000) * DAYS(1));
+    virtual_loop_trace(f->vloop, bridge_run_on_fire, f);
+    f->management = apiserver_new(virtual_loop_root(f->vloop), scenario->seed);
+    bridge_run_draw(f);
+    bridge_metal3_draw(f);
+    install_crds(f);
+    for (uint32_t i = 0; i <= MANAGEMENT_CLUSTER; i++) {
+        f->faults_end[i] = USEC_NEVER;
+        listeners[i] = (struct commit_listener){ f, i };
     }
-    apiserver_on_commit(f->home, fleet_on_commit, &ears[TREATY_HOME]);
+    apiserver_on_commit(f->management, bridge_run_on_commit, &listeners[MANAGEMENT_CLUSTER]);
     const char *spaces[] = { "team-a", "team-b" };
     for (size_t i = 0; i < ARRAY_LEN(spaces); i++) {
-        int status =
-            fleet_ask(f, "admin", TREATY_HOME, "POST", STR("/api/v1/namespaces"),
-                      arena_printf(&f->tmp, "{\"metadata\":{\"name\":\"%s\"}}", spaces[i]));
+        int status = bridge_run_request(
+            f, "admin", MANAGEMENT_CLUSTER, "POST", STR("/api/v1/namespaces"),
+            arena_printf(&f->tmp, "{\"metadata\":{\"name\":\"%s\"}}", spaces[i]));
         ASSERT(status == 201);
     }
-    fleet_host_begin(f);
-    for (uint32_t i = 0; i < plan->clusters; i++) {
-        struct fleet_cluster *c = &f->clusters[i];
+    bridge_metal3_install(f);
+    for (uint32_t i = 0; i < scenario->clusters; i++) {
+        struct bridge_run_cluster *c = &f->clusters[i];
         c->space = names[i].space;
         c->name = names[i].name;
-        c->server = apiserver_new(virtual_loop_root(f->vloop), plan->seed * 7 + i);
-        struct treaty_cluster *judged = &f->treaty.clusters[i];
+        c->server = apiserver_new(virtual_loop_root(f->vloop), scenario->seed * 7 + i);
+        struct check_bridge_cluster *judged = &f->check.clusters[i];
         judged->space = c->space;
         judged->name = c->name;
         judged->server = c->server;
-        fleet_age(f, i);
-        apiserver_on_commit(c->server, fleet_on_commit, &ears[i]);
-        fleet_found(f, i);
+        bridge_run_age_server(f, i);
+        apiserver_on_commit(c->server, bridge_run_on_commit, &listeners[i]);
+        bridge_run_create_cluster(f, i);
     }
-    for (uint32_t i = 0; i < plan->processes; i++) {
-        fleet_init_pilot(f, i, mutations);
+    for (uint32_t i = 0; i < scenario->processes; i++) {
+        bridge_run_init_process(f, i, mutations);
     }
 }
 
-static void fleet_done(struct fleet *f)
+static void bridge_run_done(struct bridge_run *f)
 {
-    for (uint32_t i = 0; i < f->plan->processes; i++) {
-        pilot_done(&f->pilots[i]);
+    for (uint32_t i = 0; i < f->scenario->processes; i++) {
+        bridge_process_done(&f->processes[i]);
     }
-    LIST_EACH (&f->errands, link) {
+    LIST_EACH (&f->followups, link) {
         list_del(link);
-        alloc_free(CONTAINER_OF(link, struct errand, link));
+        alloc_free(CONTAINER_OF(link, struct followup, link));
     }
-    apiserver_free(f->home);
-    for (uint32_t i = 0; i < f->plan->clusters; i++) {
+    apiserver_free(f->management);
+    for (uint32_t i = 0; i < f->scenario->clusters; i++) {
         apiserver_free(f->clusters[i].server);
     }
     virtual_loop_free(f->vloop);
-    treaty_done(&f->treaty);
-    promise_done(&f->promise);
+    check_bridge_done(&f->check);
+    check_basic_done(&f->basic);
     arena_done(&f->tmp);
 }
 
@@ -270,93 +273,94 @@ static void fleet_done(struct fleet *f)
 
 /* I3: of all clocks in the simulation only the true one may say who leads, and it sees at most one.
  */
-static void check_leaders(struct fleet *f)
+static void check_leaders(struct bridge_run *f)
 {
-    const struct pilot *leader = NULL;
-    for (uint32_t i = 0; i < f->plan->processes; i++) {
-        const struct pilot *p = &f->pilots[i];
-        if (!f->plan->elect || !pilot_runs(p) || pilot_frozen(p) || !bridge_leading(p->bridge)) {
+    const struct bridge_process *leader = NULL;
+    for (uint32_t i = 0; i < f->scenario->processes; i++) {
+        const struct bridge_process *p = &f->processes[i];
+        if (!f->scenario->elect || !bridge_process_runs(p) || bridge_process_frozen(p) ||
+            !bridge_leading(p->bridge)) {
             continue;
         }
         if (leader != NULL) {
-            promise_break(&f->promise, "I3: %s and %s both lead", leader->identity, p->identity);
+            check_violation(&f->basic, "I3: %s and %s both lead", leader->identity, p->identity);
         }
         leader = p;
     }
 }
 
-static void fleet_after_event(struct fleet *f)
+static void bridge_run_after_event(struct bridge_run *f)
 {
     arena_reset(&f->tmp);
-    for (uint32_t i = 0; i < f->plan->processes; i++) {
-        struct pilot *p = &f->pilots[i];
-        pilot_bury(p);
+    for (uint32_t i = 0; i < f->scenario->processes; i++) {
+        struct bridge_process *p = &f->processes[i];
+        bridge_process_reap(p);
         /* Only the one that ran can have changed inside. */
-        if (f->ran == p->view_id && pilot_runs(p)) {
+        if (f->last_view == p->view_id && bridge_process_runs(p)) {
             bridge_check(p->bridge);
         }
     }
     check_leaders(f);
 }
 
-static void check_pace(struct fleet *f)
+static void check_pace(struct bridge_run *f)
 {
     usec_t now = virtual_loop_now(f->vloop);
-    if (now >= f->pace_since + SECONDS(1)) {
-        f->pace_since = now;
-        f->pace = 0;
+    if (now >= f->event_rate_since + SECONDS(1)) {
+        f->event_rate_since = now;
+        f->event_rate = 0;
     }
-    if (++f->pace > PACE_MAX) {
-        promise_break(&f->promise, "I9: more than %u events within a second", PACE_MAX);
+    if (++f->event_rate > EVENT_RATE_MAX) {
+        check_violation(&f->basic, "I9: more than %u events within a second", EVENT_RATE_MAX);
     }
 }
 
-static void fleet_run_until(struct fleet *f, usec_t until)
+static void bridge_run_run_until(struct bridge_run *f, usec_t until)
 {
-    while (!promise_broken(&f->promise)) {
-        usec_t due = MIN(fleet_next_deed(f), until);
+    while (!check_violated(&f->basic)) {
+        usec_t due = MIN(bridge_run_next_action(f), until);
         if (virtual_loop_step(f->vloop, due)) {
             check_pace(f);
-            fleet_after_event(f);
+            bridge_run_after_event(f);
             continue;
         }
-        if (due == until && fleet_next_deed(f) > until) {
+        if (due == until && bridge_run_next_action(f) > until) {
             return;
         }
-        fleet_do_deeds(f);
-        fleet_after_event(f);
+        bridge_run_actions_due(f);
+        bridge_run_after_event(f);
     }
 }
 
 /* ── the end ───────────────────────────────────────────────────────────────────────────────── */
 
 /* Who leads has one connection to each cluster that somebody needs; all others have none. */
-static void check_lines(struct fleet *f)
+static void check_conns(struct bridge_run *f)
 {
     bool led = false;
-    for (uint32_t i = 0; i < f->plan->processes; i++) {
-        const struct pilot *p = &f->pilots[i];
+    for (uint32_t i = 0; i < f->scenario->processes; i++) {
+        const struct bridge_process *p = &f->processes[i];
         bool leads = bridge_leading(p->bridge);
         led = led || leads;
-        for (uint32_t c = 0; c < f->plan->clusters; c++) {
-            uint32_t wanted = leads && treaty_needs(&f->treaty, c) ? 1 : 0;
-            if (pilot_lines(p, c) != wanted) {
-                promise_break(&f->promise,
-                              "I9: %s has %u connections to " STR_FMT "/" STR_FMT
-                              " in the end, not %u",
-                              p->identity, pilot_lines(p, c), STR_ARG(f->clusters[c].space),
-                              STR_ARG(f->clusters[c].name), wanted);
+        for (uint32_t c = 0; c < f->scenario->clusters; c++) {
+            uint32_t wanted = leads && check_bridge_cluster_needed(&f->check, c) ? 1 : 0;
+            if (bridge_process_conn_count(p, c) != wanted) {
+                check_violation(
+                    &f->basic,
+                    "I9: %s has %u connections to " STR_FMT "/" STR_FMT " in the end, not %u",
+                    p->identity, bridge_process_conn_count(p, c), STR_ARG(f->clusters[c].space),
+                    STR_ARG(f->clusters[c].name), wanted);
             }
         }
     }
     if (!led) {
-        promise_break(&f->promise, "I9: nobody leads at the end");
+        check_violation(&f->basic, "I9: nobody leads at the end");
     }
 }
 
 static void explain_visit(void *ctx, const struct jval *machine)
 {
-    const struct pilot *p = ctx;
+    const struct bridge_process *p = ctx;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct bridge_machine_view report;
@@ -374,52 +378,53 @@ static void explain_visit(void *ctx, const struct jval *machine)
 }
 
 /* What the leader thinks of each Machine, when a promise was broken. */
-static void fleet_explain(struct fleet *f)
+static void bridge_run_explain(struct bridge_run *f)
 {
-    for (uint32_t i = 0; i < f->plan->processes; i++) {
-        struct pilot *p = &f->pilots[i];
-        if (pilot_runs(p) && bridge_leading(p->bridge)) {
-            apiserver_each(f->home, TREATY_GROUP, STR("machines"), STR(""), explain_visit, p);
+    for (uint32_t i = 0; i < f->scenario->processes; i++) {
+        struct bridge_process *p = &f->processes[i];
+        if (bridge_process_runs(p) && bridge_leading(p->bridge)) {
+            apiserver_each(f->management, CHECK_CAPI_GROUP, STR("machines"), STR(""), explain_visit,
+                           p);
         }
     }
 }
 
-void fleet_run(const struct plan *plan, mutations_t mutations, bool verbose,
-               struct trial_outcome *ret)
+void bridge_run_scenario(const struct scenario *scenario, mutations_t mutations, bool verbose,
+                         struct sim_run_outcome *ret)
 {
-    struct fleet f = { .plan = plan, .verbose = verbose };
-    struct ear ears[TREATY_CLUSTERS_MAX + 1];
-    fleet_init(&f, plan, mutations, ears);
-    fleet_run_until(&f, plan->wild);
-    usec_t end = plan->wild;
-    if (!promise_broken(&f.promise)) {
-        fleet_calm_down(&f);
-        end += plan->calm;
-        fleet_run_until(&f, end);
+    struct bridge_run f = { .scenario = scenario, .verbose = verbose };
+    struct commit_listener listeners[CHECK_BRIDGE_CLUSTERS_MAX + 1];
+    bridge_run_init(&f, scenario, mutations, listeners);
+    bridge_run_run_until(&f, scenario->fault_time);
+    usec_t end = scenario->fault_time;
+    if (!check_violated(&f.basic)) {
+        bridge_run_recover(&f);
+        end += scenario->calm;
+        bridge_run_run_until(&f, end);
     }
-    if (!promise_broken(&f.promise)) {
-        treaty_at_rest(&f.treaty, virtual_loop_now(f.vloop));
-        check_lines(&f);
+    if (!check_violated(&f.basic)) {
+        check_bridge_at_end(&f.check, virtual_loop_now(f.vloop));
+        check_conns(&f);
     }
-    if (!promise_broken(&f.promise)) {
-        uint64_t writes = f.treaty.writes;
-        end += plan->still;
-        fleet_run_until(&f, end);
-        if (f.treaty.writes > writes) {
-            promise_break(&f.promise, "I9: %llu writes although nothing happens",
-                          (unsigned long long)(f.treaty.writes - writes));
+    if (!check_violated(&f.basic)) {
+        uint64_t writes = f.check.writes;
+        end += scenario->quiet_time;
+        bridge_run_run_until(&f, end);
+        if (f.check.writes > writes) {
+            check_violation(&f.basic, "I9: %llu writes although nothing happens",
+                            (unsigned long long)(f.check.writes - writes));
         }
     }
-    if (verbose && promise_broken(&f.promise)) {
-        fleet_explain(&f);
+    if (verbose && check_violated(&f.basic)) {
+        bridge_run_explain(&f);
     }
-    *ret = (struct trial_outcome){
-        .broken = promise_broken(&f.promise),
+    *ret = (struct sim_run_outcome){
+        .violated = check_violated(&f.basic),
         .at = virtual_loop_now(f.vloop),
         .hash = f.hash,
         .events = f.events,
-        .node_time = virtual_loop_now(f.vloop) * (usec_t)plan->nodes,
+        .node_time = virtual_loop_now(f.vloop) * (usec_t)scenario->nodes,
     };
-    (void)snprintf(ret->why, sizeof(ret->why), "%s", f.promise.why);
-    fleet_done(&f);
+    (void)snprintf(ret->violation, sizeof(ret->violation), "%s", f.basic.violation);
+    bridge_run_done(&f);
 }

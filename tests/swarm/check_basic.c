@@ -4,32 +4,32 @@
 
 #include "format/json_tree.h"
 
-void promise_done(struct promise *p)
+void check_basic_done(struct check_basic *p)
 {
     arena_done(&p->lease_arena);
 }
 
-bool promise_broken(const struct promise *p)
+bool check_violated(const struct check_basic *p)
 {
-    return p->why[0] != '\0';
+    return p->violation[0] != '\0';
 }
 
-void promise_break(struct promise *p, const char *fmt, ...)
+void check_violation(struct check_basic *p, const char *fmt, ...)
 {
-    if (promise_broken(p)) {
+    if (check_violated(p)) {
         return;
     }
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(p->why, sizeof(p->why), fmt, args);
+    (void)vsnprintf(p->violation, sizeof(p->violation), fmt, args);
     va_end(args);
 }
 
-struct promise_node promise_node_of(const struct jval *object)
+struct check_basic_node check_basic_node_read(const struct jval *object)
 {
     const struct jval *labels = jval_at(object, "metadata.labels");
     const struct jval *annotations = jval_at(object, "metadata.annotations");
-    return (struct promise_node){
+    return (struct check_basic_node){
         .name = jval_str(jval_at(object, "metadata.name")),
         .uid = jval_str(jval_at(object, "metadata.uid")),
         .state = jval_str(jval_get(labels, STATE_LABEL)),
@@ -57,7 +57,7 @@ static bool wants_default(struct str profile)
 }
 
 /* Prints what the annotation must be, given the transition time that it names. */
-static struct str data_wanted(struct arena *tmp, bool with_default, struct str transition)
+static struct str data_expected(struct arena *tmp, bool with_default, struct str transition)
 {
     if (!with_default) {
         return STR("{\"Profiles\":{},\"Notifications\":{}}");
@@ -69,10 +69,10 @@ static struct str data_wanted(struct arena *tmp, bool with_default, struct str t
                         STR_ARG(transition));
 }
 
-enum data_is { DATA_ABSENT, DATA_BROKEN, DATA_OTHER, DATA_RIGHT };
+enum data_class { DATA_ABSENT, DATA_BROKEN, DATA_OTHER, DATA_EXPECTED };
 
 /* Judges an annotation under a profile label. OTHER: readable, and not what the label asks for. */
-static enum data_is data_judge(struct str data, struct str profile)
+static enum data_class data_classify(struct str data, struct str profile)
 {
     if (data.n == 0) {
         return DATA_ABSENT;
@@ -87,12 +87,12 @@ static enum data_is data_judge(struct str data, struct str profile)
         return DATA_BROKEN;
     }
     struct str transition = jval_str(jval_at(v, "Profiles.default.Transition"));
-    return str_eq(data, data_wanted(&tmp, wants_default(profile), transition)) ? DATA_RIGHT
-                                                                               : DATA_OTHER;
+    return str_eq(data, data_expected(&tmp, wants_default(profile), transition)) ? DATA_EXPECTED
+                                                                                 : DATA_OTHER;
 }
 
 /* The object without what a controller may change and what the server changes with every write. */
-static struct tree *rest_of(struct arena *tmp, const struct jval *object)
+static struct tree *without_own_fields(struct arena *tmp, const struct jval *object)
 {
     struct tree *t = tree_from(tmp, object);
     (void)tree_del_at(t, "metadata.resourceVersion"); /* absent is fine */
@@ -115,88 +115,91 @@ static struct tree *rest_of(struct arena *tmp, const struct jval *object)
     return t;
 }
 
-static void check_node_change(struct promise *p, struct str writer, const struct promise_node *old,
-                              const struct promise_node *new)
+static void check_node_change(struct check_basic *p, struct str writer,
+                              const struct check_basic_node *old,
+                              const struct check_basic_node *new)
 {
-    enum data_is was = data_judge(old->data, new->profile);
-    enum data_is is = data_judge(new->data, new->profile);
+    enum data_class old_class = data_classify(old->data, new->profile);
+    enum data_class new_class = data_classify(new->data, new->profile);
     bool same = str_eq(old->data, new->data);
-    if (was == DATA_BROKEN && !same) {
-        promise_break(p,
-                      "I10: " STR_FMT " overwrote an annotation of " STR_FMT " that cannot be read",
-                      STR_ARG(writer), STR_ARG(new->name));
-    } else if (was == DATA_RIGHT && !same) {
-        promise_break(p,
-                      "I7: " STR_FMT " replaced the state of " STR_FMT " that was right: '" STR_FMT
-                      "' by '" STR_FMT "'",
-                      STR_ARG(writer), STR_ARG(new->name), STR_ARG(old->data), STR_ARG(new->data));
-    } else if (is != DATA_RIGHT && !same) {
-        promise_break(
+    if (old_class == DATA_BROKEN && !same) {
+        check_violation(
+            p, "I10: " STR_FMT " overwrote an annotation of " STR_FMT " that cannot be read",
+            STR_ARG(writer), STR_ARG(new->name));
+    } else if (old_class == DATA_EXPECTED && !same) {
+        check_violation(p,
+                        "I7: " STR_FMT " replaced the state of " STR_FMT
+                        " that was right: '" STR_FMT "' by '" STR_FMT "'",
+                        STR_ARG(writer), STR_ARG(new->name), STR_ARG(old->data),
+                        STR_ARG(new->data));
+    } else if (new_class != DATA_EXPECTED && !same) {
+        check_violation(
             p, "§1.3: " STR_FMT " wrote '" STR_FMT "' on " STR_FMT " (profile '" STR_FMT "')",
             STR_ARG(writer), STR_ARG(new->data), STR_ARG(new->name), STR_ARG(new->profile));
     } else if (!str_eq(old->state, new->state) && !str_eq(new->state, STR("operational"))) {
-        promise_break(p, "§1.4: " STR_FMT " wrote state '" STR_FMT "' on " STR_FMT, STR_ARG(writer),
-                      STR_ARG(new->state), STR_ARG(new->name));
+        check_violation(p, "§1.4: " STR_FMT " wrote state '" STR_FMT "' on " STR_FMT,
+                        STR_ARG(writer), STR_ARG(new->state), STR_ARG(new->name));
     }
 }
 
-void promise_on_node_write(struct promise *p, struct str writer, const struct jval *before,
-                           const struct jval *after)
+void check_basic_on_node_write(struct check_basic *p, struct str writer, const struct jval *before,
+                               const struct jval *after)
 {
     p->node_writes++;
     if (before == NULL || after == NULL) {
-        promise_break(p, "I3: " STR_FMT " made or removed a node", STR_ARG(writer));
+        check_violation(p, "I3: " STR_FMT " made or removed a node", STR_ARG(writer));
         return;
     }
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    if (!tree_eq(rest_of(&tmp, before), rest_of(&tmp, after))) {
-        promise_break(p, "I3: " STR_FMT " changed more of a node than is its business",
-                      STR_ARG(writer));
+    if (!tree_eq(without_own_fields(&tmp, before), without_own_fields(&tmp, after))) {
+        check_violation(p, "I3: " STR_FMT " changed more of a node than is its business",
+                        STR_ARG(writer));
         return;
     }
-    struct promise_node old = promise_node_of(before);
-    struct promise_node new = promise_node_of(after);
+    struct check_basic_node old = check_basic_node_read(before);
+    struct check_basic_node new = check_basic_node_read(after);
     check_node_change(p, writer, &old, &new);
 }
 
-void promise_on_lease_write(struct promise *p, struct str writer, const struct jval *after,
-                            usec_t now)
+void check_basic_on_lease_write(struct check_basic *p, struct str writer, const struct jval *after,
+                                usec_t now)
 {
     struct str holder = jval_str(jval_at(after, "spec.holderIdentity"));
-    bool held = p->lease_holder.n > 0 && now - p->lease_renewed < PROMISE_LEASE;
+    bool held = p->lease_holder.n > 0 && now - p->lease_renewed < CHECK_BASIC_LEASE_DURATION;
     if (held && !str_eq(writer, p->lease_holder)) {
-        promise_break(p, "I3: " STR_FMT " wrote the lease that " STR_FMT " renewed %lld ms ago",
-                      STR_ARG(writer), STR_ARG(p->lease_holder),
-                      (long long)((now - p->lease_renewed) / 1000));
+        check_violation(p, "I3: " STR_FMT " wrote the lease that " STR_FMT " renewed %lld ms ago",
+                        STR_ARG(writer), STR_ARG(p->lease_holder),
+                        (long long)((now - p->lease_renewed) / 1000));
     }
     arena_reset(&p->lease_arena);
     p->lease_holder = holder.n > 0 ? arena_str(&p->lease_arena, holder) : STR_NONE;
     p->lease_renewed = now;
 }
 
-void promise_on_node_send(struct promise *p, struct str writer, usec_t now)
+void check_basic_on_node_send(struct check_basic *p, struct str writer, usec_t now)
 {
     if (!str_eq(writer, p->lease_holder)) {
-        promise_break(p, "I3: " STR_FMT " patches a node while '" STR_FMT "' holds the lease",
-                      STR_ARG(writer), STR_ARG(p->lease_holder));
-    } else if (now - p->lease_renewed > PROMISE_LEASE) {
-        promise_break(p, "I3: " STR_FMT " patches a node %lld ms after its last renewal",
-                      STR_ARG(writer), (long long)((now - p->lease_renewed) / 1000));
+        check_violation(p, "I3: " STR_FMT " patches a node while '" STR_FMT "' holds the lease",
+                        STR_ARG(writer), STR_ARG(p->lease_holder));
+    } else if (now - p->lease_renewed > CHECK_BASIC_LEASE_DURATION) {
+        check_violation(p, "I3: " STR_FMT " patches a node %lld ms after its last renewal",
+                        STR_ARG(writer), (long long)((now - p->lease_renewed) / 1000));
     }
 }
 
-void promise_at_rest(struct promise *p, const struct promise_node *node)
+void check_basic_at_end(struct check_basic *p, const struct check_basic_node *node)
 {
-    enum data_is data = data_judge(node->data, node->profile);
+    enum data_class data = data_classify(node->data, node->profile);
     if (data == DATA_BROKEN) {
         return; /* left alone, as it should be */
     }
-    if (data != DATA_RIGHT) {
-        promise_break(p, "I9: " STR_FMT " (profile '" STR_FMT "') carries '" STR_FMT "' at the end",
-                      STR_ARG(node->name), STR_ARG(node->profile), STR_ARG(node->data));
+    if (data != DATA_EXPECTED) {
+        check_violation(p,
+                        "I9: " STR_FMT " (profile '" STR_FMT "') carries '" STR_FMT "' at the end",
+                        STR_ARG(node->name), STR_ARG(node->profile), STR_ARG(node->data));
     } else if (!str_eq(node->state, STR("operational"))) {
-        promise_break(p, "I9: " STR_FMT " has state '" STR_FMT "' at the end", STR_ARG(node->name),
-                      STR_ARG(node->state));
+        check_violation(p, "I9: " STR_FMT " has state '" STR_FMT "' at the end",
+                        STR_ARG(node->name), STR_ARG(node->state));
     }
 }

@@ -3,9 +3,9 @@
 #include "bridge/bridge.h"
 #include "format/json_tree.h"
 
-void treaty_done(struct treaty *t)
+void check_bridge_done(struct check_bridge *t)
 {
-    for (uint32_t i = 0; i < TREATY_CLUSTERS_MAX; i++) {
+    for (uint32_t i = 0; i < CHECK_BRIDGE_CLUSTERS_MAX; i++) {
         map_done(&t->clusters[i].nodes);
     }
     map_done(&t->machines);
@@ -15,33 +15,36 @@ void treaty_done(struct treaty *t)
 
 /* ── remembering ───────────────────────────────────────────────────────────────────────────── */
 
-struct treaty_node *treaty_node(struct treaty *t, uint32_t cluster, struct str name)
+struct check_bridge_node *check_bridge_node(struct check_bridge *t, uint32_t cluster,
+                                            struct str name)
 {
-    struct treaty_cluster *c = &t->clusters[cluster];
-    struct treaty_node *n = map_find(&c->nodes, name);
+    struct check_bridge_cluster *c = &t->clusters[cluster];
+    struct check_bridge_node *n = map_find(&c->nodes, name);
     if (n == NULL) {
-        n = ARENA_NEW(&t->memory, struct treaty_node);
+        n = ARENA_NEW(&t->memory, struct check_bridge_node);
         (void)map_put(&c->nodes, name, n); /* it was not there */
         bool absent = apiserver_find(c->server, STR(""), STR("nodes"), STR(""), name) == NULL;
-        trait_note(&n->absent, absent, t->now);
+        timed_flag_set(&n->absent, absent, t->now);
     }
     return n;
 }
 
-struct treaty_request *treaty_request(struct treaty *t, enum treaty_kind kind, struct str name)
+struct check_bridge_request *check_bridge_request(struct check_bridge *t,
+                                                  enum check_bridge_kind kind, struct str name)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct str key = arena_concat(&tmp, kind == TREATY_DELETION ? STR("d ") : STR("m "), name);
-    struct treaty_request *r = map_find(&t->requests, key);
+    struct str key =
+        arena_concat(&tmp, kind == CHECK_BRIDGE_DELETION ? STR("d ") : STR("m "), name);
+    struct check_bridge_request *r = map_find(&t->requests, key);
     if (r == NULL) {
-        r = ARENA_NEW(&t->memory, struct treaty_request);
+        r = ARENA_NEW(&t->memory, struct check_bridge_request);
         (void)map_put(&t->requests, key, r); /* it was not there */
     }
     return r;
 }
 
-struct treaty_machine *treaty_asker(struct treaty *t, struct str request)
+struct check_bridge_machine *check_bridge_requester(struct check_bridge *t, struct str request)
 {
     struct str uid;
     struct str number;
@@ -49,10 +52,11 @@ struct treaty_machine *treaty_asker(struct treaty *t, struct str request)
     return map_find(&t->machines, uid);
 }
 
-struct treaty_machine *treaty_owner(struct treaty *t, uint32_t cluster, struct str node)
+struct check_bridge_machine *check_bridge_node_owner(struct check_bridge *t, uint32_t cluster,
+                                                     struct str node)
 {
     MAP_EACH (&t->machines, item) {
-        struct treaty_machine *m = map_item_value(item);
+        struct check_bridge_machine *m = map_item_value(item);
         if (!m->gone && m->cluster == cluster && str_eq(m->node, node) &&
             m->incarnation == t->clusters[cluster].incarnation) {
             return m;
@@ -61,49 +65,54 @@ struct treaty_machine *treaty_owner(struct treaty *t, uint32_t cluster, struct s
     return NULL;
 }
 
-uint32_t treaty_pilot(const struct treaty *t, struct str agent)
+uint32_t check_bridge_writer(const struct check_bridge *t, struct str agent)
 {
-    struct str left;
-    struct str right;
-    uint32_t pilot;
+    struct str index_text;
+    struct str incarnation_text;
+    uint32_t process;
     uint32_t incarnation;
-    if (str_cut_prefix(agent, STR("drydock-"), &agent) && str_cut(agent, STR("_"), &left, &right) &&
-        str_to_u32(left, &pilot) && str_to_u32(right, &incarnation) && pilot < TREATY_PILOTS_MAX &&
-        t->incarnations[pilot] == incarnation) {
-        return pilot;
+    if (str_cut_prefix(agent, STR("drydock-"), &agent) &&
+        str_cut(agent, STR("_"), &index_text, &incarnation_text) &&
+        str_to_u32(index_text, &process) && str_to_u32(incarnation_text, &incarnation) &&
+        process < CHECK_BRIDGE_PROCESSES_MAX && t->incarnations[process] == incarnation) {
+        return process;
     }
-    return TREATY_PILOTS_MAX;
+    return CHECK_BRIDGE_PROCESSES_MAX;
 }
 
-usec_t treaty_lag(const struct treaty *t, struct str agent, uint32_t cluster)
+usec_t check_bridge_lag(const struct check_bridge *t, struct str agent, uint32_t cluster)
 {
-    uint32_t pilot = treaty_pilot(t, agent);
-    if (pilot == TREATY_PILOTS_MAX) {
-        return TREATY_LONG;
+    uint32_t process = check_bridge_writer(t, agent);
+    if (process == CHECK_BRIDGE_PROCESSES_MAX) {
+        return CHECK_BRIDGE_LAG_MAX;
     }
-    usec_t ended = MAX(t->trouble[pilot][cluster], t->trouble[pilot][TREATY_HOME]);
-    return ended > 0 && t->now < ended + TREATY_SETTLES ? TREATY_LONG : TREATY_LAG;
+    usec_t outage_end =
+        MAX(t->outage_end[process][cluster], t->outage_end[process][MANAGEMENT_CLUSTER]);
+    return outage_end > 0 && t->now < outage_end + CHECK_BRIDGE_RECONNECT_MAX ? CHECK_BRIDGE_LAG_MAX
+                                                                              : CHECK_BRIDGE_LAG;
 }
 
-void treaty_on_start(struct treaty *t, uint32_t pilot, uint32_t incarnation, usec_t now)
+void check_bridge_on_start(struct check_bridge *t, uint32_t process, uint32_t incarnation,
+                           usec_t now)
 {
-    t->incarnations[pilot] = incarnation;
-    t->started[pilot] = now;
+    t->incarnations[process] = incarnation;
+    t->started[process] = now;
 }
 
-void treaty_trouble(struct treaty *t, uint32_t pilot, uint32_t where, usec_t until)
+void check_bridge_on_outage(struct check_bridge *t, uint32_t process, uint32_t where, usec_t until)
 {
-    t->trouble[pilot][where] = MAX(t->trouble[pilot][where], until);
+    t->outage_end[process][where] = MAX(t->outage_end[process][where], until);
 }
 
-void treaty_astray(struct treaty *t, uint32_t cluster, bool astray, usec_t now)
+void check_bridge_on_wrong_secret(struct check_bridge *t, uint32_t cluster, bool wrong_secret,
+                                  usec_t now)
 {
-    trait_note(&t->clusters[cluster].astray, astray, now);
+    timed_flag_set(&t->clusters[cluster].wrong_secret, wrong_secret, now);
 }
 
 /* ── comparing ─────────────────────────────────────────────────────────────────────────────── */
 
-static void cut_keys(struct tree *object, const char *path, const struct str *keys, size_t n)
+static void remove_keys(struct tree *object, const char *path, const struct str *keys, size_t n)
 {
     struct tree *map = tree_at(object, path);
     for (size_t i = 0; map != NULL && i < n; i++) {
@@ -114,81 +123,84 @@ static void cut_keys(struct tree *object, const char *path, const struct str *ke
     }
 }
 
-static struct tree *rest_of(struct arena *tmp, const struct jval *object,
-                            const struct treaty_span *span)
+static struct tree *without_keys(struct arena *tmp, const struct jval *object,
+                                 const struct check_bridge_allowed *span)
 {
-    struct tree *rest = tree_from(tmp, object);
-    (void)tree_del_at(rest, "metadata.resourceVersion"); /* absent is fine */
-    (void)tree_del_at(rest, "metadata.managedFields");   /* likewise */
-    cut_keys(rest, "metadata.labels", span->labels, span->label_n);
-    cut_keys(rest, "metadata.annotations", span->notes, span->note_n);
-    return rest;
+    struct tree *tree = tree_from(tmp, object);
+    (void)tree_del_at(tree, "metadata.resourceVersion"); /* absent is fine */
+    (void)tree_del_at(tree, "metadata.managedFields");   /* likewise */
+    remove_keys(tree, "metadata.labels", span->labels, span->label_n);
+    remove_keys(tree, "metadata.annotations", span->annotations, span->annotation_n);
+    return tree;
 }
 
-bool treaty_same_but(const struct jval *a, const struct jval *b, const struct treaty_span *span)
+bool check_bridge_only_changed(const struct jval *a, const struct jval *b,
+                               const struct check_bridge_allowed *span)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    return tree_eq(rest_of(&tmp, a, span), rest_of(&tmp, b, span));
+    return tree_eq(without_keys(&tmp, a, span), without_keys(&tmp, b, span));
 }
 
 /* ── commits ───────────────────────────────────────────────────────────────────────────────── */
 
-static void on_cluster(struct treaty *t, const struct apiserver_commit *commit)
+static void on_cluster(struct check_bridge *t, const struct apiserver_commit *commit)
 {
     if (is_bridge(commit->user_agent)) {
-        promise_break(t->promise, "INV-7: " STR_FMT " writes Cluster " STR_FMT,
-                      STR_ARG(commit->user_agent), STR_ARG(commit->name));
+        check_violation(t->basic, "INV-7: " STR_FMT " writes Cluster " STR_FMT,
+                        STR_ARG(commit->user_agent), STR_ARG(commit->name));
     }
     for (uint32_t i = 0; i < t->cluster_n; i++) {
-        struct treaty_cluster *c = &t->clusters[i];
+        struct check_bridge_cluster *c = &t->clusters[i];
         if (!str_eq(c->space, commit->namespace) || !str_eq(c->name, commit->name)) {
             continue;
         }
         c->incarnation += commit->old == NULL ? 1 : 0;
-        trait_note(&c->going, commit->now == NULL || is_deleting(commit->now), t->now);
-        trait_note(&c->paused, commit->now != NULL && cluster_is_paused(commit->now), t->now);
+        timed_flag_set(&c->deleting, commit->now == NULL || is_deleting(commit->now), t->now);
+        timed_flag_set(&c->paused, commit->now != NULL && cluster_is_paused(commit->now), t->now);
     }
 }
 
-void treaty_on_commit(struct treaty *t, uint32_t where, const struct apiserver_commit *commit,
-                      usec_t now)
+void check_bridge_on_commit(struct check_bridge *t, uint32_t where,
+                            const struct apiserver_commit *commit, usec_t now)
 {
     t->now = now;
     bool bridge = is_bridge(commit->user_agent);
-    if (where == TREATY_HOME &&
+    if (where == MANAGEMENT_CLUSTER &&
         (str_eq(commit->plural, STR("machinedrainrules")) ||
          str_eq(commit->plural, STR("machines")) || str_eq(commit->plural, STR("clusters")))) {
-        treaty_note_rules(t, commit);
+        check_bridge_on_drain_rules(t, commit);
     }
-    if (where != TREATY_HOME && str_eq(commit->plural, STR("nodes"))) {
+    if (where != MANAGEMENT_CLUSTER && str_eq(commit->plural, STR("nodes"))) {
         t->writes += bridge ? 1 : 0;
-        treaty_on_node(t, where, commit);
-        treaty_note_drained(t, where);
-    } else if (where != TREATY_HOME && str_eq(commit->plural, STR("pods")) && !bridge) {
-        treaty_note_drained(t, where);
-    } else if (where == TREATY_HOME && str_eq(commit->plural, STR("machines"))) {
+        check_bridge_on_node(t, where, commit);
+        check_bridge_update_drained(t, where);
+    } else if (where != MANAGEMENT_CLUSTER && str_eq(commit->plural, STR("pods")) && !bridge) {
+        check_bridge_update_drained(t, where);
+    } else if (where == MANAGEMENT_CLUSTER && str_eq(commit->plural, STR("machines"))) {
         t->writes += bridge ? 1 : 0;
-        treaty_on_machine(t, commit);
-    } else if (where == TREATY_HOME && str_eq(commit->plural, STR("clusters"))) {
+        check_bridge_on_machine(t, commit);
+    } else if (where == MANAGEMENT_CLUSTER && str_eq(commit->plural, STR("clusters"))) {
         on_cluster(t, commit);
-    } else if (where == TREATY_HOME && str_eq(commit->plural, STR("baremetalhosts")) &&
-               t->terms.metal3) {
+    } else if (where == MANAGEMENT_CLUSTER && str_eq(commit->plural, STR("baremetalhosts")) &&
+               t->options.metal3) {
         t->writes += bridge ? 1 : 0;
-        treaty_on_host(t, commit);
-    } else if (where == TREATY_HOME && str_eq(commit->plural, STR("leases"))) {
+        check_bridge_on_host(t, commit);
+    } else if (where == MANAGEMENT_CLUSTER && str_eq(commit->plural, STR("leases"))) {
         if (str_eq(commit->name, BRIDGE_LEASE_NAME)) {
-            promise_on_lease_write(t->promise, commit->user_agent, commit->now, now);
+            check_basic_on_lease_write(t->basic, commit->user_agent, commit->now, now);
         }
     } else if (bridge && !str_eq(commit->plural, STR("events"))) {
-        promise_break(t->promise, "INV-7: " STR_FMT " writes " STR_FMT " " STR_FMT,
-                      STR_ARG(commit->user_agent), STR_ARG(commit->plural), STR_ARG(commit->name));
+        check_violation(t->basic, "INV-7: " STR_FMT " writes " STR_FMT " " STR_FMT,
+                        STR_ARG(commit->user_agent), STR_ARG(commit->plural),
+                        STR_ARG(commit->name));
     }
 }
 
 /* ── the wire ──────────────────────────────────────────────────────────────────────────────── */
 
-void treaty_on_send(struct treaty *t, struct str who, const struct api_request *request, usec_t now)
+void check_bridge_on_send(struct check_bridge *t, struct str who, const struct api_request *request,
+                          usec_t now)
 {
     bool machine = str_contains(request->path, STR("/machines/"));
     bool node = str_starts(request->path, STR("/api/v1/nodes/"));
@@ -198,7 +210,7 @@ void treaty_on_send(struct treaty *t, struct str who, const struct api_request *
     }
     t->now = now;
     if (t->elect) {
-        promise_on_node_send(t->promise, who, now);
+        check_basic_on_node_send(t->basic, who, now);
     }
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -206,9 +218,9 @@ void treaty_on_send(struct treaty *t, struct str who, const struct api_request *
     const struct jval *body = NULL;
     if (request->verb != API_PATCH || json_parse(request->body, 0, &tmp, &body, &ignored) < 0 ||
         text_at(body, "metadata.resourceVersion").n == 0) {
-        promise_break(t->promise,
-                      "INV-8: " STR_FMT " writes " STR_FMT
-                      " without saying on which version it decided",
-                      STR_ARG(who), STR_ARG(request->path));
+        check_violation(t->basic,
+                        "INV-8: " STR_FMT " writes " STR_FMT
+                        " without saying on which version it decided",
+                        STR_ARG(who), STR_ARG(request->path));
     }
 }

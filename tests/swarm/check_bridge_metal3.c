@@ -5,21 +5,21 @@
  * A host's patch carries the version that it was decided on, so the host's own state, consumer and
  * pause are judged without slack. Its Machine and Cluster are other objects: what was true of them
  * counts for as long as everywhere in this judge. A Node that was found drained counts for
- * HOST_SURVEY more: it is read, not watched, and one host's turn comes after another's.
+ * DRAINED_CHECK_MAX more: it is read, not watched, and one host's turn comes after another's.
  */
 #include "tests/swarm/check_bridge_internal.h"
 
-#define HOST_SURVEY SECONDS(20)
-#define HOST_HARD STR("{\"mode\":\"hard\"}")
+#define DRAINED_CHECK_MAX SECONDS(20)
+#define POWER_OFF_HARD STR("{\"mode\":\"hard\"}")
 
-static const struct str host_notes[] = {
+static const struct str host_annotations[] = {
     STR_INIT("reboot.metal3.io/runtime-extension-maintenance-controller"),
     STR_INIT(KEYS_OWN "reboot-owner"),
 };
 
 /* One write of a bridge to a host. */
-struct act {
-    struct treaty *t;
+struct host_write {
+    struct check_bridge *t;
     struct str who;
     struct str space;
     struct str name;
@@ -30,7 +30,7 @@ struct act {
 /* ── whose ─────────────────────────────────────────────────────────────────────────────────── */
 
 /* "metal3://namespace/host/machine", or "metal3://<UID>". */
-static bool names(const struct treaty_machine *m, const struct jval *host)
+static bool names_host(const struct check_bridge_machine *m, const struct jval *host)
 {
     struct str rest;
     struct str space;
@@ -47,19 +47,20 @@ static bool names(const struct treaty_machine *m, const struct jval *host)
            str_eq(name, text_at(host, "metadata.name"));
 }
 
-static bool consumes(const struct treaty_machine *m, const struct jval *host)
+static bool consumes(const struct check_bridge_machine *m, const struct jval *host)
 {
     struct str space = text_at(host, "spec.consumerRef.namespace");
     space = space.n > 0 ? space : text_at(host, "metadata.namespace");
-    return m->infra.n > 0 && str_eq(text_at(host, "spec.consumerRef.name"), m->infra) &&
+    return m->infra_name.n > 0 && str_eq(text_at(host, "spec.consumerRef.name"), m->infra_name) &&
            str_eq(text_at(host, "spec.consumerRef.kind"), STR("Metal3Machine")) &&
            str_eq(space, m->space);
 }
 
 /* The host is this Machine's, as far as anybody asks. */
-static bool has(const struct treaty *t, const struct treaty_machine *m, const struct jval *host)
+static bool owns_host(const struct check_bridge *t, const struct check_bridge_machine *m,
+                      const struct jval *host)
 {
-    return names(m, host) && (t->terms.any_machine || consumes(m, host));
+    return names_host(m, host) && (t->options.any_machine || consumes(m, host));
 }
 
 static bool is_provisioned(const struct jval *host)
@@ -69,99 +70,105 @@ static bool is_provisioned(const struct jval *host)
 
 /* ── at each commit ────────────────────────────────────────────────────────────────────────── */
 
-static void host_break(const struct act *a, const char *rule, const char *what,
-                       const struct treaty_machine *m)
+static void host_violation(const struct host_write *a, const char *rule, const char *what,
+                           const struct check_bridge_machine *m)
 {
-    promise_break(a->t->promise,
-                  "%s: " STR_FMT " %s: host " STR_FMT "/" STR_FMT " of Machine " STR_FMT, rule,
-                  STR_ARG(a->who), what, STR_ARG(a->space), STR_ARG(a->name),
-                  STR_ARG(m != NULL ? m->name : STR("nobody")));
+    check_violation(a->t->basic,
+                    "%s: " STR_FMT " %s: host " STR_FMT "/" STR_FMT " of Machine " STR_FMT, rule,
+                    STR_ARG(a->who), what, STR_ARG(a->space), STR_ARG(a->name),
+                    STR_ARG(m != NULL ? m->name : STR("nobody")));
 }
 
-static const char *wrong_put(const struct act *a, const struct treaty_machine *m)
+static const char *power_off_error(const struct host_write *a, const struct check_bridge_machine *m)
 {
-    const struct treaty *t = a->t;
-    const struct treaty_cluster *c = &t->clusters[m->cluster];
-    usec_t lag = treaty_lag(t, a->who, m->cluster);
-    if (!names(m, a->old)) {
+    const struct check_bridge *t = a->t;
+    const struct check_bridge_cluster *c = &t->clusters[m->cluster];
+    usec_t lag = check_bridge_lag(t, a->who, m->cluster);
+    if (!names_host(m, a->old)) {
         return "switches off what the Machine does not name";
     }
-    if (!t->terms.any_machine && !consumes(m, a->old)) {
+    if (!t->options.any_machine && !consumes(m, a->old)) {
         return "switches off what another one has";
     }
     if (!is_provisioned(a->old)) {
         return "switches off what is not provisioned";
     }
-    if (!trait_was(&m->due, t->now - lag)) {
+    if (!timed_flag_was_set(&m->power_off_due, t->now - lag)) {
         return "switches off without an approved maintenance";
     }
-    if (!t->terms.any_machine && trait_lasts(&c->going, t->now, lag)) {
+    if (!t->options.any_machine && timed_flag_set_for(&c->deleting, t->now, lag)) {
         return "switches off although the Cluster is going";
     }
     /* A Secret that leads to another cluster cannot be told from a right one. And a Node of now may
      * be judged by drain rules of before: they come from another server. */
-    usec_t from = t->now - lag - HOST_SURVEY;
-    if (t->terms.drained && !has_note(a->old, KEY_REBOOT) && !trait_was(&m->drained, from) &&
-        !trait_was(&c->astray, from) && c->rules_at <= from) {
+    usec_t from = t->now - lag - DRAINED_CHECK_MAX;
+    if (t->options.drained && !has_annotation(a->old, KEY_REBOOT) &&
+        !timed_flag_was_set(&m->drained, from) && !timed_flag_was_set(&c->wrong_secret, from) &&
+        c->rules_at <= from) {
         return "switches off under a Node that is not drained";
     }
     return NULL;
 }
 
 /* B-27: what is switched off is so for one Machine, and everything speaks for it. */
-static void check_put(const struct act *a)
+static void check_power_off(const struct host_write *a)
 {
-    struct str value = note_of(a->now, KEY_REBOOT);
-    const struct treaty_machine *m = map_find(&a->t->machines, note_of(a->now, KEY_REBOOT_OWNER));
+    struct str value = annotation_of(a->now, KEY_REBOOT);
+    const struct check_bridge_machine *m =
+        map_find(&a->t->machines, annotation_of(a->now, KEY_REBOOT_OWNER));
     if (m == NULL) {
-        host_break(a, "B-29", "switches off without saying for whom", NULL);
+        host_violation(a, "B-29", "switches off without saying for whom", NULL);
         return;
     }
-    const char *wrong = wrong_put(a, m);
-    if (wrong != NULL) {
-        host_break(a, "B-27", wrong, m);
-    } else if (value.n > 0 && !str_eq(value, HOST_HARD)) {
-        host_break(a, "B-30", "switches off in a way that there is not", m);
+    const char *error = power_off_error(a, m);
+    if (error != NULL) {
+        host_violation(a, "B-27", error, m);
+    } else if (value.n > 0 && !str_eq(value, POWER_OFF_HARD)) {
+        host_violation(a, "B-30", "switches off in a way that there is not", m);
     }
 }
 
 /* B-28: to take it away is to start a host under the hands of whoever works on it. */
-static void check_taken(const struct act *a)
+static void check_power_on(const struct host_write *a)
 {
-    const struct treaty *t = a->t;
-    const struct treaty_machine *m = map_find(&t->machines, note_of(a->old, KEY_REBOOT_OWNER));
+    const struct check_bridge *t = a->t;
+    const struct check_bridge_machine *m =
+        map_find(&t->machines, annotation_of(a->old, KEY_REBOOT_OWNER));
     if (m == NULL) {
         return;
     }
-    usec_t lag = treaty_lag(t, a->who, m->cluster);
-    bool going = !t->terms.any_machine && trait_was(&t->clusters[m->cluster].going, t->now - lag);
-    if (trait_lasts(&m->due, t->now, lag) && has(t, m, a->old) && is_provisioned(a->old) &&
-        !going) {
-        host_break(a, "B-28", "switches on although the maintenance goes on", m);
+    usec_t lag = check_bridge_lag(t, a->who, m->cluster);
+    bool deleting = !t->options.any_machine &&
+                    timed_flag_was_set(&t->clusters[m->cluster].deleting, t->now - lag);
+    if (timed_flag_set_for(&m->power_off_due, t->now, lag) && owns_host(t, m, a->old) &&
+        is_provisioned(a->old) && !deleting) {
+        host_violation(a, "B-28", "switches on although the maintenance goes on", m);
     }
 }
 
 /* INV-6. */
-static void check_pause(const struct act *a, const struct jval *object)
+static void check_pause(const struct host_write *a, const struct jval *object)
 {
-    const struct treaty *t = a->t;
-    const struct treaty_machine *m = map_find(&t->machines, note_of(object, KEY_REBOOT_OWNER));
-    if (has_note(a->old, KEY_HOST_PAUSED) || has_note(a->old, KEY_PAUSED)) {
-        host_break(a, "INV-6", "writes to a host that is paused", m);
+    const struct check_bridge *t = a->t;
+    const struct check_bridge_machine *m =
+        map_find(&t->machines, annotation_of(object, KEY_REBOOT_OWNER));
+    if (has_annotation(a->old, KEY_HOST_PAUSED) || has_annotation(a->old, KEY_PAUSED)) {
+        host_violation(a, "INV-6", "writes to a host that is paused", m);
         return;
     }
-    usec_t lag = m == NULL ? 0 : treaty_lag(t, a->who, m->cluster);
+    usec_t lag = m == NULL ? 0 : check_bridge_lag(t, a->who, m->cluster);
     if (m != NULL && !m->gone &&
-        (trait_lasts(&m->paused, t->now, lag) ||
-         trait_lasts(&t->clusters[m->cluster].paused, t->now, lag))) {
-        host_break(a, "INV-6", "writes to the host of what is paused", m);
+        (timed_flag_set_for(&m->paused, t->now, lag) ||
+         timed_flag_set_for(&t->clusters[m->cluster].paused, t->now, lag))) {
+        host_violation(a, "INV-6", "writes to the host of what is paused", m);
     }
 }
 
-void treaty_on_host(struct treaty *t, const struct apiserver_commit *commit)
+void check_bridge_on_host(struct check_bridge *t, const struct apiserver_commit *commit)
 {
-    static const struct treaty_span span = { NULL, 0, host_notes, ARRAY_LEN(host_notes) };
-    const struct act act = {
+    static const struct check_bridge_allowed span = { NULL, 0, host_annotations,
+                                                      ARRAY_LEN(host_annotations) };
+    const struct host_write act = {
         .t = t,
         .who = commit->user_agent,
         .space = commit->namespace,
@@ -173,85 +180,88 @@ void treaty_on_host(struct treaty *t, const struct apiserver_commit *commit)
         return;
     }
     if (commit->old == NULL || commit->now == NULL) {
-        host_break(&act, "INV-7", "makes or removes", NULL);
+        host_violation(&act, "INV-7", "makes or removes", NULL);
         return;
     }
-    if (!treaty_same_but(commit->old, commit->now, &span)) {
-        host_break(&act, "INV-7", "changes more than is its business", NULL);
+    if (!check_bridge_only_changed(commit->old, commit->now, &span)) {
+        host_violation(&act, "INV-7", "changes more than is its business", NULL);
         return;
     }
-    bool same =
-        str_eq(note_of(commit->old, KEY_REBOOT_OWNER), note_of(commit->now, KEY_REBOOT_OWNER));
-    bool was = has_note(commit->old, KEY_REBOOT);
-    bool is = has_note(commit->now, KEY_REBOOT);
+    bool same_owner = str_eq(annotation_of(commit->old, KEY_REBOOT_OWNER),
+                             annotation_of(commit->now, KEY_REBOOT_OWNER));
+    bool was = has_annotation(commit->old, KEY_REBOOT);
+    bool is = has_annotation(commit->now, KEY_REBOOT);
     check_pause(&act, is ? commit->now : commit->old);
-    if (is && (!was || !same ||
-               !str_eq(note_of(commit->old, KEY_REBOOT), note_of(commit->now, KEY_REBOOT)))) {
-        check_put(&act);
+    if (is &&
+        (!was || !same_owner ||
+         !str_eq(annotation_of(commit->old, KEY_REBOOT), annotation_of(commit->now, KEY_REBOOT)))) {
+        check_power_off(&act);
     }
-    if (was && (!is || !same)) {
-        check_taken(&act);
+    if (was && (!is || !same_owner)) {
+        check_power_on(&act);
     }
 }
 
 /* ── what is so from now on ────────────────────────────────────────────────────────────────── */
 
-void treaty_note_due(struct treaty *t, struct treaty_machine *m, const struct jval *machine)
+void check_bridge_update_power(struct check_bridge *t, struct check_bridge_machine *m,
+                               const struct jval *machine)
 {
-    if (!t->terms.metal3) {
+    if (!t->options.metal3) {
         return;
     }
     struct str provider = text_at(machine, "spec.providerID");
-    struct str infra = text_at(machine, "spec.infrastructureRef.name");
+    struct str infra_name = text_at(machine, "spec.infrastructureRef.name");
     if (!str_eq(provider, m->provider) && provider.n > 0) {
         m->provider = arena_str(&t->memory, provider);
     }
-    if (m->infra.n == 0 && infra.n > 0) {
-        m->infra = arena_str(&t->memory, infra);
+    if (m->infra_name.n == 0 && infra_name.n > 0) {
+        m->infra_name = arena_str(&t->memory, infra_name);
     }
-    trait_note(&m->due,
-               machine != NULL && is_approved(machine) && !is_deleting(machine) &&
-                   (t->terms.any_machine || is_true(machine, KEY_ENABLED)),
-               t->now);
-    if (machine != NULL && t->terms.drained) {
-        trait_note(&m->drained, treaty_is_drained(t, m), t->now);
+    timed_flag_set(&m->power_off_due,
+                   machine != NULL && is_approved(machine) && !is_deleting(machine) &&
+                       (t->options.any_machine || label_is_true(machine, KEY_ENABLED)),
+                   t->now);
+    if (machine != NULL && t->options.drained) {
+        timed_flag_set(&m->drained, check_bridge_is_drained(t, m), t->now);
     }
 }
 
-void treaty_note_drained(struct treaty *t, uint32_t cluster)
+void check_bridge_update_drained(struct check_bridge *t, uint32_t cluster)
 {
-    if (!t->terms.drained) {
+    if (!t->options.drained) {
         return;
     }
     MAP_EACH (&t->machines, item) {
-        struct treaty_machine *m = map_item_value(item);
+        struct check_bridge_machine *m = map_item_value(item);
         if (m->cluster == cluster && !m->gone) {
-            trait_note(&m->drained, treaty_is_drained(t, m), t->now);
+            timed_flag_set(&m->drained, check_bridge_is_drained(t, m), t->now);
         }
     }
 }
 
 /* ── in the end ────────────────────────────────────────────────────────────────────────────── */
 
-static const struct jval *machine_find(const struct treaty *t, const struct treaty_machine *m)
+static const struct jval *machine_find(const struct check_bridge *t,
+                                       const struct check_bridge_machine *m)
 {
-    return apiserver_find(t->home, TREATY_GROUP, STR("machines"), m->space, m->name);
+    return apiserver_find(t->management, CHECK_CAPI_GROUP, STR("machines"), m->space, m->name);
 }
 
-static bool cluster_stays(const struct treaty *t, const struct treaty_machine *m)
+static bool cluster_remains(const struct check_bridge *t, const struct check_bridge_machine *m)
 {
-    return t->terms.any_machine || !t->clusters[m->cluster].going.is;
+    return t->options.any_machine || !t->clusters[m->cluster].deleting.is;
 }
 
 /* How many Machines the host is to be off for, and one of them. As the original has it two that
  * name one host both have it: then nobody can say for which it is. */
-static uint32_t count_due(struct treaty *t, const struct jval *host,
-                          const struct treaty_machine **ret)
+static uint32_t count_power_off_due(struct check_bridge *t, const struct jval *host,
+                                    const struct check_bridge_machine **ret)
 {
     uint32_t n = 0;
     MAP_EACH (&t->machines, item) {
-        const struct treaty_machine *m = map_item_value(item);
-        if (!m->gone && m->due.is && has(t, m, host) && cluster_stays(t, m)) {
+        const struct check_bridge_machine *m = map_item_value(item);
+        if (!m->gone && m->power_off_due.is && owns_host(t, m, host) && cluster_remains(t, m)) {
             *ret = m;
             n++;
         }
@@ -259,90 +269,93 @@ static uint32_t count_due(struct treaty *t, const struct jval *host,
     return is_provisioned(host) ? n : 0;
 }
 
-static const char *wrong_rest(struct treaty *t, const struct jval *host,
-                              const struct treaty_machine *m, uint32_t n)
+static const char *end_error(struct check_bridge *t, const struct jval *host,
+                             const struct check_bridge_machine *m, uint32_t n)
 {
-    bool off = has_note(host, KEY_REBOOT);
+    bool is_off = has_annotation(host, KEY_REBOOT);
     if (n == 0) {
-        return off                                ? "is kept off for no reason"
-               : has_note(host, KEY_REBOOT_OWNER) ? "carries the name of an owner for no reason"
-                                                  : NULL;
+        return is_off ? "is kept off for no reason"
+               : has_annotation(host, KEY_REBOOT_OWNER)
+                   ? "carries the name of an owner for no reason"
+                   : NULL;
     }
     if (n > 1) {
         return NULL;
     }
-    if (!off) {
-        return (t->terms.any_machine && !consumes(m, host)) ||
-                       (t->terms.drained && !treaty_is_drained(t, m))
+    if (!is_off) {
+        return (t->options.any_machine && !consumes(m, host)) ||
+                       (t->options.drained && !check_bridge_is_drained(t, m))
                    ? NULL
                    : "is not switched off";
     }
-    struct str mode = note_of(machine_find(t, m), KEY_POWER_MODE);
-    struct str value = str_eq(mode, STR("hard")) ? HOST_HARD : STR("");
-    if (!str_eq(note_of(host, KEY_REBOOT_OWNER), m->uid)) {
+    struct str mode = annotation_of(machine_find(t, m), KEY_POWER_MODE);
+    struct str value = str_eq(mode, STR("hard")) ? POWER_OFF_HARD : STR("");
+    if (!str_eq(annotation_of(host, KEY_REBOOT_OWNER), m->uid)) {
         return "is kept off for somebody else";
     }
-    return str_eq(note_of(host, KEY_REBOOT), value) ? NULL : "is kept off in another way";
+    return str_eq(annotation_of(host, KEY_REBOOT), value) ? NULL : "is kept off in another way";
 }
 
-static void rest_host(void *ctx, const struct jval *host)
+static void end_host(void *ctx, const struct jval *host)
 {
-    struct treaty *t = ctx;
-    const struct treaty_machine *m = NULL;
-    uint32_t n = count_due(t, host, &m);
-    const char *wrong = wrong_rest(t, host, m, n);
-    if (wrong != NULL) {
-        promise_break(t->promise, "%s: host " STR_FMT "/" STR_FMT " %s in the end (" STR_FMT ")",
-                      n == 0 ? "B-29" : "B-28", STR_ARG(text_at(host, "metadata.namespace")),
-                      STR_ARG(text_at(host, "metadata.name")), wrong,
-                      STR_ARG(n == 0 ? note_of(host, KEY_REBOOT_OWNER) : m->name));
+    struct check_bridge *t = ctx;
+    const struct check_bridge_machine *m = NULL;
+    uint32_t n = count_power_off_due(t, host, &m);
+    const char *error = end_error(t, host, m, n);
+    if (error != NULL) {
+        check_violation(t->basic, "%s: host " STR_FMT "/" STR_FMT " %s in the end (" STR_FMT ")",
+                        n == 0 ? "B-29" : "B-28", STR_ARG(text_at(host, "metadata.namespace")),
+                        STR_ARG(text_at(host, "metadata.name")), error,
+                        STR_ARG(n == 0 ? annotation_of(host, KEY_REBOOT_OWNER) : m->name));
     }
 }
 
-struct search {
-    const struct treaty *t;
-    const struct treaty_machine *m;
+struct host_search {
+    const struct check_bridge *t;
+    const struct check_bridge_machine *m;
     const struct jval *host;
 };
 
-static void search_visit(void *ctx, const struct jval *host)
+static void host_search_visit(void *ctx, const struct jval *host)
 {
-    struct search *search = ctx;
-    if (names(search->m, host)) {
+    struct host_search *search = ctx;
+    if (names_host(search->m, host)) {
         search->host = host;
     }
 }
 
 /* B-28: what a Machine says of its host's power is so, and it says so during a maintenance. */
-static void rest_power(struct treaty *t, const struct treaty_machine *m)
+static void end_power(struct check_bridge *t, const struct check_bridge_machine *m)
 {
-    struct search search = { .t = t, .m = m };
-    apiserver_each(t->home, TREATY_METAL3, STR("baremetalhosts"), STR(""), search_visit, &search);
-    struct str power = note_of(machine_find(t, m), KEY_POWER);
+    struct host_search search = { .t = t, .m = m };
+    apiserver_each(t->management, CHECK_METAL3_GROUP, STR("baremetalhosts"), STR(""),
+                   host_search_visit, &search);
+    struct str power = annotation_of(machine_find(t, m), KEY_POWER);
     bool on = jval_bool(jval_at(search.host, "status.poweredOn"), false);
-    bool says = m->due.is && search.host != NULL && consumes(m, search.host) && cluster_stays(t, m);
-    const char *wrong = NULL;
+    bool must_say = m->power_off_due.is && search.host != NULL && consumes(m, search.host) &&
+                    cluster_remains(t, m);
+    const char *error = NULL;
     if (power.p == NULL) {
-        wrong = says ? "does not say whether its host is on" : NULL;
+        error = must_say ? "does not say whether its host is on" : NULL;
     } else if (search.host == NULL) {
-        wrong = "speaks of a host that is not there";
+        error = "speaks of a host that is not there";
     } else if (!str_eq(power, on ? STR("on") : STR("off"))) {
-        wrong = "does not know whether its host is on";
+        error = "does not know whether its host is on";
     }
-    if (wrong != NULL) {
-        promise_break(t->promise,
-                      "B-28: Machine " STR_FMT "/" STR_FMT " %s in the end: '" STR_FMT "'",
-                      STR_ARG(m->space), STR_ARG(m->name), wrong, STR_ARG(power));
+    if (error != NULL) {
+        check_violation(t->basic,
+                        "B-28: Machine " STR_FMT "/" STR_FMT " %s in the end: '" STR_FMT "'",
+                        STR_ARG(m->space), STR_ARG(m->name), error, STR_ARG(power));
     }
 }
 
-void treaty_host_at_rest(struct treaty *t)
+void check_bridge_hosts_at_end(struct check_bridge *t)
 {
-    apiserver_each(t->home, TREATY_METAL3, STR("baremetalhosts"), STR(""), rest_host, t);
+    apiserver_each(t->management, CHECK_METAL3_GROUP, STR("baremetalhosts"), STR(""), end_host, t);
     MAP_EACH (&t->machines, item) {
-        const struct treaty_machine *m = map_item_value(item);
+        const struct check_bridge_machine *m = map_item_value(item);
         if (!m->gone) {
-            rest_power(t, m);
+            end_power(t, m);
         }
     }
 }

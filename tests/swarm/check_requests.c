@@ -1,6 +1,6 @@
 #include "tests/swarm/check_requests_internal.h"
 
-void budget_done(struct budget *b)
+void check_requests_done(struct check_requests *b)
 {
     map_done(&b->requests);
     map_done(&b->nodes);
@@ -10,154 +10,158 @@ void budget_done(struct budget *b)
 }
 /* ── requests ──────────────────────────────────────────────────────────────────────────────── */
 
-struct rivals {
-    struct budget *b;
-    const struct budget_request *mine;
+struct other_grant {
+    struct check_requests *b;
+    const struct seen_request *own;
     struct str other;
 };
 
-static void rival_visit(void *ctx, const struct jval *request)
+static void other_grant_visit(void *ctx, const struct jval *request)
 {
-    struct rivals *rivals = ctx;
-    const struct budget_request *r =
-        map_find(&rivals->b->requests, text_at(request, "metadata.uid"));
-    if (r != NULL && r != rivals->mine && r->granted && is_given(request) &&
-        str_eq(r->target, rivals->mine->target)) {
-        rivals->other = r->name;
+    struct other_grant *others = ctx;
+    const struct seen_request *r =
+        map_find(&others->b->requests, string_at(request, "metadata.uid"));
+    if (r != NULL && r != others->own && r->granted && is_granted(request) &&
+        str_eq(r->target, others->own->target)) {
+        others->other = r->name;
     }
 }
 
 /* INV-2, INV-4: an approval rests on the lock of its target and on a reservation under each limit.
  */
-static void check_approval(struct budget *b, struct str writer, const struct budget_request *r)
+static void check_approval(struct check_requests *b, struct str writer,
+                           const struct seen_request *r)
 {
-    struct all_limits all = limits_of(b);
-    const struct jval *node = node_of(b, r->target);
-    struct rivals rivals = { .b = b, .mine = r };
-    struct lock_search lock = lock_holder(b, r->target);
-    int64_t grant = grant_of(request_of(b, r));
-    apiserver_each(b->server, BUDGET_GROUP, BUDGET_REQUESTS, STR(""), rival_visit, &rivals);
-    if (rivals.other.n > 0) {
-        promise_break(b->promise, "INV-4: " STR_FMT " approves " STR_FMT " and " STR_FMT " for one",
-                      STR_ARG(writer), STR_ARG(r->name), STR_ARG(rivals.other));
+    struct all_limits all = limits_list(b);
+    const struct jval *node = node_find(b, r->target);
+    struct other_grant others = { .b = b, .own = r };
+    struct lock_search lock = lock_find(b, r->target);
+    int64_t grant = request_grant(request_find(b, r));
+    apiserver_each(b->server, CHECK_REPAIRMAN_GROUP, CHECK_REQUESTS_PLURAL, STR(""),
+                   other_grant_visit, &others);
+    if (others.other.n > 0) {
+        check_violation(b->basic, "INV-4: " STR_FMT " approves " STR_FMT " and " STR_FMT " for one",
+                        STR_ARG(writer), STR_ARG(r->name), STR_ARG(others.other));
     } else if (!str_eq(lock.holder, r->uid) || lock.grant != grant) {
-        promise_break(b->promise,
-                      "INV-4: " STR_FMT " approves " STR_FMT
-                      ", grant %lld, without the lock of its target, which '" STR_FMT
-                      "' has, grant %lld",
-                      STR_ARG(writer), STR_ARG(r->name), (long long)grant, STR_ARG(lock.holder),
-                      (long long)lock.grant);
+        check_violation(b->basic,
+                        "INV-4: " STR_FMT " approves " STR_FMT
+                        ", grant %lld, without the lock of its target, which '" STR_FMT
+                        "' has, grant %lld",
+                        STR_ARG(writer), STR_ARG(r->name), (long long)grant, STR_ARG(lock.holder),
+                        (long long)lock.grant);
     }
-    bool judged = node != NULL && is_settled(b, r->target);
+    bool judged = node != NULL && watches_synced(b, r->target);
     for (uint32_t i = 0; i < all.n && judged; i++) {
         const struct jval *limit = all.items[i].object;
         if (limit_applies(&all, limit, node) &&
             number_at(lease_grants_find(limit, r->uid), "grant", -1) != grant) {
-            promise_break(b->promise,
-                          "INV-2: " STR_FMT " approves " STR_FMT
-                          ", grant %lld, without a reservation under " STR_FMT,
-                          STR_ARG(writer), STR_ARG(r->name), (long long)grant,
-                          STR_ARG(all.items[i].name));
+            check_violation(b->basic,
+                            "INV-2: " STR_FMT " approves " STR_FMT
+                            ", grant %lld, without a reservation under " STR_FMT,
+                            STR_ARG(writer), STR_ARG(r->name), (long long)grant,
+                            STR_ARG(all.items[i].name));
         }
     }
 }
 
 /* INV-5, INV-7: nothing is taken back before its time. */
-static void check_revocation(struct budget *b, struct str writer, const struct budget_request *r,
-                             const struct jval *old)
+static void check_revocation(struct check_requests *b, struct str writer,
+                             const struct seen_request *r, const struct jval *old)
 {
-    usec_t work = SECONDS(TERMS_IN_PROGRESS_S);
-    usec_t wait = SECONDS(TERMS_APPROVED_S);
-    if (is_text(old, "spec.state", "InProgress") && b->now - r->begun_at < work) {
-        promise_break(b->promise, "INV-7: " STR_FMT " ends the work of " STR_FMT " after %lld ms",
-                      STR_ARG(writer), STR_ARG(r->name), (long long)(b->now - r->begun_at) / 1000);
-    } else if (is_text(old, "spec.state", "Approved") && is_text(old, "status.phase", "Approved") &&
-               r->granted && b->now - r->granted_at < wait) {
-        promise_break(
-            b->promise, "INV-7: " STR_FMT " takes the approval of " STR_FMT " back after %lld ms",
+    usec_t work = SECONDS(RANDOM_LIMITS_IN_PROGRESS_S);
+    usec_t wait = SECONDS(RANDOM_LIMITS_APPROVED_S);
+    if (string_is(old, "spec.state", "InProgress") && b->now - r->started_at < work) {
+        check_violation(b->basic, "INV-7: " STR_FMT " ends the work of " STR_FMT " after %lld ms",
+                        STR_ARG(writer), STR_ARG(r->name),
+                        (long long)(b->now - r->started_at) / 1000);
+    } else if (string_is(old, "spec.state", "Approved") &&
+               string_is(old, "status.phase", "Approved") && r->granted &&
+               b->now - r->granted_at < wait) {
+        check_violation(
+            b->basic, "INV-7: " STR_FMT " takes the approval of " STR_FMT " back after %lld ms",
             STR_ARG(writer), STR_ARG(r->name), (long long)(b->now - r->granted_at) / 1000);
     }
 }
 
-static void on_state(struct budget *b, const struct apiserver_commit *commit,
-                     struct budget_request *r)
+static void on_state(struct check_requests *b, const struct apiserver_commit *commit,
+                     struct seen_request *r)
 {
     struct str writer = commit->user_agent;
-    struct str was = text_at(commit->old, "spec.state");
-    struct str is = text_at(commit->now, "spec.state");
-    bool ours = is_controller(writer);
+    struct str was = string_at(commit->old, "spec.state");
+    struct str is = string_at(commit->now, "spec.state");
+    bool by_controller = is_controller(writer);
     if (str_eq(was, is)) {
         return;
     }
-    if (ours && str_eq(is, STR("InProgress"))) {
-        promise_break(b->promise, "INV-5: " STR_FMT " begins the work of " STR_FMT, STR_ARG(writer),
-                      STR_ARG(r->name));
-    } else if (ours && str_eq(is, STR("Approved"))) {
+    if (by_controller && str_eq(is, STR("InProgress"))) {
+        check_violation(b->basic, "INV-5: " STR_FMT " begins the work of " STR_FMT, STR_ARG(writer),
+                        STR_ARG(r->name));
+    } else if (by_controller && str_eq(is, STR("Approved"))) {
         check_approval(b, writer, r);
         r->granted = true;
         r->granted_at = b->now;
-    } else if (ours) {
+    } else if (by_controller) {
         check_revocation(b, writer, r, commit->old);
     }
     if (str_eq(is, STR("InProgress"))) {
-        r->begun_at = b->now;
+        r->started_at = b->now;
     } else if (!str_eq(is, STR("Approved"))) {
         r->granted = false;
     }
 }
 
-static void on_request(struct budget *b, const struct apiserver_commit *commit)
+static void on_request(struct check_requests *b, const struct apiserver_commit *commit)
 {
     const struct jval *object = commit->now != NULL ? commit->now : commit->old;
-    struct str uid = text_at(object, "metadata.uid");
-    struct budget_request *r = find_or_make(b, &b->requests, uid, sizeof(*r));
+    struct str uid = string_at(object, "metadata.uid");
+    struct seen_request *r = find_or_add(b, &b->requests, uid, sizeof(*r));
     if (r->uid.n == 0) {
         r->uid = arena_str(&b->memory, uid);
         r->name = arena_str(&b->memory, commit->name);
-        r->target = arena_str(&b->memory, text_at(object, "spec.name"));
-        r->over_at = USEC_NEVER;
+        r->target = arena_str(&b->memory, string_at(object, "spec.name"));
+        r->finished_at = USEC_NEVER;
     }
-    bool over = commit->now == NULL || is_over(commit->now);
-    r->over_at = !over ? USEC_NEVER : MIN(r->over_at, b->now);
+    bool finished = commit->now == NULL || is_finished(commit->now);
+    r->finished_at = !finished ? USEC_NEVER : MIN(r->finished_at, b->now);
     if (commit->now == NULL) {
         r->granted = false;
         return;
     }
     on_state(b, commit, r);
-    if (is_text(commit->now, "status.phase", "Preparing") &&
-        !is_text(commit->old, "status.phase", "Preparing")) {
+    if (string_is(commit->now, "status.phase", "Preparing") &&
+        !string_is(commit->old, "status.phase", "Preparing")) {
         r->reserved_at = b->now;
     }
-    if (is_text(commit->now, "status.phase", "Expired") &&
-        !is_text(commit->old, "status.phase", "Expired") &&
-        b->now - r->begun_at < SECONDS(TERMS_IN_PROGRESS_S)) {
-        promise_break(b->promise, "INV-7: " STR_FMT " expires after %lld ms of work",
-                      STR_ARG(r->name), (long long)(b->now - r->begun_at) / 1000);
+    if (string_is(commit->now, "status.phase", "Expired") &&
+        !string_is(commit->old, "status.phase", "Expired") &&
+        b->now - r->started_at < SECONDS(RANDOM_LIMITS_IN_PROGRESS_S)) {
+        check_violation(b->basic, "INV-7: " STR_FMT " expires after %lld ms of work",
+                        STR_ARG(r->name), (long long)(b->now - r->started_at) / 1000);
     }
 }
 
 /* ── locks ─────────────────────────────────────────────────────────────────────────────────── */
 
-static void on_lock(struct budget *b, const struct apiserver_commit *commit)
+static void on_lock(struct check_requests *b, const struct apiserver_commit *commit)
 {
-    struct str holder = text_at(commit->old, "spec.holderIdentity");
-    const struct budget_request *r = map_find(&b->requests, holder);
+    struct str holder = string_at(commit->old, "spec.holderIdentity");
+    const struct seen_request *r = map_find(&b->requests, holder);
     struct str node;
     if (str_cut_prefix(lock_target(commit->now != NULL ? commit->now : commit->old), STR("node//"),
                        &node)) {
-        struct budget_node *n = find_or_make(b, &b->nodes, node, sizeof(*n));
-        n->served = false;
+        struct seen_node *n = find_or_add(b, &b->nodes, node, sizeof(*n));
+        n->was_in_maintenance = false;
     }
     if (commit->now != NULL && commit->old != NULL) {
-        promise_break(b->promise, "INV-4: " STR_FMT " changes a lock", STR_ARG(commit->user_agent));
+        check_violation(b->basic, "INV-4: " STR_FMT " changes a lock", STR_ARG(commit->user_agent));
     }
     if (commit->now != NULL || r == NULL) {
         return;
     }
-    if (budget_is_held(b, r, lock_grant(commit->old))) {
-        promise_break(b->promise,
-                      "INV-3: " STR_FMT " drops the lock of " STR_FMT " under an approval",
-                      STR_ARG(commit->user_agent), STR_ARG(r->name));
+    if (check_requests_grant_in_use(b, r, lock_grant(commit->old))) {
+        check_violation(b->basic,
+                        "INV-3: " STR_FMT " drops the lock of " STR_FMT " under an approval",
+                        STR_ARG(commit->user_agent), STR_ARG(r->name));
     }
 }
 
@@ -169,44 +173,44 @@ static bool is_cordoned(const struct jval *node)
 }
 
 /* I4, INV-8: only a cordon with our mark is lifted, and never one that was made by hand. */
-static void check_cordon(struct budget *b, const struct apiserver_commit *commit,
-                         struct budget_node *n)
+static void check_cordon(struct check_requests *b, const struct apiserver_commit *commit,
+                         struct seen_node *n)
 {
     struct str writer = commit->user_agent;
     bool was = is_cordoned(commit->old);
     bool is = is_cordoned(commit->now);
-    if (was && !is && (mark_of(commit->old).n == 0 || n->foreign)) {
-        promise_break(b->promise, "I4: " STR_FMT " uncordons " STR_FMT " that another cordoned",
-                      STR_ARG(writer), STR_ARG(commit->name));
-    } else if (!was && is && mark_of(commit->now).n == 0) {
-        promise_break(b->promise, "I4: " STR_FMT " cordons " STR_FMT " without its mark",
-                      STR_ARG(writer), STR_ARG(commit->name));
-    } else if (was && !is && mark_of(commit->now).n > 0) {
-        promise_break(b->promise, "I4: " STR_FMT " leaves its mark on " STR_FMT, STR_ARG(writer),
-                      STR_ARG(commit->name));
+    if (was && !is && (cordon_mark(commit->old).n == 0 || n->by_hand)) {
+        check_violation(b->basic, "I4: " STR_FMT " uncordons " STR_FMT " that another cordoned",
+                        STR_ARG(writer), STR_ARG(commit->name));
+    } else if (!was && is && cordon_mark(commit->now).n == 0) {
+        check_violation(b->basic, "I4: " STR_FMT " cordons " STR_FMT " without its mark",
+                        STR_ARG(writer), STR_ARG(commit->name));
+    } else if (was && !is && cordon_mark(commit->now).n > 0) {
+        check_violation(b->basic, "I4: " STR_FMT " leaves its mark on " STR_FMT, STR_ARG(writer),
+                        STR_ARG(commit->name));
     }
 }
 
 /* A profile's step into maintenance needs what an approval needs. */
-static void check_profile(struct budget *b, const struct apiserver_commit *commit)
+static void check_profile_grant(struct check_requests *b, const struct apiserver_commit *commit)
 {
-    struct all_limits all = limits_of(b);
-    struct str uid = text_at(commit->now, "metadata.uid");
-    struct str holder = lock_holder(b, commit->name).holder;
+    struct all_limits all = limits_list(b);
+    struct str uid = string_at(commit->now, "metadata.uid");
+    struct str holder = lock_find(b, commit->name).holder;
     if (!str_eq(holder, uid)) {
-        promise_break(b->promise,
-                      "INV-4: " STR_FMT " takes " STR_FMT
-                      " into maintenance without its lock, which '" STR_FMT "' has",
-                      STR_ARG(commit->user_agent), STR_ARG(commit->name), STR_ARG(holder));
+        check_violation(b->basic,
+                        "INV-4: " STR_FMT " takes " STR_FMT
+                        " into maintenance without its lock, which '" STR_FMT "' has",
+                        STR_ARG(commit->user_agent), STR_ARG(commit->name), STR_ARG(holder));
     }
-    for (uint32_t i = 0; i < all.n && is_settled(b, commit->name); i++) {
+    for (uint32_t i = 0; i < all.n && watches_synced(b, commit->name); i++) {
         const struct jval *limit = all.items[i].object;
         if (limit_applies(&all, limit, commit->now) && !ledger_has(limit, uid)) {
-            promise_break(b->promise,
-                          "INV-2: " STR_FMT " takes " STR_FMT
-                          " into maintenance without a reservation under " STR_FMT,
-                          STR_ARG(commit->user_agent), STR_ARG(commit->name),
-                          STR_ARG(all.items[i].name));
+            check_violation(b->basic,
+                            "INV-2: " STR_FMT " takes " STR_FMT
+                            " into maintenance without a reservation under " STR_FMT,
+                            STR_ARG(commit->user_agent), STR_ARG(commit->name),
+                            STR_ARG(all.items[i].name));
         }
     }
 }
@@ -227,53 +231,55 @@ static bool is_not_ready(const struct jval *node)
     return false;
 }
 
-static void trait_note(struct budget *b, struct budget_trait *t, bool is)
+static void flag_set(struct check_requests *b, struct seen_flag *t, bool is)
 {
     /* What is so when controllers begin is known to them. */
-    t->since = is && !t->is ? (b->now > 0 ? b->now : -BUDGET_SETTLED - 1) : t->since;
+    t->since = is && !t->is ? (b->now > 0 ? b->now : -CHECK_WATCH_LAG_MAX - 1) : t->since;
     t->last = is || t->is ? MAX(b->now, 1) : t->last;
     t->is = is;
 }
 
-static void on_node(struct budget *b, const struct apiserver_commit *commit)
+static void on_node(struct check_requests *b, const struct apiserver_commit *commit)
 {
-    struct budget_node *n = find_or_make(b, &b->nodes, commit->name, sizeof(*n));
-    trait_note(b, &n->not_ready, is_not_ready(commit->now));
-    trait_note(b, &n->cordoned, is_cordoned(commit->now));
-    bool ours = is_controller(commit->user_agent);
+    struct seen_node *n = find_or_add(b, &b->nodes, commit->name, sizeof(*n));
+    flag_set(b, &n->not_ready, is_not_ready(commit->now));
+    flag_set(b, &n->cordoned, is_cordoned(commit->now));
+    bool by_controller = is_controller(commit->user_agent);
     if (commit->old == NULL || commit->now == NULL ||
-        !str_eq(class_of(commit->old), class_of(commit->now))) {
-        n->settles_at = settled_after(b);
-        budget_count_nodes(b);
+        !str_eq(node_class(commit->old), node_class(commit->now))) {
+        n->synced_at = watches_synced_at(b);
+        check_requests_count_nodes(b);
     }
     if (commit->old == NULL || commit->now == NULL) {
-        n->foreign = is_cordoned(commit->now);
-        n->served = false;
+        n->by_hand = is_cordoned(commit->now);
+        n->was_in_maintenance = false;
         return;
     }
-    n->served = n->served || in_maintenance(commit->old) || in_maintenance(commit->now);
-    if (ours) {
+    n->was_in_maintenance =
+        n->was_in_maintenance || in_maintenance(commit->old) || in_maintenance(commit->now);
+    if (by_controller) {
         check_cordon(b, commit, n);
         /* Two that both believe to lead ask for a node under the same uid: neither can tell its own
          * reservation from the other's. */
         if (b->elect && in_maintenance(commit->now) && !in_maintenance(commit->old)) {
-            check_profile(b, commit);
+            check_profile_grant(b, commit);
         }
-        if (!str_eq(mark_of(commit->old), mark_of(commit->now))) {
+        if (!str_eq(cordon_mark(commit->old), cordon_mark(commit->now))) {
             n->marked_by = arena_str(&b->memory, commit->user_agent);
         }
     }
     if (is_cordoned(commit->old) != is_cordoned(commit->now)) {
-        n->foreign = !ours && is_cordoned(commit->now) && mark_of(commit->now).n == 0;
+        n->by_hand = !by_controller && is_cordoned(commit->now) && cordon_mark(commit->now).n == 0;
     }
 }
 
-void budget_on_commit(struct budget *b, const struct apiserver_commit *commit, usec_t now)
+void check_requests_on_commit(struct check_requests *b, const struct apiserver_commit *commit,
+                              usec_t now)
 {
     bool lock = str_eq(commit->plural, STR("leases")) && str_starts(commit->name, STR("target-"));
     bool node = str_eq(commit->plural, STR("nodes"));
-    bool limit = str_eq(commit->plural, BUDGET_LIMITS);
-    bool request = str_eq(commit->plural, BUDGET_REQUESTS);
+    bool limit = str_eq(commit->plural, CHECK_LIMITS_PLURAL);
+    bool request = str_eq(commit->plural, CHECK_REQUESTS_PLURAL);
     b->now = now;
     if (is_controller(commit->user_agent) && (lock || node || limit || request)) {
         b->writes++;
@@ -283,7 +289,7 @@ void budget_on_commit(struct budget *b, const struct apiserver_commit *commit, u
     } else if (node) {
         on_node(b, commit);
     } else if (limit) {
-        budget_on_limit(b, commit);
+        check_requests_on_limit(b, commit);
     } else if (request) {
         on_request(b, commit);
     }
@@ -291,7 +297,7 @@ void budget_on_commit(struct budget *b, const struct apiserver_commit *commit, u
 
 /* ── the wire ──────────────────────────────────────────────────────────────────────────────── */
 
-bool budget_is_leaders(const struct api_request *request)
+bool check_requests_is_leader_only(const struct api_request *request)
 {
     return request->verb != API_GET && (str_starts(request->path, STR("/api/v1/nodes/")) ||
                                         str_contains(request->path, STR("/pods/")) ||
@@ -300,105 +306,107 @@ bool budget_is_leaders(const struct api_request *request)
                                         str_contains(request->body, STR("\"name\":\"target-")));
 }
 
-static usec_t read_at(struct budget *b, struct str who, struct str path)
+static usec_t last_read_at(struct check_requests *b, struct str who, struct str path)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    const struct budget_read *read = map_find(&b->reads, arena_concat(&tmp, who, path));
+    const struct seen_read *read = map_find(&b->reads, arena_concat(&tmp, who, path));
     return read != NULL ? read->at : -1;
 }
 
 /* INV-13, G6: what an approval rests on is read from the server after it was reserved. */
-static void check_double(struct budget *b, struct str who, struct str name)
+static void check_recheck(struct check_requests *b, struct str who, struct str name)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     const struct jval *request =
-        apiserver_find(b->server, BUDGET_GROUP, BUDGET_REQUESTS, STR(""), name);
-    const struct budget_request *r = map_find(&b->requests, text_at(request, "metadata.uid"));
+        apiserver_find(b->server, CHECK_REPAIRMAN_GROUP, CHECK_REQUESTS_PLURAL, STR(""), name);
+    const struct seen_request *r = map_find(&b->requests, string_at(request, "metadata.uid"));
     if (r == NULL) {
         return;
     }
     struct str node = arena_concat(&tmp, STR("/api/v1/nodes/"), r->target);
-    if (read_at(b, who, node) < r->reserved_at ||
-        read_at(b, who, STR("/apis/repairman.k8s.io/v1/maintenancelimits")) < r->reserved_at) {
-        promise_break(b->promise,
-                      "INV-13: " STR_FMT " approves " STR_FMT " without a look at the server",
-                      STR_ARG(who), STR_ARG(name));
+    if (last_read_at(b, who, node) < r->reserved_at ||
+        last_read_at(b, who, STR("/apis/repairman.k8s.io/v1/maintenancelimits")) < r->reserved_at) {
+        check_violation(b->basic,
+                        "INV-13: " STR_FMT " approves " STR_FMT " without a look at the server",
+                        STR_ARG(who), STR_ARG(name));
     }
 }
 
-void budget_on_send(struct budget *b, struct str who, const struct api_request *request, usec_t now)
+void check_requests_on_send(struct check_requests *b, struct str who,
+                            const struct api_request *request, usec_t now)
 {
     static const struct str requests = STR_INIT("/apis/repairman.k8s.io/v1/maintenancerequests/");
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     b->now = now;
     if (request->verb == API_GET) {
-        struct budget_read *read =
-            find_or_make(b, &b->reads, arena_concat(&tmp, who, request->path), sizeof(*read));
+        struct seen_read *read =
+            find_or_add(b, &b->reads, arena_concat(&tmp, who, request->path), sizeof(*read));
         read->at = now;
     } else if (request->verb == API_PATCH && str_starts(request->path, requests) &&
                str_contains(request->body, STR("\"state\":\"Approved\"")) &&
                !str_ends(request->path, STR("/status"))) {
-        check_double(b, who, str_sub(request->path, requests.n, request->path.n));
+        check_recheck(b, who, str_sub(request->path, requests.n, request->path.n));
     }
 }
 
 /* ── at rest ───────────────────────────────────────────────────────────────────────────────── */
 
-static void rest_request(void *ctx, const struct jval *request)
+static void end_request(void *ctx, const struct jval *request)
 {
-    struct budget *b = ctx;
-    struct str name = text_at(request, "metadata.name");
-    struct str phase = text_at(request, "status.phase");
-    struct str message = text_at(request, "status.message");
+    struct check_requests *b = ctx;
+    struct str name = string_at(request, "metadata.name");
+    struct str phase = string_at(request, "status.phase");
+    struct str message = string_at(request, "status.message");
     bool ended = str_eq(phase, STR("Completed")) || str_eq(phase, STR("Rejected"));
-    if (!ended && node_of(b, text_at(request, "spec.name")) != NULL) {
-        promise_break(b->promise, "I8: " STR_FMT " is '" STR_FMT "' in the end: " STR_FMT,
-                      STR_ARG(name), STR_ARG(phase), STR_ARG(message));
+    if (!ended && node_find(b, string_at(request, "spec.name")) != NULL) {
+        check_violation(b->basic, "I8: " STR_FMT " is '" STR_FMT "' in the end: " STR_FMT,
+                        STR_ARG(name), STR_ARG(phase), STR_ARG(message));
     }
 }
 
-static void rest_node(void *ctx, const struct jval *node)
+static void end_node(void *ctx, const struct jval *node)
 {
-    struct budget *b = ctx;
-    struct str name = text_at(node, "metadata.name");
+    struct check_requests *b = ctx;
+    struct str name = string_at(node, "metadata.name");
     bool kept = false;
-    for (uint32_t i = 0; i < TERMS_LIMITS_MAX; i++) {
-        kept = kept || b->terms.limits[i].keeps_cordon;
+    for (uint32_t i = 0; i < RANDOM_LIMITS_MAX; i++) {
+        kept = kept || b->random.limits[i].keeps_cordon;
     }
-    if (mark_of(node).n > 0 || (is_cordoned(node) && !kept)) {
-        promise_break(b->promise, "I9: the cordon of " STR_FMT " is left in the end",
-                      STR_ARG(name));
+    if (cordon_mark(node).n > 0 || (is_cordoned(node) && !kept)) {
+        check_violation(b->basic, "I9: the cordon of " STR_FMT " is left in the end",
+                        STR_ARG(name));
     }
 }
 
-static void rest_lock(void *ctx, const struct jval *lease)
+static void end_lock(void *ctx, const struct jval *lease)
 {
-    struct budget *b = ctx;
-    struct str name = text_at(lease, "metadata.name");
+    struct check_requests *b = ctx;
+    struct str name = string_at(lease, "metadata.name");
     if (str_starts(name, STR("target-"))) {
-        promise_break(b->promise, "I9: lock " STR_FMT " is left in the end", STR_ARG(name));
+        check_violation(b->basic, "I9: lock " STR_FMT " is left in the end", STR_ARG(name));
     }
 }
 
-static void rest_limit(void *ctx, const struct jval *limit)
+static void end_limit(void *ctx, const struct jval *limit)
 {
-    struct budget *b = ctx;
-    struct str name = text_at(limit, "metadata.name");
+    struct check_requests *b = ctx;
+    struct str name = string_at(limit, "metadata.name");
     JVAL_EACH (jval_at(limit, "status.reservations"), entry) {
         struct str who = jval_str(jval_get(entry, STR("requestName")));
-        promise_break(b->promise, "I9: the reservation of " STR_FMT " under " STR_FMT " is left",
-                      STR_ARG(who), STR_ARG(name));
+        check_violation(b->basic, "I9: the reservation of " STR_FMT " under " STR_FMT " is left",
+                        STR_ARG(who), STR_ARG(name));
     }
 }
 
-void budget_at_rest(struct budget *b)
+void check_requests_at_end(struct check_requests *b)
 {
-    apiserver_each(b->server, BUDGET_GROUP, BUDGET_REQUESTS, STR(""), rest_request, b);
-    apiserver_each(b->server, STR(""), STR("nodes"), STR(""), rest_node, b);
-    apiserver_each(b->server, STR("coordination.k8s.io"), STR("leases"), STR("default"), rest_lock,
+    apiserver_each(b->server, CHECK_REPAIRMAN_GROUP, CHECK_REQUESTS_PLURAL, STR(""), end_request,
                    b);
-    apiserver_each(b->server, BUDGET_GROUP, BUDGET_LIMITS, STR(""), rest_limit, b);
+    apiserver_each(b->server, STR(""), STR("nodes"), STR(""), end_node, b);
+    apiserver_each(b->server, STR("coordination.k8s.io"), STR("leases"), STR("default"), end_lock,
+                   b);
+    apiserver_each(b->server, CHECK_REPAIRMAN_GROUP, CHECK_LIMITS_PLURAL, STR(""), end_limit, b);
 }

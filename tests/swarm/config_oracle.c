@@ -3,23 +3,23 @@
 #include "base/timestamp.h"
 #include "tests/swarm/check_basic.h"
 
-static usec_t usec_of(struct str text)
+static usec_t timestamp_usec(struct str text)
 {
     struct timestamp stamp;
     struct err ignored = { 0 };
     return timestamp_parse(text, &stamp, &ignored) < 0 ? 0 : timestamp_to_usec(stamp);
 }
 
-static struct str label_of(const struct jval *object, struct str key)
+static struct str label_value(const struct jval *object, struct str key)
 {
     return jval_str(jval_get(jval_at(object, "metadata.labels"), key));
 }
 
-void judge_read(const struct blueprint *b, const struct jval *object, struct arena *tmp,
-                struct judge_node *ret)
+void node_data_read(const struct random_config *b, const struct jval *object, struct arena *tmp,
+                    struct node_data *ret)
 {
     *ret =
-        (struct judge_node){ .object = object, .name = jval_str(jval_at(object, "metadata.name")) };
+        (struct node_data){ .object = object, .name = jval_str(jval_at(object, "metadata.name")) };
     struct str data = jval_str(jval_get(jval_at(object, "metadata.annotations"), DATA_ANNOTATION));
     const struct jval *root = NULL;
     struct err ignored = { 0 };
@@ -28,20 +28,20 @@ void judge_read(const struct blueprint *b, const struct jval *object, struct are
     }
     ret->readable = true;
     JVAL_EACH (jval_get(root, STR("Profiles")), v) {
-        struct judge_entry entry = { .transition = jval_str(jval_get(v, STR("Transition"))) };
-        entry.since = usec_of(entry.transition);
+        struct profile_data entry = { .transition = jval_str(jval_get(v, STR("Transition"))) };
+        entry.since = timestamp_usec(entry.transition);
         struct str current = jval_str(jval_get(v, STR("Current")));
         struct str previous = jval_str(jval_get(v, STR("Previous")));
         ret->in_maintenance += str_eq(current, STR("in-maintenance")) ? 1 : 0;
-        if (blueprint_profile_find(b, jval_key(v), &entry.profile) &&
-            blueprint_state_find(current, &entry.current) &&
-            blueprint_state_find(previous, &entry.previous)) {
+        if (random_config_profile_find(b, jval_key(v), &entry.profile) &&
+            random_config_state_find(current, &entry.current) &&
+            random_config_state_find(previous, &entry.previous)) {
             ret->entries[ret->entry_n++] = entry;
         }
     }
 }
 
-const struct judge_entry *judge_find(const struct judge_node *node, uint32_t profile)
+const struct profile_data *node_data_find(const struct node_data *node, uint32_t profile)
 {
     for (uint32_t i = 0; i < node->entry_n; i++) {
         if (node->entries[i].profile == profile) {
@@ -53,15 +53,15 @@ const struct judge_entry *judge_find(const struct judge_node *node, uint32_t pro
 
 /* ── limits ────────────────────────────────────────────────────────────────────────────────── */
 
-struct count {
-    const struct judge *j;
-    const struct judge_node *node;
-    const struct blueprint_limit *limit;
+struct counted_nodes {
+    const struct config_oracle *j;
+    const struct node_data *node;
+    const struct random_config_limit *limit;
     uint32_t n;
     uint32_t granted;
 };
 
-static bool label_names(struct str label, uint32_t profile)
+static bool label_names_profile(struct str label, uint32_t profile)
 {
     char name[16];
     (void)snprintf(name, sizeof(name), "p%u", profile);
@@ -76,14 +76,16 @@ static bool label_names(struct str label, uint32_t profile)
     return false;
 }
 
-bool judge_is_counted(const struct blueprint *b, const struct jval *object, uint32_t limit)
+bool config_oracle_counts_node(const struct random_config *b, const struct jval *object,
+                               uint32_t limit)
 {
     int32_t profile = b->limits[limit].profile;
-    return profile < 0 || label_names(label_of(object, PROFILE_LABEL), (uint32_t)profile);
+    return profile < 0 ||
+           label_names_profile(label_value(object, PROFILE_LABEL), (uint32_t)profile);
 }
 
 /* When the node went where it is, as skipAfter sees it. */
-static usec_t since_of(const struct count *c, const struct judge_node *node)
+static usec_t maintenance_since(const struct counted_nodes *c, const struct node_data *node)
 {
     usec_t since = 0;
     for (uint32_t i = 0; i < node->entry_n; i++) {
@@ -94,32 +96,32 @@ static usec_t since_of(const struct count *c, const struct judge_node *node)
     return since;
 }
 
-static void count_visit(void *ctx, const struct jval *object)
+static void counted_nodes_visit(void *ctx, const struct jval *object)
 {
-    struct count *c = ctx;
+    struct counted_nodes *c = ctx;
     struct str name = jval_str(jval_at(object, "metadata.name"));
-    bool is = str_eq(label_of(object, STATE_LABEL), STR("in-maintenance"));
+    bool is = str_eq(label_value(object, STATE_LABEL), STR("in-maintenance"));
     bool granted = !is && jval_get(c->j->grants, name) != NULL;
     if (str_eq(name, c->node->name) || (!is && !granted)) {
         return;
     }
-    uint32_t limit = (uint32_t)(c->limit - c->j->blueprint->limits);
+    uint32_t limit = (uint32_t)(c->limit - c->j->config->limits);
     if (c->j->ignore != NULL && c->j->ignore(c->j->ctx, object, limit)) {
         return;
     }
-    if (!judge_is_counted(c->j->blueprint, object, limit)) {
+    if (!config_oracle_counts_node(c->j->config, object, limit)) {
         return;
     }
-    struct str zone = label_of(c->node->object, BLUEPRINT_ZONE);
-    if (c->limit->by_zone && zone.n > 0 && !str_eq(zone, label_of(object, BLUEPRINT_ZONE))) {
+    struct str zone = label_value(c->node->object, RANDOM_CONFIG_ZONE);
+    if (c->limit->by_zone && zone.n > 0 && !str_eq(zone, label_value(object, RANDOM_CONFIG_ZONE))) {
         return;
     }
     if (is && c->limit->skip_after > 0) {
         CLEANUP(arena_done)
         struct arena tmp = { 0 };
-        struct judge_node other;
-        judge_read(c->j->blueprint, object, &tmp, &other);
-        if (c->j->wall - since_of(c, &other) >= c->limit->skip_after + c->j->slack) {
+        struct node_data other;
+        node_data_read(c->j->config, object, &tmp, &other);
+        if (c->j->wall - maintenance_since(c, &other) >= c->limit->skip_after + c->j->slack) {
             return;
         }
     }
@@ -127,123 +129,133 @@ static void count_visit(void *ctx, const struct jval *object)
     c->granted += granted ? 1 : 0;
 }
 
-uint32_t judge_count(const struct judge *j, const struct judge_node *node, uint32_t limit,
-                     uint32_t *ret_granted)
+uint32_t config_oracle_count(const struct config_oracle *j, const struct node_data *node,
+                             uint32_t limit, uint32_t *ret_granted)
 {
-    struct count c = { .j = j, .node = node, .limit = &j->blueprint->limits[limit] };
-    apiserver_each(j->server, STR(""), STR("nodes"), STR(""), count_visit, &c);
+    struct counted_nodes c = { .j = j, .node = node, .limit = &j->config->limits[limit] };
+    apiserver_each(j->server, STR(""), STR("nodes"), STR(""), counted_nodes_visit, &c);
     *ret_granted = c.granted;
     return c.n;
 }
 
-static enum judgement judge_limit(const struct judge *j, const struct judge_node *node,
-                                  uint32_t limit)
+static enum config_oracle_verdict config_oracle_limit(const struct config_oracle *j,
+                                                      const struct node_data *node, uint32_t limit)
 {
     uint32_t granted = 0;
-    uint32_t n = judge_count(j, node, limit, &granted);
-    if (n >= j->blueprint->limits[limit].max) {
-        return JUDGED_NO;
+    uint32_t n = config_oracle_count(j, node, limit, &granted);
+    if (n >= j->config->limits[limit].max) {
+        return CONFIG_ORACLE_NO;
     }
-    return n + granted >= j->blueprint->limits[limit].max ? JUDGED_OPEN : JUDGED_YES;
+    return n + granted >= j->config->limits[limit].max ? CONFIG_ORACLE_UNDECIDED
+                                                       : CONFIG_ORACLE_YES;
 }
 
 /* ── the other checks ──────────────────────────────────────────────────────────────────────── */
 
-bool judge_window_open(const struct blueprint *b, usec_t wall)
+bool config_oracle_window_open(const struct random_config *b, usec_t wall)
 {
     usec_t clock = wall % DAYS(1);
     return clock > MINUTES(b->window_open) && clock < MINUTES(b->window_close);
 }
 
-static enum judgement judge_window(const struct judge *j)
+static enum config_oracle_verdict config_oracle_window(const struct config_oracle *j)
 {
-    if (!judge_window_open(j->blueprint, j->wall)) {
-        return JUDGED_NO;
+    if (!config_oracle_window_open(j->config, j->wall)) {
+        return CONFIG_ORACLE_NO;
     }
-    return judge_window_open(j->blueprint, j->wall - j->slack) ? JUDGED_YES : JUDGED_OPEN;
+    return config_oracle_window_open(j->config, j->wall - j->slack) ? CONFIG_ORACLE_YES
+                                                                    : CONFIG_ORACLE_UNDECIDED;
 }
 
-static enum judgement judge_wait(const struct judge *j, const struct judge_entry *entry)
+static enum config_oracle_verdict config_oracle_wait(const struct config_oracle *j,
+                                                     const struct profile_data *entry)
 {
-    usec_t over = j->wall - entry->since - j->blueprint->wait;
-    return over <= 0 ? JUDGED_NO : over <= j->slack ? JUDGED_OPEN : JUDGED_YES;
+    usec_t past = j->wall - entry->since - j->config->wait;
+    return past <= 0          ? CONFIG_ORACLE_NO
+           : past <= j->slack ? CONFIG_ORACLE_UNDECIDED
+                              : CONFIG_ORACLE_YES;
 }
 
-static enum judgement judge_ready(const struct judge_node *node)
+static enum config_oracle_verdict config_oracle_ready(const struct node_data *node)
 {
     JVAL_EACH (jval_at(node->object, "status.conditions"), v) {
         if (str_eq(jval_str(jval_get(v, STR("type"))), STR("Ready"))) {
             bool is = str_eq(jval_str(jval_get(v, STR("status"))), STR("True"));
-            return is ? JUDGED_YES : JUDGED_NO;
+            return is ? CONFIG_ORACLE_YES : CONFIG_ORACLE_NO;
         }
     }
-    return JUDGED_NO;
+    return CONFIG_ORACLE_NO;
 }
 
-struct any {
+struct label_search {
     struct str key;
     bool found;
 };
 
-static void any_visit(void *ctx, const struct jval *object)
+static void label_search_visit(void *ctx, const struct jval *object)
 {
-    struct any *any = ctx;
-    any->found = any->found || label_of(object, any->key).n > 0;
+    struct label_search *search = ctx;
+    search->found = search->found || label_value(object, search->key).n > 0;
 }
 
-static enum judgement yes_if(bool is)
+static enum config_oracle_verdict verdict_if(bool is)
 {
-    return is ? JUDGED_YES : JUDGED_NO;
+    return is ? CONFIG_ORACLE_YES : CONFIG_ORACLE_NO;
 }
 
-enum judgement judge_ask(const struct judge *j, const struct judge_node *node,
-                         const struct judge_entry *entry, enum blueprint_check ask)
+enum config_oracle_verdict config_oracle_check(const struct config_oracle *j,
+                                               const struct node_data *node,
+                                               const struct profile_data *entry,
+                                               enum random_config_check check)
 {
     char need[32];
-    struct any any = { .key = BLUEPRINT_GO };
+    struct label_search search = { .key = RANDOM_CONFIG_GO };
     (void)snprintf(need, sizeof(need), "example.com/need-p%u", entry->profile);
-    bool needs = str_eq(label_of(node->object, str_from(need)), STR("true"));
-    switch (ask) {
-    case ASKS_NEED:
-        return yes_if(needs);
-    case ASKS_DONE:
-        return yes_if(!needs);
-    case ASKS_APPROVED:
-        return yes_if(jval_get(jval_at(node->object, "metadata.annotations"), BLUEPRINT_APPROVED) !=
-                      NULL);
-    case ASKS_LIMIT_0:
-    case ASKS_LIMIT_1:
-        return judge_limit(j, node, (uint32_t)ask - ASKS_LIMIT_0);
-    case ASKS_WINDOW:
-        return judge_window(j);
-    case ASKS_WAIT:
-        return judge_wait(j, entry);
-    case ASKS_WAIT_EXCLUDE:
-        return judge_wait(j, entry) == JUDGED_NO ? JUDGED_NO : JUDGED_OPEN;
-    case ASKS_READY:
-        return judge_ready(node);
-    case ASKS_COUNT:
-        return yes_if(apiserver_count(j->server, STR(""), STR("nodes")) >= 2);
-    case ASKS_ANY:
-        apiserver_each(j->server, STR(""), STR("nodes"), STR(""), any_visit, &any);
-        return yes_if(any.found);
-    case ASKS_STAGGER:
-    case ASKS_PROMETHEUS:
-    case ASKS_NEWER:
-    case ASKS_PODS:
+    bool needs = str_eq(label_value(node->object, str_from(need)), STR("true"));
+    switch (check) {
+    case CONFIG_CHECK_NEED:
+        return verdict_if(needs);
+    case CONFIG_CHECK_DONE:
+        return verdict_if(!needs);
+    case CONFIG_CHECK_APPROVED:
+        return verdict_if(jval_get(jval_at(node->object, "metadata.annotations"),
+                                   RANDOM_CONFIG_APPROVED) != NULL);
+    case CONFIG_CHECK_LIMIT_0:
+    case CONFIG_CHECK_LIMIT_1:
+        return config_oracle_limit(j, node, (uint32_t)check - CONFIG_CHECK_LIMIT_0);
+    case CONFIG_CHECK_WINDOW:
+        return config_oracle_window(j);
+    case CONFIG_CHECK_WAIT:
+        return config_oracle_wait(j, entry);
+    case CONFIG_CHECK_WAIT_EXCLUDE:
+        return config_oracle_wait(j, entry) == CONFIG_ORACLE_NO ? CONFIG_ORACLE_NO
+                                                                : CONFIG_ORACLE_UNDECIDED;
+    case CONFIG_CHECK_READY:
+        return config_oracle_ready(node);
+    case CONFIG_CHECK_NODE_COUNT:
+        return verdict_if(apiserver_count(j->server, STR(""), STR("nodes")) >= 2);
+    case CONFIG_CHECK_ANY_LABEL:
+        apiserver_each(j->server, STR(""), STR("nodes"), STR(""), label_search_visit, &search);
+        return verdict_if(search.found);
+    case CONFIG_CHECK_STAGGER:
+    case CONFIG_CHECK_PROMETHEUS:
+    case CONFIG_CHECK_SEMVER:
+    case CONFIG_CHECK_AFFINITY:
     default:
-        return JUDGED_OPEN;
+        return CONFIG_ORACLE_UNDECIDED;
     }
 }
 
-enum judgement judge_step(const struct judge *j, const struct judge_node *node,
-                          const struct judge_entry *entry, const struct blueprint_step *step,
-                          uint32_t without)
+enum config_oracle_verdict config_oracle_step(const struct config_oracle *j,
+                                              const struct node_data *node,
+                                              const struct profile_data *entry,
+                                              const struct random_config_step *step,
+                                              uint32_t without)
 {
-    enum judgement all = JUDGED_YES;
-    for (unsigned i = 0; i < ASKS && all != JUDGED_NO; i++) {
-        if ((step->asks & ~without & BIT(i)) != 0) {
-            all = MIN(all, judge_ask(j, node, entry, (enum blueprint_check)i));
+    enum config_oracle_verdict all = CONFIG_ORACLE_YES;
+    for (unsigned i = 0; i < CONFIG_CHECK_COUNT && all != CONFIG_ORACLE_NO; i++) {
+        if ((step->checks & ~without & CONFIG_BIT(i)) != 0) {
+            all = MIN(all, config_oracle_check(j, node, entry, (enum random_config_check)i));
         }
     }
     return all;

@@ -1,6 +1,6 @@
 /*
- * config_oracle: whether a step of a blueprint may be taken, by what is on the server and by a clock; the
- * contract read once more, without the controllers' code.
+ * config_oracle: whether a step of a configuration may be taken, by what is on the server and by a
+ * clock; the contract read once more, without the controllers' code.
  *
  * An answer may be open: what depends on when somebody looked cannot be decided from outside.
  */
@@ -9,11 +9,11 @@
 #include "sandbox/apiserver/apiserver.h"
 #include "tests/swarm/random_config.h"
 
-enum judgement { JUDGED_NO, JUDGED_OPEN, JUDGED_YES };
+enum config_oracle_verdict { CONFIG_ORACLE_NO, CONFIG_ORACLE_UNDECIDED, CONFIG_ORACLE_YES };
 
-struct judge {
+struct config_oracle {
     struct apiserver *server;
-    const struct blueprint *blueprint;
+    const struct random_config *config;
     usec_t wall;               /* of the clock that counts */
     usec_t slack;              /* what came true less than that ago is open */
     const struct jval *grants; /* as the leader's Lease records them; NULL: not looked at */
@@ -23,37 +23,42 @@ struct judge {
 };
 
 /* One profile of a node, as its data annotation has it. */
-struct judge_entry {
+struct profile_data {
     uint32_t profile;
-    enum blueprint_state current;
-    enum blueprint_state previous;
+    enum random_config_state current;
+    enum random_config_state previous;
     struct str transition; /* as written */
     usec_t since;
 };
 
-struct judge_node {
+struct node_data {
     const struct jval *object; /* borrowed: from the server */
     struct str name;
     bool readable;
-    struct judge_entry entries[BLUEPRINT_PROFILES_MAX]; /* of the blueprint's profiles */
+    struct profile_data entries[RANDOM_CONFIG_PROFILES_MAX]; /* of the configuration's profiles */
     uint32_t entry_n;
     uint32_t in_maintenance; /* profiles of any name */
 };
 
 /* Texts live in `tmp`. */
-void judge_read(const struct blueprint *b, const struct jval *object, struct arena *tmp,
-                struct judge_node *ret);
-const struct judge_entry *judge_find(const struct judge_node *node, uint32_t profile);
+void node_data_read(const struct random_config *b, const struct jval *object, struct arena *tmp,
+                    struct node_data *ret);
+const struct profile_data *node_data_find(const struct node_data *node, uint32_t profile);
 
 /* Other nodes that count against that limit for this one. */
 /* Whether the limit counts that node once it is in maintenance. */
-bool judge_is_counted(const struct blueprint *b, const struct jval *object, uint32_t limit);
-uint32_t judge_count(const struct judge *j, const struct judge_node *node, uint32_t limit,
-                     uint32_t *ret_granted);
-enum judgement judge_ask(const struct judge *j, const struct judge_node *node,
-                         const struct judge_entry *entry, enum blueprint_check ask);
+bool config_oracle_counts_node(const struct random_config *b, const struct jval *object,
+                               uint32_t limit);
+uint32_t config_oracle_count(const struct config_oracle *j, const struct node_data *node,
+                             uint32_t limit, uint32_t *ret_granted);
+enum config_oracle_verdict config_oracle_check(const struct config_oracle *j,
+                                               const struct node_data *node,
+                                               const struct profile_data *entry,
+                                               enum random_config_check check);
 /* All that the step asks for, but for the bits in `without`. */
-enum judgement judge_step(const struct judge *j, const struct judge_node *node,
-                          const struct judge_entry *entry, const struct blueprint_step *step,
-                          uint32_t without);
-bool judge_window_open(const struct blueprint *b, usec_t wall);
+enum config_oracle_verdict config_oracle_step(const struct config_oracle *j,
+                                              const struct node_data *node,
+                                              const struct profile_data *entry,
+                                              const struct random_config_step *step,
+                                              uint32_t without);
+bool config_oracle_window_open(const struct random_config *b, usec_t wall);

@@ -1,172 +1,177 @@
 #include "tests/swarm/controller_process.h"
 
 /* The newest version of a node that this incarnation has shown. */
-struct seen {
+struct seen_version {
     uint64_t version;
     struct str uid;
 };
 
-void process_init(struct process *p, uint32_t index, struct virtual_loop *vloop,
-                  struct apiserver *server, struct promise *promise)
+void controller_process_init(struct controller_process *p, uint32_t index,
+                             struct virtual_loop *vloop, struct apiserver *server,
+                             struct check_basic *basic)
 {
-    *p = (struct process){
+    *p = (struct controller_process){
         .index = index,
         .vloop = vloop,
         .server = server,
-        .promise = promise,
+        .basic = basic,
         .start_at = USEC_NEVER,
-        .thaw_at = USEC_NEVER,
-        .join_at = USEC_NEVER,
+        .unfreeze_at = USEC_NEVER,
+        .reconnect_at = USEC_NEVER,
         .late_at = USEC_NEVER,
-        .blueprint = SERVICE_BLUEPRINTS,
+        .config = CHECK_SERVICE_CONFIGS,
     };
 }
 
-void process_sender(const struct process *p, struct service_sender *ret)
+void controller_process_sender(const struct controller_process *p, struct check_sender *ret)
 {
-    *ret = (struct service_sender){
+    *ret = (struct check_sender){
         .identity = str_from(p->identity),
         .term = p->term,
-        .blueprint = p->blueprint,
+        .config = p->config,
         .wall = loop_wall(p->view),
         .now = virtual_loop_now(p->vloop),
-        .blueprint_since = p->blueprint_since,
-        .blueprint_count = p->blueprint_count,
+        .config_since = p->config_since,
+        .config_version = p->config_version,
     };
 }
 
 /* A patch of a node, an eviction, the deletion of a pod: what only a leader may send. */
-static bool is_leaders(const struct api_request *request)
+static bool is_leader_only(const struct api_request *request)
 {
     return request->verb != API_GET && (str_starts(request->path, STR("/api/v1/nodes/")) ||
                                         str_contains(request->path, STR("/pods/")));
 }
 
-static void process_on_send(void *ctx, const struct api_request *request)
+static void controller_process_on_send(void *ctx, const struct api_request *request)
 {
-    struct process *p = ctx;
-    struct service_sender who;
-    if (p->elect && (is_leaders(request) || (p->budget->on && budget_is_leaders(request)))) {
-        promise_on_node_send(p->promise, str_from(p->identity), virtual_loop_now(p->vloop));
+    struct controller_process *p = ctx;
+    struct check_sender sender;
+    if (p->elect &&
+        (is_leader_only(request) || (p->requests->on && check_requests_is_leader_only(request)))) {
+        check_basic_on_node_send(p->basic, str_from(p->identity), virtual_loop_now(p->vloop));
     }
-    if (p->budget->on) {
-        budget_on_send(p->budget, str_from(p->identity), request, virtual_loop_now(p->vloop));
+    if (p->requests->on) {
+        check_requests_on_send(p->requests, str_from(p->identity), request,
+                               virtual_loop_now(p->vloop));
     }
     if (p->service->on) {
-        process_sender(p, &who);
-        service_on_send(p->service, &who, request);
+        controller_process_sender(p, &sender);
+        check_service_on_send(p->service, &sender, request);
     }
 }
 
-static void process_on_tell(void *ctx, struct str text)
+static void controller_process_on_notify_send(void *ctx, struct str text)
 {
-    struct process *p = ctx;
-    struct service_sender who;
-    struct str message = service_message(text);
-    process_sender(p, &who);
+    struct controller_process *p = ctx;
+    struct check_sender sender;
+    struct str message = check_service_message(text);
+    controller_process_sender(p, &sender);
     if (message.n > 0) {
-        service_on_tell(p->service, &who, message);
+        check_service_on_notify_send(p->service, &sender, message);
     }
 }
 
-static void process_on_told(void *ctx, struct str text, const struct outbound_reply *reply)
+static void controller_process_on_notify_reply(void *ctx, struct str text,
+                                               const struct outbound_reply *reply)
 {
-    struct process *p = ctx;
-    struct service_sender who;
-    struct str message = service_message(text);
-    process_sender(p, &who);
+    struct controller_process *p = ctx;
+    struct check_sender sender;
+    struct str message = check_service_message(text);
+    controller_process_sender(p, &sender);
     if (message.n > 0 && reply->status >= 200 && reply->status < 300) {
-        service_on_told(p->service, &who, message);
+        check_service_on_notify_acked(p->service, &sender, message);
     }
 }
 
-static void process_on_leading(void *ctx, bool leading)
+static void controller_process_on_leading(void *ctx, bool leading)
 {
-    struct process *p = ctx;
+    struct controller_process *p = ctx;
     p->term += leading ? 1 : 0;
 }
 
-static void process_on_stopped(void *ctx)
+static void controller_process_on_stopped(void *ctx)
 {
-    struct process *p = ctx;
+    struct controller_process *p = ctx;
     p->stopped = true;
 }
 
-static void process_on_node(void *ctx, const struct store_item *item, const void *before, bool gone)
+static void controller_process_on_node(void *ctx, const struct store_item *item, const void *before,
+                                       bool gone)
 {
-    struct process *p = ctx;
+    struct controller_process *p = ctx;
     request_parts_on_node(&p->parts, item, before, gone);
 }
 
-static void process_on_acting(void *ctx)
+static void controller_process_on_acting(void *ctx)
 {
-    struct process *p = ctx;
+    struct controller_process *p = ctx;
     request_parts_on_acting(&p->parts);
 }
 
 /* What runs beside the profiles. */
-static void process_add_parts(struct process *p)
+static void controller_process_add_parts(struct controller_process *p)
 {
     request_parts_init(&p->parts, &(struct request_parts_config){
                                       .loop = p->view,
                                       .controller = p->controller,
                                       .space = STR("default"),
-                                      .finished_ttl = p->budget->terms.finished_ttl,
+                                      .finished_ttl = p->requests->random.finished_ttl,
                                       .skew_tolerance = SECONDS(5),
                                       .mutations = p->mutations,
                                   });
 }
 
-void process_start(struct process *p)
+void controller_process_start(struct controller_process *p)
 {
-    ASSERT(!process_runs(p));
+    ASSERT(!controller_process_runs(p));
     p->incarnation++;
     p->stopped = false;
     p->start_at = USEC_NEVER;
     (void)snprintf(p->identity, sizeof(p->identity), "drydock-%u_%u", p->index, p->incarnation);
     p->upstream = sim_api_new(p->view, p->server, &p->faults);
     sim_api_set_user_agent(p->upstream, str_from(p->identity));
-    api_tap_init(&p->tap, p->upstream, process_on_send, p);
-    p->post = sim_outbound_new(p->view, p->inbox, &p->faults);
+    api_tap_init(&p->tap, p->upstream, controller_process_on_send, p);
+    p->outbound = sim_outbound_new(p->view, p->inbox, &p->faults);
     p->outbound_tap = (struct outbound_tap){
-        .upstream = p->post,
+        .upstream = p->outbound,
         .arena = &p->arena,
-        .on_send = process_on_tell,
-        .on_reply = process_on_told,
+        .on_send = controller_process_on_notify_send,
+        .on_reply = controller_process_on_notify_reply,
         .ctx = p,
     };
     outbound_tap_init(&p->outbound_tap);
-    p->blueprint = SERVICE_BLUEPRINTS;
+    p->config = CHECK_SERVICE_CONFIGS;
     struct controller_config config = {
         .identity = str_from(p->identity),
         .elect = p->elect,
         .mutations = p->mutations,
         .outbound = p->service->on ? &p->outbound_tap.outbound : NULL,
-        .wait_for_setup = p->service->on || (p->budget->on && p->budget->terms.profile),
-        .wait_for_limits = p->budget->on,
-        .keep = p->budget->on ? request_parts_annotations : NULL,
-        .keep_n = p->budget->on ? REQUEST_PARTS_ANNOTATIONS : 0,
-        .on_node = p->budget->on ? process_on_node : NULL,
-        .on_acting = p->budget->on ? process_on_acting : NULL,
-        .on_leading = process_on_leading,
-        .on_stopped = process_on_stopped,
+        .wait_for_setup = p->service->on || (p->requests->on && p->requests->random.profile),
+        .wait_for_limits = p->requests->on,
+        .keep = p->requests->on ? request_parts_annotations : NULL,
+        .keep_n = p->requests->on ? REQUEST_PARTS_ANNOTATIONS : 0,
+        .on_node = p->requests->on ? controller_process_on_node : NULL,
+        .on_acting = p->requests->on ? controller_process_on_acting : NULL,
+        .on_leading = controller_process_on_leading,
+        .on_stopped = controller_process_on_stopped,
         .ctx = p,
     };
     p->controller = controller_new(p->view, &p->tap.api, NULL, NULL, &config);
-    if (p->budget->on) {
-        process_add_parts(p);
+    if (p->requests->on) {
+        controller_process_add_parts(p);
     }
 }
 
-void process_configure_asking(struct process *p, uint64_t count)
+void controller_process_configure_requests(struct controller_process *p, uint64_t count)
 {
-    p->blueprint_count = count;
-    if (!p->budget->terms.profile) {
+    p->config_version = count;
+    if (!p->requests->random.profile) {
         return;
     }
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    bool records = p->budget->terms.records;
+    bool profile_max = p->requests->random.profile_max;
     buf_printf(
         &text,
         "intervals: {requeue: 30s}\n"
@@ -178,21 +183,21 @@ void process_configure_asking(struct process *p, uint64_t count)
         "  operational:\n    transitions:\n    - {check: %s, next: in-maintenance}\n"
         "  maintenance-required:\n    transitions: []\n"
         "  in-maintenance:\n    transitions:\n    - {check: '!need', next: operational}\n",
-        records ? "  - {name: few, type: maxMaintenance, config: {max: 2}}\n" : "",
-        records ? "need && few" : "need");
+        profile_max ? "  - {name: few, type: maxMaintenance, config: {max: 2}}\n" : "",
+        profile_max ? "need && few" : "need");
     int r = controller_configure(p->controller, STR("maintenance.yaml"), buf_str(&text),
                                  (struct ucfg_env){ 0 });
     ASSERT(r == 0); /* the swarm's own text */
 }
 
-void process_configure(struct process *p, uint32_t blueprint, uint64_t count)
+void controller_process_configure(struct controller_process *p, uint32_t config, uint64_t count)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
     struct controller_setup before;
     struct controller_setup after;
-    if (blueprint < SERVICE_BLUEPRINTS) {
-        blueprint_print(&p->service->blueprints[blueprint], &text);
+    if (config < CHECK_SERVICE_CONFIGS) {
+        random_config_print(&p->service->configs[config], &text);
     } else {
         buf_add(&text, STR("intervals: {requeue: 30s}\nprofiles:\n- name: p0\n  operational:\n"
                            "    transitions: [{check: nobody, next: nowhere}]\n"));
@@ -201,61 +206,61 @@ void process_configure(struct process *p, uint32_t blueprint, uint64_t count)
     int r = controller_configure(p->controller, STR("maintenance.yaml"), buf_str(&text),
                                  (struct ucfg_env){ 0 });
     controller_setup(p->controller, &after);
-    if (blueprint < SERVICE_BLUEPRINTS) {
+    if (config < CHECK_SERVICE_CONFIGS) {
         ASSERT(r == 0); /* the swarm's own text */
-        p->blueprint = blueprint;
-        p->blueprint_since = virtual_loop_now(p->vloop);
-        p->blueprint_count = count;
+        p->config = config;
+        p->config_since = virtual_loop_now(p->vloop);
+        p->config_version = count;
     } else if (r == 0 || after.generation != before.generation || after.error.n == 0) {
-        promise_break(p->promise, "I10: %s took a broken configuration, or did not tell",
-                      p->identity);
+        check_violation(p->basic, "I10: %s took a broken configuration, or did not tell",
+                        p->identity);
     }
 }
 
-void process_crash(struct process *p)
+void controller_process_crash(struct controller_process *p)
 {
     request_parts_done(&p->parts);
     p->parts = (struct request_parts){ 0 };
     controller_free(STEAL(p->controller));
-    sim_outbound_free(STEAL(p->post));
+    sim_outbound_free(STEAL(p->outbound));
     sim_api_free(STEAL(p->upstream));
     map_done(&p->versions);
     arena_done(&p->arena);
 }
 
-void process_done(struct process *p)
+void controller_process_done(struct controller_process *p)
 {
-    if (process_runs(p)) {
-        process_crash(p);
+    if (controller_process_runs(p)) {
+        controller_process_crash(p);
     }
     api_tap_done(&p->tap);
     virtual_loop_view_free(p->view);
     faults_done(&p->faults);
 }
 
-bool process_runs(const struct process *p)
+bool controller_process_runs(const struct controller_process *p)
 {
     return p->controller != NULL;
 }
 
-bool process_frozen(const struct process *p)
+bool controller_process_frozen(const struct controller_process *p)
 {
-    return p->thaw_at != USEC_NEVER;
+    return p->unfreeze_at != USEC_NEVER;
 }
 
-static bool process_see(void *ctx, const struct controller_node *node)
+static bool controller_process_check_version(void *ctx, const struct controller_node *node)
 {
-    struct process *p = ctx;
-    struct seen *seen = map_find(&p->versions, node->name);
+    struct controller_process *p = ctx;
+    struct seen_version *seen = map_find(&p->versions, node->name);
     if (seen == NULL) {
-        seen = ARENA_NEW(&p->arena, struct seen);
+        seen = ARENA_NEW(&p->arena, struct seen_version);
         (void)map_put(&p->versions, node->name, seen); /* it was not there */
     }
     if (str_eq(seen->uid, node->uid) && node->version < seen->version) {
-        promise_break(p->promise,
-                      "I7: what %s knows of " STR_FMT " went back from version %llu to %llu",
-                      p->identity, STR_ARG(node->name), (unsigned long long)seen->version,
-                      (unsigned long long)node->version);
+        check_violation(p->basic,
+                        "I7: what %s knows of " STR_FMT " went back from version %llu to %llu",
+                        p->identity, STR_ARG(node->name), (unsigned long long)seen->version,
+                        (unsigned long long)node->version);
         return false;
     }
     if (!str_eq(seen->uid, node->uid)) {
@@ -265,33 +270,33 @@ static bool process_see(void *ctx, const struct controller_node *node)
     return true;
 }
 
-void process_bury(struct process *p)
+void controller_process_reap(struct controller_process *p)
 {
-    if (!process_runs(p)) {
+    if (!controller_process_runs(p)) {
         return;
     }
     if (p->tap.crashed) {
         if (p->tap.crash == API_TAP_CRASH_MAINTENANCE || p->tap.crash == API_TAP_CRASH_GRANTS ||
             p->tap.crash == API_TAP_CRASH_WRITE_LATE) {
-            p->late_at = virtual_loop_now(p->vloop) + p->late_span;
+            p->late_at = virtual_loop_now(p->vloop) + p->late_duration;
             memcpy(p->late_agent, p->identity, sizeof(p->late_agent));
         }
-        process_crash(p);
+        controller_process_crash(p);
         p->start_at = virtual_loop_now(p->vloop) + SECONDS(5);
     } else if (p->stopped) {
-        process_crash(p); /* nothing is left to crash */
+        controller_process_crash(p); /* nothing is left to crash */
         p->start_at = virtual_loop_now(p->vloop) + SECONDS(20);
     }
 }
 
-void process_check(struct process *p, bool deep)
+void controller_process_check(struct controller_process *p, bool each_node)
 {
     controller_check(p->controller);
     if (p->parts.arbiter != NULL) {
         arbiter_check(p->parts.arbiter);
         requests_check(p->parts.requests);
     }
-    if (deep) {
-        controller_each_node(p->controller, process_see, p);
+    if (each_node) {
+        controller_each_node(p->controller, controller_process_check_version, p);
     }
 }

@@ -138,7 +138,7 @@ static enum story mutation_story(enum mutation m)
     case MUTATION_HOST_POWER_STALE:
         return STORY_BRIDGE;
     default:
-        return STORIES;
+        return STORY_COUNT;
     }
 }
 
@@ -150,42 +150,43 @@ static double cpu_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Leaves deeds out, one after the other, as long as the run still breaks a promise. */
-static void shrink(struct plan *plan, mutations_t mutations, uint32_t kept[PLAN_DEEDS_MAX],
-                   struct trial_outcome *last)
+/* Leaves actions out, one after the other, as long as the run still breaks a promise. */
+static void shrink(struct scenario *scenario, mutations_t mutations,
+                   uint32_t kept[SCENARIO_ACTIONS_MAX], struct sim_run_outcome *last)
 {
-    for (uint32_t i = 0; i < plan->n; i++) {
+    for (uint32_t i = 0; i < scenario->n; i++) {
         kept[i] = i;
     }
-    for (uint32_t i = plan->n; i-- > 0;) {
-        struct plan fewer = *plan;
-        memmove(&fewer.deeds[i], &fewer.deeds[i + 1], (fewer.n - i - 1) * sizeof(fewer.deeds[0]));
-        fewer.n--;
-        struct trial_outcome outcome;
-        trial_run(&fewer, mutations, false, &outcome);
-        if (outcome.broken) {
-            memmove(&kept[i], &kept[i + 1], (plan->n - i - 1) * sizeof(kept[0]));
-            *plan = fewer;
+    for (uint32_t i = scenario->n; i-- > 0;) {
+        struct scenario shrunk = *scenario;
+        memmove(&shrunk.actions[i], &shrunk.actions[i + 1],
+                (shrunk.n - i - 1) * sizeof(shrunk.actions[0]));
+        shrunk.n--;
+        struct sim_run_outcome outcome;
+        sim_run_scenario(&shrunk, mutations, false, &outcome);
+        if (outcome.violated) {
+            memmove(&kept[i], &kept[i + 1], (scenario->n - i - 1) * sizeof(kept[0]));
+            *scenario = shrunk;
             *last = outcome;
         }
     }
 }
 
-static void report(const struct swarm *s, struct plan *plan, struct trial_outcome outcome)
+static void report(const struct swarm *s, struct scenario *scenario, struct sim_run_outcome outcome)
 {
-    uint32_t kept[PLAN_DEEDS_MAX];
-    uint32_t before = plan->n;
-    shrink(plan, s->mutations, kept, &outcome);
+    uint32_t kept[SCENARIO_ACTIONS_MAX];
+    uint32_t before = scenario->n;
+    shrink(scenario, s->mutations, kept, &outcome);
     printf("seed %llu (%s, %u nodes, %u controllers) at %.3f s: %s\n",
-           (unsigned long long)plan->seed, story_name(plan->story), plan->nodes, plan->processes,
-           (double)outcome.at / 1e6, outcome.why);
-    printf("  %u of %u deeds are enough:", plan->n, before);
-    for (uint32_t i = 0; i < plan->n; i++) {
-        printf(" %s", deed_name(plan->deeds[i].kind));
+           (unsigned long long)scenario->seed, story_name(scenario->story), scenario->nodes,
+           scenario->processes, (double)outcome.at / 1e6, outcome.violation);
+    printf("  %u of %u deeds are enough:", scenario->n, before);
+    for (uint32_t i = 0; i < scenario->n; i++) {
+        printf(" %s", action_name(scenario->actions[i].kind));
     }
     printf("\n  again: build/swarm --first %llu --seeds 1 --story %s --keep '",
-           (unsigned long long)plan->seed, story_name(plan->story));
-    for (uint32_t i = 0; i < plan->n; i++) {
+           (unsigned long long)scenario->seed, story_name(scenario->story));
+    for (uint32_t i = 0; i < scenario->n; i++) {
         printf("%s%u", i == 0 ? "" : ",", kept[i]);
     }
     printf("' --verbose");
@@ -200,32 +201,32 @@ static void report(const struct swarm *s, struct plan *plan, struct trial_outcom
 /* True when the seed kept every promise. */
 static bool run_seed(const struct swarm *s, uint64_t seed, uint64_t *hash, double *node_days)
 {
-    struct plan plan;
+    struct scenario scenario;
     struct err err = { 0 };
-    plan_make(&plan, seed, s->story);
-    if (s->has_keep && plan_keep(&plan, s->keep, &err) < 0) {
+    scenario_make(&scenario, seed, s->story);
+    if (s->has_keep && scenario_keep(&scenario, s->keep, &err) < 0) {
         (void)fprintf(stderr, "swarm: --keep: %s\n", err.msg);
         exit(2);
     }
-    struct trial_outcome outcome;
-    trial_run(&plan, s->mutations, s->verbose, &outcome);
+    struct sim_run_outcome outcome;
+    sim_run_scenario(&scenario, s->mutations, s->verbose, &outcome);
     *hash = (*hash ^ outcome.hash) * 0x100000001b3ULL;
     *node_days += (double)outcome.node_time / (double)DAYS(1);
-    if (outcome.broken && s->has_keep) {
+    if (outcome.violated && s->has_keep) {
         printf("seed %llu at %.3f s: %s\n", (unsigned long long)seed, (double)outcome.at / 1e6,
-               outcome.why);
-    } else if (outcome.broken) {
-        report(s, &plan, outcome);
+               outcome.violation);
+    } else if (outcome.violated) {
+        report(s, &scenario, outcome);
     } else if (seed % 16 == 0) {
-        struct trial_outcome again;
-        trial_run(&plan, s->mutations, false, &again);
+        struct sim_run_outcome again;
+        sim_run_scenario(&scenario, s->mutations, false, &again);
         *node_days += (double)again.node_time / (double)DAYS(1);
         if (again.hash != outcome.hash) {
             printf("seed %llu: the same seed gave two hashes\n", (unsigned long long)seed);
             return false;
         }
     }
-    return !outcome.broken;
+    return !outcome.violated;
 }
 
 static int run_seeds(const struct swarm *s)
@@ -245,14 +246,15 @@ static int run_seeds(const struct swarm *s)
 }
 
 /* Whether the bug breaks a promise that is kept without it. */
-static bool catches(const struct plan *plan, mutations_t mutations, struct trial_outcome *ret)
+static bool mutation_caught(const struct scenario *scenario, mutations_t mutations,
+                            struct sim_run_outcome *ret)
 {
-    struct trial_outcome sound = { 0 };
-    trial_run(plan, mutations, false, ret);
-    if (ret->broken) {
-        trial_run(plan, 0, false, &sound);
+    struct sim_run_outcome unmutated = { 0 };
+    sim_run_scenario(scenario, mutations, false, ret);
+    if (ret->violated) {
+        sim_run_scenario(scenario, 0, false, &unmutated);
     }
-    return ret->broken && !sound.broken;
+    return ret->violated && !unmutated.violated;
 }
 
 /* Each known bug, alone, must break a promise within the seeds: all of them, or with a story those
@@ -262,20 +264,20 @@ static int run_mutations(struct swarm *s)
     int missed = 0;
     int tried = 0;
     for (unsigned m = 0; m < MUTATION_COUNT; m++) {
-        enum story home = mutation_story((enum mutation)m);
+        enum story story = mutation_story((enum mutation)m);
         bool caught = false;
-        if (s->story != STORIES && home != STORIES && home != s->story) {
+        if (s->story != STORY_COUNT && story != STORY_COUNT && story != s->story) {
             continue;
         }
         tried++;
         for (uint64_t i = 0; i < s->seeds && !caught; i++) {
-            struct plan plan;
-            struct trial_outcome outcome;
-            plan_make(&plan, s->first + i, s->story == STORIES ? home : s->story);
-            caught = catches(&plan, MUTATION_BIT(m), &outcome);
+            struct scenario scenario;
+            struct sim_run_outcome outcome;
+            scenario_make(&scenario, s->first + i, s->story == STORY_COUNT ? story : s->story);
+            caught = mutation_caught(&scenario, MUTATION_BIT(m), &outcome);
             if (caught) {
                 printf("%-20s caught by seed %llu: %.90s\n", mutation_names[m],
-                       (unsigned long long)plan.seed, outcome.why);
+                       (unsigned long long)scenario.seed, outcome.violation);
             }
         }
         if (!caught) {
@@ -297,7 +299,7 @@ static NORETURN void usage(int status)
     exit(status);
 }
 
-static uint64_t number_of(const char *text)
+static uint64_t number_parse(const char *text)
 {
     uint64_t value;
     if (!str_to_u64(str_from(text), &value)) {
@@ -306,7 +308,7 @@ static uint64_t number_of(const char *text)
     return value;
 }
 
-static mutations_t mutation_of(const char *text)
+static mutations_t mutation_parse(const char *text)
 {
     for (unsigned m = 0; m < MUTATION_COUNT; m++) {
         if (str_eq(str_from(mutation_names[m]), str_from(text))) {
@@ -330,16 +332,16 @@ int main(int argc, char **argv)
         { NULL, 0, NULL, 0 },
     };
     (void)setvbuf(stdout, NULL, _IOLBF, 0); /* a finding is shown when it is found */
-    struct swarm s = { .seeds = 100, .story = STORIES };
+    struct swarm s = { .seeds = 100, .story = STORY_COUNT };
     bool all_mutations = false;
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (option) {
         case 's':
-            s.seeds = number_of(optarg);
+            s.seeds = number_parse(optarg);
             break;
         case 'f':
-            s.first = number_of(optarg);
+            s.first = number_parse(optarg);
             break;
         case 't':
             if (!story_find(str_from(optarg), &s.story)) {
@@ -351,7 +353,7 @@ int main(int argc, char **argv)
             s.keep = str_from(optarg);
             break;
         case 'm':
-            s.mutations |= mutation_of(optarg);
+            s.mutations |= mutation_parse(optarg);
             break;
         case 'M':
             all_mutations = true;

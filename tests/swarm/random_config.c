@@ -1,31 +1,33 @@
 #include "tests/swarm/random_config.h"
 
-static const char *const state_names[STATE_COUNT] = {
-    [STATE_OPERATIONAL] = "operational",
-    [STATE_REQUIRED] = "maintenance-required",
-    [STATE_MAINTENANCE] = "in-maintenance",
+static const char *const state_names[CONFIG_STATE_COUNT] = {
+    [CONFIG_STATE_OPERATIONAL] = "operational",
+    [CONFIG_STATE_REQUIRED] = "maintenance-required",
+    [CONFIG_STATE_MAINTENANCE] = "in-maintenance",
 };
 
-const char *blueprint_state_name(enum blueprint_state state)
+const char *random_config_state_name(enum random_config_state state)
 {
     return state_names[state];
 }
 
-bool blueprint_state_find(struct str name, enum blueprint_state *ret)
+bool random_config_state_find(struct str name, enum random_config_state *ret)
 {
-    for (unsigned i = 0; i < STATE_COUNT; i++) {
+    for (unsigned i = 0; i < CONFIG_STATE_COUNT; i++) {
         if (str_eq(str_from(state_names[i]), name)) {
-            *ret = (enum blueprint_state)i;
+            *ret = (enum random_config_state)i;
             return true;
         }
     }
     return false;
 }
 
-const struct blueprint_step *blueprint_step_find(const struct blueprint *b, uint32_t profile,
-                                                 enum blueprint_state from, enum blueprint_state to)
+const struct random_config_step *random_config_step_find(const struct random_config *b,
+                                                         uint32_t profile,
+                                                         enum random_config_state from,
+                                                         enum random_config_state to)
 {
-    const struct blueprint_profile *p = &b->profiles[profile];
+    const struct random_config_profile *p = &b->profiles[profile];
     for (uint32_t i = 0; i < p->step_n; i++) {
         if (p->steps[i].from == from && p->steps[i].to == to) {
             return &p->steps[i];
@@ -34,7 +36,7 @@ const struct blueprint_step *blueprint_step_find(const struct blueprint *b, uint
     return NULL;
 }
 
-bool blueprint_profile_find(const struct blueprint *b, struct str name, uint32_t *ret)
+bool random_config_profile_find(const struct random_config *b, struct str name, uint32_t *ret)
 {
     if (name.n != 2 || name.p[0] != 'p' || name.p[1] < '0') {
         return false;
@@ -47,87 +49,99 @@ bool blueprint_profile_find(const struct blueprint *b, struct str name, uint32_t
 
 static uint32_t draw_bit(struct rng *rng, uint32_t per_mille, unsigned bit)
 {
-    return rng_chance(rng, per_mille) ? BIT(bit) : 0;
+    return rng_chance(rng, per_mille) ? CONFIG_BIT(bit) : 0;
 }
 
 static uint32_t draw_notify(struct rng *rng, uint32_t per_mille)
 {
     uint32_t bits = 0;
-    for (unsigned i = 0; i < BLUEPRINT_NOTICES; i++) {
+    for (unsigned i = 0; i < RANDOM_CONFIG_NOTIFICATIONS; i++) {
         bits |= draw_bit(rng, per_mille, i);
     }
     return bits;
 }
 
-static uint32_t draw_way_in(struct rng *rng, const struct blueprint_wish *wish)
+static uint32_t draw_entry_checks(struct rng *rng,
+                                  const struct random_config_options *config_options)
 {
-    uint32_t asks = draw_bit(rng, 250, ASKS_WINDOW) | draw_bit(rng, 200, ASKS_STAGGER) |
-                    draw_bit(rng, 150, ASKS_WAIT) | draw_bit(rng, 100, ASKS_WAIT_EXCLUDE) |
-                    draw_bit(rng, 150, ASKS_READY) | draw_bit(rng, 100, ASKS_COUNT) |
-                    draw_bit(rng, 100, ASKS_ANY) | draw_bit(rng, 100, ASKS_PROMETHEUS) |
-                    draw_bit(rng, 60, ASKS_NEWER);
-    if (wish->limited) {
-        uint32_t both = BIT(ASKS_LIMIT_0) | BIT(ASKS_LIMIT_1);
-        asks |= rng_chance(rng, 400) ? both : BIT(ASKS_LIMIT_0 + rng_below(rng, 2));
+    uint32_t checks =
+        draw_bit(rng, 250, CONFIG_CHECK_WINDOW) | draw_bit(rng, 200, CONFIG_CHECK_STAGGER) |
+        draw_bit(rng, 150, CONFIG_CHECK_WAIT) | draw_bit(rng, 100, CONFIG_CHECK_WAIT_EXCLUDE) |
+        draw_bit(rng, 150, CONFIG_CHECK_READY) | draw_bit(rng, 100, CONFIG_CHECK_NODE_COUNT) |
+        draw_bit(rng, 100, CONFIG_CHECK_ANY_LABEL) | draw_bit(rng, 100, CONFIG_CHECK_PROMETHEUS) |
+        draw_bit(rng, 60, CONFIG_CHECK_SEMVER);
+    if (config_options->limited) {
+        uint32_t both = CONFIG_BIT(CONFIG_CHECK_LIMIT_0) | CONFIG_BIT(CONFIG_CHECK_LIMIT_1);
+        checks |=
+            rng_chance(rng, 400) ? both : CONFIG_BIT(CONFIG_CHECK_LIMIT_0 + rng_below(rng, 2));
     }
-    return asks;
+    return checks;
 }
 
-static void draw_profile(struct blueprint_profile *p, struct rng *rng,
-                         const struct blueprint_wish *wish)
+static void draw_profile(struct random_config_profile *p, struct rng *rng,
+                         const struct random_config_options *config_options)
 {
     bool direct = rng_chance(rng, 150);
-    uint32_t way_in = draw_way_in(rng, wish);
-    uint32_t drain =
-        wish->drains || rng_chance(rng, 250) ? BIT(DOES_DRAIN) : draw_bit(rng, 400, DOES_CORDON);
-    uint32_t mark = draw_bit(rng, 300, DOES_MARK);
+    uint32_t entry_checks = draw_entry_checks(rng, config_options);
+    uint32_t drain = config_options->drains || rng_chance(rng, 250)
+                         ? CONFIG_BIT(CONFIG_TRIGGER_DRAIN)
+                         : draw_bit(rng, 400, CONFIG_TRIGGER_CORDON);
+    uint32_t mark = draw_bit(rng, 300, CONFIG_TRIGGER_MARK);
     bool at_entry = rng_chance(rng, 300);
-    uint32_t does = at_entry ? 0 : drain | mark;
-    p->enter[STATE_MAINTENANCE] = at_entry ? drain | mark : 0;
+    uint32_t triggers = at_entry ? 0 : drain | mark;
+    p->enter[CONFIG_STATE_MAINTENANCE] = at_entry ? drain | mark : 0;
     if (direct) {
-        way_in &= ~BIT(ASKS_PODS);
-        p->steps[p->step_n++] = (struct blueprint_step){ STATE_OPERATIONAL, STATE_MAINTENANCE,
-                                                         way_in | BIT(ASKS_NEED), does };
+        entry_checks &= ~CONFIG_BIT(CONFIG_CHECK_AFFINITY);
+        p->steps[p->step_n++] =
+            (struct random_config_step){ CONFIG_STATE_OPERATIONAL, CONFIG_STATE_MAINTENANCE,
+                                         entry_checks | CONFIG_BIT(CONFIG_CHECK_NEED), triggers };
     } else {
-        way_in |= draw_bit(rng, 800, ASKS_APPROVED) | draw_bit(rng, 80, ASKS_PODS);
+        entry_checks |=
+            draw_bit(rng, 800, CONFIG_CHECK_APPROVED) | draw_bit(rng, 80, CONFIG_CHECK_AFFINITY);
+        p->steps[p->step_n++] = (struct random_config_step){
+            CONFIG_STATE_OPERATIONAL, CONFIG_STATE_REQUIRED,
+            CONFIG_BIT(CONFIG_CHECK_NEED) | draw_bit(rng, 150, CONFIG_CHECK_WAIT), 0
+        };
         p->steps[p->step_n++] =
-            (struct blueprint_step){ STATE_OPERATIONAL, STATE_REQUIRED,
-                                     BIT(ASKS_NEED) | draw_bit(rng, 150, ASKS_WAIT), 0 };
-        p->steps[p->step_n++] = (struct blueprint_step){ STATE_REQUIRED, STATE_MAINTENANCE,
-                                                         way_in | BIT(ASKS_NEED), does };
+            (struct random_config_step){ CONFIG_STATE_REQUIRED, CONFIG_STATE_MAINTENANCE,
+                                         entry_checks | CONFIG_BIT(CONFIG_CHECK_NEED), triggers };
         p->steps[p->step_n++] =
-            (struct blueprint_step){ STATE_REQUIRED, STATE_OPERATIONAL, BIT(ASKS_DONE), 0 };
+            (struct random_config_step){ CONFIG_STATE_REQUIRED, CONFIG_STATE_OPERATIONAL,
+                                         CONFIG_BIT(CONFIG_CHECK_DONE), 0 };
     }
-    p->steps[p->step_n++] = (struct blueprint_step){
-        STATE_MAINTENANCE, STATE_OPERATIONAL, BIT(ASKS_DONE) | draw_bit(rng, 200, ASKS_READY),
-        (drain != 0 ? BIT(DOES_UNCORDON) : 0) | (mark != 0 ? BIT(DOES_UNMARK) : 0)
-    };
-    p->notify[STATE_REQUIRED] = draw_notify(rng, 250);
-    p->notify[STATE_MAINTENANCE] = draw_notify(rng, 250);
+    p->steps[p->step_n++] =
+        (struct random_config_step){ CONFIG_STATE_MAINTENANCE, CONFIG_STATE_OPERATIONAL,
+                                     CONFIG_BIT(CONFIG_CHECK_DONE) |
+                                         draw_bit(rng, 200, CONFIG_CHECK_READY),
+                                     (drain != 0 ? CONFIG_BIT(CONFIG_TRIGGER_UNCORDON) : 0) |
+                                         (mark != 0 ? CONFIG_BIT(CONFIG_TRIGGER_UNMARK) : 0) };
+    p->notify[CONFIG_STATE_REQUIRED] = draw_notify(rng, 250);
+    p->notify[CONFIG_STATE_MAINTENANCE] = draw_notify(rng, 250);
 }
 
-void blueprint_make(struct blueprint *b, uint64_t seed, const struct blueprint_wish *wish)
+void random_config_make(struct random_config *b, uint64_t seed,
+                        const struct random_config_options *config_options)
 {
     struct rng rng;
     rng_init(&rng, seed ^ 0xb1ce9917ULL);
-    *b = (struct blueprint){ .profile_n = wish->profiles };
+    *b = (struct random_config){ .profile_n = config_options->profiles };
     for (uint32_t i = 0; i < b->profile_n; i++) {
-        draw_profile(&b->profiles[i], &rng, wish);
+        draw_profile(&b->profiles[i], &rng, config_options);
     }
-    for (uint32_t i = 0; i < BLUEPRINT_LIMITS; i++) {
-        struct blueprint_limit *limit = &b->limits[i];
-        limit->max = wish->tight ? 1 : 1 + rng_below(&rng, 3);
+    for (uint32_t i = 0; i < RANDOM_CONFIG_LIMITS; i++) {
+        struct random_config_limit *limit = &b->limits[i];
+        limit->max = config_options->tight ? 1 : 1 + rng_below(&rng, 3);
         limit->by_zone = rng_chance(&rng, 400);
         limit->profile = rng_chance(&rng, 250) ? (int32_t)rng_below(&rng, b->profile_n) : -1;
         limit->skip_after = rng_chance(&rng, 150) ? rng_usec(&rng, 20, 600) * SECONDS(1) : 0;
     }
-    for (uint32_t i = 0; i < BLUEPRINT_NOTICES; i++) {
-        b->notices[i].kind = rng_below(&rng, 3);
-        b->notices[i].schedule = rng_chance(&rng, 600)   ? NOTICE_AT_ENTRY
-                                 : rng_chance(&rng, 700) ? NOTICE_ONCE
-                                                         : NOTICE_DAILY;
+    for (uint32_t i = 0; i < RANDOM_CONFIG_NOTIFICATIONS; i++) {
+        b->notifications[i].kind = rng_below(&rng, 3);
+        b->notifications[i].schedule = rng_chance(&rng, 600)   ? NOTIFICATION_AT_ENTRY
+                                       : rng_chance(&rng, 700) ? NOTIFICATION_ONCE
+                                                               : NOTIFICATION_DAILY;
     }
-    uint32_t day = BLUEPRINT_DAY_START / 60;
+    uint32_t day = RANDOM_CONFIG_DAY_START / 60;
     b->window_open = day - 20 + rng_below(&rng, 40);
     b->window_close = b->window_open + 5 + rng_below(&rng, 60);
     b->wait = rng_usec(&rng, 5, 240) * SECONDS(1);
@@ -138,24 +152,27 @@ void blueprint_make(struct blueprint *b, uint64_t seed, const struct blueprint_w
 
 /* ── printing ──────────────────────────────────────────────────────────────────────────────── */
 
-static const char *const check_names[ASKS] = {
-    [ASKS_NEED] = "need_p%u",   [ASKS_DONE] = "!need_p%u",        [ASKS_APPROVED] = "approved",
-    [ASKS_LIMIT_0] = "limit0",  [ASKS_LIMIT_1] = "limit1",        [ASKS_WINDOW] = "window",
-    [ASKS_WAIT] = "pause",      [ASKS_WAIT_EXCLUDE] = "workdays", [ASKS_STAGGER] = "stagger",
-    [ASKS_COUNT] = "count",     [ASKS_READY] = "ready",           [ASKS_ANY] = "any",
-    [ASKS_PROMETHEUS] = "load", [ASKS_NEWER] = "newer",           [ASKS_PODS] = "pods",
+static const char *const check_names[CONFIG_CHECK_COUNT] = {
+    [CONFIG_CHECK_NEED] = "need_p%u",     [CONFIG_CHECK_DONE] = "!need_p%u",
+    [CONFIG_CHECK_APPROVED] = "approved", [CONFIG_CHECK_LIMIT_0] = "limit0",
+    [CONFIG_CHECK_LIMIT_1] = "limit1",    [CONFIG_CHECK_WINDOW] = "window",
+    [CONFIG_CHECK_WAIT] = "pause",        [CONFIG_CHECK_WAIT_EXCLUDE] = "workdays",
+    [CONFIG_CHECK_STAGGER] = "stagger",   [CONFIG_CHECK_NODE_COUNT] = "count",
+    [CONFIG_CHECK_READY] = "ready",       [CONFIG_CHECK_ANY_LABEL] = "any",
+    [CONFIG_CHECK_PROMETHEUS] = "load",   [CONFIG_CHECK_SEMVER] = "newer",
+    [CONFIG_CHECK_AFFINITY] = "pods",
 };
 
-static void print_asks(uint32_t asks, uint32_t profile, struct buf *out)
+static void print_step_checks(uint32_t checks, uint32_t profile, struct buf *out)
 {
     const char *gap = "";
-    for (unsigned i = 0; i < ASKS; i++) {
-        if ((asks & BIT(i)) == 0) {
+    for (unsigned i = 0; i < CONFIG_CHECK_COUNT; i++) {
+        if ((checks & CONFIG_BIT(i)) == 0) {
             continue;
         }
         buf_add(out, str_from(gap));
-        if (i == ASKS_NEED || i == ASKS_DONE) {
-            buf_printf(out, "%sneed_p%u", i == ASKS_DONE ? "!" : "", profile);
+        if (i == CONFIG_CHECK_NEED || i == CONFIG_CHECK_DONE) {
+            buf_printf(out, "%sneed_p%u", i == CONFIG_CHECK_DONE ? "!" : "", profile);
         } else {
             buf_add(out, str_from(check_names[i]));
         }
@@ -163,22 +180,22 @@ static void print_asks(uint32_t asks, uint32_t profile, struct buf *out)
     }
 }
 
-static void print_does(const char *key, uint32_t does, struct buf *out)
+static void print_step_triggers(const char *key, uint32_t triggers, struct buf *out)
 {
     static const char *const names[] = {
-        [DOES_CORDON] = "cordon",
-        [DOES_DRAIN] = "drain",
-        [DOES_UNCORDON] = "uncordon",
-        [DOES_MARK] = "label && annotation && finalizer",
-        [DOES_UNMARK] = "unlabel && unannotation && unfinalizer",
+        [CONFIG_TRIGGER_CORDON] = "cordon",
+        [CONFIG_TRIGGER_DRAIN] = "drain",
+        [CONFIG_TRIGGER_UNCORDON] = "uncordon",
+        [CONFIG_TRIGGER_MARK] = "label && annotation && finalizer",
+        [CONFIG_TRIGGER_UNMARK] = "unlabel && unannotation && unfinalizer",
     };
     const char *gap = "";
-    if (does == 0) {
+    if (triggers == 0) {
         return;
     }
     buf_printf(out, ", %s: \"", key);
     for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
-        if ((does & BIT(i)) != 0) {
+        if ((triggers & CONFIG_BIT(i)) != 0) {
             buf_printf(out, "%s%s", gap, names[i]);
             gap = " && ";
         }
@@ -186,7 +203,7 @@ static void print_does(const char *key, uint32_t does, struct buf *out)
     buf_add(out, STR("\""));
 }
 
-static void print_checks(const struct blueprint *b, struct buf *out)
+static void print_checks(const struct random_config *b, struct buf *out)
 {
     buf_add(out, STR("  check:\n"));
     for (uint32_t i = 0; i < b->profile_n; i++) {
@@ -195,8 +212,8 @@ static void print_checks(const struct blueprint *b, struct buf *out)
                    "value: 'true'}}\n",
                    i, i);
     }
-    for (uint32_t i = 0; i < BLUEPRINT_LIMITS; i++) {
-        const struct blueprint_limit *limit = &b->limits[i];
+    for (uint32_t i = 0; i < RANDOM_CONFIG_LIMITS; i++) {
+        const struct random_config_limit *limit = &b->limits[i];
         buf_printf(out, "  - {name: limit%u, type: maxMaintenance, config: {max: %u", i,
                    limit->max);
         if (limit->by_zone) {
@@ -232,7 +249,7 @@ static void print_checks(const struct blueprint *b, struct buf *out)
                 "  - {name: pods, type: affinity, config: {minOperational: 1}}\n"));
 }
 
-static void print_notices(const struct blueprint *b, struct buf *out)
+static void print_notifications(const struct random_config *b, struct buf *out)
 {
     static const char *const kinds[] = {
         "webhook, config: {url: 'https://hook.example/in', body: '%s'}",
@@ -240,14 +257,15 @@ static void print_notices(const struct blueprint *b, struct buf *out)
         "mail, config: {address: 'm.example:25', from: a@b, to: [c@d], subject: s, message: '%s'}",
     };
     static const char *const schedules[] = {
-        [NOTICE_AT_ENTRY] = "periodic, config: {interval: 12h}",
-        [NOTICE_ONCE] = "oneshot, config: {delay: 20s}",
-        [NOTICE_DAILY] = "scheduled, config: {instant: '08:10', weekdays: [mon, wed, thu, sun]}",
+        [NOTIFICATION_AT_ENTRY] = "periodic, config: {interval: 12h}",
+        [NOTIFICATION_ONCE] = "oneshot, config: {delay: 20s}",
+        [NOTIFICATION_DAILY] =
+            "scheduled, config: {instant: '08:10', weekdays: [mon, wed, thu, sun]}",
     };
     buf_add(out, STR("  notify:\n"));
-    for (uint32_t i = 0; i < BLUEPRINT_NOTICES; i++) {
-        const struct blueprint_notice *notice = &b->notices[i];
-        struct str kind = str_from(kinds[notice->kind]);
+    for (uint32_t i = 0; i < RANDOM_CONFIG_NOTIFICATIONS; i++) {
+        const struct random_config_notification *notification = &b->notifications[i];
+        struct str kind = str_from(kinds[notification->kind]);
         struct str head;
         struct str tail;
         (void)str_cut(kind, STR("%s"), &head, &tail); /* each has one */
@@ -257,11 +275,11 @@ static void print_notices(const struct blueprint *b, struct buf *out)
                    "\"2006-01-02T15:04:05.999999999Z07:00\" }}|END",
                    i);
         buf_printf(out, STR_FMT ", schedule: {type: %s}}\n", STR_ARG(tail),
-                   schedules[notice->schedule]);
+                   schedules[notification->schedule]);
     }
 }
 
-static void print_triggers(const struct blueprint *b, struct buf *out)
+static void print_triggers(const struct random_config *b, struct buf *out)
 {
     buf_printf(out,
                "  trigger:\n"
@@ -284,26 +302,26 @@ static void print_triggers(const struct blueprint *b, struct buf *out)
             "remove: true}}\n"));
 }
 
-static void print_state(const struct blueprint *b, uint32_t profile, enum blueprint_state state,
-                        struct buf *out)
+static void print_state(const struct random_config *b, uint32_t profile,
+                        enum random_config_state state, struct buf *out)
 {
-    const struct blueprint_profile *p = &b->profiles[profile];
+    const struct random_config_profile *p = &b->profiles[profile];
     buf_printf(out, "  %s:\n    transitions:%s\n", state_names[state],
-               state == STATE_REQUIRED && p->step_n < 4 ? " []" : "");
+               state == CONFIG_STATE_REQUIRED && p->step_n < 4 ? " []" : "");
     for (uint32_t i = 0; i < p->step_n; i++) {
         if (p->steps[i].from == state) {
             buf_add(out, STR("    - {check: \""));
-            print_asks(p->steps[i].asks, profile, out);
+            print_step_checks(p->steps[i].checks, profile, out);
             buf_printf(out, "\", next: %s", state_names[p->steps[i].to]);
-            print_does("trigger", p->steps[i].does, out);
+            print_step_triggers("trigger", p->steps[i].triggers, out);
             buf_add(out, STR("}\n"));
         }
     }
     if (p->notify[state] != 0) {
         const char *gap = "";
         buf_add(out, STR("    notify: \""));
-        for (uint32_t i = 0; i < BLUEPRINT_NOTICES; i++) {
-            if ((p->notify[state] & BIT(i)) != 0) {
+        for (uint32_t i = 0; i < RANDOM_CONFIG_NOTIFICATIONS; i++) {
+            if ((p->notify[state] & CONFIG_BIT(i)) != 0) {
                 buf_printf(out, "%sn%u", gap, i);
                 gap = " && ";
             }
@@ -313,22 +331,22 @@ static void print_state(const struct blueprint *b, uint32_t profile, enum bluepr
     if (p->enter[state] != 0) {
         CLEANUP(buf_done)
         struct buf enter = { 0 };
-        print_does("enter", p->enter[state], &enter);
+        print_step_triggers("enter", p->enter[state], &enter);
         buf_printf(out, "    " STR_FMT "\n", STR_ARG(str_sub(buf_str(&enter), 2, enter.n - 2)));
     }
 }
 
-void blueprint_print(const struct blueprint *b, struct buf *out)
+void random_config_print(const struct random_config *b, struct buf *out)
 {
     buf_add(out, STR("intervals: {requeue: 30s}\ninstances:\n"));
-    print_notices(b, out);
+    print_notifications(b, out);
     print_checks(b, out);
     print_triggers(b, out);
     buf_add(out, STR("profiles:\n"));
     for (uint32_t i = 0; i < b->profile_n; i++) {
         buf_printf(out, "- name: p%u\n", i);
-        for (unsigned state = 0; state < STATE_COUNT; state++) {
-            print_state(b, i, (enum blueprint_state)state, out);
+        for (unsigned state = 0; state < CONFIG_STATE_COUNT; state++) {
+            print_state(b, i, (enum random_config_state)state, out);
         }
     }
 }

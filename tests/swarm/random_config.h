@@ -1,6 +1,6 @@
 /*
- * random_config: a configuration made from a seed, as data that the promises can judge by, and as the
- * text of a maintenance.yaml that controllers read.
+ * random_config: a configuration made from a seed, as data that the promises can judge by, and as
+ * the text of a maintenance.yaml that controllers read.
  *
  * Its profiles p0 … take a node from operational over maintenance-required into maintenance and
  * back; what each step asks for, does and tells is drawn. A node needs maintenance by a profile's
@@ -11,85 +11,91 @@
 #include "base/buf.h"
 #include "base/rng.h"
 
-#define BLUEPRINT_PROFILES_MAX 3u
-#define BLUEPRINT_NOTICES 3u
-#define BLUEPRINT_LIMITS 2u
-#define BLUEPRINT_DAY_START (8 * 3600) /* trials begin at 08:00 UTC, see trial.c */
+#define RANDOM_CONFIG_PROFILES_MAX 3u
+#define RANDOM_CONFIG_NOTIFICATIONS 3u
+#define RANDOM_CONFIG_LIMITS 2u
+#define RANDOM_CONFIG_DAY_START (8 * 3600) /* runs begin at 08:00 UTC, see run.c */
 
-#define BLUEPRINT_APPROVED STR("example.com/approved")
-#define BLUEPRINT_STARTED STR("example.com/started") /* label: set going in, removed coming out */
-#define BLUEPRINT_PHASE STR("example.com/phase")     /* annotation: likewise */
-#define BLUEPRINT_HOLD STR("example.com/hold")       /* finalizer: likewise */
-#define BLUEPRINT_GO STR("example.com/go")           /* label that anyLabel looks for */
-#define BLUEPRINT_VERSION STR("example.com/version") /* label that clusterSemver looks at */
-#define BLUEPRINT_ZONE STR("topology.kubernetes.io/zone")
+#define RANDOM_CONFIG_APPROVED STR("example.com/approved")
+#define RANDOM_CONFIG_STARTED                                                                      \
+    STR("example.com/started")                       /* label: set going in, removed coming out */
+#define RANDOM_CONFIG_PHASE STR("example.com/phase") /* annotation: likewise */
+#define RANDOM_CONFIG_HOLD STR("example.com/hold")   /* finalizer: likewise */
+#define RANDOM_CONFIG_GO STR("example.com/go")       /* label that anyLabel looks for */
+#define RANDOM_CONFIG_VERSION STR("example.com/version") /* label that clusterSemver looks at */
+#define RANDOM_CONFIG_ZONE STR("topology.kubernetes.io/zone")
 
 /* What a step asks for; all of them must hold. */
-enum blueprint_check {
-    ASKS_NEED,
-    ASKS_DONE, /* the need is gone */
-    ASKS_APPROVED,
-    ASKS_LIMIT_0,
-    ASKS_LIMIT_1,
-    ASKS_WINDOW,
-    ASKS_WAIT,
-    ASKS_WAIT_EXCLUDE,
-    ASKS_STAGGER,
-    ASKS_COUNT,
-    ASKS_READY,
-    ASKS_ANY,
-    ASKS_PROMETHEUS,
-    ASKS_NEWER,
-    ASKS_PODS, /* affinity */
-    ASKS,
+enum random_config_check {
+    CONFIG_CHECK_NEED,
+    CONFIG_CHECK_DONE, /* the need is gone */
+    CONFIG_CHECK_APPROVED,
+    CONFIG_CHECK_LIMIT_0,
+    CONFIG_CHECK_LIMIT_1,
+    CONFIG_CHECK_WINDOW,
+    CONFIG_CHECK_WAIT,
+    CONFIG_CHECK_WAIT_EXCLUDE,
+    CONFIG_CHECK_STAGGER,
+    CONFIG_CHECK_NODE_COUNT,
+    CONFIG_CHECK_READY,
+    CONFIG_CHECK_ANY_LABEL,
+    CONFIG_CHECK_PROMETHEUS,
+    CONFIG_CHECK_SEMVER,
+    CONFIG_CHECK_AFFINITY, /* affinity */
+    CONFIG_CHECK_COUNT,
 };
 
 /* What a step does to the node, in this order. */
-enum blueprint_trigger {
-    DOES_CORDON,
-    DOES_DRAIN,
-    DOES_UNCORDON,
-    DOES_MARK,   /* label, annotation and finalizer are set */
-    DOES_UNMARK, /* and removed */
+enum random_config_trigger {
+    CONFIG_TRIGGER_CORDON,
+    CONFIG_TRIGGER_DRAIN,
+    CONFIG_TRIGGER_UNCORDON,
+    CONFIG_TRIGGER_MARK,   /* label, annotation and finalizer are set */
+    CONFIG_TRIGGER_UNMARK, /* and removed */
 };
 
-#define BIT(n) (1u << (n))
+#define CONFIG_BIT(n) (1u << (n))
 
-enum blueprint_state { STATE_OPERATIONAL, STATE_REQUIRED, STATE_MAINTENANCE, STATE_COUNT };
-
-struct blueprint_step {
-    enum blueprint_state from;
-    enum blueprint_state to;
-    uint32_t asks; /* bits of enum blueprint_check */
-    uint32_t does; /* bits of enum blueprint_trigger */
+enum random_config_state {
+    CONFIG_STATE_OPERATIONAL,
+    CONFIG_STATE_REQUIRED,
+    CONFIG_STATE_MAINTENANCE,
+    CONFIG_STATE_COUNT
 };
 
-struct blueprint_profile {
-    struct blueprint_step steps[4];
+struct random_config_step {
+    enum random_config_state from;
+    enum random_config_state to;
+    uint32_t checks;   /* bits of enum random_config_check */
+    uint32_t triggers; /* bits of enum random_config_trigger */
+};
+
+struct random_config_profile {
+    struct random_config_step steps[4];
     uint32_t step_n;
-    uint32_t enter[STATE_COUNT];  /* bits of enum blueprint_trigger */
-    uint32_t notify[STATE_COUNT]; /* bits of notices */
+    uint32_t enter[CONFIG_STATE_COUNT];  /* bits of enum random_config_trigger */
+    uint32_t notify[CONFIG_STATE_COUNT]; /* bits of notices */
 };
 
-struct blueprint_limit {
+struct random_config_limit {
     uint32_t max;
     bool by_zone;
     int32_t profile;   /* -1: any */
     usec_t skip_after; /* 0: never */
 };
 
-enum blueprint_schedule { NOTICE_AT_ENTRY, NOTICE_ONCE, NOTICE_DAILY };
+enum random_config_schedule { NOTIFICATION_AT_ENTRY, NOTIFICATION_ONCE, NOTIFICATION_DAILY };
 
-struct blueprint_notice {
+struct random_config_notification {
     uint32_t kind; /* webhook, slack, mail */
-    enum blueprint_schedule schedule;
+    enum random_config_schedule schedule;
 };
 
-struct blueprint {
-    struct blueprint_profile profiles[BLUEPRINT_PROFILES_MAX];
+struct random_config {
+    struct random_config_profile profiles[RANDOM_CONFIG_PROFILES_MAX];
     uint32_t profile_n;
-    struct blueprint_limit limits[BLUEPRINT_LIMITS];
-    struct blueprint_notice notices[BLUEPRINT_NOTICES];
+    struct random_config_limit limits[RANDOM_CONFIG_LIMITS];
+    struct random_config_notification notifications[RANDOM_CONFIG_NOTIFICATIONS];
     uint32_t window_open; /* minutes of the day */
     uint32_t window_close;
     usec_t wait;
@@ -99,21 +105,23 @@ struct blueprint {
 };
 
 /* What the drawing is to contain. */
-struct blueprint_wish {
+struct random_config_options {
     bool limited; /* each way into maintenance has a limit; otherwise none has */
     bool tight;   /* limits are 1 */
     bool drains;  /* each way into maintenance drains */
     uint32_t profiles;
 };
 
-void blueprint_make(struct blueprint *b, uint64_t seed, const struct blueprint_wish *wish);
-void blueprint_print(const struct blueprint *b, struct buf *out);
+void random_config_make(struct random_config *b, uint64_t seed,
+                        const struct random_config_options *config_options);
+void random_config_print(const struct random_config *b, struct buf *out);
 
-const char *blueprint_state_name(enum blueprint_state state);
-bool blueprint_state_find(struct str name, enum blueprint_state *ret);
+const char *random_config_state_name(enum random_config_state state);
+bool random_config_state_find(struct str name, enum random_config_state *ret);
 /* The step of a profile between two states; NULL when there is none. */
-const struct blueprint_step *blueprint_step_find(const struct blueprint *b, uint32_t profile,
-                                                 enum blueprint_state from,
-                                                 enum blueprint_state to);
+const struct random_config_step *random_config_step_find(const struct random_config *b,
+                                                         uint32_t profile,
+                                                         enum random_config_state from,
+                                                         enum random_config_state to);
 /* "p1" → 1; false for the names of others. */
-bool blueprint_profile_find(const struct blueprint *b, struct str name, uint32_t *ret);
+bool random_config_profile_find(const struct random_config *b, struct str name, uint32_t *ret);

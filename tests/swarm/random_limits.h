@@ -1,27 +1,39 @@
 /*
  * random_limits: the limits of one run from a seed, and how its actors behave.
  *
- * A limit is data here and a MaintenanceLimit on the server; the promises (budget.h) read the
- * server's, which people may have changed since.
+ * A limit is data here and a MaintenanceLimit on the server; the promises (check_requests.h) read
+ * the server's, which people may have changed since.
  */
 #pragma once
 
 #include "base/buf.h"
 #include "base/rng.h"
 
-#define TERMS_LIMITS_MAX 3u
-#define TERMS_CLASSES 3u
-#define TERMS_CLASS STR("example.com/class") /* label of nodes that limits select by: "a", … */
+#define RANDOM_LIMITS_MAX 3u
+#define RANDOM_LIMITS_CLASSES 3u
+#define RANDOM_LIMITS_CLASS_LABEL                                                                  \
+    STR("example.com/class") /* label of nodes that limits select by: "a", … */
 
 /* The same in all limits of all runs, where a limit has them at all: no time limit that fires can
  * be explained by another limit's. */
-#define TERMS_APPROVED_S 40u
-#define TERMS_IN_PROGRESS_S 50u
+#define RANDOM_LIMITS_APPROVED_S 40u
+#define RANDOM_LIMITS_IN_PROGRESS_S 50u
 
-enum terms_on_progress { TERMS_RELEASE, TERMS_REQUEUE, TERMS_CLOSE, TERMS_HOLD, TERMS_ON_PROGRESS };
-enum terms_on_drain { TERMS_REJECT, TERMS_PROCEED, TERMS_FORCE, TERMS_ON_DRAIN };
+enum random_limits_on_progress {
+    RANDOM_LIMITS_RELEASE,
+    RANDOM_LIMITS_REQUEUE,
+    RANDOM_LIMITS_CLOSE,
+    RANDOM_LIMITS_HOLD,
+    RANDOM_LIMITS_ON_PROGRESS
+};
+enum random_limits_on_drain {
+    RANDOM_LIMITS_REJECT,
+    RANDOM_LIMITS_PROCEED,
+    RANDOM_LIMITS_FORCE,
+    RANDOM_LIMITS_ON_DRAIN
+};
 
-struct terms_limit {
+struct random_limit {
     uint32_t percent; /* 0: a count */
     uint32_t count;
     int32_t class; /* that it selects; -1: all nodes */
@@ -32,37 +44,37 @@ struct terms_limit {
     bool no_repair;
     bool drains;
     bool keeps_cordon; /* uncordonAfter: false */
-    enum terms_on_drain on_drain;
+    enum random_limits_on_drain on_drain;
     uint32_t drain_s;
     uint32_t grace_s;
     uint32_t gap_s;
-    bool times_approval;
-    bool closes;
-    bool times_work;
-    enum terms_on_progress on_progress;
-    uint32_t most_rejections;
+    bool approved_timeout;
+    bool approved_timeout_closes;
+    bool progress_timeout;
+    enum random_limits_on_progress on_progress;
+    uint32_t rejections_max;
 };
 
-struct terms {
-    struct terms_limit limits[TERMS_LIMITS_MAX];
+struct random_limits {
+    struct random_limit limits[RANDOM_LIMITS_MAX];
     uint32_t n;
     usec_t finished_ttl; /* 0: none */
     bool profile;        /* nodes go into maintenance by a profile, too, under the same limits */
-    bool records;        /* … that has a maximum of its own, so that its grants are recorded */
+    bool profile_max;    /* … that has a maximum of its own, so that its grants are recorded */
 };
 
-void terms_make(struct terms *t, uint64_t seed);
+void random_limits_make(struct random_limits *t, uint64_t seed);
 /* The spec of a MaintenanceLimit, as JSON. */
-void terms_print(const struct terms_limit *limit, struct buf *out);
+void random_limit_print(const struct random_limit *limit, struct buf *out);
 
 /* How an actor behaves. In the end all of them finish what they have. */
-enum manner {
-    MANNER_DILIGENT, /* begins when it may, and finishes */
-    MANNER_IDLE,     /* never begins */
-    MANNER_HANGS,    /* begins, and never finishes */
-    MANNER_WITHDRAWS,
-    MANNER_GIVES_BACK, /* once it is approved, and asks again */
-    MANNER_DELETES,
-    MANNER_FORGES, /* approves itself, and begins if nobody minds */
-    MANNERS,
+enum actor_behavior {
+    BEHAVIOR_DILIGENT, /* begins when it may, and finishes */
+    BEHAVIOR_IDLE,     /* never begins */
+    BEHAVIOR_HANGS,    /* begins, and never finishes */
+    BEHAVIOR_WITHDRAWS,
+    BEHAVIOR_GIVES_BACK, /* once it is approved, and asks again */
+    BEHAVIOR_DELETES,
+    BEHAVIOR_FORGES, /* approves itself, and begins if nobody minds */
+    BEHAVIOR_COUNT,
 };

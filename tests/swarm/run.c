@@ -4,36 +4,37 @@
 #include "sandbox/apiserver/apiserver.h"
 #include "tests/swarm/actions.h"
 
-#define STILL_WRITES_MAX 24u /* for each node while nobody does anything to it */
-#define PACE_MAX 200000u     /* events a second: no fleet of a story comes near it */
+#define QUIET_WRITES_MAX 24u   /* for each node while nobody does anything to it */
+#define EVENT_RATE_MAX 200000u /* events a second: no fleet of a story comes near it */
 
 /* Trace and verdict: every timer and every write goes into the hash. */
-static void trial_mix(struct trial *t, uint64_t value)
+static void sim_run_hash(struct sim_run *t, uint64_t value)
 {
     t->hash = (t->hash ^ value) * 0x100000001b3ULL;
     t->hash ^= t->hash >> 29;
 }
 
-static void trial_on_fire(void *ctx, const struct virtual_loop_event *event)
+static void sim_run_on_fire(void *ctx, const struct virtual_loop_event *event)
 {
-    struct trial *t = ctx;
+    struct sim_run *t = ctx;
     t->events++;
-    t->ran = event->view;
-    trial_mix(t, (uint64_t)event->now);
-    trial_mix(t, event->seq << 8 | event->view);
+    t->last_view = event->view;
+    sim_run_hash(t, (uint64_t)event->now);
+    sim_run_hash(t, event->seq << 8 | event->view);
 }
 
-static bool trial_is_controller(struct str agent)
+static bool sim_run_is_controller(struct str agent)
 {
     return str_starts(agent, STR("drydock-"));
 }
 
-static void trial_print_asking(struct trial *t, const struct apiserver_commit *commit)
+static void sim_run_print_requests_commit(struct sim_run *t, const struct apiserver_commit *commit)
 {
     const struct jval *object = commit->now != NULL ? commit->now : commit->old;
     struct str state = jval_str(jval_at(object, "spec.state"));
     struct str phase = jval_str(jval_at(object, "status.phase"));
-    struct str mark = jval_str(jval_get(jval_at(object, "metadata.annotations"), BUDGET_MARK));
+    struct str mark =
+        jval_str(jval_get(jval_at(object, "metadata.annotations"), CHECK_CORDONED_BY_KEY));
     struct str holder = jval_str(jval_at(object, "spec.holderIdentity"));
     (void)fprintf(stderr,
                   "%12.3f s " STR_FMT " %s " STR_FMT "/" STR_FMT " " STR_FMT " " STR_FMT
@@ -46,138 +47,139 @@ static void trial_print_asking(struct trial *t, const struct apiserver_commit *c
                   STR_ARG(mark), STR_ARG(holder));
     JVAL_EACH (jval_at(object, "status.reservations"), entry) {
         struct str who = jval_str(jval_get(entry, STR("requestName")));
-        struct str what = jval_str(jval_get(entry, STR("state")));
-        (void)fprintf(stderr, " " STR_FMT ":" STR_FMT, STR_ARG(who), STR_ARG(what));
+        struct str entry_state = jval_str(jval_get(entry, STR("state")));
+        (void)fprintf(stderr, " " STR_FMT ":" STR_FMT, STR_ARG(who), STR_ARG(entry_state));
     }
     (void)fputs("\n", stderr);
 }
 
-static void trial_on_asking(struct trial *t, const struct apiserver_commit *commit)
+static void sim_run_on_requests_commit(struct sim_run *t, const struct apiserver_commit *commit)
 {
     bool node = str_eq(commit->plural, STR("nodes"));
-    bool request = str_eq(commit->plural, BUDGET_REQUESTS);
-    if (t->verbose && (node || request || str_eq(commit->plural, BUDGET_LIMITS) ||
+    bool request = str_eq(commit->plural, CHECK_REQUESTS_PLURAL);
+    if (t->verbose && (node || request || str_eq(commit->plural, CHECK_LIMITS_PLURAL) ||
                        str_starts(commit->name, STR("target-")))) {
-        trial_print_asking(t, commit);
+        sim_run_print_requests_commit(t, commit);
     }
-    budget_on_commit(&t->budget, commit, virtual_loop_now(t->vloop));
+    check_requests_on_commit(&t->requests, commit, virtual_loop_now(t->vloop));
     if (node && commit->now != NULL &&
-        str_eq(promise_node_of(commit->now).state, STR("in-maintenance"))) {
-        trial_note_chore(t, commit->name);
+        str_eq(check_basic_node_read(commit->now).state, STR("in-maintenance"))) {
+        sim_run_start_work(t, commit->name);
     } else if (request) {
-        trial_note_request(t, commit);
+        sim_run_wake_actor(t, commit);
     }
 }
 
-static void trial_on_commit(void *ctx, const struct apiserver_commit *commit)
+static void sim_run_on_commit(void *ctx, const struct apiserver_commit *commit)
 {
-    struct trial *t = ctx;
-    trial_mix(t, commit->version);
-    bool controller = trial_is_controller(commit->user_agent);
-    rules_on_commit(&t->service.rules, commit, virtual_loop_now(t->vloop));
-    if (t->verbose && controller && !t->budget.on && str_eq(commit->plural, STR("nodes"))) {
-        struct promise_node node = promise_node_of(commit->now);
+    struct sim_run *t = ctx;
+    sim_run_hash(t, commit->version);
+    bool controller = sim_run_is_controller(commit->user_agent);
+    check_drain_rules_on_commit(&t->service.rules, commit, virtual_loop_now(t->vloop));
+    if (t->verbose && controller && !t->requests.on && str_eq(commit->plural, STR("nodes"))) {
+        struct check_basic_node node = check_basic_node_read(commit->now);
         (void)fprintf(stderr, "%12.3f s " STR_FMT " " STR_FMT " " STR_FMT " " STR_FMT "\n",
                       (double)virtual_loop_now(t->vloop) / 1e6, STR_ARG(commit->user_agent),
                       STR_ARG(commit->name), STR_ARG(node.state), STR_ARG(node.data));
     }
-    if (t->budget.on) {
-        trial_on_asking(t, commit);
+    if (t->requests.on) {
+        sim_run_on_requests_commit(t, commit);
     } else if (str_eq(commit->plural, STR("nodes")) && t->service.on) {
-        t->promise.node_writes += controller ? 1 : 0;
-        service_on_node_commit(&t->service, controller ? commit->user_agent : STR_NONE, commit->old,
-                               commit->now, virtual_loop_now(t->vloop));
+        t->basic.node_writes += controller ? 1 : 0;
+        check_service_on_node_commit(&t->service, controller ? commit->user_agent : STR_NONE,
+                                     commit->old, commit->now, virtual_loop_now(t->vloop));
         if (controller && commit->now != NULL &&
-            str_eq(promise_node_of(commit->now).state, STR("in-maintenance"))) {
-            trial_note_chore(t, commit->name);
+            str_eq(check_basic_node_read(commit->now).state, STR("in-maintenance"))) {
+            sim_run_start_work(t, commit->name);
         }
     } else if (str_eq(commit->plural, STR("nodes")) && controller) {
-        promise_on_node_write(&t->promise, commit->user_agent, commit->old, commit->now);
+        check_basic_on_node_write(&t->basic, commit->user_agent, commit->old, commit->now);
     }
     if (str_eq(commit->plural, STR("leases")) && str_eq(commit->name, CONTROLLER_LEASE_NAME)) {
-        promise_on_lease_write(&t->promise, commit->user_agent, commit->now,
-                               virtual_loop_now(t->vloop));
+        check_basic_on_lease_write(&t->basic, commit->user_agent, commit->now,
+                                   virtual_loop_now(t->vloop));
     }
 }
 
-static void trial_init_service(struct trial *t)
+static void sim_run_init_service(struct sim_run *t)
 {
-    const struct plan *plan = t->plan;
-    t->service = (struct service){
-        .promise = &t->promise,
+    const struct scenario *scenario = t->scenario;
+    t->service = (struct check_service){
+        .basic = &t->basic,
         .server = t->server,
-        .on = story_serves(plan->story),
-        .elect = plan->elect,
-        .limited = plan->wish.limited,
-        .calm_since = USEC_NEVER,
-        .rules = { .promise = &t->promise, .server = t->server },
+        .on = story_has_config(scenario->story),
+        .elect = scenario->elect,
+        .limited = scenario->config_options.limited,
+        .recovery_since = USEC_NEVER,
+        .rules = { .basic = &t->basic, .server = t->server },
     };
-    for (uint32_t i = 0; t->service.on && i < SERVICE_BLUEPRINTS; i++) {
-        blueprint_make(&t->service.blueprints[i], plan->seed * SERVICE_BLUEPRINTS + i, &plan->wish);
+    for (uint32_t i = 0; t->service.on && i < CHECK_SERVICE_CONFIGS; i++) {
+        random_config_make(&t->service.configs[i], scenario->seed * CHECK_SERVICE_CONFIGS + i,
+                           &scenario->config_options);
     }
 }
 
-static void trial_init(struct trial *t, const struct plan *plan, mutations_t mutations)
+static void sim_run_init(struct sim_run *t, const struct scenario *scenario, mutations_t mutations)
 {
-    *t = (struct trial){ .plan = plan,
-                         .weather_end = USEC_NEVER,
-                         .server_up_at = USEC_NEVER,
-                         .deaf_end = USEC_NEVER,
-                         .hold_end = USEC_NEVER,
-                         .rules_at = USEC_NEVER,
-                         .chores_end = plan->wild + plan->calm,
-                         .file_count = 1 };
+    *t = (struct sim_run){ .scenario = scenario,
+                           .faults_end = USEC_NEVER,
+                           .server_up_at = USEC_NEVER,
+                           .notify_fail_end = USEC_NEVER,
+                           .pdb_block_end = USEC_NEVER,
+                           .rules_at = USEC_NEVER,
+                           .work_end = scenario->fault_time + scenario->calm,
+                           .file_version = 1 };
     inbox_init(&t->inbox);
-    t->inbox.script = trial_on_message;
+    t->inbox.script = sim_run_on_message;
     t->inbox.ctx = t;
-    rng_init(&t->rng, plan->seed ^ 0x5157a6d5ULL);
-    t->vloop =
-        virtual_loop_new(plan->seed, SECONDS(1800000000) + (usec_t)(plan->seed % 1000) * DAYS(1));
-    virtual_loop_trace(t->vloop, trial_on_fire, t);
-    t->server = apiserver_new(virtual_loop_root(t->vloop), plan->seed);
-    trial_init_service(t);
+    rng_init(&t->rng, scenario->seed ^ 0x5157a6d5ULL);
+    t->vloop = virtual_loop_new(scenario->seed,
+                                SECONDS(1800000000) + (usec_t)(scenario->seed % 1000) * DAYS(1));
+    virtual_loop_trace(t->vloop, sim_run_on_fire, t);
+    t->server = apiserver_new(virtual_loop_root(t->vloop), scenario->seed);
+    sim_run_init_service(t);
     struct world_config world = {
-        .seed = plan->seed,
-        .nodes = plan->nodes,
+        .seed = scenario->seed,
+        .nodes = scenario->nodes,
         .zones = 3,
         .heartbeats = t->service.on ? WORLD_HEARTBEATS_STATUS : WORLD_HEARTBEATS_NONE,
     };
     t->world = world_new(virtual_loop_root(t->vloop), t->server, &world);
-    world_on_commit(t->world, trial_on_commit, t);
-    if (plan->story != STORY_QUIET) {
-        trial_populate(t);
+    world_on_commit(t->world, sim_run_on_commit, t);
+    if (scenario->story != STORY_QUIET) {
+        sim_run_add_workloads(t);
     }
     if (t->service.on) {
-        trial_label_nodes(t);
+        sim_run_label_nodes(t);
     }
-    if (plan->story == STORY_DRAIN) {
-        trial_begin_rules(t);
+    if (scenario->story == STORY_DRAIN) {
+        sim_run_init_drain_rules(t);
     }
-    if (story_asks(plan->story)) {
-        trial_init_asking(t);
+    if (story_has_requests(scenario->story)) {
+        sim_run_init_requests(t);
     }
-    for (uint32_t i = 0; i < plan->processes; i++) {
-        struct process *p = &t->processes[i];
-        process_init(p, i, t->vloop, t->server, &t->promise);
-        p->elect = plan->elect;
+    for (uint32_t i = 0; i < scenario->processes; i++) {
+        struct controller_process *p = &t->processes[i];
+        controller_process_init(p, i, t->vloop, t->server, &t->basic);
+        p->elect = scenario->elect;
         p->mutations = mutations;
-        p->view = virtual_loop_view_new(t->vloop, plan->skew[i]);
+        p->view = virtual_loop_view_new(t->vloop, scenario->skew[i]);
         p->view_id = i + 1;
-        virtual_loop_set_drift(p->view, plan->drift[i]);
-        faults_init(&p->faults, plan->seed * 31 + i);
+        virtual_loop_set_drift(p->view, scenario->drift[i]);
+        faults_init(&p->faults, scenario->seed * 31 + i);
         p->faults.latency_min = MSECONDS(1);
-        p->faults.latency_max = MSECONDS(plan->latency);
+        p->faults.latency_max = MSECONDS(scenario->latency);
         p->service = &t->service;
-        p->budget = &t->budget;
+        p->requests = &t->requests;
         p->inbox = &t->inbox;
-        trial_start(t, p);
+        sim_run_start_process(t, p);
     }
 }
 
 /* What the leader thinks of each node, when a promise was broken. */
-static bool trial_print_node(void *ctx, const struct controller_node *node)
+static bool sim_run_print_node(void *ctx, const struct controller_node *node)
 {
-    const struct process *p = ctx;
+    const struct controller_process *p = ctx;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     CLEANUP(buf_done)
@@ -190,207 +192,209 @@ static bool trial_print_node(void *ctx, const struct controller_node *node)
     return true;
 }
 
-static void trial_done(struct trial *t)
+static void sim_run_done(struct sim_run *t)
 {
-    for (uint32_t i = 0; i < t->plan->processes; i++) {
-        struct process *p = &t->processes[i];
-        if (t->verbose && t->service.on && promise_broken(&t->promise) && process_runs(p) &&
-            controller_leading(p->controller)) {
-            controller_each_node(p->controller, trial_print_node, p);
+    for (uint32_t i = 0; i < t->scenario->processes; i++) {
+        struct controller_process *p = &t->processes[i];
+        if (t->verbose && t->service.on && check_violated(&t->basic) &&
+            controller_process_runs(p) && controller_leading(p->controller)) {
+            controller_each_node(p->controller, sim_run_print_node, p);
         }
     }
-    for (uint32_t i = 0; i < t->plan->processes; i++) {
-        process_done(&t->processes[i]);
+    for (uint32_t i = 0; i < t->scenario->processes; i++) {
+        controller_process_done(&t->processes[i]);
     }
     world_free(t->world);
     apiserver_free(t->server);
     virtual_loop_free(t->vloop);
     inbox_done(&t->inbox);
-    service_done(&t->service);
-    budget_done(&t->budget);
-    promise_done(&t->promise);
+    check_service_done(&t->service);
+    check_requests_done(&t->requests);
+    check_basic_done(&t->basic);
     arena_done(&t->tmp);
 }
 
 /* I3: of all clocks in the simulation only the true one may say who leads, and it sees at most one.
  */
-static void trial_check_leaders(struct trial *t)
+static void sim_run_check_leaders(struct sim_run *t)
 {
-    const struct process *leader = NULL;
-    for (uint32_t i = 0; i < t->plan->processes; i++) {
-        const struct process *p = &t->processes[i];
-        if (!t->plan->elect || !process_runs(p) || process_frozen(p) ||
+    const struct controller_process *leader = NULL;
+    for (uint32_t i = 0; i < t->scenario->processes; i++) {
+        const struct controller_process *p = &t->processes[i];
+        if (!t->scenario->elect || !controller_process_runs(p) || controller_process_frozen(p) ||
             !controller_leading(p->controller)) {
             continue;
         }
         if (leader != NULL) {
-            promise_break(&t->promise, "I3: %s and %s both lead", leader->identity, p->identity);
+            check_violation(&t->basic, "I3: %s and %s both lead", leader->identity, p->identity);
         }
         leader = p;
     }
 }
 
-static void trial_after_event(struct trial *t)
+static void sim_run_after_event(struct sim_run *t)
 {
     arena_reset(&t->tmp);
-    bool quiet = t->plan->story == STORY_QUIET;
-    uint32_t often = quiet ? 2048 : 1; /* to look at thousands of nodes costs more than all else */
-    for (uint32_t i = 0; i < t->plan->processes; i++) {
-        struct process *p = &t->processes[i];
+    bool quiet = t->scenario->story == STORY_QUIET;
+    uint32_t check_every =
+        quiet ? 2048 : 1; /* to look at thousands of nodes costs more than all else */
+    for (uint32_t i = 0; i < t->scenario->processes; i++) {
+        struct controller_process *p = &t->processes[i];
         bool late = p->late_at != USEC_NEVER;
-        process_bury(p);
+        controller_process_reap(p);
         if (!late && p->late_at != USEC_NEVER && t->service.on) {
-            trial_approve(t);
+            sim_run_approve_all(t);
         }
         /* Only the process that ran can have changed inside. */
-        if (t->ran == p->view_id && process_runs(p) && t->events % often == 0) {
-            process_check(p, /* deep= */ !quiet);
+        if (t->last_view == p->view_id && controller_process_runs(p) &&
+            t->events % check_every == 0) {
+            controller_process_check(p, /* deep= */ !quiet);
         }
     }
-    trial_check_leaders(t);
+    sim_run_check_leaders(t);
 }
 
-/* Work that asks for itself again and again would keep the clock where it is, and the trial with
+/* Work that asks for itself again and again would keep the clock where it is, and the run with
  * it.
  */
-static void trial_check_pace(struct trial *t)
+static void sim_run_check_event_rate(struct sim_run *t)
 {
     usec_t now = virtual_loop_now(t->vloop);
-    if (now >= t->pace_since + SECONDS(1)) {
-        t->pace_since = now;
-        t->pace = 0;
+    if (now >= t->event_rate_since + SECONDS(1)) {
+        t->event_rate_since = now;
+        t->event_rate = 0;
     }
-    if (++t->pace > PACE_MAX) {
-        promise_break(&t->promise, "I9: more than %u events within a second", PACE_MAX);
+    if (++t->event_rate > EVENT_RATE_MAX) {
+        check_violation(&t->basic, "I9: more than %u events within a second", EVENT_RATE_MAX);
     }
 }
 
-/* Runs to `until`, doing what the plan and what has been begun ask for on the way. */
-static void trial_run_until(struct trial *t, usec_t until)
+/* Runs to `until`, doing what the scenario and what has been begun ask for on the way. */
+static void sim_run_run_until(struct sim_run *t, usec_t until)
 {
-    while (!promise_broken(&t->promise)) {
-        usec_t due = MIN(trial_next_deed(t), until);
+    while (!check_violated(&t->basic)) {
+        usec_t due = MIN(sim_run_next_action(t), until);
         if (virtual_loop_step(t->vloop, due)) {
-            trial_check_pace(t);
-            trial_after_event(t);
+            sim_run_check_event_rate(t);
+            sim_run_after_event(t);
             continue;
         }
-        if (due == until && trial_next_deed(t) > until) {
+        if (due == until && sim_run_next_action(t) > until) {
             return;
         }
-        trial_do_deeds(t);
-        trial_after_event(t);
+        sim_run_actions_due(t);
+        sim_run_after_event(t);
     }
 }
 
-static void trial_visit_rest(void *ctx, const struct jval *object)
+static void sim_run_visit_end(void *ctx, const struct jval *object)
 {
-    struct trial *t = ctx;
-    struct promise_node node = promise_node_of(object);
-    promise_at_rest(&t->promise, &node);
+    struct sim_run *t = ctx;
+    struct check_basic_node node = check_basic_node_read(object);
+    check_basic_at_end(&t->basic, &node);
 }
 
 /* What a controller knows must be what the server has: no more, no less, no older. */
-static bool trial_compare_node(void *ctx, const struct controller_node *node)
+static bool sim_run_compare_node(void *ctx, const struct controller_node *node)
 {
-    struct trial *t = ctx;
+    struct sim_run *t = ctx;
     const struct jval *object =
         apiserver_find(t->server, STR(""), STR("nodes"), STR(""), node->name);
     struct str version = jval_str(jval_at(object, "metadata.resourceVersion"));
     uint64_t number = 0;
     if (object == NULL || !str_to_u64(version, &number) || number != node->version) {
-        promise_break(&t->promise,
-                      "I9: a controller knows " STR_FMT " at version %llu, the server at '" STR_FMT
-                      "'",
-                      STR_ARG(node->name), (unsigned long long)node->version, STR_ARG(version));
+        check_violation(&t->basic,
+                        "I9: a controller knows " STR_FMT
+                        " at version %llu, the server at '" STR_FMT "'",
+                        STR_ARG(node->name), (unsigned long long)node->version, STR_ARG(version));
         return false;
     }
     return true;
 }
 
-static void trial_check_rest(struct trial *t)
+static void sim_run_check_end(struct sim_run *t)
 {
     bool led = false;
-    if (t->budget.on) {
-        budget_at_rest(&t->budget);
+    if (t->requests.on) {
+        check_requests_at_end(&t->requests);
     } else if (!t->service.on) {
-        apiserver_each(t->server, STR(""), STR("nodes"), STR(""), trial_visit_rest, t);
+        apiserver_each(t->server, STR(""), STR("nodes"), STR(""), sim_run_visit_end, t);
     }
-    for (uint32_t i = 0; i < t->plan->processes; i++) {
-        struct process *p = &t->processes[i];
+    for (uint32_t i = 0; i < t->scenario->processes; i++) {
+        struct controller_process *p = &t->processes[i];
         led = led || controller_leading(p->controller);
         if (!t->service.on) { /* heartbeats would be under way */
-            controller_each_node(p->controller, trial_compare_node, t);
+            controller_each_node(p->controller, sim_run_compare_node, t);
         }
         uint32_t nodes = apiserver_count(t->server, STR(""), STR("nodes"));
         if (controller_node_count(p->controller) != nodes) {
-            promise_break(&t->promise, "I9: %s knows %u nodes at the end, the server has %u",
-                          p->identity, controller_node_count(p->controller), nodes);
+            check_violation(&t->basic, "I9: %s knows %u nodes at the end, the server has %u",
+                            p->identity, controller_node_count(p->controller), nodes);
         }
     }
     if (!led) {
-        promise_break(&t->promise, "I9: nobody leads at the end");
+        check_violation(&t->basic, "I9: nobody leads at the end");
     }
 }
 
 /* When nobody works any more: who could go has gone, and nobody runs in circles. */
-static void trial_check_served(struct trial *t, uint64_t writes)
+static void sim_run_check_service_end(struct sim_run *t, uint64_t writes)
 {
-    for (uint32_t i = 0; i < t->plan->processes; i++) {
-        const struct process *p = &t->processes[i];
-        struct service_sender who;
-        process_sender(p, &who);
+    for (uint32_t i = 0; i < t->scenario->processes; i++) {
+        const struct controller_process *p = &t->processes[i];
+        struct check_sender who;
+        controller_process_sender(p, &who);
         if (controller_leading(p->controller)) {
-            service_at_rest(&t->service, &who);
+            check_service_at_end(&t->service, &who);
         }
     }
     /* A window that opens, or a wait that ends, moves a node: a few writes for each profile. */
-    uint64_t most = (uint64_t)apiserver_count(t->server, STR(""), STR("nodes")) * STILL_WRITES_MAX;
+    uint64_t most = (uint64_t)apiserver_count(t->server, STR(""), STR("nodes")) * QUIET_WRITES_MAX;
     if (writes > most) {
-        promise_break(&t->promise, "I9: %llu writes to nodes in the end, more than %llu",
-                      (unsigned long long)writes, (unsigned long long)most);
+        check_violation(&t->basic, "I9: %llu writes to nodes in the end, more than %llu",
+                        (unsigned long long)writes, (unsigned long long)most);
     }
 }
 
-void trial_run(const struct plan *plan, mutations_t mutations, bool verbose,
-               struct trial_outcome *ret)
+void sim_run_scenario(const struct scenario *scenario, mutations_t mutations, bool verbose,
+                      struct sim_run_outcome *ret)
 {
-    if (story_bridges(plan->story)) {
-        fleet_run(plan, mutations, verbose, ret);
+    if (story_has_bridge(scenario->story)) {
+        bridge_run_scenario(scenario, mutations, verbose, ret);
         return;
     }
-    struct trial t;
-    trial_init(&t, plan, mutations);
+    struct sim_run t;
+    sim_run_init(&t, scenario, mutations);
     t.verbose = verbose;
-    trial_run_until(&t, plan->wild);
-    usec_t end = plan->wild;
-    if (!promise_broken(&t.promise)) {
-        trial_calm_down(&t);
-        end += plan->calm;
-        trial_run_until(&t, end);
+    sim_run_run_until(&t, scenario->fault_time);
+    usec_t end = scenario->fault_time;
+    if (!check_violated(&t.basic)) {
+        sim_run_recover(&t);
+        end += scenario->calm;
+        sim_run_run_until(&t, end);
     }
-    if (!promise_broken(&t.promise)) {
-        trial_check_rest(&t);
+    if (!check_violated(&t.basic)) {
+        sim_run_check_end(&t);
     }
-    if (!promise_broken(&t.promise)) {
-        uint64_t writes = t.promise.node_writes + t.budget.writes;
-        end += plan->still;
-        trial_run_until(&t, end);
-        writes = t.promise.node_writes + t.budget.writes - writes;
-        if (t.service.on && !promise_broken(&t.promise)) {
-            trial_check_served(&t, writes);
-        } else if (writes > 0 && !promise_broken(&t.promise)) {
-            promise_break(&t.promise, "I9: %llu writes although nothing happens",
-                          (unsigned long long)writes);
+    if (!check_violated(&t.basic)) {
+        uint64_t writes = t.basic.node_writes + t.requests.writes;
+        end += scenario->quiet_time;
+        sim_run_run_until(&t, end);
+        writes = t.basic.node_writes + t.requests.writes - writes;
+        if (t.service.on && !check_violated(&t.basic)) {
+            sim_run_check_service_end(&t, writes);
+        } else if (writes > 0 && !check_violated(&t.basic)) {
+            check_violation(&t.basic, "I9: %llu writes although nothing happens",
+                            (unsigned long long)writes);
         }
     }
-    *ret = (struct trial_outcome){
-        .broken = promise_broken(&t.promise),
+    *ret = (struct sim_run_outcome){
+        .violated = check_violated(&t.basic),
         .at = virtual_loop_now(t.vloop),
         .hash = t.hash,
         .events = t.events,
-        .node_time = virtual_loop_now(t.vloop) * (usec_t)plan->nodes,
+        .node_time = virtual_loop_now(t.vloop) * (usec_t)scenario->nodes,
     };
-    (void)snprintf(ret->why, sizeof(ret->why), "%s", t.promise.why);
-    trial_done(&t);
+    (void)snprintf(ret->violation, sizeof(ret->violation), "%s", t.basic.violation);
+    sim_run_done(&t);
 }

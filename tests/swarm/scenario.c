@@ -2,202 +2,237 @@
 
 #include "base/rng.h"
 
-static const char *const story_names[STORIES] = {
+static const char *const story_names[STORY_COUNT] = {
     [STORY_STORM] = "storm",   [STORY_CHURN] = "churn", [STORY_ELECTION] = "election",
     [STORY_WIRE] = "wire",     [STORY_QUIET] = "quiet", [STORY_SERVICE] = "service",
     [STORY_RELAY] = "relay",   [STORY_DRAIN] = "drain", [STORY_REQUESTS] = "requests",
     [STORY_BRIDGE] = "bridge",
 };
 
-static const char *const deed_names[DEED_KINDS] = {
-    [DEED_NODE_ADD] = "node-add",
-    [DEED_NODE_REMOVE] = "node-remove",
-    [DEED_NODE_REPLACE] = "node-replace",
-    [DEED_NODE_REBOOT] = "node-reboot",
-    [DEED_NODE_TOUCH] = "node-touch",
-    [DEED_STATE_ERASE] = "state-erase",
-    [DEED_STATE_FORGE] = "state-forge",
-    [DEED_DATA_ERASE] = "data-erase",
-    [DEED_DATA_BREAK] = "data-break",
-    [DEED_PROFILE_SET] = "profile-set",
-    [DEED_CRASH] = "crash",
-    [DEED_CRASH_BEFORE] = "crash-before-effect",
-    [DEED_CRASH_AFTER] = "crash-after-effect",
-    [DEED_START] = "start",
-    [DEED_STOP] = "stop",
-    [DEED_FREEZE] = "freeze",
-    [DEED_CLOCK_STEP] = "clock-step",
-    [DEED_CUT] = "cut",
-    [DEED_STALL] = "stall",
-    [DEED_WEATHER] = "weather",
-    [DEED_SERVER_DOWN] = "server-down",
-    [DEED_SERVER_RESTART] = "server-restart",
-    [DEED_COMPACT] = "compact",
-    [DEED_NEED] = "need",
-    [DEED_DONE] = "done",
-    [DEED_APPROVE] = "approve",
-    [DEED_REVOKE] = "revoke",
-    [DEED_CORDON] = "cordon",
-    [DEED_UNCORDON] = "uncordon",
-    [DEED_GO] = "go",
-    [DEED_VERSION] = "version",
-    [DEED_CONFIG_OTHER] = "config-other",
-    [DEED_CONFIG_BROKEN] = "config-broken",
-    [DEED_LATE] = "late",
-    [DEED_DEAF] = "deaf",
-    [DEED_HOLD] = "hold",
-    [DEED_ASK] = "ask",
-    [DEED_REQUEST_DELETE] = "request-delete",
-    [DEED_LIMIT_PAUSE] = "limit-pause",
-    [DEED_LIMIT_LOWER] = "limit-lower",
-    [DEED_LIMIT_ADD] = "limit-add",
-    [DEED_LIMIT_DELETE] = "limit-delete",
-    [DEED_RELABEL] = "relabel",
-    [DEED_CRASH_STEP] = "crash-step",
-    [DEED_MACHINE_NEW] = "machine-new",
-    [DEED_MACHINE_DELETE] = "machine-delete",
-    [DEED_MACHINE_ENABLE] = "machine-enable",
-    [DEED_MACHINE_MAINTAIN] = "machine-maintain",
-    [DEED_MACHINE_WITHDRAW] = "machine-withdraw",
-    [DEED_MACHINE_FORGE] = "machine-forge",
-    [DEED_MACHINE_PAUSE] = "machine-pause",
-    [DEED_CLUSTER_PAUSE] = "cluster-pause",
-    [DEED_CLUSTER_DELETE] = "cluster-delete",
-    [DEED_CLUSTER_NEW] = "cluster-new",
-    [DEED_TOKEN] = "token",
-    [DEED_SECRET_BAD] = "secret-bad",
-    [DEED_SECRET_GONE] = "secret-gone",
-    [DEED_RULE] = "rule",
-    [DEED_RULE_LABEL] = "rule-label",
-    [DEED_PEER_DELETE] = "peer-delete",
-    [DEED_PEER_REPLACE] = "peer-replace",
-    [DEED_PEER_STATE] = "peer-state",
-    [DEED_PEER_EAGER] = "peer-eager",
-    [DEED_PEER_RULES] = "peer-rules",
-    [DEED_PEER_HOSTILE] = "peer-hostile",
-    [DEED_FAR_CUT] = "far-cut",
-    [DEED_FAR_STALL] = "far-stall",
-    [DEED_FAR_WEATHER] = "far-weather",
-    [DEED_FAR_SLOW] = "far-slow",
-    [DEED_FAR_RESTART] = "far-restart",
-    [DEED_FAR_COMPACT] = "far-compact",
-    [DEED_HOST_GIVE] = "host-give",
-    [DEED_HOST_DELETE] = "host-delete",
-    [DEED_HOST_STATE] = "host-state",
-    [DEED_HOST_NOTE] = "host-note",
-    [DEED_HOST_STRIP] = "host-strip",
-    [DEED_HOST_FORGE] = "host-forge",
-    [DEED_HOST_PAUSE] = "host-pause",
-    [DEED_HOST_DETACH] = "host-detach",
-    [DEED_HOST_MODE] = "host-mode",
-    [DEED_HOST_POD] = "host-pod",
+static const char *const action_names[ACTION_COUNT] = {
+    [ACTION_NODE_ADD] = "node-add",
+    [ACTION_NODE_REMOVE] = "node-remove",
+    [ACTION_NODE_REPLACE] = "node-replace",
+    [ACTION_NODE_REBOOT] = "node-reboot",
+    [ACTION_NODE_TOUCH] = "node-touch",
+    [ACTION_STATE_ERASE] = "state-erase",
+    [ACTION_STATE_FORGE] = "state-forge",
+    [ACTION_DATA_ERASE] = "data-erase",
+    [ACTION_DATA_BREAK] = "data-break",
+    [ACTION_PROFILE_SET] = "profile-set",
+    [ACTION_CRASH] = "crash",
+    [ACTION_CRASH_BEFORE] = "crash-before-effect",
+    [ACTION_CRASH_AFTER] = "crash-after-effect",
+    [ACTION_START] = "start",
+    [ACTION_STOP] = "stop",
+    [ACTION_FREEZE] = "freeze",
+    [ACTION_CLOCK_STEP] = "clock-step",
+    [ACTION_DISCONNECT] = "cut",
+    [ACTION_STALL] = "stall",
+    [ACTION_FAULTS] = "weather",
+    [ACTION_SERVER_DOWN] = "server-down",
+    [ACTION_SERVER_RESTART] = "server-restart",
+    [ACTION_COMPACT] = "compact",
+    [ACTION_NEED] = "need",
+    [ACTION_NEED_DONE] = "done",
+    [ACTION_APPROVE] = "approve",
+    [ACTION_UNAPPROVE] = "revoke",
+    [ACTION_CORDON] = "cordon",
+    [ACTION_UNCORDON] = "uncordon",
+    [ACTION_GO_LABEL] = "go",
+    [ACTION_VERSION] = "version",
+    [ACTION_CONFIG_CHANGE] = "config-other",
+    [ACTION_CONFIG_BREAK] = "config-broken",
+    [ACTION_LATE_WRITE] = "late",
+    [ACTION_NOTIFY_FAIL] = "deaf",
+    [ACTION_PDB_BLOCK] = "hold",
+    [ACTION_REQUEST_CREATE] = "ask",
+    [ACTION_REQUEST_DELETE] = "request-delete",
+    [ACTION_LIMIT_PAUSE] = "limit-pause",
+    [ACTION_LIMIT_LOWER] = "limit-lower",
+    [ACTION_LIMIT_ADD] = "limit-add",
+    [ACTION_LIMIT_DELETE] = "limit-delete",
+    [ACTION_NODE_RELABEL] = "relabel",
+    [ACTION_CRASH_AT_WRITE] = "crash-step",
+    [ACTION_MACHINE_NEW] = "machine-new",
+    [ACTION_MACHINE_DELETE] = "machine-delete",
+    [ACTION_MACHINE_ENABLE] = "machine-enable",
+    [ACTION_MACHINE_MAINTAIN] = "machine-maintain",
+    [ACTION_MACHINE_WITHDRAW] = "machine-withdraw",
+    [ACTION_MACHINE_FORGE] = "machine-forge",
+    [ACTION_MACHINE_PAUSE] = "machine-pause",
+    [ACTION_CLUSTER_PAUSE] = "cluster-pause",
+    [ACTION_CLUSTER_DELETE] = "cluster-delete",
+    [ACTION_CLUSTER_NEW] = "cluster-new",
+    [ACTION_TOKEN_ROTATE] = "token",
+    [ACTION_SECRET_BAD] = "secret-bad",
+    [ACTION_SECRET_DELETE] = "secret-gone",
+    [ACTION_DRAIN_RULE] = "rule",
+    [ACTION_DRAIN_RULE_LABEL] = "rule-label",
+    [ACTION_WORKLOAD_NODE_DELETE] = "peer-delete",
+    [ACTION_WORKLOAD_NODE_REPLACE] = "peer-replace",
+    [ACTION_WORKLOAD_NODE_STATE] = "peer-state",
+    [ACTION_WORKLOAD_NODE_APPROVE] = "peer-eager",
+    [ACTION_WORKLOAD_NODE_RULES] = "peer-rules",
+    [ACTION_WORKLOAD_NODE_FORGE] = "peer-hostile",
+    [ACTION_WORKLOAD_DISCONNECT] = "far-cut",
+    [ACTION_WORKLOAD_STALL] = "far-stall",
+    [ACTION_WORKLOAD_FAULTS] = "far-weather",
+    [ACTION_WORKLOAD_SLOW] = "far-slow",
+    [ACTION_WORKLOAD_RESTART] = "far-restart",
+    [ACTION_WORKLOAD_COMPACT] = "far-compact",
+    [ACTION_HOST_REASSIGN] = "host-give",
+    [ACTION_HOST_DELETE] = "host-delete",
+    [ACTION_HOST_STATE] = "host-state",
+    [ACTION_HOST_ANNOTATE] = "host-note",
+    [ACTION_HOST_STRIP] = "host-strip",
+    [ACTION_HOST_FORGE] = "host-forge",
+    [ACTION_HOST_PAUSE] = "host-pause",
+    [ACTION_HOST_DETACH] = "host-detach",
+    [ACTION_HOST_POWER_MODE] = "host-mode",
+    [ACTION_HOST_POD] = "host-pod",
 };
 
-/* Which deeds a story draws from; `n` of them, more or less. */
-struct story_shape {
-    uint32_t deeds;
-    enum deed_kind kinds[DEED_KINDS];
+/* Which actions a story draws from; `n` of them, more or less. */
+struct story_actions {
+    uint32_t actions;
+    enum action_kind kinds[ACTION_COUNT];
     uint32_t n;
 };
 
-#define NODE_DEEDS                                                                                 \
-    DEED_NODE_ADD, DEED_NODE_REMOVE, DEED_NODE_REPLACE, DEED_NODE_REBOOT, DEED_NODE_TOUCH,         \
-        DEED_STATE_ERASE, DEED_STATE_FORGE, DEED_DATA_ERASE, DEED_DATA_BREAK, DEED_PROFILE_SET
-#define PROCESS_DEEDS                                                                              \
-    DEED_CRASH, DEED_CRASH_BEFORE, DEED_CRASH_AFTER, DEED_START, DEED_STOP, DEED_FREEZE,           \
-        DEED_CLOCK_STEP
-#define OUTBOUND_DEEDS                                                                             \
-    DEED_CUT, DEED_STALL, DEED_WEATHER, DEED_SERVER_DOWN, DEED_SERVER_RESTART, DEED_COMPACT
+#define NODE_ACTIONS                                                                               \
+    ACTION_NODE_ADD, ACTION_NODE_REMOVE, ACTION_NODE_REPLACE, ACTION_NODE_REBOOT,                  \
+        ACTION_NODE_TOUCH, ACTION_STATE_ERASE, ACTION_STATE_FORGE, ACTION_DATA_ERASE,              \
+        ACTION_DATA_BREAK, ACTION_PROFILE_SET
+#define PROCESS_ACTIONS                                                                            \
+    ACTION_CRASH, ACTION_CRASH_BEFORE, ACTION_CRASH_AFTER, ACTION_START, ACTION_STOP,              \
+        ACTION_FREEZE, ACTION_CLOCK_STEP
+#define NETWORK_ACTIONS                                                                            \
+    ACTION_DISCONNECT, ACTION_STALL, ACTION_FAULTS, ACTION_SERVER_DOWN, ACTION_SERVER_RESTART,     \
+        ACTION_COMPACT
 
 /* Needs and approvals come often enough for something to be under way all the time. */
-#define SERVICE_DEEDS                                                                              \
-    DEED_NEED, DEED_NEED, DEED_NEED, DEED_NEED, DEED_APPROVE, DEED_APPROVE, DEED_DONE, DEED_REVOKE
-#define HAND_DEEDS                                                                                 \
-    DEED_CORDON, DEED_UNCORDON, DEED_GO, DEED_VERSION, DEED_NODE_ADD, DEED_NODE_REMOVE,            \
-        DEED_NODE_REPLACE, DEED_NODE_REBOOT, DEED_NODE_TOUCH
+#define SERVICE_ACTIONS                                                                            \
+    ACTION_NEED, ACTION_NEED, ACTION_NEED, ACTION_NEED, ACTION_APPROVE, ACTION_APPROVE,            \
+        ACTION_NEED_DONE, ACTION_UNAPPROVE
+#define MANUAL_ACTIONS                                                                             \
+    ACTION_CORDON, ACTION_UNCORDON, ACTION_GO_LABEL, ACTION_VERSION, ACTION_NODE_ADD,              \
+        ACTION_NODE_REMOVE, ACTION_NODE_REPLACE, ACTION_NODE_REBOOT, ACTION_NODE_TOUCH
 
-#define MACHINE_DEEDS                                                                              \
-    DEED_MACHINE_NEW, DEED_MACHINE_NEW, DEED_MACHINE_DELETE, DEED_MACHINE_DELETE,                  \
-        DEED_MACHINE_DELETE, DEED_MACHINE_DELETE, DEED_MACHINE_ENABLE, DEED_MACHINE_MAINTAIN,      \
-        DEED_MACHINE_MAINTAIN, DEED_MACHINE_MAINTAIN, DEED_MACHINE_WITHDRAW, DEED_MACHINE_WITHDRAW
-#define FAR_DEEDS                                                                                  \
-    DEED_FAR_CUT, DEED_FAR_STALL, DEED_FAR_WEATHER, DEED_FAR_SLOW, DEED_FAR_RESTART,               \
-        DEED_FAR_COMPACT
+#define MACHINE_ACTIONS                                                                            \
+    ACTION_MACHINE_NEW, ACTION_MACHINE_NEW, ACTION_MACHINE_DELETE, ACTION_MACHINE_DELETE,          \
+        ACTION_MACHINE_DELETE, ACTION_MACHINE_DELETE, ACTION_MACHINE_ENABLE,                       \
+        ACTION_MACHINE_MAINTAIN, ACTION_MACHINE_MAINTAIN, ACTION_MACHINE_MAINTAIN,                 \
+        ACTION_MACHINE_WITHDRAW, ACTION_MACHINE_WITHDRAW
+#define WORKLOAD_ACTIONS                                                                           \
+    ACTION_WORKLOAD_DISCONNECT, ACTION_WORKLOAD_STALL, ACTION_WORKLOAD_FAULTS,                     \
+        ACTION_WORKLOAD_SLOW, ACTION_WORKLOAD_RESTART, ACTION_WORKLOAD_COMPACT
 
 /* Rules that nobody asks by are no matter: what happens to them happens often. */
-#define RULE_DEEDS                                                                                 \
-    DEED_RULE, DEED_RULE, DEED_RULE, DEED_RULE_LABEL, DEED_RULE_LABEL, DEED_PEER_RULES,            \
-        DEED_PEER_RULES, DEED_PEER_RULES
+#define DRAIN_RULE_ACTIONS                                                                         \
+    ACTION_DRAIN_RULE, ACTION_DRAIN_RULE, ACTION_DRAIN_RULE, ACTION_DRAIN_RULE_LABEL,              \
+        ACTION_DRAIN_RULE_LABEL, ACTION_WORKLOAD_NODE_RULES, ACTION_WORKLOAD_NODE_RULES,           \
+        ACTION_WORKLOAD_NODE_RULES
 
-#define ASK_DEEDS DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK, DEED_ASK
+#define REQUEST_ACTIONS                                                                            \
+    ACTION_REQUEST_CREATE, ACTION_REQUEST_CREATE, ACTION_REQUEST_CREATE, ACTION_REQUEST_CREATE,    \
+        ACTION_REQUEST_CREATE, ACTION_REQUEST_CREATE, ACTION_REQUEST_CREATE, ACTION_REQUEST_CREATE
 
-static const struct story_shape shapes[STORIES] = {
-    [STORY_STORM] = { 40, { NODE_DEEDS, PROCESS_DEEDS, OUTBOUND_DEEDS }, 23 },
-    [STORY_CHURN] = { 50, { NODE_DEEDS, DEED_WEATHER, DEED_COMPACT }, 12 },
-    [STORY_ELECTION] = { 30, { PROCESS_DEEDS, DEED_CUT, DEED_STATE_ERASE, DEED_DATA_ERASE }, 10 },
-    [STORY_WIRE] = { 30, { OUTBOUND_DEEDS, DEED_NODE_ADD, DEED_NODE_REMOVE, DEED_STATE_ERASE }, 9 },
-    [STORY_QUIET] = { 4, { DEED_NODE_ADD, DEED_STATE_ERASE, DEED_CRASH }, 3 },
+static const struct story_actions story_choices[STORY_COUNT] = {
+    [STORY_STORM] = { 40, { NODE_ACTIONS, PROCESS_ACTIONS, NETWORK_ACTIONS }, 23 },
+    [STORY_CHURN] = { 50, { NODE_ACTIONS, ACTION_FAULTS, ACTION_COMPACT }, 12 },
+    [STORY_ELECTION] = { 30,
+                         { PROCESS_ACTIONS, ACTION_DISCONNECT, ACTION_STATE_ERASE,
+                           ACTION_DATA_ERASE },
+                         10 },
+    [STORY_WIRE] = { 30,
+                     { NETWORK_ACTIONS, ACTION_NODE_ADD, ACTION_NODE_REMOVE, ACTION_STATE_ERASE },
+                     9 },
+    [STORY_QUIET] = { 4, { ACTION_NODE_ADD, ACTION_STATE_ERASE, ACTION_CRASH }, 3 },
     [STORY_SERVICE] = { 56,
-                        { SERVICE_DEEDS, HAND_DEEDS, DEED_CONFIG_OTHER, DEED_CONFIG_BROKEN,
-                          DEED_DEAF, DEED_CRASH, DEED_CRASH_BEFORE, DEED_CRASH_AFTER, DEED_STOP,
-                          DEED_FREEZE, OUTBOUND_DEEDS },
+                        { SERVICE_ACTIONS, MANUAL_ACTIONS, ACTION_CONFIG_CHANGE,
+                          ACTION_CONFIG_BREAK, ACTION_NOTIFY_FAIL, ACTION_CRASH,
+                          ACTION_CRASH_BEFORE, ACTION_CRASH_AFTER, ACTION_STOP, ACTION_FREEZE,
+                          NETWORK_ACTIONS },
                         31 },
     [STORY_RELAY] = { 50,
-                      { SERVICE_DEEDS, DEED_CRASH, DEED_CRASH_BEFORE, DEED_CRASH_AFTER,
-                        DEED_CRASH_BEFORE, DEED_CRASH_AFTER, DEED_FREEZE, DEED_FREEZE, DEED_STOP,
-                        DEED_CUT, DEED_STALL, DEED_WEATHER, DEED_NODE_TOUCH, DEED_LATE, DEED_LATE,
-                        DEED_LATE },
+                      { SERVICE_ACTIONS, ACTION_CRASH, ACTION_CRASH_BEFORE, ACTION_CRASH_AFTER,
+                        ACTION_CRASH_BEFORE, ACTION_CRASH_AFTER, ACTION_FREEZE, ACTION_FREEZE,
+                        ACTION_STOP, ACTION_DISCONNECT, ACTION_STALL, ACTION_FAULTS,
+                        ACTION_NODE_TOUCH, ACTION_LATE_WRITE, ACTION_LATE_WRITE,
+                        ACTION_LATE_WRITE },
                       23 },
     [STORY_DRAIN] = { 50,
-                      { SERVICE_DEEDS, DEED_CORDON, DEED_UNCORDON, DEED_CRASH, DEED_CRASH_BEFORE,
-                        DEED_CRASH_AFTER, DEED_FREEZE, DEED_STALL, DEED_WEATHER, DEED_NODE_ADD,
-                        DEED_NODE_REBOOT, DEED_NODE_REMOVE, DEED_HOLD },
+                      { SERVICE_ACTIONS, ACTION_CORDON, ACTION_UNCORDON, ACTION_CRASH,
+                        ACTION_CRASH_BEFORE, ACTION_CRASH_AFTER, ACTION_FREEZE, ACTION_STALL,
+                        ACTION_FAULTS, ACTION_NODE_ADD, ACTION_NODE_REBOOT, ACTION_NODE_REMOVE,
+                        ACTION_PDB_BLOCK },
                       20 },
     [STORY_REQUESTS] = { 40,
-                         { ASK_DEEDS,         DEED_REQUEST_DELETE, DEED_LIMIT_PAUSE,
-                           DEED_LIMIT_LOWER,  DEED_LIMIT_ADD,      DEED_LIMIT_DELETE,
-                           DEED_RELABEL,      DEED_CRASH_STEP,     DEED_CRASH_STEP,
-                           DEED_CRASH_STEP,   DEED_LATE,           DEED_LATE,
-                           DEED_NEED,         DEED_NODE_ADD,       DEED_NODE_REMOVE,
-                           DEED_NODE_REPLACE, DEED_NODE_REBOOT,    DEED_CORDON,
-                           DEED_UNCORDON,     DEED_HOLD,           DEED_CRASH,
-                           DEED_STOP,         DEED_FREEZE,         DEED_CLOCK_STEP,
-                           DEED_CUT,          DEED_STALL,          DEED_WEATHER,
-                           DEED_WEATHER,      DEED_SERVER_DOWN,    DEED_SERVER_RESTART,
-                           DEED_COMPACT },
+                         { REQUEST_ACTIONS,       ACTION_REQUEST_DELETE, ACTION_LIMIT_PAUSE,
+                           ACTION_LIMIT_LOWER,    ACTION_LIMIT_ADD,      ACTION_LIMIT_DELETE,
+                           ACTION_NODE_RELABEL,   ACTION_CRASH_AT_WRITE, ACTION_CRASH_AT_WRITE,
+                           ACTION_CRASH_AT_WRITE, ACTION_LATE_WRITE,     ACTION_LATE_WRITE,
+                           ACTION_NEED,           ACTION_NODE_ADD,       ACTION_NODE_REMOVE,
+                           ACTION_NODE_REPLACE,   ACTION_NODE_REBOOT,    ACTION_CORDON,
+                           ACTION_UNCORDON,       ACTION_PDB_BLOCK,      ACTION_CRASH,
+                           ACTION_STOP,           ACTION_FREEZE,         ACTION_CLOCK_STEP,
+                           ACTION_DISCONNECT,     ACTION_STALL,          ACTION_FAULTS,
+                           ACTION_FAULTS,         ACTION_SERVER_DOWN,    ACTION_SERVER_RESTART,
+                           ACTION_COMPACT },
                          38 },
     [STORY_BRIDGE] = { 64,
-                       { MACHINE_DEEDS,      MACHINE_DEEDS,       DEED_MACHINE_FORGE,
-                         DEED_MACHINE_PAUSE, DEED_CLUSTER_PAUSE,  DEED_CLUSTER_DELETE,
-                         DEED_CLUSTER_NEW,   DEED_TOKEN,          DEED_SECRET_BAD,
-                         DEED_SECRET_BAD,    DEED_SECRET_GONE,    DEED_PEER_DELETE,
-                         DEED_PEER_REPLACE,  DEED_PEER_STATE,     DEED_PEER_EAGER,
-                         DEED_PEER_HOSTILE,  FAR_DEEDS,           DEED_CRASH,
-                         DEED_CRASH_STEP,    DEED_CRASH_STEP,     DEED_LATE,
-                         DEED_STOP,          DEED_FREEZE,         DEED_CLOCK_STEP,
-                         DEED_CUT,           DEED_STALL,          DEED_WEATHER,
-                         DEED_SERVER_DOWN,   DEED_SERVER_RESTART, DEED_COMPACT,
-                         RULE_DEEDS },
+                       { MACHINE_ACTIONS,
+                         MACHINE_ACTIONS,
+                         ACTION_MACHINE_FORGE,
+                         ACTION_MACHINE_PAUSE,
+                         ACTION_CLUSTER_PAUSE,
+                         ACTION_CLUSTER_DELETE,
+                         ACTION_CLUSTER_NEW,
+                         ACTION_TOKEN_ROTATE,
+                         ACTION_SECRET_BAD,
+                         ACTION_SECRET_BAD,
+                         ACTION_SECRET_DELETE,
+                         ACTION_WORKLOAD_NODE_DELETE,
+                         ACTION_WORKLOAD_NODE_REPLACE,
+                         ACTION_WORKLOAD_NODE_STATE,
+                         ACTION_WORKLOAD_NODE_APPROVE,
+                         ACTION_WORKLOAD_NODE_FORGE,
+                         WORKLOAD_ACTIONS,
+                         ACTION_CRASH,
+                         ACTION_CRASH_AT_WRITE,
+                         ACTION_CRASH_AT_WRITE,
+                         ACTION_LATE_WRITE,
+                         ACTION_STOP,
+                         ACTION_FREEZE,
+                         ACTION_CLOCK_STEP,
+                         ACTION_DISCONNECT,
+                         ACTION_STALL,
+                         ACTION_FAULTS,
+                         ACTION_SERVER_DOWN,
+                         ACTION_SERVER_RESTART,
+                         ACTION_COMPACT,
+                         DRAIN_RULE_ACTIONS },
                        65 },
 };
 
-static usec_t deed_span(enum deed_kind kind, struct rng *rng)
+static usec_t action_duration(enum action_kind kind, struct rng *rng)
 {
     switch (kind) {
-    case DEED_CLOCK_STEP:
+    case ACTION_CLOCK_STEP:
         return rng_usec(rng, -HOURS(2), HOURS(2));
-    case DEED_LATE:
+    case ACTION_LATE_WRITE:
         return rng_usec(rng, SECONDS(18), SECONDS(50)); /* a lease lasts 15 */
-    case DEED_LIMIT_PAUSE:
-    case DEED_LIMIT_LOWER:
+    case ACTION_LIMIT_PAUSE:
+    case ACTION_LIMIT_LOWER:
         return rng_usec(rng, SECONDS(5), MINUTES(3));
-    case DEED_HOLD:
+    case ACTION_PDB_BLOCK:
         return rng_usec(rng, SECONDS(30), MINUTES(5)); /* evictionTimeout is 2 minutes */
-    case DEED_FREEZE:
-    case DEED_CUT:
-    case DEED_STALL:
-    case DEED_FAR_CUT:
-    case DEED_FAR_STALL:
+    case ACTION_FREEZE:
+    case ACTION_DISCONNECT:
+    case ACTION_STALL:
+    case ACTION_WORKLOAD_DISCONNECT:
+    case ACTION_WORKLOAD_STALL:
         /* Short ones test patience, long ones outlive the lease and the silence that is allowed. */
         return rng_chance(rng, 500) ? rng_usec(rng, MSECONDS(100), SECONDS(12))
                                     : rng_usec(rng, SECONDS(12), MINUTES(4));
@@ -206,110 +241,112 @@ static usec_t deed_span(enum deed_kind kind, struct rng *rng)
     }
 }
 
-static void plan_add_deed(struct plan *p, const struct story_shape *shape, struct rng *rng)
+static void scenario_add_action(struct scenario *p, const struct story_actions *choices,
+                                struct rng *rng)
 {
-    struct deed *deed = &p->deeds[p->n++];
-    deed->kind = shape->kinds[rng_below(rng, shape->n)];
-    deed->at = rng_usec(rng, 0, p->wild);
-    deed->span = deed_span(deed->kind, rng);
-    deed->who = rng_below(rng, 1u << 16);
-    deed->what = rng_below(rng, 1u << 16);
+    struct action *action = &p->actions[p->n++];
+    action->kind = choices->kinds[rng_below(rng, choices->n)];
+    action->at = rng_usec(rng, 0, p->fault_time);
+    action->duration = action_duration(action->kind, rng);
+    action->pick = rng_below(rng, 1u << 16);
+    action->variant = rng_below(rng, 1u << 16);
 }
 
-bool story_serves(enum story story)
+bool story_has_config(enum story story)
 {
     return story >= STORY_SERVICE && story <= STORY_DRAIN;
 }
 
-bool story_asks(enum story story)
+bool story_has_requests(enum story story)
 {
     return story == STORY_REQUESTS;
 }
 
-bool story_bridges(enum story story)
+bool story_has_bridge(enum story story)
 {
     return story == STORY_BRIDGE;
 }
 
-static void plan_configure(struct plan *p, struct rng *rng)
+static void scenario_draw_config(struct scenario *p, struct rng *rng)
 {
-    p->wish = (struct blueprint_wish){
+    p->config_options = (struct random_config_options){
         .limited = p->story == STORY_RELAY || rng_chance(rng, 700),
         .tight = p->story == STORY_RELAY || rng_chance(rng, 300),
         .drains = p->story == STORY_DRAIN || (p->story == STORY_RELAY && rng_chance(rng, 600)),
-        .profiles = 1 + rng_below(rng, BLUEPRINT_PROFILES_MAX),
+        .profiles = 1 + rng_below(rng, RANDOM_CONFIG_PROFILES_MAX),
     };
     p->nodes = 2 + rng_below(rng, 9);
     p->calm = MINUTES(45);
     if (p->story == STORY_RELAY) {
-        p->processes = 2 + rng_below(rng, PLAN_PROCESSES_MAX - 1);
+        p->processes = 2 + rng_below(rng, SCENARIO_PROCESSES_MAX - 1);
         p->elect = true;
         /* Replies that take their time leave room for two leaders' writes to meet. */
         p->latency = 1 + rng_below(rng, 400);
     }
 }
 
-static void plan_ask(struct plan *p, struct rng *rng)
+static void scenario_draw_requests(struct scenario *p, struct rng *rng)
 {
     p->nodes = 3 + rng_below(rng, 6);
-    p->processes = rng_chance(rng, 850) ? 2 : 1 + rng_below(rng, PLAN_PROCESSES_MAX);
+    p->processes = rng_chance(rng, 850) ? 2 : 1 + rng_below(rng, SCENARIO_PROCESSES_MAX);
     p->elect = rng_chance(rng, 450); /* otherwise all of them believe that they lead */
-    p->wild = MINUTES(3) + SECONDS(rng_below(rng, 240));
+    p->fault_time = MINUTES(3) + SECONDS(rng_below(rng, 240));
     p->calm = MINUTES(45);
-    p->still = MINUTES(6);
+    p->quiet_time = MINUTES(6);
     p->latency = rng_chance(rng, 500) ? 1 + rng_below(rng, 40) : 1 + rng_below(rng, 400);
-    p->wish.profiles = 1;
+    p->config_options.profiles = 1;
 }
 
-static void plan_bridge(struct plan *p, struct rng *rng)
+static void scenario_draw_bridge(struct scenario *p, struct rng *rng)
 {
     p->clusters = 2 + rng_below(rng, 3);
     p->nodes = p->clusters * 3; /* more or less */
-    p->processes = 1 + rng_below(rng, PLAN_PROCESSES_MAX);
+    p->processes = 1 + rng_below(rng, SCENARIO_PROCESSES_MAX);
     p->elect = p->processes > 1 || rng_chance(rng, 700);
-    p->wild = MINUTES(4) + SECONDS(rng_below(rng, 300));
+    p->fault_time = MINUTES(4) + SECONDS(rng_below(rng, 300));
     p->calm = MINUTES(25);
-    p->still = MINUTES(10);
+    p->quiet_time = MINUTES(10);
     p->latency = rng_chance(rng, 700) ? 1 + rng_below(rng, 40) : 1 + rng_below(rng, 400);
 }
 
 /* Half of the bridge's runs have Metal3. By draws of their own: the others are what they were
  * before it was told of. Nothing happens to a host whose Machine asks for nothing, so some ask. */
-static void plan_host(struct plan *p)
+static void scenario_draw_metal3(struct scenario *p)
 {
-    static const struct story_shape shape = {
+    static const struct story_actions choices = {
         24,
-        { DEED_MACHINE_MAINTAIN, DEED_MACHINE_MAINTAIN, DEED_MACHINE_MAINTAIN, DEED_MACHINE_DELETE,
-          DEED_HOST_GIVE, DEED_HOST_GIVE, DEED_HOST_DELETE, DEED_HOST_STATE, DEED_HOST_NOTE,
-          DEED_HOST_NOTE, DEED_HOST_STRIP, DEED_HOST_STRIP, DEED_HOST_FORGE, DEED_HOST_PAUSE,
-          DEED_HOST_DETACH, DEED_HOST_MODE, DEED_HOST_POD, DEED_CRASH_STEP },
+        { ACTION_MACHINE_MAINTAIN, ACTION_MACHINE_MAINTAIN, ACTION_MACHINE_MAINTAIN,
+          ACTION_MACHINE_DELETE, ACTION_HOST_REASSIGN, ACTION_HOST_REASSIGN, ACTION_HOST_DELETE,
+          ACTION_HOST_STATE, ACTION_HOST_ANNOTATE, ACTION_HOST_ANNOTATE, ACTION_HOST_STRIP,
+          ACTION_HOST_STRIP, ACTION_HOST_FORGE, ACTION_HOST_PAUSE, ACTION_HOST_DETACH,
+          ACTION_HOST_POWER_MODE, ACTION_HOST_POD, ACTION_CRASH_AT_WRITE },
         18,
     };
     struct rng rng;
     rng_init(&rng, p->seed ^ 0x58f1c2e3ULL);
     p->hosts = rng_chance(&rng, 500);
-    for (uint32_t n = shape.deeds / 2 + rng_below(&rng, shape.deeds / 2 + 1); p->hosts && n > 0;
-         n--) {
-        plan_add_deed(p, &shape, &rng);
+    for (uint32_t n = choices.actions / 2 + rng_below(&rng, choices.actions / 2 + 1);
+         p->hosts && n > 0; n--) {
+        scenario_add_action(p, &choices, &rng);
     }
 }
 
-static int deed_order(const void *left, const void *right)
+static int action_compare(const void *left, const void *right)
 {
-    const struct deed *a = left;
-    const struct deed *b = right;
+    const struct action *a = left;
+    const struct action *b = right;
     if (a->at != b->at) {
         return a->at < b->at ? -1 : 1;
     }
     if (a->kind != b->kind) {
         return a->kind < b->kind ? -1 : 1;
     }
-    return a->who < b->who ? -1 : a->who > b->who;
+    return a->pick < b->pick ? -1 : a->pick > b->pick;
 }
 
 /* One seed in six tells of requests, one in eight of the others of the bridge. By draws of their
  * own: all others are what they were before those stories were told. */
-static enum story story_instead(uint64_t seed, enum story drawn)
+static enum story story_redraw(uint64_t seed, enum story drawn)
 {
     struct rng rng;
     rng_init(&rng, seed ^ 0x3d0c4a7bULL);
@@ -320,74 +357,75 @@ static enum story story_instead(uint64_t seed, enum story drawn)
     return rng_below(&rng, 8) == 0 ? STORY_BRIDGE : drawn;
 }
 
-void plan_make(struct plan *p, uint64_t seed, enum story story)
+void scenario_make(struct scenario *p, uint64_t seed, enum story story)
 {
     struct rng rng;
     rng_init(&rng, seed);
     /* Quiet runs are long, and prove little besides that nothing happens: one in sixteen. */
-    static const enum story often[] = { STORY_STORM,   STORY_CHURN, STORY_ELECTION, STORY_WIRE,
-                                        STORY_SERVICE, STORY_RELAY, STORY_DRAIN };
+    static const enum story frequent[] = { STORY_STORM,   STORY_CHURN, STORY_ELECTION, STORY_WIRE,
+                                           STORY_SERVICE, STORY_RELAY, STORY_DRAIN };
     enum story drawn =
-        rng_chance(&rng, 62) ? STORY_QUIET : often[rng_below(&rng, ARRAY_LEN(often))];
-    drawn = story_instead(seed, drawn);
-    *p = (struct plan){
+        rng_chance(&rng, 62) ? STORY_QUIET : frequent[rng_below(&rng, ARRAY_LEN(frequent))];
+    drawn = story_redraw(seed, drawn);
+    *p = (struct scenario){
         .seed = seed,
-        .story = story == STORIES ? drawn : story,
+        .story = story == STORY_COUNT ? drawn : story,
         .nodes = 1 + rng_below(&rng, 12),
-        .processes = 1 + rng_below(&rng, PLAN_PROCESSES_MAX),
-        .wild = MINUTES(3 + rng_below(&rng, 12)),
+        .processes = 1 + rng_below(&rng, SCENARIO_PROCESSES_MAX),
+        .fault_time = MINUTES(3 + rng_below(&rng, 12)),
         .calm = MINUTES(8),
-        .still = MINUTES(10),
+        .quiet_time = MINUTES(10),
         .latency = 1 + rng_below(&rng, 40),
     };
     p->elect = p->processes > 1 || rng_chance(&rng, 700);
     if (p->story == STORY_QUIET) {
         p->nodes = 1000 + rng_below(&rng, 2000); /* the fleets drydock is for */
-        p->still = HOURS(12);
+        p->quiet_time = HOURS(12);
     }
     if (p->story == STORY_ELECTION) {
-        p->processes = 2 + rng_below(&rng, PLAN_PROCESSES_MAX - 1);
+        p->processes = 2 + rng_below(&rng, SCENARIO_PROCESSES_MAX - 1);
         p->elect = true;
     }
-    if (story_serves(p->story)) {
-        plan_configure(p, &rng);
+    if (story_has_config(p->story)) {
+        scenario_draw_config(p, &rng);
     }
-    if (story_asks(p->story)) {
-        plan_ask(p, &rng);
+    if (story_has_requests(p->story)) {
+        scenario_draw_requests(p, &rng);
     }
-    if (story_bridges(p->story)) {
-        plan_bridge(p, &rng);
+    if (story_has_bridge(p->story)) {
+        scenario_draw_bridge(p, &rng);
     }
     for (uint32_t i = 0; i < p->processes; i++) {
         /* Quartz is good to 100 ppm; a virtual machine's clock is worse. */
         p->drift[i] = (int32_t)rng_below(&rng, 4001) - 2000;
         p->skew[i] = rng_usec(&rng, -MINUTES(10), MINUTES(10));
     }
-    uint32_t wanted = shapes[p->story].deeds / 2 + rng_below(&rng, shapes[p->story].deeds / 2 + 1);
-    while (p->n < wanted) {
-        plan_add_deed(p, &shapes[p->story], &rng);
+    uint32_t count = story_choices[p->story].actions / 2 +
+                     rng_below(&rng, story_choices[p->story].actions / 2 + 1);
+    while (p->n < count) {
+        scenario_add_action(p, &story_choices[p->story], &rng);
     }
-    if (story_bridges(p->story)) {
-        plan_host(p);
+    if (story_has_bridge(p->story)) {
+        scenario_draw_metal3(p);
     }
-    qsort(p->deeds, p->n, sizeof(p->deeds[0]), deed_order);
+    qsort(p->actions, p->n, sizeof(p->actions[0]), action_compare);
 }
 
-int plan_keep(struct plan *p, struct str indices, struct err *err)
+int scenario_keep(struct scenario *p, struct str indices, struct err *err)
 {
-    struct deed kept[PLAN_DEEDS_MAX];
+    struct action kept[SCENARIO_ACTIONS_MAX];
     uint32_t n = 0;
     struct str piece;
     while (indices.n > 0 && str_split_next(&indices, ',', &piece)) {
         uint32_t i;
-        if (!str_to_u32(piece, &i) || i >= p->n || n == PLAN_DEEDS_MAX) {
+        if (!str_to_u32(piece, &i) || i >= p->n || n == SCENARIO_ACTIONS_MAX) {
             return err_set(err, ERR_INVALID, "deed '" STR_FMT "': want a number below %u",
                            STR_ARG(piece), p->n);
         }
-        kept[n++] = p->deeds[i];
+        kept[n++] = p->actions[i];
     }
     if (n > 0) {
-        memcpy(p->deeds, kept, n * sizeof(kept[0]));
+        memcpy(p->actions, kept, n * sizeof(kept[0]));
     }
     p->n = n;
     return 0;
@@ -395,12 +433,12 @@ int plan_keep(struct plan *p, struct str indices, struct err *err)
 
 const char *story_name(enum story story)
 {
-    return story < STORIES ? story_names[story] : "any";
+    return story < STORY_COUNT ? story_names[story] : "any";
 }
 
 bool story_find(struct str name, enum story *ret)
 {
-    for (unsigned i = 0; i < STORIES; i++) {
+    for (unsigned i = 0; i < STORY_COUNT; i++) {
         if (str_eq(str_from(story_names[i]), name)) {
             *ret = (enum story)i;
             return true;
@@ -409,7 +447,7 @@ bool story_find(struct str name, enum story *ret)
     return false;
 }
 
-const char *deed_name(enum deed_kind kind)
+const char *action_name(enum action_kind kind)
 {
-    return deed_names[kind];
+    return action_names[kind];
 }

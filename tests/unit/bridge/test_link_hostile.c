@@ -56,9 +56,9 @@ static struct str end_mark(struct fixture *b, uint32_t version)
 
 static void sync_it(struct fixture *b)
 {
-    fake_line(stream(b), event(b, "ADDED", "a", 100));
-    fake_line(stream(b), event(b, "ADDED", "b", 101));
-    fake_line(stream(b), end_mark(b, 102));
+    fake_watch_line(stream(b), event(b, "ADDED", "a", 100));
+    fake_watch_line(stream(b), event(b, "ADDED", "b", 101));
+    fake_watch_line(stream(b), end_mark(b, 102));
     CHECK(link_world_until(&b->w, b->east, LINK_WATCHING, 0));
     link_world_run(&b->w, 0);
 }
@@ -90,7 +90,7 @@ TEST(link_asks_for_metadata_alone)
     CHECK_STR(stream(&b)->accept, API_METADATA);
     CHECK_EQ(stream(&b)->silence_max, LINK_SILENCE_MAX);
     CHECK(str_starts(stream(&b)->path, STR("/api/v1/nodes?")));
-    fake_end(&b.dialer.api, stream(&b), 400, STR("no streams here"));
+    fake_watch_end(&b.dialer.api, stream(&b), 400, STR("no streams here"));
     link_world_run(&b.w, 0);
     struct fake_call *page = fake_call_first(&b.dialer.api);
     CHECK(page != NULL);
@@ -105,10 +105,10 @@ TEST(link_reads_the_secret_once_more_after_a_401_and_then_waits)
 {
     struct fixture b;
     begin(&b);
-    fake_end(&b.dialer.api, stream(&b), 401, STR("Unauthorized"));
+    fake_watch_end(&b.dialer.api, stream(&b), 401, STR("Unauthorized"));
     CHECK_EQ(state_of(&b), LINK_RESOLVING);
     CHECK(link_world_until(&b.w, b.east, LINK_LISTING, SECONDS(2)));
-    fake_end(&b.dialer.api, stream(&b), 401, STR("Unauthorized"));
+    fake_watch_end(&b.dialer.api, stream(&b), 401, STR("Unauthorized"));
     CHECK_EQ(state_of(&b), LINK_BACKOFF);
     CHECK_STR(link_cluster_view(b.east).trouble,
               "watch of /api/v1/nodes: the server answered 401: Unauthorized");
@@ -117,9 +117,9 @@ TEST(link_reads_the_secret_once_more_after_a_401_and_then_waits)
     CHECK_STR(link_cluster_view(b.east).trouble, "");
     /* Once it was well for a while, the next one counts as the first. */
     link_world_run(&b.w, MINUTES(1));
-    fake_cut(&b.dialer.api, stream(&b), ERR_IO);
+    fake_watch_fail(&b.dialer.api, stream(&b), ERR_IO);
     link_world_run(&b.w, SECONDS(1));
-    fake_end(&b.dialer.api, stream(&b), 401, STR("Unauthorized"));
+    fake_watch_end(&b.dialer.api, stream(&b), 401, STR("Unauthorized"));
     CHECK_EQ(state_of(&b), LINK_RESOLVING);
     end(&b);
 }
@@ -131,9 +131,9 @@ TEST(link_that_is_fresh_only_for_moments_waits_ever_longer)
     usec_t began = virtual_loop_now(b.w.time);
     for (int i = 0; i < 10; i++) {
         sync_it(&b);
-        fake_cut(&b.dialer.api, stream(&b), ERR_IO);
+        fake_watch_fail(&b.dialer.api, stream(&b), ERR_IO);
         link_world_run(&b.w, SECONDS(1));
-        fake_end(&b.dialer.api, stream(&b), 401, STR("Unauthorized"));
+        fake_watch_end(&b.dialer.api, stream(&b), 401, STR("Unauthorized"));
         next_list(&b);
     }
     CHECK(virtual_loop_now(b.w.time) - began > MINUTES(4));
@@ -144,8 +144,8 @@ TEST(link_that_is_forbidden_to_list_waits_long)
 {
     struct fixture b;
     begin(&b);
-    fake_end(&b.dialer.api, stream(&b), 403,
-             STR("{\"message\":\"nodes is forbidden: User x cannot watch\"}"));
+    fake_watch_end(&b.dialer.api, stream(&b), 403,
+                   STR("{\"message\":\"nodes is forbidden: User x cannot watch\"}"));
     CHECK_EQ(state_of(&b), LINK_BACKOFF);
     CHECK(wait_of(&b) >= LINK_BACKOFF_MAX / 2);
     CHECK_STR(link_cluster_view(b.east).trouble, "watch of /api/v1/nodes: the server answered 403: "
@@ -160,7 +160,8 @@ TEST(link_with_wrong_certificates_backs_off)
 {
     struct fixture b;
     begin(&b);
-    fake_cut(&b.dialer.api, stream(&b), ERR_DENIED); /* what a handshake that failed looks like */
+    fake_watch_fail(&b.dialer.api, stream(&b),
+                    ERR_DENIED); /* what a handshake that failed looks like */
     CHECK_EQ(state_of(&b), LINK_BACKOFF);
     CHECK(wait_of(&b) <= LINK_BACKOFF_BASE);
     CHECK_STR(link_cluster_view(b.east).trouble, "watch of /api/v1/nodes: connection lost");
@@ -171,9 +172,9 @@ TEST(link_waits_as_long_as_an_overloaded_cluster_asks)
 {
     struct fixture b;
     begin(&b);
-    fake_end(&b.dialer.api, stream(&b), 400, STR("no streams here"));
+    fake_watch_end(&b.dialer.api, stream(&b), 400, STR("no streams here"));
     link_world_run(&b.w, 0);
-    fake_reply_after(&b.dialer.api, fake_call_first(&b.dialer.api), 429, SECONDS(30));
+    fake_call_reply_after(&b.dialer.api, fake_call_first(&b.dialer.api), 429, SECONDS(30));
     CHECK_EQ(state_of(&b), LINK_BACKOFF);
     CHECK(wait_of(&b) >= SECONDS(30));
     end(&b);
@@ -198,7 +199,7 @@ TEST(link_gives_up_a_stream_that_drips)
     uint32_t version = 100;
     while (state_of(&b) == LINK_LISTING) {
         CHECK(version < 1000);
-        fake_line(stream(&b), event(&b, "ADDED", "a", version++));
+        fake_watch_line(stream(&b), event(&b, "ADDED", "a", version++));
         link_world_run(&b.w, SECONDS(1));
     }
     CHECK_EQ(state_of(&b), LINK_BACKOFF);
@@ -211,15 +212,16 @@ TEST(link_gives_up_pages_without_end)
 {
     struct fixture b;
     begin(&b);
-    fake_end(&b.dialer.api, stream(&b), 400, STR("no streams here"));
+    fake_watch_end(&b.dialer.api, stream(&b), 400, STR("no streams here"));
     uint32_t pages = 0;
     while (state_of(&b) == LINK_LISTING) {
         struct fake_call *page = fake_call_first(&b.dialer.api);
         CHECK(page != NULL);
         CHECK(pages < 1000);
-        fake_reply(&b.dialer.api, page, 200,
-                   STR("{\"metadata\":{\"resourceVersion\":\"5\",\"continue\":\"more\"},\"items\":["
-                       "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"4\"}}]}"));
+        fake_call_reply(
+            &b.dialer.api, page, 200,
+            STR("{\"metadata\":{\"resourceVersion\":\"5\",\"continue\":\"more\"},\"items\":["
+                "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"4\"}}]}"));
         pages++;
         link_world_run(&b.w, SECONDS(1));
     }
@@ -233,16 +235,16 @@ TEST(link_takes_pages_of_a_cluster_whose_streams_end_early)
     struct fixture b;
     begin(&b);
     for (int i = 0; i < 2; i++) {
-        fake_open(stream(&b));
-        fake_end(&b.dialer.api, stream(&b), 200, STR_NONE);
+        fake_watch_open(stream(&b));
+        fake_watch_end(&b.dialer.api, stream(&b), 200, STR_NONE);
         link_world_run(&b.w, SECONDS(1));
         CHECK_EQ(state_of(&b), LINK_LISTING);
     }
     struct fake_call *page = fake_call_first(&b.dialer.api);
     CHECK(page != NULL);
-    fake_reply(&b.dialer.api, page, 200,
-               STR("{\"metadata\":{\"resourceVersion\":\"5\"},\"items\":["
-                   "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"4\"}}]}"));
+    fake_call_reply(&b.dialer.api, page, 200,
+                    STR("{\"metadata\":{\"resourceVersion\":\"5\"},\"items\":["
+                        "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"4\"}}]}"));
     CHECK_EQ(state_of(&b), LINK_WATCHING);
     CHECK_EQ(b.dialer.dial_count, 1);
     CHECK_STR(link_cluster_view(b.east).trouble, "");
@@ -257,7 +259,7 @@ TEST(link_keeps_no_more_nodes_than_any_cluster_has)
     while (n <= LINK_NODES_MAX) {
         char name[16];
         (void)snprintf(name, sizeof(name), "n%u", n);
-        fake_line(stream(&b), event(&b, "ADDED", name, 100 + n));
+        fake_watch_line(stream(&b), event(&b, "ADDED", name, 100 + n));
         n++;
         arena_reset(&b.a);
     }
@@ -275,13 +277,13 @@ TEST(link_takes_as_many_nodes_as_the_limit)
     for (uint32_t n = 0; n < LINK_NODES_MAX; n++) {
         char name[16];
         (void)snprintf(name, sizeof(name), "n%u", n);
-        fake_line(stream(&b), event(&b, "ADDED", name, 100 + n));
+        fake_watch_line(stream(&b), event(&b, "ADDED", name, 100 + n));
         arena_reset(&b.a);
     }
-    fake_line(stream(&b), end_mark(&b, 100 + LINK_NODES_MAX));
+    fake_watch_line(stream(&b), end_mark(&b, 100 + LINK_NODES_MAX));
     CHECK_EQ(state_of(&b), LINK_WATCHING);
     CHECK_EQ(b.east->taken, LINK_NODES_MAX);
-    fake_line(stream(&b), event(&b, "ADDED", "one-more", 200 + LINK_NODES_MAX));
+    fake_watch_line(stream(&b), event(&b, "ADDED", "one-more", 200 + LINK_NODES_MAX));
     CHECK(!link_fresh(b.east->link));
     CHECK_EQ(state_of(&b), LINK_BACKOFF);
     end(&b);
@@ -294,8 +296,8 @@ TEST(link_bounds_what_comes_and_goes_in_one_turn)
     sync_it(&b);
     for (uint32_t n = 0; link_fresh(b.east->link); n++) {
         CHECK(n <= LINK_NODES_MAX + 1);
-        fake_line(stream(&b), event(&b, "ADDED", "x", 200 + 2 * n));
-        fake_line(stream(&b), event(&b, "DELETED", "x", 201 + 2 * n));
+        fake_watch_line(stream(&b), event(&b, "ADDED", "x", 200 + 2 * n));
+        fake_watch_line(stream(&b), event(&b, "DELETED", "x", 201 + 2 * n));
         arena_reset(&b.a);
     }
     CHECK_EQ(state_of(&b), LINK_BACKOFF);
@@ -307,7 +309,8 @@ TEST(link_bounds_what_comes_and_goes_in_one_turn)
 
 static void expire(struct fixture *b)
 {
-    fake_line(stream(b), STR("{\"type\":\"ERROR\",\"object\":{\"code\":410,\"message\":\"old\"}}"));
+    fake_watch_line(stream(b),
+                    STR("{\"type\":\"ERROR\",\"object\":{\"code\":410,\"message\":\"old\"}}"));
     link_world_run(&b->w, SECONDS(1));
 }
 
@@ -319,9 +322,9 @@ TEST(link_stays_fresh_while_it_lists_again_for_a_moment)
     link_world_run(&b.w, MINUTES(1));
     expire(&b);
     CHECK(link_fresh(b.east->link));
-    fake_line(stream(&b), event(&b, "ADDED", "b", 103));
+    fake_watch_line(stream(&b), event(&b, "ADDED", "b", 103));
     CHECK_EQ(store_count(link_nodes(b.east->link)), 2); /* all of the old is there */
-    fake_line(stream(&b), end_mark(&b, 200));
+    fake_watch_line(stream(&b), end_mark(&b, 200));
     link_world_run(&b.w, MINUTES(1));
     CHECK(link_fresh(b.east->link));
     CHECK_EQ(b.east->states, 1);
@@ -341,7 +344,7 @@ TEST(link_is_lost_when_the_new_list_drips)
     uint32_t version = 200;
     while (link_fresh(b.east->link)) {
         CHECK(version < 300);
-        fake_line(stream(&b), event(&b, "ADDED", "b", version++));
+        fake_watch_line(stream(&b), event(&b, "ADDED", "b", version++));
         link_world_run(&b.w, MSECONDS(500));
     }
     CHECK_EQ(state_of(&b), LINK_BACKOFF);
@@ -356,15 +359,15 @@ TEST(link_is_not_fresh_with_nothing_when_versions_go_backwards)
     begin(&b);
     sync_it(&b);
     expire(&b);
-    fake_line(stream(&b), event(&b, "ADDED", "a", 10));
-    fake_line(stream(&b), end_mark(&b, 11)); /* a backup was restored */
-    CHECK(!link_fresh(b.east->link));        /* at once: the store is empty */
+    fake_watch_line(stream(&b), event(&b, "ADDED", "a", 10));
+    fake_watch_line(stream(&b), end_mark(&b, 11)); /* a backup was restored */
+    CHECK(!link_fresh(b.east->link));              /* at once: the store is empty */
     CHECK_EQ(state_of(&b), LINK_BACKOFF);
     CHECK_STR(link_cluster_view(b.east).trouble, "the cluster's versions have gone backwards");
     CHECK_EQ(b.east->gone.n, 0);
     next_list(&b);
-    fake_line(stream(&b), event(&b, "ADDED", "a", 10));
-    fake_line(stream(&b), end_mark(&b, 11));
+    fake_watch_line(stream(&b), event(&b, "ADDED", "a", 10));
+    fake_watch_line(stream(&b), end_mark(&b, 11));
     CHECK_EQ(state_of(&b), LINK_WATCHING);
     end(&b);
 }
@@ -392,7 +395,7 @@ TEST(link_survives_lines_that_are_none)
             if (watching != 0) {
                 sync_it(&b);
             }
-            fake_line(stream(&b), str_from(lines[i]));
+            fake_watch_line(stream(&b), str_from(lines[i]));
             link_world_run(&b.w, SECONDS(2));
             next_list(&b);
             CHECK(b.dialer.open);
@@ -427,9 +430,9 @@ static void play(struct fixture *b, uint64_t after, size_t bytes, bool half_line
         size_t n = MIN(bytes, line.n);
         bytes -= n;
         if (n == line.n) {
-            fake_line(stream(b), str_sub(line, 0, n - 1));
+            fake_watch_line(stream(b), str_sub(line, 0, n - 1));
         } else if (half_lines) {
-            fake_line(stream(b), str_sub(line, 0, n)); /* by a proxy that ends it in order */
+            fake_watch_line(stream(b), str_sub(line, 0, n)); /* by a proxy that ends it in order */
         }
     }
 }
@@ -446,9 +449,9 @@ static void resume(struct fixture *b)
     if (str_to_u64(text, &version)) {
         play(b, version, SIZE_MAX, /* half_lines= */ false);
     } else {
-        fake_line(stream(b), event(b, "ADDED", "a", 110));
-        fake_line(stream(b), event(b, "ADDED", "c", 114));
-        fake_line(stream(b), end_mark(b, 114));
+        fake_watch_line(stream(b), event(b, "ADDED", "a", 110));
+        fake_watch_line(stream(b), event(b, "ADDED", "c", 114));
+        fake_watch_line(stream(b), end_mark(b, 114));
     }
 }
 
@@ -466,7 +469,7 @@ TEST(link_loses_nothing_when_its_stream_is_cut_at_any_byte)
             sync_it(&b);
             play(&b, 102, bytes, half_lines != 0);
             if (b.dialer.api.watch_count > 0) {
-                fake_cut(&b.dialer.api, stream(&b), ERR_IO);
+                fake_watch_fail(&b.dialer.api, stream(&b), ERR_IO);
             }
             link_world_run(&b.w, SECONDS(2));
             resume(&b);
@@ -529,7 +532,7 @@ TEST(link_survives_any_answer_to_the_question_for_its_secret)
         link_open(l, /* hurry= */ false);
         (void)virtual_loop_run(time, 0);
         CHECK_STR(fake_call_first(&api)->path, "/api/v1/namespaces/s/secrets/c-kubeconfig");
-        fake_reply(&api, fake_call_first(&api), cases[i].status, str_from(cases[i].body));
+        fake_call_reply(&api, fake_call_first(&api), cases[i].status, str_from(cases[i].body));
         link_check(l);
         (void)virtual_loop_run(time, 0);
         link_check(l);

@@ -25,9 +25,9 @@ static void sync_it(struct fixture *b)
 {
     struct fake_watch *watch = fake_watch_first(&b->dialer.api);
     CHECK(watch != NULL);
-    fake_line(watch,
-              STR("{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"9\","
-                  "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}"));
+    fake_watch_line(
+        watch, STR("{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"9\","
+                   "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}"));
     CHECK(link_world_until(&b->w, b->east, LINK_WATCHING, 0));
 }
 
@@ -96,7 +96,7 @@ static void answer(struct fixture *b, int status)
 {
     struct fake_call *call = fake_call_first(&b->dialer.api);
     CHECK(call != NULL);
-    fake_reply(&b->dialer.api, call, status, STR("{}"));
+    fake_call_reply(&b->dialer.api, call, status, STR("{}"));
 }
 
 /* ── limits ────────────────────────────────────────────────────────────────────────────────── */
@@ -195,7 +195,7 @@ TEST(link_send_is_quiet_when_the_cluster_asks_for_it)
     begin(&b);
     send_many(&b, 2);
     link_world_run(&b.w, 0);
-    fake_reply_after(&b.dialer.api, fake_call_first(&b.dialer.api), 429, SECONDS(10));
+    fake_call_reply_after(&b.dialer.api, fake_call_first(&b.dialer.api), 429, SECONDS(10));
     (void)send_one(&b);
     link_world_run(&b.w, SECONDS(9));
     CHECK_EQ(b.dialer.api.sent, 2);

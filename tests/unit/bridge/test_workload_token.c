@@ -469,7 +469,7 @@ static struct fake_call *next_call(struct fixture *s, enum api_verb verb, const 
 static void answer(struct fixture *s, enum api_verb verb, const char *path, int status,
                    const char *body)
 {
-    fake_reply(&s->fake, next_call(s, verb, path), status, str_from(body));
+    fake_call_reply(&s->fake, next_call(s, verb, path), status, str_from(body));
 }
 
 #define VERSION "\"metadata\":{\"name\":\"drydock-bridge\",\"uid\":\"u\",\"resourceVersion\":\"7\"}"
@@ -519,7 +519,7 @@ TEST(workload_token_asks_for_an_hour)
     struct fake_call *call = next_call(&s, API_POST, TOKEN_PATH);
     CHECK_STR(call->body, "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"TokenRequest\","
                           "\"spec\":{\"expirationSeconds\":3600}}");
-    fake_reply(&s.fake, call, 201, STR(TOKEN("a.b-c_d~e+f/g=", "2026-01-02T03:14:05Z")));
+    fake_call_reply(&s.fake, call, 201, STR(TOKEN("a.b-c_d~e+f/g=", "2026-01-02T03:14:05Z")));
     CHECK_EQ(s.tokens, 1);
     CHECK_STR(s.token, "a.b-c_d~e+f/g=");
     CHECK_EQ(s.expires_at, loop_now(s.loop) + MINUTES(10)); /* the server gives less */
@@ -613,7 +613,7 @@ TEST(workload_token_looks_again_when_somebody_was_faster)
         next_call(&s, API_PATCH, ROLES "/" NAME "?fieldManager=drydock-bridge");
     CHECK_STR(call->content_type, "application/merge-patch+json");
     CHECK_STR(call->body, "{\"metadata\":{\"resourceVersion\":\"7\"},\"rules\":" RULES "}");
-    fake_reply(&s.fake, call, 409, STR("{}"));
+    fake_call_reply(&s.fake, call, 409, STR("{}"));
     CHECK_EQ(s.errors, 0);
     answer(&s, API_GET, ROLES "/" NAME, 200, "{" VERSION ",\"rules\":[]}");
     answer(&s, API_PATCH, ROLES "/" NAME "?fieldManager=drydock-bridge", 409, "{}");
@@ -622,7 +622,7 @@ TEST(workload_token_looks_again_when_somebody_was_faster)
     answer(&s, API_GET, BINDINGS "/" NAME, 200, "{" VERSION "," ROLE_REF("view") "," SUBJECTS "}");
     call = next_call(&s, API_DELETE, BINDINGS "/" NAME);
     CHECK_STR(call->body, "{\"preconditions\":{\"uid\":\"u\",\"resourceVersion\":\"7\"}}");
-    fake_reply(&s.fake, call, 404, STR("{}"));
+    fake_call_reply(&s.fake, call, 404, STR("{}"));
     CHECK_EQ(s.errors, 1);
     answer(&s, API_GET, BINDINGS "/" NAME, 404, "{}");
     answer(&s, API_POST, BINDINGS "?fieldManager=drydock-bridge", 201, BINDING);
@@ -669,7 +669,7 @@ TEST(workload_token_waits_for_a_server_that_is_busy)
     fixture_fake(&s);
     struct fake_call *call = next_call(&s, API_GET, ACCOUNTS "/" NAME);
     usec_t before = loop_now(s.loop);
-    fake_reply_after(&s.fake, call, 429, SECONDS(40));
+    fake_call_reply_after(&s.fake, call, 429, SECONDS(40));
     CHECK_EQ(s.errors, 1);
     (void)next_call(&s, API_GET, ACCOUNTS "/" NAME);
     CHECK(loop_now(s.loop) - before >= SECONDS(40));

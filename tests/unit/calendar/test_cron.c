@@ -126,8 +126,9 @@ TEST(cron_finds_the_next_time)
         const int *to = cases[i].next;
         const struct zone *z = cases[i].zone == NULL ? NULL : zones_load(cases[i].zone, &a);
         struct cron c = cron_of(cases[i].pattern);
-        usec_t after = SECONDS(zones_civil(from[0], from[1], from[2], from[3], from[4]));
-        CHECK_EQ(cron_next(&c, z, after), SECONDS(zones_civil(to[0], to[1], to[2], to[3], to[4])));
+        usec_t after = SECONDS(zones_civil_seconds(from[0], from[1], from[2], from[3], from[4]));
+        CHECK_EQ(cron_next(&c, z, after),
+                 SECONDS(zones_civil_seconds(to[0], to[1], to[2], to[3], to[4])));
     }
     check_case(-1);
     struct cron c = cron_of("* * * * *");
@@ -200,8 +201,8 @@ TEST(cron_agrees_with_every_minute_of_years)
         check_case((int64_t)i);
         const struct zone *z = cases[i].zone == NULL ? NULL : zones_load(cases[i].zone, &a);
         struct cron c = cron_of(cases[i].pattern);
-        int found = cron_walk(&c, z, zones_civil(2020, 1, 1, 0, 0),
-                              zones_civil(2020 + cases[i].years, 1, 1, 0, 0));
+        int found = cron_walk(&c, z, zones_civil_seconds(2020, 1, 1, 0, 0),
+                              zones_civil_seconds(2020 + cases[i].years, 1, 1, 0, 0));
         CHECK(cases[i].found == 0 ? found > 50 : found == cases[i].found);
     }
     check_case(-1);
@@ -280,7 +281,7 @@ PROPERTY(cron_agrees_with_every_minute_around_a_transition)
     }
     CHECK(cron_same(&c, &want));
     const struct zone *z = zones_load(zones_names[rng_below(rng, ARRAY_LEN(zones_names))], &a);
-    int64_t start = zones_civil(2005, 1, 1, 0, 0) + rng_below(rng, 30000) * DAY_SEC;
+    int64_t start = zones_civil_seconds(2005, 1, 1, 0, 0) + rng_below(rng, 30000) * DAY_SEC;
     int64_t until = zone_at(z, start).until;
     start = until == INT64_MAX ? start : until / 60 * 60 - 3 * DAY_SEC;
     (void)cron_walk(&c, z, start, start + 8 * DAY_SEC); /* it may have none in this week */
@@ -293,7 +294,8 @@ TEST(cron_window_opens_for_its_duration)
     struct cron_window w = { .cron = cron_of("0 22 * * *"),
                              .duration = HOURS(4),
                              .zone = zones_load("Berlin", &a) };
-    usec_t start = SECONDS(zones_civil(2026, 10, 24, 20, 0)); /* clocks go back in this night */
+    usec_t start =
+        SECONDS(zones_civil_seconds(2026, 10, 24, 20, 0)); /* clocks go back in this night */
     struct cron_answer answer = cron_window_at(&w, start - 1);
     CHECK(!answer.open);
     CHECK_EQ(answer.next, start);

@@ -11,17 +11,17 @@ static bool notify_schedule_read(const struct jval *one, struct schedule_config 
     struct err err = { 0 };
     *n = (struct notify_schedule){ 0 };
     CHECK_EQ(notify_schedule_parse_kind(jval_str(jval_get(one, STR("kind"))), &n->kind, &err), 0);
-    schedule_open(c, one, a);
+    schedule_parse(c, one, a);
     switch (n->kind) {
     case NOTIFY_SCHEDULE_PERIODIC:
-        n->span_ns = schedule_span(c, "interval", NOTIFY_SCHEDULE_INTERVAL_NS);
+        n->span_ns = schedule_duration_or(c, "interval", NOTIFY_SCHEDULE_INTERVAL_NS);
         break;
     case NOTIFY_SCHEDULE_SCHEDULED:
-        n->instant = schedule_clock(c, "instant");
+        n->instant = schedule_time_of_day(c, "instant");
         n->weekdays = schedule_weekdays(c, "weekdays");
         break;
     case NOTIFY_SCHEDULE_ONESHOT:
-        n->span_ns = schedule_span(c, "delay", NOTIFY_SCHEDULE_DELAY_NS);
+        n->span_ns = schedule_duration_or(c, "delay", NOTIFY_SCHEDULE_DELAY_NS);
         break;
     }
     return true;
@@ -41,15 +41,15 @@ TEST(notify_schedule_is_due_as_recorded)
         }
         vectors_enter(one);
         cases++;
-        CHECK_EQ(!config.bad, vectors_ok(one));
+        CHECK_EQ(!config.invalid, vectors_ok(one));
         struct str current = jval_str(jval_get(one, STR("current")));
         struct str previous = jval_str(jval_get(one, STR("previous")));
         struct notify_schedule_facts facts = {
             .moved = !str_eq(current, previous),
             .was_operational = str_eq(previous, STR("operational")),
-            .transition = schedule_stamp(one, "transition"),
-            .last = schedule_stamp(one, "last"),
-            .now = schedule_stamp(one, "now"),
+            .transition = schedule_timestamp(one, "transition"),
+            .last = schedule_timestamp(one, "last"),
+            .now = schedule_timestamp(one, "now"),
         };
         struct notify_schedule_answer answer = notify_schedule_at(&n, &facts);
         CHECK_EQ(answer.due, jval_bool(jval_get(one, STR("due")), false));

@@ -22,18 +22,18 @@ TEST(wait_passes_as_recorded)
         vectors_enter(one);
         cases++;
         struct schedule_config config;
-        schedule_open(&config, one, &a);
+        schedule_parse(&config, one, &a);
         struct wait w = { .duration_ns = schedule_duration(&config, "duration") };
         if (excludes) {
             w.exclude = schedule_weekdays(&config, "exclude");
-            config.bad = config.bad || w.exclude == 0;
+            config.invalid = config.invalid || w.exclude == 0;
         }
-        CHECK_EQ(!config.bad, vectors_ok(one));
-        if (config.bad) {
+        CHECK_EQ(!config.invalid, vectors_ok(one));
+        if (config.invalid) {
             continue;
         }
-        struct timestamp now = schedule_stamp(one, "now");
-        struct wait_answer answer = wait_at(&w, schedule_stamp(one, "last_transition"), now);
+        struct timestamp now = schedule_timestamp(one, "now");
+        struct wait_answer answer = wait_at(&w, schedule_timestamp(one, "last_transition"), now);
         CHECK_EQ(answer.passed, jval_bool(jval_get(one, STR("passed")), false));
         CHECK(answer.next > timestamp_to_usec(now));
         double want = 0;

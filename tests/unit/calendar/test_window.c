@@ -7,7 +7,7 @@ static void window_read_excludes(struct schedule_config *c, struct window *w)
     const struct jval *list = jval_get(c->root, STR("exclude"));
     JVAL_EACH (list, item) {
         struct day_date date = { .month = 1, .day = 1 };
-        schedule_note(c, day_parse_date(jval_str(item), &date, &c->err));
+        schedule_check(c, day_parse_date(jval_str(item), &date, &c->err));
         window_exclude(w, date);
     }
 }
@@ -25,17 +25,17 @@ TEST(window_passes_as_recorded)
         vectors_enter(one);
         cases++;
         struct schedule_config config;
-        schedule_open(&config, one, &a);
-        struct window w = { .open = schedule_clock(&config, "start"),
-                            .close = schedule_clock(&config, "end"),
+        schedule_parse(&config, one, &a);
+        struct window w = { .open = schedule_time_of_day(&config, "start"),
+                            .close = schedule_time_of_day(&config, "end"),
                             .weekdays = schedule_weekdays(&config, "weekdays") };
         window_read_excludes(&config, &w);
-        schedule_note(&config, config.bad ? 0 : window_check(&w, &config.err));
-        CHECK_EQ(!config.bad, vectors_ok(one));
-        if (config.bad) {
+        schedule_check(&config, config.invalid ? 0 : window_check(&w, &config.err));
+        CHECK_EQ(!config.invalid, vectors_ok(one));
+        if (config.invalid) {
             continue;
         }
-        struct timestamp now = schedule_stamp(one, "now");
+        struct timestamp now = schedule_timestamp(one, "now");
         struct window_answer answer = window_at(&w, now);
         CHECK_EQ(answer.passed, jval_bool(jval_get(one, STR("passed")), false));
         CHECK_STR(str_from(answer.reason), jval_str(jval_at(one, "info.reason")));
@@ -66,18 +66,18 @@ TEST(window_names_what_is_wrong)
 TEST(window_tells_when_it_opens_and_closes)
 {
     struct window w = { .weekdays = 1 << 1, .open = 36000, .close = 39600 };
-    struct timestamp now = { .sec = zones_civil(2026, 3, 3, 12, 0) }; /* a Tuesday */
+    struct timestamp now = { .sec = zones_civil_seconds(2026, 3, 3, 12, 0) }; /* a Tuesday */
     struct window_answer answer = window_at(&w, now);
     CHECK(!answer.passed);
     CHECK_STR(answer.reason, "current day of week forbidden");
     /* The end is not part of it: the first microsecond behind it is. */
-    CHECK_EQ(answer.next, SECONDS(zones_civil(2026, 3, 9, 10, 0)) + 1);
+    CHECK_EQ(answer.next, SECONDS(zones_civil_seconds(2026, 3, 9, 10, 0)) + 1);
     answer = window_at(&w, timestamp_from_usec(answer.next - 1));
     CHECK(!answer.passed && answer.reason == NULL);
-    CHECK_EQ(answer.next, SECONDS(zones_civil(2026, 3, 9, 10, 0)) + 1);
+    CHECK_EQ(answer.next, SECONDS(zones_civil_seconds(2026, 3, 9, 10, 0)) + 1);
     answer = window_at(&w, timestamp_from_usec(answer.next));
     CHECK(answer.passed);
-    CHECK_EQ(answer.next, SECONDS(zones_civil(2026, 3, 9, 11, 0)));
+    CHECK_EQ(answer.next, SECONDS(zones_civil_seconds(2026, 3, 9, 11, 0)));
     w.close = w.open;
     CHECK_EQ(window_at(&w, now).next, USEC_NEVER);
 }
@@ -89,7 +89,7 @@ TEST(window_that_hardly_ever_opens_is_looked_at_again)
         w.exclude[month] = UINT32_MAX;
     }
     w.exclude[2] &= ~(UINT32_C(1) << 29);
-    usec_t now = SECONDS(zones_civil(2026, 3, 3, 0, 0));
+    usec_t now = SECONDS(zones_civil_seconds(2026, 3, 3, 0, 0));
     int looks = 0;
     while (!window_at(&w, timestamp_from_usec(now)).passed) {
         usec_t next = window_at(&w, timestamp_from_usec(now)).next;
@@ -97,7 +97,7 @@ TEST(window_that_hardly_ever_opens_is_looked_at_again)
         now = next;
         looks++;
     }
-    CHECK_EQ(now, SECONDS(zones_civil(2028, 2, 29, 10, 0)) + 1);
+    CHECK_EQ(now, SECONDS(zones_civil_seconds(2028, 2, 29, 10, 0)) + 1);
     CHECK(looks < 5);
 }
 
@@ -119,17 +119,18 @@ TEST(window_over_midnight_belongs_to_its_evening)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
-        struct timestamp now = { .sec = zones_civil(2026, 5, cases[i].day, cases[i].hour, 0) };
+        struct timestamp now = { .sec =
+                                     zones_civil_seconds(2026, 5, cases[i].day, cases[i].hour, 0) };
         struct window_answer answer = window_at(&w, now);
         CHECK_EQ(answer.passed, cases[i].passed);
         CHECK_EQ(answer.next,
-                 SECONDS(zones_civil(2026, 5, cases[i].next_day, cases[i].next_hour, 0)) +
+                 SECONDS(zones_civil_seconds(2026, 5, cases[i].next_day, cases[i].next_hour, 0)) +
                      (cases[i].after ? 1 : 0));
     }
     check_case(-1);
     window_exclude(&w, (struct day_date){ .month = 5, .day = 1 });
     struct window_answer answer =
-        window_at(&w, (struct timestamp){ .sec = zones_civil(2026, 5, 2, 3, 0) });
+        window_at(&w, (struct timestamp){ .sec = zones_civil_seconds(2026, 5, 2, 3, 0) });
     CHECK(!answer.passed);
     CHECK_STR(answer.reason, "day/month forbidden");
 }
@@ -159,7 +160,7 @@ TEST(window_follows_the_clocks_of_its_zone)
                             .open = cases[i].open * 60,
                             .close = cases[i].close * 60,
                             .zone = zones_load("Berlin", &a) };
-        usec_t midnight = SECONDS(zones_civil(2026, cases[i].month, cases[i].day, 0, 0));
+        usec_t midnight = SECONDS(zones_civil_seconds(2026, cases[i].month, cases[i].day, 0, 0));
         usec_t from = midnight + MINUTES(cases[i].from);
         struct window_answer answer = window_at(&w, timestamp_from_usec(midnight - HOURS(2)));
         CHECK(!answer.passed);
@@ -221,7 +222,8 @@ PROPERTY(window_tells_the_first_change)
     CLEANUP(arena_done)
     struct arena a = { 0 };
     struct window w = window_random(rng, &a);
-    int64_t start = zones_civil(2011, 12, 20, 0, 0) + rng_below(rng, 50) * INT64_C(31557600);
+    int64_t start =
+        zones_civil_seconds(2011, 12, 20, 0, 0) + rng_below(rng, 50) * INT64_C(31557600);
     if (w.zone != NULL && rng_chance(rng, 700)) {
         int64_t until = zone_at(w.zone, start).until; /* where it is hardest */
         start = until == INT64_MAX ? start : until - 3 * DAY_SEC;

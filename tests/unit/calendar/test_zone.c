@@ -54,7 +54,7 @@ TEST(zone_tells_gaps_and_folds)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
         const int *c = cases[i].civil;
-        int64_t local = zones_civil(c[0], c[1], c[2], c[3], c[4]);
+        int64_t local = zones_civil_seconds(c[0], c[1], c[2], c[3], c[4]);
         struct zone_instants at = zone_instants(zones_load(cases[i].zone, &a), local);
         CHECK_EQ(at.fit, cases[i].fit);
         CHECK_EQ(local - at.first, cases[i].first_offset * 900);
@@ -68,17 +68,17 @@ TEST(zone_names_its_times_and_the_next_transition)
     CLEANUP(arena_done)
     struct arena a = { 0 };
     const struct zone *berlin = zones_load("Berlin", &a);
-    struct zone_span span = zone_at(berlin, zones_civil(2026, 1, 15, 0, 0));
+    struct zone_span span = zone_at(berlin, zones_civil_seconds(2026, 1, 15, 0, 0));
     CHECK_STR(span.name, "CET");
     CHECK(!span.dst);
-    CHECK_EQ(span.until, zones_civil(2026, 3, 29, 1, 0));
+    CHECK_EQ(span.until, zones_civil_seconds(2026, 3, 29, 1, 0));
     span = zone_at(berlin, span.until);
     CHECK_STR(span.name, "CEST");
     CHECK(span.dst);
     CHECK_EQ(span.before, 3600);
-    CHECK_EQ(span.until, zones_civil(2026, 10, 25, 1, 0));
-    span = zone_at(berlin, zones_civil(2500, 12, 1, 0, 0)); /* the rule goes on */
-    CHECK_EQ(span.from, zones_civil(2500, 10, 31, 1, 0));
+    CHECK_EQ(span.until, zones_civil_seconds(2026, 10, 25, 1, 0));
+    span = zone_at(berlin, zones_civil_seconds(2500, 12, 1, 0, 0)); /* the rule goes on */
+    CHECK_EQ(span.from, zones_civil_seconds(2500, 10, 31, 1, 0));
     CHECK_EQ(zone_at(zones_load("Kolkata", &a), YEAR_2100).until, INT64_MAX);
 }
 
@@ -87,18 +87,18 @@ TEST(zone_pace_stands_while_clocks_repeat)
     CLEANUP(arena_done)
     struct arena a = { 0 };
     const struct zone *berlin = zones_load("Berlin", &a);
-    int64_t back = zones_civil(2026, 10, 25, 1, 0);
+    int64_t back = zones_civil_seconds(2026, 10, 25, 1, 0);
     struct zone_pace pace = zone_pace(berlin, back - 1);
     CHECK(!pace.stands);
-    CHECK_EQ(pace.local, zones_civil(2026, 10, 25, 3, 0) - 1);
+    CHECK_EQ(pace.local, zones_civil_seconds(2026, 10, 25, 3, 0) - 1);
     CHECK_EQ(pace.until, back);
     pace = zone_pace(berlin, back + 3599);
     CHECK(pace.stands);
-    CHECK_EQ(pace.local, zones_civil(2026, 10, 25, 3, 0) - 1);
+    CHECK_EQ(pace.local, zones_civil_seconds(2026, 10, 25, 3, 0) - 1);
     CHECK_EQ(pace.until, back + 3600);
     pace = zone_pace(berlin, back + 3600);
     CHECK(!pace.stands);
-    CHECK_EQ(pace.local, zones_civil(2026, 10, 25, 3, 0));
+    CHECK_EQ(pace.local, zones_civil_seconds(2026, 10, 25, 3, 0));
 }
 
 /* A file of one kind of time, with `footer`; the block for version 1 is empty. */
@@ -146,22 +146,22 @@ TEST(zone_reads_every_form_of_rule)
         check_case((int64_t)i);
         const struct zone *z = NULL;
         CHECK_EQ(zone_parse(zone_make(&a, cases[i].footer, '2', 0), &a, &z, &err), 0);
-        struct zone_span span = zone_at(z, zones_civil(2028, 1, 20, 0, 0));
+        struct zone_span span = zone_at(z, zones_civil_seconds(2028, 1, 20, 0, 0));
         if (cases[i].month == 0) {
             CHECK_EQ(span.until, INT64_MAX);
             CHECK_EQ(span.offset, cases[i].saving);
             continue;
         }
         CHECK_EQ(span.until,
-                 zones_civil(2028, cases[i].month, cases[i].day, 0, 0) + cases[i].second);
+                 zones_civil_seconds(2028, cases[i].month, cases[i].day, 0, 0) + cases[i].second);
         CHECK_EQ(zone_at(z, span.until).offset, cases[i].saving);
     }
     check_case(-1);
     /* RFC 8536's example of daylight saving time all year. */
     const struct zone *z = NULL;
     CHECK_EQ(zone_parse(zone_make(&a, "\nXXX3EDT4,0/0,J365/23\n", '3', 0), &a, &z, &err), 0);
-    for (int64_t sec = zones_civil(2026, 12, 30, 0, 0); sec < zones_civil(2027, 1, 3, 0, 0);
-         sec += 1800) {
+    for (int64_t sec = zones_civil_seconds(2026, 12, 30, 0, 0);
+         sec < zones_civil_seconds(2027, 1, 3, 0, 0); sec += 1800) {
         struct zone_span span = zone_at(z, sec);
         CHECK_EQ(span.offset, -14400);
         CHECK_EQ(span.before, -14400);

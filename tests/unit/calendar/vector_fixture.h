@@ -12,11 +12,12 @@
 
 struct schedule_config {
     const struct jval *root;
-    bool bad;
+    bool invalid;
     struct err err;
 };
 
-static inline void schedule_open(struct schedule_config *c, const struct jval *one, struct arena *a)
+static inline void schedule_parse(struct schedule_config *c, const struct jval *one,
+                                  struct arena *a)
 {
     struct ydoc doc;
     *c = (struct schedule_config){ 0 };
@@ -24,9 +25,9 @@ static inline void schedule_open(struct schedule_config *c, const struct jval *o
     c->root = doc.root;
 }
 
-static inline void schedule_note(struct schedule_config *c, int r)
+static inline void schedule_check(struct schedule_config *c, int r)
 {
-    c->bad = c->bad || r < 0;
+    c->invalid = c->invalid || r < 0;
 }
 
 static inline struct str schedule_scalar(const struct jval *v)
@@ -40,20 +41,20 @@ static inline uint8_t schedule_weekdays(struct schedule_config *c, const char *k
     uint8_t set = 0;
     int weekday = 0;
     if (jval_kind(v) == JSTR) {
-        schedule_note(c, day_parse_weekday(jval_str(v), &weekday, &c->err));
+        schedule_check(c, day_parse_weekday(jval_str(v), &weekday, &c->err));
         return (uint8_t)(1u << weekday);
     }
     JVAL_EACH (v, item) {
-        schedule_note(c, day_parse_weekday(jval_str(item), &weekday, &c->err));
+        schedule_check(c, day_parse_weekday(jval_str(item), &weekday, &c->err));
         set = (uint8_t)(set | 1u << weekday);
     }
     return set;
 }
 
-static inline uint32_t schedule_clock(struct schedule_config *c, const char *key)
+static inline uint32_t schedule_time_of_day(struct schedule_config *c, const char *key)
 {
     uint32_t sec = 0;
-    schedule_note(
+    schedule_check(
         c, day_parse_clock(schedule_scalar(jval_get(c->root, str_from(key))), &sec, &c->err));
     return sec;
 }
@@ -62,23 +63,24 @@ static inline uint32_t schedule_clock(struct schedule_config *c, const char *key
 static inline int64_t schedule_duration(struct schedule_config *c, const char *key)
 {
     int64_t ns = 0;
-    schedule_note(c,
-                  duration_parse(schedule_scalar(jval_get(c->root, str_from(key))), &ns, &c->err));
+    schedule_check(c,
+                   duration_parse(schedule_scalar(jval_get(c->root, str_from(key))), &ns, &c->err));
     return ns;
 }
 
 /* A typed value, as the schedules have it: a number counts seconds, none at all is the default. */
-static inline int64_t schedule_span(struct schedule_config *c, const char *key, int64_t otherwise)
+static inline int64_t schedule_duration_or(struct schedule_config *c, const char *key,
+                                           int64_t fallback)
 {
     const struct jval *v = jval_get(c->root, str_from(key));
     int64_t sec = 0;
     if (v == NULL) {
-        return otherwise;
+        return fallback;
     }
     return jval_i64(v, &sec) ? sec * 1000000000 : schedule_duration(c, key);
 }
 
-static inline struct timestamp schedule_stamp(const struct jval *one, const char *key)
+static inline struct timestamp schedule_timestamp(const struct jval *one, const char *key)
 {
     struct timestamp s = { 0 };
     struct err err = { 0 };

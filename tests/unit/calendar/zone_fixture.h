@@ -1,7 +1,7 @@
 /*
- * zone_fixture: the zones of tests/data/zone: Berlin as usual; Lord_Howe moves by half an hour, in the
- * south; Apia left out a whole day; Casablanca interrupts its time for Ramadan; Nuuk's rule counts
- * hours from the day after; Kolkata does nothing.
+ * zone_fixture: the zones of tests/data/zone: Berlin as usual; Lord_Howe moves by half an hour, in
+ * the south; Apia left out a whole day; Casablanca interrupts its time for Ramadan; Nuuk's rule
+ * counts hours from the day after; Kolkata does nothing.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ static inline const struct zone *zones_load(const char *name, struct arena *a)
     return z;
 }
 
-static inline int64_t zones_civil(int year, int month, int day, int hour, int minute)
+static inline int64_t zones_civil_seconds(int year, int month, int day, int hour, int minute)
 {
     struct civil c = { .year = year, .month = month, .day = day, .hour = hour, .minute = minute };
     return civil_to_sec(&c);

@@ -23,11 +23,11 @@ static void blocking_api_fixture_turn(void *ctx, usec_t until)
     if (call != NULL && *s->answers != -1) {
         int status = *s->answers++;
         if (status == 0) {
-            fake_fail(&s->api, call, ERR_IO);
+            fake_call_fail(&s->api, call, ERR_IO);
         } else if (status == 429) {
-            fake_reply_after(&s->api, call, status, s->retry_after);
+            fake_call_reply_after(&s->api, call, status, s->retry_after);
         } else {
-            fake_reply(&s->api, call, status, STR("{}"));
+            fake_call_reply(&s->api, call, status, STR("{}"));
         }
         return;
     }

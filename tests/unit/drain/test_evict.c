@@ -48,16 +48,17 @@ static struct fake_watch *evict_fixture_watch(struct evict_fixture *h, const cha
 static void evict_fixture_pod_of(struct evict_fixture *h, const char *type, const char *name,
                                  const char *uid, bool deleting)
 {
-    fake_line(evict_fixture_watch(h, "/pods"),
-              arena_printf(&h->a,
-                           "{\"type\":\"%s\",\"object\":{\"metadata\":{\"name\":\"%s\","
-                           "\"namespace\":\"shop\",\"uid\":\"%s\",\"resourceVersion\":\"%d\","
-                           "\"labels\":{\"app\":\"web\"}%s},\"status\":{\"phase\":\"Running\","
-                           "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}}",
-                           type, name, uid, ++h->version,
-                           deleting ? ",\"deletionTimestamp\":\"2026-01-02T03:04:35Z\","
-                                      "\"deletionGracePeriodSeconds\":30"
-                                    : ""));
+    fake_watch_line(
+        evict_fixture_watch(h, "/pods"),
+        arena_printf(&h->a,
+                     "{\"type\":\"%s\",\"object\":{\"metadata\":{\"name\":\"%s\","
+                     "\"namespace\":\"shop\",\"uid\":\"%s\",\"resourceVersion\":\"%d\","
+                     "\"labels\":{\"app\":\"web\"}%s},\"status\":{\"phase\":\"Running\","
+                     "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}}",
+                     type, name, uid, ++h->version,
+                     deleting ? ",\"deletionTimestamp\":\"2026-01-02T03:04:35Z\","
+                                "\"deletionGracePeriodSeconds\":30"
+                              : ""));
 }
 
 static void evict_fixture_pod(struct evict_fixture *h, const char *type, const char *name,
@@ -69,24 +70,26 @@ static void evict_fixture_pod(struct evict_fixture *h, const char *type, const c
 static void evict_fixture_pdb(struct evict_fixture *h, const char *type, const char *name,
                               int allowed, const char *disrupted)
 {
-    fake_line(evict_fixture_watch(h, "/poddisruptionbudgets"),
-              arena_printf(&h->a,
-                           "{\"type\":\"%s\",\"object\":{\"metadata\":{\"name\":\"%s\","
-                           "\"namespace\":\"shop\",\"generation\":1,\"resourceVersion\":\"%d\"},"
-                           "\"spec\":{\"selector\":{\"matchLabels\":{\"app\":\"web\"}}},"
-                           "\"status\":{\"disruptionsAllowed\":%d,\"currentHealthy\":%d,"
-                           "\"desiredHealthy\":2,\"observedGeneration\":1,"
-                           "\"disruptedPods\":{%s}}}}",
-                           type, name, ++h->version, allowed, allowed + 2, disrupted));
+    fake_watch_line(
+        evict_fixture_watch(h, "/poddisruptionbudgets"),
+        arena_printf(&h->a,
+                     "{\"type\":\"%s\",\"object\":{\"metadata\":{\"name\":\"%s\","
+                     "\"namespace\":\"shop\",\"generation\":1,\"resourceVersion\":\"%d\"},"
+                     "\"spec\":{\"selector\":{\"matchLabels\":{\"app\":\"web\"}}},"
+                     "\"status\":{\"disruptionsAllowed\":%d,\"currentHealthy\":%d,"
+                     "\"desiredHealthy\":2,\"observedGeneration\":1,"
+                     "\"disruptedPods\":{%s}}}}",
+                     type, name, ++h->version, allowed, allowed + 2, disrupted));
 }
 
 static void evict_fixture_sync(struct evict_fixture *h, const char *plural)
 {
-    fake_line(evict_fixture_watch(h, plural),
-              arena_printf(&h->a,
-                           "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":"
-                           "\"%d\",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}",
-                           ++h->version));
+    fake_watch_line(
+        evict_fixture_watch(h, plural),
+        arena_printf(&h->a,
+                     "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":"
+                     "\"%d\",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}",
+                     ++h->version));
 }
 
 static void evict_fixture_begin_with(struct evict_fixture *h, const struct drain_spec *spec)
@@ -168,7 +171,7 @@ TEST(drain_charges_a_budget_until_its_status_shows_the_eviction)
     CHECK_EQ(h.api.call_count, 1);
     CHECK(str_contains(fake_call_first(&h.api)->path, STR("/pods/a/")));
     /* The answer is faster than both watches. */
-    fake_reply(&h.api, fake_call_first(&h.api), 201, STR("{}"));
+    fake_call_reply(&h.api, fake_call_first(&h.api), 201, STR("{}"));
     evict_fixture_run(&h, SECONDS(1));
     CHECK_EQ(h.api.sent, 1);
     CHECK_STR(evict_fixture_status(&h).pod, "b");
@@ -196,7 +199,7 @@ TEST(drain_charges_no_budget_for_ever)
     struct evict_fixture h;
     evict_fixture_begin(&h);
     evict_fixture_two_pods(&h, 1);
-    fake_reply(&h.api, fake_call_first(&h.api), 201, STR("{}"));
+    fake_call_reply(&h.api, fake_call_first(&h.api), 201, STR("{}"));
     /* Its status never says a word: somebody else's doing undid it. */
     evict_fixture_run(&h, SECONDS(6));
     CHECK_EQ(h.api.sent, 2);
@@ -208,7 +211,7 @@ TEST(drain_waits_for_the_budgets_next_word_after_a_refusal)
     struct evict_fixture h;
     evict_fixture_begin(&h);
     evict_fixture_two_pods(&h, 1);
-    fake_reply(&h.api, fake_call_first(&h.api), 429, STR(REFUSAL));
+    fake_call_reply(&h.api, fake_call_first(&h.api), 429, STR(REFUSAL));
     evict_fixture_run(&h, SECONDS(4));
     CHECK_EQ(h.api.sent, 1); /* nor is the other pod tried */
     CHECK_EQ(evict_fixture_status(&h).refused, 1);
@@ -223,7 +226,7 @@ TEST(drain_waits_for_the_budgets_next_word_after_a_refusal)
     evict_fixture_run(&h, 0);
     CHECK_EQ(h.api.sent, 2);
     /* No word comes this time: a slow try. */
-    fake_reply(&h.api, fake_call_first(&h.api), 429, STR(REFUSAL));
+    fake_call_reply(&h.api, fake_call_first(&h.api), 429, STR(REFUSAL));
     evict_fixture_run(&h, SECONDS(4));
     CHECK_EQ(h.api.sent, 2);
     evict_fixture_run(&h, SECONDS(20));
@@ -238,8 +241,8 @@ TEST(drain_is_quiet_when_the_server_is_overloaded)
     evict_fixture_begin(&h);
     evict_fixture_two_pods(&h, 2);
     CHECK_EQ(h.api.call_count, 2);
-    fake_reply_after(&h.api, fake_call_first(&h.api), 429, SECONDS(7));
-    fake_fail(&h.api, fake_call_first(&h.api), ERR_IO);
+    fake_call_reply_after(&h.api, fake_call_first(&h.api), 429, SECONDS(7));
+    fake_call_fail(&h.api, fake_call_first(&h.api), ERR_IO);
     evict_fixture_run(&h, SECONDS(7) - 1);
     CHECK_EQ(h.api.call_count, 0);
     CHECK_EQ(evict_fixture_status(&h).refused, 0);
@@ -253,8 +256,8 @@ TEST(drain_is_done_with_a_pod_that_the_server_does_not_know)
     struct evict_fixture h;
     evict_fixture_begin(&h);
     evict_fixture_two_pods(&h, 2);
-    fake_reply(&h.api, fake_call_first(&h.api), 404, STR("{}"));
-    fake_reply(&h.api, fake_call_first(&h.api), 404, STR("{}"));
+    fake_call_reply(&h.api, fake_call_first(&h.api), 404, STR("{}"));
+    fake_call_reply(&h.api, fake_call_first(&h.api), 404, STR("{}"));
     evict_fixture_run(&h, HOURS(1));
     CHECK_EQ(h.api.sent, 2);
     CHECK(drain_is_done(h.d));
@@ -270,7 +273,7 @@ TEST(drain_sees_another_pod_behind_the_same_name)
     evict_fixture_sync(&h, "/poddisruptionbudgets");
     evict_fixture_run(&h, 0);
     /* It was replaced before the eviction came: the uid saved the new one. */
-    fake_reply(&h.api, fake_call_first(&h.api), 409, STR("{\"message\":\"the UID differs\"}"));
+    fake_call_reply(&h.api, fake_call_first(&h.api), 409, STR("{\"message\":\"the UID differs\"}"));
     evict_fixture_run(&h, 0);
     CHECK_STR(evict_fixture_status(&h).reason, "the server answered 409: the UID differs");
     evict_fixture_pod(&h, "DELETED", "a", true);
@@ -282,7 +285,7 @@ TEST(drain_sees_another_pod_behind_the_same_name)
     evict_fixture_pod_of(&h, "MODIFIED", "a", "third", false);
     evict_fixture_run(&h, 0);
     CHECK_EQ(h.api.call_count, 2);
-    fake_reply(&h.api, fake_call_first(&h.api), 404, STR("{}"));
+    fake_call_reply(&h.api, fake_call_first(&h.api), 404, STR("{}"));
     evict_fixture_run(&h, 0);
     CHECK_EQ(evict_fixture_status(&h).left, 1); /* that was an answer about its predecessor */
     evict_fixture_end(&h);
@@ -293,11 +296,11 @@ TEST(drain_backs_off_from_a_failing_pod_and_serves_the_others)
     struct evict_fixture h;
     evict_fixture_begin(&h);
     evict_fixture_two_pods(&h, 1);
-    fake_reply(&h.api, fake_call_first(&h.api), 500, STR("{\"message\":\"webhook\"}"));
+    fake_call_reply(&h.api, fake_call_first(&h.api), 500, STR("{\"message\":\"webhook\"}"));
     evict_fixture_run(&h, 0);
     CHECK_EQ(h.api.sent, 2);
     CHECK(str_contains(fake_call_first(&h.api)->path, STR("/pods/b/")));
-    fake_reply(&h.api, fake_call_first(&h.api), 201, STR("{}"));
+    fake_call_reply(&h.api, fake_call_first(&h.api), 201, STR("{}"));
     evict_fixture_pdb(&h, "MODIFIED", "web", 1, "\"b\":\"2026-01-02T03:04:05Z\"");
     evict_fixture_run(&h, SECONDS(2));
     CHECK_EQ(h.api.sent, 3);
@@ -313,7 +316,8 @@ TEST(drain_waits_long_where_it_is_denied_and_says_so)
     evict_fixture_sync(&h, "/pods");
     evict_fixture_sync(&h, "/poddisruptionbudgets");
     evict_fixture_run(&h, 0);
-    fake_reply(&h.api, fake_call_first(&h.api), 403, STR("{\"message\":\"no eviction for you\"}"));
+    fake_call_reply(&h.api, fake_call_first(&h.api), 403,
+                    STR("{\"message\":\"no eviction for you\"}"));
     evict_fixture_run(&h, SECONDS(4));
     CHECK_EQ(h.api.sent, 1);
     CHECK_STR(evict_fixture_status(&h).reason, "the server answered 403: no eviction for you");
@@ -353,11 +357,11 @@ TEST(drain_without_the_right_to_see_budgets_tries)
     evict_fixture_begin(&h);
     evict_fixture_pod(&h, "ADDED", "a", false);
     evict_fixture_sync(&h, "/pods");
-    fake_end(&h.api, evict_fixture_watch(&h, "/poddisruptionbudgets"), 403,
-             STR("{\"message\":\"budgets are forbidden\"}"));
+    fake_watch_end(&h.api, evict_fixture_watch(&h, "/poddisruptionbudgets"), 403,
+                   STR("{\"message\":\"budgets are forbidden\"}"));
     evict_fixture_run(&h, 0);
     CHECK_EQ(h.api.call_count, 1);
-    fake_reply(&h.api, fake_call_first(&h.api), 429, STR(REFUSAL));
+    fake_call_reply(&h.api, fake_call_first(&h.api), 429, STR(REFUSAL));
     evict_fixture_run(&h, MSECONDS(900));
     CHECK_EQ(h.api.call_count, 0);
     CHECK_STR(evict_fixture_status(&h).reason,
@@ -370,7 +374,7 @@ TEST(drain_without_the_right_to_see_budgets_tries)
     CHECK(stats.pdbs_unwatched);
     evict_fixture_run(&h, SECONDS(2));
     CHECK_EQ(h.api.call_count, 1);
-    fake_reply(&h.api, fake_call_first(&h.api), 201, STR("{}"));
+    fake_call_reply(&h.api, fake_call_first(&h.api), 201, STR("{}"));
     evict_fixture_pod(&h, "DELETED", "a", true);
     evict_fixture_run(&h, 0);
     CHECK(drain_is_done(h.d));
@@ -386,10 +390,10 @@ TEST(drain_tries_again_as_it_is_told_where_budgets_cannot_be_seen)
     evict_fixture_begin_with(&h, &spec);
     evict_fixture_pod(&h, "ADDED", "a", false);
     evict_fixture_sync(&h, "/pods");
-    fake_end(&h.api, evict_fixture_watch(&h, "/poddisruptionbudgets"), 403,
-             STR("{\"message\":\"budgets is forbidden\"}"));
+    fake_watch_end(&h.api, evict_fixture_watch(&h, "/poddisruptionbudgets"), 403,
+                   STR("{\"message\":\"budgets is forbidden\"}"));
     evict_fixture_run(&h, 0);
-    fake_reply(&h.api, fake_call_first(&h.api), 429, STR(REFUSAL));
+    fake_call_reply(&h.api, fake_call_first(&h.api), 429, STR(REFUSAL));
     struct drains_stats stats;
     evict_fixture_run(&h, SECONDS(29));
     drains_stats(h.drains, &stats);
@@ -420,8 +424,8 @@ TEST(drain_without_the_right_to_see_namespaces_waits_where_rules_ask_for_them)
     CHECK_STR(evict_fixture_status(&h).reason,
               "a MachineDrainRule asks for the labels of its namespace, which are not known: no "
               "list of namespaces has come yet");
-    fake_end(&h.api, evict_fixture_watch(&h, "/api/v1/namespaces?"), 403,
-             STR("{\"message\":\"namespaces are forbidden\"}"));
+    fake_watch_end(&h.api, evict_fixture_watch(&h, "/api/v1/namespaces?"), 403,
+                   STR("{\"message\":\"namespaces are forbidden\"}"));
     evict_fixture_run(&h, 0);
     CHECK(evict_fixture_status(&h).blocked);
     CHECK_STR(evict_fixture_status(&h).reason,
@@ -436,11 +440,11 @@ TEST(drain_without_the_right_to_see_namespaces_waits_where_rules_ask_for_them)
               "a MachineDrainRule asks for the labels of its namespace, "
               "and there is no such namespace");
     CHECK_EQ(h.api.sent, 0);
-    fake_line(evict_fixture_watch(&h, "/api/v1/namespaces?"),
-              arena_printf(&h.a,
-                           "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"shop\","
-                           "\"resourceVersion\":\"%d\",\"labels\":{\"team\":\"b\"}}}}",
-                           ++h.version));
+    fake_watch_line(evict_fixture_watch(&h, "/api/v1/namespaces?"),
+                    arena_printf(&h.a,
+                                 "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"shop\","
+                                 "\"resourceVersion\":\"%d\",\"labels\":{\"team\":\"b\"}}}}",
+                                 ++h.version));
     evict_fixture_run(&h, SECONDS(1));
     CHECK_EQ(h.api.sent, 1);
     evict_fixture_end(&h);
@@ -491,9 +495,9 @@ TEST(drain_deletes_by_force_what_an_unseen_budget_holds)
     evict_fixture_begin_with(&h, &spec);
     evict_fixture_pod(&h, "ADDED", "a", false);
     evict_fixture_sync(&h, "/pods");
-    fake_end(&h.api, evict_fixture_watch(&h, "/poddisruptionbudgets"), 403, STR("{}"));
+    fake_watch_end(&h.api, evict_fixture_watch(&h, "/poddisruptionbudgets"), 403, STR("{}"));
     evict_fixture_run(&h, 0);
-    fake_reply(&h.api, fake_call_first(&h.api), 429, STR(REFUSAL));
+    fake_call_reply(&h.api, fake_call_first(&h.api), 429, STR(REFUSAL));
     evict_fixture_run(&h, SECONDS(3));
     struct fake_call *call = fake_call_first(&h.api);
     CHECK_EQ(call->verb, API_DELETE);
@@ -513,7 +517,7 @@ TEST(drain_outlives_the_budget_that_it_asked)
     evict_fixture_pdb(&h, "DELETED", "web", 1, "");
     evict_fixture_run(&h, 0);
     CHECK_EQ(h.api.call_count, 2);
-    fake_reply(&h.api, fake_call_first(&h.api), 201, STR("{}"));
+    fake_call_reply(&h.api, fake_call_first(&h.api), 201, STR("{}"));
     evict_fixture_run(&h, 0);
     CHECK_EQ(evict_fixture_status(&h).evicted, 1);
     evict_fixture_end(&h);
@@ -527,7 +531,7 @@ TEST(drain_remembers_an_eviction_whose_pod_is_gone_before_the_answer)
     evict_fixture_pod(&h, "MODIFIED", "a", true);
     evict_fixture_pod(&h, "DELETED", "a", true);
     evict_fixture_run(&h, 0);
-    fake_reply(&h.api, fake_call_first(&h.api), 201, STR("{}"));
+    fake_call_reply(&h.api, fake_call_first(&h.api), 201, STR("{}"));
     evict_fixture_run(&h, 0);
     CHECK_EQ(evict_fixture_status(&h).evicted, 1);
     /* A status from after the deletion ends the charge, whomever it names. */

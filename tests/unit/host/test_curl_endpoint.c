@@ -10,7 +10,7 @@
 struct story {
     struct arena memory;
     struct loop *loop;
-    struct peer *peer;
+    struct byte_server *byte_server;
     struct cert ca;
     struct cert other_ca;
     struct cert server;
@@ -24,15 +24,16 @@ struct story {
     bool done;
 };
 
-static void answer(void *ctx, struct peer_conn *conn, const struct peer_request *request)
+static void answer(void *ctx, struct byte_server_conn *conn,
+                   const struct byte_server_request *request)
 {
     struct story *s = ctx;
-    s->host = arena_str(&s->memory, peer_header(request, STR("Host")));
-    peer_reply(conn, 200,
-               str_eq(request->path, STR("/close")) ? STR("Connection: close\r\n") : STR_NONE,
-               STR("{}"));
+    s->host = arena_str(&s->memory, byte_server_request_header(request, STR("Host")));
+    byte_server_reply(
+        conn, 200, str_eq(request->path, STR("/close")) ? STR("Connection: close\r\n") : STR_NONE,
+        STR("{}"));
     if (str_eq(request->path, STR("/close"))) {
-        peer_close(conn);
+        byte_server_close(conn);
     }
 }
 
@@ -44,15 +45,16 @@ static void story_begin(struct story *s, const struct cert_spec *server, bool cl
         cert_make(&s->memory, &(struct cert_spec){ .name = "other", .authority = true }, NULL);
     s->server = cert_make(&s->memory, server, &s->ca);
     s->client = cert_make(&s->memory, &(struct cert_spec){ .name = "client" }, &s->ca);
-    s->tls = cert_server(&s->server, clients ? &s->ca : NULL);
-    s->peer = peer_new(s->loop, s->tls, answer, s);
-    s->access.server = arena_printf(&s->memory, "https://127.0.0.1:%u", peer_port(s->peer));
+    s->tls = cert_server_context(&s->server, clients ? &s->ca : NULL);
+    s->byte_server = byte_server_new(s->loop, s->tls, answer, s);
+    s->access.server =
+        arena_printf(&s->memory, "https://127.0.0.1:%u", byte_server_port(s->byte_server));
     s->access.ca_pem = s->ca.cert_pem;
 }
 
 static void story_end(struct story *s)
 {
-    peer_free(s->peer);
+    byte_server_free(s->byte_server);
     SSL_CTX_free(s->tls);
     cert_done(&s->ca);
     cert_done(&s->other_ca);
@@ -196,8 +198,8 @@ TEST(curl_endpoint_says_that_the_server_does_not_speak_tls)
 {
     struct story s;
     story_begin(&s, &good, false);
-    struct peer *plain = peer_new(s.loop, NULL, answer, &s);
-    s.access.server = arena_printf(&s.memory, "https://127.0.0.1:%u", peer_port(plain));
+    struct byte_server *plain = byte_server_new(s.loop, NULL, answer, &s);
+    s.access.server = arena_printf(&s.memory, "https://127.0.0.1:%u", byte_server_port(plain));
     struct err err = { 0 };
     struct api *api = transport_new(s.loop, &s.access, &err);
     struct api_request request = { .path = STR("/"), .timeout = MSECONDS(50) };
@@ -205,7 +207,7 @@ TEST(curl_endpoint_says_that_the_server_does_not_speak_tls)
     RUN_UNTIL(s.loop, s.done); /* the peer waits for a request, the client for a greeting */
     CHECK_EQ(s.status, 0);
     transport_free(api);
-    peer_free(plain);
+    byte_server_free(plain);
     story_end(&s);
 }
 
@@ -219,8 +221,8 @@ TEST(curl_endpoint_resumes_tls_sessions_on_new_connections)
     CHECK_EQ(s.status, 200);
     ask(&s, api, "/close");
     CHECK_EQ(s.status, 200);
-    CHECK_EQ(peer_accepted(s.peer), 2);
-    CHECK_EQ(peer_reused(s.peer), 1);
+    CHECK_EQ(byte_server_conns_accepted(s.byte_server), 2);
+    CHECK_EQ(byte_server_sessions_reused(s.byte_server), 1);
     transport_free(api);
     story_end(&s);
 }

@@ -18,7 +18,7 @@ struct story {
     struct cert server[2];
     struct cert client;
     SSL_CTX *tls[2];
-    struct peer *peer[2];
+    struct byte_server *byte_server[2];
     struct err err;
     struct api *api;
     struct buf asked;
@@ -27,24 +27,26 @@ struct story {
     uint32_t replies;
     bool over;
     bool hang_up_at_reply;
-    struct peer_conn *held[8];
+    struct byte_server_conn *held[8];
     uint32_t held_n;
 };
 
-static void answer(void *ctx, struct peer_conn *conn, const struct peer_request *request)
+static void answer(void *ctx, struct byte_server_conn *conn,
+                   const struct byte_server_request *request)
 {
     struct story *s = ctx;
     buf_printf(&s->asked, STR_FMT " " STR_FMT " [" STR_FMT "];", STR_ARG(request->method),
-               STR_ARG(request->path), STR_ARG(peer_header(request, STR("Authorization"))));
+               STR_ARG(request->path),
+               STR_ARG(byte_server_request_header(request, STR("Authorization"))));
     if (str_starts(request->path, STR("/hold"))) {
         s->held[s->held_n++ % ARRAY_LEN(s->held)] = conn;
     } else if (str_starts(request->path, STR("/watch"))) {
         s->held[s->held_n++ % ARRAY_LEN(s->held)] = conn;
-        peer_stream(conn);
+        byte_server_stream(conn);
     } else if (str_eq(request->method, STR("CONNECT"))) {
-        peer_reply(conn, 403, STR_NONE, STR("no"));
+        byte_server_reply(conn, 403, STR_NONE, STR("no"));
     } else {
-        peer_reply(conn, 200, STR_NONE, STR("x"));
+        byte_server_reply(conn, 200, STR_NONE, STR("x"));
     }
 }
 
@@ -60,8 +62,8 @@ static void story_begin(struct story *s, const struct host_dialer_config *config
     for (size_t i = 0; i < 2; i++) {
         s->ca[i] = cert_make(&s->memory, &authority, NULL);
         s->server[i] = cert_make(&s->memory, &names[i], &s->ca[i]);
-        s->tls[i] = cert_server(&s->server[i], clients ? &s->ca[0] : NULL);
-        s->peer[i] = peer_new(s->loop, s->tls[i], answer, s);
+        s->tls[i] = cert_server_context(&s->server[i], clients ? &s->ca[0] : NULL);
+        s->byte_server[i] = byte_server_new(s->loop, s->tls[i], answer, s);
     }
     s->client = cert_make(&s->memory, &(struct cert_spec){ .name = "client" }, &s->ca[0]);
 }
@@ -71,7 +73,7 @@ static void story_end(struct story *s)
     dialer_hang_up(s->dialer, s->api);
     host_dialer_free(s->dialer);
     for (size_t i = 0; i < 2; i++) {
-        peer_free(s->peer[i]);
+        byte_server_free(s->byte_server[i]);
         SSL_CTX_free(s->tls[i]);
         cert_done(&s->ca[i]);
         cert_done(&s->server[i]);
@@ -96,7 +98,8 @@ static struct str config(struct story *s, struct str cluster, struct str user)
 
 static struct str server_of(struct story *s, size_t i)
 {
-    return arena_printf(&s->memory, "\"server\":\"https://127.0.0.1:%u\"", peer_port(s->peer[i]));
+    return arena_printf(&s->memory, "\"server\":\"https://127.0.0.1:%u\"",
+                        byte_server_port(s->byte_server[i]));
 }
 
 /* The server of one cluster with the authority of one. */
@@ -308,18 +311,19 @@ TEST(dial_trusts_an_authority_that_is_no_root)
     const struct cert_spec leaf = { .name = "c", .san = "IP:127.0.0.1" };
     struct cert authority = cert_make(&s.memory, &between, &s.ca[0]);
     struct cert server = cert_make(&s.memory, &leaf, &authority);
-    SSL_CTX *tls = cert_server(&server, NULL);
-    struct peer *peer = peer_new(s.loop, tls, answer, &s);
+    SSL_CTX *tls = cert_server_context(&server, NULL);
+    struct byte_server *byte_server = byte_server_new(s.loop, tls, answer, &s);
     struct str bundle = arena_concat(&s.memory, s.ca[1].cert_pem, authority.cert_pem);
     open_with(&s,
               arena_printf(&s.memory,
                            "\"server\":\"https://127.0.0.1:%u\",\"certificate-authority-data\":"
                            "\"" STR_FMT "\"",
-                           peer_port(peer), STR_ARG(base64_encode(&s.memory, bundle))),
+                           byte_server_port(byte_server),
+                           STR_ARG(base64_encode(&s.memory, bundle))),
               STR("\"token\":\"t\""));
     ask(&s, "/");
     CHECK_STR(buf_str(&s.seen), "200;");
-    peer_free(peer);
+    byte_server_free(byte_server);
     SSL_CTX_free(tls);
     cert_done(&server);
     cert_done(&authority);
@@ -397,8 +401,8 @@ TEST(dial_goes_through_the_proxy_of_the_text_or_of_the_environment)
         struct story s;
         struct arena a = { 0 };
         story_begin(&s, &(struct host_dialer_config){ 0 }, false);
-        struct peer *proxy = peer_new(s.loop, NULL, answer, &s);
-        struct str url = arena_printf(&a, "http://127.0.0.1:%u", peer_port(proxy));
+        struct byte_server *proxy = byte_server_new(s.loop, NULL, answer, &s);
+        struct str url = arena_printf(&a, "http://127.0.0.1:%u", byte_server_port(proxy));
         const char *env[] = { arena_concat(&a, STR("HTTPS_PROXY="), url).p, NULL };
         host_dialer_free(s.dialer);
         s.dialer =
@@ -412,7 +416,7 @@ TEST(dial_goes_through_the_proxy_of_the_text_or_of_the_environment)
         ask(&s, "/");
         CHECK_STR(buf_str(&s.asked), "CONNECT server.invalid:6443 [];"); /* and no token */
         CHECK(str_contains(str_from(s.last), STR("403")));
-        peer_free(proxy);
+        byte_server_free(proxy);
         story_end(&s);
         arena_done(&a);
     }
@@ -428,15 +432,15 @@ TEST(dial_keeps_no_connection_but_the_watchs)
     RUN_UNTIL(s.loop, str_eq(buf_str(&s.seen), STR("open;")));
     for (uint32_t i = 0; i < 3; i++) {
         ask(&s, "/");
-        RUN_UNTIL(s.loop, peer_open(s.peer[0]) == 1);
-        CHECK_EQ(peer_accepted(s.peer[0]), i + 2);
+        RUN_UNTIL(s.loop, byte_server_conns_open(s.byte_server[0]) == 1);
+        CHECK_EQ(byte_server_conns_accepted(s.byte_server[0]), i + 2);
     }
-    peer_chunk(s.held[0], STR("{1}\n{2"));
+    byte_server_chunk(s.held[0], STR("{1}\n{2"));
     RUN_UNTIL(s.loop, str_ends(buf_str(&s.seen), STR("{1};")));
-    peer_chunk(s.held[0], STR("}\n"));
+    byte_server_chunk(s.held[0], STR("}\n"));
     RUN_UNTIL(s.loop, str_ends(buf_str(&s.seen), STR("{1};{2};")));
     api_watch_stop(s.api, watch);
-    RUN_UNTIL(s.loop, peer_open(s.peer[0]) == 0);
+    RUN_UNTIL(s.loop, byte_server_conns_open(s.byte_server[0]) == 0);
     story_end(&s);
 }
 
@@ -453,11 +457,11 @@ TEST(dial_bounds_what_one_cluster_may_cost)
     struct api_watch_spec spec = { .path = STR("/watch"), .silence_max = SECONDS(60) };
     (void)api_watch(s.api, &spec, on_event, &s);
     RUN_UNTIL(s.loop, s.held_n == DIALER_REQUESTS_MAX + 1);
-    struct peer_conn *stream = s.held[DIALER_REQUESTS_MAX];
+    struct byte_server_conn *stream = s.held[DIALER_REQUESTS_MAX];
     static char line[64 * 1024];
     memset(line, 'x', sizeof(line));
     for (size_t i = 0; i <= DIALER_LINE_BYTES_MAX / sizeof(line); i++) {
-        peer_chunk(stream, (struct str){ .p = line, .n = sizeof(line) });
+        byte_server_chunk(stream, (struct str){ .p = line, .n = sizeof(line) });
     }
     RUN_UNTIL(s.loop, s.over);
     CHECK_STR(buf_str(&s.seen), "open;end limit;");
@@ -480,9 +484,9 @@ TEST(dial_hangs_up_with_all_that_is_in_flight)
     get(&s, "/");
     RUN_UNTIL(s.loop, s.api == NULL);
     CHECK_EQ(s.replies, 1);
-    RUN_UNTIL(s.loop, peer_open(s.peer[0]) == 0);
-    CHECK_EQ(peer_open(s.peer[1]), 1); /* the other one does not notice */
+    RUN_UNTIL(s.loop, byte_server_conns_open(s.byte_server[0]) == 0);
+    CHECK_EQ(byte_server_conns_open(s.byte_server[1]), 1); /* the other one does not notice */
     dialer_hang_up(s.dialer, other);
-    RUN_UNTIL(s.loop, peer_open(s.peer[1]) == 0);
+    RUN_UNTIL(s.loop, byte_server_conns_open(s.byte_server[1]) == 0);
     story_end(&s);
 }

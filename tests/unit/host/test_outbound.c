@@ -13,7 +13,7 @@
 /* What a reader saw, in order, as text: "200 body;" or "!timeout;". */
 struct story {
     struct loop *loop;
-    struct peer *peer;
+    struct byte_server *byte_server;
     struct outbound *outbound;
     struct arena memory;
     struct buf seen;
@@ -25,14 +25,14 @@ struct story {
     struct buf asked;
     const char *headers;
     int status;
-    struct peer_conn *held[8];
+    struct byte_server_conn *held[8];
     uint32_t held_n;
 };
 
-static void story_begin(struct story *s, SSL_CTX *tls, peer_handler handler)
+static void story_begin(struct story *s, SSL_CTX *tls, byte_server_handler handler)
 {
     *s = (struct story){ .loop = host_loop_new(), .status = 200 };
-    s->peer = peer_new(s->loop, tls, handler, s);
+    s->byte_server = byte_server_new(s->loop, tls, handler, s);
 }
 
 static void story_open(struct story *s, const struct host_outbound_config *config)
@@ -43,7 +43,7 @@ static void story_open(struct story *s, const struct host_outbound_config *confi
 static void story_end(struct story *s)
 {
     host_outbound_free(s->outbound);
-    peer_free(s->peer);
+    byte_server_free(s->byte_server);
     host_loop_free(s->loop);
     arena_done(&s->memory);
     buf_done(&s->seen);
@@ -70,7 +70,8 @@ static void on_reply(void *ctx, const struct outbound_reply *reply)
 
 static struct str url(struct story *s, const char *scheme, const char *path)
 {
-    return arena_printf(&s->memory, "%s://127.0.0.1:%u%s", scheme, peer_port(s->peer), path);
+    return arena_printf(&s->memory, "%s://127.0.0.1:%u%s", scheme, byte_server_port(s->byte_server),
+                        path);
 }
 
 static struct outbound_call *post(struct story *s, struct str address, const char *body)
@@ -86,17 +87,20 @@ static struct outbound_call *post(struct story *s, struct str address, const cha
 }
 
 /* Answers with the story's status and headers; the body is what was asked. */
-static void answer(void *ctx, struct peer_conn *conn, const struct peer_request *request)
+static void answer(void *ctx, struct byte_server_conn *conn,
+                   const struct byte_server_request *request)
 {
     struct story *s = ctx;
     buf_printf(&s->asked, STR_FMT " " STR_FMT " " STR_FMT " '" STR_FMT "' " STR_FMT ";",
                STR_ARG(request->method), STR_ARG(request->path),
-               STR_ARG(peer_header(request, STR("Content-Type"))),
-               STR_ARG(peer_header(request, STR("X-Empty"))), STR_ARG(request->body));
-    peer_reply(conn, s->status, str_from(s->headers), STR("ok"));
+               STR_ARG(byte_server_request_header(request, STR("Content-Type"))),
+               STR_ARG(byte_server_request_header(request, STR("X-Empty"))),
+               STR_ARG(request->body));
+    byte_server_reply(conn, s->status, str_from(s->headers), STR("ok"));
 }
 
-static void hold(void *ctx, struct peer_conn *conn, const struct peer_request *request UNUSED)
+static void hold(void *ctx, struct byte_server_conn *conn,
+                 const struct byte_server_request *request UNUSED)
 {
     struct story *s = ctx;
     ASSERT(s->held_n < ARRAY_LEN(s->held));
@@ -120,7 +124,7 @@ TEST(outbound_sends_method_headers_and_body)
     (void)outbound_http(s.outbound, &request, on_reply, &s);
     RUN_UNTIL(s.loop, s.replies == 2);
     CHECK_STR(buf_str(&s.asked), "DELETE /x  '' ;");
-    CHECK_EQ(peer_accepted(s.peer), 1); /* the connection is kept */
+    CHECK_EQ(byte_server_conns_accepted(s.byte_server), 1); /* the connection is kept */
 }
 
 TEST(outbound_gives_every_status_and_follows_nothing)
@@ -238,21 +242,22 @@ TEST(outbound_caps_what_is_in_flight_and_keeps_the_order)
     CHECK_EQ(host_outbound_queued(s.outbound), 3);
     for (uint32_t i = 0; i < 5; i++) {
         RUN_UNTIL(s.loop, s.held_n > i);
-        peer_reply(s.held[i], 200, STR_NONE, arena_printf(&s.memory, "%u", i));
+        byte_server_reply(s.held[i], 200, STR_NONE, arena_printf(&s.memory, "%u", i));
         RUN_UNTIL(s.loop, s.replies == i + 1);
     }
     CHECK_STR(buf_str(&s.seen), "200 0;200 1;200 2;200 3;200 4;");
 }
 
-static void long_answer(void *ctx UNUSED, struct peer_conn *conn,
-                        const struct peer_request *request UNUSED)
+static void long_answer(void *ctx UNUSED, struct byte_server_conn *conn,
+                        const struct byte_server_request *request UNUSED)
 {
-    peer_stream(conn);
+    byte_server_stream(conn);
     for (int i = 0; i < 100; i++) {
-        peer_chunk(conn, STR("a hundred bytes are not so many that a server would mind, but some "
-                             "readers do, and say so beforehand"));
+        byte_server_chunk(conn,
+                          STR("a hundred bytes are not so many that a server would mind, but some "
+                              "readers do, and say so beforehand"));
     }
-    peer_chunk(conn, STR(""));
+    byte_server_chunk(conn, STR(""));
 }
 
 TEST(outbound_refuses_an_answer_above_the_limit)
@@ -269,11 +274,11 @@ TEST(outbound_refuses_an_answer_above_the_limit)
     CHECK_STR(buf_str(&s.seen), "!limit;");
 }
 
-static void cut_answer(void *ctx UNUSED, struct peer_conn *conn,
-                       const struct peer_request *request UNUSED)
+static void cut_answer(void *ctx UNUSED, struct byte_server_conn *conn,
+                       const struct byte_server_request *request UNUSED)
 {
-    peer_write(conn, STR("HTTP/1.1 200 OK\r\nContent-Le"));
-    peer_close(conn);
+    byte_server_write(conn, STR("HTTP/1.1 200 OK\r\nContent-Le"));
+    byte_server_close(conn);
 }
 
 TEST(outbound_says_when_an_answer_breaks_off_and_when_nobody_listens)
@@ -286,7 +291,7 @@ TEST(outbound_says_when_an_answer_breaks_off_and_when_nobody_listens)
     RUN_UNTIL(s.loop, s.replies == 1);
     struct str gone = url(&s, "http", "/secret");
     struct str name = url(&s, "http", "");
-    peer_free(STEAL(s.peer));
+    byte_server_free(STEAL(s.byte_server));
     (void)post(&s, gone, "x");
     RUN_UNTIL(s.loop, s.replies == 2);
     CHECK_STR(buf_str(&s.seen), "!I/O;!I/O;");
@@ -308,7 +313,7 @@ TEST(outbound_cancels_in_flight_queued_and_answered)
     outbound_cancel(s.outbound, first);
     (void)post(&s, url(&s, "http", "/"), "x");
     RUN_UNTIL(s.loop, s.held_n == 2);
-    peer_reply(s.held[1], 200, STR_NONE, STR("third"));
+    byte_server_reply(s.held[1], 200, STR_NONE, STR("third"));
     RUN_UNTIL(s.loop, s.replies == 1);
     CHECK_STR(buf_str(&s.seen), "200 third;");
     struct outbound_request wrong = { .method = STR("GET"), .url = STR("nothing") };
@@ -380,7 +385,7 @@ TEST(outbound_verifies_the_server)
         CHECK(fd >= 0);
         CHECK_EQ(write(fd, authority.cert_pem.p, authority.cert_pem.n), authority.cert_pem.n);
         (void)close(fd);
-        SSL_CTX *tls = cert_server(&server, NULL);
+        SSL_CTX *tls = cert_server_context(&server, NULL);
         {
             CLEANUP(story_end)
             struct story s;

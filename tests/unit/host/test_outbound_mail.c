@@ -7,7 +7,7 @@
 
 struct story {
     struct loop *loop;
-    struct mailpeer *peer;
+    struct mail_server *mail_server;
     struct outbound *outbound;
     struct arena memory;
     const char *host;
@@ -16,17 +16,17 @@ struct story {
     uint32_t replies;
 };
 
-static void story_begin(struct story *s, const char *host, const struct mailpeer_script *script)
+static void story_begin(struct story *s, const char *host, const struct mail_server_script *script)
 {
     *s = (struct story){ .loop = host_loop_new(), .host = host };
-    s->peer = mailpeer_new(s->loop, host, script);
+    s->mail_server = mail_server_new(s->loop, host, script);
     s->outbound = host_outbound_new(s->loop, &(struct host_outbound_config){ 0 });
 }
 
 static void story_end(struct story *s)
 {
     host_outbound_free(s->outbound);
-    mailpeer_free(s->peer);
+    mail_server_free(s->mail_server);
     host_loop_free(s->loop);
     arena_done(&s->memory);
     buf_done(&s->seen);
@@ -49,7 +49,7 @@ static const struct str receivers[] = { STR_INIT("c@d"), STR_INIT("e@f") };
 static struct outbound_mail mail_to(struct story *s)
 {
     return (struct outbound_mail){
-        .address = arena_printf(&s->memory, "%s:%u", s->host, mailpeer_port(s->peer)),
+        .address = arena_printf(&s->memory, "%s:%u", s->host, mail_server_port(s->mail_server)),
         .from = STR("a@b"),
         .to = receivers,
         .to_n = 2,
@@ -73,25 +73,25 @@ TEST(outbound_mail_speaks_the_minimal_dialogue)
 {
     CLEANUP(story_end)
     struct story s;
-    story_begin(&s, "127.0.0.1", &(struct mailpeer_script){ 0 });
+    story_begin(&s, "127.0.0.1", &(struct mail_server_script){ 0 });
     struct outbound_mail mail = mail_to(&s);
     send_it(&s, &mail);
     CHECK_STR(buf_str(&s.seen), "250 taken;");
-    CHECK_STR(mailpeer_heard(s.peer), "EHLO localhost\r\n" TRANSACTION(""));
-    RUN_UNTIL(s.loop, mailpeer_open(s.peer) == 0);
+    CHECK_STR(mail_server_received(s.mail_server), "EHLO localhost\r\n" TRANSACTION(""));
+    RUN_UNTIL(s.loop, mail_server_conns_open(s.mail_server) == 0);
     CHECK_EQ(host_outbound_in_flight(s.outbound), 0);
 }
 
 TEST(outbound_mail_falls_back_to_helo_and_uses_what_is_offered)
 {
     static const struct {
-        struct mailpeer_script script;
+        struct mail_server_script script;
         const char *heard;
     } cases[] = {
         { { .ehlo = "500 what\r\n" }, "EHLO localhost\r\nHELO localhost\r\n" TRANSACTION("") },
         { { .ehlo = "250-peer\r\n250-8BITMIME\r\n250 SMTPUTF8\r\n" },
           "EHLO localhost\r\n" TRANSACTION(" BODY=8BITMIME SMTPUTF8") },
-        { { .ehlo = "250-peer\r\n250-SIZE 1000\r\n250 8bitmime\r\n", .crumbs = true },
+        { { .ehlo = "250-peer\r\n250-SIZE 1000\r\n250 8bitmime\r\n", .byte_by_byte = true },
           "EHLO localhost\r\n" TRANSACTION(" BODY=8BITMIME") },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -102,7 +102,7 @@ TEST(outbound_mail_falls_back_to_helo_and_uses_what_is_offered)
         struct outbound_mail mail = mail_to(&s);
         send_it(&s, &mail);
         CHECK_STR(buf_str(&s.seen), "250 taken;");
-        CHECK_STR(mailpeer_heard(s.peer), cases[i].heard);
+        CHECK_STR(mail_server_received(s.mail_server), cases[i].heard);
     }
     check_case(-1);
 }
@@ -110,7 +110,8 @@ TEST(outbound_mail_falls_back_to_helo_and_uses_what_is_offered)
 /* AUTH PLAIN is base64 of "id\0me\0secret"; to this machine it may go in clear. */
 TEST(outbound_mail_logs_in_with_identity_user_and_password)
 {
-    static const struct mailpeer_script script = { .ehlo = "250-peer\r\n250 AUTH PLAIN LOGIN\r\n" };
+    static const struct mail_server_script script = { .ehlo =
+                                                          "250-peer\r\n250 AUTH PLAIN LOGIN\r\n" };
     CLEANUP(story_end)
     struct story s;
     story_begin(&s, "127.0.0.1", &script);
@@ -121,13 +122,13 @@ TEST(outbound_mail_logs_in_with_identity_user_and_password)
     mail.password = STR("secret");
     send_it(&s, &mail);
     CHECK_STR(buf_str(&s.seen), "250 taken;");
-    CHECK_STR(mailpeer_heard(s.peer),
+    CHECK_STR(mail_server_received(s.mail_server),
               "EHLO localhost\r\nAUTH PLAIN aWQAbWUAc2VjcmV0\r\n" TRANSACTION(""));
 }
 
 TEST(outbound_mail_does_not_log_in_unasked)
 {
-    static const struct mailpeer_script script = { .ehlo = "250-peer\r\n250 AUTH PLAIN\r\n" };
+    static const struct mail_server_script script = { .ehlo = "250-peer\r\n250 AUTH PLAIN\r\n" };
     CLEANUP(story_end)
     struct story s;
     story_begin(&s, "127.0.0.1", &script);
@@ -135,13 +136,13 @@ TEST(outbound_mail_does_not_log_in_unasked)
     mail.user = STR("me");
     mail.password = STR("secret");
     send_it(&s, &mail);
-    CHECK_STR(mailpeer_heard(s.peer), "EHLO localhost\r\n" TRANSACTION(""));
+    CHECK_STR(mail_server_received(s.mail_server), "EHLO localhost\r\n" TRANSACTION(""));
 }
 
 /* 127.0.0.2 is this machine too, but not one of the names that Go trusts. */
 TEST(outbound_mail_sends_no_password_in_clear)
 {
-    static const struct mailpeer_script script = { .ehlo = "250-peer\r\n250 AUTH PLAIN\r\n" };
+    static const struct mail_server_script script = { .ehlo = "250-peer\r\n250 AUTH PLAIN\r\n" };
     CLEANUP(story_end)
     struct story s;
     story_begin(&s, "127.0.0.2", &script);
@@ -152,8 +153,8 @@ TEST(outbound_mail_sends_no_password_in_clear)
     send_it(&s, &mail);
     CHECK_STR(buf_str(&s.seen), "!denied;");
     CHECK(str_contains(str_from(s.last), STR("offers no STARTTLS")));
-    CHECK(!str_contains(mailpeer_heard(s.peer), STR("AUTH")));
-    CHECK(!str_contains(mailpeer_heard(s.peer), STR("MAIL")));
+    CHECK(!str_contains(mail_server_received(s.mail_server), STR("AUTH")));
+    CHECK(!str_contains(mail_server_received(s.mail_server), STR("MAIL")));
     mail.auth = false; /* without a password there is nothing to protect */
     send_it(&s, &mail);
     CHECK_STR(buf_str(&s.seen), "!denied;250 taken;");
@@ -161,7 +162,7 @@ TEST(outbound_mail_sends_no_password_in_clear)
 
 TEST(outbound_mail_fails_where_login_is_wanted_and_not_offered)
 {
-    static const struct mailpeer_script scripts[] = {
+    static const struct mail_server_script scripts[] = {
         { .ehlo = "250 peer\r\n" },
         { .ehlo = "250-peer\r\n250 AUTH LOGIN CRAM-MD5\r\n" },
     };
@@ -177,7 +178,7 @@ TEST(outbound_mail_fails_where_login_is_wanted_and_not_offered)
         send_it(&s, &mail);
         CHECK_STR(buf_str(&s.seen), "!denied;");
         CHECK(str_contains(str_from(s.last), STR("offers no AUTH PLAIN")));
-        CHECK(!str_contains(mailpeer_heard(s.peer), STR("MAIL")));
+        CHECK(!str_contains(mail_server_received(s.mail_server), STR("MAIL")));
     }
     check_case(-1);
 }
@@ -185,7 +186,7 @@ TEST(outbound_mail_fails_where_login_is_wanted_and_not_offered)
 TEST(outbound_mail_hands_out_refusals_in_the_words_of_the_server)
 {
     static const struct {
-        struct mailpeer_script script;
+        struct mail_server_script script;
         bool auth;
         const char *seen;
     } cases[] = {
@@ -198,7 +199,7 @@ TEST(outbound_mail_hands_out_refusals_in_the_words_of_the_server)
         { { .rcpt = "550-5.1.1 nobody\r\n550 here\r\n" }, false, "550 5.1.1 nobody here;" },
         { { .data = "554 no\r\n" }, false, "554 no;" },
         { { .text = "552 too much\r\n" }, false, "552 too much;" },
-        { { .text = "552 too much\r\n", .crumbs = true }, false, "552 too much;" },
+        { { .text = "552 too much\r\n", .byte_by_byte = true }, false, "552 too much;" },
         /* However it ends, what the server has said counts. */
         { { .text = "552 too much\r\n", .quit = "!" }, false, "552 too much;" },
         { { .quit = "!" }, false, "250 taken;" },
@@ -219,7 +220,7 @@ TEST(outbound_mail_hands_out_refusals_in_the_words_of_the_server)
         mail.password = STR("p");
         send_it(&s, &mail);
         CHECK_STR(buf_str(&s.seen), cases[i].seen);
-        RUN_UNTIL(s.loop, mailpeer_open(s.peer) == 0);
+        RUN_UNTIL(s.loop, mail_server_conns_open(s.mail_server) == 0);
     }
     check_case(-1);
 }
@@ -228,7 +229,7 @@ TEST(outbound_mail_hands_out_refusals_in_the_words_of_the_server)
  * never holds up the loop. */
 TEST(outbound_mail_waits_for_nobody_for_ever)
 {
-    static const struct mailpeer_script scripts[] = {
+    static const struct mail_server_script scripts[] = {
         { .greeting = "" }, { .ehlo = "" }, { .mail = "" },
         { .data = "" },     { .text = "" }, { .quit = "" },
     };
@@ -244,16 +245,16 @@ TEST(outbound_mail_waits_for_nobody_for_ever)
         send_it(&s, &mail);
         CHECK_STR(buf_str(&s.seen), scripts[i].quit != NULL ? "250 taken;" : "!timeout;");
         CHECK(host_loop_stats(s.loop).turn_max < SECONDS(1));
-        RUN_UNTIL(s.loop, mailpeer_open(s.peer) == 0);
+        RUN_UNTIL(s.loop, mail_server_conns_open(s.mail_server) == 0);
     }
     check_case(-1);
 }
 
 TEST(outbound_mail_leaves_without_a_word_when_it_is_cancelled)
 {
-    static const struct mailpeer_script scripts[] = { { .ehlo = "" },
-                                                      { .text = "" },
-                                                      { .quit = "" } };
+    static const struct mail_server_script scripts[] = { { .ehlo = "" },
+                                                         { .text = "" },
+                                                         { .quit = "" } };
     static const char *const until[] = { "EHLO localhost\r\n", "world\r\n.\r\n", "QUIT\r\n" };
     for (size_t i = 0; i < ARRAY_LEN(scripts); i++) {
         check_case((int64_t)i);
@@ -262,9 +263,9 @@ TEST(outbound_mail_leaves_without_a_word_when_it_is_cancelled)
         story_begin(&s, "127.0.0.1", &scripts[i]);
         struct outbound_mail mail = mail_to(&s);
         struct outbound_call *call = outbound_mail(s.outbound, &mail, on_reply, &s);
-        RUN_UNTIL(s.loop, str_ends(mailpeer_heard(s.peer), str_from(until[i])));
+        RUN_UNTIL(s.loop, str_ends(mail_server_received(s.mail_server), str_from(until[i])));
         outbound_cancel(s.outbound, call);
-        RUN_UNTIL(s.loop, mailpeer_open(s.peer) == 0);
+        RUN_UNTIL(s.loop, mail_server_conns_open(s.mail_server) == 0);
         CHECK_EQ(s.replies, 0);
     }
     check_case(-1);
@@ -297,7 +298,7 @@ TEST(outbound_mail_refuses_what_cannot_be_sent)
     };
     CLEANUP(story_end)
     struct story s;
-    story_begin(&s, "127.0.0.1", &(struct mailpeer_script){ 0 });
+    story_begin(&s, "127.0.0.1", &(struct mail_server_script){ 0 });
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
         struct outbound_mail mail = { .address = cases[i].address,
@@ -315,7 +316,7 @@ TEST(outbound_mail_sends_large_ones)
 {
     CLEANUP(story_end)
     struct story s;
-    story_begin(&s, "127.0.0.1", &(struct mailpeer_script){ 0 });
+    story_begin(&s, "127.0.0.1", &(struct mail_server_script){ 0 });
     CLEANUP(buf_done)
     struct buf payload = { 0 };
     while (payload.n < (size_t)1900 * 1024) {
@@ -325,8 +326,8 @@ TEST(outbound_mail_sends_large_ones)
     mail.payload = buf_str(&payload);
     send_it(&s, &mail);
     CHECK_STR(buf_str(&s.seen), "250 taken;");
-    CHECK(mailpeer_heard(s.peer).n > payload.n);
-    CHECK(str_ends(mailpeer_heard(s.peer), STR("many more\r\n.\r\nQUIT\r\n")));
+    CHECK(mail_server_received(s.mail_server).n > payload.n);
+    CHECK(str_ends(mail_server_received(s.mail_server), STR("many more\r\n.\r\nQUIT\r\n")));
     while (payload.n < (size_t)2100 * 1024) {
         buf_add(&payload, STR("and then some\n"));
     }

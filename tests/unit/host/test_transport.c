@@ -11,7 +11,7 @@
 /* What a reader saw, in order, as text: "200 body;" or "!timeout;". */
 struct story {
     struct loop *loop;
-    struct peer *peer;
+    struct byte_server *byte_server;
     struct api *api;
     struct arena memory;
     struct cluster_access access;
@@ -29,17 +29,17 @@ struct story {
     bool over;
     /* the peer's side */
     struct buf asked;
-    struct peer_conn *held[8];
+    struct byte_server_conn *held[8];
     uint32_t held_n;
     uint32_t step;
 };
 
-static void story_begin(struct story *s, SSL_CTX *tls, peer_handler handler)
+static void story_begin(struct story *s, SSL_CTX *tls, byte_server_handler handler)
 {
     *s = (struct story){ .loop = host_loop_new() };
-    s->peer = peer_new(s->loop, tls, handler, s);
+    s->byte_server = byte_server_new(s->loop, tls, handler, s);
     s->access.server = arena_printf(&s->memory, "%s://127.0.0.1:%u", tls != NULL ? "https" : "http",
-                                    peer_port(s->peer));
+                                    byte_server_port(s->byte_server));
 }
 
 static void story_open(struct story *s)
@@ -52,7 +52,7 @@ static void story_open(struct story *s)
 static void story_end(struct story *s)
 {
     transport_free(s->api);
-    peer_free(s->peer);
+    byte_server_free(s->byte_server);
     host_loop_free(s->loop);
     arena_done(&s->memory);
     buf_done(&s->seen);
@@ -119,16 +119,18 @@ static void watch(struct story *s, usec_t silence_max)
 }
 
 /* Answers every request at once, with its verb and path. */
-static void answer(void *ctx, struct peer_conn *conn, const struct peer_request *request)
+static void answer(void *ctx, struct byte_server_conn *conn,
+                   const struct byte_server_request *request)
 {
     struct story *s = ctx;
     buf_printf(&s->asked, STR_FMT " " STR_FMT ";", STR_ARG(request->method),
                STR_ARG(request->path));
-    peer_reply(conn, 200, STR_NONE, request->path);
+    byte_server_reply(conn, 200, STR_NONE, request->path);
 }
 
 /* Keeps every request waiting. */
-static void hold(void *ctx, struct peer_conn *conn, const struct peer_request *request)
+static void hold(void *ctx, struct byte_server_conn *conn,
+                 const struct byte_server_request *request)
 {
     struct story *s = ctx;
     buf_printf(&s->asked, STR_FMT ";", STR_ARG(request->path));
@@ -147,7 +149,7 @@ TEST(transport_sends_and_keeps_the_connection)
         RUN_UNTIL(s.loop, s.replies == i + 1);
     }
     CHECK_STR(buf_str(&s.seen), "200 /a;200 /a;200 /a;");
-    CHECK_EQ(peer_accepted(s.peer), 1);
+    CHECK_EQ(byte_server_conns_accepted(s.byte_server), 1);
     struct transport_stats stats = transport_stats(s.api);
     CHECK_EQ(stats.sent[API_GET], 3);
     CHECK_EQ(stats.replies[2], 3);
@@ -157,19 +159,21 @@ TEST(transport_sends_and_keeps_the_connection)
     story_end(&s);
 }
 
-static void describe(void *ctx, struct peer_conn *conn, const struct peer_request *request)
+static void describe(void *ctx, struct byte_server_conn *conn,
+                     const struct byte_server_request *request)
 {
     struct story *s = ctx;
     buf_printf(&s->asked, STR_FMT " " STR_FMT " [" STR_FMT "] " STR_FMT ";",
                STR_ARG(request->method), STR_ARG(request->path),
-               STR_ARG(peer_header(request, STR("Content-Type"))), STR_ARG(request->body));
+               STR_ARG(byte_server_request_header(request, STR("Content-Type"))),
+               STR_ARG(request->body));
     struct str accept = str_eq(request->path, STR("/p")) ? API_METADATA : API_JSON;
-    CHECK_STR(peer_header(request, STR("Accept")), accept);
-    CHECK_STR(peer_header(request, STR("User-Agent")), "drydock/" DRYDOCK_VERSION);
-    CHECK(peer_header(request, STR("Expect")).p == NULL);
-    CHECK(peer_header(request, STR("Accept-Encoding")).p == NULL);
-    CHECK(peer_header(request, STR("Cookie")).p == NULL);
-    peer_reply(conn, 200, STR("Set-Cookie: a=b\r\n"), STR("{}"));
+    CHECK_STR(byte_server_request_header(request, STR("Accept")), accept);
+    CHECK_STR(byte_server_request_header(request, STR("User-Agent")), "drydock/" DRYDOCK_VERSION);
+    CHECK(byte_server_request_header(request, STR("Expect")).p == NULL);
+    CHECK(byte_server_request_header(request, STR("Accept-Encoding")).p == NULL);
+    CHECK(byte_server_request_header(request, STR("Cookie")).p == NULL);
+    byte_server_reply(conn, 200, STR("Set-Cookie: a=b\r\n"), STR("{}"));
 }
 
 TEST(transport_sends_every_verb_one_after_the_other_on_one_handle)
@@ -199,7 +203,7 @@ TEST(transport_sends_every_verb_one_after_the_other_on_one_handle)
               "PATCH /p [application/merge-patch+json] {1};GET /g?limit=1%2F [] ;"
               "POST /c [application/json] {2};DELETE /d [] ;PUT /u [application/json] {3};"
               "DELETE /../d [application/json] {4};POST /e [application/json] ;GET /g [] ;");
-    CHECK_EQ(peer_accepted(s.peer), 1);
+    CHECK_EQ(byte_server_conns_accepted(s.byte_server), 1);
     story_end(&s);
 }
 
@@ -218,12 +222,12 @@ TEST(transport_caps_what_is_in_flight_and_keeps_the_order)
     CHECK_EQ(s.held_n, 2);
     CHECK_EQ(transport_stats(s.api).in_flight, 2);
     CHECK_EQ(transport_stats(s.api).queued, 2);
-    peer_reply(s.held[1], 200, STR_NONE, STR("x"));
+    byte_server_reply(s.held[1], 200, STR_NONE, STR("x"));
     RUN_UNTIL(s.loop, s.held_n == 3);
-    peer_reply(s.held[0], 200, STR_NONE, STR("x"));
+    byte_server_reply(s.held[0], 200, STR_NONE, STR("x"));
     RUN_UNTIL(s.loop, s.held_n == 4);
     CHECK(str_ends(buf_str(&s.asked), STR("/3;/4;")));
-    CHECK_EQ(peer_accepted(s.peer), 2);
+    CHECK_EQ(byte_server_conns_accepted(s.byte_server), 2);
     story_end(&s); /* two are still in flight */
 }
 
@@ -254,7 +258,7 @@ TEST(transport_says_that_nobody_listens)
 {
     struct story s;
     story_begin(&s, NULL, answer);
-    peer_free(STEAL(s.peer));
+    byte_server_free(STEAL(s.byte_server));
     story_open(&s);
     (void)get(&s, "/");
     RUN_UNTIL(s.loop, s.replies == 1);
@@ -263,7 +267,8 @@ TEST(transport_says_that_nobody_listens)
     story_end(&s);
 }
 
-static void too_many(void *ctx UNUSED, struct peer_conn *conn, const struct peer_request *request)
+static void too_many(void *ctx UNUSED, struct byte_server_conn *conn,
+                     const struct byte_server_request *request)
 {
     if (str_eq(request->path, STR("/date"))) {
         time_t at = time(NULL) + 90;
@@ -271,12 +276,12 @@ static void too_many(void *ctx UNUSED, struct peer_conn *conn, const struct peer
         struct tm tm;
         size_t n = strftime(line, sizeof(line), "Retry-After: %a, %d %b %Y %H:%M:%S GMT\r\n",
                             OPENSSL_gmtime(&at, &tm));
-        peer_reply(conn, 429, (struct str){ .p = line, .n = n }, STR("{}"));
+        byte_server_reply(conn, 429, (struct str){ .p = line, .n = n }, STR("{}"));
         return;
     }
     struct str dated = STR("Retry-After: 7\r\nDate: Fri, 02 Jan 2026 03:04:05 GMT\r\n");
     struct str late = STR("Retry-After: 999999\r\n");
-    peer_reply(conn, 429, str_eq(request->path, STR("/long")) ? late : dated, STR("{}"));
+    byte_server_reply(conn, 429, str_eq(request->path, STR("/long")) ? late : dated, STR("{}"));
 }
 
 TEST(transport_reads_retry_after_and_the_servers_time)
@@ -300,13 +305,14 @@ TEST(transport_reads_retry_after_and_the_servers_time)
     story_end(&s);
 }
 
-static void long_answer(void *ctx UNUSED, struct peer_conn *conn,
-                        const struct peer_request *request)
+static void long_answer(void *ctx UNUSED, struct byte_server_conn *conn,
+                        const struct byte_server_request *request)
 {
     static char bytes[1001];
     memset(bytes, 'x', sizeof(bytes));
-    peer_reply(conn, 200, STR_NONE,
-               (struct str){ .p = bytes, .n = str_eq(request->path, STR("/fits")) ? 1000 : 1001 });
+    byte_server_reply(
+        conn, 200, STR_NONE,
+        (struct str){ .p = bytes, .n = str_eq(request->path, STR("/fits")) ? 1000 : 1001 });
 }
 
 TEST(transport_refuses_an_answer_above_the_limit)
@@ -341,12 +347,12 @@ static const struct {
     { "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\na", "", "" },
 };
 
-static void answer_broken(void *ctx, struct peer_conn *conn,
-                          const struct peer_request *request UNUSED)
+static void answer_broken(void *ctx, struct byte_server_conn *conn,
+                          const struct byte_server_request *request UNUSED)
 {
     struct story *s = ctx;
-    peer_write(conn, str_from(broken[s->step].bytes));
-    peer_close(conn);
+    byte_server_write(conn, str_from(broken[s->step].bytes));
+    byte_server_close(conn);
 }
 
 TEST(transport_names_answers_that_are_none)
@@ -368,15 +374,16 @@ TEST(transport_names_answers_that_are_none)
 
 /* Takes the second request on a connection and closes without a word, as a server does that closes
  * an idle connection just when the request is under way. */
-static void close_second(void *ctx, struct peer_conn *conn, const struct peer_request *request)
+static void close_second(void *ctx, struct byte_server_conn *conn,
+                         const struct byte_server_request *request)
 {
     struct story *s = ctx;
     buf_printf(&s->asked, "%u:" STR_FMT ";", request->conn_number, STR_ARG(request->method));
     if (request->conn_requests == 2) {
-        peer_close(conn);
+        byte_server_close(conn);
         return;
     }
-    peer_reply(conn, 200, STR_NONE, STR("x"));
+    byte_server_reply(conn, 200, STR_NONE, STR("x"));
 }
 
 TEST(transport_repeats_a_request_that_a_used_connection_swallowed)
@@ -394,7 +401,7 @@ TEST(transport_repeats_a_request_that_a_used_connection_swallowed)
         (void)api_send(s.api, &request, on_reply, &s);
         RUN_UNTIL(s.loop, s.replies == 2);
         CHECK_STR(buf_str(&s.seen), "200 x;200 x;");
-        CHECK_EQ(peer_accepted(s.peer), 2);
+        CHECK_EQ(byte_server_conns_accepted(s.byte_server), 2);
         CHECK_STR(buf_str(&s.asked), i == 0   ? "1:GET;1:GET;2:GET;"
                                      : i == 1 ? "1:GET;1:PATCH;2:PATCH;"
                                               : "1:GET;1:POST;2:POST;");
@@ -403,18 +410,19 @@ TEST(transport_repeats_a_request_that_a_used_connection_swallowed)
 }
 
 /* …but not when the connection was fresh, nor after the first line of an answer. */
-static void close_always(void *ctx, struct peer_conn *conn, const struct peer_request *request)
+static void close_always(void *ctx, struct byte_server_conn *conn,
+                         const struct byte_server_request *request)
 {
     struct story *s = ctx;
     buf_printf(&s->asked, "%u;", request->conn_number);
     if (str_eq(request->path, STR("/ok"))) {
-        peer_reply(conn, 200, STR_NONE, STR("x"));
+        byte_server_reply(conn, 200, STR_NONE, STR("x"));
         return;
     }
     if (str_eq(request->path, STR("/line"))) {
-        peer_write(conn, STR("HTTP/1.1 200 OK\r\n"));
+        byte_server_write(conn, STR("HTTP/1.1 200 OK\r\n"));
     }
-    peer_close(conn);
+    byte_server_close(conn);
 }
 
 TEST(transport_repeats_nothing_else)
@@ -448,7 +456,7 @@ TEST(transport_cancels_in_flight_queued_and_answered)
     api_cancel(s.api, first);
     RUN_UNTIL(s.loop, s.held_n == 2);
     CHECK_STR(buf_str(&s.asked), "/1;/3;");
-    peer_reply(s.held[1], 200, STR_NONE, STR("x"));
+    byte_server_reply(s.held[1], 200, STR_NONE, STR("x"));
     RUN_UNTIL(s.loop, s.replies == 1);
     CHECK_EQ(transport_stats(s.api).queued, 0);
     CHECK_EQ(transport_stats(s.api).in_flight, 0);
@@ -470,13 +478,13 @@ TEST(transport_may_be_freed_from_inside_a_callback)
     story_end(&s);
 }
 
-static void refuse_unless_fresh(void *ctx, struct peer_conn *conn,
-                                const struct peer_request *request)
+static void refuse_unless_fresh(void *ctx, struct byte_server_conn *conn,
+                                const struct byte_server_request *request)
 {
     struct story *s = ctx;
-    struct str token = peer_header(request, STR("Authorization"));
+    struct str token = byte_server_request_header(request, STR("Authorization"));
     buf_printf(&s->asked, STR_FMT ";", STR_ARG(token));
-    peer_reply(conn, str_eq(token, STR("Bearer new")) ? 200 : 401, STR_NONE, STR("x"));
+    byte_server_reply(conn, str_eq(token, STR("Bearer new")) ? 200 : 401, STR_NONE, STR("x"));
 }
 
 static void write_file(const char *path, const char *text)
@@ -519,7 +527,7 @@ TEST(transport_fails_requests_and_lives_on_when_the_token_cannot_be_read)
     RUN_UNTIL(s.loop, s.replies == 1);
     CHECK(str_ends(str_from(s.last),
                    STR(": token: file '/nonexistent/token': No such file or directory")));
-    CHECK_EQ(peer_accepted(s.peer), 0);
+    CHECK_EQ(byte_server_conns_accepted(s.byte_server), 0);
     CHECK_EQ(transport_stats(s.api).queued, 0);
     story_end(&s);
 }
@@ -534,7 +542,8 @@ TEST(transport_speaks_basic_authentication_and_impersonates)
     s.access.impersonate_user = STR("jane");
     s.access.impersonate_groups = groups;
     s.access.impersonate_groups_n = 2;
-    s.access.server = arena_printf(&s.memory, "http://127.0.0.1:%u/prefix/", peer_port(s.peer));
+    s.access.server =
+        arena_printf(&s.memory, "http://127.0.0.1:%u/prefix/", byte_server_port(s.byte_server));
     story_open(&s);
     (void)get(&s, "/");
     RUN_UNTIL(s.loop, s.replies == 1);
@@ -542,11 +551,13 @@ TEST(transport_speaks_basic_authentication_and_impersonates)
     story_end(&s);
 }
 
-static void refuse_first(void *ctx, struct peer_conn *conn, const struct peer_request *request)
+static void refuse_first(void *ctx, struct byte_server_conn *conn,
+                         const struct byte_server_request *request)
 {
     struct story *s = ctx;
-    buf_printf(&s->asked, STR_FMT ";", STR_ARG(peer_header(request, STR("Authorization"))));
-    peer_reply(conn, s->step++ == 0 ? 401 : 200, STR_NONE, STR("x"));
+    buf_printf(&s->asked, STR_FMT ";",
+               STR_ARG(byte_server_request_header(request, STR("Authorization"))));
+    byte_server_reply(conn, s->step++ == 0 ? 401 : 200, STR_NONE, STR("x"));
 }
 
 TEST(transport_holds_requests_back_while_a_plugin_runs)
@@ -599,12 +610,13 @@ TEST(transport_goes_through_a_proxy)
     story_end(&s);
 }
 
-static void refuse_tunnel(void *ctx, struct peer_conn *conn, const struct peer_request *request)
+static void refuse_tunnel(void *ctx, struct byte_server_conn *conn,
+                          const struct byte_server_request *request)
 {
     struct story *s = ctx;
     buf_printf(&s->asked, STR_FMT " " STR_FMT ";", STR_ARG(request->method),
                STR_ARG(request->path));
-    peer_reply(conn, 403, STR_NONE, STR("no"));
+    byte_server_reply(conn, 403, STR_NONE, STR("no"));
 }
 
 TEST(transport_says_that_the_proxy_refused_the_tunnel)
@@ -625,13 +637,15 @@ TEST(transport_says_that_the_proxy_refused_the_tunnel)
 
 /* ---- watches ---- */
 
-static void stream_script(void *ctx, struct peer_conn *conn, const struct peer_request *request)
+static void stream_script(void *ctx, struct byte_server_conn *conn,
+                          const struct byte_server_request *request)
 {
     struct story *s = ctx;
-    CHECK_STR(peer_header(request, STR("Accept")), request->path.n > 1 ? API_METADATA : API_JSON);
+    CHECK_STR(byte_server_request_header(request, STR("Accept")),
+              request->path.n > 1 ? API_METADATA : API_JSON);
     s->held[0] = conn;
     s->held_n = 1;
-    peer_stream(conn);
+    byte_server_stream(conn);
 }
 
 TEST(transport_watch_hands_out_lines_however_they_are_cut)
@@ -644,14 +658,14 @@ TEST(transport_watch_hands_out_lines_however_they_are_cut)
         watch(&s, SECONDS(60));
         RUN_UNTIL(s.loop, s.held_n == 1 && s.seen.n > 0);
         if (cut > 0) {
-            peer_chunk(s.held[0], str_sub(text, 0, cut));
+            byte_server_chunk(s.held[0], str_sub(text, 0, cut));
             uint64_t before = transport_stats(s.api).bytes_received;
             RUN_UNTIL(s.loop, transport_stats(s.api).bytes_received == before + cut);
         }
         if (cut < text.n) {
-            peer_chunk(s.held[0], str_sub(text, cut, text.n));
+            byte_server_chunk(s.held[0], str_sub(text, cut, text.n));
         }
-        peer_chunk(s.held[0], STR_NONE);
+        byte_server_chunk(s.held[0], STR_NONE);
         RUN_UNTIL(s.loop, s.over);
         CHECK_STR(buf_str(&s.seen), "open 200;{\"a\":1};{\"b\":\"\xc3\xa4\"};{\"c\":[]};end 200 ;");
         CHECK_EQ(transport_stats(s.api).watches, 0);
@@ -667,12 +681,12 @@ TEST(transport_watch_ends_when_it_is_silent)
     watch(&s, SECONDS(3));
     RUN_UNTIL(s.loop, s.held_n == 1);
     usec_t start = loop_now(s.loop);
-    peer_chunk(s.held[0], STR("{}\n"));
+    byte_server_chunk(s.held[0], STR("{}\n"));
     RUN_UNTIL(s.loop, s.over);
     CHECK(loop_now(s.loop) - start >= SECONDS(3));
     CHECK_STR(buf_str(&s.seen), "open 200;{};!timeout;");
     CHECK(str_ends(str_from(s.last), STR(": the watch was silent for 3000 ms")));
-    RUN_UNTIL(s.loop, peer_open(s.peer) == 0);
+    RUN_UNTIL(s.loop, byte_server_conns_open(s.byte_server) == 0);
     story_end(&s);
 }
 
@@ -683,8 +697,8 @@ TEST(transport_watch_says_when_it_is_cut_within_a_line)
     story_open(&s);
     watch(&s, 0);
     RUN_UNTIL(s.loop, s.held_n == 1);
-    peer_chunk(s.held[0], STR("{}\n{\"half"));
-    peer_close(s.held[0]);
+    byte_server_chunk(s.held[0], STR("{}\n{\"half"));
+    byte_server_close(s.held[0]);
     RUN_UNTIL(s.loop, s.over);
     CHECK_STR(buf_str(&s.seen), "open 200;{};!I/O;");
     story_end(&s);
@@ -693,8 +707,8 @@ TEST(transport_watch_says_when_it_is_cut_within_a_line)
     story_open(&s);
     watch(&s, 0);
     RUN_UNTIL(s.loop, s.held_n == 1);
-    peer_chunk(s.held[0], STR("{}\n{\"half"));
-    peer_chunk(s.held[0], STR_NONE);
+    byte_server_chunk(s.held[0], STR("{}\n{\"half"));
+    byte_server_chunk(s.held[0], STR_NONE);
     RUN_UNTIL(s.loop, s.over);
     CHECK_STR(buf_str(&s.seen), "open 200;{};!protocol;");
     story_end(&s);
@@ -711,10 +725,10 @@ TEST(transport_watch_refuses_a_line_above_the_limit)
     char line[1001];
     memset(line, 'x', sizeof(line));
     line[999] = '\n';
-    peer_chunk(s.held[0], (struct str){ .p = line, .n = 1000 });
+    byte_server_chunk(s.held[0], (struct str){ .p = line, .n = 1000 });
     RUN_UNTIL(s.loop, s.lines == 1);
     line[999] = 'x';
-    peer_chunk(s.held[0], (struct str){ .p = line, .n = 1001 });
+    byte_server_chunk(s.held[0], (struct str){ .p = line, .n = 1001 });
     RUN_UNTIL(s.loop, s.over);
     CHECK(str_ends(buf_str(&s.seen), STR("!limit;")));
     CHECK(str_ends(str_from(s.last), STR(": a line of the watch is longer than 1000 bytes")));
@@ -736,18 +750,18 @@ TEST(transport_watch_survives_a_flood)
         buf_printf(&flood, "{\"line\":%u,\"filler\":\"................................\"}\n", i);
     }
     CHECK(flood.n > (size_t)1024 * 1024);
-    peer_chunk(s.held[0], buf_str(&flood));
-    peer_chunk(s.held[0], STR_NONE);
+    byte_server_chunk(s.held[0], buf_str(&flood));
+    byte_server_chunk(s.held[0], STR_NONE);
     RUN_UNTIL(s.loop, s.over);
     CHECK_EQ(s.lines, lines);
     CHECK(str_ends(buf_str(&s.seen), STR("end 200 ;")));
     story_end(&s);
 }
 
-static void refuse_watch(void *ctx UNUSED, struct peer_conn *conn,
-                         const struct peer_request *request UNUSED)
+static void refuse_watch(void *ctx UNUSED, struct byte_server_conn *conn,
+                         const struct byte_server_request *request UNUSED)
 {
-    peer_reply(conn, 410, STR("Retry-After: 3\r\n"), STR("{\"code\":410}"));
+    byte_server_reply(conn, 410, STR("Retry-After: 3\r\n"), STR("{\"code\":410}"));
 }
 
 TEST(transport_watch_hands_out_a_refusal_with_its_body)
@@ -770,9 +784,9 @@ TEST(transport_watch_may_be_stopped_from_inside_its_callback)
     s.stop_at_line = true;
     watch(&s, 0);
     RUN_UNTIL(s.loop, s.held_n == 1);
-    peer_chunk(s.held[0], STR("{1}\n{2}\n"));
+    byte_server_chunk(s.held[0], STR("{1}\n{2}\n"));
     RUN_UNTIL(s.loop, s.over);
-    RUN_UNTIL(s.loop, peer_open(s.peer) == 0);
+    RUN_UNTIL(s.loop, byte_server_conns_open(s.byte_server) == 0);
     CHECK_STR(buf_str(&s.seen), "open 200;{1};");
     CHECK_EQ(transport_stats(s.api).watches, 0);
     story_end(&s);
@@ -792,9 +806,9 @@ TEST(transport_watches_wait_beyond_their_cap_and_hold_up_no_request)
     CHECK_EQ(transport_stats(s.api).watches, 1);
     CHECK_EQ(transport_stats(s.api).watches_queued, 1);
     (void)get(&s, "/");
-    RUN_UNTIL(s.loop, peer_accepted(s.peer) == 2);
+    RUN_UNTIL(s.loop, byte_server_conns_accepted(s.byte_server) == 2);
     api_watch_stop(s.api, first);
-    RUN_UNTIL(s.loop, peer_accepted(s.peer) == 3);
+    RUN_UNTIL(s.loop, byte_server_conns_accepted(s.byte_server) == 3);
     CHECK_EQ(transport_stats(s.api).sent_watch, 2);
     story_end(&s);
 }

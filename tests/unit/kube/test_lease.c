@@ -60,22 +60,22 @@ static void server_answer(struct server *s)
     struct err err = { 0 };
     const struct jval *body = NULL;
     if (s->status != 0) {
-        fake_reply(&s->api, call, s->status, STR("{\"message\":\"no\"}"));
+        fake_call_reply(&s->api, call, s->status, STR("{\"message\":\"no\"}"));
         return;
     }
     if (call->verb == API_GET) {
-        fake_reply(&s->api, call, s->lease.n > 0 ? 200 : 404, s->lease);
+        fake_call_reply(&s->api, call, s->lease.n > 0 ? 200 : 404, s->lease);
         return;
     }
     CHECK_EQ(json_parse(call->body, 0, &s->a, &body, &err), 0);
     struct str version = jval_str(jval_at(body, "metadata.resourceVersion"));
     struct str now = arena_printf(&s->a, "%u", s->version);
     if (call->verb == API_POST ? s->lease.n > 0 : version.n > 0 && !str_eq(version, now)) {
-        fake_reply(&s->api, call, 409, STR("{\"message\":\"conflict\"}"));
+        fake_call_reply(&s->api, call, 409, STR("{\"message\":\"conflict\"}"));
         return;
     }
     server_store(s, arena_str(&s->a, call->body));
-    fake_reply(&s->api, call, 200, s->lease);
+    fake_call_reply(&s->api, call, 200, s->lease);
 }
 
 static void on_change(void *ctx, bool held)

@@ -89,7 +89,7 @@ TEST(recorder_makes_repeats_a_series)
     begin(&s);
     add(&s, "n1", "a");
     run(&s, 0);
-    fake_reply(&s.api, call(&s), 201, STR("{}"));
+    fake_call_reply(&s.api, call(&s), 201, STR("{}"));
     run(&s, SECONDS(5));
     add(&s, "n1", "b");
     run(&s, 0);
@@ -98,7 +98,7 @@ TEST(recorder_makes_repeats_a_series)
     CHECK(str_starts(call(&s)->path, STR("/apis/events.k8s.io/v1/namespaces/default/events/n1.")));
     CHECK_STR(call(&s)->body,
               "{\"series\":{\"count\":2,\"lastObservedTime\":\"2026-01-02T03:04:10.000000Z\"}}");
-    fake_reply(&s.api, call(&s), 200, STR("{}"));
+    fake_call_reply(&s.api, call(&s), 200, STR("{}"));
     for (int i = 0; i < 50; i++) {
         add(&s, "n1", "c");
     }
@@ -106,7 +106,7 @@ TEST(recorder_makes_repeats_a_series)
     CHECK_EQ(s.api.call_count, 0); /* they only count */
     run(&s, MINUTES(2));           /* silence ends the series and writes the count */
     CHECK(str_starts(call(&s)->body, STR("{\"series\":{\"count\":52,")));
-    fake_reply(&s.api, call(&s), 200, STR("{}"));
+    fake_call_reply(&s.api, call(&s), 200, STR("{}"));
     run(&s, MINUTES(20));
     CHECK_EQ(s.r.stats.remembered, 0);
     CHECK_EQ(virtual_loop_armed(s.time), 0); /* nothing remembered, nothing to wait for */
@@ -123,7 +123,7 @@ TEST(recorder_writes_a_long_series_now_and_then)
         run(&s, MINUTES(1));
         while (s.api.call_count > 0) {
             patches += call(&s)->verb == API_PATCH ? 1 : 0;
-            fake_reply(&s.api, call(&s), 200, STR("{}"));
+            fake_call_reply(&s.api, call(&s), 200, STR("{}"));
             run(&s, 0);
         }
     }
@@ -138,11 +138,11 @@ TEST(recorder_patches_what_was_repeated_during_its_creation)
     add(&s, "n1", "a");
     run(&s, 0);
     add(&s, "n1", "a");
-    fake_reply(&s.api, call(&s), 201, STR("{}"));
+    fake_call_reply(&s.api, call(&s), 201, STR("{}"));
     run(&s, 0);
     CHECK_EQ(call(&s)->verb, API_PATCH);
     /* The event has expired on the server: it is created again. */
-    fake_reply(&s.api, call(&s), 404, STR("{}"));
+    fake_call_reply(&s.api, call(&s), 404, STR("{}"));
     run(&s, 0);
     CHECK_EQ(call(&s)->verb, API_POST);
     end(&s);
@@ -158,13 +158,13 @@ TEST(recorder_waits_for_a_server_out_of_reach_and_gives_up_in_the_end)
     for (int i = 0; i < 12; i++) {
         run(&s, i == 0 ? 0 : SECONDS(13));
         CHECK(str_contains(call(&s)->body, STR("\"name\":\"n1\"")));
-        fake_fail(&s.api, call(&s), ERR_IO);
+        fake_call_fail(&s.api, call(&s), ERR_IO);
     }
     CHECK(virtual_loop_now(s.time) - start >= SECONDS(110));
     CHECK_EQ(s.r.stats.lost, 1);
     run(&s, SECONDS(13));
     CHECK(str_contains(call(&s)->body, STR("\"name\":\"n2\"")));
-    fake_reply(&s.api, call(&s), 403, STR("{}")); /* no permission: not tried again */
+    fake_call_reply(&s.api, call(&s), 403, STR("{}")); /* no permission: not tried again */
     run(&s, MINUTES(1));
     CHECK_EQ(s.r.stats.rejected, 1);
     CHECK_EQ(s.r.stats.remembered, 0);
@@ -193,7 +193,7 @@ TEST(recorder_keeps_to_its_rate)
     usec_t until = virtual_loop_now(s.time) + SECONDS(5);
     while (virtual_loop_now(s.time) < until) {
         if (s.api.call_count > 0) {
-            fake_reply(&s.api, call(&s), 201, STR("{}"));
+            fake_call_reply(&s.api, call(&s), 201, STR("{}"));
         }
         (void)virtual_loop_step(s.time, until);
     }
@@ -214,7 +214,7 @@ TEST(recorder_lets_urgent_writes_go_first)
     CHECK_EQ(call(&s)->verb, API_POST);
     /* It says when it happened, not when it was told. */
     CHECK(str_contains(call(&s)->body, STR("\"eventTime\":\"2026-01-02T03:04:05.000000Z\"")));
-    fake_reply(&s.api, call(&s), 201, STR("{}"));
+    fake_call_reply(&s.api, call(&s), 201, STR("{}"));
     end(&s);
 }
 
@@ -230,12 +230,12 @@ TEST(recorder_lets_nobody_go_first_for_ever)
     CHECK_EQ(s.api.call_count, 0);
     run(&s, 1);
     CHECK(str_contains(call(&s)->body, STR("\"name\":\"n1\"")));
-    fake_reply(&s.api, call(&s), 201, STR("{}"));
+    fake_call_reply(&s.api, call(&s), 201, STR("{}"));
     run(&s, SECONDS(6) - 1);
     CHECK_EQ(s.api.call_count, 0); /* the other has waited less */
     run(&s, 1);
     CHECK(str_contains(call(&s)->body, STR("\"name\":\"n2\"")));
-    fake_reply(&s.api, call(&s), 201, STR("{}"));
+    fake_call_reply(&s.api, call(&s), 201, STR("{}"));
     end(&s);
 }
 
@@ -252,7 +252,7 @@ TEST(recorder_lets_nobody_go_first_when_its_queue_fills_up)
     add(&s, "last", "a");
     run(&s, RECORDER_YIELD);
     CHECK_EQ(call(&s)->verb, API_POST);
-    fake_reply(&s.api, call(&s), 201, STR("{}"));
+    fake_call_reply(&s.api, call(&s), 201, STR("{}"));
     end(&s);
 }
 

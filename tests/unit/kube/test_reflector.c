@@ -119,21 +119,23 @@ static struct fake_watch *stream(struct seen *s)
 
 static void event(struct seen *s, const char *type, const char *name, int version)
 {
-    fake_line(stream(s), arena_printf(&s->a,
-                                      "{\"type\":\"%s\",\"object\":{\"metadata\":{\"name\":\"%s\","
-                                      "\"resourceVersion\":\"%d\"}}}",
-                                      type, name, version));
+    fake_watch_line(stream(s),
+                    arena_printf(&s->a,
+                                 "{\"type\":\"%s\",\"object\":{\"metadata\":{\"name\":\"%s\","
+                                 "\"resourceVersion\":\"%d\"}}}",
+                                 type, name, version));
 }
 
 static void mark(struct seen *s, int version, bool initial_end)
 {
-    fake_line(stream(s),
-              arena_printf(&s->a,
-                           "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{"
-                           "\"resourceVersion\":\"%d\"%s}}}",
-                           version,
-                           initial_end ? ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}"
-                                       : ""));
+    fake_watch_line(stream(s),
+                    arena_printf(&s->a,
+                                 "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{"
+                                 "\"resourceVersion\":\"%d\"%s}}}",
+                                 version,
+                                 initial_end
+                                     ? ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}"
+                                     : ""));
 }
 
 /* The requests differ only in their random timeout. */
@@ -173,7 +175,7 @@ TEST(reflector_resumes_where_it_was)
     begin(&s);
     mark(&s, 12, true);
     event(&s, "ADDED", "a", 14);
-    fake_cut(&s.api, stream(&s), ERR_IO);
+    fake_watch_fail(&s.api, stream(&s), ERR_IO);
     CHECK(s.r.failing);
     CHECK_EQ(s.errors, 1);
     CHECK_EQ(s.well, 0);
@@ -185,7 +187,7 @@ TEST(reflector_resumes_where_it_was)
     CHECK(!s.r.failing);
     CHECK_EQ(s.well, 1); /* it is told, because no object tells it */
     run(&s, MINUTES(6));
-    fake_end(&s.api, stream(&s), 200, STR(""));
+    fake_watch_end(&s.api, stream(&s), 200, STR(""));
     run(&s, 0); /* an orderly end is followed at once */
     CHECK(str_contains(stream(&s)->path, STR("&resourceVersion=30&")));
     CHECK_EQ(s.errors, 1);
@@ -202,7 +204,7 @@ TEST(reflector_does_not_count_cuts_that_are_far_apart)
     for (int i = 0; i < 50; i++) {
         mark(&s, 20 + i, false);
         run(&s, MINUTES(3));
-        fake_cut(&s.api, stream(&s), ERR_IO);
+        fake_watch_fail(&s.api, stream(&s), ERR_IO);
         run(&s, MSECONDS(200));
         CHECK_EQ(s.api.watched, i + 2);
     }
@@ -217,13 +219,13 @@ TEST(reflector_lists_again_when_its_version_has_expired)
         event(&s, "ADDED", "a", 3);
         mark(&s, 12, true);
         if (how == 0) {
-            fake_line(stream(&s),
-                      STR("{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,"
-                          "\"message\":\"too old resource version: 12 (40)\"}}"));
+            fake_watch_line(stream(&s),
+                            STR("{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,"
+                                "\"message\":\"too old resource version: 12 (40)\"}}"));
         } else {
-            fake_cut(&s.api, stream(&s), ERR_IO);
+            fake_watch_fail(&s.api, stream(&s), ERR_IO);
             run(&s, SECONDS(1));
-            fake_end(&s.api, stream(&s), 410, STR("{\"message\":\"too old\"}"));
+            fake_watch_end(&s.api, stream(&s), 410, STR("{\"message\":\"too old\"}"));
         }
         run(&s, SECONDS(1));
         CHECK_EQ(s.lists, 2);
@@ -242,11 +244,12 @@ TEST(reflector_lists_again_when_resuming_is_refused_for_long)
     struct seen s;
     begin(&s);
     mark(&s, 12, true);
-    fake_cut(&s.api, stream(&s), ERR_IO);
+    fake_watch_fail(&s.api, stream(&s), ERR_IO);
     for (int i = 0; i < 5; i++) {
         run(&s, SECONDS(40));
         CHECK(str_contains(stream(&s)->path, STR("resourceVersion=12&")));
-        fake_end(&s.api, stream(&s), 504, STR("{\"message\":\"Too large resource version\"}"));
+        fake_watch_end(&s.api, stream(&s), 504,
+                       STR("{\"message\":\"Too large resource version\"}"));
     }
     run(&s, SECONDS(15));
     CHECK_EQ(s.lists, 2);
@@ -257,11 +260,11 @@ static void page(struct seen *s, const char *items, const char *token)
 {
     struct fake_call *call = fake_call_first(&s->api);
     CHECK(call != NULL);
-    fake_reply(&s->api, call, 200,
-               arena_printf(&s->a,
-                            "{\"kind\":\"ThingList\",\"metadata\":{\"resourceVersion\":\"20\","
-                            "\"continue\":\"%s\"},\"items\":[%s]}",
-                            token, items));
+    fake_call_reply(&s->api, call, 200,
+                    arena_printf(&s->a,
+                                 "{\"kind\":\"ThingList\",\"metadata\":{\"resourceVersion\":\"20\","
+                                 "\"continue\":\"%s\"},\"items\":[%s]}",
+                                 token, items));
 }
 
 TEST(reflector_asks_for_pages_when_the_server_knows_no_streams)
@@ -270,7 +273,7 @@ TEST(reflector_asks_for_pages_when_the_server_knows_no_streams)
     for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
         struct seen s;
         begin(&s);
-        fake_end(&s.api, stream(&s), refusals[i], STR("{}"));
+        fake_watch_end(&s.api, stream(&s), refusals[i], STR("{}"));
         run(&s, 0);
         CHECK_STR(fake_call_first(&s.api)->path, "/api/v1/things?limit=100&labelSelector=a");
         page(&s, "{\"metadata\":{\"name\":\"a\"}},{\"metadata\":{\"name\":\"b\"}}", "x=/+");
@@ -282,7 +285,7 @@ TEST(reflector_asks_for_pages_when_the_server_knows_no_streams)
         CHECK(str_contains(stream(&s)->path, STR("&resourceVersion=20&")));
         CHECK_EQ(s.errors, 0);
         /* It is remembered: the next list does not ask again. */
-        fake_line(stream(&s), STR("{\"type\":\"ERROR\",\"object\":{\"code\":410}}"));
+        fake_watch_line(stream(&s), STR("{\"type\":\"ERROR\",\"object\":{\"code\":410}}"));
         run(&s, SECONDS(1));
         CHECK_EQ(s.api.call_count, 1);
         end(&s);
@@ -297,16 +300,16 @@ TEST(reflector_asks_for_metadata_alone_and_keeps_to_its_configuration)
                    .metadata_only = true, .page = 500, .silence_max = SECONDS(90) });
     CHECK_STR(stream(&s)->accept, API_METADATA);
     CHECK_EQ(stream(&s)->silence_max, SECONDS(90));
-    fake_end(&s.api, stream(&s), 422, STR("{}"));
+    fake_watch_end(&s.api, stream(&s), 422, STR("{}"));
     run(&s, 0);
     CHECK_STR(fake_call_first(&s.api)->path, "/api/v1/things?limit=500&labelSelector=a");
     CHECK_STR(fake_call_first(&s.api)->accept, API_METADATA_LIST);
     page(&s, "{\"metadata\":{\"name\":\"a\"}}", "t");
     CHECK_STR(fake_call_first(&s.api)->accept, API_METADATA_LIST);
     /* Of a list without items the real server says null, if only metadata is asked for. */
-    fake_reply(&s.api, fake_call_first(&s.api), 200,
-               STR("{\"kind\":\"PartialObjectMetadataList\",\"metadata\":"
-                   "{\"resourceVersion\":\"21\"},\"items\":null}"));
+    fake_call_reply(&s.api, fake_call_first(&s.api), 200,
+                    STR("{\"kind\":\"PartialObjectMetadataList\",\"metadata\":"
+                        "{\"resourceVersion\":\"21\"},\"items\":null}"));
     CHECK_EQ(s.version, 21);
     CHECK_STR(buf_str(&s.names), "+a ");
     CHECK_STR(stream(&s)->accept, API_METADATA);
@@ -314,7 +317,7 @@ TEST(reflector_asks_for_metadata_alone_and_keeps_to_its_configuration)
     end(&s);
     begin(&s);
     CHECK_STR(stream(&s)->accept, "");
-    fake_end(&s.api, stream(&s), 422, STR("{}"));
+    fake_watch_end(&s.api, stream(&s), 422, STR("{}"));
     run(&s, 0);
     CHECK_STR(fake_call_first(&s.api)->accept, "");
     end(&s);
@@ -325,31 +328,31 @@ TEST(reflector_keeps_the_status_of_what_failed)
 {
     struct seen s;
     begin(&s);
-    fake_end(&s.api, stream(&s), 401, STR("{}"));
+    fake_watch_end(&s.api, stream(&s), 401, STR("{}"));
     CHECK_EQ(s.status, 401);
     run(&s, SECONDS(1));
-    fake_cut(&s.api, stream(&s), ERR_IO);
+    fake_watch_fail(&s.api, stream(&s), ERR_IO);
     CHECK_EQ(s.status, 0);
     run(&s, SECONDS(2));
-    fake_line(stream(&s), STR("{\"type\":\"ERROR\",\"object\":{\"code\":403}}"));
+    fake_watch_line(stream(&s), STR("{\"type\":\"ERROR\",\"object\":{\"code\":403}}"));
     CHECK_EQ(s.status, 403);
     run(&s, SECONDS(3));
-    fake_line(stream(&s), STR("{\"type\":\"ERROR\",\"object\":{\"code\":4294967697}}"));
+    fake_watch_line(stream(&s), STR("{\"type\":\"ERROR\",\"object\":{\"code\":4294967697}}"));
     CHECK_EQ(s.status, 0);
     run(&s, SECONDS(5));
-    fake_end(&s.api, stream(&s), 503, STR("{}"));
+    fake_watch_end(&s.api, stream(&s), 503, STR("{}"));
     CHECK_EQ(s.status, 503);
     run(&s, SECONDS(10));
-    fake_line(stream(&s), STR("nonsense"));
+    fake_watch_line(stream(&s), STR("nonsense"));
     CHECK_EQ(s.status, 0);
     CHECK_EQ(s.bad, 1);
     run(&s, SECONDS(20));
-    fake_end(&s.api, stream(&s), 422, STR("{}"));
+    fake_watch_end(&s.api, stream(&s), 422, STR("{}"));
     run(&s, 0);
-    fake_reply(&s.api, fake_call_first(&s.api), 403, STR("{}"));
+    fake_call_reply(&s.api, fake_call_first(&s.api), 403, STR("{}"));
     CHECK_EQ(s.status, 403);
     run(&s, SECONDS(30));
-    fake_fail(&s.api, fake_call_first(&s.api), ERR_TIMEOUT);
+    fake_call_fail(&s.api, fake_call_first(&s.api), ERR_TIMEOUT);
     CHECK_EQ(s.status, 0);
     CHECK_EQ(s.errors, 8);
     end(&s);
@@ -359,10 +362,10 @@ TEST(reflector_begins_the_pages_again_when_their_token_expires)
 {
     struct seen s;
     begin(&s);
-    fake_end(&s.api, stream(&s), 422, STR("{}"));
+    fake_watch_end(&s.api, stream(&s), 422, STR("{}"));
     run(&s, 0);
     page(&s, "{\"metadata\":{\"name\":\"a\"}}", "t");
-    fake_reply(&s.api, fake_call_first(&s.api), 410, STR("{}"));
+    fake_call_reply(&s.api, fake_call_first(&s.api), 410, STR("{}"));
     run(&s, SECONDS(1));
     CHECK_EQ(s.lists, 3); /* the refused stream, and twice pages */
     CHECK_STR(fake_call_first(&s.api)->path, "/api/v1/things?limit=100&labelSelector=a");
@@ -404,7 +407,7 @@ TEST(reflector_reports_what_it_cannot_read_and_lists_again)
             if (synced == 1) {
                 mark(&s, 12, true);
             }
-            fake_line(stream(&s), str_from(lines[i]));
+            fake_watch_line(stream(&s), str_from(lines[i]));
             CHECK_EQ(s.bad, 1);
             CHECK_EQ(s.r.bad, 1);
             CHECK(str_starts(str_from(s.last), STR("watch of /api/v1/things: ")));
@@ -425,7 +428,7 @@ TEST(reflector_refuses_a_line_that_is_too_long)
     begin(&s);
     char *line = arena_alloc(&s.a, OBJECT_BYTES_MAX + 1);
     memset(line, ' ', OBJECT_BYTES_MAX + 1);
-    fake_line(stream(&s), (struct str){ .p = line, .n = OBJECT_BYTES_MAX + 1 });
+    fake_watch_line(stream(&s), (struct str){ .p = line, .n = OBJECT_BYTES_MAX + 1 });
     CHECK_EQ(s.bad, 1);
     CHECK(str_contains(str_from(s.last), STR("a line of 4194305 bytes, at most 4194304")));
     run(&s, SECONDS(1));
@@ -448,9 +451,9 @@ TEST(reflector_survives_pages_that_are_no_lists)
         struct seen s;
         begin(&s);
         check_case((int64_t)i);
-        fake_end(&s.api, stream(&s), 422, STR("{}"));
+        fake_watch_end(&s.api, stream(&s), 422, STR("{}"));
         run(&s, 0);
-        fake_reply(&s.api, fake_call_first(&s.api), 200, str_from(bodies[i]));
+        fake_call_reply(&s.api, fake_call_first(&s.api), 200, str_from(bodies[i]));
         CHECK_EQ(s.synced, 0);
         CHECK_EQ(s.bad, 1);
         run(&s, SECONDS(1));
@@ -466,7 +469,7 @@ TEST(reflector_backs_off_from_a_server_that_is_gone)
     begin(&s);
     for (int i = 0; i < 200 && virtual_loop_now(s.time) < MINUTES(10); i++) {
         if (s.api.watch_count > 0) {
-            fake_cut(&s.api, stream(&s), ERR_IO);
+            fake_watch_fail(&s.api, stream(&s), ERR_IO);
         }
         (void)virtual_loop_step(s.time, virtual_loop_now(s.time) + MINUTES(1));
     }
@@ -496,14 +499,14 @@ TEST(reflector_mutations_do_what_they_say)
     struct seen s;
     begin_as(&s, MUTATION_BIT(MUTATION_IGNORE_410));
     mark(&s, 12, true);
-    fake_line(stream(&s), STR("{\"type\":\"ERROR\",\"object\":{\"code\":410}}"));
+    fake_watch_line(stream(&s), STR("{\"type\":\"ERROR\",\"object\":{\"code\":410}}"));
     run(&s, SECONDS(1));
     CHECK_EQ(s.lists, 1);
     CHECK(str_contains(stream(&s)->path, STR("resourceVersion=12&")));
     end(&s);
     begin_as(&s, MUTATION_BIT(MUTATION_NO_RESYNC_AFTER_CUT));
     mark(&s, 12, true);
-    fake_cut(&s.api, stream(&s), ERR_IO);
+    fake_watch_fail(&s.api, stream(&s), ERR_IO);
     run(&s, HOURS(1));
     CHECK_EQ(s.api.watch_count, 0);
     end(&s);

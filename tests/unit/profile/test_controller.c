@@ -78,7 +78,7 @@ static void story_sync(struct story *s, int version)
                      "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"%d\","
                      "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}",
                      version);
-    fake_line(fake_watch_first(&s->api), mark);
+    fake_watch_line(fake_watch_first(&s->api), mark);
 }
 
 #define DATA                                                                                       \
@@ -93,7 +93,7 @@ TEST(controller_gives_a_node_its_state_and_then_rests)
 {
     struct story s;
     story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
-    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_run(&s, 0);
     CHECK_EQ(s.api.call_count, 0); /* not before everything is known */
     story_sync(&s, 7);
@@ -108,7 +108,7 @@ TEST(controller_gives_a_node_its_state_and_then_rests)
               "{\"metadata\":{\"annotations\":{\"cloud.sap/maintenance-data\":\"" DATA "\"},"
               "\"labels\":{\"cloud.sap/maintenance-state\":\"operational\"},"
               "\"resourceVersion\":\"5\"}}");
-    fake_reply(&s.api, patch, 200, str_from(node_of(&s, "n1", 8, DONE)));
+    fake_call_reply(&s.api, patch, 200, str_from(node_of(&s, "n1", 8, DONE)));
     story_run(&s, HOURS(1));
     CHECK_EQ(s.api.sent, 1);
     CHECK_EQ(virtual_loop_armed(s.time), 0); /* idle means no timers */
@@ -123,11 +123,11 @@ TEST(controller_ignores_an_event_that_its_own_write_overtook)
 {
     struct story s;
     story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
-    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_sync(&s, 5);
     story_run(&s, 0);
-    fake_reply(&s.api, fake_call_first(&s.api), 200, str_from(node_of(&s, "n1", 8, DONE)));
-    fake_line(fake_watch_first(&s.api), event_of(&s, "MODIFIED", node_of(&s, "n1", 6, "")));
+    fake_call_reply(&s.api, fake_call_first(&s.api), 200, str_from(node_of(&s, "n1", 8, DONE)));
+    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "MODIFIED", node_of(&s, "n1", 6, "")));
     story_run(&s, HOURS(1));
     CHECK_EQ(s.api.sent, 1);
     story_end(&s);
@@ -137,14 +137,14 @@ TEST(controller_observes_again_after_a_conflict)
 {
     struct story s;
     story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
-    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_sync(&s, 5);
     story_run(&s, 0);
-    fake_reply(&s.api, fake_call_first(&s.api), 409, STR("{}"));
+    fake_call_reply(&s.api, fake_call_first(&s.api), 409, STR("{}"));
     story_run(&s, 0);
     CHECK_EQ(s.api.call_count, 0);
     /* A heartbeat changes nothing that counts, only the version. */
-    fake_line(fake_watch_first(&s.api), event_of(&s, "MODIFIED", node_of(&s, "n1", 6, "")));
+    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "MODIFIED", node_of(&s, "n1", 6, "")));
     story_run(&s, 0);
     CHECK_EQ(s.api.call_count, 1);
     CHECK(str_ends(fake_call_first(&s.api)->body, STR("\"resourceVersion\":\"6\"}}")));
@@ -155,14 +155,14 @@ TEST(controller_reads_the_node_when_no_event_explains_a_conflict)
 {
     struct story s;
     story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
-    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_sync(&s, 5);
     story_run(&s, 0);
-    fake_reply(&s.api, fake_call_first(&s.api), 409, STR("{}"));
+    fake_call_reply(&s.api, fake_call_first(&s.api), 409, STR("{}"));
     story_run(&s, SECONDS(5));
     CHECK_EQ(s.api.call_count, 1);
     CHECK_EQ(fake_call_first(&s.api)->verb, API_GET);
-    fake_reply(&s.api, fake_call_first(&s.api), 200, str_from(node_of(&s, "n1", 9, DONE)));
+    fake_call_reply(&s.api, fake_call_first(&s.api), 200, str_from(node_of(&s, "n1", 9, DONE)));
     story_run(&s, HOURS(1));
     CHECK_EQ(s.api.sent, 2);
     CHECK_EQ(virtual_loop_armed(s.time), 0);
@@ -173,15 +173,15 @@ TEST(controller_lets_a_failing_node_wait_alone)
 {
     struct story s;
     story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .window = 1 });
-    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
-    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n2", 6, "")));
+    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n2", 6, "")));
     story_sync(&s, 6);
     story_run(&s, 0);
     CHECK_EQ(s.api.call_count, 1); /* the window */
-    fake_reply(&s.api, fake_call_first(&s.api), 500, STR("{\"message\":\"webhook\"}"));
+    fake_call_reply(&s.api, fake_call_first(&s.api), 500, STR("{\"message\":\"webhook\"}"));
     story_run(&s, 0);
     CHECK_STR(fake_call_first(&s.api)->path, "/api/v1/nodes/n2");
-    fake_reply(&s.api, fake_call_first(&s.api), 200, str_from(node_of(&s, "n2", 8, DONE)));
+    fake_call_reply(&s.api, fake_call_first(&s.api), 200, str_from(node_of(&s, "n2", 8, DONE)));
     story_run(&s, SECONDS(2));
     CHECK_STR(fake_call_first(&s.api)->path, "/api/v1/nodes/n1");
     story_end(&s);
@@ -191,11 +191,11 @@ TEST(controller_is_quiet_for_as_long_as_the_server_asks)
 {
     struct story s;
     story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
-    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_sync(&s, 6);
     story_run(&s, 0);
-    fake_reply_after(&s.api, fake_call_first(&s.api), 429, SECONDS(7));
-    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n2", 7, "")));
+    fake_call_reply_after(&s.api, fake_call_first(&s.api), 429, SECONDS(7));
+    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n2", 7, "")));
     story_run(&s, SECONDS(7) - 1);
     CHECK_EQ(s.api.call_count, 0);
     story_run(&s, SECONDS(2));
@@ -207,11 +207,11 @@ TEST(controller_leaves_a_node_alone_whose_data_it_cannot_read)
 {
     struct story s;
     story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
-    fake_line(fake_watch_first(&s.api),
-              event_of(&s, "ADDED",
-                       node_of(&s, "n1", 5,
-                               ",\"annotations\":{\"cloud.sap/maintenance-data\":"
-                               "\"{\\\"Extra\\\":1}\"}")));
+    fake_watch_line(fake_watch_first(&s.api),
+                    event_of(&s, "ADDED",
+                             node_of(&s, "n1", 5,
+                                     ",\"annotations\":{\"cloud.sap/maintenance-data\":"
+                                     "\"{\\\"Extra\\\":1}\"}")));
     story_sync(&s, 6);
     story_run(&s, SECONDS(1));
     /* The node is not written to, and whoever looks at it learns why. */
@@ -220,7 +220,7 @@ TEST(controller_leaves_a_node_alone_whose_data_it_cannot_read)
     CHECK_STR(call->path, "/apis/events.k8s.io/v1/namespaces/default/events");
     CHECK(str_contains(call->body, STR("\"reason\":\"MaintenanceDataUnreadable\"")));
     CHECK(str_contains(call->body, STR("\"reportingInstance\":\"maintenance-a\"")));
-    fake_reply(&s.api, call, 201, STR("{}"));
+    fake_call_reply(&s.api, call, 201, STR("{}"));
     story_run(&s, HOURS(1));
     CHECK_EQ(s.api.sent, 1);
     struct controller_node node;
@@ -228,7 +228,7 @@ TEST(controller_leaves_a_node_alone_whose_data_it_cannot_read)
     CHECK_STR(node.error,
               "failed to parse json value in data annotation: json: unknown field \"Extra\"");
     /* Mended by hand, it is served again. */
-    fake_line(fake_watch_first(&s.api), event_of(&s, "MODIFIED", node_of(&s, "n1", 7, "")));
+    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "MODIFIED", node_of(&s, "n1", 7, "")));
     story_run(&s, 0);
     CHECK_EQ(s.api.call_count, 1);
     story_end(&s);
@@ -254,14 +254,14 @@ TEST(controller_survives_what_no_server_should_send)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct story s;
         story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
-        fake_line(fake_watch_first(&s.api), str_from(cases[i].line));
+        fake_watch_line(fake_watch_first(&s.api), str_from(cases[i].line));
         story_run(&s, SECONDS(1));
         struct str why = STR_NONE;
         CHECK(!controller_ready(s.c, &why));
         CHECK(str_contains(why, str_from(cases[i].why)));
         /* It lists again, and a server that has come to its senses is served. */
         CHECK_EQ(s.api.watched, 2);
-        fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+        fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
         story_sync(&s, 6);
         story_run(&s, 0);
         CHECK(controller_ready(s.c, &why));
@@ -283,7 +283,7 @@ TEST(controller_refuses_a_ten_megabyte_annotation)
         buf_add_char(&line, 'x');
     }
     buf_add(&line, STR("\"}}}}"));
-    fake_line(fake_watch_first(&s.api), buf_str(&line));
+    fake_watch_line(fake_watch_first(&s.api), buf_str(&line));
     struct str why = STR_NONE;
     CHECK(!controller_ready(s.c, &why));
     CHECK(str_contains(why, STR("at most")));
@@ -296,14 +296,14 @@ TEST(controller_acts_only_while_it_leads)
 {
     struct story s;
     story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .elect = true });
-    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_sync(&s, 6);
     story_run(&s, 0);
     struct fake_call *get = fake_call_first(&s.api);
     CHECK_STR(get->path, "/apis/coordination.k8s.io/v1/namespaces/default/leases/"
                          "maintenance-controller-leader-election.cloud.sap");
     CHECK_EQ(s.api.call_count, 1);
-    fake_reply(&s.api, get, 404, STR("{}"));
+    fake_call_reply(&s.api, get, 404, STR("{}"));
     story_run(&s, 0);
     struct fake_call *post = fake_call_first(&s.api);
     CHECK_EQ(post->verb, API_POST);
@@ -311,18 +311,18 @@ TEST(controller_acts_only_while_it_leads)
     CHECK(str_contains(lease, STR("\"holderIdentity\":\"a_1\"")));
     lease = arena_concat(&s.a, STR("{\"metadata\":{\"resourceVersion\":\"3\"},\"spec\":"),
                          str_sub(lease, str_find(lease, STR("\"spec\":")) + 7, SIZE_MAX));
-    fake_reply(&s.api, post, 201, lease);
+    fake_call_reply(&s.api, post, 201, lease);
     story_run(&s, 0);
     CHECK(controller_leading(s.c));
     CHECK_EQ(s.leading, 1);
     CHECK_EQ(s.api.call_count, 1);
     struct fake_call *patch = fake_call_first(&s.api);
     CHECK_EQ(patch->verb, API_PATCH);
-    fake_reply(&s.api, patch, 200, str_from(node_of(&s, "n1", 8, DONE)));
+    fake_call_reply(&s.api, patch, 200, str_from(node_of(&s, "n1", 8, DONE)));
     story_run(&s, SECONDS(11)); /* the renewal gets no answer */
     CHECK(!controller_leading(s.c));
     CHECK_EQ(s.leading, 0);
-    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n2", 9, "")));
+    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n2", 9, "")));
     story_run(&s, 0);
     CHECK_EQ(s.api.call_count, 1); /* the renewal, and no patch */
     CHECK_EQ(fake_call_first(&s.api)->verb, API_PUT);
@@ -333,13 +333,13 @@ TEST(controller_stop_waits_for_answers_and_reports)
 {
     struct story s;
     story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
-    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_sync(&s, 6);
     story_run(&s, 0);
     controller_stop(s.c);
     story_run(&s, SECONDS(1));
     CHECK_EQ(s.stopped, 0);
-    fake_reply(&s.api, fake_call_first(&s.api), 200, str_from(node_of(&s, "n1", 8, DONE)));
+    fake_call_reply(&s.api, fake_call_first(&s.api), 200, str_from(node_of(&s, "n1", 8, DONE)));
     story_run(&s, 0);
     CHECK_EQ(s.stopped, 1);
     CHECK_EQ(s.leading, 0);
@@ -350,10 +350,10 @@ TEST(controller_forgets_a_node_with_its_patch_under_way)
 {
     struct story s;
     story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
-    fake_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_sync(&s, 6);
     story_run(&s, 0);
-    fake_line(fake_watch_first(&s.api), event_of(&s, "DELETED", node_of(&s, "n1", 7, "")));
+    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "DELETED", node_of(&s, "n1", 7, "")));
     story_run(&s, 0);
     CHECK_EQ(controller_node_count(s.c), 0);
     CHECK_EQ(s.api.call_count, 0);
@@ -380,13 +380,15 @@ TEST(controller_gives_the_place_of_a_node_that_is_gone_to_the_next_at_once)
     story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .wait_for_setup = true });
     CHECK_EQ(controller_configure(s.c, STR("f"), STR(ROLL), (struct ucfg_env){ 0 }), 0);
     struct fake_watch *watch = fake_watch_first(&s.api);
-    fake_line(watch, event_of(&s, "ADDED", node_of(&s, "n1", 5, ROLLING("in-maintenance"))));
-    fake_line(watch, event_of(&s, "ADDED", node_of(&s, "n2", 6, ROLLING("maintenance-required"))));
+    fake_watch_line(watch, event_of(&s, "ADDED", node_of(&s, "n1", 5, ROLLING("in-maintenance"))));
+    fake_watch_line(watch,
+                    event_of(&s, "ADDED", node_of(&s, "n2", 6, ROLLING("maintenance-required"))));
     story_sync(&s, 7);
     story_run(&s, HOURS(1));
     CHECK_EQ(s.api.sent, 0);
     watch = fake_watch_first(&s.api);
-    fake_line(watch, event_of(&s, "DELETED", node_of(&s, "n1", 8, ROLLING("in-maintenance"))));
+    fake_watch_line(watch,
+                    event_of(&s, "DELETED", node_of(&s, "n1", 8, ROLLING("in-maintenance"))));
     story_run(&s, 0);
     CHECK_EQ(s.api.call_count, 1);
     CHECK_STR(fake_call_first(&s.api)->path, "/api/v1/nodes/n2");
@@ -399,13 +401,13 @@ TEST(controller_reads_nodes_anew_when_its_first_configuration_comes_late)
     struct story s;
     story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .wait_for_setup = true });
     struct str node = event_of(&s, "ADDED", node_of(&s, "n1", 5, ROLLING("in-maintenance")));
-    fake_line(fake_watch_first(&s.api), node);
+    fake_watch_line(fake_watch_first(&s.api), node);
     story_sync(&s, 7);
     story_run(&s, SECONDS(1));
     CHECK_EQ(controller_configure(s.c, STR("f"), STR(ROLL), (struct ucfg_env){ 0 }), 0);
     story_run(&s, SECONDS(1));
     CHECK_EQ(s.api.sent, 0); /* not on half of what there is to know */
-    fake_line(fake_watch_first(&s.api), node);
+    fake_watch_line(fake_watch_first(&s.api), node);
     story_sync(&s, 7);
     story_run(&s, HOURS(1));
     CHECK_EQ(s.api.sent, 0); /* it is as it should be */
@@ -449,9 +451,9 @@ TEST(controller_serves_who_waited_longest_when_a_window_opens_for_many)
              0);
     struct fake_watch *watch = fake_watch_first(&s.api);
     const char *required = "maintenance-required";
-    fake_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n1", 5, "a", required, "03:00")));
-    fake_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n2", 6, "a", required, "01:00")));
-    fake_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n3", 7, "a", required, "02:00")));
+    fake_watch_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n1", 5, "a", required, "03:00")));
+    fake_watch_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n2", 6, "a", required, "01:00")));
+    fake_watch_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n3", 7, "a", required, "02:00")));
     story_sync(&s, 8);
     story_run(&s, MINUTES(5));
     CHECK_EQ(s.api.sent, 0);
@@ -466,7 +468,7 @@ static struct fake_call *patch_of(struct story *s)
 {
     story_run(s, 0);
     while (fake_call_first(&s->api) != NULL && fake_call_first(&s->api)->verb == API_POST) {
-        fake_reply(&s->api, fake_call_first(&s->api), 201, STR("{}"));
+        fake_call_reply(&s->api, fake_call_first(&s->api), 201, STR("{}"));
         story_run(s, 0);
     }
     CHECK_EQ(s->api.call_count, 1);
@@ -491,18 +493,19 @@ TEST(controller_goes_on_with_what_has_begun_before_it_begins_something_new)
              0);
     struct fake_watch *watch = fake_watch_first(&s.api);
     const char *inside = "in-maintenance";
-    fake_line(watch, event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
-    fake_line(watch, event_of(&s, "ADDED", node_of(&s, "n2", 6, "")));
-    fake_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n3", 7, "b", inside, "01:00")));
-    fake_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n4", 8, "a", inside, "01:00")));
+    fake_watch_line(watch, event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
+    fake_watch_line(watch, event_of(&s, "ADDED", node_of(&s, "n2", 6, "")));
+    fake_watch_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n3", 7, "b", inside, "01:00")));
+    fake_watch_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n4", 8, "a", inside, "01:00")));
     story_sync(&s, 9);
     CHECK_STR(patch_of(&s)->path, "/api/v1/nodes/n3");
-    fake_reply(&s.api, patch_of(&s), 200,
-               str_from(waiting_of(&s, "n3", 10, "b", "operational", "04:05")));
+    fake_call_reply(&s.api, patch_of(&s), 200,
+                    str_from(waiting_of(&s, "n3", 10, "b", "operational", "04:05")));
     CHECK_STR(patch_of(&s)->path, "/api/v1/nodes/n1");
     /* One that is due meanwhile does not stand behind the other newcomer either. */
-    fake_line(watch, event_of(&s, "MODIFIED", waiting_of(&s, "n4", 11, "b", inside, "01:00")));
-    fake_reply(&s.api, patch_of(&s), 200, str_from(node_of(&s, "n1", 12, DONE)));
+    fake_watch_line(watch,
+                    event_of(&s, "MODIFIED", waiting_of(&s, "n4", 11, "b", inside, "01:00")));
+    fake_call_reply(&s.api, patch_of(&s), 200, str_from(node_of(&s, "n1", 12, DONE)));
     CHECK_STR(patch_of(&s)->path, "/api/v1/nodes/n4");
     story_end(&s);
 }
@@ -529,17 +532,17 @@ TEST(controller_offers_a_place_to_the_next_when_the_first_needs_another_one_too)
     struct fake_watch *watch = fake_watch_first(&s.api);
     const char *required = "maintenance-required";
     const char *gone = waiting_of(&s, "n2", 10, "b", "in-maintenance", "00:00");
-    fake_line(watch,
-              event_of(&s, "ADDED", waiting_of(&s, "n1", 5, "a", "in-maintenance", "00:00")));
-    fake_line(watch,
-              event_of(&s, "ADDED", waiting_of(&s, "n2", 6, "b", "in-maintenance", "00:00")));
-    fake_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n3", 7, "a", required, "01:00")));
-    fake_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n4", 8, "a", required, "01:00")));
-    fake_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n5", 9, "b", required, "01:00")));
+    fake_watch_line(watch,
+                    event_of(&s, "ADDED", waiting_of(&s, "n1", 5, "a", "in-maintenance", "00:00")));
+    fake_watch_line(watch,
+                    event_of(&s, "ADDED", waiting_of(&s, "n2", 6, "b", "in-maintenance", "00:00")));
+    fake_watch_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n3", 7, "a", required, "01:00")));
+    fake_watch_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n4", 8, "a", required, "01:00")));
+    fake_watch_line(watch, event_of(&s, "ADDED", waiting_of(&s, "n5", 9, "b", required, "01:00")));
     story_sync(&s, 9);
     story_run(&s, HOURS(1));
     CHECK_EQ(s.api.sent, 0);
-    fake_line(fake_watch_first(&s.api), event_of(&s, "DELETED", gone));
+    fake_watch_line(fake_watch_first(&s.api), event_of(&s, "DELETED", gone));
     story_run(&s, 0);
     CHECK_EQ(s.api.call_count, 1);
     CHECK_STR(fake_call_first(&s.api)->path, "/api/v1/nodes/n5");
@@ -580,31 +583,32 @@ TEST(controller_looks_at_a_node_that_waits_for_two_rooms)
     buf_add_char(&one, '\0');
     buf_add_char(&two, '\0');
     struct fake_watch *watch = fake_watch_first(&s.api);
-    fake_line(watch, event_of(&s, "ADDED", node_of(&s, "n1", 5, buf_str(&one).p)));
-    fake_line(watch, event_of(&s, "ADDED", node_of(&s, "n2", 6, buf_str(&two).p)));
-    fake_line(watch,
-              event_of(&s, "ADDED",
-                       node_of(&s, "n3", 7,
-                               ",\"labels\":{\"cloud.sap/maintenance-profile\":\"one--two\"}")));
+    fake_watch_line(watch, event_of(&s, "ADDED", node_of(&s, "n1", 5, buf_str(&one).p)));
+    fake_watch_line(watch, event_of(&s, "ADDED", node_of(&s, "n2", 6, buf_str(&two).p)));
+    fake_watch_line(
+        watch, event_of(&s, "ADDED",
+                        node_of(&s, "n3", 7,
+                                ",\"labels\":{\"cloud.sap/maintenance-profile\":\"one--two\"}")));
     story_sync(&s, 8);
     story_run(&s, SECONDS(1));
     struct fake_call *patch = fake_call_first(&s.api); /* its first state */
     CHECK(str_contains(patch->body, STR("operational")));
-    fake_reply(&s.api, patch, 200,
-               str_from(node_of(
-                   &s, "n3", 9,
-                   ",\"labels\":{\"cloud.sap/maintenance-profile\":\"one--two\","
-                   "\"cloud.sap/maintenance-state\":\"operational\"},"
-                   "\"annotations\":{\"cloud.sap/maintenance-data\":\"{\\\"Profiles\\\":{"
-                   "\\\"one\\\":{\\\"Transition\\\":\\\"2026-01-02T03:04:06Z\\\",\\\"Current\\\":"
-                   "\\\"operational\\\",\\\"Previous\\\":\\\"operational\\\"},"
-                   "\\\"two\\\":{\\\"Transition\\\":\\\"2026-01-02T03:04:06Z\\\",\\\"Current\\\":"
-                   "\\\"operational\\\",\\\"Previous\\\":\\\"operational\\\"}},"
-                   "\\\"Notifications\\\":{}}\"}")));
+    fake_call_reply(
+        &s.api, patch, 200,
+        str_from(
+            node_of(&s, "n3", 9,
+                    ",\"labels\":{\"cloud.sap/maintenance-profile\":\"one--two\","
+                    "\"cloud.sap/maintenance-state\":\"operational\"},"
+                    "\"annotations\":{\"cloud.sap/maintenance-data\":\"{\\\"Profiles\\\":{"
+                    "\\\"one\\\":{\\\"Transition\\\":\\\"2026-01-02T03:04:06Z\\\",\\\"Current\\\":"
+                    "\\\"operational\\\",\\\"Previous\\\":\\\"operational\\\"},"
+                    "\\\"two\\\":{\\\"Transition\\\":\\\"2026-01-02T03:04:06Z\\\",\\\"Current\\\":"
+                    "\\\"operational\\\",\\\"Previous\\\":\\\"operational\\\"}},"
+                    "\\\"Notifications\\\":{}}\"}")));
     story_run(&s, HOURS(1));
     CHECK_EQ(s.api.sent, 1);
-    fake_line(fake_watch_first(&s.api),
-              event_of(&s, "DELETED", node_of(&s, "n2", 10, buf_str(&two).p)));
+    fake_watch_line(fake_watch_first(&s.api),
+                    event_of(&s, "DELETED", node_of(&s, "n2", 10, buf_str(&two).p)));
     story_run(&s, 0);
     CHECK_EQ(s.api.call_count, 1);
     CHECK(str_contains(fake_call_first(&s.api)->body, STR("in-maintenance")));

@@ -318,7 +318,7 @@ TEST(shuffle_asks_for_what_the_server_has_at_hand)
     story_run(&f.s, 0);
     CHECK_STR(fake_call_first(&f.api)->path,
               "/api/v1/pods?fieldSelector=spec.nodeName%3Dn1&limit=100&resourceVersion=0");
-    fake_reply(&f.api, fake_call_first(&f.api), 200, pods_of(&f.s, "ReplicaSet", "r"));
+    fake_call_reply(&f.api, fake_call_first(&f.api), 200, pods_of(&f.s, "ReplicaSet", "r"));
     CHECK_STR(fake_call_first(&f.api)->path, "/apis/apps/v1/namespaces/x/replicasets/r");
 }
 
@@ -329,8 +329,8 @@ TEST(shuffle_counts_a_node_whole_or_not_at_all)
     fake_begin(&f);
     shuffle_count(f.s.s, STR("n1"), STR("multi"));
     story_run(&f.s, 0);
-    fake_reply(&f.api, fake_call_first(&f.api), 200, pods_of(&f.s, "StatefulSet", "db"));
-    fake_reply(&f.api, fake_call_first(&f.api), 403, STR("{\"message\":\"no rights\"}"));
+    fake_call_reply(&f.api, fake_call_first(&f.api), 200, pods_of(&f.s, "StatefulSet", "db"));
+    fake_call_reply(&f.api, fake_call_first(&f.api), 403, STR("{\"message\":\"no rights\"}"));
     story_run(&f.s, HOURS(1));
     CHECK_EQ(f.api.sent, 2); /* the same would fail again */
     CHECK_SHUFFLES(&f.s, "stateful_set_db", "", "");
@@ -347,13 +347,13 @@ TEST(shuffle_tries_again_what_may_pass)
     fake_begin(&f);
     shuffle_count(f.s.s, STR("n1"), STR("multi"));
     story_run(&f.s, 0);
-    fake_reply_after(&f.api, fake_call_first(&f.api), 429, SECONDS(7));
+    fake_call_reply_after(&f.api, fake_call_first(&f.api), 429, SECONDS(7));
     story_run(&f.s, SECONDS(6));
     CHECK_EQ(f.api.call_count, 0);
     story_run(&f.s, SECONDS(3));
     CHECK_EQ(f.api.call_count, 1);
-    fake_reply(&f.api, fake_call_first(&f.api), 200, pods_of(&f.s, "StatefulSet", "db"));
-    fake_reply(&f.api, fake_call_first(&f.api), 200, STR("{\"spec\":{\"replicas\":4}}"));
+    fake_call_reply(&f.api, fake_call_first(&f.api), 200, pods_of(&f.s, "StatefulSet", "db"));
+    fake_call_reply(&f.api, fake_call_first(&f.api), 200, STR("{\"spec\":{\"replicas\":4}}"));
     CHECK_SHUFFLES(&f.s, "stateful_set_db", "1", "0.25");
     CHECK_EQ(f.s.lines.n, 0);
 }
@@ -367,7 +367,7 @@ TEST(shuffle_gives_up_after_some_tries)
     for (uint32_t i = 0; i < SHUFFLE_TRIES_MAX; i++) {
         story_run(&f.s, MINUTES(10));
         CHECK_EQ(f.api.call_count, 1);
-        fake_fail(&f.api, fake_call_first(&f.api), ERR_TIMEOUT);
+        fake_call_fail(&f.api, fake_call_first(&f.api), ERR_TIMEOUT);
     }
     story_run(&f.s, HOURS(1));
     CHECK_EQ(f.api.sent, SHUFFLE_TRIES_MAX);
@@ -385,7 +385,7 @@ TEST(shuffle_tells_of_many_failures_in_one_line)
     for (int i = 0; i < 5; i++) {
         story_run(&f.s, 0);
         CHECK(f.api.call_count <= SHUFFLE_FLIGHT_MAX);
-        fake_reply(&f.api, fake_call_first(&f.api), 200, STR("no list"));
+        fake_call_reply(&f.api, fake_call_first(&f.api), 200, STR("no list"));
     }
     story_run(&f.s, 0);
     CHECK_EQ(f.api.sent, 5);
@@ -396,7 +396,7 @@ TEST(shuffle_tells_of_many_failures_in_one_line)
     story_run(&f.s, MINUTES(2));
     shuffle_count(f.s.s, STR("n9"), STR("multi"));
     story_run(&f.s, 0);
-    fake_reply(&f.api, fake_call_first(&f.api), 200, STR("no list"));
+    fake_call_reply(&f.api, fake_call_first(&f.api), 200, STR("no list"));
     CHECK(str_contains(buf_str(&f.s.lines), STR("suppressed=4")));
 }
 
@@ -432,7 +432,7 @@ TEST(shuffle_makes_zeros_at_a_pace_and_none_for_the_counted)
     shuffle_count(f.s.s, STR("t2"), STR("other")); /* says nothing of the profile multi */
     story_run(&f.s, 0);
     for (int i = 0; i < 3; i++) {
-        fake_reply(&f.api, fake_call_first(&f.api), 200, STR("{\"items\":[]}"));
+        fake_call_reply(&f.api, fake_call_first(&f.api), 200, STR("{\"items\":[]}"));
         story_run(&f.s, 0);
     }
     CHECK_EQ(f.api.sent, 3); /* t0 and the two that count */

@@ -192,11 +192,11 @@ TEST(install_says_what_is_forbidden)
 {
     struct crd_install_faults p;
     crd_install_faults_begin(&p);
-    fake_reply(&p.api, crd_install_faults_next(&p), 404, STR("{}"));
+    fake_call_reply(&p.api, crd_install_faults_next(&p), 404, STR("{}"));
     struct fake_call *call = crd_install_faults_next(&p);
     CHECK_EQ(call->verb, API_POST);
     CHECK_STR(call->path, PATH);
-    fake_reply(&p.api, call, 403, STR("{\"message\":\"crds are forbidden\"}"));
+    fake_call_reply(&p.api, call, 403, STR("{\"message\":\"crds are forbidden\"}"));
     CHECK_EQ(p.scene.done, 1);
     CHECK_EQ(p.scene.err.code, ERR_DENIED);
     CHECK_STR(p.scene.err.msg, "CRD 'maintenancelimits.repairman.k8s.io' cannot be created: the "
@@ -208,15 +208,15 @@ TEST(install_looks_again_after_a_conflict_and_after_trouble)
 {
     struct crd_install_faults p;
     crd_install_faults_begin(&p);
-    fake_reply(&p.api, crd_install_faults_next(&p), 503, STR("{}"));
+    fake_call_reply(&p.api, crd_install_faults_next(&p), 503, STR("{}"));
     CHECK_EQ(p.scene.done, 0);
-    fake_reply(&p.api, crd_install_faults_next(&p), 404, STR("{}"));
-    fake_reply(&p.api, crd_install_faults_next(&p), 409, STR("{}"));
+    fake_call_reply(&p.api, crd_install_faults_next(&p), 404, STR("{}"));
+    fake_call_reply(&p.api, crd_install_faults_next(&p), 409, STR("{}"));
     struct fake_call *call = crd_install_faults_next(&p);
     CHECK_EQ(call->verb, API_GET);
-    fake_reply(&p.api, call, 200,
-               STR("{\"metadata\":{\"resourceVersion\":\"7\"},"
-                   "\"spec\":{\"preserveUnknownFields\":true,\"scope\":\"Cluster\"}}"));
+    fake_call_reply(&p.api, call, 200,
+                    STR("{\"metadata\":{\"resourceVersion\":\"7\"},"
+                        "\"spec\":{\"preserveUnknownFields\":true,\"scope\":\"Cluster\"}}"));
     call = crd_install_faults_next(&p);
     CHECK_EQ(call->verb, API_PATCH);
     const struct jval *patch = NULL;
