@@ -76,7 +76,7 @@ static bool secret_same(const void *a UNUSED, const void *b UNUSED)
 
 static const struct store_kind secret_kind = {
     .name = "secret",
-    .spaced = true,
+    .namespaced = true,
     .project = secret_project,
     .same = secret_same,
 };
@@ -91,9 +91,9 @@ static struct str bridge_path(struct bridge *b, struct str prefix, const char *p
 {
     buf_reset(&b->path);
     buf_add(&b->path, prefix);
-    if (b->config.space.n > 0) {
+    if (b->config.namespace.n > 0) {
         buf_add(&b->path, STR("/namespaces/"));
-        client_add_segment(&b->path, b->config.space);
+        client_add_segment(&b->path, b->config.namespace);
     }
     buf_printf(&b->path, "/%s", plural);
     return buf_str(&b->path);
@@ -210,7 +210,7 @@ static void bridge_init_lease(struct bridge *b, struct str name)
 {
     lease_init(&b->lease, &b->client,
                &(struct lease_config){
-                   .space = b->config.lease_namespace,
+                   .namespace = b->config.lease_namespace,
                    .name = name,
                    .identity = b->config.identity,
                    .on_change = bridge_on_leading,
@@ -237,7 +237,7 @@ static void bridge_copy_texts(struct bridge *b)
     c->identity = arena_str(&b->memory, c->identity);
     c->lease_namespace =
         arena_str(&b->memory, c->lease_namespace.n > 0 ? c->lease_namespace : STR("default"));
-    c->space = arena_str(&b->memory, c->space);
+    c->namespace = arena_str(&b->memory, c->namespace);
     c->watch_filter = arena_str(&b->memory, c->watch_filter);
 }
 
@@ -390,11 +390,11 @@ void bridge_stats(const struct bridge *b, struct bridge_stats *ret)
     }
 }
 
-bool bridge_explain(struct bridge *b, struct str space, struct str name, struct arena *out,
+bool bridge_explain(struct bridge *b, struct str namespace, struct str name, struct arena *out,
                     struct bridge_machine_view *ret)
 {
     buf_reset(&b->key);
-    buf_printf(&b->key, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(name));
+    buf_printf(&b->key, STR_FMT "/" STR_FMT, STR_ARG(namespace), STR_ARG(name));
     struct store_item *item = store_find(&b->machines.store, buf_str(&b->key));
     if (item == NULL) {
         return false;
@@ -406,7 +406,7 @@ bool bridge_explain(struct bridge *b, struct str space, struct str name, struct 
     machine_facts(ms, out, &facts);
     machine_drain_rules(ms, out, &rules);
     *ret = (struct bridge_machine_view){
-        .space = facts.machine->space,
+        .namespace = facts.machine->namespace,
         .name = facts.machine->name,
         .machine = facts.machine,
         .cluster = facts.cluster,

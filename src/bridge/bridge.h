@@ -30,7 +30,7 @@ struct bridge;
 struct bridge_config {
     struct str identity;        /* "<hostname>_<uuid>": who holds the Lease; copied, as all texts */
     struct str lease_namespace; /* empty = "default" */
-    struct str space;           /* --namespace: only objects of this one; empty = all */
+    struct str namespace;       /* --namespace: only objects of this one; empty = all */
     struct str watch_filter;    /* --watch-filter: only Machines with this label; empty = all */
     uint32_t shard;             /* 0 … shards-1 */
     uint32_t shards;            /* 0 or 1 = it has all Clusters */
@@ -64,7 +64,7 @@ bool bridge_ready(const struct bridge *b, struct str *ret_why);
 
 /* All that there is to say about one Machine. Texts live in `out`, or until the loop runs. */
 struct bridge_machine_view {
-    struct str space;
+    struct str namespace;
     struct str name;
     const struct machine *machine;
     const struct cluster *cluster; /* NULL = there is none */
@@ -88,7 +88,7 @@ struct bridge_machine_view {
     usec_t wall;      /* now */
 };
 /* False: no such Machine. */
-bool bridge_explain(struct bridge *b, struct str space, struct str name, struct arena *out,
+bool bridge_explain(struct bridge *b, struct str namespace, struct str name, struct arena *out,
                     struct bridge_machine_view *ret);
 
 struct bridge_stats {

@@ -17,7 +17,7 @@ static void bridge_event(struct bridge *b, enum rules_event event, struct str no
     }
     if (bridge_has_log(b)) {
         log_info(b->log, "told", KV_STR("reason", rules_event_reason(event)),
-                 KV_STR("namespace", regarding->space), KV_STR("name", regarding->name),
+                 KV_STR("namespace", regarding->namespace), KV_STR("name", regarding->name),
                  KV_STR("note", note));
     }
     recorder_add(&b->recorder,
@@ -30,13 +30,13 @@ static void bridge_event(struct bridge *b, enum rules_event event, struct str no
                  });
 }
 
-static struct recorder_ref bridge_event_ref(struct bridge *b, const char *kind, struct str space,
-                                            struct str name)
+static struct recorder_ref bridge_event_ref(struct bridge *b, const char *kind,
+                                            struct str namespace, struct str name)
 {
     return (struct recorder_ref){
         .kind = str_from(kind),
         .api_version = arena_printf(&b->tmp, CAPI_GROUP "/" STR_FMT, STR_ARG(b->capi.version)),
-        .space = space,
+        .namespace = namespace,
         .name = name,
     };
 }
@@ -45,14 +45,15 @@ void bridge_event_for_machine(struct machine_state *ms, enum rules_event event, 
 {
     struct bridge *b = ms->bridge;
     const struct machine *m = machine_object(ms);
-    struct recorder_ref machine = bridge_event_ref(b, "Machine", m->space, m->name);
+    struct recorder_ref machine = bridge_event_ref(b, "Machine", m->namespace, m->name);
     machine.uid = m->uid;
     bridge_event(b, event, note, &machine);
 }
 
 void bridge_event_for_cluster(struct cluster_state *cs, enum rules_event event, struct str note)
 {
-    struct recorder_ref cluster = bridge_event_ref(cs->bridge, "Cluster", cs->space, cs->cluster);
+    struct recorder_ref cluster =
+        bridge_event_ref(cs->bridge, "Cluster", cs->namespace, cs->cluster);
     cluster.uid = str_from(cs->uid);
     bridge_event(cs->bridge, event, note, &cluster);
 }

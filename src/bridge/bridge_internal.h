@@ -79,7 +79,7 @@ struct cluster_state {
     struct link *link;    /* NULL until it is wanted for the first time */
     struct approval_routing *routing; /* beside `link`; NULL = requests are not routed */
     struct str name;                  /* "namespace/name"; from its own end */
-    struct str space;
+    struct str namespace;
     struct str cluster;
     usec_t unreachable_since;  /* monotonic: when its link was seen not to be fresh; 0 = it is */
     struct loop_timer recheck; /* Nodes without a Machine are looked at again, */
@@ -158,7 +158,7 @@ struct in_flight {
     bool releases;    /* takes the hook away from a Machine that is being deleted */
     usec_t held_from; /* wall; then: since when it was held */
     /* Of a survey: the labels of namespaces, packed, in `memory`. */
-    struct map spaces;
+    struct map namespaces;
     uint32_t pages; /* that were asked for */
     bool paged;     /* all have come */
 };

@@ -220,7 +220,7 @@ void bridge_metrics_link(struct bridge_metrics *t, const struct link_view *view)
     }
     metric_add(t->links[view->state], 1);
     if (t->clusters != NULL) {
-        const struct str values[] = { view->space, view->cluster,
+        const struct str values[] = { view->namespace, view->cluster,
                                       str_from(link_state_name(view->state)) };
         metric_add(metric_series(t->clusters, values), 1);
     }

@@ -264,11 +264,11 @@ static void cluster_check_mismatch(struct cluster_state *cs, const struct store_
 {
     struct bridge *b = cs->bridge;
     const struct workload_node *node = item->object;
-    if (node->machine.n == 0 || node->space.n == 0) {
+    if (node->machine.n == 0 || node->namespace.n == 0) {
         return;
     }
     buf_reset(&b->key);
-    buf_printf(&b->key, STR_FMT "/" STR_FMT, STR_ARG(node->space), STR_ARG(node->machine));
+    buf_printf(&b->key, STR_FMT "/" STR_FMT, STR_ARG(node->namespace), STR_ARG(node->machine));
     const struct store_item *machine = store_find(&b->machines.store, buf_str(&b->key));
     const struct machine_state *ms = machine == NULL ? NULL : machine->extra;
     if (ms == NULL || ms->cluster == cs) {
@@ -300,7 +300,7 @@ static bool orphan_node_is_ours(const struct cluster_state *cs, const struct sto
     const struct str requests[] = { node->deletion_request, node->maintenance_request };
     bool ours = false;
     if (b->config.watch_filter.n > 0 ||
-        (b->config.space.n > 0 && !str_eq(node->space, b->config.space))) {
+        (b->config.namespace.n > 0 && !str_eq(node->namespace, b->config.namespace))) {
         return false;
     }
     for (size_t i = 0; i < ARRAY_LEN(requests); i++) {

@@ -40,7 +40,7 @@ static bool cluster_same(const void *left, const void *right)
 
 const struct store_kind cluster_kind = {
     .name = "cluster",
-    .spaced = true,
+    .namespaced = true,
     .project = cluster_project,
     .same = cluster_same,
 };

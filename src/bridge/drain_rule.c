@@ -83,7 +83,7 @@ static bool drainrule_same(const void *left, const void *right)
 
 const struct store_kind drainrule_kind = {
     .name = "machinedrainrule",
-    .spaced = true,
+    .namespaced = true,
     .project = drainrule_project,
     .same = drainrule_same,
 };
@@ -118,7 +118,7 @@ void drainrule_collect(const struct drainrule *const *rules, uint32_t n,
             return;
         }
         if (drainrule_matches(rule, whose)) {
-            ret->by_space = ret->by_space || drain_rule_asks_spaces(&rule->rule);
+            ret->by_namespace = ret->by_namespace || drain_rule_asks_namespaces(&rule->rule);
             ret->rules[ret->n++] = rule->rule;
         }
     }

@@ -8,11 +8,11 @@
 /* ── what is watched ───────────────────────────────────────────────────────────────────────── */
 
 /* Machines whose Node is asked for something decide again; of one namespace, or of all. */
-static void drain_rule_watch_mark(struct bridge *b, struct str space)
+static void drain_rule_watch_mark(struct bridge *b, struct str namespace)
 {
     MAP_EACH (&b->by_cluster, entry) {
         struct cluster_state *cs = map_item_value(entry);
-        if (space.n > 0 && !str_eq(cs->space, space)) {
+        if (namespace.n > 0 && !str_eq(cs->namespace, namespace)) {
             continue;
         }
         LIST_EACH (&cs->machines, link) {
@@ -27,11 +27,11 @@ static void drain_rule_watch_mark(struct bridge *b, struct str space)
 void drain_rule_watch_on_change(void *ctx, struct store_item *item, const void *before UNUSED)
 {
     struct bridge *b = ctx;
-    struct str space;
+    struct str namespace;
     struct str name;
-    (void)str_cut(item->name, STR("/"), &space, &name); /* stores name their items so */
+    (void)str_cut(item->name, STR("/"), &namespace, &name); /* stores name their items so */
     b->drain_rules.sorted = false;
-    drain_rule_watch_mark(b, space);
+    drain_rule_watch_mark(b, namespace);
 }
 
 void drain_rule_watch_on_gone(void *ctx, struct store_item *item)
@@ -171,7 +171,7 @@ static void drain_rule_watch_collect(struct drain_rule_watch *k, const struct ma
         .cluster = cluster == NULL ? STR_NONE : cluster->labels,
     };
     bool all = mutated(ms->bridge->config.mutations, MUTATION_RULES_OF_ALL);
-    struct str prefix = all ? STR("") : arena_concat(out, m->space, STR("/"));
+    struct str prefix = all ? STR("") : arena_concat(out, m->namespace, STR("/"));
     drain_rule_watch_sort(k);
     uint32_t first = drain_rule_watch_first(k, prefix);
     uint32_t n = 0;

@@ -4,7 +4,7 @@
 #include "format/label_pack.h"
 
 #define DRAINED_CHECK_PODS_MAX 500u /* a node has some hundred; one with more is not empty */
-#define DRAINED_CHECK_SPACES_PAGE 500u
+#define DRAINED_CHECK_NAMESPACES_PAGE 500u
 #define DRAINED_CHECK_PAGES_MAX 20u /* of namespaces; where there are more, nobody can tell */
 #define DRAINED_CHECK_BYTES_MAX ((size_t)8 * 1024 * 1024) /* of their labels, likewise */
 
@@ -41,19 +41,20 @@ static void drained_check_explain(const char *what, const struct api_reply *repl
 /* Pods and what they are judged by. */
 struct drained_check {
     const struct drain_rules *rules; /* NULL: the Node is drained as any other */
-    const struct map *spaces;        /* their labels, packed; NULL: nobody asks for them */
+    const struct map *namespaces;    /* their labels, packed; NULL: nobody asks for them */
 };
 
 /* Whether the first rule that matches the pod leaves it where it is. */
-static bool rule_skips(const struct drained_check *s, struct str space, const struct drain_pod *pod)
+static bool rule_skips(const struct drained_check *s, struct str namespace,
+                       const struct drain_pod *pod)
 {
-    struct str *labels = s->spaces == NULL ? NULL : map_find(s->spaces, space);
+    struct str *labels = s->namespaces == NULL ? NULL : map_find(s->namespaces, namespace);
     const struct drain_rule *rule = NULL;
     const struct drain_rule_pod which = {
         .pod = drain_pod_lookup,
         .pod_ctx = (void *)(uintptr_t)pod,
-        .space = labels == NULL ? NULL : label_pack_find,
-        .space_ctx = labels,
+        .namespace = labels == NULL ? NULL : label_pack_find,
+        .namespace_ctx = labels,
     };
     return drain_rules_find(s->rules, &which, &rule) == 0 && rule != NULL &&
            rule->behavior == DRAIN_RULE_SKIP;
@@ -61,7 +62,8 @@ static bool rule_skips(const struct drained_check *s, struct str space, const st
 
 /* Whether a drain leaves the pod where it is. What it waits for is not gone while the object
  * exists, and with a rulebook finished pods are taken away like others. */
-static bool pod_stays(const struct drained_check *s, struct str space, const struct drain_pod *pod)
+static bool pod_stays(const struct drained_check *s, struct str namespace,
+                      const struct drain_pod *pod)
 {
     if (s->rules == NULL) {
         return pod->finished || drain_pod_is_skipped(pod);
@@ -72,7 +74,7 @@ static bool pod_stays(const struct drained_check *s, struct str space, const str
     if (pod->drain_label != DRAIN_LABEL_NONE) {
         return pod->drain_label == DRAIN_LABEL_SKIP;
     }
-    return rule_skips(s, space, pod);
+    return rule_skips(s, namespace, pod);
 }
 
 /* 0 when a drain would take nothing away; also an error when that cannot be told. */
@@ -91,10 +93,10 @@ static int drained_check_find_pod(const struct drained_check *s, struct str body
             drain_pod_kind.project(NULL, object, &tmp, &projection, err) < 0) {
             return err_wrap(err, "its pods cannot be read");
         }
-        struct str space = jval_str(jval_at(object, "metadata.namespace"));
-        if (!pod_stays(s, space, projection)) {
+        struct str namespace = jval_str(jval_at(object, "metadata.namespace"));
+        if (!pod_stays(s, namespace, projection)) {
             return err_set(err, ERR_BUSY, "pod '" STR_FMT "/" STR_FMT "' is still there",
-                           STR_ARG(space), STR_ARG(jval_str(jval_at(object, "metadata.name"))));
+                           STR_ARG(namespace), STR_ARG(jval_str(jval_at(object, "metadata.name"))));
         }
     }
     const struct jval *metadata = NULL;
@@ -122,7 +124,7 @@ static int drained_check_read_pods(struct in_flight *f, struct str body, struct 
     }
     const struct drained_check s = {
         .rules = rules.asked ? &rules.rules : NULL,
-        .spaces = f->paged ? &f->spaces : NULL,
+        .namespaces = f->paged ? &f->namespaces : NULL,
     };
     return drained_check_find_pod(&s, body, err);
 }
@@ -154,10 +156,10 @@ static void drained_check_list_pods(struct in_flight *f)
 
 /* ── namespaces ────────────────────────────────────────────────────────────────────────────── */
 
-static void drained_check_list_spaces(struct in_flight *f, struct str from);
+static void drained_check_list_namespaces(struct in_flight *f, struct str from);
 
-static int drained_check_read_spaces(struct in_flight *f, struct str body, struct arena *tmp,
-                                     struct str *ret_more, struct err *err)
+static int drained_check_read_namespaces(struct in_flight *f, struct str body, struct arena *tmp,
+                                         struct str *ret_more, struct err *err)
 {
     struct json_items split;
     struct str item;
@@ -172,7 +174,7 @@ static int drained_check_read_spaces(struct in_flight *f, struct str body, struc
         struct str *kept = ARENA_NEW(&f->memory, struct str);
         *kept = label_pack_keep(jval_at(object, "metadata.labels"), &f->memory);
         /* One that came before is the same one, of the page before. */
-        (void)map_put(&f->spaces, jval_str(jval_at(object, "metadata.name")), kept);
+        (void)map_put(&f->namespaces, jval_str(jval_at(object, "metadata.name")), kept);
     }
     const struct jval *metadata = NULL;
     if (more == 0) {
@@ -186,7 +188,7 @@ static int drained_check_read_spaces(struct in_flight *f, struct str body, struc
     return more;
 }
 
-static void drained_check_on_spaces(void *ctx, const struct api_reply *reply)
+static void drained_check_on_namespaces(void *ctx, const struct api_reply *reply)
 {
     struct in_flight *f = ctx;
     CLEANUP(arena_done)
@@ -196,24 +198,24 @@ static void drained_check_on_spaces(void *ctx, const struct api_reply *reply)
     f->link_call = NULL;
     if (reply->status != 200) {
         drained_check_explain("the namespaces", reply, &found);
-    } else if (drained_check_read_spaces(f, reply->body, &tmp, &more, &found) < 0) {
+    } else if (drained_check_read_namespaces(f, reply->body, &tmp, &more, &found) < 0) {
         (void)err_wrap(&found, "the namespaces cannot be read");
     }
     if (found.code != 0 || !drained_check_goes_on(f)) {
         drained_check_end(f, found.code != 0 ? &found : NULL);
     } else if (more.n > 0) {
-        drained_check_list_spaces(f, more);
+        drained_check_list_namespaces(f, more);
     } else {
         f->paged = true;
         drained_check_list_pods(f);
     }
 }
 
-static void drained_check_list_spaces(struct in_flight *f, struct str from)
+static void drained_check_list_namespaces(struct in_flight *f, struct str from)
 {
     struct bridge *b = f->bridge;
     buf_reset(&b->path);
-    buf_printf(&b->path, "/api/v1/namespaces?limit=%u", DRAINED_CHECK_SPACES_PAGE);
+    buf_printf(&b->path, "/api/v1/namespaces?limit=%u", DRAINED_CHECK_NAMESPACES_PAGE);
     if (from.n > 0) {
         buf_add(&b->path, STR("&continue="));
         client_add_segment(&b->path, from);
@@ -224,7 +226,7 @@ static void drained_check_list_spaces(struct in_flight *f, struct str from)
         .accept = API_METADATA_LIST,
     };
     f->pages++;
-    f->link_call = link_send(f->cluster->link, &request, drained_check_on_spaces, f);
+    f->link_call = link_send(f->cluster->link, &request, drained_check_on_namespaces, f);
 }
 
 /* ── the Node ──────────────────────────────────────────────────────────────────────────────── */
@@ -246,13 +248,13 @@ static int drained_check_read_node(const struct api_reply *reply, struct err *er
                : err_set(err, ERR_BUSY, "it is not cordoned");
 }
 
-static bool drained_check_needs_spaces(const struct machine_state *ms)
+static bool drained_check_needs_namespaces(const struct machine_state *ms)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct machine_drain_rules rules;
     machine_drain_rules(ms, &tmp, &rules);
-    return rules.rules.by_space;
+    return rules.rules.by_namespace;
 }
 
 static void drained_check_on_node(void *ctx, const struct api_reply *reply)
@@ -266,8 +268,8 @@ static void drained_check_on_node(void *ctx, const struct api_reply *reply)
     }
     if (!cordoned || !drained_check_goes_on(f)) {
         drained_check_end(f, !cordoned ? &found : NULL);
-    } else if (drained_check_needs_spaces(f->machine)) {
-        drained_check_list_spaces(f, STR_NONE);
+    } else if (drained_check_needs_namespaces(f->machine)) {
+        drained_check_list_namespaces(f, STR_NONE);
     } else {
         drained_check_list_pods(f);
     }
@@ -278,7 +280,7 @@ void drained_check_start(struct machine_state *ms)
     struct bridge *b = ms->bridge;
     struct in_flight *f = in_flight_new(b, IN_FLIGHT_DRAINED_CHECK, ms, machine_object(ms)->node);
     f->cluster = ms->cluster;
-    map_init(&f->spaces, loop_random(b->loop), loop_random(b->loop));
+    map_init(&f->namespaces, loop_random(b->loop), loop_random(b->loop));
     in_flight_node_path(b, f->name);
     const struct api_request request = { .verb = API_GET, .path = buf_str(&b->path) };
     f->link_call = link_send(ms->cluster->link, &request, drained_check_on_node, f);

@@ -71,7 +71,7 @@ void in_flight_free(struct in_flight *f)
     list_del(&f->link);
     b->patches_in_flight -= in_flight_is_limited(f) ? 1 : 0;
     b->stats.in_flight--;
-    map_done(&f->spaces);
+    map_done(&f->namespaces);
     arena_done(&f->memory);
     alloc_free(f);
 }
@@ -313,12 +313,12 @@ static void in_flight_take_events(struct in_flight *f, const struct rules_verdic
 static void in_flight_management_path(struct bridge *b, struct str group, struct str plural,
                                       struct str name)
 {
-    struct str space;
+    struct str namespace;
     struct str rest;
-    (void)str_cut(name, STR("/"), &space, &rest); /* stores name their items so */
+    (void)str_cut(name, STR("/"), &namespace, &rest); /* stores name their items so */
     buf_reset(&b->path);
     buf_printf(&b->path, "/apis/" STR_FMT "/namespaces/", STR_ARG(group));
-    client_add_segment(&b->path, space);
+    client_add_segment(&b->path, namespace);
     buf_printf(&b->path, "/" STR_FMT "/", STR_ARG(plural));
     client_add_segment(&b->path, rest);
 }

@@ -63,7 +63,7 @@ struct link *link_new(const struct link_config *config)
     struct link *l = ALLOC_NEW(struct link);
     l->config = *config;
     l->memory.first = 256;
-    l->config.space = arena_str(&l->memory, config->space);
+    l->config.namespace = arena_str(&l->memory, config->namespace);
     l->config.cluster = arena_str(&l->memory, config->cluster);
     l->config.uid = arena_str(&l->memory, config->uid);
     l->loop = config->management->loop;
@@ -313,7 +313,7 @@ static void link_warn(struct link *l)
 {
     if (l->config.log != NULL && !l->warned) {
         log_warn(l->config.log, "workload cluster out of reach",
-                 KV_STR("namespace", l->config.space), KV_STR("cluster", l->config.cluster),
+                 KV_STR("namespace", l->config.namespace), KV_STR("cluster", l->config.cluster),
                  KV_ERR(&l->trouble));
     }
     l->warned = true;
@@ -360,8 +360,9 @@ static void link_enter_watching(struct link *l)
     l->reread_at = l->since + LINK_REREAD;
     l->warned = false;
     if (l->config.log != NULL) {
-        log_info(l->config.log, "workload cluster reached", KV_STR("namespace", l->config.space),
-                 KV_STR("cluster", l->config.cluster), KV_I64("nodes", store_count(&l->store)));
+        log_info(l->config.log, "workload cluster reached",
+                 KV_STR("namespace", l->config.namespace), KV_STR("cluster", l->config.cluster),
+                 KV_I64("nodes", store_count(&l->store)));
     }
 }
 
@@ -684,7 +685,7 @@ struct client *link_client(struct link *l)
 void link_view(const struct link *l, struct link_view *ret)
 {
     *ret = (struct link_view){
-        .space = l->config.space,
+        .namespace = l->config.namespace,
         .cluster = l->config.cluster,
         .uid = l->config.uid,
         .state = l->state,

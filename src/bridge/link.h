@@ -62,7 +62,7 @@ struct link_config {
     struct dialer *dialer;
     struct ratelimit *connects; /* all links share it */
     struct log *log;            /* may be NULL */
-    struct str space;           /* of the Cluster; copied, as the next two */
+    struct str namespace;       /* of the Cluster; copied, as the next two */
     struct str cluster;         /* its name */
     struct str uid;
     bool manage;   /* work with an account of our own, not as whom the kubeconfig names */
@@ -115,7 +115,7 @@ void link_cancel(struct link_call *call); /* accepts NULL */
 
 /* For people and metrics. Texts live until the loop runs. */
 struct link_view {
-    struct str space;
+    struct str namespace;
     struct str cluster;
     struct str uid;
     enum link_state state;

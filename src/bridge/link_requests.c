@@ -151,10 +151,10 @@ static void link_call_explain(const struct link_call *c, struct err *ret)
     if (c->code == ERR_LIMIT) {
         (void)err_set(ret, c->code,
                       "more than %u requests wait for cluster '" STR_FMT "/" STR_FMT "'",
-                      LINK_QUEUE_MAX, STR_ARG(l->config.space), STR_ARG(l->config.cluster));
+                      LINK_QUEUE_MAX, STR_ARG(l->config.namespace), STR_ARG(l->config.cluster));
     } else {
         (void)err_set(ret, c->code, "no connection to cluster '" STR_FMT "/" STR_FMT "'%s%s",
-                      STR_ARG(l->config.space), STR_ARG(l->config.cluster),
+                      STR_ARG(l->config.namespace), STR_ARG(l->config.cluster),
                       l->trouble.code != 0 ? ": " : "", l->trouble.msg);
     }
 }

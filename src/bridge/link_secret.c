@@ -9,8 +9,8 @@
 /* "Secret 'namespace/cluster-kubeconfig': " before what is wrong. */
 static int link_secret_explain(const struct link *l, struct err *err)
 {
-    return err_wrap(err, "Secret '" STR_FMT "/" STR_FMT "-kubeconfig'", STR_ARG(l->config.space),
-                    STR_ARG(l->config.cluster));
+    return err_wrap(err, "Secret '" STR_FMT "/" STR_FMT "-kubeconfig'",
+                    STR_ARG(l->config.namespace), STR_ARG(l->config.cluster));
 }
 
 void link_secret_send(struct link *l, struct str accept, api_on_reply on_reply)
@@ -18,7 +18,7 @@ void link_secret_send(struct link *l, struct str accept, api_on_reply on_reply)
     CLEANUP(buf_done)
     struct buf path = { 0 };
     buf_add(&path, STR("/api/v1/namespaces/"));
-    client_add_segment(&path, l->config.space);
+    client_add_segment(&path, l->config.namespace);
     buf_add(&path, STR("/secrets/"));
     client_add_segment(&path, l->config.cluster);
     buf_add(&path, STR("-kubeconfig"));
@@ -138,7 +138,8 @@ struct api *link_secret_dial(struct link *l, struct str text, struct str token, 
 {
     CLEANUP(buf_done)
     struct buf name = { 0 };
-    buf_printf(&name, STR_FMT "/" STR_FMT, STR_ARG(l->config.space), STR_ARG(l->config.cluster));
+    buf_printf(&name, STR_FMT "/" STR_FMT, STR_ARG(l->config.namespace),
+               STR_ARG(l->config.cluster));
     const struct dialer_spec spec = { .name = buf_str(&name), .kubeconfig = text, .token = token };
     struct api *api = dialer_open(l->config.dialer, &spec, err);
     if (api == NULL) {

@@ -41,7 +41,7 @@ static void link_token_postpone(struct link *l, enum link_break why, const struc
     link_token_end(l);
     if (l->config.log != NULL && e->overdue.n == 0) {
         log_warn(l->config.log, "token of workload cluster not renewed",
-                 KV_STR("namespace", l->config.space), KV_STR("cluster", l->config.cluster),
+                 KV_STR("namespace", l->config.namespace), KV_STR("cluster", l->config.cluster),
                  KV_ERR(err));
     }
     buf_reset(&e->overdue);
@@ -101,7 +101,7 @@ static void link_token_on_written(void *ctx, struct str what)
     const struct link *l = ctx;
     if (l->config.log != NULL) {
         log_info(l->config.log, "account in workload cluster written",
-                 KV_STR("namespace", l->config.space), KV_STR("cluster", l->config.cluster),
+                 KV_STR("namespace", l->config.namespace), KV_STR("cluster", l->config.cluster),
                  KV_STR("object", what));
     }
 }

@@ -104,7 +104,7 @@ static void machine_read_metadata(const struct jval *metadata, struct machine *m
 {
     const struct jval *labels = jval_get(metadata, STR("labels"));
     const struct jval *annotations = jval_get(metadata, STR("annotations"));
-    m->space = machine_text(jval_get(metadata, STR("namespace")));
+    m->namespace = machine_text(jval_get(metadata, STR("namespace")));
     m->name = machine_text(jval_get(metadata, STR("name")));
     m->uid = machine_text(jval_get(metadata, STR("uid")));
     m->enabled = meta_is(labels, KEY_ENABLED, KEYS_TRUE);
@@ -156,7 +156,7 @@ static int machine_project(void *ctx UNUSED, const struct jval *object, struct a
         found.labels = buf_str(&labels);
     }
     struct str *const texts[] = {
-        &found.space,      &found.name,        &found.uid,        &found.cluster,
+        &found.namespace,  &found.name,        &found.uid,        &found.cluster,
         &found.node,       &found.provider_id, &found.infra_kind, &found.infra_name,
         &found.hook_value, &found.released,    &found.granted,    &found.status,
         &found.power,      &found.power_mode,  &found.labels,
@@ -179,8 +179,8 @@ static bool machine_same(const void *left, const void *right)
 {
     const struct machine *a = left;
     const struct machine *b = right;
-    return str_eq(a->space, b->space) && str_eq(a->name, b->name) && str_eq(a->uid, b->uid) &&
-           str_eq(a->cluster, b->cluster) && str_eq(a->node, b->node) &&
+    return str_eq(a->namespace, b->namespace) && str_eq(a->name, b->name) &&
+           str_eq(a->uid, b->uid) && str_eq(a->cluster, b->cluster) && str_eq(a->node, b->node) &&
            str_eq(a->provider_id, b->provider_id) && str_eq(a->infra_kind, b->infra_kind) &&
            str_eq(a->infra_name, b->infra_name) && a->enabled == b->enabled &&
            a->deleting == b->deleting && a->paused == b->paused &&
@@ -193,7 +193,7 @@ static bool machine_same(const void *left, const void *right)
 
 const struct store_kind machine_kind = {
     .name = "machine",
-    .spaced = true,
+    .namespaced = true,
     .project = machine_project,
     .same = machine_same,
 };

@@ -17,7 +17,7 @@ enum machine_request {
 };
 
 struct machine {
-    struct str space;
+    struct str namespace;
     struct str name;
     struct str uid;
     struct str cluster;     /* spec.clusterName */

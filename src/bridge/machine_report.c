@@ -77,7 +77,7 @@ void machine_report_from(const struct bridge_machine_view *r, usec_t now,
 {
     *ret = (struct machine_report){
         .now = r->wall,
-        .space = r->space,
+        .namespace = r->namespace,
         .name = r->name,
         .ours = r->ours,
         .phase = rules_phase_name(r->verdict.phase),
@@ -222,7 +222,7 @@ void machine_report_print_json(const struct machine_report *p, struct json_write
 {
     jw_obj(w);
     jw_pair_time(w, "now", p->now);
-    jw_pair(w, "namespace", p->space);
+    jw_pair(w, "namespace", p->namespace);
     jw_pair(w, "name", p->name);
     jw_pair_bool(w, "ours", p->ours);
     jw_pair_bool(w, "leading", p->leading);
@@ -356,7 +356,7 @@ int machine_report_parse(struct str text, struct arena *out, struct machine_repo
     const struct jval *host = jval_get(v, STR("host"));
     const struct jval *request = jval_get(v, STR("maintenanceRequest"));
     *ret = (struct machine_report){
-        .space = jr_text(&in, v, "namespace"),
+        .namespace = jr_text(&in, v, "namespace"),
         .name = jr_text(&in, v, "name"),
         .ours = jr_bool(v, "ours"),
         .leading = jr_bool(v, "leading"),

@@ -13,8 +13,9 @@
 
 struct bridge_machine_view; /* bridge/bridge.h */
 
-#define MACHINE_REPORT_CHANGES_MAX 64u /* four edits: of the Machine (two), its Node and its host  \
-                                        */
+#define MACHINE_REPORT_CHANGES_MAX                                                                 \
+    64u /* four edits: of the Machine (two), its Node and its host                                 \
+         */
 #define MACHINE_REPORT_COLUMNS 80u
 
 struct machine_report_change {
@@ -83,7 +84,7 @@ struct machine_report_rules {
 
 struct machine_report {
     usec_t now; /* wall */
-    struct str space;
+    struct str namespace;
     struct str name;
     bool ours;    /* not another shard's */
     bool leading; /* whoever tells this does; set by the caller, as the next one */

@@ -279,7 +279,7 @@ void machine_report_print_text(const struct machine_report *a, bool wide, struct
         .wide = wide,
         .line = { .out = out, .columns = wide ? 0 : MACHINE_REPORT_COLUMNS, .hang = 2 },
     };
-    textwrap_printf(&p.line, "machine " STR_FMT "/" STR_FMT ": " STR_FMT, STR_ARG(a->space),
+    textwrap_printf(&p.line, "machine " STR_FMT "/" STR_FMT ": " STR_FMT, STR_ARG(a->namespace),
                     STR_ARG(a->name), STR_ARG(a->phase));
     if (a->reason.n > 0) {
         textwrap_printf(&p.line, " (" STR_FMT ")", STR_ARG(a->reason));

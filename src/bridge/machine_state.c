@@ -101,10 +101,10 @@ void cluster_recheck_nodes_later(struct cluster_state *cs)
     }
 }
 
-static struct cluster_state *cluster_get(struct bridge *b, struct str space, struct str cluster)
+static struct cluster_state *cluster_get(struct bridge *b, struct str namespace, struct str cluster)
 {
     buf_reset(&b->key);
-    buf_printf(&b->key, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(cluster));
+    buf_printf(&b->key, STR_FMT "/" STR_FMT, STR_ARG(namespace), STR_ARG(cluster));
     struct str name = buf_str(&b->key);
     struct cluster_state *cs = map_find(&b->by_cluster, name);
     if (cs != NULL) {
@@ -114,8 +114,8 @@ static struct cluster_state *cluster_get(struct bridge *b, struct str space, str
     memcpy(cs->text, name.p, name.n);
     cs->bridge = b;
     cs->name = (struct str){ .p = cs->text, .n = name.n };
-    cs->space = str_sub(cs->name, 0, space.n);
-    cs->cluster = str_sub(cs->name, space.n + 1, cluster.n);
+    cs->namespace = str_sub(cs->name, 0, namespace.n);
+    cs->cluster = str_sub(cs->name, namespace.n + 1, cluster.n);
     list_init(&cs->machines);
     cs->backoff = (struct backoff){ .base = BRIDGE_FAILED_BASE, .max = BRIDGE_FAILED_MAX };
     loop_timer_init(&cs->recheck, b->loop, cluster_on_recheck, cs);
@@ -242,7 +242,7 @@ static void machine_reindex(struct machine_state *ms, const struct machine *befo
         machine_unindex(ms, &b->by_host, &ms->host, &ms->owns_host);
         struct metal3_id host = metal3_id_parse(m->provider_id);
         if (host.form == METAL3_ID_NAMED) {
-            buf_printf(&ms->host, STR_FMT "/" STR_FMT, STR_ARG(host.space), STR_ARG(host.name));
+            buf_printf(&ms->host, STR_FMT "/" STR_FMT, STR_ARG(host.namespace), STR_ARG(host.name));
         } else if (host.form == METAL3_ID_UID) {
             buf_add(&ms->host, host.uid);
         }
@@ -258,7 +258,7 @@ static struct machine_state *machine_state_new(struct bridge *b, struct store_it
     const struct machine *m = item->object;
     ms->bridge = b;
     ms->item = item;
-    ms->cluster = cluster_get(b, m->space, m->cluster);
+    ms->cluster = cluster_get(b, m->namespace, m->cluster);
     list_add(&ms->cluster->machines, &ms->link);
     item->extra = ms;
     (void)map_put(&b->by_uid, m->uid, ms); /* a UID is nobody else's */
@@ -451,7 +451,7 @@ static void cluster_new_link(struct cluster_state *cs, const struct cluster *clu
         .dialer = b->config.dialer,
         .connects = &b->connects,
         .log = b->log,
-        .space = cs->space,
+        .namespace = cs->namespace,
         .cluster = cs->cluster,
         .uid = cluster->uid,
         .manage = b->config.manage_rbac,

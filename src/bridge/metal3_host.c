@@ -17,13 +17,13 @@ static int metal3_host_project(void *ctx UNUSED, const struct jval *object, stru
     const struct jval *consumer = jval_at(object, "spec.consumerRef");
     struct metal3_host h = {
         .uid = read_text(jval_get(metadata, STR("uid"))),
-        .space = read_text(jval_get(metadata, STR("namespace"))),
+        .namespace = read_text(jval_get(metadata, STR("namespace"))),
         .name = read_text(jval_get(metadata, STR("name"))),
         .provisioned =
             str_eq(jval_str(jval_at(object, "status.provisioning.state")), STR("provisioned")),
         .powered_on = jval_bool(jval_at(object, "status.poweredOn"), false),
         .consumer_kind = read_text(jval_get(consumer, STR("kind"))),
-        .consumer_space = read_text(jval_get(consumer, STR("namespace"))),
+        .consumer_namespace = read_text(jval_get(consumer, STR("namespace"))),
         .consumer_name = read_text(jval_get(consumer, STR("name"))),
         .paused = meta_has(annotations, KEY_HOST_PAUSED) || meta_has(annotations, KEY_PAUSED),
         .reboot_value = read_text(jval_get(annotations, KEY_REBOOT)),
@@ -31,7 +31,7 @@ static int metal3_host_project(void *ctx UNUSED, const struct jval *object, stru
     };
     h.reboot = h.reboot_value.p != NULL;
     struct str *const texts[] = {
-        &h.uid,           &h.space,        &h.name,  &h.consumer_kind, &h.consumer_space,
+        &h.uid,           &h.namespace,    &h.name,  &h.consumer_kind, &h.consumer_namespace,
         &h.consumer_name, &h.reboot_value, &h.owner,
     };
     *ret = meta_keep(out, &h, sizeof(h), texts, ARRAY_LEN(texts));
@@ -42,10 +42,10 @@ static bool metal3_host_same(const void *left, const void *right)
 {
     const struct metal3_host *a = left;
     const struct metal3_host *b = right;
-    return str_eq(a->uid, b->uid) && str_eq(a->space, b->space) && str_eq(a->name, b->name) &&
-           a->provisioned == b->provisioned && a->powered_on == b->powered_on &&
-           str_eq(a->consumer_kind, b->consumer_kind) &&
-           str_eq(a->consumer_space, b->consumer_space) &&
+    return str_eq(a->uid, b->uid) && str_eq(a->namespace, b->namespace) &&
+           str_eq(a->name, b->name) && a->provisioned == b->provisioned &&
+           a->powered_on == b->powered_on && str_eq(a->consumer_kind, b->consumer_kind) &&
+           str_eq(a->consumer_namespace, b->consumer_namespace) &&
            str_eq(a->consumer_name, b->consumer_name) && a->paused == b->paused &&
            a->reboot == b->reboot && meta_same(a->reboot_value, b->reboot_value) &&
            meta_same(a->owner, b->owner);
@@ -53,7 +53,7 @@ static bool metal3_host_same(const void *left, const void *right)
 
 const struct store_kind metal3_host_kind = {
     .name = "bmhost",
-    .spaced = true,
+    .namespaced = true,
     .project = metal3_host_project,
     .same = metal3_host_same,
 };

@@ -10,12 +10,12 @@
 
 struct metal3_host {
     struct str uid;
-    struct str space;
+    struct str namespace;
     struct str name;
     bool provisioned;         /* status.provisioning.state */
     bool powered_on;          /* status.poweredOn */
     struct str consumer_kind; /* spec.consumerRef; all empty = nobody's */
-    struct str consumer_space;
+    struct str consumer_namespace;
     struct str consumer_name;
     bool paused;             /* Metal3's or Cluster API's annotation */
     bool reboot;             /* our annotation is there, */

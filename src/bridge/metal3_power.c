@@ -32,19 +32,20 @@ struct metal3_id metal3_id_parse(struct str provider_id)
 {
     struct metal3_id none = { .form = METAL3_ID_NONE };
     struct str rest;
-    struct str space;
+    struct str namespace;
     struct str name;
     if (!str_cut_prefix(provider_id, STR("metal3://"), &rest)) {
         return none;
     }
-    if (!str_cut(rest, STR("/"), &space, &rest)) {
-        return is_uuid(space) ? (struct metal3_id){ .form = METAL3_ID_UID, .uid = space } : none;
+    if (!str_cut(rest, STR("/"), &namespace, &rest)) {
+        return is_uuid(namespace) ? (struct metal3_id){ .form = METAL3_ID_UID, .uid = namespace }
+                                  : none;
     }
     (void)str_cut(rest, STR("/"), &name, &rest); /* what follows the host is the Machine's */
-    if (space.n == 0 || name.n == 0) {
+    if (namespace.n == 0 || name.n == 0) {
         return none;
     }
-    return (struct metal3_id){ .form = METAL3_ID_NAMED, .space = space, .name = name };
+    return (struct metal3_id){ .form = METAL3_ID_NAMED, .namespace = namespace, .name = name };
 }
 
 static bool names_host(const struct machine *m, const struct metal3_host *host)
@@ -52,7 +53,7 @@ static bool names_host(const struct machine *m, const struct metal3_host *host)
     struct metal3_id named = metal3_id_parse(m->provider_id);
     switch (named.form) {
     case METAL3_ID_NAMED:
-        return str_eq(named.space, host->space) && str_eq(named.name, host->name);
+        return str_eq(named.namespace, host->namespace) && str_eq(named.name, host->name);
     case METAL3_ID_UID:
         return str_eq(named.uid, host->uid);
     case METAL3_ID_NONE:
@@ -65,9 +66,10 @@ static bool names_host(const struct machine *m, const struct metal3_host *host)
  * bears the same name. */
 static bool is_consumer(const struct machine *m, const struct metal3_host *host)
 {
-    struct str space = host->consumer_space.n > 0 ? host->consumer_space : host->space;
+    struct str namespace =
+        host->consumer_namespace.n > 0 ? host->consumer_namespace : host->namespace;
     return m->infra_name.n > 0 && str_eq(host->consumer_name, m->infra_name) &&
-           str_eq(host->consumer_kind, m->infra_kind) && str_eq(space, m->space);
+           str_eq(host->consumer_kind, m->infra_kind) && str_eq(namespace, m->namespace);
 }
 
 static bool is_owner(const struct machine *m, const struct metal3_host *host)

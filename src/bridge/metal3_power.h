@@ -30,7 +30,7 @@ enum metal3_id_form { METAL3_ID_NONE, METAL3_ID_NAMED, METAL3_ID_UID };
 /* A provider id of Metal3: "metal3://namespace/host/machine", or the old "metal3://<UID>". */
 struct metal3_id {
     enum metal3_id_form form;
-    struct str space;
+    struct str namespace;
     struct str name;
     struct str uid;
 };

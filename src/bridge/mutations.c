@@ -23,7 +23,7 @@ static const struct workload_node *mutate_claimant(const struct machine_state *m
         MAP_EACH (&link_nodes(cs->link)->items, entry) {
             const struct store_item *item = map_item_value(entry);
             const struct workload_node *node = item->object;
-            bool claims = str_eq(node->machine, m->name) && str_eq(node->space, m->space);
+            bool claims = str_eq(node->machine, m->name) && str_eq(node->namespace, m->namespace);
             found = claims && (found == NULL || cs != ms->cluster) ? node : found;
         }
     }
@@ -145,7 +145,7 @@ static void mutate_host(const struct machine_state *ms, struct metal3_host *host
     if (mutates(ms, MUTATION_HOST_OF_OTHERS)) {
         host->consumer_kind = m->infra_kind;
         host->consumer_name = m->infra_name;
-        host->consumer_space = m->space;
+        host->consumer_namespace = m->namespace;
     }
     if (mutates(ms, MUTATION_HOST_UNPROVISIONED)) {
         host->provisioned = true;

@@ -76,7 +76,7 @@ static bool rules_mismatch(const struct rules_case *c)
         return false;
     }
     return (p->machine.p != NULL && !str_eq(p->machine, m->name)) ||
-           (p->space.p != NULL && !str_eq(p->space, m->space));
+           (p->namespace.p != NULL && !str_eq(p->namespace, m->namespace));
 }
 
 static void rules_case_init(struct rules_case *c)

@@ -342,8 +342,8 @@ static struct str phase_mismatch_message(const struct rules_case *c)
     return arena_printf(c->out,
                         "Node '" STR_FMT "' of cluster '" STR_FMT "' says that it belongs to "
                         "Machine '" STR_FMT "/" STR_FMT "': nothing is done.",
-                        STR_ARG(c->machine->node), STR_ARG(c->machine->cluster), STR_ARG(p->space),
-                        STR_ARG(p->machine));
+                        STR_ARG(c->machine->node), STR_ARG(c->machine->cluster),
+                        STR_ARG(p->namespace), STR_ARG(p->machine));
 }
 
 void rules_phase(struct rules_case *c)

@@ -45,7 +45,7 @@ static int workload_node_project(void *ctx UNUSED, const struct jval *object, st
         .deletion_approved_for = workload_node_text(annotations, KEY_DELETION_APPROVED_FOR),
         .maintenance_approved_for = workload_node_text(annotations, KEY_MAINTENANCE_APPROVED_FOR),
         .machine = workload_node_text(annotations, KEY_NODE_MACHINE),
-        .space = workload_node_text(annotations, KEY_NODE_SPACE),
+        .namespace = workload_node_text(annotations, KEY_NODE_NAMESPACE),
         .drain_rules = workload_node_hash(jval_str(jval_get(annotations, DRAIN_RULES_ANNOTATION))),
     };
     struct str *const texts[] = {
@@ -55,7 +55,7 @@ static int workload_node_project(void *ctx UNUSED, const struct jval *object, st
         &found.deletion_approved_for,
         &found.maintenance_approved_for,
         &found.machine,
-        &found.space,
+        &found.namespace,
     };
     *ret = meta_keep(out, &found, sizeof(found), texts, ARRAY_LEN(texts));
     return 0;
@@ -74,7 +74,7 @@ static bool workload_node_same(const void *left, const void *right)
            meta_same(a->maintenance_request, b->maintenance_request) &&
            meta_same(a->deletion_approved_for, b->deletion_approved_for) &&
            meta_same(a->maintenance_approved_for, b->maintenance_approved_for) &&
-           meta_same(a->machine, b->machine) && meta_same(a->space, b->space) &&
+           meta_same(a->machine, b->machine) && meta_same(a->namespace, b->namespace) &&
            a->drain_rules == b->drain_rules;
 }
 

@@ -26,7 +26,7 @@ struct workload_node {
     struct str deletion_approved_for;
     struct str maintenance_approved_for;
     struct str machine; /* Cluster API's */
-    struct str space;
+    struct str namespace;
     uint64_t
         drain_rules; /* DRAIN_RULES_ANNOTATION, as workload_node_hash gives it; 0 = there is none */
 };

@@ -6,7 +6,7 @@
 
 #define MANAGER "?fieldManager=" WORKLOAD_TOKEN_NAME
 #define RBAC "/apis/rbac.authorization.k8s.io/v1/"
-#define ACCOUNTS "/api/v1/namespaces/" WORKLOAD_TOKEN_SPACE "/serviceaccounts"
+#define ACCOUNTS "/api/v1/namespaces/" WORKLOAD_TOKEN_NAMESPACE "/serviceaccounts"
 #define METADATA                                                                                   \
     "\"metadata\":{\"name\":\"" WORKLOAD_TOKEN_NAME                                                \
     "\",\"labels\":{\"app.kubernetes.io/managed-by\":\"drydock\"}}"
@@ -54,7 +54,7 @@ static const struct rbac_object rbac_objects[] = {
                   ",\"roleRef\":{\"apiGroup\":\"rbac.authorization.k8s.io\","
                   "\"kind\":\"ClusterRole\",\"name\":\"" WORKLOAD_TOKEN_NAME
                   "\"},\"subjects\":[{\"kind\":\"ServiceAccount\",\"name\":\"" WORKLOAD_TOKEN_NAME
-                  "\",\"namespace\":\"" WORKLOAD_TOKEN_SPACE "\"}]}" },
+                  "\",\"namespace\":\"" WORKLOAD_TOKEN_NAMESPACE "\"}]}" },
         .exact = { "subjects" },
         .fixed = "roleRef",
     },

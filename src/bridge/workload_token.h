@@ -18,9 +18,9 @@
 
 #include "kube/client.h"
 
-#define WORKLOAD_TOKEN_NAME "drydock-bridge" /* of all three objects, and as field manager */
-#define WORKLOAD_TOKEN_SPACE "kube-system"   /* of the account: it is in every cluster */
-#define WORKLOAD_TOKEN_SECONDS 3600          /* how long a token shall live */
+#define WORKLOAD_TOKEN_NAME "drydock-bridge"   /* of all three objects, and as field manager */
+#define WORKLOAD_TOKEN_NAMESPACE "kube-system" /* of the account: it is in every cluster */
+#define WORKLOAD_TOKEN_SECONDS 3600            /* how long a token shall live */
 #define WORKLOAD_TOKEN_RENEW_PERCENT 80 /* of its life; the rest is for a cluster that is away */
 #define WORKLOAD_TOKEN_SETTLE                                                                      \
     SECONDS(1) /* a new role reaches the server's authorizer a moment later */

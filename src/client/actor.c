@@ -267,7 +267,7 @@ int actor_request(struct actor *a, const struct record_ask *ask, struct arena *o
 {
     struct record_ask wanted = *ask;
     const struct record_target *target = &ask->target;
-    const struct request_name of = { a->client, target->type, target->space, target->name };
+    const struct request_name of = { a->client, target->type, target->namespace, target->name };
     struct str stem = request_name_stem(&of, out);
     uint32_t number = 0;
     for (uint32_t i = 0; i < CONFLICT_RETRIES_MAX; i++) {

@@ -41,7 +41,7 @@ static struct record_target libdrydock_target(const struct drydock_target *targe
 {
     return (struct record_target){
         .type = str_from(target->type),
-        .space = str_from(target->space),
+        .namespace = str_from(target->space),
         .name = str_from(target->name),
     };
 }

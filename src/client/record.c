@@ -17,9 +17,9 @@ struct str record_state_name(enum record_state state)
 
 struct str record_target_text(const struct record_target *target, struct arena *out)
 {
-    if (target->space.n > 0) {
+    if (target->namespace.n > 0) {
         return arena_printf(out, STR_FMT " " STR_FMT "/" STR_FMT, STR_ARG(target->type),
-                            STR_ARG(target->space), STR_ARG(target->name));
+                            STR_ARG(target->namespace), STR_ARG(target->name));
     }
     return arena_printf(out, STR_FMT " " STR_FMT, STR_ARG(target->type), STR_ARG(target->name));
 }
@@ -38,7 +38,7 @@ int record_read(const struct jval *object, struct arena *out, struct record *ret
                                                    STR(RECORD_CLIENT_LABEL)))),
         .target = {
             .type = arena_str(out, jval_str(jval_get(spec, STR("type")))),
-            .space = arena_str(out, jval_str(jval_get(spec, STR("namespace")))),
+            .namespace = arena_str(out, jval_str(jval_get(spec, STR("namespace")))),
             .name = arena_str(out, jval_str(jval_get(spec, STR("name")))),
         },
         .run = arena_str(out, jval_str(jval_get(annotations, STR(RECORD_RUN_ANNOTATION)))),
@@ -64,9 +64,10 @@ struct record record_copy(const struct record *r, struct arena *out)
 {
     struct record copy = *r;
     struct str *texts[] = {
-        &copy.name,        &copy.uid,          &copy.version,     &copy.client,
-        &copy.target.type, &copy.target.space, &copy.target.name, &copy.run,
-        &copy.phase,       &copy.reason,       &copy.message,
+        &copy.name,        &copy.uid,         &copy.version,
+        &copy.client,      &copy.target.type, &copy.target.namespace,
+        &copy.target.name, &copy.run,         &copy.phase,
+        &copy.reason,      &copy.message,
     };
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         *texts[i] = arena_str(out, *texts[i]);
@@ -77,7 +78,7 @@ struct record record_copy(const struct record *r, struct arena *out)
 bool record_is_for(const struct record *r, const struct record_target *target)
 {
     return str_eq_fold(r->target.name, target->name) && str_eq_fold(r->target.type, target->type) &&
-           str_eq(r->target.space, target->space);
+           str_eq(r->target.namespace, target->namespace);
 }
 
 void record_print_new(struct str name, struct str client, const struct record_ask *ask,
@@ -98,7 +99,7 @@ void record_print_new(struct str name, struct str client, const struct record_as
     jw_key(&w, STR("spec"));
     jw_obj(&w);
     jw_pair(&w, "name", ask->target.name);
-    jw_pair_some(&w, "namespace", ask->target.space);
+    jw_pair_some(&w, "namespace", ask->target.namespace);
     jw_pair(&w, "type", ask->target.type);
     jw_pair(&w, "state", record_state_name(RECORD_PENDING));
     if (ask->priority != 0) {

@@ -17,8 +17,8 @@ enum record_state { RECORD_PENDING, RECORD_APPROVED, RECORD_IN_PROGRESS, RECORD_
 struct str record_state_name(enum record_state state);
 
 struct record_target {
-    struct str type;  /* "node", "deployment", … */
-    struct str space; /* empty for nodes */
+    struct str type;      /* "node", "deployment", … */
+    struct str namespace; /* empty for nodes */
     struct str name;
 };
 

@@ -88,10 +88,10 @@ struct bridge_app {
 
 /* ── who asks ──────────────────────────────────────────────────────────────────────────────── */
 
-static bool app_explain(void *ctx, struct str space, struct str name, struct arena *out,
+static bool app_explain(void *ctx, struct str namespace, struct str name, struct arena *out,
                         struct bridge_machine_view *ret)
 {
-    return bridge_explain(ctx, space, name, out, ret);
+    return bridge_explain(ctx, namespace, name, out, ret);
 }
 
 static void app_each_link(void *ctx, void (*fn)(void *ctx, const struct link_view *view),
@@ -194,8 +194,8 @@ static int app_start(struct bridge_app *app, struct err *err)
         bridge_new(p->loop, p->api, &p->log, &p->metrics,
                    &(struct bridge_config){
                        .identity = p->identity,
-                       .lease_namespace = p->space,
-                       .space = flags->ns,
+                       .lease_namespace = p->namespace,
+                       .namespace = flags->ns,
                        .watch_filter = flags->watch_filter,
                        .shard = app->shard.index,
                        .shards = app->shard.count,

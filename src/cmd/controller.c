@@ -10,8 +10,9 @@
 
 #include <stdlib.h>
 
-#define SCRAPE_CHECK_EVERY SECONDS(1) /* how often the last scrape is looked for, as the original  \
-                                       */
+#define SCRAPE_CHECK_EVERY                                                                         \
+    SECONDS(1) /* how often the last scrape is looked for, as the original                         \
+                */
 
 struct controller_flags {
     struct daemon_flags daemon;
@@ -239,7 +240,7 @@ static void app_start_leader_proxy(struct controller_app *app)
         app->daemon.loop, &(struct leader_proxy_config){
                               .api = app->daemon.api,
                               .outbound = app->leader_proxy_outbound,
-                              .lease_namespace = app->daemon.space,
+                              .lease_namespace = app->daemon.namespace,
                               .lease_name = CONTROLLER_LEASE_NAME,
                               .port = port != 0 ? port : http_server_port(app->daemon.web_server),
                           });
@@ -284,7 +285,7 @@ static int app_start_request_parts(struct controller_app *app, struct err *err)
 {
     const struct controller_flags *flags = app->flags;
     struct err ignored = { 0 };
-    struct str space;
+    struct str namespace;
     struct request_parts_config config = {
         .loop = app->daemon.loop,
         .controller = app->controller,
@@ -301,8 +302,8 @@ static int app_start_request_parts(struct controller_app *app, struct err *err)
     if (r < 0) {
         return r;
     }
-    bool known = daemon_find_namespace(&app->daemon, &space, &ignored) == 0;
-    config.space = known ? space : STR("default");
+    bool known = daemon_find_namespace(&app->daemon, &namespace, &ignored) == 0;
+    config.namespace = known ? namespace : STR("default");
     request_parts_init(&app->request_parts, &config);
     return 0;
 }
@@ -327,7 +328,7 @@ static int app_start(struct controller_app *app, struct err *err)
                                          .outbound = app->outbound,
                                          .wait_for_setup = !optional,
                                          .identity = p->identity,
-                                         .lease_namespace = p->space,
+                                         .lease_namespace = p->namespace,
                                          .server = app_server_host(p->access.server),
                                          .elect = app->flags->elect,
                                          .on_leading = app_on_leading,

@@ -203,17 +203,17 @@ static void daemon_raise_file_limit(void)
 
 int daemon_connect_cluster(struct daemon *p, struct str name, bool elect, struct err *err)
 {
-    struct str space = STR_NONE;
+    struct str namespace = STR_NONE;
     daemon_raise_file_limit();
     int r = daemon_init_log(p, name, err);
     r = r < 0 ? r : daemon_open_cluster(p, err);
     if (r == 0 && elect) {
-        r = daemon_find_namespace(p, &space, err);
+        r = daemon_find_namespace(p, &namespace, err);
     }
     if (r < 0) {
         return r;
     }
-    p->space = space;
+    p->namespace = namespace;
     daemon_init_metrics(p);
     p->identity = daemon_identity(p);
     log_info(&p->log, "starting", KV_TEXT("version", DRYDOCK_VERSION),

@@ -68,8 +68,8 @@ struct daemon {
     struct cluster_access access;
     struct api *api;
     struct metrics metrics;
-    struct str space;    /* of the Lease; empty without an election */
-    struct str identity; /* "<hostname>_<uuid>" */
+    struct str namespace; /* of the Lease; empty without an election */
+    struct str identity;  /* "<hostname>_<uuid>" */
     struct http_server *web_server;
     struct http_server *health_server;
     struct metric_series *cpu;

@@ -80,12 +80,12 @@ static const struct explain_kind *explain_find(const struct command_call *call, 
     struct str name = call->args[1];
     for (size_t i = 0; i < ARRAY_LEN(explain_kinds); i++) {
         const struct explain_kind *kind = &explain_kinds[i];
-        struct str space;
+        struct str namespace;
         struct str rest;
         if (!str_eq(wanted, str_from(kind->name))) {
             continue;
         }
-        bool whole = str_cut(name, STR("/"), &space, &rest) && space.n > 0 && rest.n > 0;
+        bool whole = str_cut(name, STR("/"), &namespace, &rest) && namespace.n > 0 && rest.n > 0;
         if (kind->leader_kind == LEADER_BRIDGE && !whole) {
             (void)err_set(err, ERR_INVALID, "machine '" STR_FMT "': want NAMESPACE/NAME",
                           STR_ARG(name));

@@ -98,31 +98,31 @@ static void add_request(struct limits_report *b, const struct jval *object, stru
     }
     enum mrequest_phase phase = s->phase == MR_PHASE_ABSENT ? MR_PHASE_PENDING : s->phase;
     usec_t since = mrequest_status_since(s);
-    limits_report_add_claim(b,
-                            &(struct limits_report_claim){
-                                .uid = m->uid,
-                                .name = jval_str(jval_at(object, "metadata.name")),
-                                .client = m->client,
-                                .type = m->type_text,
-                                .target = m->space.n == 0
-                                              ? m->target
-                                              : arena_printf(out, STR_FMT "/" STR_FMT,
-                                                             STR_ARG(m->space), STR_ARG(m->target)),
-                                .phase = mrequest_phase_name(phase),
-                                .step = mrequest_step_name(s->step),
-                                .reason = s->reason,
-                                .message = s->message,
-                                .waits = waits,
-                                .last = s->position == 0,
-                                .priority = m->priority,
-                                .position = waits ? s->position : 0,
-                                .since = since > 0 ? since : m->created,
-                                .deadline = s->deadline > 0 ? s->deadline : USEC_NEVER,
-                                .next = USEC_NEVER,
-                                .limits = s->limits,
-                                .limit_n = s->limit_n,
-                            },
-                            out);
+    limits_report_add_claim(
+        b,
+        &(struct limits_report_claim){
+            .uid = m->uid,
+            .name = jval_str(jval_at(object, "metadata.name")),
+            .client = m->client,
+            .type = m->type_text,
+            .target = m->namespace.n == 0 ? m->target
+                                          : arena_printf(out, STR_FMT "/" STR_FMT,
+                                                         STR_ARG(m->namespace), STR_ARG(m->target)),
+            .phase = mrequest_phase_name(phase),
+            .step = mrequest_step_name(s->step),
+            .reason = s->reason,
+            .message = s->message,
+            .waits = waits,
+            .last = s->position == 0,
+            .priority = m->priority,
+            .position = waits ? s->position : 0,
+            .since = since > 0 ? since : m->created,
+            .deadline = s->deadline > 0 ? s->deadline : USEC_NEVER,
+            .next = USEC_NEVER,
+            .limits = s->limits,
+            .limit_n = s->limit_n,
+        },
+        out);
 }
 
 void limits_table_print_text(const struct limits_table *q, struct buf *out)

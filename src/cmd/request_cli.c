@@ -60,7 +60,8 @@ void request_cli_note(const struct request_cli *a, struct str text)
 
 struct record_target request_cli_target(const struct request_cli *a, struct str name)
 {
-    return (struct record_target){ .type = a->flags->type, .space = a->flags->ns, .name = name };
+    return (
+        struct record_target){ .type = a->flags->type, .namespace = a->flags->ns, .name = name };
 }
 
 usec_t request_cli_deadline(const struct request_cli *a)

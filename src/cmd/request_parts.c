@@ -57,7 +57,7 @@ static void request_parts_start(struct request_parts *p)
     limits.log = p->config.log;
     limits.metrics = p->config.metrics;
     limits.nodes = controller_nodes(c);
-    limits.space = p->config.space;
+    limits.namespace = p->config.namespace;
     limits.may_act = request_parts_may_act;
     limits.wall = request_parts_wall;
     limits.has_mark = request_parts_node_has_mark;

@@ -19,7 +19,7 @@ struct request_parts_config {
     struct controller *controller; /* borrowed */
     struct log *log;
     struct metrics *metrics;
-    struct str space;             /* where target locks are */
+    struct str namespace;         /* where target locks are */
     struct arbiter_config limits; /* its switches alone are read */
     usec_t finished_ttl;
     usec_t skew_tolerance;

@@ -435,7 +435,7 @@ static bool pod_state_wait_is_final(const struct drain_pod_state *p, usec_t now)
     case DRAIN_WAIT_STUCK:
         return pod_state_timed_out(p, now);
     case DRAIN_WAIT_RULES: /* or the labels of namespaces are on their way */
-        return drain_rules_unusable(p->drain) || p->drain->drains->spaces.denied;
+        return drain_rules_unusable(p->drain) || p->drain->drains->namespaces.denied;
     case DRAIN_WAIT_NONE:
     case DRAIN_WAIT_PDB:
     case DRAIN_WAIT_FAILED:
@@ -536,8 +536,9 @@ static void drain_step(struct drain *d, usec_t now)
     if (!drains_pdbs_ready(d->drains)) {
         drain_wake_at(d, d->drains->pdbs_deadline);
     }
-    if (d->forcing && d->drain_rules.rules.by_space && drains_await_spaces(d->drains, now)) {
-        drain_wake_at(d, d->drains->spaces.deadline);
+    if (d->forcing && d->drain_rules.rules.by_namespace &&
+        drains_await_namespaces(d->drains, now)) {
+        drain_wake_at(d, d->drains->namespaces.deadline);
     }
     drain_update_view(d, now);
 }
@@ -612,7 +613,7 @@ void drain_status(const struct drain *d, struct drain_status *ret)
     if (p != NULL) {
         ret->pod = drain_name(p->item);
         ret->wait = p->wait;
-        ret->space = drain_space(p->item);
+        ret->namespace = drain_namespace(p->item);
         ret->pdb =
             p->wait == DRAIN_WAIT_PDB && p->pdb != NULL ? drain_name(p->pdb->item) : STR_NONE;
         ret->reason = buf_str(&d->reason);
@@ -660,10 +661,10 @@ void drains_check(const struct drains *ds)
         const struct drain *d = CONTAINER_OF(link, struct drain, link);
         drain_check(d);
         active++;
-        readers += d->drain_rules.rules.by_space ? 1 : 0;
+        readers += d->drain_rules.rules.by_namespace ? 1 : 0;
     }
     ASSERT(active == ds->stats.active);
-    ASSERT(readers == ds->spaces.readers);
+    ASSERT(readers == ds->namespaces.readers);
     ASSERT(ds->watching == (active > 0));
     if (!ds->watching) {
         return;

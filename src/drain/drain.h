@@ -96,7 +96,7 @@ struct drain_status {
     uint64_t forced;      /* deletions that no budget was asked for, or without grace */
     /* What waits longest, and for what; `pod` empty: nothing waits. */
     struct str pod;
-    struct str space;
+    struct str namespace;
     struct str pdb; /* empty: it is no budget that holds it */
     enum drain_wait wait;
     struct str reason; /* a sentence with current numbers */
@@ -152,7 +152,7 @@ void drains_stats(const struct drains *ds, struct drains_stats *ret);
 
 /* A pod that waits, and for what. */
 struct drain_waiting_pod {
-    struct str space;
+    struct str namespace;
     struct str pod;
     enum drain_wait wait;
     struct str reason; /* in `out` */
@@ -163,6 +163,7 @@ uint32_t drain_waiting_pods(const struct drain *d, struct arena *out, struct dra
 /* PersistentVolumeClaims of pods that are there to stay: of DaemonSets, mirrors, those that wish it
  * where wishes count, and those that the rulebook skips. */
 void drain_each_volume_claim(const struct drain *d,
-                             void (*fn)(void *ctx, struct str space, struct str claim), void *ctx);
+                             void (*fn)(void *ctx, struct str namespace, struct str claim),
+                             void *ctx);
 
 void drains_check(const struct drains *ds);

@@ -5,11 +5,11 @@
 static void explain_pdbs(const struct drain_pod_state *p, struct buf *out)
 {
     const struct drains *ds = p->drain->drains;
-    struct str space = drain_space(p->item);
+    struct str namespace = drain_namespace(p->item);
     const char *gap = "";
     MAP_EACH (&ds->pdbs.items, entry) {
         const struct store_item *item = map_item_value(entry);
-        if (pdb_covers(item->object, space, drain_pod_of(p))) {
+        if (pdb_covers(item->object, namespace, drain_pod_of(p))) {
             buf_printf(out, "%s" STR_FMT, gap, STR_ARG(drain_name(item)));
             gap = ", ";
         }
@@ -89,7 +89,7 @@ static void explain_order(const struct drain_pod_state *p, struct buf *out)
 static void explain_rules(const struct drain_pod_state *p, struct buf *out)
 {
     const struct drain_node_rules *b = &p->drain->drain_rules;
-    const struct drain_spaces *s = &p->drain->drains->spaces;
+    const struct drain_namespaces *s = &p->drain->drains->namespaces;
     if (b->failure.code != 0) {
         buf_printf(out, "the MachineDrainRules of its node cannot be read: %s", b->failure.msg);
     } else if (b->rules.error.n > 0) {
@@ -172,7 +172,7 @@ void drain_event_accepted(const struct eviction *f)
                          .kind = STR("Pod"),
                          .api_version = STR("v1"),
                          .name = f->name,
-                         .space = f->space,
+                         .namespace = f->namespace,
                          .uid = f->uid,
                      },
                      .related = event_node_ref(f->drain),
@@ -211,7 +211,7 @@ void drain_event_blocked(struct drain *d)
             .kind = STR("Pod"),
             .api_version = STR("v1"),
             .name = drain_name(p->item),
-            .space = drain_space(p->item),
+            .namespace = drain_namespace(p->item),
             .uid = uid,
         },
         .related = event_node_ref(d),

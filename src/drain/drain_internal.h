@@ -21,10 +21,11 @@
          */
 #define DRAIN_SETTLE_TIMEOUT                                                                       \
     SECONDS(5) /* an accepted eviction that its budget does not show by then */
-#define DRAIN_BLOCKED_AFTER SECONDS(10)  /* a replacement that starts is no news */
-#define DRAIN_FORCE_TIMEOUT MINUTES(1)   /* for a deletion by force, its grace at least */
-#define DRAIN_PDBS_TIMEOUT SECONDS(10)   /* without a list of budgets, then by trying */
-#define DRAIN_SPACES_TIMEOUT SECONDS(10) /* without one of namespaces; only force goes on then */
+#define DRAIN_BLOCKED_AFTER SECONDS(10) /* a replacement that starts is no news */
+#define DRAIN_FORCE_TIMEOUT MINUTES(1)  /* for a deletion by force, its grace at least */
+#define DRAIN_PDBS_TIMEOUT SECONDS(10)  /* without a list of budgets, then by trying */
+#define DRAIN_NAMESPACES_TIMEOUT                                                                   \
+    SECONDS(10) /* without one of namespaces; only force goes on then */
 
 enum drain_verb {
     DRAIN_VERB_EVICT,
@@ -88,7 +89,7 @@ struct eviction {
     uint64_t seen_version; /* of the pod when its deletion was seen; 0: not yet */
     usec_t settle_at;      /* answered: the charge ends, seen or not */
     struct arena memory;
-    struct str space;
+    struct str namespace;
     struct str name;
     struct str uid;
     struct str note; /* of the Event to send when it is accepted */
@@ -151,7 +152,7 @@ struct drain {
 };
 
 /* The labels of namespaces. */
-struct drain_spaces {
+struct drain_namespaces {
     uint32_t readers; /* drains whose rules ask for them; 0: they are not watched */
     struct store store;
     struct reflector reflector;
@@ -174,7 +175,7 @@ struct drains {
     uint64_t pdb_changes; /* counts up when a pod may have another budget than before */
     usec_t pdbs_deadline;
     struct err failure; /* the last failure of the budgets' watch */
-    struct drain_spaces spaces;
+    struct drain_namespaces namespaces;
     struct buf path;
     struct buf body;
     struct drains_stats stats;
@@ -197,7 +198,7 @@ static inline usec_t drain_after(usec_t now, usec_t span)
 }
 
 /* The halves of "namespace/name". */
-static inline struct str drain_space(const struct store_item *item)
+static inline struct str drain_namespace(const struct store_item *item)
 {
     return str_sub(item->name, 0, str_find_char(item->name, '/'));
 }
@@ -233,12 +234,12 @@ void drain_update_order(struct drain *d, usec_t now);
 bool drain_pod_has_turn(const struct drain_pod_state *p);
 
 /* spaces.c: the labels of namespaces. */
-void drains_watch_spaces(struct drains *ds);
-void drains_unwatch_spaces(struct drains *ds);
+void drains_watch_namespaces(struct drains *ds);
+void drains_unwatch_namespaces(struct drains *ds);
 /* As format/label_pack.h packs them; NULL: they are not known. */
-struct str *drains_find_space(const struct drains *ds, struct str name);
+struct str *drains_find_namespace(const struct drains *ds, struct str name);
 /* Their first list may still come. */
-bool drains_await_spaces(const struct drains *ds, usec_t now);
+bool drains_await_namespaces(const struct drains *ds, usec_t now);
 
 /* drain.c */
 void drain_mark(struct drain *d);

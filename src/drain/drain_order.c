@@ -18,7 +18,7 @@ static void node_rules_read(struct drain_node_rules *b, struct str text)
 void drain_set_rules(struct drain *d, struct str text)
 {
     struct drain_node_rules *b = &d->drain_rules;
-    bool by_space = b->rules.by_space;
+    bool by_namespace = b->rules.by_namespace;
     bool given = text.p != NULL;
     if (b->given == given && (!given || str_eq(b->text, text))) {
         return;
@@ -30,11 +30,11 @@ void drain_set_rules(struct drain *d, struct str text)
     }
     arena_done(&old);
     /* In this order: a watch that both books need goes on. */
-    if (b->rules.by_space) {
-        drains_watch_spaces(d->drains);
+    if (b->rules.by_namespace) {
+        drains_watch_namespaces(d->drains);
     }
-    if (by_space) {
-        drains_unwatch_spaces(d->drains);
+    if (by_namespace) {
+        drains_unwatch_namespaces(d->drains);
     }
     d->volumes_changed = true; /* other pods may stay, and so their claims */
     d->view.done = false;      /* by the rules before it was, perhaps */
@@ -43,8 +43,8 @@ void drain_set_rules(struct drain *d, struct str text)
 
 void drain_drop_rules(struct drain *d)
 {
-    if (d->drain_rules.rules.by_space) {
-        drains_unwatch_spaces(d->drains);
+    if (d->drain_rules.rules.by_namespace) {
+        drains_unwatch_namespaces(d->drains);
     }
     arena_done(&d->drain_rules.memory);
     d->drain_rules = (struct drain_node_rules){ 0 };
@@ -60,7 +60,7 @@ bool drain_rules_unusable(const struct drain *d)
 int drain_find_rule(const struct drain_pod_state *p, const struct drain_rule **ret)
 {
     const struct drain *d = p->drain;
-    struct str *space = NULL;
+    struct str *namespace = NULL;
     *ret = NULL;
     if (!d->drain_rules.given || drain_pod_of(p)->drain_label != DRAIN_LABEL_NONE) {
         return 0;
@@ -68,14 +68,14 @@ int drain_find_rule(const struct drain_pod_state *p, const struct drain_rule **r
     if (drain_rules_unusable(d)) {
         return -ERR_INVALID;
     }
-    if (d->drain_rules.rules.by_space) {
-        space = drains_find_space(d->drains, drain_space(p->item));
+    if (d->drain_rules.rules.by_namespace) {
+        namespace = drains_find_namespace(d->drains, drain_namespace(p->item));
     }
     const struct drain_rule_pod pod = {
         .pod = drain_pod_lookup,
         .pod_ctx = drain_pod_of(p),
-        .space = space != NULL ? label_pack_find : NULL,
-        .space_ctx = space,
+        .namespace = namespace != NULL ? label_pack_find : NULL,
+        .namespace_ctx = namespace,
     };
     return drain_rules_find(&d->drain_rules.rules, &pod, ret);
 }

@@ -62,7 +62,7 @@ static int drain_rule_read_pods(const struct jval *pods, selector_reader *read, 
         if (read(jval_get(entry, STR("selector")), out, &at->pods, err) < 0) {
             return err_wrap(err, "pods[%u].selector", rule->n);
         }
-        if (read(jval_get(entry, STR("namespaceSelector")), out, &at->spaces, err) < 0) {
+        if (read(jval_get(entry, STR("namespaceSelector")), out, &at->namespaces, err) < 0) {
             return err_wrap(err, "pods[%u].namespaceSelector", rule->n);
         }
         rule->n++;
@@ -132,10 +132,10 @@ static int drain_rules_parse_rule(const struct jval *v, struct arena *out, struc
                : drain_rule_read_pods(jval_get(v, STR("pods")), read_selector_text, out, rule, err);
 }
 
-bool drain_rule_asks_spaces(const struct drain_rule *rule)
+bool drain_rule_asks_namespaces(const struct drain_rule *rule)
 {
     for (uint32_t i = 0; i < rule->n; i++) {
-        if (rule->pods[i].spaces.n > 0) {
+        if (rule->pods[i].namespaces.n > 0) {
             return true;
         }
     }
@@ -159,7 +159,7 @@ static int drain_rules_parse_json(const struct jval *v, struct arena *out,
         if (drain_rules_parse_rule(entry, out, rule, err) < 0) {
             return err_wrap(err, "rule %u", drain_rules->n + 1);
         }
-        drain_rules->by_space = drain_rules->by_space || drain_rule_asks_spaces(rule);
+        drain_rules->by_namespace = drain_rules->by_namespace || drain_rule_asks_namespaces(rule);
         drain_rules->n++;
     }
     return 0;
@@ -210,7 +210,7 @@ static void print_rule(struct json_writer *w, const struct drain_rule *rule)
         for (uint32_t i = 0; i < rule->n; i++) {
             jw_obj(w);
             print_selector(w, "selector", &rule->pods[i].pods);
-            print_selector(w, "namespaceSelector", &rule->pods[i].spaces);
+            print_selector(w, "namespaceSelector", &rule->pods[i].namespaces);
             jw_obj_end(w);
         }
         jw_arr_end(w);
@@ -263,12 +263,12 @@ int drain_rules_find(const struct drain_rules *drain_rules, const struct drain_r
             if (!selector_match(&at->pods, pod->pod, pod->pod_ctx)) {
                 continue;
             }
-            if (at->spaces.n == 0) {
+            if (at->namespaces.n == 0) {
                 found = true;
-            } else if (pod->space == NULL) {
+            } else if (pod->namespace == NULL) {
                 return -ERR_NOTFOUND;
             } else {
-                found = selector_match(&at->spaces, pod->space, pod->space_ctx);
+                found = selector_match(&at->namespaces, pod->namespace, pod->namespace_ctx);
             }
         }
         if (found) {

@@ -34,7 +34,7 @@ enum drain_rule_behavior {
 /* Both have to match. */
 struct drain_rule_pods {
     struct selector pods;
-    struct selector spaces; /* the labels of the pod's namespace */
+    struct selector namespaces; /* the labels of the pod's namespace */
 };
 
 struct drain_rule {
@@ -48,8 +48,8 @@ struct drain_rule {
 struct drain_rules {
     struct drain_rule *rules;
     uint32_t n;
-    bool by_space;    /* some rule asks for the labels of namespaces */
-    struct str error; /* why nothing may be drained; empty: there is no reason */
+    bool by_namespace; /* some rule asks for the labels of namespaces */
+    struct str error;  /* why nothing may be drained; empty: there is no reason */
 };
 
 /* The annotation's value. Texts are copied into `out`. */
@@ -70,9 +70,9 @@ int drain_rule_read(struct str name, const struct jval *spec, struct arena *out,
 /* A pod, and what is known of its namespace. */
 struct drain_rule_pod {
     selector_lookup *pod;
-    selector_lookup *space; /* NULL: its namespace is not known */
+    selector_lookup *namespace; /* NULL: its namespace is not known */
     void *pod_ctx;
-    void *space_ctx;
+    void *namespace_ctx;
 };
 /* Who decides; *ret is NULL when no rule matches. -ERR_NOTFOUND: the labels of its namespace would
  * have to be known. */
@@ -81,4 +81,4 @@ int drain_rules_find(const struct drain_rules *drain_rules, const struct drain_r
                      const struct drain_rule **ret);
 
 /* Whether the labels of namespaces have to be known for it. */
-bool drain_rule_asks_spaces(const struct drain_rule *rule);
+bool drain_rule_asks_namespaces(const struct drain_rule *rule);

@@ -217,7 +217,7 @@ static void eviction_write_body(struct buf *body, const struct eviction *f)
         jw_key(&w, STR("metadata"));
         jw_obj(&w);
         jw_pair(&w, "name", f->name);
-        jw_pair(&w, "namespace", f->space);
+        jw_pair(&w, "namespace", f->namespace);
         jw_obj_end(&w);
         jw_key(&w, STR("deleteOptions"));
         jw_obj(&w);
@@ -263,7 +263,7 @@ void evict_send(struct drain_pod_state *p, enum drain_verb verb, bool exempt)
         .version = p->pdb != NULL ? p->pdb->item->version : 0,
         .memory = { .first = 512 },
     };
-    f->space = arena_str(&f->memory, drain_space(p->item));
+    f->namespace = arena_str(&f->memory, drain_namespace(p->item));
     f->name = arena_str(&f->memory, drain_name(p->item));
     f->uid = arena_str(&f->memory, drain_pod_of(p)->uid);
     eviction_set_note(f);
@@ -274,7 +274,7 @@ void evict_send(struct drain_pod_state *p, enum drain_verb verb, bool exempt)
     }
     buf_reset(&ds->path);
     buf_add(&ds->path, STR("/api/v1/namespaces/"));
-    client_add_segment(&ds->path, f->space);
+    client_add_segment(&ds->path, f->namespace);
     buf_add(&ds->path, STR("/pods/"));
     client_add_segment(&ds->path, f->name);
     buf_add(&ds->path, verb == DRAIN_VERB_EVICT ? STR("/eviction") : STR(""));

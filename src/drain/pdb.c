@@ -25,7 +25,7 @@ static int pdb_project(void *ctx UNUSED, const struct jval *object, struct arena
 {
     struct pdb *b = ARENA_NEW(out, struct pdb);
     struct err unreadable = { 0 };
-    b->space = arena_str(out, jval_str(jval_at(object, "metadata.namespace")));
+    b->namespace = arena_str(out, jval_str(jval_at(object, "metadata.namespace")));
     /* The server passes over a selector that it cannot read, and so do we. */
     if (selector_from_jval(jval_at(object, "spec.selector"), out, &b->selector, &unreadable) < 0) {
         b->selector = (struct selector){ .nothing = true };
@@ -70,15 +70,15 @@ static bool pdb_same(const void *left, const void *right)
 
 const struct store_kind pdb_kind = {
     .name = "budget",
-    .spaced = true,
+    .namespaced = true,
     .project = pdb_project,
     .same = pdb_same,
 };
 
-bool pdb_covers(const struct pdb *b, struct str space, const struct drain_pod *pod)
+bool pdb_covers(const struct pdb *b, struct str namespace, const struct drain_pod *pod)
 {
     struct drain_pod view = *pod; /* a lookup's context is not const */
-    return str_eq(b->space, space) && selector_match(&b->selector, drain_pod_lookup, &view);
+    return str_eq(b->namespace, namespace) && selector_match(&b->selector, drain_pod_lookup, &view);
 }
 
 /* As the eviction subresource decides: registry/core/pod/storage/eviction.go. */

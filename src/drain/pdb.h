@@ -7,7 +7,7 @@
 #include "format/selector.h"
 
 struct pdb {
-    struct str space;
+    struct str namespace;
     struct selector selector;
     struct str selector_text; /* canonical, to compare */
     int64_t allowed;          /* status.disruptionsAllowed */
@@ -21,7 +21,7 @@ struct pdb {
 
 extern const struct store_kind pdb_kind;
 
-bool pdb_covers(const struct pdb *b, struct str space, const struct drain_pod *pod);
+bool pdb_covers(const struct pdb *b, struct str namespace, const struct drain_pod *pod);
 /* The server lets the pod go whatever the budget allows, and counts no disruption. */
 bool pdb_exempts(const struct pdb *b, const struct drain_pod *pod);
 bool pdb_has_disrupted(const struct pdb *b, struct str pod);

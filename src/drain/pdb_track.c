@@ -214,10 +214,10 @@ void drain_pod_match_pdb(struct drain_pod_state *p)
     }
     drain_pod_forget_pdb(p);
     p->pdb_changes = ds->pdb_changes;
-    struct str space = drain_space(p->item);
+    struct str namespace = drain_namespace(p->item);
     MAP_EACH (&ds->pdbs.items, entry) {
         struct store_item *item = map_item_value(entry);
-        if (ds->pdbs_unwatched || !pdb_covers(item->object, space, drain_pod_of(p))) {
+        if (ds->pdbs_unwatched || !pdb_covers(item->object, namespace, drain_pod_of(p))) {
             continue;
         }
         if (p->pdb != NULL) {

@@ -148,7 +148,7 @@ static bool pod_same(const void *left, const void *right)
 
 const struct store_kind drain_pod_kind = {
     .name = "pod",
-    .spaced = true,
+    .namespaced = true,
     .project = pod_project,
     .same = pod_same,
 };

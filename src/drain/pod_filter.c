@@ -37,7 +37,8 @@ static enum pod_fate pod_fate_of_daemonset(const struct drain *d, const struct d
  * the pod. */
 static bool pod_fate_is_unknown(const struct drain *d, int asked)
 {
-    bool soon = asked == -ERR_NOTFOUND && drains_await_spaces(d->drains, loop_now(d->drains->loop));
+    bool soon =
+        asked == -ERR_NOTFOUND && drains_await_namespaces(d->drains, loop_now(d->drains->loop));
     return asked < 0 && (!d->forcing || soon);
 }
 
@@ -133,7 +134,7 @@ uint32_t drain_waiting_pods(const struct drain *d, struct arena *out, struct dra
             buf_reset(&reason);
             drain_explain(p, &reason);
             ret[n - 1] = (struct drain_waiting_pod){
-                .space = arena_str(out, drain_space(p->item)),
+                .namespace = arena_str(out, drain_namespace(p->item)),
                 .pod = arena_str(out, drain_name(p->item)),
                 .wait = p->wait,
                 .reason = arena_str(out, buf_str(&reason)),
@@ -158,14 +159,15 @@ static bool pod_fate_is_skipped(const struct drain_pod_state *p)
 }
 
 void drain_each_volume_claim(const struct drain *d,
-                             void (*fn)(void *ctx, struct str space, struct str claim), void *ctx)
+                             void (*fn)(void *ctx, struct str namespace, struct str claim),
+                             void *ctx)
 {
     LIST_EACH (&d->pod_states, link) {
         const struct drain_pod_state *p = CONTAINER_OF(link, struct drain_pod_state, link);
         const struct drain_pod *pod = drain_pod_of(p);
         bool skipped = pod->claim_count > 0 && pod_fate_is_skipped(p);
         for (uint32_t i = 0; skipped && i < pod->claim_count; i++) {
-            fn(ctx, drain_space(p->item), pod->claims[i]);
+            fn(ctx, drain_namespace(p->item), pod->claims[i]);
         }
     }
 }

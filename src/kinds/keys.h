@@ -48,8 +48,8 @@
 #define KEY_STATE STR("cloud.sap/maintenance-state")                   /* label; the engine's */
 #define KEY_OPERATIONAL STR("operational")
 
-#define KEY_NODE_MACHINE STR("cluster.x-k8s.io/machine")         /* annotation; CAPI's */
-#define KEY_NODE_SPACE STR("cluster.x-k8s.io/cluster-namespace") /* annotation; CAPI's */
+#define KEY_NODE_MACHINE STR("cluster.x-k8s.io/machine")             /* annotation; CAPI's */
+#define KEY_NODE_NAMESPACE STR("cluster.x-k8s.io/cluster-namespace") /* annotation; CAPI's */
 
 /* Our own annotations: which request the label beside it stands for. */
 #define KEY_DELETION_REQUEST STR(KEYS_OWN "deletion-request")       /* the Machine's UID */

@@ -112,7 +112,7 @@ struct str mrequest_invalid(const struct maintenance_request *m, struct str *ret
     if (m->target.n == 0) {
         return STR("spec.name is missing");
     }
-    if (m->type != TARGET_NODE && m->space.n == 0) {
+    if (m->type != TARGET_NODE && m->namespace.n == 0) {
         return STR("spec.namespace is missing");
     }
     *ret_reason = STR_NONE;
@@ -255,7 +255,7 @@ static int mrequest_project(void *ctx UNUSED, const struct jval *object, struct 
         .deleting = jval_str(jval_get(metadata, STR("deletionTimestamp"))).n > 0,
         .has_spec = jval_kind(spec) == JOBJ,
         .target = read_text(spec, "name", out),
-        .space = read_text(spec, "namespace", out),
+        .namespace = read_text(spec, "namespace", out),
         .type_text = read_text(spec, "type", out),
         .state = read_state(jval_get(spec, STR("state"))),
         .priority = (int32_t)MAX(MIN(priority, (int64_t)INT32_MAX), (int64_t)INT32_MIN),
@@ -268,7 +268,7 @@ static int mrequest_project(void *ctx UNUSED, const struct jval *object, struct 
     };
     m->type_known = target_type_find(m->type_text, &m->type);
     if (m->type_known && m->type == TARGET_NODE) {
-        m->space = STR_NONE; /* nodes live in none, whatever was written */
+        m->namespace = STR_NONE; /* nodes live in none, whatever was written */
     }
     read_status(jval_get(object, STR("status")), out, &m->status);
     *ret = m;
@@ -357,7 +357,7 @@ static bool mrequest_same(const void *left, const void *right)
     return str_eq(a->uid, b->uid) && str_eq(a->client, b->client) && a->created == b->created &&
            a->generation == b->generation && a->deleting == b->deleting &&
            a->has_spec == b->has_spec && str_eq(a->target, b->target) &&
-           str_eq(a->space, b->space) && str_eq(a->type_text, b->type_text) &&
+           str_eq(a->namespace, b->namespace) && str_eq(a->type_text, b->type_text) &&
            a->state == b->state && a->priority == b->priority && a->unprepared == b->unprepared &&
            a->failed == b->failed && a->has_ttl == b->has_ttl && a->ttl_s == b->ttl_s &&
            str_eq(a->machine_request, b->machine_request) &&

@@ -127,7 +127,7 @@ struct maintenance_request {
     bool deleting;
     bool has_spec;
     struct str target;
-    struct str space;
+    struct str namespace;
     struct str type_text;
     bool type_known;
     enum target_type type; /* when it is known */

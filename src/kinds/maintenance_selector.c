@@ -73,8 +73,8 @@ void maintenance_selector_parse(const struct jval *object, struct arena *out,
     }
     ret->has_selector = maintenance_selector_read_selector(ret, jval_get(spec, STR("selector")),
                                                            out, &ret->selector);
-    ret->spaced = maintenance_selector_read_selector(ret, jval_get(spec, STR("namespaceSelector")),
-                                                     out, &ret->spaces);
+    ret->namespaced = maintenance_selector_read_selector(
+        ret, jval_get(spec, STR("namespaceSelector")), out, &ret->namespaces);
     maintenance_selector_read_names(ret, jval_get(spec, STR("names")), out);
     if (!ret->has_selector && ret->name_n == 0) {
         maintenance_selector_reject(ret, STR("EmptySpec"),
@@ -106,7 +106,7 @@ static bool maintenance_selector_same(const void *a UNUSED, const void *b UNUSED
 
 const struct store_kind maintenance_selector_kind = {
     .name = "selector",
-    .spaced = true,
+    .namespaced = true,
     .project = maintenance_selector_project,
     .same = maintenance_selector_same,
 };

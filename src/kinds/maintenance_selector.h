@@ -20,8 +20,8 @@ struct maintenance_selector {
     struct str problem;
     bool has_selector;
     struct selector selector;
-    bool spaced;
-    struct selector spaces;
+    bool namespaced;
+    struct selector namespaces;
     const struct str *names; /* sorted */
     uint32_t name_n;
     struct str status; /* JSON */

@@ -24,7 +24,7 @@ struct str request_name_stem(const struct request_name *of, struct arena *out)
     buf_add_char(&text, '/');
     add_lower(&text, of->type);
     buf_add_char(&text, '/');
-    buf_add(&text, of->space);
+    buf_add(&text, of->namespace);
     buf_add_char(&text, '/');
     add_lower(&text, of->name);
     sha256(buf_str(&text), hash);

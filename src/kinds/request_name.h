@@ -13,9 +13,9 @@
 
 struct request_name {
     struct str client;
-    struct str type;  /* of the target: "node", "deployment", …; counts in any case */
-    struct str space; /* empty for nodes */
-    struct str name;  /* counts in any case */
+    struct str type;      /* of the target: "node", "deployment", …; counts in any case */
+    struct str namespace; /* empty for nodes */
+    struct str name;      /* counts in any case */
 };
 
 /* "mr-<16 hex>-", to which a number is added. */

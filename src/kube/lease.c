@@ -23,7 +23,7 @@ void lease_init(struct lease *l, struct client *client, const struct lease_confi
         .body = { .max = LEASE_BYTES_MAX },
         .note = { .max = LEASE_BYTES_MAX },
     };
-    ASSERT(config->identity.n > 0 && config->name.n > 0 && config->space.n > 0);
+    ASSERT(config->identity.n > 0 && config->name.n > 0 && config->namespace.n > 0);
     loop_timer_init(&l->timer, client->loop, lease_on_timer, l);
 }
 
@@ -150,7 +150,7 @@ static int lease_compose(struct lease *l, bool release, struct err *err)
         tree_set(&tmp, root, STR("apiVersion"), tree_str(&tmp, STR("coordination.k8s.io/v1")));
         tree_set(&tmp, root, STR("kind"), tree_str(&tmp, STR("Lease")));
         tree_set_at(&tmp, root, "metadata.name", tree_str(&tmp, l->config.name));
-        tree_set_at(&tmp, root, "metadata.namespace", tree_str(&tmp, l->config.space));
+        tree_set_at(&tmp, root, "metadata.namespace", tree_str(&tmp, l->config.namespace));
     } else {
         int r = tree_parse(buf_str(&l->object), &tmp, &root, err);
         if (r < 0) {
@@ -196,7 +196,7 @@ static void lease_send(struct lease *l, enum api_verb verb, bool giving)
     ASSERT(l->call == NULL);
     buf_reset(&l->path);
     buf_add(&l->path, STR("/apis/coordination.k8s.io/v1/namespaces/"));
-    client_add_segment(&l->path, l->config.space);
+    client_add_segment(&l->path, l->config.namespace);
     buf_add(&l->path, STR("/leases"));
     if (verb != API_POST) {
         buf_add_char(&l->path, '/');
@@ -379,7 +379,7 @@ static void lease_on_reply(void *ctx, const struct api_reply *reply)
     if (failed) {
         l->fresh = false;
         l->unsure = l->unsure || l->verb != API_GET;
-        (void)err_wrap(&err, "lease " STR_FMT "/" STR_FMT, STR_ARG(l->config.space),
+        (void)err_wrap(&err, "lease " STR_FMT "/" STR_FMT, STR_ARG(l->config.namespace),
                        STR_ARG(l->config.name));
         lease_report(l, &err);
         lease_notice(l);

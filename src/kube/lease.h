@@ -37,7 +37,7 @@ enum lease_state {
 };
 
 struct lease_config {
-    struct str space; /* borrowed */
+    struct str namespace; /* borrowed */
     struct str name;
     struct str identity;
     /* Called from the loop when holding begins or ends. */

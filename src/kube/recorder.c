@@ -8,7 +8,7 @@ struct recorder_series {
     struct arena memory;
     struct str key;
     struct str name;
-    struct str space;
+    struct str namespace;
     struct str json;   /* without the series: what a creation sends */
     struct list link;  /* in the queue */
     uint32_t count;    /* 1 = no series yet */
@@ -79,8 +79,8 @@ void recorder_done(struct recorder *r)
 
 static void recorder_key_ref(struct buf *key, const struct recorder_ref *ref)
 {
-    const struct str parts[] = { ref->kind,  ref->api_version, ref->name,
-                                 ref->space, ref->uid,         ref->version };
+    const struct str parts[] = { ref->kind,      ref->api_version, ref->name,
+                                 ref->namespace, ref->uid,         ref->version };
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         buf_add(key, parts[i]);
         buf_add_char(key, '\0');
@@ -107,7 +107,7 @@ static void recorder_write_ref(struct json_writer *w, const char *key,
     jw_key(w, str_from(key));
     jw_obj(w);
     jw_pair(w, "kind", ref->kind);
-    jw_pair_some(w, "namespace", ref->space);
+    jw_pair_some(w, "namespace", ref->namespace);
     jw_pair(w, "name", ref->name);
     jw_pair(w, "uid", ref->uid);
     jw_pair(w, "apiVersion", ref->api_version);
@@ -161,7 +161,7 @@ static void recorder_compose(struct recorder *r, struct recorder_series *s,
     jw_key(&w, STR("metadata"));
     jw_obj(&w);
     jw_pair(&w, "name", s->name);
-    jw_pair(&w, "namespace", s->space);
+    jw_pair(&w, "namespace", s->namespace);
     jw_obj_end(&w);
     jw_pair(&w, "eventTime", timestamp_print_micro(loop_wall(r->client->loop), text));
     jw_pair(&w, "reportingController", r->controller);
@@ -217,8 +217,8 @@ static void recorder_add_first(struct recorder *r, const struct recorder_event *
     struct recorder_series *s = ALLOC_NEW(struct recorder_series);
     s->memory.first = 1024;
     s->key = arena_str(&s->memory, key);
-    s->space =
-        arena_str(&s->memory, e->regarding.space.n > 0 ? e->regarding.space : STR("default"));
+    s->namespace = arena_str(&s->memory, e->regarding.namespace.n > 0 ? e->regarding.namespace
+                                                                      : STR("default"));
     s->name = recorder_name(r, &s->memory, e->regarding.name);
     s->count = 1;
     s->last_at = now;
@@ -348,7 +348,7 @@ static void recorder_send(void *ctx)
     struct api_request request = { .verb = API_POST, .body = s->json };
     buf_reset(&r->path);
     buf_add(&r->path, STR("/apis/events.k8s.io/v1/namespaces/"));
-    client_add_segment(&r->path, s->space);
+    client_add_segment(&r->path, s->namespace);
     buf_add(&r->path, STR("/events"));
     if (s->created) {
         char text[TIMESTAMP_TEXT_MAX];

@@ -35,7 +35,7 @@ struct recorder_ref {
     struct str kind;
     struct str api_version;
     struct str name;
-    struct str space; /* empty = it has none */
+    struct str namespace; /* empty = it has none */
     struct str uid;
     struct str version;
 };

@@ -101,7 +101,7 @@ static int store_identify(struct store *s, const struct jval *object, struct str
                        "%s '" STR_FMT "': resourceVersion '" STR_FMT "', want a number",
                        s->kind->name, STR_ARG(str_sub(name, 0, 64)), STR_ARG(str_sub(text, 0, 64)));
     }
-    if (s->kind->spaced) {
+    if (s->kind->namespaced) {
         buf_reset(&s->key);
         buf_add(&s->key, jval_str(jval_at(object, "metadata.namespace")));
         buf_add_char(&s->key, '/');

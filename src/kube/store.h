@@ -26,7 +26,7 @@
 /* The items' own parts, given by whoever keeps the store. */
 struct store_kind {
     const char *name; /* "node", for messages */
-    bool spaced;      /* lives in namespaces: its items are named "namespace/name" */
+    bool namespaced;  /* lives in namespaces: its items are named "namespace/name" */
     /* Reads the parts that count. The object has been checked to have a name and a version. */
     int (*project)(void *ctx, const struct jval *object, struct arena *out, void **ret,
                    struct err *err);

@@ -262,7 +262,7 @@ struct arbiter *arbiter_new(const struct arbiter_config *config)
     a->config = *config;
     a->client = config->client;
     a->loop = config->client->loop;
-    a->config.space = arena_str(&a->memory, config->space);
+    a->config.namespace = arena_str(&a->memory, config->namespace);
     a->limits_version = 1;
     a->now = loop_now(a->loop);
     for (uint32_t i = 0; i < TARGET_TYPES; i++) {
@@ -329,14 +329,14 @@ struct ask *ask_new(struct arbiter *a, const struct ask_spec *spec, void (*on_ch
     k->spec = *spec;
     k->spec.uid = arena_str(&k->memory, spec->uid);
     k->spec.name = arena_str(&k->memory, spec->name);
-    k->spec.space = arena_str(&k->memory, spec->space);
+    k->spec.namespace = arena_str(&k->memory, spec->namespace);
     k->spec.target = arena_str(&k->memory, spec->target);
     k->spec.state = STR_NONE;
     k->closed_below = spec->grant;
     buf_add(&k->state, spec->state);
     k->target_name = spec->type == TARGET_NODE
                          ? k->spec.target
-                         : arena_printf(&k->memory, STR_FMT "/" STR_FMT, STR_ARG(k->spec.space),
+                         : arena_printf(&k->memory, STR_FMT "/" STR_FMT, STR_ARG(k->spec.namespace),
                                         STR_ARG(k->spec.target));
     k->on_change = on_change;
     k->ctx = ctx;

@@ -47,7 +47,7 @@ struct arbiter_config {
     struct log *log;           /* may be NULL */
     struct metrics *metrics;   /* may be NULL */
     const struct store *nodes; /* borrowed: kube/node.h projections */
-    struct str space;          /* where target locks are: the controller's own namespace; copied */
+    struct str namespace;      /* where target locks are: the controller's own namespace; copied */
     /* Nothing is granted, written or swept while it says no: the caller leads, its nodes were
      * listed since then, and their watch does not fail. */
     bool (*may_act)(void *ctx);
@@ -108,7 +108,7 @@ struct ask_spec {
     struct str uid; /* of the request, or of the node; what the books know it by */
     struct str name;
     enum target_type type;
-    struct str space; /* empty for nodes */
+    struct str namespace; /* empty for nodes */
     struct str target;
     int32_t priority;
     usec_t since;     /* wall: when it queued */

@@ -36,7 +36,7 @@
 struct counted_object {
     enum target_type type;
     struct str name; /* "name", or "namespace/name" */
-    struct str space;
+    struct str namespace;
     struct str bare_name; /* without its namespace */
     uint32_t traits;
     selector_lookup *lookup; /* of its labels */
@@ -59,7 +59,7 @@ struct workload {
 
 struct workload_watch {
     struct arbiter *arbiter;
-    bool spaces; /* these are namespaces */
+    bool namespaces; /* these are namespaces */
     enum target_type type;
     struct store store;
     struct reflector reflector;
@@ -242,7 +242,7 @@ struct arbiter {
     struct list selector_states;
     /* what limits count */
     struct workload_watch workload_watches[TARGET_TYPES]; /* none for nodes */
-    struct workload_watch spaces;
+    struct workload_watch namespaces;
     /* locks */
     struct reflector target_locks_reflector;
     bool target_locks_synced;
@@ -303,7 +303,8 @@ void population_recount(struct arbiter *a);
 void population_each(const struct arbiter *a, enum target_type type,
                      void (*fn)(void *ctx, const struct counted_object *m), void *ctx);
 /* Whether the namespace's labels match. */
-bool population_space_matches(const struct arbiter *a, struct str space, const struct selector *s);
+bool population_namespace_matches(const struct arbiter *a, struct str namespace,
+                                  const struct selector *s);
 /* The books that apply to an object, by name, and how many. */
 uint32_t population_limits(const struct arbiter *a, const struct counted_object *m,
                            struct limit_state **ret, uint32_t max);

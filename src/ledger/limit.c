@@ -115,12 +115,13 @@ static void limit_read_population(struct limit *l, const struct jval *spec, stru
 {
     const struct jval *selector_ref = jval_get(spec, STR("selectorRef"));
     l->has_selector = limit_read_selector(l, jval_get(spec, STR("selector")), out, &l->selector);
-    l->spaced = limit_read_selector(l, jval_get(spec, STR("namespaceSelector")), out, &l->spaces);
+    l->namespaced =
+        limit_read_selector(l, jval_get(spec, STR("namespaceSelector")), out, &l->namespaces);
     if (jval_kind(selector_ref) == JOBJ) {
-        struct str space = jval_str(jval_get(selector_ref, STR("namespace")));
+        struct str namespace = jval_str(jval_get(selector_ref, STR("namespace")));
         struct str name = jval_str(jval_get(selector_ref, STR("name")));
         l->has_selector_ref = true;
-        l->selector_ref = arena_printf(out, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(name));
+        l->selector_ref = arena_printf(out, STR_FMT "/" STR_FMT, STR_ARG(namespace), STR_ARG(name));
     }
     struct str scope = jval_str(jval_get(spec, STR("scope")));
     l->exclusive = str_eq(scope, STR("Exclusive"));
@@ -323,9 +324,9 @@ struct str limit_selects_text(const struct limit *l, struct arena *out)
     } else if (l->has_selector) {
         selector_print(&l->selector, &text);
     }
-    if (l->spaced) {
+    if (l->namespaced) {
         buf_printf(&text, "%sin namespaces with ", text.n > 0 ? ", " : "");
-        selector_print(&l->spaces, &text);
+        selector_print(&l->namespaces, &text);
     }
     return arena_str(out, buf_str(&text));
 }

@@ -45,8 +45,8 @@ struct limit {
     struct selector selector;
     bool has_selector_ref; /* to a MaintenanceSelector, `reference` = "namespace/name" */
     struct str selector_ref;
-    bool spaced; /* only in namespaces of `spaces` */
-    struct selector spaces;
+    bool namespaced; /* only in namespaces of `spaces` */
+    struct selector namespaces;
     bool exclusive;
     int32_t priority;
     uint32_t minimum;

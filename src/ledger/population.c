@@ -88,8 +88,8 @@ static int workload_project(void *ctx, const struct jval *object, struct arena *
                                                                arena_str(out, jval_str(value)) };
         }
     }
-    t->traits = c->spaces ? 0 : workload_traits(c->type, object);
-    t->spare_pods = c->spaces ? 0 : workload_spare(c->type, object);
+    t->traits = c->namespaces ? 0 : workload_traits(c->type, object);
+    t->spare_pods = c->namespaces ? 0 : workload_spare(c->type, object);
     *ret = t;
     return 0;
 }
@@ -112,12 +112,12 @@ static bool workload_same(const void *left, const void *right)
 
 static const struct store_kind workload_kind = {
     .name = "workload",
-    .spaced = true,
+    .namespaced = true,
     .project = workload_project,
     .same = workload_same,
 };
 
-static const struct store_kind space_kind = {
+static const struct store_kind namespace_kind = {
     .name = "namespace",
     .project = workload_project,
     .same = workload_same,
@@ -195,7 +195,7 @@ static struct counted_object counted_workload(enum target_type type, struct str 
         .lookup = workload_lookup,
         .ctx = (void *)(uintptr_t)t,
     };
-    (void)str_cut(name, STR("/"), &m.space, &m.bare_name); /* the store named it so */
+    (void)str_cut(name, STR("/"), &m.namespace, &m.bare_name); /* the store named it so */
     return m;
 }
 
@@ -233,9 +233,11 @@ void population_each(const struct arbiter *a, enum target_type type,
     }
 }
 
-bool population_space_matches(const struct arbiter *a, struct str space, const struct selector *s)
+bool population_namespace_matches(const struct arbiter *a, struct str namespace,
+                                  const struct selector *s)
 {
-    const struct store_item *item = a->spaces.running ? store_find(&a->spaces.store, space) : NULL;
+    const struct store_item *item =
+        a->namespaces.running ? store_find(&a->namespaces.store, namespace) : NULL;
     return item != NULL && selector_match(s, workload_lookup, item->object);
 }
 
@@ -245,7 +247,7 @@ static bool maintenance_selector_matches(const struct arbiter *a,
                                          const struct maintenance_selector *p,
                                          const struct counted_object *m)
 {
-    if (p->spaced && !population_space_matches(a, m->space, &p->spaces)) {
+    if (p->namespaced && !population_namespace_matches(a, m->namespace, &p->namespaces)) {
         return false;
     }
     return (p->has_selector && selector_match(&p->selector, m->lookup, m->ctx)) ||
@@ -256,7 +258,7 @@ static bool limit_state_selects(const struct arbiter *a, const struct limit_stat
                                 const struct counted_object *m)
 {
     const struct limit *l = limit_of(b);
-    if (l->spaced && !population_space_matches(a, m->space, &l->spaces)) {
+    if (l->namespaced && !population_namespace_matches(a, m->namespace, &l->namespaces)) {
         return false;
     }
     if (l->has_selector_ref) {
@@ -362,7 +364,7 @@ static void target_changed(struct arbiter *a, const struct counted_object *m)
     CLEANUP(buf_done)
     struct buf text = { 0 };
     buf_printf(&text, STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(target_type_name(m->type)),
-               STR_ARG(m->space), STR_ARG(m->bare_name));
+               STR_ARG(m->namespace), STR_ARG(m->bare_name));
     struct target_lock *l = map_find(&a->targets, buf_str(&text));
     if (l == NULL) {
         return;
@@ -430,7 +432,7 @@ void arbiter_on_node(struct arbiter *a, const struct store_item *item, const voi
 static void workload_watch_on_change(void *ctx, struct store_item *item, const void *before)
 {
     struct workload_watch *c = ctx;
-    if (c->spaces) {
+    if (c->namespaces) {
         for (uint32_t type = 1; type < TARGET_TYPES; type++) {
             arbiter_limits_changed(c->arbiter, (enum target_type)type);
         }
@@ -448,7 +450,7 @@ static void workload_watch_on_change(void *ctx, struct store_item *item, const v
 static void workload_watch_on_gone(void *ctx, struct store_item *item)
 {
     struct workload_watch *c = ctx;
-    if (c->spaces) {
+    if (c->namespaces) {
         for (uint32_t type = 1; type < TARGET_TYPES; type++) {
             arbiter_limits_changed(c->arbiter, (enum target_type)type);
         }
@@ -497,7 +499,8 @@ static void workload_watch_start(struct workload_watch *c, struct arbiter *a, st
 {
     c->arbiter = a;
     c->running = true;
-    store_init(&c->store, c->spaces ? &space_kind : &workload_kind, c, loop_random(a->loop));
+    store_init(&c->store, c->namespaces ? &namespace_kind : &workload_kind, c,
+               loop_random(a->loop));
     c->store.on_change = workload_watch_on_change;
     c->store.on_gone = workload_watch_on_gone;
     reflector_init(&c->reflector, a->client,
@@ -520,7 +523,7 @@ static void workload_watch_stop(struct workload_watch *c)
     reflector_done(&c->reflector);
     c->store.on_gone = NULL;
     store_done(&c->store);
-    *c = (struct workload_watch){ .spaces = c->spaces, .type = c->type };
+    *c = (struct workload_watch){ .namespaces = c->namespaces, .type = c->type };
 }
 
 static struct str workload_watch_path(enum target_type type)
@@ -540,7 +543,7 @@ static struct str workload_watch_path(enum target_type type)
 
 struct watch_needs {
     bool type[TARGET_TYPES];
-    bool spaces;
+    bool namespaces;
 };
 
 static void watch_needs_of_selectors(const struct arbiter *a, struct watch_needs *needs)
@@ -549,7 +552,7 @@ static void watch_needs_of_selectors(const struct arbiter *a, struct watch_needs
         const struct store_item *item = map_item_value(entry);
         const struct maintenance_selector *p = item->object;
         needs->type[p->type] = needs->type[p->type] || p->reason.n == 0;
-        needs->spaces = needs->spaces || p->spaced;
+        needs->namespaces = needs->namespaces || p->namespaced;
     }
 }
 
@@ -561,7 +564,7 @@ void population_update_watches(struct arbiter *a)
         const struct limit *l = limit_of(CONTAINER_OF(link, struct limit_state, link));
         if (l->type_known) {
             needs.type[l->type] = true;
-            needs.spaces = needs.spaces || l->spaced;
+            needs.namespaces = needs.namespaces || l->namespaced;
         }
     }
     for (uint32_t i = 0; i < TARGET_TYPES; i++) {
@@ -578,12 +581,12 @@ void population_update_watches(struct arbiter *a)
         }
         arbiter_limits_changed(a, c->type);
     }
-    if (needs.spaces != a->spaces.running) {
-        a->spaces.spaces = true;
-        if (needs.spaces) {
-            workload_watch_start(&a->spaces, a, STR("/api/v1/namespaces"));
+    if (needs.namespaces != a->namespaces.running) {
+        a->namespaces.namespaces = true;
+        if (needs.namespaces) {
+            workload_watch_start(&a->namespaces, a, STR("/api/v1/namespaces"));
         } else {
-            workload_watch_stop(&a->spaces);
+            workload_watch_stop(&a->namespaces);
         }
     }
 }
@@ -599,7 +602,7 @@ bool population_known(const struct arbiter *a, enum target_type type)
         return a->may_act; /* may_act vouches for the nodes */
     }
     return workload_watch_is_current(&a->workload_watches[type]) &&
-           (!a->spaces.running || workload_watch_is_current(&a->spaces));
+           (!a->namespaces.running || workload_watch_is_current(&a->namespaces));
 }
 
 void population_start(struct arbiter *a)
@@ -614,7 +617,7 @@ void population_stop(struct arbiter *a)
     for (uint32_t type = 0; type < TARGET_TYPES; type++) {
         workload_watch_stop(&a->workload_watches[type]);
     }
-    workload_watch_stop(&a->spaces);
+    workload_watch_stop(&a->namespaces);
 }
 
 /* ── checks ────────────────────────────────────────────────────────────────────────────────── */

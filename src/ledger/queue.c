@@ -95,7 +95,7 @@ static void ask_find_applied(struct ask *k)
     struct counted_object m = {
         .type = k->spec.type,
         .name = k->target_name,
-        .space = k->spec.space,
+        .namespace = k->spec.namespace,
         .bare_name = k->spec.target,
         .lookup = lookup_none,
     };
@@ -530,13 +530,13 @@ bool arbiter_would_grant(const struct arbiter *a, const struct ask_spec *spec, s
         .spec = *spec,
         .target_name = spec->type == TARGET_NODE
                            ? spec->target
-                           : arena_printf(out, STR_FMT "/" STR_FMT, STR_ARG(spec->space),
+                           : arena_printf(out, STR_FMT "/" STR_FMT, STR_ARG(spec->namespace),
                                           STR_ARG(spec->target)),
     };
     struct target_lock free = { 0 };
     struct str target =
         arena_printf(out, STR_FMT "/" STR_FMT "/" STR_FMT, STR_ARG(target_type_name(spec->type)),
-                     STR_ARG(spec->space), STR_ARG(spec->target));
+                     STR_ARG(spec->namespace), STR_ARG(spec->target));
     k.lock = target_lock_find(a, target, out);
     k.lock = k.lock != NULL ? k.lock : &free;
     ask_find_applied(&k);

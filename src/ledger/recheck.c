@@ -147,7 +147,7 @@ static void recheck_target(struct ask *k, const struct jval *object, struct err 
     struct counted_object m = {
         .type = k->spec.type,
         .name = k->target_name,
-        .space = k->spec.space,
+        .namespace = k->spec.namespace,
         .bare_name = k->spec.target,
         .lookup = counted_object_lookup_jval,
         .ctx = (void *)(uintptr_t)labels,
@@ -217,7 +217,7 @@ void ask_target_path(const struct ask *k)
     buf_reset(&a->path);
     if (k->spec.type != TARGET_NODE) {
         buf_add(&a->path, STR("/apis/apps/v1/namespaces/"));
-        client_add_segment(&a->path, k->spec.space);
+        client_add_segment(&a->path, k->spec.namespace);
         buf_add_char(&a->path, '/');
     }
     buf_add(&a->path, str_from(paths[k->spec.type]));

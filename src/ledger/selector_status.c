@@ -70,7 +70,7 @@ static void matched_objects_visit(void *ctx, const struct counted_object *m)
 {
     struct matched_objects *l = ctx;
     const struct maintenance_selector *p = l->picker;
-    if (p->spaced && !population_space_matches(l->arbiter, m->space, &p->spaces)) {
+    if (p->namespaced && !population_namespace_matches(l->arbiter, m->namespace, &p->namespaces)) {
         return;
     }
     if ((p->has_selector && selector_match(&p->selector, m->lookup, m->ctx)) ||
@@ -157,12 +157,12 @@ static void selector_state_send(struct selector_state *s, const struct tree *pat
     struct arbiter *a = s->arbiter;
     char version[24];
     int n = snprintf(version, sizeof(version), "%llu", (unsigned long long)s->item->version);
-    struct str space;
+    struct str namespace;
     struct str name;
-    (void)str_cut(s->item->name, STR("/"), &space, &name); /* the store named it so */
+    (void)str_cut(s->item->name, STR("/"), &namespace, &name); /* the store named it so */
     buf_reset(&a->path);
     buf_add(&a->path, STR("/apis/repairman.k8s.io/v1/namespaces/"));
-    client_add_segment(&a->path, space);
+    client_add_segment(&a->path, namespace);
     buf_add(&a->path, STR("/maintenanceselectors/"));
     client_add_segment(&a->path, name);
     buf_add(&a->path, STR("/status"));

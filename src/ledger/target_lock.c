@@ -84,7 +84,7 @@ void target_lock_join(struct ask *k)
     struct arbiter *a = k->arbiter;
     struct str target = arena_printf(&k->memory, STR_FMT "/" STR_FMT "/" STR_FMT,
                                      STR_ARG(target_type_name(k->spec.type)),
-                                     STR_ARG(k->spec.space), STR_ARG(k->spec.target));
+                                     STR_ARG(k->spec.namespace), STR_ARG(k->spec.target));
     struct target_lock *l = map_find(&a->targets, target);
     if (l == NULL) {
         struct str name = target_lock_name(target, &k->memory);
@@ -214,7 +214,7 @@ void target_locks_start(struct arbiter *a)
     CLEANUP(buf_done)
     struct buf path = { 0 };
     buf_add(&path, STR("/apis/coordination.k8s.io/v1/namespaces/"));
-    client_add_segment(&path, a->config.space);
+    client_add_segment(&path, a->config.namespace);
     buf_add(&path, STR("/leases"));
     a->target_locks_path = arena_str(&a->memory, buf_str(&path));
     map_init(&a->locks, loop_random(a->loop), loop_random(a->loop));
@@ -351,7 +351,7 @@ static void target_lock_compose(struct target_lock *l, const struct ask *k)
     jw_key(&w, STR("metadata"));
     jw_obj(&w);
     jw_pair(&w, "name", l->name);
-    jw_pair(&w, "namespace", a->config.space);
+    jw_pair(&w, "namespace", a->config.namespace);
     jw_key(&w, STR("labels"));
     jw_obj(&w);
     jw_pair(&w, TARGET_LOCK_LABEL, STR("target"));

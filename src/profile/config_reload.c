@@ -131,7 +131,7 @@ static void setup_record(struct controller *c, const char *type, const char *rea
                          .kind = STR("Pod"),
                          .api_version = STR("v1"),
                          .name = host,
-                         .space = c->config.lease_namespace,
+                         .namespace = c->config.lease_namespace,
                      },
                  });
 }

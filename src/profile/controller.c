@@ -312,7 +312,7 @@ static void controller_init_kube(struct controller *c, struct api *api)
     if (c->config.elect) {
         lease_init(&c->lease, &c->client,
                    &(struct lease_config){
-                       .space = c->config.lease_namespace,
+                       .namespace = c->config.lease_namespace,
                        .name = c->config.lease_name,
                        .identity = c->config.identity,
                        .on_change = controller_lead,

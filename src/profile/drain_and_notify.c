@@ -80,7 +80,7 @@ struct str errand_drain_words(const struct member *m, struct arena *out)
     }
     if (s.blocked) {
         words = arena_printf(out, STR_FMT "; " STR_FMT "/" STR_FMT ": " STR_FMT, STR_ARG(words),
-                             STR_ARG(s.space), STR_ARG(s.pod), STR_ARG(s.reason));
+                             STR_ARG(s.namespace), STR_ARG(s.pod), STR_ARG(s.reason));
     }
     return words;
 }

@@ -319,7 +319,7 @@ static struct ask *inquiry_new_prometheus(struct inquiry *q, const struct config
 static struct ask *inquiry_new_stagger(struct inquiry *q, const struct config_instance *instance)
 {
     struct ask *a = ask_new(q, FACTS_STAGGER);
-    a->space = arena_str(&a->memory, inquiry_text(instance, "leaseNamespace"));
+    a->namespace = arena_str(&a->memory, inquiry_text(instance, "leaseNamespace"));
     a->lease = arena_str(&a->memory, inquiry_text(instance, "leaseName"));
     a->parallel = inquiry_number(instance, "parallel");
     int64_t seconds = inquiry_number(instance, "duration") / 1000000000;
@@ -328,10 +328,10 @@ static struct ask *inquiry_new_stagger(struct inquiry *q, const struct config_in
     if (a->lease_n > 0) {
         a->leases = ARENA_ARRAY(&a->memory, struct ask_lease, a->lease_n);
     }
-    a->identity =
-        arena_printf(&a->memory, "stagger %zu %zu " STR_FMT STR_FMT STR_FMT " %lld %lld",
-                     instance->name.n, a->space.n, STR_ARG(instance->name), STR_ARG(a->space),
-                     STR_ARG(a->lease), (long long)a->parallel, (long long)a->duration_s);
+    a->identity = arena_printf(&a->memory, "stagger %zu %zu " STR_FMT STR_FMT STR_FMT " %lld %lld",
+                               instance->name.n, a->namespace.n, STR_ARG(instance->name),
+                               STR_ARG(a->namespace), STR_ARG(a->lease), (long long)a->parallel,
+                               (long long)a->duration_s);
     return a;
 }
 

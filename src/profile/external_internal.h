@@ -65,7 +65,7 @@ struct ask {
     bool by_get; /* this time: the server takes no POST */
 
     /* FACTS_STAGGER */
-    struct str space;
+    struct str namespace;
     struct str lease; /* the beginning of the names */
     int64_t parallel;
     int64_t duration_s;
@@ -140,7 +140,7 @@ void affinity_check(const struct inquiry *q);
 /* inquiry_lease.c */
 /* What a Lease says; `ret` borrows from `root`. */
 void lease_read(const struct jval *root, usec_t asked, struct facts_lease *ret);
-void lease_path(struct buf *out, struct str space, struct str name, int64_t i);
+void lease_path(struct buf *out, struct str namespace, struct str name, int64_t i);
 /* The server's Lease becomes what is known of the i-th. */
 NODISCARD
 int stagger_learn(struct ask *a, uint32_t i, struct str json, struct err *err);

@@ -75,13 +75,13 @@ static void pods_on_list(void *ctx)
 static int pods_on_object(void *ctx, const struct jval *object, bool deleted, struct err *err)
 {
     struct pods *p = ctx;
-    struct str space = jval_str(jval_at(object, "metadata.namespace"));
+    struct str namespace = jval_str(jval_at(object, "metadata.namespace"));
     struct str name = jval_str(jval_at(object, "metadata.name"));
-    if (space.n == 0 || name.n == 0) {
+    if (namespace.n == 0 || name.n == 0) {
         return err_set(err, ERR_PROTO, "a pod without a name");
     }
     buf_reset(&p->key);
-    buf_printf(&p->key, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(name));
+    buf_printf(&p->key, STR_FMT "/" STR_FMT, STR_ARG(namespace), STR_ARG(name));
     if (!deleted && pod_prefers_operational(object)) {
         (void)map_put(&p->found, buf_str(&p->key), p); /* there is nothing more to keep */
     } else {

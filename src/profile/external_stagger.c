@@ -2,10 +2,10 @@
 
 #define LEASE_TRIES 4u /* of making one that is there, then is not, then is there */
 
-void lease_path(struct buf *out, struct str space, struct str name, int64_t i)
+void lease_path(struct buf *out, struct str namespace, struct str name, int64_t i)
 {
     buf_add(out, STR("/apis/coordination.k8s.io/v1/namespaces/"));
-    client_add_segment(out, space);
+    client_add_segment(out, namespace);
     buf_add(out, STR("/leases"));
     if (i >= 0) {
         buf_add_char(out, '/');
@@ -89,7 +89,7 @@ static void stagger_compose(const struct ask *a, struct buf *out)
     jw_key(&w, STR("metadata"));
     jw_obj(&w);
     jw_pair(&w, "name", buf_str(&name));
-    jw_pair(&w, "namespace", a->space);
+    jw_pair(&w, "namespace", a->namespace);
     jw_obj_end(&w);
     jw_key(&w, STR("spec"));
     jw_obj(&w);
@@ -150,8 +150,8 @@ static void stagger_on_reply(void *ctx, const struct api_reply *reply)
     } else {
         client_explain(reply->status, reply->body, reply->err, &err);
     }
-    (void)err_wrap(&err, "lease " STR_FMT "/" STR_FMT "-%u", STR_ARG(a->space), STR_ARG(a->lease),
-                   a->at);
+    (void)err_wrap(&err, "lease " STR_FMT "/" STR_FMT "-%u", STR_ARG(a->namespace),
+                   STR_ARG(a->lease), a->at);
     ask_fail(a, verdict == RETRY_QUIET || verdict == RETRY_OBSERVE, reply->retry_after, &err);
 }
 
@@ -161,7 +161,7 @@ static void stagger_send(struct ask *a)
     struct buf path = { 0 };
     CLEANUP(buf_done)
     struct buf body = { 0 };
-    lease_path(&path, a->space, a->lease, a->making ? -1 : (int64_t)a->at);
+    lease_path(&path, a->namespace, a->lease, a->making ? -1 : (int64_t)a->at);
     if (a->making) {
         stagger_compose(a, &body);
     }

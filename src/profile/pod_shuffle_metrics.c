@@ -36,7 +36,7 @@ struct known {
 
 struct owner {
     enum owner_kind kind;
-    struct str space;
+    struct str namespace;
     struct str name;
     struct str key; /* "kind/space/name" */
     uint32_t pods;
@@ -323,11 +323,11 @@ static void job_fail(struct job *j, enum retry_verdict verdict, const struct err
 /* ── owners ────────────────────────────────────────────────────────────────────────────────── */
 
 /* The owner of that name among the job's, made at first sight; NULL when there are too many. */
-static struct owner *job_owner(struct job *j, enum owner_kind kind, struct str space,
+static struct owner *job_owner(struct job *j, enum owner_kind kind, struct str namespace,
                                struct str name)
 {
-    struct str key = arena_printf(&j->memory, "%d/" STR_FMT "/" STR_FMT, (int)kind, STR_ARG(space),
-                                  STR_ARG(name));
+    struct str key = arena_printf(&j->memory, "%d/" STR_FMT "/" STR_FMT, (int)kind,
+                                  STR_ARG(namespace), STR_ARG(name));
     for (struct owner *o = j->owners; o != NULL; o = o->next) {
         if (str_eq(o->key, key)) {
             return o;
@@ -339,7 +339,7 @@ static struct owner *job_owner(struct job *j, enum owner_kind kind, struct str s
     }
     struct owner *o = ARENA_NEW(&j->memory, struct owner);
     o->kind = kind;
-    o->space = arena_str(&j->memory, space);
+    o->namespace = arena_str(&j->memory, namespace);
     o->name = arena_str(&j->memory, name);
     o->key = key;
     *j->tail = o;
@@ -367,7 +367,7 @@ static bool owner_find_kind(const struct jval *reference, enum owner_kind *ret)
 static bool job_visit(void *ctx, const struct jval *pod)
 {
     struct job *j = ctx;
-    struct str space = jval_str(jval_at(pod, "metadata.namespace"));
+    struct str namespace = jval_str(jval_at(pod, "metadata.namespace"));
     const struct jval *references = jval_at(pod, "metadata.ownerReferences");
     JVAL_EACH (references, reference) {
         enum owner_kind kind;
@@ -375,7 +375,7 @@ static bool job_visit(void *ctx, const struct jval *pod)
         if (!owner_find_kind(reference, &kind) || kind == OWNER_DEPLOYMENT || name.n == 0) {
             continue; /* no Deployment owns pods itself */
         }
-        struct owner *o = job_owner(j, kind, space, name);
+        struct owner *o = job_owner(j, kind, namespace, name);
         if (o == NULL) {
             return false;
         }
@@ -438,7 +438,8 @@ static void job_apply(struct job *j, struct owner *o, const struct known *k)
         o->counts = true;
         o->replicas = k->replicas;
     } else if (k->as == KNOWN_BEHIND) {
-        struct owner *deployment = job_owner(j, OWNER_DEPLOYMENT, o->space, buf_str(&k->behind));
+        struct owner *deployment =
+            job_owner(j, OWNER_DEPLOYMENT, o->namespace, buf_str(&k->behind));
         if (deployment != NULL) {
             deployment->pods += o->pods;
         }
@@ -527,8 +528,8 @@ static void job_on_owner(void *ctx, const struct api_reply *reply)
         job_step(j);
         return;
     }
-    (void)err_wrap(&err, "get %s '" STR_FMT "/" STR_FMT "'", kinds[o->kind].kind, STR_ARG(o->space),
-                   STR_ARG(o->name));
+    (void)err_wrap(&err, "get %s '" STR_FMT "/" STR_FMT "'", kinds[o->kind].kind,
+                   STR_ARG(o->namespace), STR_ARG(o->name));
     job_fail(j, verdict, &err);
 }
 
@@ -537,7 +538,7 @@ static void job_get_owner(struct job *j)
     CLEANUP(buf_done)
     struct buf path = { 0 };
     buf_add(&path, STR("/apis/apps/v1/namespaces/"));
-    client_add_segment(&path, j->at->space);
+    client_add_segment(&path, j->at->namespace);
     buf_printf(&path, "/%s/", kinds[j->at->kind].plural);
     client_add_segment(&path, j->at->name);
     const struct api_request request = { .verb = API_GET, .path = buf_str(&path) };

@@ -186,7 +186,7 @@ static void take_compose(struct inquiry_take *t)
     const struct ask_lease *lease = &a->leases[t->i];
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    lease_path(&out, a->space, a->lease, t->i);
+    lease_path(&out, a->namespace, a->lease, t->i);
     t->path = arena_str(&t->memory, buf_str(&out));
     buf_reset(&out);
     struct json_writer w = json_writer_on(&out);

@@ -72,10 +72,11 @@ static bool collect_limit(void *ctx, const struct arbiter_limit *l)
     return true;
 }
 
-static struct str full_name(struct str space, struct str name, struct arena *out)
+static struct str full_name(struct str namespace, struct str name, struct arena *out)
 {
-    return space.n == 0 ? name
-                        : arena_printf(out, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(name));
+    return namespace.n == 0
+               ? name
+               : arena_printf(out, STR_FMT "/" STR_FMT, STR_ARG(namespace), STR_ARG(name));
 }
 
 static bool collect_request(void *ctx, const struct requests_view *v)
@@ -90,7 +91,7 @@ static bool collect_request(void *ctx, const struct requests_view *v)
                                 .name = v->name,
                                 .client = v->client,
                                 .type = target_type_name(v->type),
-                                .target = full_name(v->space, v->target, walk->out),
+                                .target = full_name(v->namespace, v->target, walk->out),
                                 .phase = v->phase,
                                 .step = v->step,
                                 .reason = v->reason,

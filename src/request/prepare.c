@@ -285,10 +285,10 @@ static bool prepare_step_drain(struct prepare *q, usec_t now)
 
 /* ── detach ────────────────────────────────────────────────────────────────────────────────── */
 
-static void prepare_add_pvc(void *ctx, struct str space, struct str pvc)
+static void prepare_add_pvc(void *ctx, struct str namespace, struct str pvc)
 {
     struct prepare *q = ctx;
-    detach_add_pvc(q->detach, space, pvc);
+    detach_add_pvc(q->detach, namespace, pvc);
 }
 
 static bool prepare_step_detach(struct prepare *q, usec_t now)

@@ -40,7 +40,7 @@ static void view_blocked_event(struct prepare *q, const struct drain_status *s)
 {
     CLEANUP(buf_done)
     struct buf key = { 0 };
-    buf_printf(&key, "%d " STR_FMT "/" STR_FMT " " STR_FMT, (int)s->wait, STR_ARG(s->space),
+    buf_printf(&key, "%d " STR_FMT "/" STR_FMT " " STR_FMT, (int)s->wait, STR_ARG(s->namespace),
                STR_ARG(s->pod), STR_ARG(s->pdb));
     if (str_eq(buf_str(&key), buf_str(&q->event_key))) {
         return;
@@ -49,7 +49,7 @@ static void view_blocked_event(struct prepare *q, const struct drain_status *s)
     buf_add(&q->event_key, buf_str(&key));
     prepare_send_event(
         q, "Warning", "DrainBlocked", "Drain",
-        arena_printf(&q->texts, "pod " STR_FMT "/" STR_FMT " %s: " STR_FMT, STR_ARG(s->space),
+        arena_printf(&q->texts, "pod " STR_FMT "/" STR_FMT " %s: " STR_FMT, STR_ARG(s->namespace),
                      STR_ARG(s->pod),
                      s->wait == DRAIN_WAIT_STUCK ? "does not go" : "cannot be evicted",
                      STR_ARG(s->reason)));
@@ -87,8 +87,8 @@ static void view_waiting_pods(struct prepare *q, struct prepare_view *v)
     for (uint32_t i = 0; i < v->blocked_n; i++) {
         const struct drain_waiting_pod *w = &waiters[i];
         q->blocked[i] = arena_printf(&q->texts, "pod " STR_FMT "/" STR_FMT ": " STR_FMT,
-                                     STR_ARG(w->space), STR_ARG(w->pod), STR_ARG(w->reason));
-        buf_printf(&q->key, " %d " STR_FMT "/" STR_FMT, (int)w->wait, STR_ARG(w->space),
+                                     STR_ARG(w->namespace), STR_ARG(w->pod), STR_ARG(w->reason));
+        buf_printf(&q->key, " %d " STR_FMT "/" STR_FMT, (int)w->wait, STR_ARG(w->namespace),
                    STR_ARG(w->pod));
     }
 }
@@ -128,9 +128,9 @@ static void view_drain(struct prepare *q, struct prepare_view *v)
                                   STR_ARG(v->message), s.terminating);
     }
     if (s.pod.n > 0) {
-        v->message =
-            arena_printf(&q->texts, STR_FMT "; " STR_FMT "/" STR_FMT ": " STR_FMT,
-                         STR_ARG(v->message), STR_ARG(s.space), STR_ARG(s.pod), STR_ARG(s.reason));
+        v->message = arena_printf(&q->texts, STR_FMT "; " STR_FMT "/" STR_FMT ": " STR_FMT,
+                                  STR_ARG(v->message), STR_ARG(s.namespace), STR_ARG(s.pod),
+                                  STR_ARG(s.reason));
     }
     view_waiting_pods(q, v);
     if (s.blocked) {

@@ -30,7 +30,8 @@ const struct node *requests_node(const struct requests *r, struct str name)
 static struct str rejection_key(struct requests *r, const struct maintenance_request *m)
 {
     return arena_printf(&r->tmp, STR_FMT "\n%d\n" STR_FMT "\n" STR_FMT, STR_ARG(m->client),
-                        m->type_known ? (int)m->type : -1, STR_ARG(m->space), STR_ARG(m->target));
+                        m->type_known ? (int)m->type : -1, STR_ARG(m->namespace),
+                        STR_ARG(m->target));
 }
 
 usec_t requests_last_rejection(struct requests *r, const struct maintenance_request *m)

@@ -50,7 +50,7 @@ struct requests_view {
     struct str uid;
     struct str client;
     enum target_type type;
-    struct str space;
+    struct str namespace;
     struct str target;
     struct str state; /* spec.state */
     struct str phase;

@@ -47,7 +47,7 @@ struct tracked_request {
     struct arena memory;        /* of the texts here */
     struct str name;
     struct str uid;
-    struct str space;
+    struct str namespace;
     struct str target;
     enum target_type type;
     bool target_known;

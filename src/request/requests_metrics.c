@@ -209,7 +209,7 @@ static void tracked_view(const struct tracked_request *c, struct requests_view *
         .uid = c->uid,
         .client = m->client,
         .type = m->type,
-        .space = m->space,
+        .namespace = m->namespace,
         .target = m->target,
         .state = m->state == MR_STATE_ABSENT ? mrequest_state_name(MR_STATE_PENDING)
                                              : mrequest_state_name(m->state),

@@ -125,12 +125,12 @@ static bool safety_reply_ok(struct safety_checks *s, const struct api_reply *rep
     return false;
 }
 
-static void safety_add_blocked(struct safety_checks *s, const char *what, struct str space,
+static void safety_add_blocked(struct safety_checks *s, const char *what, struct str namespace,
                                struct str pod)
 {
     if (s->blocked_n++ < SAFETY_NAMES_MAX) {
         buf_printf(&s->blocked, "%s" STR_FMT "/" STR_FMT " (%s)", s->blocked.n > 0 ? ", " : "",
-                   STR_ARG(space), STR_ARG(pod), what);
+                   STR_ARG(namespace), STR_ARG(pod), what);
     }
 }
 
@@ -148,7 +148,7 @@ static bool safety_skips(const struct safety_checks *s, const struct drain_pod *
 }
 
 /* What would have to go and is held. */
-static void safety_check_pdbs(struct safety_checks *s, struct str space, struct str name,
+static void safety_check_pdbs(struct safety_checks *s, struct str namespace, struct str name,
                               const struct drain_pod *pod)
 {
     if (drain_pod_is_skipped(pod) || safety_skips(s, pod) || pod->finished || pod->deleting ||
@@ -157,8 +157,8 @@ static void safety_check_pdbs(struct safety_checks *s, struct str space, struct 
     }
     for (uint32_t i = 0; i < s->pdb_n; i++) {
         const struct pdb *b = s->pdbs[i];
-        if (b->allowed <= 0 && pdb_covers(b, space, pod) && !pdb_exempts(b, pod)) {
-            safety_add_blocked(s, "its budget allows no disruption", space, name);
+        if (b->allowed <= 0 && pdb_covers(b, namespace, pod) && !pdb_exempts(b, pod)) {
+            safety_add_blocked(s, "its budget allows no disruption", namespace, name);
             return;
         }
     }
@@ -171,13 +171,14 @@ static bool safety_visit_pod(void *ctx, const struct jval *object)
     struct arena tmp = { 0 };
     struct err ignored = { 0 };
     void *projection = NULL;
-    struct str space = jval_str(jval_at(object, "metadata.namespace"));
+    struct str namespace = jval_str(jval_at(object, "metadata.namespace"));
     struct str name = jval_str(jval_at(object, "metadata.name"));
     if (drain_pod_kind.project(NULL, object, &tmp, &projection, &ignored) < 0) {
-        safety_add_blocked(s, "unreadable", space, name); /* what is not understood is not safe */
+        safety_add_blocked(s, "unreadable", namespace,
+                           name); /* what is not understood is not safe */
         return true;
     }
-    safety_check_pdbs(s, space, name, projection);
+    safety_check_pdbs(s, namespace, name, projection);
     if ((s->spec.checks & SAFETY_WORKLOADS) != 0) {
         losses_add(&s->losses, object, projection);
     }

@@ -176,7 +176,7 @@ void tracked_on_change(struct tracked_request *c, const struct maintenance_reque
     if (m->type_known && m->target.n > 0 && !c->target_known) {
         c->target_known = true; /* neither changes once it is set */
         c->type = m->type;
-        c->space = arena_str(&c->memory, m->space);
+        c->namespace = arena_str(&c->memory, m->namespace);
         c->target = arena_str(&c->memory, m->target);
     }
     enum mrequest_phase phase = m->status.phase;
@@ -361,7 +361,7 @@ static void tracked_update_ask(struct tracked_request *c, const struct phase_pla
         .uid = c->uid,
         .name = c->name,
         .type = c->type,
-        .space = c->space,
+        .namespace = c->namespace,
         .target = c->target,
         .priority = m->priority,
         .since = plan->status.queued > 0 ? plan->status.queued : m->created,

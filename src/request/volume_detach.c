@@ -33,7 +33,7 @@ struct detaches {
 struct detach_pvc {
     struct detach *detach;
     struct arena memory;
-    struct str space;
+    struct str namespace;
     struct str name;
     uint32_t pvc_round; /* the last in which a pod that stays had it */
     struct str volume;  /* empty: none, or not known yet */
@@ -289,7 +289,7 @@ static void pvc_read(struct detach_pvc *k)
     struct buf *path = &d->detaches->path;
     buf_reset(path);
     buf_add(path, STR("/api/v1/namespaces/"));
-    client_add_segment(path, k->space);
+    client_add_segment(path, k->namespace);
     buf_add(path, STR("/persistentvolumeclaims/"));
     client_add_segment(path, k->name);
     const struct api_request request = { .verb = API_GET, .path = buf_str(path) };
@@ -322,18 +322,18 @@ void detach_pvcs_begin(struct detach *d)
     d->pvc_round++;
 }
 
-void detach_add_pvc(struct detach *d, struct str space, struct str pvc)
+void detach_add_pvc(struct detach *d, struct str namespace, struct str pvc)
 {
     CLEANUP(buf_done)
     struct buf key = { 0 };
-    buf_printf(&key, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(pvc));
+    buf_printf(&key, STR_FMT "/" STR_FMT, STR_ARG(namespace), STR_ARG(pvc));
     struct detach_pvc *k = map_find(&d->pvcs, buf_str(&key));
     if (k == NULL) {
         k = ALLOC_NEW(struct detach_pvc);
         k->detach = d;
         k->memory.first = 128;
         k->text.first = 64;
-        k->space = arena_str(&k->memory, space);
+        k->namespace = arena_str(&k->memory, namespace);
         k->name = arena_str(&k->memory, pvc);
         (void)map_put(&d->pvcs, buf_str(&key), k); /* it replaces nothing */
     }

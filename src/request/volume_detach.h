@@ -29,7 +29,7 @@ void detach_stop(struct detach *d); /* accepts NULL */
 
 /* The claims of pods that stay: all of them, between begin and end. */
 void detach_pvcs_begin(struct detach *d);
-void detach_add_pvc(struct detach *d, struct str space, struct str claim);
+void detach_add_pvc(struct detach *d, struct str namespace, struct str claim);
 void detach_pvcs_end(struct detach *d);
 /* Entries of the node's status.volumesAttached: they are waited for, too, as far as no excused
  * attachment accounts for them. */

@@ -15,7 +15,7 @@ static const struct {
 
 struct workload_loss {
     uint32_t owner; /* index of `owners` */
-    struct str space;
+    struct str namespace;
     struct str name;
     struct str full_name; /* "namespace/name" */
     uint32_t pods;
@@ -54,20 +54,20 @@ static bool owner_of(const struct jval *object, uint32_t *ret_owner, struct str 
     return false;
 }
 
-static void losses_add_pods(struct workload_losses *l, uint32_t owner, struct str space,
+static void losses_add_pods(struct workload_losses *l, uint32_t owner, struct str namespace,
                             struct str name, uint32_t pods)
 {
     struct str key = arena_printf(&l->memory, STR_FMT "/" STR_FMT "/" STR_FMT,
-                                  STR_ARG(owners[owner].kind), STR_ARG(space), STR_ARG(name));
+                                  STR_ARG(owners[owner].kind), STR_ARG(namespace), STR_ARG(name));
     struct workload_loss *loss = map_find(&l->by_owner, key);
     if (loss == NULL) {
         loss = ARENA_NEW(&l->memory, struct workload_loss);
         *loss = (struct workload_loss){
             .owner = owner,
-            .space = arena_str(&l->memory, space),
+            .namespace = arena_str(&l->memory, namespace),
             .name = arena_str(&l->memory, name),
             .full_name =
-                arena_printf(&l->memory, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(name)),
+                arena_printf(&l->memory, STR_FMT "/" STR_FMT, STR_ARG(namespace), STR_ARG(name)),
             .resolved = owners[owner].counted,
         };
         (void)map_put(&l->by_owner, key, loss); /* it was not there */
@@ -106,7 +106,7 @@ bool losses_next_replicaset(const struct workload_losses *l, struct buf *path)
     }
     buf_reset(path);
     buf_add(path, STR("/apis/apps/v1/namespaces/"));
-    client_add_segment(path, loss->space);
+    client_add_segment(path, loss->namespace);
     buf_add(path, STR("/replicasets/"));
     client_add_segment(path, loss->name);
     return true;
@@ -120,7 +120,7 @@ void losses_resolve(struct workload_losses *l, const struct jval *object)
     ASSERT(loss != NULL);
     loss->resolved = true;
     if (owner_of(object, &owner, &name) && owners[owner].counted) {
-        losses_add_pods(l, owner, loss->space, name, loss->pods);
+        losses_add_pods(l, owner, loss->namespace, name, loss->pods);
     }
 }
 

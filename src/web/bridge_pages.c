@@ -37,13 +37,13 @@ static void bridge_pages_explain(struct bridge_pages *g, struct inbound_exchange
     struct bridge_machine_view report = { 0 };
     struct machine_report machine_report;
     struct str machine = query_param(query, STR("machine"), &tmp);
-    struct str space;
+    struct str namespace;
     struct str name;
-    if (!str_cut(machine, STR("/"), &space, &name) || space.n == 0 || name.n == 0) {
+    if (!str_cut(machine, STR("/"), &namespace, &name) || namespace.n == 0 || name.n == 0) {
         http_reply_error(x, 400, STR("want ?machine=NAMESPACE/NAME"));
         return;
     }
-    if (!g->source.explain(g->source.ctx, space, name, &tmp, &report)) {
+    if (!g->source.explain(g->source.ctx, namespace, name, &tmp, &report)) {
         bridge_pages_no_machine(g, x, machine);
         return;
     }
@@ -76,7 +76,7 @@ static void links_print_json(void *ctx, const struct link_view *v)
     struct bridge_pages_links *links = ctx;
     struct json_writer *w = &links->json;
     jw_obj(w);
-    jw_pair(w, "namespace", v->space);
+    jw_pair(w, "namespace", v->namespace);
     jw_pair(w, "cluster", v->cluster);
     jw_pair(w, "uid", v->uid);
     jw_pair(w, "state", str_from(link_state_name(v->state)));
@@ -128,8 +128,9 @@ static void links_print_unhealthy(void *ctx, const struct link_view *v)
         textwrap_add(&links->page, STR("\nclusters out of sight\n"));
     }
     links->page.hang = 4;
-    textwrap_printf(&links->page, "  " STR_FMT "/" STR_FMT ": %s for " STR_FMT, STR_ARG(v->space),
-                    STR_ARG(v->cluster), link_state_name(v->state), STR_ARG(length));
+    textwrap_printf(&links->page, "  " STR_FMT "/" STR_FMT ": %s for " STR_FMT,
+                    STR_ARG(v->namespace), STR_ARG(v->cluster), link_state_name(v->state),
+                    STR_ARG(length));
     if (v->trouble.n > 0) {
         textwrap_printf(&links->page, ": " STR_FMT, STR_ARG(v->trouble));
     }

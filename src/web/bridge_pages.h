@@ -20,7 +20,7 @@
 /* As bridge.h has them. Texts live until the loop runs. */
 struct bridge_pages_source {
     void *ctx;
-    bool (*explain)(void *ctx, struct str space, struct str name, struct arena *out,
+    bool (*explain)(void *ctx, struct str namespace, struct str name, struct arena *out,
                     struct bridge_machine_view *ret);
     void (*each_link)(void *ctx, void (*fn)(void *ctx, const struct link_view *view), void *fn_ctx);
     void (*stats)(void *ctx, struct bridge_stats *ret);

@@ -20,7 +20,7 @@ static const void *read_object(const struct store_kind *kind, const struct jval 
 static void check_machine(const struct machine *m)
 {
     const struct str kept[] = {
-        m->space,       m->name,       m->uid,        m->cluster,    m->node,
+        m->namespace,   m->name,       m->uid,        m->cluster,    m->node,
         m->provider_id, m->infra_kind, m->infra_name, m->hook_value, m->released,
         m->granted,     m->status,     m->power,      m->power_mode,
     };
@@ -37,13 +37,8 @@ static void check_machine(const struct machine *m)
 static void check_peer(const struct workload_node *p)
 {
     const struct str kept[] = {
-        p->uid,
-        p->deletion_request,
-        p->maintenance_request,
-        p->deletion_approved_for,
-        p->machine,
-        p->space,
-        p->maintenance_approved_for,
+        p->uid,     p->deletion_request, p->maintenance_request,      p->deletion_approved_for,
+        p->machine, p->namespace,        p->maintenance_approved_for,
     };
     for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
         ASSERT(kept[i].n <= WORKLOAD_NODE_TEXT_MAX && (kept[i].p != NULL || kept[i].n == 0));
@@ -72,7 +67,8 @@ static void check_rule(const struct drainrule *rule, const struct machine *m,
     drain_rules_print(&drain_rules, &text);
     int r = drain_rules_parse(buf_str(&text), &tmp, &read, &err);
     ASSERT(r == 0);
-    ASSERT(read.error.n > 0 || (read.n == drain_rules.n && read.by_space == drain_rules.by_space));
+    ASSERT(read.error.n > 0 ||
+           (read.n == drain_rules.n && read.by_namespace == drain_rules.by_namespace));
     drain_rules_print(&read, &again);
     ASSERT(str_eq(buf_str(&text), buf_str(&again)));
 }

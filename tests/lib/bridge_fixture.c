@@ -214,40 +214,40 @@ bool bridge_fixture_run_until(struct bridge_fixture *s, bool (*is)(struct bridge
 /* ── clusters ──────────────────────────────────────────────────────────────────────────────── */
 
 /* "space/name", or "default" and the name. */
-static void bridge_fixture_split(const char *text, struct str *ret_space, struct str *ret_name)
+static void bridge_fixture_split(const char *text, struct str *ret_namespace, struct str *ret_name)
 {
-    if (!str_cut(str_from(text), STR("/"), ret_space, ret_name)) {
-        *ret_space = STR("default");
+    if (!str_cut(str_from(text), STR("/"), ret_namespace, ret_name)) {
+        *ret_namespace = STR("default");
         *ret_name = str_from(text);
     }
 }
 
 static struct str bridge_fixture_address(struct bridge_fixture *s, const char *name)
 {
-    struct str space;
+    struct str namespace;
     struct str cluster;
-    bridge_fixture_split(name, &space, &cluster);
+    bridge_fixture_split(name, &namespace, &cluster);
     return arena_printf(&s->memory, "https://" STR_FMT "." STR_FMT, STR_ARG(cluster),
-                        STR_ARG(space));
+                        STR_ARG(namespace));
 }
 
 /* A path below the namespace of a Cluster API kind. */
 static struct str bridge_fixture_path(struct bridge_fixture *s, const char *plural,
                                       const char *name, bool one)
 {
-    struct str space;
+    struct str namespace;
     struct str rest;
-    bridge_fixture_split(name, &space, &rest);
+    bridge_fixture_split(name, &namespace, &rest);
     return arena_printf(&s->memory, "/apis/cluster.x-k8s.io/%s/namespaces/" STR_FMT "/%s%s" STR_FMT,
-                        s->version, STR_ARG(space), plural, one ? "/" : "",
+                        s->version, STR_ARG(namespace), plural, one ? "/" : "",
                         STR_ARG(one ? rest : STR("")));
 }
 
 void bridge_fixture_secret(struct bridge_fixture *s, const char *name, const char *token)
 {
-    struct str space;
+    struct str namespace;
     struct str cluster;
-    bridge_fixture_split(name, &space, &cluster);
+    bridge_fixture_split(name, &namespace, &cluster);
     struct str text =
         sim_clusters_kubeconfig(bridge_fixture_address(s, name), str_from(token), &s->memory);
     struct str body = arena_printf(&s->memory,
@@ -256,7 +256,7 @@ void bridge_fixture_secret(struct bridge_fixture *s, const char *name, const cha
                                    "\"data\":{\"value\":\"" STR_FMT "\"}}",
                                    STR_ARG(cluster), STR_ARG(base64_encode(&s->memory, text)));
     struct str path =
-        arena_printf(&s->memory, "/api/v1/namespaces/" STR_FMT "/secrets", STR_ARG(space));
+        arena_printf(&s->memory, "/api/v1/namespaces/" STR_FMT "/secrets", STR_ARG(namespace));
     struct str one = arena_printf(&s->memory, STR_FMT "/" STR_FMT "-kubeconfig", STR_ARG(path),
                                   STR_ARG(cluster));
     if (bridge_fixture_ask(s->management, "PATCH", one, body, STR("somebody")) == 404) {
@@ -267,23 +267,23 @@ void bridge_fixture_secret(struct bridge_fixture *s, const char *name, const cha
 struct bridge_fixture_cluster *bridge_fixture_add_cluster(struct bridge_fixture *s,
                                                           const char *name)
 {
-    struct str space;
+    struct str namespace;
     struct str cluster;
-    bridge_fixture_split(name, &space, &cluster);
+    bridge_fixture_split(name, &namespace, &cluster);
     ASSERT(s->workload_n < BRIDGE_FIXTURE_CLUSTERS_MAX);
     struct bridge_fixture_cluster *workload = ALLOC_NEW(struct bridge_fixture_cluster);
     s->workloads[s->workload_n++] = workload;
     workload->name =
-        arena_printf(&s->memory, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(cluster));
+        arena_printf(&s->memory, STR_FMT "/" STR_FMT, STR_ARG(namespace), STR_ARG(cluster));
     workload->server = apiserver_new(virtual_loop_root(s->time), 100 + s->workload_n);
     apiserver_set_token(workload->server, STR("t1"));
     apiserver_on_commit_check(workload->server, bridge_fixture_on_commit, s);
     faults_init(&workload->faults, 200 + s->workload_n);
     workload->entry = sim_clusters_add(&s->book, bridge_fixture_address(s, name), workload->server,
                                        &workload->faults);
-    if (!str_eq(space, STR("default"))) {
-        struct str body =
-            arena_printf(&s->memory, "{\"metadata\":{\"name\":\"" STR_FMT "\"}}", STR_ARG(space));
+    if (!str_eq(namespace, STR("default"))) {
+        struct str body = arena_printf(&s->memory, "{\"metadata\":{\"name\":\"" STR_FMT "\"}}",
+                                       STR_ARG(namespace));
         (void)bridge_fixture_ask(s->management, "POST", STR("/api/v1/namespaces"), body,
                                  STR("somebody"));
     }
@@ -304,11 +304,11 @@ struct bridge_fixture_cluster *bridge_fixture_add_cluster(struct bridge_fixture 
 struct bridge_fixture_cluster *bridge_fixture_find_cluster(struct bridge_fixture *s,
                                                            const char *name)
 {
-    struct str space;
+    struct str namespace;
     struct str cluster;
-    bridge_fixture_split(name, &space, &cluster);
+    bridge_fixture_split(name, &namespace, &cluster);
     struct str full =
-        arena_printf(&s->memory, STR_FMT "/" STR_FMT, STR_ARG(space), STR_ARG(cluster));
+        arena_printf(&s->memory, STR_FMT "/" STR_FMT, STR_ARG(namespace), STR_ARG(cluster));
     for (uint32_t i = 0; i < s->workload_n; i++) {
         if (str_eq(s->workloads[i]->name, full)) {
             return s->workloads[i];
@@ -319,9 +319,9 @@ struct bridge_fixture_cluster *bridge_fixture_find_cluster(struct bridge_fixture
 
 void bridge_fixture_rule(struct bridge_fixture *s, const char *name, const char *spec)
 {
-    struct str space;
+    struct str namespace;
     struct str rest;
-    bridge_fixture_split(name, &space, &rest);
+    bridge_fixture_split(name, &namespace, &rest);
     struct str one = bridge_fixture_path(s, "machinedrainrules", name, true);
     int status = bridge_fixture_ask(s->management, "DELETE", one, STR(""), STR("somebody"));
     CHECK(status == 200 || status == 404);
@@ -352,9 +352,9 @@ void bridge_fixture_node(struct bridge_fixture *s, const char *cluster, const ch
 void bridge_fixture_machine(struct bridge_fixture *s, const char *cluster, const char *name,
                             const char *words)
 {
-    struct str space;
+    struct str namespace;
     struct str short_name;
-    bridge_fixture_split(cluster, &space, &short_name);
+    bridge_fixture_split(cluster, &namespace, &short_name);
     struct str all = str_from(words);
     bridge_fixture_node(s, cluster, name, str_contains(all, STR("managed")));
     bridge_fixture_management(
@@ -429,10 +429,10 @@ void bridge_fixture_delete_node(struct bridge_fixture *s, const char *cluster, c
 static struct str bridge_fixture_of_machine(struct bridge_fixture *s, const char *name,
                                             const char *part, struct str key)
 {
-    struct str space;
+    struct str namespace;
     struct str rest;
-    bridge_fixture_split(name, &space, &rest);
-    const struct jval *m = apiserver_find(s->management, GROUP, STR("machines"), space, rest);
+    bridge_fixture_split(name, &namespace, &rest);
+    const struct jval *m = apiserver_find(s->management, GROUP, STR("machines"), namespace, rest);
     CHECK(m != NULL);
     struct str value = jval_str(jval_get(jval_at(m, part), key));
     return value.p == NULL ? value : arena_str(&s->memory, value);

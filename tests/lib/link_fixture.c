@@ -152,7 +152,7 @@ void link_cluster_relink(struct link_cluster *cluster)
         .dialer = w->instead != NULL ? w->instead : w->dialer,
         .connects = &w->connects,
         .log = &w->sink,
-        .space = cluster->space,
+        .namespace = cluster->namespace,
         .cluster = cluster->name,
         .uid = STR("uid"),
         .manage = w->manage,
@@ -172,7 +172,7 @@ struct link_cluster *link_cluster_with_kubeconfig(struct link_world *w, const ch
     w->clusters[w->cluster_n++] = cluster;
     cluster->world = w;
     cluster->name = arena_str(&w->memory, str_from(name));
-    cluster->space = STR("default");
+    cluster->namespace = STR("default");
     cluster->server = apiserver_new(w->loop, w->cluster_n);
     apiserver_set_token(cluster->server, STR("t1"));
     faults_init(&cluster->faults, 1000 + w->cluster_n);
@@ -195,15 +195,16 @@ struct link_cluster *link_cluster_new(struct link_world *w, const char *name)
 void link_cluster_secret_text(struct link_cluster *cluster, struct str text)
 {
     struct link_world *w = cluster->world;
-    struct str path =
-        arena_printf(&w->memory, "/api/v1/namespaces/" STR_FMT "/secrets", STR_ARG(cluster->space));
+    struct str path = arena_printf(&w->memory, "/api/v1/namespaces/" STR_FMT "/secrets",
+                                   STR_ARG(cluster->namespace));
     struct str one = arena_printf(&w->memory, STR_FMT "/" STR_FMT "-kubeconfig", STR_ARG(path),
                                   STR_ARG(cluster->name));
     struct str body = arena_printf(
         &w->memory,
         "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"" STR_FMT
         "-kubeconfig\",\"namespace\":\"" STR_FMT "\"},\"data\":{\"value\":\"" STR_FMT "\"}}",
-        STR_ARG(cluster->name), STR_ARG(cluster->space), STR_ARG(base64_encode(&w->memory, text)));
+        STR_ARG(cluster->name), STR_ARG(cluster->namespace),
+        STR_ARG(base64_encode(&w->memory, text)));
     int status = world_request(w, w->server, "PUT", one, body);
     if (status == 404) {
         status = world_request(w, w->server, "POST", path, body);
@@ -224,7 +225,7 @@ void link_cluster_secret_delete(struct link_cluster *cluster)
     struct link_world *w = cluster->world;
     struct str one =
         arena_printf(&w->memory, "/api/v1/namespaces/" STR_FMT "/secrets/" STR_FMT "-kubeconfig",
-                     STR_ARG(cluster->space), STR_ARG(cluster->name));
+                     STR_ARG(cluster->namespace), STR_ARG(cluster->name));
     CHECK_EQ(world_request(w, w->server, "DELETE", one, STR_NONE), 200);
 }
 
@@ -233,7 +234,7 @@ void link_cluster_watch_secret(struct link_cluster *cluster)
     struct link_world *w = cluster->world;
     struct str name = arena_printf(&w->memory, STR_FMT "-kubeconfig", STR_ARG(cluster->name));
     const struct jval *secret =
-        apiserver_find(w->server, STR_NONE, STR("secrets"), cluster->space, name);
+        apiserver_find(w->server, STR_NONE, STR("secrets"), cluster->namespace, name);
     link_on_secret(cluster->link, secret != NULL ? store_version(secret) : 0);
 }
 

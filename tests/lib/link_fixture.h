@@ -15,7 +15,7 @@
 struct link_cluster {
     struct link_world *world;
     struct str name;
-    struct str space;
+    struct str namespace;
     struct apiserver *server;
     struct faults faults;
     struct sim_cluster *entry;

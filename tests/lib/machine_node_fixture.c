@@ -10,7 +10,7 @@ void machine_node_init(struct machine_node_fixture *p)
 {
     *p = (struct machine_node_fixture){
         .machine = {
-            .space = STR("t"),
+            .namespace = STR("t"),
             .name = STR("m1"),
             .uid = STR("u-1"),
             .cluster = STR("c1"),
@@ -25,7 +25,7 @@ void machine_node_init(struct machine_node_fixture *p)
             .managed = true,
             .operational = true,
             .machine = STR("m1"),
-            .space = STR("t"),
+            .namespace = STR("t"),
         },
         .facts = { .sight = RULES_NODE_SEEN, .drain_rules = STR("[]"), .wall = WALL },
     };

@@ -126,7 +126,7 @@ static void action_on_secret(struct bridge_run *f, const struct action *action, 
     struct bridge_run_cluster *c = &f->clusters[cluster];
     struct str path =
         arena_printf(&f->tmp, "/api/v1/namespaces/" STR_FMT "/secrets/" STR_FMT "-kubeconfig",
-                     STR_ARG(c->space), STR_ARG(c->name));
+                     STR_ARG(c->namespace), STR_ARG(c->name));
     if (action->kind == ACTION_TOKEN_ROTATE) {
         apiserver_set_token(c->server, arena_printf(&f->tmp, "token-%u-%u", cluster, ++c->token));
     } else if (action->kind == ACTION_SECRET_BAD) {
@@ -257,7 +257,7 @@ static void replace_node(struct bridge_run *f, const struct action_target *targe
     const struct jval *notes =
         jval_at(bridge_run_node(f, target->cluster, target->name), "metadata.annotations");
     struct str machine = arena_str(&f->tmp, jval_str(jval_get(notes, KEY_NODE_MACHINE)));
-    struct str space = arena_str(&f->tmp, jval_str(jval_get(notes, KEY_NODE_SPACE)));
+    struct str namespace = arena_str(&f->tmp, jval_str(jval_get(notes, KEY_NODE_NAMESPACE)));
     struct str path = bridge_run_node_path(f, target->name);
     (void)bridge_run_request(f, "people", target->cluster, "DELETE", path,
                              STR("")); /* it is there */
@@ -268,7 +268,7 @@ static void replace_node(struct bridge_run *f, const struct action_target *targe
                      "\"cluster.x-k8s.io/cluster-namespace\":\"" STR_FMT "\"}}}",
                      STR_ARG(target->name),
                      variant % 3 == 0 ? "" : "\"cloud.sap/maintenance-state\":\"operational\"",
-                     STR_ARG(machine), STR_ARG(space));
+                     STR_ARG(machine), STR_ARG(namespace));
     int status =
         bridge_run_request(f, "people", target->cluster, "POST", STR("/api/v1/nodes"), body);
     ASSERT(status == 201);
@@ -300,7 +300,7 @@ static void forge_node_owner(struct bridge_run *f, const struct action_target *t
         ",\"" KEYS_LEGACY "machine-deleted\":\"true\",\"" KEYS_LEGACY "approve-deletion\":\"true\","
         "\"" KEYS_LEGACY "machine-maintenance\":\"true\","
         "\"" KEYS_LEGACY "approve-maintenance\":\"true\"",
-        STR_ARG(machine), STR_ARG(f->clusters[victim].space), STR_ARG(uid), STR_ARG(uid));
+        STR_ARG(machine), STR_ARG(f->clusters[victim].namespace), STR_ARG(uid), STR_ARG(uid));
     struct str body = arena_printf(&f->tmp, "{\"metadata\":{" STR_FMT "}}", STR_ARG(marks));
     if (variant / 16 % 2 == 0 && node.n > 0 && bridge_run_node(f, target->cluster, node) == NULL) {
         body = arena_printf(&f->tmp, "{\"metadata\":{\"name\":\"" STR_FMT "\"," STR_FMT "}}",
@@ -696,7 +696,7 @@ static void restore_nodes(struct bridge_run *f, uint32_t cluster)
                                     "\"operational\"},\"annotations\":{"
                                     "\"cluster.x-k8s.io/machine\":\"" STR_FMT "\","
                                     "\"cluster.x-k8s.io/cluster-namespace\":\"" STR_FMT "\"}}}",
-                                    STR_ARG(owner), STR_ARG(f->clusters[cluster].space)));
+                                    STR_ARG(owner), STR_ARG(f->clusters[cluster].namespace)));
         }
         bridge_run_schedule(f, FOLLOWUP_ENGINE, cluster, target.name, time_in(f, SECONDS(2)));
         remove_forged(f, &target, owner);

@@ -34,14 +34,14 @@ struct str bridge_run_cluster_path(struct bridge_run *f, uint32_t cluster)
     const struct bridge_run_cluster *c = &f->clusters[cluster];
     return arena_printf(
         &f->tmp, "/apis/cluster.x-k8s.io/" STR_FMT "/namespaces/" STR_FMT "/clusters/" STR_FMT,
-        STR_ARG(f->version), STR_ARG(c->space), STR_ARG(c->name));
+        STR_ARG(f->version), STR_ARG(c->namespace), STR_ARG(c->name));
 }
 
 struct str bridge_run_machine_path(struct bridge_run *f, uint32_t cluster, struct str name)
 {
     return arena_printf(
         &f->tmp, "/apis/cluster.x-k8s.io/" STR_FMT "/namespaces/" STR_FMT "/machines/" STR_FMT,
-        STR_ARG(f->version), STR_ARG(f->clusters[cluster].space), STR_ARG(name));
+        STR_ARG(f->version), STR_ARG(f->clusters[cluster].namespace), STR_ARG(name));
 }
 
 /* Of the namespace that the cluster is in; "" = the collection. */
@@ -49,7 +49,8 @@ struct str bridge_run_rule_path(struct bridge_run *f, uint32_t cluster, const ch
 {
     return arena_printf(
         &f->tmp, "/apis/cluster.x-k8s.io/" STR_FMT "/namespaces/" STR_FMT "/machinedrainrules%s%s",
-        STR_ARG(f->version), STR_ARG(f->clusters[cluster].space), name[0] != 0 ? "/" : "", name);
+        STR_ARG(f->version), STR_ARG(f->clusters[cluster].namespace), name[0] != 0 ? "/" : "",
+        name);
 }
 
 struct str bridge_run_node_path(struct bridge_run *f, struct str name)
@@ -59,15 +60,15 @@ struct str bridge_run_node_path(struct bridge_run *f, struct str name)
 
 struct str bridge_run_host_path(struct bridge_run *f, uint32_t cluster, struct str name)
 {
-    return arena_printf(&f->tmp,
-                        "/apis/metal3.io/v1alpha1/namespaces/" STR_FMT "/baremetalhosts%s" STR_FMT,
-                        STR_ARG(f->clusters[cluster].space), name.n > 0 ? "/" : "", STR_ARG(name));
+    return arena_printf(
+        &f->tmp, "/apis/metal3.io/v1alpha1/namespaces/" STR_FMT "/baremetalhosts%s" STR_FMT,
+        STR_ARG(f->clusters[cluster].namespace), name.n > 0 ? "/" : "", STR_ARG(name));
 }
 
 const struct jval *bridge_run_machine(struct bridge_run *f, uint32_t cluster, struct str name)
 {
     return apiserver_find(f->management, CHECK_CAPI_GROUP, STR("machines"),
-                          f->clusters[cluster].space, name);
+                          f->clusters[cluster].namespace, name);
 }
 
 const struct jval *bridge_run_node(struct bridge_run *f, uint32_t cluster, struct str name)
@@ -78,13 +79,13 @@ const struct jval *bridge_run_node(struct bridge_run *f, uint32_t cluster, struc
 const struct jval *bridge_run_cluster(struct bridge_run *f, uint32_t cluster)
 {
     const struct bridge_run_cluster *c = &f->clusters[cluster];
-    return apiserver_find(f->management, CHECK_CAPI_GROUP, STR("clusters"), c->space, c->name);
+    return apiserver_find(f->management, CHECK_CAPI_GROUP, STR("clusters"), c->namespace, c->name);
 }
 
 const struct jval *bridge_run_host(struct bridge_run *f, uint32_t cluster, struct str name)
 {
     return apiserver_find(f->management, CHECK_METAL3_GROUP, STR("baremetalhosts"),
-                          f->clusters[cluster].space, name);
+                          f->clusters[cluster].namespace, name);
 }
 
 static void bridge_run_names_visit(void *ctx, const struct jval *object)
@@ -102,7 +103,7 @@ struct bridge_run_names bridge_run_machines(struct bridge_run *f, uint32_t clust
 {
     const struct bridge_run_cluster *c = &f->clusters[cluster];
     struct bridge_run_names names = { .out = &f->tmp, .cluster = c->name };
-    apiserver_each(f->management, CHECK_CAPI_GROUP, STR("machines"), c->space,
+    apiserver_each(f->management, CHECK_CAPI_GROUP, STR("machines"), c->namespace,
                    bridge_run_names_visit, &names);
     return names;
 }
@@ -119,7 +120,7 @@ struct bridge_run_names bridge_run_hosts(struct bridge_run *f, uint32_t cluster)
 {
     struct bridge_run_names names = { .out = &f->tmp };
     apiserver_each(f->management, CHECK_METAL3_GROUP, STR("baremetalhosts"),
-                   f->clusters[cluster].space, bridge_run_names_visit, &names);
+                   f->clusters[cluster].namespace, bridge_run_names_visit, &names);
     return names;
 }
 
@@ -173,7 +174,7 @@ void bridge_run_schedule_followups(struct bridge_run *f, uint32_t where,
     struct str name = machine ? jval_str(jval_at(object, "spec.clusterName")) : commit->name;
     for (uint32_t i = 0; i < f->scenario->clusters; i++) {
         const struct bridge_run_cluster *c = &f->clusters[i];
-        if (!str_eq(c->space, commit->namespace) || !str_eq(c->name, name)) {
+        if (!str_eq(c->namespace, commit->namespace) || !str_eq(c->name, name)) {
             continue;
         }
         if (machine && commit->now != NULL) {
@@ -197,7 +198,7 @@ void bridge_run_write_secret(struct bridge_run *f, uint32_t cluster, struct str 
     const struct bridge_run_cluster *c = &f->clusters[cluster];
     struct str value = base64_encode(&f->tmp, kubeconfig);
     struct str path =
-        arena_printf(&f->tmp, "/api/v1/namespaces/" STR_FMT "/secrets", STR_ARG(c->space));
+        arena_printf(&f->tmp, "/api/v1/namespaces/" STR_FMT "/secrets", STR_ARG(c->namespace));
     struct str one =
         arena_printf(&f->tmp, STR_FMT "/" STR_FMT "-kubeconfig", STR_ARG(path), STR_ARG(c->name));
     struct str patch =
@@ -239,7 +240,7 @@ void bridge_run_new_machine(struct bridge_run *f, uint32_t cluster, uint32_t var
         hold.n > 0 && skip.n > 0 ? "," : "", STR_ARG(skip), STR_ARG(c->name), STR_ARG(spec));
     struct str path =
         arena_printf(&f->tmp, "/apis/cluster.x-k8s.io/" STR_FMT "/namespaces/" STR_FMT "/machines",
-                     STR_ARG(f->version), STR_ARG(c->space));
+                     STR_ARG(f->version), STR_ARG(c->namespace));
     int status = bridge_run_request(f, "people", MANAGEMENT_CLUSTER, "POST", path, body);
     ASSERT(status == 201);
 }
@@ -249,7 +250,7 @@ void bridge_run_create_cluster(struct bridge_run *f, uint32_t cluster)
     struct bridge_run_cluster *c = &f->clusters[cluster];
     struct str path =
         arena_printf(&f->tmp, "/apis/cluster.x-k8s.io/" STR_FMT "/namespaces/" STR_FMT "/clusters",
-                     STR_ARG(f->version), STR_ARG(c->space));
+                     STR_ARG(f->version), STR_ARG(c->namespace));
     struct str body = arena_printf(&f->tmp,
                                    "{\"apiVersion\":\"cluster.x-k8s.io/" STR_FMT
                                    "\",\"kind\":\"Cluster\",\"metadata\":{\"name\":\"" STR_FMT
@@ -324,7 +325,7 @@ static void capi_add_node(struct bridge_run *f, uint32_t cluster, struct str mac
         "\"cluster.x-k8s.io/cluster-namespace\":\"" STR_FMT "\"}}}",
         STR_ARG(name),
         rng_chance(&f->rng, 800) ? "\"cloud.sap/maintenance-state\":\"operational\"" : "",
-        STR_ARG(machine), STR_ARG(c->space));
+        STR_ARG(machine), STR_ARG(c->namespace));
     int status = bridge_run_request(f, "capi", cluster, "POST", STR("/api/v1/nodes"), body);
     ASSERT(status == 201);
     set_status(f, cluster, machine,
@@ -420,7 +421,7 @@ static void capi_remove_cluster(struct bridge_run *f, uint32_t cluster)
     apiserver_set_token(c->server, arena_printf(&f->tmp, "token-%u-%u", cluster, ++c->token));
     struct str secret =
         arena_printf(&f->tmp, "/api/v1/namespaces/" STR_FMT "/secrets/" STR_FMT "-kubeconfig",
-                     STR_ARG(c->space), STR_ARG(c->name));
+                     STR_ARG(c->namespace), STR_ARG(c->name));
     (void)bridge_run_request(f, "capi", MANAGEMENT_CLUSTER, "DELETE", secret,
                              STR("")); /* it may be gone */
     int status = bridge_run_request(f, "capi", MANAGEMENT_CLUSTER, "PATCH",

@@ -135,15 +135,15 @@ static struct str host_machine(const struct jval *host)
 
 static void assign_host(struct bridge_run *f, uint32_t cluster, struct str host, struct str machine)
 {
-    struct str space = rng_chance(&f->metal3_rng, 700)
-                           ? arena_printf(&f->tmp, ",\"namespace\":\"" STR_FMT "\"",
-                                          STR_ARG(f->clusters[cluster].space))
-                           : STR("");
+    struct str namespace = rng_chance(&f->metal3_rng, 700)
+                               ? arena_printf(&f->tmp, ",\"namespace\":\"" STR_FMT "\"",
+                                              STR_ARG(f->clusters[cluster].namespace))
+                               : STR("");
     host_patch(f, "metal3", cluster, host,
                arena_printf(&f->tmp,
                             "{\"spec\":{\"consumerRef\":{\"kind\":\"Metal3Machine\",\"name\":"
                             "\"" STR_FMT INFRA_SUFFIX "\"" STR_FMT "}}}",
-                            STR_ARG(machine), STR_ARG(space)));
+                            STR_ARG(machine), STR_ARG(namespace)));
     host_set_status(f, cluster, host,
                     rng_chance(&f->metal3_rng, 500) ? "provisioned" : "provisioning", true);
 }
@@ -190,7 +190,7 @@ static void set_provider_id(struct bridge_run *f, uint32_t cluster, struct str m
     struct str id = rng_chance(&f->metal3_rng, 300)
                         ? arena_printf(&f->tmp, STR_FMT, STR_ARG(uid))
                         : arena_printf(&f->tmp, STR_FMT "/" STR_FMT "/" STR_FMT INFRA_SUFFIX,
-                                       STR_ARG(c->space), STR_ARG(host), STR_ARG(machine));
+                                       STR_ARG(c->namespace), STR_ARG(host), STR_ARG(machine));
     int status = bridge_run_request(
         f, "capi", MANAGEMENT_CLUSTER, "PATCH", bridge_run_machine_path(f, cluster, machine),
         arena_printf(&f->tmp, "{\"spec\":{\"providerID\":\"metal3://" STR_FMT "\"}}", STR_ARG(id)));
@@ -305,7 +305,7 @@ void bridge_metal3_on_commit(struct bridge_run *f, const struct apiserver_commit
     struct str name = jval_str(jval_at(commit->now, "spec.clusterName"));
     for (uint32_t i = 0; i < f->scenario->clusters; i++) {
         const struct bridge_run_cluster *c = &f->clusters[i];
-        if (!str_eq(c->space, commit->namespace)) {
+        if (!str_eq(c->namespace, commit->namespace)) {
             continue;
         }
         if (host) {
@@ -392,7 +392,7 @@ void bridge_metal3_drain_node(struct bridge_run *f, uint32_t cluster, struct str
 static uint32_t cluster_in_namespace(const struct bridge_run *f, uint32_t cluster, uint32_t variant)
 {
     uint32_t i = (cluster + variant / 8) % f->scenario->clusters;
-    return str_eq(f->clusters[i].space, f->clusters[cluster].space) ? i : cluster;
+    return str_eq(f->clusters[i].namespace, f->clusters[cluster].namespace) ? i : cluster;
 }
 
 /* Another Machine comes and gets it; the one before is deleted, or stays and names it still. */
@@ -431,7 +431,7 @@ static struct str machine_naming_host(struct bridge_run *f, uint32_t cluster, st
 {
     struct bridge_run_names names = bridge_run_machines(f, cluster);
     struct str id = arena_printf(&f->tmp, "metal3://" STR_FMT "/" STR_FMT "/",
-                                 STR_ARG(f->clusters[cluster].space), STR_ARG(host));
+                                 STR_ARG(f->clusters[cluster].namespace), STR_ARG(host));
     struct str found = STR("");
     for (uint32_t i = 0; i < names.n; i++) {
         const struct jval *machine = bridge_run_machine(f, cluster, names.items[i]);

@@ -39,7 +39,8 @@ static void bridge_run_print(struct bridge_run *f, uint32_t where,
                              const struct apiserver_commit *commit)
 {
     const struct jval *object = commit->now != NULL ? commit->now : commit->old;
-    struct str space = where == MANAGEMENT_CLUSTER ? commit->namespace : f->clusters[where].space;
+    struct str namespace =
+        where == MANAGEMENT_CLUSTER ? commit->namespace : f->clusters[where].namespace;
     struct str cluster = where == MANAGEMENT_CLUSTER ? STR("home") : f->clusters[where].name;
     struct str node = jval_str(jval_at(object, "status.nodeRef.name"));
     (void)fprintf(stderr, "%12.3f s " STR_FMT " %s " STR_FMT "/" STR_FMT " " STR_FMT "/" STR_FMT,
@@ -47,7 +48,8 @@ static void bridge_run_print(struct bridge_run *f, uint32_t where,
                   commit->old == NULL   ? "makes"
                   : commit->now == NULL ? "removes"
                                         : "writes",
-                  STR_ARG(space), STR_ARG(cluster), STR_ARG(commit->plural), STR_ARG(commit->name));
+                  STR_ARG(namespace), STR_ARG(cluster), STR_ARG(commit->plural),
+                  STR_ARG(commit->name));
     if (jval_str(jval_at(object, "metadata.deletionTimestamp")).n > 0) {
         (void)fputs(" DELETING", stderr);
     }
@@ -201,7 +203,7 @@ static void bridge_run_init(struct bridge_run *f, const struct scenario *scenari
                             struct commit_listener listeners[CHECK_BRIDGE_CLUSTERS_MAX + 1])
 {
     static const struct {
-        struct str space;
+        struct str namespace;
         struct str name;
     } names[CHECK_BRIDGE_CLUSTERS_MAX] = {
         { STR_INIT("team-a"), STR_INIT("blue") },
@@ -224,21 +226,21 @@ static void bridge_run_init(struct bridge_run *f, const struct scenario *scenari
         listeners[i] = (struct commit_listener){ f, i };
     }
     apiserver_on_commit(f->management, bridge_run_on_commit, &listeners[MANAGEMENT_CLUSTER]);
-    const char *spaces[] = { "team-a", "team-b" };
-    for (size_t i = 0; i < ARRAY_LEN(spaces); i++) {
+    const char *namespaces[] = { "team-a", "team-b" };
+    for (size_t i = 0; i < ARRAY_LEN(namespaces); i++) {
         int status = bridge_run_request(
             f, "admin", MANAGEMENT_CLUSTER, "POST", STR("/api/v1/namespaces"),
-            arena_printf(&f->tmp, "{\"metadata\":{\"name\":\"%s\"}}", spaces[i]));
+            arena_printf(&f->tmp, "{\"metadata\":{\"name\":\"%s\"}}", namespaces[i]));
         ASSERT(status == 201);
     }
     bridge_metal3_install(f);
     for (uint32_t i = 0; i < scenario->clusters; i++) {
         struct bridge_run_cluster *c = &f->clusters[i];
-        c->space = names[i].space;
+        c->namespace = names[i].namespace;
         c->name = names[i].name;
         c->server = apiserver_new(virtual_loop_root(f->vloop), scenario->seed * 7 + i);
         struct check_bridge_cluster *judged = &f->check.clusters[i];
-        judged->space = c->space;
+        judged->namespace = c->namespace;
         judged->name = c->name;
         judged->server = c->server;
         bridge_run_age_server(f, i);
@@ -348,7 +350,7 @@ static void check_conns(struct bridge_run *f)
                 check_violation(
                     &f->basic,
                     "I9: %s has %u connections to " STR_FMT "/" STR_FMT " in the end, not %u",
-                    p->identity, bridge_process_conn_count(p, c), STR_ARG(f->clusters[c].space),
+                    p->identity, bridge_process_conn_count(p, c), STR_ARG(f->clusters[c].namespace),
                     STR_ARG(f->clusters[c].name), wanted);
             }
         }
@@ -364,13 +366,13 @@ static void explain_visit(void *ctx, const struct jval *machine)
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct bridge_machine_view report;
-    struct str space = jval_str(jval_at(machine, "metadata.namespace"));
+    struct str namespace = jval_str(jval_at(machine, "metadata.namespace"));
     struct str name = jval_str(jval_at(machine, "metadata.name"));
-    if (bridge_explain(p->bridge, space, name, &tmp, &report)) {
+    if (bridge_explain(p->bridge, namespace, name, &tmp, &report)) {
         (void)fprintf(stderr,
                       "%s: " STR_FMT "/" STR_FMT " %s: " STR_FMT " (link %s " STR_FMT "; " STR_FMT
                       ")\n",
-                      p->identity, STR_ARG(space), STR_ARG(name), report.verdict.reason,
+                      p->identity, STR_ARG(namespace), STR_ARG(name), report.verdict.reason,
                       STR_ARG(report.verdict.message),
                       report.linked ? link_state_name(report.link.state) : "none",
                       STR_ARG(report.link.trouble), STR_ARG(report.error));

@@ -39,7 +39,7 @@ struct followup {
 };
 
 struct bridge_run_cluster {
-    struct str space;
+    struct str namespace;
     struct str name;
     struct apiserver *server;
     uint32_t token;    /* the number of the one that works */

@@ -152,7 +152,7 @@ static void on_cluster(struct check_bridge *t, const struct apiserver_commit *co
     }
     for (uint32_t i = 0; i < t->cluster_n; i++) {
         struct check_bridge_cluster *c = &t->clusters[i];
-        if (!str_eq(c->space, commit->namespace) || !str_eq(c->name, commit->name)) {
+        if (!str_eq(c->namespace, commit->namespace) || !str_eq(c->name, commit->name)) {
             continue;
         }
         c->incarnation += commit->old == NULL ? 1 : 0;

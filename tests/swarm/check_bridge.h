@@ -18,8 +18,9 @@
 
 #define CHECK_BRIDGE_CLUSTERS_MAX 4u
 #define CHECK_BRIDGE_PROCESSES_MAX 3u
-#define MANAGEMENT_CLUSTER CHECK_BRIDGE_CLUSTERS_MAX /* where trouble is: the management cluster   \
-                                                      */
+#define MANAGEMENT_CLUSTER                                                                         \
+    CHECK_BRIDGE_CLUSTERS_MAX /* where trouble is: the management cluster                          \
+                               */
 
 #define CHECK_CAPI_GROUP STR("cluster.x-k8s.io")
 #define CHECK_METAL3_GROUP STR("metal3.io")
@@ -28,8 +29,9 @@
     MINUTES(4)                              /* a dead watch is given up after 150 s at the latest */
 #define CHECK_BRIDGE_LAG_MAX MINUTES(15)    /* longer than all trouble of a run */
 #define CHECK_BRIDGE_ABSENT_MIN SECONDS(29) /* two reads, 30 s apart by a clock that runs fast */
-#define CHECK_BRIDGE_APPROVAL_KEPT SECONDS(59) /* a used approval is left to the engine for 60 s   \
-                                                */
+#define CHECK_BRIDGE_APPROVAL_KEPT                                                                 \
+    SECONDS(59) /* a used approval is left to the engine for 60 s                                  \
+                 */
 
 /* Label of a Node on which a stranger has forged the marks of another cluster's Machine. */
 #define CHECK_BRIDGE_FORGED_LABEL STR("example.com/stranger")
@@ -60,7 +62,7 @@ struct timed_flag {
 };
 
 struct check_bridge_cluster {
-    struct str space;
+    struct str namespace;
     struct str name;
     struct apiserver *server;   /* borrowed */
     uint32_t incarnation;       /* counts the Clusters of that name */

@@ -75,11 +75,11 @@ static void print_rules(struct check_bridge *t, const struct check_bridge_machin
 {
     const struct check_bridge_cluster *c = &t->clusters[m->cluster];
     const struct jval *machine =
-        apiserver_find(t->management, CHECK_CAPI_GROUP, STR("machines"), m->space, m->name);
+        apiserver_find(t->management, CHECK_CAPI_GROUP, STR("machines"), m->namespace, m->name);
     const struct jval *cluster =
-        apiserver_find(t->management, CHECK_CAPI_GROUP, STR("clusters"), c->space, c->name);
+        apiserver_find(t->management, CHECK_CAPI_GROUP, STR("clusters"), c->namespace, c->name);
     struct rule_list list = { 0 };
-    apiserver_each(t->management, CHECK_CAPI_GROUP, STR("machinedrainrules"), m->space,
+    apiserver_each(t->management, CHECK_CAPI_GROUP, STR("machinedrainrules"), m->namespace,
                    rule_list_visit, &list);
     buf_add_char(out, '[');
     for (uint32_t i = 0; i < list.n; i++) {
@@ -140,15 +140,15 @@ bool check_bridge_is_drained(struct check_bridge *t, const struct check_bridge_m
     const struct jval *node =
         m->node.n == 0 ? NULL : apiserver_find(c->server, STR(""), STR("nodes"), STR(""), m->node);
     const struct jval *machine =
-        apiserver_find(t->management, CHECK_CAPI_GROUP, STR("machines"), m->space, m->name);
+        apiserver_find(t->management, CHECK_CAPI_GROUP, STR("machines"), m->namespace, m->name);
     const struct jval *cluster =
-        apiserver_find(t->management, CHECK_CAPI_GROUP, STR("clusters"), c->space, c->name);
+        apiserver_find(t->management, CHECK_CAPI_GROUP, STR("clusters"), c->namespace, c->name);
     struct rule_list all = { 0 };
     struct rule_list applying = { 0 };
     if (node == NULL || machine == NULL || !jval_bool(jval_at(node, "spec.unschedulable"), false)) {
         return false;
     }
-    apiserver_each(t->management, CHECK_CAPI_GROUP, STR("machinedrainrules"), m->space,
+    apiserver_each(t->management, CHECK_CAPI_GROUP, STR("machinedrainrules"), m->namespace,
                    rule_list_visit, &all);
     for (uint32_t i = 0; i < all.n; i++) {
         if (str_eq(text_at(all.rules[i], "spec.drain.behavior"), CHECK_BRIDGE_BAD_BEHAVIOR)) {
@@ -196,10 +196,10 @@ void check_bridge_drain_rules(struct check_bridge *t, uint32_t cluster,
         wrong = "writes drain rules that are not the Machine's";
     }
     if (wrong != NULL) {
-        check_violation(t->basic,
-                        "B-16: " STR_FMT " %s, at Node " STR_FMT " of " STR_FMT "/" STR_FMT,
-                        STR_ARG(commit->user_agent), wrong, STR_ARG(commit->name),
-                        STR_ARG(t->clusters[cluster].space), STR_ARG(t->clusters[cluster].name));
+        check_violation(
+            t->basic, "B-16: " STR_FMT " %s, at Node " STR_FMT " of " STR_FMT "/" STR_FMT,
+            STR_ARG(commit->user_agent), wrong, STR_ARG(commit->name),
+            STR_ARG(t->clusters[cluster].namespace), STR_ARG(t->clusters[cluster].name));
     }
 }
 
@@ -217,7 +217,7 @@ void check_bridge_on_drain_rules(struct check_bridge *t, const struct apiserver_
     }
     for (uint32_t i = 0; i < t->cluster_n; i++) {
         struct check_bridge_cluster *c = &t->clusters[i];
-        if (str_eq(c->space, commit->namespace) && (rule || str_eq(c->name, name))) {
+        if (str_eq(c->namespace, commit->namespace) && (rule || str_eq(c->name, name))) {
             c->rules_at = t->now;
             check_bridge_update_drained(t, i);
         }

@@ -20,8 +20,8 @@ static const struct jval *node_find(struct check_bridge *t, uint32_t cluster, st
 static const struct jval *machine_find(struct check_bridge *t, const struct check_bridge_machine *m)
 {
     return m == NULL ? NULL
-                     : apiserver_find(t->management, CHECK_CAPI_GROUP, STR("machines"), m->space,
-                                      m->name);
+                     : apiserver_find(t->management, CHECK_CAPI_GROUP, STR("machines"),
+                                      m->namespace, m->name);
 }
 
 /* B-14: without this one too few of a control plane would be left, for ever. */
@@ -78,7 +78,7 @@ static void end_machine(void *ctx, const struct jval *object)
     }
     if (error != NULL) {
         check_violation(t->basic, "I9: Machine " STR_FMT "/" STR_FMT " %s in the end",
-                        STR_ARG(m->space), STR_ARG(m->name), error);
+                        STR_ARG(m->namespace), STR_ARG(m->name), error);
     }
 }
 
@@ -97,7 +97,8 @@ static void end_drain_rules(const struct end_check *end, const struct check_brid
         struct str text = annotation_of(node, DRAIN_RULES_ANNOTATION);
         check_violation(end->t->basic,
                         "B-16: Node " STR_FMT " of " STR_FMT "/" STR_FMT " %s in the end: " STR_FMT,
-                        STR_ARG(name), STR_ARG(c->space), STR_ARG(c->name), error, STR_ARG(text));
+                        STR_ARG(name), STR_ARG(c->namespace), STR_ARG(c->name), error,
+                        STR_ARG(text));
     }
 }
 
@@ -135,7 +136,7 @@ static void end_node(void *ctx, const struct jval *node)
             check_violation(t->basic,
                             "I9: Node " STR_FMT " of " STR_FMT "/" STR_FMT " %s " STR_FMT
                             " in the end%s",
-                            STR_ARG(name), STR_ARG(c->space), STR_ARG(c->name),
+                            STR_ARG(name), STR_ARG(c->namespace), STR_ARG(c->name),
                             wanted[i] ? "does not carry" : "carries", STR_ARG(keys.requested),
                             machine == NULL ? ", and has no Machine" : "");
         }
@@ -163,7 +164,7 @@ static void cluster_needed_visit(void *ctx, const struct jval *machine)
     struct end_check *end = ctx;
     const struct check_bridge_cluster *c = &end->t->clusters[end->cluster];
     end->found = end->found || (label_is_true(machine, KEY_ENABLED) &&
-                                str_eq(text_at(machine, "metadata.namespace"), c->space) &&
+                                str_eq(text_at(machine, "metadata.namespace"), c->namespace) &&
                                 str_eq(text_at(machine, "spec.clusterName"), c->name));
 }
 
@@ -171,7 +172,7 @@ bool check_bridge_cluster_needed(struct check_bridge *t, uint32_t cluster)
 {
     const struct check_bridge_cluster *c = &t->clusters[cluster];
     struct end_check end = { .t = t, .cluster = cluster };
-    if (apiserver_find(t->management, CHECK_CAPI_GROUP, STR("clusters"), c->space, c->name) ==
+    if (apiserver_find(t->management, CHECK_CAPI_GROUP, STR("clusters"), c->namespace, c->name) ==
         NULL) {
         return false;
     }

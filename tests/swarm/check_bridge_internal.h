@@ -22,7 +22,7 @@ struct check_bridge_request {
 
 struct check_bridge_machine {
     struct str uid;
-    struct str space;
+    struct str namespace;
     struct str name;
     uint32_t cluster;
     uint32_t incarnation; /* of its Cluster */

@@ -117,7 +117,7 @@ static void check_hook_release(const struct machine_write *a)
     check_violation(a->t->basic,
                     "INV-1: " STR_FMT " lets " STR_FMT "/" STR_FMT
                     " go, of which nothing is true ('" STR_FMT "')",
-                    STR_ARG(a->who), STR_ARG(m->space), STR_ARG(m->name), STR_ARG(why));
+                    STR_ARG(a->who), STR_ARG(m->namespace), STR_ARG(m->name), STR_ARG(why));
 }
 
 /* INV-1: nor is the protection of a Machine that stays given up because nothing is known. */
@@ -134,7 +134,7 @@ static void check_hook_removal(const struct machine_write *a)
     check_violation(a->t->basic,
                     "INV-1: " STR_FMT " takes the hook of " STR_FMT "/" STR_FMT
                     ", of which nothing is true",
-                    STR_ARG(a->who), STR_ARG(m->space), STR_ARG(m->name));
+                    STR_ARG(a->who), STR_ARG(m->namespace), STR_ARG(m->name));
 }
 
 static void check_hook(const struct machine_write *a)
@@ -145,11 +145,11 @@ static void check_hook(const struct machine_write *a)
     if (!was && is && m->released) {
         check_violation(a->t->basic,
                         "INV-2: " STR_FMT " holds " STR_FMT "/" STR_FMT " again, which was let go",
-                        STR_ARG(a->who), STR_ARG(m->space), STR_ARG(m->name));
+                        STR_ARG(a->who), STR_ARG(m->namespace), STR_ARG(m->name));
     } else if (!was && is && !label_is_true(a->old, KEY_ENABLED)) {
         check_violation(a->t->basic,
                         "INV-7: " STR_FMT " hooks " STR_FMT "/" STR_FMT ", which is not enabled",
-                        STR_ARG(a->who), STR_ARG(m->space), STR_ARG(m->name));
+                        STR_ARG(a->who), STR_ARG(m->namespace), STR_ARG(m->name));
     } else if (was && !is && is_deleting(a->old)) {
         check_hook_release(a);
     } else if (was && !is) {
@@ -169,7 +169,7 @@ static void check_control_plane(const struct machine_write *a)
             continue;
         }
         const struct jval *object = apiserver_find(a->t->management, CHECK_CAPI_GROUP,
-                                                   STR("machines"), other->space, other->name);
+                                                   STR("machines"), other->namespace, other->name);
         bool known = str_eq(other->approved_by, a->who) ||
                      timed_flag_set_for(&other->approved, a->t->now, a->lag);
         if (known && jval_get(jval_at(object, "metadata.labels"), KEY_CONTROL_PLANE) != NULL) {
@@ -227,7 +227,7 @@ static void check_maintenance(const struct machine_write *a)
             check_violation(a->t->basic,
                             "B-14: " STR_FMT " approves " STR_FMT "/" STR_FMT
                             ", which asks for nothing, is disabled, or is being deleted",
-                            STR_ARG(a->who), STR_ARG(m->space), STR_ARG(m->name));
+                            STR_ARG(a->who), STR_ARG(m->namespace), STR_ARG(m->name));
             return;
         }
         check_approval(a);
@@ -241,7 +241,7 @@ static void check_maintenance(const struct machine_write *a)
         check_violation(a->t->basic,
                         "INV-7: " STR_FMT " makes maintenance of " STR_FMT "/" STR_FMT " '" STR_FMT
                         "', it was '" STR_FMT "'",
-                        STR_ARG(a->who), STR_ARG(m->space), STR_ARG(m->name), STR_ARG(is),
+                        STR_ARG(a->who), STR_ARG(m->namespace), STR_ARG(m->name), STR_ARG(is),
                         STR_ARG(was));
     }
 }
@@ -259,23 +259,23 @@ static void check_changed_keys(const struct machine_write *a)
         check_violation(a->t->basic,
                         "INV-7: " STR_FMT " changes more of " STR_FMT "/" STR_FMT
                         " than is its business",
-                        STR_ARG(a->who), STR_ARG(m->space), STR_ARG(m->name));
+                        STR_ARG(a->who), STR_ARG(m->namespace), STR_ARG(m->name));
     } else if (has_annotation(a->old, KEY_SKIP_REMEDIATION) &&
                !has_annotation(a->now, KEY_SKIP_REMEDIATION) &&
                !str_eq(annotation_of(a->old, KEY_SKIP_OURS), KEYS_TRUE)) {
         check_violation(a->t->basic,
                         "B-13: " STR_FMT " lets " STR_FMT "/" STR_FMT
                         " be remediated, which somebody else forbade",
-                        STR_ARG(a->who), STR_ARG(m->space), STR_ARG(m->name));
+                        STR_ARG(a->who), STR_ARG(m->namespace), STR_ARG(m->name));
     } else if (has_annotation(a->old, KEY_PAUSED)) {
         check_violation(a->t->basic,
                         "INV-6: " STR_FMT " writes to " STR_FMT "/" STR_FMT ", which is paused",
-                        STR_ARG(a->who), STR_ARG(m->space), STR_ARG(m->name));
+                        STR_ARG(a->who), STR_ARG(m->namespace), STR_ARG(m->name));
     } else if (timed_flag_set_for(&c->paused, a->t->now, a->lag)) {
         check_violation(a->t->basic,
                         "INV-6: " STR_FMT " writes to " STR_FMT "/" STR_FMT
                         ", whose Cluster has been paused for %lld ms",
-                        STR_ARG(a->who), STR_ARG(m->space), STR_ARG(m->name),
+                        STR_ARG(a->who), STR_ARG(m->namespace), STR_ARG(m->name),
                         (long long)(a->t->now - c->paused.since) / 1000);
     }
 }
@@ -291,10 +291,10 @@ static struct check_bridge_machine *machine_find_or_add(struct check_bridge *t,
     }
     m = ARENA_NEW(&t->memory, struct check_bridge_machine);
     m->uid = arena_str(&t->memory, uid);
-    m->space = arena_str(&t->memory, commit->namespace);
+    m->namespace = arena_str(&t->memory, commit->namespace);
     m->name = arena_str(&t->memory, commit->name);
     for (uint32_t i = 0; i < t->cluster_n; i++) {
-        if (str_eq(t->clusters[i].space, commit->namespace) &&
+        if (str_eq(t->clusters[i].namespace, commit->namespace) &&
             str_eq(t->clusters[i].name, text_at(object, "spec.clusterName"))) {
             m->cluster = i;
             m->incarnation = t->clusters[i].incarnation;

@@ -21,7 +21,7 @@ static const struct str host_annotations[] = {
 struct host_write {
     struct check_bridge *t;
     struct str who;
-    struct str space;
+    struct str namespace;
     struct str name;
     const struct jval *old;
     const struct jval *now;
@@ -33,27 +33,27 @@ struct host_write {
 static bool names_host(const struct check_bridge_machine *m, const struct jval *host)
 {
     struct str rest;
-    struct str space;
+    struct str namespace;
     struct str name;
     struct str machine;
     if (!str_cut_prefix(m->provider, STR("metal3://"), &rest)) {
         return false;
     }
-    if (!str_cut(rest, STR("/"), &space, &name)) {
+    if (!str_cut(rest, STR("/"), &namespace, &name)) {
         return str_eq(rest, text_at(host, "metadata.uid"));
     }
     (void)str_cut(name, STR("/"), &name, &machine); /* what it is called there is no matter */
-    return str_eq(space, text_at(host, "metadata.namespace")) &&
+    return str_eq(namespace, text_at(host, "metadata.namespace")) &&
            str_eq(name, text_at(host, "metadata.name"));
 }
 
 static bool consumes(const struct check_bridge_machine *m, const struct jval *host)
 {
-    struct str space = text_at(host, "spec.consumerRef.namespace");
-    space = space.n > 0 ? space : text_at(host, "metadata.namespace");
+    struct str namespace = text_at(host, "spec.consumerRef.namespace");
+    namespace = namespace.n > 0 ? namespace : text_at(host, "metadata.namespace");
     return m->infra_name.n > 0 && str_eq(text_at(host, "spec.consumerRef.name"), m->infra_name) &&
            str_eq(text_at(host, "spec.consumerRef.kind"), STR("Metal3Machine")) &&
-           str_eq(space, m->space);
+           str_eq(namespace, m->namespace);
 }
 
 /* The host is this Machine's, as far as anybody asks. */
@@ -75,7 +75,7 @@ static void host_violation(const struct host_write *a, const char *rule, const c
 {
     check_violation(a->t->basic,
                     "%s: " STR_FMT " %s: host " STR_FMT "/" STR_FMT " of Machine " STR_FMT, rule,
-                    STR_ARG(a->who), what, STR_ARG(a->space), STR_ARG(a->name),
+                    STR_ARG(a->who), what, STR_ARG(a->namespace), STR_ARG(a->name),
                     STR_ARG(m != NULL ? m->name : STR("nobody")));
 }
 
@@ -171,7 +171,7 @@ void check_bridge_on_host(struct check_bridge *t, const struct apiserver_commit 
     const struct host_write act = {
         .t = t,
         .who = commit->user_agent,
-        .space = commit->namespace,
+        .namespace = commit->namespace,
         .name = commit->name,
         .old = commit->old,
         .now = commit->now,
@@ -245,7 +245,7 @@ void check_bridge_update_drained(struct check_bridge *t, uint32_t cluster)
 static const struct jval *machine_find(const struct check_bridge *t,
                                        const struct check_bridge_machine *m)
 {
-    return apiserver_find(t->management, CHECK_CAPI_GROUP, STR("machines"), m->space, m->name);
+    return apiserver_find(t->management, CHECK_CAPI_GROUP, STR("machines"), m->namespace, m->name);
 }
 
 static bool cluster_remains(const struct check_bridge *t, const struct check_bridge_machine *m)
@@ -345,7 +345,7 @@ static void end_power(struct check_bridge *t, const struct check_bridge_machine 
     if (error != NULL) {
         check_violation(t->basic,
                         "B-28: Machine " STR_FMT "/" STR_FMT " %s in the end: '" STR_FMT "'",
-                        STR_ARG(m->space), STR_ARG(m->name), error, STR_ARG(power));
+                        STR_ARG(m->namespace), STR_ARG(m->name), error, STR_ARG(power));
     }
 }
 

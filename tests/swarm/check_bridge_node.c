@@ -37,7 +37,7 @@ static void check_marked_machine(const struct node_write *a, struct str request)
         check_violation(a->t->basic,
                         "INV-4: " STR_FMT " marks Node " STR_FMT " of " STR_FMT "/" STR_FMT
                         " for a Machine that does not have it: '" STR_FMT "'",
-                        STR_ARG(a->who), STR_ARG(a->name), STR_ARG(c->space), STR_ARG(c->name),
+                        STR_ARG(a->who), STR_ARG(a->name), STR_ARG(c->namespace), STR_ARG(c->name),
                         STR_ARG(request));
     } else if (m->gone && a->t->now - m->gone_at >= a->lag) {
         check_violation(a->t->basic,
@@ -99,7 +99,7 @@ static void check_pause(const struct node_write *a)
         check_violation(a->t->basic,
                         "INV-6: " STR_FMT " writes to Node " STR_FMT " of " STR_FMT "/" STR_FMT
                         ", which is paused",
-                        STR_ARG(a->who), STR_ARG(a->name), STR_ARG(c->space), STR_ARG(c->name));
+                        STR_ARG(a->who), STR_ARG(a->name), STR_ARG(c->namespace), STR_ARG(c->name));
     }
 }
 

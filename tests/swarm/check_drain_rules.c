@@ -217,11 +217,11 @@ static const char *eviction_error(const struct check_drain_rules *r, uint32_t kn
     return check.earlier_pod.n > 0 ? "before those of a lower order are gone" : NULL;
 }
 
-void check_drain_rules_on_send(struct check_drain_rules *r, struct str writer, struct str space,
+void check_drain_rules_on_send(struct check_drain_rules *r, struct str writer, struct str namespace,
                                struct str pod, usec_t now)
 {
     const struct jval *object =
-        r->on ? apiserver_find(r->server, STR(""), STR("pods"), space, pod) : NULL;
+        r->on ? apiserver_find(r->server, STR(""), STR("pods"), namespace, pod) : NULL;
     struct str name = jval_str(jval_at(object, "spec.nodeName"));
     const struct check_drain_rules_node *node = name.n > 0 ? map_find(&r->nodes, name) : NULL;
     const char *latest_error = NULL; /* by the latest book */

@@ -38,7 +38,7 @@ void check_drain_rules_done(struct check_drain_rules *r);
 void check_drain_rules_on_commit(struct check_drain_rules *r, const struct apiserver_commit *commit,
                                  usec_t now);
 /* `who` sends the pod away. */
-void check_drain_rules_on_send(struct check_drain_rules *r, struct str writer, struct str space,
+void check_drain_rules_on_send(struct check_drain_rules *r, struct str writer, struct str namespace,
                                struct str pod, usec_t now);
 /* The pod stays where it is, by the book that the node has. */
 bool check_drain_rules_skips(const struct check_drain_rules *r, const struct jval *node,

@@ -182,9 +182,9 @@ static bool may_drain(struct check_service *s, const struct check_sender *sender
 
 /* I7: pods are sent away from nodes whose cordon and grant are on the server, and from no other. */
 static void send_eviction(struct check_service *s, const struct check_sender *sender,
-                          struct str space, struct str pod)
+                          struct str namespace, struct str pod)
 {
-    const struct jval *object = apiserver_find(s->server, STR(""), STR("pods"), space, pod);
+    const struct jval *object = apiserver_find(s->server, STR(""), STR("pods"), namespace, pod);
     struct str name = jval_str(jval_at(object, "spec.nodeName"));
     const struct jval *node =
         name.n == 0 ? NULL : apiserver_find(s->server, STR(""), STR("nodes"), STR(""), name);
@@ -210,7 +210,7 @@ void check_service_on_send(struct check_service *s, const struct check_sender *s
 {
     struct str head;
     struct str rest;
-    struct str space;
+    struct str namespace;
     if (request->verb == API_PATCH && str_starts(request->path, STR("/api/v1/nodes/"))) {
         send_patch(s, sender, request);
         return;
@@ -219,16 +219,16 @@ void check_service_on_send(struct check_service *s, const struct check_sender *s
         sender->config == CHECK_SERVICE_CONFIGS) {
         return;
     }
-    space = str_sub(head, STR("/api/v1/namespaces/").n, head.n);
+    namespace = str_sub(head, STR("/api/v1/namespaces/").n, head.n);
     struct str pod = str_sub(rest, 0, str_find_char(rest, '/'));
     if (request->verb == API_DELETE || request->verb == API_POST) {
-        check_drain_rules_on_send(&s->rules, sender->identity, space, pod, sender->now);
+        check_drain_rules_on_send(&s->rules, sender->identity, namespace, pod, sender->now);
     }
     if (request->verb == API_DELETE && !s->configs[sender->config].force) {
         check_violation(s->basic, "I5: " STR_FMT " deletes " STR_FMT " past its budget",
                         STR_ARG(sender->identity), STR_ARG(rest));
     } else if (request->verb == API_POST && str_ends(rest, STR("/eviction"))) {
-        send_eviction(s, sender, space, pod);
+        send_eviction(s, sender, namespace, pod);
     }
 }
 

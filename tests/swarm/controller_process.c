@@ -115,7 +115,7 @@ static void controller_process_add_parts(struct controller_process *p)
     request_parts_init(&p->parts, &(struct request_parts_config){
                                       .loop = p->view,
                                       .controller = p->controller,
-                                      .space = STR("default"),
+                                      .namespace = STR("default"),
                                       .finished_ttl = p->requests->random.finished_ttl,
                                       .skew_tolerance = SECONDS(5),
                                       .mutations = p->mutations,

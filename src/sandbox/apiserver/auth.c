@@ -64,7 +64,7 @@ struct rbac_query {
     struct str verb;
     struct str resource;    /* "pods/eviction" */
     struct str subresource; /* the eviction of whatever it is: also with a star before it */
-    struct str space;       /* of the binding at hand; empty = it binds everywhere */
+    struct str namespace;   /* of the binding at hand; empty = it binds everywhere */
     bool allowed;
 };
 
@@ -98,16 +98,16 @@ static bool rbac_subject_is(const struct rbac_query *query, const struct jval *s
 {
     struct str kind = jval_str(jval_get(subject, STR("kind")));
     struct str name = jval_str(jval_get(subject, STR("name")));
-    struct str space = jval_str(jval_get(subject, STR("namespace")));
+    struct str namespace = jval_str(jval_get(subject, STR("namespace")));
     if (str_eq(kind, STR("User"))) {
         return str_eq(name, query->user);
     }
     struct str rest;
-    struct str own_space;
+    struct str own_namespace;
     struct str own_name;
     return str_eq(kind, STR("ServiceAccount")) &&
            str_cut_prefix(query->user, SERVICE_ACCOUNT_PREFIX, &rest) &&
-           str_cut(rest, STR(":"), &own_space, &own_name) && str_eq(space, own_space) &&
+           str_cut(rest, STR(":"), &own_namespace, &own_name) && str_eq(namespace, own_namespace) &&
            str_eq(name, own_name);
 }
 
@@ -124,7 +124,7 @@ static void check_binding(void *ctx, const struct jval *binding)
     bool everywhere = str_eq(jval_str(jval_at(binding, "roleRef.kind")), STR("ClusterRole"));
     const struct jval *role = apiserver_find(
         query->call->s, RBAC, everywhere ? STR("clusterroles") : STR("roles"),
-        everywhere ? STR("") : query->space, jval_str(jval_at(binding, "roleRef.name")));
+        everywhere ? STR("") : query->namespace, jval_str(jval_at(binding, "roleRef.name")));
     JVAL_EACH (jval_get(role, STR("rules")), rule) {
         query->allowed = query->allowed || rbac_rule_allows(query, rule);
     }
@@ -144,9 +144,9 @@ static bool auth_rbac_allows(struct request_ctx *c, struct str user)
         query.subresource = arena_printf(c->a, "*/" STR_FMT, STR_ARG(sub));
     }
     apiserver_each(c->s, RBAC, STR("clusterrolebindings"), STR(""), check_binding, &query);
-    query.space = c->route.namespace;
-    if (query.space.n > 0) {
-        apiserver_each(c->s, RBAC, STR("rolebindings"), query.space, check_binding, &query);
+    query.namespace = c->route.namespace;
+    if (query.namespace.n > 0) {
+        apiserver_each(c->s, RBAC, STR("rolebindings"), query.namespace, check_binding, &query);
     }
     return query.allowed;
 }

@@ -424,11 +424,11 @@ static void cells_subjects(struct cells *c, const char *kind)
     CLEANUP(buf_done)
     struct buf b = { 0 };
     TREE_EACH (tree_get(c->object, STR("subjects")), subject) {
-        struct str space = tree_text_at(subject, "namespace");
+        struct str namespace = tree_text_at(subject, "namespace");
         struct str name = tree_text_at(subject, "name");
         if (str_eq(tree_text_at(subject, "kind"), str_from(kind))) {
-            buf_printf(&b, "%s" STR_FMT "%s" STR_FMT, b.n > 0 ? ", " : "", STR_ARG(space),
-                       space.n > 0 ? "/" : "", STR_ARG(name));
+            buf_printf(&b, "%s" STR_FMT "%s" STR_FMT, b.n > 0 ? ", " : "", STR_ARG(namespace),
+                       namespace.n > 0 ? "/" : "", STR_ARG(name));
         }
     }
     cells_text(c, buf_str(&b));

@@ -330,7 +330,7 @@ TEST(bridge_believes_no_node_that_names_a_machine_of_another_cluster)
     bridge_fixture_run(&s, SECONDS(1));
     bridge_fixture_node(&s, "east", "w1", true);
     bridge_fixture_annotate_node(&s, "east", "w1", KEY_NODE_MACHINE, "w1");
-    bridge_fixture_annotate_node(&s, "east", "w1", KEY_NODE_SPACE, "default");
+    bridge_fixture_annotate_node(&s, "east", "w1", KEY_NODE_NAMESPACE, "default");
     bridge_fixture_label_node(&s, "east", "w1", KEY_MACHINE_DELETED, "true");
     bridge_fixture_label_node(&s, "east", "w1", KEY_APPROVE_DELETION, "true");
     bridge_fixture_run(&s, MINUTES(1));
@@ -344,7 +344,7 @@ TEST(bridge_ignores_a_node_that_names_another_machine_than_claims_it)
     struct bridge_fixture s;
     begin(&s, "v1beta2", NULL);
     bridge_fixture_annotate_node(&s, "east", "e1", KEY_NODE_MACHINE, "other");
-    bridge_fixture_annotate_node(&s, "east", "e1", KEY_NODE_SPACE, "default");
+    bridge_fixture_annotate_node(&s, "east", "e1", KEY_NODE_NAMESPACE, "default");
     bridge_fixture_run(&s, SECONDS(1));
     uint64_t before = s.patches;
     bridge_fixture_delete_machine(&s, "e1");

@@ -256,10 +256,10 @@ TEST(metal3_leaves_hosts_of_other_providers_alone)
 }
 
 /* A pod "p" on the Node, with more metadata if there is any. */
-static void add_pod(struct bridge_fixture *s, const char *space, const char *metadata)
+static void add_pod(struct bridge_fixture *s, const char *namespace, const char *metadata)
 {
     bridge_fixture_workload(
-        s, "east", "POST", arena_printf(&s->memory, "/api/v1/namespaces/%s/pods", space),
+        s, "east", "POST", arena_printf(&s->memory, "/api/v1/namespaces/%s/pods", namespace),
         arena_printf(&s->memory,
                      "{\"metadata\":{\"name\":\"p\"%s%s},\"spec\":{\"nodeName\":\"e1\","
                      "\"containers\":[{\"name\":\"c\",\"image\":\"i\"}]}}",

@@ -15,7 +15,7 @@ static double value(struct metrics *m, const char *family, const struct str *lab
 static struct link_view view(const char *cluster, enum link_state state)
 {
     return (struct link_view){
-        .space = STR("tenants"),
+        .namespace = STR("tenants"),
         .cluster = str_from(cluster),
         .state = state,
         .connects = 3,

@@ -66,5 +66,5 @@ TEST(cluster_tells_what_decisions_use_from_the_rest)
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
         CHECK(!cluster_kind.same(plain, &others[i]));
     }
-    CHECK(cluster_kind.spaced);
+    CHECK(cluster_kind.namespaced);
 }

@@ -115,7 +115,7 @@ TEST(drainrule_tells_what_decisions_use_from_the_rest)
         CHECK(!drainrule_kind.same(rule, read_rule(&a, "r", others[i])));
     }
     check_case(-1);
-    CHECK(drainrule_kind.spaced);
+    CHECK(drainrule_kind.namespaced);
 }
 
 /* ── whom it means ─────────────────────────────────────────────────────────────────────────── */
@@ -213,7 +213,7 @@ TEST(drainrule_collect_has_the_rules_that_mean_the_machine)
     struct drainrule_case whose = { .machine = STR("os=linux\n"), .cluster = STR("env=prod\n") };
     struct drain_rules book;
     drainrule_collect(rules, 3, &whose, &a, &book);
-    CHECK(book.by_space);
+    CHECK(book.by_namespace);
     CHECK_STR(print_drain_rules(&book, &a),
               "[{\"name\":\"10-db\",\"behavior\":\"Drain\",\"order\":5,\"pods\":[{\"selector\":"
               "\"app=db\"}]},{\"name\":\"30-team\",\"behavior\":\"WaitCompleted\",\"pods\":["
@@ -221,7 +221,7 @@ TEST(drainrule_collect_has_the_rules_that_mean_the_machine)
     whose.cluster = STR("");
     drainrule_collect(rules, 3, &whose, &a, &book);
     CHECK_EQ(book.n, 1);
-    CHECK(!book.by_space);
+    CHECK(!book.by_namespace);
     drainrule_collect(rules, 0, &whose, &a, &book);
     CHECK_STR(print_drain_rules(&book, &a), "[]");
 }

@@ -352,7 +352,7 @@ TEST(link_of_one_name_in_two_namespaces_are_two)
         .management = &w.management,
         .dialer = w.dialer,
         .connects = &w.connects,
-        .space = STR("another"),
+        .namespace = STR("another"),
         .cluster = STR("east"),
         .on_state = ignore_it,
         .on_nodes = ignore_it,

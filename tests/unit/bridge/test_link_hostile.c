@@ -524,7 +524,7 @@ TEST(link_survives_any_answer_to_the_question_for_its_secret)
             .management = &management,
             .dialer = &dialer.dialer,
             .connects = &connects,
-            .space = STR("s"),
+            .namespace = STR("s"),
             .cluster = STR("c"),
             .on_state = ignore_it,
             .on_nodes = ignore_it,

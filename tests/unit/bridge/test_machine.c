@@ -42,7 +42,7 @@ TEST(machine_reads_what_both_versions_have)
         "\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"n\"}}}",
     };
     const struct machine wanted = {
-        .space = STR("t"),
+        .namespace = STR("t"),
         .name = STR("m"),
         .uid = STR("u"),
         .cluster = STR("c"),
@@ -56,7 +56,7 @@ TEST(machine_reads_what_both_versions_have)
         struct arena a = { 0 };
         CHECK(machine_kind.same(read_machine(&a, texts[i]), &wanted));
     }
-    CHECK(machine_kind.spaced);
+    CHECK(machine_kind.namespaced);
 }
 
 TEST(machine_reads_labels_and_annotations)
@@ -323,7 +323,7 @@ TEST(machine_tells_every_fact_from_its_absence)
 {
     const struct machine plain = { 0 };
     const struct machine others[] = {
-        { .space = STR("x") },
+        { .namespace = STR("x") },
         { .name = STR("x") },
         { .uid = STR("x") },
         { .cluster = STR("x") },

@@ -20,7 +20,7 @@ struct fixture {
 static void fixture_init(struct fixture *s)
 {
     *s = (struct fixture){
-        .machine = { .space = STR("tenants"),
+        .machine = { .namespace = STR("tenants"),
                      .name = STR("blue-md-0-x7k2p"),
                      .uid = STR("6f1c"),
                      .cluster = STR("blue"),
@@ -34,13 +34,13 @@ static void fixture_init(struct fixture *s)
         .node = { .managed = true, .machine_deleted = true, .deletion_request = STR("6f1c") },
     };
     s->view = (struct bridge_machine_view){
-        .space = STR("tenants"),
+        .namespace = STR("tenants"),
         .name = STR("blue-md-0-x7k2p"),
         .machine = &s->machine,
         .cluster = &s->cluster,
         .ours = true,
         .linked = true,
-        .link = { .space = STR("tenants"),
+        .link = { .namespace = STR("tenants"),
                   .cluster = STR("blue"),
                   .state = LINK_WATCHING,
                   .since = MONOTONIC - HOURS(2) - MINUTES(4),
@@ -294,7 +294,8 @@ TEST(machine_report_tells_of_a_machine_that_nobody_looks_after)
 {
     struct fixture s;
     fixture_init(&s);
-    s.machine = (struct machine){ .space = STR("tenants"), .name = STR("lone"), .paused = true };
+    s.machine =
+        (struct machine){ .namespace = STR("tenants"), .name = STR("lone"), .paused = true };
     s.view.name = STR("lone");
     s.view.ours = false;
     s.view.cluster = NULL;

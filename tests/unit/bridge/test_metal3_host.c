@@ -53,12 +53,12 @@ TEST(metal3_host_keeps_what_decisions_use)
                 "\"namespace\":\"metal\",\"name\":\"infra-1\"}},"
                 "\"status\":{\"poweredOn\":true,\"provisioning\":{\"state\":\"provisioned\"}}");
     CHECK_STR(h->uid, "u-1");
-    CHECK_STR(h->space, "metal");
+    CHECK_STR(h->namespace, "metal");
     CHECK_STR(h->name, "h1");
     CHECK(h->provisioned);
     CHECK(h->powered_on);
     CHECK_STR(h->consumer_kind, "Metal3Machine");
-    CHECK_STR(h->consumer_space, "metal");
+    CHECK_STR(h->consumer_namespace, "metal");
     CHECK_STR(h->consumer_name, "infra-1");
     CHECK(!h->paused);
     CHECK(h->reboot);
@@ -83,7 +83,7 @@ TEST(metal3_host_takes_what_is_absent_or_strange_for_nothing)
         const struct metal3_host *h = observe(&f, 1, "", rests[i]);
         CHECK(!h->provisioned);
         CHECK(!h->powered_on);
-        CHECK_EQ(h->consumer_kind.n + h->consumer_space.n + h->consumer_name.n, 0);
+        CHECK_EQ(h->consumer_kind.n + h->consumer_namespace.n + h->consumer_name.n, 0);
         CHECK(!h->reboot);
         CHECK(h->reboot_value.p == NULL);
         CHECK(h->owner.p == NULL);

@@ -22,7 +22,7 @@ struct world {
 static void world_begin(struct world *w)
 {
     *w = (struct world){
-        .machine = { .space = STR("metal"),
+        .machine = { .namespace = STR("metal"),
                      .name = STR("m1"),
                      .uid = STR(UID_1),
                      .cluster = STR("c1"),
@@ -33,12 +33,12 @@ static void world_begin(struct world *w)
                      .request = MACHINE_REQUEST_APPROVED },
         .cluster = { .uid = STR("c"), .provisioned = true },
         .host = { .uid = STR("h"),
-                  .space = STR("metal"),
+                  .namespace = STR("metal"),
                   .name = STR("h1"),
                   .provisioned = true,
                   .powered_on = true,
                   .consumer_kind = STR("Metal3Machine"),
-                  .consumer_space = STR("metal"),
+                  .consumer_namespace = STR("metal"),
                   .consumer_name = STR("infra-1") },
     };
     w->facts =
@@ -101,7 +101,7 @@ TEST(power_reads_provider_ids)
     static const struct {
         const char *provider_id;
         enum metal3_id_form form;
-        const char *space;
+        const char *namespace;
         const char *name;
         const char *uid;
     } cases[] = {
@@ -138,7 +138,7 @@ TEST(power_reads_provider_ids)
         check_case((int64_t)i);
         struct metal3_id h = metal3_id_parse(str_from(cases[i].provider_id));
         CHECK_EQ(h.form, cases[i].form);
-        CHECK_STR(h.space, cases[i].space);
+        CHECK_STR(h.namespace, cases[i].namespace);
         CHECK_STR(h.name, cases[i].name);
         CHECK_STR(h.uid, cases[i].uid);
     }
@@ -187,7 +187,7 @@ enum change {
     CONSUMER_NONE,
     CONSUMER_NAME,
     CONSUMER_KIND,
-    CONSUMER_SPACE,
+    CONSUMER_NAMESPACE,
     CONSUMER_HERE,
     CONSUMER_ELSEWHERE,
     NO_INFRA,
@@ -201,9 +201,9 @@ enum change {
 /* A reference without a namespace is to the host's: here to one of the same name elsewhere. */
 static void move_host(struct world *w)
 {
-    w->host.space = STR("elsewhere");
+    w->host.namespace = STR("elsewhere");
     w->machine.provider_id = STR("metal3://elsewhere/h1/m1");
-    w->host.consumer_space = STR_NONE;
+    w->host.consumer_namespace = STR_NONE;
 }
 
 static void change_machine(struct world *w, enum change change)
@@ -257,7 +257,7 @@ static void change_host(struct world *w, enum change change)
     case NO_INFRA:
     case CONSUMER_NONE:
         w->host.consumer_kind = STR_NONE;
-        w->host.consumer_space = STR_NONE;
+        w->host.consumer_namespace = STR_NONE;
         w->host.consumer_name = STR_NONE;
         break;
     case CONSUMER_NAME:
@@ -266,11 +266,11 @@ static void change_host(struct world *w, enum change change)
     case CONSUMER_KIND:
         w->host.consumer_kind = STR("Other");
         break;
-    case CONSUMER_SPACE:
-        w->host.consumer_space = STR("elsewhere");
+    case CONSUMER_NAMESPACE:
+        w->host.consumer_namespace = STR("elsewhere");
         break;
     case CONSUMER_HERE:
-        w->host.consumer_space = STR_NONE;
+        w->host.consumer_namespace = STR_NONE;
         break;
     case CONSUMER_ELSEWHERE:
         move_host(w);
@@ -308,7 +308,7 @@ static const struct {
     { CONSUMER_NONE, "OtherConsumer", "Off" },
     { CONSUMER_NAME, "OtherConsumer", "Off" },
     { CONSUMER_KIND, "OtherConsumer", "Off" },
-    { CONSUMER_SPACE, "OtherConsumer", "Off" },
+    { CONSUMER_NAMESPACE, "OtherConsumer", "Off" },
     { CONSUMER_HERE, "Off", "Off" },
     { CONSUMER_ELSEWHERE, "OtherConsumer", "Off" },
     { NO_INFRA, "OtherConsumer", "Off" },
@@ -634,7 +634,7 @@ static struct str pick(struct rng *rng, const struct str *texts, uint32_t n)
 static void stir(struct world *w, struct rng *rng)
 {
     static const struct str names[] = { STR_INIT("infra-1"), STR_INIT("infra-2"), STR_INIT("") };
-    static const struct str spaces[] = { STR_INIT("metal"), STR_INIT("other"), { NULL, 0 } };
+    static const struct str namespaces[] = { STR_INIT("metal"), STR_INIT("other"), { NULL, 0 } };
     static const struct str modes[] = { STR_INIT("hard"), STR_INIT("soft"), { NULL, 0 } };
     static const struct str powers[] = { STR_INIT("on"), STR_INIT("off"), { NULL, 0 } };
     static const struct str owners[] = {
@@ -656,7 +656,7 @@ static void stir(struct world *w, struct rng *rng)
     h->provisioned = rng_chance(rng, 800);
     h->powered_on = coin(rng);
     h->paused = rng_chance(rng, 100);
-    h->consumer_space = pick(rng, spaces, 3);
+    h->consumer_namespace = pick(rng, namespaces, 3);
     h->consumer_name = pick(rng, names, 3);
     h->owner = pick(rng, owners, 4);
     h->reboot = coin(rng);
@@ -681,7 +681,7 @@ static bool may_be_off(const struct world *w, bool was_off)
         return false;
     }
     bool consumer = m->infra_name.n > 0 && str_eq(h->consumer_name, m->infra_name) &&
-                    (h->consumer_space.n == 0 || str_eq(h->consumer_space, m->space));
+                    (h->consumer_namespace.n == 0 || str_eq(h->consumer_namespace, m->namespace));
     return w->options.any_machine ||
            (m->enabled && w->facts.cluster != NULL && !w->cluster.deleting && consumer);
 }

@@ -170,7 +170,7 @@ TEST(rules_leave_a_node_alone_that_names_another_machine)
 {
     static const struct {
         struct str machine;
-        struct str space;
+        struct str namespace;
         bool matches;
     } cases[] = {
         { STR_INIT("m1"), STR_INIT("t"), true },   { { NULL, 0 }, { NULL, 0 }, true },
@@ -187,7 +187,7 @@ TEST(rules_leave_a_node_alone_that_names_another_machine)
         p.machine.deleting = true;
         p.machine.request = MACHINE_REQUEST_REQUESTED;
         p.node.machine = cases[i].machine;
-        p.node.space = cases[i].space;
+        p.node.namespace = cases[i].namespace;
         machine_node_decide(&p);
         CHECK_EQ(!machine_node_unchanged(&p), cases[i].matches);
         CHECK_EQ(machine_node_event(&p, RULES_EVENT_MISMATCH) == NULL, cases[i].matches);

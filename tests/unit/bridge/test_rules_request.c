@@ -564,7 +564,7 @@ TEST(rules_maintenance_leaves_what_others_say_about_remediation)
                                   .node = STR("n1"),
                                   .enabled = true,
                                   .name = STR("m1"),
-                                  .space = STR("t"),
+                                  .namespace = STR("t"),
                                   .hook = true,
                                   .request = MACHINE_REQUEST_APPROVED,
                                   .deleting = true };

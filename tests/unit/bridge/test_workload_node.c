@@ -67,10 +67,10 @@ TEST(workload_node_reads_annotations)
         .deletion_approved_for = STR("v"),
         .maintenance_approved_for = STR("u/2"),
         .machine = STR("m1"),
-        .space = STR(""),
+        .namespace = STR(""),
     };
     CHECK(workload_node_kind.same(p, &wanted));
-    CHECK(p->space.p != NULL);
+    CHECK(p->namespace.p != NULL);
     p = read_node(&a, "{\"metadata\":{\"annotations\":{\"cluster.x-k8s.io/machine\":7}}}");
     CHECK(p->machine.p == NULL && p->deletion_request.p == NULL);
 }
@@ -131,7 +131,7 @@ TEST(workload_node_tells_every_fact_from_its_absence)
         { .deletion_approved_for = STR("") },
         { .maintenance_approved_for = STR("") },
         { .machine = STR("") },
-        { .space = STR("") },
+        { .namespace = STR("") },
         { .drain_rules = 1 },
     };
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
@@ -142,7 +142,7 @@ TEST(workload_node_tells_every_fact_from_its_absence)
     }
     check_case(-1);
     CHECK(!workload_node_marked(&plain));
-    CHECK(!workload_node_kind.spaced);
+    CHECK(!workload_node_kind.namespaced);
 }
 
 /* A link keeps all Nodes of its cluster. */

@@ -37,7 +37,7 @@ TEST(record_targets_have_words)
     struct arena a = { 0 };
     const struct record_target node = { .type = STR("node"), .name = STR("n1") };
     const struct record_target web = { .type = STR("deployment"),
-                                       .space = STR("shop"),
+                                       .namespace = STR("shop"),
                                        .name = STR("web") };
     CHECK_STR(record_target_text(&node, &a), "node n1");
     CHECK_STR(record_target_text(&web, &a), "deployment shop/web");

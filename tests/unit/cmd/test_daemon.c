@@ -38,9 +38,9 @@ TEST(daemon_lease_namespace_of_the_flag_wins)
     struct daemon_flags flags = { .lease_namespace = STR("harbour") };
     struct daemon p = { .flags = &flags, .memory = &memory };
     struct err err = { 0 };
-    struct str space = STR_NONE;
-    CHECK_EQ(daemon_find_namespace(&p, &space, &err), 0);
-    CHECK_STR(space, "harbour");
+    struct str namespace = STR_NONE;
+    CHECK_EQ(daemon_find_namespace(&p, &namespace, &err), 0);
+    CHECK_STR(namespace, "harbour");
 }
 
 TEST(daemon_serves_no_metrics_when_their_address_is_off)

@@ -108,7 +108,7 @@ TEST(drain_waits_without_timers_until_a_replica_is_back)
     struct drain_status status = drain_fixture_status(d);
     CHECK(!status.blocked && !status.timed_out);
     CHECK_STR(status.pod, name);
-    CHECK_STR(status.space, "default");
+    CHECK_STR(status.namespace, "default");
     CHECK_STR(status.pdb, "web");
     CHECK_STR(status.reason, "budget web allows no disruption: 2 of 2 wanted pods are healthy");
     CHECK_EQ(drain_fixture_events(&s, "DrainBlocked", "Pod", NULL), 0);

@@ -162,10 +162,10 @@ TEST(drain_rules_waits_for_a_pod_until_its_object_is_gone)
     drain_fixture_end(&s);
 }
 
-static void drain_rules_note_claim(void *ctx, struct str space, struct str claim)
+static void drain_rules_note_claim(void *ctx, struct str namespace, struct str claim)
 {
     struct buf *event_key = ctx;
-    buf_printf(event_key, STR_FMT "/" STR_FMT " ", STR_ARG(space), STR_ARG(claim));
+    buf_printf(event_key, STR_FMT "/" STR_FMT " ", STR_ARG(namespace), STR_ARG(claim));
 }
 
 static void drain_rules_check_claims(const struct drain *d, const char *want)
@@ -382,7 +382,7 @@ TEST(drain_rules_of_an_unreachable_node_does_not_wait_for_its_dead)
     "[{\"name\":\"a\",\"behavior\":\"Drain\",\"order\":1,\"pods\":[{\"namespaceSelector\":\"team=" \
     "a\"}]}]"
 
-static void drain_rules_label_space(struct drain_fixture *s, const char *team)
+static void drain_rules_label_namespace(struct drain_fixture *s, const char *team)
 {
     drain_fixture_api(
         s, 200, "PATCH", "/api/v1/namespaces/default",
@@ -408,7 +408,7 @@ TEST(drain_rules_has_namespaces_watched_only_while_it_asks_for_them)
                              "  kind: Pod\n"
                              "  metadata: {name: held, namespace: other, labels: {app: job}}\n"
                              "  spec: {nodeName: node-001, containers: [{name: a, image: b}]}\n");
-    drain_rules_label_space(&s, "a");
+    drain_rules_label_namespace(&s, "a");
     struct drain *d = drain_rules_drain(&s, NULL);
     drain_observe_only(d);
     drain_fixture_run(&s, MINUTES(1));
@@ -435,7 +435,7 @@ TEST(drain_rules_has_namespaces_watched_only_while_it_asks_for_them)
     drain_stop(second);
     drain_fixture_run(&s, SECONDS(10));
     /* and a label that changes changes whose turn it is. */
-    drain_rules_label_space(&s, "b");
+    drain_rules_label_namespace(&s, "b");
     drain_fixture_run(&s, SECONDS(10));
     CHECK(drain_rules_pod(&s, "db2") == NULL);
     CHECK_EQ(drain_fixture_sent(&s, "namespaces", SIM_WATCH), 1);

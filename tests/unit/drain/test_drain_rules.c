@@ -156,7 +156,7 @@ static bool pod_lookup(void *ctx, struct str key, struct str *ret_value)
     return str_eq(key, STR("app"));
 }
 
-static bool space_lookup(void *ctx, struct str key, struct str *ret_value)
+static bool namespace_lookup(void *ctx, struct str key, struct str *ret_value)
 {
     const char *team = ctx;
     *ret_value = str_from(team);
@@ -185,11 +185,11 @@ TEST(drain_rules_lets_the_first_rule_that_matches_decide_alone)
     struct err err = { 0 };
     struct drain_rules drain_rules;
     CHECK_EQ(drain_rules_parse(STR(text), &a, &drain_rules, &err), 0);
-    CHECK(drain_rules.by_space);
+    CHECK(drain_rules.by_namespace);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         char app[2] = { cases[i].app[0], '\0' };
         char team[2] = { cases[i].team[0], '\0' };
-        struct drain_rule_pod pod = { pod_lookup, space_lookup, app, team };
+        struct drain_rule_pod pod = { pod_lookup, namespace_lookup, app, team };
         const struct drain_rule *rule = NULL;
         CHECK_EQ(drain_rules_find(&drain_rules, &pod, &rule), 0);
         CHECK((rule == NULL) == (cases[i].wanted == NULL));
@@ -197,7 +197,7 @@ TEST(drain_rules_lets_the_first_rule_that_matches_decide_alone)
             CHECK_STR(rule->name, cases[i].wanted);
         }
         /* Without its namespace's labels a pod is known only to the rules in front. */
-        pod.space = NULL;
+        pod.namespace = NULL;
         int pdbs_unwatched = drain_rules_find(&drain_rules, &pod, &rule);
         CHECK_EQ(pdbs_unwatched, app[0] == 'a' ? 0 : -ERR_NOTFOUND);
     }

@@ -157,7 +157,7 @@ TEST(pod_fate_of_a_pod_follows_from_the_rulebook)
         CLEANUP(arena_done)
         struct arena a = { 0 };
         check_case(i);
-        struct drains ds = { .loop = virtual_loop_root(v), .spaces = { .denied = true } };
+        struct drains ds = { .loop = virtual_loop_root(v), .namespaces = { .denied = true } };
         struct drain d = {
             .drains = &ds,
             .spec = { .flags = c->rules },

@@ -106,7 +106,7 @@ TEST(mrequest_reads_what_decisions_use)
     CHECK_EQ(m->created, SECONDS(1767323045));
     CHECK_EQ(m->generation, 4);
     CHECK(m->deleting);
-    CHECK_STR(m->space, ""); /* nodes live in none */
+    CHECK_STR(m->namespace, ""); /* nodes live in none */
     CHECK_EQ(m->priority, -5);
     CHECK(m->unprepared);
     CHECK(m->has_ttl);

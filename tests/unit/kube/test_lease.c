@@ -107,7 +107,7 @@ static void replica_begin(struct world *w, struct replica *r, const char *identi
     r->client.mutations = mutations;
     lease_init(&r->lease, &r->client,
                &(struct lease_config){
-                   .space = STR("ns"),
+                   .namespace = STR("ns"),
                    .name = STR("name"),
                    .identity = str_from(identity),
                    .on_change = on_change,

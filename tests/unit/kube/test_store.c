@@ -346,8 +346,8 @@ PROPERTY(store_agrees_with_the_server_in_the_end)
     fixture_end(&f);
 }
 
-static int spaced_project(void *ctx UNUSED, const struct jval *object, struct arena *out,
-                          void **ret, struct err *err UNUSED)
+static int namespaced_project(void *ctx UNUSED, const struct jval *object, struct arena *out,
+                              void **ret, struct err *err UNUSED)
 {
     struct str *uid = ARENA_NEW(out, struct str);
     *uid = arena_str(out, jval_str(jval_at(object, "metadata.uid")));
@@ -355,15 +355,15 @@ static int spaced_project(void *ctx UNUSED, const struct jval *object, struct ar
     return 0;
 }
 
-static bool spaced_same(const void *a, const void *b)
+static bool namespaced_same(const void *a, const void *b)
 {
     return str_eq(*(const struct str *)a, *(const struct str *)b);
 }
 
-TEST(store_names_spaced_objects_by_namespace_and_name)
+TEST(store_names_namespaced_objects_by_namespace_and_name)
 {
     static const struct store_kind kind = {
-        .name = "pod", .spaced = true, .project = spaced_project, .same = spaced_same
+        .name = "pod", .namespaced = true, .project = namespaced_project, .same = namespaced_same
     };
     struct fixture f = { 0 };
     struct err err = { 0 };

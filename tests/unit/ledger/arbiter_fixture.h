@@ -301,7 +301,7 @@ fixture_start_controller(struct arbiter_fixture *c, uint32_t i, const struct arb
     s->config.client = &s->client;
     s->config.recorder = &s->recorder;
     s->config.nodes = &s->nodes;
-    s->config.space = STR("drydock");
+    s->config.namespace = STR("drydock");
     s->config.may_act = controller_may_act;
     s->config.wall = controller_wall;
     s->config.ctx = s;

@@ -33,10 +33,11 @@ static struct str selector_condition(struct arbiter_fixture *c, const char *name
 }
 
 /* Available, with all of its replicas, or not. */
-static void make_deployment(struct arbiter_fixture *c, const char *space, const char *name,
+static void make_deployment(struct arbiter_fixture *c, const char *namespace, const char *name,
                             bool available)
 {
-    struct str path = arena_printf(&c->memory, "/apis/apps/v1/namespaces/%s/deployments", space);
+    struct str path =
+        arena_printf(&c->memory, "/apis/apps/v1/namespaces/%s/deployments", namespace);
     fixture_api(c, 201, "POST", path.p,
                 arena_printf(&c->memory,
                              "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":"
@@ -44,7 +45,7 @@ static void make_deployment(struct arbiter_fixture *c, const char *space, const 
                              "\"selector\":{\"matchLabels\":{\"a\":\"%s\"}},\"template\":{"
                              "\"metadata\":{\"labels\":{\"a\":\"%s\"}},\"spec\":{\"containers\":[{"
                              "\"name\":\"a\",\"image\":\"b\"}]}}}}",
-                             name, space, name, name)
+                             name, namespace, name, name)
                     .p);
     fixture_api(c, 200, "PATCH",
                 arena_printf(&c->memory, STR_FMT "/%s/status", STR_ARG(path), name).p,
@@ -56,12 +57,12 @@ static void make_deployment(struct arbiter_fixture *c, const char *space, const 
                     .p);
 }
 
-static struct ask_spec workload_spec(struct fixture_controller *s, uint32_t i, const char *space,
-                                     const char *name)
+static struct ask_spec workload_spec(struct fixture_controller *s, uint32_t i,
+                                     const char *namespace, const char *name)
 {
     struct ask_spec spec = controller_spec(s, i, name);
     spec.type = TARGET_DEPLOYMENT;
-    spec.space = str_from(space);
+    spec.namespace = str_from(namespace);
     return spec;
 }
 

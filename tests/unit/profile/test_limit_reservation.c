@@ -153,7 +153,7 @@ static void story_serve_limits(struct story *s)
         .client = client,
         .recorder = controller_recorder(s->c),
         .nodes = controller_nodes(s->c),
-        .space = STR("default"),
+        .namespace = STR("default"),
         .may_act = story_may_act,
         .wall = story_wall,
         .on_capacity = story_on_room,

@@ -111,7 +111,7 @@ static struct str state_of(struct story *s)
     return jval_str(jval_get(jval_at(node, "metadata.labels"), STR("cloud.sap/maintenance-state")));
 }
 
-static uint64_t spaces_asked_for(struct story *s)
+static uint64_t namespaces_asked_for(struct story *s)
 {
     uint32_t n;
     const struct sim_api_count *tallies = sim_api_counts(s->door, &n);
@@ -157,7 +157,7 @@ TEST(profiles_drain_by_the_rules_that_come_with_the_request)
     story_run(&s, MINUTES(2));
     CHECK(is_there(&s, "agent"));
     CHECK_STR(state_of(&s), "in-maintenance");
-    CHECK_EQ(spaces_asked_for(&s), 0);
+    CHECK_EQ(namespaces_asked_for(&s), 0);
 }
 
 TEST(profiles_drain_without_rules_as_ever)
@@ -170,7 +170,7 @@ TEST(profiles_drain_without_rules_as_ever)
     story_run(&s, MINUTES(2));
     CHECK(!is_there(&s, "agent") && !is_there(&s, "db") && !is_there(&s, "job"));
     CHECK_STR(state_of(&s), "in-maintenance");
-    CHECK_EQ(spaces_asked_for(&s), 0);
+    CHECK_EQ(namespaces_asked_for(&s), 0);
 }
 
 /* They go with what asked for the drain, and whom they spared is not sent away meanwhile. */

@@ -117,7 +117,7 @@ static void serve_limits(struct story *s)
         .client = controller_client(s->c),
         .recorder = controller_recorder(s->c),
         .nodes = controller_nodes(s->c),
-        .space = STR("default"),
+        .namespace = STR("default"),
         .may_act = story_may_act,
         .wall = story_wall,
         .on_capacity = story_on_room,

@@ -313,7 +313,7 @@ static inline void fixture_start_controller(struct requests_fixture *q)
         .client = &q->client,
         .recorder = &q->recorder,
         .nodes = &q->nodes,
-        .space = STR("default"),
+        .namespace = STR("default"),
         .may_act = fixture_may_act,
         .wall = fixture_wall,
         .on_turn = fixture_on_turn,

@@ -52,19 +52,19 @@ struct bridge_pages_fixture {
     struct str why; /* it is not ready */
 };
 
-static bool bridge_pages_fixture_explain(void *ctx, struct str space, struct str name,
+static bool bridge_pages_fixture_explain(void *ctx, struct str namespace, struct str name,
                                          struct arena *out UNUSED, struct bridge_machine_view *ret)
 {
     struct bridge_pages_fixture *t = ctx;
     *ret = (struct bridge_machine_view){
-        .space = t->machine.space,
+        .namespace = t->machine.namespace,
         .name = t->machine.name,
         .machine = &t->machine,
         .ours = true,
         .verdict = { .phase = RULES_PHASE_OPEN, .reason = "NoNode", .next = USEC_NEVER },
         .wall = loop_wall(t->pages.loop),
     };
-    return str_eq(space, t->machine.space) && str_eq(name, t->machine.name);
+    return str_eq(namespace, t->machine.namespace) && str_eq(name, t->machine.name);
 }
 
 static void bridge_pages_fixture_each_link(void *ctx,
@@ -106,7 +106,7 @@ static void bridge_pages_fixture_init(struct bridge_pages_fixture *t)
 {
     *t = (struct bridge_pages_fixture){
         .time = virtual_loop_new(1, SECONDS(1794792706)), /* 2026-11-16T01:31:46Z */
-        .machine = { .space = STR("tenants"), .name = STR("blue-1"), .cluster = STR("blue") },
+        .machine = { .namespace = STR("tenants"), .name = STR("blue-1"), .cluster = STR("blue") },
         .leading = true,
         .leader = STR("bridge-0_1"),
     };
@@ -201,7 +201,7 @@ TEST(bridge_pages_lists_every_link)
     (void)virtual_loop_run(t.time, SECONDS(100));
     usec_t now = loop_now(t.pages.loop);
     t.link_n = 2;
-    t.links[0] = (struct link_view){ .space = STR("tenants"),
+    t.links[0] = (struct link_view){ .namespace = STR("tenants"),
                                      .cluster = STR("blue"),
                                      .uid = STR("c1"),
                                      .state = LINK_WATCHING,
@@ -209,7 +209,7 @@ TEST(bridge_pages_lists_every_link)
                                      .nodes = 20,
                                      .connects = 1,
                                      .overdue = STR("403") };
-    t.links[1] = (struct link_view){ .space = STR("tenants"),
+    t.links[1] = (struct link_view){ .namespace = STR("tenants"),
                                      .cluster = STR("red"),
                                      .uid = STR("c2"),
                                      .state = LINK_BACKOFF,
@@ -253,8 +253,9 @@ TEST(bridge_pages_names_a_limited_number_of_clusters_out_of_sight)
     bridge_pages_fixture_init(&t);
     t.link_n = BRIDGE_PAGES_UNHEALTHY_MAX + 7;
     for (uint32_t i = 0; i < t.link_n; i++) {
-        t.links[i] =
-            (struct link_view){ .space = STR("a"), .cluster = STR("b"), .state = LINK_RESOLVING };
+        t.links[i] = (struct link_view){ .namespace = STR("a"),
+                                         .cluster = STR("b"),
+                                         .state = LINK_RESOLVING };
     }
     t.why = STR("Clusters are not listed yet");
     send_request(&t, &f, "GET", "/");

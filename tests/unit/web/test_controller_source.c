@@ -278,9 +278,9 @@ TEST(controller_source_shows_profiles_and_requests_under_one_limit)
     send(server, 201, "POST", "/apis/repairman.k8s.io/v1/maintenancelimits",
          STR("{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":\"MaintenanceLimit\","
              "\"metadata\":{\"name\":\"node\"},\"spec\":{\"limit\":10}}"));
-    request_parts_init(
-        &request_parts,
-        &(struct request_parts_config){ .loop = loop, .controller = c, .space = STR("default") });
+    request_parts_init(&request_parts,
+                       &(struct request_parts_config){
+                           .loop = loop, .controller = c, .namespace = STR("default") });
     CHECK_EQ(controller_configure(c, STR("m.yaml"), str_from(rolling), (struct ucfg_env){ 0 }), 0);
     (void)virtual_loop_run(time, SECONDS(30));
     send(server, 200, "PATCH", "/api/v1/nodes/a",

@@ -10,7 +10,7 @@
 #define ACCOUNTS "/api/v1/namespaces/kube-system/serviceaccounts"
 #define ROLES "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 #define BINDINGS "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
-#define SPACED "/apis/rbac.authorization.k8s.io/v1/namespaces/default/"
+#define NAMESPACED "/apis/rbac.authorization.k8s.io/v1/namespaces/default/"
 #define REF(kind, name)                                                                            \
     "\"roleRef\":{\"apiGroup\":\"rbac.authorization.k8s.io\",\"kind\":\"" kind                     \
     "\",\"name\":\"" name "\"}"
@@ -190,11 +190,11 @@ TEST(token_holders_may_in_a_namespace_what_is_bound_there)
     struct server_fixture w;
     server_fixture_init(&w);
     create_service_account(&w);
-    CHECK_EQ(as_admin(&w, "POST", SPACED "roles",
+    CHECK_EQ(as_admin(&w, "POST", NAMESPACED "roles",
                       "{\"metadata\":{\"name\":\"r\"},\"rules\":[{\"apiGroups\":[\"*\"],"
                       "\"resources\":[\"*\"],\"verbs\":[\"*\"]}]}"),
              201);
-    CHECK_EQ(as_admin(&w, "POST", SPACED "rolebindings",
+    CHECK_EQ(as_admin(&w, "POST", NAMESPACED "rolebindings",
                       "{\"metadata\":{\"name\":\"b\"}," REF("Role", "r") "," SUBJECT "}"),
              201);
     CHECK_EQ(request_send(&w, "GET", "/api/v1/namespaces/default/pods", "").status, 200);
