@@ -10,9 +10,9 @@
 #include "tests/check.h"
 
 /* 2026-01-02T03:04:05Z, a Friday */
-#define DECK_WALL SECONDS(1767323045)
+#define ENGINE_FIXTURE_WALL SECONDS(1767323045)
 
-struct deck {
+struct engine_fixture {
     struct node_keep keep; /* first: the store's context */
     struct intern labels;
     struct store store;
@@ -24,22 +24,23 @@ struct deck {
     unsigned version;
 };
 
-static inline void deck_on_change(void *ctx, struct store_item *item, const void *before)
+static inline void engine_fixture_on_change(void *ctx, struct store_item *item, const void *before)
 {
-    struct deck *d = ctx;
+    struct engine_fixture *d = ctx;
     fleet_on_change(d->fleet, item, before);
 }
 
-static inline void deck_on_gone(void *ctx, struct store_item *item)
+static inline void engine_fixture_on_gone(void *ctx, struct store_item *item)
 {
-    struct deck *d = ctx;
+    struct engine_fixture *d = ctx;
     fleet_on_gone(d->fleet, item);
 }
 
 /* `annotations`: those that are kept; the last is NULL. */
-static inline void deck_begin(struct deck *d, const char *config, const char *const *annotations)
+static inline void engine_fixture_begin(struct engine_fixture *d, const char *config,
+                                        const char *const *annotations)
 {
-    *d = (struct deck){ .wall = DECK_WALL, .version = 1 };
+    *d = (struct engine_fixture){ .wall = ENGINE_FIXTURE_WALL, .version = 1 };
     struct problems problems = { .out = &d->a };
     CHECK_EQ(config_load(str_from(config), (struct ucfg_env){ 0 }, &d->a, &d->config, &problems),
              0);
@@ -48,8 +49,8 @@ static inline void deck_begin(struct deck *d, const char *config, const char *co
         n++;
     }
     struct str *keys = ARENA_ARRAY(&d->a, struct str, n);
-    keys[0] = DATA_ANNOTATION;
-    keys[1] = SUBJECT_CORDON_MARK;
+    keys[0] = NODE_DATA_ANNOTATION;
+    keys[1] = NODE_EDIT_CORDONED_BY;
     for (uint32_t i = 2; i < n; i++) {
         keys[i] = str_from(annotations[i - 2]);
     }
@@ -57,14 +58,14 @@ static inline void deck_begin(struct deck *d, const char *config, const char *co
         (struct node_keep){ .labels = &d->labels, .annotations = keys, .annotation_count = n };
     intern_init(&d->labels, 3, 4);
     store_init(&d->store, &node_kind, d, 9);
-    d->store.on_change = deck_on_change;
-    d->store.on_gone = deck_on_gone;
+    d->store.on_change = engine_fixture_on_change;
+    d->store.on_gone = engine_fixture_on_gone;
     d->fleet = fleet_new(&d->store);
     d->facts = facts_new();
     fleet_configure(d->fleet, &d->config);
 }
 
-static inline void deck_end(struct deck *d)
+static inline void engine_fixture_end(struct engine_fixture *d)
 {
     fleet_check(d->fleet);
     store_done(&d->store);
@@ -75,7 +76,7 @@ static inline void deck_end(struct deck *d)
     arena_done(&d->a);
 }
 
-static inline void deck_observe(struct deck *d, struct str text)
+static inline void engine_fixture_observe(struct engine_fixture *d, struct str text)
 {
     struct err err = { 0 };
     const struct jval *v = NULL;
@@ -84,27 +85,30 @@ static inline void deck_observe(struct deck *d, struct str text)
 }
 
 /* `more` is what its metadata has besides, and `rest` what follows the metadata. */
-static inline void deck_node(struct deck *d, const char *name, const char *more, const char *rest)
+static inline void engine_fixture_node(struct engine_fixture *d, const char *name, const char *more,
+                                       const char *rest)
 {
-    deck_observe(d, arena_printf(&d->a,
-                                 "{\"metadata\":{\"name\":\"%s\",\"uid\":\"u\","
-                                 "\"resourceVersion\":\"%u\"%s}%s}",
-                                 name, ++d->version, more, rest));
+    engine_fixture_observe(d, arena_printf(&d->a,
+                                           "{\"metadata\":{\"name\":\"%s\",\"uid\":\"u\","
+                                           "\"resourceVersion\":\"%u\"%s}%s}",
+                                           name, ++d->version, more, rest));
 }
 
-static inline const struct node *deck_find(const struct deck *d, const char *name)
+static inline const struct node *engine_fixture_find(const struct engine_fixture *d,
+                                                     const char *name)
 {
     const struct store_item *item = store_find(&d->store, str_from(name));
     ASSERT(item != NULL);
     return item->object;
 }
 
-static inline struct engine_input deck_input(const struct deck *d, const char *name)
+static inline struct engine_input engine_fixture_input(const struct engine_fixture *d,
+                                                       const char *name)
 {
     return (struct engine_input){
         .config = &d->config,
         .name = store_find(&d->store, str_from(name))->name,
-        .node = deck_find(d, name),
+        .node = engine_fixture_find(d, name),
         .fleet = d->fleet,
         .facts = d->facts,
         .wall = d->wall,
@@ -112,9 +116,10 @@ static inline struct engine_input deck_input(const struct deck *d, const char *n
 }
 
 /* The node as it is after the patch. */
-static inline void deck_patch(struct deck *d, const char *name, const struct engine_effect *effect)
+static inline void engine_fixture_patch(struct engine_fixture *d, const char *name,
+                                        const struct engine_effect *effect)
 {
-    const struct node *n = deck_find(d, name);
+    const struct node *n = engine_fixture_find(d, name);
     CLEANUP(buf_done)
     struct buf text = { 0 };
     struct json_writer w = json_writer_on(&text);
@@ -156,41 +161,43 @@ static inline void deck_patch(struct deck *d, const char *name, const struct eng
     struct err err = { 0 };
     CHECK_EQ(tree_parse(arena_str(&d->a, buf_str(&text)), &d->a, &doc, &err), 0);
     buf_reset(&text);
-    subject_print_patch(&effect->subject, ++d->version, &text);
+    node_edit_print_patch(&effect->edit, ++d->version, &text);
     CHECK_EQ(tree_parse(arena_str(&d->a, buf_str(&text)), &d->a, &patch, &err), 0);
     CHECK_EQ(mergepatch_apply(doc, patch, &d->a, &after, &err), 0);
     buf_reset(&text);
     tree_print(after, &text);
-    deck_observe(d, arena_str(&d->a, buf_str(&text)));
+    engine_fixture_observe(d, arena_str(&d->a, buf_str(&text)));
 }
 
 /* Somebody sets a label, or removes it (NULL). */
-static inline void deck_label(struct deck *d, const char *name, const char *key, const char *value)
+static inline void engine_fixture_set_label(struct engine_fixture *d, const char *name,
+                                            const char *key, const char *value)
 {
     struct engine_effect by_hand = {
-        .subject = { .name = str_from(name), .node = deck_find(d, name), .out = &d->a },
+        .edit = { .name = str_from(name), .node = engine_fixture_find(d, name), .out = &d->a },
     };
     if (value != NULL) {
-        subject_set_label(&by_hand.subject, str_from(key), str_from(value));
+        node_edit_set_label(&by_hand.edit, str_from(key), str_from(value));
     } else {
-        subject_remove_label(&by_hand.subject, str_from(key));
+        node_edit_remove_label(&by_hand.edit, str_from(key));
     }
-    deck_patch(d, name, &by_hand);
+    engine_fixture_patch(d, name, &by_hand);
 }
 
 /* Decides and applies until nothing changes; answers the number of patches. */
-static inline uint32_t deck_settle(struct deck *d, const char *name,
-                                   struct engine_progress progress, struct engine_effect *ret)
+static inline uint32_t engine_fixture_settle(struct engine_fixture *d, const char *name,
+                                             struct engine_progress progress,
+                                             struct engine_effect *ret)
 {
     for (uint32_t patches = 0;; patches++) {
         struct err err = { 0 };
-        struct engine_input in = deck_input(d, name);
+        struct engine_input in = engine_fixture_input(d, name);
         in.progress = progress;
         CHECK_EQ(engine_decide(&in, &d->a, ret, &err), 0);
-        if (ret->subject.edit_n == 0) {
+        if (ret->edit.edit_n == 0) {
             return patches;
         }
         ASSERT(patches < 20);
-        deck_patch(d, name, ret);
+        engine_fixture_patch(d, name, ret);
     }
 }

@@ -7,7 +7,7 @@
 
 #define FIELD_COLUMN 11u
 
-struct report_text {
+struct node_report_text {
     const struct machine_report *report;
     bool wide;
     struct textwrap line;
@@ -15,7 +15,7 @@ struct report_text {
     bool field_filled; /* something stands behind the field's name */
 };
 
-static void field_begin(struct report_text *p, const char *name)
+static void field_begin(struct node_report_text *p, const char *name)
 {
     p->line.hang = FIELD_COLUMN;
     p->field_filled = false;
@@ -25,7 +25,7 @@ static void field_begin(struct report_text *p, const char *name)
 }
 
 /* One more fact of the field. */
-static void field_add(struct report_text *p, struct str text)
+static void field_add(struct node_report_text *p, struct str text)
 {
     if (text.n > 0) {
         textwrap_add(&p->line, p->field_filled ? STR(", ") : STR_NONE);
@@ -34,7 +34,7 @@ static void field_add(struct report_text *p, struct str text)
     }
 }
 
-static void field(struct report_text *p, const char *name, struct str text)
+static void field(struct node_report_text *p, const char *name, struct str text)
 {
     if (text.n > 0) {
         field_begin(p, name);
@@ -43,14 +43,14 @@ static void field(struct report_text *p, const char *name, struct str text)
     }
 }
 
-static struct str ago(struct report_text *p, usec_t since)
+static struct str ago(struct node_report_text *p, usec_t since)
 {
     return humantime_span(MAX(0, p->report->now - since), &p->tmp);
 }
 
 /* ── the management cluster ────────────────────────────────────────────────────────────────── */
 
-static void report_text_machine(struct report_text *p)
+static void node_report_text_machine(struct node_report_text *p)
 {
     const struct machine_report_machine *m = &p->report->machine;
     field_begin(p, "machine");
@@ -90,7 +90,7 @@ static void report_text_machine(struct report_text *p)
     }
 }
 
-static void report_text_cluster(struct report_text *p)
+static void node_report_text_cluster(struct node_report_text *p)
 {
     const struct machine_report_cluster *c = &p->report->cluster;
     struct str name = c->name.n > 0 ? c->name : STR("none is named");
@@ -109,7 +109,7 @@ static void report_text_cluster(struct report_text *p)
 
 /* ── the workload cluster ──────────────────────────────────────────────────────────────────── */
 
-static void report_text_link(struct report_text *p)
+static void node_report_text_link(struct node_report_text *p)
 {
     const struct machine_report_link *l = &p->report->link;
     field_begin(p, "link");
@@ -145,7 +145,8 @@ static struct str node_sight_text(const struct machine_report_node *n)
                                            : STR("its cluster cannot be asked at the moment");
 }
 
-static void report_text_mark(struct report_text *p, const char *label, bool there, struct str named)
+static void node_report_text_mark(struct node_report_text *p, const char *label, bool there,
+                                  struct str named)
 {
     if (!there) {
         return;
@@ -155,7 +156,7 @@ static void report_text_mark(struct report_text *p, const char *label, bool ther
                            : str_from(label));
 }
 
-static void report_text_node(struct report_text *p)
+static void node_report_text_node(struct node_report_text *p)
 {
     const struct machine_report_node *n = &p->report->node;
     field_begin(p, "node");
@@ -178,18 +179,19 @@ static void report_text_node(struct report_text *p)
         return;
     }
     field_begin(p, "asked");
-    report_text_mark(p, "machine-deleted", n->machine_deleted, n->deletion_request);
-    report_text_mark(p, "machine-maintenance", n->machine_maintenance, n->maintenance_request);
+    node_report_text_mark(p, "machine-deleted", n->machine_deleted, n->deletion_request);
+    node_report_text_mark(p, "machine-maintenance", n->machine_maintenance, n->maintenance_request);
     field_add(p, p->field_filled ? STR_NONE : STR("nothing"));
     textwrap_end(&p->line);
     field_begin(p, "answer");
-    report_text_mark(p, "approve-deletion", n->approve_deletion, n->deletion_approved_for);
-    report_text_mark(p, "approve-maintenance", n->approve_maintenance, n->maintenance_approved_for);
+    node_report_text_mark(p, "approve-deletion", n->approve_deletion, n->deletion_approved_for);
+    node_report_text_mark(p, "approve-maintenance", n->approve_maintenance,
+                          n->maintenance_approved_for);
     field_add(p, p->field_filled ? STR_NONE : STR("none"));
     textwrap_end(&p->line);
 }
 
-static void report_text_rules(struct report_text *p)
+static void node_report_text_rules(struct node_report_text *p)
 {
     const struct machine_report_rules *r = &p->report->rules;
     if (!r->asked) {
@@ -208,7 +210,7 @@ static void report_text_rules(struct report_text *p)
     textwrap_end(&p->line);
 }
 
-static void report_text_request(struct report_text *p)
+static void node_report_text_request(struct node_report_text *p)
 {
     const struct machine_report *a = p->report;
     if (a->request.n > 0) {
@@ -219,7 +221,7 @@ static void report_text_request(struct report_text *p)
     }
 }
 
-static void report_text_host(struct report_text *p)
+static void node_report_text_host(struct node_report_text *p)
 {
     const struct machine_report *a = p->report;
     if (a->host.n == 0) {
@@ -239,7 +241,7 @@ static void report_text_host(struct report_text *p)
 
 /* ── what comes next ───────────────────────────────────────────────────────────────────────── */
 
-static void report_text_changes(struct report_text *p)
+static void node_report_text_changes(struct node_report_text *p)
 {
     const struct machine_report *a = p->report;
     if (a->change_n == 0) {
@@ -259,7 +261,7 @@ static void report_text_changes(struct report_text *p)
     }
 }
 
-static void report_text_replica(struct report_text *p)
+static void node_report_text_replica(struct node_report_text *p)
 {
     const struct machine_report *a = p->report;
     if (!a->ours) {
@@ -274,7 +276,7 @@ static void report_text_replica(struct report_text *p)
 
 void machine_report_print_text(const struct machine_report *a, bool wide, struct buf *out)
 {
-    struct report_text p = {
+    struct node_report_text p = {
         .report = a,
         .wide = wide,
         .line = { .out = out, .columns = wide ? 0 : MACHINE_REPORT_COLUMNS, .hang = 2 },
@@ -289,14 +291,14 @@ void machine_report_print_text(const struct machine_report *a, bool wide, struct
     struct str when = humantime_at(a->now, a->next, &p.tmp);
     field(&p, "changes", when);
     field(&p, "error", a->error);
-    report_text_replica(&p);
-    report_text_machine(&p);
-    report_text_cluster(&p);
-    report_text_link(&p);
-    report_text_node(&p);
-    report_text_rules(&p);
-    report_text_request(&p);
-    report_text_host(&p);
-    report_text_changes(&p);
+    node_report_text_replica(&p);
+    node_report_text_machine(&p);
+    node_report_text_cluster(&p);
+    node_report_text_link(&p);
+    node_report_text_node(&p);
+    node_report_text_rules(&p);
+    node_report_text_request(&p);
+    node_report_text_host(&p);
+    node_report_text_changes(&p);
     arena_done(&p.tmp);
 }

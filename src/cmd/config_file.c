@@ -20,8 +20,8 @@ static void config_file_load(void *ctx)
     struct arena tmp = { 0 };
     struct err err = { 0 };
     struct str text;
-    struct controller_setup setup;
-    controller_setup(s->controller, &setup);
+    struct controller_config_state setup;
+    controller_config_state(s->controller, &setup);
     if (s->optional && setup.file.n == 0 && !config_file_exists(s->path)) {
         log_info(s->log, "there is no configuration file: every node has the default profile alone",
                  KV_STR("file", s->path));

@@ -326,7 +326,7 @@ static int app_start(struct controller_app *app, struct err *err)
     app->controller = controller_new(p->loop, p->api, &p->log, &p->metrics,
                                      &(struct controller_config){
                                          .outbound = app->outbound,
-                                         .wait_for_setup = !optional,
+                                         .wait_for_config = !optional,
                                          .identity = p->identity,
                                          .lease_namespace = p->namespace,
                                          .server = app_server_host(p->access.server),

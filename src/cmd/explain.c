@@ -4,20 +4,20 @@
 #include "kube/client.h"
 #include "request/limits_report.h"
 
-static int explain_print(struct str json, enum report_form form, struct buf *out, struct err *err)
+static int explain_print(struct str json, enum report_format form, struct buf *out, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct report report;
-    int r = report_parse(json, &tmp, &report, err);
+    struct node_report report;
+    int r = node_report_parse(json, &tmp, &report, err);
     if (r < 0) {
         return r;
     }
-    report_print_text(&report, form, out);
+    node_report_print_text(&report, form, out);
     return 0;
 }
 
-static int explain_print_limits(struct str json, enum report_form form, struct buf *out,
+static int explain_print_limits(struct str json, enum report_format form, struct buf *out,
                                 struct err *err)
 {
     CLEANUP(arena_done)
@@ -29,11 +29,11 @@ static int explain_print_limits(struct str json, enum report_form form, struct b
     if (r < 0) {
         return r;
     }
-    limits_report_print_text(&limits_report, form == REPORT_WIDE, out);
+    limits_report_print_text(&limits_report, form == NODE_REPORT_WIDE, out);
     return 0;
 }
 
-static int explain_print_machine(struct str json, enum report_form form, struct buf *out,
+static int explain_print_machine(struct str json, enum report_format form, struct buf *out,
                                  struct err *err)
 {
     CLEANUP(arena_done)
@@ -43,7 +43,7 @@ static int explain_print_machine(struct str json, enum report_form form, struct 
     if (r < 0) {
         return r;
     }
-    machine_report_print_text(&machine_report, form == REPORT_WIDE, out);
+    machine_report_print_text(&machine_report, form == NODE_REPORT_WIDE, out);
     return 0;
 }
 
@@ -61,7 +61,7 @@ static bool explain_is_elsewhere(struct str json)
 static const struct explain_kind {
     const char *name;
     enum leader_kind leader_kind;
-    report_fetch_print print;
+    node_report_fetch_print print;
     bool (*is_elsewhere)(struct str json);
 } explain_kinds[] = {
     { "node", LEADER_CONTROLLER, explain_print, NULL },
@@ -110,12 +110,12 @@ static int explain_run(const struct command_call *call)
     struct buf path = { 0 };
     buf_printf(&path, "/api/v1/explain?%s=", kind->name);
     client_add_segment(&path, call->args[call->arg_count - 1]);
-    return report_fetch_run(call, &(struct report_query){
-                                      .leader_kind = kind->leader_kind,
-                                      .path = buf_str(&path),
-                                      .print = kind->print,
-                                      .is_elsewhere = kind->is_elsewhere,
-                                  });
+    return node_report_fetch_run(call, &(struct node_report_query){
+                                           .leader_kind = kind->leader_kind,
+                                           .path = buf_str(&path),
+                                           .print = kind->print,
+                                           .is_elsewhere = kind->is_elsewhere,
+                                       });
 }
 
 const struct command command_explain = {
@@ -134,8 +134,8 @@ const struct command command_explain = {
             "how its workload cluster and its Node are seen, and what would be written next.\n\n"
             "Exit code 0: it was shown. 1: the controller could not be asked, or there is no such "
             "thing. 2: the command line is wrong.",
-    .options = { .options = report_fetch_options, .count = REPORT_FETCH_OPTION_COUNT },
-    .config_size = sizeof(struct report_fetch_flags),
+    .options = { .options = node_report_fetch_options, .count = NODE_REPORT_FETCH_OPTION_COUNT },
+    .config_size = sizeof(struct node_report_fetch_flags),
     .args_min = 1,
     .args_max = 2,
     .run = explain_run,

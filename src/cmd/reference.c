@@ -116,7 +116,7 @@ static void add_plugin(const struct plugin *p, const char *kind, struct buf *out
 static void add_table(const struct plugin_table *table, const char *kind, struct buf *out)
 {
     for (uint32_t i = 0; i < table->n; i++) {
-        if (!table->items[i].later) {
+        if (!table->items[i].unsupported) {
             add_plugin(&table->items[i], kind, out);
         }
     }
@@ -129,7 +129,7 @@ static void add_later(struct buf *out)
     for (int kind = 0; kind < PLUGIN_KINDS; kind++) {
         for (uint32_t i = 0; i < plugin_tables[kind].n; i++) {
             const struct plugin *p = &plugin_tables[kind].items[i];
-            if (p->later) {
+            if (p->unsupported) {
                 buf_printf(out, "- `%s` (%s): %s\n", p->name, plugin_kind_names[kind], p->help);
             }
         }

@@ -1,6 +1,6 @@
 /*
- * report_fetch: gets a document from a running controller or bridge and prints it, once or again
- * and again.
+ * node_report_fetch: gets a document from a running controller or bridge and prints it, once or
+ * again and again.
  *
  * With --address it is asked itself. Otherwise its Lease tells which pod leads, and the API server
  * passes the question on to that pod, so nothing but a kubeconfig is needed. Where there are
@@ -12,9 +12,9 @@
 #include "cmd/leader_find.h"
 #include "profile/node_report.h"
 
-#define REPORT_FETCH_WATCH_EVERY SECONDS(2) /* --watch: as fast as people read */
+#define NODE_REPORT_FETCH_WATCH_EVERY SECONDS(2) /* --watch: as fast as people read */
 
-struct report_fetch_flags {
+struct node_report_fetch_flags {
     struct str output; /* text, wide or json */
     bool watch;
     struct str address;
@@ -25,20 +25,20 @@ struct report_fetch_flags {
     usec_t time_max; /* for one answer */
 };
 
-#define REPORT_FETCH_OPTION_COUNT 8
-extern const struct option report_fetch_options[REPORT_FETCH_OPTION_COUNT];
+#define NODE_REPORT_FETCH_OPTION_COUNT 8
+extern const struct option node_report_fetch_options[NODE_REPORT_FETCH_OPTION_COUNT];
 
 /* Writes the document as text. */
-typedef int (*report_fetch_print)(struct str json, enum report_form form, struct buf *out,
-                                  struct err *err);
+typedef int (*node_report_fetch_print)(struct str json, enum report_format form, struct buf *out,
+                                       struct err *err);
 
-struct report_query {
+struct node_report_query {
     enum leader_kind leader_kind;
     struct str path; /* below the address, percent-encoded */
-    report_fetch_print print;
+    node_report_fetch_print print;
     /* Whether another shard may know more; NULL = never. */
     bool (*is_elsewhere)(struct str json);
 };
 
 /* Answers the exit code. */
-int report_fetch_run(const struct command_call *call, const struct report_query *query);
+int node_report_fetch_run(const struct command_call *call, const struct node_report_query *query);

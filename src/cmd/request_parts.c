@@ -18,7 +18,7 @@ static void request_parts_discover(void *ctx);
 static bool request_parts_may_act(void *ctx)
 {
     const struct request_parts *p = ctx;
-    return controller_acts(p->config.controller);
+    return controller_may_act_now(p->config.controller);
 }
 
 static usec_t request_parts_wall(void *ctx)
@@ -36,7 +36,7 @@ static bool request_parts_node_has_mark(void *ctx, struct str uid)
 static void request_parts_on_capacity(void *ctx)
 {
     const struct request_parts *p = ctx;
-    controller_on_room(p->config.controller);
+    controller_on_capacity(p->config.controller);
 }
 
 static void request_parts_on_turn(void *ctx)

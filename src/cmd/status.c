@@ -4,7 +4,7 @@
 #include "request/limits_report.h"
 
 /* Where the CRDs are installed, limits follow. */
-static int status_print_limits(struct str json, enum report_form form, struct buf *out,
+static int status_print_limits(struct str json, enum report_format form, struct buf *out,
                                struct err *err)
 {
     CLEANUP(arena_done)
@@ -19,30 +19,30 @@ static int status_print_limits(struct str json, enum report_form form, struct bu
     r = limits_report_read(limits, &tmp, &limits_report, err);
     if (r == 0 && (limits_report.limit_n > 0 || limits_report.claim_n > 0)) {
         buf_add(out, STR("\n"));
-        limits_report_print_text(&limits_report, form == REPORT_WIDE, out);
+        limits_report_print_text(&limits_report, form == NODE_REPORT_WIDE, out);
     }
     return r;
 }
 
-static int status_print(struct str json, enum report_form form, struct buf *out, struct err *err)
+static int status_print(struct str json, enum report_format form, struct buf *out, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct roster roster;
-    int r = roster_parse(json, &tmp, &roster, err);
+    struct fleet_report roster;
+    int r = fleet_report_parse(json, &tmp, &roster, err);
     if (r < 0) {
         return r;
     }
-    roster_print_text(&roster, form, out);
+    fleet_report_print_text(&roster, form, out);
     return status_print_limits(json, form, out, err);
 }
 
 static int status_run(const struct command_call *call)
 {
-    return report_fetch_run(call, &(struct report_query){
-                                      .path = STR("/api/v1/status"),
-                                      .print = status_print,
-                                  });
+    return node_report_fetch_run(call, &(struct node_report_query){
+                                           .path = STR("/api/v1/status"),
+                                           .print = status_print,
+                                       });
 }
 
 const struct command command_status = {
@@ -54,7 +54,7 @@ const struct command command_status = {
             "it, and the queue.\n\n"
             "Exit code 0: it was shown. 1: the controller could not be asked. 2: the command line "
             "is wrong.",
-    .options = { .options = report_fetch_options, .count = REPORT_FETCH_OPTION_COUNT },
-    .config_size = sizeof(struct report_fetch_flags),
+    .options = { .options = node_report_fetch_options, .count = NODE_REPORT_FETCH_OPTION_COUNT },
+    .config_size = sizeof(struct node_report_fetch_flags),
     .run = status_run,
 };

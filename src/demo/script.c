@@ -10,9 +10,10 @@
 #include "sandbox/world/world.h"
 
 #define SCRIPT_TICK MSECONDS(100)
-#define SCRIPT_STUCK_TIME SECONDS(20) /* how long a blocked drain is looked at before help comes   \
-                                       */
-#define SCRIPT_KILL_AFTER 5u          /* nodes serviced */
+#define SCRIPT_STUCK_TIME                                                                          \
+    SECONDS(20)              /* how long a blocked drain is looked at before help comes            \
+                              */
+#define SCRIPT_KILL_AFTER 5u /* nodes serviced */
 #define PROFILE_LABEL "cloud.sap/maintenance-profile"
 
 struct script_step {
@@ -140,7 +141,7 @@ static void script_find_blocked(struct script *s, const struct demo_state *fleet
     struct script_replica *leader = script_leader(s);
     struct script_blocked found = { .since = 0 };
     for (uint32_t i = 0; leader != NULL && i < fleet->n; i++) {
-        struct report report;
+        struct node_report report;
         struct str progress;
         struct str why;
         if (fleet->nodes[i].state != DEMO_NODE_DRAINING ||
@@ -222,16 +223,16 @@ static void replica_start(struct script *s, struct script_replica *r)
         .lease_namespace = STR("kube-system"),
         .elect = true,
         .outbound = r->outbound,
-        .wait_for_setup = true,
+        .wait_for_config = true,
         .on_leading = replica_on_leading,
         .ctx = r,
     };
     r->controller = controller_new(s->time, r->door, NULL, &s->metrics, &config);
     if (controller_configure(r->controller, STR("docs/examples/os-update.yaml"),
                              script_example_file("os-update.yaml"), (struct ucfg_env){ 0 }) < 0) {
-        struct controller_setup setup;
+        struct controller_config_state setup;
         struct err err = { 0 };
-        controller_setup(r->controller, &setup);
+        controller_config_state(r->controller, &setup);
         (void)err_set(&err, ERR_INVALID, STR_FMT, STR_ARG(setup.error));
         script_fail(s, "the controller refused its configuration", &err);
     }

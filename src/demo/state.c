@@ -4,7 +4,7 @@
 #include "sandbox/apiserver/apiserver.h"
 
 #define STATE_LABEL STR("cloud.sap/maintenance-state")
-#define DATA_ANNOTATION STR("cloud.sap/maintenance-data")
+#define NODE_DATA_ANNOTATION STR("cloud.sap/maintenance-data")
 #define ZONE_LABEL STR("topology.kubernetes.io/zone")
 #define REBOOT_ANNOTATION STR("sandbox.drydock.dev/reboot")
 
@@ -50,7 +50,7 @@ static void demo_state_visit(void *ctx, const struct jval *object)
     demo_state_copy(node->zone, sizeof(node->zone), jval_str(jval_get(labels, ZONE_LABEL)));
     node->state = demo_node_state(state, jval_bool(jval_at(object, "spec.unschedulable"), false));
     node->ready = demo_state_is_ready(object);
-    node->labelled = state.n > 0 && jval_str(jval_get(annotations, DATA_ANNOTATION)).n > 0;
+    node->labelled = state.n > 0 && jval_str(jval_get(annotations, NODE_DATA_ANNOTATION)).n > 0;
     node->needed = jval_get(labels, STR(DEMO_UPDATE_NEEDED)) != NULL;
     node->approved = jval_get(labels, STR(DEMO_UPDATE_APPROVED)) != NULL;
     node->granted = jval_get(labels, STR(DEMO_UPDATE_REBOOT)) != NULL;

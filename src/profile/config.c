@@ -8,16 +8,17 @@ struct loader {
     struct problems *problems;
 };
 
-static struct pos place(const struct uval *v, struct pos otherwise)
+static struct pos pos_or(const struct ucfg_value *v, struct pos otherwise)
 {
     return v != NULL && v->pos.line > 0 ? v->pos : otherwise;
 }
 
 /* A mapping, or NULL: when nothing was given, and when something else was, which is a problem. */
-static const struct uval *read_obj(struct loader *l, const struct uval *v, const char *what)
+static const struct ucfg_value *read_obj(struct loader *l, const struct ucfg_value *v,
+                                         const char *what)
 {
     struct err err = { 0 };
-    const struct uval *obj = NULL;
+    const struct ucfg_value *obj = NULL;
     if (ucfg_obj(&l->u, v, &obj, &err) < 0) {
         problems_add(l->problems, v->pos, "%s: %s", what, err.msg);
         return NULL;
@@ -29,7 +30,7 @@ static const struct uval *read_obj(struct loader *l, const struct uval *v, const
     return obj;
 }
 
-static struct ucfg_list read_list(struct loader *l, const struct uval *v, const char *what)
+static struct ucfg_list read_list(struct loader *l, const struct ucfg_value *v, const char *what)
 {
     struct err err = { 0 };
     struct ucfg_list list = { 0 };
@@ -40,7 +41,8 @@ static struct ucfg_list read_list(struct loader *l, const struct uval *v, const 
 }
 
 /* False when it could not be read, which is a problem then. */
-static bool read_str(struct loader *l, const struct uval *v, const char *what, struct str *ret)
+static bool read_str(struct loader *l, const struct ucfg_value *v, const char *what,
+                     struct str *ret)
 {
     struct err err = { 0 };
     if (ucfg_str(&l->u, v, ret, &err) < 0) {
@@ -53,9 +55,10 @@ static bool read_str(struct loader *l, const struct uval *v, const char *what, s
 static void load_intervals(struct loader *l)
 {
     struct err err = { 0 };
-    const struct uval *obj = read_obj(l, ucfg_get(l->u.root, STR("intervals")), "key 'intervals'");
-    const struct uval *v = ucfg_get(obj, STR("requeue"));
-    struct pos pos = place(v, place(obj, l->u.root->pos));
+    const struct ucfg_value *obj =
+        read_obj(l, ucfg_get(l->u.root, STR("intervals")), "key 'intervals'");
+    const struct ucfg_value *v = ucfg_get(obj, STR("requeue"));
+    struct pos pos = pos_or(v, pos_or(obj, l->u.root->pos));
     if (ucfg_duration(&l->u, v, &l->config->requeue_ns, &err) < 0) {
         problems_add(l->problems, pos, "key 'requeue': %s", err.msg);
     } else if (l->config->requeue_ns == 0) {
@@ -67,8 +70,9 @@ static void load_intervals(struct loader *l)
 static void load_dashboard(struct loader *l)
 {
     struct err err = { 0 };
-    const struct uval *obj = read_obj(l, ucfg_get(l->u.root, STR("dashboard")), "key 'dashboard'");
-    const struct uval *v = ucfg_get(obj, STR("labelFilter"));
+    const struct ucfg_value *obj =
+        read_obj(l, ucfg_get(l->u.root, STR("dashboard")), "key 'dashboard'");
+    const struct ucfg_value *v = ucfg_get(obj, STR("labelFilter"));
     if (ucfg_strs(&l->u, v, &l->config->label_filter, &err) < 0) {
         problems_add(l->problems, v->pos, "key 'labelFilter': %s", err.msg);
     }
@@ -101,7 +105,7 @@ static const struct plugin *find_plugin(struct loader *l, enum plugin_kind kind,
         }
         return NULL;
     }
-    if (p->later) {
+    if (p->unsupported) {
         problems_add(l->problems, pos, "%s plugin '%s' comes later, want another one",
                      plugin_kind_names[kind], p->name);
         return NULL;
@@ -109,13 +113,14 @@ static const struct plugin *find_plugin(struct loader *l, enum plugin_kind kind,
     return p;
 }
 
-static void load_schedule(struct loader *l, const struct uval *instance,
+static void load_schedule(struct loader *l, const struct ucfg_value *instance,
                           struct config_instance *ret)
 {
-    const struct uval *obj = read_obj(l, ucfg_get(instance, STR("schedule")), "key 'schedule'");
-    const struct uval *type = ucfg_get(obj, STR("type"));
-    const struct uval *config = ucfg_get(obj, STR("config"));
-    struct pos pos = place(obj, ret->pos);
+    const struct ucfg_value *obj =
+        read_obj(l, ucfg_get(instance, STR("schedule")), "key 'schedule'");
+    const struct ucfg_value *type = ucfg_get(obj, STR("type"));
+    const struct ucfg_value *config = ucfg_get(obj, STR("config"));
+    struct pos pos = pos_or(obj, ret->pos);
     uint32_t before = l->problems->errors;
     struct str name = STR("");
     config = read_obj(l, config, "key 'schedule.config'");
@@ -133,7 +138,7 @@ static void load_schedule(struct loader *l, const struct uval *instance,
         }
     }
     if (ret->schedule == NULL) {
-        problems_add(l->problems, place(type, pos),
+        problems_add(l->problems, pos_or(type, pos),
                      "found schedule '" STR_FMT "', want periodic, scheduled or oneshot",
                      STR_ARG(str_sub(name, 0, MIN(name.n, (size_t)64))));
         return;
@@ -159,37 +164,37 @@ static void add_instance(struct loader *l, enum plugin_kind kind,
 
 static void prepare_check(struct loader *l, struct config_instance *instance)
 {
-    const struct check_setup setup = { .plugin = instance->plugin,
-                                       .values = instance->values,
-                                       .env = &l->u.env,
-                                       .out = l->u.out,
-                                       .problems = l->problems };
+    const struct check_prepare_input input = { .plugin = instance->plugin,
+                                               .values = instance->values,
+                                               .env = &l->u.env,
+                                               .out = l->u.out,
+                                               .problems = l->problems };
     instance->check = check_find(instance->plugin->name);
     ASSERT(instance->check != NULL);
-    instance->prepared = instance->check->prepare(&setup);
+    instance->prepared = instance->check->prepare(&input);
 }
 
 /* An instance that is not right is known all the same: who uses it has made no mistake. */
-static void load_instance(struct loader *l, enum plugin_kind kind, const struct uval *v)
+static void load_instance(struct loader *l, enum plugin_kind kind, const struct ucfg_value *v)
 {
-    const struct uval *obj = read_obj(l, v, "an instance");
-    if (obj == NULL && v->kind != UVAL_NULL) {
+    const struct ucfg_value *obj = read_obj(l, v, "an instance");
+    if (obj == NULL && v->kind != UCFG_VALUE_NULL) {
         return;
     }
-    const struct uval *type_value = ucfg_get(obj, STR("type"));
+    const struct ucfg_value *type_value = ucfg_get(obj, STR("type"));
     struct config_instance instance = { .name = STR(""), .pos = v->pos };
     struct str type = STR("");
     bool named = read_str(l, type_value, "type", &type);
     if (!read_str(l, ucfg_get(obj, STR("name")), "name", &instance.name)) {
         return;
     }
-    instance.plugin = named ? find_plugin(l, kind, type, place(type_value, v->pos)) : NULL;
-    const struct uval *config = ucfg_get(obj, STR("config"));
+    instance.plugin = named ? find_plugin(l, kind, type, pos_or(type_value, v->pos)) : NULL;
+    const struct ucfg_value *config = ucfg_get(obj, STR("config"));
     uint32_t before = l->problems->errors;
     config = read_obj(l, config, "key 'config'");
     if (instance.plugin != NULL && l->problems->errors == before) {
         instance.values =
-            plugin_read(instance.plugin, &l->u, config, place(config, v->pos), l->problems);
+            plugin_read(instance.plugin, &l->u, config, pos_or(config, v->pos), l->problems);
         if (kind == PLUGIN_CHECK && l->problems->errors == before) {
             prepare_check(l, &instance);
         }
@@ -202,9 +207,10 @@ static void load_instance(struct loader *l, enum plugin_kind kind, const struct 
 
 static void load_instances(struct loader *l)
 {
-    const struct uval *obj = read_obj(l, ucfg_get(l->u.root, STR("instances")), "key 'instances'");
+    const struct ucfg_value *obj =
+        read_obj(l, ucfg_get(l->u.root, STR("instances")), "key 'instances'");
     for (uint32_t kind = 0; kind < PLUGIN_KINDS; kind++) {
-        const struct uval *v = ucfg_get(obj, str_from(plugin_kind_keys[kind]));
+        const struct ucfg_value *v = ucfg_get(obj, str_from(plugin_kind_keys[kind]));
         struct ucfg_list list = read_list(l, v, plugin_kind_keys[kind]);
         if (list.n > CONFIG_INSTANCES_MAX) {
             problems_add(l->problems, v->pos, "key '%s': found %u instances, want %u at most",
@@ -236,7 +242,7 @@ static struct instance_names names_of(struct loader *l, enum plugin_kind kind)
                                     .kind = plugin_kind_names[kind] };
 }
 
-static void load_chain(struct loader *l, const struct uval *v, enum plugin_kind kind,
+static void load_chain(struct loader *l, const struct ucfg_value *v, enum plugin_kind kind,
                        const char *what, struct chain *ret)
 {
     struct err err = { 0 };
@@ -247,40 +253,41 @@ static void load_chain(struct loader *l, const struct uval *v, enum plugin_kind 
     }
 }
 
-static void load_transition(struct loader *l, const struct uval *v, struct config_transition *ret)
+static void load_transition(struct loader *l, const struct ucfg_value *v,
+                            struct config_transition *ret)
 {
     struct err err = { 0 };
-    const struct uval *obj = read_obj(l, v, "a transition");
-    if (obj == NULL && v->kind != UVAL_NULL) {
+    const struct ucfg_value *obj = read_obj(l, v, "a transition");
+    if (obj == NULL && v->kind != UCFG_VALUE_NULL) {
         return;
     }
-    const struct uval *check = ucfg_get(obj, STR("check"));
-    const struct uval *next = ucfg_get(obj, STR("next"));
+    const struct ucfg_value *check = ucfg_get(obj, STR("check"));
+    const struct ucfg_value *next = ucfg_get(obj, STR("next"));
     struct instance_names names = names_of(l, PLUGIN_CHECK);
     struct str text = STR("");
     if (read_str(l, check, "check", &text)) {
         if (text.n == 0) {
-            problems_add(l->problems, place(check, v->pos),
+            problems_add(l->problems, pos_or(check, v->pos),
                          "key 'check': found nothing, want an expression");
         } else if (check_expr_parse(text, &names, l->u.out, &ret->check, &err) < 0) {
             problems_add(l->problems, ucfg_place(&l->u, check, text, err.pos), "%s", err.msg);
         } else if (ret->check.n == 0) {
-            problems_add(l->problems, place(check, v->pos),
+            problems_add(l->problems, pos_or(check, v->pos),
                          "key 'check': found only spaces, want an expression");
         }
     }
     text = STR("");
-    if (read_str(l, next, "next", &text) && !label_state_parse(text, &ret->next)) {
-        problems_add(l->problems, place(next, v->pos),
+    if (read_str(l, next, "next", &text) && !profile_state_parse(text, &ret->next)) {
+        problems_add(l->problems, pos_or(next, v->pos),
                      "key 'next': found '" STR_FMT "', want a state such as in-maintenance",
                      STR_ARG(str_sub(text, 0, MIN(text.n, (size_t)64))));
     }
     load_chain(l, ucfg_get(obj, STR("trigger")), PLUGIN_TRIGGER, "trigger", &ret->trigger);
 }
 
-static void load_state(struct loader *l, const struct uval *v, struct config_state *ret)
+static void load_state(struct loader *l, const struct ucfg_value *v, struct config_state *ret)
 {
-    const struct uval *obj = read_obj(l, v, "a state");
+    const struct ucfg_value *obj = read_obj(l, v, "a state");
     load_chain(l, ucfg_get(obj, STR("enter")), PLUGIN_TRIGGER, "enter", &ret->enter);
     load_chain(l, ucfg_get(obj, STR("notify")), PLUGIN_NOTIFY, "notify", &ret->notify);
     struct ucfg_list list = read_list(l, ucfg_get(obj, STR("transitions")), "key 'transitions'");
@@ -305,20 +312,20 @@ static void add_profile(struct loader *l, const struct config_profile *profile)
     c->profiles[c->profile_n++] = *profile;
 }
 
-static void load_profile(struct loader *l, const struct uval *v)
+static void load_profile(struct loader *l, const struct ucfg_value *v)
 {
-    const struct uval *obj = read_obj(l, v, "a profile");
-    if (obj == NULL && v->kind != UVAL_NULL) {
+    const struct ucfg_value *obj = read_obj(l, v, "a profile");
+    if (obj == NULL && v->kind != UCFG_VALUE_NULL) {
         return;
     }
-    const struct uval *name = ucfg_get(obj, STR("name"));
+    const struct ucfg_value *name = ucfg_get(obj, STR("name"));
     struct config_profile profile = { .name = STR("") };
     if (read_str(l, name, "name", &profile.name) && profile.name.n == 0) {
-        problems_add(l->problems, place(name, v->pos),
+        problems_add(l->problems, pos_or(name, v->pos),
                      "key 'name': found nothing, want the profile's name");
     }
-    for (uint32_t i = 0; i < LABEL_STATE_COUNT; i++) {
-        const struct uval *state = ucfg_get(obj, label_state_name((enum label_state)i));
+    for (uint32_t i = 0; i < PROFILE_STATE_COUNT; i++) {
+        const struct ucfg_value *state = ucfg_get(obj, profile_state_name((enum profile_state)i));
         load_state(l, state, &profile.states[i]);
     }
     add_profile(l, &profile);
@@ -326,7 +333,7 @@ static void load_profile(struct loader *l, const struct uval *v)
 
 static void load_profiles(struct loader *l)
 {
-    struct config_profile standard = { .name = LABEL_DEFAULT_PROFILE };
+    struct config_profile standard = { .name = NODE_LABEL_DEFAULT_PROFILE };
     struct ucfg_list list = read_list(l, ucfg_get(l->u.root, STR("profiles")), "key 'profiles'");
     add_profile(l, &standard);
     if (list.n > CONFIG_PROFILES_MAX) {

@@ -34,7 +34,7 @@ struct config_instances {
 
 struct config_transition {
     struct check_expr check;
-    enum label_state next;
+    enum profile_state next;
     struct chain trigger;
 };
 
@@ -47,7 +47,7 @@ struct config_state {
 
 struct config_profile {
     struct str name;
-    struct config_state states[LABEL_STATE_COUNT];
+    struct config_state states[PROFILE_STATE_COUNT];
 };
 
 struct config {

@@ -4,9 +4,9 @@
 #include "base/alloc.h"
 #include "profile/controller_internal.h"
 
-#define SETUP_MESSAGE_MAX 900u /* an Event's note has 1,024 bytes */
+#define RELOAD_MESSAGE_MAX 900u /* an Event's note has 1,024 bytes */
 
-void setup_free(struct setup *s)
+void reload_free(struct active_config *s)
 {
     if (s != NULL) {
         arena_done(&s->memory);
@@ -14,7 +14,7 @@ void setup_free(struct setup *s)
     }
 }
 
-static void setup_keep(struct setup *s, struct str key)
+static void reload_keep_annotation(struct active_config *s, struct str key)
 {
     for (uint32_t i = 0; i < s->annotation_n; i++) {
         if (str_eq(s->annotations[i], key)) {
@@ -25,45 +25,46 @@ static void setup_keep(struct setup *s, struct str key)
 }
 
 /* What the configuration reads of nodes' annotations, and what others read in the same store. */
-static void setup_note_annotations(struct setup *s, const struct controller *c)
+static void reload_collect_annotations(struct active_config *s, const struct controller *c)
 {
     const struct config_instances *checks = &s->config.instances[PLUGIN_CHECK];
     const struct config_instances *triggers = &s->config.instances[PLUGIN_TRIGGER];
     s->annotations =
         ARENA_ARRAY(&s->memory, struct str, checks->n + triggers->n + c->config.keep_n + 3);
-    setup_keep(s, DATA_ANNOTATION);
-    setup_keep(s, SUBJECT_CORDON_MARK);
-    setup_keep(s, DRAIN_RULES_ANNOTATION);
+    reload_keep_annotation(s, NODE_DATA_ANNOTATION);
+    reload_keep_annotation(s, NODE_EDIT_CORDONED_BY);
+    reload_keep_annotation(s, DRAIN_RULES_ANNOTATION);
     for (uint32_t i = 0; i < c->config.keep_n; i++) {
-        setup_keep(s, c->config.keep[i]);
+        reload_keep_annotation(s, c->config.keep[i]);
     }
     for (uint32_t i = 0; i < checks->n; i++) {
         const struct config_instance *instance = &checks->items[i];
         if (str_eq(str_from(instance->plugin->name), STR("hasAnnotation"))) {
-            setup_keep(s, plugin_get(instance->plugin, instance->values, "key")->text);
+            reload_keep_annotation(s, plugin_get(instance->plugin, instance->values, "key")->text);
         }
-        s->limited = s->limited || str_eq(str_from(instance->plugin->name), STR("maxMaintenance"));
+        s->has_max_maintenance = s->has_max_maintenance ||
+                                 str_eq(str_from(instance->plugin->name), STR("maxMaintenance"));
     }
     for (uint32_t i = 0; i < triggers->n; i++) {
         const struct config_instance *instance = &triggers->items[i];
         if (str_eq(str_from(instance->plugin->name), STR("alterAnnotation"))) {
-            setup_keep(s, plugin_get(instance->plugin, instance->values, "key")->text);
+            reload_keep_annotation(s, plugin_get(instance->plugin, instance->values, "key")->text);
         }
     }
 }
 
-struct setup *setup_default(const struct controller *c)
+struct active_config *reload_default(const struct controller *c)
 {
-    struct setup *s = ALLOC_NEW(struct setup);
+    struct active_config *s = ALLOC_NEW(struct active_config);
     struct problems problems = { .out = &s->memory };
     int r = config_load(STR("intervals: {requeue: 30s}"), (struct ucfg_env){ 0 }, &s->memory,
                         &s->config, &problems);
     ASSERT(r == 0); /* a constant of the program */
-    setup_note_annotations(s, c);
+    reload_collect_annotations(s, c);
     return s;
 }
 
-static bool setup_reads_the_same(const struct setup *a, const struct setup *b)
+static bool reload_same_annotations(const struct active_config *a, const struct active_config *b)
 {
     bool same = a->annotation_n == b->annotation_n;
     for (uint32_t i = 0; same && i < a->annotation_n; i++) {
@@ -74,15 +75,15 @@ static bool setup_reads_the_same(const struct setup *a, const struct setup *b)
 
 /* Rooms, and the leases that an ask is to take, are those of the configuration before. Who holds a
  * grant keeps it: a patch may be under way. */
-static void setup_forget_asks(struct controller *c)
+static void reload_drop_waiting(struct controller *c)
 {
     MAP_EACH (&c->store.items, entry) {
         const struct store_item *item = map_item_value(entry);
-        struct member *m = item->extra;
+        struct managed_node *m = item->extra;
         if (m == NULL) {
             continue;
         }
-        turn_leave_line(m);
+        turn_leave_queue(m);
         if (grant_is_pending(m->grant)) {
             grant_end(m);
         }
@@ -90,33 +91,34 @@ static void setup_forget_asks(struct controller *c)
 }
 
 /* Places it in force. What nodes were waiting for is decided anew. */
-void setup_use(struct controller *c, struct setup *s)
+void reload_activate(struct controller *c, struct active_config *s)
 {
-    struct setup *old = c->setup;
+    struct active_config *old = c->active;
     /* Of the nodes that are known already, only what the one before reads was kept; nothing at all
      * where there was none. */
-    bool again = old == NULL || !setup_reads_the_same(old, s) || (s->limited && !old->limited);
+    bool relist = old == NULL || !reload_same_annotations(old, s) ||
+                  (s->has_max_maintenance && !old->has_max_maintenance);
     s->loaded = loop_wall(c->loop);
-    c->setup = s;
-    c->setup_generation++;
+    c->active = s;
+    c->config_generation++;
     c->keep.annotations = s->annotations;
     c->keep.annotation_count = MIN(s->annotation_n, NODE_ANNOTATIONS_MAX);
-    setup_forget_asks(c);
+    reload_drop_waiting(c);
     fleet_configure(c->fleet, &s->config);
-    inquiry_configure(c->inquiry, &s->config);
+    external_facts_configure(c->external, &s->config);
     turn_mark_all(c);
-    c->surveyed = false;
-    if (again && (c->known || store_count(&c->store) > 0)) {
-        c->fresh = false;
+    c->all_queued = false;
+    if (relist && (c->nodes_known || store_count(&c->store) > 0)) {
+        c->nodes_fresh = false;
         store_reshape(&c->store);
-        controller_list_again(c);
+        controller_relist(c);
     }
-    setup_free(old);
-    controller_soon(c);
+    reload_free(old);
+    controller_schedule_turn(c);
 }
 
-static void setup_record(struct controller *c, const char *type, const char *reason,
-                         struct str note)
+static void reload_record_event(struct controller *c, const char *type, const char *reason,
+                                struct str note)
 {
     struct str host;
     struct str rest;
@@ -126,7 +128,7 @@ static void setup_record(struct controller *c, const char *type, const char *rea
                      .type = str_from(type),
                      .reason = str_from(reason),
                      .action = STR("LoadConfiguration"),
-                     .note = str_sub(note, 0, MIN(note.n, (size_t)SETUP_MESSAGE_MAX)),
+                     .note = str_sub(note, 0, MIN(note.n, (size_t)RELOAD_MESSAGE_MAX)),
                      .regarding = {
                          .kind = STR("Pod"),
                          .api_version = STR("v1"),
@@ -136,25 +138,25 @@ static void setup_record(struct controller *c, const char *type, const char *rea
                  });
 }
 
-static void setup_refuse(struct controller *c, struct str file, struct str why)
+static void reload_reject(struct controller *c, struct str file, struct str why)
 {
-    bool news = !str_eq(buf_str(&c->setup_error), why);
-    buf_reset(&c->setup_file);
-    buf_add(&c->setup_file, file);
-    if (news) {
+    bool is_new = !str_eq(buf_str(&c->config_error), why);
+    buf_reset(&c->config_file);
+    buf_add(&c->config_file, file);
+    if (is_new) {
         struct str text = arena_str(&c->tmp, why);
-        buf_reset(&c->setup_error);
-        buf_add(&c->setup_error, text);
+        buf_reset(&c->config_error);
+        buf_add(&c->config_error, text);
         log_error(c->log, "Failed to parse configuration file", KV_STR("error", text),
-                  KV_TEXT("in_force", c->setup == NULL ? "nothing" : "the configuration before"));
-        setup_record(c, "Warning", "ConfigurationInvalid", text);
+                  KV_TEXT("in_force", c->active == NULL ? "nothing" : "the configuration before"));
+        reload_record_event(c, "Warning", "ConfigurationInvalid", text);
     }
-    gauges_put(c->gauges.config_valid, 0);
-    c->fresh = c->fresh && !mutated(c->config.mutations, MUTATION_BAD_FILE_STOPS);
+    series_set(c->metrics.config_valid, 0);
+    c->nodes_fresh = c->nodes_fresh && !mutated(c->config.mutations, MUTATION_BAD_FILE_STOPS);
 }
 
 /* "maintenance.yaml:12:7: …", one a line. */
-static void setup_print_problems(const struct problems *problems, struct str file, struct buf *out)
+static void reload_print_problems(const struct problems *problems, struct str file, struct buf *out)
 {
     for (uint32_t i = 0; i < problems->n; i++) {
         const struct problem *p = &problems->items[i];
@@ -173,46 +175,47 @@ static void setup_print_problems(const struct problems *problems, struct str fil
 
 void controller_configure_failed(struct controller *c, struct str file, const struct err *err)
 {
-    setup_refuse(c, file, str_from(err->msg));
+    reload_reject(c, file, str_from(err->msg));
 }
 
 int controller_configure(struct controller *c, struct str file, struct str text,
                          struct ucfg_env env)
 {
-    struct setup *s = ALLOC_NEW(struct setup);
+    struct active_config *s = ALLOC_NEW(struct active_config);
     struct problems problems = { .out = &s->memory };
     int r = config_load(text, env, &s->memory, &s->config, &problems);
     if (r < 0) {
         CLEANUP(buf_done)
         struct buf why = { 0 };
-        setup_print_problems(&problems, file, &why);
-        setup_refuse(c, file, buf_str(&why));
-        setup_free(s);
+        reload_print_problems(&problems, file, &why);
+        reload_reject(c, file, buf_str(&why));
+        reload_free(s);
         return r;
     }
-    setup_note_annotations(s, c);
-    bool mended = c->setup_error.n > 0;
-    buf_reset(&c->setup_file);
-    buf_add(&c->setup_file, file);
-    buf_reset(&c->setup_error);
-    setup_use(c, s);
-    gauges_put(c->gauges.config_valid, 1);
-    gauges_count(c->gauges.config_loads);
+    reload_collect_annotations(s, c);
+    bool fixed = c->config_error.n > 0;
+    buf_reset(&c->config_file);
+    buf_add(&c->config_file, file);
+    buf_reset(&c->config_error);
+    reload_activate(c, s);
+    series_set(c->metrics.config_valid, 1);
+    series_inc(c->metrics.config_loads);
     log_info(c->log, "configuration is in force", KV_STR("file", file),
-             KV_I64("profiles", s->config.profile_n), KV_I64("generation", c->setup_generation));
-    if (mended) {
-        setup_record(c, "Normal", "ConfigurationLoaded", STR("the configuration is valid again"));
+             KV_I64("profiles", s->config.profile_n), KV_I64("generation", c->config_generation));
+    if (fixed) {
+        reload_record_event(c, "Normal", "ConfigurationLoaded",
+                            STR("the configuration is valid again"));
     }
     return 0;
 }
 
-void controller_setup(const struct controller *c, struct controller_setup *ret)
+void controller_config_state(const struct controller *c, struct controller_config_state *ret)
 {
-    *ret = (struct controller_setup){
-        .file = buf_str(&c->setup_file),
-        .error = buf_str(&c->setup_error),
-        .loaded = c->setup == NULL ? 0 : c->setup->loaded,
-        .generation = c->setup_generation,
-        .config = c->setup == NULL ? NULL : &c->setup->config,
+    *ret = (struct controller_config_state){
+        .file = buf_str(&c->config_file),
+        .error = buf_str(&c->config_error),
+        .loaded = c->active == NULL ? 0 : c->active->loaded,
+        .generation = c->config_generation,
+        .config = c->active == NULL ? NULL : &c->active->config,
     };
 }

@@ -6,7 +6,7 @@
 /* ── leading ───────────────────────────────────────────────────────────────────────────────── */
 
 /* By the clock of this moment: what became of the lease may not have been noticed yet. */
-static bool controller_holds(const struct controller *c)
+static bool controller_holds_lease(const struct controller *c)
 {
     return !c->config.elect || lease_is_held(&c->lease) ||
            mutated(c->config.mutations, MUTATION_ACT_WITHOUT_LEASE);
@@ -14,16 +14,16 @@ static bool controller_holds(const struct controller *c)
 
 static bool controller_may_drain(void *ctx)
 {
-    return controller_holds(ctx);
+    return controller_holds_lease(ctx);
 }
 
 bool controller_may_act(const struct controller *c)
 {
-    return c->reflector.synced && !c->stopping && c->setup != NULL && c->fresh &&
-           controller_holds(c);
+    return c->reflector.synced && !c->stopping && c->active != NULL && c->nodes_fresh &&
+           controller_holds_lease(c);
 }
 
-void controller_soon(struct controller *c)
+void controller_schedule_turn(struct controller *c)
 {
     if (controller_may_act(c)) {
         loop_timer_pull(&c->turn, loop_now(c->loop));
@@ -31,7 +31,7 @@ void controller_soon(struct controller *c)
 }
 
 /* Whatever is known is brought up to date by a list that begins now. */
-void controller_list_again(struct controller *c)
+void controller_relist(struct controller *c)
 {
     const struct reflector_config config = c->reflector.config;
     uint64_t lists = c->reflector.lists;
@@ -41,7 +41,7 @@ void controller_list_again(struct controller *c)
     reflector_start(&c->reflector);
 }
 
-static void controller_tell_acting(struct controller *c)
+static void controller_notify_acting(struct controller *c)
 {
     if (c->config.on_acting != NULL) {
         c->config.on_acting(c->config.ctx);
@@ -52,21 +52,22 @@ static void controller_tell_acting(struct controller *c)
  * a list that begins after its end is the only proof. */
 static void controller_catch_up(struct controller *c)
 {
-    c->fresh = !c->config.elect || c->setup == NULL || (!c->setup->limited && c->arbiter == NULL) ||
-               mutated(c->config.mutations, MUTATION_FORGET_GRANTS);
-    if (!c->fresh) {
-        controller_list_again(c);
+    c->nodes_fresh = !c->config.elect || c->active == NULL ||
+                     (!c->active->has_max_maintenance && c->arbiter == NULL) ||
+                     mutated(c->config.mutations, MUTATION_FORGET_GRANTS);
+    if (!c->nodes_fresh) {
+        controller_relist(c);
     }
 }
 
-static void controller_lead(void *ctx, bool leading)
+static void controller_set_leading(void *ctx, bool leading)
 {
     struct controller *c = ctx;
     if (leading == c->leading) {
         return;
     }
     c->leading = leading;
-    gauges_put(c->gauges.leading, leading ? 1 : 0);
+    series_set(c->metrics.leading, leading ? 1 : 0);
     if (leading) {
         log_info(c->log, "Starting workers", KV_TEXT("controller", "node"),
                  KV_I64("nodes", store_count(&c->store)), KV_STR("identity", c->config.identity));
@@ -78,12 +79,12 @@ static void controller_lead(void *ctx, bool leading)
                   KV_STR("holder", lease_holder(&c->lease)));
     }
     if (!leading) {
-        grant_lose_all(c);
-        inquiry_forget_all(c->inquiry); /* who leads watches */
-        shuffle_forget(c->shuffle);
+        grant_drop_all(c);
+        external_facts_drop_all_pods(c->external); /* who leads watches */
+        shuffle_drop_all(c->shuffle);
     }
-    controller_soon(c);
-    controller_tell_acting(c);
+    controller_schedule_turn(c);
+    controller_notify_acting(c);
     if (c->config.on_leading != NULL) {
         c->config.on_leading(c->config.ctx, leading);
     }
@@ -109,7 +110,7 @@ static int controller_on_object(void *ctx, const struct jval *object, bool delet
     struct controller *c = ctx;
     int r = store_observe(&c->store, object, deleted, err);
     if (r == 0 && (c->store.dirty_count > 0 || deleted)) {
-        controller_soon(c); /* one that is gone may have made room for others */
+        controller_schedule_turn(c); /* one that is gone may have made room for others */
     }
     return r;
 }
@@ -124,27 +125,27 @@ static bool controller_on_synced(void *ctx, uint64_t version)
     }
     log_info(c->log, "nodes are known", KV_I64("nodes", store_count(&c->store)),
              KV_I64("version", version));
-    c->why[0] = '\0';
-    c->known = true;
-    c->fresh = true;
+    c->watch_error[0] = '\0';
+    c->nodes_known = true;
+    c->nodes_fresh = true;
     loop_timer_pull(&c->turn, loop_now(c->loop));
-    controller_tell_acting(c);
+    controller_notify_acting(c);
     return true;
 }
 
 /* Nobody was told of anything: whoever would not act on an old picture looks again. */
-static void controller_on_well(void *ctx)
+static void controller_on_watch_ok(void *ctx)
 {
-    controller_tell_acting(ctx);
+    controller_notify_acting(ctx);
 }
 
 static void controller_on_error(void *ctx, const struct err *err, bool bad)
 {
     struct controller *c = ctx;
-    (void)snprintf(c->why, sizeof(c->why), "%s", err->msg);
+    (void)snprintf(c->watch_error, sizeof(c->watch_error), "%s", err->msg);
     if (bad) {
         c->stats.bad_input++;
-        gauges_count(c->gauges.bad_input);
+        series_inc(c->metrics.bad_input);
         log_error(c->log, "the API server's answer cannot be read", KV_ERR(err));
     } else if (err->code == ERR_GONE) {
         log_info(c->log, "the watch has expired; listing again", KV_ERR(err));
@@ -156,7 +157,7 @@ static void controller_on_error(void *ctx, const struct err *err, bool bad)
 static void controller_on_reply(void *ctx, enum api_verb verb, int status)
 {
     struct controller *c = ctx;
-    gauges_request(&c->gauges, verb, status);
+    controller_metrics_request(&c->metrics, verb, status);
 }
 
 static void controller_on_change(void *ctx, struct store_item *item, const void *before)
@@ -164,7 +165,7 @@ static void controller_on_change(void *ctx, struct store_item *item, const void 
     struct controller *c = ctx;
     fleet_on_change(c->fleet, item, before);
     if (item->extra != NULL) {
-        errand_on_node(item->extra);
+        node_drain_set_rules(item->extra);
     }
     if (c->config.on_node != NULL) {
         c->config.on_node(c->config.ctx, item, before, /* gone= */ false);
@@ -175,9 +176,9 @@ static void controller_on_gone(void *ctx, struct store_item *item)
 {
     struct controller *c = ctx;
     if (item->extra != NULL) {
-        member_end(item->extra);
+        managed_node_free(item->extra);
     }
-    inquiry_forget(c->inquiry, item->name);
+    external_facts_drop_pods(c->external, item->name);
     fleet_on_gone(c->fleet, item);
     if (c->config.on_node != NULL) {
         c->config.on_node(c->config.ctx, item, NULL, /* gone= */ true);
@@ -189,7 +190,7 @@ static void controller_on_facts(void *ctx, uint64_t instances)
 {
     struct controller *c = ctx;
     c->changed |= instances;
-    controller_soon(c);
+    controller_schedule_turn(c);
 }
 
 /* The others that wait find it in the fleet's sum. */
@@ -200,23 +201,23 @@ static void controller_on_pods(void *ctx, struct str node)
     if (item != NULL) {
         store_mark(&c->store, item);
     }
-    controller_soon(c);
+    controller_schedule_turn(c);
 }
 
 /* Some wait has ended: of nodes, or of a room that grows by itself. */
 static void controller_on_wake(void *ctx)
 {
     struct controller *c = ctx;
-    member_wake(c);
-    if (c->rooms_next != USEC_NEVER && c->rooms_next <= loop_wall(c->loop)) {
-        c->look_at_rooms = true;
+    managed_node_wake_due(c);
+    if (c->capacity_next != USEC_NEVER && c->capacity_next <= loop_wall(c->loop)) {
+        c->capacity_changed = true;
     }
-    usec_t next =
-        MIN(member_next(c), c->look_at_rooms ? USEC_NEVER : controller_when(c, c->rooms_next));
+    usec_t next = MIN(managed_node_next_wake(c),
+                      c->capacity_changed ? USEC_NEVER : controller_monotonic(c, c->capacity_next));
     if (next != USEC_NEVER) {
         loop_timer_pull(&c->wake, next);
     }
-    controller_soon(c);
+    controller_schedule_turn(c);
 }
 
 /* ── life ──────────────────────────────────────────────────────────────────────────────────── */
@@ -225,7 +226,8 @@ static void controller_on_stop_timer(void *ctx)
 {
     struct controller *c = ctx;
     if (!c->stopping) {
-        controller_lead(c, true); /* without election: leads from its first moment in the loop */
+        controller_set_leading(
+            c, true); /* without election: leads from its first moment in the loop */
         return;
     }
     if (c->config.elect && c->lease.state != LEASE_OVER) {
@@ -234,7 +236,7 @@ static void controller_on_stop_timer(void *ctx)
     }
     if (!c->stopped) {
         c->stopped = true;
-        controller_lead(c, false);
+        controller_set_leading(c, false);
         if (c->config.on_stopped != NULL) {
             c->config.on_stopped(c->config.ctx);
         }
@@ -282,14 +284,14 @@ static void controller_init_kube(struct controller *c, struct api *api)
     c->store.on_gone = controller_on_gone;
     c->store.on_change = controller_on_change;
     c->fleet = fleet_new(&c->store);
-    c->inquiry = inquiry_new(c->loop, &(struct inquiry_config){
-                                          .client = &c->client,
-                                          .outbound = c->config.outbound,
-                                          .on_change = controller_on_facts,
-                                          .on_pods = controller_on_pods,
-                                          .ctx = c,
-                                      });
-    fleet_read_pods(c->fleet, inquiry_facts(c->inquiry));
+    c->external = external_facts_new(c->loop, &(struct external_facts_config){
+                                                  .client = &c->client,
+                                                  .outbound = c->config.outbound,
+                                                  .on_change = controller_on_facts,
+                                                  .on_pods = controller_on_pods,
+                                                  .ctx = c,
+                                              });
+    fleet_set_facts(c->fleet, external_facts_facts(c->external));
     c->drains = drains_new(c->loop, &(struct drains_config){
                                         .client = &c->client,
                                         .recorder = &c->recorder,
@@ -297,8 +299,8 @@ static void controller_init_kube(struct controller *c, struct api *api)
                                         .ctx = c,
                                         .mutations = c->config.mutations,
                                     });
-    c->shuffle = shuffle_new(&c->client, &c->gauges, c->log);
-    notify_door_init(&c->notify, c->loop, &c->client, c->config.outbound);
+    c->shuffle = shuffle_new(&c->client, &c->metrics, c->log);
+    notifier_init(&c->notify, c->loop, &c->client, c->config.outbound);
     reflector_init(&c->reflector, &c->client,
                    &(struct reflector_config){
                        .path = NODES_PATH,
@@ -306,7 +308,7 @@ static void controller_init_kube(struct controller *c, struct api *api)
                        .on_object = controller_on_object,
                        .on_synced = controller_on_synced,
                        .on_error = controller_on_error,
-                       .on_well = controller_on_well,
+                       .on_well = controller_on_watch_ok,
                        .ctx = c,
                    });
     if (c->config.elect) {
@@ -315,7 +317,7 @@ static void controller_init_kube(struct controller *c, struct api *api)
                        .namespace = c->config.lease_namespace,
                        .name = c->config.lease_name,
                        .identity = c->config.identity,
-                       .on_change = controller_lead,
+                       .on_change = controller_set_leading,
                        .on_released = controller_on_released,
                        .on_error = controller_on_lease_error,
                        .note_key = LEASE_GRANTS_ANNOTATION,
@@ -331,25 +333,25 @@ struct controller *controller_new(struct loop *loop, struct api *api, struct log
     struct controller *c = ALLOC_NEW(struct controller);
     c->loop = loop;
     c->log = log;
-    c->rooms_next = USEC_NEVER;
-    c->fresh = true;
-    list_init(&c->rooms);
+    c->capacity_next = USEC_NEVER;
+    c->nodes_fresh = true;
+    list_init(&c->wait_queues);
     list_init(&c->recording);
     prioqueue_init(&c->waking, prio_by_wake);
-    prioqueue_init(&c->asks, prio_by_since);
-    map_init(&c->room_ids, loop_random(loop), loop_random(loop));
+    prioqueue_init(&c->wants_grant, prio_by_since);
+    map_init(&c->wait_queue_ids, loop_random(loop), loop_random(loop));
     lease_grants_init(&c->ledger, loop_random(loop));
     loop_timer_init(&c->turn, loop, controller_turn, c);
     loop_timer_init(&c->wake, loop, controller_on_wake, c);
     loop_timer_init(&c->stop, loop, controller_on_stop_timer, c);
     controller_copy_config(c, config);
-    gauges_init(&c->gauges, metrics, c->config.server, c->config.lease_name);
+    controller_metrics_init(&c->metrics, metrics, c->config.server, c->config.lease_name);
     if (metrics != NULL) {
-        metrics_on_collect(metrics, look_collect, c);
+        metrics_on_collect(metrics, controller_view_collect, c);
     }
     controller_init_kube(c, api);
-    if (!config->wait_for_setup) {
-        setup_use(c, setup_default(c));
+    if (!config->wait_for_config) {
+        reload_activate(c, reload_default(c));
     }
     reflector_start(&c->reflector);
     if (c->config.elect) {
@@ -377,28 +379,29 @@ void controller_free(struct controller *c)
         return;
     }
     c->log = NULL; /* what ends now is not news */
-    if (c->gauges.metrics != NULL) {
-        metrics_off_collect(c->gauges.metrics, look_collect, c);
+    if (c->metrics.registry != NULL) {
+        metrics_off_collect(c->metrics.registry, controller_view_collect, c);
     }
     if (c->config.elect) {
         lease_done(&c->lease);
     }
     reflector_done(&c->reflector);
     store_done(&c->store); /* ends the members too */
-    ASSERT(c->stats.in_flight == 0 && c->granting == 0 && c->waking.n == 0 && c->asks.n == 0);
-    ASSERT(list_empty(&c->rooms) && list_empty(&c->recording));
+    ASSERT(c->stats.in_flight == 0 && c->granting == 0 && c->waking.n == 0 &&
+           c->wants_grant.n == 0);
+    ASSERT(list_empty(&c->wait_queues) && list_empty(&c->recording));
     shuffle_free(c->shuffle);
     drains_free(c->drains);
-    inquiry_free(c->inquiry);
+    external_facts_free(c->external);
     fleet_free(c->fleet);
     recorder_done(&c->recorder);
     lease_grants_done(&c->ledger);
     prioqueue_done(&c->waking);
-    prioqueue_done(&c->asks);
-    map_done(&c->room_ids);
-    setup_free(c->setup);
-    buf_done(&c->setup_file);
-    buf_done(&c->setup_error);
+    prioqueue_done(&c->wants_grant);
+    map_done(&c->wait_queue_ids);
+    reload_free(c->active);
+    buf_done(&c->config_file);
+    buf_done(&c->config_error);
     intern_done(&c->labels);
     loop_timer_done(&c->stop);
     loop_timer_done(&c->wake);

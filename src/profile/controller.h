@@ -23,9 +23,9 @@ struct drains;   /* drain/drain.h */
 struct recorder; /* kube/recorder.h */
 struct store;    /* kube/store.h */
 struct store_item;
-struct metrics;  /* base/metric.h */
-struct outbound; /* port/outbound.h */
-struct report;   /* profile/node_report.h */
+struct metrics;     /* base/metric.h */
+struct outbound;    /* port/outbound.h */
+struct node_report; /* profile/node_report.h */
 struct config;
 struct controller;
 struct node_label; /* kube/node.h */
@@ -41,7 +41,7 @@ struct controller_config {
     bool elect;                 /* false: it leads from the start and there is no lease */
     uint32_t window;            /* 0 = CONTROLLER_WINDOW */
     struct outbound *outbound;  /* to third parties; borrowed, may be NULL */
-    bool wait_for_setup;        /* nothing is done before controller_configure has succeeded */
+    bool wait_for_config;       /* nothing is done before controller_configure has succeeded */
     bool wait_for_limits;       /* no node goes into maintenance before controller_set_arbiter */
     const struct str *keep;     /* annotations of nodes that others read in its store */
     uint32_t keep_n;
@@ -51,7 +51,7 @@ struct controller_config {
     void (*on_leading)(void *ctx, bool leading);
     /* A node is new, has changed (`before` is its projection until now) or goes; may be NULL. */
     void (*on_node)(void *ctx, const struct store_item *item, const void *before, bool gone);
-    /* What controller_acts says may have changed; from the loop, may be NULL. */
+    /* What controller_may_act_now says may have changed; from the loop, may be NULL. */
     void (*on_acting)(void *ctx);
     /* Called from the loop, once, when controller_stop has finished; may be NULL. */
     void (*on_stopped)(void *ctx);
@@ -79,7 +79,7 @@ int controller_configure(struct controller *c, struct str file, struct str text,
 /* The same for a file that cannot be read at all. */
 void controller_configure_failed(struct controller *c, struct str file, const struct err *err);
 
-struct controller_setup {
+struct controller_config_state {
     struct str file;             /* empty = none was given */
     struct str error;            /* why the newest is not in force; empty = it is */
     usec_t loaded;               /* wall time */
@@ -87,7 +87,7 @@ struct controller_setup {
     const struct config *config; /* in force; NULL = none yet */
 };
 /* Lives until the controller runs again. */
-void controller_setup(const struct controller *c, struct controller_setup *ret);
+void controller_config_state(const struct controller *c, struct controller_config_state *ret);
 
 bool controller_synced(const struct controller *c);  /* the first list of nodes is complete */
 bool controller_leading(const struct controller *c); /* may act at this instant */
@@ -137,14 +137,14 @@ struct controller_stats {
 /* What the engine thinks of a node at this moment, with all texts; in `out`. False: no such node.
  */
 bool controller_explain(struct controller *c, struct str name, struct arena *out,
-                        struct report *ret);
+                        struct node_report *ret);
 
 void controller_stats(const struct controller *c, struct controller_stats *ret);
 
 /* ── what other parts of the process share with it ─────────────────────────────────────────── */
 
 /* Leads, knows the nodes since then, and their watch does not fail. */
-bool controller_acts(const struct controller *c);
+bool controller_may_act_now(const struct controller *c);
 const struct store *controller_nodes(const struct controller *c); /* kube/node.h */
 struct client *controller_client(struct controller *c);
 struct recorder *controller_recorder(struct controller *c);
@@ -152,10 +152,10 @@ struct drains *controller_drains(struct controller *c);
 /* From now on a step into maintenance takes reservations there. Borrowed: NULL takes it away again,
  * before either is freed, or says that there is none. */
 void controller_set_arbiter(struct controller *c, struct arbiter *arbiter);
-void controller_on_room(struct controller *c); /* the arbiter may allow more than before */
+void controller_on_capacity(struct controller *c); /* the arbiter may allow more than before */
 
 /* A node whose step into maintenance MaintenanceLimits refuse. Texts live until the loop runs. */
-struct controller_wait {
+struct controller_limit_wait {
     struct str node;
     struct str uid;
     struct str profile;          /* that asks; empty = it cannot be told */
@@ -163,8 +163,9 @@ struct controller_wait {
     const struct ask_view *view; /* ledger/arbiter.h */
 };
 /* In no order. */
-void controller_each_wait(const struct controller *c, struct arena *out,
-                          void (*fn)(void *ctx, const struct controller_wait *wait), void *ctx);
+void controller_each_limit_wait(const struct controller *c, struct arena *out,
+                                void (*fn)(void *ctx, const struct controller_limit_wait *wait),
+                                void *ctx);
 
 /* Asserts what must hold between turns; the swarm calls it after every event. */
 void controller_check(const struct controller *c);

@@ -35,12 +35,12 @@
 /* Where a node stands between its ask and its maintenance. */
 enum grant_stage {
     GRANT_NONE,
-    GRANT_PODS,   /* has its pods looked at, which were not watched */
-    GRANT_LEASES, /* takes the leases of its staggers, one after the other */
-    GRANT_LIMITS, /* waits for its reservations */
-    GRANT_RECORD, /* waits for the ledger to be written */
-    GRANT_HELD,   /* may go, on the recorded version of the node */
-    GRANT_GHOST,  /* another leader's: its patch may still arrive */
+    GRANT_PODS,      /* has its pods looked at, which were not watched */
+    GRANT_LEASES,    /* takes the leases of its staggers, one after the other */
+    GRANT_LIMITS,    /* waits for its reservations */
+    GRANT_RECORD,    /* waits for the ledger to be written */
+    GRANT_HELD,      /* may go, on the recorded version of the node */
+    GRANT_INHERITED, /* another leader's: its patch may still arrive */
 };
 
 struct grant {
@@ -52,12 +52,12 @@ struct grant {
     struct list record;                   /* in `recording` */
     uint32_t takes[CONTROLLER_TAKES_MAX]; /* check instances whose lease is to be taken */
     uint32_t take_n;
-    struct inquiry_take *take;
+    struct stagger_take *take;
 };
 
 /* A message that could not be sent, of one instance: each waits for its own next try. */
-struct trial {
-    struct trial *next;
+struct send_retry {
+    struct send_retry *next;
     struct buf instance;
     struct buf error;
     usec_t retry_at; /* monotonic */
@@ -65,66 +65,67 @@ struct trial {
 };
 
 /* A message on its way, and those that were sent and are not all in the annotation. */
-struct errand {
+struct node_notifications {
     struct notify_call *call;
     struct buf instance;
     struct buf profile;
     struct timestamp since; /* of the profile's state when it was begun */
-    struct arena memory;    /* of `told` */
-    struct engine_told *told;
-    uint32_t told_n;
-    uint32_t told_cap;
-    struct trial *trials; /* NULL: none */
+    struct arena memory;    /* of `sent` */
+    struct engine_sent *sent;
+    uint32_t sent_n;
+    uint32_t sent_cap;
+    struct send_retry *retries; /* NULL: none */
 };
 
 /* What is kept of a node besides its projection. */
-struct member {
+struct managed_node {
     struct controller *c;
-    struct store_item *item;    /* borrowed: the member ends with it */
-    struct prioqueue_item wake; /* in `waking` */
-    usec_t wake_at;             /* monotonic: when to look again */
-    struct prioqueue_item ask;  /* in `asks`, or in its room */
-    struct room *room;          /* NULL: in `asks`, or nowhere */
-    uint64_t offered; /* in `asks`: the room that has a place for it; 0 = it came by itself */
+    struct store_item *item;          /* borrowed: the managed node ends with it */
+    struct prioqueue_item wake;       /* in `waking` */
+    usec_t wake_at;                   /* monotonic: when to look again */
+    struct prioqueue_item queue_item; /* in `wants_grant`, or in its wait queue */
+    struct wait_queue *queue;         /* NULL: in `wants_grant`, or nowhere */
+    uint64_t offered; /* in `wants_grant`: the wait queue that has a place for it; 0 = it came by
+                         itself */
     usec_t since;     /* wall time since when it has asked */
     uint64_t depends; /* bits of check instances, see fleet.h */
-    bool any_room;
-    bool pods;    /* its checks look at its pods */
-    bool refresh; /* read the node before the next patch, unless something newer came */
+    bool any_group;
+    bool reads_pods; /* its checks look at its pods */
+    bool refresh;    /* read the node before the next patch, unless something newer came */
     struct api_call *call;
-    enum api_verb verb; /* of `call` */
-    bool arriving;      /* `call`, or the last one, takes the node into maintenance */
-    bool unsure;        /* and nobody knows whether it did */
-    uint64_t version;   /* that the last patch was based on */
+    enum api_verb verb;   /* of `call` */
+    bool entering;        /* `call`, or the last one, takes the node into maintenance */
+    bool outcome_unknown; /* and nobody knows whether it did */
+    uint64_t version;     /* that the last patch was based on */
     usec_t sent_at;
     usec_t retry_at; /* nothing is sent before */
     struct backoff backoff;
-    struct grant *grant;   /* NULL: none */
-    struct ask *reserved;  /* its reservations; NULL: none */
-    bool expects;          /* they are a ghost's: it may never become a fact */
-    struct ask *line;      /* its place in the line before the limits; NULL: none */
-    struct drain *drain;   /* NULL: none */
-    struct errand *errand; /* NULL: none */
-    struct buf error;      /* why the node is not touched */
-    uint64_t failing;      /* a hash of what fails in its profiles; 0 = nothing */
-    struct buf news;       /* to tell once the patch is through: kind, profile, text; a line each */
+    struct grant *grant;     /* NULL: none */
+    struct ask *reserved;    /* its reservations; NULL: none */
+    bool inherited;          /* they are an inherited grant's: it may never become a fact */
+    struct ask *limit_queue; /* its place in the line before the limits; NULL: none */
+    struct drain *drain;     /* NULL: none */
+    struct node_notifications *notifications; /* NULL: none */
+    struct buf error;                         /* why the node is not touched */
+    uint64_t failing;  /* a hash of what fails in its profiles; 0 = nothing */
+    struct buf events; /* to tell once the patch is through: kind, profile, text; a line each */
 };
 
-/* Nodes that wait for the same room, the longest-waiting first. */
-struct room {
+/* Nodes that wait for the same group, the longest-waiting first. */
+struct wait_queue {
     uint64_t id;
     uint32_t index; /* the check instance */
     struct prioqueue waiting;
-    struct list link; /* in `rooms` */
+    struct list link; /* in `wait_queues` */
 };
 
 /* A configuration and the memory it lives in. */
-struct setup {
+struct active_config {
     struct arena memory;
     struct config config;
     struct str *annotations; /* of nodes, that it reads */
     uint32_t annotation_n;
-    bool limited; /* a maxMaintenance is among its checks */
+    bool has_max_maintenance; /* a maxMaintenance is among its checks */
     usec_t loaded;
 };
 
@@ -134,11 +135,11 @@ struct controller {
     struct loop *loop;
     struct log *log;
     struct controller_config config;
-    struct arena memory; /* of the configuration's texts */
-    struct setup *setup; /* in force */
-    struct buf setup_file;
-    struct buf setup_error; /* why the newest file is not in force */
-    uint64_t setup_generation;
+    struct arena memory;          /* of the configuration's texts */
+    struct active_config *active; /* in force */
+    struct buf config_file;
+    struct buf config_error; /* why the newest file is not in force */
+    uint64_t config_generation;
     struct client client;
     struct intern labels;
     struct store store;
@@ -146,142 +147,145 @@ struct controller {
     struct lease lease;
     struct recorder recorder;
     struct fleet *fleet;
-    struct inquiry *inquiry;
+    struct external_facts *external;
     struct drains *drains;
-    struct notify_door notify;
+    struct notifier notify;
     struct lease_grants ledger;
     struct arbiter *arbiter; /* borrowed; NULL: there are no limits but the configuration's */
     bool limits_known;       /* whether there are, has been said */
-    struct shuffle *shuffle;
-    struct gauges gauges;
+    struct pod_shuffle *shuffle;
+    struct controller_metrics metrics;
     struct loop_timer turn;
-    struct loop_timer wake; /* for `waking` and rooms */
+    struct loop_timer wake; /* for `waking` and wait queues */
     struct loop_timer stop;
     struct prioqueue waking;
-    struct prioqueue asks;
-    struct list rooms;
-    struct list recording; /* of struct grant */
-    struct map room_ids;   /* id → struct room */
-    struct arena tmp;      /* of the turn */
+    struct prioqueue wants_grant;
+    struct list wait_queues;
+    struct list recording;     /* of struct grant */
+    struct map wait_queue_ids; /* id → struct wait_queue */
+    struct arena tmp;          /* of the turn */
     struct buf path;
     struct buf body;
     struct controller_stats stats;
-    uint64_t changed;  /* bits of check instances that inquiries changed */
-    usec_t rooms_next; /* wall time: when a room could grow by itself */
+    uint64_t changed;     /* bits of check instances that external facts changed */
+    usec_t capacity_next; /* wall time: when capacity could grow by itself */
     usec_t warn_at;
     uint64_t warn_hidden;
-    uint32_t any_rooms; /* members with any_room */
-    uint32_t granting;  /* grants between ask and patch */
-    bool leading;       /* as last reported */
-    bool known;         /* the nodes were listed once, at least */
-    bool fresh;         /* the nodes were listed since leading began, or that does not matter */
-    bool adopted;       /* the ledger of the leader before has been read */
-    bool surveyed;      /* everybody who asks is in line */
-    bool claimed;       /* every node that is in maintenance has claimed its reservations */
-    bool line_up;       /* many may have become due at once: as `surveyed`, for what is dirty */
-    bool look_at_rooms;
-    uint32_t lined; /* members with a `line` */
+    uint32_t any_groups; /* nodes with any_group */
+    uint32_t granting;   /* grants between ask and patch */
+    bool leading;        /* as last reported */
+    bool nodes_known;    /* the nodes were listed once, at least */
+    bool nodes_fresh;    /* the nodes were listed since leading began, or that does not matter */
+    bool grants_read;    /* the ledger of the leader before has been read */
+    bool all_queued;     /* everybody who asks is in line */
+    bool all_reserved;   /* every node that is in maintenance has claimed its reservations */
+    bool queue_dirty;    /* many may have become due at once: as `all_queued`, for what is dirty */
+    bool capacity_changed;
+    uint32_t limit_queue_n; /* nodes with a `limit_queue` */
     bool stopping;
     bool stopped;
-    char why[512]; /* the last failure of the watch */
+    char watch_error[512]; /* the last failure of the watch */
 };
 
 /* ── controller.c ──────────────────────────────────────────────────────────────────────────── */
 bool controller_may_act(const struct controller *c);
-void controller_soon(struct controller *c);
-void controller_list_again(struct controller *c);
+void controller_schedule_turn(struct controller *c);
+void controller_relist(struct controller *c);
 
 /* ── setup.c ───────────────────────────────────────────────────────────────────────────────── */
-struct setup *setup_default(const struct controller *c);
-void setup_free(struct setup *s); /* accepts NULL */
-void setup_use(struct controller *c, struct setup *s);
+struct active_config *reload_default(const struct controller *c);
+void reload_free(struct active_config *s); /* accepts NULL */
+void reload_activate(struct controller *c, struct active_config *s);
 
 /* ── member.c ──────────────────────────────────────────────────────────────────────────────── */
-struct member *member_of(struct controller *c, struct store_item *item);
-void member_end(struct member *m);
+struct managed_node *managed_node_get(struct controller *c, struct store_item *item);
+void managed_node_free(struct managed_node *m);
 /* Looks at it again no later than then; monotonic. */
-void member_wake_at(struct member *m, usec_t at);
-void member_wake(struct controller *c); /* marks those whose time has come */
-usec_t member_next(const struct controller *c);
+void managed_node_wake_at(struct managed_node *m, usec_t at);
+void managed_node_wake_due(struct controller *c); /* marks those whose time has come */
+usec_t managed_node_next_wake(const struct controller *c);
 /* Monotonic time of a wall time that lies ahead. */
-usec_t controller_when(const struct controller *c, usec_t wall);
-void member_send(struct member *m, enum api_verb verb);
+usec_t controller_monotonic(const struct controller *c, usec_t wall);
+void managed_node_send(struct managed_node *m, enum api_verb verb);
 bool prio_by_wake(struct prioqueue_item *a, struct prioqueue_item *b);
 bool prio_by_since(struct prioqueue_item *a, struct prioqueue_item *b);
 
 /* ── turn.c ────────────────────────────────────────────────────────────────────────────────── */
 void controller_turn(void *ctx);
 void turn_mark_all(struct controller *c);
-void turn_leave_line(struct member *m); /* it asks no more */
-void turn_input(const struct member *m, bool explain, struct arena *out, struct engine_input *ret);
+void turn_leave_queue(struct managed_node *m); /* it asks no more */
+void turn_engine_input(const struct managed_node *m, bool explain, struct arena *out,
+                       struct engine_input *ret);
 /* After the patch that carried them: the triggers that ran, its transitions and their events. */
-void turn_tell_news(struct member *m);
+void turn_send_pending_events(struct managed_node *m);
 
 /* ── grant.c ───────────────────────────────────────────────────────────────────────────────── */
-void grant_begin(struct member *m, const struct engine_effect *effect);
-/* After a decision: `asks`, the profile that asks, if any. One that had its pods looked at goes on,
- * or asks no more. */
-void grant_look_at_pods(struct member *m, struct str asks);
+void grant_begin(struct managed_node *m, const struct engine_effect *effect);
+/* After a decision: `wants_grant`, the profile that asks, if any. One that had its pods looked at
+ * goes on, or asks no more. */
+void grant_recheck_pods(struct managed_node *m, struct str wants_grant);
 /* The patch that takes the node into maintenance may go out on this version; otherwise that
  * version is recorded first. */
-bool grant_is_good(struct member *m);
-void grant_end(struct member *m);
+bool grant_allows_patch(struct managed_node *m);
+void grant_end(struct managed_node *m);
 bool grant_is_pending(const struct grant *g); /* asked for, not held yet; accepts NULL */
 void grant_commit(struct controller *c);      /* at the end of a turn: what changed is written */
 void grant_on_noted(void *ctx, uint64_t serial);
-void grant_adopt(struct controller *c);
-void grant_lose_all(struct controller *c);
-/* A ghost goes when its node has moved on. */
-void grant_look(struct member *m);
-/* A ghost whose node asks for the same again goes on as a grant, once the limits are held for it.
- * True: that may still be. */
-bool grant_revive(struct member *m, struct str owner);
-struct str grant_owner(const struct member *m); /* GRANT_HELD: the profile; otherwise empty */
-void grant_reserved(struct member *m);          /* GRANT_LIMITS: its reservations are held */
+void grant_inherit_all(struct controller *c);
+void grant_drop_all(struct controller *c);
+/* An inherited grant goes when its node has moved on. */
+void grant_drop_if_stale(struct managed_node *m);
+/* An inherited grant whose node asks for the same again goes on as a grant, once the limits are
+ * held for it. True: that may still be. */
+bool grant_resume(struct managed_node *m, struct str owner);
+struct str grant_owner(const struct managed_node *m); /* GRANT_HELD: the profile; otherwise empty */
+void grant_on_reserved(struct managed_node *m);       /* GRANT_LIMITS: its reservations are held */
 
 /* ── budget.c ──────────────────────────────────────────────────────────────────────────────── */
-#define BUDGET_ROOM ((uint64_t)1) /* the line of those whom a MaintenanceLimit refuses */
+#define NODE_LIMIT_QUEUE ((uint64_t)1) /* the line of those whom a MaintenanceLimit refuses */
 /* It asks, its turn has come, and a limit has no room for it. */
-bool budget_refuses(struct member *m, const struct engine_effect *effect);
-/* True when the reservations are held already; otherwise grant_reserved follows, or the grant's
+bool node_limit_refuses(struct managed_node *m, const struct engine_effect *effect);
+/* True when the reservations are held already; otherwise grant_on_reserved follows, or the grant's
  * end. */
-bool budget_reserve(struct member *m, struct str profile);
+bool node_limit_reserve(struct managed_node *m, struct str profile);
 /* What is a fact has its reservations, whatever the limits say. */
-void budget_claim(struct member *m, struct str profile);
+void node_limit_adopt(struct managed_node *m, struct str profile);
 /* What may become one by another leader's patch keeps those that it has, and waits for those that
  * it lacks: limits may apply by now that did not when it was granted. */
-void budget_expect(struct member *m, struct str profile);
-bool budget_holds(const struct member *m);       /* a ghost may go on */
-bool budget_has_refused(const struct member *m); /* … and this one may not */
+void node_limit_inherit(struct managed_node *m, struct str profile);
+bool node_limit_holds(const struct managed_node *m);       /* an inherited grant may go on */
+bool node_limit_has_refused(const struct managed_node *m); /* … and this one may not */
 /* After a decision: claims for a node that is in maintenance, gives back for one that is not. */
-void budget_follow(struct member *m, const struct engine_effect *effect);
-void budget_drop(struct member *m); /* forgets them; what is on the server stays there */
-void budget_open(struct controller *c, struct room *room); /* those whom limits allow ask */
+void node_limit_sync(struct managed_node *m, const struct engine_effect *effect);
+void node_limit_drop(struct managed_node *m); /* forgets them; what is on the server stays there */
+void node_limit_queue_offer(struct controller *c,
+                            struct wait_queue *queue); /* those whom limits allow ask */
 /* It waits in the one line with all requests, while it waits for the limits and few enough do. */
-void budget_stand(struct member *m);
-void budget_unstand(struct member *m);
-struct str budget_words(const struct member *m, struct arena *out); /* why it waits */
+void node_limit_queue_enter(struct managed_node *m);
+void node_limit_queue_leave(struct managed_node *m);
+struct str node_limit_explain(const struct managed_node *m, struct arena *out); /* why it waits */
 
 /* ── look.c ────────────────────────────────────────────────────────────────────────────────── */
-void look_collect(void *ctx); /* before the metrics are read */
+void controller_view_collect(void *ctx); /* before the metrics are read */
 
 /* ── errand.c ──────────────────────────────────────────────────────────────────────────────── */
-void errand_drain(struct member *m, const struct engine_effect *effect);
+void node_drain_run(struct managed_node *m, const struct engine_effect *effect);
 /* The node has changed: its drain must not send anything away by rules that are not in force any
  * more. Without rules it goes on only when it was decided that it is still to go on: they go
  * together with what asked for the drain. */
-void errand_on_node(struct member *m);
-void errand_stop_drain(struct member *m);
-void errand_notify(struct member *m, const struct engine_effect *effect);
-void errand_end(struct member *m);
+void node_drain_set_rules(struct managed_node *m);
+void node_drain_stop(struct managed_node *m);
+void node_notify_send(struct managed_node *m, const struct engine_effect *effect);
+void node_notify_free(struct managed_node *m);
 /* The patch that follows says what was sent, but for profiles that have more to send. */
-void errand_mark_settling(struct member *m, const struct engine_effect *effect);
+void node_notify_mark_in_patch(struct managed_node *m, const struct engine_effect *effect);
 /* Nothing of what could not be sent is due any more. */
-void errand_forget(struct member *m);
+void node_notify_drop_retries(struct managed_node *m);
 /* What the engine is to know of messages; in `out`. */
-void errand_progress(const struct member *m, struct arena *out, struct engine_progress *ret);
+void node_notify_progress(const struct managed_node *m, struct arena *out,
+                          struct engine_progress *ret);
 /* Monotonic: when a message is to be tried again; USEC_NEVER: none waits. */
-usec_t errand_retry_at(const struct member *m);
-void errand_settle(struct member *m); /* the annotation holds what was marked */
+usec_t node_notify_retry_at(const struct managed_node *m);
+void node_notify_on_patched(struct managed_node *m); /* the annotation holds what was marked */
 /* "draining: 12 pods are left, 2 of them on the way out; …" */
-struct str errand_drain_words(const struct member *m, struct arena *out);
+struct str node_drain_text(const struct managed_node *m, struct arena *out);

@@ -9,14 +9,15 @@ static const char *const verb_names[] = {
     [API_PATCH] = "PATCH", [API_DELETE] = "DELETE",
 };
 
-static struct metric_series *gauges_plain(struct metrics *m, enum metric_kind kind,
-                                          const char *name, const char *help)
+static struct metric_series *series_new(struct metrics *m, enum metric_kind kind, const char *name,
+                                        const char *help)
 {
     const struct metric_spec spec = { .name = name, .help = help, .kind = kind };
     return metric_series(metrics_family(m, &spec), NULL);
 }
 
-static void gauges_init_known(struct gauges *g, struct metrics *m, struct str lease_name)
+static void controller_metrics_init_original(struct controller_metrics *g, struct metrics *m,
+                                             struct str lease_name)
 {
     static const struct metric_spec requests = {
         .name = "rest_client_requests_total",
@@ -73,7 +74,7 @@ static void gauges_init_known(struct gauges *g, struct metrics *m, struct str le
     g->transition_failures = metrics_family(m, &transition_failures);
 }
 
-static void gauges_init_own(struct gauges *g, struct metrics *m)
+static void controller_metrics_init_drydock(struct controller_metrics *g, struct metrics *m)
 {
     static const struct metric_spec nodes = {
         .name = "drydock_nodes",
@@ -101,20 +102,20 @@ static void gauges_init_own(struct gauges *g, struct metrics *m)
     g->queue[2] = metric_series(f, (const struct str[]){ STR("later") });
     g->patch_seconds = metric_series(metrics_family(m, &patch_seconds), NULL);
     g->patches =
-        gauges_plain(m, METRIC_COUNTER, "drydock_patches_total", "Node patches that were sent.");
-    g->conflicts = gauges_plain(m, METRIC_COUNTER, "drydock_patch_conflicts_total",
-                                "Node patches that met a newer node (409).");
-    g->errors = gauges_plain(m, METRIC_COUNTER, "drydock_patch_errors_total",
-                             "Node patches that failed otherwise.");
-    g->bad_input = gauges_plain(m, METRIC_COUNTER, "drydock_bad_input_total",
-                                "Answers of the API server that could not be read.");
-    g->relists = gauges_plain(m, METRIC_GAUGE, "drydock_lists",
-                              "Lists of nodes that were begun; more than one means relists.");
-    g->unreadable = gauges_plain(m, METRIC_GAUGE, "drydock_nodes_unreadable",
-                                 "Nodes that are not touched because their data cannot be read.");
+        series_new(m, METRIC_COUNTER, "drydock_patches_total", "Node patches that were sent.");
+    g->conflicts = series_new(m, METRIC_COUNTER, "drydock_patch_conflicts_total",
+                              "Node patches that met a newer node (409).");
+    g->errors = series_new(m, METRIC_COUNTER, "drydock_patch_errors_total",
+                           "Node patches that failed otherwise.");
+    g->bad_input = series_new(m, METRIC_COUNTER, "drydock_bad_input_total",
+                              "Answers of the API server that could not be read.");
+    g->relists = series_new(m, METRIC_GAUGE, "drydock_lists",
+                            "Lists of nodes that were begun; more than one means relists.");
+    g->unreadable = series_new(m, METRIC_GAUGE, "drydock_nodes_unreadable",
+                               "Nodes that are not touched because their data cannot be read.");
 }
 
-static void gauges_init_profiles(struct gauges *g, struct metrics *m)
+static void controller_metrics_init_profiles(struct controller_metrics *g, struct metrics *m)
 {
     static const struct metric_spec transitions = {
         .name = "drydock_transitions_total",
@@ -156,52 +157,52 @@ static void gauges_init_profiles(struct gauges *g, struct metrics *m)
     g->evictions[0] = metric_series(f, (const struct str[]){ STR("accepted") });
     g->evictions[1] = metric_series(f, (const struct str[]){ STR("refused") });
     g->evictions[2] = metric_series(f, (const struct str[]){ STR("forced") });
-    g->config_valid = gauges_plain(m, METRIC_GAUGE, "drydock_config_valid",
-                                   "1 when the newest configuration is in force, 0 when an "
-                                   "earlier one had to stay.");
-    g->config_loads = gauges_plain(m, METRIC_COUNTER, "drydock_config_loads_total",
-                                   "Configurations that came into force.");
-    g->waiting = gauges_plain(m, METRIC_GAUGE, "drydock_nodes_waiting",
-                              "Nodes that wait for room in maintenance.");
-    g->grants = gauges_plain(m, METRIC_GAUGE, "drydock_grants",
-                             "Grants that are on their way into maintenance.");
+    g->config_valid = series_new(m, METRIC_GAUGE, "drydock_config_valid",
+                                 "1 when the newest configuration is in force, 0 when an "
+                                 "earlier one had to stay.");
+    g->config_loads = series_new(m, METRIC_COUNTER, "drydock_config_loads_total",
+                                 "Configurations that came into force.");
+    g->waiting = series_new(m, METRIC_GAUGE, "drydock_nodes_waiting",
+                            "Nodes that wait for room in maintenance.");
+    g->grants = series_new(m, METRIC_GAUGE, "drydock_grants",
+                           "Grants that are on their way into maintenance.");
 }
 
-void gauges_init(struct gauges *g, struct metrics *metrics, struct str server,
-                 struct str lease_name)
+void controller_metrics_init(struct controller_metrics *g, struct metrics *registry,
+                             struct str server, struct str lease_name)
 {
-    *g = (struct gauges){ .metrics = metrics, .server = server };
-    if (metrics != NULL) {
-        gauges_init_known(g, metrics, lease_name);
-        gauges_init_own(g, metrics);
-        gauges_init_profiles(g, metrics);
+    *g = (struct controller_metrics){ .registry = registry, .server = server };
+    if (registry != NULL) {
+        controller_metrics_init_original(g, registry, lease_name);
+        controller_metrics_init_drydock(g, registry);
+        controller_metrics_init_profiles(g, registry);
     }
 }
 
-void gauges_count(struct metric_series *s)
+void series_inc(struct metric_series *s)
 {
     if (s != NULL) {
         metric_add(s, 1);
     }
 }
 
-void gauges_put(struct metric_series *s, double value)
+void series_set(struct metric_series *s, double value)
 {
     if (s != NULL) {
         metric_set(s, value);
     }
 }
 
-void gauges_time(struct metric_series *s, usec_t took)
+void series_observe(struct metric_series *s, usec_t took)
 {
     if (s != NULL) {
         metric_observe(s, (double)took / 1e6);
     }
 }
 
-void gauges_request(struct gauges *g, enum api_verb verb, int status)
+void controller_metrics_request(struct controller_metrics *g, enum api_verb verb, int status)
 {
-    if (g->metrics == NULL) {
+    if (g->registry == NULL) {
         return;
     }
     char code[16];
@@ -215,54 +216,56 @@ void gauges_request(struct gauges *g, enum api_verb verb, int status)
     metric_add(metric_series(g->requests, values), 1);
 }
 
-void gauges_reconcile(struct gauges *g, bool ok)
+void controller_metrics_reconcile(struct controller_metrics *g, bool ok)
 {
-    gauges_count(g->reconciles[ok ? 0 : 1]);
+    series_inc(g->reconciles[ok ? 0 : 1]);
     if (!ok) {
-        gauges_count(g->reconcile_errors);
+        series_inc(g->reconcile_errors);
     }
 }
 
-void gauges_nodes(struct gauges *g, struct str state, uint32_t count)
+void controller_metrics_nodes(struct controller_metrics *g, struct str state, uint32_t count)
 {
-    if (g->metrics != NULL) {
+    if (g->registry != NULL) {
         metric_set(metric_series(g->nodes, &state), count);
     }
 }
 
-void gauges_failure(struct gauges *g, struct str profile)
+void controller_metrics_failure(struct controller_metrics *g, struct str profile)
 {
-    if (g->metrics != NULL) {
+    if (g->registry != NULL) {
         metric_add(metric_series(g->transition_failures, &profile), 1);
     }
 }
 
-void gauges_transition(struct gauges *g, struct str profile, struct str state)
+void controller_metrics_transition(struct controller_metrics *g, struct str profile,
+                                   struct str state)
 {
-    if (g->metrics != NULL) {
+    if (g->registry != NULL) {
         metric_add(metric_series(g->transitions, (const struct str[]){ profile, state }), 1);
     }
 }
 
-void gauges_notified(struct gauges *g, struct str instance, bool ok)
+void controller_metrics_notified(struct controller_metrics *g, struct str instance, bool ok)
 {
-    if (g->metrics != NULL) {
+    if (g->registry != NULL) {
         const struct str values[] = { instance, ok ? STR("sent") : STR("failed") };
         metric_add(metric_series(g->notifications, values), 1);
     }
 }
 
-void gauges_profile(struct gauges *g, struct str profile, struct str state, uint32_t count)
+void controller_metrics_profile(struct controller_metrics *g, struct str profile, struct str state,
+                                uint32_t count)
 {
-    if (g->metrics != NULL) {
+    if (g->registry != NULL) {
         metric_set(metric_series(g->profiles, (const struct str[]){ profile, state }), count);
     }
 }
 
-void gauges_shuffle(struct gauges *g, struct str owner, struct str profile, double count,
-                    double per_replica)
+void controller_metrics_shuffle(struct controller_metrics *g, struct str owner, struct str profile,
+                                double count, double per_replica)
 {
-    if (g->metrics != NULL) {
+    if (g->registry != NULL) {
         const struct str values[] = { owner, profile };
         metric_add(metric_series(g->shuffles, values), count);
         metric_add(metric_series(g->shuffles_per_replica, values), per_replica);

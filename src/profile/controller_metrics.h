@@ -1,6 +1,6 @@
 /*
- * controller_metrics: the controller's metrics, under the names that dashboards of the original know where one
- * exists, and under drydock_ otherwise.
+ * controller_metrics: the controller's metrics, under the names that dashboards of the original
+ * know where one exists, and under drydock_ otherwise.
  */
 #pragma once
 
@@ -8,9 +8,9 @@
 #include "port/api.h"
 #include "profile/node_labels.h"
 
-struct gauges {
-    struct metrics *metrics; /* borrowed; NULL = nothing is counted */
-    struct str server;       /* borrowed: label `host` of rest_client_requests_total */
+struct controller_metrics {
+    struct metrics *registry; /* borrowed; NULL = nothing is counted */
+    struct str server;        /* borrowed: label `host` of rest_client_requests_total */
     struct metric *requests;
     struct metric *nodes;
     struct metric *transition_failures;
@@ -38,22 +38,24 @@ struct gauges {
     struct metric_series *patch_seconds;
 };
 
-void gauges_init(struct gauges *g, struct metrics *metrics, struct str server,
-                 struct str lease_name);
+void controller_metrics_init(struct controller_metrics *g, struct metrics *registry,
+                             struct str server, struct str lease_name);
 
 /* All accept NULL series, as they are without a registry. */
-void gauges_count(struct metric_series *s);
-void gauges_put(struct metric_series *s, double value);
-void gauges_time(struct metric_series *s, usec_t took);
+void series_inc(struct metric_series *s);
+void series_set(struct metric_series *s, double value);
+void series_observe(struct metric_series *s, usec_t took);
 
-void gauges_request(struct gauges *g, enum api_verb verb, int status);
-void gauges_reconcile(struct gauges *g, bool ok);
-void gauges_failure(struct gauges *g, struct str profile);
-void gauges_transition(struct gauges *g, struct str profile, struct str state);
-void gauges_notified(struct gauges *g, struct str instance, bool ok);
-void gauges_profile(struct gauges *g, struct str profile, struct str state, uint32_t count);
+void controller_metrics_request(struct controller_metrics *g, enum api_verb verb, int status);
+void controller_metrics_reconcile(struct controller_metrics *g, bool ok);
+void controller_metrics_failure(struct controller_metrics *g, struct str profile);
+void controller_metrics_transition(struct controller_metrics *g, struct str profile,
+                                   struct str state);
+void controller_metrics_notified(struct controller_metrics *g, struct str instance, bool ok);
+void controller_metrics_profile(struct controller_metrics *g, struct str profile, struct str state,
+                                uint32_t count);
 /* 0 makes the series. */
-void gauges_shuffle(struct gauges *g, struct str owner, struct str profile, double count,
-                    double per_replica);
+void controller_metrics_shuffle(struct controller_metrics *g, struct str owner, struct str profile,
+                                double count, double per_replica);
 /* `state` is empty for nodes without the label. */
-void gauges_nodes(struct gauges *g, struct str state, uint32_t count);
+void controller_metrics_nodes(struct controller_metrics *g, struct str state, uint32_t count);

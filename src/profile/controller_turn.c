@@ -7,81 +7,81 @@
 
 /* ── the lines before maintenance ──────────────────────────────────────────────────────────── */
 
-static struct str room_key(const uint64_t *id)
+static struct str wait_queue_key(const uint64_t *id)
 {
     return (struct str){ .p = (const char *)id, .n = sizeof(*id) };
 }
 
-static struct room *room_of(struct controller *c, uint64_t id, uint32_t index)
+static struct wait_queue *wait_queue_get(struct controller *c, uint64_t id, uint32_t index)
 {
-    struct room *room = map_find(&c->room_ids, room_key(&id));
-    if (room == NULL) {
-        room = ALLOC_NEW(struct room);
-        room->id = id;
-        room->index = index;
-        prioqueue_init(&room->waiting, prio_by_since);
-        list_add(&c->rooms, &room->link);
-        (void)map_put(&c->room_ids, room_key(&id), room); /* there was none */
+    struct wait_queue *queue = map_find(&c->wait_queue_ids, wait_queue_key(&id));
+    if (queue == NULL) {
+        queue = ALLOC_NEW(struct wait_queue);
+        queue->id = id;
+        queue->index = index;
+        prioqueue_init(&queue->waiting, prio_by_since);
+        list_add(&c->wait_queues, &queue->link);
+        (void)map_put(&c->wait_queue_ids, wait_queue_key(&id), queue); /* there was none */
     }
-    return room;
+    return queue;
 }
 
-static void room_leave(struct controller *c, struct room *room)
+static void wait_queue_free_if_empty(struct controller *c, struct wait_queue *queue)
 {
-    if (room->waiting.n > 0) {
+    if (queue->waiting.n > 0) {
         return;
     }
-    (void)map_del(&c->room_ids, room_key(&room->id)); /* it is `room` */
-    list_del(&room->link);
-    prioqueue_done(&room->waiting);
-    alloc_free(room);
+    (void)map_del(&c->wait_queue_ids, wait_queue_key(&queue->id)); /* it is `room` */
+    list_del(&queue->link);
+    prioqueue_done(&queue->waiting);
+    alloc_free(queue);
 }
 
-void turn_leave_line(struct member *m)
+void turn_leave_queue(struct managed_node *m)
 {
-    budget_unstand(m);
-    if (!prioqueue_inside(&m->ask)) {
+    node_limit_queue_leave(m);
+    if (!prioqueue_inside(&m->queue_item)) {
         return;
     }
-    struct room *room = m->room;
-    prioqueue_take(room != NULL ? &room->waiting : &m->c->asks, &m->ask);
-    m->room = NULL;
-    if (room != NULL) {
-        room_leave(m->c, room);
+    struct wait_queue *queue = m->queue;
+    prioqueue_take(queue != NULL ? &queue->waiting : &m->c->wants_grant, &m->queue_item);
+    m->queue = NULL;
+    if (queue != NULL) {
+        wait_queue_free_if_empty(m->c, queue);
     }
 }
 
 /* A limit refuses it: it waits there, and for nothing else. */
-static void turn_stand_before_limits(struct member *m)
+static void turn_enter_limit_queue(struct managed_node *m)
 {
-    turn_leave_line(m);
-    m->room = room_of(m->c, BUDGET_ROOM, 0);
-    prioqueue_put(&m->room->waiting, &m->ask);
-    budget_stand(m);
+    turn_leave_queue(m);
+    m->queue = wait_queue_get(m->c, NODE_LIMIT_QUEUE, 0);
+    prioqueue_put(&m->queue->waiting, &m->queue_item);
+    node_limit_queue_enter(m);
 }
 
-static void turn_stand_in_line(struct member *m, const struct engine_effect *effect)
+static void turn_enter_queue(struct managed_node *m, const struct engine_effect *effect)
 {
     struct controller *c = m->c;
-    bool asks = (effect->needs & ENGINE_GRANT) != 0;
-    turn_leave_line(m);
-    if (!asks && effect->waits == 0) {
+    bool wants_grant = (effect->needs & ENGINE_NEED_GRANT) != 0;
+    turn_leave_queue(m);
+    if (!wants_grant && effect->waits_group == 0) {
         return;
     }
-    m->since =
-        asks ? timestamp_to_usec(effect->profiles[effect->asker].since) : effect->waits_since;
-    if (asks) {
-        prioqueue_put(&c->asks, &m->ask);
+    m->since = wants_grant ? timestamp_to_usec(effect->profiles[effect->grant_profile].since)
+                           : effect->waits_since;
+    if (wants_grant) {
+        prioqueue_put(&c->wants_grant, &m->queue_item);
         return;
     }
-    m->room = room_of(c, effect->waits, effect->waits_on);
-    prioqueue_put(&m->room->waiting, &m->ask);
+    m->queue = wait_queue_get(c, effect->waits_group, effect->waits_check);
+    prioqueue_put(&m->queue->waiting, &m->queue_item);
 }
 
 /* ── telling ───────────────────────────────────────────────────────────────────────────────── */
 
-static void turn_record(struct controller *c, const struct store_item *item, const char *type,
-                        const char *reason, const char *action, struct str note)
+static void turn_record_event(struct controller *c, const struct store_item *item, const char *type,
+                              const char *reason, const char *action, struct str note)
 {
     const struct node *node = item->object;
     char version[24];
@@ -102,22 +102,22 @@ static void turn_record(struct controller *c, const struct store_item *item, con
 }
 
 /* The annotation cannot be read: the node is left as it is, and that is visible. */
-static void turn_reject(struct member *m, const struct err *err)
+static void turn_reject_node(struct managed_node *m, const struct err *err)
 {
     struct controller *c = m->c;
-    gauges_reconcile(&c->gauges, /* ok= */ false);
+    controller_metrics_reconcile(&c->metrics, /* ok= */ false);
     if (!str_eq(buf_str(&m->error), str_from(err->msg))) {
         log_error(c->log, "Failed to reconcile. Skipping node patching.",
                   KV_STR("node", m->item->name), KV_ERR(err));
-        turn_record(c, m->item, "Warning", "MaintenanceDataUnreadable", "ReadMaintenanceData",
-                    str_from(err->msg));
+        turn_record_event(c, m->item, "Warning", "MaintenanceDataUnreadable", "ReadMaintenanceData",
+                          str_from(err->msg));
         buf_reset(&m->error);
         buf_add(&m->error, str_from(err->msg));
     }
 }
 
 /* What its profiles fail at is counted each time and told when it is new. */
-static void turn_tell_failures(struct member *m, const struct engine_effect *effect)
+static void turn_report_failures(struct managed_node *m, const struct engine_effect *effect)
 {
     struct controller *c = m->c;
     static const uint64_t key[2] = { 0x6472, 0x79 };
@@ -125,7 +125,7 @@ static void turn_tell_failures(struct member *m, const struct engine_effect *eff
     for (uint32_t i = 0; i < effect->profile_n; i++) {
         const struct engine_profile *e = &effect->profiles[i];
         if (e->error.n > 0) {
-            gauges_failure(&c->gauges, e->name);
+            controller_metrics_failure(&c->metrics, e->name);
             hash = hash * 31 + (map_hash(key, e->error) | 1);
         }
     }
@@ -136,95 +136,98 @@ static void turn_tell_failures(struct member *m, const struct engine_effect *eff
                 continue;
             }
             log_error(c->log, e->failed.p, KV_STR("node", m->item->name),
-                      KV_STR("profile", e->name), KV_STR("state", label_state_name(e->state)),
+                      KV_STR("profile", e->name), KV_STR("state", profile_state_name(e->state)),
                       KV_STR("error", e->error));
-            turn_record(
+            turn_record_event(
                 c, m->item, "Normal", "ChangeMaintenanceStateFailed", "ChangeMaintenanceState",
                 arena_printf(
                     &c->tmp, STR_FMT " for profile " STR_FMT ": Will stay in " STR_FMT " state",
-                    STR_ARG(e->failed), STR_ARG(e->name), STR_ARG(label_state_name(e->state))));
+                    STR_ARG(e->failed), STR_ARG(e->name), STR_ARG(profile_state_name(e->state))));
         }
     }
-    bool trying = m->errand != NULL && m->errand->trials != NULL; /* the same once more */
+    bool trying =
+        m->notifications != NULL && m->notifications->retries != NULL; /* the same once more */
     m->failing = hash == 0 && trying ? m->failing : hash;
 }
 
 /* Kinds of news. */
-#define NEWS_RAN STR("ran")         /* a trigger instance */
-#define NEWS_MOVED STR("moved")     /* into a state */
-#define NEWS_ENTERED STR("entered") /* maintenance, and its enter chain is done */
+#define PENDING_TRIGGER_RAN STR("ran")     /* a trigger instance */
+#define PENDING_STATE_CHANGED STR("moved") /* into a state */
+#define PENDING_ENTERED STR("entered")     /* maintenance, and its enter chain is done */
 
-static void turn_add_news(struct member *m, struct str kind, struct str profile, struct str what)
+static void turn_add_pending_event(struct managed_node *m, struct str kind, struct str profile,
+                                   struct str what)
 {
     const struct str parts[] = { kind, profile, what };
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        buf_add(&m->news, parts[i]);
-        buf_add_char(&m->news, '\n');
+        buf_add(&m->events, parts[i]);
+        buf_add_char(&m->events, '\n');
     }
 }
 
 /* What a patch carries is told when it is on the server, not before. */
-static void turn_keep_news(struct member *m, const struct engine_effect *effect)
+static void turn_keep_pending_events(struct managed_node *m, const struct engine_effect *effect)
 {
-    const struct config_instances *triggers = &m->c->setup->config.instances[PLUGIN_TRIGGER];
-    buf_reset(&m->news);
+    const struct config_instances *triggers = &m->c->active->config.instances[PLUGIN_TRIGGER];
+    buf_reset(&m->events);
     for (uint32_t i = 0; i < effect->profile_n; i++) {
         const struct engine_profile *e = &effect->profiles[i];
         for (uint32_t r = 0; r < e->ran_n; r++) {
             for (uint32_t k = 0; k < e->ran[r]->n; k++) {
-                turn_add_news(m, NEWS_RAN, e->name,
-                              triggers->items[e->ran[r]->links[k].index].name);
+                turn_add_pending_event(m, PENDING_TRIGGER_RAN, e->name,
+                                       triggers->items[e->ran[r]->links[k].index].name);
             }
         }
         if (e->next != e->state) {
-            turn_add_news(m, NEWS_MOVED, e->name, label_state_name(e->next));
+            turn_add_pending_event(m, PENDING_STATE_CHANGED, e->name, profile_state_name(e->next));
         }
     }
     if (effect->entered) {
-        turn_add_news(m, NEWS_ENTERED, effect->profiles[effect->entered_profile].name, STR(""));
+        turn_add_pending_event(m, PENDING_ENTERED, effect->profiles[effect->entered_profile].name,
+                               STR(""));
     }
 }
 
-static void turn_tell_move(struct member *m, struct str profile, struct str state)
+static void turn_report_transition(struct managed_node *m, struct str profile, struct str state)
 {
     struct controller *c = m->c;
     log_info(c->log, "Moved node to next state", KV_STR("node", m->item->name),
              KV_STR("profile", profile), KV_STR("state", state));
-    gauges_transition(&c->gauges, profile, state);
-    turn_record(c, m->item, "Normal", "ChangedMaintenanceState", "ChangeMaintenanceState",
-                arena_printf(&c->tmp,
-                             "The node is now in the " STR_FMT " state caused by profile " STR_FMT,
-                             STR_ARG(state), STR_ARG(profile)));
-    if (str_eq(state, label_state_name(LABEL_STATE_REQUIRED))) {
-        shuffle_touch(c->shuffle, m->item->name, profile);
+    controller_metrics_transition(&c->metrics, profile, state);
+    turn_record_event(
+        c, m->item, "Normal", "ChangedMaintenanceState", "ChangeMaintenanceState",
+        arena_printf(&c->tmp, "The node is now in the " STR_FMT " state caused by profile " STR_FMT,
+                     STR_ARG(state), STR_ARG(profile)));
+    if (str_eq(state, profile_state_name(PROFILE_STATE_REQUIRED))) {
+        shuffle_make_zeros(c->shuffle, m->item->name, profile);
     }
 }
 
-void turn_tell_news(struct member *m)
+void turn_send_pending_events(struct managed_node *m)
 {
     struct controller *c = m->c;
-    struct str rest = buf_str(&m->news);
+    struct str rest = buf_str(&m->events);
     struct str kind;
     struct str profile;
     struct str what;
     while (str_cut(rest, STR("\n"), &kind, &rest) && str_cut(rest, STR("\n"), &profile, &rest) &&
            str_cut(rest, STR("\n"), &what, &rest)) {
-        if (str_eq(kind, NEWS_RAN)) {
+        if (str_eq(kind, PENDING_TRIGGER_RAN)) {
             log_info(c->log, "Executed trigger instance", KV_STR("node", m->item->name),
                      KV_STR("profile", profile), KV_STR("instance", what));
-        } else if (str_eq(kind, NEWS_MOVED)) {
-            turn_tell_move(m, profile, what);
+        } else if (str_eq(kind, PENDING_STATE_CHANGED)) {
+            turn_report_transition(m, profile, what);
         } else {
-            ASSERT(str_eq(kind, NEWS_ENTERED));
+            ASSERT(str_eq(kind, PENDING_ENTERED));
             shuffle_count(c->shuffle, m->item->name, profile);
         }
     }
-    buf_reset(&m->news);
+    buf_reset(&m->events);
 }
 
 /* ── details ───────────────────────────────────────────────────────────────────────────────── */
 
-static void turn_tell_checks(struct member *m, const struct engine_profile *e)
+static void turn_log_checks(struct managed_node *m, const struct engine_profile *e)
 {
     static const char *const answers[] = {
         [CHECK_PASS] = "true",
@@ -242,17 +245,18 @@ static void turn_tell_checks(struct member *m, const struct engine_profile *e)
                        answers[t->checks[k].verdict.answer]);
         }
         log_info(m->c->log, "results of check plugins", KV_STR("node", m->item->name),
-                 KV_STR("profile", e->name), KV_STR("next", label_state_name(t->target)),
+                 KV_STR("profile", e->name), KV_STR("next", profile_state_name(t->target)),
                  KV_STR("checks", buf_str(&text)));
     }
 }
 
 /* Why notifications are silent. */
-static void turn_tell_silences(struct member *m, const struct engine_profile *e, bool details)
+static void turn_log_notify_skips(struct managed_node *m, const struct engine_profile *e,
+                                  bool details)
 {
     struct log *log = m->c->log;
-    for (uint32_t i = 0; i < e->silence_n; i++) {
-        const struct engine_silence *s = &e->silences[i];
+    for (uint32_t i = 0; i < e->notify_skip_n; i++) {
+        const struct engine_notify_skip *s = &e->notify_skips[i];
         const struct kv who[] = { KV_STR("node", m->item->name), KV_STR("profile", e->name),
                                   KV_STR("instance", s->instance) };
         if (details && s->note != NULL) {
@@ -269,28 +273,29 @@ static void turn_tell_silences(struct member *m, const struct engine_profile *e,
 }
 
 /* For nodes whose label asks for it, how the decision came about. */
-static void turn_tell_details(struct member *m, const struct engine_effect *effect)
+static void turn_log_details(struct managed_node *m, const struct engine_effect *effect)
 {
-    bool details = str_eq(node_label(m->item->object, LABEL_LOG_DETAILS), STR("true"));
+    bool details = str_eq(node_label(m->item->object, NODE_LABEL_LOG_DETAILS), STR("true"));
     for (uint32_t i = 0; i < effect->profile_n; i++) {
-        turn_tell_silences(m, &effect->profiles[i], details);
+        turn_log_notify_skips(m, &effect->profiles[i], details);
         if (details) {
-            turn_tell_checks(m, &effect->profiles[i]);
+            turn_log_checks(m, &effect->profiles[i]);
         }
     }
 }
 
 /* ── propose ───────────────────────────────────────────────────────────────────────────────── */
 
-void turn_input(const struct member *m, bool explain, struct arena *out, struct engine_input *ret)
+void turn_engine_input(const struct managed_node *m, bool explain, struct arena *out,
+                       struct engine_input *ret)
 {
     const struct controller *c = m->c;
     *ret = (struct engine_input){
-        .config = &c->setup->config,
+        .config = &c->active->config,
         .name = m->item->name,
         .node = m->item->object,
         .fleet = c->fleet,
-        .facts = inquiry_facts(c->inquiry),
+        .facts = external_facts_facts(c->external),
         .wall = loop_wall(c->loop),
         .progress = {
             .granted = grant_owner(m),
@@ -299,14 +304,14 @@ void turn_input(const struct member *m, bool explain, struct arena *out, struct 
         .explain = explain,
         .mutations = c->config.mutations,
     };
-    errand_progress(m, out, &ret->progress);
+    node_notify_progress(m, out, &ret->progress);
     if (explain && m->drain != NULL) {
-        ret->progress.drain = errand_drain_words(m, out);
+        ret->progress.drain = node_drain_text(m, out);
     }
 }
 
 /* As the bug would: a space that Go does not write. */
-static void turn_spoil(struct buf *body)
+static void turn_corrupt_data(struct buf *body)
 {
     struct str head;
     struct str rest;
@@ -319,51 +324,52 @@ static void turn_spoil(struct buf *body)
     }
 }
 
-static void turn_patch(struct member *m, const struct engine_effect *effect)
+static void turn_patch(struct managed_node *m, const struct engine_effect *effect)
 {
     struct controller *c = m->c;
     bool guarded = !mutated(c->config.mutations, MUTATION_SKIP_RV);
     buf_reset(&c->body);
-    subject_print_patch(&effect->subject, guarded ? m->item->version : 0, &c->body);
+    node_edit_print_patch(&effect->edit, guarded ? m->item->version : 0, &c->body);
     if (mutated(c->config.mutations, MUTATION_DATA_BYTES_WRONG)) {
-        turn_spoil(&c->body);
+        turn_corrupt_data(&c->body);
     }
     m->refresh = false;
     m->version = m->item->version;
-    m->arriving = effect->arrives;
-    turn_keep_news(m, effect);
+    m->entering = effect->enters;
+    turn_keep_pending_events(m, effect);
     c->stats.patches++;
-    gauges_count(c->gauges.patches);
-    member_send(m, API_PATCH);
+    series_inc(c->metrics.patches);
+    managed_node_send(m, API_PATCH);
 }
 
 /* The grant has no purpose any more; but a patch of which nobody knows what became may still
  * arrive. */
-static void turn_drop_grant(struct member *m)
+static void turn_drop_grant(struct managed_node *m)
 {
     if (m->grant->stage != GRANT_HELD) {
         return;
     }
-    if (m->unsure && m->item->version <= m->grant->version) {
-        m->grant->stage = GRANT_GHOST;
+    if (m->outcome_unknown && m->item->version <= m->grant->version) {
+        m->grant->stage = GRANT_INHERITED;
     } else {
         grant_end(m);
     }
 }
 
-/* What a ghost was granted is not asked for any more, or not now. Any write to the node makes the
- * patch that may still arrive conflict, and frees the place: when there is nothing else to write,
- * a mark. */
-static void turn_fence(struct member *m, struct engine_effect *effect)
+/* What an inherited grant was granted is not asked for any more, or not now. Any write to the node
+ * makes the patch that may still arrive conflict, and frees the place: when there is nothing else
+ * to write, a mark. */
+static void turn_fence_stale_patch(struct managed_node *m, struct engine_effect *effect)
 {
-    if (m->grant == NULL || m->grant->stage != GRANT_GHOST || effect->subject.edit_n > 0) {
+    if (m->grant == NULL || m->grant->stage != GRANT_INHERITED || effect->edit.edit_n > 0) {
         return;
     }
-    subject_set_annotation(&effect->subject, SUBJECT_FENCE,
-                           arena_printf(&m->c->tmp, "%llu", (unsigned long long)m->item->version));
+    node_edit_set_annotation(
+        &effect->edit, NODE_EDIT_FENCE,
+        arena_printf(&m->c->tmp, "%llu", (unsigned long long)m->item->version));
 }
 
-static bool turn_fails(const struct engine_effect *effect)
+static bool turn_has_failures(const struct engine_effect *effect)
 {
     bool fails = false;
     for (uint32_t i = 0; i < effect->profile_n; i++) {
@@ -372,14 +378,14 @@ static bool turn_fails(const struct engine_effect *effect)
     return fails;
 }
 
-static void turn_act(struct member *m, const struct engine_effect *effect)
+static void turn_act(struct managed_node *m, const struct engine_effect *effect)
 {
     struct controller *c = m->c;
-    bool patch = effect->subject.edit_n > 0;
-    if (effect->arrives && !grant_is_good(m)) {
+    bool patch = effect->edit.edit_n > 0;
+    if (effect->enters && !grant_allows_patch(m)) {
         return; /* the ledger comes first; it marks the node again */
     }
-    errand_mark_settling(m, effect);
+    node_notify_mark_in_patch(m, effect);
     if (patch) {
         turn_patch(m, effect);
     }
@@ -388,38 +394,38 @@ static void turn_act(struct member *m, const struct engine_effect *effect)
          * its answer is here is to stay. */
         drain_pause(m->drain, patch && drain_is_done(m->drain));
     }
-    if ((effect->needs & ENGINE_DRAIN) == 0) {
-        errand_stop_drain(m);
+    if ((effect->needs & ENGINE_NEED_DRAIN) == 0) {
+        node_drain_stop(m);
     } else if (!patch || m->drain != NULL || mutated(c->config.mutations, MUTATION_DRAIN_AT_ONCE)) {
-        errand_drain(m, effect);
+        node_drain_run(m, effect);
     }
-    if ((effect->needs & ENGINE_NOTIFY) != 0 && !patch) {
-        errand_notify(m, effect);
-    } else if (!patch && !turn_fails(effect)) {
-        errand_forget(m);
+    if ((effect->needs & ENGINE_NEED_NOTIFY) != 0 && !patch) {
+        node_notify_send(m, effect);
+    } else if (!patch && !turn_has_failures(effect)) {
+        node_notify_drop_retries(m);
     }
     if (!patch) {
-        errand_settle(m);
+        node_notify_on_patched(m);
     }
     for (uint32_t i = 0; i < effect->want_n; i++) {
-        inquiry_want(c->inquiry, &effect->wants[i]);
+        external_facts_want(c->external, &effect->wants[i]);
     }
 }
 
 /* Nobody looks at its pods any more: it does not wait, or no check asks. */
-static void turn_forget_pods(struct member *m, bool looks)
+static void turn_drop_pods(struct managed_node *m, bool looks)
 {
     struct controller *c = m->c;
     struct str name = m->item->name;
-    if (inquiry_asks(c->inquiry, name) &&
-        ((m->pods && !looks) || !fleet_waits(c->fleet, m->item))) {
-        inquiry_forget(c->inquiry, name);
+    if (external_facts_wants_pods(c->external, name) &&
+        ((m->reads_pods && !looks) || !fleet_is_waiting(c->fleet, m->item))) {
+        external_facts_drop_pods(c->external, name);
     }
-    m->pods = looks;
+    m->reads_pods = looks;
 }
 
 /* One node: what is it to carry, and is there something to send? `serve`: its turn has come. */
-static void turn_decide(struct member *m, bool serve)
+static void turn_decide(struct managed_node *m, bool serve)
 {
     struct controller *c = m->c;
     usec_t now = loop_now(c->loop);
@@ -427,97 +433,98 @@ static void turn_decide(struct member *m, bool serve)
         return; /* the answer marks it again */
     }
     if (now < m->retry_at) {
-        member_wake_at(m, m->retry_at);
+        managed_node_wake_at(m, m->retry_at);
         return;
     }
-    grant_look(m);
+    grant_drop_if_stale(m);
     if (m->refresh && m->item->version <= m->version) {
-        member_send(m, API_GET);
+        managed_node_send(m, API_GET);
         return;
     }
     struct engine_input input;
     struct engine_effect effect;
     struct err err = { 0 };
-    turn_input(m, /* explain= */ false, &c->tmp, &input);
+    turn_engine_input(m, /* explain= */ false, &c->tmp, &input);
     m->item->decided = input.wall;
     if (engine_decide(&input, &c->tmp, &effect, &err) < 0) {
-        turn_leave_line(m);
-        turn_forget_pods(m, /* looks= */ false);
-        turn_reject(m, &err);
+        turn_leave_queue(m);
+        turn_drop_pods(m, /* looks= */ false);
+        turn_reject_node(m, &err);
         return;
     }
-    gauges_reconcile(&c->gauges, /* ok= */ true);
+    controller_metrics_reconcile(&c->metrics, /* ok= */ true);
     buf_reset(&m->error);
     m->depends = effect.depends;
-    c->any_rooms += effect.any_room ? 1 : 0;
-    c->any_rooms -= m->any_room ? 1 : 0;
-    m->any_room = effect.any_room;
-    turn_tell_details(m, &effect);
-    turn_tell_failures(m, &effect);
-    member_wake_at(m, controller_when(c, effect.again));
+    c->any_groups += effect.any_group ? 1 : 0;
+    c->any_groups -= m->any_group ? 1 : 0;
+    m->any_group = effect.any_group;
+    turn_log_details(m, &effect);
+    turn_report_failures(m, &effect);
+    managed_node_wake_at(m, controller_monotonic(c, effect.again_at));
     /* An earlier wake has taken the place of the one for the next try. */
-    member_wake_at(m, errand_retry_at(m));
+    managed_node_wake_at(m, node_notify_retry_at(m));
     if (m->grant != NULL && !effect.keeps_grant) {
         turn_drop_grant(m);
     }
-    bool asks = (effect.needs & ENGINE_GRANT) != 0;
-    bool hopes = false;
-    turn_forget_pods(m, effect.pods);
-    grant_look_at_pods(m, asks ? effect.profiles[effect.asker].name : STR_NONE);
-    if (asks && m->grant != NULL) {
-        hopes = grant_revive(m, effect.profiles[effect.asker].name);
-    } else if (asks && serve && budget_refuses(m, &effect)) {
-        turn_stand_before_limits(m);
-    } else if (asks && serve) {
-        turn_leave_line(m);
+    bool wants_grant = (effect.needs & ENGINE_NEED_GRANT) != 0;
+    bool may_resume = false;
+    turn_drop_pods(m, effect.reads_pods);
+    grant_recheck_pods(m, wants_grant ? effect.profiles[effect.grant_profile].name : STR_NONE);
+    if (wants_grant && m->grant != NULL) {
+        may_resume = grant_resume(m, effect.profiles[effect.grant_profile].name);
+    } else if (wants_grant && serve && node_limit_refuses(m, &effect)) {
+        turn_enter_limit_queue(m);
+    } else if (wants_grant && serve) {
+        turn_leave_queue(m);
         grant_begin(m, &effect);
     } else if (m->grant == NULL) {
-        turn_stand_in_line(m, &effect);
+        turn_enter_queue(m, &effect);
     }
-    if (!hopes) {
-        turn_fence(m, &effect);
+    if (!may_resume) {
+        turn_fence_stale_patch(m, &effect);
     }
     turn_act(m, &effect);
-    budget_follow(m, &effect);
+    node_limit_sync(m, &effect);
 }
 
 /* ── arbitrate ─────────────────────────────────────────────────────────────────────────────── */
 
 /* Where a room has places again, the first in its line ask. */
-static void turn_open_rooms(struct controller *c)
+static void turn_offer_capacity(struct controller *c)
 {
-    c->rooms_next = USEC_NEVER;
-    LIST_EACH (&c->rooms, link) {
-        struct room *room = CONTAINER_OF(link, struct room, link);
-        if (room->id == BUDGET_ROOM) {
-            budget_open(c, room);
-            room_leave(c, room);
+    c->capacity_next = USEC_NEVER;
+    LIST_EACH (&c->wait_queues, link) {
+        struct wait_queue *queue = CONTAINER_OF(link, struct wait_queue, link);
+        if (queue->id == NODE_LIMIT_QUEUE) {
+            node_limit_queue_offer(c, queue);
+            wait_queue_free_if_empty(c, queue);
             continue;
         }
-        struct member *m = CONTAINER_OF(prioqueue_first(&room->waiting), struct member, ask);
-        const struct subject subject = { .name = m->item->name, .node = m->item->object };
+        struct managed_node *m =
+            CONTAINER_OF(prioqueue_first(&queue->waiting), struct managed_node, queue_item);
+        const struct node_edit edit = { .name = m->item->name, .node = m->item->object };
         const struct check_input input = {
-            .config = &c->setup->config,
-            .subject = &subject,
+            .config = &c->active->config,
+            .edit = &edit,
             .fleet = c->fleet,
-            .facts = inquiry_facts(c->inquiry),
+            .facts = external_facts_facts(c->external),
             .now = timestamp_from_usec(loop_wall(c->loop)),
             .out = &c->tmp,
         };
         usec_t next = USEC_NEVER;
-        int64_t left = check_room_left(&input, room->index, &next);
-        c->rooms_next = MIN(c->rooms_next, next);
-        for (uint32_t n = room->waiting.n; left > 0 && n > 0; left--, n--) {
-            m = CONTAINER_OF(prioqueue_first(&room->waiting), struct member, ask);
-            prioqueue_take(&room->waiting, &m->ask);
-            m->room = NULL;
-            m->offered = room->id;
-            prioqueue_put(&c->asks, &m->ask);
+        int64_t left = check_group_left(&input, queue->index, &next);
+        c->capacity_next = MIN(c->capacity_next, next);
+        for (uint32_t n = queue->waiting.n; left > 0 && n > 0; left--, n--) {
+            m = CONTAINER_OF(prioqueue_first(&queue->waiting), struct managed_node, queue_item);
+            prioqueue_take(&queue->waiting, &m->queue_item);
+            m->queue = NULL;
+            m->offered = queue->id;
+            prioqueue_put(&c->wants_grant, &m->queue_item);
         }
-        room_leave(c, room);
+        wait_queue_free_if_empty(c, queue);
     }
-    if (c->rooms_next != USEC_NEVER) {
-        loop_timer_pull(&c->wake, controller_when(c, c->rooms_next));
+    if (c->capacity_next != USEC_NEVER) {
+        loop_timer_pull(&c->wake, controller_monotonic(c, c->capacity_next));
     }
 }
 
@@ -527,7 +534,7 @@ static uint32_t turn_window(const struct controller *c)
 }
 
 /* Asked before every send: the lease may end within a turn. */
-static bool turn_goes_on(struct controller *c)
+static bool turn_may_continue(struct controller *c)
 {
     if (c->stats.in_flight + c->granting >= turn_window(c) || !controller_may_act(c)) {
         return false;
@@ -549,32 +556,32 @@ void turn_mark_all(struct controller *c)
 }
 
 /* Marks the nodes whose checks looked at something that is different now. */
-static void turn_spread(struct controller *c, bool rooms)
+static void turn_mark_dependents(struct controller *c, bool wait_queues)
 {
     uint64_t bits = fleet_changed(c->fleet) | c->changed;
     c->changed = 0;
-    if (bits == 0 && !rooms) {
+    if (bits == 0 && !wait_queues) {
         return;
     }
     MAP_EACH (&c->store.items, entry) {
         struct store_item *item = map_item_value(entry);
-        const struct member *m = item->extra;
-        if (m != NULL && ((m->depends & bits) != 0 || (rooms && m->any_room))) {
+        const struct managed_node *m = item->extra;
+        if (m != NULL && ((m->depends & bits) != 0 || (wait_queues && m->any_group))) {
             store_mark(&c->store, item);
-            c->line_up = true;
+            c->queue_dirty = true;
         }
     }
 }
 
-static void turn_line_up(struct controller *c, struct store_item *item)
+static void turn_queue_node(struct controller *c, struct store_item *item)
 {
-    struct member *m = member_of(c, item);
+    struct managed_node *m = managed_node_get(c, item);
     struct engine_input input;
     struct engine_effect effect;
     struct err ignored = { 0 };
-    turn_input(m, /* explain= */ false, &c->tmp, &input);
+    turn_engine_input(m, /* explain= */ false, &c->tmp, &input);
     if (m->grant == NULL && engine_decide(&input, &c->tmp, &effect, &ignored) == 0) {
-        turn_stand_in_line(m, &effect);
+        turn_enter_queue(m, &effect);
     }
     arena_reset(&c->tmp);
 }
@@ -582,62 +589,63 @@ static void turn_line_up(struct controller *c, struct store_item *item)
 /* After a list, a change of leader or of configuration nobody is in line; when a window opens, or
  * something else that many wait for, they are due at once. Those who are due are found first, so
  * that none is overtaken by one that merely was looked at earlier. */
-static void turn_survey(struct controller *c)
+static void turn_queue_all(struct controller *c)
 {
-    if (!c->surveyed) {
+    if (!c->all_queued) {
         MAP_EACH (&c->store.items, entry) {
-            turn_line_up(c, map_item_value(entry));
+            turn_queue_node(c, map_item_value(entry));
         }
-    } else if (c->line_up && c->store.dirty_count > 1) {
+    } else if (c->queue_dirty && c->store.dirty_count > 1) {
         LIST_EACH (&c->store.dirty, link) {
-            turn_line_up(c, CONTAINER_OF(link, struct store_item, dirty));
+            turn_queue_node(c, CONTAINER_OF(link, struct store_item, dirty));
         }
     }
-    c->surveyed = true;
-    c->line_up = false;
+    c->all_queued = true;
+    c->queue_dirty = false;
 }
 
 /* Whether nothing of a node's cycle has begun: such a node holds no place and waits for none. */
-static bool turn_may_wait(const struct store_item *item)
+static bool turn_may_postpone(const struct store_item *item)
 {
-    enum label_state state;
-    return !label_state_parse(node_label(item->object, LABEL_STATE), &state) ||
-           state == LABEL_STATE_OPERATIONAL;
+    enum profile_state state;
+    return !profile_state_parse(node_label(item->object, NODE_LABEL_STATE), &state) ||
+           state == PROFILE_STATE_OPERATIONAL;
 }
 
 /* The next node to look at. What has begun goes on before something new begins: when many nodes
  * are due at once and all places of the window are taken, those in maintenance would otherwise
  * stand behind all that have not even asked, and their places stay taken. */
-static void turn_look(struct controller *c)
+static void turn_next_node(struct controller *c)
 {
     struct store_item *item = store_take(&c->store);
-    if (!item->later && turn_may_wait(item)) {
+    if (!item->later && turn_may_postpone(item)) {
         store_postpone(&c->store, item);
         return;
     }
     item->later = false;
-    turn_decide(member_of(c, item), /* serve= */ false);
+    turn_decide(managed_node_get(c, item), /* serve= */ false);
 }
 
 /* Who asks is served before the next node is looked at: rooms bound how many that can be. */
 static bool turn_step(struct controller *c)
 {
-    if (fleet_room_changed(c->fleet) || c->look_at_rooms) {
-        c->look_at_rooms = false;
-        turn_open_rooms(c);
+    if (fleet_usage_changed(c->fleet) || c->capacity_changed) {
+        c->capacity_changed = false;
+        turn_offer_capacity(c);
     }
-    struct prioqueue_item *first = prioqueue_first(&c->asks);
+    struct prioqueue_item *first = prioqueue_first(&c->wants_grant);
     if (first != NULL) {
-        struct member *m = CONTAINER_OF(first, struct member, ask);
-        prioqueue_take(&c->asks, &m->ask);
+        struct managed_node *m = CONTAINER_OF(first, struct managed_node, queue_item);
+        prioqueue_take(&c->wants_grant, &m->queue_item);
         uint64_t offered = m->offered;
         m->offered = 0;
         turn_decide(m, /* serve= */ true);
         /* It goes on waiting, for another room: the place is the next one's. */
-        c->look_at_rooms = c->look_at_rooms || (offered != 0 && m->grant == NULL &&
-                                                (m->room == NULL || m->room->id != offered));
+        c->capacity_changed =
+            c->capacity_changed ||
+            (offered != 0 && m->grant == NULL && (m->queue == NULL || m->queue->id != offered));
     } else if (c->store.dirty_count > 0) {
-        turn_look(c);
+        turn_next_node(c);
     } else {
         return false;
     }
@@ -652,17 +660,17 @@ void controller_turn(void *ctx)
         return;
     }
     c->stats.turns++;
-    if (!c->adopted) {
-        grant_adopt(c);
+    if (!c->grants_read) {
+        grant_inherit_all(c);
     }
-    bool rooms = fleet_room_changed(c->fleet);
-    c->look_at_rooms = c->look_at_rooms || rooms;
-    turn_spread(c, rooms && c->any_rooms > 0);
-    turn_survey(c);
-    while (turn_goes_on(c) && turn_step(c)) {
+    bool wait_queues = fleet_usage_changed(c->fleet);
+    c->capacity_changed = c->capacity_changed || wait_queues;
+    turn_mark_dependents(c, wait_queues && c->any_groups > 0);
+    turn_queue_all(c);
+    while (turn_may_continue(c) && turn_step(c)) {
     }
-    if (c->arbiter != NULL && !c->claimed && c->store.dirty_count == 0) {
-        c->claimed = true;
+    if (c->arbiter != NULL && !c->all_reserved && c->store.dirty_count == 0) {
+        c->all_reserved = true;
         arbiter_owner_synced(c->arbiter, ASK_PROFILE, true);
     }
     grant_commit(c);

@@ -4,71 +4,71 @@
 #include "profile/controller_internal.h"
 #include "profile/node_report.h"
 
-static uint32_t look_waiting(const struct controller *c)
+static uint32_t controller_view_waiting(const struct controller *c)
 {
-    uint32_t n = c->asks.n;
-    LIST_EACH (&c->rooms, link) {
-        n += CONTAINER_OF(link, struct room, link)->waiting.n;
+    uint32_t n = c->wants_grant.n;
+    LIST_EACH (&c->wait_queues, link) {
+        n += CONTAINER_OF(link, struct wait_queue, link)->waiting.n;
     }
     return n;
 }
 
 /* ── metrics ───────────────────────────────────────────────────────────────────────────────── */
 
-static void look_collect_profiles(struct controller *c)
+static void controller_view_collect_profiles(struct controller *c)
 {
     struct drains_stats drains;
     drains_stats(c->drains, &drains);
-    gauges_put(c->gauges.drains[0], drains.active);
-    gauges_put(c->gauges.drains[1], drains.blocked);
-    gauges_put(c->gauges.evictions[0], (double)drains.evicted);
-    gauges_put(c->gauges.evictions[1], (double)drains.refused);
-    gauges_put(c->gauges.evictions[2], (double)drains.forced);
-    for (uint32_t i = 0; c->setup != NULL && i < c->setup->config.profile_n; i++) {
-        for (int state = 0; state < LABEL_STATE_COUNT; state++) {
-            gauges_profile(&c->gauges, c->setup->config.profiles[i].name,
-                           label_state_name((enum label_state)state),
-                           fleet_profile_count(c->fleet, i, (enum label_state)state));
+    series_set(c->metrics.drains[0], drains.active);
+    series_set(c->metrics.drains[1], drains.blocked);
+    series_set(c->metrics.evictions[0], (double)drains.evicted);
+    series_set(c->metrics.evictions[1], (double)drains.refused);
+    series_set(c->metrics.evictions[2], (double)drains.forced);
+    for (uint32_t i = 0; c->active != NULL && i < c->active->config.profile_n; i++) {
+        for (int state = 0; state < PROFILE_STATE_COUNT; state++) {
+            controller_metrics_profile(&c->metrics, c->active->config.profiles[i].name,
+                                       profile_state_name((enum profile_state)state),
+                                       fleet_profile_count(c->fleet, i, (enum profile_state)state));
         }
     }
 }
 
-void look_collect(void *ctx)
+void controller_view_collect(void *ctx)
 {
     struct controller *c = ctx;
-    uint32_t counts[LABEL_STATE_COUNT] = { 0 };
+    uint32_t counts[PROFILE_STATE_COUNT] = { 0 };
     uint32_t none = 0;
     uint32_t unreadable = 0;
     MAP_EACH (&c->store.items, entry) {
         const struct store_item *item = map_item_value(entry);
-        const struct member *m = item->extra;
-        enum label_state state;
-        if (label_state_parse(node_label(item->object, LABEL_STATE), &state)) {
+        const struct managed_node *m = item->extra;
+        enum profile_state state;
+        if (profile_state_parse(node_label(item->object, NODE_LABEL_STATE), &state)) {
             counts[state]++;
         } else {
             none++;
         }
         unreadable += m != NULL && m->error.n > 0 ? 1 : 0;
     }
-    for (int i = 0; i < LABEL_STATE_COUNT; i++) {
-        gauges_nodes(&c->gauges, label_state_name((enum label_state)i), counts[i]);
+    for (int i = 0; i < PROFILE_STATE_COUNT; i++) {
+        controller_metrics_nodes(&c->metrics, profile_state_name((enum profile_state)i), counts[i]);
     }
-    gauges_nodes(&c->gauges, STR(""), none);
-    gauges_put(c->gauges.unreadable, unreadable);
-    gauges_put(c->gauges.queue[0], c->store.dirty_count);
-    gauges_put(c->gauges.queue[1], c->stats.in_flight);
-    gauges_put(c->gauges.queue[2], c->waking.n);
-    gauges_put(c->gauges.relists, (double)c->reflector.lists);
-    gauges_put(c->gauges.waiting, look_waiting(c));
-    gauges_put(c->gauges.grants, c->granting);
-    look_collect_profiles(c);
+    controller_metrics_nodes(&c->metrics, STR(""), none);
+    series_set(c->metrics.unreadable, unreadable);
+    series_set(c->metrics.queue[0], c->store.dirty_count);
+    series_set(c->metrics.queue[1], c->stats.in_flight);
+    series_set(c->metrics.queue[2], c->waking.n);
+    series_set(c->metrics.relists, (double)c->reflector.lists);
+    series_set(c->metrics.waiting, controller_view_waiting(c));
+    series_set(c->metrics.grants, c->granting);
+    controller_view_collect_profiles(c);
 }
 
 /* ── looking ───────────────────────────────────────────────────────────────────────────────── */
 
 bool controller_synced(const struct controller *c)
 {
-    return c->known;
+    return c->nodes_known;
 }
 
 bool controller_leading(const struct controller *c)
@@ -83,27 +83,28 @@ struct str controller_leader(const struct controller *c)
 
 bool controller_ready(const struct controller *c, struct str *ret_why)
 {
-    if (c->setup == NULL) {
-        *ret_why =
-            c->setup_error.n > 0 ? buf_str(&c->setup_error) : STR("there is no configuration yet");
+    if (c->active == NULL) {
+        *ret_why = c->config_error.n > 0 ? buf_str(&c->config_error)
+                                         : STR("there is no configuration yet");
         return false;
     }
-    if (c->known && !c->reflector.failing) {
+    if (c->nodes_known && !c->reflector.failing) {
         return true;
     }
-    *ret_why = c->why[0] != '\0' ? str_from(c->why) : STR("the nodes are not known yet");
+    *ret_why =
+        c->watch_error[0] != '\0' ? str_from(c->watch_error) : STR("the nodes are not known yet");
     return false;
 }
 
-static struct controller_node controller_view(const struct store_item *item)
+static struct controller_node controller_node_view(const struct store_item *item)
 {
     const struct node *node = item->object;
-    const struct member *m = item->extra;
+    const struct managed_node *m = item->extra;
     return (struct controller_node){
         .name = item->name,
         .uid = node->uid,
-        .state = node_label(node, LABEL_STATE),
-        .data = node_annotation(node, DATA_ANNOTATION),
+        .state = node_label(node, NODE_LABEL_STATE),
+        .data = node_annotation(node, NODE_DATA_ANNOTATION),
         .error = m != NULL ? buf_str(&m->error) : STR_NONE,
         .version = item->version,
         .decided = item->decided,
@@ -124,7 +125,7 @@ void controller_each_node(const struct controller *c,
                           bool (*fn)(void *ctx, const struct controller_node *node), void *ctx)
 {
     MAP_EACH (&c->store.items, entry) {
-        const struct controller_node node = controller_view(map_item_value(entry));
+        const struct controller_node node = controller_node_view(map_item_value(entry));
         if (!fn(ctx, &node)) {
             return;
         }
@@ -137,7 +138,7 @@ bool controller_find_node(const struct controller *c, struct str name, struct co
     if (item == NULL) {
         return false;
     }
-    *ret = controller_view(item);
+    *ret = controller_node_view(item);
     return true;
 }
 
@@ -150,20 +151,20 @@ void controller_stats(const struct controller *c, struct controller_stats *ret)
     ret->refused = drains.refused;
     ret->dirty = c->store.dirty_count;
     ret->later = c->waking.n;
-    ret->waiting = look_waiting(c);
+    ret->waiting = controller_view_waiting(c);
     ret->granting = c->granting;
 }
 
 /* ── explaining ────────────────────────────────────────────────────────────────────────────── */
 
 static void explain_checks(const struct engine_transition *t, struct arena *out,
-                           struct report_transition *ret)
+                           struct node_report_transition *ret)
 {
     ret->check_n = t->check_n;
-    ret->checks = ARENA_ARRAY(out, struct report_check, t->check_n);
+    ret->checks = ARENA_ARRAY(out, struct node_report_check, t->check_n);
     for (uint32_t i = 0; i < t->check_n; i++) {
         const struct check_verdict *v = &t->checks[i].verdict;
-        ret->checks[i] = (struct report_check){
+        ret->checks[i] = (struct node_report_check){
             .name = t->checks[i].name,
             .type = str_from(t->checks[i].plugin->name),
             .answer = v->answer,
@@ -176,14 +177,14 @@ static void explain_checks(const struct engine_transition *t, struct arena *out,
 }
 
 static void explain_profiles(const struct engine_effect *effect, struct arena *out,
-                             struct report *ret)
+                             struct node_report *ret)
 {
     ret->profile_n = effect->profile_n;
-    ret->profiles = ARENA_ARRAY(out, struct report_profile, effect->profile_n);
+    ret->profiles = ARENA_ARRAY(out, struct node_report_profile, effect->profile_n);
     for (uint32_t i = 0; i < effect->profile_n; i++) {
         const struct engine_profile *e = &effect->profiles[i];
-        struct report_profile *p = &ret->profiles[i];
-        *p = (struct report_profile){
+        struct node_report_profile *p = &ret->profiles[i];
+        *p = (struct node_report_profile){
             .name = e->name,
             .state = e->state,
             .next = e->next,
@@ -191,11 +192,11 @@ static void explain_profiles(const struct engine_effect *effect, struct arena *o
             .error = e->error,
             .doing = e->doing,
             .transition_n = e->transition_n,
-            .transitions = ARENA_ARRAY(out, struct report_transition, e->transition_n),
+            .transitions = ARENA_ARRAY(out, struct node_report_transition, e->transition_n),
         };
         for (uint32_t k = 0; k < e->transition_n; k++) {
             const struct engine_transition *t = &e->transitions[k];
-            p->transitions[k] = (struct report_transition){
+            p->transitions[k] = (struct node_report_transition){
                 .target = t->target,
                 .expression = t->expression,
                 .passed = t->passed,
@@ -210,10 +211,10 @@ static void explain_profiles(const struct engine_effect *effect, struct arena *o
 }
 
 static void explain_labels(const struct controller *c, const struct node *node, struct arena *out,
-                           struct report *ret)
+                           struct node_report *ret)
 {
-    const struct ucfg_strs *filter = &c->setup->config.label_filter;
-    ret->labels = ARENA_ARRAY(out, struct report_label, node->label_count);
+    const struct ucfg_strs *filter = &c->active->config.label_filter;
+    ret->labels = ARENA_ARRAY(out, struct node_report_label, node->label_count);
     for (uint32_t i = 0; i < node->label_count; i++) {
         struct str key = intern_str(node->labels[i].key);
         bool shown = false;
@@ -222,51 +223,52 @@ static void explain_labels(const struct controller *c, const struct node *node, 
         }
         if (shown) {
             ret->labels[ret->label_n++] =
-                (struct report_label){ .key = key, .value = intern_str(node->labels[i].value) };
+                (struct node_report_label){ .key = key,
+                                            .value = intern_str(node->labels[i].value) };
         }
     }
 }
 
 /* "turn 3 of 12 for room in maintenance". */
-static struct str explain_wait(struct member *m, struct arena *out)
+static struct str explain_wait(struct managed_node *m, struct arena *out)
 {
     if (m->grant != NULL && m->grant->stage != GRANT_HELD) {
-        return m->grant->stage == GRANT_GHOST
+        return m->grant->stage == GRANT_INHERITED
                    ? STR("the last leader may be taking it into maintenance")
                : m->grant->stage == GRANT_PODS ? STR("its pods are looked at before it goes")
                                                : STR("its grant is being recorded");
     }
-    if (!prioqueue_inside(&m->ask)) {
+    if (!prioqueue_inside(&m->queue_item)) {
         return STR_NONE;
     }
-    if (m->room != NULL && m->room->id == BUDGET_ROOM) {
-        return budget_words(m, out);
+    if (m->queue != NULL && m->queue->id == NODE_LIMIT_QUEUE) {
+        return node_limit_explain(m, out);
     }
-    const struct prioqueue *line = m->room != NULL ? &m->room->waiting : &m->c->asks;
+    const struct prioqueue *queue = m->queue != NULL ? &m->queue->waiting : &m->c->wants_grant;
     uint32_t before = 0;
-    for (uint32_t i = 0; i < line->n; i++) {
-        before += prio_by_since(line->items[i], &m->ask) ? 1 : 0;
+    for (uint32_t i = 0; i < queue->n; i++) {
+        before += prio_by_since(queue->items[i], &m->queue_item) ? 1 : 0;
     }
-    return arena_printf(out, "turn %u of %u for room in maintenance", before + 1, line->n);
+    return arena_printf(out, "turn %u of %u for room in maintenance", before + 1, queue->n);
 }
 
 bool controller_explain(struct controller *c, struct str name, struct arena *out,
-                        struct report *ret)
+                        struct node_report *ret)
 {
     struct store_item *item = store_find(&c->store, name);
-    if (item == NULL || c->setup == NULL) {
+    if (item == NULL || c->active == NULL) {
         return false;
     }
     const struct node *node = item->object;
-    struct member none = { .c = c, .item = item };
-    struct member *m = item->extra != NULL ? item->extra : &none;
+    struct managed_node none = { .c = c, .item = item };
+    struct managed_node *m = item->extra != NULL ? item->extra : &none;
     struct engine_input input;
     struct engine_effect effect;
     struct err err = { 0 };
-    turn_input(m, /* explain= */ true, out, &input);
-    *ret = (struct report){
+    turn_engine_input(m, /* explain= */ true, out, &input);
+    *ret = (struct node_report){
         .node = item->name,
-        .state = node_label(node, LABEL_STATE),
+        .state = node_label(node, NODE_LABEL_STATE),
         .ready = node->ready,
         .cordoned = node->unschedulable,
         .deleting = node->deleting,
@@ -281,7 +283,7 @@ bool controller_explain(struct controller *c, struct str name, struct arena *out
         return true;
     }
     explain_profiles(&effect, out, ret);
-    report_mark(ret);
+    node_report_mark_blocking(ret);
     return true;
 }
 
@@ -297,13 +299,13 @@ void controller_check(const struct controller *c)
     fleet_check(c->fleet);
     drains_check(c->drains);
     prioqueue_check(&c->waking);
-    prioqueue_check(&c->asks);
+    prioqueue_check(&c->wants_grant);
     if (c->config.elect) {
         lease_check(&c->lease);
     }
     MAP_EACH (&c->store.items, entry) {
         const struct store_item *item = map_item_value(entry);
-        const struct member *m = item->extra;
+        const struct managed_node *m = item->extra;
         if (m != NULL) {
             ASSERT(m->item == item);
             in_flight += m->call != NULL ? 1 : 0;

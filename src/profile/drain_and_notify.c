@@ -6,23 +6,23 @@
 #include "calendar/elapsed.h"
 #include "profile/controller_internal.h"
 
-#define ERRAND_BACKOFF_BASE SECONDS(1)
-#define ERRAND_BACKOFF_MAX MINUTES(5)
+#define NODE_NOTIFY_BACKOFF_BASE SECONDS(1)
+#define NODE_NOTIFY_BACKOFF_MAX MINUTES(5)
 
 /* ── drains ────────────────────────────────────────────────────────────────────────────────── */
 
-static void errand_on_drain(void *ctx)
+static void node_drain_on_change(void *ctx)
 {
-    struct member *m = ctx;
+    struct managed_node *m = ctx;
     struct controller *c = m->c;
     if (drain_is_done(m->drain)) {
         log_info(c->log, "the node is drained", KV_STR("node", m->item->name));
     }
     store_mark(&c->store, m->item);
-    controller_soon(c);
+    controller_schedule_turn(c);
 }
 
-void errand_drain(struct member *m, const struct engine_effect *effect)
+void node_drain_run(struct managed_node *m, const struct engine_effect *effect)
 {
     struct controller *c = m->c;
     const struct node *node = m->item->object;
@@ -44,10 +44,10 @@ void errand_drain(struct member *m, const struct engine_effect *effect)
     };
     log_info(c->log, "Going to evict pods from node.", KV_STR("node", m->item->name),
              KV_STR("profile", effect->profiles[effect->drain_profile].name));
-    m->drain = drain_start(c->drains, &spec, errand_on_drain, m);
+    m->drain = drain_start(c->drains, &spec, node_drain_on_change, m);
 }
 
-void errand_on_node(struct member *m)
+void node_drain_set_rules(struct managed_node *m)
 {
     struct str book = node_annotation(m->item->object, DRAIN_RULES_ANNOTATION);
     if (m->drain != NULL && book.p != NULL) {
@@ -55,14 +55,14 @@ void errand_on_node(struct member *m)
     }
 }
 
-void errand_stop_drain(struct member *m)
+void node_drain_stop(struct managed_node *m)
 {
     if (m->drain != NULL) {
         drain_stop(STEAL(m->drain));
     }
 }
 
-struct str errand_drain_words(const struct member *m, struct arena *out)
+struct str node_drain_text(const struct managed_node *m, struct arena *out)
 {
     struct drain_status s;
     drain_status(m->drain, &s);
@@ -87,10 +87,10 @@ struct str errand_drain_words(const struct member *m, struct arena *out)
 
 /* ── notifications ─────────────────────────────────────────────────────────────────────────── */
 
-static void errand_keep_told(struct member *m)
+static void node_notify_keep_sent(struct managed_node *m)
 {
-    struct errand *e = m->errand;
-    struct engine_told told = {
+    struct node_notifications *e = m->notifications;
+    struct engine_sent sent = {
         .instance = arena_str(&e->memory, buf_str(&e->instance)),
         .profile = arena_str(&e->memory, buf_str(&e->profile)),
         .transition = e->since,
@@ -98,25 +98,26 @@ static void errand_keep_told(struct member *m)
     };
     /* A leader whose clock was ahead may have written the transition. A message that seems older
      * than what it is about would be sent again. */
-    if (elapsed_order(told.at, told.transition) <= 0) {
-        told.at = timestamp_from_usec(timestamp_to_usec(told.transition) + 1);
+    if (elapsed_order(sent.at, sent.transition) <= 0) {
+        sent.at = timestamp_from_usec(timestamp_to_usec(sent.transition) + 1);
     }
-    ARENA_GROW(&e->memory, e->told, e->told_n, e->told_cap);
-    e->told[e->told_n++] = told;
+    ARENA_GROW(&e->memory, e->sent, e->sent_n, e->sent_cap);
+    e->sent[e->sent_n++] = sent;
 }
 
-static struct trial *errand_find_trial(const struct errand *e, struct str instance)
+static struct send_retry *node_notify_find_retry(const struct node_notifications *e,
+                                                 struct str instance)
 {
-    struct trial *t = e == NULL ? NULL : e->trials;
+    struct send_retry *t = e == NULL ? NULL : e->retries;
     while (t != NULL && !str_eq(buf_str(&t->instance), instance)) {
         t = t->next;
     }
     return t;
 }
 
-static void errand_drop_trial(struct errand *e, struct trial *trial)
+static void node_notify_drop_retry(struct node_notifications *e, struct send_retry *trial)
 {
-    struct trial **at = &e->trials;
+    struct send_retry **at = &e->retries;
     while (*at != NULL && *at != trial) {
         at = &(*at)->next;
     }
@@ -128,60 +129,65 @@ static void errand_drop_trial(struct errand *e, struct trial *trial)
     }
 }
 
-static void errand_note_failure(struct member *m, const struct err *err, usec_t retry_after)
+static void node_notify_note_failure(struct managed_node *m, const struct err *err,
+                                     usec_t retry_after)
 {
     struct controller *c = m->c;
-    struct errand *e = m->errand;
-    struct trial *t = errand_find_trial(e, buf_str(&e->instance));
+    struct node_notifications *e = m->notifications;
+    struct send_retry *t = node_notify_find_retry(e, buf_str(&e->instance));
     if (t == NULL) {
-        t = ALLOC_NEW(struct trial);
-        t->backoff = (struct backoff){ .base = ERRAND_BACKOFF_BASE, .max = ERRAND_BACKOFF_MAX };
+        t = ALLOC_NEW(struct send_retry);
+        t->backoff =
+            (struct backoff){ .base = NODE_NOTIFY_BACKOFF_BASE, .max = NODE_NOTIFY_BACKOFF_MAX };
         buf_add(&t->instance, buf_str(&e->instance));
-        t->next = e->trials;
-        e->trials = t;
+        t->next = e->retries;
+        e->retries = t;
     }
     buf_reset(&t->error);
     buf_add(&t->error, str_from(err->msg));
     t->retry_at =
         loop_now(c->loop) + MAX(backoff_next(&t->backoff, loop_random(c->loop)), retry_after);
-    member_wake_at(m, t->retry_at);
+    managed_node_wake_at(m, t->retry_at);
 }
 
 /* The one that is tried again at this moment. */
-static bool errand_is_tried(const struct errand *e, const struct trial *t)
+static bool node_notify_is_sending(const struct node_notifications *e, const struct send_retry *t)
 {
     return e->call != NULL && str_eq(buf_str(&e->instance), buf_str(&t->instance));
 }
 
-usec_t errand_retry_at(const struct member *m)
+usec_t node_notify_retry_at(const struct managed_node *m)
 {
     usec_t now = loop_now(m->c->loop);
     usec_t at = USEC_NEVER;
-    const struct trial *t = m->errand == NULL ? NULL : m->errand->trials;
+    const struct send_retry *t = m->notifications == NULL ? NULL : m->notifications->retries;
     for (; t != NULL; t = t->next) {
-        at = errand_is_tried(m->errand, t) || t->retry_at <= now ? at : MIN(at, t->retry_at);
+        at = node_notify_is_sending(m->notifications, t) || t->retry_at <= now
+                 ? at
+                 : MIN(at, t->retry_at);
     }
     return at;
 }
 
-void errand_progress(const struct member *m, struct arena *out, struct engine_progress *ret)
+void node_notify_progress(const struct managed_node *m, struct arena *out,
+                          struct engine_progress *ret)
 {
-    const struct errand *e = m->errand;
+    const struct node_notifications *e = m->notifications;
     usec_t now = loop_now(m->c->loop);
     uint32_t n = 0;
     if (e == NULL) {
         return;
     }
-    ret->told = e->told;
-    ret->told_n = e->told_n;
-    for (const struct trial *t = e->trials; t != NULL; t = t->next) {
+    ret->sent = e->sent;
+    ret->sent_n = e->sent_n;
+    for (const struct send_retry *t = e->retries; t != NULL; t = t->next) {
         n++;
     }
-    struct engine_unsent *unsent = ARENA_ARRAY(out, struct engine_unsent, n);
-    ret->unsent = unsent;
-    for (const struct trial *t = e->trials; t != NULL; t = t->next) {
-        if (errand_is_tried(e, t) || now < t->retry_at) {
-            unsent[ret->unsent_n++] = (struct engine_unsent){
+    struct engine_send_failed *send_failed = ARENA_ARRAY(out, struct engine_send_failed, n);
+    ret->send_failed = send_failed;
+    for (const struct send_retry *t = e->retries; t != NULL; t = t->next) {
+        if (node_notify_is_sending(e, t) || now < t->retry_at) {
+            send_failed[ret->send_failed_n++] = (struct engine_send_failed){
                 .instance = buf_str(&t->instance),
                 .error = buf_str(&t->error),
             };
@@ -189,27 +195,27 @@ void errand_progress(const struct member *m, struct arena *out, struct engine_pr
     }
 }
 
-static void errand_on_sent(void *ctx, const struct err *err, usec_t retry_after)
+static void node_notify_on_sent(void *ctx, const struct err *err, usec_t retry_after)
 {
-    struct member *m = ctx;
+    struct managed_node *m = ctx;
     struct controller *c = m->c;
-    struct errand *e = m->errand;
+    struct node_notifications *e = m->notifications;
     e->call = NULL;
-    gauges_notified(&c->gauges, buf_str(&e->instance), err == NULL);
+    controller_metrics_notified(&c->metrics, buf_str(&e->instance), err == NULL);
     if (err == NULL || mutated(c->config.mutations, MUTATION_TELL_NOBODY)) {
         log_info(c->log, "Executed notification instance", KV_STR("node", m->item->name),
                  KV_STR("instance", buf_str(&e->instance)));
-        errand_keep_told(m);
-        errand_drop_trial(e, errand_find_trial(e, buf_str(&e->instance)));
+        node_notify_keep_sent(m);
+        node_notify_drop_retry(e, node_notify_find_retry(e, buf_str(&e->instance)));
     } else {
-        errand_note_failure(m, err, retry_after);
+        node_notify_note_failure(m, err, retry_after);
     }
     store_mark(&c->store, m->item);
-    controller_soon(c);
+    controller_schedule_turn(c);
 }
 
 /* The profile that last changed its state, which may be the same. */
-static struct str errand_last_profile(const struct engine_effect *effect)
+static struct str node_notify_last_profile(const struct engine_effect *effect)
 {
     const struct engine_profile *last = NULL;
     for (uint32_t i = 0; i < effect->profile_n; i++) {
@@ -221,17 +227,17 @@ static struct str errand_last_profile(const struct engine_effect *effect)
     return last == NULL ? STR_NONE : last->name;
 }
 
-void errand_notify(struct member *m, const struct engine_effect *effect)
+void node_notify_send(struct managed_node *m, const struct engine_effect *effect)
 {
     struct controller *c = m->c;
     const struct engine_profile *profile = &effect->profiles[effect->notify_profile];
-    struct errand *e = m->errand;
+    struct node_notifications *e = m->notifications;
     if (c->config.outbound == NULL || (e != NULL && e->call != NULL)) {
         return;
     }
     if (e == NULL) {
-        e = ALLOC_NEW(struct errand);
-        m->errand = e;
+        e = ALLOC_NEW(struct node_notifications);
+        m->notifications = e;
     }
     buf_reset(&e->instance);
     buf_add(&e->instance, effect->notify->name);
@@ -240,75 +246,76 @@ void errand_notify(struct member *m, const struct engine_effect *effect)
     e->since = profile->since;
     const struct notify_facts facts = {
         .node = m->item->name,
-        .state = label_state_name(profile->state),
+        .state = profile_state_name(profile->state),
         .profile = profile->name,
-        .profile_last = errand_last_profile(effect),
+        .profile_last = node_notify_last_profile(effect),
         .in_maintenance = effect->in_maintenance,
-        .log_details = str_eq(node_label(m->item->object, LABEL_LOG_DETAILS), STR("true")),
+        .log_details = str_eq(node_label(m->item->object, NODE_LABEL_LOG_DETAILS), STR("true")),
         .last_transition = profile->since,
     };
-    e->call = notify_send(&c->notify, effect->notify, &facts, errand_on_sent, m);
+    e->call = notify_send(&c->notify, effect->notify, &facts, node_notify_on_sent, m);
 }
 
-void errand_mark_settling(struct member *m, const struct engine_effect *effect)
+void node_notify_mark_in_patch(struct managed_node *m, const struct engine_effect *effect)
 {
-    struct errand *e = m->errand;
-    for (uint32_t i = 0; e != NULL && i < e->told_n; i++) {
-        bool telling = false;
+    struct node_notifications *e = m->notifications;
+    for (uint32_t i = 0; e != NULL && i < e->sent_n; i++) {
+        bool notifying = false;
         for (uint32_t j = 0; j < effect->profile_n; j++) {
             const struct engine_profile *profile = &effect->profiles[j];
-            telling = telling || (profile->telling && str_eq(profile->name, e->told[i].profile));
+            notifying =
+                notifying || (profile->notifying && str_eq(profile->name, e->sent[i].profile));
         }
-        e->told[i].settling = !telling;
+        e->sent[i].in_patch = !notifying;
     }
 }
 
-void errand_settle(struct member *m)
+void node_notify_on_patched(struct managed_node *m)
 {
-    struct errand *e = m->errand;
+    struct node_notifications *e = m->notifications;
     uint32_t kept = 0;
-    if (e == NULL || e->told_n == 0) {
+    if (e == NULL || e->sent_n == 0) {
         return;
     }
-    for (uint32_t i = 0; i < e->told_n; i++) {
-        if (!e->told[i].settling) {
-            e->told[kept++] = e->told[i];
+    for (uint32_t i = 0; i < e->sent_n; i++) {
+        if (!e->sent[i].in_patch) {
+            e->sent[kept++] = e->sent[i];
         }
     }
-    e->told_n = kept;
-    if (kept == 0 && e->call == NULL && e->trials == NULL) {
-        errand_end(m);
+    e->sent_n = kept;
+    if (kept == 0 && e->call == NULL && e->retries == NULL) {
+        node_notify_free(m);
     }
 }
 
-void errand_forget(struct member *m)
+void node_notify_drop_retries(struct managed_node *m)
 {
-    struct errand *e = m->errand;
+    struct node_notifications *e = m->notifications;
     if (e == NULL || e->call != NULL) {
         return;
     }
-    while (e->trials != NULL) {
-        errand_drop_trial(e, e->trials);
+    while (e->retries != NULL) {
+        node_notify_drop_retry(e, e->retries);
     }
-    if (e->told_n == 0) {
-        errand_end(m);
+    if (e->sent_n == 0) {
+        node_notify_free(m);
     }
 }
 
-void errand_end(struct member *m)
+void node_notify_free(struct managed_node *m)
 {
-    struct errand *e = m->errand;
+    struct node_notifications *e = m->notifications;
     if (e == NULL) {
         return;
     }
     if (e->call != NULL) {
         notify_cancel(STEAL(e->call));
     }
-    m->errand = NULL;
+    m->notifications = NULL;
     buf_done(&e->instance);
     buf_done(&e->profile);
-    while (e->trials != NULL) {
-        errand_drop_trial(e, e->trials);
+    while (e->retries != NULL) {
+        node_notify_drop_retry(e, e->retries);
     }
     arena_done(&e->memory);
     alloc_free(e);

@@ -9,32 +9,32 @@ struct decision {
     const struct engine_input *in;
     struct arena *out;
     struct engine_effect *effect;
-    struct data data;
+    struct node_data data;
     struct timestamp now;
-    bool taken; /* a profile of the node is in maintenance, or has just gone there */
+    bool in_maintenance; /* a profile of the node is in maintenance, or has just gone there */
 };
 
 /* ── profiles and their entries ────────────────────────────────────────────────────────────── */
 
 /* Drops entries of profiles that the label names no more, whatever the configuration says: one that
  * is only missing there resumes when it returns. Makes entries for those that are new. */
-static void engine_tend_profiles(struct decision *d, struct str label)
+static void engine_sync_profiles(struct decision *d, struct str label)
 {
-    struct data *data = &d->data;
+    struct node_data *data = &d->data;
     for (uint32_t i = data->profile_count; i > 0; i--) {
-        if (!label_profile_has(label, data->profiles[i - 1].name)) {
-            data_remove(data, &data->profiles[i - 1]);
+        if (!profile_label_has(label, data->profiles[i - 1].name)) {
+            node_data_remove_profile(data, &data->profiles[i - 1]);
         }
     }
     size_t at = 0;
     struct str name;
-    while (label_profile_next(label, &at, &name)) {
-        struct data_profile *p = data_find(data, name);
+    while (profile_label_next(label, &at, &name)) {
+        struct node_data_profile *p = node_data_find_profile(data, name);
         if (config_find_profile(d->in->config, name) != NULL && (p == NULL || p->null)) {
-            p = p != NULL ? p : data_make(data, d->out, name);
+            p = p != NULL ? p : node_data_make_profile(data, d->out, name);
             p->null = false;
             p->transition = d->now;
-            p->current = label_state_name(LABEL_STATE_OPERATIONAL);
+            p->current = profile_state_name(PROFILE_STATE_OPERATIONAL);
             p->previous = p->current;
         }
     }
@@ -45,20 +45,20 @@ static uint32_t engine_count_profiles(const struct decision *d, struct str label
     size_t at = 0;
     struct str name;
     uint32_t n = 0;
-    while (label_profile_next(label, &at, &name)) {
+    while (profile_label_next(label, &at, &name)) {
         n += config_find_profile(d->in->config, name) != NULL ? 1 : 0;
     }
     return n;
 }
 
 /* The profiles that count, each once: a name that stands twice in the label is one profile. */
-static int engine_open_profiles(struct decision *d, struct str label, struct err *err)
+static int engine_collect_profiles(struct decision *d, struct str label, struct err *err)
 {
     struct engine_effect *effect = d->effect;
     effect->profiles = ARENA_ARRAY(d->out, struct engine_profile, engine_count_profiles(d, label));
     size_t at = 0;
     struct str name;
-    while (label_profile_next(label, &at, &name)) {
+    while (profile_label_next(label, &at, &name)) {
         const struct config_profile *profile = config_find_profile(d->in->config, name);
         bool twice = false;
         for (uint32_t i = 0; i < effect->profile_n; i++) {
@@ -67,18 +67,18 @@ static int engine_open_profiles(struct decision *d, struct str label, struct err
         if (profile == NULL || twice) {
             continue;
         }
-        const struct data_profile *p = data_find(&d->data, name);
+        const struct node_data_profile *p = node_data_find_profile(&d->data, name);
         ASSERT(p != NULL);
         struct engine_profile *e = &effect->profiles[effect->profile_n++];
         *e = (struct engine_profile){ .name = p->name, .profile = profile, .since = p->transition };
-        if (!label_state_parse(p->current, &e->state)) {
+        if (!profile_state_parse(p->current, &e->state)) {
             return err_set(err, ERR_INVALID,
                            "failed to create internal state from unknown label value: node state "
                            "\"" STR_FMT "\" is not known",
                            STR_ARG(str_sub(p->current, 0, 64)));
         }
         e->next = e->state;
-        effect->in_maintenance = effect->in_maintenance || e->state == LABEL_STATE_MAINTENANCE;
+        effect->in_maintenance = effect->in_maintenance || e->state == PROFILE_STATE_MAINTENANCE;
     }
     return 0;
 }
@@ -95,14 +95,14 @@ static enum trigger_result engine_run_chain(struct decision *d, uint32_t index,
             &d->in->config->instances[PLUGIN_TRIGGER].items[chain->links[i].index];
         trigger_fn run = trigger_find(instance->plugin);
         ASSERT(run != NULL);
-        if (trigger_is_drain(instance) && (effect->needs & ENGINE_DRAIN) == 0) {
-            effect->needs |= ENGINE_DRAIN;
+        if (trigger_is_drain(instance) && (effect->needs & ENGINE_NEED_DRAIN) == 0) {
+            effect->needs |= ENGINE_NEED_DRAIN;
             effect->drain = instance;
             effect->drain_profile = index;
         }
         const struct trigger_input in = {
             .instance = instance,
-            .subject = &effect->subject,
+            .edit = &effect->edit,
             .profile = effect->profiles[index].name,
             .drained = d->in->progress.drained,
             .any_owner = mutated(d->in->mutations, MUTATION_UNCORDON_OTHERS),
@@ -119,7 +119,7 @@ static enum trigger_result engine_run_chain(struct decision *d, uint32_t index,
     return TRIGGER_DONE;
 }
 
-static void engine_note_ran(struct engine_profile *e, const struct chain *chain)
+static void engine_add_ran(struct engine_profile *e, const struct chain *chain)
 {
     ASSERT(e->ran_n < ENGINE_RAN_MAX);
     e->ran[e->ran_n++] = chain;
@@ -138,7 +138,7 @@ static bool engine_chain_drains(const struct decision *d, const struct chain *ch
 
 /* ── notifications ─────────────────────────────────────────────────────────────────────────── */
 
-static struct notify_schedule engine_notice(const struct config_instance *instance)
+static struct notify_schedule engine_notify_schedule(const struct config_instance *instance)
 {
     const struct plugin *schedule = instance->schedule;
     const struct plugin_value *values = instance->schedule_values;
@@ -163,36 +163,37 @@ static struct notify_schedule engine_notice(const struct config_instance *instan
 
 /* That message about this state of the profile, if it was sent. Were it asked for by its time
  * alone, the first of two that are due on entry would be due again once the annotation has it. */
-static const struct engine_told *
-engine_find_told(const struct decision *d, const struct data_profile *entry, struct str instance)
+static const struct engine_sent *engine_find_sent(const struct decision *d,
+                                                  const struct node_data_profile *entry,
+                                                  struct str instance)
 {
     const struct engine_progress *progress = &d->in->progress;
-    for (uint32_t i = 0; i < progress->told_n; i++) {
-        const struct engine_told *told = &progress->told[i];
-        if (str_eq(told->instance, instance) && str_eq(told->profile, entry->name) &&
-            elapsed_order(told->transition, entry->transition) == 0) {
-            return told;
+    for (uint32_t i = 0; i < progress->sent_n; i++) {
+        const struct engine_sent *sent = &progress->sent[i];
+        if (str_eq(sent->instance, instance) && str_eq(sent->profile, entry->name) &&
+            elapsed_order(sent->transition, entry->transition) == 0) {
+            return sent;
         }
     }
     return NULL;
 }
 
-static const struct engine_unsent *engine_find_unsent(const struct engine_progress *progress,
-                                                      struct str instance)
+static const struct engine_send_failed *
+engine_find_send_failed(const struct engine_progress *progress, struct str instance)
 {
-    for (uint32_t i = 0; i < progress->unsent_n; i++) {
-        if (str_eq(progress->unsent[i].instance, instance)) {
-            return &progress->unsent[i];
+    for (uint32_t i = 0; i < progress->send_failed_n; i++) {
+        if (str_eq(progress->send_failed[i].instance, instance)) {
+            return &progress->send_failed[i];
         }
     }
     return NULL;
 }
 
-static void engine_note_silence(struct engine_profile *e, struct str instance,
-                                const struct notify_schedule_answer *answer)
+static void engine_add_notify_skip(struct engine_profile *e, struct str instance,
+                                   const struct notify_schedule_answer *answer)
 {
     if (!answer->due || answer->note != NULL) {
-        e->silences[e->silence_n++] = (struct engine_silence){
+        e->notify_skips[e->notify_skip_n++] = (struct engine_notify_skip){
             .instance = instance,
             .reason = answer->reason,
             .note = answer->note,
@@ -203,42 +204,45 @@ static void engine_note_silence(struct engine_profile *e, struct str instance,
 }
 
 /* True when all that is due has been sent; transitions wait for that. */
-static bool engine_notify(struct decision *d, uint32_t index, const struct data_profile *entry)
+static bool engine_notify(struct decision *d, uint32_t index, const struct node_data_profile *entry)
 {
     struct engine_effect *effect = d->effect;
     struct engine_profile *e = &effect->profiles[index];
     const struct chain *chain = &e->profile->states[e->state].notify;
-    e->silences = ARENA_ARRAY(d->out, struct engine_silence, chain->n);
+    e->notify_skips = ARENA_ARRAY(d->out, struct engine_notify_skip, chain->n);
     for (uint32_t i = 0; i < chain->n; i++) {
         const struct config_instance *instance =
             &d->in->config->instances[PLUGIN_NOTIFY].items[chain->links[i].index];
-        struct data_notification *last = data_notification(&d->data, d->out, instance->name);
-        const struct engine_told *told = engine_find_told(d, entry, instance->name);
-        if (told != NULL && elapsed_order(last->at, told->at) < 0) {
-            last->at = told->at;
+        struct node_data_notification *last =
+            node_data_notification(&d->data, d->out, instance->name);
+        const struct engine_sent *sent = engine_find_sent(d, entry, instance->name);
+        if (sent != NULL && elapsed_order(last->at, sent->at) < 0) {
+            last->at = sent->at;
         }
-        struct notify_schedule notice = engine_notice(instance);
+        struct notify_schedule notice = engine_notify_schedule(instance);
         const struct notify_schedule_facts facts = {
             .moved = !str_eq(entry->current, entry->previous),
-            .was_operational = str_eq(entry->previous, label_state_name(LABEL_STATE_OPERATIONAL)),
+            .was_operational =
+                str_eq(entry->previous, profile_state_name(PROFILE_STATE_OPERATIONAL)),
             .transition = entry->transition,
             .last = last->at,
             .now = d->now,
         };
         struct notify_schedule_answer answer = notify_schedule_at(&notice, &facts);
-        engine_note_silence(e, instance->name, &answer);
-        if (!answer.due || told != NULL) {
-            effect->again = MIN(effect->again, answer.next);
+        engine_add_notify_skip(e, instance->name, &answer);
+        if (!answer.due || sent != NULL) {
+            effect->again_at = MIN(effect->again_at, answer.next);
             continue;
         }
-        const struct engine_unsent *unsent = engine_find_unsent(&d->in->progress, instance->name);
-        if (unsent != NULL) {
-            e->error = unsent->error;
+        const struct engine_send_failed *send_failed =
+            engine_find_send_failed(&d->in->progress, instance->name);
+        if (send_failed != NULL) {
+            e->error = send_failed->error;
             e->failed = STR("At least one notification plugin failed");
             return false;
         }
-        if ((effect->needs & ENGINE_NOTIFY) == 0) {
-            effect->needs |= ENGINE_NOTIFY;
+        if ((effect->needs & ENGINE_NEED_NOTIFY) == 0) {
+            effect->needs |= ENGINE_NEED_NOTIFY;
             effect->notify = instance;
             effect->notify_profile = index;
         }
@@ -269,7 +273,7 @@ static void engine_add_wants(struct decision *d, const struct check_verdict *v)
 
 /* Whether the chain would pass if every limit answered `room`. */
 static bool engine_passes_with(const struct config_transition *t,
-                               const struct engine_transition *ret, bool room, bool invert)
+                               const struct engine_transition *ret, bool passes, bool invert)
 {
     enum check_expr_verdict verdicts[CHECK_EXPR_NODES_MAX];
     struct err ignored = { 0 };
@@ -277,8 +281,8 @@ static bool engine_passes_with(const struct config_transition *t,
     for (uint32_t i = 0; i < ret->check_n; i++) {
         const struct check_verdict *v = &ret->checks[i].verdict;
         bool is = v->answer == CHECK_PASS;
-        if (v->room != 0) {
-            is = invert ? !is : room;
+        if (v->limit_group != 0) {
+            is = invert ? !is : passes;
         }
         verdicts[i] = is ? CHECK_EXPR_TRUE : CHECK_EXPR_FALSE;
     }
@@ -286,13 +290,14 @@ static bool engine_passes_with(const struct config_transition *t,
 }
 
 /* The node waits for room if nothing but limits is in its way. */
-static void engine_note_room(struct decision *d, const struct engine_profile *e,
-                             const struct config_transition *t, const struct engine_transition *ret)
+static void engine_note_full_group(struct decision *d, const struct engine_profile *e,
+                                   const struct config_transition *t,
+                                   const struct engine_transition *ret)
 {
     struct engine_effect *effect = d->effect;
     bool limited = false;
     for (uint32_t i = 0; i < ret->check_n; i++) {
-        limited = limited || ret->checks[i].verdict.room != 0;
+        limited = limited || ret->checks[i].verdict.limit_group != 0;
     }
     if (!limited) {
         return;
@@ -302,17 +307,18 @@ static void engine_note_room(struct decision *d, const struct engine_profile *e,
         const struct check_verdict *full = NULL;
         for (uint32_t i = 0; i < ret->check_n && full == NULL; i++) {
             const struct check_verdict *v = &ret->checks[i].verdict;
-            full = v->room != 0 && v->answer == CHECK_FAIL ? v : NULL;
-            if (full != NULL && effect->waits == 0) {
-                effect->waits = v->room;
-                effect->waits_on = t->check.vars[i].index;
+            full = v->limit_group != 0 && v->answer == CHECK_FAIL ? v : NULL;
+            if (full != NULL && effect->waits_group == 0) {
+                effect->waits_group = v->limit_group;
+                effect->waits_check = t->check.vars[i].index;
                 effect->waits_since = timestamp_to_usec(e->since);
             }
         }
         /* It stands in one line; what another profile or transition waits for is looked at. */
-        effect->any_room = effect->any_room || (full != NULL && full->room != effect->waits);
+        effect->any_group =
+            effect->any_group || (full != NULL && full->limit_group != effect->waits_group);
     } else if (!ret->chain_passed && engine_passes_with(t, ret, true, true)) {
-        effect->any_room = true; /* "!limit": it waits for the room to be full */
+        effect->any_group = true; /* "!limit": it waits for the room to be full */
     }
 }
 
@@ -322,7 +328,7 @@ static void engine_run_checks(struct decision *d, const struct engine_profile *e
     struct engine_effect *effect = d->effect;
     const struct check_input input = {
         .config = d->in->config,
-        .subject = &effect->subject,
+        .edit = &effect->edit,
         .fleet = d->in->fleet,
         .facts = d->in->facts,
         .profile = e->name,
@@ -347,11 +353,11 @@ static void engine_run_checks(struct decision *d, const struct engine_profile *e
             check->verdict.answer = CHECK_PASS;
         }
         effect->depends |= UINT64_C(1) << (index % 64);
-        effect->pods = effect->pods || check->verdict.pods;
+        effect->reads_pods = effect->reads_pods || check->verdict.reads_pods;
         ret->next = MIN(ret->next, check->verdict.next);
         engine_add_wants(d, &check->verdict);
     }
-    effect->again = MIN(effect->again, ret->next);
+    effect->again_at = MIN(effect->again_at, ret->next);
 }
 
 static void engine_evaluate(struct decision *d, const struct engine_profile *e,
@@ -380,21 +386,21 @@ static void engine_evaluate(struct decision *d, const struct engine_profile *e,
     }
     ret->chain_passed = passed && !pending;
     if (!pending) {
-        engine_note_room(d, e, t, ret);
+        engine_note_full_group(d, e, t, ret);
     }
 }
 
 /* Why a passing chain does not lead into maintenance all the same; empty = nothing holds it. */
-static struct str engine_hold(struct decision *d, const struct engine_profile *e)
+static struct str engine_held_reason(struct decision *d, const struct engine_profile *e)
 {
     struct str granted = d->in->progress.granted;
-    if (d->taken && !mutated(d->in->mutations, MUTATION_TWO_PROFILES)) {
+    if (d->in_maintenance && !mutated(d->in->mutations, MUTATION_TWO_PROFILES)) {
         return STR("another profile of the node is in maintenance");
     }
     if (granted.n > 0 && !str_eq(granted, e->name)) {
         return STR("another profile of the node is on its way into maintenance");
     }
-    if ((d->effect->needs & ENGINE_GRANT) != 0) {
+    if ((d->effect->needs & ENGINE_NEED_GRANT) != 0) {
         return STR("another profile of the node asks for maintenance first");
     }
     return STR_NONE;
@@ -428,7 +434,7 @@ static int64_t engine_choose(struct decision *d, struct engine_profile *e)
             buf_add(&errors, errors.n > 0 ? STR("\n") : STR(""));
             buf_add(&errors, t->error);
         } else if (t->chain_passed) {
-            t->held = t->target == LABEL_STATE_MAINTENANCE ? engine_hold(d, e) : STR_NONE;
+            t->held = t->target == PROFILE_STATE_MAINTENANCE ? engine_held_reason(d, e) : STR_NONE;
             t->passed = t->held.n == 0;
             chosen = chosen < 0 && t->passed ? (int64_t)i : chosen;
         }
@@ -443,30 +449,31 @@ static int64_t engine_choose(struct decision *d, struct engine_profile *e)
 
 /* The state is written together with what its triggers do to the node, and with what entering the
  * next one does where that takes no time and nobody is to be told. */
-static void engine_move(struct decision *d, uint32_t index, struct data_profile *entry,
-                        enum label_state next)
+static void engine_enter_state(struct decision *d, uint32_t index, struct node_data_profile *entry,
+                               enum profile_state next)
 {
     struct engine_effect *effect = d->effect;
     struct engine_profile *e = &effect->profiles[index];
     const struct config_state *state = &e->profile->states[next];
     entry->transition = d->now;
     entry->previous = entry->current;
-    entry->current = label_state_name(next);
+    entry->current = profile_state_name(next);
     e->next = next;
-    d->taken = d->taken || next == LABEL_STATE_MAINTENANCE;
+    d->in_maintenance = d->in_maintenance || next == PROFILE_STATE_MAINTENANCE;
     if (state->notify.n == 0 && !engine_chain_drains(d, &state->enter)) {
         enum trigger_result r = engine_run_chain(d, index, &state->enter);
         ASSERT(r == TRIGGER_DONE);
-        engine_note_ran(e, &state->enter);
+        engine_add_ran(e, &state->enter);
         entry->previous = entry->current;
-        if (next == LABEL_STATE_MAINTENANCE) {
+        if (next == PROFILE_STATE_MAINTENANCE) {
             effect->entered = true;
             effect->entered_profile = index;
         }
     }
 }
 
-static void engine_transit(struct decision *d, uint32_t index, struct data_profile *entry)
+static void engine_try_transition(struct decision *d, uint32_t index,
+                                  struct node_data_profile *entry)
 {
     struct engine_effect *effect = d->effect;
     struct engine_profile *e = &effect->profiles[index];
@@ -479,46 +486,46 @@ static void engine_transit(struct decision *d, uint32_t index, struct data_profi
         return; /* it only keeps those behind it from their turn */
     }
     bool granted = d->in->progress.granted.n > 0 && str_eq(d->in->progress.granted, e->name);
-    bool asks = t->target == LABEL_STATE_MAINTENANCE || engine_takes_lease(t);
-    if (asks && !granted) {
-        effect->needs |= ENGINE_GRANT;
-        effect->asker = index;
-        effect->asker_transition = (uint32_t)chosen;
+    bool wants_grant = t->target == PROFILE_STATE_MAINTENANCE || engine_takes_lease(t);
+    if (wants_grant && !granted) {
+        effect->needs |= ENGINE_NEED_GRANT;
+        effect->grant_profile = index;
+        effect->grant_transition = (uint32_t)chosen;
         return;
     }
     effect->keeps_grant = effect->keeps_grant || granted;
     const struct config_transition *config = &e->profile->states[e->state].transitions[chosen];
     if (engine_run_chain(d, index, &config->trigger) == TRIGGER_DONE) {
-        engine_note_ran(e, &config->trigger);
-        engine_move(d, index, entry, t->target);
-        effect->arrives = effect->arrives || granted;
+        engine_add_ran(e, &config->trigger);
+        engine_enter_state(d, index, entry, t->target);
+        effect->enters = effect->enters || granted;
     }
 }
 
-static void engine_apply(struct decision *d, uint32_t index)
+static void engine_decide_profile(struct decision *d, uint32_t index)
 {
     struct engine_effect *effect = d->effect;
     struct engine_profile *e = &effect->profiles[index];
-    struct data_profile *entry = data_find(&d->data, e->name);
+    struct node_data_profile *entry = node_data_find_profile(&d->data, e->name);
     bool moved = !str_eq(entry->current, entry->previous);
     if (moved && engine_run_chain(d, index, &e->profile->states[e->state].enter) != TRIGGER_DONE) {
         return;
     }
     if (!engine_notify(d, index, entry)) {
-        e->telling = moved;
+        e->notifying = moved;
         bool granted = d->in->progress.granted.n > 0 && str_eq(d->in->progress.granted, e->name);
         effect->keeps_grant = effect->keeps_grant || (granted && e->error.n == 0);
         return;
     }
     if (moved) {
-        engine_note_ran(e, &e->profile->states[e->state].enter);
+        engine_add_ran(e, &e->profile->states[e->state].enter);
         entry->previous = entry->current;
-        if (e->state == LABEL_STATE_MAINTENANCE) {
+        if (e->state == PROFILE_STATE_MAINTENANCE) {
             effect->entered = true;
             effect->entered_profile = index;
         }
     }
-    engine_transit(d, index, entry);
+    engine_try_transition(d, index, entry);
 }
 
 /* ── the whole ─────────────────────────────────────────────────────────────────────────────── */
@@ -526,21 +533,21 @@ static void engine_apply(struct decision *d, uint32_t index)
 static int engine_finish(struct decision *d, struct err *err)
 {
     struct engine_effect *effect = d->effect;
-    enum label_state state = LABEL_STATE_OPERATIONAL;
+    enum profile_state state = PROFILE_STATE_OPERATIONAL;
     for (uint32_t i = 0; i < effect->profile_n; i++) {
-        state = label_state_worse(state, effect->profiles[i].next);
+        state = profile_state_worse(state, effect->profiles[i].next);
     }
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    int r = data_print(&d->data, &text, err);
+    int r = node_data_print(&d->data, &text, err);
     if (r < 0) {
         return r;
     }
-    subject_set_label(&effect->subject, LABEL_STATE, label_state_name(state));
-    struct str was = node_annotation(d->in->node, DATA_ANNOTATION);
+    node_edit_set_label(&effect->edit, NODE_LABEL_STATE, profile_state_name(state));
+    struct str was = node_annotation(d->in->node, NODE_DATA_ANNOTATION);
     if (was.p == NULL || !str_eq(was, buf_str(&text))) {
-        subject_set_annotation(&effect->subject, DATA_ANNOTATION,
-                               arena_str(d->out, buf_str(&text)));
+        node_edit_set_annotation(&effect->edit, NODE_DATA_ANNOTATION,
+                                 arena_str(d->out, buf_str(&text)));
     }
     return 0;
 }
@@ -549,8 +556,8 @@ int engine_decide(const struct engine_input *in, struct arena *out, struct engin
                   struct err *err)
 {
     *ret = (struct engine_effect){
-        .subject = { .name = in->name, .node = in->node, .out = out },
-        .again = USEC_NEVER,
+        .edit = { .name = in->name, .node = in->node, .out = out },
+        .again_at = USEC_NEVER,
     };
     struct decision d = {
         .in = in,
@@ -558,23 +565,23 @@ int engine_decide(const struct engine_input *in, struct arena *out, struct engin
         .effect = ret,
         .now = timestamp_from_usec(in->wall),
     };
-    int r = data_parse(node_annotation(in->node, DATA_ANNOTATION), out, &d.data, err);
+    int r = node_data_parse(node_annotation(in->node, NODE_DATA_ANNOTATION), out, &d.data, err);
     if (r < 0) {
         return r;
     }
-    struct str label = node_label(in->node, LABEL_PROFILE);
-    engine_tend_profiles(&d, label);
-    r = engine_open_profiles(&d, label, err);
+    struct str label = node_label(in->node, NODE_LABEL_PROFILE);
+    engine_sync_profiles(&d, label);
+    r = engine_collect_profiles(&d, label, err);
     if (r < 0) {
         return r;
     }
-    d.taken = ret->in_maintenance;
+    d.in_maintenance = ret->in_maintenance;
     if (!in->node->unschedulable) {
         /* Somebody lifted our cordon: whatever cordon comes next is not ours. */
-        subject_remove_annotation(&ret->subject, SUBJECT_CORDON_MARK);
+        node_edit_remove_annotation(&ret->edit, NODE_EDIT_CORDONED_BY);
     }
     for (uint32_t i = 0; i < ret->profile_n; i++) {
-        engine_apply(&d, i);
+        engine_decide_profile(&d, i);
     }
     return engine_finish(&d, err);
 }

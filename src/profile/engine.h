@@ -17,15 +17,15 @@
 
 /* A notification that was sent. The annotation has room for the time of the last one of an instance
  * alone; which profile it was about, and that others are to follow, is known only here. */
-struct engine_told {
+struct engine_sent {
     struct str instance;
     struct str profile;
     struct timestamp transition; /* of the profile, as it was then */
     struct timestamp at;         /* later than `transition`, whatever the clocks say */
-    bool settling;               /* the controller's: the patch under way says all of it */
+    bool in_patch;               /* the controller's: the patch under way says all of it */
 };
 
-struct engine_unsent {
+struct engine_send_failed {
     struct str instance;
     struct str error;
 };
@@ -36,11 +36,11 @@ struct engine_progress {
     bool drained;       /* the drain that was asked for has come to its end */
     struct str drain;   /* explain: how far the drain is, in words; empty = none runs */
     /* What was sent since the annotation last told. */
-    const struct engine_told *told;
-    uint32_t told_n;
+    const struct engine_sent *sent;
+    uint32_t sent_n;
     /* Notifications that could not be sent and are waited with. */
-    const struct engine_unsent *unsent;
-    uint32_t unsent_n;
+    const struct engine_send_failed *send_failed;
+    uint32_t send_failed_n;
 };
 
 struct engine_input {
@@ -62,7 +62,7 @@ struct engine_check {
 };
 
 struct engine_transition {
-    enum label_state target;
+    enum profile_state target;
     struct str expression;
     struct engine_check *checks; /* each instance once, in order of appearance */
     uint32_t check_n;
@@ -74,7 +74,7 @@ struct engine_transition {
 };
 
 /* Why a notification is not due, in the schedule's words. */
-struct engine_silence {
+struct engine_notify_skip {
     struct str instance;
     const char *reason; /* NULL where there are none */
     const char *note;   /* said before, due or not; NULL mostly */
@@ -88,53 +88,53 @@ struct engine_silence {
 struct engine_profile {
     struct str name;
     const struct config_profile *profile;
-    enum label_state state; /* when the decision began */
-    enum label_state next;  /* and after it */
-    struct timestamp since; /* of `state` */
+    enum profile_state state; /* when the decision began */
+    enum profile_state next;  /* and after it */
+    struct timestamp since;   /* of `state` */
     struct engine_transition *transitions;
     uint32_t transition_n;
     struct str error;  /* what failed; empty = nothing */
     struct str failed; /* "Failed to enter state in-maintenance": where it did, for the event */
-    bool telling;      /* it is new in its state, and not all is sent that is to be sent */
-    struct engine_silence *silences;
-    uint32_t silence_n;
+    bool notifying;    /* it is new in its state, and not all is sent that is to be sent */
+    struct engine_notify_skip *notify_skips;
+    uint32_t notify_skip_n;
     const struct chain *ran[ENGINE_RAN_MAX]; /* trigger chains that have come to their end */
     uint32_t ran_n;
     struct str doing; /* explain: "draining: …", "sending …"; empty = it waits for its checks */
 };
 
 enum engine_need {
-    ENGINE_GRANT = 1 << 0,  /* asks to go into maintenance: `asker` */
-    ENGINE_DRAIN = 1 << 1,  /* a drain is to run, or to stand at its end; a patch comes first */
-    ENGINE_NOTIFY = 1 << 2, /* `notify` is due */
+    ENGINE_NEED_GRANT = 1 << 0, /* asks to go into maintenance: `asker` */
+    ENGINE_NEED_DRAIN = 1 << 1, /* a drain is to run, or to stand at its end; a patch comes first */
+    ENGINE_NEED_NOTIFY = 1 << 2, /* `notify` is due */
 };
 
 struct engine_effect {
-    struct subject subject; /* with all edits, state label and data annotation among them */
-    uint32_t needs;         /* of enum engine_need */
-    /* ENGINE_GRANT: the profile that asks, and the transition it would make. */
-    uint32_t asker;
-    uint32_t asker_transition;
-    /* ENGINE_DRAIN */
+    struct node_edit edit; /* with all edits, state label and data annotation among them */
+    uint32_t needs;        /* of enum engine_need */
+    /* ENGINE_NEED_GRANT: the profile that asks, and the transition it would make. */
+    uint32_t grant_profile;
+    uint32_t grant_transition;
+    /* ENGINE_NEED_DRAIN */
     const struct config_instance *drain;
     uint32_t drain_profile;
-    /* ENGINE_NOTIFY */
+    /* ENGINE_NEED_NOTIFY */
     const struct config_instance *notify;
     uint32_t notify_profile;
     bool keeps_grant; /* the profile that holds the grant is still on its way, or arrives now */
-    bool arrives;     /* it arrives now: the grant may go once the patch is through */
+    bool enters;      /* it arrives now: the grant may go once the patch is through */
     bool entered; /* a profile has come into maintenance and its enter chain is done: shuffles are
                    * counted */
     uint32_t entered_profile;
-    usec_t again;       /* wall time; USEC_NEVER: not before something is observed */
-    uint64_t depends;   /* bits of the check instances that were looked at, see fleet.h */
-    uint64_t waits;     /* not 0: it would go into maintenance if that room had a place */
-    uint32_t waits_on;  /* the check instance of that room */
-    usec_t waits_since; /* wall time: since when the profile is in its state */
-    bool any_room;      /* its answer depends on rooms in another way: look at every change */
+    usec_t again_at;      /* wall time; USEC_NEVER: not before something is observed */
+    uint64_t depends;     /* bits of the check instances that were looked at, see fleet.h */
+    uint64_t waits_group; /* not 0: it would go into maintenance if that room had a place */
+    uint32_t waits_check; /* the check instance of that room */
+    usec_t waits_since;   /* wall time: since when the profile is in its state */
+    bool any_group;       /* its answer depends on rooms in another way: look at every change */
     struct facts_want *wants;
     uint32_t want_n;
-    bool pods;                       /* a check looked at the pods of the node itself */
+    bool reads_pods;                 /* a check looked at the pods of the node itself */
     struct engine_profile *profiles; /* in the label's order */
     uint32_t profile_n;
     bool in_maintenance; /* one of them is, when the decision began */

@@ -3,16 +3,17 @@
 #include "base/alloc.h"
 #include "profile/external_internal.h"
 
-#define REST_BASE SECONDS(1)
-#define REST_MAX MINUTES(5)
+#define QUERY_BACKOFF_BASE SECONDS(1)
+#define QUERY_BACKOFF_MAX MINUTES(5)
 #define REFRESH_DEFAULT MINUTES(5) /* a configuration may switch the interval off */
 #define REFRESH_MIN SECONDS(1)
-#define INTERVAL_MIN MSECONDS(100) /* whoever wants more often gets the answer that is there */
-#define QUIET_FAILURES 3u          /* an outage shorter than that is nobody's error */
+#define QUERY_INTERVAL_MIN                                                                         \
+    MSECONDS(100)                 /* whoever wants more often gets the answer that is there */
+#define TRANSIENT_FAILURES_MAX 3u /* an outage shorter than that is nobody's error */
 
 /* A dead Prometheus holds its place until its time is up, and the wire has few places, which
  * messages need as well; the API server has others to serve. */
-static const uint32_t flying_max[INQUIRY_KINDS] = {
+static const uint32_t in_flight_max[EXTERNAL_FACTS_KINDS] = {
     [FACTS_PROMETHEUS] = 4,
     [FACTS_STAGGER] = 8,
     [FACTS_AFFINITY] = 8,
@@ -20,458 +21,467 @@ static const uint32_t flying_max[INQUIRY_KINDS] = {
 
 /* ── one ask ───────────────────────────────────────────────────────────────────────────────── */
 
-void inquiry_wake(struct inquiry *q)
+void external_facts_schedule(struct external_facts *e)
 {
-    loop_timer_pull(&q->pump, loop_now(q->loop));
+    loop_timer_pull(&e->run_timer, loop_now(e->loop));
 }
 
-static void ask_enqueue(struct ask *a)
+static void fact_query_enqueue(struct fact_query *q)
 {
-    ASSERT(a->state == ASK_IDLE || a->state == ASK_RESTING);
-    loop_timer_stop(&a->rest);
-    a->state = ASK_QUEUED;
-    list_add(&a->q->queues[a->kind], &a->link);
-    inquiry_wake(a->q);
+    ASSERT(q->state == FACT_QUERY_IDLE || q->state == FACT_QUERY_BACKOFF);
+    loop_timer_stop(&q->backoff_timer);
+    q->state = FACT_QUERY_QUEUED;
+    list_add(&q->e->queues[q->kind], &q->link);
+    external_facts_schedule(q->e);
 }
 
-static void ask_on_rest(void *ctx)
+static void fact_query_on_backoff(void *ctx)
 {
-    ask_enqueue(ctx);
+    fact_query_enqueue(ctx);
 }
 
-static struct ask *ask_new(struct inquiry *q, enum facts_kind kind)
+static struct fact_query *fact_query_new(struct external_facts *e, enum facts_kind kind)
 {
-    struct ask *a = ALLOC_NEW(struct ask);
-    a->q = q;
-    a->kind = kind;
-    a->memory.first = 512;
-    a->backoff.base = REST_BASE;
-    a->backoff.max = REST_MAX;
-    loop_timer_init(&a->rest, q->loop, ask_on_rest, a);
-    return a;
+    struct fact_query *q = ALLOC_NEW(struct fact_query);
+    q->e = e;
+    q->kind = kind;
+    q->memory.first = 512;
+    q->backoff.base = QUERY_BACKOFF_BASE;
+    q->backoff.max = QUERY_BACKOFF_MAX;
+    loop_timer_init(&q->backoff_timer, e->loop, fact_query_on_backoff, q);
+    return q;
 }
 
-static void ask_free(struct ask *a)
+static void fact_query_free(struct fact_query *q)
 {
-    if (a == NULL) {
+    if (q == NULL) {
         return;
     }
-    for (uint32_t i = 0; i < a->lease_n; i++) {
-        if (a->leases[i].take != NULL) {
-            take_lose(a->leases[i].take);
+    for (uint32_t i = 0; i < q->lease_n; i++) {
+        if (q->leases[i].take != NULL) {
+            stagger_take_detach(q->leases[i].take);
         }
-        buf_done(&a->leases[i].version);
+        buf_done(&q->leases[i].version);
     }
-    if (a->call != NULL) {
-        api_cancel(a->q->config.client->api, STEAL(a->call));
+    if (q->call != NULL) {
+        api_cancel(q->e->config.client->api, STEAL(q->call));
     }
-    if (a->outbound_call != NULL) {
-        outbound_cancel(a->q->config.outbound, STEAL(a->outbound_call));
+    if (q->outbound_call != NULL) {
+        outbound_cancel(q->e->config.outbound, STEAL(q->outbound_call));
     }
-    a->q->flying[a->kind] -= a->state == ASK_FLYING ? 1 : 0;
-    affinity_leave(a);
-    list_del(&a->link);
-    loop_timer_done(&a->rest);
-    buf_done(&a->holder);
-    arena_done(&a->memory);
-    alloc_free(a);
+    q->e->in_flight[q->kind] -= q->state == FACT_QUERY_IN_FLIGHT ? 1 : 0;
+    pods_stop_watch(q);
+    list_del(&q->link);
+    loop_timer_done(&q->backoff_timer);
+    buf_done(&q->holder);
+    arena_done(&q->memory);
+    alloc_free(q);
 }
 
-static uint64_t ask_readers(const struct ask *a)
+static uint64_t fact_query_readers(const struct fact_query *q)
 {
-    return a->kind == FACTS_AFFINITY ? a->q->affinity_readers : inquiry_bit(a->index);
+    return q->kind == FACTS_AFFINITY ? q->e->affinity_readers : check_bit(q->index);
 }
 
-void ask_note(struct ask *a)
+void fact_query_notify(struct fact_query *q)
 {
-    if (a->kind == FACTS_AFFINITY && a->q->config.on_pods != NULL) {
-        a->q->config.on_pods(a->q->config.ctx, a->node);
+    if (q->kind == FACTS_AFFINITY && q->e->config.on_pods != NULL) {
+        q->e->config.on_pods(q->e->config.ctx, q->node);
     } else {
-        inquiry_note(a->q, ask_readers(a));
+        external_facts_changed(q->e, fact_query_readers(q));
     }
 }
 
-static void ask_land(struct ask *a)
+static void fact_query_end(struct fact_query *q)
 {
-    ASSERT(a->state == ASK_FLYING || a->state == ASK_WATCHING);
-    ASSERT(a->call == NULL && a->outbound_call == NULL);
-    a->q->flying[a->kind] -= a->state == ASK_FLYING ? 1 : 0;
-    a->state = ASK_IDLE;
-    affinity_leave(a);
-    if (a->changed) {
-        ask_note(a);
+    ASSERT(q->state == FACT_QUERY_IN_FLIGHT || q->state == FACT_QUERY_WATCHING);
+    ASSERT(q->call == NULL && q->outbound_call == NULL);
+    q->e->in_flight[q->kind] -= q->state == FACT_QUERY_IN_FLIGHT ? 1 : 0;
+    q->state = FACT_QUERY_IDLE;
+    pods_stop_watch(q);
+    if (q->changed) {
+        fact_query_notify(q);
     }
-    inquiry_wake(a->q); /* its place is free */
+    external_facts_schedule(q->e); /* its place is free */
 }
 
-void ask_finish(struct ask *a)
+void fact_query_finish(struct fact_query *q)
 {
-    backoff_reset(&a->backoff);
-    ask_land(a);
-    if (a->again) {
-        ask_enqueue(a);
+    backoff_reset(&q->backoff);
+    fact_query_end(q);
+    if (q->query_again) {
+        fact_query_enqueue(q);
     }
 }
 
-static void ask_tell(struct ask *a, const struct err *err)
+static void fact_query_put_error(struct fact_query *q, const struct err *err)
 {
-    switch (a->kind) {
+    switch (q->kind) {
     case FACTS_PROMETHEUS:
-        prometheus_tell(a, err);
+        prometheus_put_error(q, err);
         return;
     case FACTS_STAGGER:
-        stagger_tell(a, err);
+        stagger_put_error(q, err);
         return;
     case FACTS_AFFINITY:
-        affinity_tell(a, err);
+        pods_put_error(q, err);
         return;
     }
 }
 
-void ask_fail(struct ask *a, bool quiet, usec_t retry_after, const struct err *err)
+void fact_query_fail(struct fact_query *q, bool transient, usec_t retry_after,
+                     const struct err *err)
 {
-    struct inquiry *q = a->q;
-    usec_t now = loop_now(q->loop);
-    a->backoff.max = MAX(REST_BASE, MIN(q->refresh, REST_MAX));
-    usec_t wait = backoff_next(&a->backoff, loop_random(q->loop));
-    wait = MAX(wait, MIN(retry_after, REST_MAX));
+    struct external_facts *e = q->e;
+    usec_t now = loop_now(e->loop);
+    q->backoff.max = MAX(QUERY_BACKOFF_BASE, MIN(e->refresh, QUERY_BACKOFF_MAX));
+    usec_t wait = backoff_next(&q->backoff, loop_random(e->loop));
+    wait = MAX(wait, MIN(retry_after, QUERY_BACKOFF_MAX));
     /* Whoever still wants it says so again when the answer has grown old; pods are wanted until
      * they are forgotten. */
-    bool over = a->kind != FACTS_AFFINITY && now + wait > a->wanted_at + 2 * q->refresh + REST_BASE;
-    if (!quiet || over || a->backoff.failures >= QUIET_FAILURES) {
-        ask_tell(a, err);
+    bool over = q->kind != FACTS_AFFINITY &&
+                now + wait > q->wanted_at + 2 * e->refresh + QUERY_BACKOFF_BASE;
+    if (!transient || over || q->backoff.failures >= TRANSIENT_FAILURES_MAX) {
+        fact_query_put_error(q, err);
     }
-    ask_land(a);
-    if (!over || a->again) {
-        a->state = ASK_RESTING;
-        loop_timer_set(&a->rest, now + wait);
-    }
-}
-
-void ask_anew(struct ask *a)
-{
-    a->wanted_at = loop_now(a->q->loop);
-    if (a->state == ASK_FLYING) {
-        a->again = true;
-    } else if (a->state == ASK_IDLE) {
-        ask_enqueue(a);
+    fact_query_end(q);
+    if (!over || q->query_again) {
+        q->state = FACT_QUERY_BACKOFF;
+        loop_timer_set(&q->backoff_timer, now + wait);
     }
 }
 
-void ask_want(struct ask *a)
+void fact_query_refresh(struct fact_query *q)
 {
-    usec_t now = loop_now(a->q->loop);
-    a->wanted_at = now;
-    if (a->state != ASK_IDLE) {
+    q->wanted_at = loop_now(q->e->loop);
+    if (q->state == FACT_QUERY_IN_FLIGHT) {
+        q->query_again = true;
+    } else if (q->state == FACT_QUERY_IDLE) {
+        fact_query_enqueue(q);
+    }
+}
+
+void fact_query_want(struct fact_query *q)
+{
+    usec_t now = loop_now(q->e->loop);
+    q->wanted_at = now;
+    if (q->state != FACT_QUERY_IDLE) {
         return;
     }
-    if (a->ever && now < a->asked_at + INTERVAL_MIN) {
-        a->state = ASK_RESTING;
-        loop_timer_set(&a->rest, a->asked_at + INTERVAL_MIN);
+    if (q->queried_before && now < q->asked_at + QUERY_INTERVAL_MIN) {
+        q->state = FACT_QUERY_BACKOFF;
+        loop_timer_set(&q->backoff_timer, q->asked_at + QUERY_INTERVAL_MIN);
         return;
     }
-    ask_enqueue(a);
+    fact_query_enqueue(q);
 }
 
-static void ask_start(struct ask *a)
+static void fact_query_start(struct fact_query *q)
 {
-    struct inquiry *q = a->q;
-    list_del(&a->link);
-    a->state = ASK_FLYING;
-    q->flying[a->kind]++;
-    a->again = false;
-    a->changed = false;
-    a->ever = true;
-    a->asked = loop_wall(q->loop);
-    a->asked_at = loop_now(q->loop);
-    switch (a->kind) {
+    struct external_facts *e = q->e;
+    list_del(&q->link);
+    q->state = FACT_QUERY_IN_FLIGHT;
+    e->in_flight[q->kind]++;
+    q->query_again = false;
+    q->changed = false;
+    q->queried_before = true;
+    q->asked = loop_wall(e->loop);
+    q->asked_at = loop_now(e->loop);
+    switch (q->kind) {
     case FACTS_PROMETHEUS:
-        prometheus_ask(a);
+        prometheus_start(q);
         return;
     case FACTS_STAGGER:
-        stagger_ask(a);
+        stagger_start(q);
         return;
     case FACTS_AFFINITY:
-        affinity_ask(a);
+        pods_start(q);
         return;
     }
 }
 
 /* ── all of them ───────────────────────────────────────────────────────────────────────────── */
 
-void inquiry_note(struct inquiry *q, uint64_t readers)
+void external_facts_changed(struct external_facts *e, uint64_t readers)
 {
-    q->changed |= readers;
-    inquiry_wake(q);
+    e->changed |= readers;
+    external_facts_schedule(e);
 }
 
-static bool inquiry_may_start(const struct inquiry *q, enum facts_kind kind)
+static bool external_facts_may_send(const struct external_facts *e, enum facts_kind kind)
 {
-    return q->flying[kind] < flying_max[kind] &&
-           (kind == FACTS_PROMETHEUS || client_open(q->config.client));
+    return e->in_flight[kind] < in_flight_max[kind] &&
+           (kind == FACTS_PROMETHEUS || client_open(e->config.client));
 }
 
 /* Whose turn it is; NULL: nobody waits, or there is no place. */
-static struct ask *inquiry_first(struct inquiry *q, enum facts_kind kind)
+static struct fact_query *external_facts_next(struct external_facts *e, enum facts_kind kind)
 {
-    struct list *queue = &q->queues[kind];
+    struct list *queue = &e->queues[kind];
     if (kind == FACTS_AFFINITY) {
-        return affinity_first(q);
+        return pods_next(e);
     }
-    return list_empty(queue) ? NULL : CONTAINER_OF(queue->next, struct ask, link);
+    return list_empty(queue) ? NULL : CONTAINER_OF(queue->next, struct fact_query, link);
 }
 
-static void inquiry_pump(void *ctx)
+static void external_facts_run(void *ctx)
 {
-    struct inquiry *q = ctx;
-    affinity_lose(q);
-    for (uint32_t kind = 0; kind < INQUIRY_KINDS; kind++) {
-        struct ask *a;
-        while (inquiry_may_start(q, kind) && (a = inquiry_first(q, kind)) != NULL) {
-            ask_start(a);
+    struct external_facts *e = ctx;
+    pods_end_failed(e);
+    for (uint32_t kind = 0; kind < EXTERNAL_FACTS_KINDS; kind++) {
+        struct fact_query *q;
+        while (external_facts_may_send(e, kind) && (q = external_facts_next(e, kind)) != NULL) {
+            fact_query_start(q);
         }
-        if (kind != FACTS_PROMETHEUS && !client_open(q->config.client) &&
-            !(list_empty(&q->queues[kind]) && list_empty(&q->parked))) {
-            loop_timer_pull(&q->pump, client_open_at(q->config.client));
+        if (kind != FACTS_PROMETHEUS && !client_open(e->config.client) &&
+            !(list_empty(&e->queues[kind]) && list_empty(&e->paused))) {
+            loop_timer_pull(&e->run_timer, client_open_at(e->config.client));
         }
     }
-    uint64_t changed = q->changed;
-    q->changed = 0;
+    uint64_t changed = e->changed;
+    e->changed = 0;
     if (changed != 0) {
-        q->config.on_change(q->config.ctx, changed); /* last: it may do as it likes */
+        e->config.on_change(e->config.ctx, changed); /* last: it may do as it likes */
     }
 }
 
-struct inquiry *inquiry_new(struct loop *loop, const struct inquiry_config *config)
+struct external_facts *external_facts_new(struct loop *loop,
+                                          const struct external_facts_config *config)
 {
     ASSERT(config->client != NULL && config->on_change != NULL);
-    struct inquiry *q = ALLOC_NEW(struct inquiry);
-    q->loop = loop;
-    q->config = *config;
-    q->facts = facts_new();
-    q->refresh = REFRESH_DEFAULT;
-    map_init(&q->nodes, loop_random(loop), loop_random(loop));
-    list_init(&q->takes);
-    list_init(&q->places);
-    list_init(&q->parked);
-    for (uint32_t kind = 0; kind < INQUIRY_KINDS; kind++) {
-        list_init(&q->queues[kind]);
+    struct external_facts *e = ALLOC_NEW(struct external_facts);
+    e->loop = loop;
+    e->config = *config;
+    e->facts = facts_new();
+    e->refresh = REFRESH_DEFAULT;
+    map_init(&e->nodes, loop_random(loop), loop_random(loop));
+    list_init(&e->takes);
+    list_init(&e->watches);
+    list_init(&e->paused);
+    for (uint32_t kind = 0; kind < EXTERNAL_FACTS_KINDS; kind++) {
+        list_init(&e->queues[kind]);
     }
-    loop_timer_init(&q->pump, loop, inquiry_pump, q);
-    return q;
+    loop_timer_init(&e->run_timer, loop, external_facts_run, e);
+    return e;
 }
 
-void inquiry_forget_all(struct inquiry *q)
+void external_facts_drop_all_pods(struct external_facts *e)
 {
-    MAP_EACH (&q->nodes, item) {
-        struct ask *a = map_item_value(item);
-        facts_forget_node(q->facts, a->node);
-        (void)map_del(&q->nodes, a->node); /* the very item */
-        ask_free(a);
+    MAP_EACH (&e->nodes, item) {
+        struct fact_query *q = map_item_value(item);
+        facts_forget_node(e->facts, q->node);
+        (void)map_del(&e->nodes, q->node); /* the very item */
+        fact_query_free(q);
     }
 }
 
-void inquiry_free(struct inquiry *q)
+void external_facts_free(struct external_facts *e)
 {
-    if (q == NULL) {
+    if (e == NULL) {
         return;
     }
-    take_free_all(q);
-    inquiry_forget_all(q);
-    map_done(&q->nodes);
-    for (uint32_t i = 0; i < q->instance_n; i++) {
-        ask_free(q->instances[i]);
+    stagger_take_free_all(e);
+    external_facts_drop_all_pods(e);
+    map_done(&e->nodes);
+    for (uint32_t i = 0; i < e->instance_n; i++) {
+        fact_query_free(e->instances[i]);
     }
-    arena_done(&q->table);
-    facts_free(q->facts);
-    loop_timer_done(&q->pump);
-    alloc_free(q);
+    arena_done(&e->table);
+    facts_free(e->facts);
+    loop_timer_done(&e->run_timer);
+    alloc_free(e);
 }
 
-const struct facts *inquiry_facts(const struct inquiry *q)
+const struct facts *external_facts_facts(const struct external_facts *e)
 {
-    return q->facts;
+    return e->facts;
 }
 
 /* ── configuration ─────────────────────────────────────────────────────────────────────────── */
 
-static struct str inquiry_text(const struct config_instance *instance, const char *key)
+static struct str instance_text(const struct config_instance *instance, const char *key)
 {
     return plugin_get(instance->plugin, instance->values, key)->text;
 }
 
-static int64_t inquiry_number(const struct config_instance *instance, const char *key)
+static int64_t instance_number(const struct config_instance *instance, const char *key)
 {
     return plugin_get(instance->plugin, instance->values, key)->number;
 }
 
-static struct ask *inquiry_new_prometheus(struct inquiry *q, const struct config_instance *instance)
+static struct fact_query *external_facts_new_prometheus(struct external_facts *e,
+                                                        const struct config_instance *instance)
 {
-    struct ask *a = ask_new(q, FACTS_PROMETHEUS);
-    a->url = arena_str(&a->memory, inquiry_text(instance, "url"));
-    a->query = arena_str(&a->memory, inquiry_text(instance, "query"));
-    a->identity =
-        arena_printf(&a->memory, "prometheus %zu %zu " STR_FMT STR_FMT STR_FMT, instance->name.n,
-                     a->url.n, STR_ARG(instance->name), STR_ARG(a->url), STR_ARG(a->query));
-    return a;
+    struct fact_query *q = fact_query_new(e, FACTS_PROMETHEUS);
+    q->url = arena_str(&q->memory, instance_text(instance, "url"));
+    q->query = arena_str(&q->memory, instance_text(instance, "query"));
+    q->config_key =
+        arena_printf(&q->memory, "prometheus %zu %zu " STR_FMT STR_FMT STR_FMT, instance->name.n,
+                     q->url.n, STR_ARG(instance->name), STR_ARG(q->url), STR_ARG(q->query));
+    return q;
 }
 
-static struct ask *inquiry_new_stagger(struct inquiry *q, const struct config_instance *instance)
+static struct fact_query *external_facts_new_stagger(struct external_facts *e,
+                                                     const struct config_instance *instance)
 {
-    struct ask *a = ask_new(q, FACTS_STAGGER);
-    a->namespace = arena_str(&a->memory, inquiry_text(instance, "leaseNamespace"));
-    a->lease = arena_str(&a->memory, inquiry_text(instance, "leaseName"));
-    a->parallel = inquiry_number(instance, "parallel");
-    int64_t seconds = inquiry_number(instance, "duration") / 1000000000;
-    a->duration_s = MAX((int64_t)1, MIN(seconds, (int64_t)INT32_MAX)); /* the server's bounds */
-    a->lease_n = (uint32_t)MAX((int64_t)0, MIN(a->parallel, (int64_t)FACTS_LEASES_MAX));
-    if (a->lease_n > 0) {
-        a->leases = ARENA_ARRAY(&a->memory, struct ask_lease, a->lease_n);
+    struct fact_query *q = fact_query_new(e, FACTS_STAGGER);
+    q->namespace = arena_str(&q->memory, instance_text(instance, "leaseNamespace"));
+    q->lease = arena_str(&q->memory, instance_text(instance, "leaseName"));
+    q->parallel = instance_number(instance, "parallel");
+    int64_t seconds = instance_number(instance, "duration") / 1000000000;
+    q->duration_s = MAX((int64_t)1, MIN(seconds, (int64_t)INT32_MAX)); /* the server's bounds */
+    q->lease_n = (uint32_t)MAX((int64_t)0, MIN(q->parallel, (int64_t)FACTS_LEASES_MAX));
+    if (q->lease_n > 0) {
+        q->leases = ARENA_ARRAY(&q->memory, struct stagger_lease, q->lease_n);
     }
-    a->identity = arena_printf(&a->memory, "stagger %zu %zu " STR_FMT STR_FMT STR_FMT " %lld %lld",
-                               instance->name.n, a->namespace.n, STR_ARG(instance->name),
-                               STR_ARG(a->namespace), STR_ARG(a->lease), (long long)a->parallel,
-                               (long long)a->duration_s);
-    return a;
+    q->config_key = arena_printf(
+        &q->memory, "stagger %zu %zu " STR_FMT STR_FMT STR_FMT " %lld %lld", instance->name.n,
+        q->namespace.n, STR_ARG(instance->name), STR_ARG(q->namespace), STR_ARG(q->lease),
+        (long long)q->parallel, (long long)q->duration_s);
+    return q;
 }
 
-static struct ask *inquiry_make(struct inquiry *q, const struct config_instance *instance)
+static struct fact_query *external_facts_new_query(struct external_facts *e,
+                                                   const struct config_instance *instance)
 {
     struct str plugin = str_from(instance->plugin->name);
     if (str_eq(plugin, STR("prometheusInstant"))) {
-        return inquiry_new_prometheus(q, instance);
+        return external_facts_new_prometheus(e, instance);
     }
-    return str_eq(plugin, STR("stagger")) ? inquiry_new_stagger(q, instance) : NULL;
+    return str_eq(plugin, STR("stagger")) ? external_facts_new_stagger(e, instance) : NULL;
 }
 
 /* The old ask of the same identity takes the new one's place. */
-static struct ask *inquiry_keep(struct inquiry *q, struct ask *fresh, uint32_t *ret_from)
+static struct fact_query *external_facts_reuse_query(struct external_facts *e,
+                                                     struct fact_query *fresh, uint32_t *ret_from)
 {
     *ret_from = UINT32_MAX;
     if (fresh == NULL) {
         return NULL;
     }
-    for (uint32_t i = 0; i < q->instance_n; i++) {
-        if (q->instances[i] != NULL && str_eq(q->instances[i]->identity, fresh->identity)) {
-            ask_free(fresh);
+    for (uint32_t i = 0; i < e->instance_n; i++) {
+        if (e->instances[i] != NULL && str_eq(e->instances[i]->config_key, fresh->config_key)) {
+            fact_query_free(fresh);
             *ret_from = i;
-            return STEAL(q->instances[i]);
+            return STEAL(e->instances[i]);
         }
     }
     return fresh;
 }
 
-void inquiry_configure(struct inquiry *q, const struct config *config)
+void external_facts_configure(struct external_facts *e, const struct config *config)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct arena table = { 0 };
     const struct config_instances *checks = &config->instances[PLUGIN_CHECK];
     usec_t requeue = config->requeue_ns / 1000;
-    q->refresh = requeue > 0 ? MAX(requeue, REFRESH_MIN) : REFRESH_DEFAULT;
-    q->affinity_readers = 0;
+    e->refresh = requeue > 0 ? MAX(requeue, REFRESH_MIN) : REFRESH_DEFAULT;
+    e->affinity_readers = 0;
 
-    struct ask **instances = NULL;
+    struct fact_query **instances = NULL;
     uint32_t *from = NULL;
     if (checks->n > 0) {
-        instances = ARENA_ARRAY(&table, struct ask *, checks->n);
+        instances = ARENA_ARRAY(&table, struct fact_query *, checks->n);
         from = ARENA_ARRAY(&tmp, uint32_t, checks->n);
     }
     for (uint32_t i = 0; i < checks->n; i++) {
         const struct config_instance *instance = &checks->items[i];
-        instances[i] = inquiry_keep(q, inquiry_make(q, instance), &from[i]);
+        instances[i] =
+            external_facts_reuse_query(e, external_facts_new_query(e, instance), &from[i]);
         if (instances[i] != NULL) {
             instances[i]->index = i;
         }
         if (str_eq(str_from(instance->plugin->name), STR("affinity"))) {
-            q->affinity_readers |= inquiry_bit(i);
+            e->affinity_readers |= check_bit(i);
         }
     }
-    for (uint32_t i = 0; i < q->instance_n; i++) {
-        ask_free(q->instances[i]);
+    for (uint32_t i = 0; i < e->instance_n; i++) {
+        fact_query_free(e->instances[i]);
     }
-    arena_done(&q->table);
-    q->table = table;
-    q->instances = instances;
-    q->instance_n = checks->n;
-    facts_reindex(q->facts, from, checks->n);
-    q->changed = 0; /* bits of the old configuration; everything is decided anew under the new */
-    if (q->affinity_readers == 0) {
-        inquiry_forget_all(q);
+    arena_done(&e->table);
+    e->table = table;
+    e->instances = instances;
+    e->instance_n = checks->n;
+    facts_reindex(e->facts, from, checks->n);
+    e->changed = 0; /* bits of the old configuration; everything is decided anew under the new */
+    if (e->affinity_readers == 0) {
+        external_facts_drop_all_pods(e);
     }
 }
 
 /* ── wanting ───────────────────────────────────────────────────────────────────────────────── */
 
-static struct ask *inquiry_node(struct inquiry *q, struct str node)
+static struct fact_query *external_facts_node_query(struct external_facts *e, struct str node)
 {
-    struct ask *a = map_find(&q->nodes, node);
-    if (a == NULL) {
-        a = ask_new(q, FACTS_AFFINITY);
-        a->node = arena_str(&a->memory, node);
-        a->serial = ++q->serials;
-        (void)map_put(&q->nodes, node, a); /* it was not there */
+    struct fact_query *q = map_find(&e->nodes, node);
+    if (q == NULL) {
+        q = fact_query_new(e, FACTS_AFFINITY);
+        q->node = arena_str(&q->memory, node);
+        q->serial = ++e->serials;
+        (void)map_put(&e->nodes, node, q); /* it was not there */
     }
-    return a;
+    return q;
 }
 
-void inquiry_want(struct inquiry *q, const struct facts_want *want)
+void external_facts_want(struct external_facts *e, const struct facts_want *want)
 {
     if (want->kind == FACTS_AFFINITY) {
         ASSERT(want->node.n > 0);
-        affinity_want(inquiry_node(q, want->node), want->live);
+        pods_want(external_facts_node_query(e, want->node), want->live);
         return;
     }
-    ASSERT(want->index < q->instance_n);
-    struct ask *a = q->instances[want->index];
-    ASSERT(a != NULL && a->kind == want->kind);
-    if (a->kind == FACTS_STAGGER) {
-        buf_reset(&a->holder);
-        buf_add(&a->holder, want->node);
+    ASSERT(want->index < e->instance_n);
+    struct fact_query *q = e->instances[want->index];
+    ASSERT(q != NULL && q->kind == want->kind);
+    if (q->kind == FACTS_STAGGER) {
+        buf_reset(&q->holder);
+        buf_add(&q->holder, want->node);
     }
-    ask_want(a);
+    fact_query_want(q);
 }
 
-bool inquiry_asks(const struct inquiry *q, struct str node)
+bool external_facts_wants_pods(const struct external_facts *e, struct str node)
 {
-    return map_find(&q->nodes, node) != NULL;
+    return map_find(&e->nodes, node) != NULL;
 }
 
-void inquiry_forget(struct inquiry *q, struct str node)
+void external_facts_drop_pods(struct external_facts *e, struct str node)
 {
-    struct ask *a = map_del(&q->nodes, node);
-    if (a != NULL) {
-        facts_forget_node(q->facts, node);
-        ask_free(a);
-        inquiry_wake(q); /* its place is free */
+    struct fact_query *q = map_del(&e->nodes, node);
+    if (q != NULL) {
+        facts_forget_node(e->facts, node);
+        fact_query_free(q);
+        external_facts_schedule(e); /* its place is free */
     }
 }
 
 /* ── promises ──────────────────────────────────────────────────────────────────────────────── */
 
-static void ask_check(const struct ask *a, uint32_t flying[INQUIRY_KINDS])
+static void fact_query_check(const struct fact_query *q, uint32_t in_flight[EXTERNAL_FACTS_KINDS])
 {
-    ASSERT(list_linked(&a->link) == (a->state == ASK_QUEUED || a->state == ASK_PARKED));
-    ASSERT(a->rest.armed == (a->state == ASK_RESTING));
-    ASSERT(a->state == ASK_FLYING || (a->call == NULL && a->outbound_call == NULL));
-    flying[a->kind] += a->state == ASK_FLYING ? 1 : 0;
+    ASSERT(list_linked(&q->link) ==
+           (q->state == FACT_QUERY_QUEUED || q->state == FACT_QUERY_PAUSED));
+    ASSERT(q->backoff_timer.armed == (q->state == FACT_QUERY_BACKOFF));
+    ASSERT(q->state == FACT_QUERY_IN_FLIGHT || (q->call == NULL && q->outbound_call == NULL));
+    in_flight[q->kind] += q->state == FACT_QUERY_IN_FLIGHT ? 1 : 0;
 }
 
-void inquiry_check(const struct inquiry *q)
+void external_facts_check(const struct external_facts *e)
 {
-    uint32_t flying[INQUIRY_KINDS] = { 0 };
-    for (uint32_t i = 0; i < q->instance_n; i++) {
-        if (q->instances[i] != NULL) {
-            ASSERT(q->instances[i]->index == i);
-            ask_check(q->instances[i], flying);
+    uint32_t in_flight[EXTERNAL_FACTS_KINDS] = { 0 };
+    for (uint32_t i = 0; i < e->instance_n; i++) {
+        if (e->instances[i] != NULL) {
+            ASSERT(e->instances[i]->index == i);
+            fact_query_check(e->instances[i], in_flight);
         }
     }
-    MAP_EACH (&q->nodes, item) {
-        ask_check(map_item_value(item), flying);
+    MAP_EACH (&e->nodes, item) {
+        fact_query_check(map_item_value(item), in_flight);
     }
-    for (uint32_t kind = 0; kind < INQUIRY_KINDS; kind++) {
-        ASSERT(flying[kind] == q->flying[kind]);
-        ASSERT(flying[kind] <= flying_max[kind]);
+    for (uint32_t kind = 0; kind < EXTERNAL_FACTS_KINDS; kind++) {
+        ASSERT(in_flight[kind] == e->in_flight[kind]);
+        ASSERT(in_flight[kind] <= in_flight_max[kind]);
     }
-    affinity_check(q);
+    pods_check(e);
 }

@@ -7,10 +7,10 @@
 #include "profile/external_internal.h"
 
 /* A matchExpression with exactly "maintenance-state In [operational]". */
-static bool pod_term_prefers_operational(const struct jval *expression)
+static bool affinity_term_prefers_operational(const struct jval *expression)
 {
     const struct jval *values = jval_get(expression, STR("values"));
-    return str_eq(jval_str(jval_get(expression, STR("key"))), LABEL_STATE) &&
+    return str_eq(jval_str(jval_get(expression, STR("key"))), NODE_LABEL_STATE) &&
            str_eq(jval_str(jval_get(expression, STR("operator"))), STR("In")) &&
            jval_kind(values) == JARR && values->n == 1 &&
            str_eq(jval_str(jval_first(values)), STR("operational"));
@@ -23,7 +23,7 @@ static bool pod_prefers_operational(const struct jval *pod)
     JVAL_EACH (terms, term) {
         const struct jval *expressions = jval_at(term, "preference.matchExpressions");
         JVAL_EACH (expressions, expression) {
-            if (pod_term_prefers_operational(expression)) {
+            if (affinity_term_prefers_operational(expression)) {
                 return true;
             }
         }
@@ -33,48 +33,48 @@ static bool pod_prefers_operational(const struct jval *pod)
 
 /* ── a watch ───────────────────────────────────────────────────────────────────────────────── */
 
-struct pods {
-    struct ask *ask;
+struct pod_watch {
+    struct fact_query *query;
     struct reflector reflector;
     struct arena memory; /* of the reflector's texts */
-    struct map found;    /* those that prefer operational nodes, "namespace/name" */
+    struct map matching; /* those that prefer operational nodes, "namespace/name" */
     struct buf key;
     bool synced;
-    bool cut;       /* it failed: nothing is known by it any more, and it is soon ended */
-    bool quiet;     /* and that may pass soon */
+    bool failed;    /* it failed: nothing is known by it any more, and it is soon ended */
+    bool transient; /* and that may pass soon */
     struct err err; /* and that is why */
     usec_t asked;
 };
 
-static void pods_put(struct ask *a, const struct facts_affinity *answer)
+static void pod_watch_put(struct fact_query *q, const struct facts_affinity *answer)
 {
-    if (facts_put_affinity(a->q->facts, a->node, answer)) {
-        ask_note(a);
+    if (facts_put_affinity(q->e->facts, q->node, answer)) {
+        fact_query_notify(q);
     }
 }
 
-static void pods_tell(const struct pods *p, bool live)
+static void pod_watch_put_answer(const struct pod_watch *p, bool live)
 {
-    struct ask *a = p->ask;
-    pods_put(a, &(struct facts_affinity){
-                    .known = true,
-                    .has = map_count(&p->found) > 0,
-                    .live = live,
-                    .asked = live ? p->asked : loop_wall(a->q->loop),
-                });
+    struct fact_query *q = p->query;
+    pod_watch_put(q, &(struct facts_affinity){
+                         .known = true,
+                         .has = map_count(&p->matching) > 0,
+                         .live = live,
+                         .asked = live ? p->asked : loop_wall(q->e->loop),
+                     });
 }
 
-static void pods_on_list(void *ctx)
+static void pod_watch_on_list(void *ctx)
 {
-    struct pods *p = ctx;
-    MAP_EACH (&p->found, item) {
-        (void)map_del(&p->found, map_item_name(item)); /* the very item */
+    struct pod_watch *p = ctx;
+    MAP_EACH (&p->matching, item) {
+        (void)map_del(&p->matching, map_item_name(item)); /* the very item */
     }
 }
 
-static int pods_on_object(void *ctx, const struct jval *object, bool deleted, struct err *err)
+static int pod_watch_on_object(void *ctx, const struct jval *object, bool deleted, struct err *err)
 {
-    struct pods *p = ctx;
+    struct pod_watch *p = ctx;
     struct str namespace = jval_str(jval_at(object, "metadata.namespace"));
     struct str name = jval_str(jval_at(object, "metadata.name"));
     if (namespace.n == 0 || name.n == 0) {
@@ -83,216 +83,218 @@ static int pods_on_object(void *ctx, const struct jval *object, bool deleted, st
     buf_reset(&p->key);
     buf_printf(&p->key, STR_FMT "/" STR_FMT, STR_ARG(namespace), STR_ARG(name));
     if (!deleted && pod_prefers_operational(object)) {
-        (void)map_put(&p->found, buf_str(&p->key), p); /* there is nothing more to keep */
+        (void)map_put(&p->matching, buf_str(&p->key), p); /* there is nothing more to keep */
     } else {
-        (void)map_del(&p->found, buf_str(&p->key)); /* mostly it was not there */
+        (void)map_del(&p->matching, buf_str(&p->key)); /* mostly it was not there */
     }
-    if (p->synced && !p->cut) {
-        pods_tell(p, /* live= */ true);
+    if (p->synced && !p->failed) {
+        pod_watch_put_answer(p, /* live= */ true);
     }
     return 0;
 }
 
-static bool pods_on_synced(void *ctx, uint64_t version UNUSED)
+static bool pod_watch_on_synced(void *ctx, uint64_t version UNUSED)
 {
-    struct pods *p = ctx;
-    struct ask *a = p->ask;
-    if (p->cut) {
+    struct pod_watch *p = ctx;
+    struct fact_query *q = p->query;
+    if (p->failed) {
         return true;
     }
-    ASSERT(a->state == ASK_FLYING && !p->synced);
+    ASSERT(q->state == FACT_QUERY_IN_FLIGHT && !p->synced);
     p->synced = true;
-    a->state = ASK_WATCHING;
-    a->short_ends = 0;
-    a->q->flying[a->kind]--;
-    a->q->no_streams = p->reflector.refused;
-    backoff_reset(&a->backoff);
-    pods_tell(p, /* live= */ true);
-    inquiry_wake(a->q); /* the next may fly */
+    q->state = FACT_QUERY_WATCHING;
+    q->short_ends = 0;
+    q->e->in_flight[q->kind]--;
+    q->e->no_streams = p->reflector.refused;
+    backoff_reset(&q->backoff);
+    pod_watch_put_answer(p, /* live= */ true);
+    external_facts_schedule(q->e); /* the next may fly */
     return true;
 }
 
 /* What happened since is not known, so nobody goes by what was; only a new list can tell. Its own
  * line may be at hand, so it is ended from the loop. */
-static void pods_on_error(void *ctx, const struct err *err, bool bad)
+static void pod_watch_on_error(void *ctx, const struct err *err, bool bad)
 {
-    struct pods *p = ctx;
-    struct ask *a = p->ask;
-    if (p->cut) {
+    struct pod_watch *p = ctx;
+    struct fact_query *q = p->query;
+    if (p->failed) {
         return;
     }
-    p->cut = true;
-    p->quiet = !bad && err->code != ERR_DENIED && err->code != ERR_INVALID;
+    p->failed = true;
+    p->transient = !bad && err->code != ERR_DENIED && err->code != ERR_INVALID;
     p->err = *err;
-    (void)err_wrap(&p->err, "look at the pods of node '" STR_FMT "'", STR_ARG(a->node));
-    if (facts_affinity(a->q->facts, a->node).error.n == 0) {
-        pods_put(a, &(struct facts_affinity){ 0 });
+    (void)err_wrap(&p->err, "look at the pods of node '" STR_FMT "'", STR_ARG(q->node));
+    if (facts_affinity(q->e->facts, q->node).error.n == 0) {
+        pod_watch_put(q, &(struct facts_affinity){ 0 });
     }
-    inquiry_wake(a->q);
+    external_facts_schedule(q->e);
 }
 
 /* ── places ────────────────────────────────────────────────────────────────────────────────── */
 
-void affinity_ask(struct ask *a)
+void pods_start(struct fact_query *q)
 {
-    struct inquiry *q = a->q;
-    struct pods *p = ALLOC_NEW(struct pods);
-    ASSERT(a->pods == NULL && q->placed < FACTS_WATCHES_MAX);
-    a->pods = p;
-    list_add(&q->places, &a->place);
-    q->placed++;
-    p->ask = a;
-    p->asked = a->asked;
+    struct external_facts *e = q->e;
+    struct pod_watch *p = ALLOC_NEW(struct pod_watch);
+    ASSERT(q->watch == NULL && e->watch_n < FACTS_WATCHES_MAX);
+    q->watch = p;
+    list_add(&e->watches, &q->watch_link);
+    e->watch_n++;
+    p->query = q;
+    p->asked = q->asked;
     p->memory.first = 256;
-    map_init(&p->found, loop_random(q->loop), loop_random(q->loop));
+    map_init(&p->matching, loop_random(e->loop), loop_random(e->loop));
     buf_add(&p->key, STR("&fieldSelector=spec.nodeName%3D"));
-    client_add_segment(&p->key, a->node);
+    client_add_segment(&p->key, q->node);
     const struct reflector_config config = {
         .path = STR("/api/v1/pods"),
         .query = arena_str(&p->memory, buf_str(&p->key)),
-        .on_list = pods_on_list,
-        .on_object = pods_on_object,
-        .on_synced = pods_on_synced,
-        .on_error = pods_on_error,
+        .on_list = pod_watch_on_list,
+        .on_object = pod_watch_on_object,
+        .on_synced = pod_watch_on_synced,
+        .on_error = pod_watch_on_error,
         .ctx = p,
     };
-    reflector_init(&p->reflector, q->config.client, &config);
-    p->reflector.refused = q->no_streams;
-    p->reflector.short_ends = a->short_ends;
+    reflector_init(&p->reflector, e->config.client, &config);
+    p->reflector.refused = e->no_streams;
+    p->reflector.short_ends = q->short_ends;
     reflector_start(&p->reflector);
 }
 
-void affinity_leave(struct ask *a)
+void pods_stop_watch(struct fact_query *q)
 {
-    struct pods *p = STEAL(a->pods);
+    struct pod_watch *p = STEAL(q->watch);
     if (p == NULL) {
         return;
     }
-    a->short_ends = p->reflector.short_ends;
-    list_del(&a->place);
-    a->q->placed--;
+    q->short_ends = p->reflector.short_ends;
+    list_del(&q->watch_link);
+    q->e->watch_n--;
     reflector_done(&p->reflector);
-    map_done(&p->found);
+    map_done(&p->matching);
     buf_done(&p->key);
     arena_done(&p->memory);
     alloc_free(p);
 }
 
-void affinity_tell(struct ask *a, const struct err *err)
+void pods_put_error(struct fact_query *q, const struct err *err)
 {
     struct facts_affinity answer = {
         .known = true,
         .error = str_from(err->msg),
-        .asked = a->asked,
+        .asked = q->asked,
     };
-    a->changed |= facts_put_affinity(a->q->facts, a->node, &answer);
+    q->changed |= facts_put_affinity(q->e->facts, q->node, &answer);
 }
 
-void affinity_lose(struct inquiry *q)
+void pods_end_failed(struct external_facts *e)
 {
-    LIST_EACH (&q->places, link) {
-        struct ask *a = CONTAINER_OF(link, struct ask, place);
-        if (a->pods->cut) {
-            struct err err = a->pods->err;
-            ask_fail(a, a->pods->quiet, 0, &err);
+    LIST_EACH (&e->watches, link) {
+        struct fact_query *q = CONTAINER_OF(link, struct fact_query, watch_link);
+        if (q->watch->failed) {
+            struct err err = q->watch->err;
+            fact_query_fail(q, q->watch->transient, 0, &err);
         }
     }
 }
 
 /* Its answer is kept, as of now. */
-static void affinity_park(struct ask *a)
+static void pods_pause(struct fact_query *q)
 {
-    struct inquiry *q = a->q;
-    pods_tell(a->pods, /* live= */ false);
-    affinity_leave(a);
-    a->state = ASK_PARKED;
-    a->live = false;
-    struct list *before = q->parked.prev;
-    while (before != &q->parked && CONTAINER_OF(before, struct ask, link)->serial > a->serial) {
+    struct external_facts *e = q->e;
+    pod_watch_put_answer(q->watch, /* live= */ false);
+    pods_stop_watch(q);
+    q->state = FACT_QUERY_PAUSED;
+    q->live = false;
+    struct list *before = e->paused.prev;
+    while (before != &e->paused &&
+           CONTAINER_OF(before, struct fact_query, link)->serial > q->serial) {
         before = before->prev;
     }
-    list_add(before->next, &a->link); /* in front of the next one */
+    list_add(before->next, &q->link); /* in front of the next one */
 }
 
 /* Who can be done without. Those that must be live are few and do not stay long: the oldest of them
  * has had most time to be of use. */
-static struct ask *affinity_spare(struct inquiry *q)
+static struct fact_query *pods_find_spare_watch(struct external_facts *e)
 {
-    for (struct list *link = q->places.prev; link != &q->places; link = link->prev) {
-        struct ask *a = CONTAINER_OF(link, struct ask, place);
-        if (a->state == ASK_WATCHING && !a->pods->cut && !a->live) {
-            return a;
+    for (struct list *link = e->watches.prev; link != &e->watches; link = link->prev) {
+        struct fact_query *q = CONTAINER_OF(link, struct fact_query, watch_link);
+        if (q->state == FACT_QUERY_WATCHING && !q->watch->failed && !q->live) {
+            return q;
         }
     }
-    LIST_EACH (&q->places, link) {
-        struct ask *a = CONTAINER_OF(link, struct ask, place);
-        if (a->state == ASK_WATCHING && !a->pods->cut) {
-            return a;
+    LIST_EACH (&e->watches, link) {
+        struct fact_query *q = CONTAINER_OF(link, struct fact_query, watch_link);
+        if (q->state == FACT_QUERY_WATCHING && !q->watch->failed) {
+            return q;
         }
     }
     return NULL;
 }
 
-struct ask *affinity_first(struct inquiry *q)
+struct fact_query *pods_next(struct external_facts *e)
 {
-    struct list *queue = &q->queues[FACTS_AFFINITY];
-    bool full = q->placed >= FACTS_WATCHES_MAX;
+    struct list *queue = &e->queues[FACTS_AFFINITY];
+    bool full = e->watch_n >= FACTS_WATCHES_MAX;
     if (list_empty(queue)) {
-        return full || list_empty(&q->parked) ? NULL
-                                              : CONTAINER_OF(q->parked.next, struct ask, link);
+        return full || list_empty(&e->paused)
+                   ? NULL
+                   : CONTAINER_OF(e->paused.next, struct fact_query, link);
     }
-    struct ask *spare = full ? affinity_spare(q) : NULL;
+    struct fact_query *spare = full ? pods_find_spare_watch(e) : NULL;
     if (full && spare == NULL) {
         return NULL; /* each of them will tell, or fail */
     }
     if (full) {
-        affinity_park(spare);
+        pods_pause(spare);
     }
-    return CONTAINER_OF(queue->next, struct ask, link);
+    return CONTAINER_OF(queue->next, struct fact_query, link);
 }
 
 /* A node about to go is not to wait until thousands have been looked at. */
-static void affinity_hurry(struct ask *a)
+static void pods_move_ahead(struct fact_query *q)
 {
-    struct list *queue = &a->q->queues[FACTS_AFFINITY];
-    list_del(&a->link);
+    struct list *queue = &q->e->queues[FACTS_AFFINITY];
+    list_del(&q->link);
     struct list *before = queue->next;
-    while (before != queue && CONTAINER_OF(before, struct ask, link)->live) {
+    while (before != queue && CONTAINER_OF(before, struct fact_query, link)->live) {
         before = before->next;
     }
-    list_add(before, &a->link); /* in front of the first that can wait */
+    list_add(before, &q->link); /* in front of the first that can wait */
 }
 
-void affinity_want(struct ask *a, bool live)
+void pods_want(struct fact_query *q, bool live)
 {
-    if (a->state == ASK_PARKED && live) {
-        list_del(&a->link);
-        a->state = ASK_IDLE;
+    if (q->state == FACT_QUERY_PAUSED && live) {
+        list_del(&q->link);
+        q->state = FACT_QUERY_IDLE;
     }
-    ask_want(a); /* but for IDLE it is under way, or its answer is there */
-    if (live && a->state == ASK_QUEUED && !a->live) {
-        affinity_hurry(a);
+    fact_query_want(q); /* but for IDLE it is under way, or its answer is there */
+    if (live && q->state == FACT_QUERY_QUEUED && !q->live) {
+        pods_move_ahead(q);
     }
-    a->live = a->live || live;
+    q->live = q->live || live;
 }
 
-void affinity_check(const struct inquiry *q)
+void pods_check(const struct external_facts *e)
 {
-    uint32_t placed = 0;
-    LIST_EACH (&q->places, link) {
-        const struct ask *a = CONTAINER_OF(link, struct ask, place);
-        ASSERT(a->state == ASK_FLYING || a->state == ASK_WATCHING);
-        ASSERT(a->pods->synced == (a->state == ASK_WATCHING));
-        placed++;
+    uint32_t watch_n = 0;
+    LIST_EACH (&e->watches, link) {
+        const struct fact_query *q = CONTAINER_OF(link, struct fact_query, watch_link);
+        ASSERT(q->state == FACT_QUERY_IN_FLIGHT || q->state == FACT_QUERY_WATCHING);
+        ASSERT(q->watch->synced == (q->state == FACT_QUERY_WATCHING));
+        watch_n++;
     }
-    ASSERT(placed == q->placed);
-    ASSERT(placed <= FACTS_WATCHES_MAX);
+    ASSERT(watch_n == e->watch_n);
+    ASSERT(watch_n <= FACTS_WATCHES_MAX);
     uint64_t serial = 0;
-    LIST_EACH (&q->parked, link) {
-        const struct ask *a = CONTAINER_OF(link, struct ask, link);
-        ASSERT(a->state == ASK_PARKED && a->pods == NULL);
-        ASSERT(a->serial > serial);
-        ASSERT(!facts_affinity(q->facts, a->node).live);
-        serial = a->serial;
+    LIST_EACH (&e->paused, link) {
+        const struct fact_query *q = CONTAINER_OF(link, struct fact_query, link);
+        ASSERT(q->state == FACT_QUERY_PAUSED && q->watch == NULL);
+        ASSERT(q->serial > serial);
+        ASSERT(!facts_affinity(e->facts, q->node).live);
+        serial = q->serial;
     }
 }

@@ -9,7 +9,7 @@
 /* ── the question ──────────────────────────────────────────────────────────────────────────── */
 
 /* As HTML forms have it: a space is '+'. */
-static void form_add(struct buf *out, struct str text)
+static void prometheus_add_escaped(struct buf *out, struct str text)
 {
     for (size_t i = 0; i < text.n; i++) {
         unsigned char c = (unsigned char)text.p[i];
@@ -25,12 +25,12 @@ static void form_add(struct buf *out, struct str text)
     }
 }
 
-static void prometheus_form(const struct ask *a, struct buf *out)
+static void prometheus_form(const struct fact_query *q, struct buf *out)
 {
     buf_add(out, STR("query="));
-    form_add(out, a->query);
-    buf_printf(out, "&time=%lld", (long long)(a->asked / SECONDS(1)));
-    unsigned micro = (unsigned)(a->asked % SECONDS(1));
+    prometheus_add_escaped(out, q->query);
+    buf_printf(out, "&time=%lld", (long long)(q->asked / SECONDS(1)));
+    unsigned micro = (unsigned)(q->asked % SECONDS(1));
     unsigned digits = 6;
     for (; micro > 0 && micro % 10 == 0; micro /= 10) {
         digits--;
@@ -41,13 +41,13 @@ static void prometheus_form(const struct ask *a, struct buf *out)
 }
 
 /* The path goes behind the path of the configured URL, whose own query stays. */
-static void prometheus_url(const struct ask *a, struct str form, struct buf *out)
+static void prometheus_url(const struct fact_query *q, struct str form, struct buf *out)
 {
-    struct str rest = a->url;
-    struct str base = a->url;
+    struct str backoff_timer = q->url;
+    struct str base = q->url;
     struct str own = STR_NONE;
-    (void)str_cut(rest, STR("#"), &rest, &(struct str){ 0 });
-    (void)str_cut(rest, STR("?"), &base, &own);
+    (void)str_cut(backoff_timer, STR("#"), &backoff_timer, &(struct str){ 0 });
+    (void)str_cut(backoff_timer, STR("?"), &base, &own);
     while (str_cut_suffix(base, STR("/"), &base)) {
     }
     buf_add(out, base);
@@ -128,18 +128,18 @@ static int prometheus_read(int status, struct str body, struct arena *out,
     return prometheus_value(jval_get(root, STR("data")), &ret->value, err);
 }
 
-void prometheus_tell(struct ask *a, const struct err *err)
+void prometheus_put_error(struct fact_query *q, const struct err *err)
 {
     struct facts_prometheus answer = {
         .known = true,
         .error = str_from(err->msg),
-        .asked = a->asked,
+        .asked = q->asked,
     };
-    a->changed |= facts_put_prometheus(a->q->facts, a->index, &answer);
+    q->changed |= facts_put_prometheus(q->e->facts, q->index, &answer);
 }
 
 /* Somebody's proxy, a server that starts, a network: it may be over in a moment. */
-static bool prometheus_is_quiet(const struct outbound_reply *reply)
+static bool prometheus_is_transient(const struct outbound_reply *reply)
 {
     if (reply->status == 0) {
         return reply->err->code != ERR_INVALID && reply->err->code != ERR_LIMIT;
@@ -155,19 +155,19 @@ static bool prometheus_has_answered(int status)
     return status / 100 == 2 || status == 400 || status == 422;
 }
 
-static void prometheus_send(struct ask *a);
+static void prometheus_send(struct fact_query *q);
 
 static void prometheus_on_reply(void *ctx, const struct outbound_reply *reply)
 {
-    struct ask *a = ctx;
+    struct fact_query *q = ctx;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct facts_prometheus answer = { .known = true, .asked = a->asked };
+    struct facts_prometheus answer = { .known = true, .asked = q->asked };
     struct err err = { 0 };
-    a->outbound_call = NULL;
-    if ((reply->status == 405 || reply->status == 501) && !a->by_get) {
-        a->by_get = true;
-        prometheus_send(a);
+    q->outbound_call = NULL;
+    if ((reply->status == 405 || reply->status == 501) && !q->use_get) {
+        q->use_get = true;
+        prometheus_send(q);
         return;
     }
     int r = 0;
@@ -178,19 +178,19 @@ static void prometheus_on_reply(void *ctx, const struct outbound_reply *reply)
         r = prometheus_read(reply->status, reply->body, &tmp, &answer, &err);
     }
     if (r < 0 && prometheus_has_answered(reply->status)) {
-        prometheus_tell(a, &err);
-        ask_finish(a);
+        prometheus_put_error(q, &err);
+        fact_query_finish(q);
         return;
     }
     if (r < 0) {
-        ask_fail(a, prometheus_is_quiet(reply), reply->retry_after, &err);
+        fact_query_fail(q, prometheus_is_transient(reply), reply->retry_after, &err);
         return;
     }
-    a->changed |= facts_put_prometheus(a->q->facts, a->index, &answer);
-    ask_finish(a);
+    q->changed |= facts_put_prometheus(q->e->facts, q->index, &answer);
+    fact_query_finish(q);
 }
 
-static void prometheus_send(struct ask *a)
+static void prometheus_send(struct fact_query *q)
 {
     static const struct outbound_header form_type = {
         .name = STR_INIT("Content-Type"),
@@ -200,29 +200,29 @@ static void prometheus_send(struct ask *a)
     struct buf form = { 0 };
     CLEANUP(buf_done)
     struct buf url = { 0 };
-    prometheus_form(a, &form);
-    prometheus_url(a, a->by_get ? buf_str(&form) : STR_NONE, &url);
+    prometheus_form(q, &form);
+    prometheus_url(q, q->use_get ? buf_str(&form) : STR_NONE, &url);
     struct outbound_request request = {
-        .method = a->by_get ? STR("GET") : STR("POST"),
+        .method = q->use_get ? STR("GET") : STR("POST"),
         .url = buf_str(&url),
         .headers = &form_type,
-        .header_n = a->by_get ? 0 : 1,
-        .body = a->by_get ? STR_NONE : buf_str(&form),
+        .header_n = q->use_get ? 0 : 1,
+        .body = q->use_get ? STR_NONE : buf_str(&form),
         .timeout = PROMETHEUS_TIMEOUT,
         .reply_max = PROMETHEUS_REPLY_MAX,
     };
-    a->outbound_call = outbound_http(a->q->config.outbound, &request, prometheus_on_reply, a);
+    q->outbound_call = outbound_http(q->e->config.outbound, &request, prometheus_on_reply, q);
 }
 
-void prometheus_ask(struct ask *a)
+void prometheus_start(struct fact_query *q)
 {
-    if (a->q->config.outbound == NULL) {
+    if (q->e->config.outbound == NULL) {
         struct err err = { 0 };
         (void)err_set(&err, ERR_INVALID, "prometheus cannot be asked from here");
-        prometheus_tell(a, &err);
-        ask_finish(a);
+        prometheus_put_error(q, &err);
+        fact_query_finish(q);
         return;
     }
-    a->by_get = false;
-    prometheus_send(a);
+    q->use_get = false;
+    prometheus_send(q);
 }

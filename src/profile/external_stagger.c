@@ -1,8 +1,8 @@
 #include "profile/external_internal.h"
 
-#define LEASE_TRIES 4u /* of making one that is there, then is not, then is there */
+#define STAGGER_CREATE_TRIES_MAX 4u /* of making one that is there, then is not, then is there */
 
-void lease_path(struct buf *out, struct str namespace, struct str name, int64_t i)
+void stagger_lease_path(struct buf *out, struct str namespace, struct str name, int64_t i)
 {
     buf_add(out, STR("/apis/coordination.k8s.io/v1/namespaces/"));
     client_add_segment(out, namespace);
@@ -14,7 +14,7 @@ void lease_path(struct buf *out, struct str namespace, struct str name, int64_t 
     }
 }
 
-void lease_read(const struct jval *root, usec_t asked, struct facts_lease *ret)
+void stagger_lease_read(const struct jval *root, usec_t asked, struct facts_lease *ret)
 {
     const struct jval *spec = jval_get(root, STR("spec"));
     struct err ignored = { 0 }; /* a time that is none is as good as absent */
@@ -27,13 +27,13 @@ void lease_read(const struct jval *root, usec_t asked, struct facts_lease *ret)
     ret->asked = asked;
 }
 
-int stagger_learn(struct ask *a, uint32_t i, struct str json, struct err *err)
+int stagger_put_lease(struct fact_query *q, uint32_t i, struct str json, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     const struct jval *root = NULL;
     struct facts_lease answer = { 0 };
-    struct ask_lease *lease = &a->leases[i];
+    struct stagger_lease *lease = &q->leases[i];
     int r = json_parse(json, JSON_GO, &tmp, &root, err);
     if (r < 0) {
         return r;
@@ -42,25 +42,25 @@ int stagger_learn(struct ask *a, uint32_t i, struct str json, struct err *err)
     if (version.n == 0) {
         return err_set(err, ERR_PROTO, "a Lease without resourceVersion");
     }
-    lease_read(root, a->asked, &answer);
+    stagger_lease_read(root, q->asked, &answer);
     buf_reset(&lease->version);
     buf_add(&lease->version, version);
     lease->has_transitions = jval_i64(jval_at(root, "spec.leaseTransitions"), &lease->transitions);
-    if (facts_put_lease(a->q->facts, a->index, i, &answer)) {
-        inquiry_note(a->q, inquiry_bit(a->index));
+    if (facts_put_lease(q->e->facts, q->index, i, &answer)) {
+        external_facts_changed(q->e, check_bit(q->index));
     }
     return 0;
 }
 
-void stagger_tell(struct ask *a, const struct err *err)
+void stagger_put_error(struct fact_query *q, const struct err *err)
 {
     struct facts_lease answer = {
         .known = true,
         .error = str_from(err->msg),
-        .asked = a->asked,
+        .asked = q->asked,
     };
-    if (a->at < a->lease_n) {
-        a->changed |= facts_put_lease(a->q->facts, a->index, a->at, &answer);
+    if (q->at < q->lease_n) {
+        q->changed |= facts_put_lease(q->e->facts, q->index, q->at, &answer);
     }
 }
 
@@ -77,11 +77,11 @@ void stagger_write_spec(struct json_writer *w, struct str holder, usec_t renewed
 }
 
 /* Its time is over before it begins, so that it is free for whoever comes first. */
-static void stagger_compose(const struct ask *a, struct buf *out)
+static void stagger_print_lease(const struct fact_query *q, struct buf *out)
 {
     CLEANUP(buf_done)
     struct buf name = { 0 };
-    buf_printf(&name, STR_FMT "-%u", STR_ARG(a->lease), a->at);
+    buf_printf(&name, STR_FMT "-%u", STR_ARG(q->lease), q->at);
     struct json_writer w = json_writer_on(out);
     jw_obj(&w);
     jw_pair(&w, "apiVersion", STR("coordination.k8s.io/v1"));
@@ -89,103 +89,104 @@ static void stagger_compose(const struct ask *a, struct buf *out)
     jw_key(&w, STR("metadata"));
     jw_obj(&w);
     jw_pair(&w, "name", buf_str(&name));
-    jw_pair(&w, "namespace", a->namespace);
+    jw_pair(&w, "namespace", q->namespace);
     jw_obj_end(&w);
     jw_key(&w, STR("spec"));
     jw_obj(&w);
-    stagger_write_spec(&w, buf_str(&a->holder), loop_wall(a->q->loop) - 2 * SECONDS(a->duration_s),
-                       a->duration_s);
+    stagger_write_spec(&w, buf_str(&q->holder), loop_wall(q->e->loop) - 2 * SECONDS(q->duration_s),
+                       q->duration_s);
     jw_obj_end(&w);
     jw_obj_end(&w);
 }
 
-static void stagger_send(struct ask *a);
+static void stagger_send(struct fact_query *q);
 
 /* Reads on until one is free; those behind it are nobody's concern. What is being taken counts as
  * taken until its own answer is there. */
-static void stagger_next(struct ask *a)
+static void stagger_read_next(struct fact_query *q)
 {
-    while (a->at < a->lease_n && a->leases[a->at].take != NULL) {
-        a->at++;
+    while (q->at < q->lease_n && q->leases[q->at].take != NULL) {
+        q->at++;
     }
-    if (a->at == a->lease_n) {
-        ask_finish(a);
+    if (q->at == q->lease_n) {
+        fact_query_finish(q);
         return;
     }
-    a->making = false;
-    a->tries = 0;
-    stagger_send(a);
+    q->creating = false;
+    q->tries = 0;
+    stagger_send(q);
 }
 
-static void stagger_learned(struct ask *a)
+static void stagger_on_lease(struct fact_query *q)
 {
-    struct facts_lease lease = facts_stagger(a->q->facts, a->index, a->at);
-    if (facts_lease_is_free(&lease, loop_wall(a->q->loop))) {
-        ask_finish(a);
+    struct facts_lease lease = facts_stagger(q->e->facts, q->index, q->at);
+    if (facts_lease_is_free(&lease, loop_wall(q->e->loop))) {
+        fact_query_finish(q);
         return;
     }
-    a->at++;
-    stagger_next(a);
+    q->at++;
+    stagger_read_next(q);
 }
 
 static void stagger_on_reply(void *ctx, const struct api_reply *reply)
 {
-    struct ask *a = ctx;
+    struct fact_query *q = ctx;
     struct err err = { 0 };
-    bool made = a->making;
-    a->call = NULL;
-    enum retry_verdict verdict = client_note(a->q->config.client, made ? API_POST : API_GET, reply);
+    bool made = q->creating;
+    q->call = NULL;
+    enum retry_verdict verdict = client_note(q->e->config.client, made ? API_POST : API_GET, reply);
     bool absent = verdict == RETRY_ABSENT && !made;
     bool there = verdict == RETRY_OBSERVE && made; /* another has made it in between */
-    if ((absent || there) && ++a->tries < LEASE_TRIES) {
-        a->making = absent;
-        stagger_send(a);
+    if ((absent || there) && ++q->tries < STAGGER_CREATE_TRIES_MAX) {
+        q->creating = absent;
+        stagger_send(q);
         return;
     }
     if (verdict == RETRY_DONE) {
-        if (a->leases[a->at].touched || stagger_learn(a, a->at, reply->body, &err) == 0) {
-            stagger_learned(a);
+        if (q->leases[q->at].touched || stagger_put_lease(q, q->at, reply->body, &err) == 0) {
+            stagger_on_lease(q);
             return;
         }
     } else {
         client_explain(reply->status, reply->body, reply->err, &err);
     }
-    (void)err_wrap(&err, "lease " STR_FMT "/" STR_FMT "-%u", STR_ARG(a->namespace),
-                   STR_ARG(a->lease), a->at);
-    ask_fail(a, verdict == RETRY_QUIET || verdict == RETRY_OBSERVE, reply->retry_after, &err);
+    (void)err_wrap(&err, "lease " STR_FMT "/" STR_FMT "-%u", STR_ARG(q->namespace),
+                   STR_ARG(q->lease), q->at);
+    fact_query_fail(q, verdict == RETRY_QUIET || verdict == RETRY_OBSERVE, reply->retry_after,
+                    &err);
 }
 
-static void stagger_send(struct ask *a)
+static void stagger_send(struct fact_query *q)
 {
     CLEANUP(buf_done)
     struct buf path = { 0 };
     CLEANUP(buf_done)
     struct buf body = { 0 };
-    lease_path(&path, a->namespace, a->lease, a->making ? -1 : (int64_t)a->at);
-    if (a->making) {
-        stagger_compose(a, &body);
+    stagger_lease_path(&path, q->namespace, q->lease, q->creating ? -1 : (int64_t)q->at);
+    if (q->creating) {
+        stagger_print_lease(q, &body);
     }
     struct api_request request = {
-        .verb = a->making ? API_POST : API_GET,
+        .verb = q->creating ? API_POST : API_GET,
         .path = buf_str(&path),
         .body = buf_str(&body),
     };
-    a->call = api_send(a->q->config.client->api, &request, stagger_on_reply, a);
+    q->call = api_send(q->e->config.client->api, &request, stagger_on_reply, q);
 }
 
-void stagger_ask(struct ask *a)
+void stagger_start(struct fact_query *q)
 {
-    a->at = 0;
-    for (uint32_t i = 0; i < a->lease_n; i++) {
-        a->leases[i].touched = false;
+    q->at = 0;
+    for (uint32_t i = 0; i < q->lease_n; i++) {
+        q->leases[i].touched = false;
     }
-    if (a->parallel > (int64_t)a->lease_n && a->lease_n > 0) {
+    if (q->parallel > (int64_t)q->lease_n && q->lease_n > 0) {
         struct err err = { 0 };
         (void)err_set(&err, ERR_LIMIT, "parallel is %lld, at most %u are possible",
-                      (long long)a->parallel, FACTS_LEASES_MAX);
-        stagger_tell(a, &err);
-        ask_finish(a);
+                      (long long)q->parallel, FACTS_LEASES_MAX);
+        stagger_put_error(q, &err);
+        fact_query_finish(q);
         return;
     }
-    stagger_next(a);
+    stagger_read_next(q);
 }

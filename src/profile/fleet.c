@@ -7,32 +7,32 @@
 #include "profile/check/check_plugin.h"
 #include "profile/newest_version.h"
 
-struct fleet_watch {
+struct fleet_instance {
     const struct check_plugin *check;
-    const void *plan;
-    uint32_t matches;      /* anyLabel */
-    struct newest *newest; /* clusterSemver: one, or one a profile */
+    const void *prepared;
+    uint32_t label_matches;        /* anyLabel */
+    struct newest_version *newest; /* clusterSemver: one, or one a profile */
     uint32_t newest_n;
     uint32_t limit;    /* maxMaintenance: its number among the limits … */
     uint32_t value_at; /* … and where the values of its group begin */
 };
 
 /* What one limit reads of one node in maintenance. */
-struct fleet_slot {
+struct fleet_limit_entry {
     bool counts;            /* the node has the profile that the limit is for */
     bool unreadable;        /* its annotation; only where `since` is asked for */
     struct timestamp since; /* its transition */
 };
 
 /* A node that is in maintenance, or will be by a grant. */
-struct fleet_member {
+struct maintained_node {
     struct list link;
     struct str name;               /* behind the struct */
     const struct store_item *item; /* NULL: granted, and unknown */
     bool labelled;
     bool granted;
     struct str profile;                /* of the grant; own memory */
-    struct fleet_slot *slots;          /* one a limit; own memory, as are the values behind it */
+    struct fleet_limit_entry *entries; /* one a limit; own memory, as are the values behind it */
     const struct intern_text **values; /* of the keys of all groups; borrowed from the node */
     char name_bytes[];
 };
@@ -42,23 +42,23 @@ struct fleet {
     const struct config *config; /* NULL before the first */
     struct arena memory;         /* of what the configuration makes */
     struct arena tmp;
-    struct fleet_watch *watches; /* one a check instance */
-    uint32_t watch_n;
-    struct standing *profiles; /* one a configured profile */
-    uint32_t *operational;     /* as it was when changes were last told, one a profile */
+    struct fleet_instance *instances; /* one a check instance */
+    uint32_t instance_n;
+    struct profile_counts *profiles; /* one a configured profile */
+    uint32_t *operational;           /* as it was when changes were last told, one a profile */
     uint32_t profile_n;
     uint32_t limit_n;
     uint32_t value_n;
     bool keeps_waiting; /* an affinity check wants to know them */
-    struct map by_name; /* struct fleet_member */
-    struct list members;
-    uint32_t member_n;
+    struct map by_name; /* struct maintained_node */
+    struct list maintained;
+    uint32_t maintained_n;
     uint32_t count;
     uint64_t changed;
     uint64_t count_bits; /* of the instances that read the number of nodes */
     bool data_changed;
     const struct facts *facts; /* NULL: whatever they read counts as changed */
-    bool room_changed;
+    bool usage_changed;
     uint64_t revision; /* counts what was done to it … */
     uint64_t checked;  /* … and, with the store's, how much of that has been checked */
 };
@@ -72,54 +72,54 @@ static uint64_t bit_of(uint32_t index)
 
 static bool has_profile(const struct node *node, struct str profile)
 {
-    struct str label = node_label(node, LABEL_PROFILE);
-    return label.p != NULL && label_profile_has(label, profile);
+    struct str label = node_label(node, NODE_LABEL_PROFILE);
+    return label.p != NULL && profile_label_has(label, profile);
 }
 
 /* Whether the node's version counts for that profile, and which it is. */
-static bool newest_reads(const struct fleet *f, const struct fleet_watch *w, uint32_t profile,
-                         const struct node *node, struct str *ret)
+static bool version_counts(const struct fleet *f, const struct fleet_instance *w, uint32_t profile,
+                           const struct node *node, struct str *ret)
 {
-    const struct check_semver *plan = w->plan;
-    *ret = node_label(node, plan->key);
+    const struct check_semver_config *prepared = w->prepared;
+    *ret = node_label(node, prepared->key);
     return ret->p != NULL &&
-           (!plan->scoped || has_profile(node, f->config->profiles[profile].name));
+           (!prepared->scoped || has_profile(node, f->config->profiles[profile].name));
 }
 
 /* The last who had the newest version has it no more. */
-static void newest_recount(struct fleet *f, struct fleet_watch *w, uint32_t profile,
-                           const struct store_item *changed, const struct node *after)
+static void version_recount(struct fleet *f, struct fleet_instance *w, uint32_t profile,
+                            const struct store_item *changed, const struct node *after)
 {
-    struct newest *newest = &w->newest[profile];
+    struct newest_version *newest = &w->newest[profile];
     struct str text;
-    newest_reset(newest);
+    newest_version_reset(newest);
     /* The one that changed may not be in the store yet, or still be there. */
     MAP_EACH (&f->store->items, entry) {
         const struct store_item *item = map_item_value(entry);
-        if (item != changed && newest_reads(f, w, profile, item->object, &text)) {
-            (void)newest_add(newest, text); /* it is another one anyway */
+        if (item != changed && version_counts(f, w, profile, item->object, &text)) {
+            (void)newest_version_add(newest, text); /* it is another one anyway */
         }
     }
-    if (after != NULL && newest_reads(f, w, profile, after, &text)) {
-        (void)newest_add(newest, text);
+    if (after != NULL && version_counts(f, w, profile, after, &text)) {
+        (void)newest_version_add(newest, text);
     }
 }
 
-static bool newest_change(struct fleet *f, struct fleet_watch *w, const struct store_item *item,
-                          const struct node *before, const struct node *after)
+static bool version_change(struct fleet *f, struct fleet_instance *w, const struct store_item *item,
+                           const struct node *before, const struct node *after)
 {
     bool changed = false;
     struct str text;
     for (uint32_t i = 0; i < w->newest_n; i++) {
-        struct newest *newest = &w->newest[i];
-        if (before != NULL && newest_reads(f, w, i, before, &text)) {
-            newest_remove(newest, text);
+        struct newest_version *newest = &w->newest[i];
+        if (before != NULL && version_counts(f, w, i, before, &text)) {
+            newest_version_remove(newest, text);
         }
-        if (after != NULL && newest_reads(f, w, i, after, &text)) {
-            changed = newest_add(newest, text) || changed;
+        if (after != NULL && version_counts(f, w, i, after, &text)) {
+            changed = newest_version_add(newest, text) || changed;
         }
-        if (newest_is_lost(newest)) {
-            newest_recount(f, w, i, item, after);
+        if (newest_version_is_lost(newest)) {
+            version_recount(f, w, i, item, after);
             changed = true;
         }
     }
@@ -135,7 +135,7 @@ static bool same_labels(const struct node *a, const struct node *b)
             memcmp(a->labels, b->labels, a->label_count * sizeof(a->labels[0])) == 0);
 }
 
-static bool matches(const struct check_key *key, const struct node *node)
+static bool label_matches(const struct check_key_config *key, const struct node *node)
 {
     struct str value = node != NULL ? node_label(node, key->key) : STR_NONE;
     return value.p != NULL && (key->value.n == 0 || str_eq(value, key->value));
@@ -144,54 +144,55 @@ static bool matches(const struct check_key *key, const struct node *node)
 static void labels_change(struct fleet *f, const struct store_item *item, const struct node *before,
                           const struct node *after)
 {
-    for (uint32_t i = 0; i < f->watch_n; i++) {
-        struct fleet_watch *w = &f->watches[i];
+    for (uint32_t i = 0; i < f->instance_n; i++) {
+        struct fleet_instance *w = &f->instances[i];
         if (w->check == &check_any_label) {
-            uint32_t had = w->matches;
-            w->matches += matches(w->plan, after) ? 1 : 0;
-            w->matches -= matches(w->plan, before) ? 1 : 0;
-            f->changed |= (had == 0) != (w->matches == 0) ? bit_of(i) : 0;
+            uint32_t had = w->label_matches;
+            w->label_matches += label_matches(w->prepared, after) ? 1 : 0;
+            w->label_matches -= label_matches(w->prepared, before) ? 1 : 0;
+            f->changed |= (had == 0) != (w->label_matches == 0) ? bit_of(i) : 0;
         } else if (w->check == &check_cluster_semver) {
-            f->changed |= newest_change(f, w, item, before, after) ? bit_of(i) : 0;
+            f->changed |= version_change(f, w, item, before, after) ? bit_of(i) : 0;
         }
     }
 }
 
 /* ── states of profiles ────────────────────────────────────────────────────────────────────── */
 
-static void profiles_count(struct fleet *f, const struct store_item *item, struct str text,
-                           bool add)
+static void states_count(struct fleet *f, const struct store_item *item, struct str text, bool add)
 {
     struct err err = { 0 };
-    struct data data = { 0 };
+    struct node_data data = { 0 };
     if (f->profile_n == 0) {
         return; /* nobody asks yet */
     }
     arena_reset(&f->tmp);
-    if (data_parse(text, &f->tmp, &data, &err) < 0) {
+    if (node_data_parse(text, &f->tmp, &data, &err) < 0) {
         return; /* who cannot be read is in no state */
     }
     for (uint32_t i = 0; i < f->profile_n; i++) {
-        const struct data_profile *entry = data_find(&data, f->config->profiles[i].name);
-        enum label_state state;
-        if (entry != NULL && !entry->null && label_state_parse(entry->current, &state)) {
+        const struct node_data_profile *entry =
+            node_data_find_profile(&data, f->config->profiles[i].name);
+        enum profile_state state;
+        if (entry != NULL && !entry->null && profile_state_parse(entry->current, &state)) {
             if (add) {
-                standing_add(&f->profiles[i], state, item, f->keeps_waiting ? &f->memory : NULL);
+                profile_counts_add(&f->profiles[i], state, item,
+                                   f->keeps_waiting ? &f->memory : NULL);
             } else {
-                standing_remove(&f->profiles[i], state, item);
+                profile_counts_remove(&f->profiles[i], state, item);
             }
         }
     }
 }
 
-static void data_change(struct fleet *f, const struct store_item *item, struct str before,
-                        struct str after)
+static void states_change(struct fleet *f, const struct store_item *item, struct str before,
+                          struct str after)
 {
     if (before.n > 0) {
-        profiles_count(f, item, before, /* add= */ false);
+        states_count(f, item, before, /* add= */ false);
     }
     if (after.n > 0) {
-        profiles_count(f, item, after, /* add= */ true);
+        states_count(f, item, after, /* add= */ true);
     }
     f->data_changed = true;
 }
@@ -200,42 +201,45 @@ static void data_change(struct fleet *f, const struct store_item *item, struct s
 
 /* The transition that skipAfter counts from: the profile's, or the newest. A node that lacks the
  * profile's entry ended the original; the newest of the others is as good. */
-static void slot_read_since(const struct check_limit *limit, const struct data *data,
-                            struct fleet_slot *slot)
+static void entry_read_since(const struct check_max_config *limit, const struct node_data *data,
+                             struct fleet_limit_entry *entry)
 {
-    const struct data_profile *own = limit->profile.n > 0 ? data_find(data, limit->profile) : NULL;
+    const struct node_data_profile *own =
+        limit->profile.n > 0 ? node_data_find_profile(data, limit->profile) : NULL;
     if (own != NULL && !own->null) {
-        slot->since = own->transition;
+        entry->since = own->transition;
         return;
     }
-    slot->since = timestamp_zero;
+    entry->since = timestamp_zero;
     for (uint32_t i = 0; i < data->profile_count; i++) {
-        const struct data_profile *p = &data->profiles[i];
-        if (!p->null && elapsed_order(p->transition, slot->since) > 0) {
-            slot->since = p->transition;
+        const struct node_data_profile *p = &data->profiles[i];
+        if (!p->null && elapsed_order(p->transition, entry->since) > 0) {
+            entry->since = p->transition;
         }
     }
 }
 
-static void member_read_node(struct fleet *f, struct fleet_member *m, const struct node *node)
+static void maintained_read_node(struct fleet *f, struct maintained_node *m,
+                                 const struct node *node)
 {
     struct err err = { 0 };
-    struct data data = { 0 };
+    struct node_data data = { 0 };
     arena_reset(&f->tmp);
-    bool unreadable = data_parse(node_annotation(node, DATA_ANNOTATION), &f->tmp, &data, &err) < 0;
-    for (uint32_t i = 0; i < f->watch_n; i++) {
-        const struct fleet_watch *w = &f->watches[i];
+    bool unreadable =
+        node_data_parse(node_annotation(node, NODE_DATA_ANNOTATION), &f->tmp, &data, &err) < 0;
+    for (uint32_t i = 0; i < f->instance_n; i++) {
+        const struct fleet_instance *w = &f->instances[i];
         if (w->check != &check_max_maintenance) {
             continue;
         }
-        const struct check_limit *limit = w->plan;
-        struct fleet_slot *slot = &m->slots[w->limit];
-        *slot = (struct fleet_slot){
+        const struct check_max_config *limit = w->prepared;
+        struct fleet_limit_entry *entry = &m->entries[w->limit];
+        *entry = (struct fleet_limit_entry){
             .counts = limit->profile.n == 0 || has_profile(node, limit->profile),
             .unreadable = unreadable,
         };
         if (!unreadable) {
-            slot_read_since(limit, &data, slot);
+            entry_read_since(limit, &data, entry);
         }
         for (uint32_t k = 0; k < limit->key_n; k++) {
             const struct intern_text **value = &m->values[w->value_at + k];
@@ -250,124 +254,125 @@ static void member_read_node(struct fleet *f, struct fleet_member *m, const stru
 }
 
 /* Reads again what the limits use of it. */
-static void member_read(struct fleet *f, struct fleet_member *m)
+static void maintained_read(struct fleet *f, struct maintained_node *m)
 {
-    if (m->slots == NULL) {
-        m->slots =
-            alloc_bytes(f->limit_n * sizeof(*m->slots) + f->value_n * sizeof(*m->values) + 1);
-        m->values = (const struct intern_text **)(void *)(m->slots + f->limit_n);
+    if (m->entries == NULL) {
+        m->entries =
+            alloc_bytes(f->limit_n * sizeof(*m->entries) + f->value_n * sizeof(*m->values) + 1);
+        m->values = (const struct intern_text **)(void *)(m->entries + f->limit_n);
     }
     if (m->item != NULL) {
-        member_read_node(f, m, m->item->object);
+        maintained_read_node(f, m, m->item->object);
     } else {
-        for (uint32_t i = 0; i < f->watch_n; i++) {
-            const struct fleet_watch *w = &f->watches[i];
+        for (uint32_t i = 0; i < f->instance_n; i++) {
+            const struct fleet_instance *w = &f->instances[i];
             if (w->check == &check_max_maintenance) {
-                const struct check_limit *limit = w->plan;
-                m->slots[w->limit].counts =
+                const struct check_max_config *limit = w->prepared;
+                m->entries[w->limit].counts =
                     limit->profile.n == 0 || str_eq(limit->profile, m->profile);
             }
         }
     }
-    f->room_changed = true;
+    f->usage_changed = true;
 }
 
-static struct fleet_member *member_make(struct fleet *f, struct str name)
+static struct maintained_node *maintained_make(struct fleet *f, struct str name)
 {
-    struct fleet_member *m = map_find(&f->by_name, name);
+    struct maintained_node *m = map_find(&f->by_name, name);
     if (m == NULL) {
         ASSERT(name.p != NULL);
         m = alloc_bytes(sizeof(*m) + name.n + 1);
         memcpy(m->name_bytes, name.p, name.n);
         m->name = (struct str){ .p = m->name_bytes, .n = name.n };
-        list_add(&f->members, &m->link);
+        list_add(&f->maintained, &m->link);
         (void)map_put(&f->by_name, name, m); /* it was not there */
-        f->member_n++;
+        f->maintained_n++;
     }
     return m;
 }
 
-static void member_forget_profile(struct fleet_member *m)
+static void maintained_forget_profile(struct maintained_node *m)
 {
     /* It was copied to the heap when the grant came. */
     alloc_free((void *)(uintptr_t)m->profile.p);
     m->profile = STR_NONE;
 }
 
-static void member_drop(struct fleet *f, struct fleet_member *m)
+static void maintained_drop(struct fleet *f, struct maintained_node *m)
 {
     (void)map_del(&f->by_name, m->name); /* the member goes with it */
     list_del(&m->link);
-    f->member_n--;
-    f->room_changed = true;
-    member_forget_profile(m);
-    alloc_free(m->slots);
+    f->maintained_n--;
+    f->usage_changed = true;
+    maintained_forget_profile(m);
+    alloc_free(m->entries);
     alloc_free(m);
 }
 
 static bool is_in_maintenance(const struct node *node)
 {
-    enum label_state state;
-    return node != NULL && label_state_parse(node_label(node, LABEL_STATE), &state) &&
-           state == LABEL_STATE_MAINTENANCE;
+    enum profile_state state;
+    return node != NULL && profile_state_parse(node_label(node, NODE_LABEL_STATE), &state) &&
+           state == PROFILE_STATE_MAINTENANCE;
 }
 
 /* The node is new, has changed, or (`node` NULL) is gone. */
-static void member_change(struct fleet *f, const struct store_item *item, const struct node *node)
+static void maintained_change(struct fleet *f, const struct store_item *item,
+                              const struct node *node)
 {
-    struct fleet_member *m = map_find(&f->by_name, item->name);
+    struct maintained_node *m = map_find(&f->by_name, item->name);
     bool labelled = is_in_maintenance(node);
     if (m == NULL && !labelled) {
         return;
     }
     if (m != NULL && !labelled && !m->granted) {
-        member_drop(f, m);
+        maintained_drop(f, m);
         return;
     }
-    m = member_make(f, item->name);
+    m = maintained_make(f, item->name);
     m->item = node != NULL ? item : NULL;
     m->labelled = labelled;
     if (node == NULL) {
-        alloc_free(m->slots);
-        m->slots = NULL;
+        alloc_free(m->entries);
+        m->entries = NULL;
     }
-    member_read(f, m);
+    maintained_read(f, m);
 }
 
 void fleet_grant(struct fleet *f, struct str node, struct str profile)
 {
-    struct fleet_member *m = member_make(f, node);
+    struct maintained_node *m = maintained_make(f, node);
     char *copy = alloc_bytes(profile.n + 1);
     if (profile.n > 0) {
         memcpy(copy, profile.p, profile.n);
     }
     f->revision++;
-    member_forget_profile(m);
+    maintained_forget_profile(m);
     m->profile = (struct str){ .p = copy, .n = profile.n };
     m->granted = true;
     m->item = store_find(f->store, node);
-    member_read(f, m);
+    maintained_read(f, m);
 }
 
 void fleet_ungrant(struct fleet *f, struct str node)
 {
-    struct fleet_member *m = map_find(&f->by_name, node);
+    struct maintained_node *m = map_find(&f->by_name, node);
     f->revision++;
     if (m == NULL || !m->granted) {
         return;
     }
     if (!m->labelled) {
-        member_drop(f, m);
+        maintained_drop(f, m);
         return;
     }
     m->granted = false;
-    member_forget_profile(m);
-    f->room_changed = true;
+    maintained_forget_profile(m);
+    f->usage_changed = true;
 }
 
 bool fleet_is_granted(const struct fleet *f, struct str node)
 {
-    const struct fleet_member *m = map_find(&f->by_name, node);
+    const struct maintained_node *m = map_find(&f->by_name, node);
     return m != NULL && m->granted;
 }
 
@@ -378,7 +383,7 @@ struct fleet *fleet_new(const struct store *store)
     struct fleet *f = ALLOC_NEW(struct fleet);
     f->store = store;
     map_init(&f->by_name, store->items.key[0], store->items.key[1]);
-    list_init(&f->members);
+    list_init(&f->maintained);
     MAP_EACH (&store->items, entry) {
         fleet_on_change(f, map_item_value(entry), NULL);
     }
@@ -387,16 +392,16 @@ struct fleet *fleet_new(const struct store *store)
 
 static void fleet_unconfigure(struct fleet *f)
 {
-    for (uint32_t i = 0; i < f->watch_n; i++) {
-        struct fleet_watch *w = &f->watches[i];
+    for (uint32_t i = 0; i < f->instance_n; i++) {
+        struct fleet_instance *w = &f->instances[i];
         for (uint32_t k = 0; k < w->newest_n; k++) {
-            newest_done(&w->newest[k]);
+            newest_version_done(&w->newest[k]);
         }
     }
-    LIST_EACH (&f->members, link) {
-        struct fleet_member *m = CONTAINER_OF(link, struct fleet_member, link);
-        alloc_free(m->slots);
-        m->slots = NULL;
+    LIST_EACH (&f->maintained, link) {
+        struct maintained_node *m = CONTAINER_OF(link, struct maintained_node, link);
+        alloc_free(m->entries);
+        m->entries = NULL;
     }
     arena_done(&f->memory);
 }
@@ -407,25 +412,25 @@ void fleet_free(struct fleet *f)
         return;
     }
     fleet_unconfigure(f);
-    LIST_EACH (&f->members, link) {
-        member_drop(f, CONTAINER_OF(link, struct fleet_member, link));
+    LIST_EACH (&f->maintained, link) {
+        maintained_drop(f, CONTAINER_OF(link, struct maintained_node, link));
     }
     map_done(&f->by_name);
     arena_done(&f->tmp);
     alloc_free(f);
 }
 
-static void watch_init(struct fleet *f, uint32_t index, const struct config_instance *instance)
+static void instance_init(struct fleet *f, uint32_t index, const struct config_instance *instance)
 {
-    struct fleet_watch *w = &f->watches[index];
+    struct fleet_instance *w = &f->instances[index];
     w->check = instance->check;
-    w->plan = instance->prepared;
+    w->prepared = instance->prepared;
     if (w->check == &check_cluster_semver) {
-        const struct check_semver *plan = w->plan;
-        w->newest_n = plan->scoped ? f->profile_n : 1;
-        w->newest = ARENA_ARRAY(&f->memory, struct newest, w->newest_n);
+        const struct check_semver_config *prepared = w->prepared;
+        w->newest_n = prepared->scoped ? f->profile_n : 1;
+        w->newest = ARENA_ARRAY(&f->memory, struct newest_version, w->newest_n);
     } else if (w->check == &check_max_maintenance) {
-        const struct check_limit *limit = w->plan;
+        const struct check_max_config *limit = w->prepared;
         w->limit = f->limit_n++;
         w->value_at = f->value_n;
         f->value_n += limit->key_n;
@@ -447,26 +452,26 @@ void fleet_configure(struct fleet *f, const struct config *config)
     f->count_bits = 0;
     f->keeps_waiting = false;
     f->profile_n = config->profile_n;
-    f->profiles = ARENA_ARRAY(&f->memory, struct standing, config->profile_n + 1);
+    f->profiles = ARENA_ARRAY(&f->memory, struct profile_counts, config->profile_n + 1);
     f->operational = ARENA_ARRAY(&f->memory, uint32_t, config->profile_n + 1);
-    f->watch_n = checks->n;
-    f->watches = ARENA_ARRAY(&f->memory, struct fleet_watch, checks->n + 1);
+    f->instance_n = checks->n;
+    f->instances = ARENA_ARRAY(&f->memory, struct fleet_instance, checks->n + 1);
     for (uint32_t i = 0; i < checks->n; i++) {
-        watch_init(f, i, &checks->items[i]);
+        instance_init(f, i, &checks->items[i]);
     }
     MAP_EACH (&f->store->items, entry) {
         const struct store_item *item = map_item_value(entry);
         labels_change(f, item, NULL, item->object);
-        data_change(f, item, STR_NONE, node_annotation(item->object, DATA_ANNOTATION));
+        states_change(f, item, STR_NONE, node_annotation(item->object, NODE_DATA_ANNOTATION));
     }
-    LIST_EACH (&f->members, link) {
-        member_read(f, CONTAINER_OF(link, struct fleet_member, link));
+    LIST_EACH (&f->maintained, link) {
+        maintained_read(f, CONTAINER_OF(link, struct maintained_node, link));
     }
     f->changed = UINT64_MAX;
-    f->room_changed = true;
+    f->usage_changed = true;
 }
 
-void fleet_read_pods(struct fleet *f, const struct facts *facts)
+void fleet_set_facts(struct fleet *f, const struct facts *facts)
 {
     f->facts = facts;
 }
@@ -477,8 +482,8 @@ void fleet_on_change(struct fleet *f, const struct store_item *item, const void 
 {
     const struct node *was = before;
     const struct node *is = item->object;
-    struct str data_was = was != NULL ? node_annotation(was, DATA_ANNOTATION) : STR_NONE;
-    struct str data_is = node_annotation(is, DATA_ANNOTATION);
+    struct str data_was = was != NULL ? node_annotation(was, NODE_DATA_ANNOTATION) : STR_NONE;
+    struct str data_is = node_annotation(is, NODE_DATA_ANNOTATION);
     bool labels = was == NULL || !same_labels(was, is);
     bool data = was == NULL || !str_eq(data_was, data_is);
     f->revision++;
@@ -490,10 +495,10 @@ void fleet_on_change(struct fleet *f, const struct store_item *item, const void 
         labels_change(f, item, was, is);
     }
     if (data) {
-        data_change(f, item, data_was, data_is);
+        states_change(f, item, data_was, data_is);
     }
     if (labels || data) {
-        member_change(f, item, is);
+        maintained_change(f, item, is);
     }
 }
 
@@ -505,18 +510,18 @@ void fleet_on_gone(struct fleet *f, const struct store_item *item)
     f->count--;
     f->changed |= f->count_bits;
     labels_change(f, item, was, NULL);
-    data_change(f, item, node_annotation(was, DATA_ANNOTATION), STR_NONE);
-    member_change(f, item, NULL);
+    states_change(f, item, node_annotation(was, NODE_DATA_ANNOTATION), STR_NONE);
+    maintained_change(f, item, NULL);
 }
 
 /* ── looking ───────────────────────────────────────────────────────────────────────────────── */
 
 /* Whether there are enough operational nodes now and were not before, or the other way round. */
-static bool crosses(const struct fleet *f, int64_t minimum)
+static bool crosses_minimum(const struct fleet *f, int64_t minimum)
 {
     for (uint32_t i = 0; minimum > 0 && i < f->profile_n; i++) {
         if ((f->operational[i] >= minimum) !=
-            (f->profiles[i].counts[LABEL_STATE_OPERATIONAL] >= minimum)) {
+            (f->profiles[i].counts[PROFILE_STATE_OPERATIONAL] >= minimum)) {
             return true;
         }
     }
@@ -531,17 +536,17 @@ static uint64_t affinity_changed(struct fleet *f)
     uint64_t bits = 0;
     f->data_changed = false;
     for (uint32_t i = 0; f->facts != NULL && i < f->profile_n; i++) {
-        differs = standing_refresh(&f->profiles[i], f->facts) || differs;
+        differs = profile_counts_refresh(&f->profiles[i], f->facts) || differs;
     }
-    for (uint32_t i = 0; i < f->watch_n; i++) {
-        const struct fleet_watch *w = &f->watches[i];
+    for (uint32_t i = 0; i < f->instance_n; i++) {
+        const struct fleet_instance *w = &f->instances[i];
         if (w->check == &check_affinity) {
-            const struct check_enough *enough = w->plan;
-            bits |= differs || crosses(f, enough->operational) ? bit_of(i) : 0;
+            const struct check_affinity_config *enough = w->prepared;
+            bits |= differs || crosses_minimum(f, enough->operational) ? bit_of(i) : 0;
         }
     }
     for (uint32_t i = 0; i < f->profile_n; i++) {
-        f->operational[i] = f->profiles[i].counts[LABEL_STATE_OPERATIONAL];
+        f->operational[i] = f->profiles[i].counts[PROFILE_STATE_OPERATIONAL];
     }
     return bits;
 }
@@ -553,10 +558,10 @@ uint64_t fleet_changed(struct fleet *f)
     return changed;
 }
 
-bool fleet_room_changed(struct fleet *f)
+bool fleet_usage_changed(struct fleet *f)
 {
-    bool changed = f->room_changed;
-    f->room_changed = false;
+    bool changed = f->usage_changed;
+    f->usage_changed = false;
     return changed;
 }
 
@@ -567,16 +572,16 @@ uint32_t fleet_count(const struct fleet *f)
 
 uint32_t fleet_in_maintenance(const struct fleet *f)
 {
-    return f->member_n;
+    return f->maintained_n;
 }
 
-uint32_t fleet_profile_count(const struct fleet *f, uint32_t profile, enum label_state state)
+uint32_t fleet_profile_count(const struct fleet *f, uint32_t profile, enum profile_state state)
 {
     ASSERT(profile < f->profile_n);
     return f->profiles[profile].counts[state];
 }
 
-static const struct standing *find_profile(const struct fleet *f, struct str name)
+static const struct profile_counts *find_profile(const struct fleet *f, struct str name)
 {
     for (uint32_t i = 0; i < f->profile_n; i++) {
         if (str_eq(f->config->profiles[i].name, name)) {
@@ -588,66 +593,68 @@ static const struct standing *find_profile(const struct fleet *f, struct str nam
 
 uint32_t fleet_operational(const struct fleet *f, struct str profile)
 {
-    const struct standing *p = find_profile(f, profile);
-    return p != NULL ? p->counts[LABEL_STATE_OPERATIONAL] : 0;
+    const struct profile_counts *p = find_profile(f, profile);
+    return p != NULL ? p->counts[PROFILE_STATE_OPERATIONAL] : 0;
 }
 
-uint32_t fleet_pods(const struct fleet *f, struct str profile, const struct facts *facts,
-                    struct standing_pods *ret)
+uint32_t fleet_waiting_pods(const struct fleet *f, struct str profile, const struct facts *facts,
+                            struct profile_counts_pods *ret)
 {
-    const struct standing *p = find_profile(f, profile);
+    const struct profile_counts *p = find_profile(f, profile);
     ASSERT(f->keeps_waiting);
-    *ret = (struct standing_pods){ 0 };
+    *ret = (struct profile_counts_pods){ 0 };
     if (p == NULL) {
         return 0;
     }
-    standing_pods(p, facts, ret);
-    return p->counts[LABEL_STATE_REQUIRED];
+    profile_counts_pods(p, facts, ret);
+    return p->counts[PROFILE_STATE_REQUIRED];
 }
 
-uint32_t fleet_pods_kept(const struct fleet *f, struct str profile, const struct facts *facts)
+uint32_t fleet_unwatched_pods(const struct fleet *f, struct str profile, const struct facts *facts)
 {
-    const struct standing *p = find_profile(f, profile);
-    return p != NULL ? standing_kept(p, facts) : 0;
+    const struct profile_counts *p = find_profile(f, profile);
+    return p != NULL ? profile_counts_unwatched(p, facts) : 0;
 }
 
-bool fleet_waits(struct fleet *f, const struct store_item *item)
+bool fleet_is_waiting(struct fleet *f, const struct store_item *item)
 {
     struct err err = { 0 };
-    struct data data = { 0 };
+    struct node_data data = { 0 };
     bool waits = false;
     arena_reset(&f->tmp);
-    if (data_parse(node_annotation(item->object, DATA_ANNOTATION), &f->tmp, &data, &err) < 0) {
+    if (node_data_parse(node_annotation(item->object, NODE_DATA_ANNOTATION), &f->tmp, &data, &err) <
+        0) {
         return false; /* who cannot be read is in no state */
     }
     for (uint32_t i = 0; i < f->profile_n; i++) {
-        const struct data_profile *entry = data_find(&data, f->config->profiles[i].name);
-        enum label_state state;
-        waits =
-            waits || (entry != NULL && !entry->null && label_state_parse(entry->current, &state) &&
-                      state == LABEL_STATE_REQUIRED);
+        const struct node_data_profile *entry =
+            node_data_find_profile(&data, f->config->profiles[i].name);
+        enum profile_state state;
+        waits = waits ||
+                (entry != NULL && !entry->null && profile_state_parse(entry->current, &state) &&
+                 state == PROFILE_STATE_REQUIRED);
     }
     return waits;
 }
 
 uint32_t fleet_any_label(const struct fleet *f, uint32_t index)
 {
-    ASSERT(index < f->watch_n);
-    ASSERT(f->watches[index].check == &check_any_label);
-    return f->watches[index].matches;
+    ASSERT(index < f->instance_n);
+    ASSERT(f->instances[index].check == &check_any_label);
+    return f->instances[index].label_matches;
 }
 
 struct str fleet_semver(const struct fleet *f, uint32_t index, struct str profile,
                         struct semver *ret)
 {
-    ASSERT(index < f->watch_n);
-    const struct fleet_watch *w = &f->watches[index];
+    ASSERT(index < f->instance_n);
+    const struct fleet_instance *w = &f->instances[index];
     ASSERT(w->check == &check_cluster_semver);
-    const struct standing *p = find_profile(f, profile);
-    const struct check_semver *plan = w->plan;
+    const struct profile_counts *p = find_profile(f, profile);
+    const struct check_semver_config *prepared = w->prepared;
     const struct semver least = { .minor = 1, .prerelease = STR(""), .build = STR("") };
-    const struct newest *newest = NULL;
-    if (!plan->scoped) {
+    const struct newest_version *newest = NULL;
+    if (!prepared->scoped) {
         newest = &w->newest[0];
     } else if (p != NULL) {
         newest = &w->newest[p - f->profiles];
@@ -660,11 +667,11 @@ struct str fleet_semver(const struct fleet *f, uint32_t index, struct str profil
     return buf_str(&newest->text);
 }
 
-static bool in_group(const struct check_limit *limit, const struct fleet_ask *ask,
+static bool in_group(const struct check_max_config *limit, const struct fleet_group_query *query,
                      const struct intern_text *const *values)
 {
     for (uint32_t i = 0; i < limit->key_n; i++) {
-        struct str want = ask->values[i];
+        struct str want = query->values[i];
         struct str have = intern_str(values[i]);
         /* Equal labels of nodes are the same text in memory. */
         if (want.n > 0 && have.p != want.p && !str_eq(have, want)) {
@@ -675,66 +682,67 @@ static bool in_group(const struct check_limit *limit, const struct fleet_ask *as
 }
 
 /* Whether it counts by its age; a grant that the node does not show yet is new. */
-static bool is_recent(const struct check_limit *limit, const struct fleet_ask *ask,
-                      const struct fleet_member *m, const struct fleet_slot *slot,
-                      struct fleet_room *ret)
+static bool is_recent(const struct check_max_config *limit, const struct fleet_group_query *query,
+                      const struct maintained_node *m, const struct fleet_limit_entry *entry,
+                      struct fleet_group_usage *ret)
 {
     if (limit->skip_after_ns == 0 || !m->labelled) {
         return true;
     }
-    if (slot->unreadable) {
+    if (entry->unreadable) {
         ret->unreadable = m->name;
         return true;
     }
-    struct timestamp end = elapsed_after(slot->since, elapsed_from_ns(limit->skip_after_ns));
-    if (elapsed_order(ask->now, end) >= 0) {
+    struct timestamp end = elapsed_after(entry->since, elapsed_from_ns(limit->skip_after_ns));
+    if (elapsed_order(query->now, end) >= 0) {
         return false;
     }
     ret->next = MIN(ret->next, elapsed_wake(end));
     return true;
 }
 
-struct fleet_room fleet_room(const struct fleet *f, const struct fleet_ask *ask)
+struct fleet_group_usage fleet_group_usage(const struct fleet *f,
+                                           const struct fleet_group_query *query)
 {
-    ASSERT(ask->index < f->watch_n);
-    const struct fleet_watch *w = &f->watches[ask->index];
+    ASSERT(query->index < f->instance_n);
+    const struct fleet_instance *w = &f->instances[query->index];
     ASSERT(w->check == &check_max_maintenance);
-    const struct check_limit *limit = w->plan;
-    struct fleet_room room = { .next = USEC_NEVER };
-    LIST_EACH (&f->members, link) {
-        const struct fleet_member *m = CONTAINER_OF(link, struct fleet_member, link);
-        const struct fleet_slot *slot = &m->slots[w->limit];
-        bool self = (ask->granted || m->granted) && str_eq(m->name, ask->self);
+    const struct check_max_config *limit = w->prepared;
+    struct fleet_group_usage usage = { .next = USEC_NEVER };
+    LIST_EACH (&f->maintained, link) {
+        const struct maintained_node *m = CONTAINER_OF(link, struct maintained_node, link);
+        const struct fleet_limit_entry *entry = &m->entries[w->limit];
+        bool self = (query->granted || m->granted) && str_eq(m->name, query->self);
         /* A node that is granted and unknown may come with any labels. */
-        if (slot->counts && !self &&
-            (m->item == NULL || in_group(limit, ask, m->values + w->value_at)) &&
-            is_recent(limit, ask, m, slot, &room)) {
-            room.count++;
+        if (entry->counts && !self &&
+            (m->item == NULL || in_group(limit, query, m->values + w->value_at)) &&
+            is_recent(limit, query, m, entry, &usage)) {
+            usage.count++;
         }
     }
-    return room;
+    return usage;
 }
 
 /* ── checking ──────────────────────────────────────────────────────────────────────────────── */
 
-static void check_newest(const struct fleet *a, const struct fleet *b, uint32_t index)
+static void check_newest_version(const struct fleet *a, const struct fleet *b, uint32_t index)
 {
-    const struct fleet_watch *w = &a->watches[index];
+    const struct fleet_instance *w = &a->instances[index];
     for (uint32_t i = 0; i < w->newest_n; i++) {
-        const struct newest *x = &w->newest[i];
-        const struct newest *y = &b->watches[index].newest[i];
+        const struct newest_version *x = &w->newest[i];
+        const struct newest_version *y = &b->instances[index].newest[i];
         ASSERT(x->holders == y->holders);
         ASSERT(x->holders == 0 || semver_cmp(&x->version, &y->version) == 0);
     }
 }
 
-static void check_standing(const struct fleet *f, const struct standing *a,
-                           const struct standing *b)
+static void check_profile_counts(const struct fleet *f, const struct profile_counts *a,
+                                 const struct profile_counts *b)
 {
-    for (int i = 0; i < LABEL_STATE_COUNT; i++) {
+    for (int i = 0; i < PROFILE_STATE_COUNT; i++) {
         ASSERT(a->counts[i] == b->counts[i]);
     }
-    uint32_t n = f->keeps_waiting ? a->counts[LABEL_STATE_REQUIRED] : 0;
+    uint32_t n = f->keeps_waiting ? a->counts[PROFILE_STATE_REQUIRED] : 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t k = 0;
         while (k < n && b->waiting[k] != a->waiting[i]) {
@@ -744,16 +752,16 @@ static void check_standing(const struct fleet *f, const struct standing *a,
     }
 }
 
-static void check_member(const struct fleet *f, const struct fleet_member *a,
-                         const struct fleet_member *b)
+static void check_maintained(const struct fleet *f, const struct maintained_node *a,
+                             const struct maintained_node *b)
 {
     ASSERT(a->item == b->item);
     ASSERT(a->labelled == b->labelled);
     ASSERT(a->granted == b->granted);
     for (uint32_t i = 0; i < f->limit_n; i++) {
-        ASSERT(a->slots[i].counts == b->slots[i].counts);
-        ASSERT(a->slots[i].unreadable == b->slots[i].unreadable);
-        ASSERT(elapsed_order(a->slots[i].since, b->slots[i].since) == 0);
+        ASSERT(a->entries[i].counts == b->entries[i].counts);
+        ASSERT(a->entries[i].unreadable == b->entries[i].unreadable);
+        ASSERT(elapsed_order(a->entries[i].since, b->entries[i].since) == 0);
     }
     ASSERT(f->value_n == 0 || memcmp(a->values, b->values, f->value_n * sizeof(a->values[0])) == 0);
 }
@@ -767,8 +775,8 @@ void fleet_check(struct fleet *f)
     }
     f->checked = known;
     struct fleet *again = fleet_new(f->store);
-    LIST_EACH (&f->members, link) {
-        const struct fleet_member *m = CONTAINER_OF(link, struct fleet_member, link);
+    LIST_EACH (&f->maintained, link) {
+        const struct maintained_node *m = CONTAINER_OF(link, struct maintained_node, link);
         if (m->granted) {
             fleet_grant(again, m->name, m->profile);
         }
@@ -777,20 +785,20 @@ void fleet_check(struct fleet *f)
         fleet_configure(again, f->config);
     }
     ASSERT(f->count == again->count);
-    ASSERT(f->member_n == again->member_n);
-    ASSERT(f->member_n == map_count(&f->by_name));
-    for (uint32_t i = 0; i < f->watch_n; i++) {
-        ASSERT(f->watches[i].matches == again->watches[i].matches);
-        check_newest(f, again, i);
+    ASSERT(f->maintained_n == again->maintained_n);
+    ASSERT(f->maintained_n == map_count(&f->by_name));
+    for (uint32_t i = 0; i < f->instance_n; i++) {
+        ASSERT(f->instances[i].label_matches == again->instances[i].label_matches);
+        check_newest_version(f, again, i);
     }
     for (uint32_t i = 0; i < f->profile_n; i++) {
-        check_standing(f, &f->profiles[i], &again->profiles[i]);
+        check_profile_counts(f, &f->profiles[i], &again->profiles[i]);
     }
-    LIST_EACH (&f->members, link) {
-        const struct fleet_member *m = CONTAINER_OF(link, struct fleet_member, link);
-        const struct fleet_member *same = map_find(&again->by_name, m->name);
+    LIST_EACH (&f->maintained, link) {
+        const struct maintained_node *m = CONTAINER_OF(link, struct maintained_node, link);
+        const struct maintained_node *same = map_find(&again->by_name, m->name);
         ASSERT(same != NULL);
-        check_member(f, m, same);
+        check_maintained(f, m, same);
     }
     fleet_free(again);
 }

@@ -25,7 +25,7 @@ void fleet_configure(struct fleet *f, const struct config *config);
 /* Where answers about pods will be: then what the affinity checks read of all nodes is summed up by
  * fleet_changed, once for all of them, and their bits are there when the sum is another one.
  * `facts` is borrowed for good. */
-void fleet_read_pods(struct fleet *f, const struct facts *facts);
+void fleet_set_facts(struct fleet *f, const struct facts *facts);
 
 /* From store.on_change (before NULL = new) and store.on_gone. */
 void fleet_on_change(struct fleet *f, const struct store_item *item, const void *before);
@@ -42,12 +42,12 @@ bool fleet_is_granted(const struct fleet *f, struct str node);
  * looked at again, of which all but the first of a line would find it as it was. */
 uint64_t fleet_changed(struct fleet *f);
 /* Whether what maxMaintenance counts has changed since the last call. */
-bool fleet_room_changed(struct fleet *f);
+bool fleet_usage_changed(struct fleet *f);
 
 uint32_t fleet_count(const struct fleet *f);
 uint32_t fleet_in_maintenance(const struct fleet *f); /* by the state label, or granted */
 /* By the data annotation: nodes whose entry of that profile is in that state. */
-uint32_t fleet_profile_count(const struct fleet *f, uint32_t profile, enum label_state state);
+uint32_t fleet_profile_count(const struct fleet *f, uint32_t profile, enum profile_state state);
 
 /* For the checks; `index` is that of a check instance of the right kind. */
 
@@ -61,15 +61,15 @@ struct str fleet_semver(const struct fleet *f, uint32_t index, struct str profil
 /* affinity: nodes whose entry of that profile is operational; and how many wait, with what is known
  * of their pods. */
 uint32_t fleet_operational(const struct fleet *f, struct str profile);
-uint32_t fleet_pods(const struct fleet *f, struct str profile, const struct facts *facts,
-                    struct standing_pods *ret);
+uint32_t fleet_waiting_pods(const struct fleet *f, struct str profile, const struct facts *facts,
+                            struct profile_counts_pods *ret);
 
 /* How many of those that wait are known, and not watched. */
-uint32_t fleet_pods_kept(const struct fleet *f, struct str profile, const struct facts *facts);
+uint32_t fleet_unwatched_pods(const struct fleet *f, struct str profile, const struct facts *facts);
 /* Whether those who wait look at the node's pods: some profile's entry says that it waits, too. */
-bool fleet_waits(struct fleet *f, const struct store_item *item);
+bool fleet_is_waiting(struct fleet *f, const struct store_item *item);
 
-struct fleet_ask {
+struct fleet_group_query {
     uint32_t index;
     const struct str *values; /* of the group's keys; an empty one does not matter */
     struct str self;          /* is not counted when it is granted */
@@ -77,14 +77,15 @@ struct fleet_ask {
     struct timestamp now;
 };
 
-struct fleet_room {
+struct fleet_group_usage {
     uint32_t count;
     usec_t next;           /* when the first of them is not counted any more */
     struct str unreadable; /* a node whose time in maintenance is needed and cannot be read */
 };
 
 /* maxMaintenance: the nodes in maintenance that count for that group. */
-struct fleet_room fleet_room(const struct fleet *f, const struct fleet_ask *ask);
+struct fleet_group_usage fleet_group_usage(const struct fleet *f,
+                                           const struct fleet_group_query *ask);
 
 /* Counts all nodes and compares, unless nothing has changed since it last did. */
 void fleet_check(struct fleet *f);

@@ -6,7 +6,8 @@
 
 /* ---- counting ---- */
 
-struct roster_profile *roster_profile(struct roster *s, struct arena *out, struct str name)
+struct fleet_report_profile *fleet_report_profile(struct fleet_report *s, struct arena *out,
+                                                  struct str name)
 {
     uint32_t at = 0;
     while (at < s->profile_n && str_cmp(s->profiles[at].name, name) < 0) {
@@ -22,11 +23,12 @@ struct roster_profile *roster_profile(struct roster *s, struct arena *out, struc
         s->profiles[i] = s->profiles[i - 1];
     }
     s->profile_n++;
-    s->profiles[at] = (struct roster_profile){ .name = arena_str(out, name) };
+    s->profiles[at] = (struct fleet_report_profile){ .name = arena_str(out, name) };
     return &s->profiles[at];
 }
 
-static void add_entry(struct roster *s, struct arena *out, const struct roster_entry *entry)
+static void add_entry(struct fleet_report *s, struct arena *out,
+                      const struct fleet_report_entry *entry)
 {
     if (s->entry_n == s->entry_cap) {
         ARENA_GROW(out, s->entries, s->entry_n, s->entry_cap);
@@ -34,35 +36,35 @@ static void add_entry(struct roster *s, struct arena *out, const struct roster_e
     s->entries[s->entry_n] = *entry;
     s->entries[s->entry_n].node = arena_str(out, entry->node);
     s->entries[s->entry_n].profile = arena_str(out, entry->profile);
-    s->entries[s->entry_n].gist = arena_str(out, entry->gist);
+    s->entries[s->entry_n].summary = arena_str(out, entry->summary);
     s->entry_n++;
 }
 
-void roster_add(struct roster *s, const struct report *r, struct arena *out)
+void fleet_report_add(struct fleet_report *s, const struct node_report *r, struct arena *out)
 {
-    enum label_state state = LABEL_STATE_OPERATIONAL;
-    (void)label_state_parse(r->state, &state); /* no label yet, or a strange one: at rest */
+    enum profile_state state = PROFILE_STATE_OPERATIONAL;
+    (void)profile_state_parse(r->state, &state); /* no label yet, or a strange one: at rest */
     s->nodes++;
     s->counts[state]++;
     if (r->error.n > 0) {
         add_entry(s, out,
-                  &(struct roster_entry){
-                      .node = r->node, .state = state, .failing = true, .gist = r->error });
+                  &(struct fleet_report_entry){
+                      .node = r->node, .state = state, .failing = true, .summary = r->error });
     }
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     for (uint32_t i = 0; i < r->profile_n; i++) {
-        const struct report_profile *p = &r->profiles[i];
-        roster_profile(s, out, p->name)->counts[p->state]++;
-        struct str gist = report_gist(r, p, &tmp);
-        if (p->state != LABEL_STATE_OPERATIONAL || gist.n > 0) {
+        const struct node_report_profile *p = &r->profiles[i];
+        fleet_report_profile(s, out, p->name)->counts[p->state]++;
+        struct str summary = node_report_summary(r, p, &tmp);
+        if (p->state != PROFILE_STATE_OPERATIONAL || summary.n > 0) {
             add_entry(s, out,
-                      &(struct roster_entry){ .node = r->node,
-                                              .profile = p->name,
-                                              .state = p->state,
-                                              .since = p->since,
-                                              .failing = p->error.n > 0,
-                                              .gist = gist });
+                      &(struct fleet_report_entry){ .node = r->node,
+                                                    .profile = p->name,
+                                                    .state = p->state,
+                                                    .since = p->since,
+                                                    .failing = p->error.n > 0,
+                                                    .summary = summary });
         }
         arena_reset(&tmp);
     }
@@ -70,8 +72,8 @@ void roster_add(struct roster *s, const struct report *r, struct arena *out)
 
 static int compare_entries(const void *left, const void *right)
 {
-    const struct roster_entry *a = left;
-    const struct roster_entry *b = right;
+    const struct fleet_report_entry *a = left;
+    const struct fleet_report_entry *b = right;
     if (a->failing != b->failing) {
         return a->failing ? -1 : 1;
     }
@@ -85,7 +87,7 @@ static int compare_entries(const void *left, const void *right)
     return order != 0 ? order : str_cmp(a->profile, b->profile);
 }
 
-void roster_sort(struct roster *s)
+void fleet_report_sort(struct fleet_report *s)
 {
     if (s->entry_n > 0) {
         qsort(s->entries, s->entry_n, sizeof(*s->entries), compare_entries);
@@ -94,27 +96,27 @@ void roster_sort(struct roster *s)
 
 /* ---- JSON ---- */
 
-static void print_counts(struct json_writer *w, const uint32_t counts[LABEL_STATE_COUNT])
+static void print_counts(struct json_writer *w, const uint32_t counts[PROFILE_STATE_COUNT])
 {
-    for (uint32_t i = 0; i < LABEL_STATE_COUNT; i++) {
-        jw_key(w, label_state_name(i));
+    for (uint32_t i = 0; i < PROFILE_STATE_COUNT; i++) {
+        jw_key(w, profile_state_name(i));
         jw_i64(w, counts[i]);
     }
 }
 
-static void print_entry(struct json_writer *w, const struct roster_entry *e)
+static void print_entry(struct json_writer *w, const struct fleet_report_entry *e)
 {
     jw_obj(w);
     jw_pair(w, "node", e->node);
     jw_pair(w, "profile", e->profile);
-    jw_pair(w, "state", label_state_name(e->state));
+    jw_pair(w, "state", profile_state_name(e->state));
     jw_pair_time(w, "since", e->since);
     jw_pair_bool(w, "failing", e->failing);
-    jw_pair(w, "gist", e->gist);
+    jw_pair(w, "gist", e->summary);
     jw_obj_end(w);
 }
 
-void roster_print_json(const struct roster *s, struct json_writer *w)
+void fleet_report_print_json(const struct fleet_report *s, struct json_writer *w)
 {
     jw_obj(w);
     jw_pair(w, "version", s->version);
@@ -157,45 +159,48 @@ void roster_print_json(const struct roster *s, struct json_writer *w)
 
 /* ---- reading ---- */
 
-static void read_counts(const struct jval *v, uint32_t counts[LABEL_STATE_COUNT])
+static void read_counts(const struct jval *v, uint32_t counts[PROFILE_STATE_COUNT])
 {
-    for (uint32_t i = 0; i < LABEL_STATE_COUNT; i++) {
+    for (uint32_t i = 0; i < PROFILE_STATE_COUNT; i++) {
         int64_t n = 0;
-        (void)jval_i64(jval_get(v, label_state_name(i)), &n); /* absent is none */
+        (void)jval_i64(jval_get(v, profile_state_name(i)), &n); /* absent is none */
         counts[i] = n > 0 && n <= UINT32_MAX ? (uint32_t)n : 0;
     }
 }
 
-static int read_entry(const struct json_fields *in, const struct jval *v, struct roster_entry *ret)
+static int read_entry(const struct json_fields *in, const struct jval *v,
+                      struct fleet_report_entry *ret)
 {
-    *ret = (struct roster_entry){
+    *ret = (struct fleet_report_entry){
         .node = jr_text(in, v, "node"),
         .profile = jr_text(in, v, "profile"),
         .failing = jr_bool(v, "failing"),
-        .gist = jr_text(in, v, "gist"),
+        .summary = jr_text(in, v, "gist"),
     };
     struct str state = jval_str(jval_get(v, STR("state")));
-    if (!label_state_parse(state, &ret->state)) {
+    if (!profile_state_parse(state, &ret->state)) {
         return err_set(in->err, ERR_PROTO, "node '" STR_FMT "': '" STR_FMT "' is no state",
                        STR_ARG(ret->node), STR_ARG(state));
     }
     return jr_time(in, v, "since", 0, &ret->since);
 }
 
-static int read_lists(const struct json_fields *in, const struct jval *root, struct roster *ret)
+static int read_lists(const struct json_fields *in, const struct jval *root,
+                      struct fleet_report *ret)
 {
     const struct jval *profiles = jval_get(root, STR("profiles"));
     const struct jval *entries = jval_get(root, STR("entries"));
     uint32_t profile_n = jval_kind(profiles) == JARR ? profiles->n : 0;
     uint32_t entry_n = jval_kind(entries) == JARR ? entries->n : 0;
-    if (profile_n > REPORT_PARTS_MAX || entry_n > ROSTER_ENTRIES_MAX) {
+    if (profile_n > NODE_REPORT_ITEMS_MAX || entry_n > FLEET_REPORT_ENTRIES_MAX) {
         return err_set(in->err, ERR_LIMIT, "found %u profiles and %u entries, at most %u and %u",
-                       profile_n, entry_n, REPORT_PARTS_MAX, ROSTER_ENTRIES_MAX);
+                       profile_n, entry_n, NODE_REPORT_ITEMS_MAX, FLEET_REPORT_ENTRIES_MAX);
     }
     JVAL_EACH (profiles, v) {
-        read_counts(v, roster_profile(ret, in->out, jval_str(jval_get(v, STR("name"))))->counts);
+        read_counts(v,
+                    fleet_report_profile(ret, in->out, jval_str(jval_get(v, STR("name"))))->counts);
     }
-    ret->entries = ARENA_ARRAY(in->out, struct roster_entry, entry_n);
+    ret->entries = ARENA_ARRAY(in->out, struct fleet_report_entry, entry_n);
     ret->entry_cap = entry_n;
     JVAL_EACH (entries, v) {
         int r = read_entry(in, v, &ret->entries[ret->entry_n++]);
@@ -206,7 +211,8 @@ static int read_lists(const struct json_fields *in, const struct jval *root, str
     return 0;
 }
 
-int roster_parse(struct str text, struct arena *out, struct roster *ret, struct err *err)
+int fleet_report_parse(struct str text, struct arena *out, struct fleet_report *ret,
+                       struct err *err)
 {
     const struct json_fields in = { .out = out, .err = err };
     const struct jval *root;
@@ -219,7 +225,7 @@ int roster_parse(struct str text, struct arena *out, struct roster *ret, struct 
         return err_set(err, ERR_PROTO, "found %s that is no status", jkind_name(jval_kind(root)));
     }
     const struct jval *config = jval_get(root, STR("config"));
-    struct roster s = {
+    struct fleet_report s = {
         .version = jr_text(&in, root, "version"),
         .title = jr_text(&in, root, "title"),
         .leader = jr_text(&in, root, "leader"),

@@ -7,50 +7,50 @@
     28u /* of a node's name, before the line goes on; the rest is for words                        \
          */
 
-struct sheet {
-    const struct roster *roster;
-    enum report_form form;
+struct fleet_report_page {
+    const struct fleet_report *roster;
+    enum report_format form;
     struct textwrap line;
     struct arena tmp;
 };
 
-static void sheet_line(struct sheet *s, struct str text)
+static void page_line(struct fleet_report_page *s, struct str text)
 {
     textwrap_add(&s->line, text);
     textwrap_end(&s->line);
 }
 
 /* A field below the heading; nothing when there is nothing to say. */
-static void sheet_field(struct sheet *s, const char *name, struct str text)
+static void page_field(struct fleet_report_page *s, const char *name, struct str text)
 {
     if (text.n > 0) {
         s->line.hang = 9;
         textwrap_add(&s->line, str_from(name));
         textwrap_tab(&s->line, 9);
-        sheet_line(s, text);
+        page_line(s, text);
     }
 }
 
-static void sheet_number(struct sheet *s, uint32_t n, uint32_t column)
+static void page_number(struct fleet_report_page *s, uint32_t n, uint32_t column)
 {
     struct str text = arena_printf(&s->tmp, "%u", n);
     textwrap_tab(&s->line, column - (uint32_t)text.n);
     textwrap_add(&s->line, text);
 }
 
-static void sheet_counts(struct sheet *s)
+static void page_counts(struct fleet_report_page *s)
 {
-    const struct roster *r = s->roster;
+    const struct fleet_report *r = s->roster;
     uint32_t name = 7;
     for (uint32_t i = 0; i < r->profile_n; i++) {
         name = MAX(name, textwrap_width(r->profiles[i].name));
     }
-    static const uint32_t widths[LABEL_STATE_COUNT] = { 13, 22, 16 };
+    static const uint32_t widths[PROFILE_STATE_COUNT] = { 13, 22, 16 };
     textwrap_end(&s->line);
     textwrap_add(&s->line, STR("profile"));
     uint32_t at = name;
-    for (uint32_t i = 0; i < LABEL_STATE_COUNT; i++) {
-        struct str state = label_state_name(i);
+    for (uint32_t i = 0; i < PROFILE_STATE_COUNT; i++) {
+        struct str state = profile_state_name(i);
         at += widths[i];
         textwrap_tab(&s->line, at - (uint32_t)state.n);
         textwrap_add(&s->line, state);
@@ -59,15 +59,16 @@ static void sheet_counts(struct sheet *s)
     for (uint32_t i = 0; i < r->profile_n; i++) {
         textwrap_add(&s->line, r->profiles[i].name);
         at = name;
-        for (uint32_t k = 0; k < LABEL_STATE_COUNT; k++) {
+        for (uint32_t k = 0; k < PROFILE_STATE_COUNT; k++) {
             at += widths[k];
-            sheet_number(s, r->profiles[i].counts[k], at);
+            page_number(s, r->profiles[i].counts[k], at);
         }
         textwrap_end(&s->line);
     }
 }
 
-static void sheet_entry(struct sheet *s, const struct roster_entry *e, uint32_t name)
+static void page_entry(struct fleet_report_page *s, const struct fleet_report_entry *e,
+                       uint32_t name)
 {
     struct textwrap *line = &s->line;
     line->hang = name + 4;
@@ -79,43 +80,44 @@ static void sheet_entry(struct sheet *s, const struct roster_entry *e, uint32_t 
         textwrap_add(line, STR(", "));
         textwrap_add(line, humantime_span(s->roster->now - e->since, &s->tmp));
     }
-    if (e->gist.n > 0) {
+    if (e->summary.n > 0) {
         textwrap_add(line, STR(": "));
-        textwrap_add(line, e->gist);
+        textwrap_add(line, e->summary);
     }
     textwrap_end(line);
 }
 
 /* Entries of one kind stand together, for they are sorted. */
-static bool same_kind(const struct roster_entry *a, const struct roster_entry *b)
+static bool same_kind(const struct fleet_report_entry *a, const struct fleet_report_entry *b)
 {
     return a->failing == b->failing && (a->failing || a->state == b->state);
 }
 
-static struct str kind_name(const struct roster_entry *e)
+static struct str kind_name(const struct fleet_report_entry *e)
 {
-    static const struct str names[LABEL_STATE_COUNT] = {
-        [LABEL_STATE_OPERATIONAL] = STR_INIT("operational, about to change"),
-        [LABEL_STATE_REQUIRED] = STR_INIT("waiting for maintenance"),
-        [LABEL_STATE_MAINTENANCE] = STR_INIT("in maintenance"),
+    static const struct str names[PROFILE_STATE_COUNT] = {
+        [PROFILE_STATE_OPERATIONAL] = STR_INIT("operational, about to change"),
+        [PROFILE_STATE_REQUIRED] = STR_INIT("waiting for maintenance"),
+        [PROFILE_STATE_MAINTENANCE] = STR_INIT("in maintenance"),
     };
     return e->failing ? STR("failing") : names[e->state];
 }
 
-static void sheet_kind(struct sheet *s, const struct roster_entry *entries, uint32_t n)
+static void page_kind(struct fleet_report_page *s, const struct fleet_report_entry *entries,
+                      uint32_t n)
 {
-    uint32_t shown = s->form == REPORT_WIDE ? n : MIN(n, ROSTER_SHOWN);
+    uint32_t shown = s->form == NODE_REPORT_WIDE ? n : MIN(n, FLEET_REPORT_SHOWN);
     uint32_t name = 0;
     for (uint32_t i = 0; i < shown; i++) {
         uint32_t width = textwrap_width(entries[i].node);
-        name = MAX(name, s->form == REPORT_WIDE ? width : MIN(width, NAME_COLUMNS_MAX));
+        name = MAX(name, s->form == NODE_REPORT_WIDE ? width : MIN(width, NAME_COLUMNS_MAX));
     }
     textwrap_end(&s->line);
     textwrap_add(&s->line, kind_name(&entries[0]));
     textwrap_printf(&s->line, " (%u)", n);
     textwrap_end(&s->line);
     for (uint32_t i = 0; i < shown; i++) {
-        sheet_entry(s, &entries[i], name);
+        page_entry(s, &entries[i], name);
     }
     if (shown < n) {
         textwrap_printf(&s->line, "  and %u more; -o wide lists all", n - shown);
@@ -123,42 +125,42 @@ static void sheet_kind(struct sheet *s, const struct roster_entry *entries, uint
     }
 }
 
-static struct str heading(struct sheet *s)
+static struct str page_heading(struct fleet_report_page *s)
 {
-    const struct roster *r = s->roster;
+    const struct fleet_report *r = s->roster;
     return arena_printf(&s->tmp,
                         STR_FMT "%s%u node%s: %u operational, %u waiting, %u in maintenance",
                         STR_ARG(r->title), r->title.n > 0 ? ": " : "", r->nodes,
-                        r->nodes == 1 ? "" : "s", r->counts[LABEL_STATE_OPERATIONAL],
-                        r->counts[LABEL_STATE_REQUIRED], r->counts[LABEL_STATE_MAINTENANCE]);
+                        r->nodes == 1 ? "" : "s", r->counts[PROFILE_STATE_OPERATIONAL],
+                        r->counts[PROFILE_STATE_REQUIRED], r->counts[PROFILE_STATE_MAINTENANCE]);
 }
 
-void roster_print_text(const struct roster *r, enum report_form form, struct buf *out)
+void fleet_report_print_text(const struct fleet_report *r, enum report_format form, struct buf *out)
 {
-    struct sheet s = {
+    struct fleet_report_page s = {
         .roster = r,
         .form = form,
-        .line = { .out = out, .columns = form == REPORT_WIDE ? 0 : REPORT_COLUMNS },
+        .line = { .out = out, .columns = form == NODE_REPORT_WIDE ? 0 : NODE_REPORT_COLUMNS },
     };
     s.line.hang = 2;
-    sheet_line(&s, heading(&s));
-    sheet_field(&s, "leader", r->leader.n > 0 ? r->leader : STR("nobody leads"));
-    sheet_field(&s, "unready", r->why);
+    page_line(&s, page_heading(&s));
+    page_field(&s, "leader", r->leader.n > 0 ? r->leader : STR("nobody leads"));
+    page_field(&s, "unready", r->why);
     if (r->config_error.n > 0) {
-        sheet_field(&s, "config", STR("the last good one stays in force"));
-        sheet_field(&s, "", r->config_error);
+        page_field(&s, "config", STR("the last good one stays in force"));
+        page_field(&s, "", r->config_error);
     } else {
-        sheet_field(&s, "config", r->config_file);
+        page_field(&s, "config", r->config_file);
     }
     if (r->profile_n > 0) {
-        sheet_counts(&s);
+        page_counts(&s);
     }
     for (uint32_t i = 0; i < r->entry_n;) {
         uint32_t n = 1;
         while (i + n < r->entry_n && same_kind(&r->entries[i], &r->entries[i + n])) {
             n++;
         }
-        sheet_kind(&s, &r->entries[i], n);
+        page_kind(&s, &r->entries[i], n);
         i += n;
     }
     arena_done(&s.tmp);

@@ -11,7 +11,7 @@
 
 #define GRANT_RETRY SECONDS(1) /* after somebody was faster with a lease */
 
-struct str grant_owner(const struct member *m)
+struct str grant_owner(const struct managed_node *m)
 {
     return m->grant != NULL && m->grant->stage == GRANT_HELD ? buf_str(&m->grant->owner) : STR_NONE;
 }
@@ -22,7 +22,7 @@ bool grant_is_pending(const struct grant *g)
                          g->stage == GRANT_LIMITS || g->stage == GRANT_RECORD);
 }
 
-static void grant_set_stage(struct member *m, enum grant_stage stage)
+static void grant_set_stage(struct managed_node *m, enum grant_stage stage)
 {
     struct controller *c = m->c;
     c->granting -= grant_is_pending(m->grant) ? 1 : 0;
@@ -30,7 +30,7 @@ static void grant_set_stage(struct member *m, enum grant_stage stage)
     c->granting += grant_is_pending(m->grant) ? 1 : 0;
 }
 
-void grant_end(struct member *m)
+void grant_end(struct managed_node *m)
 {
     struct controller *c = m->c;
     struct grant *g = m->grant;
@@ -42,37 +42,37 @@ void grant_end(struct member *m)
         list_del(&g->record);
     }
     if (g->take != NULL) {
-        inquiry_take_cancel(STEAL(g->take));
+        stagger_take_cancel(STEAL(g->take));
     }
     fleet_ungrant(c->fleet, m->item->name);
     /* Struck out with the next write: until then it says less than the node itself does. */
     lease_grants_remove(&c->ledger, m->item->name);
-    m->unsure = false;
+    m->outcome_unknown = false;
     m->grant = NULL;
     buf_done(&g->owner);
     alloc_free(g);
 }
 
-static void grant_hold(struct member *m)
+static void grant_hold(struct managed_node *m)
 {
     grant_set_stage(m, GRANT_HELD);
     store_mark(&m->c->store, m->item);
-    controller_soon(m->c);
+    controller_schedule_turn(m->c);
 }
 
 /* Records the grant on the node's version as it is now. */
-static void grant_record(struct member *m)
+static void grant_record(struct managed_node *m)
 {
     struct controller *c = m->c;
     struct grant *g = m->grant;
     g->version = m->item->version;
-    if (!c->config.elect || !c->setup->limited) {
+    if (!c->config.elect || !c->active->has_max_maintenance) {
         grant_hold(m);
         return;
     }
     if (!lease_grants_put(&c->ledger, m->item->name, buf_str(&g->owner), g->version)) {
         grant_end(m);
-        member_wake_at(m, loop_now(c->loop) + GRANT_RETRY);
+        managed_node_wake_at(m, loop_now(c->loop) + GRANT_RETRY);
         return;
     }
     grant_set_stage(m, GRANT_RECORD);
@@ -80,29 +80,29 @@ static void grant_record(struct member *m)
     if (!list_linked(&g->record)) {
         list_add(&c->recording, &g->record);
     }
-    controller_soon(c);
+    controller_schedule_turn(c);
 }
 
 static void grant_on_take(void *ctx, const struct err *err);
 
-static void grant_take_next(struct member *m)
+static void grant_take_next(struct managed_node *m)
 {
     struct controller *c = m->c;
     struct grant *g = m->grant;
     if (g->take_n == 0) {
         grant_set_stage(m, GRANT_LIMITS);
-        if (budget_reserve(m, buf_str(&g->owner))) {
+        if (node_limit_reserve(m, buf_str(&g->owner))) {
             grant_record(m);
         }
         return;
     }
     grant_set_stage(m, GRANT_LEASES);
-    g->take = inquiry_take(c->inquiry, g->takes[--g->take_n], m->item->name, grant_on_take, m);
+    g->take = stagger_take(c->external, g->takes[--g->take_n], m->item->name, grant_on_take, m);
 }
 
 static void grant_on_take(void *ctx, const struct err *err)
 {
-    struct member *m = ctx;
+    struct managed_node *m = ctx;
     struct controller *c = m->c;
     m->grant->take = NULL;
     if (err == NULL) {
@@ -112,45 +112,46 @@ static void grant_on_take(void *ctx, const struct err *err)
     log_info(c->log, "a lease of a stagger could not be taken", KV_STR("node", m->item->name),
              KV_ERR(err));
     grant_end(m);
-    member_wake_at(m, loop_now(c->loop) + GRANT_RETRY);
+    managed_node_wake_at(m, loop_now(c->loop) + GRANT_RETRY);
 }
 
-void grant_reserved(struct member *m)
+void grant_on_reserved(struct managed_node *m)
 {
     ASSERT(m->grant != NULL && m->grant->stage == GRANT_LIMITS);
     grant_record(m);
 }
 
 /* Its pods are watched, or were since it began. */
-static bool grant_knows_pods(const struct member *m)
+static bool grant_knows_pods(const struct managed_node *m)
 {
-    struct facts_affinity pods = facts_affinity(inquiry_facts(m->c->inquiry), m->item->name);
+    struct facts_affinity pods =
+        facts_affinity(external_facts_facts(m->c->external), m->item->name);
     return pods.known && (pods.live || pods.asked >= m->grant->began);
 }
 
-void grant_look_at_pods(struct member *m, struct str asks)
+void grant_recheck_pods(struct managed_node *m, struct str wants_grant)
 {
     if (m->grant == NULL || m->grant->stage != GRANT_PODS) {
         return;
     }
-    if (!str_eq(asks, buf_str(&m->grant->owner))) {
+    if (!str_eq(wants_grant, buf_str(&m->grant->owner))) {
         grant_end(m);
     } else if (grant_knows_pods(m)) {
         grant_take_next(m);
     } else {
-        inquiry_want(
-            m->c->inquiry,
+        external_facts_want(
+            m->c->external,
             &(struct facts_want){ .kind = FACTS_AFFINITY, .node = m->item->name, .live = true });
     }
 }
 
-void grant_begin(struct member *m, const struct engine_effect *effect)
+void grant_begin(struct managed_node *m, const struct engine_effect *effect)
 {
     struct controller *c = m->c;
-    const struct engine_profile *e = &effect->profiles[effect->asker];
-    const struct engine_transition *t = &e->transitions[effect->asker_transition];
+    const struct engine_profile *e = &effect->profiles[effect->grant_profile];
+    const struct engine_transition *t = &e->transitions[effect->grant_transition];
     const struct config_transition *config =
-        &e->profile->states[e->state].transitions[effect->asker_transition];
+        &e->profile->states[e->state].transitions[effect->grant_transition];
     ASSERT(m->grant == NULL);
     struct grant *g = ALLOC_NEW(struct grant);
     m->grant = g;
@@ -158,7 +159,7 @@ void grant_begin(struct member *m, const struct engine_effect *effect)
     g->began = loop_wall(c->loop);
     bool pods = false;
     for (uint32_t i = 0; i < t->check_n; i++) {
-        pods = pods || t->checks[i].verdict.pods;
+        pods = pods || t->checks[i].verdict.reads_pods;
     }
     for (uint32_t i = 0; i < t->check_n && g->take_n < CONTROLLER_TAKES_MAX; i++) {
         if (t->checks[i].verdict.answer == CHECK_PASS &&
@@ -166,23 +167,23 @@ void grant_begin(struct member *m, const struct engine_effect *effect)
             g->takes[g->take_n++] = config->check.vars[i].index;
         }
     }
-    if (t->target == LABEL_STATE_MAINTENANCE) {
+    if (t->target == PROFILE_STATE_MAINTENANCE) {
         fleet_grant(c->fleet, m->item->name, e->name);
     }
     if (pods) {
         grant_set_stage(m, GRANT_PODS);
-        grant_look_at_pods(m, e->name);
+        grant_recheck_pods(m, e->name);
     } else {
         grant_take_next(m);
     }
 }
 
-bool grant_is_good(struct member *m)
+bool grant_allows_patch(struct managed_node *m)
 {
     struct controller *c = m->c;
     struct grant *g = m->grant;
     ASSERT(g != NULL && g->stage == GRANT_HELD);
-    if (!c->config.elect || !c->setup->limited || g->version == m->item->version ||
+    if (!c->config.elect || !c->active->has_max_maintenance || g->version == m->item->version ||
         mutated(c->config.mutations, MUTATION_GRANT_UNRECORDED)) {
         return true;
     }
@@ -217,7 +218,7 @@ void grant_on_noted(void *ctx, uint64_t serial)
     struct controller *c = ctx;
     MAP_EACH (&c->ledger.entries, entry) {
         struct store_item *item = store_find(&c->store, map_item_name(entry));
-        struct member *m = item == NULL ? NULL : item->extra;
+        struct managed_node *m = item == NULL ? NULL : item->extra;
         struct grant *g = m == NULL ? NULL : m->grant;
         if (g != NULL && g->stage == GRANT_RECORD && g->serial != 0 && g->serial <= serial) {
             list_del(&g->record);
@@ -226,34 +227,34 @@ void grant_on_noted(void *ctx, uint64_t serial)
     }
 }
 
-void grant_look(struct member *m)
+void grant_drop_if_stale(struct managed_node *m)
 {
-    if (m->grant != NULL && m->grant->stage == GRANT_GHOST &&
+    if (m->grant != NULL && m->grant->stage == GRANT_INHERITED &&
         m->item->version > m->grant->version) {
         grant_end(m);
     }
 }
 
-bool grant_revive(struct member *m, struct str owner)
+bool grant_resume(struct managed_node *m, struct str owner)
 {
-    if (m->grant->stage != GRANT_GHOST || !str_eq(buf_str(&m->grant->owner), owner)) {
+    if (m->grant->stage != GRANT_INHERITED || !str_eq(buf_str(&m->grant->owner), owner)) {
         return false;
     }
-    if (budget_holds(m)) {
+    if (node_limit_holds(m)) {
         grant_hold(m);
         return false;
     }
-    return !budget_has_refused(m);
+    return !node_limit_has_refused(m);
 }
 
 /* What the leader before recorded: where the node shows it, or has moved on from the version on
  * which the patch was based, the entry is history. */
-void grant_adopt(struct controller *c)
+void grant_inherit_all(struct controller *c)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct err err = { 0 };
-    c->adopted = true;
+    c->grants_read = true;
     if (!c->config.elect) {
         return;
     }
@@ -271,37 +272,37 @@ void grant_adopt(struct controller *c)
             lease_grants_remove(&c->ledger, name);
             continue;
         }
-        struct member *m = member_of(c, item);
+        struct managed_node *m = managed_node_get(c, item);
         ASSERT(m->grant == NULL);
         m->grant = ALLOC_NEW(struct grant);
         buf_add(&m->grant->owner, e->owner);
         m->grant->version = e->version;
-        m->grant->stage = GRANT_GHOST;
-        m->unsure = true;
+        m->grant->stage = GRANT_INHERITED;
+        m->outcome_unknown = true;
         fleet_grant(c->fleet, name, e->owner);
-        budget_expect(m, e->owner);
+        node_limit_inherit(m, e->owner);
         store_mark(&c->store, item);
     }
 }
 
 /* Another leads: what was recorded is its business now. */
-void grant_lose_all(struct controller *c)
+void grant_drop_all(struct controller *c)
 {
     MAP_EACH (&c->store.items, entry) {
         const struct store_item *item = map_item_value(entry);
-        struct member *m = item->extra;
+        struct managed_node *m = item->extra;
         if (m != NULL) {
             grant_end(m);
-            budget_drop(m);
-            turn_leave_line(m);
-            errand_stop_drain(m);
-            errand_end(m);
+            node_limit_drop(m);
+            turn_leave_queue(m);
+            node_drain_stop(m);
+            node_notify_free(m);
         }
     }
     lease_grants_clear(&c->ledger);
-    c->adopted = false;
-    c->surveyed = false;
-    c->claimed = false;
+    c->grants_read = false;
+    c->all_queued = false;
+    c->all_reserved = false;
     if (c->arbiter != NULL) {
         arbiter_owner_synced(c->arbiter, ASK_PROFILE, false);
     }

@@ -1,70 +1,71 @@
 #include "base/alloc.h"
 #include "profile/controller_internal.h"
 
-#define MEMBER_BACKOFF_BASE MSECONDS(500)
-#define MEMBER_BACKOFF_MAX MINUTES(5)
-#define REFUSED_FAILURES 4u    /* a refusal starts with a wait of some seconds */
-#define WAKE_GRID MSECONDS(50) /* waits end together, so that many make one turn */
-#define WARN_EVERY SECONDS(1)  /* one line stands for many nodes that fail alike */
+#define MANAGED_NODE_BACKOFF_BASE MSECONDS(500)
+#define MANAGED_NODE_BACKOFF_MAX MINUTES(5)
+#define REFUSED_FAILURES_MIN 4u /* a refusal starts with a wait of some seconds */
+#define WAKE_GRID MSECONDS(50)  /* waits end together, so that many make one turn */
+#define WARN_EVERY SECONDS(1)   /* one line stands for many nodes that fail alike */
 
 bool prio_by_wake(struct prioqueue_item *a, struct prioqueue_item *b)
 {
-    return CONTAINER_OF(a, struct member, wake)->wake_at <
-           CONTAINER_OF(b, struct member, wake)->wake_at;
+    return CONTAINER_OF(a, struct managed_node, wake)->wake_at <
+           CONTAINER_OF(b, struct managed_node, wake)->wake_at;
 }
 
 /* First come, first served; among those that came together the name decides. */
 bool prio_by_since(struct prioqueue_item *a, struct prioqueue_item *b)
 {
-    const struct member *left = CONTAINER_OF(a, struct member, ask);
-    const struct member *right = CONTAINER_OF(b, struct member, ask);
+    const struct managed_node *left = CONTAINER_OF(a, struct managed_node, queue_item);
+    const struct managed_node *right = CONTAINER_OF(b, struct managed_node, queue_item);
     if (left->since != right->since) {
         return left->since < right->since;
     }
     return str_cmp(left->item->name, right->item->name) < 0;
 }
 
-struct member *member_of(struct controller *c, struct store_item *item)
+struct managed_node *managed_node_get(struct controller *c, struct store_item *item)
 {
     if (item->extra == NULL) {
-        struct member *m = ALLOC_NEW(struct member);
+        struct managed_node *m = ALLOC_NEW(struct managed_node);
         m->c = c;
         m->item = item;
-        m->backoff = (struct backoff){ .base = MEMBER_BACKOFF_BASE, .max = MEMBER_BACKOFF_MAX };
+        m->backoff =
+            (struct backoff){ .base = MANAGED_NODE_BACKOFF_BASE, .max = MANAGED_NODE_BACKOFF_MAX };
         item->extra = m;
     }
     return item->extra;
 }
 
-static void member_leave_wake(struct member *m)
+static void managed_node_cancel_wake(struct managed_node *m)
 {
     if (prioqueue_inside(&m->wake)) {
         prioqueue_take(&m->c->waking, &m->wake);
     }
 }
 
-void member_end(struct member *m)
+void managed_node_free(struct managed_node *m)
 {
     struct controller *c = m->c;
-    member_leave_wake(m);
-    turn_leave_line(m);
-    c->any_rooms -= m->any_room ? 1 : 0;
+    managed_node_cancel_wake(m);
+    turn_leave_queue(m);
+    c->any_groups -= m->any_group ? 1 : 0;
     if (m->call != NULL) {
         api_cancel(c->client.api, STEAL(m->call));
         c->stats.in_flight--;
         c->client.urgent--;
     }
     grant_end(m);
-    budget_drop(m); /* what nobody asks for any more is swept */
-    errand_stop_drain(m);
-    errand_end(m);
+    node_limit_drop(m); /* what nobody asks for any more is swept */
+    node_drain_stop(m);
+    node_notify_free(m);
     m->item->extra = NULL;
     buf_done(&m->error);
-    buf_done(&m->news);
+    buf_done(&m->events);
     alloc_free(m);
 }
 
-usec_t controller_when(const struct controller *c, usec_t wall)
+usec_t controller_monotonic(const struct controller *c, usec_t wall)
 {
     usec_t now = loop_now(c->loop);
     usec_t wall_now = loop_wall(c->loop);
@@ -74,7 +75,7 @@ usec_t controller_when(const struct controller *c, usec_t wall)
     return wall <= wall_now ? now : now + (wall - wall_now);
 }
 
-void member_wake_at(struct member *m, usec_t at)
+void managed_node_wake_at(struct managed_node *m, usec_t at)
 {
     struct controller *c = m->c;
     if (at == USEC_NEVER) {
@@ -92,24 +93,25 @@ void member_wake_at(struct member *m, usec_t at)
     loop_timer_pull(&c->wake, at);
 }
 
-usec_t member_next(const struct controller *c)
+usec_t managed_node_next_wake(const struct controller *c)
 {
     struct prioqueue_item *first = prioqueue_first(&c->waking);
-    return first == NULL ? USEC_NEVER : CONTAINER_OF(first, struct member, wake)->wake_at;
+    return first == NULL ? USEC_NEVER : CONTAINER_OF(first, struct managed_node, wake)->wake_at;
 }
 
-void member_wake(struct controller *c)
+void managed_node_wake_due(struct controller *c)
 {
     usec_t now = loop_now(c->loop);
-    while (member_next(c) <= now) {
-        struct member *m = CONTAINER_OF(prioqueue_first(&c->waking), struct member, wake);
+    while (managed_node_next_wake(c) <= now) {
+        struct managed_node *m =
+            CONTAINER_OF(prioqueue_first(&c->waking), struct managed_node, wake);
         prioqueue_take(&c->waking, &m->wake);
         store_mark(&c->store, m->item);
-        c->line_up = true;
+        c->queue_dirty = true;
     }
 }
 
-static void member_warn(struct member *m, const struct err *err)
+static void managed_node_warn(struct managed_node *m, const struct err *err)
 {
     struct controller *c = m->c;
     usec_t now = loop_now(c->loop);
@@ -125,25 +127,27 @@ static void member_warn(struct member *m, const struct err *err)
 
 /* The node waits alone. What failed may have gone through all the same: then the next patch, which
  * carries the old version, conflicts and the node is observed. */
-static void member_fail(struct member *m, enum retry_verdict verdict, const struct err *err)
+static void managed_node_fail(struct managed_node *m, enum retry_verdict verdict,
+                              const struct err *err)
 {
     struct controller *c = m->c;
     c->stats.errors++;
-    gauges_count(c->gauges.errors);
-    member_warn(m, err);
+    series_inc(c->metrics.errors);
+    managed_node_warn(m, err);
     if (mutated(c->config.mutations, MUTATION_DROP_FAILED_NODE)) {
         return;
     }
     if (verdict == RETRY_REFUSED) {
-        m->backoff.failures = MAX(m->backoff.failures, REFUSED_FAILURES);
+        m->backoff.failures = MAX(m->backoff.failures, REFUSED_FAILURES_MIN);
     }
-    m->unsure = m->unsure || (m->arriving && m->verb == API_PATCH && verdict != RETRY_REFUSED);
+    m->outcome_unknown =
+        m->outcome_unknown || (m->entering && m->verb == API_PATCH && verdict != RETRY_REFUSED);
     m->retry_at = loop_now(c->loop) + backoff_next(&m->backoff, loop_random(c->loop));
-    member_wake_at(m, m->retry_at);
+    managed_node_wake_at(m, m->retry_at);
 }
 
 /* The answer to a patch or a read: the node as it is now. */
-static void member_on_object(struct member *m, struct str body)
+static void managed_node_on_object(struct managed_node *m, struct str body)
 {
     struct controller *c = m->c;
     struct err err = { 0 };
@@ -157,18 +161,18 @@ static void member_on_object(struct member *m, struct str body)
     if (r < 0) {
         (void)err_wrap(&err, "the answer cannot be read");
         c->stats.bad_input++;
-        gauges_count(c->gauges.bad_input);
-        member_fail(m, RETRY_LATER, &err);
+        series_inc(c->metrics.bad_input);
+        managed_node_fail(m, RETRY_LATER, &err);
         return;
     }
     m->refresh = false;
     if (m->verb == API_PATCH) {
         backoff_reset(&m->backoff);
         m->retry_at = 0;
-        m->unsure = false;
-        errand_settle(m);
-        turn_tell_news(m);
-        if (m->arriving) {
+        m->outcome_unknown = false;
+        node_notify_on_patched(m);
+        turn_send_pending_events(m);
+        if (m->entering) {
             grant_end(m); /* the node counts by itself from now on */
         }
     }
@@ -176,11 +180,11 @@ static void member_on_object(struct member *m, struct str body)
     store_mark(&c->store, m->item);
 }
 
-static void member_on_conflict(struct member *m)
+static void managed_node_on_conflict(struct managed_node *m)
 {
     struct controller *c = m->c;
     c->stats.conflicts++;
-    gauges_count(c->gauges.conflicts);
+    series_inc(c->metrics.conflicts);
     /* The watch brings what we have not seen. Should it not, the node is read. */
     m->refresh = true;
     if (m->item->version > m->version) {
@@ -188,36 +192,36 @@ static void member_on_conflict(struct member *m)
     } else {
         store_await(m->item);
     }
-    member_wake_at(m, loop_now(c->loop) + backoff_next(&m->backoff, loop_random(c->loop)));
+    managed_node_wake_at(m, loop_now(c->loop) + backoff_next(&m->backoff, loop_random(c->loop)));
 }
 
-static void member_on_reply(void *ctx, const struct api_reply *reply)
+static void managed_node_on_reply(void *ctx, const struct api_reply *reply)
 {
-    struct member *m = ctx;
+    struct managed_node *m = ctx;
     struct controller *c = m->c;
     m->call = NULL;
     c->stats.in_flight--;
     c->client.urgent--;
     enum retry_verdict verdict = client_note(&c->client, m->verb, reply);
     if (m->verb == API_PATCH) {
-        gauges_time(c->gauges.patch_seconds, loop_now(c->loop) - m->sent_at);
+        series_observe(c->metrics.patch_seconds, loop_now(c->loop) - m->sent_at);
     }
     if (verdict == RETRY_DONE) {
-        member_on_object(m, reply->body);
+        managed_node_on_object(m, reply->body);
     } else if (verdict == RETRY_OBSERVE) {
-        member_on_conflict(m);
+        managed_node_on_conflict(m);
     } else {
         struct err err = { 0 };
         client_explain(reply->status, reply->body, reply->err, &err);
-        member_fail(m, verdict, &err);
+        managed_node_fail(m, verdict, &err);
     }
     if (c->stopping && c->stats.in_flight == 0) {
         loop_timer_set(&c->stop, loop_now(c->loop));
     }
-    controller_soon(c);
+    controller_schedule_turn(c);
 }
 
-void member_send(struct member *m, enum api_verb verb)
+void managed_node_send(struct managed_node *m, enum api_verb verb)
 {
     struct controller *c = m->c;
     ASSERT(m->call == NULL);
@@ -235,5 +239,5 @@ void member_send(struct member *m, enum api_verb verb)
     m->sent_at = loop_now(c->loop);
     c->stats.in_flight++;
     c->client.urgent++;
-    m->call = api_send(c->client.api, &request, member_on_reply, m);
+    m->call = api_send(c->client.api, &request, managed_node_on_reply, m);
 }

@@ -1,18 +1,18 @@
 #include "profile/newest_version.h"
 
-void newest_done(struct newest *n)
+void newest_version_done(struct newest_version *n)
 {
     buf_done(&n->text);
-    *n = (struct newest){ 0 };
+    *n = (struct newest_version){ 0 };
 }
 
-void newest_reset(struct newest *n)
+void newest_version_reset(struct newest_version *n)
 {
     buf_reset(&n->text);
     n->holders = 0;
 }
 
-static void newest_put(struct newest *n, struct str text)
+static void newest_version_put(struct newest_version *n, struct str text)
 {
     struct err err = { 0 };
     buf_reset(&n->text);
@@ -22,7 +22,7 @@ static void newest_put(struct newest *n, struct str text)
     n->holders = 1;
 }
 
-bool newest_add(struct newest *n, struct str text)
+bool newest_version_add(struct newest_version *n, struct str text)
 {
     struct err err = { 0 };
     struct semver version;
@@ -33,12 +33,12 @@ bool newest_add(struct newest *n, struct str text)
     if (order == 0) {
         n->holders++;
     } else if (order > 0) {
-        newest_put(n, text);
+        newest_version_put(n, text);
     }
     return order > 0;
 }
 
-void newest_remove(struct newest *n, struct str text)
+void newest_version_remove(struct newest_version *n, struct str text)
 {
     struct err err = { 0 };
     struct semver version;

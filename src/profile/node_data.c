@@ -4,11 +4,11 @@
 #include "format/json_writer.h"
 
 /* What the walk over the annotation carries. */
-struct reader {
+struct node_data_reader {
     struct str text;
     struct arena *out;
-    struct data *data;
-    struct data_profile legacy; /* LastTransition, for all profiles of the old format */
+    struct node_data *data;
+    struct node_data_profile legacy; /* LastTransition, for all profiles of the old format */
     bool is_legacy;
     const struct jval *states; /* ProfileStates, PreviousStates of the old format */
     const struct jval *previous;
@@ -16,7 +16,7 @@ struct reader {
 };
 
 /* encoding/json's folding: ASCII case, and the two letters outside ASCII that fold into it. */
-static bool data_key_is(struct str key, struct str wanted)
+static bool node_data_key_is(struct str key, struct str wanted)
 {
     if (str_eq(key, wanted)) {
         return true; /* as everybody writes it */
@@ -43,27 +43,27 @@ static bool data_key_is(struct str key, struct str wanted)
     return at == key.n;
 }
 
-static int data_fail_kind(struct reader *r, const char *where, const struct jval *v,
-                          const char *want)
+static int node_data_fail_kind(struct node_data_reader *r, const char *where, const struct jval *v,
+                               const char *want)
 {
     return err_set(r->err, ERR_INVALID, "%s is %s, want %s", where, jkind_name(jval_kind(v)), want);
 }
 
-static int data_fail_key(struct reader *r, struct str key)
+static int node_data_fail_key(struct node_data_reader *r, struct str key)
 {
     return err_set(r->err, ERR_INVALID, "json: unknown field \"" STR_FMT "\"",
                    STR_ARG(str_sub(key, 0, 64)));
 }
 
 /* null leaves what was there. */
-static int data_read_stamp(struct reader *r, const char *where, const struct jval *v,
-                           struct timestamp *ret)
+static int node_data_read_stamp(struct node_data_reader *r, const char *where, const struct jval *v,
+                                struct timestamp *ret)
 {
     if (jval_kind(v) == JNULL) {
         return 0;
     }
     if (jval_kind(v) != JSTR) {
-        return data_fail_kind(r, where, v, "a time");
+        return node_data_fail_kind(r, where, v, "a time");
     }
     struct str text = jval_str(v);
     /* Go reads a time from the raw bytes between the quotes, so an escape is no time. The tape
@@ -75,63 +75,65 @@ static int data_read_stamp(struct reader *r, const char *where, const struct jva
     return timestamp_parse(text, ret, r->err);
 }
 
-static int data_read_str(struct reader *r, const char *where, const struct jval *v, struct str *ret)
+static int node_data_read_str(struct node_data_reader *r, const char *where, const struct jval *v,
+                              struct str *ret)
 {
     if (jval_kind(v) == JNULL) {
         return 0;
     }
     if (jval_kind(v) != JSTR) {
-        return data_fail_kind(r, where, v, "a string");
+        return node_data_fail_kind(r, where, v, "a string");
     }
     *ret = jval_str(v);
     return 0;
 }
 
-static int data_read_profile(struct reader *r, const struct jval *v)
+static int node_data_read_profile(struct node_data_reader *r, const struct jval *v)
 {
     struct str name = jval_key(v);
-    struct data_profile fresh = { .name = name, .transition = timestamp_zero };
+    struct node_data_profile fresh = { .name = name, .transition = timestamp_zero };
     if (jval_kind(v) == JNULL) {
         fresh.null = true;
     } else if (jval_kind(v) != JOBJ) {
-        return data_fail_kind(r, "an entry of Profiles", v, "an object");
+        return node_data_fail_kind(r, "an entry of Profiles", v, "an object");
     }
     if (jval_kind(v) == JOBJ) {
         JVAL_EACH (v, field) {
             struct str key = jval_key(field);
             int result;
-            if (data_key_is(key, STR("Transition"))) {
-                result = data_read_stamp(r, "Transition", field, &fresh.transition);
-            } else if (data_key_is(key, STR("Current"))) {
-                result = data_read_str(r, "Current", field, &fresh.current);
-            } else if (data_key_is(key, STR("Previous"))) {
-                result = data_read_str(r, "Previous", field, &fresh.previous);
+            if (node_data_key_is(key, STR("Transition"))) {
+                result = node_data_read_stamp(r, "Transition", field, &fresh.transition);
+            } else if (node_data_key_is(key, STR("Current"))) {
+                result = node_data_read_str(r, "Current", field, &fresh.current);
+            } else if (node_data_key_is(key, STR("Previous"))) {
+                result = node_data_read_str(r, "Previous", field, &fresh.previous);
             } else {
-                result = data_fail_key(r, key);
+                result = node_data_fail_key(r, key);
             }
             if (result < 0) {
                 return result;
             }
         }
     }
-    if (r->data->profile_count >= DATA_ENTRIES_MAX) {
-        return err_set(r->err, ERR_LIMIT, "more than %u profiles", DATA_ENTRIES_MAX);
+    if (r->data->profile_count >= NODE_DATA_ENTRIES_MAX) {
+        return err_set(r->err, ERR_LIMIT, "more than %u profiles", NODE_DATA_ENTRIES_MAX);
     }
-    *data_make(r->data, r->out, name) = fresh; /* a duplicate entry replaces the earlier one */
+    *node_data_make_profile(r->data, r->out, name) =
+        fresh; /* a duplicate entry replaces the earlier one */
     return 0;
 }
 
-static int data_read_profiles(struct reader *r, const struct jval *v)
+static int node_data_read_profiles(struct node_data_reader *r, const struct jval *v)
 {
     if (jval_kind(v) == JNULL) {
         r->data->profile_count = 0;
         return 0;
     }
     if (jval_kind(v) != JOBJ) {
-        return data_fail_kind(r, "Profiles", v, "an object");
+        return node_data_fail_kind(r, "Profiles", v, "an object");
     }
     JVAL_EACH (v, entry) {
-        int result = data_read_profile(r, entry);
+        int result = node_data_read_profile(r, entry);
         if (result < 0) {
             return result;
         }
@@ -140,7 +142,7 @@ static int data_read_profiles(struct reader *r, const struct jval *v)
 }
 
 /* Where `name` is, or would be. */
-static uint32_t notification_index(const struct data *d, struct str name)
+static uint32_t notification_index(const struct node_data *d, struct str name)
 {
     uint32_t low = 0;
     uint32_t high = d->notification_count;
@@ -155,7 +157,8 @@ static uint32_t notification_index(const struct data *d, struct str name)
     return low;
 }
 
-struct data_notification *data_notification(struct data *d, struct arena *a, struct str name)
+struct node_data_notification *node_data_notification(struct node_data *d, struct arena *a,
+                                                      struct str name)
 {
     uint32_t i = notification_index(d, name);
     if (i < d->notification_count && str_eq(d->notifications[i].name, name)) {
@@ -164,37 +167,37 @@ struct data_notification *data_notification(struct data *d, struct arena *a, str
     ARENA_GROW(a, d->notifications, d->notification_count, d->notification_cap);
     memmove(&d->notifications[i + 1], &d->notifications[i],
             (d->notification_count - i) * sizeof(d->notifications[0]));
-    d->notifications[i] = (struct data_notification){ .name = name, .at = timestamp_zero };
+    d->notifications[i] = (struct node_data_notification){ .name = name, .at = timestamp_zero };
     d->notification_count++;
     return &d->notifications[i];
 }
 
-static int data_read_notification(struct reader *r, const struct jval *v)
+static int node_data_read_notification(struct node_data_reader *r, const struct jval *v)
 {
-    struct data *d = r->data;
+    struct node_data *d = r->data;
     struct timestamp at = timestamp_zero;
-    int result = data_read_stamp(r, "an entry of Notifications", v, &at);
+    int result = node_data_read_stamp(r, "an entry of Notifications", v, &at);
     if (result < 0) {
         return result;
     }
-    if (d->notification_count >= DATA_ENTRIES_MAX) {
-        return err_set(r->err, ERR_LIMIT, "more than %u notifications", DATA_ENTRIES_MAX);
+    if (d->notification_count >= NODE_DATA_ENTRIES_MAX) {
+        return err_set(r->err, ERR_LIMIT, "more than %u notifications", NODE_DATA_ENTRIES_MAX);
     }
-    data_notification(d, r->out, jval_key(v))->at = at;
+    node_data_notification(d, r->out, jval_key(v))->at = at;
     return 0;
 }
 
-static int data_read_notifications(struct reader *r, const struct jval *v)
+static int node_data_read_notifications(struct node_data_reader *r, const struct jval *v)
 {
     if (jval_kind(v) == JNULL) {
         r->data->notification_count = 0;
         return 0;
     }
     if (jval_kind(v) != JOBJ) {
-        return data_fail_kind(r, "Notifications", v, "an object");
+        return node_data_fail_kind(r, "Notifications", v, "an object");
     }
     JVAL_EACH (v, entry) {
-        int result = data_read_notification(r, entry);
+        int result = node_data_read_notification(r, entry);
         if (result < 0) {
             return result;
         }
@@ -202,44 +205,44 @@ static int data_read_notifications(struct reader *r, const struct jval *v)
     return 0;
 }
 
-static int data_read_states(struct reader *r, const char *where, const struct jval *v,
-                            const struct jval **ret)
+static int node_data_read_states(struct node_data_reader *r, const char *where,
+                                 const struct jval *v, const struct jval **ret)
 {
     if (jval_kind(v) != JOBJ && jval_kind(v) != JNULL) {
-        return data_fail_kind(r, where, v, "an object");
+        return node_data_fail_kind(r, where, v, "an object");
     }
     JVAL_EACH (v, state) {
         if (jval_kind(state) != JSTR) {
-            return data_fail_kind(r, where, state, "a string");
+            return node_data_fail_kind(r, where, state, "a string");
         }
     }
     *ret = v;
     return 0;
 }
 
-static int data_read_root(struct reader *r, const struct jval *root)
+static int node_data_read_root(struct node_data_reader *r, const struct jval *root)
 {
     JVAL_EACH (root, v) {
         struct str key = jval_key(v);
         int result;
-        if (data_key_is(key, STR("Profiles"))) {
-            result = data_read_profiles(r, v);
-        } else if (data_key_is(key, STR("Notifications"))) {
-            result = data_read_notifications(r, v);
-        } else if (data_key_is(key, STR("LastTransition"))) {
+        if (node_data_key_is(key, STR("Profiles"))) {
+            result = node_data_read_profiles(r, v);
+        } else if (node_data_key_is(key, STR("Notifications"))) {
+            result = node_data_read_notifications(r, v);
+        } else if (node_data_key_is(key, STR("LastTransition"))) {
             r->is_legacy = true;
-            result = data_read_stamp(r, "LastTransition", v, &r->legacy.transition);
-        } else if (data_key_is(key, STR("LastNotificationTimes"))) {
+            result = node_data_read_stamp(r, "LastTransition", v, &r->legacy.transition);
+        } else if (node_data_key_is(key, STR("LastNotificationTimes"))) {
             r->is_legacy = true;
-            result = data_read_notifications(r, v);
-        } else if (data_key_is(key, STR("ProfileStates"))) {
+            result = node_data_read_notifications(r, v);
+        } else if (node_data_key_is(key, STR("ProfileStates"))) {
             r->is_legacy = true;
-            result = data_read_states(r, "ProfileStates", v, &r->states);
-        } else if (data_key_is(key, STR("PreviousStates"))) {
+            result = node_data_read_states(r, "ProfileStates", v, &r->states);
+        } else if (node_data_key_is(key, STR("PreviousStates"))) {
             r->is_legacy = true;
-            result = data_read_states(r, "PreviousStates", v, &r->previous);
+            result = node_data_read_states(r, "PreviousStates", v, &r->previous);
         } else {
-            result = data_fail_key(r, key);
+            result = node_data_fail_key(r, key);
         }
         if (result < 0) {
             return result;
@@ -249,15 +252,15 @@ static int data_read_root(struct reader *r, const struct jval *root)
 }
 
 /* The old format had one transition for all profiles, and the states in maps of their own. */
-static int data_migrate(struct reader *r)
+static int node_data_migrate(struct node_data_reader *r)
 {
     JVAL_EACH (r->states, state) {
-        if (r->data->profile_count >= DATA_ENTRIES_MAX) {
-            return err_set(r->err, ERR_LIMIT, "more than %u profiles", DATA_ENTRIES_MAX);
+        if (r->data->profile_count >= NODE_DATA_ENTRIES_MAX) {
+            return err_set(r->err, ERR_LIMIT, "more than %u profiles", NODE_DATA_ENTRIES_MAX);
         }
         struct str name = jval_key(state);
         const struct jval *previous = jval_get(r->previous, name);
-        *data_make(r->data, r->out, name) = (struct data_profile){
+        *node_data_make_profile(r->data, r->out, name) = (struct node_data_profile){
             .name = name,
             .transition = r->legacy.transition,
             .current = jval_str(state),
@@ -267,14 +270,14 @@ static int data_migrate(struct reader *r)
     return 0;
 }
 
-int data_parse(struct str text, struct arena *out, struct data *ret, struct err *err)
+int node_data_parse(struct str text, struct arena *out, struct node_data *ret, struct err *err)
 {
-    struct data data = { 0 };
+    struct node_data data = { 0 };
     if (text.n == 0) {
         *ret = data;
         return 0;
     }
-    struct reader r = {
+    struct node_data_reader r = {
         .text = text,
         .out = out,
         .data = &data,
@@ -284,13 +287,13 @@ int data_parse(struct str text, struct arena *out, struct data *ret, struct err 
     const struct jval *root = NULL;
     int result = json_parse(text, JSON_GO | JSON_TRAILING, out, &root, err);
     if (result == 0 && jval_kind(root) != JOBJ && jval_kind(root) != JNULL) {
-        result = data_fail_kind(&r, "the value", root, "an object");
+        result = node_data_fail_kind(&r, "the value", root, "an object");
     }
     if (result == 0 && jval_kind(root) == JOBJ) {
-        result = data_read_root(&r, root);
+        result = node_data_read_root(&r, root);
     }
     if (result == 0 && r.is_legacy) {
-        result = data_migrate(&r);
+        result = node_data_migrate(&r);
     }
     if (result < 0) {
         return err_wrap(err, "failed to parse json value in data annotation");
@@ -299,7 +302,7 @@ int data_parse(struct str text, struct arena *out, struct data *ret, struct err 
     return 0;
 }
 
-static int data_print_stamp(struct json_writer *w, struct timestamp s, struct err *err)
+static int node_data_print_stamp(struct json_writer *w, struct timestamp s, struct err *err)
 {
     char out[TIMESTAMP_TEXT_MAX];
     struct str text;
@@ -310,14 +313,14 @@ static int data_print_stamp(struct json_writer *w, struct timestamp s, struct er
     return r;
 }
 
-int data_print(const struct data *d, struct buf *out, struct err *err)
+int node_data_print(const struct node_data *d, struct buf *out, struct err *err)
 {
     struct json_writer w = json_writer_on(out);
     jw_obj(&w);
     jw_key(&w, STR("Profiles"));
     jw_obj(&w);
     for (uint32_t i = 0; i < d->profile_count; i++) {
-        const struct data_profile *p = &d->profiles[i];
+        const struct node_data_profile *p = &d->profiles[i];
         jw_key(&w, p->name);
         if (p->null) {
             jw_null(&w);
@@ -325,7 +328,7 @@ int data_print(const struct data *d, struct buf *out, struct err *err)
         }
         jw_obj(&w);
         jw_key(&w, STR("Transition"));
-        int r = data_print_stamp(&w, p->transition, err);
+        int r = node_data_print_stamp(&w, p->transition, err);
         if (r < 0) {
             return err_wrap(err, "profile '" STR_FMT "'", STR_ARG(str_sub(p->name, 0, 64)));
         }
@@ -338,7 +341,7 @@ int data_print(const struct data *d, struct buf *out, struct err *err)
     jw_obj(&w);
     for (uint32_t i = 0; i < d->notification_count; i++) {
         jw_key(&w, d->notifications[i].name);
-        int r = data_print_stamp(&w, d->notifications[i].at, err);
+        int r = node_data_print_stamp(&w, d->notifications[i].at, err);
         if (r < 0) {
             return err_wrap(err, "notification '" STR_FMT "'",
                             STR_ARG(str_sub(d->notifications[i].name, 0, 64)));
@@ -349,7 +352,7 @@ int data_print(const struct data *d, struct buf *out, struct err *err)
     return 0;
 }
 
-static uint32_t profile_index(const struct data *d, struct str name)
+static uint32_t profile_index(const struct node_data *d, struct str name)
 {
     uint32_t low = 0;
     uint32_t high = d->profile_count;
@@ -364,13 +367,14 @@ static uint32_t profile_index(const struct data *d, struct str name)
     return low;
 }
 
-struct data_profile *data_find(const struct data *d, struct str name)
+struct node_data_profile *node_data_find_profile(const struct node_data *d, struct str name)
 {
     uint32_t i = profile_index(d, name);
     return i < d->profile_count && str_eq(d->profiles[i].name, name) ? &d->profiles[i] : NULL;
 }
 
-struct data_profile *data_make(struct data *d, struct arena *a, struct str name)
+struct node_data_profile *node_data_make_profile(struct node_data *d, struct arena *a,
+                                                 struct str name)
 {
     uint32_t i = profile_index(d, name);
     if (i < d->profile_count && str_eq(d->profiles[i].name, name)) {
@@ -378,12 +382,12 @@ struct data_profile *data_make(struct data *d, struct arena *a, struct str name)
     }
     ARENA_GROW(a, d->profiles, d->profile_count, d->profile_cap);
     memmove(&d->profiles[i + 1], &d->profiles[i], (d->profile_count - i) * sizeof(d->profiles[0]));
-    d->profiles[i] = (struct data_profile){ .name = name, .transition = timestamp_zero };
+    d->profiles[i] = (struct node_data_profile){ .name = name, .transition = timestamp_zero };
     d->profile_count++;
     return &d->profiles[i];
 }
 
-void data_remove(struct data *d, struct data_profile *p)
+void node_data_remove_profile(struct node_data *d, struct node_data_profile *p)
 {
     uint32_t i = (uint32_t)(p - d->profiles);
     ASSERT(i < d->profile_count);

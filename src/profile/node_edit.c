@@ -1,6 +1,7 @@
 #include "profile/node_edit.h"
 
-static struct edit *subject_find(const struct subject *s, enum edit_kind kind, struct str key)
+static struct node_edit_item *node_edit_find(const struct node_edit *s, enum node_edit_kind kind,
+                                             struct str key)
 {
     for (uint32_t i = 0; i < s->edit_n; i++) {
         if (s->edits[i].kind == kind && str_eq(s->edits[i].key, key)) {
@@ -10,18 +11,18 @@ static struct edit *subject_find(const struct subject *s, enum edit_kind kind, s
     return NULL;
 }
 
-struct str subject_label(const struct subject *s, struct str key)
+struct str node_edit_label(const struct node_edit *s, struct str key)
 {
-    const struct edit *e = subject_find(s, EDIT_LABEL, key);
+    const struct node_edit_item *e = node_edit_find(s, NODE_EDIT_LABEL, key);
     if (e == NULL) {
         return node_label(s->node, key);
     }
     return e->remove ? STR_NONE : e->value;
 }
 
-struct str subject_annotation(const struct subject *s, struct str key)
+struct str node_edit_annotation(const struct node_edit *s, struct str key)
 {
-    const struct edit *e = subject_find(s, EDIT_ANNOTATION, key);
+    const struct node_edit_item *e = node_edit_find(s, NODE_EDIT_ANNOTATION, key);
     if (e == NULL) {
         return node_annotation(s->node, key);
     }
@@ -38,36 +39,36 @@ static bool node_has_finalizer(const struct node *n, struct str key)
     return false;
 }
 
-bool subject_has_finalizer(const struct subject *s, struct str key)
+bool node_edit_has_finalizer(const struct node_edit *s, struct str key)
 {
-    const struct edit *e = subject_find(s, EDIT_FINALIZER, key);
+    const struct node_edit_item *e = node_edit_find(s, NODE_EDIT_FINALIZER, key);
     return e == NULL ? node_has_finalizer(s->node, key) : !e->remove;
 }
 
-bool subject_unschedulable(const struct subject *s)
+bool node_edit_unschedulable(const struct node_edit *s)
 {
-    const struct edit *e = subject_find(s, EDIT_UNSCHEDULABLE, STR(""));
+    const struct node_edit_item *e = node_edit_find(s, NODE_EDIT_UNSCHEDULABLE, STR(""));
     return e == NULL ? s->node->unschedulable : !e->remove;
 }
 
 /* True when the edit would leave the observed node as it is. */
-static bool edit_is_idle(const struct subject *s, const struct edit *e)
+static bool node_edit_changes_nothing(const struct node_edit *s, const struct node_edit_item *e)
 {
-    if (e->kind == EDIT_FINALIZER) {
+    if (e->kind == NODE_EDIT_FINALIZER) {
         return node_has_finalizer(s->node, e->key) != e->remove;
     }
-    if (e->kind == EDIT_UNSCHEDULABLE) {
+    if (e->kind == NODE_EDIT_UNSCHEDULABLE) {
         return s->node->unschedulable != e->remove;
     }
     struct str was =
-        e->kind == EDIT_LABEL ? node_label(s->node, e->key) : node_annotation(s->node, e->key);
+        e->kind == NODE_EDIT_LABEL ? node_label(s->node, e->key) : node_annotation(s->node, e->key);
     return e->remove ? was.p == NULL : was.p != NULL && str_eq(was, e->value);
 }
 
-static void subject_edit(struct subject *s, struct edit e)
+static void node_edit_edit(struct node_edit *s, struct node_edit_item e)
 {
-    struct edit *old = subject_find(s, e.kind, e.key);
-    if (edit_is_idle(s, &e)) {
+    struct node_edit_item *old = node_edit_find(s, e.kind, e.key);
+    if (node_edit_changes_nothing(s, &e)) {
         if (old != NULL) {
             *old = s->edits[--s->edit_n];
         }
@@ -81,48 +82,54 @@ static void subject_edit(struct subject *s, struct edit e)
     s->edits[s->edit_n++] = e;
 }
 
-void subject_set_label(struct subject *s, struct str key, struct str value)
+void node_edit_set_label(struct node_edit *s, struct str key, struct str value)
 {
-    subject_edit(s, (struct edit){ .kind = EDIT_LABEL, .key = key, .value = value });
+    node_edit_edit(s,
+                   (struct node_edit_item){ .kind = NODE_EDIT_LABEL, .key = key, .value = value });
 }
 
-void subject_remove_label(struct subject *s, struct str key)
+void node_edit_remove_label(struct node_edit *s, struct str key)
 {
-    subject_edit(s, (struct edit){ .kind = EDIT_LABEL, .key = key, .remove = true });
+    node_edit_edit(s,
+                   (struct node_edit_item){ .kind = NODE_EDIT_LABEL, .key = key, .remove = true });
 }
 
-void subject_set_annotation(struct subject *s, struct str key, struct str value)
+void node_edit_set_annotation(struct node_edit *s, struct str key, struct str value)
 {
-    subject_edit(s, (struct edit){ .kind = EDIT_ANNOTATION, .key = key, .value = value });
+    node_edit_edit(
+        s, (struct node_edit_item){ .kind = NODE_EDIT_ANNOTATION, .key = key, .value = value });
 }
 
-void subject_remove_annotation(struct subject *s, struct str key)
+void node_edit_remove_annotation(struct node_edit *s, struct str key)
 {
-    subject_edit(s, (struct edit){ .kind = EDIT_ANNOTATION, .key = key, .remove = true });
+    node_edit_edit(
+        s, (struct node_edit_item){ .kind = NODE_EDIT_ANNOTATION, .key = key, .remove = true });
 }
 
-void subject_add_finalizer(struct subject *s, struct str key)
+void node_edit_add_finalizer(struct node_edit *s, struct str key)
 {
-    subject_edit(s, (struct edit){ .kind = EDIT_FINALIZER, .key = key });
+    node_edit_edit(s, (struct node_edit_item){ .kind = NODE_EDIT_FINALIZER, .key = key });
 }
 
-void subject_remove_finalizer(struct subject *s, struct str key)
+void node_edit_remove_finalizer(struct node_edit *s, struct str key)
 {
-    subject_edit(s, (struct edit){ .kind = EDIT_FINALIZER, .key = key, .remove = true });
+    node_edit_edit(
+        s, (struct node_edit_item){ .kind = NODE_EDIT_FINALIZER, .key = key, .remove = true });
 }
 
-void subject_set_unschedulable(struct subject *s, bool unschedulable)
+void node_edit_set_unschedulable(struct node_edit *s, bool unschedulable)
 {
-    subject_edit(
-        s, (struct edit){ .kind = EDIT_UNSCHEDULABLE, .key = STR(""), .remove = !unschedulable });
+    node_edit_edit(s, (struct node_edit_item){ .kind = NODE_EDIT_UNSCHEDULABLE,
+                                               .key = STR(""),
+                                               .remove = !unschedulable });
 }
 
-static void print_map(const struct subject *s, enum edit_kind kind, const char *name,
+static void print_map(const struct node_edit *s, enum node_edit_kind kind, const char *name,
                       struct json_writer *w)
 {
     bool any = false;
     for (uint32_t i = 0; i < s->edit_n; i++) {
-        const struct edit *e = &s->edits[i];
+        const struct node_edit_item *e = &s->edits[i];
         if (e->kind != kind) {
             continue;
         }
@@ -143,11 +150,11 @@ static void print_map(const struct subject *s, enum edit_kind kind, const char *
     }
 }
 
-static void print_finalizers(const struct subject *s, struct json_writer *w)
+static void print_finalizers(const struct node_edit *s, struct json_writer *w)
 {
     bool any = false;
     for (uint32_t i = 0; i < s->edit_n; i++) {
-        any = any || s->edits[i].kind == EDIT_FINALIZER;
+        any = any || s->edits[i].kind == NODE_EDIT_FINALIZER;
     }
     if (!any) {
         return;
@@ -156,27 +163,27 @@ static void print_finalizers(const struct subject *s, struct json_writer *w)
     jw_arr(w);
     for (uint32_t i = 0; i < s->node->finalizer_count; i++) {
         struct str key = intern_str(s->node->finalizers[i]);
-        if (subject_has_finalizer(s, key)) {
+        if (node_edit_has_finalizer(s, key)) {
             jw_str(w, key);
         }
     }
     for (uint32_t i = 0; i < s->edit_n; i++) {
-        if (s->edits[i].kind == EDIT_FINALIZER && !s->edits[i].remove) {
+        if (s->edits[i].kind == NODE_EDIT_FINALIZER && !s->edits[i].remove) {
             jw_str(w, s->edits[i].key);
         }
     }
     jw_arr_end(w);
 }
 
-void subject_print_patch(const struct subject *s, uint64_t version, struct buf *out)
+void node_edit_print_patch(const struct node_edit *s, uint64_t version, struct buf *out)
 {
     struct json_writer w = json_writer_on(out);
     jw_obj(&w);
     jw_key(&w, STR("metadata"));
     jw_obj(&w);
-    print_map(s, EDIT_ANNOTATION, "annotations", &w);
+    print_map(s, NODE_EDIT_ANNOTATION, "annotations", &w);
     print_finalizers(s, &w);
-    print_map(s, EDIT_LABEL, "labels", &w);
+    print_map(s, NODE_EDIT_LABEL, "labels", &w);
     if (version > 0) {
         char text[24];
         int n = snprintf(text, sizeof(text), "%llu", (unsigned long long)version);
@@ -184,7 +191,7 @@ void subject_print_patch(const struct subject *s, uint64_t version, struct buf *
         jw_pair(&w, "resourceVersion", (struct str){ .p = text, .n = (size_t)n });
     }
     jw_obj_end(&w);
-    const struct edit *e = subject_find(s, EDIT_UNSCHEDULABLE, STR(""));
+    const struct node_edit_item *e = node_edit_find(s, NODE_EDIT_UNSCHEDULABLE, STR(""));
     if (e != NULL) {
         jw_key(&w, STR("spec"));
         jw_obj(&w);

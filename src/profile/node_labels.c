@@ -1,32 +1,32 @@
 #include "profile/node_labels.h"
 
-static const struct str state_names[LABEL_STATE_COUNT] = {
-    [LABEL_STATE_OPERATIONAL] = STR_INIT("operational"),
-    [LABEL_STATE_REQUIRED] = STR_INIT("maintenance-required"),
-    [LABEL_STATE_MAINTENANCE] = STR_INIT("in-maintenance"),
+static const struct str state_names[PROFILE_STATE_COUNT] = {
+    [PROFILE_STATE_OPERATIONAL] = STR_INIT("operational"),
+    [PROFILE_STATE_REQUIRED] = STR_INIT("maintenance-required"),
+    [PROFILE_STATE_MAINTENANCE] = STR_INIT("in-maintenance"),
 };
 
-struct str label_state_name(enum label_state state)
+struct str profile_state_name(enum profile_state state)
 {
-    ASSERT(state < LABEL_STATE_COUNT);
+    ASSERT(state < PROFILE_STATE_COUNT);
     return state_names[state];
 }
 
-bool label_state_parse(struct str name, enum label_state *ret)
+bool profile_state_parse(struct str name, enum profile_state *ret)
 {
-    for (int i = 0; i < LABEL_STATE_COUNT; i++) {
+    for (int i = 0; i < PROFILE_STATE_COUNT; i++) {
         if (str_eq(name, state_names[i])) {
-            *ret = (enum label_state)i;
+            *ret = (enum profile_state)i;
             return true;
         }
     }
     return false;
 }
 
-bool label_profile_next(struct str value, size_t *at, struct str *ret)
+bool profile_label_next(struct str value, size_t *at, struct str *ret)
 {
     if (value.n == 0) {
-        value = LABEL_DEFAULT_PROFILE;
+        value = NODE_LABEL_DEFAULT_PROFILE;
     }
     if (*at > value.n) {
         return false;
@@ -43,11 +43,11 @@ bool label_profile_next(struct str value, size_t *at, struct str *ret)
     return true;
 }
 
-bool label_profile_has(struct str value, struct str name)
+bool profile_label_has(struct str value, struct str name)
 {
     size_t at = 0;
     struct str piece;
-    while (label_profile_next(value, &at, &piece)) {
+    while (profile_label_next(value, &at, &piece)) {
         if (str_eq(piece, name)) {
             return true;
         }
@@ -55,7 +55,7 @@ bool label_profile_has(struct str value, struct str name)
     return false;
 }
 
-enum label_state label_state_worse(enum label_state a, enum label_state b)
+enum profile_state profile_state_worse(enum profile_state a, enum profile_state b)
 {
     return MAX(a, b);
 }

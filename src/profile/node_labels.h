@@ -1,30 +1,30 @@
 /*
- * node_labels: the two labels a node's maintenance shows in: which profiles it has, and the state they
- * are in together.
+ * node_labels: the two labels a node's maintenance shows in: which profiles it has, and the state
+ * they are in together.
  */
 #pragma once
 
 #include "base/str.h"
 
-#define LABEL_PROFILE STR("cloud.sap/maintenance-profile")
-#define LABEL_STATE STR("cloud.sap/maintenance-state")
-#define LABEL_LOG_DETAILS STR("cloud.sap/maintenance-log-details")
-#define LABEL_DEFAULT_PROFILE STR("default")
+#define NODE_LABEL_PROFILE STR("cloud.sap/maintenance-profile")
+#define NODE_LABEL_STATE STR("cloud.sap/maintenance-state")
+#define NODE_LABEL_LOG_DETAILS STR("cloud.sap/maintenance-log-details")
+#define NODE_LABEL_DEFAULT_PROFILE STR("default")
 
-enum label_state {
-    LABEL_STATE_OPERATIONAL,
-    LABEL_STATE_REQUIRED,
-    LABEL_STATE_MAINTENANCE,
-    LABEL_STATE_COUNT,
+enum profile_state {
+    PROFILE_STATE_OPERATIONAL,
+    PROFILE_STATE_REQUIRED,
+    PROFILE_STATE_MAINTENANCE,
+    PROFILE_STATE_COUNT,
 };
 
-struct str label_state_name(enum label_state state);
-bool label_state_parse(struct str name, enum label_state *ret);
+struct str profile_state_name(enum profile_state state);
+bool profile_state_parse(struct str name, enum profile_state *ret);
 
 /* The profile names in a label value, one a call: they stand between "--", untrimmed. An empty or
  * missing label names the default profile. Start with at = 0. */
-bool label_profile_next(struct str value, size_t *at, struct str *ret);
-bool label_profile_has(struct str value, struct str name);
+bool profile_label_next(struct str value, size_t *at, struct str *ret);
+bool profile_label_has(struct str value, struct str name);
 
 /* Of two states that profiles of one node are in, the one that the node shows. */
-enum label_state label_state_worse(enum label_state a, enum label_state b);
+enum profile_state profile_state_worse(enum profile_state a, enum profile_state b);

@@ -10,7 +10,7 @@ static const struct str answer_names[] = {
     [CHECK_PENDING] = STR_INIT("pending"),
 };
 
-struct str report_answer_name(enum check_answer answer)
+struct str node_report_answer_name(enum check_answer answer)
 {
     ASSERT((size_t)answer < ARRAY_LEN(answer_names));
     return answer_names[answer];
@@ -20,7 +20,7 @@ struct str report_answer_name(enum check_answer answer)
 
 static bool find_check(void *ctx, struct str name, uint32_t *ret_index)
 {
-    const struct report_transition *t = ctx;
+    const struct node_report_transition *t = ctx;
     for (uint32_t i = 0; i < t->check_n; i++) {
         if (str_eq(t->checks[i].name, name)) {
             *ret_index = i;
@@ -30,7 +30,8 @@ static bool find_check(void *ctx, struct str name, uint32_t *ret_index)
     return false;
 }
 
-static bool node_value(const struct report_transition *t, const struct check_expr *e, uint32_t at)
+static bool node_value(const struct node_report_transition *t, const struct check_expr *e,
+                       uint32_t at)
 {
     const struct check_expr_node *node = &e->nodes[at];
     switch (node->kind) {
@@ -49,7 +50,7 @@ static bool node_value(const struct report_transition *t, const struct check_exp
 }
 
 /* Depth is bounded by CHECK_EXPR_NODES_MAX, and evaluation by its square. */
-static void mark_node(struct report_transition *t, const struct check_expr *e, uint32_t at,
+static void mark_node(struct node_report_transition *t, const struct check_expr *e, uint32_t at,
                       bool want)
 {
     const struct check_expr_node *node = &e->nodes[at];
@@ -66,7 +67,7 @@ static void mark_node(struct report_transition *t, const struct check_expr *e, u
     }
 }
 
-static void mark_transition(struct report_transition *t, struct arena *tmp)
+static void mark_transition(struct node_report_transition *t, struct arena *tmp)
 {
     bool unsure = false;
     for (uint32_t i = 0; i < t->check_n; i++) {
@@ -85,7 +86,7 @@ static void mark_transition(struct report_transition *t, struct arena *tmp)
     } /* otherwise it is not ours; then nothing is marked */
 }
 
-void report_mark(struct report *r)
+void node_report_mark_blocking(struct node_report *r)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -123,7 +124,7 @@ static void info_with_error(struct json_writer *w, const struct jval *info, stru
 
 /* What a plugin gave is never trusted to be JSON: one bad value (a NaN) must not spoil the whole
  * document, as it did for the original. */
-static void print_check_info(struct json_writer *w, const struct report_check *c)
+static void print_check_info(struct json_writer *w, const struct node_report_check *c)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -144,14 +145,14 @@ static void print_check_info(struct json_writer *w, const struct report_check *c
 }
 
 /* Each check under its name, sorted by it as Go sorts the keys of a map. */
-static void print_chain_info(struct json_writer *w, const struct report_transition *t)
+static void print_chain_info(struct json_writer *w, const struct node_report_transition *t)
 {
     jw_obj(w);
     struct str last = STR_NONE;
     for (uint32_t printed = 0; printed < t->check_n; printed++) {
-        const struct report_check *least = NULL;
+        const struct node_report_check *least = NULL;
         for (uint32_t i = 0; i < t->check_n; i++) {
-            const struct report_check *c = &t->checks[i];
+            const struct node_report_check *c = &t->checks[i];
             if ((printed == 0 || str_cmp(c->name, last) > 0) &&
                 (least == NULL || str_cmp(c->name, least->name) < 0)) {
                 least = c;
@@ -172,11 +173,11 @@ static void print_chain_info(struct json_writer *w, const struct report_transiti
     jw_obj_end(w);
 }
 
-static void print_info_transition(struct json_writer *w, const struct report_transition *t)
+static void print_info_transition(struct json_writer *w, const struct node_report_transition *t)
 {
     jw_obj(w);
     jw_pair_bool(w, "passed", t->passed);
-    jw_pair(w, "target", label_state_name(t->target));
+    jw_pair(w, "target", profile_state_name(t->target));
     jw_key(w, STR("chain"));
     jw_obj(w);
     jw_pair_bool(w, "passed", t->chain_passed);
@@ -188,12 +189,12 @@ static void print_info_transition(struct json_writer *w, const struct report_tra
     jw_obj_end(w);
 }
 
-static void print_info_profile(struct json_writer *w, const struct report_profile *p)
+static void print_info_profile(struct json_writer *w, const struct node_report_profile *p)
 {
     jw_obj(w);
     jw_key(w, STR("applied"));
     jw_obj(w);
-    jw_pair(w, "next", label_state_name(p->next));
+    jw_pair(w, "next", profile_state_name(p->next));
     jw_key(w, STR("transitions"));
     jw_arr(w);
     for (uint32_t i = 0; i < p->transition_n; i++) {
@@ -203,11 +204,11 @@ static void print_info_profile(struct json_writer *w, const struct report_profil
     jw_pair(w, "error", p->error);
     jw_obj_end(w);
     jw_pair(w, "name", p->name);
-    jw_pair(w, "state", label_state_name(p->state));
+    jw_pair(w, "state", profile_state_name(p->state));
     jw_obj_end(w);
 }
 
-static void print_labels(struct json_writer *w, const struct report *r)
+static void print_labels(struct json_writer *w, const struct node_report *r)
 {
     jw_key(w, STR("labels"));
     jw_obj(w);
@@ -228,7 +229,7 @@ static struct str time_text(usec_t wall, char text[TIMESTAMP_TEXT_MAX])
     return ret;
 }
 
-void report_print_info(const struct report *r, struct json_writer *w)
+void node_report_print_info(const struct node_report *r, struct json_writer *w)
 {
     char text[TIMESTAMP_TEXT_MAX];
     jw_obj(w);
@@ -246,12 +247,12 @@ void report_print_info(const struct report *r, struct json_writer *w)
 
 /* ---- the whole document ---- */
 
-static void print_check(struct json_writer *w, const struct report_check *c)
+static void print_check(struct json_writer *w, const struct node_report_check *c)
 {
     jw_obj(w);
     jw_pair(w, "name", c->name);
     jw_pair(w, "type", c->type);
-    jw_pair(w, "answer", report_answer_name(c->answer));
+    jw_pair(w, "answer", node_report_answer_name(c->answer));
     jw_pair_bool(w, "holds", c->holds);
     jw_pair(w, "reason", c->reason);
     jw_pair(w, "error", c->error);
@@ -261,10 +262,10 @@ static void print_check(struct json_writer *w, const struct report_check *c)
     jw_obj_end(w);
 }
 
-static void print_transition(struct json_writer *w, const struct report_transition *t)
+static void print_transition(struct json_writer *w, const struct node_report_transition *t)
 {
     jw_obj(w);
-    jw_pair(w, "target", label_state_name(t->target));
+    jw_pair(w, "target", profile_state_name(t->target));
     jw_pair(w, "expression", t->expression);
     jw_pair_bool(w, "passed", t->passed);
     jw_pair_bool(w, "chainPassed", t->chain_passed);
@@ -280,19 +281,19 @@ static void print_transition(struct json_writer *w, const struct report_transiti
     jw_obj_end(w);
 }
 
-static void print_profile(struct json_writer *w, const struct report *r,
-                          const struct report_profile *p)
+static void print_profile(struct json_writer *w, const struct node_report *r,
+                          const struct node_report_profile *p)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     jw_obj(w);
     jw_pair(w, "name", p->name);
-    jw_pair(w, "state", label_state_name(p->state));
-    jw_pair(w, "next", label_state_name(p->next));
+    jw_pair(w, "state", profile_state_name(p->state));
+    jw_pair(w, "next", profile_state_name(p->next));
     jw_pair_time(w, "since", p->since);
     jw_pair(w, "error", p->error);
     jw_pair(w, "doing", p->doing);
-    jw_pair(w, "gist", report_gist(r, p, &tmp));
+    jw_pair(w, "gist", node_report_summary(r, p, &tmp));
     jw_key(w, STR("transitions"));
     jw_arr(w);
     for (uint32_t i = 0; i < p->transition_n; i++) {
@@ -302,7 +303,7 @@ static void print_profile(struct json_writer *w, const struct report *r,
     jw_obj_end(w);
 }
 
-static void print_claim(struct json_writer *w, const struct report_claim *c)
+static void print_claim(struct json_writer *w, const struct node_report_claim *c)
 {
     jw_obj(w);
     jw_pair(w, "who", c->who);
@@ -315,7 +316,7 @@ static void print_claim(struct json_writer *w, const struct report_claim *c)
     jw_obj_end(w);
 }
 
-void report_print_json(const struct report *r, struct json_writer *w)
+void node_report_print_json(const struct node_report *r, struct json_writer *w)
 {
     jw_obj(w);
     jw_pair(w, "node", r->node);

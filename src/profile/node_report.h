@@ -13,9 +13,9 @@
 #include "profile/check/check.h"
 #include "profile/node_labels.h"
 
-#define REPORT_PARTS_MAX 4096u /* profiles, transitions, checks or labels in one list */
+#define NODE_REPORT_ITEMS_MAX 4096u /* profiles, transitions, checks or labels in one list */
 
-struct report_check {
+struct node_report_check {
     struct str name; /* the instance's */
     struct str type; /* the plugin's */
     enum check_answer answer;
@@ -23,39 +23,39 @@ struct report_check {
     struct str reason; /* in words; may be empty */
     struct str error;  /* CHECK_ERROR */
     usec_t next;       /* wall time; USEC_NEVER: not before something is observed */
-    bool holds;        /* the transition would need another answer of it, see report_mark */
+    bool holds; /* the transition would need another answer of it, see node_report_mark_blocking */
 };
 
-struct report_transition {
-    enum label_state target;
+struct node_report_transition {
+    enum profile_state target;
     struct str expression;
     bool passed;
     bool chain_passed;
-    struct str error;            /* of the chain; empty = none */
-    struct str held;             /* the chain passed, and yet; empty = nothing */
-    usec_t next;                 /* wall time, or USEC_NEVER */
-    struct report_check *checks; /* in order of appearance */
+    struct str error;                 /* of the chain; empty = none */
+    struct str held;                  /* the chain passed, and yet; empty = nothing */
+    usec_t next;                      /* wall time, or USEC_NEVER */
+    struct node_report_check *checks; /* in order of appearance */
     uint32_t check_n;
 };
 
-struct report_profile {
+struct node_report_profile {
     struct str name;
-    enum label_state state; /* when the decision began */
-    enum label_state next;  /* and after it */
-    usec_t since;           /* of `state`, wall time; 0 = unknown */
-    struct str error;       /* what failed; empty = nothing */
-    struct str doing;       /* "draining: …"; empty = it waits for its checks */
-    struct report_transition *transitions;
+    enum profile_state state; /* when the decision began */
+    enum profile_state next;  /* and after it */
+    usec_t since;             /* of `state`, wall time; 0 = unknown */
+    struct str error;         /* what failed; empty = nothing */
+    struct str doing;         /* "draining: …"; empty = it waits for its checks */
+    struct node_report_transition *transitions;
     uint32_t transition_n;
 };
 
-struct report_label {
+struct node_report_label {
     struct str key;
     struct str value;
 };
 
 /* Who else has to do with the node: a request for it, or a reservation of it. */
-struct report_claim {
+struct node_report_claim {
     struct str who;    /* "request mr-7 of kured", "profile os" */
     bool holds;        /* it has the node; otherwise it waits for it */
     struct str words;  /* "InProgress", or what it waits for */
@@ -65,49 +65,50 @@ struct report_claim {
     usec_t deadline;   /* wall time; USEC_NEVER = none */
 };
 
-struct report {
+struct node_report {
     struct str node;
     struct str state; /* the state label; empty = none yet */
     struct str error; /* why the node is not touched; empty = nothing is wrong */
     bool ready;
     bool cordoned;
     bool deleting;
-    usec_t updated;              /* wall time of the decision; 0 = unknown */
-    usec_t now;                  /* wall time of the report */
-    struct str waits;            /* "turn 3 of 12 for room in maintenance"; empty = for nothing */
-    struct str drain;            /* how far the drain is; empty = none runs */
-    struct report_label *labels; /* those that the configuration lets out, sorted */
+    usec_t updated;   /* wall time of the decision; 0 = unknown */
+    usec_t now;       /* wall time of the report */
+    struct str waits; /* "turn 3 of 12 for room in maintenance"; empty = for nothing */
+    struct str drain; /* how far the drain is; empty = none runs */
+    struct node_report_label *labels; /* those that the configuration lets out, sorted */
     uint32_t label_n;
-    struct report_profile *profiles; /* in the label's order */
+    struct node_report_profile *profiles; /* in the label's order */
     uint32_t profile_n;
-    struct report_claim *claims; /* who holds it first; none: nobody told */
+    struct node_report_claim *claims; /* who holds it first; none: nobody told */
     uint32_t claim_n;
 };
 
 /* "pass", "fail", "error", "pending". */
-struct str report_answer_name(enum check_answer answer);
+struct str node_report_answer_name(enum check_answer answer);
 
 /* Finds out, for every transition whose chain does not pass, which checks stand in its way: those
  * whose answer is not what the expression needs, negations included. */
-void report_mark(struct report *r);
+void node_report_mark_blocking(struct node_report *r);
 
 /* One element of /api/v1/info, byte for byte as the original writes it. */
-void report_print_info(const struct report *r, struct json_writer *w);
+void node_report_print_info(const struct node_report *r, struct json_writer *w);
 
 /* The document of `explain -o json`: everything. Times that are unknown or never are left out. */
-void report_print_json(const struct report *r, struct json_writer *w);
+void node_report_print_json(const struct node_report *r, struct json_writer *w);
 /* The same read back; texts live in `out` or in `text`. */
 NODISCARD
-int report_parse(struct str text, struct arena *out, struct report *ret, struct err *err);
+int node_report_parse(struct str text, struct arena *out, struct node_report *ret, struct err *err);
 
-enum report_form {
-    REPORT_TEXT, /* 80 columns */
-    REPORT_WIDE, /* lines without end, with the plugins' raw info */
+enum report_format {
+    NODE_REPORT_TEXT, /* 80 columns */
+    NODE_REPORT_WIDE, /* lines without end, with the plugins' raw info */
 };
-#define REPORT_COLUMNS 80u
+#define NODE_REPORT_COLUMNS 80u
 
-void report_print_text(const struct report *r, enum report_form form, struct buf *out);
+void node_report_print_text(const struct node_report *r, enum report_format form, struct buf *out);
 
 /* In one sentence what a profile is about: what it does, what failed, or what holds it. Empty when
  * it rests in operational. Lives in `out` or in the report. */
-struct str report_gist(const struct report *r, const struct report_profile *p, struct arena *out);
+struct str node_report_summary(const struct node_report *r, const struct node_report_profile *p,
+                               struct arena *out);

@@ -3,27 +3,28 @@
 #include "format/json_fields.h"
 
 static int read_state(const struct json_fields *in, const struct jval *v, const char *key,
-                      enum label_state *ret)
+                      enum profile_state *ret)
 {
     struct str name = jval_str(jval_get(v, str_from(key)));
-    if (!label_state_parse(name, ret)) {
+    if (!profile_state_parse(name, ret)) {
         return err_set(in->err, ERR_PROTO, "'%s' is '" STR_FMT "', which is no state", key,
                        STR_ARG(name));
     }
     return 0;
 }
 
-static int read_check(const struct json_fields *in, const struct jval *v, struct report_check *ret)
+static int read_check(const struct json_fields *in, const struct jval *v,
+                      struct node_report_check *ret)
 {
     struct str answer = jval_str(jval_get(v, STR("answer")));
-    *ret = (struct report_check){
+    *ret = (struct node_report_check){
         .name = jr_text(in, v, "name"),
         .type = jr_text(in, v, "type"),
         .reason = jr_text(in, v, "reason"),
         .error = jr_text(in, v, "error"),
         .holds = jr_bool(v, "holds"),
     };
-    while (!str_eq(report_answer_name(ret->answer), answer)) {
+    while (!str_eq(node_report_answer_name(ret->answer), answer)) {
         if (ret->answer == CHECK_PENDING) {
             return err_set(in->err, ERR_PROTO, "check '" STR_FMT "': no such answer: '" STR_FMT "'",
                            STR_ARG(ret->name), STR_ARG(answer));
@@ -42,9 +43,9 @@ static int read_check(const struct json_fields *in, const struct jval *v, struct
 }
 
 static int read_transition(const struct json_fields *in, const struct jval *v,
-                           struct report_transition *ret)
+                           struct node_report_transition *ret)
 {
-    *ret = (struct report_transition){
+    *ret = (struct node_report_transition){
         .expression = jr_text(in, v, "expression"),
         .passed = jr_bool(v, "passed"),
         .chain_passed = jr_bool(v, "chainPassed"),
@@ -55,11 +56,11 @@ static int read_transition(const struct json_fields *in, const struct jval *v,
     uint32_t n = 0;
     int r = read_state(in, v, "target", &ret->target);
     r = r < 0 ? r : jr_time(in, v, "next", USEC_NEVER, &ret->next);
-    r = r < 0 ? r : jr_count(in, checks, REPORT_PARTS_MAX, &n);
+    r = r < 0 ? r : jr_count(in, checks, NODE_REPORT_ITEMS_MAX, &n);
     if (r < 0) {
         return r;
     }
-    ret->checks = ARENA_ARRAY(in->out, struct report_check, n);
+    ret->checks = ARENA_ARRAY(in->out, struct node_report_check, n);
     JVAL_EACH (checks, check) {
         r = read_check(in, check, &ret->checks[ret->check_n++]);
         if (r < 0) {
@@ -70,9 +71,9 @@ static int read_transition(const struct json_fields *in, const struct jval *v,
 }
 
 static int read_profile(const struct json_fields *in, const struct jval *v,
-                        struct report_profile *ret)
+                        struct node_report_profile *ret)
 {
-    *ret = (struct report_profile){
+    *ret = (struct node_report_profile){
         .name = jr_text(in, v, "name"),
         .error = jr_text(in, v, "error"),
         .doing = jr_text(in, v, "doing"),
@@ -82,11 +83,11 @@ static int read_profile(const struct json_fields *in, const struct jval *v,
     int r = read_state(in, v, "state", &ret->state);
     r = r < 0 ? r : read_state(in, v, "next", &ret->next);
     r = r < 0 ? r : jr_time(in, v, "since", 0, &ret->since);
-    r = r < 0 ? r : jr_count(in, transitions, REPORT_PARTS_MAX, &n);
+    r = r < 0 ? r : jr_count(in, transitions, NODE_REPORT_ITEMS_MAX, &n);
     if (r < 0) {
         return r;
     }
-    ret->transitions = ARENA_ARRAY(in->out, struct report_transition, n);
+    ret->transitions = ARENA_ARRAY(in->out, struct node_report_transition, n);
     JVAL_EACH (transitions, transition) {
         r = read_transition(in, transition, &ret->transitions[ret->transition_n++]);
         if (r < 0) {
@@ -96,16 +97,17 @@ static int read_profile(const struct json_fields *in, const struct jval *v,
     return 0;
 }
 
-static int read_labels(const struct json_fields *in, const struct jval *labels, struct report *ret)
+static int read_labels(const struct json_fields *in, const struct jval *labels,
+                       struct node_report *ret)
 {
     uint32_t n = 0;
-    int r = jval_kind(labels) == JOBJ ? jr_count(in, labels, REPORT_PARTS_MAX, &n) : 0;
+    int r = jval_kind(labels) == JOBJ ? jr_count(in, labels, NODE_REPORT_ITEMS_MAX, &n) : 0;
     if (r < 0 || n == 0) {
         return r;
     }
-    ret->labels = ARENA_ARRAY(in->out, struct report_label, n);
+    ret->labels = ARENA_ARRAY(in->out, struct node_report_label, n);
     JVAL_EACH (labels, label) {
-        ret->labels[ret->label_n++] = (struct report_label){
+        ret->labels[ret->label_n++] = (struct node_report_label){
             .key = arena_str(in->out, jval_key(label)),
             .value = arena_str(in->out, jval_str(label)),
         };
@@ -113,17 +115,18 @@ static int read_labels(const struct json_fields *in, const struct jval *labels, 
     return 0;
 }
 
-static int read_claims(const struct json_fields *in, const struct jval *list, struct report *ret)
+static int read_claims(const struct json_fields *in, const struct jval *list,
+                       struct node_report *ret)
 {
     uint32_t n = 0;
-    int r = jr_count(in, list, REPORT_PARTS_MAX, &n);
+    int r = jr_count(in, list, NODE_REPORT_ITEMS_MAX, &n);
     if (r < 0 || n == 0) {
         return r;
     }
-    ret->claims = ARENA_ARRAY(in->out, struct report_claim, n);
+    ret->claims = ARENA_ARRAY(in->out, struct node_report_claim, n);
     JVAL_EACH (list, v) {
-        struct report_claim *c = &ret->claims[ret->claim_n++];
-        *c = (struct report_claim){
+        struct node_report_claim *c = &ret->claims[ret->claim_n++];
+        *c = (struct node_report_claim){
             .who = jr_text(in, v, "who"),
             .holds = jr_bool(v, "holds"),
             .words = jr_text(in, v, "words"),
@@ -139,9 +142,9 @@ static int read_claims(const struct json_fields *in, const struct jval *list, st
     return 0;
 }
 
-static int read_report(const struct json_fields *in, const struct jval *v, struct report *ret)
+static int read_report(const struct json_fields *in, const struct jval *v, struct node_report *ret)
 {
-    *ret = (struct report){
+    *ret = (struct node_report){
         .node = jr_text(in, v, "node"),
         .state = jr_text(in, v, "state"),
         .error = jr_text(in, v, "error"),
@@ -157,11 +160,11 @@ static int read_report(const struct json_fields *in, const struct jval *v, struc
     r = r < 0 ? r : jr_time(in, v, "now", 0, &ret->now);
     r = r < 0 ? r : read_labels(in, jval_get(v, STR("labels")), ret);
     r = r < 0 ? r : read_claims(in, jval_get(v, STR("claims")), ret);
-    r = r < 0 ? r : jr_count(in, profiles, REPORT_PARTS_MAX, &n);
+    r = r < 0 ? r : jr_count(in, profiles, NODE_REPORT_ITEMS_MAX, &n);
     if (r < 0) {
         return r;
     }
-    ret->profiles = ARENA_ARRAY(in->out, struct report_profile, n);
+    ret->profiles = ARENA_ARRAY(in->out, struct node_report_profile, n);
     JVAL_EACH (profiles, profile) {
         r = read_profile(in, profile, &ret->profiles[ret->profile_n++]);
         if (r < 0) {
@@ -172,10 +175,10 @@ static int read_report(const struct json_fields *in, const struct jval *v, struc
     return 0;
 }
 
-int report_parse(struct str text, struct arena *out, struct report *ret, struct err *err)
+int node_report_parse(struct str text, struct arena *out, struct node_report *ret, struct err *err)
 {
     const struct jval *root;
-    struct report report;
+    struct node_report report;
     int r = json_parse(text, 0, out, &root, err);
     if (r < 0) {
         return r;

@@ -6,12 +6,12 @@
 /* ---- in one sentence ---- */
 
 /* "window: …; max: …": what stands in the way, in words where there are some. */
-static struct str held_by(const struct report_transition *t, struct arena *out)
+static struct str held_by(const struct node_report_transition *t, struct arena *out)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
     for (uint32_t i = 0; i < t->check_n; i++) {
-        const struct report_check *c = &t->checks[i];
+        const struct node_report_check *c = &t->checks[i];
         if (!c->holds) {
             continue;
         }
@@ -20,13 +20,14 @@ static struct str held_by(const struct report_transition *t, struct arena *out)
         if (words.n > 0) {
             buf_printf(&text, ": " STR_FMT, STR_ARG(words));
         } else {
-            buf_printf(&text, " is '" STR_FMT "'", STR_ARG(report_answer_name(c->answer)));
+            buf_printf(&text, " is '" STR_FMT "'", STR_ARG(node_report_answer_name(c->answer)));
         }
     }
     return arena_str(out, buf_str(&text));
 }
 
-struct str report_gist(const struct report *r, const struct report_profile *p, struct arena *out)
+struct str node_report_summary(const struct node_report *r, const struct node_report_profile *p,
+                               struct arena *out)
 {
     if (p->error.n > 0) {
         return p->error;
@@ -35,17 +36,17 @@ struct str report_gist(const struct report *r, const struct report_profile *p, s
         return p->doing;
     }
     if (p->state != p->next) {
-        struct str next = label_state_name(p->next);
+        struct str next = profile_state_name(p->next);
         return arena_printf(out, "goes to " STR_FMT, STR_ARG(next));
     }
-    if (p->state == LABEL_STATE_OPERATIONAL) {
+    if (p->state == PROFILE_STATE_OPERATIONAL) {
         return STR_NONE;
     }
-    if (p->state == LABEL_STATE_REQUIRED && r->waits.n > 0) {
+    if (p->state == PROFILE_STATE_REQUIRED && r->waits.n > 0) {
         return r->waits;
     }
     for (uint32_t i = 0; i < p->transition_n; i++) {
-        const struct report_transition *t = &p->transitions[i];
+        const struct node_report_transition *t = &p->transitions[i];
         struct str why = t->held.n > 0 ? t->held : t->error;
         why = why.n > 0 ? why : held_by(t, out);
         if (why.n > 0) {
@@ -57,14 +58,15 @@ struct str report_gist(const struct report *r, const struct report_profile *p, s
 
 /* ---- the text ---- */
 
-struct page {
-    const struct report *report;
-    enum report_form form;
+struct node_report_page {
+    const struct node_report *report;
+    enum report_format form;
     struct textwrap line;
     struct arena tmp;
 };
 
-static void page_field(struct page *p, uint32_t indent, const char *name, struct str text)
+static void page_field(struct node_report_page *p, uint32_t indent, const char *name,
+                       struct str text)
 {
     if (text.n == 0) {
         return;
@@ -77,12 +79,12 @@ static void page_field(struct page *p, uint32_t indent, const char *name, struct
     textwrap_end(&p->line);
 }
 
-static void page_check(struct page *p, const struct report_check *c)
+static void page_check(struct node_report_page *p, const struct node_report_check *c)
 {
     struct textwrap *line = &p->line;
     line->hang = 15;
     textwrap_add(line, c->holds ? STR("    * ") : STR("      "));
-    textwrap_add(line, report_answer_name(c->answer));
+    textwrap_add(line, node_report_answer_name(c->answer));
     textwrap_tab(line, 15);
     textwrap_add(line, c->name);
     if (!str_eq(c->name, c->type)) {
@@ -100,14 +102,14 @@ static void page_check(struct page *p, const struct report_check *c)
         textwrap_add(line, STR("; could change "));
         textwrap_add(line, when);
     }
-    if (p->form == REPORT_WIDE && c->info.n > 0) {
+    if (p->form == NODE_REPORT_WIDE && c->info.n > 0) {
         textwrap_add(line, STR("  "));
         textwrap_add(line, c->info);
     }
     textwrap_end(line);
 }
 
-static struct str transition_verdict(const struct report_transition *t)
+static struct str transition_verdict(const struct node_report_transition *t)
 {
     if (t->passed) {
         return STR("yes");
@@ -118,12 +120,12 @@ static struct str transition_verdict(const struct report_transition *t)
     return t->chain_passed ? STR("not yet") : STR("no");
 }
 
-static void page_transition(struct page *p, const struct report_transition *t)
+static void page_transition(struct node_report_page *p, const struct node_report_transition *t)
 {
     struct textwrap *line = &p->line;
     line->hang = 6;
     textwrap_add(line, STR("  to "));
-    textwrap_add(line, label_state_name(t->target));
+    textwrap_add(line, profile_state_name(t->target));
     textwrap_add(line, STR(": "));
     textwrap_add(line, transition_verdict(t));
     struct str when = humantime_at(p->report->now, t->next, &p->tmp);
@@ -140,7 +142,7 @@ static void page_transition(struct page *p, const struct report_transition *t)
     page_field(p, 6, "held", t->held);
 }
 
-static void page_profile(struct page *p, const struct report_profile *profile)
+static void page_profile(struct node_report_page *p, const struct node_report_profile *profile)
 {
     struct textwrap *line = &p->line;
     textwrap_end(line);
@@ -148,14 +150,14 @@ static void page_profile(struct page *p, const struct report_profile *profile)
     textwrap_add(line, STR("profile "));
     textwrap_add(line, profile->name);
     textwrap_add(line, STR(": "));
-    textwrap_add(line, label_state_name(profile->state));
+    textwrap_add(line, profile_state_name(profile->state));
     if (profile->since != 0) {
         textwrap_add(line, STR(" for "));
         textwrap_add(line, humantime_span(p->report->now - profile->since, &p->tmp));
     }
     if (profile->next != profile->state) {
         textwrap_add(line, STR(", goes to "));
-        textwrap_add(line, label_state_name(profile->next));
+        textwrap_add(line, profile_state_name(profile->next));
     }
     textwrap_end(line);
     page_field(p, 2, "error", profile->error);
@@ -169,12 +171,12 @@ static void page_profile(struct page *p, const struct report_profile *profile)
     }
 }
 
-static void page_labels(struct page *p)
+static void page_labels(struct node_report_page *p)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
     for (uint32_t i = 0; i < p->report->label_n; i++) {
-        const struct report_label *l = &p->report->labels[i];
+        const struct node_report_label *l = &p->report->labels[i];
         buf_printf(&text, "%s" STR_FMT "=" STR_FMT, i > 0 ? " " : "", STR_ARG(l->key),
                    STR_ARG(l->value));
     }
@@ -182,7 +184,7 @@ static void page_labels(struct page *p)
 }
 
 /* "request mr-7 of kured: InProgress for 4m, deadline in 3m (…); under node, gpu". */
-static void page_claim(struct page *p, const struct report_claim *c)
+static void page_claim(struct node_report_page *p, const struct node_report_claim *c)
 {
     struct textwrap *line = &p->line;
     struct str when = humantime_at(p->report->now, c->deadline, &p->tmp);
@@ -206,12 +208,12 @@ static void page_claim(struct page *p, const struct report_claim *c)
     textwrap_end(line);
 }
 
-void report_print_text(const struct report *r, enum report_form form, struct buf *out)
+void node_report_print_text(const struct node_report *r, enum report_format form, struct buf *out)
 {
-    struct page p = {
+    struct node_report_page p = {
         .report = r,
         .form = form,
-        .line = { .out = out, .columns = form == REPORT_WIDE ? 0 : REPORT_COLUMNS },
+        .line = { .out = out, .columns = form == NODE_REPORT_WIDE ? 0 : NODE_REPORT_COLUMNS },
     };
     p.line.hang = 2;
     textwrap_add(&p.line, STR("node "));

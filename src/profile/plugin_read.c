@@ -79,12 +79,12 @@ static int read_items(const struct plugin_key *key, struct arena *out, struct pl
 }
 
 /* Messages are logged, so they do not show what a variable holds: it may be a secret. */
-static int hide_variable(const struct plugin_key *key, const struct uval *v, int result,
+static int hide_variable(const struct plugin_key *key, const struct ucfg_value *v, int result,
                          struct err *err)
 {
-    bool variable = v != NULL && v->kind == UVAL_SPLICE;
+    bool variable = v != NULL && v->kind == UCFG_VALUE_VARIABLES;
     for (uint32_t i = 0; v != NULL && i < v->item_n; i++) {
-        variable = variable || v->items[i]->kind == UVAL_SPLICE;
+        variable = variable || v->items[i]->kind == UCFG_VALUE_VARIABLES;
     }
     if (result == 0 || !variable) {
         return result;
@@ -94,8 +94,8 @@ static int hide_variable(const struct plugin_key *key, const struct uval *v, int
 }
 
 /* Converts; `v` may be the default of the table. */
-static int read_value(const struct plugin_key *key, const struct ucfg *u, const struct uval *v,
-                      struct plugin_value *ret, struct err *err)
+static int read_value(const struct plugin_key *key, const struct ucfg *u,
+                      const struct ucfg_value *v, struct plugin_value *ret, struct err *err)
 {
     struct ucfg_strs strs = { 0 };
     int result;
@@ -129,7 +129,7 @@ static int read_value(const struct plugin_key *key, const struct ucfg *u, const 
 }
 
 /* As go-ucfg understands "required": a list of one empty text was an empty text. */
-static bool is_empty(const struct plugin_key *key, const struct uval *v,
+static bool is_empty(const struct plugin_key *key, const struct ucfg_value *v,
                      const struct plugin_value *value)
 {
     switch (key->type) {
@@ -141,23 +141,24 @@ static bool is_empty(const struct plugin_key *key, const struct uval *v,
     case PLUGIN_TEXTS:
     case PLUGIN_WEEKDAYS:
     case PLUGIN_DATES:
-        return value->item_n == 0 ||
-               (v != NULL && v->kind != UVAL_OBJ && value->item_n == 1 && value->items[0].n == 0);
+        return value->item_n == 0 || (v != NULL && v->kind != UCFG_VALUE_OBJ &&
+                                      value->item_n == 1 && value->items[0].n == 0);
     default:
         return value->text.n == 0;
     }
 }
 
-static bool is_given(const struct uval *config, const char *key)
+static bool is_given(const struct ucfg_value *config, const char *key)
 {
-    const struct uval *v = key != NULL ? ucfg_get(config, str_from(key)) : NULL;
-    return v != NULL && v->kind != UVAL_NULL;
+    const struct ucfg_value *v = key != NULL ? ucfg_get(config, str_from(key)) : NULL;
+    return v != NULL && v->kind != UCFG_VALUE_NULL;
 }
 
 /* A template that cannot be read fails when its message is due, as it does for the original; a
  * file that has one serves its nodes nevertheless. */
-static void check_template(const struct plugin_key *key, const struct ucfg *u, const struct uval *v,
-                           const struct plugin_value *value, struct problems *problems)
+static void check_template(const struct plugin_key *key, const struct ucfg *u,
+                           const struct ucfg_value *v, const struct plugin_value *value,
+                           struct problems *problems)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -166,20 +167,21 @@ static void check_template(const struct plugin_key *key, const struct ucfg *u, c
     if (template_parse(value->text, &tmp, &ignored, &err) == 0) {
         return;
     }
-    if (v->kind == UVAL_SPLICE) {
+    if (v->kind == UCFG_VALUE_VARIABLES) {
         (void)err_set(&err, ERR_INVALID, "found no template behind its variables");
     }
     problems_warn(problems, v->pos.line > 0 ? ucfg_place(u, v, value->text, err.pos) : value->pos,
                   "key '%s': %s; the message cannot be sent", key->name, err.msg);
 }
 
-static void read_key(const struct plugin_key *key, const struct ucfg *u, const struct uval *config,
-                     struct plugin_value *ret, struct problems *problems)
+static void read_key(const struct plugin_key *key, const struct ucfg *u,
+                     const struct ucfg_value *config, struct plugin_value *ret,
+                     struct problems *problems)
 {
     struct err err = { 0 };
-    const struct uval *v = ucfg_get(config, str_from(key->name));
-    struct uval initial = { .kind = UVAL_STR,
-                            .text = str_from(key->initial != NULL ? key->initial : "") };
+    const struct ucfg_value *v = ucfg_get(config, str_from(key->name));
+    struct ucfg_value initial = { .kind = UCFG_VALUE_STR,
+                                  .text = str_from(key->initial != NULL ? key->initial : "") };
     ret->given = is_given(config, key->name);
     ret->pos = ret->given && v->pos.line > 0 ? v->pos : ret->pos;
     if (!ret->given && key->initial != NULL) {
@@ -190,7 +192,7 @@ static void read_key(const struct plugin_key *key, const struct ucfg *u, const s
     bool required = key->required && !is_given(config, key->unless);
     bool failed = read_value(key, u, v, ret, &err) < 0;
     bool empty = !failed && is_empty(key, v, ret);
-    if (failed && !(required && v != NULL && v->kind == UVAL_STR && v->text.n == 0)) {
+    if (failed && !(required && v != NULL && v->kind == UCFG_VALUE_STR && v->text.n == 0)) {
         problems_add(problems, ret->pos, "key '%s': %s", key->name, err.msg);
     } else if (failed || (required && empty)) {
         problems_add(problems, ret->pos, "key '%s': found %s, want %s", key->name,
@@ -267,7 +269,7 @@ static void check_webhook(const struct plugin *p, const struct plugin_value *val
 }
 
 struct plugin_value *plugin_read(const struct plugin *p, const struct ucfg *u,
-                                 const struct uval *config, struct pos at,
+                                 const struct ucfg_value *config, struct pos at,
                                  struct problems *problems)
 {
     struct plugin_value *values = ARENA_ARRAY(u->out, struct plugin_value, p->key_n + 1);

@@ -1,6 +1,6 @@
 /*
- * plugin_table: every plugin that a configuration can name, as one table: its keys, what they hold, what
- * they are when nothing is given, and a line of help.
+ * plugin_table: every plugin that a configuration can name, as one table: its keys, what they hold,
+ * what they are when nothing is given, and a line of help.
  *
  * The table reads configurations, words the messages and will write the reference, so that they
  * cannot disagree. Plugins of systems that come later are known by name, for a message that says
@@ -45,7 +45,7 @@ struct plugin {
     uint32_t key_n;
     const char *help;
     const char *example; /* its `config` */
-    bool later;          /* its system is not supported yet */
+    bool unsupported;    /* its system is not supported yet */
 };
 
 /* What the keys of a plugin hold, in the order of its table. */
@@ -78,7 +78,7 @@ const struct plugin *plugin_find(const struct plugin_table *table, struct str na
 /* Reads the keys out of `config`, which may be NULL; `at` is the place to name when it is. What is
  * wrong is among the problems; the values are good if nothing was added to them. */
 struct plugin_value *plugin_read(const struct plugin *p, const struct ucfg *u,
-                                 const struct uval *config, struct pos at,
+                                 const struct ucfg_value *config, struct pos at,
                                  struct problems *problems);
 
 /* The value of a key that the table has. */

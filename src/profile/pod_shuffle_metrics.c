@@ -20,18 +20,19 @@ static const struct {
 };
 
 /* What an owner turned out to be. */
-enum known_as {
-    KNOWN_COUNTS,  /* its pods are counted under its own name */
-    KNOWN_BEHIND,  /* they are counted under the Deployment behind it */
-    KNOWN_NOBODYS, /* it is gone, or belongs to somebody whom we do not know */
+enum owner_counted_as {
+    OWNER_INFO_COUNTED,    /* its pods are counted under its own name */
+    OWNER_INFO_DEPLOYMENT, /* they are counted under the Deployment behind it */
+    OWNER_INFO_IGNORED,    /* it is gone, or belongs to somebody whom we do not know */
 };
 
 /* Remembered from one node to the next: neighbours run pods of the same owners. */
-struct known {
-    enum known_as as;
-    int64_t replicas;  /* KNOWN_COUNTS */
-    struct buf behind; /* KNOWN_BEHIND: name of the Deployment, in the same namespace */
-    usec_t at;         /* monotonic */
+struct owner_info {
+    enum owner_counted_as as;
+    int64_t replicas; /* OWNER_INFO_COUNTED */
+    struct buf
+        deployment; /* OWNER_INFO_DEPLOYMENT: name of the Deployment, in the same namespace */
+    usec_t at;      /* monotonic */
 };
 
 struct owner {
@@ -45,16 +46,16 @@ struct owner {
     struct owner *next;
 };
 
-enum job_stage {
-    JOB_QUEUED, /* until there is a place in flight */
-    JOB_PODS,   /* its pods are listed, page by page */
-    JOB_OWNERS, /* their owners are read, one after the other */
+enum count_stage {
+    COUNT_QUEUED, /* until there is a place in flight */
+    COUNT_PODS,   /* its pods are listed, page by page */
+    COUNT_OWNERS, /* their owners are read, one after the other */
 };
 
 /* One node to be counted. */
-struct job {
-    struct shuffle *s;
-    enum job_stage stage;
+struct count_job {
+    struct pod_shuffle *s;
+    enum count_stage stage;
     struct list link; /* in `counts` or `flying` */
     struct buf node;
     struct buf profile;
@@ -65,49 +66,50 @@ struct job {
     struct arena memory; /* of the owners */
     struct owner *owners;
     struct owner **tail;
-    struct owner *at; /* JOB_OWNERS: the next to be read */
+    struct owner *at; /* COUNT_OWNERS: the next to be read */
     uint32_t owner_n;
-    bool crowded; /* there are more owners than are kept */
+    bool too_many_owners; /* there are more owners than are kept */
 };
 
-struct shuffle {
+struct pod_shuffle {
     struct loop *loop;
     struct client *client;
-    struct gauges *gauges;
+    struct controller_metrics *metrics;
     struct log *log;
     struct list counts; /* go first: pods do not wait on the node to be counted */
     uint32_t counts_n;
-    struct map touches; /* "profile/node" → struct job, the oldest first */
-    usec_t touch_at;    /* when the next of them may go, monotonic */
-    struct list flying;
+    struct map zeros; /* "profile/node" → struct count_job, the oldest first */
+    usec_t zero_at;   /* when the next of them may go, monotonic */
+    struct list running;
     uint32_t in_flight;
-    struct loop_timer pump;
-    struct map known; /* "kind/space/name" → struct known */
-    usec_t tell_at;
-    uint64_t hidden;
+    struct loop_timer run_timer;
+    struct map owner_infos; /* "kind/space/name" → struct owner_info */
+    usec_t log_at;
+    uint64_t suppressed;
 };
 
-static void shuffle_pump(void *ctx);
-static void job_step(struct job *j);
+static void shuffle_run(void *ctx);
+static void count_step(struct count_job *j);
 
 /* ── life ──────────────────────────────────────────────────────────────────────────────────── */
 
-struct shuffle *shuffle_new(struct client *client, struct gauges *gauges, struct log *log)
+struct pod_shuffle *shuffle_new(struct client *client, struct controller_metrics *metrics,
+                                struct log *log)
 {
-    struct shuffle *s = ALLOC_NEW(struct shuffle);
+    struct pod_shuffle *s = ALLOC_NEW(struct pod_shuffle);
     s->loop = client->loop;
     s->client = client;
-    s->gauges = gauges;
+    s->metrics = metrics;
     s->log = log;
     list_init(&s->counts);
-    list_init(&s->flying);
-    loop_timer_init(&s->pump, s->loop, shuffle_pump, s);
-    map_init(&s->touches, loop_random(s->loop), loop_random(s->loop));
-    map_init(&s->known, loop_random(s->loop), loop_random(s->loop));
+    list_init(&s->running);
+    loop_timer_init(&s->run_timer, s->loop, shuffle_run, s);
+    map_init(&s->zeros, loop_random(s->loop), loop_random(s->loop));
+    map_init(&s->owner_infos, loop_random(s->loop), loop_random(s->loop));
     return s;
 }
 
-static void job_free(struct job *j)
+static void count_free(struct count_job *j)
 {
     if (j->call != NULL) {
         api_cancel(j->s->client->api, STEAL(j->call));
@@ -120,211 +122,212 @@ static void job_free(struct job *j)
     alloc_free(j);
 }
 
-static void shuffle_forget_known(struct shuffle *s)
+static void shuffle_drop_owners(struct pod_shuffle *s)
 {
-    MAP_EACH (&s->known, entry) {
-        struct known *k = map_item_value(entry);
-        (void)map_del(&s->known, map_item_name(entry)); /* it is `k` */
-        buf_done(&k->behind);
+    MAP_EACH (&s->owner_infos, entry) {
+        struct owner_info *k = map_item_value(entry);
+        (void)map_del(&s->owner_infos, map_item_name(entry)); /* it is `k` */
+        buf_done(&k->deployment);
         alloc_free(k);
     }
 }
 
-void shuffle_forget(struct shuffle *s)
+void shuffle_drop_all(struct pod_shuffle *s)
 {
-    struct list *const lists[] = { &s->counts, &s->flying };
+    struct list *const lists[] = { &s->counts, &s->running };
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
         LIST_EACH (lists[i], link) {
-            job_free(CONTAINER_OF(link, struct job, link));
+            count_free(CONTAINER_OF(link, struct count_job, link));
         }
     }
-    MAP_EACH (&s->touches, entry) {
-        struct job *j = map_item_value(entry);
-        (void)map_del(&s->touches, map_item_name(entry)); /* it is `j` */
-        job_free(j);
+    MAP_EACH (&s->zeros, entry) {
+        struct count_job *j = map_item_value(entry);
+        (void)map_del(&s->zeros, map_item_name(entry)); /* it is `j` */
+        count_free(j);
     }
     s->counts_n = 0;
     s->in_flight = 0;
-    loop_timer_stop(&s->pump);
-    shuffle_forget_known(s);
+    loop_timer_stop(&s->run_timer);
+    shuffle_drop_owners(s);
 }
 
-void shuffle_free(struct shuffle *s)
+void shuffle_free(struct pod_shuffle *s)
 {
     if (s == NULL) {
         return;
     }
-    shuffle_forget(s);
-    map_done(&s->touches);
-    map_done(&s->known);
-    loop_timer_done(&s->pump);
+    shuffle_drop_all(s);
+    map_done(&s->zeros);
+    map_done(&s->owner_infos);
+    loop_timer_done(&s->run_timer);
     alloc_free(s);
 }
 
 /* ── the queue ─────────────────────────────────────────────────────────────────────────────── */
 
-static void shuffle_tell(struct shuffle *s, const struct job *j, const struct err *err)
+static void shuffle_log_failure(struct pod_shuffle *s, const struct count_job *j,
+                                const struct err *err)
 {
     usec_t now = loop_now(s->loop);
-    if (s->tell_at > now) {
-        s->hidden++;
+    if (s->log_at > now) {
+        s->suppressed++;
         return;
     }
     log_info(s->log,
              j->counts ? "failed to record shuffle metrics" : "failed to touch shuffle metrics",
              KV_STR("node", buf_str(&j->node)), KV_STR("profile", buf_str(&j->profile)),
-             KV_ERR(err), KV_I64("suppressed", s->hidden));
-    s->tell_at = now + SHUFFLE_TELL_EVERY;
-    s->hidden = 0;
+             KV_ERR(err), KV_I64("suppressed", s->suppressed));
+    s->log_at = now + SHUFFLE_LOG_EVERY;
+    s->suppressed = 0;
 }
 
-static struct str touch_key(struct arena *a, struct str node, struct str profile)
+static struct str zero_key(struct arena *a, struct str node, struct str profile)
 {
     return arena_printf(a, STR_FMT "/" STR_FMT, STR_ARG(profile), STR_ARG(node));
 }
 
 /* False when too many wait already. */
-static bool job_queue(struct job *j)
+static bool count_queue(struct count_job *j)
 {
-    struct shuffle *s = j->s;
-    uint32_t waiting = j->counts ? s->counts_n : map_count(&s->touches);
+    struct pod_shuffle *s = j->s;
+    uint32_t waiting = j->counts ? s->counts_n : map_count(&s->zeros);
     if (waiting >= SHUFFLE_QUEUE_MAX) {
         return false;
     }
-    j->stage = JOB_QUEUED;
+    j->stage = COUNT_QUEUED;
     if (j->counts) {
         list_add(&s->counts, &j->link);
         s->counts_n++;
-        loop_timer_pull(&s->pump, loop_now(s->loop));
+        loop_timer_pull(&s->run_timer, loop_now(s->loop));
         return true;
     }
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct job *older =
-        map_put(&s->touches, touch_key(&tmp, buf_str(&j->node), buf_str(&j->profile)), j);
+    struct count_job *older =
+        map_put(&s->zeros, zero_key(&tmp, buf_str(&j->node), buf_str(&j->profile)), j);
     if (older != NULL) {
-        job_free(older);
+        count_free(older);
     }
-    loop_timer_pull(&s->pump, MAX(s->touch_at, loop_now(s->loop)));
+    loop_timer_pull(&s->run_timer, MAX(s->zero_at, loop_now(s->loop)));
     return true;
 }
 
-static void shuffle_add(struct shuffle *s, bool counts, struct str node, struct str profile)
+static void shuffle_add(struct pod_shuffle *s, bool counts, struct str node, struct str profile)
 {
-    if (s->gauges->metrics == NULL) {
+    if (s->metrics->registry == NULL) {
         return;
     }
-    struct job *j = ALLOC_NEW(struct job);
+    struct count_job *j = ALLOC_NEW(struct count_job);
     j->s = s;
     j->counts = counts;
     buf_add(&j->node, node);
     buf_add(&j->profile, profile);
-    if (!job_queue(j)) {
+    if (!count_queue(j)) {
         struct err err = { 0 };
         (void)err_set(&err, ERR_LIMIT, "%u nodes wait to be counted already", SHUFFLE_QUEUE_MAX);
-        shuffle_tell(s, j, &err);
-        job_free(j);
+        shuffle_log_failure(s, j, &err);
+        count_free(j);
     }
 }
 
-void shuffle_count(struct shuffle *s, struct str node, struct str profile)
+void shuffle_count(struct pod_shuffle *s, struct str node, struct str profile)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct job *touch = map_del(&s->touches, touch_key(&tmp, node, profile));
+    struct count_job *touch = map_del(&s->zeros, zero_key(&tmp, node, profile));
     if (touch != NULL) {
-        job_free(touch);
+        count_free(touch);
     }
     shuffle_add(s, /* counts= */ true, node, profile);
 }
 
-void shuffle_touch(struct shuffle *s, struct str node, struct str profile)
+void shuffle_make_zeros(struct pod_shuffle *s, struct str node, struct str profile)
 {
     shuffle_add(s, /* counts= */ false, node, profile);
 }
 
-static void job_begin(struct job *j)
+static void count_begin(struct count_job *j)
 {
-    struct shuffle *s = j->s;
-    list_add(&s->flying, &j->link);
+    struct pod_shuffle *s = j->s;
+    list_add(&s->running, &j->link);
     s->in_flight++;
-    j->stage = JOB_PODS;
+    j->stage = COUNT_PODS;
     j->tries++;
     buf_reset(&j->page);
     arena_reset(&j->memory);
     j->owners = NULL;
     j->tail = &j->owners;
     j->owner_n = 0;
-    j->crowded = false;
-    job_step(j);
+    j->too_many_owners = false;
+    count_step(j);
 }
 
 /* NULL when nothing waits, or it is too early for what does. */
-static struct job *shuffle_next(struct shuffle *s)
+static struct count_job *shuffle_next(struct pod_shuffle *s)
 {
     if (s->counts_n > 0) {
-        struct job *j = CONTAINER_OF(s->counts.next, struct job, link);
+        struct count_job *j = CONTAINER_OF(s->counts.next, struct count_job, link);
         list_del(&j->link);
         s->counts_n--;
         return j;
     }
-    struct map_item *first = map_next(&s->touches, NULL);
+    struct map_item *first = map_next(&s->zeros, NULL);
     usec_t now = loop_now(s->loop);
     if (first == NULL) {
         return NULL;
     }
-    if (s->touch_at > now) {
-        loop_timer_pull(&s->pump, s->touch_at);
+    if (s->zero_at > now) {
+        loop_timer_pull(&s->run_timer, s->zero_at);
         return NULL;
     }
-    s->touch_at = now + SHUFFLE_TOUCH_EVERY;
-    return map_del(&s->touches, map_item_name(first));
+    s->zero_at = now + SHUFFLE_ZERO_EVERY;
+    return map_del(&s->zeros, map_item_name(first));
 }
 
-static void shuffle_pump(void *ctx)
+static void shuffle_run(void *ctx)
 {
-    struct shuffle *s = ctx;
-    while (s->in_flight < SHUFFLE_FLIGHT_MAX) {
+    struct pod_shuffle *s = ctx;
+    while (s->in_flight < SHUFFLE_IN_FLIGHT_MAX) {
         if (!client_open(s->client)) {
-            loop_timer_pull(&s->pump, client_open_at(s->client));
+            loop_timer_pull(&s->run_timer, client_open_at(s->client));
             return;
         }
-        struct job *j = shuffle_next(s);
+        struct count_job *j = shuffle_next(s);
         if (j == NULL) {
             return;
         }
-        job_begin(j);
+        count_begin(j);
     }
 }
 
-static void job_land(struct job *j)
+static void count_end(struct count_job *j)
 {
-    struct shuffle *s = j->s;
+    struct pod_shuffle *s = j->s;
     list_del(&j->link);
     s->in_flight--;
-    if (s->counts_n > 0 || map_count(&s->touches) > 0) {
-        loop_timer_pull(&s->pump, loop_now(s->loop));
+    if (s->counts_n > 0 || map_count(&s->zeros) > 0) {
+        loop_timer_pull(&s->run_timer, loop_now(s->loop));
     } else if (s->in_flight == 0) {
-        shuffle_forget_known(s);
+        shuffle_drop_owners(s);
     }
 }
 
-static void job_fail(struct job *j, enum retry_verdict verdict, const struct err *err)
+static void count_fail(struct count_job *j, enum retry_verdict verdict, const struct err *err)
 {
     bool may_pass = verdict == RETRY_QUIET || verdict == RETRY_LATER || verdict == RETRY_RELIST;
-    job_land(j);
-    if (may_pass && j->tries < SHUFFLE_TRIES_MAX && job_queue(j)) {
+    count_end(j);
+    if (may_pass && j->tries < SHUFFLE_TRIES_MAX && count_queue(j)) {
         return;
     }
-    shuffle_tell(j->s, j, err);
-    job_free(j);
+    shuffle_log_failure(j->s, j, err);
+    count_free(j);
 }
 
 /* ── owners ────────────────────────────────────────────────────────────────────────────────── */
 
 /* The owner of that name among the job's, made at first sight; NULL when there are too many. */
-static struct owner *job_owner(struct job *j, enum owner_kind kind, struct str namespace,
-                               struct str name)
+static struct owner *count_owner(struct count_job *j, enum owner_kind kind, struct str namespace,
+                                 struct str name)
 {
     struct str key = arena_printf(&j->memory, "%d/" STR_FMT "/" STR_FMT, (int)kind,
                                   STR_ARG(namespace), STR_ARG(name));
@@ -334,7 +337,7 @@ static struct owner *job_owner(struct job *j, enum owner_kind kind, struct str n
         }
     }
     if (j->owner_n >= SHUFFLE_OWNERS_MAX) {
-        j->crowded = true;
+        j->too_many_owners = true;
         return NULL;
     }
     struct owner *o = ARENA_NEW(&j->memory, struct owner);
@@ -364,9 +367,9 @@ static bool owner_find_kind(const struct jval *reference, enum owner_kind *ret)
     return false;
 }
 
-static bool job_visit(void *ctx, const struct jval *pod)
+static bool count_visit(void *ctx, const struct jval *pod)
 {
-    struct job *j = ctx;
+    struct count_job *j = ctx;
     struct str namespace = jval_str(jval_at(pod, "metadata.namespace"));
     const struct jval *references = jval_at(pod, "metadata.ownerReferences");
     JVAL_EACH (references, reference) {
@@ -375,7 +378,7 @@ static bool job_visit(void *ctx, const struct jval *pod)
         if (!owner_find_kind(reference, &kind) || kind == OWNER_DEPLOYMENT || name.n == 0) {
             continue; /* no Deployment owns pods itself */
         }
-        struct owner *o = job_owner(j, kind, namespace, name);
+        struct owner *o = count_owner(j, kind, namespace, name);
         if (o == NULL) {
             return false;
         }
@@ -385,28 +388,28 @@ static bool job_visit(void *ctx, const struct jval *pod)
 }
 
 /* Who stands behind a ReplicaSet. */
-static void known_read_replica_set(const struct jval *object, struct known *ret)
+static void owner_info_read_replica_set(const struct jval *object, struct owner_info *ret)
 {
     const struct jval *references = jval_at(object, "metadata.ownerReferences");
-    ret->as = KNOWN_COUNTS;
+    ret->as = OWNER_INFO_COUNTED;
     JVAL_EACH (references, reference) {
         enum owner_kind kind;
-        ret->as = KNOWN_NOBODYS;
+        ret->as = OWNER_INFO_IGNORED;
         if (owner_find_kind(reference, &kind) && kind == OWNER_DEPLOYMENT) {
-            ret->as = KNOWN_BEHIND;
-            buf_reset(&ret->behind);
-            buf_add(&ret->behind, jval_str(jval_get(reference, STR("name"))));
+            ret->as = OWNER_INFO_DEPLOYMENT;
+            buf_reset(&ret->deployment);
+            buf_add(&ret->deployment, jval_str(jval_get(reference, STR("name"))));
             return;
         }
     }
 }
 
-static void known_read(const struct jval *object, enum owner_kind kind, struct known *ret)
+static void owner_info_read(const struct jval *object, enum owner_kind kind, struct owner_info *ret)
 {
     bool daemon = kind == OWNER_DAEMON_SET;
-    ret->as = KNOWN_COUNTS;
+    ret->as = OWNER_INFO_COUNTED;
     if (kind == OWNER_REPLICA_SET) {
-        known_read_replica_set(object, ret);
+        owner_info_read_replica_set(object, ret);
     }
     if (!jval_i64(jval_at(object, daemon ? "status.numberReady" : "spec.replicas"),
                   &ret->replicas)) {
@@ -415,31 +418,32 @@ static void known_read(const struct jval *object, enum owner_kind kind, struct k
 }
 
 /* `object` is NULL when the owner is gone. */
-static void shuffle_learn(struct shuffle *s, const struct owner *o, const struct jval *object)
+static void shuffle_keep_owner(struct pod_shuffle *s, const struct owner *o,
+                               const struct jval *object)
 {
-    struct known *k = map_find(&s->known, o->key);
+    struct owner_info *k = map_find(&s->owner_infos, o->key);
     if (k == NULL) {
-        if (map_count(&s->known) >= SHUFFLE_KNOWN_MAX) {
-            shuffle_forget_known(s);
+        if (map_count(&s->owner_infos) >= SHUFFLE_OWNER_CACHE_MAX) {
+            shuffle_drop_owners(s);
         }
-        k = ALLOC_NEW(struct known);
-        (void)map_put(&s->known, o->key, k); /* nothing was there */
+        k = ALLOC_NEW(struct owner_info);
+        (void)map_put(&s->owner_infos, o->key, k); /* nothing was there */
     }
     k->at = loop_now(s->loop);
-    k->as = KNOWN_NOBODYS;
+    k->as = OWNER_INFO_IGNORED;
     if (object != NULL) {
-        known_read(object, o->kind, k);
+        owner_info_read(object, o->kind, k);
     }
 }
 
-static void job_apply(struct job *j, struct owner *o, const struct known *k)
+static void count_apply(struct count_job *j, struct owner *o, const struct owner_info *k)
 {
-    if (k->as == KNOWN_COUNTS) {
+    if (k->as == OWNER_INFO_COUNTED) {
         o->counts = true;
         o->replicas = k->replicas;
-    } else if (k->as == KNOWN_BEHIND) {
+    } else if (k->as == OWNER_INFO_DEPLOYMENT) {
         struct owner *deployment =
-            job_owner(j, OWNER_DEPLOYMENT, o->namespace, buf_str(&k->behind));
+            count_owner(j, OWNER_DEPLOYMENT, o->namespace, buf_str(&k->deployment));
         if (deployment != NULL) {
             deployment->pods += o->pods;
         }
@@ -458,43 +462,44 @@ static double owner_share(const struct owner *o)
     return 1.0 / (double)MAX(o->replicas, 1);
 }
 
-static void job_finish(struct job *j)
+static void count_finish(struct count_job *j)
 {
     for (const struct owner *o = j->owners; o != NULL; o = o->next) {
         if (!o->counts) {
             continue;
         }
         struct str label = arena_concat(&j->memory, str_from(kinds[o->kind].label), o->name);
-        gauges_shuffle(j->s->gauges, label, buf_str(&j->profile), j->counts ? o->pods : 0,
-                       j->counts ? o->pods * owner_share(o) : 0);
+        controller_metrics_shuffle(j->s->metrics, label, buf_str(&j->profile),
+                                   j->counts ? o->pods : 0,
+                                   j->counts ? o->pods * owner_share(o) : 0);
     }
-    job_land(j);
-    job_free(j);
+    count_end(j);
+    count_free(j);
 }
 
 /* ── requests ──────────────────────────────────────────────────────────────────────────────── */
 
-static void job_on_pods(void *ctx, const struct api_reply *reply)
+static void count_on_pods(void *ctx, const struct api_reply *reply)
 {
-    struct job *j = ctx;
+    struct count_job *j = ctx;
     struct err err = { 0 };
     j->call = NULL;
     enum retry_verdict verdict = client_note(j->s->client, API_GET, reply);
     if (verdict != RETRY_DONE) {
         client_explain(reply->status, reply->body, reply->err, &err);
-    } else if (podlist_read(reply->body, job_visit, j, &j->page, &err) == 0) {
+    } else if (podlist_read(reply->body, count_visit, j, &j->page, &err) == 0) {
         if (j->page.n == 0) {
-            j->stage = JOB_OWNERS;
+            j->stage = COUNT_OWNERS;
             j->at = j->owners;
         }
-        job_step(j);
+        count_step(j);
         return;
     }
     (void)err_wrap(&err, "list the pods of node '" STR_FMT "'", STR_ARG(buf_str(&j->node)));
-    job_fail(j, verdict, &err);
+    count_fail(j, verdict, &err);
 }
 
-static void job_list_pods(struct job *j)
+static void count_list_pods(struct count_job *j)
 {
     CLEANUP(buf_done)
     struct buf path = { 0 };
@@ -502,13 +507,13 @@ static void job_list_pods(struct job *j)
                                                        .page = buf_str(&j->page),
                                                        .cached = true });
     const struct api_request request = { .verb = API_GET, .path = buf_str(&path) };
-    j->call = api_send(j->s->client->api, &request, job_on_pods, j);
+    j->call = api_send(j->s->client->api, &request, count_on_pods, j);
 }
 
-static void job_on_owner(void *ctx, const struct api_reply *reply)
+static void count_on_owner(void *ctx, const struct api_reply *reply)
 {
-    struct job *j = ctx;
-    struct shuffle *s = j->s;
+    struct count_job *j = ctx;
+    struct pod_shuffle *s = j->s;
     struct owner *o = j->at;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -524,16 +529,16 @@ static void job_on_owner(void *ctx, const struct api_reply *reply)
         r = -1;
     }
     if (r == 0) {
-        shuffle_learn(s, o, object);
-        job_step(j);
+        shuffle_keep_owner(s, o, object);
+        count_step(j);
         return;
     }
     (void)err_wrap(&err, "get %s '" STR_FMT "/" STR_FMT "'", kinds[o->kind].kind,
                    STR_ARG(o->namespace), STR_ARG(o->name));
-    job_fail(j, verdict, &err);
+    count_fail(j, verdict, &err);
 }
 
-static void job_get_owner(struct job *j)
+static void count_get_owner(struct count_job *j)
 {
     CLEANUP(buf_done)
     struct buf path = { 0 };
@@ -542,21 +547,22 @@ static void job_get_owner(struct job *j)
     buf_printf(&path, "/%s/", kinds[j->at->kind].plural);
     client_add_segment(&path, j->at->name);
     const struct api_request request = { .verb = API_GET, .path = buf_str(&path) };
-    j->call = api_send(j->s->client->api, &request, job_on_owner, j);
+    j->call = api_send(j->s->client->api, &request, count_on_owner, j);
 }
 
 /* What is known of the owner and not too old; NULL otherwise. */
-static const struct known *shuffle_find(const struct shuffle *s, const struct owner *o)
+static const struct owner_info *shuffle_find_owner(const struct pod_shuffle *s,
+                                                   const struct owner *o)
 {
-    const struct known *k = map_find(&s->known, o->key);
-    return k != NULL && loop_now(s->loop) - k->at < SHUFFLE_KNOWN_FOR ? k : NULL;
+    const struct owner_info *k = map_find(&s->owner_infos, o->key);
+    return k != NULL && loop_now(s->loop) - k->at < SHUFFLE_OWNER_CACHE_TTL ? k : NULL;
 }
 
-static void job_step(struct job *j)
+static void count_step(struct count_job *j)
 {
-    ASSERT(j->stage != JOB_QUEUED && j->call == NULL);
-    if (j->stage == JOB_PODS) {
-        job_list_pods(j);
+    ASSERT(j->stage != COUNT_QUEUED && j->call == NULL);
+    if (j->stage == COUNT_PODS) {
+        count_list_pods(j);
         return;
     }
     for (; j->at != NULL; j->at = j->at->next) {
@@ -565,19 +571,19 @@ static void job_step(struct job *j)
             o->counts = true; /* its name is all that is needed */
             continue;
         }
-        const struct known *k = shuffle_find(j->s, o);
+        const struct owner_info *k = shuffle_find_owner(j->s, o);
         if (k == NULL) {
-            job_get_owner(j);
+            count_get_owner(j);
             return;
         }
-        job_apply(j, o, k);
+        count_apply(j, o, k);
     }
-    if (j->crowded) {
+    if (j->too_many_owners) {
         struct err err = { 0 };
         (void)err_set(&err, ERR_LIMIT, "the node's pods have more than %u owners",
                       SHUFFLE_OWNERS_MAX);
-        job_fail(j, RETRY_REFUSED, &err);
+        count_fail(j, RETRY_REFUSED, &err);
         return;
     }
-    job_finish(j);
+    count_finish(j);
 }

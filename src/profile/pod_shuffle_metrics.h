@@ -18,24 +18,25 @@
 #include "kube/client.h"
 #include "profile/controller_metrics.h"
 
-#define SHUFFLE_FLIGHT_MAX 2u    /* requests at a time: metrics must not crowd out patches */
+#define SHUFFLE_IN_FLIGHT_MAX 2u /* requests at a time: metrics must not crowd out patches */
 #define SHUFFLE_QUEUE_MAX 10000u /* nodes that wait, of either sort: twice the largest fleet */
-#define SHUFFLE_TOUCH_EVERY MSECONDS(100) /* 5,000 nodes at once: 8 minutes */
-#define SHUFFLE_OWNERS_MAX 1000u      /* of the pods of one node; kubelets run 110 pods, some 500 */
-#define SHUFFLE_KNOWN_MAX 10000u      /* owners that are remembered between nodes */
-#define SHUFFLE_KNOWN_FOR SECONDS(60) /* their replicas change */
+#define SHUFFLE_ZERO_EVERY MSECONDS(100) /* 5,000 nodes at once: 8 minutes */
+#define SHUFFLE_OWNERS_MAX 1000u /* of the pods of one node; kubelets run 110 pods, some 500 */
+#define SHUFFLE_OWNER_CACHE_MAX 10000u      /* owners that are remembered between nodes */
+#define SHUFFLE_OWNER_CACHE_TTL SECONDS(60) /* their replicas change */
 #define SHUFFLE_TRIES_MAX 3u
-#define SHUFFLE_TELL_EVERY SECONDS(60) /* one line stands for many nodes that fail alike */
+#define SHUFFLE_LOG_EVERY SECONDS(60) /* one line stands for many nodes that fail alike */
 
-struct shuffle;
+struct pod_shuffle;
 
 /* `log` may be NULL. Without metrics there is nothing to do, and nothing is asked for. */
-struct shuffle *shuffle_new(struct client *client, struct gauges *gauges, struct log *log);
-void shuffle_free(struct shuffle *s); /* accepts NULL */
+struct pod_shuffle *shuffle_new(struct client *client, struct controller_metrics *metrics,
+                                struct log *log);
+void shuffle_free(struct pod_shuffle *s); /* accepts NULL */
 
 /* The profile has taken the node into maintenance. */
-void shuffle_count(struct shuffle *s, struct str node, struct str profile);
+void shuffle_count(struct pod_shuffle *s, struct str node, struct str profile);
 /* The node needs maintenance: its pods may have to move soon. */
-void shuffle_touch(struct shuffle *s, struct str node, struct str profile);
+void shuffle_make_zeros(struct pod_shuffle *s, struct str node, struct str profile);
 /* Another leads: what has not been counted is its business, or nobody's. */
-void shuffle_forget(struct shuffle *s);
+void shuffle_drop_all(struct pod_shuffle *s);

@@ -1,9 +1,9 @@
 #include "profile/profile_counts.h"
 
-void standing_add(struct standing *s, enum label_state state, const struct store_item *item,
-                  struct arena *memory)
+void profile_counts_add(struct profile_counts *s, enum profile_state state,
+                        const struct store_item *item, struct arena *memory)
 {
-    if (state == LABEL_STATE_REQUIRED && memory != NULL) {
+    if (state == PROFILE_STATE_REQUIRED && memory != NULL) {
         if (s->counts[state] == s->waiting_cap) {
             ARENA_GROW(memory, s->waiting, s->counts[state], s->waiting_cap);
         }
@@ -13,11 +13,12 @@ void standing_add(struct standing *s, enum label_state state, const struct store
     s->counts[state]++;
 }
 
-void standing_remove(struct standing *s, enum label_state state, const struct store_item *item)
+void profile_counts_remove(struct profile_counts *s, enum profile_state state,
+                           const struct store_item *item)
 {
     ASSERT(s->counts[state] > 0);
     s->counts[state]--;
-    if (state == LABEL_STATE_REQUIRED && s->waiting != NULL) {
+    if (state == PROFILE_STATE_REQUIRED && s->waiting != NULL) {
         uint32_t last = s->counts[state];
         uint32_t i = 0;
         while (i < last && s->waiting[i] != item) {
@@ -29,16 +30,16 @@ void standing_remove(struct standing *s, enum label_state state, const struct st
     }
 }
 
-static void standing_sum(const struct standing *s, const struct facts *facts,
-                         struct standing_pods *ret)
+static void profile_counts_sum_pods(const struct profile_counts *s, const struct facts *facts,
+                                    struct profile_counts_pods *ret)
 {
-    *ret = (struct standing_pods){ 0 };
-    uint32_t n = s->waiting != NULL ? s->counts[LABEL_STATE_REQUIRED] : 0;
+    *ret = (struct profile_counts_pods){ 0 };
+    uint32_t n = s->waiting != NULL ? s->counts[PROFILE_STATE_REQUIRED] : 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct store_item *item = s->waiting[i];
         struct facts_affinity fact = facts_affinity(facts, item->name);
         if (!fact.known) {
-            if (ret->unknown_n < STANDING_UNKNOWN_MAX) {
+            if (ret->unknown_n < PROFILE_COUNTS_UNKNOWN_MAX) {
                 ret->unknown[ret->unknown_n++] = item;
             }
         } else if (fact.error.n > 0) {
@@ -57,9 +58,9 @@ static void standing_sum(const struct standing *s, const struct facts *facts,
     }
 }
 
-uint32_t standing_kept(const struct standing *s, const struct facts *facts)
+uint32_t profile_counts_unwatched(const struct profile_counts *s, const struct facts *facts)
 {
-    uint32_t n = s->waiting != NULL ? s->counts[LABEL_STATE_REQUIRED] : 0;
+    uint32_t n = s->waiting != NULL ? s->counts[PROFILE_STATE_REQUIRED] : 0;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct facts_affinity fact = facts_affinity(facts, s->waiting[i]->name);
@@ -68,20 +69,21 @@ uint32_t standing_kept(const struct standing *s, const struct facts *facts)
     return kept;
 }
 
-void standing_pods(const struct standing *s, const struct facts *facts, struct standing_pods *ret)
+void profile_counts_pods(const struct profile_counts *s, const struct facts *facts,
+                         struct profile_counts_pods *ret)
 {
     if (s->sum_of == facts && s->sum_changes == s->changes &&
         s->sum_facts == facts_affinity_changes(facts)) {
         *ret = s->sum;
     } else {
-        standing_sum(s, facts, ret);
+        profile_counts_sum_pods(s, facts, ret);
     }
 }
 
-bool standing_refresh(struct standing *s, const struct facts *facts)
+bool profile_counts_refresh(struct profile_counts *s, const struct facts *facts)
 {
-    struct standing_pods sum;
-    standing_pods(s, facts, &sum);
+    struct profile_counts_pods sum;
+    profile_counts_pods(s, facts, &sum);
     /* Who waits for somebody whose pods are not watched has them looked at again. */
     bool differs = s->sum_of != facts || (sum.without == NULL) != (s->sum.without == NULL) ||
                    sum.without_live != s->sum.without_live ||

@@ -10,51 +10,52 @@
 
 #define NS_A_SECOND INT64_C(1000000000)
 
-struct loader {
+struct ucfg_loader {
     struct ydoc doc;
     struct arena *out;
     struct problems *problems;
 };
 
-static struct uval *load_value(struct loader *l, const struct jval *v, struct str path);
+static struct ucfg_value *load_value(struct ucfg_loader *l, const struct jval *v, struct str path);
 
-static void load_text(struct loader *l, struct str text, struct uval *ret)
+static void load_text(struct ucfg_loader *l, struct str text, struct ucfg_value *ret)
 {
     struct err err = { 0 };
-    struct splice *splice = ARENA_NEW(l->out, struct splice);
-    ret->kind = UVAL_STR;
+    struct ucfg_vars *variables = ARENA_NEW(l->out, struct ucfg_vars);
+    ret->kind = UCFG_VALUE_STR;
     ret->text = text;
     if (str_find_char(text, '$') == SIZE_MAX) {
         return;
     }
-    if (splice_parse(text, l->out, splice, &err) < 0) {
+    if (ucfg_vars_parse(text, l->out, variables, &err) < 0) {
         problems_add(l->problems, ret->pos, "%s", err.msg);
-    } else if (!splice_is_text(splice, l->out, &ret->text)) {
-        ret->kind = UVAL_SPLICE;
-        ret->splice = splice;
+    } else if (!ucfg_vars_is_text(variables, l->out, &ret->text)) {
+        ret->kind = UCFG_VALUE_VARIABLES;
+        ret->variables = variables;
     }
 }
 
-static void load_number(const struct jval *v, struct uval *ret)
+static void load_number(const struct jval *v, struct ucfg_value *ret)
 {
     struct str text = { .p = v->p, .n = v->n };
-    struct uval number;
-    if (uval_read_integer(text, &number)) {
+    struct ucfg_value number;
+    if (ucfg_value_read_integer(text, &number)) {
         ret->kind = number.kind;
         ret->integer = number.integer;
         ret->natural = number.natural;
     } else {
-        ret->kind = UVAL_FLOAT;
+        ret->kind = UCFG_VALUE_FLOAT;
         (void)jval_f64(v, &ret->real); /* the tape has numbers that it can read */
     }
 }
 
-static void put_item(struct loader *l, struct uval *obj, uint32_t at, struct uval *item)
+static void put_item(struct ucfg_loader *l, struct ucfg_value *obj, uint32_t at,
+                     struct ucfg_value *item)
 {
     if (at >= obj->item_n) {
-        struct uval **items = ARENA_ARRAY(l->out, struct uval *, at + 1);
+        struct ucfg_value **items = ARENA_ARRAY(l->out, struct ucfg_value *, at + 1);
         for (uint32_t i = 0; i <= at; i++) {
-            items[i] = i < obj->item_n ? obj->items[i] : ARENA_NEW(l->out, struct uval);
+            items[i] = i < obj->item_n ? obj->items[i] : ARENA_NEW(l->out, struct ucfg_value);
         }
         obj->items = items;
         obj->item_n = at + 1;
@@ -62,7 +63,7 @@ static void put_item(struct loader *l, struct uval *obj, uint32_t at, struct uva
     obj->items[at] = item;
 }
 
-static void load_member(struct loader *l, const struct jval *v, struct uval *obj)
+static void load_member(struct ucfg_loader *l, const struct jval *v, struct ucfg_value *obj)
 {
     struct pos pos = ydoc_key_pos(&l->doc, v);
     struct str name = jval_key(v);
@@ -72,26 +73,26 @@ static void load_member(struct loader *l, const struct jval *v, struct uval *obj
                      jkind_name(ydoc_key_kind(&l->doc, v)));
         return;
     }
-    struct uval *value = load_value(l, v, arena_path(l->out, obj->path, name));
+    struct ucfg_value *value = load_value(l, v, arena_path(l->out, obj->path, name));
     uint32_t index;
     if (str_to_u32(name, &index) && index <= UCFG_INDEX_MAX) {
         put_item(l, obj, index, value);
         return;
     }
     obj->members[obj->member_n++] =
-        (struct uval_member){ .name = arena_str(l->out, name), .pos = pos, .value = value };
+        (struct ucfg_value_member){ .name = arena_str(l->out, name), .pos = pos, .value = value };
 }
 
-static struct uval *load_value(struct loader *l, const struct jval *v, struct str path)
+static struct ucfg_value *load_value(struct ucfg_loader *l, const struct jval *v, struct str path)
 {
-    struct uval *ret = ARENA_NEW(l->out, struct uval);
+    struct ucfg_value *ret = ARENA_NEW(l->out, struct ucfg_value);
     ret->pos = ydoc_pos(&l->doc, v);
     ret->path = path;
     switch (jval_kind(v)) {
     case JNULL:
         break;
     case JBOOL:
-        ret->kind = UVAL_BOOL;
+        ret->kind = UCFG_VALUE_BOOL;
         ret->truth = jval_bool(v, false);
         break;
     case JNUM:
@@ -101,17 +102,17 @@ static struct uval *load_value(struct loader *l, const struct jval *v, struct st
         load_text(l, jval_str(v), ret);
         break;
     case JARR:
-        ret->kind = UVAL_OBJ;
+        ret->kind = UCFG_VALUE_OBJ;
         ret->list = true;
-        ret->items = ARENA_ARRAY(l->out, struct uval *, v->n + 1);
+        ret->items = ARENA_ARRAY(l->out, struct ucfg_value *, v->n + 1);
         JVAL_EACH (v, item) {
             struct str at = arena_printf(l->out, "%u", ret->item_n);
             ret->items[ret->item_n++] = load_value(l, item, arena_path(l->out, path, at));
         }
         break;
     case JOBJ:
-        ret->kind = UVAL_OBJ;
-        ret->members = ARENA_ARRAY(l->out, struct uval_member, v->n + 1);
+        ret->kind = UCFG_VALUE_OBJ;
+        ret->members = ARENA_ARRAY(l->out, struct ucfg_value_member, v->n + 1);
         JVAL_EACH (v, member) {
             load_member(l, member, ret);
         }
@@ -124,7 +125,7 @@ int ucfg_load(struct str text, struct ucfg_env env, struct arena *out, struct uc
               struct problems *problems)
 {
     struct err err = { 0 };
-    struct loader l = { .out = out, .problems = problems };
+    struct ucfg_loader l = { .out = out, .problems = problems };
     uint32_t before = problems->errors;
     if (text.n > UCFG_BYTES_MAX) {
         problems_add(problems, (struct pos){ 0 }, "found %zu bytes, want %zu at most", text.n,
@@ -139,9 +140,9 @@ int ucfg_load(struct str text, struct ucfg_env env, struct arena *out, struct uc
         problems_add(problems, err.pos, STR_FMT, STR_ARG(msg));
         return -ERR_INVALID;
     }
-    struct uval *root = load_value(&l, l.doc.root, STR(""));
-    if (root->kind != UVAL_OBJ && root->kind != UVAL_NULL) {
-        problems_add(problems, root->pos, "found %s, want a mapping", uval_kind_name(root));
+    struct ucfg_value *root = load_value(&l, l.doc.root, STR(""));
+    if (root->kind != UCFG_VALUE_OBJ && root->kind != UCFG_VALUE_NULL) {
+        problems_add(problems, root->pos, "found %s, want a mapping", ucfg_value_kind_name(root));
     }
     if (problems->errors != before) {
         return -ERR_INVALID;
@@ -150,9 +151,9 @@ int ucfg_load(struct str text, struct ucfg_env env, struct arena *out, struct uc
     return 0;
 }
 
-const struct uval *ucfg_get(const struct uval *obj, struct str name)
+const struct ucfg_value *ucfg_get(const struct ucfg_value *obj, struct str name)
 {
-    const struct uval *found = NULL;
+    const struct ucfg_value *found = NULL;
     for (uint32_t i = 0; obj != NULL && i < obj->member_n; i++) {
         if (str_eq(obj->members[i].name, name)) {
             found = obj->members[i].value; /* the last one counts */
@@ -169,8 +170,8 @@ struct walk {
     struct err *err;
 };
 
-static int walk_value(struct walk *w, const struct uval *v, struct uval *ret);
-static int walk_splice(struct walk *w, const struct splice *s, struct str *ret);
+static int walk_value(struct walk *w, const struct ucfg_value *v, struct ucfg_value *ret);
+static int walk_splice(struct walk *w, const struct ucfg_vars *s, struct str *ret);
 
 static bool env_find(const struct ucfg *u, struct str name, struct str *ret)
 {
@@ -190,9 +191,9 @@ static int fail_unset(struct str name, struct err *err)
 }
 
 /* `*ret_shared` tells whether the name is a key of the file. */
-static int walk_name(struct walk *w, struct str name, struct uval *ret, bool *ret_shared)
+static int walk_name(struct walk *w, struct str name, struct ucfg_value *ret, bool *ret_shared)
 {
-    const struct uval *shared = ucfg_get(w->u->root, name);
+    const struct ucfg_value *shared = ucfg_get(w->u->root, name);
     if (++w->steps > UCFG_STEPS_MAX) {
         return err_set(w->err, ERR_LIMIT, "more than %u variables in one value", UCFG_STEPS_MAX);
     }
@@ -204,48 +205,48 @@ static int walk_name(struct walk *w, struct str name, struct uval *ret, bool *re
     if (!env_find(w->u, name, &text)) {
         return fail_unset(name, w->err);
     }
-    *ret = (struct uval){ .kind = UVAL_STR, .text = text };
+    *ret = (struct ucfg_value){ .kind = UCFG_VALUE_STR, .text = text };
     return 0;
 }
 
 /* The text of a variable, as it stands among other text. */
-static int walk_variable(struct walk *w, const struct splice_piece *piece, struct str *ret)
+static int walk_variable(struct walk *w, const struct ucfg_vars_piece *piece, struct str *ret)
 {
     struct str name;
     int result = walk_splice(w, piece->name, &name);
     if (result < 0) {
         return result;
     }
-    struct uval value;
+    struct ucfg_value value;
     bool shared;
     struct str text = STR("");
     result = walk_name(w, name, &value, &shared);
     if (result == -ERR_LIMIT) {
         return result;
     }
-    if (result == 0 && !uval_text(&value, w->u->out, &text)) {
-        result =
-            err_set(w->err, ERR_INVALID, "variable '" STR_FMT "': found %s, want text",
-                    STR_ARG(str_sub(name, 0, MIN(name.n, (size_t)64))), uval_kind_name(&value));
+    if (result == 0 && !ucfg_value_text(&value, w->u->out, &text)) {
+        result = err_set(w->err, ERR_INVALID, "variable '" STR_FMT "': found %s, want text",
+                         STR_ARG(str_sub(name, 0, MIN(name.n, (size_t)64))),
+                         ucfg_value_kind_name(&value));
     }
     bool set = result == 0 && text.n > 0;
     switch (piece->op) {
-    case SPLICE_PLAIN:
+    case UCFG_VARS_PLAIN:
         break;
-    case SPLICE_DEFAULT:
+    case UCFG_VARS_DEFAULT:
         if (!set) {
-            return walk_splice(w, piece->right, ret);
+            return walk_splice(w, piece->operand, ret);
         }
         break;
-    case SPLICE_INSTEAD:
+    case UCFG_VARS_ALTERNATIVE:
         if (set) {
-            return walk_splice(w, piece->right, ret);
+            return walk_splice(w, piece->operand, ret);
         }
         *ret = STR("");
         return 0;
-    case SPLICE_MESSAGE:
+    case UCFG_VARS_MESSAGE:
         if (!set) {
-            result = walk_splice(w, piece->right, &text);
+            result = walk_splice(w, piece->operand, &text);
             return result < 0 ? result
                               : err_set(w->err, ERR_NOTFOUND, STR_FMT,
                                         STR_ARG(str_sub(text, 0, MIN(text.n, (size_t)256))));
@@ -256,7 +257,7 @@ static int walk_variable(struct walk *w, const struct splice_piece *piece, struc
     return result;
 }
 
-static int walk_splice(struct walk *w, const struct splice *s, struct str *ret)
+static int walk_splice(struct walk *w, const struct ucfg_vars *s, struct str *ret)
 {
     CLEANUP(buf_done)
     struct buf text = { .max = UCFG_TEXT_MAX };
@@ -276,21 +277,21 @@ static int walk_splice(struct walk *w, const struct splice *s, struct str *ret)
     return 0;
 }
 
-static int walk_dynamic(struct walk *w, const struct uval *v, struct uval *ret)
+static int walk_dynamic(struct walk *w, const struct ucfg_value *v, struct ucfg_value *ret)
 {
     struct str name;
     struct str text;
     bool shared = false;
     int result;
-    if (splice_is_name(v->splice, &name)) {
+    if (ucfg_vars_is_name(v->variables, &name)) {
         result = walk_name(w, name, ret, &shared);
         if (result == 0 && !shared) {
-            result = literal_parse(ret->text, /* objects= */ false, w->u->out, ret, w->err);
+            result = ucfg_literal_parse(ret->text, /* objects= */ false, w->u->out, ret, w->err);
         }
     } else {
-        result = walk_splice(w, v->splice, &text);
+        result = walk_splice(w, v->variables, &text);
         if (result == 0) {
-            result = literal_parse(text, /* objects= */ true, w->u->out, ret, w->err);
+            result = ucfg_literal_parse(text, /* objects= */ true, w->u->out, ret, w->err);
         }
     }
     if (result == 0) {
@@ -300,9 +301,9 @@ static int walk_dynamic(struct walk *w, const struct uval *v, struct uval *ret)
     return result;
 }
 
-static int walk_value(struct walk *w, const struct uval *v, struct uval *ret)
+static int walk_value(struct walk *w, const struct ucfg_value *v, struct ucfg_value *ret)
 {
-    if (v->kind != UVAL_SPLICE) {
+    if (v->kind != UCFG_VALUE_VARIABLES) {
         *ret = *v;
         return 0;
     }
@@ -315,10 +316,11 @@ static int walk_value(struct walk *w, const struct uval *v, struct uval *ret)
     return result;
 }
 
-int ucfg_resolve(const struct ucfg *u, const struct uval *v, struct uval *ret, struct err *err)
+int ucfg_resolve(const struct ucfg *u, const struct ucfg_value *v, struct ucfg_value *ret,
+                 struct err *err)
 {
     struct walk w = { .u = u, .err = err };
-    struct uval value = { .kind = UVAL_NULL };
+    struct ucfg_value value = { .kind = UCFG_VALUE_NULL };
     int result = walk_value(&w, v, &value);
     if (result < 0) {
         return result;
@@ -330,61 +332,61 @@ int ucfg_resolve(const struct ucfg *u, const struct uval *v, struct uval *ret, s
 }
 
 /* Resolves what is there; 0 and `*ret_given` false where the default stays. */
-static int given(const struct ucfg *u, const struct uval *v, struct uval *ret, bool *ret_given,
-                 struct err *err)
+static int given(const struct ucfg *u, const struct ucfg_value *v, struct ucfg_value *ret,
+                 bool *ret_given, struct err *err)
 {
-    *ret_given = v != NULL && v->kind != UVAL_NULL;
+    *ret_given = v != NULL && v->kind != UCFG_VALUE_NULL;
     return *ret_given ? ucfg_resolve(u, v, ret, err) : 0;
 }
 
 /* "found 'abc', want an integer". Messages are logged, so what a variable holds is not shown: it
  * may be a secret. */
-static int fail_kind(const struct ucfg *u, const struct uval *v, const char *wanted,
+static int fail_kind(const struct ucfg *u, const struct ucfg_value *v, const char *wanted,
                      struct err *err)
 {
     struct str text;
     if (v->dynamic) {
-        return err_set(err, ERR_INVALID, "found %s behind its variable, want %s", uval_kind_name(v),
-                       wanted);
+        return err_set(err, ERR_INVALID, "found %s behind its variable, want %s",
+                       ucfg_value_kind_name(v), wanted);
     }
-    if (!uval_text(v, u->out, &text)) {
-        return err_set(err, ERR_INVALID, "found %s, want %s", uval_kind_name(v), wanted);
+    if (!ucfg_value_text(v, u->out, &text)) {
+        return err_set(err, ERR_INVALID, "found %s, want %s", ucfg_value_kind_name(v), wanted);
     }
     return err_set(err, ERR_INVALID, "found '" STR_FMT "', want %s",
                    STR_ARG(str_sub(text, 0, MIN(text.n, (size_t)64))), wanted);
 }
 
-int ucfg_str(const struct ucfg *u, const struct uval *v, struct str *ret, struct err *err)
+int ucfg_str(const struct ucfg *u, const struct ucfg_value *v, struct str *ret, struct err *err)
 {
-    struct uval value;
+    struct ucfg_value value;
     bool there;
     int result = given(u, v, &value, &there, err);
     if (result < 0 || !there) {
         return result;
     }
     struct str text;
-    if (!uval_text(&value, u->out, &text)) {
+    if (!ucfg_value_text(&value, u->out, &text)) {
         return fail_kind(u, &value, "a string", err);
     }
     *ret = text;
     return 0;
 }
 
-int ucfg_bool(const struct ucfg *u, const struct uval *v, bool *ret, struct err *err)
+int ucfg_bool(const struct ucfg *u, const struct ucfg_value *v, bool *ret, struct err *err)
 {
     static const char *const yes[] = { "1", "t", "T", "TRUE", "true", "True" };
     static const char *const no[] = { "0", "f", "F", "FALSE", "false", "False" };
-    struct uval value;
+    struct ucfg_value value;
     bool there;
     int result = given(u, v, &value, &there, err);
     if (result < 0 || !there) {
         return result;
     }
-    if (value.kind == UVAL_BOOL) {
+    if (value.kind == UCFG_VALUE_BOOL) {
         *ret = value.truth;
         return 0;
     }
-    for (size_t i = 0; value.kind == UVAL_STR && i < ARRAY_LEN(yes); i++) {
+    for (size_t i = 0; value.kind == UCFG_VALUE_STR && i < ARRAY_LEN(yes); i++) {
         bool truth = str_eq(value.text, str_from(yes[i]));
         if (truth || str_eq(value.text, str_from(no[i]))) {
             *ret = truth;
@@ -394,23 +396,23 @@ int ucfg_bool(const struct ucfg *u, const struct uval *v, bool *ret, struct err 
     return fail_kind(u, &value, "true or false", err);
 }
 
-int ucfg_int(const struct ucfg *u, const struct uval *v, int64_t *ret, struct err *err)
+int ucfg_int(const struct ucfg *u, const struct ucfg_value *v, int64_t *ret, struct err *err)
 {
-    struct uval value;
+    struct ucfg_value value;
     bool there;
     int result = given(u, v, &value, &there, err);
     if (result < 0 || !there) {
         return result;
     }
-    struct uval number = value;
-    if (value.kind == UVAL_STR && !uval_read_integer(value.text, &number)) {
+    struct ucfg_value number = value;
+    if (value.kind == UCFG_VALUE_STR && !ucfg_value_read_integer(value.text, &number)) {
         return fail_kind(u, &value, "an integer", err);
     }
-    if (number.kind == UVAL_INT) {
+    if (number.kind == UCFG_VALUE_INT) {
         *ret = number.integer;
-    } else if (number.kind == UVAL_UINT && number.natural <= INT64_MAX) {
+    } else if (number.kind == UCFG_VALUE_UINT && number.natural <= INT64_MAX) {
         *ret = (int64_t)number.natural;
-    } else if (number.kind == UVAL_FLOAT && fabs(number.real) < 0x1p63) {
+    } else if (number.kind == UCFG_VALUE_FLOAT && fabs(number.real) < 0x1p63) {
         *ret = (int64_t)number.real;
     } else {
         return fail_kind(u, &value, "an integer", err);
@@ -419,9 +421,9 @@ int ucfg_int(const struct ucfg *u, const struct uval *v, int64_t *ret, struct er
 }
 
 /* A plain number is seconds; false when nanoseconds cannot count them. */
-static bool seconds_read(const struct uval *v, int64_t *ret_ns)
+static bool seconds_read(const struct ucfg_value *v, int64_t *ret_ns)
 {
-    if (v->kind == UVAL_FLOAT) {
+    if (v->kind == UCFG_VALUE_FLOAT) {
         double ns = v->real * (double)NS_A_SECOND;
         if (!(fabs(ns) < 0x1p63)) {
             return false;
@@ -429,23 +431,25 @@ static bool seconds_read(const struct uval *v, int64_t *ret_ns)
         *ret_ns = (int64_t)ns;
         return true;
     }
-    int64_t seconds = v->kind == UVAL_INT ? v->integer : (int64_t)v->natural;
-    if (v->kind == UVAL_UINT && v->natural > INT64_MAX) {
+    int64_t seconds = v->kind == UCFG_VALUE_INT ? v->integer : (int64_t)v->natural;
+    if (v->kind == UCFG_VALUE_UINT && v->natural > INT64_MAX) {
         return false;
     }
     return !__builtin_mul_overflow(seconds, NS_A_SECOND, ret_ns);
 }
 
-int ucfg_duration(const struct ucfg *u, const struct uval *v, int64_t *ret_ns, struct err *err)
+int ucfg_duration(const struct ucfg *u, const struct ucfg_value *v, int64_t *ret_ns,
+                  struct err *err)
 {
     static const char wanted[] = "a duration such as 1h30m or 45s";
-    struct uval value;
+    struct ucfg_value value;
     bool there;
     int result = given(u, v, &value, &there, err);
     if (result < 0 || !there) {
         return result;
     }
-    bool plain = value.kind == UVAL_INT || value.kind == UVAL_UINT || value.kind == UVAL_FLOAT;
+    bool plain = value.kind == UCFG_VALUE_INT || value.kind == UCFG_VALUE_UINT ||
+                 value.kind == UCFG_VALUE_FLOAT;
     int64_t ns;
     struct str text;
     if (plain && !value.dynamic) {
@@ -456,16 +460,17 @@ int ucfg_duration(const struct ucfg *u, const struct uval *v, int64_t *ret_ns, s
         return 0;
     }
     struct err ignored = { 0 };
-    if (!uval_text(&value, u->out, &text) || duration_parse(text, &ns, &ignored) < 0) {
+    if (!ucfg_value_text(&value, u->out, &text) || duration_parse(text, &ns, &ignored) < 0) {
         return fail_kind(u, &value, wanted, err); /* names the same text with what is wanted */
     }
     *ret_ns = ns;
     return 0;
 }
 
-int ucfg_list(const struct ucfg *u, const struct uval *v, struct ucfg_list *ret, struct err *err)
+int ucfg_list(const struct ucfg *u, const struct ucfg_value *v, struct ucfg_list *ret,
+              struct err *err)
 {
-    struct uval value;
+    struct ucfg_value value;
     bool there;
     int result = given(u, v, &value, &there, err);
     if (result < 0) {
@@ -476,25 +481,26 @@ int ucfg_list(const struct ucfg *u, const struct uval *v, struct ucfg_list *ret,
         return 0;
     }
     struct ucfg_list list = { 0 };
-    if (value.kind == UVAL_OBJ) {
-        list.items = ARENA_ARRAY(u->out, struct uval, value.item_n + 1);
+    if (value.kind == UCFG_VALUE_OBJ) {
+        list.items = ARENA_ARRAY(u->out, struct ucfg_value, value.item_n + 1);
         for (; list.n < value.item_n; list.n++) {
             list.items[list.n] = *value.items[list.n];
             if (list.items[list.n].pos.line == 0) {
                 list.items[list.n].pos = value.pos; /* it came out of a variable */
             }
         }
-    } else if (value.shared && value.kind == UVAL_STR && value.text.n == 0) {
+    } else if (value.shared && value.kind == UCFG_VALUE_STR && value.text.n == 0) {
         return fail_kind(u, &value, "a list", err);
-    } else if (value.kind != UVAL_NULL) {
-        list.items = ARENA_NEW(u->out, struct uval);
+    } else if (value.kind != UCFG_VALUE_NULL) {
+        list.items = ARENA_NEW(u->out, struct ucfg_value);
         list.items[list.n++] = value;
     }
     *ret = list;
     return 0;
 }
 
-int ucfg_strs(const struct ucfg *u, const struct uval *v, struct ucfg_strs *ret, struct err *err)
+int ucfg_strs(const struct ucfg *u, const struct ucfg_value *v, struct ucfg_strs *ret,
+              struct err *err)
 {
     struct ucfg_list list;
     int result = ucfg_list(u, v, &list, err);
@@ -513,9 +519,10 @@ int ucfg_strs(const struct ucfg *u, const struct uval *v, struct ucfg_strs *ret,
     return 0;
 }
 
-int ucfg_obj(const struct ucfg *u, const struct uval *v, const struct uval **ret, struct err *err)
+int ucfg_obj(const struct ucfg *u, const struct ucfg_value *v, const struct ucfg_value **ret,
+             struct err *err)
 {
-    struct uval value;
+    struct ucfg_value value;
     bool there;
     int result = given(u, v, &value, &there, err);
     if (result < 0) {
@@ -525,13 +532,13 @@ int ucfg_obj(const struct ucfg *u, const struct uval *v, const struct uval **ret
         *ret = NULL;
         return 0;
     }
-    if (value.kind == UVAL_NULL) {
-        value.kind = UVAL_OBJ; /* a variable that holds null is an empty object */
+    if (value.kind == UCFG_VALUE_NULL) {
+        value.kind = UCFG_VALUE_OBJ; /* a variable that holds null is an empty object */
     }
-    if (value.kind != UVAL_OBJ) {
+    if (value.kind != UCFG_VALUE_OBJ) {
         return fail_kind(u, &value, "a mapping", err);
     }
-    struct uval *copy = ARENA_NEW(u->out, struct uval);
+    struct ucfg_value *copy = ARENA_NEW(u->out, struct ucfg_value);
     *copy = value;
     *ret = copy;
     return 0;
@@ -572,11 +579,11 @@ static struct str behind(struct str line, uint32_t count)
     return str_sub(line, at, SIZE_MAX);
 }
 
-struct pos ucfg_place(const struct ucfg *u, const struct uval *v, struct str text,
+struct pos ucfg_place(const struct ucfg *u, const struct ucfg_value *v, struct str text,
                       struct pos within)
 {
     struct pos pos = v->pos;
-    if (v->kind != UVAL_STR || within.line == 0 || within.column == 0) {
+    if (v->kind != UCFG_VALUE_STR || within.line == 0 || within.column == 0) {
         return pos;
     }
     struct str wanted = line_at(text, within.line);

@@ -27,7 +27,7 @@ struct ucfg_env {
 
 struct ucfg {
     struct str text; /* borrowed: from the caller, as long as problems are to be placed */
-    const struct uval *root;
+    const struct ucfg_value *root;
     struct ucfg_env env;
     struct arena *out; /* where everything lives */
 };
@@ -37,44 +37,49 @@ NODISCARD
 int ucfg_load(struct str text, struct ucfg_env env, struct arena *out, struct ucfg *ret,
               struct problems *problems);
 
-/* The value with its variables replaced, never UVAL_SPLICE. */
+/* The value with its variables replaced, never UCFG_VALUE_VARIABLES. */
 NODISCARD
-int ucfg_resolve(const struct ucfg *u, const struct uval *v, struct uval *ret, struct err *err);
+int ucfg_resolve(const struct ucfg *u, const struct ucfg_value *v, struct ucfg_value *ret,
+                 struct err *err);
 
 /* NULL when there is none; `obj` may be NULL. */
-const struct uval *ucfg_get(const struct uval *obj, struct str name);
+const struct ucfg_value *ucfg_get(const struct ucfg_value *obj, struct str name);
 
 /* All leave `*ret`, the default, alone when `v` is NULL or null. */
 NODISCARD
-int ucfg_str(const struct ucfg *u, const struct uval *v, struct str *ret, struct err *err);
+int ucfg_str(const struct ucfg *u, const struct ucfg_value *v, struct str *ret, struct err *err);
 NODISCARD
-int ucfg_bool(const struct ucfg *u, const struct uval *v, bool *ret, struct err *err);
+int ucfg_bool(const struct ucfg *u, const struct ucfg_value *v, bool *ret, struct err *err);
 NODISCARD
-int ucfg_int(const struct ucfg *u, const struct uval *v, int64_t *ret, struct err *err);
+int ucfg_int(const struct ucfg *u, const struct ucfg_value *v, int64_t *ret, struct err *err);
 NODISCARD
-int ucfg_duration(const struct ucfg *u, const struct uval *v, int64_t *ret_ns, struct err *err);
+int ucfg_duration(const struct ucfg *u, const struct ucfg_value *v, int64_t *ret_ns,
+                  struct err *err);
 
 struct ucfg_list {
-    struct uval *items;
+    struct ucfg_value *items;
     uint32_t n;
     bool absent; /* there was no list at all */
 };
 /* A mapping has no items, so it is an empty list. */
 NODISCARD
-int ucfg_list(const struct ucfg *u, const struct uval *v, struct ucfg_list *ret, struct err *err);
+int ucfg_list(const struct ucfg *u, const struct ucfg_value *v, struct ucfg_list *ret,
+              struct err *err);
 
 struct ucfg_strs {
     struct str *items;
     uint32_t n;
 };
 NODISCARD
-int ucfg_strs(const struct ucfg *u, const struct uval *v, struct ucfg_strs *ret, struct err *err);
+int ucfg_strs(const struct ucfg *u, const struct ucfg_value *v, struct ucfg_strs *ret,
+              struct err *err);
 /* `*ret` is NULL where nothing was given. A list passes as an object without members, as it does
  * for go-ucfg; `list` tells. */
 NODISCARD
-int ucfg_obj(const struct ucfg *u, const struct uval *v, const struct uval **ret, struct err *err);
+int ucfg_obj(const struct ucfg *u, const struct ucfg_value *v, const struct ucfg_value **ret,
+             struct err *err);
 
 /* The place within a scalar whose value is `text`, where the source shows it as it is; its
  * beginning otherwise. Columns of `within` are bytes, those of the answer characters. */
-struct pos ucfg_place(const struct ucfg *u, const struct uval *v, struct str text,
+struct pos ucfg_place(const struct ucfg *u, const struct ucfg_value *v, struct str text,
                       struct pos within);

@@ -4,7 +4,7 @@
 #include "base/utf8.h"
 #include "format/gofloat.h"
 
-struct reader {
+struct ucfg_literal_reader {
     struct str rest;
     bool objects;
     uint32_t depth;
@@ -12,21 +12,21 @@ struct reader {
     struct err *err;
 };
 
-static int read_value(struct reader *r, const char *stops, struct uval *ret);
+static int read_value(struct ucfg_literal_reader *r, const char *stops, struct ucfg_value *ret);
 
-static void skip_space(struct reader *r)
+static void skip_space(struct ucfg_literal_reader *r)
 {
     while (r->rest.n > 0 && strchr(" \t\n\v\f\r", r->rest.p[0]) != NULL) {
         r->rest = str_sub(r->rest, 1, r->rest.n - 1);
     }
 }
 
-static void skip(struct reader *r, size_t n)
+static void skip(struct ucfg_literal_reader *r, size_t n)
 {
     r->rest = str_sub(r->rest, n, r->rest.n - n);
 }
 
-static int read_plain(struct reader *r, const char *stops, struct str *ret)
+static int read_plain(struct ucfg_literal_reader *r, const char *stops, struct str *ret)
 {
     size_t n = 0;
     while (n < r->rest.n && (r->rest.p[n] == '\0' || strchr(stops, r->rest.p[n]) == NULL)) {
@@ -40,7 +40,7 @@ static int read_plain(struct reader *r, const char *stops, struct str *ret)
     return 0;
 }
 
-static int read_primitive(struct reader *r, const char *stops, struct uval *ret)
+static int read_primitive(struct ucfg_literal_reader *r, const char *stops, struct ucfg_value *ret)
 {
     static const struct {
         struct str text;
@@ -58,24 +58,24 @@ static int read_primitive(struct reader *r, const char *stops, struct uval *ret)
         return result;
     }
     if (str_eq(text, STR("null"))) {
-        *ret = (struct uval){ .kind = UVAL_NULL };
+        *ret = (struct ucfg_value){ .kind = UCFG_VALUE_NULL };
         return 0;
     }
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         if (str_eq(words[i].text, text)) {
-            *ret = (struct uval){ .kind = UVAL_BOOL, .truth = words[i].truth };
+            *ret = (struct ucfg_value){ .kind = UCFG_VALUE_BOOL, .truth = words[i].truth };
             return 0;
         }
     }
     double real;
-    if (uval_read_integer(text, ret)) {
+    if (ucfg_value_read_integer(text, ret)) {
         return 0;
     }
     if (gofloat_parse(text, &real)) {
-        *ret = (struct uval){ .kind = UVAL_FLOAT, .real = real };
+        *ret = (struct ucfg_value){ .kind = UCFG_VALUE_FLOAT, .real = real };
         return 0;
     }
-    *ret = (struct uval){ .kind = UVAL_STR, .text = arena_str(r->out, text) };
+    *ret = (struct ucfg_value){ .kind = UCFG_VALUE_STR, .text = arena_str(r->out, text) };
     return 0;
 }
 
@@ -133,7 +133,7 @@ static size_t read_escape(struct str s, size_t at, struct buf *text)
     return 0;
 }
 
-static int read_double(struct reader *r, struct str *ret)
+static int read_double(struct ucfg_literal_reader *r, struct str *ret)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
@@ -161,7 +161,7 @@ static int read_double(struct reader *r, struct str *ret)
     return 0;
 }
 
-static int read_single(struct reader *r, struct str *ret)
+static int read_single(struct ucfg_literal_reader *r, struct str *ret)
 {
     struct str inner = str_sub(r->rest, 1, r->rest.n - 1);
     size_t n = str_find_char(inner, '\'');
@@ -174,7 +174,7 @@ static int read_single(struct reader *r, struct str *ret)
 }
 
 /* What follows an element: 1 to go on, 0 at the end. */
-static int read_separator(struct reader *r, char end)
+static int read_separator(struct ucfg_literal_reader *r, char end)
 {
     skip_space(r);
     char found = r->rest.n > 0 ? r->rest.p[0] : '\0';
@@ -185,18 +185,19 @@ static int read_separator(struct reader *r, char end)
     return found == ',';
 }
 
-static void add_item(struct reader *r, struct uval *obj, uint32_t *cap, const struct uval *item)
+static void add_item(struct ucfg_literal_reader *r, struct ucfg_value *obj, uint32_t *cap,
+                     const struct ucfg_value *item)
 {
     if (obj->item_n == *cap) {
         ARENA_GROW(r->out, obj->items, obj->item_n, *cap);
     }
-    obj->items[obj->item_n] = ARENA_NEW(r->out, struct uval);
+    obj->items[obj->item_n] = ARENA_NEW(r->out, struct ucfg_value);
     *obj->items[obj->item_n++] = *item;
 }
 
-static int read_array(struct reader *r, struct uval *ret)
+static int read_array(struct ucfg_literal_reader *r, struct ucfg_value *ret)
 {
-    struct uval list = { .kind = UVAL_OBJ, .list = true };
+    struct ucfg_value list = { .kind = UCFG_VALUE_OBJ, .list = true };
     uint32_t cap = 0;
     int more = 1;
     skip(r, 1);
@@ -206,7 +207,7 @@ static int read_array(struct reader *r, struct uval *ret)
             skip(r, 1);
             break;
         }
-        struct uval item = { .kind = UVAL_NULL };
+        struct ucfg_value item = { .kind = UCFG_VALUE_NULL };
         more = read_value(r, ",]", &item);
         if (more < 0) {
             return more;
@@ -221,7 +222,7 @@ static int read_array(struct reader *r, struct uval *ret)
     return 0;
 }
 
-static int read_key(struct reader *r, struct str *ret)
+static int read_key(struct ucfg_literal_reader *r, struct str *ret)
 {
     if (r->rest.n == 0) {
         return err_set(r->err, ERR_INVALID, "found no closing '}'");
@@ -239,9 +240,9 @@ static int read_key(struct reader *r, struct str *ret)
     return result;
 }
 
-static int read_object(struct reader *r, struct uval *ret)
+static int read_object(struct ucfg_literal_reader *r, struct ucfg_value *ret)
 {
-    struct uval obj = { .kind = UVAL_OBJ };
+    struct ucfg_value obj = { .kind = UCFG_VALUE_OBJ };
     uint32_t cap = 0;
     int more = 1;
     skip(r, 1);
@@ -252,7 +253,7 @@ static int read_object(struct reader *r, struct uval *ret)
             break;
         }
         struct str key = STR_NONE;
-        struct uval *value = ARENA_NEW(r->out, struct uval);
+        struct ucfg_value *value = ARENA_NEW(r->out, struct ucfg_value);
         more = read_key(r, &key);
         if (more == 0) {
             more = read_value(r, ",}", value);
@@ -264,7 +265,7 @@ static int read_object(struct reader *r, struct uval *ret)
             ARENA_GROW(r->out, obj.members, obj.member_n, cap);
         }
         obj.members[obj.member_n++] =
-            (struct uval_member){ .name = arena_str(r->out, key), .value = value };
+            (struct ucfg_value_member){ .name = arena_str(r->out, key), .value = value };
         more = read_separator(r, '}');
     }
     if (more < 0) {
@@ -274,21 +275,21 @@ static int read_object(struct reader *r, struct uval *ret)
     return 0;
 }
 
-static int read_quoted(struct reader *r, struct uval *ret)
+static int read_quoted(struct ucfg_literal_reader *r, struct ucfg_value *ret)
 {
     struct str text = STR_NONE;
     int result = r->rest.p[0] == '"' ? read_double(r, &text) : read_single(r, &text);
     if (result == 0) {
-        *ret = (struct uval){ .kind = UVAL_STR, .text = text };
+        *ret = (struct ucfg_value){ .kind = UCFG_VALUE_STR, .text = text };
     }
     return result;
 }
 
-static int read_value(struct reader *r, const char *stops, struct uval *ret)
+static int read_value(struct ucfg_literal_reader *r, const char *stops, struct ucfg_value *ret)
 {
     skip_space(r);
     if (r->rest.n == 0) {
-        *ret = (struct uval){ .kind = UVAL_NULL };
+        *ret = (struct ucfg_value){ .kind = UCFG_VALUE_NULL };
         return 0;
     }
     char first = r->rest.p[0];
@@ -298,8 +299,8 @@ static int read_value(struct reader *r, const char *stops, struct uval *ret)
     if (first != '[' && (first != '{' || !r->objects)) {
         return read_primitive(r, stops, ret);
     }
-    if (r->depth == LITERAL_DEPTH_MAX) {
-        return err_set(r->err, ERR_LIMIT, "nested deeper than %u", LITERAL_DEPTH_MAX);
+    if (r->depth == UCFG_LITERAL_DEPTH_MAX) {
+        return err_set(r->err, ERR_LIMIT, "nested deeper than %u", UCFG_LITERAL_DEPTH_MAX);
     }
     r->depth++;
     int result = first == '[' ? read_array(r, ret) : read_object(r, ret);
@@ -307,18 +308,20 @@ static int read_value(struct reader *r, const char *stops, struct uval *ret)
     return result;
 }
 
-int literal_parse(struct str text, bool objects, struct arena *out, struct uval *ret,
-                  struct err *err)
+int ucfg_literal_parse(struct str text, bool objects, struct arena *out, struct ucfg_value *ret,
+                       struct err *err)
 {
-    struct reader r = { .rest = str_trim(text), .objects = objects, .out = out, .err = err };
+    struct ucfg_literal_reader r = {
+        .rest = str_trim(text), .objects = objects, .out = out, .err = err
+    };
     if (r.rest.n == 0) {
-        *ret = (struct uval){ .kind = UVAL_STR, .text = STR("") };
+        *ret = (struct ucfg_value){ .kind = UCFG_VALUE_STR, .text = STR("") };
         return 0;
     }
-    struct uval list = { .kind = UVAL_OBJ, .list = true };
+    struct ucfg_value list = { .kind = UCFG_VALUE_OBJ, .list = true };
     uint32_t cap = 0;
     for (;;) {
-        struct uval item = { .kind = UVAL_NULL };
+        struct ucfg_value item = { .kind = UCFG_VALUE_NULL };
         int result = read_value(&r, ",", &item);
         if (result < 0) {
             return result;

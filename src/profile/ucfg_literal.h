@@ -8,9 +8,9 @@
 
 #include "profile/ucfg_value.h"
 
-#define LITERAL_DEPTH_MAX 32u /* of [ and {; people write one */
+#define UCFG_LITERAL_DEPTH_MAX 32u /* of [ and {; people write one */
 
 /* `objects`: {k: v} is a mapping; not where the whole value is one variable of the environment. */
 NODISCARD
-int literal_parse(struct str text, bool objects, struct arena *out, struct uval *ret,
-                  struct err *err);
+int ucfg_literal_parse(struct str text, bool objects, struct arena *out, struct ucfg_value *ret,
+                       struct err *err);

@@ -36,7 +36,7 @@ static bool digits_read(struct str s, unsigned base, uint64_t *ret)
     return true;
 }
 
-bool uval_read_integer(struct str text, struct uval *ret)
+bool ucfg_value_read_integer(struct str text, struct ucfg_value *ret)
 {
     struct str digits;
     bool negative = str_cut_prefix(text, STR("-"), &digits);
@@ -60,47 +60,48 @@ bool uval_read_integer(struct str text, struct uval *ret)
         return false;
     }
     if (negative && value > 0) {
-        *ret = (struct uval){ .kind = UVAL_INT, .integer = (int64_t)(0 - value) };
+        *ret = (struct ucfg_value){ .kind = UCFG_VALUE_INT, .integer = (int64_t)(0 - value) };
     } else {
-        *ret = (struct uval){ .kind = UVAL_UINT, .natural = value };
+        *ret = (struct ucfg_value){ .kind = UCFG_VALUE_UINT, .natural = value };
     }
     return true;
 }
 
-const char *uval_kind_name(const struct uval *v)
+const char *ucfg_value_kind_name(const struct ucfg_value *v)
 {
     static const char *const names[] = {
-        [UVAL_NULL] = "null",       [UVAL_BOOL] = "a boolean", [UVAL_INT] = "an integer",
-        [UVAL_UINT] = "an integer", [UVAL_FLOAT] = "a number", [UVAL_STR] = "a string",
-        [UVAL_SPLICE] = "a string", [UVAL_OBJ] = "a mapping",
+        [UCFG_VALUE_NULL] = "null",          [UCFG_VALUE_BOOL] = "a boolean",
+        [UCFG_VALUE_INT] = "an integer",     [UCFG_VALUE_UINT] = "an integer",
+        [UCFG_VALUE_FLOAT] = "a number",     [UCFG_VALUE_STR] = "a string",
+        [UCFG_VALUE_VARIABLES] = "a string", [UCFG_VALUE_OBJ] = "a mapping",
     };
-    return v->kind == UVAL_OBJ && v->list ? "a list" : names[v->kind];
+    return v->kind == UCFG_VALUE_OBJ && v->list ? "a list" : names[v->kind];
 }
 
-bool uval_text(const struct uval *v, struct arena *out, struct str *ret)
+bool ucfg_value_text(const struct ucfg_value *v, struct arena *out, struct str *ret)
 {
     char number[GOFLOAT_TEXT_MAX];
     switch (v->kind) {
-    case UVAL_NULL:
+    case UCFG_VALUE_NULL:
         *ret = STR("null");
         return true;
-    case UVAL_BOOL:
+    case UCFG_VALUE_BOOL:
         *ret = v->truth ? STR("true") : STR("false");
         return true;
-    case UVAL_INT:
+    case UCFG_VALUE_INT:
         *ret = arena_printf(out, "%lld", (long long)v->integer);
         return true;
-    case UVAL_UINT:
+    case UCFG_VALUE_UINT:
         *ret = arena_printf(out, "%llu", (unsigned long long)v->natural);
         return true;
-    case UVAL_FLOAT:
+    case UCFG_VALUE_FLOAT:
         *ret = arena_str(out, gofloat_print(v->real, number));
         return true;
-    case UVAL_STR:
+    case UCFG_VALUE_STR:
         *ret = v->text;
         return true;
-    case UVAL_SPLICE:
-    case UVAL_OBJ:
+    case UCFG_VALUE_VARIABLES:
+    case UCFG_VALUE_OBJ:
         break;
     }
     return false;

@@ -2,7 +2,7 @@
 
 #include "base/buf.h"
 
-struct reader {
+struct ucfg_vars_reader {
     struct str text;
     size_t at;
     uint32_t depth;
@@ -10,16 +10,16 @@ struct reader {
     struct err *err;
 };
 
-static struct splice_piece *add_piece(struct arena *out, struct splice *s)
+static struct ucfg_vars_piece *add_piece(struct arena *out, struct ucfg_vars *s)
 {
     if (s->n == s->cap) {
         ARENA_GROW(out, s->pieces, s->n, s->cap);
     }
-    s->pieces[s->n] = (struct splice_piece){ .variable = false };
+    s->pieces[s->n] = (struct ucfg_vars_piece){ .variable = false };
     return &s->pieces[s->n++];
 }
 
-static void flush(struct reader *r, struct splice *s, struct buf *text)
+static void flush(struct ucfg_vars_reader *r, struct ucfg_vars *s, struct buf *text)
 {
     if (text->n > 0) {
         add_piece(r->out, s)->text = arena_str(r->out, buf_str(text));
@@ -27,21 +27,21 @@ static void flush(struct reader *r, struct splice *s, struct buf *text)
     }
 }
 
-static int fail(struct reader *r, size_t at, const char *text)
+static int fail(struct ucfg_vars_reader *r, size_t at, const char *text)
 {
     r->err->pos = (struct pos){ .line = 1, .column = (uint32_t)at + 1 };
     return err_set(r->err, ERR_INVALID, "%s", text);
 }
 
-static char peek(const struct reader *r, size_t ahead)
+static char peek(const struct ucfg_vars_reader *r, size_t ahead)
 {
     return r->at + ahead < r->text.n ? r->text.p[r->at + ahead] : '\0';
 }
 
-static int read_variable(struct reader *r, struct splice *into);
+static int read_variable(struct ucfg_vars_reader *r, struct ucfg_vars *into);
 
 /* Up to one of `stops`, which are looked for inside of variables only. */
-static int read_pieces(struct reader *r, const char *stops, struct splice *into)
+static int read_pieces(struct ucfg_vars_reader *r, const char *stops, struct ucfg_vars *into)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
@@ -68,22 +68,24 @@ static int read_pieces(struct reader *r, const char *stops, struct splice *into)
     return 0;
 }
 
-static int read_variable(struct reader *r, struct splice *into)
+static int read_variable(struct ucfg_vars_reader *r, struct ucfg_vars *into)
 {
     size_t start = r->at;
-    if (r->depth == SPLICE_DEPTH_MAX) {
+    if (r->depth == UCFG_VARS_DEPTH_MAX) {
         return fail(r, start, "found too many variables in variables");
     }
     r->depth++;
     r->at += 2;
-    struct splice *name = ARENA_NEW(r->out, struct splice);
-    struct splice *right = ARENA_NEW(r->out, struct splice);
-    enum splice_op op = SPLICE_PLAIN;
+    struct ucfg_vars *name = ARENA_NEW(r->out, struct ucfg_vars);
+    struct ucfg_vars *right = ARENA_NEW(r->out, struct ucfg_vars);
+    enum ucfg_vars_op op = UCFG_VARS_PLAIN;
     int result = read_pieces(r, ":}", name);
     if (result == 0 && peek(r, 0) == ':') {
         char sign = peek(r, 1);
-        op = sign == '+' ? SPLICE_INSTEAD : sign == '?' ? SPLICE_MESSAGE : SPLICE_DEFAULT;
-        r->at += op == SPLICE_DEFAULT ? 1 : 2;
+        op = sign == '+'   ? UCFG_VARS_ALTERNATIVE
+             : sign == '?' ? UCFG_VARS_MESSAGE
+                           : UCFG_VARS_DEFAULT;
+        r->at += op == UCFG_VARS_DEFAULT ? 1 : 2;
         result = read_pieces(r, "}", right);
     }
     r->depth--;
@@ -97,15 +99,15 @@ static int read_variable(struct reader *r, struct splice *into)
     if (name->n == 0) {
         return fail(r, start, "found '${}', want a name in it");
     }
-    struct splice_piece *piece = add_piece(r->out, into);
-    *piece = (struct splice_piece){ .variable = true, .op = op, .name = name, .right = right };
+    struct ucfg_vars_piece *piece = add_piece(r->out, into);
+    *piece = (struct ucfg_vars_piece){ .variable = true, .op = op, .name = name, .operand = right };
     return 0;
 }
 
-int splice_parse(struct str text, struct arena *out, struct splice *ret, struct err *err)
+int ucfg_vars_parse(struct str text, struct arena *out, struct ucfg_vars *ret, struct err *err)
 {
-    struct reader r = { .text = text, .out = out, .err = err };
-    struct splice s = { 0 };
+    struct ucfg_vars_reader r = { .text = text, .out = out, .err = err };
+    struct ucfg_vars s = { 0 };
     int result = read_pieces(&r, "", &s);
     if (result == 0) {
         *ret = s;
@@ -113,7 +115,7 @@ int splice_parse(struct str text, struct arena *out, struct splice *ret, struct 
     return result;
 }
 
-bool splice_is_text(const struct splice *s, struct arena *out, struct str *ret)
+bool ucfg_vars_is_text(const struct ucfg_vars *s, struct arena *out, struct str *ret)
 {
     struct str text = STR("");
     for (uint32_t i = 0; i < s->n; i++) {
@@ -126,9 +128,9 @@ bool splice_is_text(const struct splice *s, struct arena *out, struct str *ret)
     return true;
 }
 
-bool splice_is_name(const struct splice *s, struct str *ret)
+bool ucfg_vars_is_name(const struct ucfg_vars *s, struct str *ret)
 {
-    if (s->n != 1 || !s->pieces[0].variable || s->pieces[0].op != SPLICE_PLAIN ||
+    if (s->n != 1 || !s->pieces[0].variable || s->pieces[0].op != UCFG_VARS_PLAIN ||
         s->pieces[0].name->n != 1 || s->pieces[0].name->pieces[0].variable) {
         return false;
     }

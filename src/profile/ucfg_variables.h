@@ -8,27 +8,27 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-#define SPLICE_DEPTH_MAX 16u /* of variables in variables; bounds the stack */
+#define UCFG_VARS_DEPTH_MAX 16u /* of variables in variables; bounds the stack */
 
-enum splice_op { SPLICE_PLAIN, SPLICE_DEFAULT, SPLICE_INSTEAD, SPLICE_MESSAGE };
+enum ucfg_vars_op { UCFG_VARS_PLAIN, UCFG_VARS_DEFAULT, UCFG_VARS_ALTERNATIVE, UCFG_VARS_MESSAGE };
 
-struct splice {
+struct ucfg_vars {
     uint32_t n;
     uint32_t cap;
-    struct splice_piece {
+    struct ucfg_vars_piece {
         bool variable;
-        enum splice_op op;
-        struct str text;            /* when it is no variable */
-        const struct splice *name;  /* of a variable */
-        const struct splice *right; /* what stands behind ':' */
+        enum ucfg_vars_op op;
+        struct str text;                 /* when it is no variable */
+        const struct ucfg_vars *name;    /* of a variable */
+        const struct ucfg_vars *operand; /* what stands behind ':' */
     } * pieces;
 };
 
 /* err->pos.column is the place within `text`, from 1. */
 NODISCARD
-int splice_parse(struct str text, struct arena *out, struct splice *ret, struct err *err);
+int ucfg_vars_parse(struct str text, struct arena *out, struct ucfg_vars *ret, struct err *err);
 
 /* Whether there is no variable in it; `*ret` is the text then. */
-bool splice_is_text(const struct splice *s, struct arena *out, struct str *ret);
+bool ucfg_vars_is_text(const struct ucfg_vars *s, struct arena *out, struct str *ret);
 /* Whether it is one variable and nothing else, "${NAME}"; `*ret` is its name then. */
-bool splice_is_name(const struct splice *s, struct str *ret);
+bool ucfg_vars_is_name(const struct ucfg_vars *s, struct str *ret);

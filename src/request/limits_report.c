@@ -26,7 +26,7 @@ void limits_report_add_claim(struct limits_report *b, const struct limits_report
     b->claims[b->claim_n++] = *claim;
 }
 
-struct report_walk {
+struct node_report_walk {
     struct limits_report *limits_report;
     struct arena *out;
     bool ended;
@@ -34,7 +34,7 @@ struct report_walk {
 
 static bool collect_limit(void *ctx, const struct arbiter_limit *l)
 {
-    const struct report_walk *walk = ctx;
+    const struct node_report_walk *walk = ctx;
     struct limits_report_holder *holders =
         ARENA_ARRAY(walk->out, struct limits_report_holder, l->granted + 1);
     for (uint32_t i = 0; i < l->granted; i++) {
@@ -81,7 +81,7 @@ static struct str full_name(struct str namespace, struct str name, struct arena 
 
 static bool collect_request(void *ctx, const struct requests_view *v)
 {
-    const struct report_walk *walk = ctx;
+    const struct node_report_walk *walk = ctx;
     if (v->ended && !walk->ended) {
         return true;
     }
@@ -116,7 +116,7 @@ static bool collect_request(void *ctx, const struct requests_view *v)
 void limits_report_collect(struct limits_report *b, const struct arbiter *arbiter,
                            const struct requests *requests, bool ended, struct arena *out)
 {
-    struct report_walk walk = { .limits_report = b, .out = out, .ended = ended };
+    struct node_report_walk walk = { .limits_report = b, .out = out, .ended = ended };
     if (arbiter != NULL) {
         arbiter_each_limit(arbiter, out, collect_limit, &walk);
     }
@@ -268,7 +268,7 @@ static struct str until_text(const struct limits_report *b, const struct limits_
 
 /* ── bringing together ─────────────────────────────────────────────────────────────────────── */
 
-struct report_index {
+struct node_report_index {
     struct limits_report *limits_report;
     struct arena *out;
     struct map claims;  /* uid → struct limits_report_claim */
@@ -286,7 +286,7 @@ static bool claim_has_limit(const struct limits_report_claim *c, struct str name
 }
 
 /* Who is in a ledger and not among the claims: a profile's node, or a request nobody knows yet. */
-static void index_add_unlisted(struct report_index *index, const struct limits_report_limit *l,
+static void index_add_unlisted(struct node_report_index *index, const struct limits_report_limit *l,
                                const struct limits_report_holder *h)
 {
     struct limits_report *b = index->limits_report;
@@ -316,7 +316,7 @@ static void index_add_unlisted(struct report_index *index, const struct limits_r
 }
 
 /* A waiting claim can be in a ledger: on its way in or out. */
-static void index_holders(struct report_index *index)
+static void index_holders(struct node_report_index *index)
 {
     struct limits_report *b = index->limits_report;
     for (uint32_t i = 0; i < b->limit_n; i++) {
@@ -335,7 +335,7 @@ static void index_holders(struct report_index *index)
     }
 }
 
-static const struct limits_report_holder *index_find_blocker(const struct report_index *index,
+static const struct limits_report_holder *index_find_blocker(const struct node_report_index *index,
                                                              struct str uid)
 {
     const struct limits_report_holder *h = uid.n > 0 ? map_find(&index->holders, uid) : NULL;
@@ -356,7 +356,7 @@ static const struct limits_report_holder *index_find_blocker(const struct report
 }
 
 /* Where a claim was told without it: the limit that its reason must be about. */
-static const struct limits_report_limit *index_find_limit(const struct report_index *index,
+static const struct limits_report_limit *index_find_limit(const struct node_report_index *index,
                                                           const struct limits_report_claim *c)
 {
     bool full = str_eq(c->reason, STR("LimitReached"));
@@ -383,7 +383,8 @@ static struct str oldest_holder(const struct limits_report_limit *l)
 }
 
 /* Whoever has nothing but the objects is not told who stands in whose way. */
-static void index_guess_blocker(const struct report_index *index, struct limits_report_claim *c)
+static void index_guess_blocker(const struct node_report_index *index,
+                                struct limits_report_claim *c)
 {
     const struct limits_report_limit *l = c->limit.n == 0 ? index_find_limit(index, c) : NULL;
     if (l != NULL) {
@@ -440,7 +441,7 @@ static int limit_order(const void *left, const void *right)
 
 void limits_report_finish(struct limits_report *b, struct arena *out)
 {
-    struct report_index index = { .limits_report = b, .out = out };
+    struct node_report_index index = { .limits_report = b, .out = out };
     map_init(&index.claims, 0, 0);
     map_init(&index.holders, 0, 0);
     if (b->limit_n > 0) {

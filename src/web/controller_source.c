@@ -18,21 +18,21 @@ static bool controller_source_ready(void *ctx, struct str *ret_why)
 
 static void controller_source_config_status(struct controller_source *s, struct web_status *ret)
 {
-    struct controller_setup setup;
-    controller_setup(s->controller, &setup);
-    ret->config_file = setup.file;
-    ret->config_error = setup.error;
-    ret->config_loaded = setup.loaded;
-    if (setup.config == NULL) {
+    struct controller_config_state config_state;
+    controller_config_state(s->controller, &config_state);
+    ret->config_file = config_state.file;
+    ret->config_error = config_state.error;
+    ret->config_loaded = config_state.loaded;
+    if (config_state.config == NULL) {
         return;
     }
     arena_reset(&s->names);
-    struct str *names = ARENA_ARRAY(&s->names, struct str, setup.config->profile_n);
-    for (uint32_t i = 0; i < setup.config->profile_n; i++) {
-        names[i] = setup.config->profiles[i].name;
+    struct str *names = ARENA_ARRAY(&s->names, struct str, config_state.config->profile_n);
+    for (uint32_t i = 0; i < config_state.config->profile_n; i++) {
+        names[i] = config_state.config->profiles[i].name;
     }
     ret->profiles = names;
-    ret->profile_count = setup.config->profile_n;
+    ret->profile_count = config_state.config->profile_n;
 }
 
 static void controller_source_status(void *ctx, struct web_status *ret)
@@ -57,20 +57,20 @@ static void controller_source_profiles(struct controller_source *s,
 {
     struct str label = STR_NONE;
     for (uint32_t i = 0; i < node->label_count; i++) {
-        if (str_eq(intern_str(node->labels[i].key), LABEL_PROFILE)) {
+        if (str_eq(intern_str(node->labels[i].key), NODE_LABEL_PROFILE)) {
             label = intern_str(node->labels[i].value);
         }
     }
-    struct data data = { 0 };
+    struct node_data data = { 0 };
     struct err err = { 0 };
-    if (data_parse(node->data, &s->tmp, &data, &err) < 0) {
-        data = (struct data){ 0 }; /* the node's error says it */
+    if (node_data_parse(node->data, &s->tmp, &data, &err) < 0) {
+        data = (struct node_data){ 0 }; /* the node's error says it */
     }
     struct web_profile *profiles = NULL;
     uint32_t cap = 0;
     struct str name;
-    for (size_t at = 0; label_profile_next(label, &at, &name);) {
-        const struct data_profile *known = data_find(&data, name);
+    for (size_t at = 0; profile_label_next(label, &at, &name);) {
+        const struct node_data_profile *known = node_data_find_profile(&data, name);
         if (ret->profile_count == cap) {
             ARENA_GROW(&s->tmp, profiles, ret->profile_count, cap);
         }
@@ -137,30 +137,31 @@ static void controller_source_each_node(void *ctx, const struct web_visit *visit
 /* Before there is a configuration, what the node itself carries is all there is to say. */
 static void controller_source_report_unconfigured(struct controller_source *s,
                                                   const struct controller_node *node,
-                                                  struct arena *out, struct report *ret)
+                                                  struct arena *out, struct node_report *ret)
 {
     struct web_node shown = { 0 };
     arena_reset(&s->tmp);
     controller_source_profiles(s, node, &shown);
-    struct report_profile *profiles = ARENA_ARRAY(out, struct report_profile, shown.profile_count);
+    struct node_report_profile *profiles =
+        ARENA_ARRAY(out, struct node_report_profile, shown.profile_count);
     for (uint32_t i = 0; i < shown.profile_count; i++) {
         profiles[i].name = arena_str(out, shown.profiles[i].name);
         profiles[i].since = shown.profiles[i].since;
-        (void)label_state_parse(shown.profiles[i].state, &profiles[i].state); /* or at rest */
+        (void)profile_state_parse(shown.profiles[i].state, &profiles[i].state); /* or at rest */
         profiles[i].next = profiles[i].state;
     }
-    *ret = (struct report){ .node = node->name,
-                            .state = node->state,
-                            .error = node->error,
-                            .ready = node->ready,
-                            .cordoned = node->unschedulable,
-                            .updated = node->decided,
-                            .profiles = profiles,
-                            .profile_n = shown.profile_count };
+    *ret = (struct node_report){ .node = node->name,
+                                 .state = node->state,
+                                 .error = node->error,
+                                 .ready = node->ready,
+                                 .cordoned = node->unschedulable,
+                                 .updated = node->decided,
+                                 .profiles = profiles,
+                                 .profile_n = shown.profile_count };
 }
 
 static bool controller_source_report(void *ctx, struct str name, struct arena *out,
-                                     struct report *ret)
+                                     struct node_report *ret)
 {
     struct controller_source *s = ctx;
     struct controller_node node;
@@ -185,7 +186,7 @@ struct controller_source_limits_report {
     struct arena *out;
 };
 
-static void controller_source_add_wait(void *ctx, const struct controller_wait *wait)
+static void controller_source_add_wait(void *ctx, const struct controller_limit_wait *wait)
 {
     const struct controller_source_limits_report *to = ctx;
     limits_report_add_claim(to->limits_report,
@@ -220,7 +221,7 @@ static bool controller_source_limits_report(void *ctx, bool ended, struct arena 
         return false;
     }
     limits_report_collect(ret, *s->arbiter, *s->requests, ended, out);
-    controller_each_wait(s->controller, out, controller_source_add_wait, &to);
+    controller_each_limit_wait(s->controller, out, controller_source_add_wait, &to);
     limits_report_finish(ret, out);
     return true;
 }

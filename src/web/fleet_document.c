@@ -20,7 +20,7 @@ struct fleet_document {
     struct buf out;
     struct json_writer writer;
     struct arena memory; /* of the roster */
-    struct roster roster;
+    struct fleet_report roster;
     struct buf board;
 };
 
@@ -57,7 +57,7 @@ static void fleet_document_begin(struct fleet_document *s)
     } else {
         struct web_status status = { 0 };
         source->status(source->ctx, &status);
-        s->roster = (struct roster){
+        s->roster = (struct fleet_report){
             .version = STR(DRYDOCK_VERSION),
             .title = arena_str(&s->memory, status.title),
             .leader = arena_str(&s->memory, status.leader),
@@ -68,7 +68,7 @@ static void fleet_document_begin(struct fleet_document *s)
             .now = web_source_wall(source, s->all->loop),
         };
         for (uint32_t i = 0; i < status.profile_count; i++) {
-            (void)roster_profile(&s->roster, &s->memory, status.profiles[i]);
+            (void)fleet_report_profile(&s->roster, &s->memory, status.profiles[i]);
         }
     }
     source->each_node(source->ctx, &(struct web_visit){ .wants = fleet_document_name, .ctx = s });
@@ -79,12 +79,12 @@ static void fleet_document_answer(struct fleet_document *s)
     if (s->kind == FLEET_DOCUMENT_INFO) {
         jw_arr_end(&s->writer);
     } else {
-        roster_sort(&s->roster);
+        fleet_report_sort(&s->roster);
         if (s->kind == FLEET_DOCUMENT_STATUS) {
             limits_api_print(s->all->source, s->all->loop, &s->board);
             s->roster.board = buf_str(&s->board);
         }
-        roster_print_json(&s->roster, &s->writer);
+        fleet_report_print_json(&s->roster, &s->writer);
     }
     http_reply_document(s->x, &s->out);
     fleet_document_free(s);
@@ -98,16 +98,16 @@ static void fleet_document_turn(void *ctx)
     struct arena tmp = { 0 };
     uint32_t end = MIN(s->n, s->at + FLEET_DOCUMENT_SLICE);
     for (; s->at < end; s->at++) {
-        struct report report;
+        struct node_report report;
         arena_reset(&tmp);
         if (!source->report(source->ctx, s->items[s->at], &tmp, &report)) {
             continue;
         }
         if (s->kind != FLEET_DOCUMENT_INFO) {
-            roster_add(&s->roster, &report, &s->memory);
+            fleet_report_add(&s->roster, &report, &s->memory);
         } else if (report.updated != 0 || report.error.n > 0) {
             /* As the original: a node is listed once it has been looked at. */
-            report_print_info(&report, &s->writer);
+            node_report_print_info(&report, &s->writer);
         }
     }
     if (s->at < s->n) {

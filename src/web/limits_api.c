@@ -64,12 +64,12 @@ static struct str claim_limits_text(const struct limits_report_claim *c, struct 
 }
 
 static void claim_report(const struct limits_report_claim *c, struct arena *out,
-                         struct report_claim *ret)
+                         struct node_report_claim *ret)
 {
     bool profile = limits_report_is_profile(c->name);
     struct str who = limits_report_owner_text(c->name, c->client, out);
     struct str words = c->waits ? c->message : c->phase;
-    *ret = (struct report_claim){
+    *ret = (struct node_report_claim){
         .who = profile ? who : arena_concat(out, STR("request "), who),
         .holds = !c->waits,
         /* What the node's profile waits for is said there already. */
@@ -81,19 +81,20 @@ static void claim_report(const struct limits_report_claim *c, struct arena *out,
     };
 }
 
-void limits_api_claims(const struct web_source *source, struct arena *out, struct report *report)
+void limits_api_claims(const struct web_source *source, struct arena *out,
+                       struct node_report *report)
 {
     struct limits_report limits_report;
     if (!limits_api_report(source, /* ended= */ false, out, &limits_report)) {
         return;
     }
-    report->claims = ARENA_ARRAY(out, struct report_claim, limits_report.claim_n + 1);
+    report->claims = ARENA_ARRAY(out, struct node_report_claim, limits_report.claim_n + 1);
     for (int waits = 0; waits <= 1; waits++) {
         for (uint32_t i = 0; i < limits_report.claim_n; i++) {
             const struct limits_report_claim *c = &limits_report.claims[i];
             if (c->waits == (waits == 1) && str_eq(c->target, report->node) &&
                 str_eq(c->type, target_type_name(TARGET_NODE)) &&
-                report->claim_n < REPORT_PARTS_MAX) {
+                report->claim_n < NODE_REPORT_ITEMS_MAX) {
                 claim_report(c, out, &report->claims[report->claim_n++]);
             }
         }

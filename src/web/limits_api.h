@@ -27,7 +27,8 @@ bool limits_api_print_changes(struct limits_api_sent *p, const struct web_source
                               struct loop *loop, struct buf *out);
 
 /* Who holds the node or asks for it, as far as limits and requests know. */
-void limits_api_claims(const struct web_source *source, struct arena *out, struct report *report);
+void limits_api_claims(const struct web_source *source, struct arena *out,
+                       struct node_report *report);
 
 struct limits_api_query {
     enum limits_report_about about;

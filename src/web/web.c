@@ -258,14 +258,14 @@ static bool web_explain(struct web *web, struct str node, bool dated, struct buf
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct report report;
+    struct node_report report;
     if (!web->source->report(web->source->ctx, node, &tmp, &report)) {
         return false;
     }
     limits_api_claims(web->source, &tmp, &report);
     report.now = dated ? web_source_wall(web->source, web->loop) : 0;
     struct json_writer w = json_writer_on(out);
-    report_print_json(&report, &w);
+    node_report_print_json(&report, &w);
     return true;
 }
 

@@ -86,7 +86,7 @@ struct web_source {
     void (*status)(void *ctx, struct web_status *ret);
     void (*each_node)(void *ctx, const struct web_visit *visit);
     /* All there is to say about a node; it lives in `out`. False: no such node. */
-    bool (*report)(void *ctx, struct str node, struct arena *out, struct report *ret);
+    bool (*report)(void *ctx, struct str node, struct arena *out, struct node_report *ret);
     /* Limits and requests as they are now, with those that have ended if wanted. False: the cluster
      * knows none. NULL: likewise. */
     bool (*limits_report)(void *ctx, bool ended, struct arena *out, struct limits_report *ret);

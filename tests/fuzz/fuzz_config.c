@@ -44,13 +44,13 @@ static void check_chain(const struct config *c, enum plugin_kind kind, const str
 static void check_profile(const struct config *c, const struct config_profile *p)
 {
     ASSERT(p->name.n > 0);
-    for (uint32_t i = 0; i < LABEL_STATE_COUNT; i++) {
+    for (uint32_t i = 0; i < PROFILE_STATE_COUNT; i++) {
         const struct config_state *s = &p->states[i];
         check_chain(c, PLUGIN_TRIGGER, &s->enter);
         check_chain(c, PLUGIN_NOTIFY, &s->notify);
         for (uint32_t t = 0; t < s->transition_n; t++) {
             ASSERT(s->transitions[t].check.n > 0);
-            ASSERT(s->transitions[t].next < LABEL_STATE_COUNT);
+            ASSERT(s->transitions[t].next < PROFILE_STATE_COUNT);
             check_chain(c, PLUGIN_TRIGGER, &s->transitions[t].trigger);
         }
     }
@@ -68,7 +68,7 @@ FUZZ_TARGET(text)
     }
     ASSERT(problems.n == 0);
     ASSERT(c.requeue_ns != 0);
-    ASSERT(config_find_profile(&c, LABEL_DEFAULT_PROFILE) != NULL);
+    ASSERT(config_find_profile(&c, NODE_LABEL_DEFAULT_PROFILE) != NULL);
     for (uint32_t i = 0; i < c.profile_n; i++) {
         check_profile(&c, &c.profiles[i]);
     }

@@ -4,11 +4,11 @@
 #include "profile/engine.h"
 #include "tests/fuzz/target.h"
 
-static struct str edited(const struct engine_effect *effect, enum edit_kind kind, struct str key,
-                         struct str otherwise)
+static struct str edited(const struct engine_effect *effect, enum node_edit_kind kind,
+                         struct str key, struct str otherwise)
 {
-    for (uint32_t i = 0; i < effect->subject.edit_n; i++) {
-        const struct edit *e = &effect->subject.edits[i];
+    for (uint32_t i = 0; i < effect->edit.edit_n; i++) {
+        const struct node_edit_item *e = &effect->edit.edits[i];
         if (e->kind == kind && str_eq(e->key, key)) {
             return e->value;
         }
@@ -27,7 +27,8 @@ static void fuzz_engine(struct str text, struct arena *a)
     int r = config_load(STR("intervals: {requeue: 30s}"), (struct ucfg_env){ 0 }, a, &config,
                         &problems);
     ASSERT(r == 0);
-    struct node_annotation data = { .key = intern_take(&names, DATA_ANNOTATION), .value = text };
+    struct node_annotation data = { .key = intern_take(&names, NODE_DATA_ANNOTATION),
+                                    .value = text };
     struct node node = { .annotations = &data, .annotation_count = 1 };
     struct engine_input in = {
         .config = &config,
@@ -39,15 +40,16 @@ static void fuzz_engine(struct str text, struct arena *a)
         ASSERT(err.msg[0] != '\0');
     } else {
         struct node_label state = {
-            .key = intern_take(&names, LABEL_STATE),
-            .value = intern_take(&names, edited(&effect, EDIT_LABEL, LABEL_STATE, STR("none"))),
+            .key = intern_take(&names, NODE_LABEL_STATE),
+            .value = intern_take(&names,
+                                 edited(&effect, NODE_EDIT_LABEL, NODE_LABEL_STATE, STR("none"))),
         };
-        data.value = edited(&effect, EDIT_ANNOTATION, DATA_ANNOTATION, text);
+        data.value = edited(&effect, NODE_EDIT_ANNOTATION, NODE_DATA_ANNOTATION, text);
         node.labels = &state;
         node.label_count = 1;
         in.wall = SECONDS(1767399999);
         r = engine_decide(&in, a, &effect, &err);
-        ASSERT(r == 0 && effect.subject.edit_n == 0);
+        ASSERT(r == 0 && effect.edit.edit_n == 0);
     }
     intern_done(&names);
 }
@@ -61,9 +63,9 @@ FUZZ_TARGET(text)
     CLEANUP(buf_done)
     struct buf again = { 0 };
     struct err err = { 0 };
-    struct data d;
+    struct node_data d;
     fuzz_engine(text, &a);
-    if (data_parse(text, &a, &d, &err) < 0) {
+    if (node_data_parse(text, &a, &d, &err) < 0) {
         ASSERT(
             str_starts(str_from(err.msg), STR("failed to parse json value in data annotation: ")));
         return;
@@ -71,11 +73,11 @@ FUZZ_TARGET(text)
     for (uint32_t i = 1; i < d.profile_count; i++) {
         ASSERT(str_cmp(d.profiles[i - 1].name, d.profiles[i].name) < 0);
     }
-    if (data_print(&d, &out, &err) < 0) {
+    if (node_data_print(&d, &out, &err) < 0) {
         return; /* an offset that Go reads and does not write */
     }
-    int r = data_parse(buf_str(&out), &a, &d, &err);
+    int r = node_data_parse(buf_str(&out), &a, &d, &err);
     ASSERT(r == 0);
-    r = data_print(&d, &again, &err);
+    r = node_data_print(&d, &again, &err);
     ASSERT(r == 0 && str_eq(buf_str(&out), buf_str(&again)));
 }

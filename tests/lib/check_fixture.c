@@ -4,13 +4,13 @@
 
 static void on_change(void *ctx, struct store_item *item, const void *before)
 {
-    struct bed *b = ctx;
+    struct check_fixture *b = ctx;
     fleet_on_change(b->fleet, item, before);
 }
 
 static void on_gone(void *ctx, struct store_item *item)
 {
-    struct bed *b = ctx;
+    struct check_fixture *b = ctx;
     fleet_on_gone(b->fleet, item);
 }
 
@@ -25,7 +25,7 @@ static int find_zone(void *ctx, struct str name, struct arena *out, struct str *
     return 0;
 }
 
-void bed_configure(struct bed *b, const char *checks)
+void check_fixture_configure(struct check_fixture *b, const char *checks)
 {
     struct problems problems = { .out = &b->memory };
     struct str yaml = arena_printf(&b->memory,
@@ -39,10 +39,10 @@ void bed_configure(struct bed *b, const char *checks)
     fleet_configure(b->fleet, &b->config);
 }
 
-void bed_begin(struct bed *b, const char *checks)
+void check_fixture_begin(struct check_fixture *b, const char *checks)
 {
-    *b = (struct bed){
-        .annotations = { DATA_ANNOTATION, STR("a"), STR("b"), STR("c") },
+    *b = (struct check_fixture){
+        .annotations = { NODE_DATA_ANNOTATION, STR("a"), STR("b"), STR("c") },
         .profile = STR("p"),
         .transition = "2022-03-01T12:00:00Z",
         .now = "2022-03-01T13:00:00Z",
@@ -58,10 +58,10 @@ void bed_begin(struct bed *b, const char *checks)
     b->fleet = fleet_new(&b->store);
     b->store.on_change = on_change;
     b->store.on_gone = on_gone;
-    bed_configure(b, checks);
+    check_fixture_configure(b, checks);
 }
 
-void bed_end(struct bed *b)
+void check_fixture_end(struct check_fixture *b)
 {
     fleet_check(b->fleet);
     store_done(&b->store);
@@ -81,7 +81,7 @@ static void write_pairs(struct json_writer *w, struct str text)
         struct str key;
         struct str value;
         if (str_cut_prefix(text, STR("data="), &value)) {
-            jw_key(w, DATA_ANNOTATION);
+            jw_key(w, NODE_DATA_ANNOTATION);
             jw_str(w, value);
             break;
         }
@@ -93,8 +93,8 @@ static void write_pairs(struct json_writer *w, struct str text)
     jw_obj_end(w);
 }
 
-static void observe(struct bed *b, const char *name, const char *labels, const char *annotations,
-                    const char *conditions)
+static void observe(struct check_fixture *b, const char *name, const char *labels,
+                    const char *annotations, const char *conditions)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
@@ -123,17 +123,19 @@ static void observe(struct bed *b, const char *name, const char *labels, const c
     CHECK_EQ(store_observe(&b->store, object, /* deleted= */ false, &err), 0);
 }
 
-void bed_node(struct bed *b, const char *name, const char *labels, const char *annotations)
+void check_fixture_node(struct check_fixture *b, const char *name, const char *labels,
+                        const char *annotations)
 {
     observe(b, name, labels, annotations, NULL);
 }
 
-void bed_node_conditions(struct bed *b, const char *name, const char *conditions)
+void check_fixture_node_conditions(struct check_fixture *b, const char *name,
+                                   const char *conditions)
 {
     observe(b, name, NULL, NULL, conditions);
 }
 
-void bed_gone(struct bed *b, const char *name)
+void check_fixture_remove_node(struct check_fixture *b, const char *name)
 {
     struct arena tmp = { 0 };
     struct err err = { 0 };
@@ -146,7 +148,7 @@ void bed_gone(struct bed *b, const char *name)
     arena_done(&tmp);
 }
 
-uint32_t bed_index(const struct bed *b, const char *instance)
+uint32_t check_fixture_index(const struct check_fixture *b, const char *instance)
 {
     const struct config_instances *list = &b->config.instances[PLUGIN_CHECK];
     uint32_t i = 0;
@@ -165,19 +167,20 @@ static struct timestamp stamp_of(const char *text)
     return s;
 }
 
-usec_t bed_wall(const char *text)
+usec_t check_fixture_wall(const char *text)
 {
     return timestamp_to_usec(stamp_of(text));
 }
 
-struct check_verdict bed_run(struct bed *b, const char *instance, const char *node)
+struct check_verdict check_fixture_run(struct check_fixture *b, const char *instance,
+                                       const char *node)
 {
     const struct store_item *item = store_find(&b->store, str_from(node));
     CHECK(item != NULL);
-    const struct subject subject = { .name = item->name, .node = item->object };
+    const struct node_edit edit = { .name = item->name, .node = item->object };
     struct check_input in = {
         .config = &b->config,
-        .subject = &subject,
+        .edit = &edit,
         .fleet = b->fleet,
         .facts = b->facts,
         .profile = b->profile,
@@ -189,15 +192,15 @@ struct check_verdict bed_run(struct bed *b, const char *instance, const char *no
     };
     struct check_verdict brief;
     struct check_verdict verdict;
-    check_run(&in, bed_index(b, instance), &brief);
+    check_run(&in, check_fixture_index(b, instance), &brief);
     in.explain = true;
-    check_run(&in, bed_index(b, instance), &verdict);
+    check_run(&in, check_fixture_index(b, instance), &verdict);
     /* Words change nothing. */
     CHECK_EQ(brief.answer, verdict.answer);
     CHECK_EQ(brief.next, verdict.next);
     CHECK_EQ(brief.want_n, verdict.want_n);
-    CHECK_EQ(brief.limit, verdict.limit);
-    CHECK(brief.room == verdict.room);
+    CHECK_EQ(brief.group_full, verdict.group_full);
+    CHECK(brief.limit_group == verdict.limit_group);
     CHECK_EQ(brief.info.n + brief.reason.n, 0);
     CHECK_STR(brief.error, verdict.error);
     struct err err = { 0 };

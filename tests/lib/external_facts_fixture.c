@@ -2,7 +2,7 @@
 
 #include "tests/check.h"
 
-const char two_of_each[] =
+const char facts_fixture_checks[] =
     "intervals: {requeue: 60s}\n"
     "instances:\n"
     "  check:\n"
@@ -21,8 +21,8 @@ const char two_of_each[] =
 static void answer_query(void *ctx, const struct inbox_message *message,
                          struct inbox_answer *answer)
 {
-    struct world *w = ctx;
-    struct prometheus *p = &w->prometheus;
+    struct facts_fixture *w = ctx;
+    struct fake_prometheus *p = &w->prometheus;
     if (str_starts(message->request.url, STR("http://dead")) && !p->dead_is_back) {
         answer->failure = ERR_IO;
         return;
@@ -37,15 +37,15 @@ static void answer_query(void *ctx, const struct inbox_message *message,
 
 static void on_change(void *ctx, uint64_t instances)
 {
-    struct replica *r = ctx;
+    struct facts_replica *r = ctx;
     CHECK(instances != 0);
-    r->told |= instances;
-    r->tellings++;
+    r->changed |= instances;
+    r->change_n++;
 }
 
-void on_done(void *ctx, const struct err *err)
+void facts_fixture_on_take(void *ctx, const struct err *err)
 {
-    struct replica *r = ctx;
+    struct facts_replica *r = ctx;
     r->done++;
     r->code = err != NULL ? err->code : 0;
 }
@@ -53,7 +53,7 @@ void on_done(void *ctx, const struct err *err)
 /* Nobody gets a lease before its time is over, by the server's own clock. */
 static void on_commit(void *ctx, const struct apiserver_commit *commit)
 {
-    struct world *w = ctx;
+    struct facts_fixture *w = ctx;
     struct timestamp renewed = timestamp_zero;
     struct err err = { 0 };
     int64_t duration = 0;
@@ -66,7 +66,7 @@ static void on_commit(void *ctx, const struct apiserver_commit *commit)
     w->taken_early += wall <= timestamp_to_usec(renewed) + SECONDS(duration) ? 1 : 0;
 }
 
-struct config load(struct world *w, const char *yaml)
+struct config facts_fixture_load(struct facts_fixture *w, const char *yaml)
 {
     struct config config;
     struct problems problems = { .out = &w->memory };
@@ -76,25 +76,25 @@ struct config load(struct world *w, const char *yaml)
     return config;
 }
 
-void replica_begin(struct world *w, struct replica *r, bool with_wire)
+void facts_fixture_add_replica(struct facts_fixture *w, struct facts_replica *r, bool with_wire)
 {
     r->loop = virtual_loop_view_new(w->time, 0);
     r->api = sim_api_new(r->loop, w->server, &w->faults);
     r->outbound = with_wire ? sim_outbound_new(r->loop, &w->inbox, &w->faults) : NULL;
     client_init(&r->client, r->loop, r->api);
-    r->inquiry = inquiry_new(r->loop, &(struct inquiry_config){
-                                          .client = &r->client,
-                                          .outbound = r->outbound,
-                                          .on_change = on_change,
-                                          .ctx = r,
-                                      });
-    struct config config = load(w, two_of_each);
-    inquiry_configure(r->inquiry, &config);
+    r->external = external_facts_new(r->loop, &(struct external_facts_config){
+                                                  .client = &r->client,
+                                                  .outbound = r->outbound,
+                                                  .on_change = on_change,
+                                                  .ctx = r,
+                                              });
+    struct config config = facts_fixture_load(w, facts_fixture_checks);
+    external_facts_configure(r->external, &config);
 }
 
-void world_begin_with(struct world *w, uint64_t seed, bool with_wire)
+void facts_fixture_begin_with(struct facts_fixture *w, uint64_t seed, bool with_wire)
 {
-    *w = (struct world){ .time = virtual_loop_new(seed, WALL) };
+    *w = (struct facts_fixture){ .time = virtual_loop_new(seed, FACTS_FIXTURE_WALL) };
     faults_init(&w->faults, seed);
     inbox_init(&w->inbox);
     w->inbox.script = answer_query;
@@ -103,20 +103,20 @@ void world_begin_with(struct world *w, uint64_t seed, bool with_wire)
                          "\"result\":[{\"metric\":{},\"value\":[1,\"2.5\"]}]}}";
     w->server = apiserver_new(virtual_loop_root(w->time), seed);
     apiserver_on_commit_check(w->server, on_commit, w);
-    replica_begin(w, &w->replicas[0], with_wire);
+    facts_fixture_add_replica(w, &w->replicas[0], with_wire);
 }
 
-void world_begin(struct world *w)
+void facts_fixture_begin(struct facts_fixture *w)
 {
-    world_begin_with(w, 7, true);
+    facts_fixture_begin_with(w, 7, true);
 }
 
-void world_end(struct world *w)
+void facts_fixture_end(struct facts_fixture *w)
 {
     for (int i = 0; i < 2; i++) {
-        struct replica *r = &w->replicas[i];
+        struct facts_replica *r = &w->replicas[i];
         if (r->loop != NULL) {
-            inquiry_free(r->inquiry);
+            external_facts_free(r->external);
             sim_outbound_free(r->outbound);
             sim_api_free(r->api);
             virtual_loop_view_free(r->loop);
@@ -129,30 +129,32 @@ void world_end(struct world *w)
     arena_done(&w->memory);
 }
 
-void run(struct world *w, usec_t span)
+void facts_fixture_run(struct facts_fixture *w, usec_t span)
 {
     usec_t until = virtual_loop_now(w->time) + span;
     while (virtual_loop_step(w->time, until)) {
         for (int i = 0; i < 2; i++) {
-            if (w->replicas[i].inquiry != NULL) {
-                inquiry_check(w->replicas[i].inquiry);
+            if (w->replicas[i].external != NULL) {
+                external_facts_check(w->replicas[i].external);
             }
         }
     }
 }
 
-const struct facts *facts_of(struct world *w)
+const struct facts *facts_fixture_facts(struct facts_fixture *w)
 {
-    return inquiry_facts(w->replicas[0].inquiry);
+    return external_facts_facts(w->replicas[0].external);
 }
 
-void want(struct replica *r, enum facts_kind kind, uint32_t index, const char *node)
+void facts_fixture_want(struct facts_replica *r, enum facts_kind kind, uint32_t index,
+                        const char *node)
 {
-    inquiry_want(r->inquiry,
-                 &(struct facts_want){ .kind = kind, .index = index, .node = str_from(node) });
+    external_facts_want(
+        r->external, &(struct facts_want){ .kind = kind, .index = index, .node = str_from(node) });
 }
 
-int request(struct world *w, const char *method, const char *path, const char *body)
+int facts_fixture_request(struct facts_fixture *w, const char *method, const char *path,
+                          const char *body)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };

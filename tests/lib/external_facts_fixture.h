@@ -11,53 +11,55 @@
 #include "sandbox/sim/outbound.h"
 
 /* 2026-01-02T03:04:05.25Z */
-#define WALL (SECONDS(1767323045) + MSECONDS(250))
+#define FACTS_FIXTURE_WALL (SECONDS(1767323045) + MSECONDS(250))
 
 /* The check instances of the configuration it begins with; LOAD and DEAD ask Prometheus, ONE and
  * TWO have so many leases, NEAR is an affinity. */
-extern const char two_of_each[];
-enum { IDLE, LOAD, ONE, TWO, NEAR, DEAD };
+extern const char facts_fixture_checks[];
+enum { CHECK_AT_IDLE, CHECK_AT_LOAD, CHECK_AT_ONE, CHECK_AT_TWO, CHECK_AT_NEAR, CHECK_AT_DEAD };
 
-struct prometheus {
+struct fake_prometheus {
     const char *body;
     bool no_post;
     bool dead_is_back;
     int status; /* 0 = 200 */
 };
 
-struct world {
+struct facts_fixture {
     struct arena memory;
     struct virtual_loop *time;
     struct apiserver *server;
     struct faults faults;
     struct inbox inbox;
-    struct prometheus prometheus;
+    struct fake_prometheus prometheus;
     uint32_t taken_early; /* leases that got a new holder before their time was over */
-    struct replica {
+    struct facts_replica {
         struct loop *loop;
         struct api *api;
         struct outbound *outbound;
         struct client client;
-        struct inquiry *inquiry;
-        uint64_t told;
-        uint32_t tellings;
+        struct external_facts *external;
+        uint64_t changed;
+        uint32_t change_n;
         uint32_t done;
         enum err_code code; /* of the last take; 0 = success */
     } replicas[2];
 };
 
-void world_begin_with(struct world *w, uint64_t seed, bool with_wire);
-void world_begin(struct world *w);
-void world_end(struct world *w);
+void facts_fixture_begin_with(struct facts_fixture *w, uint64_t seed, bool with_wire);
+void facts_fixture_begin(struct facts_fixture *w);
+void facts_fixture_end(struct facts_fixture *w);
 /* A second controller. */
-void replica_begin(struct world *w, struct replica *r, bool with_wire);
+void facts_fixture_add_replica(struct facts_fixture *w, struct facts_replica *r, bool with_wire);
 /* Runs so long and checks after each step what must hold. */
-void run(struct world *w, usec_t span);
+void facts_fixture_run(struct facts_fixture *w, usec_t span);
 
-struct config load(struct world *w, const char *yaml);
-const struct facts *facts_of(struct world *w);
-void want(struct replica *r, enum facts_kind kind, uint32_t index, const char *node);
-/* For inquiry_take: counts and keeps the code; ctx is the replica. */
-void on_done(void *ctx, const struct err *err);
+struct config facts_fixture_load(struct facts_fixture *w, const char *yaml);
+const struct facts *facts_fixture_facts(struct facts_fixture *w);
+void facts_fixture_want(struct facts_replica *r, enum facts_kind kind, uint32_t index,
+                        const char *node);
+/* For stagger_take: counts and keeps the code; ctx is the replica. */
+void facts_fixture_on_take(void *ctx, const struct err *err);
 /* To the API server, by somebody else; answers the status. */
-int request(struct world *w, const char *method, const char *path, const char *body);
+int facts_fixture_request(struct facts_fixture *w, const char *method, const char *path,
+                          const char *body);

@@ -4,9 +4,9 @@
 
 #define MESSENGER_START SECONDS(1772438400) /* 2026-03-02 08:00 UTC */
 
-void messenger_init(struct messenger *m, const char *type, const char *config)
+void notify_fixture_init(struct notify_fixture *m, const char *type, const char *config)
 {
-    *m = (struct messenger){ 0 };
+    *m = (struct notify_fixture){ 0 };
     m->time = virtual_loop_new(1, MESSENGER_START);
     faults_init(&m->api_faults, 1);
     faults_init(&m->outbound_faults, 2);
@@ -15,7 +15,7 @@ void messenger_init(struct messenger *m, const char *type, const char *config)
     client_init(&m->client, virtual_loop_root(m->time), m->api);
     inbox_init(&m->inbox);
     m->outbound = sim_outbound_new(virtual_loop_root(m->time), &m->inbox, &m->outbound_faults);
-    notify_door_init(&m->door, virtual_loop_root(m->time), &m->client, m->outbound);
+    notifier_init(&m->door, virtual_loop_root(m->time), &m->client, m->outbound);
     m->facts = (struct notify_facts){
         .node = STR("node-1"),
         .state = STR("in-maintenance"),
@@ -36,13 +36,13 @@ void messenger_init(struct messenger *m, const char *type, const char *config)
     struct problems problems = { .out = &m->memory };
     int r = config_load(yaml, (struct ucfg_env){ 0 }, &m->memory, &m->config, &problems);
     CHECK_STR(problems.n > 0 && r < 0 ? problems.items[0].text : STR(""), "");
-    (void)messenger_ask(
+    (void)notify_fixture_request(
         m, "POST", "/api/v1/nodes", 201,
         "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"node-1\","
         "\"annotations\":{\"pool\":\"a<b>&\"}}}");
 }
 
-void messenger_done(struct messenger *m)
+void notify_fixture_done(struct notify_fixture *m)
 {
     while (!list_empty(&m->door.calls)) {
         struct list *first = m->door.calls.next;
@@ -60,7 +60,7 @@ void messenger_done(struct messenger *m)
 
 static void on_done(void *ctx, const struct err *err, usec_t retry_after)
 {
-    struct messenger *m = ctx;
+    struct notify_fixture *m = ctx;
     if (err == NULL) {
         m->sent++;
     } else {
@@ -70,7 +70,7 @@ static void on_done(void *ctx, const struct err *err, usec_t retry_after)
     m->retry_after = retry_after;
 }
 
-struct notify_call *messenger_send(struct messenger *m)
+struct notify_call *notify_fixture_send(struct notify_fixture *m)
 {
     const struct config_instance *instance =
         config_find_instance(&m->config, PLUGIN_NOTIFY, STR("it"));
@@ -78,24 +78,24 @@ struct notify_call *messenger_send(struct messenger *m)
     return notify_send(&m->door, instance, &m->facts, on_done, m);
 }
 
-void messenger_run(struct messenger *m, usec_t time)
+void notify_fixture_run(struct notify_fixture *m, usec_t time)
 {
     (void)virtual_loop_run(m->time, virtual_loop_now(m->time) + time);
 }
 
-void messenger_tell(struct messenger *m)
+void notify_fixture_deliver(struct notify_fixture *m)
 {
     uint32_t before = m->sent + m->failed;
-    (void)messenger_send(m);
+    (void)notify_fixture_send(m);
     CHECK_EQ(m->sent + m->failed, before); /* never from inside */
     for (int i = 0; i < 60000 && m->sent + m->failed == before; i++) {
-        messenger_run(m, MSECONDS(10));
+        notify_fixture_run(m, MSECONDS(10));
     }
     CHECK_EQ(m->sent + m->failed, before + 1);
 }
 
-struct str messenger_ask(struct messenger *m, const char *method, const char *path, int status,
-                         const char *body)
+struct str notify_fixture_request(struct notify_fixture *m, const char *method, const char *path,
+                                  int status, const char *body)
 {
     struct apiserver_request request = {
         .method = str_from(method),
@@ -109,7 +109,7 @@ struct str messenger_ask(struct messenger *m, const char *method, const char *pa
     return reply.body;
 }
 
-const struct inbox_message *messenger_at(struct messenger *m, uint32_t i)
+const struct inbox_message *notify_fixture_message(struct notify_fixture *m, uint32_t i)
 {
     const struct inbox_message *message = inbox_at(&m->inbox, i);
     if (message == NULL) {

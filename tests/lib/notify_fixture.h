@@ -11,7 +11,7 @@
 #include "sandbox/sim/virtual_loop.h"
 #include "sandbox/sim/outbound.h"
 
-struct messenger {
+struct notify_fixture {
     struct arena memory;
     struct virtual_loop *time;
     struct apiserver *server;
@@ -21,7 +21,7 @@ struct messenger {
     struct client client;
     struct inbox inbox;
     struct outbound *outbound;
-    struct notify_door door;
+    struct notifier door;
     struct config config;
     struct notify_facts facts; /* of node "node-1" */
     /* What became of the messages. */
@@ -32,16 +32,16 @@ struct messenger {
 };
 
 /* The configuration has one notification of this type, with this `config` in flow style. */
-void messenger_init(struct messenger *m, const char *type, const char *config);
-void messenger_done(struct messenger *m);
+void notify_fixture_init(struct notify_fixture *m, const char *type, const char *config);
+void notify_fixture_done(struct notify_fixture *m);
 
-struct notify_call *messenger_send(struct messenger *m);
+struct notify_call *notify_fixture_send(struct notify_fixture *m);
 /* Lets `time` pass. */
-void messenger_run(struct messenger *m, usec_t time);
+void notify_fixture_run(struct notify_fixture *m, usec_t time);
 /* Sends and waits until that is over. */
-void messenger_tell(struct messenger *m);
+void notify_fixture_deliver(struct notify_fixture *m);
 /* A request to the server; the answer's body. */
-struct str messenger_ask(struct messenger *m, const char *method, const char *path, int status,
-                         const char *body);
+struct str notify_fixture_request(struct notify_fixture *m, const char *method, const char *path,
+                                  int status, const char *body);
 /* The i-th message that arrived; fails the test when there is none. */
-const struct inbox_message *messenger_at(struct messenger *m, uint32_t i);
+const struct inbox_message *notify_fixture_message(struct notify_fixture *m, uint32_t i);

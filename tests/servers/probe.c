@@ -61,9 +61,9 @@ static void send_all(const struct config *config, char **names, int n)
         host_outbound_new(loop, &(struct host_outbound_config){
                                     .env = env_of, .ca_file = str_from(getenv("SSL_CERT_FILE")) });
     struct client client;
-    struct notify_door door;
+    struct notifier door;
     client_init(&client, loop, api);
-    notify_door_init(&door, loop, &client, outbound);
+    notifier_init(&door, loop, &client, outbound);
     make_node(server);
     const struct notify_facts facts = {
         .node = STR("node-1"),

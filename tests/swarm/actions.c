@@ -150,10 +150,10 @@ static void action_on_node(struct sim_run *t, const struct action *action)
                               wrong_states[action->variant % ARRAY_LEN(wrong_states)]);
         break;
     case ACTION_DATA_ERASE:
-        sim_run_set_node_meta(t, node, "annotations", DATA_ANNOTATION, STR_NONE);
+        sim_run_set_node_meta(t, node, "annotations", NODE_DATA_ANNOTATION, STR_NONE);
         break;
     case ACTION_DATA_BREAK:
-        sim_run_set_node_meta(t, node, "annotations", DATA_ANNOTATION,
+        sim_run_set_node_meta(t, node, "annotations", NODE_DATA_ANNOTATION,
                               unreadable_data[action->variant % ARRAY_LEN(unreadable_data)]);
         break;
     case ACTION_PROFILE_SET:

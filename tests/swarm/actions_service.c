@@ -254,7 +254,7 @@ usec_t sim_run_next_work(const struct sim_run *t)
 static void sim_run_finish_work(struct sim_run *t, struct str node)
 {
     const struct jval *object = apiserver_find(t->server, STR(""), STR("nodes"), STR(""), node);
-    struct node_data data;
+    struct oracle_node data;
     if (object == NULL) {
         return;
     }

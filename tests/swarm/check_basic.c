@@ -34,7 +34,7 @@ struct check_basic_node check_basic_node_read(const struct jval *object)
         .uid = jval_str(jval_at(object, "metadata.uid")),
         .state = jval_str(jval_get(labels, STATE_LABEL)),
         .profile = jval_str(jval_get(labels, PROFILE_LABEL)),
-        .data = jval_str(jval_get(annotations, DATA_ANNOTATION)),
+        .data = jval_str(jval_get(annotations, NODE_DATA_ANNOTATION)),
     };
 }
 
@@ -103,7 +103,7 @@ static struct tree *without_own_fields(struct arena *tmp, const struct jval *obj
     }
     struct tree *annotations = tree_at(t, "metadata.annotations");
     if (annotations != NULL) {
-        (void)tree_del(annotations, DATA_ANNOTATION); /* absent is fine */
+        (void)tree_del(annotations, NODE_DATA_ANNOTATION); /* absent is fine */
     }
     /* A first label or annotation makes its map; an empty map is no difference. */
     if (labels != NULL && labels->n == 0) {

@@ -18,7 +18,7 @@
 #define CHECK_BASIC_LEASE_DURATION (SECONDS(15) - MSECONDS(50))
 #define STATE_LABEL STR("cloud.sap/maintenance-state")
 #define PROFILE_LABEL STR("cloud.sap/maintenance-profile")
-#define DATA_ANNOTATION STR("cloud.sap/maintenance-data")
+#define NODE_DATA_ANNOTATION STR("cloud.sap/maintenance-data")
 
 struct check_basic {
     char violation[512]; /* empty: all kept */

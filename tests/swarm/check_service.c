@@ -84,22 +84,23 @@ static struct str sent_key(struct arena *tmp, struct str writer, struct str node
 }
 
 /* As the profile was before; one that was not there began as operational in the same moment. */
-static struct profile_data entry_before(const struct node_data *node, uint32_t profile, usec_t wall)
+static struct oracle_profile entry_before(const struct oracle_node *node, uint32_t profile,
+                                          usec_t wall)
 {
-    const struct profile_data *entry = node_data_find(node, profile);
-    return entry != NULL ? *entry : (struct profile_data){ .profile = profile, .since = wall };
+    const struct oracle_profile *entry = node_data_find(node, profile);
+    return entry != NULL ? *entry : (struct oracle_profile){ .profile = profile, .since = wall };
 }
 
 /* ── sending ───────────────────────────────────────────────────────────────────────────────── */
 
 /* I2: what a clock decides is decided when the request leaves. */
 static void check_clock_checks(struct check_service *s, const struct check_sender *sender,
-                               const struct node_data *before, const struct node_data *after)
+                               const struct oracle_node *before, const struct oracle_node *after)
 {
     const struct random_config *b = &s->configs[sender->config];
     for (uint32_t i = 0; i < after->entry_n; i++) {
-        const struct profile_data *new = &after->entries[i];
-        struct profile_data old = entry_before(before, new->profile, sender->wall);
+        const struct oracle_profile *new = &after->entries[i];
+        struct oracle_profile old = entry_before(before, new->profile, sender->wall);
         const struct random_config_step *step =
             random_config_step_find(b, new->profile, old.current, new->current);
         if (step == NULL) {
@@ -148,8 +149,8 @@ static void send_patch(struct check_service *s, const struct check_sender *sende
         !str_eq(jval_str(jval_at(object, "metadata.resourceVersion")), version)) {
         return; /* it cannot take effect */
     }
-    struct node_data before;
-    struct node_data after;
+    struct oracle_node before;
+    struct oracle_node after;
     node_data_read(&s->configs[sender->config], object, &tmp, &before);
     node_data_read(&s->configs[sender->config], patch, &tmp, &after);
     check_clock_checks(s, sender, &before, &after);
@@ -163,11 +164,11 @@ static bool may_drain(struct check_service *s, const struct check_sender *sender
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     const struct random_config *b = &s->configs[sender->config];
-    struct node_data node;
+    struct oracle_node node;
     node_data_read(b, object, &tmp, &node);
     bool recorded = !s->elect || !s->limited || jval_get(grants_of(s, &tmp), node.name) != NULL;
     for (uint32_t i = 0; i < node.entry_n; i++) {
-        const struct profile_data *e = &node.entries[i];
+        const struct oracle_profile *e = &node.entries[i];
         const struct random_config_step *step =
             random_config_step_find(b, e->profile, e->current, CONFIG_STATE_MAINTENANCE);
         uint32_t enter = b->profiles[e->profile].enter[e->current];
@@ -251,10 +252,10 @@ static struct tree *without_own_fields(struct arena *tmp, const struct jval *obj
         (void)tree_del(labels, RANDOM_CONFIG_STARTED); /* absent is fine */
     }
     if (annotations != NULL) {
-        (void)tree_del(annotations, DATA_ANNOTATION);     /* absent is fine */
-        (void)tree_del(annotations, SUBJECT_CORDON_MARK); /* absent is fine */
-        (void)tree_del(annotations, SUBJECT_FENCE);       /* absent is fine */
-        (void)tree_del(annotations, RANDOM_CONFIG_PHASE); /* absent is fine */
+        (void)tree_del(annotations, NODE_DATA_ANNOTATION);  /* absent is fine */
+        (void)tree_del(annotations, NODE_EDIT_CORDONED_BY); /* absent is fine */
+        (void)tree_del(annotations, NODE_EDIT_FENCE);       /* absent is fine */
+        (void)tree_del(annotations, RANDOM_CONFIG_PHASE);   /* absent is fine */
     }
     if (labels != NULL && labels->n == 0) {
         (void)tree_del_at(t, "metadata.labels");
@@ -274,7 +275,7 @@ static void check_cordon(struct check_service *s, struct str writer, const struc
         find_or_add(s, &s->manual_cordons, name, sizeof(*manual));
     bool was = is_cordoned(before);
     bool is = is_cordoned(after);
-    struct str mark_before = annotation_of(before, SUBJECT_CORDON_MARK);
+    struct str mark_before = annotation_of(before, NODE_EDIT_CORDONED_BY);
     if (before == NULL || after == NULL) {
         *manual = (struct check_service_manual_cordon){ .by_hand = is };
         return;
@@ -283,7 +284,7 @@ static void check_cordon(struct check_service *s, struct str writer, const struc
         return;
     }
     if (writer.n == 0) {
-        manual->by_hand = is && annotation_of(after, SUBJECT_CORDON_MARK).n == 0;
+        manual->by_hand = is && annotation_of(after, NODE_EDIT_CORDONED_BY).n == 0;
         manual->uncordoned = !is;
         return;
     }
@@ -291,7 +292,7 @@ static void check_cordon(struct check_service *s, struct str writer, const struc
         check_violation(s->basic, "I4: " STR_FMT " uncordons " STR_FMT " that another cordoned",
                         STR_ARG(writer), STR_ARG(name));
     }
-    if (is && annotation_of(after, SUBJECT_CORDON_MARK).n == 0) {
+    if (is && annotation_of(after, NODE_EDIT_CORDONED_BY).n == 0) {
         check_violation(s->basic, "I4: " STR_FMT " cordons " STR_FMT " without its mark",
                         STR_ARG(writer), STR_ARG(name));
     }
@@ -300,7 +301,7 @@ static void check_cordon(struct check_service *s, struct str writer, const struc
 
 /* I8: who leaves a state has told all that was to be told on entry. */
 static void check_notified(struct check_service *s, const struct check_sender *sender,
-                           const struct node_data *before, const struct profile_data *old)
+                           const struct oracle_node *before, const struct oracle_profile *old)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -332,8 +333,8 @@ static void check_notified(struct check_service *s, const struct check_sender *s
 struct queue_check {
     struct check_service *s;
     const struct config_oracle *j;
-    const struct node_data *node;
-    const struct profile_data *entry;
+    const struct oracle_node *node;
+    const struct oracle_profile *entry;
     const struct random_config_step *step;
 };
 
@@ -343,9 +344,9 @@ static void queue_check_visit(void *ctx, const struct jval *object)
     struct queue_check *queue = ctx;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct node_data other;
+    struct oracle_node other;
     node_data_read(queue->j->config, object, &tmp, &other);
-    const struct profile_data *e = node_data_find(&other, queue->entry->profile);
+    const struct oracle_profile *e = node_data_find(&other, queue->entry->profile);
     struct str zone = jval_str(jval_get(jval_at(object, "metadata.labels"), RANDOM_CONFIG_ZONE));
     struct str own_zone =
         jval_str(jval_get(jval_at(queue->node->object, "metadata.labels"), RANDOM_CONFIG_ZONE));
@@ -363,7 +364,7 @@ static void queue_check_visit(void *ctx, const struct jval *object)
 }
 
 static void check_queue_order(struct check_service *s, const struct config_oracle *j,
-                              const struct node_data *node, const struct profile_data *entry,
+                              const struct oracle_node *node, const struct oracle_profile *entry,
                               const struct random_config_step *step, usec_t now)
 {
     CLEANUP(arena_done)
@@ -407,7 +408,7 @@ static void pod_search_visit(void *ctx, const struct jval *object)
 
 /* What the step and entering do to the node has been done with it, or before. */
 static void check_effects(struct check_service *s, const struct random_config_step *step,
-                          const struct node_data *node, const struct jval *after)
+                          const struct oracle_node *node, const struct jval *after)
 {
     const struct check_service_manual_cordon *manual = map_find(&s->manual_cordons, node->name);
     uint32_t cordon_triggers = CONFIG_BIT(CONFIG_TRIGGER_CORDON) | CONFIG_BIT(CONFIG_TRIGGER_DRAIN);
@@ -430,7 +431,7 @@ static void check_effects(struct check_service *s, const struct random_config_st
 struct patch_arrival {
     struct check_service *s;
     usec_t sent_at;
-    const struct node_data *node; /* who arrives */
+    const struct oracle_node *node; /* who arrives */
     const struct random_config *config;
 };
 
@@ -457,8 +458,8 @@ static bool arrived_meanwhile(void *ctx, const struct jval *object, uint32_t lim
 }
 
 static void check_step(struct check_service *s, const struct check_sender *sender,
-                       const struct node_data *before, const struct profile_data *old,
-                       const struct profile_data *new, const struct jval *after)
+                       const struct oracle_node *before, const struct oracle_profile *old,
+                       const struct oracle_profile *new, const struct jval *after)
 {
     const struct random_config *b = &s->configs[sender->config];
     const struct random_config_step *step =
@@ -506,8 +507,8 @@ static void check_step(struct check_service *s, const struct check_sender *sende
 }
 
 static void remember_entry(struct check_service *s, const struct check_sender *sender,
-                           const struct node_data *node, const struct profile_data *was,
-                           const struct profile_data *entry)
+                           const struct oracle_node *node, const struct oracle_profile *was,
+                           const struct oracle_profile *entry)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -523,7 +524,7 @@ static void remember_entry(struct check_service *s, const struct check_sender *s
     entered->config_version = sender->config_version;
 }
 
-static void check_state(struct check_service *s, struct str writer, const struct node_data *after)
+static void check_state(struct check_service *s, struct str writer, const struct oracle_node *after)
 {
     enum random_config_state worst = CONFIG_STATE_OPERATIONAL;
     for (uint32_t i = 0; i < after->entry_n; i++) {
@@ -571,15 +572,15 @@ static void check_write(struct check_service *s, struct str writer, const struct
         return;
     }
     struct check_sender sender = sent->sender;
-    struct node_data old;
-    struct node_data new;
+    struct oracle_node old;
+    struct oracle_node new;
     sender.sent_at = sender.now;
     sender.now = now;
     node_data_read(&s->configs[sender.config], before, &tmp, &old);
     node_data_read(&s->configs[sender.config], after, &tmp, &new);
     check_state(s, writer, &new);
     for (uint32_t i = 0; i < new.entry_n; i++) {
-        struct profile_data was = entry_before(&old, new.entries[i].profile, sender.wall);
+        struct oracle_profile was = entry_before(&old, new.entries[i].profile, sender.wall);
         if (was.current != new.entries[i].current) {
             check_step(s, &sender, &old, &was, &new.entries[i], after);
             remember_entry(s, &sender, &new, &was, &new.entries[i]);
@@ -649,7 +650,7 @@ struct end_check {
     struct config_oracle oracle;
 };
 
-static bool drains_now(const struct random_config *b, const struct profile_data *e,
+static bool drains_now(const struct random_config *b, const struct oracle_profile *e,
                        const struct random_config_step *step)
 {
     uint32_t triggers =
@@ -666,7 +667,7 @@ static void pdb_closed_visit(void *ctx, const struct jval *object)
 }
 
 /* Pods are left on it, and there is a budget that lets none go: in a fleet with too few nodes. */
-static bool is_blocked_by_pdb(struct check_service *s, const struct node_data *node)
+static bool is_blocked_by_pdb(struct check_service *s, const struct oracle_node *node)
 {
     struct pod_search search = { .rules = &s->rules, .object = node->object, .node = node->name };
     bool pdb_closed = false;
@@ -682,15 +683,15 @@ static void end_check_visit(void *ctx, const struct jval *object)
     struct check_service *s = rest->s;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct node_data node;
+    struct oracle_node node;
     node_data_read(rest->oracle.config, object, &tmp, &node);
     check_state(s, STR("somebody"), &node);
-    if (!is_cordoned(object) && annotation_of(object, SUBJECT_CORDON_MARK).n > 0) {
+    if (!is_cordoned(object) && annotation_of(object, NODE_EDIT_CORDONED_BY).n > 0) {
         check_violation(s->basic, "I4: " STR_FMT " carries the mark of a cordon it does not have",
                         STR_ARG(node.name));
     }
     for (uint32_t i = 0; i < node.entry_n; i++) {
-        const struct profile_data *e = &node.entries[i];
+        const struct oracle_profile *e = &node.entries[i];
         for (unsigned to = 0; to < CONFIG_STATE_COUNT; to++) {
             const struct random_config_step *step = random_config_step_find(
                 rest->oracle.config, e->profile, e->current, (enum random_config_state)to);

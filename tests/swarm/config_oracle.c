@@ -16,11 +16,12 @@ static struct str label_value(const struct jval *object, struct str key)
 }
 
 void node_data_read(const struct random_config *b, const struct jval *object, struct arena *tmp,
-                    struct node_data *ret)
+                    struct oracle_node *ret)
 {
-    *ret =
-        (struct node_data){ .object = object, .name = jval_str(jval_at(object, "metadata.name")) };
-    struct str data = jval_str(jval_get(jval_at(object, "metadata.annotations"), DATA_ANNOTATION));
+    *ret = (struct oracle_node){ .object = object,
+                                 .name = jval_str(jval_at(object, "metadata.name")) };
+    struct str data =
+        jval_str(jval_get(jval_at(object, "metadata.annotations"), NODE_DATA_ANNOTATION));
     const struct jval *root = NULL;
     struct err ignored = { 0 };
     if (data.n > 0 && json_parse(data, 0, tmp, &root, &ignored) < 0) {
@@ -28,7 +29,7 @@ void node_data_read(const struct random_config *b, const struct jval *object, st
     }
     ret->readable = true;
     JVAL_EACH (jval_get(root, STR("Profiles")), v) {
-        struct profile_data entry = { .transition = jval_str(jval_get(v, STR("Transition"))) };
+        struct oracle_profile entry = { .transition = jval_str(jval_get(v, STR("Transition"))) };
         entry.since = timestamp_usec(entry.transition);
         struct str current = jval_str(jval_get(v, STR("Current")));
         struct str previous = jval_str(jval_get(v, STR("Previous")));
@@ -41,7 +42,7 @@ void node_data_read(const struct random_config *b, const struct jval *object, st
     }
 }
 
-const struct profile_data *node_data_find(const struct node_data *node, uint32_t profile)
+const struct oracle_profile *node_data_find(const struct oracle_node *node, uint32_t profile)
 {
     for (uint32_t i = 0; i < node->entry_n; i++) {
         if (node->entries[i].profile == profile) {
@@ -55,7 +56,7 @@ const struct profile_data *node_data_find(const struct node_data *node, uint32_t
 
 struct counted_nodes {
     const struct config_oracle *j;
-    const struct node_data *node;
+    const struct oracle_node *node;
     const struct random_config_limit *limit;
     uint32_t n;
     uint32_t granted;
@@ -85,7 +86,7 @@ bool config_oracle_counts_node(const struct random_config *b, const struct jval 
 }
 
 /* When the node went where it is, as skipAfter sees it. */
-static usec_t maintenance_since(const struct counted_nodes *c, const struct node_data *node)
+static usec_t maintenance_since(const struct counted_nodes *c, const struct oracle_node *node)
 {
     usec_t since = 0;
     for (uint32_t i = 0; i < node->entry_n; i++) {
@@ -119,7 +120,7 @@ static void counted_nodes_visit(void *ctx, const struct jval *object)
     if (is && c->limit->skip_after > 0) {
         CLEANUP(arena_done)
         struct arena tmp = { 0 };
-        struct node_data other;
+        struct oracle_node other;
         node_data_read(c->j->config, object, &tmp, &other);
         if (c->j->wall - maintenance_since(c, &other) >= c->limit->skip_after + c->j->slack) {
             return;
@@ -129,7 +130,7 @@ static void counted_nodes_visit(void *ctx, const struct jval *object)
     c->granted += granted ? 1 : 0;
 }
 
-uint32_t config_oracle_count(const struct config_oracle *j, const struct node_data *node,
+uint32_t config_oracle_count(const struct config_oracle *j, const struct oracle_node *node,
                              uint32_t limit, uint32_t *ret_granted)
 {
     struct counted_nodes c = { .j = j, .node = node, .limit = &j->config->limits[limit] };
@@ -138,8 +139,8 @@ uint32_t config_oracle_count(const struct config_oracle *j, const struct node_da
     return c.n;
 }
 
-static enum config_oracle_verdict config_oracle_limit(const struct config_oracle *j,
-                                                      const struct node_data *node, uint32_t limit)
+static enum config_oracle_verdict
+config_oracle_limit(const struct config_oracle *j, const struct oracle_node *node, uint32_t limit)
 {
     uint32_t granted = 0;
     uint32_t n = config_oracle_count(j, node, limit, &granted);
@@ -168,7 +169,7 @@ static enum config_oracle_verdict config_oracle_window(const struct config_oracl
 }
 
 static enum config_oracle_verdict config_oracle_wait(const struct config_oracle *j,
-                                                     const struct profile_data *entry)
+                                                     const struct oracle_profile *entry)
 {
     usec_t past = j->wall - entry->since - j->config->wait;
     return past <= 0          ? CONFIG_ORACLE_NO
@@ -176,7 +177,7 @@ static enum config_oracle_verdict config_oracle_wait(const struct config_oracle 
                               : CONFIG_ORACLE_YES;
 }
 
-static enum config_oracle_verdict config_oracle_ready(const struct node_data *node)
+static enum config_oracle_verdict config_oracle_ready(const struct oracle_node *node)
 {
     JVAL_EACH (jval_at(node->object, "status.conditions"), v) {
         if (str_eq(jval_str(jval_get(v, STR("type"))), STR("Ready"))) {
@@ -204,8 +205,8 @@ static enum config_oracle_verdict verdict_if(bool is)
 }
 
 enum config_oracle_verdict config_oracle_check(const struct config_oracle *j,
-                                               const struct node_data *node,
-                                               const struct profile_data *entry,
+                                               const struct oracle_node *node,
+                                               const struct oracle_profile *entry,
                                                enum random_config_check check)
 {
     char need[32];
@@ -247,8 +248,8 @@ enum config_oracle_verdict config_oracle_check(const struct config_oracle *j,
 }
 
 enum config_oracle_verdict config_oracle_step(const struct config_oracle *j,
-                                              const struct node_data *node,
-                                              const struct profile_data *entry,
+                                              const struct oracle_node *node,
+                                              const struct oracle_profile *entry,
                                               const struct random_config_step *step,
                                               uint32_t without)
 {

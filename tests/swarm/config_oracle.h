@@ -23,7 +23,7 @@ struct config_oracle {
 };
 
 /* One profile of a node, as its data annotation has it. */
-struct profile_data {
+struct oracle_profile {
     uint32_t profile;
     enum random_config_state current;
     enum random_config_state previous;
@@ -31,34 +31,34 @@ struct profile_data {
     usec_t since;
 };
 
-struct node_data {
+struct oracle_node {
     const struct jval *object; /* borrowed: from the server */
     struct str name;
     bool readable;
-    struct profile_data entries[RANDOM_CONFIG_PROFILES_MAX]; /* of the configuration's profiles */
+    struct oracle_profile entries[RANDOM_CONFIG_PROFILES_MAX]; /* of the configuration's profiles */
     uint32_t entry_n;
     uint32_t in_maintenance; /* profiles of any name */
 };
 
 /* Texts live in `tmp`. */
 void node_data_read(const struct random_config *b, const struct jval *object, struct arena *tmp,
-                    struct node_data *ret);
-const struct profile_data *node_data_find(const struct node_data *node, uint32_t profile);
+                    struct oracle_node *ret);
+const struct oracle_profile *node_data_find(const struct oracle_node *node, uint32_t profile);
 
 /* Other nodes that count against that limit for this one. */
 /* Whether the limit counts that node once it is in maintenance. */
 bool config_oracle_counts_node(const struct random_config *b, const struct jval *object,
                                uint32_t limit);
-uint32_t config_oracle_count(const struct config_oracle *j, const struct node_data *node,
+uint32_t config_oracle_count(const struct config_oracle *j, const struct oracle_node *node,
                              uint32_t limit, uint32_t *ret_granted);
 enum config_oracle_verdict config_oracle_check(const struct config_oracle *j,
-                                               const struct node_data *node,
-                                               const struct profile_data *entry,
+                                               const struct oracle_node *node,
+                                               const struct oracle_profile *entry,
                                                enum random_config_check check);
 /* All that the step asks for, but for the bits in `without`. */
 enum config_oracle_verdict config_oracle_step(const struct config_oracle *j,
-                                              const struct node_data *node,
-                                              const struct profile_data *entry,
+                                              const struct oracle_node *node,
+                                              const struct oracle_profile *entry,
                                               const struct random_config_step *step,
                                               uint32_t without);
 bool config_oracle_window_open(const struct random_config *b, usec_t wall);

@@ -147,7 +147,7 @@ void controller_process_start(struct controller_process *p)
         .elect = p->elect,
         .mutations = p->mutations,
         .outbound = p->service->on ? &p->outbound_tap.outbound : NULL,
-        .wait_for_setup = p->service->on || (p->requests->on && p->requests->random.profile),
+        .wait_for_config = p->service->on || (p->requests->on && p->requests->random.profile),
         .wait_for_limits = p->requests->on,
         .keep = p->requests->on ? request_parts_annotations : NULL,
         .keep_n = p->requests->on ? REQUEST_PARTS_ANNOTATIONS : 0,
@@ -194,18 +194,18 @@ void controller_process_configure(struct controller_process *p, uint32_t config,
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    struct controller_setup before;
-    struct controller_setup after;
+    struct controller_config_state before;
+    struct controller_config_state after;
     if (config < CHECK_SERVICE_CONFIGS) {
         random_config_print(&p->service->configs[config], &text);
     } else {
         buf_add(&text, STR("intervals: {requeue: 30s}\nprofiles:\n- name: p0\n  operational:\n"
                            "    transitions: [{check: nobody, next: nowhere}]\n"));
     }
-    controller_setup(p->controller, &before);
+    controller_config_state(p->controller, &before);
     int r = controller_configure(p->controller, STR("maintenance.yaml"), buf_str(&text),
                                  (struct ucfg_env){ 0 });
-    controller_setup(p->controller, &after);
+    controller_config_state(p->controller, &after);
     if (config < CHECK_SERVICE_CONFIGS) {
         ASSERT(r == 0); /* the swarm's own text */
         p->config = config;

@@ -184,9 +184,9 @@ static bool sim_run_print_node(void *ctx, const struct controller_node *node)
     struct arena tmp = { 0 };
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    struct report report;
+    struct node_report report;
     if (controller_explain(p->controller, node->name, &tmp, &report)) {
-        report_print_text(&report, REPORT_TEXT, &text);
+        node_report_print_text(&report, NODE_REPORT_TEXT, &text);
         (void)fprintf(stderr, STR_FMT "\n", STR_ARG(buf_str(&text)));
     }
     return true;

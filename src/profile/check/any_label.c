@@ -3,7 +3,7 @@
 
 static void run(const struct check_input *in, uint32_t index, struct check_verdict *ret)
 {
-    const struct check_key *key = check_prepared(in, index);
+    const struct check_key_config *key = check_prepared(in, index);
     uint32_t n = fleet_any_label(in->fleet, index);
     ret->answer = n > 0 ? CHECK_PASS : CHECK_FAIL;
     if (in->explain) {

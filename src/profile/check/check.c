@@ -41,16 +41,16 @@ void check_run(const struct check_input *in, uint32_t index, struct check_verdic
     ASSERT((ret->answer == CHECK_ERROR) == (ret->error.n > 0));
 }
 
-const struct plugin_value *check_value(const struct check_setup *setup, const char *key)
+const struct plugin_value *check_value(const struct check_prepare_input *input, const char *key)
 {
-    return plugin_get(setup->plugin, setup->values, key);
+    return plugin_get(input->plugin, input->values, key);
 }
 
-const void *check_key_prepare(const struct check_setup *setup)
+const void *check_key_prepare(const struct check_prepare_input *input)
 {
-    struct check_key *key = ARENA_NEW(setup->out, struct check_key);
-    key->key = check_value(setup, "key")->text;
-    key->value = check_value(setup, "value")->text;
+    struct check_key_config *key = ARENA_NEW(input->out, struct check_key_config);
+    key->key = check_value(input, "key")->text;
+    key->value = check_value(input, "value")->text;
     return key;
 }
 
@@ -119,7 +119,8 @@ void check_want(const struct check_input *in, struct check_verdict *ret,
     ret->wants[ret->want_n++] = *want;
 }
 
-bool check_stale(const struct check_input *in, bool known, usec_t asked, struct check_verdict *ret)
+bool check_needs_refresh(const struct check_input *in, bool known, usec_t asked,
+                         struct check_verdict *ret)
 {
     int64_t interval = in->config->requeue_ns;
     if (interval < 0) {
@@ -137,7 +138,7 @@ bool check_stale(const struct check_input *in, bool known, usec_t asked, struct 
     return true;
 }
 
-struct str check_duration(struct arena *out, int64_t ns)
+struct str check_duration_text(struct arena *out, int64_t ns)
 {
     char text[DURATION_TEXT_MAX];
     int64_t whole = ns - ns % SEC_NS;
@@ -153,7 +154,7 @@ struct str check_duration(struct arena *out, int64_t ns)
     return arena_str(out, s);
 }
 
-struct str check_moment(struct arena *out, usec_t wall, usec_t now, int32_t offset)
+struct str check_time_text(struct arena *out, usec_t wall, usec_t now, int32_t offset)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
@@ -164,7 +165,7 @@ struct str check_moment(struct arena *out, usec_t wall, usec_t now, int32_t offs
     return arena_str(out, buf_str(&text));
 }
 
-struct str check_quote(struct arena *out, struct str value)
+struct str check_quote_text(struct arena *out, struct str value)
 {
     if (value.n <= QUOTE_MAX) {
         return arena_printf(out, "'" STR_FMT "'", STR_ARG(value));

@@ -23,11 +23,11 @@ enum check_answer {
 
 struct check_input {
     const struct config *config;
-    const struct subject *subject;
+    const struct node_edit *edit;
     const struct fleet *fleet;
     const struct facts *facts;
     struct str profile;          /* whose transition it is */
-    enum label_state state;      /* of that profile */
+    enum profile_state state;    /* of that profile */
     struct timestamp transition; /* when it came into that state */
     struct timestamp now;        /* UTC */
     bool granted; /* the ledger holds a grant of this node for this profile: limits and
@@ -44,10 +44,10 @@ struct check_verdict {
     struct str reason; /* explain: in words, with current numbers, for people; may be empty */
     struct facts_want *wants; /* what would have to be asked for, or asked for again */
     uint32_t want_n;
-    bool pods;     /* it looked at the pods of the node itself */
-    bool limit;    /* maxMaintenance: it fails for want of room; `room` says which */
-    uint64_t room; /* a hash of the instance and the group: whoever waits for the same room waits in
-                    * one line. Given for passing verdicts, too */
+    bool reads_pods;      /* it looked at the pods of the node itself */
+    bool group_full;      /* maxMaintenance: it fails for want of room; `room` says which */
+    uint64_t limit_group; /* a hash of the instance and the group: whoever waits for the same room
+                           * waits in one line. Given for passing verdicts, too */
 };
 
 /* `index` is that of config->instances[PLUGIN_CHECK]. */
@@ -55,4 +55,4 @@ void check_run(const struct check_input *in, uint32_t index, struct check_verdic
 
 /* maxMaintenance: how many more nodes fit into that room as of now (may be negative). `*ret_next`
  * is when that could grow by itself (skipAfter). */
-int64_t check_room_left(const struct check_input *in, uint32_t index, usec_t *ret_next);
+int64_t check_group_left(const struct check_input *in, uint32_t index, usec_t *ret_next);

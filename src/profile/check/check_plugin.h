@@ -13,7 +13,7 @@
 
 #define CHECK_INFO_MAX ((size_t)256 * 1024) /* a Prometheus answers with some warnings at most */
 
-struct check_setup {
+struct check_prepare_input {
     const struct plugin *plugin;
     const struct plugin_value *values; /* good ones */
     const struct ucfg_env *env;
@@ -24,7 +24,7 @@ struct check_setup {
 struct check_plugin {
     const char *name;
     /* What is wrong beyond its keys is added to the problems. */
-    const void *(*prepare)(const struct check_setup *setup);
+    const void *(*prepare)(const struct check_prepare_input *input);
     /* `*ret` fails and stays so when it begins. */
     void (*run)(const struct check_input *in, uint32_t index, struct check_verdict *ret);
 };
@@ -47,23 +47,23 @@ extern const struct check_plugin check_wait_exclude;
 const struct check_plugin *check_find(const char *name);
 
 /* hasLabel, hasAnnotation, anyLabel. */
-struct check_key {
+struct check_key_config {
     struct str key;
     struct str value; /* empty: anything */
 };
-const void *check_key_prepare(const struct check_setup *setup);
+const void *check_key_prepare(const struct check_prepare_input *input);
 
-struct check_semver {
+struct check_semver_config {
     struct str key;
     bool scoped; /* to nodes of the profile */
 };
 
 /* affinity */
-struct check_enough {
+struct check_affinity_config {
     int64_t operational; /* so many nodes; 0: never */
 };
 
-struct check_limit {
+struct check_max_config {
     int64_t max;
     struct str profile;    /* empty: any */
     int64_t skip_after_ns; /* 0: never */
@@ -71,7 +71,7 @@ struct check_limit {
     uint32_t key_n;
 };
 
-const struct plugin_value *check_value(const struct check_setup *setup, const char *key);
+const struct plugin_value *check_value(const struct check_prepare_input *input, const char *key);
 static inline const void *check_prepared(const struct check_input *in, uint32_t index)
 {
     return in->config->instances[PLUGIN_CHECK].items[index].prepared;
@@ -96,11 +96,12 @@ void check_want(const struct check_input *in, struct check_verdict *ret,
                 const struct facts_want *want);
 /* Whether an answer has to be asked for: it is unknown, or due by the refresh interval. `next` is
  * pulled to when that will be so (again). */
-bool check_stale(const struct check_input *in, bool known, usec_t asked, struct check_verdict *ret);
+bool check_needs_refresh(const struct check_input *in, bool known, usec_t asked,
+                         struct check_verdict *ret);
 
 /* "1h30m", "45s": whole seconds, without zero parts. */
-struct str check_duration(struct arena *out, int64_t ns);
+struct str check_duration_text(struct arena *out, int64_t ns);
 /* "Mon 22:00", on the clocks of that offset; with the date when it is a week away or more. */
-struct str check_moment(struct arena *out, usec_t wall, usec_t now, int32_t offset);
+struct str check_time_text(struct arena *out, usec_t wall, usec_t now, int32_t offset);
 /* "'value'", shortened where it is long. */
-struct str check_quote(struct arena *out, struct str value);
+struct str check_quote_text(struct arena *out, struct str value);

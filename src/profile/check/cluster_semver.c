@@ -3,12 +3,12 @@
 
 #include "profile/check/check_plugin.h"
 
-static const void *prepare(const struct check_setup *setup)
+static const void *prepare(const struct check_prepare_input *input)
 {
-    struct check_semver *plan = ARENA_NEW(setup->out, struct check_semver);
-    plan->key = check_value(setup, "key")->text;
-    plan->scoped = check_value(setup, "profileScoped")->truth;
-    return plan;
+    struct check_semver_config *prepared = ARENA_NEW(input->out, struct check_semver_config);
+    prepared->key = check_value(input, "key")->text;
+    prepared->scoped = check_value(input, "profileScoped")->truth;
+    return prepared;
 }
 
 static void explain(const struct check_input *in, struct str own, struct str max,
@@ -30,14 +30,14 @@ static void explain(const struct check_input *in, struct str own, struct str max
 
 static void run(const struct check_input *in, uint32_t index, struct check_verdict *ret)
 {
-    const struct check_semver *plan = check_prepared(in, index);
+    const struct check_semver_config *prepared = check_prepared(in, index);
     struct err err = { 0 };
     struct semver own;
     struct semver max;
-    struct str text = subject_label(in->subject, plan->key);
+    struct str text = node_edit_label(in->edit, prepared->key);
     if (text.p == NULL) {
         check_fail_with(in, ret, "node does not have label " STR_FMT " containing version",
-                        STR_ARG(plan->key));
+                        STR_ARG(prepared->key));
         return;
     }
     if (semver_parse(text, &own, &err) < 0) {

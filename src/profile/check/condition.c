@@ -6,45 +6,45 @@ struct condition {
     struct str status;
 };
 
-static const void *prepare(const struct check_setup *setup)
+static const void *prepare(const struct check_prepare_input *input)
 {
-    struct condition *plan = ARENA_NEW(setup->out, struct condition);
-    plan->type = check_value(setup, "type")->text;
-    plan->status = check_value(setup, "status")->text;
-    return plan;
+    struct condition *prepared = ARENA_NEW(input->out, struct condition);
+    prepared->type = check_value(input, "type")->text;
+    prepared->status = check_value(input, "status")->text;
+    return prepared;
 }
 
-static void explain(const struct check_input *in, const struct condition *plan, struct str status,
-                    struct check_verdict *ret)
+static void explain(const struct check_input *in, const struct condition *prepared,
+                    struct str status, struct check_verdict *ret)
 {
     struct check_info info;
     if (status.p == NULL) {
         ret->info =
             check_info_reason(in->out, arena_printf(in->out, "condition " STR_FMT " not present",
-                                                    STR_ARG(plan->type)));
+                                                    STR_ARG(prepared->type)));
         ret->reason =
-            arena_printf(in->out, "the node has no condition " STR_FMT, STR_ARG(plan->type));
+            arena_printf(in->out, "the node has no condition " STR_FMT, STR_ARG(prepared->type));
         return;
     }
     check_info_begin(&info);
     jw_pair(&info.json, "current", status);
-    jw_pair(&info.json, "expected", plan->status);
+    jw_pair(&info.json, "expected", prepared->status);
     ret->info = check_info_end(&info, in->out);
-    ret->reason = arena_printf(in->out, "condition " STR_FMT " is " STR_FMT, STR_ARG(plan->type),
-                               STR_ARG(check_quote(in->out, status)));
+    ret->reason = arena_printf(in->out, "condition " STR_FMT " is " STR_FMT,
+                               STR_ARG(prepared->type), STR_ARG(check_quote_text(in->out, status)));
     if (ret->answer != CHECK_PASS) {
         ret->reason = arena_printf(in->out, STR_FMT ", not " STR_FMT, STR_ARG(ret->reason),
-                                   STR_ARG(check_quote(in->out, plan->status)));
+                                   STR_ARG(check_quote_text(in->out, prepared->status)));
     }
 }
 
 static void run(const struct check_input *in, uint32_t index, struct check_verdict *ret)
 {
-    const struct condition *plan = check_prepared(in, index);
-    struct str status = node_condition(in->subject->node, plan->type);
-    ret->answer = status.p != NULL && str_eq(status, plan->status) ? CHECK_PASS : CHECK_FAIL;
+    const struct condition *prepared = check_prepared(in, index);
+    struct str status = node_condition(in->edit->node, prepared->type);
+    ret->answer = status.p != NULL && str_eq(status, prepared->status) ? CHECK_PASS : CHECK_FAIL;
     if (in->explain) {
-        explain(in, plan, status, ret);
+        explain(in, prepared, status, ret);
     }
 }
 

@@ -3,8 +3,8 @@
 
 static void run(const struct check_input *in, uint32_t index, struct check_verdict *ret)
 {
-    const struct check_key *key = check_prepared(in, index);
-    struct str value = subject_label(in->subject, key->key);
+    const struct check_key_config *key = check_prepared(in, index);
+    struct str value = node_edit_label(in->edit, key->key);
     bool there = value.p != NULL;
     ret->answer =
         there && (key->value.n == 0 || str_eq(value, key->value)) ? CHECK_PASS : CHECK_FAIL;
@@ -17,11 +17,11 @@ static void run(const struct check_input *in, uint32_t index, struct check_verdi
         ret->reason = arena_printf(in->out, "the node has no label " STR_FMT, STR_ARG(key->key));
     } else if (ret->answer == CHECK_PASS) {
         ret->reason = arena_printf(in->out, "label " STR_FMT " is " STR_FMT, STR_ARG(key->key),
-                                   STR_ARG(check_quote(in->out, value)));
+                                   STR_ARG(check_quote_text(in->out, value)));
     } else {
         ret->reason = arena_printf(in->out, "label " STR_FMT " is " STR_FMT ", not " STR_FMT,
-                                   STR_ARG(key->key), STR_ARG(check_quote(in->out, value)),
-                                   STR_ARG(check_quote(in->out, key->value)));
+                                   STR_ARG(key->key), STR_ARG(check_quote_text(in->out, value)),
+                                   STR_ARG(check_quote_text(in->out, key->value)));
     }
 }
 

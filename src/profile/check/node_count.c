@@ -1,10 +1,10 @@
 /* The cluster has enough nodes. */
 #include "profile/check/check_plugin.h"
 
-static const void *prepare(const struct check_setup *setup)
+static const void *prepare(const struct check_prepare_input *input)
 {
-    int64_t *count = ARENA_NEW(setup->out, int64_t);
-    *count = check_value(setup, "count")->number;
+    int64_t *count = ARENA_NEW(input->out, int64_t);
+    *count = check_value(input, "count")->number;
     return count;
 }
 

@@ -12,31 +12,31 @@ struct instant {
     struct str broken; /* why the expression cannot be used; empty = it can */
 };
 
-static const void *prepare(const struct check_setup *setup)
+static const void *prepare(const struct check_prepare_input *input)
 {
     struct err err = { 0 };
-    const struct plugin_value *expr = check_value(setup, "expr");
-    struct instant *plan = ARENA_NEW(setup->out, struct instant);
-    plan->url = check_value(setup, "url")->text;
-    plan->query = check_value(setup, "query")->text;
-    plan->text = expr->text;
+    const struct plugin_value *expr = check_value(input, "expr");
+    struct instant *prepared = ARENA_NEW(input->out, struct instant);
+    prepared->url = check_value(input, "url")->text;
+    prepared->query = check_value(input, "query")->text;
+    prepared->text = expr->text;
     /* Operators have files that load although this cannot work; it fails when it is used. */
-    if (gval_parse(plan->text, setup->out, &plan->expr, &err) < 0) {
-        plan->broken = arena_str(setup->out, str_from(err.msg));
-        problems_warn(setup->problems, expr->pos, "key 'expr': %s", err.msg);
+    if (gval_parse(prepared->text, input->out, &prepared->expr, &err) < 0) {
+        prepared->broken = arena_str(input->out, str_from(err.msg));
+        problems_warn(input->problems, expr->pos, "key 'expr': %s", err.msg);
     }
-    return plan;
+    return prepared;
 }
 
-static void explain(const struct check_input *in, const struct instant *plan,
+static void explain(const struct check_input *in, const struct instant *prepared,
                     const struct facts_prometheus *fact, struct check_verdict *ret)
 {
     struct check_info info;
     bool value = fact->known && fact->error.n == 0;
     check_info_begin(&info);
-    jw_pair(&info.json, "expr", plan->text);
-    jw_pair(&info.json, "query", plan->query);
-    jw_pair(&info.json, "url", plan->url);
+    jw_pair(&info.json, "expr", prepared->text);
+    jw_pair(&info.json, "query", prepared->query);
+    jw_pair(&info.json, "url", prepared->url);
     if (value) {
         check_info_f64(&info, "value", fact->value);
     }
@@ -57,13 +57,13 @@ static void explain(const struct check_input *in, const struct instant *plan,
     } else {
         ret->reason = arena_printf(in->out, "the value is " STR_FMT ", so " STR_FMT " %s",
                                    STR_ARG(gofloat_print(fact->value, number)),
-                                   STR_ARG(check_quote(in->out, plan->text)),
+                                   STR_ARG(check_quote_text(in->out, prepared->text)),
                                    ret->answer == CHECK_PASS ? "holds" : "does not hold");
     }
 }
 
-static void judge(const struct check_input *in, const struct instant *plan,
-                  const struct facts_prometheus *fact, struct check_verdict *ret)
+static void evaluate(const struct check_input *in, const struct instant *prepared,
+                     const struct facts_prometheus *fact, struct check_verdict *ret)
 {
     struct err err = { 0 };
     bool holds = false;
@@ -71,9 +71,9 @@ static void judge(const struct check_input *in, const struct instant *plan,
         ret->answer = CHECK_PENDING;
     } else if (fact->error.n > 0) {
         check_fail_with(in, ret, STR_FMT, STR_ARG(fact->error));
-    } else if (plan->broken.n > 0) {
-        check_fail_with(in, ret, STR_FMT, STR_ARG(plan->broken));
-    } else if (gval_eval(&plan->expr, fact->value, in->out, &holds, &err) < 0) {
+    } else if (prepared->broken.n > 0) {
+        check_fail_with(in, ret, STR_FMT, STR_ARG(prepared->broken));
+    } else if (gval_eval(&prepared->expr, fact->value, in->out, &holds, &err) < 0) {
         check_fail_with(in, ret, "failed to evaluate prometheus expression: %s", err.msg);
     } else {
         ret->answer = holds ? CHECK_PASS : CHECK_FAIL;
@@ -82,14 +82,14 @@ static void judge(const struct check_input *in, const struct instant *plan,
 
 static void run(const struct check_input *in, uint32_t index, struct check_verdict *ret)
 {
-    const struct instant *plan = check_prepared(in, index);
+    const struct instant *prepared = check_prepared(in, index);
     struct facts_prometheus fact = facts_prometheus(in->facts, index);
-    judge(in, plan, &fact, ret);
-    if (check_stale(in, fact.known, fact.asked, ret)) {
+    evaluate(in, prepared, &fact, ret);
+    if (check_needs_refresh(in, fact.known, fact.asked, ret)) {
         check_want(in, ret, &(struct facts_want){ .kind = FACTS_PROMETHEUS, .index = index });
     }
     if (in->explain) {
-        explain(in, plan, &fact, ret);
+        explain(in, prepared, &fact, ret);
     }
 }
 

@@ -9,19 +9,19 @@ struct stagger {
     uint32_t parallel;
 };
 
-static const void *prepare(const struct check_setup *setup)
+static const void *prepare(const struct check_prepare_input *input)
 {
-    struct stagger *plan = ARENA_NEW(setup->out, struct stagger);
-    int64_t parallel = check_value(setup, "parallel")->number;
-    plan->name = check_value(setup, "leaseName")->text;
-    plan->parallel = (uint32_t)MAX(MIN(parallel, (int64_t)FACTS_LEASES_MAX), (int64_t)0);
-    return plan;
+    struct stagger *prepared = ARENA_NEW(input->out, struct stagger);
+    int64_t parallel = check_value(input, "parallel")->number;
+    prepared->name = check_value(input, "leaseName")->text;
+    prepared->parallel = (uint32_t)MAX(MIN(parallel, (int64_t)FACTS_LEASES_MAX), (int64_t)0);
+    return prepared;
 }
 
 /* As long as the ledger holds the node's grant its own lease does not keep it back (W-05). */
 static bool is_own(const struct check_input *in, const struct facts_lease *lease)
 {
-    return in->granted && lease->complete && str_eq(lease->holder, in->subject->name);
+    return in->granted && lease->complete && str_eq(lease->holder, in->edit->name);
 }
 
 static double seconds_left(const struct check_input *in, const struct facts_lease *lease)
@@ -32,12 +32,12 @@ static double seconds_left(const struct check_input *in, const struct facts_leas
 }
 
 /* Looks at one lease; false when the answer is found. */
-static bool look(const struct check_input *in, uint32_t index, uint32_t i, bool *stale,
-                 struct check_verdict *ret)
+static bool read_lease(const struct check_input *in, uint32_t index, uint32_t i, bool *stale,
+                       struct check_verdict *ret)
 {
     struct facts_lease lease = facts_stagger(in->facts, index, i);
     usec_t now = timestamp_to_usec(in->now);
-    *stale = check_stale(in, lease.known, lease.asked, ret) || *stale;
+    *stale = check_needs_refresh(in, lease.known, lease.asked, ret) || *stale;
     if (!lease.known) {
         ret->answer = CHECK_PENDING;
         return false;
@@ -47,9 +47,9 @@ static bool look(const struct check_input *in, uint32_t index, uint32_t i, bool 
         return false;
     }
     if (!lease.absent && !lease.complete) {
-        const struct stagger *plan = check_prepared(in, index);
+        const struct stagger *prepared = check_prepared(in, index);
         check_fail_with(in, ret, "lease '" STR_FMT "-%u' lacks its times: another's object?",
-                        STR_ARG(str_sub(plan->name, 0, 64)), i);
+                        STR_ARG(str_sub(prepared->name, 0, 64)), i);
         return false;
     }
     if (is_own(in, &lease) || facts_lease_is_free(&lease, now)) {
@@ -63,15 +63,15 @@ static bool look(const struct check_input *in, uint32_t index, uint32_t i, bool 
 static void explain(const struct check_input *in, uint32_t index, uint32_t seen,
                     struct check_verdict *ret)
 {
-    const struct stagger *plan = check_prepared(in, index);
+    const struct stagger *prepared = check_prepared(in, index);
     if (ret->answer == CHECK_PENDING) {
         ret->reason = STR("the leases have not been read yet");
         return;
     }
     if (ret->answer == CHECK_PASS) {
         struct facts_lease lease = facts_stagger(in->facts, index, seen);
-        ret->reason = arena_printf(in->out, "lease " STR_FMT "-%u is %s", STR_ARG(plan->name), seen,
-                                   is_own(in, &lease) ? "the node's own" : "free");
+        ret->reason = arena_printf(in->out, "lease " STR_FMT "-%u is %s", STR_ARG(prepared->name),
+                                   seen, is_own(in, &lease) ? "the node's own" : "free");
         return;
     }
     if (ret->answer == CHECK_ERROR) {
@@ -94,7 +94,7 @@ static void explain(const struct check_input *in, uint32_t index, uint32_t seen,
         ret->reason = STR("no node may go: 'parallel' is below 1");
         return;
     }
-    struct str left = check_duration(in->out, (int64_t)(soonest * 1e9));
+    struct str left = check_duration_text(in->out, (int64_t)(soonest * 1e9));
     ret->reason =
         seen == 1 ? arena_printf(in->out, "another node went; free in " STR_FMT, STR_ARG(left))
                   : arena_printf(in->out, "all %u leases are taken; the first is free in " STR_FMT,
@@ -103,16 +103,16 @@ static void explain(const struct check_input *in, uint32_t index, uint32_t seen,
 
 static void run(const struct check_input *in, uint32_t index, struct check_verdict *ret)
 {
-    const struct stagger *plan = check_prepared(in, index);
+    const struct stagger *prepared = check_prepared(in, index);
     bool stale = false;
     uint32_t seen = 0;
-    while (seen < plan->parallel && look(in, index, seen, &stale, ret)) {
+    while (seen < prepared->parallel && read_lease(in, index, seen, &stale, ret)) {
         seen++;
     }
     if (stale) {
-        check_want(in, ret,
-                   &(struct facts_want){
-                       .kind = FACTS_STAGGER, .index = index, .node = in->subject->name });
+        check_want(
+            in, ret,
+            &(struct facts_want){ .kind = FACTS_STAGGER, .index = index, .node = in->edit->name });
     }
     if (in->explain) {
         explain(in, index, seen, ret);

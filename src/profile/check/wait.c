@@ -3,11 +3,13 @@
 
 #include "profile/check/wait_common.h"
 
-static const void *prepare(const struct check_setup *setup)
+static const void *prepare(const struct check_prepare_input *input)
 {
-    struct wait *wait = ARENA_NEW(setup->out, struct wait);
-    wait->duration_ns = check_value(setup, "duration")->number;
+    struct wait *wait = ARENA_NEW(input->out, struct wait);
+    wait->duration_ns = check_value(input, "duration")->number;
     return wait;
 }
 
-const struct check_plugin check_wait = { .name = "wait", .prepare = prepare, .run = waiting_run };
+const struct check_plugin check_wait = { .name = "wait",
+                                         .prepare = prepare,
+                                         .run = wait_common_run };

@@ -4,10 +4,10 @@
 
 #define SEC_NS INT64_C(1000000000)
 
-static struct str waiting_reason(const struct check_input *in, const struct wait *wait,
-                                 const struct wait_answer *answer)
+static struct str wait_common_reason(const struct check_input *in, const struct wait *wait,
+                                     const struct wait_answer *answer)
 {
-    struct str all = check_duration(in->out, wait->duration_ns);
+    struct str all = check_duration_text(in->out, wait->duration_ns);
     const char *counted = wait->exclude != 0 ? " that count" : "";
     if (answer->passed) {
         return arena_printf(in->out, "more than " STR_FMT "%s have passed", STR_ARG(all), counted);
@@ -17,10 +17,10 @@ static struct str waiting_reason(const struct check_input *in, const struct wait
         since = 0; /* what is not counted may be more than what has passed */
     }
     return arena_printf(in->out, STR_FMT " of " STR_FMT "%s have passed",
-                        STR_ARG(check_duration(in->out, since)), STR_ARG(all), counted);
+                        STR_ARG(check_duration_text(in->out, since)), STR_ARG(all), counted);
 }
 
-void waiting_run(const struct check_input *in, uint32_t index, struct check_verdict *ret)
+void wait_common_run(const struct check_input *in, uint32_t index, struct check_verdict *ret)
 {
     const struct wait *wait = check_prepared(in, index);
     struct wait_answer answer = wait_at(wait, in->transition, in->now);
@@ -29,7 +29,7 @@ void waiting_run(const struct check_input *in, uint32_t index, struct check_verd
     if (!in->explain) {
         return;
     }
-    ret->reason = waiting_reason(in, wait, &answer);
+    ret->reason = wait_common_reason(in, wait, &answer);
     if (!answer.passed) {
         struct check_info info;
         check_info_begin(&info);

@@ -6,4 +6,4 @@
 #include "profile/check/check_plugin.h"
 
 /* What is prepared is a struct wait (calendar/wait.h). */
-void waiting_run(const struct check_input *in, uint32_t index, struct check_verdict *ret);
+void wait_common_run(const struct check_input *in, uint32_t index, struct check_verdict *ret);

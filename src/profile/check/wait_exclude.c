@@ -3,16 +3,16 @@
 
 #include "profile/check/wait_common.h"
 
-static const void *prepare(const struct check_setup *setup)
+static const void *prepare(const struct check_prepare_input *input)
 {
-    struct wait *wait = ARENA_NEW(setup->out, struct wait);
-    wait->duration_ns = check_value(setup, "duration")->number;
-    wait->exclude = (uint8_t)check_value(setup, "exclude")->number;
+    struct wait *wait = ARENA_NEW(input->out, struct wait);
+    wait->duration_ns = check_value(input, "duration")->number;
+    wait->exclude = (uint8_t)check_value(input, "exclude")->number;
     return wait;
 }
 
 const struct check_plugin check_wait_exclude = {
     .name = "waitExclude",
     .prepare = prepare,
-    .run = waiting_run,
+    .run = wait_common_run,
 };

@@ -6,11 +6,11 @@ static void on_mail(void *ctx, const struct outbound_reply *reply)
     struct notify_call *call = ctx;
     struct err err = { 0 };
     if (reply->status >= 200 && reply->status < 300) {
-        call_end(call, NULL, 0);
+        notify_call_end(call, NULL, 0);
         return;
     }
-    call_explain(reply, "the mail server", &err);
-    call_end(call, &err, reply->retry_after);
+    notify_call_explain(reply, "the mail server", &err);
+    notify_call_end(call, &err, reply->retry_after);
 }
 
 /* The original's bytes: no Date, no MIME, the subject as it is. */
@@ -19,20 +19,20 @@ static int mail_send(struct notify_call *call, struct err *err)
     CLEANUP(buf_done)
     struct buf payload = { .max = 2 * NOTIFY_TEXT_MAX };
     struct str message;
-    const struct plugin_value *to = call_value(call, "to");
-    int r = call_render(call, "message", &message, err);
+    const struct plugin_value *to = notify_call_value(call, "to");
+    int r = notify_call_render(call, "message", &message, err);
     if (r < 0) {
         return r;
     }
     buf_add(&payload, STR("From: "));
-    buf_add(&payload, call_value(call, "from")->text);
+    buf_add(&payload, notify_call_value(call, "from")->text);
     buf_add(&payload, STR("\r\nTo: "));
     for (uint32_t i = 0; i < to->item_n; i++) {
         buf_add(&payload, i > 0 ? STR(",") : STR(""));
         buf_add(&payload, to->items[i]);
     }
     buf_add(&payload, STR("\r\nSubject: "));
-    buf_add(&payload, call_value(call, "subject")->text);
+    buf_add(&payload, notify_call_value(call, "subject")->text);
     buf_add(&payload, STR("\r\n\r\n"));
     buf_add(&payload, message);
     if (payload.full) {
@@ -40,17 +40,17 @@ static int mail_send(struct notify_call *call, struct err *err)
                        payload.max);
     }
     struct outbound_mail mail = {
-        .address = call_value(call, "address")->text,
-        .from = call_value(call, "from")->text,
+        .address = notify_call_value(call, "address")->text,
+        .from = notify_call_value(call, "from")->text,
         .to = to->items,
         .to_n = to->item_n,
         .payload = buf_str(&payload),
-        .auth = call_value(call, "auth")->truth,
-        .identity = call_value(call, "identity")->text,
-        .user = call_value(call, "user")->text,
-        .password = call_value(call, "password")->text,
+        .auth = notify_call_value(call, "auth")->truth,
+        .identity = notify_call_value(call, "identity")->text,
+        .user = notify_call_value(call, "user")->text,
+        .password = notify_call_value(call, "password")->text,
     };
-    call_mail(call, &mail, on_mail);
+    notify_call_mail(call, &mail, on_mail);
     return 0;
 }
 

@@ -13,24 +13,24 @@ static const struct notify_sender *const senders[] = {
     &notify_webhook,
 };
 
-void notify_door_init(struct notify_door *door, struct loop *loop, struct client *client,
-                      struct outbound *outbound)
+void notifier_init(struct notifier *notifier, struct loop *loop, struct client *client,
+                   struct outbound *outbound)
 {
-    *door = (struct notify_door){ .loop = loop, .client = client, .outbound = outbound };
-    list_init(&door->calls);
+    *notifier = (struct notifier){ .loop = loop, .client = client, .outbound = outbound };
+    list_init(&notifier->calls);
 }
 
-const struct plugin_value *call_value(const struct notify_call *call, const char *key)
+const struct plugin_value *notify_call_value(const struct notify_call *call, const char *key)
 {
     return plugin_get(call->plugin, call->values, key);
 }
 
-int call_render(struct notify_call *call, const char *key, struct str *ret, struct err *err)
+int notify_call_render(struct notify_call *call, const char *key, struct str *ret, struct err *err)
 {
     CLEANUP(buf_done)
     struct buf out = { .max = NOTIFY_TEXT_MAX };
     struct template *t = NULL;
-    int r = template_parse(call_value(call, key)->text, &call->memory, &t, err);
+    int r = template_parse(notify_call_value(call, key)->text, &call->memory, &t, err);
     if (r == 0) {
         r = template_render(t, &call->root, &out, err);
     }
@@ -52,12 +52,13 @@ static void on_api_reply(void *ctx, const struct api_reply *reply)
     call->on_api(call, reply);
 }
 
-void call_api(struct notify_call *call, const struct api_request *request, api_on_reply on_reply)
+void notify_call_api(struct notify_call *call, const struct api_request *request,
+                     api_on_reply on_reply)
 {
     ASSERT(call->api == NULL && call->outbound == NULL);
     call->on_api = on_reply;
     call->verb = request->verb;
-    call->api = api_send(call->door->client->api, request, on_api_reply, call);
+    call->api = api_send(call->notifier->client->api, request, on_api_reply, call);
 }
 
 static void on_wire_reply(void *ctx, const struct outbound_reply *reply)
@@ -67,20 +68,20 @@ static void on_wire_reply(void *ctx, const struct outbound_reply *reply)
     call->on_wire(call, reply);
 }
 
-void call_http(struct notify_call *call, const struct outbound_request *request,
-               outbound_on_reply on_reply)
+void notify_call_http(struct notify_call *call, const struct outbound_request *request,
+                      outbound_on_reply on_reply)
 {
     ASSERT(call->api == NULL && call->outbound == NULL);
     call->on_wire = on_reply;
-    call->outbound = outbound_http(call->door->outbound, request, on_wire_reply, call);
+    call->outbound = outbound_http(call->notifier->outbound, request, on_wire_reply, call);
 }
 
-void call_mail(struct notify_call *call, const struct outbound_mail *mail,
-               outbound_on_reply on_reply)
+void notify_call_mail(struct notify_call *call, const struct outbound_mail *mail,
+                      outbound_on_reply on_reply)
 {
     ASSERT(call->api == NULL && call->outbound == NULL);
     call->on_wire = on_reply;
-    call->outbound = outbound_mail(call->door->outbound, mail, on_wire_reply, call);
+    call->outbound = outbound_mail(call->notifier->outbound, mail, on_wire_reply, call);
 }
 
 static void on_call_timer(void *ctx)
@@ -89,13 +90,14 @@ static void on_call_timer(void *ctx)
     call->on_timer(call);
 }
 
-void call_later(struct notify_call *call, usec_t at, void (*on_timer)(struct notify_call *call))
+void notify_call_wait(struct notify_call *call, usec_t at,
+                      void (*on_timer)(struct notify_call *call))
 {
     call->on_timer = on_timer;
     loop_timer_set(&call->timer, at);
 }
 
-void call_explain(const struct outbound_reply *reply, const char *who, struct err *ret)
+void notify_call_explain(const struct outbound_reply *reply, const char *who, struct err *ret)
 {
     if (reply->err != NULL) {
         *ret = *reply->err;
@@ -110,15 +112,15 @@ void call_explain(const struct outbound_reply *reply, const char *who, struct er
                   reply->status, line.n > 0 ? ": " : "", STR_ARG(line));
 }
 
-static void call_free(struct notify_call *call)
+static void notify_call_free(struct notify_call *call)
 {
     const struct notify_sender *sender = call->sender;
-    struct notify_door *door = call->door;
+    struct notifier *notifier = call->notifier;
     if (call->api != NULL) {
-        api_cancel(door->client->api, call->api);
+        api_cancel(notifier->client->api, call->api);
     }
     if (call->outbound != NULL) {
-        outbound_cancel(door->outbound, call->outbound);
+        outbound_cancel(notifier->outbound, call->outbound);
     }
     list_del(&call->link);
     loop_timer_done(&call->timer);
@@ -127,7 +129,7 @@ static void call_free(struct notify_call *call)
     if (sender->wake == NULL) {
         return;
     }
-    LIST_EACH (&door->calls, item) {
+    LIST_EACH (&notifier->calls, item) {
         struct notify_call *other = CONTAINER_OF(item, struct notify_call, link);
         if (other->sender == sender) {
             sender->wake(other);
@@ -135,7 +137,7 @@ static void call_free(struct notify_call *call)
     }
 }
 
-void call_end(struct notify_call *call, const struct err *err, usec_t retry_after)
+void notify_call_end(struct notify_call *call, const struct err *err, usec_t retry_after)
 {
     notify_on_done on_done = call->on_done;
     void *ctx = call->ctx;
@@ -143,12 +145,12 @@ void call_end(struct notify_call *call, const struct err *err, usec_t retry_afte
     if (err != NULL) {
         copy = *err; /* it may live in the call */
     }
-    call_free(call);
+    notify_call_free(call);
     on_done(ctx, err != NULL ? &copy : NULL, MIN(retry_after, NOTIFY_RETRY_AFTER_MAX));
 }
 
-static struct govalue call_struct(struct notify_call *call, const struct gomember *members,
-                                  uint32_t n)
+static struct govalue notify_call_struct(struct notify_call *call, const struct gomember *members,
+                                         uint32_t n)
 {
     struct gomember *copy = ARENA_ARRAY(&call->memory, struct gomember, n);
     memcpy(copy, members, n * sizeof(*members));
@@ -156,7 +158,7 @@ static struct govalue call_struct(struct notify_call *call, const struct gomembe
 }
 
 /* What templates see, under the names of the original. */
-static void call_make_root(struct notify_call *call, const struct jval *node)
+static void notify_call_make_root(struct notify_call *call, const struct jval *node)
 {
     const struct notify_facts *f = &call->facts;
     const struct gomember profile[] = {
@@ -166,49 +168,50 @@ static void call_make_root(struct notify_call *call, const struct jval *node)
     const struct gomember root[] = {
         { STR("State"), govalue_str(f->state) },
         { STR("Profile"),
-          govalue_str_with(f->profile, call_struct(call, profile, ARRAY_LEN(profile)).members,
+          govalue_str_with(f->profile,
+                           notify_call_struct(call, profile, ARRAY_LEN(profile)).members,
                            ARRAY_LEN(profile)) },
         { STR("Node"), govalue_from(&gotype_node, node, &call->memory) },
         { STR("InMaintenance"), govalue_bool(f->in_maintenance) },
         { STR("LogDetails"), govalue_bool(f->log_details) },
         { STR("LastTransition"), govalue_time(f->last_transition) },
     };
-    call->root = call_struct(call, root, ARRAY_LEN(root));
+    call->root = notify_call_struct(call, root, ARRAY_LEN(root));
 }
 
 static void on_node(void *ctx, const struct api_reply *reply)
 {
     struct notify_call *call = ctx;
-    struct client *client = call->door->client;
+    struct client *client = call->notifier->client;
     struct err err = { 0 };
     const struct jval *node = NULL;
     enum retry_verdict verdict = client_note(client, API_GET, reply);
     if (verdict != RETRY_DONE) {
-        usec_t wait = MAX(client_open_at(client) - loop_now(call->door->loop), (usec_t)0);
+        usec_t wait = MAX(client_open_at(client) - loop_now(call->notifier->loop), (usec_t)0);
         client_explain(reply->status, reply->body, reply->err, &err);
         (void)err_wrap(&err, "node '" STR_FMT "'", STR_ARG(call->facts.node));
-        call_end(call, &err, MAX(reply->retry_after, wait));
+        notify_call_end(call, &err, MAX(reply->retry_after, wait));
         return;
     }
     struct str body = arena_str(&call->memory, reply->body);
     if (json_parse(body, JSON_GO, &call->memory, &node, &err) < 0) {
         (void)err_wrap(&err, "node '" STR_FMT "'", STR_ARG(call->facts.node));
-        call_end(call, &err, 0);
+        notify_call_end(call, &err, 0);
         return;
     }
-    call_make_root(call, node);
+    notify_call_make_root(call, node);
     if (call->sender->send(call, &err) < 0) {
-        call_end(call, &err, 0);
+        notify_call_end(call, &err, 0);
     }
 }
 
-static void call_begin(struct notify_call *call)
+static void notify_call_begin(struct notify_call *call)
 {
-    struct client *client = call->door->client;
+    struct client *client = call->notifier->client;
     struct err err = { 0 };
     if (!client_open(client)) {
         (void)err_set(&err, ERR_BUSY, "the API server asked to be left alone for a while");
-        call_end(call, &err, client_open_at(client) - loop_now(call->door->loop));
+        notify_call_end(call, &err, client_open_at(client) - loop_now(call->notifier->loop));
         return;
     }
     CLEANUP(buf_done)
@@ -216,7 +219,7 @@ static void call_begin(struct notify_call *call)
     buf_add(&path, STR("/api/v1/nodes/"));
     client_add_segment(&path, call->facts.node);
     struct api_request request = { .verb = API_GET, .path = buf_str(&path) };
-    call_api(call, &request, on_node);
+    notify_call_api(call, &request, on_node);
 }
 
 static void copy_values(struct notify_call *call, const struct plugin_value *from)
@@ -250,7 +253,7 @@ static void copy_facts(struct notify_call *call, const struct notify_facts *fact
     }
 }
 
-struct notify_call *notify_send(struct notify_door *door, const struct config_instance *instance,
+struct notify_call *notify_send(struct notifier *notifier, const struct config_instance *instance,
                                 const struct notify_facts *facts, notify_on_done on_done, void *ctx)
 {
     struct notify_call *call = ALLOC_NEW(struct notify_call);
@@ -260,19 +263,19 @@ struct notify_call *notify_send(struct notify_door *door, const struct config_in
         }
     }
     ASSERT(call->sender != NULL);
-    call->door = door;
+    call->notifier = notifier;
     call->plugin = instance->plugin;
     call->on_done = on_done;
     call->ctx = ctx;
     copy_values(call, instance->values);
     copy_facts(call, facts);
-    loop_timer_init(&call->timer, door->loop, on_call_timer, call);
-    list_add(&door->calls, &call->link);
-    call_later(call, loop_now(door->loop), call_begin);
+    loop_timer_init(&call->timer, notifier->loop, on_call_timer, call);
+    list_add(&notifier->calls, &call->link);
+    notify_call_wait(call, loop_now(notifier->loop), notify_call_begin);
     return call;
 }
 
 void notify_cancel(struct notify_call *call)
 {
-    call_free(call);
+    notify_call_free(call);
 }

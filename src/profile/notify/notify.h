@@ -17,7 +17,7 @@
 #include "port/outbound.h"
 #include "profile/config.h"
 
-struct notify_door {
+struct notifier {
     struct loop *loop;     /* borrowed, all three */
     struct client *client; /* for the Node and for slackThread's Lease */
     struct outbound *outbound;
@@ -42,11 +42,11 @@ struct notify_call;
  * alone; 0 = it did not say. The call is gone by then. */
 typedef void (*notify_on_done)(void *ctx, const struct err *err, usec_t retry_after);
 
-void notify_door_init(struct notify_door *door, struct loop *loop, struct client *client,
-                      struct outbound *outbound);
+void notifier_init(struct notifier *notifier, struct loop *loop, struct client *client,
+                   struct outbound *outbound);
 
 /* `instance` is one of PLUGIN_NOTIFY. on_done comes from the loop, never from inside. */
-struct notify_call *notify_send(struct notify_door *door, const struct config_instance *instance,
+struct notify_call *notify_send(struct notifier *notifier, const struct config_instance *instance,
                                 const struct notify_facts *facts, notify_on_done on_done,
                                 void *ctx);
 

@@ -2,7 +2,7 @@
  * notify_call: one notification under way, as its plugin sees it.
  *
  * A plugin is a sender: it is handed a call whose Node has been read and sees it through to
- * call_end, which frees the call. Everything a sender makes lives in the call's memory.
+ * notify_call_end, which frees the call. Everything a sender makes lives in the call's memory.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ struct notify_call;
 
 struct notify_sender {
     const char *name; /* of the plugin */
-    /* Goes on until call_end; on failure the call is ended by who called. */
+    /* Goes on until notify_call_end; on failure the call is ended by who called. */
     int (*send)(struct notify_call *call, struct err *err);
     /* May be NULL: another call of this sender has ended, and this one may go on. */
     void (*wake)(struct notify_call *call);
@@ -30,7 +30,7 @@ extern const struct notify_sender notify_webhook;
 
 struct notify_call {
     struct list link; /* in the door's calls */
-    struct notify_door *door;
+    struct notifier *notifier;
     struct arena memory;
     const struct notify_sender *sender;
     const struct plugin *plugin;
@@ -44,28 +44,30 @@ struct notify_call {
     outbound_on_reply on_wire;
     struct loop_timer timer;
     void (*on_timer)(struct notify_call *call);
-    void *own; /* the sender's, in `memory` */
+    void *sender_data; /* the sender's, in `memory` */
     notify_on_done on_done;
     void *ctx;
 };
 
-const struct plugin_value *call_value(const struct notify_call *call, const char *key);
+const struct plugin_value *notify_call_value(const struct notify_call *call, const char *key);
 
 /* Renders the template of a key. */
 NODISCARD
-int call_render(struct notify_call *call, const char *key, struct str *ret, struct err *err);
+int notify_call_render(struct notify_call *call, const char *key, struct str *ret, struct err *err);
 
 /* `on_reply` gets the call as its ctx. */
-void call_api(struct notify_call *call, const struct api_request *request, api_on_reply on_reply);
-void call_http(struct notify_call *call, const struct outbound_request *request,
-               outbound_on_reply on_reply);
-void call_mail(struct notify_call *call, const struct outbound_mail *mail,
-               outbound_on_reply on_reply);
+void notify_call_api(struct notify_call *call, const struct api_request *request,
+                     api_on_reply on_reply);
+void notify_call_http(struct notify_call *call, const struct outbound_request *request,
+                      outbound_on_reply on_reply);
+void notify_call_mail(struct notify_call *call, const struct outbound_mail *mail,
+                      outbound_on_reply on_reply);
 /* From the loop, no sooner than `at`. */
-void call_later(struct notify_call *call, usec_t at, void (*on_timer)(struct notify_call *call));
+void notify_call_wait(struct notify_call *call, usec_t at,
+                      void (*on_timer)(struct notify_call *call));
 
 /* The reply's own failure, or "WHO answered 404: not found"; bodies are cut to a line. */
-void call_explain(const struct outbound_reply *reply, const char *who, struct err *ret);
+void notify_call_explain(const struct outbound_reply *reply, const char *who, struct err *ret);
 
 /* NULL = sent. The call is gone. */
-void call_end(struct notify_call *call, const struct err *err, usec_t retry_after);
+void notify_call_end(struct notify_call *call, const struct err *err, usec_t retry_after);

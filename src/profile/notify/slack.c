@@ -7,12 +7,12 @@ static void on_posted(void *ctx, const struct outbound_reply *reply)
     struct err err = { 0 };
     /* A hook's answer is its body alone; the status says nothing more. */
     if (reply->err == NULL && str_eq(reply->body, STR("ok"))) {
-        call_end(call, NULL, 0);
+        notify_call_end(call, NULL, 0);
         return;
     }
-    call_explain(reply, "it", &err);
+    notify_call_explain(reply, "it", &err);
     (void)err_wrap(&err, reply->err != NULL ? "slack" : "slack webhook response is not ok");
-    call_end(call, &err, reply->retry_after);
+    notify_call_end(call, &err, reply->retry_after);
 }
 
 static int slack_send(struct notify_call *call, struct err *err)
@@ -21,23 +21,23 @@ static int slack_send(struct notify_call *call, struct err *err)
     struct buf body = { 0 };
     struct json_writer w = json_writer_on(&body);
     struct str message;
-    int r = call_render(call, "message", &message, err);
+    int r = notify_call_render(call, "message", &message, err);
     if (r < 0) {
         return r;
     }
     jw_obj(&w);
     jw_pair(&w, "text", message);
-    jw_pair(&w, "channel", call_value(call, "channel")->text);
+    jw_pair(&w, "channel", notify_call_value(call, "channel")->text);
     jw_obj_end(&w);
     const struct outbound_header headers[] = { { STR("Content-Type"), STR("application/json") } };
     struct outbound_request request = {
         .method = STR("POST"),
-        .url = call_value(call, "hook")->text,
+        .url = notify_call_value(call, "hook")->text,
         .headers = headers,
         .header_n = ARRAY_LEN(headers),
         .body = buf_str(&body),
     };
-    call_http(call, &request, on_posted);
+    notify_call_http(call, &request, on_posted);
     return 0;
 }
 

@@ -15,7 +15,7 @@
 #define RECORD_WAIT_MIN MSECONDS(500)
 #define RECORD_WAIT_MAX SECONDS(10)
 
-struct thread {
+struct slack_thread {
     struct str title;
     struct str message;
     struct str id;      /* thread_ts */
@@ -29,41 +29,41 @@ struct thread {
     usec_t retry_after;
 };
 
-static struct thread *thread_of(const struct notify_call *call)
+static struct slack_thread *thread_of(const struct notify_call *call)
 {
-    return call->own;
+    return call->sender_data;
 }
 
-static struct str lease_path(struct notify_call *call, bool collection)
+static struct str thread_lease_path(struct notify_call *call, bool collection)
 {
     CLEANUP(buf_done)
     struct buf path = { 0 };
     buf_add(&path, STR("/apis/coordination.k8s.io/v1/namespaces/"));
-    client_add_segment(&path, call_value(call, "leaseNamespace")->text);
+    client_add_segment(&path, notify_call_value(call, "leaseNamespace")->text);
     buf_add(&path, STR("/leases"));
     if (!collection) {
         buf_add_char(&path, '/');
-        client_add_segment(&path, call_value(call, "leaseName")->text);
+        client_add_segment(&path, notify_call_value(call, "leaseName")->text);
     }
     return arena_str(&call->memory, buf_str(&path));
 }
 
-static void lease_failed(struct notify_call *call, const struct api_reply *reply)
+static void thread_lease_failed(struct notify_call *call, const struct api_reply *reply)
 {
-    struct client *client = call->door->client;
+    struct client *client = call->notifier->client;
     struct err err = { 0 };
-    usec_t wait = MAX(client_open_at(client) - loop_now(call->door->loop), (usec_t)0);
+    usec_t wait = MAX(client_open_at(client) - loop_now(call->notifier->loop), (usec_t)0);
     client_explain(reply->status, reply->body, reply->err, &err);
     (void)err_wrap(&err, "slack thread lease '" STR_FMT "/" STR_FMT "'",
-                   STR_ARG(call_value(call, "leaseNamespace")->text),
-                   STR_ARG(call_value(call, "leaseName")->text));
-    call_end(call, &err, MAX(reply->retry_after, wait));
+                   STR_ARG(notify_call_value(call, "leaseNamespace")->text),
+                   STR_ARG(notify_call_value(call, "leaseName")->text));
+    notify_call_end(call, &err, MAX(reply->retry_after, wait));
 }
 
-static void thread_over(struct notify_call *call)
+static void thread_end(struct notify_call *call)
 {
-    const struct thread *t = thread_of(call);
-    call_end(call, t->failed ? &t->err : NULL, t->retry_after);
+    const struct slack_thread *t = thread_of(call);
+    notify_call_end(call, t->failed ? &t->err : NULL, t->retry_after);
 }
 
 static void record_send(struct notify_call *call);
@@ -71,8 +71,8 @@ static void record_send(struct notify_call *call);
 static void on_recorded(void *ctx, const struct api_reply *reply)
 {
     struct notify_call *call = ctx;
-    struct thread *t = thread_of(call);
-    enum retry_verdict verdict = client_note(call->door->client, call->verb, reply);
+    struct slack_thread *t = thread_of(call);
+    enum retry_verdict verdict = client_note(call->notifier->client, call->verb, reply);
     bool again = verdict == RETRY_LATER || verdict == RETRY_QUIET;
     if (verdict == RETRY_ABSENT && t->version.n > 0) {
         t->version = STR_NONE; /* it was deleted meanwhile: a new one is made */
@@ -80,24 +80,24 @@ static void on_recorded(void *ctx, const struct api_reply *reply)
     }
     /* A conflict: somebody else has begun a thread in the same moment, and theirs goes on. */
     if (verdict == RETRY_DONE || verdict == RETRY_OBSERVE) {
-        thread_over(call);
+        thread_end(call);
     } else if (again && ++t->tries < RECORD_TRIES_MAX) {
-        usec_t wait = backoff_next(&t->backoff, loop_random(call->door->loop));
-        usec_t at = loop_now(call->door->loop) + MAX(wait, reply->retry_after);
-        call_later(call, MAX(at, client_open_at(call->door->client)), record_send);
+        usec_t wait = backoff_next(&t->backoff, loop_random(call->notifier->loop));
+        usec_t at = loop_now(call->notifier->loop) + MAX(wait, reply->retry_after);
+        notify_call_wait(call, MAX(at, client_open_at(call->notifier->client)), record_send);
     } else if (t->failed) {
-        thread_over(call);
+        thread_end(call);
     } else {
-        lease_failed(call, reply);
+        thread_lease_failed(call, reply);
     }
 }
 
 static void record_write(struct notify_call *call, struct buf *out)
 {
-    const struct thread *t = thread_of(call);
+    const struct slack_thread *t = thread_of(call);
     char stamp[TIMESTAMP_TEXT_MAX];
-    struct str now = timestamp_print_micro(loop_wall(call->door->loop), stamp);
-    int64_t seconds = call_value(call, "period")->number / 1000000000;
+    struct str now = timestamp_print_micro(loop_wall(call->notifier->loop), stamp);
+    int64_t seconds = notify_call_value(call, "period")->number / 1000000000;
     struct json_writer w = json_writer_on(out);
     jw_obj(&w);
     if (t->version.n == 0) {
@@ -107,8 +107,8 @@ static void record_write(struct notify_call *call, struct buf *out)
     jw_key(&w, STR("metadata"));
     jw_obj(&w);
     if (t->version.n == 0) {
-        jw_pair(&w, "name", call_value(call, "leaseName")->text);
-        jw_pair(&w, "namespace", call_value(call, "leaseNamespace")->text);
+        jw_pair(&w, "name", notify_call_value(call, "leaseName")->text);
+        jw_pair(&w, "namespace", notify_call_value(call, "leaseNamespace")->text);
     } else {
         jw_pair(&w, "resourceVersion", t->version);
     }
@@ -134,11 +134,11 @@ static void record_send(struct notify_call *call)
     record_write(call, &body);
     struct api_request request = {
         .verb = create ? API_POST : API_PATCH,
-        .path = lease_path(call, create),
+        .path = thread_lease_path(call, create),
         .content_type = create ? API_JSON : API_MERGE_PATCH,
         .body = buf_str(&body),
     };
-    call_api(call, &request, on_recorded);
+    notify_call_api(call, &request, on_recorded);
 }
 
 /* Go's url.QueryEscape. */
@@ -185,34 +185,34 @@ static void escape_add(struct buf *out, struct str text)
 
 static void post(struct notify_call *call, struct str text, outbound_on_reply on_reply)
 {
-    const struct thread *t = thread_of(call);
+    const struct slack_thread *t = thread_of(call);
     CLEANUP(buf_done)
     struct buf body = { 0 };
     CLEANUP(buf_done)
     struct buf escaped = { 0 };
     escape_add(&escaped, text);
-    form_add(&body, "channel", call_value(call, "channel")->text);
+    form_add(&body, "channel", notify_call_value(call, "channel")->text);
     form_add(&body, "text", buf_str(&escaped));
     if (t->id.n > 0) {
         form_add(&body, "thread_ts", t->id);
     }
-    form_add(&body, "token", call_value(call, "token")->text);
+    form_add(&body, "token", notify_call_value(call, "token")->text);
     const struct outbound_header headers[] = {
         { STR("Content-Type"), STR("application/x-www-form-urlencoded") },
     };
     struct outbound_request request = {
         .method = STR("POST"),
-        .url = call_value(call, "url")->text,
+        .url = notify_call_value(call, "url")->text,
         .headers = headers,
         .header_n = ARRAY_LEN(headers),
         .body = buf_str(&body),
     };
-    call_http(call, &request, on_reply);
+    notify_call_http(call, &request, on_reply);
 }
 
 /* `*ret_id` is the posted message's own, perhaps empty. */
-static int post_judge(struct notify_call *call, const struct outbound_reply *reply,
-                      struct str *ret_id, struct err *err)
+static int post_read_reply(struct notify_call *call, const struct outbound_reply *reply,
+                           struct str *ret_id, struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -244,30 +244,30 @@ static int post_judge(struct notify_call *call, const struct outbound_reply *rep
 static void on_message(void *ctx, const struct outbound_reply *reply)
 {
     struct notify_call *call = ctx;
-    struct thread *t = thread_of(call);
+    struct slack_thread *t = thread_of(call);
     struct str ignored;
-    if (post_judge(call, reply, &ignored, &t->err) < 0) {
+    if (post_read_reply(call, reply, &ignored, &t->err) < 0) {
         t->failed = true;
         t->retry_after = reply->retry_after;
     }
     if (t->fresh) {
         record_send(call);
     } else {
-        thread_over(call);
+        thread_end(call);
     }
 }
 
 static void on_title(void *ctx, const struct outbound_reply *reply)
 {
     struct notify_call *call = ctx;
-    struct thread *t = thread_of(call);
+    struct slack_thread *t = thread_of(call);
     struct err err = { 0 };
-    int r = post_judge(call, reply, &t->id, &err);
+    int r = post_read_reply(call, reply, &t->id, &err);
     if (r == 0 && t->id.n == 0) {
         r = err_set(&err, ERR_PROTO, "slack answered without 'ts', the name of the thread");
     }
     if (r < 0) {
-        call_end(call, &err, reply->retry_after);
+        notify_call_end(call, &err, reply->retry_after);
         return;
     }
     t->fresh = true;
@@ -275,7 +275,7 @@ static void on_title(void *ctx, const struct outbound_reply *reply)
 }
 
 /* Whether the Lease's thread is young enough. A Lease that somebody else made may lack anything. */
-static bool lease_lives(const struct jval *lease, usec_t now)
+static bool thread_lease_is_valid(const struct jval *lease, usec_t now)
 {
     struct timestamp renew;
     struct err ignored = { 0 };
@@ -289,34 +289,34 @@ static bool lease_lives(const struct jval *lease, usec_t now)
 static void on_lease(void *ctx, const struct api_reply *reply)
 {
     struct notify_call *call = ctx;
-    struct thread *t = thread_of(call);
+    struct slack_thread *t = thread_of(call);
     struct err err = { 0 };
     const struct jval *lease = NULL;
-    enum retry_verdict verdict = client_note(call->door->client, API_GET, reply);
+    enum retry_verdict verdict = client_note(call->notifier->client, API_GET, reply);
     if (verdict == RETRY_ABSENT) {
         post(call, t->title, on_title);
         return;
     }
     if (verdict != RETRY_DONE) {
-        lease_failed(call, reply);
+        thread_lease_failed(call, reply);
         return;
     }
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     if (json_parse(reply->body, JSON_GO, &tmp, &lease, &err) < 0) {
         (void)err_wrap(&err, "slack thread lease");
-        call_end(call, &err, 0);
+        notify_call_end(call, &err, 0);
         return;
     }
     t->version = arena_str(&call->memory, jval_str(jval_at(lease, "metadata.resourceVersion")));
-    if (!lease_lives(lease, loop_wall(call->door->loop))) {
+    if (!thread_lease_is_valid(lease, loop_wall(call->notifier->loop))) {
         post(call, t->title, on_title);
         return;
     }
     t->id = arena_str(&call->memory, jval_str(jval_at(lease, "spec.holderIdentity")));
     if (t->id.n == 0) {
         (void)err_set(&err, ERR_INVALID, "slack thread leases has no holder");
-        call_end(call, &err, 0);
+        notify_call_end(call, &err, 0);
         return;
     }
     post(call, t->message, on_message);
@@ -324,28 +324,29 @@ static void on_lease(void *ctx, const struct api_reply *reply)
 
 static void thread_begin(struct notify_call *call)
 {
-    struct client *client = call->door->client;
+    struct client *client = call->notifier->client;
     if (!client_open(client)) {
-        call_later(call, client_open_at(client), thread_begin);
+        notify_call_wait(call, client_open_at(client), thread_begin);
         return;
     }
-    struct api_request request = { .verb = API_GET, .path = lease_path(call, false) };
+    struct api_request request = { .verb = API_GET, .path = thread_lease_path(call, false) };
     thread_of(call)->waiting = false;
-    call_api(call, &request, on_lease);
+    notify_call_api(call, &request, on_lease);
 }
 
 /* The first of all calls with this lease goes; the others wait for it. */
 static bool is_first(const struct notify_call *call)
 {
-    LIST_EACH (&call->door->calls, item) {
+    LIST_EACH (&call->notifier->calls, item) {
         const struct notify_call *other = CONTAINER_OF(item, struct notify_call, link);
         if (other == call) {
             return true;
         }
         if (other->sender == call->sender &&
-            str_eq(call_value(other, "leaseName")->text, call_value(call, "leaseName")->text) &&
-            str_eq(call_value(other, "leaseNamespace")->text,
-                   call_value(call, "leaseNamespace")->text)) {
+            str_eq(notify_call_value(other, "leaseName")->text,
+                   notify_call_value(call, "leaseName")->text) &&
+            str_eq(notify_call_value(other, "leaseNamespace")->text,
+                   notify_call_value(call, "leaseNamespace")->text)) {
             return false;
         }
     }
@@ -354,24 +355,24 @@ static bool is_first(const struct notify_call *call)
 
 static void thread_wake(struct notify_call *call)
 {
-    struct thread *t = thread_of(call);
+    struct slack_thread *t = thread_of(call);
     if (t != NULL && t->waiting && !call->timer.armed && is_first(call)) {
-        call_later(call, loop_now(call->door->loop), thread_begin);
+        notify_call_wait(call, loop_now(call->notifier->loop), thread_begin);
     }
 }
 
 static int thread_send(struct notify_call *call, struct err *err)
 {
-    struct thread *t = ARENA_NEW(&call->memory, struct thread);
-    int r = call_render(call, "title", &t->title, err);
+    struct slack_thread *t = ARENA_NEW(&call->memory, struct slack_thread);
+    int r = notify_call_render(call, "title", &t->title, err);
     if (r == 0) {
-        r = call_render(call, "message", &t->message, err);
+        r = notify_call_render(call, "message", &t->message, err);
     }
     if (r < 0) {
         return r;
     }
     t->backoff = (struct backoff){ .base = RECORD_WAIT_MIN, .max = RECORD_WAIT_MAX };
-    call->own = t;
+    call->sender_data = t;
     if (is_first(call)) {
         thread_begin(call);
     } else {

@@ -6,11 +6,11 @@ static void on_answered(void *ctx, const struct outbound_reply *reply)
     struct notify_call *call = ctx;
     struct err err = { 0 };
     if (reply->status >= 200 && reply->status < 300) {
-        call_end(call, NULL, 0);
+        notify_call_end(call, NULL, 0);
         return;
     }
-    call_explain(reply, "the webhook", &err);
-    call_end(call, &err, reply->retry_after);
+    notify_call_explain(reply, "the webhook", &err);
+    notify_call_end(call, &err, reply->retry_after);
 }
 
 static struct str signature(struct notify_call *call, struct str secret, struct str body)
@@ -28,17 +28,17 @@ static struct str signature(struct notify_call *call, struct str secret, struct 
 
 static int webhook_send(struct notify_call *call, struct err *err)
 {
-    const struct plugin_value *more = call_value(call, "headers");
-    struct str secret = call_value(call, "secret")->text;
+    const struct plugin_value *more = notify_call_value(call, "headers");
+    struct str secret = notify_call_value(call, "secret")->text;
     struct str body;
-    int r = call_render(call, "body", &body, err);
+    int r = notify_call_render(call, "body", &body, err);
     if (r < 0) {
         return r;
     }
     struct outbound_header *headers =
         ARENA_ARRAY(&call->memory, struct outbound_header, more->item_n + 2);
-    headers[0] =
-        (struct outbound_header){ STR("Content-Type"), call_value(call, "contentType")->text };
+    headers[0] = (struct outbound_header){ STR("Content-Type"),
+                                           notify_call_value(call, "contentType")->text };
     uint32_t n = 1;
     if (secret.n > 0) {
         headers[1] =
@@ -52,14 +52,14 @@ static int webhook_send(struct notify_call *call, struct err *err)
         headers[n + i] = (struct outbound_header){ str_trim(name), str_trim(value) };
     }
     struct outbound_request request = {
-        .method = call_value(call, "method")->text,
-        .url = call_value(call, "url")->text,
+        .method = notify_call_value(call, "method")->text,
+        .url = notify_call_value(call, "url")->text,
         .headers = headers,
         .header_n = n + more->item_n,
         .body = body,
-        .timeout = call_value(call, "timeout")->number / 1000,
+        .timeout = notify_call_value(call, "timeout")->number / 1000,
     };
-    call_http(call, &request, on_answered);
+    notify_call_http(call, &request, on_answered);
     return 0;
 }
 

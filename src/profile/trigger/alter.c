@@ -15,13 +15,13 @@ static bool is_removal(const struct trigger_input *in)
 enum trigger_result trigger_alter_annotation(const struct trigger_input *in)
 {
     struct str key = value_text(in, "key");
-    if (str_eq(key, DATA_ANNOTATION)) {
+    if (str_eq(key, NODE_DATA_ANNOTATION)) {
         return TRIGGER_DONE; /* the controller's own: what it writes afterwards counts */
     }
     if (is_removal(in)) {
-        subject_remove_annotation(in->subject, key);
+        node_edit_remove_annotation(in->edit, key);
     } else {
-        subject_set_annotation(in->subject, key, value_text(in, "value"));
+        node_edit_set_annotation(in->edit, key, value_text(in, "value"));
     }
     return TRIGGER_DONE;
 }
@@ -30,9 +30,9 @@ enum trigger_result trigger_alter_label(const struct trigger_input *in)
 {
     struct str key = value_text(in, "key");
     if (is_removal(in)) {
-        subject_remove_label(in->subject, key);
+        node_edit_remove_label(in->edit, key);
     } else {
-        subject_set_label(in->subject, key, value_text(in, "value"));
+        node_edit_set_label(in->edit, key, value_text(in, "value"));
     }
     return TRIGGER_DONE;
 }
@@ -41,9 +41,9 @@ enum trigger_result trigger_alter_finalizer(const struct trigger_input *in)
 {
     struct str key = value_text(in, "key");
     if (is_removal(in)) {
-        subject_remove_finalizer(in->subject, key);
+        node_edit_remove_finalizer(in->edit, key);
     } else {
-        subject_add_finalizer(in->subject, key);
+        node_edit_add_finalizer(in->edit, key);
     }
     return TRIGGER_DONE;
 }

@@ -20,21 +20,21 @@ bool trigger_is_drain(const struct config_instance *instance)
 
 static void cordon(const struct trigger_input *in)
 {
-    if (!subject_unschedulable(in->subject)) {
-        subject_set_unschedulable(in->subject, true);
-        subject_set_annotation(in->subject, SUBJECT_CORDON_MARK, in->profile);
+    if (!node_edit_unschedulable(in->edit)) {
+        node_edit_set_unschedulable(in->edit, true);
+        node_edit_set_annotation(in->edit, NODE_EDIT_CORDONED_BY, in->profile);
     }
 }
 
 static void uncordon(const struct trigger_input *in)
 {
-    struct str mark = subject_annotation(in->subject, SUBJECT_CORDON_MARK);
+    struct str mark = node_edit_annotation(in->edit, NODE_EDIT_CORDONED_BY);
     bool mine = mark.p != NULL && str_eq(mark, in->profile);
     bool any =
         in->any_owner || plugin_get(in->instance->plugin, in->instance->values, "anyOwner")->truth;
     if (mine || any) {
-        subject_set_unschedulable(in->subject, false);
-        subject_remove_annotation(in->subject, SUBJECT_CORDON_MARK);
+        node_edit_set_unschedulable(in->edit, false);
+        node_edit_remove_annotation(in->edit, NODE_EDIT_CORDONED_BY);
     }
 }
 

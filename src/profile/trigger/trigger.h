@@ -14,7 +14,7 @@ enum trigger_result { TRIGGER_DONE, TRIGGER_PENDING };
 
 struct trigger_input {
     const struct config_instance *instance;
-    struct subject *subject;
+    struct node_edit *edit;
     struct str profile; /* who owns what it does */
     bool drained;       /* the node's drain is at its end */
     bool any_owner;     /* tests only: a cordon is lifted whoever made it */

@@ -54,7 +54,7 @@ static void script_run_run(struct script_run *t)
         if (t->script.blocked.node[0] != '\0' && t->milestones.blocked.n == 0) {
             CLEANUP(arena_done)
             struct arena a = { 0 };
-            struct report report;
+            struct node_report report;
             screen_draw(&t->milestones.screen, &t->script, &t->milestones.blocked);
             /* Whoever opens the node in the dashboard reads the same. */
             CHECK(controller_explain(t->script.source.controller, str_from(t->script.blocked.node),

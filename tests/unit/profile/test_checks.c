@@ -8,7 +8,7 @@ TEST(checks_every_plugin_of_the_table_can_run)
 {
     const struct plugin_table *table = &plugin_tables[PLUGIN_CHECK];
     for (uint32_t i = 0; i < table->n; i++) {
-        CHECK_EQ(check_find(table->items[i].name) != NULL, !table->items[i].later);
+        CHECK_EQ(check_find(table->items[i].name) != NULL, !table->items[i].unsupported);
     }
 }
 
@@ -60,7 +60,7 @@ static const struct node_case node_cases[] = {
       "the node has no condition DiskPressure" },
 };
 
-static const char *named(struct bed *b, const char *check)
+static const char *named(struct check_fixture *b, const char *check)
 {
     /* "{type: x, …}" becomes "- {name: c, type: x, …}". */
     return arena_printf(&b->memory, "  - {name: c, %s", check + 1).p;
@@ -70,21 +70,21 @@ TEST(checks_look_at_the_node_itself)
 {
     for (size_t i = 0; i < ARRAY_LEN(node_cases); i++) {
         const struct node_case *c = &node_cases[i];
-        struct bed b;
+        struct check_fixture b;
         check_case((int64_t)i);
-        bed_begin(&b, "  - {name: none, type: nodeCount, config: {count: 1}}");
-        bed_configure(&b, named(&b, c->check));
+        check_fixture_begin(&b, "  - {name: none, type: nodeCount, config: {count: 1}}");
+        check_fixture_configure(&b, named(&b, c->check));
         if (c->conditions != NULL) {
-            bed_node_conditions(&b, "n", c->conditions);
+            check_fixture_node_conditions(&b, "n", c->conditions);
         } else {
-            bed_node(&b, "n", c->labels, c->annotations);
+            check_fixture_node(&b, "n", c->labels, c->annotations);
         }
-        struct check_verdict v = bed_run(&b, "c", "n");
+        struct check_verdict v = check_fixture_run(&b, "c", "n");
         CHECK_EQ(v.answer, c->answer);
         CHECK_STR(v.info, c->info);
         CHECK_STR(v.reason, c->reason);
         CHECK_EQ(v.next, USEC_NEVER);
-        bed_end(&b);
+        check_fixture_end(&b);
     }
     check_case(-1);
 }
@@ -92,19 +92,19 @@ TEST(checks_look_at_the_node_itself)
 /* What a trigger of an earlier profile has changed is seen. */
 TEST(checks_see_the_edits_of_the_subject)
 {
-    struct bed b;
-    bed_begin(&b, "  - {name: c, type: hasLabel, config: {key: ok, value: yes}}");
-    bed_node(&b, "n", "ok=true", NULL);
+    struct check_fixture b;
+    check_fixture_begin(&b, "  - {name: c, type: hasLabel, config: {key: ok, value: yes}}");
+    check_fixture_node(&b, "n", "ok=true", NULL);
     const struct store_item *item = store_find(&b.store, STR("n"));
-    struct subject subject = { .name = item->name, .node = item->object, .out = &b.memory };
-    struct check_input in = { .config = &b.config, .subject = &subject, .out = &b.memory };
+    struct node_edit edit = { .name = item->name, .node = item->object, .out = &b.memory };
+    struct check_input in = { .config = &b.config, .edit = &edit, .out = &b.memory };
     struct check_verdict v;
     check_run(&in, 0, &v);
     CHECK_EQ(v.answer, CHECK_PASS);
-    subject_remove_label(&subject, STR("ok"));
+    node_edit_remove_label(&edit, STR("ok"));
     check_run(&in, 0, &v);
     CHECK_EQ(v.answer, CHECK_FAIL);
-    bed_end(&b);
+    check_fixture_end(&b);
 }
 
 struct time_case {
@@ -205,19 +205,19 @@ TEST(checks_look_at_the_time)
 {
     for (size_t i = 0; i < ARRAY_LEN(time_cases); i++) {
         const struct time_case *c = &time_cases[i];
-        struct bed b;
+        struct check_fixture b;
         check_case((int64_t)i);
-        bed_begin(&b, "  - {name: none, type: nodeCount, config: {count: 1}}");
-        bed_configure(&b, named(&b, c->check));
+        check_fixture_begin(&b, "  - {name: none, type: nodeCount, config: {count: 1}}");
+        check_fixture_configure(&b, named(&b, c->check));
         b.transition = c->transition;
         b.now = c->now;
-        bed_node(&b, "n", NULL, NULL);
-        struct check_verdict v = bed_run(&b, "c", "n");
+        check_fixture_node(&b, "n", NULL, NULL);
+        struct check_verdict v = check_fixture_run(&b, "c", "n");
         CHECK_EQ(v.answer, c->answer);
-        CHECK_EQ(v.next, c->next != NULL ? bed_wall(c->next) : USEC_NEVER);
+        CHECK_EQ(v.next, c->next != NULL ? check_fixture_wall(c->next) : USEC_NEVER);
         CHECK_STR(v.info, c->info);
         CHECK_STR(v.reason, c->reason);
-        bed_end(&b);
+        check_fixture_end(&b);
     }
     check_case(-1);
 }
@@ -351,23 +351,23 @@ TEST(checks_warn_of_an_expression_that_cannot_be_read)
 /* stagger: parallel defaults to 1. */
 TEST(checks_one_node_goes_unless_more_may)
 {
-    struct bed b;
-    bed_begin(&b, "  - {name: c, type: stagger, config: {duration: 1s, leaseName: l, "
-                  "leaseNamespace: d}}");
-    bed_node(&b, "n", NULL, NULL);
+    struct check_fixture b;
+    check_fixture_begin(&b, "  - {name: c, type: stagger, config: {duration: 1s, leaseName: l, "
+                            "leaseNamespace: d}}");
+    check_fixture_node(&b, "n", NULL, NULL);
     const struct facts_lease lease = { .known = true,
                                        .complete = true,
-                                       .renewed = timestamp_from_usec(bed_wall(b.now)),
+                                       .renewed = timestamp_from_usec(check_fixture_wall(b.now)),
                                        .duration_s = 60,
-                                       .asked = bed_wall(b.now) };
+                                       .asked = check_fixture_wall(b.now) };
     (void)facts_put_lease(b.facts, 0, 0, &lease);
-    CHECK_EQ(bed_run(&b, "c", "n").answer, CHECK_FAIL); /* no second one is wanted */
-    bed_end(&b);
+    CHECK_EQ(check_fixture_run(&b, "c", "n").answer, CHECK_FAIL); /* no second one is wanted */
+    check_fixture_end(&b);
 }
 
 TEST(checks_a_window_that_stays_closed_is_not_said_to_open)
 {
-    struct bed b;
+    struct check_fixture b;
     CLEANUP(buf_done)
     struct buf yaml = { 0 };
     buf_add(&yaml, STR("  - {name: c, type: timeWindow, config: {start: '10:00', end: '11:00', "
@@ -379,11 +379,11 @@ TEST(checks_a_window_that_stays_closed_is_not_said_to_open)
     }
     buf_add(&yaml, STR("]}}"));
     buf_add_char(&yaml, '\0');
-    bed_begin(&b, yaml.p);
-    bed_node(&b, "n", NULL, NULL);
-    struct check_verdict v = bed_run(&b, "c", "n");
+    check_fixture_begin(&b, yaml.p);
+    check_fixture_node(&b, "n", NULL, NULL);
+    struct check_verdict v = check_fixture_run(&b, "c", "n");
     CHECK_EQ(v.answer, CHECK_FAIL);
-    CHECK(v.next > bed_wall(b.now) + DAYS(365));
+    CHECK(v.next > check_fixture_wall(b.now) + DAYS(365));
     CHECK(str_starts(v.reason, STR("does not open before ")));
-    bed_end(&b);
+    check_fixture_end(&b);
 }

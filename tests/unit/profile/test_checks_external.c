@@ -17,13 +17,13 @@ static const char versions[] =
     "  - {name: scoped, type: clusterSemver, config: {key: version, profileScoped: yes}}\n";
 
 /* §8: "values 2.3.1, 1.34.7, garbage, none", and a gopher for anyLabel. */
-static void begin_versions(struct bed *b)
+static void begin_versions(struct check_fixture *b)
 {
-    bed_begin(b, versions);
-    bed_node(b, "newest", "version=2.3.1 label=gopher", NULL);
-    bed_node(b, "older", "version=1.34.7 cloud.sap/maintenance-profile=q", NULL);
-    bed_node(b, "garbage", "version=v2.x", NULL);
-    bed_node(b, "none", NULL, NULL);
+    check_fixture_begin(b, versions);
+    check_fixture_node(b, "newest", "version=2.3.1 label=gopher", NULL);
+    check_fixture_node(b, "older", "version=1.34.7 cloud.sap/maintenance-profile=q", NULL);
+    check_fixture_node(b, "garbage", "version=v2.x", NULL);
+    check_fixture_node(b, "none", NULL, NULL);
 }
 
 struct fleet_case {
@@ -67,46 +67,46 @@ static const struct fleet_case fleet_cases[] = {
 
 TEST(checks_look_at_all_nodes)
 {
-    struct bed b;
+    struct check_fixture b;
     begin_versions(&b);
     for (size_t i = 0; i < ARRAY_LEN(fleet_cases); i++) {
         const struct fleet_case *c = &fleet_cases[i];
         check_case((int64_t)i);
         b.profile = str_from(c->profile);
-        struct check_verdict v = bed_run(&b, c->check, c->node);
+        struct check_verdict v = check_fixture_run(&b, c->check, c->node);
         CHECK_EQ(v.answer, c->answer);
         CHECK_STR(v.info, c->info);
         CHECK_STR(c->answer == CHECK_ERROR ? v.error : v.reason, c->reason);
         CHECK_EQ(v.next, USEC_NEVER);
     }
     check_case(-1);
-    struct check_verdict v = bed_run(&b, "newer", "garbage");
+    struct check_verdict v = check_fixture_run(&b, "newer", "garbage");
     CHECK_EQ(v.answer, CHECK_ERROR); /* clusterSemver: garbage -> error */
     CHECK(str_starts(v.error, STR("failed to parse current nodes version label: ")));
-    bed_end(&b);
+    check_fixture_end(&b);
 }
 
 TEST(checks_versions_follow_the_nodes)
 {
-    struct bed b;
+    struct check_fixture b;
     begin_versions(&b);
-    bed_node(&b, "garbage", "version=2.3.1+build", NULL);
-    bed_gone(&b, "newest");
-    CHECK_EQ(bed_run(&b, "newer", "older").answer, CHECK_PASS); /* garbage is as new */
-    bed_gone(&b, "garbage");
-    CHECK_EQ(bed_run(&b, "newer", "older").answer, CHECK_FAIL);
-    bed_node(&b, "none", "version=1.35.0-alpha", NULL);
-    struct check_verdict v = bed_run(&b, "newer", "older");
+    check_fixture_node(&b, "garbage", "version=2.3.1+build", NULL);
+    check_fixture_remove_node(&b, "newest");
+    CHECK_EQ(check_fixture_run(&b, "newer", "older").answer, CHECK_PASS); /* garbage is as new */
+    check_fixture_remove_node(&b, "garbage");
+    CHECK_EQ(check_fixture_run(&b, "newer", "older").answer, CHECK_FAIL);
+    check_fixture_node(&b, "none", "version=1.35.0-alpha", NULL);
+    struct check_verdict v = check_fixture_run(&b, "newer", "older");
     CHECK_EQ(v.answer, CHECK_PASS);
     CHECK_STR(v.info, "{\"max\":\"1.35.0-alpha\",\"own\":\"1.34.7\"}");
-    bed_node(&b, "old", "version=0.0.9", NULL);
-    bed_gone(&b, "none");
-    bed_gone(&b, "older");
-    v = bed_run(&b, "newer", "old"); /* below where the original begins to look */
+    check_fixture_node(&b, "old", "version=0.0.9", NULL);
+    check_fixture_remove_node(&b, "none");
+    check_fixture_remove_node(&b, "older");
+    v = check_fixture_run(&b, "newer", "old"); /* below where the original begins to look */
     CHECK_EQ(v.answer, CHECK_PASS);
     CHECK_STR(v.info, "{\"max\":\"0.1.0\",\"own\":\"0.0.9\"}");
-    CHECK_EQ(bed_run(&b, "any", "old").answer, CHECK_FAIL); /* the gopher has gone */
-    bed_end(&b);
+    CHECK_EQ(check_fixture_run(&b, "any", "old").answer, CHECK_FAIL); /* the gopher has gone */
+    check_fixture_end(&b);
 }
 
 /* ── Prometheus ────────────────────────────────────────────────────────────────────────────── */
@@ -121,7 +121,7 @@ static const char queries[] =
     "  - {name: name, type: prometheusInstant, config: {url: http://p, query: up, "
     "expr: x == 1}}\n";
 
-static void answer(struct bed *b, const char *instance, double value, const char *error)
+static void answer(struct check_fixture *b, const char *instance, double value, const char *error)
 {
     static const struct str warnings[] = { STR_INIT("slow") };
     const struct facts_prometheus fact = {
@@ -130,9 +130,9 @@ static void answer(struct bed *b, const char *instance, double value, const char
         .value = value,
         .warnings = warnings,
         .warning_n = value > 1 ? 1 : 0,
-        .asked = bed_wall(b->now),
+        .asked = check_fixture_wall(b->now),
     };
-    (void)facts_put_prometheus(b->facts, bed_index(b, instance), &fact);
+    (void)facts_put_prometheus(b->facts, check_fixture_index(b, instance), &fact);
 }
 
 #define INFO(expr, rest) "{\"expr\":\"" expr "\",\"query\":\"up\",\"url\":\"http://p\"" rest "}"
@@ -169,30 +169,30 @@ static const struct prometheus_case prometheus_cases[] = {
 
 TEST(checks_judge_what_prometheus_answered)
 {
-    struct bed b;
-    bed_begin(&b, queries);
-    bed_node(&b, "n", NULL, NULL);
+    struct check_fixture b;
+    check_fixture_begin(&b, queries);
+    check_fixture_node(&b, "n", NULL, NULL);
     for (size_t i = 0; i < ARRAY_LEN(prometheus_cases); i++) {
         const struct prometheus_case *c = &prometheus_cases[i];
         check_case((int64_t)i);
         answer(&b, c->check, c->value, c->error);
-        struct check_verdict v = bed_run(&b, c->check, "n");
+        struct check_verdict v = check_fixture_run(&b, c->check, "n");
         CHECK_EQ(v.answer, c->answer);
         CHECK_STR(v.info, c->info);
         CHECK_STR(c->answer == CHECK_ERROR ? v.error : v.reason, c->reason);
         CHECK_EQ(v.want_n, 0);
-        CHECK_EQ(v.next, bed_wall("2022-03-01T13:00:30Z")); /* it is asked again then */
+        CHECK_EQ(v.next, check_fixture_wall("2022-03-01T13:00:30Z")); /* it is asked again then */
     }
     check_case(-1);
-    bed_end(&b);
+    check_fixture_end(&b);
 }
 
 TEST(checks_want_what_prometheus_has_not_answered)
 {
-    struct bed b;
-    bed_begin(&b, queries);
-    bed_node(&b, "n", NULL, NULL);
-    struct check_verdict v = bed_run(&b, "less", "n");
+    struct check_fixture b;
+    check_fixture_begin(&b, queries);
+    check_fixture_node(&b, "n", NULL, NULL);
+    struct check_verdict v = check_fixture_run(&b, "less", "n");
     CHECK_EQ(v.answer, CHECK_PENDING);
     CHECK_EQ(v.want_n, 1);
     CHECK_EQ(v.wants[0].kind, FACTS_PROMETHEUS);
@@ -200,31 +200,31 @@ TEST(checks_want_what_prometheus_has_not_answered)
     CHECK_STR(v.reason, "Prometheus has not answered yet");
     answer(&b, "less", 0, NULL);
     b.now = "2022-03-01T13:00:29.999999Z";
-    CHECK_EQ(bed_run(&b, "less", "n").want_n, 0);
+    CHECK_EQ(check_fixture_run(&b, "less", "n").want_n, 0);
     b.now = "2022-03-01T13:00:30Z";
-    v = bed_run(&b, "less", "n");
+    v = check_fixture_run(&b, "less", "n");
     CHECK_EQ(v.answer, CHECK_PASS); /* the old answer counts until there is a new one */
     CHECK_EQ(v.want_n, 1);
-    CHECK_EQ(v.next, bed_wall("2022-03-01T13:01:00Z"));
+    CHECK_EQ(v.next, check_fixture_wall("2022-03-01T13:01:00Z"));
     b.config.requeue_ns = -1; /* asked for once, and never again */
-    v = bed_run(&b, "less", "n");
+    v = check_fixture_run(&b, "less", "n");
     CHECK_EQ(v.want_n, 0);
     CHECK_EQ(v.next, USEC_NEVER);
-    CHECK_EQ(bed_run(&b, "equal", "n").want_n, 1);
-    bed_end(&b);
+    CHECK_EQ(check_fixture_run(&b, "equal", "n").want_n, 1);
+    check_fixture_end(&b);
 }
 
 TEST(checks_an_expression_that_cannot_be_read_fails_when_it_is_used)
 {
-    struct bed b;
-    bed_begin(&b, queries);
-    bed_node(&b, "n", NULL, NULL);
-    CHECK_EQ(bed_run(&b, "wrong", "n").answer, CHECK_PENDING);
+    struct check_fixture b;
+    check_fixture_begin(&b, queries);
+    check_fixture_node(&b, "n", NULL, NULL);
+    CHECK_EQ(check_fixture_run(&b, "wrong", "n").answer, CHECK_PENDING);
     answer(&b, "wrong", 1, NULL);
-    struct check_verdict v = bed_run(&b, "wrong", "n");
+    struct check_verdict v = check_fixture_run(&b, "wrong", "n");
     CHECK_EQ(v.answer, CHECK_ERROR);
     CHECK_STR(v.info, INFO("value \\u003c", ",\"value\":1"));
-    bed_end(&b);
+    check_fixture_end(&b);
 }
 
 /* ── leases ────────────────────────────────────────────────────────────────────────────────── */
@@ -242,112 +242,115 @@ static struct facts_lease held_by(const char *holder, const char *renewed, const
         .known = true,
         .complete = true,
         .holder = str_from(holder),
-        .renewed = timestamp_from_usec(bed_wall(renewed)),
+        .renewed = timestamp_from_usec(check_fixture_wall(renewed)),
         .duration_s = 3,
-        .asked = bed_wall(asked),
+        .asked = check_fixture_wall(asked),
     };
 }
 
-static void put_lease(struct bed *b, const char *instance, uint32_t i, struct facts_lease lease)
+static void put_lease(struct check_fixture *b, const char *instance, uint32_t i,
+                      struct facts_lease lease)
 {
-    (void)facts_put_lease(b->facts, bed_index(b, instance), i, &lease);
+    (void)facts_put_lease(b->facts, check_fixture_index(b, instance), i, &lease);
 }
 
 TEST(checks_nodes_go_one_after_the_other)
 {
-    struct bed b;
-    bed_begin(&b, staggers);
-    bed_node(&b, "n", NULL, NULL);
-    bed_node(&b, "m", NULL, NULL);
-    struct check_verdict v = bed_run(&b, "one", "n");
+    struct check_fixture b;
+    check_fixture_begin(&b, staggers);
+    check_fixture_node(&b, "n", NULL, NULL);
+    check_fixture_node(&b, "m", NULL, NULL);
+    struct check_verdict v = check_fixture_run(&b, "one", "n");
     CHECK_EQ(v.answer, CHECK_PENDING);
     CHECK_EQ(v.want_n, 1);
     CHECK_EQ(v.wants[0].kind, FACTS_STAGGER);
     CHECK_STR(v.wants[0].node, "n"); /* the first holder, if there is none to find */
-    put_lease(&b, "one", 0,
-              (struct facts_lease){ .known = true, .absent = true, .asked = bed_wall(b.now) });
-    v = bed_run(&b, "one", "n");
+    put_lease(
+        &b, "one", 0,
+        (struct facts_lease){ .known = true, .absent = true, .asked = check_fixture_wall(b.now) });
+    v = check_fixture_run(&b, "one", "n");
     CHECK_EQ(v.answer, CHECK_PASS);
     CHECK_STR(v.info, "");
     CHECK_STR(v.reason, "lease l-0 is free");
     /* §8: second check by same and other node within 3 s fails. */
     put_lease(&b, "one", 0, held_by("n", b.now, b.now));
     b.now = "2022-03-01T13:00:03Z";
-    v = bed_run(&b, "one", "n");
+    v = check_fixture_run(&b, "one", "n");
     CHECK_EQ(v.answer, CHECK_FAIL);
     CHECK_STR(v.info, "{\"availableInSec\":[0]}");
     b.now = "2022-03-01T13:00:00.5Z";
-    v = bed_run(&b, "one", "m");
+    v = check_fixture_run(&b, "one", "m");
     CHECK_EQ(v.answer, CHECK_FAIL);
     CHECK_STR(v.info, "{\"availableInSec\":[2.5]}");
     CHECK_STR(v.reason, "another node went; free in 2s");
-    CHECK_EQ(v.next, bed_wall("2022-03-01T13:00:03.000001Z"));
+    CHECK_EQ(v.next, check_fixture_wall("2022-03-01T13:00:03.000001Z"));
     CHECK_EQ(v.want_n, 0);
     /* §8: after expiry the other node passes. */
     b.now = "2022-03-01T13:00:03.000001Z";
-    CHECK_EQ(bed_run(&b, "one", "m").answer, CHECK_PASS);
-    bed_end(&b);
+    CHECK_EQ(check_fixture_run(&b, "one", "m").answer, CHECK_PASS);
+    check_fixture_end(&b);
 }
 
 TEST(checks_several_leases_let_several_nodes_go)
 {
-    struct bed b;
-    bed_begin(&b, staggers);
-    bed_node(&b, "n", NULL, NULL);
+    struct check_fixture b;
+    check_fixture_begin(&b, staggers);
+    check_fixture_node(&b, "n", NULL, NULL);
     put_lease(&b, "two", 0, held_by("x", b.now, b.now));
-    struct check_verdict v = bed_run(&b, "two", "n");
+    struct check_verdict v = check_fixture_run(&b, "two", "n");
     CHECK_EQ(v.answer, CHECK_PENDING); /* the second is not known */
     CHECK_EQ(v.want_n, 1);
     put_lease(&b, "two", 1, held_by("y", "2022-03-01T12:59:56Z", b.now));
-    v = bed_run(&b, "two", "n"); /* §8: parallel 2 -> two nodes pass */
+    v = check_fixture_run(&b, "two", "n"); /* §8: parallel 2 -> two nodes pass */
     CHECK_EQ(v.answer, CHECK_PASS);
     CHECK_STR(v.reason, "lease l-1 is free");
     put_lease(&b, "two", 1, held_by("y", "2022-03-01T12:59:58Z", b.now));
-    v = bed_run(&b, "two", "n");
+    v = check_fixture_run(&b, "two", "n");
     CHECK_EQ(v.answer, CHECK_FAIL);
     CHECK_STR(v.info, "{\"availableInSec\":[3,1]}");
     CHECK_STR(v.reason, "all 2 leases are taken; the first is free in 1s");
-    CHECK_EQ(v.next, bed_wall("2022-03-01T13:00:01.000001Z"));
-    v = bed_run(&b, "zero", "n");
+    CHECK_EQ(v.next, check_fixture_wall("2022-03-01T13:00:01.000001Z"));
+    v = check_fixture_run(&b, "zero", "n");
     CHECK_EQ(v.answer, CHECK_FAIL);
     CHECK_STR(v.info, "{\"availableInSec\":[]}");
     CHECK_EQ(v.next, USEC_NEVER);
-    bed_end(&b);
+    check_fixture_end(&b);
 }
 
 /* W-05: what takes longer than one turn must not lock itself out. */
 TEST(checks_a_granted_node_passes_by_its_own_lease)
 {
-    struct bed b;
-    bed_begin(&b, staggers);
-    bed_node(&b, "n", NULL, NULL);
-    bed_node(&b, "m", NULL, NULL);
+    struct check_fixture b;
+    check_fixture_begin(&b, staggers);
+    check_fixture_node(&b, "n", NULL, NULL);
+    check_fixture_node(&b, "m", NULL, NULL);
     put_lease(&b, "one", 0, held_by("n", b.now, b.now));
-    CHECK_EQ(bed_run(&b, "one", "n").answer, CHECK_FAIL);
+    CHECK_EQ(check_fixture_run(&b, "one", "n").answer, CHECK_FAIL);
     b.granted = true;
-    struct check_verdict v = bed_run(&b, "one", "n");
+    struct check_verdict v = check_fixture_run(&b, "one", "n");
     CHECK_EQ(v.answer, CHECK_PASS);
     CHECK_STR(v.reason, "lease l-0 is the node's own");
-    CHECK_EQ(bed_run(&b, "one", "m").answer, CHECK_FAIL);
-    bed_end(&b);
+    CHECK_EQ(check_fixture_run(&b, "one", "m").answer, CHECK_FAIL);
+    check_fixture_end(&b);
 }
 
 TEST(checks_a_lease_that_cannot_be_used_is_an_error)
 {
-    struct bed b;
-    bed_begin(&b, staggers);
-    bed_node(&b, "n", NULL, NULL);
-    put_lease(&b, "one", 0, (struct facts_lease){ .known = true, .asked = bed_wall(b.now) });
-    struct check_verdict v = bed_run(&b, "one", "n");
+    struct check_fixture b;
+    check_fixture_begin(&b, staggers);
+    check_fixture_node(&b, "n", NULL, NULL);
+    put_lease(&b, "one", 0,
+              (struct facts_lease){ .known = true, .asked = check_fixture_wall(b.now) });
+    struct check_verdict v = check_fixture_run(&b, "one", "n");
     CHECK_EQ(v.answer, CHECK_ERROR);
     CHECK_STR(v.error, "lease 'l-0' lacks its times: another's object?");
     put_lease(&b, "one", 0,
               (struct facts_lease){ .known = true, .error = STR("forbidden"), .asked = 0 });
-    v = bed_run(&b, "one", "n");
+    v = check_fixture_run(&b, "one", "n");
     CHECK_EQ(v.answer, CHECK_ERROR);
     CHECK_STR(v.error, "forbidden");
     CHECK_EQ(v.want_n, 1); /* asked long ago */
-    bed_end(&b);
+    check_fixture_end(&b);
 }
 
 /* ── affinity ──────────────────────────────────────────────────────────────────────────────── */
@@ -355,93 +358,96 @@ TEST(checks_a_lease_that_cannot_be_used_is_an_error)
 static const char affinities[] = "  - {name: aff, type: affinity, config: null}\n"
                                  "  - {name: min, type: affinity, config: {minOperational: 2}}\n";
 
-static void put_pods(struct bed *b, const char *node, bool has)
+static void put_pods(struct check_fixture *b, const char *node, bool has)
 {
     const struct facts_affinity fact = {
-        .known = true, .has = has, .live = true, .asked = bed_wall(b->now)
+        .known = true, .has = has, .live = true, .asked = check_fixture_wall(b->now)
     };
     (void)facts_put_affinity(b->facts, str_from(node), &fact);
 }
 
-static void put_node(struct bed *b, const char *name, const char *profile, const char *state)
+static void put_node(struct check_fixture *b, const char *name, const char *profile,
+                     const char *state)
 {
     struct str data = arena_printf(&b->memory,
                                    "data={\"Profiles\":{\"%s\":{\"Transition\":\"2022-03-01T00:00:"
                                    "00Z\",\"Current\":\"%s\",\"Previous\":\"%s\"}}}",
                                    profile, state, state);
-    bed_node(b, name, NULL, data.p);
+    check_fixture_node(b, name, NULL, data.p);
 }
 
-static void begin_affinity(struct bed *b)
+static void begin_affinity(struct check_fixture *b)
 {
-    bed_begin(b, affinities);
-    b->state = LABEL_STATE_REQUIRED;
+    check_fixture_begin(b, affinities);
+    b->state = PROFILE_STATE_REQUIRED;
     put_node(b, "n", "p", "maintenance-required");
     put_node(b, "m", "p", "maintenance-required");
     put_node(b, "up", "p", "operational");
     put_node(b, "down", "p", "in-maintenance");
     put_node(b, "else", "q", "maintenance-required");
-    bed_node(b, "broken", NULL, "data={{");
+    check_fixture_node(b, "broken", NULL, "data={{");
 }
 
 TEST(checks_affinity_is_for_nodes_that_wait)
 {
-    struct bed b;
+    struct check_fixture b;
     begin_affinity(&b);
-    b.state = LABEL_STATE_OPERATIONAL;
-    struct check_verdict v = bed_run(&b, "aff", "n");
+    b.state = PROFILE_STATE_OPERATIONAL;
+    struct check_verdict v = check_fixture_run(&b, "aff", "n");
     CHECK_EQ(v.answer, CHECK_ERROR);
     CHECK_STR(v.error, "affinity check plugin failed, node n is not in maintenance-required but "
                        "operational state");
-    bed_end(&b);
+    check_fixture_end(&b);
 }
 
 TEST(checks_affinity_lets_nodes_without_such_pods_go_first)
 {
-    struct bed b;
+    struct check_fixture b;
     begin_affinity(&b);
-    struct check_verdict v = bed_run(&b, "aff", "n");
+    struct check_verdict v = check_fixture_run(&b, "aff", "n");
     CHECK_EQ(v.answer, CHECK_PENDING);
     CHECK_EQ(v.want_n, 1);
     CHECK_EQ(v.wants[0].kind, FACTS_AFFINITY);
     CHECK_STR(v.wants[0].node, "n");
     put_pods(&b, "n", false);
-    v = bed_run(&b, "aff", "n");
+    v = check_fixture_run(&b, "aff", "n");
     CHECK_EQ(v.answer, CHECK_PASS);
     CHECK_STR(v.info, "{\"reason\":\"no pods with affinity\"}");
     put_pods(&b, "n", true);
-    v = bed_run(&b, "aff", "n");
+    v = check_fixture_run(&b, "aff", "n");
     CHECK_EQ(v.answer, CHECK_PENDING);
     CHECK_EQ(v.want_n, 1);
     CHECK_STR(v.wants[0].node, "m"); /* neither those of other states nor of other profiles */
     put_pods(&b, "m", false);
-    v = bed_run(&b, "aff", "n");
+    v = check_fixture_run(&b, "aff", "n");
     CHECK_EQ(v.answer, CHECK_FAIL);
     CHECK_STR(v.info, "{\"reason\":\"pods without affinity on: m\"}");
     CHECK_STR(v.reason, "node m goes first: its pods do not mind");
     put_pods(&b, "m", true);
-    v = bed_run(&b, "aff", "n");
+    v = check_fixture_run(&b, "aff", "n");
     CHECK_EQ(v.answer, CHECK_PASS);
     CHECK_STR(v.info, "");
     CHECK_STR(v.reason, "all 2 waiting nodes have pods that prefer operational ones");
     CHECK_EQ(v.next, USEC_NEVER); /* events tell */
-    CHECK(v.pods);
-    bed_end(&b);
+    CHECK(v.reads_pods);
+    check_fixture_end(&b);
 }
 
-static void keep_pods(struct bed *b, const char *node, bool has)
+static void keep_pods(struct check_fixture *b, const char *node, bool has)
 {
-    const struct facts_affinity fact = { .known = true, .has = has, .asked = bed_wall(b->now) };
+    const struct facts_affinity fact = { .known = true,
+                                         .has = has,
+                                         .asked = check_fixture_wall(b->now) };
     (void)facts_put_affinity(b->facts, str_from(node), &fact);
 }
 
 /* What is not watched any more counts for waiting; but nobody is waited for in vain. */
 TEST(checks_affinity_goes_by_answers_that_are_kept)
 {
-    struct bed b;
+    struct check_fixture b;
     begin_affinity(&b);
     keep_pods(&b, "n", false);
-    struct check_verdict v = bed_run(&b, "aff", "n");
+    struct check_verdict v = check_fixture_run(&b, "aff", "n");
     CHECK_EQ(v.answer, CHECK_PASS);
     CHECK_EQ(v.want_n, 0);
     CHECK_STR(v.info, "{\"reason\":\"no pods with affinity\"}");
@@ -449,123 +455,125 @@ TEST(checks_affinity_goes_by_answers_that_are_kept)
                         "pods are looked at again before it goes");
     keep_pods(&b, "n", true);
     keep_pods(&b, "m", true);
-    v = bed_run(&b, "aff", "n");
+    v = check_fixture_run(&b, "aff", "n");
     CHECK_EQ(v.answer, CHECK_PASS);
     CHECK_EQ(v.want_n, 0);
     CHECK_STR(v.reason, "all 2 waiting nodes have pods that prefer operational ones, 2 of them "
                         "when they were last looked at");
     keep_pods(&b, "m", false);
-    v = bed_run(&b, "aff", "n");
+    v = check_fixture_run(&b, "aff", "n");
     CHECK_EQ(v.answer, CHECK_FAIL);
     CHECK_EQ(v.want_n, 1);
     CHECK_STR(v.wants[0].node, "m");
     CHECK(v.wants[0].live);
     put_node(&b, "third", "p", "maintenance-required");
     put_pods(&b, "third", false); /* one that is watched is a better reason */
-    v = bed_run(&b, "aff", "n");
+    v = check_fixture_run(&b, "aff", "n");
     CHECK_EQ(v.want_n, 0);
     CHECK_STR(v.info, "{\"reason\":\"pods without affinity on: third\"}");
-    bed_end(&b);
+    check_fixture_end(&b);
 }
 
 TEST(checks_affinity_does_not_turn_back_who_is_on_its_way)
 {
-    struct bed b;
+    struct check_fixture b;
     begin_affinity(&b);
-    struct check_verdict v = bed_run(&b, "aff", "n");
+    struct check_verdict v = check_fixture_run(&b, "aff", "n");
     CHECK_EQ(v.answer, CHECK_PENDING);
     CHECK_STR(v.reason, "the node's pods are not known yet: they are looked at when one of 32 "
                         "watches is free");
     b.granted = true;
-    CHECK_EQ(bed_run(&b, "aff", "n").answer, CHECK_PASS);
+    CHECK_EQ(check_fixture_run(&b, "aff", "n").answer, CHECK_PASS);
     put_pods(&b, "n", true);
-    CHECK_EQ(bed_run(&b, "aff", "n").answer, CHECK_PASS); /* m is unknown */
+    CHECK_EQ(check_fixture_run(&b, "aff", "n").answer, CHECK_PASS); /* m is unknown */
     put_pods(&b, "m", false);
-    CHECK_EQ(bed_run(&b, "aff", "n").answer, CHECK_FAIL);
-    bed_end(&b);
+    CHECK_EQ(check_fixture_run(&b, "aff", "n").answer, CHECK_FAIL);
+    check_fixture_end(&b);
 }
 
 TEST(checks_affinity_does_not_matter_with_enough_operational_nodes)
 {
-    struct bed b;
+    struct check_fixture b;
     begin_affinity(&b);
-    CHECK_EQ(bed_run(&b, "min", "n").answer, CHECK_PENDING);
+    CHECK_EQ(check_fixture_run(&b, "min", "n").answer, CHECK_PENDING);
     put_node(&b, "else", "p", "operational");
-    struct check_verdict v = bed_run(&b, "min", "n");
+    struct check_verdict v = check_fixture_run(&b, "min", "n");
     CHECK_EQ(v.answer, CHECK_PASS);
     CHECK_EQ(v.want_n, 0);
     CHECK_STR(v.info, "{\"reason\":\"minOperational exceeded\"}");
     CHECK_STR(v.reason, "2 nodes are operational, 2 are enough");
-    bed_end(&b);
+    check_fixture_end(&b);
 }
 
 TEST(checks_affinity_errors_name_the_node)
 {
-    struct bed b;
+    struct check_fixture b;
     begin_affinity(&b);
     put_pods(&b, "n", true);
     const struct facts_affinity fact = { .known = true, .error = STR("503"), .asked = 0 };
     (void)facts_put_affinity(b.facts, STR("m"), &fact);
-    struct check_verdict v = bed_run(&b, "aff", "n");
+    struct check_verdict v = check_fixture_run(&b, "aff", "n");
     CHECK_EQ(v.answer, CHECK_ERROR);
     CHECK_STR(v.error, "failed to check if node m has affinity pods: 503");
-    bed_end(&b);
+    check_fixture_end(&b);
 }
 
 /* What was summed up for all of them is what each would find. */
 TEST(checks_affinity_reads_the_sum_of_the_turn)
 {
-    struct bed b;
+    struct check_fixture b;
     begin_affinity(&b);
     uint64_t bits = UINT64_C(3); /* both instances */
-    fleet_read_pods(b.fleet, b.facts);
+    fleet_set_facts(b.fleet, b.facts);
     CHECK((fleet_changed(b.fleet) & bits) == bits);
     CHECK(fleet_changed(b.fleet) == 0);
     put_pods(&b, "n", true);
     CHECK(fleet_changed(b.fleet) == 0); /* m is still unknown */
-    CHECK_EQ(bed_run(&b, "aff", "n").answer, CHECK_PENDING);
+    CHECK_EQ(check_fixture_run(&b, "aff", "n").answer, CHECK_PENDING);
     put_pods(&b, "m", false);
-    CHECK_EQ(bed_run(&b, "aff", "n").answer, CHECK_FAIL); /* before it is summed up again, too */
+    CHECK_EQ(check_fixture_run(&b, "aff", "n").answer,
+             CHECK_FAIL); /* before it is summed up again, too */
     CHECK(fleet_changed(b.fleet) == bits);
-    CHECK_EQ(bed_run(&b, "aff", "n").answer, CHECK_FAIL);
+    CHECK_EQ(check_fixture_run(&b, "aff", "n").answer, CHECK_FAIL);
     put_node(&b, "third", "p", "maintenance-required");
     put_pods(&b, "third", false);
     CHECK(fleet_changed(b.fleet) == 0); /* one more that goes first */
     put_node(&b, "m", "p", "in-maintenance");
     CHECK(fleet_changed(b.fleet) == 0);
-    CHECK_STR(bed_run(&b, "aff", "n").info, "{\"reason\":\"pods without affinity on: third\"}");
-    bed_gone(&b, "third");
+    CHECK_STR(check_fixture_run(&b, "aff", "n").info,
+              "{\"reason\":\"pods without affinity on: third\"}");
+    check_fixture_remove_node(&b, "third");
     CHECK(fleet_changed(b.fleet) == bits);
-    CHECK_EQ(bed_run(&b, "aff", "n").answer, CHECK_PASS);
+    CHECK_EQ(check_fixture_run(&b, "aff", "n").answer, CHECK_PASS);
     put_node(&b, "up2", "p", "operational"); /* the second is enough for 'min' */
     CHECK(fleet_changed(b.fleet) == UINT64_C(2));
     put_node(&b, "more", "p", "operational");
     CHECK(fleet_changed(b.fleet) == 0);
     put_node(&b, "n", "p", "in-maintenance");
     CHECK(fleet_changed(b.fleet) == 0); /* nobody waits any more */
-    bed_end(&b);
+    check_fixture_end(&b);
 }
 
 /* A large fleet that waits must not ask for everybody's pods at once. */
 TEST(checks_affinity_asks_for_some_nodes_at_a_time)
 {
-    struct bed b;
+    struct check_fixture b;
     begin_affinity(&b);
     put_pods(&b, "n", true);
     put_pods(&b, "m", true);
     for (int i = 0; i < 100; i++) {
         put_node(&b, arena_printf(&b.memory, "node-%d", i).p, "p", "maintenance-required");
     }
-    struct check_verdict v = bed_run(&b, "aff", "n");
+    struct check_verdict v = check_fixture_run(&b, "aff", "n");
     CHECK_EQ(v.answer, CHECK_PENDING);
     CHECK_EQ(v.want_n, 32);
     for (int i = 0; i < 100; i++) {
         put_pods(&b, arena_printf(&b.memory, "node-%d", i).p, true);
     }
-    CHECK_EQ(bed_run(&b, "aff", "n").answer, CHECK_PASS);
+    CHECK_EQ(check_fixture_run(&b, "aff", "n").answer, CHECK_PASS);
     b.now = "2022-03-01T14:00:00Z";
-    v = bed_run(&b, "aff", "n");
+    v = check_fixture_run(&b, "aff", "n");
     CHECK_EQ(v.answer, CHECK_PASS);
     CHECK_EQ(v.want_n, 0); /* they are watched */
-    bed_end(&b);
+    check_fixture_end(&b);
 }

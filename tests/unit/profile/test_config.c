@@ -201,14 +201,14 @@ TEST(config_reads_profiles_with_expressions_and_chains)
     CHECK_EQ(load(yaml.p, &a, &c, &problems), 0);
     CHECK_EQ(c.profile_n, 2);
     const struct config_profile *p = config_find_profile(&c, STR("p"));
-    const struct config_state *from = &p->states[LABEL_STATE_OPERATIONAL];
+    const struct config_state *from = &p->states[PROFILE_STATE_OPERATIONAL];
     CHECK_EQ(from->enter.n, 1);
     CHECK_EQ(from->transition_n, 2);
-    CHECK_EQ(from->transitions[0].next, LABEL_STATE_MAINTENANCE);
+    CHECK_EQ(from->transitions[0].next, PROFILE_STATE_MAINTENANCE);
     CHECK_EQ(from->transitions[0].check.var_n, 2);
     CHECK_EQ(from->transitions[0].check.vars[1].index, 1);
     CHECK_EQ(from->transitions[0].trigger.n, 2);
-    CHECK_EQ(p->states[LABEL_STATE_REQUIRED].transition_n, 0);
+    CHECK_EQ(p->states[PROFILE_STATE_REQUIRED].transition_n, 0);
 }
 
 /* Each problem alone: its place in the line, and its words. */
@@ -380,8 +380,8 @@ TEST(plugin_examples_are_accepted)
             struct ucfg u;
             check_case(kind * 100 + i);
             CHECK(p->help != NULL);
-            CHECK_EQ(p->later, p->example == NULL);
-            if (p->later) {
+            CHECK_EQ(p->unsupported, p->example == NULL);
+            if (p->unsupported) {
                 continue;
             }
             CLEANUP(arena_done)

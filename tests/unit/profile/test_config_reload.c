@@ -105,7 +105,7 @@ static struct str holder_of(struct story *s, const char *lease)
     "duration: 1s}}\n"
 
 /* Those that were to be taken next are not those that stand at their place now. */
-TEST(setup_forgets_the_leases_that_were_to_be_taken)
+TEST(reload_forgets_the_leases_that_were_to_be_taken)
 {
     for (usec_t after = 0; after < MSECONDS(60); after += MSECONDS(1)) {
         check_case(after);
@@ -140,7 +140,7 @@ static bool ledger_has(struct story *s)
 
 /* Who is recorded while the configuration changes neither exceeds the new limit nor stays in the
  * record. */
-TEST(setup_decides_anew_what_was_being_recorded)
+TEST(reload_decides_anew_what_was_being_recorded)
 {
     for (usec_t after = 0; after < MSECONDS(60); after += MSECONDS(1)) {
         check_case(after);
@@ -174,9 +174,9 @@ static struct str kept_of(struct story *s, struct str key)
     return node_annotation(item->object, key);
 }
 
-TEST(setup_keeps_annotations_that_others_read)
+TEST(reload_keeps_annotations_that_others_read)
 {
-    const struct str keep[] = { STR_INIT("example.com/mark"), DATA_ANNOTATION };
+    const struct str keep[] = { STR_INIT("example.com/mark"), NODE_DATA_ANNOTATION };
     struct story s = { .time = virtual_loop_new(1, WALL) };
     s.server = apiserver_new(virtual_loop_root(s.time), 1);
     s.door = sim_api_new(virtual_loop_root(s.time), s.server, NULL);
@@ -201,6 +201,6 @@ TEST(setup_keeps_annotations_that_others_read)
     configure(&s, "", "asked", "asked");
     story_run(&s, SECONDS(5));
     CHECK_STR(kept_of(&s, STR("example.com/mark")), "me");
-    CHECK(kept_of(&s, DATA_ANNOTATION).n > 0);
+    CHECK(kept_of(&s, NODE_DATA_ANNOTATION).n > 0);
     story_end(&s);
 }

@@ -377,7 +377,7 @@ TEST(controller_forgets_a_node_with_its_patch_under_way)
 TEST(controller_gives_the_place_of_a_node_that_is_gone_to_the_next_at_once)
 {
     struct story s;
-    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .wait_for_setup = true });
+    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .wait_for_config = true });
     CHECK_EQ(controller_configure(s.c, STR("f"), STR(ROLL), (struct ucfg_env){ 0 }), 0);
     struct fake_watch *watch = fake_watch_first(&s.api);
     fake_watch_line(watch, event_of(&s, "ADDED", node_of(&s, "n1", 5, ROLLING("in-maintenance"))));
@@ -399,7 +399,7 @@ TEST(controller_gives_the_place_of_a_node_that_is_gone_to_the_next_at_once)
 TEST(controller_reads_nodes_anew_when_its_first_configuration_comes_late)
 {
     struct story s;
-    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .wait_for_setup = true });
+    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .wait_for_config = true });
     struct str node = event_of(&s, "ADDED", node_of(&s, "n1", 5, ROLLING("in-maintenance")));
     fake_watch_line(fake_watch_first(&s.api), node);
     story_sync(&s, 7);
@@ -434,7 +434,7 @@ static const char *waiting_of(struct story *s, const char *name, int version, co
 TEST(controller_serves_who_waited_longest_when_a_window_opens_for_many)
 {
     struct story s;
-    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .wait_for_setup = true });
+    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .wait_for_config = true });
     CHECK_EQ(controller_configure(
                  s.c, STR("f"),
                  STR("intervals: {requeue: 30s}\n"
@@ -480,7 +480,7 @@ TEST(controller_goes_on_with_what_has_begun_before_it_begins_something_new)
 {
     struct story s;
     story_begin(&s, &(struct controller_config){
-                        .identity = STR("a_1"), .wait_for_setup = true, .window = 1 });
+                        .identity = STR("a_1"), .wait_for_config = true, .window = 1 });
     CHECK_EQ(controller_configure(
                  s.c, STR("f"),
                  STR("intervals: {requeue: 30s}\n"
@@ -515,7 +515,7 @@ TEST(controller_goes_on_with_what_has_begun_before_it_begins_something_new)
 TEST(controller_offers_a_place_to_the_next_when_the_first_needs_another_one_too)
 {
     struct story s;
-    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .wait_for_setup = true });
+    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .wait_for_config = true });
     CHECK_EQ(controller_configure(
                  s.c, STR("f"),
                  STR("intervals: {requeue: 30s}\n"
@@ -550,10 +550,10 @@ TEST(controller_offers_a_place_to_the_next_when_the_first_needs_another_one_too)
 }
 
 /* Its profiles wait for different rooms: whichever opens, the node is looked at. */
-TEST(controller_looks_at_a_node_that_waits_for_two_rooms)
+TEST(controller_looks_at_a_node_that_waits_for_two_groups)
 {
     struct story s;
-    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .wait_for_setup = true });
+    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .wait_for_config = true });
     CHECK_EQ(controller_configure(
                  s.c, STR("f"),
                  STR("intervals: {requeue: 30s}\n"

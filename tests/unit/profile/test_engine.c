@@ -11,7 +11,7 @@
 #define DATA_OF(entries) "{\"Profiles\":{" entries "},\"Notifications\":{}}"
 
 /* NULL: it has none. */
-static void put(struct deck *d, const char *name, const char *profiles, const char *state,
+static void put(struct engine_fixture *d, const char *name, const char *profiles, const char *state,
                 const char *data)
 {
     CLEANUP(buf_done)
@@ -36,14 +36,14 @@ static void put(struct deck *d, const char *name, const char *profiles, const ch
     jw_obj_end(&w);
     struct str text = buf_str(&more);
     text = str_sub(text, 1, text.n - 2); /* without its braces */
-    deck_node(d, name, arena_printf(&d->a, "," STR_FMT, STR_ARG(text)).p, "");
+    engine_fixture_node(d, name, arena_printf(&d->a, "," STR_FMT, STR_ARG(text)).p, "");
 }
 
-static const struct edit *find_edit(const struct engine_effect *effect, enum edit_kind kind,
-                                    struct str key)
+static const struct node_edit_item *find_edit(const struct engine_effect *effect,
+                                              enum node_edit_kind kind, struct str key)
 {
-    for (uint32_t i = 0; i < effect->subject.edit_n; i++) {
-        const struct edit *e = &effect->subject.edits[i];
+    for (uint32_t i = 0; i < effect->edit.edit_n; i++) {
+        const struct node_edit_item *e = &effect->edit.edits[i];
         if (e->kind == kind && str_eq(e->key, key)) {
             return e;
         }
@@ -52,10 +52,10 @@ static const struct edit *find_edit(const struct engine_effect *effect, enum edi
 }
 
 /* NULL: there is none. */
-static void check_edit(const struct engine_effect *effect, enum edit_kind kind, struct str key,
+static void check_edit(const struct engine_effect *effect, enum node_edit_kind kind, struct str key,
                        const char *want)
 {
-    const struct edit *e = find_edit(effect, kind, key);
+    const struct node_edit_item *e = find_edit(effect, kind, key);
     CHECK_EQ(e != NULL, want != NULL);
     if (e != NULL && want != NULL) {
         CHECK_STR(e->value, want);
@@ -96,18 +96,18 @@ TEST(engine_decides_what_a_node_is_to_carry)
         { NULL, "operational", " " FRESH " ", NULL, FRESH },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct deck d;
+        struct engine_fixture d;
         struct engine_effect effect;
         struct err err = { 0 };
         check_case((int64_t)i);
-        deck_begin(&d, PLAIN, NULL);
+        engine_fixture_begin(&d, PLAIN, NULL);
         put(&d, "n", cases[i].profiles, cases[i].state, cases[i].data);
-        struct engine_input in = deck_input(&d, "n");
+        struct engine_input in = engine_fixture_input(&d, "n");
         CHECK_EQ(engine_decide(&in, &d.a, &effect, &err), 0);
-        check_edit(&effect, EDIT_LABEL, LABEL_STATE, cases[i].want_state);
-        check_edit(&effect, EDIT_ANNOTATION, DATA_ANNOTATION, cases[i].want_data);
-        CHECK_EQ(effect.again, USEC_NEVER);
-        deck_end(&d);
+        check_edit(&effect, NODE_EDIT_LABEL, NODE_LABEL_STATE, cases[i].want_state);
+        check_edit(&effect, NODE_EDIT_ANNOTATION, NODE_DATA_ANNOTATION, cases[i].want_data);
+        CHECK_EQ(effect.again_at, USEC_NEVER);
+        engine_fixture_end(&d);
     }
 }
 
@@ -124,15 +124,15 @@ TEST(engine_leaves_a_node_alone_that_it_does_not_understand)
           "known" },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct deck d;
+        struct engine_fixture d;
         struct engine_effect effect;
         struct err err = { 0 };
-        deck_begin(&d, PLAIN, NULL);
+        engine_fixture_begin(&d, PLAIN, NULL);
         put(&d, "n", NULL, NULL, cases[i].data);
-        struct engine_input in = deck_input(&d, "n");
+        struct engine_input in = engine_fixture_input(&d, "n");
         CHECK_EQ(engine_decide(&in, &d.a, &effect, &err), -ERR_INVALID);
         CHECK_STR(err.msg, cases[i].message);
-        deck_end(&d);
+        engine_fixture_end(&d);
     }
 }
 
@@ -174,127 +174,128 @@ TEST(engine_leaves_a_node_alone_that_it_does_not_understand)
 
 static const struct engine_progress idle = { 0 };
 
-static struct str state_of(const struct deck *d, const char *name)
+static struct str state_of(const struct engine_fixture *d, const char *name)
 {
-    return node_label(deck_find(d, name), LABEL_STATE);
+    return node_label(engine_fixture_find(d, name), NODE_LABEL_STATE);
 }
 
 TEST(engine_makes_a_full_cycle_in_three_patches)
 {
-    struct deck d;
+    struct engine_fixture d;
     struct engine_effect effect;
     const struct engine_progress granted = { .granted = STR("os") };
-    deck_begin(&d, CYCLE, NULL);
+    engine_fixture_begin(&d, CYCLE, NULL);
     put(&d, "n", "os", NULL, NULL);
-    CHECK_EQ(deck_settle(&d, "n", idle, &effect), 1); /* what every node gets */
-    deck_label(&d, "n", "update", "needed");
-    CHECK_EQ(deck_settle(&d, "n", idle, &effect), 1);
+    CHECK_EQ(engine_fixture_settle(&d, "n", idle, &effect), 1); /* what every node gets */
+    engine_fixture_set_label(&d, "n", "update", "needed");
+    CHECK_EQ(engine_fixture_settle(&d, "n", idle, &effect), 1);
     CHECK_STR(state_of(&d, "n"), "maintenance-required");
     CHECK_EQ(effect.needs, 0);
-    deck_label(&d, "n", "approved", "true");
-    CHECK_EQ(deck_settle(&d, "n", idle, &effect), 0);
-    CHECK_EQ(effect.needs, ENGINE_GRANT);
-    CHECK_EQ(deck_settle(&d, "n", granted, &effect), 1);
+    engine_fixture_set_label(&d, "n", "approved", "true");
+    CHECK_EQ(engine_fixture_settle(&d, "n", idle, &effect), 0);
+    CHECK_EQ(effect.needs, ENGINE_NEED_GRANT);
+    CHECK_EQ(engine_fixture_settle(&d, "n", granted, &effect), 1);
     CHECK_STR(state_of(&d, "n"), "in-maintenance");
-    CHECK(deck_find(&d, "n")->unschedulable);
-    CHECK(node_label(deck_find(&d, "n"), STR("approved")).p == NULL);
-    CHECK_STR(node_label(deck_find(&d, "n"), STR("go")), "yes"); /* entered in the same patch */
-    CHECK_STR(node_annotation(deck_find(&d, "n"), SUBJECT_CORDON_MARK), "os");
-    deck_label(&d, "n", "update", "done");
-    CHECK_EQ(deck_settle(&d, "n", idle, &effect), 1);
+    CHECK(engine_fixture_find(&d, "n")->unschedulable);
+    CHECK(node_label(engine_fixture_find(&d, "n"), STR("approved")).p == NULL);
+    CHECK_STR(node_label(engine_fixture_find(&d, "n"), STR("go")),
+              "yes"); /* entered in the same patch */
+    CHECK_STR(node_annotation(engine_fixture_find(&d, "n"), NODE_EDIT_CORDONED_BY), "os");
+    engine_fixture_set_label(&d, "n", "update", "done");
+    CHECK_EQ(engine_fixture_settle(&d, "n", idle, &effect), 1);
     CHECK_STR(state_of(&d, "n"), "operational");
-    CHECK(!deck_find(&d, "n")->unschedulable);
-    CHECK(node_annotation(deck_find(&d, "n"), SUBJECT_CORDON_MARK).p == NULL);
-    CHECK(node_label(deck_find(&d, "n"), STR("go")).p == NULL);
-    deck_end(&d);
+    CHECK(!engine_fixture_find(&d, "n")->unschedulable);
+    CHECK(node_annotation(engine_fixture_find(&d, "n"), NODE_EDIT_CORDONED_BY).p == NULL);
+    CHECK(node_label(engine_fixture_find(&d, "n"), STR("go")).p == NULL);
+    engine_fixture_end(&d);
 }
 
 TEST(engine_lets_one_profile_of_a_node_into_maintenance)
 {
-    struct deck d;
+    struct engine_fixture d;
     struct engine_effect effect;
-    deck_begin(&d, CYCLE, NULL);
+    engine_fixture_begin(&d, CYCLE, NULL);
     put(&d, "n", "os--fw", NULL, NULL);
-    deck_label(&d, "n", "update", "needed");
-    deck_label(&d, "n", "approved", "true");
-    (void)deck_settle(&d, "n", idle, &effect); /* patches are not counted here */
-    CHECK_EQ(effect.needs, ENGINE_GRANT);
-    CHECK_EQ(effect.asker, 0);
+    engine_fixture_set_label(&d, "n", "update", "needed");
+    engine_fixture_set_label(&d, "n", "approved", "true");
+    (void)engine_fixture_settle(&d, "n", idle, &effect); /* patches are not counted here */
+    CHECK_EQ(effect.needs, ENGINE_NEED_GRANT);
+    CHECK_EQ(effect.grant_profile, 0);
     CHECK_STR(effect.profiles[1].transitions[0].held,
               "another profile of the node asks for maintenance first");
-    (void)deck_settle(&d, "n", (struct engine_progress){ .granted = STR("os") }, &effect);
-    CHECK_EQ(effect.profiles[0].state, LABEL_STATE_MAINTENANCE);
+    (void)engine_fixture_settle(&d, "n", (struct engine_progress){ .granted = STR("os") }, &effect);
+    CHECK_EQ(effect.profiles[0].state, PROFILE_STATE_MAINTENANCE);
     /* The approval is used up, so the second profile has none. */
-    CHECK_EQ(effect.profiles[1].state, LABEL_STATE_REQUIRED);
+    CHECK_EQ(effect.profiles[1].state, PROFILE_STATE_REQUIRED);
     CHECK(!effect.profiles[1].transitions[0].chain_passed);
-    deck_label(&d, "n", "approved", "true");
-    (void)deck_settle(&d, "n", idle, &effect);
-    CHECK_EQ(effect.profiles[1].state, LABEL_STATE_REQUIRED);
+    engine_fixture_set_label(&d, "n", "approved", "true");
+    (void)engine_fixture_settle(&d, "n", idle, &effect);
+    CHECK_EQ(effect.profiles[1].state, PROFILE_STATE_REQUIRED);
     CHECK_STR(effect.profiles[1].transitions[0].held,
               "another profile of the node is in maintenance");
-    deck_end(&d);
+    engine_fixture_end(&d);
 }
 
 TEST(engine_waits_for_room_and_says_so)
 {
-    struct deck d;
+    struct engine_fixture d;
     struct engine_effect effect;
-    deck_begin(&d, CYCLE, NULL);
+    engine_fixture_begin(&d, CYCLE, NULL);
     put(&d, "a", NULL, "in-maintenance",
         DATA_OF(ENTRY("default", "in-maintenance", "in-maintenance")));
     put(&d, "n", "os", NULL, NULL);
-    deck_label(&d, "n", "update", "needed");
-    (void)deck_settle(&d, "n", idle, &effect);
-    CHECK_EQ(effect.waits, 0); /* it has no approval: room would not help */
-    deck_label(&d, "n", "approved", "true");
-    (void)deck_settle(&d, "n", idle, &effect);
+    engine_fixture_set_label(&d, "n", "update", "needed");
+    (void)engine_fixture_settle(&d, "n", idle, &effect);
+    CHECK_EQ(effect.waits_group, 0); /* it has no approval: room would not help */
+    engine_fixture_set_label(&d, "n", "approved", "true");
+    (void)engine_fixture_settle(&d, "n", idle, &effect);
     CHECK_EQ(effect.needs, 0);
-    CHECK(effect.waits != 0);
+    CHECK(effect.waits_group != 0);
     CHECK_EQ(effect.waits_since, d.wall);
-    deck_label(&d, "a", "cloud.sap/maintenance-state", "operational");
-    (void)deck_settle(&d, "n", idle, &effect);
-    CHECK_EQ(effect.needs, ENGINE_GRANT);
-    deck_end(&d);
+    engine_fixture_set_label(&d, "a", "cloud.sap/maintenance-state", "operational");
+    (void)engine_fixture_settle(&d, "n", idle, &effect);
+    CHECK_EQ(effect.needs, ENGINE_NEED_GRANT);
+    engine_fixture_end(&d);
 }
 
 TEST(engine_cordons_first_and_moves_when_the_node_is_drained)
 {
-    struct deck d;
+    struct engine_fixture d;
     struct engine_effect effect;
     struct engine_progress progress = { .granted = STR("drained") };
-    deck_begin(&d, CYCLE, NULL);
+    engine_fixture_begin(&d, CYCLE, NULL);
     put(&d, "n", "drained", NULL, NULL);
-    deck_label(&d, "n", "update", "needed");
-    deck_label(&d, "n", "approved", "true");
-    (void)deck_settle(&d, "n", idle, &effect);
-    CHECK(!deck_find(&d, "n")->unschedulable); /* not before the grant */
-    CHECK_EQ(deck_settle(&d, "n", progress, &effect), 1);
-    CHECK(deck_find(&d, "n")->unschedulable);
+    engine_fixture_set_label(&d, "n", "update", "needed");
+    engine_fixture_set_label(&d, "n", "approved", "true");
+    (void)engine_fixture_settle(&d, "n", idle, &effect);
+    CHECK(!engine_fixture_find(&d, "n")->unschedulable); /* not before the grant */
+    CHECK_EQ(engine_fixture_settle(&d, "n", progress, &effect), 1);
+    CHECK(engine_fixture_find(&d, "n")->unschedulable);
     CHECK_STR(state_of(&d, "n"), "maintenance-required");
-    CHECK_EQ(effect.needs, ENGINE_DRAIN);
-    CHECK(effect.keeps_grant && !effect.arrives);
+    CHECK_EQ(effect.needs, ENGINE_NEED_DRAIN);
+    CHECK(effect.keeps_grant && !effect.enters);
     progress.drained = true;
-    CHECK_EQ(deck_settle(&d, "n", progress, &effect), 1);
+    CHECK_EQ(engine_fixture_settle(&d, "n", progress, &effect), 1);
     CHECK_STR(state_of(&d, "n"), "in-maintenance");
-    CHECK_STR(node_label(deck_find(&d, "n"), STR("go")), "yes");
-    deck_end(&d);
+    CHECK_STR(node_label(engine_fixture_find(&d, "n"), STR("go")), "yes");
+    engine_fixture_end(&d);
 }
 
 TEST(engine_never_lifts_what_another_cordoned)
 {
-    struct deck d;
+    struct engine_fixture d;
     struct engine_effect effect;
-    deck_begin(&d, CYCLE, NULL);
-    deck_node(&d, "n", ",\"labels\":{\"cloud.sap/maintenance-profile\":\"os\"}",
-              ",\"spec\":{\"unschedulable\":true}");
-    deck_label(&d, "n", "update", "needed");
-    deck_label(&d, "n", "approved", "true");
-    (void)deck_settle(&d, "n", (struct engine_progress){ .granted = STR("os") }, &effect);
+    engine_fixture_begin(&d, CYCLE, NULL);
+    engine_fixture_node(&d, "n", ",\"labels\":{\"cloud.sap/maintenance-profile\":\"os\"}",
+                        ",\"spec\":{\"unschedulable\":true}");
+    engine_fixture_set_label(&d, "n", "update", "needed");
+    engine_fixture_set_label(&d, "n", "approved", "true");
+    (void)engine_fixture_settle(&d, "n", (struct engine_progress){ .granted = STR("os") }, &effect);
     CHECK_STR(state_of(&d, "n"), "in-maintenance");
-    CHECK(node_annotation(deck_find(&d, "n"), SUBJECT_CORDON_MARK).p == NULL);
-    deck_label(&d, "n", "update", "done");
-    (void)deck_settle(&d, "n", idle, &effect);
+    CHECK(node_annotation(engine_fixture_find(&d, "n"), NODE_EDIT_CORDONED_BY).p == NULL);
+    engine_fixture_set_label(&d, "n", "update", "done");
+    (void)engine_fixture_settle(&d, "n", idle, &effect);
     CHECK_STR(state_of(&d, "n"), "operational");
-    CHECK(deck_find(&d, "n")->unschedulable);
-    deck_end(&d);
+    CHECK(engine_fixture_find(&d, "n")->unschedulable);
+    engine_fixture_end(&d);
 }

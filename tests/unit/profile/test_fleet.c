@@ -86,188 +86,197 @@ TEST(fleet_limits_count_the_nodes_in_maintenance)
         const struct limit_case *c = &limit_cases[i];
         struct str rest = str_from(c->others);
         struct str piece;
-        struct bed b;
+        struct check_fixture b;
         check_case((int64_t)i);
-        bed_begin(&b, limits);
-        bed_node(&b, "n", c->own, NULL);
+        check_fixture_begin(&b, limits);
+        check_fixture_node(&b, "n", c->own, NULL);
         while (str_split_next(&rest, '|', &piece)) {
-            bed_node(&b, arena_printf(&b.memory, "n%zu", rest.n).p, arena_str(&b.memory, piece).p,
-                     TIME20);
+            check_fixture_node(&b, arena_printf(&b.memory, "n%zu", rest.n).p,
+                               arena_str(&b.memory, piece).p, TIME20);
         }
-        struct check_verdict v = bed_run(&b, c->check, "n");
+        struct check_verdict v = check_fixture_run(&b, c->check, "n");
         CHECK_EQ(v.answer, c->answer);
         CHECK_STR(v.info, c->info);
         CHECK_STR(v.reason, c->reason);
-        CHECK_EQ(v.limit, c->answer == CHECK_FAIL);
-        bed_end(&b);
+        CHECK_EQ(v.group_full, c->answer == CHECK_FAIL);
+        check_fixture_end(&b);
     }
     check_case(-1);
 }
 
-static int64_t room_left(struct bed *b, const char *check, const char *node, usec_t *ret_next)
+static int64_t room_left(struct check_fixture *b, const char *check, const char *node,
+                         usec_t *ret_next)
 {
     const struct store_item *item = store_find(&b->store, str_from(node));
-    const struct subject subject = { .name = item->name, .node = item->object };
+    const struct node_edit edit = { .name = item->name, .node = item->object };
     const struct check_input in = {
         .config = &b->config,
-        .subject = &subject,
+        .edit = &edit,
         .fleet = b->fleet,
-        .now = timestamp_from_usec(bed_wall(b->now)),
+        .now = timestamp_from_usec(check_fixture_wall(b->now)),
         .granted = b->granted,
         .out = &b->memory,
     };
-    return check_room_left(&in, bed_index(b, check), ret_next);
+    return check_group_left(&in, check_fixture_index(b, check), ret_next);
 }
 
 TEST(fleet_skip_after_tells_when_there_is_room)
 {
-    struct bed b;
+    struct check_fixture b;
     usec_t next = 0;
-    bed_begin(&b, limits);
-    bed_node(&b, "n", NULL, NULL);
-    bed_node(&b, "m", IN, TIME20);
-    struct check_verdict v = bed_run(&b, "skip50", "n");
+    check_fixture_begin(&b, limits);
+    check_fixture_node(&b, "n", NULL, NULL);
+    check_fixture_node(&b, "m", IN, TIME20);
+    struct check_verdict v = check_fixture_run(&b, "skip50", "n");
     CHECK_EQ(v.answer, CHECK_FAIL);
-    CHECK_EQ(v.next, bed_wall("2022-03-01T13:00:30Z"));
+    CHECK_EQ(v.next, check_fixture_wall("2022-03-01T13:00:30Z"));
     CHECK_EQ(room_left(&b, "skip50", "n", &next), 0);
-    CHECK_EQ(next, bed_wall("2022-03-01T13:00:30Z"));
+    CHECK_EQ(next, check_fixture_wall("2022-03-01T13:00:30Z"));
     b.now = "2022-03-01T13:00:29.999999Z";
-    CHECK_EQ(bed_run(&b, "skip50", "n").answer, CHECK_FAIL);
+    CHECK_EQ(check_fixture_run(&b, "skip50", "n").answer, CHECK_FAIL);
     b.now = "2022-03-01T13:00:30Z";
-    v = bed_run(&b, "skip50", "n");
+    v = check_fixture_run(&b, "skip50", "n");
     CHECK_EQ(v.answer, CHECK_PASS);
     CHECK_EQ(v.next, USEC_NEVER);
     CHECK_EQ(room_left(&b, "skip50", "n", &next), 1);
     CHECK_EQ(next, USEC_NEVER);
     CHECK_EQ(room_left(&b, "one", "n", &next), 0);
     CHECK_EQ(next, USEC_NEVER);
-    bed_end(&b);
+    check_fixture_end(&b);
 }
 
 /* W-07: the original ended there. The newest transition counts. */
 TEST(fleet_skip_after_takes_the_newest_transition_without_the_profiles_own)
 {
-    struct bed b;
-    bed_begin(&b, limits);
-    bed_node(&b, "n", NULL, NULL);
-    bed_node(&b, "m", IN " " PROFILE_Q, DATA("other", "2022-03-01T12:59:40Z", "in-maintenance"));
-    CHECK_EQ(bed_run(&b, "skip50-q", "n").answer, CHECK_FAIL);
-    CHECK_EQ(bed_run(&b, "skip5-q", "n").answer, CHECK_PASS);
-    bed_node(&b, "m", IN " " PROFILE_Q, "data={\"Profiles\":{\"q\":null}}");
-    CHECK_EQ(bed_run(&b, "skip50-q", "n").answer, CHECK_PASS);
-    bed_end(&b);
+    struct check_fixture b;
+    check_fixture_begin(&b, limits);
+    check_fixture_node(&b, "n", NULL, NULL);
+    check_fixture_node(&b, "m", IN " " PROFILE_Q,
+                       DATA("other", "2022-03-01T12:59:40Z", "in-maintenance"));
+    CHECK_EQ(check_fixture_run(&b, "skip50-q", "n").answer, CHECK_FAIL);
+    CHECK_EQ(check_fixture_run(&b, "skip5-q", "n").answer, CHECK_PASS);
+    check_fixture_node(&b, "m", IN " " PROFILE_Q, "data={\"Profiles\":{\"q\":null}}");
+    CHECK_EQ(check_fixture_run(&b, "skip50-q", "n").answer, CHECK_PASS);
+    check_fixture_end(&b);
 }
 
 TEST(fleet_an_annotation_that_cannot_be_read_matters_for_skip_after_only)
 {
-    struct bed b;
+    struct check_fixture b;
     usec_t next;
-    bed_begin(&b, limits);
-    bed_node(&b, "n", "zone=a", NULL);
-    bed_node(&b, "m", IN " zone=b", "data={{}");
-    CHECK_EQ(bed_run(&b, "two", "n").answer, CHECK_PASS);
-    CHECK_EQ(bed_run(&b, "one", "n").answer, CHECK_FAIL);
-    struct check_verdict v = bed_run(&b, "skip50", "n");
+    check_fixture_begin(&b, limits);
+    check_fixture_node(&b, "n", "zone=a", NULL);
+    check_fixture_node(&b, "m", IN " zone=b", "data={{}");
+    CHECK_EQ(check_fixture_run(&b, "two", "n").answer, CHECK_PASS);
+    CHECK_EQ(check_fixture_run(&b, "one", "n").answer, CHECK_FAIL);
+    struct check_verdict v = check_fixture_run(&b, "skip50", "n");
     CHECK_EQ(v.answer, CHECK_ERROR);
     CHECK_STR(v.error, "node 'm': its data annotation cannot be read");
     CHECK_EQ(room_left(&b, "skip50", "n", &next), 0);
     /* It is not looked at where it does not count: it has neither the profile nor the zone. */
-    CHECK_EQ(bed_run(&b, "skip50-q", "n").answer, CHECK_PASS);
-    CHECK_EQ(bed_run(&b, "legacy", "n").answer, CHECK_PASS);
-    bed_end(&b);
+    CHECK_EQ(check_fixture_run(&b, "skip50-q", "n").answer, CHECK_PASS);
+    CHECK_EQ(check_fixture_run(&b, "legacy", "n").answer, CHECK_PASS);
+    check_fixture_end(&b);
 }
 
 TEST(fleet_grants_count_until_the_node_shows_it_or_they_are_struck_out)
 {
-    struct bed b;
+    struct check_fixture b;
     usec_t next;
-    bed_begin(&b, limits);
-    bed_node(&b, "n", "zone=a", NULL);
-    bed_node(&b, "m", "zone=b " PROFILE_Q, NULL);
-    (void)fleet_room_changed(b.fleet);
+    check_fixture_begin(&b, limits);
+    check_fixture_node(&b, "n", "zone=a", NULL);
+    check_fixture_node(&b, "m", "zone=b " PROFILE_Q, NULL);
+    (void)fleet_usage_changed(b.fleet);
     fleet_grant(b.fleet, STR("m"), STR("q"));
-    CHECK(fleet_room_changed(b.fleet));
-    CHECK(!fleet_room_changed(b.fleet));
+    CHECK(fleet_usage_changed(b.fleet));
+    CHECK(!fleet_usage_changed(b.fleet));
     CHECK(fleet_is_granted(b.fleet, STR("m")));
     CHECK(!fleet_is_granted(b.fleet, STR("n")));
     CHECK_EQ(fleet_in_maintenance(b.fleet), 1);
-    CHECK_EQ(bed_run(&b, "one", "n").answer, CHECK_FAIL);
-    CHECK_EQ(bed_run(&b, "of-q", "n").answer, CHECK_FAIL);
-    CHECK_EQ(bed_run(&b, "skip5", "n").answer, CHECK_FAIL); /* it is about to begin */
-    CHECK_EQ(bed_run(&b, "zone", "n").answer, CHECK_PASS);
+    CHECK_EQ(check_fixture_run(&b, "one", "n").answer, CHECK_FAIL);
+    CHECK_EQ(check_fixture_run(&b, "of-q", "n").answer, CHECK_FAIL);
+    CHECK_EQ(check_fixture_run(&b, "skip5", "n").answer, CHECK_FAIL); /* it is about to begin */
+    CHECK_EQ(check_fixture_run(&b, "zone", "n").answer, CHECK_PASS);
     CHECK_EQ(room_left(&b, "two", "n", &next), 1);
-    bed_node(&b, "m", IN " zone=b " PROFILE_Q, TIME20);
+    check_fixture_node(&b, "m", IN " zone=b " PROFILE_Q, TIME20);
     CHECK_EQ(fleet_in_maintenance(b.fleet), 1); /* once */
-    CHECK_EQ(bed_run(&b, "skip5", "n").answer, CHECK_PASS);
+    CHECK_EQ(check_fixture_run(&b, "skip5", "n").answer, CHECK_PASS);
     fleet_check(b.fleet);
     fleet_ungrant(b.fleet, STR("m"));
     fleet_ungrant(b.fleet, STR("m"));
     CHECK_EQ(fleet_in_maintenance(b.fleet), 1);
-    bed_node(&b, "m", "zone=b", TIME20);
+    check_fixture_node(&b, "m", "zone=b", TIME20);
     CHECK_EQ(fleet_in_maintenance(b.fleet), 0);
-    CHECK(fleet_room_changed(b.fleet));
-    bed_end(&b);
+    CHECK(fleet_usage_changed(b.fleet));
+    check_fixture_end(&b);
 }
 
 TEST(fleet_a_grant_of_an_unknown_node_counts_everywhere_it_might)
 {
-    struct bed b;
-    bed_begin(&b, limits);
+    struct check_fixture b;
+    check_fixture_begin(&b, limits);
     fleet_grant(b.fleet, STR("m"), STR("p"));
-    bed_node(&b, "n", "zone=a", NULL);
-    CHECK_EQ(bed_run(&b, "one", "n").answer, CHECK_FAIL);
-    CHECK_EQ(bed_run(&b, "zone", "n").answer, CHECK_FAIL);
-    CHECK_EQ(bed_run(&b, "of-q", "n").answer, CHECK_PASS);
-    bed_node(&b, "m", "zone=b", NULL);
-    CHECK_EQ(bed_run(&b, "zone", "n").answer, CHECK_PASS);
-    CHECK_EQ(bed_run(&b, "one", "n").answer, CHECK_FAIL);
+    check_fixture_node(&b, "n", "zone=a", NULL);
+    CHECK_EQ(check_fixture_run(&b, "one", "n").answer, CHECK_FAIL);
+    CHECK_EQ(check_fixture_run(&b, "zone", "n").answer, CHECK_FAIL);
+    CHECK_EQ(check_fixture_run(&b, "of-q", "n").answer, CHECK_PASS);
+    check_fixture_node(&b, "m", "zone=b", NULL);
+    CHECK_EQ(check_fixture_run(&b, "zone", "n").answer, CHECK_PASS);
+    CHECK_EQ(check_fixture_run(&b, "one", "n").answer, CHECK_FAIL);
     fleet_check(b.fleet);
-    bed_gone(&b, "m");
-    CHECK_EQ(bed_run(&b, "zone", "n").answer, CHECK_FAIL);
+    check_fixture_remove_node(&b, "m");
+    CHECK_EQ(check_fixture_run(&b, "zone", "n").answer, CHECK_FAIL);
     fleet_check(b.fleet);
-    bed_configure(&b, limits); /* grants outlive configurations */
-    CHECK_EQ(bed_run(&b, "zone", "n").answer, CHECK_FAIL);
+    check_fixture_configure(&b, limits); /* grants outlive configurations */
+    CHECK_EQ(check_fixture_run(&b, "zone", "n").answer, CHECK_FAIL);
     fleet_ungrant(b.fleet, STR("m"));
-    CHECK_EQ(bed_run(&b, "one", "n").answer, CHECK_PASS);
-    bed_end(&b);
+    CHECK_EQ(check_fixture_run(&b, "one", "n").answer, CHECK_PASS);
+    check_fixture_end(&b);
 }
 
 TEST(fleet_a_node_is_not_kept_back_by_its_own_grant)
 {
-    struct bed b;
-    bed_begin(&b, limits);
-    bed_node(&b, "n", NULL, NULL);
+    struct check_fixture b;
+    check_fixture_begin(&b, limits);
+    check_fixture_node(&b, "n", NULL, NULL);
     fleet_grant(b.fleet, STR("n"), STR("p"));
-    CHECK_EQ(bed_run(&b, "one", "n").answer, CHECK_PASS);
+    CHECK_EQ(check_fixture_run(&b, "one", "n").answer, CHECK_PASS);
     fleet_ungrant(b.fleet, STR("n"));
-    bed_node(&b, "n", IN, TIME20);
-    CHECK_EQ(bed_run(&b, "one", "n").answer, CHECK_FAIL);
+    check_fixture_node(&b, "n", IN, TIME20);
+    CHECK_EQ(check_fixture_run(&b, "one", "n").answer, CHECK_FAIL);
     b.granted = true;
-    CHECK_EQ(bed_run(&b, "one", "n").answer, CHECK_PASS);
-    bed_node(&b, "m", IN, NULL);
-    CHECK_EQ(bed_run(&b, "one", "n").answer, CHECK_FAIL);
-    CHECK_EQ(bed_run(&b, "two", "n").answer, CHECK_PASS);
-    bed_end(&b);
+    CHECK_EQ(check_fixture_run(&b, "one", "n").answer, CHECK_PASS);
+    check_fixture_node(&b, "m", IN, NULL);
+    CHECK_EQ(check_fixture_run(&b, "one", "n").answer, CHECK_FAIL);
+    CHECK_EQ(check_fixture_run(&b, "two", "n").answer, CHECK_PASS);
+    check_fixture_end(&b);
 }
 
-TEST(fleet_rooms_are_told_apart_by_limit_and_group)
+TEST(fleet_groups_are_told_apart_by_limit_and_group)
 {
-    struct bed b;
-    bed_begin(&b, limits);
-    bed_node(&b, "a1", "zone=a row=1", NULL);
-    bed_node(&b, "a2", "zone=a row=2", NULL);
-    bed_node(&b, "b1", "zone=b row=1", NULL);
-    bed_node(&b, "none", "row=a", NULL);
-    bed_node(&b, "empty", "zone= row=a", NULL);
-    CHECK(bed_run(&b, "one", "a1").room == bed_run(&b, "one", "b1").room);
-    CHECK(bed_run(&b, "one", "a1").room != bed_run(&b, "two", "a1").room);
-    CHECK(bed_run(&b, "zone", "a1").room == bed_run(&b, "zone", "a2").room);
-    CHECK(bed_run(&b, "zone", "a1").room != bed_run(&b, "zone", "b1").room);
-    CHECK(bed_run(&b, "both", "a1").room != bed_run(&b, "both", "a2").room);
-    CHECK(bed_run(&b, "zone", "none").room == bed_run(&b, "zone", "empty").room);
+    struct check_fixture b;
+    check_fixture_begin(&b, limits);
+    check_fixture_node(&b, "a1", "zone=a row=1", NULL);
+    check_fixture_node(&b, "a2", "zone=a row=2", NULL);
+    check_fixture_node(&b, "b1", "zone=b row=1", NULL);
+    check_fixture_node(&b, "none", "row=a", NULL);
+    check_fixture_node(&b, "empty", "zone= row=a", NULL);
+    CHECK(check_fixture_run(&b, "one", "a1").limit_group ==
+          check_fixture_run(&b, "one", "b1").limit_group);
+    CHECK(check_fixture_run(&b, "one", "a1").limit_group !=
+          check_fixture_run(&b, "two", "a1").limit_group);
+    CHECK(check_fixture_run(&b, "zone", "a1").limit_group ==
+          check_fixture_run(&b, "zone", "a2").limit_group);
+    CHECK(check_fixture_run(&b, "zone", "a1").limit_group !=
+          check_fixture_run(&b, "zone", "b1").limit_group);
+    CHECK(check_fixture_run(&b, "both", "a1").limit_group !=
+          check_fixture_run(&b, "both", "a2").limit_group);
+    CHECK(check_fixture_run(&b, "zone", "none").limit_group ==
+          check_fixture_run(&b, "zone", "empty").limit_group);
     /* The same value of another key is another group. */
-    CHECK(bed_run(&b, "both", "none").room != bed_run(&b, "both", "a1").room);
-    bed_end(&b);
+    CHECK(check_fixture_run(&b, "both", "none").limit_group !=
+          check_fixture_run(&b, "both", "a1").limit_group);
+    check_fixture_end(&b);
 }
 
 static const char mixed[] =
@@ -315,8 +324,8 @@ static const char *some_data(struct rng *rng)
 PROPERTY(fleet_is_what_a_walk_finds)
 {
     static const char *const names[] = { "a", "b", "c", "d", "e" };
-    struct bed b;
-    bed_begin(&b, mixed);
+    struct check_fixture b;
+    check_fixture_begin(&b, mixed);
     for (int step = 0; step < 30; step++) {
         const char *name = names[rng_below(rng, ARRAY_LEN(names))];
         switch (rng_below(rng, 8)) {
@@ -327,23 +336,23 @@ PROPERTY(fleet_is_what_a_walk_finds)
             fleet_ungrant(b.fleet, str_from(name));
             break;
         case 2:
-            bed_gone(&b, name);
+            check_fixture_remove_node(&b, name);
             break;
         case 3:
-            bed_configure(&b, rng_chance(rng, 500) ? mixed : limits);
+            check_fixture_configure(&b, rng_chance(rng, 500) ? mixed : limits);
             break;
         default:
-            bed_node(&b, name, some_labels(rng, &b.memory), some_data(rng));
+            check_fixture_node(&b, name, some_labels(rng, &b.memory), some_data(rng));
         }
         fleet_check(b.fleet);
     }
-    bed_end(&b);
+    check_fixture_end(&b);
 }
 
 TEST(fleet_tells_whose_answers_may_have_changed)
 {
-    struct bed b;
-    bed_begin(&b, mixed);
+    struct check_fixture b;
+    check_fixture_begin(&b, mixed);
     uint64_t any = UINT64_C(1) << 0;
     uint64_t any1 = UINT64_C(1) << 1;
     uint64_t newest = UINT64_C(1) << 2;
@@ -352,24 +361,24 @@ TEST(fleet_tells_whose_answers_may_have_changed)
     uint64_t count = UINT64_C(1) << 7;
     CHECK(fleet_changed(b.fleet) == UINT64_MAX); /* the configuration is new */
     CHECK(fleet_changed(b.fleet) == 0);
-    bed_node(&b, "a", "x=1.1.0", NULL);
+    check_fixture_node(&b, "a", "x=1.1.0", NULL);
     CHECK(fleet_changed(b.fleet) == (any | any1 | newest | count | affinity));
-    bed_node(&b, "b", "x=1.0.0", NULL);
+    check_fixture_node(&b, "b", "x=1.0.0", NULL);
     CHECK(fleet_changed(b.fleet) == (count | affinity));
-    bed_node(&b, "b", "x=1.1.0 " PROFILE_Q, NULL);
+    check_fixture_node(&b, "b", "x=1.1.0 " PROFILE_Q, NULL);
     CHECK(fleet_changed(b.fleet) == newest_q);
-    bed_node(&b, "a", "x=1.2.0", NULL);
+    check_fixture_node(&b, "a", "x=1.2.0", NULL);
     CHECK(fleet_changed(b.fleet) == newest);
-    bed_node(&b, "b", "x=1.0.0 " PROFILE_Q, NULL);
+    check_fixture_node(&b, "b", "x=1.0.0 " PROFILE_Q, NULL);
     CHECK(fleet_changed(b.fleet) == (any1 | newest_q));
-    (void)fleet_room_changed(b.fleet);
-    bed_node(&b, "b", "x=1.0.0 " PROFILE_Q,
-             DATA("p", "2022-03-01T12:59:40Z", "maintenance-required"));
+    (void)fleet_usage_changed(b.fleet);
+    check_fixture_node(&b, "b", "x=1.0.0 " PROFILE_Q,
+                       DATA("p", "2022-03-01T12:59:40Z", "maintenance-required"));
     CHECK(fleet_changed(b.fleet) == affinity);
-    CHECK(!fleet_room_changed(b.fleet));
-    CHECK_EQ(fleet_profile_count(b.fleet, 1, LABEL_STATE_REQUIRED), 1);
-    bed_node(&b, "b", IN, NULL);
-    CHECK(fleet_room_changed(b.fleet));
-    CHECK_EQ(fleet_profile_count(b.fleet, 1, LABEL_STATE_REQUIRED), 0);
-    bed_end(&b);
+    CHECK(!fleet_usage_changed(b.fleet));
+    CHECK_EQ(fleet_profile_count(b.fleet, 1, PROFILE_STATE_REQUIRED), 1);
+    check_fixture_node(&b, "b", IN, NULL);
+    CHECK(fleet_usage_changed(b.fleet));
+    CHECK_EQ(fleet_profile_count(b.fleet, 1, PROFILE_STATE_REQUIRED), 0);
+    check_fixture_end(&b);
 }

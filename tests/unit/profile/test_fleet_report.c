@@ -8,63 +8,64 @@
 struct given {
     const char *node;
     const char *profile;
-    enum label_state state;
+    enum profile_state state;
     usec_t since;
     const char *doing;
     const char *error;
 };
 
-static void add(struct roster *s, struct arena *a, const struct given *g)
+static void add(struct fleet_report *s, struct arena *a, const struct given *g)
 {
-    struct report_profile p = { .name = str_from(g->profile),
-                                .state = g->state,
-                                .next = g->state,
-                                .since = g->since,
-                                .doing = str_from(g->doing),
-                                .error = str_from(g->error) };
-    struct report r = { .node = str_from(g->node),
-                        .state = label_state_name(g->state),
-                        .now = NOW,
-                        .profiles = &p,
-                        .profile_n = 1 };
-    roster_add(s, &r, a);
+    struct node_report_profile p = { .name = str_from(g->profile),
+                                     .state = g->state,
+                                     .next = g->state,
+                                     .since = g->since,
+                                     .doing = str_from(g->doing),
+                                     .error = str_from(g->error) };
+    struct node_report r = { .node = str_from(g->node),
+                             .state = profile_state_name(g->state),
+                             .now = NOW,
+                             .profiles = &p,
+                             .profile_n = 1 };
+    fleet_report_add(s, &r, a);
 }
 
-static struct roster sample(struct arena *a)
+static struct fleet_report sample(struct arena *a)
 {
     static const struct given given[] = {
-        { "n4", "os", LABEL_STATE_REQUIRED, NOW - MINUTES(90), NULL, NULL },
-        { "n1", "os", LABEL_STATE_OPERATIONAL, NOW - HOURS(30), NULL, NULL },
-        { "n3", "os", LABEL_STATE_MAINTENANCE, NOW - SECONDS(252),
+        { "n4", "os", PROFILE_STATE_REQUIRED, NOW - MINUTES(90), NULL, NULL },
+        { "n1", "os", PROFILE_STATE_OPERATIONAL, NOW - HOURS(30), NULL, NULL },
+        { "n3", "os", PROFILE_STATE_MAINTENANCE, NOW - SECONDS(252),
           "draining: 3 of 12 pods are left, default/web-0 waits for the budget web: 2 of 3 are "
           "healthy, 2 must be",
           NULL },
-        { "n2", "kernel", LABEL_STATE_REQUIRED, NOW - HOURS(2), NULL, NULL },
-        { "n5", "os", LABEL_STATE_REQUIRED, NOW - SECONDS(5), NULL, "no route to \"mail\"" },
+        { "n2", "kernel", PROFILE_STATE_REQUIRED, NOW - HOURS(2), NULL, NULL },
+        { "n5", "os", PROFILE_STATE_REQUIRED, NOW - SECONDS(5), NULL, "no route to \"mail\"" },
     };
-    struct roster s = { .version = STR("1"),
-                        .title = STR("kind"),
-                        .leader = STR("pod-0_x"),
-                        .config_file = STR("config/maintenance.yaml"),
-                        .config_loaded = NOW - HOURS(3),
-                        .now = NOW };
-    (void)roster_profile(&s, a, STR("unused"));
+    struct fleet_report s = { .version = STR("1"),
+                              .title = STR("kind"),
+                              .leader = STR("pod-0_x"),
+                              .config_file = STR("config/maintenance.yaml"),
+                              .config_loaded = NOW - HOURS(3),
+                              .now = NOW };
+    (void)fleet_report_profile(&s, a, STR("unused"));
     for (size_t i = 0; i < ARRAY_LEN(given); i++) {
         add(&s, a, &given[i]);
     }
-    roster_add(&s, &(struct report){ .node = STR("n6"), .error = STR("annotation: no JSON") }, a);
-    roster_sort(&s);
+    fleet_report_add(
+        &s, &(struct node_report){ .node = STR("n6"), .error = STR("annotation: no JSON") }, a);
+    fleet_report_sort(&s);
     return s;
 }
 
-TEST(roster_prints_who_waits_for_what)
+TEST(fleet_report_prints_who_waits_for_what)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    struct roster s = sample(&a);
-    roster_print_text(&s, REPORT_TEXT, &out);
+    struct fleet_report s = sample(&a);
+    fleet_report_print_text(&s, NODE_REPORT_TEXT, &out);
     CHECK_STR(buf_str(&out),
               "kind: 6 nodes: 2 operational, 3 waiting, 1 in maintenance\n"
               "leader   pod-0_x\n"
@@ -88,14 +89,14 @@ TEST(roster_prints_who_waits_for_what)
               "  n4  os, 1h30m: stays: there is no transition out of this state\n");
 }
 
-TEST(roster_says_what_is_wrong_with_the_controller)
+TEST(fleet_report_says_what_is_wrong_with_the_controller)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    struct roster s = { .why = STR("nodes are not known yet"),
-                        .config_file = STR("a.yaml"),
-                        .config_error = STR("a.yaml:3:1: found a tab") };
-    roster_print_text(&s, REPORT_TEXT, &out);
+    struct fleet_report s = { .why = STR("nodes are not known yet"),
+                              .config_file = STR("a.yaml"),
+                              .config_error = STR("a.yaml:3:1: found a tab") };
+    fleet_report_print_text(&s, NODE_REPORT_TEXT, &out);
     CHECK_STR(buf_str(&out), "0 nodes: 0 operational, 0 waiting, 0 in maintenance\n"
                              "leader   nobody leads\n"
                              "unready  nodes are not known yet\n"
@@ -103,33 +104,33 @@ TEST(roster_says_what_is_wrong_with_the_controller)
                              "         a.yaml:3:1: found a tab\n");
 }
 
-TEST(roster_shows_twenty_of_a_kind_and_all_when_wide)
+TEST(fleet_report_shows_twenty_of_a_kind_and_all_when_wide)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    struct roster s = { .now = NOW };
+    struct fleet_report s = { .now = NOW };
     for (uint32_t i = 0; i < 25; i++) {
         struct str name = arena_printf(&a, "ip-10-0-%02u-117.eu-central-1.compute.internal", i);
         add(&s, &a,
-            &(struct given){ name.p, "os", LABEL_STATE_REQUIRED, NOW - SECONDS(i), "", "" });
+            &(struct given){ name.p, "os", PROFILE_STATE_REQUIRED, NOW - SECONDS(i), "", "" });
     }
-    roster_sort(&s);
-    roster_print_text(&s, REPORT_TEXT, &out);
+    fleet_report_sort(&s);
+    fleet_report_print_text(&s, NODE_REPORT_TEXT, &out);
     CHECK(str_contains(buf_str(&out), STR("  and 5 more; -o wide lists all\n")));
     CHECK(!str_contains(buf_str(&out), STR("ip-10-0-04-117"))); /* the five youngest */
     struct str rest = buf_str(&out);
     struct str line;
     while (str_split_next(&rest, '\n', &line)) {
-        CHECK(textwrap_width(line) <= REPORT_COLUMNS);
+        CHECK(textwrap_width(line) <= NODE_REPORT_COLUMNS);
     }
     buf_reset(&out);
-    roster_print_text(&s, REPORT_WIDE, &out);
+    fleet_report_print_text(&s, NODE_REPORT_WIDE, &out);
     CHECK(str_contains(buf_str(&out), STR("ip-10-0-04-117")));
 }
 
-TEST(roster_json_is_read_back_as_it_was_written)
+TEST(fleet_report_json_is_read_back_as_it_was_written)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
@@ -138,9 +139,9 @@ TEST(roster_json_is_read_back_as_it_was_written)
     CLEANUP(buf_done)
     struct buf again = { 0 };
     struct err err = { 0 };
-    struct roster s = sample(&a);
+    struct fleet_report s = sample(&a);
     struct json_writer w = json_writer_on(&json);
-    roster_print_json(&s, &w);
+    fleet_report_print_json(&s, &w);
     CHECK(
         str_starts(buf_str(&json),
                    STR("{\"version\":\"1\",\"title\":\"kind\",\"leader\":\"pod-0_x\",\"why\":\"\","
@@ -148,14 +149,14 @@ TEST(roster_json_is_read_back_as_it_was_written)
                        "\"loaded\":\"2026-11-15T22:31:46Z\"},\"now\":\"2026-11-16T01:31:46Z\","
                        "\"nodes\":6,\"states\":{\"operational\":2,\"maintenance-required\":3,"
                        "\"in-maintenance\":1},\"profiles\":[{\"name\":\"kernel\",")));
-    struct roster back;
-    CHECK_EQ(roster_parse(buf_str(&json), &a, &back, &err), 0);
+    struct fleet_report back;
+    CHECK_EQ(fleet_report_parse(buf_str(&json), &a, &back, &err), 0);
     w = json_writer_on(&again);
-    roster_print_json(&back, &w);
+    fleet_report_print_json(&back, &w);
     CHECK_STR(buf_str(&again), buf_str(&json));
 }
 
-TEST(roster_parse_refuses_what_is_none)
+TEST(fleet_report_parse_refuses_what_is_none)
 {
     static const char *const cases[] = {
         "[]",
@@ -169,9 +170,9 @@ TEST(roster_parse_refuses_what_is_none)
         CLEANUP(arena_done)
         struct arena a = { 0 };
         struct err err = { 0 };
-        struct roster s = { .nodes = 77 };
+        struct fleet_report s = { .nodes = 77 };
         check_case((int64_t)i);
-        CHECK(roster_parse(str_from(cases[i]), &a, &s, &err) < 0);
+        CHECK(fleet_report_parse(str_from(cases[i]), &a, &s, &err) < 0);
         CHECK_EQ(s.nodes, 77);
         CHECK(err.msg[0] != '\0');
     }

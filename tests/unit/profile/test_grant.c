@@ -165,12 +165,12 @@ static void story_end(struct story *s)
 
 static bool explains(struct story *s, int i, const char *words)
 {
-    struct report report;
+    struct node_report report;
     bool found = false;
     CHECK(controller_explain(s->c, name_of(s, i), &s->memory, &report));
     for (uint32_t p = 0; p < report.profile_n; p++) {
         for (uint32_t t = 0; t < report.profiles[p].transition_n; t++) {
-            const struct report_transition *transition = &report.profiles[p].transitions[t];
+            const struct node_report_transition *transition = &report.profiles[p].transitions[t];
             for (uint32_t k = 0; k < transition->check_n; k++) {
                 found = found || str_contains(transition->checks[k].reason, str_from(words));
             }

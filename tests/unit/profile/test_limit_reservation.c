@@ -64,7 +64,7 @@ static uint32_t in_maintenance(struct story *s, uint32_t nodes)
 static bool story_may_act(void *ctx)
 {
     const struct story *s = ctx;
-    return controller_acts(s->c);
+    return controller_may_act_now(s->c);
 }
 
 static usec_t story_wall(void *ctx)
@@ -76,7 +76,7 @@ static usec_t story_wall(void *ctx)
 static void story_on_room(void *ctx)
 {
     const struct story *s = ctx;
-    controller_on_room(s->c);
+    controller_on_capacity(s->c);
 }
 
 static void story_on_node(void *ctx, const struct store_item *item, const void *before, bool gone)
@@ -176,7 +176,7 @@ static void story_end(struct story *s)
 }
 
 /* A controller that has just begun does not know the limits: nobody goes before it does. */
-TEST(budget_waits_until_the_limits_are_known)
+TEST(limit_reservation_waits_until_the_limits_are_known)
 {
     struct story s;
     story_begin(&s, 3, 0);
@@ -190,7 +190,7 @@ TEST(budget_waits_until_the_limits_are_known)
 }
 
 /* It is said that there are none. */
-TEST(budget_waits_for_nothing_when_there_are_no_limits)
+TEST(limit_reservation_waits_for_nothing_when_there_are_no_limits)
 {
     struct story s;
     story_begin(&s, 3, 0);
@@ -211,7 +211,7 @@ static uint32_t reserved(struct story *s)
 }
 
 /* They are away, whatever the limit says; each is read before it is written above it. */
-TEST(budget_reserves_for_those_in_maintenance_above_the_limit)
+TEST(limit_reservation_reserves_for_those_in_maintenance_above_the_limit)
 {
     struct story s;
     story_begin(&s, 3, 0);
@@ -227,7 +227,7 @@ TEST(budget_reserves_for_those_in_maintenance_above_the_limit)
 
 /* A gap ends by the server's clock. By a clock that is ahead it has ended long ago, and by one that
  * is behind it has hardly begun: neither asks in circles, nor sleeps through it. */
-TEST(budget_waits_for_a_gap_by_the_clock_of_the_server)
+TEST(limit_reservation_waits_for_a_gap_by_the_clock_of_the_server)
 {
     static const usec_t skews[] = { MINUTES(10), -MINUTES(10), 0 };
     for (size_t i = 0; i < ARRAY_LEN(skews); i++) {

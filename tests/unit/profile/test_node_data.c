@@ -14,7 +14,7 @@ static struct timestamp stamp_of(struct str text)
     return s;
 }
 
-TEST(data_print_writes_the_recorded_bytes)
+TEST(node_data_print_writes_the_recorded_bytes)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
@@ -26,10 +26,11 @@ TEST(data_print_writes_the_recorded_bytes)
         }
         vectors_enter(one);
         seen++;
-        struct data d = { 0 };
+        struct node_data d = { 0 };
         const struct jval *profiles = jval_get(one, STR("profiles"));
         JVAL_EACH (profiles, p) {
-            struct data_profile *made = data_make(&d, &a, jval_str(jval_get(p, STR("name"))));
+            struct node_data_profile *made =
+                node_data_make_profile(&d, &a, jval_str(jval_get(p, STR("name"))));
             made->null = jval_bool(jval_get(p, STR("null")), false);
             if (!made->null) {
                 made->transition = stamp_of(jval_str(jval_get(p, STR("transition"))));
@@ -50,13 +51,13 @@ TEST(data_print_writes_the_recorded_bytes)
         }
         jw_obj_end(&w);
         jw_obj_end(&w);
-        struct data notes;
+        struct node_data notes;
         struct err err = { 0 };
-        CHECK_EQ(data_parse(buf_str(&in), &a, &notes, &err), 0);
+        CHECK_EQ(node_data_parse(buf_str(&in), &a, &notes, &err), 0);
         d.notifications = notes.notifications;
         d.notification_count = notes.notification_count;
         struct buf out = { 0 };
-        CHECK_EQ(data_print(&d, &out, &err), 0);
+        CHECK_EQ(node_data_print(&d, &out, &err), 0);
         CHECK_STR(buf_str(&out), jval_str(jval_get(one, STR("out"))));
         buf_done(&in);
         buf_done(&out);
@@ -74,7 +75,7 @@ static struct str without_nil_map(struct str out, struct arena *a)
     return out;
 }
 
-TEST(data_parse_reads_what_the_original_reads)
+TEST(node_data_parse_reads_what_the_original_reads)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
@@ -88,9 +89,9 @@ TEST(data_parse_reads_what_the_original_reads)
         }
         vectors_enter(one);
         seen++;
-        struct data d;
+        struct node_data d;
         struct err err = { 0 };
-        int r = data_parse(vectors_text(one, "in", &a), &a, &d, &err);
+        int r = node_data_parse(vectors_text(one, "in", &a), &a, &d, &err);
         CHECK_EQ(r == 0, vectors_ok(one));
         if (r < 0) {
             CHECK(str_starts(str_from(err.msg),
@@ -98,39 +99,40 @@ TEST(data_parse_reads_what_the_original_reads)
             continue;
         }
         struct buf out = { 0 };
-        CHECK_EQ(data_print(&d, &out, &err), 0);
+        CHECK_EQ(node_data_print(&d, &out, &err), 0);
         CHECK_STR(buf_str(&out), without_nil_map(jval_str(jval_get(one, STR("out"))), &a));
         buf_done(&out);
     }
     CHECK_EQ(seen, 84);
 }
 
-TEST(data_parse_names_the_unknown_field)
+TEST(node_data_parse_names_the_unknown_field)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    struct data d;
+    struct node_data d;
     struct err err = { 0 };
-    CHECK_EQ(data_parse(STR("{\"Extra\":1}"), &a, &d, &err), -ERR_INVALID);
+    CHECK_EQ(node_data_parse(STR("{\"Extra\":1}"), &a, &d, &err), -ERR_INVALID);
     CHECK_STR(err.msg,
               "failed to parse json value in data annotation: json: unknown field \"Extra\"");
 }
 
-TEST(data_parse_migrates_the_old_format)
+TEST(node_data_parse_migrates_the_old_format)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    struct data d;
+    struct node_data d;
     struct err err = { 0 };
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    CHECK_EQ(data_parse(STR("{\"LastTransition\":\"2025-01-02T03:04:05Z\","
+    CHECK_EQ(
+        node_data_parse(STR("{\"LastTransition\":\"2025-01-02T03:04:05Z\","
                             "\"LastNotificationTimes\":{\"mail\":\"2025-01-01T00:00:00Z\"},"
                             "\"ProfileStates\":{\"b\":\"in-maintenance\",\"a\":\"operational\"},"
                             "\"PreviousStates\":{\"b\":\"maintenance-required\"}}"),
                         &a, &d, &err),
-             0);
-    CHECK_EQ(data_print(&d, &out, &err), 0);
+        0);
+    CHECK_EQ(node_data_print(&d, &out, &err), 0);
     CHECK_STR(buf_str(&out),
               "{\"Profiles\":{\"a\":{\"Transition\":\"2025-01-02T03:04:05Z\","
               "\"Current\":\"operational\",\"Previous\":\"operational\"},"
@@ -139,22 +141,22 @@ TEST(data_parse_migrates_the_old_format)
               "\"Notifications\":{\"mail\":\"2025-01-01T00:00:00Z\"}}");
 }
 
-TEST(data_print_refuses_a_time_go_would_refuse)
+TEST(node_data_print_refuses_a_time_go_would_refuse)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    struct data d;
+    struct node_data d;
     struct err err = { 0 };
-    CHECK_EQ(
-        data_parse(STR("{\"Notifications\":{\"x\":\"2026-01-01T00:00:00+24:00\"}}"), &a, &d, &err),
-        0);
-    CHECK_EQ(data_print(&d, &out, &err), -ERR_INVALID);
+    CHECK_EQ(node_data_parse(STR("{\"Notifications\":{\"x\":\"2026-01-01T00:00:00+24:00\"}}"), &a,
+                             &d, &err),
+             0);
+    CHECK_EQ(node_data_print(&d, &out, &err), -ERR_INVALID);
 }
 
 /* Whatever is made and removed, the entries stay sorted and what is printed reads back. */
-PROPERTY(data_prints_what_it_reads)
+PROPERTY(node_data_prints_what_it_reads)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
@@ -163,25 +165,25 @@ PROPERTY(data_prints_what_it_reads)
     CLEANUP(buf_done)
     struct buf again = { 0 };
     struct err err = { 0 };
-    struct data d = { 0 };
+    struct node_data d = { 0 };
     for (int i = 0; i < 30; i++) {
         struct str name = arena_printf(&a, "p<%u>", rng_below(rng, 12));
-        struct data_profile *p = data_find(&d, name);
+        struct node_data_profile *p = node_data_find_profile(&d, name);
         if (p != NULL && rng_chance(rng, 400)) {
-            data_remove(&d, p);
-            CHECK(data_find(&d, name) == NULL);
+            node_data_remove_profile(&d, p);
+            CHECK(node_data_find_profile(&d, name) == NULL);
             continue;
         }
-        p = data_make(&d, &a, name);
+        p = node_data_make_profile(&d, &a, name);
         p->transition = timestamp_from_usec(rng_usec(rng, 0, DAYS(36500)));
         p->current = arena_printf(&a, "s\"%u", rng_below(rng, 3));
     }
     for (uint32_t i = 1; i < d.profile_count; i++) {
         CHECK(str_cmp(d.profiles[i - 1].name, d.profiles[i].name) < 0);
     }
-    struct data read;
-    CHECK_EQ(data_print(&d, &out, &err), 0);
-    CHECK_EQ(data_parse(buf_str(&out), &a, &read, &err), 0);
-    CHECK_EQ(data_print(&read, &again, &err), 0);
+    struct node_data read;
+    CHECK_EQ(node_data_print(&d, &out, &err), 0);
+    CHECK_EQ(node_data_parse(buf_str(&out), &a, &read, &err), 0);
+    CHECK_EQ(node_data_print(&read, &again, &err), 0);
     CHECK_STR(buf_str(&out), buf_str(&again));
 }

@@ -2,7 +2,7 @@
 
 #include "tests/check.h"
 
-TEST(label_profiles_stand_between_double_dashes)
+TEST(profile_labels_stand_between_double_dashes)
 {
     static const struct {
         const char *value;
@@ -18,28 +18,28 @@ TEST(label_profiles_stand_between_double_dashes)
         size_t n = 0;
         struct str name;
         check_case((int64_t)i);
-        while (label_profile_next(str_from(cases[i].value), &at, &name)) {
+        while (profile_label_next(str_from(cases[i].value), &at, &name)) {
             CHECK(n < 4 && cases[i].names[n] != NULL);
             CHECK_STR(name, cases[i].names[n]);
-            CHECK(label_profile_has(str_from(cases[i].value), name));
+            CHECK(profile_label_has(str_from(cases[i].value), name));
             n++;
         }
         CHECK(n == 4 || cases[i].names[n] == NULL);
-        CHECK(!label_profile_has(str_from(cases[i].value), STR("other")));
+        CHECK(!profile_label_has(str_from(cases[i].value), STR("other")));
     }
 }
 
-TEST(label_states_have_names_and_an_order)
+TEST(profile_states_have_names_and_an_order)
 {
-    for (int i = 0; i < LABEL_STATE_COUNT; i++) {
-        enum label_state parsed = LABEL_STATE_COUNT;
-        CHECK(label_state_parse(label_state_name((enum label_state)i), &parsed));
+    for (int i = 0; i < PROFILE_STATE_COUNT; i++) {
+        enum profile_state parsed = PROFILE_STATE_COUNT;
+        CHECK(profile_state_parse(profile_state_name((enum profile_state)i), &parsed));
         CHECK_EQ(parsed, i);
     }
-    enum label_state parsed;
-    CHECK(!label_state_parse(STR("Operational"), &parsed));
-    CHECK_EQ(label_state_worse(LABEL_STATE_REQUIRED, LABEL_STATE_OPERATIONAL),
-             LABEL_STATE_REQUIRED);
-    CHECK_EQ(label_state_worse(LABEL_STATE_REQUIRED, LABEL_STATE_MAINTENANCE),
-             LABEL_STATE_MAINTENANCE);
+    enum profile_state parsed;
+    CHECK(!profile_state_parse(STR("Operational"), &parsed));
+    CHECK_EQ(profile_state_worse(PROFILE_STATE_REQUIRED, PROFILE_STATE_OPERATIONAL),
+             PROFILE_STATE_REQUIRED);
+    CHECK_EQ(profile_state_worse(PROFILE_STATE_REQUIRED, PROFILE_STATE_MAINTENANCE),
+             PROFILE_STATE_MAINTENANCE);
 }

@@ -5,7 +5,7 @@
 
 #define NOW SECONDS(1794792706) /* 2026-11-16T01:31:46Z, a Monday */
 
-static struct report_check checks[] = {
+static struct node_report_check checks[] = {
     { .name = STR_INIT("window"),
       .type = STR_INIT("timeWindow"),
       .answer = CHECK_FAIL,
@@ -29,29 +29,29 @@ static struct report_check checks[] = {
       .next = USEC_NEVER },
 };
 
-static struct report_transition transitions[] = {
-    { .target = LABEL_STATE_MAINTENANCE,
+static struct node_report_transition transitions[] = {
+    { .target = PROFILE_STATE_MAINTENANCE,
       .expression = STR_INIT("window && approved && (!blocked || (spare && approved))"),
       .next = NOW + HOURS(6) + MINUTES(28) + SECONDS(14),
       .checks = checks,
       .check_n = ARRAY_LEN(checks) },
 };
 
-static struct report_profile profiles[] = {
+static struct node_report_profile profiles[] = {
     { .name = STR_INIT("flatcar"),
-      .state = LABEL_STATE_REQUIRED,
-      .next = LABEL_STATE_REQUIRED,
+      .state = PROFILE_STATE_REQUIRED,
+      .next = PROFILE_STATE_REQUIRED,
       .since = NOW - HOURS(1) - MINUTES(4) - SECONDS(9),
       .transitions = transitions,
       .transition_n = ARRAY_LEN(transitions) },
     { .name = STR_INIT("default") },
 };
 
-static struct report_label labels[] = { { STR_INIT("kubernetes.io/os"), STR_INIT("linux") } };
+static struct node_report_label labels[] = { { STR_INIT("kubernetes.io/os"), STR_INIT("linux") } };
 
-static struct report sample(void)
+static struct node_report sample(void)
 {
-    struct report r = {
+    struct node_report r = {
         .node = STR("worker-03"),
         .state = STR("maintenance-required"),
         .ready = true,
@@ -63,50 +63,52 @@ static struct report sample(void)
         .profiles = profiles,
         .profile_n = ARRAY_LEN(profiles),
     };
-    report_mark(&r);
+    node_report_mark_blocking(&r);
     return r;
 }
 
 /* Each answer that the expression would need otherwise is marked, also behind a negation, and
  * nothing else is. */
-TEST(report_mark_finds_what_stands_in_the_way)
+TEST(node_report_mark_finds_what_stands_in_the_way)
 {
-    struct report r = sample();
-    const struct report_check *c = r.profiles[0].transitions[0].checks;
+    struct node_report r = sample();
+    const struct node_report_check *c = r.profiles[0].transitions[0].checks;
     CHECK(c[0].holds);
     CHECK(!c[1].holds);
     CHECK(c[2].holds);
     CHECK(c[3].holds);
 }
 
-TEST(report_mark_names_only_what_is_not_known_while_something_is_not)
+TEST(node_report_mark_names_only_what_is_not_known_while_something_is_not)
 {
-    struct report_check two[] = {
+    struct node_report_check two[] = {
         { .name = STR("a"), .type = STR("x"), .answer = CHECK_PENDING },
         { .name = STR("b"), .type = STR("x"), .answer = CHECK_FAIL },
         { .name = STR("c"), .type = STR("x"), .answer = CHECK_ERROR, .error = STR("boom") },
     };
-    struct report_transition t = { .expression = STR("a && b && c"), .checks = two, .check_n = 3 };
-    struct report_profile p = { .name = STR("p"), .transitions = &t, .transition_n = 1 };
-    struct report r = { .node = STR("n"), .profiles = &p, .profile_n = 1 };
-    report_mark(&r);
+    struct node_report_transition t = { .expression = STR("a && b && c"),
+                                        .checks = two,
+                                        .check_n = 3 };
+    struct node_report_profile p = { .name = STR("p"), .transitions = &t, .transition_n = 1 };
+    struct node_report r = { .node = STR("n"), .profiles = &p, .profile_n = 1 };
+    node_report_mark_blocking(&r);
     CHECK(two[0].holds);
     CHECK(!two[1].holds);
     CHECK(two[2].holds);
     t.expression = STR("a && || b"); /* of a server that is newer than we are */
     two[0].answer = CHECK_FAIL;
     two[2].answer = CHECK_FAIL;
-    report_mark(&r);
+    node_report_mark_blocking(&r);
     CHECK(!two[0].holds && !two[1].holds && !two[2].holds);
 }
 
-TEST(report_prints_a_text_of_eighty_columns)
+TEST(node_report_prints_a_text_of_eighty_columns)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    struct report r = sample();
+    struct node_report r = sample();
     r.waits = STR("turn 3 of 12 for room in maintenance");
-    report_print_text(&r, REPORT_TEXT, &out);
+    node_report_print_text(&r, NODE_REPORT_TEXT, &out);
     CHECK_STR(buf_str(&out),
               "node worker-03: maintenance-required, ready, cordoned\n"
               "  waits    turn 3 of 12 for room in maintenance\n"
@@ -128,11 +130,11 @@ TEST(report_prints_a_text_of_eighty_columns)
     struct str rest = buf_str(&out);
     struct str line;
     while (str_split_next(&rest, '\n', &line)) {
-        CHECK(textwrap_width(line) <= REPORT_COLUMNS);
+        CHECK(textwrap_width(line) <= NODE_REPORT_COLUMNS);
     }
 }
 
-static struct report_claim claims[] = {
+static struct node_report_claim claims[] = {
     { .who = STR_INIT("request mr-7 of kured"),
       .holds = true,
       .words = STR_INIT("InProgress"),
@@ -143,7 +145,7 @@ static struct report_claim claims[] = {
     { .who = STR_INIT("profile os"), .deadline = USEC_NEVER },
 };
 
-TEST(report_names_who_holds_the_node_and_who_asks_for_it)
+TEST(node_report_names_who_holds_the_node_and_who_asks_for_it)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
@@ -151,13 +153,13 @@ TEST(report_names_who_holds_the_node_and_who_asks_for_it)
     struct buf json = { 0 };
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    struct report r = { .node = STR("n"), .now = NOW, .claims = claims, .claim_n = 2 };
-    struct report back;
+    struct node_report r = { .node = STR("n"), .now = NOW, .claims = claims, .claim_n = 2 };
+    struct node_report back;
     struct err err = { 0 };
     struct json_writer w = json_writer_on(&json);
-    report_print_json(&r, &w);
-    CHECK_EQ(report_parse(buf_str(&json), &a, &back, &err), 0);
-    report_print_text(&back, REPORT_TEXT, &out);
+    node_report_print_json(&r, &w);
+    CHECK_EQ(node_report_parse(buf_str(&json), &a, &back, &err), 0);
+    node_report_print_text(&back, NODE_REPORT_TEXT, &out);
     CHECK_STR(buf_str(&out),
               "node n: no state yet, not ready\n"
               "  held     by request mr-7 of kured for 4m: InProgress; until its client says\n"
@@ -166,40 +168,40 @@ TEST(report_names_who_holds_the_node_and_who_asks_for_it)
 }
 
 /* The page in docs/ shows what is really printed. */
-TEST(report_page_shows_the_real_output)
+TEST(node_report_page_shows_the_real_output)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    struct report r = sample();
+    struct node_report r = sample();
     r.waits = STR("turn 3 of 12 for room in maintenance");
     r.profile_n = 1;
-    report_print_text(&r, REPORT_TEXT, &out);
+    node_report_print_text(&r, NODE_REPORT_TEXT, &out);
     CHECK(str_contains(check_data("../../docs/explain.md"), buf_str(&out)));
 }
 
-TEST(report_prints_what_failed_and_what_is_done)
+TEST(node_report_prints_what_failed_and_what_is_done)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    struct report_transition t = { .target = LABEL_STATE_OPERATIONAL,
-                                   .expression = STR("up"),
-                                   .chain_passed = true,
-                                   .held = STR("another profile is in maintenance"),
-                                   .next = USEC_NEVER };
-    struct report_profile p = { .name = STR("os"),
-                                .state = LABEL_STATE_MAINTENANCE,
-                                .next = LABEL_STATE_OPERATIONAL,
-                                .error = STR("Trigger instance drain failed: no such thing"),
-                                .doing = STR("draining: 3 of 12 pods are left"),
-                                .transitions = &t,
-                                .transition_n = 1 };
-    struct report r = { .node = STR("n"),
-                        .error = STR("data annotation: boom"),
-                        .deleting = true,
-                        .now = NOW,
-                        .profiles = &p,
-                        .profile_n = 1 };
-    report_print_text(&r, REPORT_TEXT, &out);
+    struct node_report_transition t = { .target = PROFILE_STATE_OPERATIONAL,
+                                        .expression = STR("up"),
+                                        .chain_passed = true,
+                                        .held = STR("another profile is in maintenance"),
+                                        .next = USEC_NEVER };
+    struct node_report_profile p = { .name = STR("os"),
+                                     .state = PROFILE_STATE_MAINTENANCE,
+                                     .next = PROFILE_STATE_OPERATIONAL,
+                                     .error = STR("Trigger instance drain failed: no such thing"),
+                                     .doing = STR("draining: 3 of 12 pods are left"),
+                                     .transitions = &t,
+                                     .transition_n = 1 };
+    struct node_report r = { .node = STR("n"),
+                             .error = STR("data annotation: boom"),
+                             .deleting = true,
+                             .now = NOW,
+                             .profiles = &p,
+                             .profile_n = 1 };
+    node_report_print_text(&r, NODE_REPORT_TEXT, &out);
     CHECK_STR(buf_str(&out), "node n: no state yet, not ready, being deleted\n"
                              "  error    data annotation: boom\n"
                              "\n"
@@ -211,64 +213,65 @@ TEST(report_prints_what_failed_and_what_is_done)
                              "      held     another profile is in maintenance\n");
 }
 
-TEST(report_wide_has_the_raw_info_and_no_breaks)
+TEST(node_report_wide_has_the_raw_info_and_no_breaks)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    struct report r = sample();
-    report_print_text(&r, REPORT_WIDE, &out);
+    struct node_report r = sample();
+    node_report_print_text(&r, NODE_REPORT_WIDE, &out);
     CHECK(str_contains(buf_str(&out),
                        STR("\n    * fail     spare (nodeCount): there are 3 nodes, 4 are wanted  "
                            "{\"current\":3,\"expected\":4}\n")));
     CHECK(str_contains(buf_str(&out), STR("is outside of 08:00 to 16:00; could change in 6h28m")));
 }
 
-TEST(report_gist_says_what_a_profile_is_about)
+TEST(node_report_gist_says_what_a_profile_is_about)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    struct report r = sample();
-    CHECK_STR(report_gist(&r, &r.profiles[0], &a),
+    struct node_report r = sample();
+    CHECK_STR(node_report_summary(&r, &r.profiles[0], &a),
               "window: Monday 01:31 UTC is outside of 08:00 to 16:00; blocked is 'pass'; spare: "
               "there are 3 nodes, 4 are wanted");
-    CHECK_STR(report_gist(&r, &r.profiles[1], &a), "");
+    CHECK_STR(node_report_summary(&r, &r.profiles[1], &a), "");
     r.waits = STR("turn 3 of 12 for room in maintenance");
-    CHECK_STR(report_gist(&r, &r.profiles[0], &a), "turn 3 of 12 for room in maintenance");
-    struct report_profile p = { .state = LABEL_STATE_MAINTENANCE, .next = LABEL_STATE_MAINTENANCE };
-    CHECK_STR(report_gist(&r, &p, &a), "stays: there is no transition out of this state");
-    p.next = LABEL_STATE_OPERATIONAL;
-    CHECK_STR(report_gist(&r, &p, &a), "goes to operational");
+    CHECK_STR(node_report_summary(&r, &r.profiles[0], &a), "turn 3 of 12 for room in maintenance");
+    struct node_report_profile p = { .state = PROFILE_STATE_MAINTENANCE,
+                                     .next = PROFILE_STATE_MAINTENANCE };
+    CHECK_STR(node_report_summary(&r, &p, &a), "stays: there is no transition out of this state");
+    p.next = PROFILE_STATE_OPERATIONAL;
+    CHECK_STR(node_report_summary(&r, &p, &a), "goes to operational");
     p.doing = STR("draining");
-    CHECK_STR(report_gist(&r, &p, &a), "draining");
+    CHECK_STR(node_report_summary(&r, &p, &a), "draining");
     p.error = STR("boom");
-    CHECK_STR(report_gist(&r, &p, &a), "boom");
+    CHECK_STR(node_report_summary(&r, &p, &a), "boom");
 }
 
 /* The element of the contract's own example, byte for byte. */
-TEST(report_prints_the_original_info_element)
+TEST(node_report_prints_the_original_info_element)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    struct report_check check = { .name = STR("reboot_needed"),
-                                  .type = STR("hasAnnotation"),
-                                  .answer = CHECK_PASS };
-    struct report_transition t = { .target = LABEL_STATE_REQUIRED,
-                                   .expression = STR("reboot_needed"),
-                                   .passed = true,
-                                   .chain_passed = true,
-                                   .checks = &check,
-                                   .check_n = 1 };
-    struct report_profile p = {
-        .name = STR("flatcar"), .next = LABEL_STATE_REQUIRED, .transitions = &t, .transition_n = 1
+    struct node_report_check check = { .name = STR("reboot_needed"),
+                                       .type = STR("hasAnnotation"),
+                                       .answer = CHECK_PASS };
+    struct node_report_transition t = { .target = PROFILE_STATE_REQUIRED,
+                                        .expression = STR("reboot_needed"),
+                                        .passed = true,
+                                        .chain_passed = true,
+                                        .checks = &check,
+                                        .check_n = 1 };
+    struct node_report_profile p = {
+        .name = STR("flatcar"), .next = PROFILE_STATE_REQUIRED, .transitions = &t, .transition_n = 1
     };
-    struct report r = { .node = STR("n1"),
-                        .updated = SECONDS(1783423279) + 123456,
-                        .labels = labels,
-                        .label_n = 1,
-                        .profiles = &p,
-                        .profile_n = 1 };
+    struct node_report r = { .node = STR("n1"),
+                             .updated = SECONDS(1783423279) + 123456,
+                             .labels = labels,
+                             .label_n = 1,
+                             .profiles = &p,
+                             .profile_n = 1 };
     struct json_writer w = json_writer_on(&out);
-    report_print_info(&r, &w);
+    node_report_print_info(&r, &w);
     CHECK_STR(buf_str(&out),
               "{\"node\":\"n1\",\"profiles\":[{\"applied\":{\"next\":\"maintenance-required\","
               "\"transitions\":[{\"passed\":true,\"target\":\"maintenance-required\",\"chain\":{"
@@ -278,11 +281,11 @@ TEST(report_prints_the_original_info_element)
               "\"kubernetes.io/os\":\"linux\"},\"updated\":\"2026-07-07T11:21:19.123456Z\"}");
 }
 
-TEST(report_info_sorts_checks_and_survives_what_plugins_say)
+TEST(node_report_info_sorts_checks_and_survives_what_plugins_say)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    struct report_check three[] = {
+    struct node_report_check three[] = {
         { .name = STR("q"),
           .type = STR("prometheusInstant"),
           .answer = CHECK_ERROR,
@@ -296,14 +299,14 @@ TEST(report_info_sorts_checks_and_survives_what_plugins_say)
           .info = STR("{\"error\":\"old\",\"z\":1}"),
           .error = STR("new") },
     };
-    struct report_transition t = { .expression = STR("q && a || b && e"),
-                                   .error = STR("failed check instances: q"),
-                                   .checks = three,
-                                   .check_n = 4 };
-    struct report_profile p = { .name = STR("p"), .transitions = &t, .transition_n = 1 };
-    struct report r = { .node = STR("n"), .profiles = &p, .profile_n = 1 };
+    struct node_report_transition t = { .expression = STR("q && a || b && e"),
+                                        .error = STR("failed check instances: q"),
+                                        .checks = three,
+                                        .check_n = 4 };
+    struct node_report_profile p = { .name = STR("p"), .transitions = &t, .transition_n = 1 };
+    struct node_report r = { .node = STR("n"), .profiles = &p, .profile_n = 1 };
     struct json_writer w = json_writer_on(&out);
-    report_print_info(&r, &w);
+    node_report_print_info(&r, &w);
     CHECK(str_contains(
         buf_str(&out),
         STR("\"info\":{\"a\":{\"id\":\"wait\",\"passed\":false,\"info\":{}},\"b\":{\"id\":\"wait\","
@@ -314,7 +317,7 @@ TEST(report_info_sorts_checks_and_survives_what_plugins_say)
     CHECK(str_contains(buf_str(&out), STR("\"updated\":\"0001-01-01T00:00:00Z\"")));
 }
 
-TEST(report_json_is_read_back_as_it_was_written)
+TEST(node_report_json_is_read_back_as_it_was_written)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
@@ -327,20 +330,20 @@ TEST(report_json_is_read_back_as_it_was_written)
     CLEANUP(buf_done)
     struct buf text_again = { 0 };
     struct err err = { 0 };
-    struct report r = sample();
+    struct node_report r = sample();
     struct json_writer w = json_writer_on(&json);
-    report_print_json(&r, &w);
-    struct report back;
-    CHECK_EQ(report_parse(buf_str(&json), &a, &back, &err), 0);
+    node_report_print_json(&r, &w);
+    struct node_report back;
+    CHECK_EQ(node_report_parse(buf_str(&json), &a, &back, &err), 0);
     w = json_writer_on(&again);
-    report_print_json(&back, &w);
+    node_report_print_json(&back, &w);
     CHECK_STR(buf_str(&again), buf_str(&json));
-    report_print_text(&r, REPORT_WIDE, &text);
-    report_print_text(&back, REPORT_WIDE, &text_again);
+    node_report_print_text(&r, NODE_REPORT_WIDE, &text);
+    node_report_print_text(&back, NODE_REPORT_WIDE, &text_again);
     CHECK_STR(buf_str(&text_again), buf_str(&text));
 }
 
-TEST(report_parse_refuses_what_it_does_not_understand)
+TEST(node_report_parse_refuses_what_it_does_not_understand)
 {
     static const struct {
         const char *text;
@@ -361,9 +364,9 @@ TEST(report_parse_refuses_what_it_does_not_understand)
         CLEANUP(arena_done)
         struct arena a = { 0 };
         struct err err = { 0 };
-        struct report r = { .node = STR("untouched") };
+        struct node_report r = { .node = STR("untouched") };
         check_case((int64_t)i);
-        CHECK(report_parse(str_from(cases[i].text), &a, &r, &err) < 0);
+        CHECK(node_report_parse(str_from(cases[i].text), &a, &r, &err) < 0);
         CHECK_STR(r.node, "untouched");
         if (cases[i].message != NULL) {
             CHECK_STR(err.msg, cases[i].message);

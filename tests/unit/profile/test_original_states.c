@@ -33,33 +33,35 @@
 #define WALL "2026-01-02T03:04:05Z"
 
 static const char *const names[] = { "operational", "maintenance-required", "in-maintenance" };
-static const enum label_state states[] = { LABEL_STATE_OPERATIONAL, LABEL_STATE_REQUIRED,
-                                           LABEL_STATE_MAINTENANCE };
+static const enum profile_state states[] = { PROFILE_STATE_OPERATIONAL, PROFILE_STATE_REQUIRED,
+                                             PROFILE_STATE_MAINTENANCE };
 
 /* A node whose profile p has these in its entry; `notifications` as in JSON, without braces. */
-static void begin(struct deck *d, const char *state, const char *more, const char *current,
-                  const char *previous, const char *notifications)
+static void begin(struct engine_fixture *d, const char *state, const char *more,
+                  const char *current, const char *previous, const char *notifications)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
     struct str yaml = arena_printf(&a, INSTANCES "  %s: %s\n", state, more);
-    deck_begin(d, yaml.p, NULL);
-    deck_node(d, "n",
-              arena_printf(&d->a,
-                           ",\"labels\":{\"cloud.sap/maintenance-profile\":\"p\",\"go\":\"1\"},"
-                           "\"annotations\":{\"cloud.sap/maintenance-data\":"
-                           "\"{\\\"Profiles\\\":{\\\"p\\\":{\\\"Transition\\\":\\\"" WALL "\\\","
-                           "\\\"Current\\\":\\\"%s\\\",\\\"Previous\\\":\\\"%s\\\"}},"
-                           "\\\"Notifications\\\":{%s}}\"}",
-                           current, previous, notifications)
-                  .p,
-              "");
+    engine_fixture_begin(d, yaml.p, NULL);
+    engine_fixture_node(
+        d, "n",
+        arena_printf(&d->a,
+                     ",\"labels\":{\"cloud.sap/maintenance-profile\":\"p\",\"go\":\"1\"},"
+                     "\"annotations\":{\"cloud.sap/maintenance-data\":"
+                     "\"{\\\"Profiles\\\":{\\\"p\\\":{\\\"Transition\\\":\\\"" WALL "\\\","
+                     "\\\"Current\\\":\\\"%s\\\",\\\"Previous\\\":\\\"%s\\\"}},"
+                     "\\\"Notifications\\\":{%s}}\"}",
+                     current, previous, notifications)
+            .p,
+        "");
 }
 
-static void decide(struct deck *d, struct engine_progress progress, struct engine_effect *ret)
+static void decide(struct engine_fixture *d, struct engine_progress progress,
+                   struct engine_effect *ret)
 {
     struct err err = { 0 };
-    struct engine_input in = deck_input(d, "n");
+    struct engine_input in = engine_fixture_input(d, "n");
     in.progress = progress;
     in.explain = true; /* with all words */
     CHECK_EQ(engine_decide(&in, &d->a, ret, &err), 0);
@@ -70,9 +72,9 @@ static struct str edited(const struct engine_effect *effect, const char *key)
 {
     struct str found = STR_NONE;
     uint32_t times = 0;
-    for (uint32_t i = 0; i < effect->subject.edit_n; i++) {
-        const struct edit *e = &effect->subject.edits[i];
-        if (e->kind == EDIT_LABEL && str_eq(e->key, str_from(key))) {
+    for (uint32_t i = 0; i < effect->edit.edit_n; i++) {
+        const struct node_edit_item *e = &effect->edit.edits[i];
+        if (e->kind == NODE_EDIT_LABEL && str_eq(e->key, str_from(key))) {
             found = e->value;
             times++;
         }
@@ -88,7 +90,7 @@ static const struct engine_progress granted = { .granted = STR_INIT("p") };
 TEST(states_without_transitions_stay)
 {
     for (size_t i = 0; i < ARRAY_LEN(states); i++) {
-        struct deck d;
+        struct engine_fixture d;
         struct engine_effect effect;
         check_case((int64_t)i);
         begin(&d, names[i], "{}", names[i], names[i], "");
@@ -97,7 +99,7 @@ TEST(states_without_transitions_stay)
         CHECK_EQ(effect.profiles[0].next, states[i]);
         CHECK_EQ(effect.profiles[0].transition_n, 0);
         CHECK_STR(edited(&effect, "cloud.sap/maintenance-state"), names[i]);
-        deck_end(&d);
+        engine_fixture_end(&d);
     }
     check_case(-1);
 }
@@ -106,7 +108,7 @@ TEST(states_without_transitions_stay)
 TEST(states_pull_the_triggers_of_the_transition_that_passed)
 {
     for (size_t i = 0; i < ARRAY_LEN(states); i++) {
-        struct deck d;
+        struct engine_fixture d;
         struct engine_effect effect;
         size_t to = (i + 1) % 3;
         size_t other = (i + 2) % 3;
@@ -120,7 +122,7 @@ TEST(states_pull_the_triggers_of_the_transition_that_passed)
         decide(&d, granted, &effect);
         CHECK_EQ(effect.profiles[0].next, states[to]);
         CHECK_STR(edited(&effect, "by"), "two");
-        deck_end(&d);
+        engine_fixture_end(&d);
     }
     check_case(-1);
 }
@@ -138,7 +140,7 @@ TEST(states_follow_their_checks)
         { "broken", false, "failed check instances: broken" },
     };
     for (size_t n = 0; n < ARRAY_LEN(states) * ARRAY_LEN(cases); n++) {
-        struct deck d;
+        struct engine_fixture d;
         struct engine_effect effect;
         size_t i = n / ARRAY_LEN(cases);
         size_t k = n % ARRAY_LEN(cases);
@@ -157,7 +159,7 @@ TEST(states_follow_their_checks)
         CHECK_STR(e->transitions[0].error, cases[k].error);
         CHECK_EQ(e->error.n > 0, cases[k].error[0] != '\0');
         CHECK_EQ(edited(&effect, "by").p != NULL, cases[k].moves);
-        deck_end(&d);
+        engine_fixture_end(&d);
     }
     check_case(-1);
 }
@@ -166,40 +168,40 @@ TEST(states_follow_their_checks)
 TEST(states_are_entered_once)
 {
     for (size_t i = 0; i < ARRAY_LEN(states); i++) {
-        struct deck d;
+        struct engine_fixture d;
         struct engine_effect effect;
         check_case((int64_t)i);
         begin(&d, names[i], "{enter: enter}", names[i], names[(i + 1) % 3], "");
         decide(&d, idle, &effect);
         CHECK_STR(edited(&effect, "entered"), "yes");
-        deck_patch(&d, "n", &effect);
-        deck_label(&d, "n", "entered", NULL);
-        CHECK_EQ(deck_settle(&d, "n", idle, &effect), 0);
-        deck_end(&d);
+        engine_fixture_patch(&d, "n", &effect);
+        engine_fixture_set_label(&d, "n", "entered", NULL);
+        CHECK_EQ(engine_fixture_settle(&d, "n", idle, &effect), 0);
+        engine_fixture_end(&d);
         begin(&d, names[i], "{enter: enter}", names[i], names[i], "");
         decide(&d, idle, &effect);
         CHECK(edited(&effect, "entered").p == NULL);
-        deck_end(&d);
+        engine_fixture_end(&d);
     }
     check_case(-1);
 }
 
 /* Sends what is due, one after the other, and tells the engine so; answers how many there were. */
-static uint32_t send_all(struct deck *d, struct engine_effect *effect)
+static uint32_t send_all(struct engine_fixture *d, struct engine_effect *effect)
 {
     uint32_t sent = 0;
-    (void)deck_settle(d, "n", idle, effect); /* its patches are not counted here */
-    while ((effect->needs & ENGINE_NOTIFY) != 0 && sent < 10) {
-        const struct engine_told told = {
+    (void)engine_fixture_settle(d, "n", idle, effect); /* its patches are not counted here */
+    while ((effect->needs & ENGINE_NEED_NOTIFY) != 0 && sent < 10) {
+        const struct engine_sent told = {
             .instance = effect->notify->name,
             .profile = STR("p"),
             .transition = effect->profiles[0].since,
             .at = timestamp_from_usec(d->wall + 1),
         };
-        const struct engine_progress progress = { .told = &told, .told_n = 1 };
+        const struct engine_progress progress = { .sent = &told, .sent_n = 1 };
         sent++;
-        (void)deck_settle(d, "n", progress, effect);
-        (void)deck_settle(d, "n", idle, effect);
+        (void)engine_fixture_settle(d, "n", progress, effect);
+        (void)engine_fixture_settle(d, "n", idle, effect);
     }
     return sent;
 }
@@ -232,7 +234,7 @@ TEST(states_tell_what_is_due_once)
         { "''", "in-maintenance", "operational", "", 0 },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct deck d;
+        struct engine_fixture d;
         struct engine_effect effect;
         char more[64];
         check_case((int64_t)i);
@@ -241,7 +243,7 @@ TEST(states_tell_what_is_due_once)
         CHECK_EQ(send_all(&d, &effect), cases[i].sent);
         CHECK_EQ(send_all(&d, &effect), 0);
         CHECK_STR(effect.profiles[0].error, "");
-        deck_end(&d);
+        engine_fixture_end(&d);
     }
     check_case(-1);
 }
@@ -250,19 +252,20 @@ TEST(states_tell_what_is_due_once)
  * ones behind it are not tried. */
 TEST(states_stop_at_a_notification_that_fails)
 {
-    struct deck d;
+    struct engine_fixture d;
     struct engine_effect effect;
     const struct engine_progress failed = {
         .granted = STR("p"),
-        .unsent = (const struct engine_unsent[]){ { STR("n1"),
-                                                    STR("slack webhook response is not ok") } },
-        .unsent_n = 1,
+        .send_failed =
+            (const struct engine_send_failed[]){
+                { STR("n1"), STR("slack webhook response is not ok") } },
+        .send_failed_n = 1,
     };
     begin(&d, "maintenance-required",
           "{notify: n1 && n2, transitions: [{check: yes1, next: in-maintenance}]}",
           "maintenance-required", "operational", "");
     decide(&d, idle, &effect);
-    CHECK_EQ(effect.needs, ENGINE_NOTIFY);
+    CHECK_EQ(effect.needs, ENGINE_NEED_NOTIFY);
     CHECK_STR(effect.notify->name, "n1");
     CHECK_EQ(effect.profiles[0].transition_n, 0); /* not before it is sent */
     decide(&d, failed, &effect);
@@ -270,32 +273,32 @@ TEST(states_stop_at_a_notification_that_fails)
     CHECK_EQ(effect.needs, 0);
     CHECK_STR(e->error, "slack webhook response is not ok");
     CHECK_STR(e->failed, "At least one notification plugin failed");
-    CHECK_EQ(e->next, LABEL_STATE_REQUIRED);
+    CHECK_EQ(e->next, PROFILE_STATE_REQUIRED);
     CHECK_EQ(e->transition_n, 0);
-    deck_end(&d);
+    engine_fixture_end(&d);
 }
 
 /* Apply: a trigger that is not done holds the state; a drain is no failure (W-06), and the triggers
  * behind it wait. */
 TEST(states_wait_for_a_trigger_that_takes_time)
 {
-    struct deck d;
+    struct engine_fixture d;
     struct engine_effect effect;
     struct engine_progress progress = granted;
     begin(&d, "maintenance-required",
           "{transitions: [{check: yes1, next: in-maintenance, trigger: one && drain && two}]}",
           "maintenance-required", "maintenance-required", "");
     decide(&d, progress, &effect);
-    CHECK_EQ(effect.profiles[0].next, LABEL_STATE_REQUIRED);
+    CHECK_EQ(effect.profiles[0].next, PROFILE_STATE_REQUIRED);
     CHECK_EQ(effect.profiles[0].transition_n, 1);
     CHECK_STR(effect.profiles[0].error, "");
-    CHECK_EQ(effect.needs, ENGINE_DRAIN);
+    CHECK_EQ(effect.needs, ENGINE_NEED_DRAIN);
     CHECK_STR(edited(&effect, "by"), "one");
     progress.drained = true;
     decide(&d, progress, &effect);
-    CHECK_EQ(effect.profiles[0].next, LABEL_STATE_MAINTENANCE);
+    CHECK_EQ(effect.profiles[0].next, PROFILE_STATE_MAINTENANCE);
     CHECK_STR(edited(&effect, "by"), "two"); /* in order: the last one counts */
-    deck_end(&d);
+    engine_fixture_end(&d);
 }
 
 /* check chain: results, and what has been run */
@@ -319,7 +322,7 @@ TEST(chains_give_the_results_of_the_original)
         { "broken && no1 && broken", false, 2, "failed check instances: broken, broken" },
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct deck d;
+        struct engine_fixture d;
         struct engine_effect effect;
         char more[160];
         check_case((int64_t)i);
@@ -335,7 +338,7 @@ TEST(chains_give_the_results_of_the_original)
         for (uint32_t k = 0; k < t->check_n; k++) {
             CHECK(t->checks[k].verdict.answer != CHECK_PENDING); /* nothing is short-circuited */
         }
-        deck_end(&d);
+        engine_fixture_end(&d);
     }
     check_case(-1);
 }
@@ -344,7 +347,7 @@ TEST(chains_give_the_results_of_the_original)
  */
 TEST(chains_keep_what_each_check_said)
 {
-    struct deck d;
+    struct engine_fixture d;
     struct engine_effect effect;
     begin(&d, "operational", "{transitions: [{check: told && broken, next: maintenance-required}]}",
           "operational", "operational", "");
@@ -358,22 +361,22 @@ TEST(chains_keep_what_each_check_said)
     CHECK_STR(effect.profiles[0].error,
               "had failed transition checks: failed check instances: broken");
     CHECK_STR(effect.profiles[0].failed, "At least one check plugin failed");
-    deck_end(&d);
+    engine_fixture_end(&d);
 }
 
 /* One transition fails, another passes: nothing moves. */
 TEST(chains_that_fail_hold_the_profile)
 {
-    struct deck d;
+    struct engine_fixture d;
     struct engine_effect effect;
     begin(&d, "operational",
           "{transitions: [{check: yes1, next: maintenance-required}, {check: broken, next: "
           "in-maintenance}]}",
           "operational", "operational", "");
     decide(&d, granted, &effect);
-    CHECK_EQ(effect.profiles[0].next, LABEL_STATE_OPERATIONAL);
+    CHECK_EQ(effect.profiles[0].next, PROFILE_STATE_OPERATIONAL);
     CHECK(effect.profiles[0].transitions[0].passed);
-    deck_end(&d);
+    engine_fixture_end(&d);
 }
 
 #define SCHEDULE "schedule: {type: never, config: {}}"
@@ -540,7 +543,7 @@ TEST(profiles_have_the_chains_they_name)
         CHECK_EQ(s->enter.n, enters[i]);
         CHECK_EQ(s->notify.n, 0);
     }
-    CHECK_STR(p->states[LABEL_STATE_REQUIRED].transitions[0].check.text, "yes1 && yes2");
+    CHECK_STR(p->states[PROFILE_STATE_REQUIRED].transitions[0].check.text, "yes1 && yes2");
 }
 
 /* alterLabel, alterAnnotation, alterFinalizer: remove deletes; a new key is added beside the old;
@@ -571,7 +574,7 @@ TEST(triggers_change_one_key)
         struct arena a = { 0 };
         CLEANUP(buf_done)
         struct buf patch = { 0 };
-        struct deck d;
+        struct engine_fixture d;
         struct engine_effect effect;
         check_case((int64_t)i);
         struct str yaml = arena_printf(
@@ -579,24 +582,25 @@ TEST(triggers_change_one_key)
             "intervals: {requeue: 1s}\ninstances:\n  trigger: [{type: %s, name: t, config: %s}]\n"
             "profiles: [{name: p, operational: {enter: t}}]\n",
             cases[i].type, cases[i].config);
-        deck_begin(&d, yaml.p, kept);
-        deck_node(&d, "n",
-                  ",\"labels\":{\"cloud.sap/maintenance-profile\":\"p\",\"old\":\"1\","
-                  "\"cloud.sap/maintenance-state\":\"operational\"},"
-                  "\"finalizers\":[\"e/old\"],\"annotations\":{\"old\":\"1\","
-                  "\"cloud.sap/maintenance-data\":\"{\\\"Profiles\\\":{\\\"p\\\":{"
-                  "\\\"Transition\\\":\\\"" WALL "\\\",\\\"Current\\\":\\\"operational\\\","
-                  "\\\"Previous\\\":\\\"in-maintenance\\\"}},\\\"Notifications\\\":{}}\"}",
-                  "");
+        engine_fixture_begin(&d, yaml.p, kept);
+        engine_fixture_node(
+            &d, "n",
+            ",\"labels\":{\"cloud.sap/maintenance-profile\":\"p\",\"old\":\"1\","
+            "\"cloud.sap/maintenance-state\":\"operational\"},"
+            "\"finalizers\":[\"e/old\"],\"annotations\":{\"old\":\"1\","
+            "\"cloud.sap/maintenance-data\":\"{\\\"Profiles\\\":{\\\"p\\\":{"
+            "\\\"Transition\\\":\\\"" WALL "\\\",\\\"Current\\\":\\\"operational\\\","
+            "\\\"Previous\\\":\\\"in-maintenance\\\"}},\\\"Notifications\\\":{}}\"}",
+            "");
         decide(&d, idle, &effect);
-        subject_print_patch(&effect.subject, 5, &patch);
+        node_edit_print_patch(&effect.edit, 5, &patch);
         if (cases[i].patch != NULL) {
             CHECK(str_contains(buf_str(&patch), str_from(cases[i].patch)));
-            CHECK_EQ(effect.subject.edit_n, 2); /* and the data annotation */
+            CHECK_EQ(effect.edit.edit_n, 2); /* and the data annotation */
         } else {
-            CHECK_EQ(effect.subject.edit_n, 1);
+            CHECK_EQ(effect.edit.edit_n, 1);
         }
-        deck_end(&d);
+        engine_fixture_end(&d);
     }
     check_case(-1);
 }

@@ -22,12 +22,12 @@ struct story {
     struct api *door;
     struct client client;
     struct metrics metrics;
-    struct gauges gauges;
+    struct controller_metrics series;
     struct log log;
     struct buf lines;
     uint32_t requests;
     uint32_t pods;
-    struct shuffle *s;
+    struct pod_shuffle *s;
 };
 
 static void on_line(void *ctx, struct str line)
@@ -52,8 +52,8 @@ static void story_begin(struct story *s)
     s->client.on_reply = on_reply;
     s->client.ctx = s;
     metrics_init(&s->metrics);
-    gauges_init(&s->gauges, &s->metrics, STR("server"), STR("lease"));
-    s->s = shuffle_new(&s->client, &s->gauges, &s->log);
+    controller_metrics_init(&s->series, &s->metrics, STR("server"), STR("lease"));
+    s->s = shuffle_new(&s->client, &s->series, &s->log);
 }
 
 static void story_end(struct story *s)
@@ -234,7 +234,7 @@ TEST(shuffle_makes_series_before_anything_is_counted)
     struct story s;
     story_begin(&s);
     add_owners(&s);
-    shuffle_touch(s.s, STR("n1"), STR("multi"));
+    shuffle_make_zeros(s.s, STR("n1"), STR("multi"));
     story_run(&s, SECONDS(5));
     CHECK_SHUFFLES(&s, "daemon_set_unready", "0", "0");
     CHECK_SHUFFLES(&s, "stateful_set_db", "0", "0");
@@ -269,7 +269,7 @@ TEST(shuffle_reads_an_owner_of_many_nodes_once)
     }
     story_run(&s, SECONDS(5));
     CHECK_SHUFFLES(&s, "stateful_set_db", "16", "1");
-    CHECK(s.requests <= 16 + SHUFFLE_FLIGHT_MAX);
+    CHECK(s.requests <= 16 + SHUFFLE_IN_FLIGHT_MAX);
     /* Later it is read again: it may have other replicas by then. */
     write_as_user(&s, "PATCH", STR("/apis/apps/v1/namespaces/default/statefulsets/db"),
                   STR("{\"spec\":{\"replicas\":2}}"), 200);
@@ -363,7 +363,7 @@ TEST(shuffle_gives_up_after_some_tries)
     CLEANUP(fake_end_story)
     struct fake_story f;
     fake_begin(&f);
-    shuffle_touch(f.s.s, STR("n1"), STR("multi"));
+    shuffle_make_zeros(f.s.s, STR("n1"), STR("multi"));
     for (uint32_t i = 0; i < SHUFFLE_TRIES_MAX; i++) {
         story_run(&f.s, MINUTES(10));
         CHECK_EQ(f.api.call_count, 1);
@@ -384,7 +384,7 @@ TEST(shuffle_tells_of_many_failures_in_one_line)
     }
     for (int i = 0; i < 5; i++) {
         story_run(&f.s, 0);
-        CHECK(f.api.call_count <= SHUFFLE_FLIGHT_MAX);
+        CHECK(f.api.call_count <= SHUFFLE_IN_FLIGHT_MAX);
         fake_call_reply(&f.api, fake_call_first(&f.api), 200, STR("no list"));
     }
     story_run(&f.s, 0);
@@ -405,13 +405,13 @@ TEST(shuffle_prefers_counting_and_can_be_told_to_forget)
     CLEANUP(fake_end_story)
     struct fake_story f;
     fake_begin(&f);
-    shuffle_touch(f.s.s, STR("t1"), STR("multi"));
-    shuffle_touch(f.s.s, STR("t2"), STR("multi"));
+    shuffle_make_zeros(f.s.s, STR("t1"), STR("multi"));
+    shuffle_make_zeros(f.s.s, STR("t2"), STR("multi"));
     shuffle_count(f.s.s, STR("c1"), STR("multi"));
     story_run(&f.s, 0);
     CHECK_EQ(f.api.call_count, 2);
     CHECK(str_contains(fake_call_first(&f.api)->path, STR("%3Dc1&")));
-    shuffle_forget(f.s.s);
+    shuffle_drop_all(f.s.s);
     CHECK_EQ(f.api.call_count, 0);
     story_run(&f.s, HOURS(1));
     CHECK_EQ(f.api.sent, 2);
@@ -423,9 +423,9 @@ TEST(shuffle_makes_zeros_at_a_pace_and_none_for_the_counted)
     struct fake_story f;
     fake_begin(&f);
     for (int i = 0; i < 4; i++) {
-        shuffle_touch(f.s.s, arena_printf(&f.s.memory, "t%d", i), STR("multi"));
+        shuffle_make_zeros(f.s.s, arena_printf(&f.s.memory, "t%d", i), STR("multi"));
     }
-    shuffle_touch(f.s.s, STR("t1"), STR("multi")); /* waits already */
+    shuffle_make_zeros(f.s.s, STR("t1"), STR("multi")); /* waits already */
     story_run(&f.s, 0);
     CHECK_EQ(f.api.sent, 1); /* t0; there would be room for another */
     shuffle_count(f.s.s, STR("t1"), STR("multi"));
@@ -436,7 +436,7 @@ TEST(shuffle_makes_zeros_at_a_pace_and_none_for_the_counted)
         story_run(&f.s, 0);
     }
     CHECK_EQ(f.api.sent, 3); /* t0 and the two that count */
-    story_run(&f.s, SHUFFLE_TOUCH_EVERY);
+    story_run(&f.s, SHUFFLE_ZERO_EVERY);
     CHECK_EQ(f.api.sent, 4);
     story_run(&f.s, HOURS(1));
     CHECK_EQ(f.api.sent, 5); /* t2 and t3 for multi, and never t1 */
@@ -447,9 +447,9 @@ TEST(shuffle_asks_for_nothing_without_metrics)
     CLEANUP(fake_end_story)
     struct fake_story f;
     fake_begin(&f);
-    struct gauges none;
-    gauges_init(&none, NULL, STR("server"), STR("lease"));
-    struct shuffle *s = shuffle_new(&f.s.client, &none, NULL);
+    struct controller_metrics none;
+    controller_metrics_init(&none, NULL, STR("server"), STR("lease"));
+    struct pod_shuffle *s = shuffle_new(&f.s.client, &none, NULL);
     shuffle_count(s, STR("n1"), STR("multi"));
     story_run(&f.s, HOURS(1));
     CHECK_EQ(f.api.sent, 0);

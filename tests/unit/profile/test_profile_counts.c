@@ -5,7 +5,7 @@
 struct fixture {
     struct arena memory;
     struct facts *facts;
-    struct standing s;
+    struct profile_counts s;
     struct store_item items[40];
 };
 
@@ -43,43 +43,43 @@ static void park(struct fixture *f, uint32_t i)
 
 static void wait_for(struct fixture *f, uint32_t i)
 {
-    standing_add(&f->s, LABEL_STATE_REQUIRED, &f->items[i], &f->memory);
+    profile_counts_add(&f->s, PROFILE_STATE_REQUIRED, &f->items[i], &f->memory);
 }
 
-TEST(standing_counts_by_state)
+TEST(profile_counts_counts_by_state)
 {
     struct fixture f;
     fixture_begin(&f);
-    standing_add(&f.s, LABEL_STATE_OPERATIONAL, &f.items[0], NULL);
-    standing_add(&f.s, LABEL_STATE_REQUIRED, &f.items[1], NULL); /* nobody asks who */
-    standing_remove(&f.s, LABEL_STATE_OPERATIONAL, &f.items[0]);
-    CHECK_EQ(f.s.counts[LABEL_STATE_OPERATIONAL], 0);
-    CHECK_EQ(f.s.counts[LABEL_STATE_REQUIRED], 1);
+    profile_counts_add(&f.s, PROFILE_STATE_OPERATIONAL, &f.items[0], NULL);
+    profile_counts_add(&f.s, PROFILE_STATE_REQUIRED, &f.items[1], NULL); /* nobody asks who */
+    profile_counts_remove(&f.s, PROFILE_STATE_OPERATIONAL, &f.items[0]);
+    CHECK_EQ(f.s.counts[PROFILE_STATE_OPERATIONAL], 0);
+    CHECK_EQ(f.s.counts[PROFILE_STATE_REQUIRED], 1);
     CHECK(f.s.waiting == NULL);
-    standing_remove(&f.s, LABEL_STATE_REQUIRED, &f.items[1]);
+    profile_counts_remove(&f.s, PROFILE_STATE_REQUIRED, &f.items[1]);
     fixture_end(&f);
 }
 
-TEST(standing_names_those_whose_pods_matter)
+TEST(profile_counts_names_those_whose_pods_matter)
 {
     struct fixture f;
-    struct standing_pods pods;
+    struct profile_counts_pods pods;
     fixture_begin(&f);
     for (uint32_t i = 0; i < 40; i++) {
         wait_for(&f, i);
     }
-    standing_pods(&f.s, f.facts, &pods);
-    CHECK_EQ(pods.unknown_n, STANDING_UNKNOWN_MAX);
+    profile_counts_pods(&f.s, f.facts, &pods);
+    CHECK_EQ(pods.unknown_n, PROFILE_COUNTS_UNKNOWN_MAX);
     CHECK(pods.without == NULL && pods.broken == NULL);
     for (uint32_t i = 0; i < 39; i++) {
         put(&f, i, /* has= */ true, i == 9 ? "503" : NULL);
     }
-    standing_pods(&f.s, f.facts, &pods);
+    profile_counts_pods(&f.s, f.facts, &pods);
     CHECK_EQ(pods.unknown_n, 1);
     CHECK(pods.without == NULL);
     CHECK(pods.broken == &f.items[9]);
     put(&f, 20, /* has= */ false, NULL);
-    standing_pods(&f.s, f.facts, &pods);
+    profile_counts_pods(&f.s, f.facts, &pods);
     CHECK(pods.without == &f.items[20] && pods.without_live);
     CHECK(pods.broken == NULL && pods.unknown_n == 0); /* it goes first, whatever they are */
     fixture_end(&f);
@@ -87,30 +87,30 @@ TEST(standing_names_those_whose_pods_matter)
 
 /* Whoever waits for it must hear when the pods of the one that goes first are not watched any more:
  * otherwise it would wait for what may have been over for long. */
-TEST(standing_tells_when_the_one_that_goes_first_is_not_watched)
+TEST(profile_counts_tells_when_the_one_that_goes_first_is_not_watched)
 {
     struct fixture f;
-    struct standing_pods pods;
+    struct profile_counts_pods pods;
     fixture_begin(&f);
     for (uint32_t i = 0; i < 3; i++) {
         wait_for(&f, i);
         put(&f, i, /* has= */ i == 2, NULL);
     }
-    CHECK(standing_refresh(&f.s, f.facts));
+    CHECK(profile_counts_refresh(&f.s, f.facts));
     park(&f, 2);
-    CHECK(!standing_refresh(&f.s, f.facts));
+    CHECK(!profile_counts_refresh(&f.s, f.facts));
     park(&f, 0);
-    CHECK(!standing_refresh(&f.s, f.facts)); /* the other one is as good */
-    standing_pods(&f.s, f.facts, &pods);
+    CHECK(!profile_counts_refresh(&f.s, f.facts)); /* the other one is as good */
+    profile_counts_pods(&f.s, f.facts, &pods);
     CHECK(pods.without == &f.items[1] && pods.without_live);
-    CHECK_EQ(standing_kept(&f.s, f.facts), 2);
+    CHECK_EQ(profile_counts_unwatched(&f.s, f.facts), 2);
     park(&f, 1);
-    CHECK(standing_refresh(&f.s, f.facts));
+    CHECK(profile_counts_refresh(&f.s, f.facts));
     fixture_end(&f);
 }
 
 /* The sum is never older than what it is of. */
-PROPERTY(standing_sum_is_what_a_walk_finds)
+PROPERTY(profile_counts_sum_is_what_a_walk_finds)
 {
     struct fixture f;
     bool waits[8] = { 0 };
@@ -128,22 +128,22 @@ PROPERTY(standing_sum_is_what_a_walk_finds)
             facts_forget_node(f.facts, f.items[i].name);
             break;
         case 2:
-            (void)standing_refresh(&f.s, f.facts);
+            (void)profile_counts_refresh(&f.s, f.facts);
             break;
         default:
             if (waits[i]) {
-                standing_remove(&f.s, LABEL_STATE_REQUIRED, &f.items[i]);
+                profile_counts_remove(&f.s, PROFILE_STATE_REQUIRED, &f.items[i]);
             } else {
                 wait_for(&f, i);
             }
             waits[i] = !waits[i];
         }
-        struct standing_pods got;
-        struct standing_pods want;
-        struct standing fresh = f.s;
+        struct profile_counts_pods got;
+        struct profile_counts_pods want;
+        struct profile_counts fresh = f.s;
         fresh.sum_of = NULL;
-        standing_pods(&f.s, f.facts, &got);
-        standing_pods(&fresh, f.facts, &want);
+        profile_counts_pods(&f.s, f.facts, &got);
+        profile_counts_pods(&fresh, f.facts, &want);
         CHECK(got.without == want.without);
         CHECK(got.broken == want.broken);
         CHECK_EQ(got.without_live, want.without_live);

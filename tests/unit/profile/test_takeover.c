@@ -63,13 +63,13 @@ static struct str version_of(struct story *s, const char *name)
 
 static struct str fence_of(struct story *s, const char *name)
 {
-    return jval_str(jval_get(jval_at(node_of(s, name), "metadata.annotations"), SUBJECT_FENCE));
+    return jval_str(jval_get(jval_at(node_of(s, name), "metadata.annotations"), NODE_EDIT_FENCE));
 }
 
 static bool goes_by(struct story *s, const char *name, const char *profile)
 {
     struct str data =
-        jval_str(jval_get(jval_at(node_of(s, name), "metadata.annotations"), DATA_ANNOTATION));
+        jval_str(jval_get(jval_at(node_of(s, name), "metadata.annotations"), NODE_DATA_ANNOTATION));
     struct str entry;
     struct str rest;
     return str_cut(data, arena_printf(&s->memory, "\"%s\":{", profile), &rest, &entry) &&
@@ -80,7 +80,7 @@ static bool goes_by(struct story *s, const char *name, const char *profile)
 static bool story_may_act(void *ctx)
 {
     const struct story *s = ctx;
-    return controller_acts(s->c);
+    return controller_may_act_now(s->c);
 }
 
 static usec_t story_wall(void *ctx)
@@ -92,7 +92,7 @@ static usec_t story_wall(void *ctx)
 static void story_on_room(void *ctx)
 {
     const struct story *s = ctx;
-    controller_on_room(s->c);
+    controller_on_capacity(s->c);
 }
 
 static void story_on_node(void *ctx, const struct store_item *item, const void *before, bool gone)
@@ -335,7 +335,7 @@ static void arrive_late(struct story *s)
     CLEANUP(buf_done)
     struct buf patch = { 0 };
     struct str text =
-        jval_str(jval_get(jval_at(node_of(s, "n1"), "metadata.annotations"), DATA_ANNOTATION));
+        jval_str(jval_get(jval_at(node_of(s, "n1"), "metadata.annotations"), NODE_DATA_ANNOTATION));
     struct str head;
     struct str tail;
     struct str rest;
@@ -350,7 +350,7 @@ static void arrive_late(struct story *s)
     jw_obj(&w);
     jw_key(&w, STR("annotations"));
     jw_obj(&w);
-    jw_key(&w, DATA_ANNOTATION);
+    jw_key(&w, NODE_DATA_ANNOTATION);
     jw_str(&w, buf_str(&data));
     jw_obj_end(&w);
     jw_key(&w, STR("labels"));
@@ -365,8 +365,8 @@ static void arrive_late(struct story *s)
 static bool is_expected(struct story *s)
 {
     const struct store_item *item = store_find(&s->c->store, STR("n1"));
-    const struct member *m = item != NULL ? item->extra : NULL;
-    return m != NULL && m->expects;
+    const struct managed_node *m = item != NULL ? item->extra : NULL;
+    return m != NULL && m->inherited;
 }
 
 /* Then it is a fact, whatever the limit says. */

@@ -53,10 +53,10 @@ static void check_strs(const struct jval *want, const struct ucfg_strs *got)
 }
 
 /* {a string, b int} */
-static int read_pair(const struct ucfg *u, const struct uval *v, const struct jval *want,
+static int read_pair(const struct ucfg *u, const struct ucfg_value *v, const struct jval *want,
                      struct err *err)
 {
-    const struct uval *obj;
+    const struct ucfg_value *obj;
     struct str a = STR("");
     int64_t b = 0;
     int r = ucfg_obj(u, v, &obj, err);
@@ -70,7 +70,7 @@ static int read_pair(const struct ucfg *u, const struct uval *v, const struct jv
 }
 
 /* Of a name that comes twice the last one counts. */
-static uint32_t names_of(const struct uval *obj)
+static uint32_t names_of(const struct ucfg_value *obj)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < obj->member_n; i++) {
@@ -80,7 +80,7 @@ static uint32_t names_of(const struct uval *obj)
 }
 
 /* A value with Go's types: {"type": "uint64", "value": 2}, lists and objects of them. */
-static void check_any(const struct ucfg *u, const struct jval *want, const struct uval *got)
+static void check_any(const struct ucfg *u, const struct jval *want, const struct ucfg_value *got)
 {
     struct str type = jval_str(jval_get(want, STR("type")));
     const struct jval *value = jval_get(want, STR("value"));
@@ -94,29 +94,29 @@ static void check_any(const struct ucfg *u, const struct jval *want, const struc
         CHECK_EQ(jval_kind(want), JOBJ);
         CHECK_EQ(names_of(got), want->n);
         JVAL_EACH (want, member) {
-            const struct uval *v = ucfg_get(got, jval_key(member));
+            const struct ucfg_value *v = ucfg_get(got, jval_key(member));
             CHECK(v != NULL);
             check_any(u, member, v);
         }
     } else if (str_eq(type, STR("string"))) {
-        CHECK_EQ(got->kind, UVAL_STR);
+        CHECK_EQ(got->kind, UCFG_VALUE_STR);
         CHECK_STR(got->text, jval_str(value));
     } else if (str_eq(type, STR("bool"))) {
-        CHECK_EQ(got->kind, UVAL_BOOL);
+        CHECK_EQ(got->kind, UCFG_VALUE_BOOL);
         CHECK_EQ(got->truth, jval_bool(value, false));
     } else if (str_eq(type, STR("uint64"))) {
-        CHECK_EQ(got->kind, UVAL_UINT);
+        CHECK_EQ(got->kind, UCFG_VALUE_UINT);
         CHECK_EQ(got->natural, vectors_i64(want, "value"));
     } else {
         double real = 0;
         CHECK_STR(type, "float64");
-        CHECK_EQ(got->kind, UVAL_FLOAT);
+        CHECK_EQ(got->kind, UCFG_VALUE_FLOAT);
         CHECK(jval_f64(value, &real));
         CHECK(real == got->real);
     }
 }
 
-static int read_pairs(const struct ucfg *u, const struct uval *v, const struct jval *want,
+static int read_pairs(const struct ucfg *u, const struct ucfg_value *v, const struct jval *want,
                       struct err *err)
 {
     struct ucfg_list list;
@@ -133,7 +133,7 @@ static int read_pairs(const struct ucfg *u, const struct uval *v, const struct j
 }
 
 /* `want` is NULL where the original refuses. */
-static int read_scalar(const struct ucfg *u, const struct uval *v, struct str as,
+static int read_scalar(const struct ucfg *u, const struct ucfg_value *v, struct str as,
                        const struct jval *want, struct err *err)
 {
     struct str text = str_ends(as, STR("_default")) ? STR("DEF") : STR("");
@@ -164,11 +164,11 @@ static int read_scalar(const struct ucfg *u, const struct uval *v, struct str as
     return r;
 }
 
-static int read_as(const struct ucfg *u, const struct uval *v, struct str as,
+static int read_as(const struct ucfg *u, const struct ucfg_value *v, struct str as,
                    const struct jval *want, struct err *err)
 {
     struct ucfg_strs strs = { 0 };
-    const struct uval *obj = NULL;
+    const struct ucfg_value *obj = NULL;
     int r;
     if (str_starts(as, STR("list"))) {
         r = ucfg_strs(u, v, &strs, err);
@@ -219,7 +219,7 @@ TEST(ucfg_reads_values_as_the_original_does)
         if (r < 0) {
             continue;
         }
-        const struct uval *v = ucfg_get(u.root, STR("v"));
+        const struct ucfg_value *v = ucfg_get(u.root, STR("v"));
         const struct jval *answers = jval_get(one, STR("as"));
         JVAL_EACH (answers, answer) {
             struct str as = jval_key(answer);

@@ -1,7 +1,7 @@
 #include "profile/ucfg_variables.h"
 #include "tests/check.h"
 
-TEST(splice_tells_text_names_and_the_rest_apart)
+TEST(ucfg_vars_tells_text_names_and_the_rest_apart)
 {
     static const struct {
         const char *text;
@@ -16,15 +16,15 @@ TEST(splice_tells_text_names_and_the_rest_apart)
     struct arena a = { 0 };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct err err = { 0 };
-        struct splice s;
+        struct ucfg_vars s;
         struct str text;
         check_case((int64_t)i);
-        CHECK_EQ(splice_parse(str_from(cases[i].text), &a, &s, &err), 0);
-        CHECK_EQ(splice_is_text(&s, &a, &text), cases[i].plain != NULL);
+        CHECK_EQ(ucfg_vars_parse(str_from(cases[i].text), &a, &s, &err), 0);
+        CHECK_EQ(ucfg_vars_is_text(&s, &a, &text), cases[i].plain != NULL);
         if (cases[i].plain != NULL) {
             CHECK_STR(text, cases[i].plain);
         }
-        CHECK_EQ(splice_is_name(&s, &text), cases[i].name != NULL);
+        CHECK_EQ(ucfg_vars_is_name(&s, &text), cases[i].name != NULL);
         if (cases[i].name != NULL) {
             CHECK_STR(text, cases[i].name);
         }
@@ -32,27 +32,28 @@ TEST(splice_tells_text_names_and_the_rest_apart)
     check_case(-1);
 }
 
-TEST(splice_places_what_has_no_end)
+TEST(ucfg_vars_places_what_has_no_end)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
     struct err err = { 0 };
-    struct splice s;
-    CHECK_EQ(splice_parse(STR("ab ${C:${D}"), &a, &s, &err), -ERR_INVALID);
+    struct ucfg_vars s;
+    CHECK_EQ(ucfg_vars_parse(STR("ab ${C:${D}"), &a, &s, &err), -ERR_INVALID);
     CHECK_EQ(err.pos.column, 4);
-    CHECK_EQ(splice_parse(STR("ab ${C:${}}"), &a, &s, &err), -ERR_INVALID);
+    CHECK_EQ(ucfg_vars_parse(STR("ab ${C:${}}"), &a, &s, &err), -ERR_INVALID);
     CHECK_EQ(err.pos.column, 8);
 }
 
-TEST(splice_bounds_its_depth)
+TEST(ucfg_vars_bounds_its_depth)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
     struct err err = { 0 };
-    struct splice s;
+    struct ucfg_vars s;
     struct str text = STR("x");
-    for (uint32_t depth = 1; depth <= SPLICE_DEPTH_MAX + 1; depth++) {
+    for (uint32_t depth = 1; depth <= UCFG_VARS_DEPTH_MAX + 1; depth++) {
         text = arena_printf(&a, "${A:" STR_FMT "}", STR_ARG(text));
-        CHECK_EQ(splice_parse(text, &a, &s, &err), depth > SPLICE_DEPTH_MAX ? -ERR_INVALID : 0);
+        CHECK_EQ(ucfg_vars_parse(text, &a, &s, &err),
+                 depth > UCFG_VARS_DEPTH_MAX ? -ERR_INVALID : 0);
     }
 }

@@ -210,7 +210,7 @@ TEST(limits_report_says_how_many_must_end_where_too_many_are_held)
     CHECK_STR(limits_report_limit_state(&l), "paused, over-committed");
 }
 
-static struct str report_text(const struct limits_report *b, bool wide, struct arena *a)
+static struct str node_report_text(const struct limits_report *b, bool wide, struct arena *a)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
@@ -224,7 +224,7 @@ TEST(limits_report_prints_limits_holders_and_the_queue)
     struct arena a = { 0 };
     struct limits_report b;
     sample_report(&b, &a);
-    CHECK_STR(report_text(&b, /* wide= */ false, &a),
+    CHECK_STR(node_report_text(&b, /* wide= */ false, &a),
               "limit  type  allowed  held  unavailable  waiting\n"
               "gpu    node  1 of 8   0     0            1        paused\n"
               "node   node  3 of 60  2     1            4        full\n"
@@ -259,8 +259,8 @@ TEST(limits_report_page_shows_the_real_output)
     struct arena a = { 0 };
     struct limits_report b;
     sample_report(&b, &a);
-    CHECK(
-        str_contains(check_data("../../docs/requests.md"), report_text(&b, /* wide= */ false, &a)));
+    CHECK(str_contains(check_data("../../docs/requests.md"),
+                       node_report_text(&b, /* wide= */ false, &a)));
 }
 
 TEST(limits_report_tells_of_one_request_who_comes_before_it)
@@ -273,7 +273,7 @@ TEST(limits_report_tells_of_one_request_who_comes_before_it)
     CHECK(!limits_report_only_request(&b, STR("worker-9"), &a)); /* that is no request */
     CHECK(limits_report_only_request(&b, STR("mr-4"), &a));
     CHECK_EQ(b.claim_n, 1); /* nobody else waits for the limit that refuses it */
-    CHECK_STR(report_text(&b, /* wide= */ false, &a),
+    CHECK_STR(node_report_text(&b, /* wide= */ false, &a),
               "request mr-4: Pending for 3m, place 1 in the queue\n"
               "  target   node worker-4\n"
               "  client   other\n"
@@ -297,8 +297,8 @@ TEST(limits_report_tells_of_one_request_who_comes_before_it)
     b.claims[3].name = STR("mr-7"); /* as if it were a request: the last in the queue */
     CHECK(limits_report_only_request(&b, STR("mr-7"), &a));
     CHECK_EQ(b.claim_n, 4);
-    CHECK(
-        str_contains(report_text(&b, /* wide= */ true, &a), STR("\nbefore it in the queue (3)\n")));
+    CHECK(str_contains(node_report_text(&b, /* wide= */ true, &a),
+                       STR("\nbefore it in the queue (3)\n")));
 }
 
 TEST(limits_report_tells_of_one_limit_whom_it_concerns)
@@ -309,7 +309,7 @@ TEST(limits_report_tells_of_one_limit_whom_it_concerns)
     sample_report(&b, &a);
     CHECK(!limits_report_only_limit(&b, STR("nobody")));
     CHECK(limits_report_only_limit(&b, STR("gpu")));
-    CHECK_STR(report_text(&b, /* wide= */ false, &a),
+    CHECK_STR(node_report_text(&b, /* wide= */ false, &a),
               "limit gpu: paused\n"
               "  selects  node: pool=gpu; no other limit concerns them\n"
               "  allows   1 of 8: 10 %, at least 1, at most 4\n"
@@ -341,7 +341,7 @@ TEST(limits_report_is_read_back_as_it_was_written)
         limits_report_print_json(&b, 0, &w);
         CHECK_EQ(json_parse(buf_str(&json), 0, &a, &root, &err), 0);
         CHECK_EQ(limits_report_read(root, &a, &back, &err), 0);
-        CHECK_STR(report_text(&back, true, &a), report_text(&b, true, &a).p);
+        CHECK_STR(node_report_text(&back, true, &a), node_report_text(&b, true, &a).p);
     }
 }
 
@@ -407,7 +407,7 @@ TEST(limits_report_without_limits_says_so)
     struct arena a = { 0 };
     struct limits_report b = { .now = NOW };
     limits_report_finish(&b, &a);
-    CHECK_STR(report_text(&b, false, &a), "There are no limits: every request is granted.\n");
+    CHECK_STR(node_report_text(&b, false, &a), "There are no limits: every request is granted.\n");
 }
 
 static void fixture_done(struct requests_fixture *q)

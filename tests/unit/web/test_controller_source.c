@@ -80,7 +80,7 @@ TEST(controller_source_shows_what_the_controller_knows)
 
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct report report;
+    struct node_report report;
     CHECK(!s.web.report(s.web.ctx, STR("nobody"), &tmp, &report));
     CHECK(s.web.report(s.web.ctx, STR("b"), &tmp, &report));
     CHECK_STR(report.state, "operational");
@@ -116,12 +116,12 @@ TEST(controller_source_explains_by_the_configuration)
     add_node(server, "a", "z1");
     struct controller *c = controller_new(
         loop, api, NULL, NULL,
-        &(struct controller_config){ .identity = STR("me_1"), .wait_for_setup = true });
+        &(struct controller_config){ .identity = STR("me_1"), .wait_for_config = true });
     struct controller_source s;
     controller_source_init(&s, c);
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct report report;
+    struct node_report report;
     (void)virtual_loop_run(time, SECONDS(5));
     CHECK(s.web.report(s.web.ctx, STR("a"), &tmp, &report)); /* before there is any */
     CHECK_STR(report.node, "a");
@@ -141,7 +141,7 @@ TEST(controller_source_explains_by_the_configuration)
     CHECK_STR(report.labels[0].value, "z1");
     CHECK_EQ(report.profile_n, 1);
     CHECK_EQ(report.profiles[0].transition_n, 1);
-    const struct report_transition *t = &report.profiles[0].transitions[0];
+    const struct node_report_transition *t = &report.profiles[0].transitions[0];
     CHECK_STR(t->expression, "due");
     CHECK_EQ(t->check_n, 1);
     CHECK_STR(t->checks[0].type, "hasLabel");
@@ -262,7 +262,7 @@ TEST(controller_source_shows_profiles_and_requests_under_one_limit)
     struct controller *c =
         controller_new(loop, api, NULL, NULL,
                        &(struct controller_config){ .identity = STR("me_1"),
-                                                    .wait_for_setup = true,
+                                                    .wait_for_config = true,
                                                     .keep = request_parts_annotations,
                                                     .keep_n = REQUEST_PARTS_ANNOTATIONS,
                                                     .on_node = on_node,

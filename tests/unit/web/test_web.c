@@ -135,18 +135,19 @@ static const struct web_label zone_a[] = { { STR_INIT("other"), STR_INIT("x") },
 static const struct web_profile in_os = { STR_INIT("os"), STR_INIT("operational"),
                                           SECONDS(1700000000) };
 
-static struct report_check check = { .name = STR_INIT("reboot"),
-                                     .type = STR_INIT("hasAnnotation"),
-                                     .reason = STR_INIT("annotation reboot is not there"),
-                                     .next = USEC_NEVER };
-static struct report_transition transition = { .target = LABEL_STATE_REQUIRED,
-                                               .expression = STR_INIT("reboot"),
-                                               .next = USEC_NEVER,
-                                               .checks = &check,
-                                               .check_n = 1 };
-static struct report_label exported = { STR_INIT("zone"), STR_INIT("<a>") };
+static struct node_report_check check = { .name = STR_INIT("reboot"),
+                                          .type = STR_INIT("hasAnnotation"),
+                                          .reason = STR_INIT("annotation reboot is not there"),
+                                          .next = USEC_NEVER };
+static struct node_report_transition transition = { .target = PROFILE_STATE_REQUIRED,
+                                                    .expression = STR_INIT("reboot"),
+                                                    .next = USEC_NEVER,
+                                                    .checks = &check,
+                                                    .check_n = 1 };
+static struct node_report_label exported = { STR_INIT("zone"), STR_INIT("<a>") };
 
-static bool web_fixture_report(void *ctx, struct str name, struct arena *out, struct report *ret)
+static bool web_fixture_report(void *ctx, struct str name, struct arena *out,
+                               struct node_report *ret)
 {
     struct web_fixture *f = ctx;
     f->reported++;
@@ -155,20 +156,21 @@ static bool web_fixture_report(void *ctx, struct str name, struct arena *out, st
         if (!str_eq(node->name, name)) {
             continue;
         }
-        struct report_profile *p = ARENA_NEW(out, struct report_profile);
-        *p = (struct report_profile){
+        struct node_report_profile *p = ARENA_NEW(out, struct node_report_profile);
+        *p = (struct node_report_profile){
             .name = STR("os"), .error = f->error, .transitions = &transition, .transition_n = 1
         };
-        (void)label_state_parse(node->state, &p->state);
-        *ret = (struct report){ .node = node->name,
-                                .state = node->state,
-                                .error = node->error,
-                                .updated = node->state.n > 0 ? SECONDS(1700000001) + 500000 : 0,
-                                .labels = &exported,
-                                .label_n = 1,
-                                .profiles = p,
-                                .profile_n = 1 };
-        report_mark(ret);
+        (void)profile_state_parse(node->state, &p->state);
+        *ret =
+            (struct node_report){ .node = node->name,
+                                  .state = node->state,
+                                  .error = node->error,
+                                  .updated = node->state.n > 0 ? SECONDS(1700000001) + 500000 : 0,
+                                  .labels = &exported,
+                                  .label_n = 1,
+                                  .profiles = p,
+                                  .profile_n = 1 };
+        node_report_mark_blocking(ret);
         return true;
     }
     return false;
@@ -245,8 +247,8 @@ TEST(web_explains_one_node)
     CLEANUP(arena_done)
     struct arena a = { 0 };
     struct err err = { 0 };
-    struct report report;
-    CHECK_EQ(report_parse(buf_str(&x.body), &a, &report, &err), 0);
+    struct node_report report;
+    CHECK_EQ(node_report_parse(buf_str(&x.body), &a, &report, &err), 0);
     CHECK_STR(report.node, "a b/c");
     CHECK_EQ(report.now, loop_wall(f.loop));
     CHECK(report.profiles[0].transitions[0].checks[0].holds);
@@ -286,11 +288,11 @@ TEST(web_status_sums_the_fleet_up)
     CLEANUP(arena_done)
     struct arena a = { 0 };
     struct err err = { 0 };
-    struct roster roster;
-    CHECK_EQ(roster_parse(buf_str(&x.body), &a, &roster, &err), 0);
+    struct fleet_report roster;
+    CHECK_EQ(fleet_report_parse(buf_str(&x.body), &a, &roster, &err), 0);
     CHECK_EQ(roster.nodes, 2);
     CHECK_EQ(roster.profile_n, 2);
-    CHECK_EQ(roster.profiles[0].counts[LABEL_STATE_MAINTENANCE], 1);
+    CHECK_EQ(roster.profiles[0].counts[PROFILE_STATE_MAINTENANCE], 1);
     CHECK_EQ(roster.entry_n, 1);
     CHECK_STR(roster.config_error, "m.yaml:1:1: no");
     CHECK_STR(roster.leader, "me_1");
@@ -311,13 +313,13 @@ TEST(web_tells_times_by_the_clock_of_its_source)
     CLEANUP(arena_done)
     struct arena a = { 0 };
     struct err err = { 0 };
-    struct report report;
-    struct roster roster;
+    struct node_report report;
+    struct fleet_report roster;
     send_request(web_handle, f.web, &x, "GET", "/api/v1/explain?node=a");
-    CHECK_EQ(report_parse(buf_str(&x.body), &a, &report, &err), 0);
+    CHECK_EQ(node_report_parse(buf_str(&x.body), &a, &report, &err), 0);
     CHECK_EQ(report.now, loop_wall(f.loop) + HOURS(7));
     send_request(web_handle, f.web, &y, "GET", "/api/v1/status");
-    CHECK_EQ(roster_parse(buf_str(&y.body), &a, &roster, &err), 0);
+    CHECK_EQ(fleet_report_parse(buf_str(&y.body), &a, &roster, &err), 0);
     CHECK_EQ(roster.now, loop_wall(f.loop) + HOURS(7));
     virtual_loop_view_free(ahead);
 }
@@ -600,7 +602,7 @@ TEST(web_puts_limits_into_status_and_claims_into_explain)
     struct fake_exchange z = { 0 };
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    struct report report;
+    struct node_report report;
     struct err err = { 0 };
     send_request(web_handle, f.web, &x, "GET", "/api/v1/status");
     CHECK(str_contains(buf_str(&x.body), STR("\"board\":{\"now\":")));
@@ -608,7 +610,7 @@ TEST(web_puts_limits_into_status_and_claims_into_explain)
     CHECK_EQ(y.status, 200);
     CHECK(!str_contains(buf_str(&y.body), STR("\"board\"")));
     send_request(web_handle, f.web, &z, "GET", "/api/v1/explain?node=a");
-    CHECK_EQ(report_parse(buf_str(&z.body), &a, &report, &err), 0);
+    CHECK_EQ(node_report_parse(buf_str(&z.body), &a, &report, &err), 0);
     CHECK_EQ(report.claim_n, 2);
     CHECK(report.claims[0].holds);
     CHECK_STR(report.claims[0].who, "request mr-1 of kured");

@@ -5,37 +5,38 @@
 
 TEST(notify_shows_templates_the_node_and_the_facts)
 {
-    CLEANUP(messenger_done)
-    struct messenger m;
-    messenger_init(&m, "webhook",
-                   HOOK("{{ .Node.Name }} {{ .Node.Annotations.pool }} {{ .State }} {{ .Profile }} "
-                        "{{ .Profile.Current }} {{ .Profile.Last }} {{ .InMaintenance }} "
-                        "{{ .LogDetails }} {{ .LastTransition.Format \"15:04\" }} "
-                        "{{ if eq .Profile \"reboot\" }}same{{ end }}"));
-    messenger_tell(&m);
+    CLEANUP(notify_fixture_done)
+    struct notify_fixture m;
+    notify_fixture_init(
+        &m, "webhook",
+        HOOK("{{ .Node.Name }} {{ .Node.Annotations.pool }} {{ .State }} {{ .Profile }} "
+             "{{ .Profile.Current }} {{ .Profile.Last }} {{ .InMaintenance }} "
+             "{{ .LogDetails }} {{ .LastTransition.Format \"15:04\" }} "
+             "{{ if eq .Profile \"reboot\" }}same{{ end }}"));
+    notify_fixture_deliver(&m);
     CHECK_EQ(m.sent, 1);
-    CHECK_STR(messenger_at(&m, 0)->request.body,
+    CHECK_STR(notify_fixture_message(&m, 0)->request.body,
               "node-1 a<b>& in-maintenance reboot reboot patch true false 07:55 same");
 }
 
 /* A configuration may be replaced while a message is under way. */
 TEST(notify_copies_what_it_needs)
 {
-    CLEANUP(messenger_done)
-    struct messenger m;
-    messenger_init(&m, "webhook", HOOK("{{ .Node.Name }} {{ .State }}"));
+    CLEANUP(notify_fixture_done)
+    struct notify_fixture m;
+    notify_fixture_init(&m, "webhook", HOOK("{{ .Node.Name }} {{ .State }}"));
     char text[] = "operational";
     m.facts.state = str_from(text);
-    (void)messenger_send(&m);
+    (void)notify_fixture_send(&m);
     memset(text, 'x', sizeof(text) - 1);
     struct config_instance *instance = &m.config.instances[PLUGIN_NOTIFY].items[0];
     for (uint32_t i = 0; i < instance->plugin->key_n; i++) {
         instance->values[i] = (struct plugin_value){ .text = STR("gone") };
     }
-    messenger_run(&m, SECONDS(5));
+    notify_fixture_run(&m, SECONDS(5));
     CHECK_EQ(m.sent, 1);
-    CHECK_STR(messenger_at(&m, 0)->request.body, "node-1 operational");
-    CHECK_STR(messenger_at(&m, 0)->request.url, "http://h");
+    CHECK_STR(notify_fixture_message(&m, 0)->request.body, "node-1 operational");
+    CHECK_STR(notify_fixture_message(&m, 0)->request.url, "http://h");
 }
 
 TEST(notify_sends_nothing_when_the_template_fails)
@@ -51,10 +52,10 @@ TEST(notify_sends_nothing_when_the_template_fails)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
-        CLEANUP(messenger_done)
-        struct messenger m;
-        messenger_init(&m, "webhook", cases[i].config);
-        messenger_tell(&m);
+        CLEANUP(notify_fixture_done)
+        struct notify_fixture m;
+        notify_fixture_init(&m, "webhook", cases[i].config);
+        notify_fixture_deliver(&m);
         CHECK_EQ(m.failed, 1);
         CHECK_STR((const char *)m.err.msg, cases[i].error);
         CHECK_EQ(m.inbox.arrived, 0);
@@ -64,44 +65,44 @@ TEST(notify_sends_nothing_when_the_template_fails)
 
 TEST(notify_fails_when_the_node_is_gone_or_cannot_be_read)
 {
-    CLEANUP(messenger_done)
-    struct messenger m;
-    messenger_init(&m, "webhook", HOOK("x"));
+    CLEANUP(notify_fixture_done)
+    struct notify_fixture m;
+    notify_fixture_init(&m, "webhook", HOOK("x"));
     m.facts.node = STR("node-2");
-    messenger_tell(&m);
+    notify_fixture_deliver(&m);
     CHECK_EQ(m.err.code, ERR_NOTFOUND);
     CHECK_STR((const char *)m.err.msg,
               "node 'node-2': the server answered 404: nodes \"node-2\" not found");
     m.facts.node = STR("node-1");
     m.api_faults.down = true;
-    messenger_tell(&m);
+    notify_fixture_deliver(&m);
     CHECK_EQ(m.err.code, ERR_IO);
     CHECK(m.retry_after > 0);
     /* The gate is closed now: nothing is asked, and the caller is told when to come back. */
     uint64_t sent = sim_api_sent(m.api);
-    (void)messenger_send(&m);
-    messenger_run(&m, MSECONDS(1));
+    (void)notify_fixture_send(&m);
+    notify_fixture_run(&m, MSECONDS(1));
     CHECK_EQ(m.failed, 3);
     CHECK_EQ(m.err.code, ERR_BUSY);
     CHECK(m.retry_after > 0);
     CHECK_EQ(sim_api_sent(m.api), sent);
     m.api_faults.down = false;
-    messenger_run(&m, m.retry_after);
-    messenger_tell(&m);
+    notify_fixture_run(&m, m.retry_after);
+    notify_fixture_deliver(&m);
     CHECK_EQ(m.sent, 1);
 }
 
 TEST(notify_cancelled_calls_nobody_at_any_step)
 {
     for (usec_t after = 0; after < MSECONDS(15); after += MSECONDS(1)) {
-        CLEANUP(messenger_done)
-        struct messenger m;
-        messenger_init(&m, "webhook", HOOK("x"));
-        struct notify_call *call = messenger_send(&m);
-        messenger_run(&m, after);
+        CLEANUP(notify_fixture_done)
+        struct notify_fixture m;
+        notify_fixture_init(&m, "webhook", HOOK("x"));
+        struct notify_call *call = notify_fixture_send(&m);
+        notify_fixture_run(&m, after);
         if (m.sent == 0) {
             notify_cancel(call);
-            messenger_run(&m, MINUTES(1));
+            notify_fixture_run(&m, MINUTES(1));
             CHECK_EQ(m.sent + m.failed, 0);
         }
         CHECK(list_empty(&m.door.calls));
@@ -119,17 +120,17 @@ PROPERTY(notify_ends_every_message_once)
                          "leaseNamespace: default, period: 1m}" },
     };
     size_t which = rng_below(rng, ARRAY_LEN(plugins));
-    CLEANUP(messenger_done)
-    struct messenger m;
-    messenger_init(&m, plugins[which][0], plugins[which][1]);
+    CLEANUP(notify_fixture_done)
+    struct notify_fixture m;
+    notify_fixture_init(&m, plugins[which][0], plugins[which][1]);
     rng_init(&m.api_faults.rng, rng_next(rng));
     rng_init(&m.outbound_faults.rng, rng_next(rng));
     faults_randomize(&m.api_faults);
     faults_randomize(&m.outbound_faults);
     for (uint32_t i = 0; i < 5; i++) {
-        (void)messenger_send(&m);
+        (void)notify_fixture_send(&m);
     }
-    messenger_run(&m, MINUTES(30));
+    notify_fixture_run(&m, MINUTES(30));
     CHECK_EQ(m.sent + m.failed, 5);
     CHECK(list_empty(&m.door.calls));
     CHECK_EQ(sim_outbound_in_flight(m.outbound), 0);

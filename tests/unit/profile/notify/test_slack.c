@@ -7,12 +7,12 @@
 
 TEST(slack_posts_text_and_channel_as_go_writes_json)
 {
-    CLEANUP(messenger_done)
-    struct messenger m;
-    messenger_init(&m, "slack", SLACK);
-    messenger_tell(&m);
+    CLEANUP(notify_fixture_done)
+    struct notify_fixture m;
+    notify_fixture_init(&m, "slack", SLACK);
+    notify_fixture_deliver(&m);
     CHECK_EQ(m.sent, 1);
-    const struct inbox_message *message = messenger_at(&m, 0);
+    const struct inbox_message *message = notify_fixture_message(&m, 0);
     CHECK_STR(message->request.method, "POST");
     CHECK_STR(message->request.url, "https://hooks.slack.com/x");
     CHECK_STR(inbox_header(message, "Content-Type"), "application/json");
@@ -45,13 +45,13 @@ TEST(slack_succeeds_when_the_body_is_ok_and_only_then)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
-        CLEANUP(messenger_done)
-        struct messenger m;
-        messenger_init(&m, "slack", SLACK);
+        CLEANUP(notify_fixture_done)
+        struct notify_fixture m;
+        notify_fixture_init(&m, "slack", SLACK);
         struct inbox_answer answer = cases[i].answer;
         m.inbox.script = answer_as;
         m.inbox.ctx = &answer;
-        messenger_tell(&m);
+        notify_fixture_deliver(&m);
         CHECK_EQ(m.sent, cases[i].error == NULL ? 1 : 0);
         CHECK_STR((const char *)m.err.msg, cases[i].error != NULL ? cases[i].error : "");
     }
@@ -60,17 +60,17 @@ TEST(slack_succeeds_when_the_body_is_ok_and_only_then)
 
 TEST(slack_passes_on_how_long_it_shall_be_left_alone)
 {
-    CLEANUP(messenger_done)
-    struct messenger m;
-    messenger_init(&m, "slack", SLACK);
+    CLEANUP(notify_fixture_done)
+    struct notify_fixture m;
+    notify_fixture_init(&m, "slack", SLACK);
     struct inbox_answer answer = { .status = 429, .retry_after = SECONDS(30) };
     m.inbox.script = answer_as;
     m.inbox.ctx = &answer;
-    messenger_tell(&m);
+    notify_fixture_deliver(&m);
     CHECK_EQ(m.failed, 1);
     CHECK_EQ(m.err.code, ERR_BUSY);
     CHECK_EQ(m.retry_after, SECONDS(30));
     answer.retry_after = DAYS(3);
-    messenger_tell(&m);
+    notify_fixture_deliver(&m);
     CHECK_EQ(m.retry_after, HOURS(1));
 }

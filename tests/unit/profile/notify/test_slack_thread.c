@@ -31,21 +31,21 @@ static void on_post(void *ctx, const struct inbox_message *message UNUSED,
 }
 
 struct story {
-    struct messenger m;
+    struct notify_fixture m;
     struct slack slack;
 };
 
 static void setup(struct story *s)
 {
     *s = (struct story){ 0 };
-    messenger_init(&s->m, "slackThread", THREAD);
+    notify_fixture_init(&s->m, "slackThread", THREAD);
     s->m.inbox.script = on_post;
     s->m.inbox.ctx = &s->slack;
 }
 
 static void teardown(struct story *s)
 {
-    messenger_done(&s->m);
+    notify_fixture_done(&s->m);
     arena_done(&s->slack.memory);
 }
 
@@ -69,7 +69,7 @@ static void check_posts(struct story *s, const char *const *bodies, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         check_case(i);
-        const struct inbox_message *message = messenger_at(&s->m, i);
+        const struct inbox_message *message = notify_fixture_message(&s->m, i);
         CHECK_STR(message->request.url, POST_URL);
         CHECK_STR(inbox_header(message, "Content-Type"), "application/x-www-form-urlencoded");
         CHECK_STR(message->request.body, bodies[i]);
@@ -86,7 +86,7 @@ TEST(slack_thread_lives_for_its_period_from_its_start)
     CLEANUP(teardown)
     struct story s;
     setup(&s);
-    messenger_tell(&s.m);
+    notify_fixture_deliver(&s.m);
     check_posts(&s, posts, 2);
     CHECK_STR(lease_text(&s, "spec.holderIdentity"), "1.0001");
     CHECK_EQ(lease_seconds(&s), 600);
@@ -94,14 +94,14 @@ TEST(slack_thread_lives_for_its_period_from_its_start)
     CHECK_STR(lease_text(&s, "spec.acquireTime"), begun);
     CHECK(str_starts(begun, STR("2026-03-02T08:00:00.")));
     /* Twice more inside the period: the same thread, and its end does not move. */
-    messenger_run(&s.m, MINUTES(5));
-    messenger_tell(&s.m);
-    messenger_run(&s.m, MINUTES(4));
-    messenger_tell(&s.m);
+    notify_fixture_run(&s.m, MINUTES(5));
+    notify_fixture_deliver(&s.m);
+    notify_fixture_run(&s.m, MINUTES(4));
+    notify_fixture_deliver(&s.m);
     check_posts(&s, posts, 4);
     CHECK_STR(lease_text(&s, "spec.renewTime"), begun);
-    messenger_run(&s.m, MINUTES(1));
-    messenger_tell(&s.m);
+    notify_fixture_run(&s.m, MINUTES(1));
+    notify_fixture_deliver(&s.m);
     check_posts(&s, posts, 6);
     CHECK_STR(lease_text(&s, "spec.holderIdentity"), "5.0001");
     CHECK_STR(lease_text(&s, "spec.acquireTime"), begun);
@@ -117,10 +117,10 @@ TEST(slack_thread_is_one_for_nodes_that_change_in_one_moment)
     CLEANUP(teardown)
     struct story s;
     setup(&s);
-    (void)messenger_send(&s.m);
-    (void)messenger_send(&s.m);
-    (void)messenger_send(&s.m);
-    messenger_run(&s.m, SECONDS(10));
+    (void)notify_fixture_send(&s.m);
+    (void)notify_fixture_send(&s.m);
+    (void)notify_fixture_send(&s.m);
+    notify_fixture_run(&s.m, SECONDS(10));
     CHECK_EQ(s.m.sent, 3);
     check_posts(&s, posts, 4);
 }
@@ -132,12 +132,12 @@ TEST(slack_thread_waits_for_nobody_who_was_cancelled)
     setup(&s);
     s.m.outbound_faults.partitioned = true; /* the first will be stuck */
     s.m.outbound_faults.cancel_executes = 0;
-    struct notify_call *first = messenger_send(&s.m);
-    (void)messenger_send(&s.m);
-    messenger_run(&s.m, SECONDS(1));
+    struct notify_call *first = notify_fixture_send(&s.m);
+    (void)notify_fixture_send(&s.m);
+    notify_fixture_run(&s.m, SECONDS(1));
     s.m.outbound_faults.partitioned = false;
     notify_cancel(first);
-    messenger_run(&s.m, SECONDS(1));
+    notify_fixture_run(&s.m, SECONDS(1));
     CHECK_EQ(s.m.sent, 1);
     CHECK_EQ(s.slack.posts, 2);
 }
@@ -171,7 +171,7 @@ TEST(slack_thread_tells_what_slack_says_against_it)
         setup(&s);
         s.slack.refuse_at = 1;
         s.slack.refusal = cases[i].answer;
-        messenger_tell(&s.m);
+        notify_fixture_deliver(&s.m);
         CHECK_EQ(s.m.failed, 1);
         CHECK_STR((const char *)s.m.err.msg, cases[i].error);
         CHECK_EQ(s.m.retry_after, cases[i].retry_after);
@@ -189,11 +189,11 @@ TEST(slack_thread_is_kept_when_only_its_message_fails)
     setup(&s);
     s.slack.refuse_at = 2;
     s.slack.refusal = (struct inbox_answer){ .status = 429, .retry_after = SECONDS(20) };
-    messenger_tell(&s.m);
+    notify_fixture_deliver(&s.m);
     CHECK_EQ(s.m.failed, 1);
     CHECK_EQ(s.m.retry_after, SECONDS(20));
     CHECK_STR(lease_text(&s, "spec.holderIdentity"), "1.0001");
-    messenger_tell(&s.m);
+    notify_fixture_deliver(&s.m);
     CHECK_EQ(s.m.sent, 1);
     check_posts(&s, posts, 3);
 }
@@ -206,14 +206,15 @@ static void on_post_with_rival(void *ctx, const struct inbox_message *message,
     bool first = s->slack.posts == 0;
     on_post(&s->slack, message, answer);
     if (first && apiserver_count(s->m.server, STR("coordination.k8s.io"), STR("leases")) == 0) {
-        (void)messenger_ask(&s->m, "POST", LEASES, 201,
-                            "{\"metadata\":{\"name\":\"slack\"},\"spec\":{\"holderIdentity\":"
-                            "\"9.9\",\"leaseDurationSeconds\":600,"
-                            "\"renewTime\":\"2026-03-02T08:00:00.000000Z\"}}");
+        (void)notify_fixture_request(
+            &s->m, "POST", LEASES, 201,
+            "{\"metadata\":{\"name\":\"slack\"},\"spec\":{\"holderIdentity\":"
+            "\"9.9\",\"leaseDurationSeconds\":600,"
+            "\"renewTime\":\"2026-03-02T08:00:00.000000Z\"}}");
     } else if (first) {
-        (void)messenger_ask(&s->m, "PATCH", LEASES "/slack", 200,
-                            "{\"spec\":{\"holderIdentity\":\"9.9\","
-                            "\"renewTime\":\"2026-03-02T08:00:00.000000Z\"}}");
+        (void)notify_fixture_request(&s->m, "PATCH", LEASES "/slack", 200,
+                                     "{\"spec\":{\"holderIdentity\":\"9.9\","
+                                     "\"renewTime\":\"2026-03-02T08:00:00.000000Z\"}}");
     }
 }
 
@@ -226,12 +227,13 @@ TEST(slack_thread_never_overwrites_a_lease_that_moved_on)
         s.m.inbox.script = on_post_with_rival;
         s.m.inbox.ctx = &s;
         if (expired == 1) {
-            (void)messenger_ask(&s.m, "POST", LEASES, 201,
-                                "{\"metadata\":{\"name\":\"slack\"},\"spec\":{\"holderIdentity\":"
-                                "\"0.1\",\"leaseDurationSeconds\":600,"
-                                "\"renewTime\":\"2026-03-02T07:00:00.000000Z\"}}");
+            (void)notify_fixture_request(
+                &s.m, "POST", LEASES, 201,
+                "{\"metadata\":{\"name\":\"slack\"},\"spec\":{\"holderIdentity\":"
+                "\"0.1\",\"leaseDurationSeconds\":600,"
+                "\"renewTime\":\"2026-03-02T07:00:00.000000Z\"}}");
         }
-        messenger_tell(&s.m);
+        notify_fixture_deliver(&s.m);
         CHECK_EQ(s.m.sent, 1);
         CHECK_EQ(s.slack.posts, 2);
         CHECK_STR(lease_text(&s, "spec.holderIdentity"), "9.9");
@@ -243,9 +245,9 @@ TEST(slack_thread_begins_anew_over_a_lease_that_lacks_fields)
     CLEANUP(teardown)
     struct story s;
     setup(&s);
-    (void)messenger_ask(&s.m, "POST", LEASES, 201,
-                        "{\"metadata\":{\"name\":\"slack\"},\"spec\":{}}");
-    messenger_tell(&s.m);
+    (void)notify_fixture_request(&s.m, "POST", LEASES, 201,
+                                 "{\"metadata\":{\"name\":\"slack\"},\"spec\":{}}");
+    notify_fixture_deliver(&s.m);
     CHECK_EQ(s.m.sent, 1);
     CHECK_STR(lease_text(&s, "spec.holderIdentity"), "1.0001");
 }
@@ -255,10 +257,11 @@ TEST(slack_thread_wants_a_holder_of_a_lease_that_lives)
     CLEANUP(teardown)
     struct story s;
     setup(&s);
-    (void)messenger_ask(&s.m, "POST", LEASES, 201,
-                        "{\"metadata\":{\"name\":\"slack\"},\"spec\":{\"leaseDurationSeconds\":600,"
-                        "\"renewTime\":\"2026-03-02T08:00:00.000000Z\"}}");
-    messenger_tell(&s.m);
+    (void)notify_fixture_request(
+        &s.m, "POST", LEASES, 201,
+        "{\"metadata\":{\"name\":\"slack\"},\"spec\":{\"leaseDurationSeconds\":600,"
+        "\"renewTime\":\"2026-03-02T08:00:00.000000Z\"}}");
+    notify_fixture_deliver(&s.m);
     CHECK_EQ(s.m.failed, 1);
     CHECK_STR((const char *)s.m.err.msg, "slack thread leases has no holder");
     CHECK_EQ(s.slack.posts, 0);
@@ -280,11 +283,11 @@ TEST(slack_thread_tries_its_record_again)
     setup(&s);
     s.m.inbox.script = on_post_then_busy;
     s.m.inbox.ctx = &s;
-    (void)messenger_send(&s.m);
-    messenger_run(&s.m, SECONDS(1));
+    (void)notify_fixture_send(&s.m);
+    notify_fixture_run(&s.m, SECONDS(1));
     CHECK_EQ(s.m.sent, 0);
     s.m.api_faults.error_500 = 0;
-    messenger_run(&s.m, SECONDS(5));
+    notify_fixture_run(&s.m, SECONDS(5));
     CHECK_EQ(s.m.sent, 1);
     CHECK_EQ(s.slack.posts, 2);
     CHECK_STR(lease_text(&s, "spec.holderIdentity"), "1.0001");
@@ -297,7 +300,7 @@ TEST(slack_thread_gives_its_record_up_with_an_error)
     setup(&s);
     s.m.inbox.script = on_post_then_busy;
     s.m.inbox.ctx = &s;
-    messenger_tell(&s.m);
+    notify_fixture_deliver(&s.m);
     CHECK_EQ(s.m.failed, 1);
     CHECK_EQ(s.slack.posts, 2);
     CHECK(str_starts(str_from(s.m.err.msg), STR("slack thread lease 'default/slack': ")));

@@ -3,12 +3,12 @@
 
 TEST(webhook_sends_a_document_by_default)
 {
-    CLEANUP(messenger_done)
-    struct messenger m;
-    messenger_init(&m, "webhook", "{url: 'https://example.org/hook'}");
-    messenger_tell(&m);
+    CLEANUP(notify_fixture_done)
+    struct notify_fixture m;
+    notify_fixture_init(&m, "webhook", "{url: 'https://example.org/hook'}");
+    notify_fixture_deliver(&m);
     CHECK_EQ(m.sent, 1);
-    const struct inbox_message *message = messenger_at(&m, 0);
+    const struct inbox_message *message = notify_fixture_message(&m, 0);
     CHECK_STR(message->request.method, "POST");
     CHECK_STR(message->request.url, "https://example.org/hook");
     CHECK_STR(inbox_header(message, "Content-Type"), "application/json");
@@ -21,14 +21,14 @@ TEST(webhook_sends_a_document_by_default)
 /* The signature is `printf 'node node-1' | openssl dgst -sha256 -hmac s3cret`. */
 TEST(webhook_signs_the_body_and_adds_headers)
 {
-    CLEANUP(messenger_done)
-    struct messenger m;
-    messenger_init(&m, "webhook",
-                   "{url: 'https://example.org', method: PUT, body: 'node {{ .Node.Name }}', "
-                   "contentType: text/plain, secret: s3cret, timeout: 5s, "
-                   "headers: ['Authorization: Bearer a:b', 'X-Two:2']}");
-    messenger_tell(&m);
-    const struct inbox_message *message = messenger_at(&m, 0);
+    CLEANUP(notify_fixture_done)
+    struct notify_fixture m;
+    notify_fixture_init(&m, "webhook",
+                        "{url: 'https://example.org', method: PUT, body: 'node {{ .Node.Name }}', "
+                        "contentType: text/plain, secret: s3cret, timeout: 5s, "
+                        "headers: ['Authorization: Bearer a:b', 'X-Two:2']}");
+    notify_fixture_deliver(&m);
+    const struct inbox_message *message = notify_fixture_message(&m, 0);
     CHECK_STR(message->request.method, "PUT");
     CHECK_STR(message->request.body, "node node-1");
     CHECK_EQ(message->request.timeout, SECONDS(5));
@@ -62,15 +62,15 @@ TEST(webhook_succeeds_with_any_2xx_and_nothing_else)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
-        CLEANUP(messenger_done)
-        struct messenger m;
-        messenger_init(&m, "webhook", "{url: 'https://example.org', timeout: 5s}");
+        CLEANUP(notify_fixture_done)
+        struct notify_fixture m;
+        notify_fixture_init(&m, "webhook", "{url: 'https://example.org', timeout: 5s}");
         struct inbox_answer answer = { .status = cases[i].status,
                                        .body = STR("why\nnot"),
                                        .retry_after = SECONDS(9) };
         m.inbox.script = answer_as;
         m.inbox.ctx = &answer;
-        messenger_tell(&m);
+        notify_fixture_deliver(&m);
         CHECK_EQ(m.sent, cases[i].code == 0 ? 1 : 0);
         CHECK_EQ(m.err.code, cases[i].code);
         CHECK_STR((const char *)m.err.msg, cases[i].error);
