@@ -33,6 +33,9 @@ struct metric *metrics_find(const struct metrics *m, struct str name)
 
 struct metric *metrics_family(struct metrics *m, const struct metric_spec *spec)
 {
+    if (m == NULL) {
+        return NULL;
+    }
     struct metric *known = metrics_find(m, str_from(spec->name));
     if (known != NULL) {
         ASSERT(known->spec.kind == spec->kind);
@@ -57,6 +60,13 @@ struct metric *metrics_family(struct metrics *m, const struct metric_spec *spec)
         (void)metric_series(f, NULL); /* exposed with 0 from the start */
     }
     return f;
+}
+
+struct metric_series *metrics_series(struct metrics *m, enum metric_kind kind, const char *name,
+                                     const char *help)
+{
+    const struct metric_spec spec = { .name = name, .help = help, .kind = kind };
+    return metric_series(metrics_family(m, &spec), NULL);
 }
 
 void metrics_on_collect(struct metrics *m, void (*fn)(void *ctx), void *ctx)
@@ -123,6 +133,9 @@ static struct metric_series *metric_intern(struct metric *f, const struct str *v
 struct metric_series *metric_series(struct metric *f, const struct str *values)
 {
     static const struct str none = { NULL, 0 };
+    if (f == NULL) {
+        return NULL;
+    }
     if (values == NULL) {
         ASSERT(f->label_count == 0);
         values = &none;
@@ -144,18 +157,27 @@ struct metric_series *metric_series(struct metric *f, const struct str *values)
 
 void metric_add(struct metric_series *s, double delta)
 {
+    if (s == NULL) {
+        return;
+    }
     ASSERT(s->spec->kind == METRIC_GAUGE || (s->spec->kind == METRIC_COUNTER && delta >= 0));
     s->value += delta;
 }
 
 void metric_set(struct metric_series *s, double value)
 {
+    if (s == NULL) {
+        return;
+    }
     ASSERT(s->spec->kind == METRIC_GAUGE);
     s->value = value;
 }
 
 void metric_observe(struct metric_series *s, double value)
 {
+    if (s == NULL) {
+        return;
+    }
     ASSERT(s->spec->kind == METRIC_HISTOGRAM);
     uint32_t i = 0;
     while (i < s->spec->bucket_count && value > s->spec->buckets[i]) {

@@ -60,9 +60,15 @@ struct metrics {
 void metrics_init(struct metrics *m);
 void metrics_done(struct metrics *m);
 
-/* Registers a family; the same name again answers the family that is there. A family without
+/* Without a registry (`m` NULL) there are no families and no series: all that follows accepts NULL
+ * and counts nothing.
+ *
+ * Registers a family; the same name again answers the family that is there. A family without
  * labels has its one series at once, so that it is exposed with 0 before its first update. */
 struct metric *metrics_family(struct metrics *m, const struct metric_spec *spec);
+/* A counter or gauge without labels. */
+struct metric_series *metrics_series(struct metrics *m, enum metric_kind kind, const char *name,
+                                     const char *help);
 struct metric *metrics_find(const struct metrics *m, struct str name);
 
 /* `fn` is called before each reading, to set gauges that are cheaper to ask for than to keep. */

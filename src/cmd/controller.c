@@ -1,10 +1,10 @@
 #include "cmd/commands.h"
-#include "cmd/request_parts.h"
 #include "cmd/daemon.h"
 #include "cmd/config_file.h"
 #include "host/outbound.h"
 #include "profile/controller.h"
-#include "request/crd_install.h"
+#include "core/crd_install.h"
+#include "request/requests_part.h"
 #include "web/leader_proxy.h"
 #include "web/controller_source.h"
 
@@ -79,8 +79,9 @@ struct controller_app {
     struct outbound *outbound;
     struct client installer; /* its gate is its own: the rest does not wait for CRDs */
     struct crd_install *install;
+    struct core *core;
     struct controller *controller;
-    struct request_parts request_parts;
+    struct requests_part requests;
     struct config_file config_file;
     struct controller_source source;
     struct leader_proxy *proxy;
@@ -130,7 +131,7 @@ static void app_on_end(void *ctx)
     struct controller_app *app = ctx;
     app->scrapes = app->web == NULL ? 0 : web_scrapes(app->web);
     app->serve_until = loop_now(app->daemon.loop) + app->flags->metrics_timeout;
-    controller_stop(app->controller);
+    core_stop(app->core);
 }
 
 static void app_on_leading(void *ctx, bool leading)
@@ -140,18 +141,6 @@ static void app_on_leading(void *ctx, bool leading)
         daemon_quit(&app->daemon,
                     COMMAND_FAILED); /* as the original: its pod starts anew as a follower */
     }
-}
-
-static void app_on_node(void *ctx, const struct store_item *item, const void *before, bool gone)
-{
-    struct controller_app *app = ctx;
-    request_parts_on_node(&app->request_parts, item, before, gone);
-}
-
-static void app_on_acting(void *ctx)
-{
-    struct controller_app *app = ctx;
-    request_parts_on_acting(&app->request_parts);
 }
 
 static void app_done(struct controller_app *app)
@@ -164,8 +153,9 @@ static void app_done(struct controller_app *app)
     controller_source_done(&app->source);
     loop_timer_done(&app->scrape);
     config_file_stop(&app->config_file);
-    request_parts_done(&app->request_parts);
+    requests_part_done(&app->requests);
     controller_free(app->controller);
+    core_free(app->core);
     host_outbound_free(app->outbound);
     daemon_done(&app->daemon);
 }
@@ -241,7 +231,7 @@ static void app_start_leader_proxy(struct controller_app *app)
                               .api = app->daemon.api,
                               .outbound = app->leader_proxy_outbound,
                               .lease_namespace = app->daemon.namespace,
-                              .lease_name = CONTROLLER_LEASE_NAME,
+                              .lease_name = CORE_LEASE_NAME,
                               .port = port != 0 ? port : http_server_port(app->daemon.web_server),
                           });
     web_set_leader_proxy(app->web, app->proxy);
@@ -281,68 +271,59 @@ static int app_read_missing(struct str text, struct arbiter_config *ret, struct 
     return 0;
 }
 
-static int app_start_request_parts(struct controller_app *app, struct err *err)
+static int app_open_core(struct controller_app *app, struct err *err)
 {
     const struct controller_flags *flags = app->flags;
+    struct daemon *p = &app->daemon;
     struct err ignored = { 0 };
-    struct str namespace;
-    struct request_parts_config config = {
-        .loop = app->daemon.loop,
-        .controller = app->controller,
-        .log = &app->daemon.log,
-        .metrics = &app->daemon.metrics,
-        .limits = { .legacy_notready = flags->legacy_notready,
+    struct core_config config = {
+        .loop = p->loop,
+        .api = p->api,
+        .log = &p->log,
+        .metrics = &p->metrics,
+        .identity = p->identity,
+        .lease_namespace = p->namespace,
+        .server = app_server_host(p->access.server),
+        .elect = flags->elect,
+        .use_limits = true,
+        .limits = { .namespace = STR("default"),
+                    .legacy_notready = flags->legacy_notready,
                     .legacy_double_count = flags->legacy_double_count,
                     .grant_missing = flags->grant_missing },
-        .finished_ttl = flags->finished_ttl,
-        .skew_tolerance = flags->skew_tolerance,
-        .trust_approval = flags->trust_approval,
+        .on_leading = app_on_leading,
+        .on_stopped = app_on_stopped,
+        .ctx = app,
     };
-    int r = app_read_missing(flags->missing_limit, &config.limits, err);
-    if (r < 0) {
-        return r;
+    struct str namespace;
+    if (daemon_find_namespace(p, &namespace, &ignored) == 0) {
+        config.limits.namespace = namespace;
     }
-    bool known = daemon_find_namespace(&app->daemon, &namespace, &ignored) == 0;
-    config.namespace = known ? namespace : STR("default");
-    request_parts_init(&app->request_parts, &config);
-    return 0;
+    int r = app_read_missing(flags->missing_limit, &config.limits, err);
+    if (r == 0) {
+        app->core = core_new(&config);
+    }
+    return r;
 }
 
-static int app_start(struct controller_app *app, struct err *err)
+static int app_start_parts(struct controller_app *app, struct err *err)
 {
+    const struct controller_flags *flags = app->flags;
     struct daemon *p = &app->daemon;
-    int r = app_refuse(app->flags, err);
-    r = r < 0 ? r
-              : daemon_connect_cluster(p, STR("controllers.maintenance"), app->flags->elect, err);
-    if (r < 0) {
-        return r;
-    }
-    app_open_wire(app);
-    if (app->flags->install_crds) {
-        app_install(app);
-    }
-    struct str file = app->flags->config.n > 0 ? app->flags->config : CONFIG_FILE_PATH;
-    bool optional = app->flags->config.n == 0 && !config_file_exists(file);
-    app->controller = controller_new(p->loop, p->api, &p->log, &p->metrics,
-                                     &(struct controller_config){
-                                         .outbound = app->outbound,
-                                         .wait_for_config = !optional,
-                                         .identity = p->identity,
-                                         .lease_namespace = p->namespace,
-                                         .server = app_server_host(p->access.server),
-                                         .elect = app->flags->elect,
-                                         .on_leading = app_on_leading,
-                                         .wait_for_limits = true,
-                                         .keep = request_parts_annotations,
-                                         .keep_n = REQUEST_PARTS_ANNOTATIONS,
-                                         .on_node = app_on_node,
-                                         .on_acting = app_on_acting,
-                                         .on_stopped = app_on_stopped,
-                                         .ctx = app,
-                                     });
+    struct str file = flags->config.n > 0 ? flags->config : CONFIG_FILE_PATH;
+    bool optional = flags->config.n == 0 && !config_file_exists(file);
+    app->controller = controller_new(app->core, &(struct controller_config){
+                                                    .outbound = app->outbound,
+                                                    .wait_for_config = !optional,
+                                                });
+    requests_part_init(&app->requests, app->core,
+                       &(struct requests_config){
+                           .finished_ttl = flags->finished_ttl,
+                           .skew_tolerance = flags->skew_tolerance,
+                           .trust_approval = flags->trust_approval,
+                       });
+    core_start(app->core);
     controller_source_init(&app->source, app->controller);
-    app->source.arbiter = &app->request_parts.arbiter;
-    app->source.requests = &app->request_parts.requests;
+    app->source.requests = &app->requests.requests;
     app->source.identity = p->identity;
     app->source.title = p->access.name.n > 0 ? p->access.name : p->access.server;
     app->config_file = (struct config_file){
@@ -351,8 +332,24 @@ static int app_start(struct controller_app *app, struct err *err)
         .path = file,
         .optional = optional,
     };
-    r = config_file_start(&app->config_file, p->loop, err);
-    r = r < 0 ? r : app_start_request_parts(app, err);
+    return config_file_start(&app->config_file, p->loop, err);
+}
+
+static int app_start(struct controller_app *app, struct err *err)
+{
+    int r = app_refuse(app->flags, err);
+    r = r < 0 ? r
+              : daemon_connect_cluster(&app->daemon, STR("controllers.maintenance"),
+                                       app->flags->elect, err);
+    if (r < 0) {
+        return r;
+    }
+    app_open_wire(app);
+    if (app->flags->install_crds) {
+        app_install(app);
+    }
+    r = app_open_core(app, err);
+    r = r < 0 ? r : app_start_parts(app, err);
     return r < 0 ? r : app_serve(app, err);
 }
 

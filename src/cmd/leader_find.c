@@ -2,11 +2,11 @@
 
 #include "bridge/bridge.h"
 #include "kube/client.h"
-#include "profile/controller.h"
+#include "core/core.h"
 
 static struct str leader_lease_name(enum leader_kind kind)
 {
-    return kind == LEADER_BRIDGE ? BRIDGE_LEASE_NAME : CONTROLLER_LEASE_NAME;
+    return kind == LEADER_BRIDGE ? BRIDGE_LEASE_NAME : CORE_LEASE_NAME;
 }
 
 const char *leader_kind_name(enum leader_kind kind)

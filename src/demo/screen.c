@@ -178,7 +178,7 @@ static void screen_node_cell(const struct screen *p, const struct demo_node *nod
 
 static void screen_replica(const struct screen *p, const struct script_replica *r, struct buf *out)
 {
-    bool leads = r->controller != NULL && controller_leading(r->controller);
+    bool leads = r->controller != NULL && core_leads(r->core);
     const char *what = r->controller == NULL ? "killed" : leads ? "leads" : "stands by";
     enum tone tone = r->controller == NULL ? TONE_BAD : leads ? TONE_GOOD : TONE_DIM;
     buf_printf(out, STR_FMT "   ", STR_ARG(r->name));

@@ -90,7 +90,7 @@ static struct script_replica *script_leader(struct script *s)
 {
     for (uint32_t i = 0; i < SCRIPT_REPLICAS; i++) {
         struct script_replica *r = &s->replicas[i];
-        if (r->controller != NULL && controller_leading(r->controller)) {
+        if (r->controller != NULL && core_leads(r->core)) {
             return r;
         }
     }
@@ -218,16 +218,19 @@ static void replica_start(struct script *s, struct script_replica *r)
 {
     r->door = sim_api_new(s->time, s->server, &s->network);
     r->outbound = sim_outbound_new(s->time, &s->inbox, NULL);
-    struct controller_config config = {
+    r->core = core_new(&(struct core_config){
+        .loop = s->time,
+        .api = r->door,
+        .metrics = &s->metrics,
         .identity = r->name,
         .lease_namespace = STR("kube-system"),
         .elect = true,
-        .outbound = r->outbound,
-        .wait_for_config = true,
         .on_leading = replica_on_leading,
         .ctx = r,
-    };
-    r->controller = controller_new(s->time, r->door, NULL, &s->metrics, &config);
+    });
+    const struct controller_config config = { .outbound = r->outbound, .wait_for_config = true };
+    r->controller = controller_new(r->core, &config);
+    core_start(r->core);
     if (controller_configure(r->controller, STR("docs/examples/os-update.yaml"),
                              script_example_file("os-update.yaml"), (struct ucfg_env){ 0 }) < 0) {
         struct controller_config_state setup;
@@ -251,6 +254,7 @@ static void replica_kill(struct script *s, struct script_replica *r)
         s->source.controller = NULL;
     }
     controller_free(STEAL(r->controller));
+    core_free(STEAL(r->core));
     sim_outbound_free(STEAL(r->outbound));
     sim_api_free(STEAL(r->door));
 }

@@ -19,6 +19,7 @@
 #include "port/loop.h"
 #include "sandbox/sim/faults.h"
 #include "sandbox/sim/outbound.h"
+#include "core/core.h"
 #include "web/controller_source.h"
 
 struct apiserver;
@@ -35,7 +36,8 @@ struct controller;
 struct script_replica {
     struct script *script;
     struct str name;
-    struct controller *controller; /* NULL = it was killed */
+    struct core *core;             /* NULL = it was killed, as is the controller */
+    struct controller *controller;
     struct api *door;
     struct outbound *outbound;
 };

@@ -23,19 +23,23 @@ static bool informer_on_synced(void *ctx, uint64_t version)
     if (!store_list_end(&s->store, version)) {
         /* Everything was forgotten. Not to know anything is not to know that all is gone. */
         s->synced = false;
+        if (s->config.on_reset != NULL) {
+            s->config.on_reset(s->config.ctx, version);
+        }
         s->config.on_update(s->config.ctx);
         return false;
     }
     s->synced = true;
     s->failing = false;
-    s->config.on_update(s->config.ctx);
+    (s->config.on_synced != NULL ? s->config.on_synced : s->config.on_update)(s->config.ctx);
     return true;
 }
 
-static void informer_on_error(void *ctx, const struct err *err, bool bad UNUSED)
+static void informer_on_error(void *ctx, const struct err *err, bool bad)
 {
     struct informer *s = ctx;
     s->failing = true;
+    s->unreadable = bad;
     s->trouble = *err;
     s->config.on_error(s->config.ctx, err);
 }
@@ -44,7 +48,7 @@ static void informer_on_well(void *ctx)
 {
     struct informer *s = ctx;
     s->failing = false;
-    s->config.on_update(s->config.ctx);
+    (s->config.on_recovered != NULL ? s->config.on_recovered : s->config.on_update)(s->config.ctx);
 }
 
 void informer_init(struct informer *s, const struct informer_config *config)
@@ -72,11 +76,17 @@ void informer_done(struct informer *s)
 
 void informer_start(struct informer *s, struct str path)
 {
+    buf_reset(&s->path);
+    buf_add(&s->path, path);
+    informer_relist(s);
+}
+
+void informer_relist(struct informer *s)
+{
+    uint64_t lists = s->reflector.lists;
     if (s->started) {
         reflector_done(&s->reflector);
     }
-    buf_reset(&s->path);
-    buf_add(&s->path, path);
     reflector_init(&s->reflector, s->config.client,
                    &(struct reflector_config){
                        .path = buf_str(&s->path),
@@ -89,8 +99,10 @@ void informer_start(struct informer *s, struct str path)
                        .on_well = informer_on_well,
                        .ctx = s,
                    });
+    s->reflector.lists = lists;
     s->started = true;
     s->synced = false;
+    s->failing = false;
     reflector_start(&s->reflector);
 }
 

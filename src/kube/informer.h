@@ -1,5 +1,5 @@
 /*
- * informer: all objects of one kind of the management cluster, watched: a reflector and its store.
+ * informer: all objects of one kind, known and kept up to date: a reflector and its store.
  */
 #pragma once
 
@@ -16,8 +16,14 @@ struct informer_config {
     /* As the store's; may be NULL. */
     void (*on_change)(void *ctx, struct store_item *item, const void *before);
     void (*on_gone)(void *ctx, struct store_item *item);
-    /* Something came, or is known completely: time for a turn. */
+    /* An object came, all are known, or what failed works again: time for a turn. */
     void (*on_update)(void *ctx);
+    /* Called instead of on_update for the two special cases, where they are wanted. */
+    void (*on_synced)(void *ctx); /* a whole list has been taken */
+    void (*on_recovered)(void *ctx);
+    /* The server's versions went backwards (it was restored from a backup): everything has been
+     * forgotten and is read again. May be NULL. */
+    void (*on_reset)(void *ctx, uint64_t version);
     /* Something failed; it goes on by itself. */
     void (*on_error)(void *ctx, const struct err *err);
     void *ctx;
@@ -31,6 +37,7 @@ struct informer {
     bool started;
     bool synced; /* the store has what the last whole list had, and what came since */
     bool failing;
+    bool unreadable;    /* while failing: the server's answer could not be read */
     struct err trouble; /* while failing */
 };
 
@@ -39,5 +46,7 @@ void informer_done(struct informer *s); /* accepts a zeroed one */
 
 /* Begins, or begins anew at another path: what is not found there is gone. */
 void informer_start(struct informer *s, struct str path);
+/* Lists everything again, now; until that is done `synced` is false. */
+void informer_relist(struct informer *s);
 /* True when all objects are known and the watch does not fail. */
 bool informer_healthy(const struct informer *s);

@@ -24,19 +24,15 @@ static void reload_keep_annotation(struct active_config *s, struct str key)
     s->annotations[s->annotation_n++] = key;
 }
 
-/* What the configuration reads of nodes' annotations, and what others read in the same store. */
-static void reload_collect_annotations(struct active_config *s, const struct controller *c)
+/* What the configuration reads of nodes' annotations. */
+static void reload_collect_annotations(struct active_config *s)
 {
     const struct config_instances *checks = &s->config.instances[PLUGIN_CHECK];
     const struct config_instances *triggers = &s->config.instances[PLUGIN_TRIGGER];
-    s->annotations =
-        ARENA_ARRAY(&s->memory, struct str, checks->n + triggers->n + c->config.keep_n + 3);
+    s->annotations = ARENA_ARRAY(&s->memory, struct str, checks->n + triggers->n + 3);
     reload_keep_annotation(s, NODE_DATA_ANNOTATION);
     reload_keep_annotation(s, NODE_EDIT_CORDONED_BY);
     reload_keep_annotation(s, DRAIN_RULES_ANNOTATION);
-    for (uint32_t i = 0; i < c->config.keep_n; i++) {
-        reload_keep_annotation(s, c->config.keep[i]);
-    }
     for (uint32_t i = 0; i < checks->n; i++) {
         const struct config_instance *instance = &checks->items[i];
         if (str_eq(str_from(instance->plugin->name), STR("hasAnnotation"))) {
@@ -53,14 +49,14 @@ static void reload_collect_annotations(struct active_config *s, const struct con
     }
 }
 
-struct active_config *reload_default(const struct controller *c)
+struct active_config *reload_default(void)
 {
     struct active_config *s = ALLOC_NEW(struct active_config);
     struct problems problems = { .out = &s->memory };
     int r = config_load(STR("intervals: {requeue: 30s}"), (struct ucfg_env){ 0 }, &s->memory,
                         &s->config, &problems);
     ASSERT(r == 0); /* a constant of the program */
-    reload_collect_annotations(s, c);
+    reload_collect_annotations(s);
     return s;
 }
 
@@ -77,7 +73,7 @@ static bool reload_same_annotations(const struct active_config *a, const struct 
  * grant keeps it: a patch may be under way. */
 static void reload_drop_waiting(struct controller *c)
 {
-    MAP_EACH (&c->store.items, entry) {
+    MAP_EACH (&c->core->nodes.store.items, entry) {
         const struct store_item *item = map_item_value(entry);
         struct managed_node *m = item->extra;
         if (m == NULL) {
@@ -101,18 +97,12 @@ void reload_activate(struct controller *c, struct active_config *s)
     s->loaded = loop_wall(c->loop);
     c->active = s;
     c->config_generation++;
-    c->keep.annotations = s->annotations;
-    c->keep.annotation_count = MIN(s->annotation_n, NODE_ANNOTATIONS_MAX);
     reload_drop_waiting(c);
     fleet_configure(c->fleet, &s->config);
     external_facts_configure(c->external, &s->config);
     turn_mark_all(c);
     c->all_queued = false;
-    if (relist && (c->nodes_known || store_count(&c->store) > 0)) {
-        c->nodes_fresh = false;
-        store_reshape(&c->store);
-        controller_relist(c);
-    }
+    core_keep_annotations(c->core, s->annotations, s->annotation_n, relist);
     reload_free(old);
     controller_schedule_turn(c);
 }
@@ -122,8 +112,8 @@ static void reload_record_event(struct controller *c, const char *type, const ch
 {
     struct str host;
     struct str rest;
-    (void)str_cut(c->config.identity, STR("_"), &host, &rest); /* without one it is all */
-    recorder_add(&c->recorder,
+    (void)str_cut(c->core->config.identity, STR("_"), &host, &rest); /* without one it is all */
+    recorder_add(&c->core->recorder,
                  &(struct recorder_event){
                      .type = str_from(type),
                      .reason = str_from(reason),
@@ -133,7 +123,7 @@ static void reload_record_event(struct controller *c, const char *type, const ch
                          .kind = STR("Pod"),
                          .api_version = STR("v1"),
                          .name = host,
-                         .namespace = c->config.lease_namespace,
+                         .namespace = c->core->config.lease_namespace,
                      },
                  });
 }
@@ -151,8 +141,10 @@ static void reload_reject(struct controller *c, struct str file, struct str why)
                   KV_TEXT("in_force", c->active == NULL ? "nothing" : "the configuration before"));
         reload_record_event(c, "Warning", "ConfigurationInvalid", text);
     }
-    series_set(c->metrics.config_valid, 0);
-    c->nodes_fresh = c->nodes_fresh && !mutated(c->config.mutations, MUTATION_BAD_FILE_STOPS);
+    metric_set(c->metrics.config_valid, 0);
+    if (mutated(c->core->config.mutations, MUTATION_BAD_FILE_STOPS)) {
+        c->core->nodes_fresh = false;
+    }
 }
 
 /* "maintenance.yaml:12:7: …", one a line. */
@@ -192,14 +184,14 @@ int controller_configure(struct controller *c, struct str file, struct str text,
         reload_free(s);
         return r;
     }
-    reload_collect_annotations(s, c);
+    reload_collect_annotations(s);
     bool fixed = c->config_error.n > 0;
     buf_reset(&c->config_file);
     buf_add(&c->config_file, file);
     buf_reset(&c->config_error);
     reload_activate(c, s);
-    series_set(c->metrics.config_valid, 1);
-    series_inc(c->metrics.config_loads);
+    metric_set(c->metrics.config_valid, 1);
+    metric_add(c->metrics.config_loads, 1);
     log_info(c->log, "configuration is in force", KV_STR("file", file),
              KV_I64("profiles", s->config.profile_n), KV_I64("generation", c->config_generation));
     if (fixed) {

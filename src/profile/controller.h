@@ -28,47 +28,22 @@ struct outbound;    /* port/outbound.h */
 struct node_report; /* profile/node_report.h */
 struct config;
 struct controller;
+struct core; /* core/core.h */
 struct node_label; /* kube/node.h */
 
 #define CONTROLLER_WINDOW 16u /* patches in flight; more only queue in the API server */
-#define CONTROLLER_LEASE_NAME STR("maintenance-controller-leader-election.cloud.sap")
 
 struct controller_config {
-    struct str identity;        /* "<hostname>_<uuid>": who holds the lease */
-    struct str lease_namespace; /* empty = "default" */
-    struct str lease_name;      /* empty = CONTROLLER_LEASE_NAME */
-    struct str server;          /* the API server's host and port, for metrics; may be empty */
-    bool elect;                 /* false: it leads from the start and there is no lease */
-    uint32_t window;            /* 0 = CONTROLLER_WINDOW */
-    struct outbound *outbound;  /* to third parties; borrowed, may be NULL */
-    bool wait_for_config;       /* nothing is done before controller_configure has succeeded */
-    bool wait_for_limits;       /* no node goes into maintenance before controller_set_arbiter */
-    const struct str *keep;     /* annotations of nodes that others read in its store */
-    uint32_t keep_n;
-    mutations_t mutations; /* tests only */
-    /* Called from the loop when leadership has begun or ended; may be NULL. After an end that was
-     * not asked for, the controller stands for election again; a command may prefer to exit. */
-    void (*on_leading)(void *ctx, bool leading);
-    /* A node is new, has changed (`before` is its projection until now) or goes; may be NULL. */
-    void (*on_node)(void *ctx, const struct store_item *item, const void *before, bool gone);
-    /* What controller_may_act_now says may have changed; from the loop, may be NULL. */
-    void (*on_acting)(void *ctx);
-    /* Called from the loop, once, when controller_stop has finished; may be NULL. */
-    void (*on_stopped)(void *ctx);
-    void *ctx;
+    uint32_t window;           /* 0 = CONTROLLER_WINDOW */
+    struct outbound *outbound; /* to third parties; borrowed, may be NULL */
+    bool wait_for_config;      /* nothing is done before controller_configure has succeeded */
 };
 
-/* The doors, the log and the registry are borrowed and outlive it; `log` and `metrics` may be NULL.
- * The texts of the configuration are copied. */
-struct controller *controller_new(struct loop *loop, struct api *api, struct log *log,
-                                  struct metrics *metrics, const struct controller_config *config);
-
-/* The orderly end: stops acting, lets what is in flight finish for a moment, gives the lease back,
- * then calls on_stopped. controller_free follows, not from within on_stopped. */
-void controller_stop(struct controller *c);
-
+/* Joins the core, which is borrowed and outlives it. */
+struct controller *controller_new(struct core *core, const struct controller_config *config);
 /* Like a crash: nothing more is sent. Accepts NULL. */
 void controller_free(struct controller *c);
+struct core *controller_core(const struct controller *c);
 
 /* A configuration: comes into force as a whole, or not at all; then the one before stays, and what
  * is wrong is told in the log, as a metric, as an Event and to whoever looks. `file` names it in
@@ -88,14 +63,6 @@ struct controller_config_state {
 };
 /* Lives until the controller runs again. */
 void controller_config_state(const struct controller *c, struct controller_config_state *ret);
-
-bool controller_synced(const struct controller *c);  /* the first list of nodes is complete */
-bool controller_leading(const struct controller *c); /* may act at this instant */
-/* Who leads, as far as it knows: the lease's holder, or itself where election is off. */
-struct str controller_leader(const struct controller *c);
-/* True when it is synced and its watch is not failing; otherwise `*ret_why` says what is missing,
- * and lives until the next call into the controller. */
-bool controller_ready(const struct controller *c, struct str *ret_why);
 
 /* A node as the controller knows it. Texts live until the controller runs again. */
 struct controller_node {
@@ -140,19 +107,6 @@ bool controller_explain(struct controller *c, struct str name, struct arena *out
                         struct node_report *ret);
 
 void controller_stats(const struct controller *c, struct controller_stats *ret);
-
-/* ── what other parts of the process share with it ─────────────────────────────────────────── */
-
-/* Leads, knows the nodes since then, and their watch does not fail. */
-bool controller_may_act_now(const struct controller *c);
-const struct store *controller_nodes(const struct controller *c); /* kube/node.h */
-struct client *controller_client(struct controller *c);
-struct recorder *controller_recorder(struct controller *c);
-struct drains *controller_drains(struct controller *c);
-/* From now on a step into maintenance takes reservations there. Borrowed: NULL takes it away again,
- * before either is freed, or says that there is none. */
-void controller_set_arbiter(struct controller *c, struct arbiter *arbiter);
-void controller_on_capacity(struct controller *c); /* the arbiter may allow more than before */
 
 /* A node whose step into maintenance MaintenanceLimits refuse. Texts live until the loop runs. */
 struct controller_limit_wait {

@@ -1,25 +1,20 @@
 /*
  * controller_internal: what the files of the controller share; nobody else includes it.
  *
- *   controller.c  its life: doors, leading, observing
- *   setup.c       the configuration in force and its replacement
- *   member.c      one node: its patches and when to look at it again
- *   turn.c        a turn: propose, arbitrate, act
- *   grant.c       leases and the ledger between an ask and its patch
- *   budget.c      reservations under MaintenanceLimits, shared with requests
- *   errand.c      drains and notifications, which take time
- *   look.c        what others may see
+ *   controller.c         its life as a part of the core, and what the core tells it
+ *   config_reload.c      the configuration in force and its replacement
+ *   managed_node.c       one node: its patches and when to look at it again
+ *   controller_turn.c    a turn: propose, arbitrate, act
+ *   grant.c              leases and the ledger between a node's ask and its patch
+ *   limit_reservation.c  reservations under MaintenanceLimits, shared with requests
+ *   drain_and_notify.c   drains and notifications, which take time
+ *   controller_view.c    what others may see
  */
 #pragma once
 
 #include "base/prioqueue.h"
-#include "drain/drain.h"
+#include "core/core.h"
 #include "drain/drain_rules.h"
-#include "kube/lease.h"
-#include "kube/node.h"
-#include "kube/recorder.h"
-#include "kube/reflector.h"
-#include "ledger/arbiter.h"
 #include "ledger/lease_grants.h"
 #include "profile/controller.h"
 #include "profile/engine.h"
@@ -29,8 +24,7 @@
 #include "profile/pod_shuffle_metrics.h"
 
 #define NODES_PATH STR("/api/v1/nodes")
-#define CONTROLLER_NAME STR("maintenance") /* as events name it */
-#define CONTROLLER_TAKES_MAX 8u            /* staggers in one expression; people use one */
+#define CONTROLLER_TAKES_MAX 8u /* staggers in one expression; people use one */
 
 /* Where a node stands between its ask and its maintenance. */
 enum grant_stage {
@@ -130,34 +124,23 @@ struct active_config {
 };
 
 struct controller {
-    /* First: the store hands it to node_kind as its context. */
-    struct node_keep keep;
+    struct core_part part;
+    struct core *core; /* borrowed */
     struct loop *loop;
     struct log *log;
     struct controller_config config;
-    struct arena memory;          /* of the configuration's texts */
     struct active_config *active; /* in force */
     struct buf config_file;
     struct buf config_error; /* why the newest file is not in force */
     uint64_t config_generation;
-    struct client client;
-    struct intern labels;
-    struct store store;
-    struct reflector reflector;
-    struct lease lease;
-    struct recorder recorder;
     struct fleet *fleet;
     struct external_facts *external;
-    struct drains *drains;
     struct notifier notify;
     struct lease_grants ledger;
-    struct arbiter *arbiter; /* borrowed; NULL: there are no limits but the configuration's */
-    bool limits_known;       /* whether there are, has been said */
     struct pod_shuffle *shuffle;
     struct controller_metrics metrics;
     struct loop_timer turn;
     struct loop_timer wake; /* for `waking` and wait queues */
-    struct loop_timer stop;
     struct prioqueue waking;
     struct prioqueue wants_grant;
     struct list wait_queues;
@@ -173,31 +156,26 @@ struct controller {
     uint64_t warn_hidden;
     uint32_t any_groups; /* nodes with any_group */
     uint32_t granting;   /* grants between ask and patch */
-    bool leading;        /* as last reported */
-    bool nodes_known;    /* the nodes were listed once, at least */
-    bool nodes_fresh;    /* the nodes were listed since leading began, or that does not matter */
     bool grants_read;    /* the ledger of the leader before has been read */
     bool all_queued;     /* everybody who asks is in line */
     bool all_reserved;   /* every node that is in maintenance has claimed its reservations */
     bool queue_dirty;    /* many may have become due at once: as `all_queued`, for what is dirty */
     bool capacity_changed;
     uint32_t limit_queue_n; /* nodes with a `limit_queue` */
-    bool stopping;
-    bool stopped;
-    char watch_error[512]; /* the last failure of the watch */
 };
 
 /* ── controller.c ──────────────────────────────────────────────────────────────────────────── */
 bool controller_may_act(const struct controller *c);
 void controller_schedule_turn(struct controller *c);
-void controller_relist(struct controller *c);
 
-/* ── setup.c ───────────────────────────────────────────────────────────────────────────────── */
-struct active_config *reload_default(const struct controller *c);
+/* ── config_reload.c ────────────────────────────────────────────────────────────────────────────
+ */
+struct active_config *reload_default(void);
 void reload_free(struct active_config *s); /* accepts NULL */
 void reload_activate(struct controller *c, struct active_config *s);
 
-/* ── member.c ──────────────────────────────────────────────────────────────────────────────── */
+/* ── managed_node.c ─────────────────────────────────────────────────────────────────────────────
+ */
 struct managed_node *managed_node_get(struct controller *c, struct store_item *item);
 void managed_node_free(struct managed_node *m);
 /* Looks at it again no later than then; monotonic. */
@@ -210,7 +188,8 @@ void managed_node_send(struct managed_node *m, enum api_verb verb);
 bool prio_by_wake(struct prioqueue_item *a, struct prioqueue_item *b);
 bool prio_by_since(struct prioqueue_item *a, struct prioqueue_item *b);
 
-/* ── turn.c ────────────────────────────────────────────────────────────────────────────────── */
+/* ── controller_turn.c ──────────────────────────────────────────────────────────────────────────
+ */
 void controller_turn(void *ctx);
 void turn_mark_all(struct controller *c);
 void turn_leave_queue(struct managed_node *m); /* it asks no more */
@@ -230,7 +209,7 @@ bool grant_allows_patch(struct managed_node *m);
 void grant_end(struct managed_node *m);
 bool grant_is_pending(const struct grant *g); /* asked for, not held yet; accepts NULL */
 void grant_commit(struct controller *c);      /* at the end of a turn: what changed is written */
-void grant_on_noted(void *ctx, uint64_t serial);
+void grant_on_noted(struct controller *c, uint64_t serial);
 void grant_inherit_all(struct controller *c);
 void grant_drop_all(struct controller *c);
 /* An inherited grant goes when its node has moved on. */
@@ -241,7 +220,8 @@ bool grant_resume(struct managed_node *m, struct str owner);
 struct str grant_owner(const struct managed_node *m); /* GRANT_HELD: the profile; otherwise empty */
 void grant_on_reserved(struct managed_node *m);       /* GRANT_LIMITS: its reservations are held */
 
-/* ── budget.c ──────────────────────────────────────────────────────────────────────────────── */
+/* ── limit_reservation.c ────────────────────────────────────────────────────────────────────────
+ */
 #define NODE_LIMIT_QUEUE ((uint64_t)1) /* the line of those whom a MaintenanceLimit refuses */
 /* It asks, its turn has come, and a limit has no room for it. */
 bool node_limit_refuses(struct managed_node *m, const struct engine_effect *effect);
@@ -265,10 +245,12 @@ void node_limit_queue_enter(struct managed_node *m);
 void node_limit_queue_leave(struct managed_node *m);
 struct str node_limit_explain(const struct managed_node *m, struct arena *out); /* why it waits */
 
-/* ── look.c ────────────────────────────────────────────────────────────────────────────────── */
+/* ── controller_view.c ──────────────────────────────────────────────────────────────────────────
+ */
 void controller_view_collect(void *ctx); /* before the metrics are read */
 
-/* ── errand.c ──────────────────────────────────────────────────────────────────────────────── */
+/* ── drain_and_notify.c ─────────────────────────────────────────────────────────────────────────
+ */
 void node_drain_run(struct managed_node *m, const struct engine_effect *effect);
 /* The node has changed: its drain must not send anything away by rules that are not in force any
  * more. Without rules it goes on only when it was decided that it is still to go on: they go

@@ -4,33 +4,8 @@
 static const double seconds_buckets[] = { 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
                                           0.25,  0.5,    1,     2.5,  5,     10 };
 
-static const char *const verb_names[] = {
-    [API_GET] = "GET",     [API_POST] = "POST",     [API_PUT] = "PUT",
-    [API_PATCH] = "PATCH", [API_DELETE] = "DELETE",
-};
-
-static struct metric_series *series_new(struct metrics *m, enum metric_kind kind, const char *name,
-                                        const char *help)
+static void controller_metrics_init_original(struct controller_metrics *g, struct metrics *m)
 {
-    const struct metric_spec spec = { .name = name, .help = help, .kind = kind };
-    return metric_series(metrics_family(m, &spec), NULL);
-}
-
-static void controller_metrics_init_original(struct controller_metrics *g, struct metrics *m,
-                                             struct str lease_name)
-{
-    static const struct metric_spec requests = {
-        .name = "rest_client_requests_total",
-        .help = "Number of HTTP requests, partitioned by status code, method, and host.",
-        .kind = METRIC_COUNTER,
-        .labels = { "code", "method", "host" },
-    };
-    static const struct metric_spec leading = {
-        .name = "leader_election_master_status",
-        .help = "1 while this process leads, 0 otherwise.",
-        .kind = METRIC_GAUGE,
-        .labels = { "name" },
-    };
     static const struct metric_spec reconciles = {
         .name = "controller_runtime_reconcile_total",
         .help = "Decisions about a node, by result.",
@@ -63,8 +38,6 @@ static void controller_metrics_init_original(struct controller_metrics *g, struc
     };
     g->shuffles = metrics_family(m, &shuffles);
     g->shuffles_per_replica = metrics_family(m, &shuffles_per_replica);
-    g->requests = metrics_family(m, &requests);
-    g->leading = metric_series(metrics_family(m, &leading), &lease_name);
     g->reconciles[0] = metric_series(metrics_family(m, &reconciles),
                                      (const struct str[]){ STR("node"), STR("success") });
     g->reconciles[1] = metric_series(metrics_family(m, &reconciles),
@@ -102,17 +75,13 @@ static void controller_metrics_init_drydock(struct controller_metrics *g, struct
     g->queue[2] = metric_series(f, (const struct str[]){ STR("later") });
     g->patch_seconds = metric_series(metrics_family(m, &patch_seconds), NULL);
     g->patches =
-        series_new(m, METRIC_COUNTER, "drydock_patches_total", "Node patches that were sent.");
-    g->conflicts = series_new(m, METRIC_COUNTER, "drydock_patch_conflicts_total",
-                              "Node patches that met a newer node (409).");
-    g->errors = series_new(m, METRIC_COUNTER, "drydock_patch_errors_total",
-                           "Node patches that failed otherwise.");
-    g->bad_input = series_new(m, METRIC_COUNTER, "drydock_bad_input_total",
-                              "Answers of the API server that could not be read.");
-    g->relists = series_new(m, METRIC_GAUGE, "drydock_lists",
-                            "Lists of nodes that were begun; more than one means relists.");
-    g->unreadable = series_new(m, METRIC_GAUGE, "drydock_nodes_unreadable",
-                               "Nodes that are not touched because their data cannot be read.");
+        metrics_series(m, METRIC_COUNTER, "drydock_patches_total", "Node patches that were sent.");
+    g->conflicts = metrics_series(m, METRIC_COUNTER, "drydock_patch_conflicts_total",
+                                  "Node patches that met a newer node (409).");
+    g->errors = metrics_series(m, METRIC_COUNTER, "drydock_patch_errors_total",
+                               "Node patches that failed otherwise.");
+    g->unreadable = metrics_series(m, METRIC_GAUGE, "drydock_nodes_unreadable",
+                                   "Nodes that are not touched because their data cannot be read.");
 }
 
 static void controller_metrics_init_profiles(struct controller_metrics *g, struct metrics *m)
@@ -135,139 +104,68 @@ static void controller_metrics_init_profiles(struct controller_metrics *g, struc
         .kind = METRIC_GAUGE,
         .labels = { "profile", "state" },
     };
-    static const struct metric_spec drains = {
-        .name = "drydock_drains",
-        .help = "Drains that run, and those of them that cannot go on.",
-        .kind = METRIC_GAUGE,
-        .labels = { "kind" },
-    };
-    static const struct metric_spec evictions = {
-        .name = "drydock_evictions",
-        .help = "Pods that drains evicted, were refused, or deleted by force.",
-        .kind = METRIC_GAUGE,
-        .labels = { "result" },
-    };
     g->transitions = metrics_family(m, &transitions);
     g->notifications = metrics_family(m, &notifications);
     g->profiles = metrics_family(m, &profiles);
-    struct metric *f = metrics_family(m, &drains);
-    g->drains[0] = metric_series(f, (const struct str[]){ STR("active") });
-    g->drains[1] = metric_series(f, (const struct str[]){ STR("blocked") });
-    f = metrics_family(m, &evictions);
-    g->evictions[0] = metric_series(f, (const struct str[]){ STR("accepted") });
-    g->evictions[1] = metric_series(f, (const struct str[]){ STR("refused") });
-    g->evictions[2] = metric_series(f, (const struct str[]){ STR("forced") });
-    g->config_valid = series_new(m, METRIC_GAUGE, "drydock_config_valid",
-                                 "1 when the newest configuration is in force, 0 when an "
-                                 "earlier one had to stay.");
-    g->config_loads = series_new(m, METRIC_COUNTER, "drydock_config_loads_total",
-                                 "Configurations that came into force.");
-    g->waiting = series_new(m, METRIC_GAUGE, "drydock_nodes_waiting",
-                            "Nodes that wait for room in maintenance.");
-    g->grants = series_new(m, METRIC_GAUGE, "drydock_grants",
-                           "Grants that are on their way into maintenance.");
+    g->config_valid = metrics_series(m, METRIC_GAUGE, "drydock_config_valid",
+                                     "1 when the newest configuration is in force, 0 when an "
+                                     "earlier one had to stay.");
+    g->config_loads = metrics_series(m, METRIC_COUNTER, "drydock_config_loads_total",
+                                     "Configurations that came into force.");
+    g->waiting = metrics_series(m, METRIC_GAUGE, "drydock_nodes_waiting",
+                                "Nodes that wait for room in maintenance.");
+    g->grants = metrics_series(m, METRIC_GAUGE, "drydock_grants",
+                               "Grants that are on their way into maintenance.");
 }
 
-void controller_metrics_init(struct controller_metrics *g, struct metrics *registry,
-                             struct str server, struct str lease_name)
+void controller_metrics_init(struct controller_metrics *g, struct metrics *registry)
 {
-    *g = (struct controller_metrics){ .registry = registry, .server = server };
-    if (registry != NULL) {
-        controller_metrics_init_original(g, registry, lease_name);
-        controller_metrics_init_drydock(g, registry);
-        controller_metrics_init_profiles(g, registry);
-    }
-}
-
-void series_inc(struct metric_series *s)
-{
-    if (s != NULL) {
-        metric_add(s, 1);
-    }
-}
-
-void series_set(struct metric_series *s, double value)
-{
-    if (s != NULL) {
-        metric_set(s, value);
-    }
-}
-
-void series_observe(struct metric_series *s, usec_t took)
-{
-    if (s != NULL) {
-        metric_observe(s, (double)took / 1e6);
-    }
-}
-
-void controller_metrics_request(struct controller_metrics *g, enum api_verb verb, int status)
-{
-    if (g->registry == NULL) {
-        return;
-    }
-    char code[16];
-    int n = snprintf(code, sizeof(code), "%d", status);
-    ASSERT(n > 0);
-    const struct str values[] = {
-        status == 0 ? STR("<error>") : (struct str){ .p = code, .n = (size_t)n },
-        str_from(verb_names[verb]),
-        g->server,
-    };
-    metric_add(metric_series(g->requests, values), 1);
+    *g = (struct controller_metrics){ .registry = registry };
+    controller_metrics_init_original(g, registry);
+    controller_metrics_init_drydock(g, registry);
+    controller_metrics_init_profiles(g, registry);
 }
 
 void controller_metrics_reconcile(struct controller_metrics *g, bool ok)
 {
-    series_inc(g->reconciles[ok ? 0 : 1]);
+    metric_add(g->reconciles[ok ? 0 : 1], 1);
     if (!ok) {
-        series_inc(g->reconcile_errors);
+        metric_add(g->reconcile_errors, 1);
     }
 }
 
 void controller_metrics_nodes(struct controller_metrics *g, struct str state, uint32_t count)
 {
-    if (g->registry != NULL) {
-        metric_set(metric_series(g->nodes, &state), count);
-    }
+    metric_set(metric_series(g->nodes, &state), count);
 }
 
 void controller_metrics_failure(struct controller_metrics *g, struct str profile)
 {
-    if (g->registry != NULL) {
-        metric_add(metric_series(g->transition_failures, &profile), 1);
-    }
+    metric_add(metric_series(g->transition_failures, &profile), 1);
 }
 
 void controller_metrics_transition(struct controller_metrics *g, struct str profile,
                                    struct str state)
 {
-    if (g->registry != NULL) {
-        metric_add(metric_series(g->transitions, (const struct str[]){ profile, state }), 1);
-    }
+    metric_add(metric_series(g->transitions, (const struct str[]){ profile, state }), 1);
 }
 
 void controller_metrics_notified(struct controller_metrics *g, struct str instance, bool ok)
 {
-    if (g->registry != NULL) {
-        const struct str values[] = { instance, ok ? STR("sent") : STR("failed") };
-        metric_add(metric_series(g->notifications, values), 1);
-    }
+    const struct str values[] = { instance, ok ? STR("sent") : STR("failed") };
+    metric_add(metric_series(g->notifications, values), 1);
 }
 
 void controller_metrics_profile(struct controller_metrics *g, struct str profile, struct str state,
                                 uint32_t count)
 {
-    if (g->registry != NULL) {
-        metric_set(metric_series(g->profiles, (const struct str[]){ profile, state }), count);
-    }
+    metric_set(metric_series(g->profiles, (const struct str[]){ profile, state }), count);
 }
 
 void controller_metrics_shuffle(struct controller_metrics *g, struct str owner, struct str profile,
                                 double count, double per_replica)
 {
-    if (g->registry != NULL) {
-        const struct str values[] = { owner, profile };
-        metric_add(metric_series(g->shuffles, values), count);
-        metric_add(metric_series(g->shuffles_per_replica, values), per_replica);
-    }
+    const struct str values[] = { owner, profile };
+    metric_add(metric_series(g->shuffles, values), count);
+    metric_add(metric_series(g->shuffles_per_replica, values), per_replica);
 }

@@ -5,13 +5,10 @@
 #pragma once
 
 #include "base/metric.h"
-#include "port/api.h"
 #include "profile/node_labels.h"
 
 struct controller_metrics {
     struct metrics *registry; /* borrowed; NULL = nothing is counted */
-    struct str server;        /* borrowed: label `host` of rest_client_requests_total */
-    struct metric *requests;
     struct metric *nodes;
     struct metric *transition_failures;
     struct metric *transitions;
@@ -23,30 +20,18 @@ struct controller_metrics {
     struct metric_series *config_loads;
     struct metric_series *waiting;
     struct metric_series *grants;
-    struct metric_series *drains[2];     /* active, blocked */
-    struct metric_series *evictions[3];  /* accepted, refused, forced */
     struct metric_series *reconciles[2]; /* by result: success, error */
     struct metric_series *reconcile_errors;
-    struct metric_series *leading;
     struct metric_series *patches;
     struct metric_series *conflicts;
     struct metric_series *errors;
-    struct metric_series *bad_input;
-    struct metric_series *relists;
     struct metric_series *queue[3]; /* dirty, in_flight, later */
     struct metric_series *unreadable;
     struct metric_series *patch_seconds;
 };
 
-void controller_metrics_init(struct controller_metrics *g, struct metrics *registry,
-                             struct str server, struct str lease_name);
+void controller_metrics_init(struct controller_metrics *g, struct metrics *registry);
 
-/* All accept NULL series, as they are without a registry. */
-void series_inc(struct metric_series *s);
-void series_set(struct metric_series *s, double value);
-void series_observe(struct metric_series *s, usec_t took);
-
-void controller_metrics_request(struct controller_metrics *g, enum api_verb verb, int status);
 void controller_metrics_reconcile(struct controller_metrics *g, bool ok);
 void controller_metrics_failure(struct controller_metrics *g, struct str profile);
 void controller_metrics_transition(struct controller_metrics *g, struct str profile,

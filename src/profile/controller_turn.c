@@ -86,7 +86,7 @@ static void turn_record_event(struct controller *c, const struct store_item *ite
     const struct node *node = item->object;
     char version[24];
     (void)snprintf(version, sizeof(version), "%llu", (unsigned long long)item->version);
-    recorder_add(&c->recorder, &(struct recorder_event){
+    recorder_add(&c->core->recorder, &(struct recorder_event){
                                    .type = str_from(type),
                                    .reason = str_from(reason),
                                    .action = str_from(action),
@@ -302,7 +302,7 @@ void turn_engine_input(const struct managed_node *m, bool explain, struct arena 
             .drained = m->drain != NULL && drain_is_done(m->drain),
         },
         .explain = explain,
-        .mutations = c->config.mutations,
+        .mutations = c->core->config.mutations,
     };
     node_notify_progress(m, out, &ret->progress);
     if (explain && m->drain != NULL) {
@@ -327,10 +327,10 @@ static void turn_corrupt_data(struct buf *body)
 static void turn_patch(struct managed_node *m, const struct engine_effect *effect)
 {
     struct controller *c = m->c;
-    bool guarded = !mutated(c->config.mutations, MUTATION_SKIP_RV);
+    bool guarded = !mutated(c->core->config.mutations, MUTATION_SKIP_RV);
     buf_reset(&c->body);
     node_edit_print_patch(&effect->edit, guarded ? m->item->version : 0, &c->body);
-    if (mutated(c->config.mutations, MUTATION_DATA_BYTES_WRONG)) {
+    if (mutated(c->core->config.mutations, MUTATION_DATA_BYTES_WRONG)) {
         turn_corrupt_data(&c->body);
     }
     m->refresh = false;
@@ -338,7 +338,7 @@ static void turn_patch(struct managed_node *m, const struct engine_effect *effec
     m->entering = effect->enters;
     turn_keep_pending_events(m, effect);
     c->stats.patches++;
-    series_inc(c->metrics.patches);
+    metric_add(c->metrics.patches, 1);
     managed_node_send(m, API_PATCH);
 }
 
@@ -396,7 +396,8 @@ static void turn_act(struct managed_node *m, const struct engine_effect *effect)
     }
     if ((effect->needs & ENGINE_NEED_DRAIN) == 0) {
         node_drain_stop(m);
-    } else if (!patch || m->drain != NULL || mutated(c->config.mutations, MUTATION_DRAIN_AT_ONCE)) {
+    } else if (!patch || m->drain != NULL ||
+               mutated(c->core->config.mutations, MUTATION_DRAIN_AT_ONCE)) {
         node_drain_run(m, effect);
     }
     if ((effect->needs & ENGINE_NEED_NOTIFY) != 0 && !patch) {
@@ -539,8 +540,8 @@ static bool turn_may_continue(struct controller *c)
     if (c->stats.in_flight + c->granting >= turn_window(c) || !controller_may_act(c)) {
         return false;
     }
-    if (!client_open(&c->client)) {
-        loop_timer_pull(&c->turn, client_open_at(&c->client));
+    if (!client_open(&c->core->client)) {
+        loop_timer_pull(&c->turn, client_open_at(&c->core->client));
         return false;
     }
     return true;
@@ -550,8 +551,8 @@ static bool turn_may_continue(struct controller *c)
 
 void turn_mark_all(struct controller *c)
 {
-    MAP_EACH (&c->store.items, entry) {
-        store_mark(&c->store, map_item_value(entry));
+    MAP_EACH (&c->core->nodes.store.items, entry) {
+        store_mark(&c->core->nodes.store, map_item_value(entry));
     }
 }
 
@@ -563,11 +564,11 @@ static void turn_mark_dependents(struct controller *c, bool wait_queues)
     if (bits == 0 && !wait_queues) {
         return;
     }
-    MAP_EACH (&c->store.items, entry) {
+    MAP_EACH (&c->core->nodes.store.items, entry) {
         struct store_item *item = map_item_value(entry);
         const struct managed_node *m = item->extra;
         if (m != NULL && ((m->depends & bits) != 0 || (wait_queues && m->any_group))) {
-            store_mark(&c->store, item);
+            store_mark(&c->core->nodes.store, item);
             c->queue_dirty = true;
         }
     }
@@ -592,11 +593,11 @@ static void turn_queue_node(struct controller *c, struct store_item *item)
 static void turn_queue_all(struct controller *c)
 {
     if (!c->all_queued) {
-        MAP_EACH (&c->store.items, entry) {
+        MAP_EACH (&c->core->nodes.store.items, entry) {
             turn_queue_node(c, map_item_value(entry));
         }
-    } else if (c->queue_dirty && c->store.dirty_count > 1) {
-        LIST_EACH (&c->store.dirty, link) {
+    } else if (c->queue_dirty && c->core->nodes.store.dirty_count > 1) {
+        LIST_EACH (&c->core->nodes.store.dirty, link) {
             turn_queue_node(c, CONTAINER_OF(link, struct store_item, dirty));
         }
     }
@@ -617,9 +618,9 @@ static bool turn_may_postpone(const struct store_item *item)
  * stand behind all that have not even asked, and their places stay taken. */
 static void turn_next_node(struct controller *c)
 {
-    struct store_item *item = store_take(&c->store);
+    struct store_item *item = store_take(&c->core->nodes.store);
     if (!item->later && turn_may_postpone(item)) {
-        store_postpone(&c->store, item);
+        store_postpone(&c->core->nodes.store, item);
         return;
     }
     item->later = false;
@@ -644,7 +645,7 @@ static bool turn_step(struct controller *c)
         c->capacity_changed =
             c->capacity_changed ||
             (offered != 0 && m->grant == NULL && (m->queue == NULL || m->queue->id != offered));
-    } else if (c->store.dirty_count > 0) {
+    } else if (c->core->nodes.store.dirty_count > 0) {
         turn_next_node(c);
     } else {
         return false;
@@ -669,9 +670,9 @@ void controller_turn(void *ctx)
     turn_queue_all(c);
     while (turn_may_continue(c) && turn_step(c)) {
     }
-    if (c->arbiter != NULL && !c->all_reserved && c->store.dirty_count == 0) {
+    if (c->core->arbiter != NULL && !c->all_reserved && c->core->nodes.store.dirty_count == 0) {
         c->all_reserved = true;
-        arbiter_owner_synced(c->arbiter, ASK_PROFILE, true);
+        arbiter_owner_synced(c->core->arbiter, ASK_PROFILE, true);
     }
     grant_commit(c);
 }

@@ -17,13 +17,6 @@ static uint32_t controller_view_waiting(const struct controller *c)
 
 static void controller_view_collect_profiles(struct controller *c)
 {
-    struct drains_stats drains;
-    drains_stats(c->drains, &drains);
-    series_set(c->metrics.drains[0], drains.active);
-    series_set(c->metrics.drains[1], drains.blocked);
-    series_set(c->metrics.evictions[0], (double)drains.evicted);
-    series_set(c->metrics.evictions[1], (double)drains.refused);
-    series_set(c->metrics.evictions[2], (double)drains.forced);
     for (uint32_t i = 0; c->active != NULL && i < c->active->config.profile_n; i++) {
         for (int state = 0; state < PROFILE_STATE_COUNT; state++) {
             controller_metrics_profile(&c->metrics, c->active->config.profiles[i].name,
@@ -39,7 +32,7 @@ void controller_view_collect(void *ctx)
     uint32_t counts[PROFILE_STATE_COUNT] = { 0 };
     uint32_t none = 0;
     uint32_t unreadable = 0;
-    MAP_EACH (&c->store.items, entry) {
+    MAP_EACH (&c->core->nodes.store.items, entry) {
         const struct store_item *item = map_item_value(entry);
         const struct managed_node *m = item->extra;
         enum profile_state state;
@@ -54,47 +47,16 @@ void controller_view_collect(void *ctx)
         controller_metrics_nodes(&c->metrics, profile_state_name((enum profile_state)i), counts[i]);
     }
     controller_metrics_nodes(&c->metrics, STR(""), none);
-    series_set(c->metrics.unreadable, unreadable);
-    series_set(c->metrics.queue[0], c->store.dirty_count);
-    series_set(c->metrics.queue[1], c->stats.in_flight);
-    series_set(c->metrics.queue[2], c->waking.n);
-    series_set(c->metrics.relists, (double)c->reflector.lists);
-    series_set(c->metrics.waiting, controller_view_waiting(c));
-    series_set(c->metrics.grants, c->granting);
+    metric_set(c->metrics.unreadable, unreadable);
+    metric_set(c->metrics.queue[0], c->core->nodes.store.dirty_count);
+    metric_set(c->metrics.queue[1], c->stats.in_flight);
+    metric_set(c->metrics.queue[2], c->waking.n);
+    metric_set(c->metrics.waiting, controller_view_waiting(c));
+    metric_set(c->metrics.grants, c->granting);
     controller_view_collect_profiles(c);
 }
 
 /* ── looking ───────────────────────────────────────────────────────────────────────────────── */
-
-bool controller_synced(const struct controller *c)
-{
-    return c->nodes_known;
-}
-
-bool controller_leading(const struct controller *c)
-{
-    return !c->stopping && (c->config.elect ? lease_is_held(&c->lease) : c->leading);
-}
-
-struct str controller_leader(const struct controller *c)
-{
-    return c->config.elect ? lease_holder(&c->lease) : c->config.identity;
-}
-
-bool controller_ready(const struct controller *c, struct str *ret_why)
-{
-    if (c->active == NULL) {
-        *ret_why = c->config_error.n > 0 ? buf_str(&c->config_error)
-                                         : STR("there is no configuration yet");
-        return false;
-    }
-    if (c->nodes_known && !c->reflector.failing) {
-        return true;
-    }
-    *ret_why =
-        c->watch_error[0] != '\0' ? str_from(c->watch_error) : STR("the nodes are not known yet");
-    return false;
-}
 
 static struct controller_node controller_node_view(const struct store_item *item)
 {
@@ -118,13 +80,13 @@ static struct controller_node controller_node_view(const struct store_item *item
 
 uint32_t controller_node_count(const struct controller *c)
 {
-    return store_count(&c->store);
+    return store_count(&c->core->nodes.store);
 }
 
 void controller_each_node(const struct controller *c,
                           bool (*fn)(void *ctx, const struct controller_node *node), void *ctx)
 {
-    MAP_EACH (&c->store.items, entry) {
+    MAP_EACH (&c->core->nodes.store.items, entry) {
         const struct controller_node node = controller_node_view(map_item_value(entry));
         if (!fn(ctx, &node)) {
             return;
@@ -134,7 +96,7 @@ void controller_each_node(const struct controller *c,
 
 bool controller_find_node(const struct controller *c, struct str name, struct controller_node *ret)
 {
-    const struct store_item *item = store_find(&c->store, name);
+    const struct store_item *item = store_find(&c->core->nodes.store, name);
     if (item == NULL) {
         return false;
     }
@@ -145,11 +107,13 @@ bool controller_find_node(const struct controller *c, struct str name, struct co
 void controller_stats(const struct controller *c, struct controller_stats *ret)
 {
     struct drains_stats drains;
-    drains_stats(c->drains, &drains);
+    drains_stats(c->core->drains, &drains);
     *ret = c->stats;
+    ret->relists = c->core->nodes.reflector.lists > 0 ? c->core->nodes.reflector.lists - 1 : 0;
+    ret->bad_input = c->core->bad_input;
     ret->evicted = drains.evicted;
     ret->refused = drains.refused;
-    ret->dirty = c->store.dirty_count;
+    ret->dirty = c->core->nodes.store.dirty_count;
     ret->later = c->waking.n;
     ret->waiting = controller_view_waiting(c);
     ret->granting = c->granting;
@@ -255,7 +219,7 @@ static struct str explain_wait(struct managed_node *m, struct arena *out)
 bool controller_explain(struct controller *c, struct str name, struct arena *out,
                         struct node_report *ret)
 {
-    struct store_item *item = store_find(&c->store, name);
+    struct store_item *item = store_find(&c->core->nodes.store, name);
     if (item == NULL || c->active == NULL) {
         return false;
     }
@@ -293,17 +257,11 @@ void controller_check(const struct controller *c)
 {
     uint32_t in_flight = 0;
     uint32_t granting = 0;
-    store_check(&c->store);
-    intern_check(&c->labels);
-    recorder_check(&c->recorder);
+    core_check(c->core);
     fleet_check(c->fleet);
-    drains_check(c->drains);
     prioqueue_check(&c->waking);
     prioqueue_check(&c->wants_grant);
-    if (c->config.elect) {
-        lease_check(&c->lease);
-    }
-    MAP_EACH (&c->store.items, entry) {
+    MAP_EACH (&c->core->nodes.store.items, entry) {
         const struct store_item *item = map_item_value(entry);
         const struct managed_node *m = item->extra;
         if (m != NULL) {
@@ -313,6 +271,6 @@ void controller_check(const struct controller *c)
         }
     }
     ASSERT(in_flight == c->stats.in_flight);
-    ASSERT(in_flight <= c->client.urgent);
+    ASSERT(in_flight <= c->core->client.urgent);
     ASSERT(granting == c->granting);
 }

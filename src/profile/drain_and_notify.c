@@ -18,7 +18,7 @@ static void node_drain_on_change(void *ctx)
     if (drain_is_done(m->drain)) {
         log_info(c->log, "the node is drained", KV_STR("node", m->item->name));
     }
-    store_mark(&c->store, m->item);
+    store_mark(&c->core->nodes.store, m->item);
     controller_schedule_turn(c);
 }
 
@@ -44,7 +44,7 @@ void node_drain_run(struct managed_node *m, const struct engine_effect *effect)
     };
     log_info(c->log, "Going to evict pods from node.", KV_STR("node", m->item->name),
              KV_STR("profile", effect->profiles[effect->drain_profile].name));
-    m->drain = drain_start(c->drains, &spec, node_drain_on_change, m);
+    m->drain = drain_start(c->core->drains, &spec, node_drain_on_change, m);
 }
 
 void node_drain_set_rules(struct managed_node *m)
@@ -202,7 +202,7 @@ static void node_notify_on_sent(void *ctx, const struct err *err, usec_t retry_a
     struct node_notifications *e = m->notifications;
     e->call = NULL;
     controller_metrics_notified(&c->metrics, buf_str(&e->instance), err == NULL);
-    if (err == NULL || mutated(c->config.mutations, MUTATION_TELL_NOBODY)) {
+    if (err == NULL || mutated(c->core->config.mutations, MUTATION_TELL_NOBODY)) {
         log_info(c->log, "Executed notification instance", KV_STR("node", m->item->name),
                  KV_STR("instance", buf_str(&e->instance)));
         node_notify_keep_sent(m);
@@ -210,7 +210,7 @@ static void node_notify_on_sent(void *ctx, const struct err *err, usec_t retry_a
     } else {
         node_notify_note_failure(m, err, retry_after);
     }
-    store_mark(&c->store, m->item);
+    store_mark(&c->core->nodes.store, m->item);
     controller_schedule_turn(c);
 }
 

@@ -8,9 +8,10 @@
 
 #include "profile/node_report.h"
 
-#define FLEET_REPORT_ENTRIES_MAX 200000u /* twenty profiles on each node of the largest clusters   \
-                                          */
-#define FLEET_REPORT_SHOWN 20u           /* of one kind in the text; -o wide has all */
+#define FLEET_REPORT_ENTRIES_MAX                                                                   \
+    200000u                    /* twenty profiles on each node of the largest clusters             \
+                                */
+#define FLEET_REPORT_SHOWN 20u /* of one kind in the text; -o wide has all */
 
 struct fleet_report_profile {
     struct str name;

@@ -56,7 +56,7 @@ void grant_end(struct managed_node *m)
 static void grant_hold(struct managed_node *m)
 {
     grant_set_stage(m, GRANT_HELD);
-    store_mark(&m->c->store, m->item);
+    store_mark(&m->c->core->nodes.store, m->item);
     controller_schedule_turn(m->c);
 }
 
@@ -66,7 +66,7 @@ static void grant_record(struct managed_node *m)
     struct controller *c = m->c;
     struct grant *g = m->grant;
     g->version = m->item->version;
-    if (!c->config.elect || !c->active->has_max_maintenance) {
+    if (!c->core->config.elect || !c->active->has_max_maintenance) {
         grant_hold(m);
         return;
     }
@@ -183,8 +183,9 @@ bool grant_allows_patch(struct managed_node *m)
     struct controller *c = m->c;
     struct grant *g = m->grant;
     ASSERT(g != NULL && g->stage == GRANT_HELD);
-    if (!c->config.elect || !c->active->has_max_maintenance || g->version == m->item->version ||
-        mutated(c->config.mutations, MUTATION_GRANT_UNRECORDED)) {
+    if (!c->core->config.elect || !c->active->has_max_maintenance ||
+        g->version == m->item->version ||
+        mutated(c->core->config.mutations, MUTATION_GRANT_UNRECORDED)) {
         return true;
     }
     grant_record(m);
@@ -193,7 +194,7 @@ bool grant_allows_patch(struct managed_node *m)
 
 void grant_commit(struct controller *c)
 {
-    if (!c->config.elect || !lease_is_held(&c->lease)) {
+    if (!c->core->config.elect || !lease_is_held(&c->core->lease)) {
         return;
     }
     bool waits = false;
@@ -206,18 +207,17 @@ void grant_commit(struct controller *c)
     buf_reset(&c->body);
     lease_grants_print(&c->ledger, &c->body);
     c->ledger.dirty = false;
-    uint64_t serial = lease_note(&c->lease, buf_str(&c->body), waits); /* strikes can wait */
+    uint64_t serial = lease_note(&c->core->lease, buf_str(&c->body), waits); /* strikes can wait */
     LIST_EACH (&c->recording, link) {
         struct grant *g = CONTAINER_OF(link, struct grant, record);
         g->serial = g->serial == 0 ? serial : g->serial;
     }
 }
 
-void grant_on_noted(void *ctx, uint64_t serial)
+void grant_on_noted(struct controller *c, uint64_t serial)
 {
-    struct controller *c = ctx;
     MAP_EACH (&c->ledger.entries, entry) {
-        struct store_item *item = store_find(&c->store, map_item_name(entry));
+        struct store_item *item = store_find(&c->core->nodes.store, map_item_name(entry));
         struct managed_node *m = item == NULL ? NULL : item->extra;
         struct grant *g = m == NULL ? NULL : m->grant;
         if (g != NULL && g->stage == GRANT_RECORD && g->serial != 0 && g->serial <= serial) {
@@ -255,10 +255,10 @@ void grant_inherit_all(struct controller *c)
     struct arena tmp = { 0 };
     struct err err = { 0 };
     c->grants_read = true;
-    if (!c->config.elect) {
+    if (!c->core->config.elect) {
         return;
     }
-    if (lease_grants_parse(&c->ledger, lease_read_note(&c->lease, &tmp), &err) < 0) {
+    if (lease_grants_parse(&c->ledger, lease_read_note(&c->core->lease, &tmp), &err) < 0) {
         log_error(c->log, "the Lease's record of grants cannot be read; it is made anew",
                   KV_ERR(&err));
         lease_grants_clear(&c->ledger);
@@ -266,9 +266,9 @@ void grant_inherit_all(struct controller *c)
     MAP_EACH (&c->ledger.entries, entry) {
         struct str name = map_item_name(entry);
         const struct lease_grant *e = lease_grants_find(&c->ledger, name);
-        struct store_item *item = store_find(&c->store, name);
+        struct store_item *item = store_find(&c->core->nodes.store, name);
         if (item == NULL || item->version > e->version ||
-            mutated(c->config.mutations, MUTATION_FORGET_GRANTS)) {
+            mutated(c->core->config.mutations, MUTATION_FORGET_GRANTS)) {
             lease_grants_remove(&c->ledger, name);
             continue;
         }
@@ -281,14 +281,14 @@ void grant_inherit_all(struct controller *c)
         m->outcome_unknown = true;
         fleet_grant(c->fleet, name, e->owner);
         node_limit_inherit(m, e->owner);
-        store_mark(&c->store, item);
+        store_mark(&c->core->nodes.store, item);
     }
 }
 
 /* Another leads: what was recorded is its business now. */
 void grant_drop_all(struct controller *c)
 {
-    MAP_EACH (&c->store.items, entry) {
+    MAP_EACH (&c->core->nodes.store.items, entry) {
         const struct store_item *item = map_item_value(entry);
         struct managed_node *m = item->extra;
         if (m != NULL) {
@@ -303,7 +303,7 @@ void grant_drop_all(struct controller *c)
     c->grants_read = false;
     c->all_queued = false;
     c->all_reserved = false;
-    if (c->arbiter != NULL) {
-        arbiter_owner_synced(c->arbiter, ASK_PROFILE, false);
+    if (c->core->arbiter != NULL) {
+        arbiter_owner_synced(c->core->arbiter, ASK_PROFILE, false);
     }
 }

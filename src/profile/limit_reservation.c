@@ -56,7 +56,7 @@ static void node_limit_spec(const struct managed_node *m, struct str profile, bo
 /* A controller that has just begun does not know yet whether there are limits. */
 static bool node_limit_is_unknown(const struct controller *c)
 {
-    return c->config.wait_for_limits && !c->limits_known;
+    return c->core->config.use_limits && !c->core->limits_known;
 }
 
 bool node_limit_refuses(struct managed_node *m, const struct engine_effect *effect)
@@ -64,7 +64,7 @@ bool node_limit_refuses(struct managed_node *m, const struct engine_effect *effe
     struct controller *c = m->c;
     struct ask_spec spec;
     struct ask_view view;
-    if (c->arbiter == NULL) {
+    if (c->core->arbiter == NULL) {
         m->since = timestamp_to_usec(effect->profiles[effect->grant_profile].since);
         return node_limit_is_unknown(c);
     }
@@ -78,12 +78,12 @@ bool node_limit_refuses(struct managed_node *m, const struct engine_effect *effe
     m->since = timestamp_to_usec(effect->profiles[effect->grant_profile].since);
     node_limit_spec(m, effect->profiles[effect->grant_profile].name, /* adopt= */ false, &c->tmp,
                     &spec);
-    if (arbiter_would_grant(c->arbiter, &spec, &c->tmp, &view)) {
+    if (arbiter_would_grant(c->core->arbiter, &spec, &c->tmp, &view)) {
         return false;
     }
     if (view.next != USEC_NEVER) {
         /* The arbiter counts by the server's clock: by ours the moment may have come long ago. */
-        usec_t wait = view.next - server_clock_wall(&c->client.clock);
+        usec_t wait = view.next - server_clock_wall(&c->core->client.clock);
         managed_node_wake_at(m, loop_now(c->loop) + MAX(wait, NODE_LIMIT_WAIT_MIN));
     }
     return true;
@@ -98,7 +98,7 @@ struct str node_limit_explain(const struct managed_node *m, struct arena *out)
         return STR("whether there are limits is not known yet");
     }
     node_limit_spec(m, STR(""), /* adopt= */ false, out, &spec);
-    if (c->arbiter == NULL || arbiter_would_grant(c->arbiter, &spec, out, &view)) {
+    if (c->core->arbiter == NULL || arbiter_would_grant(c->core->arbiter, &spec, out, &view)) {
         return STR("its turn under the limits has come");
     }
     return view.message.n > 0 ? arena_str(out, view.message) : STR("a limit has no room");
@@ -121,14 +121,15 @@ static void node_limit_on_change(void *ctx)
     } else if (m->grant == NULL || m->grant->stage != GRANT_INHERITED) {
         return;
     }
-    store_mark(&c->store, m->item);
+    store_mark(&c->core->nodes.store, m->item);
     controller_schedule_turn(c);
 }
 
 static void node_limit_on_queue(void *ctx)
 {
     const struct managed_node *m = ctx;
-    controller_on_capacity(m->c);
+    m->c->capacity_changed = true;
+    controller_schedule_turn(m->c);
 }
 
 void node_limit_queue_enter(struct managed_node *m)
@@ -137,13 +138,13 @@ void node_limit_queue_enter(struct managed_node *m)
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct ask_spec spec;
-    if (c->arbiter == NULL || m->limit_queue != NULL || m->reserved != NULL ||
+    if (c->core->arbiter == NULL || m->limit_queue != NULL || m->reserved != NULL ||
         c->limit_queue_n >= NODE_LIMIT_QUEUE_MAX) {
         return;
     }
     node_limit_spec(m, STR(""), /* adopt= */ false, &tmp, &spec);
     spec.queue_only = true;
-    m->limit_queue = ask_new(c->arbiter, &spec, node_limit_on_queue, m);
+    m->limit_queue = ask_new(c->core->arbiter, &spec, node_limit_on_queue, m);
     c->limit_queue_n++;
 }
 
@@ -165,12 +166,12 @@ static void node_limit_ask(struct managed_node *m, struct str profile, bool adop
     node_limit_spec(m, profile, adopt, &tmp, &spec);
     ASSERT(m->reserved == NULL);
     m->inherited = false;
-    m->reserved = ask_new(c->arbiter, &spec, node_limit_on_change, m);
+    m->reserved = ask_new(c->core->arbiter, &spec, node_limit_on_change, m);
 }
 
 bool node_limit_reserve(struct managed_node *m, struct str profile)
 {
-    if (m->c->arbiter == NULL) {
+    if (m->c->core->arbiter == NULL) {
         return true;
     }
     if (m->reserved == NULL) {
@@ -181,7 +182,7 @@ bool node_limit_reserve(struct managed_node *m, struct str profile)
 
 void node_limit_adopt(struct managed_node *m, struct str profile)
 {
-    if (m->c->arbiter == NULL) {
+    if (m->c->core->arbiter == NULL) {
         return;
     }
     if (m->reserved != NULL && m->inherited &&
@@ -195,7 +196,7 @@ void node_limit_adopt(struct managed_node *m, struct str profile)
 
 void node_limit_inherit(struct managed_node *m, struct str profile)
 {
-    if (m->c->arbiter != NULL && m->reserved == NULL) {
+    if (m->c->core->arbiter != NULL && m->reserved == NULL) {
         node_limit_ask(m, profile, /* adopt= */ false);
         m->inherited = true;
     }
@@ -204,14 +205,14 @@ void node_limit_inherit(struct managed_node *m, struct str profile)
 bool node_limit_holds(const struct managed_node *m)
 {
     const struct controller *c = m->c;
-    return c->arbiter == NULL ? !node_limit_is_unknown(c)
-                              : m->reserved != NULL && ask_stage(m->reserved) == ASK_HELD;
+    return c->core->arbiter == NULL ? !node_limit_is_unknown(c)
+                                    : m->reserved != NULL && ask_stage(m->reserved) == ASK_HELD;
 }
 
 bool node_limit_has_refused(const struct managed_node *m)
 {
     struct ask_view view;
-    if (m->c->arbiter == NULL || m->reserved == NULL) {
+    if (m->c->core->arbiter == NULL || m->reserved == NULL) {
         return false;
     }
     ask_view(m->reserved, &view);
@@ -221,7 +222,7 @@ bool node_limit_has_refused(const struct managed_node *m)
 
 void node_limit_sync(struct managed_node *m, const struct engine_effect *effect)
 {
-    if (m->c->arbiter == NULL) {
+    if (m->c->core->arbiter == NULL) {
         return;
     }
     for (uint32_t i = 0; effect->in_maintenance && i < effect->profile_n; i++) {
@@ -261,8 +262,9 @@ void node_limit_queue_offer(struct controller *c, struct wait_queue *queue)
         struct ask_view view;
         prioqueue_take(&queue->waiting, &m->queue_item);
         node_limit_spec(m, STR(""), /* adopt= */ false, &c->tmp, &spec);
-        if (c->arbiter == NULL ? !node_limit_is_unknown(c)
-                               : arbiter_would_grant(c->arbiter, &spec, &c->tmp, &view)) {
+        if (c->core->arbiter == NULL
+                ? !node_limit_is_unknown(c)
+                : arbiter_would_grant(c->core->arbiter, &spec, &c->tmp, &view)) {
             m->queue = NULL;
             m->offered = queue->id;
             prioqueue_put(&c->wants_grant, &m->queue_item);
@@ -320,60 +322,10 @@ void controller_each_limit_wait(const struct controller *c, struct arena *out,
                 .view = &view,
             };
             node_limit_spec(m, wait.profile, /* adopt= */ false, out, &spec);
-            if (c->arbiter != NULL && !arbiter_would_grant(c->arbiter, &spec, out, &view)) {
+            if (c->core->arbiter != NULL &&
+                !arbiter_would_grant(c->core->arbiter, &spec, out, &view)) {
                 fn(ctx, &wait);
             }
         }
     }
-}
-
-/* ── what the parts share ──────────────────────────────────────────────────────────────────── */
-
-void controller_set_arbiter(struct controller *c, struct arbiter *arbiter)
-{
-    if (arbiter == NULL) {
-        MAP_EACH (&c->store.items, entry) {
-            const struct store_item *item = map_item_value(entry);
-            if (item->extra != NULL) {
-                node_limit_drop(item->extra);
-            }
-        }
-    }
-    c->arbiter = arbiter;
-    c->limits_known = true;
-    c->capacity_changed = true;
-    c->all_reserved = false;
-    turn_mark_all(c);
-    controller_schedule_turn(c);
-}
-
-void controller_on_capacity(struct controller *c)
-{
-    c->capacity_changed = true;
-    controller_schedule_turn(c);
-}
-
-const struct store *controller_nodes(const struct controller *c)
-{
-    return &c->store;
-}
-
-struct client *controller_client(struct controller *c)
-{
-    return &c->client;
-}
-
-struct recorder *controller_recorder(struct controller *c)
-{
-    return &c->recorder;
-}
-
-struct drains *controller_drains(struct controller *c)
-{
-    return c->drains;
-}
-
-bool controller_may_act_now(const struct controller *c)
-{
-    return controller_may_act(c) && !c->reflector.failing;
 }

@@ -51,9 +51,9 @@ void managed_node_free(struct managed_node *m)
     turn_leave_queue(m);
     c->any_groups -= m->any_group ? 1 : 0;
     if (m->call != NULL) {
-        api_cancel(c->client.api, STEAL(m->call));
+        api_cancel(c->core->client.api, STEAL(m->call));
         c->stats.in_flight--;
-        c->client.urgent--;
+        c->core->client.urgent--;
     }
     grant_end(m);
     node_limit_drop(m); /* what nobody asks for any more is swept */
@@ -106,7 +106,7 @@ void managed_node_wake_due(struct controller *c)
         struct managed_node *m =
             CONTAINER_OF(prioqueue_first(&c->waking), struct managed_node, wake);
         prioqueue_take(&c->waking, &m->wake);
-        store_mark(&c->store, m->item);
+        store_mark(&c->core->nodes.store, m->item);
         c->queue_dirty = true;
     }
 }
@@ -132,9 +132,9 @@ static void managed_node_fail(struct managed_node *m, enum retry_verdict verdict
 {
     struct controller *c = m->c;
     c->stats.errors++;
-    series_inc(c->metrics.errors);
+    metric_add(c->metrics.errors, 1);
     managed_node_warn(m, err);
-    if (mutated(c->config.mutations, MUTATION_DROP_FAILED_NODE)) {
+    if (mutated(c->core->config.mutations, MUTATION_DROP_FAILED_NODE)) {
         return;
     }
     if (verdict == RETRY_REFUSED) {
@@ -156,12 +156,12 @@ static void managed_node_on_object(struct managed_node *m, struct str body)
     struct arena tmp = { 0 };
     int r = json_parse(body, 0, &tmp, &object, &err);
     if (r == 0) {
-        r = store_learn(&c->store, object, &err);
+        r = store_learn(&c->core->nodes.store, object, &err);
     }
     if (r < 0) {
         (void)err_wrap(&err, "the answer cannot be read");
-        c->stats.bad_input++;
-        series_inc(c->metrics.bad_input);
+        c->core->bad_input++;
+        metric_add(c->core->metrics.bad_input, 1);
         managed_node_fail(m, RETRY_LATER, &err);
         return;
     }
@@ -177,18 +177,18 @@ static void managed_node_on_object(struct managed_node *m, struct str body)
         }
     }
     /* Decide again on whatever is the newest now; mostly there is nothing left to do. */
-    store_mark(&c->store, m->item);
+    store_mark(&c->core->nodes.store, m->item);
 }
 
 static void managed_node_on_conflict(struct managed_node *m)
 {
     struct controller *c = m->c;
     c->stats.conflicts++;
-    series_inc(c->metrics.conflicts);
+    metric_add(c->metrics.conflicts, 1);
     /* The watch brings what we have not seen. Should it not, the node is read. */
     m->refresh = true;
     if (m->item->version > m->version) {
-        store_mark(&c->store, m->item);
+        store_mark(&c->core->nodes.store, m->item);
     } else {
         store_await(m->item);
     }
@@ -201,10 +201,10 @@ static void managed_node_on_reply(void *ctx, const struct api_reply *reply)
     struct controller *c = m->c;
     m->call = NULL;
     c->stats.in_flight--;
-    c->client.urgent--;
-    enum retry_verdict verdict = client_note(&c->client, m->verb, reply);
+    c->core->client.urgent--;
+    enum retry_verdict verdict = client_note(&c->core->client, m->verb, reply);
     if (m->verb == API_PATCH) {
-        series_observe(c->metrics.patch_seconds, loop_now(c->loop) - m->sent_at);
+        metric_observe(c->metrics.patch_seconds, (double)(loop_now(c->loop) - m->sent_at) / 1e6);
     }
     if (verdict == RETRY_DONE) {
         managed_node_on_object(m, reply->body);
@@ -215,9 +215,7 @@ static void managed_node_on_reply(void *ctx, const struct api_reply *reply)
         client_explain(reply->status, reply->body, reply->err, &err);
         managed_node_fail(m, verdict, &err);
     }
-    if (c->stopping && c->stats.in_flight == 0) {
-        loop_timer_set(&c->stop, loop_now(c->loop));
-    }
+    core_written(c->core);
     controller_schedule_turn(c);
 }
 
@@ -238,6 +236,6 @@ void managed_node_send(struct managed_node *m, enum api_verb verb)
     m->verb = verb;
     m->sent_at = loop_now(c->loop);
     c->stats.in_flight++;
-    c->client.urgent++;
-    m->call = api_send(c->client.api, &request, managed_node_on_reply, m);
+    c->core->client.urgent++;
+    m->call = api_send(c->core->client.api, &request, managed_node_on_reply, m);
 }

@@ -11,8 +11,9 @@
 #include "profile/facts.h"
 #include "profile/node_labels.h"
 
-#define PROFILE_COUNTS_UNKNOWN_MAX 32u /* asked for at a time; each node asks for its own besides  \
-                                        */
+#define PROFILE_COUNTS_UNKNOWN_MAX                                                                 \
+    32u /* asked for at a time; each node asks for its own besides                                 \
+         */
 
 /* What is known of the pods of those that wait. Where one goes first, nothing else matters. */
 struct profile_counts_pods {

@@ -1,5 +1,6 @@
 #include "base/alloc.h"
 #include "format/json_writer.h"
+#include "base/metric.h"
 #include "request/requests_internal.h"
 
 #define DELETE_WATCH_WAIT SECONDS(5) /* the watch tells that it is gone */
@@ -222,9 +223,9 @@ static void request_write_send_events(struct tracked_request *c)
         log_info(r->config.log, "maintenance request", KV_STR("request", c->name),
                  KV_STR("target", c->target), KV_STR("event", reason), KV_STR("note", note));
         if (str_eq(reason, STR("ForgedApproval"))) {
-            requests_metrics_count(r->metrics.forged);
+            metric_add(r->metrics.forged, 1);
         } else if (str_eq(reason, STR("RequestAdopted"))) {
-            requests_metrics_count(r->metrics.adopted);
+            metric_add(r->metrics.adopted, 1);
         }
         if (r->config.recorder != NULL) {
             recorder_add(r->config.recorder, &(struct recorder_event){
@@ -250,7 +251,7 @@ static void request_write_fail(struct tracked_request *c, enum retry_verdict ver
 {
     struct requests *r = c->r;
     if (verdict != RETRY_ABSENT) { /* gone already: the watch says so in a moment */
-        requests_metrics_count(r->metrics.errors);
+        metric_add(r->metrics.errors, 1);
         log_warn(r->config.log, "Failed to write a MaintenanceRequest", KV_STR("request", c->name),
                  KV_ERR(err));
     }
@@ -311,7 +312,7 @@ static void request_write_on_object(struct tracked_request *c, struct str body)
 static void request_write_on_conflict(struct tracked_request *c)
 {
     struct requests *r = c->r;
-    requests_metrics_count(r->metrics.conflicts);
+    metric_add(r->metrics.conflicts, 1);
     /* The watch brings what we have not seen. Should it not, the object is read. */
     c->reread = true;
     if (c->item->version <= c->version) {

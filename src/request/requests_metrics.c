@@ -22,15 +22,6 @@ static void requests_metrics_collect(void *ctx)
     }
 }
 
-static struct metric_series *requests_metrics_counter(struct metrics *m, const char *name,
-                                                      const char *help)
-{
-    return metric_series(
-        metrics_family(m,
-                       &(struct metric_spec){ .name = name, .help = help, .kind = METRIC_COUNTER }),
-        NULL);
-}
-
 static struct metric_series *requests_metrics_histogram(struct metrics *m, const char *name,
                                                         const char *help)
 {
@@ -63,18 +54,18 @@ void requests_metrics_init(struct requests *r)
                                                          .help = "Ended requests by result.",
                                                          .kind = METRIC_COUNTER,
                                                          .labels = { "result" } }),
-        .approvals = requests_metrics_counter(m, "drydock_request_approvals_total",
-                                              "Requests that became Approved."),
-        .expired = requests_metrics_counter(m, "drydock_request_expirations_total",
-                                            "Requests whose work took longer than its limit."),
-        .forged = requests_metrics_counter(m, "drydock_request_forged_total",
-                                           "Approvals of somebody else that were taken back."),
-        .adopted = requests_metrics_counter(m, "drydock_request_adoptions_total",
-                                            "Requests that were taken over as they were."),
-        .conflicts = requests_metrics_counter(m, "drydock_request_conflicts_total",
-                                              "Writes of requests that met a newer version."),
-        .errors = requests_metrics_counter(m, "drydock_request_errors_total",
-                                           "Writes of requests that failed."),
+        .approvals = metrics_series(m, METRIC_COUNTER, "drydock_request_approvals_total",
+                                    "Requests that became Approved."),
+        .expired = metrics_series(m, METRIC_COUNTER, "drydock_request_expirations_total",
+                                  "Requests whose work took longer than its limit."),
+        .forged = metrics_series(m, METRIC_COUNTER, "drydock_request_forged_total",
+                                 "Approvals of somebody else that were taken back."),
+        .adopted = metrics_series(m, METRIC_COUNTER, "drydock_request_adoptions_total",
+                                  "Requests that were taken over as they were."),
+        .conflicts = metrics_series(m, METRIC_COUNTER, "drydock_request_conflicts_total",
+                                    "Writes of requests that met a newer version."),
+        .errors = metrics_series(m, METRIC_COUNTER, "drydock_request_errors_total",
+                                 "Writes of requests that failed."),
         .waits = requests_metrics_histogram(m, "drydock_request_wait_seconds",
                                             "Time from queueing to a reserved place."),
         .preparations = requests_metrics_histogram(m, "drydock_request_preparation_seconds",
@@ -87,13 +78,6 @@ void requests_metrics_done(struct requests *r)
 {
     if (r->config.metrics != NULL) {
         metrics_off_collect(r->config.metrics, requests_metrics_collect, r);
-    }
-}
-
-void requests_metrics_count(struct metric_series *s)
-{
-    if (s != NULL) {
-        metric_add(s, 1);
     }
 }
 
@@ -111,7 +95,7 @@ void requests_metrics_note(struct requests *r, const struct maintenance_request 
         return;
     }
     if (s->rejections > old->rejections) {
-        requests_metrics_count(metric_series(r->metrics.rejections, &s->rejection_reason));
+        metric_add(metric_series(r->metrics.rejections, &s->rejection_reason), 1);
     }
     if (s->phase == old->phase) {
         return;
@@ -120,15 +104,15 @@ void requests_metrics_note(struct requests *r, const struct maintenance_request 
         requests_metrics_observe(r->metrics.waits, s->reserved - s->queued);
     }
     if (s->phase == MR_PHASE_APPROVED) {
-        requests_metrics_count(r->metrics.approvals);
+        metric_add(r->metrics.approvals, 1);
         requests_metrics_observe(r->metrics.preparations, s->approved - s->reserved);
     }
     if (s->phase == MR_PHASE_EXPIRED) {
-        requests_metrics_count(r->metrics.expired);
+        metric_add(r->metrics.expired, 1);
     }
     if (mrequest_phase_ended(s->phase)) {
         struct str result = mrequest_result_name(s->result);
-        requests_metrics_count(metric_series(r->metrics.ends, &result));
+        metric_add(metric_series(r->metrics.ends, &result), 1);
     }
 }
 

@@ -1,6 +1,7 @@
 #include "web/controller_source.h"
 
 #include "base/map.h"
+#include "core/core.h"
 #include "kube/node.h"
 #include "profile/config.h"
 #include "profile/controller.h"
@@ -13,7 +14,7 @@ static bool controller_source_ready(void *ctx, struct str *ret_why)
         *ret_why = STR("no controller runs");
         return false;
     }
-    return controller_ready(s->controller, ret_why);
+    return core_ready(controller_core(s->controller), ret_why);
 }
 
 static void controller_source_config_status(struct controller_source *s, struct web_status *ret)
@@ -44,8 +45,8 @@ static void controller_source_status(void *ctx, struct web_status *ret)
         struct controller_stats stats;
         controller_stats(s->controller, &stats);
         status.writes = stats.patches;
-        status.leading = controller_leading(s->controller);
-        status.leader = controller_leader(s->controller);
+        status.leading = core_leads(controller_core(s->controller));
+        status.leader = core_leader(controller_core(s->controller));
         controller_source_config_status(s, &status);
     }
     *ret = status;
@@ -178,7 +179,7 @@ static bool controller_source_report(void *ctx, struct str name, struct arena *o
 
 static bool controller_source_has_limits(const struct controller_source *s)
 {
-    return s->controller != NULL && s->arbiter != NULL && *s->arbiter != NULL;
+    return s->controller != NULL && controller_core(s->controller)->arbiter != NULL;
 }
 
 struct controller_source_limits_report {
@@ -220,7 +221,7 @@ static bool controller_source_limits_report(void *ctx, bool ended, struct arena 
     if (!controller_source_has_limits(s)) {
         return false;
     }
-    limits_report_collect(ret, *s->arbiter, *s->requests, ended, out);
+    limits_report_collect(ret, controller_core(s->controller)->arbiter, *s->requests, ended, out);
     controller_each_limit_wait(s->controller, out, controller_source_add_wait, &to);
     limits_report_finish(ret, out);
     return true;
@@ -234,7 +235,7 @@ static uint64_t controller_source_limits_report_version(void *ctx)
         return 0;
     }
     controller_stats(s->controller, &stats);
-    return 1 + arbiter_turn_count(*s->arbiter) + requests_turns(*s->requests) + stats.turns;
+    return 1 + arbiter_turn_count(controller_core(s->controller)->arbiter) + requests_turns(*s->requests) + stats.turns;
 }
 
 void controller_source_init(struct controller_source *s, struct controller *controller)

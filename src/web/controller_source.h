@@ -7,15 +7,12 @@
 #include "web/health.h"
 #include "web/web.h"
 
-struct arbiter;
 struct controller;
 struct requests;
 
 struct controller_source {
     struct controller *controller; /* borrowed; NULL = none runs */
-    /* Borrowed: where arbiter and requests are once they run; NULL = they never do. */
-    struct arbiter *const *arbiter;
-    struct requests *const *requests;
+    struct requests *const *requests; /* borrowed: where requests are once they are served */
     struct str title;      /* borrowed; shown as the cluster's name */
     struct str identity;   /* borrowed */
     struct web_source web; /* for web_new */

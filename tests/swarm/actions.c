@@ -200,7 +200,7 @@ static void action_on_process(struct sim_run *t, const struct action *action)
         break;
     case ACTION_STOP:
         if (!controller_process_frozen(p)) {
-            controller_stop(p->controller);
+            core_stop(p->core);
         }
         break;
     case ACTION_FREEZE:

@@ -144,7 +144,7 @@ static void sim_run_delay_next_write(struct sim_run *t, const struct action *act
     /* The leader's writes are those that count. */
     for (uint32_t i = 0; i < t->scenario->processes; i++) {
         struct controller_process *other = &t->processes[i];
-        p = controller_process_runs(other) && controller_leading(other->controller) ? other : p;
+        p = controller_process_runs(other) && core_leads(other->core) ? other : p;
     }
     if (controller_process_runs(p) && p->late_at == USEC_NEVER) {
         p->tap.crash = action->variant % 4 == 0 ? API_TAP_CRASH_GRANTS : API_TAP_CRASH_MAINTENANCE;

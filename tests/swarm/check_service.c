@@ -2,7 +2,7 @@
 
 #include "format/json_tree.h"
 #include "ledger/lease_grants.h"
-#include "profile/controller.h"
+#include "core/core.h"
 #include "profile/node_edit.h"
 
 #define REPEAT_INTERVAL_MIN HOURS(6) /* no notice of a configuration is due again before */
@@ -66,7 +66,7 @@ static bool is_cordoned(const struct jval *object)
 static const struct jval *grants_of(struct check_service *s, struct arena *tmp)
 {
     const struct jval *lease = apiserver_find(s->server, STR("coordination.k8s.io"), STR("leases"),
-                                              STR("default"), CONTROLLER_LEASE_NAME);
+                                              STR("default"), CORE_LEASE_NAME);
     const struct jval *grants = NULL;
     struct err ignored = { 0 };
     struct str note = annotation_of(lease, LEASE_GRANTS_ANNOTATION);

@@ -96,32 +96,6 @@ static void controller_process_on_stopped(void *ctx)
     p->stopped = true;
 }
 
-static void controller_process_on_node(void *ctx, const struct store_item *item, const void *before,
-                                       bool gone)
-{
-    struct controller_process *p = ctx;
-    request_parts_on_node(&p->parts, item, before, gone);
-}
-
-static void controller_process_on_acting(void *ctx)
-{
-    struct controller_process *p = ctx;
-    request_parts_on_acting(&p->parts);
-}
-
-/* What runs beside the profiles. */
-static void controller_process_add_parts(struct controller_process *p)
-{
-    request_parts_init(&p->parts, &(struct request_parts_config){
-                                      .loop = p->view,
-                                      .controller = p->controller,
-                                      .namespace = STR("default"),
-                                      .finished_ttl = p->requests->random.finished_ttl,
-                                      .skew_tolerance = SECONDS(5),
-                                      .mutations = p->mutations,
-                                  });
-}
-
 void controller_process_start(struct controller_process *p)
 {
     ASSERT(!controller_process_runs(p));
@@ -142,25 +116,31 @@ void controller_process_start(struct controller_process *p)
     };
     outbound_tap_init(&p->outbound_tap);
     p->config = CHECK_SERVICE_CONFIGS;
-    struct controller_config config = {
+    p->core = core_new(&(struct core_config){
+        .loop = p->view,
+        .api = &p->tap.api,
         .identity = str_from(p->identity),
         .elect = p->elect,
+        .use_limits = p->requests->on,
+        .limits = { .namespace = STR("default") },
         .mutations = p->mutations,
-        .outbound = p->service->on ? &p->outbound_tap.outbound : NULL,
-        .wait_for_config = p->service->on || (p->requests->on && p->requests->random.profile),
-        .wait_for_limits = p->requests->on,
-        .keep = p->requests->on ? request_parts_annotations : NULL,
-        .keep_n = p->requests->on ? REQUEST_PARTS_ANNOTATIONS : 0,
-        .on_node = p->requests->on ? controller_process_on_node : NULL,
-        .on_acting = p->requests->on ? controller_process_on_acting : NULL,
         .on_leading = controller_process_on_leading,
         .on_stopped = controller_process_on_stopped,
         .ctx = p,
+    });
+    const struct controller_config config = {
+        .outbound = p->service->on ? &p->outbound_tap.outbound : NULL,
+        .wait_for_config = p->service->on || (p->requests->on && p->requests->random.profile),
     };
-    p->controller = controller_new(p->view, &p->tap.api, NULL, NULL, &config);
+    p->controller = controller_new(p->core, &config);
     if (p->requests->on) {
-        controller_process_add_parts(p);
+        const struct requests_config requests = {
+            .finished_ttl = p->requests->random.finished_ttl,
+            .skew_tolerance = SECONDS(5),
+        };
+        requests_part_init(&p->requests_part, p->core, &requests);
     }
+    core_start(p->core);
 }
 
 void controller_process_configure_requests(struct controller_process *p, uint64_t count)
@@ -219,9 +199,9 @@ void controller_process_configure(struct controller_process *p, uint32_t config,
 
 void controller_process_crash(struct controller_process *p)
 {
-    request_parts_done(&p->parts);
-    p->parts = (struct request_parts){ 0 };
+    requests_part_done(&p->requests_part);
     controller_free(STEAL(p->controller));
+    core_free(STEAL(p->core));
     sim_outbound_free(STEAL(p->outbound));
     sim_api_free(STEAL(p->upstream));
     map_done(&p->versions);
@@ -292,9 +272,8 @@ void controller_process_reap(struct controller_process *p)
 void controller_process_check(struct controller_process *p, bool each_node)
 {
     controller_check(p->controller);
-    if (p->parts.arbiter != NULL) {
-        arbiter_check(p->parts.arbiter);
-        requests_check(p->parts.requests);
+    if (p->requests_part.requests != NULL) {
+        requests_check(p->requests_part.requests);
     }
     if (each_node) {
         controller_each_node(p->controller, controller_process_check_version, p);

@@ -6,9 +6,9 @@
  */
 #pragma once
 
-#include "cmd/request_parts.h"
 #include "base/mutation.h"
 #include "profile/controller.h"
+#include "request/requests_part.h"
 #include "sandbox/sim/sim_api.h"
 #include "sandbox/sim/virtual_loop.h"
 #include "sandbox/sim/outbound.h"
@@ -32,7 +32,7 @@ struct controller_process {
     struct api_tap tap;
     struct check_service *service;    /* borrowed; its `on` says whether there is a configuration */
     struct check_requests *requests;  /* borrowed; its `on` says whether it serves requests */
-    struct request_parts parts;       /* if it does */
+    struct requests_part requests_part;       /* if it does */
     struct inbox *inbox;              /* borrowed */
     struct outbound *outbound;        /* the sandbox's */
     struct outbound_tap outbound_tap; /* what the controller is given */
@@ -40,6 +40,7 @@ struct controller_process {
     uint32_t config;                  /* in force; CHECK_SERVICE_CONFIGS: none */
     usec_t config_since;
     uint64_t config_version;
+    struct core *core;
     struct controller *controller; /* NULL while it does not run */
     bool stopped;                  /* the orderly end has come */
     usec_t start_at;               /* when something will start it again; USEC_NEVER: nothing */

@@ -95,7 +95,7 @@ static void sim_run_on_commit(void *ctx, const struct apiserver_commit *commit)
     } else if (str_eq(commit->plural, STR("nodes")) && controller) {
         check_basic_on_node_write(&t->basic, commit->user_agent, commit->old, commit->now);
     }
-    if (str_eq(commit->plural, STR("leases")) && str_eq(commit->name, CONTROLLER_LEASE_NAME)) {
+    if (str_eq(commit->plural, STR("leases")) && str_eq(commit->name, CORE_LEASE_NAME)) {
         check_basic_on_lease_write(&t->basic, commit->user_agent, commit->now,
                                    virtual_loop_now(t->vloop));
     }
@@ -197,7 +197,7 @@ static void sim_run_done(struct sim_run *t)
     for (uint32_t i = 0; i < t->scenario->processes; i++) {
         struct controller_process *p = &t->processes[i];
         if (t->verbose && t->service.on && check_violated(&t->basic) &&
-            controller_process_runs(p) && controller_leading(p->controller)) {
+            controller_process_runs(p) && core_leads(p->core)) {
             controller_each_node(p->controller, sim_run_print_node, p);
         }
     }
@@ -222,7 +222,7 @@ static void sim_run_check_leaders(struct sim_run *t)
     for (uint32_t i = 0; i < t->scenario->processes; i++) {
         const struct controller_process *p = &t->processes[i];
         if (!t->scenario->elect || !controller_process_runs(p) || controller_process_frozen(p) ||
-            !controller_leading(p->controller)) {
+            !core_leads(p->core)) {
             continue;
         }
         if (leader != NULL) {
@@ -322,7 +322,7 @@ static void sim_run_check_end(struct sim_run *t)
     }
     for (uint32_t i = 0; i < t->scenario->processes; i++) {
         struct controller_process *p = &t->processes[i];
-        led = led || controller_leading(p->controller);
+        led = led || core_leads(p->core);
         if (!t->service.on) { /* heartbeats would be under way */
             controller_each_node(p->controller, sim_run_compare_node, t);
         }
@@ -344,7 +344,7 @@ static void sim_run_check_service_end(struct sim_run *t, uint64_t writes)
         const struct controller_process *p = &t->processes[i];
         struct check_sender who;
         controller_process_sender(p, &who);
-        if (controller_leading(p->controller)) {
+        if (core_leads(p->core)) {
             check_service_at_end(&t->service, &who);
         }
     }

@@ -5,6 +5,7 @@
 #include "sandbox/sim/sim_api.h"
 #include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
+#include "tests/lib/controller_fixture.h"
 
 /* 2026-01-02T03:04:05Z */
 #define WALL SECONDS(1767323045)
@@ -50,13 +51,16 @@ static void story_begin(struct story *s, bool elect)
     *s = (struct story){ .time = virtual_loop_new(1, WALL) };
     s->server = apiserver_new(virtual_loop_root(s->time), 1);
     s->door = sim_api_new(virtual_loop_root(s->time), s->server, NULL);
-    s->c = controller_new(virtual_loop_root(s->time), s->door, NULL, NULL,
-                          &(struct controller_config){ .identity = STR("a_1"), .elect = elect });
+    s->c = controller_open(&(struct core_config){ .loop = virtual_loop_root(s->time),
+                                                  .api = s->door,
+                                                  .identity = STR("a_1"),
+                                                  .elect = elect },
+                           &(struct controller_config){ 0 });
 }
 
 static void story_end(struct story *s)
 {
-    controller_free(s->c);
+    controller_close(s->c);
     sim_api_free(s->door);
     apiserver_free(s->server);
     arena_done(&s->memory);
@@ -131,7 +135,7 @@ TEST(reload_forgets_the_leases_that_were_to_be_taken)
 static bool ledger_has(struct story *s)
 {
     const struct jval *lease = apiserver_find(s->server, STR("coordination.k8s.io"), STR("leases"),
-                                              STR("default"), CONTROLLER_LEASE_NAME);
+                                              STR("default"), CORE_LEASE_NAME);
     struct str text =
         jval_str(jval_get(jval_at(lease, "metadata.annotations"), LEASE_GRANTS_ANNOTATION));
     return str_contains(text, STR("n1")) || str_contains(text, STR("n2")) ||
@@ -169,23 +173,26 @@ TEST(reload_decides_anew_what_was_being_recorded)
 /* Of a node whose annotations `mark` and `other` are set; what its projection keeps of one. */
 static struct str kept_of(struct story *s, struct str key)
 {
-    const struct store_item *item = store_find(&s->c->store, STR("n"));
+    const struct store_item *item = store_find(&s->c->core->nodes.store, STR("n"));
     CHECK(item != NULL);
     return node_annotation(item->object, key);
 }
 
-TEST(reload_keeps_annotations_that_others_read)
+TEST(reload_keeps_annotations_that_other_parts_read)
 {
-    const struct str keep[] = { STR_INIT("example.com/mark"), NODE_DATA_ANNOTATION };
+    static const struct str keep[] = { STR_INIT("example.com/mark"),
+                                       STR_INIT("cloud.sap/maintenance-data") };
+    static const struct core_part_ops ops = { .annotations = keep,
+                                              .annotation_n = ARRAY_LEN(keep) };
+    struct core_part other;
     struct story s = { .time = virtual_loop_new(1, WALL) };
     s.server = apiserver_new(virtual_loop_root(s.time), 1);
     s.door = sim_api_new(virtual_loop_root(s.time), s.server, NULL);
-    s.c = controller_new(virtual_loop_root(s.time), s.door, NULL, NULL,
-                         &(struct controller_config){
-                             .identity = STR("a_1"),
-                             .keep = keep,
-                             .keep_n = ARRAY_LEN(keep),
-                         });
+    struct core *core = core_new(&(struct core_config){
+        .loop = virtual_loop_root(s.time), .api = s.door, .identity = STR("a_1") });
+    core_join(core, &other, &ops);
+    s.c = controller_new(core, &(struct controller_config){ 0 });
+    core_start(core);
     struct apiserver_request request = {
         .method = STR("POST"),
         .path = STR("/api/v1/nodes"),
@@ -202,5 +209,6 @@ TEST(reload_keeps_annotations_that_others_read)
     story_run(&s, SECONDS(5));
     CHECK_STR(kept_of(&s, STR("example.com/mark")), "me");
     CHECK(kept_of(&s, NODE_DATA_ANNOTATION).n > 0);
+    core_leave(&other);
     story_end(&s);
 }

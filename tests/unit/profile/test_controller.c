@@ -2,6 +2,7 @@
 
 #include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
+#include "tests/lib/controller_fixture.h"
 #include "tests/lib/fake_api.h"
 
 /* 2026-01-02T03:04:05Z */
@@ -29,22 +30,27 @@ static void story_on_stopped(void *ctx)
     s->stopped++;
 }
 
-static void story_begin(struct story *s, const struct controller_config *config)
+static void story_begin(struct story *s, bool elect, const struct controller_config *config)
 {
     *s = (struct story){ .time = virtual_loop_new(1, WALL) };
     s->loop = virtual_loop_root(s->time);
     fake_api_init(&s->api);
-    struct controller_config all = *config;
-    all.on_leading = story_on_leading;
-    all.on_stopped = story_on_stopped;
-    all.ctx = s;
-    s->c = controller_new(s->loop, &s->api.api, NULL, NULL, &all);
+    const struct core_config all = {
+        .loop = s->loop,
+        .api = &s->api.api,
+        .identity = STR("a_1"),
+        .elect = elect,
+        .on_leading = story_on_leading,
+        .on_stopped = story_on_stopped,
+        .ctx = s,
+    };
+    s->c = controller_open(&all, config);
 }
 
 static void story_end(struct story *s)
 {
     controller_check(s->c);
-    controller_free(s->c);
+    controller_close(s->c);
     fake_api_done(&s->api);
     arena_done(&s->a);
     CHECK_EQ(virtual_loop_armed(s->time), 0);
@@ -92,7 +98,7 @@ static void story_sync(struct story *s, int version)
 TEST(controller_gives_a_node_its_state_and_then_rests)
 {
     struct story s;
-    story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
+    story_begin(&s, /* elect= */ false, &(struct controller_config){ 0 });
     fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_run(&s, 0);
     CHECK_EQ(s.api.call_count, 0); /* not before everything is known */
@@ -122,7 +128,7 @@ TEST(controller_gives_a_node_its_state_and_then_rests)
 TEST(controller_ignores_an_event_that_its_own_write_overtook)
 {
     struct story s;
-    story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
+    story_begin(&s, /* elect= */ false, &(struct controller_config){ 0 });
     fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_sync(&s, 5);
     story_run(&s, 0);
@@ -136,7 +142,7 @@ TEST(controller_ignores_an_event_that_its_own_write_overtook)
 TEST(controller_observes_again_after_a_conflict)
 {
     struct story s;
-    story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
+    story_begin(&s, /* elect= */ false, &(struct controller_config){ 0 });
     fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_sync(&s, 5);
     story_run(&s, 0);
@@ -154,7 +160,7 @@ TEST(controller_observes_again_after_a_conflict)
 TEST(controller_reads_the_node_when_no_event_explains_a_conflict)
 {
     struct story s;
-    story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
+    story_begin(&s, /* elect= */ false, &(struct controller_config){ 0 });
     fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_sync(&s, 5);
     story_run(&s, 0);
@@ -172,7 +178,7 @@ TEST(controller_reads_the_node_when_no_event_explains_a_conflict)
 TEST(controller_lets_a_failing_node_wait_alone)
 {
     struct story s;
-    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .window = 1 });
+    story_begin(&s, /* elect= */ false, &(struct controller_config){ .window = 1 });
     fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n2", 6, "")));
     story_sync(&s, 6);
@@ -190,7 +196,7 @@ TEST(controller_lets_a_failing_node_wait_alone)
 TEST(controller_is_quiet_for_as_long_as_the_server_asks)
 {
     struct story s;
-    story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
+    story_begin(&s, /* elect= */ false, &(struct controller_config){ 0 });
     fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_sync(&s, 6);
     story_run(&s, 0);
@@ -206,7 +212,7 @@ TEST(controller_is_quiet_for_as_long_as_the_server_asks)
 TEST(controller_leaves_a_node_alone_whose_data_it_cannot_read)
 {
     struct story s;
-    story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
+    story_begin(&s, /* elect= */ false, &(struct controller_config){ 0 });
     fake_watch_line(fake_watch_first(&s.api),
                     event_of(&s, "ADDED",
                              node_of(&s, "n1", 5,
@@ -253,18 +259,18 @@ TEST(controller_survives_what_no_server_should_send)
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct story s;
-        story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
+        story_begin(&s, /* elect= */ false, &(struct controller_config){ 0 });
         fake_watch_line(fake_watch_first(&s.api), str_from(cases[i].line));
         story_run(&s, SECONDS(1));
         struct str why = STR_NONE;
-        CHECK(!controller_ready(s.c, &why));
+        CHECK(!core_ready(controller_core(s.c), &why));
         CHECK(str_contains(why, str_from(cases[i].why)));
         /* It lists again, and a server that has come to its senses is served. */
         CHECK_EQ(s.api.watched, 2);
         fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
         story_sync(&s, 6);
         story_run(&s, 0);
-        CHECK(controller_ready(s.c, &why));
+        CHECK(core_ready(controller_core(s.c), &why));
         CHECK_EQ(s.api.call_count, 1);
         story_end(&s);
     }
@@ -273,7 +279,7 @@ TEST(controller_survives_what_no_server_should_send)
 TEST(controller_refuses_a_ten_megabyte_annotation)
 {
     struct story s;
-    story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
+    story_begin(&s, /* elect= */ false, &(struct controller_config){ 0 });
     CLEANUP(buf_done)
     struct buf line = { 0 };
     buf_add(&line, STR("{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"n\","
@@ -285,7 +291,7 @@ TEST(controller_refuses_a_ten_megabyte_annotation)
     buf_add(&line, STR("\"}}}}"));
     fake_watch_line(fake_watch_first(&s.api), buf_str(&line));
     struct str why = STR_NONE;
-    CHECK(!controller_ready(s.c, &why));
+    CHECK(!core_ready(controller_core(s.c), &why));
     CHECK(str_contains(why, STR("at most")));
     CHECK_EQ(controller_node_count(s.c), 0);
     story_run(&s, SECONDS(1));
@@ -295,7 +301,7 @@ TEST(controller_refuses_a_ten_megabyte_annotation)
 TEST(controller_acts_only_while_it_leads)
 {
     struct story s;
-    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .elect = true });
+    story_begin(&s, /* elect= */ true, &(struct controller_config){ 0 });
     fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_sync(&s, 6);
     story_run(&s, 0);
@@ -313,14 +319,14 @@ TEST(controller_acts_only_while_it_leads)
                          str_sub(lease, str_find(lease, STR("\"spec\":")) + 7, SIZE_MAX));
     fake_call_reply(&s.api, post, 201, lease);
     story_run(&s, 0);
-    CHECK(controller_leading(s.c));
+    CHECK(core_leads(controller_core(s.c)));
     CHECK_EQ(s.leading, 1);
     CHECK_EQ(s.api.call_count, 1);
     struct fake_call *patch = fake_call_first(&s.api);
     CHECK_EQ(patch->verb, API_PATCH);
     fake_call_reply(&s.api, patch, 200, str_from(node_of(&s, "n1", 8, DONE)));
     story_run(&s, SECONDS(11)); /* the renewal gets no answer */
-    CHECK(!controller_leading(s.c));
+    CHECK(!core_leads(controller_core(s.c)));
     CHECK_EQ(s.leading, 0);
     fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n2", 9, "")));
     story_run(&s, 0);
@@ -332,11 +338,11 @@ TEST(controller_acts_only_while_it_leads)
 TEST(controller_stop_waits_for_answers_and_reports)
 {
     struct story s;
-    story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
+    story_begin(&s, /* elect= */ false, &(struct controller_config){ 0 });
     fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_sync(&s, 6);
     story_run(&s, 0);
-    controller_stop(s.c);
+    core_stop(controller_core(s.c));
     story_run(&s, SECONDS(1));
     CHECK_EQ(s.stopped, 0);
     fake_call_reply(&s.api, fake_call_first(&s.api), 200, str_from(node_of(&s, "n1", 8, DONE)));
@@ -349,7 +355,7 @@ TEST(controller_stop_waits_for_answers_and_reports)
 TEST(controller_forgets_a_node_with_its_patch_under_way)
 {
     struct story s;
-    story_begin(&s, &(struct controller_config){ .identity = STR("a_1") });
+    story_begin(&s, /* elect= */ false, &(struct controller_config){ 0 });
     fake_watch_line(fake_watch_first(&s.api), event_of(&s, "ADDED", node_of(&s, "n1", 5, "")));
     story_sync(&s, 6);
     story_run(&s, 0);
@@ -377,7 +383,7 @@ TEST(controller_forgets_a_node_with_its_patch_under_way)
 TEST(controller_gives_the_place_of_a_node_that_is_gone_to_the_next_at_once)
 {
     struct story s;
-    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .wait_for_config = true });
+    story_begin(&s, /* elect= */ false, &(struct controller_config){ .wait_for_config = true });
     CHECK_EQ(controller_configure(s.c, STR("f"), STR(ROLL), (struct ucfg_env){ 0 }), 0);
     struct fake_watch *watch = fake_watch_first(&s.api);
     fake_watch_line(watch, event_of(&s, "ADDED", node_of(&s, "n1", 5, ROLLING("in-maintenance"))));
@@ -399,7 +405,7 @@ TEST(controller_gives_the_place_of_a_node_that_is_gone_to_the_next_at_once)
 TEST(controller_reads_nodes_anew_when_its_first_configuration_comes_late)
 {
     struct story s;
-    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .wait_for_config = true });
+    story_begin(&s, /* elect= */ false, &(struct controller_config){ .wait_for_config = true });
     struct str node = event_of(&s, "ADDED", node_of(&s, "n1", 5, ROLLING("in-maintenance")));
     fake_watch_line(fake_watch_first(&s.api), node);
     story_sync(&s, 7);
@@ -434,7 +440,7 @@ static const char *waiting_of(struct story *s, const char *name, int version, co
 TEST(controller_serves_who_waited_longest_when_a_window_opens_for_many)
 {
     struct story s;
-    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .wait_for_config = true });
+    story_begin(&s, /* elect= */ false, &(struct controller_config){ .wait_for_config = true });
     CHECK_EQ(controller_configure(
                  s.c, STR("f"),
                  STR("intervals: {requeue: 30s}\n"
@@ -479,8 +485,8 @@ static struct fake_call *patch_of(struct story *s)
 TEST(controller_goes_on_with_what_has_begun_before_it_begins_something_new)
 {
     struct story s;
-    story_begin(&s, &(struct controller_config){
-                        .identity = STR("a_1"), .wait_for_config = true, .window = 1 });
+    story_begin(&s, /* elect= */ false,
+                &(struct controller_config){ .wait_for_config = true, .window = 1 });
     CHECK_EQ(controller_configure(
                  s.c, STR("f"),
                  STR("intervals: {requeue: 30s}\n"
@@ -515,7 +521,7 @@ TEST(controller_goes_on_with_what_has_begun_before_it_begins_something_new)
 TEST(controller_offers_a_place_to_the_next_when_the_first_needs_another_one_too)
 {
     struct story s;
-    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .wait_for_config = true });
+    story_begin(&s, /* elect= */ false, &(struct controller_config){ .wait_for_config = true });
     CHECK_EQ(controller_configure(
                  s.c, STR("f"),
                  STR("intervals: {requeue: 30s}\n"
@@ -553,7 +559,7 @@ TEST(controller_offers_a_place_to_the_next_when_the_first_needs_another_one_too)
 TEST(controller_looks_at_a_node_that_waits_for_two_groups)
 {
     struct story s;
-    story_begin(&s, &(struct controller_config){ .identity = STR("a_1"), .wait_for_config = true });
+    story_begin(&s, /* elect= */ false, &(struct controller_config){ .wait_for_config = true });
     CHECK_EQ(controller_configure(
                  s.c, STR("f"),
                  STR("intervals: {requeue: 30s}\n"

@@ -4,6 +4,7 @@
 #include "sandbox/sim/sim_api.h"
 #include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
+#include "tests/lib/controller_fixture.h"
 
 /* 2026-01-02T03:04:05Z */
 #define WALL SECONDS(1767323045)
@@ -85,15 +86,18 @@ static void story_begin(struct story *s, const char *labels)
                             "{\"metadata\":{\"name\":\"n1\",\"labels\":{%s"
                             "\"cloud.sap/maintenance-profile\":\"p\"}}}",
                             labels));
-    s->c = controller_new(virtual_loop_root(s->time), s->door, &s->log, NULL,
-                          &(struct controller_config){ .identity = STR("a_1") });
+    s->c = controller_open(&(struct core_config){ .loop = virtual_loop_root(s->time),
+                                                  .api = s->door,
+                                                  .log = &s->log,
+                                                  .identity = STR("a_1") },
+                           &(struct controller_config){ 0 });
     CHECK_EQ(controller_configure(s->c, STR("f"), str_from(profiles), (struct ucfg_env){ 0 }), 0);
     story_run(s);
 }
 
 static void story_end(struct story *s)
 {
-    controller_free(s->c);
+    controller_close(s->c);
     sim_api_free(s->door);
     apiserver_free(s->server);
     buf_done(&s->lines);

@@ -6,6 +6,7 @@
 #include "sandbox/sim/virtual_loop.h"
 #include "sandbox/sim/outbound.h"
 #include "tests/check.h"
+#include "tests/lib/controller_fixture.h"
 
 /* 2026-01-02T03:04:05Z */
 #define WALL SECONDS(1767323045)
@@ -48,9 +49,9 @@ static void story_open(struct story *s)
     s->inbox.script = on_message;
     s->inbox.ctx = s;
     s->outbound = sim_outbound_new(loop, &s->inbox, NULL);
-    s->c = controller_new(loop, s->api, NULL, NULL,
-                          &(struct controller_config){
-                              .identity = STR("a_1"), .elect = true, .outbound = s->outbound });
+    s->c = controller_open(
+        &(struct core_config){ .loop = loop, .api = s->api, .identity = STR("a_1"), .elect = true },
+        &(struct controller_config){ .outbound = s->outbound });
 }
 
 /* A profile "p" that tells by a webhook of nodes which need maintenance, and looks at them again
@@ -84,7 +85,7 @@ static void story_begin(struct story *s, const char *settled)
 static void story_end(struct story *s)
 {
     controller_check(s->c);
-    controller_free(s->c);
+    controller_close(s->c);
     sim_outbound_free(s->outbound);
     sim_api_free(s->api);
     faults_done(&s->faults);
@@ -243,14 +244,14 @@ TEST(drain_and_notify_goes_on_when_its_controller_leads_again)
     add_node(&s, "n1");
     story_run(&s, SECONDS(5));
     CHECK_EQ(s.inbox.arrived, 1);
-    CHECK(controller_leading(s.c));
+    CHECK(core_leads(controller_core(s.c)));
     s.faults.down = true; /* for longer than the lease lasts */
     sim_api_disconnect(s.api);
     story_run(&s, SECONDS(20));
-    CHECK(!controller_leading(s.c));
+    CHECK(!core_leads(controller_core(s.c)));
     s.faults.down = false;
     s.silent = false;
     story_run(&s, HOURS(1));
-    CHECK(controller_leading(s.c));
+    CHECK(core_leads(controller_core(s.c)));
     CHECK_EQ(s.inbox.arrived, 2);
 }

@@ -5,6 +5,7 @@
 #include "sandbox/sim/sim_api.h"
 #include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
+#include "tests/lib/controller_fixture.h"
 
 /* 2026-01-02T03:04:05Z */
 #define WALL SECONDS(1767323045)
@@ -148,15 +149,17 @@ static void story_begin(struct story *s, int nodes, int first, int bare)
             add_pod(s, i);
         }
     }
-    s->c = controller_new(virtual_loop_root(s->time), s->door, NULL, NULL,
-                          &(struct controller_config){ .identity = STR("a_1") });
+    s->c = controller_open(&(struct core_config){ .loop = virtual_loop_root(s->time),
+                                                  .api = s->door,
+                                                  .identity = STR("a_1") },
+                           &(struct controller_config){ 0 });
     CHECK_EQ(controller_configure(s->c, STR("f"), str_from(profiles), (struct ucfg_env){ 0 }), 0);
     story_run(s, SECONDS(30));
 }
 
 static void story_end(struct story *s)
 {
-    controller_free(s->c);
+    controller_close(s->c);
     sim_api_free(s->door);
     apiserver_free(s->server);
     arena_done(&s->memory);

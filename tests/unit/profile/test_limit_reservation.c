@@ -1,11 +1,10 @@
 /* Profiles under MaintenanceLimits: when a node may ask, and how it waits. */
-#include "kube/client.h"
-#include "ledger/arbiter.h"
-#include "profile/controller.h"
+#include "core/core_internal.h"
 #include "sandbox/apiserver/apiserver.h"
 #include "sandbox/sim/sim_api.h"
 #include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
+#include "tests/lib/controller_fixture.h"
 
 /* 2026-01-02T03:04:05Z */
 #define WALL SECONDS(1767323045)
@@ -17,7 +16,6 @@ struct story {
     struct apiserver *server;
     struct api *door;
     struct controller *c;
-    struct arbiter *arbiter;
     uint64_t steps;
 };
 
@@ -61,40 +59,6 @@ static uint32_t in_maintenance(struct story *s, uint32_t nodes)
     return n;
 }
 
-static bool story_may_act(void *ctx)
-{
-    const struct story *s = ctx;
-    return controller_may_act_now(s->c);
-}
-
-static usec_t story_wall(void *ctx)
-{
-    const struct story *s = ctx;
-    return server_clock_wall(&controller_client(s->c)->clock);
-}
-
-static void story_on_room(void *ctx)
-{
-    const struct story *s = ctx;
-    controller_on_capacity(s->c);
-}
-
-static void story_on_node(void *ctx, const struct store_item *item, const void *before, bool gone)
-{
-    const struct story *s = ctx;
-    if (s->arbiter != NULL) {
-        arbiter_on_node(s->arbiter, item, before, gone);
-    }
-}
-
-static void story_on_acting(void *ctx)
-{
-    const struct story *s = ctx;
-    if (s->arbiter != NULL) {
-        arbiter_wake(s->arbiter);
-    }
-}
-
 static void story_run(struct story *s, usec_t span)
 {
     usec_t until = virtual_loop_now(s->time) + span;
@@ -104,18 +68,12 @@ static void story_run(struct story *s, usec_t span)
     }
 }
 
-/* Nodes that all need maintenance; the controller's own clock is off by `skew`. */
+/* Nodes that all need maintenance; the controller's own clock is off by `skew`. It does not find
+ * out whether there are limits before story_look_for_limits. */
 static void story_begin(struct story *s, uint32_t nodes, usec_t skew)
 {
-    static const char *const crds[] = { "crds/maintenancelimits.repairman.k8s.io.yaml",
-                                        "crds/maintenancerequests.repairman.k8s.io.yaml",
-                                        "crds/maintenanceselectors.repairman.k8s.io.yaml" };
     *s = (struct story){ .time = virtual_loop_new(1, WALL) };
     s->server = apiserver_new(virtual_loop_root(s->time), 1);
-    for (size_t i = 0; i < ARRAY_LEN(crds); i++) {
-        send(s, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", check_data(crds[i]),
-             /* yaml= */ true);
-    }
     for (uint32_t i = 0; i < nodes; i++) {
         send(s, "/api/v1/nodes",
              arena_printf(&s->memory,
@@ -126,17 +84,24 @@ static void story_begin(struct story *s, uint32_t nodes, usec_t skew)
     }
     s->view = virtual_loop_view_new(s->time, skew);
     s->door = sim_api_new(s->view, s->server, NULL);
-    s->c = controller_new(s->view, s->door, NULL, NULL,
-                          &(struct controller_config){ .identity = STR("a_1"),
-                                                       .wait_for_limits = true,
-                                                       .on_node = story_on_node,
-                                                       .on_acting = story_on_acting,
-                                                       .ctx = s });
+    s->c = controller_open(&(struct core_config){ .loop = s->view,
+                                                  .api = s->door,
+                                                  .identity = STR("a_1"),
+                                                  .limits = { .namespace = STR("default") } },
+                           &(struct controller_config){ 0 });
+    controller_core(s->c)->config.use_limits = true;
     CHECK_EQ(controller_configure(s->c, STR("f"), str_from(profiles), (struct ucfg_env){ 0 }), 0);
 }
 
 static void story_limit(struct story *s, const char *spec)
 {
+    static const char *const crds[] = { "crds/maintenancelimits.repairman.k8s.io.yaml",
+                                        "crds/maintenancerequests.repairman.k8s.io.yaml",
+                                        "crds/maintenanceselectors.repairman.k8s.io.yaml" };
+    for (size_t i = 0; i < ARRAY_LEN(crds); i++) {
+        send(s, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", check_data(crds[i]),
+             /* yaml= */ true);
+    }
     send(s, "/apis/repairman.k8s.io/v1/maintenancelimits",
          arena_printf(&s->memory,
                       "{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":\"MaintenanceLimit\","
@@ -145,29 +110,16 @@ static void story_limit(struct story *s, const char *spec)
          /* yaml= */ false);
 }
 
-static void story_serve_limits(struct story *s)
+static void story_look_for_limits(struct story *s)
 {
-    struct client *client = controller_client(s->c);
-    server_clock_note(&client->clock, loop_wall(virtual_loop_root(s->time)), 0);
-    s->arbiter = arbiter_new(&(struct arbiter_config){
-        .client = client,
-        .recorder = controller_recorder(s->c),
-        .nodes = controller_nodes(s->c),
-        .namespace = STR("default"),
-        .may_act = story_may_act,
-        .wall = story_wall,
-        .on_capacity = story_on_room,
-        .ctx = s,
-    });
-    controller_set_arbiter(s->c, s->arbiter);
-    arbiter_wake(s->arbiter);
+    struct core *core = controller_core(s->c);
+    server_clock_note(&core->client.clock, loop_wall(virtual_loop_root(s->time)), 0);
+    core_arbiter_look(core);
 }
 
 static void story_end(struct story *s)
 {
-    controller_set_arbiter(s->c, NULL);
-    arbiter_free(STEAL(s->arbiter));
-    controller_free(s->c);
+    controller_close(s->c);
     sim_api_free(s->door);
     virtual_loop_view_free(s->view);
     apiserver_free(s->server);
@@ -183,7 +135,7 @@ TEST(limit_reservation_waits_until_the_limits_are_known)
     story_limit(&s, "{\"limit\":0,\"minimum\":1,\"maxCount\":1}");
     story_run(&s, MINUTES(10));
     CHECK_EQ(in_maintenance(&s, 3), 0);
-    story_serve_limits(&s);
+    story_look_for_limits(&s);
     story_run(&s, MINUTES(10));
     CHECK_EQ(in_maintenance(&s, 3), 1);
     story_end(&s);
@@ -196,7 +148,7 @@ TEST(limit_reservation_waits_for_nothing_when_there_are_no_limits)
     story_begin(&s, 3, 0);
     story_run(&s, MINUTES(10));
     CHECK_EQ(in_maintenance(&s, 3), 0);
-    controller_set_arbiter(s.c, NULL);
+    story_look_for_limits(&s);
     story_run(&s, MINUTES(10));
     CHECK_EQ(in_maintenance(&s, 3), 3);
     story_end(&s);
@@ -215,11 +167,10 @@ TEST(limit_reservation_reserves_for_those_in_maintenance_above_the_limit)
 {
     struct story s;
     story_begin(&s, 3, 0);
-    controller_set_arbiter(s.c, NULL);
+    story_look_for_limits(&s);
     story_run(&s, MINUTES(1));
     CHECK_EQ(in_maintenance(&s, 3), 3);
     story_limit(&s, "{\"limit\":0,\"minimum\":1,\"maxCount\":1}");
-    story_serve_limits(&s);
     story_run(&s, MINUTES(1));
     CHECK_EQ(reserved(&s), 3);
     story_end(&s);
@@ -235,7 +186,7 @@ TEST(limit_reservation_waits_for_a_gap_by_the_clock_of_the_server)
         check_case((int64_t)i);
         story_begin(&s, 2, skews[i]);
         story_limit(&s, "{\"limit\":100,\"timeouts\":{\"betweenOperationsSeconds\":120}}");
-        story_serve_limits(&s);
+        story_look_for_limits(&s);
         story_run(&s, SECONDS(60));
         CHECK_EQ(in_maintenance(&s, 2), 1);
         uint64_t before = s.steps;

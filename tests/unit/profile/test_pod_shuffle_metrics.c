@@ -6,6 +6,7 @@
 #include "sandbox/sim/sim_api.h"
 #include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
+#include "tests/lib/controller_fixture.h"
 #include "tests/lib/fake_api.h"
 #include "web/metrics_text.h"
 
@@ -52,7 +53,7 @@ static void story_begin(struct story *s)
     s->client.on_reply = on_reply;
     s->client.ctx = s;
     metrics_init(&s->metrics);
-    controller_metrics_init(&s->series, &s->metrics, STR("server"), STR("lease"));
+    controller_metrics_init(&s->series, &s->metrics);
     s->s = shuffle_new(&s->client, &s->series, &s->log);
 }
 
@@ -448,7 +449,7 @@ TEST(shuffle_asks_for_nothing_without_metrics)
     struct fake_story f;
     fake_begin(&f);
     struct controller_metrics none;
-    controller_metrics_init(&none, NULL, STR("server"), STR("lease"));
+    controller_metrics_init(&none, NULL);
     struct pod_shuffle *s = shuffle_new(&f.s.client, &none, NULL);
     shuffle_count(s, STR("n1"), STR("multi"));
     story_run(&f.s, HOURS(1));
@@ -487,8 +488,12 @@ TEST(shuffle_counts_when_a_node_has_come_into_maintenance)
                   STR("{\"metadata\":{\"name\":\"n1\",\"labels\":"
                       "{\"cloud.sap/maintenance-profile\":\"multi\"}}}"),
                   201);
-    struct controller *c = controller_new(virtual_loop_root(s.time), s.door, &s.log, &s.metrics,
-                                          &(struct controller_config){ .identity = STR("a_1") });
+    struct controller *c = controller_open(&(struct core_config){ .loop = virtual_loop_root(s.time),
+                                                                  .api = s.door,
+                                                                  .log = &s.log,
+                                                                  .metrics = &s.metrics,
+                                                                  .identity = STR("a_1") },
+                                           &(struct controller_config){ 0 });
     CHECK_EQ(controller_configure(c, STR("f"), str_from(profiles), (struct ucfg_env){ 0 }), 0);
     story_run(&s, SECONDS(5));
     CHECK_SHUFFLES(&s, "stateful_set_db", "", "");
@@ -499,5 +504,5 @@ TEST(shuffle_counts_when_a_node_has_come_into_maintenance)
     relabel(&s, "\"poke\":\"x\"");
     CHECK_SHUFFLES(&s, "stateful_set_db", "1", "0.5");
     controller_check(c);
-    controller_free(c);
+    controller_close(c);
 }

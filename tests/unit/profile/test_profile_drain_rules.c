@@ -5,6 +5,7 @@
 #include "sandbox/sim/virtual_loop.h"
 #include "sandbox/world/world.h"
 #include "tests/check.h"
+#include "tests/lib/controller_fixture.h"
 
 /* 2026-01-02T03:04:05Z */
 #define WALL SECONDS(1767323045)
@@ -56,8 +57,10 @@ static void story_begin(struct story *s)
     s->world = world_new(loop, s->server, &(struct world_config){ .seed = 1, .nodes = 1 });
     faults_init(&s->faults, 1);
     s->door = sim_api_new(loop, s->server, &s->faults);
-    s->c = controller_new(loop, s->door, NULL, NULL,
-                          &(struct controller_config){ .identity = STR("a_1"), .elect = true });
+    s->c = controller_open(
+        &(struct core_config){
+            .loop = loop, .api = s->door, .identity = STR("a_1"), .elect = true },
+        &(struct controller_config){ 0 });
     CHECK_EQ(controller_configure(
                  s->c, STR("f"),
                  STR("intervals: {requeue: 24h}\n"
@@ -88,7 +91,7 @@ static void story_begin(struct story *s)
 static void story_end(struct story *s)
 {
     controller_check(s->c);
-    controller_free(s->c);
+    controller_close(s->c);
     sim_api_free(s->door);
     faults_done(&s->faults);
     world_free(s->world);

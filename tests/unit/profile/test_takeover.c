@@ -7,6 +7,7 @@
 #include "sandbox/sim/sim_api.h"
 #include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
+#include "tests/lib/controller_fixture.h"
 
 /* 2026-01-02T03:04:05Z */
 #define WALL SECONDS(1767323045)
@@ -17,8 +18,7 @@ struct story {
     struct apiserver *server;
     struct api *door;
     struct controller *c;
-    bool limits;             /* whoever leads asks them */
-    struct arbiter *arbiter; /* of `c`; NULL: nobody asks */
+    bool limits; /* whoever leads asks them */
 };
 
 static const char profiles[] =
@@ -77,55 +77,6 @@ static bool goes_by(struct story *s, const char *name, const char *profile)
            str_contains(entry, STR("\"Current\":\"in-maintenance\""));
 }
 
-static bool story_may_act(void *ctx)
-{
-    const struct story *s = ctx;
-    return controller_may_act_now(s->c);
-}
-
-static usec_t story_wall(void *ctx)
-{
-    const struct story *s = ctx;
-    return loop_wall(virtual_loop_root(s->time));
-}
-
-static void story_on_room(void *ctx)
-{
-    const struct story *s = ctx;
-    controller_on_capacity(s->c);
-}
-
-static void story_on_node(void *ctx, const struct store_item *item, const void *before, bool gone)
-{
-    const struct story *s = ctx;
-    if (s->arbiter != NULL) {
-        arbiter_on_node(s->arbiter, item, before, gone);
-    }
-}
-
-static void story_on_acting(void *ctx)
-{
-    const struct story *s = ctx;
-    if (s->arbiter != NULL) {
-        arbiter_wake(s->arbiter);
-    }
-}
-
-static void serve_limits(struct story *s)
-{
-    s->arbiter = arbiter_new(&(struct arbiter_config){
-        .client = controller_client(s->c),
-        .recorder = controller_recorder(s->c),
-        .nodes = controller_nodes(s->c),
-        .namespace = STR("default"),
-        .may_act = story_may_act,
-        .wall = story_wall,
-        .on_capacity = story_on_room,
-        .ctx = s,
-    });
-    controller_set_arbiter(s->c, s->arbiter);
-}
-
 static void run(struct story *s, usec_t span)
 {
     (void)virtual_loop_run(s->time, virtual_loop_now(s->time) + span);
@@ -134,16 +85,14 @@ static void run(struct story *s, usec_t span)
 
 static void begin(struct story *s, const char *identity)
 {
-    s->c = controller_new(virtual_loop_root(s->time), s->door, NULL, NULL,
-                          &(struct controller_config){ .identity = str_from(identity),
-                                                       .elect = true,
-                                                       .on_node = story_on_node,
-                                                       .on_acting = story_on_acting,
-                                                       .ctx = s });
+    s->c = controller_open(&(struct core_config){ .loop = virtual_loop_root(s->time),
+                                                  .api = s->door,
+                                                  .identity = str_from(identity),
+                                                  .elect = true,
+                                                  .use_limits = s->limits,
+                                                  .limits = { .namespace = STR("default") } },
+                           &(struct controller_config){ 0 });
     CHECK_EQ(controller_configure(s->c, STR("f"), str_from(profiles), (struct ucfg_env){ 0 }), 0);
-    if (s->limits) {
-        serve_limits(s);
-    }
 }
 
 static void lead(struct story *s, const char *identity)
@@ -178,7 +127,7 @@ static void story_begin(struct story *s, const char *n1, const char *n2)
     add_node(s, "n1");
     add_node(s, "n2");
     lead(s, "a_1");
-    controller_free(s->c);
+    controller_close(s->c);
     approve(s, "n1", n1);
     approve(s, "n2", n2);
     struct str grants =
@@ -189,7 +138,7 @@ static void story_begin(struct story *s, const char *n1, const char *n2)
     CHECK_EQ(send(s, "PATCH",
                   arena_printf(&s->memory,
                                "/apis/coordination.k8s.io/v1/namespaces/default/leases/" STR_FMT,
-                               STR_ARG(CONTROLLER_LEASE_NAME))
+                               STR_ARG(CORE_LEASE_NAME))
                       .p,
                   grants),
              200);
@@ -197,9 +146,7 @@ static void story_begin(struct story *s, const char *n1, const char *n2)
 
 static void story_end(struct story *s)
 {
-    controller_set_arbiter(s->c, NULL);
-    arbiter_free(STEAL(s->arbiter));
-    controller_free(s->c);
+    controller_close(s->c);
     sim_api_free(s->door);
     apiserver_free(s->server);
     arena_done(&s->memory);
@@ -364,7 +311,7 @@ static void arrive_late(struct story *s)
 
 static bool is_expected(struct story *s)
 {
-    const struct store_item *item = store_find(&s->c->store, STR("n1"));
+    const struct store_item *item = store_find(&s->c->core->nodes.store, STR("n1"));
     const struct managed_node *m = item != NULL ? item->extra : NULL;
     return m != NULL && m->inherited;
 }

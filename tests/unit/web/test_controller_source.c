@@ -1,13 +1,13 @@
 #include "web/controller_source.h"
 
-#include "cmd/request_parts.h"
 #include "format/json_writer.h"
 #include "format/yaml.h"
-#include "profile/controller.h"
+#include "request/requests_part.h"
 #include "sandbox/apiserver/apiserver.h"
 #include "sandbox/sim/sim_api.h"
 #include "sandbox/sim/virtual_loop.h"
 #include "tests/check.h"
+#include "tests/lib/controller_fixture.h"
 
 struct count {
     uint32_t nodes;
@@ -59,9 +59,9 @@ TEST(controller_source_shows_what_the_controller_knows)
     CHECK(!s.health.ready(s.health.ctx, &why));
     CHECK_STR(why, "no controller runs");
 
-    struct controller *c =
-        controller_new(loop, api, NULL, NULL,
-                       &(struct controller_config){ .identity = STR("me_1"), .elect = true });
+    struct controller *c = controller_open(
+        &(struct core_config){ .loop = loop, .api = api, .identity = STR("me_1"), .elect = true },
+        &(struct controller_config){ 0 });
     s.controller = c;
     CHECK(!s.health.ready(s.health.ctx, &why));
     (void)virtual_loop_run(time, SECONDS(30));
@@ -88,7 +88,7 @@ TEST(controller_source_shows_what_the_controller_knows)
 
     buf_done(&count.zones);
     controller_source_done(&s);
-    controller_free(c);
+    controller_close(c);
     sim_api_free(api);
     apiserver_free(server);
     virtual_loop_view_free(loop);
@@ -114,9 +114,9 @@ TEST(controller_source_explains_by_the_configuration)
     struct apiserver *server = apiserver_new(loop, 1);
     struct api *api = sim_api_new(loop, server, NULL);
     add_node(server, "a", "z1");
-    struct controller *c = controller_new(
-        loop, api, NULL, NULL,
-        &(struct controller_config){ .identity = STR("me_1"), .wait_for_config = true });
+    struct controller *c =
+        controller_open(&(struct core_config){ .loop = loop, .api = api, .identity = STR("me_1") },
+                        &(struct controller_config){ .wait_for_config = true });
     struct controller_source s;
     controller_source_init(&s, c);
     CLEANUP(arena_done)
@@ -149,7 +149,7 @@ TEST(controller_source_explains_by_the_configuration)
     CHECK(t->checks[0].reason.n > 0);
 
     controller_source_done(&s);
-    controller_free(c);
+    controller_close(c);
     sim_api_free(api);
     apiserver_free(server);
     virtual_loop_view_free(loop);
@@ -170,16 +170,6 @@ static const char rolling[] = "intervals: {requeue: 60s}\n"
                               "    transitions: [{check: due, next: maintenance-required}]\n"
                               "  maintenance-required:\n"
                               "    transitions: [{check: due, next: in-maintenance}]\n";
-
-static void on_node(void *ctx, const struct store_item *item, const void *before, bool gone)
-{
-    request_parts_on_node(ctx, item, before, gone);
-}
-
-static void on_acting(void *ctx)
-{
-    request_parts_on_acting(ctx);
-}
 
 static void send(struct apiserver *server, int status, const char *method, const char *path,
                  struct str body)
@@ -251,7 +241,7 @@ TEST(controller_source_shows_profiles_and_requests_under_one_limit)
     struct loop *loop = virtual_loop_view_new(time, 0);
     struct apiserver *server = apiserver_new(loop, 1);
     struct api *api = sim_api_new(loop, server, NULL);
-    struct request_parts request_parts = { 0 };
+    struct requests_part requests;
     struct controller_source s;
     struct limits_report limits_report;
     CLEANUP(arena_done)
@@ -259,18 +249,17 @@ TEST(controller_source_shows_profiles_and_requests_under_one_limit)
     add_node(server, "a", "z1");
     add_node(server, "b", "z1");
     add_node(server, "c", "z1");
+    struct core *core =
+        core_new(&(struct core_config){ .loop = loop,
+                                        .api = api,
+                                        .identity = STR("me_1"),
+                                        .use_limits = true,
+                                        .limits = { .namespace = STR("default") } });
     struct controller *c =
-        controller_new(loop, api, NULL, NULL,
-                       &(struct controller_config){ .identity = STR("me_1"),
-                                                    .wait_for_config = true,
-                                                    .keep = request_parts_annotations,
-                                                    .keep_n = REQUEST_PARTS_ANNOTATIONS,
-                                                    .on_node = on_node,
-                                                    .on_acting = on_acting,
-                                                    .ctx = &request_parts });
+        controller_new(core, &(struct controller_config){ .wait_for_config = true });
+    requests_part_init(&requests, core, &(struct requests_config){ 0 });
     controller_source_init(&s, c);
-    s.arbiter = &request_parts.arbiter;
-    s.requests = &request_parts.requests;
+    s.requests = &requests.requests;
     CHECK(!s.web.limits_report(s.web.ctx, /* ended= */ false, &tmp,
                                &limits_report)); /* there are no CRDs */
     CHECK_EQ(s.web.limits_report_version(s.web.ctx), 0);
@@ -278,9 +267,7 @@ TEST(controller_source_shows_profiles_and_requests_under_one_limit)
     send(server, 201, "POST", "/apis/repairman.k8s.io/v1/maintenancelimits",
          STR("{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":\"MaintenanceLimit\","
              "\"metadata\":{\"name\":\"node\"},\"spec\":{\"limit\":10}}"));
-    request_parts_init(&request_parts,
-                       &(struct request_parts_config){
-                           .loop = loop, .controller = c, .namespace = STR("default") });
+    core_start(core);
     CHECK_EQ(controller_configure(c, STR("m.yaml"), str_from(rolling), (struct ucfg_env){ 0 }), 0);
     (void)virtual_loop_run(time, SECONDS(30));
     send(server, 200, "PATCH", "/api/v1/nodes/a",
@@ -300,8 +287,8 @@ TEST(controller_source_shows_profiles_and_requests_under_one_limit)
     check_limits_report(&limits_report);
 
     controller_source_done(&s);
-    request_parts_done(&request_parts);
-    controller_free(c);
+    requests_part_done(&requests);
+    controller_close(c);
     sim_api_free(api);
     apiserver_free(server);
     virtual_loop_view_free(loop);

@@ -11,8 +11,9 @@
 
 #include "kube/client.h"
 
-#define CRD_INSTALL_POLL_BASE MSECONDS(100) /* a new CRD is served some 100 ms after its creation  \
-                                             */
+#define CRD_INSTALL_POLL_BASE                                                                      \
+    MSECONDS(100) /* a new CRD is served some 100 ms after its creation                            \
+                   */
 #define CRD_INSTALL_POLL_MAX SECONDS(5)
 
 struct crd_install;

@@ -1,4 +1,4 @@
-#include "request/crd_install.h"
+#include "core/crd_install.h"
 
 #include "base/alloc.h"
 #include "format/mergepatch.h"

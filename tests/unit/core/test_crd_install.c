@@ -1,4 +1,4 @@
-#include "request/crd_install.h"
+#include "core/crd_install.h"
 
 #include "format/json_tree.h"
 #include "kinds/crd.h"

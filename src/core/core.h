@@ -1,0 +1,149 @@
+/*
+ * core: what the parts of one controller process share, and how a part plugs in.
+ *
+ * There is one client of the API server, one store of the Nodes, one leader Lease, one recorder of
+ * Events, one set of drains and, once the CRDs are installed, one arbiter of MaintenanceLimits. A
+ * part (profiles, requests, ...) begins with a struct core_part, joins with core_join before
+ * core_start, and is told what concerns it through its core_part_ops. No part knows another one.
+ *
+ * Parts are freed before the core. Everything is borrowed from whoever calls core_new.
+ */
+#pragma once
+
+#include "base/log.h"
+#include "core/core_metrics.h"
+#include "drain/drain.h"
+#include "kube/informer.h"
+#include "kube/lease.h"
+#include "kube/node.h"
+#include "kube/recorder.h"
+#include "ledger/arbiter.h"
+
+struct core_part;
+
+/* What a part wants to be told; any of them may be NULL. All are called from the loop. */
+struct core_part_ops {
+    /* The annotations of Nodes that it reads in the store, whatever it is configured to do. */
+    const struct str *annotations;
+    uint32_t annotation_n;
+    /* A Node is new, has changed (`before` is its projection until now) or goes. */
+    void (*on_node)(struct core_part *p, struct store_item *item, const void *before, bool gone);
+    /* A list or watch event has been taken into the store. */
+    void (*on_nodes)(struct core_part *p);
+    /* A whole list of the Nodes has been taken. */
+    void (*on_synced)(struct core_part *p);
+    void (*on_leading)(struct core_part *p, bool leading);
+    /* What core_may_act answers may have changed. */
+    void (*on_may_act)(struct core_part *p);
+    /* core->arbiter has come, or it is known that there is none. */
+    void (*on_arbiter)(struct core_part *p);
+    /* The limits may allow more than before. */
+    void (*on_capacity)(struct core_part *p);
+    /* The arbiter has had a turn: all that it tells may be different. */
+    void (*on_arbiter_turn)(struct core_part *p);
+    /* The annotation of the Lease holds what lease_note was given, up to this serial. */
+    void (*on_lease_noted)(struct core_part *p, uint64_t serial);
+    /* The part has done something for that request that is still to be undone. */
+    bool (*has_mark)(struct core_part *p, struct str uid);
+    /* Nothing may be done in this process yet; `*ret_why` says why. */
+    bool (*is_ready)(const struct core_part *p, struct str *ret_why);
+    /* A new leader has to list the Nodes again before it acts: the part counts them exactly. */
+    bool (*counts_nodes)(const struct core_part *p);
+    /* Writes are in flight that an orderly end waits for. */
+    bool (*is_busy)(const struct core_part *p);
+};
+
+struct core_part {
+    const struct core_part_ops *ops;
+    struct list link; /* in the core's `parts` */
+};
+
+#define CORE_LEASE_NAME STR("maintenance-controller-leader-election.cloud.sap")
+
+struct core_config {
+    struct loop *loop;
+    struct api *api;
+    struct log *log;            /* may be NULL */
+    struct metrics *metrics;    /* may be NULL */
+    struct str identity;        /* "<hostname>_<uuid>": who holds the Lease; copied, as all texts */
+    struct str lease_namespace; /* empty = "default" */
+    struct str lease_name;      /* empty = CORE_LEASE_NAME */
+    struct str server;          /* the API server's host and port, for metrics; may be empty */
+    bool elect;                 /* false: it leads from the start, and there is no Lease */
+    bool use_limits;            /* look for the CRDs, and start the arbiter when they are there */
+    struct arbiter_config limits; /* its switches and its namespace alone are read */
+    mutations_t mutations;        /* tests only */
+    /* Leadership has begun or ended; may be NULL. After an end that was not asked for, the core
+     * stands for election again; a command may prefer to exit. */
+    void (*on_leading)(void *ctx, bool leading);
+    /* Called once, when core_stop has finished; may be NULL. */
+    void (*on_stopped)(void *ctx);
+    void *ctx;
+};
+
+struct core {
+    struct node_keep keep; /* first: the Node store hands it to node_kind as its context */
+    struct core_config config;
+    struct loop *loop;
+    struct log *log;
+    struct client client;
+    struct informer nodes;
+    struct recorder recorder;
+    struct lease lease; /* with config.elect */
+    struct drains *drains;
+    struct arbiter *arbiter; /* NULL: there is none, or not yet */
+    bool limits_known;       /* whether there is an arbiter has been found out */
+    uint64_t bad_input;      /* answers about Nodes that could not be read */
+    bool stopping;
+
+    /* The rest is the core's own. */
+    struct list parts;
+    struct intern labels;
+    struct arena memory;      /* of the configuration's texts */
+    struct arena keep_memory; /* of the annotations that are kept */
+    struct core_metrics metrics;
+    struct loop_timer stop;
+    struct reflector crd; /* of requests, while they are not installed */
+    struct loop_timer crd_retry;
+    struct api_call *crd_call;
+    bool crd_watched;
+    bool leading;     /* as last told */
+    bool nodes_known; /* the Nodes were listed once, at least */
+    bool nodes_fresh; /* the Nodes were listed since leading began, or that does not matter */
+    bool stopped;
+};
+
+struct core *core_new(const struct core_config *config);
+void core_join(struct core *c, struct core_part *part, const struct core_part_ops *ops);
+void core_leave(struct core_part *part);
+void core_start(struct core *c);
+/* The orderly end: stops acting, lets writes in flight finish for a moment, gives the Lease back,
+ * then calls on_stopped. core_free follows, not from within on_stopped. */
+void core_stop(struct core *c);
+/* A write of a part has been answered: an orderly end may have waited for it. */
+void core_written(struct core *c);
+/* Like a crash: nothing more is sent. Accepts NULL. */
+void core_free(struct core *c);
+
+/* True at this instant, by the clock: it leads, or there is no election. */
+bool core_holds_lease(const struct core *c);
+/* It leads, has listed the Nodes since then, and all parts are ready. */
+bool core_may_decide(const struct core *c);
+/* The same, and the watch of the Nodes does not fail. */
+bool core_may_act(const struct core *c);
+/* It leads, as far as people are told. */
+bool core_leads(const struct core *c);
+/* Who leads, as far as it knows: the Lease's holder, or itself where election is off. */
+struct str core_leader(const struct core *c);
+/* Ready for probes: every part is, the Nodes are known, and their watch does not fail. Otherwise
+ * `*ret_why` says what is missing, and lives until the loop runs. */
+bool core_ready(const struct core *c, struct str *ret_why);
+
+/* Further annotations of Nodes that are kept in the store from now on. With `relist` the Nodes that
+ * are known already are read again before anything is decided. */
+void core_keep_annotations(struct core *c, const struct str *keys, uint32_t n, bool relist);
+/* Nothing is decided before the Nodes have been listed again. */
+void core_relist(struct core *c);
+
+/* Asserts what must hold between turns. */
+void core_check(const struct core *c);

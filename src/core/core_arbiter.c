@@ -1,0 +1,189 @@
+/*
+ * Finds out whether the CRDs of requests and limits are installed, and starts the arbiter when they
+ * are. The API group is asked for once; where it is absent, the one CRD is watched, so that
+ * installing it is enough and an idle controller polls nothing.
+ */
+#include "core/core_internal.h"
+
+#define API_GROUP_PATH STR("/apis/repairman.k8s.io/v1")
+#define CRDS_PATH STR("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+#define CRD_QUERY STR("&fieldSelector=metadata.name%3Dmaintenancerequests.repairman.k8s.io")
+#define DISCOVERY_RETRY SECONDS(5)
+#define DENIED_RETRY MINUTES(5) /* where CRDs may not be watched, they are asked for */
+
+/* ── the arbiter ───────────────────────────────────────────────────────────────────────────── */
+
+static bool arbiter_may_act(void *ctx)
+{
+    return core_may_act(ctx);
+}
+
+static usec_t arbiter_wall(void *ctx)
+{
+    const struct core *c = ctx;
+    return server_clock_wall(&c->client.clock);
+}
+
+static bool arbiter_has_mark(void *ctx, struct str uid)
+{
+    struct core *c = ctx;
+    LIST_EACH (&c->parts, link) {
+        struct core_part *p = CONTAINER_OF(link, struct core_part, link);
+        if (p->ops->has_mark != NULL && p->ops->has_mark(p, uid)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void arbiter_on_capacity(void *ctx)
+{
+    struct core *c = ctx;
+    CORE_EACH_PART(c, p, on_capacity);
+}
+
+static void arbiter_on_turn(void *ctx)
+{
+    struct core *c = ctx;
+    CORE_EACH_PART(c, p, on_arbiter_turn);
+}
+
+static void core_tell_arbiter(struct core *c)
+{
+    c->limits_known = true;
+    CORE_EACH_PART(c, p, on_arbiter);
+}
+
+static void core_arbiter_start(struct core *c)
+{
+    struct arbiter_config limits = c->config.limits;
+    ASSERT(c->arbiter == NULL);
+    limits.client = &c->client;
+    limits.recorder = &c->recorder;
+    limits.log = c->log;
+    limits.metrics = c->config.metrics;
+    limits.nodes = &c->nodes.store;
+    limits.may_act = arbiter_may_act;
+    limits.wall = arbiter_wall;
+    limits.has_mark = arbiter_has_mark;
+    limits.on_capacity = arbiter_on_capacity;
+    limits.on_turn = arbiter_on_turn;
+    limits.ctx = c;
+    limits.mutations = c->config.mutations;
+    c->arbiter = arbiter_new(&limits);
+    core_tell_arbiter(c);
+    log_info(c->log, "MaintenanceRequests and MaintenanceLimits are served");
+    core_tell_may_act(c);
+}
+
+/* ── waiting for the CRDs ──────────────────────────────────────────────────────────────────── */
+
+static void crd_unwatch(struct core *c)
+{
+    if (c->crd_watched) {
+        c->crd_watched = false;
+        reflector_done(&c->crd);
+    }
+}
+
+static void crd_on_list(void *ctx UNUSED)
+{
+}
+
+static int crd_on_object(void *ctx, const struct jval *object, bool deleted, struct err *err UNUSED)
+{
+    struct core *c = ctx;
+    const struct jval *conditions = jval_at(object, "status.conditions");
+    JVAL_EACH (conditions, condition) {
+        if (!deleted && str_eq(jval_str(jval_get(condition, STR("type"))), STR("Established")) &&
+            str_eq(jval_str(jval_get(condition, STR("status"))), STR("True"))) {
+            /* Not from inside the watch's own callback. */
+            loop_timer_set(&c->crd_retry, loop_now(c->loop));
+        }
+    }
+    return 0;
+}
+
+static bool crd_on_synced(void *ctx UNUSED, uint64_t version UNUSED)
+{
+    return true;
+}
+
+static void crd_on_error(void *ctx, const struct err *err, bool bad UNUSED)
+{
+    struct core *c = ctx;
+    if (err->code == ERR_DENIED) {
+        loop_timer_set(&c->crd_retry, loop_now(c->loop) + DENIED_RETRY);
+    }
+}
+
+static void crd_watch(struct core *c)
+{
+    c->crd_watched = true;
+    reflector_init(&c->crd, &c->client,
+                   &(struct reflector_config){
+                       .path = CRDS_PATH,
+                       .query = CRD_QUERY,
+                       .on_list = crd_on_list,
+                       .on_object = crd_on_object,
+                       .on_synced = crd_on_synced,
+                       .on_error = crd_on_error,
+                       .ctx = c,
+                   });
+    reflector_start(&c->crd);
+}
+
+static void group_on_reply(void *ctx, const struct api_reply *reply)
+{
+    struct core *c = ctx;
+    c->crd_call = NULL;
+    switch (client_note(&c->client, API_GET, reply)) {
+    case RETRY_DONE:
+        core_arbiter_start(c);
+        return;
+    case RETRY_ABSENT:
+        core_tell_arbiter(c);
+        crd_watch(c);
+        return;
+    case RETRY_REFUSED:
+        core_tell_arbiter(c);
+        loop_timer_set(&c->crd_retry, loop_now(c->loop) + DENIED_RETRY);
+        return;
+    default:
+        loop_timer_set(&c->crd_retry, loop_now(c->loop) + DISCOVERY_RETRY);
+    }
+}
+
+static void group_ask(void *ctx)
+{
+    struct core *c = ctx;
+    const struct api_request request = { .verb = API_GET, .path = API_GROUP_PATH };
+    crd_unwatch(c);
+    if (c->arbiter == NULL && c->crd_call == NULL) {
+        c->crd_call = api_send(c->client.api, &request, group_on_reply, c);
+    }
+}
+
+/* ── life ──────────────────────────────────────────────────────────────────────────────────── */
+
+void core_arbiter_init(struct core *c)
+{
+    loop_timer_init(&c->crd_retry, c->loop, group_ask, c);
+}
+
+void core_arbiter_look(struct core *c)
+{
+    if (c->config.use_limits) {
+        loop_timer_set(&c->crd_retry, loop_now(c->loop));
+    }
+}
+
+void core_arbiter_done(struct core *c)
+{
+    crd_unwatch(c);
+    if (c->crd_call != NULL) {
+        api_cancel(c->client.api, STEAL(c->crd_call));
+    }
+    loop_timer_done(&c->crd_retry);
+    arbiter_free(STEAL(c->arbiter));
+}

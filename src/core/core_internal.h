@@ -1,0 +1,25 @@
+/*
+ * core_internal: what the files of core/ share.
+ *
+ *   core.c          its life, leading, the Nodes
+ *   core_arbiter.c  finds the CRDs of requests and limits, and starts the arbiter
+ */
+#pragma once
+
+#include "core/core.h"
+
+/* Calls that function of each part that has it. */
+#define CORE_EACH_PART(core, part, fn, ...)                                                        \
+    LIST_EACH (&(core)->parts, link_) {                                                            \
+        struct core_part *part = CONTAINER_OF(link_, struct core_part, link);                      \
+        if (part->ops->fn != NULL) {                                                               \
+            part->ops->fn(part, ##__VA_ARGS__);                                                    \
+        }                                                                                          \
+    }
+
+void core_tell_may_act(struct core *c);
+bool core_is_busy(const struct core *c);
+
+void core_arbiter_init(struct core *c);
+void core_arbiter_look(struct core *c);
+void core_arbiter_done(struct core *c);

@@ -1,0 +1,218 @@
+#include "core/core.h"
+
+#include "sandbox/apiserver/apiserver.h"
+#include "sandbox/sim/sim_api.h"
+#include "sandbox/sim/virtual_loop.h"
+#include "tests/check.h"
+
+/* 2026-01-02T03:04:05Z */
+#define WALL SECONDS(1767323045)
+
+/* A part that counts what it is told. */
+struct counting_part {
+    struct core_part part;
+    bool ready;
+    bool busy;
+    uint32_t nodes;
+    uint32_t gone;
+    uint32_t synced;
+    uint32_t arbiters;
+    int leading;
+};
+
+struct fixture {
+    struct arena memory;
+    struct virtual_loop *time;
+    struct apiserver *server;
+    struct api *api;
+    struct core *core;
+    struct counting_part a;
+    struct counting_part b;
+    uint32_t stopped;
+};
+
+static struct counting_part *counting(const struct core_part *p)
+{
+    return CONTAINER_OF((struct core_part *)(uintptr_t)p, struct counting_part, part);
+}
+
+static void on_node(struct core_part *p, struct store_item *item UNUSED, const void *before UNUSED,
+                    bool gone)
+{
+    counting(p)->nodes += gone ? 0 : 1;
+    counting(p)->gone += gone ? 1 : 0;
+}
+
+static void on_synced(struct core_part *p)
+{
+    counting(p)->synced++;
+}
+
+static void on_leading(struct core_part *p, bool leading)
+{
+    counting(p)->leading += leading ? 1 : -1;
+}
+
+static void on_arbiter(struct core_part *p)
+{
+    counting(p)->arbiters++;
+}
+
+static bool is_ready(const struct core_part *p, struct str *ret_why)
+{
+    *ret_why = STR("the part waits");
+    return counting(p)->ready;
+}
+
+static bool is_busy(const struct core_part *p)
+{
+    return counting(p)->busy;
+}
+
+static const struct core_part_ops counting_ops = {
+    .on_node = on_node,
+    .on_synced = on_synced,
+    .on_leading = on_leading,
+    .on_arbiter = on_arbiter,
+    .is_ready = is_ready,
+    .is_busy = is_busy,
+};
+
+static void fixture_on_stopped(void *ctx)
+{
+    struct fixture *f = ctx;
+    f->stopped++;
+}
+
+static void fixture_send(struct fixture *f, const char *method, const char *path, struct str body,
+                         bool yaml)
+{
+    struct apiserver_reply reply = { 0 };
+    struct apiserver_request request = {
+        .method = str_from(method),
+        .path = str_from(path),
+        .content_type = yaml ? STR("application/yaml") : API_JSON,
+        .body = body,
+    };
+    apiserver_handle(f->server, &request, &f->memory, &reply);
+    CHECK(reply.status < 300);
+}
+
+static void fixture_begin(struct fixture *f)
+{
+    *f = (struct fixture){ .time = virtual_loop_new(1, WALL), .a.ready = true, .b.ready = true };
+    struct loop *loop = virtual_loop_root(f->time);
+    f->server = apiserver_new(loop, 1);
+    f->api = sim_api_new(loop, f->server, NULL);
+    fixture_send(f, "POST", "/api/v1/nodes", STR("{\"metadata\":{\"name\":\"n1\"}}"), false);
+    f->core = core_new(&(struct core_config){ .loop = loop,
+                                              .api = f->api,
+                                              .identity = STR("a_1"),
+                                              .elect = true,
+                                              .use_limits = true,
+                                              .limits = { .namespace = STR("default") },
+                                              .on_stopped = fixture_on_stopped,
+                                              .ctx = f });
+    core_join(f->core, &f->a.part, &counting_ops);
+    core_join(f->core, &f->b.part, &counting_ops);
+}
+
+static void fixture_run(struct fixture *f, usec_t span)
+{
+    (void)virtual_loop_run(f->time, virtual_loop_now(f->time) + span);
+    core_check(f->core);
+}
+
+static void fixture_end(struct fixture *f)
+{
+    core_leave(&f->a.part);
+    core_leave(&f->b.part);
+    core_free(f->core);
+    sim_api_free(f->api);
+    apiserver_free(f->server);
+    arena_done(&f->memory);
+    CHECK_EQ(virtual_loop_armed(f->time), 0);
+    virtual_loop_free(f->time);
+}
+
+TEST(core_tells_every_part_of_nodes_and_leadership)
+{
+    struct fixture f;
+    fixture_begin(&f);
+    core_start(f.core);
+    fixture_run(&f, SECONDS(30));
+    fixture_send(&f, "DELETE", "/api/v1/nodes/n1", STR(""), false);
+    fixture_run(&f, SECONDS(1));
+    const struct counting_part *parts[] = { &f.a, &f.b };
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        CHECK_EQ(parts[i]->nodes, 1);
+        CHECK_EQ(parts[i]->gone, 1);
+        CHECK_EQ(parts[i]->leading, 1);
+        CHECK(parts[i]->synced > 0);
+    }
+    fixture_end(&f);
+}
+
+TEST(core_does_nothing_before_every_part_is_ready)
+{
+    struct fixture f;
+    struct str why;
+    fixture_begin(&f);
+    f.b.ready = false;
+    core_start(f.core);
+    fixture_run(&f, SECONDS(30));
+    CHECK(core_leads(f.core));
+    CHECK(!core_may_decide(f.core));
+    CHECK(!core_ready(f.core, &why));
+    CHECK_STR(why, "the part waits");
+    f.b.ready = true;
+    CHECK(core_may_act(f.core));
+    CHECK(core_ready(f.core, &why));
+    fixture_end(&f);
+}
+
+TEST(core_starts_the_arbiter_when_the_crds_are_installed)
+{
+    static const char *const crds[] = { "crds/maintenancelimits.repairman.k8s.io.yaml",
+                                        "crds/maintenancerequests.repairman.k8s.io.yaml",
+                                        "crds/maintenanceselectors.repairman.k8s.io.yaml" };
+    struct fixture f;
+    fixture_begin(&f);
+    core_start(f.core);
+    CHECK(!f.core->limits_known);
+    fixture_run(&f, SECONDS(30));
+    CHECK(f.core->limits_known);
+    CHECK(f.core->arbiter == NULL);
+    CHECK_EQ(f.a.arbiters, 1);
+    for (size_t i = 0; i < ARRAY_LEN(crds); i++) {
+        fixture_send(&f, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+                     check_data(crds[i]), /* yaml= */ true);
+    }
+    fixture_run(&f, SECONDS(5));
+    CHECK(f.core->arbiter != NULL);
+    CHECK_EQ(f.a.arbiters, 2);
+    CHECK_EQ(f.b.arbiters, 2);
+    fixture_end(&f);
+}
+
+TEST(core_stop_waits_for_writes_of_parts_and_gives_the_lease_back)
+{
+    struct fixture f;
+    fixture_begin(&f);
+    core_start(f.core);
+    fixture_run(&f, SECONDS(30));
+    CHECK_STR(core_leader(f.core), "a_1");
+    f.a.busy = true;
+    core_stop(f.core);
+    fixture_run(&f, SECONDS(1));
+    CHECK_EQ(f.stopped, 0);
+    f.a.busy = false;
+    core_written(f.core);
+    fixture_run(&f, MSECONDS(500));
+    CHECK_EQ(f.stopped, 1);
+    CHECK_EQ(f.a.leading, 0);
+    const struct jval *lease = apiserver_find(f.server, STR("coordination.k8s.io"), STR("leases"),
+                                              STR("default"), CORE_LEASE_NAME);
+    CHECK_EQ(jval_str(jval_at(lease, "spec.holderIdentity")).n, 0);
+    fixture_end(&f);
+}
