@@ -1,10 +1,10 @@
 /*
- * schema: custom objects held against the structural schema of their definition: unknown fields,
- * defaults, validation, in the words of the real server.
+ * schema: custom objects held against the structural schema of their CustomResourceDefinition:
+ * unknown fields, defaults, validation, in the words of the real server.
  *
- * Schemas are those of types_custom_schema (types.h). Rules in CEL (x-kubernetes-validations) are
- * accepted and not evaluated. Patterns are Go's regular expressions as far as the C library can
- * match them (gopattern.h); formats that are not known here are accepted, as the real server does.
+ * Schemas are those of types_custom_schema (builtin_types.h). Rules in CEL
+ * (x-kubernetes-validations) are accepted and not evaluated. Patterns are Go's regular expressions
+ * (format/regex.h).
  */
 #pragma once
 
@@ -45,6 +45,13 @@ void schema_default(struct types *types, const struct tree *schema, struct arena
  * stay usable when their schema gets tighter. */
 void schema_validate(struct types *types, const struct tree *schema, struct arena *a,
                      const struct tree *object, const struct tree *old, struct schema_causes *ret);
+
+/* False when `text` surely does not match. A pattern that format/regex refuses, and a match that
+ * takes too long, count as a match: the sandbox then accepts the value. */
+bool schema_pattern_matches(struct str pattern, struct str text);
+/* Knows "date-time", "date", "byte", "uuid", "ipv4" and "duration"; any other format accepts every
+ * text, as the real server does. */
+bool schema_format_matches(struct str format, struct str text);
 
 void schema_cause_add(struct schema_causes *causes, struct arena *a, const char *reason,
                       struct str field, struct str message);

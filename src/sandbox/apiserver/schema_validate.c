@@ -1,7 +1,7 @@
-/* schema_validate: the larger half of schema.h. */
+/* schema_validate: what is wrong with an object by its schema, in the real server's words
+ * (schema.h). */
 #include "base/timestamp.h"
 #include "base/utf8.h"
-#include "sandbox/apiserver/gopattern.h"
 #include "sandbox/apiserver/go_quote.h"
 #include "sandbox/apiserver/schema.h"
 
@@ -187,13 +187,13 @@ static void string_check(struct validation *v, const struct tree *schema, const 
                 STR_ARG(quoted), STR_ARG(path), (long long)least);
     }
     struct str pattern = tree_text(tree_get(schema, STR("pattern")));
-    if (pattern.n > 0 && gopattern_match(pattern, value->text) == GOPATTERN_DIFFERS) {
+    if (pattern.n > 0 && !schema_pattern_matches(pattern, value->text)) {
         INVALID(v, path,
                 "Invalid value: " STR_FMT ": " STR_FMT " in body should match '" STR_FMT "'",
                 STR_ARG(quoted), STR_ARG(path), STR_ARG(pattern));
     }
     struct str format = tree_text(tree_get(schema, STR("format")));
-    if (format.n > 0 && !goformat_match(format, value->text)) {
+    if (format.n > 0 && !schema_format_matches(format, value->text)) {
         type_wrong(v, path, arena_str(v->a, format).p, value->text);
     }
 }
