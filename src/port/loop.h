@@ -32,7 +32,15 @@ struct loop_ops {
 
 struct loop {
     const struct loop_ops *ops;
+    /* Borrowed: in a simulation, the loop of true time that goes on while the process of this loop
+     * is frozen; servers and networks run on it. NULL: this loop is its own. */
+    struct loop *root;
 };
+
+static inline struct loop *loop_root(struct loop *loop)
+{
+    return loop->root != NULL ? loop->root : loop;
+}
 
 static inline usec_t loop_now(struct loop *loop)
 {

@@ -2,7 +2,6 @@
 
 #include "base/alloc.h"
 #include "sandbox/sim/sim_api_internal.h"
-#include "sandbox/sim/virtual_loop.h"
 
 struct sim_outbound {
     struct outbound outbound;
@@ -292,7 +291,7 @@ struct outbound *sim_outbound_new(struct loop *view, struct inbox *inbox, struct
     struct sim_outbound *w = ALLOC_NEW(struct sim_outbound);
     w->outbound.ops = &sim_outbound_ops;
     w->view = view;
-    w->net = virtual_loop_root_of(view);
+    w->net = loop_root(view);
     w->inbox = inbox;
     w->faults = faults;
     if (faults == NULL) {

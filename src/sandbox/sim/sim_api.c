@@ -1,7 +1,5 @@
 #include "sandbox/sim/sim_api_internal.h"
 
-#include "sandbox/sim/virtual_loop.h"
-
 struct api_call {
     struct list link;            /* in the door's calls */
     struct faults_orphan orphan; /* when the client is gone */
@@ -346,7 +344,7 @@ struct api *sim_api_new(struct loop *view, struct apiserver *server, struct faul
     struct sim_api *d = ALLOC_NEW(struct sim_api);
     d->api.ops = &sim_api_ops;
     d->view = view;
-    d->net = virtual_loop_root_of(view);
+    d->net = loop_root(view);
     d->server = server;
     d->faults = faults;
     if (faults == NULL) {

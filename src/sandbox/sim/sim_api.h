@@ -3,7 +3,7 @@
  *
  * Requests travel, are executed by the API server, and their replies travel back, all on timers.
  * The way to the server and the server's work are on the loop that is never frozen
- * (virtual_loop_root_of); what reaches the client is on the client's own loop, so a frozen client
+ * (loop_root); what reaches the client is on the client's own loop, so a frozen client
  * gets its deliveries at the thaw. Freeing the door is a crash of the client: no callback comes any
  * more, and requests on the wire may or may not still be executed, even after a successor has
  * started.

@@ -262,7 +262,7 @@ static void virtual_loop_view_init(struct virtual_loop_view *view, struct virtua
                                    usec_t wall_skew)
 {
     *view = (struct virtual_loop_view){
-        .loop = { .ops = &virtual_loop_ops },
+        .loop = { .ops = &virtual_loop_ops, .root = &v->root.loop },
         .v = v,
         .id = v->views++,
         .base_true = v->now,
@@ -318,11 +318,6 @@ void virtual_loop_view_free(struct loop *loop)
     view->v->views_alive--;
     arena_done(&view->memory);
     alloc_free(view);
-}
-
-struct loop *virtual_loop_root_of(struct loop *loop)
-{
-    return loop->ops == &virtual_loop_ops ? &virtual_loop_of(loop)->v->root.loop : loop;
 }
 
 void virtual_loop_freeze(struct loop *loop, bool frozen)

@@ -30,14 +30,12 @@ struct virtual_loop *virtual_loop_new(uint64_t seed, usec_t wall_start);
 /* No timer may be armed, and every view but the root is gone. Accepts NULL. */
 void virtual_loop_free(struct virtual_loop *v);
 
-/* The world's own view: true time, never frozen. What no process owns (wires, servers) runs here.
- */
+/* The simulation's own view: true time, never frozen. Networks and servers, which belong to no
+ * process, run on it; loop_root of every view leads here. */
 struct loop *virtual_loop_root(struct virtual_loop *v);
 struct loop *virtual_loop_view_new(struct virtual_loop *v, usec_t wall_skew);
 /* No timer of the view may be armed. Accepts NULL. */
 void virtual_loop_view_free(struct loop *view);
-/* The root's view beside `loop`, or `loop` itself when it is no view of a vloop. */
-struct loop *virtual_loop_root_of(struct loop *loop);
 
 void virtual_loop_freeze(struct loop *view, bool frozen);
 bool virtual_loop_is_frozen(struct loop *view);

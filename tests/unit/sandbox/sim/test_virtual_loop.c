@@ -121,8 +121,8 @@ TEST(virtual_loop_views_have_their_own_civil_time)
     virtual_loop_step_wall(late, -HOURS(1));
     CHECK_EQ(loop_now(late), SECONDS(10));
     CHECK_EQ(loop_wall(late), WALL_START + SECONDS(13) - HOURS(1));
-    CHECK(virtual_loop_root_of(late) == virtual_loop_root(v));
-    CHECK(virtual_loop_root_of(virtual_loop_root(v)) == virtual_loop_root(v));
+    CHECK(loop_root(late) == virtual_loop_root(v));
+    CHECK(loop_root(virtual_loop_root(v)) == virtual_loop_root(v));
     virtual_loop_view_free(early);
     virtual_loop_view_free(late);
     virtual_loop_free(v);
