@@ -1,33 +1,20 @@
 #include "sandbox/sim/outbound.h"
 
 #include "base/alloc.h"
-#include "sandbox/sim/sim_api_internal.h"
+#include "sandbox/sim/sim_call_internal.h"
 
 struct sim_outbound {
     struct outbound outbound;
-    struct loop *view; /* borrowed: the client's */
-    struct loop *net;  /* borrowed: where wires and servers live */
-    struct inbox *inbox;
-    struct faults *faults; /* borrowed, or `own` */
-    struct faults no_faults;
-    struct list calls;
-    uint32_t in_flight;
+    struct sim_client client;
+    struct inbox *inbox; /* borrowed */
 };
 
 struct outbound_call {
-    struct list link;              /* in the wire's calls */
-    struct faults_orphan orphan;   /* when the client is gone */
-    struct sim_outbound *outbound; /* NULL when the client is gone */
-    struct faults *faults;
+    struct sim_call call; /* its memory holds the answer's body */
     struct inbox *inbox;
     struct inbox_message *message; /* until it has arrived */
     outbound_on_reply on_reply;
     void *ctx;
-    usec_t deadline;             /* in the view's time */
-    struct loop_timer transit;   /* on the net: the message arrives */
-    struct loop_timer delivered; /* on the view: an outcome arrives, or the time is up */
-    struct sim_failure failure;
-    struct arena memory; /* of the answer */
     struct inbox_answer answer;
 };
 
@@ -95,50 +82,12 @@ static void inbox_take(struct inbox *inbox, struct inbox_message *m, struct inbo
     }
 }
 
-static void outbound_call_free(struct outbound_call *call)
+static void outbound_call_free(struct sim_call *base)
 {
-    if (call->outbound != NULL) {
-        call->outbound->in_flight--;
-    }
-    list_del(&call->link);
-    list_del(&call->orphan.link);
-    loop_timer_done(&call->transit);
-    loop_timer_done(&call->delivered);
+    struct outbound_call *call = CONTAINER_OF(base, struct outbound_call, call);
+    sim_call_done(base);
     inbox_message_free(call->message);
-    arena_done(&call->memory);
     alloc_free(call);
-}
-
-static void outbound_call_drop(struct faults_orphan *orphan)
-{
-    outbound_call_free(CONTAINER_OF(orphan, struct outbound_call, orphan));
-}
-
-/* The client does not wait any more. What is under way may still arrive. */
-static void outbound_call_abandon(struct outbound_call *call)
-{
-    if (!call->transit.armed || !rng_chance(&call->faults->rng, call->faults->cancel_executes)) {
-        outbound_call_free(call);
-        return;
-    }
-    call->outbound->in_flight--;
-    call->outbound = NULL;
-    list_del(&call->link);
-    loop_timer_done(&call->delivered);
-    call->orphan.drop = outbound_call_drop;
-    list_add(&call->faults->orphans, &call->orphan.link);
-}
-
-/* Lets the outcome arrive `after` from now, or the end of the client's patience if that is sooner.
- */
-static void outbound_call_deliver(struct outbound_call *call, usec_t after)
-{
-    usec_t at = loop_now(call->outbound->view) + after;
-    if (at > call->deadline) {
-        call->failure = (struct sim_failure){ ERR_TIMEOUT, "no answer within the timeout" };
-        at = call->deadline;
-    }
-    loop_timer_set(&call->delivered, at);
 }
 
 /* What a mail server says where an HTTP server would answer `status`. */
@@ -150,36 +99,36 @@ static int smtp_status(int status)
 static void outbound_call_arrives(void *ctx)
 {
     struct outbound_call *call = ctx;
-    struct sim_api_outcome verdict;
+    struct sim_outcome outcome;
     struct inbox_answer answer = { 0 };
     bool is_mail = call->message->is_mail;
-    sim_api_draw_outcome(call->faults, &verdict);
-    if (verdict.execute) {
-        call->message->at = loop_now(call->transit.loop);
+    sim_outcome_draw(call->call.faults, &outcome);
+    if (outcome.execute) {
+        call->message->at = loop_now(call->call.transit.loop);
         inbox_take(call->inbox, STEAL(call->message), &answer);
     }
-    if (call->outbound == NULL) {
-        outbound_call_free(call);
+    if (call->call.client == NULL) {
+        outbound_call_free(&call->call);
         return;
     }
-    if (verdict.fate == SIM_ACTION_REPLY) {
+    if (outcome.action == SIM_ACTION_REPLY) {
         answer = (struct inbox_answer){
-            .status = is_mail ? smtp_status(verdict.answer.status) : verdict.answer.status,
+            .status = is_mail ? smtp_status(outcome.answer.status) : outcome.answer.status,
             .body = STR("try again later"),
-            .retry_after = is_mail ? 0 : verdict.answer.retry_after,
+            .retry_after = is_mail ? 0 : outcome.answer.retry_after,
         };
     }
     call->answer = answer;
-    call->answer.body = arena_str(&call->memory, answer.body);
-    if (verdict.fate == SIM_ACTION_FAIL) {
-        call->failure = verdict.failure;
+    call->answer.body = arena_str(&call->call.memory, answer.body);
+    if (outcome.action == SIM_ACTION_FAIL) {
+        call->call.failure = outcome.failure;
     } else if (answer.failure != 0) {
-        call->failure = (struct sim_failure){ answer.failure, "connection reset by peer" };
+        call->call.failure = (struct sim_failure){ answer.failure, sim_connection_reset.text };
     }
     bool silent =
-        verdict.fate == SIM_ACTION_DROP || (call->failure.code == 0 && answer.status == 0);
-    outbound_call_deliver(call, silent ? USEC_NEVER / 2
-                                       : faults_latency(call->faults) + call->answer.delay);
+        outcome.action == SIM_ACTION_DROP || (call->call.failure.code == 0 && answer.status == 0);
+    sim_call_deliver(&call->call, silent ? USEC_NEVER / 2
+                                         : faults_latency(call->call.faults) + call->answer.delay);
 }
 
 static void outbound_call_delivered(void *ctx)
@@ -187,8 +136,8 @@ static void outbound_call_delivered(void *ctx)
     struct outbound_call *call = ctx;
     struct err err;
     struct outbound_reply reply = { 0 };
-    if (call->failure.code != 0) {
-        err = sim_api_err(call->failure);
+    if (call->call.failure.code != 0) {
+        err = sim_failure_err(call->call.failure);
         reply.err = &err;
     } else {
         reply.status = call->answer.status;
@@ -197,10 +146,10 @@ static void outbound_call_delivered(void *ctx)
     }
     outbound_on_reply on_reply = call->on_reply;
     void *on_reply_ctx = call->ctx;
-    /* The handle is gone before the callback, which may free the wire. */
-    struct arena memory = call->memory;
-    call->memory = (struct arena){ 0 };
-    outbound_call_abandon(call);
+    /* The handle is gone before the callback, which may free the client. */
+    struct arena memory = call->call.memory;
+    call->call.memory = (struct arena){ 0 };
+    sim_call_abandon(&call->call);
     on_reply(on_reply_ctx, &reply);
     arena_done(&memory);
 }
@@ -208,28 +157,21 @@ static void outbound_call_delivered(void *ctx)
 static struct outbound_call *outbound_call_new(struct outbound *outbound, usec_t timeout,
                                                outbound_on_reply on_reply, void *ctx)
 {
+    static const struct sim_call_handlers handlers = {
+        .arrives = outbound_call_arrives,
+        .delivered = outbound_call_delivered,
+        .free = outbound_call_free,
+    };
     struct sim_outbound *w = outbound_of(outbound);
     struct outbound_call *call = ALLOC_NEW(struct outbound_call);
-    call->outbound = w;
-    call->faults = w->faults;
     call->inbox = w->inbox;
     call->on_reply = on_reply;
     call->ctx = ctx;
     call->message = ALLOC_NEW(struct inbox_message);
     call->message->memory.first = 1024;
-    call->memory.first = 256;
-    loop_timer_init(&call->transit, w->net, outbound_call_arrives, call);
-    loop_timer_init(&call->delivered, w->view, outbound_call_delivered, call);
-    timeout = timeout != 0 ? timeout : OUTBOUND_TIMEOUT;
-    call->deadline = loop_now(w->view) + timeout;
-    usec_t latency = faults_latency(w->faults);
-    loop_timer_set(&call->transit, loop_now(w->net) + latency);
-    if (latency >= timeout) {
-        /* It will still arrive, after the client has given up. */
-        outbound_call_deliver(call, latency + 1);
-    }
-    list_add(&w->calls, &call->link);
-    w->in_flight++;
+    call->call.memory.first = 256;
+    sim_call_start(&call->call, &w->client, timeout != 0 ? timeout : OUTBOUND_TIMEOUT, &handlers,
+                   call);
     return call;
 }
 
@@ -277,7 +219,7 @@ static struct outbound_call *sim_outbound_mail(struct outbound *outbound,
 
 static void sim_outbound_cancel(struct outbound *outbound UNUSED, struct outbound_call *call)
 {
-    outbound_call_abandon(call);
+    sim_call_abandon(&call->call);
 }
 
 static const struct outbound_ops sim_outbound_ops = {
@@ -290,15 +232,8 @@ struct outbound *sim_outbound_new(struct loop *view, struct inbox *inbox, struct
 {
     struct sim_outbound *w = ALLOC_NEW(struct sim_outbound);
     w->outbound.ops = &sim_outbound_ops;
-    w->view = view;
-    w->net = loop_root(view);
+    sim_client_init(&w->client, view, faults);
     w->inbox = inbox;
-    w->faults = faults;
-    if (faults == NULL) {
-        faults_init(&w->no_faults, 0);
-        w->faults = &w->no_faults;
-    }
-    list_init(&w->calls);
     return &w->outbound;
 }
 
@@ -308,14 +243,11 @@ void sim_outbound_free(struct outbound *outbound)
         return;
     }
     struct sim_outbound *w = outbound_of(outbound);
-    LIST_EACH (&w->calls, item) {
-        outbound_call_abandon(CONTAINER_OF(item, struct outbound_call, link));
-    }
-    faults_done(&w->no_faults);
+    sim_client_done(&w->client);
     alloc_free(w);
 }
 
 uint32_t sim_outbound_in_flight(struct outbound *outbound)
 {
-    return outbound_of(outbound)->in_flight;
+    return outbound_of(outbound)->client.in_flight;
 }

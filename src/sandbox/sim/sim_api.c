@@ -1,22 +1,14 @@
 #include "sandbox/sim/sim_api_internal.h"
 
 struct api_call {
-    struct list link;            /* in the door's calls */
-    struct faults_orphan orphan; /* when the client is gone */
-    struct sim_api *sim;         /* NULL when the client is gone */
-    struct faults *faults;
+    struct sim_call call; /* its memory holds the request and the server's reply */
     struct apiserver *server;
-    struct arena memory;
     struct api_request request;
     struct str agent;
     struct str authorization;
     api_on_reply on_reply;
     void *ctx;
-    usec_t sent;                 /* in the view's time */
-    usec_t deadline;             /* in the view's time */
-    struct loop_timer transit;   /* on the net: the request arrives */
-    struct loop_timer delivered; /* on the view: an outcome arrives, or the time is up */
-    struct sim_failure failure;
+    usec_t sent; /* in the view's time */
     struct apiserver_reply reply;
     usec_t date; /* when it answered, by the server's clock, in whole seconds */
 };
@@ -26,99 +18,9 @@ static const struct str sim_api_methods[] = {
     [API_PATCH] = STR_INIT("PATCH"), [API_DELETE] = STR_INIT("DELETE"),
 };
 
-static const struct sim_failure sim_reset = { ERR_IO, "connection reset by peer" };
-static const struct sim_failure sim_refused = { ERR_IO, "connection refused" };
-static const struct sim_failure sim_timeout = { ERR_TIMEOUT, "no answer within the timeout" };
-
 struct sim_api *sim_api_of(struct api *api)
 {
     return CONTAINER_OF(api, struct sim_api, api);
-}
-
-struct err sim_api_err(struct sim_failure failure)
-{
-    struct err err = { 0 };
-    (void)err_set(&err, failure.code, "%s", failure.text); /* the code is what is wanted */
-    return err;
-}
-
-/* The texts of a kube-apiserver 1.35: 429 by its in-flight filter, the others from etcd and from
- * shutting down. */
-static const struct apiserver_reply sim_api_fault_replies[] = {
-    {
-        .status = 429,
-        .content_type = STR_INIT("text/plain; charset=utf-8"),
-        .body = STR_INIT("Too many requests, please try again later.\n"),
-        .retry_after = SECONDS(1),
-    },
-    {
-        .status = 429,
-        .content_type = STR_INIT("text/plain; charset=utf-8"),
-        .body = STR_INIT("Too many requests, please try again later.\n"),
-    },
-    {
-        .status = 500,
-        .content_type = STR_INIT("application/json"),
-        .body = STR_INIT("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
-                         "\"status\":\"Failure\",\"message\":\"etcdserver: request timed out\","
-                         "\"code\":500}\n"),
-    },
-    {
-        .status = 503,
-        .content_type = STR_INIT("application/json"),
-        .body = STR_INIT("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
-                         "\"status\":\"Failure\",\"message\":\"apiserver is shutting down\","
-                         "\"reason\":\"ServiceUnavailable\",\"code\":503}\n"),
-    },
-    {
-        .status = 504,
-        .content_type = STR_INIT("application/json"),
-        .body = STR_INIT("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
-                         "\"status\":\"Failure\",\"message\":\"Timeout: request did not complete "
-                         "within the requested timeout - context deadline exceeded\","
-                         "\"reason\":\"Timeout\",\"details\":{},\"code\":504}\n"),
-    },
-};
-
-static void sim_api_draw_error_reply(struct faults *f, struct sim_api_outcome *ret)
-{
-    if (faults_happens(f, f->error_429)) {
-        *ret = (struct sim_api_outcome){ .fate = SIM_ACTION_REPLY,
-                                         .answer = sim_api_fault_replies[rng_below(&f->rng, 2)] };
-    } else if (faults_happens(f, f->error_500)) {
-        *ret = (struct sim_api_outcome){ .fate = SIM_ACTION_REPLY,
-                                         .execute = rng_chance(&f->rng, 500),
-                                         .answer = sim_api_fault_replies[2] };
-    } else if (faults_happens(f, f->error_503)) {
-        *ret = (struct sim_api_outcome){ .fate = SIM_ACTION_REPLY,
-                                         .answer = sim_api_fault_replies[3] };
-    } else if (faults_happens(f, f->error_504)) {
-        *ret = (struct sim_api_outcome){ .fate = SIM_ACTION_REPLY,
-                                         .execute = rng_chance(&f->rng, 500),
-                                         .answer = sim_api_fault_replies[4] };
-    }
-}
-
-void sim_api_draw_outcome(struct faults *f, struct sim_api_outcome *ret)
-{
-    *ret = (struct sim_api_outcome){ .fate = SIM_ACTION_SERVE, .execute = true };
-    if (f->partitioned) {
-        *ret = (struct sim_api_outcome){ .fate = SIM_ACTION_DROP };
-    } else if (f->down || faults_happens(f, f->refused)) {
-        *ret = (struct sim_api_outcome){ .fate = SIM_ACTION_FAIL, .failure = sim_refused };
-    } else if (faults_happens(f, f->request_lost)) {
-        /* Whether the loss is noticed is another matter: a reset comes back, silence does not. */
-        *ret = (struct sim_api_outcome){ .fate = rng_chance(&f->rng, 500) ? SIM_ACTION_FAIL
-                                                                          : SIM_ACTION_DROP,
-                                         .failure = sim_reset };
-    } else if (faults_happens(f, f->reply_lost)) {
-        *ret = (struct sim_api_outcome){ .fate = rng_chance(&f->rng, 500) ? SIM_ACTION_FAIL
-                                                                          : SIM_ACTION_DROP,
-                                         .execute = true,
-                                         .failure = sim_reset };
-    } else {
-        sim_api_draw_error_reply(f, ret);
-    }
 }
 
 /* The resource a path is about: "/api/v1/namespaces/x/pods/y/eviction?…" is "pods/eviction". */
@@ -171,37 +73,10 @@ void sim_api_count_request(struct sim_api *d, struct str path, enum sim_api_verb
     d->counts[i].sent[verb]++;
 }
 
-static void sim_api_call_free(struct api_call *call)
+static void sim_api_call_free(struct sim_call *call)
 {
-    if (call->sim != NULL) {
-        call->sim->in_flight--;
-    }
-    list_del(&call->link);
-    list_del(&call->orphan.link);
-    loop_timer_done(&call->transit);
-    loop_timer_done(&call->delivered);
-    arena_done(&call->memory);
-    alloc_free(call);
-}
-
-static void sim_api_call_drop(struct faults_orphan *orphan)
-{
-    sim_api_call_free(CONTAINER_OF(orphan, struct api_call, orphan));
-}
-
-/* The client does not wait any more. What is on the wire may still arrive. */
-static void sim_api_call_abandon(struct api_call *call)
-{
-    if (!call->transit.armed || !rng_chance(&call->faults->rng, call->faults->cancel_executes)) {
-        sim_api_call_free(call);
-        return;
-    }
-    call->sim->in_flight--;
-    call->sim = NULL;
-    list_del(&call->link);
-    loop_timer_done(&call->delivered);
-    call->orphan.drop = sim_api_call_drop;
-    list_add(&call->faults->orphans, &call->orphan.link);
+    sim_call_done(call);
+    alloc_free(CONTAINER_OF(call, struct api_call, call));
 }
 
 static void sim_api_execute(struct api_call *call, struct apiserver_reply *ret)
@@ -216,47 +91,35 @@ static void sim_api_execute(struct api_call *call, struct apiserver_reply *ret)
         .user_agent = call->agent,
         .body = r->body,
     };
-    apiserver_handle(call->server, &request, &call->memory, ret);
-}
-
-/* Lets the outcome arrive `after` from now, or the end of the client's patience if that is sooner.
- */
-static void sim_api_call_deliver(struct api_call *call, usec_t after)
-{
-    usec_t at = loop_now(call->sim->view) + after;
-    if (at > call->deadline) {
-        call->failure = sim_timeout;
-        at = call->deadline;
-    }
-    loop_timer_set(&call->delivered, at);
+    apiserver_handle(call->server, &request, &call->call.memory, ret);
 }
 
 static void sim_api_call_arrives(void *ctx)
 {
     struct api_call *call = ctx;
-    struct sim_api_outcome outcome;
-    sim_api_draw_outcome(call->faults, &outcome);
+    struct sim_outcome outcome;
+    sim_outcome_draw(call->call.faults, &outcome);
     struct apiserver_reply reply = { 0 };
     if (outcome.execute) {
         sim_api_execute(call, &reply);
-        /* A request that opens a stream is api_watch's business; as a call it is just held open. */
+        /* A call that should have been an api_watch gets no answer: its stream stays open. */
         if (reply.watch != NULL) {
             apiserver_watch_close(reply.watch);
             reply.watch = NULL;
-            outcome.fate = SIM_ACTION_DROP;
+            outcome.action = SIM_ACTION_DROP;
         }
     }
-    if (call->sim == NULL) {
-        sim_api_call_free(call);
+    if (call->call.client == NULL) {
+        sim_api_call_free(&call->call);
         return;
     }
-    call->reply = outcome.fate == SIM_ACTION_REPLY ? outcome.answer : reply;
-    call->date = loop_wall(call->sim->net) / SECONDS(1) * SECONDS(1);
-    if (outcome.fate == SIM_ACTION_FAIL) {
-        call->failure = outcome.failure;
+    call->reply = outcome.action == SIM_ACTION_REPLY ? outcome.answer : reply;
+    call->date = loop_wall(call->call.client->net) / SECONDS(1) * SECONDS(1);
+    if (outcome.action == SIM_ACTION_FAIL) {
+        call->call.failure = outcome.failure;
     }
-    usec_t after = faults_latency(call->faults) + call->reply.delay;
-    sim_api_call_deliver(call, outcome.fate == SIM_ACTION_DROP ? USEC_NEVER / 2 : after);
+    usec_t after = faults_latency(call->call.faults) + call->reply.delay;
+    sim_call_deliver(&call->call, outcome.action == SIM_ACTION_DROP ? USEC_NEVER / 2 : after);
 }
 
 static void sim_api_call_delivered(void *ctx)
@@ -264,26 +127,26 @@ static void sim_api_call_delivered(void *ctx)
     struct api_call *call = ctx;
     struct err err;
     struct api_reply reply = { 0 };
-    if (call->failure.code != 0) {
-        err = sim_api_err(call->failure);
+    if (call->call.failure.code != 0) {
+        err = sim_failure_err(call->call.failure);
         reply.err = &err;
     } else {
         reply.status = call->reply.status;
         reply.body = call->reply.body;
         reply.retry_after = call->reply.retry_after;
         reply.date = call->date;
-        reply.took = loop_now(call->sim->view) - call->sent;
+        reply.took = loop_now(call->call.client->view) - call->sent;
     }
     api_on_reply on_reply = call->on_reply;
     void *on_reply_ctx = call->ctx;
-    /* The handle is gone before the callback, which may free the door. */
+    /* The handle is gone before the callback, which may free the client. */
     struct arena memory = { 0 };
-    if (call->transit.armed) {
-        sim_api_call_abandon(call); /* given up while it is still under way */
+    if (call->call.transit.armed) {
+        sim_call_abandon(&call->call); /* timed out before the request arrived */
     } else {
-        memory = call->memory;
-        call->memory = (struct arena){ 0 };
-        sim_api_call_free(call);
+        memory = call->call.memory;
+        call->call.memory = (struct arena){ 0 };
+        sim_api_call_free(&call->call);
     }
     on_reply(on_reply_ctx, &reply);
     arena_done(&memory);
@@ -296,40 +159,34 @@ static struct api_call *sim_api_send(struct api *api, const struct api_request *
         [API_GET] = SIM_GET,     [API_POST] = SIM_POST,     [API_PUT] = SIM_PUT,
         [API_PATCH] = SIM_PATCH, [API_DELETE] = SIM_DELETE,
     };
+    static const struct sim_call_handlers handlers = {
+        .arrives = sim_api_call_arrives,
+        .delivered = sim_api_call_delivered,
+        .free = sim_api_call_free,
+    };
     struct sim_api *d = sim_api_of(api);
     struct api_call *call = ALLOC_NEW(struct api_call);
-    call->sim = d;
-    call->faults = d->faults;
+    struct arena *memory = &call->call.memory;
     call->server = d->server;
     call->on_reply = on_reply;
     call->ctx = ctx;
     call->request = *request;
-    call->request.path = arena_str(&call->memory, request->path);
-    call->request.content_type = arena_str(&call->memory, request->content_type);
-    call->request.accept = arena_str(&call->memory, request->accept);
-    call->request.body = arena_str(&call->memory, request->body);
-    call->agent = arena_str(&call->memory, d->agent);
-    call->authorization = arena_str(&call->memory, d->authorization);
-    loop_timer_init(&call->transit, d->net, sim_api_call_arrives, call);
-    loop_timer_init(&call->delivered, d->view, sim_api_call_delivered, call);
-    usec_t timeout = request->timeout != 0 ? request->timeout : API_TIMEOUT;
-    call->sent = loop_now(d->view);
-    call->deadline = call->sent + timeout;
-    usec_t latency = faults_latency(d->faults);
-    loop_timer_set(&call->transit, loop_now(d->net) + latency);
-    if (latency >= timeout) {
-        /* It will still arrive, after the client has given up. */
-        sim_api_call_deliver(call, latency + 1);
-    }
-    list_add(&d->calls, &call->link);
-    d->in_flight++;
+    call->request.path = arena_str(memory, request->path);
+    call->request.content_type = arena_str(memory, request->content_type);
+    call->request.accept = arena_str(memory, request->accept);
+    call->request.body = arena_str(memory, request->body);
+    call->agent = arena_str(memory, d->agent);
+    call->authorization = arena_str(memory, d->authorization);
+    call->sent = loop_now(d->client.view);
+    sim_call_start(&call->call, &d->client, request->timeout != 0 ? request->timeout : API_TIMEOUT,
+                   &handlers, call);
     sim_api_count_request(d, request->path, verbs[request->verb]);
     return call;
 }
 
 static void sim_api_cancel(struct api *api UNUSED, struct api_call *call)
 {
-    sim_api_call_abandon(call);
+    sim_call_abandon(&call->call);
 }
 
 static const struct api_ops sim_api_ops = {
@@ -343,17 +200,10 @@ struct api *sim_api_new(struct loop *view, struct apiserver *server, struct faul
 {
     struct sim_api *d = ALLOC_NEW(struct sim_api);
     d->api.ops = &sim_api_ops;
-    d->view = view;
-    d->net = loop_root(view);
+    sim_client_init(&d->client, view, faults);
     d->server = server;
-    d->faults = faults;
-    if (faults == NULL) {
-        faults_init(&d->no_faults, 0);
-        d->faults = &d->no_faults;
-    }
     d->memory.first = 1024;
     d->agent = STR("drydock");
-    list_init(&d->calls);
     list_init(&d->watches);
     return &d->api;
 }
@@ -377,13 +227,10 @@ void sim_api_free(struct api *api)
         return;
     }
     struct sim_api *d = sim_api_of(api);
-    LIST_EACH (&d->calls, item) {
-        sim_api_call_abandon(CONTAINER_OF(item, struct api_call, link));
-    }
     LIST_EACH (&d->watches, item) {
         sim_api_watch_stop(api, sim_api_watch_from(item));
     }
-    faults_done(&d->no_faults);
+    sim_client_done(&d->client);
     arena_done(&d->memory);
     alloc_free(d);
 }
@@ -391,19 +238,20 @@ void sim_api_free(struct api *api)
 void sim_api_disconnect(struct api *api)
 {
     struct sim_api *d = sim_api_of(api);
-    LIST_EACH (&d->calls, item) {
-        struct api_call *call = CONTAINER_OF(item, struct api_call, link);
-        /* On its way it is lost by chance, and executed without anybody to tell otherwise. */
-        if (call->transit.armed && rng_chance(&d->faults->rng, d->faults->cancel_executes)) {
+    struct faults *f = d->client.faults;
+    LIST_EACH (&d->client.calls, item) {
+        struct sim_call *call = CONTAINER_OF(item, struct sim_call, link);
+        /* A request that has not arrived is lost, or executed without an answer, by chance. */
+        if (call->transit.armed && rng_chance(&f->rng, f->cancel_executes)) {
             struct apiserver_reply reply = { 0 };
-            sim_api_execute(call, &reply);
+            sim_api_execute(CONTAINER_OF(call, struct api_call, call), &reply);
             if (reply.watch != NULL) {
                 apiserver_watch_close(reply.watch);
             }
         }
         loop_timer_stop(&call->transit);
-        call->failure = sim_reset;
-        loop_timer_set(&call->delivered, MIN(loop_now(d->view), call->deadline));
+        call->failure = sim_connection_reset;
+        loop_timer_set(&call->delivered, MIN(loop_now(d->client.view), call->deadline));
     }
     LIST_EACH (&d->watches, item) {
         sim_api_watch_disconnect(sim_api_watch_from(item));
@@ -424,5 +272,5 @@ uint64_t sim_api_sent(struct api *api)
 
 uint32_t sim_api_in_flight(struct api *api)
 {
-    return sim_api_of(api)->in_flight;
+    return sim_api_of(api)->client.in_flight;
 }

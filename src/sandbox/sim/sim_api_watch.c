@@ -1,3 +1,5 @@
+/* sim_api_watch: the watches of sim_api.h. Lines travel in order, and may be cut, stall or break.
+ */
 #include "sandbox/sim/sim_api_internal.h"
 
 /* The server's side of TCP sends again after a second, then ever more slowly. */
@@ -18,7 +20,7 @@ struct sim_api_line {
 };
 
 struct api_watch {
-    struct list link; /* in the door's watches */
+    struct list link; /* in the client's watches */
     struct sim_api *sim;
     struct arena memory; /* of `path` and `accept` */
     struct str path;
@@ -86,7 +88,7 @@ static void sim_api_watch_free(struct api_watch *w)
 
 static void sim_api_watch_queue(struct api_watch *w, struct sim_api_line *line, usec_t after)
 {
-    line->at = MAX(w->tail_at, loop_now(w->sim->view) + after);
+    line->at = MAX(w->tail_at, loop_now(w->sim->client.view) + after);
     w->tail_at = line->at;
     list_add(&w->lines, &line->link);
     if (!w->delivered.armed && !w->delivering) {
@@ -102,7 +104,7 @@ static void sim_api_watch_end(struct api_watch *w, struct sim_failure failure)
     line->status = failure.code == 0 ? 200 : 0;
     w->ended = true;
     sim_api_watch_close(w);
-    sim_api_watch_queue(w, line, faults_latency(w->sim->faults));
+    sim_api_watch_queue(w, line, faults_latency(w->sim->client.faults));
 }
 
 void sim_api_watch_disconnect(struct api_watch *w)
@@ -114,7 +116,7 @@ void sim_api_watch_disconnect(struct api_watch *w)
         w->ended = true;
         sim_api_watch_close(w);
     } else {
-        sim_api_watch_end(w, (struct sim_failure){ ERR_IO, "connection reset by peer" });
+        sim_api_watch_end(w, sim_connection_reset);
     }
 }
 
@@ -140,7 +142,7 @@ static bool sim_api_line_is_bookmark(const struct sim_api_line *line)
 /* One line has left the server. */
 static void sim_api_watch_line_sent(struct api_watch *w, struct sim_api_line *line)
 {
-    struct faults *f = w->sim->faults;
+    struct faults *f = w->sim->client.faults;
     if (w->lines_left == 0) {
         sim_api_line_free(line);
         sim_api_watch_disconnect(w);
@@ -169,10 +171,10 @@ static void sim_api_watch_line_sent(struct api_watch *w, struct sim_api_line *li
 static void sim_api_watch_read_lines(void *ctx)
 {
     struct api_watch *w = ctx;
-    if (w->sim->faults->partitioned && w->stream != NULL) {
+    if (w->sim->client.faults->partitioned && w->stream != NULL) {
         if (!w->resend.armed) {
             w->resend_wait = MIN(MAX(w->resend_wait * 2, SIM_RESEND_MIN), SIM_RESEND_MAX);
-            loop_timer_set(&w->resend, loop_now(w->sim->net) + w->resend_wait);
+            loop_timer_set(&w->resend, loop_now(w->sim->client.net) + w->resend_wait);
         }
         return;
     }
@@ -188,9 +190,8 @@ static void sim_api_watch_read_lines(void *ctx)
         }
         sim_api_line_free(line);
         if (ended) {
-            bool broken = w->sim->faults->down;
-            sim_api_watch_end(w, broken ? (struct sim_failure){ ERR_IO, "connection reset by peer" }
-                                        : (struct sim_failure){ 0 });
+            bool broken = w->sim->client.faults->down;
+            sim_api_watch_end(w, broken ? sim_connection_reset : (struct sim_failure){ 0 });
         }
         break;
     }
@@ -199,7 +200,7 @@ static void sim_api_watch_read_lines(void *ctx)
 /* Draws when and how this stream will be cut, if it will. */
 static void sim_api_watch_plan_cut(struct api_watch *w)
 {
-    struct faults *f = w->sim->faults;
+    struct faults *f = w->sim->client.faults;
     w->lines_left = UINT32_MAX;
     w->cut_silent = faults_happens(f, f->watch_dead);
     if (!w->cut_silent && !faults_happens(f, f->watch_cut)) {
@@ -208,8 +209,9 @@ static void sim_api_watch_plan_cut(struct api_watch *w)
     if (rng_chance(&f->rng, 500)) {
         w->lines_left = rng_below(&f->rng, SIM_CUT_LINES);
     } else {
-        loop_timer_init(&w->transit, w->sim->net, sim_api_watch_on_cut, w);
-        loop_timer_set(&w->transit, loop_now(w->sim->net) + rng_usec(&f->rng, 0, f->watch_life));
+        loop_timer_init(&w->transit, w->sim->client.net, sim_api_watch_on_cut, w);
+        loop_timer_set(&w->transit,
+                       loop_now(w->sim->client.net) + rng_usec(&f->rng, 0, f->watch_life));
     }
 }
 
@@ -225,7 +227,7 @@ static void sim_api_watch_answered(struct api_watch *w, const struct apiserver_r
     if (w->ended) {
         line->text = arena_str(&line->memory, reply->body);
     }
-    sim_api_watch_queue(w, line, faults_latency(w->sim->faults) + reply->delay);
+    sim_api_watch_queue(w, line, faults_latency(w->sim->client.faults) + reply->delay);
     if (!w->ended) {
         sim_api_watch_plan_cut(w);
         apiserver_watch_notify(w->stream, sim_api_watch_read_lines, w);
@@ -236,12 +238,12 @@ static void sim_api_watch_answered(struct api_watch *w, const struct apiserver_r
 static void sim_api_watch_arrives(void *ctx)
 {
     struct api_watch *w = ctx;
-    struct sim_api_outcome outcome;
+    struct sim_outcome outcome;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct apiserver_reply reply = { 0 };
-    sim_api_draw_outcome(w->sim->faults, &outcome);
-    switch (outcome.fate) {
+    sim_outcome_draw(w->sim->client.faults, &outcome);
+    switch (outcome.action) {
     case SIM_ACTION_SERVE:
         apiserver_handle(w->sim->server,
                          &(struct apiserver_request){
@@ -276,13 +278,13 @@ static void sim_api_watch_emit(struct api_watch *w, struct sim_api_line *line)
         .retry_after = line->retry_after,
     };
     if (line->failure.code != 0) {
-        err = sim_api_err(line->failure);
+        err = sim_failure_err(line->failure);
         event.err = &err;
     }
     w->on_event(w->ctx, &event);
 }
 
-/* The handle ends with this event; the callback may free the door. */
+/* The handle ends with this event; the callback may free the client. */
 static void sim_api_watch_emit_end(struct api_watch *w, struct sim_api_line *line)
 {
     sim_api_watch_detach(w);
@@ -295,7 +297,7 @@ static void sim_api_watch_emit_end(struct api_watch *w, struct sim_api_line *lin
 static void sim_api_watch_deliver(void *ctx)
 {
     struct api_watch *w = ctx;
-    usec_t now = loop_now(w->sim->view);
+    usec_t now = loop_now(w->sim->client.view);
     w->heard = now;
     w->delivering = true;
     while (!list_empty(&w->lines)) {
@@ -323,7 +325,7 @@ static void sim_api_watch_deliver(void *ctx)
 static void sim_api_watch_on_silence(void *ctx)
 {
     struct api_watch *w = ctx;
-    usec_t now = loop_now(w->sim->view);
+    usec_t now = loop_now(w->sim->client.view);
     /* Before anything was heard, a client that waits for ever on a stream still has its patience
      * with the connection. */
     usec_t wait = w->silence_max != 0 ? w->silence_max : API_TIMEOUT;
@@ -352,13 +354,13 @@ struct api_watch *sim_api_watch(struct api *api, const struct api_watch_spec *sp
     w->silence_max = spec->silence_max;
     w->on_event = on_event;
     w->ctx = ctx;
-    w->heard = loop_now(d->view);
+    w->heard = loop_now(d->client.view);
     list_init(&w->lines);
-    loop_timer_init(&w->transit, d->net, sim_api_watch_arrives, w);
-    loop_timer_init(&w->resend, d->net, sim_api_watch_read_lines, w);
-    loop_timer_init(&w->delivered, d->view, sim_api_watch_deliver, w);
-    loop_timer_init(&w->silence, d->view, sim_api_watch_on_silence, w);
-    loop_timer_set(&w->transit, loop_now(d->net) + faults_latency(d->faults));
+    loop_timer_init(&w->transit, d->client.net, sim_api_watch_arrives, w);
+    loop_timer_init(&w->resend, d->client.net, sim_api_watch_read_lines, w);
+    loop_timer_init(&w->delivered, d->client.view, sim_api_watch_deliver, w);
+    loop_timer_init(&w->silence, d->client.view, sim_api_watch_on_silence, w);
+    loop_timer_set(&w->transit, loop_now(d->client.net) + faults_latency(d->client.faults));
     loop_timer_set(&w->silence, w->heard + (w->silence_max != 0 ? w->silence_max : API_TIMEOUT));
     list_add(&d->watches, &w->link);
     sim_api_count_request(d, spec->path, SIM_WATCH);
