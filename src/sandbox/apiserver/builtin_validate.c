@@ -2,6 +2,14 @@
 
 #include "format/label_syntax.h"
 
+static void cause_add_invalid(struct status **list, struct arena *a, const char *field,
+                              struct str value, const struct buf *why)
+{
+    cause_add(list, a, CAUSE_INVALID, str_from(field),
+              arena_printf(a, "Invalid value: \"" STR_FMT "\": " STR_FMT, STR_ARG(value),
+                           STR_ARG(buf_str(why))));
+}
+
 static void validate_name(struct status **list, const struct tree *obj, struct arena *a)
 {
     struct str name = tree_text_at(obj, "metadata.name");
@@ -11,9 +19,7 @@ static void validate_name(struct status **list, const struct tree *obj, struct a
         cause_add(list, a, CAUSE_REQUIRED, STR("metadata.name"),
                   STR("Required value: name or generateName is required"));
     } else if (!label_subdomain_check(name, &why)) {
-        cause_add(list, a, CAUSE_INVALID, STR("metadata.name"),
-                  arena_printf(a, "Invalid value: \"" STR_FMT "\": " STR_FMT, STR_ARG(name),
-                               STR_ARG(buf_str(&why))));
+        cause_add_invalid(list, a, "metadata.name", name, &why);
     }
 }
 
@@ -23,24 +29,18 @@ static void validate_labels(struct status **list, const struct tree *obj, struct
         CLEANUP(buf_done)
         struct buf why = { 0 };
         if (!label_key_check(label->key, &why)) {
-            cause_add(list, a, CAUSE_INVALID, STR("metadata.labels"),
-                      arena_printf(a, "Invalid value: \"" STR_FMT "\": " STR_FMT,
-                                   STR_ARG(label->key), STR_ARG(buf_str(&why))));
+            cause_add_invalid(list, a, "metadata.labels", label->key, &why);
         }
         buf_reset(&why);
         if (!label_value_check(tree_text(label), &why)) {
-            cause_add(list, a, CAUSE_INVALID, STR("metadata.labels"),
-                      arena_printf(a, "Invalid value: \"" STR_FMT "\": " STR_FMT,
-                                   STR_ARG(tree_text(label)), STR_ARG(buf_str(&why))));
+            cause_add_invalid(list, a, "metadata.labels", tree_text(label), &why);
         }
     }
     TREE_EACH (tree_at(obj, "metadata.annotations"), annotation) {
         CLEANUP(buf_done)
         struct buf why = { 0 };
         if (!label_key_check(annotation->key, &why)) {
-            cause_add(list, a, CAUSE_INVALID, STR("metadata.annotations"),
-                      arena_printf(a, "Invalid value: \"" STR_FMT "\": " STR_FMT,
-                                   STR_ARG(annotation->key), STR_ARG(buf_str(&why))));
+            cause_add_invalid(list, a, "metadata.annotations", annotation->key, &why);
         }
     }
 }

@@ -193,6 +193,17 @@ static void write_drop_empty_metadata(struct tree *obj)
     }
 }
 
+/* Stores the next version of an object and answers with it. */
+static void write_store(struct request_ctx *c, int code, struct tree *obj, struct str manager)
+{
+    uint64_t rv = storage_next_rv(&c->s->storage);
+    struct object *o = object_new(c->kind->store, obj, rv, manager, c->a);
+    object_ref(o);
+    storage_put(&c->s->storage, o);
+    reply_object(c, code, o);
+    object_unref(o);
+}
+
 struct status *write_create(struct request_ctx *c, struct tree *obj)
 {
     struct status *status = write_set_namespace(c, obj);
@@ -232,12 +243,7 @@ struct status *write_create(struct request_ctx *c, struct tree *obj)
         reply_unstored(c, 201, obj);
         return NULL;
     }
-    struct object *o =
-        object_new(c->kind->store, obj, storage_next_rv(&c->s->storage), c->manager, c->a);
-    object_ref(o);
-    storage_put(&c->s->storage, o);
-    reply_object(c, 201, o);
-    object_unref(o);
+    write_store(c, 201, obj, c->manager);
     return NULL;
 }
 
@@ -474,11 +480,6 @@ struct status *write_update(struct request_ctx *c, struct object *old, struct tr
         reply_unstored(c, 200, after);
         return NULL;
     }
-    struct object *o =
-        object_new(c->kind->store, after, storage_next_rv(&c->s->storage), old->manager, c->a);
-    object_ref(o);
-    storage_put(&c->s->storage, o);
-    reply_object(c, 200, o);
-    object_unref(o);
+    write_store(c, 200, after, old->manager);
     return NULL;
 }

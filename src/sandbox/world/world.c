@@ -376,6 +376,17 @@ static void world_on_server_commit(void *ctx, const struct apiserver_commit *com
     world_observe(w, kind, key, commit->old, commit->now);
 }
 
+/* Only pods and nodes have something left to do once their deletion has begun. */
+static void world_object_reconcile(struct world *w, struct world_object *t)
+{
+    const struct jval *object = world_object_get(t);
+    bool deleting = jval_at(object, "metadata.deletionTimestamp") != NULL;
+    if (object != NULL && (!deleting || t->kind == WORLD_POD || t->kind == WORLD_NODE)) {
+        world_kinds[t->kind].reconcile(w, t, object);
+    }
+    arena_reset(&w->tmp);
+}
+
 static void world_reconcile(void *ctx)
 {
     struct world *w = ctx;
@@ -390,8 +401,7 @@ static void world_reconcile(void *ctx)
     while (!list_empty(&now)) {
         struct world_object *t = WORLD_OBJECT_OF(now.next, dirty);
         list_del(&t->dirty);
-        world_kinds[t->kind].reconcile(w, t);
-        arena_reset(&w->tmp);
+        world_object_reconcile(w, t);
     }
     LIST_EACH (&w->gone_objects, item) {
         world_object_free(WORLD_OBJECT_OF(item, dirty));

@@ -113,13 +113,11 @@ static void pdb_write_status(struct world_object *t, const struct pdb_pod_count 
     world_object_set_status(t, CONTROLLER, status);
 }
 
-void pdb_reconcile(struct world *w, struct world_object *t)
+void pdb_reconcile(struct world *w, struct world_object *t, const struct jval *object)
 {
-    const struct jval *object = world_object_get(t);
     struct selector selector;
     struct err err = { 0 };
-    if (object == NULL || jval_at(object, "metadata.deletionTimestamp") != NULL ||
-        selector_from_jval(jval_at(object, "spec.selector"), &w->tmp, &selector, &err) != 0) {
+    if (selector_from_jval(jval_at(object, "spec.selector"), &w->tmp, &selector, &err) != 0) {
         return; /* the server refuses selectors that cannot be read */
     }
     usec_t next_wall;

@@ -39,7 +39,7 @@ struct world_kind_info {
     struct str version;
     struct str plural;
     struct str kind;
-    void (*reconcile)(struct world *w, struct world_object *t);
+    void (*reconcile)(struct world *w, struct world_object *t, const struct jval *object);
 };
 
 /* One object. The fields below `timer` are a pod's or a node's. */
@@ -142,23 +142,23 @@ struct tree *world_condition(struct world *w, const struct jval *old_list, const
                              const char *status, const char *reason, const char *message);
 
 /* The rooms. */
-void world_node_reconcile(struct world *w, struct world_object *t);
+void world_node_reconcile(struct world *w, struct world_object *t, const struct jval *object);
 void world_node_observe(struct world_object *t, const struct jval *object);
 void world_node_gone(struct world_object *t);
-void namespace_reconcile(struct world *w, struct world_object *t);
-void world_pod_reconcile(struct world *w, struct world_object *t);
+void namespace_reconcile(struct world *w, struct world_object *t, const struct jval *object);
+void world_pod_reconcile(struct world *w, struct world_object *t, const struct jval *object);
 void world_pod_observe(struct world_object *t, const struct jval *old, const struct jval *object);
 void scheduler_place_pod(struct world *w, struct world_object *t);
 void scheduler_retry_waiting(struct world *w); /* something changed that may make a place */
 bool scheduler_tolerates(const struct jval *tolerations, const struct jval *taint,
                          int64_t *ret_seconds);
-void deployment_reconcile(struct world *w, struct world_object *t);
-void replicaset_reconcile(struct world *w, struct world_object *t);
-void statefulset_reconcile(struct world *w, struct world_object *t);
-void daemonset_reconcile(struct world *w, struct world_object *t);
-void job_reconcile(struct world *w, struct world_object *t);
-void cronjob_reconcile(struct world *w, struct world_object *t);
-void pdb_reconcile(struct world *w, struct world_object *t);
+void deployment_reconcile(struct world *w, struct world_object *t, const struct jval *object);
+void replicaset_reconcile(struct world *w, struct world_object *t, const struct jval *object);
+void statefulset_reconcile(struct world *w, struct world_object *t, const struct jval *object);
+void daemonset_reconcile(struct world *w, struct world_object *t, const struct jval *object);
+void job_reconcile(struct world *w, struct world_object *t, const struct jval *object);
+void cronjob_reconcile(struct world *w, struct world_object *t, const struct jval *object);
+void pdb_reconcile(struct world *w, struct world_object *t, const struct jval *object);
 void pdb_pod_changed(struct world *w, struct str namespace);
 
 /* A pod from the template of `owner`'s object; NULL when that is gone. Change it, then create it.

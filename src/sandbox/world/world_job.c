@@ -64,13 +64,9 @@ static void job_create_pods(struct world_object *t, int64_t n)
     }
 }
 
-void job_reconcile(struct world *w, struct world_object *t)
+void job_reconcile(struct world *w, struct world_object *t, const struct jval *object)
 {
     struct arena *a = &w->tmp;
-    const struct jval *object = world_object_get(t);
-    if (object == NULL || jval_at(object, "metadata.deletionTimestamp") != NULL) {
-        return;
-    }
     if (jval_at(object, "status.completionTime") != NULL ||
         jval_first(jval_at(object, "status.conditions")) != NULL) {
         job_delete_after_ttl(t, object);
@@ -244,12 +240,10 @@ static bool job_running(struct world_object *t)
     return jval_first(jval_at(world_object_get(t), "status.conditions")) == NULL;
 }
 
-void cronjob_reconcile(struct world *w, struct world_object *t)
+void cronjob_reconcile(struct world *w, struct world_object *t, const struct jval *object)
 {
-    const struct jval *object = world_object_get(t);
     struct cronjob_times cron;
-    if (object == NULL || jval_at(object, "metadata.deletionTimestamp") != NULL ||
-        jval_bool(jval_at(object, "spec.suspend"), false) ||
+    if (jval_bool(jval_at(object, "spec.suspend"), false) ||
         !cronjob_parse(jval_str(jval_at(object, "spec.schedule")), &cron)) {
         return;
     }

@@ -338,13 +338,9 @@ static void world_node_power_on(struct world_object *t, uint32_t number)
     }
 }
 
-void world_node_reconcile(struct world *w, struct world_object *t)
+void world_node_reconcile(struct world *w, struct world_object *t, const struct jval *object)
 {
     usec_t now = loop_now(w->loop);
-    const struct jval *object = world_object_get(t);
-    if (object == NULL) {
-        return;
-    }
     if (t->heartbeat.loop == NULL) {
         /* Somebody made a Node by hand: a machine is found for it, as kwok does. */
         world_node_power_on(t, w->numbers++);
@@ -473,12 +469,8 @@ int world_recover_node(struct world *w, struct str name, struct err *err)
     return r;
 }
 
-void namespace_reconcile(struct world *w, struct world_object *t)
+void namespace_reconcile(struct world *w, struct world_object *t, const struct jval *object UNUSED)
 {
-    const struct jval *object = world_object_get(t);
-    if (object == NULL || jval_at(object, "metadata.deletionTimestamp") != NULL) {
-        return;
-    }
     if (apiserver_find(w->server, STR(""), STR("serviceaccounts"), t->name, STR("default")) ==
         NULL) {
         (void)world_send(w, NODE_LIFECYCLE, "POST", world_object_url(t, "/serviceaccounts"),

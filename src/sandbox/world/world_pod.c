@@ -225,13 +225,9 @@ static void world_pod_run(struct world *w, struct world_object *t, const struct 
     }
 }
 
-void world_pod_reconcile(struct world *w, struct world_object *t)
+void world_pod_reconcile(struct world *w, struct world_object *t, const struct jval *object)
 {
     usec_t now = loop_now(w->loop);
-    const struct jval *object = world_object_get(t);
-    if (object == NULL) {
-        return;
-    }
     if (!t->bound) {
         if (!t->deleting && !t->finished) {
             scheduler_place_pod(w, t);

@@ -123,12 +123,8 @@ static void statefulset_status(struct world_object *t, struct str revision)
     world_object_set_status(t, CONTROLLER, status);
 }
 
-void statefulset_reconcile(struct world *w, struct world_object *t)
+void statefulset_reconcile(struct world *w, struct world_object *t, const struct jval *object)
 {
-    const struct jval *object = world_object_get(t);
-    if (object == NULL || jval_at(object, "metadata.deletionTimestamp") != NULL) {
-        return;
-    }
     struct str hash = workload_template_hash(w, jval_at(object, "spec.template"));
     struct str revision =
         arena_printf(&w->tmp, STR_FMT "-" STR_FMT, STR_ARG(t->name), STR_ARG(hash));
@@ -235,12 +231,8 @@ static struct world_object *daemonset_pod(struct world_object *t, struct world_o
     return NULL;
 }
 
-void daemonset_reconcile(struct world *w, struct world_object *t)
+void daemonset_reconcile(struct world *w, struct world_object *t, const struct jval *object)
 {
-    const struct jval *object = world_object_get(t);
-    if (object == NULL || jval_at(object, "metadata.deletionTimestamp") != NULL) {
-        return;
-    }
     struct str hash = workload_template_hash(w, jval_at(object, "spec.template"));
     uint32_t desired = 0;
     uint32_t current = 0;

@@ -102,12 +102,8 @@ static struct world_object *replicaset_pick_pod_to_delete(struct world_object *s
     return best;
 }
 
-void replicaset_reconcile(struct world *w, struct world_object *t)
+void replicaset_reconcile(struct world *w, struct world_object *t, const struct jval *object)
 {
-    const struct jval *object = world_object_get(t);
-    if (object == NULL || jval_at(object, "metadata.deletionTimestamp") != NULL) {
-        return;
-    }
     int64_t want = jval_number(object, "spec.replicas", 1);
     int64_t generation = jval_number(object, "metadata.generation", 1);
     struct workload_count n = workload_count(t);
@@ -300,12 +296,8 @@ static void deployment_status(struct world_object *t, const struct deployment_ro
     world_object_set_status(t, CONTROLLER, status);
 }
 
-void deployment_reconcile(struct world *w, struct world_object *t)
+void deployment_reconcile(struct world *w, struct world_object *t, const struct jval *object)
 {
-    const struct jval *object = world_object_get(t);
-    if (object == NULL || jval_at(object, "metadata.deletionTimestamp") != NULL) {
-        return;
-    }
     struct str hash = workload_template_hash(w, jval_at(object, "spec.template"));
     struct deployment_rollout r;
     deployment_rollout_read(t, object, hash, &r);
