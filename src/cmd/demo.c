@@ -12,7 +12,7 @@
 #include "host/loop.h"
 #include "sandbox/sim/scaled_loop.h"
 
-#define DEMO_FRAME MSECONDS(200)  /* of the picture */
+#define DEMO_FRAME MSECONDS(200)  /* between two drawings of the screen */
 #define DEMO_SPEED_WATCHED 4.0    /* slow enough to follow */
 #define DEMO_SPEED_UNWATCHED 15.0 /* a pipeline waits for the end, not for the view */
 #define DEMO_REAL_MAX SECONDS(58) /* without a terminal it ends within a minute */
@@ -54,7 +54,7 @@ struct demo {
     struct loop_timer frame; /* draws, and notices the end */
     usec_t began;
     bool watched; /* by somebody at a terminal */
-    bool late;    /* the minute is over, and the story is not */
+    bool late;    /* DEMO_REAL_MAX is over, and the script is not */
 };
 
 static void demo_milestone(void *ctx, usec_t wall, struct str text)
@@ -90,7 +90,7 @@ static void demo_frame(void *ctx)
         demo_milestone(d, loop_wall(d->time), STR("this machine is too slow for the story"));
         d->late = true;
     }
-    /* Who watches ends it; nobody waits for a pipeline that has the answer. */
+    /* A person ends the demo with Ctrl-C; without a terminal it ends with the script. */
     if (!d->watched && (d->script.over || d->late)) {
         host_loop_stop(d->loop);
         return;

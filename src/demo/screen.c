@@ -185,7 +185,7 @@ static void screen_replica(const struct screen *p, const struct script_replica *
     screen_add_tone(p, out, tone, str_from(what));
 }
 
-/* What stands beside the zones: the replicas, and a word on the signs. */
+/* The column beside the zones: the replicas and a legend. */
 static void screen_right_column(const struct screen *p, const struct script *s, uint32_t row,
                                 struct buf *out)
 {
@@ -201,7 +201,7 @@ static void screen_fleet(const struct screen *p, const struct script *s,
                          const struct demo_state *fleet, struct buf *out)
 {
     uint32_t rows = 0;
-    /* Zones in the order in which their first node stands. */
+    /* Zones in the order of their first node. */
     for (uint32_t i = 0; i < fleet->n && rows < 3; i++) {
         struct str zone = str_from(fleet->nodes[i].zone);
         bool first = true;

@@ -1,9 +1,8 @@
 /*
- * screen: the demo's story as it looks in a terminal of 80 columns and 24 rows.
+ * screen: draws the demo in a terminal of 80 columns and 24 rows.
  *
- * Pure: a story in, text out. Every part has its place, so that what changes is seen and the rest
- * stands still. Colours are ANSI and optional; without them the same things are told by different
- * letters.
+ * Pure: a script in, text out. Every part has a fixed place, so that only what changes moves.
+ * Colours are ANSI and optional; without them letters and signs say the same.
  */
 #pragma once
 

@@ -10,21 +10,19 @@
 #include "sandbox/world/world.h"
 
 #define SCRIPT_TICK MSECONDS(100)
-#define SCRIPT_STUCK_TIME                                                                          \
-    SECONDS(20)              /* how long a blocked drain is looked at before help comes            \
-                              */
-#define SCRIPT_KILL_AFTER 5u /* nodes serviced */
+#define SCRIPT_STUCK_TIME SECONDS(20) /* how long a drain stays blocked before help comes */
+#define SCRIPT_KILL_AFTER 5u          /* nodes serviced */
 #define PROFILE_LABEL "cloud.sap/maintenance-profile"
 
 struct script_step {
     void (*begin)(struct script *s);
     bool (*reached)(struct script *s);
     void (*report)(struct script *s, struct buf *out);
-    usec_t limit; /* not reached by then: the story has failed */
+    usec_t limit; /* not reached by then: the script has failed */
     usec_t pause; /* after it, so that a reader can follow */
 };
 
-/* ── the world as it is ────────────────────────────────────────────────────────────────────── */
+/* ── reading the world ─────────────────────────────────────────────────────────────────────── */
 
 usec_t script_start_time(usec_t wall)
 {
@@ -97,7 +95,7 @@ static struct script_replica *script_leader(struct script *s)
     return NULL;
 }
 
-/* The dashboard follows the leader; without one, whoever lives. */
+/* The dashboard shows the leader; without one, a replica that runs. */
 static void script_follow_leader(struct script *s)
 {
     struct script_replica *r = script_leader(s);
@@ -110,7 +108,7 @@ static void script_follow_leader(struct script *s)
     s->source.identity = r != NULL ? r->name : STR_NONE;
 }
 
-/* Sees every write: a peak between two ticks counts as well. */
+/* Sees every write, so that a peak between two ticks counts as well. */
 static void script_on_commit(void *ctx, const struct apiserver_commit *commit)
 {
     struct script *s = ctx;
@@ -130,12 +128,12 @@ static void script_on_commit(void *ctx, const struct apiserver_commit *commit)
         const struct jval *was = jval_at(commit->old, "metadata.deletionTimestamp");
         bool goes =
             commit->now == NULL || jval_at(commit->now, "metadata.deletionTimestamp") != NULL;
-        bool went = was == NULL && goes; /* an eviction also writes a condition, which is no move */
+        bool went = was == NULL && goes; /* an eviction also writes a condition first */
         s->moved += went ? 1 : 0;
     }
 }
 
-/* Which drain waits, as the leader explains it. */
+/* Finds the drain that waits, and why, as the leader explains it. */
 static void script_find_blocked(struct script *s, const struct demo_state *fleet)
 {
     struct script_replica *leader = script_leader(s);
@@ -165,7 +163,7 @@ static void script_find_blocked(struct script *s, const struct demo_state *fleet
     s->blocked = found;
 }
 
-/* ── deeds ─────────────────────────────────────────────────────────────────────────────────── */
+/* ── actions ───────────────────────────────────────────────────────────────────────────────── */
 
 static void script_set_label(struct script *s, const char *node, const char *key, const char *value)
 {
@@ -185,7 +183,8 @@ static void script_set_label(struct script *s, const char *node, const char *key
     }
 }
 
-/* The agents on all nodes: who may reboot does, and who is back asks for nothing more. */
+/* The update agents of all nodes: a released node reboots, and one that is back withdraws its
+ * request. */
 static void script_run_update_agents(struct script *s, const struct demo_state *fleet)
 {
     for (uint32_t i = 0; i < fleet->n; i++) {
@@ -216,11 +215,11 @@ static void replica_on_leading(void *ctx, bool leading)
 
 static void replica_start(struct script *s, struct script_replica *r)
 {
-    r->door = sim_api_new(s->time, s->server, &s->network);
+    r->api = sim_api_new(s->time, s->server, &s->network);
     r->outbound = sim_outbound_new(s->time, &s->inbox, NULL);
     r->core = core_new(&(struct core_config){
         .loop = s->time,
-        .api = r->door,
+        .api = r->api,
         .metrics = &s->metrics,
         .identity = r->name,
         .lease_namespace = STR("kube-system"),
@@ -256,10 +255,10 @@ static void replica_kill(struct script *s, struct script_replica *r)
     controller_free(STEAL(r->controller));
     core_free(STEAL(r->core));
     sim_outbound_free(STEAL(r->outbound));
-    sim_api_free(STEAL(r->door));
+    sim_api_free(STEAL(r->api));
 }
 
-/* ── chapters ──────────────────────────────────────────────────────────────────────────────── */
+/* ── steps ─────────────────────────────────────────────────────────────────────────────────── */
 
 static void gather_begin(struct script *s)
 {
@@ -311,7 +310,7 @@ static void release_report(struct script *s, struct buf *out)
                world_node_count(s->world), (unsigned long long)s->inbox.arrived);
 }
 
-/* Approves what waits in zones whose letter is in `zones`, but for the node that is lost. */
+/* Approves nodes that wait in zones whose letter is in `zones`, except the lost node. */
 static void script_approve(struct script *s, struct str zones)
 {
     struct demo_state fleet;
@@ -347,7 +346,7 @@ static void approve_report(struct script *s, struct buf *out)
 
 static void window_begin(struct script *s)
 {
-    (void)s; /* the clock does it */
+    (void)s; /* the window opens by the clock */
 }
 
 static bool window_reached(struct script *s)
@@ -371,7 +370,7 @@ struct script_pod_search {
     const struct demo_state *fleet;
 };
 
-/* A replica of payments whose node is still to come; best one that nobody has approved yet. */
+/* Picks a node that runs payments and waits for its update; preferably one not approved yet. */
 static void lose_visit_pod(void *ctx, const struct jval *pod)
 {
     struct script_pod_search *search = ctx;
@@ -408,7 +407,7 @@ static void lose_begin(struct script *s)
     }
 }
 
-/* Drains close that budget too, for moments; what counts is that the node is known to be away. */
+/* A drain exhausts that budget too, for moments, so the node must also be known as not ready. */
 static bool lose_reached(struct script *s)
 {
     struct demo_state fleet;
@@ -460,7 +459,7 @@ static void kill_announce(struct script *s)
     script_report(s, buf_str(&text));
 }
 
-/* The leader dies while nodes are half drained; its successor has to finish what it began. */
+/* Kills the leader while nodes are being drained; its successor has to finish the drains. */
 static bool kill_reached(struct script *s)
 {
     struct script_replica *leader = script_leader(s);
@@ -490,7 +489,7 @@ static void kill_report(struct script *s, struct buf *out)
 
 static void stuck_begin(struct script *s)
 {
-    (void)s; /* it happens by itself */
+    (void)s; /* nothing to do: the drain gets blocked by the lost node */
 }
 
 static bool stuck_reached(struct script *s)
@@ -608,7 +607,7 @@ static void script_tick(void *ctx)
     script_run_update_agents(s, &fleet);
     script_find_blocked(s, &fleet);
     if (s->over) {
-        /* The world goes on for whoever watches. */
+        /* The world goes on for somebody who watches. */
     } else if (s->waiting && now >= s->until) {
         step_begin(s);
     } else if (!s->waiting && script_steps[s->step].reached(s)) {
@@ -619,7 +618,7 @@ static void script_tick(void *ctx)
     loop_timer_set(&s->tick, now + SCRIPT_TICK);
 }
 
-/* ── the whole ─────────────────────────────────────────────────────────────────────────────── */
+/* ── life of the script ────────────────────────────────────────────────────────────────────── */
 
 void script_init(struct script *s, struct loop *time, uint64_t seed)
 {

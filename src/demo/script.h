@@ -1,14 +1,14 @@
 /*
- * script: a shop on 24 nodes gets an OS update, two replicas of the controller see to it, and not
- * everything goes well meanwhile.
+ * script: the steps of the demo: 24 nodes that run a shop get an OS update, which two replicas of
+ * the controller carry out while a node fails and the leader is killed.
  *
- * A chapter does something to the world (an update is released, somebody approves, a node loses
- * its network, the leader is killed) and then waits until the world shows that it was dealt with.
- * What is told of it is measured: counts are read from the API server, times from the world's
- * clock. The configuration and the world are files of docs/examples.
+ * A step does something to the world (an update is released, somebody approves, a node loses its
+ * network, the leader is killed) and then waits until the world shows that the controller has dealt
+ * with it. What a step reports is measured: counts are read from the API server, times from the
+ * world's clock. The configuration and the world are files of docs/examples.
  *
- * The one thing that is played here and not by the controller is the update agent: it reboots a
- * node that may, and takes its request back when the node runs the new image.
+ * The script also plays the update agent of each node: it reboots a node that the controller has
+ * released, and withdraws the node's request when the node runs the new image.
  */
 #pragma once
 
@@ -31,14 +31,14 @@ struct controller;
 /* As docs/examples/os-update.yaml has them. */
 #define SCRIPT_ZONE_LIMIT 2u
 #define SCRIPT_WINDOW_HOUR 22
-#define SCRIPT_LEAD_TIME SECONDS(40) /* the story begins before the window opens */
+#define SCRIPT_LEAD_TIME SECONDS(40) /* from the begin of the script to the window */
 
 struct script_replica {
     struct script *script;
     struct str name;
-    struct core *core;             /* NULL = it was killed, as is the controller */
+    struct core *core; /* NULL, as the controller, when the replica was killed */
     struct controller *controller;
-    struct api *door;
+    struct api *api;
     struct outbound *outbound;
 };
 
@@ -46,7 +46,7 @@ struct script_replica {
 struct script_blocked {
     char node[64];
     char why[400];
-    usec_t since;  /* wall; when the story noticed */
+    usec_t since;  /* wall; when the script noticed */
     uint32_t more; /* other drains that wait too */
 };
 
@@ -66,12 +66,12 @@ struct script {
     usec_t ended;                 /* once it is over */
     bool reboots[DEMO_NODES_MAX]; /* under way, by the update agent */
     struct script_blocked blocked;
-    /* the chapter under way */
+    /* the step under way */
     uint32_t step;
-    bool waiting; /* a pause before the next chapter */
+    bool waiting; /* a pause before the next step */
     usec_t step_began;
     usec_t until; /* of the pause */
-    usec_t took;  /* until the chapter's own measure was reached; 0 = not yet */
+    usec_t took;  /* what the step measures, once it is known; 0 = not yet */
     uint32_t counted;
     struct script_replica *killed;
     char lost[64];  /* the node without a network */
@@ -91,7 +91,7 @@ struct script {
     void *ctx;
 };
 
-/* The evening of the day of `wall`, SCRIPT_LEAD_TIME the window opens. */
+/* SCRIPT_LEAD_TIME before the window opens on the day of `wall`. */
 usec_t script_start_time(usec_t wall);
 
 /* Civil time of `time` is near script_start_time. */
@@ -100,6 +100,6 @@ void script_begin(struct script *s);
 void script_done(struct script *s);
 
 usec_t script_elapsed(const struct script *s);   /* world time, until it was over */
-uint64_t script_refused(const struct script *s); /* evictions, to all replicas that ever were */
+uint64_t script_refused(const struct script *s); /* evictions, of all replicas so far */
 /* "24 nodes serviced, …": two lines, without a line break at the end. */
 void script_summary(const struct script *s, struct buf *out);

@@ -1,8 +1,8 @@
 /*
  * state: the demo's nodes as the API server has them, and how far each is with its update.
  *
- * Read from the objects alone, never from what a controller believes: what is counted here would
- * be the same if somebody counted with kubectl.
+ * Everything is read from the API server's objects, never from a controller: kubectl would show the
+ * same counts.
  */
 #pragma once
 

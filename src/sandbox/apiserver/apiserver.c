@@ -33,7 +33,7 @@ static void apiserver_notify_commit(struct apiserver *s, const struct storage_ch
     }
 }
 
-/* A definition came, changed or went: its kinds follow. */
+/* A CustomResourceDefinition was created, changed or deleted: so are its kinds. */
 static void apiserver_update_crd(struct apiserver *s, const struct storage_change *change)
 {
     struct str name = change->now->name;
@@ -141,7 +141,7 @@ void apiserver_set_token(struct apiserver *s, struct str token)
     s->token = arena_str(&s->arena, token);
 }
 
-/* Watches that something happened to are told from the loop, in the order of its happening. */
+/* Watches with new changes are notified from the loop, in the order of the changes. */
 static void apiserver_wake_watches(void *ctx)
 {
     struct apiserver *s = ctx;
@@ -243,7 +243,7 @@ void apiserver_each(struct apiserver *s, struct str group, struct str plural, st
             if (str_cmp(o->namespace, namespace) > 0 && !str_starts(o->namespace, namespace)) {
                 break;
             }
-            continue; /* "a-b/x" stands between "a" and "a/x" */
+            continue; /* "a-b/x" sorts between "a" and "a/x" */
         }
         visit(ctx, o->root);
         ASSERT(s->storage.rv == rv);

@@ -1,7 +1,7 @@
 /*
- * apiserver: a Kubernetes API server in memory, as a function from request to answer.
+ * apiserver: a Kubernetes API server in memory: a function from request to reply.
  *
- * No sockets, no threads: the simulator calls it in process, cmd/sandbox puts HTTP in front. Time
+ * No sockets, no threads: simulated clients call it in process, http_front serves it. Time
  * comes from the loop it is given (virtual, scaled or real), so the same server serves all three.
  * Its answers are held against recorded ones of a real kube-apiserver (tests/data/apiserver).
  */
@@ -83,7 +83,7 @@ struct apiserver_commit {
     struct str plural;
     struct str namespace;
     struct str name;
-    struct str user_agent; /* of the request; empty: the server's own doing */
+    struct str user_agent; /* of the request; empty: a write of the server itself */
     uint64_t version;
     const struct jval *old; /* NULL: created */
     const struct jval *now; /* NULL: deleted */

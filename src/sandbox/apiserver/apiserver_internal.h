@@ -2,8 +2,8 @@
  * apiserver_internal: the inside of the API server, shared by the files that make it up. Nobody
  * else includes this.
  *
- * A request is answered inside one call; everything it needs lives in the exchange's arena. A
- * function that may refuse answers a status, NULL when all is well.
+ * A request is answered inside one call; everything it needs lives in the request's arena. A
+ * function that may refuse the request returns a status, NULL when it does not.
  */
 #pragma once
 
@@ -23,8 +23,8 @@ struct apiserver {
     struct rng rng;
     struct kinds kinds;
     struct storage storage;
-    struct list ready;             /* watches that may have something to say */
-    struct loop_timer watch_timer; /* tells them */
+    struct list ready;             /* watches that may have lines to read */
+    struct loop_timer watch_timer; /* notifies their readers */
     struct gc gc;
     struct arena arena; /* what lives as long as the server */
     struct types types;
@@ -80,7 +80,7 @@ void convert_to_stored(const struct kind *kind, const struct kinds *kinds, struc
 void convert_from_stored(const struct kind *kind, const struct kinds *kinds, struct tree *t,
                          struct arena *a);
 
-/* The verbs, a file each or two. */
+/* The verbs: one or two in each verb_*.c. */
 struct status *verb_get(struct request_ctx *c);
 struct status *verb_list(struct request_ctx *c);
 struct status *verb_watch(struct request_ctx *c);

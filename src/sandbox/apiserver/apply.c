@@ -58,7 +58,7 @@ static struct tree *merge_list(const struct apply_request *q, struct arena *a,
             left = aligned ? tree_sibling(left) : left;
             right = tree_sibling(right);
         } else {
-            left = tree_sibling(left); /* it went out with the configuration's own order */
+            left = tree_sibling(left); /* already placed, in the configuration's order */
         }
     }
     return out;
@@ -168,7 +168,7 @@ static void managed_entries_write(struct arena *a, struct tree *object, const st
     }
 }
 
-/* The recorded owners; on the first apply, what is there belongs to whoever made it. */
+/* The recorded owners; on the first apply, existing fields belong to whoever made the object. */
 static struct tree *managed_entries_read(const struct apply_request *q, struct arena *a,
                                          const struct tree *live)
 {
@@ -180,7 +180,7 @@ static struct tree *managed_entries_read(const struct apply_request *q, struct a
     if (live != NULL) {
         struct tree *set = fieldset_of(q->types, q->schema, a, live, FIELDSET_ADDED);
         if (q->has_status) {
-            (void)tree_del(set, STR("f:status")); /* its writers are others, and not known */
+            (void)tree_del(set, STR("f:status")); /* who wrote the status is not known */
         }
         struct str creator = q->creator.n > 0 ? q->creator : STR("before-first-apply");
         tree_add(entries, entry_new(a, q, creator, STR("Update"), set));
@@ -246,7 +246,7 @@ static int apply_find_conflicts(const struct apply_request *q, struct arena *a,
     return ret_causes->n > 0 ? -ERR_CONFLICT : 0;
 }
 
-/* What a configuration may say at this address: all but the status, or the status alone. */
+/* The part of a configuration that this URL may set: all but the status, or the status alone. */
 static struct tree *apply_scope(const struct apply_request *q, struct arena *a,
                                 const struct tree *configuration)
 {
@@ -285,7 +285,7 @@ static int apply_check_unknown(const struct apply_request *q, struct arena *a,
                    STR_ARG(unknown.items[0]));
 }
 
-/* The fields of other entries, and what is now the applier's: all that must stay. */
+/* All fields that must stay: those of other entries and those the applier now owns. */
 static struct tree *apply_kept_fields(const struct apply_request *q, struct arena *a,
                                       const struct tree *entries, const struct tree *set)
 {

@@ -1,8 +1,8 @@
 /*
- * apply: server-side apply: who owns which field, and what happens when two disagree.
+ * apply: server-side apply: which manager owns which field, and conflicts between managers.
  *
  * Ownership is kept in metadata.managedFields, but only on objects on which apply has been used:
- * the first apply writes down what was there before as an update of whoever made the object.
+ * the first apply records the existing fields as an update by whoever made the object.
  */
 #pragma once
 

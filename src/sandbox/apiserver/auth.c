@@ -63,8 +63,8 @@ struct rbac_query {
     struct str user;
     struct str verb;
     struct str resource;    /* "pods/eviction" */
-    struct str subresource; /* the eviction of whatever it is: also with a star before it */
-    struct str namespace;   /* of the binding at hand; empty = it binds everywhere */
+    struct str subresource; /* the same with "*" for the resource */
+    struct str namespace;   /* of the binding that is looked at; empty = a ClusterRoleBinding */
     bool allowed;
 };
 
@@ -151,7 +151,7 @@ static bool auth_rbac_allows(struct request_ctx *c, struct str user)
     return query.allowed;
 }
 
-/* False: nobody knows them. An empty `*ret_user` is the administrator. */
+/* False: the credentials are unknown. An empty `*ret_user` is the administrator. */
 static bool auth_user(struct request_ctx *c, struct str *ret_user)
 {
     const struct apiserver_request *request = c->request;
@@ -166,7 +166,8 @@ static bool auth_user(struct request_ctx *c, struct str *ret_user)
             return false;
         }
     }
-    if (request->impersonate_user.n > 0 && ret_user->n == 0) { /* others may not be others */
+    /* Only the administrator may impersonate. */
+    if (request->impersonate_user.n > 0 && ret_user->n == 0) {
         *ret_user = request->impersonate_user;
     }
     return true;

@@ -1,11 +1,13 @@
 /*
- * auth: who asks, and whether they may. The administrator may all. Anybody else (a service account
- * with its token, an impersonated user, nobody at all) may discover, and what roles that are bound
- * to them allow. A token that nobody knows is refused.
+ * auth: who sends a request, and whether RBAC allows it.
+ *
+ * The administrator may do everything. Anybody else (a service account with its token, an
+ * impersonated user, an anonymous client) may read discovery documents and do what the roles bound
+ * to them allow. A token that the server did not issue is refused.
  */
 #pragma once
 
 #include "sandbox/apiserver/apiserver_internal.h"
 
-/* NULL: may. `c->kind` is NULL for what is no resource. */
+/* NULL: the request is allowed. `c->kind` is NULL when the URL names no resource. */
 struct status *auth_check(struct request_ctx *c);

@@ -1,11 +1,11 @@
 /*
  * builtin_types: what an object of a kind may hold, as an OpenAPI schema in a tree.
  *
- * Built-in kinds come from typetable, custom ones bring their schema; both then look the same, so
- * strategic merge, apply, field validation and the OpenAPI documents read one form. Built-in types
- * are made on first use and kept: a simulated server that never sees a CronJob never pays for it.
- * Schemas refer to each other by "$ref" (under "allOf", as the real documents do); types_resolve
- * follows that.
+ * Built-in kinds come from builtin_types_table, custom ones bring their schema. Both have one form,
+ * so strategic merge, apply, field validation and the OpenAPI documents read one form. Built-in
+ * types are made on first use and kept: a simulated server that never sees a CronJob never pays for
+ * it. Schemas refer to each other by "$ref" (under "allOf", as the real documents do);
+ * types_resolve follows that.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
- * builtin_types_table: the fields of the built-in kinds, one line of text a type; types.h gives
- * them a shape.
+ * builtin_types_table: the fields of the built-in kinds, one line of text a type; builtin_types.h
+ * makes schemas of them.
  *
  * `fields` are separated by blanks: name, "!" when required, ":", then the type: s string, t and u
  * times, q quantity, x int-or-string, y base64, w int32, i int64, n number, b bool, a anything,

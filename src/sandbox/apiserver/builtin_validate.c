@@ -53,7 +53,8 @@ static void validate_required(struct status **list, const struct tree *obj, cons
     }
 }
 
-/* Rules of events written through events.k8s.io; stored names, the group's names in messages. */
+/* Rules of events written through events.k8s.io. Fields are read under their stored (core) names,
+ * messages use the names of events.k8s.io. */
 static void validate_event(struct status **list, const struct kind *kind, const struct tree *obj,
                            struct arena *a)
 {
@@ -118,7 +119,7 @@ static void validate_taints(struct status **list, const struct tree *obj, struct
     }
 }
 
-/* The template's labels must be what the selector finds. */
+/* The selector must match the labels of the pod template. */
 static void validate_workload(struct status **list, const struct tree *obj, struct arena *a)
 {
     const struct tree *selector = tree_at(obj, "spec.selector.matchLabels");
@@ -217,7 +218,7 @@ static void validate_role(struct status **list, const struct tree *obj, struct a
     }
 }
 
-/* Whoever may change a binding could otherwise give away what they may not give. */
+/* The role of a binding cannot change: who may edit a binding could otherwise grant any role. */
 static void validate_role_binding_update(struct status **list, const struct tree *old,
                                          const struct tree *obj, struct arena *a)
 {
@@ -319,7 +320,7 @@ static void validate_finalizers(struct status **list, const struct tree *old,
     }
 }
 
-/* A pod's spec stands, but for images, deadlines and added tolerations. */
+/* A pod's spec cannot change, except for images, deadlines and added tolerations. */
 static void validate_pod_update(struct status **list, const struct tree *old,
                                 const struct tree *obj, struct arena *a)
 {

@@ -1,6 +1,6 @@
 /*
- * builtin_validate: what the server refuses to store, in its own words. Built-in kinds' own rules
- * as far as clients run into them; metadata's for all.
+ * builtin_validate: what the server refuses to store, in the real server's words: the rules for
+ * metadata of every kind, and those of built-in kinds as far as clients run into them.
  */
 #pragma once
 

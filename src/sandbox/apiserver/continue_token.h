@@ -1,5 +1,5 @@
 /*
- * continue_token: continue tokens: where a list goes on, and at which version.
+ * continue_token: the `continue` of a paged list: the next key, and at which version.
  *
  * The same form as the real server's, base64 of {"v":"meta.k8s.io/v1","rv":…,"start":…}, so that
  * tools that look inside find what they expect. Version -1 goes on at the latest.

@@ -1,3 +1,4 @@
+/* decode: unknown fields, defaults and schema validation of a body that was sent to be stored. */
 #include "sandbox/apiserver/schema.h"
 #include "sandbox/apiserver/apiserver_internal.h"
 
@@ -8,8 +9,7 @@ static struct status *decode_bad_request(struct request_ctx *c, struct str why)
         STR_ARG(c->kind->kind), STR_ARG(c->kind->version), STR_ARG(c->kind->kind), STR_ARG(why));
 }
 
-/* Fields the kind does not have: refused, warned about or dropped in silence, as the client likes.
- */
+/* Unknown fields are refused, warned about or ignored, as ?fieldValidation= says. */
 static struct status *decode_unknown(struct request_ctx *c, const struct schema_paths *unknown)
 {
     struct str mode = c->route.params.field_validation;

@@ -178,7 +178,7 @@ static void defaults_toleration(struct tree *spec, const char *key, struct arena
     tree_add(list, toleration);
 }
 
-/* Conditions show their times also when they have none. */
+/* A condition without times has them as null. */
 static void defaults_conditions(struct tree *t, const char *const *times, size_t n, struct arena *a)
 {
     TREE_EACH (tree_at(t, "status.conditions"), condition) {
@@ -309,7 +309,7 @@ static void defaults_condition(struct tree *list, const char *type, const char *
     tree_add(list, condition);
 }
 
-/* The real server's controllers accept a definition within moments; here it is so at once. */
+/* Here a CustomResourceDefinition is Established at once; on a real server it takes a moment. */
 static void defaults_create_crd(struct tree *t, struct arena *a)
 {
     struct tree *names = tree_make_at(a, t, "spec.names");

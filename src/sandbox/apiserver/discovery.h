@@ -1,9 +1,10 @@
 /*
- * discovery: what the server says about itself: versions, groups, resources, schemas, health.
+ * discovery: the documents in which the server describes itself: versions, groups, resources,
+ * schemas, health.
  *
- * Made from the table of kinds at each request; clients keep it for minutes, so nothing is cached
- * here. Group and resource lists, aggregated discovery (v2), OpenAPI v3 by group and version,
- * OpenAPI v2 as an empty document, which makes old clients skip their own validation.
+ * They are made from the table of kinds at each request; clients keep them for minutes, so nothing
+ * is cached here. Group and resource lists, aggregated discovery (v2), OpenAPI v3 by group and
+ * version, OpenAPI v2 as an empty document, which makes old clients skip their own validation.
  */
 #pragma once
 

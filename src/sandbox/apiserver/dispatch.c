@@ -1,3 +1,4 @@
+/* dispatch: takes a request, finds the kind and the verb it means, and writes the reply. */
 #include "sandbox/apiserver/auth.h"
 #include "sandbox/apiserver/discovery.h"
 #include "sandbox/apiserver/apiserver_internal.h"
@@ -26,7 +27,7 @@ static struct encoder request_encoder(const struct request_ctx *c)
                              .include_object = c->route.params.include_object };
 }
 
-/* What the kind is called inside the real server, which says so in a message. */
+/* The real server's internal name of the kind, which one of its messages contains. */
 static struct str reply_content_type(const struct request_ctx *c)
 {
     struct str group;
@@ -40,8 +41,8 @@ static struct str reply_content_type(const struct request_ctx *c)
                         STR_ARG(c->kind->kind));
 }
 
-/* True when the form that was asked for does not fit, and the answer says so. What was asked to be
- * done has been done. */
+/* True when the Accept header asks for metadata of a list where there is one object, or the other
+ * way round. The reply is then an error, although a write has been done. */
 static bool accept_misfits_verb(struct request_ctx *c, bool list)
 {
     bool misfits = c->form == (list ? FORM_METADATA : FORM_METADATA_LIST);
@@ -232,7 +233,7 @@ static struct status *dispatch_subresource(struct request_ctx *c)
         return post ? verb_token(c) : dispatch_method_not_allowed(c);
     case SUBRESOURCE_LOG:
         if (method_is(c, "GET") && request_find_object(c) != NULL) {
-            reply_text(c, 200, STR("")); /* simulated containers say nothing */
+            reply_text(c, 200, STR("")); /* simulated containers write no log */
             return NULL;
         }
         return request_find_object(c) == NULL ? status_not_found(c->a, c->kind, c->route.name)
@@ -310,8 +311,7 @@ static struct status *dispatch_resource(struct request_ctx *c)
                                                          : dispatch_subresource(c);
 }
 
-/* What kind the URL means; a group nobody serves is answered by the outermost layer, in plain text.
- */
+/* The kind that the URL means. The real server answers for an unknown group in plain text. */
 static struct status *dispatch_route(struct request_ctx *c)
 {
     const struct url_route *r = &c->route;

@@ -1,6 +1,6 @@
 /*
- * encode: objects on their way out: as themselves, as rows of a table, or as metadata alone; in the
- * version that was asked for.
+ * encode: objects as a reply shows them: whole, as rows of a table, or as metadata alone, in the
+ * API version that was asked for.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * fieldset: which fields of an object are meant, in the form of FieldsV1.
+ * fieldset: a set of fields of an object, as FieldsV1 in metadata.managedFields has it.
  *
  * A set is a tree of path elements: "f:name" for a member, `k:{"name":"x"}` for the element of a
  * list with keys, `v:"x"` for that of a set. An element with nothing below it is in the set; one

@@ -83,7 +83,7 @@ void gc_on_change(struct gc *gc, const struct storage_change *change)
     }
 }
 
-/* A request of the collector's own, so that deleting follows the same path for all. */
+/* The collector deletes through a request of its own, so every deletion takes the same path. */
 static void gc_delete(struct gc *gc, struct object *o, const char *propagation, struct arena *tmp)
 {
     const struct kind *kind = kinds_of_store(&gc->s->kinds, o->store);
@@ -124,7 +124,7 @@ static bool gc_owner_exists(struct gc *gc, const struct object *o, const struct 
         kinds_find_kind(&gc->s->kinds, jval_str(jval_get(owner, STR("apiVersion"))),
                         jval_str(jval_get(owner, STR("kind"))));
     if (kind == NULL) {
-        return true; /* unknown owners are let be */
+        return true; /* an owner of a kind that is not served counts as alive */
     }
     const struct object *found = storage_find(
         &gc->s->storage, kind->store, kind_is(kind, KIND_NAMESPACED) ? o->namespace : STR(""),
@@ -132,7 +132,7 @@ static bool gc_owner_exists(struct gc *gc, const struct object *o, const struct 
     return found != NULL && str_eq(found->uid, jval_str(jval_get(owner, STR("uid"))));
 }
 
-/* Places of the dependents of an owner, which stay good while those change. */
+/* Locations of the dependents of an owner: they stay valid while the dependents change. */
 static struct str *gc_dependents(struct gc *gc, struct str uid, struct arena *tmp, uint32_t *ret_n)
 {
     const struct map *map = storage_dependents(&gc->s->storage, uid);
@@ -147,7 +147,7 @@ static struct str *gc_dependents(struct gc *gc, struct str uid, struct arena *tm
     return places;
 }
 
-/* The owner is gone: so go those that have no other. */
+/* The owner is gone: dependents without another owner are deleted. */
 static void gc_owner_gone(struct gc *gc, struct str uid, struct arena *tmp)
 {
     uint32_t n;
@@ -290,7 +290,7 @@ static void gc_run_namespaces(void *ctx)
             continue;
         }
         if (gc_empty_namespace(gc, name, &tmp) > 0) {
-            gc_queue(gc, &gc->namespaces, name); /* again when one of them has gone */
+            gc_queue(gc, &gc->namespaces, name); /* again when an object is gone */
             continue;
         }
         struct tree *obj = object_tree(ns, &tmp);

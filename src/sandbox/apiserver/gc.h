@@ -1,8 +1,9 @@
 /*
- * gc: what follows from a deletion, later and on the loop: dependents of deleted owners, owners
- * that wait for their dependents, the content of deleted namespaces.
+ * gc: the garbage collector: deletes dependents of deleted owners, owners that wait for their
+ * dependents, and the content of deleted namespaces.
  *
- * As in a real cluster the answer to a DELETE does not wait for it.
+ * It runs on the loop, after the deletion: as in a real cluster, the answer to a DELETE does not
+ * wait for it.
  */
 #pragma once
 

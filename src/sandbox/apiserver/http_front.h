@@ -1,8 +1,8 @@
 /*
- * http_front: puts HTTP before the sandbox's API server.
+ * http_front: serves the sandbox's API server over HTTP.
  *
- * Maps headers both ways, streams watches no faster than their readers read, and lets an answer
- * wait where the real server would take its time.
+ * It maps headers both ways, streams a watch no faster than its client reads, and delays an answer
+ * where the real server would take time.
  */
 #pragma once
 
@@ -27,8 +27,8 @@ struct http_front {
 };
 
 void http_front_init(struct http_front *f, struct loop *loop, struct apiserver *server);
-/* The HTTP server is freed before: it closes what is open. */
+/* The HTTP server, which closes open connections, must have been freed before. */
 void http_front_done(struct http_front *f);
 
-/* A inbound_handler. */
+/* An inbound_handler. */
 void http_front_handle(void *ctx, struct inbound_exchange *x, const struct inbound_request *req);

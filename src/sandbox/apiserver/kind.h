@@ -1,6 +1,6 @@
 /*
- * kind: what the API server serves: a static table of built-in kinds, and the ones that custom
- * resource definitions add.
+ * kind: the kinds that the API server serves: a static table of built-in ones, and those that
+ * CustomResourceDefinitions add.
  *
  * A kind is one resource in one version of one group. Kinds that show the same objects (events in
  * both their groups, the versions of a custom resource) share a `store`. Kinds never move while
@@ -10,7 +10,7 @@
 
 #include "format/json_tree.h"
 
-#define KIND_NAMES_MAX 8u /* short names or categories; longer lists are cut off by nobody yet */
+#define KIND_NAMES_MAX 8u /* short names or categories */
 #define KINDS_MAX 256u    /* a sandbox with more custom resources is a mistake */
 
 enum kind_flags {

@@ -1,5 +1,5 @@
 /*
- * list_filter: which objects of a collection a request means: namespace, labels and fields.
+ * list_filter: which objects of a collection a request selects: by namespace, labels and fields.
  */
 #pragma once
 

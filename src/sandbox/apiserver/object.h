@@ -39,7 +39,7 @@ void object_unref(struct object *o); /* accepts NULL */
 
 /* An editable copy. */
 struct tree *object_tree(const struct object *o, struct arena *a);
-/* Likewise, but of the object's own texts: for whom holds the object as long as the tree. */
+/* Likewise, but borrowing the object's texts: the caller holds the object as long as the tree. */
 struct tree *object_tree_borrowed(const struct object *o, struct arena *a);
 
 /* Kind and apiVersion first, then the members in their order. */

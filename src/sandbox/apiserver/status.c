@@ -143,7 +143,7 @@ struct status *status_invalid(struct status *list, const struct kind *kind, stru
     struct buf text = { 0 };
     uint32_t shown = 0;
     for (const struct status_cause *c = list->first_cause; c != NULL; c = c->next) {
-        /* The causes are all listed, but the message says each thing once. */
+        /* The causes are all listed, but the message names each cause once. */
         if (!status_cause_repeated(list, c)) {
             buf_printf(&text, "%s" STR_FMT ": " STR_FMT, shown > 0 ? ", " : "", STR_ARG(c->field),
                        STR_ARG(c->message));

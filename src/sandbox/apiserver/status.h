@@ -1,8 +1,8 @@
 /*
- * status: the answers that are no object: what failed, in the words of the real server.
+ * status: the Status objects that say why a request failed, in the words of the real server.
  *
- * A function that may refuse a request answers a status, or NULL when all is well. Everything
- * lives in the exchange's arena.
+ * A function that may refuse a request returns a status, or NULL when it does not. Everything
+ * lives in the request's arena.
  */
 #pragma once
 

@@ -220,7 +220,7 @@ void storage_put(struct storage *st, struct object *now)
     st->rv = now->rv;
     object_store_remember(s, old, now, false);
     storage_reindex(st, old, now);
-    struct object *held = object_ref(now); /* what is told may delete it */
+    struct object *held = object_ref(now); /* a listener may delete it */
     storage_notify(st, old, now, false);
     object_unref(old);
     object_unref(held);

@@ -1,10 +1,10 @@
 /*
- * storage: the objects, their one line of versions, and what happened lately.
+ * storage: the stored objects, their resourceVersions, and the latest changes.
  *
  * Every committed write takes the next resourceVersion, whatever it touches. Each store keeps its
  * objects ordered by key, as etcd lists them, and a ring of its latest changes: watches read it,
- * lists at an older version are computed back from it. What has left the ring is compacted: asking
- * for it is answered with 410.
+ * lists at an older version are computed back from it. A version that has left the ring is
+ * compacted: a request for it gets 410.
  */
 #pragma once
 

@@ -2,8 +2,8 @@
  * strategic: strategic merge patches, which merge lists by a key that the type declares.
  *
  * What kubectl and client-go send for built-in kinds. Which lists merge, and by which key, stands
- * in the schema (types.h). As on the real server, elements that are new come before those that the
- * patch does not name.
+ * in the schema (builtin_types.h). As on the real server, elements that are new come before those
+ * that the patch does not name.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
- * table: objects as rows with columns, what kubectl asks for when people look; and objects reduced
- * to their metadata.
+ * table: the two reduced forms of objects: rows with columns, which `kubectl get` asks for, and
+ * metadata alone.
  */
 #pragma once
 

@@ -21,7 +21,7 @@ void cells_count(struct cells *c, int64_t n)
     tree_add(c->row, tree_i64(c->a, n));
 }
 
-static int64_t number_at(const struct tree *object, const char *path)
+int64_t cells_number_at(const struct tree *object, const char *path)
 {
     int64_t n = 0;
     (void)tree_number(tree_at(object, path), &n); /* Go leaves zeros out */
@@ -181,8 +181,8 @@ static void cells_template(struct cells *c, bool selector)
 static void cells_deployment(struct cells *c)
 {
     cells_name(c);
-    cells_ratio(c, number_at(c->object, "status.readyReplicas"),
-                number_at(c->object, "spec.replicas"));
+    cells_ratio(c, cells_number_at(c->object, "status.readyReplicas"),
+                cells_number_at(c->object, "spec.replicas"));
     cells_number(c, tree_at(c->object, "status.updatedReplicas"));
     cells_number(c, tree_at(c->object, "status.availableReplicas"));
     cells_age(c);
@@ -202,8 +202,8 @@ static void cells_replicaset(struct cells *c)
 static void cells_statefulset(struct cells *c)
 {
     cells_name(c);
-    cells_ratio(c, number_at(c->object, "status.readyReplicas"),
-                number_at(c->object, "spec.replicas"));
+    cells_ratio(c, cells_number_at(c->object, "status.readyReplicas"),
+                cells_number_at(c->object, "spec.replicas"));
     cells_age(c);
     cells_template(c, /* selector= */ false);
 }
@@ -243,8 +243,8 @@ static struct str job_status(const struct tree *job)
 
 static void cells_job(struct cells *c)
 {
-    long long succeeded = (long long)number_at(c->object, "status.succeeded");
-    int64_t parallelism = number_at(c->object, "spec.parallelism");
+    long long succeeded = (long long)cells_number_at(c->object, "status.succeeded");
+    int64_t parallelism = cells_number_at(c->object, "spec.parallelism");
     const struct tree *completions = tree_at(c->object, "spec.completions");
     int64_t wanted = 1;
     cells_name(c);
@@ -317,7 +317,7 @@ static struct str lowercase(struct arena *a, struct str text)
     return (struct str){ .p = out, .n = text.n };
 }
 
-/* The two event APIs name the same things differently. */
+/* core/v1 and events.k8s.io/v1 give the same fields different names. */
 static const struct tree *event_field(const struct tree *object, const char *core,
                                       const char *events)
 {
@@ -353,7 +353,7 @@ static void cells_event(struct cells *c)
     last = tree_text(last).n > 0 ? last : first;
     if (tree_kind(series) == JOBJ) {
         last = tree_at(series, "lastObservedTime");
-        count = number_at(series, "count");
+        count = cells_number_at(series, "count");
     } else if (count == 0) {
         count = 1;
     }
@@ -418,7 +418,7 @@ static void cells_crd(struct cells *c)
     cells_text(c, tree_text_at(c->object, "metadata.creationTimestamp"));
 }
 
-/* Those of one kind, service accounts with their namespace. */
+/* The subjects of one kind in a binding; service accounts with their namespace. */
 static void cells_subjects(struct cells *c, const char *kind)
 {
     CLEANUP(buf_done)

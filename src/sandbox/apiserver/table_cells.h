@@ -1,6 +1,5 @@
 /*
- * table_cells: what stands in the columns of the built-in kinds, as the real server's printers have
- * it.
+ * table_cells: the values in the columns of built-in kinds, as the real server prints them.
  */
 #pragma once
 
@@ -18,7 +17,8 @@ bool cells_add_kind(struct cells *c, const struct kind *kind);
 
 void cells_text(struct cells *c, struct str text);
 void cells_age_since(struct cells *c, const struct tree *time);
-void cells_number(struct cells *c, const struct tree *number); /* absent = 0 */
+void cells_number(struct cells *c, const struct tree *number);        /* absent = 0 */
+int64_t cells_number_at(const struct tree *object, const char *path); /* absent = 0 */
 void cells_count(struct cells *c, int64_t n);
 void cells_name(struct cells *c);
 void cells_age(struct cells *c);

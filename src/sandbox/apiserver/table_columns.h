@@ -1,6 +1,6 @@
 /*
  * table_columns: what `kubectl get` shows of the built-in kinds: names, types and priorities (1 =
- * only with -o wide). What stands in them is table.h's business.
+ * only with -o wide). The values come from table_cells.h.
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* cells_pod: the one row whose words people know by heart. */
+/* table_pod: the row of a Pod in `kubectl get pods`: ready containers, status, restarts. */
 #include "base/timestamp.h"
 #include "sandbox/apiserver/table_cells.h"
 #include "sandbox/apiserver/table.h"
@@ -10,15 +10,8 @@ struct pod_row {
     int64_t containers;
     int64_t ready;
     int64_t restarts;
-    struct str restarted; /* the last end of a container, as text; the form sorts by time */
+    struct str restarted; /* RFC 3339, so it compares by time: when a container last ended */
 };
-
-static int64_t number_at(const struct tree *object, const char *path)
-{
-    int64_t n = 0;
-    (void)tree_number(tree_at(object, path), &n); /* Go leaves zeros out */
-    return n;
-}
 
 static bool is_sidecar(const struct tree *pod, struct str name)
 {
@@ -32,7 +25,7 @@ static bool is_sidecar(const struct tree *pod, struct str name)
 
 static void pod_count_restarts(const struct tree *status, int64_t *restarts, struct str *restarted)
 {
-    *restarts += number_at(status, "restartCount");
+    *restarts += cells_number_at(status, "restartCount");
     struct str end = tree_text_at(status, "lastState.terminated.finishedAt");
     if (end.n > 0 && (restarted->n == 0 || str_cmp(end, *restarted) > 0)) {
         *restarted = end;
@@ -42,14 +35,15 @@ static void pod_count_restarts(const struct tree *status, int64_t *restarts, str
 static struct str exit_text(struct arena *a, const struct tree *terminated, const char *prefix)
 {
     struct str reason = tree_text_at(terminated, "reason");
-    long long signal = (long long)number_at(terminated, "signal");
+    long long signal = (long long)cells_number_at(terminated, "signal");
     if (reason.n > 0) {
         return arena_printf(a, "%s" STR_FMT, prefix, STR_ARG(reason));
     }
     if (signal != 0) {
         return arena_printf(a, "%sSignal:%lld", prefix, signal);
     }
-    return arena_printf(a, "%sExitCode:%lld", prefix, (long long)number_at(terminated, "exitCode"));
+    return arena_printf(a, "%sExitCode:%lld", prefix,
+                        (long long)cells_number_at(terminated, "exitCode"));
 }
 
 /* True while an init container keeps the pod from starting; `reason` then says which. */
@@ -66,7 +60,7 @@ static bool init_reason(struct pod_row *r, int64_t *side_restarts, struct str *s
         if (side) {
             pod_count_restarts(status, side_restarts, side_restarted);
         }
-        if (terminated != NULL && number_at(terminated, "exitCode") == 0) {
+        if (terminated != NULL && cells_number_at(terminated, "exitCode") == 0) {
             i++;
             continue;
         }

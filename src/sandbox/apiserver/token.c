@@ -39,7 +39,7 @@ static bool base64url_decode(struct arena *a, struct str text, struct str *ret)
     return base64_decode((struct str){ .p = plain, .n = n }, a, ret);
 }
 
-/* The key is drawn with the first token: a run without any stays as it was. */
+/* The key is drawn with the first token, so that runs without tokens draw the same numbers. */
 static struct str token_sign(struct apiserver *s, struct str text, struct arena *a)
 {
     if (!s->token_key_set) {
@@ -104,7 +104,7 @@ bool token_verify(struct apiserver *s, struct str token, struct arena *out, stru
         return false;
     }
     struct str text = str_sub(token, 0, header.n + 1 + payload.n);
-    /* Nobody is kept out by this server, so the time of the comparison may tell what it likes. */
+    /* A simulated server protects nothing: the comparison need not take constant time. */
     if (!str_eq(signature, token_sign(s, text, out)) || !base64url_decode(out, payload, &json) ||
         json_parse(json, 0, out, &claims, &err) < 0) {
         return false;

@@ -1,9 +1,9 @@
 /*
  * token: short-lived credentials of service accounts, as TokenRequest makes them.
  *
- * A token is a JWT with the claims that the real server writes, so that nothing has to be
- * remembered: who holds it, until when, and of which service account (by UID: one that was made
- * anew is another) stand in it. It is signed with a key of the server's own.
+ * A token is a JWT with the claims that the real server writes: the holder, the expiry and the UID
+ * of the service account, so that a recreated account does not inherit it. The server signs it with
+ * a key of its own and remembers no tokens.
  */
 #pragma once
 

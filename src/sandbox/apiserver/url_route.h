@@ -1,5 +1,6 @@
 /*
- * url_route: what a URL asks for. Pure: whether the resource exists is not known here.
+ * url_route: which resource, object and subresource a URL names. Pure: whether they exist is not
+ * known here.
  *
  * "/apis/policy/v1/namespaces/a/poddisruptionbudgets/b/status?dryRun=All" is taken apart as the
  * real server does it, the old "/watch/" prefix included. Texts are percent-decoded into the

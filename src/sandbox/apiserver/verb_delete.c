@@ -1,3 +1,4 @@
+/* verb_delete: DELETE of one object or a collection: preconditions, grace periods, finalizers. */
 #include "base/timestamp.h"
 #include "sandbox/apiserver/apiserver_internal.h"
 #include "sandbox/apiserver/encode.h"
@@ -60,7 +61,7 @@ struct status *delete_preconditions(struct request_ctx *c, const struct object *
     return NULL;
 }
 
-/* How long a pod may take to end; other objects take no time. */
+/* The grace period in seconds; only pods have one. */
 static int64_t delete_grace(const struct request_ctx *c, const struct object *o,
                             const struct delete_options *options)
 {
@@ -80,7 +81,7 @@ static int64_t delete_grace(const struct request_ctx *c, const struct object *o,
     return grace < 0 ? 1 : grace;
 }
 
-/* The finalizer that makes the collector treat the dependents first. */
+/* The finalizer that makes the garbage collector handle the dependents first. */
 static void delete_add_finalizer(struct tree *obj, const struct delete_options *options,
                                  struct arena *a)
 {
@@ -141,7 +142,7 @@ struct status *delete_object(struct request_ctx *c, struct object *o,
     bool held = tree_first(tree_at(obj, "metadata.finalizers")) != NULL ||
                 tree_first(tree_at(obj, "spec.finalizers")) != NULL;
     *ret_gone = grace == 0 && !held;
-    /* A second deletion may only make it shorter. */
+    /* A second deletion may only shorten the grace period. */
     bool shorter = before != INT64_MAX && grace < before;
     bool unchanged = deleting && !*ret_gone && !shorter;
     if (options->dry_run || unchanged) {
@@ -151,7 +152,8 @@ struct status *delete_object(struct request_ctx *c, struct object *o,
     uint64_t rv = storage_next_rv(&c->s->storage);
     struct object *now;
     if (*ret_gone && c->kind != c->s->pods) {
-        now = object_with_rv(o, rv, c->a); /* only what ends gracefully is marked before it goes */
+        now = object_with_rv(o, rv,
+                             c->a); /* only pods are marked as deleting in their last version */
     } else {
         delete_mark_object(c, obj, grace);
         now = object_new(o->store, obj, rv, o->manager, c->a);

@@ -1,6 +1,8 @@
+/* verb_eviction: the pods/eviction and pods/binding subresources. Evictions spend what
+ * PodDisruptionBudgets allow. */
 #include "sandbox/apiserver/apiserver_internal.h"
 
-/* Budgets whose selector finds the pod; more than one is counted, and the first answered. */
+/* Budgets whose selector matches the pod: how many there are, and the first. */
 static struct object *eviction_find_pdb(struct request_ctx *c, const struct object *pod,
                                         uint32_t *ret_n)
 {
@@ -33,7 +35,7 @@ static bool eviction_pod_ready(const struct object *pod)
     return false;
 }
 
-/* Pods that serve nobody are evicted without asking. */
+/* Pods that are pending, finished or deleting are evicted whatever the budget says. */
 static bool eviction_ignores_pdb(const struct object *pod)
 {
     struct str phase = jval_str(jval_at(pod->root, "status.phase"));
@@ -108,7 +110,7 @@ static void eviction_use_pdb(struct request_ctx *c, const struct object *pdb, st
     apiserver_store_object(c->s, pdb->store, obj, STR("kube-apiserver"), a);
 }
 
-/* NULL: the eviction may go on, and a disruption has been spent where one is needed. */
+/* NULL: the eviction is allowed; the budget has counted a disruption where it had to. */
 static struct status *eviction_check_pdb(struct request_ctx *c, const struct object *pod,
                                          bool dry_run)
 {
@@ -165,7 +167,7 @@ static struct tree *eviction_pod_condition(struct request_ctx *c)
     return condition;
 }
 
-/* The pod says why it goes, and goes: two writes, as on the real server. */
+/* Sets the condition DisruptionTarget, then deletes the pod: two writes, as on the real server. */
 static struct status *eviction_delete_pod(struct request_ctx *c, struct object *pod,
                                           struct delete_options *options)
 {
@@ -194,7 +196,7 @@ static struct status *eviction_delete_pod(struct request_ctx *c, struct object *
         ASSERT(pod != NULL);
     }
     options->uid = STR("");
-    options->resource_version = STR(""); /* they held when it was asked; our own write moved it */
+    options->resource_version = STR(""); /* it was checked before the condition was written */
     struct object *now;
     bool gone;
     status = delete_object(c, pod, options, &now, &gone);
@@ -254,7 +256,7 @@ struct status *verb_evict(struct request_ctx *c)
     return status;
 }
 
-/* The scheduler's word: this pod runs there. */
+/* pods/binding: the scheduler assigns the pod to a node. */
 struct status *verb_bind(struct request_ctx *c)
 {
     struct arena *a = c->a;

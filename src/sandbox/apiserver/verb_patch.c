@@ -1,3 +1,4 @@
+/* verb_patch: PATCH: JSON, merge and strategic patches, and server-side apply. */
 #include "format/jsonpatch.h"
 #include "format/mergepatch.h"
 #include "sandbox/apiserver/apply.h"

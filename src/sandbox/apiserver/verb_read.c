@@ -1,3 +1,4 @@
+/* verb_read: GET of one object, and LIST with paging and resourceVersions. */
 #include "sandbox/apiserver/continue_token.h"
 #include "sandbox/apiserver/apiserver_internal.h"
 #include "sandbox/apiserver/encode.h"

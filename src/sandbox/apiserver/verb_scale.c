@@ -1,3 +1,4 @@
+/* verb_scale: the scale subresource. */
 #include "sandbox/apiserver/apiserver_internal.h"
 
 /* The autoscaling/v1 view of an object that has replicas. */

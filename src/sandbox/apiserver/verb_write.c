@@ -1,3 +1,4 @@
+/* verb_write: POST and PUT, and what every write shares: metadata, namespaces, validation. */
 #include "format/yaml.h"
 #include "sandbox/apiserver/apply.h"
 #include "sandbox/apiserver/defaults.h"
@@ -43,7 +44,7 @@ struct status *decode_body(struct request_ctx *c, struct str body, struct tree *
     }
     const struct jval *root;
     bool read = json_parse(body, 0, &tape, &root, err) == 0;
-    *ret = read ? tree_view(c->a, root, body) : NULL; /* the caller words the refusal */
+    *ret = read ? tree_view(c->a, root, body) : NULL; /* the caller reports the error */
     return NULL;
 }
 
@@ -162,7 +163,7 @@ static void write_generate_name(struct request_ctx *c, struct tree *obj)
     }
 }
 
-/* What only the server says about an object. */
+/* Metadata that only the server sets. */
 static void write_set_server_metadata(struct request_ctx *c, struct tree *obj)
 {
     static const char *const dropped[] = { "deletionTimestamp", "deletionGracePeriodSeconds",
@@ -181,7 +182,7 @@ static void write_set_server_metadata(struct request_ctx *c, struct tree *obj)
     }
 }
 
-/* What patches and encoders leave behind: empty and null members of the metadata. */
+/* Drops empty and null members of the metadata, which patches and encoders leave behind. */
 static void write_drop_empty_metadata(struct tree *obj)
 {
     struct tree *metadata = tree_get(obj, STR("metadata"));
@@ -254,7 +255,7 @@ struct status *verb_create(struct request_ctx *c)
     return status != NULL ? status : write_create(c, obj);
 }
 
-/* Where the real server keeps it in etcd: some messages say so. */
+/* The object's key in the real server's etcd, which some messages contain. */
 static struct str write_registry_key(struct request_ctx *c, const struct object *o)
 {
     struct str resource = c->kind->plural;
@@ -267,7 +268,7 @@ static struct str write_registry_key(struct request_ctx *c, const struct object 
     return arena_printf(c->a, "/registry/" STR_FMT "/" STR_FMT, STR_ARG(resource), STR_ARG(o->key));
 }
 
-/* PUT: who else wrote since the client read? */
+/* PUT: 409 when somebody else wrote since the client read. */
 static struct status *update_preconditions(struct request_ctx *c, const struct object *old,
                                            const struct tree *obj)
 {
@@ -286,7 +287,7 @@ static struct status *update_preconditions(struct request_ctx *c, const struct o
         struct status *list = NULL;
         cause_add(&list, c->a, CAUSE_INVALID, STR("metadata.resourceVersion"),
                   STR("Invalid value: 0: must be specified for an update"));
-        /* Here, and only here, the real server names the resource instead of the kind. */
+        /* The real server names the resource instead of the kind in this message only. */
         struct kind as_resource = *c->kind;
         as_resource.group_kind = c->kind->resource;
         as_resource.kind = c->kind->plural;
@@ -426,7 +427,7 @@ static void update_generation(struct request_ctx *c, const struct tree *before, 
     }
 }
 
-/* A deleting object that nothing holds any more. */
+/* Whether a deleting object has neither finalizers nor a grace period left. */
 static bool update_completes_deletion(const struct tree *obj)
 {
     int64_t grace = 0;

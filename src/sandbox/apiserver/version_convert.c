@@ -1,3 +1,4 @@
+/* version_convert: objects between their stored version and the version a request asks for. */
 #include "sandbox/apiserver/apiserver_internal.h"
 
 /* Events in their two groups: the same members under other names. */

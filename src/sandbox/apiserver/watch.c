@@ -34,7 +34,7 @@ void watches_end(struct apiserver *s, uint32_t store, bool all)
         struct apiserver_watch *w = CONTAINER_OF(item, struct apiserver_watch, in_store);
         if (all || kind_is(w->kind, KIND_CUSTOM)) {
             w->ended = true;
-            w->kind = NULL; /* it may be gone before the stream is closed */
+            w->kind = NULL; /* the kind may be freed before the stream is closed */
             watch_mark_ready(w);
         }
     }
@@ -53,7 +53,7 @@ static enum watch_event watch_event_of(const struct apiserver_watch *w,
     return was ? WATCH_DELETED : WATCH_NONE;
 }
 
-/* Moves over changes that are none for this watch. */
+/* Skips changes that this watch does not select. */
 static void watch_skip_unmatched(struct apiserver_watch *w)
 {
     const struct object_store *store = storage_get_store(&w->s->storage, w->store);
@@ -66,7 +66,7 @@ static void watch_skip_unmatched(struct apiserver_watch *w)
     }
 }
 
-/* The ring has moved on while the client did not read. */
+/* Whether changes left the ring before the client read them. */
 static bool watch_is_compacted(const struct apiserver_watch *w)
 {
     return w->next < storage_get_store(&w->s->storage, w->store)->first;
@@ -117,7 +117,7 @@ void apiserver_watch_notify(struct apiserver_watch *w, void (*on_ready)(void *ct
     }
 }
 
-/* Copied by hand: this is what a watch of many objects spends its time with. */
+/* Copied by hand: watches of many objects spend most of their time here. */
 static struct str watch_line(struct arena *out, const char *type, struct str object)
 {
     struct str parts[] = { STR("{\"type\":\""), str_from(type), STR("\",\"object\":"), object,
@@ -202,7 +202,7 @@ static bool watch_next_change(struct apiserver_watch *w, struct arena *out, stru
         if (event == WATCH_NONE) {
             continue;
         }
-        /* What leaves the selection is shown as it was when it still belonged to it. */
+        /* An object that no longer matches is sent as DELETED, in its last version that matched. */
         bool left = event == WATCH_DELETED && !change->deleted;
         struct str text = left ? watch_encode_object(w, change->old, change->now->rv, out)
                                : watch_encode_object(w, change->now, 0, out);

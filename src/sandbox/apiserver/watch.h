@@ -1,8 +1,9 @@
 /*
- * watch: a stream of changes. The handle's functions are in apiserver.h.
+ * watch: a stream of changes. The functions for its reader are in apiserver.h.
  *
- * A watch is a place in its store's ring of changes. It holds the objects it shows first, and
- * otherwise nothing: a line is cut from the text the objects share when it is asked for.
+ * A watch is a position in its store's ring of changes. It holds references to the objects of the
+ * initial list and otherwise nothing: a line is cut from the text the objects share when the reader
+ * asks for it.
  */
 #pragma once
 

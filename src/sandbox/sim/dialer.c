@@ -12,14 +12,14 @@ struct sim_dialer {
     uint32_t open;
 };
 
-/* One door that is open. */
+/* One connection that is open. */
 struct sim_connection {
     struct list link;
     struct api *api;
-    struct sim_cluster *entry; /* NULL: it leads nowhere */
+    struct sim_cluster *entry; /* NULL: to an unknown address */
 };
 
-/* ── phonebook ─────────────────────────────────────────────────────────────────────────────── */
+/* ── clusters ──────────────────────────────────────────────────────────────────────────────── */
 
 void sim_clusters_init(struct sim_clusters *b)
 {

@@ -1,7 +1,7 @@
 /*
  * faults: what a network and a server do to a client, from one seed.
  *
- * One `struct faults` is one network between clients and one API server; several doors share it.
+ * One `struct faults` is one network between clients and one API server; several clients share it.
  * Chances are per mille and 0 after faults_init: a calm network with a short latency. Switches act
  * at once. Everything drawn comes from its own generator, so a run repeats from the seed.
  *
@@ -14,7 +14,7 @@
 #include "base/list.h"
 #include "base/rng.h"
 
-/* A request on the wire whose client is gone. */
+/* A request under way whose client is gone. */
 struct faults_orphan {
     struct list link;
     void (*drop)(struct faults_orphan *orphan); /* ends it without executing it */
@@ -38,7 +38,7 @@ struct faults {
     uint32_t error_504;    /* it may have acted */
 
     uint32_t watch_cut;     /* of watches: cut after some lines or some time, noticed at once */
-    uint32_t watch_dead;    /* of watches: likewise, but silently: only silence tells */
+    uint32_t watch_dead;    /* of watches: likewise, but the client notices only silence */
     usec_t watch_life;      /* until when a watch that will be cut by time is cut */
     uint32_t watch_stall;   /* of lines: this one and all behind it wait … */
     usec_t watch_stall_max; /* … for up to that long */
@@ -56,10 +56,11 @@ struct faults {
 };
 
 void faults_init(struct faults *f, uint64_t seed);
-/* What is still on the wire is lost. Every door on it is gone. Accepts a zeroed object. */
+/* Requests still under way are lost. Every client is gone. Accepts a zeroed object. */
 void faults_done(struct faults *f);
 
-/* Chooses a mixture from the generator: which faults occur in this run and how often. */
+/* Chooses a mixture from the generator: which faults occur in this run and how often. Only tests
+ * link it. */
 void faults_randomize(struct faults *f);
 
 usec_t faults_latency(struct faults *f);

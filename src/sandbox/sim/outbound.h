@@ -1,11 +1,11 @@
 /*
- * outbound: the door to third parties in a simulated world, and the inbox where all that goes
- * through it arrives.
+ * outbound: a simulated client of third parties (port/outbound.h), and the inbox where its requests
+ * and mails arrive.
  *
- * The inbox is everybody else: it keeps what it was sent, in order of arrival, and answers as a
- * script says, or 200 "ok" and 250. It outlives its wires as a mail server outlives the controller
- * that writes to it: freeing a wire is a crash of the client, and what is under way may or may not
- * still arrive. Latency, loss, refusals and errors come from `faults`, as for the API's door.
+ * The inbox stands for all third parties: it keeps the messages in order of arrival and answers as
+ * a script says, or 200 "ok" and 250. It outlives its clients: freeing a client is a crash, and
+ * messages under way may or may not still arrive. Latency, loss, refusals and errors come from
+ * `faults`, as for sim_api.
  */
 #pragma once
 
@@ -55,7 +55,7 @@ const struct inbox_message *inbox_at(const struct inbox *inbox, uint32_t i);
 /* The value of a request's header; STR_NONE when it has none. */
 struct str inbox_header(const struct inbox_message *message, const char *name);
 
-/* `faults` is borrowed and may be NULL: a calm network of the wire's own. */
+/* `faults` is borrowed and may be NULL: a calm network of the client's own. */
 struct outbound *sim_outbound_new(struct loop *view, struct inbox *inbox, struct faults *faults);
 void sim_outbound_free(struct outbound *outbound); /* accepts NULL */
 uint32_t sim_outbound_in_flight(struct outbound *outbound);

@@ -1,5 +1,5 @@
 /*
- * scaled_loop_loop: a loop that runs faster than the one below it.
+ * scaled_loop: a loop that runs faster than the one below it.
  *
  * `drydock sandbox --speed 60` puts the API server and the world on it: an hour passes in a minute
  * of real time. It begins at the time of the loop below, so civil time starts right and then runs

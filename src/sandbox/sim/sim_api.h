@@ -4,9 +4,8 @@
  * Requests travel, are executed by the API server, and their replies travel back, all on timers.
  * The way to the server and the server's work are on the loop that is never frozen
  * (loop_root); what reaches the client is on the client's own loop, so a frozen client
- * gets its deliveries at the thaw. Freeing the door is a crash of the client: no callback comes any
- * more, and requests on the wire may or may not still be executed, even after a successor has
- * started.
+ * gets its deliveries at the thaw. Freeing the client is a crash: no callback comes any more, and
+ * requests under way may or may not still be executed, even after a successor has started.
  */
 #pragma once
 
@@ -17,13 +16,14 @@
 
 #define SIM_RESOURCES_MAX 64u /* kinds a client talks about; the rest is counted as "other" */
 
-/* `faults` is borrowed and may be NULL: a calm network of the door's own. */
+/* `faults` is borrowed and may be NULL: a calm network of the client's own. */
 struct api *sim_api_new(struct loop *view, struct apiserver *server, struct faults *faults);
 void sim_api_free(struct api *api); /* accepts NULL */
-/* What the server sees as its User-Agent from now on; "drydock" at first. */
+/* The User-Agent of requests from now on; "drydock" at first. */
 void sim_api_set_user_agent(struct api *api, struct str agent);
 
-/* Who it is from now on: the owner of this token; "" is the administrator's certificate. */
+/* Whose requests they are from now on: the owner of this token; "" is the administrator's
+ * certificate. */
 void sim_api_set_token(struct api *api, struct str token);
 
 /* Every connection breaks: watches end, and calls in flight fail whether executed or not. */
@@ -37,7 +37,7 @@ struct sim_api_count {
     uint64_t sent[SIM_VERBS];
 };
 
-/* What has been sent, by resource in order of first use. Borrowed from the door. */
+/* What has been sent, by resource in order of first use. Borrowed from the client. */
 const struct sim_api_count *sim_api_counts(struct api *api, uint32_t *ret_n);
 uint64_t sim_api_sent(struct api *api); /* all of them */
 uint32_t sim_api_in_flight(struct api *api);

@@ -30,15 +30,15 @@ struct api_watch {
     void *ctx;
     struct apiserver_watch *stream; /* NULL before it is open and when it is over */
     struct loop_timer transit;      /* on the net: the request arrives, later: the cut comes */
-    struct loop_timer resend;    /* on the net: what a parted network holds back is tried again */
-    struct loop_timer delivered; /* on the view: the first of `lines` arrives */
-    struct loop_timer silence;   /* on the view */
+    struct loop_timer resend;       /* on the net: lines held back by a partition are sent again */
+    struct loop_timer delivered;    /* on the view: the first of `lines` arrives */
+    struct loop_timer silence;      /* on the view */
     usec_t resend_wait;
     usec_t heard;      /* the last byte, in the view's time */
     usec_t tail_at;    /* nothing overtakes the line before it */
     struct list lines; /* of struct sim_api_line */
     uint32_t lines_left;
-    bool cut_silent; /* the cut is one that only silence tells */
+    bool cut_silent; /* the client notices the cut only by silence */
     bool ended;      /* the end is among `lines`, or nothing will ever come */
     bool delivering;
     bool stopped; /* by the client, from inside its callback */

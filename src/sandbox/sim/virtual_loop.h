@@ -1,5 +1,6 @@
 /*
- * virtual_loop: virtual time. One heap of timers, and a view of it for each simulated process.
+ * virtual_loop: virtual time: one heap of timers, and a view of it for each simulated process. Only
+ * tests link it.
  *
  * Time stands still while anything runs and jumps to the next timer when nothing does, so a day
  * costs what happens in it and not a second more. Views share the heap: what happens in one

@@ -194,7 +194,7 @@ usec_t jval_duration_at(const struct jval *object, const char *annotation, usec_
     int64_t ns;
     struct str text =
         jval_str(jval_get(jval_at(object, "metadata.annotations"), str_from(annotation)));
-    /* An annotation nobody can read is as good as none. */
+    /* An annotation that does not parse counts as absent. */
     return text.n > 0 && duration_parse(text, &ns, &err) == 0 && ns >= 0 ? ns / 1000 : otherwise;
 }
 
@@ -287,7 +287,7 @@ static struct world_object *world_object_new(struct world *w, enum world_kind ki
     return t;
 }
 
-/* The object is gone; the record follows when nobody can be looking at it any more. */
+/* The object is gone; its record is freed at the end of the turn. */
 static void world_object_remove(struct world_object *t)
 {
     struct world *w = t->w;
@@ -390,7 +390,7 @@ static void world_object_reconcile(struct world *w, struct world_object *t)
 static void world_reconcile(void *ctx)
 {
     struct world *w = ctx;
-    /* What becomes dirty by this turn's writes is for the next one. */
+    /* Objects that this turn's writes make dirty wait for the next turn. */
     struct list now;
     list_init(&now);
     while (!list_empty(&w->dirty)) {
@@ -470,7 +470,7 @@ struct world *world_new(struct loop *loop, struct apiserver *server,
     }
     loop_timer_init(&w->turn, loop, world_reconcile, w);
     apiserver_on_commit(server, world_on_server_commit, w);
-    /* Owners before what they own, as the kinds are ordered. */
+    /* Owners come before their dependents, because enum world_kind is in that order. */
     for (int i = 0; i < WORLD_KINDS; i++) {
         apiserver_each(server, world_kinds[i].group, world_kinds[i].plural, STR(""),
                        world_observe_existing, w);
@@ -480,7 +480,7 @@ struct world *world_new(struct loop *loop, struct apiserver *server,
         usec_t boot = w->config.boot;
         w->config.boot = 0;
         int r = world_add_node(w, STR(""), &err);
-        ASSERT(r == 0 || r == -ERR_CONFLICT); /* one that is there already is as good */
+        ASSERT(r == 0 || r == -ERR_CONFLICT); /* it may exist already */
         w->config.boot = boot;
         arena_reset(&w->tmp);
     }

@@ -20,7 +20,7 @@
 struct world;
 
 #define WORLD_NODES_MAX 20000u /* more than any cluster has */
-#define WORLD_ZONES_MAX 26u    /* they are lettered */
+#define WORLD_ZONES_MAX 26u    /* named by letters */
 
 enum world_heartbeats {
     WORLD_HEARTBEATS_NONE,
@@ -29,7 +29,7 @@ enum world_heartbeats {
     WORLD_HEARTBEATS_BOTH,   /* as a real kubelet */
 };
 
-/* 0 takes the default where it makes no sense as a value. */
+/* A field that is 0 takes its default, where 0 makes no sense as a value. */
 struct world_config {
     uint64_t seed;
     uint32_t nodes; /* node-001 …, there from the start and ready */

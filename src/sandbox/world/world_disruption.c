@@ -1,9 +1,9 @@
-/* The status of PodDisruptionBudgets, counted as the disruption controller counts. */
+/* world_disruption: the status of PodDisruptionBudgets, as the real controller computes it. */
 #include "base/timestamp.h"
 #include "sandbox/world/world_internal.h"
 
 #define CONTROLLER "kube-controller-manager"
-/* An evicted pod that is still there that long after counts as alive again. */
+/* An evicted pod that still runs after this time counts as healthy again. */
 #define PDB_DISRUPTED_TIMEOUT SECONDS(120)
 
 void pdb_pod_changed(struct world *w, struct str namespace)
@@ -16,7 +16,7 @@ void pdb_pod_changed(struct world *w, struct str namespace)
     }
 }
 
-/* Whose replicas say how many there should be: a pod's set, or the set's Deployment. */
+/* The object whose spec.replicas counts: a pod's controller, or its ReplicaSet's Deployment. */
 static struct world_object *pdb_pod_controller(struct world_object *pod)
 {
     struct world_object *owner = pod->owner;
@@ -30,7 +30,8 @@ struct pdb_pod_count {
     int64_t scale; /* what the pods' controllers want together */
 };
 
-/* Entries that still hold back: the pod is there, not yet deleting, and it is not long ago. */
+/* Entries of status.disruptedPods that still count: the pod exists, is not yet deleting, and was
+ * evicted a short time ago. */
 static struct tree *pdb_disrupted_pods(struct world_object *t, const struct jval *object,
                                        usec_t *ret_next_wall)
 {
@@ -101,7 +102,7 @@ static void pdb_write_status(struct world_object *t, const struct pdb_pod_count 
     tree_set(a, c, STR("observedGeneration"), tree_i64(a, generation));
     tree_add(list, c);
     tree_set(a, status, STR("conditions"), list);
-    /* A merge patch forgets an entry only when it is told to. */
+    /* A merge patch removes an entry only by an explicit null. */
     JVAL_EACH (jval_at(object, "status.disruptedPods"), entry) {
         if (tree_get(disrupted, jval_key(entry)) == NULL) {
             tree_set(a, disrupted, jval_key(entry), tree_null(a));

@@ -1,5 +1,5 @@
 /*
- * A world's file. Everything is optional:
+ * world_file: reads the YAML file that describes a world. Everything is optional:
  *
  *   nodes: 6                  # how many machines are there from the start
  *   zones: 3                  # over how many zones they spread
@@ -352,7 +352,7 @@ static bool world_file_object_path(struct world *w, const struct jval *object, s
         plural = str_eq(str_from(others[i].kind), kind) ? str_from(others[i].plural) : plural;
     }
     if (plural.n == 0) {
-        /* Custom kinds follow the habit. */
+        /* The plural of other kinds is taken to be the lower-case kind and an "s". */
         char lower[80];
         if (kind.n == 0 || kind.n >= sizeof(lower) - 1) {
             return false;

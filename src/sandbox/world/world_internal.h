@@ -1,10 +1,10 @@
 /*
- * world_internal: the inside of the world, shared by its rooms. Nobody else includes this.
+ * world_internal: the inside of the world, shared by its files. Nobody else includes this.
  *
  * A record (struct world_object) stands for each object the world reacts to. A commit changes the
- * record and marks it, and whoever depends on it, as dirty; a moment later the turn tends each
- * dirty thing: one function a kind, which reads what it needs from the server and then writes. What
- * the server gives to read lives only until the next write.
+ * record and marks it, and the records that depend on it, as dirty; a moment later the turn
+ * reconciles each dirty object: one function a kind, which reads what it needs from the server and
+ * then writes. An object read from the server lives only until the next write.
  */
 #pragma once
 
@@ -51,25 +51,25 @@ struct world_object {
     struct str namespace;
     struct str name;
     struct str uid;
-    struct list dirty;          /* in the world's dirty ones; or in its graveyard */
-    struct list of_kind;        /* in the world's things of the kind */
+    struct list dirty;          /* in the world's `dirty` or `gone_objects` */
+    struct list of_kind;        /* in the world's objects of the kind */
     struct world_object *owner; /* its controller, if that is known */
     struct list sibling;        /* among the owner's children */
-    struct list children;       /* in order of their coming */
+    struct list children;       /* in order of creation */
     struct loop_timer timer;    /* marks it dirty */
     bool gone;
 
     /* A pod. */
     struct world_object *node; /* NULL: not bound, or to a node that is not there */
     struct list on_node;       /* among the node's pods */
-    struct list waiting;       /* for a place, among the world's */
+    struct list waiting;       /* in the world's `waiting`: not scheduled */
     bool bound;
     bool deleting;
     bool finished;
     bool succeeded;
     bool running;
     bool ready;
-    bool restarts;   /* its machine went down under it */
+    bool restarts;   /* its node went down while it ran */
     usec_t next_at;  /* when it will have started, stopped or run its time; 0 = not chosen */
     usec_t taint_at; /* when its node got a taint that evicts; 0 = none */
 
@@ -78,7 +78,7 @@ struct world_object {
     uint32_t pods_n;
     uint32_t score; /* of the scheduler, while it looks */
     bool machine_up;
-    bool reachable; /* the kubelet talks */
+    bool reachable; /* the kubelet reaches the API server */
     bool rebooting;
     bool schedulable; /* ready, not cordoned, no taint that keeps pods away */
     bool evicts;      /* has a NoExecute taint */
@@ -95,13 +95,13 @@ struct world {
     struct apiserver *server;
     struct world_config config;
     struct rng rng;
-    struct arena tmp;                /* of one thing's tending */
+    struct arena tmp;                /* while one object is reconciled */
     struct map objects[WORLD_KINDS]; /* by key */
     struct list of_kind[WORLD_KINDS];
     struct map by_uid;
     struct list dirty;
-    struct list gone_objects; /* gone while somebody may still look at them */
-    struct list waiting;      /* pods without a place */
+    struct list gone_objects; /* freed at the end of the turn: callers may still hold them */
+    struct list waiting;      /* pods that fit on no node yet */
     struct loop_timer turn;
     apiserver_on_commit_fn on_commit;
     void *on_commit_ctx;
@@ -129,7 +129,7 @@ struct world_object *world_object_next(struct world_object *t);
 int world_send(struct world *w, const char *who, const char *method, struct str path,
                struct str body, struct str *ret_body);
 int world_patch(struct world *w, const char *who, struct str path, struct str body);
-/* Merges `status` (an object in tmp) into the thing's status, unless it is there already. */
+/* Merges `status` (an object in tmp) into the object's status, unless it is there already. */
 void world_object_set_status(struct world_object *t, const char *who, struct tree *status);
 void world_object_delete(struct world_object *t, const char *who, int64_t grace); /* -1: its own */
 struct str world_time(struct world *w); /* now, as metav1.Time; in tmp */
@@ -141,7 +141,7 @@ int64_t jval_int_or_percent(const struct jval *v, int64_t whole, bool round_up, 
 struct tree *world_condition(struct world *w, const struct jval *old_list, const char *type,
                              const char *status, const char *reason, const char *message);
 
-/* The rooms. */
+/* The kinds, a file each or two. Only pods and nodes are reconciled while they are deleted. */
 void world_node_reconcile(struct world *w, struct world_object *t, const struct jval *object);
 void world_node_observe(struct world_object *t, const struct jval *object);
 void world_node_gone(struct world_object *t);
@@ -149,7 +149,7 @@ void namespace_reconcile(struct world *w, struct world_object *t, const struct j
 void world_pod_reconcile(struct world *w, struct world_object *t, const struct jval *object);
 void world_pod_observe(struct world_object *t, const struct jval *old, const struct jval *object);
 void scheduler_place_pod(struct world *w, struct world_object *t);
-void scheduler_retry_waiting(struct world *w); /* something changed that may make a place */
+void scheduler_retry_waiting(struct world *w); /* something changed: a waiting pod may fit now */
 bool scheduler_tolerates(const struct jval *tolerations, const struct jval *taint,
                          int64_t *ret_seconds);
 void deployment_reconcile(struct world *w, struct world_object *t, const struct jval *object);

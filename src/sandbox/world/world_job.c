@@ -1,4 +1,4 @@
-/* Jobs and CronJobs. */
+/* world_job: the controllers of Jobs and CronJobs. */
 #include "base/timestamp.h"
 #include "sandbox/world/world_internal.h"
 
@@ -25,7 +25,7 @@ static void job_finish(struct world_object *t, struct tree *status, const char *
     }
 }
 
-/* What is left of a job that has ended is removed when its time to live is over. */
+/* Deletes a finished Job when its ttlSecondsAfterFinished is over. */
 static void job_delete_after_ttl(struct world_object *t, const struct jval *object)
 {
     struct world *w = t->w;
@@ -186,7 +186,7 @@ static bool cronjob_parse(struct str text, struct cronjob_times *ret)
     return true;
 }
 
-/* The first minute after `wall` that it names, in UTC; USEC_NEVER: none within a year. */
+/* The first minute after `wall` that the schedule names, in UTC; USEC_NEVER: none within a year. */
 static usec_t cronjob_next(const struct cronjob_times *c, usec_t wall)
 {
     int64_t sec = (wall / SECONDS(60) + 1) * 60;
@@ -195,7 +195,7 @@ static usec_t cronjob_next(const struct cronjob_times *c, usec_t wall)
         struct civil t = civil_from_sec(sec);
         bool day = (c->day >> t.day) & 1;
         bool weekday = (c->weekday >> t.weekday) & 1;
-        /* As in cron: with both given, one of them is enough. */
+        /* As in cron: with a day of the month and a weekday, one of them is enough. */
         bool date = c->any_day || c->any_weekday ? day && weekday : day || weekday;
         if (!((c->month >> t.month) & 1) || !date) {
             sec += 86400 - sec % 86400;
@@ -220,7 +220,7 @@ static void cronjob_start(struct world_object *t, const struct jval *object, use
     }
     tree_set(a, job, STR("apiVersion"), tree_str(a, STR("batch/v1")));
     tree_set(a, job, STR("kind"), tree_str(a, STR("Job")));
-    /* Named by its minute, as the real one: a second try finds the first one's. */
+    /* The Job is named by its minute, as by the real controller, so a second attempt gets a 409. */
     struct str name =
         arena_printf(a, STR_FMT "-%lld", STR_ARG(t->name), (long long)(due_wall / SECONDS(60)));
     tree_set_at(a, job, "metadata.name", tree_str(a, name));
@@ -262,7 +262,7 @@ void cronjob_reconcile(struct world *w, struct world_object *t, const struct jva
     }
     bool forbid = str_eq(jval_str(jval_at(object, "spec.concurrencyPolicy")), STR("Forbid"));
     if (due <= wall && !(forbid && running)) {
-        /* Of those missed, the latest is made up for. */
+        /* Of several missed times, only the latest starts a Job. */
         for (usec_t next = cronjob_next(&cron, due); next <= wall;
              next = cronjob_next(&cron, due)) {
             due = next;

@@ -1,3 +1,5 @@
+/* world_node: the machine and the kubelet of each Node, the node lifecycle controller (readiness,
+ * taints), and what a new Namespace gets. */
 #include "base/timestamp.h"
 #include "sandbox/world/world_internal.h"
 
@@ -22,7 +24,7 @@ static enum ready_status world_node_ready(const struct jval *object)
     return READY_FALSE;
 }
 
-/* What the scheduler and the pods want to know of it. */
+/* What the scheduler and the pods read of a node. */
 void world_node_observe(struct world_object *t, const struct jval *object)
 {
     bool schedulable = world_node_ready(object) == READY_TRUE &&
@@ -93,7 +95,7 @@ static void world_node_print_conditions(struct world *w, struct buf *b, enum rea
     tree_add(list, world_condition(w, old, "Ready", states[ready].status, states[ready].reason,
                                    states[ready].message));
     TREE_EACH (list, c) {
-        /* A dead kubelet's last word stays its last. */
+        /* An Unknown condition keeps the time of the last heartbeat. */
         if (ready != READY_UNKNOWN) {
             tree_set(&w->tmp, c, STR("lastHeartbeatTime"), tree_str(&w->tmp, world_time(w)));
         } else {
@@ -162,7 +164,7 @@ static void world_node_print_taint(struct buf *b, struct world *w, const char *k
     buf_add_char(b, '}');
 }
 
-/* The taints that follow from the node's state; others are not ours. */
+/* The taints that follow from the node's state; other taints are left alone. */
 static void world_node_update_taints(struct world_object *t)
 {
     static const struct {
@@ -223,7 +225,7 @@ static void world_node_update_taints(struct world_object *t)
     }
 }
 
-/* Pods of a node that does not answer are not ready, whoever may still run them. */
+/* Pods of a node whose kubelet is silent are not ready, even if they still run. */
 static void world_node_pods_unready(struct world_object *t)
 {
     LIST_EACH (&t->pods, item) {
@@ -244,7 +246,7 @@ static void world_node_booted(struct world_object *t)
         (void)world_patch(w, KUBELET, world_object_url(t, ""),
                           STR("{\"metadata\":{\"annotations\":{\"" NODE_REBOOT "\":null}}}"));
     }
-    world_node_pods_unready(t); /* they start again */
+    world_node_pods_unready(t); /* they restart after the boot */
 }
 
 static void world_node_shut_down(struct world_object *t, usec_t back_after)
@@ -270,7 +272,7 @@ static void world_node_set_heartbeat(struct world_object *t)
         return;
     }
     usec_t every = mode == WORLD_HEARTBEATS_STATUS ? NODE_STATUS_EVERY : NODE_LEASE_EVERY;
-    /* Kubelets do not beat in step. */
+    /* Heartbeats of different kubelets are spread over the interval. */
     loop_timer_set(&t->heartbeat, loop_now(w->loop) + rng_usec(&w->rng, every / 2, every));
 }
 
@@ -342,7 +344,7 @@ void world_node_reconcile(struct world *w, struct world_object *t, const struct 
 {
     usec_t now = loop_now(w->loop);
     if (t->heartbeat.loop == NULL) {
-        /* Somebody made a Node by hand: a machine is found for it, as kwok does. */
+        /* A client created the Node: a machine is simulated for it, as kwok does. */
         world_node_power_on(t, w->numbers++);
         object = world_object_get(t);
     }

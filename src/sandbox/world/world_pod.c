@@ -1,6 +1,8 @@
+/* world_pod: what kubelets and the pod garbage collector do with a Pod: start, finish, stop,
+ * delete. */
 #include "sandbox/world/world_internal.h"
 
-#define POD_ORPHAN_WAIT SECONDS(60) /* podgc: a look every 20 s after 40 s of quarantine */
+#define POD_ORPHAN_WAIT SECONDS(60) /* the real pod GC waits 40 s and checks every 20 s */
 #define KUBELET "kubelet"
 #define NODE_LIFECYCLE "kube-controller-manager"
 
@@ -34,7 +36,7 @@ static void world_pod_set_node(struct world_object *t, struct str node_name)
     }
 }
 
-/* `object` NULL: it is gone. */
+/* `object` NULL: the pod is gone. */
 void world_pod_observe(struct world_object *t, const struct jval *old, const struct jval *object)
 {
     struct world *w = t->w;
@@ -168,7 +170,7 @@ static void world_pod_unready(struct world_object *t)
     world_object_set_status(t, NODE_LIFECYCLE, status);
 }
 
-/* When a taint that evicts ends its patience with the pod; USEC_NEVER: not. */
+/* When the pod's toleration of a NoExecute taint ends; USEC_NEVER: never. */
 static usec_t world_pod_evict_at(struct world_object *t, const struct jval *object)
 {
     const struct jval *node = t->node != NULL && t->node->evicts ? world_object_get(t->node) : NULL;
@@ -189,7 +191,7 @@ static usec_t world_pod_evict_at(struct world_object *t, const struct jval *obje
     return at;
 }
 
-/* The machine is up and its kubelet well: what does it do with the pod, and when. */
+/* What a healthy kubelet does next with the pod, and when. */
 static void world_pod_run(struct world *w, struct world_object *t, const struct jval *object)
 {
     usec_t now = loop_now(w->loop);
@@ -235,7 +237,7 @@ void world_pod_reconcile(struct world *w, struct world_object *t, const struct j
         return;
     }
     if (t->node == NULL) {
-        /* Its node is not there. */
+        /* The pod is bound to a node that does not exist. */
         t->next_at = t->next_at == 0 ? now + POD_ORPHAN_WAIT : t->next_at;
         if (now >= t->next_at) {
             world_object_delete(t, NODE_LIFECYCLE, 0);

@@ -1,7 +1,8 @@
+/* world_scheduler: binds Pods to Nodes: taints, node selectors, affinity and spreading. */
 #include "sandbox/world/world_internal.h"
 
 #define SCHEDULER "kube-scheduler"
-#define SCHEDULER_PODS_MAX 110u /* what a kubelet takes */
+#define SCHEDULER_PODS_MAX 110u /* of one node, as the kubelet's maxPods */
 
 bool scheduler_tolerates(const struct jval *tolerations, const struct jval *taint,
                          int64_t *ret_seconds)
@@ -21,7 +22,7 @@ bool scheduler_tolerates(const struct jval *tolerations, const struct jval *tain
         }
         tolerates = true;
         int64_t seconds = jval_number(t, "tolerationSeconds", -1);
-        /* Of several, the least patient one counts. */
+        /* Of several tolerations, the one with the shortest tolerationSeconds counts. */
         if (seconds >= 0 && (*ret_seconds < 0 || seconds < *ret_seconds)) {
             *ret_seconds = seconds;
         }
@@ -61,7 +62,7 @@ static bool scheduler_anti_affinity_fits(struct world *w, struct world_object *p
         struct err err = { 0 };
         if (!str_eq(jval_str(jval_at(term, "topologyKey")), STR("kubernetes.io/hostname")) ||
             selector_from_jval(jval_at(term, "labelSelector"), &w->tmp, &selector, &err) != 0) {
-            continue; /* what the sandbox does not model does not bind it */
+            continue; /* other topology keys are not modelled and count as satisfied */
         }
         LIST_EACH (&node->pods, item) {
             struct world_object *other = WORLD_OBJECT_OF(item, on_node);
@@ -141,7 +142,7 @@ void scheduler_place_pod(struct world *w, struct world_object *t)
             struct world_object *other = WORLD_OBJECT_OF(item, sibling);
             if (other->node != NULL && !other->finished) {
                 other->node->score +=
-                    1000; /* apart from its own kind first, then to the emptiest */
+                    1000; /* away from pods of the same owner first, then to the emptiest node */
             }
         }
     }

@@ -1,4 +1,5 @@
-/* StatefulSets and DaemonSets: workloads whose pods have a place or a name of their own. */
+/* world_statefulset_daemonset: the controllers of StatefulSets and DaemonSets, whose pods have a
+ * fixed name or a fixed node. */
 #include "sandbox/world/world_internal.h"
 
 #define CONTROLLER "kube-controller-manager"
@@ -9,7 +10,7 @@ static struct str world_set_pod_revision(struct world_object *pod)
     return jval_str(jval_get(jval_at(world_object_get(pod), "metadata.labels"), REVISION_LABEL));
 }
 
-/* A new pod of the set, or NULL when the template is none. */
+/* A new pod of the set, or NULL when the template is not an object. */
 static struct tree *world_set_new_pod(struct world_object *t, struct str name, struct str revision)
 {
     struct arena *a = &t->w->tmp;
@@ -47,8 +48,8 @@ static void statefulset_create(struct world_object *t, int64_t ordinal, struct s
     workload_create_pod(t, pod);
 }
 
-/* One step: up from the lowest, then down from the highest, then new revisions from the highest;
- * in order, one waits for the other. */
+/* One step: creates missing pods from the lowest ordinal, then deletes surplus pods and pods of an
+ * old revision from the highest; an ordered set waits for each pod. */
 static void statefulset_step(struct world_object *t, int64_t want, struct str revision,
                              bool ordered, bool roll)
 {
@@ -134,7 +135,7 @@ void statefulset_reconcile(struct world *w, struct world_object *t, const struct
     statefulset_status(t, revision);
 }
 
-/* What every DaemonSet's pod bears, so that it stays on nodes others leave. */
+/* Tolerations of every DaemonSet pod, so that it stays on nodes that other pods leave. */
 static const struct {
     const char *key, *effect;
 } daemonset_tolerations[] = {
@@ -209,7 +210,7 @@ static bool daemonset_runs_on(const struct jval *object, const struct jval *node
     return true;
 }
 
-/* The set's pod of that node, bound or about to be. */
+/* The set's pod on that node, bound to it or pinned to it by affinity. */
 static struct world_object *daemonset_pod(struct world_object *t, struct world_object *node)
 {
     LIST_EACH (&t->children, item) {

@@ -1,4 +1,4 @@
-/* Deployments and ReplicaSets, and what all workloads share. */
+/* world_workload: the controllers of Deployments and ReplicaSets, and what all workloads share. */
 #include "sandbox/world/world_internal.h"
 
 #define CONTROLLER "kube-controller-manager"
@@ -64,7 +64,7 @@ void workload_create_pod(struct world_object *owner, struct tree *pod)
         arena_printf(&w->tmp, "/api/v1/namespaces/" STR_FMT "/pods", STR_ARG(owner->namespace));
     int status = world_send(w, CONTROLLER, "POST", path, tree_json(&w->tmp, pod), NULL);
     if (status == 409) {
-        /* One of that name is still going away; its end makes the owner dirty again. */
+        /* A pod of that name is still being deleted; its end makes the owner dirty again. */
         return;
     }
 }
@@ -86,7 +86,7 @@ struct str workload_template_hash(struct world *w, const struct jval *template)
     return arena_str(&w->tmp, (struct str){ out, sizeof(out) });
 }
 
-/* Whom to take away first: not bound, not ready, then the youngest. */
+/* Which pod to delete first: not bound, then not ready, then the youngest. */
 static struct world_object *replicaset_pick_pod_to_delete(struct world_object *set)
 {
     struct world_object *best = NULL;
@@ -213,7 +213,7 @@ static void deployment_rollout_read(struct world_object *t, const struct jval *o
     ret->surge = jval_int_or_percent(jval_at(rolling, "maxSurge"), ret->want, true, 1);
     ret->unavailable = jval_int_or_percent(jval_at(rolling, "maxUnavailable"), ret->want, false, 0);
     if (ret->surge == 0 && ret->unavailable == 0) {
-        ret->unavailable = 1; /* a quarter of two rounds down to none, and nothing would move */
+        ret->unavailable = 1; /* 25% of two rounds down to 0, and the rollout would stand still */
     }
     LIST_EACH (&t->children, item) {
         struct world_object *set = WORLD_OBJECT_OF(item, sibling);
@@ -230,7 +230,7 @@ static void deployment_rollout_read(struct world_object *t, const struct jval *o
     }
 }
 
-/* Old sets give way: what is not ready at once, what is ready as far as availability allows. */
+/* Scales old ReplicaSets down: unready pods at once, ready ones as far as maxUnavailable allows. */
 static void deployment_scale_down_old(struct world_object *t, const struct deployment_rollout *r)
 {
     int64_t spare = r->recreate ? INT32_MAX : (int64_t)r->ready - (r->want - r->unavailable);
@@ -303,8 +303,8 @@ void deployment_reconcile(struct world *w, struct world_object *t, const struct 
     deployment_rollout_read(t, object, hash, &r);
     bool paused = jval_bool(jval_at(object, "spec.paused"), false);
     bool wait = r.recreate && r.old_replicas > 0;
-    int64_t room = r.want + (r.recreate ? 0 : r.surge) - r.old_replicas;
-    int64_t size = r.old_replicas == 0 ? r.want : MAX(MIN(r.want, room), 0);
+    int64_t allowed = r.want + (r.recreate ? 0 : r.surge) - r.old_replicas;
+    int64_t size = r.old_replicas == 0 ? r.want : MAX(MIN(r.want, allowed), 0);
     if (r.current == NULL && !paused && !wait) {
         deployment_create_replicaset(t, object, hash, size);
     } else if (r.current != NULL && !wait) {
