@@ -11,9 +11,10 @@
  */
 #pragma once
 
-#include "kinds/target_type.h"
+#include "base/buf.h"
 #include "kinds/request_name.h"
-#include "kube/store.h"
+#include "kinds/store_kind.h"
+#include "kinds/target_type.h"
 
 #define MREQUEST_CLIENT STR("maintenancerequests.repairman.k8s.io/clientname")
 /* How the work ended, where the actor says so: "0" when it succeeded. */

@@ -7,7 +7,7 @@
 
 #include "format/selector.h"
 #include "kinds/target_type.h"
-#include "kube/store.h"
+#include "kinds/store_kind.h"
 
 #define MAINTENANCE_SELECTOR_NAMES_MAX 1000u /* the schema's maximum */
 

@@ -15,29 +15,11 @@
  */
 #pragma once
 
-#include "base/arena.h"
 #include "base/buf.h"
-#include "base/err.h"
 #include "base/list.h"
 #include "base/map.h"
-#include "format/json.h"
 #include "base/mutation.h"
-
-/* The items' own parts, given by whoever keeps the store. */
-struct store_kind {
-    const char *name; /* "node", for messages */
-    bool namespaced;  /* lives in namespaces: its items are named "namespace/name" */
-    /* Reads the parts that count. The object has been checked to have a name and a version. */
-    int (*project)(void *ctx, const struct jval *object, struct arena *out, void **ret,
-                   struct err *err);
-    /* True when no decision can tell one from the other. */
-    bool (*same)(const void *a, const void *b);
-    /* True when they differ in something that on_change is to hear of, although it is no reason to
-     * decide anew; asked for those that are the same. May be NULL. */
-    bool (*stirred)(const void *a, const void *b);
-    /* Gives back what the projection holds outside its arena; may be NULL. */
-    void (*drop)(void *ctx, void *object);
-};
+#include "kinds/store_kind.h"
 
 struct store_item {
     struct str name; /* borrowed: from the item's own end */
