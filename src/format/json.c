@@ -1,6 +1,7 @@
 #include "format/json.h"
 
 #include "base/limits.h"
+#include "base/timestamp.h"
 #include "base/utf8.h"
 #include "format/json_tape.h"
 
@@ -518,6 +519,15 @@ struct str jval_str(const struct jval *v)
 bool jval_bool(const struct jval *v, bool otherwise)
 {
     return jval_kind(v) == JBOOL ? v->n != 0 : otherwise;
+}
+
+usec_t jval_time(const struct jval *v, usec_t otherwise)
+{
+    struct timestamp time;
+    struct err ignored = { 0 };
+    struct str text = jval_str(v);
+    bool read = text.n > 0 && timestamp_parse(text, &time, &ignored) == 0;
+    return read ? timestamp_to_usec(time) : otherwise;
 }
 
 bool jval_i64(const struct jval *v, int64_t *ret)

@@ -57,6 +57,8 @@ const struct jval *jval_at(const struct jval *v, const char *path);
 /* The string, or STR_NONE when it is none. */
 struct str jval_str(const struct jval *v);
 bool jval_bool(const struct jval *v, bool otherwise);
+/* An RFC 3339 timestamp as microseconds since 1970; `otherwise` when it is none. */
+usec_t jval_time(const struct jval *v, usec_t otherwise);
 bool jval_i64(const struct jval *v, int64_t *ret);
 bool jval_f64(const struct jval *v, double *ret);
 bool jval_eq(const struct jval *a,

@@ -121,16 +121,10 @@ struct str mrequest_invalid(const struct maintenance_request *m, struct str *ret
 
 /* ── reading ───────────────────────────────────────────────────────────────────────────────── */
 
+/* What is no time, or before 1970, was never. */
 static usec_t read_time(const struct jval *v)
 {
-    struct timestamp stamp;
-    struct err ignored = { 0 };
-    struct str text = jval_str(v);
-    if (text.n == 0 || timestamp_parse(text, &stamp, &ignored) < 0) {
-        return 0; /* what is no time was never */
-    }
-    usec_t wall = timestamp_to_usec(stamp);
-    return wall > 0 ? wall : 0;
+    return MAX(jval_time(v, 0), (usec_t)0);
 }
 
 static uint32_t read_u32(const struct jval *v)

@@ -27,7 +27,7 @@
 #include "base/log.h"
 #include "kube/client.h"
 #include "kube/recorder.h"
-#include "kinds/target_type.h"
+#include "kinds/maintenance_limit.h"
 #include "kube/store.h"
 
 struct jval;    /* format/json.h */
@@ -186,58 +186,8 @@ bool arbiter_would_grant(const struct arbiter *a, const struct ask_spec *spec, s
 void ask_recheck(struct ask *k, struct str target_uid,
                  void (*on_rechecked)(void *ctx, const struct err *err), void *ctx);
 
-/* Options of the limits that apply to a held ask, as B6 and B7 combine them: the smallest non-zero
- * time limit wins, the first limit by name that configures a drain gives it. */
-enum on_approved { ON_APPROVED_REQUEUE, ON_APPROVED_CLOSE };
-enum on_in_progress {
-    ON_PROGRESS_RELEASE,
-    ON_PROGRESS_REQUEUE,
-    ON_PROGRESS_CLOSE,
-    ON_PROGRESS_HOLD
-};
-enum on_timeout { ON_TIMEOUT_REJECT, ON_TIMEOUT_PROCEED, ON_TIMEOUT_FORCE };
-
-struct limit_drain {
-    bool enabled;
-    bool cordon;
-    bool uncordon_after;
-    bool ignore_daemon_sets;
-    bool delete_empty_dir;
-    bool evict_unmanaged;
-    int64_t grace_s;    /* < 0: the pod's own */
-    uint32_t timeout_s; /* 0 = none */
-    enum on_timeout on_timeout;
-    uint32_t post_grace_s;
-    uint32_t retry_s;
-    struct str pod_selector; /* as text of format/selector; empty = all */
-};
-
-struct limit_detach {
-    bool enabled;
-    uint32_t timeout_s;
-    enum on_timeout on_timeout; /* never FORCE */
-    uint32_t post_grace_s;
-    const struct str *ignore_drivers;
-    uint32_t ignore_n;
-};
-
-#define SAFETY_BUDGETS 1u /* safetyChecks */
-#define SAFETY_QUORUM 2u
-#define SAFETY_WORKLOADS 4u
-
-struct limit_options {
-    struct limit_drain drain;
-    struct limit_detach detach;
-    uint32_t approved_s; /* 0 = none */
-    enum on_approved on_approved;
-    uint32_t in_progress_s;
-    enum on_in_progress on_in_progress;
-    uint32_t rejection_backoff_s;
-    uint32_t max_rejections; /* 0 = any number */
-    uint32_t safety;         /* SAFETY_… */
-    usec_t ledger_init_time; /* wall: the earliest ledgerInitTime; USEC_NEVER = none */
-};
-/* Of the limits that apply now; `out` keeps the texts. */
+/* Options of the limits that apply to a held ask, as B6 and B7 combine them (limit_merge_options);
+ * `out` keeps the texts. */
 void ask_options(const struct ask *k, struct arena *out, struct limit_options *ret);
 
 /* A workload, and how many of its pods that serve would go. */

@@ -16,7 +16,7 @@
 #include "ledger/arbiter.h"
 #include "ledger/limit.h"
 #include "kinds/maintenance_selector.h"
-#include "ledger/limit_status_patch.h"
+#include "kinds/limit_status_patch.h"
 
 #define ARBITER_LIMITS_PATH "/apis/repairman.k8s.io/v1/maintenancelimits"
 #define ARBITER_WRITE_INTERVAL SECONDS(1) /* between writes of numbers that nobody decides by */

@@ -1,78 +1,12 @@
 /*
- * limit: one MaintenanceLimit as it was read, and its arithmetic.
+ * limit: the arithmetic of MaintenanceLimits: how much one allows, and which of several apply.
  *
- * Pure. Reading never fails: what cannot be used makes a limit that is not accepted, says why, and
- * grants nothing. An object as the first version of the API wrote it (percent, policies, no spec at
- * all) is read as it always was.
+ * Pure. G are the targets with a reservation, U those that are unavailable by a policy of the
+ * limit; both count against what the limit allows of its population.
  */
 #pragma once
 
-#include "format/selector.h"
-#include "ledger/arbiter.h"
-#include "ledger/reservation.h"
-
-#define LIMIT_POLICIES_MAX 16u /* the schema's maximum */
-
-/* What a policy can look at, of one object. */
-#define TRAIT_NOT_READY (1u << 0)
-#define TRAIT_UNKNOWN (1u << 1) /* Ready is Unknown */
-#define TRAIT_UNSCHEDULABLE (1u << 2)
-#define TRAIT_DELETING (1u << 3)
-#define TRAIT_IN_MAINTENANCE (1u << 4) /* somebody else's maintenance shows on it */
-#define TRAIT_UNAVAILABLE (1u << 5)
-#define TRAIT_PROGRESSING (1u << 6)
-
-/* A policy that is known; they are in a table that lives for ever. */
-struct limit_policy {
-    struct str name;
-    uint32_t traits; /* any of them is a hit */
-    bool nodes;      /* for nodes; otherwise for workloads */
-};
-
-struct limit {
-    struct str name;
-    struct str uid;
-    int64_t generation;
-    bool type_known; /* a type that is known; otherwise it concerns nobody */
-    enum target_type type;
-    struct str reason; /* why it is not accepted, for the condition; empty = it is */
-    struct str problem;
-    uint32_t percent;
-    const struct limit_policy *policies[LIMIT_POLICIES_MAX]; /* those known, in their order */
-    uint32_t policy_n;
-    struct str unknown; /* policies that are not, for the condition */
-    bool has_selector;  /* by `selector` */
-    struct selector selector;
-    bool has_selector_ref; /* to a MaintenanceSelector, `reference` = "namespace/name" */
-    struct str selector_ref;
-    bool namespaced; /* only in namespaces of `spaces` */
-    struct selector namespaces;
-    bool exclusive;
-    int32_t priority;
-    uint32_t minimum;
-    uint32_t max_count; /* maxCount; UINT32_MAX = none */
-    bool paused;
-    bool repair_unavailable;
-    usec_t gap;
-    bool has_drain; /* `options.drain` and `options.detach` are configured */
-    bool has_detach;
-    struct limit_options options;
-    /* status, as the server has it */
-    struct reservations reservations;
-    usec_t ledger_init_time; /* wall; USEC_NEVER = never */
-    usec_t last_grant;
-    usec_t last_release;
-    struct str status; /* all of it, JSON */
-};
-
-void limit_parse(const struct jval *object, struct arena *out, struct limit *ret);
-
-/* For kube/store: projects into a struct limit; the context is not used. */
-extern const struct store_kind limit_kind;
-
-/* Which objects of its type it concerns: "pool=gpu", "as MaintenanceSelector a/b says, in
- * namespaces with team=c"; empty = all. */
-struct str limit_selects_text(const struct limit *l, struct arena *out);
+#include "kinds/maintenance_limit.h"
 
 /* The first policy that such an object meets, or NULL. */
 const struct limit_policy *limit_match_policy(const struct limit *l, uint32_t traits);

@@ -288,8 +288,13 @@ static void draft_counts(const struct limit_state *b, const struct reservations_
         }
     }
     qsort(policy_hits, n, sizeof(*policy_hits), policy_hit_cmp);
-    s->counts = (struct limit_counts){ b->population, d->reservations.targets, n };
-    s->unavailable = n;
+    const struct limit_counts counts = { b->population, d->reservations.targets, n };
+    s->population = counts.population;
+    s->targets = counts.granted;
+    s->unavailable = counts.unavailable;
+    s->nominal = limit_nominal(s->limit, counts.population);
+    s->allowed = limit_effective(s->limit, &counts);
+    s->overcommitted = limit_is_overcommitted(s->limit, &counts);
     s->policy_hits = policy_hits;
     s->policy_hit_n = MIN(n, LIMIT_STATUS_UNAVAILABLE_MAX);
 }

@@ -1,14 +1,19 @@
 /* Whatever a MaintenanceLimit or a MaintenanceSelector holds, it is read; what a limit shows is
  * written in one step: read back, there is nothing left to write. */
 #include "format/mergepatch.h"
-#include "ledger/limit.h"
+#include "kinds/limit_status_patch.h"
 #include "kinds/maintenance_selector.h"
-#include "ledger/limit_status_patch.h"
+#include "ledger/limit.h"
 #include "tests/fuzz/target.h"
 
 static void state(const struct limit *l, struct arena *a, struct buf *out,
                   struct limit_status_diff *ret)
 {
+    const struct limit_counts counts = {
+        .population = 10,
+        .granted = l->reservations.targets,
+        .unavailable = 1,
+    };
     struct limit_status s = {
         .limit = l,
         .reservations = &l->reservations,
@@ -16,8 +21,12 @@ static void state(const struct limit *l, struct arena *a, struct buf *out,
         .problem = l->problem,
         .computed = l->reason.n == 0,
         .unknown = l->problem,
-        .counts = { .population = 10, .granted = l->reservations.targets, .unavailable = 1 },
-        .unavailable = 1,
+        .population = counts.population,
+        .targets = counts.granted,
+        .unavailable = counts.unavailable,
+        .nominal = limit_nominal(l, counts.population),
+        .allowed = limit_effective(l, &counts),
+        .overcommitted = limit_is_overcommitted(l, &counts),
         .policy_hits = &(struct policy_hit){ STR("n1"), STR("NotReady") },
         .policy_hit_n = 1,
         .now = SECONDS(1767323045),

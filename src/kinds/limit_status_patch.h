@@ -1,14 +1,14 @@
 /*
- * limit_status_patch: what the status of a MaintenanceLimit is to say, and the patch that makes it
- * so.
+ * limit_status_patch: writes the status of a MaintenanceLimit: its reservations, numbers and
+ * conditions, as a merge patch.
  *
- * Pure. Only what differs from the status that was read goes into the patch; an idle limit has an
- * empty one. What nobody decides by (how many wait, what state a holder is in) is told apart, so
- * that it can ride along with the next change that counts.
+ * Only what differs from the status that was read goes into the patch; that of an idle limit is
+ * empty. The answer says whether the reservations have changed, because the rest (how many wait,
+ * what state a holder is in) decides nothing and can wait for the next change that counts.
  */
 #pragma once
 
-#include "ledger/limit.h"
+#include "kinds/maintenance_limit.h"
 
 #define LIMIT_STATUS_UNAVAILABLE_MAX 500u /* named in the status; the schema's maximum */
 
@@ -20,15 +20,19 @@ struct policy_hit {
 struct limit_status {
     const struct limit *limit;
     const struct reservations *reservations;
-    bool reservations_changed; /* the books are not those that were read: entries came or went */
+    bool reservations_changed; /* they are not those that were read: entries came or went */
     bool granted;              /* some of them are new grants: lastGrantTime is now */
     bool released;
     struct str reason; /* Accepted is False because of it; empty = True */
     struct str problem;
     bool computed;      /* the numbers below are known; otherwise those that stand there stay */
     struct str unknown; /* why they are not */
-    struct limit_counts counts;
-    uint32_t unavailable;                 /* |U| as it is shown */
+    uint32_t population;
+    uint32_t targets;     /* with a reservation */
+    uint32_t unavailable; /* by a policy */
+    uint32_t nominal;     /* how many the limit allows of its population */
+    uint32_t allowed;     /* status.limit: nominal without what is unavailable */
+    bool overcommitted;
     const struct policy_hit *policy_hits; /* sorted by name, at most LIMIT_STATUS_UNAVAILABLE_MAX */
     uint32_t policy_hit_n;
     uint32_t waiting;

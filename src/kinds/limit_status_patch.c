@@ -1,4 +1,4 @@
-#include "ledger/limit_status_patch.h"
+#include "kinds/limit_status_patch.h"
 
 #include "base/timestamp.h"
 #include "format/mergepatch.h"
@@ -88,17 +88,15 @@ static void limit_status_conditions(const struct limit_status *s, struct tree *s
     if (!s->computed) {
         return;
     }
-    bool over = limit_is_overcommitted(l, &s->counts);
-    uint32_t nominal = limit_nominal(l, s->counts.population);
-    if (over) {
+    if (s->overcommitted) {
         diff->overcommit_text = arena_printf(a, "%u granted and %u unavailable of %u allowed",
-                                             s->counts.granted, s->counts.unavailable, nominal);
+                                             s->targets, s->unavailable, s->nominal);
     }
-    diff->overcommit_began = over && !over_before;
+    diff->overcommit_began = s->overcommitted && !over_before;
     status_condition_set(list,
-                         &(struct status_condition){ "OverCommitted", over,
-                                                     !over ? STR("WithinLimit")
-                                                     : s->counts.granted > nominal
+                         &(struct status_condition){ "OverCommitted", s->overcommitted,
+                                                     !s->overcommitted ? STR("WithinLimit")
+                                                     : s->targets > s->nominal
                                                          ? STR("GrantsAboveNominal")
                                                          : STR("UnavailableAboveNominal"),
                                                      diff->overcommit_text },
@@ -108,15 +106,14 @@ static void limit_status_conditions(const struct limit_status *s, struct tree *s
 static void limit_status_counts(const struct limit_status *s, struct tree *status,
                                 struct limit_status_diff *diff, struct arena *a)
 {
-    const struct limit *l = s->limit;
     set_number(a, status, "waiting", s->waiting);
     if (!s->computed) {
         return;
     }
-    diff->limit = limit_effective(l, &s->counts);
-    set_number(a, status, "limit", diff->limit);
-    set_number(a, status, "population", s->counts.population);
-    set_number(a, status, "nominal", limit_nominal(l, s->counts.population));
+    diff->limit = s->allowed;
+    set_number(a, status, "limit", s->allowed);
+    set_number(a, status, "population", s->population);
+    set_number(a, status, "nominal", s->nominal);
     set_number(a, status, "unavailableCount", s->unavailable);
     if (s->policy_hit_n == 0) {
         (void)tree_del(status, STR("unavailable")); /* may not be there */

@@ -1,4 +1,4 @@
-#include "ledger/reservation.h"
+#include "kinds/reservation.h"
 
 #include "base/timestamp.h"
 
@@ -8,17 +8,6 @@ static uint32_t reservation_number(const struct jval *v)
 {
     int64_t n = 0;
     return jval_i64(v, &n) && n > 0 && n < (int64_t)UINT32_MAX ? (uint32_t)n : 0;
-}
-
-static usec_t reservation_time(const struct jval *v)
-{
-    struct timestamp s;
-    struct err ignored = { 0 };
-    struct str text = jval_str(v);
-    if (text.n == 0 || timestamp_parse(text, &s, &ignored) < 0) {
-        return USEC_NEVER;
-    }
-    return timestamp_to_usec(s);
 }
 
 struct reservation_key {
@@ -91,7 +80,7 @@ void reservations_parse(const struct jval *list, struct arena *out, struct reser
             .target = arena_str(out, jval_str(jval_get(entry, STR("target")))),
             .state = arena_str(out, jval_str(jval_get(entry, STR("state")))),
             .grant = reservation_number(jval_get(entry, STR("grant"))),
-            .granted = reservation_time(jval_get(entry, STR("grantedTime"))),
+            .granted = jval_time(jval_get(entry, STR("grantedTime")), USEC_NEVER),
         };
         n++;
     }

@@ -1,4 +1,4 @@
-#include "ledger/reservation.h"
+#include "kinds/reservation.h"
 
 #include "tests/check.h"
 
