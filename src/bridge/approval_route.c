@@ -38,7 +38,7 @@ static struct str slot_maintenance_request(const struct approval_facts *f)
 /* Of this Node, by the bridge, and not over: a grant for another one is nobody's here. */
 static bool approval_counts(const struct approval_facts *f, uint32_t i)
 {
-    return workload_request_is_open(f->requests[i]) && str_eq(f->requests[i]->node, f->name);
+    return workload_request_is_open(f->requests[i]) && str_eq(f->requests[i]->target, f->name);
 }
 
 /* The plea that has come furthest; the others of that request are too many. */
@@ -46,8 +46,9 @@ static uint32_t slot_find_request(const struct approval_facts *f, struct str req
 {
     uint32_t best = NO_MATCH;
     for (uint32_t i = 0; request.n > 0 && i < f->n; i++) {
-        if (approval_counts(f, i) && str_eq(f->requests[i]->request, request) &&
-            (best == NO_MATCH || f->requests[i]->state > f->requests[best]->state)) {
+        if (approval_counts(f, i) && str_eq(f->requests[i]->machine_request, request) &&
+            (best == NO_MATCH || mrequest_state_for_actor(f->requests[i]->state) >
+                                     mrequest_state_for_actor(f->requests[best]->state))) {
             best = i;
         }
     }
@@ -89,8 +90,7 @@ static void slots_read(const struct approval_facts *f, struct approval_slot slot
 static void slot_patch(const struct approval_facts *f, const struct approval_slot *slot,
                        struct meta_patch *e)
 {
-    bool held =
-        slot->match != NO_MATCH && f->requests[slot->match]->state == WORKLOAD_REQUEST_IN_PROGRESS;
+    bool held = slot->match != NO_MATCH && f->requests[slot->match]->state == MR_STATE_IN_PROGRESS;
     if (held && !(slot->approved && str_eq(slot->answered, slot->request))) {
         meta_patch_set(e, /* label= */ true, slot->label, KEYS_TRUE);
         meta_patch_set(e, /* label= */ false, slot->note, slot->request);
@@ -107,18 +107,18 @@ static void slot_patch(const struct approval_facts *f, const struct approval_slo
 static bool must_complete(const struct approval_facts *f, const struct approval_slot slots[2],
                           uint32_t i)
 {
-    const struct workload_request *p = f->requests[i];
+    const struct maintenance_request *p = f->requests[i];
     if (!approval_counts(f, i)) {
         return false;
     }
     if (f->node != NULL && f->machine == NULL) {
-        return !str_eq(f->node->deletion_request, p->request) &&
-               !str_eq(f->node->maintenance_request, p->request);
+        return !str_eq(f->node->deletion_request, p->machine_request) &&
+               !str_eq(f->node->maintenance_request, p->machine_request);
     }
     for (size_t k = 0; f->node != NULL && k < 2; k++) {
-        bool answers = slots[k].answered.p != NULL && str_eq(slots[k].answered, p->request);
-        bool other =
-            slots[k].match != NO_MATCH && str_eq(f->requests[slots[k].match]->request, p->request);
+        bool answers = slots[k].answered.p != NULL && str_eq(slots[k].answered, p->machine_request);
+        bool other = slots[k].match != NO_MATCH &&
+                     str_eq(f->requests[slots[k].match]->machine_request, p->machine_request);
         if (slots[k].match == i || (answers && !other)) {
             return false;
         }
@@ -165,8 +165,7 @@ void approval_decide(const struct approval_facts *facts, struct approval_verdict
             ret->reason = slot->reason;
             return;
         }
-        if (slot->match != NO_MATCH &&
-            facts->requests[slot->match]->state == WORKLOAD_REQUEST_APPROVED) {
+        if (slot->match != NO_MATCH && facts->requests[slot->match]->state == MR_STATE_APPROVED) {
             ret->act = APPROVAL_START;
             ret->which = slot->match;
             return;

@@ -24,7 +24,7 @@ struct approval_facts {
     const struct workload_node *node; /* NULL: there is none of that name */
     struct str name;                  /* of the Node */
     /* Those of other Nodes, of others than the bridge, and those that are over do not count. */
-    const struct workload_request *const *requests;
+    const struct maintenance_request *const *requests;
     uint32_t n;
 };
 

@@ -47,8 +47,8 @@ static void routing_on_error(void *ctx, const struct err *err)
 static void routing_on_gone(void *ctx, struct store_item *item)
 {
     struct approval_routing *r = ctx;
-    const struct workload_request *p = item->object;
-    struct machine_state *ms = routing_machine(r->cluster, p->node);
+    const struct maintenance_request *p = item->object;
+    struct machine_state *ms = routing_machine(r->cluster, workload_request_node(p));
     if (ms != NULL) {
         machine_mark(ms);
     }
@@ -134,8 +134,8 @@ static bool routing_any_open(const struct approval_routing *r, struct str node)
 {
     MAP_EACH (&r->informer.store.items, entry) {
         const struct store_item *item = map_item_value(entry);
-        const struct workload_request *p = item->object;
-        if (workload_request_is_open(p) && (node.n == 0 || str_eq(p->node, node))) {
+        const struct maintenance_request *p = item->object;
+        if (workload_request_is_open(p) && (node.n == 0 || str_eq(p->target, node))) {
             return true;
         }
     }
@@ -175,8 +175,8 @@ void routing_mark_node(struct cluster_state *cs, struct str node)
     }
     MAP_EACH (&r->informer.store.items, entry) {
         struct store_item *item = map_item_value(entry);
-        const struct workload_request *p = item->object;
-        if (workload_request_is_open(p) && str_eq(p->node, node)) {
+        const struct maintenance_request *p = item->object;
+        if (workload_request_is_open(p) && str_eq(p->target, node)) {
             store_mark(&r->informer.store, item);
         }
     }
@@ -282,29 +282,28 @@ static void routing_write(struct cluster_state *cs, struct in_flight *f, enum ap
 static void routing_create(struct machine_state *ms, const struct approval_verdict *verdict)
 {
     struct bridge *b = ms->bridge;
-    struct str node = machine_object(ms)->node;
-    const struct request_name of = { STR(WORKLOAD_REQUEST_CLIENT), STR("node"), STR_NONE, node };
-    struct str stem = request_name_stem(&of, &b->tmp);
+    struct mrequest_new new = {
+        .client = STR(WORKLOAD_REQUEST_CLIENT),
+        .target = { .type = STR("node"), .name = machine_object(ms)->node },
+        .reason = str_from(verdict->reason),
+        .bridge_request = verdict->request,
+    };
+    struct str stem = request_name_stem(new.client, &new.target, &b->tmp);
     uint32_t highest = 0;
     MAP_EACH (&ms->cluster->routing->informer.store.items, entry) {
         highest = MAX(highest, request_name_number(map_item_name(entry), stem));
     }
     uint32_t number = highest < UINT32_MAX / 2 ? highest + 1 + ms->request_name_skip : 1;
-    const struct workload_request_spec ask = {
-        .name = arena_printf(&b->tmp, STR_FMT "%u", STR_ARG(stem), number),
-        .node = node,
-        .request = verdict->request,
-        .reason = str_from(verdict->reason),
-    };
+    new.name = arena_printf(&b->tmp, STR_FMT "%u", STR_ARG(stem), number);
     buf_reset(&b->path);
     buf_add(&b->path, STR(MAINTENANCE_REQUESTS_PATH "?fieldManager=" BRIDGE_MANAGER));
     buf_reset(&b->body);
-    workload_request_print_new(&ask, &b->body);
-    routing_write(ms->cluster, in_flight_new(b, IN_FLIGHT_REQUEST, ms, ask.name), API_POST);
+    mrequest_print_new(&new, &b->body);
+    routing_write(ms->cluster, in_flight_new(b, IN_FLIGHT_REQUEST, ms, new.name), API_POST);
 }
 
 static void routing_set_state(struct cluster_state *cs, struct machine_state *ms,
-                              const struct store_item *item, enum workload_request_state state)
+                              const struct store_item *item, enum mrequest_state state)
 {
     struct bridge *b = cs->bridge;
     struct in_flight *f = in_flight_new(b, IN_FLIGHT_REQUEST, ms, item->name);
@@ -315,7 +314,14 @@ static void routing_set_state(struct cluster_state *cs, struct machine_state *ms
     client_add_segment(&b->path, item->name);
     buf_add(&b->path, STR("?fieldManager=" BRIDGE_MANAGER));
     buf_reset(&b->body);
-    workload_request_print_state(item->object, blind ? 0 : item->version, state, &b->body);
+    const struct maintenance_request *p = item->object;
+    const struct mrequest_change change = {
+        .version =
+            blind ? STR_NONE : arena_printf(&b->tmp, "%llu", (unsigned long long)item->version),
+        .uid = p->uid,
+        .state = state,
+    };
+    mrequest_print_change(&change, &b->body);
     routing_write(cs, f, API_PATCH);
 }
 
@@ -323,7 +329,7 @@ static void routing_set_state(struct cluster_state *cs, struct machine_state *ms
 
 /* The pleas of one Node, and whose they are. */
 struct routing_requests {
-    const struct workload_request **requests;
+    const struct maintenance_request **requests;
     struct store_item **items;
     uint32_t n;
 };
@@ -336,8 +342,8 @@ static void routing_collect(const struct approval_routing *r, struct str node, s
     *ret = (struct routing_requests){ 0 };
     MAP_EACH (&r->informer.store.items, entry) {
         struct store_item *item = map_item_value(entry);
-        const struct workload_request *p = item->object;
-        if (workload_request_is_open(p) && str_eq(p->node, node)) {
+        const struct maintenance_request *p = item->object;
+        if (workload_request_is_open(p) && str_eq(p->target, node)) {
             ARENA_GROW(tmp, ret->requests, ret->n, cap);
             ARENA_GROW(tmp, ret->items, ret->n, items_cap);
             ret->requests[ret->n] = p;
@@ -347,11 +353,11 @@ static void routing_collect(const struct approval_routing *r, struct str node, s
 }
 
 /* Several Clusters may share one API server: what another one's Machine asks is its affair. */
-static bool routing_is_foreign(const struct cluster_state *cs, const struct workload_request *p)
+static bool routing_is_foreign(const struct cluster_state *cs, const struct maintenance_request *p)
 {
     struct str uid;
     struct str number;
-    (void)str_cut(p->request, STR("/"), &uid, &number); /* a deletion's has no number */
+    (void)str_cut(p->machine_request, STR("/"), &uid, &number); /* a deletion's has no number */
     const struct machine_state *owner = map_find(&cs->bridge->by_uid, uid);
     return owner != NULL && owner->cluster != cs;
 }
@@ -372,15 +378,15 @@ static void routing_end_orphan(struct cluster_state *cs, struct store_item *item
 {
     struct bridge *b = cs->bridge;
     struct approval_routing *r = cs->routing;
-    const struct workload_request *p = item->object;
+    const struct maintenance_request *p = item->object;
     const struct cluster *cluster = cluster_object(cs);
-    const struct store_item *node = store_find(link_nodes(cs->link), p->node);
+    const struct store_item *node = store_find(link_nodes(cs->link), p->target);
     if (cluster == NULL || cluster->paused || !bridge_may_act(b) || routing_is_foreign(cs, p)) {
         return;
     }
     const struct approval_facts facts = {
         .node = node == NULL ? NULL : node->object,
-        .name = p->node,
+        .name = p->target,
         .requests = &p,
         .n = 1,
     };
@@ -392,18 +398,19 @@ static void routing_end_orphan(struct cluster_state *cs, struct store_item *item
     if (loop_now(b->loop) < r->retry.at) {
         return; /* the timer comes back to it */
     }
-    routing_set_state(cs, NULL, item, WORKLOAD_REQUEST_COMPLETED);
+    routing_set_state(cs, NULL, item, MR_STATE_COMPLETED);
 }
 
 static void routing_mark_changed(struct cluster_state *cs)
 {
     struct store_item *item;
     while ((item = store_take(&cs->routing->informer.store)) != NULL) {
-        const struct workload_request *p = item->object;
-        if (p->node.n == 0) {
+        const struct maintenance_request *p = item->object;
+        struct str node = workload_request_node(p);
+        if (node.n == 0) {
             continue;
         }
-        struct machine_state *ms = routing_machine(cs, p->node);
+        struct machine_state *ms = routing_machine(cs, node);
         if (ms != NULL) {
             machine_mark(ms);
         } else if (workload_request_is_open(p)) {
@@ -470,8 +477,8 @@ static void routing_send(struct machine_state *ms, const struct approval_verdict
         ASSERT(found->items != NULL);
         ASSERT(verdict->which < found->n);
         routing_set_state(ms->cluster, ms, found->items[verdict->which],
-                          verdict->act == APPROVAL_START ? WORKLOAD_REQUEST_IN_PROGRESS
-                                                         : WORKLOAD_REQUEST_COMPLETED);
+                          verdict->act == APPROVAL_START ? MR_STATE_IN_PROGRESS
+                                                         : MR_STATE_COMPLETED);
     }
 }
 
@@ -520,11 +527,11 @@ const struct store_item *routing_request(const struct machine_state *ms)
     }
     MAP_EACH (&r->informer.store.items, entry) {
         const struct store_item *item = map_item_value(entry);
-        const struct workload_request *p = item->object;
+        const struct maintenance_request *p = item->object;
         struct str uid;
         struct str number;
-        (void)str_cut(p->request, STR("/"), &uid, &number); /* a deletion's has no number */
-        if (workload_request_is_open(p) && str_eq(p->node, m->node) && str_eq(uid, m->uid)) {
+        (void)str_cut(p->machine_request, STR("/"), &uid, &number); /* a deletion's has no number */
+        if (workload_request_is_open(p) && str_eq(p->target, m->node) && str_eq(uid, m->uid)) {
             return item;
         }
     }

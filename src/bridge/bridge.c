@@ -430,8 +430,8 @@ bool bridge_explain(struct bridge *b, struct str namespace, struct str name, str
     const struct store_item *request = routing_request(ms);
     if (request != NULL) {
         ret->request = request->name;
-        ret->workload_request_state =
-            workload_request_state_name(((const struct workload_request *)request->object)->state);
+        const struct maintenance_request *p = request->object;
+        ret->workload_request_state = mrequest_state_name(mrequest_state_for_actor(p->state));
     }
     rules_decide(&b->config.rules, &facts, out, &ret->verdict);
     if (b->config.metal3 && metal3_facts(ms, &power)) {

@@ -10,13 +10,6 @@
 #define WATCH_PAUSE_MAX SECONDS(5)
 #define WAIT_RETRY_TIME MINUTES(15) /* a wait of days outlives the upgrade of a control plane */
 
-static const struct str types[] = {
-    STR_INIT("node"),
-    STR_INIT("deployment"),
-    STR_INIT("daemonset"),
-    STR_INIT("statefulset"),
-};
-
 int actor_init(struct actor *a, struct blocking_api *blocking_api, struct str client,
                struct err *err)
 {
@@ -60,8 +53,8 @@ static int actor_document(const struct blocking_api_reply *answer, const char *w
 }
 
 /* All that `query` selects, live: no resourceVersion is named, so no cache answers. */
-static int actor_fetch(struct actor *a, struct str query, struct arena *out, struct record **ret,
-                       uint32_t *ret_n, struct err *err)
+static int actor_fetch(struct actor *a, struct str query, struct arena *out,
+                       struct maintenance_request **ret, uint32_t *ret_n, struct err *err)
 {
     struct blocking_api_reply answer;
     const struct jval *list;
@@ -82,45 +75,48 @@ static int actor_fetch(struct actor *a, struct str query, struct arena *out, str
     if (count > LIST_MAX) {
         return err_set(err, ERR_LIMIT, "%u requests in one list, want at most %u", count, LIST_MAX);
     }
-    struct record *records = ARENA_ARRAY(out, struct record, MAX(count, 1u));
+    struct maintenance_request *requests =
+        ARENA_ARRAY(out, struct maintenance_request, MAX(count, 1u));
     uint32_t n = 0;
     if (count > 0) {
         JVAL_EACH (items, item) {
-            r = record_read(item, out, &records[n], err);
+            r = mrequest_read_for_actor(item, out, &requests[n], err);
             if (r < 0) {
                 return r;
             }
             n++;
         }
     }
-    *ret = records;
+    *ret = requests;
     *ret_n = n;
     return 0;
 }
 
-int actor_list(struct actor *a, struct arena *out, struct record **ret, uint32_t *ret_n,
-               struct err *err)
+int actor_list(struct actor *a, struct arena *out, struct maintenance_request **ret,
+               uint32_t *ret_n, struct err *err)
 {
     return actor_fetch(a, STR_NONE, out, ret, ret_n, err);
 }
 
-static int actor_fetch_own(struct actor *a, struct arena *out, struct record **ret, uint32_t *ret_n,
-                           struct err *err)
+static int actor_fetch_own(struct actor *a, struct arena *out, struct maintenance_request **ret,
+                           uint32_t *ret_n, struct err *err)
 {
     CLEANUP(buf_done)
     struct buf query = { 0 };
     buf_add(&query, STR("?labelSelector="));
-    client_add_segment(&query, STR(RECORD_CLIENT_LABEL "="));
+    client_add_segment(&query, KEY_CLIENT);
+    client_add_segment(&query, STR("="));
     client_add_segment(&query, a->client);
     return actor_fetch(a, buf_str(&query), out, ret, ret_n, err);
 }
 
-static const struct record *actor_find_live(const struct record *records, uint32_t n,
-                                            const struct record_target *target)
+static const struct maintenance_request *actor_find_live(const struct maintenance_request *requests,
+                                                         uint32_t n,
+                                                         const struct request_target *target)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (records[i].state != RECORD_COMPLETED && record_is_for(&records[i], target)) {
-            return &records[i];
+        if (requests[i].state != MR_STATE_COMPLETED && mrequest_is_for(&requests[i], target)) {
+            return &requests[i];
         }
     }
     return NULL;
@@ -131,11 +127,10 @@ int actor_enabled(struct actor *a, struct str type, bool *ret, struct err *err)
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct blocking_api_reply answer;
-    bool known = false;
-    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
-        known = known || str_eq(type, types[i]);
-    }
-    if (!known) {
+    enum target_type known;
+    /* Unlike the controller, the client wants the type in lower case, as the original client does.
+     */
+    if (!target_type_find(type, &known) || !str_eq(type, target_type_name(known))) {
         *ret = false;
         return 0;
     }
@@ -150,16 +145,16 @@ int actor_enabled(struct actor *a, struct str type, bool *ret, struct err *err)
     return 0;
 }
 
-int actor_find(struct actor *a, const struct record_target *target, struct arena *out,
-               struct record *ret, struct err *err)
+int actor_find(struct actor *a, const struct request_target *target, struct arena *out,
+               struct maintenance_request *ret, struct err *err)
 {
-    struct record *records;
+    struct maintenance_request *requests;
     uint32_t n;
-    int r = actor_fetch_own(a, out, &records, &n, err);
+    int r = actor_fetch_own(a, out, &requests, &n, err);
     if (r < 0) {
         return r;
     }
-    const struct record *live = actor_find_live(records, n, target);
+    const struct maintenance_request *live = actor_find_live(requests, n, target);
     if (live == NULL) {
         return err_set(err, ERR_NOTFOUND,
                        "'" STR_FMT "' has no live request for " STR_FMT " " STR_FMT,
@@ -191,7 +186,7 @@ static int actor_no_such_node(struct actor *a, struct err *err)
 }
 
 /* A node's real name, which has no capital letters; other targets are the controller's to find. */
-static int actor_check_target(struct actor *a, struct record_target *target, struct arena *out,
+static int actor_check_target(struct actor *a, struct request_target *target, struct arena *out,
                               struct err *err)
 {
     if (!str_eq(target->type, STR("node"))) {
@@ -226,24 +221,25 @@ static int actor_check_target(struct actor *a, struct record_target *target, str
 }
 
 /* The first number behind all that are there: finished requests keep their names. */
-static uint32_t actor_next_number(const struct record *records, uint32_t n, struct str stem)
+static uint32_t actor_next_number(const struct maintenance_request *requests, uint32_t n,
+                                  struct str stem)
 {
     uint32_t highest = 0;
     for (uint32_t i = 0; i < n; i++) {
-        highest = MAX(highest, request_name_number(records[i].name, stem));
+        highest = MAX(highest, request_name_number(requests[i].name, stem));
     }
     return highest + 1;
 }
 
 /* 0 when somebody has the name already: `*ret_made` tells. */
-static int actor_create(struct actor *a, const struct record_ask *ask, struct str name,
-                        struct arena *out, struct record *ret, bool *ret_made, struct err *err)
+static int actor_create(struct actor *a, const struct mrequest_new *new, struct arena *out,
+                        struct maintenance_request *ret, bool *ret_made, struct err *err)
 {
     CLEANUP(buf_done)
     struct buf body = { 0 };
     struct blocking_api_reply answer;
     const struct jval *made;
-    record_print_new(name, a->client, ask, &body);
+    mrequest_print_new(new, &body);
     int r = blocking_api_send(a->blocking_api,
                               &(struct api_request){
                                   .verb = API_POST,
@@ -259,26 +255,25 @@ static int actor_create(struct actor *a, const struct record_ask *ask, struct st
         return 0;
     }
     r = actor_document(&answer, "create the request", out, &made, err);
-    return r < 0 ? r : record_read(made, out, ret, err);
+    return r < 0 ? r : mrequest_read_for_actor(made, out, ret, err);
 }
 
-int actor_request(struct actor *a, const struct record_ask *ask, struct arena *out,
-                  struct record *ret, bool *ret_created, struct err *err)
+int actor_request(struct actor *a, const struct mrequest_new *new, struct arena *out,
+                  struct maintenance_request *ret, bool *ret_created, struct err *err)
 {
-    struct record_ask wanted = *ask;
-    const struct record_target *target = &ask->target;
-    const struct request_name of = { a->client, target->type, target->namespace, target->name };
-    struct str stem = request_name_stem(&of, out);
+    struct mrequest_new wanted = *new;
+    struct str stem = request_name_stem(a->client, &new->target, out);
+    wanted.client = a->client;
     uint32_t number = 0;
     for (uint32_t i = 0; i < CONFLICT_RETRIES_MAX; i++) {
-        struct record *records;
+        struct maintenance_request *requests;
         uint32_t n;
         bool made;
-        int r = actor_fetch_own(a, out, &records, &n, err);
+        int r = actor_fetch_own(a, out, &requests, &n, err);
         if (r < 0) {
             return r;
         }
-        const struct record *live = actor_find_live(records, n, &ask->target);
+        const struct maintenance_request *live = actor_find_live(requests, n, &new->target);
         if (live != NULL) {
             *ret = *live;
             *ret_created = false;
@@ -289,9 +284,9 @@ int actor_request(struct actor *a, const struct record_ask *ask, struct arena *o
             return r;
         }
         /* A name that is taken and that the list does not show has lost its label. */
-        number = MAX(number + 1, actor_next_number(records, n, stem));
-        struct str name = arena_printf(out, STR_FMT "%u", STR_ARG(stem), number);
-        r = actor_create(a, &wanted, name, out, ret, &made, err);
+        number = MAX(number + 1, actor_next_number(requests, n, stem));
+        wanted.name = arena_printf(out, STR_FMT "%u", STR_ARG(stem), number);
+        r = actor_create(a, &wanted, out, ret, &made, err);
         if (r < 0 || made) {
             *ret_created = r == 0 ? made : *ret_created;
             return r;
@@ -313,11 +308,10 @@ static struct str actor_path(struct str name, struct arena *out)
 
 /* `uid` empty = whoever has the name. */
 static int actor_read(struct actor *a, struct str name, struct str uid, struct arena *out,
-                      struct record *ret, struct err *err)
+                      const struct jval **ret, struct err *err)
 {
     struct blocking_api_reply answer;
     const struct jval *object;
-    struct record found;
     int r = actor_get(a, actor_path(name, out), out, &answer, err);
     if (r < 0) {
         return r;
@@ -326,27 +320,30 @@ static int actor_read(struct actor *a, struct str name, struct str uid, struct a
         return err_set(err, ERR_NOTFOUND, "request '" STR_FMT "' does not exist", STR_ARG(name));
     }
     r = actor_document(&answer, "read the request", out, &object, err);
-    r = r < 0 ? r : record_read(object, out, &found, err);
     if (r < 0) {
         return r;
     }
-    if (uid.n > 0 && !str_eq(uid, found.uid)) {
+    if (uid.n > 0 && !str_eq(uid, jval_str(jval_at(object, "metadata.uid")))) {
         return err_set(err, ERR_NOTFOUND, "request '" STR_FMT "' was deleted and made anew",
                        STR_ARG(name));
     }
-    *ret = found;
+    *ret = object;
     return 0;
 }
 
 /* -ERR_CONFLICT: somebody else wrote meanwhile, or the answer to this very write was lost. */
-static int actor_change(struct actor *a, const struct record *r, const struct record_change *change,
-                        struct arena *out, struct record *ret, struct err *err)
+static int actor_change(struct actor *a, const struct maintenance_request *r,
+                        const struct mrequest_change *change, struct arena *out,
+                        struct maintenance_request *ret, struct err *err)
 {
     CLEANUP(buf_done)
     struct buf body = { 0 };
     struct blocking_api_reply answer;
     const struct jval *object;
-    record_print_change(r, change, &body);
+    struct mrequest_change whole = *change;
+    whole.version = r->version;
+    whole.uid = r->uid;
+    mrequest_print_change(&whole, &body);
     int k = blocking_api_send(a->blocking_api,
                               &(struct api_request){
                                   .verb = API_PATCH,
@@ -356,7 +353,7 @@ static int actor_change(struct actor *a, const struct record *r, const struct re
                               },
                               out, &answer, err);
     k = k < 0 ? k : actor_document(&answer, "write the request", out, &object, err);
-    return k < 0 ? k : record_read(object, out, ret, err);
+    return k < 0 ? k : mrequest_read_for_actor(object, out, ret, err);
 }
 
 /* ── waiting ───────────────────────────────────────────────────────────────────────────────── */
@@ -365,23 +362,25 @@ struct actor_wait_state {
     struct actor *actor;
     struct str name; /* borrowed, as the uid: from whoever waits */
     struct str uid;
-    struct str phase; /* last told */
+    const struct jval *object; /* as it was read last; lives until the next look */
+    enum mrequest_phase phase; /* last told */
     struct str reason;
     struct str message;
     struct arena reported; /* keeps them */
 };
 
-static void actor_report_progress(struct actor_wait_state *f, const struct record *r)
+static void actor_report_progress(struct actor_wait_state *f, const struct maintenance_request *r)
 {
-    bool same = str_eq(f->phase, r->phase) && str_eq(f->reason, r->reason) &&
-                str_eq(f->message, r->message);
+    const struct mrequest_status *s = &r->status;
+    bool same =
+        f->phase == s->phase && str_eq(f->reason, s->reason) && str_eq(f->message, s->message);
     if (f->actor->on_progress == NULL || (same && f->reported.blocks != NULL)) {
         return;
     }
     arena_reset(&f->reported);
-    f->phase = arena_str(&f->reported, r->phase);
-    f->reason = arena_str(&f->reported, r->reason);
-    f->message = arena_str(&f->reported, r->message);
+    f->phase = s->phase;
+    f->reason = arena_str(&f->reported, s->reason);
+    f->message = arena_str(&f->reported, s->message);
     f->actor->on_progress(f->actor->ctx, r);
 }
 
@@ -393,7 +392,7 @@ static bool actor_on_line(void *ctx, struct str line)
     struct arena tmp = { 0 };
     struct err err = { 0 };
     const struct jval *event = NULL;
-    struct record r;
+    struct maintenance_request r;
     if (json_parse(line, JSON_GO, &tmp, &event, &err) < 0) {
         return true;
     }
@@ -402,15 +401,15 @@ static bool actor_on_line(void *ctx, struct str line)
         return false;
     }
     if ((!str_eq(type, STR("ADDED")) && !str_eq(type, STR("MODIFIED"))) ||
-        record_read(jval_get(event, STR("object")), &tmp, &r, &err) < 0 || !str_eq(r.uid, f->uid) ||
-        r.state != RECORD_PENDING) {
+        mrequest_read_for_actor(jval_get(event, STR("object")), &tmp, &r, &err) < 0 ||
+        !str_eq(r.uid, f->uid) || r.state != MR_STATE_PENDING) {
         return true;
     }
     actor_report_progress(f, &r);
     return false;
 }
 
-static struct str actor_watch_path(const struct record *r, struct arena *out)
+static struct str actor_watch_path(const struct maintenance_request *r, struct arena *out)
 {
     CLEANUP(buf_done)
     struct buf path = { 0 };
@@ -423,20 +422,21 @@ static struct str actor_watch_path(const struct record *r, struct arena *out)
     return arena_str(out, buf_str(&path));
 }
 
-static int actor_ended(const struct record *r, struct err *err)
+static int actor_ended(const struct maintenance_request *r, struct err *err)
 {
-    bool why = r->message.n > 0;
+    struct str message = r->status.message;
     return err_set(err, ACTOR_REFUSED,
                    "request '" STR_FMT "' was closed before its approval%s" STR_FMT,
-                   STR_ARG(r->name), why ? ": " : "", STR_ARG(r->message));
+                   STR_ARG(r->name), message.n > 0 ? ": " : "", STR_ARG(message));
 }
 
 /* What a live read shows: 1 = go on waiting. */
-static int actor_poll(struct actor_wait_state *f, struct record *r, struct arena *out,
+static int actor_poll(struct actor_wait_state *f, struct maintenance_request *r, struct arena *out,
                       struct err *err)
 {
     arena_reset(out);
-    int k = actor_read(f->actor, f->name, f->uid, out, r, err);
+    int k = actor_read(f->actor, f->name, f->uid, out, &f->object, err);
+    k = k < 0 ? k : mrequest_read_for_actor(f->object, out, r, err);
     if (k == -ERR_NOTFOUND) {
         return err_set(err, ACTOR_REFUSED, "request '" STR_FMT "' was deleted", STR_ARG(f->name));
     }
@@ -444,14 +444,14 @@ static int actor_poll(struct actor_wait_state *f, struct record *r, struct arena
         return k;
     }
     switch (r->state) {
-    case RECORD_APPROVED:
+    case MR_STATE_APPROVED:
         return 0;
-    case RECORD_IN_PROGRESS:
+    case MR_STATE_IN_PROGRESS:
         return err_set(err, ACTOR_REFUSED, "request '" STR_FMT "' is in progress already",
                        STR_ARG(r->name));
-    case RECORD_COMPLETED:
+    case MR_STATE_COMPLETED:
         return actor_ended(r, err);
-    case RECORD_PENDING:
+    default:
         break;
     }
     actor_report_progress(f, r);
@@ -459,8 +459,9 @@ static int actor_poll(struct actor_wait_state *f, struct record *r, struct arena
 }
 
 /* While somebody waits, a server that does not answer is waited for, too. */
-static int actor_poll_with_retries(struct actor_wait_state *f, usec_t until, struct record *r,
-                                   struct arena *out, struct err *err)
+static int actor_poll_with_retries(struct actor_wait_state *f, usec_t until,
+                                   struct maintenance_request *r, struct arena *out,
+                                   struct err *err)
 {
     struct blocking_api *blocking_api = f->actor->blocking_api;
     usec_t retry_time = blocking_api->retry_time;
@@ -471,14 +472,15 @@ static int actor_poll_with_retries(struct actor_wait_state *f, usec_t until, str
     return k;
 }
 
-int actor_wait(struct actor *a, usec_t until, struct arena *out, struct record *r, struct err *err)
+int actor_wait(struct actor *a, usec_t until, struct arena *out, struct maintenance_request *r,
+               struct err *err)
 {
     /* A wait may take weeks: what each look brings lives until the next one. */
     CLEANUP(arena_done)
     struct arena poll_memory = { 0 };
     struct actor_wait_state f = { .actor = a, .name = r->name, .uid = r->uid };
     struct backoff backoff = { .base = WATCH_PAUSE_BASE, .max = WATCH_PAUSE_MAX };
-    struct record now = *r;
+    struct maintenance_request now = *r;
     int k = actor_poll_with_retries(&f, until, &now, &poll_memory, err);
     while (k == 1) {
         usec_t began = loop_now(a->blocking_api->loop);
@@ -503,20 +505,23 @@ int actor_wait(struct actor *a, usec_t until, struct arena *out, struct record *
         return err_set(err, ERR_TIMEOUT, "request '" STR_FMT "' was not approved in time",
                        STR_ARG(f.name));
     }
-    if (k == 0 || (k == -ACTOR_REFUSED && now.state == RECORD_IN_PROGRESS)) {
-        *r = record_copy(&now, out);
+    if (k == 0 || (k == -ACTOR_REFUSED && now.state == MR_STATE_IN_PROGRESS)) {
+        struct err ignored = { 0 };
+        int again = mrequest_read_for_actor(f.object, out, r, &ignored);
+        ASSERT(again == 0); /* it was read before, into memory that goes now */
     }
     return k;
 }
 
-int actor_begin(struct actor *a, usec_t until, struct arena *out, struct record *r, struct err *err)
+int actor_begin(struct actor *a, usec_t until, struct arena *out, struct maintenance_request *r,
+                struct err *err)
 {
     struct str run =
         arena_printf(out, "%016llx", (unsigned long long)loop_random(a->blocking_api->loop));
-    const struct record_change change = { .state = RECORD_IN_PROGRESS, .run = run };
+    const struct mrequest_change change = { .state = MR_STATE_IN_PROGRESS, .run = run };
     for (;;) {
         int k = actor_wait(a, until, out, r, err);
-        if (k == -ACTOR_REFUSED && r->state == RECORD_IN_PROGRESS && str_eq(r->run, run)) {
+        if (k == -ACTOR_REFUSED && r->state == MR_STATE_IN_PROGRESS && str_eq(r->run, run)) {
             return 0; /* our own write, whose answer was lost */
         }
         k = k < 0 ? k : actor_change(a, r, &change, out, r, err);
@@ -528,19 +533,19 @@ int actor_begin(struct actor *a, usec_t until, struct arena *out, struct record 
 
 /* ── writing states ────────────────────────────────────────────────────────────────────────── */
 
-int actor_update(struct actor *a, const struct record_target *target, enum record_state state,
+int actor_update(struct actor *a, const struct request_target *target, enum mrequest_state state,
                  struct err *err)
 {
-    if (state == RECORD_APPROVED) {
+    if (state == MR_STATE_APPROVED) {
         return err_set(err, ERR_INVALID, "cannot set state as approved");
     }
     bool tried = false;
     for (uint32_t i = 0; i < CONFLICT_RETRIES_MAX; i++) {
         CLEANUP(arena_done)
         struct arena tmp = { 0 };
-        struct record r;
+        struct maintenance_request r;
         int k = actor_find(a, target, &tmp, &r, err);
-        if (k == -ERR_NOTFOUND && tried && state == RECORD_COMPLETED) {
+        if (k == -ERR_NOTFOUND && tried && state == MR_STATE_COMPLETED) {
             return 0; /* the write took effect, its answer was lost */
         }
         if (k == -ERR_NOTFOUND) {
@@ -549,13 +554,13 @@ int actor_update(struct actor *a, const struct record_target *target, enum recor
         if (k < 0) {
             return k;
         }
-        if (r.state == RECORD_PENDING && state == RECORD_PENDING) {
+        if (r.state == MR_STATE_PENDING && state == MR_STATE_PENDING) {
             return 0;
         }
-        if (r.state == RECORD_PENDING) {
+        if (r.state == MR_STATE_PENDING) {
             return err_set(err, ACTOR_REFUSED, "request is not yet approved");
         }
-        k = actor_change(a, &r, &(struct record_change){ .state = state }, &tmp, &r, err);
+        k = actor_change(a, &r, &(struct mrequest_change){ .state = state }, &tmp, &r, err);
         if (k != -ERR_CONFLICT) {
             return k;
         }
@@ -565,38 +570,40 @@ int actor_update(struct actor *a, const struct record_target *target, enum recor
 }
 
 /* Whether a request in that state may be ended that way; NULL: it may. */
-typedef const char *(*actor_end_check)(enum record_state state);
+typedef const char *(*actor_end_check)(enum mrequest_state state);
 
-static const char *check_completion(enum record_state state)
+static const char *check_completion(enum mrequest_state state)
 {
-    return state == RECORD_PENDING     ? "request is not yet approved"
-           : state == RECORD_COMPLETED ? "request is already completed"
-                                       : NULL;
+    return state == MR_STATE_PENDING     ? "request is not yet approved"
+           : state == MR_STATE_COMPLETED ? "request is already completed"
+                                         : NULL;
 }
 
-static const char *check_withdrawal(enum record_state state)
+static const char *check_withdrawal(enum mrequest_state state)
 {
-    return state == RECORD_IN_PROGRESS ? "request is in progress: complete it instead"
-           : state == RECORD_COMPLETED ? "request is already completed"
-                                       : NULL;
+    return state == MR_STATE_IN_PROGRESS ? "request is in progress: complete it instead"
+           : state == MR_STATE_COMPLETED ? "request is already completed"
+                                         : NULL;
 }
 
 static int actor_end(struct actor *a, struct str name, struct str exit_code, actor_end_check check,
                      struct err *err)
 {
-    const struct record_change change = { .state = RECORD_COMPLETED, .exit_code = exit_code };
+    const struct mrequest_change change = { .state = MR_STATE_COMPLETED, .exit_code = exit_code };
     CLEANUP(arena_done)
     struct arena keep = { 0 };
     struct str uid = STR_NONE;
     for (uint32_t i = 0; i < CONFLICT_RETRIES_MAX; i++) {
         CLEANUP(arena_done)
         struct arena tmp = { 0 };
-        struct record r;
-        int k = actor_read(a, name, uid, &tmp, &r, err);
+        const struct jval *object;
+        struct maintenance_request r;
+        int k = actor_read(a, name, uid, &tmp, &object, err);
+        k = k < 0 ? k : mrequest_read_for_actor(object, &tmp, &r, err);
         if (k < 0) {
             return k;
         }
-        if (i > 0 && r.state == RECORD_COMPLETED) {
+        if (i > 0 && r.state == MR_STATE_COMPLETED) {
             return 0; /* the write took effect, its answer was lost */
         }
         uid = i == 0 ? arena_str(&keep, r.uid) : uid;

@@ -7,12 +7,12 @@
  * target need exist only when it is asked for, lookups are live, names follow from who asks for
  * what, a request without a state is Pending, and a write that lost a race is decided again.
  *
- * Calls block; see talk.h.
+ * Calls block; see blocking_api.h.
  */
 #pragma once
 
-#include "client/record.h"
 #include "client/blocking_api.h"
+#include "kinds/maintenance_request.h"
 
 /* The code of all failures that are the request's own doing: its state does not allow it, or it was
  * closed or deleted. The API server gives no answer of that code to what is asked here. */
@@ -22,7 +22,7 @@ struct actor {
     struct blocking_api *blocking_api; /* borrowed */
     struct str client; /* borrowed: the actor's name, by which it finds its own requests */
     /* A request was asked for or has changed while it is waited for; may be NULL. */
-    void (*on_progress)(void *ctx, const struct record *r);
+    void (*on_progress)(void *ctx, const struct maintenance_request *r);
     void *ctx;
 };
 
@@ -37,29 +37,30 @@ int actor_enabled(struct actor *a, struct str type, bool *ret, struct err *err);
 
 /* Its own request for the target that is not Completed; -ERR_NOTFOUND: none. */
 NODISCARD
-int actor_find(struct actor *a, const struct record_target *target, struct arena *out,
-               struct record *ret, struct err *err);
+int actor_find(struct actor *a, const struct request_target *target, struct arena *out,
+               struct maintenance_request *ret, struct err *err);
 
-/* The same, created if there is none. */
+/* The same, created if there is none: as `new` says, whose name and client are not looked at. */
 NODISCARD
-int actor_request(struct actor *a, const struct record_ask *ask, struct arena *out,
-                  struct record *ret, bool *ret_created, struct err *err);
+int actor_request(struct actor *a, const struct mrequest_new *new, struct arena *out,
+                  struct maintenance_request *ret, bool *ret_created, struct err *err);
 
 /* Waits until a request is Approved; `*r` is what it is then. -ERR_TIMEOUT at `until` (monotonic).
  * -ACTOR_REFUSED: it ended otherwise, closed or deleted; or it is InProgress, which `*r` shows, so
  * somebody is at work under this name. */
 NODISCARD
-int actor_wait(struct actor *a, usec_t until, struct arena *out, struct record *r, struct err *err);
+int actor_wait(struct actor *a, usec_t until, struct arena *out, struct maintenance_request *r,
+               struct err *err);
 
 /* Waits for the approval and takes it: when it answers 0 the state is InProgress, written by this
  * very call and acknowledged. An approval that is withdrawn in between is waited for again. */
 NODISCARD
-int actor_begin(struct actor *a, usec_t until, struct arena *out, struct record *r,
+int actor_begin(struct actor *a, usec_t until, struct arena *out, struct maintenance_request *r,
                 struct err *err);
 
 /* Writes a state into the actor's own live request, as the original's UpdateMaintenanceState. */
 NODISCARD
-int actor_update(struct actor *a, const struct record_target *target, enum record_state state,
+int actor_update(struct actor *a, const struct request_target *target, enum mrequest_state state,
                  struct err *err);
 
 /* Ends a request of whomever, by name: completes what is Approved or InProgress, or withdraws what
@@ -71,5 +72,5 @@ int actor_withdraw(struct actor *a, struct str name, struct err *err);
 
 /* All requests, of whomever; for people. */
 NODISCARD
-int actor_list(struct actor *a, struct arena *out, struct record **ret, uint32_t *ret_n,
-               struct err *err);
+int actor_list(struct actor *a, struct arena *out, struct maintenance_request **ret,
+               uint32_t *ret_n, struct err *err);

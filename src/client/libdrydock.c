@@ -1,4 +1,5 @@
-/* The public face of libdrydock: C texts and C results around actor.h. */
+/* libdrydock: the functions of <drydock.h>, with C strings and result codes, by means of actor.h.
+ */
 #include <drydock.h>
 
 #include "base/alloc.h"
@@ -37,9 +38,9 @@ static int libdrydock_result(int code, const struct err *err, struct drydock_err
     return result;
 }
 
-static struct record_target libdrydock_target(const struct drydock_target *target)
+static struct request_target libdrydock_target(const struct drydock_target *target)
 {
-    return (struct record_target){
+    return (struct request_target){
         .type = str_from(target->type),
         .namespace = str_from(target->space),
         .name = str_from(target->name),
@@ -55,16 +56,16 @@ static usec_t libdrydock_until(const struct drydock *d, long seconds_max)
 
 static int libdrydock_request(struct drydock *d, const struct drydock_target *target,
                               const struct drydock_options *options, struct arena *out,
-                              struct record *ret, struct err *err)
+                              struct maintenance_request *ret, struct err *err)
 {
-    struct record_ask ask = { .target = libdrydock_target(target) };
+    struct mrequest_new new = { .target = libdrydock_target(target) };
     bool created;
     if (options != NULL) {
-        ask.reason = str_from(options->reason);
-        ask.priority = options->priority;
-        ask.unprepared = options->unprepared;
+        new.reason = str_from(options->reason);
+        new.priority = options->priority;
+        new.unprepared = options->unprepared;
     }
-    return actor_request(&d->actor, &ask, out, ret, &created, err);
+    return actor_request(&d->actor, &new, out, ret, &created, err);
 }
 
 struct drydock *drydock_new(const struct drydock_config *config, struct drydock_error *error)
@@ -108,32 +109,32 @@ int drydock_is_approved(struct drydock *d, const struct drydock_target *target,
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct err err = { 0 };
-    struct record record;
-    int r = libdrydock_request(d, target, options, &tmp, &record, &err);
-    *ret = r == 0 && record.state == RECORD_APPROVED;
+    struct maintenance_request request;
+    int r = libdrydock_request(d, target, options, &tmp, &request, &err);
+    *ret = r == 0 && request.state == MR_STATE_APPROVED;
     return libdrydock_result(r, &err, error);
 }
 
 int drydock_update_state(struct drydock *d, const struct drydock_target *target,
                          enum drydock_state state, struct drydock_error *error)
 {
-    static const enum record_state states[] = {
-        [DRYDOCK_PENDING] = RECORD_PENDING,
-        [DRYDOCK_APPROVED] = RECORD_APPROVED,
-        [DRYDOCK_IN_PROGRESS] = RECORD_IN_PROGRESS,
-        [DRYDOCK_COMPLETED] = RECORD_COMPLETED,
+    static const enum mrequest_state states[] = {
+        [DRYDOCK_PENDING] = MR_STATE_PENDING,
+        [DRYDOCK_APPROVED] = MR_STATE_APPROVED,
+        [DRYDOCK_IN_PROGRESS] = MR_STATE_IN_PROGRESS,
+        [DRYDOCK_COMPLETED] = MR_STATE_COMPLETED,
     };
     struct err err = { 0 };
     if ((size_t)state >= ARRAY_LEN(states)) {
         return libdrydock_result(err_set(&err, ERR_INVALID, "there is no state %d", (int)state),
                                  &err, error);
     }
-    const struct record_target what = libdrydock_target(target);
+    const struct request_target what = libdrydock_target(target);
     return libdrydock_result(actor_update(&d->actor, &what, states[state], &err), &err, error);
 }
 
 typedef int (*libdrydock_wait_step)(struct actor *a, usec_t until, struct arena *out,
-                                    struct record *r, struct err *err);
+                                    struct maintenance_request *r, struct err *err);
 
 static int libdrydock_wait_for(struct drydock *d, const struct drydock_target *target,
                                const struct drydock_options *options, long seconds_max,
@@ -142,12 +143,12 @@ static int libdrydock_wait_for(struct drydock *d, const struct drydock_target *t
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct err err = { 0 };
-    struct record record = { 0 };
+    struct maintenance_request request = { 0 };
     usec_t until = libdrydock_until(d, seconds_max);
-    int r = libdrydock_request(d, target, options, &tmp, &record, &err);
-    r = r < 0 ? r : wait_step(&d->actor, until, &tmp, &record, &err);
+    int r = libdrydock_request(d, target, options, &tmp, &request, &err);
+    r = r < 0 ? r : wait_step(&d->actor, until, &tmp, &request, &err);
     int result = libdrydock_result(r, &err, error);
-    if (r == -ACTOR_REFUSED && record.state == RECORD_IN_PROGRESS) {
+    if (r == -ACTOR_REFUSED && request.state == MR_STATE_IN_PROGRESS) {
         result = DRYDOCK_IN_PROGRESS_ALREADY;
         if (error != NULL) {
             error->result = result;
@@ -176,10 +177,10 @@ int drydock_withdraw(struct drydock *d, const struct drydock_target *target,
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct err err = { 0 };
-    struct record record;
-    const struct record_target what = libdrydock_target(target);
-    int r = actor_find(&d->actor, &what, &tmp, &record, &err);
-    r = r < 0 ? r : actor_withdraw(&d->actor, record.name, &err);
+    struct maintenance_request request;
+    const struct request_target what = libdrydock_target(target);
+    int r = actor_find(&d->actor, &what, &tmp, &request, &err);
+    r = r < 0 ? r : actor_withdraw(&d->actor, request.name, &err);
     return libdrydock_result(r, &err, error);
 }
 
@@ -192,24 +193,24 @@ int drydock_find(struct drydock *d, const struct drydock_target *target,
                  struct drydock_request *ret, struct drydock_error *error)
 {
     static const enum drydock_state states[] = {
-        [RECORD_PENDING] = DRYDOCK_PENDING,
-        [RECORD_APPROVED] = DRYDOCK_APPROVED,
-        [RECORD_IN_PROGRESS] = DRYDOCK_IN_PROGRESS,
-        [RECORD_COMPLETED] = DRYDOCK_COMPLETED,
+        [MR_STATE_PENDING] = DRYDOCK_PENDING,
+        [MR_STATE_APPROVED] = DRYDOCK_APPROVED,
+        [MR_STATE_IN_PROGRESS] = DRYDOCK_IN_PROGRESS,
+        [MR_STATE_COMPLETED] = DRYDOCK_COMPLETED,
     };
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     struct err err = { 0 };
-    struct record record;
-    const struct record_target what = libdrydock_target(target);
-    int r = actor_find(&d->actor, &what, &tmp, &record, &err);
+    struct maintenance_request request;
+    const struct request_target what = libdrydock_target(target);
+    int r = actor_find(&d->actor, &what, &tmp, &request, &err);
     if (r == 0) {
-        *ret = (struct drydock_request){ .state = states[record.state],
-                                         .position = (long)record.position };
-        libdrydock_text(ret->name, sizeof(ret->name), record.name);
-        libdrydock_text(ret->phase, sizeof(ret->phase), record.phase);
-        libdrydock_text(ret->reason, sizeof(ret->reason), record.reason);
-        libdrydock_text(ret->message, sizeof(ret->message), record.message);
+        *ret = (struct drydock_request){ .state = states[request.state],
+                                         .position = (long)request.status.position };
+        libdrydock_text(ret->name, sizeof(ret->name), request.name);
+        libdrydock_text(ret->phase, sizeof(ret->phase), mrequest_phase_name(request.status.phase));
+        libdrydock_text(ret->reason, sizeof(ret->reason), request.status.reason);
+        libdrydock_text(ret->message, sizeof(ret->message), request.status.message);
     }
     return libdrydock_result(r, &err, error);
 }

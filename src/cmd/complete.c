@@ -17,17 +17,17 @@ static int complete_or_withdraw(const struct command_call *call, bool withdraw)
 {
     const struct complete_flags *flags = call->config;
     struct err err = { 0 };
-    struct record record;
+    struct maintenance_request request;
     struct request_cli a;
     int code = request_cli_open(&a, call, &flags->cli);
     if (code == COMMAND_OK) {
-        int r = request_cli_resolve(&a, call->args[0], &record, &err);
+        int r = request_cli_resolve(&a, call->args[0], &request, &err);
         if (r == 0) {
-            r = withdraw ? actor_withdraw(&a.actor, record.name, &err)
-                         : actor_complete(&a.actor, record.name, STR_NONE, &err);
+            r = withdraw ? actor_withdraw(&a.actor, request.name, &err)
+                         : actor_complete(&a.actor, request.name, STR_NONE, &err);
         }
         code = r < 0 ? request_cli_fail(&a, &err)
-                     : request_cli_print(&a, record.name, withdraw ? "withdrawn" : "completed");
+                     : request_cli_print(&a, request.name, withdraw ? "withdrawn" : "completed");
     }
     request_cli_close(&a);
     return code;

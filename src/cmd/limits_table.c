@@ -85,12 +85,8 @@ static void add_limit(struct limits_report *b, const struct jval *object, struct
 
 static void add_request(struct limits_report *b, const struct jval *object, struct arena *out)
 {
-    struct err ignored = { 0 };
-    void *projected;
-    if (mrequest_kind.project(NULL, object, out, &projected, &ignored) < 0) {
-        return; /* one strange object does not hide the others */
-    }
-    const struct maintenance_request *m = projected;
+    struct maintenance_request *m = ARENA_NEW(out, struct maintenance_request);
+    mrequest_read(object, out, m);
     const struct mrequest_status *s = &m->status;
     bool waits = s->phase <= MR_PHASE_PENDING && m->state <= MR_STATE_PENDING;
     if (mrequest_phase_ended(s->phase) || m->state == MR_STATE_COMPLETED) {
@@ -102,7 +98,7 @@ static void add_request(struct limits_report *b, const struct jval *object, stru
         b,
         &(struct limits_report_claim){
             .uid = m->uid,
-            .name = jval_str(jval_at(object, "metadata.name")),
+            .name = m->name,
             .client = m->client,
             .type = m->type_text,
             .target = m->namespace.n == 0 ? m->target

@@ -16,21 +16,21 @@ static int request_make(struct request_cli *a)
     bool json = str_eq(flags->cli.output, STR("json"));
     usec_t until = request_cli_deadline(a);
     struct err err = { 0 };
-    struct record record;
+    struct maintenance_request request;
     bool created;
-    if (request_create_send(a, a->call->args[0], flags->reason, &record, &created, &err) < 0) {
+    if (request_create_send(a, a->call->args[0], flags->reason, &request, &created, &err) < 0) {
         return request_cli_fail(a, &err);
     }
     if (!flags->wait || !json) {
-        int code = request_cli_print(a, record.name, created ? "created" : "unchanged");
+        int code = request_cli_print(a, request.name, created ? "created" : "unchanged");
         if (!flags->wait || code != COMMAND_OK) {
             return code;
         }
     }
-    if (actor_wait(&a->actor, until, &a->memory, &record, &err) < 0) {
+    if (actor_wait(&a->actor, until, &a->memory, &request, &err) < 0) {
         return request_cli_fail(a, &err);
     }
-    return request_cli_print(a, record.name, "approved");
+    return request_cli_print(a, request.name, "approved");
 }
 
 static int request_run(const struct command_call *call)

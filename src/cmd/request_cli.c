@@ -58,10 +58,10 @@ void request_cli_note(const struct request_cli *a, struct str text)
     (void)fwrite(out.p, 1, out.n, stderr); /* nobody is left to tell if stderr is gone */
 }
 
-struct record_target request_cli_target(const struct request_cli *a, struct str name)
+struct request_target request_cli_target(const struct request_cli *a, struct str name)
 {
     return (
-        struct record_target){ .type = a->flags->type, .namespace = a->flags->ns, .name = name };
+        struct request_target){ .type = a->flags->type, .namespace = a->flags->ns, .name = name };
 }
 
 usec_t request_cli_deadline(const struct request_cli *a)
@@ -71,33 +71,33 @@ usec_t request_cli_deadline(const struct request_cli *a)
     return most <= 0 || most > USEC_NEVER - now ? USEC_NEVER : now + most;
 }
 
-int request_cli_resolve(struct request_cli *a, struct str argument, struct record *ret,
+int request_cli_resolve(struct request_cli *a, struct str argument, struct maintenance_request *ret,
                         struct err *err)
 {
-    const struct record_target target = request_cli_target(a, argument);
-    const struct record *best = NULL;
-    struct record *records;
+    const struct request_target target = request_cli_target(a, argument);
+    const struct maintenance_request *best = NULL;
+    struct maintenance_request *requests;
     uint32_t n;
     uint32_t matches = 0;
-    int r = actor_list(&a->actor, &a->memory, &records, &n, err);
+    int r = actor_list(&a->actor, &a->memory, &requests, &n, err);
     if (r < 0) {
         return r;
     }
     for (uint32_t i = 0; i < n; i++) {
-        if (str_eq(records[i].name, argument)) {
-            *ret = records[i];
+        if (str_eq(requests[i].name, argument)) {
+            *ret = requests[i];
             return 0;
         }
-        if (records[i].state == RECORD_COMPLETED || !record_is_for(&records[i], &target)) {
+        if (requests[i].state == MR_STATE_COMPLETED || !mrequest_is_for(&requests[i], &target)) {
             continue;
         }
-        if (str_eq(records[i].client, a->actor.client)) {
-            *ret = records[i];
-            best = &records[i];
+        if (str_eq(requests[i].client, a->actor.client)) {
+            *ret = requests[i];
+            best = &requests[i];
             matches = 1;
             break;
         }
-        best = &records[i];
+        best = &requests[i];
         matches++;
     }
     if (matches == 0) {

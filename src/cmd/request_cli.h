@@ -77,14 +77,14 @@ int request_cli_fail(const struct request_cli *a, const struct err *err);
 /* "drydock run: text", in lines of 80 columns, to stderr. */
 void request_cli_note(const struct request_cli *a, struct str text);
 
-struct record_target request_cli_target(const struct request_cli *a, struct str name);
+struct request_target request_cli_target(const struct request_cli *a, struct str name);
 /* When --timeout is over, from now. */
 usec_t request_cli_deadline(const struct request_cli *a);
 
 /* The live request that an argument means: its own name, or its target's when that is enough to
  * tell; then the client's own comes first. */
 NODISCARD
-int request_cli_resolve(struct request_cli *a, struct str argument, struct record *ret,
+int request_cli_resolve(struct request_cli *a, struct str argument, struct maintenance_request *ret,
                         struct err *err);
 
 /* "maintenancerequest.repairman.k8s.io/NAME verb", or the object as it is now. */

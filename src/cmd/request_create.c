@@ -2,24 +2,27 @@
 
 #include <stdio.h>
 
-static void request_create_on_progress(void *ctx, const struct record *r)
+static void request_create_on_progress(void *ctx, const struct maintenance_request *r)
 {
     const struct request_cli *a = ctx;
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
     CLEANUP(buf_done)
     struct buf text = { 0 };
-    struct str phase = r->phase.n > 0 ? r->phase : STR("Pending");
-    buf_printf(&text, STR_FMT ": " STR_FMT, STR_ARG(record_target_text(&r->target, &tmp)),
+    const struct mrequest_status *s = &r->status;
+    const struct request_target target = { r->type_text, r->namespace, r->target };
+    struct str phase =
+        mrequest_phase_name(s->phase == MR_PHASE_ABSENT ? MR_PHASE_PENDING : s->phase);
+    buf_printf(&text, STR_FMT ": " STR_FMT, STR_ARG(request_target_text(&target, &tmp)),
                STR_ARG(phase));
-    if (r->position > 0) {
-        buf_printf(&text, ", number %lld in the queue", (long long)r->position);
+    if (s->position > 0) {
+        buf_printf(&text, ", number %u in the queue", s->position);
     }
-    if (r->reason.n > 0) {
-        buf_printf(&text, ", " STR_FMT, STR_ARG(r->reason));
+    if (s->reason.n > 0) {
+        buf_printf(&text, ", " STR_FMT, STR_ARG(s->reason));
     }
-    if (r->message.n > 0) {
-        buf_printf(&text, ": " STR_FMT, STR_ARG(r->message));
+    if (s->message.n > 0) {
+        buf_printf(&text, ": " STR_FMT, STR_ARG(s->message));
     }
     request_cli_note(a, buf_str(&text));
 }
@@ -41,18 +44,18 @@ int request_create_open(struct request_cli *a, const struct command_call *call)
 }
 
 int request_create_send(struct request_cli *a, struct str name, struct str reason,
-                        struct record *ret, bool *ret_created, struct err *err)
+                        struct maintenance_request *ret, bool *ret_created, struct err *err)
 {
     const struct request_create_flags *flags = a->call->config;
-    const struct record_ask ask = {
+    const struct mrequest_new new = {
         .target = request_cli_target(a, name),
         .reason = reason,
         .priority = flags->priority,
         .unprepared = str_eq(flags->preparation, STR("None")),
     };
-    int r = actor_request(&a->actor, &ask, &a->memory, ret, ret_created, err);
+    int r = actor_request(&a->actor, &new, &a->memory, ret, ret_created, err);
     /* What the library says of a wrong name, as the original did, does not have the name. */
     return r == -ERR_INVALID
-               ? err_wrap(err, STR_FMT, STR_ARG(record_target_text(&ask.target, &a->memory)))
+               ? err_wrap(err, STR_FMT, STR_ARG(request_target_text(&new.target, &a->memory)))
                : r;
 }

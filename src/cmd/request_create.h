@@ -34,4 +34,4 @@ int request_create_open(struct request_cli *a, const struct command_call *call);
 /* Asks. What it waits for is told on stderr from then on. */
 NODISCARD
 int request_create_send(struct request_cli *a, struct str name, struct str reason,
-                        struct record *ret, bool *ret_created, struct err *err);
+                        struct maintenance_request *ret, bool *ret_created, struct err *err);

@@ -121,7 +121,8 @@ static int run_work(struct run *r, const struct command_call *call)
 
 /* Nobody will use the approval, so nobody shall wait for us. A request that was there before is
  * another's to withdraw. */
-static int run_give_up(struct run *r, const struct record *record, bool created, int code)
+static int run_give_up(struct run *r, const struct maintenance_request *request, bool created,
+                       int code)
 {
     struct err err = { 0 };
     int signo = r->signo;
@@ -130,28 +131,28 @@ static int run_give_up(struct run *r, const struct record *record, bool created,
     }
     run_enter(r, RUN_ENDING);
     r->cli.session.blocking_api.retry_time = WITHDRAW_RETRY_TIME;
-    int k = actor_withdraw(&r->cli.actor, record->name, &err);
+    int k = actor_withdraw(&r->cli.actor, request->name, &err);
     if (k < 0 && k != -ACTOR_REFUSED && k != -ERR_NOTFOUND) {
-        (void)err_wrap(&err, "request '" STR_FMT "' is left behind", STR_ARG(record->name));
+        (void)err_wrap(&err, "request '" STR_FMT "' is left behind", STR_ARG(request->name));
         request_cli_note(&r->cli, str_from(err.msg));
     }
     return signo != 0 ? EXIT_SIGNAL + signo : code;
 }
 
-static int run_complete(struct run *r, const struct record *record, int code)
+static int run_complete(struct run *r, const struct maintenance_request *request, int code)
 {
     struct err err = { 0 };
     struct str told = arena_printf(&r->cli.memory, "%d", code);
     run_enter(r, RUN_ENDING);
     r->cli.session.blocking_api.retry_time = COMPLETE_RETRY_TIME;
-    int k = actor_complete(&r->cli.actor, record->name, told, &err);
+    int k = actor_complete(&r->cli.actor, request->name, told, &err);
     if (k == 0) {
         return code;
     }
     (void)err_wrap(&err,
                    "the command has ended with exit code %d, but request '" STR_FMT
                    "' could not be completed",
-                   code, STR_ARG(record->name));
+                   code, STR_ARG(request->name));
     request_cli_note(&r->cli, str_from(err.msg));
     /* A request that is over, or gone, holds nothing any more. */
     bool over = k == -ACTOR_REFUSED || k == -ERR_NOTFOUND;
@@ -182,21 +183,21 @@ static int run_all(struct run *r, const struct command_call *call)
 {
     struct request_cli *a = &r->cli;
     struct err err = { 0 };
-    struct record record;
+    struct maintenance_request request;
     bool created;
     usec_t until = request_cli_deadline(a);
-    if (request_create_send(a, call->args[0], run_reason(r, call), &record, &created, &err) < 0) {
+    if (request_create_send(a, call->args[0], run_reason(r, call), &request, &created, &err) < 0) {
         return r->signo != 0 ? EXIT_SIGNAL + r->signo : request_cli_fail(a, &err);
     }
-    int k = actor_begin(&a->actor, until, &a->memory, &record, &err);
+    int k = actor_begin(&a->actor, until, &a->memory, &request, &err);
     if (k == -ACTOR_REFUSED) {
         return request_cli_fail(a, &err); /* it is over, or another's work: nothing of it is ours */
     }
     if (k < 0) {
         int code = request_cli_fail(a, &err);
-        return run_give_up(r, &record, created, code);
+        return run_give_up(r, &request, created, code);
     }
-    return run_complete(r, &record, run_work(r, call));
+    return run_complete(r, &request, run_work(r, call));
 }
 
 static int run_run(const struct command_call *call)
@@ -222,17 +223,17 @@ const struct command command_run = {
     .name = "run",
     .args = "NODE -- COMMAND…",
     .summary = "run a command that disturbs a node when it may",
-    .text = "Asks for the node, waits for the approval, has InProgress acknowledged, runs the "
-            "command and completes the request. The command has this terminal; signals are passed "
-            "on to it. How it ended is told in the request, as annotation " RECORD_EXIT_ANNOTATION
-            ".\n\n"
-            "  drydock run worker-7 --reason 'new kernel' -- ssh worker-7 reboot\n\n"
-            "An approval that is withdrawn before the command starts is waited for again. Who "
-            "interrupts the wait, or lets --timeout pass, withdraws the request that it made.\n\n"
-            "Exit code: the command's own, or 128 and the number of the signal that ended it; 126 "
-            "and 127 when it cannot be run. Without the command having run: 1: something failed. "
-            "2: the command line is wrong. 3: --timeout has passed. 4: the request was closed, or "
-            "is in progress already.",
+    .text =
+        "Asks for the node, waits for the approval, has InProgress acknowledged, runs the "
+        "command and completes the request. The command has this terminal; signals are passed "
+        "on to it. How it ended is told in the request, as annotation " KEY_EXIT_CODE_TEXT ".\n\n"
+        "  drydock run worker-7 --reason 'new kernel' -- ssh worker-7 reboot\n\n"
+        "An approval that is withdrawn before the command starts is waited for again. Who "
+        "interrupts the wait, or lets --timeout pass, withdraws the request that it made.\n\n"
+        "Exit code: the command's own, or 128 and the number of the signal that ended it; 126 "
+        "and 127 when it cannot be run. Without the command having run: 1: something failed. "
+        "2: the command line is wrong. 3: --timeout has passed. 4: the request was closed, or "
+        "is in progress already.",
     .options = { .options = run_options, .count = ARRAY_LEN(run_options) },
     .config_size = sizeof(struct request_create_flags),
     .args_min = 2,

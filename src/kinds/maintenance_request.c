@@ -61,6 +61,11 @@ struct str mrequest_state_name(enum mrequest_state state)
     return state < ARRAY_LEN(state_names) ? state_names[state] : STR_NONE;
 }
 
+enum mrequest_state mrequest_state_for_actor(enum mrequest_state state)
+{
+    return state == MR_STATE_ABSENT || state == MR_STATE_OTHER ? MR_STATE_PENDING : state;
+}
+
 struct str mrequest_phase_name(enum mrequest_phase phase)
 {
     return phase_names[phase];
@@ -94,6 +99,13 @@ bool mrequest_phase_with_actor(enum mrequest_phase phase)
 bool mrequest_phase_granted(enum mrequest_phase phase)
 {
     return phase == MR_PHASE_PREPARING || mrequest_phase_with_actor(phase);
+}
+
+bool mrequest_is_for(const struct maintenance_request *m, const struct request_target *target)
+{
+    bool node = m->type_known && m->type == TARGET_NODE;
+    return str_eq_fold(m->target, target->name) && str_eq_fold(m->type_text, target->type) &&
+           (node || str_eq(m->namespace, target->namespace));
 }
 
 struct str mrequest_invalid(const struct maintenance_request *m, struct str *ret_reason)
@@ -229,21 +241,22 @@ static enum mrequest_state read_state(const struct jval *v)
     return found > 0 ? (enum mrequest_state)found : MR_STATE_OTHER;
 }
 
-static int mrequest_project(void *ctx UNUSED, const struct jval *object, struct arena *out,
-                            void **ret, struct err *err UNUSED)
+void mrequest_read(const struct jval *object, struct arena *out, struct maintenance_request *ret)
 {
     const struct jval *metadata = jval_get(object, STR("metadata"));
     const struct jval *spec = jval_get(object, STR("spec"));
     const struct jval *ttl = jval_get(spec, STR("ttlSecondsAfterFinished"));
+    const struct jval *labels = jval_get(metadata, STR("labels"));
     const struct jval *annotations = jval_get(metadata, STR("annotations"));
-    struct str exit = jval_str(jval_get(annotations, MREQUEST_EXIT));
+    struct str exit = jval_str(jval_get(annotations, KEY_EXIT_CODE));
+    struct str bridge = jval_str(jval_get(annotations, KEY_BRIDGE_REQUEST));
     int64_t priority = read_i64(jval_get(spec, STR("priority")));
     int64_t seconds = 0;
-    struct maintenance_request *m = ARENA_NEW(out, struct maintenance_request);
-    *m = (struct maintenance_request){
+    *ret = (struct maintenance_request){
+        .name = read_text(metadata, "name", out),
         .uid = read_text(metadata, "uid", out),
-        .client =
-            arena_str(out, jval_str(jval_get(jval_get(metadata, STR("labels")), MREQUEST_CLIENT))),
+        .version = read_text(metadata, "resourceVersion", out),
+        .client = arena_str(out, jval_str(jval_get(labels, KEY_CLIENT))),
         .created = read_time(jval_get(metadata, STR("creationTimestamp"))),
         .generation = read_i64(jval_get(metadata, STR("generation"))),
         .deleting = jval_str(jval_get(metadata, STR("deletionTimestamp"))).n > 0,
@@ -255,16 +268,36 @@ static int mrequest_project(void *ctx UNUSED, const struct jval *object, struct 
         .priority = (int32_t)MAX(MIN(priority, (int64_t)INT32_MAX), (int64_t)INT32_MIN),
         .unprepared = str_eq(jval_str(jval_get(spec, STR("preparation"))), STR("None")),
         .failed = exit.n > 0 && !str_eq(exit, STR("0")),
-        .machine_request =
-            arena_str(out, jval_str(jval_get(annotations, MREQUEST_MACHINE_REQUEST))),
+        .machine_request = bridge.n <= MREQUEST_BRIDGE_MAX ? arena_str(out, bridge) : STR_NONE,
+        .run = arena_str(out, jval_str(jval_get(annotations, KEY_RUN))),
         .has_ttl = jval_i64(ttl, &seconds) && seconds >= 0,
         .ttl_s = read_u32(ttl),
     };
-    m->type_known = target_type_find(m->type_text, &m->type);
-    if (m->type_known && m->type == TARGET_NODE) {
-        m->namespace = STR_NONE; /* nodes live in none, whatever was written */
+    ret->type_known = target_type_find(ret->type_text, &ret->type);
+    if (ret->type_known && ret->type == TARGET_NODE) {
+        ret->namespace = STR_NONE; /* nodes live in none, whatever was written */
     }
-    read_status(jval_get(object, STR("status")), out, &m->status);
+    read_status(jval_get(object, STR("status")), out, &ret->status);
+}
+
+int mrequest_read_for_actor(const struct jval *object, struct arena *out,
+                            struct maintenance_request *ret, struct err *err)
+{
+    struct maintenance_request m;
+    mrequest_read(object, out, &m);
+    if (m.name.n == 0 || m.version.n == 0) {
+        return err_set(err, ERR_PROTO, "a MaintenanceRequest without name or resourceVersion");
+    }
+    m.state = mrequest_state_for_actor(m.state);
+    *ret = m;
+    return 0;
+}
+
+int mrequest_project(void *ctx UNUSED, const struct jval *object, struct arena *out, void **ret,
+                     struct err *err UNUSED)
+{
+    struct maintenance_request *m = ARENA_NEW(out, struct maintenance_request);
+    mrequest_read(object, out, m);
     *ret = m;
     return 0;
 }
@@ -454,9 +487,22 @@ static void print_conditions(struct json_writer *w, const struct mrequest_status
     jw_arr_end(w);
 }
 
-void mrequest_status_print(const struct mrequest_status *s, struct buf *out)
+/* Opens the patch and writes its metadata but for the annotations. */
+static void print_patch_begin(struct json_writer *w, struct str version, struct str uid)
+{
+    jw_obj(w);
+    jw_key(w, STR("metadata"));
+    jw_obj(w);
+    jw_pair_some(w, "resourceVersion", version);
+    jw_pair_some(w, "uid", uid);
+}
+
+void mrequest_print_status(const struct mrequest_status *s, struct str version, struct buf *out)
 {
     struct json_writer w = json_writer_on(out);
+    print_patch_begin(&w, version, STR_NONE);
+    jw_obj_end(&w);
+    jw_key(&w, STR("status"));
     jw_obj(&w);
     print_text(&w, "phase", mrequest_phase_name(s->phase));
     print_text(&w, "step", mrequest_step_name(s->step));
@@ -486,5 +532,70 @@ void mrequest_status_print(const struct mrequest_status *s, struct buf *out)
     }
     print_preparation(&w, s);
     print_conditions(&w, s);
+    jw_obj_end(&w);
+    jw_obj_end(&w);
+}
+
+static void print_key(struct json_writer *w, struct str key, struct str value)
+{
+    if (value.n > 0) {
+        jw_key(w, key);
+        jw_str(w, value);
+    }
+}
+
+void mrequest_print_new(const struct mrequest_new *new, struct buf *out)
+{
+    struct json_writer w = json_writer_on(out);
+    jw_obj(&w);
+    jw_pair(&w, "apiVersion", STR(MAINTENANCE_API_VERSION));
+    jw_pair(&w, "kind", STR("MaintenanceRequest"));
+    jw_key(&w, STR("metadata"));
+    jw_obj(&w);
+    jw_pair(&w, "name", new->name);
+    jw_key(&w, STR("labels"));
+    jw_obj(&w);
+    print_key(&w, KEY_CLIENT, new->client);
+    jw_obj_end(&w);
+    if (new->bridge_request.n > 0) {
+        jw_key(&w, STR("annotations"));
+        jw_obj(&w);
+        print_key(&w, KEY_BRIDGE_REQUEST, new->bridge_request);
+        jw_obj_end(&w);
+    }
+    jw_obj_end(&w);
+    jw_key(&w, STR("spec"));
+    jw_obj(&w);
+    jw_pair(&w, "name", new->target.name);
+    jw_pair_some(&w, "namespace", new->target.namespace);
+    jw_pair(&w, "type", new->target.type);
+    jw_pair(&w, "state", mrequest_state_name(MR_STATE_PENDING));
+    if (new->priority != 0) {
+        jw_pair_i64(&w, "priority", new->priority);
+    }
+    jw_pair_some(&w, "reason", new->reason);
+    if (new->unprepared) {
+        jw_pair(&w, "preparation", STR("None"));
+    }
+    jw_obj_end(&w);
+    jw_obj_end(&w);
+}
+
+void mrequest_print_change(const struct mrequest_change *change, struct buf *out)
+{
+    struct json_writer w = json_writer_on(out);
+    print_patch_begin(&w, change->version, change->uid);
+    if (change->run.n > 0 || change->exit_code.n > 0) {
+        jw_key(&w, STR("annotations"));
+        jw_obj(&w);
+        print_key(&w, KEY_RUN, change->run);
+        print_key(&w, KEY_EXIT_CODE, change->exit_code);
+        jw_obj_end(&w);
+    }
+    jw_obj_end(&w);
+    jw_key(&w, STR("spec"));
+    jw_obj(&w);
+    jw_pair(&w, "state", mrequest_state_name(change->state));
+    jw_obj_end(&w);
     jw_obj_end(&w);
 }

@@ -1,5 +1,6 @@
 /*
- * maintenance_request: what decisions use of one MaintenanceRequest, and how its status is written.
+ * maintenance_request: reads and writes MaintenanceRequests, for whoever decides about them
+ * (request/), asks by them (client/) or asks by them for a Machine (bridge/).
  *
  * Everything the original's API server took is read without a complaint: no spec, no state, a type
  * nobody knows, a status of another hand. What cannot be understood is kept as "other" or as
@@ -7,26 +8,22 @@
  * it was made in.
  *
  * The status is written as a whole, by a merge patch that names every field and empties those that
- * are not said; it belongs to this controller alone. Times are whole seconds; 0 is "never".
+ * are not said; it belongs to the controller alone. Times are whole seconds; 0 is "never".
  */
 #pragma once
 
 #include "base/buf.h"
+#include "kinds/keys.h"
 #include "kinds/request_name.h"
 #include "kinds/store_kind.h"
 #include "kinds/target_type.h"
-
-#define MREQUEST_CLIENT STR("maintenancerequests.repairman.k8s.io/clientname")
-/* How the work ended, where the actor says so: "0" when it succeeded. */
-#define MREQUEST_EXIT STR("drydock.dev/exit-code")
-/* Which request of a Machine it was made for. */
-#define MREQUEST_MACHINE_REQUEST STR("drydock.dev/bridge-request")
 
 #define MREQUEST_LIMITS_MAX 64u   /* the schema's */
 #define MREQUEST_BLOCKED_MAX 16u  /* the schema's */
 #define MREQUEST_REASON_MAX 128u  /* the schema's, bytes here */
 #define MREQUEST_TEXT_MAX 1024u   /* the schema's for a message */
 #define MREQUEST_BLOCKER_MAX 512u /* the schema's */
+#define MREQUEST_BRIDGE_MAX 512u  /* of KEY_BRIDGE_REQUEST; the bridge writes no longer one */
 
 /* spec.state, the mailbox shared with the actor. */
 enum mrequest_state {
@@ -121,7 +118,10 @@ struct mrequest_status {
 };
 
 struct maintenance_request {
+    struct str name;
     struct str uid;
+    struct str
+        version; /* resourceVersion; a store may know a newer one that changed nothing here */
     struct str client;
     usec_t created;
     int64_t generation;
@@ -136,16 +136,28 @@ struct maintenance_request {
     int32_t priority;
     bool unprepared;            /* spec.preparation is None: the actor prepares the target itself */
     bool failed;                /* the actor says that its work has */
-    struct str machine_request; /* MREQUEST_MACHINE_REQUEST; empty: it was not made for a Machine */
+    struct str machine_request; /* KEY_BRIDGE_REQUEST; empty: it was not made for a Machine */
+    struct str run;             /* KEY_RUN: which run of its actor took the approval */
     bool has_ttl;
     uint32_t ttl_s;
     struct mrequest_status status;
 };
 
-/* Projects a MaintenanceRequest; needs no context. */
+void mrequest_read(const struct jval *object, struct arena *out, struct maintenance_request *ret);
+/* The same for an actor: the state is that of mrequest_state_for_actor, and -ERR_PROTO is the
+ * answer to an object without name or resourceVersion, which nobody could write to. */
+NODISCARD
+int mrequest_read_for_actor(const struct jval *object, struct arena *out,
+                            struct maintenance_request *ret, struct err *err);
+/* For the stores: `project` makes a struct maintenance_request and needs no context. `same` looks
+ * at everything that the controller decides by. */
+int mrequest_project(void *ctx, const struct jval *object, struct arena *out, void **ret,
+                     struct err *err);
 extern const struct store_kind mrequest_kind;
 
 struct str mrequest_state_name(enum mrequest_state state); /* empty for absent and other */
+/* The state as every actor reads it: one that is absent or unknown is Pending. */
+enum mrequest_state mrequest_state_for_actor(enum mrequest_state state);
 struct str mrequest_phase_name(enum mrequest_phase phase); /* empty for absent */
 struct str mrequest_step_name(enum mrequest_step step);
 struct str mrequest_result_name(enum mrequest_result result);
@@ -157,6 +169,10 @@ bool mrequest_phase_with_actor(enum mrequest_phase phase);
 /* Preparing, Approved, InProgress: it has the grant of its number. In all others that is over, and
  * the next one has a higher number. */
 bool mrequest_phase_granted(enum mrequest_phase phase);
+
+/* The request is about this target, as the original compares: names and types in any case. The
+ * namespace of a node does not count. */
+bool mrequest_is_for(const struct maintenance_request *m, const struct request_target *target);
 
 /* What it asks for cannot be granted to anybody: the condition's reason, in words; empty: valid. */
 struct str mrequest_invalid(const struct maintenance_request *m, struct str *ret_reason);
@@ -173,5 +189,30 @@ bool mrequest_status_same(const struct mrequest_status *a, const struct mrequest
 bool mrequest_status_same_but_info(const struct mrequest_status *a,
                                    const struct mrequest_status *b);
 
-/* The status as the value of a merge patch: what is absent is emptied. */
-void mrequest_status_print(const struct mrequest_status *s, struct buf *out);
+/* The merge patch of the status, on that resourceVersion (empty = any): what the status does not
+ * say is emptied. */
+void mrequest_print_status(const struct mrequest_status *s, struct str version, struct buf *out);
+
+/* A request that is to be created. */
+struct mrequest_new {
+    struct str name;
+    struct str client;
+    struct request_target target;
+    struct str reason; /* for people */
+    int64_t priority;
+    bool unprepared;           /* the actor prepares the target itself */
+    struct str bridge_request; /* KEY_BRIDGE_REQUEST; empty = none */
+};
+/* The object to POST: Pending. */
+void mrequest_print_new(const struct mrequest_new *new, struct buf *out);
+
+/* What an actor, or the controller, changes in a request. */
+struct mrequest_change {
+    struct str version; /* resourceVersion that it is based on; empty = any */
+    struct str uid;     /* empty = whoever has the name */
+    enum mrequest_state state;
+    struct str run;       /* KEY_RUN; empty = untouched */
+    struct str exit_code; /* KEY_EXIT_CODE; empty = untouched */
+};
+/* The merge patch. */
+void mrequest_print_change(const struct mrequest_change *change, struct buf *out);

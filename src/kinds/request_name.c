@@ -14,19 +14,27 @@ static void add_lower(struct buf *out, struct str s)
     }
 }
 
-struct str request_name_stem(const struct request_name *of, struct arena *out)
+struct str request_target_text(const struct request_target *target, struct arena *out)
+{
+    bool namespaced = target->namespace.n > 0;
+    return arena_printf(out, STR_FMT " " STR_FMT "%s" STR_FMT, STR_ARG(target->type),
+                        STR_ARG(target->namespace), namespaced ? "/" : "", STR_ARG(target->name));
+}
+
+struct str request_name_stem(struct str client, const struct request_target *target,
+                             struct arena *out)
 {
     CLEANUP(buf_done)
     struct buf text = { 0 };
     unsigned char hash[SHA256_BYTES];
     /* None of the parts may hold a slash, so no two lists of them make one text. */
-    buf_add(&text, of->client);
+    buf_add(&text, client);
     buf_add_char(&text, '/');
-    add_lower(&text, of->type);
+    add_lower(&text, target->type);
     buf_add_char(&text, '/');
-    buf_add(&text, of->namespace);
+    buf_add(&text, target->namespace);
     buf_add_char(&text, '/');
-    add_lower(&text, of->name);
+    add_lower(&text, target->name);
     sha256(buf_str(&text), hash);
     buf_reset(&text);
     buf_add(&text, STR("mr-"));

@@ -9,16 +9,18 @@
 
 #include "base/arena.h"
 
-#define MAINTENANCE_REQUESTS_PATH "/apis/repairman.k8s.io/v1/maintenancerequests"
-
-struct request_name {
-    struct str client;
-    struct str type;      /* of the target: "node", "deployment", …; counts in any case */
+/* The object that a request is about. */
+struct request_target {
+    struct str type;      /* "node", "deployment", …; counts in any case */
     struct str namespace; /* empty for nodes */
     struct str name;      /* counts in any case */
 };
 
+/* "node n1", "deployment shop/web": as people read it. */
+struct str request_target_text(const struct request_target *target, struct arena *out);
+
 /* "mr-<16 hex>-", to which a number is added. */
-struct str request_name_stem(const struct request_name *of, struct arena *out);
+struct str request_name_stem(struct str client, const struct request_target *target,
+                             struct arena *out);
 /* The number behind the stem; 0 when it is another's name. */
 uint32_t request_name_number(struct str name, struct str stem);

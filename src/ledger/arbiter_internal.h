@@ -12,7 +12,7 @@
 #include "base/map.h"
 #include "kube/node.h"
 #include "kube/reflector.h"
-#include "kinds/request_name.h"
+#include "kinds/maintenance_request.h"
 #include "ledger/arbiter.h"
 #include "ledger/limit.h"
 #include "kinds/maintenance_selector.h"

@@ -1,3 +1,5 @@
+/* What is written to MaintenanceRequests: status, state and deletion; one write a request at a
+ * time. */
 #include "base/alloc.h"
 #include "format/json_writer.h"
 #include "base/metric.h"
@@ -53,47 +55,35 @@ static void request_write_post(struct tracked_request *c, enum request_write kin
 
 /* ── what is written ───────────────────────────────────────────────────────────────────────── */
 
-static void request_write_begin(struct json_writer *w, const struct tracked_request *c)
+/* Its resourceVersion; empty only where a known bug is built in. */
+static struct str request_write_version(const struct tracked_request *c, struct arena *out)
 {
-    jw_obj(w);
-    jw_key(w, STR("metadata"));
-    jw_obj(w);
-    if (!mutated(c->r->config.mutations, MUTATION_SKIP_RV)) {
-        CLEANUP(buf_done)
-        struct buf version = { 0 };
-        buf_printf(&version, "%llu", (unsigned long long)c->item->version);
-        jw_pair(w, "resourceVersion", buf_str(&version));
+    if (mutated(c->r->config.mutations, MUTATION_SKIP_RV)) {
+        return STR_NONE;
     }
-    jw_obj_end(w);
+    return arena_printf(out, "%llu", (unsigned long long)c->item->version);
 }
 
 static void request_write_status(struct tracked_request *c, const struct mrequest_status *status)
 {
-    struct buf *body = &c->r->body;
-    buf_reset(body);
-    struct json_writer w = json_writer_on(body);
-    CLEANUP(buf_done)
-    struct buf text = { 0 };
-    mrequest_status_print(status, &text);
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    buf_reset(&c->r->body);
+    mrequest_print_status(status, request_write_version(c, &tmp), &c->r->body);
     c->grant = status->grant;
-    request_write_begin(&w, c);
-    jw_key(&w, STR("status"));
-    jw_raw(&w, buf_str(&text));
-    jw_obj_end(&w);
     request_write_post(c, REQUEST_WRITE_STATUS);
 }
 
 static void request_write_state(struct tracked_request *c, enum mrequest_state state)
 {
-    struct buf *body = &c->r->body;
-    buf_reset(body);
-    struct json_writer w = json_writer_on(body);
-    request_write_begin(&w, c);
-    jw_key(&w, STR("spec"));
-    jw_obj(&w);
-    jw_pair(&w, "state", mrequest_state_name(state));
-    jw_obj_end(&w);
-    jw_obj_end(&w);
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    const struct mrequest_change change = {
+        .version = request_write_version(c, &tmp),
+        .state = state,
+    };
+    buf_reset(&c->r->body);
+    mrequest_print_change(&change, &c->r->body);
     c->state = state;
     request_write_post(c, REQUEST_WRITE_STATE);
 }

@@ -11,8 +11,8 @@
 struct fixture {
     struct machine machine;
     struct workload_node node;
-    struct workload_request requests[4];
-    const struct workload_request *list[4];
+    struct maintenance_request requests[4];
+    const struct maintenance_request *list[4];
     struct approval_facts facts;
     struct approval_verdict verdict;
 };
@@ -25,13 +25,14 @@ static void fixture_init(struct fixture *r)
     };
 }
 
-static void fixture_add_request(struct fixture *r, struct str request,
-                                enum workload_request_state state)
+static void fixture_add_request(struct fixture *r, struct str request, enum mrequest_state state)
 {
-    r->requests[r->facts.n] = (struct workload_request){
+    r->requests[r->facts.n] = (struct maintenance_request){
         .uid = STR("p"),
-        .node = STR("n1"),
-        .request = request,
+        .client = STR(WORKLOAD_REQUEST_CLIENT),
+        .type_text = STR("node"),
+        .target = STR("n1"),
+        .machine_request = request,
         .state = state,
     };
     r->list[r->facts.n] = &r->requests[r->facts.n];
@@ -57,10 +58,10 @@ static char wants(const struct fixture *r, bool label, struct str key)
 /* ── one request ───────────────────────────────────────────────────────────────────────────── */
 
 /* 'n' none, 'P' pending, 'A' approved, 'I' in progress. */
-static const enum workload_request_state states[] = {
-    ['P'] = WORKLOAD_REQUEST_PENDING,
-    ['A'] = WORKLOAD_REQUEST_APPROVED,
-    ['I'] = WORKLOAD_REQUEST_IN_PROGRESS,
+static const enum mrequest_state states[] = {
+    ['P'] = MR_STATE_PENDING,
+    ['A'] = MR_STATE_APPROVED,
+    ['I'] = MR_STATE_IN_PROGRESS,
 };
 
 TEST(approval_leads_one_request_through_its_states)
@@ -124,7 +125,7 @@ TEST(approval_gives_the_grant_back_when_the_node_is_gone)
 {
     struct fixture r;
     fixture_init(&r);
-    fixture_add_request(&r, DELETION, WORKLOAD_REQUEST_IN_PROGRESS);
+    fixture_add_request(&r, DELETION, MR_STATE_IN_PROGRESS);
     fixture_decide(&r);
     r.facts.node = NULL;
     approval_decide(&r.facts, &r.verdict);
@@ -142,11 +143,11 @@ TEST(approval_takes_no_grant_of_another_node_or_another_client)
         fixture_init(&r);
         r.node.machine_deleted = true;
         r.node.deletion_request = DELETION;
-        fixture_add_request(&r, DELETION, WORKLOAD_REQUEST_IN_PROGRESS);
-        struct workload_request *p = &r.requests[0];
-        p->node = i == 0 ? STR("n2") : i == 1 ? STR_NONE : p->node;
-        p->request = i == 2 ? STR_NONE : p->request;
-        p->state = i == 3 ? WORKLOAD_REQUEST_COMPLETED : p->state;
+        fixture_add_request(&r, DELETION, MR_STATE_IN_PROGRESS);
+        struct maintenance_request *p = &r.requests[0];
+        p->target = i == 0 ? STR("n2") : i == 1 ? STR_NONE : p->target;
+        p->machine_request = i == 2 ? STR_NONE : p->machine_request;
+        p->state = i == 3 ? MR_STATE_COMPLETED : p->state;
         fixture_decide(&r);
         CHECK_EQ(r.verdict.act, APPROVAL_CREATE);
         CHECK_EQ(r.verdict.node.n, 0);
@@ -188,11 +189,11 @@ TEST(approval_needs_another_grant_for_another_request)
     fixture_init(&r);
     r.node.machine_maintenance = true;
     r.node.maintenance_request = STR("u-1/4");
-    fixture_add_request(&r, MAINTENANCE, WORKLOAD_REQUEST_IN_PROGRESS);
+    fixture_add_request(&r, MAINTENANCE, MR_STATE_IN_PROGRESS);
     fixture_decide(&r);
     CHECK_EQ(r.verdict.act, APPROVAL_COMPLETE);
     CHECK_EQ(r.verdict.node.n, 0);
-    r.requests[0].state = WORKLOAD_REQUEST_COMPLETED;
+    r.requests[0].state = MR_STATE_COMPLETED;
     fixture_decide(&r);
     CHECK_EQ(r.verdict.act, APPROVAL_CREATE);
     CHECK_STR(r.verdict.request, "u-1/4");
@@ -200,9 +201,8 @@ TEST(approval_needs_another_grant_for_another_request)
 
 TEST(approval_gives_up_a_maintenance_that_has_not_begun_when_the_machine_goes)
 {
-    static const enum workload_request_state all[] = { WORKLOAD_REQUEST_PENDING,
-                                                       WORKLOAD_REQUEST_APPROVED,
-                                                       WORKLOAD_REQUEST_IN_PROGRESS };
+    static const enum mrequest_state all[] = { MR_STATE_PENDING, MR_STATE_APPROVED,
+                                               MR_STATE_IN_PROGRESS };
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
         struct fixture r;
         check_case((int64_t)i);
@@ -216,7 +216,7 @@ TEST(approval_gives_up_a_maintenance_that_has_not_begun_when_the_machine_goes)
         fixture_add_request(&r, MAINTENANCE, all[i]);
         fixture_decide(&r);
         CHECK_EQ(r.verdict.act, APPROVAL_COMPLETE);
-        r.requests[0].state = WORKLOAD_REQUEST_COMPLETED;
+        r.requests[0].state = MR_STATE_COMPLETED;
         fixture_decide(&r);
         CHECK_EQ(r.verdict.act, APPROVAL_CREATE);
         CHECK_STR(r.verdict.request, DELETION);
@@ -236,12 +236,12 @@ TEST(approval_lets_a_deletion_wait_for_a_maintenance_that_goes_on)
     r.node.maintenance_approved_for = MAINTENANCE;
     r.node.machine_deleted = true;
     r.node.deletion_request = DELETION;
-    fixture_add_request(&r, MAINTENANCE, WORKLOAD_REQUEST_IN_PROGRESS);
+    fixture_add_request(&r, MAINTENANCE, MR_STATE_IN_PROGRESS);
     fixture_decide(&r);
     CHECK_EQ(r.verdict.act, APPROVAL_CREATE);
     CHECK_STR(r.verdict.request, DELETION);
     CHECK_EQ(r.verdict.node.n, 0);
-    fixture_add_request(&r, DELETION, WORKLOAD_REQUEST_PENDING);
+    fixture_add_request(&r, DELETION, MR_STATE_PENDING);
     fixture_decide(&r);
     CHECK_EQ(r.verdict.act, APPROVAL_NONE);
 }
@@ -254,14 +254,14 @@ TEST(approval_keeps_the_request_that_has_come_furthest)
     r.node.deletion_request = DELETION;
     r.node.approve_deletion = true;
     r.node.deletion_approved_for = DELETION;
-    fixture_add_request(&r, DELETION, WORKLOAD_REQUEST_PENDING);
-    fixture_add_request(&r, DELETION, WORKLOAD_REQUEST_IN_PROGRESS);
-    fixture_add_request(&r, DELETION, WORKLOAD_REQUEST_APPROVED);
+    fixture_add_request(&r, DELETION, MR_STATE_PENDING);
+    fixture_add_request(&r, DELETION, MR_STATE_IN_PROGRESS);
+    fixture_add_request(&r, DELETION, MR_STATE_APPROVED);
     fixture_decide(&r);
     CHECK_EQ(r.verdict.act, APPROVAL_COMPLETE);
     CHECK_EQ(r.verdict.which, 0);
     CHECK_EQ(r.verdict.node.n, 0);
-    r.requests[0].state = WORKLOAD_REQUEST_COMPLETED;
+    r.requests[0].state = MR_STATE_COMPLETED;
     fixture_decide(&r);
     CHECK_EQ(r.verdict.act, APPROVAL_COMPLETE);
     CHECK_EQ(r.verdict.which, 2);
@@ -273,7 +273,7 @@ TEST(approval_ends_what_nobody_asks_for_once_the_node_is_clean)
     fixture_init(&r);
     r.node.machine_deleted = true;
     r.node.deletion_request = DELETION;
-    fixture_add_request(&r, DELETION, WORKLOAD_REQUEST_IN_PROGRESS);
+    fixture_add_request(&r, DELETION, MR_STATE_IN_PROGRESS);
     fixture_decide(&r);
     r.facts.machine = NULL;
     approval_decide(&r.facts, &r.verdict);
@@ -323,22 +323,22 @@ static void fixture_act(struct fixture *r)
         break;
     case APPROVAL_CREATE:
         for (uint32_t i = 0; i < r->facts.n; i++) {
-            if (r->requests[i].state == WORKLOAD_REQUEST_COMPLETED) {
-                r->requests[i].state = WORKLOAD_REQUEST_PENDING;
-                r->requests[i].request = r->verdict.request;
+            if (r->requests[i].state == MR_STATE_COMPLETED) {
+                r->requests[i].state = MR_STATE_PENDING;
+                r->requests[i].machine_request = r->verdict.request;
                 return;
             }
         }
         CHECK(r->facts.n < ARRAY_LEN(r->requests));
-        fixture_add_request(r, r->verdict.request, WORKLOAD_REQUEST_PENDING);
+        fixture_add_request(r, r->verdict.request, MR_STATE_PENDING);
         break;
     case APPROVAL_START:
-        CHECK_EQ(r->requests[r->verdict.which].state, WORKLOAD_REQUEST_APPROVED);
-        r->requests[r->verdict.which].state = WORKLOAD_REQUEST_IN_PROGRESS;
+        CHECK_EQ(r->requests[r->verdict.which].state, MR_STATE_APPROVED);
+        r->requests[r->verdict.which].state = MR_STATE_IN_PROGRESS;
         break;
     case APPROVAL_COMPLETE:
         CHECK(workload_request_is_open(&r->requests[r->verdict.which]));
-        r->requests[r->verdict.which].state = WORKLOAD_REQUEST_COMPLETED;
+        r->requests[r->verdict.which].state = MR_STATE_COMPLETED;
         break;
     }
 }
@@ -361,12 +361,10 @@ static void fixture_shake(struct fixture *r, struct rng *rng)
         break;
     default:
         if (r->facts.n > 0) {
-            struct workload_request *p = &r->requests[rng_below(rng, r->facts.n)];
-            p->state = p->state == WORKLOAD_REQUEST_PENDING && rng_below(rng, 4) > 0
-                           ? WORKLOAD_REQUEST_APPROVED
-                       : rng_below(rng, 8) == 0 && p->state != WORKLOAD_REQUEST_COMPLETED
-                           ? WORKLOAD_REQUEST_PENDING
-                           : p->state;
+            struct maintenance_request *p = &r->requests[rng_below(rng, r->facts.n)];
+            p->state = p->state == MR_STATE_PENDING && rng_below(rng, 4) > 0 ? MR_STATE_APPROVED
+                       : rng_below(rng, 8) == 0 && p->state != MR_STATE_COMPLETED ? MR_STATE_PENDING
+                                                                                  : p->state;
         }
     }
 }
@@ -374,8 +372,8 @@ static void fixture_shake(struct fixture *r, struct rng *rng)
 static bool fixture_held(const struct fixture *r, struct str request)
 {
     for (uint32_t i = 0; i < r->facts.n; i++) {
-        if (r->requests[i].state == WORKLOAD_REQUEST_IN_PROGRESS &&
-            str_eq(r->requests[i].request, request)) {
+        if (r->requests[i].state == MR_STATE_IN_PROGRESS &&
+            str_eq(r->requests[i].machine_request, request)) {
             return true;
         }
     }

@@ -561,7 +561,7 @@ static void witness_look(void *ctx, const struct jval *object)
     const struct jval *notes = jval_at(object, "metadata.annotations");
     w->held = w->held || (str_eq(jval_str(jval_at(object, "spec.state")), STR("InProgress")) &&
                           str_eq(jval_str(jval_at(object, "spec.name")), w->node) &&
-                          str_eq(jval_str(jval_get(notes, KEY_ROUTED)), w->request));
+                          str_eq(jval_str(jval_get(notes, KEY_BRIDGE_REQUEST)), w->request));
 }
 
 /* Whenever an approval comes to a Node, a grant for that very request is held. */

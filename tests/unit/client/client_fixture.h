@@ -15,7 +15,7 @@
 /* 2026-01-02T03:04:05Z */
 #define WALL SECONDS(1767323045)
 #define CRD_PATH "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-#define NODE(text) ((struct record_target){ .type = STR("node"), .name = STR(text) })
+#define NODE(text) ((struct request_target){ .type = STR("node"), .name = STR(text) })
 
 struct actor_fixture {
     struct virtual_loop *time;
@@ -46,11 +46,11 @@ static inline bool actor_fixture_leaving(void *ctx)
     return s->leaving;
 }
 
-static inline void actor_fixture_on_progress(void *ctx, const struct record *r)
+static inline void actor_fixture_on_progress(void *ctx, const struct maintenance_request *r)
 {
     struct actor_fixture *s = ctx;
     s->progress_n++;
-    s->last = arena_str(&s->memory, r->reason);
+    s->last = arena_str(&s->memory, r->status.reason);
 }
 
 static inline int actor_fixture_http(struct actor_fixture *s, const char *method, struct str path,

@@ -1,9 +1,9 @@
 #include "tests/unit/client/client_fixture.h"
 
-static bool request_node(struct actor_fixture *s, const char *node, struct record *ret)
+static bool request_node(struct actor_fixture *s, const char *node, struct maintenance_request *ret)
 {
     bool created = false;
-    const struct record_ask wanted = {
+    const struct mrequest_new wanted = {
         .target = { .type = STR("node"), .name = str_from(node) },
         .reason = STR("new kernel"),
         .priority = 7,
@@ -30,7 +30,7 @@ TEST(actor_knows_whether_requests_are_served)
     actor_fixture_begin(&s, "tester");
     CHECK_EQ(actor_enabled(&s.actor, STR("node"), &enabled, &s.err), 0);
     CHECK(!enabled);
-    struct record *all;
+    struct maintenance_request *all;
     uint32_t n;
     CHECK_EQ(actor_list(&s.actor, &s.memory, &all, &n, &s.err), -ERR_NOTFOUND);
     CHECK_STR(s.err.msg, "the cluster has no MaintenanceRequests: 'drydock crds' prints what is to "
@@ -46,13 +46,13 @@ TEST(actor_knows_whether_requests_are_served)
 TEST(actor_asks_once_for_a_target)
 {
     struct actor_fixture s;
-    struct record first;
-    struct record second;
+    struct maintenance_request first;
+    struct maintenance_request second;
     actor_fixture_begin(&s, "tester");
     actor_fixture_install(&s);
     CHECK(request_node(&s, "n1", &first));
     CHECK_STR(first.client, "tester");
-    CHECK_EQ(first.state, RECORD_PENDING);
+    CHECK_EQ(first.state, MR_STATE_PENDING);
     CHECK(str_starts(first.name, STR("mr-")));
     CHECK(str_ends(first.name, STR("-1")));
     const struct jval *spec = jval_get(actor_fixture_request(&s), STR("spec"));
@@ -71,13 +71,13 @@ TEST(actor_asks_once_for_a_target)
 TEST(actor_asks_anew_after_the_end)
 {
     struct actor_fixture s;
-    struct record r;
+    struct maintenance_request r;
     actor_fixture_begin(&s, "tester");
     actor_fixture_install(&s);
     CHECK(request_node(&s, "n1", &r));
     CHECK_EQ(actor_withdraw(&s.actor, r.name, &s.err), 0);
     CHECK_STR(actor_fixture_state(&s), "Completed");
-    struct record again;
+    struct maintenance_request again;
     CHECK(request_node(&s, "n1", &again));
     CHECK(str_ends(again.name, STR("-2")));
     actor_fixture_end(&s);
@@ -87,12 +87,12 @@ TEST(actor_asks_anew_after_the_end)
 TEST(actor_goes_past_a_name_that_is_taken)
 {
     struct actor_fixture s;
-    struct record r;
+    struct maintenance_request r;
     actor_fixture_begin(&s, "tester");
     actor_fixture_install(&s);
     CHECK(request_node(&s, "n1", &r));
     actor_fixture_write(&s, "{\"metadata\":{\"labels\":null}}", false);
-    struct record again;
+    struct maintenance_request again;
     CHECK(request_node(&s, "n1", &again));
     CHECK(str_ends(again.name, STR("-2")));
     actor_fixture_end(&s);
@@ -101,10 +101,10 @@ TEST(actor_goes_past_a_name_that_is_taken)
 TEST(actor_asks_only_for_nodes_that_exist)
 {
     struct actor_fixture s;
-    struct record r;
+    struct maintenance_request r;
     bool created;
-    const struct record_ask missing = { .target = NODE("n9") };
-    const struct record_ask empty = { .target = NODE("") };
+    const struct mrequest_new missing = { .target = NODE("n9") };
+    const struct mrequest_new empty = { .target = NODE("") };
     actor_fixture_begin(&s, "tester");
     actor_fixture_install(&s);
     CHECK_EQ(actor_request(&s.actor, &missing, &s.memory, &r, &created, &s.err), -ERR_INVALID);
@@ -119,25 +119,25 @@ TEST(actor_asks_only_for_nodes_that_exist)
 TEST(actor_update_follows_the_four_steps)
 {
     struct actor_fixture s;
-    struct record r;
-    const struct record_target node = NODE("n1");
+    struct maintenance_request r;
+    const struct request_target node = NODE("n1");
     actor_fixture_begin(&s, "tester");
     actor_fixture_install(&s);
-    CHECK_EQ(actor_update(&s.actor, &node, RECORD_APPROVED, &s.err), -ERR_INVALID);
+    CHECK_EQ(actor_update(&s.actor, &node, MR_STATE_APPROVED, &s.err), -ERR_INVALID);
     CHECK_STR(s.err.msg, "cannot set state as approved");
-    CHECK_EQ(actor_update(&s.actor, &node, RECORD_IN_PROGRESS, &s.err), -ERR_NOTFOUND);
+    CHECK_EQ(actor_update(&s.actor, &node, MR_STATE_IN_PROGRESS, &s.err), -ERR_NOTFOUND);
     CHECK_STR(s.err.msg, "request must exist before state can be updated");
     CHECK(request_node(&s, "n1", &r));
-    CHECK_EQ(actor_update(&s.actor, &node, RECORD_IN_PROGRESS, &s.err), -ACTOR_REFUSED);
+    CHECK_EQ(actor_update(&s.actor, &node, MR_STATE_IN_PROGRESS, &s.err), -ACTOR_REFUSED);
     CHECK_STR(s.err.msg, "request is not yet approved");
     actor_fixture_approve(&s);
-    CHECK_EQ(actor_update(&s.actor, &node, RECORD_IN_PROGRESS, &s.err), 0);
+    CHECK_EQ(actor_update(&s.actor, &node, MR_STATE_IN_PROGRESS, &s.err), 0);
     CHECK_STR(actor_fixture_state(&s), "InProgress");
     /* The node is replaced meanwhile; that is no reason to keep the slot. */
     CHECK_EQ(actor_fixture_http(&s, "DELETE", STR("/api/v1/nodes/n1"), STR_NONE), 200);
-    CHECK_EQ(actor_update(&s.actor, &node, RECORD_COMPLETED, &s.err), 0);
+    CHECK_EQ(actor_update(&s.actor, &node, MR_STATE_COMPLETED, &s.err), 0);
     CHECK_STR(actor_fixture_state(&s), "Completed");
-    CHECK_EQ(actor_update(&s.actor, &node, RECORD_COMPLETED, &s.err), -ERR_NOTFOUND);
+    CHECK_EQ(actor_update(&s.actor, &node, MR_STATE_COMPLETED, &s.err), -ERR_NOTFOUND);
     CHECK_STR(s.err.msg, "request must exist before state can be updated");
     actor_fixture_end(&s);
 }
@@ -149,13 +149,13 @@ TEST(actor_takes_no_state_for_pending)
     struct arena tmp = { 0 };
     struct err err = { 0 };
     const struct jval *object = NULL;
-    struct record r;
+    struct maintenance_request r;
     CHECK_EQ(json_parse(STR("{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"1\"},"
                             "\"spec\":{\"name\":\"n1\",\"type\":\"node\"}}"),
                         0, &tmp, &object, &err),
              0);
-    CHECK_EQ(record_read(object, &tmp, &r, &err), 0);
-    CHECK_EQ(r.state, RECORD_PENDING);
+    CHECK_EQ(mrequest_read_for_actor(object, &tmp, &r, &err), 0);
+    CHECK_EQ(r.state, MR_STATE_PENDING);
 }
 
 static void write_approval_later(struct actor_fixture *s)
@@ -172,14 +172,14 @@ static void write_approval_later(struct actor_fixture *s)
 TEST(actor_waits_by_a_watch)
 {
     struct actor_fixture s;
-    struct record r;
+    struct maintenance_request r;
     actor_fixture_begin(&s, "tester");
     actor_fixture_install(&s);
     CHECK(request_node(&s, "n1", &r));
     actor_fixture_write_after(&s, SECONDS(5), write_approval_later);
     uint64_t sent = sim_api_sent(s.door);
     CHECK_EQ(actor_wait(&s.actor, USEC_NEVER, &s.memory, &r, &s.err), 0);
-    CHECK_EQ(r.state, RECORD_APPROVED);
+    CHECK_EQ(r.state, MR_STATE_APPROVED);
     CHECK_STR(s.last, "LimitReached");
     /* Twenty minutes: a watch and a look every five, not one every second. */
     CHECK(sim_api_sent(s.door) - sent < 30);
@@ -220,7 +220,7 @@ TEST(actor_wait_ends_when_it_cannot_be_approved_any_more)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         check_case((int64_t)i);
         struct actor_fixture s;
-        struct record r;
+        struct maintenance_request r;
         actor_fixture_begin(&s, "tester");
         actor_fixture_install(&s);
         CHECK(request_node(&s, "n1", &r));
@@ -235,7 +235,7 @@ TEST(actor_wait_ends_when_it_cannot_be_approved_any_more)
 TEST(actor_wait_keeps_its_time_limit)
 {
     struct actor_fixture s;
-    struct record r;
+    struct maintenance_request r;
     actor_fixture_begin(&s, "tester");
     actor_fixture_install(&s);
     CHECK(request_node(&s, "n1", &r));
@@ -249,21 +249,21 @@ TEST(actor_wait_keeps_its_time_limit)
 TEST(actor_begins_when_in_progress_is_acknowledged)
 {
     struct actor_fixture s;
-    struct record r;
+    struct maintenance_request r;
     actor_fixture_begin(&s, "tester");
     actor_fixture_install(&s);
     CHECK(request_node(&s, "n1", &r));
     actor_fixture_write_after(&s, SECONDS(5), actor_fixture_approve);
     CHECK_EQ(actor_begin(&s.actor, USEC_NEVER, &s.memory, &r, &s.err), 0);
-    CHECK_EQ(r.state, RECORD_IN_PROGRESS);
+    CHECK_EQ(r.state, MR_STATE_IN_PROGRESS);
     CHECK_STR(actor_fixture_state(&s), "InProgress");
-    CHECK_STR(jval_str(jval_get(jval_at(actor_fixture_request(&s), "metadata.annotations"),
-                                STR(RECORD_RUN_ANNOTATION))),
-              r.run);
+    CHECK_STR(
+        jval_str(jval_get(jval_at(actor_fixture_request(&s), "metadata.annotations"), KEY_RUN)),
+        r.run);
     /* A second program of that name must not believe that it was given the node. */
-    struct record other = r;
+    struct maintenance_request other = r;
     CHECK_EQ(actor_begin(&s.actor, USEC_NEVER, &s.memory, &other, &s.err), -ACTOR_REFUSED);
-    CHECK_EQ(other.state, RECORD_IN_PROGRESS);
+    CHECK_EQ(other.state, MR_STATE_IN_PROGRESS);
     actor_fixture_end(&s);
 }
 
@@ -284,7 +284,7 @@ static void write_withdrawn_approval(struct actor_fixture *s)
 TEST(actor_begin_waits_again_when_the_approval_is_withdrawn)
 {
     struct actor_fixture s;
-    struct record r;
+    struct maintenance_request r;
     actor_fixture_begin(&s, "tester");
     actor_fixture_install(&s);
     CHECK(request_node(&s, "n1", &r));
@@ -309,7 +309,7 @@ static void write_across_restart(struct actor_fixture *s)
 TEST(actor_wait_survives_a_restart_of_the_server)
 {
     struct actor_fixture s;
-    struct record r;
+    struct maintenance_request r;
     actor_fixture_begin(&s, "tester");
     actor_fixture_install(&s);
     CHECK(request_node(&s, "n1", &r));
@@ -335,16 +335,16 @@ TEST(actor_knows_its_own_writes_when_answers_are_lost)
     for (int64_t i = 0; i < 40; i++) {
         check_case(i);
         struct actor_fixture s;
-        struct record r;
+        struct maintenance_request r;
         actor_fixture_begin(&s, "tester");
         actor_fixture_install(&s);
         CHECK(request_node(&s, "n1", &r));
         s.cut = i * MSECONDS(1) / 2;
         actor_fixture_write_after(&s, SECONDS(5), write_across_lost_reply);
         CHECK_EQ(actor_begin(&s.actor, USEC_NEVER, &s.memory, &r, &s.err), 0);
-        CHECK_STR(jval_str(jval_get(jval_at(actor_fixture_request(&s), "metadata.annotations"),
-                                    STR(RECORD_RUN_ANNOTATION))),
-                  r.run);
+        CHECK_STR(
+            jval_str(jval_get(jval_at(actor_fixture_request(&s), "metadata.annotations"), KEY_RUN)),
+            r.run);
         CHECK_STR(actor_fixture_state(&s), "InProgress");
         actor_fixture_write_after(&s, s.cut, write_across_lost_reply);
         CHECK_EQ(actor_complete(&s.actor, r.name, STR("0"), &s.err), 0);
@@ -358,7 +358,7 @@ TEST(actor_knows_its_own_writes_when_answers_are_lost)
 TEST(actor_completes_and_withdraws_by_name)
 {
     struct actor_fixture s;
-    struct record r;
+    struct maintenance_request r;
     actor_fixture_begin(&s, "tester");
     actor_fixture_install(&s);
     CHECK(request_node(&s, "n1", &r));
@@ -370,7 +370,7 @@ TEST(actor_completes_and_withdraws_by_name)
     CHECK_STR(s.err.msg, "request is in progress: complete it instead");
     CHECK_EQ(actor_complete(&s.actor, r.name, STR("3"), &s.err), 0);
     CHECK_STR(jval_str(jval_get(jval_at(actor_fixture_request(&s), "metadata.annotations"),
-                                STR(RECORD_EXIT_ANNOTATION))),
+                                KEY_EXIT_CODE)),
               "3");
     CHECK_EQ(actor_complete(&s.actor, r.name, STR("3"), &s.err), -ACTOR_REFUSED);
     CHECK_STR(s.err.msg, "request is already completed");

@@ -133,23 +133,24 @@ TEST(mrequest_prints_the_status_that_it_reads)
     CLEANUP(buf_done)
     struct buf out = { 0 };
     const struct maintenance_request *m = read_request(&a, "{\"status\":" FULL "}");
-    mrequest_status_print(&m->status, &out);
-    CHECK_STR(buf_str(&out), FULL);
+    mrequest_print_status(&m->status, STR("7"), &out);
+    CHECK_STR(buf_str(&out), "{\"metadata\":{\"resourceVersion\":\"7\"},\"status\":" FULL "}");
 }
 
 TEST(mrequest_empties_what_is_not_said)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
-    mrequest_status_print(&(struct mrequest_status){ .phase = MR_PHASE_PENDING }, &out);
+    mrequest_print_status(&(struct mrequest_status){ .phase = MR_PHASE_PENDING }, STR_NONE, &out);
     CHECK_STR(buf_str(&out),
-              "{\"phase\":\"Pending\",\"step\":null,\"result\":null,\"reason\":null,"
+              "{\"metadata\":{},\"status\":{\"phase\":\"Pending\",\"step\":null,\"result\":null,"
+              "\"reason\":null,"
               "\"message\":null,\"observedGeneration\":null,\"queuedTime\":null,"
               "\"reservedTime\":null,\"stepTime\":null,\"approvedTime\":null,"
               "\"inProgressTime\":null,\"finishedTime\":null,\"deadline\":null,\"grant\":null,"
               "\"limits\":null,"
               "\"queuePosition\":null,\"rejections\":null,\"lastRejection\":null,"
-              "\"preparation\":null,\"conditions\":[]}");
+              "\"preparation\":null,\"conditions\":[]}}");
 }
 
 TEST(mrequest_ignores_a_status_of_another_hand)
@@ -202,4 +203,113 @@ TEST(mrequest_numbers_for_people_make_no_other_status)
     other = base;
     other.conditions[COND_ACCEPTED].status = COND_FALSE;
     CHECK(!mrequest_status_same_but_info(&base, &other));
+}
+
+/* ── actors ────────────────────────────────────────────────────────────────────────────────── */
+
+TEST(mrequest_for_an_actor_has_a_name_and_a_state_that_is_known)
+{
+    static const struct {
+        const char *text;
+        int code;
+        enum mrequest_state state;
+    } rows[] = {
+        { "[]", -ERR_PROTO, 0 },
+        { "{\"metadata\":{\"name\":\"a\"}}", -ERR_PROTO, 0 },
+        { "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"}}", 0, MR_STATE_PENDING },
+        /* A word that nobody knows grants nothing. */
+        { "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"},"
+          "\"spec\":{\"state\":\"approved\"}}",
+          0, MR_STATE_PENDING },
+        { "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"},"
+          "\"spec\":{\"state\":\"Approved\"}}",
+          0, MR_STATE_APPROVED },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        CLEANUP(arena_done)
+        struct arena a = { 0 };
+        struct err err = { 0 };
+        const struct jval *object = NULL;
+        struct maintenance_request m = { 0 };
+        check_case((int64_t)i);
+        CHECK_EQ(json_parse(str_from(rows[i].text), 0, &a, &object, &err), 0);
+        CHECK_EQ(mrequest_read_for_actor(object, &a, &m, &err), rows[i].code);
+        CHECK_EQ(m.state, rows[i].state);
+        CHECK_STR(m.version, rows[i].code == 0 ? "7" : "");
+    }
+    check_case(-1);
+}
+
+TEST(mrequest_is_for_a_target_in_any_case)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    const struct maintenance_request *node =
+        read_request(&a, "{\"spec\":{\"type\":\"node\",\"name\":\"n1\",\"namespace\":\"lost\"}}");
+    const struct maintenance_request *web = read_request(
+        &a, "{\"spec\":{\"type\":\"deployment\",\"name\":\"web\",\"namespace\":\"shop\"}}");
+    CHECK(mrequest_is_for(node, &(struct request_target){ STR("Node"), STR_NONE, STR("N1") }));
+    CHECK(mrequest_is_for(node, &(struct request_target){ STR("node"), STR("x"), STR("n1") }));
+    CHECK(!mrequest_is_for(node, &(struct request_target){ STR("node"), STR_NONE, STR("n2") }));
+    CHECK(mrequest_is_for(web,
+                          &(struct request_target){ STR("deployment"), STR("shop"), STR("web") }));
+    CHECK(!mrequest_is_for(
+        web, &(struct request_target){ STR("deployment"), STR("other"), STR("web") }));
+}
+
+TEST(mrequest_reads_the_new_request_that_it_prints)
+{
+    CLEANUP(arena_done)
+    struct arena a = { 0 };
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    const struct mrequest_new new = {
+        .name = STR("mr-1-1"),
+        .client = STR("rebooter"),
+        .target = { STR("deployment"), STR("shop"), STR("w\"eb") },
+        .reason = STR("why not"),
+        .priority = -3,
+        .unprepared = true,
+        .bridge_request = STR("u-1/3"),
+    };
+    mrequest_print_new(&new, &out);
+    buf_add_char(&out, '\0');
+    const struct maintenance_request *m = read_request(&a, out.p);
+    CHECK_STR(m->name, new.name);
+    CHECK_STR(m->client, new.client);
+    CHECK(mrequest_is_for(m, &new.target));
+    CHECK_EQ(m->state, MR_STATE_PENDING);
+    CHECK_EQ(m->priority, -3);
+    CHECK(m->unprepared);
+    CHECK_STR(m->machine_request, new.bridge_request);
+    buf_reset(&out);
+    mrequest_print_new(&(struct mrequest_new){ .name = STR("a"),
+                                               .client = STR("c"),
+                                               .target = { STR("node"), STR_NONE, STR("n1") } },
+                       &out);
+    CHECK_STR(buf_str(&out),
+              "{\"apiVersion\":\"repairman.k8s.io/v1\",\"kind\":\"MaintenanceRequest\","
+              "\"metadata\":{\"name\":\"a\",\"labels\":"
+              "{\"maintenancerequests.repairman.k8s.io/clientname\":\"c\"}},"
+              "\"spec\":{\"name\":\"n1\",\"type\":\"node\",\"state\":\"Pending\"}}");
+}
+
+TEST(mrequest_changes_carry_version_and_uid)
+{
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    struct mrequest_change change = {
+        .version = STR("7"),
+        .uid = STR("u"),
+        .state = MR_STATE_COMPLETED,
+    };
+    mrequest_print_change(&change, &out);
+    CHECK_STR(buf_str(&out), "{\"metadata\":{\"resourceVersion\":\"7\",\"uid\":\"u\"},"
+                             "\"spec\":{\"state\":\"Completed\"}}");
+    buf_reset(&out);
+    change.exit_code = STR("3");
+    mrequest_print_change(&change, &out);
+    CHECK_STR(buf_str(&out), "{\"metadata\":{\"resourceVersion\":\"7\",\"uid\":\"u\","
+                             "\"annotations\":{\"drydock.dev/exit-code\":\"3\"}},"
+                             "\"spec\":{\"state\":\"Completed\"}}");
 }
