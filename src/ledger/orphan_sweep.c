@@ -51,29 +51,20 @@ void orphan_sweep_stop(struct arbiter *a)
     map_done(&a->orphans);
 }
 
-/* Its owner has no more use for it: deleted, another one of that name, or ended. */
-static bool request_has_ended(const struct jval *object, struct str uid)
+/* The request needs its grants no more: it was deleted, another one has its name, or it ended. */
+static bool request_has_ended(const struct maintenance_request *m, struct str uid)
 {
-    struct str phase = jval_str(jval_at(object, "status.phase"));
-    return !str_eq(jval_str(jval_at(object, "metadata.uid")), uid) ||
-           str_eq(phase, STR("Completed")) || str_eq(phase, STR("Rejected"));
+    return !str_eq(m->uid, uid) || mrequest_phase_ended(m->status.phase);
 }
 
 /* All grants below are over, whatever happens to the request from now on. */
-static uint32_t request_closed_below(const struct jval *object, struct str uid)
+static uint32_t request_closed_below(const struct maintenance_request *m, struct str uid)
 {
-    struct str phase = jval_str(jval_at(object, "status.phase"));
-    int64_t number = 0;
-    if (request_has_ended(object, uid)) {
+    if (request_has_ended(m, uid)) {
         return ASK_GRANTS_ALL;
     }
-    if (!jval_i64(jval_at(object, "status.grant"), &number) || number < 0 ||
-        number >= (int64_t)ASK_GRANTS_ALL - 1) {
-        number = 0;
-    }
-    bool has = str_eq(phase, STR("Preparing")) || str_eq(phase, STR("Approved")) ||
-               str_eq(phase, STR("InProgress"));
-    return (uint32_t)number + (has ? 0 : 1);
+    uint32_t number = m->status.grant < ASK_GRANTS_ALL - 1 ? m->status.grant : 0;
+    return number + (mrequest_phase_granted(m->status.phase) ? 0 : 1);
 }
 
 static void orphan_on_reply(void *ctx, const struct api_reply *reply)
@@ -95,9 +86,10 @@ static void orphan_on_reply(void *ctx, const struct api_reply *reply)
         o->unnumbered = true;
     } else if (verdict == RETRY_DONE &&
                json_parse(reply->body, JSON_GO, &tmp, &object, &ignored) == 0) {
-        o->closed_below = request_closed_below(object, o->uid);
-        o->unnumbered = request_has_ended(object, o->uid) ||
-                        str_eq(jval_str(jval_at(object, "status.phase")), STR("Expired"));
+        struct maintenance_request m;
+        mrequest_read(object, &tmp, &m);
+        o->closed_below = request_closed_below(&m, o->uid);
+        o->unnumbered = request_has_ended(&m, o->uid) || m.status.phase == MR_PHASE_EXPIRED;
     }
 }
 
@@ -121,17 +113,17 @@ static void orphan_read_request(struct orphan *o)
                        orphan_on_reply, o);
 }
 
-static bool confirm_holds(const struct jval *object, const struct ask *k)
+static bool confirm_holds(const struct jval *object, const struct ask *k, struct arena *tmp)
 {
     if (k->spec.owner == ASK_PROFILE) {
         return str_eq(jval_str(jval_at(object, "metadata.uid")), k->spec.uid) &&
                k->spec.confirm(k->ctx, object);
     }
-    struct str state = jval_str(jval_at(object, "spec.state"));
-    bool expired = str_eq(jval_str(jval_at(object, "status.phase")), STR("Expired"));
-    return !request_has_ended(object, k->spec.uid) && !expired &&
-           (k->spec.grant == 0 || k->spec.grant >= request_closed_below(object, k->spec.uid)) &&
-           (str_eq(state, STR("Approved")) || str_eq(state, STR("InProgress")));
+    struct maintenance_request m;
+    mrequest_read(object, tmp, &m);
+    return !request_has_ended(&m, k->spec.uid) && m.status.phase != MR_PHASE_EXPIRED &&
+           (k->spec.grant == 0 || k->spec.grant >= request_closed_below(&m, k->spec.uid)) &&
+           (m.state == MR_STATE_APPROVED || m.state == MR_STATE_IN_PROGRESS);
 }
 
 static void confirm_on_reply(void *ctx, const struct api_reply *reply)
@@ -144,7 +136,7 @@ static void confirm_on_reply(void *ctx, const struct api_reply *reply)
     const struct jval *object = NULL;
     bool good = client_note(a->client, API_GET, reply) == RETRY_DONE &&
                 json_parse(reply->body, JSON_GO, &tmp, &object, &ignored) == 0 &&
-                confirm_holds(object, k);
+                confirm_holds(object, k, &tmp);
     k->confirm_call = NULL;
     k->confirm_retry = good ? 0 : loop_now(a->loop) + ARBITER_WRITE_INTERVAL;
     for (uint32_t i = 0; i < k->applied_n && good; i++) {
