@@ -1,7 +1,7 @@
 /*
- * crd: the definitions of the three kinds of repairman.k8s.io/v1, which are part of the program.
+ * crd: the CustomResourceDefinitions of repairman.k8s.io/v1, which are part of the program.
  *
- * They are src/request/crds/, the one place where schemas, rules and columns are written down.
+ * They are src/kinds/crds/, the one place where schemas, rules and columns are written down.
  */
 #pragma once
 

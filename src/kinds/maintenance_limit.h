@@ -25,7 +25,7 @@
 #define TRAIT_UNAVAILABLE (1u << 5)
 #define TRAIT_PROGRESSING (1u << 6)
 
-/* A policy that is known; they are in a table that lives for ever. */
+/* A policy by its name; constants. */
 struct limit_policy {
     struct str name;
     uint32_t traits; /* any of them is a hit */
@@ -86,7 +86,7 @@ struct limit {
     struct str name;
     struct str uid;
     int64_t generation;
-    bool type_known; /* a type that is known; otherwise it concerns nobody */
+    bool type_known; /* otherwise the limit concerns nobody */
     enum target_type type;
     struct str reason; /* why it is not accepted, for the condition; empty = it is */
     struct str problem;
@@ -96,9 +96,9 @@ struct limit {
     struct str unknown; /* policies that are not, for the condition */
     bool has_selector;  /* by `selector` */
     struct selector selector;
-    bool has_selector_ref; /* to a MaintenanceSelector, `reference` = "namespace/name" */
-    struct str selector_ref;
-    bool namespaced; /* only in namespaces of `spaces` */
+    bool has_selector_ref;
+    struct str selector_ref; /* "namespace/name" of a MaintenanceSelector */
+    bool namespaced;         /* only objects in namespaces that `namespaces` selects */
     struct selector namespaces;
     bool exclusive;
     int32_t priority;
@@ -106,7 +106,7 @@ struct limit {
     uint32_t max_count; /* maxCount; UINT32_MAX = none */
     bool paused;
     bool repair_unavailable;
-    usec_t gap;
+    usec_t gap;     /* betweenOperationsSeconds */
     bool has_drain; /* `options.drain` and `options.detach` are configured */
     bool has_detach;
     struct limit_options options;

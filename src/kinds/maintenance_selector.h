@@ -1,7 +1,8 @@
 /*
- * maintenance_selector: one MaintenanceSelector as it was read: which objects it means.
+ * maintenance_selector: reads a MaintenanceSelector: which objects a limit that refers to it
+ * counts.
  *
- * Pure. Without a selector and names it means none; the first version of the API had only such.
+ * Without a selector and names it selects none; the first version of the API had only such.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /*
- * reservation: the reservations in the status of one MaintenanceLimit: its ledger.
+ * reservation: reads, finds and writes the reservations in the status of a MaintenanceLimit.
  *
- * Pure. An entry says who disturbs what under this limit. Order is the server's; what is added goes
- * behind. G, the targets that are granted, is a set: two entries for one target count once.
+ * A reservation says which request or profile disturbs which target under this limit. They keep the
+ * server's order; new ones go to the end. Two reservations for one target count once.
  */
 #pragma once
 
@@ -17,8 +17,8 @@ struct reservation {
     struct str name;
     struct str target; /* "name", or "namespace/name" */
     struct str state;
-    uint32_t grant; /* which of its request's grants it is of; 0: it does not say */
-    usec_t granted; /* wall; USEC_NEVER when it does not say */
+    uint32_t grant; /* the number of the request's grant; 0: the reservation does not say */
+    usec_t granted; /* wall; USEC_NEVER: the reservation does not say */
 };
 
 struct reservations {
@@ -26,7 +26,7 @@ struct reservations {
     uint32_t n;
     uint32_t *by_uid;    /* indexes of the items, sorted by uid */
     uint32_t *by_target; /* sorted by target */
-    uint32_t targets;    /* distinct ones: |G| */
+    uint32_t targets;    /* how many different ones */
 };
 
 /* The array of status.reservations; NULL has none. Entries without a uid are passed over: nobody
@@ -37,7 +37,7 @@ void reservations_parse(const struct jval *list, struct arena *out, struct reser
 const struct reservation *reservations_find(const struct reservations *r, struct str uid);
 bool reservations_has_target(const struct reservations *r, struct str target);
 
-/* Makes a ledger of `n` entries that are given, which are borrowed: it sorts them. */
+/* Makes the indexes of `n` reservations, which are borrowed. */
 void reservations_index(struct reservations *r, struct reservation *items, uint32_t n,
                         struct arena *out);
 
