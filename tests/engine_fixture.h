@@ -6,6 +6,7 @@
 
 #include "base/map.h"
 #include "format/mergepatch.h"
+#include "kinds/keys.h"
 #include "profile/engine.h"
 #include "tests/check.h"
 
@@ -49,8 +50,8 @@ static inline void engine_fixture_begin(struct engine_fixture *d, const char *co
         n++;
     }
     struct str *keys = ARENA_ARRAY(&d->a, struct str, n);
-    keys[0] = NODE_DATA_ANNOTATION;
-    keys[1] = NODE_EDIT_CORDONED_BY;
+    keys[0] = KEY_DATA;
+    keys[1] = KEY_PROFILE_CORDON;
     for (uint32_t i = 2; i < n; i++) {
         keys[i] = str_from(annotations[i - 2]);
     }

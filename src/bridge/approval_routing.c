@@ -1,6 +1,7 @@
 #include "base/alloc.h"
 #include "bridge/bridge_internal.h"
 #include "bridge/approval_route.h"
+#include "kinds/keys.h"
 
 /* ── what is watched ───────────────────────────────────────────────────────────────────────── */
 

@@ -117,7 +117,7 @@ static void bridge_on_capi_version(void *ctx)
     }
     if (b->config.metal3 && !b->hosts.started) {
         informer_start(&b->hosts,
-                       bridge_path(b, STR("/apis/metal3.io/v1alpha1"), "baremetalhosts"));
+                       bridge_path(b, STR("/apis/" METAL3_API_VERSION), "baremetalhosts"));
     }
 }
 
@@ -131,7 +131,7 @@ static void bridge_init_informers(struct bridge *b)
     };
     struct informer_config machines = config;
     if (b->config.watch_filter.n > 0) {
-        buf_add(&b->query, STR("&labelSelector=cluster.x-k8s.io%2Fwatch-filter%3D"));
+        buf_add(&b->query, STR("&labelSelector=" KEY_WATCH_FILTER_QUERY "%3D"));
         client_add_segment(&b->query, b->config.watch_filter);
     }
     machines.kind = &machine_kind;
@@ -153,7 +153,7 @@ static void bridge_init_informers(struct bridge *b)
     informer_init(&b->drain_rules.informer, &rules);
     struct informer_config secrets = config;
     secrets.kind = &secret_kind;
-    secrets.query = STR("&fieldSelector=type%3Dcluster.x-k8s.io%2Fsecret");
+    secrets.query = STR("&fieldSelector=type%3D" CAPI_SECRET_TYPE_QUERY);
     secrets.metadata_only = true;
     secrets.wants = secret_wanted;
     secrets.on_change = cluster_on_secret;

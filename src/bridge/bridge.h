@@ -20,7 +20,6 @@
 
 struct metrics; /* base/metric.h */
 
-#define BRIDGE_LEASE_NAME STR("runtime-extension-maintenance-controller")
 #define BRIDGE_MANAGER "drydock-bridge" /* field manager of its patches */
 #define BRIDGE_IN_FLIGHT_MAX 16u        /* patches of Machines and hosts in flight */
 #define BRIDGE_CONNECT_RATE 50u         /* links that begin to connect, a second */

@@ -1,5 +1,7 @@
 #include "bridge/bridge_internal.h"
 
+#include "kinds/keys.h"
+
 bool bridge_has_log(const struct bridge *b)
 {
     return b->log != NULL;

@@ -270,7 +270,7 @@ struct machine_drain_rules {
     bool known;         /* so are the rules; */
     struct str trouble; /* otherwise why not, as a part of a sentence */
     struct drain_rules rules;
-    struct str text; /* of DRAIN_RULES_ANNOTATION; `.p` is NULL without one */
+    struct str text; /* of KEY_DRAIN_RULES; `.p` is NULL without one */
 };
 void machine_drain_rules(const struct machine_state *ms, struct arena *out,
                          struct machine_drain_rules *ret);

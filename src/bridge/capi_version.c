@@ -1,5 +1,7 @@
 #include "bridge/capi_version.h"
 
+#include "kinds/keys.h"
+
 /* The best first. */
 static const struct str capi_version_versions[] = { STR_INIT("v1beta2"), STR_INIT("v1beta1") };
 

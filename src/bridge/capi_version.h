@@ -9,7 +9,6 @@
 #include "format/json.h"
 #include "kube/client.h"
 
-#define CAPI_GROUP "cluster.x-k8s.io"
 #define CAPI_VERSION_EVERY MINUTES(10)
 #define CAPI_VERSION_RETRY SECONDS(15) /* while there is none: somebody may be installing it */
 

@@ -371,7 +371,7 @@ void in_flight_patch_host(struct bridge *b, struct machine_state *ms, struct sto
     }
     struct in_flight *f = in_flight_new(b, IN_FLIGHT_HOST, ms, host->name);
     f->version = host->version;
-    in_flight_management_path(b, STR("metal3.io/v1alpha1"), STR("baremetalhosts"), f->name);
+    in_flight_management_path(b, STR(METAL3_API_VERSION), STR("baremetalhosts"), f->name);
     in_flight_send_management(f, patch);
     b->stats.patches[WRITE_HOST]++;
 }

@@ -103,7 +103,7 @@ void mutate_facts(struct machine_state *ms, struct rules_facts *facts,
 static void mutate_rules(const struct machine_state *ms, struct meta_patch *node)
 {
     const struct meta_patch_key *drain_rules =
-        meta_patch_find(node, /* label= */ false, DRAIN_RULES_ANNOTATION);
+        meta_patch_find(node, /* label= */ false, KEY_DRAIN_RULES);
     if (drain_rules == NULL) {
         return;
     }

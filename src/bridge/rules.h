@@ -55,7 +55,7 @@ struct rules_facts {
     const struct workload_node *node; /* RULES_NODE_SEEN; otherwise NULL */
     bool routed;     /* requests of its cluster are granted by limits there, its Node's too */
     bool maybe_open; /* and one for this Node may not have been given back yet */
-    /* The rulebook of its Node, as DRAIN_RULES_ANNOTATION has it, if the Machine asks for
+    /* The rulebook of its Node, as KEY_DRAIN_RULES has it, if the Machine asks for
      * something; `.p` NULL = it is not known, and why: a part of a sentence. */
     struct str drain_rules;
     struct str rules_trouble;

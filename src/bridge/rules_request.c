@@ -391,14 +391,14 @@ void rules_drain_rules(struct rules_case *c)
     if (has_label(c, KEY_MACHINE_DELETED, p->machine_deleted) ||
         has_label(c, KEY_MACHINE_MAINTENANCE, p->machine_maintenance)) {
         if (rules_known(c) && p->drain_rules != workload_node_hash(c->facts->drain_rules)) {
-            meta_patch_set(e, false, DRAIN_RULES_ANNOTATION, c->facts->drain_rules);
+            meta_patch_set(e, false, KEY_DRAIN_RULES, c->facts->drain_rules);
         }
         return;
     }
     /* One beside which nothing tells of us may be somebody else's. */
     if (p->drain_rules != 0 &&
         (e->n > 0 || workload_node_marked(p) || c->machine->status.p != NULL)) {
-        meta_patch_remove(e, false, DRAIN_RULES_ANNOTATION);
+        meta_patch_remove(e, false, KEY_DRAIN_RULES);
     }
 }
 
@@ -418,6 +418,6 @@ void rules_orphan_node(const struct workload_node *node, struct meta_patch *ret)
         meta_patch_remove(ret, false, KEY_MAINTENANCE_REQUEST);
     }
     if (node->drain_rules != 0 && ret->n > 0) {
-        meta_patch_remove(ret, false, DRAIN_RULES_ANNOTATION);
+        meta_patch_remove(ret, false, KEY_DRAIN_RULES);
     }
 }

@@ -46,7 +46,7 @@ static int workload_node_project(void *ctx UNUSED, const struct jval *object, st
         .maintenance_approved_for = workload_node_text(annotations, KEY_MAINTENANCE_APPROVED_FOR),
         .machine = workload_node_text(annotations, KEY_NODE_MACHINE),
         .namespace = workload_node_text(annotations, KEY_NODE_NAMESPACE),
-        .drain_rules = workload_node_hash(jval_str(jval_get(annotations, DRAIN_RULES_ANNOTATION))),
+        .drain_rules = workload_node_hash(jval_str(jval_get(annotations, KEY_DRAIN_RULES))),
     };
     struct str *const texts[] = {
         &found.uid,

@@ -27,8 +27,7 @@ struct workload_node {
     struct str maintenance_approved_for;
     struct str machine; /* Cluster API's */
     struct str namespace;
-    uint64_t
-        drain_rules; /* DRAIN_RULES_ANNOTATION, as workload_node_hash gives it; 0 = there is none */
+    uint64_t drain_rules; /* KEY_DRAIN_RULES, as workload_node_hash gives it; 0 = there is none */
 };
 
 /* Its ctx is not used. */

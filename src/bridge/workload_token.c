@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/timestamp.h"
 #include "format/json_tree.h"
+#include "kinds/keys.h"
 
 #define MANAGER "?fieldManager=" WORKLOAD_TOKEN_NAME
 #define RBAC "/apis/rbac.authorization.k8s.io/v1/"
@@ -20,7 +21,7 @@
 #define ROLE_PODS                                                                                  \
     ",{\"apiGroups\":[\"\"],\"resources\":[\"pods\",\"namespaces\"],\"verbs\":[\"list\"]}"
 #define ROLE_REQUESTS                                                                              \
-    ",{\"apiGroups\":[\"repairman.k8s.io\"],\"resources\":[\"maintenancerequests\"],"              \
+    ",{\"apiGroups\":[\"" MAINTENANCE_GROUP "\"],\"resources\":[\"maintenancerequests\"],"         \
     "\"verbs\":[\"list\",\"watch\",\"create\",\"patch\"]}"
 
 /* An object that has to be there. */

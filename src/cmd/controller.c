@@ -2,6 +2,7 @@
 #include "cmd/daemon.h"
 #include "cmd/config_file.h"
 #include "host/outbound.h"
+#include "kinds/keys.h"
 #include "profile/controller.h"
 #include "core/crd_install.h"
 #include "request/requests_part.h"

@@ -1,6 +1,7 @@
 #include "cmd/leader_find.h"
 
 #include "bridge/bridge.h"
+#include "kinds/keys.h"
 #include "kube/client.h"
 #include "core/core.h"
 

@@ -1,6 +1,7 @@
 #include "cmd/request_cli.h"
 #include "cmd/commands.h"
 #include "cmd/limits_table.h"
+#include "kinds/keys.h"
 #include "kube/client.h"
 
 #include <stdio.h>
@@ -45,7 +46,7 @@ static int limits_show(struct request_cli *a)
     const struct jval *requests = NULL;
     CLEANUP(buf_done)
     struct buf out = { .max = LIMITS_OUTPUT_MAX };
-    if (limits_get(a, STR("/apis/repairman.k8s.io/v1/maintenancelimits"), &limits, &err) < 0 ||
+    if (limits_get(a, STR(MAINTENANCE_LIMITS_PATH), &limits, &err) < 0 ||
         limits_get(a, STR(MAINTENANCE_REQUESTS_PATH), &requests, &err) < 0) {
         return request_cli_fail(a, &err);
     }

@@ -1,6 +1,7 @@
 #include "cmd/request_cli.h"
 
 #include "base/textwrap.h"
+#include "kinds/keys.h"
 #include "kube/client.h"
 
 #include <stdio.h>
@@ -119,7 +120,8 @@ int request_cli_resolve(struct request_cli *a, struct str argument, struct maint
 int request_cli_print(struct request_cli *a, struct str name, const char *verb)
 {
     if (!str_eq(a->flags->output, STR("json"))) {
-        (void)printf("maintenancerequest.repairman.k8s.io/" STR_FMT " %s\n", STR_ARG(name), verb);
+        (void)printf("maintenancerequest." MAINTENANCE_GROUP "/" STR_FMT " %s\n", STR_ARG(name),
+                     verb);
         (void)fflush(stdout); /* a closed pipe is the reader's business, here and below */
         return COMMAND_OK;
     }

@@ -1,6 +1,7 @@
 #include "cmd/commands.h"
 #include "cmd/request_create.h"
 #include "host/loop.h"
+#include "kinds/keys.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,6 +1,7 @@
 #include "core/core_internal.h"
 
 #include "base/alloc.h"
+#include "kinds/keys.h"
 #include "ledger/lease_grants.h"
 
 #define CORE_NAME STR("maintenance") /* as Events name it */
@@ -293,7 +294,7 @@ static void core_init_lease(struct core *c)
                    .on_change = core_lead,
                    .on_released = core_on_lease_released,
                    .on_error = core_on_lease_error,
-                   .note_key = LEASE_GRANTS_ANNOTATION,
+                   .note_key = KEY_LEASE_GRANTS,
                    .on_noted = core_on_lease_noted,
                    .ctx = c,
                });

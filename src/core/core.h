@@ -58,8 +58,6 @@ struct core_part {
     struct list link; /* in the core's `parts` */
 };
 
-#define CORE_LEASE_NAME STR("maintenance-controller-leader-election.cloud.sap")
-
 struct core_config {
     struct loop *loop;
     struct api *api;

@@ -5,9 +5,10 @@
  */
 #include "core/core_internal.h"
 
-#define API_GROUP_PATH STR("/apis/repairman.k8s.io/v1")
+#include "kinds/keys.h"
+
 #define CRDS_PATH STR("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
-#define CRD_QUERY STR("&fieldSelector=metadata.name%3Dmaintenancerequests.repairman.k8s.io")
+#define CRD_QUERY STR("&fieldSelector=metadata.name%3Dmaintenancerequests." MAINTENANCE_GROUP)
 #define DISCOVERY_RETRY SECONDS(5)
 #define DENIED_RETRY MINUTES(5) /* where CRDs may not be watched, they are asked for */
 
@@ -157,7 +158,7 @@ static void group_on_reply(void *ctx, const struct api_reply *reply)
 static void group_ask(void *ctx)
 {
     struct core *c = ctx;
-    const struct api_request request = { .verb = API_GET, .path = API_GROUP_PATH };
+    const struct api_request request = { .verb = API_GET, .path = STR(MAINTENANCE_PATH) };
     crd_unwatch(c);
     if (c->arbiter == NULL && c->crd_call == NULL) {
         c->crd_call = api_send(c->client.api, &request, group_on_reply, c);

@@ -53,8 +53,7 @@ struct drain_spec {
      * wait that grows. */
     usec_t retry;
     const struct selector *pods; /* others are left alone; borrowed; NULL: all are meant */
-    struct str
-        drain_rules; /* the node's annotation DRAIN_RULES_ANNOTATION; copied; .p NULL: none */
+    struct str drain_rules;      /* the node's annotation KEY_DRAIN_RULES; copied; .p NULL: none */
 };
 
 /* Finished pods are sent away, too: their objects go, as kubectl drain has it. */

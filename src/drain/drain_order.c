@@ -3,6 +3,7 @@
  */
 #include "drain/drain_internal.h"
 #include "format/label_pack.h"
+#include "kinds/keys.h"
 
 /* ── reading ───────────────────────────────────────────────────────────────────────────────── */
 
@@ -11,7 +12,7 @@ static void node_rules_read(struct drain_node_rules *b, struct str text)
     b->given = true;
     b->text = arena_str(&b->memory, text);
     if (drain_rules_parse(text, &b->memory, &b->rules, &b->failure) < 0) {
-        (void)err_wrap(&b->failure, "annotation '" STR_FMT "'", STR_ARG(DRAIN_RULES_ANNOTATION));
+        (void)err_wrap(&b->failure, "annotation '" STR_FMT "'", STR_ARG(KEY_DRAIN_RULES));
     }
 }
 

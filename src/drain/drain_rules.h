@@ -3,7 +3,7 @@
  * MachineDrainRules, as far as they concern this node.
  *
  * The rules are objects of another cluster. Whoever may read them there leaves those that apply to
- * a node in its annotation DRAIN_RULES_ANNOTATION, together with what asks for the node, and sets
+ * a node in its annotation KEY_DRAIN_RULES, together with what asks for the node, and sets
  * that right should somebody change it. A node with that annotation is drained as Cluster API would
  * drain it:
  *
@@ -20,7 +20,6 @@
 #include "format/json.h"
 #include "format/selector.h"
 
-#define DRAIN_RULES_ANNOTATION STR("drydock.dev/drain-rules")
 #define DRAIN_RULES_BYTES_MAX                                                                      \
     65536u /* bytes; all annotations of an object together may have four times that */
 

@@ -2,8 +2,7 @@
 
 #include "base/timestamp.h"
 #include "format/label_pack.h"
-
-#define POD_DRAIN_LABEL STR("cluster.x-k8s.io/drain")
+#include "kinds/keys.h"
 
 static bool pod_condition_is_true(const struct jval *object, struct str type)
 {
@@ -49,8 +48,7 @@ static bool pod_has_emptydir(const struct jval *object)
  * `wait-completed` is there. */
 static enum drain_pod_label pod_read_drain_label(const struct jval *object)
 {
-    struct str drain_label =
-        jval_str(jval_get(jval_at(object, "metadata.labels"), POD_DRAIN_LABEL));
+    struct str drain_label = jval_str(jval_get(jval_at(object, "metadata.labels"), KEY_POD_DRAIN));
     size_t hyphen = str_find_char(drain_label, '-');
     struct str head = str_sub(drain_label, 0, hyphen);
     struct str tail =

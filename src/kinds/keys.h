@@ -1,7 +1,10 @@
 /*
- * keys: every label, annotation and value that the bridge reads or writes, and on which object.
+ * keys: every label, annotation, Lease name and API path that drydock shares with other programs,
+ * each on which object and who writes it.
  *
- * Those of the original stand as they are in its code. Our own have one domain.
+ * Those of the original systems stand as they are in their code. Our own have the domain
+ * drydock.dev. A key that has a second form (_TEXT for a sentence, _QUERY for a URL) has it beside
+ * it. tools/layers sees to it that no such text stands anywhere else.
  */
 #pragma once
 
@@ -12,6 +15,83 @@
 
 #define KEYS_TRUE STR("true")
 
+/* ── APIs ────────────────────────────────────────────────────────────────────────────────────── */
+
+/* Of MaintenanceRequest, MaintenanceLimit and MaintenanceSelector. */
+#define MAINTENANCE_GROUP "repairman.k8s.io"
+#define MAINTENANCE_API_VERSION MAINTENANCE_GROUP "/v1"
+#define MAINTENANCE_PATH "/apis/" MAINTENANCE_API_VERSION
+#define MAINTENANCE_REQUESTS_PATH MAINTENANCE_PATH "/maintenancerequests"
+#define MAINTENANCE_LIMITS_PATH MAINTENANCE_PATH "/maintenancelimits"
+#define MAINTENANCE_SELECTORS_PATH MAINTENANCE_PATH "/maintenanceselectors"
+
+#define CAPI_GROUP "cluster.x-k8s.io"                      /* Cluster API: Machine, Cluster, … */
+#define CAPI_SECRET_TYPE_QUERY "cluster.x-k8s.io%2Fsecret" /* of its Secrets with kubeconfigs */
+#define METAL3_API_VERSION "metal3.io/v1alpha1"            /* BareMetalHost */
+
+/* ── Lease ───────────────────────────────────────────────────────────────────────────────────── */
+
+/* Names of the leaders' Leases: those of the originals, so that old and new never lead at once. */
+#define CORE_LEASE_NAME STR("maintenance-controller-leader-election.cloud.sap")
+#define BRIDGE_LEASE_NAME STR("runtime-extension-maintenance-controller")
+
+/* Annotation of the controller's Lease: grants of profiles whose patches are under way. */
+#define KEY_LEASE_GRANTS STR(KEYS_OWN "grants")
+
+/* A Lease that locks one target. */
+#define KEY_LOCK STR("repairman.k8s.io/lock") /* label; "target" */
+#define KEY_LOCK_QUERY "repairman.k8s.io%2Flock"
+#define KEY_LOCK_HOLDER STR("repairman.k8s.io/holder") /* annotation: the request's name */
+#define KEY_LOCK_TARGET STR("repairman.k8s.io/target") /* annotation: "type/namespace/name" */
+#define KEY_LOCK_GRANT STR("repairman.k8s.io/grant")   /* annotation: the grant's number */
+
+/* ── Node ────────────────────────────────────────────────────────────────────────────────────── */
+
+/* Of the profiles. */
+#define KEY_PROFILE STR("cloud.sap/maintenance-profile") /* label; set by people */
+#define KEY_STATE STR("cloud.sap/maintenance-state")     /* label; of all profiles together */
+#define KEY_OPERATIONAL STR("operational")               /* its value */
+#define KEY_DATA STR("cloud.sap/maintenance-data")       /* annotation; profile/node_data.h */
+#define KEY_LOG_DETAILS STR("cloud.sap/maintenance-log-details") /* label; "true" */
+#define KEY_FENCE STR(KEYS_OWN "fence") /* annotation: shuts out the patch of an earlier leader */
+
+/* Annotations that say for whom the node was cordoned, so that nobody else's cordon is lifted. */
+#define KEY_PROFILE_CORDON STR(KEYS_OWN "cordoned-by")         /* for a profile */
+#define KEY_REQUEST_CORDON STR("repairman.k8s.io/cordoned-by") /* for a MaintenanceRequest */
+
+/* Labels by which the bridge asks and the maintenance engine of the workload cluster answers. */
+#define KEY_MACHINE_DELETED STR(KEYS_LEGACY "machine-deleted")
+#define KEY_MACHINE_MAINTENANCE STR(KEYS_LEGACY "machine-maintenance")
+#define KEY_APPROVE_DELETION STR(KEYS_LEGACY "approve-deletion")       /* the engine's */
+#define KEY_APPROVE_MAINTENANCE STR(KEYS_LEGACY "approve-maintenance") /* the engine's */
+
+/* Annotations of the bridge: which request the label beside it stands for. */
+#define KEY_DELETION_REQUEST STR(KEYS_OWN "deletion-request")       /* the Machine's UID */
+#define KEY_MAINTENANCE_REQUEST STR(KEYS_OWN "maintenance-request") /* the Machine's UID/number */
+/* And of an engine that says which one it answers. */
+#define KEY_DELETION_APPROVED_FOR STR(KEYS_OWN "deletion-approved-for")
+#define KEY_MAINTENANCE_APPROVED_FOR STR(KEYS_OWN "maintenance-approved-for")
+/* Beside a request: the MachineDrainRules that apply to the Machine, for whoever drains the Node;
+ * drain/drain_rules.h. */
+#define KEY_DRAIN_RULES STR(KEYS_OWN "drain-rules")
+
+/* Annotations of Cluster API. */
+#define KEY_NODE_MACHINE STR("cluster.x-k8s.io/machine")
+#define KEY_NODE_NAMESPACE STR("cluster.x-k8s.io/cluster-namespace")
+
+/* ── Pod ─────────────────────────────────────────────────────────────────────────────────────── */
+
+#define KEY_POD_DRAIN STR("cluster.x-k8s.io/drain") /* label of Cluster API; "skip", … */
+
+/* ── MaintenanceRequest ──────────────────────────────────────────────────────────────────────── */
+
+#define KEY_CLIENT STR("maintenancerequests.repairman.k8s.io/clientname") /* label: who asks */
+#define KEY_CLIENT_QUERY "maintenancerequests.repairman.k8s.io%2Fclientname"
+#define KEY_BRIDGE_REQUEST STR(KEYS_OWN "bridge-request") /* annotation: which of a Machine's */
+#define KEY_RUN STR(KEYS_OWN "run") /* annotation: the run of the actor that took the approval */
+#define KEY_EXIT_CODE_TEXT KEYS_OWN "exit-code"
+#define KEY_EXIT_CODE STR(KEY_EXIT_CODE_TEXT) /* annotation: of the work; "0" when it succeeded */
+
 /* ── Machine ─────────────────────────────────────────────────────────────────────────────────── */
 
 #define KEY_ENABLED STR(KEYS_LEGACY "enabled")         /* label; exactly "true" */
@@ -21,9 +101,11 @@
 #define KEY_HOOK STR("pre-drain.delete.hook.machine.cluster.x-k8s.io/maintenance-controller")
 #define KEY_HOOK_VALUE STR("runtime-extension-maintenance-controller")
 
-#define KEY_CLUSTER_NAME STR("cluster.x-k8s.io/cluster-name")   /* label */
-#define KEY_CONTROL_PLANE STR("cluster.x-k8s.io/control-plane") /* label; any value */
-#define KEY_PAUSED STR("cluster.x-k8s.io/paused")               /* annotation; any value */
+/* Of Cluster API. */
+#define KEY_WATCH_FILTER_QUERY "cluster.x-k8s.io%2Fwatch-filter" /* label */
+#define KEY_CLUSTER_NAME STR("cluster.x-k8s.io/cluster-name")    /* label */
+#define KEY_CONTROL_PLANE STR("cluster.x-k8s.io/control-plane")  /* label; any value */
+#define KEY_PAUSED STR("cluster.x-k8s.io/paused")                /* annotation; any value */
 #define KEY_SKIP_REMEDIATION STR("cluster.x-k8s.io/skip-remediation")
 #define KEY_UPDATE_IN_PROGRESS STR("in-place-updates.internal.cluster.x-k8s.io/update-in-progress")
 #define KEY_PENDING_HOOKS STR("runtime.cluster.x-k8s.io/pending-hooks")
@@ -38,39 +120,6 @@
 #define KEY_HOLD_SECONDS STR(KEYS_OWN "deletion-hold-seconds") /* read only */
 #define KEY_POWER STR(KEYS_OWN "power")                        /* "on" or "off" */
 #define KEY_POWER_MODE STR(KEYS_OWN "power-mode")              /* read only: "hard" */
-
-/* ── Node ────────────────────────────────────────────────────────────────────────────────────── */
-
-#define KEY_MACHINE_DELETED STR(KEYS_LEGACY "machine-deleted")         /* label */
-#define KEY_MACHINE_MAINTENANCE STR(KEYS_LEGACY "machine-maintenance") /* label */
-#define KEY_APPROVE_DELETION STR(KEYS_LEGACY "approve-deletion")       /* label; the engine's */
-#define KEY_APPROVE_MAINTENANCE STR(KEYS_LEGACY "approve-maintenance") /* label; the engine's */
-#define KEY_STATE STR("cloud.sap/maintenance-state")                   /* label; the engine's */
-#define KEY_OPERATIONAL STR("operational")
-
-#define KEY_NODE_MACHINE STR("cluster.x-k8s.io/machine")             /* annotation; CAPI's */
-#define KEY_NODE_NAMESPACE STR("cluster.x-k8s.io/cluster-namespace") /* annotation; CAPI's */
-
-/* Our own annotations: which request the label beside it stands for. */
-#define KEY_DELETION_REQUEST STR(KEYS_OWN "deletion-request")       /* the Machine's UID */
-#define KEY_MAINTENANCE_REQUEST STR(KEYS_OWN "maintenance-request") /* the Machine's UID/number */
-/* Beside a request: the MachineDrainRules that apply to the Machine, for whoever drains the Node.
- * DRAIN_RULES_ANNOTATION of drain/drain_rules.h, "drydock.dev/drain-rules". */
-/* And of an engine that says which one it answers. */
-#define KEY_DELETION_APPROVED_FOR STR(KEYS_OWN "deletion-approved-for")
-#define KEY_MAINTENANCE_APPROVED_FOR STR(KEYS_OWN "maintenance-approved-for")
-
-/* ── MaintenanceRequest ──────────────────────────────────────────────────────────────────────── */
-
-#define MAINTENANCE_API_VERSION "repairman.k8s.io/v1"
-#define MAINTENANCE_REQUESTS_PATH "/apis/" MAINTENANCE_API_VERSION "/maintenancerequests"
-
-#define KEY_CLIENT STR("maintenancerequests.repairman.k8s.io/clientname") /* label: who asks */
-#define KEY_CLIENT_QUERY "maintenancerequests.repairman.k8s.io%2Fclientname"
-#define KEY_BRIDGE_REQUEST STR(KEYS_OWN "bridge-request") /* annotation: which of a Machine's */
-#define KEY_RUN STR(KEYS_OWN "run") /* annotation: the run of the actor that took the approval */
-#define KEY_EXIT_CODE_TEXT KEYS_OWN "exit-code"
-#define KEY_EXIT_CODE STR(KEY_EXIT_CODE_TEXT) /* annotation: of the work; "0" when it succeeded */
 
 /* ── BareMetalHost ───────────────────────────────────────────────────────────────────────────── */
 

@@ -536,14 +536,6 @@ void mrequest_print_status(const struct mrequest_status *s, struct str version, 
     jw_obj_end(&w);
 }
 
-static void print_key(struct json_writer *w, struct str key, struct str value)
-{
-    if (value.n > 0) {
-        jw_key(w, key);
-        jw_str(w, value);
-    }
-}
-
 void mrequest_print_new(const struct mrequest_new *new, struct buf *out)
 {
     struct json_writer w = json_writer_on(out);
@@ -555,12 +547,12 @@ void mrequest_print_new(const struct mrequest_new *new, struct buf *out)
     jw_pair(&w, "name", new->name);
     jw_key(&w, STR("labels"));
     jw_obj(&w);
-    print_key(&w, KEY_CLIENT, new->client);
+    jw_pair_some(&w, KEY_CLIENT.p, new->client);
     jw_obj_end(&w);
     if (new->bridge_request.n > 0) {
         jw_key(&w, STR("annotations"));
         jw_obj(&w);
-        print_key(&w, KEY_BRIDGE_REQUEST, new->bridge_request);
+        jw_pair_some(&w, KEY_BRIDGE_REQUEST.p, new->bridge_request);
         jw_obj_end(&w);
     }
     jw_obj_end(&w);
@@ -588,8 +580,8 @@ void mrequest_print_change(const struct mrequest_change *change, struct buf *out
     if (change->run.n > 0 || change->exit_code.n > 0) {
         jw_key(&w, STR("annotations"));
         jw_obj(&w);
-        print_key(&w, KEY_RUN, change->run);
-        print_key(&w, KEY_EXIT_CODE, change->exit_code);
+        jw_pair_some(&w, KEY_RUN.p, change->run);
+        jw_pair_some(&w, KEY_EXIT_CODE.p, change->exit_code);
         jw_obj_end(&w);
     }
     jw_obj_end(&w);

@@ -222,7 +222,7 @@ static void limits_start(struct arbiter *a)
     a->limits.on_gone = limits_on_gone;
     reflector_init(&a->limits_reflector, a->client,
                    &(struct reflector_config){
-                       .path = STR(ARBITER_LIMITS_PATH),
+                       .path = STR(MAINTENANCE_LIMITS_PATH),
                        .on_list = limits_on_list,
                        .on_object = limits_on_object,
                        .on_synced = limits_on_synced,

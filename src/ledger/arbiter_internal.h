@@ -18,7 +18,6 @@
 #include "kinds/maintenance_selector.h"
 #include "kinds/limit_status_patch.h"
 
-#define ARBITER_LIMITS_PATH "/apis/repairman.k8s.io/v1/maintenancelimits"
 #define ARBITER_WRITE_INTERVAL SECONDS(1) /* between writes of numbers that nobody decides by */
 #define ARBITER_CONFLICTS_MAX 5u /* lost writes in a row before a limit's book is left alone */
 #define ARBITER_UNKNOWN_AFTER SECONDS(10) /* inputs that cannot be read for so long are told */

@@ -13,7 +13,6 @@
 #include "base/err.h"
 #include "base/map.h"
 
-#define LEASE_GRANTS_ANNOTATION STR("drydock.dev/grants")
 #define LEASE_GRANTS_MAX 1024u /* transitions in flight; a window of patches is 32 */
 
 struct lease_grant {

@@ -26,7 +26,7 @@ static struct recorder_ref limit_state_ref(const struct limit_state *b)
     const struct limit *l = limit_of(b);
     return (struct recorder_ref){
         .kind = STR("MaintenanceLimit"),
-        .api_version = STR("repairman.k8s.io/v1"),
+        .api_version = STR(MAINTENANCE_API_VERSION),
         .name = l->name,
         .uid = l->uid,
     };
@@ -81,7 +81,7 @@ void limit_event_missing(struct ask *k)
                                           ": any number of them may be disturbed at once",
                                           STR_ARG(type), STR_ARG(k->target_name)),
                      .regarding = { .kind = STR("MaintenanceRequest"),
-                                    .api_version = STR("repairman.k8s.io/v1"),
+                                    .api_version = STR(MAINTENANCE_API_VERSION),
                                     .name = k->spec.name,
                                     .uid = k->spec.uid },
                  });

@@ -305,7 +305,7 @@ static void limit_state_send(struct limit_state *b, enum api_verb verb)
 {
     struct arbiter *a = b->arbiter;
     buf_reset(&a->path);
-    buf_add(&a->path, STR(ARBITER_LIMITS_PATH "/"));
+    buf_add(&a->path, STR(MAINTENANCE_LIMITS_PATH "/"));
     client_add_segment(&a->path, b->item->name);
     if (verb == API_PATCH) {
         buf_add(&a->path, STR("/status"));

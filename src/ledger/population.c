@@ -5,7 +5,6 @@
  */
 #include "ledger/arbiter_internal.h"
 
-#define IN_MAINTENANCE_LABEL STR("cloud.sap/maintenance-state")
 #define IN_MAINTENANCE_VALUE STR("in-maintenance")
 
 /* ── workloads and namespaces ──────────────────────────────────────────────────────────────── */
@@ -166,9 +165,7 @@ static uint32_t node_traits(const struct arbiter *a, const struct node *n)
     traits |= str_eq(ready, STR("Unknown")) && !a->config.legacy_notready ? TRAIT_UNKNOWN : 0;
     traits |= n->unschedulable ? TRAIT_UNSCHEDULABLE : 0;
     traits |= n->deleting ? TRAIT_DELETING : 0;
-    traits |= str_eq(node_label(n, IN_MAINTENANCE_LABEL), IN_MAINTENANCE_VALUE)
-                  ? TRAIT_IN_MAINTENANCE
-                  : 0;
+    traits |= str_eq(node_label(n, KEY_STATE), IN_MAINTENANCE_VALUE) ? TRAIT_IN_MAINTENANCE : 0;
     return traits;
 }
 

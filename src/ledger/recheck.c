@@ -106,8 +106,8 @@ static void recheck_list_limits(struct arbiter *a)
             (struct backoff){ .base = RECHECK_BACKOFF_BASE, .max = RECHECK_BACKOFF_MAX };
     }
     a->recheck_call = api_send(
-        a->client->api, &(struct api_request){ .verb = API_GET, .path = STR(ARBITER_LIMITS_PATH) },
-        on_list, a);
+        a->client->api,
+        &(struct api_request){ .verb = API_GET, .path = STR(MAINTENANCE_LIMITS_PATH) }, on_list, a);
 }
 
 /* ── the target ────────────────────────────────────────────────────────────────────────────── */

@@ -161,7 +161,7 @@ static void selector_state_send(struct selector_state *s, const struct tree *pat
     struct str name;
     (void)str_cut(s->item->name, STR("/"), &namespace, &name); /* the store named it so */
     buf_reset(&a->path);
-    buf_add(&a->path, STR("/apis/repairman.k8s.io/v1/namespaces/"));
+    buf_add(&a->path, STR(MAINTENANCE_PATH "/namespaces/"));
     client_add_segment(&a->path, namespace);
     buf_add(&a->path, STR("/maintenanceselectors/"));
     client_add_segment(&a->path, name);
@@ -311,7 +311,7 @@ void selectors_start(struct arbiter *a)
     a->selectors.on_gone = selectors_on_gone;
     reflector_init(&a->selectors_reflector, a->client,
                    &(struct reflector_config){
-                       .path = STR("/apis/repairman.k8s.io/v1/maintenanceselectors"),
+                       .path = STR(MAINTENANCE_SELECTORS_PATH),
                        .on_list = selectors_on_list,
                        .on_object = selectors_on_object,
                        .on_synced = selectors_on_synced,

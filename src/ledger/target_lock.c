@@ -9,10 +9,6 @@
 #include "format/json_writer.h"
 #include "ledger/arbiter_internal.h"
 
-#define TARGET_LOCK_LABEL "repairman.k8s.io/lock"
-#define TARGET_LOCK_HOLDER "repairman.k8s.io/holder"
-#define TARGET_LOCK_TARGET "repairman.k8s.io/target"
-#define TARGET_LOCK_GRANT "repairman.k8s.io/grant"
 #define TARGET_LOCK_BACKOFF_BASE MSECONDS(500)
 #define TARGET_LOCK_BACKOFF_MAX SECONDS(30)
 
@@ -129,12 +125,11 @@ static void target_lock_read(struct target_lock *l, const struct jval *object, u
     l->version = version;
     l->grant = 0;
     (void)str_to_u32(/* 0 when it does not say */
-                     jval_str(jval_get(jval_at(object, "metadata.annotations"),
-                                       str_from(TARGET_LOCK_GRANT))),
+                     jval_str(jval_get(jval_at(object, "metadata.annotations"), KEY_LOCK_GRANT)),
                      &l->grant);
     target_lock_set_text(&l->holder, jval_str(jval_at(object, "spec.holderIdentity")));
     target_lock_set_text(&l->holder_name, jval_str(jval_get(jval_at(object, "metadata.annotations"),
-                                                            str_from(TARGET_LOCK_HOLDER))));
+                                                            KEY_LOCK_HOLDER)));
     target_lock_set_text(&l->uid, jval_str(jval_at(object, "metadata.uid")));
     a->sweep_needed = true;
     a->lock_changes++;
@@ -222,7 +217,7 @@ void target_locks_start(struct arbiter *a)
     reflector_init(&a->target_locks_reflector, a->client,
                    &(struct reflector_config){
                        .path = a->target_locks_path,
-                       .query = STR("&labelSelector=repairman.k8s.io%2Flock%3Dtarget"),
+                       .query = STR("&labelSelector=" KEY_LOCK_QUERY "%3Dtarget"),
                        .on_list = target_locks_on_list,
                        .on_object = target_locks_on_object,
                        .on_synced = target_locks_on_synced,
@@ -354,16 +349,16 @@ static void target_lock_compose(struct target_lock *l, const struct ask *k)
     jw_pair(&w, "namespace", a->config.namespace);
     jw_key(&w, STR("labels"));
     jw_obj(&w);
-    jw_pair(&w, TARGET_LOCK_LABEL, STR("target"));
+    jw_pair(&w, KEY_LOCK.p, STR("target"));
     jw_obj_end(&w);
     jw_key(&w, STR("annotations"));
     jw_obj(&w);
-    jw_pair(&w, TARGET_LOCK_HOLDER, k->spec.name);
-    jw_pair(&w, TARGET_LOCK_TARGET, l->target);
+    jw_pair(&w, KEY_LOCK_HOLDER.p, k->spec.name);
+    jw_pair(&w, KEY_LOCK_TARGET.p, l->target);
     if (k->spec.grant > 0) {
         char number[24];
         int n = snprintf(number, sizeof(number), "%u", k->spec.grant);
-        jw_pair(&w, TARGET_LOCK_GRANT, (struct str){ number, (size_t)n });
+        jw_pair(&w, KEY_LOCK_GRANT.p, (struct str){ number, (size_t)n });
     }
     jw_obj_end(&w);
     jw_obj_end(&w);

@@ -2,6 +2,7 @@
  * The configuration in force, and how another takes its place.
  */
 #include "base/alloc.h"
+#include "kinds/keys.h"
 #include "profile/controller_internal.h"
 
 #define RELOAD_MESSAGE_MAX 900u /* an Event's note has 1,024 bytes */
@@ -30,9 +31,9 @@ static void reload_collect_annotations(struct active_config *s)
     const struct config_instances *checks = &s->config.instances[PLUGIN_CHECK];
     const struct config_instances *triggers = &s->config.instances[PLUGIN_TRIGGER];
     s->annotations = ARENA_ARRAY(&s->memory, struct str, checks->n + triggers->n + 3);
-    reload_keep_annotation(s, NODE_DATA_ANNOTATION);
-    reload_keep_annotation(s, NODE_EDIT_CORDONED_BY);
-    reload_keep_annotation(s, DRAIN_RULES_ANNOTATION);
+    reload_keep_annotation(s, KEY_DATA);
+    reload_keep_annotation(s, KEY_PROFILE_CORDON);
+    reload_keep_annotation(s, KEY_DRAIN_RULES);
     for (uint32_t i = 0; i < checks->n; i++) {
         const struct config_instance *instance = &checks->items[i];
         if (str_eq(str_from(instance->plugin->name), STR("hasAnnotation"))) {

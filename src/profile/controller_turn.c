@@ -3,6 +3,7 @@
  * the order in which they came (arbitrate), grants are recorded (commit), patches go out (act).
  */
 #include "base/alloc.h"
+#include "kinds/keys.h"
 #include "profile/controller_internal.h"
 
 /* ── the lines before maintenance ──────────────────────────────────────────────────────────── */
@@ -275,7 +276,7 @@ static void turn_log_notify_skips(struct managed_node *m, const struct engine_pr
 /* For nodes whose label asks for it, how the decision came about. */
 static void turn_log_details(struct managed_node *m, const struct engine_effect *effect)
 {
-    bool details = str_eq(node_label(m->item->object, NODE_LABEL_LOG_DETAILS), STR("true"));
+    bool details = str_eq(node_label(m->item->object, KEY_LOG_DETAILS), STR("true"));
     for (uint32_t i = 0; i < effect->profile_n; i++) {
         turn_log_notify_skips(m, &effect->profiles[i], details);
         if (details) {
@@ -365,7 +366,7 @@ static void turn_fence_stale_patch(struct managed_node *m, struct engine_effect 
         return;
     }
     node_edit_set_annotation(
-        &effect->edit, NODE_EDIT_FENCE,
+        &effect->edit, KEY_FENCE,
         arena_printf(&m->c->tmp, "%llu", (unsigned long long)m->item->version));
 }
 
@@ -609,7 +610,7 @@ static void turn_queue_all(struct controller *c)
 static bool turn_may_postpone(const struct store_item *item)
 {
     enum profile_state state;
-    return !profile_state_parse(node_label(item->object, NODE_LABEL_STATE), &state) ||
+    return !profile_state_parse(node_label(item->object, KEY_STATE), &state) ||
            state == PROFILE_STATE_OPERATIONAL;
 }
 

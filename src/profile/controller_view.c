@@ -2,6 +2,7 @@
  * What others may see of the controller: metrics, nodes, explanations.
  */
 #include "profile/controller_internal.h"
+#include "kinds/keys.h"
 #include "profile/node_report.h"
 
 static uint32_t controller_view_waiting(const struct controller *c)
@@ -36,7 +37,7 @@ void controller_view_collect(void *ctx)
         const struct store_item *item = map_item_value(entry);
         const struct managed_node *m = item->extra;
         enum profile_state state;
-        if (profile_state_parse(node_label(item->object, NODE_LABEL_STATE), &state)) {
+        if (profile_state_parse(node_label(item->object, KEY_STATE), &state)) {
             counts[state]++;
         } else {
             none++;
@@ -65,8 +66,8 @@ static struct controller_node controller_node_view(const struct store_item *item
     return (struct controller_node){
         .name = item->name,
         .uid = node->uid,
-        .state = node_label(node, NODE_LABEL_STATE),
-        .data = node_annotation(node, NODE_DATA_ANNOTATION),
+        .state = node_label(node, KEY_STATE),
+        .data = node_annotation(node, KEY_DATA),
         .error = m != NULL ? buf_str(&m->error) : STR_NONE,
         .version = item->version,
         .decided = item->decided,
@@ -232,7 +233,7 @@ bool controller_explain(struct controller *c, struct str name, struct arena *out
     turn_engine_input(m, /* explain= */ true, out, &input);
     *ret = (struct node_report){
         .node = item->name,
-        .state = node_label(node, NODE_LABEL_STATE),
+        .state = node_label(node, KEY_STATE),
         .ready = node->ready,
         .cordoned = node->unschedulable,
         .deleting = node->deleting,

@@ -4,6 +4,7 @@
 #include "base/duration.h"
 #include "base/alloc.h"
 #include "calendar/elapsed.h"
+#include "kinds/keys.h"
 #include "profile/controller_internal.h"
 
 #define NODE_NOTIFY_BACKOFF_BASE SECONDS(1)
@@ -27,7 +28,7 @@ void node_drain_run(struct managed_node *m, const struct engine_effect *effect)
     struct controller *c = m->c;
     const struct node *node = m->item->object;
     if (m->drain != NULL) {
-        drain_set_rules(m->drain, node_annotation(node, DRAIN_RULES_ANNOTATION));
+        drain_set_rules(m->drain, node_annotation(node, KEY_DRAIN_RULES));
         return;
     }
     const struct config_instance *instance = effect->drain;
@@ -40,7 +41,7 @@ void node_drain_run(struct managed_node *m, const struct engine_effect *effect)
             plugin_get(instance->plugin, instance->values, "deletionTimeout")->number / 1000,
         .force = plugin_get(instance->plugin, instance->values, "forceEviction")->truth,
         .grace = -1,
-        .drain_rules = node_annotation(node, DRAIN_RULES_ANNOTATION),
+        .drain_rules = node_annotation(node, KEY_DRAIN_RULES),
     };
     log_info(c->log, "Going to evict pods from node.", KV_STR("node", m->item->name),
              KV_STR("profile", effect->profiles[effect->drain_profile].name));
@@ -49,7 +50,7 @@ void node_drain_run(struct managed_node *m, const struct engine_effect *effect)
 
 void node_drain_set_rules(struct managed_node *m)
 {
-    struct str book = node_annotation(m->item->object, DRAIN_RULES_ANNOTATION);
+    struct str book = node_annotation(m->item->object, KEY_DRAIN_RULES);
     if (m->drain != NULL && book.p != NULL) {
         drain_set_rules(m->drain, book);
     }
@@ -250,7 +251,7 @@ void node_notify_send(struct managed_node *m, const struct engine_effect *effect
         .profile = profile->name,
         .profile_last = node_notify_last_profile(effect),
         .in_maintenance = effect->in_maintenance,
-        .log_details = str_eq(node_label(m->item->object, NODE_LABEL_LOG_DETAILS), STR("true")),
+        .log_details = str_eq(node_label(m->item->object, KEY_LOG_DETAILS), STR("true")),
         .last_transition = profile->since,
     };
     e->call = notify_send(&c->notify, effect->notify, &facts, node_notify_on_sent, m);

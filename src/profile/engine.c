@@ -2,6 +2,7 @@
 
 #include "calendar/elapsed.h"
 #include "calendar/notify_schedule.h"
+#include "kinds/keys.h"
 #include "profile/trigger/trigger.h"
 
 /* One decision while it is made. */
@@ -543,11 +544,10 @@ static int engine_finish(struct decision *d, struct err *err)
     if (r < 0) {
         return r;
     }
-    node_edit_set_label(&effect->edit, NODE_LABEL_STATE, profile_state_name(state));
-    struct str was = node_annotation(d->in->node, NODE_DATA_ANNOTATION);
+    node_edit_set_label(&effect->edit, KEY_STATE, profile_state_name(state));
+    struct str was = node_annotation(d->in->node, KEY_DATA);
     if (was.p == NULL || !str_eq(was, buf_str(&text))) {
-        node_edit_set_annotation(&effect->edit, NODE_DATA_ANNOTATION,
-                                 arena_str(d->out, buf_str(&text)));
+        node_edit_set_annotation(&effect->edit, KEY_DATA, arena_str(d->out, buf_str(&text)));
     }
     return 0;
 }
@@ -565,11 +565,11 @@ int engine_decide(const struct engine_input *in, struct arena *out, struct engin
         .effect = ret,
         .now = timestamp_from_usec(in->wall),
     };
-    int r = node_data_parse(node_annotation(in->node, NODE_DATA_ANNOTATION), out, &d.data, err);
+    int r = node_data_parse(node_annotation(in->node, KEY_DATA), out, &d.data, err);
     if (r < 0) {
         return r;
     }
-    struct str label = node_label(in->node, NODE_LABEL_PROFILE);
+    struct str label = node_label(in->node, KEY_PROFILE);
     engine_sync_profiles(&d, label);
     r = engine_collect_profiles(&d, label, err);
     if (r < 0) {
@@ -578,7 +578,7 @@ int engine_decide(const struct engine_input *in, struct arena *out, struct engin
     d.in_maintenance = ret->in_maintenance;
     if (!in->node->unschedulable) {
         /* Somebody lifted our cordon: whatever cordon comes next is not ours. */
-        node_edit_remove_annotation(&ret->edit, NODE_EDIT_CORDONED_BY);
+        node_edit_remove_annotation(&ret->edit, KEY_PROFILE_CORDON);
     }
     for (uint32_t i = 0; i < ret->profile_n; i++) {
         engine_decide_profile(&d, i);

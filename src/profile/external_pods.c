@@ -3,6 +3,7 @@
  * time.
  */
 #include "base/alloc.h"
+#include "kinds/keys.h"
 #include "kube/reflector.h"
 #include "profile/external_internal.h"
 
@@ -10,7 +11,7 @@
 static bool affinity_term_prefers_operational(const struct jval *expression)
 {
     const struct jval *values = jval_get(expression, STR("values"));
-    return str_eq(jval_str(jval_get(expression, STR("key"))), NODE_LABEL_STATE) &&
+    return str_eq(jval_str(jval_get(expression, STR("key"))), KEY_STATE) &&
            str_eq(jval_str(jval_get(expression, STR("operator"))), STR("In")) &&
            jval_kind(values) == JARR && values->n == 1 &&
            str_eq(jval_str(jval_first(values)), STR("operational"));

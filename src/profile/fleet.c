@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/list.h"
 #include "calendar/elapsed.h"
+#include "kinds/keys.h"
 #include "kube/node.h"
 #include "profile/check/check_plugin.h"
 #include "profile/newest_version.h"
@@ -72,7 +73,7 @@ static uint64_t bit_of(uint32_t index)
 
 static bool has_profile(const struct node *node, struct str profile)
 {
-    struct str label = node_label(node, NODE_LABEL_PROFILE);
+    struct str label = node_label(node, KEY_PROFILE);
     return label.p != NULL && profile_label_has(label, profile);
 }
 
@@ -225,8 +226,7 @@ static void maintained_read_node(struct fleet *f, struct maintained_node *m,
     struct err err = { 0 };
     struct node_data data = { 0 };
     arena_reset(&f->tmp);
-    bool unreadable =
-        node_data_parse(node_annotation(node, NODE_DATA_ANNOTATION), &f->tmp, &data, &err) < 0;
+    bool unreadable = node_data_parse(node_annotation(node, KEY_DATA), &f->tmp, &data, &err) < 0;
     for (uint32_t i = 0; i < f->instance_n; i++) {
         const struct fleet_instance *w = &f->instances[i];
         if (w->check != &check_max_maintenance) {
@@ -312,7 +312,7 @@ static void maintained_drop(struct fleet *f, struct maintained_node *m)
 static bool is_in_maintenance(const struct node *node)
 {
     enum profile_state state;
-    return node != NULL && profile_state_parse(node_label(node, NODE_LABEL_STATE), &state) &&
+    return node != NULL && profile_state_parse(node_label(node, KEY_STATE), &state) &&
            state == PROFILE_STATE_MAINTENANCE;
 }
 
@@ -462,7 +462,7 @@ void fleet_configure(struct fleet *f, const struct config *config)
     MAP_EACH (&f->store->items, entry) {
         const struct store_item *item = map_item_value(entry);
         labels_change(f, item, NULL, item->object);
-        states_change(f, item, STR_NONE, node_annotation(item->object, NODE_DATA_ANNOTATION));
+        states_change(f, item, STR_NONE, node_annotation(item->object, KEY_DATA));
     }
     LIST_EACH (&f->maintained, link) {
         maintained_read(f, CONTAINER_OF(link, struct maintained_node, link));
@@ -482,8 +482,8 @@ void fleet_on_change(struct fleet *f, const struct store_item *item, const void 
 {
     const struct node *was = before;
     const struct node *is = item->object;
-    struct str data_was = was != NULL ? node_annotation(was, NODE_DATA_ANNOTATION) : STR_NONE;
-    struct str data_is = node_annotation(is, NODE_DATA_ANNOTATION);
+    struct str data_was = was != NULL ? node_annotation(was, KEY_DATA) : STR_NONE;
+    struct str data_is = node_annotation(is, KEY_DATA);
     bool labels = was == NULL || !same_labels(was, is);
     bool data = was == NULL || !str_eq(data_was, data_is);
     f->revision++;
@@ -510,7 +510,7 @@ void fleet_on_gone(struct fleet *f, const struct store_item *item)
     f->count--;
     f->changed |= f->count_bits;
     labels_change(f, item, was, NULL);
-    states_change(f, item, node_annotation(was, NODE_DATA_ANNOTATION), STR_NONE);
+    states_change(f, item, node_annotation(was, KEY_DATA), STR_NONE);
     maintained_change(f, item, NULL);
 }
 
@@ -622,8 +622,7 @@ bool fleet_is_waiting(struct fleet *f, const struct store_item *item)
     struct node_data data = { 0 };
     bool waits = false;
     arena_reset(&f->tmp);
-    if (node_data_parse(node_annotation(item->object, NODE_DATA_ANNOTATION), &f->tmp, &data, &err) <
-        0) {
+    if (node_data_parse(node_annotation(item->object, KEY_DATA), &f->tmp, &data, &err) < 0) {
         return false; /* who cannot be read is in no state */
     }
     for (uint32_t i = 0; i < f->profile_n; i++) {

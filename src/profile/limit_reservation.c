@@ -9,6 +9,8 @@
  */
 #include "profile/controller_internal.h"
 
+#include "kinds/keys.h"
+
 #define NODE_LIMIT_QUEUE_MAX 64u /* nodes in the arbiter's line: more than ever go at once */
 #define NODE_LIMIT_WAIT_MIN                                                                        \
     MSECONDS(50) /* the arbiter looks at its clock once a turn, and may be behind */
@@ -21,8 +23,7 @@ static bool node_limit_is_fact(void *ctx UNUSED, const struct jval *node)
     struct arena tmp = { 0 };
     struct node_data data;
     struct err ignored = { 0 };
-    struct str text =
-        jval_str(jval_get(jval_at(node, "metadata.annotations"), NODE_DATA_ANNOTATION));
+    struct str text = jval_str(jval_get(jval_at(node, "metadata.annotations"), KEY_DATA));
     if (node_data_parse(text, &tmp, &data, &ignored) < 0) {
         return false; /* nobody decides anything by it */
     }
@@ -290,7 +291,7 @@ static struct str wait_profile(const struct managed_node *m, struct arena *out)
 {
     struct node_data data;
     struct err ignored = { 0 };
-    struct str text = node_annotation(m->item->object, NODE_DATA_ANNOTATION);
+    struct str text = node_annotation(m->item->object, KEY_DATA);
     if (node_data_parse(text, out, &data, &ignored) < 0) {
         return STR_NONE;
     }

@@ -16,7 +16,6 @@
 #include "base/err.h"
 #include "base/timestamp.h"
 
-#define NODE_DATA_ANNOTATION STR("cloud.sap/maintenance-data")
 #define NODE_DATA_ENTRIES_MAX 4096u /* profiles, or notifications; they fit no annotation */
 
 struct node_data_profile {

@@ -12,12 +12,6 @@
 #include "format/json_writer.h"
 #include "kube/node.h"
 
-/* Who cordoned the node, so that nobody else's cordon is ever lifted. */
-#define NODE_EDIT_CORDONED_BY STR("drydock.dev/cordoned-by")
-/* The version at which a leader shut out the patch of the one before: its value says nothing else.
- */
-#define NODE_EDIT_FENCE STR("drydock.dev/fence")
-
 enum node_edit_kind {
     NODE_EDIT_LABEL,
     NODE_EDIT_ANNOTATION,

@@ -6,9 +6,6 @@
 
 #include "base/str.h"
 
-#define NODE_LABEL_PROFILE STR("cloud.sap/maintenance-profile")
-#define NODE_LABEL_STATE STR("cloud.sap/maintenance-state")
-#define NODE_LABEL_LOG_DETAILS STR("cloud.sap/maintenance-log-details")
 #define NODE_LABEL_DEFAULT_PROFILE STR("default")
 
 enum profile_state {

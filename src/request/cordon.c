@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/list.h"
 #include "format/json_writer.h"
+#include "kinds/keys.h"
 
 /* Somebody else was faster, and may be once more; then what a moment mends; then what a person
  * must. */
@@ -258,7 +259,7 @@ static void cordon_write_patch(struct cordon *c, const struct cordon_node *facts
     }
     jw_key(&w, STR("annotations"));
     jw_obj(&w);
-    jw_key(&w, CORDON_MARK);
+    jw_key(&w, KEY_REQUEST_CORDON);
     if (c->spec.action == CORDON_ACTION_CORDON) {
         jw_str(&w, c->spec.uid);
     } else {
@@ -290,7 +291,7 @@ static int cordon_read(struct str body, struct arena *tmp, struct cordon_node *r
     *ret = (struct cordon_node){
         .version = jval_str(jval_at(node, "metadata.resourceVersion")),
         .uid = jval_str(jval_at(node, "metadata.uid")),
-        .mark = jval_str(jval_get(jval_at(node, "metadata.annotations"), CORDON_MARK)),
+        .mark = jval_str(jval_get(jval_at(node, "metadata.annotations"), KEY_REQUEST_CORDON)),
         .unschedulable = jval_bool(jval_at(node, "spec.unschedulable"), false),
     };
     return ret->version.n > 0 ? 0 : err_set(err, ERR_PROTO, "a node without a version");

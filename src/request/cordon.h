@@ -12,8 +12,6 @@
 #include "kube/client.h"
 #include "kube/recorder.h"
 
-#define CORDON_MARK STR("repairman.k8s.io/cordoned-by")
-
 struct cordons; /* all deeds of one controller */
 struct cordon;  /* one */
 

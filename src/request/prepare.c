@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "drain/drain_rules.h"
+#include "kinds/keys.h"
 #include "request/prepare_internal.h"
 
 /* A pod that takes that long to end, or its grace if that is longer, is shown as one that does not.
@@ -149,7 +150,7 @@ static void prepare_cordon(struct prepare *q)
  * live read with which the deed begins. */
 static bool prepare_cordon_changed(const struct prepare *q, const struct node *node)
 {
-    bool ours = str_eq(node_annotation(node, PREPARE_MARK), q->spec.uid);
+    bool ours = str_eq(node_annotation(node, KEY_REQUEST_CORDON), q->spec.uid);
     return q->cordon == CORDON_RESULT_NODE_GONE ||
            (q->cordon != CORDON_RESULT_NONE && !node->unschedulable) ||
            (q->cordon == CORDON_RESULT_OURS && !ours);
@@ -168,14 +169,14 @@ bool prepare_has_request(const struct prepare *q)
     const struct node *node = prepare_node(q);
     return q->spec.machine_request.n == 0 ||
            (node != NULL &&
-            (str_eq(node_annotation(node, PREPARE_DELETION_KEY), q->spec.machine_request) ||
-             str_eq(node_annotation(node, PREPARE_MAINTENANCE_KEY), q->spec.machine_request)));
+            (str_eq(node_annotation(node, KEY_DELETION_REQUEST), q->spec.machine_request) ||
+             str_eq(node_annotation(node, KEY_MAINTENANCE_REQUEST), q->spec.machine_request)));
 }
 
 static struct str prepare_drain_rules(const struct prepare *q)
 {
     const struct node *node = prepare_node(q);
-    return node != NULL && prepare_has_request(q) ? node_annotation(node, DRAIN_RULES_ANNOTATION)
+    return node != NULL && prepare_has_request(q) ? node_annotation(node, KEY_DRAIN_RULES)
                                                   : STR_NONE;
 }
 

@@ -32,18 +32,12 @@ struct preparer_config {
     struct log *log;
     struct drains *drains;
     const struct store
-        *nodes; /* kube/node.h; with the annotations below, and DRAIN_RULES_ANNOTATION */
+        *nodes; /* kube/node.h; with KEY_REQUEST_CORDON, KEY_DRAIN_RULES, KEY_…_REQUEST */
     bool (*may_act)(void *ctx); /* asked before anything is sent; NULL: always */
     usec_t (*wall)(void *ctx);  /* API-server time (B11) */
     void *ctx;
     usec_t skew_tolerance; /* a time limit runs out that much later (INV-7) */
 };
-
-#define PREPARE_MARK CORDON_MARK
-/* The Node's annotations that name the request of its Machine, and which come together with its
- * rulebook. */
-#define PREPARE_DELETION_KEY STR("drydock.dev/deletion-request")
-#define PREPARE_MAINTENANCE_KEY STR("drydock.dev/maintenance-request")
 
 struct preparer *preparer_new(const struct preparer_config *config);
 /* Like a crash. Before `drains` are freed; not from on_change. Accepts NULL. */

@@ -3,6 +3,8 @@
  */
 #include "request/prepare_internal.h"
 
+#include "kinds/keys.h"
+
 void prepare_send_event(const struct prepare *q, const char *type, const char *reason,
                         const char *action, struct str note)
 {
@@ -23,7 +25,7 @@ void prepare_send_event(const struct prepare *q, const char *type, const char *r
                      .note = note,
                      .regarding = {
                          .kind = STR("MaintenanceRequest"),
-                         .api_version = STR("repairman.k8s.io/v1"),
+                         .api_version = STR(MAINTENANCE_API_VERSION),
                          .name = q->spec.request,
                          .uid = q->spec.uid,
                      },

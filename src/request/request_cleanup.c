@@ -56,7 +56,7 @@ static bool unknown_mark_exists(const struct requests *r)
 {
     MAP_EACH (&r->config.nodes->items, entry) {
         const struct store_item *item = map_item_value(entry);
-        struct str mark = node_annotation(item->object, PREPARE_MARK);
+        struct str mark = node_annotation(item->object, KEY_REQUEST_CORDON);
         if (mark.n > 0 && !mark_is_known(r, mark)) {
             return true;
         }
@@ -99,7 +99,7 @@ static void unknown_marks_undo_all(struct requests *r)
     bool unsure = false;
     MAP_EACH (&r->config.nodes->items, entry) {
         const struct store_item *item = map_item_value(entry);
-        struct str mark = node_annotation(item->object, PREPARE_MARK);
+        struct str mark = node_annotation(item->object, KEY_REQUEST_CORDON);
         if (mark.n == 0 || mark_is_known(r, mark)) {
             continue;
         }

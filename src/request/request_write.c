@@ -226,7 +226,7 @@ static void request_write_send_events(struct tracked_request *c)
                                                  .note = note,
                                                  .regarding = {
                                                      .kind = STR("MaintenanceRequest"),
-                                                     .api_version = STR("repairman.k8s.io/v1"),
+                                                     .api_version = STR(MAINTENANCE_API_VERSION),
                                                      .name = c->name,
                                                      .uid = c->uid,
                                                  },

@@ -166,8 +166,8 @@ void requests_on_node(struct requests *r, const struct store_item *item, const v
     preparer_on_node(r->preparer, item, gone);
     const struct node *now = item->object;
     const struct node *old = before;
-    struct str mark = node_annotation(now, PREPARE_MARK);
-    struct str old_mark = old == NULL ? STR_NONE : node_annotation(old, PREPARE_MARK);
+    struct str mark = node_annotation(now, KEY_REQUEST_CORDON);
+    struct str old_mark = old == NULL ? STR_NONE : node_annotation(old, KEY_REQUEST_CORDON);
     struct tracked_request *c = mark.n > 0 ? map_find(&r->by_uid, mark) : NULL;
     if (c != NULL) {
         tracked_mark_dirty(c);
@@ -203,7 +203,7 @@ bool requests_node_has_mark(const struct requests *r, struct str uid)
 {
     MAP_EACH (&r->config.nodes->items, entry) {
         const struct store_item *item = map_item_value(entry);
-        if (str_eq(node_annotation(item->object, PREPARE_MARK), uid)) {
+        if (str_eq(node_annotation(item->object, KEY_REQUEST_CORDON), uid)) {
             return true;
         }
     }

@@ -1,14 +1,15 @@
 #include "request/requests_part.h"
 
 #include "drain/drain_rules.h"
+#include "kinds/keys.h"
 #include "request/cordon.h"
 
 /* Those of the bridge say for which Machine a Node is wanted; see prepare.h. */
 static const struct str annotations[] = {
-    STR_INIT("repairman.k8s.io/cordoned-by"),
-    STR_INIT("drydock.dev/drain-rules"),
-    STR_INIT("drydock.dev/deletion-request"),
-    STR_INIT("drydock.dev/maintenance-request"),
+    KEY_REQUEST_CORDON,
+    KEY_DRAIN_RULES,
+    KEY_DELETION_REQUEST,
+    KEY_MAINTENANCE_REQUEST,
 };
 
 static struct requests *requests_of(struct core_part *p)

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "drain/pdb.h"
 #include "drain/drain_rules.h"
+#include "kinds/keys.h"
 #include "kube/node.h"
 #include "kube/podlist.h"
 #include "request/workload_losses.h"
@@ -330,8 +331,7 @@ static void safety_read_pdbs(struct safety_checks *s)
 static void safety_read_drain_rules(struct safety_checks *s)
 {
     const struct store_item *item = store_find(s->spec.nodes, s->spec.node);
-    struct str text =
-        item != NULL ? node_annotation(item->object, DRAIN_RULES_ANNOTATION) : STR_NONE;
+    struct str text = item != NULL ? node_annotation(item->object, KEY_DRAIN_RULES) : STR_NONE;
     struct err ignored = { 0 };
     if (text.p != NULL && drain_rules_parse(text, &s->memory, &s->drain_rules, &ignored) < 0) {
         s->drain_rules = (struct drain_rules){ 0 }; /* what is not understood spares nobody */

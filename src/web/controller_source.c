@@ -2,6 +2,7 @@
 
 #include "base/map.h"
 #include "core/core.h"
+#include "kinds/keys.h"
 #include "kube/node.h"
 #include "profile/config.h"
 #include "profile/controller.h"
@@ -58,7 +59,7 @@ static void controller_source_profiles(struct controller_source *s,
 {
     struct str label = STR_NONE;
     for (uint32_t i = 0; i < node->label_count; i++) {
-        if (str_eq(intern_str(node->labels[i].key), NODE_LABEL_PROFILE)) {
+        if (str_eq(intern_str(node->labels[i].key), KEY_PROFILE)) {
             label = intern_str(node->labels[i].value);
         }
     }
@@ -235,7 +236,8 @@ static uint64_t controller_source_limits_report_version(void *ctx)
         return 0;
     }
     controller_stats(s->controller, &stats);
-    return 1 + arbiter_turn_count(controller_core(s->controller)->arbiter) + requests_turns(*s->requests) + stats.turns;
+    return 1 + arbiter_turn_count(controller_core(s->controller)->arbiter) +
+           requests_turns(*s->requests) + stats.turns;
 }
 
 void controller_source_init(struct controller_source *s, struct controller *controller)

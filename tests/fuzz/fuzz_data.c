@@ -1,6 +1,7 @@
 /* What is read can be written, unless Go would refuse the time; what is written reads back the
  * same, and the engine, given any annotation, answers with one it then leaves alone. */
 #include "profile/node_data.h"
+#include "kinds/keys.h"
 #include "profile/engine.h"
 #include "tests/fuzz/target.h"
 
@@ -27,8 +28,7 @@ static void fuzz_engine(struct str text, struct arena *a)
     int r = config_load(STR("intervals: {requeue: 30s}"), (struct ucfg_env){ 0 }, a, &config,
                         &problems);
     ASSERT(r == 0);
-    struct node_annotation data = { .key = intern_take(&names, NODE_DATA_ANNOTATION),
-                                    .value = text };
+    struct node_annotation data = { .key = intern_take(&names, KEY_DATA), .value = text };
     struct node node = { .annotations = &data, .annotation_count = 1 };
     struct engine_input in = {
         .config = &config,
@@ -40,11 +40,10 @@ static void fuzz_engine(struct str text, struct arena *a)
         ASSERT(err.msg[0] != '\0');
     } else {
         struct node_label state = {
-            .key = intern_take(&names, NODE_LABEL_STATE),
-            .value = intern_take(&names,
-                                 edited(&effect, NODE_EDIT_LABEL, NODE_LABEL_STATE, STR("none"))),
+            .key = intern_take(&names, KEY_STATE),
+            .value = intern_take(&names, edited(&effect, NODE_EDIT_LABEL, KEY_STATE, STR("none"))),
         };
-        data.value = edited(&effect, NODE_EDIT_ANNOTATION, NODE_DATA_ANNOTATION, text);
+        data.value = edited(&effect, NODE_EDIT_ANNOTATION, KEY_DATA, text);
         node.labels = &state;
         node.label_count = 1;
         in.wall = SECONDS(1767399999);

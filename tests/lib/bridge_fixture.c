@@ -2,6 +2,7 @@
 
 #include "base/base64.h"
 #include "base/alloc.h"
+#include "kinds/keys.h"
 #include "tests/check.h"
 
 #define GROUP STR("cluster.x-k8s.io")

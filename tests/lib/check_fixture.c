@@ -1,5 +1,6 @@
 #include "tests/lib/check_fixture.h"
 
+#include "kinds/keys.h"
 #include "tests/check.h"
 
 static void on_change(void *ctx, struct store_item *item, const void *before)
@@ -42,7 +43,7 @@ void check_fixture_configure(struct check_fixture *b, const char *checks)
 void check_fixture_begin(struct check_fixture *b, const char *checks)
 {
     *b = (struct check_fixture){
-        .annotations = { NODE_DATA_ANNOTATION, STR("a"), STR("b"), STR("c") },
+        .annotations = { KEY_DATA, STR("a"), STR("b"), STR("c") },
         .profile = STR("p"),
         .transition = "2022-03-01T12:00:00Z",
         .now = "2022-03-01T13:00:00Z",
@@ -81,7 +82,7 @@ static void write_pairs(struct json_writer *w, struct str text)
         struct str key;
         struct str value;
         if (str_cut_prefix(text, STR("data="), &value)) {
-            jw_key(w, NODE_DATA_ANNOTATION);
+            jw_key(w, KEY_DATA);
             jw_str(w, value);
             break;
         }

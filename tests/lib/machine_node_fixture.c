@@ -145,7 +145,7 @@ static void node_apply(struct workload_node *n, const struct meta_patch *e)
     for (uint32_t i = 0; i < e->n; i++) {
         const struct meta_patch_key *k = &e->keys[i];
         size_t found = 0;
-        if (str_eq(k->key, DRAIN_RULES_ANNOTATION)) {
+        if (str_eq(k->key, KEY_DRAIN_RULES)) {
             put_book(n, k);
             continue;
         }

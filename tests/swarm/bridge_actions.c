@@ -329,7 +329,7 @@ static void change_node_rules(struct bridge_run *f, const struct action_target *
     }
     patch_node(f, target, "people",
                arena_printf(&f->tmp, "{\"metadata\":{\"annotations\":{\"" STR_FMT "\":%s}}}",
-                            STR_ARG(DRAIN_RULES_ANNOTATION), values[variant % ARRAY_LEN(values)]));
+                            STR_ARG(KEY_DRAIN_RULES), values[variant % ARRAY_LEN(values)]));
 }
 
 /* One of its cluster that carries a request, if there is any. */

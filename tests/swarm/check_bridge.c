@@ -2,6 +2,7 @@
 
 #include "bridge/bridge.h"
 #include "format/json_tree.h"
+#include "kinds/keys.h"
 
 void check_bridge_done(struct check_bridge *t)
 {

@@ -6,6 +6,7 @@
  * label each.
  */
 #include "drain/drain_rules.h"
+#include "kinds/keys.h"
 #include "tests/swarm/check_bridge_internal.h"
 
 #define LISTED_RULES_MAX 16u
@@ -102,7 +103,7 @@ bool check_bridge_drain_rules_match(struct check_bridge *t, const struct check_b
 {
     CLEANUP(buf_done)
     struct buf wanted = { 0 };
-    struct str text = annotation_of(node, DRAIN_RULES_ANNOTATION);
+    struct str text = annotation_of(node, KEY_DRAIN_RULES);
     print_rules(t, m, &wanted);
     bool error = str_starts(buf_str(&wanted), STR("{"));
     return error ? str_starts(text, buf_str(&wanted)) : str_eq(text, buf_str(&wanted));
@@ -183,8 +184,8 @@ void check_bridge_drain_rules(struct check_bridge *t, uint32_t cluster,
 {
     bool is_new = false;
     const struct check_bridge_machine *m = check_bridge_node_owner(t, cluster, commit->name);
-    struct str was = annotation_of(commit->old, DRAIN_RULES_ANNOTATION);
-    struct str is = annotation_of(commit->now, DRAIN_RULES_ANNOTATION);
+    struct str was = annotation_of(commit->old, KEY_DRAIN_RULES);
+    struct str is = annotation_of(commit->now, KEY_DRAIN_RULES);
     const char *wrong = NULL;
     if (!has_request(commit->now, &is_new, commit->old)) {
         wrong = is.p != NULL ? "leaves drain rules without a request" : NULL;

@@ -2,6 +2,7 @@
  * What is judged when everything that was wrong has ended long ago.
  */
 #include "drain/drain_rules.h"
+#include "kinds/keys.h"
 #include "tests/swarm/check_bridge_internal.h"
 
 struct end_check {
@@ -88,13 +89,13 @@ static void end_drain_rules(const struct end_check *end, const struct check_brid
     const struct check_bridge_cluster *c = &end->t->clusters[end->cluster];
     struct str name = text_at(node, "metadata.name");
     const char *error = NULL;
-    if (!wanted && has_annotation(node, DRAIN_RULES_ANNOTATION)) {
+    if (!wanted && has_annotation(node, KEY_DRAIN_RULES)) {
         error = "carries drain rules without a request";
     } else if (wanted && !check_bridge_drain_rules_match(end->t, m, node)) {
         error = "does not carry the drain rules of its Machine";
     }
     if (error != NULL) {
-        struct str text = annotation_of(node, DRAIN_RULES_ANNOTATION);
+        struct str text = annotation_of(node, KEY_DRAIN_RULES);
         check_violation(end->t->basic,
                         "B-16: Node " STR_FMT " of " STR_FMT "/" STR_FMT " %s in the end: " STR_FMT,
                         STR_ARG(name), STR_ARG(c->namespace), STR_ARG(c->name), error,

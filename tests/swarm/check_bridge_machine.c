@@ -3,6 +3,8 @@
  */
 #include "tests/swarm/check_bridge_internal.h"
 
+#include "kinds/keys.h"
+
 static const struct str machine_labels[] = { STR_INIT(KEYS_LEGACY "maintenance") };
 static const struct str machine_annotations[] = {
     STR_INIT("pre-drain.delete.hook.machine.cluster.x-k8s.io/maintenance-controller"),

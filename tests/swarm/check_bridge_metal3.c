@@ -9,6 +9,8 @@
  */
 #include "tests/swarm/check_bridge_internal.h"
 
+#include "kinds/keys.h"
+
 #define DRAINED_CHECK_MAX SECONDS(20)
 #define POWER_OFF_HARD STR("{\"mode\":\"hard\"}")
 

@@ -4,6 +4,8 @@
  */
 #include "tests/swarm/check_bridge_internal.h"
 
+#include "kinds/keys.h"
+
 static const struct str node_labels[] = {
     STR_INIT(KEYS_LEGACY "machine-deleted"),
     STR_INIT(KEYS_LEGACY "machine-maintenance"),

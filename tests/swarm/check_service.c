@@ -1,6 +1,7 @@
 #include "tests/swarm/check_service.h"
 
 #include "format/json_tree.h"
+#include "kinds/keys.h"
 #include "ledger/lease_grants.h"
 #include "core/core.h"
 #include "profile/node_edit.h"
@@ -69,7 +70,7 @@ static const struct jval *grants_of(struct check_service *s, struct arena *tmp)
                                               STR("default"), CORE_LEASE_NAME);
     const struct jval *grants = NULL;
     struct err ignored = { 0 };
-    struct str note = annotation_of(lease, LEASE_GRANTS_ANNOTATION);
+    struct str note = annotation_of(lease, KEY_LEASE_GRANTS);
     if (note.n == 0 || json_parse(note, 0, tmp, &grants, &ignored) < 0) {
         return NULL;
     }
@@ -252,10 +253,10 @@ static struct tree *without_own_fields(struct arena *tmp, const struct jval *obj
         (void)tree_del(labels, RANDOM_CONFIG_STARTED); /* absent is fine */
     }
     if (annotations != NULL) {
-        (void)tree_del(annotations, NODE_DATA_ANNOTATION);  /* absent is fine */
-        (void)tree_del(annotations, NODE_EDIT_CORDONED_BY); /* absent is fine */
-        (void)tree_del(annotations, NODE_EDIT_FENCE);       /* absent is fine */
-        (void)tree_del(annotations, RANDOM_CONFIG_PHASE);   /* absent is fine */
+        (void)tree_del(annotations, NODE_DATA_ANNOTATION); /* absent is fine */
+        (void)tree_del(annotations, KEY_PROFILE_CORDON);   /* absent is fine */
+        (void)tree_del(annotations, KEY_FENCE);            /* absent is fine */
+        (void)tree_del(annotations, RANDOM_CONFIG_PHASE);  /* absent is fine */
     }
     if (labels != NULL && labels->n == 0) {
         (void)tree_del_at(t, "metadata.labels");
@@ -275,7 +276,7 @@ static void check_cordon(struct check_service *s, struct str writer, const struc
         find_or_add(s, &s->manual_cordons, name, sizeof(*manual));
     bool was = is_cordoned(before);
     bool is = is_cordoned(after);
-    struct str mark_before = annotation_of(before, NODE_EDIT_CORDONED_BY);
+    struct str mark_before = annotation_of(before, KEY_PROFILE_CORDON);
     if (before == NULL || after == NULL) {
         *manual = (struct check_service_manual_cordon){ .by_hand = is };
         return;
@@ -284,7 +285,7 @@ static void check_cordon(struct check_service *s, struct str writer, const struc
         return;
     }
     if (writer.n == 0) {
-        manual->by_hand = is && annotation_of(after, NODE_EDIT_CORDONED_BY).n == 0;
+        manual->by_hand = is && annotation_of(after, KEY_PROFILE_CORDON).n == 0;
         manual->uncordoned = !is;
         return;
     }
@@ -292,7 +293,7 @@ static void check_cordon(struct check_service *s, struct str writer, const struc
         check_violation(s->basic, "I4: " STR_FMT " uncordons " STR_FMT " that another cordoned",
                         STR_ARG(writer), STR_ARG(name));
     }
-    if (is && annotation_of(after, NODE_EDIT_CORDONED_BY).n == 0) {
+    if (is && annotation_of(after, KEY_PROFILE_CORDON).n == 0) {
         check_violation(s->basic, "I4: " STR_FMT " cordons " STR_FMT " without its mark",
                         STR_ARG(writer), STR_ARG(name));
     }
@@ -686,7 +687,7 @@ static void end_check_visit(void *ctx, const struct jval *object)
     struct oracle_node node;
     node_data_read(rest->oracle.config, object, &tmp, &node);
     check_state(s, STR("somebody"), &node);
-    if (!is_cordoned(object) && annotation_of(object, NODE_EDIT_CORDONED_BY).n > 0) {
+    if (!is_cordoned(object) && annotation_of(object, KEY_PROFILE_CORDON).n > 0) {
         check_violation(s->basic, "I4: " STR_FMT " carries the mark of a cordon it does not have",
                         STR_ARG(node.name));
     }

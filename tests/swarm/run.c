@@ -1,5 +1,6 @@
 #include "tests/swarm/run.h"
 
+#include "kinds/keys.h"
 #include "profile/node_report.h"
 #include "sandbox/apiserver/apiserver.h"
 #include "tests/swarm/actions.h"

@@ -1,5 +1,6 @@
 /* alterAnnotation, alterFinalizer, alterLabel: one key of the node is set or removed. */
 #include "profile/node_data.h"
+#include "kinds/keys.h"
 #include "profile/trigger/trigger.h"
 
 static struct str value_text(const struct trigger_input *in, const char *key)
@@ -15,7 +16,7 @@ static bool is_removal(const struct trigger_input *in)
 enum trigger_result trigger_alter_annotation(const struct trigger_input *in)
 {
     struct str key = value_text(in, "key");
-    if (str_eq(key, NODE_DATA_ANNOTATION)) {
+    if (str_eq(key, KEY_DATA)) {
         return TRIGGER_DONE; /* the controller's own: what it writes afterwards counts */
     }
     if (is_removal(in)) {

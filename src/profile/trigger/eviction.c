@@ -7,6 +7,8 @@
  */
 #include "profile/trigger/trigger.h"
 
+#include "kinds/keys.h"
+
 static struct str eviction_action(const struct config_instance *instance)
 {
     return plugin_get(instance->plugin, instance->values, "action")->text;
@@ -22,19 +24,19 @@ static void cordon(const struct trigger_input *in)
 {
     if (!node_edit_unschedulable(in->edit)) {
         node_edit_set_unschedulable(in->edit, true);
-        node_edit_set_annotation(in->edit, NODE_EDIT_CORDONED_BY, in->profile);
+        node_edit_set_annotation(in->edit, KEY_PROFILE_CORDON, in->profile);
     }
 }
 
 static void uncordon(const struct trigger_input *in)
 {
-    struct str mark = node_edit_annotation(in->edit, NODE_EDIT_CORDONED_BY);
+    struct str mark = node_edit_annotation(in->edit, KEY_PROFILE_CORDON);
     bool mine = mark.p != NULL && str_eq(mark, in->profile);
     bool any =
         in->any_owner || plugin_get(in->instance->plugin, in->instance->values, "anyOwner")->truth;
     if (mine || any) {
         node_edit_set_unschedulable(in->edit, false);
-        node_edit_remove_annotation(in->edit, NODE_EDIT_CORDONED_BY);
+        node_edit_remove_annotation(in->edit, KEY_PROFILE_CORDON);
     }
 }
 

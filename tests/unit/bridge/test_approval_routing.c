@@ -3,6 +3,7 @@
 #include "bridge/workload_request.h"
 #include "format/json_writer.h"
 #include "kinds/crd.h"
+#include "kinds/keys.h"
 #include "tests/check.h"
 #include "tests/lib/bridge_fixture.h"
 

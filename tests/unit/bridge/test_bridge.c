@@ -1,5 +1,6 @@
 /* The flows of deletion and maintenance, with a management and two workload clusters. */
 #include "tests/check.h"
+#include "kinds/keys.h"
 #include "tests/lib/bridge_fixture.h"
 
 static const char *const versions[] = { "v1beta2", "v1beta1" };

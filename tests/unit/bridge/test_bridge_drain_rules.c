@@ -1,5 +1,6 @@
 /* MachineDrainRules of the management cluster reach the Nodes whose Machines ask for something. */
 #include "drain/drain_rules.h"
+#include "kinds/keys.h"
 #include "tests/check.h"
 #include "tests/lib/bridge_fixture.h"
 
@@ -24,7 +25,7 @@ static void start(struct bridge_fixture *s)
 
 static struct str book(struct bridge_fixture *s, const char *node)
 {
-    return bridge_fixture_node_annotation(s, "east", node, DRAIN_RULES_ANNOTATION);
+    return bridge_fixture_node_annotation(s, "east", node, KEY_DRAIN_RULES);
 }
 
 static bool asked(struct bridge_fixture *s)
@@ -140,7 +141,7 @@ TEST(bridge_rules_that_others_change_at_the_node_are_set_right)
     begin(&s, "v1beta2");
     bridge_fixture_rule(&s, "a", SKIP);
     start(&s);
-    bridge_fixture_annotate_node(&s, "east", "e1", DRAIN_RULES_ANNOTATION, "[]");
+    bridge_fixture_annotate_node(&s, "east", "e1", KEY_DRAIN_RULES, "[]");
     bridge_fixture_run(&s, SECONDS(2));
     CHECK_STR(book(&s, "e1"), "[]"); /* without a request it is not ours */
     bridge_fixture_delete_machine(&s, "e1");
@@ -148,13 +149,13 @@ TEST(bridge_rules_that_others_change_at_the_node_are_set_right)
     CHECK_STR(book(&s, "e1"), SKIP_BOOK);
     static const char *const values[] = { "[]", NULL, "" };
     for (size_t i = 0; i < ARRAY_LEN(values); i++) {
-        bridge_fixture_annotate_node(&s, "east", "e1", DRAIN_RULES_ANNOTATION, values[i]);
+        bridge_fixture_annotate_node(&s, "east", "e1", KEY_DRAIN_RULES, values[i]);
         bridge_fixture_run(&s, SECONDS(2));
         CHECK_STR(book(&s, "e1"), SKIP_BOOK);
     }
     /* Also what was changed while nobody looked. */
     bridge_fixture_crash(&s);
-    bridge_fixture_annotate_node(&s, "east", "e1", DRAIN_RULES_ANNOTATION, "[]");
+    bridge_fixture_annotate_node(&s, "east", "e1", KEY_DRAIN_RULES, "[]");
     start(&s);
     CHECK_STR(book(&s, "e1"), SKIP_BOOK);
     /* And not while the Cluster is paused. */
@@ -162,7 +163,7 @@ TEST(bridge_rules_that_others_change_at_the_node_are_set_right)
         &s, "PATCH", STR("/apis/cluster.x-k8s.io/v1beta2/namespaces/default/clusters/east"),
         "{\"spec\":{\"paused\":true}}");
     bridge_fixture_run(&s, SECONDS(1));
-    bridge_fixture_annotate_node(&s, "east", "e1", DRAIN_RULES_ANNOTATION, "[]");
+    bridge_fixture_annotate_node(&s, "east", "e1", KEY_DRAIN_RULES, "[]");
     bridge_fixture_run(&s, SECONDS(5));
     CHECK_STR(book(&s, "e1"), "[]");
     bridge_fixture_end(&s);
@@ -359,7 +360,7 @@ TEST(bridge_rules_that_may_not_be_listed_any_more_hold_requests)
     sim_api_disconnect(s.api);
     bridge_fixture_run(&s, MINUTES(2));
     CHECK(!bridge_ready(s.bridge, &why));
-    bridge_fixture_annotate_node(&s, "east", "e1", DRAIN_RULES_ANNOTATION, "[]");
+    bridge_fixture_annotate_node(&s, "east", "e1", KEY_DRAIN_RULES, "[]");
     bridge_fixture_delete_machine(&s, "e2");
     bridge_fixture_run(&s, MINUTES(1));
     CHECK_STR(book(&s, "e1"), "[]");

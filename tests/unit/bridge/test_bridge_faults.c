@@ -1,6 +1,7 @@
 /* What goes wrong between the bridge and its management cluster: late news, lost answers, a server
  * that was set back. */
 #include "bridge/bridge_internal.h"
+#include "kinds/keys.h"
 #include "sandbox/sim/sim_api.h"
 #include "tests/check.h"
 #include "tests/lib/bridge_fixture.h"

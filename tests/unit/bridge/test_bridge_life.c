@@ -1,5 +1,6 @@
 /* Quiet, pauses, crashes, rotation, bad clusters, control planes, templates, election. */
 #include "tests/check.h"
+#include "kinds/keys.h"
 #include "tests/lib/bridge_fixture.h"
 
 static void begin(struct bridge_fixture *s, const struct bridge_config *config)

@@ -1,5 +1,6 @@
 /* Hosts of Metal3 are switched off for a maintenance, and on again. */
 #include "tests/check.h"
+#include "kinds/keys.h"
 #include "tests/lib/bridge_fixture.h"
 
 #define HOSTS "/apis/metal3.io/v1alpha1/namespaces/default/baremetalhosts"

@@ -1,5 +1,6 @@
 /* What the numbers say of a bridge, of one that does not act, and of one of many. */
 #include "base/metric.h"
+#include "kinds/keys.h"
 #include "tests/check.h"
 #include "tests/lib/bridge_fixture.h"
 

@@ -47,7 +47,7 @@ static void want(struct machine_node_fixture *p, enum asked which)
 static void check_outcome(const struct machine_node_fixture *p, const struct book_case *c)
 {
     const struct meta_patch *e = &p->verdict.node;
-    const struct meta_patch_key *drain_rules = meta_patch_find(e, false, DRAIN_RULES_ANNOTATION);
+    const struct meta_patch_key *drain_rules = meta_patch_find(e, false, KEY_DRAIN_RULES);
     bool delivers = machine_node_event(p, RULES_EVENT_REQUEST_DELIVERED) != NULL;
     CHECK_EQ(delivers, c->outcome == DELIVER);
     switch (c->outcome) {

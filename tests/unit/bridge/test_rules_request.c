@@ -15,7 +15,7 @@ TEST(rules_deletion_request_names_the_machine)
     machine_node_decide(&p);
     CHECK_STR(meta_patch_find(&p.verdict.node, true, KEY_MACHINE_DELETED)->value, "true");
     CHECK_STR(meta_patch_find(&p.verdict.node, false, KEY_DELETION_REQUEST)->value, "u-1");
-    CHECK_STR(meta_patch_find(&p.verdict.node, false, DRAIN_RULES_ANNOTATION)->value, "[]");
+    CHECK_STR(meta_patch_find(&p.verdict.node, false, KEY_DRAIN_RULES)->value, "[]");
     CHECK_EQ(p.verdict.node.n, 3);
     CHECK_EQ(machine_node_event(&p, RULES_EVENT_REQUEST_DELIVERED)->when, RULES_WITH_NODE);
 }

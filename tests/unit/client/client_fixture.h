@@ -7,6 +7,7 @@
 #include "client/actor.h"
 #include "format/json_tree.h"
 #include "kinds/crd.h"
+#include "kinds/keys.h"
 #include "sandbox/apiserver/apiserver.h"
 #include "sandbox/sim/sim_api.h"
 #include "sandbox/sim/virtual_loop.h"

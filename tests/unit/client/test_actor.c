@@ -1,5 +1,7 @@
 #include "tests/unit/client/client_fixture.h"
 
+#include "kinds/keys.h"
+
 static bool request_node(struct actor_fixture *s, const char *node, struct maintenance_request *ret)
 {
     bool created = false;

@@ -1,5 +1,6 @@
 #include "core/core.h"
 
+#include "kinds/keys.h"
 #include "sandbox/apiserver/apiserver.h"
 #include "sandbox/sim/sim_api.h"
 #include "sandbox/sim/virtual_loop.h"

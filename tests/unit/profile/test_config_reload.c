@@ -1,5 +1,6 @@
 /* Another configuration takes its place at any moment. */
 #include "ledger/lease_grants.h"
+#include "kinds/keys.h"
 #include "profile/controller_internal.h"
 #include "sandbox/apiserver/apiserver.h"
 #include "sandbox/sim/sim_api.h"
@@ -136,8 +137,7 @@ static bool ledger_has(struct story *s)
 {
     const struct jval *lease = apiserver_find(s->server, STR("coordination.k8s.io"), STR("leases"),
                                               STR("default"), CORE_LEASE_NAME);
-    struct str text =
-        jval_str(jval_get(jval_at(lease, "metadata.annotations"), LEASE_GRANTS_ANNOTATION));
+    struct str text = jval_str(jval_get(jval_at(lease, "metadata.annotations"), KEY_LEASE_GRANTS));
     return str_contains(text, STR("n1")) || str_contains(text, STR("n2")) ||
            str_contains(text, STR("n3"));
 }
@@ -208,7 +208,7 @@ TEST(reload_keeps_annotations_that_other_parts_read)
     configure(&s, "", "asked", "asked");
     story_run(&s, SECONDS(5));
     CHECK_STR(kept_of(&s, STR("example.com/mark")), "me");
-    CHECK(kept_of(&s, NODE_DATA_ANNOTATION).n > 0);
+    CHECK(kept_of(&s, KEY_DATA).n > 0);
     core_leave(&other);
     story_end(&s);
 }

@@ -1,5 +1,7 @@
 #include "tests/engine_fixture.h"
 
+#include "kinds/keys.h"
+
 #define PLAIN "intervals: {requeue: 30s}\n"
 
 #define FRESH                                                                                      \
@@ -104,8 +106,8 @@ TEST(engine_decides_what_a_node_is_to_carry)
         put(&d, "n", cases[i].profiles, cases[i].state, cases[i].data);
         struct engine_input in = engine_fixture_input(&d, "n");
         CHECK_EQ(engine_decide(&in, &d.a, &effect, &err), 0);
-        check_edit(&effect, NODE_EDIT_LABEL, NODE_LABEL_STATE, cases[i].want_state);
-        check_edit(&effect, NODE_EDIT_ANNOTATION, NODE_DATA_ANNOTATION, cases[i].want_data);
+        check_edit(&effect, NODE_EDIT_LABEL, KEY_STATE, cases[i].want_state);
+        check_edit(&effect, NODE_EDIT_ANNOTATION, KEY_DATA, cases[i].want_data);
         CHECK_EQ(effect.again_at, USEC_NEVER);
         engine_fixture_end(&d);
     }
@@ -176,7 +178,7 @@ static const struct engine_progress idle = { 0 };
 
 static struct str state_of(const struct engine_fixture *d, const char *name)
 {
-    return node_label(engine_fixture_find(d, name), NODE_LABEL_STATE);
+    return node_label(engine_fixture_find(d, name), KEY_STATE);
 }
 
 TEST(engine_makes_a_full_cycle_in_three_patches)
@@ -200,12 +202,12 @@ TEST(engine_makes_a_full_cycle_in_three_patches)
     CHECK(node_label(engine_fixture_find(&d, "n"), STR("approved")).p == NULL);
     CHECK_STR(node_label(engine_fixture_find(&d, "n"), STR("go")),
               "yes"); /* entered in the same patch */
-    CHECK_STR(node_annotation(engine_fixture_find(&d, "n"), NODE_EDIT_CORDONED_BY), "os");
+    CHECK_STR(node_annotation(engine_fixture_find(&d, "n"), KEY_PROFILE_CORDON), "os");
     engine_fixture_set_label(&d, "n", "update", "done");
     CHECK_EQ(engine_fixture_settle(&d, "n", idle, &effect), 1);
     CHECK_STR(state_of(&d, "n"), "operational");
     CHECK(!engine_fixture_find(&d, "n")->unschedulable);
-    CHECK(node_annotation(engine_fixture_find(&d, "n"), NODE_EDIT_CORDONED_BY).p == NULL);
+    CHECK(node_annotation(engine_fixture_find(&d, "n"), KEY_PROFILE_CORDON).p == NULL);
     CHECK(node_label(engine_fixture_find(&d, "n"), STR("go")).p == NULL);
     engine_fixture_end(&d);
 }
@@ -292,7 +294,7 @@ TEST(engine_never_lifts_what_another_cordoned)
     engine_fixture_set_label(&d, "n", "approved", "true");
     (void)engine_fixture_settle(&d, "n", (struct engine_progress){ .granted = STR("os") }, &effect);
     CHECK_STR(state_of(&d, "n"), "in-maintenance");
-    CHECK(node_annotation(engine_fixture_find(&d, "n"), NODE_EDIT_CORDONED_BY).p == NULL);
+    CHECK(node_annotation(engine_fixture_find(&d, "n"), KEY_PROFILE_CORDON).p == NULL);
     engine_fixture_set_label(&d, "n", "update", "done");
     (void)engine_fixture_settle(&d, "n", idle, &effect);
     CHECK_STR(state_of(&d, "n"), "operational");

@@ -1,6 +1,7 @@
 /* What the leader before recorded, and may still write: the next one neither exceeds a limit by it
  * nor waits for it. */
 #include "format/json_writer.h"
+#include "kinds/keys.h"
 #include "ledger/lease_grants.h"
 #include "profile/controller_internal.h"
 #include "sandbox/apiserver/apiserver.h"
@@ -63,13 +64,13 @@ static struct str version_of(struct story *s, const char *name)
 
 static struct str fence_of(struct story *s, const char *name)
 {
-    return jval_str(jval_get(jval_at(node_of(s, name), "metadata.annotations"), NODE_EDIT_FENCE));
+    return jval_str(jval_get(jval_at(node_of(s, name), "metadata.annotations"), KEY_FENCE));
 }
 
 static bool goes_by(struct story *s, const char *name, const char *profile)
 {
     struct str data =
-        jval_str(jval_get(jval_at(node_of(s, name), "metadata.annotations"), NODE_DATA_ANNOTATION));
+        jval_str(jval_get(jval_at(node_of(s, name), "metadata.annotations"), KEY_DATA));
     struct str entry;
     struct str rest;
     return str_cut(data, arena_printf(&s->memory, "\"%s\":{", profile), &rest, &entry) &&
@@ -134,7 +135,7 @@ static void story_begin(struct story *s, const char *n1, const char *n2)
         arena_printf(&s->memory,
                      "{\"metadata\":{\"annotations\":{\"" STR_FMT "\":"
                      "\"{\\\"n1\\\":{\\\"profile\\\":\\\"q\\\",\\\"version\\\":" STR_FMT "}}\"}}}",
-                     STR_ARG(LEASE_GRANTS_ANNOTATION), STR_ARG(version_of(s, "n1")));
+                     STR_ARG(KEY_LEASE_GRANTS), STR_ARG(version_of(s, "n1")));
     CHECK_EQ(send(s, "PATCH",
                   arena_printf(&s->memory,
                                "/apis/coordination.k8s.io/v1/namespaces/default/leases/" STR_FMT,
@@ -282,7 +283,7 @@ static void arrive_late(struct story *s)
     CLEANUP(buf_done)
     struct buf patch = { 0 };
     struct str text =
-        jval_str(jval_get(jval_at(node_of(s, "n1"), "metadata.annotations"), NODE_DATA_ANNOTATION));
+        jval_str(jval_get(jval_at(node_of(s, "n1"), "metadata.annotations"), KEY_DATA));
     struct str head;
     struct str tail;
     struct str rest;
@@ -297,7 +298,7 @@ static void arrive_late(struct story *s)
     jw_obj(&w);
     jw_key(&w, STR("annotations"));
     jw_obj(&w);
-    jw_key(&w, NODE_DATA_ANNOTATION);
+    jw_key(&w, KEY_DATA);
     jw_str(&w, buf_str(&data));
     jw_obj_end(&w);
     jw_key(&w, STR("labels"));

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "kinds/keys.h"
 #include "kube/node.h"
 #include "kube/reflector.h"
 #include "request/prepare.h"
@@ -256,7 +257,7 @@ static inline bool prepare_fixture_is_cordoned(struct prepare_fixture *st)
 static inline struct str prepare_fixture_mark(struct prepare_fixture *st)
 {
     return jval_str(
-        jval_get(jval_at(prepare_fixture_node(st), "metadata.annotations"), PREPARE_MARK));
+        jval_get(jval_at(prepare_fixture_node(st), "metadata.annotations"), KEY_REQUEST_CORDON));
 }
 
 static inline void prepare_fixture_volumes(struct prepare_fixture *st, const char *list)

@@ -481,7 +481,7 @@ static inline void fixture_count_lock(void *ctx, const struct jval *lease)
 static inline void fixture_count_cordon(void *ctx, const struct jval *node)
 {
     struct requests_count *c = ctx;
-    bool node_marked = jval_get(jval_at(node, "metadata.annotations"), PREPARE_MARK) != NULL;
+    bool node_marked = jval_get(jval_at(node, "metadata.annotations"), KEY_REQUEST_CORDON) != NULL;
     c->n += node_marked || jval_bool(jval_at(node, "spec.unschedulable"), false) ? 1 : 0;
 }
 
