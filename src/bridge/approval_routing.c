@@ -155,7 +155,7 @@ void routing_facts(const struct machine_state *ms, struct rules_facts *ret)
         ret->maybe_open = r->state == ROUTING_UNKNOWN || routing_lags(r) ||
                           (routing_complete(r) ? routing_any_open(r, m->node) : r->maybe_open);
     }
-    /* Whether anybody is there to approve is not known: that must not look like nobody (INV-1). */
+    /* Whether anybody is there to approve is not known: that must not look like nobody (B1). */
     if (m->enabled && r->state == ROUTING_UNKNOWN && ret->sight == RULES_NODE_SEEN &&
         !ret->node->managed) {
         ret->sight = RULES_NODE_UNKNOWN;

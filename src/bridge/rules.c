@@ -67,7 +67,7 @@ void rules_wake_in(struct rules_case *c, usec_t rest)
 }
 
 /* What the Node says of its Machine is only compared; where it says nothing there is nothing to
- * compare (B-4). */
+ * compare (B13). */
 static bool rules_mismatch(const struct rules_case *c)
 {
     const struct machine *m = c->machine;
@@ -105,7 +105,7 @@ static void rules_case_init(struct rules_case *c)
     }
 }
 
-/* While a Machine is in maintenance nobody is to replace it (B-13). What somebody else has written
+/* While a Machine is in maintenance nobody is to replace it (B20). What somebody else has written
  * there is left as it is. */
 static void rules_skip_remediation(struct rules_case *c)
 {
@@ -140,7 +140,7 @@ static void rules_patch(struct rules_case *c)
 }
 
 /* A Machine that is not enabled needs its link until its Node is clean; KEY_STATUS tells that it
- * may not be (B-10). */
+ * may not be (B17). */
 static bool rules_keeps_link(const struct rules_case *c)
 {
     const struct machine *m = c->machine;
@@ -168,7 +168,7 @@ void rules_decide(const struct rules_options *options, const struct rules_facts 
     ret->read_only = paused || c.mismatch || c.cluster == NULL;
     if (paused) {
         rules_phase(&c);
-        return; /* paused objects are never written (INV-6) */
+        return; /* paused objects are never written (B6) */
     }
     if (c.cluster == NULL && c.machine->enabled && !c.machine->deleting) {
         rules_phase(&c);

@@ -2,7 +2,7 @@
  * rules: what a Machine and its Node should carry, from what is known of both.
  *
  * Pure: no I/O, no clock, nothing kept. The same facts give the same verdict, so a restart loses
- * nothing and two leaders compute the same patches (INV-5, INV-8). Everything that must be
+ * nothing and two leaders compute the same patches (B5, B8). Everything that must be
  * remembered is an annotation (keys.h).
  *
  * A request and its approval. The request is a label on the Node, together with an annotation that
@@ -11,14 +11,14 @@
  * what is there afterwards was given for this request. An approval therefore counts if its request
  * stands beside it, and, where the engine says what it answers (…-approved-for), names this one.
  * A maintenance that was approved is noted at the Machine (KEY_GRANTED), so that a second request
- * gets another number and needs another approval (INV-3).
+ * gets another number and needs another approval (B3).
  *
  * Beside a request stands the rulebook of the Node (drain/drain_rules.h), from the very patch that
  * delivers it until neither request is there any more: whoever drains the Node for a request finds
  * the rules with it. While they are not known nothing is delivered, and what stands is left as it
- * is; whether a request is approved does not depend on them (B-16).
+ * is; whether a request is approved does not depend on them (B23).
  *
- * The hook is taken away on a fact alone (INV-1); what is not known keeps everything as it is.
+ * The hook is taken away on a fact alone (B1); what is not known keeps everything as it is.
  */
 #pragma once
 
@@ -37,7 +37,7 @@ struct rules_options {
     bool refuse_forged;     /* --refuse-forged-approval */
     usec_t unreachable_max; /* --unreachable-timeout; 0 = for ever */
     usec_t hold_max;        /* --deletion-hold; 0 = for ever */
-    usec_t skew;            /* time limits fire that much later, never early (INV-9) */
+    usec_t skew;            /* time limits fire that much later, never early (B9) */
 };
 
 /* What is known of the Node that the Machine names. */

@@ -24,7 +24,7 @@ static bool hook_unreachable_over(const struct rules_case *c)
            c->facts->unreachable_for >= c->options->unreachable_max;
 }
 
-/* The facts that let a deletion go on, the first one that holds (INV-1). */
+/* The facts that let a deletion go on, the first one that holds (B1). */
 static bool hook_deletion_free(const struct rules_case *c, enum rules_why *ret)
 {
     if (rules_deletion_approved(c)) {
@@ -51,7 +51,7 @@ static bool hook_goes(const struct rules_case *c, enum rules_why *ret)
         *ret = RULES_WHY_NOT_ENABLED;
         return true;
     }
-    /* It was let go once, and nothing takes that back, whoever put the hook there again (INV-2).
+    /* It was let go once, and nothing takes that back, whoever put the hook there again (B2).
      * This is the one place where even the strict mode differs from the original, which stops a
      * drain under way when the approval is taken away. */
     if (m->deleting && m->released.p != NULL) {

@@ -79,7 +79,7 @@ static void deletion_deliver(struct rules_case *c)
     }
 }
 
-/* The used approval is the engine's to clear away; when it has not, it is cleared for it (B-9). */
+/* The used approval is the engine's to clear away; when it has not, it is cleared for it (B16). */
 static bool leftover_due(struct rules_case *c, bool leftover, usec_t since)
 {
     if (!leftover || c->options->strict_approval) {
@@ -253,7 +253,7 @@ static void maintenance_withdraw(struct rules_case *c)
     }
 }
 
-/* Why an approval that is there is not passed on (B-14). The strict mode passes on what the
+/* Why an approval that is there is not passed on (B21). The strict mode passes on what the
  * original would; it does not know of control planes and updates, and they are guarded all the
  * same. */
 static bool maintenance_withheld(const struct rules_case *c, enum rules_why *ret)
@@ -325,7 +325,7 @@ static void maintenance_ask(struct rules_case *c)
     }
 }
 
-/* Somebody has written `approved`, and neither we nor an approval at the Node know of it (B-11). */
+/* Somebody has written `approved`, and neither we nor an approval at the Node know of it (B18). */
 static bool maintenance_forged(const struct rules_case *c)
 {
     const struct machine *m = c->machine;

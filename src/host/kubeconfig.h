@@ -1,7 +1,7 @@
 /*
  * kubeconfig: how to reach a cluster, from the files and the environment that kubectl uses.
  *
- * The order is the contract's: --kubeconfig, then KUBECONFIG (a list; what the first file says of a
+ * The order: --kubeconfig, then KUBECONFIG (a list; what the first file says of a
  * name counts), then the service account of the pod we run in, then ~/.kube/config. Every complaint
  * names the file, the line where there is one, what was found and what was wanted. Tokens, keys and
  * passwords never appear in one. Working memory is wiped; what is read lives in the caller's arena.

@@ -9,7 +9,7 @@
  * moment between them explains. One that nothing better is known than is taken for one that was
  * given last: then the clock may be behind, by its doubt, and never far ahead. Whoever counts from
  * a time that was written waits too long rather than not long enough; whoever writes one that is
- * counted from adds the doubt (INV-7).
+ * counted from adds the doubt (R7).
  */
 #pragma once
 

@@ -51,7 +51,7 @@ struct arbiter_config {
     /* Nothing is granted, written or swept while it says no: the caller leads, its nodes were
      * listed since then, and their watch does not fail. */
     bool (*may_act)(void *ctx);
-    /* API-server time, wall (B11). */
+    /* API-server time, wall (R16). */
     usec_t (*wall)(void *ctx);
     /* Whether something that was done for a request is still to be undone: then what it holds
      * stays, although nobody claims it. May be NULL. */
@@ -62,9 +62,9 @@ struct arbiter_config {
     /* After each turn: all that is told here may be different. From the loop; may be NULL. */
     void (*on_turn)(void *ctx);
     void *ctx;
-    bool legacy_notready;     /* --legacy-notready (D-2) */
-    bool legacy_double_count; /* --legacy-double-count (D-3) */
-    bool grant_missing;       /* --grant-missing-targets (D-6) */
+    bool legacy_notready;     /* --legacy-notready */
+    bool legacy_double_count; /* --legacy-double-count */
+    bool grant_missing;       /* --grant-missing-targets */
     enum arbiter_missing_limit missing;
     uint32_t missing_limit_percent; /* MISSING_LIMIT_PERCENT */
     mutations_t mutations;          /* tests only */
@@ -117,7 +117,7 @@ struct ask_spec {
     /* ASK_REQUEST: the number of the grant that it has or wants. All below it are over. 0: numbers
      * are not kept (an object of an older version); what is there under its uid is its own. */
     uint32_t grant;
-    /* Adoption (B9): it is a fact. It is reserved even above the limit, and never waits; also what
+    /* Adoption (R17): it is a fact. It is reserved even above the limit, and never waits; also what
      * was approved or in progress before a restart. Its request, or what confirm judges by, is read
      * live before it is entered above a limit: until then, and when it has ended after all, it
      * stays ASK_TAKING. */
@@ -179,15 +179,15 @@ void ask_view(const struct ask *k, struct ask_view *ret);
 bool arbiter_would_grant(const struct arbiter *a, const struct ask_spec *spec, struct arena *out,
                          struct ask_view *ret);
 
-/* The double check of G6, from live reads: every limit that applies is read again, and the target;
- * `on_rechecked` comes from the loop with NULL when the grant still stands, or with what has
- * changed since (a limit that selects it now, a pause, over-commitment, a target of another uid).
- * One at a time an ask. Ends with the ask. */
+/* The double check before an approval (R13), from live reads: every limit that applies is read
+ * again, and the target; `on_rechecked` comes from the loop with NULL when the grant still stands,
+ * or with what has changed since (a limit that selects it now, a pause, over-commitment, a target
+ * of another uid). One at a time an ask. Ends with the ask. */
 void ask_recheck(struct ask *k, struct str target_uid,
                  void (*on_rechecked)(void *ctx, const struct err *err), void *ctx);
 
-/* Options of the limits that apply to a held ask, as B6 and B7 combine them (limit_merge_options);
- * `out` keeps the texts. */
+/* Options of the limits that apply to a held ask, combined (R19; limit_merge_options); `out` keeps
+ * the texts. */
 void ask_options(const struct ask *k, struct arena *out, struct limit_options *ret);
 
 /* A workload, and how many of its pods that serve would go. */

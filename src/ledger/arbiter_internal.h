@@ -197,7 +197,7 @@ struct ask {
     enum ask_why notified_why;                /* the reason that its owner knows */
     const struct limit_state *blocking_limit; /* that `why` is about; NULL: none */
     uint32_t position;
-    /* G6 */
+    /* the double check before an approval (R13) */
     bool rechecking;
     bool recheck_listed; /* the limits were read */
     bool recheck_read;   /* the target was */

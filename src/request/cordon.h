@@ -2,7 +2,7 @@
  * cordon: the cordon of a node, and the mark on it that says for whom it was made.
  *
  * Every deed is a live read and then a patch on the very version that was read: no cache is asked
- * whether a cordon is ours, so nobody else's is ever lifted (INV-8). Deeds of one node are done one
+ * whether a cordon is ours, so nobody else's is ever lifted (R8). Deeds of one node are done one
  * after the other. A patch that is on its way is waited for even when nobody wants it any more:
  * whoever undoes it would otherwise look before it takes effect, and leave a cordon behind.
  */

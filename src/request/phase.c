@@ -118,7 +118,7 @@ static void decide_queue(struct phase_decision *l)
     }
 }
 
-/* Approved, and not by us: adopted from the one before us, or taken back (B9). */
+/* Approved, and not by us: adopted from the one before us, or taken back (R17). */
 static void decide_foreign_approval(struct phase_decision *l)
 {
     const struct phase_facts *f = l->f;
@@ -542,11 +542,11 @@ void phase_decide(const struct maintenance_request *m, const struct phase_facts 
         return;
     }
     deciders[m->status.phase](&l);
-    ASSERT(ret->state != MR_STATE_APPROVED || ret->approves);                    /* INV-2 */
-    ASSERT(m->state != MR_STATE_IN_PROGRESS || ret->state != MR_STATE_APPROVED); /* W-1 */
+    ASSERT(ret->state != MR_STATE_APPROVED || ret->approves);                    /* R2 */
+    ASSERT(m->state != MR_STATE_IN_PROGRESS || ret->state != MR_STATE_APPROVED); /* R15 */
     bool had = mrequest_phase_granted(m->status.phase);
     bool has = mrequest_phase_granted(ret->status.phase);
-    ASSERT(ret->status.grant >= m->status.grant); /* INV-2, INV-3: what is over stays so */
+    ASSERT(ret->status.grant >= m->status.grant); /* R2, R3: what is over stays so */
     ASSERT(had || !has || !f->grants_numbered || ret->status.grant > m->status.grant);
     ASSERT(!had || !has || ret->status.grant == m->status.grant);
     if (ret->status.phase == MR_PHASE_ABSENT) {

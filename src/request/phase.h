@@ -1,6 +1,6 @@
 /*
  * phase: what a MaintenanceRequest needs next, from the object, what is known around it and the
- * time. This is table B8.3 of the contract, as a pure function.
+ * time. This is the table of E1 to E22 in docs/contract/requests.md, as a pure function.
  *
  * It is asked again after everything that happens, and says each time the whole of what should be:
  * what the status should say, whether the state should be written, whether something should be
@@ -36,7 +36,7 @@ struct phase_rollback {
 struct phase_facts {
     usec_t now;       /* wall */
     usec_t clock_lag; /* that it may be behind by; what a time limit is counted from is not */
-    usec_t elapsed;   /* since the phase's timer began, by the clock that does not jump (B11) */
+    usec_t elapsed;   /* since the phase's timer began, by the clock that does not jump (R16) */
     usec_t tolerance; /* --clock-skew-tolerance */
     usec_t finished_ttl;
     bool trust_approval; /* --trust-external-approval */

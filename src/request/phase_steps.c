@@ -20,7 +20,7 @@ usec_t phase_second_of(usec_t wall)
     return wall / SECONDS(1) * SECONDS(1);
 }
 
-/* For what a time limit is counted from: never early, so never rounded down (INV-7). */
+/* For what a time limit is counted from: never early, so never rounded down (R7). */
 usec_t phase_second_after(usec_t wall)
 {
     return phase_second_of(wall + SECONDS(1) - 1);
@@ -304,7 +304,7 @@ bool phase_prepares(const struct phase_decision *l)
            (l->f->options.drain.enabled || l->f->options.detach.enabled);
 }
 
-/* G4: the reservation is on the server, and now the request says so. */
+/* The reservation is on the server, and now the request says so (R2). */
 void phase_enter_preparing(struct phase_decision *l)
 {
     phase_clear_grant(l);

@@ -18,7 +18,7 @@ struct phase_decision {
 };
 
 usec_t phase_second_of(usec_t wall);
-/* For what a time limit is counted from: never rounded down (INV-7). */
+/* For what a time limit is counted from: never rounded down (R7). */
 usec_t phase_second_after(usec_t wall);
 /* When a time limit begins that begins now: by no clock earlier than it does. */
 usec_t phase_timer_start(const struct phase_decision *l);
@@ -42,7 +42,7 @@ void phase_count_rejection(struct phase_decision *l, struct str reason);
 bool phase_undone(struct phase_decision *l, bool uncordon);
 
 void phase_number_grant(struct phase_decision *l);    /* it has a grant from now on */
-void phase_enter_preparing(struct phase_decision *l); /* G4 */
+void phase_enter_preparing(struct phase_decision *l); /* R2 */
 void phase_enter_approved(struct phase_decision *l, bool adopted);
 void phase_enter_in_progress(struct phase_decision *l, bool adopted);
 /* Back into the queue, when nothing of the grant is left on the target. */

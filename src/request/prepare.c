@@ -83,7 +83,7 @@ usec_t prepare_step_limit(const struct prepare *q)
 }
 
 /* The step began at `wall`. If that is ahead of our clock, another leader's was: nothing has passed
- * then, and what it wrote is not written anew (B11). */
+ * then, and what it wrote is not written anew (R16). */
 static void prepare_enter_step(struct prepare *q, enum prepare_step step, usec_t wall)
 {
     const struct preparer_config *config = &q->preparer->config;

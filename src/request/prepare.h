@@ -34,9 +34,9 @@ struct preparer_config {
     const struct store
         *nodes; /* kube/node.h; with KEY_REQUEST_CORDON, KEY_DRAIN_RULES, KEY_…_REQUEST */
     bool (*may_act)(void *ctx); /* asked before anything is sent; NULL: always */
-    usec_t (*wall)(void *ctx);  /* API-server time (B11) */
+    usec_t (*wall)(void *ctx);  /* API-server time (R16) */
     void *ctx;
-    usec_t skew_tolerance; /* a time limit runs out that much later (INV-7) */
+    usec_t skew_tolerance; /* a time limit runs out that much later (R7) */
 };
 
 struct preparer *preparer_new(const struct preparer_config *config);

@@ -1,12 +1,12 @@
 /*
- * safety_checks: the extra checks of a limit before a node is handed out (B5.4), on live reads.
+ * safety_checks: the extra checks of a limit before a node is handed out (R18), on live reads.
  *
  *   PodDisruptionBudgets  no pod that would have to go is held by a budget without room
  *   ControlPlaneQuorum    a control-plane node goes only while most of its kind stay
  *   WorkloadLimits        no workload under a limit of its own becomes unavailable beyond it when
  *                         the pods go that are on the node now
  *
- * What cannot be read is not safe: nothing is granted on a guess (R-6).
+ * What cannot be read is not safe: nothing is granted on a guess (R14).
  */
 #pragma once
 

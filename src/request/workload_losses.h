@@ -1,5 +1,5 @@
 /*
- * workload_losses: the workloads that lose pods when a node goes (B5.4, WorkloadLimits).
+ * workload_losses: the workloads that lose pods when a node goes (R18, WorkloadLimits).
  *
  * Pods are given one by one; those that serve nobody now are passed over. Behind a pod stands a
  * StatefulSet, a DaemonSet, or a ReplicaSet, which is read from the server to find its Deployment.

@@ -226,7 +226,7 @@ class Management(Objects):
 class StandIn:
     """Plays the manager where there is none: names the Nodes of Machines, holds deletions for hooks, deletes Nodes.
 
-    Of §5 of what Cluster API does it knows: no hook holds without a Node, or when the Cluster is being deleted.
+    Of what Cluster API does it knows: no hook holds without a Node, or when the Cluster is being deleted.
     """
 
     def __init__(self, management):

@@ -26,7 +26,7 @@ def fixture_alone(yard, serve):
 
 
 def test_an_old_approval_counts_where_that_is_wanted(yard, alone):
-    """C12-9: the rules of the original, to the letter."""
+    """B15: the rules of the original, to the letter."""
     _, cluster = alone("--strict-legacy-approval")
     pair = yard.pair(cluster)
     pair.wait_hook()
@@ -85,7 +85,7 @@ def test_an_unreachable_cluster_holds_no_longer_than_told(yard, alone):
 
 
 def test_a_forged_approval_is_refused_where_that_is_wanted(yard, alone):
-    """B-11."""
+    """B18."""
     _, cluster = alone("--refuse-forged-approval")
     pair = yard.pair(cluster)
     pair.wait_hook()
@@ -128,7 +128,7 @@ def test_a_certificate_that_nobody_checks_where_that_is_wanted(yard, alone):
 
 @pytest.mark.parametrize("flag, off", [("--metal3-require-enabled=false", True), ("--metal3-require-enabled=true", False)])
 def test_hosts_as_the_original_had_them(yard, alone, flag, off):
-    """A12-15 to the letter: whoever's label says approved."""
+    """B10 to the letter: whoever's label says approved."""
     _, cluster = alone("--enable-metal3-maintenance", flag)
     host = yard.host(space=cluster.space)
     pair = yard.pair(cluster, enabled=False, provider=f"metal3://{cluster.space}/{host['name']}/m")

@@ -26,7 +26,7 @@ def fixture_reborn(yard, serve):
 
 
 def test_a_killed_bridge_goes_on_where_it_was(yard, reborn):
-    """C12-20: after each step another one takes over, and nothing is released without a fact."""
+    """B5: after each step another one takes over, and nothing is released without a fact."""
     reborn()
     pair, calm = (yard.pair(cluster) for cluster in [yard.cluster(space=yard.space())] * 2)
     for each in (pair, calm):
@@ -85,7 +85,7 @@ def test_changes_while_nobody_looked_are_caught_up_with(yard, reborn):
 
 
 def test_nothing_is_written_when_nothing_changes(yard, serve, tmp_path):
-    """C12-14, as far as a test has time for it: what others do on the way is counted, and ours is nothing."""
+    """B29, as far as a test has time for it: what others do on the way is counted, and ours is nothing."""
     home, gate = yard.gate("management"), yard.gate()
     space = yard.space()
     cluster = yard.cluster(gate.kubeconfig(), space=space)

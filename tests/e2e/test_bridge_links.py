@@ -33,7 +33,7 @@ def rotate(yard, pair, kubeconfig):
 
 
 def test_clusters_that_accept_and_never_answer_delay_nobody(yard):
-    """C12-2."""
+    """B25."""
     with Mute() as mute:
         dead = yard.gate()
         kubeconfig = dead.kubeconfig(server=f"https://127.0.0.1:{mute.port}")
@@ -71,7 +71,7 @@ def test_a_cluster_that_freezes_keeps_its_hooks_and_delays_nobody(yard, bed):
 
 
 def test_lack_of_information_releases_nothing(yard):
-    """C12-8, the second half: the Node is gone, and nobody can know."""
+    """B27, the second half: the Node is gone, and nobody can know."""
     gate = yard.gate()
     pair = through(yard, gate)
     gate.shut()
@@ -109,7 +109,7 @@ def test_a_write_that_fails_is_tried_again(yard):
 
 
 def test_a_kubeconfig_that_changes_is_used_at_once(yard):
-    """C12-5: nobody has refused the old one."""
+    """B26: nobody has refused the old one."""
     gate, other = yard.gate(), yard.gate()
     pair = through(yard, gate)
     rotate(yard, pair, other.kubeconfig())
@@ -123,7 +123,7 @@ def test_a_kubeconfig_that_changes_is_used_at_once(yard):
 
 
 def test_another_users_password_works_at_once(yard):
-    """A12-13."""
+    """B26."""
     gate = yard.gate(token="first")
     pair = through(yard, gate)
     gate.token = "second"
@@ -135,7 +135,7 @@ def test_another_users_password_works_at_once(yard):
 
 
 def test_a_patch_that_is_refused_needs_no_other_event(yard):
-    """C12-6: the watch goes on meanwhile, as a real server lets it."""
+    """B26: the watch goes on meanwhile, as a real server lets it."""
     gate = yard.gate(token="first")
     pair = through(yard, gate)
     gate.token = "second"
@@ -146,7 +146,7 @@ def test_a_patch_that_is_refused_needs_no_other_event(yard):
 
 
 def test_ten_wrong_passwords_and_a_right_one(yard):
-    """C12-7."""
+    """B26."""
     gate = yard.gate(token="right")
     pair = through(yard, gate)
     gate.token = "another"
@@ -254,7 +254,7 @@ def test_a_secret_of_another_type_is_found_by_its_name(yard):
 
 
 def test_one_name_in_two_namespaces(yard):
-    """C12-3."""
+    """B12."""
     gates = yard.gate(), yard.gate("two")
     name = yard.unique
     here = through(yard, gates[0], name=name)
@@ -271,7 +271,7 @@ def test_one_name_in_two_namespaces(yard):
 
 
 def test_the_last_machine_closes_the_connection(yard, bridge):
-    """C12-11."""
+    """B17."""
     before = sockets(bridge)
     gate = yard.gate()
     pair = through(yard, gate)
@@ -300,7 +300,7 @@ def stays_away(gate):
 
 
 def test_a_cluster_that_is_deleted_closes_its_connection(yard, bridge):
-    """C12-12."""
+    """B28."""
     gate = yard.gate()
     pair = through(yard, gate)
     yard.management.delete("Cluster", *yard.clusters[0])

@@ -63,7 +63,7 @@ def test_a_host_is_off_while_the_maintenance_is_approved(yard):
 
 
 def test_a_machine_that_is_deleted_while_approved_leaves_its_host_on(yard):
-    """C12-17; the deletion is still held for its own approval."""
+    """B33; the deletion is still held for its own approval."""
     it = Hosted(yard).approve().wait_off()
     it.pair.delete()
     it.pair.wait_node(DELETED)
@@ -73,7 +73,7 @@ def test_a_machine_that_is_deleted_while_approved_leaves_its_host_on(yard):
 
 
 def test_a_host_whose_machine_is_gone_is_switched_on(yard):
-    """B-29: nobody of that UID is there."""
+    """B33: nobody of that UID is there."""
     owner = {REBOOT: "", OWNER: "00000000-0000-4000-8000-000000000000"}
     host = yard.host(annotations=owner)
     others = yard.host(annotations={"reboot.metal3.io/somebody": "", "reboot.metal3.io": ""})
@@ -84,14 +84,14 @@ def test_a_host_whose_machine_is_gone_is_switched_on(yard):
 
 @pytest.mark.parametrize("provider", ["aws:///zone/i-1", "metal3://", "metal3://default", "metal3:/default/{name}/m", "{name}"])
 def test_other_provider_ids_concern_no_host(yard, provider):
-    """C12-18."""
+    """B35."""
     it = Hosted(yard, provider=provider + "?{uid}" if "{name}" not in provider else provider + "{uid}")
     it.approve()
     holds_for(lambda: not it.annotations(), 0.5)
 
 
 def test_the_old_form_of_a_provider_id_names_a_host_by_its_uid(yard):
-    """B-31."""
+    """B35."""
     it = Hosted(yard, provider="metal3://{uid}")
     it.approve().wait_off()
     it.pair.ask(None)
@@ -99,7 +99,7 @@ def test_the_old_form_of_a_provider_id_names_a_host_by_its_uid(yard):
 
 
 def test_only_a_provisioned_host_is_switched(yard):
-    """B-27."""
+    """B31."""
     it = Hosted(yard, state="available")
     it.approve()
     holds_for(lambda: REBOOT not in it.annotations(), 0.5)
@@ -126,7 +126,7 @@ def test_a_machine_that_is_not_enabled_switches_nothing(yard):
 
 
 def test_what_vanishes_while_approved_comes_back(yard):
-    """B-28."""
+    """B32."""
     it = Hosted(yard).approve().wait_off()
     it.change(metadata={"annotations": {REBOOT: None}})
     it.wait_off()
@@ -135,7 +135,7 @@ def test_what_vanishes_while_approved_comes_back(yard):
 
 
 def test_the_power_is_told_at_the_machine(yard):
-    """B-28."""
+    """B32."""
     it = Hosted(yard).approve().wait_off()
     wait_for(lambda: it.pair.annotations().get(POWER) == "on", "it is still on")
     it.status(poweredOn=False)
@@ -145,7 +145,7 @@ def test_the_power_is_told_at_the_machine(yard):
 
 
 def test_hard_is_hard(yard):
-    """B-30."""
+    """B34."""
     it = Hosted(yard, annotations={OWN + "power-mode": "hard"})
     it.approve().wait_off()
     assert it.annotations()[REBOOT] == '{"mode":"hard"}'

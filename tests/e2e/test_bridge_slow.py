@@ -61,7 +61,7 @@ def fixture_clocks(bed, tmp_path_factory):
 
 
 def test_a_node_that_is_gone_holds_no_deletion(clocks):
-    """C12-8."""
+    """B27."""
     clocks.gone.wait_gone()
     assert clocks.gone.events("NodeMissing") or clocks.gone.events("HookReleased")
     assert clocks.dark.hook() == HOOK_VALUE, "of what cannot be asked nothing is known"
@@ -77,7 +77,7 @@ def test_a_missing_node_holds_where_that_is_wanted(clocks):
 
 
 def test_an_approval_that_is_left_over_is_taken_away(clocks):
-    """B-9: once the engine says that the node is in service and has had its time."""
+    """B16: once the engine says that the node is in service and has had its time."""
     clocks.maintained.wait_node(APPROVE_MAINTENANCE, None)
     assert clocks.kept.node_labels()[APPROVE_MAINTENANCE] == "true", "its engine is not done"
 

@@ -18,7 +18,7 @@ ASIDE = OWN + "maintenance-approved"
 
 
 def test_an_approval_from_before_the_deletion_does_not_count(yard):
-    """C12-9."""
+    """B15."""
     pair = yard.pair()
     pair.approve()
     pair.wait_hook()
@@ -75,7 +75,7 @@ def test_an_engine_that_names_what_it_approves_is_taken_at_its_word(yard):
 
 
 def test_a_released_machine_is_not_held_again(yard):
-    """C12-10."""
+    """B2."""
     pair = yard.pair(annotations={STAY: "e2e"})
     pair.wait_hook()
     pair.delete()
@@ -91,7 +91,7 @@ def test_a_released_machine_is_not_held_again(yard):
 
 
 def test_an_approval_that_nobody_asked_for_is_reported(yard):
-    """B-11; it is reported and, unless told otherwise, left alone."""
+    """B18; it is reported and, unless told otherwise, left alone."""
     pair = yard.pair()
     pair.wait_hook()
     pair.ask("approved")
@@ -101,7 +101,7 @@ def test_an_approval_that_nobody_asked_for_is_reported(yard):
 
 
 def test_a_label_that_a_template_keeps_is_not_fought_over(yard):
-    """C12-15."""
+    """B19."""
     pair = yard.pair()
     pair.wait_hook()
     kept = {CAPI + "cluster-name": "one", ENABLED: "true"}
@@ -120,7 +120,7 @@ def test_a_label_that_a_template_keeps_is_not_fought_over(yard):
 
 
 def test_nobody_remediates_what_is_maintained(yard):
-    """C12-16."""
+    """B20."""
     pair, other = yard.pair(), yard.pair(annotations={SKIP: "mine"})
     for each in (pair, other):
         each.wait_hook()
@@ -138,7 +138,7 @@ def test_nobody_remediates_what_is_maintained(yard):
 
 
 def test_an_update_in_place_is_waited_for(yard):
-    """B-14."""
+    """B21."""
     hooks = "runtime.cluster.x-k8s.io/pending-hooks"
     pair = yard.pair(annotations={hooks: "UpdateMachine"})
     pair.wait_hook()
@@ -151,7 +151,7 @@ def test_an_update_in_place_is_waited_for(yard):
 
 
 def test_control_plane_machines_are_approved_one_after_another(yard):
-    """C12-24. Where Cluster API judges how Nodes are, members that are not healthy do not count for the quorum."""
+    """B21. Where Cluster API judges how Nodes are, members that are not healthy do not count for the quorum."""
     cluster = yard.cluster()
     pairs = [yard.pair(cluster, labels={CONTROL_PLANE: ""}, wait=False) for _ in range(3)]
     for pair in pairs:
@@ -180,7 +180,7 @@ def test_control_plane_machines_are_approved_one_after_another(yard):
 
 
 def test_a_node_of_another_cluster_says_nothing_about_a_machine(yard):
-    """C12-4: whoever rules a workload cluster can write on its Nodes what he likes."""
+    """B13: whoever rules a workload cluster can write on its Nodes what he likes."""
     victim, own = yard.pair(annotations={HOLD: "e2e"}), yard.pair(workload="two")
     victim.wait_hook()
     own.wait_hook()
@@ -217,7 +217,7 @@ def test_a_machine_that_does_not_name_its_node_is_not_found_by_it(yard):
 
 
 def test_a_paused_machine_is_not_written_to(yard, bridge):
-    """C12-13."""
+    """B6."""
     pair = yard.pair()
     pair.wait_hook()
     pair.mark({MAINTENANCE: "requested", ENABLED: None}, {PAUSED: ""})
@@ -247,7 +247,7 @@ def test_the_machines_of_a_paused_cluster_are_not_written_to(yard):
 
 
 def test_a_disabled_machine_leaves_no_request_behind(yard):
-    """B-10, also for the last one of a cluster."""
+    """B17, also for the last one of a cluster."""
     pair = yard.pair(yard.cluster())
     pair.wait_hook()
     pair.ask("requested")
@@ -260,7 +260,7 @@ def test_a_disabled_machine_leaves_no_request_behind(yard):
 
 
 def test_a_cluster_that_is_deleted_does_not_hang(yard):
-    """C12-25."""
+    """B28."""
     cluster = yard.cluster()
     pair = yard.pair(cluster)
     pair.wait_hook()

@@ -2,7 +2,7 @@
  * machine_node_fixture: a Machine and its Node in a test of the bridge's rules, and a model of what
  * their edits do.
  *
- * Every edit that is applied must be of a key that the bridge may write (INV-7) and must change
+ * Every edit that is applied must be of a key that the bridge may write (B7) and must change
  * something (no write without a change).
  */
 #pragma once

@@ -134,11 +134,11 @@ static void check_node_change(struct check_basic *p, struct str writer,
                         STR_ARG(new->data));
     } else if (new_class != DATA_EXPECTED && !same) {
         check_violation(
-            p, "§1.3: " STR_FMT " wrote '" STR_FMT "' on " STR_FMT " (profile '" STR_FMT "')",
+            p, "P1: " STR_FMT " wrote '" STR_FMT "' on " STR_FMT " (profile '" STR_FMT "')",
             STR_ARG(writer), STR_ARG(new->data), STR_ARG(new->name), STR_ARG(new->profile));
     } else if (!str_eq(old->state, new->state) && !str_eq(new->state, STR("operational"))) {
-        check_violation(p, "§1.4: " STR_FMT " wrote state '" STR_FMT "' on " STR_FMT,
-                        STR_ARG(writer), STR_ARG(new->state), STR_ARG(new->name));
+        check_violation(p, "P2: " STR_FMT " wrote state '" STR_FMT "' on " STR_FMT, STR_ARG(writer),
+                        STR_ARG(new->state), STR_ARG(new->name));
     }
 }
 

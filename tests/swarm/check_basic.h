@@ -2,9 +2,8 @@
  * check_basic: what must always hold, as seen from outside the controllers: at the server's
  * commits, at the wire, and at the end.
  *
- * Written from the contract, not from the controllers' code: it reads the annotation with its own
- * eyes. The numbers are those of docs/architecture.md. A broken promise is noted, with what was
- * seen; the first one counts.
+ * Written from docs/contract/, which has the numbers, not from the controllers' code: these checks
+ * have their own reader of the annotation. The first broken promise is kept, with what was seen.
  */
 #pragma once
 
@@ -12,9 +11,7 @@
 #include "base/map.h"
 #include "format/json.h"
 
-/* Contract: how long a lease lasts that nobody renews; less what the fastest clock of a scenario
- * gains.
- */
+/* How long a lease lasts that nobody renews, less what the fastest clock of a scenario gains. */
 #define CHECK_BASIC_LEASE_DURATION (SECONDS(15) - MSECONDS(50))
 #define STATE_LABEL STR("cloud.sap/maintenance-state")
 #define PROFILE_LABEL STR("cloud.sap/maintenance-profile")

@@ -148,7 +148,7 @@ bool check_bridge_only_changed(const struct jval *a, const struct jval *b,
 static void on_cluster(struct check_bridge *t, const struct apiserver_commit *commit)
 {
     if (is_bridge(commit->user_agent)) {
-        check_violation(t->basic, "INV-7: " STR_FMT " writes Cluster " STR_FMT,
+        check_violation(t->basic, "B7: " STR_FMT " writes Cluster " STR_FMT,
                         STR_ARG(commit->user_agent), STR_ARG(commit->name));
     }
     for (uint32_t i = 0; i < t->cluster_n; i++) {
@@ -192,7 +192,7 @@ void check_bridge_on_commit(struct check_bridge *t, uint32_t where,
             check_basic_on_lease_write(t->basic, commit->user_agent, commit->now, now);
         }
     } else if (bridge && !str_eq(commit->plural, STR("events"))) {
-        check_violation(t->basic, "INV-7: " STR_FMT " writes " STR_FMT " " STR_FMT,
+        check_violation(t->basic, "B7: " STR_FMT " writes " STR_FMT " " STR_FMT,
                         STR_ARG(commit->user_agent), STR_ARG(commit->plural),
                         STR_ARG(commit->name));
     }
@@ -220,7 +220,7 @@ void check_bridge_on_send(struct check_bridge *t, struct str who, const struct a
     if (request->verb != API_PATCH || json_parse(request->body, 0, &tmp, &body, &ignored) < 0 ||
         text_at(body, "metadata.resourceVersion").n == 0) {
         check_violation(t->basic,
-                        "INV-8: " STR_FMT " writes " STR_FMT
+                        "B8: " STR_FMT " writes " STR_FMT
                         " without saying on which version it decided",
                         STR_ARG(who), STR_ARG(request->path));
     }

@@ -1,9 +1,9 @@
 /*
  * check_bridge: the promises between Machines and the Nodes of workload clusters, as they can be
- * seen at the servers' commits and at the wire: the invariants of the bridge's contract, and that
+ * seen at the servers' commits and at the wire: B1 and the following, and that
  * in the end nothing hangs and nothing is left.
  *
- * Written from the contract: it reads Machines, Clusters and Nodes with its own eyes. A write to a
+ * Written from docs/contract/bridge.md, with its own readers of the objects. A write to a
  * Machine or a Node carries the version it was decided on, so what that object said at the commit
  * is what its writer knew, and is judged without slack. What a writer knows of *other* objects
  * comes by watches: it counts for CHECK_BRIDGE_LAG after it was true, and for CHECK_BRIDGE_LAG_MAX

@@ -1,5 +1,5 @@
 /*
- * What is judged of drain rules (B-16): who is asked finds the rules that apply to its Machine
+ * What is judged of drain rules (B23): who is asked finds the rules that apply to its Machine
  * beside the request, they are those of the server, and go with the last request.
  *
  * The rules are read here with eyes of their own. Those of a run are simple: selectors have one
@@ -198,7 +198,7 @@ void check_bridge_drain_rules(struct check_bridge *t, uint32_t cluster,
     }
     if (wrong != NULL) {
         check_violation(
-            t->basic, "B-16: " STR_FMT " %s, at Node " STR_FMT " of " STR_FMT "/" STR_FMT,
+            t->basic, "B23: " STR_FMT " %s, at Node " STR_FMT " of " STR_FMT "/" STR_FMT,
             STR_ARG(commit->user_agent), wrong, STR_ARG(commit->name),
             STR_ARG(t->clusters[cluster].namespace), STR_ARG(t->clusters[cluster].name));
     }

@@ -25,7 +25,7 @@ static const struct jval *machine_find(struct check_bridge *t, const struct chec
                                       m->namespace, m->name);
 }
 
-/* B-14: without this one too few of a control plane would be left, for ever. */
+/* B21: without this one too few of a control plane would be left, for ever. */
 struct control_plane {
     const struct jval *machine;
     uint32_t members;
@@ -97,7 +97,7 @@ static void end_drain_rules(const struct end_check *end, const struct check_brid
     if (error != NULL) {
         struct str text = annotation_of(node, KEY_DRAIN_RULES);
         check_violation(end->t->basic,
-                        "B-16: Node " STR_FMT " of " STR_FMT "/" STR_FMT " %s in the end: " STR_FMT,
+                        "B23: Node " STR_FMT " of " STR_FMT "/" STR_FMT " %s in the end: " STR_FMT,
                         STR_ARG(name), STR_ARG(c->namespace), STR_ARG(c->name), error,
                         STR_ARG(text));
     }

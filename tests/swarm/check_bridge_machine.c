@@ -29,7 +29,7 @@ struct machine_write {
 
 /* ── hooks ─────────────────────────────────────────────────────────────────────────────────── */
 
-/* INV-9: by the server's own clock, and never early. */
+/* B9: by the server's own clock, and never early. */
 static bool hold_expired(const struct machine_write *a)
 {
     const struct check_bridge_machine *m = a->m;
@@ -77,7 +77,7 @@ static bool node_was_absent(const struct machine_write *a)
            (m->absent_first > 0 && last - m->absent_first >= CHECK_BRIDGE_ABSENT_MIN);
 }
 
-/* The setting of the label that approved this deletion; each approves one request (INV-3). */
+/* The setting of the label that approved this deletion; each approves one request (B3). */
 static bool deletion_was_approved(const struct machine_write *a)
 {
     struct check_bridge_machine *m = a->m;
@@ -91,15 +91,14 @@ static bool deletion_was_approved(const struct machine_write *a)
     }
     if (r->approval->used_for.n > 0 && !str_eq(r->approval->used_for, m->uid)) {
         check_violation(a->t->basic,
-                        "INV-3: " STR_FMT " lets " STR_FMT
-                        " go by an approval that served " STR_FMT,
+                        "B3: " STR_FMT " lets " STR_FMT " go by an approval that served " STR_FMT,
                         STR_ARG(a->who), STR_ARG(m->name), STR_ARG(r->approval->used_for));
     }
     r->approval->used_for = m->uid;
     return true;
 }
 
-/* INV-1: whatever let the Machine go was true on a server. */
+/* B1: whatever let the Machine go was true on a server. */
 static void check_hook_release(const struct machine_write *a)
 {
     struct check_bridge_machine *m = a->m;
@@ -117,12 +116,12 @@ static void check_hook_release(const struct machine_write *a)
     }
     struct str why = annotation_of(a->now, KEY_RELEASED);
     check_violation(a->t->basic,
-                    "INV-1: " STR_FMT " lets " STR_FMT "/" STR_FMT
+                    "B1: " STR_FMT " lets " STR_FMT "/" STR_FMT
                     " go, of which nothing is true ('" STR_FMT "')",
                     STR_ARG(a->who), STR_ARG(m->namespace), STR_ARG(m->name), STR_ARG(why));
 }
 
-/* INV-1: nor is the protection of a Machine that stays given up because nothing is known. */
+/* B1: nor is the protection of a Machine that stays given up because nothing is known. */
 static void check_hook_removal(const struct machine_write *a)
 {
     struct check_bridge_machine *m = a->m;
@@ -134,7 +133,7 @@ static void check_hook_removal(const struct machine_write *a)
         return;
     }
     check_violation(a->t->basic,
-                    "INV-1: " STR_FMT " takes the hook of " STR_FMT "/" STR_FMT
+                    "B1: " STR_FMT " takes the hook of " STR_FMT "/" STR_FMT
                     ", of which nothing is true",
                     STR_ARG(a->who), STR_ARG(m->namespace), STR_ARG(m->name));
 }
@@ -146,11 +145,11 @@ static void check_hook(const struct machine_write *a)
     bool is = has_annotation(a->now, KEY_HOOK);
     if (!was && is && m->released) {
         check_violation(a->t->basic,
-                        "INV-2: " STR_FMT " holds " STR_FMT "/" STR_FMT " again, which was let go",
+                        "B2: " STR_FMT " holds " STR_FMT "/" STR_FMT " again, which was let go",
                         STR_ARG(a->who), STR_ARG(m->namespace), STR_ARG(m->name));
     } else if (!was && is && !label_is_true(a->old, KEY_ENABLED)) {
         check_violation(a->t->basic,
-                        "INV-7: " STR_FMT " hooks " STR_FMT "/" STR_FMT ", which is not enabled",
+                        "B7: " STR_FMT " hooks " STR_FMT "/" STR_FMT ", which is not enabled",
                         STR_ARG(a->who), STR_ARG(m->namespace), STR_ARG(m->name));
     } else if (was && !is && is_deleting(a->old)) {
         check_hook_release(a);
@@ -161,7 +160,7 @@ static void check_hook(const struct machine_write *a)
 
 /* ── maintenance ───────────────────────────────────────────────────────────────────────────── */
 
-/* B-14: members of a control plane one after the other. */
+/* B21: members of a control plane one after the other. */
 static void check_control_plane(const struct machine_write *a)
 {
     const struct check_bridge_machine *m = a->m;
@@ -176,14 +175,14 @@ static void check_control_plane(const struct machine_write *a)
                      timed_flag_set_for(&other->approved, a->t->now, a->lag);
         if (known && jval_get(jval_at(object, "metadata.labels"), KEY_CONTROL_PLANE) != NULL) {
             check_violation(a->t->basic,
-                            "B-14: " STR_FMT " approves " STR_FMT " while " STR_FMT
+                            "B21: " STR_FMT " approves " STR_FMT " while " STR_FMT
                             " of the same control plane is approved",
                             STR_ARG(a->who), STR_ARG(m->name), STR_ARG(other->name));
         }
     }
 }
 
-/* INV-3, INV-4: an approval by the Machine's own Node, for this request, and only this. */
+/* B3, B4: an approval by the Machine's own Node, for this request, and only this. */
 static void check_approval(const struct machine_write *a)
 {
     struct check_bridge_machine *m = a->m;
@@ -192,7 +191,7 @@ static void check_approval(const struct machine_write *a)
     if (a->t->options.strict) {
         if (!timed_flag_was_set(&n->approved[CHECK_BRIDGE_MAINTENANCE], a->t->now - a->lag)) {
             check_violation(a->t->basic,
-                            "INV-3: " STR_FMT " approves " STR_FMT ", which no Node has approved",
+                            "B3: " STR_FMT " approves " STR_FMT ", which no Node has approved",
                             STR_ARG(a->who), STR_ARG(m->name));
         }
         return;
@@ -200,18 +199,17 @@ static void check_approval(const struct machine_write *a)
     struct check_bridge_request *r = check_bridge_request(a->t, CHECK_BRIDGE_MAINTENANCE, name);
     if (check_bridge_requester(a->t, name) != m || r->approval == NULL) {
         check_violation(a->t->basic,
-                        "INV-3: " STR_FMT " approves " STR_FMT " by '" STR_FMT
+                        "B3: " STR_FMT " approves " STR_FMT " by '" STR_FMT
                         "', which its Node has not approved",
                         STR_ARG(a->who), STR_ARG(m->name), STR_ARG(name));
         return;
     }
     if (r->granted) {
-        check_violation(a->t->basic,
-                        "INV-3: " STR_FMT " approves " STR_FMT " by '" STR_FMT "' twice",
+        check_violation(a->t->basic, "B3: " STR_FMT " approves " STR_FMT " by '" STR_FMT "' twice",
                         STR_ARG(a->who), STR_ARG(m->name), STR_ARG(name));
     } else if (r->approval->used_for.n > 0) {
         check_violation(a->t->basic,
-                        "INV-3: " STR_FMT " approves '" STR_FMT "' by what approved '" STR_FMT "'",
+                        "B3: " STR_FMT " approves '" STR_FMT "' by what approved '" STR_FMT "'",
                         STR_ARG(a->who), STR_ARG(name), STR_ARG(r->approval->used_for));
     }
     r->granted = true;
@@ -227,7 +225,7 @@ static void check_maintenance(const struct machine_write *a)
         if (!str_eq(was, KEY_REQUESTED) || !label_is_true(a->old, KEY_ENABLED) ||
             (is_deleting(a->old) && !a->t->options.strict)) {
             check_violation(a->t->basic,
-                            "B-14: " STR_FMT " approves " STR_FMT "/" STR_FMT
+                            "B21: " STR_FMT " approves " STR_FMT "/" STR_FMT
                             ", which asks for nothing, is disabled, or is being deleted",
                             STR_ARG(a->who), STR_ARG(m->namespace), STR_ARG(m->name));
             return;
@@ -241,7 +239,7 @@ static void check_maintenance(const struct machine_write *a)
     bool refused = str_eq(was, KEY_APPROVED) && str_eq(is, KEY_REQUESTED);
     if (!str_eq(was, is) && !(refused && a->t->options.refuse_forged)) {
         check_violation(a->t->basic,
-                        "INV-7: " STR_FMT " makes maintenance of " STR_FMT "/" STR_FMT " '" STR_FMT
+                        "B7: " STR_FMT " makes maintenance of " STR_FMT "/" STR_FMT " '" STR_FMT
                         "', it was '" STR_FMT "'",
                         STR_ARG(a->who), STR_ARG(m->namespace), STR_ARG(m->name), STR_ARG(is),
                         STR_ARG(was));
@@ -259,23 +257,23 @@ static void check_changed_keys(const struct machine_write *a)
     const struct check_bridge_cluster *c = &a->t->clusters[m->cluster];
     if (!check_bridge_only_changed(a->old, a->now, &span)) {
         check_violation(a->t->basic,
-                        "INV-7: " STR_FMT " changes more of " STR_FMT "/" STR_FMT
+                        "B7: " STR_FMT " changes more of " STR_FMT "/" STR_FMT
                         " than is its business",
                         STR_ARG(a->who), STR_ARG(m->namespace), STR_ARG(m->name));
     } else if (has_annotation(a->old, KEY_SKIP_REMEDIATION) &&
                !has_annotation(a->now, KEY_SKIP_REMEDIATION) &&
                !str_eq(annotation_of(a->old, KEY_SKIP_OURS), KEYS_TRUE)) {
         check_violation(a->t->basic,
-                        "B-13: " STR_FMT " lets " STR_FMT "/" STR_FMT
+                        "B20: " STR_FMT " lets " STR_FMT "/" STR_FMT
                         " be remediated, which somebody else forbade",
                         STR_ARG(a->who), STR_ARG(m->namespace), STR_ARG(m->name));
     } else if (has_annotation(a->old, KEY_PAUSED)) {
         check_violation(a->t->basic,
-                        "INV-6: " STR_FMT " writes to " STR_FMT "/" STR_FMT ", which is paused",
+                        "B6: " STR_FMT " writes to " STR_FMT "/" STR_FMT ", which is paused",
                         STR_ARG(a->who), STR_ARG(m->namespace), STR_ARG(m->name));
     } else if (timed_flag_set_for(&c->paused, a->t->now, a->lag)) {
         check_violation(a->t->basic,
-                        "INV-6: " STR_FMT " writes to " STR_FMT "/" STR_FMT
+                        "B6: " STR_FMT " writes to " STR_FMT "/" STR_FMT
                         ", whose Cluster has been paused for %lld ms",
                         STR_ARG(a->who), STR_ARG(m->namespace), STR_ARG(m->name),
                         (long long)(a->t->now - c->paused.since) / 1000);
@@ -347,7 +345,7 @@ void check_bridge_on_machine(struct check_bridge *t, const struct apiserver_comm
     };
     if (is_bridge(commit->user_agent)) {
         if (commit->old == NULL || commit->now == NULL) {
-            check_violation(t->basic, "INV-7: " STR_FMT " makes or removes Machine " STR_FMT,
+            check_violation(t->basic, "B7: " STR_FMT " makes or removes Machine " STR_FMT,
                             STR_ARG(act.who), STR_ARG(m->name));
             return;
         }

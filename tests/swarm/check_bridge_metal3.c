@@ -1,5 +1,5 @@
 /*
- * What is judged of Metal3 hosts (B-27 to B-30): when one is switched off and for whom, that it is
+ * What is judged of Metal3 hosts (B31 to B34): when one is switched off and for whom, that it is
  * not switched on under a maintenance, and that nothing is left when there is no reason any more.
  *
  * A host's patch carries the version that it was decided on, so the host's own state, consumer and
@@ -112,25 +112,25 @@ static const char *power_off_error(const struct host_write *a, const struct chec
     return NULL;
 }
 
-/* B-27: what is switched off is so for one Machine, and everything speaks for it. */
+/* B31: what is switched off is so for one Machine, and everything speaks for it. */
 static void check_power_off(const struct host_write *a)
 {
     struct str value = annotation_of(a->now, KEY_REBOOT);
     const struct check_bridge_machine *m =
         map_find(&a->t->machines, annotation_of(a->now, KEY_REBOOT_OWNER));
     if (m == NULL) {
-        host_violation(a, "B-29", "switches off without saying for whom", NULL);
+        host_violation(a, "B33", "switches off without saying for whom", NULL);
         return;
     }
     const char *error = power_off_error(a, m);
     if (error != NULL) {
-        host_violation(a, "B-27", error, m);
+        host_violation(a, "B31", error, m);
     } else if (value.n > 0 && !str_eq(value, POWER_OFF_HARD)) {
-        host_violation(a, "B-30", "switches off in a way that there is not", m);
+        host_violation(a, "B34", "switches off in a way that there is not", m);
     }
 }
 
-/* B-28: to take it away is to start a host under the hands of whoever works on it. */
+/* B32: to take it away is to start a host under the hands of whoever works on it. */
 static void check_power_on(const struct host_write *a)
 {
     const struct check_bridge *t = a->t;
@@ -144,25 +144,25 @@ static void check_power_on(const struct host_write *a)
                     timed_flag_was_set(&t->clusters[m->cluster].deleting, t->now - lag);
     if (timed_flag_set_for(&m->power_off_due, t->now, lag) && owns_host(t, m, a->old) &&
         is_provisioned(a->old) && !deleting) {
-        host_violation(a, "B-28", "switches on although the maintenance goes on", m);
+        host_violation(a, "B32", "switches on although the maintenance goes on", m);
     }
 }
 
-/* INV-6. */
+/* B6. */
 static void check_pause(const struct host_write *a, const struct jval *object)
 {
     const struct check_bridge *t = a->t;
     const struct check_bridge_machine *m =
         map_find(&t->machines, annotation_of(object, KEY_REBOOT_OWNER));
     if (has_annotation(a->old, KEY_HOST_PAUSED) || has_annotation(a->old, KEY_PAUSED)) {
-        host_violation(a, "INV-6", "writes to a host that is paused", m);
+        host_violation(a, "B6", "writes to a host that is paused", m);
         return;
     }
     usec_t lag = m == NULL ? 0 : check_bridge_lag(t, a->who, m->cluster);
     if (m != NULL && !m->gone &&
         (timed_flag_set_for(&m->paused, t->now, lag) ||
          timed_flag_set_for(&t->clusters[m->cluster].paused, t->now, lag))) {
-        host_violation(a, "INV-6", "writes to the host of what is paused", m);
+        host_violation(a, "B6", "writes to the host of what is paused", m);
     }
 }
 
@@ -182,11 +182,11 @@ void check_bridge_on_host(struct check_bridge *t, const struct apiserver_commit 
         return;
     }
     if (commit->old == NULL || commit->now == NULL) {
-        host_violation(&act, "INV-7", "makes or removes", NULL);
+        host_violation(&act, "B7", "makes or removes", NULL);
         return;
     }
     if (!check_bridge_only_changed(commit->old, commit->now, &span)) {
-        host_violation(&act, "INV-7", "changes more than is its business", NULL);
+        host_violation(&act, "B7", "changes more than is its business", NULL);
         return;
     }
     bool same_owner = str_eq(annotation_of(commit->old, KEY_REBOOT_OWNER),
@@ -306,7 +306,7 @@ static void end_host(void *ctx, const struct jval *host)
     const char *error = end_error(t, host, m, n);
     if (error != NULL) {
         check_violation(t->basic, "%s: host " STR_FMT "/" STR_FMT " %s in the end (" STR_FMT ")",
-                        n == 0 ? "B-29" : "B-28", STR_ARG(text_at(host, "metadata.namespace")),
+                        n == 0 ? "B33" : "B32", STR_ARG(text_at(host, "metadata.namespace")),
                         STR_ARG(text_at(host, "metadata.name")), error,
                         STR_ARG(n == 0 ? annotation_of(host, KEY_REBOOT_OWNER) : m->name));
     }
@@ -326,7 +326,7 @@ static void host_search_visit(void *ctx, const struct jval *host)
     }
 }
 
-/* B-28: what a Machine says of its host's power is so, and it says so during a maintenance. */
+/* B32: what a Machine says of its host's power is so, and it says so during a maintenance. */
 static void end_power(struct check_bridge *t, const struct check_bridge_machine *m)
 {
     struct host_search search = { .t = t, .m = m };
@@ -346,7 +346,7 @@ static void end_power(struct check_bridge *t, const struct check_bridge_machine 
     }
     if (error != NULL) {
         check_violation(t->basic,
-                        "B-28: Machine " STR_FMT "/" STR_FMT " %s in the end: '" STR_FMT "'",
+                        "B32: Machine " STR_FMT "/" STR_FMT " %s in the end: '" STR_FMT "'",
                         STR_ARG(m->namespace), STR_ARG(m->name), error, STR_ARG(power));
     }
 }

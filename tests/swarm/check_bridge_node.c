@@ -29,7 +29,7 @@ struct node_write {
     usec_t lag;
 };
 
-/* INV-4: only what belongs to this cluster, and names this Node, leaves its mark on it. */
+/* B4: only what belongs to this cluster, and names this Node, leaves its mark on it. */
 static void check_marked_machine(const struct node_write *a, struct str request)
 {
     const struct check_bridge_machine *m = check_bridge_requester(a->t, request);
@@ -37,16 +37,15 @@ static void check_marked_machine(const struct node_write *a, struct str request)
     if (m == NULL || m->cluster != a->cluster || m->incarnation != c->incarnation ||
         !str_eq(m->node, a->name)) {
         check_violation(a->t->basic,
-                        "INV-4: " STR_FMT " marks Node " STR_FMT " of " STR_FMT "/" STR_FMT
+                        "B4: " STR_FMT " marks Node " STR_FMT " of " STR_FMT "/" STR_FMT
                         " for a Machine that does not have it: '" STR_FMT "'",
                         STR_ARG(a->who), STR_ARG(a->name), STR_ARG(c->namespace), STR_ARG(c->name),
                         STR_ARG(request));
     } else if (m->gone && a->t->now - m->gone_at >= a->lag) {
-        check_violation(a->t->basic,
-                        "INV-4: " STR_FMT " marks Node " STR_FMT
-                        " for a Machine that has been gone for %lld ms",
-                        STR_ARG(a->who), STR_ARG(a->name),
-                        (long long)(a->t->now - m->gone_at) / 1000);
+        check_violation(
+            a->t->basic,
+            "B4: " STR_FMT " marks Node " STR_FMT " for a Machine that has been gone for %lld ms",
+            STR_ARG(a->who), STR_ARG(a->name), (long long)(a->t->now - m->gone_at) / 1000);
     }
 }
 
@@ -68,21 +67,21 @@ static void check_request(const struct node_write *a, enum check_bridge_kind kin
                             check_bridge_request(a->t, kind, is)->granted;
     if (requested && is.n == 0) {
         check_violation(a->t->basic,
-                        "B-7: " STR_FMT " leaves " STR_FMT " on Node " STR_FMT
+                        "B14: " STR_FMT " leaves " STR_FMT " on Node " STR_FMT
                         " without saying what it stands for",
                         STR_ARG(a->who), STR_ARG(keys.requested), STR_ARG(a->name));
     } else if (approved && !was_approved) {
-        check_violation(a->t->basic, "INV-7: " STR_FMT " approves Node " STR_FMT " itself",
+        check_violation(a->t->basic, "B7: " STR_FMT " approves Node " STR_FMT " itself",
                         STR_ARG(a->who), STR_ARG(a->name));
     } else if (is_new && approved && !for_this_request && !a->t->options.strict) {
         check_violation(a->t->basic,
-                        "INV-3: " STR_FMT " asks Node " STR_FMT
+                        "B3: " STR_FMT " asks Node " STR_FMT
                         " anew and leaves the approval of before",
                         STR_ARG(a->who), STR_ARG(a->name));
     } else if (was_approved && !approved && !is_new &&
                !timed_flag_set_for(&n->unrequested[kind], a->t->now, CHECK_BRIDGE_APPROVAL_KEPT)) {
         check_violation(a->t->basic,
-                        "B-9: " STR_FMT " takes the approval of Node " STR_FMT
+                        "B16: " STR_FMT " takes the approval of Node " STR_FMT
                         " away, which the engine has not had 60 s for",
                         STR_ARG(a->who), STR_ARG(a->name));
     }
@@ -91,7 +90,7 @@ static void check_request(const struct node_write *a, enum check_bridge_kind kin
     }
 }
 
-/* INV-6: an answer may be on its way when a pause begins, so one that is young is not judged. */
+/* B6: an answer may be on its way when a pause begins, so one that is young is not judged. */
 static void check_pause(const struct node_write *a)
 {
     const struct check_bridge_machine *m = check_bridge_node_owner(a->t, a->cluster, a->name);
@@ -99,7 +98,7 @@ static void check_pause(const struct node_write *a)
     if (timed_flag_set_for(&c->paused, a->t->now, a->lag) ||
         (m != NULL && timed_flag_set_for(&m->paused, a->t->now, a->lag))) {
         check_violation(a->t->basic,
-                        "INV-6: " STR_FMT " writes to Node " STR_FMT " of " STR_FMT "/" STR_FMT
+                        "B6: " STR_FMT " writes to Node " STR_FMT " of " STR_FMT "/" STR_FMT
                         ", which is paused",
                         STR_ARG(a->who), STR_ARG(a->name), STR_ARG(c->namespace), STR_ARG(c->name));
     }
@@ -112,7 +111,7 @@ static void check_node_write(const struct node_write *a)
                                                       ARRAY_LEN(node_annotations) };
     if (!check_bridge_only_changed(a->old, a->now, &span)) {
         check_violation(a->t->basic,
-                        "INV-7: " STR_FMT " changes more of Node " STR_FMT " than is its business",
+                        "B7: " STR_FMT " changes more of Node " STR_FMT " than is its business",
                         STR_ARG(a->who), STR_ARG(a->name));
         return;
     }
@@ -171,7 +170,7 @@ void check_bridge_on_node(struct check_bridge *t, uint32_t cluster,
     (void)check_bridge_node(t, cluster, commit->name);
     if (is_bridge(commit->user_agent)) {
         if (commit->old == NULL || commit->now == NULL) {
-            check_violation(t->basic, "INV-7: " STR_FMT " makes or removes Node " STR_FMT,
+            check_violation(t->basic, "B7: " STR_FMT " makes or removes Node " STR_FMT,
                             STR_ARG(commit->user_agent), STR_ARG(commit->name));
             return;
         }

@@ -235,7 +235,7 @@ void check_drain_rules_on_send(struct check_drain_rules *r, struct str writer, s
         }
     }
     if (violated) {
-        check_violation(r->basic, "B-16: " STR_FMT " sends " STR_FMT " away from " STR_FMT ", %s",
+        check_violation(r->basic, "B23: " STR_FMT " sends " STR_FMT " away from " STR_FMT ", %s",
                         STR_ARG(writer), STR_ARG(pod), STR_ARG(name), latest_error);
     }
 }

@@ -94,7 +94,7 @@ static void unavailable_visit(void *ctx, const struct jval *node)
     u->n += certain && counted && !ledger_has_target(u->limit, name) ? 1 : 0;
 }
 
-/* INV-1, with those who are unavailable. What a watch may not have brought yet is left out. */
+/* R1, with those who are unavailable. What a watch may not have brought yet is left out. */
 static void check_unavailable(struct check_requests *b, struct str writer, const struct jval *limit,
                               const struct jval *entry, uint32_t nominal)
 {
@@ -115,7 +115,7 @@ static void check_unavailable(struct check_requests *b, struct str writer, const
     bool repair = u.is_repair && jval_bool(jval_at(limit, "spec.repairUnavailable"), true);
     if (u.n > 0 && !repair && ledger_targets(limit) + u.n > nominal) {
         check_violation(b->basic,
-                        "INV-1: " STR_FMT " reserves a place for " STR_FMT " under " STR_FMT
+                        "R1: " STR_FMT " reserves a place for " STR_FMT " under " STR_FMT
                         ", which has %u of %u then, and %u unavailable",
                         STR_ARG(writer), STR_ARG(who), STR_ARG(name), ledger_targets(limit),
                         nominal, u.n);
@@ -124,7 +124,7 @@ static void check_unavailable(struct check_requests *b, struct str writer, const
 
 /* ── ledgers ───────────────────────────────────────────────────────────────────────────────── */
 
-/* It is reserved because it is a fact already, whatever the limit says (B9). */
+/* It is reserved because it is a fact already, whatever the limit says (R17). */
 static bool is_adopted(struct check_requests *b, const struct jval *entry)
 {
     struct str state = jval_str(jval_get(entry, STR("state")));
@@ -148,7 +148,7 @@ static void check_adoption(struct check_requests *b, struct str writer, const st
     if (b->now - r->finished_at > CHECK_WATCH_LAG_MAX) {
         struct str name = string_at(limit, "metadata.name");
         check_violation(b->basic,
-                        "INV-1: " STR_FMT " adopts " STR_FMT " under " STR_FMT
+                        "R1: " STR_FMT " adopts " STR_FMT " under " STR_FMT
                         ", which has been over for long",
                         STR_ARG(writer), STR_ARG(r->name), STR_ARG(name));
     }
@@ -177,7 +177,7 @@ static bool has_grant_already(struct check_requests *b, const struct jval *old,
     return request == NULL || number_at(entry, "grant", 0) <= request_grant(request);
 }
 
-/* I2: a gap is one between decisions, as the contract says: a write may arrive when its sender is
+/* I2: a gap is one between decisions, as R23 says: a write may arrive when its sender is
  * long dead, and then carries the time of its decision, which whoever decides next has read. */
 static void check_gap(struct check_requests *b, struct str writer, const struct jval *old,
                       const struct jval *limit, const struct jval *entry)
@@ -200,7 +200,7 @@ static void check_gap(struct check_requests *b, struct str writer, const struct 
     }
 }
 
-/* I1, INV-1: what the limit and its ledger say is what the writer knew. */
+/* I1, R1: what the limit and its ledger say is what the writer knew. */
 static void check_grant(struct check_requests *b, struct str writer, const struct jval *old,
                         const struct jval *limit, const struct jval *entry)
 {
@@ -251,7 +251,7 @@ bool check_requests_grant_in_use(struct check_requests *b, const struct seen_req
     return r->granted && is_granted(request) && grant == request_grant(request);
 }
 
-/* INV-3: the reservation outlives everything that is done under it. */
+/* R3: the reservation outlives everything that is done under it. */
 static void check_removed_reservations(struct check_requests *b, struct str writer,
                                        const struct jval *old, const struct jval *limit)
 {
@@ -271,14 +271,14 @@ static void check_removed_reservations(struct check_requests *b, struct str writ
         if (check_requests_grant_in_use(b, r, number_at(entry, "grant", 0)) && applies &&
             watches_synced(b, target)) {
             check_violation(b->basic,
-                            "INV-3: " STR_FMT " strikes " STR_FMT " under " STR_FMT
+                            "R3: " STR_FMT " strikes " STR_FMT " under " STR_FMT
                             ", which is approved",
                             STR_ARG(writer), STR_ARG(r->name), STR_ARG(name));
         } else if (applies && str_eq(cordon_mark(node), uid) && n != NULL &&
                    str_eq(n->marked_by, writer) && !string_is(request, "status.phase", "Expired") &&
                    watches_synced(b, target)) {
             check_violation(b->basic,
-                            "INV-3: " STR_FMT " strikes " STR_FMT " under " STR_FMT
+                            "R3: " STR_FMT " strikes " STR_FMT " under " STR_FMT
                             " before it lifts the cordon of " STR_FMT,
                             STR_ARG(writer), STR_ARG(r->name), STR_ARG(name), STR_ARG(target));
         }

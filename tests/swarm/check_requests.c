@@ -27,7 +27,7 @@ static void other_grant_visit(void *ctx, const struct jval *request)
     }
 }
 
-/* INV-2, INV-4: an approval rests on the lock of its target and on a reservation under each limit.
+/* R2, R4: an approval rests on the lock of its target and on a reservation under each limit.
  */
 static void check_approval(struct check_requests *b, struct str writer,
                            const struct seen_request *r)
@@ -40,11 +40,11 @@ static void check_approval(struct check_requests *b, struct str writer,
     apiserver_each(b->server, CHECK_REPAIRMAN_GROUP, CHECK_REQUESTS_PLURAL, STR(""),
                    other_grant_visit, &others);
     if (others.other.n > 0) {
-        check_violation(b->basic, "INV-4: " STR_FMT " approves " STR_FMT " and " STR_FMT " for one",
+        check_violation(b->basic, "R4: " STR_FMT " approves " STR_FMT " and " STR_FMT " for one",
                         STR_ARG(writer), STR_ARG(r->name), STR_ARG(others.other));
     } else if (!str_eq(lock.holder, r->uid) || lock.grant != grant) {
         check_violation(b->basic,
-                        "INV-4: " STR_FMT " approves " STR_FMT
+                        "R4: " STR_FMT " approves " STR_FMT
                         ", grant %lld, without the lock of its target, which '" STR_FMT
                         "' has, grant %lld",
                         STR_ARG(writer), STR_ARG(r->name), (long long)grant, STR_ARG(lock.holder),
@@ -56,7 +56,7 @@ static void check_approval(struct check_requests *b, struct str writer,
         if (limit_applies(&all, limit, node) &&
             number_at(lease_grants_find(limit, r->uid), "grant", -1) != grant) {
             check_violation(b->basic,
-                            "INV-2: " STR_FMT " approves " STR_FMT
+                            "R2: " STR_FMT " approves " STR_FMT
                             ", grant %lld, without a reservation under " STR_FMT,
                             STR_ARG(writer), STR_ARG(r->name), (long long)grant,
                             STR_ARG(all.items[i].name));
@@ -64,21 +64,21 @@ static void check_approval(struct check_requests *b, struct str writer,
     }
 }
 
-/* INV-5, INV-7: nothing is taken back before its time. */
+/* R5, R7: nothing is taken back before its time. */
 static void check_revocation(struct check_requests *b, struct str writer,
                              const struct seen_request *r, const struct jval *old)
 {
     usec_t work = SECONDS(RANDOM_LIMITS_IN_PROGRESS_S);
     usec_t wait = SECONDS(RANDOM_LIMITS_APPROVED_S);
     if (string_is(old, "spec.state", "InProgress") && b->now - r->started_at < work) {
-        check_violation(b->basic, "INV-7: " STR_FMT " ends the work of " STR_FMT " after %lld ms",
+        check_violation(b->basic, "R7: " STR_FMT " ends the work of " STR_FMT " after %lld ms",
                         STR_ARG(writer), STR_ARG(r->name),
                         (long long)(b->now - r->started_at) / 1000);
     } else if (string_is(old, "spec.state", "Approved") &&
                string_is(old, "status.phase", "Approved") && r->granted &&
                b->now - r->granted_at < wait) {
         check_violation(
-            b->basic, "INV-7: " STR_FMT " takes the approval of " STR_FMT " back after %lld ms",
+            b->basic, "R7: " STR_FMT " takes the approval of " STR_FMT " back after %lld ms",
             STR_ARG(writer), STR_ARG(r->name), (long long)(b->now - r->granted_at) / 1000);
     }
 }
@@ -94,7 +94,7 @@ static void on_state(struct check_requests *b, const struct apiserver_commit *co
         return;
     }
     if (by_controller && str_eq(is, STR("InProgress"))) {
-        check_violation(b->basic, "INV-5: " STR_FMT " begins the work of " STR_FMT, STR_ARG(writer),
+        check_violation(b->basic, "R5: " STR_FMT " begins the work of " STR_FMT, STR_ARG(writer),
                         STR_ARG(r->name));
     } else if (by_controller && str_eq(is, STR("Approved"))) {
         check_approval(b, writer, r);
@@ -135,8 +135,8 @@ static void on_request(struct check_requests *b, const struct apiserver_commit *
     if (string_is(commit->now, "status.phase", "Expired") &&
         !string_is(commit->old, "status.phase", "Expired") &&
         b->now - r->started_at < SECONDS(RANDOM_LIMITS_IN_PROGRESS_S)) {
-        check_violation(b->basic, "INV-7: " STR_FMT " expires after %lld ms of work",
-                        STR_ARG(r->name), (long long)(b->now - r->started_at) / 1000);
+        check_violation(b->basic, "R7: " STR_FMT " expires after %lld ms of work", STR_ARG(r->name),
+                        (long long)(b->now - r->started_at) / 1000);
     }
 }
 
@@ -153,14 +153,13 @@ static void on_lock(struct check_requests *b, const struct apiserver_commit *com
         n->was_in_maintenance = false;
     }
     if (commit->now != NULL && commit->old != NULL) {
-        check_violation(b->basic, "INV-4: " STR_FMT " changes a lock", STR_ARG(commit->user_agent));
+        check_violation(b->basic, "R4: " STR_FMT " changes a lock", STR_ARG(commit->user_agent));
     }
     if (commit->now != NULL || r == NULL) {
         return;
     }
     if (check_requests_grant_in_use(b, r, lock_grant(commit->old))) {
-        check_violation(b->basic,
-                        "INV-3: " STR_FMT " drops the lock of " STR_FMT " under an approval",
+        check_violation(b->basic, "R3: " STR_FMT " drops the lock of " STR_FMT " under an approval",
                         STR_ARG(commit->user_agent), STR_ARG(r->name));
     }
 }
@@ -172,7 +171,7 @@ static bool is_cordoned(const struct jval *node)
     return jval_bool(jval_at(node, "spec.unschedulable"), false);
 }
 
-/* I4, INV-8: only a cordon with our mark is lifted, and never one that was made by hand. */
+/* I4, R8: only a cordon with our mark is lifted, and never one that was made by hand. */
 static void check_cordon(struct check_requests *b, const struct apiserver_commit *commit,
                          struct seen_node *n)
 {
@@ -199,7 +198,7 @@ static void check_profile_grant(struct check_requests *b, const struct apiserver
     struct str holder = lock_find(b, commit->name).holder;
     if (!str_eq(holder, uid)) {
         check_violation(b->basic,
-                        "INV-4: " STR_FMT " takes " STR_FMT
+                        "R4: " STR_FMT " takes " STR_FMT
                         " into maintenance without its lock, which '" STR_FMT "' has",
                         STR_ARG(commit->user_agent), STR_ARG(commit->name), STR_ARG(holder));
     }
@@ -207,7 +206,7 @@ static void check_profile_grant(struct check_requests *b, const struct apiserver
         const struct jval *limit = all.items[i].object;
         if (limit_applies(&all, limit, commit->now) && !ledger_has(limit, uid)) {
             check_violation(b->basic,
-                            "INV-2: " STR_FMT " takes " STR_FMT
+                            "R2: " STR_FMT " takes " STR_FMT
                             " into maintenance without a reservation under " STR_FMT,
                             STR_ARG(commit->user_agent), STR_ARG(commit->name),
                             STR_ARG(all.items[i].name));
@@ -314,7 +313,7 @@ static usec_t last_read_at(struct check_requests *b, struct str who, struct str 
     return read != NULL ? read->at : -1;
 }
 
-/* INV-13, G6: what an approval rests on is read from the server after it was reserved. */
+/* R13: what an approval rests on is read from the server after it was reserved. */
 static void check_recheck(struct check_requests *b, struct str who, struct str name)
 {
     CLEANUP(arena_done)
@@ -329,7 +328,7 @@ static void check_recheck(struct check_requests *b, struct str who, struct str n
     if (last_read_at(b, who, node) < r->reserved_at ||
         last_read_at(b, who, STR("/apis/repairman.k8s.io/v1/maintenancelimits")) < r->reserved_at) {
         check_violation(b->basic,
-                        "INV-13: " STR_FMT " approves " STR_FMT " without a look at the server",
+                        "R13: " STR_FMT " approves " STR_FMT " without a look at the server",
                         STR_ARG(who), STR_ARG(name));
     }
 }

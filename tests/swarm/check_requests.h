@@ -3,7 +3,7 @@
  * commits and at the wire: the invariants of the grant protocol, and that nothing is left in the
  * end.
  *
- * Written from the contract: it reads limits, ledgers, requests, locks and nodes with its own eyes.
+ * Written from docs/contract/requests.md, with its own readers of the objects.
  * A ledger is written by compare-and-swap, so what its limit says at the commit is what its writer
  * knew, and is judged without slack. What a writer knows from watches (other limits, labels, how
  * many nodes there are) may be old, and is only judged when it has not changed for long.

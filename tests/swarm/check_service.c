@@ -138,7 +138,7 @@ static void send_patch(struct check_service *s, const struct check_sender *sende
     const struct jval *patch = NULL;
     struct str name = str_sub(request->path, STR("/api/v1/nodes/").n, request->path.n);
     if (json_parse(request->body, 0, &tmp, &patch, &ignored) < 0) {
-        check_violation(s->basic, "§2.1: a patch that is no JSON");
+        check_violation(s->basic, "P3: a patch that is no JSON");
         return;
     }
     struct str version = jval_str(jval_at(patch, "metadata.resourceVersion"));
@@ -467,7 +467,7 @@ static void check_step(struct check_service *s, const struct check_sender *sende
         random_config_step_find(b, old->profile, old->current, new->current);
     if (step == NULL) {
         check_violation(s->basic,
-                        "§2.5: " STR_FMT " takes p%u of " STR_FMT " from %s to %s, which is no "
+                        "P4: " STR_FMT " takes p%u of " STR_FMT " from %s to %s, which is no "
                         "transition",
                         STR_ARG(sender->identity), old->profile, STR_ARG(before->name),
                         random_config_state_name(old->current),
@@ -495,7 +495,7 @@ static void check_step(struct check_service *s, const struct check_sender *sende
             check_violation(s->basic,
                             "%s: " STR_FMT " takes p%u of " STR_FMT " to %s although check %u says "
                             "no",
-                            limit ? "I1" : "§2.5", STR_ARG(sender->identity), old->profile,
+                            limit ? "I1" : "P4", STR_ARG(sender->identity), old->profile,
                             STR_ARG(before->name), random_config_state_name(new->current),
                             (unsigned)exact_checks[i]);
         }
@@ -533,13 +533,13 @@ static void check_state(struct check_service *s, struct str writer, const struct
     }
     struct str state = jval_str(jval_get(jval_at(after->object, "metadata.labels"), STATE_LABEL));
     if (!after->readable) {
-        check_violation(s->basic, "§1.3: " STR_FMT " wrote data on " STR_FMT " that is no JSON",
+        check_violation(s->basic, "P1: " STR_FMT " wrote data on " STR_FMT " that is no JSON",
                         STR_ARG(writer), STR_ARG(after->name));
     } else if (after->in_maintenance > 1) {
         check_violation(s->basic, "I6: " STR_FMT " has %u profiles of " STR_FMT " in maintenance",
                         STR_ARG(writer), after->in_maintenance, STR_ARG(after->name));
     } else if (!str_eq(state, str_from(random_config_state_name(worst)))) {
-        check_violation(s->basic, "§1.4: " STR_FMT " wrote state '" STR_FMT "' on " STR_FMT,
+        check_violation(s->basic, "P2: " STR_FMT " wrote state '" STR_FMT "' on " STR_FMT,
                         STR_ARG(writer), STR_ARG(state), STR_ARG(after->name));
     }
 }

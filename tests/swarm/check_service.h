@@ -2,7 +2,7 @@
  * check_service: the promises about nodes that are served by a configuration: I1 to I10 as they can
  * be seen at the server's commits, at the wire and in the inboxes of third parties.
  *
- * Written from the contract and the configuration (random_config.h), not from the controllers'
+ * Written from docs/contract/ and the configuration (random_config.h), not from the controllers'
  * code. A commit of a patch is judged by the configuration and the clock of its sender at the
  * moment of sending, and by what was on the server when it took effect.
  */

@@ -1,6 +1,6 @@
 /*
  * config_oracle: whether a step of a configuration may be taken, by what is on the server and by a
- * clock; the contract read once more, without the controllers' code.
+ * clock: a second reading of docs/contract/profiles.md, without the controllers' code.
  *
  * An answer may be open: what depends on when somebody looked cannot be decided from outside.
  */

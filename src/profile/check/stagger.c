@@ -18,7 +18,7 @@ static const void *prepare(const struct check_prepare_input *input)
     return prepared;
 }
 
-/* As long as the ledger holds the node's grant its own lease does not keep it back (W-05). */
+/* As long as the ledger holds the node's grant its own lease does not keep it back (P7). */
 static bool is_own(const struct check_input *in, const struct facts_lease *lease)
 {
     return in->granted && lease->complete && str_eq(lease->holder, in->edit->name);

@@ -130,7 +130,7 @@ TEST(bridge_lets_approvals_count_whenever_they_are_there_if_told_so)
     bridge_fixture_end(&s);
 }
 
-/* ── approvals (C4) ────────────────────────────────────────────────────────────────────────── */
+/* ── approvals ─────────────────────────────────────────────────────────────────────────────── */
 
 TEST(bridge_does_not_honour_an_approval_that_was_there_before_the_request)
 {
@@ -193,7 +193,7 @@ TEST(bridge_clears_a_used_approval_that_the_engine_left)
     bridge_fixture_end(&s);
 }
 
-/* ── Nodes that are not there (C3) ─────────────────────────────────────────────────────────── */
+/* ── Nodes that are not there ──────────────────────────────────────────────────────────────── */
 
 TEST(bridge_releases_a_machine_whose_node_is_gone_for_good)
 {

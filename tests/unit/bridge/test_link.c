@@ -230,7 +230,7 @@ TEST(link_notices_a_peer_that_falls_silent)
     link_world_end(&w);
 }
 
-/* ── closing (C12.11, 12) ──────────────────────────────────────────────────────────────────── */
+/* ── closing (B17, B28) ────────────────────────────────────────────────────────────────────── */
 
 TEST(link_closes_from_every_state)
 {

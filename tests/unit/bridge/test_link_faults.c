@@ -164,7 +164,7 @@ PROPERTY(link_is_fresh_and_right_again_when_faults_stop)
     link_world_end(&t.w);
 }
 
-/* C12.20: whenever the process ends, the next one comes to the same. */
+/* B5: whenever the process ends, the next one comes to the same. */
 PROPERTY(link_made_after_a_crash_knows_what_the_cluster_knows)
 {
     struct trial t = { .rng = rng };

@@ -405,7 +405,7 @@ TEST(link_survives_lines_that_are_none)
     check_case(-1);
 }
 
-/* ── C12.22 ────────────────────────────────────────────────────────────────────────────────── */
+/* ── streams that are cut ────────────────────────────────────────────────────────────────── */
 
 /* Plays a stream of changes from a version on, to the byte where it is cut. */
 static const char *const recorded[] = {

@@ -349,7 +349,7 @@ TEST(link_breaks_on_a_401_and_its_caller_gets_it)
     CHECK_STR(b.why, "no connection to cluster 'default/east': the server answered 401: {}");
     CHECK(link_world_until(&b.w, b.east, LINK_LISTING, SECONDS(1)));
     sync_it(&b);
-    (void)send_one(&b); /* C12.6: without waiting for anything else */
+    (void)send_one(&b); /* B26: without waiting for anything else */
     link_world_run(&b.w, 0);
     answer(&b, 200);
     CHECK_EQ(b.answers, 7);

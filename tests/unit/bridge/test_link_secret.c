@@ -122,7 +122,7 @@ TEST(link_begins_when_its_secret_comes)
     link_world_end(&w);
 }
 
-/* ── rotation (C12.5, 6, 7) ────────────────────────────────────────────────────────────────── */
+/* ── rotation (B26) ────────────────────────────────────────────────────────────────────────── */
 
 TEST(link_takes_a_new_secret_within_seconds_and_closes_the_old_connection)
 {

@@ -668,7 +668,7 @@ static void stir(struct world *w, struct rng *rng)
     w->facts.cluster = rng_chance(rng, 900) ? &w->cluster : NULL;
 }
 
-/* Written down a second time, in another order, from the contract. */
+/* Written down a second time, in another order, from B31. */
 static bool may_be_off(const struct world *w, bool was_off)
 {
     const struct machine *m = w->facts.machine;

@@ -65,7 +65,7 @@ static void table_make(struct machine_node_fixture *p, const struct table_row *r
             member(a, row->machine_maintenance, LEGACY "machine-maintenance", "true")));
 }
 
-/* Written from the contract's table, not from the code. */
+/* Written from the original's table (B10), not from the code. */
 static void table_check(const struct machine_node_fixture *p, const struct table_row *row)
 {
     bool both = row->enabled && row->state;

@@ -331,7 +331,7 @@ TEST(rules_hook_heeds_an_approval_without_a_request_only_when_strict)
     CHECK(p.machine.hook);
 }
 
-/* ── never back (INV-2) ────────────────────────────────────────────────────────────────────── */
+/* ── never back (B2) ────────────────────────────────────────────────────────────────────── */
 
 TEST(rules_hook_does_not_come_back_when_the_approval_goes)
 {

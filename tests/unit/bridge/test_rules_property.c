@@ -122,7 +122,7 @@ static bool paused(const struct machine_node_fixture *p)
 
 /* ── what always holds ─────────────────────────────────────────────────────────────────────── */
 
-/* One of the facts on which a hook may go, each as the contract says it. */
+/* One of the facts on which a hook may go, each as B1 says it. */
 static bool hook_may_go(const struct machine_node_fixture *p)
 {
     const struct machine *m = &p->machine;
@@ -155,7 +155,7 @@ static bool hook_may_go(const struct machine_node_fixture *p)
            m->released.p != NULL;
 }
 
-/* INV-1. */
+/* B1. */
 PROPERTY(rules_remove_a_hook_on_a_fact_alone)
 {
     for (int i = 0; i < 40; i++) {
@@ -175,7 +175,7 @@ PROPERTY(rules_remove_a_hook_on_a_fact_alone)
     }
 }
 
-/* INV-2. */
+/* B2. */
 PROPERTY(rules_never_attach_a_hook_that_was_released)
 {
     for (int i = 0; i < 40; i++) {
@@ -190,7 +190,7 @@ PROPERTY(rules_never_attach_a_hook_that_was_released)
     }
 }
 
-/* INV-3: no maintenance is approved that its Node was not asked for, and by an answer to that. */
+/* B3: no maintenance is approved that its Node was not asked for, and by an answer to that. */
 PROPERTY(rules_approve_only_what_was_asked_and_answered)
 {
     for (int i = 0; i < 40; i++) {
@@ -234,8 +234,8 @@ static bool edits_same(const struct meta_patch *a, const struct meta_patch *b)
     return same;
 }
 
-/* INV-5: the same facts give the same verdict, and what it wants is soon so and stays so. Every key
- * that is written on the way is checked by the model (INV-7). */
+/* B5: the same facts give the same verdict, and what it wants is soon so and stays so. Every key
+ * that is written on the way is checked by the model (B7). */
 PROPERTY(rules_decide_the_same_twice_and_come_to_rest)
 {
     for (int i = 0; i < 40; i++) {
@@ -262,7 +262,7 @@ PROPERTY(rules_decide_the_same_twice_and_come_to_rest)
     }
 }
 
-/* B-16: nobody is asked without the rules, they are right while anybody is, and go with the last
+/* B23: nobody is asked without the rules, they are right while anybody is, and go with the last
  * request. */
 PROPERTY(rules_keep_the_rulebook_beside_requests)
 {
@@ -302,7 +302,7 @@ PROPERTY(rules_wake_in_the_future)
     }
 }
 
-/* INV-6. */
+/* B6. */
 PROPERTY(rules_write_nothing_while_anything_is_paused)
 {
     for (int i = 0; i < 40; i++) {
@@ -317,7 +317,7 @@ PROPERTY(rules_write_nothing_while_anything_is_paused)
     }
 }
 
-/* B-10: a Machine that is not enabled comes to rest with a clean Node, if it can be reached. */
+/* B17: a Machine that is not enabled comes to rest with a clean Node, if it can be reached. */
 PROPERTY(rules_leave_no_request_behind_when_disabled)
 {
     for (int i = 0; i < 40; i++) {

@@ -129,7 +129,7 @@ TEST(rules_deletion_is_not_asked_of_a_node_without_an_engine)
     CHECK(!workload_node_marked(&p.node));
 }
 
-/* B-9, for a hold that ended without the Node going away. */
+/* B16, for a hold that ended without the Node going away. */
 TEST(rules_deletion_clears_a_used_approval_after_a_minute_in_service)
 {
     CLEANUP(machine_node_done)
@@ -215,7 +215,7 @@ TEST(rules_maintenance_goes_from_request_to_approval_and_back)
     CHECK_EQ(p.verdict.phase, RULES_PHASE_PROTECTED);
 }
 
-/* INV-3: what was given for one request does not count for the next. */
+/* B3: what was given for one request does not count for the next. */
 TEST(rules_maintenance_needs_a_new_approval_for_every_request)
 {
     CLEANUP(machine_node_done)

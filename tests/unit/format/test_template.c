@@ -55,7 +55,7 @@ static struct str render(struct str text, const struct govalue *root, enum stage
     return arena_str(a, buf_str(&out));
 }
 
-/* Where the contract decides otherwise than the recorded Go program, and what is wanted then. */
+/* Where drydock decides otherwise than the recorded Go program, and what is wanted then. */
 static const struct exception {
     int64_t n;
     const char *out; /* NULL: the output is Go's own dump of a struct, which nobody reads */

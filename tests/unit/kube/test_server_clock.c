@@ -101,7 +101,7 @@ TEST(server_clock_believes_a_server_that_jumps)
 }
 
 /* Otherwise a time limit that begins now would be written as one that began a while ago, and run
- * out early (INV-7). */
+ * out early (R7). */
 TEST(server_clock_does_not_go_back_for_an_answer_that_was_long_on_its_way)
 {
     CLEANUP(world_end)

@@ -13,7 +13,7 @@ TEST(checks_every_plugin_of_the_table_can_run)
 }
 
 /* One node a case: its labels, annotations or conditions, what the check says. `line` is the one of
- * the contract's list of what the original's tests assert (§8, Check plugins). */
+ * tests/ASSERTIONS.md, Check plugins. */
 struct node_case {
     const char *line;
     const char *check;
@@ -222,8 +222,8 @@ TEST(checks_look_at_the_time)
     check_case(-1);
 }
 
-/* What the configuration says, as the table of plugins reads it; §8 has these lines as "parses" and
- * as errors. */
+/* What the configuration says, as the table of plugins reads it; tests/ASSERTIONS.md has these
+ * lines as "parses" and as errors. */
 struct load_case {
     const char *line;
     const char *check;

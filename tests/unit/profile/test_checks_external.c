@@ -16,7 +16,7 @@ static const char versions[] =
     "  - {name: newer, type: clusterSemver, config: {key: version}}\n"
     "  - {name: scoped, type: clusterSemver, config: {key: version, profileScoped: yes}}\n";
 
-/* §8: "values 2.3.1, 1.34.7, garbage, none", and a gopher for anyLabel. */
+/* The original's cases: "values 2.3.1, 1.34.7, garbage, none", and a gopher for anyLabel. */
 static void begin_versions(struct check_fixture *b)
 {
     check_fixture_begin(b, versions);
@@ -27,7 +27,7 @@ static void begin_versions(struct check_fixture *b)
 }
 
 struct fleet_case {
-    const char *line; /* of §8 */
+    const char *line; /* the original's case */
     const char *check;
     const char *node;
     const char *profile;
@@ -138,7 +138,7 @@ static void answer(struct check_fixture *b, const char *instance, double value, 
 #define INFO(expr, rest) "{\"expr\":\"" expr "\",\"query\":\"up\",\"url\":\"http://p\"" rest "}"
 
 struct prometheus_case {
-    const char *line; /* of §8 */
+    const char *line; /* the original's case */
     const char *check;
     double value;
     const char *error;
@@ -272,7 +272,7 @@ TEST(checks_nodes_go_one_after_the_other)
     CHECK_EQ(v.answer, CHECK_PASS);
     CHECK_STR(v.info, "");
     CHECK_STR(v.reason, "lease l-0 is free");
-    /* §8: second check by same and other node within 3 s fails. */
+    /* As in the original: second check by same and other node within 3 s fails. */
     put_lease(&b, "one", 0, held_by("n", b.now, b.now));
     b.now = "2022-03-01T13:00:03Z";
     v = check_fixture_run(&b, "one", "n");
@@ -285,7 +285,7 @@ TEST(checks_nodes_go_one_after_the_other)
     CHECK_STR(v.reason, "another node went; free in 2s");
     CHECK_EQ(v.next, check_fixture_wall("2022-03-01T13:00:03.000001Z"));
     CHECK_EQ(v.want_n, 0);
-    /* §8: after expiry the other node passes. */
+    /* As in the original: after expiry the other node passes. */
     b.now = "2022-03-01T13:00:03.000001Z";
     CHECK_EQ(check_fixture_run(&b, "one", "m").answer, CHECK_PASS);
     check_fixture_end(&b);
@@ -301,7 +301,7 @@ TEST(checks_several_leases_let_several_nodes_go)
     CHECK_EQ(v.answer, CHECK_PENDING); /* the second is not known */
     CHECK_EQ(v.want_n, 1);
     put_lease(&b, "two", 1, held_by("y", "2022-03-01T12:59:56Z", b.now));
-    v = check_fixture_run(&b, "two", "n"); /* §8: parallel 2 -> two nodes pass */
+    v = check_fixture_run(&b, "two", "n"); /* parallel 2 -> two nodes pass */
     CHECK_EQ(v.answer, CHECK_PASS);
     CHECK_STR(v.reason, "lease l-1 is free");
     put_lease(&b, "two", 1, held_by("y", "2022-03-01T12:59:58Z", b.now));
@@ -317,7 +317,7 @@ TEST(checks_several_leases_let_several_nodes_go)
     check_fixture_end(&b);
 }
 
-/* W-05: what takes longer than one turn must not lock itself out. */
+/* P7: what takes longer than one turn must not lock itself out. */
 TEST(checks_a_granted_node_passes_by_its_own_lease)
 {
     struct check_fixture b;

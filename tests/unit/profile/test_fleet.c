@@ -21,7 +21,7 @@ static const char limits[] =
     "  - {name: legacy, type: maxMaintenance, config: {max: 1, profile: q, skipAfter: 20s, "
     "groupLabel: zone}}\n";
 
-/* Of §8, maxMaintenance. */
+/* The original's cases of maxMaintenance. */
 struct limit_case {
     const char *line;
     const char *check;
@@ -145,7 +145,7 @@ TEST(fleet_skip_after_tells_when_there_is_room)
     check_fixture_end(&b);
 }
 
-/* W-07: the original ended there. The newest transition counts. */
+/* P9: the original ended there. The newest transition counts. */
 TEST(fleet_skip_after_takes_the_newest_transition_without_the_profiles_own)
 {
     struct check_fixture b;

@@ -247,7 +247,7 @@ TEST(node_report_gist_says_what_a_profile_is_about)
     CHECK_STR(node_report_summary(&r, &p, &a), "boom");
 }
 
-/* The element of the contract's own example, byte for byte. */
+/* An element of the original's /api/v1/info, byte for byte. */
 TEST(node_report_prints_the_original_info_element)
 {
     CLEANUP(buf_done)

@@ -1,6 +1,6 @@
 /*
- * What the original's suites assert of its state objects and of its plugin framework (§8 of the
- * contract), asked of the engine: one table a line, for all three states.
+ * What the original's suites assert of its state objects and of its plugin framework (tests/
+ * ASSERTIONS.md), asked of the engine: one table a line, for all three states.
  */
 #include "tests/engine_fixture.h"
 
@@ -278,7 +278,7 @@ TEST(states_stop_at_a_notification_that_fails)
     engine_fixture_end(&d);
 }
 
-/* Apply: a trigger that is not done holds the state; a drain is no failure (W-06), and the triggers
+/* Apply: a trigger that is not done holds the state; a drain is no failure (P8), and the triggers
  * behind it wait. */
 TEST(states_wait_for_a_trigger_that_takes_time)
 {

@@ -41,7 +41,7 @@ static const struct str prepare_fixture_annotations[] = {
     STR_INIT("drydock.dev/maintenance-request"),
 };
 
-/* As the defaults of B6.1 are. */
+/* The defaults of spec.drain and spec.infraDrain. */
 static const struct limit_options prepare_fixture_defaults = {
     .drain = {
         .enabled = true,

@@ -215,15 +215,15 @@ static inline void fixture_on_commit(void *ctx, const struct apiserver_commit *c
     struct str old = jval_str(jval_at(commit->old, "spec.state"));
     struct str now = jval_str(jval_at(commit->now, "spec.state"));
     bool ours = str_eq(commit->user_agent, STR("drydock"));
-    CHECK(!(str_eq(old, STR("InProgress")) && str_eq(now, STR("Approved")))); /* W-1 */
+    CHECK(!(str_eq(old, STR("InProgress")) && str_eq(now, STR("Approved")))); /* R15 */
     CHECK(!(str_eq(old, STR("Completed")) && commit->now != NULL &&
-            !str_eq(now, STR("Completed")))); /* INV-6 */
+            !str_eq(now, STR("Completed")))); /* R6 */
     if (ours && str_eq(now, STR("Approved")) && !str_eq(old, now) &&
         apiserver_count(q->server, FIXTURE_GROUP, STR("maintenancelimits")) > 0) {
         struct requests_count held = { .uid = jval_str(jval_at(commit->now, "metadata.uid")) };
         apiserver_each(q->server, FIXTURE_GROUP, STR("maintenancelimits"), STR(""),
                        fixture_find_reservation, &held);
-        CHECK(held.found); /* INV-2 */
+        CHECK(held.found); /* R2 */
     }
 }
 

@@ -1,4 +1,5 @@
-/* Table B8.3 of the contract, cell by cell. The names of the tests begin with the row. */
+/* The table of docs/contract/requests.md, cell by cell. The names of the tests begin with the row.
+ */
 #include "tests/unit/request/phase_fixture.h"
 
 /* ── E1, E2 ────────────────────────────────────────────────────────────────────────────────── */
@@ -184,7 +185,7 @@ TEST(e4_a_check_that_has_passed_approves)
     phase_fixture_decide(&d);
     CHECK_EQ(d.p.state, MR_STATE_APPROVED);
     CHECK(d.p.approves);
-    CHECK_EQ(d.p.status.phase, MR_PHASE_PREPARING); /* G7 comes before G8 */
+    CHECK_EQ(d.p.status.phase, MR_PHASE_PREPARING); /* the state is written first */
     d.m.state = MR_STATE_APPROVED;
     d.f.check = PHASE_CHECK_NONE;
     d.f.approved_by_us = true;
@@ -372,7 +373,7 @@ TEST(e9_completed_from_each_phase)
         phase_fixture_decide(&d);
         if (d.f.node_marked) {
             CHECK(d.p.undo && d.p.uncordon);
-            CHECK_EQ(d.p.status.phase, cases[i].from); /* R1 comes before R2 */
+            CHECK_EQ(d.p.status.phase, cases[i].from); /* uncordoned first (R3) */
             CHECK_EQ(d.p.event_n, 0);
             d.f.node_marked = false;
             phase_fixture_decide(&d);
@@ -477,7 +478,7 @@ TEST(e10_pending_is_nothing_new_to_pending_and_preparing)
     CHECK_EQ(e.p.ask, PHASE_ASK_RESERVE);
 }
 
-/* ── E11 and B9 ────────────────────────────────────────────────────────────────────────────── */
+/* ── E11 and R17 ───────────────────────────────────────────────────────────────────────────── */
 
 TEST(e11_a_forged_approval_is_taken_back)
 {

@@ -1,5 +1,5 @@
-/* Table B8.3 of the contract, its rows about time and the world around. The names of the tests
- * begin with the row. */
+/* The table of docs/contract/requests.md, its rows about time and the world around. The names of
+ * the tests begin with the row. */
 #include "tests/unit/request/phase_fixture.h"
 
 /* ── E12 … E15: time limits ────────────────────────────────────────────────────────────────── */
@@ -106,7 +106,7 @@ TEST(e14_work_that_takes_too_long_expires_and_keeps_its_state_and_cordon)
     d.f.node_marked = true;
     phase_fixture_decide(&d);
     CHECK_EQ(d.p.status.phase, MR_PHASE_EXPIRED);
-    CHECK_EQ(d.p.state, MR_STATE_ABSENT); /* INV-5 */
+    CHECK_EQ(d.p.state, MR_STATE_ABSENT); /* R5 */
     CHECK(!d.p.undo);
     CHECK(d.p.release);
     CHECK_EQ(d.p.status.conditions[COND_TIMED_OUT].status, COND_TRUE);
@@ -171,7 +171,7 @@ TEST(e15_requeue_close_and_hold)
     check_case(-1);
 }
 
-/* INV-7: for any limit, tolerance and time passed, nothing fires before both have gone by; and the
+/* R7: for any limit, tolerance and time passed, nothing fires before both have gone by; and the
  * plan names the moment at which it will. */
 PROPERTY(timeouts_never_fire_early)
 {
@@ -480,16 +480,15 @@ PROPERTY(every_combination_has_an_answer)
     phase_fixture_decide(&d);
     enum mrequest_phase before = d.m.status.phase;
     CHECK(d.p.state != MR_STATE_APPROVED ||
-          (before == MR_PHASE_PREPARING && d.f.asked && d.f.ask.stage == ASK_HELD)); /* INV-2 */
+          (before == MR_PHASE_PREPARING && d.f.asked && d.f.ask.stage == ASK_HELD)); /* R2 */
     CHECK(d.m.state != MR_STATE_IN_PROGRESS || d.p.state == MR_STATE_ABSENT ||
           d.f.options.on_in_progress == ON_PROGRESS_REQUEUE ||
-          d.f.options.on_in_progress == ON_PROGRESS_CLOSE ||
-          before == MR_PHASE_REJECTED);                                     /* INV-5 */
-    CHECK(d.m.state != MR_STATE_COMPLETED || d.p.state == MR_STATE_ABSENT); /* INV-6 */
+          d.f.options.on_in_progress == ON_PROGRESS_CLOSE || before == MR_PHASE_REJECTED); /* R5 */
+    CHECK(d.m.state != MR_STATE_COMPLETED || d.p.state == MR_STATE_ABSENT);                /* R6 */
     CHECK(!mrequest_phase_ended(before) || d.p.status.phase == before);
     CHECK(!(d.p.undo && d.p.prepare));
-    CHECK(!d.p.undo || d.f.node_marked); /* INV-8 */
-    /* INV-3: what is held is given back only by a phase that holds nothing. */
+    CHECK(!d.p.undo || d.f.node_marked); /* R8 */
+    /* R3: what is held is given back only by a phase that holds nothing. */
     CHECK(d.p.ask != PHASE_ASK_RELEASE || before < MR_PHASE_PREPARING ||
           before >= MR_PHASE_EXPIRED || !d.m.has_spec);
 }

@@ -173,7 +173,7 @@ TEST(prepare_undo_of_a_node_that_is_gone_is_done)
     prepare_fixture_end(&st);
 }
 
-/* B14 14. */
+/* R20. */
 TEST(prepare_says_which_budget_holds_it_and_is_rejected_in_time)
 {
     struct prepare_fixture st;
@@ -328,7 +328,7 @@ static bool pod_is_there(struct prepare_fixture *st, const char *name)
            NULL;
 }
 
-/* B14 15. */
+/* R21. */
 TEST(prepare_leaves_daemons_mirrors_and_those_that_wish_it)
 {
     struct prepare_fixture st;

@@ -164,7 +164,7 @@ TEST(requests_hand_out_a_node_that_is_cordoned_and_empty)
     CHECK(node_cordoned(&q, "node-001"));
     fixture_set_state(&q, "mr-1", "Completed");
     fixture_run_until_phase(&q, "mr-1", "Completed");
-    CHECK(!node_cordoned(&q, "node-001")); /* R1 comes before R2 */
+    CHECK(!node_cordoned(&q, "node-001")); /* uncordoned first (R3) */
     fixture_run_until_clean(&q);
 }
 
@@ -458,7 +458,7 @@ TEST(requests_that_take_too_long_expire_and_may_end_late)
     fixture_run_until_phase(&q, "mr-1", "Approved");
     fixture_set_state(&q, "mr-1", "InProgress");
     fixture_run_until_phase(&q, "mr-1", "Expired");
-    CHECK_STR(fixture_text(&q, "mr-1", "spec.state"), "InProgress"); /* INV-5 */
+    CHECK_STR(fixture_text(&q, "mr-1", "spec.state"), "InProgress"); /* R5 */
     CHECK(node_cordoned(&q, "node-001"));
     fixture_create_request(&q, "mr-2", "node-002", "");
     fixture_run_until_phase(&q, "mr-2", "Approved");

@@ -15,7 +15,7 @@ static void begin(struct prepare_fixture *st, const char *yaml)
     st->options.detach.enabled = true;
 }
 
-/* B14 16, the first half. */
+/* R22, the first half. */
 TEST(detach_waits_for_the_last_attachment_of_the_node)
 {
     struct prepare_fixture st;
@@ -138,7 +138,7 @@ TEST(detach_ignores_drivers_that_it_is_told_to)
     "    volumes: [{name: scratch, ephemeral: {volumeClaimTemplate: {spec: {accessModes: "         \
     "[ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}]\n"
 
-/* B14 16, the second half; with a drain and without one. */
+/* R22, the second half; with a drain and without one. */
 TEST(detach_does_not_wait_for_volumes_of_pods_that_stay)
 {
     for (uint32_t drain = 0; drain < 2; drain++) {
