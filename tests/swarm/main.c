@@ -180,7 +180,7 @@ static void report(const struct swarm *s, struct scenario *scenario, struct sim_
     printf("seed %llu (%s, %u nodes, %u controllers) at %.3f s: %s\n",
            (unsigned long long)scenario->seed, story_name(scenario->story), scenario->nodes,
            scenario->processes, (double)outcome.at / 1e6, outcome.violation);
-    printf("  %u of %u deeds are enough:", scenario->n, before);
+    printf("  %u of %u actions are enough:", scenario->n, before);
     for (uint32_t i = 0; i < scenario->n; i++) {
         printf(" %s", action_name(scenario->actions[i].kind));
     }
