@@ -13,7 +13,7 @@ TEST(checks_every_plugin_of_the_table_can_run)
 }
 
 /* One node a case: its labels, annotations or conditions, what the check says. `line` is the one of
- * tests/ASSERTIONS.md, Check plugins. */
+ * tests/ASSERTIONS.md, check plugins. */
 struct node_case {
     const char *line;
     const char *check;
