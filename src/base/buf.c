@@ -1,7 +1,5 @@
 #include "base/buf.h"
 
-#include <stdarg.h>
-
 void buf_done(struct buf *b)
 {
     free(b->p);
@@ -52,16 +50,13 @@ void buf_add_char_slow(struct buf *b, char c)
     }
 }
 
-void buf_printf(struct buf *b, const char *fmt, ...)
+void buf_vprintf(struct buf *b, const char *fmt, va_list args)
 {
-    va_list args;
-    va_start(args, fmt);
     va_list again;
     va_copy(again, args);
     /* Into what room there is: mostly it is enough, and the text is formatted only once. */
     size_t room = b->full || b->p == NULL ? 0 : b->cap - b->n;
     int n = vsnprintf(room == 0 ? NULL : b->p + b->n, room, fmt, args);
-    va_end(args);
     ASSERT(n >= 0);
     if (buf_reserve(b, (size_t)n)) {
         if ((size_t)n >= room) {
@@ -70,6 +65,14 @@ void buf_printf(struct buf *b, const char *fmt, ...)
         b->n += (size_t)n;
     }
     va_end(again);
+}
+
+void buf_printf(struct buf *b, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    buf_vprintf(b, fmt, args);
+    va_end(args);
 }
 
 void buf_drop(struct buf *b, size_t n)

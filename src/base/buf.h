@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include <stdarg.h>
+
 #include "base/str.h"
 
 struct buf {
@@ -34,6 +36,7 @@ static inline void buf_add_char(struct buf *b, char c)
     }
 }
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void buf_vprintf(struct buf *b, const char *fmt, va_list args) PRINTF_LIKE(2, 0);
 
 /* Drops the first `n` bytes. */
 void buf_drop(struct buf *b, size_t n);

@@ -1,12 +1,8 @@
 #include "base/textwrap.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/utf8.h"
-
-#define WRAP_PRINTF_MAX 1024u /* of one piece that a caller formats; texts go by textwrap_add */
 
 /* The first character as it is shown, and the bytes that it takes. */
 static size_t textwrap_char(struct str text, struct str *ret_shown)
@@ -104,13 +100,13 @@ void textwrap_add(struct textwrap *w, struct str text)
 
 void textwrap_printf(struct textwrap *w, const char *fmt, ...)
 {
-    char text[WRAP_PRINTF_MAX];
+    CLEANUP(buf_done)
+    struct buf text = { 0 };
     va_list args;
     va_start(args, fmt);
-    int n = vsnprintf(text, sizeof(text), fmt, args);
+    buf_vprintf(&text, fmt, args);
     va_end(args);
-    ASSERT(n >= 0 && (size_t)n < sizeof(text));
-    textwrap_add(w, (struct str){ .p = text, .n = (size_t)n });
+    textwrap_add(w, buf_str(&text));
 }
 
 void textwrap_tab(struct textwrap *w, uint32_t column)

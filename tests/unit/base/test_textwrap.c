@@ -36,6 +36,17 @@ TEST(textwrap_goes_on_behind_a_piece_that_ends_with_a_space)
     CHECK_STR(buf_str(&out), "12345678\n 42 x\n");
 }
 
+/* A server prints what users wrote, so no length of theirs may end it. */
+TEST(textwrap_printf_takes_text_of_any_length)
+{
+    CLEANUP(buf_done)
+    struct buf out = { 0 };
+    struct textwrap w = { .out = &out };
+    textwrap_printf(&w, "%*s|", 70000, "x");
+    CHECK_EQ(out.n, 70001);
+    CHECK_EQ(w.column, 70001);
+}
+
 TEST(textwrap_shows_control_characters_as_question_marks)
 {
     CLEANUP(buf_done)
