@@ -23,6 +23,11 @@ struct str humantime_span(usec_t length, struct arena *out)
     return arena_printf(out, "%llds", (long long)(length / SECONDS(1)));
 }
 
+struct str humantime_since(usec_t now, usec_t since, struct arena *out)
+{
+    return humantime_span(now - (since - since % SECONDS(1)), out);
+}
+
 struct str humantime_at(usec_t now, usec_t when, struct arena *out)
 {
     static const char *const days[] = { "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat" };
@@ -31,7 +36,7 @@ struct str humantime_at(usec_t now, usec_t when, struct arena *out)
     if (when == USEC_NEVER || when == 0) {
         return STR_NONE;
     }
-    if (when <= now) {
+    if (when - now < SECONDS(1)) {
         return STR("now");
     }
     struct civil at = civil_from_sec(when / SECONDS(1));

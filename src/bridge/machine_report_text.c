@@ -45,7 +45,7 @@ static void field(struct node_report_text *p, const char *name, struct str text)
 
 static struct str ago(struct node_report_text *p, usec_t since)
 {
-    return humantime_span(MAX(0, p->report->now - since), &p->tmp);
+    return humantime_since(p->report->now, since, &p->tmp);
 }
 
 /* ── the management cluster ────────────────────────────────────────────────────────────────── */
@@ -73,7 +73,7 @@ static void node_report_text_machine(struct node_report_text *p)
     if (m->released.n > 0) {
         field_add(p, arena_concat(&p->tmp, STR("released: "), m->released));
     }
-    if (m->hold_max > 0) {
+    if (m->hold_max >= SECONDS(1) && m->hold_max != USEC_NEVER) {
         struct str length = humantime_span(m->hold_max, &p->tmp);
         field_add(
             p, arena_printf(&p->tmp, "holds a deletion for " STR_FMT " at most", STR_ARG(length)));

@@ -78,7 +78,7 @@ static void page_entry(struct fleet_report_page *s, const struct fleet_report_en
     textwrap_add(line, e->profile.n > 0 ? e->profile : STR("any profile"));
     if (e->since != 0) {
         textwrap_add(line, STR(", "));
-        textwrap_add(line, humantime_span(s->roster->now - e->since, &s->tmp));
+        textwrap_add(line, humantime_since(s->roster->now, e->since, &s->tmp));
     }
     if (e->summary.n > 0) {
         textwrap_add(line, STR(": "));

@@ -137,7 +137,7 @@ static void limits_page_limit(struct limits_page *p, const struct limits_report_
 
 static struct str age_text(const struct limits_page *p, usec_t since, struct arena *out)
 {
-    return since > 0 ? humantime_span(p->limits_report->now - since, out) : STR_NONE;
+    return since > 0 ? humantime_since(p->limits_report->now, since, out) : STR_NONE;
 }
 
 /* "mr-a-1 of kured for 4m, InProgress, deadline in 3m (…)". */
@@ -276,7 +276,7 @@ static void limits_page_request(struct limits_page *p, const struct limits_repor
     }
     if (c->since > 0) {
         textwrap_printf(&p->line, " for " STR_FMT,
-                        STR_ARG(humantime_span(p->limits_report->now - c->since, a)));
+                        STR_ARG(humantime_since(p->limits_report->now, c->since, a)));
     }
     if (c->waits && c->position > 0) {
         textwrap_printf(&p->line, ", place %u in the queue", c->position);
