@@ -124,7 +124,7 @@ static void info_with_error(struct json_writer *w, const struct jval *info, stru
 
 /* What a plugin gave is never trusted to be JSON: one bad value (a NaN) must not spoil the whole
  * document, as it did for the original. */
-static void print_check_info(struct json_writer *w, const struct node_report_check *c)
+void node_report_print_check_info(const struct node_report_check *c, struct json_writer *w)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -167,7 +167,7 @@ static void print_chain_info(struct json_writer *w, const struct node_report_tra
         jw_pair(w, "id", least->type);
         jw_pair_bool(w, "passed", least->answer == CHECK_PASS);
         jw_key(w, STR("info"));
-        print_check_info(w, least);
+        node_report_print_check_info(least, w);
         jw_obj_end(w);
     }
     jw_obj_end(w);
@@ -258,7 +258,7 @@ static void print_check(struct json_writer *w, const struct node_report_check *c
     jw_pair(w, "error", c->error);
     jw_pair_time(w, "next", c->next);
     jw_key(w, STR("info"));
-    print_check_info(w, c);
+    node_report_print_check_info(c, w);
     jw_obj_end(w);
 }
 

@@ -2,8 +2,7 @@
  * node_report: what is shown of one node: its profiles, their transitions with every check, what
  * holds it and until when.
  *
- * Plain data and pure printers, for the web view, /api/v1/info and `drydock explain` alike. The
- * JSON form is read back, so that a command line far away shows the same text.
+ * Plain data and pure printers, for the web view, /api/v1/info and `drydock explain` alike.
  */
 #pragma once
 
@@ -99,6 +98,8 @@ void node_report_print_json(const struct node_report *r, struct json_writer *w);
 /* The same read back; texts live in `out` or in `text`. */
 NODISCARD
 int node_report_parse(struct str text, struct arena *out, struct node_report *ret, struct err *err);
+/* What the check's plugin said, as one JSON object; an error is among its members. */
+void node_report_print_check_info(const struct node_report_check *c, struct json_writer *w);
 
 enum report_format {
     NODE_REPORT_TEXT, /* 80 columns */

@@ -79,6 +79,19 @@ static void page_field(struct node_report_page *p, uint32_t indent, const char *
     textwrap_end(&p->line);
 }
 
+/* The plugin's own words, as the JSON document has them; nothing where it said nothing. */
+static void page_check_info(struct node_report_page *p, const struct node_report_check *c)
+{
+    CLEANUP(buf_done)
+    struct buf info = { 0 };
+    struct json_writer w = json_writer_on(&info);
+    node_report_print_check_info(c, &w);
+    if (!str_eq(buf_str(&info), STR("{}"))) {
+        textwrap_add(&p->line, STR("  "));
+        textwrap_add(&p->line, buf_str(&info));
+    }
+}
+
 static void page_check(struct node_report_page *p, const struct node_report_check *c)
 {
     struct textwrap *line = &p->line;
@@ -102,9 +115,8 @@ static void page_check(struct node_report_page *p, const struct node_report_chec
         textwrap_add(line, STR("; could change "));
         textwrap_add(line, when);
     }
-    if (p->form == NODE_REPORT_WIDE && c->info.n > 0) {
-        textwrap_add(line, STR("  "));
-        textwrap_add(line, c->info);
+    if (p->form == NODE_REPORT_WIDE) {
+        page_check_info(p, c);
     }
     textwrap_end(line);
 }
@@ -153,7 +165,7 @@ static void page_profile(struct node_report_page *p, const struct node_report_pr
     textwrap_add(line, profile_state_name(profile->state));
     if (profile->since != 0) {
         textwrap_add(line, STR(" for "));
-        textwrap_add(line, humantime_span(p->report->now - profile->since, &p->tmp));
+        textwrap_add(line, humantime_since(p->report->now, profile->since, &p->tmp));
     }
     if (profile->next != profile->state) {
         textwrap_add(line, STR(", goes to "));
@@ -195,7 +207,7 @@ static void page_claim(struct node_report_page *p, const struct node_report_clai
     textwrap_add(line, c->who);
     if (c->since != 0) {
         textwrap_add(line, STR(" for "));
-        textwrap_add(line, humantime_span(p->report->now - c->since, &p->tmp));
+        textwrap_add(line, humantime_since(p->report->now, c->since, &p->tmp));
     }
     textwrap_add(line, c->words.n > 0 ? STR(": ") : STR_NONE);
     textwrap_add(line, c->words);
@@ -231,7 +243,7 @@ void node_report_print_text(const struct node_report *r, enum report_format form
         page_claim(&p, &r->claims[i]);
     }
     if (r->updated != 0) {
-        struct str ago = humantime_span(r->now - r->updated, &p.tmp);
+        struct str ago = humantime_since(r->now, r->updated, &p.tmp);
         page_field(&p, 2, "decided", arena_concat(&p.tmp, ago, STR(" ago")));
     }
     page_labels(&p);

@@ -39,6 +39,11 @@ static void bridge_pages_explain(struct bridge_pages *g, struct inbound_exchange
     struct str machine = query_param(query, STR("machine"), &tmp);
     struct str namespace;
     struct str name;
+    enum query_format format;
+    if (!query_format(query, &format)) {
+        http_reply_error(x, 400, QUERY_FORMAT_ERROR);
+        return;
+    }
     if (!str_cut(machine, STR("/"), &namespace, &name) || namespace.n == 0 || name.n == 0) {
         http_reply_error(x, 400, STR("want ?machine=NAMESPACE/NAME"));
         return;
@@ -47,12 +52,21 @@ static void bridge_pages_explain(struct bridge_pages *g, struct inbound_exchange
         bridge_pages_no_machine(g, x, machine);
         return;
     }
+    if (!report.ours && str_eq(query_param(query, STR("shard"), &tmp), STR("own"))) {
+        http_reply_error(x, 404, STR("another shard looks after its Cluster"));
+        return;
+    }
     machine_report_from(&report, loop_now(g->loop), &machine_report);
+    machine_report.now -= machine_report.now % SECONDS(1); /* as JSON has it */
     machine_report.leading = g->source.leading(g->source.ctx);
     machine_report.leader = g->source.leader(g->source.ctx);
-    struct json_writer w = json_writer_on(&out);
-    machine_report_print_json(&machine_report, &w);
-    http_reply_document(x, &out);
+    if (format == QUERY_FORMAT_JSON) {
+        struct json_writer w = json_writer_on(&out);
+        machine_report_print_json(&machine_report, &w);
+    } else {
+        machine_report_print_text(&machine_report, format == QUERY_FORMAT_WIDE, &out);
+    }
+    http_reply_report(x, format, &out);
 }
 
 /* ── links ─────────────────────────────────────────────────────────────────────────────────── */
@@ -107,7 +121,7 @@ static void bridge_pages_links(struct bridge_pages *g, struct inbound_exchange *
     g->source.each_link(g->source.ctx, links_print_json, &links);
     jw_arr_end(&links.json);
     jw_obj_end(&links.json);
-    http_reply_document(x, &out);
+    http_reply_report(x, QUERY_FORMAT_JSON, &out);
 }
 
 /* ── the first page ────────────────────────────────────────────────────────────────────────── */

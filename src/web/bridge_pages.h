@@ -1,12 +1,17 @@
 /*
  * bridge_pages: what a person, a script or Prometheus sees of a running bridge.
  *
- *   /                                    how it stands, as text, and which clusters are out of
- * sight /api/v1/explain?machine=NS%2FNAME    one Machine (bridge/machine_report.h) /api/v1/links
- * every connection to a workload cluster /metrics                             Prometheus text
+ *   /                          one page of text: who leads, and which clusters cannot be watched
+ *   /api/v1/explain?machine=…  one Machine, NAMESPACE%2FNAME (bridge/machine_report.h)
+ *   /api/v1/links              every connection to a workload cluster
+ *   /metrics                   Prometheus text
  *
- * It reads through `struct bridge_pages_source`, so tests need no bridge. Every answer is made at
- * once.
+ * explain is JSON; with format=text or format=wide it is the text that the command line prints.
+ * With shard=own a bridge whose shard does not look after the Machine answers 404, so that whoever
+ * asks one shard after the other knows where to stop.
+ *
+ * The pages read through `struct bridge_pages_source`, so tests need no bridge. Every answer is
+ * made at once.
  */
 #pragma once
 

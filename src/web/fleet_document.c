@@ -10,6 +10,7 @@ struct fleet_document {
     struct list link;
     struct fleet_documents *all;
     enum fleet_document_kind kind;
+    enum query_format format;
     struct inbound_exchange *x; /* borrowed: until it is answered or closed */
     struct loop_timer timer;
     struct arena names;
@@ -74,6 +75,20 @@ static void fleet_document_begin(struct fleet_document *s)
     source->each_node(source->ctx, &(struct web_visit){ .wants = fleet_document_name, .ctx = s });
 }
 
+static void fleet_document_print(struct fleet_document *s)
+{
+    if (s->format == QUERY_FORMAT_JSON) {
+        s->roster.board = buf_str(&s->board);
+        fleet_report_print_json(&s->roster, &s->writer);
+    } else {
+        fleet_report_print_text(
+            &s->roster, s->format == QUERY_FORMAT_WIDE ? NODE_REPORT_WIDE : NODE_REPORT_TEXT,
+            &s->out);
+        buf_add(&s->out, buf_str(&s->board));
+        s->out.full = s->out.full || s->board.full;
+    }
+}
+
 static void fleet_document_answer(struct fleet_document *s)
 {
     if (s->kind == FLEET_DOCUMENT_INFO) {
@@ -81,12 +96,11 @@ static void fleet_document_answer(struct fleet_document *s)
     } else {
         fleet_report_sort(&s->roster);
         if (s->kind == FLEET_DOCUMENT_STATUS) {
-            limits_api_print(s->all->source, s->all->loop, &s->board);
-            s->roster.board = buf_str(&s->board);
+            limits_api_print(s->all->source, s->all->loop, s->format, &s->board);
         }
-        fleet_report_print_json(&s->roster, &s->writer);
+        fleet_document_print(s);
     }
-    http_reply_document(s->x, &s->out);
+    http_reply_report(s->x, s->format, &s->out);
     fleet_document_free(s);
 }
 
@@ -118,11 +132,13 @@ static void fleet_document_turn(void *ctx)
 }
 
 void fleet_document_start(struct fleet_documents *all, enum fleet_document_kind kind,
-                          struct inbound_exchange *x)
+                          enum query_format format, struct inbound_exchange *x)
 {
+    ASSERT(kind != FLEET_DOCUMENT_INFO || format == QUERY_FORMAT_JSON);
     struct fleet_document *s = ALLOC_NEW(struct fleet_document);
     s->all = all;
     s->kind = kind;
+    s->format = format;
     s->x = x;
     list_add(&all->running, &s->link);
     loop_timer_init(&s->timer, all->loop, fleet_document_turn, s);

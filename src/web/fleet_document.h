@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/list.h"
+#include "web/query.h"
 #include "web/web.h"
 
 #define FLEET_DOCUMENT_SLICE 100u /* nodes a turn: a few milliseconds */
@@ -30,6 +31,7 @@ void fleet_documents_init(struct fleet_documents *s, struct loop *loop,
 /* Cancels what is under way: nobody is answered any more. */
 void fleet_documents_done(struct fleet_documents *s);
 
-/* Takes the exchange and answers it, at once where the fleet is small. */
+/* Takes the exchange and answers it, at once where the fleet is small. FLEET_DOCUMENT_INFO is
+ * always JSON. */
 void fleet_document_start(struct fleet_documents *s, enum fleet_document_kind kind,
-                          struct inbound_exchange *x);
+                          enum query_format format, struct inbound_exchange *x);

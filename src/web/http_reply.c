@@ -20,12 +20,14 @@ void http_reply_json(struct inbound_exchange *x, int status, struct str body)
     http_reply_send(x, status, STR("application/json"), body);
 }
 
-void http_reply_document(struct inbound_exchange *x, const struct buf *out)
+void http_reply_report(struct inbound_exchange *x, enum query_format format, const struct buf *out)
 {
     if (out->full) {
         http_reply_error(x, 500, STR("the document is too large"));
-    } else {
+    } else if (format == QUERY_FORMAT_JSON) {
         http_reply_json(x, 200, buf_str(out));
+    } else {
+        http_reply_text(x, 200, buf_str(out));
     }
 }
 

@@ -5,10 +5,11 @@
 
 #include "base/buf.h"
 #include "port/inbound.h"
+#include "web/query.h"
 
 void http_reply_text(struct inbound_exchange *x, int status, struct str text);
 void http_reply_json(struct inbound_exchange *x, int status, struct str body);
-/* A document that was printed to `out`; one that did not fit is an error of ours. */
-void http_reply_document(struct inbound_exchange *x, const struct buf *out);
-/* {"error":"…"} */
+/* A report that was printed to `out` in that format; one that did not fit is an error of ours. */
+void http_reply_report(struct inbound_exchange *x, enum query_format format, const struct buf *out);
+/* {"error":"…"}, whatever the format that was asked for. */
 void http_reply_error(struct inbound_exchange *x, int status, struct str text);

@@ -30,6 +30,7 @@ struct leader_proxy_call {
     struct inbound_exchange *x; /* borrowed: until it is answered or closed */
     struct arena memory;
     struct str target; /* path and query */
+    enum query_format format;
     struct str holder;
     struct str name; /* the leader's pod, or host */
     struct api_call *api_call;
@@ -89,7 +90,11 @@ static void call_on_answer(void *ctx, const struct outbound_reply *reply)
                   reply->err->msg);
         return;
     }
-    http_reply_json(call->x, reply->status, reply->body);
+    if (reply->status == 200 && call->format != QUERY_FORMAT_JSON) {
+        http_reply_text(call->x, reply->status, reply->body);
+    } else {
+        http_reply_json(call->x, reply->status, reply->body);
+    }
     call_free(call);
 }
 
@@ -238,7 +243,7 @@ static void call_on_lease(void *ctx, const struct api_reply *reply)
 }
 
 void leader_proxy_start(struct leader_proxy *r, struct inbound_exchange *x,
-                        const struct inbound_request *req)
+                        const struct inbound_request *req, enum query_format format)
 {
     if (req->header(x, LEADER_PROXY_HEADER).n > 0) {
         /* Whoever sent it believes that this replica leads; it no longer does. */
@@ -252,6 +257,7 @@ void leader_proxy_start(struct leader_proxy *r, struct inbound_exchange *x,
     struct leader_proxy_call *call = ALLOC_NEW(struct leader_proxy_call);
     call->proxy = r;
     call->x = x;
+    call->format = format;
     call->until = loop_now(r->loop) + LEADER_PROXY_TIMEOUT;
     call->target = arena_printf(&call->memory, STR_FMT "%s" STR_FMT, STR_ARG(req->path),
                                 req->query.n > 0 ? "?" : "", STR_ARG(req->query));

@@ -13,6 +13,7 @@
 #include "port/loop.h"
 #include "port/inbound.h"
 #include "port/outbound.h"
+#include "web/query.h"
 
 #define LEADER_PROXY_TIMEOUT SECONDS(1)
 #define LEADER_PROXY_REPLY_MAX ((size_t)64 * 1024 * 1024) /* /api/v1/info of 20,000 nodes */
@@ -34,6 +35,6 @@ struct leader_proxy *leader_proxy_new(struct loop *loop, const struct leader_pro
 /* Cancels what is under way: nobody is answered any more. Accepts NULL. */
 void leader_proxy_free(struct leader_proxy *r);
 
-/* Takes the exchange and answers it. */
+/* Takes the exchange and answers it. `format` is what the leader answers to this request. */
 void leader_proxy_start(struct leader_proxy *r, struct inbound_exchange *x,
-                        const struct inbound_request *req);
+                        const struct inbound_request *req, enum query_format format);

@@ -10,16 +10,34 @@ static bool limits_api_report(const struct web_source *source, bool ended, struc
     return source->limits_report != NULL && source->limits_report(source->ctx, ended, out, ret);
 }
 
-void limits_api_print(const struct web_source *source, struct loop *loop, struct buf *out)
+static void limits_api_print_report(const struct limits_report *report, enum query_format format,
+                                    struct buf *out)
+{
+    if (format == QUERY_FORMAT_JSON) {
+        struct json_writer w = json_writer_on(out);
+        limits_report_print_json(report, /* most= */ 0, &w);
+    } else {
+        limits_report_print_text(report, format == QUERY_FORMAT_WIDE, out);
+    }
+}
+
+void limits_api_print(const struct web_source *source, struct loop *loop, enum query_format format,
+                      struct buf *out)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct limits_report limits_report;
-    if (limits_api_report(source, /* ended= */ false, &tmp, &limits_report)) {
-        struct json_writer w = json_writer_on(out);
-        limits_report.now = web_source_wall(source, loop);
-        limits_report_print_json(&limits_report, /* most= */ 0, &w);
+    struct limits_report report;
+    if (!limits_api_report(source, /* ended= */ false, &tmp, &report)) {
+        return;
     }
+    report.now = web_source_wall(source, loop);
+    if (format != QUERY_FORMAT_JSON) {
+        if (report.limit_n == 0 && report.claim_n == 0) {
+            return;
+        }
+        buf_add(out, STR("\n"));
+    }
+    limits_api_print_report(&report, format, out);
 }
 
 void limits_api_print_brief(const struct web_source *source, struct json_writer *w)
@@ -137,8 +155,7 @@ void limits_api_reply(const struct web_source *source, struct loop *loop,
                                       STR_ARG(query.name)));
         return;
     }
-    struct json_writer w = json_writer_on(&out);
     limits_report.now = web_source_wall(source, loop);
-    limits_report_print_json(&limits_report, /* most= */ 0, &w);
-    http_reply_document(x, &out);
+    limits_api_print_report(&limits_report, query.format, &out);
+    http_reply_report(x, query.format, &out);
 }

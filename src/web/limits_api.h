@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "web/query.h"
 #include "web/web.h"
 
 #define LIMITS_API_EVERY SECONDS(1) /* between two events */
@@ -18,8 +19,10 @@ struct limits_api_sent {
     usec_t sent_at; /* monotonic */
 };
 
-/* The whole board as JSON; nothing where there is none. */
-void limits_api_print(const struct web_source *source, struct loop *loop, struct buf *out);
+/* All limits and claims, for /api/v1/status; nothing where the cluster has no limits. Text begins
+ * with an empty line and is left out when there is neither a limit nor a claim. */
+void limits_api_print(const struct web_source *source, struct loop *loop, enum query_format format,
+                      struct buf *out);
 /* For a snapshot: `null` where there is none. */
 void limits_api_print_brief(const struct web_source *source, struct json_writer *w);
 /* What has changed since, as JSON; false: nothing, or it is too early to tell. */
@@ -33,6 +36,7 @@ void limits_api_claims(const struct web_source *source, struct arena *out,
 struct limits_api_query {
     enum limits_report_about about;
     struct str name;
+    enum query_format format;
 };
 /* Answers /api/v1/limits, or one request or limit of it. */
 void limits_api_reply(const struct web_source *source, struct loop *loop,

@@ -37,3 +37,22 @@ struct str query_param(struct str query, struct str key, struct arena *out)
     }
     return STR_NONE;
 }
+
+bool query_format(struct str query, enum query_format *ret)
+{
+    static const struct str names[] = {
+        [QUERY_FORMAT_JSON] = STR_INIT("json"),
+        [QUERY_FORMAT_TEXT] = STR_INIT("text"),
+        [QUERY_FORMAT_WIDE] = STR_INIT("wide"),
+    };
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    struct str value = query_param(query, STR("format"), &tmp);
+    for (uint32_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (str_eq(value, names[i]) || (value.n == 0 && i == QUERY_FORMAT_JSON)) {
+            *ret = i;
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,5 +1,5 @@
 /*
- * query: the parameters of an address, "?node=worker-1&board=0".
+ * query: the parameters of an address, "?node=worker-1&format=text".
  */
 #pragma once
 
@@ -7,3 +7,14 @@
 
 /* The value of a key, decoded; empty when it is not there. What is no escape is itself. */
 struct str query_param(struct str query, struct str key, struct arena *out);
+
+/* How a report is answered. */
+enum query_format {
+    QUERY_FORMAT_JSON,
+    QUERY_FORMAT_TEXT, /* for people: lines of 80 columns */
+    QUERY_FORMAT_WIDE, /* the same with lines of any length and nothing left out */
+};
+
+/* The parameter `format`: json, text or wide; JSON without it. False: it has another value. */
+bool query_format(struct str query, enum query_format *ret);
+#define QUERY_FORMAT_ERROR STR("want format=json, format=text or format=wide")

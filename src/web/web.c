@@ -253,8 +253,9 @@ static void web_snapshot(struct web *web, struct buf *out)
     web_event(out, "snapshot", buf_str(&json));
 }
 
-/* The document about one node; false: there is no such node. */
-static bool web_explain(struct web *web, struct str node, bool dated, struct buf *out)
+/* The report about one node; false: there is no such node. */
+static bool web_explain(struct web *web, struct str node, bool dated, enum query_format format,
+                        struct buf *out)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -264,8 +265,13 @@ static bool web_explain(struct web *web, struct str node, bool dated, struct buf
     }
     limits_api_claims(web->source, &tmp, &report);
     report.now = dated ? web_source_wall(web->source, web->loop) : 0;
-    struct json_writer w = json_writer_on(out);
-    node_report_print_json(&report, &w);
+    if (format == QUERY_FORMAT_JSON) {
+        struct json_writer w = json_writer_on(out);
+        node_report_print_json(&report, &w);
+    } else {
+        node_report_print_text(
+            &report, format == QUERY_FORMAT_WIDE ? NODE_REPORT_WIDE : NODE_REPORT_TEXT, out);
+    }
     return true;
 }
 
@@ -313,14 +319,14 @@ static void web_stream_explain(struct web_stream *stream, bool now)
     CLEANUP(buf_done)
     struct buf out = { 0 };
     stream->sent_at = loop_now(web->loop);
-    bool there = web_explain(web, stream->node, /* dated= */ false, &json);
+    bool there = web_explain(web, stream->node, /* dated= */ false, QUERY_FORMAT_JSON, &json);
     uint64_t hash = there ? web_hash(&json) : 1;
     if (hash == stream->sent_hash) {
         return;
     }
     stream->sent_hash = hash;
     buf_reset(&json);
-    if (there && web_explain(web, stream->node, /* dated= */ true, &json)) {
+    if (there && web_explain(web, stream->node, /* dated= */ true, QUERY_FORMAT_JSON, &json)) {
         web_event(&out, "explain", buf_str(&json));
     } else {
         web_event(&out, "gone", STR("{}"));
@@ -443,17 +449,18 @@ static bool web_is_leader(struct web *web)
     return s.leading;
 }
 
-static void web_explain_reply(struct web *web, struct inbound_exchange *x, struct str node)
+static void web_explain_reply(struct web *web, struct inbound_exchange *x, struct str node,
+                              enum query_format format)
 {
     CLEANUP(buf_done)
     struct buf out = { 0 };
     if (node.n == 0) {
         http_reply_error(x, 400, STR("want ?node=NAME, ?request=NAME or ?limit=NAME"));
-    } else if (!web_explain(web, node, /* dated= */ true, &out)) {
+    } else if (!web_explain(web, node, /* dated= */ true, format, &out)) {
         buf_printf(&out, "there is no node '" STR_FMT "'", STR_ARG(node));
         http_reply_error(x, 404, buf_str(&out));
     } else {
-        http_reply_document(x, &out);
+        http_reply_report(x, format, &out);
     }
 }
 
@@ -488,16 +495,20 @@ static bool web_handle_report(struct web *web, struct inbound_exchange *x,
     bool stream = str_eq(req->path, STR("/api/v1/events")) && node.n > 0;
     bool limits = web_limits_query(req, &tmp, &query);
     bool not_leader = web->proxy != NULL && !web_is_leader(web);
+    enum query_format format = QUERY_FORMAT_JSON;
     if (!info && !status && !stream && !limits && !str_eq(req->path, STR("/api/v1/explain"))) {
         return false;
     }
-    if (stream && not_leader) {
+    if (!info && !stream && !query_format(req->query, &format)) {
+        http_reply_error(x, 400, QUERY_FORMAT_ERROR);
+    } else if (stream && not_leader) {
         http_reply_error(x, 503, STR("this replica does not lead: ask /api/v1/explain"));
     } else if (not_leader) {
-        leader_proxy_start(web->proxy, x, req);
+        leader_proxy_start(web->proxy, x, req, format);
     } else if (stream) {
         web_stream_begin(web, x, node);
     } else if (limits) {
+        query.format = format;
         limits_api_reply(web->source, web->loop, query, x);
     } else if (info || status) {
         bool brief = str_eq(query_param(req->query, STR("board"), &tmp), STR("0"));
@@ -505,9 +516,9 @@ static bool web_handle_report(struct web *web, struct inbound_exchange *x,
                              info    ? FLEET_DOCUMENT_INFO
                              : brief ? FLEET_DOCUMENT_NODES
                                      : FLEET_DOCUMENT_STATUS,
-                             x);
+                             format, x);
     } else {
-        web_explain_reply(web, x, node);
+        web_explain_reply(web, x, node, format);
     }
     return true;
 }

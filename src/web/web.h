@@ -11,6 +11,9 @@
  *   /api/v1/events?node=NAME   the same for explain: the document, again whenever it changes
  *   /metrics                   Prometheus text
  *
+ * status, limits and explain are JSON; with format=text or format=wide they are the text that the
+ * command line prints.
+ *
  * It reads through `struct web_source`, so tests and the demo need no controller. Nothing runs
  * while nobody looks: with the first open event stream a timer begins to compare nodes with what
  * was sent last, with the last one it ends. A replica that does not lead and has a relay answers
@@ -94,9 +97,12 @@ struct web_source {
     uint64_t (*limits_report_version)(void *ctx);
 };
 
+/* The time of a report, in whole seconds: JSON has no parts of them, and text counts as a reader of
+ * the JSON would. */
 static inline usec_t web_source_wall(const struct web_source *source, struct loop *loop)
 {
-    return loop_wall(source->clock != NULL ? source->clock : loop);
+    usec_t wall = loop_wall(source->clock != NULL ? source->clock : loop);
+    return wall - wall % SECONDS(1);
 }
 
 struct leader_proxy; /* web/leader_proxy.h */

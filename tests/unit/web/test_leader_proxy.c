@@ -11,6 +11,8 @@
 struct fake_exchange {
     struct inbound_exchange door;
     struct str relayed; /* the header's value */
+    enum query_format format;
+    bool text; /* what is expected */
     int status;
     struct buf body;
 };
@@ -25,7 +27,7 @@ static void fake_exchange_reply(struct inbound_exchange *x, int status, struct s
 {
     struct fake_exchange *f = CONTAINER_OF(x, struct fake_exchange, door);
     CHECK_EQ(f->status, 0); /* once */
-    CHECK_STR(type, "application/json");
+    CHECK_STR(type, f->text ? "text/plain; charset=utf-8" : "application/json");
     f->status = status;
     buf_add(&f->body, body);
 }
@@ -139,7 +141,8 @@ static void send_request(struct leader_proxy_fixture *s, struct fake_exchange *f
                        &(struct inbound_request){ .method = STR("GET"),
                                                   .path = STR("/api/v1/explain"),
                                                   .query = STR("node=n1"),
-                                                  .header = fake_exchange_get });
+                                                  .header = fake_exchange_get },
+                       f->format);
 }
 
 static void run_for(struct leader_proxy_fixture *s, usec_t time)
@@ -174,6 +177,25 @@ TEST(leader_proxy_answers_with_what_the_leader_says)
     s.answer = (struct inbox_answer){ .status = 404, .body = STR("{\"error\":\"no such\"}") };
     expect(&s, 404, "{\"error\":\"no such\"}");
     CHECK_EQ(s.inbox.arrived, 2);
+}
+
+/* A report is text where text was asked for, what is wrong is JSON in any case. */
+TEST(leader_proxy_answers_text_as_text)
+{
+    CLEANUP(leader_proxy_fixture_done)
+    struct leader_proxy_fixture s;
+    leader_proxy_fixture_init(&s);
+    set_leader(&s, "ctl-0_1a2b");
+    add_pod(&s, "10.1.2.3");
+    for (int status = 200; status <= 404; status += 204) {
+        struct fake_exchange f = { .format = QUERY_FORMAT_TEXT, .text = status == 200 };
+        s.answer = (struct inbox_answer){ .status = status, .body = STR("node n1") };
+        send_request(&s, &f);
+        run_for(&s, SECONDS(2));
+        CHECK_EQ(f.status, status);
+        CHECK_STR(buf_str(&f.body), "node n1");
+        buf_done(&f.body);
+    }
 }
 
 TEST(leader_proxy_knows_addresses_of_six_words_and_of_the_host)

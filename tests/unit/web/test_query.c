@@ -25,3 +25,28 @@ TEST(query_param_is_decoded)
         CHECK_STR(query_param(str_from(cases[i].query), STR("machine"), &tmp), cases[i].want);
     }
 }
+
+TEST(query_format_is_json_text_or_wide)
+{
+    static const struct {
+        const char *query;
+        bool good;
+        enum query_format want;
+    } cases[] = {
+        { "", true, QUERY_FORMAT_JSON },
+        { "format=", true, QUERY_FORMAT_JSON },
+        { "node=a&format=json", true, QUERY_FORMAT_JSON },
+        { "format=text&node=a", true, QUERY_FORMAT_TEXT },
+        { "format=w%69de", true, QUERY_FORMAT_WIDE },
+        { "format=Text", false, 0 },
+        { "format=yaml", false, 0 },
+        { "format=text%00", false, 0 },
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        enum query_format format = QUERY_FORMAT_JSON;
+        check_case((int64_t)i);
+        CHECK_EQ(query_format(str_from(cases[i].query), &format), cases[i].good);
+        CHECK(!cases[i].good || format == cases[i].want);
+    }
+    check_case(-1);
+}

@@ -244,14 +244,10 @@ TEST(web_explains_one_node)
     f.nodes[0].name = STR("a b/c");
     send_request(web_handle, f.web, &x, "GET", "/api/v1/explain?x=1&node=a+b%2fc");
     CHECK_EQ(x.status, 200);
-    CLEANUP(arena_done)
-    struct arena a = { 0 };
-    struct err err = { 0 };
-    struct node_report report;
-    CHECK_EQ(node_report_parse(buf_str(&x.body), &a, &report, &err), 0);
-    CHECK_STR(report.node, "a b/c");
-    CHECK_EQ(report.now, loop_wall(f.loop));
-    CHECK(report.profiles[0].transitions[0].checks[0].holds);
+    CHECK(str_starts(buf_str(&x.body), STR("{\"node\":\"a b/c\",")));
+    CHECK(str_contains(buf_str(&x.body), STR("\"now\":\"2023-11-14T22:13:20Z\"")));
+    CHECK(str_contains(buf_str(&x.body), STR("\"name\":\"reboot\",\"type\":\"hasAnnotation\","
+                                             "\"answer\":\"fail\",\"holds\":true")));
     static const struct {
         const char *path;
         int status;
@@ -285,17 +281,15 @@ TEST(web_status_sums_the_fleet_up)
     f.nodes[0].state = STR("in-maintenance");
     send_request(web_handle, f.web, &x, "GET", "/api/v1/status");
     CHECK_EQ(x.status, 200);
-    CLEANUP(arena_done)
-    struct arena a = { 0 };
-    struct err err = { 0 };
-    struct fleet_report roster;
-    CHECK_EQ(fleet_report_parse(buf_str(&x.body), &a, &roster, &err), 0);
-    CHECK_EQ(roster.nodes, 2);
-    CHECK_EQ(roster.profile_n, 2);
-    CHECK_EQ(roster.profiles[0].counts[PROFILE_STATE_MAINTENANCE], 1);
-    CHECK_EQ(roster.entry_n, 1);
-    CHECK_STR(roster.config_error, "m.yaml:1:1: no");
-    CHECK_STR(roster.leader, "me_1");
+    CHECK_STR(buf_str(&x.body),
+              "{\"version\":\"" DRYDOCK_VERSION "\",\"title\":\"\",\"leader\":\"me_1\",\"why\":"
+              "\"\",\"config\":{\"file\":\"m.yaml\",\"error\":\"m.yaml:1:1: no\"},\"now\":"
+              "\"2023-11-14T22:13:20Z\",\"nodes\":2,\"states\":{\"operational\":1,"
+              "\"maintenance-required\":0,\"in-maintenance\":1},\"profiles\":[{\"name\":\"os\","
+              "\"operational\":1,\"maintenance-required\":0,\"in-maintenance\":1},{\"name\":"
+              "\"other\",\"operational\":0,\"maintenance-required\":0,\"in-maintenance\":0}],"
+              "\"entries\":[{\"node\":\"a\",\"profile\":\"os\",\"state\":\"in-maintenance\","
+              "\"failing\":false,\"gist\":\"goes to operational\"}]}");
 }
 
 /* The demo's nodes live in a faster time than the browser that looks at them. */
@@ -310,17 +304,10 @@ TEST(web_tells_times_by_the_clock_of_its_source)
     struct fake_exchange x = { 0 };
     CLEANUP(fake_exchange_done)
     struct fake_exchange y = { 0 };
-    CLEANUP(arena_done)
-    struct arena a = { 0 };
-    struct err err = { 0 };
-    struct node_report report;
-    struct fleet_report roster;
     send_request(web_handle, f.web, &x, "GET", "/api/v1/explain?node=a");
-    CHECK_EQ(node_report_parse(buf_str(&x.body), &a, &report, &err), 0);
-    CHECK_EQ(report.now, loop_wall(f.loop) + HOURS(7));
+    CHECK(str_contains(buf_str(&x.body), STR("\"now\":\"2023-11-15T05:13:20Z\"")));
     send_request(web_handle, f.web, &y, "GET", "/api/v1/status");
-    CHECK_EQ(fleet_report_parse(buf_str(&y.body), &a, &roster, &err), 0);
-    CHECK_EQ(roster.now, loop_wall(f.loop) + HOURS(7));
+    CHECK(str_contains(buf_str(&y.body), STR("\"now\":\"2023-11-15T05:13:20Z\"")));
     virtual_loop_view_free(ahead);
 }
 
@@ -525,8 +512,8 @@ static void web_fixture_limit(struct web_fixture *f)
     f->source.limits_report_version = web_fixture_limits_report_version;
 }
 
-static void web_fixture_read_limits(struct web_fixture *f, const char *path, struct arena *a,
-                                    struct limits_report *ret)
+static const struct jval *web_fixture_get_json(struct web_fixture *f, const char *path,
+                                               struct arena *a)
 {
     CLEANUP(fake_exchange_done)
     struct fake_exchange x = { 0 };
@@ -535,7 +522,18 @@ static void web_fixture_read_limits(struct web_fixture *f, const char *path, str
     send_request(web_handle, f->web, &x, "GET", path);
     CHECK_EQ(x.status, 200);
     CHECK_EQ(json_parse(arena_str(a, buf_str(&x.body)), 0, a, &root, &err), 0);
-    CHECK_EQ(limits_report_read(root, a, ret, &err), 0);
+    return root;
+}
+
+static void web_fixture_check_text(struct web_fixture *f, const char *path, const char *want)
+{
+    CLEANUP(fake_exchange_done)
+    struct fake_exchange x = { 0 };
+    send_request(web_handle, f->web, &x, "GET", path);
+    CHECK_EQ(x.status, 200);
+    CHECK_STR(buf_str(&x.body), want);
+    CHECK(str_contains(buf_str(&x.headers), STR("Content-Type: text/plain; charset=utf-8\n")));
+    CHECK(str_contains(buf_str(&x.headers), STR("Cache-Control: no-store\n")));
 }
 
 TEST(web_tells_limits_and_one_request_or_limit)
@@ -546,20 +544,19 @@ TEST(web_tells_limits_and_one_request_or_limit)
     web_fixture_limit(&f);
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    struct limits_report b;
-    web_fixture_read_limits(&f, "/api/v1/limits", &a, &b);
-    CHECK_EQ(b.about, LIMITS_REPORT_ALL);
-    CHECK_EQ(b.now, loop_wall(f.loop));
-    CHECK_EQ(b.limit_n, 1);
-    CHECK_EQ(b.claim_n, 2);
-    web_fixture_read_limits(&f, "/api/v1/explain?request=mr-2", &a, &b);
-    CHECK_EQ(b.about, LIMITS_REPORT_REQUEST);
-    CHECK_STR(b.claims[0].blocker->name, "mr-1");
-    web_fixture_read_limits(&f, "/api/v1/explain?request=mr-0", &a, &b); /* although it has ended */
-    CHECK(b.claims[0].ended);
-    web_fixture_read_limits(&f, "/api/v1/explain?limit=node", &a, &b);
-    CHECK_EQ(b.about, LIMITS_REPORT_LIMIT);
-    CHECK_EQ(b.claim_n, 2);
+    const struct jval *root = web_fixture_get_json(&f, "/api/v1/limits", &a);
+    CHECK_STR(jval_str(jval_get(root, STR("about"))), "all");
+    CHECK_STR(jval_str(jval_get(root, STR("now"))), "2023-11-14T22:13:20Z");
+    CHECK_EQ(jval_get(root, STR("limits"))->n, 1);
+    CHECK_EQ(jval_get(root, STR("claims"))->n, 2);
+    root = web_fixture_get_json(&f, "/api/v1/explain?request=mr-2", &a);
+    CHECK_STR(jval_str(jval_get(root, STR("about"))), "request");
+    CHECK_STR(jval_str(jval_at(jval_first(jval_get(root, STR("claims"))), "blocker.name")), "mr-1");
+    root = web_fixture_get_json(&f, "/api/v1/explain?request=mr-0", &a); /* although it has ended */
+    CHECK(jval_bool(jval_get(jval_first(jval_get(root, STR("claims"))), STR("ended")), false));
+    root = web_fixture_get_json(&f, "/api/v1/explain?limit=node", &a);
+    CHECK_STR(jval_str(jval_get(root, STR("about"))), "limit");
+    CHECK_EQ(jval_get(root, STR("claims"))->n, 2);
     static const struct {
         const char *path;
         const char *body;
@@ -600,23 +597,117 @@ TEST(web_puts_limits_into_status_and_claims_into_explain)
     struct fake_exchange y = { 0 };
     CLEANUP(fake_exchange_done)
     struct fake_exchange z = { 0 };
-    CLEANUP(arena_done)
-    struct arena a = { 0 };
-    struct node_report report;
-    struct err err = { 0 };
     send_request(web_handle, f.web, &x, "GET", "/api/v1/status");
     CHECK(str_contains(buf_str(&x.body), STR("\"board\":{\"now\":")));
     send_request(web_handle, f.web, &y, "GET", "/api/v1/status?board=0");
     CHECK_EQ(y.status, 200);
     CHECK(!str_contains(buf_str(&y.body), STR("\"board\"")));
     send_request(web_handle, f.web, &z, "GET", "/api/v1/explain?node=a");
-    CHECK_EQ(node_report_parse(buf_str(&z.body), &a, &report, &err), 0);
-    CHECK_EQ(report.claim_n, 2);
-    CHECK(report.claims[0].holds);
-    CHECK_STR(report.claims[0].who, "request mr-1 of kured");
-    CHECK_STR(report.claims[0].words, "InProgress");
-    CHECK_STR(report.claims[0].limits, "node");
-    CHECK_STR(report.claims[1].until, "node a is released");
+    CHECK(str_contains(
+        buf_str(&z.body),
+        STR("\"claims\":[{\"who\":\"request mr-1 of kured\",\"holds\":true,\"words\":"
+            "\"InProgress\",\"until\":\"its client says Completed\",\"limits\":\"node\"},{"
+            "\"who\":\"request mr-2 of kured\",\"holds\":false,\"words\":\"node a is held by "
+            "mr-1\",\"until\":\"node a is released\",\"limits\":\"node\"}]")));
+}
+
+#define FLEET_TEXT                                                                                 \
+    "2 nodes: 1 operational, 1 waiting, 0 in maintenance\n"                                        \
+    "leader   me_1\n"                                                                              \
+    "\n"                                                                                           \
+    "profile  operational  maintenance-required  in-maintenance\n"                                 \
+    "os                 1                     1               0\n"                                 \
+    "\n"                                                                                           \
+    "waiting for maintenance (1)\n"                                                                \
+    "  a  os: goes to operational\n"
+#define NODE_TEXT                                                                                  \
+    "  decided  1m ago\n"                                                                          \
+    "  labels   zone=<a>\n"                                                                        \
+    "\n"                                                                                           \
+    "profile os: maintenance-required, goes to operational\n"                                      \
+    "  to maintenance-required: no\n"                                                              \
+    "      if       reboot\n"                                                                      \
+    "    * fail     reboot (hasAnnotation): annotation reboot is not there\n"
+#define LIMITS_TEXT                                                                                \
+    "limit  type  allowed  held  unavailable  waiting\n"                                           \
+    "node   node  1 of 0   1     0            1        full\n"
+#define CLAIMS_TEXT                                                                                \
+    "\n"                                                                                           \
+    "held (1)\n"                                                                                   \
+    "  a  mr-1 of kured, InProgress; under node\n"                                                 \
+    "\n"                                                                                           \
+    "queue (1)\n"                                                                                  \
+    "  a  mr-2 of kured: node a is held by mr-1\n"                                                 \
+    "     until node a is released; held by mr-1 of kured, InProgress\n"
+
+TEST(web_answers_reports_as_text)
+{
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
+    f.nodes[0].state = STR("maintenance-required");
+    run_for(&f, SECONDS(61) + 400000); /* times of reports are whole seconds */
+    web_fixture_check_text(&f, "/api/v1/status?format=text", FLEET_TEXT);
+    web_fixture_check_text(&f, "/api/v1/explain?node=a&format=text",
+                           "node a: maintenance-required, not ready\n" NODE_TEXT);
+    web_fixture_limit(&f);
+    web_fixture_check_text(&f, "/api/v1/status?format=text",
+                           FLEET_TEXT "\n" LIMITS_TEXT CLAIMS_TEXT);
+    web_fixture_check_text(&f, "/api/v1/status?format=wide&board=0", FLEET_TEXT);
+    web_fixture_check_text(
+        &f, "/api/v1/explain?format=wide&node=a",
+        "node a: maintenance-required, not ready\n"
+        "  held     by request mr-1 of kured: InProgress; until its client says "
+        "Completed; under node\n"
+        "  asked    by request mr-2 of kured: node a is held by mr-1; until node "
+        "a is released; under node\n" NODE_TEXT);
+    web_fixture_check_text(&f, "/api/v1/limits?format=text", LIMITS_TEXT CLAIMS_TEXT);
+    web_fixture_check_text(&f, "/api/v1/explain?request=mr-2&format=text",
+                           "request mr-2: Pending\n"
+                           "  target   node a\n"
+                           "  client   kured\n"
+                           "  waits    TargetBusy: node a is held by mr-1\n"
+                           "  until    node a is released; held by mr-1 of kured, InProgress\n"
+                           "  limits   node\n"
+                           "\n" LIMITS_TEXT);
+    web_fixture_check_text(&f, "/api/v1/explain?limit=node&format=text",
+                           "limit node: full\n"
+                           "  selects  every node\n"
+                           "  allows   1 of 0: 0 %\n"
+                           "  held     1\n"
+                           "  out      0 unavailable and not held\n"
+                           "  room     for 0 more\n"
+                           "  waiting  1\n" CLAIMS_TEXT);
+}
+
+TEST(web_refuses_a_format_that_it_does_not_know)
+{
+    CLEANUP(web_fixture_done)
+    struct web_fixture f;
+    web_fixture_init(&f);
+    static const struct {
+        const char *path;
+        int status;
+    } cases[] = {
+        { "/api/v1/status?format=yaml", 400 },
+        { "/api/v1/limits?format=yaml", 400 },
+        { "/api/v1/explain?node=a&format=TEXT", 400 },
+        { "/api/v1/explain?node=nobody&format=text", 404 },
+        { "/api/v1/limits?format=text", 404 }, /* there are none */
+        { "/api/v1/info?format=text", 200 },   /* always in the original's shape */
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CLEANUP(fake_exchange_done)
+        struct fake_exchange x = { 0 };
+        check_case((int64_t)i);
+        send_request(web_handle, f.web, &x, "GET", cases[i].path);
+        CHECK_EQ(x.status, cases[i].status);
+        CHECK(str_contains(buf_str(&x.headers), STR("Content-Type: application/json\n")));
+        CHECK(cases[i].status != 400 ||
+              str_eq(buf_str(&x.body), STR("{\"error\":\"want format=json, format=text or "
+                                           "format=wide\"}")));
+    }
+    check_case(-1);
 }
 
 /* A board is made for those who look, and only after something has changed. */
