@@ -1,76 +1,21 @@
-#include "bridge/machine_report.h"
-#include "cmd/report_fetch.h"
+/* drydock explain: prints what a node, request, limit or Machine waits for, as the controller or
+ * bridge that is in charge of it says. */
 #include "cmd/commands.h"
+#include "cmd/report_fetch.h"
 #include "kube/client.h"
-#include "request/limits_report.h"
-
-static int explain_print(struct str json, enum report_format form, struct buf *out, struct err *err)
-{
-    CLEANUP(arena_done)
-    struct arena tmp = { 0 };
-    struct node_report report;
-    int r = node_report_parse(json, &tmp, &report, err);
-    if (r < 0) {
-        return r;
-    }
-    node_report_print_text(&report, form, out);
-    return 0;
-}
-
-static int explain_print_limits(struct str json, enum report_format form, struct buf *out,
-                                struct err *err)
-{
-    CLEANUP(arena_done)
-    struct arena tmp = { 0 };
-    const struct jval *root;
-    struct limits_report limits_report;
-    int r = json_parse(json, 0, &tmp, &root, err);
-    r = r < 0 ? r : limits_report_read(root, &tmp, &limits_report, err);
-    if (r < 0) {
-        return r;
-    }
-    limits_report_print_text(&limits_report, form == NODE_REPORT_WIDE, out);
-    return 0;
-}
-
-static int explain_print_machine(struct str json, enum report_format form, struct buf *out,
-                                 struct err *err)
-{
-    CLEANUP(arena_done)
-    struct arena tmp = { 0 };
-    struct machine_report machine_report;
-    int r = machine_report_parse(json, &tmp, &machine_report, err);
-    if (r < 0) {
-        return r;
-    }
-    machine_report_print_text(&machine_report, form == NODE_REPORT_WIDE, out);
-    return 0;
-}
-
-/* Every shard knows every Machine, but says little about those of others. */
-static bool explain_is_elsewhere(struct str json)
-{
-    CLEANUP(arena_done)
-    struct arena tmp = { 0 };
-    struct err ignored = { 0 };
-    struct machine_report machine_report;
-    return machine_report_parse(json, &tmp, &machine_report, &ignored) == 0 && !machine_report.ours;
-}
 
 /* What can be asked about. */
 static const struct explain_kind {
     const char *name;
     enum leader_kind leader_kind;
-    node_report_fetch_print print;
-    bool (*is_elsewhere)(struct str json);
 } explain_kinds[] = {
-    { "node", LEADER_CONTROLLER, explain_print, NULL },
-    { "request", LEADER_CONTROLLER, explain_print_limits, NULL },
-    { "limit", LEADER_CONTROLLER, explain_print_limits, NULL },
-    { "machine", LEADER_BRIDGE, explain_print_machine, explain_is_elsewhere },
+    { "node", LEADER_CONTROLLER },
+    { "request", LEADER_CONTROLLER },
+    { "limit", LEADER_CONTROLLER },
+    { "machine", LEADER_BRIDGE },
 };
 
-/* One argument is a node's name, whatever it is; before a second one stands what that is. */
+/* One argument alone is the name of a node. With two arguments the first one is the kind. */
 static const struct explain_kind *explain_find(const struct command_call *call, struct err *err)
 {
     if (call->arg_count == 1) {
@@ -110,12 +55,10 @@ static int explain_run(const struct command_call *call)
     struct buf path = { 0 };
     buf_printf(&path, "/api/v1/explain?%s=", kind->name);
     client_add_segment(&path, call->args[call->arg_count - 1]);
-    return node_report_fetch_run(call, &(struct node_report_query){
-                                           .leader_kind = kind->leader_kind,
-                                           .path = buf_str(&path),
-                                           .print = kind->print,
-                                           .is_elsewhere = kind->is_elsewhere,
-                                       });
+    return report_fetch_run(call, &(struct report_query){
+                                      .leader_kind = kind->leader_kind,
+                                      .path = buf_str(&path),
+                                  });
 }
 
 const struct command command_explain = {
@@ -134,8 +77,8 @@ const struct command command_explain = {
             "how its workload cluster and its Node are seen, and what would be written next.\n\n"
             "Exit code 0: it was shown. 1: the controller could not be asked, or there is no such "
             "thing. 2: the command line is wrong.",
-    .options = { .options = node_report_fetch_options, .count = NODE_REPORT_FETCH_OPTION_COUNT },
-    .config_size = sizeof(struct node_report_fetch_flags),
+    .options = { .options = report_fetch_options, .count = REPORT_FETCH_OPTION_COUNT },
+    .config_size = sizeof(struct report_fetch_flags),
     .args_min = 1,
     .args_max = 2,
     .run = explain_run,

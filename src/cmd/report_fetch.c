@@ -9,31 +9,31 @@
 #include "host/transport.h"
 #include "kube/client.h"
 
-#define NODE_REPORT_FETCH_OUTPUT_MAX ((size_t)64 * 1024 * 1024) /* as the largest document */
+#define REPORT_FETCH_OUTPUT_MAX ((size_t)64 * 1024 * 1024) /* as the largest document */
 
-const struct option node_report_fetch_options[NODE_REPORT_FETCH_OPTION_COUNT] = {
-    { "o", OPTION_CHOICE, OPTION(struct node_report_fetch_flags, output), "FORM", "text",
+const struct option report_fetch_options[REPORT_FETCH_OPTION_COUNT] = {
+    { "o", OPTION_CHOICE, OPTION(struct report_fetch_flags, output), "FORM", "text",
       "text|wide|json", "text at 80 columns, wide lines with everything, or the document itself" },
-    { "watch", OPTION_BOOL, OPTION(struct node_report_fetch_flags, watch), NULL, "false", NULL,
+    { "watch", OPTION_BOOL, OPTION(struct report_fetch_flags, watch), NULL, "false", NULL,
       "show it again whenever it has changed, until interrupted" },
-    { "address", OPTION_TEXT, OPTION(struct node_report_fetch_flags, address), "URL", "", NULL,
+    { "address", OPTION_TEXT, OPTION(struct report_fetch_flags, address), "URL", "", NULL,
       "ask the controller at this address: http://127.0.0.1:8080" },
-    { "kubeconfig", OPTION_FILE, OPTION(struct node_report_fetch_flags, kubeconfig), "FILE", "",
-      NULL, "how to reach the cluster; otherwise KUBECONFIG, the service account, ~/.kube/config" },
-    { "kubecontext", OPTION_TEXT, OPTION(struct node_report_fetch_flags, kubecontext), "NAME", "",
-      NULL, "context of the kubeconfig; otherwise KUBECONTEXT, then the file's own choice" },
-    { "namespace", OPTION_TEXT, OPTION(struct node_report_fetch_flags, ns), "NAME", "", NULL,
+    { "kubeconfig", OPTION_FILE, OPTION(struct report_fetch_flags, kubeconfig), "FILE", "", NULL,
+      "how to reach the cluster; otherwise KUBECONFIG, the service account, ~/.kube/config" },
+    { "kubecontext", OPTION_TEXT, OPTION(struct report_fetch_flags, kubecontext), "NAME", "", NULL,
+      "context of the kubeconfig; otherwise KUBECONTEXT, then the file's own choice" },
+    { "namespace", OPTION_TEXT, OPTION(struct report_fetch_flags, ns), "NAME", "", NULL,
       "where the controller runs; otherwise wherever its Lease is found" },
-    { "port", OPTION_U32, OPTION(struct node_report_fetch_flags, port), "PORT", "8080", NULL,
+    { "port", OPTION_U32, OPTION(struct report_fetch_flags, port), "PORT", "8080", NULL,
       "of the controller's pod" },
-    { "timeout", OPTION_DURATION, OPTION(struct node_report_fetch_flags, time_max), "DURATION",
-      "10s", NULL, "how long to wait for an answer" },
+    { "timeout", OPTION_DURATION, OPTION(struct report_fetch_flags, time_max), "DURATION", "10s",
+      NULL, "how long to wait for an answer" },
 };
 
-struct node_report_fetch {
+struct report_fetch {
     const struct command_call *call;
-    const struct node_report_fetch_flags *flags;
-    const struct node_report_query *query;
+    const struct report_fetch_flags *flags;
+    const struct report_query *query;
     struct loop *loop;
     struct cluster_access access;
     struct api *api;
@@ -48,28 +48,28 @@ struct node_report_fetch {
     int code;
 };
 
-static void node_report_fetch_end(struct node_report_fetch *a, int code)
+static void report_fetch_end(struct report_fetch *a, int code)
 {
     a->code = code;
     host_loop_stop(a->loop);
 }
 
 /* The first failure ends the command; behind an answer --watch goes on and says so. */
-static void node_report_fetch_fail(struct node_report_fetch *a, const struct err *err)
+static void report_fetch_fail(struct report_fetch *a, const struct err *err)
 {
     (void)command_fail(a->call, err); /* answers COMMAND_FAILED, as it is */
     a->leaders.n = 0;                 /* others may lead now */
     buf_reset(&a->printed);
     if (a->flags->watch && a->answered) {
-        loop_timer_set(&a->refresh, loop_now(a->loop) + NODE_REPORT_FETCH_WATCH_EVERY);
+        loop_timer_set(&a->refresh, loop_now(a->loop) + REPORT_FETCH_WATCH_EVERY);
     } else {
-        node_report_fetch_end(a, COMMAND_FAILED);
+        report_fetch_end(a, COMMAND_FAILED);
     }
 }
 
 /* ---- the document ---- */
 
-static void node_report_fetch_output(struct node_report_fetch *a, struct buf *text)
+static void report_fetch_output(struct report_fetch *a, struct buf *text)
 {
     bool json = str_eq(a->flags->output, STR("json"));
     bool same = a->answered && str_eq(buf_str(text), buf_str(&a->printed));
@@ -88,15 +88,15 @@ static void node_report_fetch_output(struct node_report_fetch *a, struct buf *te
     *text = (struct buf){ 0 };
     a->answered = true;
     if (!a->flags->watch || ferror(stdout) != 0) {
-        node_report_fetch_end(a, COMMAND_OK);
+        report_fetch_end(a, COMMAND_OK);
     } else {
-        loop_timer_set(&a->refresh, loop_now(a->loop) + NODE_REPORT_FETCH_WATCH_EVERY);
+        loop_timer_set(&a->refresh, loop_now(a->loop) + REPORT_FETCH_WATCH_EVERY);
     }
 }
 
 /* What whoever was asked says is wrong is {"error":"…"}; the API server answers a Status, and then
  * the pod was not reached. */
-static struct str node_report_fetch_error_text(const struct api_reply *reply, struct arena *out)
+static struct str report_fetch_error_text(const struct api_reply *reply, struct arena *out)
 {
     const struct jval *root = NULL;
     struct err ignored = { 0 };
@@ -105,12 +105,12 @@ static struct str node_report_fetch_error_text(const struct api_reply *reply, st
                : STR_NONE;
 }
 
-static void node_report_fetch_explain(const struct node_report_fetch *a,
-                                      const struct api_reply *reply, struct err *err)
+static void report_fetch_explain(const struct report_fetch *a, const struct api_reply *reply,
+                                 struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    struct str error_text = node_report_fetch_error_text(reply, &tmp);
+    struct str error_text = report_fetch_error_text(reply, &tmp);
     if (error_text.n > 0) {
         (void)err_set(err, reply->status == 404 ? ERR_NOTFOUND : ERR_IO, STR_FMT,
                       STR_ARG(error_text));
@@ -129,66 +129,83 @@ static void node_report_fetch_explain(const struct node_report_fetch *a,
     }
 }
 
-static void node_report_fetch_get(struct node_report_fetch *a);
+static void report_fetch_get(struct report_fetch *a);
 
-/* With shards: whether somebody else is asked now, because this one does not look after it or
- * could not be asked. What the last one says counts if all could. */
-static bool node_report_fetch_next_shard(struct node_report_fetch *a, const struct api_reply *reply)
+/* With shards: asks the next one if this shard does not look after the Machine or could not be
+ * asked; false: there is nobody else to ask. The answer of the last shard counts if all shards
+ * could be asked. */
+static bool report_fetch_next_shard(struct report_fetch *a, const struct api_reply *reply)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
-    if (a->leaders.n < 2 || (reply->status == 200 && !a->query->is_elsewhere(reply->body))) {
+    if (a->leaders.n < 2 || reply->status == 200) {
         a->unreachable = (struct err){ 0 };
         return false;
     }
-    bool unknown = reply->status == 404 && node_report_fetch_error_text(reply, &tmp).n > 0;
-    if (reply->status != 200 && !unknown) {
-        node_report_fetch_explain(a, reply, &a->unreachable);
+    bool unknown = reply->status == 404 && report_fetch_error_text(reply, &tmp).n > 0;
+    if (!unknown) {
+        report_fetch_explain(a, reply, &a->unreachable);
     }
     if (a->at + 1 == a->leaders.n) {
         return false;
     }
     a->at++;
-    node_report_fetch_get(a);
+    report_fetch_get(a);
     return true;
 }
 
-static void node_report_fetch_on_document(void *ctx, const struct api_reply *reply)
+/* An older server does not know format= and answers JSON. */
+static int report_fetch_check_text(const struct report_fetch *a, struct str body, struct err *err)
 {
-    struct node_report_fetch *a = ctx;
+    CLEANUP(arena_done)
+    struct arena tmp = { 0 };
+    const struct jval *root = NULL;
+    struct err ignored = { 0 };
+    const char *who = leader_kind_name(a->query->leader_kind);
+    if (body.n == 0) {
+        return err_set(err, ERR_PROTO, "the %s's answer cannot be read: it is empty", who);
+    }
+    if (!str_starts(body, STR("{")) || json_parse(body, 0, &tmp, &root, &ignored) < 0) {
+        return 0;
+    }
+    struct str version = jval_str(jval_get(root, STR("version")));
+    return err_set(err, ERR_PROTO,
+                   "the %s's answer cannot be read: its version%s" STR_FMT
+                   " answers JSON only, which '-o json' prints",
+                   who, version.n > 0 ? " " : "", STR_ARG(version));
+}
+
+static void report_fetch_on_document(void *ctx, const struct api_reply *reply)
+{
+    struct report_fetch *a = ctx;
     struct err err = { 0 };
     CLEANUP(buf_done)
-    struct buf text = { .max = NODE_REPORT_FETCH_OUTPUT_MAX };
-    if (node_report_fetch_next_shard(a, reply)) {
+    struct buf text = { .max = REPORT_FETCH_OUTPUT_MAX };
+    bool json = str_eq(a->flags->output, STR("json"));
+    if (report_fetch_next_shard(a, reply)) {
         return;
     }
     if (a->unreachable.code != 0) {
         err = a->unreachable;
         a->unreachable = (struct err){ 0 };
-        node_report_fetch_fail(a, &err);
+        report_fetch_fail(a, &err);
         return;
     }
     if (reply->status != 200) {
-        node_report_fetch_explain(a, reply, &err);
-        node_report_fetch_fail(a, &err);
+        report_fetch_explain(a, reply, &err);
+        report_fetch_fail(a, &err);
         return;
     }
-    bool wide = str_eq(a->flags->output, STR("wide"));
-    if (str_eq(a->flags->output, STR("json"))) {
-        buf_add(&text, reply->body);
-        buf_add(&text, STR("\n"));
-    } else if (a->query->print(reply->body, wide ? NODE_REPORT_WIDE : NODE_REPORT_TEXT, &text,
-                               &err) < 0) {
-        (void)err_wrap(&err, "the %s's answer cannot be read",
-                       leader_kind_name(a->query->leader_kind));
-        node_report_fetch_fail(a, &err);
+    if (!json && report_fetch_check_text(a, reply->body, &err) < 0) {
+        report_fetch_fail(a, &err);
         return;
     }
-    node_report_fetch_output(a, &text);
+    buf_add(&text, reply->body);
+    buf_add(&text, json ? STR("\n") : STR_NONE);
+    report_fetch_output(a, &text);
 }
 
-static void node_report_fetch_send(struct node_report_fetch *a, struct str path,
-                                   api_on_reply on_reply)
+static void report_fetch_send(struct report_fetch *a, struct str path, api_on_reply on_reply)
 {
     (void)api_send(
         a->api,
@@ -196,7 +213,15 @@ static void node_report_fetch_send(struct node_report_fetch *a, struct str path,
         on_reply, a); /* nothing is ever cancelled */
 }
 
-static void node_report_fetch_get(struct node_report_fetch *a)
+static void report_fetch_add_param(struct buf *path, struct str key, struct str value)
+{
+    buf_printf(path, "%s" STR_FMT "=" STR_FMT, str_contains(buf_str(path), STR("?")) ? "&" : "?",
+               STR_ARG(key), STR_ARG(value));
+}
+
+/* Any shard but the last one is only asked for a Machine that it looks after. The last one is asked
+ * for what it knows, unless a shard that may look after the Machine could not be asked. */
+static void report_fetch_get(struct report_fetch *a)
 {
     CLEANUP(buf_done)
     struct buf path = { 0 };
@@ -208,13 +233,19 @@ static void node_report_fetch_get(struct node_report_fetch *a)
         buf_printf(&path, ":%u/proxy", a->flags->port);
     }
     buf_add(&path, a->query->path);
-    node_report_fetch_send(a, buf_str(&path), node_report_fetch_on_document);
+    if (!str_eq(a->flags->output, STR("json"))) {
+        report_fetch_add_param(&path, STR("format"), a->flags->output);
+    }
+    if (a->at + 1 < a->leaders.n || a->unreachable.code != 0) {
+        report_fetch_add_param(&path, STR("shard"), STR("own"));
+    }
+    report_fetch_send(a, buf_str(&path), report_fetch_on_document);
 }
 
 /* ---- the leader ---- */
 
-static int node_report_fetch_read_leases(struct node_report_fetch *a, const struct api_reply *reply,
-                                         struct err *err)
+static int report_fetch_read_leases(struct report_fetch *a, const struct api_reply *reply,
+                                    struct err *err)
 {
     CLEANUP(arena_done)
     struct arena tmp = { 0 };
@@ -232,36 +263,36 @@ static int node_report_fetch_read_leases(struct node_report_fetch *a, const stru
     return leader_find_pods(a->query->leader_kind, root, &a->found, &a->leaders, err);
 }
 
-static void node_report_fetch_on_leases(void *ctx, const struct api_reply *reply)
+static void report_fetch_on_leases(void *ctx, const struct api_reply *reply)
 {
-    struct node_report_fetch *a = ctx;
+    struct report_fetch *a = ctx;
     struct err err = { 0 };
-    if (node_report_fetch_read_leases(a, reply, &err) < 0) {
-        node_report_fetch_fail(a, &err);
+    if (report_fetch_read_leases(a, reply, &err) < 0) {
+        report_fetch_fail(a, &err);
     } else {
-        node_report_fetch_get(a);
+        report_fetch_get(a);
     }
 }
 
-static void node_report_fetch_find_leader(struct node_report_fetch *a)
+static void report_fetch_find_leader(struct report_fetch *a)
 {
     CLEANUP(buf_done)
     struct buf path = { 0 };
     leader_lease_path(a->query->leader_kind, a->flags->ns, &path);
-    node_report_fetch_send(a, buf_str(&path), node_report_fetch_on_leases);
+    report_fetch_send(a, buf_str(&path), report_fetch_on_leases);
 }
 
-static void node_report_fetch_refresh(void *ctx)
+static void report_fetch_refresh(void *ctx)
 {
-    struct node_report_fetch *a = ctx;
+    struct report_fetch *a = ctx;
     if (a->flags->address.n == 0 && a->leaders.n == 0) {
-        node_report_fetch_find_leader(a);
+        report_fetch_find_leader(a);
     } else {
-        node_report_fetch_get(a);
+        report_fetch_get(a);
     }
 }
 
-static int node_report_fetch_connect(struct node_report_fetch *a, struct err *err)
+static int report_fetch_connect(struct report_fetch *a, struct err *err)
 {
     if (a->flags->address.n > 0) {
         struct str address = a->flags->address;
@@ -285,26 +316,26 @@ static int node_report_fetch_connect(struct node_report_fetch *a, struct err *er
     if (a->api == NULL) {
         return err_wrap(err, "%s", a->flags->address.n > 0 ? "--address" : "the cluster");
     }
-    transport_set_limits(
-        a->api, &(struct transport_limits){ .reply_bytes_max = NODE_REPORT_FETCH_OUTPUT_MAX });
+    transport_set_limits(a->api,
+                         &(struct transport_limits){ .reply_bytes_max = REPORT_FETCH_OUTPUT_MAX });
     return 0;
 }
 
-int node_report_fetch_run(const struct command_call *call, const struct node_report_query *query)
+int report_fetch_run(const struct command_call *call, const struct report_query *query)
 {
     struct err err = { 0 };
-    struct node_report_fetch a = {
+    struct report_fetch a = {
         .call = call,
         .flags = call->config,
         .query = query,
         .loop = host_loop_new(),
         .terminal = isatty(STDOUT_FILENO) != 0,
     };
-    loop_timer_init(&a.refresh, a.loop, node_report_fetch_refresh, &a);
-    if (node_report_fetch_connect(&a, &err) < 0) {
+    loop_timer_init(&a.refresh, a.loop, report_fetch_refresh, &a);
+    if (report_fetch_connect(&a, &err) < 0) {
         a.code = command_fail(call, &err);
     } else {
-        node_report_fetch_refresh(&a);
+        report_fetch_refresh(&a);
         host_loop_run(a.loop);
     }
     loop_timer_done(&a.refresh);

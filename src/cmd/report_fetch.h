@@ -1,20 +1,22 @@
 /*
- * node_report_fetch: gets a document from a running controller or bridge and prints it, once or
- * again and again.
+ * report_fetch: gets a report from a running controller or bridge and prints it, once or, with
+ * --watch, whenever it has changed.
  *
- * With --address it is asked itself. Otherwise its Lease tells which pod leads, and the API server
- * passes the question on to that pod, so nothing but a kubeconfig is needed. Where there are
- * shards, they are asked in turn until one answers for what it looks after itself.
+ * The server renders the text (format=text or format=wide), so nothing here depends on the form of
+ * a report; `-o json` prints the server's JSON.
+ *
+ * With --address the request goes to that server. Otherwise the Lease names the pod that leads, and
+ * the API server passes the request on to that pod, so nothing but a kubeconfig is needed. Where a
+ * bridge has shards, they are asked in turn until one looks after the Machine (shard=own).
  */
 #pragma once
 
 #include "cmd/command.h"
 #include "cmd/leader_find.h"
-#include "profile/node_report.h"
 
-#define NODE_REPORT_FETCH_WATCH_EVERY SECONDS(2) /* --watch: as fast as people read */
+#define REPORT_FETCH_WATCH_EVERY SECONDS(2) /* --watch: as fast as people read */
 
-struct node_report_fetch_flags {
+struct report_fetch_flags {
     struct str output; /* text, wide or json */
     bool watch;
     struct str address;
@@ -25,20 +27,13 @@ struct node_report_fetch_flags {
     usec_t time_max; /* for one answer */
 };
 
-#define NODE_REPORT_FETCH_OPTION_COUNT 8
-extern const struct option node_report_fetch_options[NODE_REPORT_FETCH_OPTION_COUNT];
+#define REPORT_FETCH_OPTION_COUNT 8
+extern const struct option report_fetch_options[REPORT_FETCH_OPTION_COUNT];
 
-/* Writes the document as text. */
-typedef int (*node_report_fetch_print)(struct str json, enum report_format form, struct buf *out,
-                                       struct err *err);
-
-struct node_report_query {
+struct report_query {
     enum leader_kind leader_kind;
     struct str path; /* below the address, percent-encoded */
-    node_report_fetch_print print;
-    /* Whether another shard may know more; NULL = never. */
-    bool (*is_elsewhere)(struct str json);
 };
 
 /* Answers the exit code. */
-int node_report_fetch_run(const struct command_call *call, const struct node_report_query *query);
+int report_fetch_run(const struct command_call *call, const struct report_query *query);

@@ -20,11 +20,13 @@ def lease(name, pod, namespace="ops"):
 
 
 def document(ours=True):
-    return {"now": "2026-11-16T01:31:46Z", "namespace": "tenants", "name": "blue-1", "ours": ours, "leading": True,
-            "phase": "HoldingDeletion", "reason": "WaitingForApproval", "message": "It waits.",
-            "machine": {"enabled": True, "hook": True, "deletedAt": "2026-11-16T01:27:46Z"},
-            "cluster": {"name": "blue", "found": True, "provisioned": True},
-            "node": {"name": "n1", "sight": "seen", "managed": True, "machineDeleted": True}, "changes": []}
+    return {"namespace": "tenants", "name": "blue-1", "ours": ours, "phase": "HoldingDeletion"}
+
+
+def report(form, ours):
+    """The same as a bridge renders it."""
+    replica = "" if ours else "  replica  another shard looks after its Cluster\n"
+    return f"machine tenants/blue-1: HoldingDeletion\n{replica}  hook     attached, {form}\n"
 
 
 class Management(http.server.BaseHTTPRequestHandler):
@@ -42,14 +44,22 @@ class Management(http.server.BaseHTTPRequestHandler):
             prefix = f"/api/v1/namespaces/ops/pods/http:{pod}:8080/proxy"
             if self.path.startswith(prefix + "/") or (pod == "alone" and self.path.startswith("/api/v1/explain")):
                 path, _, query = self.path.removeprefix(prefix).partition("?")
-                assert path == "/api/v1/explain" and urllib.parse.parse_qs(query) == {"machine": ["tenants/blue-1"]}
-                return self.answer(status, body)
+                query = dict(urllib.parse.parse_qsl(query))
+                assert path == "/api/v1/explain" and query.pop("machine") == "tenants/blue-1"
+                return self.bridge(status, body, **query)
         return self.answer(404, {"kind": "Status", "code": 404, "message": "no such pod"})
 
+    def bridge(self, status, body, format=None, shard=None):
+        if status == 200 and shard == "own" and not body["ours"]:
+            return self.answer(404, {"error": "another shard looks after its Cluster"})
+        if status == 200 and format and "ours" in body:
+            return self.answer(200, report(format, body["ours"]))
+        return self.answer(status, body)
+
     def answer(self, status, body):
-        text = json.dumps(body).encode()
+        text = (body if isinstance(body, str) else json.dumps(body)).encode()
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", "text/plain" if isinstance(body, str) else "application/json")
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
@@ -87,8 +97,8 @@ def test_the_bridge_is_found_by_its_lease(management):
     management.leases = [lease("worker-1", "worker-1", "kube-node-lease"), lease(LEASE, "bridge-0")]
     management.pods = {"bridge-0": (200, document())}
     text = explain(management)
-    assert text.startswith("machine tenants/blue-1: HoldingDeletion (WaitingForApproval) says It waits.")
-    assert "machine enabled, being deleted for 4m hook attached" in text
+    assert text == "machine tenants/blue-1: HoldingDeletion hook attached, text"
+    assert explain(management, "-o", "wide") == text.replace("text", "wide")
     assert explain(management, "--namespace", "ops") == text
     assert LEASES + "namespaces/ops/leases" in management.asked
     assert json.loads(explain(management, "-o", "json"))["name"] == "blue-1"
@@ -115,6 +125,9 @@ def test_shards_are_asked_until_one_looks_after_it(management):
     assert "no such pod" in explain(management, code=1)
     management.pods["b-1"] = management.pods["b-2"]
     assert "another shard looks after its Cluster" in explain(management)
+    # Scripts are told by the same one.
+    management.pods["b-1"] = (200, document())
+    assert json.loads(explain(management, "-o", "json"))["ours"]
 
 
 def test_what_went_wrong_is_said(management):
@@ -125,8 +138,13 @@ def test_what_went_wrong_is_said(management):
     assert "(--address asks a bridge that runs elsewhere)" in explain(management, code=1)
     management.pods = {"bridge-0": (404, {"error": "there is no Machine 'tenants/blue-1'"})}
     assert explain(management, code=1) == "drydock explain: there is no Machine 'tenants/blue-1'"
-    management.pods = {"bridge-0": (200, {"kind": "other"})}
-    assert "the bridge's answer cannot be read" in explain(management, code=1)
+    management.pods = {"bridge-0": (200, {"kind": "other"})}  # as an older one answers, whatever is asked for
+    assert "the bridge's answer cannot be read: its version answers JSON only" in explain(management, code=1)
+    management.pods = {"bridge-0": (200, {"version": "0.3.9"})}
+    assert "its version 0.3.9 answers JSON only, which '-o json' prints" in explain(management, code=1)
+    assert json.loads(explain(management, "-o", "json")) == {"version": "0.3.9"}
+    management.pods = {"bridge-0": (200, "")}
+    assert "the bridge's answer cannot be read: it is empty" in explain(management, code=1)
     management.leases = [lease(LEASE + "-shard-0", "a", "one"), lease(LEASE + "-shard-1", "b", "two")]
     assert "2 namespaces have a bridge's Lease, 'one' among them" in explain(management, code=1)
 
