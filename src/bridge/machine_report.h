@@ -2,8 +2,7 @@
  * machine_report: what is shown of one Machine: what it waits for and what would help, both sides
  * of the bridge, and what would be written next.
  *
- * Plain data and pure printers, for the bridge's page and `drydock explain machine` alike. The JSON
- * form is read back, so that a command line far away shows the same text.
+ * Plain data and pure printers, for the bridge's page and `drydock explain machine` alike.
  */
 #pragma once
 
@@ -114,10 +113,5 @@ void machine_report_from(const struct bridge_machine_view *report, usec_t now,
 
 /* Times that are unknown or never are left out, and so is what there is not. */
 void machine_report_print_json(const struct machine_report *p, struct json_writer *w);
-/* The same read back; texts live in `out`. */
-NODISCARD
-int machine_report_parse(struct str text, struct arena *out, struct machine_report *ret,
-                         struct err *err);
-
 /* 80 columns; wide: lines without end, with what names requests. */
 void machine_report_print_text(const struct machine_report *p, bool wide, struct buf *out);

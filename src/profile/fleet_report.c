@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-#include "format/json_fields.h"
-
 /* ---- counting ---- */
 
 struct fleet_report_profile *fleet_report_profile(struct fleet_report *s, struct arena *out,
@@ -155,92 +153,4 @@ void fleet_report_print_json(const struct fleet_report *s, struct json_writer *w
         jw_raw(w, s->board);
     }
     jw_obj_end(w);
-}
-
-/* ---- reading ---- */
-
-static void read_counts(const struct jval *v, uint32_t counts[PROFILE_STATE_COUNT])
-{
-    for (uint32_t i = 0; i < PROFILE_STATE_COUNT; i++) {
-        int64_t n = 0;
-        (void)jval_i64(jval_get(v, profile_state_name(i)), &n); /* absent is none */
-        counts[i] = n > 0 && n <= UINT32_MAX ? (uint32_t)n : 0;
-    }
-}
-
-static int read_entry(const struct json_fields *in, const struct jval *v,
-                      struct fleet_report_entry *ret)
-{
-    *ret = (struct fleet_report_entry){
-        .node = jr_text(in, v, "node"),
-        .profile = jr_text(in, v, "profile"),
-        .failing = jr_bool(v, "failing"),
-        .summary = jr_text(in, v, "gist"),
-    };
-    struct str state = jval_str(jval_get(v, STR("state")));
-    if (!profile_state_parse(state, &ret->state)) {
-        return err_set(in->err, ERR_PROTO, "node '" STR_FMT "': '" STR_FMT "' is no state",
-                       STR_ARG(ret->node), STR_ARG(state));
-    }
-    return jr_time(in, v, "since", 0, &ret->since);
-}
-
-static int read_lists(const struct json_fields *in, const struct jval *root,
-                      struct fleet_report *ret)
-{
-    const struct jval *profiles = jval_get(root, STR("profiles"));
-    const struct jval *entries = jval_get(root, STR("entries"));
-    uint32_t profile_n = jval_kind(profiles) == JARR ? profiles->n : 0;
-    uint32_t entry_n = jval_kind(entries) == JARR ? entries->n : 0;
-    if (profile_n > NODE_REPORT_ITEMS_MAX || entry_n > FLEET_REPORT_ENTRIES_MAX) {
-        return err_set(in->err, ERR_LIMIT, "found %u profiles and %u entries, at most %u and %u",
-                       profile_n, entry_n, NODE_REPORT_ITEMS_MAX, FLEET_REPORT_ENTRIES_MAX);
-    }
-    JVAL_EACH (profiles, v) {
-        read_counts(v,
-                    fleet_report_profile(ret, in->out, jval_str(jval_get(v, STR("name"))))->counts);
-    }
-    ret->entries = ARENA_ARRAY(in->out, struct fleet_report_entry, entry_n);
-    ret->entry_cap = entry_n;
-    JVAL_EACH (entries, v) {
-        int r = read_entry(in, v, &ret->entries[ret->entry_n++]);
-        if (r < 0) {
-            return r;
-        }
-    }
-    return 0;
-}
-
-int fleet_report_parse(struct str text, struct arena *out, struct fleet_report *ret,
-                       struct err *err)
-{
-    const struct json_fields in = { .out = out, .err = err };
-    const struct jval *root;
-    int64_t nodes = 0;
-    int r = json_parse(text, 0, out, &root, err);
-    if (r < 0) {
-        return r;
-    }
-    if (!jval_i64(jval_get(root, STR("nodes")), &nodes) || nodes < 0 || nodes > UINT32_MAX) {
-        return err_set(err, ERR_PROTO, "found %s that is no status", jkind_name(jval_kind(root)));
-    }
-    const struct jval *config = jval_get(root, STR("config"));
-    struct fleet_report s = {
-        .version = jr_text(&in, root, "version"),
-        .title = jr_text(&in, root, "title"),
-        .leader = jr_text(&in, root, "leader"),
-        .why = jr_text(&in, root, "why"),
-        .config_file = jr_text(&in, config, "file"),
-        .config_error = jr_text(&in, config, "error"),
-        .nodes = (uint32_t)nodes,
-    };
-    read_counts(jval_get(root, STR("states")), s.counts);
-    r = jr_time(&in, root, "now", 0, &s.now);
-    r = r < 0 ? r : jr_time(&in, config, "loaded", 0, &s.config_loaded);
-    r = r < 0 ? r : read_lists(&in, root, &s);
-    if (r < 0) {
-        return r;
-    }
-    *ret = s;
-    return 0;
 }

@@ -2,15 +2,12 @@
  * fleet_report: the fleet in one document: how many nodes each profile has in which state, and
  * whoever is not at rest, with what it waits for.
  *
- * Made of reports, printed as JSON for scripts and as text for people, and read back like them.
+ * Made of node reports, printed as JSON for scripts and as text for people.
  */
 #pragma once
 
 #include "profile/node_report.h"
 
-#define FLEET_REPORT_ENTRIES_MAX                                                                   \
-    200000u                    /* twenty profiles on each node of the largest clusters             \
-                                */
 #define FLEET_REPORT_SHOWN 20u /* of one kind in the text; -o wide has all */
 
 struct fleet_report_profile {
@@ -58,9 +55,5 @@ void fleet_report_add(struct fleet_report *s, const struct node_report *r, struc
 void fleet_report_sort(struct fleet_report *s);
 
 void fleet_report_print_json(const struct fleet_report *s, struct json_writer *w);
-NODISCARD
-int fleet_report_parse(struct str text, struct arena *out, struct fleet_report *ret,
-                       struct err *err);
-
 void fleet_report_print_text(const struct fleet_report *s, enum report_format form,
                              struct buf *out);

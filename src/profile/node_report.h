@@ -95,9 +95,6 @@ void node_report_print_info(const struct node_report *r, struct json_writer *w);
 
 /* The document of `explain -o json`: everything. Times that are unknown or never are left out. */
 void node_report_print_json(const struct node_report *r, struct json_writer *w);
-/* The same read back; texts live in `out` or in `text`. */
-NODISCARD
-int node_report_parse(struct str text, struct arena *out, struct node_report *ret, struct err *err);
 /* What the check's plugin said, as one JSON object; an error is among its members. */
 void node_report_print_check_info(const struct node_report_check *c, struct json_writer *w);
 

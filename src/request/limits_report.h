@@ -3,11 +3,10 @@
  *
  * Made of what arbiter, requests and profiles tell, at one moment; or of the objects themselves,
  * by somebody who has nothing but an API server. Plain data and pure printers: the web view,
- * `drydock status`, `drydock limits` and `drydock explain` have one wording. The JSON form is read
- * back like a report's.
+ * `drydock status`, `drydock limits` and `drydock explain` have one wording.
  *
  * A claim is a request, or a profile's step into maintenance: it waits, or it holds something.
- * Texts are borrowed from whoever told them unless they were read.
+ * Texts are borrowed from whoever told them.
  */
 #pragma once
 
@@ -19,7 +18,6 @@
 #include "request/requests.h"
 
 #define LIMITS_REPORT_CLAIMS_SHOWN 20u /* claims of one kind in the text; -o wide has all */
-#define LIMITS_REPORT_ITEMS_MAX 10000u /* limits, claims or holders that are read back */
 
 /* Whoever holds a target. */
 struct limits_report_holder {
@@ -128,10 +126,5 @@ const struct limits_report_limit *limits_report_find_limit(const struct limits_r
 
 /* At most so many claims, and holders of one limit; 0 = all. Their numbers are told in any case. */
 void limits_report_print_json(const struct limits_report *b, uint32_t most, struct json_writer *w);
-/* The same read back; texts live in `out`. */
-NODISCARD
-int limits_report_read(const struct jval *v, struct arena *out, struct limits_report *ret,
-                       struct err *err);
-
 /* 80 columns, or lines without end and nothing left out. */
 void limits_report_print_text(const struct limits_report *b, bool wide, struct buf *out);

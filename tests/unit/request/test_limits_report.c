@@ -323,26 +323,34 @@ TEST(limits_report_tells_of_one_limit_whom_it_concerns)
               "            until spec.paused of limit gpu is false\n");
 }
 
-TEST(limits_report_is_read_back_as_it_was_written)
+TEST(limits_report_json_has_everything)
 {
     CLEANUP(arena_done)
     struct arena a = { 0 };
-    for (int about = 0; about < 3; about++) {
-        CLEANUP(buf_done)
-        struct buf json = { 0 };
-        struct limits_report b;
-        struct limits_report back;
-        struct err err = { 0 };
-        const struct jval *root;
-        sample_report(&b, &a);
-        CHECK(about != 1 || limits_report_only_request(&b, STR("mr-2"), &a));
-        CHECK(about != 2 || limits_report_only_limit(&b, STR("node")));
-        struct json_writer w = json_writer_on(&json);
-        limits_report_print_json(&b, 0, &w);
-        CHECK_EQ(json_parse(buf_str(&json), 0, &a, &root, &err), 0);
-        CHECK_EQ(limits_report_read(root, &a, &back, &err), 0);
-        CHECK_STR(node_report_text(&back, true, &a), node_report_text(&b, true, &a).p);
-    }
+    CLEANUP(buf_done)
+    struct buf json = { 0 };
+    struct limits_report b;
+    sample_report(&b, &a);
+    CHECK(limits_report_only_request(&b, STR("mr-2"), &a));
+    struct json_writer w = json_writer_on(&json);
+    limits_report_print_json(&b, 0, &w);
+    CHECK_STR(buf_str(&json),
+              "{\"now\":\"2026-11-16T01:31:46Z\",\"about\":\"request\",\"limits\":[{\"name\":\"node"
+              "\",\"type\":\"node\",\"standing\":\"full\",\"selects\":\"\",\"exclusive\":false,\"pe"
+              "rcent\":5,\"minimum\":1,\"computed\":true,\"population\":60,\"allowed\":3,\"held\":2"
+              ",\"unavailable\":1,\"room\":0,\"waiting\":4,\"paused\":false,\"overCommitted\":false"
+              ",\"problem\":\"\",\"holders\":[{\"target\":\"worker-1\",\"uid\":\"u1\",\"name\":\"mr"
+              "-1\",\"client\":\"kured\",\"phase\":\"InProgress\",\"since\":\"2026-11-16T01:26:46Z"
+              "\",\"deadline\":\"2026-11-16T01:37:46Z\"},{\"target\":\"worker-9\",\"uid\":\"n9\",\""
+              "name\":\"profile/os\",\"client\":\"\",\"phase\":\"InMaintenance\",\"since\":\"2026-1"
+              "1-16T00:01:46Z\"}]}],\"waiting\":1,\"holding\":0,\"claims\":[{\"name\":\"mr-2\",\"ui"
+              "d\":\"mr-2\",\"client\":\"rebooter\",\"type\":\"node\",\"target\":\"worker-1\",\"pha"
+              "se\":\"Pending\",\"step\":\"\",\"reason\":\"TargetBusy\",\"message\":\"node worker-1"
+              " is held by mr-1\",\"until\":\"node worker-1 is released\",\"waits\":true,\"ended\":"
+              "false,\"priority\":0,\"position\":0,\"since\":\"2026-11-15T23:31:46Z\",\"limit\":\""
+              "\",\"limits\":[\"node\"],\"blocker\":{\"target\":\"worker-1\",\"uid\":\"u1\",\"name"
+              "\":\"mr-1\",\"client\":\"kured\",\"phase\":\"InProgress\",\"since\":\"2026-11-16T01:"
+              "26:46Z\",\"deadline\":\"2026-11-16T01:37:46Z\"}}]}");
 }
 
 TEST(limits_report_may_be_told_in_part_but_counts_all)
@@ -364,29 +372,6 @@ TEST(limits_report_may_be_told_in_part_but_counts_all)
     CHECK_EQ(n, 4);
     CHECK(jval_i64(jval_get(root, STR("holding")), &n));
     CHECK_EQ(n, 2);
-}
-
-TEST(limits_report_refuses_what_is_none)
-{
-    static const struct {
-        const char *text;
-        const char *error;
-    } cases[] = {
-        { "[]", "found a list that is no board of limits" },
-        { "{\"limits\":[],\"claims\":7}", "found an object that is no board of limits" },
-        { "{\"limits\":[],\"claims\":[{\"since\":\"now\"}]}", "'since': " },
-        { "{\"limits\":[{\"holders\":[{\"deadline\":\"1\"}]}],\"claims\":[]}", "'deadline': " },
-    };
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        CLEANUP(arena_done)
-        struct arena a = { 0 };
-        const struct jval *root;
-        struct limits_report b;
-        struct err err = { 0 };
-        CHECK_EQ(json_parse(str_from(cases[i].text), 0, &a, &root, &err), 0);
-        CHECK(limits_report_read(root, &a, &b, &err) < 0);
-        CHECK(str_starts(str_from(err.msg), str_from(cases[i].error)));
-    }
 }
 
 TEST(limits_report_says_where_a_limit_stands)
