@@ -1,3 +1,5 @@
+/* drydock bridge: flags of the bridge between Cluster API and the Nodes of workload clusters, and
+ * what its process is made of. */
 #include "bridge/bridge.h"
 
 #include "base/duration.h"
@@ -75,7 +77,7 @@ static const struct option bridge_options[] = {
     DAEMON_LOG_OPTIONS(struct bridge_flags),
 };
 
-/* One running bridge and what it stands on, in the order of its making. */
+/* One running bridge with everything it uses, in the order in which the parts are made. */
 struct bridge_app {
     const struct bridge_flags *flags;
     struct shard shard;
@@ -88,61 +90,61 @@ struct bridge_app {
 
 /* ── who asks ──────────────────────────────────────────────────────────────────────────────── */
 
-static bool app_explain(void *ctx, struct str namespace, struct str name, struct arena *out,
-                        struct bridge_machine_view *ret)
+static bool bridge_app_explain(void *ctx, struct str namespace, struct str name, struct arena *out,
+                               struct bridge_machine_view *ret)
 {
     return bridge_explain(ctx, namespace, name, out, ret);
 }
 
-static void app_each_link(void *ctx, void (*fn)(void *ctx, const struct link_view *view),
-                          void *fn_ctx)
+static void bridge_app_each_link(void *ctx, void (*fn)(void *ctx, const struct link_view *view),
+                                 void *fn_ctx)
 {
     bridge_each_link(ctx, fn, fn_ctx);
 }
 
-static void app_stats(void *ctx, struct bridge_stats *ret)
+static void bridge_app_stats(void *ctx, struct bridge_stats *ret)
 {
     bridge_stats(ctx, ret);
 }
 
-static bool app_leading(void *ctx)
+static bool bridge_app_leading(void *ctx)
 {
     return bridge_leading(ctx);
 }
 
-static struct str app_leader(void *ctx)
+static struct str bridge_app_leader(void *ctx)
 {
     return bridge_leader(ctx);
 }
 
-static bool app_ready(void *ctx, struct str *ret_why)
+static bool bridge_app_ready(void *ctx, struct str *ret_why)
 {
     return bridge_ready(ctx, ret_why);
 }
 
 /* ── the end ───────────────────────────────────────────────────────────────────────────────── */
 
-static void app_on_stopped(void *ctx)
+static void bridge_app_on_stopped(void *ctx)
 {
     struct bridge_app *app = ctx;
     daemon_quit_when_idle(&app->daemon);
 }
 
-static void app_on_end(void *ctx)
+static void bridge_app_on_end(void *ctx)
 {
     struct bridge_app *app = ctx;
     bridge_stop(app->bridge);
 }
 
-static void app_on_leading(void *ctx, bool leading)
+static void bridge_app_on_leading(void *ctx, bool leading)
 {
     struct bridge_app *app = ctx;
     if (!leading && !app->daemon.ending) {
-        daemon_quit(&app->daemon, COMMAND_FAILED); /* its pod starts anew as a follower */
+        daemon_quit(&app->daemon, COMMAND_FAILED); /* its pod restarts and no longer leads */
     }
 }
 
-static void app_done(struct bridge_app *app)
+static void bridge_app_done(struct bridge_app *app)
 {
     daemon_close_servers(&app->daemon);
     bridge_free(app->bridge);
@@ -152,8 +154,8 @@ static void app_done(struct bridge_app *app)
 
 /* ── the beginning ─────────────────────────────────────────────────────────────────────────── */
 
-/* What the option table cannot tell. */
-static int app_check(struct bridge_app *app, struct err *err)
+/* What the option table cannot check. */
+static int bridge_app_check(struct bridge_app *app, struct err *err)
 {
     const struct bridge_flags *flags = app->flags;
     enum log_level ignored;
@@ -180,7 +182,7 @@ static int app_check(struct bridge_app *app, struct err *err)
     return daemon_log_level(&flags->daemon, &ignored, err);
 }
 
-static int app_start(struct bridge_app *app, struct err *err)
+static int bridge_app_start(struct bridge_app *app, struct err *err)
 {
     const struct bridge_flags *flags = app->flags;
     struct daemon *p = &app->daemon;
@@ -214,21 +216,21 @@ static int app_start(struct bridge_app *app, struct err *err)
                        .power = { .any_machine = !flags->metal3_require_enabled,
                                   .require_drained = flags->metal3_require_drained },
                        .dialer = app->dialer,
-                       .on_leading = app_on_leading,
-                       .on_stopped = app_on_stopped,
+                       .on_leading = bridge_app_on_leading,
+                       .on_stopped = bridge_app_on_stopped,
                        .ctx = app,
                    });
     const struct bridge_pages_source source = {
         .ctx = app->bridge,
-        .explain = app_explain,
-        .each_link = app_each_link,
-        .stats = app_stats,
-        .leading = app_leading,
-        .leader = app_leader,
-        .ready = app_ready,
+        .explain = bridge_app_explain,
+        .each_link = bridge_app_each_link,
+        .stats = bridge_app_stats,
+        .leading = bridge_app_leading,
+        .leader = bridge_app_leader,
+        .ready = bridge_app_ready,
     };
     app->pages = (struct bridge_pages){ p->loop, source, &p->metrics };
-    app->health = (struct health){ .ctx = app->bridge, .ready = app_ready };
+    app->health = (struct health){ .ctx = app->bridge, .ready = bridge_app_ready };
     r = daemon_serve_web(p, bridge_pages_handle, &app->pages, "serving metrics and links", err);
     return r < 0 ? r : daemon_serve_health(p, &app->health, err);
 }
@@ -237,14 +239,14 @@ static int bridge_run(const struct command_call *call)
 {
     struct err err = { 0 };
     struct bridge_app app = { .flags = call->config };
-    if (app_check(&app, &err) < 0) {
+    if (bridge_app_check(&app, &err) < 0) {
         (void)command_fail(call, &err); /* the exit code is that of a wrong command line */
         return COMMAND_USAGE;
     }
     daemon_init(&app.daemon, &app.flags->daemon, call->memory);
-    int code = app_start(&app, &err) < 0 ? command_fail(call, &err)
-                                         : daemon_run(&app.daemon, app_on_end, &app);
-    app_done(&app);
+    int code = bridge_app_start(&app, &err) < 0 ? command_fail(call, &err)
+                                                : daemon_run(&app.daemon, bridge_app_on_end, &app);
+    bridge_app_done(&app);
     return code;
 }
 

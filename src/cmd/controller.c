@@ -1,3 +1,4 @@
+/* drydock controller: flags of the controller, and what its process is made of. */
 #include "cmd/commands.h"
 #include "cmd/daemon.h"
 #include "cmd/config_file.h"
@@ -11,9 +12,7 @@
 
 #include <stdlib.h>
 
-#define SCRAPE_CHECK_EVERY                                                                         \
-    SECONDS(1) /* how often the last scrape is looked for, as the original                         \
-                */
+#define SCRAPE_CHECK_EVERY SECONDS(1) /* after SIGTERM, for one more scrape; as the original */
 
 struct controller_flags {
     struct daemon_flags daemon;
@@ -73,12 +72,12 @@ static const struct option controller_options[] = {
       "false", NULL, "approve requests for objects that do not exist" },
 };
 
-/* One running controller and what it stands on, in the order of its making. */
+/* One running controller with everything it uses, in the order in which the parts are made. */
 struct controller_app {
     const struct controller_flags *flags;
     struct daemon daemon;
     struct outbound *outbound;
-    struct client installer; /* its gate is its own: the rest does not wait for CRDs */
+    struct client installer; /* only for CRDs: other requests do not wait for these */
     struct crd_install *install;
     struct core *core;
     struct controller *controller;
@@ -88,13 +87,13 @@ struct controller_app {
     struct leader_proxy *proxy;
     struct outbound *leader_proxy_outbound;
     struct web *web;
-    struct loop_timer scrape; /* after SIGTERM: looks for the last one */
+    struct loop_timer scrape; /* after SIGTERM: waits for one more scrape */
     usec_t serve_until;
-    uint64_t scrapes; /* when SIGTERM came */
+    uint64_t scrapes; /* how many there had been when SIGTERM came */
 };
 
 /* "https://10.0.0.1:6443/path" → "10.0.0.1:6443" */
-static struct str app_server_host(struct str server)
+static struct str controller_app_server_host(struct str server)
 {
     struct str host;
     struct str rest;
@@ -107,8 +106,8 @@ static struct str app_server_host(struct str server)
 
 /* ── the end ───────────────────────────────────────────────────────────────────────────────── */
 
-/* The lease is free by now; only the metrics' last values are still waited for. */
-static void app_on_scrape_timer(void *ctx)
+/* The Lease has been released; the process only stays until Prometheus has read the last values. */
+static void controller_app_on_scrape_timer(void *ctx)
 {
     struct controller_app *app = ctx;
     usec_t now = loop_now(app->daemon.loop);
@@ -121,13 +120,13 @@ static void app_on_scrape_timer(void *ctx)
     }
 }
 
-static void app_on_stopped(void *ctx)
+static void controller_app_on_stopped(void *ctx)
 {
     struct controller_app *app = ctx;
     loop_timer_set(&app->scrape, loop_now(app->daemon.loop));
 }
 
-static void app_on_end(void *ctx)
+static void controller_app_on_end(void *ctx)
 {
     struct controller_app *app = ctx;
     app->scrapes = app->web == NULL ? 0 : web_scrapes(app->web);
@@ -135,16 +134,16 @@ static void app_on_end(void *ctx)
     core_stop(app->core);
 }
 
-static void app_on_leading(void *ctx, bool leading)
+static void controller_app_on_leading(void *ctx, bool leading)
 {
     struct controller_app *app = ctx;
     if (!leading && !app->daemon.ending) {
-        daemon_quit(&app->daemon,
-                    COMMAND_FAILED); /* as the original: its pod starts anew as a follower */
+        /* As the original: the pod restarts and no longer leads. */
+        daemon_quit(&app->daemon, COMMAND_FAILED);
     }
 }
 
-static void app_done(struct controller_app *app)
+static void controller_app_done(struct controller_app *app)
 {
     crd_install_free(app->install);
     daemon_close_servers(&app->daemon);
@@ -163,14 +162,14 @@ static void app_done(struct controller_app *app)
 
 /* ── CRDs ──────────────────────────────────────────────────────────────────────────────────── */
 
-static void app_on_crd_written(void *ctx, struct str name, bool created)
+static void controller_app_on_crd_written(void *ctx, struct str name, bool created)
 {
     struct controller_app *app = ctx;
     log_info(&app->daemon.log, created ? "CRD created" : "CRD updated", KV_STR("name", name));
 }
 
-/* Whoever watches these kinds looks again by itself, so nobody waits for this. */
-static void app_on_installed(void *ctx, const struct err *err)
+/* The parts that watch these kinds find the CRDs by themselves, so nothing waits for this. */
+static void controller_app_on_installed(void *ctx, const struct err *err)
 {
     struct controller_app *app = ctx;
     if (err == NULL) {
@@ -183,20 +182,20 @@ static void app_on_installed(void *ctx, const struct err *err)
     daemon_quit(&app->daemon, COMMAND_FAILED);
 }
 
-static void app_install(struct controller_app *app)
+static void controller_app_install(struct controller_app *app)
 {
     client_init(&app->installer, app->daemon.loop, app->daemon.api);
     app->install = crd_install_new(&(struct crd_install_config){
         .client = &app->installer,
-        .on_done = app_on_installed,
-        .on_written = app_on_crd_written,
+        .on_done = controller_app_on_installed,
+        .on_written = controller_app_on_crd_written,
         .ctx = app,
     });
 }
 
 /* ── the beginning ─────────────────────────────────────────────────────────────────────────── */
 
-static int app_refuse(const struct controller_flags *flags, struct err *err)
+static int controller_app_refuse(const struct controller_flags *flags, struct err *err)
 {
     if (flags->esx || flags->kubernikus) {
         return err_set(err, ERR_INVALID, "%s: this version has no such part",
@@ -205,23 +204,24 @@ static int app_refuse(const struct controller_flags *flags, struct err *err)
     return 0;
 }
 
-static const char *app_env(void *ctx, const char *name)
+static const char *controller_app_env(void *ctx, const char *name)
 {
     (void)ctx; /* there is one environment */
     return getenv(name);
 }
 
-static void app_open_wire(struct controller_app *app)
+static void controller_app_open_outbound(struct controller_app *app)
 {
     app->outbound =
         host_outbound_new(app->daemon.loop, &(struct host_outbound_config){
-                                                .env = app_env,
+                                                .env = controller_app_env,
                                                 .ca_file = str_from(getenv("SSL_CERT_FILE")),
                                             });
 }
 
-/* A wire of its own: pods are reached without a proxy, and no slow mail server holds them up. */
-static void app_start_leader_proxy(struct controller_app *app)
+/* The leader is asked through an outbound door of its own: without the HTTP proxy of the
+ * environment, and never behind a slow mail server. */
+static void controller_app_start_leader_proxy(struct controller_app *app)
 {
     uint32_t port = app->flags->leader_port;
     app->leader_proxy_outbound = host_outbound_new(
@@ -238,7 +238,7 @@ static void app_start_leader_proxy(struct controller_app *app)
     web_set_leader_proxy(app->web, app->proxy);
 }
 
-static int app_serve(struct controller_app *app, struct err *err)
+static int controller_app_serve(struct controller_app *app, struct err *err)
 {
     struct daemon *p = &app->daemon;
     if (daemon_serves_web(p)) {
@@ -246,13 +246,13 @@ static int app_serve(struct controller_app *app, struct err *err)
     }
     int r = daemon_serve_web(p, web_handle, app->web, "serving metrics and dashboard", err);
     if (r == 0 && app->web != NULL && app->flags->elect) {
-        app_start_leader_proxy(app);
+        controller_app_start_leader_proxy(app);
     }
     return r < 0 ? r : daemon_serve_health(p, &app->source.health, err);
 }
 
 /* "unlimited", "deny", or a percentage. */
-static int app_read_missing(struct str text, struct arbiter_config *ret, struct err *err)
+static int controller_app_read_missing(struct str text, struct arbiter_config *ret, struct err *err)
 {
     struct str number = text;
     (void)str_cut_suffix(text, STR("%"), &number); /* may be left out */
@@ -272,7 +272,7 @@ static int app_read_missing(struct str text, struct arbiter_config *ret, struct 
     return 0;
 }
 
-static int app_open_core(struct controller_app *app, struct err *err)
+static int controller_app_open_core(struct controller_app *app, struct err *err)
 {
     const struct controller_flags *flags = app->flags;
     struct daemon *p = &app->daemon;
@@ -284,29 +284,29 @@ static int app_open_core(struct controller_app *app, struct err *err)
         .metrics = &p->metrics,
         .identity = p->identity,
         .lease_namespace = p->namespace,
-        .server = app_server_host(p->access.server),
+        .server = controller_app_server_host(p->access.server),
         .elect = flags->elect,
         .use_limits = true,
         .limits = { .namespace = STR("default"),
                     .legacy_notready = flags->legacy_notready,
                     .legacy_double_count = flags->legacy_double_count,
                     .grant_missing = flags->grant_missing },
-        .on_leading = app_on_leading,
-        .on_stopped = app_on_stopped,
+        .on_leading = controller_app_on_leading,
+        .on_stopped = controller_app_on_stopped,
         .ctx = app,
     };
     struct str namespace;
     if (daemon_find_namespace(p, &namespace, &ignored) == 0) {
         config.limits.namespace = namespace;
     }
-    int r = app_read_missing(flags->missing_limit, &config.limits, err);
+    int r = controller_app_read_missing(flags->missing_limit, &config.limits, err);
     if (r == 0) {
         app->core = core_new(&config);
     }
     return r;
 }
 
-static int app_start_parts(struct controller_app *app, struct err *err)
+static int controller_app_start_parts(struct controller_app *app, struct err *err)
 {
     const struct controller_flags *flags = app->flags;
     struct daemon *p = &app->daemon;
@@ -336,22 +336,22 @@ static int app_start_parts(struct controller_app *app, struct err *err)
     return config_file_start(&app->config_file, p->loop, err);
 }
 
-static int app_start(struct controller_app *app, struct err *err)
+static int controller_app_start(struct controller_app *app, struct err *err)
 {
-    int r = app_refuse(app->flags, err);
+    int r = controller_app_refuse(app->flags, err);
     r = r < 0 ? r
               : daemon_connect_cluster(&app->daemon, STR("controllers.maintenance"),
                                        app->flags->elect, err);
     if (r < 0) {
         return r;
     }
-    app_open_wire(app);
+    controller_app_open_outbound(app);
     if (app->flags->install_crds) {
-        app_install(app);
+        controller_app_install(app);
     }
-    r = app_open_core(app, err);
-    r = r < 0 ? r : app_start_parts(app, err);
-    return r < 0 ? r : app_serve(app, err);
+    r = controller_app_open_core(app, err);
+    r = r < 0 ? r : controller_app_start_parts(app, err);
+    return r < 0 ? r : controller_app_serve(app, err);
 }
 
 static int controller_run(const struct command_call *call)
@@ -359,10 +359,11 @@ static int controller_run(const struct command_call *call)
     struct err err = { 0 };
     struct controller_app app = { .flags = call->config };
     daemon_init(&app.daemon, &app.flags->daemon, call->memory);
-    loop_timer_init(&app.scrape, app.daemon.loop, app_on_scrape_timer, &app);
-    int code = app_start(&app, &err) < 0 ? command_fail(call, &err)
-                                         : daemon_run(&app.daemon, app_on_end, &app);
-    app_done(&app);
+    loop_timer_init(&app.scrape, app.daemon.loop, controller_app_on_scrape_timer, &app);
+    int code = controller_app_start(&app, &err) < 0
+                   ? command_fail(call, &err)
+                   : daemon_run(&app.daemon, controller_app_on_end, &app);
+    controller_app_done(&app);
     return code;
 }
 
