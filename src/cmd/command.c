@@ -1,10 +1,16 @@
 #include "cmd/command.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cmd/completion.h"
 
 #define HELP_MAX ((size_t)256 * 1024) /* help of all commands is a few pages */
+
+struct str command_kubecontext(struct str flag)
+{
+    return flag.n > 0 ? flag : str_from(getenv("KUBECONTEXT"));
+}
 
 int command_fail(const struct command_call *call, const struct err *err)
 {

@@ -36,6 +36,8 @@ struct command {
     int (*run)(const struct command_call *call); /* answers the exit code */
 };
 
+/* The value of --kubecontext, or without it that of the environment variable KUBECONTEXT. */
+struct str command_kubecontext(struct str flag);
 /* Prints "program command: text" to stderr and answers COMMAND_FAILED. */
 int command_fail(const struct command_call *call, const struct err *err);
 

@@ -6,7 +6,6 @@
 #include "host/transport.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -33,7 +32,7 @@ static void daemon_write_log(void *ctx, struct str line)
     while (done < line.n) {
         ssize_t n = write(STDERR_FILENO, line.p + done, line.n - done);
         if (n <= 0) {
-            return; /* nobody reads; there is nobody to tell */
+            return; /* stderr is closed, so this cannot be reported either */
         }
         done += (size_t)n;
     }
@@ -114,13 +113,9 @@ int daemon_find_namespace(struct daemon *p, struct str *ret, struct err *err)
 
 static int daemon_open_cluster(struct daemon *p, struct err *err)
 {
-    struct str context = p->flags->kubecontext;
-    if (context.n == 0) {
-        context = str_from(getenv("KUBECONTEXT"));
-    }
     const struct kubeconfig_source source = {
         .path = p->flags->kubeconfig,
-        .context = context,
+        .context = command_kubecontext(p->flags->kubecontext),
     };
     int r = kubeconfig_load(&source, p->memory, &p->access, err);
     if (r < 0) {
@@ -190,14 +185,14 @@ static void daemon_init_metrics(struct daemon *p)
     metrics_on_collect(&p->metrics, daemon_collect, p);
 }
 
-/* A watch has a connection, and a bridge has a watch for each of thousands of clusters; what a
- * system gives at first is often 1024, for the sake of programs that use select. */
+/* Every watch has a connection, and a bridge has a watch for each of thousands of clusters. The
+ * soft limit of open files is often 1024, for the sake of programs that use select. */
 static void daemon_raise_file_limit(void)
 {
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
         files.rlim_cur = files.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &files); /* then it has to do with what it has */
+        (void)setrlimit(RLIMIT_NOFILE, &files); /* the old limit stays then */
     }
 }
 

@@ -1,7 +1,6 @@
 #include "cmd/report_fetch.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "host/kubeconfig.h"
@@ -38,10 +37,10 @@ struct report_fetch {
     struct cluster_access access;
     struct api *api;
     struct loop_timer refresh;
-    struct arena found; /* of what the Leases said */
+    struct arena found; /* memory of `leaders` */
     struct leaders leaders;
-    uint32_t at;            /* the one of them that is asked, while there are any */
-    struct err unreachable; /* one of them was not; code 0 = all were */
+    uint32_t at;            /* index of the leader that is asked, while there are any */
+    struct err unreachable; /* why a shard could not be asked; code 0 = all could */
     struct buf printed;     /* the text that was printed last */
     bool answered;          /* once at least */
     bool terminal;
@@ -54,7 +53,7 @@ static void report_fetch_end(struct report_fetch *a, int code)
     host_loop_stop(a->loop);
 }
 
-/* The first failure ends the command; behind an answer --watch goes on and says so. */
+/* Before the first answer a failure ends the command; after it --watch reports it and goes on. */
 static void report_fetch_fail(struct report_fetch *a, const struct err *err)
 {
     (void)command_fail(a->call, err); /* answers COMMAND_FAILED, as it is */
@@ -94,8 +93,8 @@ static void report_fetch_output(struct report_fetch *a, struct buf *text)
     }
 }
 
-/* What whoever was asked says is wrong is {"error":"…"}; the API server answers a Status, and then
- * the pod was not reached. */
+/* An error of a controller or bridge is {"error":"…"}. If the pod was not reached, the API server
+ * answers a Status, which has no such member. */
 static struct str report_fetch_error_text(const struct api_reply *reply, struct arena *out)
 {
     const struct jval *root = NULL;
@@ -115,7 +114,7 @@ static void report_fetch_explain(const struct report_fetch *a, const struct api_
         (void)err_set(err, reply->status == 404 ? ERR_NOTFOUND : ERR_IO, STR_FMT,
                       STR_ARG(error_text));
         if (err->code == ERR_NOTFOUND) {
-            return; /* it was asked, and there is no such thing */
+            return; /* the server was asked, and there is no such thing */
         }
     } else {
         client_explain(reply->status, reply->body, reply->err, err);
@@ -302,10 +301,9 @@ static int report_fetch_connect(struct report_fetch *a, struct err *err)
             .server = plain ? arena_concat(a->call->memory, STR("http://"), address) : address,
         };
     } else {
-        struct str context = a->flags->kubecontext;
         const struct kubeconfig_source source = {
             .path = a->flags->kubeconfig,
-            .context = context.n > 0 ? context : str_from(getenv("KUBECONTEXT")),
+            .context = command_kubecontext(a->flags->kubecontext),
         };
         int r = kubeconfig_load(&source, a->call->memory, &a->access, err);
         if (r < 0) {

@@ -5,9 +5,8 @@
 #include "kube/client.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
-#define NOTIFY_SCHEDULE_MAX                                                                        \
+#define REQUEST_CLI_MESSAGE_MAX                                                                    \
     ((size_t)16 * 1024) /* a sentence with a message of the server's in it */
 
 int request_cli_open(struct request_cli *a, const struct command_call *call,
@@ -26,8 +25,7 @@ int request_cli_open(struct request_cli *a, const struct command_call *call,
         (void)command_fail(call, &err); /* answers COMMAND_FAILED; this is the flag's fault */
         return COMMAND_USAGE;
     }
-    struct str context =
-        flags->kubecontext.n > 0 ? flags->kubecontext : str_from(getenv("KUBECONTEXT"));
+    struct str context = command_kubecontext(flags->kubecontext);
     if (client_session_init(&a->session, flags->kubeconfig, context, &err) < 0) {
         return request_cli_fail(a, &err);
     }
@@ -51,7 +49,7 @@ int request_cli_fail(const struct request_cli *a, const struct err *err)
 void request_cli_note(const struct request_cli *a, struct str text)
 {
     CLEANUP(buf_done)
-    struct buf out = { .max = NOTIFY_SCHEDULE_MAX };
+    struct buf out = { .max = REQUEST_CLI_MESSAGE_MAX };
     struct textwrap line = { .out = &out, .columns = OPTIONS_COLUMNS, .hang = 2 };
     textwrap_printf(&line, "%s %s: ", a->call->program, a->call->command->name);
     textwrap_add(&line, text);
